@@ -1,0 +1,7 @@
+// Package company is what a company is and what may happen to it: pure rules.
+//
+// Rows are plain values, rules are methods on them (value in, value out), and
+// handlers are the shell: load, call the rule, store. Nothing here reads a
+// clock, draws a random number, starts a goroutine or touches the network.
+// Names, shapes and status codes are those of the recorded contract.
+package company

@@ -1,0 +1,15 @@
+package company
+
+import "github.com/selvage-mesh/selvage/ledger"
+
+// registrars add the handlers of each noun, in the order of the files.
+var registrars = []func(ledger.Mux){}
+
+// Handlers returns the handlers of all company commands.
+func Handlers() ledger.Mux {
+	m := ledger.Mux{}
+	for _, register := range registrars {
+		register(m)
+	}
+	return m
+}

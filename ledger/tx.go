@@ -1,0 +1,193 @@
+package ledger
+
+import (
+	"bytes"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+)
+
+// A Reader is the state below a [Tx]: a Pebble snapshot, or another Tx.
+// Storage errors are panics of type [StorageError]; see there.
+type Reader interface {
+	// Get returns the value of key, which the caller must not change.
+	Get(key []byte) (value []byte, ok bool)
+	// Scan yields keys in [from, to) in order, backwards when reverse is set.
+	// Yielded slices are valid until the next step.
+	Scan(from, to []byte, reverse bool) iter.Seq2[[]byte, []byte]
+}
+
+// A StorageError is what reads panic with when the disk fails, so that rules
+// need not carry an error that no rule can handle. [Ledger.View] turns it back
+// into an error; in apply it ends the process.
+type StorageError struct{ Err error }
+
+func (e StorageError) Error() string { return "storage: " + e.Err.Error() }
+func (e StorageError) Unwrap() error { return e.Err }
+
+// A Tx is a view of the state with writes laid over it. Reads see the writes.
+// A Tx is used by one goroutine.
+type Tx struct {
+	base   Reader
+	parent *Tx // nil unless made by Child
+	writes map[string][]byte
+	// A nil value in writes is a deletion; a present but empty value is not nil.
+	cache *rowCache
+	ro    bool
+}
+
+// NewTx returns a Tx over base that accepts writes.
+func NewTx(base Reader) *Tx { return &Tx{base: base, writes: map[string][]byte{}} }
+
+// Child returns a Tx over t whose writes can be dropped, or kept with Merge.
+func (t *Tx) Child() *Tx {
+	return &Tx{base: t, parent: t, writes: map[string][]byte{}, cache: t.cache, ro: t.ro}
+}
+
+// Merge moves the writes of a child into its parent.
+func (t *Tx) Merge() {
+	for k, v := range t.writes {
+		t.parent.writes[k] = v
+	}
+	clear(t.writes)
+}
+
+// Touched returns how many keys were written.
+func (t *Tx) Touched() int { return len(t.writes) }
+
+// Writes yields the written keys in order, with nil for a deletion.
+func (t *Tx) Writes() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		keys := make([]string, 0, len(t.writes))
+		for k := range t.writes {
+			keys = append(keys, k)
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			if !yield(k, t.writes[k]) {
+				return
+			}
+		}
+	}
+}
+
+// Get returns the value of key. The caller must not change it.
+func (t *Tx) Get(key []byte) ([]byte, bool) {
+	if v, ok := t.writes[string(key)]; ok {
+		return v, v != nil
+	}
+	return t.base.Get(key)
+}
+
+// Has reports whether key is present.
+func (t *Tx) Has(key []byte) bool { _, ok := t.Get(key); return ok }
+
+// Set writes a value; the Tx keeps the slice.
+func (t *Tx) Set(key, value []byte) {
+	t.mayWrite(key)
+	if value == nil {
+		value = []byte{}
+	}
+	t.writes[string(key)] = value
+}
+
+// Delete removes key; an absent key is no error.
+func (t *Tx) Delete(key []byte) {
+	t.mayWrite(key)
+	t.writes[string(key)] = nil
+}
+
+func (t *Tx) mayWrite(key []byte) {
+	if t.ro {
+		panic(fmt.Sprintf("ledger: write of %q through a read-only view", key))
+	}
+}
+
+// Scan yields keys in [from, to) in order with the writes laid over the state.
+// Writing while scanning is allowed and not seen by the scan.
+func (t *Tx) Scan(from, to []byte, reverse bool) iter.Seq2[[]byte, []byte] {
+	var over []string
+	for k := range t.writes {
+		if k >= string(from) && k < string(to) {
+			over = append(over, k)
+		}
+	}
+	if len(over) == 0 {
+		return t.base.Scan(from, to, reverse)
+	}
+	slices.Sort(over)
+	if reverse {
+		slices.Reverse(over)
+	}
+	writes := make([][]byte, len(over))
+	for i, k := range over {
+		writes[i] = t.writes[k]
+	}
+	return func(yield func([]byte, []byte) bool) {
+		i := 0
+		before := func(a string, b []byte) bool { return (strings.Compare(a, string(b)) < 0) != reverse }
+		for k, v := range t.base.Scan(from, to, reverse) {
+			for i < len(over) && over[i] != string(k) && before(over[i], k) {
+				if writes[i] != nil && !yield([]byte(over[i]), writes[i]) {
+					return
+				}
+				i++
+			}
+			if i < len(over) && over[i] == string(k) {
+				v = writes[i]
+				i++
+				if v == nil {
+					continue
+				}
+			}
+			if !yield(k, v) {
+				return
+			}
+		}
+		for ; i < len(over); i++ {
+			if writes[i] != nil && !yield([]byte(over[i]), writes[i]) {
+				return
+			}
+		}
+	}
+}
+
+// Prefix yields all keys that begin with prefix, in order.
+func (t *Tx) Prefix(prefix []byte) iter.Seq2[[]byte, []byte] {
+	return t.Scan(prefix, PrefixEnd(prefix), false)
+}
+
+// PrefixEnd returns the first key after all keys that begin with prefix.
+func PrefixEnd(prefix []byte) []byte {
+	end := bytes.Clone(prefix)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i]++; end[i] != 0 {
+			return end[:i+1]
+		}
+	}
+	return nil
+}
+
+// Key joins parts with '/'. Parts must not hold a '/' (IDs and enum values do
+// not; free text is hashed or escaped before it becomes part of a key).
+func Key(parts ...string) []byte {
+	n := len(parts)
+	for _, p := range parts {
+		n += len(p)
+	}
+	b := make([]byte, 0, n)
+	for i, p := range parts {
+		if i > 0 {
+			b = append(b, '/')
+		}
+		b = append(b, p...)
+	}
+	return b
+}
+
+// Order formats n so that keys sort as numbers do.
+func Order(n uint64) string { return fmt.Sprintf("%016x", n) }
+
+// rowCache is filled in by the apply path; a nil cache caches nothing.
+type rowCache struct{}
