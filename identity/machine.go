@@ -1,0 +1,35 @@
+package identity
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"strings"
+)
+
+// MachineID returns the operating system's ID of this machine, or "" when it
+// has none (some containers) and copies can not be told from the original.
+func MachineID() string {
+	for _, name := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
+		b, err := os.ReadFile(name)
+		id := strings.TrimSpace(string(b))
+		if err == nil && id != "" && id != "uninitialized" { // systemd writes that during the first boot
+			return id
+		}
+	}
+	return ""
+}
+
+// machineTag is what the identity keeps of a machine ID: an HMAC keyed with it,
+// because systemd asks that the ID itself is not written about. It depends on
+// the node key too, so that tags of different nodes can not be compared.
+func (k *Keys) machineTag(machine string) string {
+	if machine == "" {
+		return noMachine
+	}
+	h := hmac.New(sha256.New, []byte(machine))
+	h.Write([]byte("selvage/machine/v1"))
+	h.Write(k.Public())
+	return hex.EncodeToString(h.Sum(nil)[:idBytes])
+}
