@@ -1,0 +1,327 @@
+package company
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"iter"
+	"slices"
+	"strconv"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A RunStatus is where a run stands. Persisted: do not rename.
+type RunStatus string
+
+const (
+	RunQueued         RunStatus = "queued"          // waits for a node, or for the node to start it
+	RunScheduledRetry RunStatus = "scheduled_retry" // queued, but not before ScheduledRetryAt
+	RunRunning        RunStatus = "running"         // its node holds authority over it
+	RunSucceeded      RunStatus = "succeeded"
+	RunFailed         RunStatus = "failed"
+	RunCancelled      RunStatus = "cancelled"
+	RunTimedOut       RunStatus = "timed_out"
+	RunInterrupted    RunStatus = "interrupted" // its node was lost, or gave it up
+)
+
+// Live reports whether work under a run of this status may still happen.
+func (s RunStatus) Live() bool {
+	return s == RunQueued || s == RunScheduledRetry || s == RunRunning
+}
+
+// A Phase is how far the node has come with a run. Persisted: do not rename.
+type Phase string
+
+const (
+	PhaseWake       Phase = "wake"        // the wake was accepted, a run exists
+	PhaseCheckQueue Phase = "check_queue" // a node took it and looks at what is to be done
+	PhaseExecute    Phase = "execute"     // the adapter works
+	PhaseSleep      Phase = "sleep"       // the adapter is done, its children are gone
+	PhaseReport     Phase = "report"      // the outcome is recorded
+)
+
+// NullText is a string whose empty value is null in JSON.
+type NullText string
+
+// MarshalJSON writes null for the empty string.
+func (s NullText) MarshalJSON() ([]byte, error) {
+	if s == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(s))
+}
+
+// UnmarshalJSON reads a string or null.
+func (s *NullText) UnmarshalJSON(b []byte) error {
+	var p *string
+	if err := json.Unmarshal(b, &p); err != nil {
+		return err
+	}
+	*s = ""
+	if p != nil {
+		*s = NullText(*p)
+	}
+	return nil
+}
+
+// A Run is one heartbeat of one agent: why it was woken, where it runs, and
+// what became of it. The JSON keys are those of the recorded contract, in its
+// order; keys that a run of this system never fills stay null.
+type Run struct {
+	ID                         string          `cbor:"1,keyasint" json:"id"`
+	Company                    string          `cbor:"2,keyasint" json:"companyId"`
+	Agent                      string          `cbor:"3,keyasint" json:"agentId"`
+	Source                     WakeSource      `cbor:"4,keyasint" json:"invocationSource"`
+	TriggerDetail              NullText        `cbor:"5,keyasint,omitempty" json:"triggerDetail"`
+	Status                     RunStatus       `cbor:"6,keyasint" json:"status"`
+	ResponsibleUser            NullText        `cbor:"7,keyasint,omitempty" json:"responsibleUserId"`
+	IdentityContext            NullText        `cbor:"8,keyasint,omitempty" json:"activeIdentityContextId"`
+	StartedAt                  Time            `cbor:"9,keyasint,omitempty" json:"startedAt"`
+	FinishedAt                 Time            `cbor:"10,keyasint,omitempty" json:"finishedAt"`
+	ControlDeadlineAt          Time            `cbor:"11,keyasint,omitempty" json:"executionControlDeadlineAt"`
+	StatusDelivery             NullText        `cbor:"12,keyasint,omitempty" json:"executionStatusDeliveryId"`
+	Error                      NullText        `cbor:"13,keyasint,omitempty" json:"error"`
+	WakeupRequest              NullText        `cbor:"14,keyasint,omitempty" json:"wakeupRequestId"`
+	ExitCode                   *int            `cbor:"15,keyasint,omitempty" json:"exitCode"`
+	Signal                     NullText        `cbor:"16,keyasint,omitempty" json:"signal"`
+	UsageJSON                  json.RawMessage `cbor:"17,keyasint,omitempty" json:"usageJson"`
+	ResultJSON                 json.RawMessage `cbor:"18,keyasint,omitempty" json:"resultJson"`
+	RuntimeMode                string          `cbor:"19,keyasint" json:"runtimeMode"`
+	RuntimeModeResolverVersion NullText        `cbor:"20,keyasint,omitempty" json:"runtimeModeResolverVersion"`
+	RuntimeModeReason          NullText        `cbor:"21,keyasint,omitempty" json:"runtimeModeReason"`
+	RuntimeModeResolvedAt      Time            `cbor:"22,keyasint,omitempty" json:"runtimeModeResolvedAt"`
+	RunnerProfileJSON          json.RawMessage `cbor:"23,keyasint,omitempty" json:"runnerProfileJson"`
+	RunnerInstance             NullText        `cbor:"24,keyasint,omitempty" json:"runnerInstanceId"`
+	NativeSession              NullText        `cbor:"25,keyasint,omitempty" json:"nativeSessionId"`
+	NativeIssue                NullText        `cbor:"26,keyasint,omitempty" json:"nativeIssueId"`
+	DriverKind                 NullText        `cbor:"27,keyasint,omitempty" json:"driverKind"`
+	DriverVersion              NullText        `cbor:"28,keyasint,omitempty" json:"driverVersion"`
+	CompletionContract         NullText        `cbor:"29,keyasint,omitempty" json:"completionContractId"`
+	CompletionContractSHA256   NullText        `cbor:"30,keyasint,omitempty" json:"completionContractSha256"`
+	NextEventSeq               int64           `cbor:"31,keyasint" json:"nextEventSeq"`
+	NativePhase                NullText        `cbor:"32,keyasint,omitempty" json:"nativePhase"`
+	NativePhaseUpdatedAt       Time            `cbor:"33,keyasint,omitempty" json:"nativePhaseUpdatedAt"`
+	SessionBefore              NullText        `cbor:"34,keyasint,omitempty" json:"sessionIdBefore"`
+	SessionAfter               NullText        `cbor:"35,keyasint,omitempty" json:"sessionIdAfter"`
+	LogStore                   NullText        `cbor:"36,keyasint,omitempty" json:"logStore"`
+	LogRef                     NullText        `cbor:"37,keyasint,omitempty" json:"logRef"`
+	LogBytes                   *int64          `cbor:"38,keyasint,omitempty" json:"logBytes"`
+	LogSHA256                  NullText        `cbor:"39,keyasint,omitempty" json:"logSha256"`
+	LogCompressed              bool            `cbor:"40,keyasint,omitempty" json:"logCompressed"`
+	StdoutExcerpt              *string         `cbor:"41,keyasint,omitempty" json:"stdoutExcerpt"`
+	StderrExcerpt              *string         `cbor:"42,keyasint,omitempty" json:"stderrExcerpt"`
+	ErrorCode                  NullText        `cbor:"43,keyasint,omitempty" json:"errorCode"`
+	ExternalRun                NullText        `cbor:"44,keyasint,omitempty" json:"externalRunId"`
+	ControllerBoot             NullText        `cbor:"45,keyasint,omitempty" json:"controllerBootId"`
+	ControllerLeaseExpiresAt   Time            `cbor:"46,keyasint,omitempty" json:"controllerLeaseExpiresAt"`
+	ExecutionStage             NullText        `cbor:"47,keyasint,omitempty" json:"executionStage"`
+	ProcessPID                 *int64          `cbor:"48,keyasint,omitempty" json:"processPid"`
+	ProcessGroup               *int64          `cbor:"49,keyasint,omitempty" json:"processGroupId"`
+	ProcessStartedAt           Time            `cbor:"50,keyasint,omitempty" json:"processStartedAt"`
+	LastOutputAt               Time            `cbor:"51,keyasint,omitempty" json:"lastOutputAt"`
+	LastOutputSeq              int64           `cbor:"52,keyasint,omitempty" json:"lastOutputSeq"`
+	LastOutputStream           NullText        `cbor:"53,keyasint,omitempty" json:"lastOutputStream"`
+	LastOutputBytes            *int64          `cbor:"54,keyasint,omitempty" json:"lastOutputBytes"`
+	RetryOf                    NullText        `cbor:"55,keyasint,omitempty" json:"retryOfRunId"`
+	ProcessLossRetryCount      int             `cbor:"56,keyasint,omitempty" json:"processLossRetryCount"`
+	ScheduledRetryAt           Time            `cbor:"57,keyasint,omitempty" json:"scheduledRetryAt"`
+	ScheduledRetryAttempt      int             `cbor:"58,keyasint,omitempty" json:"scheduledRetryAttempt"`
+	ScheduledRetryReason       NullText        `cbor:"59,keyasint,omitempty" json:"scheduledRetryReason"`
+	IssueCommentStatus         string          `cbor:"60,keyasint" json:"issueCommentStatus"`
+	IssueCommentSatisfiedBy    NullText        `cbor:"61,keyasint,omitempty" json:"issueCommentSatisfiedByCommentId"`
+	IssueCommentRetryQueuedAt  Time            `cbor:"62,keyasint,omitempty" json:"issueCommentRetryQueuedAt"`
+	LivenessState              NullText        `cbor:"63,keyasint,omitempty" json:"livenessState"`
+	LivenessReason             NullText        `cbor:"64,keyasint,omitempty" json:"livenessReason"`
+	ContinuationAttempt        int             `cbor:"65,keyasint,omitempty" json:"continuationAttempt"`
+	LastUsefulActionAt         Time            `cbor:"66,keyasint,omitempty" json:"lastUsefulActionAt"`
+	NextAction                 NullText        `cbor:"67,keyasint,omitempty" json:"nextAction"`
+	Context                    RunContext      `cbor:"68,keyasint" json:"contextSnapshot"`
+	CreatedAt                  Time            `cbor:"69,keyasint" json:"createdAt"`
+	UpdatedAt                  Time            `cbor:"70,keyasint" json:"updatedAt"`
+
+	// Node and Session say who may act for the run; Session 0 means that it is
+	// not placed. A run keeps both after its end, for whoever wants its log.
+	Node    string `cbor:"80,keyasint,omitempty" json:"nodeId,omitempty"`
+	Session uint64 `cbor:"81,keyasint,omitempty" json:"-"`
+	// Owed is set while the node of the run still has to say that its children
+	// are gone; only then does the run stop counting against the node.
+	Owed   bool        `cbor:"82,keyasint,omitempty" json:"-"`
+	Phase  Phase       `cbor:"83,keyasint,omitempty" json:"phase,omitempty"`
+	Phases []PhaseMark `cbor:"84,keyasint,omitempty" json:"phases,omitempty"`
+	// Queue orders the run among the queued ones of its company.
+	Queue uint64 `cbor:"85,keyasint,omitempty" json:"-"`
+	// Manual is set when a person asked for exactly this run.
+	Manual bool `cbor:"86,keyasint,omitempty" json:"-"`
+	// Followups counts the runs before this one that ended without telling
+	// what becomes of their issue.
+	Followups int `cbor:"87,keyasint,omitempty" json:"-"`
+	// AdapterType is the agent's at the time of the wake.
+	AdapterType string `cbor:"88,keyasint,omitempty" json:"-"`
+}
+
+// A PhaseMark says when a run reached a phase.
+type PhaseMark struct {
+	Phase Phase `cbor:"1,keyasint" json:"phase"`
+	At    Time  `cbor:"2,keyasint" json:"at"`
+}
+
+// A RunContext is why the run exists and what it is about. Keys that were not
+// given are absent from the JSON, as recorded.
+type RunContext struct {
+	TaskID            string   `cbor:"1,keyasint,omitempty" json:"taskId,omitempty"`
+	ActorID           string   `cbor:"2,keyasint,omitempty" json:"actorId,omitempty"`
+	IssueID           string   `cbor:"3,keyasint,omitempty" json:"issueId,omitempty"`
+	TaskKey           string   `cbor:"4,keyasint,omitempty" json:"taskKey,omitempty"`
+	ProjectID         string   `cbor:"5,keyasint,omitempty" json:"projectId,omitempty"`
+	WakeReason        string   `cbor:"6,keyasint,omitempty" json:"wakeReason,omitempty"`
+	WakeSource        string   `cbor:"7,keyasint,omitempty" json:"wakeSource,omitempty"`
+	TriggeredBy       string   `cbor:"8,keyasint,omitempty" json:"triggeredBy,omitempty"`
+	ForceFreshSession *bool    `cbor:"9,keyasint,omitempty" json:"forceFreshSession,omitempty"`
+	ResponsibleUserID string   `cbor:"10,keyasint,omitempty" json:"responsibleUserId,omitempty"`
+	WakeTriggerDetail string   `cbor:"11,keyasint,omitempty" json:"wakeTriggerDetail,omitempty"`
+	OriginIdentity    NullText `cbor:"12,keyasint,omitempty" json:"originIdentityContextId"`
+
+	CommentID      string          `cbor:"20,keyasint,omitempty" json:"wakeCommentId,omitempty"`
+	CommentIDs     []string        `cbor:"21,keyasint,omitempty" json:"wakeCommentIds,omitempty"`
+	ApprovalID     string          `cbor:"22,keyasint,omitempty" json:"approvalId,omitempty"`
+	ApprovalStatus string          `cbor:"23,keyasint,omitempty" json:"approvalStatus,omitempty"`
+	CheckedOut     bool            `cbor:"24,keyasint,omitempty" json:"checkedOutByHarness,omitempty"`
+	Payload        json.RawMessage `cbor:"25,keyasint,omitempty" json:"payload,omitempty"`
+	Source         string          `cbor:"26,keyasint,omitempty" json:"source,omitempty"`
+	MergedWakes    int             `cbor:"27,keyasint,omitempty" json:"mergedWakes,omitempty"`
+}
+
+// Scope is what wakes of one agent coalesce by: the task, or "" for none.
+func (c RunContext) Scope() string {
+	if c.TaskKey != "" {
+		return c.TaskKey
+	}
+	if c.TaskID != "" {
+		return c.TaskID
+	}
+	return c.IssueID
+}
+
+// Usage is what a run used, as its adapter or the gateway counted it.
+type Usage struct {
+	InputTokens       int64 `cbor:"1,keyasint,omitempty" json:"inputTokens"`
+	OutputTokens      int64 `cbor:"2,keyasint,omitempty" json:"outputTokens"`
+	CachedInputTokens int64 `cbor:"3,keyasint,omitempty" json:"cachedInputTokens"`
+}
+
+// runs holds every run by ID; runsByAgent and runsByIssue list them by what
+// they belong to, oldest first; runsLive lists an agent's live ones.
+var (
+	runs        = ledger.NewTable[Run]("run")
+	runsByTime  = ledger.NewIndex("run-time")
+	runsByAgent = ledger.NewIndex("run-agent")
+	runsByIssue = ledger.NewIndex("run-issue")
+	runsLive    = ledger.NewIndex("run-live")
+)
+
+// allRuns is the value under which runsByTime keeps every run of a company.
+const allRuns = "all"
+
+// Keys that span companies, so that the leader and a node find their work
+// without walking all companies:
+//
+//	run-company/<run>                          company of a run
+//	sched/queue/<company>/<order>/<run>        not placed yet
+//	sched/session/<session>/<run>              placed, and not given back; value = company
+func runCompanyKey(run string) []byte { return ledger.Key("run-company", run) }
+
+func queueKey(r Run) []byte {
+	return ledger.Key("sched", "queue", r.Company, ledger.Order(r.Queue), r.ID)
+}
+
+func sessionKey(session uint64, run string) []byte {
+	return ledger.Key("sched", "session", ledger.Order(session), run)
+}
+
+// RunByID returns the run with the given ID in any company.
+func RunByID(tx *ledger.Tx, id string) (Run, bool) {
+	company, ok := tx.Get(runCompanyKey(id))
+	if !ok {
+		return Run{}, false
+	}
+	return runs.Get(tx, string(company), id)
+}
+
+// RunOf returns the run with the given ID in company.
+func RunOf(tx *ledger.Tx, company, id string) (Run, bool) { return runs.Get(tx, company, id) }
+
+// RunsOf yields the runs of company, newest first.
+func RunsOf(tx *ledger.Tx, company string) iter.Seq[Run] {
+	return runsIn(tx, company, runsByTime, allRuns)
+}
+
+// RunsOfAgent yields the runs of an agent, newest first.
+func RunsOfAgent(tx *ledger.Tx, company, agent string) iter.Seq[Run] {
+	return runsIn(tx, company, runsByAgent, agent)
+}
+
+// RunsOfIssue yields the runs that were woken for an issue, newest first.
+func RunsOfIssue(tx *ledger.Tx, company, issue string) iter.Seq[Run] {
+	return runsIn(tx, company, runsByIssue, issue)
+}
+
+// LiveRunsOfAgent returns the queued and running runs of an agent, oldest first.
+func LiveRunsOfAgent(tx *ledger.Tx, company, agent string) []Run {
+	var out []Run
+	for id := range runsLive.IDs(tx, company, agent, false) {
+		if r, ok := runs.Get(tx, company, id); ok {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b Run) int {
+		return compareUint(a.Queue, b.Queue)
+	})
+	return out
+}
+
+func compareUint(a, b uint64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// runsIn yields the runs that index lists under value, newest first. The index
+// holds "<queue order>.<run ID>" so that it is ordered by time.
+func runsIn(tx *ledger.Tx, company string, x ledger.Index, value string) iter.Seq[Run] {
+	return func(yield func(Run) bool) {
+		for ref := range x.IDs(tx, company, value, true) {
+			if r, ok := runs.Get(tx, company, ref[len(ledger.Order(0))+1:]); ok && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+func (r Run) ref() string { return ledger.Order(r.Queue) + "." + r.ID }
+
+// runAlive reports whether run is a run of agent that is running now, so that
+// what is written under it counts.
+func runAlive(tx *ledger.Tx, company, run, agent string) bool {
+	r, ok := runs.Get(tx, company, run)
+	return ok && r.Agent == agent && r.Status == RunRunning
+}
+
+// derivedID returns a UUID (version 8) that follows from parts, for rows that a
+// rule creates without being told an ID.
+func derivedID(parts ...string) string {
+	h := sha256.New()
+	h.Write([]byte("selvage/id/v1"))
+	for _, p := range parts {
+		h.Write([]byte(strconv.Itoa(len(p)) + ":" + p))
+	}
+	b := h.Sum(nil)[:16]
+	b[6] = b[6]&0x0f | 0x80
+	b[8] = b[8]&0x3f | 0x80
+	s := hex.EncodeToString(b)
+	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+}
