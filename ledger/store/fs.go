@@ -1,0 +1,56 @@
+package store
+
+import (
+	"strings"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// countingFS counts the syncs of write-ahead log files.
+type countingFS struct {
+	vfs.FS
+	syncs *atomic.Uint64
+}
+
+func (fs *countingFS) Unwrap() vfs.FS { return fs.FS }
+
+func (fs *countingFS) wrap(name string, f vfs.File, err error) (vfs.File, error) {
+	if err != nil || !strings.HasSuffix(name, ".log") {
+		return f, err
+	}
+	return &countingFile{File: f, syncs: fs.syncs}, nil
+}
+
+func (fs *countingFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := fs.FS.Create(name, c)
+	return fs.wrap(name, f, err)
+}
+
+func (fs *countingFS) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := fs.FS.ReuseForWrite(from, to, c)
+	return fs.wrap(to, f, err)
+}
+
+type countingFile struct {
+	vfs.File
+	syncs *atomic.Uint64
+}
+
+func (f *countingFile) Sync() error {
+	f.syncs.Add(1)
+	return f.File.Sync()
+}
+
+func (f *countingFile) SyncData() error {
+	f.syncs.Add(1)
+	return f.File.SyncData()
+}
+
+func (f *countingFile) SyncTo(n int64) (bool, error) {
+	full, err := f.File.SyncTo(n)
+	if full {
+		f.syncs.Add(1)
+	}
+	return full, err
+}

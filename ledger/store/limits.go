@@ -1,0 +1,48 @@
+package store
+
+import "time"
+
+const (
+	// DefaultCacheBytes and SmallCacheBytes bound the block cache. The cache
+	// grows with use, so an idle node stays far below it.
+	DefaultCacheBytes = 32 << 20
+	SmallCacheBytes   = 8 << 20
+
+	// DefaultMemTableBytes and SmallMemTableBytes bound one memtable; up to
+	// memTables of them wait for a flush before writers are held up.
+	DefaultMemTableBytes = 16 << 20
+	SmallMemTableBytes   = 2 << 20
+	memTables            = 3
+
+	// DefaultReserveBytes stays free on the disk: below it new work is refused
+	// (see [Store.Writable]) while the raft log can still take what is under way.
+	DefaultReserveBytes = 256 << 20
+	SmallReserveBytes   = 64 << 20
+
+	// ballastBytes is a file that is given up when a write meets a full disk
+	// after all (something else filled it), so that the write can be repeated:
+	// Pebble ends the process when its log or manifest can not be written.
+	ballastBytes = 16 << 20
+
+	// smallCommitBytes is what a synced commit may hold and still pass when the
+	// reserve is used up: raft's vote and term, which raft must never fail to save.
+	smallCommitBytes = 512
+
+	// measureEvery and measureBytes say how old a reading of the free space may
+	// be. At 1 GB/s measureBytes are written in 8 ms, far less than the reserve.
+	measureEvery = time.Second
+	measureBytes = 8 << 20
+
+	// DefaultSlowAfter is how long one disk operation may take before
+	// [Options.OnSlowDisk] hears of it.
+	DefaultSlowAfter = 2 * time.Second
+
+	// tableBytes is the size at which Replace begins another table.
+	tableBytes = 32 << 20
+
+	// maxOpenFiles bounds the descriptors of tables; a mesh node needs few.
+	maxOpenFiles = 500
+	smallMaxOpen = 128
+)
+
+const _ = uint(SmallReserveBytes - 2*ballastBytes) // giving up the ballast must not look like recovery

@@ -1,0 +1,117 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Replace puts what fill gives in place of the whole content of the span, in
+// one atomic step: after a crash at any moment the span holds all of the old
+// or all of the new content, and other spans are untouched. fill calls put
+// with keys in ascending order; they go to table files beside the database, so
+// memory stays small. When fill returns an error nothing was changed. The new
+// content is durable when Replace returns.
+//
+// No iteration or snapshot of the span may be open; the caller keeps readers
+// out. Commits to other spans go on meanwhile.
+func (sp *Span) Replace(fill func(put func(key, value []byte) error) error) error {
+	s := sp.s
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if err := s.space.writable(); err != nil {
+		return err
+	}
+	if err := s.clearStaging(); err != nil {
+		return fmt.Errorf("clear staging: %w", err)
+	}
+	if err := s.fs.MkdirAll(s.staging(), 0o700); err != nil {
+		return fmt.Errorf("make staging: %w", err)
+	}
+	w := tableWriter{s: s, prefix: sp.prefix}
+	err := fill(w.put)
+	if err = errors.Join(err, w.finish()); err != nil {
+		return errors.Join(err, s.clearStaging())
+	}
+	span := pebble.KeyRange{Start: []byte{sp.prefix}, End: []byte{sp.prefix + 1}}
+	if _, err := s.db.IngestAndExcise(context.Background(), w.paths, nil, nil, span); err != nil {
+		return fmt.Errorf("replace span: %w", err)
+	}
+	// The step may so far be only in the write-ahead log, unsynced.
+	if err := s.db.LogData(nil, pebble.Sync); err != nil {
+		return fmt.Errorf("sync replaced span: %w", err)
+	}
+	return s.clearStaging()
+}
+
+func (s *Store) staging() string { return s.fs.PathJoin(s.dir, "staging") }
+
+// clearStaging removes tables that an interrupted Replace left.
+func (s *Store) clearStaging() error { return s.fs.RemoveAll(s.staging()) }
+
+// tableWriter writes ascending keys to table files of at most about tableBytes.
+type tableWriter struct {
+	s      *Store
+	prefix byte
+	paths  []string
+	w      *sstable.Writer
+	key    []byte // the last key put, with its prefix
+	size   int
+}
+
+func (t *tableWriter) put(key, value []byte) error {
+	k := append(append(make([]byte, 0, len(key)+1), t.prefix), key...)
+	if t.key != nil && bytes.Compare(k, t.key) <= 0 {
+		return fmt.Errorf("replace span: key %q is not above the one before", key)
+	}
+	t.key = k
+	if t.w != nil && t.size >= tableBytes {
+		if err := t.finish(); err != nil {
+			return err
+		}
+	}
+	if t.w == nil {
+		if err := t.begin(); err != nil {
+			return err
+		}
+	}
+	t.size += len(k) + len(value)
+	return t.w.Set(k, value)
+}
+
+func (t *tableWriter) begin() error {
+	if err := t.s.space.writable(); err != nil {
+		return err
+	}
+	path := t.s.fs.PathJoin(t.s.staging(), fmt.Sprintf("%06d.sst", len(t.paths)))
+	f, err := t.s.fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return fmt.Errorf("create table: %w", err)
+	}
+	o := t.s.pebbleOptions()
+	o.EnsureDefaults()
+	t.w = sstable.NewWriter(objstorageprovider.NewFileWritable(f), o.MakeWriterOptions(0, t.s.db.TableFormat()))
+	t.paths = append(t.paths, path)
+	t.size = 0
+	return nil
+}
+
+func (t *tableWriter) finish() error {
+	if t.w == nil {
+		return nil
+	}
+	w := t.w
+	t.w = nil
+	t.s.space.admit(t.size, false) //nolint:errcheck // unsynced is never refused
+	if err := w.Close(); err != nil {
+		return fmt.Errorf("finish table: %w", err)
+	}
+	return nil
+}

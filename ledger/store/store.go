@@ -1,0 +1,228 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+var (
+	// ErrLocked is returned by [Open] when another process, or another Store of
+	// this one, has the directory open.
+	ErrLocked = errors.New("data directory is in use by another process")
+	// ErrDiskFull is returned by [Store.Writable] and [Span.Commit] while the
+	// free space is below the reserve.
+	ErrDiskFull = errors.New("disk is full")
+	// ErrNotFound is returned by Get for an absent key.
+	ErrNotFound = errors.New("key not found")
+	// ErrClosed is returned for what is asked after Close.
+	ErrClosed = errors.New("store is closed")
+)
+
+// A Failure is what iterations panic with when the disk fails.
+type Failure struct{ Err error }
+
+func (e Failure) Error() string { return "storage: " + e.Err.Error() }
+func (e Failure) Unwrap() error { return e.Err }
+
+// formatVersion is the format of the files. At least FormatWALSyncChunks is
+// needed: log chunks with the synced offset tell a torn tail from corruption.
+// It may only be raised, and then old programs no longer open the directory.
+const formatVersion = pebble.FormatTableFormatV6
+
+// Options say how to open a store. The zero value is right for a server.
+type Options struct {
+	// FS is the file system; nil is the operating system's. Tests pass
+	// vfs.NewMem or vfs.NewCrashableMem.
+	FS vfs.FS
+	// Small chooses the profile for boards with little memory and slow cards.
+	Small bool
+	// CacheBytes and MemTableBytes override the profile.
+	CacheBytes    int64
+	MemTableBytes uint64
+	// ReserveBytes is the free space below which new work is refused; 0 is the
+	// profile's, which leaves the raft log minutes to be truncated.
+	ReserveBytes uint64
+	// SlowAfter is when a disk operation under way counts as slow.
+	SlowAfter time.Duration
+	// OnSlowDisk hears of an operation that has taken longer than SlowAfter and
+	// is still under way, about every two seconds. It must neither block nor
+	// touch the disk.
+	OnSlowDisk func(SlowDisk)
+	// OnFatal hears of an error after which the database can not go on, before
+	// the process panics. It may end the process or the goroutine itself.
+	OnFatal func(error)
+	// Logger takes the database's own messages; nil drops them.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	cache, mem, reserve := int64(DefaultCacheBytes), uint64(DefaultMemTableBytes), uint64(DefaultReserveBytes)
+	if o.Small {
+		cache, mem, reserve = SmallCacheBytes, SmallMemTableBytes, SmallReserveBytes
+	}
+	o.CacheBytes = cmp.Or(o.CacheBytes, cache)
+	o.MemTableBytes = cmp.Or(o.MemTableBytes, mem)
+	o.ReserveBytes = cmp.Or(o.ReserveBytes, reserve)
+	o.SlowAfter = cmp.Or(o.SlowAfter, DefaultSlowAfter)
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// A SlowDisk is a disk operation that is taking too long.
+type SlowDisk struct {
+	File string
+	Op   string
+	For  time.Duration // how long so far
+}
+
+// A Store is one open database. It may be used by several goroutines. It
+// starts only Pebble's own goroutines, which Close stops.
+type Store struct {
+	dir   string
+	opts  Options
+	fs    vfs.FS // as Pebble sees it
+	db    *pebble.DB
+	lock  *pebble.Lock
+	stop  func() error // ends the health checks
+	space *space
+	syncs atomic.Uint64 // fsyncs of the write-ahead log
+
+	closed   atomic.Bool
+	closing  sync.Once
+	closeErr error
+}
+
+// Open opens or creates the database in dir. It returns [ErrLocked] when dir
+// is open elsewhere.
+func Open(dir string, o Options) (*Store, error) {
+	o = o.withDefaults()
+	s := &Store{dir: dir, opts: o}
+	if err := o.FS.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make %s: %w", dir, err)
+	}
+	lock, err := pebble.LockDirectory(dir, o.FS)
+	switch {
+	case err == nil:
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EACCES), err.Error() == "lock held by current process":
+		return nil, fmt.Errorf("%w: %s", ErrLocked, dir)
+	default:
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	s.lock = lock
+	s.space = newSpace(o.FS, dir, o.ReserveBytes, o.Logger)
+	checked, closer := vfs.WithDiskHealthChecks(o.FS, o.SlowAfter, nil, s.slow)
+	s.stop = closer.Close
+	s.fs = &countingFS{FS: vfs.OnDiskFull(checked, s.space.giveUpBallast), syncs: &s.syncs}
+	if err := s.clearStaging(); err != nil {
+		return nil, errors.Join(fmt.Errorf("clear staging: %w", err), s.stop(), lock.Close())
+	}
+	if s.db, err = pebble.Open(dir, s.pebbleOptions()); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", dir, err), s.stop(), lock.Close())
+	}
+	s.space.measure(true)
+	return s, nil
+}
+
+func (s *Store) pebbleOptions() *pebble.Options {
+	o := &pebble.Options{
+		FS:                          s.fs,
+		Lock:                        s.lock,
+		FormatMajorVersion:          formatVersion,
+		CacheSize:                   s.opts.CacheBytes,
+		MemTableSize:                s.opts.MemTableBytes,
+		MemTableStopWritesThreshold: memTables,
+		MaxOpenFiles:                maxOpenFiles,
+		L0CompactionThreshold:       2,
+		L0StopWritesThreshold:       24,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+		Logger:                      &logger{log: s.opts.Logger, onFatal: s.opts.OnFatal},
+		EventListener: &pebble.EventListener{
+			BackgroundError: func(err error) { s.opts.Logger.Error("store: background work failed", "err", err) },
+			WriteStallBegin: func(i pebble.WriteStallBeginInfo) {
+				s.opts.Logger.Warn("store: writers held up", "reason", i.Reason)
+			},
+		},
+	}
+	if s.opts.Small {
+		o.MaxOpenFiles = smallMaxOpen
+		o.CompactionConcurrencyRange = func() (int, int) { return 1, 1 }
+	}
+	o.Experimental.FileCacheShards = 1 // fewer idle goroutines; a node opens few tables
+	for i := range o.Levels {
+		// Half of the reads of apply ask for keys that are not there yet.
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	return o
+}
+
+func (s *Store) slow(i vfs.DiskSlowInfo) {
+	s.opts.Logger.Warn("store: disk is slow", "op", i.OpType.String(), "file", s.fs.PathBase(i.Path), "for", i.Duration)
+	if s.opts.OnSlowDisk != nil {
+		s.opts.OnSlowDisk(SlowDisk{File: s.fs.PathBase(i.Path), Op: i.OpType.String(), For: i.Duration})
+	}
+}
+
+// Dir returns the directory of the store.
+func (s *Store) Dir() string { return s.dir }
+
+// Syncs returns how often the write-ahead log was synced to the disk since Open.
+func (s *Store) Syncs() uint64 { return s.syncs.Load() }
+
+// Writable returns an error that wraps [ErrDiskFull] while the free space is
+// below the reserve, and nil otherwise. Whoever takes in new work asks it
+// first; work that was taken in may then go on within the reserve.
+func (s *Store) Writable() error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	return s.space.writable()
+}
+
+// Close flushes nothing that is not needed: what was committed is in the log.
+// All iterations and snapshots must have ended. It may be called again.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		s.closed.Store(true)
+		s.closeErr = errors.Join(s.db.Close(), s.stop(), s.lock.Close())
+	})
+	return s.closeErr
+}
+
+// logger hands Pebble's messages to slog and never returns from Fatalf, as
+// Pebble requires.
+type logger struct {
+	log     *slog.Logger
+	onFatal func(error)
+}
+
+func (l *logger) Infof(format string, args ...any) {
+	l.log.Debug("store: " + fmt.Sprintf(format, args...))
+}
+
+func (l *logger) Errorf(format string, args ...any) {
+	l.log.Error("store: " + fmt.Sprintf(format, args...))
+}
+
+func (l *logger) Fatalf(format string, args ...any) {
+	err := Failure{fmt.Errorf(format, args...)}
+	l.log.Error("store: fatal", "err", err)
+	if l.onFatal != nil {
+		l.onFatal(err)
+	}
+	panic(err)
+}
