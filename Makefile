@@ -1,0 +1,44 @@
+# Selvage: `make` lists what there is.
+SHELL := bash
+export CGO_ENABLED ?= 0
+RUN   ?= .run/mesh
+NODES ?= 3
+HTTP  ?= 3100
+MESH  ?= 9470
+SEEDS ?= 200
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+.DEFAULT_GOAL := help
+.PHONY: help up down build examples test race check bench soak clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t12
+
+build: ## build bin/selvage, one static binary
+	@mkdir -p bin
+	go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/selvage ./cmd/node
+
+examples: build ## build the demo company's agents into bin/
+	@for e in ceo surveyor demo; do go build -trimpath -ldflags '-s -w' -o bin/example-$$e ./examples/$$e; done
+
+up: examples ## start a local mesh of three nodes with a demo company at work
+	bin/selvage testnet up -n $(NODES) --dir $(RUN) --http-port $(HTTP) --mesh-port $(MESH)
+	bin/example-demo --api http://127.0.0.1:$(HTTP) --nodes $(NODES) --bin $(CURDIR)/bin --repo $(CURDIR)
+
+down: ## stop the local mesh (its data stays in .run)
+	bin/selvage testnet down --dir $(RUN)
+
+test: build ## run every test, the 200-seed fault simulation included
+	./scripts/test
+
+check: ## formatting, vet, staticcheck, floors, known vulnerabilities
+	./scripts/check
+
+bench: build ## print the table of docs/benchmarks.md, ratios taken in one run
+	./scripts/bench
+
+soak: build ## fault simulation for SEEDS seeds (make soak SEEDS=5000)
+	SELVAGE_SEEDS=$(SEEDS) go test -count=1 -timeout 24h -run TestMeshUnderFaults -v ./testnet
+
+clean: ## remove what was built and the local mesh's data
+	rm -rf bin .run

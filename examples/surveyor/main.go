@@ -1,0 +1,194 @@
+// Command surveyor is an example agent: it checks an issue out, surveys a Go
+// repository (formatting, vet, open TODOs), reports what it found as a comment,
+// reports its cost and closes the issue.
+//
+// The issue's description names the survey in its first line: "survey: gofmt",
+// "survey: vet" or "survey: todo". The repository is given by SURVEY_REPO.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/selvage-mesh/selvage/examples/agentkit"
+)
+
+const (
+	// surveyTimeout bounds one survey; go vet on a cold cache builds everything.
+	surveyTimeout = 10 * time.Minute
+	// maxReport bounds a comment in bytes.
+	maxReport = 16 << 10
+	// maxFileBytes bounds what the TODO survey reads of one file.
+	maxFileBytes = 1 << 20
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "surveyor:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	agent, err := agentkit.FromEnv()
+	if err != nil {
+		return err
+	}
+	repo := os.Getenv("SURVEY_REPO")
+	if _, err := os.Stat(filepath.Join(repo, ".git")); err != nil {
+		return fmt.Errorf("SURVEY_REPO=%q is no Git checkout: set it to one in the agent's adapterConfig.env", repo)
+	}
+	issues, err := agent.Mine("todo,in_progress")
+	if err != nil {
+		return fmt.Errorf("list my issues: %w", err)
+	}
+	for _, issue := range issues {
+		if err := work(agent, repo, issue); err != nil {
+			return fmt.Errorf("%s: %w", issue.Identifier, err)
+		}
+	}
+	fmt.Printf("surveyed %d issue(s)\n", len(issues))
+	return nil
+}
+
+func work(agent *agentkit.Agent, repo string, issue agentkit.Issue) error {
+	kind := surveyOf(issue.Description)
+	if kind == "" {
+		return nil // not a survey: leave it to whoever assigned it
+	}
+	var refused *agentkit.Refused
+	if err := agent.CheckOut(issue.ID); errors.As(err, &refused) && refused.Status == 409 {
+		fmt.Printf("%s is held by another run\n", issue.Identifier)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), surveyTimeout)
+	defer cancel()
+	report, err := surveys[kind](ctx, repo)
+	if err != nil {
+		return fmt.Errorf("survey %s: %w", kind, err)
+	}
+	fmt.Printf("%s: %s survey took %s\n", issue.Identifier, kind, time.Since(start).Round(time.Millisecond))
+	if err := agent.Comment(issue.ID, clip(report)); err != nil {
+		return err
+	}
+	if err := agent.ReportCost(issue.ID, time.Since(start)); err != nil {
+		return err
+	}
+	return agent.SetStatus(issue.ID, "done")
+}
+
+var surveys = map[string]func(context.Context, string) (string, error){
+	"gofmt": gofmtSurvey,
+	"vet":   vetSurvey,
+	"todo":  todoSurvey,
+}
+
+func surveyOf(description string) string {
+	first, _, _ := strings.Cut(description, "\n")
+	kind := strings.TrimSpace(strings.TrimPrefix(first, "survey:"))
+	if surveys[kind] == nil {
+		return ""
+	}
+	return kind
+}
+
+func gofmtSurvey(ctx context.Context, repo string) (string, error) {
+	out, err := command(ctx, repo, "gofmt", "-l", ".")
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	files := strings.Fields(out)
+	if len(files) == 0 {
+		return "`gofmt -l .` lists no file: everything is formatted.", nil
+	}
+	return fmt.Sprintf("`gofmt -l .` lists %d file(s):\n\n```\n%s```", len(files), out), nil
+}
+
+func vetSurvey(ctx context.Context, repo string) (string, error) {
+	out, err := command(ctx, repo, "go", "vet", "./...")
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return "`go vet ./...` finds nothing.", nil
+	case errors.As(err, &exit):
+		return fmt.Sprintf("`go vet ./...` ends with status %d:\n\n```\n%s```", exit.ExitCode(), out), nil
+	default:
+		return "", err
+	}
+}
+
+func todoSurvey(_ context.Context, repo string) (string, error) {
+	root, err := os.OpenRoot(repo)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	var found []string
+	files := 0
+	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || d.Name() == "node_modules" || d.Name() == "bin") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || filepath.Ext(path) != ".go" {
+			return nil
+		}
+		files++
+		lines, err := todosIn(root.FS(), path)
+		found = append(found, lines...)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(found) == 0 {
+		return fmt.Sprintf("No open marker in %d Go files.", files), nil
+	}
+	return fmt.Sprintf("%d open marker(s) in %d Go files:\n\n%s", len(found), files, strings.Join(found, "\n")), nil
+}
+
+// todosIn lists the comment lines of a file that begin with the usual markers.
+func todosIn(fsys fs.FS, path string) ([]string, error) {
+	b, err := fs.ReadFile(fsys, path)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	sc := bufio.NewScanner(bytes.NewReader(b[:min(len(b), maxFileBytes)]))
+	sc.Buffer(nil, maxFileBytes+1)
+	for n := 1; sc.Scan(); n++ {
+		_, comment, ok := strings.Cut(sc.Text(), "// ")
+		if ok && (strings.HasPrefix(comment, "TO"+"DO") || strings.HasPrefix(comment, "FIX"+"ME")) {
+			out = append(out, fmt.Sprintf("- `%s:%d` %s", path, n, strings.TrimSpace(comment)))
+		}
+	}
+	return out, sc.Err()
+}
+
+func command(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func clip(s string) string {
+	if len(s) <= maxReport {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxReport], "") + "\n… (cut)"
+}

@@ -1,0 +1,19 @@
+package testnet
+
+import "time"
+
+const (
+	// MaxNodes bounds a local mesh: each node costs about 80 MB and two ports.
+	MaxNodes = 25
+	// readyTimeout bounds the wait for one node to serve; generous, because the
+	// machine may be small and busy.
+	readyTimeout = 60 * time.Second
+	// stopTimeout is how long a node may take to leave in order before it is killed.
+	stopTimeout = 15 * time.Second
+	// pollInterval is how often a waiting command looks again.
+	pollInterval = 100 * time.Millisecond
+	// maxAnswer bounds what is read of a node's answer, in bytes.
+	maxAnswer = 1 << 20
+	// maxFaultFile bounds the file that lists the cut links, in bytes.
+	maxFaultFile = 64 << 10
+)

@@ -1,0 +1,406 @@
+package testnet
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A Node is one process of a local mesh, as `selvage testnet status -o json` shows it.
+type Node struct {
+	Name  string `json:"name"`
+	ID    string `json:"id"`   // NodeID, once the node has answered
+	HTTP  string `json:"http"` // URL of its API
+	Mesh  string `json:"mesh"` // UDP address of its peer port
+	PID   int    `json:"pid"`
+	Dir   string `json:"dir"`
+	Role  string `json:"role"`  // leader, voter, non-voter, or "" when it does not answer
+	Alive bool   `json:"alive"` // the process exists (a paused one does too)
+}
+
+// Processes is a mesh of real processes, described by <dir>/testnet.json.
+type Processes struct {
+	Nodes []Node `json:"nodes"`
+	Bin   string `json:"bin"`
+	dir   string
+}
+
+// Options says what mesh Up starts.
+type Options struct {
+	Dir      string // data, logs and pids; made when absent
+	Bin      string // the selvage binary
+	N        int    // nodes, 1..MaxNodes
+	HTTPPort int    // node i serves HTTP on HTTPPort+i
+	MeshPort int    // and its peers on MeshPort+i
+	Args     []string
+	Log      io.Writer // what is going on, a line each
+}
+
+func stateFile(dir string) string { return filepath.Join(dir, "testnet.json") }
+
+// Load reads the mesh that lives in dir.
+func Load(dir string) (*Processes, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	b, err := os.ReadFile(stateFile(dir))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("no testnet in %s: start one with selvage testnet up --dir %s", dir, dir)
+	} else if err != nil {
+		return nil, err
+	}
+	p := &Processes{dir: dir}
+	if err := json.Unmarshal(b, p); err != nil {
+		return nil, fmt.Errorf("%s: %w", stateFile(dir), err)
+	}
+	return p, nil
+}
+
+func (p *Processes) save() error {
+	b, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	tmp := stateFile(p.dir) + ".new"
+	if err := os.WriteFile(tmp, b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, stateFile(p.dir))
+}
+
+// Up starts a mesh, or the nodes of an existing one that do not run. The first
+// node founds the mesh, the others join with a token.
+func Up(ctx context.Context, o Options) (*Processes, error) {
+	if o.N < 1 || o.N > MaxNodes {
+		return nil, fmt.Errorf("a testnet has 1 to %d nodes, not %d", MaxNodes, o.N)
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	p, err := Load(dir)
+	if err != nil {
+		p = &Processes{dir: dir}
+	}
+	p.Bin = o.Bin
+	for i := len(p.Nodes); i < o.N; i++ {
+		name := "n" + strconv.Itoa(i+1)
+		p.Nodes = append(p.Nodes, Node{
+			Name: name, Dir: filepath.Join(dir, name),
+			HTTP: "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(o.HTTPPort+i)),
+			Mesh: net.JoinHostPort("127.0.0.1", strconv.Itoa(o.MeshPort+i)),
+		})
+	}
+	if err := p.save(); err != nil {
+		return nil, err
+	}
+	// Nodes that were members before start together: none may need another to be up.
+	var fresh []string
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if _, err := os.Stat(filepath.Join(n.Dir, "identity")); err != nil && i > 0 {
+			fresh = append(fresh, n.Name)
+			continue
+		}
+		if err := p.start(n, "", o.Args); err != nil {
+			return p, err
+		}
+	}
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; !slices.Contains(fresh, n.Name) {
+			if err := p.waitReady(ctx, n); err != nil {
+				return p, err
+			}
+			fmt.Fprintf(o.Log, "%s serves on %s\n", n.Name, n.HTTP)
+		}
+	}
+	for _, name := range fresh {
+		n, _ := p.node(name)
+		token, err := p.token(ctx)
+		if err != nil {
+			return p, fmt.Errorf("make a join token for %s: %w", name, err)
+		}
+		if err := p.start(n, token, o.Args); err != nil {
+			return p, err
+		}
+		if err := p.waitReady(ctx, n); err != nil {
+			return p, err
+		}
+		fmt.Fprintf(o.Log, "%s serves on %s\n", n.Name, n.HTTP)
+	}
+	return p, p.save()
+}
+
+func (p *Processes) node(name string) (*Node, error) {
+	var names []string
+	for i := range p.Nodes {
+		if p.Nodes[i].Name == name || p.Nodes[i].ID != "" && strings.HasPrefix(p.Nodes[i].ID, name) {
+			return &p.Nodes[i], nil
+		}
+		names = append(names, p.Nodes[i].Name)
+	}
+	return nil, fmt.Errorf("no node %q: there are %s", name, strings.Join(names, ", "))
+}
+
+func (p *Processes) faultFile() string { return filepath.Join(p.dir, "links.json") }
+
+// start runs the node's process in a group of its own, with its output in
+// <dir>/<name>.log. A token travels in a file, never in the arguments.
+func (p *Processes) start(n *Node, token string, args []string) error {
+	if p.alive(n) {
+		return nil
+	}
+	argv := append([]string{"up", "--dir", n.Dir, "--name", n.Name, "--http", strings.TrimPrefix(n.HTTP, "http://"),
+		"--mesh", n.Mesh, "--link-faults", p.faultFile()}, args...)
+	if token != "" {
+		if err := os.MkdirAll(n.Dir, 0o700); err != nil {
+			return err
+		}
+		path := filepath.Join(n.Dir, "join-token")
+		if err := os.WriteFile(path, []byte(token), 0o600); err != nil {
+			return err
+		}
+		argv = append(argv, "--join", "@"+path)
+	}
+	log, err := os.OpenFile(filepath.Join(p.dir, n.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(p.Bin, argv...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", n.Name, err)
+	}
+	n.PID = cmd.Process.Pid
+	// The daemon outlives this command; when it does not (a test), reap it.
+	go cmd.Wait()
+	return p.save()
+}
+
+// alive reports whether the process that was started for n still exists. A
+// recycled pid is told apart by its arguments.
+func (p *Processes) alive(n *Node) bool {
+	if n.PID == 0 {
+		return false
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", n.PID))
+	return err == nil && bytes.Contains(b, []byte("\x00"+n.Dir+"\x00")) && !p.zombie(n)
+}
+
+func (p *Processes) zombie(n *Node) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.PID))
+	if err != nil {
+		return true
+	}
+	_, rest, _ := bytes.Cut(b, []byte(") "))
+	return bytes.HasPrefix(rest, []byte("Z"))
+}
+
+func (p *Processes) waitReady(ctx context.Context, n *Node) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	for {
+		var self self
+		err := get(ctx, n.HTTP+"/readyz", nil)
+		if err == nil {
+			if err = get(ctx, n.HTTP+"/api/v1/mesh/self", &self); err == nil {
+				n.ID = self.ID
+				return nil
+			}
+		}
+		if !p.alive(n) {
+			return fmt.Errorf("%s ended while starting: see %s", n.Name, filepath.Join(p.dir, n.Name+".log"))
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready after %s (%w): see %s", n.Name, readyTimeout, err, filepath.Join(p.dir, n.Name+".log"))
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// self is what the launcher needs of GET /api/v1/mesh/self.
+type self struct {
+	ID   string `json:"id"`
+	Role string `json:"role"`
+}
+
+func get(ctx context.Context, url string, out any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	return do(req, out)
+}
+
+func do(req *http.Request, out any) error {
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if res.StatusCode/100 != 2 {
+		return fmt.Errorf("HTTP %d: %s", res.StatusCode, bytes.TrimSpace(b))
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(b, out)
+}
+
+// token asks any live node for a one-time join token.
+func (p *Processes) token(ctx context.Context) (string, error) {
+	err := errors.New("no node is alive")
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if !p.alive(n) || n.ID == "" {
+			continue
+		}
+		req, rerr := http.NewRequestWithContext(ctx, http.MethodPost, n.HTTP+"/api/v1/mesh/tokens", strings.NewReader(`{"uses":1,"ttlSec":600}`))
+		if rerr != nil {
+			return "", rerr
+		}
+		req.Header.Set("Content-Type", "application/json")
+		var answer struct {
+			Token string `json:"token"`
+		}
+		if err = do(req, &answer); err == nil {
+			return answer.Token, nil
+		}
+	}
+	return "", err
+}
+
+// Status fills in what the processes say of themselves.
+func (p *Processes) Status(ctx context.Context) []Node {
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		n.Alive, n.Role = p.alive(n), ""
+		if !n.Alive {
+			continue
+		}
+		ask, cancel := context.WithTimeout(ctx, time.Second)
+		var s self
+		if get(ask, n.HTTP+"/api/v1/mesh/self", &s) == nil {
+			n.ID, n.Role = cmp.Or(s.ID, n.ID), s.Role
+		}
+		cancel()
+	}
+	return p.Nodes
+}
+
+func (p *Processes) signal(name string, sig syscall.Signal) error {
+	n, err := p.node(name)
+	if err != nil {
+		return err
+	}
+	if !p.alive(n) {
+		return fmt.Errorf("%s does not run", n.Name)
+	}
+	return syscall.Kill(n.PID, sig)
+}
+
+// Kill ends a node without warning (SIGKILL) and waits until it is gone.
+func (p *Processes) Kill(name string) error {
+	if err := p.signal(name, syscall.SIGKILL); err != nil {
+		return err
+	}
+	n, _ := p.node(name)
+	return p.waitGone(n, stopTimeout)
+}
+
+// Pause stops a node's process (SIGSTOP); Resume lets it go on.
+func (p *Processes) Pause(name string) error  { return p.signal(name, syscall.SIGSTOP) }
+func (p *Processes) Resume(name string) error { return p.signal(name, syscall.SIGCONT) }
+
+// Start runs a node again on its old data and ports, and waits until it is ready.
+func (p *Processes) Start(ctx context.Context, name string, args ...string) error {
+	n, err := p.node(name)
+	if err != nil {
+		return err
+	}
+	if err := p.start(n, "", args); err != nil {
+		return err
+	}
+	return p.waitReady(ctx, n)
+}
+
+func (p *Processes) waitGone(n *Node, within time.Duration) error {
+	for deadline := time.Now().Add(within); p.alive(n); time.Sleep(pollInterval / 4) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s (pid %d) is still there after %s", n.Name, n.PID, within)
+		}
+	}
+	return nil
+}
+
+// Partition splits the mesh into groups of names; nodes that no group names
+// form one more. Links within a group work, all others are cut.
+func (p *Processes) Partition(groups [][]string) error {
+	groupOf := make(map[string]int, len(p.Nodes))
+	for g, names := range groups {
+		for _, name := range names {
+			n, err := p.node(name)
+			if err != nil {
+				return err
+			}
+			groupOf[n.Name] = g + 1
+		}
+	}
+	cuts := Cuts{}
+	for _, a := range p.Nodes {
+		for _, b := range p.Nodes {
+			if groupOf[a.Name] != groupOf[b.Name] {
+				cuts[a.Mesh] = append(cuts[a.Mesh], b.Mesh)
+			}
+		}
+	}
+	return WriteCuts(p.faultFile(), cuts)
+}
+
+// Heal mends all links.
+func (p *Processes) Heal() error { return WriteCuts(p.faultFile(), Cuts{}) }
+
+// Down stops all nodes in order (SIGTERM), those that do not end in time by SIGKILL.
+func (p *Processes) Down() error {
+	var errs []error
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; p.alive(n) {
+			syscall.Kill(n.PID, syscall.SIGCONT)
+			errs = append(errs, syscall.Kill(n.PID, syscall.SIGTERM))
+		}
+	}
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if err := p.waitGone(n, stopTimeout); err != nil {
+			syscall.Kill(n.PID, syscall.SIGKILL)
+			errs = append(errs, p.waitGone(n, stopTimeout))
+		}
+		n.PID = 0
+	}
+	return errors.Join(append(errs, p.save())...)
+}
