@@ -1,0 +1,314 @@
+package shim
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const statusFD = 3
+
+// Main is the shim. It returns when the tree is gone: 0, or 2 when it was
+// started by hand or given nonsense. args are ignored; everything comes over
+// the pipe. It must be called from the main goroutine.
+func Main([]string) int {
+	// no_new_privs and the parent-death signal belong to the thread that forks.
+	runtime.LockOSThread()
+	var st unix.Stat_t
+	if err := unix.Fstat(statusFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
+		os.Stderr.WriteString("run-shim is started by the node, not by hand\n")
+		return 2
+	}
+	// The child gets 0, 1 and 2, and nothing that whoever started the node left
+	// open. Kernels before 5.11 can not do it in one call; ours is the one that counts.
+	if err := unix.CloseRange(statusFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		unix.CloseOnExec(statusFD)
+	}
+	status := os.NewFile(statusFD, "status")
+	// A TERM or HUP is not for us: the pipe says when to stop. They are caught
+	// and dropped, because a signal that is ignored stays ignored in the child.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	s := &shim{status: status, orders: make(chan order), exits: make(chan exit)}
+	defer status.Close()
+	var first order
+	if err := readFrame(os.Stdin, &first); err != nil || first.Spec == nil {
+		s.tell(report{Failed: "no specification of what to run"})
+		return 2
+	}
+	if err := s.start(*first.Spec); err != nil {
+		s.tell(report{Failed: err.Error()})
+		return 0
+	}
+	s.run(*first.Spec)
+	return 0
+}
+
+type exit struct {
+	pid    int
+	status syscall.WaitStatus
+}
+
+// A shim watches one tree. All fields belong to the main goroutine.
+type shim struct {
+	status *os.File
+	orders chan order // closed at the end of the pipe
+	exits  chan exit  // children of ours that were reaped
+	child  int
+}
+
+func (s *shim) tell(r report) {
+	_ = writeFrame(s.status, r) // a node that is gone needs no report
+}
+
+// start makes this process the reaper of all below it and starts the command.
+func (s *shim) start(spec Spec) error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return errors.New("become subreaper: " + err.Error())
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return errors.New("give up new privileges: " + err.Error())
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	pid, err := syscall.ForkExec(spec.Path, spec.Args, &syscall.ProcAttr{
+		Dir:   spec.Dir,
+		Env:   spec.Env,
+		Files: []uintptr{null.Fd(), 1, 2},
+		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		return errors.New("start " + spec.Path + ": " + err.Error())
+	}
+	s.child = pid
+	// Our own copies of the output would keep the pipes open after the tree.
+	for _, fd := range []int{1, 2} {
+		if err := unix.Dup3(int(null.Fd()), fd, 0); err != nil {
+			return errors.New("let go of the output: " + err.Error())
+		}
+	}
+	s.tell(report{Started: &Started{PID: pid, Group: pid}})
+	return nil
+}
+
+func (s *shim) run(spec Spec) {
+	go s.listen()
+	go s.reap()
+	deadline := newDeadline(spec.Deadline)
+	var grace <-chan time.Time
+	killed := ""
+	for {
+		select {
+		case o, ok := <-s.orders:
+			switch {
+			case !ok:
+				s.end("pipe")
+				return
+			case o.Kill:
+				s.end("kill")
+				return
+			case o.Terminate != nil:
+				killed = "terminate"
+				signalTree(syscall.SIGTERM)
+				grace = time.After(time.Duration(*o.Terminate) * time.Millisecond)
+			case o.Deadline > 0:
+				deadline.set(o.Deadline)
+			}
+		case <-grace:
+			s.end(killed)
+			return
+		case <-deadline.passed:
+			s.end("deadline")
+			return
+		case e := <-s.exits:
+			if e.pid == s.child {
+				killTree(s.exits)
+				s.exited(e.status, killed)
+				return
+			}
+		}
+	}
+}
+
+// end kills the tree and reports how the command ended.
+func (s *shim) end(why string) {
+	status := syscall.WaitStatus(syscall.SIGKILL) // unless we learn better
+	for _, e := range killTree(s.exits) {
+		if e.pid == s.child {
+			status = e.status
+		}
+	}
+	s.exited(status, why)
+}
+
+func (s *shim) exited(w syscall.WaitStatus, why string) {
+	e := &Exit{Code: w.ExitStatus(), Killed: why}
+	if w.Signaled() {
+		e.Signal = unix.SignalName(w.Signal())
+	}
+	s.tell(report{Exited: e})
+}
+
+// listen passes the node's messages on until the pipe ends.
+func (s *shim) listen() {
+	defer close(s.orders)
+	for {
+		var o order
+		if err := readFrame(os.Stdin, &o); err != nil {
+			return
+		}
+		s.orders <- o
+	}
+}
+
+// reap collects every child, the adopted ones too.
+func (s *shim) reap() {
+	for {
+		var w syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &w, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil: // no child left; the main goroutine ends the process
+			return
+		case w.Exited() || w.Signaled():
+			s.exits <- exit{pid, w}
+		}
+	}
+}
+
+// signalTree sends sig to every descendant.
+func signalTree(sig syscall.Signal) []int {
+	pids := descendants(os.Getpid())
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, sig)
+	}
+	return pids
+}
+
+// killTree kills every descendant and returns those that were reaped meanwhile.
+// They are stopped before they are killed, so that a tree that forks without
+// pause holds still. It is over when nothing is left to reap.
+func killTree(exits <-chan exit) []exit {
+	var gone []exit
+	for range killRounds {
+		left := len(signalTree(syscall.SIGSTOP))
+		signalTree(syscall.SIGKILL)
+		pause := time.After(killPause)
+	drain:
+		for {
+			select {
+			case e := <-exits:
+				gone = append(gone, e)
+			case <-pause:
+				break drain
+			}
+		}
+		if left == 0 {
+			break // and the reaper had a pause to report the last one
+		}
+	}
+	return gone
+}
+
+// descendants lists the processes below pid, parents first. Zombies are listed
+// too: the leader of a process may be one while its other threads go on.
+func descendants(pid int) []int {
+	names, err := readDirNames("/proc")
+	if err != nil {
+		return nil
+	}
+	children := map[int][]int{}
+	for _, name := range names {
+		p, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if parent, ok := parentOf(p); ok {
+			children[parent] = append(children[parent], p)
+		}
+	}
+	var out []int
+	for queue := []int{pid}; len(queue) > 0; queue = queue[1:] {
+		out = append(out, children[queue[0]]...)
+		queue = append(queue, children[queue[0]]...)
+	}
+	return out
+}
+
+func readDirNames(dir string) ([]string, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Readdirnames(-1)
+}
+
+// parentOf reads the parent from "pid (name) state ppid …"; the name may hold
+// anything, so the last parenthesis counts.
+func parentOf(pid int) (int, bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, false
+	}
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 2 {
+		return 0, false
+	}
+	parent, err := strconv.Atoi(fields[1])
+	return parent, err == nil
+}
+
+// A deadline fires once when the boot-time clock, which runs while the machine
+// is suspended, passes it.
+type deadline struct {
+	fd     int
+	passed chan struct{}
+}
+
+func newDeadline(at time.Duration) *deadline {
+	d := &deadline{passed: make(chan struct{})}
+	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC)
+	if err != nil {
+		close(d.passed) // without a clock there is no authority
+		return d
+	}
+	d.fd = fd
+	if at > 0 {
+		d.set(at)
+	}
+	go func() {
+		var n [8]byte
+		for {
+			if _, err := unix.Read(fd, n[:]); err != unix.EINTR {
+				break
+			}
+		}
+		close(d.passed)
+	}()
+	return d
+}
+
+func (d *deadline) set(at time.Duration) {
+	_ = unix.TimerfdSettime(d.fd, unix.TFD_TIMER_ABSTIME,
+		&unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(at, 1)))}, nil)
+}
+
+// BootTime reads the boot-time clock.
+func BootTime() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		panic("shim: no boot-time clock: " + err.Error()) // present since Linux 2.6.39
+	}
+	return time.Duration(ts.Nano())
+}

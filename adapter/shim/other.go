@@ -1,0 +1,40 @@
+//go:build !linux
+
+package shim
+
+import (
+	"errors"
+	"os"
+	"time"
+)
+
+// Main refuses: holding a process tree needs Linux (subreaper, boot-time clock).
+func Main([]string) int {
+	os.Stderr.WriteString("run-shim needs Linux\n")
+	return 2
+}
+
+// A Process is a command under a shim, seen from the node.
+type Process struct{ Started }
+
+// Start refuses: agents with local processes run on Linux nodes only.
+func Start([]string, Spec, *os.File, *os.File) (*Process, error) {
+	return nil, errors.New("local processes need a Linux node")
+}
+
+// Extend does nothing; there is no process.
+func (p *Process) Extend(time.Duration) {}
+
+// Terminate does nothing; there is no process.
+func (p *Process) Terminate(time.Duration) {}
+
+// Kill does nothing; there is no process.
+func (p *Process) Kill() {}
+
+// Wait refuses.
+func (p *Process) Wait() (Exit, error) { return Exit{}, errors.New("no process") }
+
+// BootTime reads the monotonic clock of this process.
+func BootTime() time.Duration { return time.Since(bootBase) }
+
+var bootBase = time.Now()

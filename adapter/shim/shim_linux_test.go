@@ -1,0 +1,315 @@
+package shim
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The test binary plays three parts: the tests, the shim, and a node that
+// starts a shim and can be stopped or killed.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "run-shim":
+			os.Exit(Main(os.Args[2:]))
+		case "play-node":
+			os.Exit(playNode(os.Args[2], os.Args[3]))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+var self = []string{"/proc/self/exe", "run-shim"}
+
+// tree is a shell script that starts one plain child, one in a session of its
+// own and one double-forked orphan, writes all PIDs to $PIDS, and waits.
+const tree = `
+echo $$ >> $PIDS
+sh -c 'echo $$ >> $PIDS; exec sleep 100' &
+setsid sh -c 'echo $$ >> $PIDS; trap "" TERM; sleep 100; sleep 100' &
+sh -c 'setsid sh -c "echo \$\$ >> $PIDS; exec sleep 100" & exit 0'
+while [ $(wc -l < $PIDS) -lt 4 ]; do sleep 0.02; done
+echo ready
+wait
+`
+
+func script(t *testing.T, text string) (Spec, string) {
+	t.Helper()
+	pids := filepath.Join(t.TempDir(), "pids")
+	return Spec{Path: "/bin/sh", Args: []string{"sh", "-c", text}, Dir: "/",
+		Env: []string{"PATH=" + os.Getenv("PATH"), "PIDS=" + pids}}, pids
+}
+
+// start runs spec and returns the process and what it writes.
+func start(t *testing.T, spec Spec) (*Process, *bufio.Reader) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	t.Cleanup(func() { r.Close() })
+	p, err := Start(self, spec, w, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, bufio.NewReader(r)
+}
+
+func wait(t *testing.T, p *Process) Exit {
+	t.Helper()
+	e, err := p.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func wantReady(t *testing.T, r *bufio.Reader) {
+	t.Helper()
+	if line, err := r.ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("first line %q, %v", line, err)
+	}
+}
+
+// wantGone fails unless the four processes of the tree are gone within d.
+func wantGone(t *testing.T, pids string, d time.Duration) {
+	t.Helper()
+	b, err := os.ReadFile(pids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Fields(string(b))
+	if len(lines) != 4 {
+		t.Fatalf("tree of %d processes, want 4", len(lines))
+	}
+	for end := time.Now().Add(d); ; time.Sleep(10 * time.Millisecond) {
+		left := 0
+		for _, l := range lines {
+			pid, _ := strconv.Atoi(l)
+			if alive(pid) {
+				left++
+			}
+		}
+		if left == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d processes live after %v", left, len(lines), d)
+		}
+	}
+}
+
+func alive(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(b), ") Z ")
+}
+
+func TestExitCodeAndOutputComeThrough(t *testing.T) {
+	t.Parallel()
+	spec, _ := script(t, "cat; echo out; echo err >&2; exit 7")
+	p, out := start(t, spec)
+	if e := wait(t, p); e != (Exit{Code: 7}) {
+		t.Errorf("exit %+v, want code 7", e)
+	}
+	all, _ := io.ReadAll(out)
+	if string(all) != "out\nerr\n" {
+		t.Errorf("output %q", all)
+	}
+}
+
+func TestAChildThatIsKilledReportsItsSignal(t *testing.T) {
+	t.Parallel()
+	spec, _ := script(t, "kill -SEGV $$")
+	p, _ := start(t, spec)
+	if e := wait(t, p); e.Signal != "SIGSEGV" || e.Killed != "" {
+		t.Errorf("exit %+v, want SIGSEGV", e)
+	}
+}
+
+func TestWhatCanNotStartSaysWhy(t *testing.T) {
+	t.Parallel()
+	_, err := Start(self, Spec{Path: "/nonexistent/program", Args: []string{"x"}, Dir: "/"}, nil, nil)
+	if err == nil || !strings.Contains(err.Error(), "/nonexistent/program: no such file") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The child sees its own environment only, a closed standard input, no
+// descriptor of ours, default signals, and can gain no privileges.
+func TestTheChildInheritsNothing(t *testing.T) {
+	t.Parallel()
+	spec, _ := script(t, `env | cut -d= -f1 | sort | tr '\n' ' '; grep -E '^(NoNewPrivs|SigIgn)' /proc/$$/status; exec ls /proc/self/fd`)
+	p, out := start(t, spec)
+	wait(t, p)
+	all, _ := io.ReadAll(out)
+	got := string(all)
+	for _, want := range []string{"PATH PIDS PWD ", "SigIgn:\t0000000000000000\n", "NoNewPrivs:\t1\n0\n1\n2\n3\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("child saw %q, want %q in it", got, want)
+		}
+	}
+	if !strings.HasSuffix(got, "\n3\n") { // 3 is the directory that ls itself reads
+		t.Errorf("child has more than its three descriptors: %q", got)
+	}
+}
+
+// What the command leaves behind when it ends by itself is killed too.
+func TestNothingOutlivesTheCommand(t *testing.T) {
+	t.Parallel()
+	spec, pids := script(t, strings.Replace(tree, "\nwait\n", "\nexit 3\n", 1))
+	p, out := start(t, spec)
+	wantReady(t, out)
+	if e := wait(t, p); e != (Exit{Code: 3}) {
+		t.Errorf("exit %+v, want code 3", e)
+	}
+	wantGone(t, pids, 0)
+}
+
+func TestTerminateGivesGraceThenKillsTheTree(t *testing.T) {
+	t.Parallel()
+	spec, pids := script(t, "trap '' TERM;"+tree+"wait\nwait\nsleep 100\n")
+	p, out := start(t, spec)
+	wantReady(t, out)
+	began := time.Now()
+	p.Terminate(300 * time.Millisecond)
+	e := wait(t, p)
+	if took := time.Since(began); took < 300*time.Millisecond {
+		t.Errorf("killed after %v, before its grace", took)
+	}
+	if e.Signal != "SIGKILL" || e.Killed != "terminate" {
+		t.Errorf("exit %+v", e)
+	}
+	wantGone(t, pids, 0)
+}
+
+func TestTerminateReachesADefaultHandler(t *testing.T) {
+	t.Parallel()
+	spec, _ := script(t, "echo ready; exec sleep 100")
+	p, out := start(t, spec)
+	wantReady(t, out)
+	p.Terminate(10 * time.Second)
+	if e := wait(t, p); e.Signal != "SIGTERM" || e.Killed != "terminate" {
+		t.Errorf("exit %+v, want SIGTERM", e)
+	}
+}
+
+func TestTheDeadlineKillsUnlessItIsExtended(t *testing.T) {
+	t.Parallel()
+	spec, pids := script(t, tree)
+	spec.Deadline = BootTime() + 10*time.Second
+	p, out := start(t, spec)
+	wantReady(t, out)
+	p.Extend(BootTime() + 300*time.Millisecond)
+	if e := wait(t, p); e.Killed != "deadline" {
+		t.Errorf("exit %+v, want a deadline", e)
+	}
+	wantGone(t, pids, 0)
+}
+
+// When the shim itself is killed, the command dies with it.
+func TestTheCommandDiesWithItsShim(t *testing.T) {
+	t.Parallel()
+	spec, _ := script(t, "echo ready; exec sleep 100")
+	p, out := start(t, spec)
+	wantReady(t, out)
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Wait(); err == nil {
+		t.Error("the loss of the shim went unnoticed")
+	}
+	for end := time.Now().Add(2 * time.Second); alive(p.PID); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the command outlived its shim")
+		}
+	}
+}
+
+// playNode starts the tree with a deadline of lease, says "ready" and extends
+// the deadline as a node would, for ever.
+func playNode(pids, lease string) int {
+	d, err := time.ParseDuration(lease)
+	if err != nil {
+		return 2
+	}
+	spec := Spec{Path: "/bin/sh", Args: []string{"sh", "-c", tree}, Dir: "/",
+		Env: []string{"PATH=" + os.Getenv("PATH"), "PIDS=" + pids}, Deadline: BootTime() + d}
+	p, err := Start(self, spec, os.Stdout, os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	for range time.Tick(d / 10) {
+		p.Extend(BootTime() + d)
+	}
+	return 0
+}
+
+func node(t *testing.T, lease time.Duration) (*exec.Cmd, string) {
+	t.Helper()
+	pids := filepath.Join(t.TempDir(), "pids")
+	cmd := exec.Command(os.Args[0], "play-node", pids, lease.String())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGCONT)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	wantReady(t, bufio.NewReader(out))
+	return cmd, pids
+}
+
+func TestAKilledNodeLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	cmd, pids := node(t, time.Minute)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	wantGone(t, pids, 3*time.Second)
+}
+
+// A node that is stopped keeps its pipes open but stops extending: its tree is
+// gone before its lease is over.
+func TestAStoppedNodeLosesItsTreeWithItsLease(t *testing.T) {
+	t.Parallel()
+	const lease = 1500 * time.Millisecond
+	cmd, pids := node(t, lease)
+	time.Sleep(2 * lease) // it lives on while it is extended
+	if err := cmd.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := os.ReadFile(pids)
+	for _, l := range strings.Fields(string(b)) {
+		if pid, _ := strconv.Atoi(l); !alive(pid) {
+			t.Fatalf("process %d died under a live lease", pid)
+		}
+	}
+	wantGone(t, pids, lease+500*time.Millisecond)
+}
+
+func TestByHandItRefuses(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command(os.Args[0], "run-shim").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "not by hand") {
+		t.Errorf("%q, %v", out, err)
+	}
+}
