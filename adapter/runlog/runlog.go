@@ -1,0 +1,317 @@
+// Package runlog keeps what runs wrote: one segment per run on the node that
+// executed it, readable from any node while it grows.
+//
+// # Format
+//
+// A segment is a file <company>/<agent>/<run>.ndjson of lines
+//
+//	{"ts":"2026-11-21T03:06:16.386Z","stream":"stdout","chunk":"text","seq":1}
+//
+// with seq counting from 1. Streams are "stdout", "stderr" and, for what the
+// node itself adds, "system". Bytes that are no UTF-8 become U+FFFD. Offsets and
+// limits count bytes of the file. The SHA-256 over the whole file is what the
+// command that closes the run carries. Readers ignore keys they do not know.
+//
+// Run logs do not enter consensus; a lost node takes those that were not read
+// with it.
+package runlog
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	// DefaultMaxBytes bounds the segment of one run; a log of 5 GB in two
+	// minutes has been seen elsewhere.
+	DefaultMaxBytes = 16 << 20
+	// DefaultKeepBytes bounds all segments of a node.
+	DefaultKeepBytes = 1 << 30
+	// DefaultKeepFor is how long a finished segment is kept.
+	DefaultKeepFor = 30 * 24 * time.Hour
+	// MaxRead bounds one read, so that an answer fits a body.
+	MaxRead = 256_000
+	// maxChunk bounds one line's text.
+	maxChunk = 16 << 10
+	// markRoom is kept free under MaxBytes for the truncation marker.
+	markRoom = 512
+)
+
+// ErrNoLog is returned for a run that has no segment here: not yet, no longer,
+// or never.
+var ErrNoLog = errors.New("run log not found")
+
+// Config says how much is kept. Zero values mean the defaults above.
+type Config struct {
+	MaxBytes  int64         // of one segment, at least 4 KiB
+	KeepBytes int64         // of all segments
+	KeepFor   time.Duration // after the last write
+}
+
+// A Store is the run logs of one node. It is safe for concurrent use.
+type Store struct {
+	root *os.Root
+	cfg  Config
+
+	mu   sync.Mutex
+	open map[string]*Writer // by reference, those that still grow
+}
+
+// Open opens the store in dir, which it creates.
+func Open(dir string, cfg Config) (*Store, error) {
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = DefaultMaxBytes
+	}
+	cfg.MaxBytes = max(cfg.MaxBytes, 4<<10)
+	if cfg.KeepBytes == 0 {
+		cfg.KeepBytes = DefaultKeepBytes
+	}
+	if cfg.KeepFor == 0 {
+		cfg.KeepFor = DefaultKeepFor
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open run logs: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open run logs: %w", err)
+	}
+	return &Store{root: root, cfg: cfg, open: map[string]*Writer{}}, nil
+}
+
+// Close closes the store; segments that still grow are closed with it.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	open := make([]*Writer, 0, len(s.open))
+	for _, w := range s.open {
+		open = append(open, w)
+	}
+	s.mu.Unlock()
+	for _, w := range open {
+		w.Close()
+	}
+	return s.root.Close()
+}
+
+// Ref names the segment of a run: "<company>/<agent>/<run>.ndjson".
+func Ref(company, agent, run string) string { return company + "/" + agent + "/" + run + ".ndjson" }
+
+// checkRef refuses a reference that [Ref] would not make.
+func checkRef(ref string) error {
+	if strings.Count(ref, "/") != 2 || !strings.HasSuffix(ref, ".ndjson") || !fs.ValidPath(ref) {
+		return ErrNoLog
+	}
+	return nil
+}
+
+// Create starts the segment ref, emptying one that a run before left.
+func (s *Store) Create(ref string) (*Writer, error) {
+	if err := checkRef(ref); err != nil {
+		return nil, fmt.Errorf("create run log %q: not a reference", ref)
+	}
+	if err := s.root.MkdirAll(path.Dir(ref), 0o700); err != nil {
+		return nil, fmt.Errorf("create run log: %w", err)
+	}
+	f, err := s.root.OpenFile(ref, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("create run log: %w", err)
+	}
+	w := &Writer{store: s, ref: ref, file: f, max: s.cfg.MaxBytes, sum: sha256.New()}
+	s.mu.Lock()
+	s.open[ref] = w
+	s.mu.Unlock()
+	return w, nil
+}
+
+// A Writer appends to one segment. It is safe for concurrent use. A write that
+// fails is dropped and remembered: a run does not fail for want of its log.
+type Writer struct {
+	store *Store
+	ref   string
+	max   int64
+
+	mu     sync.Mutex // guards what follows
+	file   *os.File
+	sum    hash.Hash
+	digest Digest
+	err    error
+	full   bool
+	closed bool
+}
+
+// A Digest is what a segment amounts to.
+type Digest struct {
+	Bytes  int64
+	SHA256 string // hex, over the whole segment; set when it is closed
+	Seq    int64  // of the last line
+	Stream string // of the last line
+	At     time.Time
+	Cut    bool // the run wrote more than was kept
+}
+
+type line struct {
+	TS     string `json:"ts"`
+	Stream string `json:"stream"`
+	Chunk  string `json:"chunk"`
+	Seq    int64  `json:"seq"`
+}
+
+// Write appends text to stream.
+func (w *Writer) Write(stream, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(text) > 0 && !w.closed && !w.full {
+		n := min(len(text), maxChunk)
+		for n < len(text) && n > maxChunk-utf8.UTFMax && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		w.append(stream, text[:n], w.max-markRoom)
+		text = text[n:]
+	}
+}
+
+// append writes one line; one that does not fit under limit ends the segment
+// with a marker.
+func (w *Writer) append(stream, chunk string, limit int64) {
+	now := time.Now().UTC()
+	b, err := json.Marshal(line{now.Format("2006-01-02T15:04:05.000Z"), stream, strings.ToValidUTF8(chunk, "\uFFFD"), w.digest.Seq + 1})
+	if err != nil {
+		return // strings always encode
+	}
+	if b = append(b, '\n'); w.digest.Bytes+int64(len(b)) > limit && !w.full {
+		w.full, w.digest.Cut = true, true
+		w.append("system", fmt.Sprintf("[selvage] the log ends here: it reached its limit of %d bytes\n", w.max), w.max)
+		return
+	}
+	n, err := w.file.Write(b)
+	w.sum.Write(b[:n])
+	w.digest.Bytes += int64(n)
+	if err != nil {
+		w.err, w.full = err, true
+		return
+	}
+	w.digest.Seq++
+	w.digest.Stream, w.digest.At = stream, now
+}
+
+// Digest tells what was written so far.
+func (w *Writer) Digest() Digest {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.digest
+}
+
+// Close ends the segment and tells what it amounts to. It is idempotent. The
+// error is the first that a write met.
+func (w *Writer) Close() (Digest, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.closed = true
+		w.digest.SHA256 = hex.EncodeToString(w.sum.Sum(nil))
+		w.err = errors.Join(w.err, w.file.Close())
+		w.store.mu.Lock()
+		delete(w.store.open, w.ref)
+		w.store.mu.Unlock()
+	}
+	return w.digest, w.err
+}
+
+// A Chunk is a piece of a segment.
+type Chunk struct {
+	Content []byte `json:"content"`
+	Size    int64  `json:"size"`    // of the segment now
+	Growing bool   `json:"growing"` // more may come
+}
+
+// Read returns up to limit bytes from offset on; ErrNoLog when there is no such
+// segment here. A limit of 0 or beyond MaxRead means MaxRead. Lines that are
+// being written may be cut; the next read goes on where this one ended.
+func (s *Store) Read(ref string, offset, limit int64) (Chunk, error) {
+	if err := checkRef(ref); err != nil {
+		return Chunk{}, err
+	}
+	s.mu.Lock()
+	_, growing := s.open[ref]
+	s.mu.Unlock()
+	f, err := s.root.Open(ref)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Chunk{}, ErrNoLog
+	} else if err != nil {
+		return Chunk{}, fmt.Errorf("read run log: %w", err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return Chunk{}, fmt.Errorf("read run log: %w", err)
+	}
+	c := Chunk{Size: st.Size(), Growing: growing}
+	if limit <= 0 || limit > MaxRead {
+		limit = MaxRead
+	}
+	if n := min(limit, st.Size()-offset); offset >= 0 && n > 0 {
+		c.Content = make([]byte, n)
+		if _, err := f.ReadAt(c.Content, offset); err != nil && err != io.EOF {
+			return Chunk{}, fmt.Errorf("read run log: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// Prune removes finished segments that are too old, then the oldest ones until
+// the rest fits, and returns how many it removed.
+func (s *Store) Prune(now time.Time) (removed int, err error) {
+	type segment struct {
+		ref  string
+		at   time.Time
+		size int64
+	}
+	var all []segment
+	var total int64
+	err = fs.WalkDir(s.root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || checkRef(p) != nil {
+			return err
+		}
+		st, err := d.Info()
+		if err != nil {
+			return nil // removed meanwhile
+		}
+		all = append(all, segment{p, st.ModTime(), st.Size()})
+		total += st.Size()
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("prune run logs: %w", err)
+	}
+	slices.SortFunc(all, func(a, b segment) int { return a.at.Compare(b.at) })
+	for _, seg := range all {
+		if total <= s.cfg.KeepBytes && now.Sub(seg.at) <= s.cfg.KeepFor {
+			break
+		}
+		s.mu.Lock()
+		_, growing := s.open[seg.ref]
+		s.mu.Unlock()
+		if growing {
+			continue
+		}
+		if err := s.root.Remove(seg.ref); err != nil {
+			return removed, fmt.Errorf("prune run logs: %w", err)
+		}
+		total -= seg.size
+		removed++
+	}
+	return removed, nil
+}
