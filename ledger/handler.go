@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/selvage-mesh/selvage/identity"
 )
 
 // A Context is what a handler works with: the state, the command, and the time
@@ -14,11 +16,31 @@ type Context struct {
 	Height uint64    // the height that this command's entry gets when it is applied
 	Cmd    *Command
 
-	changes []Change
+	Mesh    identity.MeshID // "" only while genesis is applied
+	Origin  identity.NodeID // the node that authenticated the actor and signed the batch
+	Session uint64          // the origin's session; 0 for genesis and session.open
+	Index   uint64          // raft index of the batch
+
+	changes  []Change
+	deferred bool
 }
 
-// Record adds a line to the summary of the command's entry.
-func (c *Context) Record(ch Change) { c.changes = append(c.changes, ch) }
+// Record adds a line to the summary of the command's entry. More than
+// MaxChanges lines, or details of more than MaxChangeBytes in all, are a broken
+// invariant: a handler bounds what one command does.
+func (c *Context) Record(ch Change) {
+	n := len(ch.Details)
+	for i := range c.changes {
+		n += len(c.changes[i].Details)
+	}
+	if len(c.changes) == MaxChanges || n > MaxChangeBytes {
+		panic(fmt.Sprintf("ledger: %s records too many changes", c.Cmd.Kind))
+	}
+	c.changes = append(c.changes, ch)
+}
+
+// Defer marks the command's entry as deferred: accepted, and waiting for an approval.
+func (c *Context) Defer() { c.deferred = true }
 
 // Changes returns the lines recorded so far.
 func (c *Context) Changes() []Change { return c.changes }
@@ -79,12 +101,15 @@ func (m Mux) Do(c *Context, cmd *Command) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("ledger: no handler for %s", cmd.Kind)
 	}
-	child := &Context{Tx: c.Tx.Child(), Now: c.Now, Height: c.Height, Cmd: cmd}
-	v, err := h(child)
+	child := *c
+	child.Tx, child.Cmd, child.changes, child.deferred = c.Tx.Child(), cmd, nil, false
+	v, err := h(&child)
 	if err != nil {
 		return nil, err
 	}
 	child.Tx.Merge()
-	c.changes = append(c.changes, child.changes...)
+	for _, ch := range child.changes {
+		c.Record(ch)
+	}
 	return v, nil
 }

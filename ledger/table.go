@@ -7,12 +7,18 @@ import (
 
 // A Table is a typed set of rows of one company, stored under
 // c/<company>/<name>/<id>. Rows are values: change the copy and Put it.
-type Table[T any] struct{ name string }
+//
+// Apply keeps rows in decoded form when T holds no references (pointers,
+// slices, maps), or has a method Clone() T that copies what it refers to.
+type Table[T any] struct {
+	name string
+	rows rows[T]
+}
 
 // NewTable returns the table called name. T must not be able to hold a float.
 func NewTable[T any](name string) Table[T] {
 	checkType[T]()
-	return Table[T]{name}
+	return Table[T]{name, rows[T]{name, sharingOf[T]()}}
 }
 
 // Key returns the key of a row.
@@ -20,18 +26,12 @@ func (t Table[T]) Key(company, id string) []byte { return Key("c", company, t.na
 
 // Get returns the row with the given ID.
 func (t Table[T]) Get(tx *Tx, company, id string) (row T, ok bool) {
-	b, ok := tx.Get(t.Key(company, id))
-	if !ok {
-		return row, false
-	}
-	return t.decode(b), true
+	return t.rows.get(tx, t.Key(company, id))
 }
 
 // Put writes a row and returns its encoding.
 func (t Table[T]) Put(tx *Tx, company, id string, row T) []byte {
-	b := Marshal(row)
-	tx.Set(t.Key(company, id), b)
-	return b
+	return t.rows.put(tx, t.Key(company, id), row)
 }
 
 // Delete removes a row.
@@ -39,19 +39,90 @@ func (t Table[T]) Delete(tx *Tx, company, id string) { tx.Delete(t.Key(company, 
 
 // All yields the rows of company by ID.
 func (t Table[T]) All(tx *Tx, company string) iter.Seq2[string, T] {
-	prefix := Key("c", company, t.name, "")
+	return t.rows.all(tx, Key("c", company, t.name, ""))
+}
+
+// A MeshTable is a typed set of rows that belong to no company, stored under
+// m/<name>/<id>.
+type MeshTable[T any] struct {
+	name string
+	rows rows[T]
+}
+
+// NewMeshTable returns the table called name. T must not be able to hold a float.
+func NewMeshTable[T any](name string) MeshTable[T] {
+	checkType[T]()
+	return MeshTable[T]{name, rows[T]{name, sharingOf[T]()}}
+}
+
+// Key returns the key of a row.
+func (t MeshTable[T]) Key(id string) []byte { return Key("m", t.name, id) }
+
+// Get returns the row with the given ID.
+func (t MeshTable[T]) Get(tx *Tx, id string) (row T, ok bool) { return t.rows.get(tx, t.Key(id)) }
+
+// Put writes a row and returns its encoding.
+func (t MeshTable[T]) Put(tx *Tx, id string, row T) []byte { return t.rows.put(tx, t.Key(id), row) }
+
+// Delete removes a row.
+func (t MeshTable[T]) Delete(tx *Tx, id string) { tx.Delete(t.Key(id)) }
+
+// All yields the rows by ID.
+func (t MeshTable[T]) All(tx *Tx) iter.Seq2[string, T] {
+	return t.rows.all(tx, Key("m", t.name, ""))
+}
+
+// rows reads and writes values of T by key.
+type rows[T any] struct {
+	name  string
+	share sharing
+}
+
+func (r rows[T]) get(tx *Tx, key []byte) (row T, ok bool) {
+	b, ok := tx.Get(key)
+	if !ok {
+		return row, false
+	}
+	if tx.cache == nil || r.share == shareNot || len(b) == 0 {
+		return r.decode(b), true
+	}
+	if v := tx.cache.get(b); v != nil {
+		return r.handOut(v.(T)), true
+	}
+	row = r.decode(b)
+	tx.cache.put(b, r.handOut(row))
+	return row, true
+}
+
+// put does not keep row in decoded form: what a later get returns must follow
+// from the stored bytes alone, or nodes with colder caches would read other
+// values (an empty slice for a nil one).
+func (r rows[T]) put(tx *Tx, key []byte, row T) []byte {
+	b := Marshal(row)
+	tx.Set(key, b)
+	return b
+}
+
+func (r rows[T]) handOut(row T) T {
+	if r.share == shareClone {
+		return any(row).(cloner[T]).Clone()
+	}
+	return row
+}
+
+func (r rows[T]) all(tx *Tx, prefix []byte) iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
 		for k, v := range tx.Prefix(prefix) {
-			if !yield(string(bytes.TrimPrefix(k, prefix)), t.decode(v)) {
+			if !yield(string(bytes.TrimPrefix(k, prefix)), r.decode(v)) {
 				return
 			}
 		}
 	}
 }
 
-func (t Table[T]) decode(b []byte) (row T) {
+func (r rows[T]) decode(b []byte) (row T) {
 	if err := Unmarshal(b, &row); err != nil {
-		panic("ledger: row of " + t.name + " does not decode: " + err.Error())
+		panic("ledger: row of " + r.name + " does not decode: " + err.Error())
 	}
 	return row
 }

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"slices"
 	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
 // A Reader is the state below a [Tx]: a Pebble snapshot, or another Tx.
@@ -21,10 +23,7 @@ type Reader interface {
 // A StorageError is what reads panic with when the disk fails, so that rules
 // need not carry an error that no rule can handle. [Ledger.View] turns it back
 // into an error; in apply it ends the process.
-type StorageError struct{ Err error }
-
-func (e StorageError) Error() string { return "storage: " + e.Err.Error() }
-func (e StorageError) Unwrap() error { return e.Err }
+type StorageError = store.Failure
 
 // A Tx is a view of the state with writes laid over it. Reads see the writes.
 // A Tx is used by one goroutine.
@@ -33,7 +32,7 @@ type Tx struct {
 	parent *Tx // nil unless made by Child
 	writes map[string][]byte
 	// A nil value in writes is a deletion; a present but empty value is not nil.
-	cache *rowCache
+	cache *decoded // nil caches nothing
 	ro    bool
 }
 
@@ -49,6 +48,15 @@ func (t *Tx) Child() *Tx {
 func (t *Tx) Merge() {
 	for k, v := range t.writes {
 		t.parent.writes[k] = v
+	}
+	clear(t.writes)
+}
+
+// reset drops all writes.
+func (t *Tx) reset() {
+	if len(t.writes) > resetWrites {
+		t.writes = make(map[string][]byte) // a large map is slow to walk, also when empty
+		return
 	}
 	clear(t.writes)
 }
@@ -188,6 +196,3 @@ func Key(parts ...string) []byte {
 
 // Order formats n so that keys sort as numbers do.
 func Order(n uint64) string { return fmt.Sprintf("%016x", n) }
-
-// rowCache is filled in by the apply path; a nil cache caches nothing.
-type rowCache struct{}

@@ -1,0 +1,122 @@
+package ledger
+
+import "reflect"
+
+// rowCache keeps rows of the state, by key, for the apply path: reading cold
+// rows one after the other was a third of its time. It is used by the applying
+// goroutine only and holds what is committed: the group's own writes lie over
+// it in a Tx and come in when the group is committed.
+//
+// It is two maps: when the young one is full it becomes the old one, and what
+// was in the old one and was not asked for since is gone. A nil value says that
+// the key is absent.
+type rowCache struct {
+	limit       int // bytes in each map
+	size        int // bytes in young
+	young, old  map[string][]byte
+	hits, total uint64
+}
+
+// rowOverhead is about what a map entry takes beside key and value.
+const rowOverhead = 80
+
+func newRowCache(limit int) *rowCache {
+	return &rowCache{limit: limit / 2, young: map[string][]byte{}}
+}
+
+func (c *rowCache) get(key []byte) (v []byte, ok bool) {
+	c.total++
+	if v, ok = c.young[string(key)]; ok {
+		c.hits++
+		return v, true
+	}
+	if v, ok = c.old[string(key)]; ok {
+		c.hits++
+		c.put(string(key), v)
+	}
+	return v, ok
+}
+
+func (c *rowCache) has(key []byte) bool {
+	_, young := c.young[string(key)]
+	if !young {
+		_, old := c.old[string(key)]
+		return old
+	}
+	return true
+}
+
+func (c *rowCache) put(key string, v []byte) {
+	n := len(key) + len(v) + rowOverhead
+	if c.size += n; c.size > c.limit {
+		c.young, c.old = make(map[string][]byte, len(c.young)), c.young
+		c.size = n
+	}
+	c.young[key] = v
+}
+
+// decoded keeps rows in decoded form, by the identity of their bytes: the bytes
+// of a row never change, and a written row has new bytes. So it needs no
+// invalidation, and holds rows of the overlay as well as of the state. Only
+// rows without references are kept, or rows that have a Clone method: a handler
+// may change the copy it was given, and all replicas must read the same.
+type decoded struct{ young, old map[*byte]any }
+
+func newDecoded() *decoded { return &decoded{young: map[*byte]any{}} }
+
+func (d *decoded) get(b []byte) any {
+	v, ok := d.young[&b[0]]
+	if !ok {
+		if v, ok = d.old[&b[0]]; ok {
+			d.put(b, v)
+		}
+	}
+	return v
+}
+
+func (d *decoded) put(b []byte, v any) {
+	if len(d.young) >= decodedRows/2 {
+		d.young, d.old = make(map[*byte]any, decodedRows/2), d.young
+	}
+	d.young[&b[0]] = v
+}
+
+// sharing says how a decoded row may be handed out again.
+type sharing byte
+
+const (
+	shareNot   sharing = iota // it holds references: decode it each time
+	shareCopy                 // a copy of the value shares nothing
+	shareClone                // its Clone method copies what it refers to
+)
+
+type cloner[T any] interface{ Clone() T }
+
+func sharingOf[T any]() sharing {
+	var zero T
+	if _, ok := any(zero).(cloner[T]); ok {
+		return shareClone
+	}
+	if isFlat(reflect.TypeFor[T]()) {
+		return shareCopy
+	}
+	return shareNot
+}
+
+func isFlat(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if !isFlat(f.Type) {
+				return false
+			}
+		}
+		return true
+	case reflect.Array:
+		return isFlat(t.Elem())
+	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Chan, reflect.Func, reflect.Interface, reflect.UnsafePointer:
+		return false
+	default:
+		return true
+	}
+}

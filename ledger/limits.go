@@ -1,0 +1,61 @@
+package ledger
+
+import "time"
+
+const (
+	// maxNameBytes bounds kinds; they are dotted words such as "issue.checkout".
+	maxNameBytes = 64
+	// MaxIdempotencyKey bounds an Idempotency-Key and the other free text of a
+	// command header; clients send UUIDs or short digests.
+	MaxIdempotencyKey = 255
+	// MaxIdempotencyRows bounds the remembered keys of one company; the oldest
+	// are forgotten first. At 10 keyed requests a second a day has 864,000; a
+	// row takes about 300 bytes, so this is 30 MB.
+	MaxIdempotencyRows = 100_000
+	// idempotencySweep bounds how many forgotten rows one new row takes away, so
+	// that apply stays short while the table shrinks faster than it grows.
+	idempotencySweep = 4
+
+	// maxMillis bounds times so that a year always has four digits.
+	maxMillis = 253_402_300_799_999
+
+	// MaxStep is how far beyond the elapsed time a leader may advance the
+	// mesh's clock with one stamp.
+	MaxStep = 500 * time.Millisecond
+
+	// MaxChanges and MaxChangeBytes bound the summary of one entry.
+	MaxChanges     = 256
+	MaxChangeBytes = 16 << 10
+	// maxReasonBytes bounds the reason of a denial in an entry.
+	maxReasonBytes = 512
+
+	// DigestEvery is the distance, in raft indexes, of the digests that voters
+	// compare; digestsKept of them are remembered, so that a follower that is
+	// behind still meets one.
+	DigestEvery = 256
+	digestsKept = 64
+
+	// feedPage bounds what the feed reads at once while it keeps Restore out.
+	feedPage = 256
+
+	// DefaultRowCacheBytes bounds the rows that apply keeps in memory.
+	DefaultRowCacheBytes = 32 << 20
+	// decodedRows bounds the rows that are kept decoded as well.
+	decodedRows = 16_384
+
+	// resetWrites is the size from which an overlay's map is made anew.
+	resetWrites = 4096
+
+	// prefetchMin is the number of unread keys from which reading them in
+	// parallel is worth the goroutines; prefetchWorkers read them.
+	prefetchMin     = 16
+	prefetchWorkers = 4
+	prefetchKeys    = 8 * MaxBatchCommands
+
+	// MaxActivity bounds one page of activity, maxActivityScan what a filter may
+	// pass over to fill it.
+	MaxActivity     = 1000
+	maxActivityScan = 200_000
+)
+
+const _ = uint(MaxOutstanding - MaxBatchCommands) // a full batch fits the window

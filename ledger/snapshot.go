@@ -1,0 +1,292 @@
+package ledger
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"sync"
+
+	"github.com/selvage-mesh/selvage/ledger/store"
+)
+
+// A snapshot is the whole state at one raft index, rows, chain, batches and
+// position, in the order of the keys:
+//
+//	"selvage-snapshot/1\n"
+//	bytes position (see Position)
+//	blocks: length (4), CRC-32C of the payload (4), payload;
+//	        the payload is a row of: bytes key, bytes value
+//	the end: length 0, then rows (8) and SHA-256 (32) of everything before it
+//
+// integers big endian, "bytes" with a uvarint length. A block has at most
+// snapshotBlock bytes unless one row is longer. The position is a row too; the
+// one in front lets a reader choose without reading the rest. Readers refuse
+// other versions, a checksum that does not fit, and bytes after the end they
+// leave alone.
+const (
+	snapshotMagic = "selvage-snapshot/1\n"
+	snapshotBlock = 64 << 10
+	// maxSnapshotBlock bounds what a reader allocates: a row is an entry, a batch
+	// record or a value of a command, so it is well below the batch limit.
+	maxSnapshotBlock = 16 << 20
+)
+
+// ErrSnapshot says that a stream is not a whole, undamaged snapshot.
+var ErrSnapshot = errors.New("not a valid snapshot")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// A Snapshot is the state at one moment, taken at once and written later.
+// While it is open, Restore and Close of its ledger wait.
+type Snapshot struct {
+	Position Position
+
+	snap    *store.Snapshot
+	release func()
+	once    sync.Once
+}
+
+// Snapshot returns the state as it is now, in microseconds. It returns an error
+// that wraps [ErrUpgrade] when the ledger stopped: its state is then older than
+// the log that a snapshot would stand for.
+func (l *Ledger) Snapshot() (*Snapshot, error) {
+	l.applying.Lock() // so that position and content belong together
+	defer l.applying.Unlock()
+	if err := l.Err(); err != nil {
+		return nil, err
+	}
+	l.readers.RLock()
+	return &Snapshot{Position: l.Position(), snap: l.span.Snapshot(), release: l.readers.RUnlock}, nil
+}
+
+// Close releases the snapshot. It may be called again.
+func (s *Snapshot) Close() (err error) {
+	s.once.Do(func() {
+		err = s.snap.Close()
+		s.release()
+	})
+	return err
+}
+
+// WriteTo streams the snapshot.
+func (s *Snapshot) WriteTo(to io.Writer) (n int64, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			failure, ok := r.(StorageError)
+			if !ok {
+				panic(r)
+			}
+			err = failure
+		}
+	}()
+	w := snapshotWriter{w: bufio.NewWriterSize(to, 128<<10), sum: sha256.New()}
+	w.write(appendBytes([]byte(snapshotMagic), s.Position.encode()))
+	for k, v := range s.snap.Scan(nil, nil, false) {
+		if w.row(k, v); w.err != nil {
+			return w.n, w.err
+		}
+	}
+	w.end()
+	return w.n, w.err
+}
+
+type snapshotWriter struct {
+	w     *bufio.Writer
+	sum   hash.Hash
+	block []byte
+	rows  uint64
+	n     int64
+	err   error
+}
+
+func (w *snapshotWriter) write(b []byte) {
+	if w.err != nil {
+		return
+	}
+	w.sum.Write(b)
+	n, err := w.w.Write(b)
+	w.n, w.err = w.n+int64(n), err
+}
+
+func (w *snapshotWriter) row(k, v []byte) {
+	if len(w.block) > 0 && len(w.block)+len(k)+len(v) > snapshotBlock {
+		w.flush()
+	}
+	w.block = appendBytes(appendBytes(w.block, k), v)
+	w.rows++
+}
+
+func (w *snapshotWriter) flush() {
+	if len(w.block) == 0 {
+		return
+	}
+	head := binary.BigEndian.AppendUint32(nil, uint32(len(w.block)))
+	w.write(binary.BigEndian.AppendUint32(head, crc32.Checksum(w.block, castagnoli)))
+	w.write(w.block)
+	w.block = w.block[:0]
+}
+
+func (w *snapshotWriter) end() {
+	w.flush()
+	w.write(binary.BigEndian.AppendUint64([]byte{0, 0, 0, 0}, w.rows))
+	w.write(w.sum.Sum(nil))
+	if w.err == nil {
+		w.err = w.w.Flush()
+	}
+}
+
+// SnapshotPosition reads the head of a snapshot: how far it is. On open, the
+// caller restores the newest snapshot when its Applied is above the ledger's.
+func SnapshotPosition(r io.Reader) (Position, error) {
+	s := newSnapshotStream(r)
+	return s.head()
+}
+
+// Restore replaces the whole state by a snapshot, in one atomic step that is
+// durable when it returns; the raft log is untouched. Readers are let finish
+// and kept out only during the step itself. A stream that is damaged or cut
+// short, or a disk that is full, leaves everything as it was; errors then wrap
+// [ErrSnapshot] or [store.ErrDiskFull]. A ledger that had stopped applying goes on.
+func (l *Ledger) Restore(r io.Reader) error {
+	l.applying.Lock()
+	defer l.applying.Unlock()
+	if err := l.closedErr(); err != nil {
+		return err
+	}
+	in := newSnapshotStream(r)
+	pos, err := in.head()
+	if err != nil {
+		return err
+	}
+	var stored []byte
+	locked := false
+	defer func() {
+		if locked {
+			l.readers.Unlock()
+		}
+	}()
+	err = l.span.Replace(func(put func(key, value []byte) error) error {
+		err := in.rows(func(k, v []byte) error {
+			if bytes.Equal(k, positionKey) {
+				stored = bytes.Clone(v)
+			}
+			return put(k, v)
+		})
+		if err == nil && !bytes.Equal(stored, pos.encode()) {
+			err = fmt.Errorf("%w: its position is not the one announced", ErrSnapshot)
+		}
+		if err == nil {
+			l.readers.Lock() // the tables are written; what follows is the step
+			locked = true
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	l.apply.init(l, pos)
+	l.publish(nil)
+	return nil
+}
+
+type snapshotStream struct {
+	r   *bufio.Reader
+	sum hash.Hash
+}
+
+func newSnapshotStream(r io.Reader) *snapshotStream {
+	return &snapshotStream{r: bufio.NewReaderSize(r, 128<<10), sum: sha256.New()}
+}
+
+func (s *snapshotStream) full(b []byte) error {
+	if _, err := io.ReadFull(s.r, b); err != nil {
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	s.sum.Write(b)
+	return nil
+}
+
+func (s *snapshotStream) head() (Position, error) {
+	magic := make([]byte, len(snapshotMagic))
+	if err := s.full(magic); err != nil {
+		return Position{}, err
+	}
+	if string(magic) != snapshotMagic {
+		return Position{}, fmt.Errorf("%w: not a snapshot of this version", ErrSnapshot)
+	}
+	b := make([]byte, len(positionPrefix)+positionBytes)
+	if err := s.full(b); err != nil {
+		return Position{}, err
+	}
+	if !bytes.HasPrefix(b, positionPrefix) {
+		return Position{}, fmt.Errorf("%w: position of another size", ErrSnapshot)
+	}
+	pos, err := decodePosition(b[len(positionPrefix):])
+	if err != nil {
+		return Position{}, fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	return pos, nil
+}
+
+// positionPrefix is the length of a position, as appendBytes writes it.
+var positionPrefix = binary.AppendUvarint(nil, positionBytes)
+
+// rows gives each row to put and checks the stream to its end.
+func (s *snapshotStream) rows(put func(k, v []byte) error) error {
+	var rows uint64
+	var block []byte
+	for {
+		var head [8]byte
+		if err := s.full(head[:4]); err != nil {
+			return err
+		}
+		n := binary.BigEndian.Uint32(head[:4])
+		if n == 0 {
+			break
+		}
+		if n > maxSnapshotBlock {
+			return fmt.Errorf("%w: a block of %d bytes", ErrSnapshot, n)
+		}
+		if err := s.full(head[4:]); err != nil {
+			return err
+		}
+		if uint32(cap(block)) < n {
+			block = make([]byte, n)
+		}
+		block = block[:n]
+		if err := s.full(block); err != nil {
+			return err
+		}
+		if crc32.Checksum(block, castagnoli) != binary.BigEndian.Uint32(head[4:]) {
+			return fmt.Errorf("%w: damaged block", ErrSnapshot)
+		}
+		for p := (parser{b: block}); len(p.b) > 0; rows++ {
+			k, v := p.bytes(), p.bytes()
+			if p.bad || len(k) == 0 {
+				return fmt.Errorf("%w: malformed row", ErrSnapshot)
+			}
+			if err := put(k, v); err != nil {
+				return err
+			}
+		}
+	}
+	var count [8]byte
+	if err := s.full(count[:]); err != nil {
+		return err
+	}
+	want := s.sum.Sum(nil)
+	got := make([]byte, sha256.Size)
+	if err := s.full(got); err != nil {
+		return err
+	}
+	if !bytes.Equal(got, want) || binary.BigEndian.Uint64(count[:]) != rows {
+		return fmt.Errorf("%w: damaged", ErrSnapshot)
+	}
+	return nil
+}
