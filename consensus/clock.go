@@ -1,0 +1,45 @@
+package consensus
+
+import (
+	"sync"
+	"time"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A clock gives batches their time, as [ledger.NextStamp] has it: the wall
+// clock of the leader, but never back, and never further than the time that
+// has passed since the newest stamp by the monotonic clock. Every node follows
+// the mesh's time as it applies, so that a new leader knows how much has passed.
+type clock struct {
+	mesh func() time.Time // the time of the newest applied batch
+	wall func() time.Time
+
+	mu   sync.Mutex // guards what follows
+	last time.Time  // the newest stamp that was seen applied or made
+	at   time.Time  // when that was
+}
+
+// observe notes the time of what was just applied.
+func (k *clock) observe() {
+	t, now := k.mesh(), time.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.note(t, now)
+}
+
+func (k *clock) note(t, now time.Time) {
+	if k.at.IsZero() || t.After(k.last) {
+		k.last, k.at = t, now
+	}
+}
+
+// stamp writes the time into a batch.
+func (k *clock) stamp(batch []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	t := ledger.NextStamp(k.last, now.Sub(k.at), k.wall())
+	k.note(t, now)
+	ledger.StampBatch(batch, t)
+}

@@ -1,0 +1,219 @@
+package consensus
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// errStalled is why a leader with a stalled disk sends nothing.
+var errStalled = errors.New("disk of this leader is stalled")
+
+// guard is raft's transport with four things added:
+//
+//   - a leader whose disk stalls falls silent, so that another is elected
+//     (raft's heartbeats do not touch the disk and would go on for ever);
+//   - it counts which followers answered messages sent after a given moment,
+//     because raft's VerifyLeader also counts non-voters, with whose help a
+//     leader that the voters have replaced would pass;
+//   - an empty append after a commit, when no other append carries its index
+//     (announce), so that followers learn of it in about a millisecond;
+//   - when each peer last answered, for the autopilot.
+type guard struct {
+	*raft.NetworkTransport
+	watch *diskWatch
+	sends sync.WaitGroup // announcements under way
+
+	mu    sync.Mutex // guards what follows
+	round uint64     // grows with every verification
+	peers map[raft.ServerID]*guardPeer
+	heard chan struct{} // closed and replaced when a peer answers
+}
+
+type guardPeer struct {
+	address raft.ServerAddress
+
+	// What the leader of term last sent.
+	term       uint64
+	header     raft.RPCHeader
+	leader     []byte
+	sentLast   uint64 // index of the last entry sent
+	sentCommit uint64 // highest commit index sent
+	announcing bool
+
+	// What the peer confirmed: that in ackTerm we lead, as of round ackRound.
+	ackTerm, ackRound uint64
+	contact           time.Time // its last answer
+}
+
+func newGuard(t *raft.NetworkTransport, w *diskWatch) *guard {
+	return &guard{NetworkTransport: t, watch: w, peers: map[raft.ServerID]*guardPeer{}, heard: make(chan struct{})}
+}
+
+func (g *guard) silent() bool { return g.watch.stalled() > stallBound }
+
+// sending notes a message to a peer and returns the round it belongs to.
+func (g *guard) sending(id raft.ServerID, address raft.ServerAddress, a *raft.AppendEntriesRequest) uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := g.peers[id]
+	if p == nil {
+		p = &guardPeer{}
+		g.peers[id] = p
+	}
+	if a.Term > p.term {
+		p.term, p.sentLast, p.sentCommit = a.Term, 0, 0
+	}
+	p.address, p.header, p.leader = address, a.RPCHeader, a.Leader
+	if n := len(a.Entries); n > 0 {
+		p.sentLast = max(p.sentLast, a.Entries[n-1].Index)
+	}
+	p.sentCommit = max(p.sentCommit, a.LeaderCommitIndex)
+	return g.round
+}
+
+// answered notes that a peer answered a message of a round.
+func (g *guard) answered(id raft.ServerID, a *raft.AppendEntriesRequest, r *raft.AppendEntriesResponse, round uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := g.peers[id]
+	if p == nil {
+		return // forgotten meanwhile
+	}
+	p.contact = time.Now()
+	if !r.Success || r.Term != a.Term {
+		return
+	}
+	switch {
+	case a.Term > p.ackTerm:
+		p.ackTerm, p.ackRound = a.Term, round
+	case a.Term == p.ackTerm:
+		p.ackRound = max(p.ackRound, round)
+	}
+	close(g.heard)
+	g.heard = make(chan struct{})
+}
+
+func (g *guard) AppendEntries(id raft.ServerID, to raft.ServerAddress, a *raft.AppendEntriesRequest, r *raft.AppendEntriesResponse) error {
+	if g.silent() {
+		return errStalled
+	}
+	round := g.sending(id, to, a)
+	if err := g.NetworkTransport.AppendEntries(id, to, a, r); err != nil {
+		return err
+	}
+	g.answered(id, a, r, round)
+	return nil
+}
+
+func (g *guard) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddress) (raft.AppendPipeline, error) {
+	if g.silent() {
+		return nil, errStalled
+	}
+	p, err := g.NetworkTransport.AppendEntriesPipeline(id, to)
+	if err != nil {
+		return nil, err
+	}
+	return &guardPipeline{AppendPipeline: p, g: g, id: id, to: to}, nil
+}
+
+type guardPipeline struct {
+	raft.AppendPipeline
+	g  *guard
+	id raft.ServerID
+	to raft.ServerAddress
+}
+
+func (p *guardPipeline) AppendEntries(a *raft.AppendEntriesRequest, r *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	if p.g.silent() {
+		return nil, errStalled
+	}
+	p.g.sending(p.id, p.to, a)
+	return p.AppendPipeline.AppendEntries(a, r)
+}
+
+// verifying begins a round and returns it with what to wait on.
+func (g *guard) verifying() uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.round++
+	return g.round
+}
+
+// confirmed counts which of the servers confirmed since the round began that
+// the leader of term leads, and returns a channel that tells of the next answer.
+func (g *guard) confirmed(round, term uint64, servers []raft.ServerID) (n int, next <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, id := range servers {
+		if p := g.peers[id]; p != nil && p.ackTerm == term && p.ackRound >= round {
+			n++
+		}
+	}
+	return n, g.heard
+}
+
+// contact returns when a peer last answered; zero when it never did.
+func (g *guard) contact(id raft.ServerID) time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p := g.peers[id]; p != nil {
+		return p.contact
+	}
+	return time.Time{}
+}
+
+// forget drops what is known of peers that are not in keep.
+func (g *guard) forget(keep map[raft.ServerID]bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for id := range g.peers {
+		if !keep[id] {
+			delete(g.peers, id)
+		}
+	}
+}
+
+// announce tells the peers that entry index of entryTerm is committed, those
+// that were sent the entry but not yet its commit. What it sends is what raft's
+// own leader of term would send when it had nothing to append; an answer tells
+// nothing new and is dropped, and a loss is made good by raft's own timer.
+func (g *guard) announce(index, entryTerm, term uint64) {
+	type message struct {
+		id raft.ServerID
+		to raft.ServerAddress
+		a  *raft.AppendEntriesRequest
+	}
+	var out []message
+	g.mu.Lock()
+	for id, p := range g.peers {
+		if p.term != term || p.sentLast < index || p.sentCommit >= index || p.announcing {
+			continue
+		}
+		p.announcing = true
+		out = append(out, message{id, p.address, &raft.AppendEntriesRequest{
+			RPCHeader:         p.header,
+			Term:              term,
+			Leader:            p.leader,
+			PrevLogEntry:      index,
+			PrevLogTerm:       entryTerm,
+			LeaderCommitIndex: index,
+		}})
+	}
+	g.mu.Unlock()
+	for _, m := range out {
+		g.sends.Go(func() {
+			_ = g.AppendEntries(m.id, m.to, m.a, &raft.AppendEntriesResponse{})
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if p := g.peers[m.id]; p != nil {
+				p.announcing = false
+			}
+		})
+	}
+}
+
+// wait returns when no announcement is under way.
+func (g *guard) wait() { g.sends.Wait() }

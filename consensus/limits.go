@@ -1,0 +1,130 @@
+package consensus
+
+import (
+	"time"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+const (
+	// A follower that has not heard from the leader for one to two (by raft's
+	// sampling: at most three) heartbeat time-outs asks for votes, and with
+	// pre-vote both followers of three must have missed it. 500 ms puts the
+	// typical gap near 1 s and the worst below 3 s with one split vote, while
+	// five to ten heartbeats in a row must be lost for a false alarm.
+	heartbeatTimeout = 500 * time.Millisecond
+	electionTimeout  = 500 * time.Millisecond
+	// leaderLease is how long a leader goes on without a quorum in contact;
+	// raft wants it no longer than the heartbeat time-out.
+	leaderLease = heartbeatTimeout
+
+	// commitTimeout is the fallback by which followers learn of a commit; the
+	// announcer is normally sooner. Its price is idle traffic: every follower
+	// gets an empty append once in 1 to 2 times this.
+	commitTimeout = 50 * time.Millisecond
+	// announceAfter is how long the announcer waits for the next append to carry
+	// the commit index before it sends an empty one.
+	announceAfter = time.Millisecond
+
+	// maxAppendEntries bounds the entries of one raft message. An entry is a
+	// batch of up to 1 MiB, so this also bounds memory: 64 MiB at worst.
+	maxAppendEntries = 64
+	// logCacheBytes and logCacheEntries bound the recent entries kept decoded,
+	// from which followers are fed; entries are batches, so bytes matter.
+	logCacheBytes   = 8 << 20
+	logCacheEntries = 4096
+	// trailingLogs stay after a snapshot so that a follower that was away for
+	// minutes catches up from the log.
+	trailingLogs = 10_240
+	// A snapshot is considered every one to two intervals, when the log has
+	// grown by the threshold.
+	snapshotInterval  = 30 * time.Second
+	snapshotThreshold = 8192
+	// keptSnapshots is the newest and one that a slow follower may still read.
+	keptSnapshots = 2
+
+	// maxPool keeps one idle raft stream for heartbeats, one for the pipeline
+	// and one for announcements to a peer.
+	maxPool = 3
+	// maxInFlight is raft's own advice: more pipelining hurts batching.
+	maxInFlight = 2
+	// rpcTimeout bounds one raft message; the watchdog needs it above a slow
+	// fsync, failover needs it short.
+	rpcTimeout = 3 * time.Second
+	// snapshotScale gives a snapshot rpcTimeout for each so many bytes.
+	snapshotScale = 64 << 10
+	// dialTimeout bounds opening a stream to a peer.
+	dialTimeout = 2 * time.Second
+	// maxRaftStreams bounds the raft streams accepted from one peer: its pool,
+	// a snapshot, and as many that it has given up and we have not noticed.
+	maxRaftStreams = 2 * (maxPool + 1)
+
+	// stallBound is how long one append to the log may take before this node
+	// stops sending as a leader; fatalStall is when it gives up altogether.
+	stallBound = 2 * electionTimeout
+	fatalStall = 20 * time.Second
+
+	// maxHops bounds how often a batch is handed on in search of the leader.
+	maxHops = 3
+	// proposeTimeout bounds one proposal, waiting for a leader included.
+	proposeTimeout = 5 * time.Second
+	// enqueueTimeout bounds the wait for room in raft's own queue.
+	enqueueTimeout = time.Second
+	// maxLeading bounds the batches that a leader works on at once; more wait.
+	maxLeading = 64
+	// maxBatch is a batch on the wire: its commands and what frames them.
+	maxBatch = ledger.MaxBatchBytes + ledger.MaxBatchCommands*1024
+
+	// maxMessage bounds a message between peers; results hold what handlers
+	// returned and may be larger than the batch.
+	maxMessage = 16 << 20
+	// maxServing bounds the requests of one peer worked on at once.
+	maxServing = 64
+	// writeTimeout bounds one write to a peer's stream.
+	writeTimeout = 5 * time.Second
+
+	// Autopilot looks at the servers once in every interval.
+	autopilotInterval = time.Second
+	// stabilisation is how long a server must be well before it may vote.
+	stabilisation = 10 * time.Second
+	// removeAfter is how long a server may be gone before its seat is cleared;
+	// it is enrolled again when it comes back.
+	removeAfter = 24 * time.Hour
+	// maxVoters: beyond five, more voters cost more than they protect.
+	maxVoters = 5
+	// maxLag is how many entries behind the leader a server may be to get a vote.
+	maxLag = 1024
+	// probeTimeout bounds one question about a server's progress.
+	probeTimeout = time.Second
+	// changeTimeout bounds one change of the configuration.
+	changeTimeout = 10 * time.Second
+	// enrollInterval is how often a node that is in no configuration asks in.
+	enrollInterval = time.Second
+	// enrollAfter is how long a node in the configuration may hear from no
+	// leader before it asks whether it still is.
+	enrollAfter = 10 * electionTimeout
+	// aliveContact is how old a server's last answer to the leader may be.
+	aliveContact = 4 * heartbeatTimeout
+
+	// digestInterval is how often the digests of states are compared.
+	digestInterval = 10 * time.Second
+
+	// maxQueue bounds the commands that wait in a Proposer: a second's worth.
+	maxQueue = 8192
+	// maxBatches bounds a Proposer's batches in flight. One at a time is
+	// fastest; another goes out only when the newest is older than lateAfter.
+	maxBatches = 4
+	lateAfter  = 25 * time.Millisecond
+	// Resending a batch backs off between these.
+	minBackoff = 10 * time.Millisecond
+	maxBackoff = 250 * time.Millisecond
+	// attemptTimeout bounds one attempt of a Proposer, so that a leader that
+	// went silent does not hold a batch that another would take. It is above an
+	// election and below a user's patience.
+	attemptTimeout = 2 * time.Second
+	// batchMargin is what a batch takes beside its commands, and some.
+	batchMargin = 4096
+)
+
+const _ = uint(ledger.MaxOutstanding - ledger.MaxBatchCommands) // a full batch must fit what may be outstanding
+const _ = uint(maxMessage - maxBatch)
