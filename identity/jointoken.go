@@ -127,7 +127,7 @@ func DecodeJoinToken(s string) (t JoinToken, err error) {
 		return t, fmt.Errorf("%w: it does not begin with %q", ErrJoinToken, joinPrefix)
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
-	if err != nil || len(b) < joinSum {
+	if err != nil || len(b) < joinSum || strings.ContainsAny(s, "\r\n") { // which base64 passes over
 		return t, fmt.Errorf("%w: it is cut short or mistyped", ErrJoinToken)
 	}
 	body := b[:len(b)-joinSum]

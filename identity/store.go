@@ -255,8 +255,9 @@ func decodeKeys(b []byte) (k *Keys, machine string, err error) {
 		return v
 	}
 	key := func(i int, name string) []byte {
-		v, err := base64.StdEncoding.Strict().DecodeString(field(i, name))
-		if err != nil || len(v) != 32 {
+		s := field(i, name)
+		v, err := base64.StdEncoding.Strict().DecodeString(s)
+		if err != nil || len(v) != 32 || len(s) != 44 { // base64 passes over line ends
 			problems = append(problems, fmt.Errorf("line %d should hold 32 bytes in base64", i+1))
 			return make([]byte, 32)
 		}
