@@ -3,7 +3,11 @@ package company
 import "github.com/selvage-mesh/selvage/ledger"
 
 // registrars add the handlers of each noun, in the order of the files.
-var registrars = []func(ledger.Mux){}
+var registrars = []func(ledger.Mux){
+	registerWakeup,
+	registerRun,
+	registerSession,
+}
 
 // Handlers returns the handlers of all company commands.
 func Handlers() ledger.Mux {

@@ -32,6 +32,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/selvage-mesh/selvage/company"
 )
 
 const (
@@ -146,20 +148,10 @@ type Writer struct {
 	mu     sync.Mutex // guards what follows
 	file   *os.File
 	sum    hash.Hash
-	digest Digest
+	digest company.LogDigest
 	err    error
 	full   bool
 	closed bool
-}
-
-// A Digest is what a segment amounts to.
-type Digest struct {
-	Bytes  int64
-	SHA256 string // hex, over the whole segment; set when it is closed
-	Seq    int64  // of the last line
-	Stream string // of the last line
-	At     time.Time
-	Cut    bool // the run wrote more than was kept
 }
 
 type line struct {
@@ -208,7 +200,7 @@ func (w *Writer) append(stream, chunk string, limit int64) {
 }
 
 // Digest tells what was written so far.
-func (w *Writer) Digest() Digest {
+func (w *Writer) Digest() company.LogDigest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.digest
@@ -216,7 +208,7 @@ func (w *Writer) Digest() Digest {
 
 // Close ends the segment and tells what it amounts to. It is idempotent. The
 // error is the first that a write met.
-func (w *Writer) Close() (Digest, error) {
+func (w *Writer) Close() (company.LogDigest, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.closed {

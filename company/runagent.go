@@ -1,0 +1,153 @@
+package company
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A heartbeatPolicy is when an agent may be woken: runtimeConfig.heartbeat, or
+// the same fields in adapterConfig where the specification has them.
+type heartbeatPolicy struct {
+	Enabled                       bool
+	IntervalSec                   int64
+	WakeOnDemand                  bool
+	MaxConcurrentRuns             int
+	MaxDailyRuns                  int64 // 0: no limit
+	SkipTimerWhenNoActionableWork bool
+}
+
+const (
+	// DefaultConcurrentRuns and MaxConcurrentRuns bound the runs of one agent.
+	DefaultConcurrentRuns = 20
+	MaxConcurrentRuns     = 50
+)
+
+// parsePolicy reads the policy out of an agent's two configurations. A value of
+// the wrong type counts as absent; the API refuses it where it is set.
+func parsePolicy(runtimeConfig, adapterConfig []byte) heartbeatPolicy {
+	type fields struct {
+		Enabled      *bool  `json:"enabled"`
+		Interval     *int64 `json:"intervalSec"`
+		WakeOnDemand *bool  `json:"wakeOnDemand"`
+		Concurrent   *int64 `json:"maxConcurrentRuns"`
+		Daily        *int64 `json:"maxDailyRuns"`
+		SkipIdle     *bool  `json:"skipTimerWhenNoActionableWork"`
+	}
+	var runtime struct {
+		Heartbeat fields `json:"heartbeat"`
+	}
+	var adapter fields
+	_ = json.Unmarshal(runtimeConfig, &runtime)
+	_ = json.Unmarshal(adapterConfig, &adapter)
+	h := runtime.Heartbeat
+	return heartbeatPolicy{
+		Enabled:                       first(false, h.Enabled, adapter.Enabled),
+		IntervalSec:                   first(0, h.Interval, adapter.Interval),
+		WakeOnDemand:                  first(true, h.WakeOnDemand, adapter.WakeOnDemand),
+		MaxConcurrentRuns:             int(min(max(first(DefaultConcurrentRuns, h.Concurrent, adapter.Concurrent), 1), MaxConcurrentRuns)),
+		MaxDailyRuns:                  first(0, h.Daily, adapter.Daily),
+		SkipTimerWhenNoActionableWork: first(false, h.SkipIdle, adapter.SkipIdle),
+	}
+}
+
+func first[T any](otherwise T, given ...*T) T {
+	for _, g := range given {
+		if g != nil {
+			return *g
+		}
+	}
+	return otherwise
+}
+
+// A wakeTarget is an agent as waking sees it.
+type wakeTarget struct{ Agent }
+
+func wakeable(tx *ledger.Tx, company, agent string) (wakeTarget, bool) {
+	a, ok := agents.Get(tx, company, agent)
+	return wakeTarget{a}, ok
+}
+
+func (a wakeTarget) policy() heartbeatPolicy { return parsePolicy(a.RuntimeConfig, a.AdapterConfig) }
+
+func (a wakeTarget) gone() bool { return a.Status == AgentTerminated }
+
+// stopped says why an agent may not be invoked now, or "".
+func (a wakeTarget) stopped(tx *ledger.Tx) string {
+	switch {
+	case a.Status == AgentTerminated:
+		return "agent.terminated"
+	case a.Status == AgentPendingApproval:
+		return "agent.pending_approval"
+	case a.Status == AgentPaused && a.PauseReason == "budget":
+		return "budget.blocked"
+	case a.Status == AgentPaused:
+		return "agent.paused"
+	}
+	if row, ok := companies.Get(tx, a.Company, a.Company); ok && row.Status != "active" {
+		return "company." + string(row.Status)
+	}
+	return ""
+}
+
+// invokable refuses to invoke an agent that may not be invoked now, with the
+// bodies that clients know.
+func (a wakeTarget) invokable(tx *ledger.Tx) error {
+	switch why := a.stopped(tx); why {
+	case "":
+		return nil
+	case "budget.blocked":
+		return ledger.Refuse(ledger.Conflict, jsonObject{}.str("scopeType", "agent").str("scopeId", a.ID).close(),
+			"Agent is paused because its budget hard-stop was reached.")
+	default:
+		_, reason, _ := strings.Cut(why, ".")
+		return ledger.Refuse(ledger.Conflict, jsonObject{}.str("status", string(a.Status)).str("reason", reason).
+			bool("invalidOrgChain", false).str("agentId", a.ID).str("agentStatus", string(a.Status)).close(),
+			"Agent is not invokable in its current state")
+	}
+}
+
+// setAgentRunning notes that an agent is at work; an earlier error is over.
+func setAgentRunning(c *ledger.Context, a wakeTarget) {
+	a.Status, a.ErrorReason, a.UpdatedAt = AgentRunning, "", TimeOf(c.Now)
+	agents.Put(c.Tx, a.Company, a.ID, a.Agent)
+	recordLive(c, ledger.Change{Action: "agent.status", EntityType: "agent", EntityID: a.ID,
+		Details: jsonObject{}.str("agentId", a.ID).str("status", "running").str("outcome", "running").close()})
+}
+
+// settleAgent sets an agent's state after one of its runs ended: at work while
+// another runs, in error when this one went wrong and nothing makes up for it,
+// else idle. A paused or terminated agent stays what it is.
+func settleAgent(c *ledger.Context, r Run, started bool, next *Run) {
+	a, ok := wakeable(c.Tx, r.Company, r.Agent)
+	if !ok || !started {
+		return
+	}
+	now := TimeOf(c.Now)
+	a.LastHeartbeatAt, a.UpdatedAt = now, now
+	if a.Status == AgentRunning || a.Status == AgentIdle || a.Status == AgentError {
+		a.Status, a.ErrorReason = AgentIdle, ""
+		switch {
+		case slices.ContainsFunc(LiveRunsOfAgent(c.Tx, r.Company, r.Agent), func(o Run) bool { return o.Status == RunRunning }):
+			a.Status = AgentRunning
+		case r.Status == RunFailed, r.Status == RunTimedOut, r.Status == RunInterrupted && next == nil:
+			a.Status, a.ErrorReason = AgentError, NullText(r.Error)
+		}
+	}
+	agents.Put(c.Tx, r.Company, r.Agent, a.Agent)
+	recordLive(c, ledger.Change{Action: "agent.status", EntityType: "agent", EntityID: a.ID,
+		Details: jsonObject{}.str("agentId", a.ID).str("status", string(a.Status)).time("lastHeartbeatAt", now).
+			str("outcome", string(r.Status)).close()})
+}
+
+// hasActionableWork reports whether an agent has an issue that it could go on with.
+func hasActionableWork(tx *ledger.Tx, company, agent string) bool {
+	for id := range issuesByAssignee.IDs(tx, company, agent, false) {
+		if i, ok := issues.Get(tx, company, id); ok && (i.Status == IssueTodo || i.Status == IssueInProgress || i.Status == IssueInReview) {
+			return true
+		}
+	}
+	return false
+}

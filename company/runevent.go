@@ -1,0 +1,95 @@
+package company
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A RunEvent is one step of a run that is worth keeping.
+type RunEvent struct {
+	ID                    uint64          `cbor:"1,keyasint" json:"id"`
+	Company               string          `cbor:"2,keyasint" json:"companyId"`
+	Run                   string          `cbor:"3,keyasint" json:"runId"`
+	Agent                 string          `cbor:"4,keyasint" json:"agentId"`
+	Seq                   int64           `cbor:"5,keyasint" json:"seq"`
+	Type                  string          `cbor:"6,keyasint" json:"eventType"`
+	Stream                NullText        `cbor:"7,keyasint,omitempty" json:"stream"`
+	Level                 NullText        `cbor:"8,keyasint,omitempty" json:"level"`
+	Color                 NullText        `cbor:"9,keyasint,omitempty" json:"color"`
+	Message               NullText        `cbor:"10,keyasint,omitempty" json:"message"`
+	Payload               json.RawMessage `cbor:"11,keyasint,omitempty" json:"payload"`
+	SourceInstance        NullText        `cbor:"12,keyasint,omitempty" json:"sourceInstanceId"`
+	SourceEvent           NullText        `cbor:"13,keyasint,omitempty" json:"sourceEventId"`
+	SourceSeq             *int64          `cbor:"14,keyasint,omitempty" json:"sourceSeq"`
+	SourcePayloadSHA256   NullText        `cbor:"15,keyasint,omitempty" json:"sourcePayloadSha256"`
+	ProtocolSchemaVersion NullText        `cbor:"16,keyasint,omitempty" json:"protocolSchemaVersion"`
+	CreatedAt             Time            `cbor:"17,keyasint" json:"createdAt"`
+}
+
+// maxRunEvents bounds the events of one run; later ones are dropped, the one
+// that ends the run excepted.
+const maxRunEvents = 1000
+
+// runEventKey is c/<company>/run-event/<run>/<seq>.
+func runEventKey(company, run string, seq int64) []byte {
+	return ledger.Key("c", company, "run-event", run, ledger.Order(uint64(seq)))
+}
+
+// eventCounterKey counts the events of a company, so that their IDs are unique
+// integers as the contract has them.
+func eventCounterKey(company string) []byte { return ledger.Key("c", company, "run-event-count") }
+
+// addEvent stores an event of r and returns r with the next sequence number.
+func addEvent(c *ledger.Context, r Run, kind, level, message string, payload []byte) Run {
+	if r.NextEventSeq > maxRunEvents && r.Status.Live() {
+		return r
+	}
+	var n uint64
+	if b, ok := c.Get(eventCounterKey(r.Company)); ok {
+		n, _ = strconv.ParseUint(string(b), 10, 64)
+	}
+	n++
+	c.Set(eventCounterKey(r.Company), strconv.AppendUint(nil, n, 10))
+	e := RunEvent{ID: n, Company: r.Company, Run: r.ID, Agent: r.Agent, Seq: r.NextEventSeq, Type: kind,
+		Stream: "system", Level: NullText(level), Message: NullText(message), Payload: payload, CreatedAt: TimeOf(c.Now)}
+	c.Set(runEventKey(r.Company, r.ID, e.Seq), ledger.Marshal(e))
+	r.NextEventSeq++
+	recordLive(c, ledger.Change{Action: "heartbeat.run.event", EntityType: "heartbeat_run", EntityID: r.ID, Details: e.live(r)})
+	return r
+}
+
+// live is the payload of the live event that tells of e; its own payload is
+// left out when it is large, and read from the run's events then.
+func (e RunEvent) live(r Run) []byte {
+	const maxLivePayload = 2 << 10 // an entry stays small
+	o := jsonObject{}.str("runId", r.ID).str("agentId", r.Agent)
+	if r.Context.IssueID != "" {
+		o = o.str("issueId", r.Context.IssueID)
+	}
+	o = o.int("seq", e.Seq).str("eventType", e.Type).null("stream", string(e.Stream)).null("level", string(e.Level)).
+		null("color", "").null("message", string(e.Message)).null("currentToolName", "").null("lastAssistantSnippet", "").
+		time("lastEventAt", e.CreatedAt)
+	if len(e.Payload) == 0 || len(e.Payload) > maxLivePayload {
+		return o.null("payload", "").close()
+	}
+	return o.raw("payload", e.Payload).close()
+}
+
+// EventsOf returns up to limit events of a run after a sequence number.
+func EventsOf(tx *ledger.Tx, company, run string, after int64, limit int) []RunEvent {
+	out := []RunEvent{}
+	prefix := ledger.Key("c", company, "run-event", run, "")
+	for _, b := range tx.Scan(runEventKey(company, run, max(after, 0)+1), ledger.PrefixEnd(prefix), false) {
+		if len(out) == limit {
+			break
+		}
+		var e RunEvent
+		if err := ledger.Unmarshal(b, &e); err != nil {
+			panic("company: run event does not decode: " + err.Error())
+		}
+		out = append(out, e)
+	}
+	return out
+}

@@ -1,0 +1,39 @@
+package company
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// An Invocation is a run with what an adapter needs to carry it out. It lives on
+// the executing node only and is never stored.
+type Invocation struct {
+	Run       Run
+	AgentName string
+	// Config is the agent's adapterConfig, with its secrets in place.
+	Config json.RawMessage
+	// Resume is where the last run on the same task left off; nil to start afresh.
+	Resume *TaskSession
+	// Wake is the context of the run as JSON, for the agent to read.
+	Wake json.RawMessage
+
+	// Log appends text to a stream of the run's log: "stdout", "stderr" or, for
+	// what the node itself has to say, "system".
+	Log func(stream, text string)
+	// Report tells of progress. It does not wait and may drop what is too much.
+	Report func(Report)
+	// Authority returns the reading of the boot-time clock until which this node
+	// may act for the run. It moves on while the lease is kept; whatever the
+	// adapter started must be gone by then, also if nobody asks any more.
+	Authority func() time.Duration
+}
+
+// A LogDigest is what a run's log amounts to.
+type LogDigest struct {
+	Bytes  int64
+	SHA256 string // hex, over the whole log; set when it is closed
+	Seq    int64  // of the last line
+	Stream string // of the last line
+	At     time.Time
+	Cut    bool // the run wrote more than was kept
+}

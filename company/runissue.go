@@ -1,0 +1,57 @@
+package company
+
+import "github.com/selvage-mesh/selvage/ledger"
+
+// checkOutForRun checks the issue out that a starting run is about, so that its
+// agent finds it in progress and its own. It refuses when the reason for the
+// run is gone. An issue that waits for something else, or that another run
+// holds, is left alone: the run goes on and its agent sees for itself. r is
+// stored already and running.
+func checkOutForRun(c *ledger.Context, r Run) (Run, error) {
+	if r.Context.IssueID == "" {
+		return r, nil
+	}
+	i, ok := issues.Get(c.Tx, r.Company, r.Context.IssueID)
+	if r.Source == WakeAssignment || r.RetryOf != "" {
+		switch {
+		case !ok:
+			return r, ledger.Refuse(ledger.Conflict, nil, "Cancelled: its issue is gone")
+		case i.Assignee != r.Agent:
+			return r, ledger.Refuse(ledger.Conflict, nil, "Cancelled: its issue was assigned to somebody else")
+		case i.Status.Terminal():
+			return r, ledger.Refuse(ledger.Conflict, nil, "Cancelled: its issue is %s", i.Status)
+		}
+	}
+	if !ok || i.Assignee != r.Agent || i.Status != IssueTodo && i.Status != IssueInProgress {
+		return r, nil
+	}
+	claim := Claim{Agent: r.Agent, Run: r.ID, Now: TimeOf(c.Now), Height: c.Height}
+	if _, err := checkOutFor(c, i.ID, []IssueStatus{IssueTodo}, claim); err == nil {
+		r.Context.CheckedOut = true
+	}
+	return r, nil
+}
+
+// blockUndecided hands an issue to the board that its agent left undecided more
+// often than we start it over: blocked, and a comment that says why.
+func blockUndecided(c *ledger.Context, i Issue, r Run) {
+	next, _, err := i.Move(Move{To: IssueBlocked, Routable: true, Now: TimeOf(c.Now)})
+	if err != nil {
+		return // somebody moved it in this very command
+	}
+	next.UnblockDescriptor = jsonObject{}.str("owner", "board").str("action", "decide").str("reason", "missing_disposition").
+		str("runId", r.ID).close()
+	body := "The agent's runs on this issue ended without saying what becomes of it, and starting over did not help. " +
+		"The issue is blocked until a person decides: reassign it, reopen it, or close it."
+	if r.Status == RunInterrupted {
+		body = "The node that worked on this issue was lost, again after it was started over. " +
+			"The issue is blocked until a person decides whether to try once more."
+	}
+	// The command is a node's, so the comment is the system's.
+	if commented, _, err := addComment(c, next, CreateComment{ID: derivedID("undecided", r.ID), Issue: i.ID, Body: body}); err == nil {
+		next = commented
+	}
+	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID,
+		Details: jsonObject{}.str("status", string(next.Status)).str("identifier", i.Identifier).raw("changes", i.Diff(next)).close()})
+	storeIssue(c.Tx, i, next)
+}

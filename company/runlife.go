@@ -1,0 +1,695 @@
+package company
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+const (
+	// MaxRunAttempts bounds how often work is started over because its node was
+	// lost: the first run and two retries.
+	MaxRunAttempts = 3
+	// MaxFollowups bounds the runs that are queued because the one before ended
+	// well but did not say what becomes of its issue. After that the issue is
+	// blocked for the board to decide.
+	MaxFollowups = 1
+	// MaxTransientRetries and transientDelay bound the retries of a run that
+	// failed for a passing reason of its upstream.
+	MaxTransientRetries = 2
+	transientDelay      = Time(30_000)
+	// MaxExcerpt bounds each excerpt of output that a run carries in its row.
+	MaxExcerpt = 16 << 10
+	// MaxResult bounds resultJson: two excerpts, escaped, and some more.
+	MaxResult = 96 << 10
+	// MaxLiveRuns bounds the queued and running runs of one agent: ending them is
+	// one command.
+	MaxLiveRuns = 100
+	// sweptRuns bounds the runs that one "node.lost" ends; the leader repeats it
+	// while the answer says that there are more.
+	sweptRuns = 16
+	// maxReportEvents bounds the events of one report.
+	maxReportEvents = 32
+)
+
+// Place gives a queued run to a node; it is the payload of "run.place", which
+// the leader sends.
+type Place struct {
+	Run     string `cbor:"1,keyasint"`
+	Node    string `cbor:"2,keyasint"`
+	Session uint64 `cbor:"3,keyasint"` // the node's; the run lives and dies with it
+}
+
+// Return gives a run back that the node could not start; it is the payload of
+// "run.return".
+type Return struct {
+	Run    string `cbor:"1,keyasint"`
+	Reason string `cbor:"2,keyasint,omitempty"`
+}
+
+// Start asks for authority to carry a run out; it is the payload of
+// "run.start". The node starts nothing before it has the answer.
+type Start struct {
+	Run        string `cbor:"1,keyasint"`
+	LogStore   string `cbor:"2,keyasint,omitempty"`
+	LogRef     string `cbor:"3,keyasint,omitempty"`
+	LeaseUntil Time   `cbor:"4,keyasint,omitempty"` // when the node's authority would end; for display
+}
+
+// Report tells of progress; it is the payload of "run.report". Zero fields
+// leave what is there.
+type Report struct {
+	Run    string        `cbor:"1,keyasint"`
+	Phase  Phase         `cbor:"2,keyasint,omitempty"`
+	PID    int64         `cbor:"3,keyasint,omitempty"`
+	Group  int64         `cbor:"4,keyasint,omitempty"`
+	Output *OutputMark   `cbor:"5,keyasint,omitempty"`
+	Events []ReportEvent `cbor:"6,keyasint,omitempty"`
+}
+
+// An OutputMark is how far a run's log has come.
+type OutputMark struct {
+	At     Time   `cbor:"1,keyasint"`
+	Seq    int64  `cbor:"2,keyasint"`
+	Stream string `cbor:"3,keyasint"`
+	Bytes  int64  `cbor:"4,keyasint"`
+}
+
+// A ReportEvent is an event that a node reports of a run.
+type ReportEvent struct {
+	Type    string          `cbor:"1,keyasint"`
+	Level   string          `cbor:"2,keyasint,omitempty"`
+	Message string          `cbor:"3,keyasint,omitempty"`
+	Payload json.RawMessage `cbor:"4,keyasint,omitempty"`
+}
+
+// An Outcome is what an adapter made of a run.
+type Outcome struct {
+	Status        RunStatus       `cbor:"1,keyasint"` // succeeded, failed, timed_out, cancelled or interrupted
+	ExitCode      *int            `cbor:"2,keyasint,omitempty"`
+	Signal        string          `cbor:"3,keyasint,omitempty"`
+	Error         string          `cbor:"4,keyasint,omitempty"`
+	ErrorCode     string          `cbor:"5,keyasint,omitempty"`
+	Transient     bool            `cbor:"6,keyasint,omitempty"` // failed for a passing reason; worth a retry
+	RetryNotEarly Time            `cbor:"7,keyasint,omitempty"` // with Transient: not before
+	Usage         *Usage          `cbor:"8,keyasint,omitempty"`
+	Result        json.RawMessage `cbor:"9,keyasint,omitempty"` // resultJson, at most MaxResult
+	Stdout        *string         `cbor:"10,keyasint,omitempty"`
+	Stderr        *string         `cbor:"11,keyasint,omitempty"`
+	// SessionID is the adapter's own session after the run, to resume from;
+	// SessionParams is what it needs for that. ClearSession drops what is kept.
+	SessionID     string          `cbor:"12,keyasint,omitempty"`
+	SessionParams json.RawMessage `cbor:"13,keyasint,omitempty"`
+	ClearSession  bool            `cbor:"14,keyasint,omitempty"`
+}
+
+// Finish closes a run; it is the payload of "run.finish", which the node sends
+// when all children of the run are gone.
+type Finish struct {
+	Run       string        `cbor:"1,keyasint"`
+	Outcome   Outcome       `cbor:"2,keyasint"`
+	LogBytes  *int64        `cbor:"3,keyasint,omitempty"`
+	LogSHA256 string        `cbor:"4,keyasint,omitempty"`
+	Output    *OutputMark   `cbor:"5,keyasint,omitempty"`
+	Events    []ReportEvent `cbor:"6,keyasint,omitempty"`
+}
+
+// Cancel ends a run at somebody's wish; it is the payload of "run.cancel".
+type Cancel struct {
+	Run    string `cbor:"1,keyasint"`
+	Reason string `cbor:"2,keyasint,omitempty"`
+}
+
+// NodeLost ends a node's session because its lease passed; it is the payload of
+// "node.lost", which the leader sends.
+type NodeLost struct {
+	Node    string `cbor:"1,keyasint"`
+	Session uint64 `cbor:"2,keyasint"`
+}
+
+// Lost is what "node.lost" returns: how many runs are left to end.
+type Lost struct {
+	Left int `cbor:"1,keyasint"`
+}
+
+func registerRun(m ledger.Mux) {
+	ledger.Handle(m, "run.place", placeRun)
+	ledger.Handle(m, "run.return", returnRun)
+	ledger.Handle(m, "run.start", startRun)
+	ledger.Handle(m, "run.report", reportRun)
+	ledger.Handle(m, "run.finish", finishRun)
+	ledger.Handle(m, "run.cancel", cancelRun)
+	ledger.Handle(m, "node.lost", loseNode)
+}
+
+// newRun is the run that a wake makes.
+func newRun(a wakeTarget, w Wake, ctx RunContext, now Time) Run {
+	return Run{
+		ID: w.Run, Company: a.Company, Agent: a.ID, Source: w.Source, TriggerDetail: NullText(w.TriggerDetail),
+		Status: RunQueued, ResponsibleUser: NullText(ctx.ResponsibleUserID), WakeupRequest: NullText(w.Wakeup),
+		RuntimeMode: "legacy", NextEventSeq: 1, IssueCommentStatus: "not_applicable", Context: ctx,
+		CreatedAt: now, UpdatedAt: now, AdapterType: a.AdapterType,
+	}
+}
+
+// enqueue stores a new run and puts it into the queue.
+func enqueue(c *ledger.Context, r Run) Run {
+	r.Queue = c.Height
+	r = r.reached(PhaseWake, TimeOf(c.Now))
+	c.Set(runCompanyKey(r.ID), []byte(r.Company))
+	c.Set(queueKey(r), nil)
+	runsByTime.Add(c.Tx, r.Company, allRuns, r.ref())
+	runsByAgent.Add(c.Tx, r.Company, r.Agent, r.ref())
+	runsLive.Add(c.Tx, r.Company, r.Agent, r.ID)
+	if r.Context.IssueID != "" {
+		runsByIssue.Add(c.Tx, r.Company, r.Context.IssueID, r.ref())
+	}
+	runs.Put(c.Tx, r.Company, r.ID, r)
+	recordLive(c, ledger.Change{Action: "heartbeat.run.queued", EntityType: "heartbeat_run", EntityID: r.ID,
+		Details: jsonObject{}.str("runId", r.ID).str("agentId", r.Agent).str("invocationSource", string(r.Source)).
+			null("triggerDetail", string(r.TriggerDetail)).null("wakeupRequestId", string(r.WakeupRequest)).close()})
+	return r
+}
+
+// reached returns r in phase p.
+func (r Run) reached(p Phase, at Time) Run {
+	if r.Phase != p {
+		r.Phase = p
+		r.Phases = append(slices.Clone(r.Phases), PhaseMark{p, at})
+	}
+	return r
+}
+
+// Live changes ("heartbeat.run.queued", ".status", ".event" and "agent.status")
+// carry the payloads of the live events of the same name. A command that ends
+// many runs leaves room for what else it records and drops those beyond;
+// whoever follows a run reads its row and its events.
+const (
+	maxLiveChanges     = 128
+	maxLiveChangeBytes = 8 << 10
+)
+
+func recordLive(c *ledger.Context, ch ledger.Change) {
+	n := len(ch.Details)
+	for _, other := range c.Changes() {
+		n += len(other.Details)
+	}
+	if n <= maxLiveChangeBytes && len(c.Changes()) < maxLiveChanges {
+		c.Record(ch)
+	}
+}
+
+// recordStatus tells the feed that r changed its status.
+func recordStatus(c *ledger.Context, r Run) {
+	o := jsonObject{}.str("runId", r.ID).str("agentId", r.Agent)
+	if r.Context.IssueID != "" {
+		o = o.str("issueId", r.Context.IssueID)
+	}
+	recordLive(c, ledger.Change{Action: "heartbeat.run.status", EntityType: "heartbeat_run", EntityID: r.ID,
+		Details: o.str("status", string(r.Status)).str("invocationSource", string(r.Source)).
+			null("triggerDetail", string(r.TriggerDetail)).null("error", string(r.Error)).
+			null("errorCode", string(r.ErrorCode)).time("startedAt", r.StartedAt).time("finishedAt", r.FinishedAt).close()})
+}
+
+// runOf returns the run that a command is about.
+func runOf(c *ledger.Context, id string) (Run, error) {
+	r, ok := runs.Get(c.Tx, c.Cmd.Company, id)
+	if !ok {
+		return Run{}, ledger.Refuse(ledger.NotFound, nil, "Heartbeat run not found")
+	}
+	return r, nil
+}
+
+// ofNode returns the run if it belongs to the node and session that speak: a
+// node that comes back after it was lost speaks in another session.
+func ofNode(c *ledger.Context, id string) (Run, error) {
+	r, err := runOf(c, id)
+	if err != nil {
+		return Run{}, err
+	}
+	if by := c.Cmd.Actor; by.Type != "node" || by.ID != r.Node || c.Session != r.Session || r.Session == 0 {
+		return Run{}, ledger.Refuse(ledger.Conflict, nil, "run %s is not placed on this node's session", id)
+	}
+	return r, nil
+}
+
+func placeRun(c *ledger.Context, p Place) (any, error) {
+	r, err := runOf(c, p.Run)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case c.Cmd.Actor.Type != "node":
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "runs are placed by the scheduler")
+	case r.Status != RunQueued && r.Status != RunScheduledRetry || r.Session != 0:
+		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s does not wait for a node", r.ID)
+	case r.ScheduledRetryAt > TimeOf(c.Now):
+		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s is to be retried later", r.ID)
+	case p.Session == 0 || p.Node == "" || !sessionOpen(c.Tx, p.Session, p.Node):
+		return nil, ledger.Refuse(ledger.Conflict, nil, "node %s has no session %d", p.Node, p.Session)
+	}
+	a, ok := wakeable(c.Tx, r.Company, r.Agent)
+	if !ok || a.stopped(c.Tx) != "" {
+		return endRun(c, r, Outcome{Status: RunCancelled, Error: "Cancelled: the agent can not be invoked now", ErrorCode: "agent_not_invokable"}), nil
+	}
+	if n := placedRuns(c.Tx, a); n >= a.policy().MaxConcurrentRuns {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "agent %s has %d runs at work", r.Agent, n)
+	}
+	c.Delete(queueKey(r))
+	r.Status, r.Node, r.Session, r.Owed, r.UpdatedAt = RunQueued, p.Node, p.Session, true, TimeOf(c.Now)
+	c.Set(sessionKey(p.Session, r.ID), []byte(r.Company))
+	runs.Put(c.Tx, r.Company, r.ID, r)
+	return r, nil
+}
+
+// placedRuns counts the live runs of an agent that have a node.
+func placedRuns(tx *ledger.Tx, a wakeTarget) int {
+	n := 0
+	for _, r := range LiveRunsOfAgent(tx, a.Company, a.ID) {
+		if r.Session != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func returnRun(c *ledger.Context, p Return) (any, error) {
+	r, err := ofNode(c, p.Run)
+	if err != nil {
+		return nil, err
+	}
+	if r.Status != RunQueued {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s has started", r.ID)
+	}
+	return requeue(c, r), nil
+}
+
+// requeue takes a run that has not started from its node.
+func requeue(c *ledger.Context, r Run) Run {
+	c.Delete(sessionKey(r.Session, r.ID))
+	r.Node, r.Session, r.Owed, r.UpdatedAt = "", 0, false, TimeOf(c.Now)
+	c.Set(queueKey(r), nil)
+	runs.Put(c.Tx, r.Company, r.ID, r)
+	return r
+}
+
+// startRun makes a placed run the node's to carry out. The issue that it is
+// about is checked out for it in the same step. A run whose reason is gone is
+// cancelled instead; the answer tells.
+func startRun(c *ledger.Context, p Start) (any, error) {
+	r, err := ofNode(c, p.Run)
+	if err != nil {
+		return nil, err
+	}
+	if r.Status != RunQueued {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s is %s", r.ID, r.Status)
+	}
+	now := TimeOf(c.Now)
+	a, ok := wakeable(c.Tx, r.Company, r.Agent)
+	if !ok || a.stopped(c.Tx) != "" {
+		return handBack(c, endRun(c, r, Outcome{Status: RunCancelled, Error: "Cancelled: the agent can not be invoked now", ErrorCode: "agent_not_invokable"})), nil
+	}
+	r.Status, r.StartedAt, r.UpdatedAt = RunRunning, now, now
+	r.LogStore, r.LogRef = NullText(p.LogStore), NullText(p.LogRef)
+	r.ControllerBoot, r.ControllerLeaseExpiresAt, r.ExecutionStage = NullText(r.Node), p.LeaseUntil, "dispatching"
+	r.RuntimeModeResolverVersion, r.RuntimeModeReason, r.RuntimeModeResolvedAt = "phase6-v1", "direct_adapter", now
+	r.RunnerProfileJSON = jsonObject{}.raw("adapterDispatch", jsonObject{}.str("adapterType", a.AdapterType).close()).close()
+	r.AdapterType = a.AdapterType
+	r.IdentityContext = NullText(derivedID("identity", r.ID))
+	if s, ok := sessionFor(c.Tx, r); ok {
+		r.SessionBefore = s.SessionID
+	}
+	r = r.reached(PhaseCheckQueue, now)
+	if r, err = checkOutForRun(c, r); err != nil {
+		return handBack(c, endRun(c, r, Outcome{Status: RunCancelled, Error: err.Error(), ErrorCode: "stale_wake"})), nil
+	}
+	r = addEvent(c, r, "lifecycle", "info", "run started", nil)
+	runs.Put(c.Tx, r.Company, r.ID, r)
+	closeWakeup(c, r, WakeClaimed, "")
+	setAgentRunning(c, a)
+	recordStatus(c, r)
+	return r, nil
+}
+
+func reportRun(c *ledger.Context, p Report) (any, error) {
+	r, err := ofNode(c, p.Run)
+	if err != nil {
+		return nil, err
+	}
+	if r.Status != RunRunning {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s is %s", r.ID, r.Status)
+	}
+	now := TimeOf(c.Now)
+	if p.Phase != "" {
+		r = r.reached(p.Phase, now)
+	}
+	if p.PID != 0 {
+		r.ProcessPID, r.ProcessGroup, r.ProcessStartedAt = new(p.PID), new(p.Group), now
+	}
+	r = r.output(p.Output)
+	for _, e := range p.Events[:min(len(p.Events), maxReportEvents)] {
+		r = addEvent(c, r, e.Type, cmp.Or(e.Level, "info"), e.Message, e.Payload)
+	}
+	r.UpdatedAt = now
+	runs.Put(c.Tx, r.Company, r.ID, r)
+	return r, nil
+}
+
+func (r Run) output(o *OutputMark) Run {
+	if o != nil && o.Seq >= r.LastOutputSeq {
+		r.LastOutputAt, r.LastOutputSeq, r.LastOutputStream, r.LastOutputBytes = o.At, o.Seq, NullText(o.Stream), new(o.Bytes)
+	}
+	return r
+}
+
+// finishRun closes a run: its outcome, its log's hash, the locks that it held,
+// its agent's state and what follows, all in one step. For a run that was ended
+// meanwhile it only notes that the children are gone.
+func finishRun(c *ledger.Context, p Finish) (any, error) {
+	r, err := ofNode(c, p.Run)
+	if err != nil {
+		return nil, err
+	}
+	if !r.Owed {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s is over", r.ID)
+	}
+	if len(p.Outcome.Result) > MaxResult {
+		return nil, ledger.Refuse(ledger.TooLarge, nil, "result of %d bytes exceeds %d", len(p.Outcome.Result), MaxResult)
+	}
+	r.LogBytes, r.LogSHA256 = p.LogBytes, NullText(p.LogSHA256)
+	r = r.output(p.Output)
+	if r.Status.Live() {
+		for _, e := range p.Events[:min(len(p.Events), maxReportEvents)] {
+			r = addEvent(c, r, e.Type, cmp.Or(e.Level, "info"), e.Message, e.Payload)
+		}
+		r = endRun(c, r.reached(PhaseSleep, TimeOf(c.Now)).reached(PhaseReport, TimeOf(c.Now)), p.Outcome)
+	} else {
+		r.UpdatedAt = TimeOf(c.Now)
+	}
+	return handBack(c, r), nil
+}
+
+// handBack notes that nothing of r is left on its node.
+func handBack(c *ledger.Context, r Run) Run {
+	c.Delete(sessionKey(r.Session, r.ID))
+	r.Owed = false
+	runs.Put(c.Tx, r.Company, r.ID, r)
+	return r
+}
+
+// endRun gives a live run its outcome: everything that hung on it is let go.
+func endRun(c *ledger.Context, r Run, o Outcome) Run {
+	now := TimeOf(c.Now)
+	started := r.Status == RunRunning
+	if r.Session == 0 {
+		c.Delete(queueKey(r))
+	}
+	runsLive.Remove(c.Tx, r.Company, r.Agent, r.ID)
+	r.Status, r.FinishedAt, r.UpdatedAt = o.Status, now, now
+	r.ExitCode, r.Signal, r.Error, r.ErrorCode = o.ExitCode, NullText(o.Signal), NullText(o.Error), NullText(o.ErrorCode)
+	r.ResultJSON, r.StdoutExcerpt, r.StderrExcerpt = o.Result, o.Stdout, o.Stderr
+	if o.Usage != nil {
+		r.UsageJSON = jsonObject{}.int("inputTokens", o.Usage.InputTokens).int("outputTokens", o.Usage.OutputTokens).
+			int("cachedInputTokens", o.Usage.CachedInputTokens).close()
+	}
+	if started {
+		r.StatusDelivery = NullText(derivedID("delivery", r.ID))
+		keepSession(c, &r, o)
+	}
+	releaseLocksOfRun(c, r.Company, r.ID)
+	r = r.livelihood(c.Tx)
+	level, closed := "info", WakeCompleted
+	switch r.Status {
+	case RunSucceeded:
+	case RunCancelled:
+		level, closed = "warn", WakeCancelled
+	default:
+		level, closed = "error", WakeFailed
+	}
+	if started || r.Status != RunCancelled {
+		payload := jsonObject{}.str("status", string(r.Status))
+		if r.ExitCode != nil {
+			payload = payload.int("exitCode", int64(*r.ExitCode))
+		}
+		if r.ErrorCode != "" {
+			payload = payload.str("errorCode", string(r.ErrorCode))
+		}
+		r = addEvent(c, r, "lifecycle", level, "run "+string(r.Status), payload.close())
+	}
+	runs.Put(c.Tx, r.Company, r.ID, r)
+	closeWakeup(c, r, closed, r.Error)
+	recordStatus(c, r)
+	next := followUp(c, r, o)
+	settleAgent(c, r, started, next)
+	return r
+}
+
+// livelihood says in words that clients know how a run went.
+func (r Run) livelihood(tx *ledger.Tx) Run {
+	switch r.Status {
+	case RunSucceeded:
+		r.LivenessState, r.LivenessReason = "completed", "Run ended well"
+		if i, ok := issues.Get(tx, r.Company, r.Context.IssueID); ok && undecided(i, r) {
+			r.LivenessState, r.LivenessReason = "needs_followup", "Run ended without saying what becomes of its issue"
+		}
+	case RunFailed, RunTimedOut, RunInterrupted:
+		r.LivenessState = "failed"
+		r.LivenessReason = NullText("Run ended with " + string(r.Status) + " (" + string(r.ErrorCode) + ")")
+	}
+	return r
+}
+
+// undecided reports whether an issue is where a run of its assignee left it
+// without a word: still in progress.
+func undecided(i Issue, r Run) bool {
+	return r.Context.CheckedOut && i.Assignee == r.Agent && i.Status == IssueInProgress
+}
+
+// followUp queues what has to come after r, and returns it: a retry where the
+// node was lost or the upstream failed for a moment, a follow-up where the
+// issue was left undecided. Each is bounded; past the bound the issue is
+// blocked for a person to decide.
+func followUp(c *ledger.Context, r Run, o Outcome) *Run {
+	a, ok := wakeable(c.Tx, r.Company, r.Agent)
+	if !ok || a.stopped(c.Tx) != "" {
+		return nil
+	}
+	i, bound := issues.Get(c.Tx, r.Company, r.Context.IssueID)
+	if bound && (i.Status.Terminal() || i.Assignee != r.Agent) {
+		return nil // nothing is left to do for it
+	}
+	next := Run{
+		ID: derivedID("after", r.ID), Company: r.Company, Agent: r.Agent, Source: WakeAutomation, TriggerDetail: "system",
+		Status: RunQueued, ResponsibleUser: r.ResponsibleUser, RuntimeMode: "legacy", NextEventSeq: 1,
+		IssueCommentStatus: "not_applicable", RetryOf: NullText(r.ID), ProcessLossRetryCount: r.ProcessLossRetryCount,
+		ContinuationAttempt: r.ContinuationAttempt, Followups: r.Followups, Context: r.Context, AdapterType: r.AdapterType,
+		CreatedAt: TimeOf(c.Now), UpdatedAt: TimeOf(c.Now),
+	}
+	next.Context.CheckedOut, next.Context.WakeSource = false, string(WakeAutomation)
+	reason := ""
+	switch {
+	case r.Status == RunInterrupted && r.ProcessLossRetryCount+1 < MaxRunAttempts:
+		next.ProcessLossRetryCount++
+		reason = "process_lost"
+	case r.Status == RunFailed && o.Transient && r.ScheduledRetryAttempt < MaxTransientRetries:
+		next.Status, next.ScheduledRetryAttempt = RunScheduledRetry, r.ScheduledRetryAttempt+1
+		next.ScheduledRetryAt, next.ScheduledRetryReason = max(TimeOf(c.Now)+transientDelay, o.RetryNotEarly), "transient_failure"
+		reason = "transient_failure"
+	case r.Status == RunSucceeded && bound && undecided(i, r) && !othersAtWork(c.Tx, r):
+		if r.Followups >= MaxFollowups {
+			blockUndecided(c, i, r)
+			return nil
+		}
+		next.Followups, next.ContinuationAttempt = r.Followups+1, r.ContinuationAttempt+1
+		reason = "missing_disposition"
+	default:
+		if r.Status == RunInterrupted && bound && undecided(i, r) {
+			blockUndecided(c, i, r)
+		}
+		return nil
+	}
+	next.Context.WakeReason = reason
+	u := Wakeup{ID: derivedID("after-wakeup", r.ID), Company: r.Company, Agent: r.Agent, Source: WakeAutomation,
+		TriggerDetail: "system", Reason: NullText(reason), Status: WakeQueued, ActorType: "system", Run: NullText(next.ID), RequestedAt: next.CreatedAt}
+	clock, _ := agentClocks.Get(c.Tx, r.Company, r.Agent)
+	keepWakeup(c, u, clock)
+	next.WakeupRequest = NullText(u.ID)
+	next = enqueue(c, next)
+	return &next
+}
+
+// othersAtWork reports whether another live run of the agent is about the same
+// issue, so that the issue has somebody who will decide.
+func othersAtWork(tx *ledger.Tx, r Run) bool {
+	return slices.ContainsFunc(LiveRunsOfAgent(tx, r.Company, r.Agent), func(o Run) bool {
+		return o.ID != r.ID && o.Context.IssueID == r.Context.IssueID
+	})
+}
+
+func cancelRun(c *ledger.Context, p Cancel) (any, error) {
+	r, err := runOf(c, p.Run)
+	if err != nil {
+		return nil, err
+	}
+	by := c.Cmd.Actor
+	if by.Type == "agent" && by.ID != r.Agent {
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "Agent can only cancel its own runs")
+	}
+	if !r.Status.Live() {
+		return r, nil // over already; asking again changes nothing
+	}
+	r = cancelLive(c, r, cmp.Or(p.Reason, "Cancelled by a board operator"), by)
+	c.Record(ledger.Change{Action: "heartbeat.cancelled", EntityType: "heartbeat_run", EntityID: r.ID,
+		Details: jsonObject{}.str("agentId", r.Agent).close()})
+	return r, nil
+}
+
+// cancelLive ends a live run. Its locks are free at once: what its children
+// still write is refused, because their run is not alive. The node kills them
+// and says so with "run.finish".
+func cancelLive(c *ledger.Context, r Run, why string, by ledger.Actor) Run {
+	r.ControlDeadlineAt = TimeOf(c.Now) + 60_000
+	result := jsonObject{}.str("stopReason", "cancelled").bool("timeoutFired", false)
+	if by.Type == "user" {
+		result = result.str("cancelledByUserId", by.ID)
+	}
+	result = result.str("cancelledByActorType", by.Type).
+		raw("executionCancellation", jsonObject{}.str("state", "acknowledged").time("acknowledgedAt", TimeOf(c.Now)).close())
+	return endRun(c, r, Outcome{Status: RunCancelled, Error: why, ErrorCode: "cancelled", Result: result.close()})
+}
+
+// cancelRunsOfAgent ends every live run of an agent, because it was paused,
+// terminated or deleted, or a budget was reached.
+func cancelRunsOfAgent(c *ledger.Context, company, agent, reason string) {
+	for _, r := range LiveRunsOfAgent(c.Tx, company, agent) {
+		cancelLive(c, r, reason, c.Cmd.Actor)
+	}
+}
+
+// loseNode ends a session whose lease passed: its ledger session, so that
+// nothing more lands from it, and its runs, whose locks are freed. A run that
+// had not started goes back to the queue as it is.
+func loseNode(c *ledger.Context, p NodeLost) (any, error) {
+	if c.Cmd.Actor.Type != "node" {
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "nodes are declared lost by the scheduler")
+	}
+	endLedgerSession(c, p.Session)
+	all := RunsOfSession(c.Tx, p.Session)
+	lost := 0
+	for _, r := range all[:min(len(all), sweptRuns)] {
+		switch {
+		case r.Status == RunQueued:
+			requeue(c, r)
+			continue
+		case r.Status == RunRunning:
+			handBack(c, endRun(c, r, Outcome{Status: RunInterrupted, ErrorCode: "node_lost",
+				Error: "The node that carried out this run was lost"}))
+		default:
+			handBack(c, r)
+		}
+		lost++
+	}
+	c.Record(ledger.Change{Action: "node.lost", EntityType: "node", EntityID: p.Node,
+		Details: jsonObject{}.uint("session", p.Session).int("runs", int64(lost)).close()})
+	return Lost{Left: len(all) - min(len(all), sweptRuns)}, nil
+}
+
+// RunsOfSession returns the runs that a session has not given back, by ID.
+func RunsOfSession(tx *ledger.Tx, session uint64) []Run {
+	prefix := ledger.Key("sched", "session", ledger.Order(session), "")
+	var out []Run
+	for k, company := range tx.Prefix(prefix) {
+		if r, ok := runs.Get(tx, string(company), string(k[len(prefix):])); ok {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// SessionsWithRuns returns the sessions that have runs to give back, with their
+// nodes, by session.
+func SessionsWithRuns(tx *ledger.Tx) []NodeLost {
+	var out []NodeLost
+	prefix := ledger.Key("sched", "session", "")
+	for from := prefix; ; {
+		next, found := NodeLost{}, false
+		for k, company := range tx.Scan(from, ledger.PrefixEnd(prefix), false) {
+			session, run := parseSessionKey(k[len(prefix):])
+			r, _ := runs.Get(tx, string(company), run)
+			next, found = NodeLost{r.Node, session}, true
+			break
+		}
+		if !found {
+			return out
+		}
+		out = append(out, next)
+		from = ledger.PrefixEnd(ledger.Key("sched", "session", ledger.Order(next.Session), ""))
+	}
+}
+
+// QueuedRuns returns up to limit runs that wait for a node now, one of each
+// company in turn and each company's oldest first, so that no company waits for
+// another's queue. perCompany bounds what is read of one company.
+func QueuedRuns(tx *ledger.Tx, now Time, limit, perCompany int) []Run {
+	var queues [][]Run
+	prefix := ledger.Key("sched", "queue", "")
+	for from := prefix; ; {
+		var queue []Run
+		company := ""
+		read := 0
+		for k := range tx.Scan(from, ledger.PrefixEnd(prefix), false) {
+			of, run := parseQueueKey(k[len(prefix):])
+			if company == "" {
+				company = of
+			}
+			if of != company || read == perCompany {
+				break
+			}
+			read++
+			if r, ok := runs.Get(tx, of, run); ok && r.ScheduledRetryAt <= now {
+				queue = append(queue, r)
+			}
+		}
+		if company == "" {
+			break
+		}
+		queues = append(queues, queue)
+		from = ledger.PrefixEnd(ledger.Key("sched", "queue", company, ""))
+	}
+	var out []Run
+	for n := 0; len(out) < limit; n++ {
+		any := false
+		for _, q := range queues {
+			if n < len(q) && len(out) < limit {
+				out, any = append(out, q[n]), true
+			}
+		}
+		if !any {
+			break
+		}
+	}
+	return out
+}
+
+// RoomForRun reports whether the agent of a queued run may have one more run at
+// work.
+func RoomForRun(tx *ledger.Tx, r Run) bool {
+	a, ok := wakeable(tx, r.Company, r.Agent)
+	return !ok || a.stopped(tx) != "" || placedRuns(tx, a) < a.policy().MaxConcurrentRuns
+}
+
+func parseSessionKey(rest []byte) (session uint64, run string) {
+	order, run, _ := strings.Cut(string(rest), "/")
+	session, _ = strconv.ParseUint(order, 16, 64)
+	return session, run
+}
+
+func parseQueueKey(rest []byte) (company, run string) {
+	company, ref, _ := strings.Cut(string(rest), "/")
+	_, run, _ = strings.Cut(ref, "/")
+	return company, run
+}
