@@ -200,7 +200,7 @@ func (a *applier) prefetch(batches []*Batch) {
 	a.want = a.want[:0]
 	clear(a.wanted)
 	want := func(key []byte) {
-		if len(a.want) < prefetchKeys && !a.rows.has(key) && !a.wanted[string(key)] {
+		if len(a.want) < prefetchKeys && !a.rows.has(string(key)) && !a.wanted[string(key)] {
 			a.wanted[string(key)] = true
 			a.want = append(a.want, key)
 		}
@@ -241,7 +241,9 @@ func (a *applier) commit() {
 		panic(StorageError{Err: err})
 	}
 	for key, v := range a.group.writes {
-		if !strings.Contains(key, "/~") { // the ledger's own rows are rarely read back
+		// The ledger's own rows (payloads, activity) are rarely read back; but what
+		// is in the cache, if only as absent, must follow.
+		if !strings.Contains(key, "/~") || a.rows.has(key) {
 			a.rows.put(key, v)
 		}
 	}

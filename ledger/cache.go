@@ -37,10 +37,10 @@ func (c *rowCache) get(key []byte) (v []byte, ok bool) {
 	return v, ok
 }
 
-func (c *rowCache) has(key []byte) bool {
-	_, young := c.young[string(key)]
+func (c *rowCache) has(key string) bool {
+	_, young := c.young[key]
 	if !young {
-		_, old := c.old[string(key)]
+		_, old := c.old[key]
 		return old
 	}
 	return true
