@@ -1,0 +1,365 @@
+package company
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A ScopeType says what a budget is for. Persisted: do not rename.
+type ScopeType string
+
+const (
+	ScopeCompany ScopeType = "company"
+	ScopeAgent   ScopeType = "agent"
+	ScopeProject ScopeType = "project"
+)
+
+// A WindowKind says over which time a limit counts. Windows are counted by the
+// time of the entry, not by what an agent says about when it spent.
+// Persisted: do not rename.
+type WindowKind string
+
+const (
+	WindowMonth    WindowKind = "calendar_month_utc"
+	WindowLifetime WindowKind = "lifetime"
+	WindowDay      WindowKind = "calendar_day_utc"
+	WindowWeek     WindowKind = "calendar_week_utc" // begins on Monday
+)
+
+// WindowKinds lists the windows that a policy can have.
+var WindowKinds = []WindowKind{WindowMonth, WindowLifetime, WindowDay, WindowWeek}
+
+// foreverEnd is what the contract shows as the end of a lifetime.
+var foreverEnd = TimeOf(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
+
+// Window returns the window of kind w that holds now; the end is outside.
+func (w WindowKind) Window(now Time) Span {
+	t := now.Std()
+	switch w {
+	case WindowMonth:
+		from := time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
+		return Span{TimeOf(from), TimeOf(from.AddDate(0, 1, 0))}
+	case WindowDay:
+		from := now / msPerDay * msPerDay
+		return Span{from, from + msPerDay}
+	case WindowWeek:
+		monday := (now/msPerDay+3)/7*7 - 3 // 1970-01-01 was a Thursday
+		return Span{monday * msPerDay, (monday + 7) * msPerDay}
+	}
+	return Span{0, foreverEnd}
+}
+
+// A BudgetPolicy limits what one scope may spend in one window.
+type BudgetPolicy struct {
+	ID          string     `cbor:"1,keyasint"`
+	Window      WindowKind `cbor:"2,keyasint"`
+	Amount      Money      `cbor:"3,keyasint,omitempty"` // 0: none set
+	WarnPercent int64      `cbor:"4,keyasint"`
+	HardStop    bool       `cbor:"5,keyasint,omitempty"`
+	Notify      bool       `cbor:"6,keyasint,omitempty"`
+	Active      bool       `cbor:"7,keyasint,omitempty"`
+	CreatedAt   Time       `cbor:"8,keyasint"`
+	UpdatedAt   Time       `cbor:"9,keyasint"`
+	// Soft and Hard are the incidents of the window that begins at Since.
+	Soft  string `cbor:"10,keyasint,omitempty"`
+	Hard  string `cbor:"11,keyasint,omitempty"`
+	Since Time   `cbor:"12,keyasint,omitempty"`
+}
+
+func (p BudgetPolicy) limits() bool { return p.Active && p.Amount > 0 }
+
+// Status returns ok, warning or hard_stop for what was spent in the window.
+func (p BudgetPolicy) Status(spent Money) string {
+	switch {
+	case !p.limits():
+		return "ok"
+	case p.HardStop && spent >= p.Amount:
+		return "hard_stop"
+	case spent.Reaches(p.Amount, p.WarnPercent):
+		return "warning"
+	}
+	return "ok"
+}
+
+// A ScopeBudget is what one scope has spent in the present window of each kind,
+// and what limits it: all that one cost event needs to know, in one row.
+type ScopeBudget struct {
+	Type     ScopeType      `cbor:"1,keyasint"`
+	ID       string         `cbor:"2,keyasint"`
+	At       Time           `cbor:"3,keyasint,omitempty"` // the last event; says which windows the sums are of
+	Month    Money          `cbor:"4,keyasint,omitempty"`
+	Week     Money          `cbor:"5,keyasint,omitempty"`
+	Day      Money          `cbor:"6,keyasint,omitempty"`
+	Lifetime Money          `cbor:"7,keyasint,omitempty"`
+	Policies []BudgetPolicy `cbor:"8,keyasint,omitempty"` // at most one for a window, by window
+}
+
+var budgets = ledger.NewTable[ScopeBudget]("budget")
+
+func scopeKey(t ScopeType, id string) string { return string(t) + "." + id }
+
+// BudgetOf returns the budget of a scope as it is at now.
+func BudgetOf(tx *ledger.Tx, company string, t ScopeType, id string, now Time) ScopeBudget {
+	b, ok := budgets.Get(tx, company, scopeKey(t, id))
+	if !ok {
+		return ScopeBudget{Type: t, ID: id}
+	}
+	return b.roll(now)
+}
+
+func putBudget(tx *ledger.Tx, company string, b ScopeBudget) {
+	budgets.Put(tx, company, scopeKey(b.Type, b.ID), b)
+}
+
+// roll empties the sums of windows that have passed by now, and forgets their
+// incidents, which ended with them.
+func (b ScopeBudget) roll(now Time) ScopeBudget {
+	for _, w := range []struct {
+		kind WindowKind
+		sum  *Money
+	}{{WindowMonth, &b.Month}, {WindowWeek, &b.Week}, {WindowDay, &b.Day}} {
+		if now >= w.kind.Window(b.At).To {
+			*w.sum = 0
+		}
+	}
+	for n, p := range b.Policies {
+		if since := p.Window.Window(now).From; (p.Soft != "" || p.Hard != "") && p.Since != since {
+			b.Policies = slices.Clone(b.Policies)
+			b.Policies[n].Soft, b.Policies[n].Hard = "", ""
+		}
+	}
+	return b
+}
+
+// Spend returns the budget after m was spent at now.
+func (b ScopeBudget) Spend(m Money, now Time) ScopeBudget {
+	b = b.roll(now)
+	b.At = max(b.At, now)
+	b.Month, b.Week, b.Day, b.Lifetime = b.Month.Plus(m), b.Week.Plus(m), b.Day.Plus(m), b.Lifetime.Plus(m)
+	return b
+}
+
+// Spent returns what was spent in the present window of kind w.
+func (b ScopeBudget) Spent(w WindowKind) Money {
+	switch w {
+	case WindowMonth:
+		return b.Month
+	case WindowWeek:
+		return b.Week
+	case WindowDay:
+		return b.Day
+	}
+	return b.Lifetime
+}
+
+// Policy returns the policy of a window.
+func (b ScopeBudget) Policy(w WindowKind) (BudgetPolicy, bool) {
+	n := slices.IndexFunc(b.Policies, func(p BudgetPolicy) bool { return p.Window == w })
+	if n < 0 {
+		return BudgetPolicy{}, false
+	}
+	return b.Policies[n], true
+}
+
+// with returns b with p in the place of the policy of its window.
+func (b ScopeBudget) with(p BudgetPolicy) ScopeBudget {
+	b.Policies = slices.Clone(b.Policies)
+	if n := slices.IndexFunc(b.Policies, func(q BudgetPolicy) bool { return q.Window == p.Window }); n >= 0 {
+		b.Policies[n] = p
+		return b
+	}
+	b.Policies = append(b.Policies, p)
+	slices.SortFunc(b.Policies, func(x, y BudgetPolicy) int {
+		return slices.Index(WindowKinds, x.Window) - slices.Index(WindowKinds, y.Window)
+	})
+	return b
+}
+
+// Exceeded returns the first policy with a hard stop that is used up.
+func (b ScopeBudget) Exceeded() (BudgetPolicy, bool) {
+	for _, p := range b.Policies {
+		if p.Status(b.Spent(p.Window)) == "hard_stop" {
+			return p, true
+		}
+	}
+	return BudgetPolicy{}, false
+}
+
+// MonthlyLimit returns the monthly limit of the scope, 0 when none is set.
+func (b ScopeBudget) MonthlyLimit() Money {
+	p, ok := b.Policy(WindowMonth)
+	if !ok || !p.Active {
+		return 0
+	}
+	return p.Amount
+}
+
+// SpentMonthlyCents returns what a scope spent in the calendar month of now, by
+// the time of the entries, in whole cents.
+func SpentMonthlyCents(tx *ledger.Tx, company string, t ScopeType, id string, now Time) int64 {
+	return BudgetOf(tx, company, t, id, now).Month.Cents()
+}
+
+// A BudgetIncident is a threshold that was crossed in one window.
+type BudgetIncident struct {
+	ID         string     `cbor:"1,keyasint"`
+	Policy     string     `cbor:"2,keyasint"`
+	Type       ScopeType  `cbor:"3,keyasint"`
+	Scope      string     `cbor:"4,keyasint"`
+	Window     WindowKind `cbor:"5,keyasint"`
+	Start      Time       `cbor:"6,keyasint,omitempty"`
+	End        Time       `cbor:"7,keyasint"`
+	Threshold  string     `cbor:"8,keyasint"` // soft or hard
+	Limit      Money      `cbor:"9,keyasint"`
+	Observed   Money      `cbor:"10,keyasint"`
+	Status     string     `cbor:"11,keyasint"` // open, resolved or dismissed
+	ResolvedAt Time       `cbor:"12,keyasint,omitempty"`
+	CreatedAt  Time       `cbor:"13,keyasint"`
+	UpdatedAt  Time       `cbor:"14,keyasint"`
+}
+
+var (
+	incidents     = ledger.NewTable[BudgetIncident]("budget-incident")
+	incidentsOpen = ledger.NewIndex("budget-incident-status")
+)
+
+// Incident returns one incident of company.
+func Incident(tx *ledger.Tx, company, id string) (BudgetIncident, bool) {
+	return incidents.Get(tx, company, id)
+}
+
+// OpenIncidents returns the incidents of windows that now lies in and that
+// nobody has dealt with, the newest first.
+func OpenIncidents(tx *ledger.Tx, company string, now Time) []BudgetIncident {
+	out := []BudgetIncident{}
+	for id := range incidentsOpen.IDs(tx, company, "open", false) {
+		if in, ok := incidents.Get(tx, company, id); ok && now < in.End {
+			out = append(out, in)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b BudgetIncident) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
+	return out
+}
+
+// Budgets returns every scope of company that has a policy, as it is at now,
+// the newest policy first.
+func Budgets(tx *ledger.Tx, company string, now Time) []ScopeBudget {
+	var out []ScopeBudget
+	for _, b := range budgets.All(tx, company) {
+		if len(b.Policies) > 0 {
+			out = append(out, b.roll(now))
+		}
+	}
+	newest := func(b ScopeBudget) Time {
+		t := Time(math.MinInt64)
+		for _, p := range b.Policies {
+			t = max(t, p.CreatedAt)
+		}
+		return t
+	}
+	slices.SortStableFunc(out, func(a, b ScopeBudget) int { return cmp.Compare(newest(b), newest(a)) })
+	return out
+}
+
+// scopesOf lists what an event of cost is counted for: its agent, its project
+// and the company.
+func (e CostEvent) scopesOf() []ScopeBudget {
+	scopes := []ScopeBudget{{Type: ScopeAgent, ID: e.Agent}}
+	if e.Project != "" {
+		scopes = append(scopes, ScopeBudget{Type: ScopeProject, ID: string(e.Project)})
+	}
+	return append(scopes, ScopeBudget{Type: ScopeCompany, ID: e.Company})
+}
+
+// spendBudgets counts e for its scopes and stops those that it exhausts.
+func spendBudgets(c *ledger.Context, e CostEvent) error {
+	now := TimeOf(c.Now)
+	for _, s := range e.scopesOf() {
+		b := BudgetOf(c.Tx, e.Company, s.Type, s.ID, now).Spend(e.Cost, now)
+		if err := enforce(c, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enforce stores b after opening and closing the incidents that its sums call
+// for, and pauses the scope if a hard stop is reached.
+func enforce(c *ledger.Context, b ScopeBudget) error {
+	now := TimeOf(c.Now)
+	for _, p := range b.Policies {
+		spent := b.Spent(p.Window)
+		p.Since = p.Window.Window(now).From
+		switch p.Status(spent) {
+		case "hard_stop":
+			if p.Hard == "" {
+				closeIncident(c, p.Soft, "resolved")
+				p.Hard = openIncident(c, b, p, "hard", spent)
+			}
+		case "warning":
+			closeIncident(c, p.Hard, "resolved")
+			p.Hard = ""
+			if p.Soft == "" {
+				p.Soft = openIncident(c, b, p, "soft", spent)
+			}
+		default:
+			closeIncident(c, p.Hard, "resolved")
+			closeIncident(c, p.Soft, "resolved")
+			p.Hard, p.Soft = "", ""
+		}
+		b = b.with(p)
+	}
+	putBudget(c.Tx, c.Cmd.Company, b)
+	if _, over := b.Exceeded(); over {
+		return pauseScope(c, b.Type, b.ID)
+	}
+	return nil
+}
+
+// openIncident records that a threshold was crossed and returns the incident's ID.
+func openIncident(c *ledger.Context, b ScopeBudget, p BudgetPolicy, threshold string, spent Money) string {
+	now := TimeOf(c.Now)
+	w := p.Window.Window(now)
+	in := BudgetIncident{ID: derivedID("budget-incident", p.ID, threshold, ledger.Order(c.Height)), Policy: p.ID, Type: b.Type, Scope: b.ID,
+		Window: p.Window, Start: w.From, End: w.To, Threshold: threshold, Limit: p.Amount, Observed: spent, Status: "open", CreatedAt: now, UpdatedAt: now}
+	incidents.Put(c.Tx, c.Cmd.Company, in.ID, in)
+	incidentsOpen.Add(c.Tx, c.Cmd.Company, in.Status, in.ID)
+	c.Record(ledger.Change{Action: "budget." + threshold + "_threshold_crossed", EntityType: "budget_incident", EntityID: in.ID,
+		Details: jsonObject{}.str("scopeId", in.Scope).str("scopeType", string(in.Type)).int("amountLimit", in.Limit.Cents()).int("amountObserved", in.Observed.Cents()).close()})
+	return in.ID
+}
+
+// closeIncident gives an open incident its last status; "" and closed ones are left alone.
+func closeIncident(c *ledger.Context, id, status string) {
+	in, ok := incidents.Get(c.Tx, c.Cmd.Company, id)
+	if id == "" || !ok || in.Status != "open" {
+		return
+	}
+	incidentsOpen.Move(c.Tx, c.Cmd.Company, in.Status, status, id)
+	in.Status, in.ResolvedAt, in.UpdatedAt = status, TimeOf(c.Now), TimeOf(c.Now)
+	incidents.Put(c.Tx, c.Cmd.Company, id, in)
+}
+
+// refuseBudget is the 409 for work in a scope whose hard stop was reached.
+func refuseBudget(b ScopeBudget, p BudgetPolicy) error {
+	name := map[ScopeType]string{ScopeAgent: "Agent", ScopeCompany: "Company", ScopeProject: "Project"}[b.Type]
+	detail := jsonObject{}.str("scopeType", string(b.Type)).str("scopeId", b.ID).str("windowKind", string(p.Window)).
+		int("amountLimit", p.Amount.Cents()).int("amountObserved", b.Spent(p.Window).Cents()).close()
+	return ledger.Refuse(ledger.Conflict, detail, "%s is paused because its budget hard-stop was reached.", name)
+}
+
+// overBudget refuses with the first of the scopes of an agent's work that is
+// over its limit at this time: the agent, its project ("" for none), the company.
+func overBudget(c *ledger.Context, agent, project string) error {
+	for _, s := range (CostEvent{Company: c.Cmd.Company, Agent: agent, Project: NullText(project)}).scopesOf() {
+		b := BudgetOf(c.Tx, c.Cmd.Company, s.Type, s.ID, TimeOf(c.Now))
+		if p, over := b.Exceeded(); over {
+			return refuseBudget(b, p)
+		}
+	}
+	return nil
+}

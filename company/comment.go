@@ -1,0 +1,277 @@
+package company
+
+import (
+	"encoding/json"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A Comment is one message on an issue, by a user, an agent or the system.
+// Keys that this system never fills stay null, as the contract has them.
+type Comment struct {
+	ID             string          `cbor:"1,keyasint" json:"id"`
+	Company        string          `cbor:"2,keyasint" json:"companyId"`
+	Issue          string          `cbor:"3,keyasint" json:"issueId"`
+	AuthorAgent    NullText        `cbor:"4,keyasint,omitempty" json:"authorAgentId"`
+	AuthorUser     NullText        `cbor:"5,keyasint,omitempty" json:"authorUserId"`
+	OnBehalfOf     NullText        `cbor:"6,keyasint,omitempty" json:"onBehalfOfUserId"`
+	AuthorType     string          `cbor:"7,keyasint" json:"authorType"` // user, agent or system
+	Run            NullText        `cbor:"8,keyasint,omitempty" json:"createdByRunId"`
+	DerivedAgent   NullText        `cbor:"-" json:"derivedAuthorAgentId"`
+	DerivedRun     NullText        `cbor:"-" json:"derivedCreatedByRunId"`
+	DerivedSource  NullText        `cbor:"-" json:"derivedAuthorSource"`
+	ClientRequest  NullText        `cbor:"9,keyasint,omitempty" json:"clientRequestId"`
+	SessionGen     *int            `cbor:"-" json:"conversationSessionGeneration"`
+	Body           string          `cbor:"10,keyasint" json:"body"`
+	Presentation   json.RawMessage `cbor:"11,keyasint,omitempty" json:"presentation"`
+	Metadata       json.RawMessage `cbor:"12,keyasint,omitempty" json:"metadata"`
+	DeletedAt      Time            `cbor:"13,keyasint,omitempty" json:"deletedAt"`
+	DeletedByType  NullText        `cbor:"14,keyasint,omitempty" json:"deletedByType"`
+	DeletedByAgent NullText        `cbor:"15,keyasint,omitempty" json:"deletedByAgentId"`
+	DeletedByUser  NullText        `cbor:"16,keyasint,omitempty" json:"deletedByUserId"`
+	DeletedByRun   NullText        `cbor:"17,keyasint,omitempty" json:"deletedByRunId"`
+	SourceTrust    NullText        `cbor:"-" json:"sourceTrust"`
+	CreatedAt      Time            `cbor:"18,keyasint" json:"createdAt"`
+	UpdatedAt      Time            `cbor:"19,keyasint" json:"updatedAt"`
+	height         uint64          // of the entry; part of the key
+}
+
+// Comments are keyed by "<issue>.<height>.<comment>", so that an issue's lie
+// together in the order in which they were agreed. Two indexes find one:
+//
+//	c/<company>/comment-at/<comment>            its key
+//	c/<company>/comment-request/<hash>          its key, by issue and clientRequestId
+var comments = ledger.NewTable[Comment]("comment")
+
+func (cm Comment) rowKey() string { return cm.Issue + "." + ledger.Order(cm.height) + "." + cm.ID }
+
+func commentAtKey(company, id string) []byte { return ledger.Key("c", company, "comment-at", id) }
+
+func commentRequestKey(company, issue, request string) []byte {
+	return ledger.Key("c", company, "comment-request", textKey(issue+"/"+request))
+}
+
+// CommentOf returns one comment of an issue.
+func CommentOf(tx *ledger.Tx, company, issue, id string) (Comment, bool) {
+	at, ok := tx.Get(commentAtKey(company, id))
+	if !ok {
+		return Comment{}, false
+	}
+	cm, ok := comments.Get(tx, company, string(at))
+	return cm, ok && cm.Issue == issue
+}
+
+// A CommentQuery selects comments of one issue.
+type CommentQuery struct {
+	After     string // a comment's ID: only those that come after it in this order
+	Ascending bool   // oldest first; else the newest first
+	Limit     int    // 0 is DefaultCommentLimit, at most MaxCommentLimit
+}
+
+// CommentsOf returns the comments of i that q selects. An unknown After is
+// refused as not found.
+func CommentsOf(tx *ledger.Tx, i Issue, q CommentQuery) ([]Comment, error) {
+	limit := q.Limit
+	if limit <= 0 {
+		limit = DefaultCommentLimit
+	}
+	limit = min(limit, MaxCommentLimit)
+	from := comments.Key(i.Company, i.ID+".")
+	to := ledger.PrefixEnd(from)
+	if q.After != "" {
+		at, ok := tx.Get(commentAtKey(i.Company, q.After))
+		if cm, found := comments.Get(tx, i.Company, string(at)); !ok || !found || cm.Issue != i.ID {
+			return nil, ledger.Refuse(ledger.NotFound, nil, "Comment not found")
+		}
+		if key := comments.Key(i.Company, string(at)); q.Ascending {
+			from = append(key, 0)
+		} else {
+			to = key
+		}
+	}
+	out := []Comment{}
+	for _, v := range tx.Scan(from, to, !q.Ascending) {
+		var cm Comment
+		if err := ledger.Unmarshal(v, &cm); err != nil {
+			panic("company: comment does not decode: " + err.Error())
+		}
+		if out = append(out, cm); len(out) == limit {
+			break
+		}
+	}
+	return out, nil
+}
+
+// CreateComment is the payload of comment.create.
+type CreateComment struct {
+	ID            string          `cbor:"1,keyasint"`
+	Issue         string          `cbor:"2,keyasint"`
+	Body          string          `cbor:"3,keyasint"`
+	OnBehalfOf    string          `cbor:"4,keyasint,omitempty"`
+	ClientRequest string          `cbor:"5,keyasint,omitempty"`
+	Presentation  json.RawMessage `cbor:"6,keyasint,omitempty"`
+	Metadata      json.RawMessage `cbor:"7,keyasint,omitempty"`
+	Reopen        bool            `cbor:"8,keyasint,omitempty"` // by the board: a done or cancelled issue is to do again
+}
+
+// DeleteComment is the payload of comment.delete.
+type DeleteComment struct {
+	Issue string `cbor:"1,keyasint"`
+	ID    string `cbor:"2,keyasint"`
+}
+
+func registerComments(m ledger.Mux) {
+	ledger.Handle(m, "comment.create", createComment)
+	ledger.Handle(m, "comment.delete", deleteComment)
+}
+
+func createComment(c *ledger.Context, p CreateComment) (any, error) {
+	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	if !ok {
+		return nil, errNoIssue()
+	}
+	if err := mayComment(c, i); err != nil {
+		return nil, err
+	}
+	next := i
+	if p.Reopen && isBoard(c) && i.Status.Terminal() {
+		var err error
+		if next, _, err = i.Move(Move{To: IssueTodo, Board: true, Now: TimeOf(c.Now)}); err != nil {
+			return nil, err
+		}
+		c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID,
+			Details: jsonObject{}.str("identifier", i.Identifier).raw("changes", i.Diff(next)).bool("override", true).close()})
+	}
+	next, cm, err := addComment(c, next, p)
+	if err != nil {
+		return nil, err
+	}
+	storeIssue(c.Tx, i, next)
+	if err := wakeForComment(c, next, cm); err != nil {
+		return nil, err
+	}
+	return cm, nil
+}
+
+// mayComment lets anybody of the company comment, but an agent only under a run
+// of its own that is still going on.
+func mayComment(c *ledger.Context, i Issue) error {
+	a := c.Cmd.Actor
+	if a.Type != "agent" || c.Cmd.Run != "" && runAlive(c.Tx, i.Company, c.Cmd.Run, a.ID) {
+		return nil
+	}
+	if c.Cmd.Run != "" && i.Held() && i.CheckoutRun != c.Cmd.Run && i.Assignee == a.ID {
+		return i.staleRun(a.ID, c.Cmd.Run)
+	}
+	return refuseRunContext()
+}
+
+// refuseRunContext is the 403 for an agent that writes without a live run.
+func refuseRunContext() error {
+	const code = "cross_issue_influence_run_context_required"
+	return &ledger.Refusal{Code: ledger.Forbidden, ErrCode: code,
+		Message: "An agent writes on issues under a run of its own that is still going on; this request named none.",
+		Detail: jsonObject{}.str("code", code).str("boundary", "Heartbeat run context").
+			str("whoCanAct", "this agent, in a request that carries the ID of its running run").
+			str("sanctionedPath", "send the `X-Paperclip-Run-Id` header with the value of `$PAPERCLIP_RUN_ID`, and retry").close()}
+}
+
+// addComment stores a comment on i and returns i as it is then; the caller
+// stores that. The same clientRequestId gives the comment that it made before.
+func addComment(c *ledger.Context, i Issue, p CreateComment) (Issue, Comment, error) {
+	company, now := i.Company, TimeOf(c.Now)
+	if p.ClientRequest != "" {
+		if at, ok := c.Get(commentRequestKey(company, i.ID, p.ClientRequest)); ok {
+			if cm, ok := comments.Get(c.Tx, company, string(at)); ok {
+				return i, cm, nil
+			}
+		}
+	}
+	if i.Comments >= MaxComments {
+		return i, Comment{}, ledger.Refuse(ledger.Unprocessable, nil, "An issue can have at most %d comments", MaxComments)
+	}
+	if c.Has(commentAtKey(company, p.ID)) {
+		return i, Comment{}, ledger.Refuse(ledger.Conflict, nil, "Comment ID is taken")
+	}
+	cm := Comment{ID: p.ID, Company: company, Issue: i.ID, Body: p.Body, OnBehalfOf: NullText(p.OnBehalfOf), ClientRequest: NullText(p.ClientRequest),
+		Presentation: p.Presentation, Metadata: p.Metadata, Run: NullText(c.Cmd.Run), CreatedAt: now, UpdatedAt: now, height: c.Height}
+	reason := "allow_board_actor"
+	switch c.Cmd.Actor.Type {
+	case "agent":
+		cm.AuthorType, cm.AuthorAgent, reason = "agent", NullText(c.Cmd.Actor.ID), "allow_agent_run"
+	case "user":
+		cm.AuthorType, cm.AuthorUser = "user", NullText(c.Cmd.Actor.ID)
+	default:
+		cm.AuthorType, reason = "system", "allow_system"
+	}
+	comments.Put(c.Tx, company, cm.rowKey(), cm)
+	c.Set(commentAtKey(company, cm.ID), []byte(cm.rowKey()))
+	if p.ClientRequest != "" {
+		c.Set(commentRequestKey(company, i.ID, p.ClientRequest), []byte(cm.rowKey()))
+	}
+	c.Record(ledger.Change{Action: "issue.comment_added", EntityType: "issue", EntityID: i.ID,
+		Details: jsonObject{}.str("commentId", cm.ID).str("identifier", i.Identifier).str("issueTitle", i.Title).
+			str("bodySnippet", snippet(cm.Body, 120)).str("authorizationReason", reason).close()})
+	i.Comments++
+	i.UpdatedAt = now
+	return i, cm, nil
+}
+
+// snippet cuts s to at most n bytes, between characters.
+func snippet(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// deleteComment empties a comment and keeps its place in the thread. Its author
+// or the board may.
+func deleteComment(c *ledger.Context, p DeleteComment) (any, error) {
+	company, now := c.Cmd.Company, TimeOf(c.Now)
+	at, ok := c.Get(commentAtKey(company, p.ID))
+	if !ok {
+		return nil, ledger.Refuse(ledger.NotFound, nil, "Comment not found")
+	}
+	cm, ok := comments.Get(c.Tx, company, string(at))
+	if !ok || cm.Issue != p.Issue {
+		return nil, ledger.Refuse(ledger.NotFound, nil, "Comment not found")
+	}
+	if !isBoard(c) && string(cm.AuthorAgent) != c.Cmd.Actor.ID {
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "Only the author or the board can delete a comment")
+	}
+	if cm.DeletedAt == 0 {
+		cm.Body, cm.Presentation, cm.Metadata = "", nil, nil
+		cm.DeletedAt, cm.UpdatedAt, cm.DeletedByType = now, now, NullText(c.Cmd.Actor.Type)
+		if isBoard(c) {
+			cm.DeletedByUser = NullText(c.Cmd.Actor.ID)
+		} else {
+			cm.DeletedByAgent, cm.DeletedByRun = NullText(c.Cmd.Actor.ID), NullText(c.Cmd.Run)
+		}
+		comments.Put(c.Tx, company, string(at), cm)
+		c.Record(ledger.Change{Action: "issue.comment_deleted", EntityType: "issue", EntityID: cm.Issue,
+			Details: jsonObject{}.str("commentId", cm.ID).close()})
+	}
+	return cm, nil
+}
+
+// dropComments removes the comments of i with their indexes.
+func dropComments(tx *ledger.Tx, i Issue) {
+	prefix := comments.Key(i.Company, i.ID+".")
+	for k, v := range tx.Prefix(prefix) {
+		var cm Comment
+		if err := ledger.Unmarshal(v, &cm); err != nil {
+			panic("company: comment does not decode: " + err.Error())
+		}
+		if cm.ClientRequest != "" {
+			tx.Delete(commentRequestKey(i.Company, i.ID, string(cm.ClientRequest)))
+		}
+		tx.Delete(commentAtKey(i.Company, cm.ID))
+		tx.Delete(slices.Clone(k))
+	}
+}

@@ -1,0 +1,408 @@
+package company
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// An IssueStatus is where an issue stands. Persisted: do not rename.
+type IssueStatus string
+
+const (
+	IssueBacklog    IssueStatus = "backlog"
+	IssueTodo       IssueStatus = "todo"
+	IssueInProgress IssueStatus = "in_progress"
+	IssueInReview   IssueStatus = "in_review"
+	IssueDone       IssueStatus = "done"
+	IssueBlocked    IssueStatus = "blocked"
+	IssueCancelled  IssueStatus = "cancelled"
+)
+
+// IssueStatuses lists every status in the order of the contract's messages.
+var IssueStatuses = []IssueStatus{IssueBacklog, IssueTodo, IssueInProgress, IssueInReview, IssueDone, IssueBlocked, IssueCancelled}
+
+// Valid reports whether s is a status.
+func (s IssueStatus) Valid() bool { return slices.Contains(IssueStatuses, s) }
+
+// Terminal reports whether work on an issue of this status has ended.
+func (s IssueStatus) Terminal() bool { return s == IssueDone || s == IssueCancelled }
+
+// Next lists the statuses that an agent may move an issue of status s to.
+func (s IssueStatus) Next() []IssueStatus {
+	switch s {
+	case IssueBacklog:
+		return []IssueStatus{IssueTodo, IssueCancelled}
+	case IssueTodo:
+		return []IssueStatus{IssueInProgress, IssueBlocked, IssueCancelled}
+	case IssueInProgress:
+		return []IssueStatus{IssueInReview, IssueBlocked, IssueDone, IssueCancelled}
+	case IssueInReview:
+		return []IssueStatus{IssueInProgress, IssueDone, IssueCancelled}
+	case IssueBlocked:
+		return []IssueStatus{IssueTodo, IssueInProgress, IssueCancelled}
+	}
+	return nil
+}
+
+// NextForBoard lists the statuses that the board may move an issue of status s
+// to: any other one from an open status, and a reopening from a terminal one.
+func (s IssueStatus) NextForBoard() []IssueStatus {
+	if s.Terminal() {
+		return []IssueStatus{IssueTodo, IssueBacklog}
+	}
+	return slices.DeleteFunc(slices.Clone(IssueStatuses), func(to IssueStatus) bool { return to == s })
+}
+
+// A Priority says how urgent an issue is. Persisted: do not rename.
+type Priority string
+
+const (
+	PriorityCritical Priority = "critical"
+	PriorityHigh     Priority = "high"
+	PriorityMedium   Priority = "medium"
+	PriorityLow      Priority = "low"
+)
+
+// Priorities lists every priority, the most urgent first.
+var Priorities = []Priority{PriorityCritical, PriorityHigh, PriorityMedium, PriorityLow}
+
+// Rank returns 0 for the most urgent priority, and more for less urgent ones.
+func (p Priority) Rank() int {
+	if i := slices.Index(Priorities, p); i >= 0 {
+		return i
+	}
+	return len(Priorities)
+}
+
+// An Issue is one task: the unit that is assigned, checked out, worked on and
+// paid for. Field numbers below 24 take one byte: they are what a checkout
+// reads and writes. An empty string is null in JSON where the contract has null.
+type Issue struct {
+	ID            string      `cbor:"1,keyasint"`
+	Number        uint64      `cbor:"2,keyasint"` // counts from 1 within the company
+	Identifier    string      `cbor:"3,keyasint"` // issue prefix and number, "ACM-42"
+	Status        IssueStatus `cbor:"4,keyasint"`
+	Priority      Priority    `cbor:"5,keyasint"`
+	Assignee      string      `cbor:"6,keyasint,omitempty"` // agent
+	CheckoutRun   string      `cbor:"7,keyasint,omitempty"` // the run that holds the lock
+	Fence         uint64      `cbor:"8,keyasint,omitempty"` // height of the entry of the checkout; 0 when nobody holds it
+	StatusVersion uint64      `cbor:"9,keyasint,omitempty"`
+	UpdatedAt     Time        `cbor:"10,keyasint"`
+	StartedAt     Time        `cbor:"11,keyasint,omitempty"`
+	Company       string      `cbor:"12,keyasint"`
+	Title         string      `cbor:"13,keyasint"`
+	Project       string      `cbor:"14,keyasint,omitempty"`
+	Workspace     string      `cbor:"15,keyasint,omitempty"` // project workspace
+	Goal          string      `cbor:"16,keyasint,omitempty"`
+	Parent        string      `cbor:"17,keyasint,omitempty"`
+	CreatedAt     Time        `cbor:"18,keyasint"`
+	CreatedAgent  string      `cbor:"19,keyasint,omitempty"`
+	CreatedUser   string      `cbor:"20,keyasint,omitempty"`
+	Depth         uint64      `cbor:"21,keyasint,omitempty"` // requestDepth: how many ancestors it had when made
+	BlockedBy     []string    `cbor:"22,keyasint,omitempty"` // issues, sorted
+	Labels        []string    `cbor:"23,keyasint,omitempty"` // sorted
+
+	Description        string `cbor:"24,keyasint,omitempty"`
+	AssigneeUser       string `cbor:"25,keyasint,omitempty"`
+	ResponsibleUser    string `cbor:"26,keyasint,omitempty"`
+	CompletedAt        Time   `cbor:"27,keyasint,omitempty"`
+	CancelledAt        Time   `cbor:"28,keyasint,omitempty"`
+	HiddenAt           Time   `cbor:"29,keyasint,omitempty"`
+	BillingCode        string `cbor:"30,keyasint,omitempty"`
+	WorkMode           string `cbor:"31,keyasint,omitempty"` // empty is "standard"
+	HarnessKind        string `cbor:"32,keyasint,omitempty"`
+	ReviewPolicy       string `cbor:"33,keyasint,omitempty"`
+	OriginKind         string `cbor:"34,keyasint,omitempty"` // empty is "manual"
+	OriginID           string `cbor:"35,keyasint,omitempty"`
+	OriginRun          string `cbor:"36,keyasint,omitempty"`
+	OriginFingerprint  string `cbor:"37,keyasint,omitempty"` // empty is "default"
+	ExecutionWorkspace string `cbor:"38,keyasint,omitempty"`
+	WorkspacePref      string `cbor:"39,keyasint,omitempty"`
+	BlockedAt          Time   `cbor:"40,keyasint,omitempty"` // blockedTransitionAt
+	Comments           uint64 `cbor:"41,keyasint,omitempty"` // how many the issue has
+
+	// These are JSON as the client sent it, kept as it is.
+	AdapterOverrides  json.RawMessage `cbor:"42,keyasint,omitempty"`
+	ExecutionPolicy   json.RawMessage `cbor:"43,keyasint,omitempty"`
+	WorkspaceSettings json.RawMessage `cbor:"44,keyasint,omitempty"`
+	UnblockDescriptor json.RawMessage `cbor:"45,keyasint,omitempty"`
+
+	// TitleHash and RequestHash find the rows of the duplicate guard and of the
+	// body's idempotencyKey when the issue is deleted.
+	TitleHash   string `cbor:"46,keyasint,omitempty"`
+	RequestHash string `cbor:"47,keyasint,omitempty"`
+}
+
+// Held reports whether somebody has the issue checked out.
+func (i Issue) Held() bool { return i.Fence != 0 }
+
+// A Claim is who wants to own an issue. An agent acts under a run; the board
+// may claim for an agent without one.
+type Claim struct {
+	Agent  string
+	Run    string // "" when the board claims
+	Now    Time
+	Height uint64 // of the entry; becomes the fencing token
+}
+
+// CheckOut returns the issue owned by the claim's agent and in progress, or
+// refuses with 409 and the present owner and status. Whoever holds the issue
+// already gets it again unchanged. An issue in progress that is assigned to the
+// agent but held by nobody (its earlier run has ended) is taken up again,
+// whatever statuses were expected.
+func (i Issue) CheckOut(c Claim, expected []IssueStatus) (Issue, error) {
+	mine := i.Assignee == c.Agent
+	switch {
+	case i.Status.Terminal(),
+		i.Assignee != "" && !mine,
+		i.AssigneeUser != "":
+		return i, i.conflict()
+	case i.Status == IssueInProgress && i.Held() && i.CheckoutRun == c.Run:
+		return i, nil
+	case i.CheckoutRun != "":
+		return i, i.conflict() // a run holds it, and no lock outlives its run
+	case i.Status == IssueInProgress && mine:
+		// Held for the agent without a run, or by nobody.
+	case !slices.Contains(expected, i.Status):
+		return i, i.conflict()
+	}
+	i = i.enter(IssueInProgress, c.Now)
+	i.Assignee, i.CheckoutRun, i.Fence, i.UpdatedAt = c.Agent, c.Run, c.Height, c.Now
+	return i, nil
+}
+
+// conflict is the 409 that tells who has the issue.
+func (i Issue) conflict() error {
+	return ledger.Refuse(ledger.Conflict, i.holder().close(), "Issue checkout conflict")
+}
+
+// holder begins the details of a refusal with who has the issue.
+func (i Issue) holder() jsonObject {
+	return jsonObject{}.str("issueId", i.ID).str("status", string(i.Status)).null("assigneeAgentId", i.Assignee).
+		null("checkoutRunId", i.CheckoutRun).null("executionRunId", i.CheckoutRun)
+}
+
+// MustOwn refuses what agent wants to write under run when the issue is
+// agent's work in progress, but under another checkout than the run's.
+func (i Issue) MustOwn(agent, run string) error {
+	if i.Status == IssueInProgress && i.Assignee == agent && (!i.Held() || i.CheckoutRun != run) {
+		return i.staleRun(agent, run)
+	}
+	return nil
+}
+
+// staleRun is the 409 for a write under a run that does not own the issue.
+func (i Issue) staleRun(agent, run string) error {
+	return ledger.Refuse(ledger.Conflict, i.holder().null("actorAgentId", agent).null("actorRunId", run).close(), "Issue run ownership conflict")
+}
+
+// Release returns the issue to the pool: unowned, and to do if it was in
+// progress. A terminal issue is refused.
+func (i Issue) Release(now Time) (Issue, error) {
+	if i.Status.Terminal() {
+		return i, i.conflict()
+	}
+	if i.Status == IssueInProgress {
+		i = i.enter(IssueTodo, now)
+	}
+	i.Assignee, i.AssigneeUser = "", ""
+	i.UpdatedAt = now
+	return i.unlock(), nil
+}
+
+// ForceRelease takes the lock away, and the assignee too when clear is set.
+// Without an assignee an issue can not be in progress, so it is to do again.
+func (i Issue) ForceRelease(clear bool, now Time) Issue {
+	if clear {
+		i.Assignee = ""
+		if i.Status == IssueInProgress && i.AssigneeUser == "" {
+			i = i.enter(IssueTodo, now)
+		}
+	}
+	i.UpdatedAt = now
+	return i.unlock()
+}
+
+// unlock takes the lock away and leaves all else.
+func (i Issue) unlock() Issue {
+	i.CheckoutRun, i.Fence = "", 0
+	return i
+}
+
+// A Move is a wanted change of status and what the rules need to know for it.
+type Move struct {
+	To       IssueStatus
+	Board    bool // the board asks; it may override the table
+	Routable bool // blocked: somebody or something is known that can unblock it
+	Now      Time
+}
+
+// Move returns the issue with the wanted status, and whether the board went
+// beyond the table. It refuses with 409, the present status and the allowed
+// targets; with 422 when the target misses an assignee or a reason. The status
+// that it has already is always allowed and changes nothing.
+func (i Issue) Move(m Move) (next Issue, override bool, err error) {
+	if m.To == i.Status {
+		return i, false, i.consistent()
+	}
+	allowed := i.Status.Next()
+	if override = !slices.Contains(allowed, m.To); override && m.Board {
+		allowed = i.Status.NextForBoard()
+	}
+	if !slices.Contains(allowed, m.To) {
+		names := make([]string, len(allowed))
+		for k, s := range allowed {
+			names[k] = string(s)
+		}
+		detail := jsonObject{}.str("issueId", i.ID).str("status", string(i.Status)).str("requestedStatus", string(m.To)).list("allowedStatuses", names).close()
+		return i, false, ledger.Refuse(ledger.Conflict, detail, "Issue cannot move from %s to %s", i.Status, m.To)
+	}
+	if m.To == IssueBlocked && !m.Routable {
+		return i, false, errNotRoutable()
+	}
+	i = i.enter(m.To, m.Now)
+	i.UpdatedAt = m.Now
+	return i, override, i.consistent()
+}
+
+func errNotRoutable() error {
+	return ledger.Refuse(ledger.Unprocessable, nil, "Entering blocked requires unresolved blockers, a pending interaction/approval, or unblockDescriptor")
+}
+
+// consistent refuses what must not be stored whatever led to it.
+func (i Issue) consistent() error {
+	if i.Assignee != "" && i.AssigneeUser != "" {
+		return ledger.Refuse(ledger.Unprocessable, nil, "Issue can only have one assignee")
+	}
+	if i.Status == IssueInProgress && i.Assignee == "" && i.AssigneeUser == "" {
+		return ledger.Refuse(ledger.Unprocessable, nil, "in_progress issues require an assignee")
+	}
+	return nil
+}
+
+// enter sets the status with its side effects: startedAt once, completedAt,
+// cancelledAt and blockedTransitionAt while they hold, and no lock outside
+// in_progress.
+func (i Issue) enter(to IssueStatus, now Time) Issue {
+	if to == i.Status {
+		return i
+	}
+	if i.Status == IssueBlocked {
+		i.BlockedAt, i.UnblockDescriptor = 0, nil
+	}
+	i.Status = to
+	i.StatusVersion++
+	i.CompletedAt, i.CancelledAt = 0, 0
+	switch to {
+	case IssueInProgress:
+		if i.StartedAt == 0 {
+			i.StartedAt = now
+		}
+		return i
+	case IssueDone:
+		i.CompletedAt = now
+	case IssueCancelled:
+		i.CancelledAt = now
+	case IssueBlocked:
+		i.BlockedAt = now
+	}
+	return i.unlock()
+}
+
+// Mode returns the work mode, "standard" unless another was set.
+func (i Issue) Mode() string { return orText(i.WorkMode, "standard") }
+
+// Origin returns what made the issue, "manual" unless another was set.
+func (i Issue) Origin() string { return orText(i.OriginKind, "manual") }
+
+// Fingerprint returns the origin's fingerprint, "default" unless another was set.
+func (i Issue) Fingerprint() string { return orText(i.OriginFingerprint, "default") }
+
+func orText(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// Diff returns what differs between i and next as a JSON object of
+// {"field":{"from":…,"to":…}} in the contract's names, "{}" when nothing does.
+// The time of the change and the lock's token are left out.
+func (i Issue) Diff(next Issue) []byte {
+	d := jsonObject{}
+	text := func(name, from, to string) {
+		if from != to {
+			d = d.raw(name, jsonObject{}.null("from", from).null("to", to).close())
+		}
+	}
+	number := func(name string, from, to uint64) {
+		if from != to {
+			d = d.raw(name, jsonObject{}.uint("from", from).uint("to", to).close())
+		}
+	}
+	at := func(name string, from, to Time) {
+		if from != to {
+			d = d.raw(name, jsonObject{}.time("from", from).time("to", to).close())
+		}
+	}
+	list := func(name string, from, to []string) {
+		if !slices.Equal(from, to) {
+			d = d.raw(name, jsonObject{}.list("from", from).list("to", to).close())
+		}
+	}
+	raw := func(name string, from, to json.RawMessage) {
+		if !bytes.Equal(from, to) {
+			d = d.raw(name, jsonObject{}.raw("from", orNull(from)).raw("to", orNull(to)).close())
+		}
+	}
+	text("projectId", i.Project, next.Project)
+	text("projectWorkspaceId", i.Workspace, next.Workspace)
+	text("goalId", i.Goal, next.Goal)
+	text("parentId", i.Parent, next.Parent)
+	text("title", i.Title, next.Title)
+	text("description", i.Description, next.Description)
+	text("status", string(i.Status), string(next.Status))
+	number("statusVersion", i.StatusVersion, next.StatusVersion)
+	text("workMode", i.Mode(), next.Mode())
+	text("harnessKind", i.HarnessKind, next.HarnessKind)
+	text("priority", string(i.Priority), string(next.Priority))
+	text("reviewPolicy", i.ReviewPolicy, next.ReviewPolicy)
+	text("assigneeAgentId", i.Assignee, next.Assignee)
+	text("assigneeUserId", i.AssigneeUser, next.AssigneeUser)
+	text("checkoutRunId", i.CheckoutRun, next.CheckoutRun)
+	text("executionRunId", i.CheckoutRun, next.CheckoutRun)
+	number("requestDepth", i.Depth, next.Depth)
+	text("billingCode", i.BillingCode, next.BillingCode)
+	raw("assigneeAdapterOverrides", i.AdapterOverrides, next.AdapterOverrides)
+	raw("executionPolicy", i.ExecutionPolicy, next.ExecutionPolicy)
+	text("executionWorkspaceId", i.ExecutionWorkspace, next.ExecutionWorkspace)
+	text("executionWorkspacePreference", i.WorkspacePref, next.WorkspacePref)
+	raw("executionWorkspaceSettings", i.WorkspaceSettings, next.WorkspaceSettings)
+	raw("unblockDescriptor", i.UnblockDescriptor, next.UnblockDescriptor)
+	at("blockedTransitionAt", i.BlockedAt, next.BlockedAt)
+	at("startedAt", i.StartedAt, next.StartedAt)
+	at("completedAt", i.CompletedAt, next.CompletedAt)
+	at("cancelledAt", i.CancelledAt, next.CancelledAt)
+	at("hiddenAt", i.HiddenAt, next.HiddenAt)
+	list("labelIds", i.Labels, next.Labels)
+	list("blockedByIssueIds", i.BlockedBy, next.BlockedBy)
+	return d.close()
+}
+
+func orNull(b json.RawMessage) []byte {
+	if len(b) == 0 {
+		return []byte("null")
+	}
+	return b
+}
+
+// sortedSet returns ids sorted and without repetitions or empty strings.
+func sortedSet(ids []string) []string {
+	out := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return strings.TrimSpace(id) == "" })
+	slices.Sort(out)
+	return slices.Compact(out)
+}

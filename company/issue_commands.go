@@ -1,0 +1,595 @@
+package company
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// CreateIssue is the payload of issue.create. The ID is the caller's.
+type CreateIssue struct {
+	ID                 string          `cbor:"1,keyasint"`
+	Title              string          `cbor:"2,keyasint"`
+	Description        string          `cbor:"3,keyasint,omitempty"`
+	Status             IssueStatus     `cbor:"4,keyasint,omitempty"` // empty: todo when it has an assignee, else backlog
+	Priority           Priority        `cbor:"5,keyasint,omitempty"` // empty: medium
+	Assignee           string          `cbor:"6,keyasint,omitempty"`
+	AssigneeUser       string          `cbor:"7,keyasint,omitempty"`
+	Project            string          `cbor:"8,keyasint,omitempty"`  // empty: the parent's
+	Workspace          string          `cbor:"9,keyasint,omitempty"`  // empty: the project's primary one
+	Goal               string          `cbor:"10,keyasint,omitempty"` // empty: the parent's, the project's, or the company's
+	Parent             string          `cbor:"11,keyasint,omitempty"`
+	BlockedBy          []string        `cbor:"12,keyasint,omitempty"`
+	Labels             []string        `cbor:"13,keyasint,omitempty"`
+	BillingCode        string          `cbor:"14,keyasint,omitempty"`
+	WorkMode           string          `cbor:"15,keyasint,omitempty"`
+	HarnessKind        string          `cbor:"16,keyasint,omitempty"`
+	ReviewPolicy       string          `cbor:"17,keyasint,omitempty"`
+	OriginKind         string          `cbor:"18,keyasint,omitempty"`
+	OriginID           string          `cbor:"19,keyasint,omitempty"`
+	OriginRun          string          `cbor:"20,keyasint,omitempty"`
+	OriginFingerprint  string          `cbor:"21,keyasint,omitempty"`
+	Depth              uint64          `cbor:"22,keyasint,omitempty"` // at least the parent's plus one
+	ExecutionWorkspace string          `cbor:"23,keyasint,omitempty"`
+	WorkspacePref      string          `cbor:"24,keyasint,omitempty"`
+	WorkspaceSettings  json.RawMessage `cbor:"25,keyasint,omitempty"`
+	AdapterOverrides   json.RawMessage `cbor:"26,keyasint,omitempty"`
+	ExecutionPolicy    json.RawMessage `cbor:"27,keyasint,omitempty"`
+	UnblockDescriptor  json.RawMessage `cbor:"28,keyasint,omitempty"`
+	RequestKey         string          `cbor:"29,keyasint,omitempty"` // the body's idempotencyKey
+	AllowDuplicate     bool            `cbor:"30,keyasint,omitempty"`
+	Child              bool            `cbor:"31,keyasint,omitempty"` // made through /children
+}
+
+// An IssueResult is what issue.create and issue.update return: the issue with
+// what its answer shows besides the row.
+type IssueResult struct {
+	Issue     Issue      `cbor:"1,keyasint"`
+	Duplicate string     `cbor:"2,keyasint,omitempty"` // why an existing issue is returned: "recent_open_title" or "idempotency_key"
+	Labels    []Label    `cbor:"3,keyasint,omitempty"`
+	BlockedBy []IssueRef `cbor:"4,keyasint,omitempty"`
+	Blocks    []IssueRef `cbor:"5,keyasint,omitempty"`
+	// Changes is the JSON of what an update changed, Comment what it added.
+	Changes json.RawMessage `cbor:"6,keyasint,omitempty"`
+	Comment *Comment        `cbor:"7,keyasint,omitempty"`
+}
+
+func issueResult(tx *ledger.Tx, i Issue) IssueResult {
+	r := IssueResult{Issue: i, Labels: LabelRows(tx, i)}
+	for _, b := range Blockers(tx, i) {
+		r.BlockedBy = append(r.BlockedBy, b.Ref())
+	}
+	return r
+}
+
+func registerIssues(m ledger.Mux) {
+	ledger.Handle(m, "issue.create", createIssue)
+	ledger.Handle(m, "issue.update", updateIssue)
+	ledger.Handle(m, "issue.delete", deleteIssue)
+}
+
+// The duplicate guard and the body's idempotencyKey each keep one row:
+//
+//	c/<company>/issue-recent/<hash of title, text, project, parent>   the newest such issue
+//	c/<company>/issue-request/<hash of the key>                       the issue it made
+func recentKey(company, hash string) []byte  { return ledger.Key("c", company, "issue-recent", hash) }
+func requestKey(company, hash string) []byte { return ledger.Key("c", company, "issue-request", hash) }
+
+func createIssue(c *ledger.Context, p CreateIssue) (any, error) {
+	company, now := c.Cmd.Company, TimeOf(c.Now)
+	if isAgent(c) {
+		if err := mustRun(c); err != nil {
+			return nil, err
+		}
+	}
+	i := Issue{ID: p.ID, Company: company, Title: p.Title, Description: p.Description, Priority: p.Priority, Assignee: p.Assignee, AssigneeUser: p.AssigneeUser,
+		Project: p.Project, Workspace: p.Workspace, Goal: p.Goal, Parent: p.Parent, BlockedBy: sortedSet(p.BlockedBy), Labels: sortedSet(p.Labels),
+		BillingCode: p.BillingCode, WorkMode: p.WorkMode, HarnessKind: p.HarnessKind, ReviewPolicy: p.ReviewPolicy,
+		OriginKind: p.OriginKind, OriginID: p.OriginID, OriginRun: p.OriginRun, OriginFingerprint: p.OriginFingerprint, Depth: p.Depth,
+		ExecutionWorkspace: p.ExecutionWorkspace, WorkspacePref: p.WorkspacePref, WorkspaceSettings: p.WorkspaceSettings,
+		AdapterOverrides: p.AdapterOverrides, ExecutionPolicy: p.ExecutionPolicy, UnblockDescriptor: p.UnblockDescriptor,
+		CreatedAt: now, UpdatedAt: now}
+	if i.Priority == "" {
+		i.Priority = PriorityMedium
+	}
+	i, err := inherit(c.Tx, i)
+	if err != nil {
+		return nil, err
+	}
+	i.TitleHash = textKey(strconv.Itoa(len(i.Title)) + ":" + i.Title + "/" + i.Project + "/" + i.Parent + "/" + i.Description)
+	if p.RequestKey != "" {
+		i.RequestHash = textKey(p.RequestKey)
+		if old, ok := existing(c.Tx, requestKey(company, i.RequestHash), company); ok {
+			r := issueResult(c.Tx, old)
+			r.Duplicate = "idempotency_key"
+			return r, nil
+		}
+	}
+	if old, ok := existing(c.Tx, recentKey(company, i.TitleHash), company); ok && !p.AllowDuplicate &&
+		!old.Status.Terminal() && now-old.CreatedAt <= Time(DuplicateWindow.Milliseconds()) {
+		r := issueResult(c.Tx, old)
+		r.Duplicate = "recent_open_title"
+		return r, nil
+	}
+	if c.Has(issueCompanyKey(i.ID)) {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "Issue ID is taken")
+	}
+	if err := checkReferences(c.Tx, Issue{Company: company}, i); err != nil {
+		return nil, err
+	}
+	if i, err = i.begin(c, p.Status); err != nil {
+		return nil, err
+	}
+	if i.Identifier, i.Number, err = takeIdentifier(c, company); err != nil {
+		return nil, err
+	}
+	storeIssue(c.Tx, Issue{}, i)
+	c.Set(recentKey(company, i.TitleHash), []byte(i.ID))
+	if i.RequestHash != "" {
+		c.Set(requestKey(company, i.RequestHash), []byte(i.ID))
+	}
+	recordCreated(c, i, p)
+	if err := wakeForAssignment(c, Issue{}, i); err != nil {
+		return nil, err
+	}
+	return issueResult(c.Tx, i), nil
+}
+
+// begin gives a new issue its first status, its authors, and refuses what no
+// issue may be.
+func (i Issue) begin(c *ledger.Context, status IssueStatus) (Issue, error) {
+	if status == "" {
+		status = IssueBacklog
+		if i.Assignee != "" || i.AssigneeUser != "" {
+			status = IssueTodo
+		}
+	}
+	if status == IssueBlocked && len(i.UnblockDescriptor) == 0 && len(Unresolved(c.Tx, i)) == 0 {
+		return i, errNotRoutable()
+	}
+	descriptor := i.UnblockDescriptor
+	i = i.enter(status, TimeOf(c.Now))
+	i.StatusVersion, i.BlockedAt, i.UnblockDescriptor = 0, 0, descriptor
+	if isAgent(c) {
+		i.CreatedAgent, i.OriginRun = c.Cmd.Actor.ID, orText(i.OriginRun, c.Cmd.Run)
+	} else if isBoard(c) {
+		i.CreatedUser, i.ResponsibleUser = c.Cmd.Actor.ID, c.Cmd.Actor.ID
+	}
+	if i.ResponsibleUser == "" {
+		i.ResponsibleUser = responsibleUser(c.Tx, i)
+	}
+	if status == IssueInProgress {
+		if err := i.consistent(); err != nil {
+			return i, err
+		}
+		if left := Unresolved(c.Tx, i); len(left) > 0 {
+			return i, refuseBlocked(left)
+		}
+	}
+	return i, i.consistent()
+}
+
+// inherit fills in what a new issue takes from its parent, its project and its
+// company.
+func inherit(tx *ledger.Tx, i Issue) (Issue, error) {
+	if i.Parent != "" {
+		parent, ok := issues.Get(tx, i.Company, i.Parent)
+		if !ok {
+			return i, ledger.Refuse(ledger.NotFound, nil, "Parent issue not found")
+		}
+		i.Project = orText(i.Project, parent.Project)
+		if i.Project == parent.Project {
+			i.Workspace = orText(i.Workspace, parent.Workspace)
+		}
+		i.Goal = orText(i.Goal, parent.Goal)
+		i.Depth = max(i.Depth, parent.Depth+1)
+	}
+	if i.Project != "" {
+		goal, workspace, ok := projectDefaults(tx, i.Company, i.Project)
+		if !ok {
+			return i, ledger.Refuse(ledger.NotFound, nil, "Project not found")
+		}
+		i.Goal, i.Workspace = orText(i.Goal, goal), orText(i.Workspace, workspace)
+	}
+	if i.Goal == "" {
+		i.Goal = defaultGoal(tx, i.Company)
+	}
+	return i, nil
+}
+
+// checkReferences refuses an issue that names what does not exist in its
+// company, or that closes a circle. What next has in common with old was
+// checked before.
+func checkReferences(tx *ledger.Tx, old, next Issue) error {
+	if next.Assignee != "" && next.Assignee != old.Assignee {
+		if err := assignable(tx, next.Company, next.Assignee); err != nil {
+			return err
+		}
+	}
+	if next.Project != "" && next.Project != old.Project && !projectExists(tx, next.Company, next.Project) {
+		return ledger.Refuse(ledger.NotFound, nil, "Project not found")
+	}
+	if next.Goal != "" && next.Goal != old.Goal && !goalExists(tx, next.Company, next.Goal) {
+		return ledger.Refuse(ledger.NotFound, nil, "Goal not found")
+	}
+	if next.Parent != "" && next.Parent != old.Parent {
+		if err := checkParent(tx, next); err != nil {
+			return err
+		}
+	}
+	if !slices.Equal(old.Labels, next.Labels) {
+		if err := checkLabels(tx, next.Company, next.Labels); err != nil {
+			return err
+		}
+	}
+	if !slices.Equal(old.BlockedBy, next.BlockedBy) {
+		return checkBlockers(tx, next.Company, next.ID, next.BlockedBy)
+	}
+	return nil
+}
+
+func checkParent(tx *ledger.Tx, i Issue) error {
+	parent, ok := issues.Get(tx, i.Company, i.Parent)
+	if !ok {
+		return ledger.Refuse(ledger.NotFound, nil, "Parent issue not found")
+	}
+	chain := append([]Issue{parent}, Ancestors(tx, parent)...)
+	if slices.ContainsFunc(chain, func(a Issue) bool { return a.ID == i.ID }) {
+		return ledger.Refuse(ledger.Unprocessable, nil, "Issue parent would create cycle")
+	}
+	if len(chain) >= MaxIssueDepth {
+		return ledger.Refuse(ledger.Unprocessable, nil, "Issues can be nested at most %d deep", MaxIssueDepth)
+	}
+	n := 0
+	for range issuesByParent.IDs(tx, i.Company, i.Parent, false) {
+		n++
+	}
+	if n >= MaxChildren {
+		return ledger.Refuse(ledger.Unprocessable, nil, "An issue can have at most %d sub-issues", MaxChildren)
+	}
+	return nil
+}
+
+// existing returns the issue whose ID is stored under key, if it is still there.
+func existing(tx *ledger.Tx, key []byte, company string) (Issue, bool) {
+	id, ok := tx.Get(key)
+	if !ok {
+		return Issue{}, false
+	}
+	return issues.Get(tx, company, string(id))
+}
+
+func recordCreated(c *ledger.Context, i Issue, p CreateIssue) {
+	action, reason := "issue.created", "explicit"
+	if p.Status == "" {
+		reason = "unassigned_omitted_status"
+		if i.Assignee != "" || i.AssigneeUser != "" {
+			reason = "assigned_omitted_status"
+		}
+	}
+	d := jsonObject{}.str("title", i.Title).str("status", string(i.Status)).str("identifier", i.Identifier)
+	if p.Child {
+		action = "issue.child_created"
+	}
+	if i.Parent != "" {
+		d = d.str("parentId", i.Parent)
+	}
+	if len(i.BlockedBy) > 0 {
+		d = d.list("blockedByIssueIds", i.BlockedBy)
+	}
+	d = d.bool("statusDefaulted", p.Status == "").str("statusDefaultReason", reason).bool("assignmentWakeSkipped", i.Assignee == "")
+	if i.Assignee == "" {
+		d = d.str("assignmentWakeSkipReason", "no_agent_assignee")
+	} else {
+		d = d.null("assignmentWakeSkipReason", "")
+	}
+	c.Record(ledger.Change{Action: action, EntityType: "issue", EntityID: i.ID, Details: d.close()})
+}
+
+// UpdateIssue is the payload of issue.update. A nil field stays as it is; a
+// pointer to "" (or a "null" of raw JSON) clears the field.
+type UpdateIssue struct {
+	Issue              string          `cbor:"1,keyasint"`
+	Title              *string         `cbor:"2,keyasint,omitempty"`
+	Description        *string         `cbor:"3,keyasint,omitempty"`
+	Status             IssueStatus     `cbor:"4,keyasint,omitempty"`
+	Priority           Priority        `cbor:"5,keyasint,omitempty"`
+	Assignee           *string         `cbor:"6,keyasint,omitempty"`
+	AssigneeUser       *string         `cbor:"7,keyasint,omitempty"`
+	Project            *string         `cbor:"8,keyasint,omitempty"`
+	Workspace          *string         `cbor:"9,keyasint,omitempty"`
+	Goal               *string         `cbor:"10,keyasint,omitempty"`
+	Parent             *string         `cbor:"11,keyasint,omitempty"`
+	BlockedBy          *[]string       `cbor:"12,keyasint,omitempty"`
+	Labels             *[]string       `cbor:"13,keyasint,omitempty"`
+	BillingCode        *string         `cbor:"14,keyasint,omitempty"`
+	WorkMode           *string         `cbor:"15,keyasint,omitempty"`
+	HarnessKind        *string         `cbor:"16,keyasint,omitempty"`
+	ReviewPolicy       *string         `cbor:"17,keyasint,omitempty"`
+	Depth              *uint64         `cbor:"18,keyasint,omitempty"`
+	ExecutionWorkspace *string         `cbor:"19,keyasint,omitempty"`
+	WorkspacePref      *string         `cbor:"20,keyasint,omitempty"`
+	WorkspaceSettings  json.RawMessage `cbor:"21,keyasint,omitempty"`
+	AdapterOverrides   json.RawMessage `cbor:"22,keyasint,omitempty"`
+	ExecutionPolicy    json.RawMessage `cbor:"23,keyasint,omitempty"`
+	UnblockDescriptor  json.RawMessage `cbor:"24,keyasint,omitempty"`
+	HiddenAt           *Time           `cbor:"25,keyasint,omitempty"`
+	Reopen             bool            `cbor:"26,keyasint,omitempty"` // by the board: a terminal issue is to do again
+	Comment            *CreateComment  `cbor:"27,keyasint,omitempty"`
+}
+
+func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
+	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	if !ok {
+		return nil, errNoIssue()
+	}
+	if err := mayUpdate(c, i); err != nil {
+		return nil, err
+	}
+	next := p.fields(i)
+	if err := checkReferences(c.Tx, i, next); err != nil {
+		return nil, err
+	}
+	if p.Reopen && p.Status == "" && i.Status.Terminal() && isBoard(c) {
+		p.Status = IssueTodo
+	}
+	next, override, err := moveIssue(c, i, next, p.Status)
+	if err != nil {
+		return nil, err
+	}
+	if next.Project != i.Project && p.Workspace == nil {
+		next.Workspace = ""
+		if next.Project != "" {
+			_, next.Workspace, _ = projectDefaults(c.Tx, i.Company, next.Project)
+		}
+	}
+	changes := i.Diff(next)
+	if len(changes) > len("{}") {
+		next.UpdatedAt = TimeOf(c.Now)
+		recordUpdated(c, i, next, changes, override)
+	}
+	comment, err := commentWith(c, &next, p.Comment)
+	if err != nil {
+		return nil, err
+	}
+	storeIssue(c.Tx, i, next)
+	if next.Depth != i.Depth {
+		deepen(c.Tx, next)
+	}
+	if err := wakeForUpdate(c, i, next, comment); err != nil {
+		return nil, err
+	}
+	r := issueResult(c.Tx, next)
+	r.Changes, r.Comment = changes, comment
+	return r, nil
+}
+
+// fields returns i with the plain fields that p sets.
+func (p UpdateIssue) fields(i Issue) Issue {
+	set := func(field *string, v *string) {
+		if v != nil {
+			*field = *v
+		}
+	}
+	raw := func(field *json.RawMessage, v json.RawMessage) {
+		switch string(v) {
+		case "":
+		case "null":
+			*field = nil
+		default:
+			*field = v
+		}
+	}
+	set(&i.Title, p.Title)
+	set(&i.Description, p.Description)
+	set(&i.Project, p.Project)
+	set(&i.Workspace, p.Workspace)
+	set(&i.Goal, p.Goal)
+	set(&i.Parent, p.Parent)
+	set(&i.BillingCode, p.BillingCode)
+	set(&i.WorkMode, p.WorkMode)
+	set(&i.HarnessKind, p.HarnessKind)
+	set(&i.ReviewPolicy, p.ReviewPolicy)
+	set(&i.ExecutionWorkspace, p.ExecutionWorkspace)
+	set(&i.WorkspacePref, p.WorkspacePref)
+	raw(&i.WorkspaceSettings, p.WorkspaceSettings)
+	raw(&i.AdapterOverrides, p.AdapterOverrides)
+	raw(&i.ExecutionPolicy, p.ExecutionPolicy)
+	raw(&i.UnblockDescriptor, p.UnblockDescriptor)
+	if p.Priority != "" {
+		i.Priority = p.Priority
+	}
+	if p.BlockedBy != nil {
+		i.BlockedBy = sortedSet(*p.BlockedBy)
+	}
+	if p.Labels != nil {
+		i.Labels = sortedSet(*p.Labels)
+	}
+	if p.HiddenAt != nil {
+		i.HiddenAt = *p.HiddenAt
+	}
+	return p.assign(i)
+}
+
+// assign sets the assignees: naming one of the two kinds clears the other, as
+// an issue has one assignee, and a new one does not inherit the lock.
+func (p UpdateIssue) assign(i Issue) Issue {
+	agent, user := i.Assignee, i.AssigneeUser
+	if p.Assignee != nil {
+		if agent = *p.Assignee; agent != "" && p.AssigneeUser == nil {
+			user = ""
+		}
+	}
+	if p.AssigneeUser != nil {
+		if user = *p.AssigneeUser; user != "" && p.Assignee == nil {
+			agent = ""
+		}
+	}
+	if agent != i.Assignee {
+		i = i.unlock()
+	}
+	i.Assignee, i.AssigneeUser = agent, user
+	return i
+}
+
+// moveIssue takes next to the wanted status, if one is wanted. An agent that
+// sets its own issue in progress checks it out by that.
+func moveIssue(c *ledger.Context, i, next Issue, to IssueStatus) (Issue, bool, error) {
+	if next.Parent != i.Parent {
+		next.Depth = 0
+		if parent, ok := issues.Get(c.Tx, i.Company, next.Parent); ok {
+			next.Depth = parent.Depth + 1
+		}
+	}
+	if to == "" || to == i.Status {
+		return next, false, next.consistent()
+	}
+	descriptor := next.UnblockDescriptor
+	unresolved := Unresolved(c.Tx, next)
+	moved, override, err := next.Move(Move{To: to, Board: !isAgent(c), Routable: len(descriptor) > 0 || len(unresolved) > 0, Now: TimeOf(c.Now)})
+	if err != nil {
+		return i, false, err
+	}
+	switch to {
+	case IssueBlocked:
+		moved.UnblockDescriptor = descriptor
+	case IssueInProgress:
+		if len(unresolved) > 0 {
+			return i, false, refuseBlocked(unresolved)
+		}
+		if isAgent(c) && moved.Assignee == c.Cmd.Actor.ID {
+			if err := mayWork(c, moved.Assignee, moved.Project); err != nil {
+				return i, false, err
+			}
+			moved.CheckoutRun, moved.Fence = c.Cmd.Run, c.Height
+		}
+	}
+	return moved, override, nil
+}
+
+// mustRun refuses an agent's write that names no run of its own that is running.
+func mustRun(c *ledger.Context) error {
+	if c.Cmd.Run == "" {
+		return errNoRunID()
+	}
+	if !runAlive(c.Tx, c.Cmd.Company, c.Cmd.Run, c.Cmd.Actor.ID) {
+		return refuseRunContext()
+	}
+	return nil
+}
+
+// mayUpdate lets the board change anything. An agent writes under a live run of
+// its own; its own work in progress only under the run that holds it, and what
+// another agent has in progress only as that agent's manager.
+func mayUpdate(c *ledger.Context, i Issue) error {
+	if !isAgent(c) {
+		return nil
+	}
+	actor, run := c.Cmd.Actor.ID, c.Cmd.Run
+	if run == "" {
+		return errNoRunID()
+	}
+	if !runAlive(c.Tx, i.Company, run, actor) {
+		return i.staleRun(actor, run)
+	}
+	if i.Status == IssueInProgress && i.Assignee != "" && i.Assignee != actor && !manages(c.Tx, i.Company, actor, i.Assignee) {
+		return ledger.Refuse(ledger.Conflict, i.holder().str("actorAgentId", actor).str("actorRunId", run).close(), "Issue is checked out by another agent")
+	}
+	return i.MustOwn(actor, run)
+}
+
+func recordUpdated(c *ledger.Context, i, next Issue, changes []byte, override bool) {
+	reason := "allow_board_actor"
+	if isAgent(c) {
+		reason = "allow_agent_run"
+	}
+	d := jsonObject{}
+	if next.Status != i.Status {
+		d = d.str("status", string(next.Status))
+	}
+	// The text of a description may be long and is in the command; its change is said, not repeated.
+	if next.Description != i.Description {
+		short, past := next, i
+		short.Description, past.Description = snippet(next.Description, 120), snippet(i.Description, 120)
+		changes = past.Diff(short)
+	}
+	d = d.raw("changes", changes).str("identifier", i.Identifier).str("authorizationReason", reason)
+	if override {
+		d = d.bool("override", true)
+	}
+	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID, Details: d.close()})
+}
+
+// commentWith adds the comment that came with an update.
+func commentWith(c *ledger.Context, i *Issue, p *CreateComment) (*Comment, error) {
+	if p == nil {
+		return nil, nil
+	}
+	next, cm, err := addComment(c, *i, *p)
+	if err != nil {
+		return nil, err
+	}
+	*i = next
+	return &cm, nil
+}
+
+// deepen brings the depth of everything below i in line with i's.
+func deepen(tx *ledger.Tx, i Issue) {
+	depth := map[string]uint64{i.ID: i.Depth}
+	for _, id := range Descendants(tx, i.Company, i.ID)[1:] {
+		d, ok := issues.Get(tx, i.Company, id)
+		if !ok {
+			continue
+		}
+		depth[id] = depth[d.Parent] + 1
+		if d.Depth != depth[id] {
+			d.Depth = depth[id]
+			issues.Put(tx, i.Company, id, d)
+		}
+	}
+}
+
+// DeleteIssue is the payload of issue.delete.
+type DeleteIssue struct {
+	Issue string `cbor:"1,keyasint"`
+}
+
+// deleteIssue removes an issue with its comments and readers. Its sub-issues
+// move up to its parent, and what waited for it waits no more; each of them
+// gets a line of its own in the entry.
+func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
+	if isAgent(c) {
+		return nil, errBoardOnly()
+	}
+	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	if !ok {
+		return nil, errNoIssue()
+	}
+	result := issueResult(c.Tx, i)
+	for child := range ChildrenOf(c.Tx, i.Company, i.ID) {
+		next := child
+		next.Parent, next.Depth, next.UpdatedAt = i.Parent, i.Depth, TimeOf(c.Now)
+		storeIssue(c.Tx, child, next)
+		recordUpdated(c, child, next, child.Diff(next), false)
+	}
+	for _, waiting := range Blocks(c.Tx, i) {
+		next := waiting
+		next.BlockedBy = slices.DeleteFunc(slices.Clone(waiting.BlockedBy), func(id string) bool { return id == i.ID })
+		next.UpdatedAt = TimeOf(c.Now)
+		storeIssue(c.Tx, waiting, next)
+		recordUpdated(c, waiting, next, waiting.Diff(next), false)
+	}
+	dropComments(c.Tx, i)
+	dropReads(c.Tx, i)
+	for _, key := range [][]byte{recentKey(i.Company, i.TitleHash), requestKey(i.Company, i.RequestHash)} {
+		if id, ok := c.Get(key); ok && string(id) == i.ID {
+			c.Delete(key)
+		}
+	}
+	dropIssue(c.Tx, i)
+	c.Record(ledger.Change{Action: "issue.deleted", EntityType: "issue", EntityID: i.ID,
+		Details: jsonObject{}.str("identifier", i.Identifier).str("title", i.Title).close()})
+	return result, nil
+}

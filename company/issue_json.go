@@ -1,0 +1,96 @@
+package company
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// A jsonObject is a JSON object under construction, without its closing brace.
+// Details of refusals and changes are built with it: keys keep their order, so
+// every node builds the same bytes, and nothing is reflected on in the hot path.
+type jsonObject []byte
+
+func (o jsonObject) key(name string) jsonObject {
+	if len(o) == 0 {
+		o = append(make(jsonObject, 0, 256), '{')
+	} else {
+		o = append(o, ',')
+	}
+	o = append(o, '"')
+	o = append(o, name...)
+	return append(o, '"', ':')
+}
+
+// str adds a string.
+func (o jsonObject) str(name, v string) jsonObject { return AppendJSONString(o.key(name), v) }
+
+// null adds a string, or null when it is empty.
+func (o jsonObject) null(name, v string) jsonObject {
+	if v == "" {
+		return append(o.key(name), "null"...)
+	}
+	return o.str(name, v)
+}
+
+func (o jsonObject) uint(name string, v uint64) jsonObject {
+	return strconv.AppendUint(o.key(name), v, 10)
+}
+
+func (o jsonObject) int(name string, v int64) jsonObject {
+	return strconv.AppendInt(o.key(name), v, 10)
+}
+
+func (o jsonObject) bool(name string, v bool) jsonObject {
+	return strconv.AppendBool(o.key(name), v)
+}
+
+// time adds an instant, or null when it is zero.
+func (o jsonObject) time(name string, v Time) jsonObject { return v.appendJSON(o.key(name)) }
+
+// raw adds ready JSON.
+func (o jsonObject) raw(name string, v []byte) jsonObject { return append(o.key(name), v...) }
+
+// list adds an array of strings.
+func (o jsonObject) list(name string, v []string) jsonObject {
+	o = append(o.key(name), '[')
+	for i, s := range v {
+		if i > 0 {
+			o = append(o, ',')
+		}
+		o = AppendJSONString(o, s)
+	}
+	return append(o, ']')
+}
+
+// close returns the finished object.
+func (o jsonObject) close() []byte {
+	if len(o) == 0 {
+		return []byte("{}")
+	}
+	return append(o, '}')
+}
+
+func (t Time) appendJSON(b []byte) []byte {
+	if t == 0 {
+		return append(b, "null"...)
+	}
+	b = append(b, '"')
+	b = t.Std().AppendFormat(b, isoMillis)
+	return append(b, '"')
+}
+
+// AppendJSONString appends s as a JSON string.
+func AppendJSONString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			q, err := json.Marshal(s)
+			if err != nil {
+				panic("company: a string does not encode: " + err.Error()) // strings always encode
+			}
+			return append(b, q...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}

@@ -1,0 +1,172 @@
+package company
+
+import "github.com/selvage-mesh/selvage/ledger"
+
+// A ReadState says when a user last read an issue.
+type ReadState struct {
+	ID        string `cbor:"1,keyasint" json:"id"`
+	Company   string `cbor:"2,keyasint" json:"companyId"`
+	Issue     string `cbor:"3,keyasint" json:"issueId"`
+	User      string `cbor:"4,keyasint" json:"userId"`
+	ReadAt    Time   `cbor:"5,keyasint" json:"lastReadAt"`
+	CreatedAt Time   `cbor:"6,keyasint" json:"createdAt"`
+	UpdatedAt Time   `cbor:"7,keyasint" json:"updatedAt"`
+}
+
+// An InboxArchive says that a user put an issue away until it changes again.
+type InboxArchive struct {
+	ID            string   `cbor:"1,keyasint" json:"id"`
+	Company       string   `cbor:"2,keyasint" json:"companyId"`
+	Issue         string   `cbor:"3,keyasint" json:"issueId"`
+	User          string   `cbor:"4,keyasint" json:"userId"`
+	ArchivedType  string   `cbor:"5,keyasint" json:"archivedByActorType"`
+	ArchivedAgent NullText `cbor:"6,keyasint,omitempty" json:"archivedByAgentId"`
+	ArchivedRun   NullText `cbor:"7,keyasint,omitempty" json:"archivedByRunId"`
+	ArchivedAt    Time     `cbor:"8,keyasint" json:"archivedAt"`
+	CreatedAt     Time     `cbor:"9,keyasint" json:"createdAt"`
+	UpdatedAt     Time     `cbor:"10,keyasint" json:"updatedAt"`
+}
+
+// Both tables are keyed by "<issue>.<hash of the user>", so that one issue's
+// rows lie together and a user's name can hold anything.
+var (
+	reads    = ledger.NewTable[ReadState]("issue-read")
+	archives = ledger.NewTable[InboxArchive]("issue-archive")
+)
+
+func readerKey(issue, user string) string { return issue + "." + textKey(user) }
+
+// MarkIssue is the payload of issue.read, issue.unread, issue.archive and
+// issue.unarchive: one user's own view of one issue.
+type MarkIssue struct {
+	Issue string `cbor:"1,keyasint"`
+	User  string `cbor:"2,keyasint,omitempty"` // empty is the actor
+}
+
+func registerReadState(m ledger.Mux) {
+	ledger.Handle(m, "issue.read", markRead)
+	ledger.Handle(m, "issue.unread", markUnread)
+	ledger.Handle(m, "issue.archive", archiveIssue)
+	ledger.Handle(m, "issue.unarchive", unarchiveIssue)
+}
+
+// marked returns the issue and the user whose view changes. An agent marks for
+// the user who is responsible for the issue, as it has no inbox of its own.
+func marked(c *ledger.Context, p MarkIssue) (Issue, string, error) {
+	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	if !ok {
+		return i, "", errNoIssue()
+	}
+	user := orText(p.User, c.Cmd.Actor.ID)
+	if c.Cmd.Actor.Type == "agent" {
+		user = i.ResponsibleUser
+	}
+	if user == "" {
+		return i, "", ledger.Refuse(ledger.Unprocessable, nil, "Issue has no responsible user")
+	}
+	return i, user, nil
+}
+
+func markRead(c *ledger.Context, p MarkIssue) (any, error) {
+	i, user, err := marked(c, p)
+	if err != nil {
+		return nil, err
+	}
+	key, now := readerKey(i.ID, user), TimeOf(c.Now)
+	r, ok := reads.Get(c.Tx, i.Company, key)
+	if !ok {
+		if err := roomForReader(c.Tx, "issue-read", i); err != nil {
+			return nil, err
+		}
+		r = ReadState{ID: derivedID("issue-read", i.ID, user), Company: i.Company, Issue: i.ID, User: user, CreatedAt: now}
+	}
+	r.ReadAt, r.UpdatedAt = now, now
+	c.Record(ledger.Change{Action: "issue.read_marked", EntityType: "issue", EntityID: i.ID,
+		Details: jsonObject{}.str("userId", user).time("lastReadAt", now).close()})
+	return reads.Put(c.Tx, i.Company, key, r), nil
+}
+
+func markUnread(c *ledger.Context, p MarkIssue) (any, error) {
+	i, user, err := marked(c, p)
+	if err != nil {
+		return nil, err
+	}
+	key := readerKey(i.ID, user)
+	removed := c.Has(reads.Key(i.Company, key))
+	if removed {
+		reads.Delete(c.Tx, i.Company, key)
+		c.Record(ledger.Change{Action: "issue.read_unmarked", EntityType: "issue", EntityID: i.ID,
+			Details: jsonObject{}.str("userId", user).close()})
+	}
+	return Removed{i.ID, removed}, nil
+}
+
+// Removed says whether there was something to take away.
+type Removed struct {
+	ID      string `cbor:"1,keyasint" json:"id"`
+	Removed bool   `cbor:"2,keyasint" json:"removed"`
+}
+
+func archiveIssue(c *ledger.Context, p MarkIssue) (any, error) {
+	i, user, err := marked(c, p)
+	if err != nil {
+		return nil, err
+	}
+	key, now := readerKey(i.ID, user), TimeOf(c.Now)
+	a, ok := archives.Get(c.Tx, i.Company, key)
+	if !ok {
+		if err := roomForReader(c.Tx, "issue-archive", i); err != nil {
+			return nil, err
+		}
+		a = InboxArchive{ID: derivedID("issue-archive", i.ID, user), Company: i.Company, Issue: i.ID, User: user, CreatedAt: now}
+	}
+	a.ArchivedType, a.ArchivedAgent, a.ArchivedRun = "user", "", ""
+	if c.Cmd.Actor.Type == "agent" {
+		a.ArchivedType, a.ArchivedAgent, a.ArchivedRun = "agent", NullText(c.Cmd.Actor.ID), NullText(c.Cmd.Run)
+	}
+	a.ArchivedAt, a.UpdatedAt = now, now
+	c.Record(ledger.Change{Action: "issue.inbox_archived", EntityType: "issue", EntityID: i.ID,
+		Details: jsonObject{}.str("userId", user).time("archivedAt", now).str("targetResolvedFrom", "responsible_user").close()})
+	return archives.Put(c.Tx, i.Company, key, a), nil
+}
+
+func unarchiveIssue(c *ledger.Context, p MarkIssue) (any, error) {
+	i, user, err := marked(c, p)
+	if err != nil {
+		return nil, err
+	}
+	key := readerKey(i.ID, user)
+	removed := c.Has(archives.Key(i.Company, key))
+	if removed {
+		archives.Delete(c.Tx, i.Company, key)
+		c.Record(ledger.Change{Action: "issue.inbox_unarchived", EntityType: "issue", EntityID: i.ID,
+			Details: jsonObject{}.str("userId", user).close()})
+	}
+	return Removed{i.ID, removed}, nil
+}
+
+// Archived reports whether user has put the issue away since it last changed.
+func Archived(tx *ledger.Tx, i Issue, user string) bool {
+	a, ok := archives.Get(tx, i.Company, readerKey(i.ID, user))
+	return ok && a.ArchivedAt >= i.UpdatedAt
+}
+
+func roomForReader(tx *ledger.Tx, table string, i Issue) error {
+	n := 0
+	for range tx.Prefix(ledger.Key("c", i.Company, table, i.ID+".")) {
+		n++
+	}
+	if n >= MaxReads {
+		return ledger.Refuse(ledger.Unprocessable, nil, "An issue keeps at most %d readers", MaxReads)
+	}
+	return nil
+}
+
+// dropReads removes every reader's view of i.
+func dropReads(tx *ledger.Tx, i Issue) {
+	for _, table := range []string{"issue-read", "issue-archive"} {
+		for k := range tx.Prefix(ledger.Key("c", i.Company, table, i.ID+".")) {
+			tx.Delete(k)
+		}
+	}
+}
