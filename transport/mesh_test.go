@@ -3,13 +3,17 @@ package transport
 import (
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/quic-go/quic-go/testutils/simnet"
 
 	"github.com/selvage-mesh/selvage/identity"
 )
@@ -92,6 +96,42 @@ func open(t *testing.T, cfg Config) *Transport {
 	return tr
 }
 
+// A world is where a test's sockets are: on loopback, or in a bubble on
+// quic-go's simulated network with 5 ms from node to node.
+type world struct {
+	socket func() net.PacketConn
+	bubble bool
+}
+
+// everywhere runs a test in both worlds.
+func everywhere(t *testing.T, f func(t *testing.T, w world)) {
+	t.Parallel()
+	t.Run("loopback", func(t *testing.T) {
+		t.Parallel()
+		f(t, world{socket: func() net.PacketConn { return loopback(t) }})
+	})
+	t.Run("bubble", func(t *testing.T) {
+		t.Parallel()
+		inBubble(t, f)
+	})
+}
+
+func inBubble(t *testing.T, f func(t *testing.T, w world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		sim := &simnet.Simnet{Router: &simnet.PerfectRouter{}}
+		port := 1000
+		f(t, world{bubble: true, socket: func() net.PacketConn {
+			port++
+			one := &simnet.Simnet{Router: sim.Router}
+			c := one.NewEndpoint(&net.UDPAddr{IP: net.IP{10, 0, 0, 1}, Port: port}, simnet.NodeBiDiLinkSettings{Latency: 5 * time.Millisecond})
+			one.Start()
+			t.Cleanup(func() { c.Close(); one.Close() })
+			return c
+		}})
+	})
+}
+
 // loopback is a UDP socket on 127.0.0.1.
 func loopback(t testing.TB) *net.UDPConn {
 	t.Helper()
@@ -100,6 +140,33 @@ func loopback(t testing.TB) *net.UDPConn {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// wantRefused checks that err is a refusal for a reason.
+func wantRefused(t *testing.T, err error, why Reason) {
+	t.Helper()
+	if e, ok := errors.AsType[*RefusedError](err); !ok || e.Reason != why {
+		t.Errorf("got %v, want a refusal: %v", err, why)
+	}
+}
+
+// eventually waits for a condition, at most 10 s.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// introduce tells every node where the others are.
+func introduce(nodes ...*Transport) {
+	for _, a := range nodes {
+		for _, b := range nodes {
+			a.Learn(b.cfg.Keys.ID(), addrOf(b))
+		}
+	}
 }
 
 func addrOf(tr *Transport) netip.AddrPort { return addrPort(tr.Addr()) }
