@@ -1,8 +1,10 @@
 package consensus
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/hashicorp/raft"
 
@@ -17,6 +19,7 @@ type fsm struct {
 	committed func(index, term uint64)              // called before the entries are applied
 	applied   func()                                // called after
 	given     uint64                                // the last index given to state
+	taken     *fsmSnapshot                          // the last one taken
 }
 
 // Apply is never called by raft, which sees that fsm takes batches.
@@ -84,15 +87,25 @@ func (f *fsm) skipped(index, term uint64) uint64 {
 	return l.Term
 }
 
+// Snapshot is raft's question for a snapshot.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	s, err := f.state.Snapshot()
 	if err != nil {
 		return nil, fmt.Errorf("snapshot state: %w", err)
 	}
-	return fsmSnapshot{s}, nil
+	f.taken = &fsmSnapshot{s: s}
+	return f.taken, nil
 }
 
+// Restore replaces the state. A snapshot that raft has taken and not begun to
+// write is dropped first: a state machine may wait for its snapshots to be
+// closed, and raft, in its turn, begins to write only when its main goroutine,
+// which now waits for us, has told it the configuration.
 func (f *fsm) Restore(r io.ReadCloser) error {
+	if f.taken != nil {
+		f.taken.drop()
+		f.taken = nil
+	}
 	if err := f.state.Restore(r); err != nil {
 		return fmt.Errorf("restore state: %w", err)
 	}
@@ -101,11 +114,47 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 	return nil
 }
 
-type fsmSnapshot struct{ s Snapshot }
+// fsmSnapshot is a snapshot that raft writes out, or not.
+type fsmSnapshot struct {
+	mu      sync.Mutex // guards what follows
+	s       Snapshot
+	writing bool
+	closed  bool
+}
 
-func (s fsmSnapshot) Persist(sink raft.SnapshotSink) error {
+var errDropped = errors.New("snapshot was dropped for a newer state")
+
+func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return errDropped
+	}
+	s.writing = true
+	s.mu.Unlock()
 	_, err := s.s.WriteTo(sink)
 	return err // raft cancels the sink on an error and closes it otherwise
 }
 
-func (s fsmSnapshot) Release() { _ = s.s.Close() }
+func (s *fsmSnapshot) Release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writing = false
+	s.close()
+}
+
+// drop closes the snapshot unless it is being written.
+func (s *fsmSnapshot) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.writing {
+		s.close()
+	}
+}
+
+func (s *fsmSnapshot) close() {
+	if !s.closed {
+		s.closed = true
+		_ = s.s.Close()
+	}
+}

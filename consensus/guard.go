@@ -38,7 +38,6 @@ type guardPeer struct {
 	// What the leader of term last sent.
 	term       uint64
 	header     raft.RPCHeader
-	leader     []byte
 	sentLast   uint64 // index of the last entry sent
 	sentCommit uint64 // highest commit index sent
 	announcing bool
@@ -66,7 +65,7 @@ func (g *guard) sending(id raft.ServerID, address raft.ServerAddress, a *raft.Ap
 	if a.Term > p.term {
 		p.term, p.sentLast, p.sentCommit = a.Term, 0, 0
 	}
-	p.address, p.header, p.leader = address, a.RPCHeader, a.Leader
+	p.address, p.header = address, a.RPCHeader
 	if n := len(a.Entries); n > 0 {
 		p.sentLast = max(p.sentLast, a.Entries[n-1].Index)
 	}
@@ -196,7 +195,6 @@ func (g *guard) announce(index, entryTerm, term uint64) {
 		out = append(out, message{id, p.address, &raft.AppendEntriesRequest{
 			RPCHeader:         p.header,
 			Term:              term,
-			Leader:            p.leader,
 			PrevLogEntry:      index,
 			PrevLogTerm:       entryTerm,
 			LeaderCommitIndex: index,

@@ -40,6 +40,7 @@ func (c *Consensus) Propose(ctx context.Context, batch []byte) (result []byte, i
 // The response has statusOK or statusAbsent; other statuses become errors.
 func (c *Consensus) toLeader(ctx context.Context, req *message) (*message, error) {
 	for hops := int(req.hops); ; {
+		// Read first, so that no change after it is missed.
 		changed := c.Changes()
 		var m *message
 		var err error
@@ -54,7 +55,7 @@ func (c *Consensus) toLeader(ctx context.Context, req *message) (*message, error
 		default:
 			hops--
 			c.stats.forwarded.Add(1)
-			m, err = c.ask(ctx, nodeOf(id), &message{op: req.op, hops: byte(hops), body: req.body})
+			m, err = c.askLeader(ctx, id, &message{op: req.op, hops: byte(hops), body: req.body})
 		}
 		switch {
 		case err == nil:
@@ -75,6 +76,27 @@ func (c *Consensus) toLeader(ctx context.Context, req *message) (*message, error
 			return nil, ErrClosed
 		}
 	}
+}
+
+// askLeader asks the leader, until another leads: one that was killed or cut
+// off would otherwise keep the question until it times out.
+func (c *Consensus) askLeader(ctx context.Context, id raft.ServerID, m *message) (*message, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.wg.Go(func() {
+		for {
+			changed := c.Changes()
+			if _, now := c.raft.LeaderWithID(); now != id && now != "" {
+				cancel()
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return c.ask(ctx, nodeOf(id), m)
 }
 
 // ask sends a request to a peer.

@@ -524,7 +524,11 @@ func openedBy(result []byte) opening {
 	case rs[0].Refusal != nil:
 		return opening{refusal: rs[0].Refusal}
 	}
-	return opening{session: rs[0].Height}
+	var s ledger.Session // the receipt's own height is another when the opening was repeated
+	if err := ledger.Unmarshal(rs[0].Value, &s); err != nil {
+		return opening{err: fmt.Errorf("opening of a session: %w", err)}
+	}
+	return opening{session: s.ID}
 }
 
 // take goes on with a session, or gives everybody who waits the reason why
