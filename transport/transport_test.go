@@ -506,7 +506,9 @@ func TestCloseWhileWriting(t *testing.T) {
 			done <- err
 		}()
 		far := <-held
-		time.Sleep(50 * time.Millisecond)
+		if _, err := far.Read(make([]byte, 1)); err != nil { // the write has begun
+			t.Fatal(err)
+		}
 		c.Close()
 		if err := <-done; !errors.Is(err, net.ErrClosed) {
 			t.Errorf("write to a closed stream: %v", err)
