@@ -109,6 +109,14 @@ func (a wakeTarget) invokable(tx *ledger.Tx) error {
 	}
 }
 
+// AdapterConfigOf returns an agent's name and adapterConfig as it is stored,
+// plain values and all; it is for the node that carries out the agent's runs
+// and must not be shown.
+func AdapterConfigOf(tx *ledger.Tx, company, agent string) (name string, config json.RawMessage, ok bool) {
+	a, ok := wakeable(tx, company, agent)
+	return a.Name, json.RawMessage(a.AdapterConfig), ok
+}
+
 // setAgentRunning notes that an agent is at work; an earlier error is over.
 func setAgentRunning(c *ledger.Context, a wakeTarget) {
 	a.Status, a.ErrorReason, a.UpdatedAt = AgentRunning, "", TimeOf(c.Now)

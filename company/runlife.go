@@ -116,6 +116,8 @@ type Finish struct {
 	LogSHA256 string        `cbor:"4,keyasint,omitempty"`
 	Output    *OutputMark   `cbor:"5,keyasint,omitempty"`
 	Events    []ReportEvent `cbor:"6,keyasint,omitempty"`
+	PID       int64         `cbor:"7,keyasint,omitempty"` // when no report told it
+	Group     int64         `cbor:"8,keyasint,omitempty"`
 }
 
 // Cancel ends a run at somebody's wish; it is the payload of "run.cancel".
@@ -347,16 +349,20 @@ func reportRun(c *ledger.Context, p Report) (any, error) {
 	if p.Phase != "" {
 		r = r.reached(p.Phase, now)
 	}
-	if p.PID != 0 {
-		r.ProcessPID, r.ProcessGroup, r.ProcessStartedAt = new(p.PID), new(p.Group), now
-	}
-	r = r.output(p.Output)
+	r = r.process(p.PID, p.Group, now).output(p.Output)
 	for _, e := range p.Events[:min(len(p.Events), maxReportEvents)] {
 		r = addEvent(c, r, e.Type, cmp.Or(e.Level, "info"), e.Message, e.Payload)
 	}
 	r.UpdatedAt = now
 	runs.Put(c.Tx, r.Company, r.ID, r)
 	return r, nil
+}
+
+func (r Run) process(pid, group int64, now Time) Run {
+	if pid != 0 {
+		r.ProcessPID, r.ProcessGroup, r.ProcessStartedAt = new(pid), new(group), now
+	}
+	return r
 }
 
 func (r Run) output(o *OutputMark) Run {
@@ -381,10 +387,13 @@ func finishRun(c *ledger.Context, p Finish) (any, error) {
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "result of %d bytes exceeds %d", len(p.Outcome.Result), MaxResult)
 	}
 	r.LogBytes, r.LogSHA256 = p.LogBytes, NullText(p.LogSHA256)
-	r = r.output(p.Output)
+	r = r.process(p.PID, p.Group, TimeOf(c.Now)).output(p.Output)
 	if r.Status.Live() {
 		for _, e := range p.Events[:min(len(p.Events), maxReportEvents)] {
 			r = addEvent(c, r, e.Type, cmp.Or(e.Level, "info"), e.Message, e.Payload)
+		}
+		if r.Phase == PhaseCheckQueue {
+			r = r.reached(PhaseExecute, r.StartedAt)
 		}
 		r = endRun(c, r.reached(PhaseSleep, TimeOf(c.Now)).reached(PhaseReport, TimeOf(c.Now)), p.Outcome)
 	} else {
@@ -577,7 +586,7 @@ func loseNode(c *ledger.Context, p NodeLost) (any, error) {
 	if c.Cmd.Actor.Type != "node" {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "nodes are declared lost by the scheduler")
 	}
-	endLedgerSession(c, p.Session)
+	ledger.EndSession(c, p.Session)
 	all := RunsOfSession(c.Tx, p.Session)
 	lost := 0
 	for _, r := range all[:min(len(all), sweptRuns)] {
@@ -633,53 +642,84 @@ func SessionsWithRuns(tx *ledger.Tx) []NodeLost {
 
 // QueuedRuns returns up to limit runs that wait for a node now, one of each
 // company in turn and each company's oldest first, so that no company waits for
-// another's queue. perCompany bounds what is read of one company.
-func QueuedRuns(tx *ledger.Tx, now Time, limit, perCompany int) []Run {
-	var queues [][]Run
+// another's queue. The companies after the one named last come first, so that
+// all are served when there is never room for all. perCompany bounds what is
+// read of one company.
+func QueuedRuns(tx *ledger.Tx, now Time, last string, limit, perCompany int) []Run {
+	type queue struct {
+		company string
+		runs    []Run
+	}
+	var queues []queue
 	prefix := ledger.Key("sched", "queue", "")
 	for from := prefix; ; {
-		var queue []Run
-		company := ""
+		var q queue
 		read := 0
 		for k := range tx.Scan(from, ledger.PrefixEnd(prefix), false) {
 			of, run := parseQueueKey(k[len(prefix):])
-			if company == "" {
-				company = of
+			if q.company == "" {
+				q.company = of
 			}
-			if of != company || read == perCompany {
+			if of != q.company || read == perCompany {
 				break
 			}
 			read++
 			if r, ok := runs.Get(tx, of, run); ok && r.ScheduledRetryAt <= now {
-				queue = append(queue, r)
+				q.runs = append(q.runs, r)
 			}
 		}
-		if company == "" {
+		if q.company == "" {
 			break
 		}
-		queues = append(queues, queue)
-		from = ledger.PrefixEnd(ledger.Key("sched", "queue", company, ""))
+		queues = append(queues, q)
+		from = ledger.PrefixEnd(ledger.Key("sched", "queue", q.company, ""))
+	}
+	if n := slices.IndexFunc(queues, func(q queue) bool { return q.company > last }); n > 0 {
+		queues = slices.Concat(queues[n:], queues[:n])
 	}
 	var out []Run
-	for n := 0; len(out) < limit; n++ {
-		any := false
+	for n, more := 0, true; more && len(out) < limit; n++ {
+		more = false
 		for _, q := range queues {
-			if n < len(q) && len(out) < limit {
-				out, any = append(out, q[n]), true
+			if n < len(q.runs) && len(out) < limit {
+				out, more = append(out, q.runs[n]), true
 			}
-		}
-		if !any {
-			break
 		}
 	}
 	return out
 }
 
-// RoomForRun reports whether the agent of a queued run may have one more run at
-// work.
-func RoomForRun(tx *ledger.Tx, r Run) bool {
+// RoomForRuns returns how many more runs an agent may have at work. One that is
+// gone or stopped has room, so that its queued runs come to be cancelled.
+func RoomForRuns(tx *ledger.Tx, company, agent string) int {
+	a, ok := wakeable(tx, company, agent)
+	if !ok || a.stopped(tx) != "" {
+		return 1
+	}
+	return a.policy().MaxConcurrentRuns - placedRuns(tx, a)
+}
+
+// A Wish is where an agent's runs may be placed: runtimeConfig.placement, with
+// the ID of a node or labels that the node must carry.
+type Wish struct {
+	Node   string            `json:"node"`
+	Labels map[string]string `json:"labels"`
+}
+
+// NeedsOf returns the adapter that a queued run needs now, and the wish of its
+// agent. A wish that is malformed counts as none.
+func NeedsOf(tx *ledger.Tx, r Run) (adapter string, want Wish) {
 	a, ok := wakeable(tx, r.Company, r.Agent)
-	return !ok || a.stopped(tx) != "" || placedRuns(tx, a) < a.policy().MaxConcurrentRuns
+	if !ok {
+		return r.AdapterType, Wish{}
+	}
+	var cfg struct {
+		Placement Wish `json:"placement"`
+	}
+	if json.Unmarshal(a.RuntimeConfig, &cfg) != nil {
+		return a.AdapterType, Wish{}
+	}
+	return a.AdapterType, cfg.Placement
 }
 
 func parseSessionKey(rest []byte) (session uint64, run string) {
@@ -692,4 +732,10 @@ func parseQueueKey(rest []byte) (company, run string) {
 	company, ref, _ := strings.Cut(string(rest), "/")
 	_, run, _ = strings.Cut(ref, "/")
 	return company, run
+}
+
+// sessionOpen reports whether a session is node's and has not ended.
+func sessionOpen(tx *ledger.Tx, session uint64, node string) bool {
+	s, ok := ledger.FindSession(tx, session)
+	return ok && s.EndedAt == 0 && string(s.Node) == node
 }

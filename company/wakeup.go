@@ -2,6 +2,7 @@ package company
 
 import (
 	"encoding/json"
+	"iter"
 	"slices"
 
 	"github.com/selvage-mesh/selvage/ledger"
@@ -397,6 +398,19 @@ func TimerOf(tx *ledger.Tx, company, agent string) (t Timer, ok bool) {
 	clock, _ := agentClocks.Get(tx, company, agent)
 	base := max(clock.TickAt, a.CreatedAt)
 	return Timer{company, agent, clock.Tick + 1, base + Time(p.IntervalSec*1000)}, true
+}
+
+// Timers yields the timers of all companies.
+func Timers(tx *ledger.Tx) iter.Seq[Timer] {
+	return func(yield func(Timer) bool) {
+		for company := range companyIDs(tx) {
+			for agent := range agents.All(tx, company) {
+				if t, ok := TimerOf(tx, company, agent); ok && !yield(t) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // fireTimer wakes an agent whose interval has passed.

@@ -1,0 +1,331 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+var (
+	// ErrNotLeader is returned to a keep-alive that did not reach the leader.
+	ErrNotLeader = errors.New("this node does not lead")
+	// ErrSessionOver is returned to a keep-alive of a session that has ended or
+	// was declared lost; the node has to open another one.
+	ErrSessionOver = errors.New("the node's session is over")
+)
+
+// LeaderConfig is what a [Leader] needs. Node, Self and Verify are required.
+type LeaderConfig struct {
+	Node Node
+	Self identity.NodeID
+	// Verify returns nil when this node leads, shown by a check begun after the
+	// call. A new leader answers only when a command of its own term is applied.
+	Verify func(context.Context) error
+	Lease  time.Duration // default DefaultLease; the same on all nodes of a mesh
+	Clock  Clock         // required; the boot-time clock
+	Logger *slog.Logger  // default: discard
+}
+
+// A Leader schedules for the whole mesh while its node leads.
+type Leader struct {
+	cfg  LeaderConfig
+	wake signal
+
+	mu      sync.Mutex // guards what follows
+	leading bool
+	leases  map[uint64]*lease  // by session
+	reload  bool               // read all timers anew
+	stale   map[[2]string]bool // timers to read anew, by company and agent
+
+	// Only Run's goroutine touches these.
+	timers map[[2]string]company.Timer // by company and agent
+	last   string                      // company that was served last
+}
+
+// A lease is what the leader granted to one session.
+type lease struct {
+	beat   Beat // Session and Node only, until the node was heard
+	heard  bool
+	expiry time.Duration // on the leader's clock
+	lost   bool          // declared; never granted again
+}
+
+// NewLeader returns a leader that schedules nothing until [Leader.Lead].
+func NewLeader(cfg LeaderConfig) *Leader {
+	cfg.Lease = cmp.Or(cfg.Lease, DefaultLease)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Leader{cfg: cfg, wake: newSignal(), leases: map[uint64]*lease{}, timers: map[[2]string]company.Timer{}, stale: map[[2]string]bool{}}
+}
+
+// Lead tells whether this node leads. A node that begins to lead knows nothing
+// of what its predecessor granted: it gives every session a full lease.
+func (l *Leader) Lead(leading bool) {
+	l.mu.Lock()
+	l.leading = leading
+	l.leases, l.reload = map[uint64]*lease{}, true
+	l.mu.Unlock()
+	l.wake.set()
+}
+
+// KeepAlive grants a lease to the session that the beat names, or refuses with
+// ErrNotLeader or ErrSessionOver. The node counts from before it sent, and this
+// from after the check of leadership, which began after the beat arrived.
+func (l *Leader) KeepAlive(ctx context.Context, b Beat) error {
+	l.mu.Lock()
+	leading := l.leading
+	l.mu.Unlock()
+	if !leading {
+		return ErrNotLeader
+	}
+	if err := l.cfg.Verify(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotLeader, err)
+	}
+	open := false
+	err := l.cfg.Node.View(ctx, func(tx *ledger.Tx) error {
+		s, ok := ledger.FindSession(tx, b.Session)
+		open = ok && s.EndedAt == 0 && s.Node == b.Node
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := l.leases[b.Session]
+	switch {
+	case !l.leading:
+		return ErrNotLeader
+	case !open, g != nil && g.lost:
+		return ErrSessionOver
+	case g == nil:
+		g = &lease{}
+		l.leases[b.Session] = g
+	}
+	fresh := !g.heard
+	b.Slots = min(max(b.Slots, 0), MaxSlots)
+	g.beat, g.heard, g.expiry = b, true, l.cfg.Clock()+l.cfg.Lease
+	if fresh {
+		l.wake.set() // there may be work for it
+	}
+	return nil
+}
+
+// Live returns the beats of the nodes that hold a lease, by node.
+func (l *Leader) Live() []Beat {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.cfg.Clock()
+	var out []Beat
+	for _, g := range l.leases {
+		if g.heard && !g.lost && g.expiry > now {
+			out = append(out, g.beat)
+		}
+	}
+	slices.SortFunc(out, func(a, b Beat) int { return cmp.Compare(a.Node, b.Node) })
+	return out
+}
+
+// Run schedules until ctx ends, and returns its error.
+func (l *Leader) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		follow(ctx, l.cfg.Node, l.cfg.Logger, func(e ledger.Entry) {
+			l.mu.Lock()
+			for _, ch := range e.Changes {
+				switch ch.EntityType {
+				case "agent":
+					l.stale[[2]string{e.Company, ch.EntityID}] = true
+				case "company":
+					l.reload = true // it may have been paused, brought back or deleted
+				}
+			}
+			l.mu.Unlock()
+			l.wake.set()
+		})
+	})
+	for l.wake.wait(ctx) {
+		l.mu.Lock()
+		leading := l.leading
+		l.mu.Unlock()
+		if leading {
+			l.look(ctx)
+		}
+	}
+	return ctx.Err()
+}
+
+// look does once what is due.
+func (l *Leader) look(ctx context.Context) {
+	for _, step := range []func(context.Context) error{l.declareLost, l.fireTimers, l.placeRuns} {
+		if err := step(ctx); err != nil && ctx.Err() == nil {
+			l.cfg.Logger.Info("scheduling was interrupted", "error", err)
+			return // leadership is likely gone; the next look tries again
+		}
+	}
+}
+
+// submit carries one command out; a refusal is no error.
+func (l *Leader) submit(ctx context.Context, kind, of string, payload any) (ledger.Receipt, error) {
+	ctx, cancel := context.WithTimeout(ctx, submitWait)
+	defer cancel()
+	r, err := l.cfg.Node.Submit(ctx, nodeCommand(l.cfg.Self, kind, of, payload))
+	if err == nil && r.Refusal != nil {
+		l.cfg.Logger.Debug("scheduling command was refused", "kind", kind, "reason", r.Refusal.Message)
+	}
+	return r, err
+}
+
+// declareLost ends the sessions whose lease passed. Sessions with runs that
+// were never heard, such as those of a node that died with the leader before,
+// get a full lease first.
+func (l *Leader) declareLost(ctx context.Context) error {
+	var withRuns []company.NodeLost
+	err := l.cfg.Node.View(ctx, func(tx *ledger.Tx) error { withRuns = company.SessionsWithRuns(tx); return nil })
+	if err != nil {
+		return err
+	}
+	var due []company.NodeLost
+	l.mu.Lock()
+	now := l.cfg.Clock()
+	for _, s := range withRuns {
+		if l.leases[s.Session] == nil {
+			l.leases[s.Session] = &lease{beat: Beat{Node: identity.NodeID(s.Node), Session: s.Session}, expiry: now + l.cfg.Lease}
+		}
+	}
+	for session, g := range l.leases {
+		if g.expiry <= now {
+			g.lost = true
+			due = append(due, company.NodeLost{Node: string(g.beat.Node), Session: session})
+		}
+	}
+	l.mu.Unlock()
+	slices.SortFunc(due, func(a, b company.NodeLost) int { return cmp.Compare(a.Session, b.Session) })
+	for _, lost := range due {
+		l.cfg.Logger.Warn("node is lost", "node", identity.NodeID(lost.Node).Short(), "session", lost.Session)
+		for left := 1; left > 0; {
+			r, err := l.submit(ctx, "node.lost", "", lost)
+			if err != nil {
+				return err
+			}
+			var answer company.Lost
+			if r.Refusal == nil {
+				if err := ledger.Unmarshal(r.Value, &answer); err != nil {
+					return fmt.Errorf("answer to node.lost: %w", err)
+				}
+			}
+			left = answer.Left
+		}
+		l.mu.Lock()
+		delete(l.leases, lost.Session) // the ledger refuses it from here on
+		l.mu.Unlock()
+	}
+	return nil
+}
+
+// fireTimers wakes the agents whose interval passed.
+func (l *Leader) fireTimers(ctx context.Context) error {
+	l.mu.Lock()
+	all, stale := l.reload, l.stale
+	l.reload, l.stale = false, map[[2]string]bool{}
+	l.mu.Unlock()
+	if all {
+		l.timers = map[[2]string]company.Timer{}
+	}
+	err := l.cfg.Node.View(ctx, func(tx *ledger.Tx) error {
+		if all {
+			for t := range company.Timers(tx) {
+				l.timers[[2]string{t.Company, t.Agent}] = t
+			}
+		}
+		for key := range stale {
+			if t, ok := company.TimerOf(tx, key[0], key[1]); ok {
+				l.timers[key] = t
+			} else {
+				delete(l.timers, key)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		l.mu.Lock()
+		l.reload = true
+		l.mu.Unlock()
+		return err
+	}
+	now := company.TimeOf(time.Now())
+	var due []company.Timer
+	for _, t := range l.timers {
+		if t.DueAt <= now {
+			due = append(due, t)
+		}
+	}
+	slices.SortFunc(due, func(a, b company.Timer) int {
+		return cmp.Or(cmp.Compare(a.DueAt, b.DueAt), cmp.Compare(a.Agent, b.Agent))
+	})
+	due = due[:min(len(due), ticksPerLook)]
+	err = each(due, func(t company.Timer) error {
+		_, err := l.submit(ctx, "timer.tick", t.Company, company.Tick{Agent: t.Agent, Seq: t.Seq})
+		return err
+	})
+	l.mu.Lock()
+	for _, t := range due {
+		l.stale[[2]string{t.Company, t.Agent}] = true // read again when it is due next
+	}
+	l.mu.Unlock()
+	return err
+}
+
+// placeRuns gives queued runs to nodes with room.
+func (l *Leader) placeRuns(ctx context.Context) error {
+	live := l.Live()
+	if len(live) == 0 {
+		return nil
+	}
+	var places []placement
+	err := l.cfg.Node.View(ctx, func(tx *ledger.Tx) error {
+		places, l.last = choose(tx, live, company.TimeOf(time.Now()), l.last)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return each(places, func(p placement) error {
+		_, err := l.submit(ctx, "run.place", p.company, company.Place{Run: p.run, Node: string(p.node), Session: p.session})
+		return err
+	})
+}
+
+// each calls f for all of list, placesAtOnce at a time, and returns the errors.
+func each[T any](list []T, f func(T) error) error {
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		errs []error
+		room = make(chan struct{}, placesAtOnce)
+	)
+	for _, v := range list {
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			if err := f(v); err != nil {
+				mu.Lock()
+				errs = append(errs, err)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,50 @@
+package scheduler
+
+import "time"
+
+const (
+	// DefaultLease is how long a node may act after it sent a keep-alive that the
+	// leader granted. Short enough that a dead node's work is taken up within
+	// seconds, long enough for an election in between.
+	DefaultLease = 6 * time.Second
+	// DefaultMargin is how long before the end of its lease a node stops acting:
+	// for the KILL of its children, and for clocks that run at different speeds.
+	DefaultMargin = 2 * time.Second
+	// DefaultSlots bounds the runs that one node carries out at once.
+	DefaultSlots = 8
+	// MaxSlots bounds what a node may claim.
+	MaxSlots = 256
+
+	// lookEvery is how often either part looks again when the feed is silent:
+	// leases end and timers fall due without an entry. It also bounds how late a
+	// lapsed lease is seen after the machine was suspended.
+	lookEvery = 250 * time.Millisecond
+	// gather is how long a signal of the feed waits for others to join it.
+	gather = 5 * time.Millisecond
+	// placesPerLook bounds the runs that one look places, and placesAtOnce how
+	// many of their commands wait at the same time.
+	placesPerLook = 128
+	placesAtOnce  = 32
+	// queuedPerCompany bounds what one look reads of one company's queue.
+	queuedPerCompany = 64
+	// ticksPerLook bounds the timers that one look fires.
+	ticksPerLook = 256
+	// submitWait bounds one attempt of a command; an unknown outcome is resolved
+	// below Submit, so a further attempt is a further command.
+	submitWait = 10 * time.Second
+	// retryFirst and retryMost are the waits between attempts of a command whose
+	// outcome is not known.
+	retryFirst = 50 * time.Millisecond
+	retryMost  = 2 * time.Second
+	// reportEvery is how often a run that only writes its log is reported on, and
+	// reportGather how long a report waits for more to join it.
+	reportEvery  = 5 * time.Second
+	reportGather = 250 * time.Millisecond
+	// pendingEvents bounds the events that wait for the next report.
+	pendingEvents = 32
+	// stopWait bounds how long a worker that stops waits for its runs' last words.
+	stopWait = 10 * time.Second
+)
+
+// keepAliveDivisor is how many keep-alives are tried in one lease.
+const keepAliveDivisor = 4

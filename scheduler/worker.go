@@ -1,0 +1,336 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// WorkerConfig is what a [Worker] needs. All functions but SessionOver are required.
+type WorkerConfig struct {
+	Node Node
+	Self identity.NodeID
+	// Session returns the session under which this node submits, 0 when it has
+	// none now.
+	Session func() uint64
+	// SessionOver is told when the leader said that a session is over, so that
+	// another one is opened. Optional.
+	SessionOver func(session uint64)
+	// KeepAlive sends the beat to the leader ([Leader.KeepAlive] there) and
+	// returns nil when it was granted. ErrSessionOver has to survive the way back.
+	KeepAlive func(context.Context, Beat) error
+	Adapters  map[string]Adapter // by type, such as "process"
+	Labels    map[string]string  // of this node, for placement
+	Slots     int                // runs at once; default DefaultSlots, at most MaxSlots
+	// OpenLog starts the log of a run; LogRef names it for readers.
+	OpenLog func(ref string) (Log, error)
+	LogRef  func(company, agent, run string) string
+	// Secrets returns adapterConfig with the values of its secret references in
+	// place. nil: there are none.
+	Secrets func(ctx context.Context, company, agent string, config json.RawMessage) (json.RawMessage, error)
+
+	Lease  time.Duration // default DefaultLease; the same on all nodes of a mesh
+	Margin time.Duration // default DefaultMargin, less than Lease
+	Clock  Clock         // the boot-time clock
+	Logger *slog.Logger  // default: discard
+}
+
+// Validate reports every problem of the configuration.
+func (c WorkerConfig) Validate() error {
+	var errs []error
+	for name, missing := range map[string]bool{"Node": c.Node == nil, "Session": c.Session == nil, "KeepAlive": c.KeepAlive == nil,
+		"OpenLog": c.OpenLog == nil, "LogRef": c.LogRef == nil, "Clock": c.Clock == nil} {
+		if missing {
+			errs = append(errs, fmt.Errorf("worker: %s is required", name))
+		}
+	}
+	if c.Slots < 0 || c.Slots > MaxSlots {
+		errs = append(errs, fmt.Errorf("worker: %d slots, want 1 to %d", c.Slots, MaxSlots))
+	}
+	if cmp.Or(c.Margin, DefaultMargin) >= cmp.Or(c.Lease, DefaultLease) {
+		errs = append(errs, errors.New("worker: the margin must be less than the lease"))
+	}
+	return errors.Join(errs...)
+}
+
+// A Worker carries out the runs that are placed on its node. Run's goroutine
+// decides; each run has one of its own.
+type Worker struct {
+	cfg   WorkerConfig
+	wake  signal
+	lease *tenure
+
+	mu   sync.Mutex // guards what follows
+	runs map[string]*work
+}
+
+// work is one run on this node.
+type work struct {
+	run     company.Run // as it was placed
+	session uint64
+	adapter Adapter
+	kill    context.CancelFunc // ends Invoke at once
+	lapsed  bool               // the lease ended under it
+}
+
+// NewWorker returns a worker that does nothing until [Worker.Run].
+func NewWorker(cfg WorkerConfig) (*Worker, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg.Slots = cmp.Or(cfg.Slots, DefaultSlots)
+	cfg.Lease = cmp.Or(cfg.Lease, DefaultLease)
+	cfg.Margin = cmp.Or(cfg.Margin, DefaultMargin)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Worker{cfg: cfg, wake: newSignal(), lease: &tenure{clock: cfg.Clock}, runs: map[string]*work{}}, nil
+}
+
+// Running returns the runs that are at work here, sorted.
+func (w *Worker) Running() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.runs))
+}
+
+// Holds reports whether this node may act for runs now.
+func (w *Worker) Holds() bool { return w.lease.holds(w.cfg.Session()) }
+
+func (w *Worker) beat(session uint64) Beat {
+	return Beat{Node: w.cfg.Self, Session: session, Adapters: slices.Sorted(maps.Keys(w.cfg.Adapters)), Labels: w.cfg.Labels, Slots: w.cfg.Slots}
+}
+
+// Run works until ctx ends, then stops its runs, tells of them as far as it
+// still may, and returns ctx's error when nothing of them is left.
+func (w *Worker) Run(ctx context.Context) error {
+	// Runs and their last words outlive ctx for a moment; the lease is kept for
+	// them meanwhile.
+	last, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var runs, rest sync.WaitGroup
+	defer rest.Wait()
+	defer stop()
+	rest.Go(func() { w.keepLease(last) })
+	rest.Go(func() {
+		follow(ctx, w.cfg.Node, w.cfg.Logger, func(ledger.Entry) { w.wake.set() })
+	})
+	for w.wake.wait(ctx) {
+		w.enforce()
+		w.look(ctx, last, &runs)
+	}
+	w.mu.Lock()
+	for _, k := range w.runs {
+		k.kill()
+	}
+	w.mu.Unlock()
+	defer time.AfterFunc(stopWait, stop).Stop()
+	runs.Wait()
+	return ctx.Err()
+}
+
+// enforce stops what this node may no longer do.
+func (w *Worker) enforce() {
+	session := w.cfg.Session()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, k := range w.runs {
+		if k.session != session || !w.lease.holds(k.session) {
+			if !k.lapsed {
+				w.cfg.Logger.Warn("lease ended; stopping run", "run", k.run.ID)
+			}
+			k.lapsed = true
+			k.kill()
+		}
+	}
+}
+
+// look compares what is placed here with what is at work here.
+func (w *Worker) look(ctx, last context.Context, runs *sync.WaitGroup) {
+	session := w.cfg.Session()
+	if !w.lease.holds(session) {
+		return
+	}
+	var placed []company.Run
+	err := w.cfg.Node.View(ctx, func(tx *ledger.Tx) error { placed = company.RunsOfSession(tx, session); return nil })
+	if err != nil {
+		w.cfg.Logger.Debug("placed runs can not be read", "error", err)
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range placed {
+		k, here := w.runs[r.ID]
+		switch {
+		case here && !r.Status.Live() && k.adapter != nil:
+			// Asked at every look: it may not have begun when it was asked first.
+			k.adapter.Cancel(r.ID, string(r.Error))
+		case here:
+		case len(w.runs) >= w.cfg.Slots && r.Status == company.RunQueued:
+			// It waits until there is room.
+		default:
+			ctx, kill := context.WithCancel(last)
+			k := &work{run: r, session: session, adapter: w.cfg.Adapters[r.AdapterType], kill: kill}
+			w.runs[r.ID] = k
+			runs.Go(func() {
+				defer func() {
+					kill()
+					w.mu.Lock()
+					delete(w.runs, r.ID)
+					w.mu.Unlock()
+					w.wake.set()
+				}()
+				w.carryOut(ctx, last, k)
+			})
+		}
+	}
+}
+
+// submit carries a command about a run out, trying again while its outcome is
+// not known and the run's session is this node's.
+func (w *Worker) submit(ctx context.Context, k *work, kind string, payload any) (ledger.Receipt, error) {
+	cmd := nodeCommand(w.cfg.Self, kind, k.run.Company, payload)
+	for pause := retryFirst; ; pause = min(2*pause, retryMost) {
+		attempt, cancel := context.WithTimeout(ctx, submitWait)
+		r, err := w.cfg.Node.Submit(attempt, cmd)
+		cancel()
+		if err == nil {
+			return r, nil
+		}
+		if s := w.cfg.Session(); s != k.session && s != 0 {
+			return ledger.Receipt{}, ErrSessionOver
+		}
+		select {
+		case <-ctx.Done():
+			return ledger.Receipt{}, err
+		case <-time.After(pause):
+		}
+	}
+}
+
+// carryOut does one run from its start to its last word. ctx ends when the run
+// has to stop at once, last when nothing more can be said.
+func (w *Worker) carryOut(ctx, last context.Context, k *work) {
+	log := w.cfg.Logger.With("run", k.run.ID, "agent", k.run.Agent)
+	if k.run.Status != company.RunQueued {
+		// It was ended before it began here, or this worker lost track of it.
+		w.finish(last, k, company.Finish{Run: k.run.ID, Outcome: company.Outcome{Status: company.RunInterrupted,
+			ErrorCode: "process_lost", Error: "The node lost track of this run"}})
+		return
+	}
+	ref := w.cfg.LogRef(k.run.Company, k.run.Agent, k.run.ID)
+	now := time.Now()
+	r, err := w.submit(ctx, k, "run.start", company.Start{Run: k.run.ID, LogStore: "local_file", LogRef: ref,
+		LeaseUntil: company.TimeOf(now.Add(w.lease.end(k.session) - w.cfg.Clock()))})
+	if err != nil || r.Refusal != nil {
+		return // what is not known to have started is looked at again
+	}
+	var run company.Run
+	if err := ledger.Unmarshal(r.Value, &run); err != nil {
+		log.Error("answer to run.start does not decode", "error", err)
+		return
+	}
+	if run.Status != company.RunRunning {
+		return // its reason is gone
+	}
+	w.mu.Lock()
+	k.run, k.adapter = run, w.cfg.Adapters[run.AdapterType]
+	w.mu.Unlock()
+	out, digest, rest := w.invoke(ctx, last, k, ref)
+	w.mu.Lock()
+	lapsed := k.lapsed
+	w.mu.Unlock()
+	switch {
+	case lapsed:
+		out = company.Outcome{Status: company.RunInterrupted, ErrorCode: "node_lost", Result: out.Result, Stdout: out.Stdout, Stderr: out.Stderr,
+			Error: "The node lost its lease and stopped this run"}
+	case ctx.Err() != nil && out.Status != company.RunSucceeded:
+		out = company.Outcome{Status: company.RunInterrupted, ErrorCode: "node_stopped", Result: out.Result, Stdout: out.Stdout, Stderr: out.Stderr,
+			Error: "The node was stopped"}
+	}
+	w.finish(last, k, company.Finish{Run: run.ID, Outcome: out, LogBytes: new(digest.Bytes), LogSHA256: digest.SHA256,
+		Output: outputMark(digest), PID: rest.PID, Group: rest.Group, Events: rest.Events})
+}
+
+func outputMark(d company.LogDigest) *company.OutputMark {
+	if d.Seq == 0 {
+		return nil
+	}
+	return &company.OutputMark{At: company.TimeOf(d.At), Seq: d.Seq, Stream: d.Stream, Bytes: d.Bytes}
+}
+
+func (w *Worker) finish(ctx context.Context, k *work, f company.Finish) {
+	r, err := w.submit(ctx, k, "run.finish", f)
+	switch {
+	case err != nil:
+		w.cfg.Logger.Warn("outcome of run could not be told", "run", k.run.ID, "error", err)
+	case r.Refusal != nil:
+		w.cfg.Logger.Info("outcome of run came too late", "run", k.run.ID, "reason", r.Refusal.Message)
+	}
+}
+
+// invoke gives the run to its adapter. It returns what became of it, what its
+// log amounts to, and what was not reported yet.
+func (w *Worker) invoke(ctx, last context.Context, k *work, ref string) (out company.Outcome, digest company.LogDigest, rest company.Report) {
+	failed := func(code, format string, args ...any) company.Outcome {
+		return company.Outcome{Status: company.RunFailed, ErrorCode: code, Error: fmt.Sprintf(format, args...)}
+	}
+	log, err := w.cfg.OpenLog(ref)
+	if err != nil {
+		return failed("adapter_failed", "The run's log could not be opened: %v", err), digest, rest
+	}
+	defer func() {
+		if digest, err = log.Close(); err != nil {
+			w.cfg.Logger.Warn("run log is incomplete", "run", k.run.ID, "error", err)
+		}
+	}()
+	inv := company.Invocation{Run: k.run, Log: log.Write, Authority: func() time.Duration { return w.lease.end(k.session) }}
+	err = w.cfg.Node.View(ctx, func(tx *ledger.Tx) error {
+		name, config, ok := company.AdapterConfigOf(tx, k.run.Company, k.run.Agent)
+		if !ok {
+			return errors.New("the agent is gone")
+		}
+		inv.AgentName, inv.Config = name, config
+		if s, ok := company.SessionFor(tx, k.run); ok {
+			inv.Resume = &s
+		}
+		return nil
+	})
+	if err != nil {
+		return failed("adapter_failed", "The agent could not be read: %v", err), digest, rest
+	}
+	if w.cfg.Secrets != nil {
+		if inv.Config, err = w.cfg.Secrets(ctx, k.run.Company, k.run.Agent, inv.Config); err != nil {
+			return failed("configuration_incomplete", "configuration incomplete: %v", err), digest, rest
+		}
+	}
+	if inv.Wake, err = json.Marshal(k.run.Context); err != nil {
+		return failed("adapter_failed", "The run's context could not be read: %v", err), digest, rest
+	}
+	if k.adapter == nil {
+		return failed("adapter_missing", "This node has no adapter %q", k.run.AdapterType), digest, rest
+	}
+	reports := newReporter(w, k, log)
+	inv.Report = reports.add
+	reporting, stop := context.WithCancel(last)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		reports.run(reporting)
+	}()
+	out = k.adapter.Invoke(ctx, inv)
+	stop()
+	<-done
+	rest, _ = reports.take(-1)
+	return out, digest, rest
+}
