@@ -228,7 +228,7 @@ func (a *applier) prefetch(batches []*Batch) {
 
 // commit writes the group as one unsynced write and takes its rows into the cache.
 func (a *applier) commit() {
-	for key, v := range a.group.writes {
+	for key, v := range a.group.Writes() { // in order, which is how the memtable takes them fastest
 		if v == nil {
 			a.batch.DeleteString(key)
 		} else {
@@ -364,7 +364,7 @@ func (a *applier) command(index uint64, b *Batch, i int, r *Receipt, s *speaker)
 		Tx: a.child, Now: time.UnixMilli(a.pos.Time).UTC(), Height: a.pos.Height + 1, Cmd: cmd,
 		Mesh: b.Mesh, Origin: b.Origin, Session: b.Session, Index: index,
 	}
-	clear(a.child.writes)
+	a.child.reset()
 	value, refusal := a.authorize(c)
 	authorized := refusal == nil
 	if authorized {

@@ -34,6 +34,95 @@ type Tx struct {
 	// A nil value in writes is a deletion; a present but empty value is not nil.
 	cache *decoded // nil caches nothing
 	ro    bool
+
+	// order holds the keys of writes by tableOf, so that a scan of one table
+	// does not walk the writes of a whole group. It is made by the first scan of
+	// an overlay with many writes and kept up from then on.
+	order map[string]*tableOrder
+}
+
+// indexFrom is the number of writes from which an overlay orders its keys.
+const indexFrom = 64
+
+// tableOrder holds the written keys of one table: sorted, and those since the
+// last scan as they came.
+type tableOrder struct{ sorted, fresh []string }
+
+// tableOf returns what all keys of a table begin with: c/<company>/<table>/,
+// or all of a shorter key.
+func tableOf[T ~string | ~[]byte](key T) T {
+	slashes := 0
+	for i := range len(key) {
+		if key[i] == '/' {
+			if slashes++; slashes == 3 {
+				return key[:i+1]
+			}
+		}
+	}
+	return key
+}
+
+// written returns the written keys in [from, to), sorted.
+func (t *Tx) written(from, to string) (out []string) {
+	table := tableOf(from)
+	if len(t.writes) < indexFrom || strings.Count(table, "/") < 3 || to > string(PrefixEnd([]byte(table))) {
+		for k := range t.writes {
+			if k >= from && k < to {
+				out = append(out, k)
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	if t.order == nil {
+		t.order = map[string]*tableOrder{}
+		for k := range t.writes {
+			t.note(k)
+		}
+	}
+	o := t.order[table]
+	if o == nil {
+		return nil
+	}
+	o.tidy()
+	i, _ := slices.BinarySearch(o.sorted, from)
+	j, _ := slices.BinarySearch(o.sorted, to)
+	return slices.Clone(o.sorted[i:max(i, j)])
+}
+
+// note enters a key that was not written before.
+func (t *Tx) note(key string) {
+	table := tableOf(key)
+	o := t.order[table]
+	if o == nil {
+		o = &tableOrder{}
+		t.order[table] = o
+	}
+	o.fresh = append(o.fresh, key)
+}
+
+func (o *tableOrder) tidy() {
+	const few = 8 // inserting them one by one is cheaper than sorting
+	if len(o.fresh) > few {
+		o.sorted = append(o.sorted, o.fresh...)
+		slices.Sort(o.sorted)
+	} else {
+		for _, k := range o.fresh {
+			i, _ := slices.BinarySearch(o.sorted, k)
+			o.sorted = slices.Insert(o.sorted, i, k)
+		}
+	}
+	o.fresh = o.fresh[:0]
+}
+
+// put is the one way into writes.
+func (t *Tx) put(key string, value []byte) {
+	if t.order != nil {
+		if _, ok := t.writes[key]; !ok {
+			t.note(key)
+		}
+	}
+	t.writes[key] = value
 }
 
 // NewTx returns a Tx over base that accepts writes.
@@ -47,13 +136,14 @@ func (t *Tx) Child() *Tx {
 // Merge moves the writes of a child into its parent.
 func (t *Tx) Merge() {
 	for k, v := range t.writes {
-		t.parent.writes[k] = v
+		t.parent.put(k, v)
 	}
-	clear(t.writes)
+	t.reset()
 }
 
 // reset drops all writes.
 func (t *Tx) reset() {
+	t.order = nil
 	if len(t.writes) > resetWrites {
 		t.writes = make(map[string][]byte) // a large map is slow to walk, also when empty
 		return
@@ -97,13 +187,13 @@ func (t *Tx) Set(key, value []byte) {
 	if value == nil {
 		value = []byte{}
 	}
-	t.writes[string(key)] = value
+	t.put(string(key), value)
 }
 
 // Delete removes key; an absent key is no error.
 func (t *Tx) Delete(key []byte) {
 	t.mayWrite(key)
-	t.writes[string(key)] = nil
+	t.put(string(key), nil)
 }
 
 func (t *Tx) mayWrite(key []byte) {
@@ -115,16 +205,10 @@ func (t *Tx) mayWrite(key []byte) {
 // Scan yields keys in [from, to) in order with the writes laid over the state.
 // Writing while scanning is allowed and not seen by the scan.
 func (t *Tx) Scan(from, to []byte, reverse bool) iter.Seq2[[]byte, []byte] {
-	var over []string
-	for k := range t.writes {
-		if k >= string(from) && k < string(to) {
-			over = append(over, k)
-		}
-	}
+	over := t.written(string(from), string(to))
 	if len(over) == 0 {
 		return t.base.Scan(from, to, reverse)
 	}
-	slices.Sort(over)
 	if reverse {
 		slices.Reverse(over)
 	}
@@ -194,5 +278,13 @@ func Key(parts ...string) []byte {
 	return b
 }
 
-// Order formats n so that keys sort as numbers do.
-func Order(n uint64) string { return fmt.Sprintf("%016x", n) }
+// Order formats n so that keys sort as numbers do: 16 hex digits.
+func Order(n uint64) string {
+	const digits = "0123456789abcdef"
+	var b [16]byte
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i] = digits[n&0xf]
+		n >>= 4
+	}
+	return string(b[:])
+}
