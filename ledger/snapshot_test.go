@@ -1,0 +1,163 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/iotest"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+func snapshotOf(t testing.TB, l *Ledger) []byte {
+	t.Helper()
+	snap, err := l.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	var buf bytes.Buffer
+	n, err := snap.WriteTo(&buf)
+	if err != nil || n != int64(buf.Len()) {
+		t.Fatalf("WriteTo = %d, %v; %d bytes", n, err, buf.Len())
+	}
+	return buf.Bytes()
+}
+
+func TestRestoreGivesTheStateOfTheSnapshot(t *testing.T) {
+	log := randomLog(t, rand.New(rand.NewPCG(1, 2)), 100)
+	from, to := newLedger(t), newLedger(t)
+	from.ApplyBatch(log[:80])
+	stream := snapshotOf(t, from)
+	want := dump(from)
+	from.ApplyBatch(log[80:]) // what comes later is not in it
+
+	to.ApplyBatch(log[:30])
+	if pos, err := SnapshotPosition(bytes.NewReader(stream)); err != nil || pos.Applied != 80 {
+		t.Errorf("SnapshotPosition = %+v, %v", pos, err)
+	}
+	if err := to.Restore(iotest.OneByteReader(bytes.NewReader(stream))); err != nil {
+		t.Fatal(err)
+	}
+	wantSameState(t, dump(to), want)
+	to.ApplyBatch(log) // goes on behind the snapshot
+	wantSameState(t, dump(to), dump(from))
+	if _, err := to.Verify(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDamagedSnapshotChangesNothing(t *testing.T) {
+	log := randomLog(t, rand.New(rand.NewPCG(1, 3)), 40)
+	from, to := newLedger(t), newLedger(t)
+	from.ApplyBatch(log)
+	stream := snapshotOf(t, from)
+	to.ApplyBatch(log[:20])
+	want := dump(to)
+	r := rand.New(rand.NewPCG(4, 4))
+	for i := range 150 {
+		bad := bytes.Clone(stream)
+		if i%3 == 0 {
+			bad = bad[:r.IntN(len(bad))]
+		} else {
+			bad[r.IntN(len(bad))] ^= 1 << r.IntN(8)
+		}
+		if err := to.Restore(bytes.NewReader(bad)); !errors.Is(err, ErrSnapshot) {
+			t.Fatalf("Restore of damaged stream %d = %v, want ErrSnapshot", i, err)
+		}
+	}
+	wantSameState(t, dump(to), want)
+	broken := errors.New("connection lost")
+	if err := to.Restore(iotest.ErrReader(broken)); !errors.Is(err, broken) {
+		t.Errorf("Restore = %v, want the reader's error", err)
+	}
+}
+
+// TestRestoreDrainsReaders runs views and feeds while the state is replaced:
+// each sees the old or the new state, never a mixture.
+func TestRestoreDrainsReaders(t *testing.T) {
+	log := randomLog(t, rand.New(rand.NewPCG(1, 4)), 80)
+	far, l := newLedger(t), newLedger(t)
+	far.ApplyBatch(log)
+	stream := snapshotOf(t, far)
+	l.ApplyBatch(log[:10])
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				err := l.View(func(tx *Tx) error {
+					pos := tx.Position()
+					if _, ok := EntryAt(tx, pos.Height); !ok {
+						t.Errorf("position says height %d, but there is no such entry", pos.Height)
+					}
+					if _, ok := EntryAt(tx, pos.Height+1); ok {
+						t.Errorf("entry above height %d", pos.Height)
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	fed := make(chan struct{})
+	wg.Go(func() {
+		next := uint64(1)
+		for e, err := range l.Entries(ctx, 0) {
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if e.Height != next {
+				t.Errorf("feed gave height %d, want %d", e.Height, next)
+			}
+			if next++; next == far.Position().Height+1 {
+				close(fed)
+			}
+		}
+	})
+	if err := l.Restore(bytes.NewReader(stream)); err != nil {
+		t.Fatal(err)
+	}
+	<-fed // the feed went on across the change and came to the end
+	cancel()
+	wg.Wait()
+}
+
+func TestClosedLedgerAnswersErrClosed(t *testing.T) {
+	s := openStore(t, vfs.NewMem())
+	defer s.Close()
+	l, w := openLedger(t, s), newWorld(t)
+	w.found()
+	w.apply(l)
+	done := make(chan error)
+	go func() { done <- l.WaitApplied(context.Background(), 99) }()
+	go func() {
+		for _, err := range l.Entries(context.Background(), 2) {
+			done <- err
+		}
+	}()
+	if err := errors.Join(l.Close(), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := <-done; !errors.Is(err, ErrClosed) {
+			t.Errorf("waiter got %v, want ErrClosed", err)
+		}
+	}
+	if err := l.View(func(*Tx) error { return nil }); !errors.Is(err, ErrClosed) {
+		t.Errorf("View = %v", err)
+	}
+	if _, err := l.Snapshot(); !errors.Is(err, ErrClosed) {
+		t.Errorf("Snapshot = %v", err)
+	}
+	if rs := l.ApplyBatch([]LogEntry{{Index: 4}}); rs[0] != nil || l.Applied() != 3 {
+		t.Errorf("ApplyBatch after Close applied")
+	}
+}
