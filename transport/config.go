@@ -69,8 +69,8 @@ type Config struct {
 	// vanished peer when gossip does not. At least 1 s.
 	IdleTimeout time.Duration
 
-	// KeepAlive is how often a peer in use (with an open stream) is pinged when
-	// it is silent. Default a third of IdleTimeout, so that two may be lost.
+	// KeepAlive is how often a peer in use (with an open stream) is pinged.
+	// Default a third of IdleTimeout, so that two may be lost.
 	KeepAlive time.Duration
 
 	// HandshakeTimeout bounds each of the QUIC and the Noise handshake. Default

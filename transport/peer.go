@@ -28,6 +28,8 @@ type peer struct {
 	byCert    atomic.Bool  // known by its admission only, not on our roster yet
 	streams   atomic.Int32 // open now, in both directions, without the control channel
 	displaced atomic.Int64 // when a newer connection took its place, nanoseconds; 0 for never
+	pinged    atomic.Int64 // when the last ping was sent
+	asked     atomic.Int64 // when the oldest ping without a pong was sent; 0 for none
 }
 
 // standing says what a peer may do now.
@@ -189,7 +191,9 @@ func (p *peer) readControl() {
 		switch {
 		case typ == ctlPing:
 			p.out.add(p.t.ctx, ctlPong, nil, true)
-		case typ > MaxControlType: // a pong, or something newer
+		case typ == ctlPong:
+			p.asked.Store(0)
+		case typ > MaxControlType: // of a newer version
 		case p.standing() != member:
 			p.t.count.controlDropped.Add(1)
 		default:
@@ -200,7 +204,12 @@ func (p *peer) readControl() {
 }
 
 // ping asks for a sign of life; nobody waits for it here.
-func (p *peer) ping() { p.out.add(p.t.ctx, ctlPing, nil, true) }
+func (p *peer) ping() {
+	now := time.Now().UnixNano()
+	p.pinged.Store(now)
+	p.asked.CompareAndSwap(0, now)
+	p.out.add(p.t.ctx, ctlPing, nil, true)
+}
 
 // answers reports whether the connection seems to work: it was heard lately, or
 // answers a ping in time.

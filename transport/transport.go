@@ -356,8 +356,9 @@ func (t *Transport) Disconnect(id identity.NodeID) {
 	}
 }
 
-// tend looks after connections: pings peers in use that are silent, closes
-// displaced ones that do not answer, and those of nodes that were revoked.
+// tend looks after connections: it pings peers in use, and closes connections
+// that do not answer, also when something still arrives on them (a cut in one
+// direction), and those of nodes that were revoked.
 func (t *Transport) tend() {
 	tick := time.NewTicker(min(t.cfg.KeepAlive/2, time.Second))
 	defer tick.Stop()
@@ -380,15 +381,18 @@ func (t *Transport) tend() {
 }
 
 func (t *Transport) tendOne(p *peer) {
-	silence := p.signs.silence()
-	displaced := p.displaced.Load()
+	since := func(nanos int64) time.Duration { return time.Duration(time.Now().UnixNano() - nanos) }
+	asked, displaced := p.asked.Load(), p.displaced.Load()
 	switch {
 	case p.standing() == outsider:
 		t.count.refusing(refuse(Revoked, ""))
 		p.close(Revoked)
-	case displaced != 0 && p.signs.last.Load() < displaced && time.Since(time.Unix(0, displaced)) > supersedeAfter:
+	case displaced != 0 && p.signs.last.Load() < displaced && since(displaced) > supersedeAfter:
 		p.close(Superseded)
-	case p.streams.Load() > 0 && silence >= t.cfg.KeepAlive/2:
+	case asked != 0 && since(asked) > t.cfg.IdleTimeout:
+		t.count.refusing(refuse(TooSlow, ""))
+		p.close(TooSlow)
+	case p.streams.Load() > 0 && since(p.pinged.Load()) >= t.cfg.KeepAlive:
 		p.ping()
 	}
 }
