@@ -98,6 +98,13 @@ type ScopeBudget struct {
 	Policies []BudgetPolicy `cbor:"8,keyasint,omitempty"` // at most one for a window, by window
 }
 
+// Clone returns a copy that shares no memory with b, as the ledger's cache of
+// decoded rows needs it.
+func (b ScopeBudget) Clone() ScopeBudget {
+	b.Policies = slices.Clone(b.Policies)
+	return b
+}
+
 var budgets = ledger.NewTable[ScopeBudget]("budget")
 
 func scopeKey(t ScopeType, id string) string { return string(t) + "." + id }

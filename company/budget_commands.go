@@ -31,7 +31,7 @@ const DefaultWarnPercent = 80
 func registerBudgets(m ledger.Mux) {
 	ledger.Handle(m, "budget.set", setBudget)
 	ledger.Handle(m, "budget.resolve", resolveIncident)
-	ledger.Handle(m, "budget.renew", renewBudgets)
+	ledger.Handle(m, "budget.sweep", sweepBudgets)
 }
 
 func setBudget(c *ledger.Context, p SetBudget) (any, error) {

@@ -1,6 +1,8 @@
 package company
 
 import (
+	"slices"
+
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -8,9 +10,9 @@ import (
 // pause ends with the limit, any other only by a person.
 const pausedForBudget = "budget"
 
-// maxStoppedIssues bounds the issues in progress whose runs one hard stop of a
-// project cancels at once.
-const maxStoppedIssues = 200
+// maxStoppedRuns bounds the runs of a company or project that one command
+// cancels, at ten keys or so for a run; budget.sweep goes on with the others.
+const maxStoppedRuns = 200
 
 func scopeExists(tx *ledger.Tx, company string, t ScopeType, id string) bool {
 	switch t {
@@ -77,7 +79,6 @@ func pauseScope(c *ledger.Context, t ScopeType, id string) error {
 		}
 		p.PauseReason, p.PausedAt, p.UpdatedAt = pausedForBudget, now, now
 		projects.Put(c.Tx, company, id, p)
-		cancelRunsOfProject(c, company, id)
 	case ScopeCompany:
 		row, ok := companies.Get(c.Tx, company, company)
 		if !ok || row.Status != "active" {
@@ -85,26 +86,42 @@ func pauseScope(c *ledger.Context, t ScopeType, id string) error {
 		}
 		row.Status, row.PauseReason, row.PausedAt, row.UpdatedAt = "paused", pausedForBudget, now, now
 		companies.Put(c.Tx, company, company, row)
-		for agent := range agents.All(c.Tx, company) {
-			cancelRunsOfAgent(c, company, agent, "Cancelled: the company's budget hard-stop was reached")
-		}
 	}
+	cancelRunsIn(c, t, id)
 	return nil
 }
 
-// cancelRunsOfProject cancels the runs that hold issues of a project.
-func cancelRunsOfProject(c *ledger.Context, company, project string) {
-	n := 0
-	for i := range issuesIn(c.Tx, company, issuesByProject.IDs(c.Tx, company, project, false)) {
-		if i.CheckoutRun == "" {
-			continue
+// runsInScope returns up to limit live runs of a company or project: of the agents of
+// the one, on the issues of the other.
+func runsInScope(tx *ledger.Tx, company string, t ScopeType, id string, limit int) []Run {
+	var out []Run
+	switch t {
+	case ScopeCompany:
+		for agent := range agents.All(tx, company) {
+			out = append(out, LiveRunsOfAgent(tx, company, agent)...)
+			if len(out) >= limit {
+				return out[:limit]
+			}
 		}
-		if r, ok := runs.Get(c.Tx, company, i.CheckoutRun); ok && r.Status.Live() {
-			cancelLive(c, r, "Cancelled: the project's budget hard-stop was reached", c.Cmd.Actor)
+	case ScopeProject:
+		for i := range issuesIn(tx, company, issuesByProject.IDs(tx, company, id, false)) {
+			if i.CheckoutRun == "" {
+				continue
+			}
+			if r, ok := runs.Get(tx, company, i.CheckoutRun); ok && r.Status.Live() && !slices.ContainsFunc(out, func(o Run) bool { return o.ID == r.ID }) {
+				out = append(out, r)
+			}
+			if len(out) == limit {
+				break
+			}
 		}
-		if n++; n == maxStoppedIssues {
-			return
-		}
+	}
+	return out
+}
+
+func cancelRunsIn(c *ledger.Context, t ScopeType, id string) {
+	for _, r := range runsInScope(c.Tx, c.Cmd.Company, t, id, maxStoppedRuns) {
+		cancelLive(c, r, "Cancelled: the budget hard-stop of the "+string(t)+" was reached", c.Cmd.Actor)
 	}
 }
 
@@ -151,27 +168,35 @@ func renewScopes(c *ledger.Context, agent, project string) error {
 	return nil
 }
 
-// RenewBudgets is the payload of budget.renew, by which the scheduler lets every
-// scope of a company go on whose exhausted window has passed.
-type RenewBudgets struct{}
+// SweepBudgets is the payload of budget.sweep, by which the scheduler finishes
+// what time or numbers left: it lets every scope of a company go on whose
+// exhausted window has passed, and cancels runs that go on in a stopped one.
+type SweepBudgets struct{}
 
-func renewBudgets(c *ledger.Context, _ RenewBudgets) (any, error) {
+func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
+	if isAgent(c) {
+		return nil, errBoardOnly()
+	}
 	for _, b := range Budgets(c.Tx, c.Cmd.Company, TimeOf(c.Now)) {
 		if _, over := b.Exceeded(); over {
-			continue
-		}
-		if err := resumeScope(c, b.Type, b.ID); err != nil {
+			cancelRunsIn(c, b.Type, b.ID)
+		} else if err := resumeScope(c, b.Type, b.ID); err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil
 }
 
-// BudgetsToRenew reports whether a scope of company is paused for a budget that
-// is not exceeded at now, so that budget.renew would let it go on.
-func BudgetsToRenew(tx *ledger.Tx, company string, now Time) bool {
+// BudgetsToSweep reports whether budget.sweep would change something in company:
+// a scope is paused for a budget that is not exhausted at now, or runs go on in
+// one that is.
+func BudgetsToSweep(tx *ledger.Tx, company string, now Time) bool {
 	for _, b := range Budgets(tx, company, now) {
-		if _, over := b.Exceeded(); !over && scopePaused(tx, company, b.Type, b.ID) {
+		if _, over := b.Exceeded(); over {
+			if len(runsInScope(tx, company, b.Type, b.ID, 1)) > 0 {
+				return true
+			}
+		} else if scopePaused(tx, company, b.Type, b.ID) {
 			return true
 		}
 	}

@@ -138,7 +138,7 @@ func releaseLocksOfRun(c *ledger.Context, company, run string) {
 		next := i.unlock()
 		next.UpdatedAt = TimeOf(c.Now)
 		storeIssue(c.Tx, i, next)
-		c.Record(ledger.Change{Action: "issue.lock_released", EntityType: "issue", EntityID: i.ID,
+		recordLive(c, ledger.Change{Action: "issue.lock_released", EntityType: "issue", EntityID: i.ID,
 			Details: jsonObject{}.str("runId", run).str("identifier", i.Identifier).close()})
 	}
 }

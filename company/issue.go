@@ -137,6 +137,15 @@ type Issue struct {
 	RequestHash string `cbor:"47,keyasint,omitempty"`
 }
 
+// Clone returns a copy that shares no memory with i, as the ledger's cache of
+// decoded rows needs it.
+func (i Issue) Clone() Issue {
+	i.BlockedBy, i.Labels = slices.Clone(i.BlockedBy), slices.Clone(i.Labels)
+	i.AdapterOverrides, i.ExecutionPolicy = slices.Clone(i.AdapterOverrides), slices.Clone(i.ExecutionPolicy)
+	i.WorkspaceSettings, i.UnblockDescriptor = slices.Clone(i.WorkspaceSettings), slices.Clone(i.UnblockDescriptor)
+	return i
+}
+
 // Held reports whether somebody has the issue checked out.
 func (i Issue) Held() bool { return i.Fence != 0 }
 

@@ -500,7 +500,15 @@ func mayUpdate(c *ledger.Context, i Issue) error {
 	return i.MustOwn(actor, run)
 }
 
+// maxRecordedChanges bounds what the summary of an entry repeats of an update;
+// the whole is in the command.
+const maxRecordedChanges = 4 << 10
+
 func recordUpdated(c *ledger.Context, i, next Issue, changes []byte, override bool) {
+	c.Record(updatedChange(c, i, next, changes, override))
+}
+
+func updatedChange(c *ledger.Context, i, next Issue, changes []byte, override bool) ledger.Change {
 	reason := "allow_board_actor"
 	if isAgent(c) {
 		reason = "allow_agent_run"
@@ -515,11 +523,16 @@ func recordUpdated(c *ledger.Context, i, next Issue, changes []byte, override bo
 		short.Description, past.Description = snippet(next.Description, 120), snippet(i.Description, 120)
 		changes = past.Diff(short)
 	}
-	d = d.raw("changes", changes).str("identifier", i.Identifier).str("authorizationReason", reason)
+	if len(changes) <= maxRecordedChanges {
+		d = d.raw("changes", changes)
+	} else {
+		d = d.bool("changesOmitted", true)
+	}
+	d = d.str("identifier", i.Identifier).str("authorizationReason", reason)
 	if override {
 		d = d.bool("override", true)
 	}
-	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID, Details: d.close()})
+	return ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID, Details: d.close()}
 }
 
 // commentWith adds the comment that came with an update.
@@ -558,7 +571,7 @@ type DeleteIssue struct {
 
 // deleteIssue removes an issue with its comments and readers. Its sub-issues
 // move up to its parent, and what waited for it waits no more; each of them
-// gets a line of its own in the entry.
+// gets a line of its own in the entry, as far as there is room.
 func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 	if isAgent(c) {
 		return nil, errBoardOnly()
@@ -568,18 +581,21 @@ func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 		return nil, errNoIssue()
 	}
 	result := issueResult(c.Tx, i)
+	var moved, freed int64
 	for child := range ChildrenOf(c.Tx, i.Company, i.ID) {
 		next := child
 		next.Parent, next.Depth, next.UpdatedAt = i.Parent, i.Depth, TimeOf(c.Now)
 		storeIssue(c.Tx, child, next)
-		recordUpdated(c, child, next, child.Diff(next), false)
+		moved++
+		recordLive(c, updatedChange(c, child, next, child.Diff(next), false))
 	}
 	for _, waiting := range Blocks(c.Tx, i) {
 		next := waiting
 		next.BlockedBy = slices.DeleteFunc(slices.Clone(waiting.BlockedBy), func(id string) bool { return id == i.ID })
 		next.UpdatedAt = TimeOf(c.Now)
 		storeIssue(c.Tx, waiting, next)
-		recordUpdated(c, waiting, next, waiting.Diff(next), false)
+		freed++
+		recordLive(c, updatedChange(c, waiting, next, waiting.Diff(next), false))
 	}
 	dropComments(c.Tx, i)
 	dropReads(c.Tx, i)
@@ -590,6 +606,6 @@ func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 	}
 	dropIssue(c.Tx, i)
 	c.Record(ledger.Change{Action: "issue.deleted", EntityType: "issue", EntityID: i.ID,
-		Details: jsonObject{}.str("identifier", i.Identifier).str("title", i.Title).close()})
+		Details: jsonObject{}.str("identifier", i.Identifier).str("title", snippet(i.Title, 200)).int("movedChildren", moved).int("freedIssues", freed).close()})
 	return result, nil
 }
