@@ -61,7 +61,7 @@ type Consensus struct {
 	calls  sync.WaitGroup // goroutines that wait for raft
 	commit chan commitPoint
 
-	order sync.Mutex    // held from stamping a batch until raft has it
+	order gate          // held from stamping a batch until raft has it
 	room  chan struct{} // tokens of batches that this node leads
 
 	mu      sync.Mutex // guards what follows
@@ -96,6 +96,7 @@ func Open(cfg Config) (*Consensus, error) {
 		log:     cfg.Logger,
 		watch:   &diskWatch{},
 		commit:  make(chan commitPoint, 1),
+		order:   make(gate, 1),
 		room:    make(chan struct{}, maxLeading),
 		links:   map[identity.NodeID]*link{},
 		changed: make(chan struct{}),

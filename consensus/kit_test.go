@@ -190,12 +190,17 @@ func newMesh(t testing.TB, n int, tune func(*Config)) *mesh {
 func (m *mesh) add(seed byte) *node {
 	n := &node{m: m, keys: identity.Derive([32]byte{seed}), fs: vfs.NewCrashableMem()}
 	n.keys.Incarnation = "one"
+	// The directory of a node is made, and made durable, before its first start.
+	if err := errors.Join(n.fs.MkdirAll("/data/state", 0o700), syncDir(n.fs, "/data"), syncDir(n.fs, "/")); err != nil {
+		m.t.Fatal(err)
+	}
 	m.nodes = append(m.nodes, n)
 	return n
 }
 
 func (m *mesh) found() {
 	m.t.Helper()
+	m.t.Cleanup(m.close)
 	first := m.nodes[0]
 	genesis := ledger.Marshal(ledger.Genesis{
 		Name: "test", Founder: ledger.NewNode{Key: first.keys.Public(), Name: "node-1"},
@@ -269,7 +274,7 @@ func testMux() ledger.Mux {
 func (n *node) start() {
 	n.m.t.Helper()
 	var fs vfs.FS = n.fs
-	dir := "data"
+	dir := "/data"
 	if n.dir != "" {
 		fs, dir = vfs.Default, n.dir
 	}

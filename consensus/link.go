@@ -19,24 +19,32 @@ var (
 	errLost = errors.New("peer's answer was lost")
 )
 
+// A gate lets one goroutine through at a time. It is a lock that may be held
+// while waiting for the network or for raft: virtual time goes on when others
+// wait at a channel, and stands still when they wait for a mutex.
+type gate chan struct{}
+
+func (g gate) enter() { g <- struct{}{} }
+func (g gate) leave() { <-g }
+
 // A link asks one peer over one long-lived stream, opened when needed.
 type link struct {
 	to   identity.NodeID
 	dial func(context.Context, identity.NodeID) (net.Conn, error)
 	wg   *sync.WaitGroup // of the Consensus
 
-	dialing chan struct{} // holds a token while a stream is opened
-	mu      sync.Mutex    // guards what follows
+	dialing gate       // held while a stream is opened
+	mu      sync.Mutex // guards what follows
 	conn    net.Conn
 	waiting map[uint64]chan *message
 	lastID  uint64
 	closed  bool
 
-	writing sync.Mutex // held for one write
+	writing gate // held for one write
 }
 
 func newLink(to identity.NodeID, dial func(context.Context, identity.NodeID) (net.Conn, error), wg *sync.WaitGroup) *link {
-	return &link{to: to, dial: dial, wg: wg, dialing: make(chan struct{}, 1), waiting: map[uint64]chan *message{}}
+	return &link{to: to, dial: dial, wg: wg, dialing: make(gate, 1), writing: make(gate, 1), waiting: map[uint64]chan *message{}}
 }
 
 // ask sends a request and waits for its response. An error wraps errLink when
@@ -63,7 +71,17 @@ func (l *link) ask(ctx context.Context, m *message) (*message, error) {
 		delete(l.waiting, m.id)
 	}()
 
-	if err := l.write(conn, m); err != nil {
+	select {
+	case l.writing <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %s: %w", errLink, l.to.Short(), ctx.Err())
+	}
+	// Whoever gives up in the middle of a write takes the stream with it.
+	stop := context.AfterFunc(ctx, func() { l.lose(conn) })
+	err = write(conn, m)
+	stop()
+	l.writing.leave()
+	if err != nil {
 		l.lose(conn)
 		return nil, fmt.Errorf("%w: %s: %w", errLost, l.to.Short(), err)
 	}
@@ -78,10 +96,8 @@ func (l *link) ask(ctx context.Context, m *message) (*message, error) {
 	}
 }
 
-func (l *link) write(conn net.Conn, m *message) error {
+func write(conn net.Conn, m *message) error {
 	b := appendMessage(make([]byte, 0, 4+headResponse+len(m.body)), m)
-	l.writing.Lock()
-	defer l.writing.Unlock()
 	_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 	_, err := conn.Write(b)
 	return err
@@ -95,7 +111,7 @@ func (l *link) open(ctx context.Context) (net.Conn, error) {
 	}
 	select {
 	case l.dialing <- struct{}{}:
-		defer func() { <-l.dialing }()
+		defer l.dialing.leave()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -181,7 +197,7 @@ func (c *Consensus) answer(from identity.NodeID, conn net.Conn) error {
 	defer stop()
 	defer conn.Close()
 
-	var writing sync.Mutex
+	writing := make(gate, 1)
 	room := make(chan struct{}, maxServing)
 	r := bufio.NewReaderSize(conn, 32<<10)
 	for {
@@ -209,11 +225,9 @@ func (c *Consensus) answer(from identity.NodeID, conn net.Conn) error {
 			if len(out.body) > maxMessage-headResponse {
 				out.status, out.body = statusUnknown, nil
 			}
-			b := appendMessage(make([]byte, 0, 4+headResponse+len(out.body)), out)
-			writing.Lock()
-			defer writing.Unlock()
-			_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout))
-			if _, err := conn.Write(b); err != nil {
+			writing.enter()
+			defer writing.leave()
+			if write(conn, out) != nil {
 				cancel()
 			}
 		})

@@ -78,7 +78,7 @@ func (c *Consensus) Remove(ctx context.Context, node identity.NodeID) error {
 // TransferLeadership makes the leader, whichever node it is, hand leadership to
 // another voter.
 func (c *Consensus) TransferLeadership(ctx context.Context) error {
-	return c.change(ctx, &message{op: opTransfer})
+	return c.change(ctx, &message{op: opTransfer, body: binary.BigEndian.AppendUint64(nil, c.raft.CurrentTerm())})
 }
 
 func (c *Consensus) change(ctx context.Context, m *message) error {
@@ -133,6 +133,18 @@ func (c *Consensus) leadEnroll(ctx context.Context, id raft.ServerID) error {
 		}
 	}
 	return nil
+}
+
+// leadAskedTransfer hands leadership on, if this is still the term in which it
+// was asked for: a question that is repeated must not hand it back.
+func (c *Consensus) leadAskedTransfer(ctx context.Context, body []byte) error {
+	if len(body) != 8 {
+		return fmt.Errorf("%w: malformed term", ErrRefused)
+	}
+	if c.raft.CurrentTerm() != binary.BigEndian.Uint64(body) {
+		return nil
+	}
+	return c.leadTransfer(ctx)
 }
 
 // leadRemove removes a node's servers. A leader that is to be removed hands

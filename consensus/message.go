@@ -54,7 +54,7 @@ const (
 	opDigest    op = 4 // body: raft index; body of the answer: digest there
 	opEnroll    op = 5 // body: server ID to add as a non-voter
 	opRemove    op = 6 // body: NodeID to remove, all its incarnations
-	opTransfer  op = 7 // hand leadership to another voter
+	opTransfer  op = 7 // body: term (8 bytes) whose leader is to hand leadership to another voter
 	opNonvoter  op = 8 // body: server ID, added or demoted to a non-voter
 )
 

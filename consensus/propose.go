@@ -190,7 +190,7 @@ func (c *Consensus) lead(ctx context.Context, m *message) *message {
 	case opRemove:
 		err = c.leadRemove(ctx, identity.NodeID(m.body))
 	case opTransfer:
-		err = c.leadTransfer(ctx)
+		err = c.leadAskedTransfer(ctx, m.body)
 	}
 	if err != nil {
 		return errorMessage(err)
@@ -220,12 +220,12 @@ func (c *Consensus) leadBatch(ctx context.Context, batch []byte) (result []byte,
 		return nil, 0, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	batch = append([]byte(nil), batch...) // stamped here, and kept by raft
-	c.order.Lock()
+	c.order.enter()
 	c.clock.stamp(batch)
 	early := c.expectAck(batch)
 	defer c.forgetAck(batch)
 	f := c.raft.Apply(batch, enqueueTimeout)
-	c.order.Unlock()
+	c.order.leave()
 
 	done := make(chan error, 1)
 	c.calls.Go(func() { done <- f.Error() })
@@ -253,6 +253,9 @@ func (c *Consensus) leadBatch(ctx context.Context, batch []byte) (result []byte,
 func (c *Consensus) expectAck(batch []byte) <-chan uint64 {
 	if !c.cfg.Faults.AckBeforeCommit {
 		return nil
+	}
+	if b, err := ledger.DecodeBatch(batch); err != nil || b.Session == 0 {
+		return nil // founding and opening sessions need their result
 	}
 	ch := make(chan uint64, 1)
 	c.mu.Lock()

@@ -65,6 +65,9 @@ func openSnapshots(fs vfs.FS, dir string, log *slog.Logger) (*snapshots, error) 
 		return nil, fmt.Errorf("make snapshot directory: %w", err)
 	}
 	s := &snapshots{fs: fs, dir: dir, log: log}
+	if err := syncDir(fs, fs.PathDir(dir)); err != nil { // or a power loss takes the directory away
+		return nil, fmt.Errorf("sync above the snapshot directory: %w", err)
+	}
 	names, err := fs.List(dir)
 	if err != nil {
 		return nil, fmt.Errorf("list snapshots: %w", err)
@@ -230,8 +233,8 @@ func (s *snapshots) prune() error {
 	return nil
 }
 
-func (s *snapshots) syncDir() error {
-	d, err := s.fs.OpenDir(s.dir)
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
 	if err != nil {
 		return err
 	}
@@ -309,7 +312,7 @@ func (k *snapSink) Close() error {
 	if err := k.s.fs.Rename(k.s.path(k.id+snapPartial), k.s.path(k.id+snapSuffix)); err != nil {
 		return fmt.Errorf("finish snapshot: %w", err)
 	}
-	if err := k.s.syncDir(); err != nil {
+	if err := syncDir(k.s.fs, k.s.dir); err != nil {
 		return fmt.Errorf("sync snapshot directory: %w", err)
 	}
 	return k.s.prune()
