@@ -144,7 +144,7 @@ func (t *Transport) Send(ctx context.Context, to identity.NodeID, typ byte, payl
 			return fmt.Errorf("send to %s: %w", to.Short(), err)
 		}
 	}
-	if p.standing() != member {
+	if !p.mayControl() {
 		return fmt.Errorf("send to %s: %w", to.Short(), refuse(NotAllowed, "it is not on the roster here"))
 	}
 	if err := p.out.add(ctx, typ, payload, false); err != nil {

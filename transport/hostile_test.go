@@ -213,3 +213,42 @@ func TestGarbageOnControl(t *testing.T) {
 		wantEcho(t, b, ka.ID())
 	})
 }
+
+// While many unknown connections are pending, a caller must prove its address
+// first, and members still get in; when the bound is reached, nobody does.
+func TestManyHandshakes(t *testing.T) {
+	everywhere(t, func(t *testing.T, w world) {
+		ka, kb := testKeys(1), testKeys(2)
+		r := newRoster(ka, kb)
+		a, b := open(t, testConfig(w.socket(), ka, r)), open(t, testConfig(w.socket(), kb, r))
+		introduce(a, b)
+		var leave []func()
+		fill := func(n int) {
+			for range n {
+				l, ok := a.gate.enter(addrFor(len(leave)))
+				if !ok {
+					t.Fatal("the gate is full")
+				}
+				leave = append(leave, l)
+			}
+		}
+		fill(retryAbove)
+		wantEcho(t, b, ka.ID())
+		b.Disconnect(ka.ID())
+		fill(handshakesTotal - retryAbove)
+		if err := tryEcho(t.Context(), b, ka.ID(), KindRaft); err == nil {
+			t.Error("got in through a full gate")
+		}
+		if got := a.Stats(); got.Refused["busy"] == 0 || got.Handshakes != handshakesTotal {
+			t.Errorf("counted %v, %d handshakes", got.Refused, got.Handshakes)
+		}
+		for _, l := range leave {
+			l()
+		}
+		wantEcho(t, b, ka.ID())
+	})
+}
+
+func addrFor(i int) net.Addr {
+	return &net.UDPAddr{IP: net.IPv4(192, 0, byte(i/256), byte(i)), Port: 1}
+}

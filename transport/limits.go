@@ -71,6 +71,10 @@ const (
 	// silent, after it was pinged, before it is closed.
 	supersedeAfter = 3 * time.Second
 
+	// rosterAge is how old the roster's word on a peer may be for a control
+	// frame; connections of revoked nodes are closed within a second anyway.
+	rosterAge = 250 * time.Millisecond
+
 	// stagger is the head start of an address over the next one.
 	stagger = 200 * time.Millisecond
 

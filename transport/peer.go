@@ -30,6 +30,7 @@ type peer struct {
 	displaced atomic.Int64 // when a newer connection took its place, nanoseconds; 0 for never
 	pinged    atomic.Int64 // when the last ping was sent
 	asked     atomic.Int64 // when the oldest ping without a pong was sent; 0 for none
+	trusted   atomic.Int64 // until when the roster need not be asked for a control frame
 }
 
 // standing says what a peer may do now.
@@ -54,6 +55,20 @@ func (p *peer) standing() standing {
 	default:
 		return outsider // was on the roster and is no more
 	}
+}
+
+// mayControl reports whether the peer is a member, as the roster said at most
+// rosterAge ago: control frames are too many to ask for each.
+func (p *peer) mayControl() bool {
+	now := time.Now()
+	if now.UnixNano() < p.trusted.Load() {
+		return true
+	}
+	if p.standing() != member {
+		return false
+	}
+	p.trusted.Store(now.Add(rosterAge).UnixNano())
+	return true
 }
 
 // judge decides whether a party may be a peer, and whether only its admission
@@ -194,7 +209,7 @@ func (p *peer) readControl() {
 		case typ == ctlPong:
 			p.asked.Store(0)
 		case typ > MaxControlType: // of a newer version
-		case p.standing() != member:
+		case !p.mayControl():
 			p.t.count.controlDropped.Add(1)
 		default:
 			p.t.count.controlReceived.Add(1)

@@ -289,11 +289,17 @@ func (t *Transport) register(p *peer) error {
 	t.cfg.Logger.Debug("peer connected", "peer", p.id.Short(), "addr", p.conn.RemoteAddr().String(), "outgoing", p.outgoing, "limited", p.byCert.Load())
 	c := t.contact(p.id)
 	c.reached(addrPort(p.conn.RemoteAddr()))
-	for i, o := range older {
-		if i <= len(older)-maxConnsPerPeer {
+	spare := len(older) - maxConnsPerPeer + 1
+	for _, o := range older {
+		if spare > 0 && o.streams.Load() == 0 {
+			spare--
 			t.wg.Go(func() { o.close(Superseded) })
-			continue
 		}
+	}
+	for _, o := range older[:max(0, spare)] { // all in use: the oldest has to go
+		t.wg.Go(func() { o.close(Superseded) })
+	}
+	for _, o := range older {
 		if o.displaced.CompareAndSwap(0, time.Now().UnixNano()) {
 			t.wg.Go(o.ping)
 		}

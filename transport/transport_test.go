@@ -72,6 +72,40 @@ func TestSimultaneousDials(t *testing.T) {
 	})
 }
 
+// More connections to one node than make sense are closed, those in use last.
+func TestConnectionsPerPeer(t *testing.T) {
+	everywhere(t, func(t *testing.T, w world) {
+		ka, kb := testKeys(1), testKeys(2)
+		r := newRoster(ka, kb)
+		a, b := open(t, testConfig(w.socket(), ka, r)), open(t, testConfig(w.socket(), kb, r))
+		introduce(a, b)
+		c, err := a.Dial(t.Context(), kb.ID(), KindRaft)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := echoOn(c, []byte("first")); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 * maxConnsPerPeer {
+			p, err := a.dialAddr(t.Context(), addrOf(b), kb.ID())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := a.welcomeBack(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, "the spare ones are closed", func() bool {
+			return a.Stats().Connections <= maxConnsPerPeer && b.Stats().Connections <= maxConnsPerPeer
+		})
+		if err := echoOn(c, []byte("still in use")); err != nil {
+			t.Error(err)
+		}
+		wantEcho(t, b, ka.ID())
+	})
+}
+
 // Megabytes arrive whole, in both directions at once.
 func TestBigStreams(t *testing.T) {
 	everywhere(t, func(t *testing.T, w world) {
