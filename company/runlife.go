@@ -700,10 +700,10 @@ func RoomForRuns(tx *ledger.Tx, company, agent string) int {
 }
 
 // A Wish is where an agent's runs may be placed: runtimeConfig.placement, with
-// the ID of a node or labels that the node must carry.
+// the ID of a node or labels that the node must all carry.
 type Wish struct {
-	Node   string            `json:"node"`
-	Labels map[string]string `json:"labels"`
+	Node   string   `json:"node"`
+	Labels []string `json:"labels"`
 }
 
 // NeedsOf returns the adapter that a queued run needs now, and the wish of its

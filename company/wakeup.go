@@ -157,9 +157,10 @@ func wakeOnCommand(c *ledger.Context, w Wake) (any, error) {
 		}
 	}
 	if w.Source == WakeOnDemand && (by.Type == "user" || by.Type == "agent") {
-		if err := a.invokable(c.Tx); err != nil {
+		if err := mayWork(c, a.ID, ""); err != nil {
 			return nil, err
 		}
+		a, _ = wakeable(c.Tx, a.Company, a.ID)
 	}
 	res, err := wake(c, a, w)
 	if err != nil {
@@ -194,6 +195,9 @@ func wake(c *ledger.Context, a wakeTarget, w Wake) (WakeResult, error) {
 	live := LiveRunsOfAgent(c.Tx, a.Company, a.ID)
 	ctx := w.context(c.Tx, a, c.Cmd.Actor)
 	manual := w.manual(c.Cmd.Actor)
+	if a.PauseReason == pausedForBudget && mayWork(c, a.ID, "") == nil {
+		a, _ = wakeable(c.Tx, a.Company, a.ID) // the window of its budget has passed
+	}
 	if reason := skipReason(c.Tx, a, w, clock, live, ctx.Scope()); reason != "" {
 		u.Status, u.Error, u.FinishedAt = WakeSkipped, NullText(reason), u.RequestedAt
 		keepWakeup(c, u, clock)

@@ -26,12 +26,7 @@ func (b bench) fits(adapter string, want company.Wish) bool {
 	if b.busy >= b.Slots || !slices.Contains(b.Adapters, adapter) || want.Node != "" && want.Node != string(b.Node) {
 		return false
 	}
-	for k, v := range want.Labels {
-		if b.Labels[k] != v {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(want.Labels, func(l string) bool { return !slices.Contains(b.Labels, l) })
 }
 
 // choose decides which queued runs go where: one of each company in turn,

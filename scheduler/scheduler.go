@@ -56,11 +56,11 @@ type Clock func() time.Duration
 // A Beat is a node's keep-alive to the leader: under which session it works,
 // and what it could take on.
 type Beat struct {
-	Node     identity.NodeID   `cbor:"1,keyasint"`
-	Session  uint64            `cbor:"2,keyasint"`
-	Adapters []string          `cbor:"3,keyasint,omitempty"` // types, sorted
-	Labels   map[string]string `cbor:"4,keyasint,omitempty"`
-	Slots    int               `cbor:"5,keyasint"` // runs that it carries out at once
+	Node     identity.NodeID `cbor:"1,keyasint"`
+	Session  uint64          `cbor:"2,keyasint"`
+	Adapters []string        `cbor:"3,keyasint,omitempty"` // types, sorted
+	Labels   []string        `cbor:"4,keyasint,omitempty"`
+	Slots    int             `cbor:"5,keyasint"` // runs that it carries out at once
 }
 
 // nodeCommand is a command of this node itself.

@@ -31,7 +31,7 @@ type WorkerConfig struct {
 	// returns nil when it was granted. ErrSessionOver has to survive the way back.
 	KeepAlive func(context.Context, Beat) error
 	Adapters  map[string]Adapter // by type, such as "process"
-	Labels    map[string]string  // of this node, for placement
+	Labels    []string           // of this node, for placement
 	Slots     int                // runs at once; default DefaultSlots, at most MaxSlots
 	// OpenLog starts the log of a run; LogRef names it for readers.
 	OpenLog func(ref string) (Log, error)
@@ -71,8 +71,9 @@ type Worker struct {
 	wake  signal
 	lease *tenure
 
-	mu   sync.Mutex // guards what follows
-	runs map[string]*work
+	mu       sync.Mutex // guards what follows
+	runs     map[string]*work
+	draining bool // no more work is wanted
 }
 
 // work is one run on this node.
@@ -109,6 +110,11 @@ func (w *Worker) Running() []string {
 func (w *Worker) Holds() bool { return w.lease.holds(w.cfg.Session()) }
 
 func (w *Worker) beat(session uint64) Beat {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.draining {
+		return Beat{Node: w.cfg.Self, Session: session}
+	}
 	return Beat{Node: w.cfg.Self, Session: session, Adapters: slices.Sorted(maps.Keys(w.cfg.Adapters)), Labels: w.cfg.Labels, Slots: w.cfg.Slots}
 }
 
@@ -129,14 +135,28 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.enforce()
 		w.look(ctx, last, &runs)
 	}
+	defer time.AfterFunc(stopWait, stop).Stop()
+	w.drain(last)
+	runs.Wait()
+	return ctx.Err()
+}
+
+// drain tells the leader that no more work is wanted here, so that what is
+// stopped now does not come back at once, and stops all runs.
+func (w *Worker) drain(ctx context.Context) {
 	w.mu.Lock()
+	w.draining = true
+	w.mu.Unlock()
+	if session := w.cfg.Session(); session != 0 {
+		ctx, cancel := context.WithTimeout(ctx, w.cfg.Lease/keepAliveDivisor)
+		_ = w.cfg.KeepAlive(ctx, w.beat(session)) // a courtesy: without it the lease runs out
+		cancel()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, k := range w.runs {
 		k.kill()
 	}
-	w.mu.Unlock()
-	defer time.AfterFunc(stopWait, stop).Stop()
-	runs.Wait()
-	return ctx.Err()
 }
 
 // enforce stops what this node may no longer do.
