@@ -213,8 +213,8 @@ func (t *Transport) connect(ctx context.Context, id identity.NodeID, after uint6
 
 // reach makes one attempt for all who wait: the pause, then every address.
 func (t *Transport) reach(id identity.NodeID, c *contact, d *dialling) {
-	err := t.pause(c)
-	if err == nil {
+	called, err := t.pause(c)
+	if err == nil && !called {
 		err = t.attempt(id, c)
 	}
 	t.mu.Lock()
@@ -229,24 +229,26 @@ func (t *Transport) reach(id identity.NodeID, c *contact, d *dialling) {
 	close(d.done)
 }
 
-// pause waits until the next attempt is due, or an address is learned.
-func (t *Transport) pause(c *contact) error {
+// pause waits until the next attempt is due, an address is learned, or the node
+// has called here, so that no attempt is needed.
+func (t *Transport) pause(c *contact) (called bool, err error) {
 	t.mu.Lock()
 	wait, arrived := time.Until(c.next), c.arrived
 	t.mu.Unlock()
 	if wait <= 0 {
-		return nil
+		return false, nil
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
+	case <-arrived:
+		return true, nil
 	case <-timer.C:
 	case <-c.news:
-	case <-arrived:
 	case <-t.ctx.Done():
-		return ErrClosed
+		return false, ErrClosed
 	}
-	return nil
+	return false, nil
 }
 
 // attempt tries the addresses of a node, each a little after the one before,

@@ -232,8 +232,8 @@ func (s shake) judge(hs *noise.HandshakeState, payload []byte, check func(party)
 	if err != nil {
 		return party{}, err
 	}
-	if err := p.cert.Verify(identity.ForNoise); err != nil {
-		return party{}, refuse(BadIdentity, "%v", err)
+	if p.cert.Purpose != identity.ForNoise { // decodeParty has verified the signature
+		return party{}, refuse(BadIdentity, "the certificate is for another purpose")
 	}
 	if string(p.cert.Static.Bytes()) != string(hs.PeerStatic()) {
 		return party{}, refuse(BadIdentity, "the certificate is for another key")

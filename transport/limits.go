@@ -24,7 +24,7 @@ const (
 	maxConnsPerPeer = 4
 
 	// maxPeerConns bounds the authenticated connections of a node: an idle one
-	// costs about 45 KiB and five goroutines.
+	// costs about 60 KiB and four goroutines.
 	maxPeerConns = 4096
 
 	// maxAddrs bounds the addresses kept and tried for one peer: a few

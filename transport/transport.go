@@ -23,6 +23,7 @@ import (
 type Transport struct {
 	cfg      Config
 	aes      bool
+	cert     identity.Certificate // of this node's Noise key
 	tls      *tls.Config
 	quic     *quic.Transport
 	quicConf *quic.Config
@@ -54,6 +55,7 @@ func Open(cfg Config) (*Transport, error) {
 	t := &Transport{
 		cfg:      cfg,
 		aes:      hasAES() && !cfg.NoAES,
+		cert:     cfg.Keys.Certificate(identity.ForNoise),
 		gate:     gate{from: map[netip.Prefix]int{}},
 		peers:    map[identity.NodeID][]*peer{},
 		contacts: map[identity.NodeID]*contact{},
@@ -242,7 +244,7 @@ func (t *Transport) shake(conn *quic.Conn, h hello) (shake, error) {
 	}
 	return shake{
 		keys:     t.cfg.Keys,
-		self:     encodeParty(t.cfg.Mesh(), t.cfg.Keys.Certificate(identity.ForNoise), t.cfg.Admission()),
+		self:     encodeParty(t.cfg.Mesh(), t.cert, t.cfg.Admission()),
 		exporter: exporter,
 		aes:      state.NegotiatedProtocol == protoAES,
 		hello:    h,

@@ -510,6 +510,13 @@ func TestClose(t *testing.T) {
 		if _, err := a.Dial(ctx, kb.ID(), KindRaft); err == nil {
 			t.Error("dialled a closed node")
 		}
+		never, err := Open(testConfig(w.socket(), testKeys(3), r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := never.Close(); err != nil {
+			t.Errorf("close of one that was not started: %v", err)
+		}
 	})
 }
 
