@@ -82,7 +82,7 @@ func (m *mesh) load(t *testing.T, workers int) (stop func() []string) {
 					acked = append(acked, id)
 					mu.Unlock()
 				}
-				time.Sleep(3 * time.Millisecond)
+				time.Sleep(10 * time.Millisecond)
 			}
 		})
 	}
@@ -395,6 +395,7 @@ func staleReads(t *testing.T, m *mesh) int {
 	for w := range 3 {
 		wg.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
+				time.Sleep(20 * time.Millisecond) // the disk costs no virtual time
 				id := fmt.Sprintf("s%d-%d", w, i)
 				wctx, stop := context.WithTimeout(ctx, 5*time.Second)
 				if m.nodes[(w+i)%3].add(wctx, id) == nil {
