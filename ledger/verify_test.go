@@ -1,0 +1,187 @@
+package ledger
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// TestEveryFlippedByteIsFound flips bits of everything that Verify answers for,
+// one at a time, and wants each found.
+func TestEveryFlippedByteIsFound(t *testing.T) {
+	l, w := newLedger(t), newWorld(t)
+	k := w.found()
+	w.apply(l)
+	s := session(t, l, k)
+	w.add(k, s, 1, 1, w.note("note.put", "a", "hello"), w.note("note.deny", "b", "x"))
+	w.add(k, s, 3, 3, w.note("note.refuse", "c", "nothing is entered for this batch"))
+	w.add(k, s, 4, 4, w.note("note.put", "a", "world"), w.user(KindTimeStep, TimeStep{To: w.now.UnixMilli() + 90_000}))
+	w.add(k, s, 6, 6, w.note("note.refuse", "c", "nor for the last one"))
+	w.apply(l)
+	want, err := l.Verify(t.Context(), nil)
+	if err != nil || want.Entries != 6 || want.Batches != 6 || want.Erased != 0 {
+		t.Fatalf("Verify = %+v, %v", want, err)
+	}
+	set := func(key string, v []byte) {
+		b := l.span.NewBatch()
+		defer b.Close()
+		b.Set([]byte(key), v)
+		if err := l.span.Commit(b, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flips := 0
+	for key, v := range dump(l) {
+		whole := strings.HasPrefix(key, "!e") || strings.HasPrefix(key, "!b") || strings.Contains(key, "/"+payloadTable+"/")
+		if !whole && key != string(positionKey) {
+			continue
+		}
+		for i := range len(v) {
+			if key == string(positionKey) && i >= 9+8+32+8+32 && i < 9+8+32+8+32+8+32 || key == string(positionKey) && i >= 1 && i < 9 {
+				continue // applied index, time and digest are not of the chain
+			}
+			bad := []byte(v)
+			bad[i] ^= 1 << (i % 8)
+			set(key, bad)
+			flips++
+			if v, err := l.Verify(t.Context(), nil); err == nil {
+				t.Errorf("byte %d of %q flipped: not found (%+v)", i, key, v)
+			} else if b, ok := IsBroken(err); !ok || b.Height < 1 || b.Height > 7 {
+				t.Errorf("byte %d of %q flipped: %v", i, key, err)
+			}
+		}
+		set(key, []byte(v))
+	}
+	if _, err := l.Verify(t.Context(), nil); err != nil {
+		t.Fatalf("after putting all back: %v", err)
+	}
+	t.Logf("%d flips", flips)
+}
+
+func TestVerifyNamesTheFirstBadHeight(t *testing.T) {
+	l := newLedger(t)
+	l.ApplyBatch(randomLog(t, rand.New(rand.NewPCG(9, 9)), 80))
+	height, _ := l.Head()
+	if height < 20 {
+		t.Fatal("short chain")
+	}
+	for _, h := range []uint64{1, 7, height} {
+		raw, err := l.span.Get(entryKey(h))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := l.span.NewBatch()
+		bad := bytes.Clone(raw)
+		bad[len(bad)-1] ^= 4
+		b.Set(entryKey(h), bad)
+		if err := l.span.Commit(b, false); err != nil {
+			t.Fatal(err)
+		}
+		b.Close()
+		_, err = l.Verify(t.Context(), nil)
+		// a change in an entry shows at the next one, which names its hash, or at the end
+		if broken, ok := IsBroken(err); !ok || broken.Height != h && broken.Height != h+1 {
+			t.Errorf("entry %d flipped: %v", h, err)
+		}
+		b = l.span.NewBatch()
+		b.Set(entryKey(h), raw)
+		if err := l.span.Commit(b, false); err != nil {
+			t.Fatal(err)
+		}
+		b.Close()
+	}
+}
+
+func TestErasedPayloadsLeaveTheChainValid(t *testing.T) {
+	l, w := newLedger(t, func(c *Config) {
+		c.Mux["note.eraseFirst"] = func(c *Context) ([]byte, error) {
+			ErasePayload(c.Tx, Entry{Company: c.Cmd.Company, Index: 4, Position: 0})
+			return nil, nil
+		}
+	}), newWorld(t)
+	k := w.found()
+	w.apply(l)
+	s := session(t, l, k)
+	w.add(k, s, 1, 1, w.note("note.put", "a", "a secret of ada"), w.note("note.put", "b", "stays"))
+	w.add(k, s, 3, 3, w.note("note.eraseFirst", "", ""))
+	wantOK(t, w.apply(l))
+	v, err := l.Verify(t.Context(), nil)
+	if err != nil || v.Erased != 1 {
+		t.Fatalf("Verify = %+v, %v; want one erased", v, err)
+	}
+	var got *Batch
+	for b, err := range l.Batches(t.Context(), 4) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err = DecodeBatch(b.Data); err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	if got.Bodies[0] != nil || got.Bodies[1] == nil {
+		t.Errorf("bodies = %x, want only the second", got.Bodies)
+	}
+	if err := got.Verify(k.Public()); err != nil {
+		t.Errorf("signature after erasing: %v", err)
+	}
+	// the rest of the company's payloads, in chunks
+	w.add(k, s, 4, 4, w.note("note.erase", "", ""))
+	w.add(k, s, 5, 5, w.note("note.erase", "", ""))
+	wantOK(t, w.apply(l))
+	if v, err = l.Verify(t.Context(), nil); err != nil || v.Erased < 4 {
+		t.Errorf("Verify = %+v, %v; want at least four erased", v, err)
+	}
+	for key, row := range dump(l) {
+		if strings.Contains(row, "a secret of ada") && strings.Contains(key, payloadTable) {
+			t.Errorf("the payload is still under %q", key)
+		}
+	}
+}
+
+func TestVerifyFindsAForgedSignature(t *testing.T) {
+	l, w := newLedger(t), newWorld(t)
+	k := w.found()
+	w.apply(l)
+	s := session(t, l, k)
+	// a member that signs in another one's name gets past apply (the leader
+	// checks signatures, once) but neither past the leader nor past Verify
+	mallory := keysOf(66)
+	forged := EncodeBatch(w.mesh, k.ID(), s, 1, 1, []Command{w.note("note.put", "a", "forged")}, mallory.Sign)
+	StampBatch(forged, w.now)
+	if err := l.CheckBatch(forged); err == nil {
+		t.Error("the leader took a forged batch")
+	}
+	w.addRaw(forged)
+	w.apply(l)
+	_, err := l.Verify(t.Context(), nil)
+	if b, ok := IsBroken(err); !ok || b.Height != 3 || b.Index != 4 {
+		t.Errorf("Verify = %v, want height 3, batch 4", err)
+	}
+}
+
+func TestMerkleRootIsThatOfRFC6962(t *testing.T) {
+	leaf := func(b ...byte) Hash { return sha256.Sum256(append([]byte{0}, b...)) }
+	node := func(a, b Hash) Hash { return sha256.Sum256(append(append([]byte{1}, a[:]...), b[:]...)) }
+	var split func(leaves []Hash) Hash // the definition, §2.1
+	split = func(leaves []Hash) Hash {
+		if len(leaves) == 1 {
+			return leaf(leaves[0][:]...)
+		}
+		k := 1
+		for 2*k < len(leaves) {
+			k *= 2
+		}
+		return node(split(leaves[:k]), split(leaves[k:]))
+	}
+	var leaves []Hash
+	for n := range 70 {
+		leaves = append(leaves, sha256.Sum256([]byte{byte(n)}))
+		want := split(leaves)
+		if got := merkleRoot(append([]Hash(nil), leaves...)); got != want {
+			t.Errorf("root of %d leaves = %x, want %x", len(leaves), got, want)
+		}
+	}
+}
