@@ -68,6 +68,9 @@ func putWrapped(c *Context, node identity.NodeID, epoch uint64, k NodeKeys) erro
 }
 
 func applyKeysRotate(c *Context, p KeysRotate) (any, error) {
+	if err := trusted(c); err != nil {
+		return nil, err
+	}
 	if err := operator(c); err != nil && !speaksForItself(c, c.Origin) {
 		return nil, err
 	}

@@ -311,12 +311,12 @@ func applyNodeAdmit(c *Context, p NodeAdmit) (any, error) {
 		n.AdmittedAt, n.Admitted, n.AdmittedBy, n.Token = old.AdmittedAt, old.Admitted, old.AdmittedBy, old.Token
 		n.Labels, n.Role = old.Labels, old.Role
 	}
+	nodes.Put(c.Tx, string(n.ID), n)
 	if p.Wrapped.Node != "" {
 		if err := putWrapped(c, n.ID, CurrentKeys(c.Tx).Epoch, p.Wrapped); err != nil {
 			return nil, err
 		}
 	}
-	nodes.Put(c.Tx, string(n.ID), n)
 	c.Record(Change{Action: "node.admitted", EntityType: "node", EntityID: string(n.ID)})
 	return n, nil
 }
@@ -412,11 +412,19 @@ func moveRoster(c *Context, by int) {
 // operator refuses who may not change the mesh: only users may, and not
 // through a node that is labelled untrusted.
 func operator(c *Context) error {
-	if n, ok := FindNode(c.Tx, c.Origin); ok && n.Has(LabelUntrusted) {
-		return Refuse(Forbidden, nil, "an untrusted node may not change the mesh")
+	if err := trusted(c); err != nil {
+		return err
 	}
 	if c.Cmd.Actor.Type != "user" {
 		return Refuse(Forbidden, nil, "only the board may do this")
+	}
+	return nil
+}
+
+// trusted refuses what comes through a node that is labelled untrusted.
+func trusted(c *Context) error {
+	if n, ok := FindNode(c.Tx, c.Origin); ok && n.Has(LabelUntrusted) {
+		return Refuse(Forbidden, nil, "an untrusted node may not change the mesh")
 	}
 	return nil
 }

@@ -115,8 +115,8 @@ func byTokenOrOperator(c *Context, token string) error {
 	if token == "" {
 		return operator(c)
 	}
-	if n, ok := FindNode(c.Tx, c.Origin); ok && n.Has(LabelUntrusted) {
-		return Refuse(Forbidden, nil, "an untrusted node may not admit others")
+	if err := trusted(c); err != nil {
+		return err
 	}
 	if _, ok := FindToken(c.Tx, token); !ok {
 		return Refuse(Forbidden, nil, "no such join token")
