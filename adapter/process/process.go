@@ -1,0 +1,364 @@
+// Package process runs agents that are commands: any program that reads its
+// environment and talks to the HTTP API with its run's token.
+//
+// The command gets an empty standard input, the environment of the contract, a
+// scratch directory that is removed afterwards, and time: after timeoutSec its
+// whole process tree gets TERM, and KILL after graceSec more. Everything runs
+// under a shim (see adapter/shim), so nothing of a run is left when it is over
+// or when the node may no longer answer for it. Output is not parsed: a process
+// reports what it did and what it cost through the API.
+package process
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/company"
+)
+
+const (
+	// DefaultTimeout and DefaultGrace are the contract's.
+	DefaultTimeout = 900 * time.Second
+	DefaultGrace   = 15 * time.Second
+	// MaxTimeout bounds every run, also one that asks for no limit.
+	MaxTimeout = 24 * time.Hour
+	// MaxGrace bounds how long a run may take over its end.
+	MaxGrace = 5 * time.Minute
+	// renewEvery is how often the shim's deadline follows the node's lease.
+	renewEvery = 250 * time.Millisecond
+	// readSize is what is read of the output at once.
+	readSize = 16 << 10
+	// drainWait bounds the wait for output after the tree is gone.
+	drainWait = 2 * time.Second
+	// maxShownArgs bounds the arguments in a run's events.
+	maxShownArgs = 8 << 10
+)
+
+// Config is what the adapter needs. All but Logger are required.
+type Config struct {
+	Shim       []string // how a shim is started, such as {"/proc/self/exe", "run-shim"}
+	Dir        string   // holds workspaces/<agent> and scratch/<run>; it is created
+	APIURL     string   // where this node's API answers, such as http://127.0.0.1:3100
+	ListenHost string
+	ListenPort string
+	// Token returns the token with which the run may use the API.
+	Token func(company.Run) (string, error)
+	// Environ is the node's environment as "K=V"; a few harmless names are passed on.
+	Environ []string
+	Logger  *slog.Logger // default: discard
+}
+
+// An Adapter runs commands. It is safe for concurrent use.
+type Adapter struct {
+	cfg Config
+
+	mu   sync.Mutex // guards runs
+	runs map[string]*child
+}
+
+// A child is one command that runs.
+type child struct {
+	cancel chan struct{} // closed when somebody asked for its end
+	once   sync.Once
+}
+
+// New returns an adapter. Scratch directories that an earlier life of the node
+// left are removed.
+func New(cfg Config) (*Adapter, error) {
+	switch {
+	case len(cfg.Shim) == 0:
+		return nil, errors.New("process adapter: no run shim")
+	case cfg.Dir == "" || !filepath.IsAbs(cfg.Dir):
+		return nil, errors.New("process adapter: an absolute directory is required")
+	case cfg.Token == nil:
+		return nil, errors.New("process adapter: no source of run tokens")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := os.RemoveAll(filepath.Join(cfg.Dir, "scratch")); err != nil {
+		return nil, fmt.Errorf("process adapter: %w", err)
+	}
+	for _, d := range []string{"scratch", "workspaces"} {
+		if err := os.MkdirAll(filepath.Join(cfg.Dir, d), 0o700); err != nil {
+			return nil, fmt.Errorf("process adapter: %w", err)
+		}
+	}
+	return &Adapter{cfg: cfg, runs: map[string]*child{}}, nil
+}
+
+// Status tells whether a run is at work here.
+func (a *Adapter) Status(run string) company.Phase {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.runs[run] != nil {
+		return company.PhaseExecute
+	}
+	return ""
+}
+
+// Cancel asks a run to end: TERM to its tree, KILL after its grace. Asking
+// again changes nothing.
+func (a *Adapter) Cancel(run, _ string) {
+	a.mu.Lock()
+	k := a.runs[run]
+	a.mu.Unlock()
+	if k != nil {
+		k.once.Do(func() { close(k.cancel) })
+	}
+}
+
+// Invoke runs the agent's command until its whole tree is gone.
+func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
+	k := &child{cancel: make(chan struct{})}
+	a.mu.Lock()
+	a.runs[inv.Run.ID] = k
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		delete(a.runs, inv.Run.ID)
+		a.mu.Unlock()
+	}()
+	var c config
+	if err := json.Unmarshal(inv.Config, &c); err != nil {
+		return failure("The agent's adapterConfig is malformed: %v", err)
+	}
+	if c.Command == "" {
+		return failure("Process adapter missing command")
+	}
+	token, err := a.cfg.Token(inv.Run)
+	if err != nil {
+		return failure("No token could be made for the run: %v", err)
+	}
+	home := filepath.Join(a.cfg.Dir, "workspaces", filepath.Base(inv.Run.Agent))
+	scratch, err := os.MkdirTemp(filepath.Join(a.cfg.Dir, "scratch"), "run-"+filepath.Base(inv.Run.ID)+"-")
+	if err == nil {
+		err = os.MkdirAll(home, 0o700)
+	}
+	if err != nil {
+		return failure("No directory could be made for the run: %v", err)
+	}
+	defer func() {
+		err := os.RemoveAll(scratch)
+		inv.Report(event("lifecycle", "run scratch cleaned", map[string]any{"dir": scratch, "removed": err == nil}))
+	}()
+	env, secrets := a.environment(inv, c, token, home, scratch)
+	dir := cmp.Or(c.Dir, home)
+	path, ok := lookPath(c.Command, dir, env["PATH"])
+	if !ok {
+		return failure("Failed to start command %q: no such program in %q", c.Command, env["PATH"])
+	}
+	env["PAPERCLIP_RESOLVED_COMMAND"] = path
+	red := newRedactor(secrets)
+	inv.Report(event("adapter.invoke", "adapter invocation", map[string]any{"adapterType": inv.Run.AdapterType, "command": c.Command,
+		"cwd": dir, "commandArgs": shownArgs(red, c.Args), "env": shown(env, c)}))
+	if c.Dir == "" {
+		inv.Log("system", "[selvage] no working directory is configured; using the agent's workspace "+home+"\n")
+	}
+	spec := shim.Spec{Path: path, Args: append([]string{c.Command}, c.Args...), Dir: dir, Env: list(env), Deadline: inv.Authority()}
+	if spec.Deadline <= shim.BootTime() {
+		return interrupted("The node's lease ended before the run began")
+	}
+	return a.watch(ctx, inv, c, k, spec, secrets)
+}
+
+// watch starts the command and follows it to its end.
+func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, k *child, spec shim.Spec, secrets []string) company.Outcome {
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		return failure("No pipe could be made: %v", err)
+	}
+	defer outR.Close()
+	errR, errW, err := os.Pipe()
+	if err != nil {
+		outW.Close()
+		return failure("No pipe could be made: %v", err)
+	}
+	defer errR.Close()
+	p, err := shim.Start(a.cfg.Shim, spec, outW, errW)
+	outW.Close()
+	errW.Close()
+	if err != nil {
+		return failure("Failed to start command %q: %v", c.Command, err)
+	}
+	inv.Report(company.Report{PID: int64(p.PID), Group: int64(p.Group)})
+	stdout, stderr := follow(outR, "stdout", inv.Log, secrets), follow(errR, "stderr", inv.Log, secrets)
+
+	type end struct {
+		exit shim.Exit
+		err  error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		exit, err := p.Wait()
+		ended <- end{exit, err}
+	}()
+	limit, source := c.timeout()
+	timeout := time.NewTimer(limit)
+	defer timeout.Stop()
+	renew := time.NewTicker(renewEvery)
+	defer renew.Stop()
+	deadline, cancel, done := spec.Deadline, k.cancel, ctx.Done()
+	timedOut, cancelled, killed := false, false, false
+	var e end
+	for over := false; !over; {
+		select {
+		case e = <-ended:
+			over = true
+		case <-renew.C:
+			if at := inv.Authority(); at != deadline {
+				deadline = at
+				p.Extend(max(at, 1)) // an authority that is gone ends the tree now
+			}
+		case <-timeout.C:
+			if !cancelled {
+				timedOut = true
+				p.Terminate(c.grace())
+			}
+		case <-cancel:
+			cancel = nil
+			if !timedOut {
+				cancelled = true
+				p.Terminate(c.grace())
+			}
+		case <-done:
+			done, killed = nil, true
+			p.Kill()
+		}
+	}
+	drained := time.AfterFunc(drainWait, func() {
+		outR.Close() // nothing of the tree is left that could write
+		errR.Close()
+	})
+	out, errOut := <-stdout, <-stderr
+	drained.Stop()
+
+	o := company.Outcome{Stdout: &out, Stderr: &errOut, Signal: e.exit.Signal}
+	if e.err == nil && e.exit.Signal == "" {
+		o.ExitCode = new(e.exit.Code)
+	}
+	stop := ""
+	switch {
+	case e.err != nil:
+		o.Status, o.ErrorCode, o.Error, stop = company.RunFailed, "process_lost", "The run's process was lost: "+e.err.Error(), "process_lost"
+	case killed, e.exit.Killed == "deadline", e.exit.Killed == "pipe":
+		o.Status, o.ErrorCode, o.Error, stop = company.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
+	case timedOut:
+		o.Status, o.ErrorCode, stop = company.RunTimedOut, "timeout", "timeout"
+		o.Error = fmt.Sprintf("Timed out after %ds", int(limit.Round(time.Second)/time.Second))
+		o.ExitCode = nil
+	case cancelled:
+		o.Status, o.ErrorCode, o.Error, stop = company.RunCancelled, "cancelled", "Cancelled", "cancelled"
+	case e.exit.Signal != "":
+		o.Status, o.ErrorCode, o.Error, stop = company.RunFailed, "adapter_failed", "Process was ended by "+e.exit.Signal, "adapter_failed"
+	case e.exit.Code != 0:
+		o.Status, o.ErrorCode, stop = company.RunFailed, "adapter_failed", "adapter_failed"
+		o.Error = fmt.Sprintf("Process exited with code %d", e.exit.Code)
+	default:
+		o.Status, stop = company.RunSucceeded, "completed"
+	}
+	o.Result = result(out, errOut, stop, timedOut, source, limit, inv.Resume != nil)
+	return o
+}
+
+// result is resultJson. Excerpts give way until it fits.
+func result(stdout, stderr, stop string, timedOut bool, source string, limit time.Duration, resumed bool) json.RawMessage {
+	for {
+		b, err := json.Marshal(map[string]any{
+			"stdout": stdout, "stderr": stderr, "stopReason": stop, "timeoutFired": timedOut, "timeoutSource": source,
+			"timeoutConfigured": source == "config", "effectiveTimeoutSec": int64(limit.Round(time.Second) / time.Second),
+			"configFreshness": map[string]any{"version": 1, "session": map[string]any{"reset": false, "resetReasons": []string{},
+				"changedCategories": []string{}, "taskSessionAvailable": resumed, "taskSessionReused": resumed}},
+			"presentationDecision": map[string]any{"schema": "paperclip.run_presentation_decision.v1", "commentId": nil,
+				"reasonCodes": []string{"no_user_facing_response"}, "chosenSource": "none", "commentAction": "none",
+				"sourceEventId": nil, "resolverVersion": "1", "activityDisposition": "collapse"},
+		})
+		if err == nil && len(b) <= company.MaxResult {
+			return b
+		}
+		stdout, stderr = half(stdout), half(stderr)
+	}
+}
+
+// half returns the second half of s.
+func half(s string) string { return strings.ToValidUTF8(s[len(s)-len(s)/2:], "") }
+
+// follow copies a stream of output into the run's log, without secrets, and
+// returns its end when it is over.
+func follow(r *os.File, stream string, log func(stream, text string), secrets []string) <-chan string {
+	done := make(chan string, 1)
+	go func() {
+		red, end := newRedactor(secrets), &tail{max: company.MaxExcerpt}
+		tell := func(s string) {
+			if s != "" {
+				log(stream, s)
+				end.add(s)
+			}
+		}
+		buf := make([]byte, readSize)
+		for {
+			n, err := r.Read(buf)
+			tell(red.next(string(buf[:n])))
+			if err != nil {
+				tell(red.rest())
+				done <- end.text()
+				return
+			}
+		}
+	}()
+	return done
+}
+
+func failure(format string, args ...any) company.Outcome {
+	return company.Outcome{Status: company.RunFailed, ErrorCode: "adapter_failed", Error: fmt.Sprintf(format, args...),
+		Result: result("", "", "adapter_failed", false, "default", DefaultTimeout, false)}
+}
+
+func interrupted(why string) company.Outcome {
+	return company.Outcome{Status: company.RunInterrupted, ErrorCode: "node_lost", Error: why}
+}
+
+func event(kind, message string, payload map[string]any) company.Report {
+	b, err := json.Marshal(payload)
+	if err != nil {
+		b = nil // strings and numbers always encode
+	}
+	return company.Report{Events: []company.ReportEvent{{Type: kind, Level: "info", Message: message, Payload: b}}}
+}
+
+// shownArgs are the arguments without secrets, cut where they are long.
+func shownArgs(red *redactor, args []string) []string {
+	out, n := []string{}, 0
+	for _, arg := range args {
+		if n += len(arg); n > maxShownArgs {
+			return append(out, "…")
+		}
+		out = append(out, red.clean(arg))
+	}
+	return out
+}
+
+func list(env map[string]string) []string {
+	out := make([]string, 0, len(env))
+	for k, v := range env {
+		out = append(out, k+"="+v)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func executable(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0
+}

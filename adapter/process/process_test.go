@@ -1,0 +1,333 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/company"
+)
+
+// The test binary is the shim too, as the program is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "run-shim" {
+		os.Exit(shim.Main(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+const token = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.run-token"
+
+// A bed is an adapter with one run and what it told.
+type bed struct {
+	*Adapter
+	t   *testing.T
+	dir string
+	inv company.Invocation
+
+	mu      sync.Mutex
+	log     map[string]string
+	reports []company.Report
+	pid     chan int64
+	lease   time.Duration // reading at which authority ends
+}
+
+func newBed(t *testing.T, config any) *bed {
+	t.Helper()
+	b := &bed{t: t, dir: t.TempDir(), log: map[string]string{}, pid: make(chan int64, 1), lease: shim.BootTime() + time.Minute}
+	var err error
+	b.Adapter, err = New(Config{Shim: []string{"/proc/self/exe", "run-shim"}, Dir: b.dir, APIURL: "http://127.0.0.1:3100",
+		ListenHost: "127.0.0.1", ListenPort: "3100", Token: func(company.Run) (string, error) { return token, nil },
+		Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=/home/x", "AWS_SECRET=do-not-pass-on"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.inv = company.Invocation{Config: cfg, Wake: []byte(`{"wakeReason":"issue_assigned"}`),
+		Run: company.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", AdapterType: "process",
+			Context: company.RunContext{TaskID: "task-1", IssueID: "task-1", WakeReason: "issue_assigned"}},
+		Log: func(stream, text string) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.log[stream] += text
+		},
+		Report: func(r company.Report) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.reports = append(b.reports, r)
+			if r.PID != 0 {
+				b.pid <- r.PID
+			}
+		},
+		Authority: func() time.Duration { b.mu.Lock(); defer b.mu.Unlock(); return b.lease }}
+	return b
+}
+
+func sh(script string, more ...any) map[string]any {
+	c := map[string]any{"command": "sh", "args": []string{"-c", script}}
+	for i := 0; i < len(more); i += 2 {
+		c[more[i].(string)] = more[i+1]
+	}
+	return c
+}
+
+func (b *bed) invoke() company.Outcome { return b.Invoke(b.t.Context(), b.inv) }
+
+func (b *bed) wrote(stream string) string { b.mu.Lock(); defer b.mu.Unlock(); return b.log[stream] }
+
+// wantNoSecret fails when a secret is anywhere in what the run left behind.
+func (b *bed) wantNoSecret(o company.Outcome, secret string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all, err := json.Marshal([]any{o, b.log, b.reports})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if strings.Contains(string(all), secret) {
+		b.t.Errorf("%q shows in what the run left: %s", secret, all)
+	}
+}
+
+func fields(t *testing.T, raw json.RawMessage) map[string]any {
+	t.Helper()
+	var m map[string]any
+	if err := json.Unmarshal(raw, &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestACommandThatEndsWellSucceeded(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, sh("cat; echo out; echo err >&2", "timeoutSec", 20))
+	o := b.invoke()
+	if o.Status != company.RunSucceeded || *o.ExitCode != 0 || *o.Stdout != "out\n" || *o.Stderr != "err\n" {
+		t.Errorf("outcome %+v", o)
+	}
+	got := fields(t, o.Result)
+	for key, want := range map[string]any{"stdout": "out\n", "stderr": "err\n", "stopReason": "completed", "timeoutFired": false,
+		"timeoutSource": "config", "timeoutConfigured": true, "effectiveTimeoutSec": 20.0} {
+		if got[key] != want {
+			t.Errorf("%s is %v, want %v", key, got[key], want)
+		}
+	}
+	if left, _ := os.ReadDir(filepath.Join(b.dir, "scratch")); len(left) != 0 {
+		t.Errorf("%d scratch directories are left", len(left))
+	}
+}
+
+func TestACommandThatFailsSaysItsCode(t *testing.T) {
+	t.Parallel()
+	o := newBed(t, sh("echo oops >&2; exit 3")).invoke()
+	if o.Status != company.RunFailed || o.Error != "Process exited with code 3" || o.ErrorCode != "adapter_failed" || *o.ExitCode != 3 {
+		t.Errorf("outcome %+v", o)
+	}
+	if got := fields(t, o.Result); got["stopReason"] != "adapter_failed" || got["effectiveTimeoutSec"] != 900.0 {
+		t.Errorf("result %v", got)
+	}
+}
+
+func TestWhatCanNotStartFails(t *testing.T) {
+	t.Parallel()
+	for _, c := range []any{map[string]any{}, map[string]any{"command": "/no/such/program"}, map[string]any{"command": "no-such-program"},
+		map[string]any{"command": "true", "cwd": "/no/such/directory"}, "nonsense", map[string]any{"command": 7}} {
+		if o := newBed(t, c).invoke(); o.Status != company.RunFailed || o.Error == "" || o.ExitCode != nil {
+			t.Errorf("%v: %+v", c, o)
+		}
+	}
+}
+
+// The environment is the contract's: what the runtime sets can not be
+// overridden, what the node has stays with the node.
+func TestTheEnvironmentIsTheContracts(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, sh("env; pwd", "env", map[string]any{"FOO": "plain value", "MY_TOKEN": map[string]any{"type": "plain", "value": "configured-secret"},
+		"PAPERCLIP_API_KEY": "mine", "PAPERCLIP_RUN_ID": "mine", "PAPERCLIP_X": "mine", "TMPDIR": "/mine", "BAD=NAME": "x"}))
+	o := b.invoke()
+	env := map[string]string{}
+	for _, l := range strings.Split(*o.Stdout, "\n") {
+		k, v, _ := strings.Cut(l, "=")
+		env[k] = v
+	}
+	home := filepath.Join(b.dir, "workspaces", "agent-1")
+	for k, want := range map[string]string{"PAPERCLIP_AGENT_ID": "agent-1", "PAPERCLIP_COMPANY_ID": "company-1", "PAPERCLIP_RUN_ID": "run-1",
+		"PAPERCLIP_API_KEY": Redacted, "PAPERCLIP_API_URL": "http://127.0.0.1:3100", "PAPERCLIP_RUNTIME_API_URL": "http://127.0.0.1:3100",
+		"PAPERCLIP_LISTEN_HOST": "127.0.0.1", "PAPERCLIP_LISTEN_PORT": "3100", "PAPERCLIP_TASK_ID": "task-1",
+		"PAPERCLIP_WAKE_REASON": "issue_assigned", "PAPERCLIP_WAKE_PAYLOAD_JSON": `{"wakeReason":"issue_assigned"}`,
+		"PAPERCLIP_GIT_METADATA_ROOTS": "[]", "HOME": "/home/x", "AGENT_HOME": home, "FOO": "plain value", "MY_TOKEN": Redacted,
+		"PAPERCLIP_RESOLVED_COMMAND": which(t, "sh")} {
+		if env[k] != want {
+			t.Errorf("%s=%q, want %q", k, env[k], want)
+		}
+	}
+	for _, k := range []string{"PAPERCLIP_RUNTIME_TOOLS_AVAILABLE", "PAPERCLIP_RUNTIME_TOOLS_MCP_URL", "PAPERCLIP_RUNTIME_TOOLS_TOKEN",
+		"PAPERCLIP_RUNTIME_TOOLS_EXPIRES_AT", "PAPERCLIP_RUNTIME_TOOLS_GUIDANCE", "PAPERCLIP_GITHUB_AUTH_MODE", "PAPERCLIP_RUNNER_NETWORK_ACCESS",
+		"PAPERCLIP_RUNNER_NETWORK_ROOTS"} {
+		if _, ok := env[k]; !ok {
+			t.Errorf("%s is missing", k)
+		}
+	}
+	for _, k := range []string{"TMPDIR", "TMP", "TEMP", "PAPERCLIP_TMPDIR", "PAPERCLIP_SCRATCH_DIR", "PAPERCLIP_RUN_SCRATCH_DIR", "PAPERCLIP_TASK_SCRATCH_DIR"} {
+		if !strings.HasPrefix(env[k], filepath.Join(b.dir, "scratch", "run-run-1-")) {
+			t.Errorf("%s=%q is not the run's scratch", k, env[k])
+		}
+	}
+	for _, k := range []string{"AWS_SECRET", "PAPERCLIP_X", "BAD", "GOMAXPROCS"} {
+		if v, ok := env[k]; ok {
+			t.Errorf("%s=%q came through", k, v)
+		}
+	}
+	if _, ok := env[home]; !ok {
+		t.Errorf("the working directory is not %s", home)
+	}
+	b.wantNoSecret(o, token)
+	b.wantNoSecret(o, "configured-secret")
+	if !strings.Contains(fmt.Sprint(b.reports), `adapter invocation`) {
+		t.Error("the invocation was not reported")
+	}
+}
+
+func which(t *testing.T, name string) string {
+	t.Helper()
+	p, ok := lookPath(name, "/", os.Getenv("PATH"))
+	if !ok {
+		t.Fatal("no " + name)
+	}
+	return p
+}
+
+// The process finds the true token, whatever the log shows.
+func TestTheTokenReachesTheProcess(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, sh(`[ "$PAPERCLIP_API_KEY" = "`+token[:20]+`""`+token[20:]+`" ] && tr '\0' '\n' < /proc/$PPID/cmdline | grep -c run-token; tr '\0' '\n' < /proc/$PPID/environ | grep -c run-token`))
+	if o := b.invoke(); *o.Stdout != "0\n0\n" {
+		t.Errorf("the shim's command line or environment holds the token: %q %q", *o.Stdout, o.Error)
+	}
+}
+
+func TestATimeoutTakesTheTreeDown(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, sh("sleep 100 & echo $!; wait", "timeoutSec", 0.3, "graceSec", 5))
+	began := time.Now()
+	o := b.invoke()
+	if o.Status != company.RunTimedOut || o.ErrorCode != "timeout" || o.Signal != "SIGTERM" || o.ExitCode != nil {
+		t.Errorf("outcome %+v", o)
+	}
+	if time.Since(began) > 4*time.Second {
+		t.Errorf("took %v", time.Since(began))
+	}
+	if _, err := os.Stat("/proc/" + strings.TrimSpace(*o.Stdout)); err == nil {
+		t.Error("a child is left")
+	}
+	if got := fields(t, o.Result); got["stopReason"] != "timeout" || got["timeoutFired"] != true {
+		t.Errorf("result %v", got)
+	}
+}
+
+func TestATimeoutKillsWhatIgnoresTERM(t *testing.T) {
+	t.Parallel()
+	o := newBed(t, sh("trap '' TERM; while :; do sleep 0.05; done", "timeoutSec", 0.3, "graceSec", 0.3)).invoke()
+	if o.Status != company.RunTimedOut || o.Signal != "SIGKILL" {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
+func TestCancelEndsARun(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, sh("exec sleep 100"))
+	go func() {
+		<-b.pid
+		b.Cancel("run-1", "")
+		b.Cancel("run-1", "")
+	}()
+	if o := b.invoke(); o.Status != company.RunCancelled || o.Signal != "SIGTERM" {
+		t.Errorf("outcome %+v", o)
+	}
+	if b.Status("run-1") != "" {
+		t.Error("it is still at work")
+	}
+}
+
+func TestTheEndOfItsContextStopsARunAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, sh("trap '' TERM; sleep 100"))
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { <-b.pid; stop() }()
+	if o := b.Invoke(ctx, b.inv); o.Status != company.RunInterrupted || o.ErrorCode != "node_lost" {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
+// A run lives as long as its node's authority, which may grow and may end.
+func TestARunDiesWithItsNodesAuthority(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, sh("trap '' TERM; while :; do echo alive; sleep 0.1; done"))
+	b.lease = shim.BootTime() + 500*time.Millisecond
+	began := time.Now()
+	go func() {
+		<-b.pid
+		b.mu.Lock()
+		b.lease += time.Second
+		b.mu.Unlock()
+	}()
+	o := b.invoke()
+	if d := time.Since(began); d < 1200*time.Millisecond || d > 3*time.Second {
+		t.Errorf("it lived %v, want the 1.5 s of its lease", d)
+	}
+	if o.Status != company.RunInterrupted || o.ErrorCode != "node_lost" {
+		t.Errorf("outcome %+v", o)
+	}
+	b.lease = shim.BootTime()
+	if o := b.invoke(); o.Status != company.RunInterrupted {
+		t.Errorf("without authority: %+v", o)
+	}
+}
+
+func TestMuchOutputIsCutInTheRowOnly(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, sh(`i=0; while [ $i -lt 3000 ]; do printf '"\001line %d\n' $i; i=$((i+1)); done`))
+	o := b.invoke()
+	if len(*o.Stdout) > company.MaxExcerpt+3 || !strings.HasSuffix(*o.Stdout, "line 2999\n") || !strings.HasPrefix(*o.Stdout, "…") {
+		t.Errorf("excerpt of %d bytes", len(*o.Stdout))
+	}
+	if len(o.Result) > company.MaxResult {
+		t.Errorf("result of %d bytes", len(o.Result))
+	}
+	if n := strings.Count(b.wrote("stdout"), "\n"); n != 3000 {
+		t.Errorf("%d lines in the log", n)
+	}
+}
+
+// Whatever the pieces in which text arrives, no secret is shown, nothing else
+// is lost, and nothing but a beginning of a secret is held back.
+func FuzzRedactor(f *testing.F) {
+	f.Add("before secret-one after secret-two", uint8(3))
+	f.Add("secret-secret-one", uint8(1))
+	f.Fuzz(func(t *testing.T, text string, piece uint8) {
+		r := newRedactor([]string{"secret-one", "secret-two", "short"})
+		n := int(piece)%7 + 1
+		got := ""
+		for s := text; s != ""; s = s[min(n, len(s)):] {
+			got += r.next(s[:min(n, len(s))])
+			if len(r.held) >= len("secret-one") {
+				t.Fatalf("holds back %q", r.held)
+			}
+		}
+		got += r.rest()
+		want := strings.NewReplacer("secret-one", Redacted, "secret-two", Redacted).Replace(text)
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
