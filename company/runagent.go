@@ -29,12 +29,12 @@ const (
 // the wrong type counts as absent; the API refuses it where it is set.
 func parsePolicy(runtimeConfig, adapterConfig []byte) heartbeatPolicy {
 	type fields struct {
-		Enabled      *bool  `json:"enabled"`
-		Interval     *int64 `json:"intervalSec"`
-		WakeOnDemand *bool  `json:"wakeOnDemand"`
-		Concurrent   *int64 `json:"maxConcurrentRuns"`
-		Daily        *int64 `json:"maxDailyRuns"`
-		SkipIdle     *bool  `json:"skipTimerWhenNoActionableWork"`
+		Enabled      setting[bool]  `json:"enabled"`
+		Interval     setting[int64] `json:"intervalSec"`
+		WakeOnDemand setting[bool]  `json:"wakeOnDemand"`
+		Concurrent   setting[int64] `json:"maxConcurrentRuns"`
+		Daily        setting[int64] `json:"maxDailyRuns"`
+		SkipIdle     setting[bool]  `json:"skipTimerWhenNoActionableWork"`
 	}
 	var runtime struct {
 		Heartbeat fields `json:"heartbeat"`
@@ -53,10 +53,21 @@ func parsePolicy(runtimeConfig, adapterConfig []byte) heartbeatPolicy {
 	}
 }
 
-func first[T any](otherwise T, given ...*T) T {
-	for _, g := range given {
-		if g != nil {
-			return *g
+// A setting is a value that may be absent; one of the wrong type is.
+type setting[T any] struct {
+	value T
+	given bool
+}
+
+func (s *setting[T]) UnmarshalJSON(b []byte) error {
+	s.given = string(b) != "null" && json.Unmarshal(b, &s.value) == nil
+	return nil
+}
+
+func first[T any](otherwise T, settings ...setting[T]) T {
+	for _, s := range settings {
+		if s.given {
+			return s.value
 		}
 	}
 	return otherwise
