@@ -111,16 +111,35 @@ func (t *Transport) Dial(ctx context.Context, to identity.NodeID, kind Kind) (ne
 }
 
 func (t *Transport) dial(ctx context.Context, to identity.NodeID, kind Kind) (*stream, error) {
-	p, err := t.peer(ctx, to)
-	if err != nil {
-		return nil, err
+	return t.openVia(ctx, kind, func() (*peer, error) { return t.peer(ctx, to) })
+}
+
+// openVia opens a stream on the connection that find returns. One that turns
+// out to have just ended is forgotten, and find asked once more.
+func (t *Transport) openVia(ctx context.Context, kind Kind, find func() (*peer, error)) (*stream, error) {
+	for again := true; ; again = false {
+		p, err := find()
+		if err != nil {
+			return nil, err
+		}
+		s, err := t.openOn(ctx, p, kind)
+		if err == nil || !again || ctx.Err() != nil || !ended(err) {
+			return s, err
+		}
+		t.unregister(p)
 	}
-	return t.openOn(ctx, p, kind)
+}
+
+// ended reports whether a stream could not be opened because its connection is
+// over, for reasons that need not hold for the next one.
+func ended(err error) bool {
+	e, ok := errors.AsType[*RefusedError](err)
+	return !ok || e.ByPeer && (e.Reason == Closing || e.Reason == Superseded || e.Reason == TooSlow)
 }
 
 func (t *Transport) openOn(ctx context.Context, p *peer, kind Kind) (*stream, error) {
 	switch p.standing() {
-	case outsider:
+	case revoked:
 		return nil, refuse(Revoked, "node %s", p.id.Short())
 	case limited:
 		if kind != KindSync {

@@ -75,11 +75,7 @@ func (g *GossipPort) DialStream(addr string, timeout time.Duration) (net.Conn, e
 	ap = netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 	ctx, cancel := context.WithTimeout(g.t.ctx, timeout)
 	defer cancel()
-	p, err := g.t.peerAt(ctx, ap)
-	if err != nil {
-		return nil, fmt.Errorf("gossip stream: %w", err)
-	}
-	s, err := g.t.openOn(ctx, p, KindGossip)
+	s, err := g.t.openVia(ctx, KindGossip, func() (*peer, error) { return g.t.peerAt(ctx, ap) })
 	if err != nil {
 		return nil, fmt.Errorf("gossip stream: %w", err)
 	}

@@ -46,6 +46,12 @@ func (r *roster) revoke(k *identity.Keys) {
 	r.revoked[k.ID()] = true
 }
 
+func (r *roster) forget(k *identity.Keys) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.keys, k.ID())
+}
+
 func (r *roster) member(id identity.NodeID) (ed25519.PublicKey, bool, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,7 +25,7 @@ type peer struct {
 	since    time.Time
 	serial   uint64 // order of registration; guarded by t.mu
 
-	byCert    atomic.Bool  // known by its admission only, not on our roster yet
+	byCert    atomic.Bool  // not on our roster when that was asked last
 	streams   atomic.Int32 // open now, in both directions, without the control channel
 	displaced atomic.Int64 // when a newer connection took its place, nanoseconds; 0 for never
 	pinged    atomic.Int64 // when the last ping was sent
@@ -37,24 +37,24 @@ type peer struct {
 type standing int
 
 const (
-	member   standing = iota // everything
-	limited                  // KindSync
-	outsider                 // nothing any more: revoked
+	member  standing = iota // everything
+	limited                 // KindSync
+	revoked                 // nothing any more
 )
 
-// standing asks the roster again, which may have moved since the handshake.
+// standing asks the roster again, which may have moved since the handshake. A
+// peer that it does not have (yet, or any more: this node may have fallen
+// behind what it knew) is limited, never cut off.
 func (p *peer) standing() standing {
-	switch _, revoked, known := p.t.cfg.Member(p.id); {
-	case revoked:
-		return outsider
+	_, out, known := p.t.cfg.Member(p.id)
+	p.byCert.Store(!known)
+	switch {
+	case out:
+		return revoked
 	case known:
-		p.byCert.Store(false)
 		return member
-	case p.byCert.Load():
-		return limited
-	default:
-		return outsider // was on the roster and is no more
 	}
+	return limited
 }
 
 // mayControl reports whether the peer is a member, as the roster said at most
@@ -82,8 +82,8 @@ func (t *Transport) judge(p party) (byCert bool, err error) {
 		return false, refuse(WrongMesh, "mesh %s", p.mesh.Short())
 	}
 	id := identity.NodeIDOf(p.cert.Node)
-	switch _, revoked, known := t.cfg.Member(id); {
-	case revoked:
+	switch _, out, known := t.cfg.Member(id); {
+	case out:
 		return false, refuse(Revoked, "node %s", id.Short())
 	case known:
 		return false, nil
@@ -172,7 +172,7 @@ func (p *peer) serve(q *quic.Stream) {
 	}
 	s.kind = kind
 	switch p.standing() {
-	case outsider:
+	case revoked:
 		p.t.refuseStream(s, refuse(Revoked, "node %s", p.id.Short()))
 		p.close(Revoked)
 		return

@@ -172,7 +172,10 @@ func (t *Transport) acceptLoop(l *quic.Listener) {
 	for {
 		conn, err := l.Accept(t.ctx)
 		if err != nil {
-			return // closed; a broken socket ends all connections as well
+			if t.ctx.Err() == nil {
+				t.cfg.Logger.Error("the peer port takes no connections any more", "err", err)
+			}
+			return
 		}
 		t.spawn(func() { t.accept(conn) })
 	}
@@ -392,7 +395,7 @@ func (t *Transport) tendOne(p *peer) {
 	since := func(nanos int64) time.Duration { return time.Duration(time.Now().UnixNano() - nanos) }
 	asked, displaced := p.asked.Load(), p.displaced.Load()
 	switch {
-	case p.standing() == outsider:
+	case p.standing() == revoked:
 		t.count.refusing(refuse(Revoked, ""))
 		p.close(Revoked)
 	case displaced != 0 && p.signs.last.Load() < displaced && since(displaced) > supersedeAfter:

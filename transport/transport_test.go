@@ -275,6 +275,29 @@ func TestAdmittedButUnknown(t *testing.T) {
 	})
 }
 
+// A node whose own state fell back does not cut off the peers it needs to
+// catch up; they get the sync stream until it knows them again.
+func TestRosterFallsBack(t *testing.T) {
+	everywhere(t, func(t *testing.T, w world) {
+		ka, kb := testKeys(1), testKeys(2)
+		ra := newRoster(ka, kb)
+		a, b := open(t, testConfig(w.socket(), ka, ra)), open(t, testConfig(w.socket(), kb, newRoster(ka, kb)))
+		introduce(a, b)
+		wantEcho(t, b, ka.ID())
+		ra.forget(kb)
+		time.Sleep(3 * time.Second)
+		wantRefused(t, tryEcho(t.Context(), b, ka.ID(), KindRaft), NotAllowed)
+		if err := tryEcho(t.Context(), a, kb.ID(), KindSync); err != nil {
+			t.Error(err)
+		}
+		ra.admit(kb)
+		wantEcho(t, b, ka.ID())
+		if got := a.Stats().Accepted; got != 1 {
+			t.Errorf("accepted %d connections, want 1 throughout", got)
+		}
+	})
+}
+
 // An admission by a node that was revoked admits nobody.
 func TestAdmittedByRevoked(t *testing.T) {
 	everywhere(t, func(t *testing.T, w world) {
