@@ -104,14 +104,22 @@ func (o *outbox) close() {
 // signs notes when the peer was last heard. Any stream may note it; whoever
 // asked the peer for a sign waits for the next one on the control channel.
 type signs struct {
-	last atomic.Int64 // nanoseconds since 1970
+	epoch time.Time
+	last  atomic.Int64 // see now
 
 	mu   sync.Mutex
 	next chan struct{} // nil while nobody waits; guarded by mu
 }
 
+// now is the time since the epoch in nanoseconds, never 0. It is monotonic: a
+// stepped clock must not make peers look silent.
+func (s *signs) now() int64 { return int64(time.Since(s.epoch)) + 1 }
+
+// since returns how long ago now was then.
+func (s *signs) since(then int64) time.Duration { return time.Duration(s.now() - then) }
+
 // heard notes that bytes of the peer arrived.
-func (s *signs) heard() { s.last.Store(time.Now().UnixNano()) }
+func (s *signs) heard() { s.last.Store(s.now()) }
 
 // answered notes that a control frame arrived and tells who waits.
 func (s *signs) answered() {
@@ -135,6 +143,4 @@ func (s *signs) awaited() <-chan struct{} {
 }
 
 // silence returns for how long nothing was heard.
-func (s *signs) silence() time.Duration {
-	return time.Duration(time.Now().UnixNano() - s.last.Load())
-}
+func (s *signs) silence() time.Duration { return s.since(s.last.Load()) }

@@ -27,7 +27,7 @@ type peer struct {
 
 	byCert    atomic.Bool  // not on our roster when that was asked last
 	streams   atomic.Int32 // open now, in both directions, without the control channel
-	displaced atomic.Int64 // when a newer connection took its place, nanoseconds; 0 for never
+	displaced atomic.Int64 // when a newer connection took its place, by signs.now; 0 for never
 	pinged    atomic.Int64 // when the last ping was sent
 	asked     atomic.Int64 // when the oldest ping without a pong was sent; 0 for none
 	trusted   atomic.Int64 // until when the roster need not be asked for a control frame
@@ -60,14 +60,14 @@ func (p *peer) standing() standing {
 // mayControl reports whether the peer is a member, as the roster said at most
 // rosterAge ago: control frames are too many to ask for each.
 func (p *peer) mayControl() bool {
-	now := time.Now()
-	if now.UnixNano() < p.trusted.Load() {
+	now := p.signs.now()
+	if now < p.trusted.Load() {
 		return true
 	}
 	if p.standing() != member {
 		return false
 	}
-	p.trusted.Store(now.Add(rosterAge).UnixNano())
+	p.trusted.Store(now + int64(rosterAge))
 	return true
 }
 
@@ -100,7 +100,7 @@ func (t *Transport) judge(p party) (byCert bool, err error) {
 
 // newPeer makes the peer of an authenticated connection.
 func (t *Transport) newPeer(conn *quic.Conn, ctl *quic.Stream, rec *records, id identity.NodeID, byCert, outgoing bool) *peer {
-	p := &peer{t: t, id: id, conn: conn, rec: rec, signs: &signs{}, outgoing: outgoing, since: time.Now()}
+	p := &peer{t: t, id: id, conn: conn, rec: rec, signs: &signs{epoch: time.Now()}, outgoing: outgoing, since: time.Now()}
 	p.byCert.Store(byCert)
 	p.signs.heard()
 	p.out = newOutbox(func(frames []byte) error {
@@ -220,7 +220,7 @@ func (p *peer) readControl() {
 
 // ping asks for a sign of life; nobody waits for it here.
 func (p *peer) ping() {
-	now := time.Now().UnixNano()
+	now := p.signs.now()
 	p.pinged.Store(now)
 	p.asked.CompareAndSwap(0, now)
 	p.out.add(p.t.ctx, ctlPing, nil, true)

@@ -305,7 +305,7 @@ func (t *Transport) register(p *peer) error {
 		t.wg.Go(func() { o.close(Superseded) })
 	}
 	for _, o := range older {
-		if o.displaced.CompareAndSwap(0, time.Now().UnixNano()) {
+		if o.displaced.CompareAndSwap(0, o.signs.now()) {
 			t.wg.Go(o.ping)
 		}
 	}
@@ -392,7 +392,7 @@ func (t *Transport) tend() {
 }
 
 func (t *Transport) tendOne(p *peer) {
-	since := func(nanos int64) time.Duration { return time.Duration(time.Now().UnixNano() - nanos) }
+	since := p.signs.since
 	asked, displaced := p.asked.Load(), p.displaced.Load()
 	switch {
 	case p.standing() == revoked:
