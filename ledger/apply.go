@@ -235,7 +235,11 @@ func (a *applier) commit() {
 			a.batch.SetString(key, v)
 		}
 	}
-	a.batch.Set(positionKey, a.pos.encode())
+	pos := a.pos
+	if a.l.cfg.Faults.StateAheadOfLog {
+		pos.Applied++
+	}
+	a.batch.Set(positionKey, pos.encode())
 	n := a.batch.Len()
 	if err := a.l.span.Commit(a.batch, false); err != nil {
 		panic(StorageError{Err: err})
@@ -272,7 +276,7 @@ func (a *applier) raftEntry(e LogEntry, b *Batch) []byte {
 	var s speaker
 	for i := range b.Commands {
 		r := &receipts[i]
-		if w.outcome(b.First+uint64(i), r, e.Index) {
+		if !a.l.cfg.Faults.NoDeduplication && w.outcome(b.First+uint64(i), r, e.Index) {
 			a.l.stats.repeated.Add(1)
 			continue
 		}

@@ -50,6 +50,17 @@ type Config struct {
 	Clock func() time.Time
 	// Logger hears of stops and panics in handlers; nil drops it.
 	Logger *slog.Logger
+	Faults Faults // tests only
+}
+
+// Faults are planted bugs, with which the tests of the whole mesh show that
+// their checkers find them. The zero value has none; production code never sets one.
+type Faults struct {
+	// NoDeduplication carries a sequence out each time that it comes.
+	NoDeduplication bool
+	// StateAheadOfLog stores an applied index that is one too high, as if the
+	// state had been written before the log: after a restart an entry is skipped.
+	StateAheadOfLog bool
 }
 
 // Validate reports every problem of the configuration at once.

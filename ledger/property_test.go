@@ -258,3 +258,23 @@ func wantScan(t *testing.T, r *rand.Rand, tx *Tx, model map[string]string) {
 		t.Fatalf("Scan(%q, %q, %v) = %v, want %v", from, to, reverse, got, want)
 	}
 }
+
+// TestPlantedBugsAreSeen: what the other tests compare does change when
+// deduplication is off, or the state runs ahead of the log.
+func TestPlantedBugsAreSeen(t *testing.T) {
+	log := randomLog(t, rand.New(rand.NewPCG(2, 2)), 150)
+	want := newLedger(t)
+	want.ApplyBatch(log)
+	twice := newLedger(t, func(c *Config) { c.Faults.NoDeduplication = true })
+	twice.ApplyBatch(log)
+	if _, err := twice.Verify(t.Context(), nil); err == nil || twice.Position().Head == want.Position().Head {
+		t.Errorf("without deduplication: Verify = %v", err)
+	}
+	ahead := newLedger(t, func(c *Config) { c.Faults.StateAheadOfLog = true })
+	ahead.ApplyBatch(log[:50])
+	again := openLedger(t, ahead.span.Store())
+	again.ApplyBatch(log)
+	if again.Position().Head == want.Position().Head {
+		t.Error("a skipped entry went unnoticed")
+	}
+}
