@@ -27,6 +27,7 @@ type wires struct {
 	cut   map[[2]identity.NodeID]bool
 	heal  chan struct{} // closed and replaced when a cut is taken back
 	conns map[*wire]bool
+	pipe  func() (net.Conn, net.Conn) // net.Pipe, or TCP for benchmarks
 }
 
 type wire struct {
@@ -40,7 +41,7 @@ type wire struct {
 }
 
 func newWires() *wires {
-	return &wires{nodes: map[identity.NodeID]*node{}, cut: map[[2]identity.NodeID]bool{}, heal: make(chan struct{}), conns: map[*wire]bool{}}
+	return &wires{nodes: map[identity.NodeID]*node{}, cut: map[[2]identity.NodeID]bool{}, heal: make(chan struct{}), conns: map[*wire]bool{}, pipe: net.Pipe}
 }
 
 func (w *wires) blocked(from, to identity.NodeID) (bool, <-chan struct{}) {
@@ -74,7 +75,7 @@ func (w *wires) dial(from identity.NodeID, accept func(*Consensus, identity.Node
 		if n == nil {
 			return nil, errors.New("connection refused")
 		}
-		a, b := net.Pipe()
+		a, b := w.pipe()
 		here := &wire{Conn: a, w: w, from: from, to: to, closed: make(chan struct{})}
 		there := &wire{Conn: b, w: w, from: to, to: from, closed: make(chan struct{})}
 		w.mu.Lock()
