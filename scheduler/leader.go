@@ -92,7 +92,7 @@ func (l *Leader) KeepAlive(ctx context.Context, b Beat) error {
 		return fmt.Errorf("%w: %w", ErrNotLeader, err)
 	}
 	open := false
-	err := l.cfg.Node.View(ctx, func(tx *ledger.Tx) error {
+	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
 		s, ok := ledger.FindSession(tx, b.Session)
 		open = ok && s.EndedAt == 0 && s.Node == b.Node
 		return nil
@@ -192,7 +192,7 @@ func (l *Leader) submit(ctx context.Context, kind, of string, payload any) (ledg
 // get a full lease first.
 func (l *Leader) declareLost(ctx context.Context) error {
 	var withRuns []company.NodeLost
-	err := l.cfg.Node.View(ctx, func(tx *ledger.Tx) error { withRuns = company.SessionsWithRuns(tx); return nil })
+	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error { withRuns = company.SessionsWithRuns(tx); return nil })
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (l *Leader) fireTimers(ctx context.Context) error {
 	if all {
 		l.timers = map[[2]string]company.Timer{}
 	}
-	err := l.cfg.Node.View(ctx, func(tx *ledger.Tx) error {
+	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
 		if all {
 			for t := range company.Timers(tx) {
 				l.timers[[2]string{t.Company, t.Agent}] = t
@@ -294,7 +294,7 @@ func (l *Leader) placeRuns(ctx context.Context) error {
 		return nil
 	}
 	var places []placement
-	err := l.cfg.Node.View(ctx, func(tx *ledger.Tx) error {
+	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
 		places, l.last = choose(tx, live, company.TimeOf(time.Now()), l.last)
 		return nil
 	})

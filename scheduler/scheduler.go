@@ -24,8 +24,8 @@ type Node interface {
 	// Submit carries a command out and returns its one final outcome. An error
 	// means that the outcome is not known.
 	Submit(context.Context, ledger.Command) (ledger.Receipt, error)
-	// View reads this node's state as it is.
-	View(context.Context, func(*ledger.Tx) error) error
+	// View reads this node's state and returns the raft index that it is of.
+	View(context.Context, ledger.Read, func(*ledger.Tx) error) (applied uint64, err error)
 	// Entries yields entries above a height and waits for new ones.
 	Entries(ctx context.Context, after uint64) iter.Seq2[ledger.Entry, error]
 }
@@ -72,4 +72,11 @@ func nodeCommand(self identity.NodeID, kind, company string, payload any) ledger
 	}
 	_, _ = rand.Read(c.Salt[:]) // never fails
 	return c
+}
+
+// view reads what this node has. What is decided on it is checked again where
+// the command is applied.
+func view(ctx context.Context, n Node, f func(*ledger.Tx) error) error {
+	_, err := n.View(ctx, ledger.Read{Mode: ledger.ReadStale}, f)
+	return err
 }

@@ -29,7 +29,7 @@ func follow(ctx context.Context, n Node, log *slog.Logger, see func(ledger.Entry
 	known := false
 	for ctx.Err() == nil {
 		if !known {
-			known = n.View(ctx, func(tx *ledger.Tx) error { after = tx.Position().Height; return nil }) == nil
+			known = view(ctx, n, func(tx *ledger.Tx) error { after = tx.Position().Height; return nil }) == nil
 		}
 		if known {
 			for e, err := range n.Entries(ctx, after) {

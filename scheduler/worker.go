@@ -182,7 +182,7 @@ func (w *Worker) look(ctx, last context.Context, runs *sync.WaitGroup) {
 		return
 	}
 	var placed []company.Run
-	err := w.cfg.Node.View(ctx, func(tx *ledger.Tx) error { placed = company.RunsOfSession(tx, session); return nil })
+	err := view(ctx, w.cfg.Node, func(tx *ledger.Tx) error { placed = company.RunsOfSession(tx, session); return nil })
 	if err != nil {
 		w.cfg.Logger.Debug("placed runs can not be read", "error", err)
 		return
@@ -315,7 +315,7 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string) (out com
 		}
 	}()
 	inv := company.Invocation{Run: k.run, Log: log.Write, Authority: func() time.Duration { return w.lease.end(k.session) }}
-	err = w.cfg.Node.View(ctx, func(tx *ledger.Tx) error {
+	err = view(ctx, w.cfg.Node, func(tx *ledger.Tx) error {
 		name, config, ok := company.AdapterConfigOf(tx, k.run.Company, k.run.Agent)
 		if !ok {
 			return errors.New("the agent is gone")
