@@ -343,14 +343,14 @@ func (a *applier) record(e LogEntry, b *Batch) {
 		same = same && b.Commands[i].Company == company
 	}
 	if same {
-		a.group.Set(payloadKey(company, e.Index), appendBodies(nil, b, company))
+		a.group.Set(payloadKey(company, e.Index), encodeBodies(b, company))
 		return
 	}
 	seen := map[string]bool{}
 	for i := range b.Commands {
 		if c := b.Commands[i].Company; !seen[c] {
 			seen[c] = true
-			a.group.Set(payloadKey(c, e.Index), appendBodies(nil, b, c))
+			a.group.Set(payloadKey(c, e.Index), encodeBodies(b, c))
 		}
 	}
 }

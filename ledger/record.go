@@ -76,12 +76,13 @@ func payloadKey(company string, index uint64) []byte {
 	return Key("c", company, payloadTable, Order(index))
 }
 
-func appendBodies(b []byte, bt *Batch, company string) []byte {
+// encodeBodies returns the row of the bodies of one company's commands in bt.
+func encodeBodies(bt *Batch, company string) []byte {
 	n := 1
 	for i := range bt.Bodies {
 		n += len(bt.Bodies[i]) + 6
 	}
-	b = append(make([]byte, 0, n), bodiesVersion)
+	b := append(make([]byte, 0, n), bodiesVersion)
 	for i, body := range bt.Bodies {
 		if bt.Commands[i].Company == company && body != nil {
 			b = appendBytes(binary.AppendUvarint(b, uint64(i)), body)
