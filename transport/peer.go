@@ -119,6 +119,10 @@ func (p *peer) run() {
 	defer p.t.unregister(p)
 	defer p.out.close()
 	p.t.spawn(p.readControl)
+	select {
+	case <-p.t.started:
+	case <-p.conn.Context().Done():
+	}
 	for {
 		s, err := p.conn.AcceptStream(p.t.ctx)
 		if err != nil {

@@ -32,9 +32,10 @@ type Transport struct {
 	gate     gate
 	count    counters
 
-	ctx  context.Context // ends with Close
-	stop context.CancelFunc
-	wg   sync.WaitGroup
+	ctx     context.Context // ends with Close
+	stop    context.CancelFunc
+	started chan struct{} // closed by Start, after which handlers do not change
+	wg      sync.WaitGroup
 
 	mu       sync.Mutex
 	listener *quic.Listener // nil before Start
@@ -45,8 +46,9 @@ type Transport struct {
 	contacts map[identity.NodeID]*contact
 }
 
-// Open takes the socket over. Nothing is accepted before Start; Dial and Join
-// work at once.
+// Open takes the socket over. Dial, Join and gossip's DialStream work at once;
+// connections, and streams that peers open on the dialled ones, are not accepted
+// before Start.
 func Open(cfg Config) (*Transport, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -59,6 +61,7 @@ func Open(cfg Config) (*Transport, error) {
 		gate:     gate{from: map[netip.Prefix]int{}},
 		peers:    map[identity.NodeID][]*peer{},
 		contacts: map[identity.NodeID]*contact{},
+		started:  make(chan struct{}),
 	}
 	var err error
 	if t.tls, err = tlsConfig(t.aes); err != nil {
@@ -122,6 +125,7 @@ func (t *Transport) Start() error {
 		return fmt.Errorf("listen: %w", err)
 	}
 	t.listener = l
+	close(t.started)
 	t.wg.Go(func() { t.acceptLoop(l) })
 	t.wg.Go(t.gossip.read)
 	t.wg.Go(t.tend)

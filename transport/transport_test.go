@@ -489,6 +489,39 @@ func TestUnknownKind(t *testing.T) {
 	})
 }
 
+// A node may dial before it starts; what peers open on that connection waits
+// for its handlers.
+func TestDialBeforeStart(t *testing.T) {
+	everywhere(t, func(t *testing.T, w world) {
+		ka, kb := testKeys(1), testKeys(2)
+		r := newRoster(ka, kb)
+		a := open(t, testConfig(w.socket(), ka, r))
+		b, err := Open(testConfig(w.socket(), kb, r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		introduce(a, b)
+		wantEcho(t, b, ka.ID())
+		c, err := a.Dial(t.Context(), kb.ID(), KindSync)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		time.Sleep(50 * time.Millisecond)
+		b.Handle(KindSync, echo)
+		if err := b.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := echoOn(c, []byte("at last")); err != nil {
+			t.Error(err)
+		}
+		if err := b.Start(); err == nil {
+			t.Error("started twice")
+		}
+	})
+}
+
 // Close ends what waits, on both sides, at once; afterwards nothing works and
 // nothing hangs.
 func TestClose(t *testing.T) {
