@@ -58,7 +58,7 @@ type Consensus struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // goroutines that end with ctx
-	calls  sync.WaitGroup // goroutines that wait for raft
+	calls  tally          // goroutines that wait for raft
 	commit chan commitPoint
 
 	order gate          // held from stamping a batch until raft has it
@@ -275,6 +275,47 @@ func (c *Consensus) wait(ctx context.Context, f raft.Future) error {
 	}
 }
 
+// A tally counts goroutines, as a WaitGroup does, but may be waited for, with a
+// time-out, while more begin.
+type tally struct {
+	mu   sync.Mutex // guards what follows
+	n    int
+	idle chan struct{} // closed at zero; nil when nobody waits
+}
+
+// Go runs f in a goroutine that is counted.
+func (t *tally) Go(f func()) {
+	t.mu.Lock()
+	t.n++
+	t.mu.Unlock()
+	go func() {
+		defer t.leave()
+		f()
+	}()
+}
+
+func (t *tally) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n--; t.n == 0 && t.idle != nil {
+		close(t.idle)
+		t.idle = nil
+	}
+}
+
+// none returns a channel that is closed when the count is zero. It is called once.
+func (t *tally) none() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ch := make(chan struct{})
+	if t.n == 0 {
+		close(ch)
+	} else {
+		t.idle = ch
+	}
+	return ch
+}
+
 // fatal reports, once, that this node can no longer keep its log.
 func (c *Consensus) fatal(err error) {
 	c.fatalOnce.Do(func() {
@@ -400,10 +441,8 @@ func (c *Consensus) stop() {
 	// Raft answers every future while it still runs: what is in flight as the
 	// leader within a lease, now that no peer answers. Only a disk that hangs
 	// keeps it from that.
-	answered := make(chan struct{})
-	go func() { c.calls.Wait(); close(answered) }()
 	select {
-	case <-answered:
+	case <-c.calls.none():
 	case <-time.After(2*leaderLease + enqueueTimeout):
 	}
 	if err := c.raft.Shutdown().Error(); err != nil {

@@ -3,6 +3,7 @@ package consensus
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,7 +64,7 @@ func TestKilledLeaderIsReplacedInTime(t *testing.T) {
 
 // load submits through every node until it is told to stop, and returns what
 // was acknowledged. Each command waits as long as it needs.
-func (m *mesh) load(t *testing.T, workers int) (stop func() []string) {
+func (m *mesh) load(t *testing.T, workers int) (peek, stop func() []string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -72,10 +73,6 @@ func (m *mesh) load(t *testing.T, workers int) (stop func() []string) {
 		wg.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				n := m.nodes[(w+i)%len(m.nodes)]
-				if n.cons == nil {
-					time.Sleep(10 * time.Millisecond)
-					continue
-				}
 				id := fmt.Sprintf("%d-%d", w, i)
 				if n.add(ctx, id) == nil {
 					mu.Lock()
@@ -86,7 +83,12 @@ func (m *mesh) load(t *testing.T, workers int) (stop func() []string) {
 			}
 		})
 	}
-	return func() []string {
+	peek = func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(acked)
+	}
+	return peek, func() []string {
 		cancel()
 		wg.Wait()
 		return acked
@@ -98,7 +100,7 @@ func (m *mesh) load(t *testing.T, workers int) (stop func() []string) {
 // batch was sent again to another leader. No other is there twice.
 func TestLeaderDiesBetweenCommitAndAnswer(t *testing.T) {
 	bubble(t, 3, nil, func(t *testing.T, m *mesh) {
-		stop := m.load(t, 6)
+		_, stop := m.load(t, 6)
 		for range 4 {
 			time.Sleep(2 * time.Second)
 			l := m.leader()
@@ -177,7 +179,7 @@ func TestLaggingNodeInstallsSnapshot(t *testing.T) {
 		away := m.followers()[0]
 		last := away.led.Applied()
 		away.stop(true)
-		stop := m.load(t, 4)
+		_, stop := m.load(t, 4)
 		time.Sleep(5 * time.Second)
 		l := m.leader()
 		if s := l.cons.Stats(); s.LogFirst <= last+1 {
@@ -233,19 +235,17 @@ func TestPowerLossKeepsWhatWasAcknowledged(t *testing.T) {
 }
 
 func powerLoss(t *testing.T, m *mesh) []string {
-	stop := m.load(t, 4)
-	time.Sleep(2 * time.Second)
+	peek, stop := m.load(t, 4)
+	time.Sleep(2*time.Second + time.Millisecond)
+	acked := peek()
 	var after []*vfs.MemFS
 	for _, n := range m.nodes {
 		after = append(after, n.fs.CrashClone(vfs.CrashCloneCfg{}))
 	}
-	m.wires.mu.Lock() // nothing is acknowledged any more
-	m.wires.nodes = map[identity.NodeID]*node{}
-	m.wires.mu.Unlock()
 	for _, n := range m.nodes {
 		m.wires.unplug(n.id())
 	}
-	acked := stop()
+	stop()
 	for i, n := range m.nodes {
 		n.stop(true)
 		n.fs = after[i]

@@ -30,7 +30,7 @@ func TestFaultSkipFsyncIsFound(t *testing.T) {
 
 // lossy is powerLoss for nodes that may not come back.
 func lossy(t *testing.T, m *mesh) []string {
-	stop := m.load(t, 4)
+	_, stop := m.load(t, 4)
 	time.Sleep(time.Second)
 	for _, n := range m.nodes {
 		m.wires.unplug(n.id())

@@ -23,7 +23,7 @@ import (
 // a cut wire waits, like one into a dead network, until it is healed.
 type wires struct {
 	mu    sync.Mutex // guards what follows
-	nodes map[identity.NodeID]*node
+	nodes map[identity.NodeID]*Consensus
 	cut   map[[2]identity.NodeID]bool
 	heal  chan struct{} // closed and replaced when a cut is taken back
 	conns map[*wire]bool
@@ -41,7 +41,7 @@ type wire struct {
 }
 
 func newWires() *wires {
-	return &wires{nodes: map[identity.NodeID]*node{}, cut: map[[2]identity.NodeID]bool{}, heal: make(chan struct{}), conns: map[*wire]bool{}, pipe: net.Pipe}
+	return &wires{nodes: map[identity.NodeID]*Consensus{}, cut: map[[2]identity.NodeID]bool{}, heal: make(chan struct{}), conns: map[*wire]bool{}, pipe: net.Pipe}
 }
 
 func (w *wires) blocked(from, to identity.NodeID) (bool, <-chan struct{}) {
@@ -70,9 +70,9 @@ func (w *wires) dial(from identity.NodeID, accept func(*Consensus, identity.Node
 			}
 		}
 		w.mu.Lock()
-		n := w.nodes[to]
+		peer := w.nodes[to]
 		w.mu.Unlock()
-		if n == nil {
+		if peer == nil {
 			return nil, errors.New("connection refused")
 		}
 		a, b := w.pipe()
@@ -81,7 +81,7 @@ func (w *wires) dial(from identity.NodeID, accept func(*Consensus, identity.Node
 		w.mu.Lock()
 		w.conns[here], w.conns[there] = true, true
 		w.mu.Unlock()
-		go accept(n.cons, from, there)
+		go accept(peer, from, there)
 		return here, nil
 	}
 }
@@ -337,12 +337,15 @@ func (n *node) start() {
 	if n.cons, err = Open(cfg); err != nil {
 		n.m.t.Fatal(err)
 	}
-	n.prop = NewProposer(ProposerConfig{
+	prop := NewProposer(ProposerConfig{
 		Node: n.id(), Mesh: func() identity.MeshID { return n.m.id }, Sign: n.keys.Sign, Propose: n.cons.Propose,
 		OpenSession: SessionOpener(n.id(), n.keys.Incarnation), Logger: log,
 	})
+	n.m.mu.Lock()
+	n.prop = prop
+	n.m.mu.Unlock()
 	n.m.wires.mu.Lock()
-	n.m.wires.nodes[n.id()] = n
+	n.m.wires.nodes[n.id()] = n.cons
 	n.m.wires.mu.Unlock()
 }
 
@@ -436,7 +439,10 @@ func addCommand(id string) ledger.Command {
 
 // add carries out test.add through n.
 func (n *node) add(ctx context.Context, id string) error {
-	r, err := n.prop.Submit(ctx, addCommand(id))
+	n.m.mu.Lock()
+	p := n.prop
+	n.m.mu.Unlock()
+	r, err := p.Submit(ctx, addCommand(id))
 	if err == nil && r.Refusal != nil {
 		err = r.Refusal
 	}

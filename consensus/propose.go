@@ -221,6 +221,10 @@ func (c *Consensus) leadBatch(ctx context.Context, batch []byte) (result []byte,
 	}
 	batch = append([]byte(nil), batch...) // stamped here, and kept by raft
 	c.order.enter()
+	if c.ctx.Err() != nil { // raft may be gone, and would never answer
+		c.order.leave()
+		return nil, 0, ErrClosed
+	}
 	c.clock.stamp(batch)
 	early := c.expectAck(batch)
 	defer c.forgetAck(batch)

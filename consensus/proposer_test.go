@@ -34,8 +34,11 @@ type script struct {
 }
 
 func (s *script) propose(ctx context.Context, data []byte) ([]byte, uint64, error) {
-	if s.slow > 0 {
-		if err := sleep(ctx, s.slow); err != nil {
+	s.mu.Lock()
+	slow := s.slow
+	s.mu.Unlock()
+	if slow > 0 {
+		if err := sleep(ctx, slow); err != nil {
 			return nil, 0, ErrNoLeader
 		}
 	}
@@ -66,6 +69,13 @@ func (s *script) propose(ctx context.Context, data []byte) ([]byte, uint64, erro
 		return nil, 0, err
 	}
 	return ledger.EncodeReceipts(rs), s.index, nil
+}
+
+// set changes the script while the Proposer runs.
+func (s *script) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
 }
 
 func (s *script) carryOut(b *ledger.Batch, seq uint64, cmd ledger.Command) ledger.Receipt {
@@ -146,7 +156,7 @@ func TestProposerSendsAnotherBatchOnlyWhenTheFirstIsLate(t *testing.T) {
 		if _, err := p.Session(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.slow = time.Second
+		s.set(func() { s.slow = time.Second })
 		var wg sync.WaitGroup
 		for i := range 100 {
 			wg.Go(func() {
@@ -214,7 +224,7 @@ func TestProposerEndedSession(t *testing.T) {
 		if _, err := p.Submit(t.Context(), command("test.add", "a")); err != nil {
 			t.Fatal(err)
 		}
-		s.ended = true
+		s.set(func() { s.ended = true })
 		if r, err := p.Submit(t.Context(), command("test.add", "b")); err != nil || r.Refusal != nil {
 			t.Errorf("after the session ended: %+v %v", r, err)
 		}
@@ -222,15 +232,16 @@ func TestProposerEndedSession(t *testing.T) {
 			t.Errorf("%d sessions were opened, want 2", got)
 		}
 		first := true
-		s.do = func(int, *ledger.Batch) (bool, error) {
-			if first {
-				first = false
-				return true, ErrOutcomeUnknown // carried out, the answer lost, then the session ends
+		s.set(func() {
+			s.do = func(int, *ledger.Batch) (bool, error) {
+				if first {
+					first = false
+					return true, ErrOutcomeUnknown // carried out, the answer lost, then the session ends
+				}
+				s.ended, s.do = true, nil
+				return true, nil
 			}
-			s.ended = true
-			s.do = nil
-			return true, nil
-		}
+		})
 		if _, err := p.Submit(t.Context(), command("test.add", "c")); !errors.Is(err, ErrOutcomeUnknown) {
 			t.Errorf("an outcome that was forgotten with its session: %v, want ErrOutcomeUnknown", err)
 		}
@@ -250,20 +261,20 @@ func TestProposerRefusedSessionAndErrors(t *testing.T) {
 		if _, err := p.Submit(t.Context(), command("test.add", "a")); !errors.Is(err, store.ErrDiskFull) || errors.Is(err, ErrOutcomeUnknown) {
 			t.Errorf("full disk: %v", err)
 		}
-		s.do = func(int, *ledger.Batch) (bool, error) { return false, ErrRefused }
+		s.set(func() { s.do = func(int, *ledger.Batch) (bool, error) { return false, ErrRefused } })
 		if _, err := p.Submit(t.Context(), command("test.add", "a")); !errors.Is(err, ErrRefused) {
 			t.Errorf("refused batch: %v", err)
 		}
 		if r, err := p.Submit(t.Context(), ledger.Command{Kind: "test.add", Payload: make([]byte, ledger.MaxPayload+1)}); err != nil || r.Refusal.Code != ledger.TooLarge {
 			t.Errorf("too large: %+v %v", r, err)
 		}
-		s.do = func(int, *ledger.Batch) (bool, error) { return false, ErrOutcomeUnknown }
+		s.set(func() { s.do = func(int, *ledger.Batch) (bool, error) { return false, ErrOutcomeUnknown } })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := p.Submit(ctx, command("test.add", "a")); !errors.Is(err, ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("caller gave up: %v", err)
 		}
-		s.do = nil
+		s.set(func() { s.do = nil })
 		time.Sleep(time.Second) // the batch nobody waits for is given up
 		if r, err := p.Submit(t.Context(), command("test.add", "b")); err != nil || r.Refusal != nil {
 			t.Errorf("after that: %+v %v", r, err)
@@ -284,7 +295,7 @@ func TestProposerQueueIsBounded(t *testing.T) {
 		if _, err := p.Session(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.slow = time.Hour // no attempt comes back
+		s.set(func() { s.slow = time.Hour }) // no attempt comes back
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		var busy, unknown, unsent int
