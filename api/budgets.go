@@ -1,0 +1,244 @@
+package api
+
+import (
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// setBudget is the body of a monthly limit; 0 takes it away.
+type setBudget struct {
+	BudgetMonthlyCents int64 `json:"budgetMonthlyCents" minimum:"0" maximum:"1000000000000"`
+}
+
+// setPolicy is the body of a limit of any scope and window.
+type setPolicy struct {
+	ScopeType       string `json:"scopeType" enum:"company,agent,project"`
+	ScopeID         string `json:"scopeId" format:"uuid"`
+	Metric          string `json:"metric,omitempty" enum:"billed_cents"`
+	WindowKind      string `json:"windowKind,omitempty" enum:"calendar_month_utc,lifetime,calendar_day_utc,calendar_week_utc"`
+	Amount          int64  `json:"amount" minimum:"0" maximum:"1000000000000"`
+	WarnPercent     *int64 `json:"warnPercent,omitempty" minimum:"1" maximum:"99"`
+	HardStopEnabled *bool  `json:"hardStopEnabled,omitempty"`
+	NotifyEnabled   *bool  `json:"notifyEnabled,omitempty"`
+	IsActive        *bool  `json:"isActive,omitempty"`
+}
+
+// resolveIncident is the body that deals with an incident.
+type resolveIncident struct {
+	Action       string      `json:"action" enum:"keep_paused,raise_budget_and_resume"`
+	Amount       *int64      `json:"amount,omitempty" minimum:"0" maximum:"1000000000000"`
+	DecisionNote Opt[string] `json:"decisionNote" maxLength:"2000"`
+}
+
+// A budgetPolicy is a policy as it stands, with what was spent.
+type budgetPolicy struct {
+	PolicyID           string             `json:"policyId"`
+	CompanyID          string             `json:"companyId"`
+	ScopeType          company.ScopeType  `json:"scopeType"`
+	ScopeID            string             `json:"scopeId"`
+	ScopeName          string             `json:"scopeName"`
+	Metric             string             `json:"metric"`
+	WindowKind         company.WindowKind `json:"windowKind"`
+	Amount             company.Money      `json:"amount"`
+	ObservedAmount     company.Money      `json:"observedAmount"`
+	RemainingAmount    company.Money      `json:"remainingAmount"`
+	UtilizationPercent company.Percent    `json:"utilizationPercent"`
+	WarnPercent        int64              `json:"warnPercent"`
+	HardStopEnabled    bool               `json:"hardStopEnabled"`
+	NotifyEnabled      bool               `json:"notifyEnabled"`
+	IsActive           bool               `json:"isActive"`
+	Status             string             `json:"status"`
+	Paused             bool               `json:"paused"`
+	PauseReason        company.NullText   `json:"pauseReason"`
+	WindowStart        instant            `json:"windowStart"`
+	WindowEnd          instant            `json:"windowEnd"`
+}
+
+// An instant is a time that is never null: a lifetime begins at zero.
+type instant company.Time
+
+func (t instant) MarshalJSON() ([]byte, error) {
+	if t == 0 {
+		return []byte(`"1970-01-01T00:00:00.000Z"`), nil
+	}
+	return company.Time(t).MarshalJSON()
+}
+
+type budgetIncident struct {
+	ID             string             `json:"id"`
+	CompanyID      string             `json:"companyId"`
+	PolicyID       string             `json:"policyId"`
+	ScopeType      company.ScopeType  `json:"scopeType"`
+	ScopeID        string             `json:"scopeId"`
+	ScopeName      string             `json:"scopeName"`
+	Metric         string             `json:"metric"`
+	WindowKind     company.WindowKind `json:"windowKind"`
+	WindowStart    instant            `json:"windowStart"`
+	WindowEnd      instant            `json:"windowEnd"`
+	ThresholdType  string             `json:"thresholdType"`
+	AmountLimit    company.Money      `json:"amountLimit"`
+	AmountObserved company.Money      `json:"amountObserved"`
+	Status         string             `json:"status"`
+	ApprovalID     company.NullText   `json:"approvalId"`
+	ApprovalStatus company.NullText   `json:"approvalStatus"`
+	ResolvedAt     company.Time       `json:"resolvedAt"`
+	CreatedAt      company.Time       `json:"createdAt"`
+	UpdatedAt      company.Time       `json:"updatedAt"`
+}
+
+type budgetOverview struct {
+	CompanyID            string           `json:"companyId"`
+	Policies             []budgetPolicy   `json:"policies"`
+	ActiveIncidents      []budgetIncident `json:"activeIncidents"`
+	PausedAgentCount     int              `json:"pausedAgentCount"`
+	PausedProjectCount   int              `json:"pausedProjectCount"`
+	PendingApprovalCount int              `json:"pendingApprovalCount"`
+}
+
+func (s *Server) budgetRoutes() []Route {
+	return []Route{{
+		Method: "PATCH", Path: "/api/companies/{companyId}/budgets", Tag: "costs", Summary: "Set the monthly budget of a company", Who: Board, In: setBudget{}, Handle: setCompanyBudget,
+	}, {
+		Method: "PATCH", Path: "/api/agents/{agentId}/budgets", Tag: "costs", Summary: "Set the monthly budget of an agent", In: setBudget{}, Handle: setAgentBudget,
+	}, {
+		Method: "POST", Path: "/api/companies/{companyId}/budgets/policies", Tag: "costs", Summary: "Set a budget policy", In: setPolicy{}, Out: budgetPolicy{}, Handle: putPolicy,
+	}, {
+		Method: "GET", Path: "/api/companies/{companyId}/budgets/overview", Tag: "costs", Summary: "Read all budgets and open incidents", Out: budgetOverview{}, Handle: readBudgets,
+	}, {
+		Method: "POST", Path: "/api/companies/{companyId}/budget-incidents/{incidentId}/resolve", Tag: "costs", Summary: "Deal with a budget incident", Who: Board,
+		In: resolveIncident{}, Out: budgetIncident{}, Handle: resolveBudgetIncident,
+	}}
+}
+
+func policyShown(tx *ledger.Tx, of string, b company.ScopeBudget, p company.BudgetPolicy, now company.Time) budgetPolicy {
+	spent, window := b.Spent(p.Window), p.Window.Window(now)
+	out := budgetPolicy{PolicyID: p.ID, CompanyID: of, ScopeType: b.Type, ScopeID: b.ID, ScopeName: company.ScopeName(tx, of, b.Type, b.ID), Metric: "billed_cents",
+		WindowKind: p.Window, Amount: p.Amount, ObservedAmount: spent, RemainingAmount: max(p.Amount-spent, 0), UtilizationPercent: spent.Percent(p.Amount),
+		WarnPercent: p.WarnPercent, HardStopEnabled: p.HardStop, NotifyEnabled: p.Notify, IsActive: p.Active, Status: p.Status(spent),
+		Paused: company.ScopePaused(tx, of, b.Type, b.ID), WindowStart: instant(window.From), WindowEnd: instant(window.To)}
+	if out.Paused {
+		out.PauseReason = "budget"
+	}
+	return out
+}
+
+func incidentShown(tx *ledger.Tx, of string, in company.BudgetIncident) budgetIncident {
+	return budgetIncident{ID: in.ID, CompanyID: of, PolicyID: in.Policy, ScopeType: in.Type, ScopeID: in.Scope, ScopeName: company.ScopeName(tx, of, in.Type, in.Scope),
+		Metric: "billed_cents", WindowKind: in.Window, WindowStart: instant(in.Start), WindowEnd: instant(in.End), ThresholdType: in.Threshold,
+		AmountLimit: in.Limit, AmountObserved: in.Observed, Status: in.Status, ResolvedAt: in.ResolvedAt, CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt}
+}
+
+func readBudgets(rc *Request) (r Response, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		of, now := rc.Path("companyId"), company.TimeOf(rc.Now())
+		if !company.CompanyExists(tx, of) {
+			return NotFound("Company not found")
+		}
+		out := budgetOverview{CompanyID: of, Policies: []budgetPolicy{}, ActiveIncidents: []budgetIncident{}}
+		for _, b := range company.Budgets(tx, of, now) {
+			for _, p := range b.Policies {
+				out.Policies = append(out.Policies, policyShown(tx, of, b, p, now))
+			}
+			if company.ScopePaused(tx, of, b.Type, b.ID) {
+				switch b.Type {
+				case company.ScopeAgent:
+					out.PausedAgentCount++
+				case company.ScopeProject:
+					out.PausedProjectCount++
+				}
+			}
+		}
+		for _, in := range company.OpenIncidents(tx, of, now) {
+			out.ActiveIncidents = append(out.ActiveIncidents, incidentShown(tx, of, in))
+		}
+		r = OK(out)
+		return nil
+	})
+	return r, err
+}
+
+func putPolicy(rc *Request) (Response, error) {
+	in, err := Body[setPolicy](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	of := rc.Path("companyId")
+	p := company.SetBudget{Type: company.ScopeType(in.ScopeType), Scope: strings.ToLower(in.ScopeID), Window: company.WindowKind(in.WindowKind),
+		Amount: company.Cents(in.Amount), WarnPercent: in.WarnPercent, HardStop: in.HardStopEnabled, Notify: in.NotifyEnabled, Active: in.IsActive}
+	if p.Window == "" {
+		p.Window = company.WindowMonth
+		if p.Type == company.ScopeProject {
+			p.Window = company.WindowLifetime
+		}
+	}
+	b, err := Do[company.ScopeBudget](rc, "budget.set", of, p)
+	if err != nil {
+		return Response{}, err
+	}
+	var r Response
+	err = rc.View(func(tx *ledger.Tx) error {
+		policy, _ := b.Policy(p.Window)
+		r = OK(policyShown(tx, of, b, policy, company.TimeOf(rc.Now())))
+		return nil
+	})
+	return r, err
+}
+
+func resolveBudgetIncident(rc *Request) (Response, error) {
+	in, err := Body[resolveIncident](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	of := rc.Path("companyId")
+	p := company.ResolveIncident{Incident: strings.ToLower(rc.Path("incidentId")), Action: in.Action, Note: in.DecisionNote.Or("")}
+	if in.Amount != nil {
+		p.Amount = new(company.Cents(*in.Amount))
+	}
+	incident, err := Do[company.BudgetIncident](rc, "budget.resolve", of, p)
+	if err != nil {
+		return Response{}, err
+	}
+	var r Response
+	err = rc.View(func(tx *ledger.Tx) error {
+		r = OK(incidentShown(tx, of, incident))
+		return nil
+	})
+	return r, err
+}
+
+// setMonthly sets the monthly limit of a company or an agent.
+func setMonthly(rc *Request, of string, scope company.ScopeType, id string) error {
+	in, err := Body[setBudget](rc)
+	if err != nil {
+		return err
+	}
+	_, err = rc.Submit("budget.set", of, company.SetBudget{Type: scope, Scope: id, Window: company.WindowMonth, Amount: company.Cents(in.BudgetMonthlyCents)})
+	return err
+}
+
+func setCompanyBudget(rc *Request) (Response, error) {
+	of := rc.Path("companyId")
+	if err := setMonthly(rc, of, company.ScopeCompany, of); err != nil {
+		return Response{}, err
+	}
+	return rc.answerOf("/api/companies/{}", of)
+}
+
+func setAgentBudget(rc *Request) (Response, error) {
+	agent, of := strings.ToLower(rc.Path("agentId")), rc.Company
+	err := rc.View(func(tx *ledger.Tx) error {
+		if of = company.CompanyOfAgent(tx, agent); of == "" || rc.IsAgent() && of != rc.Company {
+			return NotFound("Agent not found")
+		}
+		return nil
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	if err := setMonthly(rc, of, company.ScopeAgent, agent); err != nil {
+		return Response{}, err
+	}
+	return rc.answerOf("/api/agents/{}", agent)
+}

@@ -1,0 +1,119 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// checkoutIssue is the body of a checkout.
+type checkoutIssue struct {
+	AgentID          string   `json:"agentId" format:"uuid"`
+	ExpectedStatuses []string `json:"expectedStatuses" maxItems:"20"`
+}
+
+func (s *Server) checkoutRoutes() []Route {
+	return []Route{{
+		Method: "POST", Path: "/api/issues/{id}/checkout", Tag: "issues", Summary: "Check an issue out for an agent; one caller wins",
+		In: checkoutIssue{}, Handle: checkOut,
+	}, {
+		Method: "POST", Path: "/api/issues/{id}/release", Tag: "issues", Summary: "Give an issue back", Handle: releaseIssue,
+	}, {
+		Method: "POST", Path: "/api/issues/{id}/admin/force-release", Tag: "issues", Summary: "Take a lock away", Who: Board, Handle: forceRelease,
+		Query: []Param{{Name: "clearAssignee", Type: "boolean"}},
+	}}
+}
+
+func checkOut(rc *Request) (Response, error) {
+	in, err := Body[checkoutIssue](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p := company.CheckOutIssue{Agent: bodyIDs([]string{in.AgentID})[0]}
+	for n, s := range in.ExpectedStatuses {
+		status := company.IssueStatus(s)
+		if !status.Valid() {
+			return Response{}, ValidationError(notOneOf(company.IssueStatuses, "expectedStatuses", n))
+		}
+		if !slices.Contains(p.Expected, status) {
+			p.Expected = append(p.Expected, status)
+		}
+	}
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p.Issue = issue
+	i, err := Do[company.Issue](rc, "issue.checkout", of, p)
+	if err != nil {
+		return Response{}, err
+	}
+	return bareIssue(rc, i)
+}
+
+// notOneOf says that the value at path is none of values.
+func notOneOf[T ~string](values []T, path ...any) Issue {
+	issue := Issue{Code: "invalid_value", Path: path, Message: "Invalid option: expected one of "}
+	for n, v := range values {
+		if n > 0 {
+			issue.Message += "|"
+		}
+		issue.Message += `"` + string(v) + `"`
+		issue.Values = append(issue.Values, string(v))
+	}
+	return issue
+}
+
+// bareIssue answers the row that a command returned, with its labels: only an
+// issue that has some needs a read.
+func bareIssue(rc *Request, i company.Issue) (Response, error) {
+	labels, err := labelsOf(rc, i)
+	return readyJSON(issueBare(i, labels)), err
+}
+
+func labelsOf(rc *Request, i company.Issue) (labels []company.Label, err error) {
+	if len(i.Labels) == 0 {
+		return nil, nil
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		labels = company.LabelRows(tx, i)
+		return nil
+	})
+	return labels, err
+}
+
+func releaseIssue(rc *Request) (Response, error) {
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	i, err := Do[company.Issue](rc, "issue.release", of, company.ReleaseIssue{Issue: issue})
+	if err != nil {
+		return Response{}, err
+	}
+	return bareIssue(rc, i)
+}
+
+func forceRelease(rc *Request) (Response, error) {
+	clearAssignee, err := rc.QueryBool("clearAssignee")
+	if err != nil {
+		return Response{}, err
+	}
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	r, err := Do[company.ForceReleased](rc, "issue.force_release", of, company.ForceReleaseIssue{Issue: issue, ClearAssignee: clearAssignee})
+	if err != nil {
+		return Response{}, err
+	}
+	labels, err := labelsOf(rc, r.Issue)
+	if err != nil {
+		return Response{}, err
+	}
+	previous := append(jsonRow{}, '{').null("checkoutRunId", r.PreviousRun).null("executionRunId", r.PreviousRun).done()
+	var row json.RawMessage = issueBare(r.Issue, labels)
+	return readyJSON(append(jsonRow{}, '{').raw("issue", row).raw("previous", previous).done()), nil
+}

@@ -1,0 +1,116 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// createComment is the body of a comment.
+type createComment struct {
+	Body         string               `json:"body" minLength:"1" maxLength:"200000"`
+	ClientID     string               `json:"clientRequestId,omitempty" format:"uuid"`
+	OnBehalfOf   Opt[string]          `json:"onBehalfOfUserId" maxLength:"200"`
+	Presentation Opt[json.RawMessage] `json:"presentation"`
+	Metadata     Opt[json.RawMessage] `json:"metadata"`
+	Reopen       bool                 `json:"reopen,omitempty"`
+}
+
+func (s *Server) commentRoutes() []Route {
+	mark := func(method, path, kind, summary string, out any, answer func(rc *Request, kind, of, issue string) (Response, error)) Route {
+		return Route{Method: method, Path: path, Tag: "issues", Summary: summary, Out: out, Handle: func(rc *Request) (Response, error) {
+			of, issue, err := locateIssue(rc)
+			if err != nil {
+				return Response{}, err
+			}
+			return answer(rc, kind, of, issue)
+		}}
+	}
+	return []Route{{
+		Method: "GET", Path: "/api/issues/{id}/comments", Tag: "issues", Summary: "List the comments of an issue", Out: []company.Comment{}, Handle: listComments,
+		Query: []Param{{Name: "order", Doc: "desc (newest first) or asc"}, {Name: "after", Doc: "a comment's ID; those after it in this order"}, {Name: "limit", Type: "integer"}},
+	}, {
+		Method: "POST", Path: "/api/issues/{id}/comments", Tag: "issues", Summary: "Comment on an issue", In: createComment{}, Out: company.Comment{}, Status: 201, Handle: newComment,
+	}, {
+		Method: "GET", Path: "/api/issues/{id}/comments/{commentId}", Tag: "issues", Summary: "Read a comment", Out: company.Comment{}, Handle: readComment,
+	}, {
+		Method: "DELETE", Path: "/api/issues/{id}/comments/{commentId}", Tag: "issues", Summary: "Delete a comment", Out: company.Comment{},
+		Handle: func(rc *Request) (Response, error) {
+			of, issue, err := locateIssue(rc)
+			if err != nil {
+				return Response{}, err
+			}
+			cm, err := Do[company.Comment](rc, "comment.delete", of, company.DeleteComment{Issue: issue, ID: strings.ToLower(rc.Path("commentId"))})
+			return OK(cm), err
+		},
+	},
+		mark("POST", "/api/issues/{id}/read", "issue.read", "Mark an issue as read", company.ReadState{}, marked[company.ReadState]),
+		mark("DELETE", "/api/issues/{id}/read", "issue.unread", "Mark an issue as unread", company.Removed{}, marked[company.Removed]),
+		mark("POST", "/api/issues/{id}/inbox-archive", "issue.archive", "Put an issue away until it changes", company.InboxArchive{}, marked[company.InboxArchive]),
+		mark("DELETE", "/api/issues/{id}/inbox-archive", "issue.unarchive", "Take an issue back into the inbox", company.Removed{}, marked[company.Removed]),
+	}
+}
+
+func marked[T any](rc *Request, kind, of, issue string) (Response, error) {
+	row, err := Do[T](rc, kind, of, company.MarkIssue{Issue: issue})
+	return OK(row), err
+}
+
+func listComments(rc *Request) (r Response, err error) {
+	q := company.CommentQuery{After: strings.ToLower(rc.Query("after"))}
+	switch order := rc.Query("order"); order {
+	case "", "desc":
+	case "asc":
+		q.Ascending = true
+	default:
+		return r, Invalid("Invalid order: %s", order)
+	}
+	if q.Limit, err = rc.QueryInt("limit", company.DefaultCommentLimit, 1, company.MaxCommentLimit); err != nil {
+		return r, err
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		i, err := findIssue(tx, rc)
+		if err != nil {
+			return err
+		}
+		list, err := company.CommentsOf(tx, i, q)
+		r = OK(list)
+		return err
+	})
+	return r, err
+}
+
+func newComment(rc *Request) (Response, error) {
+	in, err := Body[createComment](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if err := rawBounds(in.Presentation.Value, in.Metadata.Value); err != nil {
+		return Response{}, err
+	}
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	cm, err := Do[company.Comment](rc, "comment.create", of, company.CreateComment{ID: NewID(), Issue: issue, Body: in.Body, OnBehalfOf: in.OnBehalfOf.Or(""),
+		ClientRequest: strings.ToLower(in.ClientID), Presentation: in.Presentation.Or(nil), Metadata: in.Metadata.Or(nil), Reopen: in.Reopen})
+	return OK(cm), err
+}
+
+func readComment(rc *Request) (r Response, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		i, err := findIssue(tx, rc)
+		if err != nil {
+			return err
+		}
+		cm, ok := company.CommentOf(tx, i.Company, i.ID, strings.ToLower(rc.Path("commentId")))
+		if !ok {
+			return NotFound("Comment not found")
+		}
+		r = OK(cm)
+		return nil
+	})
+	return r, err
+}

@@ -1,0 +1,248 @@
+package api
+
+import (
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// reportCost is the body of a cost event.
+type reportCost struct {
+	AgentID           string      `json:"agentId" format:"uuid"`
+	IssueID           Opt[string] `json:"issueId" format:"uuid"`
+	ProjectID         Opt[string] `json:"projectId" format:"uuid"`
+	GoalID            Opt[string] `json:"goalId" format:"uuid"`
+	HeartbeatRunID    Opt[string] `json:"heartbeatRunId" format:"uuid"`
+	BillingCode       Opt[string] `json:"billingCode" maxLength:"200"`
+	Provider          string      `json:"provider" minLength:"1" maxLength:"100"`
+	Biller            string      `json:"biller,omitempty" minLength:"1" maxLength:"100"`
+	BillingType       string      `json:"billingType,omitempty" enum:"metered_api,subscription_included,subscription_overage,credits,fixed,unknown"`
+	CostStatus        string      `json:"costStatus,omitempty" enum:"reported,unpriced"`
+	Model             string      `json:"model" minLength:"1" maxLength:"200"`
+	InputTokens       int64       `json:"inputTokens,omitempty" minimum:"0" maximum:"1000000000000"`
+	CachedInputTokens int64       `json:"cachedInputTokens,omitempty" minimum:"0" maximum:"1000000000000"`
+	OutputTokens      int64       `json:"outputTokens,omitempty" minimum:"0" maximum:"1000000000000"`
+	CostCents         int64       `json:"costCents" minimum:"0" maximum:"1000000000"`
+	OccurredAt        string      `json:"occurredAt" format:"date-time"`
+}
+
+// tokens are the counts that every line of a report has.
+type tokens struct {
+	CostCents         company.Money `json:"costCents"`
+	InputTokens       int64         `json:"inputTokens"`
+	CachedInputTokens int64         `json:"cachedInputTokens"`
+	OutputTokens      int64         `json:"outputTokens"`
+}
+
+func tokensOf(t company.Total) tokens { return tokens{t.Cost, t.Input, t.Cached, t.Output} }
+
+// runCounts are the counts that lines about agents and providers have besides.
+type runCounts struct {
+	APIRunCount                   int64 `json:"apiRunCount"`
+	SubscriptionRunCount          int64 `json:"subscriptionRunCount"`
+	SubscriptionCachedInputTokens int64 `json:"subscriptionCachedInputTokens"`
+	SubscriptionInputTokens       int64 `json:"subscriptionInputTokens"`
+	SubscriptionOutputTokens      int64 `json:"subscriptionOutputTokens"`
+}
+
+func runCountsOf(s company.CostSum) runCounts {
+	return runCounts{s.APIRuns, s.SubscriptionRuns, s.Subscription.Cached, s.Subscription.Input, s.Subscription.Output}
+}
+
+type costSummary struct {
+	CompanyID          string          `json:"companyId"`
+	SpendCents         company.Money   `json:"spendCents"`
+	BudgetCents        company.Money   `json:"budgetCents"`
+	UtilizationPercent company.Percent `json:"utilizationPercent"`
+}
+
+type costByAgent struct {
+	AgentID     string `json:"agentId"`
+	AgentName   string `json:"agentName"`
+	AgentStatus string `json:"agentStatus"`
+	tokens
+	runCounts
+}
+
+type costByAgentModel struct {
+	AgentID     string `json:"agentId"`
+	AgentName   string `json:"agentName"`
+	Provider    string `json:"provider"`
+	Biller      string `json:"biller"`
+	BillingType string `json:"billingType"`
+	Model       string `json:"model"`
+	tokens
+}
+
+type costByProvider struct {
+	Provider    string `json:"provider"`
+	Biller      string `json:"biller"`
+	BillingType string `json:"billingType"`
+	Model       string `json:"model"`
+	tokens
+	runCounts
+}
+
+type costByBiller struct {
+	Biller string `json:"biller"`
+	tokens
+	runCounts
+	ProviderCount int `json:"providerCount"`
+	ModelCount    int `json:"modelCount"`
+}
+
+type costByProject struct {
+	ProjectID   string `json:"projectId"`
+	ProjectName string `json:"projectName"`
+	tokens
+}
+
+type windowSpend struct {
+	Provider    string `json:"provider"`
+	Biller      string `json:"biller"`
+	Window      string `json:"window"`
+	WindowHours int64  `json:"windowHours"`
+	tokens
+}
+
+type issueCosts struct {
+	IssueID            string `json:"issueId"`
+	IssueCount         int    `json:"issueCount"`
+	IncludeDescendants bool   `json:"includeDescendants"`
+	tokens
+	RunCount  int   `json:"runCount"`
+	RuntimeMS int64 `json:"runtimeMs"`
+}
+
+type financeSummary struct {
+	CompanyID           string `json:"companyId"`
+	DebitCents          int64  `json:"debitCents"`
+	CreditCents         int64  `json:"creditCents"`
+	NetCents            int64  `json:"netCents"`
+	EstimatedDebitCents int64  `json:"estimatedDebitCents"`
+	EventCount          int64  `json:"eventCount"`
+}
+
+func (s *Server) costRoutes() []Route {
+	span := []Param{{Name: "from", Doc: "ISO date"}, {Name: "to", Doc: "ISO date"}}
+	report := func(name, summary string, out any, f func(tx *ledger.Tx, rc *Request, of string, s company.Span) any) Route {
+		return Route{Method: "GET", Path: "/api/companies/{companyId}/costs/" + name, Tag: "costs", Summary: summary, Query: span, Out: out,
+			Handle: func(rc *Request) (Response, error) { return costReport(rc, f) }}
+	}
+	return []Route{
+		{Method: "POST", Path: "/api/companies/{companyId}/cost-events", Tag: "costs", Summary: "Report a cost", In: reportCost{}, Out: company.CostEvent{}, Status: 201, Handle: newCost},
+		report("summary", "Sum up what a company spent", costSummary{}, func(tx *ledger.Tx, rc *Request, of string, s company.Span) any {
+			spent := company.SpentIn(tx, of, s).Cost
+			limit := company.BudgetOf(tx, of, company.ScopeCompany, of, company.TimeOf(rc.Now())).MonthlyLimit()
+			return costSummary{of, spent, limit, spent.Percent(limit)}
+		}),
+		report("by-agent", "Sum up costs by agent", []costByAgent{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
+			return lines(tx, of, company.ByAgent, s, func(l company.CostSum) costByAgent {
+				name, status := company.AgentLabel(tx, of, l.Agent)
+				return costByAgent{l.Agent, name, status, tokensOf(l.Total), runCountsOf(l)}
+			})
+		}),
+		report("by-agent-model", "Sum up costs by agent and model", []costByAgentModel{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
+			return lines(tx, of, company.ByAgentModel, s, func(l company.CostSum) costByAgentModel {
+				name, _ := company.AgentLabel(tx, of, l.Agent)
+				return costByAgentModel{l.Agent, name, l.Provider, l.Biller, l.BillingType, l.Model, tokensOf(l.Total)}
+			})
+		}),
+		report("by-provider", "Sum up costs by provider and model", []costByProvider{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
+			return lines(tx, of, company.ByProvider, s, func(l company.CostSum) costByProvider {
+				return costByProvider{l.Provider, l.Biller, l.BillingType, l.Model, tokensOf(l.Total), runCountsOf(l)}
+			})
+		}),
+		report("by-biller", "Sum up costs by biller", []costByBiller{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
+			return lines(tx, of, company.ByBiller, s, func(l company.CostSum) costByBiller {
+				return costByBiller{l.Biller, tokensOf(l.Total), runCountsOf(l), l.Providers, l.Models}
+			})
+		}),
+		report("by-project", "Sum up costs by project", []costByProject{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
+			return lines(tx, of, company.ByProject, s, func(l company.CostSum) costByProject {
+				return costByProject{l.Project, company.ScopeName(tx, of, company.ScopeProject, l.Project), tokensOf(l.Total)}
+			})
+		}),
+		report("window-spend", "Sum up the last hours, day and week", []windowSpend{}, func(tx *ledger.Tx, rc *Request, of string, _ company.Span) any {
+			out := []windowSpend{}
+			for _, w := range company.SpendWindows(tx, of, company.TimeOf(rc.Now())) {
+				name := map[int64]string{5: "5h", 24: "24h", 168: "7d"}[w.Hours]
+				out = append(out, windowSpend{w.Provider, w.Biller, name, w.Hours, tokensOf(w.Total)})
+			}
+			return out
+		}),
+		report("finance-summary", "Sum up bookings that are no cost events; this system makes none", financeSummary{}, func(_ *ledger.Tx, _ *Request, of string, _ company.Span) any {
+			return financeSummary{CompanyID: of}
+		}),
+		{Method: "GET", Path: "/api/issues/{id}/cost-summary", Tag: "costs", Summary: "Sum up what an issue and its sub-issues cost", Query: span, Out: issueCosts{}, Handle: readIssueCosts},
+	}
+}
+
+func costReport(rc *Request, f func(tx *ledger.Tx, rc *Request, of string, s company.Span) any) (r Response, err error) {
+	span, err := querySpan(rc)
+	if err != nil {
+		return r, err
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		of := rc.Path("companyId")
+		if !company.CompanyExists(tx, of) {
+			return NotFound("Company not found")
+		}
+		r = OK(f(tx, rc, of, span))
+		return nil
+	})
+	return r, err
+}
+
+func lines[T any](tx *ledger.Tx, of string, by company.CostGrouping, s company.Span, line func(company.CostSum) T) []T {
+	out := []T{}
+	for _, l := range company.CostsBy(tx, of, by, s) {
+		out = append(out, line(l))
+	}
+	return out
+}
+
+func newCost(rc *Request) (Response, error) {
+	in, err := Body[reportCost](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	at, err := parseInstant(in.OccurredAt)
+	if err != nil {
+		return Response{}, err
+	}
+	e, err := Do[company.CostEvent](rc, "cost.report", rc.Path("companyId"), company.ReportCost{Event: company.CostEvent{
+		ID: NewID(), Agent: strings.ToLower(in.AgentID), Issue: company.NullText(bodyID(in.IssueID)), Project: company.NullText(bodyID(in.ProjectID)),
+		Goal: company.NullText(bodyID(in.GoalID)), Run: company.NullText(bodyID(in.HeartbeatRunID)), BillingCode: company.NullText(in.BillingCode.Or("")),
+		Provider: in.Provider, Biller: in.Biller, BillingType: in.BillingType, CostStatus: in.CostStatus, Model: in.Model,
+		InputTokens: in.InputTokens, CachedInputTokens: in.CachedInputTokens, OutputTokens: in.OutputTokens, Cost: company.Cents(in.CostCents), OccurredAt: at,
+	}})
+	return OK(e), err
+}
+
+// parseInstant reads the time of a cost event, which lies after 1970.
+func parseInstant(s string) (company.Time, error) {
+	var t company.Time
+	if err := t.UnmarshalJSON(company.AppendJSONString(nil, s)); err != nil || t < 0 {
+		return 0, ValidationError(Issue{Origin: "string", Code: "invalid_format", Format: "datetime", Path: []any{"occurredAt"}, Message: "Invalid ISO datetime"})
+	}
+	return t, nil
+}
+
+func readIssueCosts(rc *Request) (r Response, err error) {
+	span, err := querySpan(rc)
+	if err != nil {
+		return r, err
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		i, err := findIssue(tx, rc)
+		if err != nil {
+			return err
+		}
+		c := company.CostsOfIssue(tx, i.Company, i.ID, span)
+		r = OK(issueCosts{i.ID, c.Issues, true, tokensOf(c.Total), c.HeartbeatRuns, c.RuntimeMS})
+		return nil
+	})
+	return r, err
+}

@@ -1,0 +1,463 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// createIssue is the body of a new issue.
+type createIssue struct {
+	Title              string               `json:"title" minLength:"1" maxLength:"2000"`
+	Description        Opt[string]          `json:"description" maxLength:"200000"`
+	AcceptanceCriteria []string             `json:"acceptanceCriteria,omitempty" maxItems:"50"`
+	Status             string               `json:"status,omitempty" enum:"backlog,todo,in_progress,in_review,done,blocked,cancelled"`
+	Priority           string               `json:"priority,omitempty" enum:"critical,high,medium,low"`
+	AssigneeAgentID    Opt[string]          `json:"assigneeAgentId" format:"uuid"`
+	AssigneeUserID     Opt[string]          `json:"assigneeUserId" maxLength:"200"`
+	ProjectID          Opt[string]          `json:"projectId" format:"uuid"`
+	ProjectWorkspaceID Opt[string]          `json:"projectWorkspaceId" format:"uuid"`
+	GoalID             Opt[string]          `json:"goalId" format:"uuid"`
+	ParentID           Opt[string]          `json:"parentId" format:"uuid"`
+	BlockedBy          []string             `json:"blockedByIssueIds,omitempty" format:"uuid" maxItems:"50"`
+	LabelIDs           []string             `json:"labelIds,omitempty" format:"uuid" maxItems:"50"`
+	BillingCode        Opt[string]          `json:"billingCode" maxLength:"200"`
+	WorkMode           string               `json:"workMode,omitempty" enum:"standard,ask,planning,skill_test"`
+	HarnessKind        Opt[string]          `json:"harnessKind" enum:"skill_test"`
+	ReviewPolicy       Opt[string]          `json:"reviewPolicy" enum:"anyone,not_creator,human_only"`
+	RequestDepth       int64                `json:"requestDepth,omitempty" minimum:"0" maximum:"64"`
+	WorkspaceID        Opt[string]          `json:"executionWorkspaceId" format:"uuid"`
+	WorkspacePref      Opt[string]          `json:"executionWorkspacePreference" maxLength:"40"`
+	WorkspaceSettings  Opt[json.RawMessage] `json:"executionWorkspaceSettings"`
+	AdapterOverrides   Opt[json.RawMessage] `json:"assigneeAdapterOverrides"`
+	ExecutionPolicy    Opt[json.RawMessage] `json:"executionPolicy"`
+	UnblockDescriptor  Opt[json.RawMessage] `json:"unblockDescriptor"`
+	OriginKind         Opt[string]          `json:"originKind" maxLength:"100"`
+	OriginID           Opt[string]          `json:"originId" maxLength:"200"`
+	OriginRunID        Opt[string]          `json:"originRunId" format:"uuid"`
+	OriginFingerprint  Opt[string]          `json:"originFingerprint" maxLength:"200"`
+	IdempotencyKey     Opt[string]          `json:"idempotencyKey" maxLength:"500"`
+	AllowDuplicate     bool                 `json:"allowDuplicate,omitempty"`
+}
+
+// updateIssue is the body of a change of an issue.
+type updateIssue struct {
+	Title              Opt[string]          `json:"title" minLength:"1" maxLength:"2000"`
+	Description        Opt[string]          `json:"description" maxLength:"200000"`
+	Status             string               `json:"status,omitempty" enum:"backlog,todo,in_progress,in_review,done,blocked,cancelled"`
+	Priority           string               `json:"priority,omitempty" enum:"critical,high,medium,low"`
+	AssigneeAgentID    Opt[string]          `json:"assigneeAgentId" format:"uuid"`
+	AssigneeUserID     Opt[string]          `json:"assigneeUserId" maxLength:"200"`
+	ProjectID          Opt[string]          `json:"projectId" format:"uuid"`
+	ProjectWorkspaceID Opt[string]          `json:"projectWorkspaceId" format:"uuid"`
+	GoalID             Opt[string]          `json:"goalId" format:"uuid"`
+	ParentID           Opt[string]          `json:"parentId" format:"uuid"`
+	BlockedBy          *[]string            `json:"blockedByIssueIds,omitempty" format:"uuid" maxItems:"50"`
+	LabelIDs           *[]string            `json:"labelIds,omitempty" format:"uuid" maxItems:"50"`
+	BillingCode        Opt[string]          `json:"billingCode" maxLength:"200"`
+	WorkMode           string               `json:"workMode,omitempty" enum:"standard,ask,planning,skill_test"`
+	HarnessKind        Opt[string]          `json:"harnessKind" enum:"skill_test"`
+	ReviewPolicy       Opt[string]          `json:"reviewPolicy" enum:"anyone,not_creator,human_only"`
+	WorkspaceID        Opt[string]          `json:"executionWorkspaceId" format:"uuid"`
+	WorkspacePref      Opt[string]          `json:"executionWorkspacePreference" maxLength:"40"`
+	WorkspaceSettings  Opt[json.RawMessage] `json:"executionWorkspaceSettings"`
+	AdapterOverrides   Opt[json.RawMessage] `json:"assigneeAdapterOverrides"`
+	ExecutionPolicy    Opt[json.RawMessage] `json:"executionPolicy"`
+	UnblockDescriptor  Opt[json.RawMessage] `json:"unblockDescriptor"`
+	HiddenAt           Opt[company.Time]    `json:"hiddenAt" format:"date-time"`
+	Reopen             bool                 `json:"reopen,omitempty"`
+	Comment            string               `json:"comment,omitempty" minLength:"1" maxLength:"200000"`
+	CommentRequestID   string               `json:"commentClientRequestId,omitempty" format:"uuid"`
+	OnBehalfOf         Opt[string]          `json:"onBehalfOfUserId" maxLength:"200"`
+}
+
+func (s *Server) issueRoutes() []Route {
+	return []Route{{
+		Method: "GET", Path: "/api/issues", Tag: "issues", Summary: "Say where issues are listed",
+		Handle: func(*Request) (Response, error) {
+			return Response{}, Invalid("Missing companyId in path. Use /api/companies/{companyId}/issues.")
+		},
+	}, {
+		Method: "GET", Path: "/api/companies/{companyId}/issues", Tag: "issues", Summary: "List issues", Handle: listIssues,
+		Query: []Param{{Name: "status", Doc: "statuses, separated by commas"}, {Name: "assigneeAgentId", Doc: "UUID, me or none"}, {Name: "projectId"},
+			{Name: "parentId"}, {Name: "labelId"}, {Name: "q", Doc: "text in identifier, title or description"}, {Name: "updatedSince", Doc: "ISO date"},
+			{Name: "sortField", Doc: "updatedAt, createdAt, priority, title or status"}, {Name: "sortDir", Doc: "asc or desc"},
+			{Name: "limit", Type: "integer", Doc: "at most 1000, 500 unless given"}, {Name: "offset", Type: "integer"}},
+	}, {
+		Method: "GET", Path: "/api/companies/{companyId}/issues/count", Tag: "issues", Summary: "Count issues that need attention", Handle: countIssues,
+		Query: []Param{{Name: "attention", Doc: "blocked"}},
+	}, {
+		Method: "POST", Path: "/api/companies/{companyId}/issues", Tag: "issues", Summary: "Create an issue", In: createIssue{}, Status: 201,
+		Handle: func(rc *Request) (Response, error) { return newIssue(rc, rc.Path("companyId"), "") },
+	}, {
+		Method: "POST", Path: "/api/issues/{id}/children", Tag: "issues", Summary: "Create a sub-issue", In: createIssue{}, Status: 201,
+		Handle: func(rc *Request) (Response, error) {
+			of, parent, err := locateIssue(rc)
+			if err != nil {
+				return Response{}, err
+			}
+			return newIssue(rc, of, parent)
+		},
+	}, {
+		Method: "GET", Path: "/api/issues/{id}", Tag: "issues", Summary: "Read an issue by ID or identifier", Handle: readIssue,
+	}, {
+		Method: "PATCH", Path: "/api/issues/{id}", Tag: "issues", Summary: "Change an issue", In: updateIssue{}, Handle: patchIssue,
+	}, {
+		Method: "DELETE", Path: "/api/issues/{id}", Tag: "issues", Summary: "Delete an issue", Handle: removeIssue,
+	}, {
+		Method: "GET", Path: "/api/issues/{id}/heartbeat-context", Tag: "issues", Summary: "Read what an agent needs to begin", Handle: readHeartbeatContext,
+		Query: []Param{{Name: "wakeCommentId"}},
+	}, {
+		Method: "GET", Path: "/api/agents/me/inbox-lite", Tag: "agents", Summary: "List the open issues of the agent that asks", Who: Agent,
+		Handle: func(rc *Request) (r Response, err error) {
+			err = rc.View(func(tx *ledger.Tx) error {
+				r = readyJSON(inboxLite(tx, rc.Company, rc.Actor.ID))
+				return nil
+			})
+			return r, err
+		},
+	}, {
+		Method: "GET", Path: "/api/companies/{companyId}/search", Tag: "search", Summary: "Search issues", Handle: searchIssues,
+		Query: []Param{{Name: "q"}, {Name: "limit", Type: "integer"}, {Name: "offset", Type: "integer"}},
+	}}
+}
+
+// readyJSON answers JSON that is written already.
+func readyJSON(b json.RawMessage) Response { return Raw("application/json; charset=utf-8", b) }
+
+// findIssue returns the issue that the path names, by ID or identifier. An
+// agent sees its own company only.
+func findIssue(tx *ledger.Tx, rc *Request) (company.Issue, error) {
+	ref := rc.Path("id")
+	if IsUUID(ref) {
+		ref = strings.ToLower(ref)
+	}
+	i, ok := company.FindIssue(tx, ref)
+	if !ok || rc.IsAgent() && i.Company != rc.Company {
+		return i, NotFound("Issue not found")
+	}
+	return i, nil
+}
+
+// locateIssue returns the company and ID of the issue that a command is about.
+// An agent's are known from its credential; else this node's state tells, and
+// what it does not have yet, because it was made on another node just now, the
+// leader's.
+func locateIssue(rc *Request) (of, id string, err error) {
+	if ref := rc.Path("id"); rc.IsAgent() && IsUUID(ref) {
+		return rc.Company, strings.ToLower(ref), nil
+	}
+	look := func(tx *ledger.Tx) error {
+		i, err := findIssue(tx, rc)
+		of, id = i.Company, i.ID
+		return err
+	}
+	if err = rc.View(look); err == nil || rc.read.Mode == ledger.ReadStrong {
+		return of, id, err
+	}
+	rc.read.Mode = ledger.ReadStrong
+	err = rc.View(look)
+	return of, id, err
+}
+
+func listIssues(rc *Request) (r Response, err error) {
+	q, err := issueQuery(rc)
+	if err != nil {
+		return r, err
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		of := rc.Path("companyId")
+		if !company.CompanyExists(tx, of) {
+			return NotFound("Company not found")
+		}
+		r = readyJSON(listedIssues(tx, of, q))
+		return nil
+	})
+	return r, err
+}
+
+func countIssues(rc *Request) (r Response, err error) {
+	if rc.Query("attention") != "blocked" {
+		return r, Invalid("issues/count currently requires attention=blocked")
+	}
+	q, err := issueQuery(rc)
+	if err != nil {
+		return r, err
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		of := rc.Path("companyId")
+		if !company.CompanyExists(tx, of) {
+			return NotFound("Company not found")
+		}
+		r = readyJSON(append(jsonRow{}, '{').num("count", int64(company.CountMatching(tx, of, q))).done())
+		return nil
+	})
+	return r, err
+}
+
+// newIssue creates an issue, below parent when that is not "".
+func newIssue(rc *Request, of, parent string) (Response, error) {
+	in, err := Body[createIssue](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p := in.command(parent != "")
+	if parent != "" {
+		p.Parent = parent
+	}
+	if err := rawBounds(p.WorkspaceSettings, p.AdapterOverrides, p.ExecutionPolicy, p.UnblockDescriptor); err != nil {
+		return Response{}, err
+	}
+	r, err := Do[company.IssueResult](rc, "issue.create", of, p)
+	if err != nil {
+		return Response{}, err
+	}
+	answer := readyJSON(issueCreated(r, parent != ""))
+	if r.Duplicate != "" {
+		answer.Status = 200
+	}
+	return answer, nil
+}
+
+func (in createIssue) command(child bool) company.CreateIssue {
+	p := company.CreateIssue{ID: NewID(), Title: in.Title, Description: in.Description.Or(""), Status: company.IssueStatus(in.Status),
+		Priority: company.Priority(in.Priority), Assignee: bodyID(in.AssigneeAgentID), AssigneeUser: in.AssigneeUserID.Or(""), Project: bodyID(in.ProjectID),
+		Workspace: bodyID(in.ProjectWorkspaceID), Goal: bodyID(in.GoalID), Parent: bodyID(in.ParentID), BlockedBy: bodyIDs(in.BlockedBy), Labels: bodyIDs(in.LabelIDs),
+		BillingCode: in.BillingCode.Or(""), WorkMode: in.WorkMode, HarnessKind: in.HarnessKind.Or(""), ReviewPolicy: in.ReviewPolicy.Or(""),
+		Depth: uint64(max(in.RequestDepth, 0)), ExecutionWorkspace: bodyID(in.WorkspaceID), WorkspacePref: in.WorkspacePref.Or(""),
+		WorkspaceSettings: in.WorkspaceSettings.Or(nil), AdapterOverrides: in.AdapterOverrides.Or(nil), ExecutionPolicy: in.ExecutionPolicy.Or(nil),
+		UnblockDescriptor: in.UnblockDescriptor.Or(nil), OriginKind: in.OriginKind.Or(""), OriginID: in.OriginID.Or(""), OriginRun: bodyID(in.OriginRunID),
+		OriginFingerprint: in.OriginFingerprint.Or(""), RequestKey: in.IdempotencyKey.Or(""), AllowDuplicate: in.AllowDuplicate, Child: child}
+	if child && len(in.AcceptanceCriteria) > 0 {
+		text := "## Acceptance Criteria\n\n- " + strings.Join(in.AcceptanceCriteria, "\n- ")
+		if p.Description != "" {
+			text = p.Description + "\n\n" + text
+		}
+		p.Description = text
+	}
+	return p
+}
+
+// bodyID returns an ID of a body in lower case, as rows have it.
+func bodyID(o Opt[string]) string { return strings.ToLower(o.Or("")) }
+
+func bodyIDs(list []string) []string {
+	out := make([]string, len(list))
+	for n, s := range list {
+		out[n] = strings.ToLower(s)
+	}
+	return out
+}
+
+// rawBounds refuses JSON of a body that is too long to be kept with an issue.
+func rawBounds(values ...json.RawMessage) error {
+	for _, v := range values {
+		if len(v) > company.MaxDescriptor {
+			return ledger.Refuse(ledger.TooLarge, nil, "An object of an issue is longer than %d bytes", company.MaxDescriptor)
+		}
+	}
+	return nil
+}
+
+func readIssue(rc *Request) (r Response, err error) {
+	project, goal, err := around(rc)
+	if err != nil {
+		return r, err
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		i, err := findIssue(tx, rc)
+		if err == nil {
+			r = readyJSON(issueShown(tx, i, project, goal))
+		}
+		return err
+	})
+	return r, err
+}
+
+func patchIssue(rc *Request) (Response, error) {
+	in, err := Body[updateIssue](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p := in.command(issue)
+	if err := rawBounds(p.WorkspaceSettings, p.AdapterOverrides, p.ExecutionPolicy, p.UnblockDescriptor); err != nil {
+		return Response{}, err
+	}
+	r, err := Do[company.IssueResult](rc, "issue.update", of, p)
+	if err != nil {
+		return Response{}, err
+	}
+	return readyJSON(issueUpdated(r, in.Title.Set || in.Description.Set)), nil
+}
+
+func (in updateIssue) command(issue string) company.UpdateIssue {
+	p := company.UpdateIssue{Issue: issue, Title: textOf(in.Title), Description: textOf(in.Description), Status: company.IssueStatus(in.Status),
+		Priority: company.Priority(in.Priority), Assignee: idPointer(in.AssigneeAgentID), AssigneeUser: textOf(in.AssigneeUserID), Project: idPointer(in.ProjectID),
+		Workspace: idPointer(in.ProjectWorkspaceID), Goal: idPointer(in.GoalID), Parent: idPointer(in.ParentID), BillingCode: textOf(in.BillingCode),
+		HarnessKind: textOf(in.HarnessKind), ReviewPolicy: textOf(in.ReviewPolicy), ExecutionWorkspace: idPointer(in.WorkspaceID), WorkspacePref: textOf(in.WorkspacePref),
+		WorkspaceSettings: rawOf(in.WorkspaceSettings), AdapterOverrides: rawOf(in.AdapterOverrides), ExecutionPolicy: rawOf(in.ExecutionPolicy),
+		UnblockDescriptor: rawOf(in.UnblockDescriptor), Reopen: in.Reopen}
+	if in.WorkMode != "" {
+		p.WorkMode = &in.WorkMode
+	}
+	if in.BlockedBy != nil {
+		p.BlockedBy = new(bodyIDs(*in.BlockedBy))
+	}
+	if in.LabelIDs != nil {
+		p.Labels = new(bodyIDs(*in.LabelIDs))
+	}
+	if in.HiddenAt.Set {
+		p.HiddenAt = new(in.HiddenAt.Or(0))
+	}
+	if in.Comment != "" {
+		p.Comment = &company.CreateComment{ID: NewID(), Issue: issue, Body: in.Comment, OnBehalfOf: in.OnBehalfOf.Or(""), ClientRequest: strings.ToLower(in.CommentRequestID)}
+	}
+	return p
+}
+
+// textOf is nil for what a body leaves out and "" for what it clears.
+func textOf(o Opt[string]) *string {
+	if !o.Set {
+		return nil
+	}
+	return new(o.Or(""))
+}
+
+func idPointer(o Opt[string]) *string {
+	if !o.Set {
+		return nil
+	}
+	return new(bodyID(o))
+}
+
+func rawOf(o Opt[json.RawMessage]) json.RawMessage {
+	if !o.Set {
+		return nil
+	}
+	return o.Or(json.RawMessage("null"))
+}
+
+func removeIssue(rc *Request) (Response, error) {
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	r, err := Do[company.IssueResult](rc, "issue.delete", of, company.DeleteIssue{Issue: issue})
+	if err != nil {
+		return Response{}, err
+	}
+	return readyJSON(issueBare(r.Issue, r.Labels)), nil
+}
+
+func readHeartbeatContext(rc *Request) (r Response, err error) {
+	project, goal, err := around(rc)
+	if err != nil {
+		return r, err
+	}
+	project, goal = pick(project, "id", "name", "status", "targetDate"), pick(goal, "id", "title", "status", "level", "parentId")
+	err = rc.View(func(tx *ledger.Tx) error {
+		i, err := findIssue(tx, rc)
+		if err != nil {
+			return err
+		}
+		body, err := heartbeatContext(tx, i, rc.Query("wakeCommentId"), project, goal)
+		r = readyJSON(body)
+		return err
+	})
+	return r, err
+}
+
+func searchIssues(rc *Request) (r Response, err error) {
+	query := rc.Query("q")
+	if len(query) > company.MaxQuery {
+		return r, Invalid("Invalid q: at most %d bytes", company.MaxQuery)
+	}
+	limit, err := rc.QueryInt("limit", company.DefaultSearchLimit, 1, company.MaxSearchLimit)
+	if err != nil {
+		return r, err
+	}
+	offset, err := rc.QueryInt("offset", 0, 0, 1<<31-1)
+	if err != nil {
+		return r, err
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		of := rc.Path("companyId")
+		prefix, ok := company.IssuePrefixOf(tx, of)
+		if !ok {
+			return NotFound("Company not found")
+		}
+		r = readyJSON(searchAnswer(tx, of, prefix, query, limit, offset))
+		return nil
+	})
+	return r, err
+}
+
+// answerOf returns what GET of another noun answers for id, so that a noun is
+// shown in one way wherever it is shown. In path, {} stands for the parameter.
+func (rc *Request) answerOf(path, id string) (Response, error) {
+	for n := range rc.server.routes {
+		route := &rc.server.routes[n]
+		before, rest, _ := strings.Cut(route.Path, "{")
+		name, after, _ := strings.Cut(rest, "}")
+		if route.Method != "GET" || before+"{}"+after != path {
+			continue
+		}
+		was := rc.HTTP.PathValue(name)
+		rc.HTTP.SetPathValue(name, id)
+		r, err := route.Handle(rc)
+		rc.HTTP.SetPathValue(name, was)
+		return r, err
+	}
+	return Response{}, NotFound("API route not found")
+}
+
+// jsonOf is answerOf as JSON: nil without an ID, or when the row is gone.
+func (rc *Request) jsonOf(path, id string) (json.RawMessage, error) {
+	if id == "" {
+		return nil, nil
+	}
+	r, err := rc.answerOf(path, id)
+	if refusal, ok := errors.AsType[*ledger.Refusal](err); ok && refusal.Code == ledger.NotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if b, ok := r.Body.([]byte); ok {
+		return b, nil
+	}
+	return json.Marshal(r.Body)
+}
+
+// around reads the project and the goal of the issue that the path names.
+func around(rc *Request) (project, goal json.RawMessage, err error) {
+	var i company.Issue
+	if err := rc.View(func(tx *ledger.Tx) (err error) { i, err = findIssue(tx, rc); return err }); err != nil {
+		return nil, nil, err
+	}
+	if project, err = rc.jsonOf("/api/projects/{}", i.Project); err != nil {
+		return nil, nil, err
+	}
+	goal, err = rc.jsonOf("/api/goals/{}", i.Goal)
+	return project, goal, err
+}
+
+// pick returns the object with only the given members of row, or nil.
+func pick(row json.RawMessage, members ...string) json.RawMessage {
+	var all map[string]json.RawMessage
+	if len(row) == 0 || json.Unmarshal(row, &all) != nil {
+		return nil
+	}
+	b := append(jsonRow{}, '{')
+	for _, m := range members {
+		b = b.raw(m, all[m])
+	}
+	return b.done()
+}

@@ -1,0 +1,227 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// issueQuery reads the filters of a list.
+func issueQuery(rc *Request) (q company.IssueQuery, err error) {
+	for _, f := range []struct {
+		name string
+		to   *string
+	}{{"projectId", &q.Project}, {"goalId", &q.Goal}, {"parentId", &q.Parent}, {"labelId", &q.Label}, {"createdByAgentId", &q.CreatedAgent}} {
+		if *f.to, err = rc.QueryUUID(f.name); err != nil {
+			return q, err
+		}
+	}
+	switch rc.Query("assigneeAgentId") {
+	case "null", "none":
+		q.Unassigned = true
+	case "me":
+		q.Assignee = rc.Actor.ID
+	default:
+		if q.Assignee, err = rc.QueryUUID("assigneeAgentId"); err != nil {
+			return q, err
+		}
+	}
+	if q.AssigneeUser = rc.Query("assigneeUserId"); q.AssigneeUser == "me" {
+		q.AssigneeUser = rc.Actor.ID
+	}
+	if q.Text = strings.TrimSpace(rc.Query("q")); len(q.Text) > company.MaxQuery {
+		return q, Invalid("Invalid q: at most %d bytes", company.MaxQuery)
+	}
+	for _, part := range rc.QueryList("status") {
+		s := company.IssueStatus(part)
+		if !s.Valid() {
+			return q, Invalid("Invalid status: %s", part)
+		}
+		q.Statuses = append(q.Statuses, s)
+	}
+	if rc.Query("attention") == "blocked" && len(q.Statuses) == 0 {
+		q.Statuses = []company.IssueStatus{company.IssueBlocked}
+	}
+	since, err := rc.QueryTime("updatedSince")
+	if err != nil {
+		return q, err
+	}
+	q.UpdatedSince = company.TimeOf(since)
+	if err := issueOrder(rc, &q); err != nil {
+		return q, err
+	}
+	if q.Limit, err = rc.QueryInt("limit", company.DefaultIssueLimit, 1, company.MaxIssueLimit); err != nil {
+		return q, err
+	}
+	q.Offset, err = rc.QueryInt("offset", 0, 0, 1<<31-1)
+	return q, err
+}
+
+func issueOrder(rc *Request, q *company.IssueQuery) error {
+	switch field := rc.Query("sortField") + rc.Query("sort"); field {
+	case "":
+	case "updatedAt", "updated", "lastActivityAt":
+		q.Sort, q.Descending = company.SortUpdated, true
+	case "createdAt", "created", "issueNumber":
+		q.Sort, q.Descending = company.SortCreated, true
+	case "priority":
+		q.Sort = company.SortPriority
+	case "title":
+		q.Sort = company.SortTitle
+	case "status":
+		q.Sort = company.SortStatus
+	default:
+		return Invalid("Invalid sortField: %s", field)
+	}
+	switch dir := rc.Query("sortDir") + rc.Query("order"); dir {
+	case "":
+	case "asc":
+		q.Descending = false
+	case "desc":
+		q.Descending = true
+	default:
+		return Invalid("Invalid sortDir: %s", dir)
+	}
+	return nil
+}
+
+// querySpan reads from and to; what happened at to is inside.
+func querySpan(rc *Request) (company.Span, error) {
+	from, err := rc.QueryTime("from")
+	if err != nil {
+		return company.Span{}, err
+	}
+	to, err := rc.QueryTime("to")
+	if err != nil || to.IsZero() {
+		return company.Span{From: company.TimeOf(from)}, err
+	}
+	return company.Span{From: company.TimeOf(from), To: company.TimeOf(to) + 1}, nil
+}
+
+// listedIssues answers a list, ready.
+func listedIssues(tx *ledger.Tx, of string, q company.IssueQuery) json.RawMessage {
+	found := company.ListIssues(tx, of, q)
+	rows := make([]json.RawMessage, len(found))
+	for n, i := range found {
+		rows[n] = issueListed(tx, i)
+	}
+	return jsonList(rows)
+}
+
+// inboxLite is what an agent has to do, in short: its open work, what it is at
+// first, then by priority.
+func inboxLite(tx *ledger.Tx, of, agent string) json.RawMessage {
+	found := company.ListIssues(tx, of, company.IssueQuery{Assignee: agent,
+		Statuses: []company.IssueStatus{company.IssueTodo, company.IssueInProgress, company.IssueInReview, company.IssueBlocked}})
+	slices.SortStableFunc(found, func(a, b company.Issue) int { return atWork(b) - atWork(a) })
+	rows := make([]json.RawMessage, len(found))
+	for n, i := range found {
+		waiting := company.Unresolved(tx, i)
+		ids := make([]string, len(waiting))
+		for k, w := range waiting {
+			ids[k] = w.ID
+		}
+		rows[n] = append(jsonRow{}, '{').str("id", i.ID).str("identifier", i.Identifier).str("title", i.Title).str("status", string(i.Status)).
+			str("priority", string(i.Priority)).null("projectId", i.Project).null("goalId", i.Goal).null("parentId", i.Parent).
+			at("updatedAt", i.UpdatedAt).activeRun(tx, i).flag("dependencyReady", len(waiting) == 0).
+			num("unresolvedBlockerCount", int64(len(waiting))).value("unresolvedBlockerIssueIds", ids).done()
+	}
+	return jsonList(rows)
+}
+
+func atWork(i company.Issue) int {
+	if i.Status == company.IssueInProgress {
+		return 1
+	}
+	return 0
+}
+
+// heartbeatContext is what an agent needs to begin work on an issue. project and
+// goal are ready JSON or nil.
+func heartbeatContext(tx *ledger.Tx, i company.Issue, wakeComment string, project, goal []byte) (json.RawMessage, error) {
+	issue := append(jsonRow{}, '{').str("id", i.ID).str("identifier", i.Identifier).str("title", i.Title).null("description", i.Description).
+		str("status", string(i.Status)).str("workMode", i.Mode()).attention(tx, i).fixed(noReview).fixed(`"scheduledRetry":null,"activeRecoveryAction":null`).
+		str("priority", string(i.Priority)).null("projectId", i.Project).null("goalId", i.Goal).null("parentId", i.Parent).
+		refs("blockedBy", refsOf(company.Blockers(tx, i))).refs("blocks", refsOf(company.Blocks(tx, i))).
+		null("assigneeAgentId", i.Assignee).null("assigneeUserId", i.AssigneeUser).str("originKind", i.Origin()).null("originId", i.OriginID).
+		at("updatedAt", i.UpdatedAt).done()
+	latest, err := company.CommentsOf(tx, i, company.CommentQuery{Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	cursor := append(jsonRow{}, '{').num("totalComments", int64(i.Comments))
+	if len(latest) > 0 {
+		cursor = cursor.str("latestCommentId", latest[0].ID).at("latestCommentAt", latest[0].CreatedAt)
+	} else {
+		cursor = cursor.fixed(`"latestCommentId":null,"latestCommentAt":null`)
+	}
+	b := append(jsonRow{}, '{').raw("issue", issue).ancestors(tx, i).raw("project", project).raw("goal", goal).raw("commentCursor", cursor.done())
+	if cm, ok := company.CommentOf(tx, i.Company, i.ID, wakeComment); ok && wakeComment != "" {
+		b = b.value("wakeComment", cm)
+	} else {
+		b = b.raw("wakeComment", nil)
+	}
+	return b.fixed(`"attachments":[],"continuationSummary":null,"planReviewContext":null,"documentReviewContext":null,"currentExecutionWorkspace":null`).done(), nil
+}
+
+// searchAnswer answers a search.
+func searchAnswer(tx *ledger.Tx, of, prefix, query string, limit, offset int) json.RawMessage {
+	hits, total := company.Search(tx, of, query, limit, offset)
+	if limit == 0 {
+		limit = company.DefaultSearchLimit
+	}
+	rows := make([]json.RawMessage, len(hits))
+	counts := map[string]map[string]int{"status": {}, "priority": {}, "assigneeAgentId": {}, "assigneeUserId": {}, "projectId": {}, "labelId": {}, "updatedWithin": {}}
+	for n, h := range hits {
+		i := h.Issue
+		for name, v := range map[string]string{"status": string(i.Status), "priority": string(i.Priority), "assigneeAgentId": i.Assignee, "assigneeUserId": i.AssigneeUser, "projectId": i.Project} {
+			if v != "" {
+				counts[name][v]++
+			}
+		}
+		for _, id := range i.Labels {
+			counts["labelId"][id]++
+		}
+		rows[n] = searchHit(h, prefix)
+	}
+	return append(jsonRow{}, '{').str("query", query).str("normalizedQuery", strings.ToLower(strings.Join(strings.Fields(query), " "))).
+		fixed(`"scope":"all","sort":"relevance"`).num("limit", int64(limit)).num("offset", int64(offset)).raw("results", jsonList(rows)).
+		value("countsByType", map[string]int{"issue": total, "comment": 0, "document": 0, "artifact": 0, "agent": 0, "project": 0}).
+		value("filterOptionCounts", counts).fixed(`"zeroResults":null`).flag("hasMore", offset+len(hits) < total).done()
+}
+
+func searchHit(h company.Hit, prefix string) json.RawMessage {
+	i := h.Issue
+	snippets := make([]json.RawMessage, len(h.Snippets))
+	first := i.Title
+	for n, s := range h.Snippets {
+		label := strings.ToUpper(s.Field[:1]) + s.Field[1:]
+		marks := jsonList(nil)
+		if s.End > s.Start {
+			marks = jsonList([]json.RawMessage{append(jsonRow{}, '{').num("start", int64(utf16Len(s.Text[:s.Start]))).num("end", int64(utf16Len(s.Text[:s.End]))).done()})
+		}
+		if n == 0 {
+			first = s.Text
+		}
+		snippets[n] = append(jsonRow{}, '{').str("field", s.Field).str("label", label).str("text", s.Text).raw("highlights", marks).done()
+	}
+	label := strings.ToUpper(h.Fields[0][:1]) + h.Fields[0][1:]
+	issue := append(jsonRow{}, '{').str("id", i.ID).str("identifier", i.Identifier).str("title", i.Title).str("status", string(i.Status)).str("priority", string(i.Priority)).
+		null("assigneeAgentId", i.Assignee).null("assigneeUserId", i.AssigneeUser).null("projectId", i.Project).at("updatedAt", i.UpdatedAt).done()
+	return append(jsonRow{}, '{').str("id", i.ID).str("type", "issue").num("score", int64(h.Score)).str("title", i.Identifier+" "+i.Title).
+		str("href", "/"+prefix+"/issues/"+i.Identifier).value("matchedFields", h.Fields).str("sourceLabel", label).str("snippet", first).
+		raw("snippets", jsonList(snippets)).raw("issue", issue).at("updatedAt", i.UpdatedAt).fixed(`"previewImageUrl":null`).done()
+}
+
+// utf16Len is the length of s as JavaScript counts it.
+func utf16Len(s string) (n int) {
+	for _, c := range s {
+		if n++; c > 0xffff {
+			n++
+		}
+	}
+	return n
+}

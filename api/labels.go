@@ -1,0 +1,58 @@
+package api
+
+import (
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// createLabel is the body of a new label.
+type createLabel struct {
+	Name  string `json:"name" minLength:"1" maxLength:"48"`
+	Color string `json:"color" pattern:"^#(?:[0-9a-fA-F]{6})$"`
+}
+
+func (s *Server) labelRoutes() []Route {
+	return []Route{{
+		Method: "GET", Path: "/api/companies/{companyId}/labels", Tag: "issues", Summary: "List labels", Out: []company.Label{},
+		Handle: func(rc *Request) (r Response, err error) {
+			err = rc.View(func(tx *ledger.Tx) error {
+				if !company.CompanyExists(tx, rc.Path("companyId")) {
+					return NotFound("Company not found")
+				}
+				r = OK(company.LabelsOf(tx, rc.Path("companyId")))
+				return nil
+			})
+			return r, err
+		},
+	}, {
+		Method: "POST", Path: "/api/companies/{companyId}/labels", Tag: "issues", Summary: "Create a label", In: createLabel{}, Out: company.Label{}, Status: 201,
+		Handle: func(rc *Request) (Response, error) {
+			in, err := Body[createLabel](rc)
+			if err != nil {
+				return Response{}, err
+			}
+			l, err := Do[company.Label](rc, "label.create", rc.Path("companyId"), company.CreateLabel{ID: NewID(), Name: in.Name, Color: in.Color})
+			return OK(l), err
+		},
+	}, {
+		Method: "DELETE", Path: "/api/labels/{labelId}", Tag: "issues", Summary: "Delete a label and take it off its issues", Out: company.Label{},
+		Handle: func(rc *Request) (Response, error) {
+			id, of := strings.ToLower(rc.Path("labelId")), ""
+			err := rc.View(func(tx *ledger.Tx) error {
+				l, ok := company.LabelByID(tx, id)
+				if !ok || rc.IsAgent() && l.Company != rc.Company {
+					return NotFound("Label not found")
+				}
+				of = l.Company
+				return nil
+			})
+			if err != nil {
+				return Response{}, err
+			}
+			l, err := Do[company.Label](rc, "label.delete", of, company.DeleteLabel{ID: id})
+			return OK(l), err
+		},
+	}}
+}
