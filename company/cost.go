@@ -157,7 +157,7 @@ func reportCost(c *ledger.Context, p ReportCost) (any, error) {
 // agent for itself; under a run only while that run goes on.
 func mayReport(c *ledger.Context, e CostEvent) error {
 	if !agentExists(c.Tx, e.Company, e.Agent) {
-		if elsewhere := companyOfAgent(c.Tx, e.Agent); elsewhere != "" {
+		if elsewhere := CompanyOfAgent(c.Tx, e.Agent); elsewhere != "" {
 			return ledger.Refuse(ledger.Unprocessable, nil, "Agent does not belong to company")
 		}
 		return ledger.Refuse(ledger.NotFound, nil, "Agent not found")

@@ -365,7 +365,7 @@ func (i Issue) Diff(next Issue) []byte {
 	}
 	raw := func(name string, from, to json.RawMessage) {
 		if !bytes.Equal(from, to) {
-			d = d.raw(name, jsonObject{}.raw("from", orNull(from)).raw("to", orNull(to)).close())
+			d = d.raw(name, jsonObject{}.raw("from", rawOrNull(from)).raw("to", rawOrNull(to)).close())
 		}
 	}
 	text("projectId", i.Project, next.Project)
@@ -402,7 +402,7 @@ func (i Issue) Diff(next Issue) []byte {
 	return d.close()
 }
 
-func orNull(b json.RawMessage) []byte {
+func rawOrNull(b json.RawMessage) []byte {
 	if len(b) == 0 {
 		return []byte("null")
 	}

@@ -16,13 +16,13 @@ func projectExists(tx *ledger.Tx, company, id string) bool { return tx.Has(proje
 
 func goalExists(tx *ledger.Tx, company, id string) bool { return tx.Has(goals.Key(company, id)) }
 
-// companyOfAgent returns the company that an agent belongs to, or "".
-func companyOfAgent(tx *ledger.Tx, agent string) string {
-	a, ok := AgentByID(tx, agent)
-	if !ok {
+// CompanyOfAgent returns the company that an agent belongs to, or "".
+func CompanyOfAgent(tx *ledger.Tx, agent string) string {
+	of := OwnerOf(tx, agent)
+	if of == "" || !agentExists(tx, of, agent) {
 		return ""
 	}
-	return a.Company
+	return of
 }
 
 // assignable refuses an assignee that does not exist or never works.
@@ -97,7 +97,7 @@ func mayWork(c *ledger.Context, agent, project string) error {
 // projectDefaults returns what an issue takes from its project.
 func projectDefaults(tx *ledger.Tx, company, id string) (goal, workspace string, ok bool) {
 	p, ok := projects.Get(tx, company, id)
-	return p.Goal, p.Workspace, ok
+	return p.Goal, "", ok
 }
 
 // defaultGoal returns the goal that an issue serves when nothing names one: the
@@ -157,4 +157,21 @@ func wakeForChildren(c *ledger.Context, i Issue) error {
 		}
 	}
 	return wakeForIssue(c, parent, WakeAutomation, "issue_children_completed", "")
+}
+
+// CompanyExists reports whether there is a company with this ID.
+func CompanyExists(tx *ledger.Tx, company string) bool {
+	return company != "" && tx.Has(companies.Key(company, company))
+}
+
+// IssuePrefixOf returns what the identifiers of a company's issues begin with.
+func IssuePrefixOf(tx *ledger.Tx, company string) (string, bool) {
+	row, ok := companies.Get(tx, company, company)
+	return row.IssuePrefix, ok
+}
+
+// AgentLabel returns the name and the status of an agent, "" when it is gone.
+func AgentLabel(tx *ledger.Tx, company, agent string) (name, status string) {
+	a, _ := agents.Get(tx, company, agent)
+	return a.Name, string(a.Status)
 }

@@ -21,6 +21,7 @@ var (
 	issues           = ledger.NewTable[Issue]("issue")
 	issuesByAssignee = ledger.NewIndex("issue-assignee")
 	issuesByProject  = ledger.NewIndex("issue-project")
+	issuesByGoal     = ledger.NewIndex("issue-goal")
 	issuesByParent   = ledger.NewIndex("issue-parent")
 	issuesByLabel    = ledger.NewIndex("issue-label")
 	issuesByBlocker  = ledger.NewIndex("issue-blocks") // under the blocker: who waits for it
@@ -75,6 +76,7 @@ func storeIssue(tx *ledger.Tx, old, next Issue) []byte {
 	}
 	reindex(tx, issuesByAssignee, company, old.Assignee, next.Assignee, id)
 	reindex(tx, issuesByProject, company, old.Project, next.Project, id)
+	reindex(tx, issuesByGoal, company, old.Goal, next.Goal, id)
 	reindex(tx, issuesByParent, company, old.Parent, next.Parent, id)
 	reindex(tx, issuesByRun, company, old.CheckoutRun, next.CheckoutRun, id)
 	reindexAll(tx, issuesByLabel, company, old.Labels, next.Labels, id)
@@ -89,6 +91,7 @@ func dropIssue(tx *ledger.Tx, i Issue) {
 	tx.Delete(issueStatusKey(i.Company, i.Status, i.ID))
 	reindex(tx, issuesByAssignee, i.Company, i.Assignee, "", i.ID)
 	reindex(tx, issuesByProject, i.Company, i.Project, "", i.ID)
+	reindex(tx, issuesByGoal, i.Company, i.Goal, "", i.ID)
 	reindex(tx, issuesByParent, i.Company, i.Parent, "", i.ID)
 	reindex(tx, issuesByRun, i.Company, i.CheckoutRun, "", i.ID)
 	reindexAll(tx, issuesByLabel, i.Company, i.Labels, nil, i.ID)

@@ -84,6 +84,9 @@ func registerLabels(m ledger.Mux) {
 
 func createLabel(c *ledger.Context, p CreateLabel) (any, error) {
 	company := c.Cmd.Company
+	if !CompanyExists(c.Tx, company) {
+		return nil, ledger.Refuse(ledger.NotFound, nil, "Company not found")
+	}
 	n := 0
 	for _, l := range labels.All(c.Tx, company) {
 		if strings.EqualFold(l.Name, p.Name) {
