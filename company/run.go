@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -158,6 +159,23 @@ type Run struct {
 	Followups int `cbor:"87,keyasint,omitempty" json:"-"`
 	// AdapterType is the agent's at the time of the wake.
 	AdapterType string `cbor:"88,keyasint,omitempty" json:"-"`
+}
+
+// Clone returns a copy that shares nothing with r.
+func (r Run) Clone() Run {
+	r.ExitCode, r.LogBytes, r.StdoutExcerpt, r.StderrExcerpt = copied(r.ExitCode), copied(r.LogBytes), copied(r.StdoutExcerpt), copied(r.StderrExcerpt)
+	r.ProcessPID, r.ProcessGroup, r.LastOutputBytes = copied(r.ProcessPID), copied(r.ProcessGroup), copied(r.LastOutputBytes)
+	r.UsageJSON, r.ResultJSON, r.RunnerProfileJSON = slices.Clone(r.UsageJSON), slices.Clone(r.ResultJSON), slices.Clone(r.RunnerProfileJSON)
+	r.Phases, r.Context.CommentIDs, r.Context.Payload = slices.Clone(r.Phases), slices.Clone(r.Context.CommentIDs), slices.Clone(r.Context.Payload)
+	r.Context.ForceFreshSession = copied(r.Context.ForceFreshSession)
+	return r
+}
+
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	return new(*p)
 }
 
 // A PhaseMark says when a run reached a phase.
@@ -324,4 +342,28 @@ func derivedID(parts ...string) string {
 	b[8] = b[8]&0x3f | 0x80
 	s := hex.EncodeToString(b)
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+}
+
+// SuccessorOf returns the run that was queued because r ended as it did, or "".
+func SuccessorOf(tx *ledger.Tx, r Run) string {
+	id := derivedID("after", r.ID)
+	if _, ok := runs.Get(tx, r.Company, id); ok && !r.Status.Live() {
+		return id
+	}
+	return ""
+}
+
+// LiveRunsOf returns the queued and running runs of a company, oldest first.
+func LiveRunsOf(tx *ledger.Tx, company string) []Run {
+	prefix := ledger.Key("c", company, "run-live", "")
+	var out []Run
+	for k := range tx.Prefix(prefix) {
+		if _, id, ok := strings.Cut(string(k[len(prefix):]), "/"); ok {
+			if r, ok := runs.Get(tx, company, id); ok {
+				out = append(out, r)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Run) int { return compareUint(a.Queue, b.Queue) })
+	return out
 }

@@ -602,9 +602,15 @@ func loseNode(c *ledger.Context, p NodeLost) (any, error) {
 		}
 		lost++
 	}
+	left := len(all) - min(len(all), sweptRuns)
+	if left == 0 { // what is left names runs of deleted companies
+		for k := range c.Prefix(sessionKey(p.Session, "")) {
+			c.Delete(k)
+		}
+	}
 	c.Record(ledger.Change{Action: "node.lost", EntityType: "node", EntityID: p.Node,
 		Details: jsonObject{}.uint("session", p.Session).int("runs", int64(lost)).close()})
-	return Lost{Left: len(all) - min(len(all), sweptRuns)}, nil
+	return Lost{Left: left}, nil
 }
 
 // RunsOfSession returns the runs that a session has not given back, by ID.
@@ -617,6 +623,21 @@ func RunsOfSession(tx *ledger.Tx, session uint64) []Run {
 		}
 	}
 	return out
+}
+
+// dropRuns forgets what lies outside a company's own keys about its runs, when
+// the company is deleted. Nodes stop runs that are gone.
+func dropRuns(tx *ledger.Tx, company string) {
+	queue := ledger.Key("sched", "queue", company, "")
+	for k := range tx.Prefix(queue) {
+		tx.Delete(k)
+	}
+	for id, r := range runs.All(tx, company) {
+		tx.Delete(runCompanyKey(id))
+		if r.Session != 0 {
+			tx.Delete(sessionKey(r.Session, id))
+		}
+	}
 }
 
 // SessionsWithRuns returns the sessions that have runs to give back, with their

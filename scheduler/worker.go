@@ -189,6 +189,11 @@ func (w *Worker) look(ctx, last context.Context, runs *sync.WaitGroup) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	for id, k := range w.runs {
+		if !slices.ContainsFunc(placed, func(r company.Run) bool { return r.ID == id }) && k.adapter != nil {
+			k.adapter.Cancel(id, "the run is gone") // its company was deleted, or it was told over
+		}
+	}
 	for _, r := range placed {
 		k, here := w.runs[r.ID]
 		switch {
