@@ -113,7 +113,7 @@ func TestPowerLossAtEveryFileOperation(t *testing.T) {
 				states = append(states, dump(ref))
 			}
 
-			c := &crashes{mem: vfs.NewCrashableMem(), rng: r, keep: func(int) int { return percent }}
+			c := &crashes{mem: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(r.Uint64(), 0)), keep: func(int) int { return percent }}
 			s, err := store.Open("db", store.Options{FS: errorfs.Wrap(notReusing{c.mem}, c), Small: true, MemTableBytes: 64 << 10})
 			if err != nil {
 				t.Fatal(err)
@@ -169,7 +169,7 @@ func TestPowerLossDuringRestore(t *testing.T) {
 	want := dump(far)
 	snapshot := snapshotOf(t, far)
 
-	c := &crashes{mem: vfs.NewCrashableMem(), rng: r, keep: func(op int) int { return 100 * (op % 2) / 2 }}
+	c := &crashes{mem: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(r.Uint64(), 0)), keep: func(op int) int { return 100 * (op % 2) / 2 }}
 	s, err := store.Open("db", store.Options{FS: errorfs.Wrap(notReusing{c.mem}, c), Small: true})
 	if err != nil {
 		t.Fatal(err)

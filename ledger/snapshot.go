@@ -76,6 +76,19 @@ func (s *Snapshot) Close() (err error) {
 
 // WriteTo streams the snapshot.
 func (s *Snapshot) WriteTo(to io.Writer) (n int64, err error) {
+	n, _, err = s.write(to)
+	return n, err
+}
+
+// Sum reads the whole snapshot and returns SHA-256 of its stream up to the sum
+// itself. Nodes at the same applied index have the same: it is the full scan
+// that finds a state whose bytes changed behind the running digest.
+func (s *Snapshot) Sum() (Hash, error) {
+	_, sum, err := s.write(io.Discard)
+	return sum, err
+}
+
+func (s *Snapshot) write(to io.Writer) (n int64, sum Hash, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			failure, ok := r.(StorageError)
@@ -89,11 +102,11 @@ func (s *Snapshot) WriteTo(to io.Writer) (n int64, err error) {
 	w.write(appendBytes([]byte(snapshotMagic), s.Position.encode()))
 	for k, v := range s.snap.Scan(nil, nil, false) {
 		if w.row(k, v); w.err != nil {
-			return w.n, w.err
+			return w.n, sum, w.err
 		}
 	}
-	w.end()
-	return w.n, w.err
+	sum = w.end()
+	return w.n, sum, w.err
 }
 
 type snapshotWriter struct {
@@ -132,13 +145,15 @@ func (w *snapshotWriter) flush() {
 	w.block = w.block[:0]
 }
 
-func (w *snapshotWriter) end() {
+func (w *snapshotWriter) end() (sum Hash) {
 	w.flush()
 	w.write(binary.BigEndian.AppendUint64([]byte{0, 0, 0, 0}, w.rows))
-	w.write(w.sum.Sum(nil))
+	w.sum.Sum(sum[:0])
+	w.write(sum[:])
 	if w.err == nil {
 		w.err = w.w.Flush()
 	}
+	return sum
 }
 
 // SnapshotPosition reads the head of a snapshot: how far it is. On open, the

@@ -161,3 +161,40 @@ func TestClosedLedgerAnswersErrClosed(t *testing.T) {
 		t.Errorf("ApplyBatch after Close applied")
 	}
 }
+
+func TestSumFindsAChangedRow(t *testing.T) {
+	log := randomLog(t, rand.New(rand.NewPCG(1, 6)), 40)
+	sum := func(l *Ledger) Hash {
+		t.Helper()
+		snap, err := l.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer snap.Close()
+		h, err := snap.Sum()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	a, b := newLedger(t), newLedger(t)
+	a.ApplyBatch(log)
+	applyIn(b, log, func() int { return 3 })
+	want := sum(a)
+	if got := sum(b); got != want {
+		t.Errorf("sum %x, want %x", got, want)
+	}
+	stream := snapshotOf(t, a)
+	if !bytes.Equal(stream[len(stream)-32:], want[:]) {
+		t.Error("the sum is not the one that ends the stream")
+	}
+	batch := b.span.NewBatch()
+	defer batch.Close()
+	batch.Set([]byte("c/x/note/a"), []byte{0})
+	if err := b.span.Commit(batch, false); err != nil {
+		t.Fatal(err)
+	}
+	if sum(b) == want {
+		t.Error("a changed row went unnoticed")
+	}
+}
