@@ -315,6 +315,9 @@ func startRun(c *ledger.Context, p Start) (any, error) {
 	if !ok || a.stopped(c.Tx) != "" {
 		return handBack(c, endRun(c, r, Outcome{Status: RunCancelled, Error: "Cancelled: the agent can not be invoked now", ErrorCode: "agent_not_invokable"})), nil
 	}
+	if why := r.gone(c.Tx); why != "" {
+		return handBack(c, endRun(c, r, Outcome{Status: RunCancelled, Error: why, ErrorCode: "stale_wake"})), nil
+	}
 	r.Status, r.StartedAt, r.UpdatedAt = RunRunning, now, now
 	r.LogStore, r.LogRef = NullText(p.LogStore), NullText(p.LogRef)
 	r.ControllerBoot, r.ControllerLeaseExpiresAt, r.ExecutionStage = NullText(r.Node), p.LeaseUntil, "dispatching"
@@ -326,9 +329,8 @@ func startRun(c *ledger.Context, p Start) (any, error) {
 		r.SessionBefore = s.SessionID
 	}
 	r = r.reached(PhaseCheckQueue, now)
-	if r, err = checkOutForRun(c, r); err != nil {
-		return handBack(c, endRun(c, r, Outcome{Status: RunCancelled, Error: err.Error(), ErrorCode: "stale_wake"})), nil
-	}
+	runs.Put(c.Tx, r.Company, r.ID, r)
+	r = checkOutForRun(c, r)
 	r = addEvent(c, r, "lifecycle", "info", "run started", nil)
 	runs.Put(c.Tx, r.Company, r.ID, r)
 	closeWakeup(c, r, WakeClaimed, "")
