@@ -166,3 +166,40 @@ func quantiles(d []time.Duration) (p50, p99 time.Duration) {
 	slices.Sort(d)
 	return d[len(d)/2], d[len(d)*99/100]
 }
+
+// BenchmarkFailover kills the leader and measures, in real time, how long it
+// takes until a write through another node is accepted.
+func BenchmarkFailover(b *testing.B) {
+	m := onDisk(b, 3, nil)
+	var gaps []time.Duration
+	ctx := context.Background()
+	for i := 0; b.Loop(); i++ {
+		b.StopTimer()
+		l := m.leader()
+		f := m.followers()[0]
+		if err := f.add(ctx, fmt.Sprint("warm", i)); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		start := time.Now()
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			l.stop(true)
+		}()
+		if err := f.add(ctx, fmt.Sprint("after", i)); err != nil {
+			b.Fatal(err)
+		}
+		gaps = append(gaps, time.Since(start))
+		b.StopTimer()
+		<-stopped
+		l.start()
+		m.wait(20*time.Second, "everybody to catch up", func() bool {
+			return l.led.Applied() == m.leader().led.Applied()
+		})
+		b.StartTimer()
+	}
+	slices.Sort(gaps)
+	b.ReportMetric(float64(gaps[len(gaps)/2].Milliseconds()), "p50-ms")
+	b.ReportMetric(float64(gaps[len(gaps)-1].Milliseconds()), "worst-ms")
+}
