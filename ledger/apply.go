@@ -472,6 +472,9 @@ func (a *applier) merge() {
 		a.digest = appendBytes(a.digest, key)
 		if v == nil {
 			a.digest = append(a.digest, 0)
+			if strings.Contains(key, "/"+idemAtTable+"/") {
+				clear(a.keys) // a company is being deleted: which numbers are in use is read again
+			}
 		} else {
 			a.digest = appendBytes(append(a.digest, 1), v)
 		}

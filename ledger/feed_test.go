@@ -95,7 +95,7 @@ func TestBatchesRebuildTheLedger(t *testing.T) {
 
 func erases(b *Batch) bool {
 	for i := range b.Commands {
-		if b.Commands[i].Kind == "note.erase" {
+		if k := b.Commands[i].Kind; k == "note.erase" || k == "note.wipe" {
 			return true
 		}
 	}

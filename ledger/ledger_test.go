@@ -85,6 +85,9 @@ func noteMux() Mux {
 	Handle(m, "note.erase", func(c *Context, p notePut) (any, error) {
 		return ErasePayloads(c.Tx, c.Cmd.Company, 2), nil
 	})
+	Handle(m, "note.wipe", func(c *Context, p notePut) (any, error) {
+		return DeleteCompany(c.Tx, c.Cmd.Company, 10+10*len(p.Text)), nil
+	})
 	Handle(m, "note.defer", func(c *Context, p notePut) (any, error) { c.Defer(); return nil, nil })
 	Handle(m, "note.endSession", func(c *Context, p notePut) (any, error) { EndSession(c, c.Session); return nil, nil })
 	return m

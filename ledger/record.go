@@ -152,3 +152,19 @@ func ErasePayload(tx *Tx, e Entry) {
 		tx.Set(key, out)
 	}
 }
+
+// DeleteCompany removes at most limit rows of a company, of every table, and
+// returns whether there are more. A handler calls it with a limit well below
+// MaxTouched and goes on by follow-up commands until nothing is left. The
+// chain keeps the hashes of what the company did.
+func DeleteCompany(tx *Tx, company string, limit int) (more bool) {
+	n := 0
+	for k := range tx.Prefix(Key("c", company, "")) {
+		if n == limit {
+			return true
+		}
+		n++
+		tx.Delete(k)
+	}
+	return false
+}

@@ -185,3 +185,58 @@ func TestMerkleRootIsThatOfRFC6962(t *testing.T) {
 		}
 	}
 }
+
+func TestDeletingACompanyGoesOnInChunks(t *testing.T) {
+	l, w := newLedger(t, func(c *Config) {
+		c.Mux["note.deleteCompany"] = func(c *Context) ([]byte, error) {
+			return Marshal(DeleteCompany(c.Tx, c.Cmd.Company, 7)), nil
+		}
+	}), newWorld(t)
+	k := w.found()
+	w.apply(l)
+	s, seq := session(t, l, k), uint64(1)
+	var cmds []Command
+	for range 20 {
+		c := w.note("note.put", "n"+Order(uint64(len(cmds))), "text")
+		c.IdempotencyKey = c.Kind + Order(uint64(len(cmds)))
+		cmds = append(cmds, c)
+	}
+	kept := w.note("note.put", "a", "another company's")
+	kept.Company = "22222222-2222-4222-8222-222222222222"
+	cmds = append(cmds, kept)
+	w.add(k, s, seq, seq, cmds...)
+	wantOK(t, w.apply(l))
+	seq += uint64(len(cmds))
+	of := func(company string) (n int) {
+		for key := range dump(l) {
+			if strings.HasPrefix(key, "c/"+company+"/") {
+				n++
+			}
+		}
+		return n
+	}
+	before, rounds := of(cmds[0].Company), 0
+	for more := true; more; rounds++ {
+		w.add(k, s, seq, seq, w.note("note.deleteCompany", "", ""))
+		seq++
+		rs := w.apply(l)
+		wantOK(t, rs)
+		if err := Unmarshal(rs[0].Value, &more); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := of(cmds[0].Company); got != 0 || before < 100 || rounds < before/7 {
+		t.Errorf("%d of %d rows left after %d rounds", got, before, rounds)
+	}
+	if of(kept.Company) == 0 {
+		t.Error("the other company lost its rows")
+	}
+	// keys of the deleted company are free again, and its chain still stands
+	w.add(k, s, seq, seq, cmds[0])
+	if rs := w.apply(l); rs[0].Refusal != nil || rs[0].Height <= uint64(len(cmds)) {
+		t.Errorf("after deleting: %+v", rs[0])
+	}
+	if _, err := l.Verify(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+}
