@@ -627,21 +627,6 @@ func RunsOfSession(tx *ledger.Tx, session uint64) []Run {
 	return out
 }
 
-// dropRuns forgets what lies outside a company's own keys about its runs, when
-// the company is deleted. Nodes stop runs that are gone.
-func dropRuns(tx *ledger.Tx, company string) {
-	queue := ledger.Key("sched", "queue", company, "")
-	for k := range tx.Prefix(queue) {
-		tx.Delete(k)
-	}
-	for id, r := range runs.All(tx, company) {
-		tx.Delete(runCompanyKey(id))
-		if r.Session != 0 {
-			tx.Delete(sessionKey(r.Session, id))
-		}
-	}
-}
-
 // SessionsWithRuns returns the sessions that have runs to give back, with their
 // nodes, by session.
 func SessionsWithRuns(tx *ledger.Tx) []NodeLost {

@@ -469,15 +469,3 @@ func wakeForIssue(c *ledger.Context, i Issue, source WakeSource, reason, comment
 		Wakeup:  derivedID("issue-wake", i.ID, i.Assignee, at, reason), Run: derivedID("issue-run", i.ID, i.Assignee, at, reason)})
 	return err
 }
-
-// wakeForApproval wakes an agent whose approval was decided.
-func wakeForApproval(c *ledger.Context, company, agent, approval, status string) {
-	a, ok := wakeable(c.Tx, company, agent)
-	if !ok {
-		return
-	}
-	at := ledger.Order(c.Height)
-	_, _ = wake(c, a, Wake{Agent: agent, Source: WakeAutomation, TriggerDetail: "system", Reason: "approval_" + status,
-		Approval: approval, ApprovalStatus: status, Task: "approval:" + approval,
-		Wakeup: derivedID("approval-wake", approval, at), Run: derivedID("approval-run", approval, at)})
-}
