@@ -135,7 +135,7 @@ func forceRelease(c *ledger.Context, p ForceReleaseIssue) (any, error) {
 // assigned and in progress: their agent may take them up again in a later run.
 func releaseLocksOfRun(c *ledger.Context, company, run string) {
 	for i := range IssuesHeldBy(c.Tx, company, run) {
-		next := i.unlock()
+		next := i.unheld()
 		next.UpdatedAt = TimeOf(c.Now)
 		storeIssue(c.Tx, i, next)
 		recordLive(c, ledger.Change{Action: "issue.lock_released", EntityType: "issue", EntityID: i.ID,

@@ -220,7 +220,7 @@ func (i Issue) Release(now Time) (Issue, error) {
 	}
 	i.Assignee, i.AssigneeUser = "", ""
 	i.UpdatedAt = now
-	return i.unlock(), nil
+	return i.unheld(), nil
 }
 
 // ForceRelease takes the lock away, and the assignee too when clear is set.
@@ -233,11 +233,11 @@ func (i Issue) ForceRelease(clear bool, now Time) Issue {
 		}
 	}
 	i.UpdatedAt = now
-	return i.unlock()
+	return i.unheld()
 }
 
-// unlock takes the lock away and leaves all else.
-func (i Issue) unlock() Issue {
+// unheld takes the lock away and leaves all else.
+func (i Issue) unheld() Issue {
 	i.CheckoutRun, i.Fence = "", 0
 	return i
 }
@@ -319,7 +319,7 @@ func (i Issue) enter(to IssueStatus, now Time) Issue {
 	case IssueBlocked:
 		i.BlockedAt = now
 	}
-	return i.unlock()
+	return i.unheld()
 }
 
 // Mode returns the work mode, "standard" unless another was set.

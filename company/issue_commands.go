@@ -428,7 +428,7 @@ func (p UpdateIssue) assign(i Issue) Issue {
 		}
 	}
 	if agent != i.Assignee {
-		i = i.unlock()
+		i = i.unheld()
 	}
 	i.Assignee, i.AssigneeUser = agent, user
 	return i
