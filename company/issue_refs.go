@@ -97,7 +97,7 @@ func mayWork(c *ledger.Context, agent, project string) error {
 // projectDefaults returns what an issue takes from its project.
 func projectDefaults(tx *ledger.Tx, company, id string) (goal, workspace string, ok bool) {
 	p, ok := projects.Get(tx, company, id)
-	return p.Goal, "", ok
+	return p.Goal, p.Workspace, ok
 }
 
 // defaultGoal returns the goal that an issue serves when nothing names one: the

@@ -292,6 +292,15 @@ func TestCreateIssue(t *testing.T) {
 	if child.Depth != 1 || d.last[0].Action != "issue.child_created" {
 		t.Errorf("child: depth %d, change %s", child.Depth, d.last[0].Action)
 	}
+	area, goal := d.id(), d.id()
+	projects.Put(d.tx, d.company, area, Project{ID: area, Goal: goal, Workspace: uid(8)})
+	goals.Put(d.tx, d.company, goal, Goal{ID: goal, Level: "company"})
+	if i := d.issue(t, CreateIssue{Project: area}); i.Goal != goal || i.Workspace != uid(8) {
+		t.Errorf("of a project: goal %q, workspace %q", i.Goal, i.Workspace)
+	}
+	if i := d.issue(t, CreateIssue{}); i.Goal != goal {
+		t.Errorf("of no project: goal %q", i.Goal)
+	}
 	for name, p := range map[string]CreateIssue{
 		"Agent not found":        {Assignee: uid(5)},
 		"Project not found":      {Project: uid(5)},
@@ -303,7 +312,7 @@ func TestCreateIssue(t *testing.T) {
 	}
 	wantRefusal(t, d.do(board, "issue.create", CreateIssue{ID: d.id(), Title: "ip", Status: IssueInProgress}, nil), ledger.Unprocessable, "in_progress issues require an assignee")
 	wantRefusal(t, d.do(board, "issue.create", CreateIssue{ID: d.id(), Title: "b", Status: IssueBlocked}, nil), ledger.Unprocessable, "")
-	if next := d.issue(t, CreateIssue{}); next.Identifier != "ACM-4" {
+	if next := d.issue(t, CreateIssue{}); next.Identifier != "ACM-6" {
 		t.Errorf("refused creations took numbers: next is %s", next.Identifier)
 	}
 }
