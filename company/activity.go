@@ -1,0 +1,87 @@
+package company
+
+import (
+	"encoding/json"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// MaxNote bounds the details of a note, in bytes; a change's details stay small.
+const MaxNote = 4 << 10
+
+// A Note is the payload of activity.note: a line that the board or an agent
+// adds to the activity log itself. The entry names who really wrote it.
+type Note struct {
+	Action     string          `cbor:"1,keyasint"`
+	EntityType string          `cbor:"2,keyasint"`
+	EntityID   string          `cbor:"3,keyasint"`
+	Details    json.RawMessage `cbor:"4,keyasint,omitempty"`
+}
+
+func registerActivity(m ledger.Mux) {
+	ledger.Handle(m, "activity.note", note)
+}
+
+func note(c *ledger.Context, p Note) (any, error) {
+	for _, text := range []string{p.Action, p.EntityType, p.EntityID} {
+		if text == "" || len(text) > MaxName {
+			return nil, ledger.Refuse(ledger.Invalid, nil, "action, entityType and entityId are needed, at most %d bytes each", MaxName)
+		}
+	}
+	details, err := object("details", p.Details, MaxNote)
+	if err != nil {
+		return nil, err
+	}
+	if details != nil {
+		details = RedactConfig(details)
+	}
+	c.Record(ledger.Change{Action: p.Action, EntityType: p.EntityType, EntityID: p.EntityID, Details: details})
+	return nil, nil
+}
+
+// An ActivityRow is a line of the activity log as it is shown.
+type ActivityRow struct {
+	ID              string          `json:"id"`
+	Company         string          `json:"companyId"`
+	ActorType       string          `json:"actorType"`
+	ActorID         string          `json:"actorId"`
+	Action          string          `json:"action"`
+	EntityType      string          `json:"entityType"`
+	EntityID        string          `json:"entityId"`
+	Agent           NullText        `json:"agentId"`
+	Run             NullText        `json:"runId"`
+	ResponsibleUser NullText        `json:"responsibleUserId"`
+	Details         json.RawMessage `json:"details"`
+	CreatedAt       Time            `json:"createdAt"`
+	// Height is the entry's: proof and resume need it.
+	Height uint64 `json:"height"`
+}
+
+// ShowActivity returns activities as they are shown.
+func ShowActivity(tx *ledger.Tx, company string, list []ledger.Activity) []ActivityRow {
+	row, _ := CompanyOf(tx, company)
+	out := make([]ActivityRow, len(list))
+	for n, a := range list {
+		out[n] = ActivityRow{ID: a.ID, Company: a.Company, ActorType: a.Actor.Type, ActorID: a.Actor.ID, Action: a.Action, EntityType: a.EntityType,
+			EntityID: a.EntityID, Run: NullText(a.Run), ResponsibleUser: row.DefaultResponsibleUser, Details: orNull(a.Details), CreatedAt: TimeOf(a.At), Height: a.Height}
+		switch a.Actor.Type {
+		case "agent":
+			out[n].Agent = NullText(a.Actor.ID)
+		case "user":
+			out[n].ResponsibleUser = NullText(a.Actor.ID)
+		case "node":
+			out[n].ActorType = "system" // the contract knows users, agents and the system
+		}
+	}
+	return out
+}
+
+// Live reports whether a change only feeds the live events: the recorded
+// activity log has no such lines.
+func Live(ch ledger.Change) bool {
+	switch ch.Action {
+	case "heartbeat.run.queued", "heartbeat.run.status", "heartbeat.run.event", "heartbeat.run.progress", "agent.status":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,647 @@
+package company
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// An AgentStatus is what an agent does now. Persisted: do not rename.
+type AgentStatus string
+
+const (
+	AgentActive          AgentStatus = "active" // idle, in rows of older exports
+	AgentIdle            AgentStatus = "idle"
+	AgentRunning         AgentStatus = "running"
+	AgentPaused          AgentStatus = "paused"
+	AgentError           AgentStatus = "error"
+	AgentPendingApproval AgentStatus = "pending_approval"
+	AgentTerminated      AgentStatus = "terminated"
+)
+
+// Roles and AdapterTypes are all there are, in the contract's order.
+var (
+	Roles        = []string{"ceo", "cto", "cmo", "cfo", "security", "engineer", "designer", "pm", "qa", "devops", "researcher", "general"}
+	AdapterTypes = []string{"process", "http", "claude_local", "codex_local", "gemini_local", "opencode_local", "cursor", "pi_local",
+		"hermes_local", "openclaw_gateway", "acp", "wasm", "container"}
+)
+
+// An Agent is a worker of a company: who it is, what it reports to, and how it
+// is invoked. Its configurations hold secrets, so they are shown only through
+// RedactConfig; JSON of the row leaves them out.
+type Agent struct {
+	ID                 string          `cbor:"1,keyasint" json:"id"`
+	Company            string          `cbor:"2,keyasint" json:"companyId"`
+	Name               string          `cbor:"3,keyasint" json:"name"`
+	Role               string          `cbor:"4,keyasint" json:"role"`
+	Title              NullText        `cbor:"5,keyasint,omitempty" json:"title"`
+	Icon               NullText        `cbor:"6,keyasint,omitempty" json:"icon"`
+	Status             AgentStatus     `cbor:"7,keyasint" json:"status"`
+	ReportsTo          NullText        `cbor:"8,keyasint,omitempty" json:"reportsTo"`
+	Capabilities       NullText        `cbor:"9,keyasint,omitempty" json:"capabilities"`
+	AdapterType        string          `cbor:"10,keyasint" json:"adapterType"`
+	AdapterConfig      json.RawMessage `cbor:"11,keyasint" json:"-"`
+	RuntimeConfig      json.RawMessage `cbor:"12,keyasint" json:"-"`
+	DefaultEnvironment NullText        `cbor:"13,keyasint,omitempty" json:"defaultEnvironmentId"`
+	PauseReason        NullText        `cbor:"14,keyasint,omitempty" json:"pauseReason"`
+	PausedAt           Time            `cbor:"15,keyasint,omitempty" json:"pausedAt"`
+	ErrorReason        NullText        `cbor:"16,keyasint,omitempty" json:"errorReason"`
+	Permissions        Permissions     `cbor:"17,keyasint" json:"permissions"`
+	LastHeartbeatAt    Time            `cbor:"18,keyasint,omitempty" json:"lastHeartbeatAt"`
+	Metadata           json.RawMessage `cbor:"19,keyasint,omitempty" json:"-"`
+	ContextMode        string          `cbor:"20,keyasint,omitempty" json:"-"` // thin, which "" means, or fat
+	CreatedAt          Time            `cbor:"21,keyasint" json:"createdAt"`
+	UpdatedAt          Time            `cbor:"22,keyasint" json:"updatedAt"`
+	// CreatedBy is who made the agent: a user, or an agent's UUID.
+	CreatedBy string `cbor:"23,keyasint,omitempty" json:"-"`
+}
+
+// Clone returns a copy that shares no memory with a, as the ledger's cache of
+// decoded rows needs it.
+func (a Agent) Clone() Agent {
+	a.AdapterConfig, a.RuntimeConfig, a.Metadata = slices.Clone(a.AdapterConfig), slices.Clone(a.RuntimeConfig), slices.Clone(a.Metadata)
+	return a
+}
+
+// Permissions are what an agent may do besides its work.
+type Permissions struct {
+	CreateAgents bool `cbor:"1,keyasint,omitempty" json:"canCreateAgents"`
+	CreateSkills bool `cbor:"2,keyasint,omitempty" json:"canCreateSkills"`
+	AssignTasks  bool `cbor:"3,keyasint,omitempty" json:"canAssignTasks,omitempty"`
+}
+
+// agentsByKey lists agents under their urlKey, agentsByManager under whom they
+// report to ("root" when nobody). A company has few enough agents that whoever
+// asks by status walks them.
+var (
+	agents          = ledger.NewTable[Agent]("agent")
+	agentsByKey     = ledger.NewIndex("agent-urlkey")
+	agentsByManager = ledger.NewIndex("agent-manager")
+)
+
+const (
+	// MaxAgents bounds the agents of a company: org chart and lists show all.
+	MaxAgents = 2_000
+	// MaxOrgDepth bounds the chain of managers.
+	MaxOrgDepth = 64
+	// MaxConfig bounds each configuration of an agent, in bytes; a command holds
+	// two of them and a revision keeps two before and after.
+	MaxConfig = 64 << 10
+	// minInterval is the shortest time between heartbeats, in seconds.
+	minInterval = 30
+	// orphanLimit bounds the reports and issues that deleting an agent or project
+	// changes in one command.
+	orphanLimit = 1_000
+)
+
+const defaultRuntimeConfig = `{"heartbeat":{"enabled":false,"maxConcurrentRuns":20}}`
+
+// URLKey is what an agent or project is called in addresses: its name in lower
+// case, with dashes for what is neither a letter nor a digit.
+func URLKey(name string) string {
+	var b strings.Builder
+	dash := false
+	for i := range len(name) {
+		c := name[i]
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			dash = b.Len() > 0
+			continue
+		}
+		if dash {
+			b.WriteByte('-')
+			dash = false
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// URLKey is the agent's, or its ID when the name has none.
+func (a Agent) URLKey() string {
+	if k := URLKey(a.Name); k != "" {
+		return k
+	}
+	return a.ID
+}
+
+// AgentOf returns an agent of company.
+func AgentOf(tx *ledger.Tx, company, id string) (Agent, bool) { return agents.Get(tx, company, id) }
+
+// AgentByID returns the agent with an ID, of whatever company.
+func AgentByID(tx *ledger.Tx, id string) (Agent, bool) {
+	if company := OwnerOf(tx, id); company != "" {
+		return agents.Get(tx, company, id)
+	}
+	return Agent{}, false
+}
+
+// AgentByRef finds an agent by ID, or by urlKey or name within company. One
+// that was terminated is found by ID only.
+func AgentByRef(tx *ledger.Tx, company, ref string) (Agent, error) {
+	if id := strings.ToLower(ref); isID(id) {
+		if a, ok := AgentByID(tx, id); ok {
+			return a, nil
+		}
+		return Agent{}, errNoAgent()
+	}
+	if company == "" {
+		return Agent{}, ledger.Refuse(ledger.Unprocessable, nil, "Agent shortname lookup requires companyId query parameter")
+	}
+	found := Agent{}
+	for id := range agentsByKey.IDs(tx, company, URLKey(ref), false) {
+		a, ok := agents.Get(tx, company, id)
+		if !ok || a.Status == AgentTerminated {
+			continue
+		}
+		if found.ID != "" {
+			return Agent{}, ledger.Refuse(ledger.Conflict, nil, "Agent shortname is ambiguous in this company. Use the agent ID.")
+		}
+		found = a
+	}
+	if found.ID == "" {
+		return Agent{}, errNoAgent()
+	}
+	return found, nil
+}
+
+// AgentsOf returns the agents of company by ID, those terminated only when
+// asked for.
+func AgentsOf(tx *ledger.Tx, company string, terminated bool) []Agent {
+	out := []Agent{}
+	for _, a := range agents.All(tx, company) {
+		if terminated || a.Status != AgentTerminated {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// AgentBudget returns the monthly limit of an agent, and what it spent.
+func AgentBudget(tx *ledger.Tx, company, agent string, now Time) (limit, spent Money) {
+	return monthly(tx, company, ScopeAgent, agent, now)
+}
+
+func errNoAgent() error { return ledger.Refuse(ledger.NotFound, nil, "Agent not found") }
+
+// SaveAgent is the payload of agent.create, and of agent.update, where a nil
+// field keeps what is there and an empty one clears it.
+type SaveAgent struct {
+	ID                 string          `cbor:"1,keyasint"`
+	Name               *string         `cbor:"2,keyasint,omitempty"`
+	Role               *string         `cbor:"3,keyasint,omitempty"`
+	Title              *string         `cbor:"4,keyasint,omitempty"`
+	Icon               *string         `cbor:"5,keyasint,omitempty"`
+	ReportsTo          *string         `cbor:"6,keyasint,omitempty"`
+	Capabilities       *string         `cbor:"7,keyasint,omitempty"`
+	AdapterType        *string         `cbor:"8,keyasint,omitempty"`
+	AdapterConfig      json.RawMessage `cbor:"9,keyasint,omitempty"` // laid over what is there, see ReplaceAdapterConfig
+	RuntimeConfig      json.RawMessage `cbor:"10,keyasint,omitempty"`
+	DefaultEnvironment *string         `cbor:"11,keyasint,omitempty"`
+	Budget             *Money          `cbor:"12,keyasint,omitempty"` // a month
+	Metadata           json.RawMessage `cbor:"13,keyasint,omitempty"`
+	ContextMode        *string         `cbor:"14,keyasint,omitempty"`
+	Permissions        *Grant          `cbor:"15,keyasint,omitempty"`
+	// ReplaceAdapterConfig takes AdapterConfig as the whole; a change of the
+	// adapter's type does, too.
+	ReplaceAdapterConfig bool `cbor:"16,keyasint,omitempty"`
+}
+
+// A Grant changes permissions; nil keeps.
+type Grant struct {
+	CreateAgents *bool `cbor:"1,keyasint,omitempty"`
+	CreateSkills *bool `cbor:"2,keyasint,omitempty"`
+	AssignTasks  *bool `cbor:"3,keyasint,omitempty"`
+}
+
+// GrantAgent is the payload of agent.permissions.
+type GrantAgent struct {
+	Agent string `cbor:"1,keyasint"`
+	Grant Grant  `cbor:"2,keyasint"`
+}
+
+// ChangeAgent is the payload of agent.pause, agent.resume, agent.terminate and
+// agent.delete.
+type ChangeAgent struct {
+	Agent string `cbor:"1,keyasint"`
+}
+
+func registerAgents(m ledger.Mux) {
+	ledger.Handle(m, "agent.create", createAgent)
+	ledger.Handle(m, "agent.update", updateAgent)
+	ledger.Handle(m, "agent.permissions", grantAgent)
+	ledger.Handle(m, "agent.pause", pauseAgent)
+	ledger.Handle(m, "agent.resume", resumeAgent)
+	ledger.Handle(m, "agent.terminate", terminateAgent)
+	ledger.Handle(m, "agent.delete", deleteAgent)
+}
+
+// Pause returns the agent at rest, for a reason. A paused agent stays as it is,
+// but a pause by a person outlasts one by the budget.
+func (a Agent) Pause(reason string, now Time) (Agent, error) {
+	switch a.Status {
+	case AgentTerminated:
+		return a, ledger.Refuse(ledger.Conflict, nil, "Cannot pause terminated agent")
+	case AgentPendingApproval:
+		return a, ledger.Refuse(ledger.Conflict, nil, "Pending approval agents cannot be paused")
+	case AgentPaused:
+		if reason == pausedForBudget {
+			return a, nil
+		}
+		a.PauseReason, a.UpdatedAt = NullText(reason), now
+		return a, nil
+	}
+	a.Status, a.PauseReason, a.PausedAt, a.UpdatedAt = AgentPaused, NullText(reason), now, now
+	return a, nil
+}
+
+// Resume returns the agent ready for work: from a pause, or from an error.
+func (a Agent) Resume(now Time) (Agent, error) {
+	switch a.Status {
+	case AgentTerminated:
+		return a, ledger.Refuse(ledger.Conflict, nil, "Cannot resume terminated agent")
+	case AgentPendingApproval:
+		return a, ledger.Refuse(ledger.Conflict, nil, "Pending approval agents cannot be activated directly")
+	case AgentRunning:
+		return a, nil
+	}
+	a.Status, a.PauseReason, a.PausedAt, a.ErrorReason, a.UpdatedAt = AgentIdle, "", 0, "", now
+	return a, nil
+}
+
+// Terminate returns the agent gone for good.
+func (a Agent) Terminate(now Time) Agent {
+	if a.Status != AgentTerminated {
+		a.Status, a.PauseReason, a.PausedAt, a.ErrorReason, a.UpdatedAt = AgentTerminated, "", 0, "", now
+	}
+	return a
+}
+
+// with returns a with what p sets. The configurations must be objects.
+func (a Agent) with(p SaveAgent) (Agent, error) {
+	set(&a.Name, p.Name)
+	set(&a.Role, p.Role)
+	setText(&a.Title, p.Title)
+	setText(&a.Icon, p.Icon)
+	setText(&a.ReportsTo, p.ReportsTo)
+	setText(&a.Capabilities, p.Capabilities)
+	setText(&a.DefaultEnvironment, p.DefaultEnvironment)
+	set(&a.ContextMode, p.ContextMode)
+	if p.Permissions != nil {
+		a.Permissions = a.Permissions.with(*p.Permissions)
+	}
+	other := p.AdapterType != nil && *p.AdapterType != a.AdapterType
+	set(&a.AdapterType, p.AdapterType)
+	adapter, err := object("adapterConfig", p.AdapterConfig, MaxConfig)
+	if err != nil {
+		return a, err
+	}
+	switch adapter = keepHidden(adapter, a.AdapterConfig); {
+	case adapter == nil && p.ReplaceAdapterConfig:
+		a.AdapterConfig = json.RawMessage("{}")
+	case adapter == nil:
+	case other || p.ReplaceAdapterConfig:
+		a.AdapterConfig = adapter
+	default:
+		a.AdapterConfig = mergeObjects(a.AdapterConfig, adapter)
+	}
+	runtime, err := object("runtimeConfig", p.RuntimeConfig, MaxConfig)
+	if err != nil {
+		return a, err
+	}
+	if runtime = keepHidden(runtime, a.RuntimeConfig); runtime != nil {
+		a.RuntimeConfig = runtime
+	}
+	metadata, err := object("metadata", p.Metadata, MaxConfig)
+	if err != nil {
+		return a, err
+	}
+	if len(p.Metadata) > 0 {
+		a.Metadata = keepHidden(metadata, a.Metadata)
+	}
+	return a, nil
+}
+
+func (p Permissions) with(g Grant) Permissions {
+	set(&p.CreateAgents, g.CreateAgents)
+	set(&p.CreateSkills, g.CreateSkills)
+	set(&p.AssignTasks, g.AssignTasks)
+	return p
+}
+
+// check refuses an agent that is malformed by itself.
+func (a Agent) check() error {
+	switch {
+	case strings.TrimSpace(a.Name) == "":
+		return ledger.Refuse(ledger.Invalid, nil, "An agent needs a name")
+	case len(a.Name) > MaxName || len(a.Title) > MaxName || len(a.Icon) > MaxName || len(a.Capabilities) > MaxText/4:
+		return ledger.Refuse(ledger.TooLarge, nil, "The agent's text is too long")
+	case !slices.Contains(Roles, a.Role):
+		return ledger.Refuse(ledger.Invalid, nil, "Unknown role: %s", a.Role)
+	case !slices.Contains(AdapterTypes, a.AdapterType):
+		return ledger.Refuse(ledger.Unprocessable, nil, "Unknown adapter type: %s", a.AdapterType)
+	case len(a.AdapterConfig) > MaxConfig:
+		return ledger.Refuse(ledger.TooLarge, nil, "adapterConfig is longer than %d bytes", MaxConfig)
+	}
+	if p := parsePolicy(a.RuntimeConfig, a.AdapterConfig); p.Enabled && p.IntervalSec != 0 && p.IntervalSec < minInterval {
+		return ledger.Refuse(ledger.Invalid, nil, "heartbeat.intervalSec must be at least %d", minInterval)
+	}
+	return nil
+}
+
+// checkManager refuses a manager who is not there, is gone, or whom the agent
+// itself stands above.
+func (a Agent) checkManager(tx *ledger.Tx) error {
+	at := string(a.ReportsTo)
+	if at == a.ID {
+		return errOrgCycle()
+	}
+	for depth := range MaxOrgDepth {
+		if at == "" {
+			return nil
+		}
+		manager, ok := agents.Get(tx, a.Company, at)
+		switch {
+		case !ok && depth == 0:
+			if OwnerOf(tx, at) != "" {
+				return ledger.Refuse(ledger.Unprocessable, nil, "Manager must belong to same company")
+			}
+			return ledger.Refuse(ledger.NotFound, nil, "Manager not found")
+		case !ok:
+			return nil
+		case depth == 0 && manager.Status == AgentTerminated:
+			return ledger.Refuse(ledger.Conflict, nil, "Cannot report to terminated agents")
+		case string(manager.ReportsTo) == a.ID:
+			return errOrgCycle()
+		}
+		at = string(manager.ReportsTo)
+	}
+	return ledger.Refuse(ledger.Unprocessable, nil, "Reporting chains are at most %d long", MaxOrgDepth)
+}
+
+func errOrgCycle() error {
+	return ledger.Refuse(ledger.Unprocessable, nil, "Reporting relationship would create cycle")
+}
+
+// storeAgent writes a row and moves its index entries; old is the row before,
+// zero for a new one.
+func storeAgent(tx *ledger.Tx, old, next Agent) {
+	from, to := "", managerValue(next)
+	fromKey := ""
+	if old.ID != "" {
+		from, fromKey = managerValue(old), old.URLKey()
+	}
+	reindex(tx, agentsByManager, next.Company, from, to, next.ID)
+	reindex(tx, agentsByKey, next.Company, fromKey, next.URLKey(), next.ID)
+	agents.Put(tx, next.Company, next.ID, next)
+}
+
+func managerValue(a Agent) string {
+	if a.ReportsTo == "" {
+		return "root"
+	}
+	return string(a.ReportsTo)
+}
+
+// nameTaken reports whether another agent at work is called like a in addresses.
+func nameTaken(tx *ledger.Tx, a Agent) bool {
+	for id := range agentsByKey.IDs(tx, a.Company, a.URLKey(), false) {
+		if other, ok := agents.Get(tx, a.Company, id); ok && id != a.ID && other.Status != AgentTerminated {
+			return true
+		}
+	}
+	return false
+}
+
+// freeName appends a number to an agent's name that another one has.
+func freeName(tx *ledger.Tx, a Agent) (string, error) {
+	name := a.Name
+	for n := 2; n <= MaxAgents+1; n++ {
+		if !nameTaken(tx, a) {
+			return a.Name, nil
+		}
+		a.Name = name + " " + strconv.Itoa(n)
+	}
+	return "", ledger.Refuse(ledger.Conflict, nil, "No name like %q is free", name)
+}
+
+func createAgent(c *ledger.Context, p SaveAgent) (any, error) {
+	row, err := present(c)
+	if err != nil {
+		return nil, err
+	}
+	if row.RequireHireApproval {
+		return nil, ledger.Refuse(ledger.Conflict, nil,
+			"Direct agent creation requires board approval. Use POST /api/companies/:companyId/agent-hires to create a pending hire approval.")
+	}
+	if err := checkNewID(c.Tx, p.ID); err != nil {
+		return nil, err
+	}
+	now := TimeOf(c.Now)
+	a, err := Agent{ID: p.ID, Company: row.ID, Role: "general", Status: AgentIdle, AdapterType: "process", AdapterConfig: json.RawMessage("{}"),
+		RuntimeConfig: json.RawMessage(defaultRuntimeConfig), Permissions: Permissions{CreateAgents: true, CreateSkills: true},
+		CreatedBy: c.Cmd.Actor.ID, CreatedAt: now, UpdatedAt: now}.with(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	if err := a.checkManager(c.Tx); err != nil {
+		return nil, err
+	}
+	if err := room(agents.All(c.Tx, row.ID), MaxAgents, "agents"); err != nil {
+		return nil, err
+	}
+	if a.Name, err = freeName(c.Tx, a); err != nil {
+		return nil, err
+	}
+	own(c.Tx, row.ID, a.ID)
+	storeAgent(c.Tx, Agent{}, a)
+	c.Record(ledger.Change{Action: "agent.created", EntityType: "agent", EntityID: a.ID,
+		Details: jsonObject{}.str("name", a.Name).str("role", a.Role).null("desiredSkills", "").close()})
+	if p.Budget != nil && *p.Budget > 0 {
+		if _, err := setPolicy(c, SetBudget{Type: ScopeAgent, Scope: a.ID, Amount: *p.Budget}); err != nil {
+			return nil, err
+		}
+	}
+	return AgentRef{a.ID}, nil
+}
+
+// An AgentRef is what commands about an agent return: whose row to read. The
+// row itself holds secrets and stays where it is.
+type AgentRef struct {
+	ID string `cbor:"1,keyasint"`
+}
+
+func updateAgent(c *ledger.Context, p SaveAgent) (any, error) {
+	old, ok := agents.Get(c.Tx, c.Cmd.Company, p.ID)
+	if !ok {
+		return nil, errNoAgent()
+	}
+	if isAgent(c) {
+		if err := mayPatch(c, old, p); err != nil {
+			return nil, err
+		}
+	}
+	a, err := old.with(p)
+	if err != nil {
+		return nil, err
+	}
+	a.UpdatedAt = TimeOf(c.Now)
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	if a.ReportsTo != old.ReportsTo {
+		if err := a.checkManager(c.Tx); err != nil {
+			return nil, err
+		}
+	}
+	if a.URLKey() != old.URLKey() && nameTaken(c.Tx, a) {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "Agent shortname '%s' is already in use in this company", a.URLKey())
+	}
+	before := configOf(c.Tx, old, a.UpdatedAt)
+	storeAgent(c.Tx, old, a)
+	if p.Budget != nil {
+		if _, err := setPolicy(c, SetBudget{Type: ScopeAgent, Scope: a.ID, Amount: *p.Budget}); err != nil {
+			return nil, err
+		}
+	}
+	changed := keepRevision(c, a, before, configOf(c.Tx, a, a.UpdatedAt))
+	slices.Sort(changed)
+	c.Record(ledger.Change{Action: "agent.updated", EntityType: "agent", EntityID: a.ID,
+		Details: jsonObject{}.list("changedTopLevelKeys", changed).close()})
+	return AgentRef{a.ID}, nil
+}
+
+// mayPatch lets an agent say of itself what it can do and what it is called,
+// and nothing that would give it more power.
+func mayPatch(c *ledger.Context, a Agent, p SaveAgent) error {
+	if a.ID != c.Cmd.Actor.ID {
+		return errBoardOnly()
+	}
+	if p.Name != nil || p.Role != nil || p.ReportsTo != nil || p.AdapterType != nil || len(p.AdapterConfig) > 0 || len(p.RuntimeConfig) > 0 ||
+		p.DefaultEnvironment != nil || p.Budget != nil || p.Permissions != nil || p.ContextMode != nil || p.ReplaceAdapterConfig {
+		return errBoardOnly()
+	}
+	return nil
+}
+
+func grantAgent(c *ledger.Context, p GrantAgent) (any, error) {
+	a, ok := agents.Get(c.Tx, c.Cmd.Company, p.Agent)
+	if !ok {
+		return nil, errNoAgent()
+	}
+	a.Permissions, a.UpdatedAt = a.Permissions.with(p.Grant), TimeOf(c.Now)
+	agents.Put(c.Tx, a.Company, a.ID, a)
+	c.Record(ledger.Change{Action: "agent.permissions_updated", EntityType: "agent", EntityID: a.ID,
+		Details: jsonObject{}.str("trustPreset", "standard").bool("canAssignTasks", a.MayAssign()).
+			bool("canCreateAgents", a.Permissions.CreateAgents).bool("canCreateSkills", a.Permissions.CreateSkills).close()})
+	return AgentRef{a.ID}, nil
+}
+
+// MayAssign reports whether the agent may give tasks to others.
+func (a Agent) MayAssign() bool {
+	return a.Role == "ceo" || a.Permissions.CreateAgents || a.Permissions.AssignTasks
+}
+
+func pauseAgent(c *ledger.Context, p ChangeAgent) (any, error) {
+	a, ok := agents.Get(c.Tx, c.Cmd.Company, p.Agent)
+	if !ok {
+		return nil, errNoAgent()
+	}
+	if _, err := a.Pause("manual", TimeOf(c.Now)); err != nil {
+		return nil, err
+	}
+	cancelRunsOfAgent(c, a.Company, a.ID, "Cancelled: the agent was paused")
+	a, _ = agents.Get(c.Tx, a.Company, a.ID) // cancelling settled its state
+	a, _ = a.Pause("manual", TimeOf(c.Now))
+	agents.Put(c.Tx, a.Company, a.ID, a)
+	c.Record(ledger.Change{Action: "agent.paused", EntityType: "agent", EntityID: a.ID})
+	return AgentRef{a.ID}, nil
+}
+
+func resumeAgent(c *ledger.Context, p ChangeAgent) (any, error) {
+	a, ok := agents.Get(c.Tx, c.Cmd.Company, p.Agent)
+	if !ok {
+		return nil, errNoAgent()
+	}
+	a, err := a.Resume(TimeOf(c.Now))
+	if err != nil {
+		return nil, err
+	}
+	b := BudgetOf(c.Tx, a.Company, ScopeAgent, a.ID, TimeOf(c.Now))
+	if policy, over := b.Exceeded(); over {
+		return nil, refuseBudget(b, policy)
+	}
+	agents.Put(c.Tx, a.Company, a.ID, a)
+	c.Record(ledger.Change{Action: "agent.resumed", EntityType: "agent", EntityID: a.ID})
+	return AgentRef{a.ID}, nil
+}
+
+// terminateAgent ends an agent for good: its runs end, its keys are revoked.
+// Its reports and issues stay with it until somebody moves them.
+func terminateAgent(c *ledger.Context, p ChangeAgent) (any, error) {
+	a, ok := agents.Get(c.Tx, c.Cmd.Company, p.Agent)
+	if !ok {
+		return nil, errNoAgent()
+	}
+	if a.Status == AgentTerminated {
+		return AgentRef{a.ID}, nil
+	}
+	cancelRunsOfAgent(c, a.Company, a.ID, "Cancelled: the agent was terminated")
+	a, _ = agents.Get(c.Tx, a.Company, a.ID)
+	a = a.Terminate(TimeOf(c.Now))
+	agents.Put(c.Tx, a.Company, a.ID, a)
+	revokeKeysOf(c, a)
+	c.Record(ledger.Change{Action: "agent.terminated", EntityType: "agent", EntityID: a.ID})
+	return AgentRef{a.ID}, nil
+}
+
+// deleteAgent removes an agent. Its reports go to its manager, its open issues
+// to nobody. Its runs, costs and entries stay as history.
+func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
+	company, now := c.Cmd.Company, TimeOf(c.Now)
+	if _, ok := agents.Get(c.Tx, company, p.Agent); !ok {
+		return nil, errNoAgent()
+	}
+	cancelRunsOfAgent(c, company, p.Agent, "Cancelled: the agent was deleted")
+	a, _ := agents.Get(c.Tx, company, p.Agent)
+	n := 0
+	for id := range agentsByManager.IDs(c.Tx, company, a.ID, false) {
+		report, ok := agents.Get(c.Tx, company, id)
+		if !ok {
+			continue
+		}
+		if n++; n > orphanLimit {
+			return nil, ledger.Refuse(ledger.Conflict, nil, "More than %d agents report to this one; move them first", orphanLimit)
+		}
+		next := report
+		next.ReportsTo, next.UpdatedAt = a.ReportsTo, now
+		storeAgent(c.Tx, report, next)
+	}
+	n = 0
+	for i := range issuesIn(c.Tx, company, issuesByAssignee.IDs(c.Tx, company, a.ID, false)) {
+		if i.Status.Terminal() {
+			continue
+		}
+		if n++; n > orphanLimit {
+			return nil, ledger.Refuse(ledger.Conflict, nil, "More than %d open issues are this agent's; reassign them first", orphanLimit)
+		}
+		next := i.ForceRelease(true, now)
+		storeIssue(c.Tx, i, next)
+	}
+	dropKeysOf(c.Tx, a)
+	dropRevisions(c.Tx, a)
+	agentsByManager.Remove(c.Tx, company, managerValue(a), a.ID)
+	agentsByKey.Remove(c.Tx, company, a.URLKey(), a.ID)
+	agents.Delete(c.Tx, company, a.ID)
+	disown(c.Tx, a.ID)
+	c.Record(ledger.Change{Action: "agent.deleted", EntityType: "agent", EntityID: a.ID, Details: jsonObject{}.str("name", a.Name).close()})
+	return nil, nil
+}

@@ -1,0 +1,179 @@
+package company
+
+import (
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// An allowance says which actors may give a kind of command.
+type allowance uint8
+
+const (
+	mayBoard  allowance = 1 << iota // a person
+	mayAgent                        // an agent of the command's company; the handler looks closer
+	mayNode                         // a member node, or the system
+	mayRoster = mayBoard | mayNode
+)
+
+// allowed is the permission matrix, by kind. A kind that is not in it is
+// nobody's. What depends on rows (one's own issue, one's own subtree) is for
+// the handlers.
+var allowed = map[string]allowance{
+	// What is about the mesh itself has no company.
+	"mesh.genesis": mayRoster, "node.admit": mayRoster, "node.revoke": mayRoster, "token.create": mayRoster, "token.revoke": mayRoster,
+	"session.open": mayNode, "session.end": mayNode, "time.step": mayRoster, "feature.raise": mayRoster, "keys.rotate": mayRoster,
+	"node.update": mayRoster, "node.lost": mayNode,
+
+	"company.create": mayBoard, "company.update": mayBoard, "company.branding": mayBoard, "company.archive": mayBoard,
+	"company.pause": mayBoard, "company.resume": mayBoard, "company.delete": mayBoard | mayNode,
+	"agent.create": mayBoard, "agent.update": mayBoard | mayAgent, "agent.permissions": mayBoard,
+	"agent.pause": mayBoard, "agent.resume": mayBoard, "agent.terminate": mayBoard, "agent.delete": mayBoard,
+	"agent_key.create": mayBoard, "agent_key.revoke": mayBoard,
+	"goal.create": mayBoard | mayAgent, "goal.update": mayBoard | mayAgent, "goal.delete": mayBoard,
+	"project.create": mayBoard | mayAgent, "project.update": mayBoard | mayAgent, "project.delete": mayBoard,
+	"workspace.create": mayBoard | mayAgent, "workspace.update": mayBoard | mayAgent, "workspace.delete": mayBoard,
+	"activity.note": mayBoard | mayNode,
+
+	"issue.create": mayBoard | mayAgent, "issue.update": mayBoard | mayAgent, "issue.delete": mayBoard | mayAgent,
+	"issue.checkout": mayBoard | mayAgent, "issue.release": mayBoard | mayAgent, "issue.force_release": mayBoard,
+	"issue.read": mayBoard | mayAgent, "issue.unread": mayBoard | mayAgent, "issue.archive": mayBoard | mayAgent, "issue.unarchive": mayBoard | mayAgent,
+	"comment.create": mayBoard | mayAgent, "comment.delete": mayBoard | mayAgent,
+	"label.create": mayBoard | mayAgent, "label.delete": mayBoard | mayAgent,
+	"cost.report": mayBoard | mayAgent | mayNode,
+	"budget.set":  mayBoard | mayAgent, "budget.resolve": mayBoard, "budget.sweep": mayBoard | mayNode,
+
+	"agent.wake": mayBoard | mayAgent | mayNode, "agent.reset_session": mayBoard | mayAgent, "timer.tick": mayNode,
+	"run.place": mayNode, "run.return": mayNode, "run.start": mayNode, "run.report": mayNode, "run.finish": mayNode,
+	"run.cancel": mayBoard | mayAgent | mayNode,
+}
+
+// Authorize decides, before a command's handler sees it, whether its credential
+// still holds, whether its company is there, and whether its actor may give
+// such a command at all. The ledger calls it for every command, on every node,
+// when the command is applied: what was true where the request came in may have
+// changed since.
+func Authorize(c *ledger.Context) error {
+	who, err := actorOf(c)
+	if err != nil {
+		return err
+	}
+	if c.Cmd.Company != "" && c.Cmd.Kind != "company.create" {
+		row, ok := companies.Get(c.Tx, c.Cmd.Company, c.Cmd.Company)
+		// A company that is being removed still takes what winds it up.
+		if !ok || row.Status == CompanyDeleting && c.Cmd.Kind != "company.delete" && who != mayNode {
+			return errNoCompany()
+		}
+	}
+	if allowed[c.Cmd.Kind]&who == 0 {
+		return refuseKind(who)
+	}
+	return nil
+}
+
+func refuseKind(who allowance) error {
+	if who == mayAgent {
+		return errBoardOnly()
+	}
+	return ledger.Refuse(ledger.Forbidden, nil, "The actor may not do this")
+}
+
+// actorOf checks the credential and says which column of the matrix counts.
+func actorOf(c *ledger.Context) (allowance, error) {
+	actor, cred := c.Cmd.Actor, c.Cmd.Credential
+	switch {
+	case actor.Type == "user" && (cred.Kind == "local" || cred.Kind == "session"):
+		return mayBoard, nil
+	case actor.Type == "agent":
+		return mayAgent, checkAgent(c)
+	case (actor.Type == "node" || actor.Type == "system") && cred.Kind == "node":
+		// A node speaks for itself only; the ledger has checked its signature
+		// and its place in the roster. Genesis comes before there is a roster.
+		if c.Mesh != "" && cred.ID != string(c.Origin) || actor.Type == "node" && actor.ID != cred.ID {
+			return 0, ledger.Refuse(ledger.Unauthorized, nil, "A node can only speak for itself")
+		}
+		return mayNode, nil
+	}
+	return 0, ledger.Refuse(ledger.Unauthorized, nil, "The credential does not fit the actor")
+}
+
+func errToken() error {
+	return ledger.Refuse(ledger.Unauthorized, nil, "Agent token did not verify; obtain fresh credentials and retry")
+}
+
+// checkAgent refuses an agent that is gone, one that acts in a company that is
+// not its own, and one whose key was revoked or whose run is over.
+func checkAgent(c *ledger.Context) error {
+	actor, cred := c.Cmd.Actor, c.Cmd.Credential
+	a, ok := AgentByID(c.Tx, actor.ID)
+	if !ok || a.Status == AgentTerminated || a.Status == AgentPendingApproval {
+		return errToken()
+	}
+	if c.Cmd.Company != "" && a.Company != c.Cmd.Company {
+		return ledger.Refuse(ledger.Forbidden, nil, "Agent key cannot access another company")
+	}
+	switch cred.Kind {
+	case "agent_key":
+		k, ok := agentKeys.Get(c.Tx, a.Company, cred.ID)
+		if !ok || k.RevokedAt != 0 || k.Agent != a.ID {
+			return errToken()
+		}
+	case "run":
+		if !runAlive(c.Tx, a.Company, cred.ID, a.ID) {
+			return errToken()
+		}
+		if c.Cmd.Run != "" && c.Cmd.Run != cred.ID {
+			err := ledger.Refuse(ledger.Unprocessable, nil, "The run of the token and the run of the request differ")
+			err.(*ledger.Refusal).ErrCode = "agent_jwt_run_id_mismatch"
+			return err
+		}
+	default:
+		return errToken()
+	}
+	return nil
+}
+
+// MayRead refuses an actor who may not read company. Agents read their own
+// only; a company that is not there is not found for anybody else.
+func MayRead(tx *ledger.Tx, actor ledger.Actor, agentCompany, company string) error {
+	if actor.Type == "agent" && agentCompany != company {
+		return ledger.Refuse(ledger.Forbidden, nil, "Agent key cannot access another company")
+	}
+	if _, ok := CompanyOf(tx, company); !ok {
+		return errNoCompany()
+	}
+	return nil
+}
+
+// Prefetch names the rows that authorising a command, and most of the handlers
+// after it, will read.
+func Prefetch(cmd *ledger.Command, want func(key []byte)) {
+	of := cmd.Company
+	if of == "" || strings.Contains(of, "/") {
+		return
+	}
+	want(companies.Key(of, of))
+	if cmd.Actor.Type == "agent" {
+		want(ownerKey(cmd.Actor.ID))
+		want(agents.Key(of, cmd.Actor.ID))
+		switch cmd.Credential.Kind {
+		case "agent_key":
+			want(agentKeys.Key(of, cmd.Credential.ID))
+		case "run":
+			want(runs.Key(of, cmd.Credential.ID))
+		}
+	}
+	if cmd.Run != "" {
+		want(runs.Key(of, cmd.Run))
+	}
+	switch cmd.Kind {
+	case "issue.checkout", "issue.release", "issue.update":
+		// All of them name the issue first.
+		var p struct {
+			Issue string `cbor:"1,keyasint"`
+		}
+		if ledger.Unmarshal(cmd.Payload, &p) == nil && isID(p.Issue) {
+			want(issues.Key(of, p.Issue))
+		}
+	}
+}

@@ -1,0 +1,477 @@
+package company
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A CompanyStatus is whether a company is at work. Persisted: do not rename.
+type CompanyStatus string
+
+const (
+	CompanyActive   CompanyStatus = "active"
+	CompanyPaused   CompanyStatus = "paused"
+	CompanyArchived CompanyStatus = "archived"
+	// CompanyDeleting is one that is being removed, in several commands. It is
+	// shown to nobody.
+	CompanyDeleting CompanyStatus = "deleting"
+)
+
+// A Company is what agents work for. Every other row belongs to exactly one.
+type Company struct {
+	ID                     string        `cbor:"1,keyasint" json:"id"`
+	Name                   string        `cbor:"2,keyasint" json:"name"`
+	Description            NullText      `cbor:"3,keyasint,omitempty" json:"description"`
+	Status                 CompanyStatus `cbor:"4,keyasint" json:"status"`
+	PauseReason            NullText      `cbor:"5,keyasint,omitempty" json:"pauseReason"`
+	PausedAt               Time          `cbor:"6,keyasint,omitempty" json:"pausedAt"`
+	IssuePrefix            string        `cbor:"7,keyasint" json:"issuePrefix"`
+	IssueCounter           uint64        `cbor:"8,keyasint" json:"issueCounter"`
+	DefaultResponsibleUser NullText      `cbor:"9,keyasint,omitempty" json:"defaultResponsibleUserId"`
+	RequireHireApproval    bool          `cbor:"10,keyasint,omitempty" json:"requireBoardApprovalForNewAgents"`
+	BrandColor             NullText      `cbor:"11,keyasint,omitempty" json:"brandColor"`
+	LogoAsset              NullText      `cbor:"12,keyasint,omitempty" json:"logoAssetId"`
+	AttachmentMaxBytes     int64         `cbor:"13,keyasint,omitempty" json:"attachmentMaxBytes"`
+	CreatedAt              Time          `cbor:"14,keyasint" json:"createdAt"`
+	UpdatedAt              Time          `cbor:"15,keyasint" json:"updatedAt"`
+}
+
+var companies = ledger.NewTable[Company]("company")
+
+const (
+	// MaxCompanies bounds the companies of a mesh: lists show all of them.
+	MaxCompanies = 10_000
+	// MaxName bounds names, in bytes.
+	MaxName = 500
+	// DefaultAttachmentBytes is what an attachment may have unless a company says otherwise.
+	DefaultAttachmentBytes = 10 << 20
+	// maxPrefixTries bounds the search for a free prefix: as many companies may
+	// begin with the same three letters.
+	maxPrefixTries = 1_000
+	// deleteChunk bounds the keys that one company.delete removes, so that apply
+	// stays short; each row may have a second key outside its company.
+	deleteChunk = 2_000
+)
+
+const _ = uint(ledger.MaxTouched - 4*deleteChunk)
+
+// SaveCompany is the payload of company.create, company.update and
+// company.branding. A nil field keeps what is there, an empty one clears it.
+type SaveCompany struct {
+	ID                  string  `cbor:"1,keyasint"` // of company.create; others name it in the command
+	Name                *string `cbor:"2,keyasint,omitempty"`
+	Description         *string `cbor:"3,keyasint,omitempty"`
+	Budget              *Money  `cbor:"4,keyasint,omitempty"` // a month
+	RequireHireApproval *bool   `cbor:"5,keyasint,omitempty"`
+	BrandColor          *string `cbor:"6,keyasint,omitempty"`
+	LogoAsset           *string `cbor:"7,keyasint,omitempty"`
+	AttachmentMaxBytes  *int64  `cbor:"8,keyasint,omitempty"`
+	ResponsibleUser     *string `cbor:"9,keyasint,omitempty"`
+}
+
+// ChangeCompany is the payload of company.archive, company.pause,
+// company.resume and company.delete, which name the company in the command.
+type ChangeCompany struct{}
+
+// A Deletion is what company.delete returns. It removes a bounded part; whoever
+// asked goes on until it is done.
+type Deletion struct {
+	Done bool `cbor:"1,keyasint"`
+}
+
+func registerCompanies(m ledger.Mux) {
+	ledger.Handle(m, "company.create", createCompany)
+	ledger.Handle(m, "company.update", updateCompany)
+	ledger.Handle(m, "company.branding", brandCompany)
+	ledger.Handle(m, "company.archive", archiveCompany)
+	ledger.Handle(m, "company.pause", pauseCompany)
+	ledger.Handle(m, "company.resume", resumeCompany)
+	ledger.Handle(m, "company.delete", deleteCompany)
+}
+
+// CompanyOf returns the company with an ID.
+func CompanyOf(tx *ledger.Tx, id string) (Company, bool) {
+	if !isID(id) {
+		return Company{}, false
+	}
+	row, ok := companies.Get(tx, id, id)
+	return row, ok && row.Status != CompanyDeleting
+}
+
+// CompanyByPrefix returns the company whose issues' identifiers begin with prefix.
+func CompanyByPrefix(tx *ledger.Tx, prefix string) (Company, bool) {
+	id, ok := tx.Get(prefixKey(strings.ToUpper(prefix)))
+	if !ok {
+		return Company{}, false
+	}
+	return CompanyOf(tx, string(id))
+}
+
+// Companies returns all companies, oldest first.
+func Companies(tx *ledger.Tx) []Company {
+	out := []Company{}
+	for id := range companyIDs(tx) {
+		if row, ok := CompanyOf(tx, id); ok {
+			out = append(out, row)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Company) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+	return out
+}
+
+// UnfinishedDeletions returns the companies that company.delete has begun to
+// remove and not finished, so that somebody may go on with them.
+func UnfinishedDeletions(tx *ledger.Tx) []string {
+	var out []string
+	for _, k := range tx.Prefix(deletingKey("")) {
+		out = append(out, string(k))
+	}
+	return out
+}
+
+func deletingKey(id string) []byte { return ledger.Key("company-deleting", id) }
+
+// CompanyBudget returns the monthly limit of a company, and what it spent.
+func CompanyBudget(tx *ledger.Tx, company string, now Time) (limit, spent Money) {
+	return monthly(tx, company, ScopeCompany, company, now)
+}
+
+func monthly(tx *ledger.Tx, company string, t ScopeType, id string, now Time) (limit, spent Money) {
+	b := BudgetOf(tx, company, t, id, now)
+	if p, ok := b.Policy(WindowMonth); ok && p.Active {
+		limit = p.Amount
+	}
+	return limit, b.Spent(WindowMonth)
+}
+
+// prefixOf is what a name's letters make the prefix begin with: the first
+// three, in upper case.
+func prefixOf(name string) string {
+	var b []byte
+	for i := 0; i < len(name) && len(b) < 3; i++ {
+		switch c := name[i]; {
+		case c >= 'a' && c <= 'z':
+			b = append(b, c-'a'+'A')
+		case c >= 'A' && c <= 'Z':
+			b = append(b, c)
+		}
+	}
+	if len(b) == 0 {
+		return "CMP"
+	}
+	return string(b)
+}
+
+// freePrefix appends an A until nobody has the prefix.
+func freePrefix(tx *ledger.Tx, name string) (string, error) {
+	base := prefixOf(name)
+	for n := range maxPrefixTries {
+		prefix := base + strings.Repeat("A", n)
+		if !tx.Has(prefixKey(prefix)) {
+			return prefix, nil
+		}
+	}
+	return "", ledger.Refuse(ledger.Conflict, nil, "No issue prefix is free for %q", name)
+}
+
+func (row Company) check() error {
+	switch {
+	case strings.TrimSpace(row.Name) == "":
+		return ledger.Refuse(ledger.Invalid, nil, "A company needs a name")
+	case len(row.Name) > MaxName || len(row.Description) > MaxText || len(row.BrandColor) > 50 || len(row.LogoAsset) > 100:
+		return ledger.Refuse(ledger.TooLarge, nil, "The company's text is too long")
+	case row.AttachmentMaxBytes < 0:
+		return ledger.Refuse(ledger.Invalid, nil, "attachmentMaxBytes is negative")
+	}
+	return nil
+}
+
+func (row Company) with(p SaveCompany) Company {
+	set(&row.Name, p.Name)
+	setText(&row.Description, p.Description)
+	set(&row.RequireHireApproval, p.RequireHireApproval)
+	setText(&row.BrandColor, p.BrandColor)
+	setText(&row.LogoAsset, p.LogoAsset)
+	set(&row.AttachmentMaxBytes, p.AttachmentMaxBytes)
+	setText(&row.DefaultResponsibleUser, p.ResponsibleUser)
+	return row
+}
+
+// details lists what p sets, for the activity log.
+func (p SaveCompany) details() []byte {
+	o := jsonObject{}
+	if p.Name != nil {
+		o = o.str("name", *p.Name)
+	}
+	if p.Description != nil {
+		o = o.null("description", cutRunes(*p.Description, 500))
+	}
+	if p.RequireHireApproval != nil {
+		o = o.bool("requireBoardApprovalForNewAgents", *p.RequireHireApproval)
+	}
+	if p.BrandColor != nil {
+		o = o.null("brandColor", *p.BrandColor)
+	}
+	if p.LogoAsset != nil {
+		o = o.null("logoAssetId", *p.LogoAsset)
+	}
+	if p.AttachmentMaxBytes != nil {
+		o = o.int("attachmentMaxBytes", *p.AttachmentMaxBytes)
+	}
+	if p.Budget != nil {
+		o = o.int("budgetMonthlyCents", p.Budget.Cents())
+	}
+	return o.close()
+}
+
+// cutRunes shortens s to at most n bytes at the end of a character.
+func cutRunes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xc0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}
+
+func createCompany(c *ledger.Context, p SaveCompany) (any, error) {
+	if p.ID != c.Cmd.Company {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "the command is of another company")
+	}
+	if err := checkNewID(c.Tx, p.ID); err != nil {
+		return nil, err
+	}
+	if c.Tx.Has(companies.Key(p.ID, p.ID)) {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "ID %s is in use", p.ID)
+	}
+	n := 0
+	for range companyIDs(c.Tx) {
+		if n++; n >= MaxCompanies {
+			return nil, ledger.Refuse(ledger.Conflict, nil, "The mesh has %d companies already", MaxCompanies)
+		}
+	}
+	now := TimeOf(c.Now)
+	row := Company{ID: p.ID, Status: CompanyActive, AttachmentMaxBytes: DefaultAttachmentBytes, CreatedAt: now, UpdatedAt: now}
+	if isBoard(c) {
+		row.DefaultResponsibleUser = NullText(c.Cmd.Actor.ID)
+	}
+	row = row.with(p)
+	if err := row.check(); err != nil {
+		return nil, err
+	}
+	var err error
+	if row.IssuePrefix, err = freePrefix(c.Tx, row.Name); err != nil {
+		return nil, err
+	}
+	c.Set(companyIDKey(row.ID), nil)
+	c.Set(prefixKey(row.IssuePrefix), []byte(row.ID))
+	companies.Put(c.Tx, row.ID, row.ID, row)
+	c.Record(ledger.Change{Action: "company.created", EntityType: "company", EntityID: row.ID, Details: jsonObject{}.str("name", row.Name).close()})
+	if p.Budget != nil && *p.Budget > 0 {
+		if _, err := setPolicy(c, SetBudget{Type: ScopeCompany, Scope: row.ID, Amount: *p.Budget}); err != nil {
+			return nil, err
+		}
+	}
+	return row, nil
+}
+
+// present returns the command's company.
+func present(c *ledger.Context) (Company, error) {
+	row, ok := CompanyOf(c.Tx, c.Cmd.Company)
+	if !ok {
+		return row, errNoCompany()
+	}
+	return row, nil
+}
+
+func errNoCompany() error { return ledger.Refuse(ledger.NotFound, nil, "Company not found") }
+
+func updateCompany(c *ledger.Context, p SaveCompany) (any, error) {
+	return saveCompany(c, p, "company.updated")
+}
+
+func brandCompany(c *ledger.Context, p SaveCompany) (any, error) {
+	return saveCompany(c, SaveCompany{Name: p.Name, Description: p.Description, BrandColor: p.BrandColor, LogoAsset: p.LogoAsset}, "company.branding_updated")
+}
+
+func saveCompany(c *ledger.Context, p SaveCompany, action string) (any, error) {
+	row, err := present(c)
+	if err != nil {
+		return nil, err
+	}
+	row = row.with(p)
+	row.UpdatedAt = TimeOf(c.Now)
+	if err := row.check(); err != nil {
+		return nil, err
+	}
+	companies.Put(c.Tx, row.ID, row.ID, row)
+	c.Record(ledger.Change{Action: action, EntityType: "company", EntityID: row.ID, Details: p.details()})
+	if p.Budget != nil {
+		if _, err := setPolicy(c, SetBudget{Type: ScopeCompany, Scope: row.ID, Amount: *p.Budget}); err != nil {
+			return nil, err
+		}
+		row, _ = companies.Get(c.Tx, row.ID, row.ID)
+	}
+	return row, nil
+}
+
+// Pause returns the company at rest for a reason.
+func (row Company) Pause(reason string, now Time) (Company, error) {
+	if row.Status == CompanyArchived {
+		return row, ledger.Refuse(ledger.Conflict, nil, "Cannot pause archived company")
+	}
+	if row.Status == CompanyPaused {
+		return row, nil
+	}
+	row.Status, row.PauseReason, row.PausedAt, row.UpdatedAt = CompanyPaused, NullText(reason), now, now
+	return row, nil
+}
+
+// Resume returns the company at work again; an archived one comes back, too.
+func (row Company) Resume(now Time) Company {
+	if row.Status != CompanyActive {
+		row.Status, row.PauseReason, row.PausedAt, row.UpdatedAt = CompanyActive, "", 0, now
+	}
+	return row
+}
+
+// Archive returns the company put away.
+func (row Company) Archive(now Time) Company {
+	if row.Status != CompanyArchived {
+		row.Status, row.PauseReason, row.PausedAt, row.UpdatedAt = CompanyArchived, "", 0, now
+	}
+	return row
+}
+
+func archiveCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
+	row, err := present(c)
+	if err != nil {
+		return nil, err
+	}
+	return row.Archive(TimeOf(c.Now)).settle(c, "company.archived", "Cancelled: the company was archived"), nil
+}
+
+func pauseCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
+	row, err := present(c)
+	if err != nil {
+		return nil, err
+	}
+	if row, err = row.Pause("manual", TimeOf(c.Now)); err != nil {
+		return nil, err
+	}
+	return row.settle(c, "company.paused", "Cancelled: the company was paused"), nil
+}
+
+// settle stores a company that stopped, and ends its runs. What is more than
+// one command may end cannot go on: the company takes no run any more.
+func (row Company) settle(c *ledger.Context, action, why string) Company {
+	companies.Put(c.Tx, row.ID, row.ID, row)
+	c.Record(ledger.Change{Action: action, EntityType: "company", EntityID: row.ID})
+	for _, r := range runsInScope(c.Tx, row.ID, ScopeCompany, row.ID, maxStoppedRuns) {
+		cancelLive(c, r, why, c.Cmd.Actor)
+	}
+	return row
+}
+
+func resumeCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
+	row, err := present(c)
+	if err != nil {
+		return nil, err
+	}
+	b := BudgetOf(c.Tx, row.ID, ScopeCompany, row.ID, TimeOf(c.Now))
+	if p, over := b.Exceeded(); over {
+		return nil, refuseBudget(b, p)
+	}
+	row = row.Resume(TimeOf(c.Now))
+	companies.Put(c.Tx, row.ID, row.ID, row)
+	c.Record(ledger.Change{Action: "company.resumed", EntityType: "company", EntityID: row.ID})
+	return row, nil
+}
+
+// deleteCompany hides a company at once and removes its rows a part at a time.
+// Its entries stay: the chain keeps the history.
+func deleteCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
+	row, ok := companies.Get(c.Tx, c.Cmd.Company, c.Cmd.Company)
+	if !ok {
+		return nil, errNoCompany()
+	}
+	if row.Status != CompanyDeleting {
+		c.Delete(companyIDKey(row.ID))
+		c.Delete(prefixKey(row.IssuePrefix))
+		c.Set(deletingKey(row.ID), nil)
+		row.Status, row.UpdatedAt = CompanyDeleting, TimeOf(c.Now)
+		companies.Put(c.Tx, row.ID, row.ID, row)
+		c.Record(ledger.Change{Action: "company.deleted", EntityType: "company", EntityID: row.ID, Details: jsonObject{}.str("name", row.Name).close()})
+	}
+	if live := runsInScope(c.Tx, row.ID, ScopeCompany, row.ID, maxStoppedRuns); len(live) > 0 {
+		for _, r := range live {
+			cancelLive(c, r, "Cancelled: the company was deleted", c.Cmd.Actor)
+		}
+		return Deletion{}, nil
+	}
+	if !removeRows(c.Tx, row.ID) {
+		return Deletion{}, nil
+	}
+	companies.Delete(c.Tx, row.ID, row.ID)
+	c.Delete(deletingKey(row.ID))
+	return Deletion{Done: true}, nil
+}
+
+// removeRows removes up to deleteChunk keys of a company and what names them
+// from outside; it reports whether none is left but the company's own row. What
+// the ledger keeps of a company (tables whose names begin with ~) stays.
+func removeRows(tx *ledger.Tx, company string) (done bool) {
+	prefix := ledger.Key("c", company, "")
+	self := string(companies.Key(company, company))
+	keys := make([]string, 0, deleteChunk)
+	done = true
+	for k, v := range tx.Prefix(prefix) {
+		rest := string(k[len(prefix):])
+		if strings.HasPrefix(rest, "~") || string(k) == self {
+			continue
+		}
+		if len(keys) == deleteChunk {
+			done = false
+			break
+		}
+		keys = append(keys, string(k))
+		table, id, _ := strings.Cut(rest, "/")
+		forget(tx, table, id, v)
+	}
+	for _, k := range keys {
+		tx.Delete([]byte(k))
+	}
+	return done
+}
+
+// forget removes what names a row from outside its company.
+func forget(tx *ledger.Tx, table, id string, row []byte) {
+	switch table {
+	case "agent", "goal", "project", "workspace":
+		disown(tx, id)
+	case "agent-key":
+		tx.Delete(keyCompanyKey(id))
+		tx.Delete(tokenKey(decodeRow[AgentKey](row).Hash))
+	case "issue":
+		tx.Delete(issueCompanyKey(id))
+		tx.Delete(identifierKey(decodeRow[Issue](row).Identifier))
+	case "label":
+		tx.Delete(labelCompanyKey(id))
+	case "run":
+		r := decodeRow[Run](row)
+		tx.Delete(runCompanyKey(id))
+		tx.Delete(queueKey(r))
+		tx.Delete(sessionKey(r.Session, id))
+	}
+}
+
+func decodeRow[T any](b []byte) (v T) {
+	if err := ledger.Unmarshal(b, &v); err != nil {
+		panic("company: row does not decode: " + err.Error())
+	}
+	return v
+}

@@ -1,0 +1,250 @@
+package company
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A GoalLevel says whose goal it is. Persisted: do not rename.
+type GoalLevel string
+
+// A GoalStatus is how far a goal is. Persisted: do not rename.
+type GoalStatus string
+
+// GoalLevels and GoalStatuses are all there are, in the contract's order.
+var (
+	GoalLevels   = []GoalLevel{"company", "team", "agent", "task"}
+	GoalStatuses = []GoalStatus{"planned", "active", "achieved", "cancelled"}
+)
+
+// A Goal is what work is for. Goals form a tree.
+type Goal struct {
+	ID          string     `cbor:"1,keyasint" json:"id"`
+	Company     string     `cbor:"2,keyasint" json:"companyId"`
+	Title       string     `cbor:"3,keyasint" json:"title"`
+	Description NullText   `cbor:"4,keyasint,omitempty" json:"description"`
+	Level       GoalLevel  `cbor:"5,keyasint" json:"level"`
+	Status      GoalStatus `cbor:"6,keyasint" json:"status"`
+	Parent      NullText   `cbor:"7,keyasint,omitempty" json:"parentId"`
+	Owner       NullText   `cbor:"8,keyasint,omitempty" json:"ownerAgentId"`
+	CreatedAt   Time       `cbor:"9,keyasint" json:"createdAt"`
+	UpdatedAt   Time       `cbor:"10,keyasint" json:"updatedAt"`
+}
+
+var (
+	goals         = ledger.NewTable[Goal]("goal")
+	goalsByParent = ledger.NewIndex("goal-parent")
+)
+
+const (
+	// MaxGoals bounds the goals of a company: lists show all of them.
+	MaxGoals = 2_000
+	// MaxGoalDepth bounds the chain of parents.
+	MaxGoalDepth = 64
+)
+
+// SaveGoal is the payload of goal.create, and of goal.update, where a nil field
+// keeps what is there and an empty one clears it.
+type SaveGoal struct {
+	ID          string      `cbor:"1,keyasint"`
+	Title       *string     `cbor:"2,keyasint,omitempty"`
+	Description *string     `cbor:"3,keyasint,omitempty"`
+	Level       *GoalLevel  `cbor:"4,keyasint,omitempty"`
+	Status      *GoalStatus `cbor:"5,keyasint,omitempty"`
+	Parent      *string     `cbor:"6,keyasint,omitempty"`
+	Owner       *string     `cbor:"7,keyasint,omitempty"`
+}
+
+// DeleteGoal is the payload of goal.delete.
+type DeleteGoal struct {
+	ID string `cbor:"1,keyasint"`
+}
+
+func registerGoals(m ledger.Mux) {
+	ledger.Handle(m, "goal.create", createGoal)
+	ledger.Handle(m, "goal.update", updateGoal)
+	ledger.Handle(m, "goal.delete", deleteGoal)
+}
+
+// GoalOf returns a goal of company.
+func GoalOf(tx *ledger.Tx, company, id string) (Goal, bool) { return goals.Get(tx, company, id) }
+
+// GoalByID returns the goal with an ID, of whatever company.
+func GoalByID(tx *ledger.Tx, id string) (Goal, bool) {
+	if company := OwnerOf(tx, id); company != "" {
+		return goals.Get(tx, company, id)
+	}
+	return Goal{}, false
+}
+
+// GoalsOf returns the goals of company, oldest first.
+func GoalsOf(tx *ledger.Tx, company string) []Goal {
+	out := []Goal{}
+	for _, g := range goals.All(tx, company) {
+		out = append(out, g)
+	}
+	slices.SortStableFunc(out, func(a, b Goal) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+	return out
+}
+
+func (g Goal) with(p SaveGoal) Goal {
+	set(&g.Title, p.Title)
+	setText(&g.Description, p.Description)
+	set(&g.Level, p.Level)
+	set(&g.Status, p.Status)
+	setText(&g.Parent, p.Parent)
+	setText(&g.Owner, p.Owner)
+	return g
+}
+
+func setText(field *NullText, v *string) {
+	if v != nil {
+		*field = NullText(*v)
+	}
+}
+
+// check refuses a goal that is malformed by itself.
+func (g Goal) check() error {
+	switch {
+	case g.Title == "":
+		return ledger.Refuse(ledger.Invalid, nil, "A goal needs a title")
+	case len(g.Title) > MaxTitle || len(g.Description) > MaxText:
+		return ledger.Refuse(ledger.TooLarge, nil, "The goal is too long")
+	case !slices.Contains(GoalLevels, g.Level):
+		return ledger.Refuse(ledger.Invalid, nil, "Unknown goal level: %s", g.Level)
+	case !slices.Contains(GoalStatuses, g.Status):
+		return ledger.Refuse(ledger.Invalid, nil, "Unknown goal status: %s", g.Status)
+	}
+	return nil
+}
+
+// checkLinks refuses a parent or owner that is not there or closes a circle.
+func (g Goal) checkLinks(tx *ledger.Tx) error {
+	if g.Owner != "" && !agentExists(tx, g.Company, string(g.Owner)) {
+		return ledger.Refuse(ledger.NotFound, nil, "Agent not found")
+	}
+	at := string(g.Parent)
+	for range MaxGoalDepth {
+		if at == "" {
+			return nil
+		}
+		parent, ok := goals.Get(tx, g.Company, at)
+		switch {
+		case !ok:
+			return ledger.Refuse(ledger.NotFound, nil, "Parent goal not found")
+		case parent.ID == g.ID:
+			return ledger.Refuse(ledger.Unprocessable, nil, "Parent relationship would create cycle")
+		}
+		at = string(parent.Parent)
+	}
+	return ledger.Refuse(ledger.Unprocessable, nil, "Goals nest at most %d deep", MaxGoalDepth)
+}
+
+func createGoal(c *ledger.Context, p SaveGoal) (any, error) {
+	company, now := c.Cmd.Company, TimeOf(c.Now)
+	if err := checkNewID(c.Tx, p.ID); err != nil {
+		return nil, err
+	}
+	g := Goal{ID: p.ID, Company: company, Level: "task", Status: "planned", CreatedAt: now, UpdatedAt: now}.with(p)
+	if err := g.check(); err != nil {
+		return nil, err
+	}
+	if err := g.checkLinks(c.Tx); err != nil {
+		return nil, err
+	}
+	if err := room(goals.All(c.Tx, company), MaxGoals, "goals"); err != nil {
+		return nil, err
+	}
+	own(c.Tx, company, g.ID)
+	goals.Put(c.Tx, company, g.ID, g)
+	reindex(c.Tx, goalsByParent, company, "", string(g.Parent), g.ID)
+	c.Record(ledger.Change{Action: "goal.created", EntityType: "goal", EntityID: g.ID, Details: jsonObject{}.str("title", g.Title).close()})
+	return g, nil
+}
+
+func updateGoal(c *ledger.Context, p SaveGoal) (any, error) {
+	company := c.Cmd.Company
+	old, ok := goals.Get(c.Tx, company, p.ID)
+	if !ok {
+		return nil, errNoGoal()
+	}
+	g := old.with(p)
+	g.UpdatedAt = TimeOf(c.Now)
+	if err := g.check(); err != nil {
+		return nil, err
+	}
+	if g.Parent != old.Parent || g.Owner != old.Owner {
+		if err := g.checkLinks(c.Tx); err != nil {
+			return nil, err
+		}
+	}
+	goals.Put(c.Tx, company, g.ID, g)
+	reindex(c.Tx, goalsByParent, company, string(old.Parent), string(g.Parent), g.ID)
+	c.Record(ledger.Change{Action: "goal.updated", EntityType: "goal", EntityID: g.ID, Details: p.details()})
+	return g, nil
+}
+
+// details lists what p sets, for the activity log.
+func (p SaveGoal) details() []byte {
+	o := jsonObject{}
+	if p.Title != nil {
+		o = o.str("title", *p.Title)
+	}
+	if p.Level != nil {
+		o = o.str("level", string(*p.Level))
+	}
+	if p.Status != nil {
+		o = o.str("status", string(*p.Status))
+	}
+	if p.Parent != nil {
+		o = o.null("parentId", *p.Parent)
+	}
+	if p.Owner != nil {
+		o = o.null("ownerAgentId", *p.Owner)
+	}
+	return o.close()
+}
+
+// deleteGoal removes a goal. Its children move up to its parent, projects drop
+// it. Issues keep its ID as the record of what they served; whoever shows them
+// finds no such goal.
+func deleteGoal(c *ledger.Context, p DeleteGoal) (any, error) {
+	company, now := c.Cmd.Company, TimeOf(c.Now)
+	g, ok := goals.Get(c.Tx, company, p.ID)
+	if !ok {
+		return nil, errNoGoal()
+	}
+	for id := range goalsByParent.IDs(c.Tx, company, g.ID, false) {
+		child, ok := goals.Get(c.Tx, company, id)
+		if !ok {
+			continue
+		}
+		child.Parent, child.UpdatedAt = g.Parent, now
+		goals.Put(c.Tx, company, id, child)
+		reindex(c.Tx, goalsByParent, company, g.ID, string(g.Parent), id)
+	}
+	for id, pr := range projects.All(c.Tx, company) {
+		if !slices.Contains(pr.Goals, g.ID) {
+			continue
+		}
+		pr.Goals = slices.DeleteFunc(slices.Clone(pr.Goals), func(goal string) bool { return goal == g.ID })
+		pr.Goal = firstOf(pr.Goals)
+		projects.Put(c.Tx, company, id, pr)
+	}
+	reindex(c.Tx, goalsByParent, company, string(g.Parent), "", g.ID)
+	goals.Delete(c.Tx, company, g.ID)
+	disown(c.Tx, g.ID)
+	c.Record(ledger.Change{Action: "goal.deleted", EntityType: "goal", EntityID: g.ID, Details: jsonObject{}.str("title", g.Title).close()})
+	return g, nil
+}
+
+func errNoGoal() error { return ledger.Refuse(ledger.NotFound, nil, "Goal not found") }
+
+func firstOf(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}

@@ -1,0 +1,72 @@
+package company
+
+import (
+	"iter"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// Keys that span companies:
+//
+//	i/<id>                 company of an agent, goal, project or workspace
+//	company-id/<id>        every company, without a value
+//	company-prefix/<text>  the company whose issues' identifiers begin with it
+func ownerKey(id string) []byte           { return ledger.Key("i", id) }
+func companyIDKey(id string) []byte       { return ledger.Key("company-id", id) }
+func prefixKey(issuePrefix string) []byte { return ledger.Key("company-prefix", issuePrefix) }
+
+// OwnerOf returns the company that an agent, goal, project or workspace belongs
+// to, or "".
+func OwnerOf(tx *ledger.Tx, id string) string {
+	if !isID(id) {
+		return ""
+	}
+	v, _ := tx.Get(ownerKey(id))
+	return string(v)
+}
+
+func own(tx *ledger.Tx, company, id string) { tx.Set(ownerKey(id), []byte(company)) }
+func disown(tx *ledger.Tx, id string)       { tx.Delete(ownerKey(id)) }
+
+// companyIDs yields the IDs of all companies, in order.
+func companyIDs(tx *ledger.Tx) iter.Seq[string] {
+	prefix := companyIDKey("")
+	return func(yield func(string) bool) {
+		for k := range tx.Prefix(prefix) {
+			if !yield(string(k[len(prefix):])) {
+				return
+			}
+		}
+	}
+}
+
+// isID reports whether s is a UUID as this system writes them: 36 characters,
+// lower case.
+func isID(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if c != '-' {
+				return false
+			}
+		case (c < '0' || c > '9') && (c < 'a' || c > 'f'):
+			return false
+		}
+	}
+	return true
+}
+
+// checkNewID refuses an ID that is malformed or in use. Origins draw random
+// ones, so only a broken origin gets this.
+func checkNewID(tx *ledger.Tx, id string) error {
+	if !isID(id) {
+		return ledger.Refuse(ledger.Invalid, nil, "%q is not a UUID in lower case", id)
+	}
+	if tx.Has(ownerKey(id)) || tx.Has(companyIDKey(id)) {
+		return ledger.Refuse(ledger.Conflict, nil, "ID %s is in use", id)
+	}
+	return nil
+}

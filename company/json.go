@@ -1,0 +1,92 @@
+package company
+
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A JSON value that the rules only keep or look into stays raw. Where rules
+// work on it, numbers stay text (json.Number): replicated state has no floats.
+
+// canonicalJSON returns b with its objects' keys sorted and no white space, so
+// that equal values have equal bytes. ok is false when b is not one JSON value.
+func canonicalJSON(b []byte) (out json.RawMessage, ok bool) {
+	v, ok := parseJSON(b)
+	if !ok {
+		return nil, false
+	}
+	return formatJSON(v), true
+}
+
+// parseJSON decodes one JSON value: nil, bool, json.Number, string, []any or
+// map[string]any.
+func parseJSON(b []byte) (v any, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if d.Decode(&v) != nil || d.More() {
+		return nil, false
+	}
+	return v, true
+}
+
+// formatJSON encodes what parseJSON returned, keys sorted.
+func formatJSON(v any) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic("company: " + err.Error()) // only what parseJSON made gets here
+	}
+	return bytes.TrimRight(b.Bytes(), "\n")
+}
+
+// object checks that b is a JSON object of at most limit bytes and returns it
+// canonical. Null and nothing are nil.
+func object(field string, b []byte, limit int) (json.RawMessage, error) {
+	if len(b) == 0 || string(b) == "null" {
+		return nil, nil
+	}
+	if len(b) > limit {
+		return nil, ledger.Refuse(ledger.TooLarge, nil, "%s is longer than %d bytes", field, limit)
+	}
+	v, ok := parseJSON(b)
+	if _, is := v.(map[string]any); !ok || !is {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "%s is not a JSON object", field)
+	}
+	return formatJSON(v), nil
+}
+
+// mergeObjects lays the keys of patch over those of base; both are objects.
+func mergeObjects(base, patch json.RawMessage) json.RawMessage {
+	out := map[string]any{}
+	for _, b := range []json.RawMessage{base, patch} {
+		v, _ := parseJSON(b)
+		m, _ := v.(map[string]any)
+		for k, v := range m {
+			out[k] = v
+		}
+	}
+	return formatJSON(out)
+}
+
+// orNull returns b, or the JSON null when it is empty.
+func orNull(b json.RawMessage) json.RawMessage {
+	if len(b) == 0 {
+		return json.RawMessage("null")
+	}
+	return b
+}
+
+// room refuses one more row where a company has most already.
+func room[T any](rows iter.Seq2[string, T], most int, what string) error {
+	n := 0
+	for range rows {
+		if n++; n >= most {
+			return ledger.Refuse(ledger.Conflict, nil, "The company has %d %s already", most, what)
+		}
+	}
+	return nil
+}

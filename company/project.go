@@ -1,0 +1,591 @@
+package company
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A ProjectStatus is how far a project is. Persisted: do not rename.
+type ProjectStatus string
+
+// ProjectStatuses are all there are, in the contract's order.
+var ProjectStatuses = []ProjectStatus{"backlog", "planned", "in_progress", "completed", "cancelled"}
+
+// A Project groups issues that serve a goal. Its env may hold secrets; JSON of
+// the row leaves it out.
+type Project struct {
+	ID              string          `cbor:"1,keyasint" json:"id"`
+	Company         string          `cbor:"2,keyasint" json:"companyId"`
+	Goal            string          `cbor:"3,keyasint,omitempty" json:"-"` // the first of Goals
+	Name            string          `cbor:"4,keyasint" json:"name"`
+	Description     NullText        `cbor:"5,keyasint,omitempty" json:"description"`
+	Status          ProjectStatus   `cbor:"6,keyasint" json:"status"`
+	Lead            NullText        `cbor:"7,keyasint,omitempty" json:"leadAgentId"`
+	TargetDate      NullText        `cbor:"8,keyasint,omitempty" json:"targetDate"` // 2006-01-02
+	Color           NullText        `cbor:"9,keyasint,omitempty" json:"color"`
+	Icon            NullText        `cbor:"10,keyasint,omitempty" json:"icon"`
+	Env             json.RawMessage `cbor:"11,keyasint,omitempty" json:"-"`
+	PauseReason     NullText        `cbor:"12,keyasint,omitempty" json:"pauseReason"`
+	PausedAt        Time            `cbor:"13,keyasint,omitempty" json:"pausedAt"`
+	WorkspacePolicy json.RawMessage `cbor:"14,keyasint,omitempty" json:"executionWorkspacePolicy"`
+	ArchivedAt      Time            `cbor:"15,keyasint,omitempty" json:"archivedAt"`
+	CreatedAt       Time            `cbor:"16,keyasint" json:"createdAt"`
+	UpdatedAt       Time            `cbor:"17,keyasint" json:"updatedAt"`
+	Goals           []string        `cbor:"18,keyasint,omitempty" json:"-"`
+	Workspace       string          `cbor:"19,keyasint,omitempty" json:"-"` // the primary one
+}
+
+// Clone returns a copy that shares no memory with p, as the ledger's cache of
+// decoded rows needs it.
+func (p Project) Clone() Project {
+	p.Env, p.WorkspacePolicy, p.Goals = slices.Clone(p.Env), slices.Clone(p.WorkspacePolicy), slices.Clone(p.Goals)
+	return p
+}
+
+// A Workspace is where the work of a project lies: a folder, or a repository.
+type Workspace struct {
+	ID              string          `cbor:"1,keyasint" json:"id"`
+	Company         string          `cbor:"2,keyasint" json:"companyId"`
+	Project         string          `cbor:"3,keyasint" json:"projectId"`
+	Name            string          `cbor:"4,keyasint" json:"name"`
+	SourceType      string          `cbor:"5,keyasint" json:"sourceType"`
+	Cwd             NullText        `cbor:"6,keyasint,omitempty" json:"cwd"`
+	RepoURL         NullText        `cbor:"7,keyasint,omitempty" json:"repoUrl"`
+	RepoRef         NullText        `cbor:"8,keyasint,omitempty" json:"repoRef"`
+	DefaultRef      NullText        `cbor:"9,keyasint,omitempty" json:"defaultRef"`
+	Visibility      string          `cbor:"10,keyasint" json:"visibility"`
+	SetupCommand    NullText        `cbor:"11,keyasint,omitempty" json:"setupCommand"`
+	CleanupCommand  NullText        `cbor:"12,keyasint,omitempty" json:"cleanupCommand"`
+	RemoteProvider  NullText        `cbor:"13,keyasint,omitempty" json:"remoteProvider"`
+	RemoteRef       NullText        `cbor:"14,keyasint,omitempty" json:"remoteWorkspaceRef"`
+	SharedKey       NullText        `cbor:"15,keyasint,omitempty" json:"sharedWorkspaceKey"`
+	Metadata        json.RawMessage `cbor:"16,keyasint,omitempty" json:"metadata"`
+	RuntimeConfig   json.RawMessage `cbor:"17,keyasint,omitempty" json:"runtimeConfig"`
+	Primary         bool            `cbor:"18,keyasint,omitempty" json:"isPrimary"`
+	RuntimeServices []string        `cbor:"19,keyasint,omitempty" json:"runtimeServices"` // always empty for now
+	CreatedAt       Time            `cbor:"20,keyasint" json:"createdAt"`
+	UpdatedAt       Time            `cbor:"21,keyasint" json:"updatedAt"`
+}
+
+// SourceTypes and Visibilities are all that workspaces have, in the contract's order.
+var (
+	SourceTypes  = []string{"local_path", "git_repo", "remote_managed", "non_git_path"}
+	Visibilities = []string{"default", "advanced"}
+)
+
+var (
+	projects          = ledger.NewTable[Project]("project")
+	workspaces        = ledger.NewTable[Workspace]("workspace")
+	workspacesProject = ledger.NewIndex("workspace-project")
+)
+
+const (
+	// MaxProjects bounds the projects of a company: lists show all of them.
+	MaxProjects = 2_000
+	// MaxProjectGoals bounds the goals of one project, MaxWorkspaces its workspaces.
+	MaxProjectGoals = 50
+	MaxWorkspaces   = 100
+)
+
+// SaveProject is the payload of project.create, and of project.update, where a
+// nil field keeps what is there and an empty one clears it.
+type SaveProject struct {
+	ID              string          `cbor:"1,keyasint"`
+	Name            *string         `cbor:"2,keyasint,omitempty"`
+	Description     *string         `cbor:"3,keyasint,omitempty"`
+	Status          *ProjectStatus  `cbor:"4,keyasint,omitempty"`
+	Lead            *string         `cbor:"5,keyasint,omitempty"`
+	TargetDate      *string         `cbor:"6,keyasint,omitempty"`
+	Color           *string         `cbor:"7,keyasint,omitempty"`
+	Icon            *string         `cbor:"8,keyasint,omitempty"`
+	Env             json.RawMessage `cbor:"9,keyasint,omitempty"`
+	WorkspacePolicy json.RawMessage `cbor:"10,keyasint,omitempty"`
+	ArchivedAt      *Time           `cbor:"11,keyasint,omitempty"`
+	Goals           *[]string       `cbor:"12,keyasint,omitempty"`
+	Workspace       *SaveWorkspace  `cbor:"13,keyasint,omitempty"` // made with the project
+}
+
+// SaveWorkspace is the payload of workspace.create, and of workspace.update,
+// where a nil field keeps what is there and an empty one clears it.
+type SaveWorkspace struct {
+	ID             string          `cbor:"1,keyasint"`
+	Project        string          `cbor:"2,keyasint"`
+	Name           *string         `cbor:"3,keyasint,omitempty"`
+	SourceType     *string         `cbor:"4,keyasint,omitempty"`
+	Cwd            *string         `cbor:"5,keyasint,omitempty"`
+	RepoURL        *string         `cbor:"6,keyasint,omitempty"`
+	RepoRef        *string         `cbor:"7,keyasint,omitempty"`
+	DefaultRef     *string         `cbor:"8,keyasint,omitempty"`
+	Visibility     *string         `cbor:"9,keyasint,omitempty"`
+	SetupCommand   *string         `cbor:"10,keyasint,omitempty"`
+	CleanupCommand *string         `cbor:"11,keyasint,omitempty"`
+	RemoteProvider *string         `cbor:"12,keyasint,omitempty"`
+	RemoteRef      *string         `cbor:"13,keyasint,omitempty"`
+	SharedKey      *string         `cbor:"14,keyasint,omitempty"`
+	Metadata       json.RawMessage `cbor:"15,keyasint,omitempty"`
+	RuntimeConfig  json.RawMessage `cbor:"16,keyasint,omitempty"`
+	Primary        *bool           `cbor:"17,keyasint,omitempty"`
+}
+
+// DeleteProject is the payload of project.delete, DeleteWorkspace that of
+// workspace.delete.
+type DeleteProject struct {
+	ID string `cbor:"1,keyasint"`
+}
+
+// DeleteWorkspace is the payload of workspace.delete.
+type DeleteWorkspace struct {
+	ID      string `cbor:"1,keyasint"`
+	Project string `cbor:"2,keyasint"`
+}
+
+func registerProjects(m ledger.Mux) {
+	ledger.Handle(m, "project.create", createProject)
+	ledger.Handle(m, "project.update", updateProject)
+	ledger.Handle(m, "project.delete", deleteProject)
+	ledger.Handle(m, "workspace.create", createWorkspace)
+	ledger.Handle(m, "workspace.update", updateWorkspace)
+	ledger.Handle(m, "workspace.delete", deleteWorkspace)
+}
+
+// ProjectOf returns a project of company.
+func ProjectOf(tx *ledger.Tx, company, id string) (Project, bool) {
+	return projects.Get(tx, company, id)
+}
+
+// ProjectByRef finds a project by ID, or by urlKey within company.
+func ProjectByRef(tx *ledger.Tx, company, ref string) (Project, error) {
+	if id := strings.ToLower(ref); isID(id) {
+		if p, ok := projects.Get(tx, OwnerOf(tx, id), id); ok {
+			return p, nil
+		}
+		return Project{}, errNoProject()
+	}
+	found := Project{}
+	if company != "" {
+		for _, p := range projects.All(tx, company) {
+			if URLKey(p.Name) != URLKey(ref) {
+				continue
+			}
+			if found.ID != "" {
+				return Project{}, ledger.Refuse(ledger.Conflict, nil, "Project shortname is ambiguous in this company. Use the project ID.")
+			}
+			found = p
+		}
+	}
+	if found.ID == "" {
+		return Project{}, errNoProject()
+	}
+	return found, nil
+}
+
+// ProjectsOf returns the projects of company, oldest first.
+func ProjectsOf(tx *ledger.Tx, company string) []Project {
+	out := []Project{}
+	for _, p := range projects.All(tx, company) {
+		out = append(out, p)
+	}
+	slices.SortStableFunc(out, func(a, b Project) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+	return out
+}
+
+// WorkspacesOf returns the workspaces of a project, the primary one first and
+// then by age.
+func WorkspacesOf(tx *ledger.Tx, company, project string) []Workspace {
+	out := []Workspace{}
+	for id := range workspacesProject.IDs(tx, company, project, false) {
+		if w, ok := workspaces.Get(tx, company, id); ok {
+			if w.RuntimeServices == nil {
+				w.RuntimeServices = []string{}
+			}
+			out = append(out, w)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Workspace) int {
+		if a.Primary != b.Primary {
+			if a.Primary {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.CreatedAt, b.CreatedAt)
+	})
+	return out
+}
+
+// CountProjectIssues returns how many issues belong to a project.
+func CountProjectIssues(tx *ledger.Tx, company, project string) (n int) {
+	for range issuesByProject.IDs(tx, company, project, false) {
+		n++
+	}
+	return n
+}
+
+func errNoProject() error { return ledger.Refuse(ledger.NotFound, nil, "Project not found") }
+func errNoWorkspace() error {
+	return ledger.Refuse(ledger.NotFound, nil, "Project workspace not found")
+}
+
+func (p Project) with(s SaveProject) (Project, error) {
+	set(&p.Name, s.Name)
+	setText(&p.Description, s.Description)
+	set(&p.Status, s.Status)
+	setText(&p.Lead, s.Lead)
+	setText(&p.TargetDate, s.TargetDate)
+	setText(&p.Color, s.Color)
+	setText(&p.Icon, s.Icon)
+	set(&p.ArchivedAt, s.ArchivedAt)
+	if s.Goals != nil {
+		p.Goals = unique(*s.Goals)
+		p.Goal = firstOf(p.Goals)
+	}
+	env, err := object("env", s.Env, MaxConfig)
+	if err != nil {
+		return p, err
+	}
+	if len(s.Env) > 0 {
+		// Hidden values are compared under the name env, as they were shown.
+		p.Env = keepHidden(env, p.Env)
+	}
+	policy, err := object("executionWorkspacePolicy", s.WorkspacePolicy, MaxConfig)
+	if err != nil {
+		return p, err
+	}
+	if len(s.WorkspacePolicy) > 0 {
+		p.WorkspacePolicy = policy
+	}
+	return p, nil
+}
+
+// unique returns list without what it has twice, in its order.
+func unique(list []string) (out []string) {
+	for _, s := range list {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (p Project) check(tx *ledger.Tx) error {
+	switch {
+	case strings.TrimSpace(p.Name) == "":
+		return ledger.Refuse(ledger.Invalid, nil, "A project needs a name")
+	case len(p.Name) > MaxName || len(p.Description) > MaxText || len(p.Color) > 50 || len(p.Icon) > MaxName:
+		return ledger.Refuse(ledger.TooLarge, nil, "The project's text is too long")
+	case !slices.Contains(ProjectStatuses, p.Status):
+		return ledger.Refuse(ledger.Invalid, nil, "Unknown project status: %s", p.Status)
+	case p.Lead != "" && !agentExists(tx, p.Company, string(p.Lead)):
+		return ledger.Refuse(ledger.NotFound, nil, "Agent not found")
+	case len(p.Goals) > MaxProjectGoals:
+		return ledger.Refuse(ledger.Unprocessable, nil, "A project serves at most %d goals", MaxProjectGoals)
+	}
+	if p.TargetDate != "" {
+		if _, err := time.Parse(time.DateOnly, string(p.TargetDate)); err != nil {
+			return ledger.Refuse(ledger.Invalid, nil, "targetDate is not a date such as 2026-12-31")
+		}
+	}
+	for _, g := range p.Goals {
+		if !goalExists(tx, p.Company, g) {
+			return ledger.Refuse(ledger.NotFound, nil, "Goal not found")
+		}
+	}
+	return nil
+}
+
+func createProject(c *ledger.Context, s SaveProject) (any, error) {
+	company, now := c.Cmd.Company, TimeOf(c.Now)
+	if err := checkNewID(c.Tx, s.ID); err != nil {
+		return nil, err
+	}
+	p, err := Project{ID: s.ID, Company: company, Status: "backlog", CreatedAt: now, UpdatedAt: now}.with(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.check(c.Tx); err != nil {
+		return nil, err
+	}
+	if err := room(projects.All(c.Tx, company), MaxProjects, "projects"); err != nil {
+		return nil, err
+	}
+	own(c.Tx, company, p.ID)
+	projects.Put(c.Tx, company, p.ID, p)
+	workspace := ""
+	if s.Workspace != nil {
+		s.Workspace.Project = p.ID
+		w, err := addWorkspace(c, *s.Workspace)
+		if err != nil {
+			return nil, err
+		}
+		workspace = w.ID
+	}
+	c.Record(ledger.Change{Action: "project.created", EntityType: "project", EntityID: p.ID,
+		Details: jsonObject{}.null("icon", string(p.Icon)).str("name", p.Name).list("envKeys", envKeys(p.Env)).
+			null("description", cutRunes(string(p.Description), 500)).null("workspaceId", workspace).close()})
+	return ProjectRef{p.ID}, nil
+}
+
+// A ProjectRef is what commands about a project return: whose row to read.
+type ProjectRef struct {
+	ID string `cbor:"1,keyasint"`
+}
+
+// envKeys returns the names of variables, without their values.
+func envKeys(env json.RawMessage) []string {
+	v, _ := parseJSON(env)
+	m, _ := v.(map[string]any)
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func updateProject(c *ledger.Context, s SaveProject) (any, error) {
+	old, ok := projects.Get(c.Tx, c.Cmd.Company, s.ID)
+	if !ok {
+		return nil, errNoProject()
+	}
+	p, err := old.with(s)
+	if err != nil {
+		return nil, err
+	}
+	p.UpdatedAt = TimeOf(c.Now)
+	if err := p.check(c.Tx); err != nil {
+		return nil, err
+	}
+	projects.Put(c.Tx, p.Company, p.ID, p)
+	c.Record(ledger.Change{Action: "project.updated", EntityType: "project", EntityID: p.ID, Details: jsonObject{}.list("changedKeys", s.keys()).close()})
+	return ProjectRef{p.ID}, nil
+}
+
+func (s SaveProject) keys() []string {
+	keys := []string{}
+	for _, k := range []struct {
+		name string
+		set  bool
+	}{
+		{"name", s.Name != nil}, {"description", s.Description != nil}, {"status", s.Status != nil}, {"leadAgentId", s.Lead != nil},
+		{"targetDate", s.TargetDate != nil}, {"color", s.Color != nil}, {"icon", s.Icon != nil}, {"env", len(s.Env) > 0},
+		{"executionWorkspacePolicy", len(s.WorkspacePolicy) > 0}, {"archivedAt", s.ArchivedAt != nil}, {"goalIds", s.Goals != nil},
+	} {
+		if k.set {
+			keys = append(keys, k.name)
+		}
+	}
+	return keys
+}
+
+// deleteProject removes a project and its workspaces. One that has issues is
+// archived instead, by the board.
+func deleteProject(c *ledger.Context, s DeleteProject) (any, error) {
+	p, ok := projects.Get(c.Tx, c.Cmd.Company, s.ID)
+	if !ok {
+		return nil, errNoProject()
+	}
+	n := 0
+	for i := range issuesIn(c.Tx, p.Company, issuesByProject.IDs(c.Tx, p.Company, p.ID, false)) {
+		if n++; n > orphanLimit {
+			return nil, ledger.Refuse(ledger.Conflict, nil, "More than %d issues belong to this project; move them first", orphanLimit)
+		}
+		next := i
+		next.Project, next.Workspace = "", ""
+		storeIssue(c.Tx, i, next)
+	}
+	for _, w := range WorkspacesOf(c.Tx, p.Company, p.ID) {
+		dropWorkspace(c.Tx, w)
+	}
+	projects.Delete(c.Tx, p.Company, p.ID)
+	disown(c.Tx, p.ID)
+	c.Record(ledger.Change{Action: "project.deleted", EntityType: "project", EntityID: p.ID, Details: jsonObject{}.str("name", p.Name).close()})
+	return nil, nil
+}
+
+func (w Workspace) with(s SaveWorkspace) (Workspace, error) {
+	set(&w.Name, s.Name)
+	set(&w.SourceType, s.SourceType)
+	setText(&w.Cwd, s.Cwd)
+	setText(&w.RepoURL, s.RepoURL)
+	setText(&w.RepoRef, s.RepoRef)
+	setText(&w.DefaultRef, s.DefaultRef)
+	set(&w.Visibility, s.Visibility)
+	setText(&w.SetupCommand, s.SetupCommand)
+	setText(&w.CleanupCommand, s.CleanupCommand)
+	setText(&w.RemoteProvider, s.RemoteProvider)
+	setText(&w.RemoteRef, s.RemoteRef)
+	setText(&w.SharedKey, s.SharedKey)
+	for _, f := range []struct {
+		name string
+		from json.RawMessage
+		to   *json.RawMessage
+	}{{"metadata", s.Metadata, &w.Metadata}, {"runtimeConfig", s.RuntimeConfig, &w.RuntimeConfig}} {
+		v, err := object(f.name, f.from, MaxConfig)
+		if err != nil {
+			return w, err
+		}
+		if len(f.from) > 0 {
+			*f.to = v
+		}
+	}
+	if w.SourceType == "" {
+		w.SourceType = "local_path"
+		if w.Cwd == "" && w.RepoURL != "" {
+			w.SourceType = "git_repo"
+		}
+	}
+	if w.Name == "" {
+		w.Name = w.defaultName()
+	}
+	return w, nil
+}
+
+func (w Workspace) defaultName() string {
+	place := string(w.Cwd)
+	if place == "" {
+		place = strings.TrimSuffix(string(w.RepoURL), ".git")
+	}
+	place = strings.TrimRight(place, "/")
+	if name := place[strings.LastIndexByte(place, '/')+1:]; name != "" {
+		return name
+	}
+	return "workspace"
+}
+
+func (w Workspace) check() error {
+	switch {
+	case w.Cwd == "" && w.RepoURL == "" && w.RemoteRef == "":
+		return ledger.Refuse(ledger.Invalid, nil, "A workspace needs cwd, repoUrl or remoteWorkspaceRef")
+	case !slices.Contains(SourceTypes, w.SourceType):
+		return ledger.Refuse(ledger.Invalid, nil, "Unknown source type: %s", w.SourceType)
+	case !slices.Contains(Visibilities, w.Visibility):
+		return ledger.Refuse(ledger.Invalid, nil, "Unknown visibility: %s", w.Visibility)
+	}
+	for _, text := range []string{w.Name, string(w.Cwd), string(w.RepoURL), string(w.RepoRef), string(w.DefaultRef), string(w.RemoteProvider), string(w.RemoteRef),
+		string(w.SharedKey), string(w.SetupCommand), string(w.CleanupCommand)} {
+		if len(text) > MaxDescriptor {
+			return ledger.Refuse(ledger.TooLarge, nil, "A text of the workspace is longer than %d bytes", MaxDescriptor)
+		}
+	}
+	return nil
+}
+
+// addWorkspace stores a new workspace; the first of a project is its primary one.
+func addWorkspace(c *ledger.Context, s SaveWorkspace) (Workspace, error) {
+	company, now := c.Cmd.Company, TimeOf(c.Now)
+	p, ok := projects.Get(c.Tx, company, s.Project)
+	if !ok {
+		return Workspace{}, errNoProject()
+	}
+	if err := checkNewID(c.Tx, s.ID); err != nil {
+		return Workspace{}, err
+	}
+	w, err := Workspace{ID: s.ID, Company: company, Project: p.ID, Visibility: "default", RuntimeServices: []string{}, CreatedAt: now, UpdatedAt: now}.with(s)
+	if err != nil {
+		return w, err
+	}
+	if err := w.check(); err != nil {
+		return w, err
+	}
+	if len(WorkspacesOf(c.Tx, company, p.ID)) >= MaxWorkspaces {
+		return w, ledger.Refuse(ledger.Conflict, nil, "A project has at most %d workspaces", MaxWorkspaces)
+	}
+	own(c.Tx, company, w.ID)
+	workspacesProject.Add(c.Tx, company, p.ID, w.ID)
+	w.Primary = p.Workspace == "" || s.Primary != nil && *s.Primary
+	if w.Primary {
+		makePrimary(c, p, w.ID)
+	}
+	workspaces.Put(c.Tx, company, w.ID, w)
+	return w, nil
+}
+
+// makePrimary sets the primary workspace of a project; the one before loses the mark.
+func makePrimary(c *ledger.Context, p Project, id string) {
+	if old, ok := workspaces.Get(c.Tx, p.Company, p.Workspace); ok && old.ID != id {
+		old.Primary, old.UpdatedAt = false, TimeOf(c.Now)
+		workspaces.Put(c.Tx, p.Company, old.ID, old)
+	}
+	p.Workspace = id
+	projects.Put(c.Tx, p.Company, p.ID, p)
+}
+
+func createWorkspace(c *ledger.Context, s SaveWorkspace) (any, error) {
+	w, err := addWorkspace(c, s)
+	if err != nil {
+		return nil, err
+	}
+	c.Record(ledger.Change{Action: "project.workspace_created", EntityType: "project", EntityID: w.Project,
+		Details: jsonObject{}.null("cwd", string(w.Cwd)).str("name", w.Name).bool("isPrimary", w.Primary).str("workspaceId", w.ID).close()})
+	return w, nil
+}
+
+func workspaceOf(c *ledger.Context, project, id string) (Workspace, Project, error) {
+	p, ok := projects.Get(c.Tx, c.Cmd.Company, project)
+	if !ok {
+		return Workspace{}, p, errNoProject()
+	}
+	w, ok := workspaces.Get(c.Tx, c.Cmd.Company, id)
+	if !ok || w.Project != project {
+		return w, p, errNoWorkspace()
+	}
+	return w, p, nil
+}
+
+func updateWorkspace(c *ledger.Context, s SaveWorkspace) (any, error) {
+	w, p, err := workspaceOf(c, s.Project, s.ID)
+	if err != nil {
+		return nil, err
+	}
+	if w, err = w.with(s); err != nil {
+		return nil, err
+	}
+	w.UpdatedAt = TimeOf(c.Now)
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	if s.Primary != nil && *s.Primary && !w.Primary {
+		w.Primary = true
+		makePrimary(c, p, w.ID)
+	}
+	if w.RuntimeServices == nil {
+		w.RuntimeServices = []string{}
+	}
+	workspaces.Put(c.Tx, w.Company, w.ID, w)
+	c.Record(ledger.Change{Action: "project.workspace_updated", EntityType: "project", EntityID: p.ID, Details: jsonObject{}.str("workspaceId", w.ID).close()})
+	return w, nil
+}
+
+func deleteWorkspace(c *ledger.Context, s DeleteWorkspace) (any, error) {
+	w, p, err := workspaceOf(c, s.Project, s.ID)
+	if err != nil {
+		return nil, err
+	}
+	dropWorkspace(c.Tx, w)
+	if w.Primary {
+		p.Workspace = ""
+		if left := WorkspacesOf(c.Tx, p.Company, p.ID); len(left) > 0 {
+			left[0].Primary = true
+			workspaces.Put(c.Tx, p.Company, left[0].ID, left[0])
+			p.Workspace = left[0].ID
+		}
+		projects.Put(c.Tx, p.Company, p.ID, p)
+	}
+	if w.RuntimeServices == nil {
+		w.RuntimeServices = []string{}
+	}
+	c.Record(ledger.Change{Action: "project.workspace_deleted", EntityType: "project", EntityID: p.ID,
+		Details: jsonObject{}.str("name", w.Name).str("workspaceId", w.ID).close()})
+	return w, nil
+}
+
+func dropWorkspace(tx *ledger.Tx, w Workspace) {
+	workspacesProject.Remove(tx, w.Company, w.Project, w.ID)
+	workspaces.Delete(tx, w.Company, w.ID)
+	disown(tx, w.ID)
+}
