@@ -43,3 +43,15 @@ func (k *clock) stamp(batch []byte) {
 	k.note(t, now)
 	ledger.StampBatch(batch, t)
 }
+
+// lag is how far a batch stamped now would be behind the wall clock.
+func (k *clock) lag() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now, wall := time.Now(), k.wall()
+	return wall.Sub(ledger.NextStamp(k.last, now.Sub(k.at), wall))
+}
+
+// Lags reports whether the time that this node would give a batch is further
+// behind its wall clock than by: the mesh stood still, or its clock was set.
+func (c *Consensus) Lags(by time.Duration) bool { return c.clock.lag() > by }

@@ -270,7 +270,8 @@ func TestSessionOpenIsRepeatable(t *testing.T) {
 func TestTimeStepsForwardOnly(t *testing.T) {
 	m := newMesh(t)
 	to := m.now.Add(48 * time.Hour)
-	wantRefusal(t, m.ask(m.one, asNode(m.one), KindTimeStep, TimeStep{To: to.UnixMilli()}), Forbidden)
+	wantRefusal(t, m.ask(m.one, Actor{"agent", "someone"}, KindTimeStep, TimeStep{To: to.UnixMilli()}), Forbidden)
+	wantOK(t, []Receipt{m.ask(m.one, asNode(m.one), KindTimeStep, TimeStep{To: to.Add(-time.Hour).UnixMilli()})})
 	wantRefusal(t, m.ask(m.one, board, KindTimeStep, TimeStep{To: m.now.UnixMilli() - 1}), Invalid)
 	wantOK(t, []Receipt{m.ask(m.one, board, KindTimeStep, TimeStep{To: to.UnixMilli()})})
 	if got := m.l.Time(); !got.Equal(to) {
