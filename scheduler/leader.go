@@ -68,8 +68,9 @@ func NewLeader(cfg LeaderConfig) *Leader {
 	return &Leader{cfg: cfg, wake: newSignal(), leases: map[uint64]*lease{}, timers: map[[2]string]company.Timer{}, stale: map[[2]string]bool{}}
 }
 
-// Lead tells whether this node leads. A node that begins to lead knows nothing
-// of what its predecessor granted: it gives every session a full lease.
+// Lead tells whether this node leads, at every change of leadership that it
+// hears of. A node that begins to lead knows nothing of what another granted
+// before or in between: it gives every session a full lease, each time it is told.
 func (l *Leader) Lead(leading bool) {
 	l.mu.Lock()
 	l.leading = leading
