@@ -1,0 +1,293 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+const (
+	headerRun = "X-Paperclip-Run-Id"
+
+	// LocalBoard is the user who speaks on loopback without a credential.
+	LocalBoard = "local-board"
+)
+
+var (
+	errBearer    = Unauthorized("Agent token did not verify; obtain fresh credentials and retry")
+	errBoardOnly = Forbidden("Board access required")
+	errAgentOnly = Unauthorized("Agent authentication required")
+	errForeign   = Forbidden("Agent key cannot access another company")
+	errOtherRun  = &ledger.Refusal{Code: ledger.Unprocessable, ErrCode: "agent_jwt_run_id_mismatch",
+		Message: "X-Paperclip-Run-Id does not match the run that the token was issued for"}
+)
+
+// open finds out who asks, what for, and whether the route is for them.
+func (rc *Request) open() (err error) {
+	r := rc.HTTP
+	if rc.read, err = readOf(r); err != nil {
+		return err
+	}
+	if err := checkIdempotencyKey(r.Header.Get(headerIdempotency)); err != nil {
+		return err
+	}
+	if rc.route.Who == Public {
+		rc.Actor = ledger.Actor{Type: "user", ID: LocalBoard}
+		return nil
+	}
+	if err := rc.authenticate(); err != nil {
+		return err
+	}
+	switch {
+	case rc.route.Who == Board && !rc.IsBoard():
+		return errBoardOnly
+	case rc.route.Who == Agent && !rc.IsAgent():
+		return errAgentOnly
+	}
+	if id := rc.Path("companyId"); rc.IsAgent() && id != "" && !strings.EqualFold(id, rc.Company) {
+		return errForeign
+	}
+	return nil
+}
+
+// authenticate reads the bearer. None is the board: in local_trusted mode
+// whoever reaches loopback is.
+func (rc *Request) authenticate() error {
+	token, given, err := bearerOf(rc.HTTP)
+	if err != nil {
+		return err
+	}
+	run := rc.HTTP.Header.Get(headerRun)
+	if run != "" && !IsUUID(run) {
+		return Invalid("Invalid %s: expected a run's UUID", headerRun)
+	}
+	run = strings.ToLower(run)
+	switch {
+	case !given:
+		rc.Actor = ledger.Actor{Type: "user", ID: LocalBoard}
+		rc.Credential = ledger.Credential{Kind: "local"}
+		return nil
+	case identity.LooksLikeRunToken(token):
+		return rc.byRunToken(token, run)
+	}
+	key, err := rc.byAgentKey(token)
+	if err != nil {
+		return err
+	}
+	rc.Actor = ledger.Actor{Type: "agent", ID: key.Agent}
+	rc.Credential = ledger.Credential{Kind: "agent_key", ID: key.ID}
+	rc.Company, rc.KeyID, rc.Run = key.Company, key.ID, run
+	return nil
+}
+
+// bearerOf returns the bearer of the Authorization header, or of ?token= on the
+// live-events socket, which browsers can not give headers to.
+func bearerOf(r *http.Request) (token string, given bool, err error) {
+	header := r.Header["Authorization"]
+	if len(header) == 0 {
+		if strings.HasSuffix(r.URL.Path, "/events/ws") {
+			if token = r.URL.Query().Get("token"); token != "" {
+				return token, true, nil
+			}
+		}
+		return "", false, nil
+	}
+	return parseBearer(header)
+}
+
+// parseBearer reads the values of an Authorization header; exactly one bearer
+// is allowed, everything else does not verify.
+func parseBearer(header []string) (token string, given bool, err error) {
+	if len(header) != 1 || len(header[0]) > maxBearer+16 {
+		return "", true, errBearer
+	}
+	scheme, token, ok := strings.Cut(strings.TrimSpace(header[0]), " ")
+	token = strings.TrimSpace(token)
+	if !ok || !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > maxBearer {
+		return "", true, errBearer
+	}
+	for i := range len(token) {
+		if token[i] <= 0x20 || token[i] >= 0x7f {
+			return "", true, errBearer
+		}
+	}
+	return token, true, nil
+}
+
+func (rc *Request) byRunToken(token, run string) error {
+	s := rc.server
+	if s.cfg.DataKeys == nil {
+		return errBearer
+	}
+	c, err := identity.VerifyRunToken(token, s.cfg.DataKeys(), s.cfg.Mesh, time.Now())
+	if err != nil {
+		return errBearer
+	}
+	if run != "" && run != c.Run {
+		return errOtherRun
+	}
+	alive, err := rc.stillTrue(func(tx *ledger.Tx) bool { return runSpeaks(tx, c) })
+	if err != nil {
+		return err
+	}
+	if !alive {
+		return errBearer
+	}
+	rc.Actor = ledger.Actor{Type: "agent", ID: c.Agent}
+	rc.Credential = ledger.Credential{Kind: "run", ID: c.Run}
+	rc.Company, rc.Run = c.Company, c.Run
+	return nil
+}
+
+func (rc *Request) byAgentKey(token string) (key company.AgentKey, err error) {
+	hash := sha256.Sum256([]byte(token))
+	if key, ok := rc.server.keys.find(hash, time.Now()); ok {
+		return key, nil
+	}
+	generation := rc.server.keys.generation()
+	ok, err := rc.stillTrue(func(tx *ledger.Tx) (ok bool) {
+		key, ok = company.KeyByHash(tx, hex.EncodeToString(hash[:]))
+		return ok && key.RevokedAt == 0 && agentSpeaks(tx, key.Agent)
+	})
+	if err != nil {
+		return key, err
+	}
+	if !ok {
+		return key, errBearer
+	}
+	rc.server.keys.keep(hash, key, generation, time.Now())
+	return key, nil
+}
+
+// agentSpeaks reports whether an agent may use the API: one that is gone or
+// waits for approval may not.
+func agentSpeaks(tx *ledger.Tx, id string) bool {
+	a, ok := company.AgentByID(tx, id)
+	return ok && a.Status != company.AgentTerminated && a.Status != company.AgentPendingApproval
+}
+
+// runSpeaks reports whether a run token still stands for a run that goes on.
+func runSpeaks(tx *ledger.Tx, c identity.RunClaims) bool {
+	r, ok := company.RunOf(tx, c.Company, c.Run)
+	return ok && r.Agent == c.Agent && r.Status.Live() && agentSpeaks(tx, c.Agent)
+}
+
+// stillTrue asks this node's state, and when that says no, the newest one: a
+// credential that was made on another node a moment ago is good here too. Few
+// may ask the latter at once, so that unknown bearers can not wear the leader out.
+func (rc *Request) stillTrue(is func(*ledger.Tx) bool) (ok bool, err error) {
+	look := func(at ledger.Read) error {
+		_, err := rc.server.cfg.Node.View(rc.Context(), at, func(tx *ledger.Tx) error {
+			ok = is(tx)
+			return nil
+		})
+		return err
+	}
+	if err := look(ledger.Read{Mode: ledger.ReadStale}); err != nil || ok {
+		return ok, err
+	}
+	if rc.read.Mode == ledger.ReadStale {
+		return false, nil
+	}
+	select {
+	case rc.server.strong <- struct{}{}:
+		defer func() { <-rc.server.strong }()
+	case <-rc.Context().Done():
+		return false, rc.Context().Err()
+	}
+	if look(ledger.Read{Mode: ledger.ReadStrong}) != nil {
+		return ok, nil // without a quorum what this node knows must do
+	}
+	return ok, nil
+}
+
+// A keyCache remembers agent keys by the hash of their token. It is dropped
+// when the feed tells of a change that may end a key, and on its own after
+// keyAge. Apply checks every credential again.
+type keyCache struct {
+	mu   sync.Mutex // guards all below
+	keys map[[32]byte]cachedKey
+	gen  uint64 // counts invalidations
+}
+
+type cachedKey struct {
+	company.AgentKey
+	until time.Time
+}
+
+func (c *keyCache) find(hash [32]byte, now time.Time) (company.AgentKey, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, ok := c.keys[hash]
+	return k.AgentKey, ok && now.Before(k.until)
+}
+
+func (c *keyCache) generation() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gen
+}
+
+// keep remembers a key, unless keys were invalidated since it was read.
+func (c *keyCache) keep(hash [32]byte, k company.AgentKey, gen uint64, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if gen != c.gen {
+		return
+	}
+	if c.keys == nil || len(c.keys) >= maxKeys {
+		c.keys = make(map[[32]byte]cachedKey, 64)
+	}
+	c.keys[hash] = cachedKey{k, now.Add(keyAge)}
+}
+
+func (c *keyCache) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gen++
+	clear(c.keys)
+}
+
+// followKeys drops remembered keys when something may have ended one: a change
+// of an agent itself, its keys, or its company.
+func (s *Server) followKeys() {
+	after := uint64(0)
+	if s.cfg.Head != nil {
+		after, _ = s.cfg.Head()
+	}
+	for s.ctx.Err() == nil {
+		for e, err := range s.cfg.Node.Entries(s.ctx, after) {
+			if err != nil {
+				break
+			}
+			after = e.Height
+			if endsKeys(e) {
+				s.keys.drop()
+			}
+		}
+		s.keys.drop()
+		select { // the feed broke off: it is closed, or could not be read
+		case <-s.ctx.Done():
+		case <-time.After(keyAge):
+		}
+	}
+}
+
+func endsKeys(e ledger.Entry) bool {
+	if e.Kind == "agent.wake" {
+		return false
+	}
+	noun, _, _ := strings.Cut(e.Kind, ".")
+	switch noun {
+	case "agent", "key", "agent_key", "company", "approval":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,822 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// Body decodes and validates the request's JSON body. What T says by its tags:
+//
+//	json:"name"              the member; required, unless omitempty, omitzero, a pointer, or Opt
+//	required:"false"         not required; "true": required, also a pointer
+//	nullable:"true"          null is allowed (pointers and Opt: always, unless "false") and leaves the zero value
+//	default:"x"              used when the member is absent
+//	trim:"true"              white space around a string goes before it is looked at
+//	minLength, maxLength     of strings, in UTF-16 units as the contract's clients count
+//	minimum, maximum         of numbers
+//	enum:"a,b"               allowed strings (or items of a list of strings)
+//	format:"uuid"            also "date-time", "uri"
+//	pattern:"^[a-z]+$"       a regular expression that a string must hold
+//	minItems, maxItems       of lists
+//
+// Members that T does not have are ignored; a field `_ struct{}` with
+// additionalProperties:"false" refuses them. A method Check() []Issue on T adds
+// rules between members; it runs when nothing else is wrong. All problems are
+// reported at once. No body at all counts as {}.
+func Body[T any](rc *Request) (v T, err error) {
+	b, err := rc.RawBody()
+	if err != nil {
+		return v, err
+	}
+	if len(bytes.TrimSpace(b)) == 0 {
+		b = []byte("{}")
+	} else if err := jsonContent(rc.HTTP.Header.Get("Content-Type")); err != nil {
+		return v, err
+	}
+	err = DecodeBody(b, &v)
+	return v, err
+}
+
+// RawBody returns the body's bytes, at most the route's MaxBody; more is a 413.
+func (rc *Request) RawBody() ([]byte, error) {
+	if !rc.hasBody {
+		rc.hasBody = true
+		limit := rc.route.MaxBody
+		if limit == 0 {
+			limit = MaxBody
+		}
+		if rc.HTTP.ContentLength > limit {
+			rc.bodyErr = ledger.Refuse(ledger.TooLarge, nil, "Request entity too large")
+		} else {
+			rc.body, rc.bodyErr = readBody(rc.w, rc.HTTP, limit)
+		}
+	}
+	return rc.body, rc.bodyErr
+}
+
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		return nil, nil
+	}
+	src := http.MaxBytesReader(w, r.Body, limit)
+	if n := r.ContentLength; n > 0 && n <= smallBody {
+		b := make([]byte, n) // the usual body in one piece
+		if _, err := io.ReadFull(src, b); err != nil {
+			return nil, cutOff(err)
+		}
+		return b, nil
+	}
+	b, err := io.ReadAll(src)
+	return b, cutOff(err)
+}
+
+// cutOff turns what the network does to a body into an answer.
+func cutOff(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return ledger.Refuse(ledger.TooLarge, nil, "Request entity too large")
+	}
+	return Invalid("The request body broke off")
+}
+
+func jsonContent(header string) error {
+	switch header {
+	case "", "application/json", "application/json; charset=utf-8":
+		return nil
+	}
+	media, _, err := mime.ParseMediaType(header)
+	if err == nil && (media == "application/json" || strings.HasSuffix(media, "+json")) {
+		return nil
+	}
+	return Invalid("Expected a JSON body with Content-Type: application/json")
+}
+
+// DecodeBody decodes and validates JSON into v, a pointer, as [Body] does.
+func DecodeBody(b []byte, v any) error {
+	if err := wellFormed(b); err != nil {
+		return err
+	}
+	target := reflect.ValueOf(v).Elem()
+	d := decoder{}
+	d.value(bytes.TrimSpace(b), planOf(target.Type()), rules{}, target)
+	if len(d.issues) == 0 {
+		if c, ok := v.(interface{ Check() []Issue }); ok {
+			d.issues = c.Check()
+		}
+	}
+	if len(d.issues) > 0 {
+		return ValidationError(d.issues...)
+	}
+	return nil
+}
+
+// wellFormed checks syntax, nesting, encoding and that no object names a member twice.
+func wellFormed(b []byte) error {
+	if !json.Valid(b) {
+		var any json.RawMessage
+		err := json.Unmarshal(b, &any)
+		at, text := int64(len(b)), "unexpected end of JSON input"
+		if s, ok := errors.AsType[*json.SyntaxError](err); ok {
+			at, text = s.Offset, s.Error()
+		}
+		return malformed(text, at)
+	}
+	if !utf8.Valid(b) {
+		return malformed("not UTF-8", 0)
+	}
+	p := position{b: b}
+	return p.check(0)
+}
+
+func malformed(text string, offset int64) error {
+	return &ledger.Refusal{Code: ledger.Invalid, Message: "Malformed JSON",
+		Detail: detailOf(map[string]any{"message": text, "offset": offset})}
+}
+
+// A position walks JSON that is known to be valid.
+type position struct {
+	b []byte
+	i int
+}
+
+func (p *position) space() {
+	for p.i < len(p.b) {
+		switch p.b[p.i] {
+		case ' ', '\t', '\n', '\r':
+			p.i++
+		default:
+			return
+		}
+	}
+}
+
+// str passes over a string and returns it with its quotes.
+func (p *position) str() []byte {
+	from := p.i
+	for p.i++; p.b[p.i] != '"'; p.i++ {
+		if p.b[p.i] == '\\' {
+			p.i++
+		}
+	}
+	p.i++
+	return p.b[from:p.i]
+}
+
+// skip passes over one value and returns it.
+func (p *position) skip() []byte {
+	p.space()
+	from, depth := p.i, 0
+	for p.i < len(p.b) {
+		switch p.b[p.i] {
+		case '"':
+			p.str()
+			if depth == 0 {
+				return p.b[from:p.i]
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return p.b[from:p.i]
+			}
+			if depth--; depth == 0 {
+				p.i++
+				return p.b[from:p.i]
+			}
+		case ',', ' ', '\t', '\n', '\r':
+			if depth == 0 {
+				return p.b[from:p.i]
+			}
+		}
+		p.i++
+	}
+	return p.b[from:p.i]
+}
+
+// next steps to the next member or item; the position is behind the opening
+// bracket or behind a value.
+func (p *position) next() bool {
+	p.space()
+	if p.b[p.i] == ',' {
+		p.i++
+		p.space()
+	}
+	if c := p.b[p.i]; c == '}' || c == ']' {
+		p.i++
+		return false
+	}
+	return true
+}
+
+// member returns a member's name and passes over the colon.
+func (p *position) member() string {
+	name := text(p.str())
+	p.space()
+	p.i++
+	p.space()
+	return name
+}
+
+func (p *position) check(depth int) error {
+	if depth > MaxDepth {
+		return malformed("nested too deeply", int64(p.i))
+	}
+	p.space()
+	switch p.b[p.i] {
+	case '{':
+		p.i++
+		var names []string
+		var many map[string]bool // beyond a few names
+		for p.next() {
+			at := p.i
+			name := p.member()
+			if many[name] || many == nil && slices.Contains(names, name) {
+				return malformed("duplicate key "+strconv.Quote(cut(name, 64)), int64(at))
+			}
+			if names = append(names, name); many != nil {
+				many[name] = true
+			} else if len(names) > 16 {
+				many = make(map[string]bool, 64)
+				for _, n := range names {
+					many[n] = true
+				}
+			}
+			if err := p.check(depth + 1); err != nil {
+				return err
+			}
+		}
+	case '[':
+		p.i++
+		for p.next() {
+			if err := p.check(depth + 1); err != nil {
+				return err
+			}
+		}
+	default:
+		p.skip()
+	}
+	return nil
+}
+
+// text returns the value of a JSON string.
+func text(quoted []byte) string {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1 : len(quoted)-1])
+	}
+	var s string
+	if json.Unmarshal(quoted, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+// rules are the limits that the tags of one field give.
+type rules struct {
+	minLength, maxLength int // 0 and -1: none
+	minItems, maxItems   int
+	minimum, maximum     *float64
+	enum                 []string
+	format               string
+	pattern              *regexp.Regexp
+	trim, nullable       bool
+	limited              bool // the zero value of rules has no limits
+}
+
+type field struct {
+	name     string
+	index    []int
+	plan     *plan
+	rules    rules
+	required bool
+	fallback []byte // JSON of the default
+}
+
+type shape int
+
+const (
+	isString shape = iota
+	isInt
+	isUint
+	isFloat
+	isBool
+	isTime // anything that unmarshals itself from a string
+	isAny
+	isRaw
+	isList
+	isMap
+	isStruct
+)
+
+// A plan says how a type is decoded.
+type plan struct {
+	typ    reflect.Type
+	shape  shape
+	opt    bool // typ is an Opt; the rest is about its value
+	ptr    bool
+	elem   *plan // of lists, maps, pointers and Opt
+	fields []field
+	byName map[string]int
+	strict bool
+}
+
+var plans sync.Map // of reflect.Type to *plan
+
+func planOf(t reflect.Type) *plan {
+	if p, ok := plans.Load(t); ok {
+		return p.(*plan)
+	}
+	p := makePlan(t, map[reflect.Type]*plan{})
+	plans.Store(t, p)
+	return p
+}
+
+var (
+	rawType         = reflect.TypeFor[json.RawMessage]()
+	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
+	optType         = reflect.TypeFor[opt]()
+)
+
+// opt marks the instances of [Opt].
+type opt interface{ isOpt() }
+
+func (Opt[T]) isOpt() {}
+
+func makePlan(t reflect.Type, seen map[reflect.Type]*plan) *plan {
+	if p, ok := seen[t]; ok {
+		return p
+	}
+	p := &plan{typ: t}
+	seen[t] = p
+	switch {
+	case t.Kind() == reflect.Pointer:
+		p.ptr, p.elem = true, makePlan(t.Elem(), seen)
+		return p
+	case t.Implements(optType):
+		p.opt, p.elem = true, makePlan(t.Field(2).Type, seen)
+		return p
+	case t == rawType:
+		p.shape = isRaw
+		return p
+	case reflect.PointerTo(t).Implements(unmarshalerType):
+		p.shape = isTime
+		return p
+	}
+	switch t.Kind() {
+	case reflect.String:
+		p.shape = isString
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		p.shape = isInt
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		p.shape = isUint
+	case reflect.Float32, reflect.Float64:
+		p.shape = isFloat
+	case reflect.Bool:
+		p.shape = isBool
+	case reflect.Interface:
+		p.shape = isAny
+	case reflect.Slice:
+		p.shape, p.elem = isList, makePlan(t.Elem(), seen)
+	case reflect.Map:
+		if t.Key().Kind() != reflect.String {
+			panic(fmt.Sprintf("api: body with a map by %s", t.Key()))
+		}
+		p.shape, p.elem = isMap, makePlan(t.Elem(), seen)
+	case reflect.Struct:
+		p.shape, p.byName = isStruct, map[string]int{}
+		p.addFields(t, nil, seen)
+	default:
+		panic(fmt.Sprintf("api: body with a %s", t))
+	}
+	return p
+}
+
+func (p *plan) addFields(t reflect.Type, at []int, seen map[reflect.Type]*plan) {
+	for f := range t.Fields() {
+		index := append(slices.Clone(at), f.Index...)
+		if f.Name == "_" {
+			p.strict = p.strict || f.Tag.Get("additionalProperties") == "false"
+			continue
+		}
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct {
+			p.addFields(f.Type, index, seen)
+			continue
+		}
+		if !f.IsExported() || name == "-" {
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		fp := makePlan(f.Type, seen)
+		fd := field{name: name, index: index, plan: fp, rules: rulesOf(f.Tag), required: !fp.ptr && !fp.opt &&
+			!strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero")}
+		if v, ok := f.Tag.Lookup("nullable"); ok {
+			fd.rules.nullable = v == "true"
+		} else {
+			fd.rules.nullable = fp.ptr || fp.opt
+		}
+		if v, ok := f.Tag.Lookup("default"); ok {
+			fd.fallback, fd.required = []byte(v), false
+			inner := fp
+			for inner.elem != nil && (inner.ptr || inner.opt) {
+				inner = inner.elem
+			}
+			if inner.shape == isString {
+				fd.fallback, _ = json.Marshal(v)
+			}
+		}
+		if v, ok := f.Tag.Lookup("required"); ok {
+			fd.required = v == "true"
+		}
+		p.byName[name] = len(p.fields)
+		p.fields = append(p.fields, fd)
+	}
+}
+
+func rulesOf(tag reflect.StructTag) (r rules) {
+	whole := func(name string) int {
+		v, ok := tag.Lookup(name)
+		if !ok {
+			return -1
+		}
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			panic("api: tag " + name + ":" + strconv.Quote(v))
+		}
+		r.limited = true
+		return n
+	}
+	number := func(name string) *float64 {
+		v, ok := tag.Lookup(name)
+		if !ok {
+			return nil
+		}
+		n, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			panic("api: tag " + name + ":" + strconv.Quote(v))
+		}
+		return &n
+	}
+	r.minLength, r.maxLength = whole("minLength"), whole("maxLength")
+	r.minItems, r.maxItems = whole("minItems"), whole("maxItems")
+	r.minimum, r.maximum = number("minimum"), number("maximum")
+	r.format, r.trim = tag.Get("format"), tag.Get("trim") == "true"
+	if v := tag.Get("enum"); v != "" {
+		r.enum = strings.Split(v, ",")
+	}
+	if v := tag.Get("pattern"); v != "" {
+		r.pattern = regexp.MustCompile(v)
+	}
+	return r
+}
+
+// A decoder fills a value and gathers what is wrong.
+type decoder struct {
+	path   []any
+	issues []Issue
+}
+
+func (d *decoder) issue(i Issue) {
+	if len(d.issues) >= MaxIssues {
+		return
+	}
+	i.Path = append([]any{}, d.path...)
+	d.issues = append(d.issues, i)
+}
+
+func (d *decoder) wrongType(expected, received string) {
+	d.issue(Issue{Code: "invalid_type", Expected: expected, Message: "Invalid input: expected " + expected + ", received " + received})
+}
+
+// typeOf names the type of a JSON value.
+func typeOf(b []byte) string {
+	switch b[0] {
+	case '"':
+		return "string"
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	}
+	return "number"
+}
+
+// expectedOf names what a value of the plan is in JSON.
+func (p *plan) expected() string {
+	switch {
+	case p.ptr, p.opt:
+		return p.elem.expected()
+	}
+	switch p.shape {
+	case isInt, isUint, isFloat:
+		return "number"
+	case isBool:
+		return "boolean"
+	case isList:
+		return "array"
+	case isMap:
+		return "record"
+	case isStruct:
+		return "object"
+	}
+	return "string"
+}
+
+// mismatch reports a value of the wrong type, or an absent one.
+func (d *decoder) mismatch(p *plan, r rules, received string) {
+	if len(r.enum) > 0 && p.expected() == "string" {
+		d.badEnum(r)
+		return
+	}
+	d.wrongType(p.expected(), received)
+}
+
+func (d *decoder) badEnum(r rules) {
+	values := make([]any, len(r.enum))
+	for i, v := range r.enum {
+		values[i] = v
+	}
+	text := "Invalid option: expected one of \"" + strings.Join(r.enum, `"|"`) + `"`
+	if len(r.enum) == 1 {
+		text = "Invalid input: expected \"" + r.enum[0] + `"`
+	}
+	d.issue(Issue{Code: "invalid_value", Values: values, Message: text})
+}
+
+func (d *decoder) value(b []byte, p *plan, r rules, v reflect.Value) {
+	null := b[0] == 'n'
+	switch {
+	case p.ptr:
+		if null {
+			if !r.nullable {
+				d.mismatch(p, r, "null")
+			}
+			return
+		}
+		n := reflect.New(p.elem.typ)
+		d.value(b, p.elem, r, n.Elem())
+		v.Set(n)
+		return
+	case p.opt:
+		v.Field(0).SetBool(true)
+		if null {
+			if !r.nullable {
+				d.mismatch(p, r, "null")
+			}
+			v.Field(1).SetBool(true)
+			return
+		}
+		d.value(b, p.elem, r, v.Field(2))
+		return
+	case null && p.shape != isAny && p.shape != isRaw:
+		if !r.nullable {
+			d.mismatch(p, r, "null")
+		}
+		return
+	}
+	switch p.shape {
+	case isRaw:
+		v.SetBytes(bytes.Clone(b))
+	case isAny:
+		var any any
+		if json.Unmarshal(b, &any) == nil && any != nil {
+			v.Set(reflect.ValueOf(any))
+		}
+	case isTime:
+		if json.Unmarshal(b, v.Addr().Interface()) != nil {
+			if b[0] != '"' {
+				d.wrongType("string", typeOf(b))
+				return
+			}
+			d.issue(Issue{Origin: "string", Code: "invalid_format", Format: "datetime", Message: "Invalid ISO datetime"})
+		}
+	default:
+		if have := typeOf(b); have != p.expected() && !(have == "object" && p.shape == isMap) {
+			d.mismatch(p, r, have)
+			return
+		}
+		d.typed(b, p, r, v)
+	}
+}
+
+// typed decodes a value of the right JSON type.
+func (d *decoder) typed(b []byte, p *plan, r rules, v reflect.Value) {
+	switch p.shape {
+	case isString:
+		s := text(b)
+		if r.trim {
+			s = strings.TrimSpace(s)
+		}
+		v.SetString(s)
+		d.checkText(s, r)
+	case isBool:
+		v.SetBool(b[0] == 't')
+	case isInt, isUint, isFloat:
+		d.number(b, p, r, v)
+	case isList:
+		d.list(b, p, r, v)
+	case isMap:
+		d.object(b, p, v)
+	case isStruct:
+		d.members(b, p, v)
+	}
+}
+
+func (d *decoder) number(b []byte, p *plan, r rules, v reflect.Value) {
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err != nil || math.IsInf(f, 0) {
+		d.wrongType("number", "number")
+		return
+	}
+	if p.shape != isFloat {
+		const safe = 1<<53 - 1
+		if f != math.Trunc(f) {
+			d.issue(Issue{Code: "invalid_type", Expected: "int", Format: "safeint", Message: "Invalid input: expected int, received number"})
+			return
+		}
+		if f > safe || p.shape == isInt && v.OverflowInt(int64(f)) || p.shape == isUint && f >= 0 && v.OverflowUint(uint64(f)) {
+			top := float64(safe)
+			d.issue(Issue{Origin: "int", Code: "too_big", Maximum: &top, Inclusive: new(true), Message: "Too big: expected int to be <=9007199254740991"})
+			return
+		}
+		if f < -safe {
+			low := float64(-safe)
+			d.issue(Issue{Origin: "int", Code: "too_small", Minimum: &low, Inclusive: new(true), Message: "Too small: expected int to be >=-9007199254740991"})
+			return
+		}
+		if p.shape == isUint && f < 0 && r.minimum == nil {
+			r.minimum = new(float64)
+		}
+	}
+	if r.minimum != nil && f < *r.minimum {
+		d.issue(Issue{Origin: "number", Code: "too_small", Minimum: r.minimum, Inclusive: new(true), Message: "Too small: expected number to be >=" + short(*r.minimum)})
+		return
+	}
+	if r.maximum != nil && f > *r.maximum {
+		d.issue(Issue{Origin: "number", Code: "too_big", Maximum: r.maximum, Inclusive: new(true), Message: "Too big: expected number to be <=" + short(*r.maximum)})
+		return
+	}
+	switch p.shape {
+	case isInt:
+		v.SetInt(int64(f))
+	case isUint:
+		v.SetUint(uint64(f))
+	default:
+		v.SetFloat(f)
+	}
+}
+
+func short(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+const guidPattern = "/^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})$/"
+
+func (d *decoder) checkText(s string, r rules) {
+	if len(r.enum) > 0 && !slices.Contains(r.enum, s) {
+		d.badEnum(r)
+		return
+	}
+	if r.limited {
+		n := 0
+		for _, c := range s {
+			n += max(1, utf16.RuneLen(c))
+		}
+		d.size("string", "characters", n, r.minLength, r.maxLength)
+	}
+	switch r.format {
+	case "uuid":
+		if !IsUUID(s) {
+			d.issue(Issue{Origin: "string", Code: "invalid_format", Format: "guid", Pattern: guidPattern, Message: "Invalid GUID"})
+		}
+	case "date-time":
+		if _, err := time.Parse(time.RFC3339Nano, s); err != nil {
+			d.issue(Issue{Origin: "string", Code: "invalid_format", Format: "datetime", Message: "Invalid ISO datetime"})
+		}
+	case "uri":
+		if scheme, rest, ok := strings.Cut(s, ":"); !ok || scheme == "" || rest == "" {
+			d.issue(Issue{Origin: "string", Code: "invalid_format", Format: "url", Message: "Invalid URL"})
+		}
+	}
+	if r.pattern != nil && !r.pattern.MatchString(s) {
+		d.issue(Issue{Origin: "string", Code: "invalid_format", Format: "regex", Pattern: "/" + r.pattern.String() + "/",
+			Message: "Invalid string: must match pattern /" + r.pattern.String() + "/"})
+	}
+}
+
+func (d *decoder) size(origin, unit string, n, least, most int) {
+	if least >= 0 && n < least {
+		d.issue(Issue{Origin: origin, Code: "too_small", Minimum: new(float64(least)), Inclusive: new(true),
+			Message: fmt.Sprintf("Too small: expected %s to have >=%d %s", origin, least, unit)})
+	}
+	if most >= 0 && n > most {
+		d.issue(Issue{Origin: origin, Code: "too_big", Maximum: new(float64(most)), Inclusive: new(true),
+			Message: fmt.Sprintf("Too big: expected %s to have <=%d %s", origin, most, unit)})
+	}
+}
+
+func (d *decoder) list(b []byte, p *plan, r rules, v reflect.Value) {
+	items := rules{minLength: -1, maxLength: -1, minItems: -1, maxItems: -1, enum: r.enum, format: r.format, trim: r.trim}
+	out := reflect.MakeSlice(p.typ, 0, 4)
+	pos := position{b: b, i: 1}
+	for pos.next() {
+		item := reflect.New(p.elem.typ).Elem()
+		d.path = append(d.path, out.Len())
+		d.value(pos.skip(), p.elem, items, item)
+		d.path = d.path[:len(d.path)-1]
+		out = reflect.Append(out, item)
+	}
+	v.Set(out)
+	if r.limited {
+		d.size("array", "items", out.Len(), r.minItems, r.maxItems)
+	}
+}
+
+func (d *decoder) object(b []byte, p *plan, v reflect.Value) {
+	out := reflect.MakeMap(p.typ)
+	pos := position{b: b, i: 1}
+	for pos.next() {
+		name := pos.member()
+		item := reflect.New(p.elem.typ).Elem()
+		d.path = append(d.path, name)
+		d.value(pos.skip(), p.elem, rules{minLength: -1, maxLength: -1}, item)
+		d.path = d.path[:len(d.path)-1]
+		out.SetMapIndex(reflect.ValueOf(name).Convert(p.typ.Key()), item)
+	}
+	v.Set(out)
+}
+
+// members decodes an object into a struct. Problems come in the order of the
+// struct's fields, whatever the order of the members.
+func (d *decoder) members(b []byte, p *plan, v reflect.Value) {
+	var room [24][]byte
+	values := room[:min(len(p.fields), len(room))]
+	if len(p.fields) > len(room) {
+		values = make([][]byte, len(p.fields))
+	}
+	var unknown []string
+	pos := position{b: b, i: 1}
+	for pos.next() {
+		name := pos.member()
+		value := pos.skip()
+		if i, ok := p.byName[name]; ok {
+			values[i] = value
+		} else if p.strict {
+			unknown = append(unknown, cut(name, 64))
+		}
+	}
+	for i := range p.fields {
+		f := &p.fields[i]
+		value := values[i]
+		if value == nil {
+			value = f.fallback
+		}
+		if value == nil && !f.required {
+			continue
+		}
+		d.path = append(d.path, f.name)
+		if value == nil {
+			d.mismatch(f.plan, f.rules, "undefined")
+		} else {
+			d.value(value, f.plan, f.rules, v.FieldByIndex(f.index))
+		}
+		d.path = d.path[:len(d.path)-1]
+	}
+	if len(unknown) > 0 {
+		text := "Unrecognized key: \"" + unknown[0] + `"`
+		if len(unknown) > 1 {
+			text = "Unrecognized keys: \"" + strings.Join(unknown, `", "`) + `"`
+		}
+		d.issue(Issue{Code: "unrecognized_keys", Keys: unknown, Message: text})
+	}
+}

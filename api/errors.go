@@ -1,0 +1,161 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/selvage-mesh/selvage/consensus"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/store"
+)
+
+// statusOf is the one table from refusals to HTTP.
+var statusOf = map[ledger.Code]int{
+	ledger.Invalid:       http.StatusBadRequest,
+	ledger.Unauthorized:  http.StatusUnauthorized,
+	ledger.Forbidden:     http.StatusForbidden,
+	ledger.NotFound:      http.StatusNotFound,
+	ledger.Conflict:      http.StatusConflict,
+	ledger.TooLarge:      http.StatusRequestEntityTooLarge,
+	ledger.Unprocessable: http.StatusUnprocessableEntity,
+	ledger.TooMany:       http.StatusTooManyRequests,
+	ledger.Unavailable:   http.StatusServiceUnavailable,
+	ledger.Internal:      http.StatusInternalServerError,
+}
+
+// internalError is all that a caller learns of a failure.
+const internalError = "Internal server error"
+
+// An errorBody is the contract's: {"error", "code"?, "details"?}.
+type errorBody struct {
+	Error   string          `json:"error"`
+	Code    string          `json:"code,omitempty"`
+	Details json.RawMessage `json:"details,omitempty"`
+}
+
+// notNow are failures of rooms below that a caller may mend by trying again.
+var notNow = []struct {
+	err        error
+	code, text string
+}{
+	{consensus.ErrNoLeader, "no_leader", "The mesh has no leader now; try again"},
+	{consensus.ErrBusy, "busy", "This node is busy; try again"},
+	{consensus.ErrOutcomeUnknown, "outcome_unknown", "It is not known whether this was done; repeat it with the same Idempotency-Key, or look"},
+	{consensus.ErrClosed, "closing", "This node is closing; use another one"},
+	{ledger.ErrClosed, "closing", "This node is closing; use another one"},
+	{ledger.ErrUpgrade, "upgrade_needed", "This node is older than the mesh; upgrade it, use another one"},
+	{store.ErrDiskFull, "disk_full", "The disk of this node is full; free some space, use another node"},
+	{context.DeadlineExceeded, "timeout", "No answer in time; the request may still take effect. Repeat it with the same Idempotency-Key"},
+	{context.Canceled, "timeout", "No answer in time; the request may still take effect. Repeat it with the same Idempotency-Key"},
+}
+
+// answerOf returns what a caller is told about err. failure reports that it is
+// one: worth a line in the log, and nothing for the caller to read.
+func answerOf(err error) (status int, body errorBody, failure bool) {
+	if r, ok := errors.AsType[*ledger.Refusal](err); ok {
+		status, known := statusOf[r.Code]
+		if !known || r.Code == ledger.Internal {
+			return http.StatusInternalServerError, errorBody{Error: internalError}, true
+		}
+		return status, bodyOf(r), false
+	}
+	for _, n := range notNow {
+		if errors.Is(err, n.err) {
+			return http.StatusServiceUnavailable, errorBody{Error: n.text, Code: n.code}, true
+		}
+	}
+	return http.StatusInternalServerError, errorBody{Error: internalError}, true
+}
+
+// bodyOf writes a refusal as the contract has it, which lifts details.code.
+func bodyOf(r *ledger.Refusal) errorBody {
+	body := errorBody{Error: r.Message, Code: r.ErrCode}
+	if len(r.Detail) > 0 && json.Valid(r.Detail) {
+		body.Details = r.Detail
+	}
+	if body.Code == "" && len(body.Details) > 0 && body.Details[0] == '{' {
+		var d struct {
+			Code any `json:"code"`
+		}
+		if json.Unmarshal(body.Details, &d) == nil {
+			body.Code, _ = d.Code.(string)
+		}
+	}
+	return body
+}
+
+// Invalid is a 400 with a text.
+func Invalid(format string, args ...any) error {
+	return ledger.Refuse(ledger.Invalid, nil, format, args...)
+}
+
+// NotFound is a 404 with a text such as "Issue not found". A row of another
+// company is answered the same, so that nobody learns that it exists.
+func NotFound(text string) error { return &ledger.Refusal{Code: ledger.NotFound, Message: text} }
+
+// Forbidden is a 403 with a text.
+func Forbidden(text string) error { return &ledger.Refusal{Code: ledger.Forbidden, Message: text} }
+
+// Unauthorized is a 401 with a text.
+func Unauthorized(text string) error {
+	return &ledger.Refusal{Code: ledger.Unauthorized, Message: text}
+}
+
+// Unprocessable is a 422 with a text and details (nil: none).
+func Unprocessable(text string, details any) error {
+	return &ledger.Refusal{Code: ledger.Unprocessable, Message: text, Detail: detailOf(details)}
+}
+
+// Conflict is a 409 with a text and details (nil: none).
+func Conflict(text string, details any) error {
+	return &ledger.Refusal{Code: ledger.Conflict, Message: text, Detail: detailOf(details)}
+}
+
+// Unavailable is a 503 with a text; the answer carries Retry-After.
+func Unavailable(text string) error {
+	return &ledger.Refusal{Code: ledger.Unavailable, Message: text}
+}
+
+func detailOf(v any) []byte {
+	if v == nil {
+		return nil
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// An Issue is one thing that is wrong with a body, in the form that the
+// contract's clients read.
+type Issue struct {
+	Origin    string   `json:"origin,omitempty"`
+	Expected  string   `json:"expected,omitempty"`
+	Code      string   `json:"code"`
+	Format    string   `json:"format,omitempty"`
+	Pattern   string   `json:"pattern,omitempty"`
+	Minimum   *float64 `json:"minimum,omitempty"`
+	Maximum   *float64 `json:"maximum,omitempty"`
+	Inclusive *bool    `json:"inclusive,omitempty"`
+	Values    []any    `json:"values,omitempty"`
+	Keys      []string `json:"keys,omitempty"`
+	Path      []any    `json:"path"` // never nil
+	Message   string   `json:"message"`
+}
+
+// Custom is an issue of a rule that no tag can say, at a path of member names
+// and indexes.
+func Custom(message string, path ...any) Issue {
+	if path == nil {
+		path = []any{}
+	}
+	return Issue{Code: "custom", Path: path, Message: message}
+}
+
+// ValidationError is the 400 with all that is wrong with a body.
+func ValidationError(issues ...Issue) error {
+	return &ledger.Refusal{Code: ledger.Invalid, Message: "Validation error", Detail: detailOf(issues)}
+}

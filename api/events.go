@@ -1,0 +1,229 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// eventRoutes tell what happens in a company, as it happens, from the feed of
+// this node: any node tells the same, under the same numbers.
+func (s *Server) eventRoutes() []Route {
+	return []Route{
+		{Method: "GET", Path: "/api/companies/{companyId}/events", Tag: "events", Who: Any, Out: liveEvent{}, Handle: s.followEvents,
+			Summary: "Follow a company's events as server-sent events; the event's ID is a height, at which any node resumes",
+			Query:   []Param{{Name: "after", Type: "integer", Doc: "height to resume after, as Last-Event-ID; without it, from now on"}}},
+		{Method: "GET", Path: "/api/companies/{companyId}/events/ws", Tag: "events", Who: Any, Out: liveEvent{}, Handle: s.followSocket,
+			Summary: "Follow a company's events on a WebSocket",
+			Query:   []Param{{Name: "after", Type: "integer", Doc: "height to resume after; without it, from now on"}, {Name: "token", Doc: "bearer, where headers can not be set"}}},
+	}
+}
+
+// A liveEvent is one frame, as the contract's clients read it. The changes of
+// one entry have the same ID, its height: a stream that broke off between them
+// tells all of them again.
+type liveEvent struct {
+	ID        uint64          `json:"id"`
+	Company   string          `json:"companyId"`
+	Type      string          `json:"type"` // "activity.logged", "heartbeat.run.status" …
+	CreatedAt company.Time    `json:"createdAt"`
+	Payload   json.RawMessage `json:"payload"`
+}
+
+type activityPayload struct {
+	ActorType   string          `json:"actorType"`
+	ActorID     string          `json:"actorId"`
+	Action      string          `json:"action"`
+	EntityType  string          `json:"entityType"`
+	EntityID    string          `json:"entityId"`
+	Agent       *string         `json:"agentId"`
+	Run         *string         `json:"runId"`
+	Responsible *string         `json:"responsibleUserId"`
+	Details     json.RawMessage `json:"details"`
+}
+
+// liveActions are changes whose details are a live event's payload as they are.
+var liveActions = map[string]bool{
+	"heartbeat.run.queued": true, "heartbeat.run.status": true, "heartbeat.run.event": true,
+	"heartbeat.run.progress": true, "agent.status": true, "agent.session.goal.changed": true,
+}
+
+// eventsOf returns the frames of one entry of a company.
+func eventsOf(e ledger.Entry, of string) []liveEvent {
+	if e.Company != of || e.Outcome != ledger.Applied && e.Outcome != ledger.Deferred {
+		return nil
+	}
+	var out []liveEvent
+	for _, ch := range e.Changes {
+		ev := liveEvent{ID: e.Height, Company: of, Type: "activity.logged", CreatedAt: company.TimeOf(e.Time)}
+		if liveActions[ch.Action] && json.Valid(ch.Details) {
+			ev.Type, ev.Payload = ch.Action, ch.Details
+			out = append(out, ev)
+			continue
+		}
+		p := activityPayload{ActorType: e.Actor.Type, ActorID: e.Actor.ID, Action: ch.Action, EntityType: ch.EntityType, EntityID: ch.EntityID}
+		switch e.Actor.Type {
+		case "agent":
+			p.Agent = &e.Actor.ID
+		case "user":
+			p.Responsible = &e.Actor.ID
+		}
+		if e.Run != "" {
+			p.Run = &e.Run
+		}
+		if json.Valid(ch.Details) {
+			p.Details = ch.Details
+		}
+		ev.Payload, _ = json.Marshal(p) // strings and valid JSON encode
+		out = append(out, ev)
+	}
+	return out
+}
+
+// A following is a company's frames from the feed, entry by entry.
+type following struct {
+	company string
+	after   uint64
+	frames  chan []liveEvent // of one entry each; closed when the feed ends
+}
+
+// follow checks the request and starts the feed; done must be called.
+func (s *Server) follow(rc *Request) (f *following, start func(context.Context), err error) {
+	f = &following{company: rc.Path("companyId"), frames: make(chan []liveEvent, feedQueue)}
+	var resume string
+	if resume = rc.HTTP.Header.Get("Last-Event-ID"); resume == "" {
+		resume = rc.Query("after")
+	}
+	if err := rc.View(func(tx *ledger.Tx) error {
+		for range tx.Prefix(ledger.Key("c", f.company, "")) {
+			return nil
+		}
+		return NotFound("Company not found")
+	}); err != nil {
+		return nil, nil, err
+	}
+	if resume != "" {
+		if f.after, err = strconv.ParseUint(resume, 10, 64); err != nil {
+			return nil, nil, Invalid("Invalid event ID to resume after: expected a height")
+		}
+	} else if s.cfg.Head != nil {
+		f.after, _ = s.cfg.Head()
+	}
+	return f, func(ctx context.Context) {
+		defer close(f.frames)
+		for e, err := range s.cfg.Node.Entries(ctx, f.after) {
+			if err != nil {
+				if ctx.Err() == nil {
+					s.log.Warn("feed broke off", "request", rc.ID, "error", err)
+				}
+				return
+			}
+			if frames := eventsOf(e, f.company); len(frames) > 0 {
+				select {
+				case f.frames <- frames:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+	}, nil
+}
+
+// stream takes a place among the streams, or refuses.
+func (s *Server) stream() (leave func(), err error) {
+	if s.ctx.Err() != nil {
+		return nil, Unavailable("This node is closing")
+	}
+	select {
+	case s.streams <- struct{}{}:
+	default:
+		return nil, Unavailable("Too many event streams; try another node")
+	}
+	s.metrics.streams.Inc()
+	s.wg.Add(1)
+	return func() {
+		s.metrics.streams.Dec()
+		<-s.streams
+		s.wg.Done()
+	}, nil
+}
+
+// followEvents writes server-sent events:
+//
+//	id: 348
+//	event: activity.logged
+//	data: {"id":348,"companyId":…}
+//
+// with the id on the last event of an entry only, so that resuming after it
+// leaves nothing out, and a comment line now and then to keep the line open.
+func (s *Server) followEvents(rc *Request) (Response, error) {
+	f, start, err := s.follow(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return Response{Stream: func(w http.ResponseWriter, r *http.Request) error {
+		leave, err := s.stream()
+		if err != nil {
+			return err
+		}
+		defer leave()
+		ctx, cancel := s.within(r.Context())
+		defer cancel()
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(time.Time{}) // the request was read; the stream may last
+		h := w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Accel-Buffering", "no")
+		w.WriteHeader(http.StatusOK)
+		done := make(chan struct{})
+		go func() { defer close(done); start(ctx) }()
+		defer func() { cancel(); <-done }()
+		tick := time.NewTicker(heartbeat)
+		defer tick.Stop()
+		out := fmt.Appendf(nil, "retry: %d\n: after %d\n\n", retryAfter.Milliseconds(), f.after)
+		for {
+			_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
+			if _, err := w.Write(out); err != nil {
+				return nil
+			}
+			if err := control.Flush(); err != nil {
+				return nil
+			}
+			select {
+			case frames, open := <-f.frames:
+				if !open {
+					return nil
+				}
+				if out, err = appendEvents(out[:0], frames); err != nil {
+					return err
+				}
+			case <-tick.C:
+				out = append(out[:0], ": alive\n\n"...)
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}}, nil
+}
+
+func appendEvents(b []byte, frames []liveEvent) ([]byte, error) {
+	for i, ev := range frames {
+		data, err := encodeJSON(ev)
+		if err != nil {
+			return nil, err
+		}
+		if i == len(frames)-1 {
+			b = fmt.Appendf(b, "id: %d\n", ev.ID)
+		}
+		b = fmt.Appendf(b, "event: %s\ndata: %s\n\n", ev.Type, data)
+	}
+	return slices.Clip(b), nil
+}

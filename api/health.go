@@ -1,0 +1,132 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// healthRoutes say whether the process lives, whether the node can serve, and
+// what Paperclip's clients ask first.
+func (s *Server) healthRoutes() []Route {
+	return []Route{
+		{Method: "GET", Path: "/api/health", Tag: "system", Summary: "Tell that the server runs", Who: Public, Out: health{}, Handle: s.health},
+		{Method: "GET", Path: "/healthz", Tag: "system", Summary: "Tell that the process lives", Who: Public, Out: liveness{},
+			Handle: func(*Request) (Response, error) { return OK(liveness{"ok"}), nil }},
+		{Method: "GET", Path: "/readyz", Tag: "system", Summary: "Tell whether this node can serve", Who: Public, Out: readiness{}, Handle: s.ready},
+		{Method: "GET", Path: "/openapi.json", Tag: "system", Summary: "Describe this API", Who: Public, Handle: s.describe},
+		{Method: "GET", Path: "/api/openapi.json", Tag: "system", Summary: "Describe this API", Who: Public, Handle: s.describe},
+	}
+}
+
+type liveness struct {
+	Status string `json:"status"`
+}
+
+type health struct {
+	Status             string          `json:"status"`
+	Version            string          `json:"version"`
+	ServerVersion      string          `json:"serverVersion"`
+	Commit             *string         `json:"commit"`
+	DeploymentMode     Mode            `json:"deploymentMode"`
+	DeploymentExposure string          `json:"deploymentExposure"`
+	LocalAILogin       bool            `json:"localAiLoginSupported"`
+	AuthReady          bool            `json:"authReady"`
+	BootstrapStatus    string          `json:"bootstrapStatus"`
+	BootstrapInvite    bool            `json:"bootstrapInviteActive"`
+	Features           healthFeatures  `json:"features"`
+	ServerInfo         healthServer    `json:"serverInfo"`
+	StartupRecovery    startupRecovery `json:"startupRecovery"`
+	NativeRecovery     struct{}        `json:"nativeRecovery"`
+	Mesh               healthMesh      `json:"mesh"`
+}
+
+type healthFeatures struct {
+	CompanyDeletion bool `json:"companyDeletionEnabled"`
+}
+
+type healthServer struct {
+	ProcessStartedAt isoTime   `json:"processStartedAt"`
+	Git              gitStatus `json:"git"`
+}
+
+type gitStatus struct {
+	Available bool   `json:"available"`
+	Reason    string `json:"unavailableReason"`
+}
+
+type startupRecovery struct {
+	Phase     string  `json:"phase"`
+	UpdatedAt isoTime `json:"updatedAt"`
+}
+
+type healthMesh struct {
+	ID     string `json:"id"`
+	Node   string `json:"node"`
+	Leader string `json:"leader"`
+	Quorum bool   `json:"quorum"`
+}
+
+// isoTime is an instant as the contract writes it.
+type isoTime time.Time
+
+// MarshalJSON writes milliseconds and Z.
+func (t isoTime) MarshalJSON() ([]byte, error) {
+	return time.Time(t).UTC().AppendFormat(nil, `"2006-01-02T15:04:05.000Z"`), nil
+}
+
+func (s *Server) health(*Request) (Response, error) {
+	h := health{Status: "ok", Version: s.cfg.Version, ServerVersion: s.cfg.Version, DeploymentMode: s.cfg.Mode,
+		DeploymentExposure: "private", LocalAILogin: true, AuthReady: true, BootstrapStatus: "ready",
+		Features:        healthFeatures{CompanyDeletion: true},
+		ServerInfo:      healthServer{isoTime(s.started), gitStatus{Reason: "git_unavailable"}},
+		StartupRecovery: startupRecovery{"ready", isoTime(s.started)},
+		Mesh:            healthMesh{ID: string(s.cfg.Mesh), Node: string(s.cfg.NodeID)}}
+	if s.cfg.Standing != nil {
+		st := s.cfg.Standing()
+		h.Mesh.Leader, h.Mesh.Quorum = string(st.Leader), st.Quorum
+	}
+	return OK(h), nil
+}
+
+type readiness struct {
+	Status   string `json:"status"` // "ready" or "not_ready"
+	Reason   string `json:"reason,omitempty"`
+	Warning  string `json:"warning,omitempty"`
+	Height   uint64 `json:"height"`
+	Applied  uint64 `json:"applied"`
+	Voters   int    `json:"voters,omitempty"`
+	Failover bool   `json:"failover"` // a voter may die and nothing stops
+}
+
+// readyWait bounds how long a probe waits for the quorum.
+const readyWait = 2 * time.Second
+
+func (s *Server) ready(rc *Request) (Response, error) {
+	out := readiness{Status: "ready"}
+	if s.cfg.Head != nil {
+		out.Height, out.Applied = s.cfg.Head()
+	}
+	if s.cfg.Raft != nil {
+		stats, _ := s.cfg.Raft()
+		out.Voters, out.Failover = stats.Voters, stats.Voters >= 3
+		if !out.Failover {
+			out.Warning = "no failover until a third node"
+		}
+	}
+	if s.cfg.Ready == nil {
+		return OK(out), nil
+	}
+	ctx, cancel := context.WithTimeout(rc.Context(), readyWait)
+	defer cancel()
+	if err := s.cfg.Ready(ctx); err != nil {
+		out.Status, out.Reason = "not_ready", err.Error()
+		rc.SetHeader("Retry-After", "1")
+		return Reply(http.StatusServiceUnavailable, out), nil
+	}
+	return OK(out), nil
+}
+
+func (s *Server) describe(*Request) (Response, error) {
+	return Raw("application/json; charset=utf-8", s.openapi), nil
+}

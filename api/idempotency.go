@@ -1,0 +1,80 @@
+package api
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+const headerIdempotency = "Idempotency-Key"
+
+// identify gives a command the request's Idempotency-Key, so that the ledger
+// answers a repetition with the first outcome, refusals included, and refuses
+// the same key with another request. The digest is over method, path and body.
+// Further commands of the same request get the key with their number.
+func (rc *Request) identify(cmd *ledger.Command) {
+	key := rc.HTTP.Header.Get(headerIdempotency)
+	if key == "" || rc.HTTP.Method != "POST" {
+		return
+	}
+	if rc.submits > 0 {
+		key += "#" + strconv.Itoa(rc.submits+1)
+	}
+	body, _ := rc.RawBody() // what did not arrive whole was refused before
+	cmd.IdempotencyKey, cmd.RequestDigest = key, requestDigest(rc.HTTP.Method, rc.HTTP.URL.RequestURI(), body)
+}
+
+func requestDigest(method, path string, body []byte) [32]byte {
+	h := sha256.New()
+	fmt.Fprintf(h, "%d:%s%d:%s", len(method), method, len(path), path)
+	h.Write(body)
+	return [32]byte(h.Sum(nil))
+}
+
+func checkIdempotencyKey(key string) error {
+	if len(key) > maxIdempotencyKey {
+		return Invalid("Idempotency-Key is longer than %d bytes", maxIdempotencyKey)
+	}
+	for i := range len(key) {
+		if key[i] < 0x20 || key[i] > 0x7e {
+			return Invalid("Idempotency-Key has characters that are not printable ASCII")
+		}
+	}
+	return nil
+}
+
+// Secret returns n random bytes (at most 32) for a secret that is shown once.
+// With an Idempotency-Key they follow from the key, the request and the mesh's
+// own key, so that a repetition on any node shows what the first answer showed.
+func (rc *Request) Secret(label string, n int) []byte {
+	key := rc.HTTP.Header.Get(headerIdempotency)
+	var keys []identity.DataKey
+	if rc.server.cfg.DataKeys != nil {
+		keys = rc.server.cfg.DataKeys()
+	}
+	if key == "" || len(keys) == 0 {
+		b := make([]byte, n)
+		rand.Read(b)
+		return b
+	}
+	body, _ := rc.RawBody()
+	digest := requestDigest(rc.HTTP.Method, rc.HTTP.URL.RequestURI(), body)
+	m := hmac.New(sha256.New, keys[0][:])
+	fmt.Fprintf(m, "secret %q %q %q %q %x", label, rc.Actor.Type, rc.Actor.ID, key, digest)
+	return m.Sum(nil)[:n]
+}
+
+// submit hands a command to the node and times it.
+func (s *Server) submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt, error) {
+	began := time.Now()
+	r, err := s.cfg.Node.Submit(ctx, cmd)
+	s.metrics.submitted(cmd.Kind, r, err, time.Since(began))
+	return r, err
+}

@@ -1,0 +1,56 @@
+package api
+
+import "time"
+
+const (
+	// MaxBody bounds a request's body. A command's payload is at most 256 KiB;
+	// the rest is JSON's room. Routes for attachments set their own.
+	MaxBody = 1 << 20
+	// smallBody is what is read into a buffer of its announced size.
+	smallBody = 64 << 10
+	// MaxDepth bounds how deeply a body is nested; decoding is recursive.
+	MaxDepth = 64
+	// MaxIssues bounds the problems that one answer lists.
+	MaxIssues = 64
+
+	// MaxConcurrent bounds the requests at work on one node; more get 503. A
+	// session has 1,024 commands outstanding; reads are short.
+	MaxConcurrent = 1024
+	// MaxStreams bounds event streams and sockets of one node; each holds a
+	// goroutine and a page of the feed.
+	MaxStreams = 256
+	// MaxHeader bounds a request's headers.
+	MaxHeader = 64 << 10
+
+	// headerTimeout ends connections that dawdle over their headers, bodyTimeout
+	// over their bodies; idleTimeout closes kept connections.
+	headerTimeout = 5 * time.Second
+	bodyTimeout   = 30 * time.Second
+	idleTimeout   = 2 * time.Minute
+	// requestTimeout bounds the wait for consensus and for reads; it is longer
+	// than an election with its retries.
+	requestTimeout = 15 * time.Second
+	// writeTimeout is how long one frame of a stream, or an answer, may take to
+	// leave: a slow reader is cut off and resumes by height.
+	writeTimeout = 10 * time.Second
+	// retryAfter is what a 503 asks for: about one election.
+	retryAfter = time.Second
+	// heartbeat keeps streams alive through proxies.
+	heartbeat = 15 * time.Second
+	// pingEvery is how often live-event sockets are pinged, as recorded.
+	pingEvery = 30 * time.Second
+
+	// maxKeys bounds remembered agent keys; keyAge bounds how long one is
+	// believed without looking, should an invalidation not reach this node.
+	maxKeys = 4096
+	keyAge  = 5 * time.Second
+	// maxBearer bounds a bearer token; a run token is about 600 bytes.
+	maxBearer = 4096
+	// maxIdempotencyKey bounds an Idempotency-Key.
+	maxIdempotencyKey = 255
+	// maxRequestID bounds an X-Request-Id that is taken over.
+	maxRequestID = 128
+	// replayEntries bounds how far back a stream without a position looks for a
+	// company's last entries.
+	feedQueue = 256
+)

@@ -1,0 +1,436 @@
+package api
+
+import (
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// meshRoutes are about the mesh itself: its members, consensus, join tokens and
+// the chain. They are the board's.
+func (s *Server) meshRoutes() []Route {
+	after := Param{Name: "after", Type: "integer", Doc: "only entries above this height"}
+	limit := Param{Name: "limit", Type: "integer", Doc: "at most so many"}
+	return []Route{
+		{Method: "GET", Path: "/api/v1/mesh", Tag: "mesh", Summary: "Tell which mesh this is and how it stands", Who: Board, Out: meshInfo{}, Handle: s.readMesh},
+		{Method: "GET", Path: "/api/v1/mesh/members", Tag: "mesh", Summary: "List the members", Who: Board, Out: []member{}, Handle: s.listMembers},
+		{Method: "GET", Path: "/api/v1/mesh/raft", Tag: "mesh", Summary: "Tell how consensus stands on this node", Who: Board, Out: raftInfo{}, Handle: s.readRaft},
+		{Method: "GET", Path: "/api/v1/mesh/tokens", Tag: "mesh", Summary: "List the join tokens", Who: Board, Out: []joinToken{}, Handle: listTokens},
+		{Method: "POST", Path: "/api/v1/mesh/tokens", Tag: "mesh", Summary: "Create a join token; its text is shown once", Who: Board, Status: 201,
+			In: createToken{}, Out: createdToken{}, Handle: s.createToken},
+		{Method: "DELETE", Path: "/api/v1/mesh/tokens/{id}", Tag: "mesh", Summary: "Revoke a join token", Who: Board, Out: joinToken{}, Handle: revokeToken},
+		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/revoke", Tag: "mesh", Summary: "Throw a node out of the mesh", Who: Board, In: revokeNode{}, Out: member{}, Handle: s.revokeNode},
+		{Method: "POST", Path: "/api/v1/mesh/leave", Tag: "mesh", Summary: "Take this node out of the mesh for good", Who: Board, Status: 202, Handle: s.leave},
+		{Method: "GET", Path: "/api/v1/mesh/ledger", Tag: "mesh", Summary: "Tell the head of the chain", Who: Board, Out: ledgerHead{}, Handle: s.readLedger},
+		{Method: "GET", Path: "/api/v1/mesh/ledger/entries", Tag: "mesh", Summary: "List entries of the chain, the oldest first", Who: Board, Out: []entry{},
+			Query: []Param{after, limit}, Handle: listEntries},
+		{Method: "GET", Path: "/api/v1/mesh/ledger/entries/{height}", Tag: "mesh", Summary: "Read one entry", Who: Board, Out: entry{}, Handle: readEntry},
+		{Method: "POST", Path: "/api/v1/mesh/ledger/verify", Tag: "mesh", Summary: "Check every hash and signature of this node's chain from genesis", Who: Board, Out: verified{}, Handle: s.verify},
+	}
+}
+
+var errNotHere = Unavailable("This node does not do that now")
+
+type meshInfo struct {
+	ID       identity.MeshID `json:"id"`
+	Name     string          `json:"name"`
+	Node     identity.NodeID `json:"node"`
+	Leader   identity.NodeID `json:"leader"`
+	Quorum   bool            `json:"quorum"`
+	Members  int             `json:"members"`
+	Voters   int             `json:"voters"`
+	Warning  string          `json:"warning,omitempty"`
+	Height   uint64          `json:"height"`
+	Applied  uint64          `json:"applied"`
+	Features uint64          `json:"features"`
+}
+
+func (s *Server) readMesh(rc *Request) (Response, error) {
+	out := meshInfo{ID: s.cfg.Mesh, Node: s.cfg.NodeID}
+	if s.cfg.Standing != nil {
+		st := s.cfg.Standing()
+		out.Leader, out.Quorum = st.Leader, st.Quorum
+	}
+	if s.cfg.Raft != nil {
+		stats, _ := s.cfg.Raft()
+		if out.Voters = stats.Voters; out.Voters < 3 {
+			out.Warning = "no failover until a third node"
+		}
+	}
+	err := rc.View(func(tx *ledger.Tx) error {
+		if g, _, ok := ledger.Founding(tx); ok {
+			out.Name = g.Name
+		}
+		for _, n := range ledger.Roster(tx) {
+			if n.Member() {
+				out.Members++
+			}
+		}
+		out.Features = ledger.Features(tx)
+		return nil
+	})
+	if s.cfg.Head != nil {
+		out.Height, out.Applied = s.cfg.Head()
+	}
+	return OK(out), err
+}
+
+type member struct {
+	ID         identity.NodeID `json:"id"`
+	Name       string          `json:"name"`
+	Status     string          `json:"status"` // "alive", "dead" or "revoked"
+	Leader     bool            `json:"leader"`
+	Voter      bool            `json:"voter"`
+	Here       bool            `json:"here"` // it is the node that answers
+	Role       string          `json:"role"` // what its operator wants: "", "voter" or "observer"
+	Labels     []string        `json:"labels"`
+	Addresses  []string        `json:"addresses"`
+	AdmittedBy identity.NodeID `json:"admittedBy"`
+	AdmittedAt company.Time    `json:"admittedAt"`
+	Height     uint64          `json:"admittedHeight"`
+	RevokedAt  company.Time    `json:"revokedAt"`
+}
+
+func (s *Server) memberOf(n ledger.Node) member {
+	m := member{ID: n.ID, Name: n.Name, Status: "alive", Here: n.ID == s.cfg.NodeID, Role: n.Role,
+		Labels: orEmpty(n.Labels), Addresses: orEmpty(n.Addresses), AdmittedBy: n.AdmittedBy,
+		AdmittedAt: company.Time(n.Admitted), Height: n.AdmittedAt, RevokedAt: company.Time(n.Revoked)}
+	switch {
+	case !n.Member():
+		m.Status = "revoked"
+	case s.cfg.Alive != nil && !m.Here && !s.cfg.Alive(n.ID):
+		m.Status = "dead"
+	}
+	return m
+}
+
+func orEmpty(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+func (s *Server) listMembers(rc *Request) (Response, error) {
+	out := []member{}
+	if err := rc.View(func(tx *ledger.Tx) error {
+		for _, n := range ledger.Roster(tx) {
+			out = append(out, s.memberOf(n))
+		}
+		return nil
+	}); err != nil || s.cfg.Raft == nil {
+		return OK(out), err
+	}
+	_, servers := s.cfg.Raft()
+	for _, v := range servers {
+		for i := range out {
+			if out[i].ID == v.Node {
+				out[i].Voter, out[i].Leader = out[i].Voter || v.Voter, out[i].Leader || v.Leader
+			}
+		}
+	}
+	return OK(out), nil
+}
+
+type raftInfo struct {
+	State         string          `json:"state"`
+	Serving       bool            `json:"serving"`
+	Term          uint64          `json:"term"`
+	Leader        identity.NodeID `json:"leader"`
+	Voter         bool            `json:"voter"`
+	LastIndex     uint64          `json:"lastIndex"`
+	Commit        uint64          `json:"commitIndex"`
+	Applied       uint64          `json:"appliedIndex"`
+	FirstIndex    uint64          `json:"firstIndex"`
+	Snapshot      uint64          `json:"snapshotIndex"`
+	LeaderChanges uint64          `json:"leaderChanges"`
+	Servers       []raftServer    `json:"servers"`
+}
+
+type raftServer struct {
+	ID          string          `json:"id"`
+	Node        identity.NodeID `json:"node"`
+	Voter       bool            `json:"voter"`
+	Leader      bool            `json:"leader"`
+	LastContact company.Time    `json:"lastContactAt"` // known to the leader only
+}
+
+func (s *Server) readRaft(*Request) (Response, error) {
+	if s.cfg.Raft == nil {
+		return Response{}, errNotHere
+	}
+	st, servers := s.cfg.Raft()
+	out := raftInfo{State: st.State, Serving: st.Serving, Term: st.Term, Leader: st.Leader, Voter: st.Voter, LastIndex: st.LastIndex,
+		Commit: st.Commit, Applied: st.Applied, FirstIndex: st.LogFirst, Snapshot: st.Snapshot, LeaderChanges: st.LeaderChanges, Servers: []raftServer{}}
+	for _, v := range servers {
+		out.Servers = append(out.Servers, raftServer{v.ID, v.Node, v.Voter, v.Leader, company.TimeOf(v.LastContact)})
+	}
+	return OK(out), nil
+}
+
+type joinToken struct {
+	ID        string       `json:"id"`
+	Note      string       `json:"note"`
+	Uses      uint64       `json:"uses"`
+	Used      uint64       `json:"used"`
+	CreatedAt company.Time `json:"createdAt"`
+	ExpiresAt company.Time `json:"expiresAt"`
+	RevokedAt company.Time `json:"revokedAt"`
+	Usable    bool         `json:"usable"`
+}
+
+func tokenOf(t ledger.Token, now time.Time) joinToken {
+	return joinToken{ID: t.ID, Note: t.Note, Uses: t.Uses, Used: t.Used, CreatedAt: company.Time(t.Created), ExpiresAt: company.Time(t.Expires),
+		RevokedAt: company.Time(t.Revoked), Usable: t.Usable(now.UnixMilli())}
+}
+
+func listTokens(rc *Request) (Response, error) {
+	out := []joinToken{}
+	err := rc.View(func(tx *ledger.Tx) error {
+		for _, t := range ledger.Tokens(tx) {
+			out = append(out, tokenOf(t, rc.Now()))
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+type createToken struct {
+	Uses int   `json:"uses,omitempty" default:"1" minimum:"1" maximum:"1000" doc:"how many nodes may join with it"`
+	TTL  int64 `json:"ttlSeconds,omitempty" default:"3600" minimum:"1" maximum:"2592000" doc:"how long it lasts"`
+}
+
+type createdToken struct {
+	Token string `json:"token"`
+}
+
+func (s *Server) createToken(rc *Request) (Response, error) {
+	in, err := Body[createToken](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if s.cfg.CreateToken == nil {
+		return Response{}, errNotHere
+	}
+	token, err := s.cfg.CreateToken(rc.Context(), in.Uses, time.Duration(in.TTL)*time.Second)
+	return OK(createdToken{token}), err
+}
+
+func revokeToken(rc *Request) (Response, error) {
+	t, err := Do[ledger.Token](rc, ledger.KindTokenRevoke, "", ledger.TokenRevoke{ID: rc.Path("id")})
+	return OK(tokenOf(t, rc.Now())), err
+}
+
+type revokeNode struct {
+	Reason string `json:"reason,omitempty" maxLength:"200"`
+}
+
+// revokeNode takes a NodeID, or its short form where that names one member.
+func (s *Server) revokeNode(rc *Request) (Response, error) {
+	in, err := Body[revokeNode](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	id, err := s.findNode(rc, rc.Path("id"))
+	if err != nil {
+		return Response{}, err
+	}
+	if _, err := rc.Submit(ledger.KindNodeRevoke, "", ledger.NodeRevoke{Node: id, Reason: in.Reason}); err != nil {
+		return Response{}, err
+	}
+	var out member
+	err = rc.View(func(tx *ledger.Tx) error {
+		n, ok := ledger.FindNode(tx, id)
+		if !ok {
+			return NotFound("Node not found")
+		}
+		out = s.memberOf(n)
+		return nil
+	})
+	return OK(out), err
+}
+
+func (s *Server) findNode(rc *Request, ref string) (id identity.NodeID, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		for _, n := range ledger.Roster(tx) {
+			if string(n.ID) == ref {
+				id = n.ID
+				return nil
+			}
+			if n.ID.Short() == ref {
+				if id != "" {
+					return Invalid("More than one node is called %s: give the whole ID", ref)
+				}
+				id = n.ID
+			}
+		}
+		if id == "" {
+			return NotFound("Node not found")
+		}
+		return nil
+	})
+	return id, err
+}
+
+func (s *Server) leave(rc *Request) (Response, error) {
+	if s.cfg.Leave == nil {
+		return Response{}, errNotHere
+	}
+	return OK(liveness{"leaving"}), s.cfg.Leave(rc.Context())
+}
+
+type ledgerHead struct {
+	Height  uint64 `json:"height"`
+	Hash    string `json:"hash"`
+	Applied uint64 `json:"applied"`
+}
+
+func (s *Server) readLedger(rc *Request) (Response, error) {
+	var out ledgerHead
+	if s.cfg.Head == nil {
+		return Response{}, errNotHere
+	}
+	out.Height, out.Applied = s.cfg.Head()
+	err := rc.View(func(tx *ledger.Tx) error {
+		if e, ok := ledger.EntryAt(tx, out.Height); ok {
+			out.Hash = hex.EncodeToString(e.Hash[:])
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+type entry struct {
+	Height      uint64         `json:"height"`
+	Time        company.Time   `json:"time"`
+	Hash        string         `json:"hash"`
+	Prev        string         `json:"previousHash"`
+	Index       uint64         `json:"index"`
+	Position    uint32         `json:"position"`
+	PayloadHash string         `json:"payloadHash"`
+	Kind        string         `json:"kind"`
+	Company     string         `json:"companyId"`
+	Actor       actor          `json:"actor"`
+	Credential  actor          `json:"credential"`
+	Run         string         `json:"runId"`
+	Outcome     ledger.Outcome `json:"outcome"`
+	Reason      string         `json:"reason,omitempty"`
+	Changes     []entryChange  `json:"changes"`
+}
+
+type actor struct {
+	Type string `json:"type"`
+	ID   string `json:"id"`
+}
+
+type entryChange struct {
+	Action     string `json:"action"`
+	EntityType string `json:"entityType"`
+	EntityID   string `json:"entityId"`
+}
+
+func entryOf(e ledger.Entry) entry {
+	out := entry{Height: e.Height, Time: company.TimeOf(e.Time), Hash: hex.EncodeToString(e.Hash[:]), Prev: hex.EncodeToString(e.Prev[:]),
+		Index: e.Index, Position: e.Position, PayloadHash: hex.EncodeToString(e.PayloadHash[:]), Kind: e.Kind, Company: e.Company,
+		Actor: actor(e.Actor), Credential: actor{e.Credential.Kind, e.Credential.ID}, Run: e.Run, Outcome: e.Outcome, Reason: e.Reason, Changes: []entryChange{}}
+	for _, ch := range e.Changes {
+		out.Changes = append(out.Changes, entryChange{ch.Action, ch.EntityType, ch.EntityID})
+	}
+	return out
+}
+
+// maxEntries bounds one page of the chain.
+const maxEntries = 1000
+
+func listEntries(rc *Request) (Response, error) {
+	after, err := rc.QueryInt("after", 0, 0, 1<<62)
+	if err != nil {
+		return Response{}, err
+	}
+	limit, err := rc.QueryInt("limit", 100, 1, maxEntries)
+	if err != nil {
+		return Response{}, err
+	}
+	out := []entry{}
+	err = rc.View(func(tx *ledger.Tx) error {
+		for h := uint64(after) + 1; len(out) < limit; h++ {
+			e, ok := ledger.EntryAt(tx, h)
+			if !ok {
+				return nil
+			}
+			out = append(out, entryOf(e))
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func readEntry(rc *Request) (Response, error) {
+	height, err := parseHeight(rc.Path("height"))
+	if err != nil {
+		return Response{}, err
+	}
+	var out entry
+	err = rc.View(func(tx *ledger.Tx) error {
+		e, ok := ledger.EntryAt(tx, height)
+		if !ok {
+			return NotFound("Entry not found")
+		}
+		out = entryOf(e)
+		return nil
+	})
+	return OK(out), err
+}
+
+type verified struct {
+	OK       bool   `json:"ok"`
+	Height   uint64 `json:"height"` // the last that holds
+	Entries  uint64 `json:"entries"`
+	Batches  uint64 `json:"batches"`
+	Commands uint64 `json:"commands"`
+	Erased   uint64 `json:"erased"`
+	Bad      uint64 `json:"firstBadHeight,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// verify checks the whole chain while the caller waits, however long that takes.
+func (s *Server) verify(rc *Request) (Response, error) {
+	if s.cfg.Verify == nil {
+		return Response{}, errNotHere
+	}
+	return Response{Stream: s.verifyStream}, nil
+}
+
+func (s *Server) verifyStream(w http.ResponseWriter, r *http.Request) error {
+	leave, err := s.stream()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx, cancel := s.within(r.Context())
+	defer cancel()
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{})
+	v, err := s.cfg.Verify(ctx)
+	out := verified{OK: err == nil, Height: v.Position.Height, Entries: v.Entries, Batches: v.Batches, Commands: v.Commands, Erased: v.Erased}
+	if bad, ok := ledger.IsBroken(err); ok {
+		out.Bad, out.Reason = bad.Height, bad.Reason
+	} else if err != nil {
+		return err
+	}
+	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	return writeJSON(w, http.StatusOK, out)
+}
+
+func parseHeight(s string) (uint64, error) {
+	h, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0, Invalid("Invalid height: expected a whole number")
+	}
+	return h, nil
+}

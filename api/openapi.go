@@ -1,0 +1,151 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/selvage-mesh/selvage/company"
+)
+
+// newOpenAPI returns the description to which the routes are added. Schemas
+// come from the same types and tags by which bodies are checked.
+func newOpenAPI(version string) *huma.OpenAPI {
+	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	registry.RegisterTypeAlias(reflect.TypeFor[company.Time](), reflect.TypeFor[*time.Time]())
+	o := &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{Title: "Selvage", Version: version,
+			Description: "Companies of AI agents on a mesh of equal nodes. Every node serves all of this."},
+		Components: &huma.Components{Schemas: registry, SecuritySchemes: map[string]*huma.SecurityScheme{
+			"bearer": {Type: "http", Scheme: "bearer", Description: "An agent's key, or the token of its run."},
+		}},
+	}
+	registry.Map()["Error"] = &huma.Schema{Type: huma.TypeObject, Required: []string{"error"}, Properties: map[string]*huma.Schema{
+		"error":   {Type: huma.TypeString, Description: "What went wrong, for people."},
+		"code":    {Type: huma.TypeString, Description: "What went wrong, for programs."},
+		"details": {Description: "More about it; for a validation error, a list of issues."},
+	}}
+	return o
+}
+
+// schemaName keeps generic types' names readable, and those of two rooms apart.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	if strings.HasSuffix(t.PkgPath(), "/api") {
+		return "Api" + name
+	}
+	return name
+}
+
+// operation describes one route.
+func operation(o *huma.OpenAPI, route *Route) (op *huma.Operation, err error) {
+	defer func() {
+		if p := recover(); p != nil { // huma panics on tags that it can not read
+			err = fmt.Errorf("api: describe %s %s: %v", route.Method, route.Path, p)
+		}
+	}()
+	op = &huma.Operation{Method: route.Method, Path: route.Path, Summary: route.Summary, OperationID: operationID(route),
+		Responses: map[string]*huma.Response{}}
+	if route.Tag != "" {
+		op.Tags = []string{route.Tag}
+	}
+	if route.Who == Any || route.Who == Agent {
+		op.Security = []map[string][]string{{"bearer": {}}}
+		if route.Who == Any {
+			op.Security = append(op.Security, map[string][]string{})
+		}
+	}
+	for rest := route.Path; ; {
+		_, after, ok := strings.Cut(rest, "{")
+		if !ok {
+			break
+		}
+		name, tail, _ := strings.Cut(after, "}")
+		rest = tail
+		op.Parameters = append(op.Parameters, &huma.Param{Name: strings.TrimSuffix(name, "..."), In: "path", Required: true,
+			Schema: &huma.Schema{Type: huma.TypeString}})
+	}
+	for _, p := range route.Query {
+		kind := p.Type
+		if kind == "" {
+			kind = huma.TypeString
+		}
+		op.Parameters = append(op.Parameters, &huma.Param{Name: p.Name, In: "query", Description: p.Doc, Schema: &huma.Schema{Type: kind}})
+	}
+	if route.Method == "POST" {
+		op.Parameters = append(op.Parameters, &huma.Param{Name: headerIdempotency, In: "header",
+			Description: "The same key with the same request gives the first outcome again, for 24 hours.",
+			Schema:      &huma.Schema{Type: huma.TypeString, MaxLength: new(maxIdempotencyKey)}})
+	}
+	registry := o.Components.Schemas
+	if route.In != nil {
+		t := reflect.TypeOf(route.In)
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			"application/json": {Schema: bodySchema(registry, t)}}}
+		planOf(t) // a tag that can not be read shows itself at the start
+	}
+	status := route.Status
+	if status == 0 {
+		status = 200
+	}
+	answer := &huma.Response{Description: "Done"}
+	if route.Out != nil {
+		answer.Content = map[string]*huma.MediaType{"application/json": {Schema: registry.Schema(reflect.TypeOf(route.Out), true, "")}}
+	}
+	op.Responses[strconv.Itoa(status)] = answer
+	op.Responses["default"] = &huma.Response{Description: "Refused or failed", Content: map[string]*huma.MediaType{
+		"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/Error"}}}}
+	return op, nil
+}
+
+// bodySchema is the registry's schema of a body with what huma reads otherwise
+// put right: which members are required, and that others are ignored.
+func bodySchema(registry huma.Registry, t reflect.Type) *huma.Schema {
+	s := registry.Schema(t, true, "")
+	if real := registry.SchemaFromRef(s.Ref); s.Ref != "" && real != nil && planOf(t).shape == isStruct {
+		p := planOf(t)
+		real.Required = nil
+		for _, f := range p.fields {
+			if f.required {
+				real.Required = append(real.Required, f.name)
+			}
+		}
+		real.AdditionalProperties = !p.strict
+	}
+	return s
+}
+
+// Schema describes an Opt as its value, or null.
+func (Opt[T]) Schema(r huma.Registry) *huma.Schema {
+	s := *r.Schema(reflect.TypeFor[T](), false, "")
+	s.Nullable = true
+	return &s
+}
+
+// operationID makes a name from method and path: getApiIssuesById.
+func operationID(route *Route) string {
+	var b strings.Builder
+	b.WriteString(strings.ToLower(route.Method))
+	for part := range strings.FieldsFuncSeq(route.Path, func(c rune) bool { return strings.ContainsRune("/-._", c) }) {
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			b.WriteString("By")
+			part = strings.TrimRight(name, "}")
+		}
+		b.WriteString(strings.ToUpper(part[:1]) + part[1:])
+	}
+	return b.String()
+}
+
+func render(o *huma.OpenAPI) ([]byte, error) {
+	b, err := json.MarshalIndent(o, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("api: describe: %w", err)
+	}
+	return b, nil
+}

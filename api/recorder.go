@@ -1,0 +1,103 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"sync"
+)
+
+// A recorder notes the status that was answered.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach what is below.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// A buffer is kept with its encoder, so that an answer costs one allocation.
+type buffer struct {
+	b   bytes.Buffer
+	enc *json.Encoder
+}
+
+var buffers = sync.Pool{New: func() any {
+	b := new(buffer)
+	b.enc = json.NewEncoder(&b.b)
+	b.enc.SetEscapeHTML(false)
+	return b
+}}
+
+const headerRequestID = "X-Request-Id"
+
+type idKey struct{}
+
+func idOf(r *http.Request) string {
+	id, _ := r.Context().Value(idKey{}).(string)
+	return id
+}
+
+// requestID takes over the caller's ID when it is harmless, or draws one.
+func requestID(r *http.Request) string {
+	id := r.Header.Get(headerRequestID)
+	if len(id) > 0 && len(id) <= maxRequestID && harmless(id) {
+		return id
+	}
+	var b [12]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// harmless reports whether s has only letters, digits and a few marks.
+func harmless(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '-', c == '_', c == '.', c == ':':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// pathOf is the path for a log line, without the query: tokens may be in that.
+func pathOf(r *http.Request) string { return cut(r.URL.Path, 256) }
+
+func stack() string { return string(bytes.TrimSpace(debug.Stack())) }
+
+func levelOf(status int) slog.Level {
+	switch {
+	case status >= 500:
+		return slog.LevelWarn
+	case status >= 400:
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
+// within bounds ctx by the server's life.
+func (s *Server) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}

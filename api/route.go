@@ -1,0 +1,309 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// Who says which callers a route is for.
+type Who int
+
+const (
+	Any    Who = iota // the board or an agent
+	Public            // also nobody: no credential is looked at
+	Board             // a person; agents get 403 "Board access required"
+	Agent             // an agent; others get 401 "Agent authentication required"
+)
+
+// A Route is one row of the table.
+type Route struct {
+	Method  string // "GET", "POST" …
+	Path    string // pattern of http.ServeMux, e.g. "/api/issues/{id}/checkout"
+	Tag     string // noun, groups operations in the OpenAPI description
+	Summary string // one line, imperative, no period
+	Who     Who
+	Query   []Param // documented query parameters
+	In      any     // zero value of the body's type; nil: the body is not described
+	Out     any     // zero value of the answer's type; nil: any JSON
+	Status  int     // of success; 0 means 200
+	MaxBody int64   // bytes; 0 means MaxBody
+
+	// Handle decodes, submits or reads, and returns what to answer. A path value
+	// named companyId was checked against the company of an agent before.
+	Handle func(rc *Request) (Response, error)
+}
+
+// A Param describes a query parameter.
+type Param struct {
+	Name, Doc string
+	Type      string // "string" (also ""), "integer", "boolean"
+}
+
+// A Response is what a handler answers. Status 0 means the route's. Body is
+// encoded as JSON, unless ContentType is set and Body is a []byte or string.
+// Stream, when set, writes the whole answer itself.
+type Response struct {
+	Status      int
+	Body        any
+	Header      http.Header
+	ContentType string
+	Stream      func(w http.ResponseWriter, r *http.Request) error
+}
+
+// OK answers v with the route's status.
+func OK(v any) Response { return Response{Body: v} }
+
+// Reply answers v with another status than the route's.
+func Reply(status int, v any) Response { return Response{Status: status, Body: v} }
+
+// Raw answers bytes of a content type.
+func Raw(contentType string, b []byte) Response { return Response{Body: b, ContentType: contentType} }
+
+// A Request is one call of a route by an authenticated actor. It belongs to
+// the goroutine of its handler.
+type Request struct {
+	HTTP *http.Request
+	ID   string // X-Request-Id
+
+	Actor      ledger.Actor
+	Credential ledger.Credential
+	Company    string // of an agent; "" for the board
+	Run        string // heartbeat run under which an agent acts, or ""
+	KeyID      string // row ID of the agent key that was shown, or ""
+
+	server  *Server
+	route   *Route
+	w       http.ResponseWriter
+	read    ledger.Read
+	index   uint64 // raft index that the answer reflects at least
+	body    []byte
+	bodyErr error
+	hasBody bool
+	submits int
+}
+
+// Context ends when the caller goes away or the request's time is up.
+func (rc *Request) Context() context.Context { return rc.HTTP.Context() }
+
+// IsBoard reports whether a person asks.
+func (rc *Request) IsBoard() bool { return rc.Actor.Type == "user" }
+
+// IsAgent reports whether an agent asks; its ID is Actor.ID.
+func (rc *Request) IsAgent() bool { return rc.Actor.Type == "agent" }
+
+// Server returns the server, for what its Config hands in.
+func (rc *Request) Server() *Server { return rc.server }
+
+// Now returns the wall clock. It is for reports (this month's costs), never for
+// commands: these get the leader's time.
+func (rc *Request) Now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// Path returns a path value.
+func (rc *Request) Path(name string) string { return rc.HTTP.PathValue(name) }
+
+// Query returns the first value of a query parameter, or "".
+func (rc *Request) Query(name string) string { return rc.HTTP.URL.Query().Get(name) }
+
+// Has reports whether a query parameter is present and not empty.
+func (rc *Request) Has(name string) bool { return rc.Query(name) != "" }
+
+// QueryList returns the values of a query parameter, repeated or separated by commas.
+func (rc *Request) QueryList(name string) []string {
+	var out []string
+	for _, v := range rc.HTTP.URL.Query()[name] {
+		for part := range strings.SplitSeq(v, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				out = append(out, part)
+			}
+		}
+	}
+	return out
+}
+
+// QueryInt returns a whole number, def when absent, held to [lo, hi]; anything
+// else is a 400.
+func (rc *Request) QueryInt(name string, def, lo, hi int) (int, error) {
+	v := rc.Query(name)
+	if v == "" {
+		return def, nil
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		return 0, Invalid("Invalid %s: expected a whole number", name)
+	}
+	return min(max(n, lo), hi), nil
+}
+
+// QueryBool returns a flag: "true" and "1" are true, "false", "0" and absence false.
+func (rc *Request) QueryBool(name string) (bool, error) {
+	switch rc.Query(name) {
+	case "true", "1":
+		return true, nil
+	case "", "false", "0":
+		return false, nil
+	}
+	return false, Invalid("Invalid %s: expected true or false", name)
+}
+
+// QueryTime returns an instant (RFC 3339, or a date), zero when absent.
+func (rc *Request) QueryTime(name string) (time.Time, error) {
+	v := rc.Query(name)
+	if v == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, v); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, Invalid("Invalid %s: expected an ISO date", name)
+}
+
+// QueryUUID returns an ID in lower case, "" when absent.
+func (rc *Request) QueryUUID(name string) (string, error) {
+	v := rc.Query(name)
+	if v == "" {
+		return "", nil
+	}
+	if !IsUUID(v) {
+		return "", Invalid("Invalid %s: expected a UUID", name)
+	}
+	return strings.ToLower(v), nil
+}
+
+// View runs f on this node's state in the mode that the caller asked for, at or
+// after what this request itself has written.
+func (rc *Request) View(f func(*ledger.Tx) error) error {
+	at := rc.read
+	at.AtLeast = max(at.AtLeast, rc.index)
+	if rc.submits > 0 && at.Mode == ledger.ReadStale {
+		at.Mode = ledger.ReadDefault
+	}
+	applied, err := rc.server.cfg.Node.View(rc.Context(), at, f)
+	rc.index = max(rc.index, applied)
+	return err
+}
+
+// Submit carries out a command of the actor and returns its receipt; a refusal
+// is returned as the error, beside the receipt. payload is a payload type of the
+// kind, or a []byte of encoded CBOR. An Idempotency-Key of the request makes a
+// repetition return the first outcome.
+func (rc *Request) Submit(kind, company string, payload any) (ledger.Receipt, error) {
+	cmd := ledger.Command{Kind: kind, Company: company, Actor: rc.Actor, Credential: rc.Credential, Run: rc.Run}
+	if b, ok := payload.([]byte); ok {
+		cmd.Payload = b
+	} else {
+		cmd.Payload = ledger.Marshal(payload)
+	}
+	rand.Read(cmd.Salt[:])
+	rc.identify(&cmd)
+	if err := cmd.Check(); err != nil {
+		return ledger.Receipt{}, err
+	}
+	rc.submits++
+	r, err := rc.server.submit(rc.Context(), cmd)
+	if err != nil {
+		return r, err
+	}
+	rc.index = max(rc.index, r.Index)
+	return r, r.Err()
+}
+
+// Do submits and decodes what the handler of the kind returned.
+func Do[T any](rc *Request, kind, company string, payload any) (value T, err error) {
+	r, err := rc.Submit(kind, company, payload)
+	if err != nil {
+		return value, err
+	}
+	if err := ledger.Unmarshal(r.Value, &value); err != nil {
+		return value, fmt.Errorf("value of %s: %w", kind, err)
+	}
+	return value, nil
+}
+
+// SetHeader sets a header of the answer, also of one that is an error.
+func (rc *Request) SetHeader(name, value string) { rc.w.Header().Set(name, value) }
+
+// NewID returns a random UUID, in lower case.
+func NewID() string { return uuid.NewString() }
+
+// IsUUID reports whether s has the form of a UUID.
+func IsUUID(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; i {
+		case 8, 13, 18, 23:
+			if c != '-' {
+				return false
+			}
+		default:
+			if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Page cuts a list by the query's offset and limit (default def, at most most).
+func Page[T any](rc *Request, all []T, def, most int) ([]T, error) {
+	limit, err := rc.QueryInt("limit", def, 1, most)
+	if err != nil {
+		return nil, err
+	}
+	offset, err := rc.QueryInt("offset", 0, 0, 1<<31-1)
+	if err != nil {
+		return nil, err
+	}
+	all = all[min(offset, len(all)):]
+	return slices.Clip(all[:min(limit, len(all))]), nil
+}
+
+// An Opt is a member of a body that may be absent or null: a PATCH changes what
+// is Set, and clears what is Null.
+type Opt[T any] struct {
+	Set   bool // present, null or not
+	Null  bool
+	Value T
+}
+
+// Pointer returns the value, or nil when it is absent or null.
+func (o Opt[T]) Pointer() *T {
+	if !o.Set || o.Null {
+		return nil
+	}
+	return &o.Value
+}
+
+// Or returns the value, or other when it is absent or null.
+func (o Opt[T]) Or(other T) T {
+	if !o.Set || o.Null {
+		return other
+	}
+	return o.Value
+}
+
+// UnmarshalJSON is called for members that are present.
+func (o *Opt[T]) UnmarshalJSON(b []byte) error {
+	o.Set, o.Null = true, string(b) == "null"
+	if o.Null {
+		return nil
+	}
+	return json.Unmarshal(b, &o.Value)
+}
+
+// MarshalJSON writes null for what is absent or null; use it with omitzero.
+func (o Opt[T]) MarshalJSON() ([]byte, error) { return json.Marshal(o.Pointer()) }

@@ -1,0 +1,360 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/selvage-mesh/selvage/adapter/runlog"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/consensus"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A Node is what the API needs of the node that it runs on.
+type Node interface {
+	// Submit carries out a command and returns its one final outcome; an error
+	// means that the outcome is not known, or that there is none.
+	Submit(ctx context.Context, c ledger.Command) (ledger.Receipt, error)
+	// View runs f on the state in the given mode and returns the raft index that
+	// the state has at least.
+	View(ctx context.Context, at ledger.Read, f func(*ledger.Tx) error) (applied uint64, err error)
+	// Entries yields the entries above a height and waits for new ones.
+	Entries(ctx context.Context, after uint64) iter.Seq2[ledger.Entry, error]
+}
+
+// A Mode says who may connect.
+type Mode string
+
+const (
+	// LocalTrusted serves loopback only; whoever connects is the board.
+	LocalTrusted Mode = "local_trusted"
+	// Authenticated asks everyone for a credential. It is not served yet.
+	Authenticated Mode = "authenticated"
+)
+
+// ErrBind says that an address may not be listened on in a mode.
+var ErrBind = errors.New("refused to listen")
+
+// CheckBind reports whether the API may listen on addr (host:port) in a mode.
+// Without authentication only loopback will do.
+func CheckBind(addr string, mode Mode) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("HTTP address %q: %w", addr, err)
+	}
+	if mode != LocalTrusted {
+		return fmt.Errorf("%w: mode %s is not served by this version", ErrBind, mode)
+	}
+	if host == "localhost" {
+		return nil
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("%w on %s: without authentication the API is for this machine only; use 127.0.0.1, [::1] or localhost", ErrBind, addr)
+}
+
+// A Standing says how a node stands with its mesh.
+type Standing struct {
+	Quorum bool            // a leader was heard of within the election time-out
+	Leader identity.NodeID // "" when there is none
+	Age    time.Duration   // since this node last knew that its state was current
+}
+
+// Config is what a server needs. Node is required; without the others the
+// routes that need them answer 503.
+type Config struct {
+	Node    Node
+	Mode    Mode   // default LocalTrusted
+	Version string // of the program
+	NodeID  identity.NodeID
+	Mesh    identity.MeshID // the instance that run tokens name
+
+	// DataKeys gives the mesh's data keys, the current one first, that of the
+	// epochs before after it: they sign run tokens. Nil on a node without them.
+	DataKeys func() []identity.DataKey
+	// Ready returns nil while the node can serve; see /readyz.
+	Ready func(ctx context.Context) error
+	// Standing is asked for each answer, so it must be cheap.
+	Standing func() Standing
+	// RunLog reads a piece of a run's log, wherever it lies; the error wraps
+	// runlog.ErrNoLog when there is none.
+	RunLog func(ctx context.Context, run company.Run, offset, limit int64) (runlog.Chunk, error)
+	// CreateToken makes a join token; the text is shown once.
+	CreateToken func(ctx context.Context, uses int, ttl time.Duration) (string, error)
+	// Leave takes this node out of the mesh for good.
+	Leave func(ctx context.Context) error
+	// Alive reports whether gossip holds a node to be alive.
+	Alive func(identity.NodeID) bool
+	// Raft tells how consensus stands on this node.
+	Raft func() (consensus.Stats, []consensus.Server)
+	// Verify re-checks the whole chain of this node.
+	Verify func(ctx context.Context) (ledger.Verified, error)
+	// Head returns the newest entry's height and the applied raft index, for /readyz and streams.
+	Head func() (height, applied uint64)
+
+	// Collectors go into /metrics; Stats functions give counters by name
+	// ("selvage_ledger_entries_total") that are read at each scrape.
+	Collectors []prometheus.Collector
+	Stats      []func() []Stat
+
+	// Board, when set, serves what is not the API's: the pages at "/".
+	Board http.Handler
+	// Hosts are further names that a Host header may have, beside loopback's
+	// (DNS rebinding would bring others).
+	Hosts  []string
+	Logger *slog.Logger // default: discards
+}
+
+// Server serves HTTP. Make one with New; its goroutine follows the feed until Close.
+type Server struct {
+	cfg     Config
+	log     *slog.Logger
+	started time.Time
+	mux     *http.ServeMux
+	routes  []Route
+	openapi []byte
+	metrics *metrics
+	origin  *http.CrossOriginProtection
+	hosts   map[string]bool
+	keys    keyCache
+	strong  chan struct{} // bounds strong looks for unknown bearers
+	slots   chan struct{} // bounds requests
+	streams chan struct{} // bounds streams
+	served  atomic.Uint64
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// New makes the table of routes and starts to follow the feed.
+func New(cfg Config) (*Server, error) {
+	cfg.Mode = cmp.Or(cfg.Mode, LocalTrusted)
+	cfg.Version = cmp.Or(cfg.Version, "dev")
+	if cfg.Node == nil {
+		return nil, errors.New("api: no node")
+	}
+	if cfg.Mode != LocalTrusted {
+		return nil, fmt.Errorf("api: mode %s is not served by this version", cfg.Mode)
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{cfg: cfg, log: cfg.Logger, started: time.Now().UTC(), origin: http.NewCrossOriginProtection(),
+		hosts: map[string]bool{}, strong: make(chan struct{}, 4),
+		slots: make(chan struct{}, MaxConcurrent), streams: make(chan struct{}, MaxStreams)}
+	for _, h := range cfg.Hosts {
+		s.hosts[strings.ToLower(h)] = true
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	var err error
+	if s.metrics, err = newMetrics(cfg); err != nil {
+		return nil, err
+	}
+	if err := s.mount(); err != nil {
+		return nil, err
+	}
+	s.wg.Go(s.followKeys)
+	return s, nil
+}
+
+// Close ends streams and the goroutine that follows the feed, and waits for both.
+func (s *Server) Close() error {
+	s.cancel()
+	s.wg.Wait()
+	return nil
+}
+
+// Config returns what the server was made with.
+func (s *Server) Config() Config { return s.cfg }
+
+// HTTP returns a server for s with its time-outs set; the caller serves and
+// shuts it down, then closes s.
+func (s *Server) HTTP() *http.Server {
+	return &http.Server{Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: MaxHeader,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
+}
+
+// ServeHTTP gives the request an ID, holds the bounds and the doors, and logs.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	id := requestID(r)
+	rec := &recorder{ResponseWriter: w}
+	h := rec.Header()
+	h.Set(headerRequestID, id)
+	h.Set("X-Content-Type-Options", "nosniff")
+	s.standing(h)
+	r = r.WithContext(context.WithValue(r.Context(), idKey{}, id))
+	defer func() {
+		if p := recover(); p != nil {
+			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(p)
+			}
+			s.log.Error("handler panicked", "request", id, "method", r.Method, "path", pathOf(r), "panic", fmt.Sprint(p), "stack", stack())
+			if rec.status == 0 {
+				writeJSON(rec, http.StatusInternalServerError, errorBody{Error: internalError})
+			}
+		}
+		took := time.Since(began)
+		s.metrics.answered(r, rec.status, took)
+		s.log.LogAttrs(r.Context(), levelOf(rec.status), "request", slog.String("request", id), slog.String("method", r.Method),
+			slog.String("path", pathOf(r)), slog.Int("status", rec.status), slog.Duration("took", took))
+	}()
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	default:
+		s.refuse(rec, r, Unavailable("Too many requests at once; try again"))
+		return
+	}
+	if err := s.checkHost(r); err != nil {
+		s.refuse(rec, r, err)
+		return
+	}
+	if err := s.origin.Check(r); err != nil {
+		s.refuse(rec, r, Forbidden("Board mutation requires trusted browser origin"))
+		return
+	}
+	s.mux.ServeHTTP(rec, r)
+}
+
+// checkHost refuses names that are not this machine's: a page of another site
+// whose name was pointed here would otherwise be the board.
+func (s *Server) checkHost(r *http.Request) error {
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") || s.hosts[host] {
+		return nil
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().IsLoopback() {
+		return nil
+	}
+	return Forbidden("Host header is not a name of this node")
+}
+
+// serve runs one route.
+func (s *Server) serve(route *Route, w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+	defer cancel()
+	rc := &Request{HTTP: r.WithContext(ctx), ID: idOf(r), server: s, route: route, w: w}
+	if err := rc.open(); err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	resp, err := route.Handle(rc)
+	rc.travelBack(w.Header())
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	if resp.Stream != nil {
+		cancel() // the stream lives as long as its caller, and bounds itself
+		for k, v := range resp.Header {
+			w.Header()[k] = v
+		}
+		if err := resp.Stream(w, r); err != nil {
+			s.refuse(w, r, err)
+		}
+		return
+	}
+	s.answer(w, r, route, resp)
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, route *Route, resp Response) {
+	for k, v := range resp.Header {
+		w.Header()[k] = v
+	}
+	status := cmp.Or(resp.Status, route.Status, http.StatusOK)
+	switch body := resp.Body.(type) {
+	case []byte:
+		if resp.ContentType != "" {
+			writeBytes(w, status, resp.ContentType, body)
+			return
+		}
+	case string:
+		if resp.ContentType != "" {
+			writeBytes(w, status, resp.ContentType, []byte(body))
+			return
+		}
+	}
+	if err := writeJSON(w, status, resp.Body); err != nil {
+		s.refuse(w, r, err)
+	}
+}
+
+// refuse answers an error; failures are logged with the request's ID.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil && errors.Is(err, context.Canceled) && s.ctx.Err() == nil {
+		err = Unavailable("The caller went away") // nobody reads it; the log says it
+	}
+	if rec, ok := w.(*recorder); ok && rec.status != 0 {
+		s.log.Debug("answer broke off", "request", idOf(r), "error", err)
+		return
+	}
+	status, body, failure := answerOf(err)
+	if failure {
+		s.log.Error("request failed", "request", idOf(r), "method", r.Method, "path", pathOf(r), "error", err)
+	}
+	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
+	}
+	writeJSON(w, status, body)
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) error {
+	b, err := encodeJSON(v)
+	if err != nil {
+		return fmt.Errorf("encode answer: %w", err)
+	}
+	writeBytes(w, status, "application/json; charset=utf-8", b)
+	return nil
+}
+
+func encodeJSON(v any) ([]byte, error) {
+	if b, ok := v.(json.RawMessage); ok {
+		return b, nil
+	}
+	buf := buffers.Get().(*buffer)
+	defer buffers.Put(buf)
+	buf.b.Reset()
+	if err := buf.enc.Encode(v); err != nil {
+		return nil, err
+	}
+	b := buf.b.Bytes()
+	return append(make([]byte, 0, len(b)), b[:len(b)-1]...), nil // without Encode's line break
+}
+
+func writeBytes(w http.ResponseWriter, status int, contentType string, b []byte) {
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(b)))
+	if h.Get("Cache-Control") == "" {
+		h.Set("Cache-Control", "private, no-store")
+	}
+	w.WriteHeader(status)
+	if _, err := w.Write(b); err != nil && !errors.Is(err, io.ErrShortWrite) {
+		return // the caller went away
+	}
+}

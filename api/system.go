@@ -1,0 +1,218 @@
+package api
+
+import (
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// systemRoutes are what clients ask of the instance: who am I, which settings,
+// which adapters, and lists that are empty until their noun is there.
+func (s *Server) systemRoutes() []Route {
+	rows := []Route{
+		{Method: "GET", Path: "/api/auth/get-session", Tag: "auth", Summary: "Tell who is signed in", Who: Board, Out: session{}, Handle: getSession},
+		{Method: "GET", Path: "/api/auth/profile", Tag: "auth", Summary: "Read the user's profile", Who: Board, Out: user{},
+			Handle: func(*Request) (Response, error) { return OK(boardUser), nil }},
+		{Method: "GET", Path: "/api/cli-auth/me", Tag: "auth", Summary: "Tell who the board is and which companies it may see", Who: Board, Out: boardAccess{}, Handle: boardMe},
+		{Method: "GET", Path: "/api/instance/settings", Tag: "system", Summary: "Read all settings", Who: Board, Out: allSettings{},
+			Handle: func(*Request) (Response, error) { return OK(allSettings{generalSettings, experimentalSettings}), nil }},
+		{Method: "GET", Path: "/api/instance/settings/general", Tag: "system", Summary: "Read the general settings", Who: Board, Out: general{},
+			Handle: func(*Request) (Response, error) { return OK(generalSettings), nil }},
+		{Method: "GET", Path: "/api/instance/settings/experimental", Tag: "system", Summary: "Read which parts of the board are on", Who: Board, Out: experimental{},
+			Handle: func(*Request) (Response, error) { return OK(experimentalSettings), nil }},
+		{Method: "GET", Path: "/api/adapters", Tag: "system", Summary: "List the adapters that run agents", Who: Any, Out: []adapterInfo{},
+			Handle: func(*Request) (Response, error) { return OK(adapters), nil }},
+		{Method: "GET", Path: "/api/sidebar-preferences/me", Tag: "system", Summary: "Read the order of the sidebar", Who: Board, Out: sidebarOrder{},
+			Handle: func(*Request) (Response, error) { return OK(sidebarOrder{Ordered: []string{}}), nil }},
+		{Method: "GET", Path: "/api/announcements/current", Tag: "system", Summary: "Read the announcement; there is none, no telemetry leaves the mesh", Who: Board,
+			Handle: func(*Request) (Response, error) { return OK(nil), nil }},
+		{Method: "GET", Path: "/api/companies/{companyId}/sidebar-preferences/me", Tag: "system", Summary: "Read the order of a company's sidebar", Who: Board,
+			Out: sidebarOrder{}, Handle: ofCompany(sidebarOrder{Ordered: []string{}})},
+		{Method: "GET", Path: "/api/companies/{companyId}/user-directory", Tag: "auth", Summary: "List the users of a company", Out: directory{},
+			Handle: ofCompany(directory{Users: []directoryUser{{LocalBoard, "active", boardUser}}})},
+	}
+	for _, path := range []string{"/api/plugins", "/api/plugins/ui-contributions", "/api/plugins/examples", "/api/plugins/tools", "/api/board-api-keys"} {
+		rows = append(rows, Route{Method: "GET", Path: path, Tag: "system", Summary: "List what there is; nothing yet", Who: Board, Out: []struct{}{},
+			Handle: func(*Request) (Response, error) { return OK([]struct{}{}), nil }})
+	}
+	for _, noun := range []string{"approvals", "routines", "join-requests", "invites", "inbox-dismissals", "execution-workspaces", "secrets", "skills"} {
+		rows = append(rows, Route{Method: "GET", Path: "/api/companies/{companyId}/" + noun, Tag: "system", Summary: "List a company's " + noun + "; nothing yet",
+			Out: []struct{}{}, Handle: ofCompany([]struct{}{})})
+	}
+	return rows
+}
+
+// ofCompany answers the same for each company that there is.
+func ofCompany(v any) func(*Request) (Response, error) {
+	return func(rc *Request) (Response, error) {
+		return OK(v), rc.View(func(tx *ledger.Tx) error {
+			if _, ok := company.CompanyOf(tx, rc.Path("companyId")); !ok {
+				return NotFound("Company not found")
+			}
+			return nil
+		})
+	}
+}
+
+type user struct {
+	ID    string  `json:"id"`
+	Email string  `json:"email"`
+	Name  string  `json:"name"`
+	Image *string `json:"image"`
+}
+
+// boardUser is the person at the keyboard of a trusted machine.
+var boardUser = user{ID: LocalBoard, Email: "local@paperclip.local", Name: "Board"}
+
+type session struct {
+	Session sessionID `json:"session"`
+	User    user      `json:"user"`
+	Sentry  *string   `json:"sentryDsn"` // always null: no telemetry
+}
+
+type sessionID struct {
+	ID   string `json:"id"`
+	User string `json:"userId"`
+}
+
+func getSession(*Request) (Response, error) {
+	return OK(session{Session: sessionID{"paperclip:local_implicit:" + LocalBoard, LocalBoard}, User: boardUser}), nil
+}
+
+type boardAccess struct {
+	User        boardName    `json:"user"`
+	UserID      string       `json:"userId"`
+	Admin       bool         `json:"isInstanceAdmin"`
+	Companies   []string     `json:"companyIds"`
+	Memberships []membership `json:"memberships"`
+	Source      string       `json:"source"`
+	KeyID       *string      `json:"keyId"`
+}
+
+type boardName struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Email string `json:"email"`
+}
+
+type membership struct {
+	Company string `json:"companyId"`
+	Role    string `json:"membershipRole"`
+	Status  string `json:"status"`
+}
+
+func boardMe(rc *Request) (Response, error) {
+	out := boardAccess{User: boardName{boardUser.ID, boardUser.Name, boardUser.Email}, UserID: LocalBoard, Admin: true,
+		Companies: []string{}, Memberships: []membership{}, Source: "local_implicit"}
+	err := rc.View(func(tx *ledger.Tx) error {
+		for _, c := range company.Companies(tx) {
+			out.Companies = append(out.Companies, c.ID)
+			out.Memberships = append(out.Memberships, membership{c.ID, "owner", "active"})
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+type allSettings struct {
+	General      general      `json:"general"`
+	Experimental experimental `json:"experimental"`
+}
+
+type general struct {
+	CensorUsername    bool      `json:"censorUsernameInLogs"`
+	KeyboardShortcuts bool      `json:"keyboardShortcuts"`
+	DataSharing       string    `json:"feedbackDataSharingPreference"`
+	BackupRetention   retention `json:"backupRetention"`
+}
+
+type retention struct {
+	Days   int `json:"dailyDays"`
+	Weeks  int `json:"weeklyWeeks"`
+	Months int `json:"monthlyMonths"`
+}
+
+// generalSettings: nothing is shared with anybody.
+var generalSettings = general{DataSharing: "not_allowed", BackupRetention: retention{7, 4, 1}}
+
+// experimental says which parts of the board's pages are shown. What is false
+// has no routes behind it here.
+type experimental struct {
+	Environments                   bool          `json:"enableEnvironments"`
+	NativeRunner                   bool          `json:"enableNativeRunner"`
+	ManagedSandboxOnly             bool          `json:"enableManagedSandboxOnly"`
+	IsolatedWorkspaces             bool          `json:"enableIsolatedWorkspaces"`
+	IsolatedWorkspacesByDefault    bool          `json:"enableIsolatedWorkspacesByDefault"`
+	StreamlinedLeftNavigation      bool          `json:"enableStreamlinedLeftNavigation"`
+	StreamlinedUI                  bool          `json:"enableStreamlinedUi"`
+	Apps                           bool          `json:"enableApps"`
+	ChatConnectors                 bool          `json:"enableChatConnectors"`
+	Pipelines                      bool          `json:"enablePipelines"`
+	Cases                          bool          `json:"enableCases"`
+	AgentChat                      bool          `json:"enableAgentChat"`
+	ConferenceRoomChat             bool          `json:"enableConferenceRoomChat"`
+	ClassicTaskInterface           bool          `json:"enableClassicTaskInterface"`
+	IssuePlanDecompositions        bool          `json:"enableIssuePlanDecompositions"`
+	ExperimentalFileViewer         bool          `json:"enableExperimentalFileViewer"`
+	ExternalObjects                bool          `json:"enableExternalObjects"`
+	SmokeLab                       bool          `json:"enableSmokeLab"`
+	BuiltInAgents                  bool          `json:"enableBuiltInAgents"`
+	BetaSkills                     bool          `json:"enableBetaSkills"`
+	Summaries                      bool          `json:"enableSummaries"`
+	StatusCards                    bool          `json:"enableStatusCards"`
+	Decisions                      bool          `json:"enableDecisions"`
+	GoalsSidebarLink               bool          `json:"enableGoalsSidebarLink"`
+	ServerInfoDebugView            bool          `json:"enableServerInfoDebugView"`
+	PaperclipDeveloperMode         bool          `json:"enablePaperclipDeveloperMode"`
+	SimplifiedEnglishInteractions  bool          `json:"enableSimplifiedEnglishInteractions"`
+	FirstTaskPlanProposal          bool          `json:"enableFirstTaskPlanProposal"`
+	AutoRestartDevServerWhenIdle   bool          `json:"autoRestartDevServerWhenIdle"`
+	WorkspaceBranchReconcile       bool          `json:"enableWorkspaceBranchReconcileForward"`
+	WorkspaceDirtyQuarantineRepair bool          `json:"enableWorkspaceDirtyQuarantineRepair"`
+	OwnerInstanceAdmin             bool          `json:"enableOwnerInstanceAdmin"`
+	SandboxDuplexBridge            bool          `json:"enableSandboxDuplexBridge"`
+	RunnerPreviewIngress           bool          `json:"enableRunnerPreviewIngress"`
+	WorktreeRunExecution           bool          `json:"enableWorktreeRunExecution"`
+	WorktreeActivatedAt            *company.Time `json:"worktreeRunExecutionActivatedAt"`
+	WorktreeActivationInstance     *string       `json:"worktreeRunExecutionActivationInstanceId"`
+}
+
+var experimentalSettings = experimental{StreamlinedLeftNavigation: true, StreamlinedUI: true}
+
+type adapterInfo struct {
+	Type           string              `json:"type"`
+	Label          string              `json:"label"`
+	Source         string              `json:"source"`
+	Models         int                 `json:"modelsCount"`
+	Loaded         bool                `json:"loaded"`
+	Disabled       bool                `json:"disabled"`
+	Capabilities   adapterCapabilities `json:"capabilities"`
+	OverridePaused bool                `json:"overridePaused"`
+}
+
+type adapterCapabilities struct {
+	Instructions bool `json:"supportsInstructionsBundle"`
+	Skills       bool `json:"supportsSkills"`
+	RunToken     bool `json:"supportsLocalAgentJwt"`
+	Materialized bool `json:"requiresMaterializedRuntimeSkills"`
+	ACP          bool `json:"supportsAcp"`
+}
+
+// adapters are those that this version runs.
+var adapters = []adapterInfo{
+	{Type: "process", Label: "process", Source: "builtin", Loaded: true, Capabilities: adapterCapabilities{RunToken: true}},
+}
+
+type sidebarOrder struct {
+	Ordered   []string      `json:"orderedIds"`
+	UpdatedAt *company.Time `json:"updatedAt"`
+}
+
+type directory struct {
+	Users []directoryUser `json:"users"`
+}
+
+type directoryUser struct {
+	Principal string `json:"principalId"`
+	Status    string `json:"status"`
+	User      user   `json:"user"`
+}

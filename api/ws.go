@@ -1,0 +1,75 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// followSocket is the live-events socket that Paperclip's web pages open: each
+// text message is one frame. The server pings; what a client sends is refused.
+func (s *Server) followSocket(rc *Request) (Response, error) {
+	f, start, err := s.follow(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return Response{Stream: func(w http.ResponseWriter, r *http.Request) error {
+		leave, err := s.stream()
+		if err != nil {
+			return err
+		}
+		defer leave()
+		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
+		if err != nil {
+			return nil // Accept has answered
+		}
+		defer c.CloseNow()
+		ctx, cancel := s.within(context.WithoutCancel(r.Context()))
+		defer cancel()
+		ctx = c.CloseRead(ctx) // ends when the client goes away or sends anything
+		done := make(chan struct{})
+		go func() { defer close(done); start(ctx) }()
+		defer func() { cancel(); <-done }()
+		tick := time.NewTicker(pingEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case frames, open := <-f.frames:
+				if !open {
+					c.Close(websocket.StatusGoingAway, "the feed ended; resume after the last id")
+					return nil
+				}
+				for _, ev := range frames {
+					b, err := encodeJSON(ev)
+					if err != nil {
+						return err
+					}
+					if writeMessage(ctx, c, b) != nil {
+						return nil
+					}
+				}
+			case <-tick.C:
+				if ping(ctx, c) != nil {
+					return nil
+				}
+			case <-ctx.Done():
+				c.Close(websocket.StatusGoingAway, "closing")
+				return nil
+			}
+		}
+	}}, nil
+}
+
+func writeMessage(ctx context.Context, c *websocket.Conn, b []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	return c.Write(ctx, websocket.MessageText, b)
+}
+
+func ping(ctx context.Context, c *websocket.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	return c.Ping(ctx)
+}
