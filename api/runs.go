@@ -1,0 +1,733 @@
+package api
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/runlog"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+const (
+	// maxRunList bounds one list of runs, maxRunEvents one page of events.
+	maxRunList   = 1000
+	maxRunEvents = 1000
+	// silence from which a run is suspected, as clients show it.
+	suspiciousSilence = time.Hour
+	criticalSilence   = 4 * time.Hour
+)
+
+// wakeBody is the body of a wake.
+type wakeBody struct {
+	Source         string               `json:"source,omitempty" enum:"timer,assignment,on_demand,automation"`
+	TriggerDetail  string               `json:"triggerDetail,omitempty" enum:"manual,ping,callback,system"`
+	Reason         Opt[string]          `json:"reason" maxLength:"2000"`
+	Payload        Opt[json.RawMessage] `json:"payload"`
+	IdempotencyKey Opt[string]          `json:"idempotencyKey" maxLength:"255"`
+	Fresh          Opt[bool]            `json:"forceFreshSession"`
+}
+
+// resetBody is the body of a session reset.
+type resetBody struct {
+	TaskKey Opt[string] `json:"taskKey" minLength:"1" maxLength:"200"`
+}
+
+func (s *Server) runRoutes() []Route {
+	limit := Param{Name: "limit", Type: "integer", Doc: "at most so many"}
+	return []Route{
+		{Method: "POST", Path: "/api/agents/{id}/heartbeat/invoke", Tag: "agents", Summary: "Invoke an agent now", Status: 202, Handle: invokeHeartbeat},
+		{Method: "POST", Path: "/api/agents/{id}/wakeup", Tag: "agents", Summary: "Wake an agent for a reason", In: wakeBody{}, Status: 202, Handle: wakeAgent},
+		{Method: "GET", Path: "/api/agents/{id}/wakeups", Tag: "agents", Summary: "List the latest wakeup requests of an agent", Handle: listWakeups},
+		{Method: "GET", Path: "/api/agents/{id}/runtime-state", Tag: "agents", Summary: "Read what an agent's runs added up to", Handle: readRuntimeState},
+		{Method: "POST", Path: "/api/agents/{id}/runtime-state/reset-session", Tag: "agents", Summary: "Forget what the next run would resume from", In: resetBody{}, Handle: resetSession},
+		{Method: "GET", Path: "/api/agents/{id}/task-sessions", Tag: "agents", Summary: "List an agent's sessions by task", Handle: listTaskSessions},
+		{Method: "GET", Path: "/api/companies/{companyId}/heartbeat-runs", Tag: "runs", Summary: "List runs, the newest first", Handle: listRuns,
+			Query: []Param{{Name: "agentId", Doc: "only runs of this agent"}, limit}},
+		{Method: "GET", Path: "/api/companies/{companyId}/live-runs", Tag: "runs", Summary: "List queued and running runs", Handle: listLiveRuns,
+			Query: []Param{{Name: "minCount", Type: "integer", Doc: "filled up with the latest ended runs to so many"}, limit}},
+		{Method: "GET", Path: "/api/heartbeat-runs/{runId}", Tag: "runs", Summary: "Read a run", Handle: readRun},
+		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/cancel", Tag: "runs", Summary: "Cancel a run", Who: Board, Handle: cancelRun},
+		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/events", Tag: "runs", Summary: "List the events of a run", Handle: listRunEvents,
+			Query: []Param{{Name: "afterSeq", Type: "integer", Doc: "only events after this one"}, limit}},
+		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/log", Tag: "runs", Summary: "Read the log of a run, also while it grows", Handle: s.readRunLog,
+			Query: []Param{{Name: "offset", Type: "integer", Doc: "byte to begin at"}, {Name: "limitBytes", Type: "integer", Doc: "at most so many bytes, up to 256000"}}},
+		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/issues", Tag: "runs", Summary: "List the issues that a run is about", Handle: listRunIssues},
+		{Method: "GET", Path: "/api/issues/{id}/runs", Tag: "runs", Summary: "List the runs for an issue, the newest first", Handle: listIssueRuns},
+		{Method: "GET", Path: "/api/issues/{id}/live-runs", Tag: "runs", Summary: "List the queued and running runs for an issue", Handle: listIssueLiveRuns},
+		{Method: "GET", Path: "/api/issues/{id}/active-run", Tag: "runs", Summary: "Read the run at work on an issue, or null", Handle: readActiveRun},
+	}
+}
+
+// A runExecution says in words for people how far a run has come.
+type runExecution struct {
+	Phase            string           `json:"phase"`
+	Label            string           `json:"label"`
+	Cause            company.NullText `json:"cause"`
+	LastActivityAt   company.Time     `json:"lastConfirmedActivityAt"`
+	RetryAt          company.Time     `json:"retryAt"`
+	Attempt          int              `json:"attempt"`
+	MaxAttempts      int              `json:"maxAttempts"`
+	RecoveryOwner    *string          `json:"recoveryOwner"`
+	NextAction       *string          `json:"nextAction"`
+	PermittedActions []string         `json:"permittedActions"`
+	Predecessor      company.NullText `json:"predecessorRunId"`
+	Successor        company.NullText `json:"successorRunId"`
+}
+
+func executionOf(tx *ledger.Tx, r company.Run) runExecution {
+	e := runExecution{Phase: "failed", Label: "Failed", Cause: r.ErrorCode, LastActivityAt: max(r.StartedAt, r.LastOutputAt, r.LastUsefulActionAt),
+		RetryAt: r.ScheduledRetryAt, Attempt: r.ProcessLossRetryCount + r.ScheduledRetryAttempt + 1, MaxAttempts: company.MaxRunAttempts,
+		PermittedActions: []string{"inspect_run"}, Predecessor: r.RetryOf, Successor: company.NullText(company.SuccessorOf(tx, r))}
+	switch r.Status {
+	case company.RunQueued:
+		e.Phase, e.Label, e.Cause = "queued", "Queued", ""
+	case company.RunScheduledRetry:
+		e.Phase, e.Label, e.Cause = "retrying", "Waiting to retry", r.ScheduledRetryReason
+	case company.RunRunning:
+		e.Phase, e.Label, e.Cause = "working", "Working", ""
+	case company.RunSucceeded:
+		e.Phase, e.Label, e.Cause = "completed", "Completed", ""
+	case company.RunCancelled:
+		e.Label = "Cancelled"
+	case company.RunInterrupted:
+		e.Label = "Interrupted"
+	}
+	return e
+}
+
+// A runSilence says how long a run has written nothing.
+type runSilence struct {
+	LastOutputAt       company.Time     `json:"lastOutputAt"`
+	LastOutputSeq      int64            `json:"lastOutputSeq"`
+	LastOutputStream   company.NullText `json:"lastOutputStream"`
+	SilenceStartedAt   company.Time     `json:"silenceStartedAt"`
+	SilenceAgeMs       *int64           `json:"silenceAgeMs"`
+	Level              string           `json:"level"`
+	Suspicion          int64            `json:"suspicionThresholdMs"`
+	Critical           int64            `json:"criticalThresholdMs"`
+	SnoozedUntil       company.Time     `json:"snoozedUntil"`
+	EvaluationIssue    *string          `json:"evaluationIssueId"`
+	EvaluationIdent    *string          `json:"evaluationIssueIdentifier"`
+	EvaluationAssignee *string          `json:"evaluationIssueAssigneeAgentId"`
+}
+
+func silenceOf(r company.Run, now company.Time) runSilence {
+	s := runSilence{LastOutputAt: r.LastOutputAt, LastOutputSeq: r.LastOutputSeq, LastOutputStream: r.LastOutputStream,
+		SilenceStartedAt: max(r.LastOutputAt, r.StartedAt), Level: "not_applicable",
+		Suspicion: suspiciousSilence.Milliseconds(), Critical: criticalSilence.Milliseconds()}
+	if r.Status == company.RunRunning {
+		age := int64(max(now-s.SilenceStartedAt, 0))
+		s.SilenceAgeMs, s.Level = &age, "ok"
+		switch {
+		case age >= s.Critical:
+			s.Level = "critical"
+		case age >= s.Suspicion:
+			s.Level = "suspicious"
+		}
+	}
+	return s
+}
+
+// A runIdentity says for whom a run acts.
+type runIdentity struct {
+	ID              company.NullText `json:"id"`
+	Company         string           `json:"companyId"`
+	Run             string           `json:"runId"`
+	Revision        int              `json:"revision"`
+	ResponsibleUser company.NullText `json:"responsibleUserId"`
+	Message         *string          `json:"messageId"`
+	ParentContext   *string          `json:"parentContextId"`
+	Cause           string           `json:"cause"`
+	Correlation     string           `json:"correlationId"`
+	Status          string           `json:"status"`
+	AcceptedAt      company.Time     `json:"acceptedAt"`
+	GitHub          *string          `json:"github"`
+	CreatedAt       company.Time     `json:"createdAt"`
+}
+
+// A runView is a run as it is got by itself.
+type runView struct {
+	company.Run
+	StatusMessage   *string          `json:"currentStatusMessage"`
+	StatusUpdatedAt company.Time     `json:"currentStatusUpdatedAt"`
+	ToolName        *string          `json:"currentToolName"`
+	Snippet         *string          `json:"lastAssistantSnippet"`
+	LastEventAt     company.Time     `json:"lastEventAt"`
+	Execution       runExecution     `json:"execution"`
+	Identities      []runIdentity    `json:"identityHistory"`
+	RetryExhausted  company.NullText `json:"retryExhaustedReason"`
+	Silence         runSilence       `json:"outputSilence"`
+}
+
+func viewRun(tx *ledger.Tx, r company.Run, now company.Time) runView {
+	v := runView{Run: r, Execution: executionOf(tx, r), Identities: []runIdentity{}, Silence: silenceOf(r, now)}
+	v.StatusMessage, v.StatusUpdatedAt = statusMessage(r)
+	v.LastEventAt = v.StatusUpdatedAt
+	if r.IdentityContext != "" {
+		cause := string(r.Source) + "_wake"
+		if r.Manual {
+			cause = "manual_user_wake"
+		}
+		v.Identities = append(v.Identities, runIdentity{ID: r.IdentityContext, Company: r.Company, Run: r.ID, Revision: 1,
+			ResponsibleUser: r.ResponsibleUser, Cause: cause, Correlation: "dispatch", Status: "accepted", AcceptedAt: r.StartedAt, CreatedAt: r.StartedAt})
+	}
+	if r.Status == company.RunInterrupted && v.Execution.Successor == "" {
+		v.RetryExhausted = "The run was started over as often as is allowed, or nothing was left to do"
+	}
+	return v
+}
+
+// statusMessage says what a running run does, and since when.
+func statusMessage(r company.Run) (*string, company.Time) {
+	if r.Status != company.RunRunning {
+		return nil, 0
+	}
+	if r.LastOutputAt != 0 {
+		return new("Receiving agent output"), r.LastOutputAt
+	}
+	return new("Starting"), r.StartedAt
+}
+
+// A runListItem is a run in a list, without what is long.
+type runListItem struct {
+	ID                    string             `json:"id"`
+	Company               string             `json:"companyId"`
+	Agent                 string             `json:"agentId"`
+	Source                company.WakeSource `json:"invocationSource"`
+	TriggerDetail         company.NullText   `json:"triggerDetail"`
+	Status                company.RunStatus  `json:"status"`
+	StartedAt             company.Time       `json:"startedAt"`
+	FinishedAt            company.Time       `json:"finishedAt"`
+	Error                 company.NullText   `json:"error"`
+	WakeupRequest         company.NullText   `json:"wakeupRequestId"`
+	ExitCode              *int               `json:"exitCode"`
+	Signal                company.NullText   `json:"signal"`
+	Usage                 json.RawMessage    `json:"usageJson"`
+	SessionBefore         company.NullText   `json:"sessionIdBefore"`
+	SessionAfter          company.NullText   `json:"sessionIdAfter"`
+	LogStore              company.NullText   `json:"logStore"`
+	LogRef                company.NullText   `json:"logRef"`
+	LogBytes              *int64             `json:"logBytes"`
+	LogSHA256             company.NullText   `json:"logSha256"`
+	LogCompressed         bool               `json:"logCompressed"`
+	StdoutExcerpt         *string            `json:"stdoutExcerpt"`
+	StderrExcerpt         *string            `json:"stderrExcerpt"`
+	ErrorCode             company.NullText   `json:"errorCode"`
+	ExternalRun           company.NullText   `json:"externalRunId"`
+	ProcessPID            *int64             `json:"processPid"`
+	ProcessGroup          *int64             `json:"processGroupId"`
+	ProcessStartedAt      company.Time       `json:"processStartedAt"`
+	LastOutputAt          company.Time       `json:"lastOutputAt"`
+	LastOutputSeq         int64              `json:"lastOutputSeq"`
+	LastOutputStream      company.NullText   `json:"lastOutputStream"`
+	LastOutputBytes       *int64             `json:"lastOutputBytes"`
+	RetryOf               company.NullText   `json:"retryOfRunId"`
+	ProcessLossRetryCount int                `json:"processLossRetryCount"`
+	ScheduledRetryAt      company.Time       `json:"scheduledRetryAt"`
+	ScheduledRetryAttempt int                `json:"scheduledRetryAttempt"`
+	ScheduledRetryReason  company.NullText   `json:"scheduledRetryReason"`
+	LivenessState         company.NullText   `json:"livenessState"`
+	LivenessReason        company.NullText   `json:"livenessReason"`
+	ContinuationAttempt   int                `json:"continuationAttempt"`
+	LastUsefulActionAt    company.Time       `json:"lastUsefulActionAt"`
+	NextAction            company.NullText   `json:"nextAction"`
+	CreatedAt             company.Time       `json:"createdAt"`
+	UpdatedAt             company.Time       `json:"updatedAt"`
+	Context               runListContext     `json:"contextSnapshot"`
+	Result                json.RawMessage    `json:"resultJson"`
+	Node                  string             `json:"nodeId,omitempty"`
+}
+
+type runListContext struct {
+	IssueID    string `json:"issueId,omitempty"`
+	TaskID     string `json:"taskId,omitempty"`
+	TaskKey    string `json:"taskKey,omitempty"`
+	CommentID  string `json:"wakeCommentId,omitempty"`
+	WakeReason string `json:"wakeReason,omitempty"`
+	WakeSource string `json:"wakeSource,omitempty"`
+	Trigger    string `json:"wakeTriggerDetail,omitempty"`
+}
+
+func listItem(r company.Run) runListItem {
+	c := r.Context
+	return runListItem{
+		ID: r.ID, Company: r.Company, Agent: r.Agent, Source: r.Source, TriggerDetail: r.TriggerDetail, Status: r.Status, StartedAt: r.StartedAt,
+		FinishedAt: r.FinishedAt, Error: r.Error, WakeupRequest: r.WakeupRequest, ExitCode: r.ExitCode, Signal: r.Signal, Usage: r.UsageJSON,
+		SessionBefore: r.SessionBefore, SessionAfter: r.SessionAfter, LogStore: r.LogStore, LogRef: r.LogRef, LogBytes: r.LogBytes, LogSHA256: r.LogSHA256,
+		LogCompressed: r.LogCompressed, ErrorCode: r.ErrorCode, ExternalRun: r.ExternalRun, ProcessPID: r.ProcessPID, ProcessGroup: r.ProcessGroup,
+		ProcessStartedAt: r.ProcessStartedAt, LastOutputAt: r.LastOutputAt, LastOutputSeq: r.LastOutputSeq, LastOutputStream: r.LastOutputStream,
+		LastOutputBytes: r.LastOutputBytes, RetryOf: r.RetryOf, ProcessLossRetryCount: r.ProcessLossRetryCount, ScheduledRetryAt: r.ScheduledRetryAt,
+		ScheduledRetryAttempt: r.ScheduledRetryAttempt, ScheduledRetryReason: r.ScheduledRetryReason, LivenessState: r.LivenessState,
+		LivenessReason: r.LivenessReason, ContinuationAttempt: r.ContinuationAttempt, LastUsefulActionAt: r.LastUsefulActionAt, NextAction: r.NextAction,
+		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Node: r.Node,
+		Context: runListContext{c.IssueID, c.TaskID, c.TaskKey, c.CommentID, c.WakeReason, c.WakeSource, c.WakeTriggerDetail},
+	}
+}
+
+// A liveRun is a run in a list of those that are queued or at work.
+type liveRun struct {
+	ID                  string             `json:"id"`
+	RuntimeMode         string             `json:"runtimeMode"`
+	Company             string             `json:"companyId"`
+	Status              company.RunStatus  `json:"status"`
+	Source              company.WakeSource `json:"invocationSource"`
+	TriggerDetail       company.NullText   `json:"triggerDetail"`
+	ContextComment      company.NullText   `json:"contextCommentId"`
+	WakeComment         company.NullText   `json:"contextWakeCommentId"`
+	StartedAt           company.Time       `json:"startedAt"`
+	FinishedAt          company.Time       `json:"finishedAt"`
+	CreatedAt           company.Time       `json:"createdAt"`
+	Agent               string             `json:"agentId"`
+	AgentName           string             `json:"agentName"`
+	AdapterType         string             `json:"adapterType"`
+	LogBytes            *int64             `json:"logBytes"`
+	LivenessState       company.NullText   `json:"livenessState"`
+	LivenessReason      company.NullText   `json:"livenessReason"`
+	ContinuationAttempt int                `json:"continuationAttempt"`
+	LastUsefulActionAt  company.Time       `json:"lastUsefulActionAt"`
+	NextAction          company.NullText   `json:"nextAction"`
+	LastOutputAt        company.Time       `json:"lastOutputAt"`
+	LastOutputSeq       int64              `json:"lastOutputSeq"`
+	LastOutputStream    company.NullText   `json:"lastOutputStream"`
+	LastOutputBytes     *int64             `json:"lastOutputBytes"`
+	ProcessStartedAt    company.Time       `json:"processStartedAt"`
+	Issue               company.NullText   `json:"issueId"`
+	StatusMessage       *string            `json:"currentStatusMessage"`
+	StatusUpdatedAt     company.Time       `json:"currentStatusUpdatedAt"`
+	ToolName            *string            `json:"currentToolName"`
+	Snippet             *string            `json:"lastAssistantSnippet"`
+	LastEventAt         company.Time       `json:"lastEventAt"`
+	Execution           runExecution       `json:"execution"`
+	Silence             runSilence         `json:"outputSilence"`
+	Node                string             `json:"nodeId,omitempty"`
+}
+
+func liveView(tx *ledger.Tx, r company.Run, now company.Time) liveRun {
+	name, _, _ := company.AdapterConfigOf(tx, r.Company, r.Agent)
+	v := liveRun{
+		ID: r.ID, RuntimeMode: r.RuntimeMode, Company: r.Company, Status: r.Status, Source: r.Source, TriggerDetail: r.TriggerDetail,
+		ContextComment: company.NullText(r.Context.CommentID), WakeComment: company.NullText(r.Context.CommentID), StartedAt: r.StartedAt,
+		FinishedAt: r.FinishedAt, CreatedAt: r.CreatedAt, Agent: r.Agent, AgentName: name, AdapterType: r.AdapterType, LogBytes: r.LogBytes,
+		LivenessState: r.LivenessState, LivenessReason: r.LivenessReason, ContinuationAttempt: r.ContinuationAttempt,
+		LastUsefulActionAt: r.LastUsefulActionAt, NextAction: r.NextAction, LastOutputAt: r.LastOutputAt, LastOutputSeq: r.LastOutputSeq,
+		LastOutputStream: r.LastOutputStream, LastOutputBytes: r.LastOutputBytes, ProcessStartedAt: r.ProcessStartedAt,
+		Issue: company.NullText(r.Context.IssueID), Execution: executionOf(tx, r), Silence: silenceOf(r, now), Node: r.Node,
+	}
+	v.StatusMessage, v.StatusUpdatedAt = statusMessage(r)
+	v.LastEventAt = v.StatusUpdatedAt
+	return v
+}
+
+// An issueRun is a run in the list of an issue.
+type issueRun struct {
+	Run                   string             `json:"runId"`
+	RuntimeMode           string             `json:"runtimeMode"`
+	Status                company.RunStatus  `json:"status"`
+	Agent                 string             `json:"agentId"`
+	AdapterType           string             `json:"adapterType"`
+	StartedAt             company.Time       `json:"startedAt"`
+	FinishedAt            company.Time       `json:"finishedAt"`
+	CreatedAt             company.Time       `json:"createdAt"`
+	Source                company.WakeSource `json:"invocationSource"`
+	ResponsibleUser       company.NullText   `json:"responsibleUserId"`
+	ErrorCode             company.NullText   `json:"errorCode"`
+	Usage                 json.RawMessage    `json:"usageJson"`
+	Result                json.RawMessage    `json:"resultJson"`
+	LogBytes              *int64             `json:"logBytes"`
+	RetryOf               company.NullText   `json:"retryOfRunId"`
+	ScheduledRetryAt      company.Time       `json:"scheduledRetryAt"`
+	ScheduledRetryAttempt int                `json:"scheduledRetryAttempt"`
+	ScheduledRetryReason  company.NullText   `json:"scheduledRetryReason"`
+	LivenessState         company.NullText   `json:"livenessState"`
+	LivenessReason        company.NullText   `json:"livenessReason"`
+	ContinuationAttempt   int                `json:"continuationAttempt"`
+	LastUsefulActionAt    company.Time       `json:"lastUsefulActionAt"`
+	NextAction            company.NullText   `json:"nextAction"`
+	WakeComments          []string           `json:"wakeCommentIds"`
+	WakeComment           company.NullText   `json:"wakeCommentId"`
+	ContextComment        company.NullText   `json:"contextCommentId"`
+	ContextIssue          company.NullText   `json:"contextIssueId"`
+	Execution             runExecution       `json:"execution"`
+	Environment           *string            `json:"environment"`
+	EnvironmentLease      *string            `json:"environmentLease"`
+	RetryExhausted        company.NullText   `json:"retryExhaustedReason"`
+	Node                  string             `json:"nodeId,omitempty"`
+}
+
+func issueRunView(tx *ledger.Tx, r company.Run, now company.Time) issueRun {
+	return issueRun{
+		Run: r.ID, RuntimeMode: r.RuntimeMode, Status: r.Status, Agent: r.Agent, AdapterType: r.AdapterType, StartedAt: r.StartedAt,
+		FinishedAt: r.FinishedAt, CreatedAt: r.CreatedAt, Source: r.Source, ResponsibleUser: r.ResponsibleUser, ErrorCode: r.ErrorCode,
+		Usage: r.UsageJSON, Result: shortResult(r.ResultJSON), LogBytes: r.LogBytes, RetryOf: r.RetryOf, ScheduledRetryAt: r.ScheduledRetryAt,
+		ScheduledRetryAttempt: r.ScheduledRetryAttempt, ScheduledRetryReason: r.ScheduledRetryReason, LivenessState: r.LivenessState,
+		LivenessReason: r.LivenessReason, ContinuationAttempt: r.ContinuationAttempt, LastUsefulActionAt: r.LastUsefulActionAt,
+		NextAction: r.NextAction, WakeComments: r.Context.CommentIDs, WakeComment: company.NullText(r.Context.CommentID),
+		ContextComment: company.NullText(r.Context.CommentID), ContextIssue: company.NullText(r.Context.IssueID),
+		Execution: executionOf(tx, r), RetryExhausted: viewRun(tx, r, now).RetryExhausted, Node: r.Node,
+	}
+}
+
+// shortResult is how a run ended, without its output.
+func shortResult(full json.RawMessage) json.RawMessage {
+	if full == nil {
+		return nil
+	}
+	var short struct {
+		StopReason   json.RawMessage `json:"stopReason,omitempty"`
+		Fired        json.RawMessage `json:"timeoutFired,omitempty"`
+		Source       json.RawMessage `json:"timeoutSource,omitempty"`
+		Configured   json.RawMessage `json:"timeoutConfigured,omitempty"`
+		EffectiveSec json.RawMessage `json:"effectiveTimeoutSec,omitempty"`
+	}
+	if json.Unmarshal(full, &short) != nil {
+		return nil
+	}
+	b, err := json.Marshal(short)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// A runIssue is an issue that a run is about.
+type runIssue struct {
+	ID         string              `json:"issueId"`
+	Identifier string              `json:"identifier"`
+	Title      string              `json:"title"`
+	Status     company.IssueStatus `json:"status"`
+	Priority   company.Priority    `json:"priority"`
+}
+
+// A runLogPage is a piece of a run's log.
+type runLogPage struct {
+	Run     string           `json:"runId"`
+	Store   company.NullText `json:"store"`
+	Ref     company.NullText `json:"logRef"`
+	Content string           `json:"content"`
+	Next    *int64           `json:"nextOffset,omitempty"`
+}
+
+// count is a bounded number in the query; what is no number is otherwise.
+func count(rc *Request, name string, otherwise, least, most int64) int64 {
+	n, err := strconv.ParseInt(rc.Query(name), 10, 64)
+	if err != nil {
+		n = otherwise
+	}
+	return min(max(n, least), most)
+}
+
+// findRunAgent returns the agent that the path names. An agent sees its own
+// company only.
+func findRunAgent(tx *ledger.Tx, rc *Request) (company.Agent, error) {
+	a, ok := company.AgentByID(tx, strings.ToLower(rc.Path("id")))
+	if !ok || rc.IsAgent() && a.Company != rc.Company {
+		return a, NotFound("Agent not found")
+	}
+	return a, nil
+}
+
+// locateRunAgent returns the company and ID of the agent that a command is about.
+func locateRunAgent(rc *Request) (of, id string, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		a, err := findRunAgent(tx, rc)
+		of, id = a.Company, a.ID
+		return err
+	})
+	return of, id, err
+}
+
+// findRun returns the run that the path names.
+func findRun(tx *ledger.Tx, rc *Request) (company.Run, error) {
+	r, ok := company.RunByID(tx, strings.ToLower(rc.Path("runId")))
+	if !ok || rc.IsAgent() && r.Company != rc.Company {
+		return r, NotFound("Heartbeat run not found")
+	}
+	return r, nil
+}
+
+// viewed answers what f reads.
+func viewed[T any](rc *Request, f func(*ledger.Tx) (T, error)) (Response, error) {
+	var v T
+	err := rc.View(func(tx *ledger.Tx) (err error) {
+		v, err = f(tx)
+		return err
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	return OK(v), nil
+}
+
+func now() company.Time { return company.TimeOf(time.Now()) }
+
+// wake submits a wake with fresh IDs and answers its run.
+func wake(rc *Request, of string, w company.Wake) (Response, error) {
+	w.Wakeup, w.Run = NewID(), NewID()
+	res, err := Do[company.WakeResult](rc, "agent.wake", of, w)
+	if err != nil {
+		return Response{}, err
+	}
+	if res.Run == nil {
+		return OK(struct {
+			Status company.WakeStatus `json:"status"`
+			Reason string             `json:"reason"`
+		}{res.Status, res.Reason}), nil
+	}
+	return OK(res.Run), nil
+}
+
+func invokeHeartbeat(rc *Request) (Response, error) {
+	if _, err := Body[struct{}](rc); err != nil {
+		return Response{}, err
+	}
+	of, agent, err := locateRunAgent(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return wake(rc, of, company.Wake{Agent: agent, Source: company.WakeOnDemand, TriggerDetail: "manual"})
+}
+
+func wakeAgent(rc *Request) (Response, error) {
+	in, err := Body[wakeBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if err := rawBounds(in.Payload.Or(nil)); err != nil {
+		return Response{}, err
+	}
+	of, agent, err := locateRunAgent(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	w := company.Wake{Agent: agent, Source: company.WakeSource(cmp.Or(in.Source, string(company.WakeOnDemand))),
+		TriggerDetail: cmp.Or(in.TriggerDetail, "manual"), Reason: in.Reason.Or(""), IdempotencyKey: in.IdempotencyKey.Or(""),
+		Fresh: new(in.Fresh.Or(false)), Payload: in.Payload.Or(nil)}
+	var about map[string]json.RawMessage
+	if w.Payload != nil && json.Unmarshal(w.Payload, &about) != nil {
+		return Response{}, ValidationError(Issue{Code: "invalid_type", Path: []any{"payload"}, Message: "Invalid input: expected record"})
+	}
+	id := func(name string) string {
+		var v string
+		if json.Unmarshal(about[name], &v) != nil || !IsUUID(v) {
+			return "" // of another form: nothing that we know
+		}
+		return strings.ToLower(v)
+	}
+	w.Issue, w.Comment, w.Approval = cmp.Or(id("issueId"), id("taskId")), id("commentId"), id("approvalId")
+	return wake(rc, of, w)
+}
+
+func listWakeups(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) ([]company.Wakeup, error) {
+		a, err := findRunAgent(tx, rc)
+		return append([]company.Wakeup{}, company.WakeupsOf(tx, a.Company, a.ID)...), err
+	})
+}
+
+func readRuntimeState(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) (company.RuntimeState, error) {
+		a, err := findRunAgent(tx, rc)
+		return company.RuntimeStateOf(tx, a.Company, a.ID), err
+	})
+}
+
+func resetSession(rc *Request) (Response, error) {
+	in, err := Body[resetBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	of, agent, err := locateRunAgent(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	state, err := Do[company.RuntimeState](rc, "agent.reset_session", of, company.ResetSession{Agent: agent, TaskKey: in.TaskKey.Or("")})
+	return OK(state), err
+}
+
+func listTaskSessions(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) ([]company.TaskSession, error) {
+		a, err := findRunAgent(tx, rc)
+		return company.TaskSessionsOf(tx, a.Company, a.ID), err
+	})
+}
+
+func listRuns(rc *Request) (Response, error) {
+	of, limit := rc.Path("companyId"), int(count(rc, "limit", 200, 1, maxRunList))
+	return viewed(rc, func(tx *ledger.Tx) ([]runListItem, error) {
+		if !company.CompanyExists(tx, of) {
+			return nil, NotFound("Company not found")
+		}
+		all := company.RunsOf(tx, of)
+		if agent := rc.Query("agentId"); IsUUID(agent) {
+			all = company.RunsOfAgent(tx, of, strings.ToLower(agent))
+		}
+		out := []runListItem{}
+		for r := range all {
+			if out = append(out, listItem(r)); len(out) == limit {
+				break
+			}
+		}
+		return out, nil
+	})
+}
+
+func listLiveRuns(rc *Request) (Response, error) {
+	of := rc.Path("companyId")
+	limit, least := int(count(rc, "limit", 50, 1, maxRunList)), int(count(rc, "minCount", 0, 0, maxRunList))
+	return viewed(rc, func(tx *ledger.Tx) ([]liveRun, error) {
+		if !company.CompanyExists(tx, of) {
+			return nil, NotFound("Company not found")
+		}
+		out := []liveRun{}
+		live := company.LiveRunsOf(tx, of)
+		slices.Reverse(live) // the newest first
+		for _, r := range live[:min(len(live), limit)] {
+			out = append(out, liveView(tx, r, now()))
+		}
+		if len(out) < least {
+			for r := range company.RunsOf(tx, of) {
+				if len(out) >= min(least, limit) {
+					break
+				}
+				if !r.Status.Live() {
+					out = append(out, liveView(tx, r, now()))
+				}
+			}
+		}
+		return out, nil
+	})
+}
+
+func readRun(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) (runView, error) {
+		r, err := findRun(tx, rc)
+		if err != nil {
+			return runView{}, err
+		}
+		return viewRun(tx, r, now()), nil
+	})
+}
+
+func cancelRun(rc *Request) (Response, error) {
+	var r company.Run
+	err := rc.View(func(tx *ledger.Tx) (err error) {
+		r, err = findRun(tx, rc)
+		return err
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	r, err = Do[company.Run](rc, "run.cancel", r.Company, company.Cancel{Run: r.ID})
+	return OK(r), err
+}
+
+func listRunEvents(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) ([]company.RunEvent, error) {
+		r, err := findRun(tx, rc)
+		if err != nil {
+			return nil, err
+		}
+		return company.EventsOf(tx, r.Company, r.ID, count(rc, "afterSeq", 0, 0, 1<<40), int(count(rc, "limit", 200, 1, maxRunEvents))), nil
+	})
+}
+
+func (s *Server) readRunLog(rc *Request) (Response, error) {
+	var r company.Run
+	err := rc.View(func(tx *ledger.Tx) (err error) {
+		r, err = findRun(tx, rc)
+		return err
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	if r.LogRef == "" || s.cfg.RunLog == nil {
+		return Response{}, NotFound("Run log not found")
+	}
+	offset := count(rc, "offset", 0, 0, 1<<40)
+	chunk, err := s.cfg.RunLog(rc.HTTP.Context(), r, offset, count(rc, "limitBytes", runlog.MaxRead, 1, runlog.MaxRead))
+	if errors.Is(err, runlog.ErrNoLog) {
+		return Response{}, NotFound("Run log not found")
+	} else if err != nil {
+		return Response{}, Unavailable("The node that has this run's log does not answer; try again")
+	}
+	page := runLogPage{Run: r.ID, Store: r.LogStore, Ref: r.LogRef, Content: string(chunk.Content)}
+	if next := offset + int64(len(chunk.Content)); next < chunk.Size {
+		page.Next = &next
+	}
+	return OK(page), nil
+}
+
+func listRunIssues(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) ([]runIssue, error) {
+		r, err := findRun(tx, rc)
+		if err != nil {
+			return nil, err
+		}
+		out := []runIssue{}
+		add := func(i company.Issue) {
+			if !slices.ContainsFunc(out, func(o runIssue) bool { return o.ID == i.ID }) {
+				out = append(out, runIssue{i.ID, i.Identifier, i.Title, i.Status, i.Priority})
+			}
+		}
+		if i, ok := company.IssueOf(tx, r.Company, r.Context.IssueID); ok {
+			add(i)
+		}
+		for i := range company.IssuesHeldBy(tx, r.Company, r.ID) {
+			add(i)
+		}
+		return out, nil
+	})
+}
+
+func listIssueRuns(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) ([]issueRun, error) {
+		i, err := findIssue(tx, rc)
+		if err != nil {
+			return nil, err
+		}
+		out := []issueRun{}
+		for r := range company.RunsOfIssue(tx, i.Company, i.ID) {
+			if out = append(out, issueRunView(tx, r, now())); len(out) == maxRunList {
+				break
+			}
+		}
+		return out, nil
+	})
+}
+
+func listIssueLiveRuns(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) ([]liveRun, error) {
+		i, err := findIssue(tx, rc)
+		if err != nil {
+			return nil, err
+		}
+		out := []liveRun{}
+		for r := range company.RunsOfIssue(tx, i.Company, i.ID) {
+			if r.Status.Live() {
+				out = append(out, liveView(tx, r, now()))
+			}
+		}
+		return out, nil
+	})
+}
+
+func readActiveRun(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) (*liveRun, error) {
+		i, err := findIssue(tx, rc)
+		if err != nil {
+			return nil, err
+		}
+		for r := range company.RunsOfIssue(tx, i.Company, i.ID) {
+			if r.Status == company.RunRunning || r.ID == i.CheckoutRun {
+				return new(liveView(tx, r, now())), nil
+			}
+		}
+		return nil, nil
+	})
+}
