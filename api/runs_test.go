@@ -1,0 +1,133 @@
+package api
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// jsonType names the type of a decoded JSON value.
+func jsonType(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case float64:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	}
+	return "object"
+}
+
+// wantRecorded compares an answer with the keys and types of the contract's
+// recordings in testdata/run_keys.json. A value may be null on either side.
+func wantRecorded(t *testing.T, name string, answer any) {
+	t.Helper()
+	var recorded map[string]map[string]string
+	b, err := os.ReadFile("testdata/run_keys.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &recorded); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = json.Marshal(answer); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(b, &got); err != nil {
+		t.Fatalf("%s: %v in %s", name, err, b)
+	}
+	if len(recorded[name]) == 0 {
+		t.Fatalf("nothing is recorded as %s", name)
+	}
+	for key, want := range recorded[name] {
+		v, ok := got[key]
+		if have := jsonType(v); !ok || have != want && have != "null" && want != "null" {
+			t.Errorf("%s: %s is a %s (there: %v), recorded as %s", name, key, have, ok, want)
+		}
+	}
+}
+
+func sampleRun(status company.RunStatus) company.Run {
+	return company.Run{ID: "r", Company: "c", Agent: "a", Source: company.WakeAssignment, TriggerDetail: "system", Status: status,
+		StartedAt: 1000, FinishedAt: 2000, IdentityContext: "i", StatusDelivery: "d", WakeupRequest: "w", ExitCode: new(0), RuntimeMode: "legacy",
+		NextEventSeq: 4, LogStore: "local_file", LogRef: "c/a/r.ndjson", LogBytes: new(int64(9)), LogSHA256: "x", StdoutExcerpt: new("out"),
+		ProcessPID: new(int64(7)), ProcessGroup: new(int64(7)), ProcessStartedAt: 1000, LastOutputAt: 1500, LastOutputSeq: 2, LastOutputStream: "stdout",
+		LastOutputBytes: new(int64(9)), ResultJSON: json.RawMessage(`{"stdout":"secret output","stopReason":"completed","timeoutFired":false}`),
+		RunnerProfileJSON: json.RawMessage(`{}`), Context: company.RunContext{IssueID: "issue", WakeSource: "assignment"}, CreatedAt: 900, UpdatedAt: 2000}
+}
+
+func TestRunAnswersHaveTheRecordedKeys(t *testing.T) {
+	t.Parallel()
+	tx := ledger.NewTx(noState{})
+	wantRecorded(t, "queued", company.Run{})
+	wantRecorded(t, "cancelled", sampleRun(company.RunCancelled))
+	for name, status := range map[string]company.RunStatus{"finished": company.RunSucceeded, "failed": company.RunFailed, "timedOut": company.RunTimedOut} {
+		v := viewRun(tx, sampleRun(status), 5000)
+		wantRecorded(t, name, v)
+		wantRecorded(t, "execution", v.Execution)
+		wantRecorded(t, "identity", v.Identities[0])
+	}
+	wantRecorded(t, "listed", listItem(sampleRun(company.RunSucceeded)))
+	live := liveView(tx, sampleRun(company.RunRunning), 5000)
+	wantRecorded(t, "live", live)
+	wantRecorded(t, "silence", live.Silence)
+	wantRecorded(t, "ofIssue", issueRunView(tx, sampleRun(company.RunSucceeded), 5000))
+	wantRecorded(t, "event", company.RunEvent{})
+	wantRecorded(t, "log", runLogPage{})
+	wantRecorded(t, "runtimeState", company.RuntimeStateOf(tx, "c", "a"))
+}
+
+func TestListsOfRunsLeaveTheirOutputOut(t *testing.T) {
+	t.Parallel()
+	tx := ledger.NewTx(noState{})
+	for _, v := range []any{listItem(sampleRun(company.RunSucceeded)), issueRunView(tx, sampleRun(company.RunSucceeded), 5000)} {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got map[string]json.RawMessage
+		if err := json.Unmarshal(b, &got); err != nil {
+			t.Fatal(err)
+		}
+		if r := string(got["resultJson"]); r != "null" && r != `{"stopReason":"completed","timeoutFired":false}` {
+			t.Errorf("resultJson is %s", r)
+		}
+	}
+}
+
+func TestAWordForEveryStateOfARun(t *testing.T) {
+	t.Parallel()
+	tx := ledger.NewTx(noState{})
+	for status, want := range map[company.RunStatus][2]string{
+		company.RunQueued: {"queued", "Queued"}, company.RunScheduledRetry: {"retrying", "Waiting to retry"}, company.RunRunning: {"working", "Working"},
+		company.RunSucceeded: {"completed", "Completed"}, company.RunFailed: {"failed", "Failed"}, company.RunTimedOut: {"failed", "Failed"},
+		company.RunCancelled: {"failed", "Cancelled"}, company.RunInterrupted: {"failed", "Interrupted"},
+	} {
+		if e := executionOf(tx, company.Run{Status: status}); e.Phase != want[0] || e.Label != want[1] {
+			t.Errorf("%s is %s, %q, want %v", status, e.Phase, e.Label, want)
+		}
+	}
+}
+
+func TestSilenceIsMeasuredWhileARunWorks(t *testing.T) {
+	t.Parallel()
+	r := sampleRun(company.RunRunning)
+	for after, want := range map[time.Duration]string{time.Minute: "ok", 2 * time.Hour: "suspicious", 5 * time.Hour: "critical"} {
+		if s := silenceOf(r, r.LastOutputAt+company.Time(after.Milliseconds())); s.Level != want || *s.SilenceAgeMs != after.Milliseconds() {
+			t.Errorf("after %v: %s", after, s.Level)
+		}
+	}
+	if s := silenceOf(sampleRun(company.RunSucceeded), 1<<40); s.Level != "not_applicable" || s.SilenceAgeMs != nil {
+		t.Errorf("an ended run is %s", s.Level)
+	}
+}
