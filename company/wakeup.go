@@ -216,6 +216,11 @@ func wake(c *ledger.Context, a wakeTarget, w Wake) (WakeResult, error) {
 		return WakeResult{Status: WakeCoalesced, Run: &r}, nil
 	}
 	if len(live) >= MaxLiveRuns {
+		if w.Source != WakeOnDemand { // what wakes must not fail because of it
+			u.Status, u.Error, u.FinishedAt = WakeSkipped, "heartbeat.queue.full", u.RequestedAt
+			keepWakeup(c, u, clock)
+			return WakeResult{Status: WakeSkipped, Reason: string(u.Error)}, nil
+		}
 		return WakeResult{}, ledger.Refuse(ledger.TooMany, nil, "Agent has %d runs waiting or at work; no more are queued", len(live))
 	}
 	if _, taken := RunByID(c.Tx, w.Run); taken || w.Run == "" {

@@ -97,3 +97,26 @@ func TestAWakeWhoseReasonIsGoneIsCancelled(t *testing.T) {
 		}
 	})
 }
+
+// However many runs wait, assigning work never fails; asking for one more does.
+func TestAFullQueueRefusesWishesOnly(t *testing.T) {
+	run(t, 1, func(t *testing.T, m *mesh) {
+		ada := m.agent(acme, "ada", "sleep 10m", "")
+		for range company.MaxLiveRuns {
+			m.invoke(acme, ada)
+		}
+		if r := m.ask(board("agent.wake", acme, m.wake(ada, company.WakeOnDemand, "manual"))); r.Refusal == nil || r.Refusal.Code != ledger.TooMany {
+			t.Errorf("one more was answered %+v", r.Refusal)
+		}
+		m.issue(acme, ada)
+		if n := len(m.runs(acme)); n != company.MaxLiveRuns {
+			t.Errorf("%d runs, want %d", n, company.MaxLiveRuns)
+		}
+		m.pause(acme, ada) // ends them all in one command
+		for _, r := range m.runs(acme) {
+			if r.Status != company.RunCancelled {
+				t.Fatalf("a run is %s", r.Status)
+			}
+		}
+	})
+}

@@ -80,7 +80,7 @@ func found(t *testing.T, n int) *mesh {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := ledger.Open(ledger.Config{Span: s.Span('s'), Mux: company.Handlers()})
+	l, err := ledger.Open(ledger.Config{Span: s.Span('s'), Mux: company.Handlers(), Authorize: company.Authorize})
 	if err != nil {
 		t.Fatal(err)
 	}
