@@ -516,8 +516,8 @@ func (d *decoder) wrongType(expected, received string) {
 	d.issue(Issue{Code: "invalid_type", Expected: expected, Message: "Invalid input: expected " + expected + ", received " + received})
 }
 
-// typeOf names the type of a JSON value.
-func typeOf(b []byte) string {
+// typeName names the type of a JSON value.
+func typeName(b []byte) string {
 	switch b[0] {
 	case '"':
 		return "string"
@@ -617,13 +617,13 @@ func (d *decoder) value(b []byte, p *plan, r rules, v reflect.Value) {
 	case isTime:
 		if json.Unmarshal(b, v.Addr().Interface()) != nil {
 			if b[0] != '"' {
-				d.wrongType("string", typeOf(b))
+				d.wrongType("string", typeName(b))
 				return
 			}
 			d.issue(Issue{Origin: "string", Code: "invalid_format", Format: "datetime", Message: "Invalid ISO datetime"})
 		}
 	default:
-		if have := typeOf(b); have != p.expected() && !(have == "object" && p.shape == isMap) {
+		if have := typeName(b); have != p.expected() && !(have == "object" && p.shape == isMap) {
 			d.mismatch(p, r, have)
 			return
 		}

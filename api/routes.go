@@ -14,6 +14,7 @@ func (s *Server) table() []Route {
 	for _, rows := range [][]Route{
 		s.healthRoutes(), s.systemRoutes(), s.meshRoutes(), s.eventRoutes(),
 		s.issueRoutes(), s.checkoutRoutes(), s.commentRoutes(), s.labelRoutes(), s.costRoutes(), s.budgetRoutes(),
+		s.runRoutes(),
 	} {
 		all = append(all, rows...)
 	}
@@ -21,7 +22,12 @@ func (s *Server) table() []Route {
 }
 
 // mount registers the table, and what answers everything else.
-func (s *Server) mount() error {
+func (s *Server) mount() (err error) {
+	defer func() {
+		if p := recover(); p != nil { // ServeMux panics on patterns that overlap
+			err = fmt.Errorf("api: routes: %v", p)
+		}
+	}()
 	s.mux = http.NewServeMux()
 	s.routes = s.table()
 	adapter := humago.NewAdapter(s.mux, "")
@@ -44,7 +50,6 @@ func (s *Server) mount() error {
 			s.serve(route, w, r)
 		})
 	}
-	var err error
 	if s.openapi, err = render(spec); err != nil {
 		return err
 	}

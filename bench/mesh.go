@@ -365,17 +365,15 @@ func rowDurations(name string, d []time.Duration, want string) {
 
 // states is how each member looks from a node: alive, suspect, dead, left.
 func (m *mesh) states(ctx context.Context, node int) (map[string]string, error) {
-	var s struct {
-		Members []struct{ ID, Name, State string }
-	}
+	var s []struct{ Name, Status string }
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if err := m.call(ctx, node, "GET", "/api/v1/mesh/members?read=stale", "", "", nil, &s); err != nil {
 		return nil, err
 	}
 	out := map[string]string{}
-	for _, r := range s.Members {
-		out[r.Name] = r.State
+	for _, r := range s {
+		out[r.Name] = r.Status
 	}
 	return out, nil
 }

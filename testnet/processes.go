@@ -2,7 +2,6 @@ package testnet
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -116,7 +115,7 @@ func Up(ctx context.Context, o Options) (*Processes, error) {
 	var fresh []string
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		if _, err := os.Stat(filepath.Join(n.Dir, "identity")); err != nil && i > 0 {
+		if _, err := os.Stat(filepath.Join(n.Dir, "membership")); err != nil && i > 0 {
 			fresh = append(fresh, n.Name)
 			continue
 		}
@@ -169,7 +168,7 @@ func (p *Processes) start(n *Node, token string, args []string) error {
 		return nil
 	}
 	argv := append([]string{"up", "--dir", n.Dir, "--name", n.Name, "--http", strings.TrimPrefix(n.HTTP, "http://"),
-		"--mesh", n.Mesh, "--link-faults", p.faultFile()}, args...)
+		"--mesh", n.Mesh, "--faults", p.faultFile()}, args...)
 	if token != "" {
 		if err := os.MkdirAll(n.Dir, 0o700); err != nil {
 			return err
@@ -220,11 +219,9 @@ func (p *Processes) waitReady(ctx context.Context, n *Node) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
-		var self self
 		err := get(ctx, n.HTTP+"/readyz", nil)
 		if err == nil {
-			if err = get(ctx, n.HTTP+"/api/v1/mesh/self", &self); err == nil {
-				n.ID = self.ID
+			if n.ID, n.Role, err = whoami(ctx, *n); err == nil {
 				return nil
 			}
 		}
@@ -239,10 +236,23 @@ func (p *Processes) waitReady(ctx context.Context, n *Node) error {
 	}
 }
 
-// self is what the launcher needs of GET /api/v1/mesh/self.
-type self struct {
-	ID   string `json:"id"`
-	Role string `json:"role"`
+// whoami asks a node for its ID and its role in consensus.
+func whoami(ctx context.Context, n Node) (id, role string, err error) {
+	var mesh struct{ Node, Leader string }
+	if err := get(ctx, n.HTTP+"/api/v1/mesh?read=stale", &mesh); err != nil {
+		return "", "", err
+	}
+	if mesh.Node == mesh.Leader {
+		return mesh.Node, "leader", nil
+	}
+	var raft struct{ Voter bool }
+	if err := get(ctx, n.HTTP+"/api/v1/mesh/raft", &raft); err != nil {
+		return "", "", err
+	}
+	if raft.Voter {
+		return mesh.Node, "voter", nil
+	}
+	return mesh.Node, "non-voter", nil
 }
 
 func get(ctx context.Context, url string, out any) error {
@@ -280,7 +290,7 @@ func (p *Processes) token(ctx context.Context) (string, error) {
 		if !p.alive(n) || n.ID == "" {
 			continue
 		}
-		req, rerr := http.NewRequestWithContext(ctx, http.MethodPost, n.HTTP+"/api/v1/mesh/tokens", strings.NewReader(`{"uses":1,"ttlSec":600}`))
+		req, rerr := http.NewRequestWithContext(ctx, http.MethodPost, n.HTTP+"/api/v1/mesh/tokens", strings.NewReader(`{"uses":1,"ttlSeconds":600}`))
 		if rerr != nil {
 			return "", rerr
 		}
@@ -304,9 +314,8 @@ func (p *Processes) Status(ctx context.Context) []Node {
 			continue
 		}
 		ask, cancel := context.WithTimeout(ctx, time.Second)
-		var s self
-		if get(ask, n.HTTP+"/api/v1/mesh/self", &s) == nil {
-			n.ID, n.Role = cmp.Or(s.ID, n.ID), s.Role
+		if id, role, err := whoami(ask, *n); err == nil {
+			n.ID, n.Role = id, role
 		}
 		cancel()
 	}
@@ -371,19 +380,42 @@ func (p *Processes) Partition(groups [][]string) error {
 			groupOf[n.Name] = g + 1
 		}
 	}
-	cuts := Cuts{}
-	for _, a := range p.Nodes {
-		for _, b := range p.Nodes {
-			if groupOf[a.Name] != groupOf[b.Name] {
-				cuts[a.Mesh] = append(cuts[a.Mesh], b.Mesh)
+	return p.fault(func(f *Faults) {
+		f.Cuts = map[string][]string{}
+		for _, a := range p.Nodes {
+			for _, b := range p.Nodes {
+				if groupOf[a.Name] != groupOf[b.Name] {
+					f.Cuts[a.Mesh] = append(f.Cuts[a.Mesh], b.Mesh)
+				}
 			}
 		}
-	}
-	return WriteCuts(p.faultFile(), cuts)
+	})
 }
 
 // Heal mends all links.
-func (p *Processes) Heal() error { return WriteCuts(p.faultFile(), Cuts{}) }
+func (p *Processes) Heal() error { return p.fault(func(f *Faults) { f.Cuts = nil }) }
+
+// Stall keeps the syncs of a node's disk from finishing until Unstall, as a
+// dying disk does. The process itself goes on.
+func (p *Processes) Stall(name string) error {
+	n, err := p.node(name)
+	if err != nil {
+		return err
+	}
+	return p.fault(func(f *Faults) { f.Stalled = append(f.Stalled, n.Mesh) })
+}
+
+// Unstall lets all disks finish their syncs.
+func (p *Processes) Unstall() error { return p.fault(func(f *Faults) { f.Stalled = nil }) }
+
+func (p *Processes) fault(change func(*Faults)) error {
+	f, err := ReadFaults(p.faultFile())
+	if err != nil {
+		return err
+	}
+	change(&f)
+	return f.Write(p.faultFile())
+}
 
 // Down stops all nodes in order (SIGTERM), those that do not end in time by SIGKILL.
 func (p *Processes) Down() error {

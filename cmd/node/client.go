@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const (
+	defaultAPI = "http://127.0.0.1:3100"
+	// callTimeout bounds one request of the command line.
+	callTimeout = 30 * time.Second
+	// maxAnswer bounds what is read of an answer, in bytes.
+	maxAnswer = 64 << 20
+)
+
+// cli is what all commands share: where the API is, who asks, and how answers
+// are printed.
+type cli struct {
+	api     string
+	output  string
+	company string
+}
+
+func (c *cli) flags(f *pflag.FlagSet) {
+	f.StringVar(&c.api, "api", "", "URL of any node's API (default $SELVAGE_API_URL, $PAPERCLIP_API_URL, else "+defaultAPI+")")
+	f.StringVarP(&c.output, "output", "o", "text", "text or json")
+	f.StringVarP(&c.company, "company", "c", "", "company ID, prefix or name (default: the only one)")
+}
+
+func (c *cli) url() string {
+	return strings.TrimSuffix(cmp.Or(c.api, os.Getenv("SELVAGE_API_URL"), os.Getenv("PAPERCLIP_API_URL"), defaultAPI), "/")
+}
+
+// call sends one request to the API and decodes the answer into out. The key
+// comes from the environment, never from the arguments.
+func (c *cli) call(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, c.url()+path, body)
+	if err != nil {
+		return misuse{err}
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("X-Selvage-Read", "strong")
+	if key := cmp.Or(os.Getenv("SELVAGE_API_KEY"), os.Getenv("PAPERCLIP_API_KEY")); key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("no answer from %s: is a node running there? (selvage up, or --api URL): %w", c.url(), err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if res.StatusCode/100 != 2 {
+		return refusedBy(res, b)
+	}
+	switch out := out.(type) {
+	case nil:
+		return nil
+	case *[]byte:
+		*out = b
+		return nil
+	default:
+		return json.Unmarshal(b, out)
+	}
+}
+
+func refusedBy(res *http.Response, body []byte) error {
+	var e struct {
+		Error   string          `json:"error"`
+		Details json.RawMessage `json:"details"`
+	}
+	if json.Unmarshal(body, &e) != nil || e.Error == "" {
+		return fmt.Errorf("HTTP %s: %s", res.Status, bytes.TrimSpace(body))
+	}
+	if len(e.Details) > 0 && string(e.Details) != "null" {
+		return fmt.Errorf("%s (HTTP %d): %s", e.Error, res.StatusCode, e.Details)
+	}
+	return fmt.Errorf("%s (HTTP %d)", e.Error, res.StatusCode)
+}
+
+// show reads path and prints it: as it came for -o json, else through human,
+// which sees row filled in.
+func (c *cli) show(cmd *cobra.Command, path string, row any, human func(io.Writer)) error {
+	return c.send(cmd, "GET", path, nil, row, human)
+}
+
+func (c *cli) send(cmd *cobra.Command, method, path string, in, row any, human func(io.Writer)) error {
+	var raw []byte
+	if err := c.call(cmd.Context(), method, path, in, &raw); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, row); err != nil {
+		return fmt.Errorf("answer of %s: %w", path, err)
+	}
+	return c.print(cmd, json.RawMessage(raw), human)
+}
+
+// companyID resolves --company; without it the only company is meant.
+func (c *cli) companyID(cmd *cobra.Command) (string, error) {
+	want := cmp.Or(c.company, os.Getenv("PAPERCLIP_COMPANY_ID"))
+	var rows []companyRow
+	if err := c.call(cmd.Context(), "GET", "/api/companies", nil, &rows); err != nil {
+		return "", err
+	}
+	var found []string
+	for _, r := range rows {
+		if want == "" || r.ID == want || strings.EqualFold(r.IssuePrefix, want) || strings.EqualFold(r.Name, want) {
+			found = append(found, r.ID)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case want != "" && len(found) == 0:
+		return "", fmt.Errorf("no company %q: see selvage company list", want)
+	case len(found) == 0:
+		return "", errors.New("there is no company yet: selvage company create NAME")
+	default:
+		return "", misuse{errors.New("more than one company matches: name one with --company (selvage company list shows them)")}
+	}
+}
+
+func (c *cli) agents(cmd *cobra.Command, company string) (rows []agentRow, err error) {
+	return rows, c.call(cmd.Context(), "GET", "/api/companies/"+company+"/agents", nil, &rows)
+}
+
+// agentNames maps agent IDs to names.
+func (c *cli) agentNames(cmd *cobra.Command, company string) (map[string]string, error) {
+	rows, err := c.agents(cmd, company)
+	names := make(map[string]string, len(rows))
+	for _, r := range rows {
+		names[r.ID] = r.Name
+	}
+	return names, err
+}
+
+const uuidLen = 36
+
+// agentID resolves an agent given by ID or name.
+func (c *cli) agentID(cmd *cobra.Command, ref string) (string, error) {
+	if len(ref) == uuidLen {
+		return ref, nil
+	}
+	company, err := c.companyID(cmd)
+	if err != nil {
+		return "", err
+	}
+	rows, err := c.agents(cmd, company)
+	if err != nil {
+		return "", err
+	}
+	for _, r := range rows {
+		if strings.EqualFold(r.Name, ref) || strings.HasPrefix(r.ID, ref) {
+			return r.ID, nil
+		}
+	}
+	return "", fmt.Errorf("no agent %q: see selvage agent list", ref)
+}
+
+// runID resolves a run given by ID or by the beginning of one, among the newest.
+func (c *cli) runID(cmd *cobra.Command, ref string) (string, error) {
+	if len(ref) == uuidLen {
+		return ref, nil
+	}
+	company, err := c.companyID(cmd)
+	if err != nil {
+		return "", err
+	}
+	var rows []runRow
+	if err := c.call(cmd.Context(), "GET", "/api/companies/"+company+"/heartbeat-runs?limit=1000", nil, &rows); err != nil {
+		return "", err
+	}
+	for _, r := range rows {
+		if strings.HasPrefix(r.ID, ref) {
+			return r.ID, nil
+		}
+	}
+	return "", fmt.Errorf("no run %q among the newest: see selvage run list", ref)
+}
+
+// runLog prints a run's log from its beginning, page by page.
+func (c *cli) runLog(cmd *cobra.Command, id string) error {
+	out := cmd.OutOrStdout()
+	for offset := int64(0); ; {
+		var page struct {
+			Content    string `json:"content"`
+			NextOffset *int64 `json:"nextOffset"`
+		}
+		if err := c.call(cmd.Context(), "GET", fmt.Sprintf("/api/heartbeat-runs/%s/log?offset=%d&limitBytes=262144", id, offset), nil, &page); err != nil {
+			return err
+		}
+		for line := range strings.Lines(page.Content) {
+			var l struct {
+				Stream, Chunk string
+			}
+			if c.output == "json" || json.Unmarshal([]byte(line), &l) != nil {
+				fmt.Fprint(out, line)
+			} else {
+				fmt.Fprint(out, l.Chunk)
+			}
+		}
+		if page.NextOffset == nil || *page.NextOffset <= offset {
+			return nil
+		}
+		offset = *page.NextOffset
+	}
+}

@@ -1,0 +1,440 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+// The rows below are the part of the API's answers that the tables show; with
+// -o json the answer is printed as it came.
+type (
+	companyRow struct {
+		ID                 string `json:"id"`
+		Name               string `json:"name"`
+		Status             string `json:"status"`
+		IssuePrefix        string `json:"issuePrefix"`
+		IssueCounter       int64  `json:"issueCounter"`
+		BudgetMonthlyCents int64  `json:"budgetMonthlyCents"`
+		SpentMonthlyCents  int64  `json:"spentMonthlyCents"`
+	}
+	agentRow struct {
+		ID                 string  `json:"id"`
+		Name               string  `json:"name"`
+		Role               string  `json:"role"`
+		Status             string  `json:"status"`
+		AdapterType        string  `json:"adapterType"`
+		ReportsTo          *string `json:"reportsTo"`
+		BudgetMonthlyCents int64   `json:"budgetMonthlyCents"`
+		SpentMonthlyCents  int64   `json:"spentMonthlyCents"`
+	}
+	issueRow struct {
+		ID              string  `json:"id"`
+		Identifier      string  `json:"identifier"`
+		Title           string  `json:"title"`
+		Description     *string `json:"description"`
+		Status          string  `json:"status"`
+		Priority        string  `json:"priority"`
+		AssigneeAgentID *string `json:"assigneeAgentId"`
+		UpdatedAt       string  `json:"updatedAt"`
+	}
+	commentRow struct {
+		AuthorAgentID *string `json:"authorAgentId"`
+		Body          string  `json:"body"`
+		CreatedAt     string  `json:"createdAt"`
+	}
+	runRow struct {
+		ID               string  `json:"id"`
+		AgentID          string  `json:"agentId"`
+		Status           string  `json:"status"`
+		InvocationSource string  `json:"invocationSource"`
+		Error            *string `json:"error"`
+		ErrorCode        *string `json:"errorCode"`
+		CreatedAt        string  `json:"createdAt"`
+		NodeName         string  `json:"nodeName"`
+	}
+)
+
+func companyCommand(c *cli) *cobra.Command {
+	list := &cobra.Command{
+		Use: "list", Short: "List the companies", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var rows []companyRow
+			return c.show(cmd, "/api/companies", &rows, func(w io.Writer) {
+				var t [][]string
+				for _, r := range rows {
+					t = append(t, []string{r.IssuePrefix, r.Name, r.Status, strconv.FormatInt(r.IssueCounter, 10), cents(r.SpentMonthlyCents), cents(r.BudgetMonthlyCents), r.ID})
+				}
+				table(w, "PREFIX NAME STATUS ISSUES SPENT BUDGET ID", t)
+			})
+		},
+	}
+	var description string
+	var budget int64
+	create := &cobra.Command{
+		Use: "create NAME", Short: "Create a company", Args: cobra.ExactArgs(1),
+		Example: `  selvage company create "Acme Robotics" --budget 500000`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var row companyRow
+			return c.send(cmd, "POST", "/api/companies", map[string]any{"name": args[0], "description": description, "budgetMonthlyCents": budget}, &row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s %s %s\n", row.IssuePrefix, row.Name, row.ID)
+			})
+		},
+	}
+	create.Flags().StringVar(&description, "description", "", "what the company is for")
+	create.Flags().Int64Var(&budget, "budget", 0, "monthly budget in cents; 0 sets none")
+	dashboard := &cobra.Command{
+		Use: "dashboard", Short: "Show a company's figures", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			var d struct {
+				Agents struct{ Active, Running, Paused, Error int64 } `json:"agents"`
+				Tasks  struct {
+					Open, Blocked, Done int64
+					InProgress          int64 `json:"inProgress"`
+				} `json:"tasks"`
+				Costs struct {
+					Spend  int64 `json:"monthSpendCents"`
+					Budget int64 `json:"monthBudgetCents"`
+				} `json:"costs"`
+			}
+			return c.show(cmd, "/api/companies/"+company+"/dashboard", &d, func(w io.Writer) {
+				fmt.Fprintf(w, "agents  %d active, %d running, %d paused, %d in error\n", d.Agents.Active, d.Agents.Running, d.Agents.Paused, d.Agents.Error)
+				fmt.Fprintf(w, "tasks   %d open, %d in progress, %d blocked, %d done\n", d.Tasks.Open, d.Tasks.InProgress, d.Tasks.Blocked, d.Tasks.Done)
+				fmt.Fprintf(w, "money   %s of %s this month\n", cents(d.Costs.Spend), cents(d.Costs.Budget))
+			})
+		},
+	}
+	return group("company", "Companies", list, create, dashboard)
+}
+
+func agentCommand(c *cli) *cobra.Command {
+	list := &cobra.Command{
+		Use: "list", Short: "List the agents of a company", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			var rows []agentRow
+			return c.show(cmd, "/api/companies/"+company+"/agents", &rows, func(w io.Writer) {
+				names := map[string]string{}
+				for _, r := range rows {
+					names[r.ID] = r.Name
+				}
+				var t [][]string
+				for _, r := range rows {
+					boss := "-"
+					if r.ReportsTo != nil {
+						boss = dash(names[*r.ReportsTo])
+					}
+					t = append(t, []string{r.Name, r.Role, r.Status, r.AdapterType, boss, cents(r.SpentMonthlyCents), cents(r.BudgetMonthlyCents), r.ID})
+				}
+				table(w, "NAME ROLE STATUS ADAPTER REPORTS-TO SPENT BUDGET ID", t)
+			})
+		},
+	}
+	var role, reportsTo, command, cwd string
+	var argv []string
+	create := &cobra.Command{
+		Use: "create NAME", Short: "Create an agent on the process adapter", Args: cobra.ExactArgs(1),
+		Example: `  selvage agent create Bob --role engineer --command /usr/local/bin/worker --arg --once`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			config := map[string]any{"command": command}
+			if len(argv) > 0 {
+				config["args"] = argv
+			}
+			if cwd != "" {
+				config["cwd"] = cwd
+			}
+			body := map[string]any{"name": args[0], "role": role, "adapterType": "process", "adapterConfig": config}
+			if reportsTo != "" {
+				body["reportsTo"] = reportsTo
+			}
+			var row agentRow
+			return c.send(cmd, "POST", "/api/companies/"+company+"/agents", body, &row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s %s %s\n", row.Name, row.Status, row.ID)
+			})
+		},
+	}
+	create.Flags().StringVar(&role, "role", "general", "role in the company")
+	create.Flags().StringVar(&reportsTo, "reports-to", "", "agent ID of the manager")
+	create.Flags().StringVar(&command, "command", "", "program to run for each heartbeat")
+	create.Flags().StringVar(&cwd, "cwd", "", "working directory of the program")
+	create.Flags().StringArrayVar(&argv, "arg", nil, "argument of the program (repeat for more)")
+	create.MarkFlagRequired("command")
+	act := func(verb, path, short string) *cobra.Command {
+		return &cobra.Command{
+			Use: verb + " AGENT", Short: short, Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				id, err := c.agentID(cmd, args[0])
+				if err != nil {
+					return err
+				}
+				var row struct {
+					ID     string `json:"id"`
+					Status string `json:"status"`
+				}
+				return c.send(cmd, "POST", "/api/agents/"+id+path, map[string]any{}, &row, func(w io.Writer) {
+					fmt.Fprintf(w, "%s %s\n", row.ID, row.Status)
+				})
+			},
+		}
+	}
+	key := &cobra.Command{
+		Use: "key AGENT NAME", Short: "Make an API key, shown once", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := c.agentID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			var row struct {
+				Token string `json:"token"`
+			}
+			return c.send(cmd, "POST", "/api/agents/"+id+"/keys", map[string]any{"name": args[1]}, &row, func(w io.Writer) {
+				fmt.Fprintln(w, row.Token)
+			})
+		},
+	}
+	return group("agent", "Agents of a company", list, create, key,
+		act("invoke", "/heartbeat/invoke", "Start a heartbeat run now"),
+		act("pause", "/pause", "Pause an agent"),
+		act("resume", "/resume", "Let a paused agent work again"),
+		act("terminate", "/terminate", "End an agent for good"))
+}
+
+func issueCommand(c *cli) *cobra.Command {
+	var status, assignee string
+	list := &cobra.Command{
+		Use: "list", Short: "List the issues of a company", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			q := url.Values{"sortField": {"created"}, "sortDir": {"asc"}}
+			if status != "" {
+				q.Set("status", status)
+			}
+			if assignee != "" {
+				id, err := c.agentID(cmd, assignee)
+				if err != nil {
+					return err
+				}
+				q.Set("assigneeAgentId", id)
+			}
+			names, err := c.agentNames(cmd, company)
+			if err != nil {
+				return err
+			}
+			var rows []issueRow
+			return c.show(cmd, "/api/companies/"+company+"/issues?"+q.Encode(), &rows, func(w io.Writer) {
+				var t [][]string
+				for _, r := range rows {
+					who := "-"
+					if r.AssigneeAgentID != nil {
+						who = dash(names[*r.AssigneeAgentID])
+					}
+					t = append(t, []string{r.Identifier, r.Status, r.Priority, who, ago(r.UpdatedAt), r.Title})
+				}
+				table(w, "ISSUE STATUS PRIORITY ASSIGNEE UPDATED TITLE", t)
+			})
+		},
+	}
+	list.Flags().StringVar(&status, "status", "", "only these statuses, comma separated")
+	list.Flags().StringVar(&assignee, "assignee", "", "only this agent's, by name or ID")
+	show := &cobra.Command{
+		Use: "show ISSUE", Short: "Show an issue and its comments", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var row issueRow
+			var comments []commentRow
+			if c.output != "json" {
+				if err := c.call(cmd.Context(), "GET", "/api/issues/"+url.PathEscape(args[0])+"/comments?order=asc", nil, &comments); err != nil {
+					return err
+				}
+			}
+			return c.show(cmd, "/api/issues/"+url.PathEscape(args[0]), &row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s  %s\nstatus %s, priority %s, updated %s\n", row.Identifier, row.Title, row.Status, row.Priority, ago(row.UpdatedAt))
+				if row.Description != nil {
+					fmt.Fprintf(w, "\n%s\n", *row.Description)
+				}
+				for _, m := range comments {
+					who := "board"
+					if m.AuthorAgentID != nil {
+						who = "agent " + short(*m.AuthorAgentID)
+					}
+					fmt.Fprintf(w, "\n--- %s, %s\n%s\n", who, ago(m.CreatedAt), m.Body)
+				}
+			})
+		},
+	}
+	var description, to, priority, initial string
+	create := &cobra.Command{
+		Use: "create TITLE", Short: "Create an issue", Args: cobra.ExactArgs(1),
+		Example: `  selvage issue create "Fix the flaky test" --assignee Bob`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			body := map[string]any{"title": args[0], "status": initial, "priority": priority}
+			if description != "" {
+				body["description"] = description
+			}
+			if to != "" {
+				if body["assigneeAgentId"], err = c.agentID(cmd, to); err != nil {
+					return err
+				}
+			}
+			var row issueRow
+			return c.send(cmd, "POST", "/api/companies/"+company+"/issues", body, &row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s %s %s\n", row.Identifier, row.Status, row.Title)
+			})
+		},
+	}
+	create.Flags().StringVar(&description, "description", "", "what is to be done")
+	create.Flags().StringVar(&to, "assignee", "", "agent, by name or ID")
+	create.Flags().StringVar(&priority, "priority", "medium", "critical, high, medium or low")
+	create.Flags().StringVar(&initial, "status", "todo", "backlog or todo")
+	comment := &cobra.Command{
+		Use: "comment ISSUE TEXT", Short: "Comment on an issue", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var row struct {
+				ID string `json:"id"`
+			}
+			return c.send(cmd, "POST", "/api/issues/"+url.PathEscape(args[0])+"/comments", map[string]any{"body": args[1]}, &row, func(w io.Writer) {
+				fmt.Fprintln(w, row.ID)
+			})
+		},
+	}
+	move := &cobra.Command{
+		Use: "move ISSUE STATUS", Short: "Move an issue to another status", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var row issueRow
+			return c.send(cmd, "PATCH", "/api/issues/"+url.PathEscape(args[0]), map[string]any{"status": args[1]}, &row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s %s\n", row.Identifier, row.Status)
+			})
+		},
+	}
+	return group("issue", "Issues of a company", list, show, create, comment, move)
+}
+
+func runCommand(c *cli) *cobra.Command {
+	list := &cobra.Command{
+		Use: "list", Short: "List the newest runs of a company", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			names, err := c.agentNames(cmd, company)
+			if err != nil {
+				return err
+			}
+			var rows []runRow
+			return c.show(cmd, "/api/companies/"+company+"/heartbeat-runs?limit=50", &rows, func(w io.Writer) {
+				var t [][]string
+				for _, r := range rows {
+					why := "-"
+					if r.Error != nil {
+						why = *r.Error
+					}
+					t = append(t, []string{short(r.ID), dash(names[r.AgentID]), r.Status, r.InvocationSource, dash(r.NodeName), ago(r.CreatedAt), why})
+				}
+				table(w, "RUN AGENT STATUS SOURCE NODE CREATED ERROR", t)
+			})
+		},
+	}
+	show := &cobra.Command{
+		Use: "show RUN", Short: "Show a run", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := c.runID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			var row runRow
+			return c.show(cmd, "/api/heartbeat-runs/"+id, &row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s %s, %s, created %s\n", row.ID, row.Status, row.InvocationSource, ago(row.CreatedAt))
+				if row.Error != nil {
+					fmt.Fprintln(w, *row.Error)
+				}
+			})
+		},
+	}
+	log := &cobra.Command{
+		Use: "log RUN", Short: "Print what a run has written", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := c.runID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return c.runLog(cmd, id)
+		},
+	}
+	cancel := &cobra.Command{
+		Use: "cancel RUN", Short: "Cancel a run", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := c.runID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			var row runRow
+			return c.send(cmd, "POST", "/api/heartbeat-runs/"+id+"/cancel", map[string]any{}, &row, func(w io.Writer) {
+				fmt.Fprintln(w, "cancelled")
+			})
+		},
+	}
+	return group("run", "Heartbeat runs", list, show, log, cancel)
+}
+
+func costCommand(c *cli) *cobra.Command {
+	summary := &cobra.Command{
+		Use: "summary", Short: "Show what a company spent this month", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			var s struct {
+				Spend  int64 `json:"spendCents"`
+				Budget int64 `json:"budgetCents"`
+			}
+			return c.show(cmd, "/api/companies/"+company+"/costs/summary", &s, func(w io.Writer) {
+				fmt.Fprintf(w, "%s of %s\n", cents(s.Spend), cents(s.Budget))
+			})
+		},
+	}
+	byAgent := &cobra.Command{
+		Use: "by-agent", Short: "Show the costs of each agent", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			var rows []struct {
+				Name   string `json:"agentName"`
+				Cost   int64  `json:"costCents"`
+				Input  int64  `json:"inputTokens"`
+				Output int64  `json:"outputTokens"`
+			}
+			return c.show(cmd, "/api/companies/"+company+"/costs/by-agent", &rows, func(w io.Writer) {
+				var t [][]string
+				for _, r := range rows {
+					t = append(t, []string{r.Name, cents(r.Cost), strconv.FormatInt(r.Input, 10), strconv.FormatInt(r.Output, 10)})
+				}
+				table(w, "AGENT COST INPUT OUTPUT", t)
+			})
+		},
+	}
+	return group("cost", "Costs of a company", summary, byAgent)
+}

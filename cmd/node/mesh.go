@@ -1,0 +1,187 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// A memberRow is what the tables show of a member of the mesh.
+type memberRow struct {
+	ID        string   `json:"id"`
+	Name      string   `json:"name"`
+	Status    string   `json:"status"`
+	Leader    bool     `json:"leader"`
+	Voter     bool     `json:"voter"`
+	Addresses []string `json:"addresses"`
+}
+
+func (m memberRow) role() string {
+	switch {
+	case m.Leader:
+		return "leader"
+	case m.Voter:
+		return "voter"
+	case m.Status == "revoked":
+		return "-"
+	}
+	return "non-voter"
+}
+
+func membersCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "members", Short: "List the members of the mesh", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var rows []memberRow
+			var mesh struct {
+				Warning string `json:"warning"`
+			}
+			if err := c.call(cmd.Context(), "GET", "/api/v1/mesh", nil, &mesh); err != nil {
+				return err
+			}
+			err := c.show(cmd, "/api/v1/mesh/members", &rows, func(w io.Writer) {
+				var t [][]string
+				for _, r := range rows {
+					t = append(t, []string{dash(r.Name), short(r.ID), r.Status, r.role(), strings.Join(r.Addresses, ",")})
+				}
+				table(w, "NODE ID STATUS ROLE ADDRESS", t)
+			})
+			if err == nil && mesh.Warning != "" {
+				fmt.Fprintln(cmd.ErrOrStderr(), mesh.Warning)
+			}
+			return err
+		},
+	}
+}
+
+func raftCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "raft", Short: "Show the consensus group as the answering node sees it", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var s struct {
+				State     string `json:"state"`
+				Term      uint64 `json:"term"`
+				Leader    string `json:"leader"`
+				LastIndex uint64 `json:"lastIndex"`
+				Applied   uint64 `json:"appliedIndex"`
+				Servers   []struct {
+					Node   string `json:"node"`
+					Voter  bool   `json:"voter"`
+					Leader bool   `json:"leader"`
+				} `json:"servers"`
+			}
+			return c.show(cmd, "/api/v1/mesh/raft", &s, func(w io.Writer) {
+				fmt.Fprintf(w, "%s in term %d, leader %s, log at %d, applied %d\n\n", strings.ToLower(s.State), s.Term, dash(short(s.Leader)), s.LastIndex, s.Applied)
+				var t [][]string
+				for _, r := range s.Servers {
+					t = append(t, []string{short(r.Node), memberRow{Voter: r.Voter, Leader: r.Leader}.role()})
+				}
+				table(w, "NODE ROLE", t)
+			})
+		},
+	}
+}
+
+func tokenCommand(c *cli) *cobra.Command {
+	var uses int
+	var ttl time.Duration
+	create := &cobra.Command{
+		Use: "create", Short: "Make a join token, shown once", Args: cobra.NoArgs,
+		Example: `  selvage token create --uses 1 --ttl 1h > token; scp token box2: ; selvage up --join @token   # on box2`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var t struct {
+				Token string `json:"token"`
+			}
+			return c.send(cmd, "POST", "/api/v1/mesh/tokens", map[string]any{"uses": uses, "ttlSeconds": int(ttl / time.Second)}, &t, func(w io.Writer) {
+				fmt.Fprintln(w, t.Token)
+			})
+		},
+	}
+	create.Flags().IntVar(&uses, "uses", 1, "how many nodes may join with it")
+	create.Flags().DurationVar(&ttl, "ttl", time.Hour, "how long it is good for")
+	list := &cobra.Command{
+		Use: "list", Short: "List the join tokens", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var rows []struct {
+				ID        string `json:"id"`
+				Uses      int    `json:"uses"`
+				Used      int    `json:"used"`
+				ExpiresAt string `json:"expiresAt"`
+				Usable    bool   `json:"usable"`
+			}
+			return c.show(cmd, "/api/v1/mesh/tokens", &rows, func(w io.Writer) {
+				var t [][]string
+				for _, r := range rows {
+					state := "usable"
+					if !r.Usable {
+						state = "over"
+					}
+					t = append(t, []string{r.ID, strconv.Itoa(r.Used) + "/" + strconv.Itoa(r.Uses), r.ExpiresAt, state})
+				}
+				table(w, "TOKEN USED EXPIRES STATE", t)
+			})
+		},
+	}
+	revoke := &cobra.Command{
+		Use: "revoke TOKEN-ID", Short: "Make a join token useless", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.call(cmd.Context(), "DELETE", "/api/v1/mesh/tokens/"+url.PathEscape(args[0]), nil, nil)
+		},
+	}
+	return group("token", "Join tokens", create, list, revoke)
+}
+
+func leaveCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "leave", Short: "Let the node at --api leave the mesh for good", Args: cobra.NoArgs,
+		Long: "Let the node at --api leave the mesh for good: it gives up leadership and its vote, and stops. Its data stays on disk; it can come back only with a new join.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.call(cmd.Context(), "POST", "/api/v1/mesh/leave", map[string]any{}, nil); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.ErrOrStderr(), "the node leaves the mesh")
+			return nil
+		},
+	}
+}
+
+func nodeCommand(c *cli) *cobra.Command {
+	revoke := &cobra.Command{
+		Use: "revoke NODE", Short: "Throw a node out of the mesh", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := c.nodeID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			if err := c.call(cmd.Context(), "POST", "/api/v1/mesh/nodes/"+id+"/revoke", map[string]any{}, nil); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.ErrOrStderr(), "revoked", id)
+			return nil
+		},
+	}
+	return group("node", "Nodes of the mesh", revoke)
+}
+
+// nodeID resolves a node given by name, ID or the beginning of one.
+func (c *cli) nodeID(cmd *cobra.Command, ref string) (string, error) {
+	var rows []memberRow
+	if err := c.call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows); err != nil {
+		return "", err
+	}
+	var found []string
+	for _, r := range rows {
+		if r.Name == ref || strings.HasPrefix(r.ID, ref) {
+			found = append(found, r.ID)
+		}
+	}
+	if len(found) != 1 {
+		return "", fmt.Errorf("%d members match %q: see selvage members", len(found), ref)
+	}
+	return found[0], nil
+}

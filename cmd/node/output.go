@@ -1,0 +1,56 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// print writes v as JSON when -o json was given, else through human.
+func (c *cli) print(cmd *cobra.Command, v any, human func(w io.Writer)) error {
+	out := cmd.OutOrStdout()
+	if c.output == "json" {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(v)
+	}
+	human(out)
+	return nil
+}
+
+// table writes rows under a header, in columns.
+func table(w io.Writer, header string, rows [][]string) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, strings.ReplaceAll(header, " ", "\t"))
+	for _, r := range rows {
+		fmt.Fprintln(t, strings.Join(r, "\t"))
+	}
+	t.Flush()
+}
+
+// short is the first eight characters of an ID.
+func short(id string) string { return id[:min(8, len(id))] }
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func cents(c int64) string { return fmt.Sprintf("$%d.%02d", c/100, c%100) }
+
+// ago formats an ISO instant as a distance from now.
+func ago(iso string) string {
+	t, err := time.Parse(time.RFC3339, iso)
+	if err != nil {
+		return "-"
+	}
+	return time.Since(t).Round(time.Second).String() + " ago"
+}

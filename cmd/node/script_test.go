@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"selvage": func() { os.Exit(run(os.Args[1:])) }})
+}
+
+// Each script is a transcript that could stand in the manual. A script gets
+// free ports of its own and a data directory under its work folder.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			ports, err := freePorts(8)
+			if err != nil {
+				return err
+			}
+			for i, p := range ports {
+				e.Vars = append(e.Vars, fmt.Sprintf("PORT%d=%d", i, p))
+			}
+			e.Vars = append(e.Vars, fmt.Sprintf("SELVAGE_API_URL=http://127.0.0.1:%d", ports[0]))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"wait": waitUntil,
+		},
+	})
+}
+
+// freePorts finds consecutive ports that nobody listens on, so that a testnet
+// fits: HTTP on the first four, peers on the rest.
+func freePorts(n int) ([]int, error) {
+	for range 100 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		base := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		var ports []int
+		for p := base; p < base+n && p < 65_536; p++ {
+			tcp, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
+			if err != nil {
+				break
+			}
+			tcp.Close()
+			udp, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", p))
+			if err != nil {
+				break
+			}
+			udp.Close()
+			ports = append(ports, p)
+		}
+		if len(ports) == n {
+			return ports, nil
+		}
+	}
+	return nil, fmt.Errorf("no %d free ports in a row", n)
+}
+
+// waitUntil is the script command "wait COMMAND...": it runs COMMAND until it
+// succeeds, for a minute at most.
+func waitUntil(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: wait COMMAND...")
+	}
+	var err error
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		if err = ts.Exec(args[0], args[1:]...); err == nil {
+			return
+		}
+	}
+	ts.Fatalf("%v: still failing after a minute: %v", args, err)
+}

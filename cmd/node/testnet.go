@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/testnet"
+)
+
+func testnetCommand(c *cli) *cobra.Command {
+	var dir string
+	var o testnet.Options
+	var nodeArgs []string
+	up := &cobra.Command{
+		Use: "up", Short: "Start a mesh of real processes on this machine", Args: cobra.NoArgs,
+		Example: `  selvage testnet up -n 3 --dir /tmp/mesh --http-port 3100 --mesh-port 9470`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			bin, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			o.Dir, o.Bin, o.Log, o.Args = dir, bin, cmd.ErrOrStderr(), nodeArgs
+			p, err := testnet.Up(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			return c.printNodes(cmd, p.Status(cmd.Context()))
+		},
+	}
+	up.Flags().IntVarP(&o.N, "nodes", "n", 3, "number of nodes")
+	up.Flags().IntVar(&o.HTTPPort, "http-port", 3100, "HTTP port of the first node; node i listens on this plus i")
+	up.Flags().IntVar(&o.MeshPort, "mesh-port", 9470, "peer port of the first node; node i listens on this plus i")
+	up.Flags().StringArrayVar(&nodeArgs, "node-arg", nil, "argument for each node's selvage up (repeat for more)")
+
+	status := &cobra.Command{
+		Use: "status", Short: "Show the nodes of the local mesh", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := testnet.Load(dir)
+			if err != nil {
+				return err
+			}
+			return c.printNodes(cmd, p.Status(cmd.Context()))
+		},
+	}
+	one := func(verb, short string, do func(cmd *cobra.Command, p *testnet.Processes, name string) error) *cobra.Command {
+		return &cobra.Command{
+			Use: verb + " NODE", Short: short, Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				p, err := testnet.Load(dir)
+				if err != nil {
+					return err
+				}
+				return do(cmd, p, args[0])
+			},
+		}
+	}
+	partition := &cobra.Command{
+		Use: "partition GROUP...", Short: "Cut all links between groups of nodes", Args: cobra.MinimumNArgs(1),
+		Long:    "Cut all links between groups of nodes. A group is a comma-separated list; nodes that are not named form one more group.",
+		Example: `  selvage testnet partition n1,n2 n3 --dir /tmp/mesh`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			p, err := testnet.Load(dir)
+			if err != nil {
+				return err
+			}
+			var groups [][]string
+			for _, a := range args {
+				groups = append(groups, strings.Split(a, ","))
+			}
+			return p.Partition(groups)
+		},
+	}
+	whole := func(verb, short string, do func(p *testnet.Processes) error) *cobra.Command {
+		return &cobra.Command{
+			Use: verb, Short: short, Args: cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error {
+				p, err := testnet.Load(dir)
+				if err != nil {
+					return err
+				}
+				return do(p)
+			},
+		}
+	}
+	g := group("testnet", "A mesh of real processes on this machine", up, status, partition,
+		one("kill", "End a node without warning (SIGKILL)", func(_ *cobra.Command, p *testnet.Processes, n string) error { return p.Kill(n) }),
+		one("start", "Start a node again", func(cmd *cobra.Command, p *testnet.Processes, n string) error { return p.Start(cmd.Context(), n) }),
+		one("pause", "Stop a node's process (SIGSTOP)", func(_ *cobra.Command, p *testnet.Processes, n string) error { return p.Pause(n) }),
+		one("resume", "Let a paused node go on", func(_ *cobra.Command, p *testnet.Processes, n string) error { return p.Resume(n) }),
+		whole("heal", "Mend all links", (*testnet.Processes).Heal),
+		whole("down", "Stop all nodes; their data stays", (*testnet.Processes).Down))
+	g.PersistentFlags().StringVar(&dir, "dir", ".run/mesh", "where the mesh lives")
+	return g
+}
+
+func (c *cli) printNodes(cmd *cobra.Command, nodes []testnet.Node) error {
+	return c.print(cmd, map[string]any{"nodes": nodes}, func(w io.Writer) {
+		var t [][]string
+		for _, n := range nodes {
+			state := "down"
+			if n.Alive {
+				state = "up"
+			}
+			t = append(t, []string{n.Name, short(n.ID), state, dash(n.Role), n.HTTP, n.Mesh, strconv.Itoa(n.PID), n.Dir})
+		}
+		table(w, "NODE ID STATE ROLE HTTP MESH PID DIR", t)
+		if len(nodes) > 0 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "API: %s\n", nodes[0].HTTP)
+		}
+	})
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/node"
+	"github.com/selvage-mesh/selvage/testnet"
+)
+
+// maxTokenFile bounds what is read of a join token's file, in bytes.
+const maxTokenFile = 8 << 10
+
+func upCommand(_ *cli) *cobra.Command {
+	var conf node.Config
+	var labels map[string]string
+	var faults, level string
+	cmd := &cobra.Command{
+		Use: "up", Short: "Run a node: found a mesh, join one, or come back to one", Args: cobra.NoArgs,
+		Long: `Run a node in the foreground until it is told to stop (SIGTERM, SIGINT).
+
+A node without state founds its own mesh; with --join it joins one; a node with
+state comes back to its mesh, whatever the flags say. The token of --join is a
+secret: give it as @FILE, or in $SELVAGE_JOIN, so that it is not seen in the
+process list.`,
+		Example: `  selvage up --dir /var/lib/selvage --mesh 192.0.2.1:9470
+  selvage up --dir /var/lib/selvage --mesh 192.0.2.2:9470 --join @token`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if conf.Join, err = joinToken(conf.Join); err != nil {
+				return err
+			}
+			var l slog.Level
+			if err := l.UnmarshalText([]byte(level)); err != nil {
+				return misuse{err}
+			}
+			conf.Version, conf.Labels = version, labels
+			conf.Logger = slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			conf.Shim = []string{self, "run-shim"}
+			if faults != "" {
+				stop, err := injectFaults(&conf, faults)
+				if err != nil {
+					return err
+				}
+				defer stop()
+			}
+			return serve(cmd.Context(), cmd, conf)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&conf.Dir, "dir", defaultDir(), "data directory")
+	f.StringVar(&conf.HTTP, "http", node.DefaultHTTP, "address of the HTTP API; loopback only for now")
+	f.StringVar(&conf.Mesh, "mesh", node.DefaultMesh, "UDP address for peers")
+	f.StringVar(&conf.Name, "name", "", "name of the node (default: the host's)")
+	f.StringVar(&conf.MeshName, "mesh-name", "", "name of the mesh, when this node founds one")
+	f.StringVar(&conf.Join, "join", "", "join token, or @FILE that holds it")
+	f.StringArrayVar(&conf.Seeds, "seed", nil, "host:port of a peer to look for (repeat for more)")
+	f.StringToStringVar(&labels, "label", nil, "labels for placement, key=value")
+	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&faults, "faults", "", "file of faults to inject (testnets only)")
+	f.MarkHidden("faults")
+	return cmd
+}
+
+func defaultDir() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/selvage"
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ".selvage"
+	}
+	return filepath.Join(home, ".selvage")
+}
+
+// joinToken reads the token that --join or the environment names.
+func joinToken(flag string) (string, error) {
+	if flag == "" {
+		flag = os.Getenv("SELVAGE_JOIN")
+	}
+	path, isFile := strings.CutPrefix(flag, "@")
+	if !isFile {
+		return strings.TrimSpace(flag), nil
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("no join token in %s", path)
+	} else if err != nil {
+		return "", err
+	}
+	if info.Size() > maxTokenFile {
+		return "", fmt.Errorf("%s is too large for a join token", path)
+	}
+	b, err := os.ReadFile(path)
+	return strings.TrimSpace(string(b)), err
+}
+
+// injectFaults puts the fault file between the node and its socket and disk.
+func injectFaults(conf *node.Config, path string) (stop func(), err error) {
+	addr, err := net.ResolveUDPAddr("udp", conf.Mesh)
+	if err != nil {
+		return nil, misuse{err}
+	}
+	conn, err := net.ListenUDP("udp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("peer port: %w", err)
+	}
+	w := testnet.WatchFaults(path, conn.LocalAddr().String())
+	conf.Conn = testnet.FaultyConn{UDPConn: conn, Faults: w}
+	conf.FS, conf.OnDisk = testnet.FaultyFS{FS: vfs.Default, Faults: w}, true
+	return w.Close, nil
+}
+
+// serve runs the node until ctx ends or the node stops by itself.
+func serve(ctx context.Context, cmd *cobra.Command, conf node.Config) error {
+	n, err := node.Open(ctx, conf)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "node %s (%s) of mesh %s serves on http://%s\n", n.Name(), n.ID().Short(), n.Mesh(), n.HTTPAddr())
+	var fatal error
+	select {
+	case <-ctx.Done():
+	case fatal = <-n.Failed():
+	}
+	return errors.Join(fatal, n.Close())
+}
+
+func identityCommand() *cobra.Command {
+	var dir string
+	var keep bool
+	reset := &cobra.Command{
+		Use: "reset", Short: "Give a copied data directory an identity of its own", Args: cobra.NoArgs,
+		Long: `Give a copied data directory an identity of its own. The state beside it belongs
+to the node that it was copied from: remove it, or move the directory, and join again.
+With --keep the keys stay: the disk moved to this machine and the old one is gone for good.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			k, err := identity.Reset(dir, identity.MachineID(), keep)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), k.ID())
+			return nil
+		},
+	}
+	reset.Flags().BoolVar(&keep, "keep", false, "keep the keys, the old machine is gone for good")
+	g := group("identity", "The identity of the node in a data directory", reset)
+	g.PersistentFlags().StringVar(&dir, "dir", defaultDir(), "data directory")
+	return g
+}
+
+// shimCommand is what a run's process tree stands under; the node starts it.
+func shimCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "run-shim", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if status := shim.Main(nil); status != 0 {
+				return exitStatus(status)
+			}
+			return nil
+		},
+	}
+}

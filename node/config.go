@@ -1,0 +1,107 @@
+package node
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/consensus"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/scheduler"
+)
+
+const (
+	// DefaultHTTP is where Paperclip's clients look for a server.
+	DefaultHTTP = "127.0.0.1:3100"
+	// DefaultMesh is the peer port on all interfaces.
+	DefaultMesh = ":9470"
+)
+
+// Config says what a node is. The zero value of a field means its default.
+type Config struct {
+	Dir      string            // data directory, made when absent; required
+	HTTP     string            // listen address of the API; DefaultHTTP; "none" serves none
+	Mesh     string            // UDP listen address for peers; DefaultMesh
+	Name     string            // shown to people; default: the host's name
+	MeshName string            // name of the mesh when this node founds one; default: Name's mesh
+	Join     string            // join token; used only while the node is no member of a mesh
+	Labels   map[string]string // for placement
+	Version  string            // of the program, shown in /api/health
+	Shim     []string          // command line that runs the run shim; default: this program with "run-shim"
+	Logger   *slog.Logger      // default: discards
+
+	Seeds []string // host:port of peers to look for, besides those that the node knows
+	Slots int      // runs at once; default scheduler.DefaultSlots
+	Small bool     // the profile of a board with little memory
+
+	// Advertise is the address that peers are told; default: the socket's own,
+	// or for a socket on all interfaces the first one that is up.
+	Advertise netip.AddrPort
+
+	// Lease is how long a node may act without the leader's word, Margin how
+	// long before its end it stops by itself. Both are the same on all nodes.
+	Lease, Margin time.Duration
+
+	// Seams for tests: in-process meshes hand in sockets and file systems.
+	Conn          net.PacketConn               // default: a UDP socket on Mesh
+	FS            vfs.FS                       // for the store and snapshots; default: the disk
+	OnDisk        bool                         // FS is the disk, wrapped: paths are below Dir
+	Clock         scheduler.Clock              // default: the machine's boot-time clock
+	Adapters      map[string]scheduler.Adapter // replaces the built-in adapters
+	Machine       string                       // machine ID; default: this machine's
+	TuneConsensus func(*consensus.Config)      // last word on what consensus is given
+	Faults        Faults                       // planted bugs that show that the checkers bite
+}
+
+// Faults are planted bugs, off by default, for tests that check the checkers.
+type Faults struct {
+	Consensus consensus.Faults
+	Ledger    ledger.Faults
+}
+
+func (c Config) withDefaults() Config {
+	host, _ := os.Hostname()
+	c.HTTP = cmp.Or(c.HTTP, DefaultHTTP)
+	c.Mesh = cmp.Or(c.Mesh, DefaultMesh)
+	c.Name = cmp.Or(c.Name, host, "node")
+	c.MeshName = cmp.Or(c.MeshName, "selvage")
+	c.Version = cmp.Or(c.Version, "dev")
+	if c.Clock == nil {
+		c.Clock = shim.BootTime
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.FS == nil {
+		c.FS = vfs.Default
+	}
+	return c
+}
+
+// Validate reports every problem at once.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Dir == "" {
+		errs = append(errs, errors.New("no data directory: give one with --dir"))
+	}
+	if c.HTTP != "none" {
+		errs = append(errs, api.CheckBind(c.HTTP, api.LocalTrusted))
+	}
+	if len(c.Name) > maxName || strings.ContainsAny(c.Name, "/\n\x00") {
+		errs = append(errs, fmt.Errorf("name %q: at most %d bytes, no slash or line break", c.Name, maxName))
+	}
+	if len(c.MeshName) > maxName {
+		errs = append(errs, fmt.Errorf("mesh name: at most %d bytes", maxName))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,101 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// self is what this node says of itself when it founds a mesh or joins one.
+func (n *Node) self() ledger.NewNode {
+	return ledger.NewNode{
+		Key: n.keys.Public(), SealCert: n.keys.Certificate(identity.ForSeal).Encode(), Name: n.conf.Name,
+		Labels: n.labels(), Addresses: []string{n.advertise.String()},
+	}
+}
+
+// labels are the configured ones as the roster has them: "key=value", sorted.
+func (n *Node) labels() (out []string) {
+	for k, v := range n.conf.Labels {
+		out = append(out, k+"="+v)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// genesis draws the founding of a new mesh; found proposes it.
+func (n *Node) genesis() (membership, error) {
+	self := n.self()
+	row := ledger.Node{ID: n.keys.ID(), Key: self.Key, SealCert: self.SealCert, Name: self.Name, Addresses: self.Addresses}
+	wrapped, err := wrapKeys(row, 1, identity.NewDataKey(), identity.NewDataKey())
+	if err != nil {
+		return membership{}, err
+	}
+	g := ledger.Genesis{Name: n.conf.MeshName, Founder: self, CreatedAt: time.Now().UnixMilli(), Wrapped: wrapped}
+	return membership{Genesis: ledger.Marshal(g), Founder: true, Wrapped: wrapped, Roster: []ledger.Node{row}}, nil
+}
+
+// found makes sure that the mesh that this node founds has its genesis: it may
+// have been stopped anywhere between. Once that is so the mark is taken away, so
+// that a founder that loses its disk later can not found the mesh a second time.
+func (n *Node) found(ctx context.Context) error {
+	if !n.member.Founder {
+		return nil
+	}
+	if height, _ := n.ledger.Head(); height == 0 {
+		if err := n.proposeGenesis(ctx); err != nil {
+			return err
+		}
+	}
+	n.member.Founder = false
+	return n.member.save(n.conf.Dir)
+}
+
+func (n *Node) proposeGenesis(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, foundTimeout)
+	defer cancel()
+	if !n.consensus.Bootstrapped() {
+		if err := n.consensus.Bootstrap(ctx); err != nil {
+			return err
+		}
+	}
+	cmd := n.command(ledger.KindGenesis, "", nil)
+	cmd.Payload = n.member.Genesis
+	batch := ledger.EncodeBatch(n.Mesh(), n.keys.ID(), 0, 0, 0, []ledger.Command{cmd}, n.keys.Sign)
+	result, _, err := n.consensus.Propose(ctx, batch)
+	if err != nil {
+		if height, _ := n.ledger.Head(); height > 0 {
+			return nil // an earlier life had proposed it
+		}
+		return fmt.Errorf("propose genesis: %w", err)
+	}
+	receipts, err := ledger.DecodeReceipts(result)
+	if err != nil {
+		return err
+	}
+	if err := receipts[0].Err(); err != nil {
+		return fmt.Errorf("genesis: %w", err)
+	}
+	n.refreshRoster()
+	n.log.Info("founded a mesh", "mesh", n.Mesh(), "name", n.conf.MeshName)
+	return nil
+}
+
+// command is a command of this node itself.
+func (n *Node) command(kind, company string, payload any) ledger.Command {
+	c := ledger.Command{
+		Kind: kind, Company: company,
+		Actor:      ledger.Actor{Type: "node", ID: string(n.keys.ID())},
+		Credential: ledger.Credential{Kind: "node", ID: string(n.keys.ID())},
+	}
+	if payload != nil {
+		c.Payload = ledger.Marshal(payload)
+	}
+	rand.Read(c.Salt[:])
+	return c
+}

@@ -1,0 +1,196 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A join reply is a membership in its encoding, without the Founder mark; a
+// join request is a ledger.NewNode, deterministic CBOR.
+
+// join asks the seeds of the token to let this node in, and checks that the
+// answer leads to the founder of the mesh that the token names.
+func (n *Node) join(ctx context.Context) (membership, error) {
+	token, err := identity.DecodeJoinToken(n.conf.Join)
+	if err != nil {
+		return membership{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	var seeds []netip.AddrPort
+	for _, s := range append(token.Seeds, n.conf.Seeds...) {
+		seeds = append(seeds, lookUp(ctx, s)...)
+	}
+	if len(seeds) == 0 {
+		return membership{}, fmt.Errorf("no address in the join token can be resolved: %v", token.Seeds)
+	}
+	for {
+		reply, err := n.transport.Join(ctx, seeds, token, ledger.Marshal(n.self()))
+		if err == nil {
+			return n.checkReply(token, reply)
+		}
+		// A member without a leader says so; the token's holder waits a little.
+		select {
+		case <-ctx.Done():
+			return membership{}, err
+		case <-time.After(time.Second):
+			n.log.Info("join: trying again", "error", err)
+		}
+	}
+}
+
+func (n *Node) checkReply(token identity.JoinToken, reply []byte) (membership, error) {
+	m, err := decodeMembership(reply)
+	if err != nil {
+		return m, err
+	}
+	m.Founder = false
+	if m.mesh() != token.Mesh {
+		return m, errors.New("the answer is of another mesh than the join token")
+	}
+	var g ledger.Genesis
+	if err := ledger.Unmarshal(m.Genesis, &g); err != nil {
+		return m, fmt.Errorf("genesis: %w", err)
+	}
+	chain, err := identity.DecodeAdmissions(m.Admissions)
+	if err != nil {
+		return m, err
+	}
+	founder := newRoster([]ledger.Node{{ID: identity.NodeIDOf(g.Founder.Key), Key: g.Founder.Key}})
+	if err := identity.VerifyAdmissions(chain, m.mesh(), n.keys.Public(), founder.member); err != nil {
+		return m, fmt.Errorf("admission: %w", err)
+	}
+	return m, nil
+}
+
+// onJoin lets in whoever showed that it holds a valid token: the admission is a
+// command, and the reply what the new member needs to find its feet.
+func (n *Node) onJoin(ctx context.Context, from identity.Certificate, tokenID string, request []byte) ([]byte, error) {
+	var node ledger.NewNode
+	if err := ledger.Unmarshal(request, &node); err != nil {
+		return nil, errors.New("malformed join request")
+	}
+	if !from.Node.Equal(asKey(node.Key)) {
+		return nil, errors.New("the request is of another node key than the handshake")
+	}
+	row := ledger.Node{ID: identity.NodeIDOf(node.Key), SealCert: node.SealCert, Labels: node.Labels}
+	for range maxAdmitTries {
+		wrapped, err := n.keyring.wrapFor(row)
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithTimeout(ctx, submitTimeout)
+		receipt, err := n.proposer.Submit(ctx, n.command(ledger.KindNodeAdmit, "", ledger.NodeAdmit{Node: node, Token: tokenID, Wrapped: wrapped}))
+		cancel()
+		if err != nil {
+			return nil, errors.New("the mesh has no leader now, try again")
+		}
+		if receipt.Refusal != nil && receipt.Refusal.Code == ledger.Conflict && n.refreshKeys() {
+			continue // the keys were rotated meanwhile
+		}
+		if err := receipt.Err(); err != nil {
+			return nil, err
+		}
+		return n.joinReply(ctx, node, receipt, wrapped)
+	}
+	return nil, errors.New("the mesh's keys are being rotated, try again")
+}
+
+// maxAdmitTries bounds how often an admission races with a rotation of the keys.
+const maxAdmitTries = 3
+
+func (n *Node) joinReply(ctx context.Context, node ledger.NewNode, receipt ledger.Receipt, wrapped ledger.NodeKeys) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, submitTimeout)
+	defer cancel()
+	if err := n.ledger.WaitApplied(ctx, receipt.Index); err != nil {
+		return nil, err
+	}
+	mine, err := identity.DecodeAdmissions(n.member.Admissions)
+	if err != nil {
+		return nil, err
+	}
+	admission, err := n.keys.Admit(n.Mesh(), node.Key, receipt.Height)
+	if err != nil {
+		return nil, err
+	}
+	m := membership{Genesis: n.member.Genesis, Admissions: identity.EncodeAdmissions(append([]identity.Admission{admission}, mine...)), Wrapped: wrapped}
+	err = n.ledger.View(func(tx *ledger.Tx) error {
+		m.Roster = ledger.Roster(tx)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.log.Info("admitted a node", "node", identity.NodeIDOf(node.Key).Short(), "name", node.Name)
+	return m.encode(), nil
+}
+
+// joinKey is what transport asks for the key of a join token.
+func (n *Node) joinKey(id string) (key []byte, ok bool) {
+	err := n.ledger.View(func(tx *ledger.Tx) error {
+		t, found := ledger.FindToken(tx, id)
+		if !found || !t.Usable(time.Now().UnixMilli()) {
+			return nil
+		}
+		psk, err := n.keyring.open(tx, tokenAAD(id), t.Sealed)
+		key, ok = psk, err == nil
+		return err
+	})
+	if err != nil {
+		n.log.Warn("join token does not open", "token", id, "error", err)
+	}
+	return key, ok
+}
+
+// CreateToken makes a join token as the local board and returns its string, a secret.
+func (n *Node) CreateToken(ctx context.Context, uses int, ttl time.Duration) (string, error) {
+	seeds := []string{n.advertise.String()}
+	for _, a := range n.hints() {
+		if s := a.String(); len(seeds) < maxAdvertised && s != seeds[0] {
+			seeds = append(seeds, s)
+		}
+	}
+	t := identity.NewJoinToken(n.Mesh(), n.keys.ID(), seeds)
+	_, data, _ := n.keyring.current()
+	cmd := n.command(ledger.KindTokenCreate, "", ledger.TokenCreate{
+		ID: t.ID, Sealed: identity.Seal(data, tokenAAD(t.ID), t.PSK[:]), Uses: uint64(max(uses, 0)), TTL: ttl.Milliseconds(),
+	})
+	cmd.Actor, cmd.Credential = localBoard, ledger.Credential{Kind: "local"}
+	receipt, err := n.proposer.Submit(ctx, cmd)
+	if err != nil {
+		return "", err
+	}
+	if err := receipt.Err(); err != nil {
+		return "", err
+	}
+	return identity.EncodeJoinToken(t)
+}
+
+var localBoard = ledger.Actor{Type: "user", ID: "local-board"}
+
+// lookUp resolves host:port; what can not be resolved has no addresses.
+func lookUp(ctx context.Context, hostport string) (out []netip.AddrPort) {
+	if a, err := netip.ParseAddrPort(hostport); err == nil {
+		return []netip.AddrPort{a}
+	}
+	host, port, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return nil
+	}
+	p, err := net.DefaultResolver.LookupPort(ctx, "udp", port)
+	if err != nil {
+		return nil
+	}
+	ips, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	for _, ip := range ips {
+		out = append(out, netip.AddrPortFrom(ip.Unmap(), uint16(p)))
+	}
+	return out
+}

@@ -1,0 +1,128 @@
+package node
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A keyring holds the mesh's keys that this node can open, in the clear, in
+// memory only.
+type keyring struct {
+	keys *identity.Keys
+
+	mu     sync.Mutex // guards what follows
+	epoch  uint64
+	data   identity.DataKey // of epoch
+	gossip identity.DataKey // of epoch
+	byID   map[identity.DataKeyID]identity.DataKey
+}
+
+func newKeyring(keys *identity.Keys) *keyring {
+	return &keyring{keys: keys, byID: map[identity.DataKeyID]identity.DataKey{}}
+}
+
+// take opens what was wrapped to this node, if it is of a newer epoch.
+func (r *keyring) take(w ledger.NodeKeys) (changed bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w.Epoch <= r.epoch {
+		return false, nil
+	}
+	gossip, err := r.keys.Unwrap(w.Gossip)
+	if err != nil {
+		return false, fmt.Errorf("gossip key of epoch %d: %w", w.Epoch, err)
+	}
+	if len(w.Data) > 0 {
+		if r.data, err = r.keys.Unwrap(w.Data); err != nil {
+			return false, fmt.Errorf("data key of epoch %d: %w", w.Epoch, err)
+		}
+		if len(r.byID) >= maxKeys {
+			clear(r.byID)
+		}
+		r.byID[r.data.ID()] = r.data
+	}
+	r.epoch, r.gossip = w.Epoch, gossip
+	return true, nil
+}
+
+// current returns the newest keys.
+func (r *keyring) current() (epoch uint64, data, gossip identity.DataKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.epoch, r.data, r.gossip
+}
+
+// dataKeys returns the data keys that are open, the current one first.
+func (r *keyring) dataKeys() []identity.DataKey {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := []identity.DataKey{r.data}
+	for id, k := range r.byID {
+		if id != r.data.ID() {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// open opens sealed bytes, following the chain of earlier keys in the state
+// when they were sealed with one.
+func (r *keyring) open(tx *ledger.Tx, aad, sealed []byte) ([]byte, error) {
+	id, err := identity.SealedWith(sealed)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key, ok := r.byID[id]
+	for epoch, newer := r.epoch, r.data; !ok && epoch > 1; {
+		epoch--
+		chained, found := ledger.PreviousKey(tx, epoch)
+		if !found {
+			break
+		}
+		b, err := identity.Open(newer, previousAAD(epoch), chained)
+		if err != nil || len(b) != len(newer) {
+			return nil, fmt.Errorf("data key of epoch %d: %w", epoch, identity.ErrSealed)
+		}
+		newer = identity.DataKey(b)
+		r.byID[newer.ID()] = newer
+		key, ok = r.byID[id]
+	}
+	if !ok {
+		return nil, fmt.Errorf("sealed with key %s, which this node does not have: %w", id, identity.ErrSealed)
+	}
+	return identity.Open(key, aad, sealed)
+}
+
+// previousAAD binds the sealed data key of an epoch to that epoch.
+func previousAAD(epoch uint64) []byte {
+	return fmt.Appendf(nil, "selvage/previous-key/v1/%d", epoch)
+}
+
+// tokenAAD binds a sealed join key to its token.
+func tokenAAD(id string) []byte { return []byte("selvage/join-token/v1/" + id) }
+
+// wrapFor wraps the current keys to a node; an untrusted one gets the gossip key only.
+func (r *keyring) wrapFor(n ledger.Node) (ledger.NodeKeys, error) {
+	epoch, data, gossip := r.current()
+	return wrapKeys(n, epoch, data, gossip)
+}
+
+func wrapKeys(n ledger.Node, epoch uint64, data, gossip identity.DataKey) (w ledger.NodeKeys, err error) {
+	cert, err := identity.DecodeCertificate(n.SealCert)
+	if err != nil {
+		return w, fmt.Errorf("seal key of %s: %w", n.ID.Short(), err)
+	}
+	w = ledger.NodeKeys{Node: n.ID, Epoch: epoch}
+	if w.Gossip, err = identity.Wrap(cert.Static, gossip); err != nil {
+		return w, err
+	}
+	if !n.Has(ledger.LabelUntrusted) {
+		w.Data, err = identity.Wrap(cert.Static, data)
+	}
+	return w, err
+}

@@ -1,0 +1,48 @@
+package node
+
+import "time"
+
+const (
+	// maxName bounds what people call a node or a mesh, in bytes; the ledger's bound.
+	maxName = 64
+	// maxMembership bounds the membership file: a roster of 4,096 nodes of 1 KiB.
+	maxMembership = 8 << 20
+	// joinTimeout bounds one attempt to join, over all seeds.
+	joinTimeout = 30 * time.Second
+	// foundTimeout bounds founding: an election of one and one commit.
+	foundTimeout = 30 * time.Second
+	// submitTimeout bounds a command of the node itself.
+	submitTimeout = 15 * time.Second
+	// readyTimeout bounds the strong read by which a node finds out whether it is ready.
+	readyTimeout = 2 * time.Second
+	// keepAliveTimeout bounds one keep-alive; the lease allows several.
+	keepAliveTimeout = time.Second
+	// drainTimeout bounds what Close waits for requests under way.
+	drainTimeout = 5 * time.Second
+	// maxAdvertised bounds the addresses that a node tells others.
+	maxAdvertised = 8
+	// maxKeys bounds the data keys that are kept open: rotations are rare.
+	maxKeys = 64
+	// rosterRetry is how long the node waits before it looks at a feed again that failed.
+	rosterRetry = 200 * time.Millisecond
+	// rotateRetry is how often the leader looks whether the keys shall be rotated.
+	rotateRetry = time.Second
+	// syncTimeout bounds one question for the roster, syncEvery how often a node
+	// without a leader asks.
+	syncTimeout = 3 * time.Second
+	syncEvery   = 2 * time.Second
+	// maxSkew is how far a leader's clock may be from the others', and from the
+	// mesh's time.
+	maxSkew = 2 * time.Second
+	// clockMemory is how long a reading of another node's clock counts.
+	clockMemory = time.Minute
+	// stepAfter is how many looks in a row must find the mesh's time behind.
+	stepAfter = 3
+	// pruneEvery is how often old run logs are taken away.
+	pruneEvery = time.Hour
+	// keyOverlap is how long gossip accepts a new key before it uses it, and the
+	// old one after: a feed that lags by more is not a member that others hear.
+	keyOverlap = 2 * time.Second
+	// maxFrame bounds a frame of the node's own protocols on KindIPC and KindRunLog.
+	maxFrame = 1 << 20
+)

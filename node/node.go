@@ -1,0 +1,408 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/consensus"
+	"github.com/selvage-mesh/selvage/discovery"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/store"
+	"github.com/selvage-mesh/selvage/transport"
+)
+
+var (
+	// ErrRevoked ends a node that was thrown out of its mesh, or has left it.
+	ErrRevoked = errors.New("this node is no longer a member of the mesh; " +
+		"to join again, move its data directory away and use a new join token")
+	// ErrNotReady says that the node can not tell what is true now.
+	ErrNotReady = errors.New("not ready")
+)
+
+// Spans of the store.
+const (
+	spanRaft  = 'r'
+	spanState = 's'
+)
+
+// A Node is one running peer.
+type Node struct {
+	conf Config
+	log  *slog.Logger
+
+	store     *store.Store
+	keys      *identity.Keys
+	member    membership
+	mesh      atomic.Pointer[identity.MeshID] // set once the node belongs to one
+	roster    *roster
+	keyring   *keyring
+	ledger    *ledger.Ledger
+	transport *transport.Transport
+	discovery *discovery.Discovery
+	consensus *consensus.Consensus
+	proposer  *consensus.Proposer
+	advertise netip.AddrPort
+	work      work
+	serving   serving
+	parts     []part // in the order of opening
+	freshLog  bool   // the raft log was empty at the start
+	clocks    clocks // of this node and the others
+
+	sessionID  atomic.Uint64
+	lastQuorum atomic.Int64 // ns since 1970, when a leader was last known
+	sessionEnd chan uint64
+
+	ctx    context.Context // ends when the node closes
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	failed chan error
+	once   sync.Once
+	closed error
+}
+
+// A part is something that was opened and will be closed.
+type part struct {
+	name  string
+	close func() error
+}
+
+// Open starts a node and returns once it serves: it has founded its mesh,
+// joined one, or come back. The error says what to do where that is known.
+func Open(ctx context.Context, conf Config) (_ *Node, err error) {
+	conf = conf.withDefaults()
+	if err := conf.Validate(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(conf.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	n := &Node{conf: conf, log: conf.Logger, failed: make(chan error, 1), sessionEnd: make(chan uint64, 1)}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.Close())
+		}
+	}()
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"store", n.openStore},
+		{"identity", n.openIdentity},
+		{"ledger", n.openLedger},
+		{"transport", n.openTransport},
+		{"mesh", n.openMembership},
+		{"discovery", n.openDiscovery},
+		{"consensus", n.openConsensus},
+		{"founding", n.found},
+		{"work", n.openWork},
+		{"api", n.openAPI},
+	} {
+		if err := step.do(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return n, nil
+}
+
+// opened notes something to close, in reverse order.
+func (n *Node) opened(name string, close func() error) {
+	n.parts = append(n.parts, part{name, close})
+}
+
+// spawn runs f until the node closes.
+func (n *Node) spawn(f func(context.Context)) { n.wg.Go(func() { f(n.ctx) }) }
+
+func (n *Node) openStore(context.Context) error {
+	s, err := store.Open(storeDir(n.conf), store.Options{
+		FS: n.conf.FS, Small: n.conf.Small, Logger: n.log, OnFatal: n.stopWith,
+		OnSlowDisk: func(d store.SlowDisk) { n.log.Warn("disk is slow", "operation", fmt.Sprint(d)) },
+	})
+	if err != nil {
+		return err
+	}
+	n.store = s
+	n.opened("store", s.Close)
+	n.freshLog = true
+	for range s.Span(spanRaft).Scan(nil, nil, false) {
+		n.freshLog = false
+		break
+	}
+	return nil
+}
+
+// storeDir is where the store is: below the data directory on a disk, at the
+// root of a file system in memory.
+func storeDir(c Config) string {
+	if c.FS == vfs.Default || c.OnDisk {
+		return filepath.Join(c.Dir, "store")
+	}
+	return "store"
+}
+
+// openIdentity loads or draws the keys. A member whose log is gone comes back
+// as a new incarnation: the old one's votes are not remembered.
+func (n *Node) openIdentity(context.Context) (err error) {
+	machine := n.conf.Machine
+	if machine == "" {
+		machine = identity.MachineID()
+	}
+	n.keys, err = identity.LoadOrCreate(n.conf.Dir, machine)
+	if err != nil {
+		return err
+	}
+	n.member, err = loadMembership(n.conf.Dir)
+	if errors.Is(err, errNoMembership) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	n.belongTo(n.member.mesh())
+	if !n.freshLog {
+		return nil
+	}
+	n.log.Warn("the raft log is gone: coming back as a new incarnation")
+	n.keys, err = identity.Reincarnate(n.conf.Dir, machine)
+	return err
+}
+
+func (n *Node) openLedger(context.Context) error {
+	l, err := ledger.Open(ledger.Config{
+		Span: n.store.Span(spanState), Mux: company.Handlers(), Authorize: company.Authorize, Prefetch: company.Prefetch,
+		Clock: time.Now, Logger: n.log, Faults: n.conf.Faults.Ledger,
+	})
+	if err != nil {
+		return err
+	}
+	n.ledger = l
+	n.opened("ledger", l.Close)
+	n.keyring = newKeyring(n.keys)
+	n.roster = newRoster(n.member.Roster)
+	return nil
+}
+
+func (n *Node) openTransport(context.Context) error {
+	conn := n.conf.Conn
+	if conn == nil {
+		addr, err := net.ResolveUDPAddr("udp", n.conf.Mesh)
+		if err != nil {
+			return err
+		}
+		if conn, err = net.ListenUDP("udp", addr); err != nil {
+			return fmt.Errorf("peer port (another node may have it; choose one with --mesh): %w", err)
+		}
+	}
+	n.advertise = advertised(n.conf.Advertise, conn.LocalAddr())
+	t, err := transport.Open(transport.Config{
+		Conn: conn, Keys: n.keys, Logger: n.log,
+		Mesh:      n.Mesh,
+		Member:    n.roster.member,
+		Admission: func() []byte { return n.member.Admissions },
+		Resolve:   n.resolve,
+		PSK:       n.joinKey,
+		OnJoin:    n.onJoin,
+	})
+	if err != nil {
+		conn.Close()
+		return err
+	}
+	n.transport = t
+	n.opened("transport", t.Close)
+	return nil
+}
+
+// openMembership finds out which mesh the node belongs to: the one of its
+// membership file, the one that its token opens, or a new one.
+func (n *Node) openMembership(ctx context.Context) (err error) {
+	switch {
+	case n.Mesh() != "":
+		if n.conf.Join != "" {
+			n.log.Info("this node is a member already, the join token is not used", "mesh", n.Mesh())
+		}
+	case n.conf.Join != "":
+		n.member, err = n.join(ctx)
+	default:
+		n.member, err = n.genesis()
+	}
+	if err != nil {
+		return err
+	}
+	if n.Mesh() == "" {
+		if err := n.member.save(n.conf.Dir); err != nil {
+			return err
+		}
+		n.belongTo(n.member.mesh())
+		n.roster.set(n.member.Roster)
+	}
+	if _, err := n.keyring.take(n.member.Wrapped); err != nil {
+		return err
+	}
+	n.refreshRoster()
+	return nil
+}
+
+func (n *Node) openDiscovery(ctx context.Context) error {
+	epoch, _, gossip := n.keyring.current()
+	d, err := discovery.Open(discovery.Config{
+		Port: n.transport.Gossip(), Advertise: n.advertise, Dir: n.conf.Dir, Logger: n.log,
+		Keys:   []discovery.Key{{Epoch: epoch, Key: gossip}},
+		Member: n.roster.isMember,
+		Seeds:  n.conf.Seeds,
+		Hints:  n.hints,
+		Meta: discovery.Meta{
+			Mesh: n.Mesh(), Node: n.keys.ID(), Incarnation: n.keys.Incarnation, Name: n.conf.Name, MeshName: n.conf.MeshName,
+			HTTP: n.conf.HTTP, Zone: n.conf.Labels["zone"],
+		},
+	})
+	if err != nil {
+		return err
+	}
+	n.discovery = d
+	n.opened("discovery", d.Close)
+	return nil
+}
+
+func (n *Node) openConsensus(context.Context) error {
+	dir := filepath.Join(filepath.Dir(storeDir(n.conf)), "snapshots")
+	dial := func(kind transport.Kind) func(context.Context, identity.NodeID) (net.Conn, error) {
+		return func(ctx context.Context, to identity.NodeID) (net.Conn, error) {
+			return n.transport.Dial(ctx, to, kind)
+		}
+	}
+	conf := consensus.Config{
+		ServerID: n.keys.ServerID(), Span: n.store.Span(spanRaft), Dir: dir, FS: n.conf.FS, State: consensus.LedgerState(n.ledger),
+		DialRaft: dial(transport.KindRaft), DialPropose: dial(transport.KindPropose),
+		Verify: n.ledger.CheckBatch, Time: n.ledger.Time, MayLead: n.clocks.mayLead,
+		Member: n.roster.isMember, Alive: n.alive, Peers: n.peers, MayVote: n.mayVote,
+		OnFatal: n.stopWith, OnDiverged: n.diverged,
+		Logger: n.log, Faults: n.conf.Faults.Consensus,
+	}
+	if n.conf.TuneConsensus != nil {
+		n.conf.TuneConsensus(&conf)
+	}
+	c, err := consensus.Open(conf)
+	if err != nil {
+		return err
+	}
+	n.consensus = c
+	n.opened("consensus", c.Close)
+	n.transport.Handle(transport.KindRaft, c.AcceptRaft)
+	n.transport.Handle(transport.KindPropose, c.AcceptPropose)
+	n.transport.Handle(transport.KindIPC, n.serveIPC)
+	n.transport.Handle(transport.KindRunLog, n.serveRunLog)
+	n.transport.Handle(transport.KindSync, n.serveSync)
+	if err := n.transport.Start(); err != nil {
+		return err
+	}
+	n.proposer = consensus.NewProposer(consensus.ProposerConfig{
+		Node: n.keys.ID(), Mesh: n.Mesh, Sign: n.keys.Sign,
+		Propose: c.Propose, OpenSession: consensus.SessionOpener(n.keys.ID(), n.keys.Incarnation), Logger: n.log,
+	})
+	n.opened("proposer", n.proposer.Close)
+	n.spawn(n.followRoster)
+	n.spawn(n.rotateKeys)
+	n.spawn(n.announce)
+	n.spawn(n.catchUp)
+	n.spawn(n.keepTime)
+	n.opened("followers", func() error { n.cancel(); n.wg.Wait(); return nil })
+	return nil
+}
+
+// Close stops the node in order: no new work, running work ended, leadership
+// handed on, everything closed in the reverse order of opening.
+func (n *Node) Close() error {
+	n.once.Do(func() {
+		var errs []error
+		for i := len(n.parts) - 1; i >= 0; i-- {
+			if err := n.parts[i].close(); err != nil {
+				errs = append(errs, fmt.Errorf("close %s: %w", n.parts[i].name, err))
+			}
+		}
+		n.cancel()
+		n.wg.Wait()
+		n.closed = errors.Join(errs...)
+	})
+	return n.closed
+}
+
+// Kill stops the node as if its process had died: it tells nobody and hands
+// nothing on. For tests; the caller has taken its disk and network away.
+func (n *Node) Kill() {
+	if n.consensus != nil {
+		n.consensus.Abort()
+	}
+	if err := n.Close(); err != nil {
+		n.log.Debug("killed", "error", err)
+	}
+}
+
+// Failed yields the error for which the node can not go on; the caller closes it.
+func (n *Node) Failed() <-chan error { return n.failed }
+
+func (n *Node) stopWith(err error) {
+	n.log.Error("the node stops", "error", err)
+	select {
+	case n.failed <- err:
+	default:
+	}
+}
+
+// diverged stops a node whose state a majority disagrees with; what it has is
+// set aside at the next start, and it comes back from its peers' state.
+func (n *Node) diverged(d consensus.Divergence) {
+	n.stopWith(fmt.Errorf("the state differs from the majority's: %v", d))
+}
+
+// ID and Name say who the node is.
+func (n *Node) ID() identity.NodeID { return n.keys.ID() }
+func (n *Node) Name() string        { return n.conf.Name }
+
+// Mesh is the mesh that the node belongs to, "" while it belongs to none.
+func (n *Node) Mesh() identity.MeshID {
+	if m := n.mesh.Load(); m != nil {
+		return *m
+	}
+	return ""
+}
+
+func (n *Node) belongTo(m identity.MeshID) { n.mesh.Store(&m) }
+
+// IsLeader reports whether this node leads and may serve as leader.
+func (n *Node) IsLeader() bool { return n.consensus.IsLeader() }
+
+// Ledger is the node's replica, for reading.
+func (n *Node) Ledger() *ledger.Ledger { return n.ledger }
+
+// advertised is the address that others are told: the configured one, the
+// socket's own, or for a socket on all interfaces the first that is up.
+func advertised(configured netip.AddrPort, local net.Addr) netip.AddrPort {
+	if configured.IsValid() {
+		return configured
+	}
+	at, err := netip.ParseAddrPort(local.String())
+	if err != nil || !at.Addr().IsUnspecified() {
+		return at
+	}
+	addrs, _ := net.InterfaceAddrs()
+	fallback := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port())
+	for _, a := range addrs {
+		p, err := netip.ParsePrefix(a.String())
+		if ip := p.Addr().Unmap(); err == nil && ip.IsGlobalUnicast() {
+			return netip.AddrPortFrom(ip, at.Port())
+		}
+	}
+	return fallback
+}

@@ -1,0 +1,218 @@
+package node
+
+import (
+	"context"
+	"crypto/ed25519"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/selvage-mesh/selvage/discovery"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// alive is what consensus asks of discovery.
+func (n *Node) alive(id identity.NodeID) bool { return n.discovery.Alive(id) }
+
+// peers names the members that this node may ask to be enrolled: who is seen
+// alive first, then everyone in the roster.
+func (n *Node) peers() (out []identity.NodeID) {
+	for _, m := range n.discovery.Live() {
+		out = append(out, m.Meta.Node)
+	}
+	var rest []identity.NodeID
+	for id, m := range n.roster.all() {
+		if m.Member() && id != n.ID() && !slices.Contains(out, id) {
+			rest = append(rest, id)
+		}
+	}
+	slices.Sort(rest)
+	return append(out, rest...)
+}
+
+// mayVote tells whether a member may become a voter, and its zone.
+func (n *Node) mayVote(id identity.NodeID) (may bool, zone string) {
+	m, ok := n.roster.node(id)
+	if !ok || !m.Member() || m.Has(ledger.LabelUntrusted) || m.Role == "observer" {
+		return false, ""
+	}
+	for _, l := range m.Labels {
+		if z, ok := strings.CutPrefix(l, "zone="); ok {
+			zone = z
+		}
+	}
+	return true, zone
+}
+
+// resolve is where a node may be: by gossip and the peer cache, by the roster,
+// and at the seeds, since whoever answers there has to prove who it is.
+func (n *Node) resolve(id identity.NodeID) (out []netip.AddrPort) {
+	if n.discovery != nil {
+		out = n.discovery.Addresses(id)
+	}
+	m, _ := n.roster.node(id)
+	for _, a := range m.Addresses {
+		if p, err := netip.ParseAddrPort(a); err == nil && !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// hints are where any member may be.
+func (n *Node) hints() (out []netip.AddrPort) {
+	for id, m := range n.roster.all() {
+		if !m.Member() || id == n.ID() {
+			continue
+		}
+		for _, a := range m.Addresses {
+			if p, err := netip.ParseAddrPort(a); err == nil {
+				out = append(out, p)
+			}
+		}
+	}
+	slices.SortFunc(out, netip.AddrPort.Compare)
+	return slices.Compact(out)
+}
+
+// announce tells the mesh when this node's name or address is another than the
+// roster has, and gossip what role it plays.
+func (n *Node) announce(ctx context.Context) {
+	tick := time.NewTicker(rotateRetry)
+	defer tick.Stop()
+	role := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if now := n.Role(); now != role {
+			m := n.discovery.Self().Meta
+			m.Role = now
+			if n.discovery.SetMeta(m) == nil {
+				role = now
+			}
+		}
+		m, ok := n.roster.node(n.ID())
+		if !ok || !m.Member() {
+			continue
+		}
+		addr := []string{n.advertise.String()}
+		if m.Name == n.conf.Name && slices.Equal(m.Addresses, addr) {
+			continue
+		}
+		name := n.conf.Name
+		submit, cancel := context.WithTimeout(ctx, submitTimeout)
+		receipt, err := n.proposer.Submit(submit, n.command(ledger.KindNodeUpdate, "", ledger.NodeUpdate{Node: n.ID(), Name: &name, Addresses: &addr}))
+		cancel()
+		if err == nil && receipt.Err() != nil {
+			n.log.Warn("the mesh does not take this node's name or address", "error", receipt.Err())
+			return
+		}
+	}
+}
+
+// rotateKeys draws new keys when a node was revoked and this one leads: the
+// revoked node can open nothing that is sealed from then on.
+func (n *Node) rotateKeys(ctx context.Context) {
+	tick := time.NewTicker(rotateRetry)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if !n.consensus.IsLeader() {
+			continue
+		}
+		var keys ledger.Keys
+		var members []ledger.Node
+		var version uint64
+		err := n.ledger.View(func(tx *ledger.Tx) error {
+			keys, version = ledger.CurrentKeys(tx), ledger.RosterVersion(tx)
+			members = ledger.Roster(tx)
+			return nil
+		})
+		if err != nil || !keys.Wanted {
+			continue
+		}
+		if err := n.rotate(ctx, keys, version, members); err != nil {
+			n.log.Warn("rotate the mesh's keys", "error", err)
+		}
+	}
+}
+
+func (n *Node) rotate(ctx context.Context, keys ledger.Keys, version uint64, members []ledger.Node) error {
+	epoch, old, _ := n.keyring.current()
+	if epoch != keys.Epoch {
+		return nil // this node has not opened the present keys yet
+	}
+	data, gossip := identity.NewDataKey(), identity.NewDataKey()
+	p := ledger.KeysRotate{Epoch: epoch + 1, Roster: version, Previous: identity.Seal(data, previousAAD(epoch), old[:])}
+	for _, m := range members {
+		if !m.Member() {
+			continue
+		}
+		w, err := wrapKeys(m, epoch+1, data, gossip)
+		if err != nil {
+			return err
+		}
+		p.Wrapped = append(p.Wrapped, w)
+	}
+	ctx, cancel := context.WithTimeout(ctx, submitTimeout)
+	defer cancel()
+	receipt, err := n.proposer.Submit(ctx, n.command(ledger.KindKeysRotate, "", p))
+	if err != nil {
+		return err
+	}
+	return receipt.Err()
+}
+
+// takeKeys opens the keys of a new epoch. Gossip goes on under the old key for
+// a moment, until all others have the new one too, and then forgets it.
+func (n *Node) takeKeys(w ledger.NodeKeys) {
+	old, _, _ := n.keyring.current()
+	changed, err := n.keyring.take(w)
+	if err != nil {
+		n.log.Error("the mesh's new keys do not open", "epoch", w.Epoch, "error", err)
+		return
+	}
+	if !changed || n.discovery == nil {
+		return
+	}
+	epoch, _, gossip := n.keyring.current()
+	if err := n.discovery.AddKey(discovery.Key{Epoch: epoch, Key: gossip}); err != nil {
+		n.log.Error("gossip key", "epoch", epoch, "error", err)
+		return
+	}
+	n.wg.Go(func() {
+		for _, step := range []func() error{
+			func() error { return n.discovery.UseKey(epoch) },
+			func() error { return n.discovery.RemoveKey(old) },
+		} {
+			select {
+			case <-n.ctx.Done():
+				return
+			case <-time.After(keyOverlap):
+			}
+			if err := step(); err != nil {
+				n.log.Warn("gossip key", "epoch", epoch, "error", err)
+			}
+		}
+	})
+}
+
+// refreshKeys takes the newest keys from the state; it reports whether they
+// were newer than what this node had.
+func (n *Node) refreshKeys() bool {
+	before, _, _ := n.keyring.current()
+	n.refreshRoster()
+	after, _, _ := n.keyring.current()
+	return after > before
+}
+
+func asKey(b []byte) ed25519.PublicKey { return ed25519.PublicKey(b) }

@@ -1,0 +1,63 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// Submit carries a command out and returns its one final outcome. An error
+// means that the outcome is not known, or that it was certainly not carried
+// out; see consensus.Proposer.
+func (n *Node) Submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt, error) {
+	return n.proposer.Submit(ctx, cmd)
+}
+
+// View runs f over the state in the given mode and returns the index that the
+// state has at least. A default read waits until this node has AtLeast; a
+// strong one until it has all that was acknowledged before the call.
+func (n *Node) View(ctx context.Context, at ledger.Read, f func(*ledger.Tx) error) (applied uint64, err error) {
+	index := at.AtLeast
+	if at.Mode == ledger.ReadStrong {
+		now, err := n.consensus.ReadIndex(ctx)
+		if err != nil {
+			return 0, fmt.Errorf("strong read: %w", err)
+		}
+		index = max(index, now)
+	}
+	if at.Mode != ledger.ReadStale && index > 0 {
+		if err := n.ledger.WaitApplied(ctx, index); err != nil {
+			return 0, fmt.Errorf("wait for index %d: %w", index, err)
+		}
+	}
+	applied = n.ledger.Applied()
+	return applied, n.ledger.View(f)
+}
+
+// Entries yields the entries above a height and waits for new ones.
+func (n *Node) Entries(ctx context.Context, after uint64) iter.Seq2[ledger.Entry, error] {
+	return n.ledger.Entries(ctx, after)
+}
+
+// Ready returns nil when this node can serve: it keeps its log, applies, and
+// has, or just got, all that the mesh has acknowledged.
+func (n *Node) Ready(ctx context.Context) error {
+	if err := n.consensus.Healthy(); err != nil {
+		return err
+	}
+	if err := n.ledger.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	index, err := n.consensus.ReadIndex(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: no leader answers: %w", ErrNotReady, err)
+	}
+	if err := n.ledger.WaitApplied(ctx, index); err != nil {
+		return fmt.Errorf("%w: behind, at %d of %d", ErrNotReady, n.ledger.Applied(), index)
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package node
+
+import (
+	"context"
+	"crypto/ed25519"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A roster is a copy of the members in memory: transport and discovery ask it
+// for every packet. It follows the feed; before the node has state, it is what
+// the node was told when it joined.
+type roster struct {
+	byID atomic.Pointer[map[identity.NodeID]ledger.Node]
+
+	mu      sync.Mutex                      // guards what follows
+	state   []ledger.Node                   // as the state has it
+	learned map[identity.NodeID]ledger.Node // what members told while this node was behind
+}
+
+func newRoster(known []ledger.Node) *roster {
+	r := &roster{learned: map[identity.NodeID]ledger.Node{}}
+	r.set(known)
+	return r
+}
+
+// set replaces what the state says; it goes before what others told.
+func (r *roster) set(nodes []ledger.Node) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state = nodes
+	for _, n := range nodes {
+		delete(r.learned, n.ID)
+	}
+	r.publish()
+}
+
+// learn adds nodes that the state does not have yet, and revocations that it
+// has not seen; it reports whether that was news.
+func (r *roster) learn(nodes []ledger.Node) (news bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range nodes {
+		was, known := (*r.byID.Load())[n.ID]
+		if identity.NodeIDOf(n.Key) == n.ID && (!known || was.Member() && !n.Member()) {
+			r.learned[n.ID] = n
+			news = true
+		}
+	}
+	if news {
+		r.publish()
+	}
+	return news
+}
+
+func (r *roster) publish() {
+	m := make(map[identity.NodeID]ledger.Node, len(r.state)+len(r.learned))
+	for _, n := range r.state {
+		m[n.ID] = n
+	}
+	for id, n := range r.learned {
+		m[id] = n
+	}
+	r.byID.Store(&m)
+}
+
+// member is what transport asks.
+func (r *roster) member(id identity.NodeID) (key ed25519.PublicKey, revoked, known bool) {
+	n, ok := (*r.byID.Load())[id]
+	return n.Key, !n.Member(), ok
+}
+
+func (r *roster) isMember(id identity.NodeID) bool {
+	n, ok := (*r.byID.Load())[id]
+	return ok && n.Member()
+}
+
+func (r *roster) node(id identity.NodeID) (ledger.Node, bool) {
+	n, ok := (*r.byID.Load())[id]
+	return n, ok
+}
+
+// all returns the nodes in no order; the map is replaced, never changed.
+func (r *roster) all() map[identity.NodeID]ledger.Node { return *r.byID.Load() }
+
+// followRoster keeps the roster and the keyring in step with the state, and
+// tells who was revoked.
+func (n *Node) followRoster(ctx context.Context) {
+	after := n.refreshRoster()
+	for ctx.Err() == nil {
+		for e, err := range n.ledger.Entries(ctx, after) {
+			if err != nil {
+				break
+			}
+			after = e.Height
+			if touchesRoster(e.Kind) {
+				after = max(after, n.refreshRoster())
+			}
+		}
+		select { // a snapshot was installed, or the ledger is closed
+		case <-ctx.Done():
+		case <-time.After(rosterRetry):
+			after = n.refreshRoster()
+		}
+	}
+}
+
+func touchesRoster(kind string) bool {
+	return strings.HasPrefix(kind, "node.") || kind == ledger.KindGenesis || kind == ledger.KindKeysRotate
+}
+
+// refreshRoster reads the members and keys from the state; it returns the
+// height that they are of.
+func (n *Node) refreshRoster() (height uint64) {
+	var nodes []ledger.Node
+	var keys ledger.NodeKeys
+	err := n.ledger.View(func(tx *ledger.Tx) error {
+		height, _ = n.ledger.Head()
+		nodes = ledger.Roster(tx)
+		keys, _ = ledger.WrappedFor(tx, n.ID())
+		return nil
+	})
+	if err != nil || len(nodes) == 0 {
+		return height
+	}
+	before := n.roster.all()
+	n.roster.set(nodes)
+	for _, m := range nodes {
+		if was := before[m.ID]; !m.Member() && was.Member() {
+			n.transport.Disconnect(m.ID)
+			if m.ID == n.ID() {
+				n.stopWith(ErrRevoked)
+			}
+		}
+	}
+	if keys.Epoch > 0 {
+		n.takeKeys(keys)
+	}
+	return height
+}

@@ -1,0 +1,209 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/runlog"
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/consensus"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/store"
+)
+
+// serving is the HTTP side of a node.
+type serving struct {
+	api  *api.Server
+	addr string
+}
+
+// openAPI serves the HTTP API, the last thing that a node opens: whoever gets
+// an answer finds a whole node behind it.
+func (n *Node) openAPI(context.Context) error {
+	s, err := api.New(api.Config{
+		Node: n, Version: n.conf.Version, NodeID: n.ID(), Mesh: n.Mesh(), Logger: n.log,
+		DataKeys: n.keyring.dataKeys, Ready: n.Ready, Standing: n.standing, RunLog: n.RunLog,
+		CreateToken: n.CreateToken, Leave: n.Leave, Alive: n.discovery.Alive, Raft: n.raftInfo,
+		Verify: func(ctx context.Context) (ledger.Verified, error) { return n.ledger.Verify(ctx, nil) },
+		Head: func() (height, applied uint64) {
+			p := n.ledger.Position()
+			return p.Height, p.Applied
+		},
+		Stats: []func() []api.Stat{n.stats},
+	})
+	if err != nil {
+		return err
+	}
+	n.serving.api = s
+	n.opened("api", s.Close)
+	if n.conf.HTTP == "none" {
+		return nil
+	}
+	l, err := net.Listen("tcp", n.conf.HTTP)
+	if err != nil {
+		return fmt.Errorf("HTTP port (another node may have it; choose one with --http): %w", err)
+	}
+	n.serving.addr = l.Addr().String()
+	server := s.HTTP()
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(l) }()
+	n.opened("http", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+		defer cancel()
+		err := server.Shutdown(ctx)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = server.Close() // streams stay open for as long as they are read
+		}
+		if serve := <-done; !errors.Is(serve, http.ErrServerClosed) {
+			err = errors.Join(err, serve)
+		}
+		return err
+	})
+	return nil
+}
+
+// API is the node's HTTP handler, for meshes in one process.
+func (n *Node) API() http.Handler { return n.serving.api }
+
+// HTTPAddr is where the API is served, "" when it is not.
+func (n *Node) HTTPAddr() string { return n.serving.addr }
+
+// standing is what every answer says of the node's place in the mesh. It is
+// cheap: raft's own view, no round trip.
+func (n *Node) standing() api.Standing {
+	leader, ok := n.consensus.Leader()
+	st := api.Standing{Quorum: ok, Leader: leader}
+	if ok {
+		n.lastQuorum.Store(time.Now().UnixNano())
+		return st
+	}
+	if at := n.lastQuorum.Load(); at != 0 {
+		st.Age = time.Since(time.Unix(0, at))
+	}
+	return st
+}
+
+func (n *Node) raftInfo() (consensus.Stats, []consensus.Server) {
+	return n.consensus.Stats(), n.consensus.Servers()
+}
+
+// Role is what the node is in the consensus group now.
+func (n *Node) Role() string {
+	s := n.consensus.Stats()
+	switch {
+	case s.Serving:
+		return "leader"
+	case s.Voter:
+		return "voter"
+	}
+	return "non-voter"
+}
+
+// RunLog reads a piece of a run's log from the node that has it.
+func (n *Node) RunLog(ctx context.Context, run company.Run, offset, limit int64) (runlog.Chunk, error) {
+	ref, on := string(run.LogRef), identity.NodeID(run.Node)
+	if ref == "" || on == "" {
+		return runlog.Chunk{}, runlog.ErrNoLog
+	}
+	return n.runLog(ctx, on, ref, offset, limit)
+}
+
+// Leave takes this node out of the mesh for good: it hands leadership on, gives
+// up its vote, is struck off the roster, and stops.
+func (n *Node) Leave(ctx context.Context) error {
+	members := 0
+	for _, m := range n.roster.all() {
+		if m.Member() {
+			members++
+		}
+	}
+	if members < 2 {
+		return ledger.Refuse(ledger.Conflict, nil, "The last node of a mesh can not leave it")
+	}
+	if err := n.consensus.Leave(ctx); err != nil {
+		return fmt.Errorf("leave the consensus group: %w", err)
+	}
+	receipt, err := n.proposer.Submit(ctx, n.command(ledger.KindNodeRevoke, "", ledger.NodeRevoke{Node: n.ID(), Reason: "left"}))
+	if err != nil {
+		return err
+	}
+	if err := receipt.Err(); err != nil {
+		return err
+	}
+	if err := n.discovery.Leave(); err != nil {
+		n.log.Warn("tell the others of leaving", "error", err)
+	}
+	n.stopWith(ErrRevoked)
+	return nil
+}
+
+// VerifyDir checks the chain in the data directory of a stopped node.
+func VerifyDir(ctx context.Context, dir string) (v ledger.Verified, err error) {
+	s, err := store.Open(storeDir(Config{Dir: dir, OnDisk: true}), store.Options{})
+	if err != nil {
+		return v, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	l, err := ledger.Open(ledger.Config{Span: s.Span(spanState), Mux: company.Handlers()})
+	if err != nil {
+		return v, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	return l.Verify(ctx, nil)
+}
+
+// stats are the node's figures for /metrics.
+func (n *Node) stats() []api.Stat {
+	c, l, p := n.consensus.Stats(), n.ledger.Stats(), n.proposer.Stats()
+	d, t := n.discovery.Stats(), n.transport.Stats()
+	pos := n.ledger.Position()
+	gauge := func(name, help string, v float64) api.Stat {
+		return api.Stat{Name: "selvage_" + name, Help: help, Value: v}
+	}
+	count := func(name, help string, v uint64) api.Stat {
+		return api.Stat{Name: "selvage_" + name, Help: help, Value: float64(v), Counter: true}
+	}
+	leader := 0.0
+	if c.Serving {
+		leader = 1
+	}
+	return []api.Stat{
+		gauge("raft_leader", "1 on the node that leads", leader),
+		gauge("raft_term", "raft term", float64(c.Term)),
+		gauge("raft_log_first_index", "first index of the raft log", float64(c.LogFirst)),
+		gauge("raft_log_last_index", "last index of the raft log", float64(c.LastIndex)),
+		gauge("raft_voters", "voters in the configuration", float64(c.Voters)),
+		count("raft_leader_changes_total", "changes of leadership seen", c.LeaderChanges),
+		count("raft_proposals_total", "batches proposed by this node as leader", c.Proposals),
+		count("raft_forwarded_total", "requests handed to the leader", c.Forwarded),
+		count("raft_strong_reads_total", "strong reads", c.StrongReads),
+		count("raft_divergences_total", "comparisons that found this node's state different", c.Divergences),
+		count("raft_log_writes_total", "synced appends to the raft log", c.LogWrites),
+		gauge("raft_log_write_seconds_total", "time spent in synced appends", c.LogWriteTime.Seconds()),
+		gauge("raft_log_write_worst_seconds", "slowest synced append", c.LogWorst.Seconds()),
+		count("store_syncs_total", "fsyncs of the write-ahead log", n.store.Syncs()),
+		gauge("ledger_height", "entries of the chain", float64(pos.Height)),
+		gauge("ledger_applied_index", "raft index of the state", float64(pos.Applied)),
+		count("ledger_commands_total", "commands applied, refusals included", l.Commands),
+		gauge("ledger_apply_seconds_total", "time spent in apply", l.ApplyTime.Seconds()),
+		count("proposer_commands_total", "commands sent by this node", p.Commands),
+		count("proposer_batches_total", "batches sent by this node", p.Batches),
+		count("proposer_resent_total", "batches sent again because their outcome was unknown", p.Resent),
+		count("proposer_busy_total", "commands refused because the queue was full", p.Busy),
+		gauge("proposer_queued", "commands that wait to be sent", float64(p.Queued)),
+		count("discovery_joined_total", "members seen to join", d.Joins),
+		count("discovery_failed_total", "members declared dead", d.Failures),
+		count("discovery_garbage_total", "gossip packets that do not open", d.Garbage),
+		gauge("transport_connections", "connections with peers", float64(t.Connections)),
+		count("transport_accepted_total", "connections that peers opened", t.Accepted),
+		count("transport_dialled_total", "connections that this node opened", t.Dialled),
+		count("transport_junk_total", "datagrams that were nothing", t.PacketsDropped),
+		gauge("runs_here", "runs that this node carries out", float64(len(n.work.worker.Running()))),
+	}
+}

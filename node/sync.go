@@ -1,0 +1,98 @@
+package node
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/transport"
+)
+
+// A node that was away may not know who was admitted meanwhile, and so not let
+// in the very node that leads now. It asks any member that it does know: on a
+// stream of KindSync it writes one frame of type syncAsk, empty, and reads one
+// of type syncRoster, the deterministic CBOR of a roster answer. A peer that
+// came with an admission certificate may use this stream and no other.
+const (
+	syncAsk    = 1
+	syncRoster = 2
+)
+
+// A rosterAnswer is what a member says of the mesh to one that was away.
+type rosterAnswer struct {
+	Version uint64          `cbor:"1,keyasint"` // ledger.RosterVersion
+	Nodes   []ledger.Node   `cbor:"2,keyasint"` // revoked ones too
+	Wrapped ledger.NodeKeys `cbor:"3,keyasint,omitempty"`
+}
+
+// serveSync answers one peer that wants to catch up.
+func (n *Node) serveSync(from identity.NodeID, c net.Conn) {
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(syncTimeout))
+	if typ, _, err := transport.ReadFrameMax(c, 0); err != nil || typ != syncAsk {
+		return
+	}
+	var a rosterAnswer
+	err := n.ledger.View(func(tx *ledger.Tx) error {
+		a = rosterAnswer{Version: ledger.RosterVersion(tx), Nodes: ledger.Roster(tx)}
+		a.Wrapped, _ = ledger.WrappedFor(tx, from)
+		return nil
+	})
+	if err != nil {
+		return
+	}
+	if err := transport.WriteFrame(c, syncRoster, ledger.Marshal(a)); err != nil {
+		n.log.Debug("sync: answer", "peer", from.Short(), "error", err)
+	}
+}
+
+// catchUp asks the members that this node knows for the roster, while it hears
+// of no leader: it may be the one whom the leader's node is unknown to.
+func (n *Node) catchUp(ctx context.Context) {
+	tick := time.NewTicker(syncEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if _, ok := n.consensus.Leader(); ok {
+			continue
+		}
+		for _, id := range n.peers() {
+			a, err := n.askRoster(ctx, id)
+			if err != nil {
+				continue
+			}
+			if n.roster.learn(a.Nodes) && n.discovery != nil {
+				n.discovery.RosterChanged()
+			}
+			if a.Wrapped.Epoch > 0 && a.Wrapped.Node == n.ID() {
+				n.takeKeys(a.Wrapped)
+			}
+			break
+		}
+	}
+}
+
+func (n *Node) askRoster(ctx context.Context, id identity.NodeID) (a rosterAnswer, err error) {
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	c, err := n.transport.Dial(ctx, id, transport.KindSync)
+	if err != nil {
+		return a, err
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(syncTimeout))
+	if err := transport.WriteFrame(c, syncAsk, nil); err != nil {
+		return a, err
+	}
+	_, payload, err := transport.ReadFrameMax(c, maxMembership)
+	if err != nil {
+		return a, err
+	}
+	return a, ledger.Unmarshal(payload, &a)
+}

@@ -1,0 +1,258 @@
+package node
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/process"
+	"github.com/selvage-mesh/selvage/adapter/runlog"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/scheduler"
+	"github.com/selvage-mesh/selvage/transport"
+)
+
+// work is what schedules and carries out runs on this node.
+type work struct {
+	leader *scheduler.Leader
+	worker *scheduler.Worker
+	logs   *runlog.Store
+
+	mu   sync.Mutex // guards line
+	line net.Conn   // to the leader, for keep-alives
+	to   identity.NodeID
+}
+
+func (n *Node) openWork(context.Context) (err error) {
+	n.work.logs, err = runlog.Open(filepath.Join(n.conf.Dir, "logs"), runlog.Config{})
+	if err != nil {
+		return err
+	}
+	n.work.leader = scheduler.NewLeader(scheduler.LeaderConfig{
+		Node: n, Self: n.ID(), Verify: n.verifyLeading, Lease: n.conf.Lease, Clock: n.conf.Clock, Logger: n.log,
+	})
+	adapters := n.conf.Adapters
+	if adapters == nil {
+		dir, err := filepath.Abs(n.conf.Dir)
+		if err != nil {
+			return err
+		}
+		host, port, _ := net.SplitHostPort(n.conf.HTTP)
+		p, err := process.New(process.Config{
+			Shim: n.conf.Shim, Dir: filepath.Join(dir, "runs"), APIURL: "http://" + n.conf.HTTP, ListenHost: host, ListenPort: port,
+			Token: n.runToken, Environ: os.Environ(), Logger: n.log,
+		})
+		if err != nil {
+			return err
+		}
+		adapters = map[string]scheduler.Adapter{"process": p}
+	}
+	n.work.worker, err = scheduler.NewWorker(scheduler.WorkerConfig{
+		Node: n, Self: n.ID(), Session: n.session, SessionOver: n.sessionOver, KeepAlive: n.keepAlive,
+		Adapters: adapters, Labels: n.labels(), Slots: n.conf.Slots,
+		OpenLog: func(ref string) (scheduler.Log, error) { return n.work.logs.Create(ref) }, LogRef: runlog.Ref,
+		Lease: n.conf.Lease, Margin: n.conf.Margin, Clock: n.conf.Clock, Logger: n.log,
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { n.work.leader.Run(ctx) })
+	wg.Go(func() { n.work.worker.Run(ctx) })
+	wg.Go(func() { n.followLeadership(ctx) })
+	wg.Go(func() { n.keepSession(ctx) })
+	wg.Go(func() { n.pruneLogs(ctx) })
+	n.opened("work", func() error {
+		cancel()
+		wg.Wait()
+		n.work.hangUp()
+		return n.work.logs.Close()
+	})
+	return nil
+}
+
+// followLeadership tells the scheduler when this node begins and ends to lead.
+func (n *Node) followLeadership(ctx context.Context) {
+	for {
+		changed := n.consensus.Changes()
+		n.work.leader.Lead(n.consensus.IsLeader())
+		select {
+		case <-ctx.Done():
+			n.work.leader.Lead(false)
+			return
+		case <-changed:
+		}
+	}
+}
+
+// pruneLogs takes away run logs that are older or larger than is kept.
+func (n *Node) pruneLogs(ctx context.Context) {
+	tick := time.NewTicker(pruneEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if _, err := n.work.logs.Prune(time.Now()); err != nil {
+			n.log.Warn("prune run logs", "error", err)
+		}
+	}
+}
+
+// verifyLeading shows that this node leads, by a check begun after the call.
+func (n *Node) verifyLeading(ctx context.Context) error {
+	if !n.consensus.IsLeader() {
+		return scheduler.ErrNotLeader
+	}
+	if _, err := n.consensus.ReadIndex(ctx); err != nil {
+		return err
+	}
+	if !n.consensus.IsLeader() {
+		return scheduler.ErrNotLeader
+	}
+	return nil
+}
+
+// runToken mints the token by which a run speaks to any node's API.
+func (n *Node) runToken(run company.Run) (string, error) {
+	_, data, _ := n.keyring.current()
+	claims := identity.RunClaims{Agent: run.Agent, Company: run.Company, Adapter: "process", Run: run.ID, Responsible: string(run.ResponsibleUser)}
+	return identity.MintRunToken(data, n.Mesh(), claims, time.Now())
+}
+
+// Keep-alives and their answers are frames on a stream of KindIPC that a node
+// holds open to the leader: type, then for a beat the sender's wall clock (8
+// bytes, big endian, ms since 1970) and the beat in deterministic CBOR, for a
+// refusal its reason as text. Other types end the stream.
+const (
+	ipcBeat     = 1 // → clock, scheduler.Beat
+	ipcGranted  = 2 // ← nothing
+	ipcNoLeader = 3 // ← reason
+	ipcOver     = 4 // ← nothing: the session is over
+)
+
+// keepAlive brings a beat to whoever leads, which may be this node.
+func (n *Node) keepAlive(ctx context.Context, b scheduler.Beat) error {
+	ctx, cancel := context.WithTimeout(ctx, keepAliveTimeout)
+	defer cancel()
+	leader, ok := n.consensus.Leader()
+	if !ok {
+		return scheduler.ErrNotLeader
+	}
+	if leader == n.ID() {
+		return n.work.leader.KeepAlive(ctx, b)
+	}
+	return n.work.beat(ctx, leader, n.transport, b)
+}
+
+func (w *work) beat(ctx context.Context, leader identity.NodeID, t *transport.Transport, b scheduler.Beat) (err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.line == nil || w.to != leader {
+		w.hangUpLocked()
+		if w.line, err = t.Dial(ctx, leader, transport.KindIPC); err != nil {
+			w.line = nil
+			return err
+		}
+		w.to = leader
+	}
+	defer func() {
+		if err != nil && !errors.Is(err, scheduler.ErrSessionOver) {
+			w.hangUpLocked()
+		}
+	}()
+	deadline, _ := ctx.Deadline()
+	if err := w.line.SetDeadline(deadline); err != nil {
+		return err
+	}
+	frame := binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixMilli()))
+	if err := transport.WriteFrame(w.line, ipcBeat, append(frame, ledger.Marshal(b)...)); err != nil {
+		return err
+	}
+	typ, payload, err := transport.ReadFrameMax(w.line, maxFrame)
+	switch {
+	case err != nil:
+		return err
+	case typ == ipcGranted:
+		return nil
+	case typ == ipcOver:
+		return scheduler.ErrSessionOver
+	}
+	return fmt.Errorf("%w: %s", scheduler.ErrNotLeader, payload)
+}
+
+func (w *work) hangUp() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hangUpLocked()
+}
+
+func (w *work) hangUpLocked() {
+	if w.line != nil {
+		w.line.Close()
+		w.line = nil
+	}
+}
+
+// serveIPC answers the beats of one node.
+func (n *Node) serveIPC(from identity.NodeID, c net.Conn) {
+	defer c.Close()
+	for {
+		typ, payload, err := transport.ReadFrameMax(c, maxFrame)
+		if err != nil || typ != ipcBeat || len(payload) < 8 {
+			return
+		}
+		var b scheduler.Beat
+		if err := ledger.Unmarshal(payload[8:], &b); err != nil || b.Node != from {
+			return
+		}
+		n.clocks.heard(from, int64(binary.BigEndian.Uint64(payload)), time.Now())
+		answer, reason := byte(ipcGranted), ""
+		ctx, cancel := context.WithTimeout(n.ctx, keepAliveTimeout)
+		err = scheduler.ErrNotLeader
+		if n.work.leader != nil {
+			err = n.work.leader.KeepAlive(ctx, b)
+		}
+		cancel()
+		switch {
+		case errors.Is(err, scheduler.ErrSessionOver):
+			answer = ipcOver
+		case err != nil:
+			answer, reason = ipcNoLeader, err.Error()
+		}
+		c.SetWriteDeadline(time.Now().Add(keepAliveTimeout))
+		if transport.WriteFrame(c, answer, []byte(reason)) != nil {
+			return
+		}
+	}
+}
+
+func (n *Node) serveRunLog(_ identity.NodeID, c net.Conn) {
+	if n.work.logs == nil {
+		c.Close()
+		return
+	}
+	n.work.logs.Serve(c)
+}
+
+func (n *Node) runLog(ctx context.Context, on identity.NodeID, ref string, offset, limit int64) (runlog.Chunk, error) {
+	if on == n.ID() {
+		return n.work.logs.Read(ref, offset, limit)
+	}
+	c, err := n.transport.Dial(ctx, on, transport.KindRunLog)
+	if err != nil {
+		return runlog.Chunk{}, err
+	}
+	return runlog.Fetch(ctx, c, ref, offset, limit)
+}
