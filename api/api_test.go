@@ -1,0 +1,436 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/selvage-mesh/selvage/consensus"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+func TestBindOnlyToLoopbackWithoutAuthentication(t *testing.T) {
+	for addr, ok := range map[string]bool{
+		"127.0.0.1:3100": true, "localhost:3100": true, "[::1]:0": true, "127.8.8.8:80": true, "[::ffff:127.0.0.1]:80": true,
+		":3100": false, "0.0.0.0:3100": false, "192.168.1.7:3100": false, "[::]:3100": false, "example.org:80": false, "3100": false,
+	} {
+		if err := CheckBind(addr, LocalTrusted); (err == nil) != ok {
+			t.Errorf("CheckBind(%q) = %v, want ok %t", addr, err, ok)
+		}
+	}
+	if err := CheckBind("127.0.0.1:1", Authenticated); err == nil {
+		t.Error("a mode that is not served may listen")
+	}
+}
+
+func TestEveryRefusalHasAStatusAndFailuresSayNothing(t *testing.T) {
+	for code, want := range map[ledger.Code]int{
+		ledger.Invalid: 400, ledger.Unauthorized: 401, ledger.Forbidden: 403, ledger.NotFound: 404, ledger.Conflict: 409,
+		ledger.TooLarge: 413, ledger.Unprocessable: 422, ledger.TooMany: 429, ledger.Unavailable: 503, ledger.Internal: 500, "new": 500,
+	} {
+		err := fmt.Errorf("checkout: %w", &ledger.Refusal{Code: code, Message: "no", Detail: []byte(`{"code":"held","by":"ada"}`)})
+		status, body, failure := answerOf(err)
+		if status != want || failure != (want == 500) {
+			t.Errorf("%s: answered %d, failure %t, want %d", code, status, failure, want)
+		}
+		if want < 500 && (body.Error != "no" || body.Code != "held" || string(body.Details) != `{"code":"held","by":"ada"}`) {
+			t.Errorf("%s: body %+v", code, body)
+		}
+	}
+	for _, n := range notNow {
+		if status, body, _ := answerOf(fmt.Errorf("x: %w", n.err)); status != 503 || body.Code != n.code {
+			t.Errorf("%v: answered %d %+v, want 503 %s", n.err, status, body, n.code)
+		}
+	}
+	if status, body, failure := answerOf(errors.New("open /secret: denied")); status != 500 || body.Error != internalError || body.Details != nil || !failure {
+		t.Errorf("failure answered %d %+v", status, body)
+	}
+}
+
+func TestDoorsAndBounds(t *testing.T) {
+	h := newHarness(t)
+	id := h.company("Acme")
+	labels := "/api/companies/" + id + "/labels"
+	label := `{"name":"bug","color":"#ff0000"}`
+	for _, c := range []struct {
+		name, method, path, body string
+		headers                  []string
+		status                   int
+		text                     string
+	}{
+		{name: "unknown path", method: "GET", path: "/api/nope", status: 404, text: `{"error":"API route not found"}`},
+		{name: "unknown method", method: "PUT", path: "/api/health", status: 404, text: `{"error":"API route not found"}`},
+		{name: "unknown bearer", method: "GET", path: labels, headers: []string{"Authorization: Bearer pcp_bogus"}, status: 401, text: `{"error":"Agent token did not verify; obtain fresh credentials and retry"}`},
+		{name: "basic authentication", method: "GET", path: labels, headers: []string{"Authorization: Basic YTpi"}, status: 401},
+		{name: "another site's name", method: "GET", path: "/api/health", headers: []string{"Host: evil.example"}, status: 403},
+		{name: "another site's page", method: "POST", path: labels, body: label, headers: []string{"Sec-Fetch-Site: cross-site", "Origin: https://evil.example"}, status: 403, text: `{"error":"Board mutation requires trusted browser origin"}`},
+		{name: "half a body", method: "POST", path: labels, body: `{"name": `, status: 400, text: `"error":"Malformed JSON"`},
+		{name: "two of a key", method: "POST", path: labels, body: `{"name":"a","color":"#ff0000","name":"b"}`, status: 400, text: "duplicate key"},
+		{name: "too large", method: "POST", path: labels, body: `{"name":"` + strings.Repeat("x", MaxBody) + `"}`, status: 413, text: `"error"`},
+		{name: "too deep", method: "POST", path: labels, body: `{"name":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, status: 400, text: "nested"},
+		{name: "no JSON", method: "POST", path: labels, body: "name=bug", headers: []string{"Content-Type: application/x-www-form-urlencoded"}, status: 400},
+		{name: "unknown read mode", method: "GET", path: labels, headers: []string{"X-Selvage-Read: fresh"}, status: 400},
+		{name: "bad height", method: "GET", path: labels, headers: []string{"X-Selvage-Height: -1"}, status: 400},
+		{name: "key too long", method: "POST", path: labels, body: label, headers: []string{"Idempotency-Key: " + strings.Repeat("k", 300)}, status: 400},
+		{name: "unknown members are ignored", method: "POST", path: labels, body: `{"name":"bug","color":"#ff0000","shape":"round"}`, status: 201},
+		{name: "agents only", method: "GET", path: "/api/v1/mesh", headers: []string{"Authorization: Bearer pcp_x"}, status: 401},
+		{name: "entry that is not there", method: "GET", path: "/api/v1/mesh/ledger/entries/9999", status: 404},
+		{name: "chain holds", method: "POST", path: "/api/v1/mesh/ledger/verify", status: 200, text: `"ok":true`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := h.call(c.method, c.path, c.body, c.headers...).want(t, c.status, c.text)
+			if a.header.Get("X-Request-Id") == "" {
+				t.Error("no X-Request-Id")
+			}
+		})
+	}
+	if a := h.call("GET", "/api/health", "", "X-Request-Id: abc-1"); a.header.Get("X-Request-Id") != "abc-1" {
+		t.Errorf("request ID %q, want the caller's", a.header.Get("X-Request-Id"))
+	}
+	if a := h.call("GET", "/api/health", "", "X-Request-Id: a b\"c"); a.header.Get("X-Request-Id") == "a b\"c" {
+		t.Error("a request ID that could forge a log line was taken over")
+	}
+	if !strings.Contains(h.log.String(), `"request":"abc-1"`) {
+		t.Error("the request's ID is not in the log")
+	}
+}
+
+func TestWithoutQuorumReadsGoOnAndWritesSayWhenToTryAgain(t *testing.T) {
+	h := newHarness(t, func(c *Config) {
+		c.Standing = func() Standing { return Standing{Quorum: false, Age: 3 * time.Second} }
+		c.Ready = func(context.Context) error { return errors.New("no leader answers") }
+	})
+	id := h.company("Acme")
+	h.node.setFail(fmt.Errorf("submit: %w", consensus.ErrNoLeader))
+	labels := "/api/companies/" + id + "/labels"
+	a := h.call("POST", labels, `{"name":"bug","color":"#ff0000"}`).want(t, 503, `"code":"no_leader"`)
+	if a.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	h.call("GET", labels, "", "X-Selvage-Read: strong").want(t, 503, "")
+	a = h.call("GET", labels, "", "X-Selvage-Read: stale").want(t, 200, "[]")
+	if got := a.header.Get("X-Selvage-Quorum") + " " + a.header.Get("X-Selvage-Age"); got != "lost 3000" {
+		t.Errorf("standing %q, want lost 3000", got)
+	}
+	h.call("GET", "/readyz", "").want(t, 503, "no leader answers")
+	h.call("GET", "/healthz", "").want(t, 200, "ok")
+}
+
+func TestAReadAfterTheHeightOfAWriteSeesIt(t *testing.T) {
+	h := newHarness(t)
+	id := h.company("Acme")
+	a := h.call("POST", "/api/companies/"+id+"/labels", `{"name":"bug","color":"#ff0000"}`).want(t, 201, "")
+	height := a.header.Get("X-Selvage-Height")
+	if height == "" {
+		t.Fatal("the answer to a write has no height")
+	}
+	h.call("GET", "/api/companies/"+id+"/labels", "", "X-Selvage-Height: "+height).want(t, 200, "bug")
+}
+
+func TestIdempotencyKeyGivesTheFirstOutcomeAgain(t *testing.T) {
+	h := newHarness(t)
+	path := "/api/companies/" + h.company("Acme") + "/labels"
+	first := h.call("POST", path, `{"name":"bug","color":"#ff0000"}`, "Idempotency-Key: k1").want(t, 201, "")
+	again := h.call("POST", path, `{"name":"bug","color":"#ff0000"}`, "Idempotency-Key: k1").want(t, 201, "")
+	if string(first.body) != string(again.body) {
+		t.Errorf("repeated: %s, first %s", again.body, first.body)
+	}
+	h.call("POST", path, `{"name":"bog","color":"#ff0000"}`, "Idempotency-Key: k1").want(t, 422, "idempotency_key_reused")
+	refused := h.call("POST", path, `{"name":"bug","color":"#00ff00"}`, "Idempotency-Key: k2")
+	if refused.status < 400 {
+		t.Fatalf("a second label of the same name: %d %s", refused.status, refused.body)
+	}
+	id := first.field(t, "id")
+	h.call("DELETE", "/api/labels/"+id, "").want(t, 200, "")
+	again = h.call("POST", path, `{"name":"bug","color":"#00ff00"}`, "Idempotency-Key: k2")
+	if again.status != refused.status || string(again.body) != string(refused.body) {
+		t.Errorf("a refusal repeated: %d %s, first %d %s", again.status, again.body, refused.status, refused.body)
+	}
+}
+
+func TestASecretShownOnceIsShownAgainToTheSameRequest(t *testing.T) {
+	h := newHarness(t)
+	draw := func(key, body string) string {
+		r := httptest.NewRequest("POST", "/x", strings.NewReader(body))
+		r.Header.Set("Idempotency-Key", key)
+		rc := &Request{HTTP: r, server: h.Server, route: &Route{}, w: httptest.NewRecorder(), Actor: ledger.Actor{Type: "user", ID: LocalBoard}}
+		return string(rc.Secret("agent key", 24))
+	}
+	if draw("k", "a") != draw("k", "a") {
+		t.Error("the repeated request shows another secret")
+	}
+	for name, other := range map[string]string{"another body": draw("k", "b"), "another key": draw("l", "a"), "no key": draw("", "a")} {
+		if other == draw("k", "a") {
+			t.Errorf("%s shows the same secret", name)
+		}
+	}
+	if draw("", "a") == draw("", "a") {
+		t.Error("without a key two requests show the same secret")
+	}
+}
+
+func TestRunTokenOfAnotherRunIsRefused(t *testing.T) {
+	h := newHarness(t)
+	run := NewID()
+	claims := identity.RunClaims{Agent: NewID(), Company: NewID(), Run: run}
+	token, err := identity.MintRunToken(testDataKey, h.node.mesh, claims, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.call("GET", "/api/adapters", "", "Authorization: Bearer "+token, "X-Paperclip-Run-Id: "+NewID()).want(t, 422, `"code":"agent_jwt_run_id_mismatch"`)
+	h.call("GET", "/api/adapters", "", "Authorization: Bearer "+token).want(t, 401, "did not verify") // there is no such run
+	foreign, _ := identity.MintRunToken(identity.DataKey{9}, h.node.mesh, claims, time.Now())
+	h.call("GET", "/api/adapters", "", "Authorization: Bearer "+foreign).want(t, 401, "did not verify")
+}
+
+func TestSecretsNeverReachLogsOrErrors(t *testing.T) {
+	const canary = "canary-7f3a91"
+	h := newHarness(t)
+	id := h.company("Acme")
+	token, err := identity.MintRunToken(testDataKey, h.node.mesh, identity.RunClaims{Agent: canary, Company: id, Run: NewID()}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := ""
+	for _, a := range []answer{
+		h.call("GET", "/api/companies/"+id+"/labels", "", "Authorization: Bearer "+canary),
+		h.call("GET", "/api/companies/"+id+"/labels", "", "Authorization: Bearer "+token),
+		h.call("GET", "/api/companies/"+id+"/events/ws?token="+canary, ""),
+		h.call("GET", "/api/companies/"+id+"/labels?token="+canary, ""),
+		h.call("POST", "/api/companies/"+id+"/labels", `{"name":["`+canary+`"],"color":5}`),
+		h.call("POST", "/api/companies/"+id+"/labels", `{"name":"`+canary),
+		h.call("POST", "/api/companies/"+id+"/labels", `{"name":"x"}`, "Idempotency-Key: "+canary),
+	} {
+		answers += string(a.body)
+	}
+	h.node.setFail(errors.New("disk " + canary + " failed"))
+	answers += string(h.call("POST", "/api/companies/"+id+"/labels", `{"name":"ok","color":"#ff0000","token":"`+canary+`"}`).want(t, 500, internalError).body)
+	if strings.Contains(answers, canary) {
+		t.Errorf("an answer shows the canary: %s", answers)
+	}
+	for line := range strings.Lines(h.log.String()) {
+		if strings.Contains(line, canary) && !strings.Contains(line, "disk "+canary) || strings.Contains(line, token) {
+			t.Errorf("the log shows the canary: %s", line)
+		}
+	}
+}
+
+// serve runs the harness behind a real listener.
+func (h *harness) serve() *httptest.Server {
+	h.t.Helper()
+	s := httptest.NewUnstartedServer(nil)
+	s.Config = h.HTTP()
+	s.Start()
+	h.t.Cleanup(func() {
+		h.Close()
+		s.Close()
+	})
+	return s
+}
+
+// follow opens an event stream and returns a function that reads the next event.
+func follow(t *testing.T, url string, headers ...string) (next func() (id, kind, data string), stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range headers {
+		name, value, _ := strings.Cut(line, ": ")
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("stream answered %d %s", resp.StatusCode, resp.Header.Get("Content-Type"))
+	}
+	lines := bufio.NewScanner(resp.Body)
+	return func() (id, kind, data string) {
+			for lines.Scan() {
+				name, value, _ := strings.Cut(lines.Text(), ": ")
+				switch {
+				case name == "id":
+					id = value
+				case name == "event":
+					kind = value
+				case name == "data":
+					data = value
+				case lines.Text() == "" && data != "":
+					return id, kind, data
+				}
+			}
+			t.Fatalf("the stream ended: %v", lines.Err())
+			return
+		}, func() {
+			cancel()
+			resp.Body.Close()
+		}
+}
+
+func TestEventsResumeByHeightAndLeaveNothingOut(t *testing.T) {
+	h := newHarness(t)
+	id, other := h.company("Acme"), h.company("Other")
+	s := h.serve()
+	url := s.URL + "/api/companies/" + id + "/events"
+	next, stop := follow(t, url)
+	for i := range 3 {
+		h.call("POST", "/api/companies/"+other+"/labels", fmt.Sprintf(`{"name":"x%d","color":"#ff0000"}`, i)).want(t, 201, "")
+		h.call("POST", "/api/companies/"+id+"/labels", fmt.Sprintf(`{"name":"l%d","color":"#ff0000"}`, i)).want(t, 201, "")
+	}
+	var ids []string
+	for range 3 {
+		at, kind, data := next()
+		var ev liveEvent
+		if err := json.Unmarshal([]byte(data), &ev); err != nil {
+			t.Fatal(err)
+		}
+		if kind != "activity.logged" || ev.Company != id || fmt.Sprint(ev.ID) != at || !strings.Contains(string(ev.Payload), `"label.created"`) {
+			t.Errorf("event %s %s %s", at, kind, data)
+		}
+		ids = append(ids, at)
+	}
+	stop()
+	next, stop = follow(t, url, "Last-Event-ID: "+ids[0])
+	for _, want := range ids[1:] {
+		if at, _, _ := next(); at != want {
+			t.Errorf("resumed at %s, want %s", at, want)
+		}
+	}
+	stop()
+	next, stop = follow(t, url+"?after=0")
+	defer stop()
+	if _, _, data := next(); !strings.Contains(data, "company.created") {
+		t.Errorf("from the beginning: %s", data)
+	}
+	h.call("GET", "/api/companies/"+NewID()+"/events", "").want(t, 404, "Company not found")
+	h.call("GET", "/api/companies/"+id+"/events?after=x", "").want(t, 400, "")
+}
+
+func TestSocketSendsTheFramesThatClientsKnow(t *testing.T) {
+	h := newHarness(t)
+	id := h.company("Acme")
+	s := h.serve()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	c, _, err := websocket.Dial(ctx, s.URL+"/api/companies/"+id+"/events/ws?after=0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseNow()
+	_, b, err := c.Read(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var frame struct {
+		ID                         float64
+		CompanyID, Type, CreatedAt string
+		Payload                    map[string]any
+	}
+	if err := json.Unmarshal(b, &frame); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"actorType", "actorId", "action", "entityType", "entityId", "agentId", "runId", "responsibleUserId", "details"} {
+		if _, ok := frame.Payload[key]; !ok {
+			t.Errorf("frame %s has no payload.%s", b, key)
+		}
+	}
+	if frame.ID == 0 || frame.CompanyID != id || frame.Type != "activity.logged" || frame.CreatedAt == "" {
+		t.Errorf("frame %s", b)
+	}
+	if _, resp, err := websocket.Dial(ctx, s.URL+"/api/companies/"+id+"/events/ws", &websocket.DialOptions{
+		HTTPHeader: http.Header{"Origin": {"https://evil.example"}}}); err == nil || resp == nil || resp.StatusCode != 403 {
+		t.Errorf("another site's page may listen: %v", err)
+	}
+}
+
+func TestDescriptionNamesEveryRoute(t *testing.T) {
+	h := newHarness(t)
+	var spec struct {
+		OpenAPI string
+		Paths   map[string]map[string]struct {
+			OperationID string
+			Summary     string
+		}
+	}
+	if err := json.Unmarshal(h.call("GET", "/openapi.json", "").want(t, 200, "").body, &spec); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]string{}
+	for _, r := range h.Routes() {
+		op, ok := spec.Paths[r.Path][strings.ToLower(r.Method)]
+		if !ok || op.Summary == "" {
+			t.Errorf("%s %s is not described", r.Method, r.Path)
+		}
+		if other := names[op.OperationID]; other != "" {
+			t.Errorf("%s %s and %s share the operation ID %s", r.Method, r.Path, other, op.OperationID)
+		}
+		names[op.OperationID] = r.Method + " " + r.Path
+	}
+}
+
+func TestMetricsCountRequestsCommandsAndWhatTheNodeHandsIn(t *testing.T) {
+	h := newHarness(t, func(c *Config) {
+		c.Stats = []func() []Stat{func() []Stat {
+			return []Stat{{Name: "selvage_ledger_entries_total", Help: "Entries.", Value: 7, Counter: true}}
+		}}
+	})
+	h.call("POST", "/api/companies/"+h.company("Acme")+"/labels", `{"name":"bug","color":"#ff0000"}`).want(t, 201, "")
+	a := h.call("GET", "/metrics", "").want(t, 200, "selvage_ledger_entries_total 7")
+	a.want(t, 200, `selvage_http_requests_total{method="POST",status="201"} 1`)
+	a.want(t, 200, `selvage_commands_total{kind="label.create",outcome="applied"} 1`)
+}
+
+func TestRememberedKeysEndWithTheFeedAndWithTime(t *testing.T) {
+	var c keyCache
+	hash, now := [32]byte{1}, time.Unix(1000, 0)
+	gen := c.generation()
+	key := fakeKey("k")
+	c.keep(hash, key, gen, now)
+	if _, ok := c.find(hash, now.Add(keyAge-1)); !ok {
+		t.Error("a fresh key is not remembered")
+	}
+	if _, ok := c.find(hash, now.Add(keyAge)); ok {
+		t.Error("an old key is remembered")
+	}
+	c.drop()
+	if _, ok := c.find(hash, now); ok {
+		t.Error("a dropped key is remembered")
+	}
+	if c.keep(hash, key, gen, now); len(c.keys) != 0 {
+		t.Error("a key that was read before the drop is remembered after it")
+	}
+	for i := range 2 * maxKeys {
+		c.keep([32]byte{byte(i), byte(i >> 8), 2}, key, c.generation(), now)
+	}
+	if len(c.keys) > maxKeys {
+		t.Errorf("%d keys are remembered, want at most %d", len(c.keys), maxKeys)
+	}
+}
+
+func FuzzParseBearer(f *testing.F) {
+	for _, s := range []string{"Bearer pcp_x", "bearer  a.b.c ", "Basic x", "", "Bearer", "Bearer \x00", "Bearer a\nb"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		token, given, err := parseBearer([]string{s})
+		if !given {
+			t.Errorf("%q counts as no credential, and so as the board", s)
+		}
+		if err == nil && (token == "" || len(token) > maxBearer || strings.ContainsAny(token, " \t\r\n\x00")) {
+			t.Errorf("%q gives the token %q", s, token)
+		}
+	})
+}
