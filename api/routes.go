@@ -13,6 +13,7 @@ func (s *Server) table() []Route {
 	var all []Route
 	for _, rows := range [][]Route{
 		s.healthRoutes(), s.systemRoutes(), s.meshRoutes(), s.eventRoutes(),
+		s.companyRoutes(), s.agentRoutes(), s.keyRoutes(), s.goalRoutes(), s.projectRoutes(), s.orgRoutes(), s.dashboardRoutes(), s.activityRoutes(),
 		s.issueRoutes(), s.checkoutRoutes(), s.commentRoutes(), s.labelRoutes(), s.costRoutes(), s.budgetRoutes(),
 		s.runRoutes(),
 	} {

@@ -1,0 +1,198 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// newActivity is the body that adds a line to the activity log. Who it names as
+// the actor is shown; who really wrote it is what the entry says.
+type newActivity struct {
+	ActorType  string               `json:"actorType,omitempty" enum:"agent,user,system,plugin"`
+	ActorID    string               `json:"actorId" minLength:"1" maxLength:"200"`
+	Action     string               `json:"action" minLength:"1" maxLength:"200"`
+	EntityType string               `json:"entityType" minLength:"1" maxLength:"200"`
+	EntityID   string               `json:"entityId" minLength:"1" maxLength:"200"`
+	AgentID    Opt[string]          `json:"agentId" format:"uuid"`
+	Details    Opt[json.RawMessage] `json:"details"`
+}
+
+// An auditRow is an action of an agent with the rows that it was about.
+type auditRow struct {
+	company.ActivityRow
+	Entity auditEntity `json:"entity"`
+}
+
+type auditEntity struct {
+	Issue    *auditIssue `json:"issue"`
+	Comment  *struct{}   `json:"comment"`
+	Document *struct{}   `json:"document"`
+}
+
+type auditIssue struct {
+	ID         string `json:"id"`
+	Identifier string `json:"identifier"`
+	Title      string `json:"title"`
+}
+
+type auditPage struct {
+	Items      []auditRow       `json:"items"`
+	NextCursor company.NullText `json:"nextCursor"`
+	AccessTier string           `json:"accessTier"`
+}
+
+const (
+	// defaultActivity is how many lines a list has unless it is told otherwise.
+	defaultActivity = 100
+	maxActivityList = 500
+	// maxActivityPages bounds the pages that one request reads to fill its list
+	// when many changes are not for the log.
+	maxActivityPages = 20
+)
+
+func (s *Server) activityRoutes() []Route {
+	filters := []Param{{Name: "agentId"}, {Name: "entityType"}, {Name: "entityId"}, {Name: "action"}, {Name: "runId"}, {Name: "actorType"}, {Name: "actorId"},
+		{Name: "limit", Type: "integer", Doc: "at most 500, 100 unless given"}, {Name: "cursor", Doc: "nextCursor of the page before"}}
+	const of = "/api/companies/{companyId}"
+	return []Route{
+		{Method: "GET", Path: of + "/activity", Tag: "activity", Summary: "List what happened, newest first", Query: filters, Out: []company.ActivityRow{}, Handle: listActivity},
+		{Method: "POST", Path: of + "/activity", Tag: "activity", Summary: "Add a line to the activity log", Who: Board, In: newActivity{}, Out: company.ActivityRow{}, Status: 201, Handle: addActivity},
+		{Method: "GET", Path: "/api/issues/{id}/activity", Tag: "activity", Summary: "List what happened to an issue, newest first", Out: []company.ActivityRow{}, Handle: issueActivity},
+		{Method: "GET", Path: of + "/audit/agent-actions", Tag: "activity", Summary: "List what agents did, a page at a time", Who: Board, Query: filters, Out: auditPage{}, Handle: listAudit},
+	}
+}
+
+// activityFilter reads the filters of the query.
+func activityFilter(rc *Request) (f ledger.ActivityFilter, err error) {
+	f = ledger.ActivityFilter{EntityType: rc.Query("entityType"), EntityID: rc.Query("entityId"), Action: rc.Query("action"), Run: rc.Query("runId"),
+		Actor: ledger.Actor{Type: rc.Query("actorType"), ID: rc.Query("actorId")}}
+	agent, err := rc.QueryUUID("agentId")
+	if err != nil {
+		return f, err
+	}
+	if agent != "" {
+		f.Actor = ledger.Actor{Type: "agent", ID: agent}
+	}
+	if f.Limit, err = rc.QueryInt("limit", defaultActivity, 1, maxActivityList); err != nil {
+		return f, err
+	}
+	if cursor := rc.Query("cursor"); cursor != "" {
+		if n, err := fmt.Sscanf(cursor, "%d.%d", &f.BeforeHeight, &f.BeforeNumber); n != 2 || err != nil || f.BeforeHeight == 0 || f.BeforeNumber < 0 {
+			return f, Invalid("Invalid cursor")
+		}
+	}
+	return f, nil
+}
+
+// logged returns the activities that f chooses without those that only feed
+// the live events.
+func logged(tx *ledger.Tx, of string, f ledger.ActivityFilter) []ledger.Activity {
+	var out []ledger.Activity
+	want := f.Limit
+	for range maxActivityPages {
+		page := ledger.Activities(tx, of, f)
+		for _, a := range page {
+			if !company.Live(a.Change) {
+				out = append(out, a)
+			}
+			if len(out) == want {
+				return out
+			}
+		}
+		if len(page) < f.Limit {
+			return out
+		}
+		last := page[len(page)-1]
+		f.BeforeHeight, f.BeforeNumber = last.Height, last.Number
+	}
+	return out
+}
+
+func listActivity(rc *Request) (Response, error) {
+	f, err := activityFilter(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	var r Response
+	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		r = OK(company.ShowActivity(tx, row.ID, logged(tx, row.ID, f)))
+		return nil
+	})
+	return r, err
+}
+
+func issueActivity(rc *Request) (r Response, err error) {
+	limit, err := rc.QueryInt("limit", maxActivityList, 1, maxActivityList)
+	if err != nil {
+		return r, err
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		i, err := findIssue(tx, rc)
+		if err == nil {
+			r = OK(company.ShowActivity(tx, i.Company, logged(tx, i.Company, ledger.ActivityFilter{EntityType: "issue", EntityID: i.ID, Limit: limit})))
+		}
+		return err
+	})
+	return r, err
+}
+
+func addActivity(rc *Request) (Response, error) {
+	in, err := Body[newActivity](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if !IsUUID(companyID(rc)) {
+		return Response{}, NotFound("Company not found")
+	}
+	receipt, err := rc.Submit("activity.note", companyID(rc), company.Note{Action: in.Action, EntityType: in.EntityType, EntityID: in.EntityID, Details: in.Details.Or(nil)})
+	if err != nil {
+		return Response{}, err
+	}
+	var r Response
+	err = rc.View(func(tx *ledger.Tx) error {
+		e, ok := ledger.EntryAt(tx, receipt.Height)
+		if !ok {
+			return NotFound("Activity not found")
+		}
+		rows := company.ShowActivity(tx, e.Company, ledger.ActivityOf(e))
+		if len(rows) != 1 {
+			return NotFound("Activity not found")
+		}
+		r = OK(rows[0])
+		return nil
+	})
+	return r, err
+}
+
+func listAudit(rc *Request) (Response, error) {
+	f, err := activityFilter(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if f.Actor.Type == "" {
+		f.Actor.Type = "agent"
+	}
+	page := auditPage{Items: []auditRow{}, AccessTier: "full"}
+	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		list := logged(tx, row.ID, f)
+		for _, a := range company.ShowActivity(tx, row.ID, list) {
+			item := auditRow{ActivityRow: a}
+			if a.EntityType == "issue" {
+				if i, ok := company.IssueOf(tx, row.ID, strings.ToLower(a.EntityID)); ok {
+					item.Entity.Issue = &auditIssue{i.ID, i.Identifier, i.Title}
+				}
+			}
+			page.Items = append(page.Items, item)
+		}
+		if len(list) == f.Limit {
+			last := list[len(list)-1]
+			page.NextCursor = company.NullText(fmt.Sprintf("%d.%d", last.Height, last.Number))
+		}
+		return nil
+	})
+	return OK(page), err
+}

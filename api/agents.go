@@ -1,0 +1,337 @@
+package api
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// newAgent is the body that creates an agent.
+type newAgent struct {
+	Name               string               `json:"name" minLength:"1" maxLength:"500"`
+	Role               string               `json:"role,omitempty" enum:"ceo,cto,cmo,cfo,security,engineer,designer,pm,qa,devops,researcher,general"`
+	Title              Opt[string]          `json:"title" maxLength:"500"`
+	Icon               Opt[string]          `json:"icon" maxLength:"100"`
+	ReportsTo          Opt[string]          `json:"reportsTo" format:"uuid"`
+	Capabilities       Opt[string]          `json:"capabilities" maxLength:"50000"`
+	AdapterType        string               `json:"adapterType,omitempty" minLength:"1" maxLength:"100"`
+	AdapterConfig      Opt[json.RawMessage] `json:"adapterConfig"`
+	RuntimeConfig      Opt[json.RawMessage] `json:"runtimeConfig"`
+	DefaultEnvironment Opt[string]          `json:"defaultEnvironmentId" format:"uuid"`
+	BudgetMonthlyCents int64                `json:"budgetMonthlyCents,omitempty" minimum:"0" maximum:"1000000000000"`
+	Permissions        *agentGrant          `json:"permissions,omitempty"`
+	Metadata           Opt[json.RawMessage] `json:"metadata"`
+	ContextMode        string               `json:"contextMode,omitempty" enum:"thin,fat"`
+}
+
+// patchAgent is the body that changes an agent.
+type patchAgent struct {
+	Name               *string              `json:"name,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
+	Role               string               `json:"role,omitempty" enum:"ceo,cto,cmo,cfo,security,engineer,designer,pm,qa,devops,researcher,general"`
+	Title              Opt[string]          `json:"title" maxLength:"500"`
+	Icon               Opt[string]          `json:"icon" maxLength:"100"`
+	ReportsTo          Opt[string]          `json:"reportsTo" format:"uuid"`
+	Capabilities       Opt[string]          `json:"capabilities" maxLength:"50000"`
+	AdapterType        string               `json:"adapterType,omitempty" minLength:"1" maxLength:"100"`
+	AdapterConfig      Opt[json.RawMessage] `json:"adapterConfig"`
+	ReplaceConfig      bool                 `json:"replaceAdapterConfig,omitempty"`
+	RuntimeConfig      Opt[json.RawMessage] `json:"runtimeConfig"`
+	DefaultEnvironment Opt[string]          `json:"defaultEnvironmentId" format:"uuid"`
+	BudgetMonthlyCents *int64               `json:"budgetMonthlyCents,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false"`
+	Metadata           Opt[json.RawMessage] `json:"metadata"`
+	ContextMode        string               `json:"contextMode,omitempty" enum:"thin,fat"`
+}
+
+// agentGrant changes what an agent may do.
+type agentGrant struct {
+	CreateAgents *bool `json:"canCreateAgents,omitempty" nullable:"false"`
+	CreateSkills *bool `json:"canCreateSkills,omitempty" nullable:"false"`
+	AssignTasks  *bool `json:"canAssignTasks,omitempty" nullable:"false"`
+}
+
+// agentPermissions is the body that changes what an agent may do.
+type agentPermissions struct {
+	CreateAgents bool  `json:"canCreateAgents"`
+	AssignTasks  bool  `json:"canAssignTasks"`
+	CreateSkills *bool `json:"canCreateSkills,omitempty" nullable:"false"`
+}
+
+// An agentRow is an agent as it is shown: its row without secrets, and what
+// other rows say of it.
+type agentRow struct {
+	company.Agent
+	AdapterConfig json.RawMessage   `json:"adapterConfig"`
+	RuntimeConfig json.RawMessage   `json:"runtimeConfig"`
+	BudgetMonthly company.Money     `json:"budgetMonthlyCents"`
+	SpentMonthly  company.Money     `json:"spentMonthlyCents"`
+	Metadata      json.RawMessage   `json:"metadata"`
+	URLKey        string            `json:"urlKey"`
+	OrgHealth     company.OrgHealth `json:"orgChainHealth"`
+}
+
+// An agentDetail is an agent by itself.
+type agentDetail struct {
+	agentRow
+	ChainOfCommand []company.Superior `json:"chainOfCommand"`
+	Access         company.Access     `json:"access"`
+}
+
+// An agentConfiguration is how an agent is invoked.
+type agentConfiguration struct {
+	ID            string              `json:"id"`
+	Company       string              `json:"companyId"`
+	Name          string              `json:"name"`
+	Role          string              `json:"role"`
+	Title         company.NullText    `json:"title"`
+	Status        company.AgentStatus `json:"status"`
+	ReportsTo     company.NullText    `json:"reportsTo"`
+	AdapterType   string              `json:"adapterType"`
+	AdapterConfig json.RawMessage     `json:"adapterConfig"`
+	RuntimeConfig json.RawMessage     `json:"runtimeConfig"`
+	Permissions   company.Permissions `json:"permissions"`
+	UpdatedAt     company.Time        `json:"updatedAt"`
+}
+
+func showAgent(tx *ledger.Tx, a company.Agent, now time.Time) agentRow {
+	limit, spent := company.AgentBudget(tx, a.Company, a.ID, company.TimeOf(now))
+	row := agentRow{Agent: a, AdapterConfig: company.RedactConfig(a.AdapterConfig), RuntimeConfig: company.RedactConfig(a.RuntimeConfig),
+		BudgetMonthly: limit, SpentMonthly: spent, Metadata: rawJSON(nil), URLKey: a.URLKey(), OrgHealth: company.OrgHealthOf(tx, a)}
+	if len(a.Metadata) > 0 {
+		row.Metadata = company.RedactConfig(a.Metadata)
+	}
+	// The embedded row's own configurations are not shown; they are not carried either.
+	row.Agent.AdapterConfig, row.Agent.RuntimeConfig, row.Agent.Metadata = nil, nil, nil
+	return row
+}
+
+func detailAgent(tx *ledger.Tx, a company.Agent, now time.Time) agentDetail {
+	return agentDetail{showAgent(tx, a, now), company.ChainOfCommand(tx, a), company.AccessOf(a)}
+}
+
+func configureAgent(a company.Agent) agentConfiguration {
+	return agentConfiguration{ID: a.ID, Company: a.Company, Name: a.Name, Role: a.Role, Title: a.Title, Status: a.Status, ReportsTo: a.ReportsTo, AdapterType: a.AdapterType,
+		AdapterConfig: company.RedactConfig(a.AdapterConfig), RuntimeConfig: company.RedactConfig(a.RuntimeConfig), Permissions: a.Permissions, UpdatedAt: a.UpdatedAt}
+}
+
+func (s *Server) agentRoutes() []Route {
+	const tag, one = "agents", "/api/agents/{id}"
+	byName := []Param{{Name: "companyId", Doc: "where to look when the path has a name instead of an ID"}}
+	change := func(verb, kind, summary string) Route {
+		return Route{Method: "POST", Path: one + "/" + verb, Tag: tag, Summary: summary, Who: Board, Query: byName, Out: agentRow{},
+			Handle: func(rc *Request) (Response, error) { return changeAgent(rc, kind) }}
+	}
+	return []Route{
+		{Method: "GET", Path: "/api/companies/{companyId}/agents", Tag: tag, Summary: "List agents", Out: []agentRow{}, Handle: listAgents,
+			Query: []Param{{Name: "includeTerminated", Type: "boolean", Doc: "also those that were terminated"}}},
+		{Method: "POST", Path: "/api/companies/{companyId}/agents", Tag: tag, Summary: "Create an agent", Who: Board, In: newAgent{}, Out: agentRow{}, Status: 201, Handle: createAgent},
+		{Method: "GET", Path: "/api/companies/{companyId}/agent-configurations", Tag: tag, Summary: "List how agents are invoked", Who: Board, Out: []agentConfiguration{}, Handle: listConfigurations},
+		{Method: "GET", Path: "/api/agents/me", Tag: tag, Summary: "Read the agent that asks", Who: Agent, Out: agentDetail{}, Handle: readMe},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read an agent by ID or name", Query: byName, Out: agentDetail{}, Handle: readAgent},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an agent", Query: byName, In: patchAgent{}, Out: agentRow{}, Handle: updateAgent},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete an agent", Who: Board, Query: byName, Out: okay{}, Handle: deleteAgent},
+		change("pause", "agent.pause", "Pause an agent"), change("resume", "agent.resume", "Let an agent go on"),
+		change("clear-error", "agent.resume", "Let an agent go on after an error"), change("terminate", "agent.terminate", "End an agent for good"),
+		{Method: "PATCH", Path: one + "/permissions", Tag: tag, Summary: "Change what an agent may do", Who: Board, Query: byName, In: agentPermissions{}, Out: agentDetail{}, Handle: permitAgent},
+		{Method: "GET", Path: one + "/configuration", Tag: tag, Summary: "Read how an agent is invoked", Query: byName, Out: agentConfiguration{}, Handle: readConfiguration},
+		{Method: "GET", Path: one + "/config-revisions", Tag: tag, Summary: "List changes of an agent's configuration", Who: Board, Query: byName, Out: []company.Revision{}, Handle: listRevisions},
+		{Method: "GET", Path: one + "/config-revisions/{revisionId}", Tag: tag, Summary: "Read one change of an agent's configuration", Who: Board, Query: byName, Out: company.Revision{}, Handle: readRevision},
+	}
+}
+
+// agentIn returns the agent that the path names, by ID, or by name in the
+// caller's company or the query's. Rows of other companies are not found.
+func agentIn(tx *ledger.Tx, rc *Request) (company.Agent, error) {
+	of, err := rc.QueryUUID("companyId")
+	if err != nil {
+		return company.Agent{}, err
+	}
+	if rc.IsAgent() {
+		of = rc.Company
+	}
+	a, err := company.AgentByRef(tx, of, rc.Path("id"))
+	if err == nil && !seen(tx, rc, a.Company) {
+		return company.Agent{}, NotFound("Agent not found")
+	}
+	return a, err
+}
+
+func findAgent(rc *Request) (a company.Agent, err error) {
+	err = rc.View(func(tx *ledger.Tx) (err error) { a, err = agentIn(tx, rc); return err })
+	return a, err
+}
+
+// showing answers what show makes of the path's agent.
+func showing[T any](rc *Request, show func(tx *ledger.Tx, a company.Agent) T) (r Response, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		a, err := agentIn(tx, rc)
+		if err == nil {
+			r = OK(show(tx, a))
+		}
+		return err
+	})
+	return r, err
+}
+
+// agentsByAge returns a company's agents, oldest first.
+func agentsByAge(tx *ledger.Tx, of string, terminated bool) []company.Agent {
+	list := company.AgentsOf(tx, of, terminated)
+	slices.SortStableFunc(list, func(a, b company.Agent) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+	return list
+}
+
+func listAgents(rc *Request) (Response, error) {
+	terminated, err := rc.QueryBool("includeTerminated")
+	if err != nil {
+		return Response{}, err
+	}
+	out := []agentRow{}
+	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		for _, a := range agentsByAge(tx, row.ID, terminated) {
+			out = append(out, showAgent(tx, a, rc.Now()))
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func listConfigurations(rc *Request) (Response, error) {
+	out := []agentConfiguration{}
+	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		for _, a := range agentsByAge(tx, row.ID, false) {
+			out = append(out, configureAgent(a))
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func readMe(rc *Request) (r Response, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		a, ok := company.AgentOf(tx, rc.Company, rc.Actor.ID)
+		if !ok {
+			return NotFound("Agent not found")
+		}
+		r = OK(detailAgent(tx, a, rc.Now()))
+		return nil
+	})
+	return r, err
+}
+
+func readAgent(rc *Request) (Response, error) {
+	return showing(rc, func(tx *ledger.Tx, a company.Agent) any { return detailAgent(tx, a, rc.Now()) })
+}
+
+func readConfiguration(rc *Request) (Response, error) {
+	return showing(rc, func(_ *ledger.Tx, a company.Agent) any { return configureAgent(a) })
+}
+
+func listRevisions(rc *Request) (Response, error) {
+	return showing(rc, func(tx *ledger.Tx, a company.Agent) any { return company.RevisionsOf(tx, a.Company, a.ID) })
+}
+
+func readRevision(rc *Request) (r Response, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		a, err := agentIn(tx, rc)
+		if err != nil {
+			return err
+		}
+		for _, v := range company.RevisionsOf(tx, a.Company, a.ID) {
+			if v.ID == rc.Path("revisionId") {
+				r = OK(v)
+				return nil
+			}
+		}
+		return NotFound("Revision not found")
+	})
+	return r, err
+}
+
+// doAgent submits a command about an agent and shows its row.
+func doAgent(rc *Request, kind, of string, payload any) (r Response, err error) {
+	ref, err := Do[company.AgentRef](rc, kind, of, payload)
+	if err != nil {
+		return r, err
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		a, ok := company.AgentOf(tx, of, ref.ID)
+		if !ok {
+			return NotFound("Agent not found")
+		}
+		if kind == "agent.permissions" {
+			r = OK(detailAgent(tx, a, rc.Now()))
+		} else {
+			r = OK(showAgent(tx, a, rc.Now()))
+		}
+		return nil
+	})
+	return r, err
+}
+
+func createAgent(rc *Request) (Response, error) {
+	in, err := Body[newAgent](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if !IsUUID(companyID(rc)) {
+		return Response{}, NotFound("Company not found")
+	}
+	p := company.SaveAgent{ID: NewID(), Name: &in.Name, Role: given[string](in.Role), Title: textOf(in.Title), Icon: textOf(in.Icon), ReportsTo: idPointer(in.ReportsTo),
+		Capabilities: textOf(in.Capabilities), AdapterType: given[string](in.AdapterType), AdapterConfig: in.AdapterConfig.Or(nil), RuntimeConfig: in.RuntimeConfig.Or(nil),
+		DefaultEnvironment: idPointer(in.DefaultEnvironment), Metadata: in.Metadata.Or(nil), ContextMode: given[string](in.ContextMode)}
+	if in.BudgetMonthlyCents > 0 {
+		p.Budget = centsOf(&in.BudgetMonthlyCents)
+	}
+	if in.Permissions != nil {
+		p.Permissions = &company.Grant{CreateAgents: in.Permissions.CreateAgents, CreateSkills: in.Permissions.CreateSkills, AssignTasks: in.Permissions.AssignTasks}
+	}
+	return doAgent(rc, "agent.create", companyID(rc), p)
+}
+
+func updateAgent(rc *Request) (Response, error) {
+	in, err := Body[patchAgent](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	a, err := findAgent(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return doAgent(rc, "agent.update", a.Company, company.SaveAgent{ID: a.ID, Name: in.Name, Role: given[string](in.Role), Title: textOf(in.Title), Icon: textOf(in.Icon),
+		ReportsTo: idPointer(in.ReportsTo), Capabilities: textOf(in.Capabilities), AdapterType: given[string](in.AdapterType), AdapterConfig: rawOf(in.AdapterConfig),
+		ReplaceAdapterConfig: in.ReplaceConfig, RuntimeConfig: rawOf(in.RuntimeConfig), DefaultEnvironment: idPointer(in.DefaultEnvironment),
+		Budget: centsOf(in.BudgetMonthlyCents), Metadata: rawOf(in.Metadata), ContextMode: given[string](in.ContextMode)})
+}
+
+func changeAgent(rc *Request, kind string) (Response, error) {
+	a, err := findAgent(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return doAgent(rc, kind, a.Company, company.ChangeAgent{Agent: a.ID})
+}
+
+func deleteAgent(rc *Request) (Response, error) {
+	a, err := findAgent(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	_, err = rc.Submit("agent.delete", a.Company, company.ChangeAgent{Agent: a.ID})
+	return OK(okay{true}), err
+}
+
+func permitAgent(rc *Request) (Response, error) {
+	in, err := Body[agentPermissions](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	a, err := findAgent(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return doAgent(rc, "agent.permissions", a.Company, company.GrantAgent{Agent: a.ID,
+		Grant: company.Grant{CreateAgents: &in.CreateAgents, AssignTasks: &in.AssignTasks, CreateSkills: in.CreateSkills}})
+}

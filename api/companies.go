@@ -1,0 +1,226 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// newCompany is the body that creates a company.
+type newCompany struct {
+	Name               string      `json:"name" minLength:"1" maxLength:"500"`
+	Description        Opt[string] `json:"description" maxLength:"200000"`
+	BudgetMonthlyCents int64       `json:"budgetMonthlyCents,omitempty" minimum:"0" maximum:"1000000000000"`
+	ResponsibleUser    Opt[string] `json:"defaultResponsibleUserId" minLength:"1" maxLength:"200"`
+	BrandColor         Opt[string] `json:"brandColor" maxLength:"50"`
+}
+
+// patchCompany is the body that changes a company.
+type patchCompany struct {
+	Name                *string     `json:"name,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
+	Description         Opt[string] `json:"description" maxLength:"200000"`
+	Status              *string     `json:"status,omitempty" enum:"active,paused,archived" nullable:"false"`
+	BudgetMonthlyCents  *int64      `json:"budgetMonthlyCents,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false"`
+	ResponsibleUser     Opt[string] `json:"defaultResponsibleUserId" minLength:"1" maxLength:"200"`
+	RequireHireApproval *bool       `json:"requireBoardApprovalForNewAgents,omitempty" nullable:"false"`
+	BrandColor          Opt[string] `json:"brandColor" maxLength:"50"`
+	AttachmentMaxBytes  *int64      `json:"attachmentMaxBytes,omitempty" minimum:"1" maximum:"1073741824" nullable:"false"`
+	LogoAssetID         Opt[string] `json:"logoAssetId" format:"uuid"`
+}
+
+// brandCompany is the body that changes how a company looks.
+type brandCompany struct {
+	_           struct{}    `additionalProperties:"false"`
+	Name        *string     `json:"name,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
+	Description Opt[string] `json:"description" maxLength:"200000"`
+	BrandColor  Opt[string] `json:"brandColor" maxLength:"50"`
+	LogoAssetID Opt[string] `json:"logoAssetId" format:"uuid"`
+}
+
+// Check wants at least one field.
+func (b brandCompany) Check() []Issue {
+	if b.Name == nil && !b.Description.Set && !b.BrandColor.Set && !b.LogoAssetID.Set {
+		return []Issue{{Code: "custom", Message: "At least one branding field must be provided"}}
+	}
+	return nil
+}
+
+// A companyRow is a company as it is shown: its row, and what other rows say of it.
+type companyRow struct {
+	company.Company
+	BudgetMonthly        company.Money    `json:"budgetMonthlyCents"`
+	SpentMonthly         company.Money    `json:"spentMonthlyCents"`
+	ResolverGovernance   struct{}         `json:"interactionResolverGovernance"`
+	FeedbackSharing      bool             `json:"feedbackDataSharingEnabled"`
+	FeedbackConsentAt    company.Time     `json:"feedbackDataSharingConsentAt"`
+	FeedbackConsentBy    company.NullText `json:"feedbackDataSharingConsentByUserId"`
+	FeedbackTermsVersion company.NullText `json:"feedbackDataSharingTermsVersion"`
+	LogoURL              company.NullText `json:"logoUrl"`
+}
+
+func showCompany(tx *ledger.Tx, row company.Company, now time.Time) companyRow {
+	limit, spent := company.CompanyBudget(tx, row.ID, company.TimeOf(now))
+	out := companyRow{Company: row, BudgetMonthly: limit, SpentMonthly: spent}
+	if row.LogoAsset != "" {
+		out.LogoURL = "/api/assets/" + row.LogoAsset + "/content"
+	}
+	return out
+}
+
+// ok is the answer of a deletion.
+type okay struct {
+	OK bool `json:"ok"`
+}
+
+func (s *Server) companyRoutes() []Route {
+	const tag, one = "companies", "/api/companies/{companyId}"
+	change := func(verb, summary string) Route {
+		return Route{Method: "POST", Path: one + "/" + verb, Tag: tag, Summary: summary, Who: Board, Out: companyRow{},
+			Handle: func(rc *Request) (Response, error) {
+				return saveCompany(rc, companyID(rc), "company."+verb, company.ChangeCompany{})
+			}}
+	}
+	return []Route{
+		{Method: "GET", Path: "/api/companies", Tag: tag, Summary: "List companies", Out: []companyRow{}, Handle: listCompanies},
+		{Method: "POST", Path: "/api/companies", Tag: tag, Summary: "Create a company", Who: Board, In: newCompany{}, Out: companyRow{}, Status: 201, Handle: createCompany},
+		{Method: "GET", Path: "/api/companies/stats", Tag: tag, Summary: "Count agents and issues by company", Who: Board, Handle: companyStats},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read a company", Out: companyRow{}, Handle: readCompany},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a company", Who: Board, In: patchCompany{}, Out: companyRow{}, Handle: updateCompany},
+		{Method: "PATCH", Path: one + "/branding", Tag: tag, Summary: "Change how a company looks", Who: Board, In: brandCompany{}, Out: companyRow{}, Handle: rebrandCompany},
+		change("archive", "Put a company away"), change("pause", "Pause a company"), change("resume", "Let a company go on"),
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a company", Who: Board, Out: okay{}, Handle: deleteCompany},
+	}
+}
+
+// companyID returns the company that the path names, in the form of stored IDs.
+func companyID(rc *Request) string { return strings.ToLower(rc.Path("companyId")) }
+
+// inCompany runs f over the state when the path's company is there.
+func inCompany(rc *Request, f func(tx *ledger.Tx, row company.Company) error) error {
+	return rc.View(func(tx *ledger.Tx) error {
+		row, ok := company.CompanyOf(tx, companyID(rc))
+		if !ok {
+			return NotFound("Company not found")
+		}
+		return f(tx, row)
+	})
+}
+
+func listCompanies(rc *Request) (Response, error) {
+	out := []companyRow{}
+	err := rc.View(func(tx *ledger.Tx) error {
+		for _, row := range company.Companies(tx) {
+			if rc.IsBoard() || row.ID == rc.Company {
+				out = append(out, showCompany(tx, row, rc.Now()))
+			}
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func companyStats(rc *Request) (Response, error) {
+	var out map[string]company.Stat
+	err := rc.View(func(tx *ledger.Tx) error { out = company.Stats(tx); return nil })
+	return OK(out), err
+}
+
+func readCompany(rc *Request) (r Response, err error) {
+	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		r = OK(showCompany(tx, row, rc.Now()))
+		return nil
+	})
+	return r, err
+}
+
+// saveCompany submits a command that returns the company's row, and shows it.
+func saveCompany(rc *Request, id, kind string, payload any) (Response, error) {
+	if !IsUUID(id) {
+		return Response{}, NotFound("Company not found")
+	}
+	row, err := Do[company.Company](rc, kind, id, payload)
+	if err != nil {
+		return Response{}, err
+	}
+	var r Response
+	err = rc.View(func(tx *ledger.Tx) error { r = OK(showCompany(tx, row, rc.Now())); return nil })
+	return r, err
+}
+
+func createCompany(rc *Request) (Response, error) {
+	in, err := Body[newCompany](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p := company.SaveCompany{ID: NewID(), Name: &in.Name, Description: textOf(in.Description), BrandColor: textOf(in.BrandColor), ResponsibleUser: textOf(in.ResponsibleUser)}
+	if in.BudgetMonthlyCents > 0 {
+		p.Budget = new(company.Cents(in.BudgetMonthlyCents))
+	}
+	return saveCompany(rc, p.ID, "company.create", p)
+}
+
+func updateCompany(rc *Request) (Response, error) {
+	in, err := Body[patchCompany](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p := company.SaveCompany{Name: in.Name, Description: textOf(in.Description), RequireHireApproval: in.RequireHireApproval, BrandColor: textOf(in.BrandColor),
+		LogoAsset: idPointer(in.LogoAssetID), AttachmentMaxBytes: in.AttachmentMaxBytes, ResponsibleUser: textOf(in.ResponsibleUser), Budget: centsOf(in.BudgetMonthlyCents)}
+	r, err := saveCompany(rc, companyID(rc), "company.update", p)
+	if err != nil || in.Status == nil {
+		return r, err
+	}
+	kind := map[string]string{"active": "company.resume", "paused": "company.pause", "archived": "company.archive"}[*in.Status]
+	return saveCompany(rc, companyID(rc), kind, company.ChangeCompany{})
+}
+
+// centsOf returns whole cents as money, nil for none.
+func centsOf(cents *int64) *company.Money {
+	if cents == nil {
+		return nil
+	}
+	return new(company.Cents(*cents))
+}
+
+func rebrandCompany(rc *Request) (Response, error) {
+	in, err := Body[brandCompany](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return saveCompany(rc, companyID(rc), "company.branding", company.SaveCompany{Name: in.Name, Description: textOf(in.Description),
+		BrandColor: textOf(in.BrandColor), LogoAsset: idPointer(in.LogoAssetID)})
+}
+
+const (
+	// deleteTime bounds how long a deletion keeps its caller waiting; what is left
+	// then goes on with the next one, and is shown to nobody meanwhile.
+	deleteTime = 8 * time.Second
+)
+
+func deleteCompany(rc *Request) (Response, error) {
+	id := companyID(rc)
+	if !IsUUID(id) {
+		return Response{}, NotFound("Company not found")
+	}
+	for began := time.Now(); time.Since(began) < deleteTime; {
+		d, err := Do[company.Deletion](rc, "company.delete", id, company.ChangeCompany{})
+		if err != nil {
+			return Response{}, err
+		}
+		if d.Done {
+			break
+		}
+	}
+	return OK(okay{true}), nil
+}
+
+// rawJSON is ready JSON in an answer.
+func rawJSON(b []byte) json.RawMessage {
+	if len(b) == 0 {
+		return json.RawMessage("null")
+	}
+	return b
+}

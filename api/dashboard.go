@@ -1,0 +1,27 @@
+package api
+
+import (
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+func (s *Server) dashboardRoutes() []Route {
+	return []Route{
+		{Method: "GET", Path: "/api/companies/{companyId}/dashboard", Tag: "companies", Summary: "Sum up a company", Out: company.Dashboard{},
+			Handle: func(rc *Request) (r Response, err error) {
+				err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+					r = OK(company.DashboardOf(tx, row.ID, company.TimeOf(rc.Now())))
+					return nil
+				})
+				return r, err
+			}},
+		{Method: "GET", Path: "/api/companies/{companyId}/sidebar-badges", Tag: "companies", Summary: "Count what waits for the board", Out: company.Badges{},
+			Handle: func(rc *Request) (r Response, err error) {
+				err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+					r = OK(company.BadgesOf(tx, row.ID))
+					return nil
+				})
+				return r, err
+			}},
+	}
+}

@@ -1,0 +1,112 @@
+package api
+
+import (
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// newGoal is the body that creates a goal.
+type newGoal struct {
+	Title        string      `json:"title" minLength:"1" maxLength:"500"`
+	Description  Opt[string] `json:"description" maxLength:"200000"`
+	Level        string      `json:"level,omitempty" enum:"company,team,agent,task"`
+	Status       string      `json:"status,omitempty" enum:"planned,active,achieved,cancelled"`
+	ParentID     Opt[string] `json:"parentId" format:"uuid"`
+	OwnerAgentID Opt[string] `json:"ownerAgentId" format:"uuid"`
+}
+
+// patchGoal is the body that changes a goal.
+type patchGoal struct {
+	Title        *string     `json:"title,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
+	Description  Opt[string] `json:"description" maxLength:"200000"`
+	Level        string      `json:"level,omitempty" enum:"company,team,agent,task"`
+	Status       string      `json:"status,omitempty" enum:"planned,active,achieved,cancelled"`
+	ParentID     Opt[string] `json:"parentId" format:"uuid"`
+	OwnerAgentID Opt[string] `json:"ownerAgentId" format:"uuid"`
+}
+
+func (s *Server) goalRoutes() []Route {
+	const tag, one = "goals", "/api/goals/{id}"
+	return []Route{
+		{Method: "GET", Path: "/api/companies/{companyId}/goals", Tag: tag, Summary: "List goals", Out: []company.Goal{}, Handle: listGoals},
+		{Method: "POST", Path: "/api/companies/{companyId}/goals", Tag: tag, Summary: "Create a goal", In: newGoal{}, Out: company.Goal{}, Status: 201, Handle: createGoal},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read a goal", Out: company.Goal{}, Handle: func(rc *Request) (Response, error) {
+			g, err := findGoal(rc)
+			return OK(g), err
+		}},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a goal", In: patchGoal{}, Out: company.Goal{}, Handle: updateGoal},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a goal", Who: Board, Out: company.Goal{}, Handle: deleteGoal},
+	}
+}
+
+func listGoals(rc *Request) (r Response, err error) {
+	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		r = OK(company.GoalsOf(tx, row.ID))
+		return nil
+	})
+	return r, err
+}
+
+func findGoal(rc *Request) (g company.Goal, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		var ok bool
+		g, ok = company.GoalByID(tx, strings.ToLower(rc.Path("id")))
+		if !ok || !seen(tx, rc, g.Company) {
+			return NotFound("Goal not found")
+		}
+		return nil
+	})
+	return g, err
+}
+
+// seen reports whether whoever asks sees the rows of a company.
+func seen(tx *ledger.Tx, rc *Request, of string) bool {
+	_, ok := company.CompanyOf(tx, of)
+	return ok && (rc.IsBoard() || rc.Company == of)
+}
+
+// given returns a value that a body has, nil when it is empty.
+func given[T ~string](v string) *T {
+	if v == "" {
+		return nil
+	}
+	return new(T(v))
+}
+
+func createGoal(rc *Request) (Response, error) {
+	in, err := Body[newGoal](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if !IsUUID(companyID(rc)) {
+		return Response{}, NotFound("Company not found")
+	}
+	g, err := Do[company.Goal](rc, "goal.create", companyID(rc), company.SaveGoal{ID: NewID(), Title: &in.Title, Description: textOf(in.Description),
+		Level: given[company.GoalLevel](in.Level), Status: given[company.GoalStatus](in.Status), Parent: idPointer(in.ParentID), Owner: idPointer(in.OwnerAgentID)})
+	return OK(g), err
+}
+
+func updateGoal(rc *Request) (Response, error) {
+	in, err := Body[patchGoal](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	g, err := findGoal(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	g, err = Do[company.Goal](rc, "goal.update", g.Company, company.SaveGoal{ID: g.ID, Title: in.Title, Description: textOf(in.Description),
+		Level: given[company.GoalLevel](in.Level), Status: given[company.GoalStatus](in.Status), Parent: idPointer(in.ParentID), Owner: idPointer(in.OwnerAgentID)})
+	return OK(g), err
+}
+
+func deleteGoal(rc *Request) (Response, error) {
+	g, err := findGoal(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	g, err = Do[company.Goal](rc, "goal.delete", g.Company, company.DeleteGoal{ID: g.ID})
+	return OK(g), err
+}

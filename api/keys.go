@@ -1,0 +1,83 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// newKey is the body that makes an API key for an agent.
+type newKey struct {
+	Name  string    `json:"name,omitempty" minLength:"1" maxLength:"200" default:"default"`
+	Scope *keyScope `json:"scope,omitempty"`
+}
+
+// A keyScope says what a key is for. There is one kind.
+type keyScope struct {
+	Kind string `json:"kind" enum:"standard"`
+}
+
+// A madeKey is a key with its token, which is shown this once.
+type madeKey struct {
+	ID              string           `json:"id"`
+	Name            string           `json:"name"`
+	Scope           json.RawMessage  `json:"scope"`
+	ResponsibleUser company.NullText `json:"responsibleUserId"`
+	Token           string           `json:"token"`
+	CreatedAt       company.Time     `json:"createdAt"`
+}
+
+const (
+	// tokenPrefix marks agent tokens; tokenBytes of randomness follow in hex.
+	tokenPrefix = "pcp_"
+	tokenBytes  = 24
+)
+
+func (s *Server) keyRoutes() []Route {
+	const tag, all = "agents", "/api/agents/{id}/keys"
+	return []Route{
+		{Method: "GET", Path: all, Tag: tag, Summary: "List an agent's API keys", Who: Board, Out: []company.AgentKey{}, Handle: listKeys},
+		{Method: "POST", Path: all, Tag: tag, Summary: "Make an API key; its token is shown once", Who: Board, In: newKey{}, Out: madeKey{}, Status: 201, Handle: createKey},
+		{Method: "DELETE", Path: all + "/{keyId}", Tag: tag, Summary: "Revoke an API key", Who: Board, Out: okay{}, Handle: revokeKey},
+	}
+}
+
+func listKeys(rc *Request) (Response, error) {
+	return showing(rc, func(tx *ledger.Tx, a company.Agent) any { return company.KeysOf(tx, a.Company, a.ID) })
+}
+
+func createKey(rc *Request) (Response, error) {
+	in, err := Body[newKey](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	a, err := findAgent(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	token := tokenPrefix + hex.EncodeToString(rc.Secret("agent-key", tokenBytes))
+	hash := sha256.Sum256([]byte(token))
+	k, err := Do[company.AgentKey](rc, "agent_key.create", a.Company, company.CreateKey{ID: NewID(), Agent: a.ID, Name: in.Name, Hash: hex.EncodeToString(hash[:])})
+	if err != nil {
+		return Response{}, err
+	}
+	if k.Hash != hex.EncodeToString(hash[:]) {
+		// A repetition whose token can not be made again, because the mesh's own key has changed.
+		return Response{}, Conflict("The key was made by an earlier request; its token can not be shown again", map[string]string{"keyId": k.ID})
+	}
+	rc.SetHeader("Cache-Control", "no-store")
+	return OK(madeKey{k.ID, k.Name, json.RawMessage(`{"kind":"standard"}`), k.ResponsibleUser, token, k.CreatedAt}), nil
+}
+
+func revokeKey(rc *Request) (Response, error) {
+	a, err := findAgent(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	_, err = rc.Submit("agent_key.revoke", a.Company, company.RevokeKey{ID: strings.ToLower(rc.Path("keyId")), Agent: a.ID})
+	return OK(okay{true}), err
+}

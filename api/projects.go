@@ -1,0 +1,359 @@
+package api
+
+import (
+	"encoding/json"
+	"path"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// newProject is the body that creates a project.
+type newProject struct {
+	Name            string               `json:"name" minLength:"1" maxLength:"500"`
+	Description     Opt[string]          `json:"description" maxLength:"200000"`
+	Status          string               `json:"status,omitempty" enum:"backlog,planned,in_progress,completed,cancelled"`
+	GoalID          Opt[string]          `json:"goalId" format:"uuid"`
+	GoalIDs         []string             `json:"goalIds,omitempty" format:"uuid" maxItems:"50"`
+	LeadAgentID     Opt[string]          `json:"leadAgentId" format:"uuid"`
+	TargetDate      Opt[string]          `json:"targetDate" maxLength:"40"`
+	Color           Opt[string]          `json:"color" maxLength:"50"`
+	Icon            Opt[string]          `json:"icon" maxLength:"100"`
+	Env             Opt[json.RawMessage] `json:"env"`
+	WorkspacePolicy Opt[json.RawMessage] `json:"executionWorkspacePolicy"`
+	ArchivedAt      Opt[company.Time]    `json:"archivedAt" format:"date-time"`
+	Workspace       *newWorkspace        `json:"workspace,omitempty"`
+}
+
+// patchProject is the body that changes a project.
+type patchProject struct {
+	Name            *string              `json:"name,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
+	Description     Opt[string]          `json:"description" maxLength:"200000"`
+	Status          string               `json:"status,omitempty" enum:"backlog,planned,in_progress,completed,cancelled"`
+	GoalID          Opt[string]          `json:"goalId" format:"uuid"`
+	GoalIDs         *[]string            `json:"goalIds,omitempty" format:"uuid" maxItems:"50" nullable:"false"`
+	LeadAgentID     Opt[string]          `json:"leadAgentId" format:"uuid"`
+	TargetDate      Opt[string]          `json:"targetDate" maxLength:"40"`
+	Color           Opt[string]          `json:"color" maxLength:"50"`
+	Icon            Opt[string]          `json:"icon" maxLength:"100"`
+	Env             Opt[json.RawMessage] `json:"env"`
+	WorkspacePolicy Opt[json.RawMessage] `json:"executionWorkspacePolicy"`
+	ArchivedAt      Opt[company.Time]    `json:"archivedAt" format:"date-time"`
+}
+
+// newWorkspace is the body that adds a workspace to a project, or changes one.
+type newWorkspace struct {
+	Name           *string              `json:"name,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
+	SourceType     string               `json:"sourceType,omitempty" enum:"local_path,git_repo,remote_managed,non_git_path"`
+	Cwd            Opt[string]          `json:"cwd" minLength:"1" maxLength:"4096"`
+	RepoURL        Opt[string]          `json:"repoUrl" maxLength:"4096"`
+	RepoRef        Opt[string]          `json:"repoRef" maxLength:"500"`
+	DefaultRef     Opt[string]          `json:"defaultRef" maxLength:"500"`
+	Visibility     string               `json:"visibility,omitempty" enum:"default,advanced"`
+	SetupCommand   Opt[string]          `json:"setupCommand" maxLength:"10000"`
+	CleanupCommand Opt[string]          `json:"cleanupCommand" maxLength:"10000"`
+	RemoteProvider Opt[string]          `json:"remoteProvider" maxLength:"200"`
+	RemoteRef      Opt[string]          `json:"remoteWorkspaceRef" maxLength:"500"`
+	SharedKey      Opt[string]          `json:"sharedWorkspaceKey" maxLength:"500"`
+	Metadata       Opt[json.RawMessage] `json:"metadata"`
+	RuntimeConfig  Opt[json.RawMessage] `json:"runtimeConfig"`
+	Primary        *bool                `json:"isPrimary,omitempty" nullable:"false"`
+}
+
+// A projectRow is a project as it is shown.
+type projectRow struct {
+	company.Project
+	GoalID           company.NullText    `json:"goalId"`
+	Env              json.RawMessage     `json:"env"`
+	WorkspacePolicy  json.RawMessage     `json:"executionWorkspacePolicy"`
+	URLKey           string              `json:"urlKey"`
+	GoalIDs          []string            `json:"goalIds"`
+	Goals            []goalTitle         `json:"goals"`
+	Codebase         codebase            `json:"codebase"`
+	Workspaces       []company.Workspace `json:"workspaces"`
+	PrimaryWorkspace *company.Workspace  `json:"primaryWorkspace"`
+	ManagedByPlugin  *struct{}           `json:"managedByPlugin"`
+}
+
+// A projectInList has what a list shows besides.
+type projectInList struct {
+	projectRow
+	TaskCount int               `json:"taskCount"`
+	Budget    *projectBudgetRow `json:"budget"`
+}
+
+type projectBudgetRow struct {
+	Amount company.Money `json:"amountCents"`
+	Spent  company.Money `json:"spentCents"`
+}
+
+type goalTitle struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+}
+
+// A codebase is where the code of a project lies, by its primary workspace.
+type codebase struct {
+	Workspace       company.NullText `json:"workspaceId"`
+	RepoURL         company.NullText `json:"repoUrl"`
+	RepoRef         company.NullText `json:"repoRef"`
+	DefaultRef      company.NullText `json:"defaultRef"`
+	RepoName        company.NullText `json:"repoName"`
+	LocalFolder     company.NullText `json:"localFolder"`
+	ManagedFolder   string           `json:"managedFolder"` // below each node's own directory
+	EffectiveFolder string           `json:"effectiveLocalFolder"`
+	Origin          string           `json:"origin"`
+}
+
+func codebaseOf(p company.Project, w *company.Workspace) codebase {
+	c := codebase{ManagedFolder: path.Join("projects", p.Company, p.ID, "_default"), Origin: "managed_checkout"}
+	c.EffectiveFolder = c.ManagedFolder
+	if w == nil {
+		return c
+	}
+	c.Workspace, c.RepoURL, c.RepoRef, c.DefaultRef = company.NullText(w.ID), w.RepoURL, w.RepoRef, w.DefaultRef
+	if w.RepoURL != "" {
+		c.RepoName = company.NullText(strings.TrimSuffix(path.Base(string(w.RepoURL)), ".git"))
+	}
+	if w.Cwd != "" {
+		c.LocalFolder, c.EffectiveFolder, c.Origin = w.Cwd, string(w.Cwd), "local_folder"
+	}
+	return c
+}
+
+func showProject(tx *ledger.Tx, p company.Project) projectRow {
+	row := projectRow{Project: p, GoalID: company.NullText(p.Goal), Env: company.RedactEnv(p.Env), WorkspacePolicy: rawJSON(p.WorkspacePolicy),
+		URLKey: company.URLKey(p.Name), GoalIDs: []string{}, Goals: []goalTitle{}, Workspaces: company.WorkspacesOf(tx, p.Company, p.ID)}
+	for i, w := range row.Workspaces {
+		w.Metadata, w.RuntimeConfig = showObject(w.Metadata), showObject(w.RuntimeConfig)
+		row.Workspaces[i] = w
+		if w.Primary {
+			row.PrimaryWorkspace = &row.Workspaces[i]
+		}
+	}
+	for _, id := range p.Goals {
+		row.GoalIDs = append(row.GoalIDs, id)
+		if g, ok := company.GoalOf(tx, p.Company, id); ok {
+			row.Goals = append(row.Goals, goalTitle{g.ID, g.Title})
+		}
+	}
+	row.Codebase = codebaseOf(p, row.PrimaryWorkspace)
+	row.Project.Env = nil
+	return row
+}
+
+// showObject is an object that may hold secrets as it may be shown.
+func showObject(b json.RawMessage) json.RawMessage {
+	if len(b) == 0 {
+		return json.RawMessage("null")
+	}
+	return company.RedactConfig(b)
+}
+
+func (s *Server) projectRoutes() []Route {
+	const tag, all, one = "projects", "/api/companies/{companyId}/projects", "/api/projects/{id}"
+	return []Route{
+		{Method: "GET", Path: all, Tag: tag, Summary: "List projects", Out: []projectInList{}, Handle: listProjects},
+		{Method: "POST", Path: all, Tag: tag, Summary: "Create a project", In: newProject{}, Out: projectRow{}, Status: 201, Handle: createProject},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read a project by ID or name", Out: projectRow{}, Query: []Param{{Name: "companyId", Doc: "where to look for a name"}}, Handle: readProject},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a project", In: patchProject{}, Out: projectRow{}, Handle: updateProject},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a project", Who: Board, Out: projectRow{}, Handle: deleteProject},
+		{Method: "GET", Path: one + "/workspaces", Tag: tag, Summary: "List a project's workspaces", Out: []company.Workspace{}, Handle: listWorkspaces},
+		{Method: "POST", Path: one + "/workspaces", Tag: tag, Summary: "Add a workspace", In: newWorkspace{}, Out: company.Workspace{}, Status: 201, Handle: createWorkspace},
+		{Method: "PATCH", Path: one + "/workspaces/{workspaceId}", Tag: tag, Summary: "Change a workspace", In: newWorkspace{}, Out: company.Workspace{}, Handle: updateWorkspace},
+		{Method: "DELETE", Path: one + "/workspaces/{workspaceId}", Tag: tag, Summary: "Remove a workspace", Who: Board, Out: company.Workspace{}, Handle: deleteWorkspace},
+	}
+}
+
+func projectIn(tx *ledger.Tx, rc *Request) (company.Project, error) {
+	of, err := rc.QueryUUID("companyId")
+	if err != nil {
+		return company.Project{}, err
+	}
+	if rc.IsAgent() {
+		of = rc.Company
+	}
+	p, err := company.ProjectByRef(tx, of, rc.Path("id"))
+	if err == nil && !seen(tx, rc, p.Company) {
+		return company.Project{}, NotFound("Project not found")
+	}
+	return p, err
+}
+
+func findProject(rc *Request) (p company.Project, err error) {
+	err = rc.View(func(tx *ledger.Tx) (err error) { p, err = projectIn(tx, rc); return err })
+	return p, err
+}
+
+func listProjects(rc *Request) (Response, error) {
+	out := []projectInList{}
+	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		now := company.TimeOf(rc.Now())
+		for _, p := range company.ProjectsOf(tx, row.ID) {
+			in := projectInList{projectRow: showProject(tx, p), TaskCount: company.CountProjectIssues(tx, row.ID, p.ID)}
+			b := company.BudgetOf(tx, row.ID, company.ScopeProject, p.ID, now)
+			if policy, ok := b.Policy(company.WindowLifetime); ok && policy.Active {
+				in.Budget = &projectBudgetRow{policy.Amount, b.Spent(company.WindowLifetime)}
+			}
+			out = append(out, in)
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func readProject(rc *Request) (r Response, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		p, err := projectIn(tx, rc)
+		if err == nil {
+			r = OK(showProject(tx, p))
+		}
+		return err
+	})
+	return r, err
+}
+
+// doProject submits a command about a project and shows its row.
+func doProject(rc *Request, kind, of string, payload any) (r Response, err error) {
+	ref, err := Do[company.ProjectRef](rc, kind, of, payload)
+	if err != nil {
+		return r, err
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		p, ok := company.ProjectOf(tx, of, ref.ID)
+		if !ok {
+			return NotFound("Project not found")
+		}
+		r = OK(showProject(tx, p))
+		return nil
+	})
+	return r, err
+}
+
+// goalsOf merges the two ways in which a body names goals.
+func goalsOf(one Opt[string], many *[]string) *[]string {
+	switch {
+	case many != nil:
+		return new(bodyIDs(*many))
+	case !one.Set:
+		return nil
+	case one.Or("") == "":
+		return &[]string{}
+	}
+	return &[]string{bodyID(one)}
+}
+
+func createProject(rc *Request) (Response, error) {
+	in, err := Body[newProject](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if !IsUUID(companyID(rc)) {
+		return Response{}, NotFound("Company not found")
+	}
+	many := &in.GoalIDs
+	if in.GoalIDs == nil {
+		many = nil
+	}
+	p := company.SaveProject{ID: NewID(), Name: &in.Name, Description: textOf(in.Description), Status: given[company.ProjectStatus](in.Status),
+		Lead: idPointer(in.LeadAgentID), TargetDate: textOf(in.TargetDate), Color: textOf(in.Color), Icon: textOf(in.Icon), Env: in.Env.Or(nil),
+		WorkspacePolicy: in.WorkspacePolicy.Or(nil), ArchivedAt: in.ArchivedAt.Pointer(), Goals: goalsOf(in.GoalID, many)}
+	if in.Workspace != nil {
+		p.Workspace = new(in.Workspace.command(NewID(), p.ID))
+	}
+	return doProject(rc, "project.create", companyID(rc), p)
+}
+
+func updateProject(rc *Request) (Response, error) {
+	in, err := Body[patchProject](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p, err := findProject(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	s := company.SaveProject{ID: p.ID, Name: in.Name, Description: textOf(in.Description), Status: given[company.ProjectStatus](in.Status),
+		Lead: idPointer(in.LeadAgentID), TargetDate: textOf(in.TargetDate), Color: textOf(in.Color), Icon: textOf(in.Icon), Env: rawOf(in.Env),
+		WorkspacePolicy: rawOf(in.WorkspacePolicy), Goals: goalsOf(in.GoalID, in.GoalIDs)}
+	if in.ArchivedAt.Set {
+		s.ArchivedAt = new(in.ArchivedAt.Or(0))
+	}
+	return doProject(rc, "project.update", p.Company, s)
+}
+
+func deleteProject(rc *Request) (r Response, err error) {
+	var p company.Project
+	err = rc.View(func(tx *ledger.Tx) (err error) {
+		if p, err = projectIn(tx, rc); err == nil {
+			r = OK(showProject(tx, p))
+		}
+		return err
+	})
+	if err != nil {
+		return r, err
+	}
+	_, err = rc.Submit("project.delete", p.Company, company.DeleteProject{ID: p.ID})
+	return r, err
+}
+
+func (in newWorkspace) command(id, project string) company.SaveWorkspace {
+	return company.SaveWorkspace{ID: id, Project: project, Name: in.Name, SourceType: given[string](in.SourceType), Cwd: textOf(in.Cwd), RepoURL: textOf(in.RepoURL),
+		RepoRef: textOf(in.RepoRef), DefaultRef: textOf(in.DefaultRef), Visibility: given[string](in.Visibility), SetupCommand: textOf(in.SetupCommand),
+		CleanupCommand: textOf(in.CleanupCommand), RemoteProvider: textOf(in.RemoteProvider), RemoteRef: textOf(in.RemoteRef), SharedKey: textOf(in.SharedKey),
+		Metadata: rawOf(in.Metadata), RuntimeConfig: rawOf(in.RuntimeConfig), Primary: in.Primary}
+}
+
+func listWorkspaces(rc *Request) (r Response, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		p, err := projectIn(tx, rc)
+		if err == nil {
+			r = OK(showProject(tx, p).Workspaces)
+		}
+		return err
+	})
+	return r, err
+}
+
+// doWorkspace submits a command that returns a workspace.
+func doWorkspace(rc *Request, kind, of string, payload any) (Response, error) {
+	w, err := Do[company.Workspace](rc, kind, of, payload)
+	w.Metadata, w.RuntimeConfig = showObject(w.Metadata), showObject(w.RuntimeConfig)
+	if w.RuntimeServices == nil {
+		w.RuntimeServices = []string{}
+	}
+	return OK(w), err
+}
+
+func createWorkspace(rc *Request) (Response, error) {
+	in, err := Body[newWorkspace](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p, err := findProject(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return doWorkspace(rc, "workspace.create", p.Company, in.command(NewID(), p.ID))
+}
+
+func updateWorkspace(rc *Request) (Response, error) {
+	in, err := Body[newWorkspace](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p, err := findProject(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return doWorkspace(rc, "workspace.update", p.Company, in.command(strings.ToLower(rc.Path("workspaceId")), p.ID))
+}
+
+func deleteWorkspace(rc *Request) (Response, error) {
+	p, err := findProject(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return doWorkspace(rc, "workspace.delete", p.Company, company.DeleteWorkspace{ID: strings.ToLower(rc.Path("workspaceId")), Project: p.ID})
+}
