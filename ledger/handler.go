@@ -21,6 +21,9 @@ type Context struct {
 	Session uint64          // the origin's session; 0 for genesis and session.open
 	Index   uint64          // raft index of the batch
 
+	// Faults are the planted bugs that rules carry out, off but in tests.
+	Faults Faults
+
 	changes  []Change
 	deferred bool
 }

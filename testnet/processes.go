@@ -145,7 +145,36 @@ func Up(ctx context.Context, o Options) (*Processes, error) {
 		}
 		fmt.Fprintf(o.Log, "%s serves on %s\n", n.Name, n.HTTP)
 	}
+	if err := p.waitVoters(ctx, o.Log); err != nil {
+		return p, err
+	}
 	return p, p.save()
+}
+
+// waitVoters returns once losing one node would stop nothing: enough nodes have
+// been well for long enough to vote. With fewer than three there is nothing to
+// wait for.
+func (p *Processes) waitVoters(ctx context.Context, log io.Writer) error {
+	if len(p.Nodes) < 3 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	for said := false; ; said = true {
+		var mesh struct{ Voters int }
+		err := get(ctx, p.Nodes[0].HTTP+"/api/v1/mesh?read=stale", &mesh)
+		if err == nil && mesh.Voters >= 3 {
+			return nil
+		}
+		if !said {
+			fmt.Fprintln(log, "waiting until three nodes vote, so that any one may die")
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d nodes vote after %s, want 3 (%w)", mesh.Voters, readyTimeout, err)
+		case <-time.After(pollInterval):
+		}
+	}
 }
 
 func (p *Processes) node(name string) (*Node, error) {

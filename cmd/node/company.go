@@ -54,7 +54,7 @@ type (
 		Error            *string `json:"error"`
 		ErrorCode        *string `json:"errorCode"`
 		CreatedAt        string  `json:"createdAt"`
-		NodeName         string  `json:"nodeName"`
+		NodeID           string  `json:"nodeId"`
 	}
 )
 
@@ -341,6 +341,14 @@ func runCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			var members []memberRow
+			if err := c.call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &members); err != nil {
+				return err
+			}
+			nodes := map[string]string{}
+			for _, m := range members {
+				nodes[m.ID] = m.Name
+			}
 			var rows []runRow
 			return c.show(cmd, "/api/companies/"+company+"/heartbeat-runs?limit=50", &rows, func(w io.Writer) {
 				var t [][]string
@@ -349,7 +357,7 @@ func runCommand(c *cli) *cobra.Command {
 					if r.Error != nil {
 						why = *r.Error
 					}
-					t = append(t, []string{short(r.ID), dash(names[r.AgentID]), r.Status, r.InvocationSource, dash(r.NodeName), ago(r.CreatedAt), why})
+					t = append(t, []string{short(r.ID), dash(names[r.AgentID]), r.Status, r.InvocationSource, dash(nodes[r.NodeID]), ago(r.CreatedAt), why})
 				}
 				table(w, "RUN AGENT STATUS SOURCE NODE CREATED ERROR", t)
 			})

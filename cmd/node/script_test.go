@@ -31,7 +31,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"wait": waitUntil,
+			"eventually": eventually,
 		},
 	})
 }
@@ -67,11 +67,11 @@ func freePorts(n int) ([]int, error) {
 	return nil, fmt.Errorf("no %d free ports in a row", n)
 }
 
-// waitUntil is the script command "wait COMMAND...": it runs COMMAND until it
+// eventually is the script command "eventually COMMAND...": it runs COMMAND until it
 // succeeds, for a minute at most.
-func waitUntil(ts *testscript.TestScript, neg bool, args []string) {
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: wait COMMAND...")
+		ts.Fatalf("usage: eventually COMMAND...")
 	}
 	var err error
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
