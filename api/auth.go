@@ -268,7 +268,7 @@ func (s *Server) followKeys() {
 				break
 			}
 			after = e.Height
-			if endsKeys(e) {
+			if endsKeys(e.Kind) {
 				s.keys.drop()
 			}
 		}
@@ -280,13 +280,14 @@ func (s *Server) followKeys() {
 	}
 }
 
-func endsKeys(e ledger.Entry) bool {
-	if e.Kind == "agent.wake" {
+// endsKeys reports whether a kind of command may end a credential.
+func endsKeys(kind string) bool {
+	if kind == "agent.wake" {
 		return false
 	}
-	noun, _, _ := strings.Cut(e.Kind, ".")
+	noun, _, _ := strings.Cut(kind, ".")
 	switch noun {
-	case "agent", "key", "agent_key", "company", "approval":
+	case "agent", "agent_key", "key", "company", "approval":
 		return true
 	}
 	return false

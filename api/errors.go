@@ -157,5 +157,10 @@ func Custom(message string, path ...any) Issue {
 
 // ValidationError is the 400 with all that is wrong with a body.
 func ValidationError(issues ...Issue) error {
+	for i := range issues {
+		if issues[i].Path == nil {
+			issues[i].Path = []any{}
+		}
+	}
 	return &ledger.Refusal{Code: ledger.Invalid, Message: "Validation error", Detail: detailOf(issues)}
 }

@@ -76,5 +76,8 @@ func (s *Server) submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt
 	began := time.Now()
 	r, err := s.cfg.Node.Submit(ctx, cmd)
 	s.metrics.submitted(cmd.Kind, r, err, time.Since(began))
+	if endsKeys(cmd.Kind) {
+		s.keys.drop() // the feed will say so too, a moment later
+	}
 	return r, err
 }

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -138,7 +137,6 @@ type Server struct {
 	strong  chan struct{} // bounds strong looks for unknown bearers
 	slots   chan struct{} // bounds requests
 	streams chan struct{} // bounds streams
-	served  atomic.Uint64
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
