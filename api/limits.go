@@ -50,7 +50,7 @@ const (
 	maxIdempotencyKey = 255
 	// maxRequestID bounds an X-Request-Id that is taken over.
 	maxRequestID = 128
-	// replayEntries bounds how far back a stream without a position looks for a
-	// company's last entries.
+	// feedQueue bounds the entries that wait for one stream's writer; the feed
+	// itself waits then.
 	feedQueue = 256
 )

@@ -188,7 +188,8 @@ func (s *Server) Config() Config { return s.cfg }
 // shuts it down, then closes s.
 func (s *Server) HTTP() *http.Server {
 	return &http.Server{Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: MaxHeader,
+		WriteTimeout: bodyTimeout + requestTimeout + writeTimeout, // streams set their own deadlines
+		IdleTimeout:  idleTimeout, MaxHeaderBytes: MaxHeader,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 }
 
