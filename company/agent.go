@@ -638,6 +638,12 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	}
 	dropKeysOf(c.Tx, a)
 	dropRevisions(c.Tx, a)
+	for _, s := range TaskSessionsOf(c.Tx, company, a.ID) {
+		taskSessions.Delete(c.Tx, company, sessionRow(a.ID, s.AdapterType, s.TaskKey))
+	}
+	runtimeStates.Delete(c.Tx, company, a.ID)
+	agentClocks.Delete(c.Tx, company, a.ID)
+	budgets.Delete(c.Tx, company, scopeKey(ScopeAgent, a.ID))
 	agentsByManager.Remove(c.Tx, company, managerValue(a), a.ID)
 	agentsByKey.Remove(c.Tx, company, a.URLKey(), a.ID)
 	agents.Delete(c.Tx, company, a.ID)

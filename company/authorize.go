@@ -112,6 +112,12 @@ func checkAgent(c *ledger.Context) error {
 	if c.Cmd.Company != "" && a.Company != c.Cmd.Company {
 		return ledger.Refuse(ledger.Forbidden, nil, "Agent key cannot access another company")
 	}
+	if run := c.Cmd.Run; run != "" && cred.Kind == "agent_key" {
+		// Whose run it is stands in the record; whether it still goes on is for the handlers.
+		if r, ok := runs.Get(c.Tx, a.Company, run); !ok || r.Agent != a.ID {
+			return ledger.Refuse(ledger.Forbidden, nil, "The run is not one of this agent")
+		}
+	}
 	switch cred.Kind {
 	case "agent_key":
 		k, ok := agentKeys.Get(c.Tx, a.Company, cred.ID)

@@ -1,0 +1,189 @@
+package company
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// The matrix of the specification (§9.3), and what it says of keys and the
+// mesh: b the board, a an agent of the company, n a node.
+const matrix = `
+company.create b        company.update b         company.archive b       company.delete bn
+agent.create b          agent.pause b            agent.resume b          agent.terminate b
+agent.delete b          agent.permissions b      agent_key.create b      agent_key.revoke b
+agent.update ba         goal.create ba           project.create ba       goal.delete b
+issue.create ba         issue.update ba          issue.checkout ba       issue.release ba
+issue.force_release b   comment.create ba        cost.report ban         budget.set ba
+budget.resolve b        agent.wake ban           run.cancel ban          run.start n
+run.finish n            timer.tick n             node.lost n             activity.note bn
+`
+
+func TestPermissionMatrix(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ada := d.hire(t, "Ada", "")
+	key := d.id()
+	d.must(t, board, "agent_key.create", CreateKey{ID: key, Agent: ada, Name: "k", Hash: strings.Repeat("0a", 32)}, nil)
+	actors := map[string]struct {
+		actor ledger.Actor
+		cred  ledger.Credential
+	}{
+		"b": {ledger.Actor{Type: "user", ID: "local-board"}, ledger.Credential{Kind: "local"}},
+		"a": {ledger.Actor{Type: "agent", ID: ada}, ledger.Credential{Kind: "agent_key", ID: key}},
+		"n": {ledger.Actor{Type: "node", ID: "n1"}, ledger.Credential{Kind: "node", ID: "n1"}},
+	}
+	fields := strings.Fields(matrix)
+	for i := 0; i < len(fields); i += 2 {
+		kind, who := fields[i], fields[i+1]
+		for name, a := range actors {
+			c := d.context(board, kind, nil)
+			c.Cmd.Actor, c.Cmd.Credential, c.Mesh, c.Origin = a.actor, a.cred, "m", "n1"
+			err := Authorize(c)
+			if strings.Contains(who, name) {
+				if err != nil {
+					t.Errorf("%s by %s: %v", kind, name, err)
+				}
+				continue
+			}
+			text := "The actor may not do this"
+			if name == "a" {
+				text = "Board access required"
+			}
+			wantRefusal(t, err, ledger.Forbidden, text)
+		}
+	}
+}
+
+func TestEveryKindIsInTheMatrixAndNothingElse(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]bool{}
+	for _, k := range Handlers().Kinds() {
+		kinds[k] = true
+	}
+	for _, k := range []string{ledger.KindGenesis, ledger.KindNodeAdmit, ledger.KindNodeUpdate, ledger.KindNodeRevoke, ledger.KindTokenCreate, ledger.KindTokenRevoke,
+		ledger.KindSessionOpen, ledger.KindSessionEnd, ledger.KindTimeStep, ledger.KindFeatureRaise, ledger.KindKeysRotate} {
+		kinds[k] = true
+	}
+	for k := range kinds {
+		if allowed[k] == 0 {
+			t.Errorf("nobody may %s", k)
+		}
+	}
+	for k := range allowed {
+		if !kinds[k] {
+			t.Errorf("the matrix has %s, which no handler knows", k)
+		}
+	}
+}
+
+func TestCredentialsAreCheckedWhenTheCommandIsApplied(t *testing.T) {
+	t.Parallel()
+	const bad = "Agent token did not verify; obtain fresh credentials and retry"
+	d := newDesk(t)
+	ada, bob := d.hire(t, "Ada", ""), d.hire(t, "Bob", "")
+	key, other := d.id(), d.id()
+	d.must(t, board, "agent_key.create", CreateKey{ID: key, Agent: ada, Name: "k", Hash: strings.Repeat("01", 32)}, nil)
+	d.must(t, board, "agent_key.create", CreateKey{ID: other, Agent: bob, Name: "k", Hash: strings.Repeat("02", 32)}, nil)
+	run, bobs := d.run(ada), d.run(bob)
+	ask := func(change func(c *ledger.Context)) error {
+		c := d.context(as{agent: ada}, "issue.create", nil)
+		c.Cmd.Credential, c.Mesh, c.Origin = ledger.Credential{Kind: "agent_key", ID: key}, "m", "n1"
+		change(c)
+		return Authorize(c)
+	}
+	byRun := func(c *ledger.Context) { c.Cmd.Credential = ledger.Credential{Kind: "run", ID: run} }
+	for name, f := range map[string]func(c *ledger.Context){
+		"its key":         func(*ledger.Context) {},
+		"its run":         byRun,
+		"its run, twice":  func(c *ledger.Context) { byRun(c); c.Cmd.Run = run },
+		"its key and run": func(c *ledger.Context) { c.Cmd.Run = run },
+		"the local board": func(c *ledger.Context) {
+			c.Cmd.Actor, c.Cmd.Credential = ledger.Actor{Type: "user", ID: "local-board"}, ledger.Credential{Kind: "local"}
+		},
+		"a node for itself": func(c *ledger.Context) {
+			c.Cmd.Kind = "run.start"
+			c.Cmd.Actor, c.Cmd.Credential = ledger.Actor{Type: "node", ID: "n1"}, ledger.Credential{Kind: "node", ID: "n1"}
+		},
+	} {
+		if err := ask(f); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	unauthorized := map[string]func(c *ledger.Context){
+		"another's key":        func(c *ledger.Context) { c.Cmd.Credential.ID = other },
+		"an unknown key":       func(c *ledger.Context) { c.Cmd.Credential.ID = d.id() },
+		"another's run":        func(c *ledger.Context) { c.Cmd.Credential = ledger.Credential{Kind: "run", ID: bobs} },
+		"no credential":        func(c *ledger.Context) { c.Cmd.Credential = ledger.Credential{} },
+		"a board's credential": func(c *ledger.Context) { c.Cmd.Credential = ledger.Credential{Kind: "local"} },
+		"an agent that is not": func(c *ledger.Context) { c.Cmd.Actor.ID = d.id() },
+		"a malformed agent":    func(c *ledger.Context) { c.Cmd.Actor.ID = "../" + ada },
+		"a board with a key":   func(c *ledger.Context) { c.Cmd.Actor = ledger.Actor{Type: "user", ID: "local-board"} },
+		"an unknown actor":     func(c *ledger.Context) { c.Cmd.Actor.Type = "robot" },
+		"a node for another one": func(c *ledger.Context) {
+			c.Cmd.Actor, c.Cmd.Credential = ledger.Actor{Type: "node", ID: "n2"}, ledger.Credential{Kind: "node", ID: "n2"}
+		},
+	}
+	for name, f := range unauthorized {
+		if r := refused(t, ask(f)); r.Code != ledger.Unauthorized {
+			t.Errorf("%s: %s %q", name, r.Code, r.Message)
+		}
+	}
+	mismatch := refused(t, ask(func(c *ledger.Context) { byRun(c); c.Cmd.Run = bobs }))
+	if mismatch.Code != ledger.Unprocessable || mismatch.ErrCode != "agent_jwt_run_id_mismatch" {
+		t.Errorf("another run than the token's: %+v", mismatch)
+	}
+	wantRefusal(t, ask(func(c *ledger.Context) { c.Cmd.Run = bobs }), ledger.Forbidden, "The run is not one of this agent")
+
+	home := d.company
+	d.found(t, "Beta")
+	beta := d.company
+	d.company = home
+	wantRefusal(t, ask(func(c *ledger.Context) { c.Cmd.Company = beta }), ledger.Forbidden, "Agent key cannot access another company")
+	wantRefusal(t, ask(func(c *ledger.Context) {
+		c.Cmd.Actor, c.Cmd.Credential, c.Cmd.Company = ledger.Actor{Type: "user", ID: "local-board"}, ledger.Credential{Kind: "local"}, d.id()
+	}), ledger.NotFound, "Company not found")
+
+	d.must(t, board, "agent_key.revoke", RevokeKey{ID: key, Agent: ada}, nil)
+	wantRefusal(t, ask(func(*ledger.Context) {}), ledger.Unauthorized, bad)
+	if err := ask(byRun); err != nil {
+		t.Errorf("a revoked key ends the run's credential, too: %v", err)
+	}
+	d.endRun(run)
+	wantRefusal(t, ask(byRun), ledger.Unauthorized, bad)
+	d.must(t, board, "agent.terminate", ChangeAgent{Agent: bob}, nil)
+	wantRefusal(t, ask(func(c *ledger.Context) { c.Cmd.Actor.ID, c.Cmd.Credential.ID = bob, other }), ledger.Unauthorized, bad)
+}
+
+// Genesis is authorised before there is a mesh or a node.
+func TestGenesisIsAuthorised(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	c := d.context(board, ledger.KindGenesis, nil)
+	c.Cmd.Company, c.Cmd.Actor, c.Cmd.Credential = "", ledger.Actor{Type: "node", ID: "n1"}, ledger.Credential{Kind: "node", ID: "n1"}
+	c.Origin = identity.NodeID("n1")
+	if err := Authorize(c); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPrefetchNamesTheRowsThatAreRead(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ada := d.hire(t, "Ada", "")
+	run := d.run(ada)
+	i := d.issue(t, CreateIssue{Status: IssueTodo})
+	cmd := d.context(as{ada, run}, "issue.checkout", CheckOutIssue{Issue: i.ID, Agent: ada}).Cmd
+	cmd.Credential = ledger.Credential{Kind: "run", ID: run}
+	got := map[string]bool{}
+	Prefetch(cmd, func(k []byte) { got[string(k)] = true })
+	for _, k := range [][]byte{companies.Key(d.company, d.company), agents.Key(d.company, ada), runs.Key(d.company, run), issues.Key(d.company, i.ID), ownerKey(ada)} {
+		if !got[string(k)] || !d.tx.Has(k) {
+			t.Errorf("%s is named %t, and there %t", k, got[string(k)], d.tx.Has(k))
+		}
+	}
+	cmd.Company = "a/b"
+	Prefetch(cmd, func(k []byte) { t.Errorf("%s is named for a malformed company", k) })
+}
