@@ -41,8 +41,14 @@ func TestMain(m *testing.M) {
 // freePorts finds n consecutive ports that nobody listens on, TCP and UDP.
 func freePorts(t *testing.T, n int) int {
 	t.Helper()
-	for base := 20000 + os.Getpid()%20000; base < 60000; base += n {
-		ok := true
+	for range 100 {
+		l, err := net.Listen("tcp", "127.0.0.1:0") // somewhere nobody is
+		if err != nil {
+			t.Fatal(err)
+		}
+		base := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		ok := base+n < 65_536
 		for p := base; p < base+n && ok; p++ {
 			tcp, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(p)))
 			if err != nil {
@@ -332,16 +338,16 @@ func TestKilledNodesLoseNothing(t *testing.T) {
 func TestStoppedDaemonsChildDiesBeforeItsLockIsFree(t *testing.T) {
 	p := processes(t)
 	company, _ := newIssue(t, p)
-	beat := filepath.Join(t.TempDir(), "beat")
+	beats := t.TempDir() // a file for each run: a retry on another node beats too
 	var agent, issue, run answer
 	must(t, p, "POST", "/api/companies/"+company+"/agents", map[string]any{
 		"name": "Beater", "role": "engineer", "adapterType": "process",
-		"adapterConfig": map[string]any{"command": "/bin/sh", "args": []string{"-c", `while :; do date +%s%N > "$BEAT.new"; mv "$BEAT.new" "$BEAT"; sleep 0.05; done`},
-			"env": map[string]any{"BEAT": beat}},
+		"adapterConfig": map[string]any{"command": "/bin/sh", "args": []string{"-c", `f=$BEATS/$PAPERCLIP_RUN_ID; while :; do date +%s%N > $f.new; mv $f.new $f; sleep 0.05; done`},
+			"env": map[string]any{"BEATS": beats}},
 	}, &agent)
 	must(t, p, "POST", "/api/agents/"+agent.ID+"/heartbeat/invoke", map[string]any{}, &run)
 	lastBeat := func() time.Time {
-		b, err := os.ReadFile(beat)
+		b, err := os.ReadFile(filepath.Join(beats, run.ID))
 		if err != nil {
 			return time.Time{}
 		}

@@ -208,7 +208,7 @@ func (p *Processes) start(n *Node, token string, args []string) error {
 		}
 		argv = append(argv, "--join", "@"+path)
 	}
-	log, err := os.OpenFile(filepath.Join(p.dir, n.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(p.logFile(n), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -244,6 +244,18 @@ func (p *Processes) zombie(n *Node) bool {
 	return bytes.HasPrefix(rest, []byte("Z"))
 }
 
+func (p *Processes) logFile(n *Node) string { return filepath.Join(p.dir, n.Name+".log") }
+
+// lastLine is the last thing that a node said.
+func (p *Processes) lastLine(n *Node) string {
+	b, err := os.ReadFile(p.logFile(n))
+	if err != nil {
+		return err.Error()
+	}
+	b = bytes.TrimSpace(b)
+	return string(b[bytes.LastIndexByte(b, '\n')+1:])
+}
+
 func (p *Processes) waitReady(ctx context.Context, n *Node) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -255,11 +267,11 @@ func (p *Processes) waitReady(ctx context.Context, n *Node) error {
 			}
 		}
 		if !p.alive(n) {
-			return fmt.Errorf("%s ended while starting: see %s", n.Name, filepath.Join(p.dir, n.Name+".log"))
+			return fmt.Errorf("%s ended while starting: %s (see %s)", n.Name, p.lastLine(n), p.logFile(n))
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready after %s (%w): see %s", n.Name, readyTimeout, err, filepath.Join(p.dir, n.Name+".log"))
+			return fmt.Errorf("%s is not ready after %s (%w): see %s", n.Name, readyTimeout, err, p.logFile(n))
 		case <-time.After(pollInterval):
 		}
 	}
@@ -437,13 +449,18 @@ func (p *Processes) Stall(name string) error {
 // Unstall lets all disks finish their syncs.
 func (p *Processes) Unstall() error { return p.fault(func(f *Faults) { f.Stalled = nil }) }
 
+// fault changes the fault file and returns when the change is in force.
 func (p *Processes) fault(change func(*Faults)) error {
 	f, err := ReadFaults(p.faultFile())
 	if err != nil {
 		return err
 	}
 	change(&f)
-	return f.Write(p.faultFile())
+	if err := f.Write(p.faultFile()); err != nil {
+		return err
+	}
+	time.Sleep(2 * pollInterval) // until every node has looked at it
+	return nil
 }
 
 // Down stops all nodes in order (SIGTERM), those that do not end in time by SIGKILL.
