@@ -139,18 +139,6 @@ func checkAgent(c *ledger.Context) error {
 	return nil
 }
 
-// MayRead refuses an actor who may not read company. Agents read their own
-// only; a company that is not there is not found for anybody else.
-func MayRead(tx *ledger.Tx, actor ledger.Actor, agentCompany, company string) error {
-	if actor.Type == "agent" && agentCompany != company {
-		return ledger.Refuse(ledger.Forbidden, nil, "Agent key cannot access another company")
-	}
-	if _, ok := CompanyOf(tx, company); !ok {
-		return errNoCompany()
-	}
-	return nil
-}
-
 // Prefetch names the rows that authorising a command, and most of the handlers
 // after it, will read.
 func Prefetch(cmd *ledger.Command, want func(key []byte)) {

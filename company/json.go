@@ -11,16 +11,6 @@ import (
 // A JSON value that the rules only keep or look into stays raw. Where rules
 // work on it, numbers stay text (json.Number): replicated state has no floats.
 
-// canonicalJSON returns b with its objects' keys sorted and no white space, so
-// that equal values have equal bytes. ok is false when b is not one JSON value.
-func canonicalJSON(b []byte) (out json.RawMessage, ok bool) {
-	v, ok := parseJSON(b)
-	if !ok {
-		return nil, false
-	}
-	return formatJSON(v), true
-}
-
 // parseJSON decodes one JSON value: nil, bool, json.Number, string, []any or
 // map[string]any.
 func parseJSON(b []byte) (v any, ok bool) {
