@@ -2,14 +2,18 @@ package discovery
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
+	"slices"
 	"time"
 )
 
 // A call is the last one at a member that memberlist declared dead. It counts
 // attempts, each of which waits for an answer while this process runs; so a
 // node that was not scheduled for a while, and whose timers all fire at once
-// when it wakes, still asks before it believes them.
+// when it wakes, still asks before it believes them. Nor does an attempt count
+// in which a witness, another live member, does not answer either: then it may
+// be this node that nobody hears.
 //
 // A member that answers stays live. It is then told what is said of it, so that
 // it objects and memberlist takes it back; until that has happened, or it does
@@ -40,15 +44,36 @@ func (d *Discovery) lastCall(ctx context.Context, c *call) {
 }
 
 func (d *Discovery) answers(ctx context.Context, m Member) bool {
-	for range callAttempts {
+	for tries, count := 0, 0; tries < 2*callAttempts && count < callAttempts; tries++ {
 		if ctx.Err() != nil {
 			return true
 		}
-		if _, err := d.list.Ping(string(m.Meta.Node), net.UDPAddrFromAddrPort(m.Addr)); err == nil {
+		w, have := d.witness(m)
+		heard := make(chan bool, 1)
+		d.done.Go(func() { heard <- !have || d.ping(w) })
+		if d.ping(m) {
 			return true
+		}
+		if <-heard {
+			count++
 		}
 	}
 	return false
+}
+
+// witness returns a live member other than m, if there is one.
+func (d *Discovery) witness(m Member) (w Member, ok bool) {
+	live := slices.DeleteFunc(d.Live(), func(o Member) bool { return o.Meta.Node == m.Meta.Node })
+	if len(live) == 0 {
+		return w, false
+	}
+	return live[rand.IntN(len(live))], true
+}
+
+// ping waits at most probeTimeout.
+func (d *Discovery) ping(m Member) bool {
+	_, err := d.list.Ping(string(m.Meta.Node), net.UDPAddrFromAddrPort(m.Addr))
+	return err == nil
 }
 
 // wait reports whether ctx outlived the wait.

@@ -20,8 +20,8 @@ var ErrClosed = errors.New("discovery is closed")
 
 // Discovery is a node's part in gossip. Its goroutines: run keeps the member
 // table and the peer cache, seek looks for peers, announce sends changed
-// metadata, the wire's takes packets, and one for each last call. memberlist
-// has its own; after Close they end by themselves within a probe.
+// metadata, the wire's takes packets, and two for each last call. memberlist has
+// its own; after Close they end by themselves within a probe.
 type Discovery struct {
 	config Config
 	keys   *keyring
@@ -105,9 +105,10 @@ func (d *Discovery) run() {
 	dirty := false
 	defer func() {
 		save.Stop()
-		if dirty {
-			d.save()
+		for _, m := range d.Live() {
+			d.learn(m.Meta.Node, m.Addr) // it was seen until now
 		}
+		d.save()
 	}()
 	for {
 		select {
@@ -231,15 +232,17 @@ func (d *Discovery) announce() {
 		case <-d.ctx.Done():
 			return
 		case <-d.changed:
-			d.update()
+			d.update(time.Millisecond)
 		}
 	}
 }
 
-func (d *Discovery) update() {
+// update gossips the present metadata and waits for at most so long until it
+// was sent often enough.
+func (d *Discovery) update(atMost time.Duration) {
 	d.updating.Lock()
 	defer d.updating.Unlock()
-	if err := d.list.UpdateNode(updateTimeout); err != nil {
+	if err := d.list.UpdateNode(atMost); err != nil {
 		d.config.Logger.Debug("metadata is still on its way", "error", err)
 	}
 }
@@ -346,8 +349,8 @@ func (d *Discovery) RemoveKey(epoch uint64) error { return d.keys.remove(epoch) 
 func (d *Discovery) KeyEpochs() []uint64 { return d.keys.epochs() }
 
 // Leave tells the others that this node goes on purpose, so that nobody has to
-// find out, and waits until they were told, at most 3 updateTimeouts. Close
-// follows.
+// find out, and waits until they were told, at most two updateTimeouts.
+// Close follows.
 func (d *Discovery) Leave() error {
 	d.closing.Lock()
 	defer d.closing.Unlock()
@@ -365,8 +368,8 @@ func (d *Discovery) Leave() error {
 		d.meta = b
 	}
 	d.mu.Unlock()
-	d.update()
-	if err = errors.Join(err, d.list.Leave(2*updateTimeout)); err != nil {
+	d.update(updateTimeout)
+	if err = errors.Join(err, d.list.Leave(updateTimeout)); err != nil {
 		return fmt.Errorf("leave: %w", err)
 	}
 	return nil

@@ -151,16 +151,35 @@ func (w *wire) PacketCh() <-chan *memberlist.Packet { return w.packets }
 // StreamCh implements memberlist.Transport.
 func (w *wire) StreamCh() <-chan net.Conn { return w.streams }
 
-// DialTimeout implements memberlist.Transport.
+// DialTimeout implements memberlist.Transport. Shutdown does not wait for a
+// dial, which has no context: it ends with the port, or its timeout, and what
+// it then brings is closed.
 func (w *wire) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
-	c, err := w.port.DialStream(addr, timeout)
-	if err != nil {
-		return nil, err
+	type dialed struct {
+		c   net.Conn
+		err error
 	}
-	if s := w.track(c, false); s != nil {
-		return s, nil
+	got := make(chan dialed, 1)
+	go func() {
+		c, err := w.port.DialStream(addr, timeout)
+		if err == nil {
+			if s := w.track(c, false); s != nil {
+				c = s
+			} else {
+				err = ErrClosed
+			}
+		}
+		got <- dialed{c, err}
+	}()
+	select {
+	case d := <-got:
+		if d.err != nil {
+			return nil, d.err
+		}
+		return d.c, nil
+	case <-w.stop:
+		return nil, ErrClosed
 	}
-	return nil, ErrClosed
 }
 
 // Shutdown implements memberlist.Transport.
