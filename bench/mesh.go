@@ -51,7 +51,7 @@ func startMesh(ctx context.Context, bin, dir string) (*mesh, error) {
 		Timeout:   30 * time.Second,
 		Transport: &http.Transport{MaxIdleConnsPerHost: 256, MaxConnsPerHost: 0},
 	}}
-	if _, err := m.testnet(ctx, "up", "-n", "3", "--http-port", strconv.Itoa(httpPort), "--mesh-port", strconv.Itoa(meshPort)); err != nil {
+	if _, err := m.testnet(ctx, "up", "-n", "3", "--http-port", strconv.Itoa(httpPort), "--mesh-port", strconv.Itoa(meshPort), "--node-arg=--slots=32", "--node-arg=--log-level=warn"); err != nil {
 		return nil, err
 	}
 	return m, m.status(ctx)

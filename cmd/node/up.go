@@ -16,6 +16,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/node"
+	"github.com/selvage-mesh/selvage/scheduler"
 	"github.com/selvage-mesh/selvage/testnet"
 )
 
@@ -71,6 +72,7 @@ process list.`,
 	f.StringVar(&conf.Join, "join", "", "join token, or @FILE that holds it")
 	f.StringArrayVar(&conf.Seeds, "seed", nil, "host:port of a peer to look for (repeat for more)")
 	f.StringToStringVar(&labels, "label", nil, "labels for placement, key=value")
+	f.IntVar(&conf.Slots, "slots", scheduler.DefaultSlots, "how many runs this node carries out at once")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&faults, "faults", "", "file of faults to inject (testnets only)")
 	f.MarkHidden("faults")
