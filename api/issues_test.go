@@ -2,7 +2,6 @@ package api
 
 import (
 	"encoding/json"
-	"fmt"
 	"iter"
 	"os"
 	"strings"
@@ -152,7 +151,7 @@ func BenchmarkIssueListed(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if len(issueListed(tx, i)) < 100 {
-			b.Fatal(fmt.Sprint("too short"))
+			b.Fatal("too short")
 		}
 	}
 }

@@ -1,0 +1,228 @@
+package selvage
+
+import (
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/selvage-mesh/selvage"
+
+// floors lists the rooms from the ground up. A room imports rooms on floors
+// below its own, never a neighbour. A package inside a room counts as the room,
+// but for those that are listed themselves.
+var floors = []string{
+	"identity sandbox memory ui ledger/store",
+	"ledger transport",
+	"governance consensus discovery",
+	"company kernel",
+	"scheduler adapter plugin llm",
+	"api",
+	"node",
+	"testnet",
+	"cmd/node",
+}
+
+// homes says which room a third-party library lives in; others may not import
+// it. Libraries that are not listed are plain tools, free for all.
+var homes = map[string]string{
+	"github.com/hashicorp/raft":         "consensus",
+	"github.com/hashicorp/memberlist":   "discovery",
+	"github.com/grandcat/zeroconf":      "discovery",
+	"github.com/quic-go/quic-go":        "transport",
+	"github.com/flynn/noise":            "transport",
+	"github.com/tetratelabs/wazero":     "sandbox",
+	"cel.dev/cel-go":                    "governance",
+	"github.com/danielgtaylor/huma/v2":  "api",
+	"github.com/coder/websocket":        "api",
+	"github.com/prometheus":             "api",
+	"github.com/spf13/cobra":            "cmd/node",
+	"github.com/cockroachdb/pebble/v2":  "ledger/store",
+	"github.com/anishathalye/porcupine": "testnet",
+}
+
+// guests may import what lives elsewhere. The file system interface of Pebble is
+// what tests and testnets put faults into, so whoever hands a file system on
+// names its type.
+var guests = map[string][]string{
+	"github.com/cockroachdb/pebble/v2/vfs": {"consensus", "node", "testnet", "cmd/node"},
+}
+
+// impure may not be imported by rules: what they decide must be the same on
+// every node.
+var (
+	pure   = []string{"company", "governance", "ledger"}
+	impure = []string{"math/rand", "math/rand/v2", "crypto/rand", "net", "net/http", "os", "os/exec", "syscall"}
+	// shells are the files of pure rooms that are not rules but wait, wake or
+	// look at a clock that they were given; see their comments.
+	shells = []string{"ledger/ledger.go", "ledger/feed.go", "ledger/apply.go", "ledger/snapshot.go", "ledger/verify.go", "ledger/stats.go"}
+)
+
+type pkg struct {
+	ImportPath, Dir, Doc string
+	Imports, TestImports []string
+	XTestImports         []string
+	GoFiles              []string
+}
+
+func packages(t *testing.T) (all []pkg) {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,Doc,Imports,TestImports,XTestImports,GoFiles", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+// room returns the room of a package and its floor, from 1; examples, tools and
+// the root stand on none.
+func room(importPath string) (string, int) {
+	path := strings.TrimPrefix(strings.TrimPrefix(importPath, module), "/")
+	name, floor := "", 0
+	for i, f := range floors {
+		for r := range strings.FieldsSeq(f) {
+			if (path == r || strings.HasPrefix(path, r+"/")) && len(r) > len(name) {
+				name, floor = r, i+1
+			}
+		}
+	}
+	return name, floor
+}
+
+func outside(importPath string) bool {
+	return importPath == module || strings.HasPrefix(importPath, module+"/examples/")
+}
+
+func TestFloors(t *testing.T) {
+	for _, p := range packages(t) {
+		if outside(p.ImportPath) {
+			continue
+		}
+		own, floor := room(p.ImportPath)
+		if floor == 0 {
+			t.Errorf("%s stands on no floor", p.ImportPath)
+			continue
+		}
+		for _, imp := range p.Imports {
+			if !strings.HasPrefix(imp, module+"/") {
+				continue
+			}
+			if other, below := room(imp); other != own && below >= floor {
+				t.Errorf("%s (floor %d) imports %s (floor %d)", own, floor, other, below)
+			}
+		}
+	}
+}
+
+func TestRoomsOfLibraries(t *testing.T) {
+	for _, p := range packages(t) {
+		own, _ := room(p.ImportPath)
+		for _, imp := range p.Imports {
+			for lib, home := range homes {
+				if imp != lib && !strings.HasPrefix(imp, lib+"/") || own == home || slices.Contains(guests[imp], own) {
+					continue
+				}
+				t.Errorf("%s imports %s, which lives in %s", p.ImportPath, imp, home)
+			}
+		}
+		if own == "testnet" && !strings.HasPrefix(p.ImportPath, module+"/testnet/testkit") && slices.Contains(p.Imports, "testing") {
+			t.Errorf("%s imports testing: helpers for tests belong in testnet/testkit", p.ImportPath)
+		}
+	}
+}
+
+func TestCommentsOnPackages(t *testing.T) {
+	for _, p := range packages(t) {
+		if p.Doc == "" && len(p.GoFiles) > 0 {
+			t.Errorf("%s has no package comment", p.ImportPath)
+		}
+	}
+}
+
+func TestPureRules(t *testing.T) {
+	for _, p := range packages(t) {
+		own, _ := room(p.ImportPath)
+		if !slices.Contains(pure, own) {
+			continue
+		}
+		for _, f := range p.GoFiles {
+			path := filepath.Join(p.Dir, f)
+			name, _ := filepath.Rel(root(t), path)
+			checkPure(t, path, name, slices.Contains(shells, name))
+		}
+	}
+}
+
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func checkPure(t *testing.T, path, name string, shell bool) {
+	t.Helper()
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, path, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, imp := range f.Imports {
+		if lib := strings.Trim(imp.Path.Value, `"`); slices.Contains(impure, lib) {
+			t.Errorf("%s imports %s", name, lib)
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			if !shell {
+				t.Errorf("%s starts a goroutine", fset.Position(n.Pos()))
+			}
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "After", "Sleep", "NewTimer", "NewTicker"}, n.Sel.Name) && !shell {
+				t.Errorf("%s uses time.%s", fset.Position(n.Pos()), n.Sel.Name)
+			}
+		}
+		return true
+	})
+}
+
+// TestWords keeps out of the repository what speaks of the machine that it was
+// written on rather than of the product.
+func TestWords(t *testing.T) {
+	out, err := exec.Command("git", "ls-files").Output()
+	if err != nil {
+		t.Skip("not a Git checkout")
+	}
+	banned := []string{"/work" + "/main", "/work" + "/shared", "proxy.golang" + ".org", "registry.npmjs" + ".org", "pypi" + ".org"}
+	for name := range strings.FieldsSeq(string(out)) {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			continue // deleted, not yet committed
+		}
+		for _, w := range banned {
+			if strings.Contains(string(b), w) {
+				t.Errorf("%s contains %q", name, w)
+			}
+		}
+	}
+}
