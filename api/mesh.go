@@ -240,6 +240,11 @@ func (s *Server) revokeNode(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
+	if s.cfg.Unseat != nil {
+		if err := s.cfg.Unseat(rc.Context(), id); err != nil {
+			return Response{}, err
+		}
+	}
 	if _, err := rc.Submit(ledger.KindNodeRevoke, "", ledger.NodeRevoke{Node: id, Reason: in.Reason}); err != nil {
 		return Response{}, err
 	}

@@ -100,6 +100,8 @@ type Config struct {
 	CreateToken func(ctx context.Context, uses int, ttl time.Duration) (string, error)
 	// Leave takes this node out of the mesh for good.
 	Leave func(ctx context.Context) error
+	// Unseat takes a node out of the consensus group, before it is revoked.
+	Unseat func(ctx context.Context, id identity.NodeID) error
 	// Alive reports whether gossip holds a node to be alive.
 	Alive func(identity.NodeID) bool
 	// Raft tells how consensus stands on this node.

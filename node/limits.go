@@ -40,6 +40,9 @@ const (
 	stepAfter = 3
 	// pruneEvery is how often old run logs are taken away.
 	pruneEvery = time.Hour
+	// revokeGrace is how long a revoked node's connections stay open, so that it
+	// hears what happened; its commands are refused from the first moment.
+	revokeGrace = 300 * time.Millisecond
 	// keyOverlap is how long gossip accepts a new key before it uses it, and the
 	// old one after: a feed that lags by more is not a member that others hear.
 	keyOverlap = 2 * time.Second

@@ -19,7 +19,7 @@ import (
 //
 // The file "membership" in the data directory is the line
 // "selvage membership v1" and deterministic CBOR of this struct. It is written
-// once, when the node founds or joins; nothing in it is secret in the clear (the
+// when the node founds or joins, and when its membership ends; nothing in it is secret in the clear (the
 // keys are wrapped to the node). Another first line is refused.
 type membership struct {
 	Genesis    []byte          `cbor:"1,keyasint"`           // payload of mesh.genesis; the mesh ID is its hash
@@ -27,6 +27,7 @@ type membership struct {
 	Admissions []byte          `cbor:"3,keyasint,omitempty"` // identity.EncodeAdmissions, empty for the founder
 	Wrapped    ledger.NodeKeys `cbor:"4,keyasint"`           // the mesh's keys when it joined
 	Roster     []ledger.Node   `cbor:"5,keyasint"`           // the members when it joined
+	Over       bool            `cbor:"6,keyasint,omitempty"` // it has left, or was thrown out
 }
 
 const (

@@ -46,6 +46,7 @@ type Node struct {
 	store     *store.Store
 	keys      *identity.Keys
 	member    membership
+	saving    sync.Mutex                      // guards member.Over and its file
 	mesh      atomic.Pointer[identity.MeshID] // set once the node belongs to one
 	roster    *roster
 	keyring   *keyring
@@ -67,6 +68,7 @@ type Node struct {
 
 	ctx    context.Context // ends when the node closes
 	cancel context.CancelFunc
+	life   sync.Mutex // held while a goroutine is added to wg, and while ctx ends
 	wg     sync.WaitGroup
 	failed chan error
 	once   sync.Once
@@ -123,8 +125,22 @@ func (n *Node) opened(name string, close func() error) {
 	n.parts = append(n.parts, part{name, close})
 }
 
-// spawn runs f until the node closes.
-func (n *Node) spawn(f func(context.Context)) { n.wg.Go(func() { f(n.ctx) }) }
+// spawn runs f until the node closes; afterwards it does nothing.
+func (n *Node) spawn(f func(context.Context)) {
+	n.life.Lock()
+	defer n.life.Unlock()
+	if n.ctx.Err() == nil {
+		n.wg.Go(func() { f(n.ctx) })
+	}
+}
+
+// endSpawned ends everything that was spawned, and waits for it.
+func (n *Node) endSpawned() {
+	n.life.Lock()
+	n.cancel()
+	n.life.Unlock()
+	n.wg.Wait()
+}
 
 func (n *Node) openStore(context.Context) error {
 	s, err := store.Open(storeDir(n.conf), store.Options{
@@ -169,6 +185,9 @@ func (n *Node) openIdentity(context.Context) (err error) {
 		return nil
 	} else if err != nil {
 		return err
+	}
+	if n.member.Over {
+		return ErrRevoked
 	}
 	n.belongTo(n.member.mesh())
 	if !n.freshLog {
@@ -317,7 +336,7 @@ func (n *Node) openConsensus(context.Context) error {
 	n.spawn(n.announce)
 	n.spawn(n.catchUp)
 	n.spawn(n.keepTime)
-	n.opened("followers", func() error { n.cancel(); n.wg.Wait(); return nil })
+	n.opened("followers", func() error { n.endSpawned(); return nil })
 	return nil
 }
 
@@ -331,8 +350,7 @@ func (n *Node) Close() error {
 				errs = append(errs, fmt.Errorf("close %s: %w", n.parts[i].name, err))
 			}
 		}
-		n.cancel()
-		n.wg.Wait()
+		n.endSpawned()
 		n.closed = errors.Join(errs...)
 	})
 	return n.closed

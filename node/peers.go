@@ -189,13 +189,13 @@ func (n *Node) takeKeys(w ledger.NodeKeys) {
 		n.log.Error("gossip key", "epoch", epoch, "error", err)
 		return
 	}
-	n.wg.Go(func() {
+	n.spawn(func(ctx context.Context) {
 		for _, step := range []func() error{
 			func() error { return n.discovery.UseKey(epoch) },
 			func() error { return n.discovery.RemoveKey(old) },
 		} {
 			select {
-			case <-n.ctx.Done():
+			case <-ctx.Done():
 				return
 			case <-time.After(keyOverlap):
 			}

@@ -110,6 +110,17 @@ func (n *Node) followRoster(ctx context.Context) {
 	}
 }
 
+// disconnect ends the connections with a node that was revoked, after a moment
+// in which it may still hear of it.
+func (n *Node) disconnect(ctx context.Context, id identity.NodeID) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(revokeGrace):
+		n.transport.Disconnect(id)
+		n.discovery.RosterChanged()
+	}
+}
+
 func touchesRoster(kind string) bool {
 	return strings.HasPrefix(kind, "node.") || kind == ledger.KindGenesis || kind == ledger.KindKeysRotate
 }
@@ -132,10 +143,11 @@ func (n *Node) refreshRoster() (height uint64) {
 	n.roster.set(nodes)
 	for _, m := range nodes {
 		if was := before[m.ID]; !m.Member() && was.Member() {
-			n.transport.Disconnect(m.ID)
 			if m.ID == n.ID() {
-				n.stopWith(ErrRevoked)
+				n.expelled()
+				continue
 			}
+			n.spawn(func(ctx context.Context) { n.disconnect(ctx, m.ID) })
 		}
 	}
 	if keys.Epoch > 0 {

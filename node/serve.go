@@ -29,7 +29,7 @@ func (n *Node) openAPI(context.Context) error {
 	s, err := api.New(api.Config{
 		Node: n, Version: n.conf.Version, NodeID: n.ID(), Mesh: n.Mesh(), Logger: n.log,
 		DataKeys: n.keyring.dataKeys, Ready: n.Ready, Standing: n.standing, RunLog: n.RunLog,
-		CreateToken: n.CreateToken, Leave: n.Leave, Alive: n.discovery.Alive, Raft: n.raftInfo,
+		CreateToken: n.CreateToken, Leave: n.Leave, Unseat: n.consensus.Remove, Alive: n.discovery.Alive, Raft: n.raftInfo,
 		Verify: func(ctx context.Context) (ledger.Verified, error) { return n.ledger.Verify(ctx, nil) },
 		Head: func() (height, applied uint64) {
 			p := n.ledger.Position()
@@ -114,8 +114,8 @@ func (n *Node) RunLog(ctx context.Context, run company.Run, offset, limit int64)
 	return n.runLog(ctx, on, ref, offset, limit)
 }
 
-// Leave takes this node out of the mesh for good: it hands leadership on, gives
-// up its vote, is struck off the roster, and stops.
+// Leave takes this node out of the mesh for good: it hands leadership on, has
+// itself struck off the roster, upon which the leader takes its vote away, and stops.
 func (n *Node) Leave(ctx context.Context) error {
 	members := 0
 	for _, m := range n.roster.all() {
@@ -126,8 +126,10 @@ func (n *Node) Leave(ctx context.Context) error {
 	if members < 2 {
 		return ledger.Refuse(ledger.Conflict, nil, "The last node of a mesh can not leave it")
 	}
-	if err := n.consensus.Leave(ctx); err != nil {
-		return fmt.Errorf("leave the consensus group: %w", err)
+	if n.consensus.IsLeader() {
+		if err := n.consensus.TransferLeadership(ctx); err != nil {
+			return fmt.Errorf("hand leadership on: %w", err)
+		}
 	}
 	receipt, err := n.proposer.Submit(ctx, n.command(ledger.KindNodeRevoke, "", ledger.NodeRevoke{Node: n.ID(), Reason: "left"}))
 	if err != nil {
@@ -139,8 +141,22 @@ func (n *Node) Leave(ctx context.Context) error {
 	if err := n.discovery.Leave(); err != nil {
 		n.log.Warn("tell the others of leaving", "error", err)
 	}
-	n.stopWith(ErrRevoked)
+	n.expelled()
 	return nil
+}
+
+// expelled ends a node that is no member any more, and sees to it that it says
+// so when it is started again, also when its state has not got that far.
+func (n *Node) expelled() {
+	n.saving.Lock()
+	defer n.saving.Unlock()
+	if !n.member.Over {
+		n.member.Over = true
+		if err := n.member.save(n.conf.Dir); err != nil {
+			n.log.Error("note the end of the membership", "error", err)
+		}
+	}
+	n.stopWith(ErrRevoked)
 }
 
 // VerifyDir checks the chain in the data directory of a stopped node.
