@@ -1,0 +1,83 @@
+package node
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func sampleMembership() membership {
+	keys := identity.Derive([32]byte{1})
+	n := ledger.Node{ID: keys.ID(), Key: keys.Public(), Name: "one", Addresses: []string{"192.0.2.1:9470"}, AdmittedAt: 1}
+	return membership{
+		Genesis:    ledger.Marshal(ledger.Genesis{Name: "sample", Founder: ledger.NewNode{Key: keys.Public(), Name: "one"}, CreatedAt: 1_790_000_000_000}),
+		Admissions: []byte{0}, Wrapped: ledger.NodeKeys{Node: n.ID, Epoch: 1, Gossip: []byte("wrapped")}, Roster: []ledger.Node{n},
+	}
+}
+
+func TestMembershipFileIsAsItWas(t *testing.T) {
+	path := filepath.Join("testdata", "membership.golden")
+	got := hex.Dump(sampleMembership().encode())
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the format changed:\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestMembershipComesBackFromDisk(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := loadMembership(dir); !errors.Is(err, errNoMembership) {
+		t.Fatalf("an empty directory gives %v", err)
+	}
+	want := sampleMembership()
+	if err := want.save(dir); err != nil {
+		t.Fatal(err)
+	}
+	got, err := loadMembership(dir)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("loaded %+v, %v; want %+v", got, err, want)
+	}
+	if info, _ := os.Stat(filepath.Join(dir, membershipFile)); info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, want 0600", info.Mode())
+	}
+	if err := os.WriteFile(filepath.Join(dir, membershipFile), []byte("selvage membership v9\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadMembership(dir); err == nil || !strings.Contains(err.Error(), "another version") {
+		t.Errorf("a newer file gives %v", err)
+	}
+}
+
+func FuzzMembership(f *testing.F) {
+	f.Add(sampleMembership().encode())
+	f.Add([]byte(membershipHeader))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := decodeMembership(b)
+		if err != nil {
+			return
+		}
+		again, err := decodeMembership(m.encode())
+		if err != nil || !bytes.Equal(again.encode(), m.encode()) {
+			t.Errorf("%x does not survive: %v", b, err)
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package node
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+func wrapped(t *testing.T, k *identity.Keys, epoch uint64, data, gossip identity.DataKey) ledger.NodeKeys {
+	t.Helper()
+	w, err := wrapKeys(ledger.Node{ID: k.ID(), SealCert: k.Certificate(identity.ForSeal).Encode()}, epoch, data, gossip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// Keys are taken in the order of their epochs, older ones are not gone back to,
+// and nobody else's open.
+func TestKeyringTakesNewerKeysOnly(t *testing.T) {
+	own, other := identity.Derive([32]byte{1}), identity.Derive([32]byte{2})
+	r := newKeyring(own)
+	one, two := identity.DataKey{1}, identity.DataKey{2}
+	for _, step := range []struct {
+		w       ledger.NodeKeys
+		changed bool
+	}{
+		{wrapped(t, own, 1, one, one), true},
+		{wrapped(t, own, 2, two, two), true},
+		{wrapped(t, own, 1, one, one), false},
+		{wrapped(t, own, 2, one, one), false},
+	} {
+		if changed, err := r.take(step.w); err != nil || changed != step.changed {
+			t.Fatalf("epoch %d: changed %v, %v; want %v", step.w.Epoch, changed, err, step.changed)
+		}
+	}
+	if epoch, data, gossip := r.current(); epoch != 2 || data != two || gossip != two {
+		t.Errorf("current is epoch %d", epoch)
+	}
+	if keys := r.dataKeys(); len(keys) != 2 || keys[0] != two {
+		t.Errorf("%d data keys, the first %s; want both, the newest first", len(keys), keys[0].ID())
+	}
+	if _, err := r.take(wrapped(t, other, 3, one, one)); err == nil {
+		t.Error("keys wrapped to another node were opened")
+	}
+}
+
+// An untrusted node gets the gossip key and not the data key.
+func TestUntrustedNodeGetsNoDataKey(t *testing.T) {
+	k := identity.Derive([32]byte{1})
+	n := ledger.Node{ID: k.ID(), SealCert: k.Certificate(identity.ForSeal).Encode(), Labels: []string{ledger.LabelUntrusted}}
+	w, err := wrapKeys(n, 1, identity.DataKey{1}, identity.DataKey{2})
+	if err != nil || len(w.Data) != 0 || len(w.Gossip) == 0 {
+		t.Errorf("wrapped %+v, %v; want the gossip key only", w, err)
+	}
+}
+
+// The state goes before what others told, but a revocation that somebody told
+// counts from the moment it was heard.
+func TestRosterLearnsWhileBehind(t *testing.T) {
+	row := func(seed byte, revoked uint64) ledger.Node {
+		k := identity.Derive([32]byte{seed})
+		return ledger.Node{ID: k.ID(), Key: k.Public(), RevokedAt: revoked}
+	}
+	a, b, c := row(1, 0), row(2, 0), row(3, 0)
+	r := newRoster([]ledger.Node{a, b})
+	forged := c
+	forged.Key = b.Key
+	if r.learn([]ledger.Node{forged}) {
+		t.Error("learned a node whose ID is not that of its key")
+	}
+	if !r.learn([]ledger.Node{c, row(2, 9)}) {
+		t.Error("a new node and a revocation were no news")
+	}
+	if !r.isMember(c.ID) || r.isMember(b.ID) || !r.isMember(a.ID) {
+		t.Errorf("members: a %v, b %v, c %v; want a and c", r.isMember(a.ID), r.isMember(b.ID), r.isMember(c.ID))
+	}
+	r.set([]ledger.Node{a, b, c})
+	if !r.isMember(b.ID) {
+		t.Error("what was told outlives what the state says")
+	}
+}
+
+// A node whose clock is far from the others' does not lead; alone, or with one
+// other, nobody can tell who is right.
+func TestWrongClockDoesNotLead(t *testing.T) {
+	now := time.Now()
+	ids := []identity.NodeID{"a", "b", "c"}
+	var k clocks
+	k.heard(ids[0], now.Add(time.Hour).UnixMilli(), now)
+	if err := k.mayLead(); err != nil {
+		t.Errorf("two clocks that differ: %v", err)
+	}
+	k.heard(ids[1], now.Add(time.Hour).UnixMilli(), now)
+	if err := k.mayLead(); err == nil {
+		t.Error("leads with a clock an hour behind two others")
+	}
+	k.heard(ids[1], now.UnixMilli(), now)
+	if err := k.mayLead(); err != nil {
+		t.Errorf("one other is wrong: %v", err)
+	}
+	if off, n := k.skew(now.Add(2 * clockMemory)); off != 0 || n != 1 {
+		t.Errorf("readings that are too old still count: %s of %d", off, n)
+	}
+}
+
+func TestAdvertisedAddressIsReachable(t *testing.T) {
+	given := netip.MustParseAddrPort("192.0.2.7:9470")
+	local := &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9470}
+	if got := advertised(given, local); got != given {
+		t.Errorf("got %v, want the configured %v", got, given)
+	}
+	if got := advertised(netip.AddrPort{}, local); got.String() != "127.0.0.1:9470" {
+		t.Errorf("got %v, want the socket's own", got)
+	}
+	if got := advertised(netip.AddrPort{}, &net.UDPAddr{IP: net.IPv6unspecified, Port: 9470}); !got.IsValid() || got.Addr().IsUnspecified() || got.Port() != 9470 {
+		t.Errorf("a socket on all interfaces is advertised as %v", got)
+	}
+}
+
+func TestConfigSaysAllThatIsWrong(t *testing.T) {
+	err := Config{HTTP: "0.0.0.0:3100", Name: "a/b"}.withDefaults().Validate()
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{"data directory", "this machine only", "no slash"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not mention %q", err, want)
+		}
+	}
+}
