@@ -11,7 +11,7 @@ import (
 // errStalled is why a leader with a stalled disk sends nothing.
 var errStalled = errors.New("disk of this leader is stalled")
 
-// guard is raft's transport with four things added:
+// guard is raft's transport with five things added:
 //
 //   - a leader whose disk stalls falls silent, so that another is elected
 //     (raft's heartbeats do not touch the disk and would go on for ever);
@@ -20,6 +20,7 @@ var errStalled = errors.New("disk of this leader is stalled")
 //     leader that the voters have replaced would pass;
 //   - an empty append after a commit, when no other append carries its index
 //     (announce), so that followers learn of it in about a millisecond;
+//   - a pipeline whose answers raft no longer takes is closed (guardPipeline);
 //   - when each peer last answered, for the autopilot.
 type guard struct {
 	*raft.NetworkTransport
@@ -115,14 +116,63 @@ func (g *guard) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddress) (
 	if err != nil {
 		return nil, err
 	}
-	return &guardPipeline{AppendPipeline: p, g: g, id: id, to: to}, nil
+	return newGuardPipeline(p, g, id, to), nil
 }
 
+// A guardPipeline closes the pipeline below it once an answer has passed after
+// which raft takes no more of them. Without that raft's sender, which waits there
+// for room, would wait for ever: for the follower this leader would be mute
+// (heartbeats go on), and this node could not be closed.
 type guardPipeline struct {
 	raft.AppendPipeline
 	g  *guard
 	id raft.ServerID
 	to raft.ServerAddress
+
+	answers chan raft.AppendFuture
+	closing chan struct{} // closed by Close
+	passed  chan struct{} // closed when pass has ended
+	once    sync.Once
+}
+
+func newGuardPipeline(p raft.AppendPipeline, g *guard, id raft.ServerID, to raft.ServerAddress) *guardPipeline {
+	gp := &guardPipeline{AppendPipeline: p, g: g, id: id, to: to,
+		answers: make(chan raft.AppendFuture), closing: make(chan struct{}), passed: make(chan struct{})}
+	go gp.pass()
+	return gp
+}
+
+// Consumer returns where the answers come.
+func (p *guardPipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
+
+// pass hands answers on until Close, or until the one that ends the pipeline.
+func (p *guardPipeline) pass() {
+	defer close(p.passed)
+	for {
+		var f raft.AppendFuture
+		select {
+		case f = <-p.AppendPipeline.Consumer():
+		case <-p.closing:
+			return
+		}
+		select {
+		case p.answers <- f:
+		case <-p.closing:
+			return
+		}
+		if r := f.Response(); !r.Success || r.Term > f.Request().Term {
+			_ = p.AppendPipeline.Close()
+			return
+		}
+	}
+}
+
+// Close is called by raft when it has stopped sending.
+func (p *guardPipeline) Close() error {
+	p.once.Do(func() { close(p.closing) })
+	err := p.AppendPipeline.Close()
+	<-p.passed
+	return err
 }
 
 func (p *guardPipeline) AppendEntries(a *raft.AppendEntriesRequest, r *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
