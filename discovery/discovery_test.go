@@ -67,6 +67,22 @@ func TestCrashIsDeclaredInTime(t *testing.T) {
 	}
 }
 
+// memberlist ends a probe without a suspicion when it can not even send.
+func TestUnsendableIsAsDeadAsSilent(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(m *mesh) {
+		m.within(10*time.Second, "complete", m.complete)
+		m.net.mu.Lock()
+		m.net.deny = testAddr(2, 9470).String()
+		m.net.mu.Unlock()
+		m.crash(2)
+		m.within(4*time.Second, "declared", func() bool { return m.nobodySees(2) })
+		if m.nodes[0].Stats().Unsent == 0 {
+			t.Error("what could not be sent was not counted")
+		}
+	})
+}
+
 // A node that is not scheduled for a second, again and again, is not dead, and
 // does not think so of the others, who for it are all silent meanwhile.
 func TestNodeThatIsNotScheduledIsNotDead(t *testing.T) {

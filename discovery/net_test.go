@@ -23,6 +23,7 @@ type network struct {
 	ports map[string]*port
 	cut   func(from, to string) bool // nil: nothing is cut
 	loss  float64
+	deny  string               // address to which the socket refuses to send, as when there is no route
 	held  map[string]time.Time // until when an address neither sends nor hears
 	bad   int                  // packets that look like QUIC or are too long
 }
@@ -81,6 +82,9 @@ func (p *port) WriteTo(b []byte, to string) (time.Time, error) {
 	if len(b) == 0 || len(b) > transport.MaxGossipPacket || b[0]&0xc0 != 0 {
 		n.bad++
 		return time.Time{}, transport.ErrGossipPacket
+	}
+	if to == n.deny {
+		return time.Time{}, errors.New("no route to host")
 	}
 	delay, ok := n.path(p.addr.String(), to)
 	if !ok || rand.Float64() < n.loss {
