@@ -48,6 +48,8 @@ process list.`,
 			}
 			conf.Version, conf.Labels = version, labels
 			conf.Logger = slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
+			// The library would print its own line about small socket buffers.
+			os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
 			self, err := os.Executable()
 			if err != nil {
 				return err
