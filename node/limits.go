@@ -43,6 +43,10 @@ const (
 	// revokeGrace is how long a revoked node's connections stay open, so that it
 	// hears what happened; its commands are refused from the first moment.
 	revokeGrace = 300 * time.Millisecond
+	// choreEvery is how often the leader looks for chores, maxChores how many it
+	// does in a row; the rest waits for the next look.
+	choreEvery = 10 * time.Second
+	maxChores  = 64
 	// keyOverlap is how long gossip accepts a new key before it uses it, and the
 	// old one after: a feed that lags by more is not a member that others hear.
 	keyOverlap = 2 * time.Second

@@ -71,6 +71,7 @@ func (n *Node) openWork(context.Context) (err error) {
 	wg.Go(func() { n.followLeadership(ctx) })
 	wg.Go(func() { n.keepSession(ctx) })
 	wg.Go(func() { n.pruneLogs(ctx) })
+	wg.Go(func() { n.keepHouse(ctx) })
 	n.opened("work", func() error {
 		cancel()
 		wg.Wait()

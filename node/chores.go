@@ -1,0 +1,64 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// keepHouse does, while this node leads, what is due and what nobody asks for:
+// it frees scopes whose budget window has passed, and goes on with deletions
+// whose caller has left. Each is a command, so doing it twice does no harm.
+func (n *Node) keepHouse(ctx context.Context) {
+	tick := time.NewTicker(choreEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if !n.consensus.IsLeader() {
+			continue
+		}
+		for _, cmd := range n.chores() {
+			if ctx.Err() != nil {
+				return
+			}
+			submit, cancel := context.WithTimeout(ctx, submitTimeout)
+			receipt, err := n.proposer.Submit(submit, cmd)
+			cancel()
+			if err == nil {
+				err = receipt.Err()
+			}
+			if err != nil {
+				n.log.Warn("chore", "kind", cmd.Kind, "company", cmd.Company, "error", err)
+			}
+		}
+	}
+}
+
+// chores are the commands that are due now, at most maxChores.
+func (n *Node) chores() (due []ledger.Command) {
+	err := n.ledger.View(func(tx *ledger.Tx) error {
+		now := company.TimeOf(n.ledger.Time())
+		for _, id := range company.UnfinishedDeletions(tx) {
+			due = append(due, n.command("company.delete", id, struct{}{}))
+		}
+		for _, c := range company.Companies(tx) {
+			if len(due) >= maxChores {
+				break
+			}
+			if company.BudgetsToSweep(tx, c.ID, now) {
+				due = append(due, n.command("budget.sweep", c.ID, company.SweepBudgets{}))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		n.log.Warn("chores", "error", err)
+	}
+	return due[:min(len(due), maxChores)]
+}
