@@ -45,7 +45,7 @@ func (n *Node) chores() (due []ledger.Command) {
 	err := n.ledger.View(func(tx *ledger.Tx) error {
 		now := company.TimeOf(n.ledger.Time())
 		for _, id := range company.UnfinishedDeletions(tx) {
-			due = append(due, n.command("company.delete", id, struct{}{}))
+			due = append(due, n.command("company.delete", id, company.ChangeCompany{}))
 		}
 		for _, c := range company.Companies(tx) {
 			if len(due) >= maxChores {

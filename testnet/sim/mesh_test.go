@@ -54,6 +54,7 @@ func play(t *testing.T, seed uint64, bugs node.Faults, story func(context.Contex
 		if err := w.m.Close(); err != nil && found == nil {
 			t.Error("close:", err)
 		}
+		time.Sleep(stragglers) // of memberlist, which does not wait for its own
 	})
 	if found == nil {
 		found = w.linearizable()
@@ -63,6 +64,9 @@ func play(t *testing.T, seed uint64, bugs node.Faults, story func(context.Contex
 
 // playTimeout bounds a story in virtual time, many times what one takes.
 const playTimeout = 15 * time.Minute
+
+// stragglers is longer than any timer that outlives a node.
+const stragglers = time.Minute
 
 // work lets clients and runs operate until f has returned and at least n
 // operations were acknowledged.
