@@ -141,6 +141,9 @@ func (n *Node) refreshRoster() (height uint64) {
 	}
 	before := n.roster.all()
 	n.roster.set(nodes)
+	if n.discovery != nil {
+		n.discovery.RosterChanged()
+	}
 	for _, m := range nodes {
 		if was := before[m.ID]; !m.Member() && was.Member() {
 			if m.ID == n.ID() {

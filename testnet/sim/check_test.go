@@ -153,7 +153,9 @@ func (w *world) replay(ctx context.Context, p *Peer) error {
 		if err != nil {
 			return err
 		}
-		if at := heights[e.PayloadHash]; at != 0 {
+		// The opening of a session is outside of any session: when its outcome was
+		// unknown it is entered again, and by its nonce opens nothing new.
+		if at := heights[e.PayloadHash]; at != 0 && e.Kind != ledger.KindSessionOpen {
 			return fmt.Errorf("one %s is at heights %d and %d", e.Kind, at, e.Height)
 		}
 		heights[e.PayloadHash] = e.Height

@@ -31,11 +31,18 @@ type world map[string]string
 // makeWorld fills a company with one row of each noun.
 func makeWorld(t *testing.T, b *Bed) world {
 	t.Helper()
-	w := world{"companyId": b.Company("Acme")}
+	w := makeWorldOf(t, b, b.Company("Acme"))
 	a := b.Agent(w["companyId"])
 	w["agents"], w["agentId"], w["runId"], w["keyId"] = a.ID, a.ID, a.Run, a.KeyID
+	return w
+}
+
+// makeWorldOf leaves the agent and its run to the caller.
+func makeWorldOf(t *testing.T, b *Bed, of string) world {
+	t.Helper()
+	w := world{"companyId": of}
 	w["issues"] = b.Issue(0, w["companyId"], "Something")
-	of := "/api/companies/" + w["companyId"]
+	of = "/api/companies/" + of
 	for _, m := range []struct {
 		name, path string
 		body       map[string]any

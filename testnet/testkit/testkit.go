@@ -44,6 +44,9 @@ const (
 	logTail = 8 << 10
 	// lastWords bounds what closing waits for runs to end and to be told of.
 	lastWords = 2 * time.Second
+	// lease is long, so that agents stay at work on a machine that is too busy to
+	// say so in time; tests of losing it set their own.
+	lease = time.Minute
 	// slots is how many runs a node carries out at once: tests want many agents alive.
 	slots = 64
 )
@@ -74,7 +77,7 @@ func Mesh(t testing.TB, n int, tune ...func(i int, c *node.Config)) *Bed {
 		b.Logs = append(b.Logs, log)
 		began := node.Config{
 			Dir: filepath.Join(dir, fmt.Sprintf("n%d", i+1)), Name: fmt.Sprintf("n%d", i+1), MeshName: "testkit", Version: "testkit",
-			Join: token, Small: true, Slots: slots, Machine: fmt.Sprintf("testkit-%d", i+1),
+			Join: token, Small: true, Slots: slots, Lease: lease, Machine: fmt.Sprintf("testkit-%d", i+1),
 			Logger:        slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			Adapters:      map[string]scheduler.Adapter{"process": hold},
 			TuneConsensus: func(c *consensus.Config) { c.Stabilisation = 200 * time.Millisecond },
