@@ -16,6 +16,9 @@ var secretName = regexp.MustCompile(`(?i)(api[-_]?key|access[-_]?key|private[-_]
 // harmless are names that only look like those of secrets: counts and limits.
 var harmless = regexp.MustCompile(`(?i)(tokens|tokenlimit|token_limit|tokencount|secretid|secret_id|secret_ref)$`)
 
+// SecretName reports whether a value under that name is not for showing.
+func SecretName(name string) bool { return secretName.MatchString(name) && !harmless.MatchString(name) }
+
 // inlineSecret finds assignments of secrets inside a longer text, such as a
 // shell command; the second group is the value.
 var inlineSecret = regexp.MustCompile(`(?i)((?:api_?key|access_?key|private_?key|token|secret|passw(?:or)?d)[a-z0-9_]*=)([^\s'"]+)`)
@@ -55,7 +58,7 @@ func redactObject(m map[string]any) map[string]any {
 		switch {
 		case isMap && k == "env":
 			out[k] = redactEnv(env)
-		case secretName.MatchString(k) && !harmless.MatchString(k):
+		case SecretName(k):
 			out[k] = redactSecret(v)
 		default:
 			out[k] = redactValue(v)

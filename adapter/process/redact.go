@@ -3,6 +3,8 @@ package process
 import (
 	"slices"
 	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
 )
 
 // Redacted stands where a secret was.
@@ -12,11 +14,14 @@ const Redacted = "***REDACTED***"
 // shorter one would take half the text with it.
 const minSecret = 6
 
-// sensitive reports whether a variable of that name holds a secret.
+// sensitive reports whether a variable of that name holds a secret: what the API
+// would not show of a configuration, and a little more.
 func sensitive(name string) bool {
+	if company.SecretName(name) {
+		return true
+	}
 	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"token", "secret", "password", "passwd", "api_key", "apikey", "private", "credential", "auth", "cookie"},
-		func(word string) bool { return strings.Contains(name, word) })
+	return strings.Contains(name, "auth") || strings.Contains(name, "private") || strings.Contains(name, "secret")
 }
 
 // A redactor takes secrets out of a stream of text, also those that arrive in
