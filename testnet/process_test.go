@@ -513,3 +513,62 @@ func TestPartitionedMinorityAcceptsNothing(t *testing.T) {
 	}
 	heads(t, p)
 }
+
+// A node whose disk is full refuses writes with a clear error, keeps reads, and
+// recovers when there is space again.
+func TestFullDiskRefusesWritesAndRecovers(t *testing.T) {
+	if testing.Short() || os.Geteuid() != 0 {
+		t.Skip("needs root, to mount a small file system of its own")
+	}
+	dir := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=1g", "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("no file system can be mounted here: %v %s", err, out)
+	}
+	port := freePorts(t, 2)
+	p, err := Up(t.Context(), Options{Dir: dir, Bin: selvage, N: 1, HTTPPort: port, MeshPort: port + 1, Log: io.Discard})
+	t.Cleanup(func() {
+		if p != nil {
+			if err := p.Down(); err != nil {
+				t.Error("down:", err)
+			}
+		}
+		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v %s", err, out)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	company, issue := newIssue(t, p)
+	fill := filepath.Join(dir, "fill")
+	f, err := os.Create(fill)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chunk := make([]byte, 1<<20)
+	for err == nil {
+		_, err = f.Write(chunk)
+	}
+	f.Close()
+	write := func() (int, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		return call(ctx, p.Nodes[0], "POST", "/api/companies/"+company+"/goals", map[string]any{"title": fmt.Sprint("goal ", time.Now())}, nil)
+	}
+	var status int
+	waitFor(t, "a refusal that names the disk", 30*time.Second, func() bool {
+		status, err = write()
+		return status == http.StatusServiceUnavailable && strings.Contains(err.Error(), "isk")
+	})
+	var row answer
+	if _, err := call(t.Context(), p.Nodes[0], "GET", "/api/issues/"+issue, nil, &row, "X-Selvage-Read", "default"); err != nil || row.ID != issue {
+		t.Errorf("a read on a full disk gives %+v, %v", row, err)
+	}
+	if err := os.Remove(fill); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "writes after space was made", 60*time.Second, func() bool {
+		_, err := write()
+		return err == nil
+	})
+}
