@@ -93,7 +93,7 @@ func (w *world) linearizable() error {
 // check finds out whether what the nodes have fits what was acknowledged, and
 // the rules.
 func (w *world) check(ctx context.Context) error {
-	if err := w.m.waitVoters(ctx); err != nil {
+	if err := w.current(ctx); err != nil {
 		return err
 	}
 	if err := w.converge(ctx); err != nil {
@@ -114,6 +114,22 @@ func (w *world) check(ctx context.Context) error {
 		return fmt.Errorf("the chain does not verify: %w", err)
 	}
 	return nil
+}
+
+// current waits until every node answers a strong read: then it has all that was
+// acknowledged. Nodes that have all just started are equal, too, while none leads.
+func (w *world) current(ctx context.Context) error {
+	return w.m.until(ctx, "all nodes answer a strong read", func() bool {
+		for _, p := range w.m.Peers {
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			_, err := p.Up().View(ctx, ledger.Read{Mode: ledger.ReadStrong}, func(*ledger.Tx) error { return nil })
+			cancel()
+			if err != nil {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // converge waits until all nodes have the same head and digest.

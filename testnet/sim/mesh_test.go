@@ -163,13 +163,10 @@ func powerLoss(seed uint64) func(context.Context, *world) error {
 			}
 		}
 		for round := range uint64(2) {
-			err := w.work(ctx, 2*seed+round, w.acknowledged()+100, func() error {
-				if _, err := w.m.WaitLeader(ctx); err != nil {
-					return err
-				}
-				return w.m.pause(ctx, 2*time.Second, 4*time.Second)
-			})
-			_ = err
+			err := w.work(ctx, 2*seed+round, w.acknowledged()+100, func() error { return w.m.pause(ctx, time.Second, 3*time.Second) })
+			if err != nil {
+				return err
+			}
 			if err := w.m.Crash(100, 0, 1, 2); err != nil {
 				return err
 			}

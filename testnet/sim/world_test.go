@@ -39,6 +39,7 @@ type world struct {
 	start time.Time
 
 	mu      sync.Mutex // guards what follows
+	last    time.Duration
 	history []porcupine.Operation
 	known   int       // operations whose outcome a client learned
 	unknown int       // operations whose outcome it did not
@@ -101,6 +102,15 @@ func (w *world) found(ctx context.Context) error {
 	return nil
 }
 
+// now is the time since the start; no two moments are the same, as virtual ones
+// are when little happens in between.
+func (w *world) now() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = max(w.last+1, time.Since(w.start))
+	return w.last
+}
+
 func (w *world) command(kind string, payload any) ledger.Command {
 	c := ledger.Command{Kind: kind, Company: w.company, Payload: ledger.Marshal(payload),
 		Actor: ledger.Actor{Type: "user", ID: "local-board"}, Credential: ledger.Credential{Kind: "local"}}
@@ -127,7 +137,7 @@ func (w *world) must(ctx context.Context, kind string, payload any) error {
 }
 
 // patience is how long a client waits for an outcome: longer than an election,
-// shorter than most partitions.
+// shorter than many partitions.
 const patience = 4 * time.Second
 
 // errUnsaid is the outcome of a command of which its client knows that it was
@@ -187,7 +197,7 @@ func (w *world) client(ctx context.Context, id int, rng *mrand.Rand) {
 
 // operate does one operation of a client and notes what the client saw.
 func (w *world) operate(client int, l *Life, in input) output {
-	call := time.Since(w.start)
+	call := w.now()
 	var out output
 	switch in.kind {
 	case "checkout":
@@ -198,7 +208,7 @@ func (w *world) operate(client int, l *Life, in input) output {
 	case "read":
 		out = w.read(l, in.issue)
 	}
-	ret := time.Since(w.start)
+	ret := w.now()
 	switch {
 	case out.kind == "nothing", out.kind == "unknown" && in.kind == "read":
 		return out // told nothing, changed nothing
