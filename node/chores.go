@@ -12,32 +12,44 @@ import (
 // it frees scopes whose budget window has passed, and goes on with deletions
 // whose caller has left. Each is a command, so doing it twice does no harm.
 func (n *Node) keepHouse(ctx context.Context) {
-	tick := time.NewTicker(choreEvery)
+	every(ctx, choreEvery, func() {
+		if !n.consensus.IsLeader() {
+			return
+		}
+		for _, cmd := range n.chores() {
+			if ctx.Err() != nil {
+				return
+			}
+			if err := n.carryOut(ctx, cmd); err != nil {
+				n.log.Warn("chore", "kind", cmd.Kind, "company", cmd.Company, "error", err)
+			}
+		}
+	})
+}
+
+// every calls f again and again until ctx ends.
+func every(ctx context.Context, d time.Duration, f func()) {
+	tick := time.NewTicker(d)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		}
-		if !n.consensus.IsLeader() {
-			continue
-		}
-		for _, cmd := range n.chores() {
-			if ctx.Err() != nil {
-				return
-			}
-			submit, cancel := context.WithTimeout(ctx, submitTimeout)
-			receipt, err := n.proposer.Submit(submit, cmd)
-			cancel()
-			if err == nil {
-				err = receipt.Err()
-			}
-			if err != nil {
-				n.log.Warn("chore", "kind", cmd.Kind, "company", cmd.Company, "error", err)
-			}
+			f()
 		}
 	}
+}
+
+// carryOut submits a command of the node itself; a refusal is an error.
+func (n *Node) carryOut(ctx context.Context, cmd ledger.Command) error {
+	ctx, cancel := context.WithTimeout(ctx, submitTimeout)
+	defer cancel()
+	receipt, err := n.proposer.Submit(ctx, cmd)
+	if err != nil {
+		return err
+	}
+	return receipt.Err()
 }
 
 // chores are the commands that are due now, at most maxChores.

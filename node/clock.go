@@ -69,36 +69,23 @@ var programmed = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // was up: batches alone advance it only as fast as time passes. A node does so
 // while it leads, when its clock may be believed; the step is in the chain.
 func (n *Node) keepTime(ctx context.Context) {
-	tick := time.NewTicker(rotateRetry)
-	defer tick.Stop()
 	behind := 0
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, rotateRetry, func() {
 		mesh := n.ledger.Time()
 		// An idle mesh's time is that of its newest batch: what counts is how
 		// far a batch stamped now would stay behind.
 		if !n.consensus.IsLeader() || mesh.IsZero() || n.clocks.mayLead() != nil || !n.consensus.Lags(maxSkew) {
 			behind = 0
-			continue
+			return
 		}
 		if behind++; behind < stepAfter {
-			continue
+			return
 		}
 		behind = 0
-		submit, cancel := context.WithTimeout(ctx, submitTimeout)
-		receipt, err := n.proposer.Submit(submit, n.command(ledger.KindTimeStep, "", ledger.TimeStep{To: time.Now().UnixMilli()}))
-		cancel()
-		if err == nil {
-			err = receipt.Err()
-		}
-		if err != nil {
+		if err := n.carryOut(ctx, n.command(ledger.KindTimeStep, "", ledger.TimeStep{To: time.Now().UnixMilli()})); err != nil {
 			n.log.Warn("set the mesh's clock forward", "error", err)
-			continue
+			return
 		}
 		n.log.Info("set the mesh's clock forward", "from", mesh)
-	}
+	})
 }

@@ -80,15 +80,8 @@ func (n *Node) hints() (out []netip.AddrPort) {
 // announce tells the mesh when this node's name or address is another than the
 // roster has, and gossip what role it plays.
 func (n *Node) announce(ctx context.Context) {
-	tick := time.NewTicker(rotateRetry)
-	defer tick.Stop()
 	role := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, rotateRetry, func() {
 		if now := n.Role(); now != role {
 			m := n.discovery.Self().Meta
 			m.Role = now
@@ -97,37 +90,23 @@ func (n *Node) announce(ctx context.Context) {
 			}
 		}
 		m, ok := n.roster.node(n.ID())
-		if !ok || !m.Member() {
-			continue
-		}
 		addr := []string{n.advertise.String()}
-		if m.Name == n.conf.Name && slices.Equal(m.Addresses, addr) {
-			continue
-		}
-		name := n.conf.Name
-		submit, cancel := context.WithTimeout(ctx, submitTimeout)
-		receipt, err := n.proposer.Submit(submit, n.command(ledger.KindNodeUpdate, "", ledger.NodeUpdate{Node: n.ID(), Name: &name, Addresses: &addr}))
-		cancel()
-		if err == nil && receipt.Err() != nil {
-			n.log.Warn("the mesh does not take this node's name or address", "error", receipt.Err())
+		if !ok || !m.Member() || m.Name == n.conf.Name && slices.Equal(m.Addresses, addr) {
 			return
 		}
-	}
+		name := n.conf.Name
+		if err := n.carryOut(ctx, n.command(ledger.KindNodeUpdate, "", ledger.NodeUpdate{Node: n.ID(), Name: &name, Addresses: &addr})); err != nil {
+			n.log.Warn("tell the mesh this node's name and address", "error", err)
+		}
+	})
 }
 
 // rotateKeys draws new keys when a node was revoked and this one leads: the
 // revoked node can open nothing that is sealed from then on.
 func (n *Node) rotateKeys(ctx context.Context) {
-	tick := time.NewTicker(rotateRetry)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, rotateRetry, func() {
 		if !n.consensus.IsLeader() {
-			continue
+			return
 		}
 		var keys ledger.Keys
 		var members []ledger.Node
@@ -138,12 +117,12 @@ func (n *Node) rotateKeys(ctx context.Context) {
 			return nil
 		})
 		if err != nil || !keys.Wanted {
-			continue
+			return
 		}
 		if err := n.rotate(ctx, keys, version, members); err != nil {
 			n.log.Warn("rotate the mesh's keys", "error", err)
 		}
-	}
+	})
 }
 
 func (n *Node) rotate(ctx context.Context, keys ledger.Keys, version uint64, members []ledger.Node) error {
@@ -163,13 +142,7 @@ func (n *Node) rotate(ctx context.Context, keys ledger.Keys, version uint64, mem
 		}
 		p.Wrapped = append(p.Wrapped, w)
 	}
-	ctx, cancel := context.WithTimeout(ctx, submitTimeout)
-	defer cancel()
-	receipt, err := n.proposer.Submit(ctx, n.command(ledger.KindKeysRotate, "", p))
-	if err != nil {
-		return err
-	}
-	return receipt.Err()
+	return n.carryOut(ctx, n.command(ledger.KindKeysRotate, "", p))
 }
 
 // takeKeys opens the keys of a new epoch. Gossip goes on under the old key for

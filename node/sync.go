@@ -51,16 +51,9 @@ func (n *Node) serveSync(from identity.NodeID, c net.Conn) {
 // catchUp asks the members that this node knows for the roster, while it hears
 // of no leader: it may be the one whom the leader's node is unknown to.
 func (n *Node) catchUp(ctx context.Context) {
-	tick := time.NewTicker(syncEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, syncEvery, func() {
 		if _, ok := n.consensus.Leader(); ok {
-			continue
+			return
 		}
 		for _, id := range n.peers() {
 			a, err := n.askRoster(ctx, id)
@@ -75,7 +68,7 @@ func (n *Node) catchUp(ctx context.Context) {
 			}
 			break
 		}
-	}
+	})
 }
 
 func (n *Node) askRoster(ctx context.Context, id identity.NodeID) (a rosterAnswer, err error) {

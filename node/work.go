@@ -97,18 +97,11 @@ func (n *Node) followLeadership(ctx context.Context) {
 
 // pruneLogs takes away run logs that are older or larger than is kept.
 func (n *Node) pruneLogs(ctx context.Context) {
-	tick := time.NewTicker(pruneEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, pruneEvery, func() {
 		if _, err := n.work.logs.Prune(time.Now()); err != nil {
 			n.log.Warn("prune run logs", "error", err)
 		}
-	}
+	})
 }
 
 // verifyLeading shows that this node leads, by a check begun after the call.
