@@ -54,7 +54,7 @@ i=0; while [ $i -lt 5000 ]; do i=$((i+1)); echo "line $i of the run"; sleep 0.02
 	}
 	// Each node reads on from where the one before it stopped.
 	whole := ""
-	for turn := range 12 {
+	for turn := range 6 {
 		on := turn % 3
 		before := len(whole)
 		b.Until(fmt.Sprintf("the log grows on n%d", on+1), func() bool {

@@ -44,9 +44,9 @@ const (
 	logTail = 8 << 10
 	// lastWords bounds what closing waits for runs to end and to be told of.
 	lastWords = 2 * time.Second
-	// lease is long, so that agents stay at work on a machine that is too busy to
+	// lease is longer than the default, so that agents stay at work on a machine that is too busy to
 	// say so in time; tests of losing it set their own.
-	lease = time.Minute
+	lease = 18 * time.Second
 	// slots is how many runs a node carries out at once: tests want many agents alive.
 	slots = 64
 )
