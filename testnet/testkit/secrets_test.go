@@ -85,6 +85,7 @@ i=0; while [ $i -lt 5000 ]; do i=$((i+1)); echo "line $i of the run"; sleep 0.02
 		b.Must(0, "GET", "/api/heartbeat-runs/"+a.Run, nil, &run, Strong...)
 		return run.Status == "cancelled"
 	})
+	b.Idle()
 	b.Heads()
 	for on := range b.Nodes {
 		got, err := b.Call(on, "GET", "/api/agents/me", nil, nil, "Authorization", "Bearer "+token)
@@ -259,6 +260,7 @@ while [ ! -e $OUT/go ]; do sleep 0.05; done; echo "$PAPERCLIP_API_KEY" >&2; exit
 		b.Must(0, "GET", "/api/heartbeat-runs/"+a.Run, nil, &run, Strong...)
 		return run.Status == "failed"
 	})
+	b.Idle()
 	b.Heads()
 	crawl("after it")
 	for i, l := range b.Logs {
@@ -269,8 +271,8 @@ while [ ! -e $OUT/go ]; do sleep 0.05; done; echo "$PAPERCLIP_API_KEY" >&2; exit
 		secrets.look(t, fmt.Sprintf("the log of n%d", i+1), text)
 	}
 
-	// What agents and nodes are let in by is not on a disk as it is. The agent's
-	// own configuration is: see the issue of sealed secrets.
+	// What agents and nodes are let in by is not on a disk as it is. What an agent's
+	// configuration says is: it is part of the state, and not sealed.
 	kept := canaries{"agent key": secrets["agent key"], "join token": secrets["join token"], "run token": secrets["run token"]}
 	files := 0
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -415,6 +416,20 @@ func (b *Bed) Heads() ledger.Position {
 		}
 	}
 	return at[0]
+}
+
+// Idle waits until no node carries a run out: a run that was cancelled is over
+// before its children are gone and its log is closed.
+func (b *Bed) Idle() {
+	b.t.Helper()
+	b.Until("no run is at work", func() bool {
+		for on := range b.Nodes {
+			if !strings.Contains(string(b.Must(on, "GET", "/metrics", nil, nil).Body), "\nselvage_runs_here 0\n") {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // A Log keeps what is written to it. It is safe for concurrent use.
