@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/selvage-mesh/selvage/testnet"
 )
 
 func TestMain(m *testing.M) {
@@ -27,6 +30,11 @@ func TestScripts(t *testing.T) {
 			for i, p := range ports {
 				e.Vars = append(e.Vars, fmt.Sprintf("PORT%d=%d", i, p))
 			}
+			e.Defer(func() { // what a script that failed has left running
+				if p, err := testnet.Load(filepath.Join(e.WorkDir, "net")); err == nil {
+					p.Down()
+				}
+			})
 			e.Vars = append(e.Vars, fmt.Sprintf("SELVAGE_API_URL=http://127.0.0.1:%d", ports[0]))
 			return nil
 		},
