@@ -26,12 +26,13 @@ type work struct {
 	worker *scheduler.Worker
 	logs   *runlog.Store
 
-	mu   sync.Mutex // guards line
-	line net.Conn   // to the leader, for keep-alives
+	turn chan struct{} // a token while somebody uses line; one waits for it no longer than it may
+	line net.Conn      // to the leader, for keep-alives
 	to   identity.NodeID
 }
 
 func (n *Node) openWork(context.Context) (err error) {
+	n.work.turn = make(chan struct{}, 1)
 	n.work.logs, err = runlog.Open(filepath.Join(n.conf.Dir, "logs"), runlog.Config{})
 	if err != nil {
 		return err
@@ -151,10 +152,14 @@ func (n *Node) keepAlive(ctx context.Context, b scheduler.Beat) error {
 }
 
 func (w *work) beat(ctx context.Context, leader identity.NodeID, t *transport.Transport, b scheduler.Beat) (err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	select {
+	case w.turn <- struct{}{}:
+		defer func() { <-w.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	if w.line == nil || w.to != leader {
-		w.hangUpLocked()
+		w.hangUpNow()
 		if w.line, err = t.Dial(ctx, leader, transport.KindIPC); err != nil {
 			w.line = nil
 			return err
@@ -163,7 +168,7 @@ func (w *work) beat(ctx context.Context, leader identity.NodeID, t *transport.Tr
 	}
 	defer func() {
 		if err != nil && !errors.Is(err, scheduler.ErrSessionOver) {
-			w.hangUpLocked()
+			w.hangUpNow()
 		}
 	}()
 	deadline, _ := ctx.Deadline()
@@ -187,12 +192,13 @@ func (w *work) beat(ctx context.Context, leader identity.NodeID, t *transport.Tr
 }
 
 func (w *work) hangUp() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.hangUpLocked()
+	w.turn <- struct{}{}
+	defer func() { <-w.turn }()
+	w.hangUpNow()
 }
 
-func (w *work) hangUpLocked() {
+// hangUpNow is called by whoever has the turn.
+func (w *work) hangUpNow() {
 	if w.line != nil {
 		w.line.Close()
 		w.line = nil
