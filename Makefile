@@ -38,7 +38,7 @@ bench: build ## print the table of docs/benchmarks.md, ratios taken in one run
 	./scripts/bench
 
 soak: build ## fault simulation for SEEDS seeds (make soak SEEDS=5000)
-	SELVAGE_SEEDS=$(SEEDS) go test -count=1 -timeout 24h -run TestMeshUnderFaults -v ./testnet
+	SELVAGE_SEEDS=$(SEEDS) go test -count=1 -timeout 24h -run TestMeshUnderFaults -v ./testnet/sim
 
 clean: ## remove what was built and the local mesh's data
 	rm -rf bin .run
