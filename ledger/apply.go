@@ -27,8 +27,9 @@ type applier struct {
 	windows map[uint64]*window       // by session
 	keys    map[string]*rememberedOf // idempotency keys, by company
 
-	digest []byte // what the digest of one raft entry is over
-	buf    []byte // entry bytes and other short-lived encodings
+	fresh  []Entry // entered by the group, for the feed
+	digest []byte  // what the digest of one raft entry is over
+	buf    []byte  // entry bytes and other short-lived encodings
 	order  []string
 	want   [][]byte // keys to read ahead
 	wanted map[string]bool
@@ -110,7 +111,18 @@ func (l *Ledger) publish(stop error) {
 	defer l.mu.Unlock()
 	l.pos = l.apply.pos
 	l.err = stop
+	l.remember(l.apply.fresh)
+	l.apply.fresh = nil
 	l.wake()
+}
+
+// remember keeps the newest entries in memory, where most readers of the feed
+// find what they wait for; l.mu is held.
+func (l *Ledger) remember(fresh []Entry) {
+	l.recent = append(l.recent, fresh...)
+	if len(l.recent) > 2*recentEntries {
+		l.recent = append([]Entry(nil), l.recent[len(l.recent)-recentEntries:]...)
+	}
 }
 
 // entries applies and writes a group. It returns why it stopped before the end.
@@ -498,6 +510,8 @@ func (a *applier) enter(c *Context, b *Batch, i int, outcome Outcome, reason str
 	a.digest = append(a.digest, a.pos.Head[:]...)
 	a.l.stats.entries.Add(1)
 	a.indexActivity(&e)
+	e.Hash = a.pos.Head
+	a.fresh = append(a.fresh, e)
 }
 
 // cutText cuts s to at most n bytes, at the border of a character.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
@@ -16,6 +17,9 @@ import (
 func (l *Ledger) Entries(ctx context.Context, after uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		page := func() (out []Entry, err error) {
+			if out, ok := l.recentAfter(after); ok {
+				return out, nil
+			}
 			for k, v := range l.span.Scan(entryKey(after+1), []byte("!f"), false) {
 				e, err := DecodeEntry(v)
 				if err != nil {
@@ -32,6 +36,22 @@ func (l *Ledger) Entries(ctx context.Context, after uint64) iter.Seq2[Entry, err
 			return yield(e, err)
 		})
 	}
+}
+
+// recentAfter returns the entries above a height, at most a page of them, when
+// all of them are in memory. The caller must not change what they refer to.
+func (l *Ledger) recentAfter(after uint64) ([]Entry, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if after >= l.pos.Height {
+		return nil, true
+	}
+	missing := l.pos.Height - after
+	if missing > uint64(len(l.recent)) {
+		return nil, false
+	}
+	out := l.recent[uint64(len(l.recent))-missing:]
+	return slices.Clone(out[:min(len(out), feedPage)]), true
 }
 
 // A CommittedBatch is a batch with its place in the raft log. Data are the

@@ -43,6 +43,10 @@ const (
 	// decodedRows bounds the rows that are kept decoded as well.
 	decodedRows = 16_384
 
+	// recentEntries is how many entries stay in memory for the feed: what is
+	// entered in the second or so that its slowest regular reader lags behind.
+	recentEntries = 2048
+
 	// resetWrites is the size from which an overlay's map is made anew.
 	resetWrites = 4096
 

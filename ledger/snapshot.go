@@ -206,6 +206,9 @@ func (l *Ledger) Restore(r io.Reader) error {
 		return fmt.Errorf("restore: %w", err)
 	}
 	l.apply.init(l, pos)
+	l.mu.Lock()
+	l.recent = nil
+	l.mu.Unlock()
 	l.publish(nil)
 	return nil
 }

@@ -9,8 +9,11 @@ const (
 	SmallCacheBytes   = 8 << 20
 
 	// DefaultMemTableBytes and SmallMemTableBytes bound one memtable; up to
-	// memTables of them wait for a flush before writers are held up.
-	DefaultMemTableBytes = 16 << 20
+	// memTables of them wait for a flush before writers are held up. They are
+	// large because much of what is written is short-lived (outcomes, the log's
+	// tail): what dies in the memtable is never compacted. A memtable takes
+	// memory as it fills, so an idle node has little.
+	DefaultMemTableBytes = 64 << 20
 	SmallMemTableBytes   = 2 << 20
 	memTables            = 3
 
@@ -39,6 +42,9 @@ const (
 
 	// tableBytes is the size at which Replace begins another table.
 	tableBytes = 32 << 20
+
+	// rawLevels is how many of the upper levels are not compressed.
+	rawLevels = 4
 
 	// maxOpenFiles bounds the descriptors of tables; a mesh node needs few.
 	maxOpenFiles = 500

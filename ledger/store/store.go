@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -147,7 +148,7 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		MemTableSize:                s.opts.MemTableBytes,
 		MemTableStopWritesThreshold: memTables,
 		MaxOpenFiles:                maxOpenFiles,
-		L0CompactionThreshold:       2,
+		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       24,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		Logger:                      &logger{log: s.opts.Logger, onFatal: s.opts.OnFatal},
@@ -166,6 +167,12 @@ func (s *Store) pebbleOptions() *pebble.Options {
 	for i := range o.Levels {
 		// Half of the reads of apply ask for keys that are not there yet.
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		if i < rawLevels {
+			// What is soon compacted again is not worth a compressor's time.
+			o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
+		} else {
+			o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
+		}
 	}
 	return o
 }
