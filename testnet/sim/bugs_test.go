@@ -85,7 +85,7 @@ func lonelyLeader(uint64) func(context.Context, *world) error {
 		w.m.Isolate(leader, true, true)
 		l := w.m.Peers[leader].Up()
 		for i, issue := range w.issues {
-			go w.operate(i, l, input{kind: "checkout", issue: issue, agent: w.owners[0]})
+			w.wg.Go(func() { w.operate(i, l, input{kind: "checkout", issue: issue, agent: w.owners[0]}) })
 		}
 		if err := sleep(ctx, patience+time.Second); err != nil {
 			return err
@@ -145,8 +145,10 @@ func careless(seed uint64) func(context.Context, *world) error {
 		if err := sleep(ctx, 15*time.Second); err != nil {
 			return err
 		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		if w.runs < len(w.workers) {
-			return fmt.Errorf("%d runs", w.runs)
+			return fmt.Errorf("only %d runs", w.runs)
 		}
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -93,6 +94,9 @@ func (w *world) linearizable() error {
 // check finds out whether what the nodes have fits what was acknowledged, and
 // the rules.
 func (w *world) check(ctx context.Context) error {
+	w.mu.Lock()
+	landed := slices.Clone(w.landed) // runs may still be ending
+	w.mu.Unlock()
 	if err := w.current(ctx); err != nil {
 		return err
 	}
@@ -100,7 +104,7 @@ func (w *world) check(ctx context.Context) error {
 		return err
 	}
 	for _, p := range w.m.Peers {
-		if err := w.replay(ctx, p); err != nil {
+		if err := w.replay(ctx, p, landed); err != nil {
 			return fmt.Errorf("%s: %w", p.Name, err)
 		}
 		if err := w.locks(p); err != nil {
@@ -159,7 +163,7 @@ type holding struct{ agent, run string }
 // twice, what was acknowledged must be there at its height, no issue may have
 // two owners, no lock may outlive its run, and nothing may be written under a
 // run that is over or does not hold what it writes to.
-func (w *world) replay(ctx context.Context, p *Peer) error {
+func (w *world) replay(ctx context.Context, p *Peer, landed []receipt) error {
 	var (
 		heights = map[ledger.Hash]uint64{}
 		rules   = rules{running: map[string]bool{}, held: map[string]holding{}}
@@ -182,7 +186,7 @@ func (w *world) replay(ctx context.Context, p *Peer) error {
 			break
 		}
 	}
-	for _, r := range w.landed {
+	for _, r := range landed {
 		switch at := heights[r.payload]; {
 		case at == 0:
 			return fmt.Errorf("%s, acknowledged %.1fs after the start at height %d, is lost", r.kind, r.at.Seconds(), r.Height)
