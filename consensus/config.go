@@ -92,7 +92,7 @@ type Config struct {
 	// MaxVoters is 1, 3, 5 or 7. Default 5.
 	MaxVoters int
 	// SnapshotThreshold and TrailingLogs are in entries, SnapshotInterval is
-	// how often the threshold is looked at. Defaults 8192, 10,240 and 30 s.
+	// how often the threshold is looked at. Defaults 65,536, 10,240 and 30 s.
 	SnapshotThreshold, TrailingLogs uint64
 	SnapshotInterval                time.Duration
 	// CommitTimeout is the fallback by which followers learn of commits.

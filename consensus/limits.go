@@ -39,7 +39,7 @@ const (
 	// A snapshot is considered every one to two intervals, when the log has
 	// grown by the threshold.
 	snapshotInterval  = 30 * time.Second
-	snapshotThreshold = 8192
+	snapshotThreshold = 65_536
 	// keptSnapshots is the newest and one that a slow follower may still read.
 	keptSnapshots = 2
 

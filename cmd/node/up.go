@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -22,6 +23,11 @@ import (
 
 // maxTokenFile bounds what is read of a join token's file, in bytes.
 const maxTokenFile = 8 << 10
+
+// gcPercent lets the heap grow to three times what is live between collections:
+// a node's live heap is some ten megabytes, and collecting it all the time costs
+// more than the memory is worth. $GOGC goes before.
+const gcPercent = 300
 
 func upCommand(_ *cli) *cobra.Command {
 	var conf node.Config
@@ -50,6 +56,9 @@ process list.`,
 			conf.Logger = slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
 			// The library would print its own line about small socket buffers.
 			os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
+			if os.Getenv("GOGC") == "" {
+				debug.SetGCPercent(gcPercent)
+			}
 			self, err := os.Executable()
 			if err != nil {
 				return err
