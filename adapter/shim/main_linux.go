@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,6 +37,7 @@ func Main([]string) int {
 	// A TERM or HUP is not for us: the pipe says when to stop. They are caught
 	// and dropped, because a signal that is ignored stays ignored in the child.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	defaultSignals()
 	s := &shim{status: status, orders: make(chan order), exits: make(chan exit)}
 	defer status.Close()
 	var first order
@@ -311,4 +313,13 @@ func BootTime() time.Duration {
 		panic("shim: no boot-time clock: " + err.Error()) // present since Linux 2.6.39
 	}
 	return time.Duration(ts.Nano())
+}
+
+// defaultSignals takes away that whoever started the node ignores the signals
+// that Go's runtime leaves alone: a child would inherit it.
+func defaultSignals() {
+	var byDefault [4]uint64 // the kernel's struct sigaction: no handler, no flags, no mask
+	for _, sig := range []uintptr{32, 33, 34} {
+		unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+	}
 }
