@@ -28,6 +28,7 @@ type applier struct {
 	keys    map[string]*rememberedOf // idempotency keys, by company
 
 	fresh  []Entry // entered by the group, for the feed
+	roster bool    // the group changed a row of the roster
 	digest []byte  // what the digest of one raft entry is over
 	buf    []byte  // entry bytes and other short-lived encodings
 	order  []string
@@ -111,6 +112,10 @@ func (l *Ledger) publish(stop error) {
 	defer l.mu.Unlock()
 	l.pos = l.apply.pos
 	l.err = stop
+	if l.apply.roster {
+		l.apply.roster = false
+		l.members.forget()
+	}
 	l.remember(l.apply.fresh)
 	l.apply.fresh = nil
 	l.wake()
@@ -257,6 +262,7 @@ func (a *applier) commit() {
 		panic(StorageError{Err: err})
 	}
 	for key, v := range a.group.writes {
+		a.roster = a.roster || strings.HasPrefix(key, rosterPrefix)
 		// The ledger's own rows (payloads, activity) are rarely read back; but what
 		// is in the cache, if only as absent, must follow.
 		if !strings.Contains(key, "/~") || a.rows.has(key) {

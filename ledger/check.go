@@ -51,14 +51,7 @@ func (l *Ledger) CheckBatch(data []byte) error {
 		}
 		return b.Verify(g.Founder.Key)
 	}
-	var n Node
-	err = l.View(func(tx *Tx) error {
-		var ok bool
-		if n, ok = FindNode(tx, b.Origin); !ok || !n.Member() {
-			return fmt.Errorf("%w: node %s", ErrNotMember, b.Origin.Short())
-		}
-		return nil
-	})
+	n, err := l.member(b.Origin)
 	if err != nil {
 		return err
 	}
@@ -66,4 +59,46 @@ func (l *Ledger) CheckBatch(data []byte) error {
 		return fmt.Errorf("%w: roster key of %s", ErrNotMember, b.Origin.Short())
 	}
 	return b.Verify(n.Key)
+}
+
+// members remembers roster rows between two changes of the roster, since the
+// leader asks for one with every batch.
+type members struct {
+	rows   map[identity.NodeID]Node
+	change uint64 // counts the changes, so that a row read before one is not kept after it
+}
+
+func (m *members) forget() {
+	m.rows = nil
+	m.change++
+}
+
+// member returns the roster row of a node that is a member now.
+func (l *Ledger) member(id identity.NodeID) (n Node, err error) {
+	l.mu.Lock()
+	n, known := l.members.rows[id]
+	change := l.members.change
+	l.mu.Unlock()
+	if known {
+		return n, nil
+	}
+	err = l.View(func(tx *Tx) error {
+		var ok bool
+		if n, ok = FindNode(tx, id); !ok || !n.Member() {
+			return fmt.Errorf("%w: node %s", ErrNotMember, id.Short())
+		}
+		return nil
+	})
+	if err != nil {
+		return n, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.members.change == change {
+		if l.members.rows == nil {
+			l.members.rows = map[identity.NodeID]Node{}
+		}
+		l.members.rows[id] = n
+	}
+	return n, nil
 }

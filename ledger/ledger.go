@@ -109,6 +109,7 @@ type Ledger struct {
 	pos     Position
 	err     error         // ErrUpgrade, or nil
 	closed  bool          // after Close
+	members members       // of the roster, as far as they were asked for
 	recent  []Entry       // the newest, ending at pos.Height; empty after Restore
 	changed chan struct{} // closed and replaced when one of these moves
 }

@@ -153,6 +153,9 @@ var (
 	genesisTab = NewMeshTable[genesisRow]("genesis")
 )
 
+// rosterPrefix is what the keys of the roster begin with.
+var rosterPrefix = string(nodes.Key(""))
+
 // theRow is the ID of the only row of a table.
 const theRow = "-"
 

@@ -208,6 +208,7 @@ func (l *Ledger) Restore(r io.Reader) error {
 	l.apply.init(l, pos)
 	l.mu.Lock()
 	l.recent = nil
+	l.members.forget()
 	l.mu.Unlock()
 	l.publish(nil)
 	return nil
