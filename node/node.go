@@ -63,7 +63,8 @@ type Node struct {
 	clocks    clocks // of this node and the others
 
 	sessionID  atomic.Uint64
-	lastQuorum atomic.Int64 // ns since 1970, when a leader was last known
+	lastQuorum atomic.Int64          // ns since 1970, when a leader was last known
+	halted     atomic.Pointer[error] // why no command is taken any more
 	sessionEnd chan uint64
 
 	ctx    context.Context // ends when the node closes
@@ -143,6 +144,9 @@ func (n *Node) endSpawned() {
 }
 
 func (n *Node) openStore(context.Context) error {
+	if err := n.setAside(); err != nil {
+		return fmt.Errorf("set the diverged store aside: %w", err)
+	}
 	s, err := store.Open(storeDir(n.conf), store.Options{
 		FS: n.conf.FS, Small: n.conf.Small, Logger: n.log, OnFatal: n.stopWith,
 		OnSlowDisk: func(d store.SlowDisk) { n.log.Warn("disk is slow", "operation", fmt.Sprint(d)) },
@@ -295,14 +299,13 @@ func (n *Node) openDiscovery(ctx context.Context) error {
 }
 
 func (n *Node) openConsensus(context.Context) error {
-	dir := filepath.Join(filepath.Dir(storeDir(n.conf)), "snapshots")
 	dial := func(kind transport.Kind) func(context.Context, identity.NodeID) (net.Conn, error) {
 		return func(ctx context.Context, to identity.NodeID) (net.Conn, error) {
 			return n.transport.Dial(ctx, to, kind)
 		}
 	}
 	conf := consensus.Config{
-		ServerID: n.keys.ServerID(), Span: n.store.Span(spanRaft), Dir: dir, FS: n.conf.FS, State: consensus.LedgerState(n.ledger),
+		ServerID: n.keys.ServerID(), Span: n.store.Span(spanRaft), Dir: snapshotDir(n.conf), FS: n.conf.FS, State: consensus.LedgerState(n.ledger),
 		DialRaft: dial(transport.KindRaft), DialPropose: dial(transport.KindPropose),
 		Verify: n.ledger.CheckBatch, Time: n.ledger.Time, MayLead: n.clocks.mayLead,
 		Member: n.roster.isMember, Alive: n.alive, Peers: n.peers, MayVote: n.mayVote,
@@ -376,12 +379,6 @@ func (n *Node) stopWith(err error) {
 	case n.failed <- err:
 	default:
 	}
-}
-
-// diverged stops a node whose state a majority disagrees with; what it has is
-// set aside at the next start, and it comes back from its peers' state.
-func (n *Node) diverged(d consensus.Divergence) {
-	n.stopWith(fmt.Errorf("the state differs from the majority's: %v", d))
 }
 
 // ID and Name say who the node is.

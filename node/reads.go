@@ -12,6 +12,9 @@ import (
 // means that the outcome is not known, or that it was certainly not carried
 // out; see consensus.Proposer.
 func (n *Node) Submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt, error) {
+	if err := n.mayWrite(); err != nil {
+		return ledger.Receipt{}, err
+	}
 	return n.proposer.Submit(ctx, cmd)
 }
 
@@ -44,6 +47,9 @@ func (n *Node) Entries(ctx context.Context, after uint64) iter.Seq2[ledger.Entry
 // Ready returns nil when this node can serve: it keeps its log, applies, and
 // has, or just got, all that the mesh has acknowledged.
 func (n *Node) Ready(ctx context.Context) error {
+	if err := n.mayWrite(); err != nil {
+		return err
+	}
 	if err := n.consensus.Healthy(); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/spf13/cobra"
@@ -139,8 +140,25 @@ func injectFaults(conf *node.Config, path string) (stop func(), err error) {
 	return w.Close, nil
 }
 
-// serve runs the node until ctx ends or the node stops by itself.
+// serve runs the node until ctx ends or the node stops by itself. A node whose
+// state a majority disagrees with is opened again, once in a while: it rebuilds
+// itself from its peers.
 func serve(ctx context.Context, cmd *cobra.Command, conf node.Config) error {
+	for {
+		began := time.Now()
+		err := serveOnce(ctx, cmd, conf)
+		if !errors.Is(err, node.ErrDiverged) || conf.Conn != nil || time.Since(began) < rebuildPause {
+			return err
+		}
+		fmt.Fprintln(cmd.ErrOrStderr(), "selvage:", err, "- rebuilding")
+	}
+}
+
+// rebuildPause is how long a node must have lived to be rebuilt without being
+// asked: one that diverges again and again needs a person.
+const rebuildPause = time.Minute
+
+func serveOnce(ctx context.Context, cmd *cobra.Command, conf node.Config) error {
 	n, err := node.Open(ctx, conf)
 	if err != nil {
 		return err
