@@ -48,6 +48,20 @@ func (c *Context) Defer() { c.deferred = true }
 // Changes returns the lines recorded so far.
 func (c *Context) Changes() []Change { return c.changes }
 
+// Try carries out f, a part of a handler that may refuse on its own: what f
+// writes and records is kept when it returns nil, and nothing of it otherwise,
+// while the handler goes on.
+func (c *Context) Try(f func(c *Context) error) error {
+	part := *c
+	part.Tx, part.changes = c.Tx.Child(), slices.Clone(c.changes)
+	if err := f(&part); err != nil {
+		return err
+	}
+	part.Tx.Merge()
+	c.changes, c.deferred = part.changes, part.deferred
+	return nil
+}
+
 // A Handler carries out one kind of command. It returns a value for whoever
 // asked, encoded, or a refusal made by [Refuse]; when it refuses, nothing that
 // it wrote is kept. Any other error is a broken invariant and is treated as a panic.

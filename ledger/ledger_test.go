@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -601,4 +602,36 @@ func TestRulesCanNotReadWhatDependsOnGrouping(t *testing.T) {
 	for _, r := range w.apply(l) {
 		wantRefusal(t, r, Internal)
 	}
+}
+
+// A part of a handler that refuses leaves neither rows nor lines behind; one
+// that succeeds leaves both.
+func TestTryKeepsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	c := &Context{Tx: NewTx(emptyState{}), Cmd: &Command{}}
+	c.Record(Change{Action: "first"})
+	no := Refuse(Conflict, nil, "no")
+	err := c.Try(func(c *Context) error {
+		c.Set([]byte("a"), []byte("1"))
+		c.Record(Change{Action: "dropped"})
+		c.Defer()
+		return no
+	})
+	if err != no || c.Has([]byte("a")) || len(c.Changes()) != 1 || c.deferred {
+		t.Errorf("after a refusal: %v, %v, changes %v", err, c.Has([]byte("a")), c.Changes())
+	}
+	if err := c.Try(func(c *Context) error {
+		c.Set([]byte("a"), []byte("1"))
+		c.Record(Change{Action: "second"})
+		return nil
+	}); err != nil || !c.Has([]byte("a")) || len(c.Changes()) != 2 || c.Changes()[1].Action != "second" {
+		t.Errorf("after success: %v, changes %v", err, c.Changes())
+	}
+}
+
+type emptyState struct{}
+
+func (emptyState) Get([]byte) ([]byte, bool) { return nil, false }
+func (emptyState) Scan(_, _ []byte, _ bool) iter.Seq2[[]byte, []byte] {
+	return func(func([]byte, []byte) bool) {}
 }
