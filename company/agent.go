@@ -439,38 +439,50 @@ func createAgent(c *ledger.Context, p SaveAgent) (any, error) {
 		return nil, ledger.Refuse(ledger.Conflict, nil,
 			"Direct agent creation requires board approval. Use POST /api/companies/:companyId/agent-hires to create a pending hire approval.")
 	}
-	if err := checkNewID(c.Tx, p.ID); err != nil {
-		return nil, err
-	}
-	now := TimeOf(c.Now)
-	a, err := Agent{ID: p.ID, Company: row.ID, Role: "general", Status: AgentIdle, AdapterType: "process", AdapterConfig: json.RawMessage("{}"),
-		RuntimeConfig: json.RawMessage(defaultRuntimeConfig), Permissions: Permissions{CreateAgents: true, CreateSkills: true},
-		CreatedBy: c.Cmd.Actor.ID, CreatedAt: now, UpdatedAt: now}.with(p)
+	a, err := makeAgent(c, row, p, AgentIdle)
 	if err != nil {
 		return nil, err
 	}
+	return AgentRef{a.ID}, nil
+}
+
+// makeAgent stores a new agent of a company in its first status and records it.
+func makeAgent(c *ledger.Context, row Company, p SaveAgent, status AgentStatus) (Agent, error) {
+	if err := checkNewID(c.Tx, p.ID); err != nil {
+		return Agent{}, err
+	}
+	now := TimeOf(c.Now)
+	a, err := Agent{ID: p.ID, Company: row.ID, Role: "general", Status: status, AdapterType: "process", AdapterConfig: json.RawMessage("{}"),
+		RuntimeConfig: json.RawMessage(defaultRuntimeConfig), Permissions: Permissions{CreateAgents: true, CreateSkills: true},
+		CreatedBy: c.Cmd.Actor.ID, CreatedAt: now, UpdatedAt: now}.with(p)
+	if err != nil {
+		return a, err
+	}
 	if err := a.check(); err != nil {
-		return nil, err
+		return a, err
 	}
 	if err := a.checkManager(c.Tx); err != nil {
-		return nil, err
+		return a, err
 	}
 	if err := room(agents.All(c.Tx, row.ID), MaxAgents, "agents"); err != nil {
-		return nil, err
+		return a, err
 	}
 	if a.Name, err = freeName(c.Tx, a); err != nil {
-		return nil, err
+		return a, err
 	}
 	own(c.Tx, row.ID, a.ID)
 	storeAgent(c.Tx, Agent{}, a)
+	if status == AgentPendingApproval {
+		return a, nil // the hire says so
+	}
 	c.Record(ledger.Change{Action: "agent.created", EntityType: "agent", EntityID: a.ID,
 		Details: jsonObject{}.str("name", a.Name).str("role", a.Role).null("desiredSkills", "").close()})
 	if p.Budget != nil && *p.Budget > 0 {
 		if _, err := setPolicy(c, SetBudget{Type: ScopeAgent, Scope: a.ID, Amount: *p.Budget}); err != nil {
-			return nil, err
+			return a, err
 		}
 	}
-	return AgentRef{a.ID}, nil
+	return a, nil
 }
 
 // An AgentRef is what commands about an agent return: whose row to read. The
@@ -594,13 +606,19 @@ func terminateAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	if a.Status == AgentTerminated {
 		return AgentRef{a.ID}, nil
 	}
-	cancelRunsOfAgent(c, a.Company, a.ID, "Cancelled: the agent was terminated")
+	cancelHire(c, a)
+	endAgent(c, a, "Cancelled: the agent was terminated")
+	return AgentRef{a.ID}, nil
+}
+
+// endAgent is the end of an agent that is still there.
+func endAgent(c *ledger.Context, a Agent, why string) {
+	cancelRunsOfAgent(c, a.Company, a.ID, why)
 	a, _ = agents.Get(c.Tx, a.Company, a.ID)
 	a = a.Terminate(TimeOf(c.Now))
 	agents.Put(c.Tx, a.Company, a.ID, a)
 	revokeKeysOf(c, a)
 	c.Record(ledger.Change{Action: "agent.terminated", EntityType: "agent", EntityID: a.ID})
-	return AgentRef{a.ID}, nil
 }
 
 // deleteAgent removes an agent. Its reports go to its manager, its open issues
@@ -636,6 +654,9 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 		next := i.ForceRelease(true, now)
 		storeIssue(c.Tx, i, next)
 	}
+	cancelHire(c, a)
+	dropHire(c.Tx, a)
+	dropIncidents(c, a)
 	dropKeysOf(c.Tx, a)
 	dropRevisions(c.Tx, a)
 	for _, s := range TaskSessionsOf(c.Tx, company, a.ID) {

@@ -227,6 +227,8 @@ type BudgetIncident struct {
 	ResolvedAt Time       `cbor:"12,keyasint,omitempty"`
 	CreatedAt  Time       `cbor:"13,keyasint"`
 	UpdatedAt  Time       `cbor:"14,keyasint"`
+	// Approval asks the board what to do about a hard stop; "" for a warning.
+	Approval string `cbor:"15,keyasint,omitempty"`
 }
 
 var (
@@ -333,6 +335,9 @@ func openIncident(c *ledger.Context, b ScopeBudget, p BudgetPolicy, threshold st
 	w := p.Window.Window(now)
 	in := BudgetIncident{ID: derivedID("budget-incident", p.ID, threshold, ledger.Order(c.Height)), Policy: p.ID, Type: b.Type, Scope: b.ID,
 		Window: p.Window, Start: w.From, End: w.To, Threshold: threshold, Limit: p.Amount, Observed: spent, Status: "open", CreatedAt: now, UpdatedAt: now}
+	if threshold == "hard" {
+		in.Approval = askForOverride(c, b, p, in)
+	}
 	incidents.Put(c.Tx, c.Cmd.Company, in.ID, in)
 	incidentsOpen.Add(c.Tx, c.Cmd.Company, in.Status, in.ID)
 	c.Record(ledger.Change{Action: "budget." + threshold + "_threshold_crossed", EntityType: "budget_incident", EntityID: in.ID,
@@ -349,6 +354,11 @@ func closeIncident(c *ledger.Context, id, status string) {
 	incidentsOpen.Move(c.Tx, c.Cmd.Company, in.Status, status, id)
 	in.Status, in.ResolvedAt, in.UpdatedAt = status, TimeOf(c.Now), TimeOf(c.Now)
 	incidents.Put(c.Tx, c.Cmd.Company, id, in)
+	to := ApprovalCancelled // nobody decided: a window has passed, or a manager changed the limit
+	if isBoard(c) {
+		to = map[string]ApprovalStatus{"resolved": ApprovalApproved, "dismissed": ApprovalRejected}[status]
+	}
+	settleApproval(c, in.Approval, to)
 }
 
 // refuseBudget is the 409 for work in a scope whose hard stop was reached.

@@ -170,12 +170,16 @@ func renewScopes(c *ledger.Context, agent, project string) error {
 
 // SweepBudgets is the payload of budget.sweep, by which the scheduler finishes
 // what time or numbers left: it lets every scope of a company go on whose
-// exhausted window has passed, and cancels runs that go on in a stopped one.
+// exhausted window has passed, closes the incidents of that window with the
+// approvals that ask about them, and cancels runs that go on in a stopped one.
 type SweepBudgets struct{}
 
 func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
 	if isAgent(c) {
 		return nil, errBoardOnly()
+	}
+	for _, in := range pastIncidents(c.Tx, c.Cmd.Company, TimeOf(c.Now), maxStoppedRuns) {
+		closeIncident(c, in.ID, "resolved")
 	}
 	for _, b := range Budgets(c.Tx, c.Cmd.Company, TimeOf(c.Now)) {
 		if _, over := b.Exceeded(); over {
@@ -189,8 +193,11 @@ func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
 
 // BudgetsToSweep reports whether budget.sweep would change something in company:
 // a scope is paused for a budget that is not exhausted at now, or runs go on in
-// one that is.
+// one that is, or an incident is open whose window has passed.
 func BudgetsToSweep(tx *ledger.Tx, company string, now Time) bool {
+	if len(pastIncidents(tx, company, now, 1)) > 0 {
+		return true
+	}
 	for _, b := range Budgets(tx, company, now) {
 		if _, over := b.Exceeded(); over {
 			if len(runsInScope(tx, company, b.Type, b.ID, 1)) > 0 {

@@ -37,6 +37,10 @@ type Company struct {
 	AttachmentMaxBytes     int64         `cbor:"13,keyasint,omitempty" json:"attachmentMaxBytes"`
 	CreatedAt              Time          `cbor:"14,keyasint" json:"createdAt"`
 	UpdatedAt              Time          `cbor:"15,keyasint" json:"updatedAt"`
+	// NoStrategyGate lets a CEO start work before a strategy is approved, and
+	// Strategy is the first approval of one.
+	NoStrategyGate bool     `cbor:"20,keyasint,omitempty" json:"-"`
+	Strategy       NullText `cbor:"21,keyasint,omitempty" json:"strategyApprovalId"`
 }
 
 var companies = ledger.NewTable[Company]("company")
@@ -70,6 +74,7 @@ type SaveCompany struct {
 	LogoAsset           *string `cbor:"7,keyasint,omitempty"`
 	AttachmentMaxBytes  *int64  `cbor:"8,keyasint,omitempty"`
 	ResponsibleUser     *string `cbor:"9,keyasint,omitempty"`
+	RequireStrategy     *bool   `cbor:"20,keyasint,omitempty"`
 }
 
 // ChangeCompany is the payload of company.archive, company.pause,
@@ -197,6 +202,9 @@ func (row Company) with(p SaveCompany) Company {
 	setText(&row.LogoAsset, p.LogoAsset)
 	set(&row.AttachmentMaxBytes, p.AttachmentMaxBytes)
 	setText(&row.DefaultResponsibleUser, p.ResponsibleUser)
+	if p.RequireStrategy != nil {
+		row.NoStrategyGate = !*p.RequireStrategy
+	}
 	return row
 }
 
@@ -211,6 +219,9 @@ func (p SaveCompany) details() []byte {
 	}
 	if p.RequireHireApproval != nil {
 		o = o.bool("requireBoardApprovalForNewAgents", *p.RequireHireApproval)
+	}
+	if p.RequireStrategy != nil {
+		o = o.bool("requireBoardApprovalForCeoStrategy", *p.RequireStrategy)
 	}
 	if p.BrandColor != nil {
 		o = o.null("brandColor", *p.BrandColor)
@@ -459,6 +470,8 @@ func forget(tx *ledger.Tx, table, id string, row []byte) {
 	case "issue":
 		tx.Delete(issueCompanyKey(id))
 		tx.Delete(identifierKey(decodeRow[Issue](row).Identifier))
+	case "approval":
+		tx.Delete(approvalCompanyKey(id))
 	case "label":
 		tx.Delete(labelCompanyKey(id))
 	case "run":

@@ -82,6 +82,7 @@ func DashboardOf(tx *ledger.Tx, company string, now Time) Dashboard {
 	d.Costs.Budget, d.Costs.Spend = CompanyBudget(tx, company, now)
 	d.Costs.Utilization = d.Costs.Spend.Percent(d.Costs.Budget)
 	d.Budgets.ActiveIncidents = len(OpenIncidents(tx, company, now))
+	d.PendingApprovals, d.Budgets.PendingApprovals = PendingApprovals(tx, company)
 	for _, p := range projects.All(tx, company) {
 		if p.PauseReason == pausedForBudget {
 			d.Budgets.PausedProjects++
@@ -144,13 +145,14 @@ type Badges struct {
 	JoinRequests int `json:"joinRequests"`
 }
 
-// BadgesOf counts what waits for the board: agents whose last run went wrong.
+// BadgesOf counts what waits for the board: approvals, and agents whose last run went wrong.
 func BadgesOf(tx *ledger.Tx, company string) (b Badges) {
 	for _, a := range agents.All(tx, company) {
 		if a.Status == AgentError {
 			b.FailedRuns++
 		}
 	}
+	b.Approvals, _ = PendingApprovals(tx, company)
 	b.Inbox = b.FailedRuns + b.Approvals + b.JoinRequests
 	return b
 }

@@ -119,7 +119,13 @@ func createIssue(c *ledger.Context, p CreateIssue) (any, error) {
 	if err := checkReferences(c.Tx, Issue{Company: company}, i); err != nil {
 		return nil, err
 	}
+	if drafting, own := draftingCEO(c, Issue{}); drafting && own && p.Status == "" {
+		p.Status = IssueBacklog
+	}
 	if i, err = i.begin(c, p.Status); err != nil {
+		return nil, err
+	}
+	if err := mayStart(c, Issue{}, i); err != nil {
 		return nil, err
 	}
 	if i.Identifier, i.Number, err = takeIdentifier(c, company); err != nil {
@@ -339,6 +345,9 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := mayStart(c, i, next); err != nil {
+		return nil, err
+	}
 	if next.Project != i.Project && p.Workspace == nil {
 		next.Workspace = ""
 		if next.Project != "" {
@@ -448,7 +457,7 @@ func moveIssue(c *ledger.Context, i, next Issue, to IssueStatus) (Issue, bool, e
 	}
 	descriptor := next.UnblockDescriptor
 	unresolved := Unresolved(c.Tx, next)
-	moved, override, err := next.Move(Move{To: to, Board: !isAgent(c), Routable: len(descriptor) > 0 || len(unresolved) > 0, Now: TimeOf(c.Now)})
+	moved, override, err := next.Move(Move{To: to, Board: !isAgent(c), Routable: len(descriptor) > 0 || len(unresolved) > 0 || to == IssueBlocked && awaitsBoard(c.Tx, i), Now: TimeOf(c.Now)})
 	if err != nil {
 		return i, false, err
 	}
@@ -602,6 +611,7 @@ func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 	}
 	dropComments(c.Tx, i)
 	dropReads(c.Tx, i)
+	dropApprovalLinks(c.Tx, i)
 	for _, key := range [][]byte{recentKey(i.Company, i.TitleHash), requestKey(i.Company, i.RequestHash)} {
 		if id, ok := c.Get(key); ok && string(id) == i.ID {
 			c.Delete(key)

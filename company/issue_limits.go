@@ -44,4 +44,4 @@ const (
 )
 
 // Deleting an issue at all of its bounds stays within one command.
-const _ = uint(ledger.MaxTouched - 4*MaxChildren - 4*MaxBlocked - 3*MaxComments - 2*MaxReads - 100)
+const _ = uint(ledger.MaxTouched - 4*MaxChildren - 4*MaxBlocked - 3*MaxComments - 2*MaxReads - 2*MaxApprovalLinks - 100)

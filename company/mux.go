@@ -9,6 +9,7 @@ var registrars = []func(ledger.Mux){
 	registerWakeup,
 	registerRun,
 	registerSession,
+	registerApprovals, registerHires,
 }
 
 // Handlers returns the handlers of all company commands.

@@ -181,7 +181,11 @@ func AccessOf(a Agent) Access {
 		by = ""
 	}
 	for _, k := range slices.Compact(keys) {
-		out.Grants = append(out.Grants, PermissionGrant{ID: derivedID("grant", a.ID, k), Company: a.Company, PrincipalType: "agent", Principal: a.ID, Permission: k, By: by,
+		given := by
+		if k != "tasks:assign" {
+			given = "" // comes with the role, nobody gave it
+		}
+		out.Grants = append(out.Grants, PermissionGrant{ID: derivedID("grant", a.ID, k), Company: a.Company, PrincipalType: "agent", Principal: a.ID, Permission: k, By: given,
 			CreatedAt: a.CreatedAt, UpdatedAt: a.CreatedAt})
 	}
 	return out

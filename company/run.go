@@ -167,6 +167,7 @@ func (r Run) Clone() Run {
 	r.ProcessPID, r.ProcessGroup, r.LastOutputBytes = copied(r.ProcessPID), copied(r.ProcessGroup), copied(r.LastOutputBytes)
 	r.UsageJSON, r.ResultJSON, r.RunnerProfileJSON = slices.Clone(r.UsageJSON), slices.Clone(r.ResultJSON), slices.Clone(r.RunnerProfileJSON)
 	r.Phases, r.Context.CommentIDs, r.Context.Payload = slices.Clone(r.Phases), slices.Clone(r.Context.CommentIDs), slices.Clone(r.Context.Payload)
+	r.Context.LinkedIssueIDs = slices.Clone(r.Context.LinkedIssueIDs)
 	r.Context.ForceFreshSession = copied(r.Context.ForceFreshSession)
 	return r
 }
@@ -208,6 +209,7 @@ type RunContext struct {
 	Payload        json.RawMessage `cbor:"25,keyasint,omitempty" json:"payload,omitempty"`
 	Source         string          `cbor:"26,keyasint,omitempty" json:"source,omitempty"`
 	MergedWakes    int             `cbor:"27,keyasint,omitempty" json:"mergedWakes,omitempty"`
+	LinkedIssueIDs []string        `cbor:"28,keyasint,omitempty" json:"issueIds,omitempty"`
 }
 
 // Scope is what wakes of one agent coalesce by: the task, or "" for none.

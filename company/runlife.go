@@ -510,7 +510,7 @@ func followUp(c *ledger.Context, r Run, o Outcome) *Run {
 		next.Status, next.ScheduledRetryAttempt = RunScheduledRetry, r.ScheduledRetryAttempt+1
 		next.ScheduledRetryAt, next.ScheduledRetryReason = max(TimeOf(c.Now)+transientDelay, o.RetryNotEarly), "transient_failure"
 		reason = "transient_failure"
-	case r.Status == RunSucceeded && bound && undecided(i, r) && !othersAtWork(c.Tx, r):
+	case r.Status == RunSucceeded && bound && undecided(i, r) && !othersAtWork(c.Tx, r) && !awaitsBoard(c.Tx, i):
 		if r.Followups >= MaxFollowups {
 			blockUndecided(c, i, r)
 			return nil

@@ -94,6 +94,7 @@ type Wake struct {
 	Wakeup         string          `cbor:"13,keyasint"` // UUID of the request
 	Run            string          `cbor:"14,keyasint"` // UUID of the run that it may make
 	Responsible    string          `cbor:"15,keyasint,omitempty"`
+	LinkedIssues   []string        `cbor:"16,keyasint,omitempty"` // of the approval
 }
 
 // manual reports whether a person asked for exactly this wake; such a wake
@@ -239,7 +240,7 @@ func (w Wake) context(tx *ledger.Tx, a wakeTarget, by ledger.Actor) RunContext {
 	ctx := RunContext{
 		TaskID: w.Issue, IssueID: w.Issue, TaskKey: w.Task, WakeReason: w.Reason, WakeSource: string(w.Source),
 		ForceFreshSession: w.Fresh, WakeTriggerDetail: w.TriggerDetail, CommentID: w.Comment,
-		ApprovalID: w.Approval, ApprovalStatus: w.ApprovalStatus, ResponsibleUserID: w.Responsible,
+		ApprovalID: w.Approval, ApprovalStatus: w.ApprovalStatus, LinkedIssueIDs: w.LinkedIssues, ResponsibleUserID: w.Responsible,
 	}
 	if ctx.TaskKey == "" {
 		ctx.TaskKey = w.Issue
@@ -291,14 +292,14 @@ func skipReason(tx *ledger.Tx, a wakeTarget, w Wake, clock agentClock, live []Ru
 
 // coalesceTarget returns the live run that a wake merges into, or nil: a queued
 // run of the same scope before a scheduled retry before a running one. A
-// comment on what runs is not merged, because the run may have read past it; it
-// queues one follow-up, into which later ones merge.
+// comment on what runs, or a decision of the board, is not merged, because the run
+// may have read past it; it queues one follow-up, into which later ones merge.
 func coalesceTarget(live []Run, ctx RunContext, manual bool) *Run {
 	if manual {
 		return nil
 	}
 	for _, status := range []RunStatus{RunQueued, RunScheduledRetry, RunRunning} {
-		if status == RunRunning && ctx.CommentID != "" {
+		if status == RunRunning && (ctx.CommentID != "" || ctx.ApprovalID != "") {
 			return nil
 		}
 		for i := range live {
@@ -323,7 +324,7 @@ func (r Run) absorb(ctx RunContext, now Time) Run {
 		}
 	}
 	if ctx.ApprovalID != "" {
-		r.Context.ApprovalID, r.Context.ApprovalStatus = ctx.ApprovalID, ctx.ApprovalStatus
+		r.Context.ApprovalID, r.Context.ApprovalStatus, r.Context.LinkedIssueIDs = ctx.ApprovalID, ctx.ApprovalStatus, ctx.LinkedIssueIDs
 	}
 	if r.Status != RunRunning && ctx.WakeReason != "" {
 		r.Context.WakeReason = ctx.WakeReason

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"path/filepath"
@@ -104,7 +105,7 @@ func (a *Adapter) environment(inv company.Invocation, c config, token, home, scr
 	for k, v := range map[string]string{
 		"PAPERCLIP_TASK_ID": r.Context.TaskID, "PAPERCLIP_WAKE_COMMENT_ID": r.Context.CommentID,
 		"PAPERCLIP_APPROVAL_ID": r.Context.ApprovalID, "PAPERCLIP_APPROVAL_STATUS": r.Context.ApprovalStatus,
-		"PAPERCLIP_LINKED_ISSUE_IDS": r.Context.IssueID,
+		"PAPERCLIP_LINKED_ISSUE_IDS": cmp.Or(strings.Join(r.Context.LinkedIssueIDs, ","), r.Context.IssueID),
 	} {
 		if v != "" {
 			env[k] = v

@@ -1,0 +1,456 @@
+package company
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// CreateApproval is the payload of approval.create.
+type CreateApproval struct {
+	ID      string          `cbor:"1,keyasint"`
+	Type    ApprovalType    `cbor:"2,keyasint"`
+	Agent   string          `cbor:"3,keyasint,omitempty"` // who asks; an agent asks for itself
+	Payload json.RawMessage `cbor:"4,keyasint"`
+	Issues  []string        `cbor:"5,keyasint,omitempty"`
+}
+
+// DecideApproval is the payload of approval.approve, approval.reject,
+// approval.revise and approval.cancel.
+type DecideApproval struct {
+	Approval string `cbor:"1,keyasint"`
+	Note     string `cbor:"2,keyasint,omitempty"`
+	Amount   *Money `cbor:"3,keyasint,omitempty"` // of a budget override: the new limit, instead of the proposed one
+}
+
+// ResubmitApproval is the payload of approval.resubmit; an empty Payload keeps
+// what was asked for.
+type ResubmitApproval struct {
+	Approval string          `cbor:"1,keyasint"`
+	Payload  json.RawMessage `cbor:"2,keyasint,omitempty"`
+}
+
+// CommentApproval is the payload of approval.comment.
+type CommentApproval struct {
+	ID       string `cbor:"1,keyasint"`
+	Approval string `cbor:"2,keyasint"`
+	Body     string `cbor:"3,keyasint"`
+}
+
+// LinkApproval is the payload of approval.link and approval.unlink.
+type LinkApproval struct {
+	Approval string `cbor:"1,keyasint"`
+	Issue    string `cbor:"2,keyasint"`
+}
+
+// A Decision is what the commands that decide return. Refused is set when what
+// was approved could not be carried out; the approval then stays open.
+type Decision struct {
+	Approval Approval        `cbor:"1,keyasint"`
+	Refused  *ledger.Refusal `cbor:"2,keyasint,omitempty"`
+}
+
+func registerApprovals(m ledger.Mux) {
+	ledger.Handle(m, "approval.create", createApproval)
+	ledger.Handle(m, "approval.approve", approveApproval)
+	ledger.Handle(m, "approval.reject", rejectApproval)
+	ledger.Handle(m, "approval.revise", reviseApproval)
+	ledger.Handle(m, "approval.cancel", cancelApproval)
+	ledger.Handle(m, "approval.resubmit", resubmitApproval)
+	ledger.Handle(m, "approval.comment", commentApproval)
+	ledger.Handle(m, "approval.link", linkApprovalCommand)
+	ledger.Handle(m, "approval.unlink", unlinkApprovalCommand)
+}
+
+func createApproval(c *ledger.Context, p CreateApproval) (any, error) {
+	row, err := present(c)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(ApprovalTypes, p.Type) {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "Unknown type of approval: %s", p.Type)
+	}
+	payload, err := object("payload", p.Payload, MaxApprovalPayload)
+	if err != nil {
+		return nil, err
+	}
+	if payload == nil {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "An approval needs a payload")
+	}
+	a := Approval{ID: p.ID, Company: row.ID, Type: p.Type, RequestedByAgent: NullText(p.Agent)}
+	if isAgent(c) {
+		if err := mayRequest(c, &a); err != nil {
+			return nil, err
+		}
+	} else if p.Agent != "" && !agentExists(c.Tx, row.ID, p.Agent) {
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "Agent does not belong to company")
+	}
+	if err := checkPayload(c, a, payload); err != nil {
+		return nil, err
+	}
+	if a, err = openApproval(c, a, payload, sortedSet(p.Issues)); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// mayRequest fills in which agent asks, and refuses what it may not ask for.
+func mayRequest(c *ledger.Context, a *Approval) error {
+	who, _ := agents.Get(c.Tx, a.Company, c.Cmd.Actor.ID)
+	switch {
+	case a.RequestedByAgent != "" && string(a.RequestedByAgent) != who.ID:
+		return ledger.Refuse(ledger.Forbidden, nil, "Agent can only request approvals as itself")
+	case a.Type == ApprovalHire && !who.MayHire():
+		return errMayNotHire()
+	case a.Type == ApprovalStrategy && who.Role != "ceo":
+		return ledger.Refuse(ledger.Forbidden, nil, "Only a CEO can propose a strategy")
+	}
+	a.RequestedByAgent = NullText(who.ID)
+	return nil
+}
+
+// checkPayload refuses a payload that could not be carried out if it were
+// approved now, so that whoever asks hears of it and not the board.
+func checkPayload(c *ledger.Context, a Approval, payload json.RawMessage) error {
+	switch a.Type {
+	case ApprovalHire:
+		return checkHire(c, a, payload)
+	case ApprovalBudget:
+		_, err := overrideOf(payload)
+		return err
+	}
+	return nil
+}
+
+// openApproval stores a new approval, pending, with its links, and records it.
+// payload may hold secrets, what is shown does not.
+func openApproval(c *ledger.Context, a Approval, payload json.RawMessage, issues []string) (Approval, error) {
+	if !isID(a.ID) {
+		return a, ledger.Refuse(ledger.Invalid, nil, "%q is not a UUID in lower case", a.ID)
+	}
+	if c.Has(approvalCompanyKey(a.ID)) {
+		return a, ledger.Refuse(ledger.Conflict, nil, "ID %s is in use", a.ID)
+	}
+	if n, _ := PendingApprovals(c.Tx, a.Company); n >= MaxPendingApprovals && (isAgent(c) || isBoard(c)) {
+		return a, ledger.Refuse(ledger.Conflict, nil, "%d approvals wait for the board already", n)
+	}
+	a.Status, a.Height, a.CreatedAt, a.UpdatedAt = ApprovalPending, c.Height, TimeOf(c.Now), TimeOf(c.Now)
+	if isBoard(c) && a.Incident == "" {
+		a.RequestedByUser = NullText(c.Cmd.Actor.ID)
+	}
+	a = keepDraft(c.Tx, a, payload)
+	putApproval(c.Tx, Approval{}, a)
+	for _, issue := range issues {
+		if err := linkApproval(c, a, issue); err != nil {
+			return a, err
+		}
+	}
+	details := jsonObject{}.str("type", string(a.Type)).list("issueIds", issues)
+	if a.Agent != "" {
+		hireApprovals.Add(c.Tx, a.Company, string(a.Agent), a.ID)
+		details = details.str("linkedAgentId", string(a.Agent))
+	}
+	c.Record(ledger.Change{Action: "approval.created", EntityType: "approval", EntityID: a.ID, Details: details.close()})
+	return a, nil
+}
+
+// keepDraft gives a its payload as it is shown, and keeps the whole beside it
+// when they differ.
+func keepDraft(tx *ledger.Tx, a Approval, payload json.RawMessage) Approval {
+	a.Payload = RedactConfig(payload)
+	if a.Incident != "" {
+		a.Payload = payload // written by us
+	}
+	if string(a.Payload) != string(payload) {
+		approvalDrafts.Put(tx, a.Company, a.ID, approvalDraft{payload})
+	} else {
+		approvalDrafts.Delete(tx, a.Company, a.ID)
+	}
+	return a
+}
+
+// draft is the payload with its secrets in place.
+func (a Approval) draft(tx *ledger.Tx) json.RawMessage {
+	if d, ok := approvalDrafts.Get(tx, a.Company, a.ID); ok {
+		return d.Payload
+	}
+	return a.Payload
+}
+
+func approvalOf(c *ledger.Context, id string) (Approval, error) {
+	a, ok := approvals.Get(c.Tx, c.Cmd.Company, id)
+	if !ok {
+		return a, errNoApproval()
+	}
+	return a, nil
+}
+
+func errNoApproval() error { return ledger.Refuse(ledger.NotFound, nil, "Approval not found") }
+
+// decided returns a with its last status, and who gave it.
+func (a Approval) decided(c *ledger.Context, to ApprovalStatus, note string) (Approval, error) {
+	if len(note) > MaxDecisionNote {
+		return a, ledger.Refuse(ledger.TooLarge, nil, "The note is longer than %d bytes", MaxDecisionNote)
+	}
+	a.Status, a.DecisionNote, a.DecidedAt, a.UpdatedAt, a.Refused = to, NullText(note), TimeOf(c.Now), TimeOf(c.Now), nil
+	a.DecidedByUser = ""
+	if isBoard(c) {
+		a.DecidedByUser = NullText(c.Cmd.Actor.ID)
+	}
+	return a, nil
+}
+
+// mustBeOpen refuses to decide what is decided.
+func (a Approval) mustBeOpen(verb string) error {
+	if a.Status.Open() {
+		return nil
+	}
+	return ledger.Refuse(ledger.Unprocessable, nil, "Only pending or revision requested approvals can be %s", verb)
+}
+
+// approveApproval carries out what waits and notes the decision, in one entry.
+// When the rules refuse what waits, nothing of it happens, and the approval
+// stays open and says why.
+func approveApproval(c *ledger.Context, p DecideApproval) (any, error) {
+	a, err := approvalOf(c, p.Approval)
+	if err != nil {
+		return nil, err
+	}
+	if a.Status == ApprovalApproved {
+		return Decision{Approval: a}, nil
+	}
+	if err := a.mustBeOpen("approved"); err != nil {
+		return nil, err
+	}
+	next, err := a.decided(c, ApprovalApproved, p.Note)
+	if err != nil {
+		return nil, err
+	}
+	err = c.Try(func(c *ledger.Context) error {
+		draft := a.draft(c.Tx)
+		putApproval(c.Tx, a, next)
+		switch a.Type {
+		case ApprovalHire:
+			agent, err := hireApproved(c, next, draft)
+			if err != nil {
+				return err
+			}
+			next.Agent = NullText(agent)
+			putApproval(c.Tx, next, next)
+		case ApprovalStrategy:
+			approveStrategy(c, next)
+		case ApprovalBudget:
+			return overrideBudget(c, next, draft, p.Amount)
+		}
+		return nil
+	})
+	if refusal, ok := errors.AsType[*ledger.Refusal](err); ok {
+		a.Refused = &Refused{Error: snippet(refusal.Message, 1_000), Code: NullText(refusal.ErrCode), At: TimeOf(c.Now), By: NullText(c.Cmd.Actor.ID)}
+		a.UpdatedAt = TimeOf(c.Now)
+		putApproval(c.Tx, a, a)
+		c.Record(ledger.Change{Action: "approval.refused", EntityType: "approval", EntityID: a.ID,
+			Details: jsonObject{}.str("type", string(a.Type)).str("error", a.Refused.Error).close()})
+		return Decision{a, refusal}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	links := linkedIssues(c.Tx, next)
+	c.Record(ledger.Change{Action: "approval.approved", EntityType: "approval", EntityID: next.ID, Details: jsonObject{}.str("type", string(next.Type)).
+		list("linkedIssueIds", links).null("requestedByAgentId", string(next.RequestedByAgent)).close()})
+	return Decision{Approval: next}, wakeRequester(c, next, links)
+}
+
+func linkedIssues(tx *ledger.Tx, a Approval) []string {
+	var ids []string
+	for i := range IssuesOfApproval(tx, a.Company, a.ID) {
+		ids = append(ids, i.ID)
+	}
+	return ids
+}
+
+func rejectApproval(c *ledger.Context, p DecideApproval) (any, error) {
+	return dropApproval(c, p, ApprovalRejected)
+}
+
+func cancelApproval(c *ledger.Context, p DecideApproval) (any, error) {
+	return dropApproval(c, p, ApprovalCancelled)
+}
+
+// dropApproval rejects or cancels: what waits will not happen, and what was
+// made ready for it is taken back.
+func dropApproval(c *ledger.Context, p DecideApproval, to ApprovalStatus) (any, error) {
+	a, err := approvalOf(c, p.Approval)
+	if err != nil {
+		return nil, err
+	}
+	if a.Status == to {
+		return Decision{Approval: a}, nil
+	}
+	if err := a.mustBeOpen(string(to)); err != nil {
+		return nil, err
+	}
+	next, err := a.decided(c, to, p.Note)
+	if err != nil {
+		return nil, err
+	}
+	putApproval(c.Tx, a, next)
+	c.Record(ledger.Change{Action: "approval." + string(to), EntityType: "approval", EntityID: a.ID, Details: jsonObject{}.str("type", string(a.Type)).close()})
+	switch {
+	case a.Type == ApprovalHire && a.Agent != "":
+		if agent, ok := agents.Get(c.Tx, a.Company, string(a.Agent)); ok && agent.Status == AgentPendingApproval {
+			endAgent(c, agent, "Cancelled: the hire was "+string(to))
+		}
+	case a.Incident != "":
+		closeIncident(c, string(a.Incident), "dismissed")
+	}
+	return Decision{Approval: next}, wakeRequester(c, next, linkedIssues(c.Tx, next))
+}
+
+func reviseApproval(c *ledger.Context, p DecideApproval) (any, error) {
+	a, err := approvalOf(c, p.Approval)
+	if err != nil {
+		return nil, err
+	}
+	if a.Status != ApprovalPending {
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "Only pending approvals can request revision")
+	}
+	next, err := a.decided(c, ApprovalRevision, p.Note)
+	if err != nil {
+		return nil, err
+	}
+	putApproval(c.Tx, a, next)
+	c.Record(ledger.Change{Action: "approval.revision_requested", EntityType: "approval", EntityID: a.ID, Details: jsonObject{}.str("type", string(a.Type)).close()})
+	return Decision{Approval: next}, wakeRequester(c, next, linkedIssues(c.Tx, next))
+}
+
+// resubmitApproval puts a revised approval before the board again.
+func resubmitApproval(c *ledger.Context, p ResubmitApproval) (any, error) {
+	a, err := approvalOf(c, p.Approval)
+	if err != nil {
+		return nil, err
+	}
+	if isAgent(c) && string(a.RequestedByAgent) != c.Cmd.Actor.ID {
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "Only requesting agent can resubmit this approval")
+	}
+	if a.Status != ApprovalRevision {
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "Only revision requested approvals can be resubmitted")
+	}
+	payload, err := object("payload", p.Payload, MaxApprovalPayload)
+	if err != nil {
+		return nil, err
+	}
+	next := a
+	next.Status, next.DecisionNote, next.DecidedByUser, next.DecidedAt, next.UpdatedAt, next.Refused = ApprovalPending, "", "", 0, TimeOf(c.Now), nil
+	if payload != nil {
+		payload = keepHidden(payload, a.draft(c.Tx))
+		if err := checkPayload(c, a, payload); err != nil {
+			return nil, err
+		}
+		if a.Type == ApprovalHire && a.Agent != "" {
+			if err := reviseHire(c, a, payload); err != nil {
+				return nil, err
+			}
+		}
+		next = keepDraft(c.Tx, next, payload)
+	}
+	putApproval(c.Tx, a, next)
+	c.Record(ledger.Change{Action: "approval.resubmitted", EntityType: "approval", EntityID: a.ID, Details: jsonObject{}.str("type", string(a.Type)).close()})
+	return Decision{Approval: next}, nil
+}
+
+func commentApproval(c *ledger.Context, p CommentApproval) (any, error) {
+	a, err := approvalOf(c, p.Approval)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case strings.TrimSpace(p.Body) == "":
+		return nil, ledger.Refuse(ledger.Invalid, nil, "A comment needs a body")
+	case len(p.Body) > MaxText:
+		return nil, ledger.Refuse(ledger.TooLarge, nil, "The comment is longer than %d bytes", MaxText)
+	case a.Comments >= MaxApprovalComments:
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "An approval can have at most %d comments", MaxApprovalComments)
+	}
+	cm := ApprovalComment{ID: p.ID, Company: a.Company, Approval: a.ID, Body: p.Body, CreatedAt: TimeOf(c.Now), UpdatedAt: TimeOf(c.Now)}
+	if isAgent(c) {
+		cm.AuthorAgent = NullText(c.Cmd.Actor.ID)
+	} else {
+		cm.AuthorUser = NullText(c.Cmd.Actor.ID)
+	}
+	approvalComments.Put(c.Tx, a.Company, a.ID+"."+ledger.Order(c.Height)+"."+cm.ID, cm)
+	a.Comments++
+	approvals.Put(c.Tx, a.Company, a.ID, a)
+	c.Record(ledger.Change{Action: "approval.comment_added", EntityType: "approval", EntityID: a.ID, Details: jsonObject{}.str("commentId", cm.ID).close()})
+	return cm, nil
+}
+
+func linkApprovalCommand(c *ledger.Context, p LinkApproval) (any, error) {
+	a, err := approvalOf(c, p.Approval)
+	if err != nil {
+		return nil, err
+	}
+	if err := linkApproval(c, a, p.Issue); err != nil {
+		return nil, err
+	}
+	c.Record(ledger.Change{Action: "issue.approval_linked", EntityType: "issue", EntityID: p.Issue, Details: jsonObject{}.str("approvalId", a.ID).close()})
+	return a, nil
+}
+
+func unlinkApprovalCommand(c *ledger.Context, p LinkApproval) (any, error) {
+	a, err := approvalOf(c, p.Approval)
+	if err != nil {
+		return nil, err
+	}
+	if !c.Has(issues.Key(a.Company, p.Issue)) {
+		return nil, errNoIssue()
+	}
+	unlinkApproval(c.Tx, a, p.Issue)
+	c.Record(ledger.Change{Action: "issue.approval_unlinked", EntityType: "issue", EntityID: p.Issue, Details: jsonObject{}.str("approvalId", a.ID).close()})
+	return a, nil
+}
+
+// wakeRequester tells the agent that asked what the board decided, in a run
+// about the first of the linked issues. Whether the wake was acted on is
+// recorded on its request.
+func wakeRequester(c *ledger.Context, a Approval, links []string) error {
+	if a.RequestedByAgent == "" {
+		return nil
+	}
+	agent, ok := wakeable(c.Tx, a.Company, string(a.RequestedByAgent))
+	if !ok || agent.gone() {
+		return nil
+	}
+	first := ""
+	if len(links) > 0 {
+		first = links[0]
+	}
+	reason, at := "approval_"+string(a.Status), ledger.Order(c.Height)
+	fresh := true
+	res, err := wake(c, agent, Wake{Agent: agent.ID, Source: WakeAutomation, TriggerDetail: "system", Reason: reason, Issue: first, LinkedIssues: links, Fresh: &fresh,
+		Approval: a.ID, ApprovalStatus: string(a.Status), Wakeup: derivedID("approval-wake", a.ID, at), Run: derivedID("approval-run", a.ID, at),
+		Payload: jsonObject{}.str("approvalId", a.ID).str("approvalStatus", string(a.Status)).null("issueId", first).list("issueIds", links).close()})
+	if err != nil {
+		return err
+	}
+	if res.Run != nil {
+		c.Record(ledger.Change{Action: "approval.requester_wakeup_queued", EntityType: "approval", EntityID: a.ID,
+			Details: jsonObject{}.str("wakeRunId", res.Run.ID).str("requesterAgentId", agent.ID).list("linkedIssueIds", links).close()})
+	}
+	return nil
+}
+
+// settleApproval closes an open approval because what it asks for was decided
+// elsewhere; "" and closed ones are left alone.
+func settleApproval(c *ledger.Context, id string, to ApprovalStatus) {
+	a, ok := approvals.Get(c.Tx, c.Cmd.Company, id)
+	if id == "" || !ok || !a.Status.Open() {
+		return
+	}
+	next, _ := a.decided(c, to, "")
+	putApproval(c.Tx, a, next)
+	recordLive(c, ledger.Change{Action: "approval." + string(to), EntityType: "approval", EntityID: id, Details: jsonObject{}.str("type", string(a.Type)).close()})
+}

@@ -1,0 +1,138 @@
+package company
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// An override is the command that waits in an approval about a budget: the
+// limit of one scope and window is to be Amount. Without a scope or an amount
+// there is nothing to carry out.
+type override struct {
+	Type   ScopeType
+	Scope  string
+	Window WindowKind
+	Amount *Money
+}
+
+// overrideOf reads an override out of a payload: scopeType, scopeId, windowKind
+// and proposedAmount, or amount, in whole cents.
+func overrideOf(payload json.RawMessage) (o override, err error) {
+	var p struct {
+		Type     ScopeType  `json:"scopeType"`
+		Scope    string     `json:"scopeId"`
+		Window   WindowKind `json:"windowKind"`
+		Proposed *int64     `json:"proposedAmount"`
+		Amount   *int64     `json:"amount"`
+	}
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return o, ledger.Refuse(ledger.Invalid, nil, "payload does not describe a budget")
+	}
+	o = override{Type: p.Type, Scope: p.Scope, Window: p.Window}
+	if p.Proposed == nil {
+		p.Proposed = p.Amount
+	}
+	if p.Proposed != nil {
+		if *p.Proposed < 0 || *p.Proposed > maxHireBudget {
+			return o, ledger.Refuse(ledger.Invalid, nil, "payload.amount is out of range")
+		}
+		o.Amount = new(Cents(*p.Proposed))
+	}
+	if o.Window != "" && !slices.Contains(WindowKinds, o.Window) {
+		return o, ledger.Refuse(ledger.Invalid, nil, "payload.windowKind is not a window: %s", o.Window)
+	}
+	if o.Type != "" && !slices.Contains([]ScopeType{ScopeCompany, ScopeAgent, ScopeProject}, o.Type) {
+		return o, ledger.Refuse(ledger.Invalid, nil, "payload.scopeType is not a scope: %s", o.Type)
+	}
+	return o, nil
+}
+
+// askForOverride puts a hard stop before the board: what it sees is what was
+// spent against which limit, what it would approve is one more budget on top
+// of what was spent. It returns the approval's ID.
+func askForOverride(c *ledger.Context, b ScopeBudget, p BudgetPolicy, in BudgetIncident) string {
+	company := c.Cmd.Company
+	payload := jsonObject{}.str("scopeType", string(in.Type)).str("scopeId", in.Scope).str("scopeName", ScopeName(c.Tx, company, b.Type, b.ID)).
+		str("metric", "billed_cents").str("windowKind", string(in.Window)).raw("windowStart", momentJSON(in.Start)).raw("windowEnd", momentJSON(in.End)).
+		str("policyId", in.Policy).int("budgetAmount", in.Limit.Cents()).int("observedAmount", in.Observed.Cents()).int("warnPercent", p.WarnPercent).
+		str("thresholdType", in.Threshold).int("proposedAmount", in.Observed.Plus(in.Limit).Cents()).
+		str("guidance", "Approve to raise the limit and let the scope go on, or reject to keep it paused.").close()
+	v, _ := parseJSON(payload)
+	a, err := openApproval(c, Approval{ID: derivedID("budget-approval", in.ID), Company: company, Type: ApprovalBudget, Incident: NullText(in.ID)}, formatJSON(v), nil)
+	if err != nil {
+		panic("company: " + err.Error()) // the ID follows from the incident's, which is new
+	}
+	return a.ID
+}
+
+// momentJSON writes a time that is never null: a lifetime begins at zero.
+func momentJSON(t Time) []byte {
+	if t == 0 {
+		return []byte(`"1970-01-01T00:00:00.000Z"`)
+	}
+	return t.appendJSON(nil)
+}
+
+// overrideBudget raises the limit that an approval is about, to amount when the
+// board names one. The incident closes with it and the scope goes on.
+func overrideBudget(c *ledger.Context, a Approval, payload json.RawMessage, amount *Money) error {
+	o, err := overrideOf(payload)
+	if err != nil {
+		return err
+	}
+	if amount != nil {
+		o.Amount = amount
+	}
+	if o.Type == "" || o.Scope == "" || o.Amount == nil {
+		return nil // a question about money, answered
+	}
+	if !scopeExists(c.Tx, a.Company, o.Type, o.Scope) {
+		return ledger.Refuse(ledger.NotFound, nil, "%s not found", scopeTitle(o.Type))
+	}
+	if o.Window == "" {
+		o.Window = WindowMonth
+	}
+	if err := raiseBudget(c, o); err != nil {
+		return err
+	}
+	closeIncident(c, string(a.Incident), "resolved")
+	return nil
+}
+
+// raiseBudget sets a limit above what was spent.
+func raiseBudget(c *ledger.Context, o override) error {
+	b := BudgetOf(c.Tx, c.Cmd.Company, o.Type, o.Scope, TimeOf(c.Now))
+	if *o.Amount <= b.Spent(o.Window) {
+		return ledger.Refuse(ledger.Unprocessable, nil, "New budget must exceed current observed spend")
+	}
+	_, err := setPolicy(c, SetBudget{Type: o.Type, Scope: o.Scope, Window: o.Window, Amount: *o.Amount})
+	return err
+}
+
+// pastIncidents returns up to limit open incidents whose window ended before now.
+func pastIncidents(tx *ledger.Tx, company string, now Time, limit int) []BudgetIncident {
+	var out []BudgetIncident
+	for id := range incidentsOpen.IDs(tx, company, "open", false) {
+		if in, ok := incidents.Get(tx, company, id); ok && now >= in.End {
+			if out = append(out, in); len(out) == limit {
+				break
+			}
+		}
+	}
+	return out
+}
+
+// dropIncidents closes what is open about the budget of an agent that is being
+// deleted.
+func dropIncidents(c *ledger.Context, a Agent) {
+	b, _ := budgets.Get(c.Tx, a.Company, scopeKey(ScopeAgent, a.ID))
+	for _, p := range b.Policies {
+		if in, ok := incidents.Get(c.Tx, a.Company, p.Hard); ok {
+			settleApproval(c, in.Approval, ApprovalCancelled)
+		}
+		closeIncident(c, p.Soft, "resolved")
+		closeIncident(c, p.Hard, "resolved")
+	}
+}

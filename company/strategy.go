@@ -1,0 +1,74 @@
+package company
+
+import "github.com/selvage-mesh/selvage/ledger"
+
+// The strategy gate. Until the board has approved a first strategy, an agent of
+// role ceo only drafts: it creates issues in backlog, changes and comments
+// them, hires by approval, and works on what others have put before it; it does
+// not start anything. Nor does any other agent start what a CEO has drafted. The
+// board is exempt, and a company may switch the gate off.
+//
+// To start work is to bring an issue into todo, in_progress, in_review or
+// blocked (from where it starts by itself when its blockers end), to create it
+// there, or to give an issue that is there to another agent. An issue that is
+// already out of backlog and assigned to the CEO is its own to go on with.
+
+// Drafting reports whether the CEO of the company may only draft.
+func (row Company) Drafting() bool { return !row.NoStrategyGate && row.Strategy == "" }
+
+// approveStrategy opens the gate for good.
+func approveStrategy(c *ledger.Context, a Approval) {
+	if row, ok := companies.Get(c.Tx, a.Company, a.Company); ok && row.Strategy == "" {
+		row.Strategy, row.UpdatedAt = NullText(a.ID), TimeOf(c.Now)
+		companies.Put(c.Tx, row.ID, row.ID, row)
+	}
+}
+
+// draftingCEO reports whether the command is an agent's and that agent, or who
+// created i, is a CEO that may only draft; own says that it is the agent itself.
+func draftingCEO(c *ledger.Context, i Issue) (drafting, own bool) {
+	if !isAgent(c) {
+		return false, false
+	}
+	row, ok := companies.Get(c.Tx, c.Cmd.Company, c.Cmd.Company)
+	if !ok || !row.Drafting() {
+		return false, false
+	}
+	if a, _ := agents.Get(c.Tx, row.ID, c.Cmd.Actor.ID); a.Role == "ceo" {
+		return true, true
+	}
+	creator, _ := agents.Get(c.Tx, row.ID, i.CreatedAgent)
+	return i.CreatedAgent != "" && creator.Role == "ceo", false
+}
+
+// started reports whether an issue of this status is at work or goes to work by itself.
+func (s IssueStatus) started() bool {
+	return s == IssueTodo || s == IssueInProgress || s == IssueInReview || s == IssueBlocked
+}
+
+// mayStart refuses a step from before to next that starts work which the
+// strategy gate holds back; before is zero for a new issue.
+func mayStart(c *ledger.Context, before, next Issue) error {
+	if !next.Status.started() || next.Status == before.Status && (next.Assignee == before.Assignee || next.Assignee == "") {
+		return nil
+	}
+	drafting, own := draftingCEO(c, next)
+	if !drafting {
+		return nil
+	}
+	if ready := before.ID != "" && before.Status.started(); ready {
+		if !own {
+			return nil // somebody has let it out of backlog
+		}
+		actor := c.Cmd.Actor.ID
+		if before.Assignee == actor && (next.Assignee == actor || next.Assignee == "" && next.AssigneeUser != "") {
+			return nil
+		}
+	}
+	const code = "ceo_strategy_required"
+	return &ledger.Refusal{Code: ledger.Conflict, ErrCode: code,
+		Message: "A CEO only drafts until the board has approved a strategy",
+		Detail: jsonObject{}.str("code", code).null("issueId", before.ID).null("status", string(before.Status)).str("requestedStatus", string(next.Status)).
+			list("allowedStatuses", []string{string(IssueBacklog), string(IssueCancelled)}).
+			str("sanctionedPath", "create an approval of type approve_ceo_strategy and wait for the board").close()}
+}
