@@ -279,6 +279,11 @@ func createAgent(rc *Request) (Response, error) {
 	if !IsUUID(companyID(rc)) {
 		return Response{}, NotFound("Company not found")
 	}
+	return doAgent(rc, "agent.create", companyID(rc), in.command())
+}
+
+// command is the body as a command that makes a new agent.
+func (in newAgent) command() company.SaveAgent {
 	p := company.SaveAgent{ID: NewID(), Name: &in.Name, Role: given[string](in.Role), Title: textOf(in.Title), Icon: textOf(in.Icon), ReportsTo: idPointer(in.ReportsTo),
 		Capabilities: textOf(in.Capabilities), AdapterType: given[string](in.AdapterType), AdapterConfig: in.AdapterConfig.Or(nil), RuntimeConfig: in.RuntimeConfig.Or(nil),
 		DefaultEnvironment: idPointer(in.DefaultEnvironment), Metadata: in.Metadata.Or(nil), ContextMode: given[string](in.ContextMode)}
@@ -288,7 +293,7 @@ func createAgent(rc *Request) (Response, error) {
 	if in.Permissions != nil {
 		p.Permissions = &company.Grant{CreateAgents: in.Permissions.CreateAgents, CreateSkills: in.Permissions.CreateSkills, AssignTasks: in.Permissions.AssignTasks}
 	}
-	return doAgent(rc, "agent.create", companyID(rc), p)
+	return p
 }
 
 func updateAgent(rc *Request) (Response, error) {

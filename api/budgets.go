@@ -125,9 +125,13 @@ func policyShown(tx *ledger.Tx, of string, b company.ScopeBudget, p company.Budg
 }
 
 func incidentShown(tx *ledger.Tx, of string, in company.BudgetIncident) budgetIncident {
-	return budgetIncident{ID: in.ID, CompanyID: of, PolicyID: in.Policy, ScopeType: in.Type, ScopeID: in.Scope, ScopeName: company.ScopeName(tx, of, in.Type, in.Scope),
+	out := budgetIncident{ID: in.ID, CompanyID: of, PolicyID: in.Policy, ScopeType: in.Type, ScopeID: in.Scope, ScopeName: company.ScopeName(tx, of, in.Type, in.Scope),
 		Metric: "billed_cents", WindowKind: in.Window, WindowStart: instant(in.Start), WindowEnd: instant(in.End), ThresholdType: in.Threshold,
 		AmountLimit: in.Limit, AmountObserved: in.Observed, Status: in.Status, ResolvedAt: in.ResolvedAt, CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt}
+	if a, ok := company.ApprovalByID(tx, in.Approval); ok {
+		out.ApprovalID, out.ApprovalStatus = company.NullText(a.ID), company.NullText(a.Status)
+	}
+	return out
 }
 
 func readBudgets(rc *Request) (r Response, err error) {
@@ -153,6 +157,7 @@ func readBudgets(rc *Request) (r Response, err error) {
 		for _, in := range company.OpenIncidents(tx, of, now) {
 			out.ActiveIncidents = append(out.ActiveIncidents, incidentShown(tx, of, in))
 		}
+		_, out.PendingApprovalCount = company.PendingApprovals(tx, of)
 		r = OK(out)
 		return nil
 	})

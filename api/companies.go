@@ -26,6 +26,7 @@ type patchCompany struct {
 	BudgetMonthlyCents  *int64      `json:"budgetMonthlyCents,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false"`
 	ResponsibleUser     Opt[string] `json:"defaultResponsibleUserId" minLength:"1" maxLength:"200"`
 	RequireHireApproval *bool       `json:"requireBoardApprovalForNewAgents,omitempty" nullable:"false"`
+	RequireStrategy     *bool       `json:"requireBoardApprovalForCeoStrategy,omitempty" nullable:"false"`
 	BrandColor          Opt[string] `json:"brandColor" maxLength:"50"`
 	AttachmentMaxBytes  *int64      `json:"attachmentMaxBytes,omitempty" minimum:"1" maximum:"1073741824" nullable:"false"`
 	LogoAssetID         Opt[string] `json:"logoAssetId" format:"uuid"`
@@ -59,11 +60,12 @@ type companyRow struct {
 	FeedbackConsentBy    company.NullText `json:"feedbackDataSharingConsentByUserId"`
 	FeedbackTermsVersion company.NullText `json:"feedbackDataSharingTermsVersion"`
 	LogoURL              company.NullText `json:"logoUrl"`
+	RequireStrategy      bool             `json:"requireBoardApprovalForCeoStrategy"`
 }
 
 func showCompany(tx *ledger.Tx, row company.Company, now time.Time) companyRow {
 	limit, spent := company.CompanyBudget(tx, row.ID, company.TimeOf(now))
-	out := companyRow{Company: row, BudgetMonthly: limit, SpentMonthly: spent}
+	out := companyRow{Company: row, BudgetMonthly: limit, SpentMonthly: spent, RequireStrategy: !row.NoStrategyGate}
 	if row.LogoAsset != "" {
 		out.LogoURL = "/api/assets/" + row.LogoAsset + "/content"
 	}
@@ -167,7 +169,7 @@ func updateCompany(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.SaveCompany{Name: in.Name, Description: textOf(in.Description), RequireHireApproval: in.RequireHireApproval, BrandColor: textOf(in.BrandColor),
+	p := company.SaveCompany{Name: in.Name, Description: textOf(in.Description), RequireHireApproval: in.RequireHireApproval, RequireStrategy: in.RequireStrategy, BrandColor: textOf(in.BrandColor),
 		LogoAsset: idPointer(in.LogoAssetID), AttachmentMaxBytes: in.AttachmentMaxBytes, ResponsibleUser: textOf(in.ResponsibleUser), Budget: centsOf(in.BudgetMonthlyCents)}
 	r, err := saveCompany(rc, companyID(rc), "company.update", p)
 	if err != nil || in.Status == nil {

@@ -117,7 +117,7 @@ func (m *replay) learn(recorded, ours any) {
 			return
 		}
 		for i, v := range r {
-			m.learn(v, o[i])
+			m.learn(v, namesake(v, o, o[i]))
 		}
 	case string:
 		o, ok := ours.(string)
@@ -133,6 +133,22 @@ func (m *replay) learn(recorded, ours any) {
 			m.tokens[strings.TrimSuffix(tokenText.FindString(r), "…")] = o
 		}
 	}
+}
+
+// namesake returns the item of a list that is called as the recorded one is,
+// because lists without an order come in any; otherwise the one in its place.
+func namesake(recorded any, list []any, otherwise any) any {
+	r, _ := recorded.(map[string]any)
+	name, ok := r["name"].(string)
+	if !ok {
+		return otherwise
+	}
+	for _, item := range list {
+		if o, _ := item.(map[string]any); o["name"] == name {
+			return item
+		}
+	}
+	return otherwise
 }
 
 // A comparison gathers where an answer differs from the recorded one: keys and

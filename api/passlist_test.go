@@ -13,7 +13,7 @@ const passList = `
 041-agent-configuration 042-agent-config-revisions 043-agent-configurations 044-agent-pause
 045-agent-invoke-paused-409 046-agent-resume 047-org 048-org-svg 049-agent-key-create 050-agent-keys-list
 051-agent-me-with-key 052-agent-me-inbox-lite 053-agent-me-no-agent-401 054-invalid-bearer-401
-055-agent-key-cross-company-403 056-agent-key-board-only-403 057-agent-permissions~ 058-agent-runtime-state
+055-agent-key-cross-company-403 056-agent-key-board-only-403 057-agent-permissions 058-agent-runtime-state
 059-agent-task-sessions 062-project-create 063-projects-list 064-project-get 065-project-patch 066-project-create-400
 067-project-workspace-create 068-project-workspaces-list 069-issue-create 070-issue-create-400
 071-issue-create-404-company 072-issue-create-bad-assignee 073-issue-create-in-progress-no-assignee-422
@@ -34,12 +34,15 @@ const passList = `
 157-heartbeat-invoke-sleeper 158-live-runs~ 159-heartbeat-invoke-while-running 160-agents-list-running~
 163-heartbeat-run-404 164-agent-create-failing 165-heartbeat-invoke-failing 167-agent-after-failure~
 168-agent-create-timeout 169-heartbeat-invoke-timeout 171-heartbeat-invoke-http-adapter 173-agent-comment-with-runid
-175-agent-patch-done-with-runid 192-company-require-approval 194-agent-create-409-approval-required
-195-company-unrequire-approval 196-agents-list-after-hire~ 198-agent-budget~ 199-cost-event 200-cost-event-agent-key
+175-agent-patch-done-with-runid 176-approval-create-hire 177-approvals-list-pending 178-approval-get
+179-approval-comment 180-approval-comments 181-approval-request-revision 182-approval-resubmit 183-approval-approve
+184-approval-approve-again 185-approval-reject-after-approve 186-approval-create-strategy 187-approval-reject
+188-approval-issues 189-issue-approvals 190-approval-create-400 191-approval-agent-decide-403 192-company-require-approval 193-agent-hire 194-agent-create-409-approval-required
+195-company-unrequire-approval 196-agents-list-after-hire~ 197-approvals-list-all 198-agent-budget~ 199-cost-event 200-cost-event-agent-key
 201-cost-event-400-negative 202-cost-event-bad-agent 203-cost-event-other-company 204-cost-event-soft-80
-205-budgets-overview-soft 206-cost-event-hard-100 207-agent-after-hard-stop~ 208-budgets-overview-hard~
-209-heartbeat-invoke-budget-paused 210-checkout-budget-paused 211-agent-resume-budget-paused 213-budgets-overview-2~
-214-budget-incident-resolve~ 215-agent-after-raise~ 216-company-budget 217-budget-policy-project 218-costs-summary
+205-budgets-overview-soft 206-cost-event-hard-100 207-agent-after-hard-stop~ 208-budgets-overview-hard
+209-heartbeat-invoke-budget-paused 210-checkout-budget-paused 211-agent-resume-budget-paused 212-approvals-after-hard-stop 213-budgets-overview-2~
+214-budget-incident-resolve 215-agent-after-raise~ 216-company-budget 217-budget-policy-project 218-costs-summary
 219-costs-by-agent 220-costs-by-agent-model 221-costs-by-provider 222-costs-by-biller 223-costs-by-project
 224-costs-window-spend 226-costs-finance-summary 227-issue-cost-summary 228-cost-summary-range 229-dashboard
 230-activity 231-activity-post~ 232-sidebar-badges 259-plugins-list 260-plugins-examples 261-plugins-tools

@@ -16,6 +16,7 @@ func (s *Server) table() []Route {
 		s.companyRoutes(), s.agentRoutes(), s.keyRoutes(), s.goalRoutes(), s.projectRoutes(), s.orgRoutes(), s.dashboardRoutes(), s.activityRoutes(),
 		s.issueRoutes(), s.checkoutRoutes(), s.commentRoutes(), s.labelRoutes(), s.costRoutes(), s.budgetRoutes(),
 		s.runRoutes(),
+		s.approvalRoutes(), s.hireRoutes(),
 	} {
 		all = append(all, rows...)
 	}

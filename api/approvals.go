@@ -1,0 +1,299 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// newApproval is the body that asks the board for something.
+type newApproval struct {
+	Type     string          `json:"type" enum:"hire_agent,approve_ceo_strategy,budget_override_required,request_board_approval"`
+	Agent    Opt[string]     `json:"requestedByAgentId" format:"uuid"`
+	Payload  json.RawMessage `json:"payload"`
+	IssueIDs []string        `json:"issueIds,omitempty" format:"uuid" maxItems:"100"`
+}
+
+// decideApproval is the body of a decision. Amount is ours: the new limit, in
+// cents, when the decision is about a budget.
+type decideApproval struct {
+	DecisionNote Opt[string] `json:"decisionNote" maxLength:"10000"`
+	Amount       *int64      `json:"amount,omitempty" minimum:"0" maximum:"1000000000000"`
+}
+
+// resubmitApproval is the body that puts a revised approval before the board again.
+type resubmitApproval struct {
+	Payload Opt[json.RawMessage] `json:"payload"`
+}
+
+// commentApproval is the body of a comment on an approval.
+type commentApproval struct {
+	Body string `json:"body" minLength:"1" maxLength:"200000"`
+}
+
+// linkApproval is the body that ties an approval to an issue.
+type linkApproval struct {
+	ApprovalID string `json:"approvalId" format:"uuid"`
+}
+
+// An approvalIssue is an issue as an approval shows it.
+type approvalIssue struct {
+	ID              string           `json:"id"`
+	Company         string           `json:"companyId"`
+	Project         company.NullText `json:"projectId"`
+	Goal            company.NullText `json:"goalId"`
+	Parent          company.NullText `json:"parentId"`
+	Title           string           `json:"title"`
+	Description     company.NullText `json:"description"`
+	Status          string           `json:"status"`
+	Priority        string           `json:"priority"`
+	AssigneeAgentID company.NullText `json:"assigneeAgentId"`
+	CreatedByAgent  company.NullText `json:"createdByAgentId"`
+	CreatedByUser   company.NullText `json:"createdByUserId"`
+	Number          uint64           `json:"issueNumber"`
+	Identifier      string           `json:"identifier"`
+	RequestDepth    uint64           `json:"requestDepth"`
+	BillingCode     company.NullText `json:"billingCode"`
+	StartedAt       company.Time     `json:"startedAt"`
+	CompletedAt     company.Time     `json:"completedAt"`
+	CancelledAt     company.Time     `json:"cancelledAt"`
+	CreatedAt       company.Time     `json:"createdAt"`
+	UpdatedAt       company.Time     `json:"updatedAt"`
+}
+
+func showApprovalIssue(i company.Issue) approvalIssue {
+	return approvalIssue{ID: i.ID, Company: i.Company, Project: company.NullText(i.Project), Goal: company.NullText(i.Goal), Parent: company.NullText(i.Parent), Title: i.Title,
+		Description: company.NullText(i.Description), Status: string(i.Status), Priority: string(i.Priority), AssigneeAgentID: company.NullText(i.Assignee),
+		CreatedByAgent: company.NullText(i.CreatedAgent), CreatedByUser: company.NullText(i.CreatedUser), Number: i.Number, Identifier: i.Identifier, RequestDepth: i.Depth,
+		BillingCode: company.NullText(i.BillingCode), StartedAt: i.StartedAt, CompletedAt: i.CompletedAt, CancelledAt: i.CancelledAt, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt}
+}
+
+func (s *Server) approvalRoutes() []Route {
+	const tag, one = "approvals", "/api/approvals/{id}"
+	decide := func(verb, kind, summary string) Route {
+		return Route{Method: "POST", Path: one + "/" + verb, Tag: tag, Summary: summary, Who: Board, In: decideApproval{}, Out: company.Approval{},
+			Handle: func(rc *Request) (Response, error) { return decideOn(rc, kind) }}
+	}
+	return []Route{
+		{Method: "GET", Path: "/api/companies/{companyId}/approvals", Tag: tag, Summary: "List approvals, newest first", Out: []company.Approval{}, Handle: listApprovals,
+			Query: []Param{{Name: "status", Doc: "statuses, separated by commas"}, {Name: "type", Doc: "types, separated by commas"}, {Name: "limit", Type: "integer", Doc: "at most 1000, 500 unless given"}}},
+		{Method: "POST", Path: "/api/companies/{companyId}/approvals", Tag: tag, Summary: "Ask the board for something", In: newApproval{}, Out: company.Approval{}, Status: 201, Handle: createApproval},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read an approval", Out: company.Approval{}, Handle: readApproval},
+		decide("approve", "approval.approve", "Approve, and carry out what waits"), decide("reject", "approval.reject", "Reject"),
+		decide("request-revision", "approval.revise", "Send back to whoever asked"), decide("cancel", "approval.cancel", "Cancel"),
+		{Method: "POST", Path: one + "/resubmit", Tag: tag, Summary: "Put a revised approval before the board again", In: resubmitApproval{}, Out: company.Approval{}, Handle: resubmit},
+		{Method: "GET", Path: one + "/comments", Tag: tag, Summary: "List the comments on an approval", Out: []company.ApprovalComment{}, Handle: listApprovalComments},
+		{Method: "POST", Path: one + "/comments", Tag: tag, Summary: "Comment on an approval", In: commentApproval{}, Out: company.ApprovalComment{}, Status: 201, Handle: newApprovalComment},
+		{Method: "GET", Path: one + "/issues", Tag: tag, Summary: "List the issues of an approval", Out: []approvalIssue{}, Handle: listApprovalIssues},
+		{Method: "GET", Path: "/api/issues/{id}/approvals", Tag: tag, Summary: "List the approvals of an issue", Out: []company.Approval{}, Handle: listIssueApprovals},
+		{Method: "POST", Path: "/api/issues/{id}/approvals", Tag: tag, Summary: "Tie an approval to an issue", In: linkApproval{}, Out: []company.Approval{}, Status: 201, Handle: tieApproval},
+		{Method: "DELETE", Path: "/api/issues/{id}/approvals/{approvalId}", Tag: tag, Summary: "Untie an approval from an issue", Out: okay{}, Handle: untieApproval},
+	}
+}
+
+// approvalIn returns the approval that the path names. An agent sees its own
+// company only.
+func approvalIn(tx *ledger.Tx, rc *Request) (company.Approval, error) {
+	a, ok := company.ApprovalByID(tx, strings.ToLower(rc.Path("id")))
+	if !ok || !seen(tx, rc, a.Company) {
+		return a, NotFound("Approval not found")
+	}
+	return a, nil
+}
+
+// locateApproval returns the approval that a command is about, as this node
+// has it, or as the leader has what was made on another node just now.
+func locateApproval(rc *Request) (a company.Approval, err error) {
+	look := func(tx *ledger.Tx) (err error) { a, err = approvalIn(tx, rc); return err }
+	if err = rc.View(look); err == nil || rc.read.Mode == ledger.ReadStrong {
+		return a, err
+	}
+	rc.read.Mode = ledger.ReadStrong
+	return a, rc.View(look)
+}
+
+// ofApproval answers what show makes of the path's approval.
+func ofApproval[T any](rc *Request, show func(tx *ledger.Tx, a company.Approval) T) (r Response, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		a, err := approvalIn(tx, rc)
+		if err == nil {
+			r = OK(show(tx, a))
+		}
+		return err
+	})
+	return r, err
+}
+
+func listApprovals(rc *Request) (r Response, err error) {
+	var q company.ApprovalQuery
+	if q.Statuses, err = words(rc, "status", company.ApprovalStatuses); err != nil {
+		return r, err
+	}
+	if q.Types, err = words(rc, "type", company.ApprovalTypes); err != nil {
+		return r, err
+	}
+	if q.Limit, err = rc.QueryInt("limit", company.DefaultApprovalLimit, 1, company.MaxApprovalLimit); err != nil {
+		return r, err
+	}
+	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		r = OK(company.ApprovalsOf(tx, row.ID, q))
+		return nil
+	})
+	return r, err
+}
+
+// words returns the values of a query parameter, each one of known.
+func words[T ~string](rc *Request, name string, known []T) (out []T, err error) {
+	for _, v := range rc.QueryList(name) {
+		if !slices.Contains(known, T(v)) {
+			return nil, Invalid("Invalid %s: %s", name, v)
+		}
+		if !slices.Contains(out, T(v)) {
+			out = append(out, T(v))
+		}
+	}
+	return out, nil
+}
+
+func createApproval(rc *Request) (Response, error) {
+	in, err := Body[newApproval](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if err := payloadObject(in.Payload); err != nil {
+		return Response{}, err
+	}
+	if !IsUUID(companyID(rc)) {
+		return Response{}, NotFound("Company not found")
+	}
+	p := company.CreateApproval{ID: NewID(), Type: company.ApprovalType(in.Type), Agent: strings.ToLower(in.Agent.Or("")), Payload: in.Payload}
+	for _, id := range in.IssueIDs {
+		p.Issues = append(p.Issues, strings.ToLower(id))
+	}
+	a, err := Do[company.Approval](rc, "approval.create", companyID(rc), p)
+	return OK(a), err
+}
+
+// payloadObject refuses a payload that is not a JSON object, in the contract's words.
+func payloadObject(b json.RawMessage) error {
+	if trimmed := strings.TrimSpace(string(b)); strings.HasPrefix(trimmed, "{") {
+		return nil
+	}
+	return ValidationError(Issue{Expected: "record", Code: "invalid_type", Path: []any{"payload"}, Message: "Invalid input: expected record"})
+}
+
+func readApproval(rc *Request) (Response, error) {
+	return ofApproval(rc, func(_ *ledger.Tx, a company.Approval) any { return a })
+}
+
+func decideOn(rc *Request, kind string) (Response, error) {
+	in, err := Body[decideApproval](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	a, err := locateApproval(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return decided(rc, kind, a, company.DecideApproval{Approval: a.ID, Note: in.DecisionNote.Or(""), Amount: centsOf(in.Amount)})
+}
+
+// decided submits a decision. What was approved and could not be carried out is
+// answered as the refusal that it met, with the approval, which says so too.
+func decided(rc *Request, kind string, a company.Approval, payload any) (Response, error) {
+	d, err := Do[company.Decision](rc, kind, a.Company, payload)
+	if err != nil {
+		return Response{}, err
+	}
+	if d.Refused != nil {
+		details := struct {
+			Approval company.Approval `json:"approval"`
+			Details  json.RawMessage  `json:"details,omitempty"`
+		}{d.Approval, d.Refused.Detail}
+		return Response{}, &ledger.Refusal{Code: d.Refused.Code, ErrCode: d.Refused.ErrCode, Message: d.Refused.Message, Detail: detailOf(details)}
+	}
+	return OK(d.Approval), nil
+}
+
+func resubmit(rc *Request) (Response, error) {
+	in, err := Body[resubmitApproval](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	payload := in.Payload.Or(nil)
+	if len(payload) > 0 {
+		if err := payloadObject(payload); err != nil {
+			return Response{}, err
+		}
+	}
+	a, err := locateApproval(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return decided(rc, "approval.resubmit", a, company.ResubmitApproval{Approval: a.ID, Payload: payload})
+}
+
+func listApprovalComments(rc *Request) (Response, error) {
+	return ofApproval(rc, func(tx *ledger.Tx, a company.Approval) any { return company.CommentsOfApproval(tx, a.Company, a.ID) })
+}
+
+func newApprovalComment(rc *Request) (Response, error) {
+	in, err := Body[commentApproval](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	a, err := locateApproval(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	cm, err := Do[company.ApprovalComment](rc, "approval.comment", a.Company, company.CommentApproval{ID: NewID(), Approval: a.ID, Body: in.Body})
+	return OK(cm), err
+}
+
+func listApprovalIssues(rc *Request) (Response, error) {
+	return ofApproval(rc, func(tx *ledger.Tx, a company.Approval) any {
+		out := []approvalIssue{}
+		for i := range company.IssuesOfApproval(tx, a.Company, a.ID) {
+			out = append(out, showApprovalIssue(i))
+		}
+		return out
+	})
+}
+
+func listIssueApprovals(rc *Request) (r Response, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		i, err := findIssue(tx, rc)
+		if err == nil {
+			r = OK(company.ApprovalsOfIssue(tx, i.Company, i.ID))
+		}
+		return err
+	})
+	return r, err
+}
+
+func tieApproval(rc *Request) (Response, error) {
+	in, err := Body[linkApproval](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if _, err := rc.Submit("approval.link", of, company.LinkApproval{Approval: strings.ToLower(in.ApprovalID), Issue: issue}); err != nil {
+		return Response{}, err
+	}
+	return listIssueApprovals(rc)
+}
+
+func untieApproval(rc *Request) (Response, error) {
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	_, err = rc.Submit("approval.unlink", of, company.LinkApproval{Approval: strings.ToLower(rc.Path("approvalId")), Issue: issue})
+	return OK(okay{true}), err
+}

@@ -1,0 +1,82 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// newHire is the body that hires an agent: what creates one, and what it is for.
+type newHire struct {
+	newAgent
+	DesiredSkills  []json.RawMessage `json:"desiredSkills,omitempty" maxItems:"200"`
+	SourceIssueID  Opt[string]       `json:"sourceIssueId" format:"uuid"`
+	SourceIssueIDs []string          `json:"sourceIssueIds,omitempty" format:"uuid" maxItems:"100"`
+}
+
+// A hired answers a hire: the agent, and the approval that decides about it,
+// null when none is needed.
+type hired struct {
+	Agent    agentRow          `json:"agent"`
+	Approval *company.Approval `json:"approval"`
+}
+
+func (s *Server) hireRoutes() []Route {
+	return []Route{{Method: "POST", Path: "/api/companies/{companyId}/agent-hires", Tag: "agents", Summary: "Hire an agent, after the board's approval where one is needed",
+		In: newHire{}, Out: hired{}, Status: 201, Handle: hireAgent}}
+}
+
+func hireAgent(rc *Request) (r Response, err error) {
+	in, err := Body[newHire](rc)
+	if err != nil {
+		return r, err
+	}
+	of := companyID(rc)
+	if !IsUUID(of) {
+		return r, NotFound("Company not found")
+	}
+	p := company.HireAgent{Agent: in.newAgent.command(), Approval: NewID(), Skills: skillNames(in.DesiredSkills)}
+	for _, id := range append(in.SourceIssueIDs, in.SourceIssueID.Or("")) {
+		if id != "" {
+			p.Issues = append(p.Issues, strings.ToLower(id))
+		}
+	}
+	h, err := Do[company.Hire](rc, "agent.hire", of, p)
+	if err != nil {
+		return r, err
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		a, ok := company.AgentOf(tx, of, h.Agent)
+		if !ok {
+			return NotFound("Agent not found")
+		}
+		out := hired{Agent: showAgent(tx, a, rc.Now())}
+		if approval, ok := company.ApprovalByID(tx, h.Approval); ok {
+			out.Approval = &approval
+		}
+		r = OK(out)
+		return nil
+	})
+	return r, err
+}
+
+// skillNames returns the skills that a hire wants, each a name or an object
+// with a key.
+func skillNames(list []json.RawMessage) (names []string) {
+	for _, b := range list {
+		var name string
+		var keyed struct {
+			Key string `json:"key"`
+		}
+		if json.Unmarshal(b, &name) != nil {
+			_ = json.Unmarshal(b, &keyed)
+			name = keyed.Key
+		}
+		if name != "" && len(name) <= company.MaxName {
+			names = append(names, name)
+		}
+	}
+	return names
+}
