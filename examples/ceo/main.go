@@ -1,7 +1,8 @@
-// Command ceo is an example agent that delegates: it turns its issue into
-// surveys for its reports, waits for them as blockers, and when all are done
-// sums them up and closes the issue. It keeps nothing between runs; what it
-// needs to know is in the issues.
+// Command ceo is an example agent that delegates: it proposes its strategy to
+// the board, and once that is approved turns its issue into surveys for its
+// reports, waits for them as blockers, and when all are done sums them up and
+// closes the issue. It keeps nothing between runs; what it needs to know is in
+// the issues and the approvals.
 package main
 
 import (
@@ -47,6 +48,11 @@ func lead(agent *agentkit.Agent, issue agentkit.Issue) error {
 		fmt.Printf("%s waits for %d of %d surveys\n", issue.Identifier, open(children), len(children))
 		return nil
 	}
+	if len(children) == 0 {
+		if ready, err := agreed(agent, issue); err != nil || !ready {
+			return err
+		}
+	}
 	var refused *agentkit.Refused
 	if err := agent.CheckOut(issue.ID); errors.As(err, &refused) && refused.Status == 409 {
 		fmt.Printf("%s is held by another run\n", issue.Identifier)
@@ -58,6 +64,69 @@ func lead(agent *agentkit.Agent, issue agentkit.Issue) error {
 		return delegate(agent, issue)
 	}
 	return sumUp(agent, issue, children)
+}
+
+// surveys are what the issue is divided into.
+var surveys = []struct{ kind, title string }{
+	{"gofmt", "Survey formatting"},
+	{"todo", "Survey open markers"},
+	{"vet", "Survey with go vet"},
+}
+
+// agreed reports whether the board has approved the strategy. If it has not
+// been asked yet, or wants a revision, it is asked, and the issue waits blocked
+// for its answer: the decision wakes this agent again.
+func agreed(agent *agentkit.Agent, issue agentkit.Issue) (bool, error) {
+	var company struct {
+		Gate     bool    `json:"requireBoardApprovalForCeoStrategy"`
+		Strategy *string `json:"strategyApprovalId"`
+	}
+	if err := agent.Call("GET", "/api/companies/"+agent.Company, nil, &company); err != nil {
+		return false, err
+	}
+	if !company.Gate || company.Strategy != nil {
+		return true, nil
+	}
+	var asked []struct {
+		ID, Type, Status string
+		DecisionNote     *string `json:"decisionNote"`
+	}
+	if err := agent.Call("GET", "/api/issues/"+issue.ID+"/approvals", nil, &asked); err != nil {
+		return false, err
+	}
+	for _, a := range asked {
+		switch {
+		case a.Type != "approve_ceo_strategy":
+		case a.Status == "revision_requested":
+			fmt.Printf("%s: the board wants a revision\n", issue.Identifier)
+			return false, agent.Call("POST", "/api/approvals/"+a.ID+"/resubmit", map[string]any{"payload": strategy(issue)}, nil)
+		default:
+			fmt.Printf("%s: the strategy is %s\n", issue.Identifier, a.Status)
+			return false, nil
+		}
+	}
+	if err := agent.CheckOut(issue.ID); err != nil {
+		return false, err
+	}
+	if err := agent.Call("POST", "/api/companies/"+agent.Company+"/approvals", map[string]any{
+		"type": "approve_ceo_strategy", "issueIds": []string{issue.ID}, "payload": strategy(issue),
+	}, nil); err != nil {
+		return false, fmt.Errorf("propose a strategy: %w", err)
+	}
+	fmt.Printf("%s: proposed a strategy to the board\n", issue.Identifier)
+	if err := agent.Comment(issue.ID, "I have proposed a strategy and wait for the board."); err != nil {
+		return false, err
+	}
+	return false, agent.SetStatus(issue.ID, "blocked")
+}
+
+func strategy(issue agentkit.Issue) map[string]any {
+	var tasks []string
+	for _, s := range surveys {
+		tasks = append(tasks, s.title)
+	}
+	return map[string]any{"title": "How to do: " + issue.Title, "tasks": tasks,
+		"plan": fmt.Sprintf("Divide the work into %d surveys, give each to one of my reports, and sum up what they find.", len(surveys))}
 }
 
 func childrenOf(agent *agentkit.Agent, issue agentkit.Issue) (list []agentkit.Issue, err error) {
@@ -93,11 +162,7 @@ func delegate(agent *agentkit.Agent, issue agentkit.Issue) error {
 		return errors.New("nobody reports to me: hire a worker first")
 	}
 	var waiting []string
-	for i, s := range []struct{ kind, title string }{
-		{"gofmt", "Survey formatting"},
-		{"todo", "Survey open markers"},
-		{"vet", "Survey with go vet"},
-	} {
+	for i, s := range surveys {
 		var child agentkit.Issue
 		err := agent.Call("POST", "/api/companies/"+agent.Company+"/issues", map[string]any{
 			"title": s.title, "description": "survey: " + s.kind, "parentId": issue.ID,

@@ -179,12 +179,39 @@ func found(b *board, bin, repo string) (company, issue named, err error) {
 	return company, issue, err
 }
 
-// watch prints the issues as they change until the first one is done.
+// decide approves the strategies that wait for the board, as its operator would
+// after reading them.
+func decide(b *board, company named) error {
+	var waiting []struct {
+		ID      string `json:"id"`
+		Payload struct {
+			Plan string `json:"plan"`
+		} `json:"payload"`
+	}
+	if err := b.call("GET", "/api/companies/"+company.ID+"/approvals?status=pending&type=approve_ceo_strategy", nil, &waiting); err != nil {
+		return err
+	}
+	for _, a := range waiting {
+		fmt.Printf("  the CEO proposes: %s\n", a.Payload.Plan)
+		if err := b.call("POST", "/api/approvals/"+a.ID+"/approve", map[string]any{"decisionNote": "Go ahead."}, nil); err != nil {
+			return err
+		}
+		fmt.Printf("  the board approves\n")
+	}
+	return nil
+}
+
+// watch prints the issues as they change, and decides what waits for the board,
+// until the first one is done.
 func watch(b *board, company, issue named, wait time.Duration) error {
 	seen := map[string]string{}
 	for deadline := time.Now().Add(wait); time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
 		var issues []named
 		if err := b.call("GET", "/api/companies/"+company.ID+"/issues?sortField=created&sortDir=asc", nil, &issues); err != nil {
+			fmt.Println("  (", err, ")")
+			continue
+		}
+		if err := decide(b, company); err != nil {
 			fmt.Println("  (", err, ")")
 			continue
 		}
@@ -207,6 +234,7 @@ func tour(urls []string, company, issue named) {
 	fmt.Printf("  issues            bin/selvage issue list\n")
 	fmt.Printf("  the result        bin/selvage issue show %s\n", issue.Identifier)
 	fmt.Printf("  runs and logs     bin/selvage run list; bin/selvage run log RUN\n")
+	fmt.Printf("  the board's say   bin/selvage approval list\n")
 	fmt.Printf("  money             bin/selvage cost summary\n")
 	fmt.Printf("  members and raft  bin/selvage members; bin/selvage raft\n")
 	fmt.Printf("  the chain         bin/selvage ledger tail; bin/selvage ledger verify\n")
