@@ -44,6 +44,7 @@ var homes = map[string]string{
 	"cel.dev/cel-go":                    "governance",
 	"github.com/danielgtaylor/huma/v2":  "api",
 	"github.com/coder/websocket":        "api",
+	"github.com/modelcontextprotocol":   "api",
 	"github.com/prometheus":             "api",
 	"github.com/spf13/cobra":            "cmd/node",
 	"github.com/cockroachdb/pebble/v2":  "ledger/store",

@@ -17,10 +17,10 @@ import (
 // this node: any node tells the same, under the same numbers.
 func (s *Server) eventRoutes() []Route {
 	return []Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/events", Tag: "events", Who: Any, Out: liveEvent{}, Handle: s.followEvents,
+		{Method: "GET", Path: "/api/companies/{companyId}/events", Tag: "events", Who: Any, NoTool: true, Out: liveEvent{}, Handle: s.followEvents,
 			Summary: "Follow a company's events as server-sent events; the event's ID is a height, at which any node resumes",
 			Query:   []Param{{Name: "after", Type: "integer", Doc: "height to resume after, as Last-Event-ID; without it, from now on"}}},
-		{Method: "GET", Path: "/api/companies/{companyId}/events/ws", Tag: "events", Who: Any, Out: liveEvent{}, Handle: s.followSocket,
+		{Method: "GET", Path: "/api/companies/{companyId}/events/ws", Tag: "events", Who: Any, NoTool: true, Out: liveEvent{}, Handle: s.followSocket,
 			Summary: "Follow a company's events on a WebSocket",
 			Query:   []Param{{Name: "after", Type: "integer", Doc: "height to resume after; without it, from now on"}, {Name: "token", Doc: "bearer, where headers can not be set"}}},
 	}

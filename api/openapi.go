@@ -52,6 +52,9 @@ func operation(o *huma.OpenAPI, route *Route) (op *huma.Operation, err error) {
 	}()
 	op = &huma.Operation{Method: route.Method, Path: route.Path, Summary: route.Summary, OperationID: operationID(route),
 		Responses: map[string]*huma.Response{}}
+	if route.NoTool {
+		op.Extensions = map[string]any{"x-selvage-no-tool": true}
+	}
 	if route.Tag != "" {
 		op.Tags = []string{route.Tag}
 	}
@@ -61,22 +64,22 @@ func operation(o *huma.OpenAPI, route *Route) (op *huma.Operation, err error) {
 			op.Security = append(op.Security, map[string][]string{})
 		}
 	}
-	for rest := route.Path; ; {
-		_, after, ok := strings.Cut(rest, "{")
-		if !ok {
-			break
+	before := ""
+	for part := range strings.SplitSeq(route.Path, "/") {
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			name = strings.TrimSuffix(strings.TrimSuffix(name, "}"), "...")
+			op.Parameters = append(op.Parameters, &huma.Param{Name: name, In: "path", Required: true, Description: pathDoc(before, name),
+				Schema: &huma.Schema{Type: huma.TypeString}})
+			continue
 		}
-		name, tail, _ := strings.Cut(after, "}")
-		rest = tail
-		op.Parameters = append(op.Parameters, &huma.Param{Name: strings.TrimSuffix(name, "..."), In: "path", Required: true,
-			Schema: &huma.Schema{Type: huma.TypeString}})
+		before = part
 	}
 	for _, p := range route.Query {
 		kind := p.Type
 		if kind == "" {
 			kind = huma.TypeString
 		}
-		op.Parameters = append(op.Parameters, &huma.Param{Name: p.Name, In: "query", Description: p.Doc, Schema: &huma.Schema{Type: kind}})
+		op.Parameters = append(op.Parameters, &huma.Param{Name: p.Name, In: "query", Description: queryDoc(p), Schema: &huma.Schema{Type: kind}})
 	}
 	if route.Method == "POST" {
 		op.Parameters = append(op.Parameters, &huma.Param{Name: headerIdempotency, In: "header",
@@ -148,4 +151,48 @@ func render(o *huma.OpenAPI) ([]byte, error) {
 		return nil, fmt.Errorf("api: describe: %w", err)
 	}
 	return b, nil
+}
+
+// pathDocs describe path values by the segment before them.
+var pathDocs = map[string]string{
+	"companies":        "The company's ID.",
+	"issues":           "The issue's ID, or its identifier such as ACM-1.",
+	"agents":           "The agent's ID, or its short name within the company.",
+	"projects":         "The project's ID, or its short name within the company.",
+	"documents":        "The document's key, such as plan.",
+	"nodes":            "The node's ID.",
+	"runtime-services": "What to do: start, stop or restart.",
+}
+
+// pathDoc describes a path value by the segment before it.
+func pathDoc(before, name string) string {
+	if doc, ok := pathDocs[before]; ok {
+		return doc
+	}
+	noun := strings.ReplaceAll(strings.TrimSuffix(before, "s"), "-", " ")
+	if n, ok := strings.CutSuffix(noun, "ie"); ok {
+		noun = n + "y"
+	}
+	if lower := strings.ToLower(name); lower == "id" || strings.HasSuffix(name, "Id") {
+		return "ID of the " + noun + "."
+	}
+	return "Which " + noun + ": its " + name + "."
+}
+
+// queryDocs describe query parameters that many routes have and that say
+// nothing of themselves.
+var queryDocs = map[string]string{
+	"limit": "At most so many.", "offset": "Leave out so many first.", "cursor": "The nextCursor of the page before.",
+	"status": "Only those of these statuses, separated by commas.", "q": "Text to look for.", "from": "From this instant on.", "to": "Before this instant.",
+}
+
+// queryDoc describes a query parameter; names of IDs and filters explain themselves.
+func queryDoc(p Param) string {
+	if p.Doc != "" {
+		return p.Doc
+	}
+	if doc, ok := queryDocs[p.Name]; ok {
+		return doc
+	}
+	return "Only what has this " + p.Name + "."
 }

@@ -38,6 +38,7 @@ type Route struct {
 	Out     any     // zero value of the answer's type; nil: any JSON
 	Status  int     // of success; 0 means 200
 	MaxBody int64   // bytes; 0 means MaxBody
+	NoTool  bool    // no MCP tool is made of it: a stream, a file, a second way to the same
 
 	// Handle decodes, submits or reads, and returns what to answer. A path value
 	// named companyId was checked against the company of an agent before.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/selvage-mesh/selvage/api/mcp"
 )
 
 // table collects the rows of all nouns.
@@ -55,6 +57,11 @@ func (s *Server) mount() (err error) {
 	if s.openapi, err = render(spec); err != nil {
 		return err
 	}
+	tools, err := toolsOf(s.openapi)
+	if err != nil {
+		return err
+	}
+	s.mux.Handle("/mcp", mcp.Handler(tools, s.cfg.Version, s.log, s))
 	s.mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusNotFound, errorBody{Error: "API route not found"})
 	})
@@ -67,6 +74,33 @@ func (s *Server) mount() (err error) {
 		})
 	}
 	return nil
+}
+
+// toolsOf makes the MCP tools that a description gives.
+func toolsOf(openapi []byte) ([]*mcp.Tool, error) {
+	d, err := mcp.Describe(openapi)
+	if err != nil {
+		return nil, err
+	}
+	return mcp.Tools(d)
+}
+
+// Tools returns the MCP tools that a node of this version offers, for clients
+// that run without one.
+func Tools(version string) ([]*mcp.Tool, error) {
+	spec := newOpenAPI(version)
+	for _, route := range (&Server{cfg: Config{Version: version}}).table() {
+		op, err := operation(spec, &route)
+		if err != nil {
+			return nil, err
+		}
+		spec.AddOperation(op)
+	}
+	b, err := render(spec)
+	if err != nil {
+		return nil, err
+	}
+	return toolsOf(b)
 }
 
 // Routes returns the table, for tools that are made from it.

@@ -70,7 +70,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		upCommand(c), membersCommand(c), raftCommand(c), tokenCommand(c), leaveCommand(c), nodeCommand(c), ledgerCommand(c),
 		companyCommand(c), agentCommand(c), issueCommand(c), runCommand(c), costCommand(c),
-		testnetCommand(c), identityCommand(), shimCommand(),
+		testnetCommand(c), identityCommand(), mcpCommand(c), shimCommand(),
 	)
 	misusedArguments(root)
 	return root

@@ -1,0 +1,506 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/selvage-mesh/selvage/api/mcp"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// Protocol versions of the clients that there are.
+var protocols = []string{"2025-11-25", "2026-07-28"}
+
+// withHeaders adds headers to each request of a client.
+type withHeaders map[string]string
+
+func (h withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for k, v := range h {
+		r.Header.Set(k, v)
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func connect(t testing.TB, transport sdk.Transport, protocol string) *sdk.ClientSession {
+	t.Helper()
+	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	session, err := client.Connect(ctx, transport, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { session.Close() })
+	if got := session.InitializeResult().ProtocolVersion; got != protocol {
+		t.Errorf("agreed on protocol %s, want %s", got, protocol)
+	}
+	return session
+}
+
+// overHTTP connects to /mcp of a node.
+func (h *harness) overHTTP(t testing.TB, protocol string, headers withHeaders) *sdk.ClientSession {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return connect(t, &sdk.StreamableClientTransport{Endpoint: s.URL + "/mcp", HTTPClient: &http.Client{Transport: headers}, MaxRetries: -1}, protocol)
+}
+
+// overStdio connects to what `selvage mcp` runs, which calls a node over HTTP.
+func (h *harness) overStdio(t testing.TB, protocol string, c mcp.Caller) *sdk.ClientSession {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	tools, err := Tools("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Base = s.URL + "/api/" // the variable may end so
+	theirIn, ourOut := io.Pipe()
+	ourIn, theirOut := io.Pipe()
+	done := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { done <- mcp.Stdio(ctx, tools, "test", c, theirIn, theirOut, slog.New(slog.DiscardHandler)) }()
+	t.Cleanup(func() {
+		cancel()
+		ourOut.Close()
+		ourIn.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return connect(t, &sdk.IOTransport{Reader: ourIn, Writer: ourOut}, protocol)
+}
+
+// tool calls a tool and returns its text.
+func tool(t testing.TB, s *sdk.ClientSession, name, args string) (text string, isError bool) {
+	t.Helper()
+	res, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(args)})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if len(res.Content) != 1 {
+		t.Fatalf("%s answered %d pieces", name, len(res.Content))
+	}
+	return res.Content[0].(*sdk.TextContent).Text, res.IsError
+}
+
+func wantTool(t testing.TB, s *sdk.ClientSession, name, args, want string) string {
+	t.Helper()
+	text, isError := tool(t, s, name, args)
+	if isError || !strings.Contains(text, want) {
+		t.Errorf("%s(%s) = %s, want %s", name, args, text, want)
+	}
+	return text
+}
+
+func TestToolsHaveTheNamesAndArgumentsThatClientsKnow(t *testing.T) {
+	b, err := os.ReadFile("mcp/testdata/contract-tools.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := Tools("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]*mcp.Tool{}
+	for _, tl := range tools {
+		byName[tl.Name] = tl
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	if few := mcp.Contract(tools); len(few) != len(lines) || len(lines) != 41 {
+		t.Errorf("%d tools of the contract, recorded are %d", len(few), len(lines))
+	}
+	for _, line := range lines {
+		words := strings.Fields(line)
+		tl := byName[words[0]]
+		if tl == nil {
+			t.Errorf("no tool %s", words[0])
+			continue
+		}
+		var schema struct {
+			Properties map[string]any `json:"properties"`
+			Required   []string       `json:"required"`
+		}
+		if err := json.Unmarshal(tl.Schema, &schema); err != nil {
+			t.Fatal(err)
+		}
+		var required []string
+		for _, word := range words[1:] {
+			name, must := strings.CutSuffix(word, "!")
+			if _, ok := schema.Properties[name]; !ok {
+				t.Errorf("%s has no argument %s", tl.Name, name)
+			}
+			if must {
+				required = append(required, name)
+			}
+		}
+		slices.Sort(required)
+		slices.Sort(schema.Required)
+		if !slices.Equal(required, schema.Required) {
+			t.Errorf("%s requires %v, recorded are %v", tl.Name, schema.Required, required)
+		}
+	}
+}
+
+// The description, the table and the tools are made of one table; this holds
+// them together where hands wrote something beside it.
+func TestRoutesDescriptionAndToolsAgree(t *testing.T) {
+	h := newHarness(t)
+	d, err := mcp.Describe(h.openapi)
+	if err != nil {
+		t.Fatal(err)
+	}
+	described, ids := map[string]mcp.Operation{}, map[string]string{}
+	for _, o := range d.Operations {
+		described[o.Method+" "+o.Path] = o
+		if other, ok := ids[o.ID]; ok || o.ID == "" {
+			t.Errorf("operation %s %s has the ID %q, as %s", o.Method, o.Path, o.ID, other)
+		}
+		ids[o.ID] = o.Method + " " + o.Path
+		for _, p := range o.Params {
+			if p.Doc == "" || p.Kind.Type == "" {
+				t.Errorf("%s %s does not describe %s", o.Method, o.Path, p.Name)
+			}
+		}
+	}
+	for _, r := range h.Routes() {
+		o, ok := described[r.Method+" "+r.Path]
+		if !ok {
+			t.Errorf("%s %s is not described", r.Method, r.Path)
+			continue
+		}
+		if o.Summary == "" && !o.NoTool {
+			t.Errorf("%s %s has no summary", r.Method, r.Path)
+		}
+		for part := range strings.SplitSeq(r.Path, "/") {
+			if name, ok := strings.CutPrefix(part, "{"); ok {
+				name = strings.TrimSuffix(strings.TrimSuffix(name, "}"), "...")
+				if !slices.ContainsFunc(o.Params, func(p mcp.Param) bool { return p.In == "path" && p.Name == name }) {
+					t.Errorf("%s %s does not list {%s}", r.Method, r.Path, name)
+				}
+			}
+		}
+	}
+	if len(described) != len(h.Routes()) {
+		t.Errorf("%d operations, %d routes", len(described), len(h.Routes()))
+	}
+	tools, err := mcp.Tools(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reached := map[string]bool{}
+	for _, tl := range tools {
+		if tl.Description == "" || len(tl.Description) > 1000 {
+			t.Errorf("tool %s has a description of %d bytes", tl.Name, len(tl.Description))
+		}
+		if tl.Path == "" || strings.Contains(tl.Path, "{action}") && tl.Name == "paperclipApprovalDecision" {
+			continue // its arguments say which route
+		}
+		o, ok := d.Find(tl.Method, tl.Path)
+		if !ok {
+			t.Logf("tool %s awaits %s %s", tl.Name, tl.Method, tl.Path)
+			continue
+		}
+		reached[o.ID] = true
+	}
+	for _, o := range d.Operations {
+		if strings.HasPrefix(o.Path, "/api/") && !o.NoTool && !reached[o.ID] {
+			t.Errorf("no tool reaches %s %s", o.Method, o.Path)
+		}
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(h.openapi, &doc); err != nil || doc["openapi"] != "3.1.0" {
+		t.Errorf("the document is OpenAPI %v (%v)", doc["openapi"], err)
+	}
+	checkReferences(t, doc, doc)
+}
+
+// checkReferences fails for a reference within the document that leads nowhere.
+func checkReferences(t *testing.T, doc, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if ref, ok := v["$ref"].(string); ok {
+			at := doc
+			for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+				m, _ := at.(map[string]any)
+				at = m[name]
+			}
+			if at == nil {
+				t.Errorf("%s leads nowhere", ref)
+			}
+		}
+		for _, e := range v {
+			checkReferences(t, doc, e)
+		}
+	case []any:
+		for _, e := range v {
+			checkReferences(t, doc, e)
+		}
+	}
+}
+
+func TestToolSchemasHoldTheirOwnReferences(t *testing.T) {
+	tools, err := Tools("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tl := range tools {
+		var schema map[string]any
+		if err := json.Unmarshal(tl.Schema, &schema); err != nil {
+			t.Fatal(err)
+		}
+		checkReferences(t, schema, schema)
+		if strings.Contains(string(tl.Schema), "components/schemas") {
+			t.Errorf("%s refers to what its client does not have", tl.Name)
+		}
+	}
+}
+
+// Every tool of the contract is called through a client of each protocol, over
+// both transports, as an agent in a run would.
+func TestEachToolOfTheContractIsCalled(t *testing.T) {
+	for _, protocol := range protocols {
+		for _, way := range []string{"http", "stdio"} {
+			t.Run(protocol+" over "+way, func(t *testing.T) {
+				h := newTeam(t)
+				run := h.running(h.company, h.worker)
+				var s *sdk.ClientSession
+				if way == "http" {
+					s = h.overHTTP(t, protocol, withHeaders{"Authorization": "Bearer " + h.token, headerRun: run})
+				} else {
+					s = h.overStdio(t, protocol, mcp.Caller{Key: h.token, Company: h.company, Agent: h.worker, Run: run})
+				}
+				callThemAll(t, h, s)
+			})
+		}
+	}
+}
+
+// running invokes an agent and starts its run on the harness's node.
+func (h *harness) running(of, agent string) (run string) {
+	h.t.Helper()
+	run = h.call("POST", "/api/agents/"+agent+"/heartbeat/invoke", `{}`).want(h.t, 202, "").field(h.t, "id")
+	node := string(h.node.keys.ID())
+	me, mine := ledger.Actor{Type: "node", ID: node}, ledger.Credential{Kind: "node", ID: node}
+	h.submitAs(me, mine, "run.place", of, company.Place{Run: run, Node: node, Session: h.node.sess})
+	h.submitAs(me, mine, "run.start", of, company.Start{Run: run, LogStore: "local_file", LogRef: "x.ndjson"})
+	return run
+}
+
+func callThemAll(t *testing.T, h *team, s *sdk.ClientSession) {
+	t.Helper()
+	called := map[string]bool{}
+	do := func(name, args, want string) string {
+		t.Helper()
+		called["paperclip"+name] = true
+		text, isError := tool(t, s, "paperclip"+name, args)
+		switch {
+		case strings.Contains(text, "API route not found"):
+			t.Logf("paperclip%s awaits its route", name)
+		case isError || !strings.Contains(text, want):
+			t.Errorf("paperclip%s(%s) = %s, want %s", name, args, text, want)
+		}
+		return text
+	}
+	id := func(text string) string {
+		var row struct {
+			ID       string `json:"id"`
+			Revision string `json:"latestRevisionId"`
+		}
+		json.Unmarshal([]byte(text), &row)
+		return row.ID
+	}
+	const nobody = "00000000-0000-4000-8000-000000000000"
+	do("Me", `{}`, h.worker)
+	do("InboxLite", `{}`, `[`)
+	do("ListAgents", `{}`, h.boss)
+	do("GetAgent", `{"agentId":"bob-builder"}`, h.worker)
+	do("ListProjects", `{}`, h.project)
+	do("GetProject", `{"projectId":"`+h.project+`"}`, "Rig")
+	do("ListGoals", `{"companyId":"`+h.company+`"}`, h.goal)
+	do("GetGoal", `{"goalId":"`+h.goal+`"}`, "Ship")
+	issue := id(do("CreateIssue", `{"title":"Weld","status":"todo","priority":"high","assigneeAgentId":"`+h.worker+`","goalId":"`+h.goal+`"}`, `"identifier": "ACM`))
+	at := `"issueId":"` + issue + `"`
+	do("ListIssues", `{"status":"todo,backlog","q":"Weld"}`, issue)
+	do("GetIssue", `{`+at+`}`, "Weld")
+	do("GetHeartbeatContext", `{`+at+`}`, issue)
+	comment := id(do("AddComment", `{`+at+`,"body":"on it"}`, "on it"))
+	do("ListComments", `{`+at+`,"order":"asc","limit":5}`, comment)
+	do("GetComment", `{`+at+`,"commentId":"`+comment+`"}`, "on it")
+	do("UpdateIssue", `{`+at+`,"priority":"low"}`, `"priority": "low"`)
+	do("CheckoutIssue", `{`+at+`}`, `"status": "in_progress"`)
+	do("ReleaseIssue", `{`+at+`}`, issue)
+	do("GetIssueWorkspaceRuntime", `{`+at+`}`, `"runtimeServices": []`)
+	for _, name := range []string{"ControlIssueWorkspaceServices", "WaitForIssueWorkspaceService"} {
+		called["paperclip"+name] = true
+		if text, _ := tool(t, s, "paperclip"+name, `{`+at+`,"action":"start"}`); !strings.Contains(text, "no execution workspace") {
+			t.Errorf("%s = %s", name, text)
+		}
+	}
+	do("ListDocuments", `{`+at+`}`, `[`)
+	var doc struct {
+		Revision string `json:"latestRevisionId"`
+	}
+	json.Unmarshal([]byte(do("UpsertIssueDocument", `{`+at+`,"key":"plan","title":"Plan","body":"# Plan"}`, "Plan")), &doc)
+	do("GetDocument", `{`+at+`,"key":"plan"}`, "# Plan")
+	do("ListDocumentRevisions", `{`+at+`,"key":"plan"}`, `[`)
+	do("RestoreIssueDocumentRevision", `{`+at+`,"key":"plan","revisionId":"`+orNobody(doc.Revision)+`"}`, ``)
+	do("SuggestTasks", `{`+at+`,"payload":{"version":1,"tasks":[{"clientKey":"a","title":"Grind"}]}}`, "suggest_tasks")
+	do("AskUserQuestions", `{`+at+`,"payload":{"version":1,"questions":[{"id":"q","prompt":"Which?","selectionMode":"single","options":[{"id":"x","label":"X"}]}]}}`, "ask_user_questions")
+	do("RequestConfirmation", `{`+at+`,"payload":{"version":1,"prompt":"Sure?"}}`, "request_confirmation")
+	do("RequestCheckboxConfirmation", `{`+at+`,"payload":{"version":1,"prompt":"Which?","options":[{"id":"x","label":"X"}]}}`, "request_checkbox_confirmation")
+	approval := id(do("CreateApproval", `{"type":"request_board_approval","payload":{"title":"Buy a torch","summary":"We need one","recommendedAction":"approve"}}`, "request_board_approval"))
+	approval = orNobody(approval)
+	one := `"approvalId":"` + approval + `"`
+	do("ListApprovals", `{"status":"pending"}`, `[`)
+	do("GetApproval", `{`+one+`}`, approval)
+	do("LinkIssueApproval", `{`+at+`,`+one+`}`, ``)
+	do("ListIssueApprovals", `{`+at+`}`, ``)
+	do("GetApprovalIssues", `{`+one+`}`, ``)
+	do("AddApprovalComment", `{`+one+`,"body":"please"}`, ``)
+	do("ListApprovalComments", `{`+one+`}`, ``)
+	do("UnlinkIssueApproval", `{`+at+`,`+one+`}`, ``)
+	do("ApprovalDecision", `{`+one+`,"action":"approve","decisionNote":"no"}`, `"status": 403`)
+	do("ApiRequest", `{"method":"GET","path":"/companies/`+h.company+`/org"}`, "Ada")
+	do("ApiRequest", `{"method":"POST","path":"/api/companies/`+h.company+`/labels","jsonBody":"{\"name\":\"bug\",\"color\":\"#ff0000\"}"}`, "bug")
+	do("GetGoal", `{"goalId":"`+nobody+`"}`, `"status": 404`)
+	wantTool(t, s, "selvageGetCompaniesLabels", `{"companyId":"`+h.company+`"}`, "bug")
+	tools, err := Tools("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tl := range mcp.Contract(tools) {
+		if !called[tl.Name] {
+			t.Errorf("%s was not called", tl.Name)
+		}
+	}
+	listed := 0
+	for tl, err := range s.Tools(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tl.Description == "" {
+			t.Errorf("%s has no description", tl.Name)
+		}
+		listed++
+	}
+	if listed != len(tools) {
+		t.Errorf("%d tools are listed, there are %d", listed, len(tools))
+	}
+}
+
+func orNobody(id string) string {
+	if id == "" {
+		return "00000000-0000-4000-8000-000000000000"
+	}
+	return id
+}
+
+func TestToolsRefuseAsTheAPIDoes(t *testing.T) {
+	h := newTeam(t)
+	s := h.overHTTP(t, protocols[1], withHeaders{"Authorization": "Bearer " + h.token})
+	var no struct {
+		Error, Method, Path string
+		Status              int
+		Body                map[string]any
+	}
+	text := wantTool(t, s, "paperclipGetIssue", `{"issueId":"ACM-99"}`, "404")
+	if err := json.Unmarshal([]byte(text), &no); err != nil || no.Method != "GET" || no.Path != "/issues/ACM-99" || no.Status != 404 ||
+		no.Error != "GET /issues/ACM-99 failed with 404: Issue not found" || no.Body["error"] != "Issue not found" {
+		t.Errorf("refused with %s", text)
+	}
+	wantTool(t, s, "paperclipApiRequest", `{"method":"POST","path":"/companies","jsonBody":"{\"name\":\"Mine\"}"}`, "Board access required")
+	for _, args := range []string{
+		`{"method":"GET","path":"http://evil.example/"}`, `{"method":"GET","path":"//evil.example/"}`, `{"method":"GET","path":"/../metrics"}`, `{"method":"GET","path":"/%2e%2e/metrics"}`,
+		`{"method":"GET","path":"/api/../metrics"}`, `{"method":"GET","path":"metrics"}`, `{"method":"GET","path":"/a\\b"}`, `{"method":"TRACE","path":"/health"}`,
+		`{"method":"POST","path":"/companies","jsonBody":"name=x"}`, `{"path":"/health"}`, `[]`, `{"method":"GET","path":"/issues/.."}`, `{"method":"GET","path":"/issues/%2e"}`,
+	} {
+		if text, isError := tool(t, s, "paperclipApiRequest", args); !isError {
+			t.Errorf("paperclipApiRequest(%s) = %s, want an error", args, text)
+		}
+	}
+	for name, args := range map[string]string{"paperclipGetIssue": `{"issueId":".."}`, "paperclipGetAgent": `{}`, "paperclipWaitForIssueWorkspaceService": `{"issueId":"ACM-1","timeoutSeconds":301}`} {
+		if text, isError := tool(t, s, name, args); !isError {
+			t.Errorf("%s(%s) = %s, want an error", name, args, text)
+		}
+	}
+	wantTool(t, s, "paperclipApiRequest", `{"method":"GET","path":"/metrics"}`, "API route not found")
+	wantTool(t, s, "paperclipGetIssue", `{"issueId":"../companies"}`, `"status": 404`)
+	if strings.Contains(h.log.String(), h.token) {
+		t.Error("the log shows the bearer")
+	}
+	bad := h.overHTTP(t, protocols[0], withHeaders{"Authorization": "Bearer pcp_nobody"})
+	wantTool(t, bad, "paperclipMe", `{}`, `"status": 401`)
+}
+
+func TestMCPDoorIsClosedToOtherSites(t *testing.T) {
+	h := newHarness(t)
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`
+	accept := "Accept: application/json, text/event-stream"
+	for name, c := range map[string]struct {
+		headers []string
+		body    string
+		status  int
+	}{
+		"another name":     {[]string{accept, "Host: evil.example"}, hello, 403},
+		"another site":     {[]string{accept, "Origin: https://evil.example", "Sec-Fetch-Site: cross-site"}, hello, 403},
+		"an older browser": {[]string{accept, "Origin: https://evil.example"}, hello, 403},
+		"too large":        {[]string{accept}, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"x":"` + strings.Repeat("x", mcp.MaxMessage) + `"}}`, 413},
+		"no JSON":          {[]string{accept}, `{`, 400},
+	} {
+		if a := h.call("POST", "/mcp", c.body, c.headers...); a.status != c.status {
+			t.Errorf("%s: %d %s, want %d", name, a.status, cut(string(a.body), 200), c.status)
+		}
+	}
+	if a := h.call("GET", "/mcp", "", accept); a.status != 405 {
+		t.Errorf("GET answered %d, want 405: there are no sessions", a.status)
+	}
+}
+
+func TestTheFewToolsOfTheContractCanBeHadAlone(t *testing.T) {
+	h := newHarness(t)
+	s := httptest.NewServer(h)
+	defer s.Close()
+	c := connect(t, &sdk.StreamableClientTransport{Endpoint: s.URL + "/mcp?tools=contract", MaxRetries: -1}, protocols[1])
+	n := 0
+	for tl, err := range c.Tools(t.Context(), nil) {
+		if err != nil || !strings.HasPrefix(tl.Name, "paperclip") {
+			t.Fatal(tl, err)
+		}
+		n++
+	}
+	if n != 41 {
+		t.Errorf("%d tools", n)
+	}
+}
+
+func BenchmarkTool(b *testing.B) {
+	h := newHarness(b)
+	id := h.company("Acme")
+	b.Run("http", func(b *testing.B) {
+		for b.Loop() {
+			h.call("GET", "/api/companies/"+id+"/goals", "").want(b, 200, "")
+		}
+	})
+	s := h.overHTTP(b, protocols[1], nil)
+	args := fmt.Sprintf(`{"companyId":%q}`, id)
+	b.Run("tool", func(b *testing.B) {
+		for b.Loop() {
+			wantTool(b, s, "paperclipListGoals", args, "")
+		}
+	})
+}

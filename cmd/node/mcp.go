@@ -1,0 +1,51 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/mcp"
+)
+
+func mcpCommand(c *cli) *cobra.Command {
+	var few bool
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "Serve the API as MCP tools over stdin and stdout",
+		Long: `Serve the API as tools of the Model Context Protocol over stdin and stdout, for
+clients that start their servers themselves. Every tool is one HTTP call to a
+node, made with your credential. Clients that speak HTTP need no program: every
+node serves the same tools at /mcp.
+
+It reads PAPERCLIP_API_URL (or SELVAGE_API_URL, or --api), PAPERCLIP_API_KEY (or
+SELVAGE_API_KEY), and the defaults PAPERCLIP_COMPANY_ID, PAPERCLIP_AGENT_ID and
+PAPERCLIP_RUN_ID.`,
+		Example: `  {"mcpServers": {"selvage": {"command": "selvage", "args": ["mcp"],
+    "env": {"PAPERCLIP_API_URL": "http://127.0.0.1:3100", "PAPERCLIP_API_KEY": "pcp_…"}}}}`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			tools, err := api.Tools(version)
+			if err != nil {
+				return err
+			}
+			if few {
+				tools = mcp.Contract(tools)
+			}
+			caller := mcp.Caller{Base: c.url(), Key: cmp.Or(os.Getenv("SELVAGE_API_KEY"), os.Getenv("PAPERCLIP_API_KEY")),
+				Company: cmp.Or(c.company, os.Getenv("PAPERCLIP_COMPANY_ID")), Agent: os.Getenv("PAPERCLIP_AGENT_ID"), Run: os.Getenv("PAPERCLIP_RUN_ID")}
+			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+			err = mcp.Stdio(cmd.Context(), tools, version, caller, os.Stdin, os.Stdout, log)
+			if errors.Is(err, cmd.Context().Err()) {
+				return nil
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&few, "contract", false, "offer the 41 tools of the contract only")
+	return cmd
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A client starts `selvage mcp` as its own child; a server in the place of a
+// node sees what arrives.
+func TestMCPOverStdio(t *testing.T) {
+	var seen []string
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.Method+" "+r.URL.Path+" "+r.Header.Get("Authorization")+" "+r.Header.Get("X-Paperclip-Run-Id"))
+		w.Header().Set("Content-Type", "application/json")
+		w.Write([]byte(`{"ok":true}`))
+	}))
+	defer node.Close()
+	for _, protocol := range []string{"2025-11-25", "2026-07-28"} {
+		for _, args := range [][]string{{"mcp"}, {"mcp", "--contract"}} {
+			cmd := exec.CommandContext(t.Context(), "selvage", args...)
+			cmd.Env = append(cmd.Environ(), "SELVAGE_API_URL=", "PAPERCLIP_API_URL="+node.URL+"/api", "PAPERCLIP_API_KEY=pcp_abc", "PAPERCLIP_COMPANY_ID=c-1", "PAPERCLIP_RUN_ID=r-1")
+			s, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(t.Context(), &sdk.CommandTransport{Command: cmd},
+				&sdk.ClientSessionOptions{ProtocolVersion: protocol})
+			if err != nil {
+				t.Fatal(err)
+			}
+			names := map[string]bool{}
+			for tool, err := range s.Tools(t.Context(), nil) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				names[tool.Name] = true
+			}
+			if !names["paperclipCheckoutIssue"] || names["selvageGetCompaniesDashboard"] == (len(args) > 1) {
+				t.Errorf("%v lists %d tools", args, len(names))
+			}
+			seen = nil
+			res, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "paperclipListAgents", Arguments: map[string]any{}})
+			if err != nil || res.IsError || !strings.Contains(res.Content[0].(*sdk.TextContent).Text, `"ok": true`) {
+				t.Errorf("%v, %v", res, err)
+			}
+			if len(seen) != 1 || seen[0] != "GET /api/companies/c-1/agents Bearer pcp_abc r-1" {
+				t.Errorf("the node saw %q", seen)
+			}
+			if err := s.Close(); err != nil {
+				t.Errorf("%v: %v", args, err)
+			}
+		}
+	}
+}
