@@ -1,0 +1,252 @@
+package portable
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ErrPackage is wrapped by every error about a package's form. Its text says
+// which file is wrong, and how.
+var ErrPackage = errors.New("company package")
+
+func malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrPackage, fmt.Sprintf(format, args...))
+}
+
+// A File is one file of a package. In JSON it is its text, or for other bytes
+// {"encoding":"base64","data":…,"contentType":…}.
+type File struct {
+	Data        []byte
+	Binary      bool
+	ContentType string // of a binary file, may be ""
+}
+
+// Text returns a text file.
+func Text(s string) File { return File{Data: []byte(s)} }
+
+type encodedFile struct {
+	Encoding    string `json:"encoding"`
+	Data        string `json:"data"`
+	ContentType string `json:"contentType,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (f File) MarshalJSON() ([]byte, error) {
+	if !f.Binary && utf8.Valid(f.Data) {
+		return json.Marshal(string(f.Data))
+	}
+	return json.Marshal(encodedFile{"base64", base64.StdEncoding.EncodeToString(f.Data), f.ContentType})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *File) UnmarshalJSON(b []byte) error {
+	if b = bytes.TrimSpace(b); len(b) > 0 && b[0] == '"' {
+		var s string
+		err := json.Unmarshal(b, &s)
+		*f = Text(s)
+		return err
+	}
+	var e encodedFile
+	if err := json.Unmarshal(b, &e); err != nil {
+		return err
+	}
+	if e.Encoding != "base64" {
+		return malformed("a file is its text, or has the encoding base64")
+	}
+	data, err := base64.StdEncoding.DecodeString(e.Data)
+	if err != nil {
+		return malformed("a file's base64: %v", err)
+	}
+	*f = File{data, true, e.ContentType}
+	return nil
+}
+
+// Files are the files of a package by their path below its root.
+type Files map[string]File
+
+// normalize checks every path and takes the folder away that all of the package
+// lies in: the one of COMPANY.md.
+func (files Files) normalize() (Files, error) {
+	if len(files) > MaxFiles {
+		return nil, malformed("%d files, at most %d can be imported at once", len(files), MaxFiles)
+	}
+	root, found := "", false
+	total := 0
+	for name, f := range files {
+		if err := checkPath(name); err != nil {
+			return nil, err
+		}
+		if total += len(f.Data); total > MaxBytes {
+			return nil, malformed("more than %d MiB", MaxBytes>>20)
+		}
+		if dir, base := path.Split(path.Clean(name)); base == companyFile && (!found || len(dir) < len(root) || len(dir) == len(root) && dir < root) {
+			root, found = dir, true
+		}
+	}
+	if !found {
+		return nil, ErrNoCompany
+	}
+	out := make(Files, len(files))
+	for name, f := range files {
+		if rest, ok := strings.CutPrefix(path.Clean(name), root); ok {
+			out[rest] = f
+		}
+	}
+	return out, nil
+}
+
+// ErrNoCompany is returned for files without a COMPANY.md.
+var ErrNoCompany = fmt.Errorf("%w is missing COMPANY.md", ErrPackage)
+
+func checkPath(name string) error {
+	clean := path.Clean(name)
+	switch {
+	case name == "" || len(name) > maxPath || strings.Count(clean, "/") > maxDepth:
+		return malformed("a path is empty or too long")
+	case !utf8.ValidString(name) || strings.ContainsAny(name, "\x00\\"):
+		return malformed("path %q", name)
+	case path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../"):
+		return malformed("path %q leaves the package", name)
+	}
+	return nil
+}
+
+// text returns a text file of a package.
+func (files Files) text(name string) (string, error) {
+	f := files[name]
+	if len(f.Data) > MaxText {
+		return "", malformed("%s is longer than %d bytes", name, MaxText)
+	}
+	if !utf8.Valid(f.Data) {
+		return "", malformed("%s is not text", name)
+	}
+	return strings.ReplaceAll(string(f.Data), "\r\n", "\n"), nil
+}
+
+// Paths returns the paths in order.
+func (files Files) Paths() []string {
+	out := make([]string, 0, len(files))
+	for name := range files {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// KindOf says what a file of a package is, in the contract's words.
+func KindOf(name string) string {
+	switch dir, base := path.Split(name); {
+	case name == companyFile:
+		return "company"
+	case name == sidecarFile:
+		return "extension"
+	case name == readmeFile:
+		return "readme"
+	case base == "AGENTS.md":
+		return "agent"
+	case base == "PROJECT.md":
+		return "project"
+	case base == "TASK.md":
+		return "issue"
+	case base == "TEAM.md":
+		return "team"
+	case strings.HasPrefix(dir, "skills/") && base == "SKILL.md":
+		return "skill"
+	}
+	return "other"
+}
+
+const fence = "---\n"
+
+// page writes front matter and body as one Markdown file. What split returns
+// for it is the same body, to the byte.
+func page(front any, body string) File {
+	text := fence + string(quoted(front)) + fence + "\n"
+	if body != "" {
+		text += body + "\n"
+	}
+	return Text(text)
+}
+
+// split reads front matter into v and returns the body. A file without front
+// matter is all body.
+func split(name, text string, v any) (body string, err error) {
+	rest, ok := strings.CutPrefix(text, fence)
+	if !ok {
+		return text, nil
+	}
+	front, body, ok := strings.Cut(rest, "\n"+fence)
+	if !ok {
+		if front, ok = strings.CutSuffix(rest, "\n---"); !ok {
+			return "", malformed("%s: its front matter does not end", name)
+		}
+	}
+	if err := yaml.Unmarshal([]byte(front), v); err != nil {
+		return "", malformed("%s: %s", name, plain(err))
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(body, "\n"), "\n"), nil
+}
+
+// quoted returns v as YAML whose strings are all in double quotes, which readers
+// with a small idea of YAML understand too.
+func quoted(v any) []byte {
+	var n yaml.Node
+	if err := n.Encode(v); err != nil {
+		panic(fmt.Sprintf("portable: encode %T: %v", v, err)) // only types of this package get here
+	}
+	quote(&n, false)
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := errors.Join(e.Encode(&n), e.Close()); err != nil {
+		panic(fmt.Sprintf("portable: encode %T: %v", v, err))
+	}
+	return b.Bytes()
+}
+
+func quote(n *yaml.Node, key bool) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		n.Style = yaml.DoubleQuotedStyle
+		if key && plainKey(n.Value) {
+			n.Style = 0
+		}
+	}
+	for i, c := range n.Content {
+		quote(c, n.Kind == yaml.MappingNode && i%2 == 0)
+	}
+}
+
+func plainKey(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || (c < '0' || c > '9') && c != '-' && c != '_') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// plain returns what a YAML error says, without quoting the document's text.
+func plain(err error) string {
+	if t, ok := errors.AsType[*yaml.TypeError](err); ok && len(t.Errors) > 0 {
+		line, _, _ := strings.Cut(t.Errors[0], ":")
+		return line + ": a value has the wrong type"
+	}
+	return strings.TrimPrefix(err.Error(), "yaml: ")
+}
+
+// BlobOf returns the index entry of a blob's bytes.
+func BlobOf(data []byte, contentType string) Blob {
+	sum := sha256.Sum256(data)
+	return Blob{hex.EncodeToString(sum[:]), contentType, int64(len(data))}
+}

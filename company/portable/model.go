@@ -1,0 +1,320 @@
+// Package portable is the form in which a company travels between meshes: a
+// folder of Markdown with YAML front matter (agentcompanies/v1), and one sidecar
+// with what only a control plane knows (paperclip/v1). It reads and writes that
+// form; it knows nothing of rows, and nothing in it holds a secret's value.
+package portable
+
+// SchemaVersion is that of the sidecar. Newer ones are read with a warning.
+const SchemaVersion = 7
+
+// A Manifest is all that a package holds besides its files: what a client sees
+// of an export, and what an import is planned from. Field names are the
+// contract's; lists are never null.
+type Manifest struct {
+	SchemaVersion  int        `json:"schemaVersion"`
+	GeneratedAt    string     `json:"generatedAt"` // RFC 3339
+	Source         *Source    `json:"source"`
+	Includes       Includes   `json:"includes"`
+	Company        *Company   `json:"company"`
+	Sidebar        *Sidebar   `json:"sidebar"`
+	Labels         []Label    `json:"labels"`
+	Blobs          []Blob     `json:"blobs"`
+	EmbeddedAssets []struct{} `json:"embeddedAssets"` // none: assets are not embedded
+	Agents         []Agent    `json:"agents"`
+	Skills         []Skill    `json:"skills"`
+	Projects       []Project  `json:"projects"`
+	Goals          []Goal     `json:"goals"`
+	Teams          []Team     `json:"teams"`
+	Issues         []Issue    `json:"issues"` // recurring ones are routines
+	EnvInputs      []EnvInput `json:"envInputs"`
+}
+
+// A Source says where an export came from.
+type Source struct {
+	CompanyID   string `json:"companyId"`
+	CompanyName string `json:"companyName"`
+}
+
+// Includes are the parts that a package holds, or that are asked for.
+type Includes struct {
+	Company  bool `json:"company"`
+	Agents   bool `json:"agents"`
+	Projects bool `json:"projects"`
+	Issues   bool `json:"issues"`
+	Skills   bool `json:"skills"`
+}
+
+// A Company is COMPANY.md and the company part of the sidecar.
+type Company struct {
+	Path                string  `json:"path"`
+	Name                string  `json:"name"`
+	Description         *string `json:"description"`
+	LogoPath            *string `json:"logoPath"`
+	RequireHireApproval bool    `json:"requireBoardApprovalForNewAgents"`
+	FeedbackSharing     bool    `json:"feedbackDataSharingEnabled"`
+	FeedbackConsentAt   *string `json:"feedbackDataSharingConsentAt"`
+	FeedbackConsentBy   *string `json:"feedbackDataSharingConsentByUserId"`
+	FeedbackTerms       *string `json:"feedbackDataSharingTermsVersion"`
+}
+
+// A Sidebar is the order of the board's sidebar, by slug.
+type Sidebar struct {
+	Agents   []string `json:"agents" yaml:"agents,omitempty"`
+	Projects []string `json:"projects" yaml:"projects,omitempty"`
+}
+
+// A Label is a label's definition; issues name it.
+type Label struct {
+	Name  string `json:"name" yaml:"name"`
+	Color string `json:"color" yaml:"color"`
+}
+
+// A Blob is a file under blobs/, by its content.
+type Blob struct {
+	SHA256      string `json:"sha256" yaml:"sha256"`
+	ContentType string `json:"contentType" yaml:"contentType"`
+	ByteSize    int64  `json:"byteSize" yaml:"byteSize"`
+}
+
+// An Agent is agents/<slug>/AGENTS.md and its part of the sidecar. What belongs
+// to a machine or is secret (commands, paths, environment) is not in it.
+type Agent struct {
+	Slug               string            `json:"slug"`
+	Name               string            `json:"name"`
+	Path               string            `json:"path"`
+	Skills             []string          `json:"skills"`
+	Role               string            `json:"role"`
+	Title              *string           `json:"title"`
+	Icon               *string           `json:"icon"`
+	Capabilities       *string           `json:"capabilities"`
+	ReportsTo          *string           `json:"reportsToSlug"`
+	ReportsToAgent     *string           `json:"reportsToExistingAgentId"`
+	ReportsToAgentSlug *string           `json:"reportsToExistingAgentSlug"`
+	AdapterType        string            `json:"adapterType"`
+	AdapterConfig      map[string]any    `json:"adapterConfig"`
+	RuntimeConfig      map[string]any    `json:"runtimeConfig"`
+	Permissions        map[string]bool   `json:"permissions"`
+	PermissionGrants   []PermissionGrant `json:"permissionGrants"`
+	BudgetCents        int64             `json:"budgetMonthlyCents"`
+	Metadata           map[string]any    `json:"metadata"`
+	Instructions       string            `json:"-"` // the body of AGENTS.md
+	OtherInstructions  map[string]string `json:"-"` // further files beside AGENTS.md, by path
+}
+
+// A PermissionGrant is one right of an agent.
+type PermissionGrant struct {
+	Key   string         `json:"permissionKey" yaml:"permissionKey"`
+	Scope map[string]any `json:"scope" yaml:"scope,omitempty"`
+}
+
+// A Skill is a folder below skills/.
+type Skill struct {
+	Key           string            `json:"key"`
+	Slug          string            `json:"slug"`
+	Name          string            `json:"name"`
+	Path          string            `json:"path"`
+	Description   *string           `json:"description"`
+	SourceType    string            `json:"sourceType"`
+	SourceLocator *string           `json:"sourceLocator"`
+	SourceRef     *string           `json:"sourceRef"`
+	TrustLevel    *string           `json:"trustLevel"`
+	Compatibility string            `json:"compatibility"`
+	Metadata      map[string]any    `json:"metadata"`
+	Inventory     []SkillFile       `json:"fileInventory"`
+	Files         map[string]string `json:"-"` // by path below the skill's folder; SKILL.md whole
+}
+
+// A SkillFile is one file of a skill.
+type SkillFile struct {
+	Path string `json:"path"`
+	Kind string `json:"kind"`
+}
+
+// A Project is projects/<slug>/PROJECT.md and its part of the sidecar.
+type Project struct {
+	Slug            string         `json:"slug"`
+	Name            string         `json:"name"`
+	Path            string         `json:"path"`
+	Description     *string        `json:"description"`
+	Owner           *string        `json:"ownerAgentSlug"`
+	Lead            *string        `json:"leadAgentSlug"`
+	TargetDate      *string        `json:"targetDate"`
+	Color           *string        `json:"color"`
+	Icon            *string        `json:"icon"`
+	Status          string         `json:"status"`
+	Env             map[string]any `json:"env"` // always nil: see EnvInput
+	WorkspacePolicy map[string]any `json:"executionWorkspacePolicy"`
+	Workspaces      []Workspace    `json:"workspaces"`
+	Metadata        map[string]any `json:"metadata"`
+	Goals           []string       `json:"goalSlugs"`
+}
+
+// A Workspace is a project's workspace as far as it means the same elsewhere: a
+// repository, never a local path.
+type Workspace struct {
+	Key            string         `json:"key" yaml:"-"`
+	Name           string         `json:"name" yaml:"name"`
+	SourceType     string         `json:"sourceType" yaml:"sourceType,omitempty"`
+	RepoURL        *string        `json:"repoUrl" yaml:"repoUrl,omitempty"`
+	RepoRef        *string        `json:"repoRef" yaml:"repoRef,omitempty"`
+	DefaultRef     *string        `json:"defaultRef" yaml:"defaultRef,omitempty"`
+	Visibility     *string        `json:"visibility" yaml:"visibility,omitempty"`
+	SetupCommand   *string        `json:"setupCommand" yaml:"setupCommand,omitempty"`
+	CleanupCommand *string        `json:"cleanupCommand" yaml:"cleanupCommand,omitempty"`
+	Metadata       map[string]any `json:"metadata" yaml:"metadata,omitempty"`
+	Primary        bool           `json:"isPrimary" yaml:"isPrimary,omitempty"`
+}
+
+// A Goal is in the sidecar only: an addition to what the format has.
+type Goal struct {
+	Slug        string  `json:"slug" yaml:"-"`
+	Title       string  `json:"title" yaml:"title"`
+	Description *string `json:"description" yaml:"description,omitempty"`
+	Level       string  `json:"level" yaml:"level"`
+	Status      string  `json:"status" yaml:"status"`
+	Parent      *string `json:"parentSlug" yaml:"parent,omitempty"`
+	Owner       *string `json:"ownerAgentSlug" yaml:"owner,omitempty"`
+}
+
+// A Team is teams/<slug>/TEAM.md. There is no such row: its members without a
+// manager of their own report to its manager.
+type Team struct {
+	Slug    string   `json:"slug"`
+	Name    string   `json:"name"`
+	Path    string   `json:"path"`
+	Manager *string  `json:"managerSlug"`
+	Members []string `json:"memberSlugs"`
+}
+
+// An Issue is a TASK.md and its part of the sidecar; with Recurring it is a
+// routine.
+type Issue struct {
+	Slug              string         `json:"slug"`
+	Identifier        *string        `json:"identifier"`
+	Title             string         `json:"title"`
+	Path              string         `json:"path"`
+	Project           *string        `json:"projectSlug"`
+	WorkspaceKey      *string        `json:"projectWorkspaceKey"`
+	Assignee          *string        `json:"assigneeAgentSlug"`
+	Description       *string        `json:"description"`
+	Recurring         bool           `json:"recurring"`
+	Routine           *Routine       `json:"routine"`
+	LegacyRecurrence  map[string]any `json:"legacyRecurrence"`
+	Status            *string        `json:"status"`
+	Priority          *string        `json:"priority"`
+	LabelIDs          []string       `json:"labelIds"` // always empty: labels travel by name
+	Labels            []string       `json:"labelNames"`
+	BillingCode       *string        `json:"billingCode"`
+	WorkspaceSettings map[string]any `json:"executionWorkspaceSettings"`
+	AdapterOverrides  map[string]any `json:"assigneeAdapterOverrides"`
+	Comments          []Comment      `json:"comments"`
+	BlockedBy         []string       `json:"blockedBy"` // slugs
+	Documents         []Document     `json:"documents"`
+	WorkProducts      []WorkProduct  `json:"workProducts"`
+	Monitor           map[string]any `json:"monitor"`
+	Attachments       []Attachment   `json:"attachments"`
+	Parent            *string        `json:"parentSlug"`
+	Goal              *string        `json:"goalSlug"`
+	CreatedAt         *string        `json:"createdAt"`
+	UpdatedAt         *string        `json:"updatedAt"`
+	StartedAt         *string        `json:"startedAt"`
+	CompletedAt       *string        `json:"completedAt"`
+	CancelledAt       *string        `json:"cancelledAt"`
+	Metadata          map[string]any `json:"metadata"`
+}
+
+// A Routine is what makes an issue again and again.
+type Routine struct {
+	Concurrency *string    `json:"concurrencyPolicy" yaml:"concurrencyPolicy,omitempty"`
+	CatchUp     *string    `json:"catchUpPolicy" yaml:"catchUpPolicy,omitempty"`
+	Variables   []Variable `json:"variables" yaml:"variables,omitempty"`
+	Triggers    []Trigger  `json:"triggers" yaml:"triggers,omitempty"`
+}
+
+// A Variable is one that a routine's text may name.
+type Variable struct {
+	Name     string   `json:"name" yaml:"name"`
+	Label    *string  `json:"label" yaml:"label,omitempty"`
+	Type     string   `json:"type" yaml:"type"`
+	Default  any      `json:"defaultValue" yaml:"defaultValue,omitempty"`
+	Required bool     `json:"required" yaml:"required"`
+	Options  []string `json:"options" yaml:"options,omitempty"`
+}
+
+// A Trigger starts a routine. A webhook's secret does not travel.
+type Trigger struct {
+	Kind         string  `json:"kind" yaml:"kind"`
+	Label        *string `json:"label" yaml:"label,omitempty"`
+	Enabled      bool    `json:"enabled" yaml:"-"`
+	Disabled     *bool   `json:"-" yaml:"enabled,omitempty"` // false in the sidecar when it is off
+	Cron         *string `json:"cronExpression" yaml:"cronExpression,omitempty"`
+	Timezone     *string `json:"timezone" yaml:"timezone,omitempty"`
+	SigningMode  *string `json:"signingMode" yaml:"signingMode,omitempty"`
+	ReplayWindow *int64  `json:"replayWindowSec" yaml:"replayWindowSec,omitempty"`
+}
+
+// A Comment is one of an issue's thread. People's IDs do not travel.
+type Comment struct {
+	Body         string         `json:"body" yaml:"body"`
+	AuthorType   string         `json:"authorType" yaml:"authorType"`
+	AuthorAgent  *string        `json:"authorAgentSlug" yaml:"authorAgentSlug,omitempty"`
+	AuthorUser   *string        `json:"authorUserId" yaml:"-"`
+	Presentation map[string]any `json:"presentation" yaml:"presentation,omitempty"`
+	Metadata     map[string]any `json:"metadata" yaml:"metadata,omitempty"`
+	CreatedAt    *string        `json:"createdAt" yaml:"createdAt,omitempty"`
+}
+
+// A Document is a file below an issue's documents folder.
+type Document struct {
+	Key    string `json:"key" yaml:"key"`
+	Title  string `json:"title" yaml:"title,omitempty"`
+	Format string `json:"format" yaml:"format"`
+	Path   string `json:"path" yaml:"path"`
+	Body   string `json:"-" yaml:"-"`
+}
+
+// A WorkProduct is what an issue produced.
+type WorkProduct struct {
+	Type         string         `json:"type" yaml:"type"`
+	Provider     string         `json:"provider" yaml:"provider"`
+	ExternalID   *string        `json:"externalId" yaml:"externalId,omitempty"`
+	Title        string         `json:"title" yaml:"title"`
+	URL          *string        `json:"url" yaml:"url,omitempty"`
+	Status       string         `json:"status" yaml:"status"`
+	ReviewState  string         `json:"reviewState" yaml:"reviewState,omitempty"`
+	Primary      bool           `json:"isPrimary" yaml:"isPrimary,omitempty"`
+	HealthStatus string         `json:"healthStatus" yaml:"healthStatus,omitempty"`
+	Summary      *string        `json:"summary" yaml:"summary,omitempty"`
+	Metadata     map[string]any `json:"metadata" yaml:"metadata,omitempty"`
+}
+
+// An Attachment is a file of an issue; its bytes are a blob of the package.
+type Attachment struct {
+	SHA256       string  `json:"sha256" yaml:"sha256"`
+	ContentType  string  `json:"contentType" yaml:"contentType"`
+	Filename     *string `json:"originalFilename" yaml:"originalFilename,omitempty"`
+	ByteSize     int64   `json:"byteSize" yaml:"byteSize"`
+	CommentIndex *int    `json:"commentIndex" yaml:"commentIndex,omitempty"`
+}
+
+// An EnvInput declares an environment variable that whoever imports may fill
+// in. Values never travel, so DefaultValue is empty in what we write.
+type EnvInput struct {
+	Key         string  `json:"key"`
+	Description string  `json:"description"`
+	Agent       *string `json:"agentSlug"`
+	Project     *string `json:"projectSlug"`
+	Kind        string  `json:"kind"`        // secret, plain
+	Requirement string  `json:"requirement"` // optional, required
+	Default     string  `json:"defaultValue"`
+	Portability string  `json:"portability"` // portable, system_dependent
+}
+
+// input is an EnvInput as the sidecar has it.
+type input struct {
+	Kind        string `yaml:"kind"`
+	Requirement string `yaml:"requirement"`
+	Default     string `yaml:"default"`
+	Description string `yaml:"description,omitempty"`
+	Portability string `yaml:"portability,omitempty"`
+}

@@ -1,0 +1,473 @@
+package portable
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A reader gathers what a package says, and what is odd about it.
+type reader struct {
+	files    Files
+	side     sidecar
+	m        Manifest
+	warnings []string
+}
+
+func (r *reader) warn(format string, args ...any) {
+	if len(r.warnings) < maxWarnings {
+		r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
+	}
+}
+
+// Read returns what the files of a package say, in the order of their slugs
+// (issues in the order of their numbers), and warnings about what was passed
+// over. Errors wrap [ErrPackage]; without a COMPANY.md it is [ErrNoCompany].
+func Read(files Files) (m Manifest, warnings []string, err error) {
+	if len(files) == 0 {
+		return m, nil, ErrNoCompany
+	}
+	r := reader{}
+	if r.files, err = files.normalize(); err != nil {
+		return m, nil, err
+	}
+	if err := r.sidecar(); err != nil {
+		return m, nil, err
+	}
+	r.m = Manifest{SchemaVersion: SchemaVersion, Sidebar: r.side.Sidebar, Labels: list(r.side.Labels), Blobs: list(r.side.Blobs), EmbeddedAssets: []struct{}{},
+		Agents: []Agent{}, Skills: []Skill{}, Projects: []Project{}, Goals: []Goal{}, Teams: []Team{}, Issues: []Issue{}, EnvInputs: []EnvInput{}}
+	for _, read := range []func() error{r.company, r.blobs, r.goals, r.agents, r.teams, r.projects, r.tasks, r.skills} {
+		if err := read(); err != nil {
+			return m, nil, err
+		}
+	}
+	r.m.Includes = Includes{true, len(r.m.Agents) > 0, len(r.m.Projects) > 0, len(r.m.Issues) > 0, len(r.m.Skills) > 0}
+	return r.m, r.warnings, nil
+}
+
+func list[T any](l []T) []T {
+	if l == nil {
+		return []T{}
+	}
+	return l
+}
+
+func (r *reader) sidecar() error {
+	f, ok := r.files[sidecarFile]
+	if !ok {
+		return nil
+	}
+	if len(f.Data) > MaxSidecar {
+		return malformed("%s is longer than %d MiB", sidecarFile, MaxSidecar>>20)
+	}
+	if err := yaml.Unmarshal(f.Data, &r.side); err != nil {
+		return malformed("%s: %s", sidecarFile, plain(err))
+	}
+	if r.side.Version > SchemaVersion {
+		r.warn("The package has schema version %d; version %d is understood, and what is newer is passed over.", r.side.Version, SchemaVersion)
+	}
+	if s := r.side.Sidebar; s != nil {
+		s.Agents, s.Projects = list(s.Agents), list(s.Projects)
+	}
+	return nil
+}
+
+// page reads one Markdown file.
+func (r *reader) page(name string, front any) (body string, err error) {
+	text, err := r.files.text(name)
+	if err != nil {
+		return "", err
+	}
+	return split(name, text, front)
+}
+
+// folders yields the slug and the path of each file of a kind: <dir>/<slug>/<base>.
+func (r *reader) folders(dir, base string) (out [][2]string) {
+	for _, name := range r.files.Paths() {
+		if parts := strings.Split(name, "/"); len(parts) == 3 && parts[0] == dir && parts[2] == base {
+			out = append(out, [2]string{parts[1], name})
+		}
+	}
+	return out
+}
+
+func (r *reader) company() error {
+	var f frontCompany
+	body, err := r.page(companyFile, &f)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(f.Name) == "" {
+		return malformed("%s needs a name", companyFile)
+	}
+	if f.Description == nil {
+		f.Description = maybe(strings.TrimSpace(body))
+	}
+	r.m.Company = &Company{Path: companyFile, Name: f.Name, Description: f.Description, LogoPath: r.side.Company.LogoPath,
+		RequireHireApproval: r.side.Company.RequireHireApproval, FeedbackSharing: r.side.Company.FeedbackSharing}
+	return nil
+}
+
+// blobs checks that the bytes are those that the index names.
+func (r *reader) blobs() error {
+	for _, b := range r.side.Blobs {
+		f, ok := r.files[blobPath(b.SHA256)]
+		if !ok {
+			return malformed("blobs/%s is missing", b.SHA256)
+		}
+		if sum := sha256.Sum256(f.Data); hex.EncodeToString(sum[:]) != b.SHA256 || int64(len(f.Data)) != b.ByteSize {
+			return malformed("blobs/%s has other bytes than its name says", b.SHA256)
+		}
+	}
+	return nil
+}
+
+// Blob returns the content of a blob of a package that Read took.
+func (files Files) Blob(sum string) ([]byte, bool) {
+	norm, err := files.normalize()
+	if err != nil {
+		return nil, false
+	}
+	f, ok := norm[blobPath(sum)]
+	return f.Data, ok
+}
+
+func (r *reader) goals() error {
+	for _, slug := range slices.Sorted(maps.Keys(r.side.Goals)) {
+		g := r.side.Goals[slug]
+		g.Slug = slug
+		if g.Parent != nil {
+			if _, ok := r.side.Goals[*g.Parent]; !ok {
+				return malformed("goal %s: no goal %s", slug, *g.Parent)
+			}
+		}
+		for at, n := g, 0; at.Parent != nil; at, n = r.side.Goals[*at.Parent], n+1 {
+			if n > len(r.side.Goals) {
+				return malformed("goal %s is its own ancestor", slug)
+			}
+		}
+		r.m.Goals = append(r.m.Goals, g)
+	}
+	return nil
+}
+
+func (r *reader) agents() error {
+	for _, at := range r.folders("agents", "AGENTS.md") {
+		slug, name := at[0], at[1]
+		var f frontAgent
+		body, err := r.page(name, &f)
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(body, "_No AGENTS instructions") {
+			body = "" // what Paperclip writes when there are none
+		}
+		s := r.side.Agents[slug]
+		a := Agent{Slug: slug, Name: cmp.Or(f.Name, slug), Path: name, Skills: list(f.Skills), Role: cmp.Or(s.Role, f.Role, "general"), Title: f.Title, Icon: s.Icon,
+			Capabilities: s.Capabilities, ReportsTo: f.ReportsTo, AdapterType: cmp.Or(s.Adapter.Type, "process"), AdapterConfig: s.Adapter.Config,
+			RuntimeConfig: s.Runtime, Permissions: s.Permissions, PermissionGrants: list(s.PermissionGrants), BudgetCents: s.BudgetCents,
+			Metadata: s.Metadata, Instructions: body}
+		if a.AdapterConfig == nil {
+			a.AdapterConfig = map[string]any{}
+		}
+		if a.RuntimeConfig == nil {
+			a.RuntimeConfig = map[string]any{}
+		}
+		if a.Permissions == nil {
+			a.Permissions = map[string]bool{}
+		}
+		dir := path.Dir(name) + "/"
+		for _, other := range r.files.Paths() {
+			if rest, ok := strings.CutPrefix(other, dir); ok && rest != "AGENTS.md" && !r.files[other].Binary {
+				text, err := r.files.text(other)
+				if err != nil {
+					return err
+				}
+				put(&a.OtherInstructions, rest, text)
+			}
+		}
+		r.inputs(s.Inputs, "agent", slug, func(e *EnvInput) { e.Agent = &slug })
+		r.m.Agents = append(r.m.Agents, a)
+	}
+	known := map[string]bool{}
+	for _, a := range r.m.Agents {
+		known[a.Slug] = true
+	}
+	for n := range r.m.Agents {
+		if a := &r.m.Agents[n]; a.ReportsTo != nil && !known[*a.ReportsTo] {
+			r.warn("Agent %s reports to %s, who is not in the package.", a.Slug, *a.ReportsTo)
+			a.ReportsTo = nil
+		}
+	}
+	for _, slug := range slices.Sorted(maps.Keys(r.side.Agents)) {
+		if !known[slug] {
+			r.warn("The sidecar describes agent %s, whose AGENTS.md is not in the package.", slug)
+		}
+	}
+	return nil
+}
+
+func (r *reader) inputs(s sideInputs, what, slug string, of func(*EnvInput)) {
+	for _, key := range slices.Sorted(maps.Keys(s.Env)) {
+		in := s.Env[key]
+		e := EnvInput{Key: key, Kind: cmp.Or(in.Kind, "secret"), Requirement: cmp.Or(in.Requirement, "optional"),
+			Default: in.Default, Portability: cmp.Or(in.Portability, "portable"),
+			Description: cmp.Or(in.Description, "Provide "+key+" for "+what+" "+slug)}
+		of(&e)
+		r.m.EnvInputs = append(r.m.EnvInputs, e)
+	}
+}
+
+func (r *reader) teams() error {
+	for _, at := range r.folders("teams", "TEAM.md") {
+		var f frontTeam
+		if _, err := r.page(at[1], &f); err != nil {
+			return err
+		}
+		t := Team{Slug: at[0], Name: cmp.Or(f.Name, at[0]), Path: at[1], Members: []string{}}
+		if f.Manager != nil {
+			t.Manager = maybe(slugIn(*f.Manager))
+		}
+		for _, m := range append(f.Includes, f.Members...) {
+			t.Members = append(t.Members, slugIn(m))
+		}
+		r.m.Teams = append(r.m.Teams, t)
+		for n := range r.m.Agents {
+			a := &r.m.Agents[n]
+			if a.ReportsTo == nil && t.Manager != nil && a.Slug != *t.Manager && slices.Contains(t.Members, a.Slug) {
+				a.ReportsTo = t.Manager
+			}
+		}
+	}
+	return nil
+}
+
+// slugIn returns the slug that a reference names: itself, or the folder of a path
+// such as ../../agents/ada/AGENTS.md.
+func slugIn(ref string) string {
+	if base := path.Base(ref); base == "AGENTS.md" {
+		return path.Base(path.Dir(ref))
+	}
+	return path.Base(ref)
+}
+
+func (r *reader) projects() error {
+	for _, at := range r.folders("projects", "PROJECT.md") {
+		slug, name := at[0], at[1]
+		var f frontProject
+		body, err := r.page(name, &f)
+		if err != nil {
+			return err
+		}
+		s := r.side.Projects[slug]
+		p := Project{Slug: slug, Name: cmp.Or(f.Name, slug), Path: name, Description: f.Description, Owner: f.Owner, Lead: s.Lead, TargetDate: s.TargetDate,
+			Color: s.Color, Icon: s.Icon, Status: cmp.Or(s.Status, "backlog"), WorkspacePolicy: s.WorkspacePolicy, Workspaces: []Workspace{}, Goals: list(s.Goals)}
+		if p.Description == nil {
+			p.Description = maybe(body)
+		}
+		if p.Lead == nil {
+			p.Lead = p.Owner
+		}
+		for _, key := range slices.Sorted(maps.Keys(s.Workspaces)) {
+			w := s.Workspaces[key]
+			w.Key = key
+			p.Workspaces = append(p.Workspaces, w)
+		}
+		r.inputs(s.Inputs, "project", slug, func(e *EnvInput) { e.Project = &slug })
+		r.m.Projects = append(r.m.Projects, p)
+	}
+	return nil
+}
+
+func maybe(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// tasks reads tasks/<slug>/TASK.md and projects/<project>/tasks/<slug>/TASK.md.
+func (r *reader) tasks() error {
+	seen := map[string]string{}
+	for _, name := range r.files.Paths() {
+		parts := strings.Split(name, "/")
+		n := len(parts)
+		inProject := n == 5 && parts[0] == "projects" && parts[2] == "tasks"
+		if parts[n-1] != "TASK.md" || !inProject && (n != 3 || parts[0] != "tasks") {
+			continue
+		}
+		slug := parts[n-2]
+		if other, ok := seen[slug]; ok {
+			return malformed("%s and %s have the same slug", other, name)
+		}
+		seen[slug] = name
+		var f frontTask
+		body, err := r.page(name, &f)
+		if err != nil {
+			return err
+		}
+		i := Issue{Slug: slug, Title: cmp.Or(f.Name, slug), Path: name, Project: f.Project, Assignee: f.Assignee, Description: maybe(body), Recurring: f.Recurring,
+			LabelIDs: []string{}, Labels: []string{}, Comments: []Comment{}, BlockedBy: []string{}, Documents: []Document{}, WorkProducts: []WorkProduct{}, Attachments: []Attachment{}}
+		if i.Project == nil && inProject {
+			i.Project = &parts[1]
+		}
+		if s, ok := r.side.Routines[slug]; f.Recurring {
+			i.Status, i.Priority, i.Goal = s.Status, s.Priority, s.Goal
+			i.Routine = &s.Routine
+			i.Routine.Variables, i.Routine.Triggers = list(s.Variables), list(s.Triggers)
+			for n := range i.Routine.Triggers {
+				t := &i.Routine.Triggers[n]
+				t.Enabled = t.Disabled == nil || *t.Disabled
+			}
+			for n := range i.Routine.Variables {
+				i.Routine.Variables[n].Options = list(i.Routine.Variables[n].Options)
+			}
+			if !ok {
+				r.warn("Task %s recurs, but the package does not say when: it is imported as a routine without triggers.", slug)
+			}
+		} else if err := r.task(&i, r.side.Tasks[slug]); err != nil {
+			return err
+		}
+		r.m.Issues = append(r.m.Issues, i)
+	}
+	slices.SortStableFunc(r.m.Issues, func(a, b Issue) int { return cmp.Compare(a.number(), b.number()) })
+	return r.checkTasks()
+}
+
+// number orders issues as they were made; those without an identifier come last.
+func (i Issue) number() uint64 {
+	_, digits, _ := strings.Cut(text(i.Identifier), "-")
+	var n uint64
+	if _, err := fmt.Sscanf(digits, "%d", &n); err != nil {
+		return 1 << 62
+	}
+	return n
+}
+
+func (r *reader) task(i *Issue, s sideTask) error {
+	i.Identifier, i.Status, i.Priority, i.Parent, i.Goal = s.Identifier, s.Status, s.Priority, s.Parent, s.Goal
+	i.CreatedAt, i.UpdatedAt, i.StartedAt, i.CompletedAt, i.CancelledAt = s.CreatedAt, s.UpdatedAt, s.StartedAt, s.CompletedAt, s.CancelledAt
+	i.Labels, i.BillingCode, i.WorkspaceKey, i.WorkspaceSettings = list(s.Labels), s.BillingCode, s.WorkspaceKey, s.WorkspaceSettings
+	i.AdapterOverrides, i.Monitor = s.AdapterOverrides, s.Monitor
+	i.Comments, i.BlockedBy, i.WorkProducts, i.Attachments = list(s.Comments), list(s.BlockedBy), list(s.WorkProducts), list(s.Attachments)
+	for n := range i.WorkProducts {
+		w := &i.WorkProducts[n]
+		w.ReviewState, w.HealthStatus = cmp.Or(w.ReviewState, "none"), cmp.Or(w.HealthStatus, "unknown")
+	}
+	declared := map[string]Document{}
+	for _, d := range s.Documents {
+		declared[cmp.Or(d.Path, path.Join(path.Dir(i.Path), "documents", d.Key+".md"))] = d
+	}
+	dir := path.Join(path.Dir(i.Path), "documents") + "/"
+	for _, name := range r.files.Paths() {
+		rest, ok := strings.CutPrefix(name, dir)
+		if !ok || strings.Contains(rest, "/") {
+			continue
+		}
+		text, err := r.files.text(name)
+		if err != nil {
+			return err
+		}
+		d := declared[name]
+		delete(declared, name)
+		i.Documents = append(i.Documents, Document{Key: cmp.Or(d.Key, strings.TrimSuffix(rest, path.Ext(rest))), Title: d.Title,
+			Format: cmp.Or(d.Format, "markdown"), Path: name, Body: text})
+	}
+	for _, name := range slices.Sorted(maps.Keys(declared)) {
+		r.warn("Task %s names a document %s that is not in the package.", i.Slug, name)
+	}
+	return nil
+}
+
+// checkTasks drops references to what is not in the package.
+func (r *reader) checkTasks() error {
+	agents, projects, tasks, goals, blobs := map[string]bool{}, map[string]bool{}, map[string]Issue{}, map[string]bool{}, map[string]bool{}
+	for _, a := range r.m.Agents {
+		agents[a.Slug] = true
+	}
+	for _, p := range r.m.Projects {
+		projects[p.Slug] = true
+	}
+	for _, g := range r.m.Goals {
+		goals[g.Slug] = true
+	}
+	for _, b := range r.m.Blobs {
+		blobs[b.SHA256] = true
+	}
+	for _, i := range r.m.Issues {
+		tasks[i.Slug] = i
+	}
+	drop := func(slug, what string, ref **string, known bool) {
+		if *ref != nil && !known {
+			r.warn("Task %s names %s %s, which is not in the package.", slug, what, **ref)
+			*ref = nil
+		}
+	}
+	for n := range r.m.Issues {
+		i := &r.m.Issues[n]
+		drop(i.Slug, "agent", &i.Assignee, agents[text(i.Assignee)])
+		drop(i.Slug, "project", &i.Project, projects[text(i.Project)])
+		drop(i.Slug, "goal", &i.Goal, goals[text(i.Goal)])
+		parent, ok := tasks[text(i.Parent)]
+		drop(i.Slug, "task", &i.Parent, ok && !parent.Recurring)
+		for at, depth := *i, 0; at.Parent != nil; at, depth = tasks[*at.Parent], depth+1 {
+			if depth > len(tasks) {
+				return malformed("task %s is its own ancestor", i.Slug)
+			}
+		}
+		i.BlockedBy = slices.DeleteFunc(i.BlockedBy, func(slug string) bool {
+			_, ok := tasks[slug]
+			if !ok {
+				r.warn("Task %s is blocked by %s, which is not in the package.", i.Slug, slug)
+			}
+			return !ok
+		})
+		for _, a := range i.Attachments {
+			if !blobs[a.SHA256] {
+				return malformed("task %s: its attachment %s is not among the blobs", i.Slug, a.SHA256)
+			}
+		}
+	}
+	return nil
+}
+
+// skills reads every folder below skills/ that has a SKILL.md.
+func (r *reader) skills() error {
+	for _, name := range r.files.Paths() {
+		if !strings.HasPrefix(name, "skills/") || path.Base(name) != "SKILL.md" {
+			continue
+		}
+		var f frontSkill
+		if _, err := r.page(name, &f); err != nil {
+			return err
+		}
+		dir := path.Dir(name)
+		s := Skill{Key: strings.TrimPrefix(dir, "skills/"), Slug: path.Base(dir), Name: cmp.Or(f.Name, path.Base(dir)), Path: name, Description: f.Description,
+			SourceType: "catalog", Compatibility: "compatible", Inventory: []SkillFile{}}
+		for _, other := range r.files.Paths() {
+			rest, ok := strings.CutPrefix(other, dir+"/")
+			if !ok || r.files[other].Binary {
+				continue
+			}
+			text, err := r.files.text(other)
+			if err != nil {
+				return err
+			}
+			put(&s.Files, rest, text)
+			kind := "reference"
+			if rest == "SKILL.md" {
+				kind = "skill"
+			}
+			s.Inventory = append(s.Inventory, SkillFile{rest, kind})
+		}
+		r.m.Skills = append(r.m.Skills, s)
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package portable
+
+// Names of files that a package has one of.
+const (
+	companyFile = "COMPANY.md"
+	sidecarFile = ".paperclip.yaml"
+	readmeFile  = "README.md"
+
+	companySchema = "agentcompanies/v1"
+	sidecarSchema = "paperclip/v1"
+)
+
+// sidecar is .paperclip.yaml.
+type sidecar struct {
+	Schema   string                 `yaml:"schema"`
+	Version  int                    `yaml:"schemaVersion"`
+	Company  sidecarCompany         `yaml:"company,omitempty"`
+	Sidebar  *Sidebar               `yaml:"sidebar,omitempty"`
+	Labels   []Label                `yaml:"labels,omitempty"`
+	Blobs    []Blob                 `yaml:"blobs,omitempty"`
+	Goals    map[string]Goal        `yaml:"goals,omitempty"`
+	Agents   map[string]sideAgent   `yaml:"agents,omitempty"`
+	Projects map[string]sideProject `yaml:"projects,omitempty"`
+	Tasks    map[string]sideTask    `yaml:"tasks,omitempty"`
+	Routines map[string]sideRoutine `yaml:"routines,omitempty"`
+}
+
+type sidecarCompany struct {
+	LogoPath            *string `yaml:"logoPath,omitempty"`
+	RequireHireApproval bool    `yaml:"requireBoardApprovalForNewAgents,omitempty"`
+	FeedbackSharing     bool    `yaml:"feedbackDataSharingEnabled,omitempty"`
+}
+
+type sideAgent struct {
+	Role             string            `yaml:"role,omitempty"`
+	Icon             *string           `yaml:"icon,omitempty"`
+	Capabilities     *string           `yaml:"capabilities,omitempty"`
+	Adapter          sideAdapter       `yaml:"adapter"`
+	Runtime          map[string]any    `yaml:"runtime,omitempty"`
+	Permissions      map[string]bool   `yaml:"permissions,omitempty"`
+	PermissionGrants []PermissionGrant `yaml:"permissionGrants,omitempty"`
+	BudgetCents      int64             `yaml:"budgetMonthlyCents,omitempty"`
+	Metadata         map[string]any    `yaml:"metadata,omitempty"`
+	Inputs           sideInputs        `yaml:"inputs,omitempty"`
+}
+
+type sideAdapter struct {
+	Type   string         `yaml:"type,omitempty"`
+	Config map[string]any `yaml:"config,omitempty"`
+}
+
+type sideInputs struct {
+	Env map[string]input `yaml:"env,omitempty"`
+}
+
+type sideProject struct {
+	Lead            *string              `yaml:"leadAgentSlug,omitempty"`
+	TargetDate      *string              `yaml:"targetDate,omitempty"`
+	Color           *string              `yaml:"color,omitempty"`
+	Icon            *string              `yaml:"icon,omitempty"`
+	Status          string               `yaml:"status,omitempty"`
+	WorkspacePolicy map[string]any       `yaml:"executionWorkspacePolicy,omitempty"`
+	Workspaces      map[string]Workspace `yaml:"workspaces,omitempty"`
+	Goals           []string             `yaml:"goals,omitempty"`
+	Inputs          sideInputs           `yaml:"inputs,omitempty"`
+}
+
+type sideTask struct {
+	Identifier        *string        `yaml:"identifier,omitempty"`
+	Status            *string        `yaml:"status,omitempty"`
+	Priority          *string        `yaml:"priority,omitempty"`
+	Parent            *string        `yaml:"parent,omitempty"`
+	Goal              *string        `yaml:"goal,omitempty"`
+	CreatedAt         *string        `yaml:"createdAt,omitempty"`
+	UpdatedAt         *string        `yaml:"updatedAt,omitempty"`
+	StartedAt         *string        `yaml:"startedAt,omitempty"`
+	CompletedAt       *string        `yaml:"completedAt,omitempty"`
+	CancelledAt       *string        `yaml:"cancelledAt,omitempty"`
+	Labels            []string       `yaml:"labels,omitempty"`
+	BillingCode       *string        `yaml:"billingCode,omitempty"`
+	WorkspaceKey      *string        `yaml:"projectWorkspaceKey,omitempty"`
+	WorkspaceSettings map[string]any `yaml:"executionWorkspaceSettings,omitempty"`
+	AdapterOverrides  map[string]any `yaml:"assigneeAdapterOverrides,omitempty"`
+	Comments          []Comment      `yaml:"comments,omitempty"`
+	BlockedBy         []string       `yaml:"blockedBy,omitempty"`
+	Documents         []Document     `yaml:"documents,omitempty"`
+	WorkProducts      []WorkProduct  `yaml:"workProducts,omitempty"`
+	Attachments       []Attachment   `yaml:"attachments,omitempty"`
+	Monitor           map[string]any `yaml:"monitor,omitempty"`
+}
+
+type sideRoutine struct {
+	Status   *string `yaml:"status,omitempty"`
+	Priority *string `yaml:"priority,omitempty"`
+	Goal     *string `yaml:"goal,omitempty"`
+	Routine  `yaml:",inline"`
+}
+
+// Front matter of the Markdown files.
+type frontCompany struct {
+	Name        string  `yaml:"name"`
+	Description *string `yaml:"description,omitempty"`
+	Schema      string  `yaml:"schema,omitempty"`
+	Slug        string  `yaml:"slug,omitempty"`
+}
+
+type frontAgent struct {
+	Name      string   `yaml:"name"`
+	Slug      string   `yaml:"slug,omitempty"` // read, not written: the folder is the slug
+	Title     *string  `yaml:"title,omitempty"`
+	Role      string   `yaml:"role,omitempty"` // read, not written
+	ReportsTo *string  `yaml:"reportsTo,omitempty"`
+	Skills    []string `yaml:"skills,omitempty"`
+}
+
+type frontProject struct {
+	Name        string  `yaml:"name"`
+	Description *string `yaml:"description,omitempty"`
+	Owner       *string `yaml:"owner,omitempty"`
+}
+
+type frontTask struct {
+	Name      string  `yaml:"name"`
+	Project   *string `yaml:"project,omitempty"`
+	Assignee  *string `yaml:"assignee,omitempty"`
+	Recurring bool    `yaml:"recurring,omitempty"`
+}
+
+type frontTeam struct {
+	Name     string   `yaml:"name"`
+	Manager  *string  `yaml:"manager,omitempty"`
+	Includes []string `yaml:"includes,omitempty"`
+	Members  []string `yaml:"members,omitempty"`
+}
+
+type frontSkill struct {
+	Name        string  `yaml:"name"`
+	Description *string `yaml:"description,omitempty"`
+}
