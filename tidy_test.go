@@ -22,7 +22,7 @@ const module = "github.com/selvage-mesh/selvage"
 // but for those that are listed themselves.
 var floors = []string{
 	"identity sandbox memory ui ledger/store",
-	"ledger transport",
+	"ledger transport ledger/blob",
 	"governance consensus discovery",
 	"company kernel",
 	"scheduler adapter plugin llm",
