@@ -49,6 +49,9 @@ var allowed = map[string]allowance{
 	"agent.wake": mayBoard | mayAgent | mayNode, "agent.reset_session": mayBoard | mayAgent, "timer.tick": mayNode,
 	"run.place": mayNode, "run.return": mayNode, "run.start": mayNode, "run.report": mayNode, "run.finish": mayNode,
 	"run.cancel": mayBoard | mayAgent | mayNode,
+
+	"asset.create":      mayBoard | mayAgent,
+	"attachment.create": mayBoard | mayAgent, "attachment.delete": mayBoard | mayAgent, "attachment.sweep": mayNode,
 }
 
 // Authorize decides, before a command's handler sees it, whether its credential

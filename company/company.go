@@ -314,10 +314,17 @@ func saveCompany(c *ledger.Context, p SaveCompany, action string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	was := row
 	row = row.with(p)
 	row.UpdatedAt = TimeOf(c.Now)
 	if err := row.check(); err != nil {
 		return nil, err
+	}
+	if p.LogoAsset != nil {
+		if err := row.checkLogo(c.Tx); err != nil {
+			return nil, err
+		}
+		dropLogo(c.Tx, was, row)
 	}
 	companies.Put(c.Tx, row.ID, row.ID, row)
 	c.Record(ledger.Change{Action: action, EntityType: "company", EntityID: row.ID, Details: p.details()})
@@ -462,8 +469,12 @@ func removeRows(tx *ledger.Tx, company string) (done bool) {
 // forget removes what names a row from outside its company.
 func forget(tx *ledger.Tx, table, id string, row []byte) {
 	switch table {
-	case "agent", "goal", "project", "workspace":
+	case "agent", "goal", "project", "workspace", "attachment":
 		disown(tx, id)
+	case "asset":
+		disown(tx, id)
+		a := decodeRow[Asset](row)
+		tx.Delete(blobKey(a.SHA256, a.Company))
 	case "agent-key":
 		tx.Delete(keyCompanyKey(id))
 		tx.Delete(tokenKey(decodeRow[AgentKey](row).Hash))

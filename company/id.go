@@ -8,7 +8,7 @@ import (
 
 // Keys that span companies:
 //
-//	i/<id>                 company of an agent, goal, project or workspace
+//	i/<id>                 company of an agent, goal, project, workspace, asset or attachment
 //	company-id/<id>        every company, without a value
 //	company-prefix/<text>  the company whose issues' identifiers begin with it
 func ownerKey(id string) []byte           { return ledger.Key("i", id) }

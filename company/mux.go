@@ -10,6 +10,7 @@ var registrars = []func(ledger.Mux){
 	registerRun,
 	registerSession,
 	registerApprovals, registerHires,
+	registerAssets,
 }
 
 // Handlers returns the handlers of all company commands.

@@ -1,0 +1,433 @@
+package company
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// An Asset is a file of a company: its name and type, and the hash of its bytes,
+// which lie on the nodes' disks. Provider is always "local_disk", the contract's
+// word for what no other service keeps.
+type Asset struct {
+	ID           string   `cbor:"1,keyasint" json:"id"`
+	Company      string   `cbor:"2,keyasint" json:"companyId"`
+	Provider     string   `cbor:"3,keyasint" json:"provider"`
+	ObjectKey    string   `cbor:"4,keyasint" json:"objectKey"` // <company>/<place>/<yyyy>/<mm>/<dd>/<uuid>-<name>
+	ContentType  string   `cbor:"5,keyasint" json:"contentType"`
+	Size         int64    `cbor:"6,keyasint" json:"byteSize"`
+	SHA256       string   `cbor:"7,keyasint" json:"sha256"` // hex
+	Filename     NullText `cbor:"8,keyasint,omitempty" json:"originalFilename"`
+	CreatedAgent NullText `cbor:"9,keyasint,omitempty" json:"createdByAgentId"`
+	CreatedUser  NullText `cbor:"10,keyasint,omitempty" json:"createdByUserId"`
+	CreatedAt    Time     `cbor:"11,keyasint" json:"createdAt"`
+	UpdatedAt    Time     `cbor:"12,keyasint" json:"updatedAt"`
+}
+
+// An Attachment links an asset to an issue, and perhaps to one of its comments.
+type Attachment struct {
+	ID        string   `cbor:"1,keyasint" json:"id"`
+	Company   string   `cbor:"2,keyasint" json:"companyId"`
+	Issue     string   `cbor:"3,keyasint" json:"issueId"`
+	Comment   NullText `cbor:"4,keyasint,omitempty" json:"issueCommentId"`
+	Run       NullText `cbor:"5,keyasint,omitempty" json:"originatingRunId"`
+	Asset     string   `cbor:"6,keyasint" json:"assetId"`
+	CreatedAt Time     `cbor:"7,keyasint" json:"createdAt"`
+}
+
+// Keys of assets and attachments beside their rows:
+//
+//	asset-created/<ms, 16 hex digits>/<id>   newest last
+//	asset-object/<sha256 of the object key>  the asset's ID; one key, one asset
+//	attachment-issue/<issue>/<id>
+//	attachment-sweep/<issue>                 a deleted issue whose attachments are to go
+var (
+	assets           = ledger.NewTable[Asset]("asset")
+	assetsCreated    = ledger.NewIndex("asset-created")
+	attachments      = ledger.NewTable[Attachment]("attachment")
+	attachmentsIssue = ledger.NewIndex("attachment-issue")
+)
+
+func objectKey(company, key string) []byte {
+	sum := sha256.Sum256([]byte(key))
+	return ledger.Key("c", company, "asset-object", hex.EncodeToString(sum[:]))
+}
+
+func sweepKey(company, issue string) []byte {
+	return ledger.Key("c", company, "attachment-sweep", issue)
+}
+
+const (
+	// MaxAttachmentBytes is the most that a company may allow for one attachment.
+	MaxAttachmentBytes = 1 << 30
+	// MaxAttachments bounds the attachments of one issue: lists show all of them.
+	MaxAttachments = 500
+	// MaxFilename and MaxContentType bound what a file says of itself, in bytes.
+	MaxFilename    = 255
+	MaxContentType = 200
+	maxNamespace   = 120
+	// sweepChunk bounds the attachments that one attachment.sweep removes, at up
+	// to eight keys each.
+	sweepChunk = 250
+)
+
+const _ = uint(ledger.MaxTouched - 8*sweepChunk)
+
+// A NewFile is what a payload says of a file whose bytes the nodes have.
+type NewFile struct {
+	ID          string   `cbor:"1,keyasint"` // of the asset
+	Object      string   `cbor:"2,keyasint"` // random UUID, part of the object key
+	Name        string   `cbor:"3,keyasint,omitempty"`
+	ContentType string   `cbor:"4,keyasint"`
+	Size        int64    `cbor:"5,keyasint"`
+	SHA256      string   `cbor:"6,keyasint"`
+	Nodes       []string `cbor:"7,keyasint,omitempty"` // who has synced the bytes
+}
+
+// CreateAsset is the payload of asset.create.
+type CreateAsset struct {
+	File      NewFile `cbor:"1,keyasint"`
+	Namespace string  `cbor:"2,keyasint,omitempty"` // "general" when empty
+}
+
+// CreateAttachment is the payload of attachment.create.
+type CreateAttachment struct {
+	Issue   string  `cbor:"1,keyasint"`
+	ID      string  `cbor:"2,keyasint"`
+	File    NewFile `cbor:"3,keyasint"`
+	Comment string  `cbor:"4,keyasint,omitempty"`
+}
+
+// DeleteAttachment is the payload of attachment.delete.
+type DeleteAttachment struct {
+	ID string `cbor:"1,keyasint"`
+}
+
+// SweepAttachments is the payload of attachment.sweep, which removes what is
+// left of the attachments of deleted issues, a part at a time.
+type SweepAttachments struct{}
+
+// An Attached is what attachment.create returns.
+type Attached struct {
+	Attachment Attachment `cbor:"1,keyasint"`
+	Asset      Asset      `cbor:"2,keyasint"`
+}
+
+func registerAssets(m ledger.Mux) {
+	ledger.Handle(m, "asset.create", createAsset)
+	ledger.Handle(m, "attachment.create", createAttachment)
+	ledger.Handle(m, "attachment.delete", deleteAttachment)
+	ledger.Handle(m, "attachment.sweep", sweepAttachments)
+}
+
+// AssetByID returns an asset.
+func AssetByID(tx *ledger.Tx, id string) (Asset, bool) {
+	of := OwnerOf(tx, id)
+	if of == "" {
+		return Asset{}, false
+	}
+	return assets.Get(tx, of, id)
+}
+
+// AttachmentByID returns an attachment of an issue that is there.
+func AttachmentByID(tx *ledger.Tx, id string) (Attached, bool) {
+	of := OwnerOf(tx, id)
+	if of == "" {
+		return Attached{}, false
+	}
+	at, ok := attachments.Get(tx, of, id)
+	if !ok || tx.Has(sweepKey(of, at.Issue)) {
+		return Attached{}, false
+	}
+	a, ok := assets.Get(tx, of, at.Asset)
+	return Attached{at, a}, ok
+}
+
+// AttachmentsOf returns the attachments of an issue, the newest first.
+func AttachmentsOf(tx *ledger.Tx, i Issue) []Attached {
+	out := []Attached{}
+	for id := range attachmentsIssue.IDs(tx, i.Company, i.ID, false) {
+		at, ok := attachments.Get(tx, i.Company, id)
+		if a, found := assets.Get(tx, i.Company, at.Asset); ok && found {
+			out = append(out, Attached{at, a})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Attached) int { return cmp.Compare(b.Attachment.CreatedAt, a.Attachment.CreatedAt) })
+	return out
+}
+
+// AttachmentsToSweep reports whether attachments of deleted issues are left.
+func AttachmentsToSweep(tx *ledger.Tx, company string) bool {
+	for range tx.Prefix(sweepKey(company, "")) {
+		return true
+	}
+	return false
+}
+
+// check refuses a file that could not have come from an upload.
+func (f NewFile) check(tx *ledger.Tx) error {
+	switch {
+	case !isID(f.ID) || !isID(f.Object):
+		return ledger.Refuse(ledger.Invalid, nil, "malformed ID of a file")
+	case len(f.Name) > MaxFilename || !plainText(f.Name) || strings.ContainsAny(f.Name, `/\`):
+		return ledger.Refuse(ledger.Invalid, nil, "A file's name has at most %d bytes, and no slashes", MaxFilename)
+	case f.ContentType == "" || len(f.ContentType) > MaxContentType || !plainText(f.ContentType):
+		return ledger.Refuse(ledger.Invalid, nil, "A file's type has at most %d bytes", MaxContentType)
+	}
+	if err := checkBlob(f.SHA256, f.Size, f.Nodes); err != nil {
+		return err
+	}
+	return checkNewID(tx, f.ID)
+}
+
+// plainText reports whether s has no control characters and is valid UTF-8.
+func plainText(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r == 0x7f })
+}
+
+// addAsset stores a file below a place of its company, such as "assets/general".
+func addAsset(c *ledger.Context, f NewFile, place string) (Asset, error) {
+	if err := f.check(c.Tx); err != nil {
+		return Asset{}, err
+	}
+	company, now := c.Cmd.Company, TimeOf(c.Now)
+	a := Asset{ID: f.ID, Company: company, Provider: "local_disk", ContentType: f.ContentType, Size: f.Size, SHA256: f.SHA256, Filename: NullText(f.Name),
+		ObjectKey: company + "/" + place + "/" + c.Now.UTC().Format("2006/01/02") + "/" + f.Object + "-" + safeName(f.Name), CreatedAt: now, UpdatedAt: now}
+	switch c.Cmd.Actor.Type {
+	case "agent":
+		a.CreatedAgent = NullText(c.Cmd.Actor.ID)
+	case "user":
+		a.CreatedUser = NullText(c.Cmd.Actor.ID)
+	}
+	key := objectKey(company, a.ObjectKey)
+	if c.Has(key) {
+		return a, ledger.Refuse(ledger.Conflict, nil, "An asset with this object key exists already")
+	}
+	own(c.Tx, company, a.ID)
+	c.Set(key, []byte(a.ID))
+	assets.Put(c.Tx, company, a.ID, a)
+	assetsCreated.Add(c.Tx, company, ledger.Order(uint64(now)), a.ID)
+	refBlob(c.Tx, company, a.SHA256, a.Size, f.Nodes)
+	return a, nil
+}
+
+// safeName keeps of a file's name what any file system takes.
+func safeName(name string) string {
+	b := []byte(snippet(name, 120))
+	for i, c := range b {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_') {
+			b[i] = '_'
+		}
+	}
+	if len(b) == 0 {
+		return "file"
+	}
+	return string(b)
+}
+
+func dropAsset(tx *ledger.Tx, a Asset) {
+	disown(tx, a.ID)
+	tx.Delete(objectKey(a.Company, a.ObjectKey))
+	assets.Delete(tx, a.Company, a.ID)
+	assetsCreated.Remove(tx, a.Company, ledger.Order(uint64(a.CreatedAt)), a.ID)
+	unrefBlob(tx, a.Company, a.SHA256)
+}
+
+// mayUpload lets an agent add files only under a run of its own that goes on.
+func mayUpload(c *ledger.Context) error {
+	if isAgent(c) && (c.Cmd.Run == "" || !runAlive(c.Tx, c.Cmd.Company, c.Cmd.Run, c.Cmd.Actor.ID)) {
+		return refuseRunContext()
+	}
+	return nil
+}
+
+func createAsset(c *ledger.Context, p CreateAsset) (any, error) {
+	if err := mayUpload(c); err != nil {
+		return nil, err
+	}
+	space := p.Namespace
+	if space == "" {
+		space = "general"
+	}
+	if !isNamespace(space) {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "namespace has at most %d letters, digits, dashes and underscores, in parts separated by slashes", maxNamespace)
+	}
+	a, err := addAsset(c, p.File, "assets/"+space)
+	if err != nil {
+		return nil, err
+	}
+	c.Record(ledger.Change{Action: "asset.created", EntityType: "asset", EntityID: a.ID, Details: a.details().close()})
+	return a, nil
+}
+
+func (a Asset) details() jsonObject {
+	return jsonObject{}.str("originalFilename", string(a.Filename)).str("contentType", a.ContentType).int("byteSize", a.Size).str("sha256", a.SHA256)
+}
+
+func isNamespace(s string) bool {
+	if len(s) > maxNamespace {
+		return false
+	}
+	for part := range strings.SplitSeq(s, "/") {
+		if part == "" {
+			return false
+		}
+		for i := range len(part) {
+			if c := part[i]; !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// LogoNamespace is where logos lie; one that is replaced goes away.
+const LogoNamespace = "companies"
+
+// checkLogo refuses a logo that is no asset of the company.
+func (row Company) checkLogo(tx *ledger.Tx) error {
+	if _, ok := assets.Get(tx, row.ID, string(row.LogoAsset)); !ok && row.LogoAsset != "" {
+		return ledger.Refuse(ledger.NotFound, nil, "Asset not found")
+	}
+	return nil
+}
+
+// dropLogo removes the logo that a company had, unless it is more than that.
+func dropLogo(tx *ledger.Tx, was, now Company) {
+	old, ok := assets.Get(tx, was.ID, string(was.LogoAsset))
+	if ok && now.LogoAsset != was.LogoAsset && strings.HasPrefix(old.ObjectKey, was.ID+"/assets/"+LogoNamespace+"/") {
+		dropAsset(tx, old)
+	}
+}
+
+func createAttachment(c *ledger.Context, p CreateAttachment) (any, error) {
+	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	if !ok {
+		return nil, errNoIssue()
+	}
+	if err := mayComment(c, i); err != nil {
+		return nil, err
+	}
+	row, err := present(c)
+	if err != nil {
+		return nil, err
+	}
+	if limit := row.AttachmentLimit(); p.File.Size > limit {
+		return nil, ledger.Refuse(ledger.TooLarge, nil, "Attachment exceeds %d bytes", limit)
+	}
+	if err := checkNewID(c.Tx, p.ID); err != nil {
+		return nil, err
+	}
+	if p.Comment != "" {
+		if _, ok := CommentOf(c.Tx, i.Company, i.ID, p.Comment); !ok {
+			return nil, ledger.Refuse(ledger.NotFound, nil, "Issue comment not found")
+		}
+	}
+	n := 0
+	for range attachmentsIssue.IDs(c.Tx, i.Company, i.ID, false) {
+		if n++; n >= MaxAttachments {
+			return nil, ledger.Refuse(ledger.Unprocessable, nil, "An issue can have at most %d attachments", MaxAttachments)
+		}
+	}
+	a, err := addAsset(c, p.File, "issues/"+i.ID)
+	if err != nil {
+		return nil, err
+	}
+	at := Attachment{ID: p.ID, Company: i.Company, Issue: i.ID, Comment: NullText(p.Comment), Run: NullText(c.Cmd.Run), Asset: a.ID, CreatedAt: a.CreatedAt}
+	if p.ID == a.ID {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "an attachment and its asset have the same ID")
+	}
+	own(c.Tx, at.Company, at.ID)
+	attachments.Put(c.Tx, at.Company, at.ID, at)
+	attachmentsIssue.Add(c.Tx, at.Company, at.Issue, at.ID)
+	c.Record(ledger.Change{Action: "issue.attachment_added", EntityType: "issue", EntityID: i.ID,
+		Details: jsonObject{}.str("attachmentId", at.ID).str("originalFilename", string(a.Filename)).str("contentType", a.ContentType).int("byteSize", a.Size).close()})
+	return Attached{at, a}, nil
+}
+
+// AttachmentLimit is what an attachment of the company may have, in bytes.
+func (row Company) AttachmentLimit() int64 {
+	if row.AttachmentMaxBytes <= 0 {
+		return DefaultAttachmentBytes
+	}
+	return min(row.AttachmentMaxBytes, MaxAttachmentBytes)
+}
+
+// deleteAttachment removes an attachment with its asset. The board may, and the
+// agent that added it.
+func deleteAttachment(c *ledger.Context, p DeleteAttachment) (any, error) {
+	at, ok := attachments.Get(c.Tx, c.Cmd.Company, p.ID)
+	if !ok {
+		return nil, errNoAttachment()
+	}
+	i, ok := issues.Get(c.Tx, at.Company, at.Issue)
+	if !ok {
+		return nil, errNoAttachment()
+	}
+	a, _ := assets.Get(c.Tx, at.Company, at.Asset)
+	if err := mayComment(c, i); err != nil {
+		return nil, err
+	}
+	if isAgent(c) && string(a.CreatedAgent) != c.Cmd.Actor.ID {
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "Only the board or the agent that added an attachment can delete it")
+	}
+	dropAttachment(c.Tx, at)
+	c.Record(ledger.Change{Action: "issue.attachment_removed", EntityType: "issue", EntityID: at.Issue,
+		Details: jsonObject{}.str("attachmentId", at.ID).close()})
+	return nil, nil
+}
+
+func errNoAttachment() error { return ledger.Refuse(ledger.NotFound, nil, "Attachment not found") }
+
+func dropAttachment(tx *ledger.Tx, at Attachment) {
+	if a, ok := assets.Get(tx, at.Company, at.Asset); ok {
+		dropAsset(tx, a)
+	}
+	disown(tx, at.ID)
+	attachments.Delete(tx, at.Company, at.ID)
+	attachmentsIssue.Remove(tx, at.Company, at.Issue, at.ID)
+}
+
+// dropAttachments hides the attachments of an issue that is being deleted; they
+// may be many, so a node removes them afterwards.
+func dropAttachments(tx *ledger.Tx, i Issue) {
+	for range attachmentsIssue.IDs(tx, i.Company, i.ID, false) {
+		tx.Set(sweepKey(i.Company, i.ID), nil)
+		return
+	}
+}
+
+func sweepAttachments(c *ledger.Context, _ SweepAttachments) (any, error) {
+	company, left := c.Cmd.Company, sweepChunk
+	prefix := sweepKey(company, "")
+	var over []string
+	for k := range c.Prefix(prefix) {
+		issue := string(k[len(prefix):])
+		for id := range attachmentsIssue.IDs(c.Tx, company, issue, false) {
+			if left--; left < 0 {
+				break
+			}
+			at, _ := attachments.Get(c.Tx, company, id)
+			dropAttachment(c.Tx, at)
+		}
+		if left < 0 {
+			break
+		}
+		if over = append(over, issue); len(over) == sweepChunk {
+			break
+		}
+	}
+	for _, issue := range over {
+		c.Delete(sweepKey(company, issue))
+	}
+	if left < sweepChunk || len(over) > 0 {
+		c.Record(ledger.Change{Action: "issue.attachments_swept", EntityType: "company", EntityID: company,
+			Details: jsonObject{}.int("attachments", int64(sweepChunk-max(left, 0))).close()})
+	}
+	return nil, nil
+}
