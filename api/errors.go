@@ -8,6 +8,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/blob"
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
@@ -46,6 +47,9 @@ var notNow = []struct {
 	{consensus.ErrClosed, "closing", "This node is closing; use another one"},
 	{ledger.ErrClosed, "closing", "This node is closing; use another one"},
 	{ledger.ErrUpgrade, "upgrade_needed", "This node is older than the mesh; upgrade it, use another one"},
+	{blob.ErrFull, "disk_full", "This node has no room for files; free some space, use another node"},
+	{blob.ErrTooFew, "too_few_copies", "Too few nodes could take the file; try again"},
+	{blob.ErrMissing, "content_unavailable", "No node that answers has this content; try again"},
 	{store.ErrDiskFull, "disk_full", "The disk of this node is full; free some space, use another node"},
 	{context.DeadlineExceeded, "timeout", "No answer in time; the request may still take effect. Repeat it with the same Idempotency-Key"},
 	{context.Canceled, "timeout", "No answer in time; the request may still take effect. Repeat it with the same Idempotency-Key"},

@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
 	"io"
 	"iter"
 	"log/slog"
@@ -21,6 +23,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/blob"
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
@@ -162,6 +165,7 @@ func newHarness(t testing.TB, change ...func(*Config)) *harness {
 		DataKeys: func() []identity.DataKey { return []identity.DataKey{testDataKey} },
 		Head:     func() (uint64, uint64) { h, _ := n.ledger.Head(); return h, n.ledger.Applied() },
 		Verify:   func(ctx context.Context) (ledger.Verified, error) { return n.ledger.Verify(ctx, nil) },
+		Blobs:    newKeeper(t, n.keys.ID()),
 		Logger:   slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	for _, f := range change {
 		f(&cfg)
@@ -172,6 +176,30 @@ func newHarness(t testing.TB, change ...func(*Config)) *harness {
 	}
 	t.Cleanup(func() { s.Close() })
 	return &harness{Server: s, t: t, node: n, log: log}
+}
+
+// newKeeper keeps blobs on this test's disk.
+func newKeeper(t testing.TB, self identity.NodeID) *blob.Keeper {
+	t.Helper()
+	k, err := blob.Open(t.TempDir(), blob.Config{Self: self, Store: blob.StoreConfig{Reserve: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return k
+}
+
+// dot is a picture of one pixel.
+func dot() []byte {
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
 }
 
 // answer is what came back.

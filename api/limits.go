@@ -50,6 +50,19 @@ const (
 	maxIdempotencyKey = 255
 	// maxRequestID bounds an X-Request-Id that is taken over.
 	maxRequestID = 128
+	// maxUploads bounds the uploads of one node at a time: each holds a file, a
+	// buffer, and what a part's headers may take.
+	maxUploads = 32
+	// uploadTimeout bounds a whole upload: the largest attachment at 2 MB/s. A
+	// body that stands still for bodyTimeout ends it sooner.
+	uploadTimeout = 10 * time.Minute
+	// maxParts, maxFormField and multipartRoom bound what an upload has besides
+	// its file: parts, the bytes of one, and what lies between them.
+	maxParts      = 16
+	maxFormField  = 1 << 10
+	multipartRoom = 64 << 10
+	// maxImage bounds images, in bytes: they are shown, not kept.
+	maxImage = 10 << 20
 	// feedQueue bounds the entries that wait for one stream's writer; the feed
 	// itself waits then.
 	feedQueue = 256

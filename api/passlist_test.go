@@ -28,7 +28,8 @@ const passList = `
 105-issue-comments-list 106-issue-comment-get 107-issue-release~ 108-issue-force-release~
 109-issue-force-release-agent-403 110-agent-checkout-no-runid-401 111-agent-checkout-other-403 112-label-create
 113-labels-list 114-issue-create-labelled 115-issue-create-blocked-by 116-issue-checkout-blocked-422
-117-issue-child-create 118-issue-read 119-issue-inbox-archive 140-issue-runs~ 141-issue-live-runs 145-heartbeat-invoke
+117-issue-child-create 118-issue-read 119-issue-inbox-archive 126-issue-attachment-upload
+127-issue-attachments-list 128-attachment-content 129-attachment-delete 140-issue-runs~ 141-issue-live-runs 145-heartbeat-invoke
 149-heartbeat-run-issues 150-heartbeat-runs-list~ 151-agent-wakeup 152-issue-create-assigned
 153-issue-assigned-after-run~ 154-issue-assigned-runs~ 155-issue-assigned-comments 156-agent-create-sleeper
 157-heartbeat-invoke-sleeper 158-live-runs~ 159-heartbeat-invoke-while-running 160-agents-list-running~
@@ -45,7 +46,7 @@ const passList = `
 214-budget-incident-resolve 215-agent-after-raise~ 216-company-budget 217-budget-policy-project 218-costs-summary
 219-costs-by-agent 220-costs-by-agent-model 221-costs-by-provider 222-costs-by-biller 223-costs-by-project
 224-costs-window-spend 226-costs-finance-summary 227-issue-cost-summary 228-cost-summary-range 229-dashboard
-230-activity 231-activity-post~ 232-sidebar-badges 259-plugins-list 260-plugins-examples 261-plugins-tools
+230-activity 231-activity-post~ 232-sidebar-badges 256-asset-image-upload 257-asset-content 258-company-logo 259-plugins-list 260-plugins-examples 261-plugins-tools
 262-plugins-ui-contributions 276-user-directory 284-board-api-keys 287-sidebar-preferences 288-auth-profile
 293-companies-after-import 297-agent-key-revoke 298-agent-me-revoked-401 299-agent-terminate~
 300-agent-resume-terminated-409 301-goal-delete 302-issue-delete 303-project-archive 304-agent-delete

@@ -40,6 +40,9 @@ type Route struct {
 	MaxBody int64   // bytes; 0 means MaxBody
 	NoTool  bool    // no MCP tool is made of it: a stream, a file, a second way to the same
 
+	// Timeout bounds the whole request; 0 means requestTimeout.
+	Timeout time.Duration
+
 	// Handle decodes, submits or reads, and returns what to answer. A path value
 	// named companyId was checked against the company of an agent before.
 	Handle func(rc *Request) (Response, error)

@@ -96,6 +96,8 @@ type Config struct {
 	// RunLog reads a piece of a run's log, wherever it lies; the error wraps
 	// runlog.ErrNoLog when there is none.
 	RunLog func(ctx context.Context, run company.Run, offset, limit int64) (runlog.Chunk, error)
+	// Blobs keeps the bytes of attachments and images.
+	Blobs Blobs
 	// CreateToken makes a join token; the text is shown once.
 	CreateToken func(ctx context.Context, uses int, ttl time.Duration) (string, error)
 	// Leave takes this node out of the mesh for good.
@@ -139,6 +141,7 @@ type Server struct {
 	strong  chan struct{} // bounds strong looks for unknown bearers
 	slots   chan struct{} // bounds requests
 	streams chan struct{} // bounds streams
+	uploads chan struct{} // bounds uploads
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -160,7 +163,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger, started: time.Now().UTC(), origin: http.NewCrossOriginProtection(),
 		hosts: map[string]bool{}, strong: make(chan struct{}, 4),
-		slots: make(chan struct{}, MaxConcurrent), streams: make(chan struct{}, MaxStreams)}
+		slots: make(chan struct{}, MaxConcurrent), streams: make(chan struct{}, MaxStreams), uploads: make(chan struct{}, maxUploads)}
 	for _, h := range cfg.Hosts {
 		s.hosts[strings.ToLower(h)] = true
 	}
@@ -257,7 +260,7 @@ func (s *Server) checkHost(r *http.Request) error {
 
 // serve runs one route.
 func (s *Server) serve(route *Route, w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(route.Timeout, requestTimeout))
 	defer cancel()
 	rc := &Request{HTTP: r.WithContext(ctx), ID: idOf(r), server: s, route: route, w: w}
 	if err := rc.open(); err != nil {

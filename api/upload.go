@@ -1,0 +1,314 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/blob"
+)
+
+// Blobs keeps content by its hash, on several nodes; [blob.Keeper] does.
+type Blobs interface {
+	// Create begins a blob of at most limit bytes on this node's disk.
+	Create(limit int64) (*blob.Writer, error)
+	// Spread brings a blob of this node to those that shall have it.
+	Spread(ctx context.Context, d blob.Digest, size int64) (blob.Placement, error)
+	// Read opens a blob, wherever it is.
+	Read(ctx context.Context, ref blob.Reference) (blob.Content, error)
+}
+
+// An upload is a form with one file, which is on this node's disk.
+type upload struct {
+	File   company.NewFile
+	Fields map[string]string // the form's other parts
+	digest blob.Digest
+}
+
+// rolling moves a connection's deadline on with every read: a large body may
+// take long, one that stands still may not.
+type rolling struct {
+	r       io.Reader
+	control *http.ResponseController
+}
+
+func (r rolling) Read(p []byte) (int, error) {
+	// A connection without deadlines is a test's.
+	_ = r.control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	return r.r.Read(p)
+}
+
+// receive reads a multipart form with one part "file" of at most limit bytes;
+// the file goes to the disk as it comes, and is never in memory as a whole.
+// tooLarge is what is answered for more. The caller spreads it.
+func (rc *Request) receive(limit int64, tooLarge string) (up upload, err error) {
+	blobs := rc.server.cfg.Blobs
+	if blobs == nil {
+		return up, Unavailable("This node keeps no files")
+	}
+	h := rc.HTTP.Header
+	if e := h.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+		return up, Invalid("Content-Encoding %q is not accepted; send the form as it is", cut(e, 64))
+	}
+	media, params, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil || media != "multipart/form-data" || params["boundary"] == "" {
+		return up, Invalid("Expected a form with Content-Type: multipart/form-data")
+	}
+	if rc.HTTP.ContentLength > limit+multipartRoom {
+		return up, ledger.Refuse(ledger.TooLarge, nil, "%s", tooLarge)
+	}
+	select {
+	case rc.server.uploads <- struct{}{}:
+		defer func() { <-rc.server.uploads }()
+	default:
+		return up, Unavailable("Too many uploads at once; try again")
+	}
+	control := http.NewResponseController(rc.w)
+	_ = control.SetWriteDeadline(time.Now().Add(uploadTimeout + writeTimeout))
+	body := http.MaxBytesReader(rc.w, rc.HTTP.Body, limit+multipartRoom)
+	form := multipart.NewReader(rolling{body, control}, params["boundary"])
+	up.Fields = map[string]string{}
+	have := false
+	for range maxParts {
+		part, err := form.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			if !have {
+				return up, Invalid("Missing file field 'file'")
+			}
+			rc.streamed(up)
+			return up, nil
+		} else if err != nil {
+			return up, formError(err, tooLarge)
+		}
+		name := part.FormName()
+		if name != "file" {
+			b, err := io.ReadAll(io.LimitReader(part, maxFormField+1))
+			switch {
+			case err != nil:
+				return up, formError(err, tooLarge)
+			case len(b) > maxFormField:
+				return up, Invalid("Form field %q is longer than %d bytes", cut(name, 64), maxFormField)
+			}
+			up.Fields[name] = string(b)
+			continue
+		}
+		if have {
+			return up, Invalid("The form has more than one file; send one at a time")
+		}
+		have = true
+		if err := up.take(blobs, part, limit, tooLarge); err != nil {
+			return up, err
+		}
+	}
+	return up, Invalid("The form has more than %d parts", maxParts)
+}
+
+// take writes the file's part to the disk.
+func (up *upload) take(blobs Blobs, part *multipart.Part, limit int64, tooLarge string) error {
+	up.File = company.NewFile{ID: NewID(), Object: NewID(), Name: fileName(part.FileName())}
+	var err error
+	if up.File.ContentType, err = fileType(part.Header.Get("Content-Type")); err != nil {
+		return err
+	}
+	w, err := blobs.Create(limit)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := part.Read(buf)
+		if n > 0 {
+			if _, err := w.Write(buf[:n]); errors.Is(err, blob.ErrTooLarge) {
+				return ledger.Refuse(ledger.TooLarge, nil, "%s", tooLarge)
+			} else if err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return formError(err, tooLarge)
+		}
+	}
+	up.File.Size = w.Size()
+	if up.File.Size == 0 {
+		return Unprocessable("The file is empty", nil)
+	}
+	if up.digest, err = w.Commit(); err != nil {
+		return err
+	}
+	up.File.SHA256 = up.digest.String()
+	return nil
+}
+
+func formError(err error, tooLarge string) error {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return ledger.Refuse(ledger.TooLarge, nil, "%s", tooLarge)
+	}
+	return Invalid("The form is malformed, or broke off")
+}
+
+// streamed makes of an upload what an Idempotency-Key is compared by: a
+// repetition has another boundary, and the same file.
+func (rc *Request) streamed(up upload) {
+	rc.hasBody = true
+	rc.body = fmt.Appendf(nil, "%q %q %s %d %q", up.File.Name, up.File.ContentType, up.File.SHA256, up.File.Size, up.Fields)
+}
+
+// spread brings the file to the nodes that shall have it, before anything
+// refers to it.
+func (rc *Request) spread(up *upload) (blob.Placement, error) {
+	p, err := rc.server.cfg.Blobs.Spread(rc.Context(), up.digest, up.File.Size)
+	for _, id := range p.Holders[:min(len(p.Holders), company.MaxBlobNodes)] {
+		up.File.Nodes = append(up.File.Nodes, string(id))
+	}
+	return p, err
+}
+
+// fileName is what a form calls a file, without folders and without what no
+// file system would take.
+func fileName(s string) string {
+	s = path.Base(strings.ReplaceAll(s, `\`, "/"))
+	if s == "." || s == "/" {
+		return ""
+	}
+	s = strings.Map(func(r rune) rune {
+		if r < 0x20 || r == 0x7f || r == utf8.RuneError {
+			return -1
+		}
+		return r
+	}, s)
+	if len(s) > company.MaxFilename {
+		s = cut(s, company.MaxFilename)
+	}
+	return s
+}
+
+// fileType is the media type of a part, without parameters but charset.
+func fileType(header string) (string, error) {
+	if header == "" {
+		return "application/octet-stream", nil
+	}
+	media, params, err := mime.ParseMediaType(header)
+	if err != nil || !strings.Contains(media, "/") || len(media) > 100 {
+		return "", Invalid("The file's Content-Type is malformed")
+	}
+	if charset := params["charset"]; charset != "" {
+		if t := mime.FormatMediaType(media, map[string]string{"charset": charset}); t != "" && len(t) <= company.MaxContentType {
+			return t, nil
+		}
+	}
+	return media, nil
+}
+
+// inline are the types that a browser may show where it is; all others are
+// saved. Nothing of them runs: see [serveFile].
+var inline = map[string]bool{
+	"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true, "image/avif": true, "image/bmp": true, "image/svg+xml": true,
+	"text/plain": true, "text/markdown": true, "text/csv": true, "application/json": true, "application/pdf": true,
+	"audio/mpeg": true, "audio/ogg": true, "audio/wav": true, "video/mp4": true, "video/webm": true,
+}
+
+// serveFile answers the content of an asset, whole or in ranges, from this
+// node's disk or through it from another's.
+func serveFile(rc *Request, a company.Asset, ref company.BlobRef, download bool) (Response, error) {
+	if rc.server.cfg.Blobs == nil {
+		return Response{}, Unavailable("This node keeps no files")
+	}
+	d, err := blob.ParseDigest(a.SHA256)
+	if err != nil {
+		return Response{}, fmt.Errorf("asset %s: %w", a.ID, err)
+	}
+	media, _, err := mime.ParseMediaType(a.ContentType)
+	if err != nil {
+		media = "application/octet-stream"
+	}
+	h := http.Header{}
+	h.Set("Content-Type", a.ContentType)
+	h.Set("Cache-Control", "private, max-age=60")
+	h.Set("ETag", `"`+a.SHA256+`"`)
+	h.Set("Accept-Ranges", "bytes")
+	if media == "application/pdf" {
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; object-src 'self'")
+	} else {
+		h.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:")
+	}
+	how := "attachment"
+	if inline[media] && !download {
+		how = "inline"
+	}
+	h.Set("Content-Disposition", disposition(how, string(a.Filename)))
+	content, err := rc.server.cfg.Blobs.Read(rc.Context(), reference(d, a, ref))
+	if err != nil {
+		return Response{}, err
+	}
+	return Response{Header: h, Stream: func(w http.ResponseWriter, r *http.Request) error {
+		defer content.Close()
+		http.ServeContent(&slowly{w, http.NewResponseController(w)}, r, "", a.CreatedAt.Std(), content)
+		return nil
+	}}, nil
+}
+
+func reference(d blob.Digest, a company.Asset, ref company.BlobRef) blob.Reference {
+	out := blob.Reference{Digest: d, Size: a.Size}
+	for _, id := range ref.Nodes {
+		out.Hints = append(out.Hints, identity.NodeID(id))
+	}
+	return out
+}
+
+// slowly moves the connection's deadline on with every write.
+type slowly struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (s *slowly) Write(p []byte) (int, error) {
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	return s.ResponseWriter.Write(p)
+}
+
+// disposition writes a file's name as RFC 6266 has it; names that are not plain
+// ASCII come in both forms.
+func disposition(how, name string) string {
+	if name == "" {
+		return how
+	}
+	plain, ascii := strings.Map(func(r rune) rune {
+		switch {
+		case r == '"' || r == '\\' || r < 0x20 || r == 0x7f:
+			return '_'
+		case r > 0x7e:
+			return '_'
+		}
+		return r
+	}, name), true
+	for i := range len(name) {
+		ascii = ascii && name[i] < 0x7f
+	}
+	out := how + `; filename="` + plain + `"`
+	if !ascii {
+		var b strings.Builder
+		for i := range len(name) {
+			if c := name[i]; c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_' {
+				b.WriteByte(c)
+			} else {
+				fmt.Fprintf(&b, "%%%02X", c)
+			}
+		}
+		out += "; filename*=UTF-8''" + b.String()
+	}
+	return out
+}
