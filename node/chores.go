@@ -66,6 +66,9 @@ func (n *Node) chores() (due []ledger.Command) {
 			if company.BudgetsToSweep(tx, c.ID, now) {
 				due = append(due, n.command("budget.sweep", c.ID, company.SweepBudgets{}))
 			}
+			if company.AttachmentsToSweep(tx, c.ID) {
+				due = append(due, n.command("attachment.sweep", c.ID, company.SweepAttachments{}))
+			}
 		}
 		return nil
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/blob"
 	"github.com/selvage-mesh/selvage/scheduler"
 )
 
@@ -52,6 +53,10 @@ type Config struct {
 	// long before its end it stops by itself. Both are the same on all nodes.
 	Lease, Margin time.Duration
 
+	// Blobs bounds what this node keeps of attachments and images, and how soon it
+	// looks after them.
+	Blobs Blobs
+
 	// Seams for tests: in-process meshes hand in sockets and file systems.
 	Conn          net.PacketConn               // default: a UDP socket on Mesh
 	FS            vfs.FS                       // for the store and snapshots; default: the disk
@@ -61,6 +66,14 @@ type Config struct {
 	Machine       string                       // machine ID; default: this machine's
 	TuneConsensus func(*consensus.Config)      // last word on what consensus is given
 	Faults        Faults                       // planted bugs that show that the checkers bite
+}
+
+// Blobs says how a node keeps files. Zero values mean the defaults of ledger/blob.
+type Blobs struct {
+	Store blob.StoreConfig
+	Every time.Duration // between looks after the blobs
+	Gone  time.Duration // how long a node is away before its copies are made anew
+	Grace time.Duration // how long a blob that nothing refers to is kept
 }
 
 // Faults are planted bugs, off by default, for tests that check the checkers.

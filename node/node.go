@@ -20,6 +20,7 @@ import (
 	"github.com/selvage-mesh/selvage/discovery"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/blob"
 	"github.com/selvage-mesh/selvage/ledger/store"
 	"github.com/selvage-mesh/selvage/transport"
 )
@@ -51,6 +52,7 @@ type Node struct {
 	roster    *roster
 	keyring   *keyring
 	ledger    *ledger.Ledger
+	blobs     *blob.Keeper
 	transport *transport.Transport
 	discovery *discovery.Discovery
 	consensus *consensus.Consensus
@@ -106,6 +108,7 @@ func Open(ctx context.Context, conf Config) (_ *Node, err error) {
 		{"store", n.openStore},
 		{"identity", n.openIdentity},
 		{"ledger", n.openLedger},
+		{"blobs", n.openBlobs},
 		{"transport", n.openTransport},
 		{"mesh", n.openMembership},
 		{"discovery", n.openDiscovery},
@@ -339,6 +342,7 @@ func (n *Node) openConsensus(context.Context) error {
 	n.spawn(n.announce)
 	n.spawn(n.catchUp)
 	n.spawn(n.keepTime)
+	n.spawn(n.tendBlobs)
 	n.opened("followers", func() error { n.endSpawned(); return nil })
 	return nil
 }

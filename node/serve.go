@@ -28,7 +28,7 @@ type serving struct {
 func (n *Node) openAPI(context.Context) error {
 	s, err := api.New(api.Config{
 		Node: n, Version: n.conf.Version, NodeID: n.ID(), Mesh: n.Mesh(), Logger: n.log,
-		DataKeys: n.keyring.dataKeys, Ready: n.Ready, Standing: n.standing, RunLog: n.RunLog,
+		DataKeys: n.keyring.dataKeys, Ready: n.Ready, Standing: n.standing, RunLog: n.RunLog, Blobs: n.blobs,
 		CreateToken: n.CreateToken, Leave: n.Leave, Unseat: n.consensus.Remove, Alive: n.discovery.Alive, Raft: n.raftInfo,
 		Verify: func(ctx context.Context) (ledger.Verified, error) { return n.ledger.Verify(ctx, nil) },
 		Head: func() (height, applied uint64) {
@@ -177,7 +177,7 @@ func VerifyDir(ctx context.Context, dir string) (v ledger.Verified, err error) {
 // stats are the node's figures for /metrics.
 func (n *Node) stats() []api.Stat {
 	c, l, p := n.consensus.Stats(), n.ledger.Stats(), n.proposer.Stats()
-	d, t := n.discovery.Stats(), n.transport.Stats()
+	d, t, b := n.discovery.Stats(), n.transport.Stats(), n.blobs.Stats()
 	pos := n.ledger.Position()
 	gauge := func(name, help string, v float64) api.Stat {
 		return api.Stat{Name: "selvage_" + name, Help: help, Value: v}
@@ -223,6 +223,13 @@ func (n *Node) stats() []api.Stat {
 		count("transport_accepted_total", "connections that peers opened", t.Accepted),
 		count("transport_dialled_total", "connections that this node opened", t.Dialled),
 		count("transport_junk_total", "datagrams that were nothing", t.PacketsDropped),
+		gauge("blobs", "blobs on this node's disk", float64(b.Blobs)),
+		gauge("blob_bytes", "bytes of blobs on this node's disk", float64(b.Bytes)),
+		count("blob_fetched_total", "blobs fetched because this node shall have them", b.Fetched),
+		count("blob_rotten_total", "files of blobs that did not have their hash any more", b.Rotten),
+		count("blob_collected_total", "blobs thrown away because nothing referred to them", b.Collected),
+		count("blob_surplus_total", "blobs given up because others have them", b.Surplus),
+		count("blob_streams_total", "streams of blobs that peers opened", b.Streams),
 		gauge("runs_here", "runs that this node carries out", float64(len(n.work.worker.Running()))),
 	}
 }

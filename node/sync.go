@@ -15,9 +15,14 @@ import (
 // stream of KindSync it writes one frame of type syncAsk, empty, and reads one
 // of type syncRoster, the deterministic CBOR of a roster answer. A peer that
 // came with an admission certificate may use this stream and no other.
+//
+// On a stream that begins with a frame of type syncBlob, which carries a request
+// of ledger/blob, a member fetches and brings blobs; what follows is raw bytes as
+// that room has them.
 const (
 	syncAsk    = 1
 	syncRoster = 2
+	syncBlob   = 3
 )
 
 // A rosterAnswer is what a member says of the mesh to one that was away.
@@ -31,11 +36,17 @@ type rosterAnswer struct {
 func (n *Node) serveSync(from identity.NodeID, c net.Conn) {
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(syncTimeout))
-	if typ, _, err := transport.ReadFrameMax(c, 0); err != nil || typ != syncAsk {
+	typ, payload, err := transport.ReadFrameMax(c, maxSyncAsk)
+	switch {
+	case err == nil && typ == syncBlob && n.blobs != nil && n.roster.isMember(from):
+		c.SetDeadline(time.Time{})
+		n.blobs.Serve(c, payload)
+		return
+	case err != nil || typ != syncAsk || len(payload) > 0:
 		return
 	}
 	var a rosterAnswer
-	err := n.ledger.View(func(tx *ledger.Tx) error {
+	err = n.ledger.View(func(tx *ledger.Tx) error {
 		a = rosterAnswer{Version: ledger.RosterVersion(tx), Nodes: ledger.Roster(tx)}
 		a.Wrapped, _ = ledger.WrappedFor(tx, from)
 		return nil

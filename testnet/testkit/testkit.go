@@ -62,13 +62,15 @@ type Bed struct {
 	client *http.Client
 	seen   atomic.Uint64
 	holds  []*Hold
+	confs  []node.Config // as the nodes were opened, in the order of Nodes
+	dead   map[*node.Node]bool
 }
 
 // Mesh starts n nodes on loopback and waits until all vote. Each tune may change
 // a node's configuration, of which i is the number from 0.
 func Mesh(t testing.TB, n int, tune ...func(i int, c *node.Config)) *Bed {
 	t.Helper()
-	b := &Bed{t: t, client: &http.Client{Timeout: settle, Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
+	b := &Bed{t: t, dead: map[*node.Node]bool{}, client: &http.Client{Timeout: settle, Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
 	dir := t.TempDir()
 	t.Cleanup(b.close)
 	token := ""
@@ -86,7 +88,8 @@ func Mesh(t testing.TB, n int, tune ...func(i int, c *node.Config)) *Bed {
 		for _, f := range tune {
 			f(i, &began)
 		}
-		b.open(began)
+		b.confs = append(b.confs, began)
+		b.Nodes = append(b.Nodes, b.open(began))
 		if i == 0 && n > 1 {
 			var err error
 			if token, err = b.Nodes[0].CreateToken(t.Context(), n, time.Hour); err != nil {
@@ -112,8 +115,29 @@ func Mesh(t testing.TB, n int, tune ...func(i int, c *node.Config)) *Bed {
 	return b
 }
 
-// open starts one more node on ports that are free.
-func (b *Bed) open(conf node.Config) {
+// Kill ends a node as if its process had died; it stays in Nodes, and answers
+// nothing.
+func (b *Bed) Kill(on int) {
+	b.t.Helper()
+	b.dead[b.Nodes[on]] = true
+	b.Nodes[on].Kill()
+}
+
+// Restart closes a node, unless it was killed, and opens it again on its
+// directory, under other ports; it returns when the node is ready.
+func (b *Bed) Restart(on int) {
+	b.t.Helper()
+	if n := b.Nodes[on]; !b.dead[n] {
+		if err := n.Close(); err != nil {
+			b.t.Fatalf("close %s: %v", n.Name(), err)
+		}
+	}
+	b.Nodes[on] = b.open(b.confs[on])
+	b.Until("the node that was started again is ready", func() bool { return b.Nodes[on].Ready(b.t.Context()) == nil })
+}
+
+// open starts a node on ports that are free.
+func (b *Bed) open(conf node.Config) *node.Node {
 	b.t.Helper()
 	var err error
 	for range openTries {
@@ -131,14 +155,14 @@ func (b *Bed) open(conf node.Config) {
 		n, openErr := node.Open(ctx, conf)
 		cancel()
 		if err = openErr; err == nil {
-			b.Nodes = append(b.Nodes, n)
-			return
+			return n
 		}
 		if op := (*net.OpError)(nil); !errors.As(err, &op) || op.Op != "listen" {
 			break
 		}
 	}
 	b.t.Fatalf("open %s: %v", conf.Name, err)
+	return nil
 }
 
 // close ends the held runs first: nodes that all close at once can not tell each
@@ -160,6 +184,9 @@ func (b *Bed) close() {
 		}
 	}
 	for _, n := range b.Nodes {
+		if b.dead[n] {
+			continue
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 		_ = n.Ready(ctx) // what the runs had to say is applied
 		cancel()
@@ -167,6 +194,9 @@ func (b *Bed) close() {
 	var wg sync.WaitGroup
 	for _, n := range b.Nodes {
 		wg.Go(func() {
+			if b.dead[n] {
+				return
+			}
 			select {
 			case err := <-n.Failed():
 				b.t.Errorf("%s stopped by itself: %v", n.Name(), err)
