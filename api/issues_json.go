@@ -102,7 +102,7 @@ func issueRow(i company.Issue, labels []company.Label, listed bool) jsonRow {
 		null("createdByAgentId", i.CreatedAgent).null("createdByUserId", i.CreatedUser).null("responsibleUserId", i.ResponsibleUser).
 		num("issueNumber", int64(i.Number)).str("identifier", i.Identifier).
 		str("originKind", i.Origin()).null("originId", i.OriginID).null("originRunId", i.OriginRun).
-		fixed(`"originIdentityContextId":null,"continuationIdentityContextId":null`).str("originFingerprint", i.Fingerprint()).
+		fixed(`"originIdentityContextId":null`).null("continuationIdentityContextId", i.ContinuationIdentity).str("originFingerprint", i.Fingerprint()).
 		num("requestDepth", int64(i.Depth)).null("billingCode", i.BillingCode).
 		raw("assigneeAdapterOverrides", i.AdapterOverrides).raw("executionPolicy", i.ExecutionPolicy).fixed(`"executionState":null`).
 		fixed(issueMonitor).null("executionWorkspaceId", i.ExecutionWorkspace).null("executionWorkspacePreference", i.WorkspacePref).

@@ -154,6 +154,7 @@ type runIdentity struct {
 // A runView is a run as it is got by itself.
 type runView struct {
 	company.Run
+	Context         runSnapshot      `json:"contextSnapshot"`
 	StatusMessage   *string          `json:"currentStatusMessage"`
 	StatusUpdatedAt company.Time     `json:"currentStatusUpdatedAt"`
 	ToolName        *string          `json:"currentToolName"`
@@ -166,7 +167,7 @@ type runView struct {
 }
 
 func viewRun(tx *ledger.Tx, r company.Run, now company.Time) runView {
-	v := runView{Run: r, Execution: executionOf(tx, r), Identities: []runIdentity{}, Silence: silenceOf(r, now)}
+	v := runView{Run: r, Context: snapshotOf(r), Execution: executionOf(tx, r), Identities: []runIdentity{}, Silence: silenceOf(r, now)}
 	v.StatusMessage, v.StatusUpdatedAt = statusMessage(r)
 	v.LastEventAt = v.StatusUpdatedAt
 	if r.IdentityContext != "" {
@@ -354,15 +355,17 @@ type issueRun struct {
 	ContextComment        company.NullText   `json:"contextCommentId"`
 	ContextIssue          company.NullText   `json:"contextIssueId"`
 	Execution             runExecution       `json:"execution"`
-	Environment           *string            `json:"environment"`
-	EnvironmentLease      *string            `json:"environmentLease"`
 	RetryExhausted        company.NullText   `json:"retryExhaustedReason"`
 	Node                  string             `json:"nodeId,omitempty"`
+
+	Environment *company.Environment      `json:"environment"`
+	Lease       *company.EnvironmentLease `json:"environmentLease"`
 }
 
 func issueRunView(tx *ledger.Tx, r company.Run, now company.Time) issueRun {
+	env, lease := leaseOf(r)
 	return issueRun{
-		Run: r.ID, RuntimeMode: r.RuntimeMode, Status: r.Status, Agent: r.Agent, AdapterType: r.AdapterType, StartedAt: r.StartedAt,
+		Environment: env, Lease: lease, Run: r.ID, RuntimeMode: r.RuntimeMode, Status: r.Status, Agent: r.Agent, AdapterType: r.AdapterType, StartedAt: r.StartedAt,
 		FinishedAt: r.FinishedAt, CreatedAt: r.CreatedAt, Source: r.Source, ResponsibleUser: r.ResponsibleUser, ErrorCode: r.ErrorCode,
 		Usage: r.UsageJSON, Result: shortResult(r.ResultJSON), LogBytes: r.LogBytes, RetryOf: r.RetryOf, ScheduledRetryAt: r.ScheduledRetryAt,
 		ScheduledRetryAttempt: r.ScheduledRetryAttempt, ScheduledRetryReason: r.ScheduledRetryReason, LivenessState: r.LivenessState,
@@ -624,7 +627,7 @@ func cancelRun(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	r, err = Do[company.Run](rc, "run.cancel", r.Company, company.Cancel{Run: r.ID})
-	return OK(r), err
+	return OK(rowOf(r)), err
 }
 
 func listRunEvents(rc *Request) (Response, error) {

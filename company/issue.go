@@ -135,6 +135,12 @@ type Issue struct {
 	// body's idempotencyKey when the issue is deleted.
 	TitleHash   string `cbor:"46,keyasint,omitempty"`
 	RequestHash string `cbor:"47,keyasint,omitempty"`
+
+	// ContinuationIdentity is the identity context of the latest run that started
+	// on the issue.
+	ContinuationIdentity string `cbor:"60,keyasint,omitempty"`
+	// Recovery is the recovery action that waits for somebody, see RecoveryAction.
+	Recovery string `cbor:"61,keyasint,omitempty"`
 }
 
 // Clone returns a copy that shares no memory with i, as the ledger's cache of

@@ -10,13 +10,16 @@ import (
 // every node builds the same bytes, and nothing is reflected on in the hot path.
 type jsonObject []byte
 
-func (o jsonObject) key(name string) jsonObject {
+// comma begins the next member.
+func (o jsonObject) comma() jsonObject {
 	if len(o) == 0 {
-		o = append(make(jsonObject, 0, 256), '{')
-	} else {
-		o = append(o, ',')
+		return append(make(jsonObject, 0, 256), '{')
 	}
-	o = append(o, '"')
+	return append(o, ',')
+}
+
+func (o jsonObject) key(name string) jsonObject {
+	o = append(o.comma(), '"')
 	o = append(o, name...)
 	return append(o, '"', ':')
 }

@@ -138,7 +138,7 @@ func wakeForUpdate(c *ledger.Context, before, i Issue, cm *Comment) error {
 			if waiting.Assignee == "" || waiting.Status.Terminal() || len(Unresolved(c.Tx, waiting)) > 0 {
 				continue
 			}
-			if err := wakeForIssue(c, waiting, WakeAutomation, "issue_blockers_resolved", ""); err != nil {
+			if err := wakeForIssue(c, waiting, WakeAutomation, "issue.update", "issue_blockers_resolved", ""); err != nil {
 				return err
 			}
 		}
@@ -156,7 +156,7 @@ func wakeForChildren(c *ledger.Context, i Issue) error {
 			return nil
 		}
 	}
-	return wakeForIssue(c, parent, WakeAutomation, "issue_children_completed", "")
+	return wakeForIssue(c, parent, WakeAutomation, "issue.update", "issue_children_completed", "")
 }
 
 // CompanyExists reports whether there is a company with this ID.

@@ -159,6 +159,12 @@ type Run struct {
 	Followups int `cbor:"87,keyasint,omitempty" json:"-"`
 	// AdapterType is the agent's at the time of the wake.
 	AdapterType string `cbor:"88,keyasint,omitempty" json:"-"`
+	// Place is where the run works on its node, once its adapter told.
+	Place *RunPlace `cbor:"89,keyasint,omitempty" json:"-"`
+	// Freshness is resultJson.configFreshness, known since the start.
+	Freshness json.RawMessage `cbor:"90,keyasint,omitempty" json:"-"`
+	// Fingerprint names the configuration that the run was started with.
+	Fingerprint string `cbor:"91,keyasint,omitempty" json:"-"`
 }
 
 // Clone returns a copy that shares nothing with r.
@@ -169,6 +175,7 @@ func (r Run) Clone() Run {
 	r.Phases, r.Context.CommentIDs, r.Context.Payload = slices.Clone(r.Phases), slices.Clone(r.Context.CommentIDs), slices.Clone(r.Context.Payload)
 	r.Context.LinkedIssueIDs = slices.Clone(r.Context.LinkedIssueIDs)
 	r.Context.ForceFreshSession = copied(r.Context.ForceFreshSession)
+	r.Place, r.Freshness = copied(r.Place), slices.Clone(r.Freshness)
 	return r
 }
 

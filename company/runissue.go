@@ -25,6 +25,11 @@ func (r Run) gone(tx *ledger.Tx) string {
 // sees for itself. r is stored already, and running.
 func checkOutForRun(c *ledger.Context, r Run) Run {
 	i, ok := issues.Get(c.Tx, r.Company, r.Context.IssueID)
+	if ok {
+		before := i
+		i.ContinuationIdentity = string(r.IdentityContext)
+		storeIssue(c.Tx, before, i)
+	}
 	if !ok || i.Assignee != r.Agent || i.Status != IssueTodo && i.Status != IssueInProgress {
 		return r
 	}

@@ -69,6 +69,7 @@ type Report struct {
 	Group  int64         `cbor:"4,keyasint,omitempty"`
 	Output *OutputMark   `cbor:"5,keyasint,omitempty"`
 	Events []ReportEvent `cbor:"6,keyasint,omitempty"`
+	Place  *RunPlace     `cbor:"7,keyasint,omitempty"`
 }
 
 // An OutputMark is how far a run's log has come.
@@ -118,6 +119,7 @@ type Finish struct {
 	Events    []ReportEvent `cbor:"6,keyasint,omitempty"`
 	PID       int64         `cbor:"7,keyasint,omitempty"` // when no report told it
 	Group     int64         `cbor:"8,keyasint,omitempty"`
+	Place     *RunPlace     `cbor:"9,keyasint,omitempty"` // likewise
 }
 
 // Cancel ends a run at somebody's wish; it is the payload of "run.cancel".
@@ -211,10 +213,17 @@ func recordStatus(c *ledger.Context, r Run) {
 	if r.Context.IssueID != "" {
 		o = o.str("issueId", r.Context.IssueID)
 	}
+	o = o.str("status", string(r.Status)).str("invocationSource", string(r.Source)).
+		null("triggerDetail", string(r.TriggerDetail)).null("error", string(r.Error)).null("errorCode", string(r.ErrorCode))
+	if !r.Status.Live() && r.Context.Source != "" {
+		o = o.str("contextSource", r.Context.Source)
+	}
+	o = o.time("startedAt", r.StartedAt).time("finishedAt", r.FinishedAt)
+	if !r.Status.Live() {
+		o = o.null("finalText", "")
+	}
 	recordLive(c, ledger.Change{Action: "heartbeat.run.status", EntityType: "heartbeat_run", EntityID: r.ID,
-		Details: o.str("status", string(r.Status)).str("invocationSource", string(r.Source)).
-			null("triggerDetail", string(r.TriggerDetail)).null("error", string(r.Error)).
-			null("errorCode", string(r.ErrorCode)).time("startedAt", r.StartedAt).time("finishedAt", r.FinishedAt).close()})
+		Details: o.close()})
 }
 
 // runOf returns the run that a command is about.
@@ -325,17 +334,21 @@ func startRun(c *ledger.Context, p Start) (any, error) {
 	r.RunnerProfileJSON = jsonObject{}.raw("adapterDispatch", jsonObject{}.str("adapterType", a.AdapterType).close()).close()
 	r.AdapterType = a.AdapterType
 	r.IdentityContext = NullText(derivedID("identity", r.ID))
-	if s, ok := sessionFor(c.Tx, r); ok {
+	r.Fingerprint = fingerprint(c.Tx, a.Agent)
+	s, resumes := sessionFor(c.Tx, r)
+	if resumes {
 		r.SessionBefore = s.SessionID
 	}
+	r.Freshness = freshness(resumes, sessionFingerprint(c.Tx, r), r.Fingerprint)
 	r = r.reached(PhaseCheckQueue, now)
 	runs.Put(c.Tx, r.Company, r.ID, r)
 	r = checkOutForRun(c, r)
 	r = addEvent(c, r, "lifecycle", "info", "run started", nil)
 	runs.Put(c.Tx, r.Company, r.ID, r)
 	closeWakeup(c, r, WakeClaimed, "")
-	setAgentRunning(c, a)
 	recordStatus(c, r)
+	recordLease(c, r)
+	setAgentRunning(c, a)
 	return r, nil
 }
 
@@ -351,9 +364,11 @@ func reportRun(c *ledger.Context, p Report) (any, error) {
 	if p.Phase != "" {
 		r = r.reached(p.Phase, now)
 	}
-	r = r.process(p.PID, p.Group, now).output(p.Output)
-	for _, e := range p.Events[:min(len(p.Events), maxReportEvents)] {
-		r = addEvent(c, r, e.Type, cmp.Or(e.Level, "info"), e.Message, e.Payload)
+	heard := r.LastOutputSeq
+	r = r.process(p.PID, p.Group, now).output(p.Output).placed(p.Place)
+	r = addEvents(c, r, p.Events)
+	if r.LastOutputSeq > heard {
+		recordProgress(c, r)
 	}
 	r.UpdatedAt = now
 	runs.Put(c.Tx, r.Company, r.ID, r)
@@ -374,6 +389,32 @@ func (r Run) output(o *OutputMark) Run {
 	return r
 }
 
+func (r Run) placed(p *RunPlace) Run {
+	if p != nil && p.fits() {
+		r.Place = p
+	}
+	return r
+}
+
+// addEvents stores what a node reports, in order, as far as it is not too much.
+func addEvents(c *ledger.Context, r Run, events []ReportEvent) Run {
+	for _, e := range events[:min(len(events), maxReportEvents)] {
+		r = addEvent(c, r, e.Type, cmp.Or(e.Level, "info"), e.Message, e.Payload)
+	}
+	return r
+}
+
+// recordProgress tells the feed that r wrote something.
+func recordProgress(c *ledger.Context, r Run) {
+	o := jsonObject{}.str("runId", r.ID).str("agentId", r.Agent)
+	if r.Context.IssueID != "" {
+		o = o.str("issueId", r.Context.IssueID)
+	}
+	recordLive(c, ledger.Change{Action: "heartbeat.run.progress", EntityType: "heartbeat_run", EntityID: r.ID,
+		Details: o.str("phase", "run_activity").str("message", "Receiving agent output").null("currentToolName", "").null("lastAssistantSnippet", "").
+			time("lastEventAt", r.LastOutputAt).time("updatedAt", r.LastOutputAt).close()})
+}
+
 // finishRun closes a run: its outcome, its log's hash, the locks that it held,
 // its agent's state and what follows, all in one step. For a run that was ended
 // meanwhile it only notes that the children are gone.
@@ -389,25 +430,35 @@ func finishRun(c *ledger.Context, p Finish) (any, error) {
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "result of %d bytes exceeds %d", len(p.Outcome.Result), MaxResult)
 	}
 	r.LogBytes, r.LogSHA256 = p.LogBytes, NullText(p.LogSHA256)
-	r = r.process(p.PID, p.Group, TimeOf(c.Now)).output(p.Output)
+	heard := r.LastOutputSeq
+	r = r.process(p.PID, p.Group, TimeOf(c.Now)).output(p.Output).placed(p.Place)
 	if r.Status.Live() {
-		for _, e := range p.Events[:min(len(p.Events), maxReportEvents)] {
-			r = addEvent(c, r, e.Type, cmp.Or(e.Level, "info"), e.Message, e.Payload)
+		if r.LastOutputSeq > heard {
+			recordProgress(c, r)
 		}
+		// What the adapter did after the end comes after it.
+		before, after := p.Events, []ReportEvent(nil)
+		if n := slices.IndexFunc(p.Events, func(e ReportEvent) bool { return e.Type == "lifecycle" }); n >= 0 {
+			before, after = p.Events[:n], p.Events[n:]
+		}
+		r = addEvents(c, r, before)
 		if r.Phase == PhaseCheckQueue {
 			r = r.reached(PhaseExecute, r.StartedAt)
 		}
 		r = endRun(c, r.reached(PhaseSleep, TimeOf(c.Now)).reached(PhaseReport, TimeOf(c.Now)), p.Outcome)
+		r = addEvents(c, r, after)
 	} else {
 		r.UpdatedAt = TimeOf(c.Now)
 	}
 	return handBack(c, r), nil
 }
 
-// handBack notes that nothing of r is left on its node.
+// handBack notes that nothing of r is left on its node, and lets go of what was
+// kept for it until then.
 func handBack(c *ledger.Context, r Run) Run {
+	releaseLocksOfRun(c, r.Company, r.ID)
 	c.Delete(sessionKey(r.Session, r.ID))
-	r.Owed = false
+	r.Owed, r.ControlDeadlineAt = false, 0
 	runs.Put(c.Tx, r.Company, r.ID, r)
 	return r
 }
@@ -423,6 +474,10 @@ func endRun(c *ledger.Context, r Run, o Outcome) Run {
 	r.Status, r.FinishedAt, r.UpdatedAt = o.Status, now, now
 	r.ExitCode, r.Signal, r.Error, r.ErrorCode = o.ExitCode, NullText(o.Signal), NullText(o.Error), NullText(o.ErrorCode)
 	r.ResultJSON, r.StdoutExcerpt, r.StderrExcerpt = o.Result, o.Stdout, o.Stderr
+	var decision []byte
+	if started && r.Status != RunCancelled {
+		r.ResultJSON, decision = runResult(c, r, o.Result)
+	}
 	if o.Usage != nil {
 		r.UsageJSON = jsonObject{}.int("inputTokens", o.Usage.InputTokens).int("outputTokens", o.Usage.OutputTokens).
 			int("cachedInputTokens", o.Usage.CachedInputTokens).close()
@@ -431,7 +486,11 @@ func endRun(c *ledger.Context, r Run, o Outcome) Run {
 		r.StatusDelivery = NullText(derivedID("delivery", r.ID))
 		keepSession(c, &r, o)
 	}
-	releaseLocksOfRun(c, r.Company, r.ID)
+	if !(started && r.Status == RunCancelled && r.Owed) {
+		// What a cancelled run holds stays held while its children may still be at
+		// work: until its node says that they are gone, or is lost.
+		releaseLocksOfRun(c, r.Company, r.ID)
+	}
 	r = r.livelihood(c.Tx)
 	level, closed := "info", WakeCompleted
 	switch r.Status {
@@ -449,13 +508,21 @@ func endRun(c *ledger.Context, r Run, o Outcome) Run {
 		if r.ErrorCode != "" {
 			payload = payload.str("errorCode", string(r.ErrorCode))
 		}
+		recordStatus(c, r)
 		r = addEvent(c, r, "lifecycle", level, "run "+string(r.Status), payload.close())
+		if decision != nil {
+			r = addEvent(c, r, "run.presentation.resolved", "info", "run presentation resolved", jsonObject{}.raw("presentationDecision", decision).close())
+		}
+	} else {
+		recordStatus(c, r)
 	}
 	runs.Put(c.Tx, r.Company, r.ID, r)
 	closeWakeup(c, r, closed, r.Error)
-	recordStatus(c, r)
 	next := followUp(c, r, o)
 	settleAgent(c, r, started, next)
+	if started {
+		recordLease(c, r)
+	}
 	return r
 }
 
@@ -463,9 +530,20 @@ func endRun(c *ledger.Context, r Run, o Outcome) Run {
 func (r Run) livelihood(tx *ledger.Tx) Run {
 	switch r.Status {
 	case RunSucceeded:
-		r.LivenessState, r.LivenessReason = "completed", "Run ended well"
-		if i, ok := issues.Get(tx, r.Company, r.Context.IssueID); ok && undecided(i, r) {
+		i, bound := issues.Get(tx, r.Company, r.Context.IssueID)
+		switch {
+		case bound && undecided(i, r) && r.LastOutputSeq == 0:
+			r.LivenessState, r.LivenessReason = "empty_response", "Run ended well but wrote nothing and left its issue as it was"
+		case bound && undecided(i, r):
 			r.LivenessState, r.LivenessReason = "needs_followup", "Run ended without saying what becomes of its issue"
+		case bound && i.Status.Terminal():
+			r.LivenessState, r.LivenessReason = "completed", NullText("Run ended well; its issue is "+string(i.Status))
+			r.LastUsefulActionAt = max(r.LastOutputAt, r.StartedAt)
+		case r.LastOutputSeq == 0:
+			r.LivenessState, r.LivenessReason = "empty_response", "Run ended well but wrote nothing"
+		default:
+			r.LivenessState, r.LivenessReason = "advanced", "Run ended well"
+			r.LastUsefulActionAt = max(r.LastOutputAt, r.StartedAt)
 		}
 	case RunFailed, RunTimedOut, RunInterrupted:
 		r.LivenessState = "failed"
@@ -559,12 +637,19 @@ func cancelRun(c *ledger.Context, p Cancel) (any, error) {
 	return r, nil
 }
 
-// cancelLive ends a live run. Its locks are free at once: what its children
-// still write is refused, because their run is not alive. The node kills them
-// and says so with "run.finish".
+// cancelLive ends a live run: what its children still write through the API is
+// refused from here on, because their run is not alive. Its node kills them and
+// says so with "run.finish"; the run's locks are held until then.
 func cancelLive(c *ledger.Context, r Run, why string, by ledger.Actor) Run {
 	r.ControlDeadlineAt = TimeOf(c.Now) + 60_000
-	result := jsonObject{}.str("stopReason", "cancelled").bool("timeoutFired", false)
+	limit, source := int64(0), "default"
+	if a, ok := wakeable(c.Tx, r.Company, r.Agent); ok {
+		if limit = timeLimit(a.AdapterConfig); limit > 0 {
+			source = "config"
+		}
+	}
+	result := jsonObject{}.str("stopReason", "cancelled").bool("timeoutFired", false).str("timeoutSource", source).
+		bool("timeoutConfigured", source == "config").int("effectiveTimeoutSec", limit)
 	if by.Type == "user" {
 		result = result.str("cancelledByUserId", by.ID)
 	}

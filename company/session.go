@@ -20,6 +20,9 @@ type TaskSession struct {
 	LastError   NullText        `cbor:"9,keyasint,omitempty" json:"lastError"`
 	CreatedAt   Time            `cbor:"10,keyasint" json:"createdAt"`
 	UpdatedAt   Time            `cbor:"11,keyasint" json:"updatedAt"`
+	// Fingerprint names the configuration that the session was begun with; with
+	// another one a run starts afresh.
+	Fingerprint string `cbor:"12,keyasint,omitempty" json:"-"`
 }
 
 // A RuntimeState is what an agent's runs added up to.
@@ -73,7 +76,18 @@ func sessionFor(tx *ledger.Tx, r Run) (TaskSession, bool) {
 	if task == "" || r.Context.ForceFreshSession != nil && *r.Context.ForceFreshSession || r.Context.WakeReason == "issue_assigned" {
 		return TaskSession{}, false
 	}
-	return taskSessions.Get(tx, r.Company, sessionRow(r.Agent, r.AdapterType, task))
+	s, ok := taskSessions.Get(tx, r.Company, sessionRow(r.Agent, r.AdapterType, task))
+	return s, ok && (s.Fingerprint == "" || r.Fingerprint == "" || s.Fingerprint == r.Fingerprint)
+}
+
+// sessionFingerprint is that of the session on a run's task, "" for none.
+func sessionFingerprint(tx *ledger.Tx, r Run) string {
+	task := r.Context.Scope()
+	if task == "" {
+		return ""
+	}
+	s, _ := taskSessions.Get(tx, r.Company, sessionRow(r.Agent, r.AdapterType, task))
+	return s.Fingerprint
 }
 
 // SessionFor returns the session that a run resumes, if there is one.
@@ -111,6 +125,7 @@ func keepSession(c *ledger.Context, r *Run, o Outcome) {
 			s = TaskSession{ID: derivedID("task-session", r.Agent, r.AdapterType, task), Company: r.Company, Agent: r.Agent,
 				AdapterType: r.AdapterType, TaskKey: task, CreatedAt: now}
 		}
+		s.Fingerprint = r.Fingerprint
 		s.Params, s.SessionID, s.LastRun, s.LastError, s.UpdatedAt = o.SessionParams, NullText(o.SessionID), NullText(r.ID), r.Error, now
 		taskSessions.Put(c.Tx, r.Company, row, s)
 	}

@@ -95,6 +95,7 @@ type Wake struct {
 	Run            string          `cbor:"14,keyasint"` // UUID of the run that it may make
 	Responsible    string          `cbor:"15,keyasint,omitempty"`
 	LinkedIssues   []string        `cbor:"16,keyasint,omitempty"` // of the approval
+	From           string          `cbor:"17,keyasint,omitempty"` // what led to it, such as "issue.create"
 }
 
 // manual reports whether a person asked for exactly this wake; such a wake
@@ -240,7 +241,7 @@ func (w Wake) context(tx *ledger.Tx, a wakeTarget, by ledger.Actor) RunContext {
 	ctx := RunContext{
 		TaskID: w.Issue, IssueID: w.Issue, TaskKey: w.Task, WakeReason: w.Reason, WakeSource: string(w.Source),
 		ForceFreshSession: w.Fresh, WakeTriggerDetail: w.TriggerDetail, CommentID: w.Comment,
-		ApprovalID: w.Approval, ApprovalStatus: w.ApprovalStatus, LinkedIssueIDs: w.LinkedIssues, ResponsibleUserID: w.Responsible,
+		ApprovalID: w.Approval, ApprovalStatus: w.ApprovalStatus, LinkedIssueIDs: w.LinkedIssues, ResponsibleUserID: w.Responsible, Source: w.From,
 	}
 	if ctx.TaskKey == "" {
 		ctx.TaskKey = w.Issue
@@ -450,7 +451,11 @@ func wakeForAssignment(c *ledger.Context, before, i Issue) error {
 		isAgent(c) && c.Cmd.Actor.ID == i.Assignee {
 		return nil
 	}
-	return wakeForIssue(c, i, WakeAssignment, "issue_assigned", "")
+	from := "issue.update"
+	if before.ID == "" {
+		from = "issue.create"
+	}
+	return wakeForIssue(c, i, WakeAssignment, from, "issue_assigned", "")
 }
 
 // wakeForComment wakes the assignee of an issue because of a comment that it
@@ -460,17 +465,17 @@ func wakeForComment(c *ledger.Context, i Issue, cm Comment) error {
 		i.Status.Terminal() || i.Status == IssueBacklog {
 		return nil
 	}
-	return wakeForIssue(c, i, WakeAutomation, "issue_commented", cm.ID)
+	return wakeForIssue(c, i, WakeAutomation, "issue.comment", "issue_commented", cm.ID)
 }
 
-func wakeForIssue(c *ledger.Context, i Issue, source WakeSource, reason, comment string) error {
+func wakeForIssue(c *ledger.Context, i Issue, source WakeSource, from, reason, comment string) error {
 	a, ok := wakeable(c.Tx, i.Company, i.Assignee)
 	if !ok {
 		return nil
 	}
 	at := ledger.Order(c.Height)
 	_, err := wake(c, a, Wake{Agent: i.Assignee, Source: source, TriggerDetail: "system", Reason: reason,
-		Issue: i.ID, Comment: comment, Responsible: i.ResponsibleUser,
+		Issue: i.ID, Comment: comment, From: from, Responsible: i.ResponsibleUser,
 		Payload: jsonObject{}.str("issueId", i.ID).str("mutation", reason).close(),
 		Wakeup:  derivedID("issue-wake", i.ID, i.Assignee, at, reason), Run: derivedID("issue-run", i.ID, i.Assignee, at, reason)})
 	return err

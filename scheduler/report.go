@@ -36,6 +36,9 @@ func (p *reporter) add(r company.Report) {
 	if r.PID != 0 {
 		p.pending.PID, p.pending.Group = r.PID, r.Group
 	}
+	if r.Place != nil {
+		p.pending.Place = r.Place
+	}
 	p.pending.Events = append(p.pending.Events, r.Events[:min(len(r.Events), pendingEvents-len(p.pending.Events))]...)
 	p.more.set()
 }

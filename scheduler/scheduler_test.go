@@ -45,7 +45,7 @@ func TestARunGoesFromWishToOutcome(t *testing.T) {
 			for _, e := range company.EventsOf(tx, acme, r.ID, 0, 100) {
 				said = append(said, string(e.Message))
 			}
-			if want := []string{"run started", "adapter invocation", "run succeeded"}; !slices.Equal(said, want) {
+			if want := []string{"run started", "adapter invocation", "run succeeded", "run presentation resolved"}; !slices.Equal(said, want) {
 				t.Errorf("events %q, want %q", said, want)
 			}
 			if u := company.WakeupsOf(tx, acme, ada); len(u) != 1 || u[0].Status != company.WakeCompleted {

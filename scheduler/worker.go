@@ -284,7 +284,7 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 			Error: "The node was stopped"}
 	}
 	w.finish(last, k, company.Finish{Run: run.ID, Outcome: out, LogBytes: new(digest.Bytes), LogSHA256: digest.SHA256,
-		Output: outputMark(digest), PID: rest.PID, Group: rest.Group, Events: rest.Events})
+		Output: outputMark(digest), PID: rest.PID, Group: rest.Group, Events: rest.Events, Place: rest.Place})
 }
 
 func outputMark(d company.LogDigest) *company.OutputMark {

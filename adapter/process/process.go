@@ -41,6 +41,8 @@ const (
 	readSize = 16 << 10
 	// drainWait bounds the wait for output after the tree is gone.
 	drainWait = 2 * time.Second
+	// scratchMarker is the file by which a scratch directory is known as one.
+	scratchMarker = ".paperclip-run-scratch.json"
 	// maxShownArgs bounds the arguments in a run's events.
 	maxShownArgs = 8 << 10
 )
@@ -159,7 +161,15 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	if !ok {
 		return failure("Failed to start command %q: no such program in %q", c.Command, env["PATH"])
 	}
+	if err := os.WriteFile(filepath.Join(scratch, scratchMarker), fmt.Appendf(nil, "{\"runId\":%q}\n", inv.Run.ID), 0o600); err != nil {
+		return failure("No directory could be made for the run: %v", err)
+	}
 	env["PAPERCLIP_RESOLVED_COMMAND"] = path
+	place := company.RunPlace{Dir: dir, Home: home, Scratch: scratch, Source: "agent_home"}
+	if c.Dir != "" {
+		place.Source = "adapter_config"
+	}
+	inv.Report(company.Report{Place: &place})
 	red := newRedactor(secrets)
 	inv.Report(event("adapter.invoke", "adapter invocation", map[string]any{"adapterType": inv.Run.AdapterType, "command": c.Command,
 		"cwd": dir, "commandArgs": shownArgs(red, c.Args), "env": shown(env, c)}))
@@ -268,21 +278,16 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, k
 	default:
 		o.Status, stop = company.RunSucceeded, "completed"
 	}
-	o.Result = result(out, errOut, stop, timedOut, source, limit, inv.Resume != nil)
+	o.Result = result(out, errOut, stop, timedOut, source, limit)
 	return o
 }
 
 // result is resultJson. Excerpts give way until it fits.
-func result(stdout, stderr, stop string, timedOut bool, source string, limit time.Duration, resumed bool) json.RawMessage {
+func result(stdout, stderr, stop string, timedOut bool, source string, limit time.Duration) json.RawMessage {
 	for {
 		b, err := json.Marshal(map[string]any{
 			"stdout": stdout, "stderr": stderr, "stopReason": stop, "timeoutFired": timedOut, "timeoutSource": source,
 			"timeoutConfigured": source == "config", "effectiveTimeoutSec": int64(limit.Round(time.Second) / time.Second),
-			"configFreshness": map[string]any{"version": 1, "session": map[string]any{"reset": false, "resetReasons": []string{},
-				"changedCategories": []string{}, "taskSessionAvailable": resumed, "taskSessionReused": resumed}},
-			"presentationDecision": map[string]any{"schema": "paperclip.run_presentation_decision.v1", "commentId": nil,
-				"reasonCodes": []string{"no_user_facing_response"}, "chosenSource": "none", "commentAction": "none",
-				"sourceEventId": nil, "resolverVersion": "1", "activityDisposition": "collapse"},
 		})
 		if err == nil && len(b) <= company.MaxResult {
 			return b
@@ -322,7 +327,7 @@ func follow(r *os.File, stream string, log func(stream, text string), secrets []
 
 func failure(format string, args ...any) company.Outcome {
 	return company.Outcome{Status: company.RunFailed, ErrorCode: "adapter_failed", Error: fmt.Sprintf(format, args...),
-		Result: result("", "", "adapter_failed", false, "default", DefaultTimeout, false)}
+		Result: result("", "", "adapter_failed", false, "default", DefaultTimeout)}
 }
 
 func interrupted(why string) company.Outcome {

@@ -1,0 +1,109 @@
+package api
+
+import (
+	"context"
+	"net"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/process"
+	"github.com/selvage-mesh/selvage/adapter/runlog"
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/scheduler"
+)
+
+// The test binary is the shim of its runs too, as the program is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "run-shim" {
+		os.Exit(shim.Main(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// newWorkingHarness is a harness whose node really schedules and carries out
+// runs: a leader, a worker, the adapter for processes and its logs.
+func newWorkingHarness(t testing.TB) *harness {
+	t.Helper()
+	dir := t.TempDir()
+	logs, err := runlog.Open(dir+"/logs", runlog.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHarness(t, func(c *Config) {
+		c.RunLog = func(_ context.Context, r company.Run, offset, limit int64) (runlog.Chunk, error) {
+			return logs.Read(string(r.LogRef), offset, limit)
+		}
+	})
+	web := httptest.NewServer(h)
+	host, port, _ := net.SplitHostPort(strings.TrimPrefix(web.URL, "http://"))
+	p, err := process.New(process.Config{Shim: []string{"/proc/self/exe", "run-shim"}, Dir: dir + "/runs", APIURL: web.URL, ListenHost: host, ListenPort: port,
+		Token: func(r company.Run) (string, error) {
+			claims := identity.RunClaims{Agent: r.Agent, Company: r.Company, Adapter: "process", Run: r.ID, Responsible: string(r.ResponsibleUser)}
+			return identity.MintRunToken(testDataKey, h.node.mesh, claims, time.Now())
+		}, Environ: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := h.node.keys.ID()
+	lead := scheduler.NewLeader(scheduler.LeaderConfig{Node: h.node, Self: self, Clock: shim.BootTime, Verify: func(context.Context) error { return nil }})
+	work, err := scheduler.NewWorker(scheduler.WorkerConfig{Node: h.node, Self: self, Clock: shim.BootTime, Slots: 16,
+		Session: func() uint64 { return h.node.sess }, KeepAlive: lead.KeepAlive,
+		Adapters: map[string]scheduler.Adapter{"process": p}, LogRef: runlog.Ref,
+		OpenLog: func(ref string) (scheduler.Log, error) { return logs.Create(ref) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = lead.Run(ctx) })
+	wg.Go(func() { _ = work.Run(ctx) })
+	lead.Lead(true)
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+		web.Close()
+		logs.Close()
+	})
+	return h
+}
+
+// until waits for ok to hold of the node's state.
+func (h *harness) until(what string, ok func(*ledger.Tx) bool) {
+	h.t.Helper()
+	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		held := false
+		_, err := h.node.View(h.t.Context(), ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error { held = ok(tx); return nil })
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if held {
+			return
+		}
+		if time.Since(begun) > 20*time.Second {
+			h.t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// rest waits until no run is queued or at work any more, but for those of the
+// agents that never end by themselves.
+func (h *harness) rest() {
+	h.t.Helper()
+	h.until("all runs to end", func(tx *ledger.Tx) bool {
+		for _, c := range company.Companies(tx) {
+			for _, r := range company.LiveRunsOf(tx, c.ID) {
+				if a, ok := company.AgentByID(tx, r.Agent); ok && a.Name != "Sleepy" && a.AdapterType == "process" {
+					return false
+				}
+			}
+		}
+		return true
+	})
+}

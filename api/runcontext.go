@@ -1,0 +1,184 @@
+package api
+
+import (
+	"github.com/selvage-mesh/selvage/company"
+)
+
+// A runSnapshot is contextSnapshot: why the run exists and, once it has
+// started, where it works.
+type runSnapshot struct {
+	company.RunContext
+	*runSurroundings
+}
+
+// runSurroundings are the keys that a run gets when it starts. Paths are of the
+// executing node.
+type runSurroundings struct {
+	Wake         wakeNote            `json:"paperclipWake"`
+	Scratch      *scratchNote        `json:"paperclipScratch"`
+	Workspace    workspaceNote       `json:"paperclipWorkspace"`
+	Workspaces   []struct{}          `json:"paperclipWorkspaces"`
+	Environment  environmentNote     `json:"paperclipEnvironment"`
+	Continuation *company.RunContext `json:"executionContinuation"` // null: a run is never continued elsewhere
+	IdentityRun  string              `json:"executionIdentityRunId"`
+	GitHub       string              `json:"githubAuthenticationMode"`
+}
+
+// A wakeNote is the wake as its agent gets to read it.
+type wakeNote struct {
+	Instructions string   `json:"connectorSkillInstructions"`
+	Reason       string   `json:"reason,omitempty"`
+	Issue        string   `json:"issueId,omitempty"`
+	Comments     []string `json:"commentIds,omitempty"`
+	CheckedOut   bool     `json:"checkedOutByHarness,omitempty"`
+}
+
+type scratchNote struct {
+	Dir     string   `json:"dir"`
+	Type    string   `json:"type"`
+	Marker  string   `json:"marker"`
+	Cleanup string   `json:"cleanupPolicy"`
+	Keys    []string `json:"tempKeysApplied"`
+}
+
+type environmentNote struct {
+	company.Environment
+	Lease       string          `json:"leaseId"`
+	Realization realizationNote `json:"workspaceRealization"`
+	Sandbox     *string         `json:"sandboxLeaseAcquisition"`
+}
+
+type workspaceNote struct {
+	Dir         string           `json:"cwd"`
+	Mode        string           `json:"mode"`
+	Source      string           `json:"source"`
+	RepoRef     *string          `json:"repoRef"`
+	RepoURL     *string          `json:"repoUrl"`
+	Strategy    string           `json:"strategy"`
+	Home        string           `json:"agentHome"`
+	Project     company.NullText `json:"projectId"`
+	Branch      *string          `json:"branchName"`
+	Realization realizationNote  `json:"realization"`
+	ID          company.NullText `json:"workspaceId"`
+	Worktree    *string          `json:"worktreePath"`
+}
+
+// A folderNote says which folder a run works in.
+type folderNote struct {
+	Kind      string           `json:"kind,omitempty"`
+	LocalPath string           `json:"localPath,omitempty"`
+	Path      string           `json:"path,omitempty"`
+	Source    string           `json:"source,omitempty"`
+	RepoRef   *string          `json:"repoRef"`
+	RepoURL   *string          `json:"repoUrl"`
+	Strategy  string           `json:"strategy"`
+	Project   company.NullText `json:"projectId"`
+	Branch    *string          `json:"branchName"`
+	Worktree  *string          `json:"worktreePath"`
+	Workspace company.NullText `json:"projectWorkspaceId"`
+}
+
+type realizationNote struct {
+	Mode          string           `json:"mode"`
+	Local         folderNote       `json:"local"`
+	Remote        remoteNote       `json:"remote"`
+	Lease         string           `json:"leaseId"`
+	Rebuild       rebuildNote      `json:"rebuild"`
+	Summary       string           `json:"summary"`
+	Version       int              `json:"version"`
+	Provider      string           `json:"provider"`
+	Bootstrap     commandNote      `json:"bootstrap"`
+	Additional    []struct{}       `json:"additional"`
+	Aliases       []struct{}       `json:"pathAliases"`
+	Environment   string           `json:"environmentId"`
+	ProviderLease company.NullText `json:"providerLeaseId"`
+	Root          string           `json:"authoritativeRoot"`
+	Outbound      []struct{}       `json:"outboundRestorePaths"`
+}
+
+type remoteNote struct {
+	Path *string `json:"path"`
+}
+
+type commandNote struct {
+	Command *string `json:"command"`
+}
+
+type rebuildNote struct {
+	Mode               string           `json:"mode"`
+	RepoRef            *string          `json:"repoRef"`
+	RepoURL            *string          `json:"repoUrl"`
+	Metadata           rebuildMetadata  `json:"metadata"`
+	LocalPath          string           `json:"localPath"`
+	RemotePath         *string          `json:"remotePath"`
+	ProviderLease      company.NullText `json:"providerLeaseId"`
+	ExecutionWorkspace company.NullText `json:"executionWorkspaceId"`
+}
+
+type rebuildMetadata struct {
+	Source   folderNote     `json:"source"`
+	Provider string         `json:"provider"`
+	Overlay  runtimeOverlay `json:"runtimeOverlay"`
+	More     struct{}       `json:"providerMetadata"`
+	Driver   string         `json:"environmentDriver"`
+}
+
+type runtimeOverlay struct {
+	Cleanup          *string `json:"cleanupCommand"`
+	Teardown         *string `json:"teardownCommand"`
+	Provision        *string `json:"provisionCommand"`
+	Workspace        *string `json:"workspaceRuntime"`
+	RuntimeProvision *string `json:"runtimeProvisionCommand"`
+}
+
+// scratchMarker is the file by which a scratch directory is known as one.
+const scratchMarker = ".paperclip-run-scratch.json"
+
+// snapshotOf is the context of a run as it is shown.
+func snapshotOf(r company.Run) runSnapshot {
+	s := runSnapshot{RunContext: r.Context}
+	lease, started := r.Lease()
+	if !started {
+		return s
+	}
+	p := company.RunPlace{Source: "agent_home"}
+	if r.Place != nil {
+		p = *r.Place
+	}
+	const mode, strategy = "shared_workspace", "project_primary"
+	env := company.LocalEnvironment
+	project := company.NullText(r.Context.ProjectID)
+	local := folderNote{Path: p.Dir, Source: p.Source, Strategy: strategy, Project: project}
+	source := folderNote{Kind: p.Source, LocalPath: p.Dir, Strategy: strategy, Project: project}
+	realized := realizationNote{Mode: "copy", Local: local, Lease: lease.ID, Summary: "The run works in " + p.Dir + " on its node.", Version: 1, Provider: env.Driver,
+		Rebuild:    rebuildNote{Mode: mode, LocalPath: p.Dir, Metadata: rebuildMetadata{Source: source, Provider: env.Driver, Driver: env.Driver}},
+		Additional: []struct{}{}, Aliases: []struct{}{}, Outbound: []struct{}{}, Environment: env.ID, Root: p.Dir}
+	s.runSurroundings = &runSurroundings{
+		Wake:        wakeNote{Reason: r.Context.WakeReason, Issue: r.Context.IssueID, Comments: r.Context.CommentIDs, CheckedOut: r.Context.CheckedOut},
+		Workspace:   workspaceNote{Dir: p.Dir, Mode: mode, Source: p.Source, Strategy: strategy, Home: p.Home, Project: project, Realization: realized},
+		Workspaces:  []struct{}{},
+		Environment: environmentNote{Environment: env, Lease: lease.ID, Realization: realized},
+		IdentityRun: r.ID, GitHub: "none",
+	}
+	if p.Scratch != "" {
+		s.Scratch = &scratchNote{Dir: p.Scratch, Type: "heartbeat_run", Marker: scratchMarker, Cleanup: "terminal_run", Keys: []string{"TMPDIR", "TEMP", "TMP"}}
+	}
+	return s
+}
+
+// A runRow is a run without what follows from it: the answer of commands.
+type runRow struct {
+	company.Run
+	Context runSnapshot `json:"contextSnapshot"`
+}
+
+func rowOf(r company.Run) runRow { return runRow{r, snapshotOf(r)} }
+
+// leaseOf is the environment of a run in lists, null while it has none.
+func leaseOf(r company.Run) (*company.Environment, *company.EnvironmentLease) {
+	l, ok := r.Lease()
+	if !ok {
+		return nil, nil
+	}
+	return new(company.LocalEnvironment), &l
+}
