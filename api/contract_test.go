@@ -237,7 +237,7 @@ func kind(v any) string {
 // Before these the story waited until every run that had been asked for was
 // over, or a pause of the recording shows that they were.
 var restsBefore = map[string]bool{
-	"issue-checkout": true, "issue-after-checkout": true, "issue-release": true, "issue-read": true, "issue-runs": true, "heartbeat-invoke": true,
+	"issue-runs": true, "heartbeat-invoke": true,
 	"heartbeat-run-get": true, "agent-wakeup": true, "issue-assigned-after-run": true, "heartbeat-run-failed-get": true,
 	"heartbeat-run-timeout-get": true, "heartbeat-run-http-get": true, "agent-comment-with-runid": true, "approval-create-hire": true, "cost-event": true,
 	"agent-budget": true, "dashboard": true, "agents-list-after-hire": true, "attention": true, "agent-terminate": true, "routine-runs": true,
@@ -254,6 +254,7 @@ const (
 func TestRecordedExchanges(t *testing.T) {
 	all := recordings(t)
 	h := newWorkingHarness(t)
+	h.gate.shut.Lock()
 	m := &replay{ids: map[string]string{}, tokens: map[string]string{}}
 	var exact, nulls, differing, missing []string
 	verdicts := map[string]string{}
@@ -261,11 +262,13 @@ func TestRecordedExchanges(t *testing.T) {
 		name := e.number + "-" + e.Name
 		switch {
 		case restsBefore[e.Name]:
-			h.rest()
+			h.during(h.rest)
 		case e.Name == "live-runs":
-			h.until("the sleeper to write", func(tx *ledger.Tx) bool {
-				r, ok := company.RunByID(tx, m.text(sleepersRun))
-				return ok && r.LastOutputSeq > 0 && r.ProcessPID != nil
+			h.during(func() {
+				h.until("the sleeper to write", func(tx *ledger.Tx) bool {
+					r, ok := company.RunByID(tx, m.text(sleepersRun))
+					return ok && r.LastOutputSeq > 0 && r.ProcessPID != nil
+				})
 			})
 		case e.Name == "heartbeat-run-cancelled-get":
 			h.until("the children of the cancelled run to go", func(tx *ledger.Tx) bool {
@@ -273,9 +276,11 @@ func TestRecordedExchanges(t *testing.T) {
 				return ok && !r.Owed
 			})
 		case e.Name == "agents-list-running":
-			h.until("the second run of the sleeper", func(tx *ledger.Tx) bool {
-				r, ok := company.RunByID(tx, m.text(sleepersNext))
-				return ok && r.Status == company.RunRunning
+			h.during(func() {
+				h.until("the second run of the sleeper", func(tx *ledger.Tx) bool {
+					r, ok := company.RunByID(tx, m.text(sleepersNext))
+					return ok && r.Status == company.RunRunning
+				})
 			})
 		}
 		got, sent := h.retell(m, e)

@@ -27,6 +27,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// A gate holds back the placing of runs while it is closed, so that a story can
+// say when its runs go on.
+type gate struct {
+	*solo
+	shut sync.RWMutex // write-locked while closed
+}
+
+func (g *gate) Submit(ctx context.Context, c ledger.Command) (ledger.Receipt, error) {
+	if c.Kind == "run.place" {
+		g.shut.RLock()
+		defer g.shut.RUnlock()
+	}
+	return g.solo.Submit(ctx, c)
+}
+
 // newWorkingHarness is a harness whose node really schedules and carries out
 // runs: a leader, a worker, the adapter for processes and its logs.
 func newWorkingHarness(t testing.TB) *harness {
@@ -52,7 +67,8 @@ func newWorkingHarness(t testing.TB) *harness {
 		t.Fatal(err)
 	}
 	self := h.node.keys.ID()
-	lead := scheduler.NewLeader(scheduler.LeaderConfig{Node: h.node, Self: self, Clock: shim.BootTime, Verify: func(context.Context) error { return nil }})
+	h.gate = &gate{solo: h.node}
+	lead := scheduler.NewLeader(scheduler.LeaderConfig{Node: h.gate, Self: self, Clock: shim.BootTime, Verify: func(context.Context) error { return nil }})
 	work, err := scheduler.NewWorker(scheduler.WorkerConfig{Node: h.node, Self: self, Clock: shim.BootTime, Slots: 16,
 		Session: func() uint64 { return h.node.sess }, KeepAlive: lead.KeepAlive,
 		Adapters: map[string]scheduler.Adapter{"process": p}, LogRef: runlog.Ref,
@@ -66,6 +82,8 @@ func newWorkingHarness(t testing.TB) *harness {
 	wg.Go(func() { _ = work.Run(ctx) })
 	lead.Lead(true)
 	t.Cleanup(func() {
+		h.gate.shut.TryLock() // whoever waits at it goes on
+		h.gate.shut.Unlock()
 		cancel()
 		wg.Wait()
 		web.Close()
@@ -90,6 +108,13 @@ func (h *harness) until(what string, ok func(*ledger.Tx) bool) {
 			h.t.Fatalf("waited in vain for %s", what)
 		}
 	}
+}
+
+// during opens a closed gate while f runs.
+func (h *harness) during(f func()) {
+	h.gate.shut.Unlock()
+	defer h.gate.shut.Lock()
+	f()
 }
 
 // rest waits until no run is queued or at work any more, but for those of the

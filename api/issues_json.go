@@ -221,13 +221,13 @@ func issueUpdated(r company.IssueResult, text bool) json.RawMessage {
 // issueListed is one row of a list.
 func issueListed(tx *ledger.Tx, i company.Issue) json.RawMessage {
 	return issueRow(i, company.LabelRows(tx, i), true).activeRun(tx, i).at("lastActivityAt", i.UpdatedAt).
-		attention(tx, i).fixed(noReview).fixed(`"successfulRunHandoff":null,"activeRecoveryAction":null`).done()
+		attention(tx, i).fixed(noReview).handoff(tx, i).recovery(tx, i).done()
 }
 
 // issueShown is the whole of one issue. project and goal are ready JSON or nil.
 func issueShown(tx *ledger.Tx, i company.Issue, project, goal []byte) json.RawMessage {
 	return issueRow(i, company.LabelRows(tx, i), false).ancestors(tx, i).attention(tx, i).fixed(noReview).
-		fixed(`"successfulRunHandoff":null,"executionBlocker":null,"scheduledRetry":null,"activeRecoveryAction":null`).
+		handoff(tx, i).fixed(`"executionBlocker":null`).retry(tx, i).recovery(tx, i).
 		refs("blockedBy", refsOf(company.Blockers(tx, i))).refs("blocks", refsOf(company.Blocks(tx, i))).fixed(issueRelated).
 		fixed(`"planDocument":null,"documentSummaries":[],"legacyPlanDocument":null`).raw("project", project).raw("goal", goal).
 		fixed(`"mentionedProjects":[],"currentExecutionWorkspace":null,"workProducts":[],"linkedCases":[],"externalChannelBinding":null`).activeRun(tx, i).done()

@@ -143,7 +143,7 @@ func atWork(i company.Issue) int {
 // goal are ready JSON or nil.
 func heartbeatContext(tx *ledger.Tx, i company.Issue, wakeComment string, project, goal []byte) (json.RawMessage, error) {
 	issue := append(jsonRow{}, '{').str("id", i.ID).str("identifier", i.Identifier).str("title", i.Title).null("description", i.Description).
-		str("status", string(i.Status)).str("workMode", i.Mode()).attention(tx, i).fixed(noReview).fixed(`"scheduledRetry":null,"activeRecoveryAction":null`).
+		str("status", string(i.Status)).str("workMode", i.Mode()).attention(tx, i).fixed(noReview).retry(tx, i).recovery(tx, i).
 		str("priority", string(i.Priority)).null("projectId", i.Project).null("goalId", i.Goal).null("parentId", i.Parent).
 		refs("blockedBy", refsOf(company.Blockers(tx, i))).refs("blocks", refsOf(company.Blocks(tx, i))).
 		null("assigneeAgentId", i.Assignee).null("assigneeUserId", i.AssigneeUser).str("originKind", i.Origin()).null("originId", i.OriginID).

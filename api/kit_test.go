@@ -137,6 +137,7 @@ type harness struct {
 	t    testing.TB
 	node *solo
 	log  *safeBuffer
+	gate *gate // of a working harness
 }
 
 type safeBuffer struct {

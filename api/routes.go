@@ -14,10 +14,9 @@ import (
 func (s *Server) table() []Route {
 	var all []Route
 	for _, rows := range [][]Route{
-		s.healthRoutes(), s.systemRoutes(), s.meshRoutes(), s.eventRoutes(),
+		s.healthRoutes(), s.systemRoutes(), s.meshRoutes(), s.eventRoutes(), s.recoveryRoutes(),
 		s.companyRoutes(), s.agentRoutes(), s.keyRoutes(), s.goalRoutes(), s.projectRoutes(), s.orgRoutes(), s.dashboardRoutes(), s.activityRoutes(),
 		s.issueRoutes(), s.checkoutRoutes(), s.commentRoutes(), s.labelRoutes(), s.costRoutes(), s.budgetRoutes(),
-		s.runRoutes(),
 		s.approvalRoutes(), s.hireRoutes(),
 		s.assetRoutes(),
 	} {

@@ -141,6 +141,8 @@ type Issue struct {
 	ContinuationIdentity string `cbor:"60,keyasint,omitempty"`
 	// Recovery is the recovery action that waits for somebody, see RecoveryAction.
 	Recovery string `cbor:"61,keyasint,omitempty"`
+	// Handoff is set while a run that said nothing of the issue waits for another.
+	Handoff *Handoff `cbor:"62,keyasint,omitempty"`
 }
 
 // Clone returns a copy that shares no memory with i, as the ledger's cache of
@@ -149,6 +151,7 @@ func (i Issue) Clone() Issue {
 	i.BlockedBy, i.Labels = slices.Clone(i.BlockedBy), slices.Clone(i.Labels)
 	i.AdapterOverrides, i.ExecutionPolicy = slices.Clone(i.AdapterOverrides), slices.Clone(i.ExecutionPolicy)
 	i.WorkspaceSettings, i.UnblockDescriptor = slices.Clone(i.WorkspaceSettings), slices.Clone(i.UnblockDescriptor)
+	i.Handoff = copied(i.Handoff)
 	return i
 }
 

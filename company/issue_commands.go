@@ -610,6 +610,7 @@ func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 		recordLive(c, updatedChange(c, waiting, next, waiting.Diff(next), false))
 	}
 	dropComments(c.Tx, i)
+	dropRecoveries(c.Tx, i)
 	dropReads(c.Tx, i)
 	dropApprovalLinks(c.Tx, i)
 	dropAttachments(c.Tx, i)

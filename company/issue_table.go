@@ -62,6 +62,7 @@ func (s issueSort) number() uint64 { return binary.BigEndian.Uint64(s[9:]) }
 // storeIssue writes next and brings every index from old to it; the zero old
 // is an issue that did not exist. It returns the row as stored.
 func storeIssue(tx *ledger.Tx, old, next Issue) []byte {
+	next = settleRecovery(tx, next)
 	company, id := next.Company, next.ID
 	fresh := old.ID == ""
 	if fresh {

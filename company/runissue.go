@@ -49,12 +49,15 @@ func blockUndecided(c *ledger.Context, i Issue, r Run) {
 	}
 	next.UnblockDescriptor = jsonObject{}.str("owner", "board").str("action", "decide").str("reason", "missing_disposition").
 		str("runId", r.ID).close()
+	kind, todo := "missing_disposition", "Decide what becomes of the issue: reassign it, reopen it, or close it."
 	body := "The agent's runs on this issue ended without saying what becomes of it, and starting over did not help. " +
 		"The issue is blocked until a person decides: reassign it, reopen it, or close it."
 	if r.Status == RunInterrupted {
+		kind = "process_lost"
 		body = "The node that worked on this issue was lost, again after it was started over. " +
 			"The issue is blocked until a person decides whether to try once more."
 	}
+	next = openRecovery(c, next, r, kind, todo)
 	// The command is a node's, so the comment is the system's.
 	if commented, _, err := addComment(c, next, CreateComment{ID: derivedID("undecided", r.ID), Issue: i.ID, Body: body}); err == nil {
 		next = commented
@@ -62,4 +65,14 @@ func blockUndecided(c *ledger.Context, i Issue, r Run) {
 	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID,
 		Details: jsonObject{}.str("status", string(next.Status)).str("identifier", i.Identifier).raw("changes", i.Diff(next)).close()})
 	storeIssue(c.Tx, i, next)
+}
+
+// askAgain notes on an issue that next was queued because r left it undecided.
+func askAgain(c *ledger.Context, i Issue, r, next Run) {
+	to := i
+	to.Handoff = &Handoff{Source: r.ID, Corrective: next.ID, Assignee: i.Assignee, Summary: string(r.LivenessReason), At: TimeOf(c.Now)}
+	storeIssue(c.Tx, i, to)
+	recordLive(c, ledger.Change{Action: "issue.successful_run_handoff_required", EntityType: "issue", EntityID: i.ID,
+		Details: jsonObject{}.str("identifier", i.Identifier).str("sourceRunId", r.ID).str("correctiveRunId", next.ID).
+			str("handoffReason", "missing_disposition").close()})
 }

@@ -526,20 +526,28 @@ func endRun(c *ledger.Context, r Run, o Outcome) Run {
 	return r
 }
 
+// silent reports whether a run wrote nothing; what its node adds does not count.
+func (r Run) silent() bool {
+	if r.StdoutExcerpt != nil && r.StderrExcerpt != nil {
+		return *r.StdoutExcerpt == "" && *r.StderrExcerpt == ""
+	}
+	return r.LastOutputSeq == 0
+}
+
 // livelihood says in words that clients know how a run went.
 func (r Run) livelihood(tx *ledger.Tx) Run {
 	switch r.Status {
 	case RunSucceeded:
 		i, bound := issues.Get(tx, r.Company, r.Context.IssueID)
 		switch {
-		case bound && undecided(i, r) && r.LastOutputSeq == 0:
+		case bound && undecided(i, r) && r.silent():
 			r.LivenessState, r.LivenessReason = "empty_response", "Run ended well but wrote nothing and left its issue as it was"
 		case bound && undecided(i, r):
 			r.LivenessState, r.LivenessReason = "needs_followup", "Run ended without saying what becomes of its issue"
 		case bound && i.Status.Terminal():
 			r.LivenessState, r.LivenessReason = "completed", NullText("Run ended well; its issue is "+string(i.Status))
 			r.LastUsefulActionAt = max(r.LastOutputAt, r.StartedAt)
-		case r.LastOutputSeq == 0:
+		case r.silent():
 			r.LivenessState, r.LivenessReason = "empty_response", "Run ended well but wrote nothing"
 		default:
 			r.LivenessState, r.LivenessReason = "advanced", "Run ended well"
@@ -608,6 +616,9 @@ func followUp(c *ledger.Context, r Run, o Outcome) *Run {
 	keepWakeup(c, u, clock)
 	next.WakeupRequest = NullText(u.ID)
 	next = enqueue(c, next)
+	if reason == "missing_disposition" {
+		askAgain(c, i, r, next)
+	}
 	return &next
 }
 
