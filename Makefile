@@ -9,7 +9,7 @@ SEEDS ?= 200
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: help up down build examples test race check bench soak clean
+.PHONY: help up down build examples test race check contract bench soak clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t12
@@ -33,6 +33,9 @@ test: build ## run every test, the 200-seed fault simulation included
 
 check: ## formatting, vet, staticcheck, floors, known vulnerabilities
 	./scripts/check
+
+contract: ## replay the recorded exchanges and write docs/contract.md
+	go test -count=1 ./api -run Recorded -contract.write
 
 bench: build ## print the table of docs/benchmarks.md, ratios taken in one run
 	./scripts/bench

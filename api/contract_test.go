@@ -338,6 +338,7 @@ func TestRecordedExchanges(t *testing.T) {
 	for _, name := range append(nulls, differing...) {
 		t.Logf("differs: %s: %s", name, cut(verdicts[name], 300))
 	}
+	writeScores(t, "http", "Without authentication (local_trusted)", scoresOf(all, verdicts, exact, nulls, differing, missing))
 	known := map[string]bool{}
 	for _, word := range passing {
 		name, mayNull := strings.CutSuffix(word, "~")
