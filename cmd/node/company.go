@@ -326,7 +326,7 @@ func issueCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("issue", "Issues of a company", list, show, create, comment, move)
+	return group("issue", "Issues of a company", list, show, create, comment, move, attachCommand(c), attachmentsCommand(c), downloadCommand(c))
 }
 
 func runCommand(c *cli) *cobra.Command {
