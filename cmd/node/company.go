@@ -111,7 +111,7 @@ func companyCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("company", "Companies", list, create, dashboard)
+	return group("company", "Companies", list, create, dashboard, gatesCommand(c))
 }
 
 func agentCommand(c *cli) *cobra.Command {
@@ -206,7 +206,7 @@ func agentCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("agent", "Agents of a company", list, create, key,
+	return group("agent", "Agents of a company", list, create, hireCommand(c), key,
 		act("invoke", "/heartbeat/invoke", "Start a heartbeat run now"),
 		act("pause", "/pause", "Pause an agent"),
 		act("resume", "/resume", "Let a paused agent work again"),

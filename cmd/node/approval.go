@@ -1,0 +1,323 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+type approvalRow struct {
+	ID                 string          `json:"id"`
+	Type               string          `json:"type"`
+	Status             string          `json:"status"`
+	RequestedByAgentID *string         `json:"requestedByAgentId"`
+	RequestedByUserID  *string         `json:"requestedByUserId"`
+	Payload            json.RawMessage `json:"payload"`
+	DecisionNote       *string         `json:"decisionNote"`
+	CreatedAt          string          `json:"createdAt"`
+	Refused            *struct {
+		Error string `json:"error"`
+	} `json:"refused"`
+}
+
+// about is what an approval asks for, in a few words.
+func (r approvalRow) about() string {
+	var p map[string]any
+	_ = json.Unmarshal(r.Payload, &p)
+	for _, key := range []string{"title", "name", "scopeName", "plan", "summary"} {
+		if s, ok := p[key].(string); ok && s != "" {
+			if line, _, cut := strings.Cut(s, "\n"); cut || len([]rune(line)) > 60 {
+				return string([]rune(line)[:min(60, len([]rune(line)))]) + "…"
+			}
+			return s
+		}
+	}
+	return "-"
+}
+
+// from is who asks.
+func (r approvalRow) from(names map[string]string) string {
+	switch {
+	case r.RequestedByAgentID != nil:
+		return dash(names[*r.RequestedByAgentID])
+	case r.RequestedByUserID != nil:
+		return "board"
+	}
+	return "system"
+}
+
+// print shows an approval with everything that it asks for.
+func (r approvalRow) print(w io.Writer, names map[string]string) {
+	fmt.Fprintf(w, "%s  %s\n%s, asked for by %s %s\n", r.ID, r.Type, r.Status, r.from(names), ago(r.CreatedAt))
+	if r.DecisionNote != nil {
+		fmt.Fprintf(w, "note: %s\n", *r.DecisionNote)
+	}
+	if r.Refused != nil {
+		fmt.Fprintf(w, "could not be carried out: %s\n", r.Refused.Error)
+	}
+	var p map[string]json.RawMessage
+	_ = json.Unmarshal(r.Payload, &p)
+	for _, key := range slices.Sorted(maps.Keys(p)) {
+		var text string
+		if json.Unmarshal(p[key], &text) == nil && string(p[key]) != "null" {
+			fmt.Fprintf(w, "  %s: %s\n", key, text)
+		} else if string(p[key]) != "null" {
+			fmt.Fprintf(w, "  %s: %s\n", key, p[key])
+		}
+	}
+}
+
+func approvalCommand(c *cli) *cobra.Command {
+	var status string
+	list := &cobra.Command{
+		Use: "list", Short: "List what was asked of the board, newest first", Args: cobra.NoArgs,
+		Example: `  selvage approval list --status pending`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			names, err := c.agentNames(cmd, company)
+			if err != nil {
+				return err
+			}
+			path := "/api/companies/" + company + "/approvals"
+			if status != "" {
+				path += "?" + url.Values{"status": {status}}.Encode()
+			}
+			var rows []approvalRow
+			return c.show(cmd, path, &rows, func(w io.Writer) {
+				var t [][]string
+				for _, r := range rows {
+					t = append(t, []string{r.ID, r.Type, r.Status, r.from(names), ago(r.CreatedAt), r.about()})
+				}
+				table(w, "ID TYPE STATUS FROM ASKED ABOUT", t)
+			})
+		},
+	}
+	list.Flags().StringVar(&status, "status", "", "only these statuses, separated by commas")
+	show := &cobra.Command{
+		Use: "show APPROVAL", Short: "Show an approval, what it is about, and its comments", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, names, err := c.approvalID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			var issues []issueRow
+			if err := c.call(cmd.Context(), "GET", "/api/approvals/"+id+"/issues", nil, &issues); err != nil {
+				return err
+			}
+			var comments []commentRow
+			if err := c.call(cmd.Context(), "GET", "/api/approvals/"+id+"/comments", nil, &comments); err != nil {
+				return err
+			}
+			var row approvalRow
+			return c.show(cmd, "/api/approvals/"+id, &row, func(w io.Writer) {
+				row.print(w, names)
+				for _, i := range issues {
+					fmt.Fprintf(w, "issue %s %s %s\n", i.Identifier, i.Status, i.Title)
+				}
+				for _, cm := range comments {
+					who := "board"
+					if cm.AuthorAgentID != nil {
+						who = dash(names[*cm.AuthorAgentID])
+					}
+					fmt.Fprintf(w, "\n--- %s, %s\n%s\n", who, ago(cm.CreatedAt), cm.Body)
+				}
+			})
+		},
+	}
+	var note string
+	var amount int64
+	decide := func(verb, path, short string) *cobra.Command {
+		cmd := &cobra.Command{
+			Use: verb + " APPROVAL", Short: short, Args: cobra.ExactArgs(1),
+			Example: "  selvage approval " + verb + " 0199c0de --note 'as we said'",
+			RunE: func(cmd *cobra.Command, args []string) error {
+				id, _, err := c.approvalID(cmd, args[0])
+				if err != nil {
+					return err
+				}
+				body := map[string]any{}
+				if note != "" {
+					body["decisionNote"] = note
+				}
+				if cmd.Flags().Changed("amount") {
+					body["amount"] = amount
+				}
+				var row approvalRow
+				return c.send(cmd, "POST", "/api/approvals/"+id+path, body, &row, func(w io.Writer) {
+					fmt.Fprintf(w, "%s %s\n", row.ID, row.Status)
+				})
+			},
+		}
+		cmd.Flags().StringVar(&note, "note", "", "what to tell whoever asked")
+		return cmd
+	}
+	approve := decide("approve", "/approve", "Approve, and carry out what waits")
+	approve.Flags().Int64Var(&amount, "amount", 0, "of a budget: the new limit in cents, instead of the proposed one")
+	comment := &cobra.Command{
+		Use: "comment APPROVAL TEXT", Short: "Comment on an approval", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, _, err := c.approvalID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			var row commentRow
+			return c.send(cmd, "POST", "/api/approvals/"+id+"/comments", map[string]any{"body": args[1]}, &row, func(w io.Writer) {
+				fmt.Fprintln(w, "commented")
+			})
+		},
+	}
+	return group("approval", "What agents ask of the board", list, show, approve,
+		decide("reject", "/reject", "Reject; what was made ready is taken back"),
+		decide("revise", "/request-revision", "Send back for changes"),
+		decide("cancel", "/cancel", "Cancel, without a verdict"), comment)
+}
+
+// approvalID resolves an approval given by ID, or by the beginning of one that
+// no other of the company's newest shares. names are the agents'.
+func (c *cli) approvalID(cmd *cobra.Command, ref string) (id string, names map[string]string, err error) {
+	company, err := c.companyID(cmd)
+	if err != nil {
+		if len(ref) == uuidLen {
+			return ref, nil, nil
+		}
+		return "", nil, err
+	}
+	if names, err = c.agentNames(cmd, company); err != nil || len(ref) == uuidLen {
+		return ref, names, err
+	}
+	var rows []approvalRow
+	if err := c.call(cmd.Context(), "GET", "/api/companies/"+company+"/approvals?limit=1000", nil, &rows); err != nil {
+		return "", nil, err
+	}
+	for _, r := range rows {
+		if strings.HasPrefix(r.ID, ref) {
+			if id != "" {
+				return "", nil, misuse{fmt.Errorf("more than one approval begins with %q: give more of its ID", ref)}
+			}
+			id = r.ID
+		}
+	}
+	if id == "" {
+		return "", nil, fmt.Errorf("no approval %q: see selvage approval list", ref)
+	}
+	return id, names, nil
+}
+
+// hireCommand asks for an agent where creating one directly is not for everybody.
+func hireCommand(c *cli) *cobra.Command {
+	var role, title, reportsTo, adapter, command, cwd, capabilities string
+	var argv []string
+	var budget int64
+	cmd := &cobra.Command{
+		Use: "hire NAME", Short: "Hire an agent, after the board's approval where one is needed", Args: cobra.ExactArgs(1),
+		Example: `  selvage agent hire Dora --role engineer --reports-to Cleo --command /usr/local/bin/worker`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			config := map[string]any{}
+			for key, v := range map[string]string{"command": command, "cwd": cwd} {
+				if v != "" {
+					config[key] = v
+				}
+			}
+			if len(argv) > 0 {
+				config["args"] = argv
+			}
+			body := map[string]any{"name": args[0], "role": role, "adapterType": adapter, "adapterConfig": config, "budgetMonthlyCents": budget}
+			if title != "" {
+				body["title"] = title
+			}
+			if capabilities != "" {
+				body["capabilities"] = capabilities
+			}
+			if reportsTo != "" {
+				if body["reportsTo"], err = c.agentID(cmd, reportsTo); err != nil {
+					return err
+				}
+			}
+			var row struct {
+				Agent    agentRow     `json:"agent"`
+				Approval *approvalRow `json:"approval"`
+			}
+			return c.send(cmd, "POST", "/api/companies/"+company+"/agent-hires", body, &row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s %s %s\n", row.Agent.Name, row.Agent.Status, row.Agent.ID)
+				if row.Approval != nil {
+					fmt.Fprintf(w, "approval %s %s\n", row.Approval.Status, row.Approval.ID)
+				}
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&role, "role", "general", "role in the company")
+	f.StringVar(&title, "title", "", "title in the org chart")
+	f.StringVar(&capabilities, "capabilities", "", "what the agent is good for")
+	f.StringVar(&reportsTo, "reports-to", "", "ID or name of the manager")
+	f.StringVar(&adapter, "adapter", "process", "how its runs are carried out")
+	f.StringVar(&command, "command", "", "program to run for each heartbeat")
+	f.StringVar(&cwd, "cwd", "", "working directory of the program")
+	f.StringArrayVar(&argv, "arg", nil, "argument of the program (repeat for more)")
+	f.Int64Var(&budget, "budget", 0, "monthly budget in cents; 0 sets none")
+	return cmd
+}
+
+// gatesCommand shows and sets what a company asks the board for.
+func gatesCommand(c *cli) *cobra.Command {
+	var hires, strategy bool
+	cmd := &cobra.Command{
+		Use: "gates", Short: "Show or set what needs the board's approval", Args: cobra.NoArgs,
+		Example: `  selvage company gates --hires=true --strategy=false`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			body := map[string]any{}
+			if cmd.Flags().Changed("hires") {
+				body["requireBoardApprovalForNewAgents"] = hires
+			}
+			if cmd.Flags().Changed("strategy") {
+				body["requireBoardApprovalForCeoStrategy"] = strategy
+			}
+			var row struct {
+				Hires    bool    `json:"requireBoardApprovalForNewAgents"`
+				Strategy bool    `json:"requireBoardApprovalForCeoStrategy"`
+				Approved *string `json:"strategyApprovalId"`
+			}
+			human := func(w io.Writer) {
+				fmt.Fprintf(w, "hires     %s\n", onOff(row.Hires))
+				state := onOff(row.Strategy)
+				if row.Strategy && row.Approved == nil {
+					state += ", none is approved: a CEO only drafts"
+				} else if row.Approved != nil {
+					state += ", approved"
+				}
+				fmt.Fprintf(w, "strategy  %s\n", state)
+			}
+			if len(body) == 0 {
+				return c.show(cmd, "/api/companies/"+company, &row, human)
+			}
+			return c.send(cmd, "PATCH", "/api/companies/"+company, body, &row, human)
+		},
+	}
+	cmd.Flags().BoolVar(&hires, "hires", false, "new agents need an approval")
+	cmd.Flags().BoolVar(&strategy, "strategy", true, "a CEO only drafts until a strategy is approved")
+	return cmd
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
