@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-
-	"github.com/selvage-mesh/selvage/company"
-	"github.com/selvage-mesh/selvage/ledger"
 )
 
 func TestApprovalsThroughTheAPI(t *testing.T) {
@@ -114,7 +111,7 @@ func TestTheStrategyGateThroughTheAPI(t *testing.T) {
 	h := newTeam(t)
 	in := "/api/companies/" + h.company
 	token := h.call("POST", "/api/agents/"+h.boss+"/keys", `{"name":"k"}`).want(t, 201, "").field(t, "token")
-	run := h.running(t, h.company, h.boss)
+	run := h.running(h.company, h.boss)
 	as := []string{"Authorization: Bearer " + token, "X-Paperclip-Run-Id: " + run}
 	h.call("POST", in+"/issues", `{"title":"a draft","assigneeAgentId":"`+h.worker+`"}`, as...).want(t, 201, `"status":"backlog"`)
 	h.call("POST", in+"/issues", `{"title":"now","status":"todo","assigneeAgentId":"`+h.worker+`"}`, as...).want(t, 409, `"code":"ceo_strategy_required"`)
@@ -124,15 +121,4 @@ func TestTheStrategyGateThroughTheAPI(t *testing.T) {
 	h.call("GET", in, "").want(t, 200, `"strategyApprovalId":"`+id+`"`)
 	h.call("POST", in+"/issues", `{"title":"now","status":"todo","assigneeAgentId":"`+h.worker+`"}`, as...).want(t, 201, `"status":"todo"`)
 	h.call("PATCH", in, `{"requireBoardApprovalForCeoStrategy":false}`).want(t, 200, `"requireBoardApprovalForCeoStrategy":false`)
-}
-
-// running invokes an agent, as the board and the node do, and returns the run.
-func (h *harness) running(t *testing.T, of, agent string) string {
-	t.Helper()
-	run := h.call("POST", "/api/agents/"+agent+"/heartbeat/invoke", "").want(t, 202, "").field(t, "id")
-	node := ledger.Actor{Type: "node", ID: string(h.node.keys.ID())}
-	cred := ledger.Credential{Kind: "node", ID: node.ID}
-	h.submitAs(node, cred, "run.place", of, company.Place{Run: run, Node: node.ID, Session: h.node.sess})
-	h.submitAs(node, cred, "run.start", of, company.Start{Run: run})
-	return run
 }
