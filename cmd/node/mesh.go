@@ -168,17 +168,24 @@ func nodeCommand(c *cli) *cobra.Command {
 	return group("node", "Nodes of the mesh", revoke)
 }
 
-// nodeID resolves a node given by name, ID or the beginning of one.
+// nodeID resolves a node given by name, ID or the beginning of one; a name goes
+// before the beginning of another node's ID.
 func (c *cli) nodeID(cmd *cobra.Command, ref string) (string, error) {
 	var rows []memberRow
 	if err := c.call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows); err != nil {
 		return "", err
 	}
-	var found []string
+	var found, named []string
 	for _, r := range rows {
-		if r.Name == ref || strings.HasPrefix(r.ID, ref) {
+		switch {
+		case r.Name == ref:
+			named = append(named, r.ID)
+		case strings.HasPrefix(r.ID, ref):
 			found = append(found, r.ID)
 		}
+	}
+	if len(named) > 0 {
+		found = named
 	}
 	if len(found) != 1 {
 		return "", fmt.Errorf("%d members match %q: see selvage members", len(found), ref)
