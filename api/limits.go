@@ -63,6 +63,12 @@ const (
 	multipartRoom = 64 << 10
 	// maxImage bounds images, in bytes: they are shown, not kept.
 	maxImage = 10 << 20
+	// traceEvery is how often noted tool calls become entries: one for each run
+	// that made some. traceQueue bounds those that wait in between, tracedPaths
+	// what of a path is noted.
+	traceEvery  = 500 * time.Millisecond
+	traceQueue  = 4096
+	tracedPaths = 180
 	// feedQueue bounds the entries that wait for one stream's writer; the feed
 	// itself waits then.
 	feedQueue = 256

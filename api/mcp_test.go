@@ -504,3 +504,87 @@ func BenchmarkTool(b *testing.B) {
 		}
 	})
 }
+
+// What did the agent do at 3:14? One query tells, what it only read too, and
+// after its run has ended.
+func TestToolCallsLeaveATrace(t *testing.T) {
+	h := newTeam(t)
+	run := h.running(h.company, h.worker)
+	s := h.overHTTP(t, protocols[1], withHeaders{"Authorization": "Bearer " + h.token, headerRun: run})
+	from := time.Now().UTC()
+	wantTool(t, s, "paperclipListGoals", `{}`, h.goal)
+	wantTool(t, s, "paperclipGetIssue", `{"issueId":"ACM-77"}`, "404")
+	wantTool(t, s, "paperclipCreateIssue", `{"title":"Weld"}`, "ACM")
+	spoof := h.overHTTP(t, protocols[1], withHeaders{"Authorization": "Bearer " + h.token, headerRun: NewID()})
+	wantTool(t, spoof, "paperclipListAgents", `{}`, h.boss)
+	h.call("GET", "/api/companies/"+h.company+"/goals", "", h.as()).want(t, 200, "") // not through a tool
+	query := fmt.Sprintf("/api/companies/%s/activity?agentId=%s&from=%s", h.company, h.worker, from.Format(time.RFC3339Nano))
+	var made, tools []string
+	for end := time.Now().Add(10 * time.Second); len(tools) < 4 && time.Now().Before(end); h.flushTraces() {
+		made, tools = h.traced(t, query, run)
+	}
+	slices.Sort(made)
+	slices.Sort(tools)
+	if want := []string{"issue.created of the run", "mcp.tool_called of no run", "mcp.tool_called of the run"}; !slices.Equal(slices.Compact(made), want) {
+		t.Errorf("the record says %q, want %q", made, want)
+	}
+	if want := []string{"paperclipCreateIssue 201", "paperclipGetIssue 404", "paperclipListAgents 200", "paperclipListGoals 200"}; !slices.Equal(tools, want) {
+		t.Errorf("traced are %q, want %q", tools, want)
+	}
+	if a := h.call("GET", query+"&to="+from.Format(time.RFC3339Nano), ""); string(a.body) != "[]" {
+		t.Errorf("before it began: %s", a.body)
+	}
+	if !strings.Contains(h.log.String(), `"tool":"paperclipListGoals"`) {
+		t.Error("the log has no line of the call")
+	}
+}
+
+// traced returns what the record says an agent did, and the calls in it.
+func (h *harness) traced(t *testing.T, query, run string) (made, tools []string) {
+	var rows []company.ActivityRow
+	if err := json.Unmarshal(h.call("GET", query, "").want(t, 200, "").body, &rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		made = append(made, r.Action+" "+map[bool]string{true: "of the run", false: "of no run"}[string(r.Run) == run])
+		var d struct {
+			Calls []company.ToolCall `json:"calls"`
+		}
+		if r.Action == "mcp.tool_called" && json.Unmarshal(r.Details, &d) == nil {
+			for _, c := range d.Calls {
+				tools = append(tools, fmt.Sprint(c.Tool, " ", c.Status))
+			}
+		}
+	}
+	return made, tools
+}
+
+// flushTraces notes what waits, without waiting for its time.
+func (h *harness) flushTraces() {
+	for _, cmd := range h.traces.take() {
+		if err := h.submitTrace(cmd); err != nil && cmd.Run != "" {
+			cmd.Run = ""
+			h.submitTrace(cmd)
+		}
+	}
+}
+
+func TestTracesAreBounded(t *testing.T) {
+	var all traces
+	by := tracer{actor: ledger.Actor{Type: "agent", ID: "a"}, company: "c", run: "r"}
+	for range traceQueue + 7 {
+		all.add(traced{by, company.ToolCall{Tool: "x", Method: "GET", Path: "/"}})
+	}
+	n, omitted := 0, int64(0)
+	for _, cmd := range all.take() {
+		var p company.TraceTools
+		if err := ledger.Unmarshal(cmd.Payload, &p); err != nil {
+			t.Fatal(err)
+		}
+		n += len(p.Calls)
+		omitted += p.Omitted
+	}
+	if n != traceQueue || omitted != 7 || len(all.take()) != 0 {
+		t.Errorf("%d noted, %d omitted", n, omitted)
+	}
+}

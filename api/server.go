@@ -141,6 +141,7 @@ type Server struct {
 	strong  chan struct{} // bounds strong looks for unknown bearers
 	slots   chan struct{} // bounds requests
 	streams chan struct{} // bounds streams
+	traces  traces
 	uploads chan struct{} // bounds uploads
 
 	ctx    context.Context // ends with Close
@@ -176,6 +177,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.wg.Go(s.followKeys)
+	s.wg.Go(s.traceTools)
 	return s, nil
 }
 
@@ -267,6 +269,7 @@ func (s *Server) serve(route *Route, w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
+	defer s.trace(rc, w, time.Now())
 	resp, err := route.Handle(rc)
 	rc.travelBack(w.Header())
 	if err != nil {

@@ -9,6 +9,7 @@ var registrars = []func(ledger.Mux){
 	registerWakeup,
 	registerRun, registerRecovery,
 	registerSession,
+	registerToolCalls,
 	registerApprovals, registerHires,
 	registerAssets,
 }

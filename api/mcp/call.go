@@ -62,7 +62,9 @@ func (c *Caller) call(ctx context.Context, tool, method, path string, body []byt
 		return nil, badArgument{"The path can not be called"}
 	}
 	req.Header.Set("Accept", "application/json")
-	req.Header.Set(HeaderTool, tool)
+	if tool != "" {
+		req.Header.Set(HeaderTool, tool)
+	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -143,7 +145,7 @@ func (t *Tool) path(ctx context.Context, c *Caller, args Arguments) (string, err
 		switch a.In {
 		case "path":
 			if value == "" && a.Name == "companyId" {
-				if err := c.learn(ctx, t.Name); err != nil {
+				if err := c.learn(ctx); err != nil {
 					return "", err
 				}
 				value = c.Company
@@ -202,14 +204,14 @@ func (t *Tool) body(args Arguments) ([]byte, error) {
 }
 
 // learn asks the API who the caller is, when the company or agent is not known.
-func (c *Caller) learn(ctx context.Context, tool string) error {
+func (c *Caller) learn(ctx context.Context) error {
 	if c.Company != "" {
 		return nil
 	}
 	if c.Key == "" {
 		return badArgument{noCompany}
 	}
-	b, err := c.call(ctx, tool, "GET", "/api/agents/me", nil)
+	b, err := c.call(ctx, "", "GET", "/api/agents/me", nil)
 	if err != nil {
 		if _, ok := errors.AsType[*refused](err); ok {
 			return badArgument{noCompany}
@@ -229,7 +231,7 @@ func (c *Caller) learn(ctx context.Context, tool string) error {
 
 func checkout(ctx context.Context, c *Caller, t *Tool, args Arguments) (json.RawMessage, error) {
 	agent := args.text("agentId")
-	if agent == "" && c.Agent == "" && c.learn(ctx, t.Name) != nil {
+	if agent == "" && c.Agent == "" && c.learn(ctx) != nil {
 		return nil, badArgument{"agentId is required: give it, or set PAPERCLIP_AGENT_ID"}
 	}
 	body := map[string]any{"agentId": cmp.Or(agent, c.Agent), "expectedStatuses": []string{"todo", "backlog", "blocked"}}

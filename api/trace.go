@@ -1,0 +1,133 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/selvage-mesh/selvage/api/mcp"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// Calls that agents make through tools leave a trace, reads too: they wait here
+// for a moment and become one entry for each run that made some, of the agent
+// itself. So GET /api/companies/:id/activity?agentId=… tells what an agent did,
+// and nobody waits for the trace. What a node holds when it falls is lost; the
+// commands among the calls have entries of their own.
+type traces struct {
+	mu      sync.Mutex // guards the rest
+	waiting []traced
+	omitted map[tracer]int64
+}
+
+// A tracer is under whose name calls are noted.
+type tracer struct {
+	actor      ledger.Actor
+	credential ledger.Credential
+	company    string
+	run        string
+}
+
+type traced struct {
+	by   tracer
+	call company.ToolCall
+}
+
+// trace notes a request that an agent made through a tool.
+func (s *Server) trace(rc *Request, w http.ResponseWriter, began time.Time) {
+	tool := rc.HTTP.Header.Get(mcp.HeaderTool)
+	if tool == "" || !rc.IsAgent() || rc.Company == "" {
+		return
+	}
+	if len(tool) > 64 || !harmless(tool) {
+		tool = "unnamed"
+	}
+	status := http.StatusOK
+	if rec, ok := w.(*recorder); ok && rec.status != 0 {
+		status = rec.status
+	}
+	took := time.Since(began)
+	s.log.Info("tool called", "request", rc.ID, "tool", tool, "agent", rc.Actor.ID, "run", rc.Run, "method", rc.HTTP.Method, "path", pathOf(rc.HTTP),
+		"status", status, "took", took)
+	s.traces.add(traced{tracer{rc.Actor, rc.Credential, rc.Company, rc.Run}, company.ToolCall{Tool: tool, Method: rc.HTTP.Method,
+		Path: cut(rc.HTTP.URL.Path, tracedPaths), Status: status, At: company.TimeOf(began), Took: took.Milliseconds()}})
+}
+
+func (t *traces) add(c traced) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) < traceQueue {
+		t.waiting = append(t.waiting, c)
+		return
+	}
+	if t.omitted == nil {
+		t.omitted = map[tracer]int64{}
+	}
+	if len(t.omitted) < traceQueue {
+		t.omitted[c.by]++
+	}
+}
+
+// take empties the queue into commands, each tracer's calls in their order.
+func (t *traces) take() []ledger.Command {
+	t.mu.Lock()
+	waiting, omitted := t.waiting, t.omitted
+	t.waiting, t.omitted = nil, nil
+	t.mu.Unlock()
+	var order []tracer
+	calls := map[tracer][]company.ToolCall{}
+	for _, c := range waiting {
+		if _, known := calls[c.by]; !known {
+			order = append(order, c.by)
+		}
+		calls[c.by] = append(calls[c.by], c.call)
+	}
+	var out []ledger.Command
+	for _, by := range order {
+		for all, left := calls[by], omitted[by]; len(all) > 0; left = 0 {
+			n := min(len(all), company.MaxTracedCalls)
+			p := company.TraceTools{Calls: all[:n], Omitted: left}
+			all = all[n:]
+			cmd := ledger.Command{Kind: "tool.trace", Company: by.company, Actor: by.actor, Credential: by.credential, Run: by.run, Payload: ledger.Marshal(p)}
+			rand.Read(cmd.Salt[:])
+			out = append(out, cmd)
+		}
+	}
+	return out
+}
+
+// traceTools makes entries of noted calls until the server closes.
+func (s *Server) traceTools() {
+	tick := time.NewTicker(traceEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, cmd := range s.traces.take() {
+			err := s.submitTrace(cmd)
+			if err != nil && cmd.Run != "" && cmd.Credential.Kind == "agent_key" {
+				cmd.Run = "" // the agent named a run that is not its own
+				err = s.submitTrace(cmd)
+			}
+			if err != nil {
+				s.log.Warn("tool calls left no trace in the record", "agent", cmd.Actor.ID, "run", cmd.Run, "error", err)
+			}
+		}
+	}
+}
+
+func (s *Server) submitTrace(cmd ledger.Command) error {
+	ctx, cancel := context.WithTimeout(s.ctx, requestTimeout)
+	defer cancel()
+	r, err := s.cfg.Node.Submit(ctx, cmd)
+	if err != nil {
+		return err
+	}
+	return r.Err()
+}
