@@ -35,6 +35,7 @@ type liveEvent struct {
 	Type      string          `json:"type"` // "activity.logged", "heartbeat.run.status" …
 	CreatedAt company.Time    `json:"createdAt"`
 	Payload   json.RawMessage `json:"payload"`
+	volatile  bool            // not of the feed: nothing resumes after it
 }
 
 type activityPayload struct {
@@ -68,15 +69,16 @@ func eventsOf(e ledger.Entry, of string) []liveEvent {
 			out = append(out, ev)
 			continue
 		}
-		p := activityPayload{ActorType: e.Actor.Type, ActorID: e.Actor.ID, Action: ch.Action, EntityType: ch.EntityType, EntityID: ch.EntityID}
-		switch e.Actor.Type {
+		actor, run := company.DoneBy(e.Actor, e.Run, ch)
+		p := activityPayload{ActorType: actor.Type, ActorID: actor.ID, Action: ch.Action, EntityType: ch.EntityType, EntityID: ch.EntityID}
+		switch actor.Type {
 		case "agent":
-			p.Agent = &e.Actor.ID
+			p.Agent = &actor.ID
 		case "user":
-			p.Responsible = &e.Actor.ID
+			p.Responsible = &actor.ID
 		}
-		if e.Run != "" {
-			p.Run = &e.Run
+		if run != "" {
+			p.Run = &run
 		}
 		if json.Valid(ch.Details) {
 			p.Details = ch.Details
@@ -118,22 +120,74 @@ func (s *Server) follow(rc *Request) (f *following, start func(context.Context),
 	}
 	return f, func(ctx context.Context) {
 		defer close(f.frames)
-		for e, err := range s.cfg.Node.Entries(ctx, f.after) {
-			if err != nil {
-				if ctx.Err() == nil {
-					s.log.Warn("feed broke off", "request", rc.ID, "error", err)
+		ctx, cancel := context.WithCancel(ctx)
+		feed := make(chan []liveEvent)
+		done := make(chan struct{})
+		defer func() { cancel(); <-done }()
+		go func() {
+			defer close(done)
+			defer close(feed)
+			for e, err := range s.cfg.Node.Entries(ctx, f.after) {
+				if err != nil {
+					if ctx.Err() == nil {
+						s.log.Warn("feed broke off", "request", rc.ID, "error", err)
+					}
+					return
 				}
+				if frames := eventsOf(e, f.company); len(frames) > 0 {
+					select {
+					case feed <- frames:
+					case <-ctx.Done():
+						return
+					}
+				}
+			}
+		}()
+		f.merge(ctx, feed, &tailer{s: s, company: f.company, runs: map[string]*tailed{}})
+	}, nil
+}
+
+// merge hands on the frames of the feed, and between them what running runs
+// write, until the feed or ctx ends.
+func (f *following) merge(ctx context.Context, feed <-chan []liveEvent, tail *tailer) {
+	send := func(frames []liveEvent) bool {
+		if len(frames) == 0 {
+			return true
+		}
+		select {
+		case f.frames <- frames:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	tail.begin(ctx)
+	tick := time.NewTicker(tailEvery)
+	defer tick.Stop()
+	height := f.after
+	for {
+		select {
+		case frames, open := <-feed:
+			if !open {
 				return
 			}
-			if frames := eventsOf(e, f.company); len(frames) > 0 {
-				select {
-				case f.frames <- frames:
-				case <-ctx.Done():
+			for _, ev := range frames {
+				height = max(height, ev.ID)
+				if !send(tail.see(ctx, ev)) {
 					return
 				}
 			}
+			if !send(frames) {
+				return
+			}
+		case <-tick.C:
+			if !send(tail.readAll(ctx, height)) {
+				return
+			}
+		case <-ctx.Done():
+			return
 		}
-	}, nil
+	}
 }
 
 // stream takes a place among the streams, or refuses.
@@ -220,7 +274,7 @@ func appendEvents(b []byte, frames []liveEvent) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if i == len(frames)-1 {
+		if i == len(frames)-1 && !ev.volatile {
 			b = fmt.Appendf(b, "id: %d\n", ev.ID)
 		}
 		b = fmt.Appendf(b, "event: %s\ndata: %s\n\n", ev.Type, data)

@@ -57,6 +57,7 @@ func newWorkingHarness(t testing.TB) *harness {
 		}
 	})
 	web := httptest.NewServer(h)
+	h.web = web.URL
 	host, port, _ := net.SplitHostPort(strings.TrimPrefix(web.URL, "http://"))
 	p, err := process.New(process.Config{Shim: []string{"/proc/self/exe", "run-shim"}, Dir: dir + "/runs", APIURL: web.URL, ListenHost: host, ListenPort: port,
 		Token: func(r company.Run) (string, error) {

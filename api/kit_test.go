@@ -137,7 +137,8 @@ type harness struct {
 	t    testing.TB
 	node *solo
 	log  *safeBuffer
-	gate *gate // of a working harness
+	gate *gate  // of a working harness
+	web  string // likewise: where it listens
 }
 
 type safeBuffer struct {

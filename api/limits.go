@@ -40,6 +40,19 @@ const (
 	// pingEvery is how often live-event sockets are pinged, as recorded.
 	pingEvery = 30 * time.Second
 
+	// tailEvery is how often a stream asks for what running runs wrote, tailRead
+	// what it takes of one at a time, tailWait how long it waits for the node that
+	// has it, and tailPause how long it leaves one alone that does not answer.
+	tailEvery = 200 * time.Millisecond
+	tailRead  = 64 << 10
+	tailWait  = 2 * time.Second
+	tailPause = 2 * time.Second
+	// maxTailedRuns bounds the runs that one stream reads along, maxTailRest the
+	// reads for what is left when a run ends, maxLogFrame one frame's text.
+	maxTailedRuns = 32
+	maxTailRest   = 16
+	maxLogFrame   = 8 << 10
+
 	// maxKeys bounds remembered agent keys; keyAge bounds how long one is
 	// believed without looking, should an invalidation not reach this node.
 	maxKeys = 4096

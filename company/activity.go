@@ -57,11 +57,30 @@ type ActivityRow struct {
 	Height uint64 `json:"height"`
 }
 
+// DoneBy returns who is shown to have done a change, and under which run. What a
+// node records of the start and end of a run is shown as the run's agent's.
+func DoneBy(actor ledger.Actor, run string, ch ledger.Change) (ledger.Actor, string) {
+	if ch.EntityType == leaseEntity {
+		var of struct {
+			Agent string `json:"agentId"`
+			Run   string `json:"runId"`
+		}
+		if json.Unmarshal(ch.Details, &of) == nil && of.Agent != "" {
+			return ledger.Actor{Type: "agent", ID: of.Agent}, of.Run
+		}
+	}
+	if actor.Type == "node" {
+		actor.Type = "system" // the contract knows users, agents and the system
+	}
+	return actor, run
+}
+
 // ShowActivity returns activities as they are shown.
 func ShowActivity(tx *ledger.Tx, company string, list []ledger.Activity) []ActivityRow {
 	row, _ := CompanyOf(tx, company)
 	out := make([]ActivityRow, len(list))
 	for n, a := range list {
+		a.Actor, a.Run = DoneBy(a.Actor, a.Run, a.Change)
 		out[n] = ActivityRow{ID: a.ID, Company: a.Company, ActorType: a.Actor.Type, ActorID: a.Actor.ID, Action: a.Action, EntityType: a.EntityType,
 			EntityID: a.EntityID, Run: NullText(a.Run), ResponsibleUser: row.DefaultResponsibleUser, Details: orNull(a.Details), CreatedAt: TimeOf(a.At), Height: a.Height}
 		switch a.Actor.Type {
@@ -69,8 +88,6 @@ func ShowActivity(tx *ledger.Tx, company string, list []ledger.Activity) []Activ
 			out[n].Agent = NullText(a.Actor.ID)
 		case "user":
 			out[n].ResponsibleUser = NullText(a.Actor.ID)
-		case "node":
-			out[n].ActorType = "system" // the contract knows users, agents and the system
 		}
 	}
 	return out

@@ -114,6 +114,7 @@ type CreateComment struct {
 	Presentation  json.RawMessage `cbor:"6,keyasint,omitempty"`
 	Metadata      json.RawMessage `cbor:"7,keyasint,omitempty"`
 	Reopen        bool            `cbor:"8,keyasint,omitempty"` // by the board: a done or cancelled issue is to do again
+	withUpdate    bool            // it came with an update of the issue
 }
 
 // DeleteComment is the payload of comment.delete.
@@ -213,7 +214,7 @@ func addComment(c *ledger.Context, i Issue, p CreateComment) (Issue, Comment, er
 	}
 	c.Record(ledger.Change{Action: "issue.comment_added", EntityType: "issue", EntityID: i.ID,
 		Details: jsonObject{}.str("commentId", cm.ID).str("identifier", i.Identifier).str("issueTitle", i.Title).
-			str("bodySnippet", snippet(cm.Body, 120)).str("authorizationReason", reason).close()})
+			str("bodySnippet", snippet(cm.Body, 120)).str("authorizationReason", reason).bool("updated", p.withUpdate).close()})
 	i.Comments++
 	i.UpdatedAt = now
 	return i, cm, nil

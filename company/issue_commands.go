@@ -552,7 +552,9 @@ func commentWith(c *ledger.Context, i *Issue, p *CreateComment) (*Comment, error
 	if p == nil {
 		return nil, nil
 	}
-	next, cm, err := addComment(c, *i, *p)
+	with := *p
+	with.withUpdate = true
+	next, cm, err := addComment(c, *i, with)
 	if err != nil {
 		return nil, err
 	}

@@ -73,6 +73,9 @@ func (r Run) Lease() (l EnvironmentLease, ok bool) {
 	return l, true
 }
 
+// leaseEntity is the type of entity that lines about leases are of.
+const leaseEntity = "environment_lease"
+
 // recordLease tells the activity log that a run began or ended: what of its
 // agent's work a person sees first. The run's node gives the command; the line
 // is shown as the agent's.
@@ -90,7 +93,7 @@ func recordLease(c *ledger.Context, r Run) {
 		action = "environment.lease_released"
 		o = o.str("status", l.Status).null("cleanupStatus", "").null("failureReason", string(l.FailureReason)).str("providerResourceDisposition", "none")
 	}
-	recordLive(c, ledger.Change{Action: action, EntityType: "environment_lease", EntityID: l.ID,
+	recordLive(c, ledger.Change{Action: action, EntityType: leaseEntity, EntityID: l.ID,
 		Details: o.str("agentId", r.Agent).str("runId", r.ID).close()})
 }
 
