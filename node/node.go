@@ -111,6 +111,7 @@ func Open(ctx context.Context, conf Config) (_ *Node, err error) {
 		{"blobs", n.openBlobs},
 		{"transport", n.openTransport},
 		{"mesh", n.openMembership},
+		{"listen", n.openPort},
 		{"discovery", n.openDiscovery},
 		{"consensus", n.openConsensus},
 		{"founding", n.found},
@@ -290,7 +291,7 @@ func (n *Node) openDiscovery(ctx context.Context) error {
 		Hints:  n.hints,
 		Meta: discovery.Meta{
 			Mesh: n.Mesh(), Node: n.keys.ID(), Incarnation: n.keys.Incarnation, Name: n.conf.Name, MeshName: n.conf.MeshName,
-			HTTP: n.conf.HTTP, Zone: n.conf.Labels["zone"],
+			HTTP: n.boundHTTP(), Zone: n.conf.Labels["zone"],
 		},
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,33 @@ import (
 // serving is the HTTP side of a node.
 type serving struct {
 	api  *api.Server
+	port net.Listener // bound early: gossip and runs are told the address
 	addr string
 }
+
+// openPort binds the address of the API, so that what is told of it is the port
+// that it really has. Nothing is answered before [Node.openAPI].
+func (n *Node) openPort(context.Context) error {
+	if n.conf.HTTP == "none" {
+		return nil
+	}
+	l, err := net.Listen("tcp", n.conf.HTTP)
+	if err != nil {
+		return fmt.Errorf("HTTP port (another node may have it; choose one with --http): %w", err)
+	}
+	n.serving.port, n.serving.addr = l, l.Addr().String()
+	n.opened("port", func() error {
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) { // whoever served it closed it
+			return err
+		}
+		return nil
+	})
+	return nil
+}
+
+// boundHTTP is the address that others are told: the one that is bound, or what
+// is configured where none is.
+func (n *Node) boundHTTP() string { return cmp.Or(n.serving.addr, n.conf.HTTP) }
 
 // openAPI serves the HTTP API, the last thing that a node opens: whoever gets
 // an answer finds a whole node behind it.
@@ -42,14 +68,10 @@ func (n *Node) openAPI(context.Context) error {
 	}
 	n.serving.api = s
 	n.opened("api", s.Close)
-	if n.conf.HTTP == "none" {
+	l := n.serving.port
+	if l == nil {
 		return nil
 	}
-	l, err := net.Listen("tcp", n.conf.HTTP)
-	if err != nil {
-		return fmt.Errorf("HTTP port (another node may have it; choose one with --http): %w", err)
-	}
-	n.serving.addr = l.Addr().String()
 	server := s.HTTP()
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(l) }()

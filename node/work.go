@@ -46,9 +46,10 @@ func (n *Node) openWork(context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		host, port, _ := net.SplitHostPort(n.conf.HTTP)
+		addr := n.boundHTTP()
+		host, port, _ := net.SplitHostPort(addr)
 		p, err := process.New(process.Config{
-			Shim: n.conf.Shim, Dir: filepath.Join(dir, "runs"), APIURL: "http://" + n.conf.HTTP, ListenHost: host, ListenPort: port,
+			Shim: n.conf.Shim, Dir: filepath.Join(dir, "runs"), APIURL: "http://" + addr, ListenHost: host, ListenPort: port,
 			Token: n.runToken, Environ: os.Environ(), Logger: n.log,
 		})
 		if err != nil {
