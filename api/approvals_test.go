@@ -122,3 +122,44 @@ func TestTheStrategyGateThroughTheAPI(t *testing.T) {
 	h.call("POST", in+"/issues", `{"title":"now","status":"todo","assigneeAgentId":"`+h.worker+`"}`, as...).want(t, 201, `"status":"todo"`)
 	h.call("PATCH", in, `{"requireBoardApprovalForCeoStrategy":false}`).want(t, 200, `"requireBoardApprovalForCeoStrategy":false`)
 }
+
+func TestAttentionListsWhatWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	h := newTeam(t)
+	in := "/api/companies/" + h.company
+	h.call("GET", in+"/attention", "").want(t, 200, `"totalCount":0`).want(t, 200, `"approval":0`)
+	issue := h.call("POST", in+"/issues", `{"title":"Stuck","status":"blocked","unblockDescriptor":{"owner":"board","action":"Pay the bill"}}`).want(t, 201, "").field(t, "id")
+	h.call("POST", in+"/approvals", `{"type":"request_board_approval","payload":{"summary":"a yacht"},"issueIds":["`+issue+`"]}`, h.as()).want(t, 201, "")
+	h.call("PATCH", "/api/agents/"+h.worker+"/budgets", `{"budgetMonthlyCents":100}`).want(t, 200, "")
+	spend := func(cents string) {
+		h.call("POST", in+"/cost-events", `{"agentId":"`+h.worker+`","provider":"x","model":"y","costCents":`+cents+`,"occurredAt":"2026-11-21T03:00:00.000Z"}`).want(t, 201, "")
+	}
+	spend("85")
+	h.call("GET", in+"/attention", "").want(t, 200, `"budget_alert":1`).want(t, 200, `"summaryExcerpt":"a yacht"`).want(t, 200, `"originAgentName":"Bob Builder"`).
+		want(t, 200, `"whyNow":"Pay the bill"`).want(t, 200, `"approval":1`)
+	spend("20") // now the hard stop asks, instead of the warning
+	all := h.call("GET", in+"/attention", "", h.as()).want(t, 200, `"budget_alert":0`).want(t, 200, `"approval":2`)
+	var feed attentionFeed
+	if err := json.Unmarshal(all.body, &feed); err != nil {
+		t.Fatal(err)
+	}
+	seen := []string{}
+	for cursor := ""; ; {
+		var page attentionFeed
+		a := h.call("GET", in+"/attention?limit=1&cursor="+cursor, "").want(t, 200, "")
+		if err := json.Unmarshal(a.body, &page); err != nil || len(page.Items) != 1 || page.Total != feed.Total {
+			t.Fatalf("a page: %v %s", err, a.body)
+		}
+		seen = append(seen, page.Items[0].ID)
+		if cursor = string(page.NextCursor); cursor == "" {
+			break
+		}
+	}
+	for n, i := range feed.Items {
+		if n >= len(seen) || seen[n] != i.ID || i.Rank != n+1 {
+			t.Errorf("page by page %v, at once %s at %d", seen, i.ID, n)
+		}
+	}
+	h.call("GET", in+"/attention?cursor=nonsense", "").want(t, 400, "Invalid cursor")
+	h.call("GET", in+"/attention?activitySince=2099-01-01", "").want(t, 200, `"totalCount":0`)
+}

@@ -49,7 +49,7 @@ const passList = `
 212-approvals-after-hard-stop 213-budgets-overview-2~ 214-budget-incident-resolve 215-agent-after-raise
 216-company-budget 217-budget-policy-project 218-costs-summary 219-costs-by-agent 220-costs-by-agent-model
 221-costs-by-provider 222-costs-by-biller 223-costs-by-project 224-costs-window-spend 226-costs-finance-summary
-227-issue-cost-summary 228-cost-summary-range 229-dashboard 230-activity 231-activity-post~ 232-sidebar-badges
+227-issue-cost-summary 228-cost-summary-range 229-dashboard 230-activity 231-activity-post~ 232-sidebar-badges 233-attention
 256-asset-image-upload 257-asset-content 258-company-logo 259-plugins-list 260-plugins-examples 261-plugins-tools
 262-plugins-ui-contributions 276-user-directory 284-board-api-keys 287-sidebar-preferences 288-auth-profile
 293-companies-after-import 297-agent-key-revoke 298-agent-me-revoked-401 299-agent-terminate

@@ -17,7 +17,7 @@ func (s *Server) table() []Route {
 		s.healthRoutes(), s.systemRoutes(), s.meshRoutes(), s.eventRoutes(), s.runRoutes(), s.recoveryRoutes(),
 		s.companyRoutes(), s.agentRoutes(), s.keyRoutes(), s.goalRoutes(), s.projectRoutes(), s.orgRoutes(), s.dashboardRoutes(), s.activityRoutes(),
 		s.issueRoutes(), s.checkoutRoutes(), s.commentRoutes(), s.labelRoutes(), s.costRoutes(), s.budgetRoutes(),
-		s.approvalRoutes(), s.hireRoutes(),
+		s.approvalRoutes(), s.hireRoutes(), s.attentionRoutes(),
 		s.assetRoutes(),
 	} {
 		all = append(all, rows...)

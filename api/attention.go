@@ -1,0 +1,324 @@
+package api
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+const (
+	// defaultAttention and maxAttention bound a page of what needs a person.
+	defaultAttention = 50
+	maxAttention     = 100
+	// maxAttentionBlocked bounds the blocked issues that are looked at, newest
+	// change first: beyond that somebody should look at the list of issues.
+	maxAttentionBlocked = company.MaxIssueLimit
+	// attentionDays is how long an item is kept, in days; nothing is archived yet.
+	attentionDays = 30
+)
+
+// An attentionFeed is everything that waits for a person, newest first.
+type attentionFeed struct {
+	Company     string           `json:"companyId"`
+	GeneratedAt company.Time     `json:"generatedAt"`
+	Total       int              `json:"totalCount"`
+	DeskBadge   int              `json:"deskBadgeCount"`
+	NextCursor  company.NullText `json:"nextCursor"`
+	Counts      map[string]int   `json:"countsBySourceKind"`
+	Items       []attentionItem  `json:"items"`
+}
+
+// attentionKinds are the sources of items, in the contract's order. What has no
+// source here counts zero.
+var attentionKinds = []string{"approval", "decision", "issue_thread_interaction", "join_request", "recovery_action", "productivity_review", "blocker_attention",
+	"review", "failed_run", "budget_alert", "agent_error_alert"}
+
+// An attentionItem is one thing that waits for a person: why, what can be done
+// about it, and when it goes away. Keys that nothing fills stay null.
+type attentionItem struct {
+	Company          string            `json:"companyId"`
+	SourceKind       string            `json:"sourceKind"`
+	Subject          attentionSubject  `json:"subject"`
+	WhyNow           string            `json:"whyNow"`
+	Verbs            []attentionVerb   `json:"decisionVerbs"`
+	Inline           bool              `json:"inlineResolvable"`
+	EntryRule        string            `json:"entryRule"`
+	ExitRule         string            `json:"exitRule"`
+	DedupKey         string            `json:"dedupKey"`
+	Severity         string            `json:"severity"` // low, medium or high
+	ActivityAt       company.Time      `json:"activityAt"`
+	CreatedAt        company.Time      `json:"createdAt"`
+	UpdatedAt        company.Time      `json:"updatedAt"`
+	RelatedIssue     *attentionSubject `json:"relatedIssue"`
+	Detail           any               `json:"detail"`
+	ID               string            `json:"id"`
+	DismissalKey     string            `json:"dismissalKey"`
+	Dismissal        *struct{}         `json:"dismissal"`
+	Project          *struct{}         `json:"project"`
+	Workspace        *struct{}         `json:"workspace"`
+	ExpiresAt        company.Time      `json:"expiresAt"`
+	RuleKey          *string           `json:"ruleKey"`
+	OriginAgent      company.NullText  `json:"originAgentName"`
+	Queues           []string          `json:"queues"`
+	Shelf            bool              `json:"shelf"`
+	RetentionDays    int               `json:"retentionDays"`
+	Keep             bool              `json:"keep"`
+	ArchivedAt       company.Time      `json:"archivedAt"`
+	RetentionVersion int               `json:"retentionVersion"`
+	DecideBy         company.Time      `json:"decideBy"`
+	DecideByWhom     *string           `json:"decideByAttribution"`
+	SnoozedUntil     company.Time      `json:"snoozedUntil"`
+	TrainingExample  *string           `json:"trainingExampleId"`
+	Audience         *string           `json:"resolverAudience"`
+	Rank             int               `json:"rank"`
+}
+
+// An attentionSubject is what an item is about.
+type attentionSubject struct {
+	Kind       string           `json:"kind"`
+	ID         string           `json:"id"`
+	Company    string           `json:"companyId"`
+	Title      string           `json:"title"`
+	Identifier company.NullText `json:"identifier"`
+	Status     string           `json:"status"`
+	Href       string           `json:"href"`
+	Metadata   any              `json:"metadata"`
+}
+
+// An attentionVerb is something that a person can do about an item.
+type attentionVerb struct {
+	ID          string `json:"id"`
+	Label       string `json:"label"`
+	Description string `json:"description"`
+}
+
+// attentionDetail tells more, by kind of item.
+type attentionDetail map[string]any
+
+// An attentionDesk gathers the items of one company.
+type attentionDesk struct {
+	tx    *ledger.Tx
+	row   company.Company
+	now   company.Time
+	items []attentionItem
+}
+
+// attentionSources add the items of each noun.
+var attentionSources = []func(*attentionDesk){(*attentionDesk).approvals, (*attentionDesk).budgets, (*attentionDesk).agents, (*attentionDesk).blockers}
+
+func (s *Server) attentionRoutes() []Route {
+	return []Route{{Method: "GET", Path: "/api/companies/{companyId}/attention", Tag: "companies", Summary: "List what waits for a person, newest first", Out: attentionFeed{}, Handle: readAttention,
+		Query: []Param{{Name: "limit", Type: "integer", Doc: "at most 100, 50 unless given"}, {Name: "cursor", Doc: "nextCursor of the page before"}, {Name: "activitySince", Doc: "ISO date"}, {Name: "activityUntil", Doc: "ISO date"}}}}
+}
+
+func readAttention(rc *Request) (r Response, err error) {
+	limit, err := rc.QueryInt("limit", defaultAttention, 1, maxAttention)
+	if err != nil {
+		return r, err
+	}
+	since, err := rc.QueryTime("activitySince")
+	if err != nil {
+		return r, err
+	}
+	until, err := rc.QueryTime("activityUntil")
+	if err != nil {
+		return r, err
+	}
+	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		d := attentionDesk{tx: tx, row: row, now: company.TimeOf(rc.Now())}
+		feed, err := d.feed(limit, rc.Query("cursor"), since, until)
+		r = OK(feed)
+		return err
+	})
+	return r, err
+}
+
+// feed gathers all items and returns the page of them that comes after the item
+// that cursor names.
+func (d *attentionDesk) feed(limit int, cursor string, since, until time.Time) (attentionFeed, error) {
+	for _, add := range attentionSources {
+		add(d)
+	}
+	items := slices.DeleteFunc(d.items, func(i attentionItem) bool {
+		return !since.IsZero() && i.ActivityAt < company.TimeOf(since) || !until.IsZero() && i.ActivityAt > company.TimeOf(until)
+	})
+	slices.SortStableFunc(items, func(a, b attentionItem) int {
+		return cmp.Or(cmp.Compare(b.ActivityAt, a.ActivityAt), cmp.Compare(a.ID, b.ID))
+	})
+	feed := attentionFeed{Company: d.row.ID, GeneratedAt: d.now, Total: len(items), DeskBadge: len(items), Counts: map[string]int{}, Items: []attentionItem{}}
+	for _, kind := range attentionKinds {
+		feed.Counts[kind] = 0
+	}
+	for n := range items {
+		items[n].Rank = n + 1
+		feed.Counts[items[n].SourceKind]++
+	}
+	from := 0
+	if cursor != "" {
+		if from = 1 + slices.IndexFunc(items, func(i attentionItem) bool { return i.ID == cursor }); from == 0 {
+			return feed, Invalid("Invalid cursor")
+		}
+	}
+	page := items[from:min(from+limit, len(items))]
+	feed.Items = append(feed.Items, page...)
+	if from+limit < len(items) {
+		feed.NextCursor = company.NullText(page[len(page)-1].ID)
+	}
+	return feed, nil
+}
+
+// add completes an item from its kind and dedupKey.
+func (d *attentionDesk) add(i attentionItem) {
+	i.Company, i.Queues, i.RetentionDays, i.RetentionVersion = d.row.ID, []string{}, attentionDays, 1
+	i.ID, i.DismissalKey = i.SourceKind+":"+i.DedupKey, "attention:"+i.DedupKey
+	d.items = append(d.items, i)
+}
+
+func (d *attentionDesk) href(path string) string { return "/" + d.row.IssuePrefix + "/" + path }
+
+func (d *attentionDesk) issue(i company.Issue) attentionSubject {
+	return attentionSubject{Kind: "issue", ID: i.ID, Company: i.Company, Title: i.Title, Identifier: company.NullText(i.Identifier), Status: string(i.Status), Href: d.href("issues/" + i.Identifier),
+		Metadata: struct {
+			Priority     string           `json:"priority"`
+			Agent        company.NullText `json:"assigneeAgentId"`
+			User         company.NullText `json:"assigneeUserId"`
+			ReviewPolicy company.NullText `json:"reviewPolicy"`
+		}{string(i.Priority), company.NullText(i.Assignee), company.NullText(i.AssigneeUser), company.NullText(i.ReviewPolicy)}}
+}
+
+// approvals adds what the board has to decide.
+func (d *attentionDesk) approvals() {
+	for _, a := range company.ApprovalsOf(d.tx, d.row.ID, company.ApprovalQuery{Statuses: []company.ApprovalStatus{company.ApprovalPending}, Limit: company.MaxApprovalLimit}) {
+		var related *attentionSubject
+		first := company.NullText("")
+		for i := range company.IssuesOfApproval(d.tx, a.Company, a.ID) {
+			related, first = new(d.issue(i)), company.NullText(i.ID)
+			break
+		}
+		origin, _ := company.AgentLabel(d.tx, a.Company, string(a.RequestedByAgent))
+		item := attentionItem{SourceKind: "approval", Inline: true, Severity: "medium", ActivityAt: a.UpdatedAt, CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt, RelatedIssue: related, OriginAgent: company.NullText(origin),
+			Subject: attentionSubject{Kind: "approval", ID: a.ID, Company: a.Company, Title: strings.ReplaceAll(string(a.Type), "_", " "), Status: string(a.Status), Href: d.href("approvals/" + a.ID),
+				Metadata: struct {
+					Type  company.ApprovalType `json:"type"`
+					Agent company.NullText     `json:"requestedByAgentId"`
+					User  company.NullText     `json:"requestedByUserId"`
+					Issue company.NullText     `json:"issueId"`
+				}{a.Type, a.RequestedByAgent, a.RequestedByUser, first}},
+			WhyNow: "The board has not decided yet.", EntryRule: "approvals.status = 'pending'", ExitRule: "The approval is decided.", DedupKey: "approval:" + a.ID,
+			Verbs:  []attentionVerb{{"approve", "Approve", "Let it happen."}, {"reject", "Reject", "Do not let it happen."}, {"request_revision", "Request revision", "Send it back to be changed."}},
+			Detail: attentionDetail{"kind": "approval", "approvalType": a.Type, "summaryExcerpt": company.NullText(excerptOf(a.Payload)), "images": []string{}}}
+		if a.Refused != nil {
+			item.WhyNow, item.Severity = "It was approved and could not be carried out: "+a.Refused.Error, "high"
+		}
+		if a.Type == company.ApprovalBudget {
+			item.Severity = "high"
+		}
+		d.add(item)
+	}
+}
+
+// excerptOf is what a payload says about itself, cut short.
+func excerptOf(payload json.RawMessage) string {
+	var p struct{ Summary, Title, Plan string }
+	_ = json.Unmarshal(payload, &p) // other types are no text
+	text := []rune(cmp.Or(p.Summary, p.Plan, p.Title))
+	return string(text[:min(len(text), 280)])
+}
+
+// budgets adds warnings; a hard stop is an approval.
+func (d *attentionDesk) budgets() {
+	for _, in := range company.OpenIncidents(d.tx, d.row.ID, d.now) {
+		if in.Approval != "" {
+			continue
+		}
+		name := company.ScopeName(d.tx, d.row.ID, in.Type, in.Scope)
+		d.add(attentionItem{SourceKind: "budget_alert", Severity: "medium", ActivityAt: in.UpdatedAt, CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, DedupKey: "budget:" + in.ID,
+			Subject: attentionSubject{Kind: "budget_incident", ID: in.ID, Company: d.row.ID, Title: name, Status: in.Status, Href: d.href("costs"),
+				Metadata: attentionDetail{"scopeType": in.Type, "scopeId": in.Scope, "amountLimit": in.Limit, "amountObserved": in.Observed}},
+			WhyNow: "The budget of " + name + " is nearly used up.", EntryRule: "budget_incidents.status = 'open'", ExitRule: "The incident is resolved, or its window ends.",
+			Verbs:  []attentionVerb{{"inspect", "Inspect", "Look at the costs."}, {"raise_budget_and_resume", "Raise", "Set a higher limit."}},
+			Detail: attentionDetail{"kind": "budget", "thresholdType": in.Threshold, "images": []string{}}})
+	}
+}
+
+// agents adds those whose last run went wrong.
+func (d *attentionDesk) agents() {
+	for _, a := range company.AgentsOf(d.tx, d.row.ID, false) {
+		if a.Status != company.AgentError {
+			continue
+		}
+		at := max(a.UpdatedAt, a.LastHeartbeatAt)
+		d.add(attentionItem{SourceKind: "agent_error_alert", Inline: true, Severity: "high", ActivityAt: at, CreatedAt: a.CreatedAt, UpdatedAt: at, OriginAgent: company.NullText(a.Name), DedupKey: "agent_error:" + a.ID,
+			Subject: attentionSubject{Kind: "agent", ID: a.ID, Company: a.Company, Title: a.Name, Status: string(a.Status), Href: d.href("agents/" + a.ID),
+				Metadata: struct {
+					Role   string           `json:"role"`
+					Reason company.NullText `json:"errorReason"`
+				}{a.Role, a.ErrorReason}},
+			WhyNow: "The agent's last run went wrong.", EntryRule: "agents.status = 'error'", ExitRule: "The agent leaves error.",
+			Verbs:  []attentionVerb{{"inspect", "Inspect", "Look at what went wrong."}, {"dismiss", "Dismiss", "Take note of it."}},
+			Detail: attentionDetail{"kind": "agent_error", "agentName": a.Name, "failureReasonExcerpt": a.ErrorReason, "images": []string{}}})
+	}
+}
+
+// blockers adds blocked issues: those that a person said to unblock, and those
+// whose blockers nobody works on.
+func (d *attentionDesk) blockers() {
+	blocked := company.ListIssues(d.tx, d.row.ID, company.IssueQuery{Statuses: []company.IssueStatus{company.IssueBlocked}, Sort: company.SortUpdated, Descending: true, Limit: maxAttentionBlocked})
+	for _, i := range blocked {
+		at := cmp.Or(i.BlockedAt, i.UpdatedAt)
+		item := attentionItem{SourceKind: "blocker_attention", Severity: "high", ActivityAt: at, CreatedAt: i.CreatedAt, UpdatedAt: at, Subject: d.issue(i)}
+		if action, ok := humanUnblocks(d.tx, i); ok {
+			item := item
+			item.WhyNow, item.DedupKey = action, "blocked-owner:"+i.ID+":"+at.String()
+			item.EntryRule, item.ExitRule = "a blocked issue names a person to unblock it", "The issue is not blocked any more."
+			item.Verbs = []attentionVerb{{"unblock", "Unblock", action}, {"reassign", "Reassign", "Give the issue to somebody else."}}
+			item.Detail = attentionDetail{"kind": "blocker", "blockingIssue": nil, "images": []string{}}
+			d.add(item)
+		}
+		need := company.AttentionOf(d.tx, i)
+		if need.State != "needs_attention" {
+			continue
+		}
+		waits := len(company.Blocks(d.tx, i))
+		var blocking any
+		if len(need.Waiting) > 0 {
+			blocking = d.issue(need.Waiting[0])
+		}
+		item.RelatedIssue, item.DedupKey = new(d.issue(i)), "blocker:"+i.ID
+		item.WhyNow = "Nobody works on what this issue waits for."
+		item.EntryRule, item.ExitRule = "blockerAttention.state = 'needs_attention'", "Somebody works on the blockers, or nothing waits for them."
+		item.Verbs = []attentionVerb{{"unblock", "Unblock", "Repair or replace what it waits for."}, {"reassign", "Reassign", "Give the blocker to somebody who works."}, {"nudge", "Nudge", "Wake its owner."}}
+		item.Detail = attentionDetail{"kind": "blocker", "blockingIssue": blocking, "blockedTaskCount": waits, "images": []string{}}
+		d.add(item)
+	}
+}
+
+// humanUnblocks returns what the unblockDescriptor of an issue asks of a
+// person: its owner is no agent of the company.
+func humanUnblocks(tx *ledger.Tx, i company.Issue) (action string, ok bool) {
+	var p struct {
+		Owner  json.RawMessage `json:"owner"`
+		Action string          `json:"action"`
+	}
+	if len(i.UnblockDescriptor) == 0 || json.Unmarshal(i.UnblockDescriptor, &p) != nil {
+		return "", false
+	}
+	var owner struct {
+		Kind  string `json:"kind"`
+		Type  string `json:"type"`
+		Agent string `json:"agentId"`
+	}
+	var name string
+	if json.Unmarshal(p.Owner, &name) != nil {
+		_ = json.Unmarshal(p.Owner, &owner)
+	}
+	if _, agent := company.AgentOf(tx, i.Company, cmp.Or(owner.Agent, name)); agent || owner.Kind == "agent" || owner.Type == "agent" || name == "agent" {
+		return "", false
+	}
+	return cmp.Or(p.Action, "Decide how this issue goes on."), true
+}
