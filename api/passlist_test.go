@@ -51,7 +51,8 @@ const passList = `
 221-costs-by-provider 222-costs-by-biller 223-costs-by-project 224-costs-window-spend 226-costs-finance-summary
 227-issue-cost-summary 228-cost-summary-range 229-dashboard 230-activity 231-activity-post~ 232-sidebar-badges 233-attention
 256-asset-image-upload 257-asset-content 258-company-logo 259-plugins-list 260-plugins-examples 261-plugins-tools
-262-plugins-ui-contributions 276-user-directory 284-board-api-keys 287-sidebar-preferences 288-auth-profile
+262-plugins-ui-contributions 267-skills-index 268-skill-paperclip
+272-llms-agent-configuration 273-llms-process 274-llms-icons 276-user-directory 284-board-api-keys 287-sidebar-preferences 288-auth-profile
 293-companies-after-import 297-agent-key-revoke 298-agent-me-revoked-401 299-agent-terminate
 300-agent-resume-terminated-409 301-goal-delete 302-issue-delete 303-project-archive 304-agent-delete
 306-company2-archive 307-company2-delete

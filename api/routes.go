@@ -19,6 +19,7 @@ func (s *Server) table() []Route {
 		s.issueRoutes(), s.checkoutRoutes(), s.commentRoutes(), s.labelRoutes(), s.costRoutes(), s.budgetRoutes(),
 		s.approvalRoutes(), s.hireRoutes(), s.attentionRoutes(),
 		s.assetRoutes(),
+		s.textRoutes(),
 	} {
 		all = append(all, rows...)
 	}

@@ -1,0 +1,139 @@
+package api
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/api/skills"
+)
+
+const (
+	markdown  = "text/markdown; charset=utf-8"
+	plainText = "text/plain; charset=utf-8"
+)
+
+// textRoutes are pages for agents to read: the skills that come with the
+// program, and how agents are configured.
+func (s *Server) textRoutes() []Route {
+	return []Route{
+		{Method: "GET", Path: "/api/skills/index", Tag: "skills", Summary: "List the skills that come with the program", Out: skillIndex{}, Handle: listBundled},
+		{Method: "GET", Path: "/api/skills/available", Tag: "skills", Summary: "List the skills that come with the program, with what they are for", Out: availableSkills{}, Handle: listAvailable},
+		{Method: "GET", Path: "/api/skills/{skillName}", Tag: "skills", Summary: "Read a skill that comes with the program, as Markdown", Handle: readBundled},
+		{Method: "GET", Path: "/api/llms/agent-configuration.txt", Tag: "llms", Summary: "Read which adapters there are and how an agent is configured", Handle: configurationIndex},
+		{Method: "GET", Path: "/api/llms/agent-configuration/{page}", Tag: "llms", Summary: "Read which fields an adapter has; the page is the adapter's type with .txt", Handle: configurationPage},
+		{Method: "GET", Path: "/api/llms/agent-icons.txt", Tag: "llms", Summary: "Read which icons agents may have", Handle: iconsPage},
+	}
+}
+
+type skillIndex struct {
+	Skills []skillPath `json:"skills"`
+}
+
+type skillPath struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+}
+
+type availableSkills struct {
+	Skills []availableSkill `json:"skills"`
+}
+
+type availableSkill struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Managed     bool   `json:"isPaperclipManaged"`
+}
+
+func listBundled(*Request) (Response, error) {
+	out := skillIndex{Skills: []skillPath{}}
+	for _, s := range skills.Bundled() {
+		out.Skills = append(out.Skills, skillPath{s.Name, "/api/skills/" + s.Name})
+	}
+	return OK(out), nil
+}
+
+func listAvailable(*Request) (Response, error) {
+	out := availableSkills{Skills: []availableSkill{}}
+	for _, s := range skills.Bundled() {
+		out.Skills = append(out.Skills, availableSkill{s.Name, s.Description, true})
+	}
+	return OK(out), nil
+}
+
+func readBundled(rc *Request) (Response, error) {
+	s, ok := skills.Find(rc.Path("skillName"))
+	if !ok {
+		return Response{}, NotFound("Skill not found")
+	}
+	return Raw(markdown, []byte(s.Markdown)), nil
+}
+
+// adapterPages say which fields the adapterConfig of each type has.
+var adapterPages = map[string]string{
+	"process": `# Configuration of a process agent
+
+Adapter: process. Each run starts a command on one node of the mesh and waits for it to end.
+
+adapterConfig:
+- command (string, needed): the program, by path or by name
+- args (list of strings): its arguments
+- cwd (string): an absolute folder to work in; without it the run gets one of its own
+- env (object): variables; a value is a string, {"type": "plain", "value": "…"}, or {"type": "secret_ref", "secretId": "…"}
+- timeoutSec (number): after so many seconds the run is ended and counts as timed out; 0 or nothing for no limit
+- graceSec (number): how long it may tidy up after SIGTERM before SIGKILL; 15 unless given
+
+The command finds PAPERCLIP_API_URL, PAPERCLIP_API_KEY (for this run only), PAPERCLIP_COMPANY_ID, PAPERCLIP_AGENT_ID and
+PAPERCLIP_RUN_ID in its environment, and PAPERCLIP_TASK_ID with the reason in PAPERCLIP_WAKE_REASON when an issue woke it.
+Exit status 0 is success, anything else a failure. It reports costs itself: POST /api/companies/:id/cost-events.
+
+Example:
+{ "name": "Nightly", "role": "devops", "adapterType": "process",
+  "adapterConfig": { "command": "/usr/local/bin/nightly", "args": ["--all"], "timeoutSec": 1800 } }
+`,
+}
+
+func configurationIndex(*Request) (Response, error) {
+	var b strings.Builder
+	b.WriteString("# How agents are configured\n\nAdapters that run agents on this mesh:\n")
+	for _, a := range adapters {
+		if _, ok := adapterPages[a.Type]; ok {
+			fmt.Fprintf(&b, "- %s: /llms/agent-configuration/%s.txt\n", a.Type, a.Type)
+		}
+	}
+	b.WriteString(`
+Paths are below /api, such as GET /api/llms/agent-configuration/process.txt.
+
+Of every agent, whatever its adapter:
+- name (string, needed), title, icon (see /llms/agent-icons.txt), capabilities (string: what others may ask of it)
+- role: ceo, cto, cmo, cfo, engineer, designer, pm, qa, devops, researcher or general
+- reportsTo (agent ID): its manager; the chain must end at the top
+- adapterType and adapterConfig: how it runs, by the page of the adapter
+- runtimeConfig.heartbeat: { enabled (timer on), intervalSec (30 at least), wakeOnDemand, maxConcurrentRuns }
+- budgetMonthlyCents (whole number): 0 sets none
+- permissions: { canCreateAgents (boolean) }; the board sets them
+
+Create one with POST /api/companies/:companyId/agent-hires; where the company asks for it, the board approves first.
+See first who is there: GET /api/companies/:companyId/agents, or agent-configurations for the board. Secrets are shown as ***REDACTED*** and kept when sent back so.
+`)
+	return Raw(plainText, []byte(b.String())), nil
+}
+
+func configurationPage(rc *Request) (Response, error) {
+	kind, ok := strings.CutSuffix(rc.Path("page"), ".txt")
+	page, known := adapterPages[kind]
+	if !ok || !known || !slices.ContainsFunc(adapters, func(a adapterInfo) bool { return a.Type == kind }) {
+		return Response{}, NotFound("Unknown adapter type: " + cut(kind, 100))
+	}
+	return Raw(plainText, []byte(page)), nil
+}
+
+// icons are the names that the board has drawings for.
+var icons = strings.Fields(`bot cpu brain zap rocket code terminal shield eye search wrench hammer lightbulb sparkles star heart flame bug cog database
+	globe lock mail message-square file-code git-branch package puzzle target wand atom circuit-board radar swords telescope microscope crown gem
+	hexagon pentagon fingerprint`)
+
+func iconsPage(*Request) (Response, error) {
+	return Raw(plainText, []byte("# Icons of agents\n\nThe field icon of an agent is one of these names:\n- "+strings.Join(icons, "\n- ")+
+		"\n\nExample:\n{ \"name\": \"Lookout\", \"role\": \"researcher\", \"icon\": \"telescope\" }\n")), nil
+}

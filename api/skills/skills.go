@@ -1,0 +1,101 @@
+// Package skills holds the skills that come with the program: texts that teach an agent how to work with the API, each a SKILL.md with a name and a description in its front matter.
+package skills
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+//go:embed setup.md */SKILL.md
+var files embed.FS
+
+// A Skill is one text for agents.
+type Skill struct {
+	Name        string
+	Description string
+	Markdown    string // with its front matter
+}
+
+// order is how they are listed: what every agent needs first.
+var order = []string{"paperclip", "para-memory-files", "paperclip-create-agent", "paperclip-converting-plans-to-tasks",
+	"paperclip-board", "paperclip-create-plugin", "paperclip-dev", "agentmail"}
+
+var bundled = load()
+
+// load reads the embedded texts. What all of them begin with stands once, in
+// setup.md. A text that is not well formed is a fault of the program.
+func load() []Skill {
+	setup := read("setup.md")
+	all := make([]Skill, 0, len(order))
+	for _, name := range order {
+		s := Skill{Markdown: strings.Replace(read(name+"/SKILL.md"), "{{setup}}\n", setup+"\n", 1)}
+		s.Name, s.Description = FrontMatter(s.Markdown)
+		if s.Name != name || s.Description == "" {
+			panic(fmt.Sprintf("skills: front matter of %s names %q", name, s.Name))
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func read(name string) string {
+	b, err := fs.ReadFile(files, name)
+	if err != nil {
+		panic("skills: " + err.Error())
+	}
+	return string(b)
+}
+
+// Bundled returns the skills, what every agent needs first.
+func Bundled() []Skill { return slices.Clone(bundled) }
+
+// Find returns a bundled skill by its name.
+func Find(name string) (Skill, bool) {
+	i := slices.IndexFunc(bundled, func(s Skill) bool { return s.Name == name })
+	if i < 0 {
+		return Skill{}, false
+	}
+	return bundled[i], true
+}
+
+// FrontMatter returns the name and description that a text begins with: lines
+// "name: …" and "description: …" between two lines of dashes. Values may be
+// quoted, or folded over further lines that are indented. Both are "" when there
+// is none.
+func FrontMatter(markdown string) (name, description string) {
+	rest, ok := strings.CutPrefix(strings.ReplaceAll(markdown, "\r\n", "\n"), "---\n")
+	if !ok {
+		return "", ""
+	}
+	head, _, ok := strings.Cut(rest, "\n---")
+	if !ok {
+		return "", ""
+	}
+	values, at := map[string]string{}, ""
+	for line := range strings.SplitSeq(head, "\n") {
+		if at != "" && (strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t")) {
+			values[at] = strings.TrimSpace(values[at] + " " + strings.TrimSpace(line))
+			continue
+		}
+		key, value, ok := strings.Cut(line, ":")
+		if at = ""; !ok {
+			continue
+		}
+		at, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if strings.Trim(value, ">|-+") == "" {
+			value = ""
+		}
+		values[at] = value
+	}
+	return unquote(values["name"]), unquote(values["description"])
+}
+
+func unquote(s string) string {
+	if n := len(s); n >= 2 && (s[0] == '"' && s[n-1] == '"' || s[0] == '\'' && s[n-1] == '\'') {
+		return strings.ReplaceAll(s[1:n-1], `\"`, `"`)
+	}
+	return s
+}
