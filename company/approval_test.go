@@ -78,7 +78,8 @@ func TestApprovalsFollowTheirTable(t *testing.T) {
 	}
 }
 
-func TestApprovingAHireMakesTheAgentInTheSameEntry(t *testing.T) {
+// The integration test of the specification: from an approval to an agent.
+func TestSpec_17_2_ApprovingAHireMakesTheAgentInTheSameEntry(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ceo := d.boss(t)

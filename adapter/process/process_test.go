@@ -154,6 +154,7 @@ func TestTheEnvironmentIsTheContracts(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, sh("env; pwd", "env", map[string]any{"FOO": "plain value", "MY_TOKEN": map[string]any{"type": "plain", "value": "configured-secret"},
 		"PAPERCLIP_API_KEY": "mine", "PAPERCLIP_RUN_ID": "mine", "PAPERCLIP_X": "mine", "TMPDIR": "/mine", "BAD=NAME": "x"}))
+	b.inv.Run.Context.ApprovalID, b.inv.Run.Context.ApprovalStatus, b.inv.Run.Context.LinkedIssueIDs = "approval-1", "approved", []string{"task-1", "task-2"}
 	o := b.invoke()
 	env := map[string]string{}
 	for _, l := range strings.Split(*o.Stdout, "\n") {
@@ -164,6 +165,7 @@ func TestTheEnvironmentIsTheContracts(t *testing.T) {
 	for k, want := range map[string]string{"PAPERCLIP_AGENT_ID": "agent-1", "PAPERCLIP_COMPANY_ID": "company-1", "PAPERCLIP_RUN_ID": "run-1",
 		"PAPERCLIP_API_KEY": Redacted, "PAPERCLIP_API_URL": "http://127.0.0.1:3100", "PAPERCLIP_RUNTIME_API_URL": "http://127.0.0.1:3100",
 		"PAPERCLIP_LISTEN_HOST": "127.0.0.1", "PAPERCLIP_LISTEN_PORT": "3100", "PAPERCLIP_TASK_ID": "task-1",
+		"PAPERCLIP_APPROVAL_ID": "approval-1", "PAPERCLIP_APPROVAL_STATUS": "approved", "PAPERCLIP_LINKED_ISSUE_IDS": "task-1,task-2",
 		"PAPERCLIP_WAKE_REASON": "issue_assigned", "PAPERCLIP_WAKE_PAYLOAD_JSON": `{"wakeReason":"issue_assigned"}`,
 		"PAPERCLIP_GIT_METADATA_ROOTS": "[]", "HOME": "/home/x", "AGENT_HOME": home, "FOO": "plain value", "MY_TOKEN": Redacted,
 		"PAPERCLIP_RESOLVED_COMMAND": which(t, "sh")} {
