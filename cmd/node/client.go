@@ -183,7 +183,8 @@ func (c *cli) agentID(cmd *cobra.Command, ref string) (string, error) {
 	return "", fmt.Errorf("no agent %q: see selvage agent list", ref)
 }
 
-// runID resolves a run given by ID or by the beginning of one, among the newest.
+// runID resolves a run given by ID or by the beginning of one that no other of
+// the newest shares; IDs of the same minute begin alike.
 func (c *cli) runID(cmd *cobra.Command, ref string) (string, error) {
 	if len(ref) == uuidLen {
 		return ref, nil
@@ -196,12 +197,19 @@ func (c *cli) runID(cmd *cobra.Command, ref string) (string, error) {
 	if err := c.call(cmd.Context(), "GET", "/api/companies/"+company+"/heartbeat-runs?limit=1000", nil, &rows); err != nil {
 		return "", err
 	}
+	var found []string
 	for _, r := range rows {
 		if strings.HasPrefix(r.ID, ref) {
-			return r.ID, nil
+			found = append(found, r.ID)
 		}
 	}
-	return "", fmt.Errorf("no run %q among the newest: see selvage run list", ref)
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("no run %q among the newest: see selvage run list", ref)
+	case 1:
+		return found[0], nil
+	}
+	return "", misuse{fmt.Errorf("%d runs begin with %q: give more of the ID", len(found), ref)}
 }
 
 // runLog prints a run's log from its beginning, page by page.

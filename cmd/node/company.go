@@ -357,7 +357,7 @@ func runCommand(c *cli) *cobra.Command {
 					if r.Error != nil {
 						why = *r.Error
 					}
-					t = append(t, []string{short(r.ID), dash(names[r.AgentID]), r.Status, r.InvocationSource, dash(nodes[r.NodeID]), ago(r.CreatedAt), why})
+					t = append(t, []string{r.ID, dash(names[r.AgentID]), r.Status, r.InvocationSource, dash(nodes[r.NodeID]), ago(r.CreatedAt), why})
 				}
 				table(w, "RUN AGENT STATUS SOURCE NODE CREATED ERROR", t)
 			})
