@@ -2,10 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
@@ -175,10 +177,83 @@ func approvalCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("approval", "What agents ask of the board", list, show, approve,
+	return group("approval", "What agents ask of the board", list, show, askCommand(c), approve,
 		decide("reject", "/reject", "Reject; what was made ready is taken back"),
 		decide("revise", "/request-revision", "Send back for changes"),
 		decide("cancel", "/cancel", "Cancel, without a verdict"), comment)
+}
+
+// maxPayload bounds the payload of an approval that is read from a file, in bytes.
+const maxPayload = 256 << 10
+
+// askCommand puts something before the board, for a person or from within a run.
+func askCommand(c *cli) *cobra.Command {
+	var payload string
+	var issues []string
+	cmd := &cobra.Command{
+		Use: "ask TYPE", Short: "Ask the board for something", Args: cobra.ExactArgs(1),
+		Long: `Ask the board for something: TYPE is hire_agent, approve_ceo_strategy,
+budget_override_required or request_board_approval. The payload is what is to
+happen, as a JSON object; it may hold secrets (the environment of an agent to be
+hired), so give it as @FILE, or @- for standard input.`,
+		Example: `  selvage approval ask request_board_approval --payload '{"title":"Buy a yacht"}'
+  selvage approval ask approve_ceo_strategy --payload @plan.json --issue ACM-1`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			text, err := textOrFile(cmd, payload, maxPayload)
+			if err != nil {
+				return err
+			}
+			if !json.Valid([]byte(text)) {
+				return misuse{errors.New("--payload is not JSON")}
+			}
+			body := map[string]any{"type": args[0], "payload": json.RawMessage(text)}
+			var ids []string
+			for _, ref := range issues {
+				var i issueRow
+				if err := c.call(cmd.Context(), "GET", "/api/issues/"+url.PathEscape(ref), nil, &i); err != nil {
+					return err
+				}
+				ids = append(ids, i.ID)
+			}
+			if len(ids) > 0 {
+				body["issueIds"] = ids
+			}
+			var row approvalRow
+			return c.send(cmd, "POST", "/api/companies/"+company+"/approvals", body, &row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s %s\n", row.ID, row.Status)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&payload, "payload", "{}", "what is asked for: a JSON object, or @FILE that holds it")
+	cmd.Flags().StringArrayVar(&issues, "issue", nil, "issue that it is about, by ID or identifier (repeat for more)")
+	return cmd
+}
+
+// textOrFile returns text, or what the file holds that @FILE names (@- is
+// standard input), of at most limit bytes.
+func textOrFile(cmd *cobra.Command, text string, limit int64) (string, error) {
+	path, isFile := strings.CutPrefix(text, "@")
+	if !isFile {
+		return text, nil
+	}
+	in := cmd.InOrStdin()
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("%s holds more than %d bytes", path, limit)
+	}
+	return string(b), err
 }
 
 // approvalID resolves an approval given by ID, or by the beginning of one that
