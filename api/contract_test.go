@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -378,7 +379,7 @@ func (h *harness) retell(m *replay, e exchange) (a answer, sent bool) {
 		headers = append(headers, k+": "+m.text(v))
 	}
 	if len(e.Body) > 0 && string(e.Body) != "null" {
-		body = m.text(string(e.Body))
+		body = m.text(string(uncut(e.Body)))
 		var raw struct {
 			Raw *string `json:"_raw"`
 		}
@@ -400,4 +401,42 @@ func (h *harness) retell(m *replay, e exchange) (a answer, sent bool) {
 	case <-time.After(20 * time.Second):
 		return a, false
 	}
+}
+
+// uncut is a body without the marks of where the recording cut long texts: they
+// end at the last whole line, or the last whole group of base64.
+func uncut(body []byte) []byte {
+	if !bytes.Contains(body, []byte(" characters in the original]")) {
+		return body
+	}
+	var v any
+	if json.Unmarshal(body, &v) != nil {
+		return body
+	}
+	var mend func(v any) any
+	mend = func(v any) any {
+		switch v := v.(type) {
+		case string:
+			if whole, mark, ok := strings.Cut(v, "\u2026 ["); ok && strings.HasSuffix(mark, " characters in the original]") {
+				if at := strings.LastIndexByte(whole, '\n'); at >= 0 {
+					return whole[:at+1]
+				}
+				return whole[:len(whole)/4*4]
+			}
+		case map[string]any:
+			for k := range v {
+				v[k] = mend(v[k])
+			}
+		case []any:
+			for n := range v {
+				v[n] = mend(v[n])
+			}
+		}
+		return v
+	}
+	b, err := json.Marshal(mend(v))
+	if err != nil {
+		return body
+	}
+	return b
 }

@@ -85,4 +85,14 @@ const (
 	// feedQueue bounds the entries that wait for one stream's writer; the feed
 	// itself waits then.
 	feedQueue = 256
+	// maxPackage bounds the JSON of an import, which is read into memory:
+	// portable.MaxBytes of files, some of them in base64.
+	maxPackage = 64 << 20
+	// maxPackageBlobs bounds the attachments of one export, so that it can be
+	// imported again, and maxPackageWarnings what is told about one.
+	maxPackageBlobs    = 32 << 20
+	maxPackageWarnings = 200
+	// maxImports bounds the imports and exports of one node at a time: each may
+	// hold a package in memory twice.
+	maxImports = 2
 )

@@ -18,6 +18,7 @@ func (s *Server) table() []Route {
 		s.companyRoutes(), s.agentRoutes(), s.keyRoutes(), s.goalRoutes(), s.projectRoutes(), s.orgRoutes(), s.dashboardRoutes(), s.activityRoutes(),
 		s.issueRoutes(), s.checkoutRoutes(), s.commentRoutes(), s.labelRoutes(), s.costRoutes(), s.budgetRoutes(),
 		s.approvalRoutes(), s.hireRoutes(), s.attentionRoutes(),
+		s.exportRoutes(), s.importRoutes(),
 		s.assetRoutes(),
 		s.textRoutes(),
 	} {

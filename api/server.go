@@ -98,6 +98,8 @@ type Config struct {
 	RunLog func(ctx context.Context, run company.Run, offset, limit int64) (runlog.Chunk, error)
 	// Blobs keeps the bytes of attachments and images.
 	Blobs Blobs
+	// GitHubArchives is where packages are fetched from; default: GitHub.
+	GitHubArchives string
 	// CreateToken makes a join token; the text is shown once.
 	CreateToken func(ctx context.Context, uses int, ttl time.Duration) (string, error)
 	// Leave takes this node out of the mesh for good.
@@ -142,6 +144,7 @@ type Server struct {
 	slots   chan struct{} // bounds requests
 	streams chan struct{} // bounds streams
 	traces  traces
+	imports chan struct{} // one token an import or export under way
 	uploads chan struct{} // bounds uploads
 
 	ctx    context.Context // ends with Close
@@ -164,7 +167,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger, started: time.Now().UTC(), origin: http.NewCrossOriginProtection(),
 		hosts: map[string]bool{}, strong: make(chan struct{}, 4),
-		slots: make(chan struct{}, MaxConcurrent), streams: make(chan struct{}, MaxStreams), uploads: make(chan struct{}, maxUploads)}
+		slots: make(chan struct{}, MaxConcurrent), streams: make(chan struct{}, MaxStreams), uploads: make(chan struct{}, maxUploads),
+		imports: make(chan struct{}, maxImports)}
 	for _, h := range cfg.Hosts {
 		s.hosts[strings.ToLower(h)] = true
 	}

@@ -26,7 +26,8 @@ var allowed = map[string]allowance{
 	"node.update": mayRoster, "node.lost": mayNode,
 
 	"company.create": mayBoard, "company.update": mayBoard, "company.branding": mayBoard, "company.archive": mayBoard,
-	"company.pause": mayBoard, "company.resume": mayBoard, "company.delete": mayBoard | mayNode,
+	"company.import": mayBoard,
+	"company.pause":  mayBoard, "company.resume": mayBoard, "company.delete": mayBoard | mayNode,
 	"agent.create": mayBoard, "agent.update": mayBoard | mayAgent, "agent.permissions": mayBoard,
 	"agent.pause": mayBoard, "agent.resume": mayBoard, "agent.terminate": mayBoard, "agent.delete": mayBoard,
 	"agent.hire":      mayBoard | mayAgent,
@@ -66,7 +67,7 @@ func Authorize(c *ledger.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Cmd.Company != "" && c.Cmd.Kind != "company.create" {
+	if c.Cmd.Company != "" && c.Cmd.Kind != "company.create" && c.Cmd.Kind != "company.import" {
 		row, ok := companies.Get(c.Tx, c.Cmd.Company, c.Cmd.Company)
 		// A company that is being removed still takes what winds it up.
 		if !ok || row.Status == CompanyDeleting && c.Cmd.Kind != "company.delete" && who != mayNode {

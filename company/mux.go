@@ -10,6 +10,7 @@ var registrars = []func(ledger.Mux){
 	registerRun, registerRecovery,
 	registerSession,
 	registerToolCalls,
+	registerImport,
 	registerApprovals, registerHires,
 	registerAssets,
 }

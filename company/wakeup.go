@@ -469,6 +469,9 @@ func wakeForComment(c *ledger.Context, i Issue, cm Comment) error {
 }
 
 func wakeForIssue(c *ledger.Context, i Issue, source WakeSource, from, reason, comment string) error {
+	if c.Quiet {
+		return nil
+	}
 	a, ok := wakeable(c.Tx, i.Company, i.Assignee)
 	if !ok {
 		return nil

@@ -24,6 +24,10 @@ type Context struct {
 	// Faults are the planted bugs that rules carry out, off but in tests.
 	Faults Faults
 
+	// Quiet says that the command is carried out as a part of another one (see
+	// [Context.Within]): rules then start nothing of themselves, such as runs.
+	Quiet bool
+
 	changes  []Change
 	deferred bool
 }
@@ -60,6 +64,15 @@ func (c *Context) Try(f func(c *Context) error) error {
 	part.Tx.Merge()
 	c.changes, c.deferred = part.changes, part.deferred
 	return nil
+}
+
+// Within returns a context in which cmd is carried out as a part of this
+// command: with the same time and height, and writes that are this command's.
+// What it records is not this command's: the handler says once what it did.
+func (c *Context) Within(cmd *Command) *Context {
+	part := *c
+	part.Cmd, part.Quiet, part.changes = cmd, true, nil
+	return &part
 }
 
 // A Handler carries out one kind of command. It returns a value for whoever

@@ -1,0 +1,624 @@
+package api
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/blob"
+)
+
+// exportBody says what an export holds. Without include it is the template of
+// the company: who works there, and nothing of the work.
+type exportBody struct {
+	Include       *partsWanted  `json:"include,omitempty" nullable:"false"`
+	Agents        []string      `json:"agents,omitempty" maxItems:"2000"` // slugs; empty is all
+	Skills        []string      `json:"skills,omitempty" maxItems:"2000"`
+	Projects      []string      `json:"projects,omitempty" maxItems:"2000"`
+	Issues        []string      `json:"issues,omitempty" maxItems:"5000"`        // identifiers or IDs
+	ProjectIssues []string      `json:"projectIssues,omitempty" maxItems:"2000"` // projects whose issues come along
+	SelectedFiles []string      `json:"selectedFiles,omitempty" maxItems:"5000"`
+	ExpandSkills  bool          `json:"expandReferencedSkills,omitempty"`
+	SidebarOrder  *sidebarSlugs `json:"sidebarOrder,omitempty" nullable:"false"`
+}
+
+// partsWanted are the parts of a package; absent ones take their default.
+type partsWanted struct {
+	Company  *bool `json:"company,omitempty"`
+	Agents   *bool `json:"agents,omitempty"`
+	Projects *bool `json:"projects,omitempty"`
+	Issues   *bool `json:"issues,omitempty"`
+	Skills   *bool `json:"skills,omitempty"`
+}
+
+type sidebarSlugs struct {
+	Agents   []string `json:"agents,omitempty" maxItems:"2000"`
+	Projects []string `json:"projects,omitempty" maxItems:"2000"`
+}
+
+func (in *partsWanted) or(def portable.Includes) portable.Includes {
+	if in == nil {
+		return def
+	}
+	pick := func(p *bool, def bool) bool {
+		if p == nil {
+			return def
+		}
+		return *p
+	}
+	return portable.Includes{Company: pick(in.Company, def.Company), Agents: pick(in.Agents, def.Agents), Projects: pick(in.Projects, def.Projects),
+		Issues: pick(in.Issues, def.Issues), Skills: pick(in.Skills, def.Skills)}
+}
+
+// An exported is what an export answers.
+type exported struct {
+	RootPath  string            `json:"rootPath"`
+	Manifest  portable.Manifest `json:"manifest"`
+	Files     portable.Files    `json:"files"`
+	Warnings  []string          `json:"warnings"`
+	Extension string            `json:"paperclipExtensionPath"`
+}
+
+// An exportPreview says besides which files there are.
+type exportPreview struct {
+	exported
+	Inventory []inventoryFile `json:"fileInventory"`
+	Counts    exportCounts    `json:"counts"`
+}
+
+type inventoryFile struct {
+	Path string `json:"path"`
+	Kind string `json:"kind"`
+}
+
+type exportCounts struct {
+	Files    int `json:"files"`
+	Agents   int `json:"agents"`
+	Skills   int `json:"skills"`
+	Projects int `json:"projects"`
+	Issues   int `json:"issues"`
+}
+
+func (s *Server) exportRoutes() []Route {
+	rows := []Route{{Method: "POST", Path: "/api/companies/{companyId}/exports/preview", Tag: "portability", Summary: "Show what an export of a company would hold",
+		Who: Board, In: exportBody{}, NoTool: true, Handle: previewExport}}
+	for _, path := range []string{"/api/companies/{companyId}/export", "/api/companies/{companyId}/exports"} {
+		rows = append(rows, Route{Method: "POST", Path: path, Tag: "portability", Summary: "Export a company as a portable package", Who: Board,
+			In: exportBody{}, NoTool: true, Handle: func(rc *Request) (Response, error) {
+				out, err := export(rc)
+				return OK(out), err
+			}})
+	}
+	return rows
+}
+
+func previewExport(rc *Request) (Response, error) {
+	out, err := export(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p := exportPreview{exported: out, Inventory: []inventoryFile{}, Counts: exportCounts{Files: len(out.Files), Agents: len(out.Manifest.Agents),
+		Skills: len(out.Manifest.Skills), Projects: len(out.Manifest.Projects), Issues: len(out.Manifest.Issues)}}
+	for _, name := range out.Files.Paths() {
+		p.Inventory = append(p.Inventory, inventoryFile{name, portable.KindOf(name)})
+	}
+	return OK(p), nil
+}
+
+// An exporter gathers a manifest from the rows of one company, as they are at
+// one moment.
+type exporter struct {
+	tx       *ledger.Tx
+	of       company.Company
+	body     exportBody
+	include  portable.Includes
+	m        portable.Manifest
+	warnings []string
+	agents   map[string]string // slug by ID
+	projects map[string]string
+	goals    map[string]string
+	spaces   map[string]string // key of a workspace that travels
+	labels   map[string]company.Label
+	issues   map[string]string
+	lost     map[string][]string // by workspace that does not travel: the issues that name it
+	assets   []company.Asset     // whose bytes travel
+	at       company.Time
+}
+
+func export(rc *Request) (out exported, err error) {
+	body, err := Body[exportBody](rc)
+	if err != nil {
+		return out, err
+	}
+	e := &exporter{body: body, at: company.TimeOf(rc.Now()), agents: map[string]string{}, projects: map[string]string{}, goals: map[string]string{}, spaces: map[string]string{},
+		labels: map[string]company.Label{}, issues: map[string]string{}, lost: map[string][]string{}, warnings: []string{}}
+	e.include = body.Include.or(portable.Includes{Company: true, Agents: true})
+	err = rc.View(func(tx *ledger.Tx) (err error) {
+		row, ok := company.CompanyOf(tx, companyID(rc))
+		if !ok {
+			return NotFound("Company not found")
+		}
+		e.tx, e.of = tx, row
+		for _, gather := range []func() error{e.company, e.allGoals, e.allAgents, e.allProjects, e.allIssues} {
+			if err := gather(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return out, err
+	}
+	blobs, err := e.blobs(rc)
+	if err != nil {
+		return out, err
+	}
+	e.m.SchemaVersion, e.m.GeneratedAt = portable.SchemaVersion, e.at.String()
+	e.m.Source = &portable.Source{CompanyID: e.of.ID, CompanyName: e.of.Name}
+	files := portable.Write(e.m, blobs)
+	if len(body.SelectedFiles) > 0 {
+		for name := range files {
+			if !slices.Contains(body.SelectedFiles, name) && portable.KindOf(name) != "extension" {
+				delete(files, name)
+			}
+		}
+	}
+	e.m.Includes = portable.Includes{Company: e.m.Company != nil, Agents: len(e.m.Agents) > 0, Projects: len(e.m.Projects) > 0,
+		Issues: len(e.m.Issues) > 0, Skills: len(e.m.Skills) > 0}
+	return exported{portable.RootPath(e.of.Name), e.m, files, e.warnings, ".paperclip.yaml"}, nil
+}
+
+func (e *exporter) warn(format string, args ...any) {
+	if len(e.warnings) < maxPackageWarnings {
+		e.warnings = append(e.warnings, fmt.Sprintf(format, args...))
+	}
+}
+
+// slug gives each row of a kind a name of its own.
+func slug(taken map[string]string, id, name, fallback string) string {
+	base := cmp.Or(company.URLKey(name), fallback)
+	out := base
+	for n := 2; slices.Contains(slices.Collect(maps.Values(taken)), out); n++ {
+		out = base + "-" + strconv.Itoa(n)
+	}
+	taken[id] = out
+	return out
+}
+
+func known(m map[string]string, id string) *string {
+	if s, ok := m[id]; ok && id != "" {
+		return &s
+	}
+	return nil
+}
+
+func optional[T ~string](s T) *string {
+	if s == "" {
+		return nil
+	}
+	t := string(s)
+	return &t
+}
+
+func wanted(list []string, names ...string) bool {
+	if len(list) == 0 {
+		return true
+	}
+	for _, n := range names {
+		if slices.Contains(list, n) {
+			return true
+		}
+	}
+	return false
+}
+
+func objectOf(raw json.RawMessage) (m map[string]any) {
+	if len(raw) == 0 || json.Unmarshal(raw, &m) != nil {
+		return nil
+	}
+	return m
+}
+
+func (e *exporter) company() error {
+	e.m.Labels, e.m.Blobs, e.m.EmbeddedAssets = []portable.Label{}, []portable.Blob{}, []struct{}{}
+	e.m.Agents, e.m.Skills, e.m.Projects, e.m.Goals = []portable.Agent{}, []portable.Skill{}, []portable.Project{}, []portable.Goal{}
+	e.m.Teams, e.m.Issues, e.m.EnvInputs = []portable.Team{}, []portable.Issue{}, []portable.EnvInput{}
+	e.m.Company = &portable.Company{Path: "COMPANY.md", Name: e.of.Name, Description: optional(e.of.Description), RequireHireApproval: e.of.RequireHireApproval}
+	for _, l := range company.LabelsOf(e.tx, e.of.ID) {
+		e.labels[l.ID] = l
+		if e.include.Issues {
+			e.m.Labels = append(e.m.Labels, portable.Label{Name: l.Name, Color: l.Color})
+		}
+	}
+	return nil
+}
+
+// allGoals come along with the projects and issues that serve them.
+func (e *exporter) allGoals() error {
+	if !e.include.Projects && !e.include.Issues {
+		return nil
+	}
+	all := company.GoalsOf(e.tx, e.of.ID)
+	for _, g := range all {
+		slug(e.goals, g.ID, g.Title, "goal")
+	}
+	for _, g := range all {
+		e.m.Goals = append(e.m.Goals, portable.Goal{Slug: e.goals[g.ID], Title: g.Title, Description: optional(g.Description), Level: string(g.Level),
+			Status: string(g.Status), Parent: known(e.goals, string(g.Parent))})
+	}
+	return nil
+}
+
+func (e *exporter) allAgents() error {
+	if !e.include.Agents {
+		return nil
+	}
+	var all []company.Agent
+	for _, a := range company.AgentsOf(e.tx, e.of.ID, false) {
+		if a.Status != company.AgentPendingApproval {
+			all = append(all, a)
+		}
+	}
+	slices.SortFunc(all, func(a, b company.Agent) int {
+		return cmp.Or(cmp.Compare(a.URLKey(), b.URLKey()), cmp.Compare(a.CreatedAt, b.CreatedAt))
+	})
+	for _, a := range all {
+		if s := slug(e.agents, a.ID, a.URLKey(), "agent"); !wanted(e.body.Agents, s, a.ID) {
+			delete(e.agents, a.ID)
+		}
+	}
+	for _, a := range all {
+		if s, ok := e.agents[a.ID]; ok {
+			e.m.Agents = append(e.m.Agents, e.agent(a, s))
+		}
+	}
+	for n := range e.m.Goals {
+		for _, g := range company.GoalsOf(e.tx, e.of.ID) {
+			if e.goals[g.ID] == e.m.Goals[n].Slug {
+				e.m.Goals[n].Owner = known(e.agents, string(g.Owner))
+			}
+		}
+	}
+	e.sidebar()
+	return nil
+}
+
+func (e *exporter) agent(a company.Agent, s string) portable.Agent {
+	limit, _ := company.AgentBudget(e.tx, e.of.ID, a.ID, e.at)
+	out := portable.Agent{Slug: s, Name: a.Name, Path: "agents/" + s + "/AGENTS.md", Skills: []string{}, Role: a.Role, Title: optional(a.Title), Icon: optional(a.Icon),
+		Capabilities: optional(a.Capabilities), ReportsTo: known(e.agents, string(a.ReportsTo)), AdapterType: a.AdapterType,
+		Permissions:      map[string]bool{"canCreateAgents": a.Permissions.CreateAgents, "canCreateSkills": a.Permissions.CreateSkills},
+		PermissionGrants: []portable.PermissionGrant{}, BudgetCents: limit.Cents(), Metadata: objectOf(company.RedactConfig(a.Metadata))}
+	if len(out.Metadata) == 0 {
+		out.Metadata = nil
+	}
+	if a.Permissions.AssignTasks {
+		out.Permissions["canAssignTasks"] = true
+	}
+	for _, g := range company.AccessOf(a).Grants {
+		out.PermissionGrants = append(out.PermissionGrants, portable.PermissionGrant{Key: g.Permission})
+	}
+	config := objectOf(company.RedactConfig(a.AdapterConfig))
+	e.inputs(objectOf(a.AdapterConfig)["env"], "agent", s, func(in *portable.EnvInput) { in.Agent = &s })
+	if command, ok := config["command"].(string); ok && strings.ContainsAny(command, `/\`) {
+		e.warn("Agent %s command %s was omitted from export because it is system-dependent.", s, command)
+		delete(config, "command")
+	}
+	out.AdapterConfig = e.scrub("Agent "+s, config)
+	out.RuntimeConfig = e.scrub("Agent "+s, objectOf(company.RedactConfig(a.RuntimeConfig)))
+	if beat, ok := out.RuntimeConfig["heartbeat"].(map[string]any); ok {
+		delete(beat, "enabled") // no package starts runs by itself
+		if n, ok := beat["maxConcurrentRuns"].(float64); ok && n == company.DefaultConcurrentRuns {
+			delete(beat, "maxConcurrentRuns")
+		}
+		if len(beat) == 0 {
+			delete(out.RuntimeConfig, "heartbeat")
+		}
+	}
+	return out
+}
+
+// local are keys of configurations that mean something on one machine only, or
+// that are told in a better place.
+var local = []string{"env", "cwd", "instructionsFilePath", "instructionsRootPath", "instructionsEntryFile", "instructionsBundleMode", "agentsMdPath",
+	"paperclipSkillSync", "workspaceStrategy"}
+
+// scrub takes out what does not travel: local paths, and whatever was hidden.
+func (e *exporter) scrub(what string, m map[string]any) map[string]any {
+	out := map[string]any{}
+	for k, v := range m {
+		if slices.Contains(local, k) {
+			continue
+		}
+		if b, err := json.Marshal(v); err == nil && strings.Contains(string(b), company.Redacted) {
+			e.warn("%s: %s holds a secret and was left out.", what, k)
+			continue
+		}
+		out[k] = v
+	}
+	return out
+}
+
+// inputs declares the variables of an environment, without their values.
+func (e *exporter) inputs(env any, what, slug string, of func(*portable.EnvInput)) {
+	m, _ := env.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		in := portable.EnvInput{Key: key, Kind: "plain", Requirement: "optional", Portability: "portable",
+			Description: "Provide " + key + " for " + what + " " + slug}
+		if ref, ok := m[key].(map[string]any); ok && ref["type"] != "plain" || company.SecretName(key) {
+			in.Kind = "secret"
+		}
+		of(&in)
+		e.m.EnvInputs = append(e.m.EnvInputs, in)
+	}
+}
+
+// sidebar is the order that was asked for, or that of the org chart and the list.
+func (e *exporter) sidebar() {
+	e.m.Sidebar = &portable.Sidebar{Agents: []string{}, Projects: []string{}}
+	if o := e.body.SidebarOrder; o != nil {
+		e.m.Sidebar.Agents, e.m.Sidebar.Projects = append(e.m.Sidebar.Agents, o.Agents...), append(e.m.Sidebar.Projects, o.Projects...)
+		return
+	}
+	var walk func([]*company.OrgNode)
+	walk = func(level []*company.OrgNode) {
+		for _, n := range level {
+			if s, ok := e.agents[n.ID]; ok {
+				e.m.Sidebar.Agents = append(e.m.Sidebar.Agents, s)
+			}
+		}
+		for _, n := range level {
+			walk(n.Reports)
+		}
+	}
+	walk(company.Org(e.tx, e.of.ID))
+}
+
+func (e *exporter) allProjects() error {
+	if !e.include.Projects {
+		return nil
+	}
+	all := company.ProjectsOf(e.tx, e.of.ID)
+	slices.SortFunc(all, func(a, b company.Project) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+	for _, p := range all {
+		s := slug(e.projects, p.ID, p.Name, "project")
+		if !wanted(e.body.Projects, s, p.ID) || p.ArchivedAt != 0 {
+			delete(e.projects, p.ID)
+			continue
+		}
+		if e.m.Sidebar != nil && e.body.SidebarOrder == nil {
+			e.m.Sidebar.Projects = append(e.m.Sidebar.Projects, s)
+		}
+		out := portable.Project{Slug: s, Name: p.Name, Path: "projects/" + s + "/PROJECT.md", Description: optional(p.Description), Owner: known(e.agents, string(p.Lead)),
+			Lead: known(e.agents, string(p.Lead)), TargetDate: optional(p.TargetDate), Color: optional(p.Color), Icon: optional(p.Icon), Status: string(p.Status),
+			WorkspacePolicy: objectOf(p.WorkspacePolicy), Workspaces: []portable.Workspace{}, Goals: []string{}}
+		for _, id := range p.Goals {
+			if g := known(e.goals, id); g != nil {
+				out.Goals = append(out.Goals, *g)
+			}
+		}
+		e.inputs(any(objectOf(p.Env)), "project", s, func(in *portable.EnvInput) { in.Project = &s })
+		taken := map[string]string{}
+		for _, w := range company.WorkspacesOf(e.tx, e.of.ID, p.ID) {
+			if w.RepoURL == "" {
+				e.warn("Project %s workspace %s was omitted from export because it does not have a portable repoUrl.", s, w.Name)
+				continue
+			}
+			key := slug(taken, w.ID, w.Name, "workspace")
+			e.spaces[w.ID] = key
+			url := company.RedactText(withoutUser(string(w.RepoURL)))
+			out.Workspaces = append(out.Workspaces, portable.Workspace{Key: key, Name: w.Name, SourceType: w.SourceType, RepoURL: &url, RepoRef: optional(w.RepoRef),
+				DefaultRef: optional(w.DefaultRef), Visibility: optional(w.Visibility), SetupCommand: optional(redactedText(w.SetupCommand)),
+				CleanupCommand: optional(redactedText(w.CleanupCommand)), Primary: w.Primary})
+		}
+		slices.SortFunc(out.Workspaces, func(a, b portable.Workspace) int { return cmp.Compare(a.Key, b.Key) })
+		e.m.Projects = append(e.m.Projects, out)
+	}
+	slices.SortFunc(e.m.Projects, func(a, b portable.Project) int { return cmp.Compare(a.Slug, b.Slug) })
+	return nil
+}
+
+// redactedText is a text without the credentials in it.
+func redactedText(s company.NullText) company.NullText {
+	return company.NullText(company.RedactText(string(s)))
+}
+
+// withoutUser takes the user and password out of an address.
+func withoutUser(url string) string {
+	scheme, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		return url
+	}
+	host, path, _ := strings.Cut(rest, "/")
+	if at := strings.LastIndexByte(host, '@'); at >= 0 && strings.ContainsRune(host[:at], ':') || at >= 0 && scheme != "ssh" {
+		host = host[at+1:]
+	}
+	return strings.TrimSuffix(scheme+"://"+host+"/"+path, "/")
+}
+
+func (e *exporter) allIssues() error {
+	if !e.include.Issues && len(e.body.Issues) == 0 && len(e.body.ProjectIssues) == 0 {
+		return nil
+	}
+	var all []company.Issue
+	for offset := 0; ; offset += company.MaxIssueLimit {
+		page := company.ListIssues(e.tx, e.of.ID, company.IssueQuery{Sort: company.SortCreated, Limit: company.MaxIssueLimit, Offset: offset})
+		all = append(all, page...)
+		if len(page) < company.MaxIssueLimit || len(all) > portable.MaxFiles {
+			break
+		}
+	}
+	if len(all) > portable.MaxFiles {
+		return ledger.Refuse(ledger.Unprocessable, nil, "The company has more than %d issues; name projects or issues to export", portable.MaxFiles)
+	}
+	slices.SortFunc(all, func(a, b company.Issue) int { return cmp.Compare(a.Number, b.Number) })
+	all = slices.DeleteFunc(all, func(i company.Issue) bool { return !e.asksFor(i) })
+	for _, i := range all {
+		e.issues[i.ID] = strings.ToLower(i.Identifier)
+	}
+	for _, i := range all {
+		out, err := e.issue(i)
+		if err != nil {
+			return err
+		}
+		e.m.Issues = append(e.m.Issues, out)
+	}
+	for _, id := range slices.Sorted(maps.Keys(e.lost)) {
+		some, more := e.lost[id], ""
+		if len(some) > 4 {
+			some, more = some[:4], fmt.Sprintf(" and %d more", len(some)-4)
+		}
+		e.warn("Tasks %s%s reference workspace %s, but that workspace could not be exported portably.", strings.Join(some, ", "), more, id)
+	}
+	return nil
+}
+
+func (e *exporter) asksFor(i company.Issue) bool {
+	switch {
+	case len(e.body.Issues) == 0 && len(e.body.ProjectIssues) == 0:
+		return len(e.body.Projects) == 0 || i.Project == "" || e.projects[i.Project] != ""
+	case slices.Contains(e.body.Issues, i.ID) || slices.ContainsFunc(e.body.Issues, func(s string) bool { return strings.EqualFold(s, i.Identifier) }):
+		return true
+	}
+	return i.Project != "" && (slices.Contains(e.body.ProjectIssues, i.Project) || slices.Contains(e.body.ProjectIssues, e.projects[i.Project]))
+}
+
+func (e *exporter) issue(i company.Issue) (portable.Issue, error) {
+	s := e.issues[i.ID]
+	status, priority := string(i.Status), string(i.Priority)
+	times := func(t company.Time) *string {
+		if t == 0 {
+			return nil
+		}
+		s := t.String()
+		return &s
+	}
+	out := portable.Issue{Slug: s, Identifier: &i.Identifier, Title: i.Title, Path: "tasks/" + s + "/TASK.md", Project: known(e.projects, i.Project),
+		WorkspaceKey: known(e.spaces, i.Workspace), Assignee: known(e.agents, i.Assignee), Description: optional(i.Description), Status: &status, Priority: &priority,
+		LabelIDs: []string{}, Labels: []string{}, BillingCode: optional(i.BillingCode), WorkspaceSettings: objectOf(i.WorkspaceSettings),
+		AdapterOverrides: objectOf(company.RedactConfig(i.AdapterOverrides)), Comments: []portable.Comment{}, BlockedBy: []string{}, Documents: []portable.Document{},
+		WorkProducts: []portable.WorkProduct{}, Attachments: []portable.Attachment{}, Parent: known(e.issues, i.Parent), Goal: known(e.goals, i.Goal),
+		CreatedAt: times(i.CreatedAt), UpdatedAt: times(i.UpdatedAt), StartedAt: times(i.StartedAt), CompletedAt: times(i.CompletedAt), CancelledAt: times(i.CancelledAt)}
+	if len(out.AdapterOverrides) == 0 {
+		out.AdapterOverrides = nil
+	}
+	if i.Workspace != "" && out.WorkspaceKey == nil {
+		e.lost[i.Workspace] = append(e.lost[i.Workspace], s)
+	}
+	for _, id := range i.Labels {
+		if l, ok := e.labels[id]; ok {
+			out.Labels = append(out.Labels, l.Name)
+		}
+	}
+	slices.Sort(out.Labels)
+	for _, id := range i.BlockedBy {
+		if b := known(e.issues, id); b != nil {
+			out.BlockedBy = append(out.BlockedBy, *b)
+		}
+	}
+	slices.Sort(out.BlockedBy)
+	at := map[string]int{}
+	for after := ""; ; {
+		page, err := company.CommentsOf(e.tx, i, company.CommentQuery{Ascending: true, After: after, Limit: company.MaxCommentLimit})
+		if err != nil {
+			return out, err
+		}
+		for _, cm := range page {
+			if after = cm.ID; cm.DeletedAt != 0 {
+				continue
+			}
+			at[cm.ID] = len(out.Comments)
+			out.Comments = append(out.Comments, portable.Comment{Body: cm.Body, AuthorType: cm.AuthorType, AuthorAgent: known(e.agents, string(cm.AuthorAgent)),
+				Presentation: objectOf(cm.Presentation), Metadata: objectOf(cm.Metadata), CreatedAt: times(cm.CreatedAt)})
+		}
+		if len(page) < company.MaxCommentLimit {
+			break
+		}
+	}
+	for _, a := range company.AttachmentsOf(e.tx, i) {
+		file := portable.Attachment{SHA256: a.Asset.SHA256, ContentType: a.Asset.ContentType, Filename: optional(a.Asset.Filename), ByteSize: a.Asset.Size}
+		if n, ok := at[string(a.Attachment.Comment)]; ok {
+			file.CommentIndex = &n
+		}
+		out.Attachments = append(out.Attachments, file)
+		if !slices.ContainsFunc(e.m.Blobs, func(b portable.Blob) bool { return b.SHA256 == file.SHA256 }) {
+			e.m.Blobs = append(e.m.Blobs, portable.Blob{SHA256: file.SHA256, ContentType: file.ContentType, ByteSize: file.ByteSize})
+			e.assets = append(e.assets, a.Asset)
+		}
+	}
+	slices.SortStableFunc(out.Attachments, func(a, b portable.Attachment) int { return cmp.Compare(a.SHA256, b.SHA256) })
+	return out, nil
+}
+
+// blobs reads the bytes of the attachments that travel. What does not fit, or
+// is nowhere to be had, stays behind with a warning.
+func (e *exporter) blobs(rc *Request) (map[string][]byte, error) {
+	out, total := map[string][]byte{}, int64(0)
+	drop := func(sum, why string) {
+		e.m.Blobs = slices.DeleteFunc(e.m.Blobs, func(b portable.Blob) bool { return b.SHA256 == sum })
+		for n := range e.m.Issues {
+			i := &e.m.Issues[n]
+			i.Attachments = slices.DeleteFunc(i.Attachments, func(a portable.Attachment) bool {
+				if a.SHA256 == sum {
+					e.warn("Attachment %s of task %s was left out: %s.", cmp.Or(deref(a.Filename), sum[:12]), i.Slug, why)
+				}
+				return a.SHA256 == sum
+			})
+		}
+	}
+	for _, a := range e.assets {
+		if total+a.Size > maxPackageBlobs {
+			drop(a.SHA256, "the package would be too large")
+			continue
+		}
+		b, err := rc.blobBytes(a)
+		if err != nil {
+			drop(a.SHA256, "its content can not be read now")
+			continue
+		}
+		total += a.Size
+		out[a.SHA256] = b
+	}
+	return out, nil
+}
+
+func deref(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
+// blobBytes reads the whole of an asset, which the caller has found small enough.
+func (rc *Request) blobBytes(a company.Asset) (b []byte, err error) {
+	if rc.server.cfg.Blobs == nil {
+		return nil, Unavailable("This node keeps no files")
+	}
+	d, err := blob.ParseDigest(a.SHA256)
+	if err != nil {
+		return nil, err
+	}
+	var ref company.BlobRef
+	err = rc.View(func(tx *ledger.Tx) error {
+		ref, _ = company.BlobOf(tx, a.Company, a.SHA256)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	c, err := rc.server.cfg.Blobs.Read(rc.Context(), reference(d, a, ref))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return io.ReadAll(io.LimitReader(c, a.Size))
+}

@@ -1,0 +1,246 @@
+package api
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// packageCanary is a secret that must be in no package.
+const packageCanary = "packageCanary-7f3a9c51"
+
+// acme makes a company with something of everything that travels.
+func (h *harness) acme(t *testing.T) (of string) {
+	t.Helper()
+	of = h.call("POST", "/api/companies", `{"name":"Acme Robotics","description":"Builds: \"robots\""}`).want(t, 201, "").field(t, "id")
+	in := "/api/companies/" + of
+	agent := func(body string) string { return h.call("POST", in+"/agents", body).want(t, 201, "").field(t, "id") }
+	ada := agent(`{"name":"Ada","role":"ceo","title":"Chief","capabilities":"leads","adapterType":"process","adapterConfig":{"command":"/usr/bin/true","cwd":"/home/ada",
+		"env":{"OPENAI_API_KEY":"` + packageCanary + `","REGION":"` + packageCanary + `"},"apiToken":"` + packageCanary + `","timeoutSec":20}}`)
+	bob := agent(`{"name":"Bob","role":"engineer","reportsTo":"` + ada + `","adapterType":"process","adapterConfig":{"command":"true","args":["-c","x"]},
+		"runtimeConfig":{"heartbeat":{"enabled":true,"intervalSec":300}},"budgetMonthlyCents":5000}`)
+	goal := h.call("POST", in+"/goals", `{"title":"Ship the arm","level":"company"}`).want(t, 201, "").field(t, "id")
+	h.call("POST", in+"/goals", `{"title":"First step","level":"team","parentId":"`+goal+`","ownerAgentId":"`+bob+`"}`).want(t, 201, "")
+	arm := h.call("POST", in+"/projects", `{"name":"Robot Arm","description":"v1","goalIds":["`+goal+`"],"leadAgentId":"`+ada+`","color":"#ff8800","env":{"DB_PASSWORD":"`+packageCanary+`"}}`).want(t, 201, "").field(t, "id")
+	h.call("POST", "/api/projects/"+arm+"/workspaces", `{"name":"main","repoUrl":"https://bot:`+packageCanary+`@git.example.org/arm.git","repoRef":"main","isPrimary":true}`).want(t, 201, "")
+	h.call("POST", "/api/projects/"+arm+"/workspaces", `{"name":"desk","cwd":"/home/ada/arm"}`).want(t, 201, "")
+	bug := h.call("POST", in+"/labels", `{"name":"bug","color":"#ff0000"}`).want(t, 201, "").field(t, "id")
+	issue := func(body string) string { return h.call("POST", in+"/issues", body).want(t, 201, "").field(t, "id") }
+	first := issue(`{"title":"Design: gripper","description":"Make a gripper\n\n- strong","status":"todo","priority":"high","projectId":"` + arm + `","labelIds":["` + bug + `"],"billingCode":"BC-1"}`)
+	gone := issue(`{"title":"A mistake"}`)
+	h.call("DELETE", "/api/issues/"+gone, "").want(t, 200, "")
+	child := issue(`{"title":"Sub task","parentId":"` + first + `","assigneeAgentId":"` + bob + `"}`)
+	issue(`{"title":"Later","status":"blocked","blockedByIssueIds":["` + child + `"]}`)
+	h.call("POST", "/api/issues/"+first+"/comments", `{"body":"Looks good.\n---\nyes: no"}`).want(t, 201, "")
+	return of
+}
+
+func (h *harness) export(t *testing.T, of, body string) exported {
+	t.Helper()
+	var out exported
+	a := h.call("POST", "/api/companies/"+of+"/export", body).want(t, 200, "")
+	if strings.Contains(string(a.body), packageCanary) {
+		t.Errorf("a secret is in the package: %s", a.body[max(0, strings.Index(string(a.body), packageCanary)-200):])
+	}
+	if err := json.Unmarshal(a.body, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+const everything = `{"include":{"company":true,"agents":true,"projects":true,"issues":true,"skills":true}}`
+
+func importOf(t *testing.T, e exported, target, more string) string {
+	t.Helper()
+	files, err := json.Marshal(e.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf(`{"source":{"type":"inline","rootPath":%q,"files":%s},"include":{"company":true,"agents":true,"projects":true,"issues":true,"skills":true},"target":%s,"agents":"all"%s}`, e.RootPath, files, target, more)
+}
+
+// varying are the lines of a sidecar that an import does not keep.
+var varying = regexp.MustCompile(`(?m)^ *(createdAt|updatedAt|startedAt|completedAt|cancelledAt|status): .*\n`)
+
+func TestAPackageSurvivesARoundTrip(t *testing.T) {
+	t.Parallel()
+	from, to := newHarness(t), newHarness(t)
+	first := from.export(t, from.acme(t), everything)
+	var done imported
+	if err := json.Unmarshal(to.call("POST", "/api/companies/import", importOf(t, first, `{"mode":"new_company"}`, "")).want(t, 200, "").body, &done); err != nil {
+		t.Fatal(err)
+	}
+	if done.Company.Action != "created" || len(done.Agents) != 2 || len(done.Projects) != 1 || len(done.EnvInputs) != 3 {
+		t.Errorf("%+v", done)
+	}
+	second := to.export(t, done.Company.ID, everything)
+	for name, f := range first.Files {
+		a, b := varying.ReplaceAllString(string(f.Data), ""), varying.ReplaceAllString(string(second.Files[name].Data), "")
+		if a != b {
+			t.Errorf("%s came back as\n%s\nit was\n%s", name, b, a)
+		}
+	}
+	for name := range second.Files {
+		if _, ok := first.Files[name]; !ok {
+			t.Errorf("%s was not there before", name)
+		}
+	}
+	// Nothing runs, and nothing is woken.
+	view(t, to, func(tx *ledger.Tx) {
+		for _, a := range company.AgentsOf(tx, done.Company.ID, true) {
+			if a.Status != company.AgentIdle || strings.Contains(string(a.RuntimeConfig), `"enabled":true`) {
+				t.Errorf("%s is %s with %s", a.Name, a.Status, a.RuntimeConfig)
+			}
+		}
+	})
+	if runs := to.call("GET", "/api/companies/"+done.Company.ID+"/heartbeat-runs", "").want(t, 200, ""); string(bytes.TrimSpace(runs.body)) != "[]" {
+		t.Errorf("the import started %s", runs.body)
+	}
+	// One entry says that it happened.
+	acts := to.call("GET", "/api/companies/"+done.Company.ID+"/activity", "").want(t, 200, "company.imported")
+	if n := strings.Count(string(acts.body), `"action"`); n != 1 {
+		t.Errorf("%d activities of one import", n)
+	}
+}
+
+func view(t *testing.T, h *harness, f func(*ledger.Tx)) {
+	t.Helper()
+	if _, err := h.node.View(t.Context(), ledger.Read{}, func(tx *ledger.Tx) error { f(tx); return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestATemplateHoldsWhoAndNotWhat(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	e := h.export(t, h.acme(t), `{}`)
+	for _, name := range e.Files.Paths() {
+		if k := portable.KindOf(name); k == "issue" || k == "project" {
+			t.Errorf("a template holds %s", name)
+		}
+	}
+	if len(e.Manifest.Agents) != 2 || len(e.Manifest.Issues) != 0 || e.Manifest.Includes.Projects {
+		t.Errorf("%+v", e.Manifest.Includes)
+	}
+	if !strings.Contains(strings.Join(e.Warnings, "\n"), "command /usr/bin/true was omitted") {
+		t.Errorf("warnings %q", e.Warnings)
+	}
+}
+
+func TestCollisionsFollowTheStrategy(t *testing.T) {
+	t.Parallel()
+	for strategy, want := range map[string][2]string{"rename": {"created", "Ada 2"}, "skip": {"skipped", "Ada"}, "replace": {"updated", "Ada"}} {
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			of := h.acme(t)
+			e := h.export(t, of, everything)
+			body := importOf(t, e, `{"mode":"existing_company","companyId":"`+of+`"}`, `,"collisionStrategy":"`+strategy+`"`)
+			var p importPreview
+			before := h.node.ledger.Applied()
+			if err := json.Unmarshal(h.call("POST", "/api/companies/import/preview", body).want(t, 200, "").body, &p); err != nil {
+				t.Fatal(err)
+			}
+			if now := h.node.ledger.Applied(); now != before {
+				t.Errorf("a preview wrote: %d, then %d", before, now)
+			}
+			var done imported
+			if err := json.Unmarshal(h.call("POST", "/api/companies/import", body).want(t, 200, "").body, &done); err != nil {
+				t.Fatal(err)
+			}
+			if a := done.Agents[0]; a.Action != want[0] || a.Name != want[1] {
+				t.Errorf("%+v", a)
+			}
+			if p.Plan.Agents[0].Name != want[1] || (p.Plan.Agents[0].Existing == nil) != (strategy == "rename") {
+				t.Errorf("planned %+v", p.Plan.Agents[0])
+			}
+		})
+	}
+}
+
+// An import that can not be carried out to its end leaves nothing behind.
+func TestAnImportIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	e := h.export(t, h.acme(t), everything)
+	side := e.Files[".paperclip.yaml"]
+	side.Data = []byte(strings.Replace(string(side.Data), `type: "process"`, `type: "no_such_adapter"`, 1))
+	e.Files[".paperclip.yaml"] = side
+	before := h.call("GET", "/api/companies", "").body
+	h.call("POST", "/api/companies/import", importOf(t, e, `{"mode":"new_company","newCompanyName":"Half"}`, "")).want(t, 422, "no_such_adapter")
+	if after := h.call("GET", "/api/companies", "").body; string(after) != string(before) {
+		t.Errorf("left behind: %s", after)
+	}
+}
+
+func TestAPackageFromGitHubIsRead(t *testing.T) {
+	t.Parallel()
+	var archive bytes.Buffer
+	z := gzip.NewWriter(&archive)
+	w := tar.NewWriter(z)
+	for name, text := range map[string]string{"acme-abc/README.md": "x", "acme-abc/companies/acme/COMPANY.md": "---\nname: Acme\n---\n", "acme-abc/companies/acme/agents/ada/AGENTS.md": "Lead."} {
+		if err := w.WriteHeader(&tar.Header{Name: name, Size: int64(len(text)), Mode: 0o600}); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(w, text)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/acme/companies/tar.gz/main" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Write(archive.Bytes())
+	}))
+	defer srv.Close()
+	h := newHarness(t, func(c *Config) { c.GitHubArchives = srv.URL })
+	ask := func(url string) answer {
+		return h.call("POST", "/api/companies/import/preview", `{"source":{"type":"github","url":"`+url+`"},"target":{"mode":"new_company"}}`)
+	}
+	a := ask("https://github.com/acme/companies/tree/main/companies/acme").want(t, 200, "name a commit to pin it")
+	if !strings.Contains(string(a.body), `"slug":"ada"`) {
+		t.Errorf("%s", a.body)
+	}
+	ask("https://github.com/acme/gone").want(t, 422, "no such repository")
+	for _, bad := range []string{"http://github.com/a/b", "https://evil.example/a/b", "https://github.com/a", "https://github.com/a/b/blob/x", "https://github.com/a/b/tree/..", "https://u:p@github.com/a/b"} {
+		ask(bad).want(t, 422, "")
+	}
+}
+
+func TestBadImportsAreRefused(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for body, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		`{}`: {400, "source"},
+		`{"source":{"type":"inline","files":{}},"target":{"mode":"new_company"}}`:                                                                                                              {422, "missing COMPANY.md"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":1}},"target":{"mode":"new_company"}}`:                                                                                                {400, "files"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":{"encoding":"hex","data":""}}},"target":{"mode":"new_company"}}`:                                                                     {400, "base64"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: [\n---\n"}},"target":{"mode":"new_company"}}`:                                                                            {422, "COMPANY.md"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n","../x":"y"}},"target":{"mode":"new_company"}}`:                                                                 {422, "leaves the package"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n"}},"target":{"mode":"existing_company","companyId":"` + NewID() + `"}}`:                                         {404, "Company not found"},
+		`{"source":{"type":"inline","expectedFileCount":2,"files":{"COMPANY.md":"---\nname: A\n---\n"}},"target":{"mode":"new_company"}}`:                                                      {422, "were announced"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n","tasks/x/TASK.md":"---\nname: ` + strings.Repeat("long ", 500) + `\n---\n"}},"target":{"mode":"new_company"}}`: {422, "Task x"},
+		`{"source":{"type":"inline","files":{"COMPANY.md":"---\nname: A\n---\n"}},"target":{"mode":"new_company"},"agents":7}`:                                                                 {400, "agents"},
+	} {
+		h.call("POST", "/api/companies/import/preview", body).want(t, want.status, want.text)
+	}
+}

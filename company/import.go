@@ -1,0 +1,125 @@
+package company
+
+import (
+	"slices"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// An ImportStep is one command that an import is made of: its kind, and its
+// payload in CBOR.
+type ImportStep struct {
+	Kind    string `cbor:"1,keyasint"`
+	Payload []byte `cbor:"2,keyasint"`
+	// Author is the agent who said what the step says; a comment without one is
+	// the importer's.
+	Author string `cbor:"3,keyasint,omitempty"`
+	// Number is what an issue of a new company is to be called (7 of ACM-7), when
+	// that is still ahead.
+	Number uint64 `cbor:"4,keyasint,omitempty"`
+}
+
+// ImportCompany is the payload of company.import, which carries out all of its
+// steps or none. Nothing starts because of it: no agent is woken, and timers
+// are off in what is imported. The first step of an import into a new company
+// is company.create.
+type ImportCompany struct {
+	Steps []ImportStep `cbor:"1,keyasint"`
+	// Details is the JSON of what the activity says about the import.
+	Details []byte `cbor:"2,keyasint,omitempty"`
+}
+
+// importable are the kinds that an import may be made of: what the board itself
+// may do in one company, and nothing that shows or needs a secret.
+var importable = []string{
+	"company.create", "company.update", "agent.create", "agent.update", "agent.permissions", "goal.create", "goal.update", "project.create", "project.update",
+	"workspace.create", "label.create", "issue.create", "issue.update", "comment.create",
+}
+
+const (
+	// MaxImportSteps bounds the commands of one import. Each writes about eight
+	// keys, and one command may write ledger.MaxTouched.
+	MaxImportSteps = 1_200
+	// maxIssueJump bounds how far an imported number may lie ahead.
+	maxIssueJump = 1_000_000
+)
+
+func registerImport(m ledger.Mux) {
+	ledger.Handle(m, "company.import", func(c *ledger.Context, p ImportCompany) (any, error) {
+		return nil, importCompany(c, m, p)
+	})
+}
+
+func importCompany(c *ledger.Context, m ledger.Mux, p ImportCompany) error {
+	if len(p.Steps) == 0 || len(p.Steps) > MaxImportSteps {
+		return ledger.Refuse(ledger.Unprocessable, nil, "An import has 1 to %d parts, this one %d: import fewer issues at once", MaxImportSteps, len(p.Steps))
+	}
+	created := p.Steps[0].Kind == "company.create"
+	if !created {
+		if _, err := present(c); err != nil {
+			return err
+		}
+	}
+	for n, s := range p.Steps {
+		if !slices.Contains(importable, s.Kind) || s.Kind == "company.create" && n > 0 {
+			return ledger.Refuse(ledger.Invalid, nil, "An import can not hold %s", s.Kind)
+		}
+		if err := s.carryOut(c, m, created); err != nil {
+			return err
+		}
+	}
+	row, err := present(c)
+	if err != nil {
+		return err
+	}
+	c.Record(ledger.Change{Action: "company.imported", EntityType: "company", EntityID: row.ID, Details: p.Details})
+	return nil
+}
+
+func (s ImportStep) carryOut(c *ledger.Context, m ledger.Mux, created bool) error {
+	cmd := *c.Cmd
+	cmd.Kind, cmd.Payload = s.Kind, s.Payload
+	part := c.Within(&cmd)
+	switch s.Kind {
+	case "comment.create":
+		if s.Author != "" {
+			return s.comment(part)
+		}
+	case "issue.create":
+		if created && s.Number > 0 {
+			skipTo(c.Tx, cmd.Company, s.Number)
+		}
+	}
+	_, err := m[s.Kind](part)
+	return err
+}
+
+// comment adds a comment in the name of the agent that wrote it.
+func (s ImportStep) comment(c *ledger.Context) error {
+	var p CreateComment
+	if err := ledger.Unmarshal(s.Payload, &p); err != nil {
+		return ledger.Refuse(ledger.Invalid, nil, "malformed comment")
+	}
+	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	if !ok {
+		return errNoIssue()
+	}
+	if _, ok := agents.Get(c.Tx, c.Cmd.Company, s.Author); !ok {
+		return errNoAgent()
+	}
+	c.Cmd.Actor = ledger.Actor{Type: "agent", ID: s.Author}
+	next, _, err := addComment(c, i, p)
+	if err == nil {
+		storeIssue(c.Tx, i, next)
+	}
+	return err
+}
+
+// skipTo makes n the next issue's number, unless the company is there already.
+func skipTo(tx *ledger.Tx, company string, n uint64) {
+	row, ok := companies.Get(tx, company, company)
+	if ok && n > row.IssueCounter+1 && n < row.IssueCounter+maxIssueJump {
+		row.IssueCounter = n - 1
+		companies.Put(tx, company, company, row)
+	}
+}
