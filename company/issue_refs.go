@@ -120,7 +120,7 @@ func textKey(text string) string {
 
 // wakeForUpdate wakes whom a change of an issue concerns: its new assignee, the
 // assignee who gets a comment, those who waited for it, and the owner of the
-// parent whose last sub-issue has ended.
+// parent whose last sub-issue has ended. An issue in backlog is nobody's work yet.
 func wakeForUpdate(c *ledger.Context, before, i Issue, cm *Comment) error {
 	if err := wakeForAssignment(c, before, i); err != nil {
 		return err
@@ -135,7 +135,7 @@ func wakeForUpdate(c *ledger.Context, before, i Issue, cm *Comment) error {
 	}
 	if i.Status == IssueDone {
 		for _, waiting := range Blocks(c.Tx, i) {
-			if waiting.Assignee == "" || waiting.Status.Terminal() || len(Unresolved(c.Tx, waiting)) > 0 {
+			if waiting.Assignee == "" || waiting.Status.Terminal() || waiting.Status == IssueBacklog || len(Unresolved(c.Tx, waiting)) > 0 {
 				continue
 			}
 			if err := wakeForIssue(c, waiting, WakeAutomation, "issue.update", "issue_blockers_resolved", ""); err != nil {
@@ -148,7 +148,7 @@ func wakeForUpdate(c *ledger.Context, before, i Issue, cm *Comment) error {
 
 func wakeForChildren(c *ledger.Context, i Issue) error {
 	parent, ok := issues.Get(c.Tx, i.Company, i.Parent)
-	if i.Parent == "" || !ok || parent.Assignee == "" || parent.Status.Terminal() || isAgent(c) && c.Cmd.Actor.ID == parent.Assignee {
+	if i.Parent == "" || !ok || parent.Assignee == "" || parent.Status.Terminal() || parent.Status == IssueBacklog || isAgent(c) && c.Cmd.Actor.ID == parent.Assignee {
 		return nil
 	}
 	for child := range ChildrenOf(c.Tx, i.Company, i.Parent) {

@@ -1,7 +1,10 @@
 package company
 
 import (
+	"cmp"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -146,4 +149,76 @@ func TestSpec_19_5_BoardApprovesAndRejectsHiresAndStrategies(t *testing.T) {
 			t.Errorf("after %s: hired %v, starting work: %v", verdict, hired, err)
 		}
 	}
+}
+
+// Whatever a drafting CEO and its worker try, nothing that the CEO wrote down
+// leaves backlog unless the board lets it, and no act of the CEO
+// wakes its worker for it.
+func TestADraftingCEOStartsNothingWhateverItTries(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		d := newDesk(t)
+		ceo := d.boss(t)
+		wes := as{d.hire(t, "Wes", ceo.agent), ""}
+		wes.run = d.run(wes.agent)
+		all := []string{d.issue(t, CreateIssue{Title: "plan", Assignee: ceo.agent}).ID, d.issue(t, CreateIssue{Title: "pool", Status: IssueTodo}).ID,
+			d.issue(t, CreateIssue{Title: "later", Status: IssueBacklog, Assignee: wes.agent}).ID, d.issue(t, CreateIssue{Title: "his", Assignee: wes.agent}).ID}
+		released := map[string]bool{all[0]: true, all[1]: true, all[3]: true}
+		statuses := append([]IssueStatus{""}, IssueStatuses...)
+		who := []string{"", ceo.agent, wes.agent}
+		live := func() (n int) {
+			for _, r := range LiveRunsOfAgent(d.tx, d.company, wes.agent) {
+				if !released[r.Context.IssueID] {
+					n++
+				}
+			}
+			return n
+		}
+		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+			actor := rapid.SampledFrom([]as{ceo, ceo, ceo, wes, board}).Draw(rt, "actor")
+			issue := rapid.SampledFrom(all).Draw(rt, "issue")
+			status := rapid.SampledFrom(statuses).Draw(rt, "status")
+			assignee := rapid.SampledFrom(who).Draw(rt, "assignee")
+			before := live()
+			switch step := rapid.SampledFrom([]string{"create", "update", "assign", "checkout", "release"}).Draw(rt, "step"); step {
+			case "create":
+				p := CreateIssue{ID: d.id(), Title: "x", Status: status, Assignee: assignee, AllowDuplicate: true}
+				if rapid.Bool().Draw(rt, "child") {
+					p.Parent = issue
+				}
+				if rapid.Bool().Draw(rt, "waits") {
+					p.BlockedBy = []string{issue}
+				}
+				if d.do(actor, "issue.create", p, nil) == nil {
+					all = append(all, p.ID)
+					if actor.agent != ceo.agent && d.load(p.ID).Status.started() {
+						released[p.ID] = true
+					}
+				}
+			case "update", "assign":
+				p := UpdateIssue{Issue: issue, Status: status}
+				if step == "assign" {
+					p.Assignee = &assignee
+				}
+				if was := d.load(issue); d.do(actor, "issue.update", p, nil) == nil && (actor == board || actor == wes && was.CreatedAgent != ceo.agent) && d.load(issue).Status.started() {
+					released[issue] = true
+				}
+			case "checkout":
+				if was := d.load(issue); d.do(actor, "issue.checkout", CheckOutIssue{Issue: issue, Agent: cmp.Or(actor.agent, wes.agent), Expected: IssueStatuses}, nil) == nil &&
+					(actor == board || actor == wes && was.CreatedAgent != ceo.agent) {
+					released[issue] = true
+				}
+			case "release":
+				_ = d.do(actor, "issue.release", ReleaseIssue{Issue: issue}, nil)
+			}
+			if actor == ceo && live() > before {
+				rt.Fatalf("the CEO woke its worker for what nobody has let out")
+			}
+			for _, id := range all {
+				if i := d.load(id); i.Status.started() && !released[id] {
+					rt.Fatalf("%s (%s, by %q) is %s after an act of %q", i.Identifier, i.Title, i.CreatedAgent, i.Status, actor.agent)
+				}
+			}
+		}
+	})
 }
