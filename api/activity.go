@@ -57,7 +57,8 @@ const (
 )
 
 func (s *Server) activityRoutes() []Route {
-	filters := []Param{{Name: "agentId"}, {Name: "entityType"}, {Name: "entityId"}, {Name: "action"}, {Name: "runId"}, {Name: "actorType"}, {Name: "actorId"},
+	filters := []Param{{Name: "agentId"}, {Name: "entityType"}, {Name: "entityId"}, {Name: "action"}, {Name: "runId"}, {Name: "actorType"}, {Name: "actorId"}, {Name: "responsibleUserId"},
+		{Name: "from", Type: "string", Doc: "ISO time, included"}, {Name: "to", Type: "string", Doc: "ISO time, included"},
 		{Name: "from", Doc: "from this instant on, such as 2026-11-21T03:14:00Z"}, {Name: "to", Doc: "before this instant"},
 		{Name: "limit", Type: "integer", Doc: "at most 500, 100 unless given"}, {Name: "cursor", Doc: "nextCursor of the page before"}}
 	const of = "/api/companies/{companyId}"
@@ -80,6 +81,18 @@ func activityFilter(rc *Request) (f ledger.ActivityFilter, err error) {
 	if agent != "" {
 		f.Actor = ledger.Actor{Type: "agent", ID: agent}
 	}
+	if f.From, err = rc.QueryTime("from"); err != nil {
+		return f, err
+	}
+	if f.To, err = rc.QueryTime("to"); err != nil {
+		return f, err
+	}
+	if user := rc.Query("responsibleUserId"); user != "" && f.Actor.Type == "" {
+		f.Actor = ledger.Actor{Type: "user", ID: user}
+	}
+	if f.Actor.Type == "agent" && (f.Actor.ID == "" || !f.From.IsZero()) || f.Run != "" {
+		f.AlsoType = company.LeaseEntity // what its node noted of an agent's runs
+	}
 	if f.Limit, err = rc.QueryInt("limit", defaultActivity, 1, maxActivityList); err != nil {
 		return f, err
 	}
@@ -99,7 +112,7 @@ func logged(tx *ledger.Tx, of string, f ledger.ActivityFilter) []ledger.Activity
 	for range maxActivityPages {
 		page := ledger.Activities(tx, of, f)
 		for _, a := range page {
-			if !company.Live(a.Change) {
+			if !company.Live(a.Change) && theirs(a, f) {
 				out = append(out, a)
 			}
 			if len(out) == want {
@@ -113,6 +126,16 @@ func logged(tx *ledger.Tx, of string, f ledger.ActivityFilter) []ledger.Activity
 		f.BeforeHeight, f.BeforeNumber = last.Height, last.Number
 	}
 	return out
+}
+
+// theirs reports whether an activity that was chosen whoever did it is shown as
+// one of the actor and the run that f asks for.
+func theirs(a ledger.Activity, f ledger.ActivityFilter) bool {
+	if f.AlsoType == "" || a.EntityType != f.AlsoType {
+		return true
+	}
+	actor, run := company.DoneBy(a.Actor, a.Run, a.Change)
+	return (f.Actor.Type == "" || actor.Type == f.Actor.Type) && (f.Actor.ID == "" || actor.ID == f.Actor.ID) && (f.Run == "" || run == f.Run)
 }
 
 func listActivity(rc *Request) (Response, error) {
@@ -203,7 +226,7 @@ func listAudit(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	if f.Actor.Type == "" {
-		f.Actor.Type = "agent"
+		f.Actor.Type, f.AlsoType = "agent", company.LeaseEntity
 	}
 	page := auditPage{Items: []auditRow{}, AccessTier: "full"}
 	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {

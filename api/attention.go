@@ -41,41 +41,41 @@ var attentionKinds = []string{"approval", "decision", "issue_thread_interaction"
 // An attentionItem is one thing that waits for a person: why, what can be done
 // about it, and when it goes away. Keys that nothing fills stay null.
 type attentionItem struct {
-	Company          string            `json:"companyId"`
-	SourceKind       string            `json:"sourceKind"`
-	Subject          attentionSubject  `json:"subject"`
-	WhyNow           string            `json:"whyNow"`
-	Verbs            []attentionVerb   `json:"decisionVerbs"`
-	Inline           bool              `json:"inlineResolvable"`
-	EntryRule        string            `json:"entryRule"`
-	ExitRule         string            `json:"exitRule"`
-	DedupKey         string            `json:"dedupKey"`
-	Severity         string            `json:"severity"` // low, medium or high
-	ActivityAt       company.Time      `json:"activityAt"`
-	CreatedAt        company.Time      `json:"createdAt"`
-	UpdatedAt        company.Time      `json:"updatedAt"`
-	RelatedIssue     *attentionSubject `json:"relatedIssue"`
-	Detail           any               `json:"detail"`
-	ID               string            `json:"id"`
-	DismissalKey     string            `json:"dismissalKey"`
-	Dismissal        *struct{}         `json:"dismissal"`
-	Project          *struct{}         `json:"project"`
-	Workspace        *struct{}         `json:"workspace"`
-	ExpiresAt        company.Time      `json:"expiresAt"`
-	RuleKey          *string           `json:"ruleKey"`
-	OriginAgent      company.NullText  `json:"originAgentName"`
-	Queues           []string          `json:"queues"`
-	Shelf            bool              `json:"shelf"`
-	RetentionDays    int               `json:"retentionDays"`
-	Keep             bool              `json:"keep"`
-	ArchivedAt       company.Time      `json:"archivedAt"`
-	RetentionVersion int               `json:"retentionVersion"`
-	DecideBy         company.Time      `json:"decideBy"`
-	DecideByWhom     *string           `json:"decideByAttribution"`
-	SnoozedUntil     company.Time      `json:"snoozedUntil"`
-	TrainingExample  *string           `json:"trainingExampleId"`
-	Audience         *string           `json:"resolverAudience"`
-	Rank             int               `json:"rank"`
+	Company          string             `json:"companyId"`
+	SourceKind       string             `json:"sourceKind"`
+	Subject          attentionSubject   `json:"subject"`
+	WhyNow           string             `json:"whyNow"`
+	Verbs            []attentionVerb    `json:"decisionVerbs"`
+	Inline           bool               `json:"inlineResolvable"`
+	EntryRule        string             `json:"entryRule"`
+	ExitRule         string             `json:"exitRule"`
+	DedupKey         string             `json:"dedupKey"`
+	Severity         string             `json:"severity"` // low, medium or high
+	ActivityAt       company.Time       `json:"activityAt"`
+	CreatedAt        company.Time       `json:"createdAt"`
+	UpdatedAt        company.Time       `json:"updatedAt"`
+	RelatedIssue     *attentionSubject  `json:"relatedIssue"`
+	Detail           any                `json:"detail"`
+	ID               string             `json:"id"`
+	DismissalKey     string             `json:"dismissalKey"`
+	Dismissal        *company.Dismissal `json:"dismissal"`
+	Project          *struct{}          `json:"project"`
+	Workspace        *struct{}          `json:"workspace"`
+	ExpiresAt        company.Time       `json:"expiresAt"`
+	RuleKey          *string            `json:"ruleKey"`
+	OriginAgent      company.NullText   `json:"originAgentName"`
+	Queues           []string           `json:"queues"`
+	Shelf            bool               `json:"shelf"`
+	RetentionDays    int                `json:"retentionDays"`
+	Keep             bool               `json:"keep"`
+	ArchivedAt       company.Time       `json:"archivedAt"`
+	RetentionVersion int                `json:"retentionVersion"`
+	DecideBy         company.Time       `json:"decideBy"`
+	DecideByWhom     *string            `json:"decideByAttribution"`
+	SnoozedUntil     company.Time       `json:"snoozedUntil"`
+	TrainingExample  *string            `json:"trainingExampleId"`
+	Audience         *string            `json:"resolverAudience"`
+	Rank             int                `json:"rank"`
 }
 
 // An attentionSubject is what an item is about.
@@ -105,15 +105,18 @@ type attentionDesk struct {
 	tx    *ledger.Tx
 	row   company.Company
 	now   company.Time
+	aside map[string]company.Dismissal // by dismissalKey
+	all   bool                         // also what was put aside
 	items []attentionItem
 }
 
 // attentionSources add the items of each noun.
-var attentionSources = []func(*attentionDesk){(*attentionDesk).approvals, (*attentionDesk).budgets, (*attentionDesk).agents, (*attentionDesk).blockers}
+var attentionSources = []func(*attentionDesk){(*attentionDesk).approvals, (*attentionDesk).budgets, (*attentionDesk).agents, (*attentionDesk).recoveries, (*attentionDesk).blockers}
 
 func (s *Server) attentionRoutes() []Route {
 	return []Route{{Method: "GET", Path: "/api/companies/{companyId}/attention", Tag: "companies", Summary: "List what waits for a person, newest first", Out: attentionFeed{}, Handle: readAttention,
-		Query: []Param{{Name: "limit", Type: "integer", Doc: "at most 100, 50 unless given"}, {Name: "cursor", Doc: "nextCursor of the page before"}, {Name: "activitySince", Doc: "ISO date"}, {Name: "activityUntil", Doc: "ISO date"}}}}
+		Query: []Param{{Name: "limit", Type: "integer", Doc: "at most 100, 50 unless given"}, {Name: "cursor", Doc: "nextCursor of the page before"}, {Name: "activitySince", Doc: "ISO date"}, {Name: "activityUntil", Doc: "ISO date"},
+			{Name: "includeDismissed", Type: "boolean", Doc: "also what the user put aside"}}}}
 }
 
 func readAttention(rc *Request) (r Response, err error) {
@@ -129,8 +132,12 @@ func readAttention(rc *Request) (r Response, err error) {
 	if err != nil {
 		return r, err
 	}
+	all, err := rc.QueryBool("includeDismissed")
+	if err != nil {
+		return r, err
+	}
 	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		d := attentionDesk{tx: tx, row: row, now: company.TimeOf(rc.Now())}
+		d := attentionDesk{tx: tx, row: row, now: company.TimeOf(rc.Now()), aside: aside(tx, row.ID, rc.Actor.ID), all: all}
 		feed, err := d.feed(limit, rc.Query("cursor"), since, until)
 		r = OK(feed)
 		return err
@@ -176,6 +183,12 @@ func (d *attentionDesk) feed(limit int, cursor string, since, until time.Time) (
 func (d *attentionDesk) add(i attentionItem) {
 	i.Company, i.Queues, i.RetentionDays, i.RetentionVersion = d.row.ID, []string{}, attentionDays, 1
 	i.ID, i.DismissalKey = i.SourceKind+":"+i.DedupKey, "attention:"+i.DedupKey
+	if away, ok := d.aside[i.DismissalKey]; ok && away.Holds(i.ActivityAt, d.now) {
+		if !d.all {
+			return
+		}
+		i.Dismissal, i.SnoozedUntil = &away, away.SnoozedUntil
+	}
 	d.items = append(d.items, i)
 }
 
@@ -270,6 +283,9 @@ func (d *attentionDesk) agents() {
 func (d *attentionDesk) blockers() {
 	blocked := company.ListIssues(d.tx, d.row.ID, company.IssueQuery{Statuses: []company.IssueStatus{company.IssueBlocked}, Sort: company.SortUpdated, Descending: true, Limit: maxAttentionBlocked})
 	for _, i := range blocked {
+		if i.Recovery != "" {
+			continue // told by its recovery action
+		}
 		at := cmp.Or(i.BlockedAt, i.UpdatedAt)
 		item := attentionItem{SourceKind: "blocker_attention", Severity: "high", ActivityAt: at, CreatedAt: i.CreatedAt, UpdatedAt: at, Subject: d.issue(i)}
 		if action, ok := humanUnblocks(d.tx, i); ok {

@@ -240,8 +240,8 @@ func kind(v any) string {
 var restsBefore = map[string]bool{
 	"issue-runs": true, "heartbeat-invoke": true,
 	"heartbeat-run-get": true, "agent-wakeup": true, "issue-assigned-after-run": true, "heartbeat-run-failed-get": true,
-	"heartbeat-run-timeout-get": true, "heartbeat-run-http-get": true, "agent-comment-with-runid": true, "approval-create-hire": true, "cost-event": true,
-	"agent-budget": true, "dashboard": true, "agents-list-after-hire": true, "attention": true, "agent-terminate": true, "routine-runs": true,
+	"heartbeat-run-timeout-get": true, "heartbeat-run-http-get": true, "agent-comment-with-runid": true, "approval-create-hire": true,
+	"budget-incident-resolve": true, "dashboard": true, "attention": true, "agent-terminate": true, "routine-runs": true,
 }
 
 // The runs of the agent that sleeps, as they were recorded.

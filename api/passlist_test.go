@@ -29,31 +29,31 @@ const passList = `
 109-issue-force-release-agent-403 110-agent-checkout-no-runid-401 111-agent-checkout-other-403 112-label-create
 113-labels-list 114-issue-create-labelled 115-issue-create-blocked-by 116-issue-checkout-blocked-422
 117-issue-child-create 118-issue-read 119-issue-inbox-archive 126-issue-attachment-upload 127-issue-attachments-list
-128-attachment-content 129-attachment-delete 140-issue-runs~ 141-issue-live-runs 143-issue-recovery-actions
-145-heartbeat-invoke 146-heartbeat-run-get 147-heartbeat-run-events 148-heartbeat-run-log 149-heartbeat-run-issues
-150-heartbeat-runs-list 151-agent-wakeup 152-issue-create-assigned 153-issue-assigned-after-run~
-154-issue-assigned-runs~ 155-issue-assigned-comments 156-agent-create-sleeper 157-heartbeat-invoke-sleeper
-158-live-runs 159-heartbeat-invoke-while-running 160-agents-list-running 161-heartbeat-run-cancel
-162-heartbeat-run-cancelled-get~ 163-heartbeat-run-404 164-agent-create-failing 165-heartbeat-invoke-failing
-166-heartbeat-run-failed-get 167-agent-after-failure 168-agent-create-timeout 169-heartbeat-invoke-timeout
-170-heartbeat-run-timeout-get 171-heartbeat-invoke-http-adapter 173-agent-comment-with-runid
-174-agent-checkout-with-runid 175-agent-patch-done-with-runid 176-approval-create-hire 177-approvals-list-pending
-178-approval-get 179-approval-comment 180-approval-comments 181-approval-request-revision 182-approval-resubmit
-183-approval-approve 184-approval-approve-again 185-approval-reject-after-approve 186-approval-create-strategy
-187-approval-reject 188-approval-issues 189-issue-approvals 190-approval-create-400 191-approval-agent-decide-403
-192-company-require-approval 193-agent-hire 194-agent-create-409-approval-required 195-company-unrequire-approval
-196-agents-list-after-hire~ 197-approvals-list-all 198-agent-budget 199-cost-event 200-cost-event-agent-key
-201-cost-event-400-negative 202-cost-event-bad-agent 203-cost-event-other-company 204-cost-event-soft-80
-205-budgets-overview-soft 206-cost-event-hard-100 207-agent-after-hard-stop 208-budgets-overview-hard
-209-heartbeat-invoke-budget-paused 210-checkout-budget-paused 211-agent-resume-budget-paused
+128-attachment-content 129-attachment-delete 140-issue-runs~ 141-issue-live-runs 142-issue-tree-control-state
+143-issue-recovery-actions 145-heartbeat-invoke 146-heartbeat-run-get 147-heartbeat-run-events 148-heartbeat-run-log
+149-heartbeat-run-issues 150-heartbeat-runs-list 151-agent-wakeup 152-issue-create-assigned
+153-issue-assigned-after-run~ 154-issue-assigned-runs~ 155-issue-assigned-comments 156-agent-create-sleeper
+157-heartbeat-invoke-sleeper 158-live-runs 159-heartbeat-invoke-while-running 160-agents-list-running
+161-heartbeat-run-cancel 162-heartbeat-run-cancelled-get~ 163-heartbeat-run-404 164-agent-create-failing
+165-heartbeat-invoke-failing 166-heartbeat-run-failed-get 167-agent-after-failure 168-agent-create-timeout
+169-heartbeat-invoke-timeout 170-heartbeat-run-timeout-get 171-heartbeat-invoke-http-adapter
+173-agent-comment-with-runid 174-agent-checkout-with-runid 175-agent-patch-done-with-runid 176-approval-create-hire
+177-approvals-list-pending 178-approval-get 179-approval-comment 180-approval-comments 181-approval-request-revision
+182-approval-resubmit 183-approval-approve 184-approval-approve-again 185-approval-reject-after-approve
+186-approval-create-strategy 187-approval-reject 188-approval-issues 189-issue-approvals 190-approval-create-400
+191-approval-agent-decide-403 192-company-require-approval 193-agent-hire 194-agent-create-409-approval-required
+195-company-unrequire-approval 196-agents-list-after-hire~ 197-approvals-list-all 198-agent-budget 199-cost-event
+200-cost-event-agent-key 201-cost-event-400-negative 202-cost-event-bad-agent 203-cost-event-other-company
+204-cost-event-soft-80 205-budgets-overview-soft 206-cost-event-hard-100 207-agent-after-hard-stop
+208-budgets-overview-hard 209-heartbeat-invoke-budget-paused 210-checkout-budget-paused 211-agent-resume-budget-paused
 212-approvals-after-hard-stop 213-budgets-overview-2~ 214-budget-incident-resolve 215-agent-after-raise
 216-company-budget 217-budget-policy-project 218-costs-summary 219-costs-by-agent 220-costs-by-agent-model
-221-costs-by-provider 222-costs-by-biller 223-costs-by-project 224-costs-window-spend 226-costs-finance-summary
-227-issue-cost-summary 228-cost-summary-range 229-dashboard 230-activity 231-activity-post~ 232-sidebar-badges 233-attention
-256-asset-image-upload 257-asset-content 258-company-logo 259-plugins-list 260-plugins-examples 261-plugins-tools
-262-plugins-ui-contributions 267-skills-index 268-skill-paperclip
-272-llms-agent-configuration 273-llms-process 274-llms-icons 276-user-directory 284-board-api-keys 287-sidebar-preferences 288-auth-profile
-293-companies-after-import 296-import-bad-source-400 297-agent-key-revoke 298-agent-me-revoked-401 299-agent-terminate
-300-agent-resume-terminated-409 301-goal-delete 302-issue-delete 303-project-archive 304-agent-delete
-306-company2-archive 307-company2-delete
+221-costs-by-provider 222-costs-by-biller 223-costs-by-project 224-costs-window-spend 225-costs-quota-windows
+226-costs-finance-summary 227-issue-cost-summary 228-cost-summary-range 229-dashboard 230-activity 231-activity-post
+232-sidebar-badges 233-attention 235-timeline 256-asset-image-upload 257-asset-content 258-company-logo
+259-plugins-list 260-plugins-examples 261-plugins-tools 262-plugins-ui-contributions 267-skills-index
+268-skill-paperclip 269-environments 272-llms-agent-configuration 273-llms-process 274-llms-icons 276-user-directory
+284-board-api-keys 287-sidebar-preferences 288-auth-profile 293-companies-after-import 296-import-bad-source-400
+297-agent-key-revoke 298-agent-me-revoked-401 299-agent-terminate 300-agent-resume-terminated-409 301-goal-delete
+302-issue-delete 303-project-archive 304-agent-delete 306-company2-archive 307-company2-delete
 `

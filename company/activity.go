@@ -60,7 +60,7 @@ type ActivityRow struct {
 // DoneBy returns who is shown to have done a change, and under which run. What a
 // node records of the start and end of a run is shown as the run's agent's.
 func DoneBy(actor ledger.Actor, run string, ch ledger.Change) (ledger.Actor, string) {
-	if ch.EntityType == leaseEntity {
+	if ch.EntityType == LeaseEntity {
 		var of struct {
 			Agent string `json:"agentId"`
 			Run   string `json:"runId"`
@@ -83,6 +83,10 @@ func ShowActivity(tx *ledger.Tx, company string, list []ledger.Activity) []Activ
 		a.Actor, a.Run = DoneBy(a.Actor, a.Run, a.Change)
 		out[n] = ActivityRow{ID: a.ID, Company: a.Company, ActorType: a.Actor.Type, ActorID: a.Actor.ID, Action: a.Action, EntityType: a.EntityType,
 			EntityID: a.EntityID, Run: NullText(a.Run), ResponsibleUser: row.DefaultResponsibleUser, Details: orNull(a.Details), CreatedAt: TimeOf(a.At), Height: a.Height}
+		if a.Kind == "activity.note" {
+			out[n].ResponsibleUser = "" // a line that somebody wrote, not a thing done
+			continue
+		}
 		switch a.Actor.Type {
 		case "agent":
 			out[n].Agent = NullText(a.Actor.ID)

@@ -41,8 +41,9 @@ var allowed = map[string]allowance{
 
 	"issue.create": mayBoard | mayAgent, "issue.update": mayBoard | mayAgent, "issue.delete": mayBoard | mayAgent,
 	"issue.checkout": mayBoard | mayAgent, "issue.release": mayBoard | mayAgent, "issue.force_release": mayBoard,
-	"issue.resolve_recovery": mayBoard | mayAgent,
-	"issue.read":             mayBoard | mayAgent, "issue.unread": mayBoard | mayAgent, "issue.archive": mayBoard | mayAgent, "issue.unarchive": mayBoard | mayAgent,
+	"issue.resolve_recovery": mayBoard | mayAgent, "issue.vote": mayBoard,
+	"inbox.dismiss": mayBoard, "inbox.restore": mayBoard,
+	"issue.read": mayBoard | mayAgent, "issue.unread": mayBoard | mayAgent, "issue.archive": mayBoard | mayAgent, "issue.unarchive": mayBoard | mayAgent,
 	"comment.create": mayBoard | mayAgent, "comment.delete": mayBoard | mayAgent,
 	"label.create": mayBoard | mayAgent, "label.delete": mayBoard | mayAgent,
 	"cost.report": mayBoard | mayAgent | mayNode,

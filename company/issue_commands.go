@@ -613,6 +613,7 @@ func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 	}
 	dropComments(c.Tx, i)
 	dropRecoveries(c.Tx, i)
+	dropVotes(c.Tx, i)
 	dropReads(c.Tx, i)
 	dropApprovalLinks(c.Tx, i)
 	dropAttachments(c.Tx, i)

@@ -7,7 +7,7 @@ var registrars = []func(ledger.Mux){
 	registerCompanies, registerAgents, registerGoals, registerProjects, registerKeys, registerActivity,
 	registerIssues, registerCheckout, registerComments, registerLabels, registerReadState, registerCosts, registerBudgets,
 	registerWakeup,
-	registerRun, registerRecovery,
+	registerRun, registerRecovery, registerDismissals, registerVotes,
 	registerSession,
 	registerToolCalls,
 	registerImport,

@@ -73,8 +73,8 @@ func (r Run) Lease() (l EnvironmentLease, ok bool) {
 	return l, true
 }
 
-// leaseEntity is the type of entity that lines about leases are of.
-const leaseEntity = "environment_lease"
+// LeaseEntity is the entity type of entity that lines about leases are of.
+const LeaseEntity = "environment_lease"
 
 // recordLease tells the activity log that a run began or ended: what of its
 // agent's work a person sees first. The run's node gives the command; the line
@@ -93,7 +93,7 @@ func recordLease(c *ledger.Context, r Run) {
 		action = "environment.lease_released"
 		o = o.str("status", l.Status).null("cleanupStatus", "").null("failureReason", string(l.FailureReason)).str("providerResourceDisposition", "none")
 	}
-	recordLive(c, ledger.Change{Action: action, EntityType: leaseEntity, EntityID: l.ID,
+	recordLive(c, ledger.Change{Action: action, EntityType: LeaseEntity, EntityID: l.ID,
 		Details: o.str("agentId", r.Agent).str("runId", r.ID).close()})
 }
 

@@ -47,7 +47,26 @@ type ActivityFilter struct {
 	// Before continues a page: only changes older than this one.
 	BeforeHeight uint64 // 0: from the newest on
 	BeforeNumber int
-	Limit        int // at most MaxActivity, which is also what 0 means
+	// From and To bound the time, both included; zero is no bound.
+	From, To time.Time
+	// AlsoType chooses changes of entities of this type whoever made them.
+	AlsoType string
+	Limit    int // at most MaxActivity, which is also what 0 means
+}
+
+// heightAfter returns the smallest height whose entry is of a later time than t,
+// or one more than the newest.
+func heightAfter(tx *Tx, t time.Time) uint64 {
+	low, high := uint64(1), tx.Position().Height+1
+	for low < high {
+		mid := low + (high-low)/2
+		if e, ok := EntryAt(tx, mid); ok && e.Time.After(t) {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low
 }
 
 func pairHash(kind, id string) string {
@@ -88,8 +107,13 @@ func Activities(tx *Tx, company string, f ActivityFilter) []Activity {
 	switch {
 	case f.EntityType != "" && f.EntityID != "":
 		prefix, full = Key("c", company, actEntityTable, pairHash(f.EntityType, f.EntityID), ""), false
-	case f.Actor.Type != "" && f.Actor.ID != "":
+	case f.Actor.Type != "" && f.Actor.ID != "" && f.AlsoType == "":
 		prefix, full = Key("c", company, actActorTable, pairHash(f.Actor.Type, f.Actor.ID), ""), false
+	}
+	if !f.To.IsZero() {
+		if end := heightAfter(tx, f.To); f.BeforeHeight == 0 || f.BeforeHeight >= end {
+			f.BeforeHeight, f.BeforeNumber = end, 0
+		}
 	}
 	to := PrefixEnd(prefix)
 	if f.BeforeHeight != 0 {
@@ -108,6 +132,9 @@ func Activities(tx *Tx, company string, f ActivityFilter) []Activity {
 		e, ok := EntryAt(tx, mustOrder(k, prefix))
 		if !ok {
 			panic(StorageError{Err: fmt.Errorf("activity of height %s has no entry", strings.TrimPrefix(string(k), string(prefix)))})
+		}
+		if e.Time.Before(f.From) {
+			break // entries are in the order of their time
 		}
 		for n := len(e.Changes) - 1; n >= 0 && len(out) < f.Limit; n-- {
 			if f.chooses(&e, n) {
@@ -145,11 +172,15 @@ func activityID(entry Hash, n int) string {
 func (f *ActivityFilter) mayChoose(row []byte) bool {
 	p := parser{b: row}
 	actorType, actorID := p.bytes(), p.bytes()
-	if f.Actor.Type != "" && string(actorType) != f.Actor.Type || f.Actor.ID != "" && string(actorID) != f.Actor.ID {
+	other := f.Actor.Type != "" && string(actorType) != f.Actor.Type || f.Actor.ID != "" && string(actorID) != f.Actor.ID
+	if other && f.AlsoType == "" {
 		return false
 	}
 	for len(p.b) > 0 {
 		action, entityType, entityID := p.bytes(), p.bytes(), p.bytes()
+		if other && string(entityType) != f.AlsoType {
+			continue
+		}
 		if (f.Action == "" || string(action) == f.Action) && (f.EntityType == "" || string(entityType) == f.EntityType) &&
 			(f.EntityID == "" || string(entityID) == f.EntityID) {
 			return true
@@ -161,7 +192,8 @@ func (f *ActivityFilter) mayChoose(row []byte) bool {
 func (f *ActivityFilter) chooses(e *Entry, n int) bool {
 	ch := &e.Changes[n]
 	return (f.BeforeHeight == 0 || e.Height < f.BeforeHeight || e.Height == f.BeforeHeight && n < f.BeforeNumber) &&
-		(f.Actor.Type == "" || e.Actor.Type == f.Actor.Type) && (f.Actor.ID == "" || e.Actor.ID == f.Actor.ID) &&
+		(f.AlsoType != "" && ch.EntityType == f.AlsoType ||
+			(f.Actor.Type == "" || e.Actor.Type == f.Actor.Type) && (f.Actor.ID == "" || e.Actor.ID == f.Actor.ID) && (f.Run == "" || e.Run == f.Run)) &&
 		(f.Action == "" || ch.Action == f.Action) && (f.EntityType == "" || ch.EntityType == f.EntityType) &&
-		(f.EntityID == "" || ch.EntityID == f.EntityID) && (f.Run == "" || e.Run == f.Run)
+		(f.EntityID == "" || ch.EntityID == f.EntityID)
 }

@@ -1,0 +1,75 @@
+package api
+
+import (
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+func (s *Server) dismissalRoutes() []Route {
+	const of = "/api/companies/{companyId}/inbox-dismissals"
+	return []Route{
+		{Method: "GET", Path: of, Tag: "inbox", Summary: "List what the user put aside", Who: Board, Out: []company.Dismissal{}, Handle: listDismissals},
+		{Method: "POST", Path: of, Tag: "inbox", Summary: "Put an item of the inbox aside, for good or for a while", Who: Board, In: dismissBody{}, Out: company.Dismissal{}, Handle: dismiss},
+		{Method: "DELETE", Path: of + "/{itemKey}", Tag: "inbox", Summary: "Bring an item back into the inbox", Who: Board, Handle: undismiss},
+	}
+}
+
+// dismissBody is the body that puts an item aside.
+type dismissBody struct {
+	Key   string      `json:"itemKey" minLength:"5" maxLength:"200" pattern:"^(approval|join|run|attention):.+$"`
+	Kind  string      `json:"kind,omitempty" enum:"dismiss,snooze"`
+	Until Opt[string] `json:"snoozedUntil" format:"date-time"`
+}
+
+// aside is what a user put aside, by the key of the item.
+func aside(tx *ledger.Tx, of, user string) map[string]company.Dismissal {
+	out := map[string]company.Dismissal{}
+	for _, d := range company.DismissalsOf(tx, of, user) {
+		out[d.Key] = d
+	}
+	return out
+}
+
+func listDismissals(rc *Request) (r Response, err error) {
+	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		r = OK(company.DismissalsOf(tx, row.ID, rc.Actor.ID))
+		return nil
+	})
+	return r, err
+}
+
+func dismiss(rc *Request) (Response, error) {
+	in, err := Body[dismissBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p := company.Dismiss{Key: in.Key}
+	if in.Kind == "snooze" {
+		if p.Until, err = company.ParseTime(in.Until.Or("")); err != nil {
+			return Response{}, Invalid("snoozedUntil is needed to snooze")
+		}
+	}
+	d, err := Do[company.Dismissal](rc, "inbox.dismiss", companyID(rc), p)
+	return OK(d), err
+}
+
+func undismiss(rc *Request) (Response, error) {
+	_, err := rc.Submit("inbox.restore", companyID(rc), company.Dismiss{Key: rc.Path("itemKey")})
+	return OK(struct {
+		OK bool `json:"ok"`
+	}{true}), err
+}
+
+// recoveries adds issues that got stuck, and what is to be decided about them.
+func (d *attentionDesk) recoveries() {
+	for _, i := range company.ListIssues(d.tx, d.row.ID, company.IssueQuery{Statuses: []company.IssueStatus{company.IssueBlocked}, Sort: company.SortUpdated, Descending: true, Limit: maxAttentionBlocked}) {
+		a, ok := company.ActiveRecovery(d.tx, i)
+		if !ok {
+			continue
+		}
+		d.add(attentionItem{SourceKind: "recovery_action", Severity: "high", ActivityAt: a.UpdatedAt, CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt, DedupKey: "recovery:" + a.ID,
+			Subject: d.issue(i), RelatedIssue: new(d.issue(i)), WhyNow: a.NextAction, EntryRule: "A recovery action is active.", ExitRule: "It is resolved, or the issue is not blocked any more.",
+			Verbs:  []attentionVerb{{"resolve", "Resolve", a.NextAction}, {"reassign", "Reassign", "Give the issue to somebody else."}},
+			Detail: attentionDetail{"kind": "recovery", "recoveryKind": a.Kind, "attemptCount": a.Attempts, "images": []string{}}})
+	}
+}

@@ -1,0 +1,100 @@
+package api
+
+import (
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// memberships says which agents, projects and documents a user left or marked;
+// whoever is not named has joined.
+type memberships struct {
+	Projects  map[string]string `json:"projectMemberships"`
+	Agents    map[string]string `json:"agentMemberships"`
+	Documents map[string]string `json:"documentMemberships"`
+	Starred   []string          `json:"starredIds"`
+	UpdatedAt company.Time      `json:"updatedAt"`
+}
+
+// A quotaWindow is how much of a subscription's allowance is used; what can not
+// be read says why.
+type quotaWindow struct {
+	Provider string     `json:"provider"`
+	OK       bool       `json:"ok"`
+	Error    string     `json:"error"`
+	Windows  []struct{} `json:"windows"`
+}
+
+type pauseHold struct {
+	Active *struct{} `json:"activePauseHold"`
+}
+
+type runnerGoal struct {
+	Goal *struct{} `json:"goal"`
+}
+
+type folderList struct {
+	Folders []struct{} `json:"folders"`
+}
+
+// An environmentRow is something in which runs can be carried out.
+type environmentRow struct {
+	ID          string          `json:"id"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Driver      string          `json:"driver"`
+	Status      string          `json:"status"`
+	Config      struct{}        `json:"config"`
+	Env         struct{}        `json:"envVars"`
+	Metadata    map[string]bool `json:"metadata"`
+	CreatedAt   company.Time    `json:"createdAt"`
+	UpdatedAt   company.Time    `json:"updatedAt"`
+}
+
+func listEnvironments(rc *Request) (r Response, err error) {
+	err = inCompany(rc, func(_ *ledger.Tx, row company.Company) error {
+		e := company.LocalEnvironment
+		r = OK([]environmentRow{{ID: e.ID, Name: e.Name, Description: "The node that a run was placed on carries it out itself.", Driver: e.Driver, Status: "active",
+			Metadata: map[string]bool{"defaultForInstance": true, "managedByPaperclip": true}, CreatedAt: row.CreatedAt, UpdatedAt: row.CreatedAt}})
+		return nil
+	})
+	return r, err
+}
+
+// pageRoutes are calls of the board's pages about what this system does not
+// keep: they answer that there is none.
+func (s *Server) pageRoutes() []Route {
+	of, issue := "/api/companies/{companyId}", "/api/issues/{id}"
+	rows := []Route{
+		{Method: "GET", Path: of + "/resource-memberships/me", Tag: "companies", Summary: "Tell what the user left or marked; a user is in on everything", Who: Board, Out: memberships{},
+			Handle: ofCompany(memberships{Projects: map[string]string{}, Agents: map[string]string{}, Documents: map[string]string{}, Starred: []string{}})},
+		{Method: "GET", Path: of + "/costs/quota-windows", Tag: "costs", Summary: "Tell how much of the providers' subscriptions is used", Out: []quotaWindow{},
+			Handle: ofCompany([]quotaWindow{
+				{"anthropic", false, "The mesh meters calls itself and signs in to no subscription", []struct{}{}},
+				{"openai", false, "The mesh meters calls itself and signs in to no subscription", []struct{}{}}})},
+		{Method: "GET", Path: issue + "/tree-control/state", Tag: "issues", Summary: "Tell whether an issue's tree is held", Out: pauseHold{}, Handle: ofIssue(pauseHold{})},
+		{Method: "GET", Path: issue + "/runner-goal", Tag: "issues", Summary: "Read the goal of the issue's runner", Out: runnerGoal{}, Handle: ofIssue(runnerGoal{})},
+	}
+	rows = append(rows,
+		Route{Method: "GET", Path: of + "/folders", Tag: "companies", Summary: "List the folders of routines or skills; there are none", Out: folderList{},
+			Query: []Param{{Name: "kind", Doc: "routine or skill"}}, Handle: ofCompany(folderList{Folders: []struct{}{}})},
+		Route{Method: "GET", Path: of + "/environments", Tag: "environments", Summary: "List what runs can be carried out in", Out: []environmentRow{}, Handle: listEnvironments})
+	for _, name := range []string{"finance-by-biller", "finance-by-kind", "finance-events"} {
+		rows = append(rows, Route{Method: "GET", Path: of + "/costs/" + name, Tag: "costs", Summary: "List bookings that are no cost events; this system makes none",
+			Out: []struct{}{}, Handle: ofCompany([]struct{}{})})
+	}
+	for _, name := range []string{"tree-holds", "accepted-plan-decompositions"} {
+		rows = append(rows, Route{Method: "GET", Path: issue + "/" + name, Tag: "issues", Summary: "List an issue's " + name + "; there are none",
+			Out: []struct{}{}, Handle: ofIssue([]struct{}{})})
+	}
+	return rows
+}
+
+// ofIssue answers the same for each issue that there is.
+func ofIssue(v any) func(*Request) (Response, error) {
+	return func(rc *Request) (Response, error) {
+		return OK(v), rc.View(func(tx *ledger.Tx) error {
+			_, err := findIssue(tx, rc)
+			return err
+		})
+	}
+}

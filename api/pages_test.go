@@ -1,0 +1,77 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// Every call that the board's pages make, by page. {c} is a company, {a} an
+// agent, {i} an issue, {p} a project, {g} a goal, {r} a run.
+var pageCalls = map[string]string{
+	"shell": `/api/health /api/auth/get-session /api/companies /api/adapters /api/instance/settings/general /api/instance/settings/experimental
+		/api/plugins/ui-contributions /api/sidebar-preferences/me /api/announcements/current
+		{c}/approvals {c}/dashboard {c}/heartbeat-runs {c}/inbox-dismissals {c}/issues {c}/join-requests {c}/live-runs {c}/projects
+		{c}/resource-memberships/me {c}/routines {c}/sidebar-preferences/me {c}/skills`,
+	"dashboard": `{c}/agents {c}/activity?limit=10 {c}/user-directory`,
+	"issues":    `{c}/agents {c}/labels {c}/user-directory`,
+	"issue": `{i} {i}/comments?order=desc&limit=50 {i}/interactions {i}/attachments {i}/work-products {i}/live-runs {i}/feedback-votes
+		{i}/tree-control/state {i}/tree-holds {i}/runner-goal {i}/documents {i}/activity {i}/runs {i}/active-run
+		{i}/accepted-plan-decompositions {i}/recovery-actions {i}/approvals {i}/heartbeat-context {i}/cost-summary /api/cli-auth/me
+		/api/heartbeat-runs/{r}/log`,
+	"agents":     `{c}/agents /api/instance/settings`,
+	"agent":      `/api/cli-auth/me /api/agents/{a} /api/agents/{a}/runtime-state /api/agents/{a}/skills /api/agents/{a}/task-sessions /api/agents/{a}/configuration /api/agents/{a}/config-revisions /api/agents/{a}/keys`,
+	"costs":      `{c}/budgets/overview {c}/costs/summary {c}/costs/by-agent {c}/costs/by-project {c}/costs/by-agent-model {c}/costs/by-provider {c}/costs/by-biller {c}/costs/window-spend {c}/costs/quota-windows {c}/costs/finance-summary {c}/costs/finance-by-biller {c}/costs/finance-by-kind {c}/costs/finance-events`,
+	"approvals":  `{c}/agents {c}/approvals`,
+	"activity":   `{c}/audit/agent-actions {c}/user-directory {c}/timeline`,
+	"goals":      `{c}/goals /api/goals/{g}`,
+	"routines":   `{c}/folders?kind=routine {c}/routines`,
+	"skills":     `{c}/folders?kind=skill {c}/skills`,
+	"companies":  `/api/companies/stats`,
+	"projects":   `/api/projects/{p} /api/projects/{p}/workspaces`,
+	"inbox":      `{c}/attention {c}/sidebar-badges`,
+	"settings":   `/api/plugins {c}/sidebar-badges {c}/members {c}/invites {c}/secrets {c}/environments {c}/execution-workspaces /api/board-api-keys`,
+	"cli reads":  `/api/openapi.json {c}/org {c}/org.svg /api/heartbeat-runs/{r} /api/heartbeat-runs/{r}/events /api/heartbeat-runs/{r}/issues /api/agents/{a}/wakeups`,
+	"plan pages": `{i}/documents/plan {i}/documents/plan/annotations`,
+}
+
+// Where an answer of 404 is the recorded one: what was not written yet.
+var pageMissing = map[string]bool{"{i}/documents/plan": true, "{i}/documents/plan/annotations": true}
+
+// What another part of the system brings; it must answer once it is there.
+var pageAwaited = map[string]bool{"{i}/interactions": true, "{i}/work-products": true, "{i}/documents": true, "/api/agents/{a}/skills": true, "{c}/members": true}
+
+func TestEveryCallOfThePagesAnswers(t *testing.T) {
+	h := newWorkingHarness(t)
+	of := h.company("Pages")
+	agent := h.newAgent(of, "Ada", "echo hello")
+	issue := h.assign(of, agent, "A task")
+	goal := h.call("POST", "/api/companies/"+of+"/goals", `{"title":"Be seen"}`).want(t, 201, "").field(t, "id")
+	project := h.call("POST", "/api/companies/"+of+"/projects", `{"name":"Board"}`).want(t, 201, "").field(t, "id")
+	h.rest()
+	run := ""
+	h.until("a run", func(tx *ledger.Tx) bool {
+		for r := range company.RunsOfIssue(tx, of, issue) {
+			run = r.ID
+		}
+		return run != ""
+	})
+	fill := strings.NewReplacer("{c}", "/api/companies/"+of, "{i}", "/api/issues/"+issue, "{a}", agent, "{g}", goal, "{p}", project, "{r}", run)
+	for page, calls := range pageCalls {
+		for _, call := range strings.Fields(calls) {
+			a := h.call("GET", fill.Replace(call), "")
+			if pageAwaited[call] && strings.Contains(string(a.body), "API route not found") {
+				continue
+			}
+			if a.status != 200 && !(pageMissing[call] && a.status == 404) {
+				t.Errorf("%s: GET %s answered %d %s", page, call, a.status, cut(string(a.body), 200))
+			}
+			if a.status == 200 && len(a.body) == 0 {
+				t.Errorf("%s: GET %s answered nothing", page, call)
+			}
+		}
+	}
+	h.call("POST", "/api/issues/"+issue+"/read", `{}`).want(t, 200, "")
+}
