@@ -43,9 +43,7 @@ var purposes = map[string]string{
 	"issue-create-404-company":   "An unknown company is a 404, not a 500.",
 	"checkout-budget-paused":     "A paused agent or one over its budget takes no work: 409, as heartbeat/invoke answers.",
 	"agent-resume-budget-paused": "An agent over its limit resumes when its budget is raised: 409 naming the limit.",
-	"agent-checkout-with-runid":  "Needs a run that goes on; the replay has no scheduler.",
-	"heartbeat-run-events":       "Needs a run that ran; the replay has no scheduler. Recorded keys are checked by TestRunAnswersHaveTheRecordedKeys.",
-	"heartbeat-run-log":          "Needs a run that ran; the replay has no scheduler.",
+	"agent-checkout-with-runid":  "A lock ends with its run: a checkout under a run that is over is a 409.",
 	"import-agents-paused":       "Asks for the company that the import made.",
 }
 
