@@ -76,7 +76,7 @@ var otherwise = map[string]struct {
 
 // passing are the exchanges that answer as recorded: the same status, keys,
 // types of values and error texts; those marked ~ except for nulls, which tell of
-// another moment of the story (there is no scheduler that ends runs here). The
+// another moment of the story. The
 // test fails when one of them stops doing so, and names those that may be added.
 var passing = strings.Fields(passList)
 

@@ -117,7 +117,7 @@ const scoreIntro = `# How recorded exchanges are answered
 
 Made by ` + "`make contract`" + ` from a replay of every recorded exchange against a fresh node; not written by hand.
 *Exact* means the same status, the same keys and types of values, the same error text. *Another moment* means that only a
-null stands where a value was recorded, or the other way round: in the replay no scheduler ends runs. *On purpose* are
+null stands where a value was recorded, or the other way round: the replay tells it at another moment. *On purpose* are
 answers that are meant to differ.
 
 `
