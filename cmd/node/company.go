@@ -111,7 +111,7 @@ func companyCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("company", "Companies", list, create, dashboard, gatesCommand(c))
+	return group("company", "Companies", list, create, dashboard, gatesCommand(c), exportCommand(c), importCommand(c))
 }
 
 func agentCommand(c *cli) *cobra.Command {

@@ -281,3 +281,35 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+func TestStartersAreWholePackages(t *testing.T) {
+	t.Parallel()
+	if n := len(Starters()); n != 3 {
+		t.Errorf("%d starters", n)
+	}
+	for _, name := range Starters() {
+		files, _ := Starter(name)
+		m, warnings, err := Read(files)
+		if err != nil || len(warnings) > 0 {
+			t.Errorf("%s: %v, %q", name, err, warnings)
+			continue
+		}
+		ceo := 0
+		for _, a := range m.Agents {
+			if a.Instructions == "" || a.BudgetCents < 0 {
+				t.Errorf("%s: %s has no instructions", name, a.Slug)
+			}
+			if a.Role == "ceo" {
+				ceo++
+			} else if a.ReportsTo == nil {
+				t.Errorf("%s: %s reports to nobody", name, a.Slug)
+			}
+		}
+		if ceo != 1 || len(m.Goals) == 0 || len(m.Projects) != 1 || len(m.Issues) != 2 || m.Issues[1].Routine == nil && m.Issues[0].Routine == nil {
+			t.Errorf("%s: %d chiefs, %d goals, %d projects, %d tasks", name, ceo, len(m.Goals), len(m.Projects), len(m.Issues))
+		}
+	}
+	if _, ok := Starter("../starters"); ok {
+		t.Error("a starter of another place")
+	}
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/company/portable"
+)
+
+func exportCommand(c *cli) *cobra.Command {
+	var template, force bool
+	export := &cobra.Command{
+		Use: "export DIR", Short: "Write a company as a portable package", Args: cobra.ExactArgs(1),
+		Long: `Write a company as a portable package: Markdown with front matter, and one sidecar.
+By default it is a snapshot with projects, issues, comments and files; with --template
+only who works there. Values of secrets and environments, local paths and commands of
+this machine are never part of it.`,
+		Example: `  selvage company export ./acme
+  selvage company export ./acme --template`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := args[0]
+			if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 && !force {
+				return misuse{fmt.Errorf("%s is not empty; choose another folder, or give --force", dir)}
+			}
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			all := !template
+			body := map[string]any{"include": map[string]bool{"company": true, "agents": true, "projects": all, "issues": all, "skills": true}}
+			var out struct {
+				Files    portable.Files `json:"files"`
+				Warnings []string       `json:"warnings"`
+			}
+			if err := c.call(cmd.Context(), "POST", "/api/companies/"+company+"/export", body, &out); err != nil {
+				return err
+			}
+			if err := writePackage(dir, out.Files); err != nil {
+				return err
+			}
+			for _, w := range out.Warnings {
+				fmt.Fprintln(cmd.ErrOrStderr(), "selvage:", w)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%d files in %s\n", len(out.Files), dir)
+			return nil
+		},
+	}
+	export.Flags().BoolVar(&template, "template", false, "only the company and its agents")
+	export.Flags().BoolVar(&force, "force", false, "write into a folder that is not empty")
+	return export
+}
+
+// writePackage writes below dir; os.Root keeps every path inside.
+func writePackage(dir string, files portable.Files) (err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	for _, name := range files.Paths() {
+		if folder := filepath.Dir(name); folder != "." {
+			if err := root.MkdirAll(folder, 0o755); err != nil {
+				return err
+			}
+		}
+		if err := root.WriteFile(name, files[name].Data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func importCommand(c *cli) *cobra.Command {
+	var name, collision string
+	var into, preview bool
+	imports := &cobra.Command{
+		Use: "import DIR|FILE.zip|https://github.com/OWNER/REPO|STARTER", Short: "Make a company from a portable package", Args: cobra.ExactArgs(1),
+		Long: `Make a company from a portable package: a folder, a zip file, a folder on GitHub, or
+one of the starters that come with the program: ` + strings.Join(portable.Starters(), ", ") + `.
+All of it is imported or nothing. Timers are off and no agent is woken; the variables
+that the package asks for are named, and wait for their values.`,
+		Example: `  selvage company import software-studio --name "Acme"
+  selvage company import ./acme --preview
+  selvage company import ./acme --into --company ACM --collision skip`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			source, err := packageSource(args[0])
+			if err != nil {
+				return misuse{err}
+			}
+			target := map[string]any{"mode": "new_company"}
+			if name != "" {
+				target["newCompanyName"] = name
+			}
+			if into {
+				company, err := c.companyID(cmd)
+				if err != nil {
+					return err
+				}
+				target = map[string]any{"mode": "existing_company", "companyId": company}
+			}
+			body := map[string]any{"source": source, "target": target, "agents": "all", "collisionStrategy": collision}
+			if preview {
+				return c.previewImport(cmd, body)
+			}
+			var done struct {
+				Company                    struct{ ID, Name, Action string }
+				Agents, Projects, Routines []struct{ Slug, Action string }
+				EnvInputs                  []struct {
+					Key     string  `json:"key"`
+					Agent   *string `json:"agentSlug"`
+					Project *string `json:"projectSlug"`
+				} `json:"envInputs"`
+				Warnings []string
+			}
+			return c.send(cmd, "POST", "/api/companies/import", body, &done, func(w io.Writer) {
+				fmt.Fprintf(w, "%s %s %s\n", done.Company.Action, done.Company.Name, done.Company.ID)
+				fmt.Fprintf(w, "%d agents, %d projects, %d routines\n", len(done.Agents), len(done.Projects), len(done.Routines))
+				for _, e := range done.EnvInputs {
+					of := e.Agent
+					if of == nil {
+						of = e.Project
+					}
+					if of != nil {
+						fmt.Fprintf(w, "to fill in: %s of %s\n", e.Key, *of)
+					}
+				}
+				for _, warning := range done.Warnings {
+					fmt.Fprintln(cmd.ErrOrStderr(), "selvage:", warning)
+				}
+			})
+		},
+	}
+	imports.Flags().StringVar(&name, "name", "", "name of the new company; default: the package's")
+	imports.Flags().BoolVar(&into, "into", false, "import into the company of --company instead of a new one")
+	imports.Flags().StringVar(&collision, "collision", "rename", "what to do with agents and projects that are there: rename, skip or replace")
+	imports.Flags().BoolVar(&preview, "preview", false, "show what would happen, and change nothing")
+	return imports
+}
+
+func (c *cli) previewImport(cmd *cobra.Command, body map[string]any) error {
+	type row struct{ Slug, Action, PlannedName, PlannedTitle string }
+	var p struct {
+		Plan struct {
+			Company  string `json:"companyAction"`
+			Agents   []row  `json:"agentPlans"`
+			Projects []row  `json:"projectPlans"`
+			Issues   []row  `json:"issuePlans"`
+		} `json:"plan"`
+		Warnings []string `json:"warnings"`
+	}
+	return c.send(cmd, "POST", "/api/companies/import/preview", body, &p, func(w io.Writer) {
+		var t [][]string
+		for _, part := range []struct {
+			kind string
+			rows []row
+		}{{"agent", p.Plan.Agents}, {"project", p.Plan.Projects}, {"issue", p.Plan.Issues}} {
+			for _, r := range part.rows {
+				t = append(t, []string{part.kind, r.Slug, r.Action, r.PlannedName + r.PlannedTitle})
+			}
+		}
+		table(w, "KIND SLUG ACTION AS", t)
+		for _, warning := range p.Warnings {
+			fmt.Fprintln(cmd.ErrOrStderr(), "selvage:", warning)
+		}
+	})
+}
+
+// packageSource reads what import is given.
+func packageSource(from string) (map[string]any, error) {
+	if strings.HasPrefix(from, "https://") {
+		return map[string]any{"type": "github", "url": from}, nil
+	}
+	files, starter := portable.Starter(from)
+	if info, err := os.Stat(from); err == nil {
+		if info.IsDir() {
+			files, err = readFolder(from)
+		} else {
+			files, err = readZip(from)
+		}
+		if err != nil {
+			return nil, err
+		}
+	} else if !starter {
+		return nil, fmt.Errorf("%s is no folder or file, and no starter (%s)", from, strings.Join(portable.Starters(), ", "))
+	}
+	return map[string]any{"type": "inline", "rootPath": filepath.Base(filepath.Clean(from)), "files": files}, nil
+}
+
+func readFolder(dir string) (portable.Files, error) {
+	files, total := portable.Files{}, 0
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules"):
+			return fs.SkipDir
+		case !d.Type().IsRegular():
+			return nil
+		}
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		return addFile(files, name, b, &total)
+	})
+	return files, err
+}
+
+func readZip(path string) (portable.Files, error) {
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	defer z.Close()
+	files, total := portable.Files{}, 0
+	for _, f := range z.File {
+		if f.FileInfo().IsDir() {
+			continue
+		}
+		r, err := f.Open()
+		if err != nil {
+			return nil, err
+		}
+		b, err := io.ReadAll(io.LimitReader(r, portable.MaxBytes+1))
+		if err := errors.Join(err, r.Close()); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		if err := addFile(files, f.Name, b, &total); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// addFile keeps the bounds that the API has, so that a wrong folder is found
+// out here.
+func addFile(files portable.Files, name string, b []byte, total *int) error {
+	if *total += len(b); *total > portable.MaxBytes || len(files) >= portable.MaxFiles {
+		return fmt.Errorf("larger than a package may be (%d MiB, %d files)", portable.MaxBytes>>20, portable.MaxFiles)
+	}
+	files[filepath.ToSlash(name)] = portable.File{Data: b}
+	return nil
+}
