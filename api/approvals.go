@@ -79,7 +79,7 @@ func (s *Server) approvalRoutes() []Route {
 	}
 	return []Route{
 		{Method: "GET", Path: "/api/companies/{companyId}/approvals", Tag: tag, Summary: "List approvals, newest first", Out: []company.Approval{}, Handle: listApprovals,
-			Query: []Param{{Name: "status", Doc: "statuses, separated by commas"}, {Name: "type", Doc: "types, separated by commas"}, {Name: "limit", Type: "integer", Doc: "at most 1000, 500 unless given"}}},
+			Query: []Param{{Name: "status", Doc: "statuses, separated by commas"}, {Name: "type", Doc: "types, separated by commas"}, {Name: "limit", Type: "integer", Doc: "at most 1000, 500 unless given"}, {Name: "offset", Type: "integer"}}},
 		{Method: "POST", Path: "/api/companies/{companyId}/approvals", Tag: tag, Summary: "Ask the board for something", In: newApproval{}, Out: company.Approval{}, Status: 201, Handle: createApproval},
 		{Method: "GET", Path: one, Tag: tag, Summary: "Read an approval", Out: company.Approval{}, Handle: readApproval},
 		decide("approve", "approval.approve", "Approve, and carry out what waits"), decide("reject", "approval.reject", "Reject"),
@@ -136,6 +136,9 @@ func listApprovals(rc *Request) (r Response, err error) {
 		return r, err
 	}
 	if q.Limit, err = rc.QueryInt("limit", company.DefaultApprovalLimit, 1, company.MaxApprovalLimit); err != nil {
+		return r, err
+	}
+	if q.Offset, err = rc.QueryInt("offset", 0, 0, company.MaxApprovalOffset); err != nil {
 		return r, err
 	}
 	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {

@@ -123,9 +123,14 @@ const (
 	// DefaultApprovalLimit and MaxApprovalLimit bound a list of approvals.
 	DefaultApprovalLimit = 500
 	MaxApprovalLimit     = MaxPendingApprovals
-	// MaxApprovalPayload bounds a payload, in bytes: an agent's two
-	// configurations fit twice into a command, shown and hidden.
-	MaxApprovalPayload = 2 * MaxConfig
+	// MaxApprovalOffset bounds how far back a list reaches.
+	MaxApprovalOffset = 10_000
+	// MaxApprovalBytes bounds the payloads of one list together; a list that
+	// reaches it ends early, and Offset goes on.
+	MaxApprovalBytes = 16 << 20
+	// MaxApprovalPayload bounds a payload that somebody sends, in bytes: apply
+	// looks through it for secrets, as through an agent's configuration.
+	MaxApprovalPayload = MaxConfig
 	// MaxApprovalLinks bounds the issues of an approval and the approvals of an
 	// issue; deleting either removes its links in one command.
 	MaxApprovalLinks = 100
@@ -171,6 +176,7 @@ type ApprovalQuery struct {
 	Statuses []ApprovalStatus
 	Types    []ApprovalType
 	Limit    int // 0 is DefaultApprovalLimit, at most MaxApprovalLimit
+	Offset   int // how many of the newest are left out, at most MaxApprovalOffset
 }
 
 // ApprovalsOf returns the approvals of company that q selects, newest first.
@@ -184,13 +190,13 @@ func ApprovalsOf(tx *ledger.Tx, company string, q ApprovalQuery) []Approval {
 	if q.Limit <= 0 {
 		q.Limit = DefaultApprovalLimit
 	}
-	q.Limit = min(q.Limit, MaxApprovalLimit)
+	q.Limit, q.Offset = min(q.Limit, MaxApprovalLimit), min(max(q.Offset, 0), MaxApprovalOffset)
 	var refs []string
 	for _, s := range q.Statuses {
 		for _, t := range q.Types {
 			n := 0
 			for ref := range approvalsByState.IDs(tx, company, Approval{Status: s, Type: t}.state(), true) {
-				if n++; n > q.Limit {
+				if n++; n > q.Offset+q.Limit {
 					break
 				}
 				refs = append(refs, ref)
@@ -200,11 +206,17 @@ func ApprovalsOf(tx *ledger.Tx, company string, q ApprovalQuery) []Approval {
 	slices.Sort(refs)
 	slices.Reverse(refs)
 	out := make([]Approval, 0, min(len(refs), q.Limit))
-	for _, ref := range slices.Compact(refs) {
-		if a, ok := approvals.Get(tx, company, idOfRef(ref)); ok {
-			if out = append(out, a); len(out) == q.Limit {
-				break
-			}
+	size := 0
+	for _, ref := range refs[min(q.Offset, len(refs)):] {
+		a, ok := approvals.Get(tx, company, idOfRef(ref))
+		if !ok {
+			continue
+		}
+		if size += len(a.Payload); size > MaxApprovalBytes && len(out) > 0 {
+			break
+		}
+		if out = append(out, a); len(out) == q.Limit {
+			break
 		}
 	}
 	return out

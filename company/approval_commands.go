@@ -91,7 +91,7 @@ func createApproval(c *ledger.Context, p CreateApproval) (any, error) {
 	if err := checkPayload(c, a, payload); err != nil {
 		return nil, err
 	}
-	if a, err = openApproval(c, a, payload, sortedSet(p.Issues)); err != nil {
+	if a, err = openApproval(c, a.showing(c.Tx, payload), sortedSet(p.Issues)); err != nil {
 		return nil, err
 	}
 	return a, nil
@@ -126,8 +126,7 @@ func checkPayload(c *ledger.Context, a Approval, payload json.RawMessage) error 
 }
 
 // openApproval stores a new approval, pending, with its links, and records it.
-// payload may hold secrets, what is shown does not.
-func openApproval(c *ledger.Context, a Approval, payload json.RawMessage, issues []string) (Approval, error) {
+func openApproval(c *ledger.Context, a Approval, issues []string) (Approval, error) {
 	if !isID(a.ID) {
 		return a, ledger.Refuse(ledger.Invalid, nil, "%q is not a UUID in lower case", a.ID)
 	}
@@ -141,7 +140,6 @@ func openApproval(c *ledger.Context, a Approval, payload json.RawMessage, issues
 	if isBoard(c) && a.Incident == "" {
 		a.RequestedByUser = NullText(c.Cmd.Actor.ID)
 	}
-	a = keepDraft(c.Tx, a, payload)
 	putApproval(c.Tx, Approval{}, a)
 	for _, issue := range issues {
 		if err := linkApproval(c, a, issue); err != nil {
@@ -157,13 +155,10 @@ func openApproval(c *ledger.Context, a Approval, payload json.RawMessage, issues
 	return a, nil
 }
 
-// keepDraft gives a its payload as it is shown, and keeps the whole beside it
-// when they differ.
-func keepDraft(tx *ledger.Tx, a Approval, payload json.RawMessage) Approval {
+// showing returns a with a payload that may hold secrets as it is shown, and
+// keeps the whole beside it when they differ.
+func (a Approval) showing(tx *ledger.Tx, payload json.RawMessage) Approval {
 	a.Payload = RedactConfig(payload)
-	if a.Incident != "" {
-		a.Payload = payload // written by us
-	}
 	if string(a.Payload) != string(payload) {
 		approvalDrafts.Put(tx, a.Company, a.ID, approvalDraft{payload})
 	} else {
@@ -355,7 +350,7 @@ func resubmitApproval(c *ledger.Context, p ResubmitApproval) (any, error) {
 				return nil, err
 			}
 		}
-		next = keepDraft(c.Tx, next, payload)
+		next = next.showing(c.Tx, payload)
 	}
 	putApproval(c.Tx, a, next)
 	c.Record(ledger.Change{Action: "approval.resubmitted", EntityType: "approval", EntityID: a.ID, Details: jsonObject{}.str("type", string(a.Type)).close()})

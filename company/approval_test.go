@@ -468,3 +468,23 @@ func FuzzHirePayload(f *testing.F) {
 		_, _ = overrideOf(b)
 	})
 }
+
+func TestAListOfApprovalsIsBoundedAndGoesOn(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	const each = MaxApprovalPayload
+	big := json.RawMessage(`{"plan":"` + strings.Repeat("x", each-len(`{"plan":""}`)) + `"}`)
+	n := MaxApprovalBytes/each + 10
+	for range n { // as by command, but without looking for secrets each time
+		d.height++
+		putApproval(d.tx, Approval{}, Approval{ID: d.id(), Company: d.company, Type: ApprovalRequest, Status: ApprovalPending, Payload: big, Height: d.height})
+	}
+	first := ApprovalsOf(d.tx, d.company, ApprovalQuery{Limit: MaxApprovalLimit})
+	rest := ApprovalsOf(d.tx, d.company, ApprovalQuery{Limit: MaxApprovalLimit, Offset: len(first)})
+	if len(first) != MaxApprovalBytes/each || len(rest) != n-len(first) || first[len(first)-1].Height <= rest[0].Height {
+		t.Errorf("%d and %d of %d", len(first), len(rest), n)
+	}
+	if err := d.do(board, "approval.create", CreateApproval{ID: d.id(), Type: ApprovalRequest, Payload: append(slices.Clone(big[:len(big)-2]), `xx"}`...)}, nil); refused(t, err).Code != ledger.TooLarge {
+		t.Errorf("a payload above the bound: %v", err)
+	}
+}

@@ -59,7 +59,7 @@ func hireAgent(c *ledger.Context, p HireAgent) (any, error) {
 		return nil, err
 	}
 	payload := hirePayload(a, budget, p.Skills, asked)
-	approval, err := openApproval(c, Approval{ID: p.Approval, Company: row.ID, Type: ApprovalHire, RequestedByAgent: asked, Agent: NullText(a.ID)}, payload, sortedSet(p.Issues))
+	approval, err := openApproval(c, Approval{ID: p.Approval, Company: row.ID, Type: ApprovalHire, RequestedByAgent: asked, Agent: NullText(a.ID), Payload: payload}, sortedSet(p.Issues))
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,8 @@ func recordHire(c *ledger.Context, a Agent, approval string, issues []string) {
 		null("approvalId", approval).list("issueIds", sortedSet(issues)).bool("requiresApproval", approval != "").close()})
 }
 
-// hirePayload tells the board who is to be hired, in the contract's keys.
+// hirePayload tells the board who is to be hired, in the contract's keys and
+// without secrets.
 func hirePayload(a Agent, budget *Money, skills []string, asked NullText) json.RawMessage {
 	cents := int64(0)
 	if budget != nil {
@@ -87,10 +88,11 @@ func hirePayload(a Agent, budget *Money, skills []string, asked NullText) json.R
 	if len(metadata) == 0 {
 		metadata = json.RawMessage("{}")
 	}
-	snapshot := jsonObject{}.str("adapterType", a.AdapterType).raw("adapterConfig", RedactConfig(a.AdapterConfig)).raw("runtimeConfig", RedactConfig(a.RuntimeConfig)).raw("desiredSkills", wanted)
+	adapter, runtime := RedactConfig(a.AdapterConfig), RedactConfig(a.RuntimeConfig)
+	snapshot := jsonObject{}.str("adapterType", a.AdapterType).raw("adapterConfig", adapter).raw("runtimeConfig", runtime).raw("desiredSkills", wanted)
 	b := jsonObject{}.str("name", a.Name).str("role", a.Role).null("title", string(a.Title)).null("icon", string(a.Icon)).null("reportsTo", string(a.ReportsTo)).
-		null("capabilities", string(a.Capabilities)).str("adapterType", a.AdapterType).raw("adapterConfig", RedactConfig(a.AdapterConfig)).
-		raw("runtimeConfig", RedactConfig(a.RuntimeConfig)).int("budgetMonthlyCents", cents).raw("metadata", RedactConfig(metadata)).raw("desiredSkills", wanted).
+		null("capabilities", string(a.Capabilities)).str("adapterType", a.AdapterType).raw("adapterConfig", adapter).
+		raw("runtimeConfig", runtime).int("budgetMonthlyCents", cents).raw("metadata", RedactConfig(metadata)).raw("desiredSkills", wanted).
 		str("agentId", a.ID).null("requestedByAgentId", string(asked)).raw("requestedConfigurationSnapshot", snapshot.close()).close()
 	v, _ := parseJSON(b)
 	return formatJSON(v)

@@ -60,7 +60,7 @@ func askForOverride(c *ledger.Context, b ScopeBudget, p BudgetPolicy, in BudgetI
 		str("thresholdType", in.Threshold).int("proposedAmount", in.Observed.Plus(in.Limit).Cents()).
 		str("guidance", "Approve to raise the limit and let the scope go on, or reject to keep it paused.").close()
 	v, _ := parseJSON(payload)
-	a, err := openApproval(c, Approval{ID: derivedID("budget-approval", in.ID), Company: company, Type: ApprovalBudget, Incident: NullText(in.ID)}, formatJSON(v), nil)
+	a, err := openApproval(c, Approval{ID: derivedID("budget-approval", in.ID), Company: company, Type: ApprovalBudget, Incident: NullText(in.ID), Payload: formatJSON(v)}, nil)
 	if err != nil {
 		panic("company: " + err.Error()) // the ID follows from the incident's, which is new
 	}
