@@ -212,16 +212,31 @@ func (c *cli) runID(cmd *cobra.Command, ref string) (string, error) {
 	return "", misuse{fmt.Errorf("%d runs begin with %q: give more of the ID", len(found), ref)}
 }
 
-// runLog prints a run's log from its beginning, page by page.
-func (c *cli) runLog(cmd *cobra.Command, id string) error {
+// followEvery is how often a log that grows is asked for more.
+const followEvery = 300 * time.Millisecond
+
+// runLog prints a run's log from its beginning, page by page; with follow until
+// the run is over.
+func (c *cli) runLog(cmd *cobra.Command, id string, follow bool) error {
 	out := cmd.OutOrStdout()
 	for offset := int64(0); ; {
+		over := true
+		if follow { // asked before the log, so that nothing is missed
+			var run runRow
+			if err := c.call(cmd.Context(), "GET", "/api/heartbeat-runs/"+id, nil, &run); err != nil {
+				return err
+			}
+			over = run.Status != "queued" && run.Status != "running" && run.Status != "scheduled_retry"
+		}
 		var page struct {
 			Content    string `json:"content"`
 			NextOffset *int64 `json:"nextOffset"`
 		}
-		if err := c.call(cmd.Context(), "GET", fmt.Sprintf("/api/heartbeat-runs/%s/log?offset=%d&limitBytes=262144", id, offset), nil, &page); err != nil {
+		if err := c.call(cmd.Context(), "GET", fmt.Sprintf("/api/heartbeat-runs/%s/log?offset=%d&limitBytes=262144", id, offset), nil, &page); err != nil && over {
 			return err
+		}
+		if follow { // a line that is being written comes whole the next time
+			page.Content = page.Content[:strings.LastIndexByte(page.Content, '\n')+1]
 		}
 		for line := range strings.Lines(page.Content) {
 			var l struct {
@@ -233,9 +248,21 @@ func (c *cli) runLog(cmd *cobra.Command, id string) error {
 				fmt.Fprint(out, l.Chunk)
 			}
 		}
-		if page.NextOffset == nil || *page.NextOffset <= offset {
+		switch {
+		case follow && len(page.Content) > 0:
+			offset += int64(len(page.Content))
+		case follow && over:
 			return nil
+		case follow:
+			select {
+			case <-time.After(followEvery):
+			case <-cmd.Context().Done():
+				return cmd.Context().Err()
+			}
+		case page.NextOffset == nil || *page.NextOffset <= offset:
+			return nil
+		default:
+			offset = *page.NextOffset
 		}
-		offset = *page.NextOffset
 	}
 }

@@ -379,16 +379,18 @@ func runCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
+	var follow bool
 	log := &cobra.Command{
-		Use: "log RUN", Short: "Print what a run has written", Args: cobra.ExactArgs(1),
+		Use: "log RUN", Aliases: []string{"logs"}, Short: "Print what a run has written", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := c.runID(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			return c.runLog(cmd, id)
+			return c.runLog(cmd, id, follow)
 		},
 	}
+	log.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run is over")
 	cancel := &cobra.Command{
 		Use: "cancel RUN", Short: "Cancel a run", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -402,7 +404,7 @@ func runCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("run", "Heartbeat runs", list, show, log, cancel)
+	return group("run", "Heartbeat runs", list, show, log, runEvents(c), cancel)
 }
 
 func costCommand(c *cli) *cobra.Command {
