@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
@@ -139,6 +140,7 @@ func (s *Server) agentRoutes() []Route {
 		{Method: "GET", Path: one + "/configuration", Tag: tag, Summary: "Read how an agent is invoked", Query: byName, Out: agentConfiguration{}, Handle: readConfiguration},
 		{Method: "GET", Path: one + "/config-revisions", Tag: tag, Summary: "List changes of an agent's configuration", Who: Board, Query: byName, Out: []company.Revision{}, Handle: listRevisions},
 		{Method: "GET", Path: one + "/config-revisions/{revisionId}", Tag: tag, Summary: "Read one change of an agent's configuration", Who: Board, Query: byName, Out: company.Revision{}, Handle: readRevision},
+		{Method: "POST", Path: one + "/config-revisions/{revisionId}/rollback", Tag: tag, Summary: "Give an agent the configuration that it had after a change", Who: Board, Query: byName, Out: agentRow{}, Handle: rollbackAgent},
 	}
 }
 
@@ -248,6 +250,14 @@ func readRevision(rc *Request) (r Response, err error) {
 		return NotFound("Revision not found")
 	})
 	return r, err
+}
+
+func rollbackAgent(rc *Request) (Response, error) {
+	a, err := findAgent(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return doAgent(rc, "agent.rollback", a.Company, company.RollbackAgent{Agent: a.ID, Revision: strings.ToLower(rc.Path("revisionId"))})
 }
 
 // doAgent submits a command about an agent and shows its row.

@@ -236,7 +236,7 @@ func resubmit(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return decided(rc, "approval.resubmit", a, company.ResubmitApproval{Approval: a.ID, Payload: payload})
+	return decided(rc, "approval.resubmit", a, company.ResubmitApproval{Approval: a.ID, Payload: payload, Agent: string(a.Agent)})
 }
 
 func listApprovalComments(rc *Request) (Response, error) {

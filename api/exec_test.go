@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"net/http/httptest"
 	"os"
@@ -73,7 +74,15 @@ func newWorkingHarness(t testing.TB) *harness {
 	work, err := scheduler.NewWorker(scheduler.WorkerConfig{Node: h.node, Self: self, Clock: shim.BootTime, Slots: 16,
 		Session: func() uint64 { return h.node.sess }, KeepAlive: lead.KeepAlive,
 		Adapters: map[string]scheduler.Adapter{"process": p}, LogRef: runlog.Ref,
-		OpenLog: func(ref string) (scheduler.Log, error) { return logs.Create(ref) }})
+		OpenLog: func(ref string) (scheduler.Log, error) { return logs.Create(ref) },
+		Secrets: func(_ context.Context, r company.Run, config json.RawMessage) (json.RawMessage, []string, error) {
+			var got company.Resolution
+			err := h.node.ledger.View(func(tx *ledger.Tx) (err error) {
+				got, err = company.Resolve(tx, string(h.node.mesh), r, config, func(aad, sealed []byte) ([]byte, error) { return identity.Open(testDataKey, aad, sealed) })
+				return err
+			})
+			return got.Config, got.Values, err
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -354,7 +354,7 @@ func (e *exporter) inputs(env any, what, slug string, of func(*portable.EnvInput
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		in := portable.EnvInput{Key: key, Kind: "plain", Requirement: "optional", Portability: "portable",
 			Description: "Provide " + key + " for " + what + " " + slug}
-		if ref, ok := m[key].(map[string]any); ok && ref["type"] != "plain" || company.SecretName(key) {
+		if ref, ok := m[key].(map[string]any); ok && (ref["type"] == "secret_ref" || ref["type"] == "user_secret_ref") || company.SecretName(key) {
 			in.Kind = "secret"
 		}
 		of(&in)

@@ -150,6 +150,9 @@ func applyImport(rc *Request) (Response, error) {
 	if err := im.steps(rc); err != nil {
 		return Response{}, err
 	}
+	if im.err != nil {
+		return Response{}, im.err
+	}
 	details, err := json.Marshal(map[string]any{"agents": len(im.m.Agents), "projects": len(im.m.Projects), "issues": len(im.m.Issues), "collisionStrategy": im.collision})
 	if err != nil {
 		return Response{}, err
@@ -163,6 +166,9 @@ func applyImport(rc *Request) (Response, error) {
 
 // An importer turns a package into commands for one company.
 type importer struct {
+	seal func(payload any) (any, error) // seals what is secret in a step
+	err  error                          // of the first step that could not be sealed
+
 	body      importBody
 	files     portable.Files
 	include   portable.Includes
@@ -420,12 +426,18 @@ func freeName(taken map[string]bool, name string) string {
 }
 
 func (im *importer) step(kind string, payload any) *company.ImportStep {
+	sealed, err := im.seal(payload)
+	if err != nil && im.err == nil {
+		im.err = err
+	}
+	payload = sealed
 	im.list = append(im.list, company.ImportStep{Kind: kind, Payload: ledger.Marshal(payload)})
 	return &im.list[len(im.list)-1]
 }
 
 // steps writes the commands, in an order in which each finds what it names.
 func (im *importer) steps(rc *Request) error {
+	im.seal = func(payload any) (any, error) { return rc.sealed(im.company.ID, payload) }
 	im.done = imported{Company: importedCompany{im.company.ID, im.company.Name, "unchanged"}, Agents: []importedRow{}, Skills: []importedRow{}, Projects: []importedRow{},
 		Routines: []importedRoutine{}, EnvInputs: im.m.EnvInputs}
 	c := im.m.Company

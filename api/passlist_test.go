@@ -56,4 +56,6 @@ const passList = `
 284-board-api-keys 287-sidebar-preferences 288-auth-profile 293-companies-after-import 296-import-bad-source-400
 297-agent-key-revoke 298-agent-me-revoked-401 299-agent-terminate 300-agent-resume-terminated-409 301-goal-delete
 302-issue-delete 303-project-archive 304-agent-delete 306-company2-archive 307-company2-delete
+248-secret-providers 249-secret-create 250-secret-create-409 251-secrets-list 252-secret-rotate
+253-agent-patch-secret-ref 254-secret-usage 255-secret-access-events 305-secret-delete
 `

@@ -201,10 +201,15 @@ func (rc *Request) View(f func(*ledger.Tx) error) error {
 
 // Submit carries out a command of the actor and returns its receipt; a refusal
 // is returned as the error, beside the receipt. payload is a payload type of the
-// kind, or a []byte of encoded CBOR. An Idempotency-Key of the request makes a
+// kind, or a []byte of encoded CBOR; what is secret in it is sealed before it
+// becomes part of the command. An Idempotency-Key of the request makes a
 // repetition return the first outcome.
 func (rc *Request) Submit(kind, company string, payload any) (ledger.Receipt, error) {
 	cmd := ledger.Command{Kind: kind, Company: company, Actor: rc.Actor, Credential: rc.Credential, Run: rc.Run}
+	payload, err := rc.sealed(company, payload)
+	if err != nil {
+		return ledger.Receipt{}, err
+	}
 	if b, ok := payload.([]byte); ok {
 		cmd.Payload = b
 	} else {

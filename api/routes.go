@@ -21,6 +21,7 @@ func (s *Server) table() []Route {
 		s.exportRoutes(), s.importRoutes(),
 		s.assetRoutes(),
 		s.textRoutes(),
+		s.secretRoutes(), s.userSecretRoutes(),
 	} {
 		all = append(all, rows...)
 	}

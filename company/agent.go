@@ -234,6 +234,7 @@ type ChangeAgent struct {
 func registerAgents(m ledger.Mux) {
 	ledger.Handle(m, "agent.create", createAgent)
 	ledger.Handle(m, "agent.update", updateAgent)
+	ledger.Handle(m, "agent.rollback", rollbackAgent)
 	ledger.Handle(m, "agent.permissions", grantAgent)
 	ledger.Handle(m, "agent.pause", pauseAgent)
 	ledger.Handle(m, "agent.resume", resumeAgent)
@@ -458,6 +459,9 @@ func makeAgent(c *ledger.Context, row Company, p SaveAgent, status AgentStatus) 
 	if err != nil {
 		return a, err
 	}
+	if a.AdapterConfig, err = bindConfig(c.Tx, row.ID, a.AdapterConfig, nil); err != nil {
+		return a, err
+	}
 	if err := a.check(); err != nil {
 		return a, err
 	}
@@ -501,9 +505,24 @@ func updateAgent(c *ledger.Context, p SaveAgent) (any, error) {
 			return nil, err
 		}
 	}
+	return changeAgent(c, old, p, revisionOrigin{})
+}
+
+// changeAgent carries a change of an agent's configuration out, with its
+// revision.
+func changeAgent(c *ledger.Context, old Agent, p SaveAgent, from revisionOrigin) (any, error) {
 	a, err := old.with(p)
 	if err != nil {
 		return nil, err
+	}
+	if len(p.AdapterConfig) > 0 {
+		known := old.AdapterConfig
+		if from.revision != "" {
+			known = a.AdapterConfig // what it refers to was looked up when it was set
+		}
+		if a.AdapterConfig, err = bindConfig(c.Tx, a.Company, a.AdapterConfig, known); err != nil {
+			return nil, err
+		}
 	}
 	a.UpdatedAt = TimeOf(c.Now)
 	if err := a.check(); err != nil {
@@ -524,8 +543,13 @@ func updateAgent(c *ledger.Context, p SaveAgent) (any, error) {
 			return nil, err
 		}
 	}
-	changed := keepRevision(c, a, before, configOf(c.Tx, a, a.UpdatedAt))
+	changed := keepRevision(c, a, before, configOf(c.Tx, a, a.UpdatedAt), from)
 	slices.Sort(changed)
+	if from.revision != "" {
+		c.Record(ledger.Change{Action: "agent.config_rolled_back", EntityType: "agent", EntityID: a.ID,
+			Details: jsonObject{}.str("revisionId", from.revision).list("changedTopLevelKeys", changed).close()})
+		return AgentRef{a.ID}, nil
+	}
 	c.Record(ledger.Change{Action: "agent.updated", EntityType: "agent", EntityID: a.ID,
 		Details: jsonObject{}.list("changedTopLevelKeys", changed).close()})
 	return AgentRef{a.ID}, nil

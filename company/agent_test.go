@@ -238,8 +238,9 @@ func TestConfigurationsAreMergedAndRevised(t *testing.T) {
 	d := newDesk(t)
 	name, http, title := "Bob", "http", "Senior"
 	bob := d.id()
+	key := d.secret(t, "KEY")
 	config := func() string { a, _ := AgentOf(d.tx, d.company, bob); return string(a.AdapterConfig) }
-	d.must(t, board, "agent.create", SaveAgent{ID: bob, Name: &name, AdapterConfig: []byte(`{"command":"/bin/sh","env":{"KEY":"canary-1","REF":{"type":"secret_ref","secretId":"s"}}}`)}, nil)
+	d.must(t, board, "agent.create", SaveAgent{ID: bob, Name: &name, AdapterConfig: []byte(`{"command":"/bin/sh","env":{"KEY":"canary-1","REF":{"type":"secret_ref","secretId":"` + key + `"}}}`)}, nil)
 
 	// What was shown comes back, with one variable changed and one added.
 	shown := RedactConfig([]byte(config()))
@@ -251,7 +252,7 @@ func TestConfigurationsAreMergedAndRevised(t *testing.T) {
 	m["env"].(map[string]any)["NEW"] = "canary-2"
 	sent, _ := json.Marshal(m)
 	d.must(t, board, "agent.update", SaveAgent{ID: bob, AdapterConfig: sent}, nil)
-	want := `{"command":"/bin/sh","env":{"KEY":"canary-1","NEW":"canary-2","REF":{"secretId":"s","type":"secret_ref"}},"timeoutSec":20}`
+	want := `{"command":"/bin/sh","env":{"KEY":"canary-1","NEW":"canary-2","REF":{"projectionAllowlistKey":null,"projectionClass":"unclassified","secretId":"` + key + `","type":"secret_ref","version":"latest"}},"timeoutSec":20}`
 	if config() != want {
 		t.Errorf("config %s, want %s", config(), want)
 	}

@@ -31,6 +31,9 @@ type DecideApproval struct {
 type ResubmitApproval struct {
 	Approval string          `cbor:"1,keyasint"`
 	Payload  json.RawMessage `cbor:"2,keyasint,omitempty"`
+	// Agent is who is to be hired, when the agent is there already. It is not
+	// part of the command: values are sealed for it.
+	Agent string `cbor:"-"`
 }
 
 // CommentApproval is the payload of approval.comment.

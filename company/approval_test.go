@@ -85,7 +85,7 @@ func TestSpec_17_2_ApprovingAHireMakesTheAgentInTheSameEntry(t *testing.T) {
 	ceo := d.boss(t)
 	task := d.issue(t, CreateIssue{Title: "Find a coder"})
 	a := d.ask(t, ceo, ApprovalHire, `{"name":"Carl","role":"engineer","reportsTo":"`+ceo.agent+`","budgetMonthlyCents":500,
-		"adapterConfig":{"command":"/bin/true","env":{"DB_URL":"canary-1","KEEP":{"type":"secret_ref","secretId":"s"}}}}`, task.ID)
+		"adapterConfig":{"command":"/bin/true","env":{"DB_URL":"canary-1","KEEP":{"type":"secret_ref","secretId":"`+d.secret(t, "KEEP")+`"}}}}`, task.ID)
 	if strings.Contains(string(ledger.Marshal(a)), "canary") {
 		t.Errorf("the approval shows a secret: %s", a.Payload)
 	}

@@ -469,7 +469,7 @@ func removeRows(tx *ledger.Tx, company string) (done bool) {
 // forget removes what names a row from outside its company.
 func forget(tx *ledger.Tx, table, id string, row []byte) {
 	switch table {
-	case "agent", "goal", "project", "workspace", "attachment":
+	case "agent", "goal", "project", "workspace", "secret", "attachment":
 		disown(tx, id)
 	case "asset":
 		disown(tx, id)

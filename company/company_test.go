@@ -176,7 +176,7 @@ func TestCompaniesReplayToTheSameBytes(t *testing.T) {
 		for n := range 5 {
 			goal := d.id()
 			d.must(t, board, "goal.create", SaveGoal{ID: goal, Title: &title}, nil)
-			d.must(t, board, "project.create", SaveProject{ID: d.id(), Name: &title, Goals: &[]string{goal}, Env: cfg}, nil)
+			d.must(t, board, "project.create", SaveProject{ID: d.id(), Name: &title, Goals: &[]string{goal}, Env: []byte(`{"B":"2","A":{"type":"plain","value":"1"}}`)}, nil)
 			if n == 3 {
 				d.must(t, board, "goal.delete", DeleteGoal{ID: goal}, nil)
 			}

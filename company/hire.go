@@ -221,6 +221,9 @@ func reviseHire(c *ledger.Context, a Approval, payload json.RawMessage) error {
 	if err != nil {
 		return err
 	}
+	if next.AdapterConfig, err = bindConfig(c.Tx, next.Company, next.AdapterConfig, old.AdapterConfig); err != nil {
+		return err
+	}
 	next.UpdatedAt = TimeOf(c.Now)
 	if err := next.check(); err != nil {
 		return err

@@ -13,6 +13,7 @@ var registrars = []func(ledger.Mux){
 	registerImport,
 	registerApprovals, registerHires,
 	registerAssets,
+	registerSecrets, registerUserSecrets,
 }
 
 // Handlers returns the handlers of all company commands.

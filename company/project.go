@@ -307,6 +307,9 @@ func createProject(c *ledger.Context, s SaveProject) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.Env, err = bindEnv(c.Tx, company, p.Env, nil); err != nil {
+		return nil, err
+	}
 	if err := p.check(c.Tx); err != nil {
 		return nil, err
 	}
@@ -355,6 +358,11 @@ func updateProject(c *ledger.Context, s SaveProject) (any, error) {
 	p, err := old.with(s)
 	if err != nil {
 		return nil, err
+	}
+	if len(s.Env) > 0 {
+		if p.Env, err = bindEnv(c.Tx, p.Company, p.Env, old.Env); err != nil {
+			return nil, err
+		}
 	}
 	p.UpdatedAt = TimeOf(c.Now)
 	if err := p.check(c.Tx); err != nil {

@@ -71,7 +71,7 @@ func redactObject(m map[string]any) map[string]any {
 func redactEnv(env map[string]any) map[string]any {
 	out := make(map[string]any, len(env))
 	for k, v := range env {
-		if m, ok := v.(map[string]any); ok && (m["type"] == "secret_ref" || m["type"] == "user_secret_ref") {
+		if m, ok := v.(map[string]any); ok && isReference(m) {
 			out[k] = redactValue(v)
 			continue
 		}
@@ -86,7 +86,10 @@ func redactSecret(v any) any {
 	case nil, bool:
 		return v
 	case map[string]any:
-		if v["type"] == "secret_ref" || v["type"] == "user_secret_ref" {
+		if _, ok := sealedText(v); ok {
+			return Redacted
+		}
+		if isReference(v) {
 			return redactValue(v)
 		}
 		out := make(map[string]any, len(v))
@@ -109,6 +112,9 @@ func redactValue(v any) any {
 	case string:
 		return RedactText(v)
 	case map[string]any:
+		if _, ok := sealedText(v); ok {
+			return Redacted
+		}
 		return redactObject(v)
 	case []any:
 		out := make([]any, len(v))
@@ -132,16 +138,22 @@ func RedactText(s string) string {
 func unredact(next, old any) any {
 	switch n := next.(type) {
 	case string:
+		// A number under the name of a secret is shown as the mark, too.
+		_, sealed := sealedText(old)
+		if _, number := old.(json.Number); n == Redacted && (sealed || number) {
+			return old
+		}
 		if o, ok := old.(string); ok && strings.Contains(n, Redacted) && (n == Redacted || n == RedactText(o)) {
 			return o
 		}
 	case map[string]any:
 		o, _ := old.(map[string]any)
 		for k, v := range n {
-			// A variable that was set as a text is shown as an object.
-			if s, ok := o[k].(string); ok {
+			// A variable that was set as a text, or is sealed, is shown as an object.
+			_, sealed := sealedText(o[k])
+			if _, text := o[k].(string); text || sealed {
 				if m, is := v.(map[string]any); is && m["type"] == "plain" && m["value"] == Redacted {
-					n[k] = s
+					n[k] = o[k]
 					continue
 				}
 			}

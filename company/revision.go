@@ -7,8 +7,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Revision is one change of an agent's configuration. It keeps what may be
-// shown: secrets are replaced, so a revision can not bring them back.
+// A Revision is one change of an agent's configuration. The row keeps both
+// configurations with their values sealed, so that a rollback brings them back;
+// what is shown of it has them hidden.
 type Revision struct {
 	ID         string          `cbor:"1,keyasint" json:"id"`
 	Company    string          `cbor:"2,keyasint" json:"companyId"`
@@ -52,22 +53,24 @@ func configOf(tx *ledger.Tx, a Agent, now Time) map[string]json.RawMessage {
 	}
 }
 
-// shown is a configuration as it may be shown.
-func shownConfig(config map[string]json.RawMessage) json.RawMessage {
+// kept is a configuration as a revision keeps it.
+func kept(config map[string]json.RawMessage) json.RawMessage {
 	o := jsonObject{}
 	for _, k := range revisionKeys {
-		v := config[k]
-		if (k == "adapterConfig" || k == "runtimeConfig" || k == "metadata") && string(v) != "null" {
-			v = RedactConfig(v)
-		}
-		o = o.raw(k, v)
+		o = o.raw(k, config[k])
 	}
 	return o.close()
 }
 
+// A revisionOrigin says what made a revision: a change, or going back to an
+// earlier revision.
+type revisionOrigin struct {
+	revision string // ID of the earlier one
+}
+
 // keepRevision stores what changed from before to after and returns the keys;
 // nothing is stored when nothing changed.
-func keepRevision(c *ledger.Context, a Agent, before, after map[string]json.RawMessage) []string {
+func keepRevision(c *ledger.Context, a Agent, before, after map[string]json.RawMessage, from revisionOrigin) []string {
 	changed := []string{}
 	for _, k := range revisionKeys {
 		if string(before[k]) != string(after[k]) {
@@ -78,7 +81,10 @@ func keepRevision(c *ledger.Context, a Agent, before, after map[string]json.RawM
 		return changed
 	}
 	r := Revision{ID: derivedID("agent-revision", a.ID, ledger.Order(c.Height)), Company: a.Company, Agent: a.ID, Source: "patch",
-		Changed: slices.Clone(changed), Before: shownConfig(before), After: shownConfig(after), CreatedAt: TimeOf(c.Now)}
+		Changed: slices.Clone(changed), Before: kept(before), After: kept(after), CreatedAt: TimeOf(c.Now)}
+	if from.revision != "" {
+		r.Source, r.RolledBack = "rollback", NullText(from.revision)
+	}
 	if isAgent(c) {
 		r.ByAgent = NullText(c.Cmd.Actor.ID)
 	} else {
@@ -91,6 +97,67 @@ func keepRevision(c *ledger.Context, a Agent, before, after map[string]json.RawM
 		keys = keys[1:]
 	}
 	return changed
+}
+
+// RollbackAgent is the payload of agent.rollback.
+type RollbackAgent struct {
+	Agent    string `cbor:"1,keyasint"`
+	Revision string `cbor:"2,keyasint"` // ID
+}
+
+// rollbackAgent gives an agent the configuration that it had after a revision.
+// References to secrets come back as they were; one whose secret is gone by now
+// stops the agent's runs until it is mended.
+func rollbackAgent(c *ledger.Context, p RollbackAgent) (any, error) {
+	old, ok := agents.Get(c.Tx, c.Cmd.Company, p.Agent)
+	if !ok {
+		return nil, errNoAgent()
+	}
+	if old.Status == AgentTerminated {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "Cannot change terminated agent")
+	}
+	for _, v := range c.Prefix(revisions.Key(old.Company, old.ID+".")) {
+		r := decodeRow[Revision](v)
+		if r.ID != p.Revision {
+			continue
+		}
+		s, err := r.restore(c.Tx, old, TimeOf(c.Now))
+		if err != nil {
+			return nil, err
+		}
+		return changeAgent(c, old, s, revisionOrigin{r.ID})
+	}
+	return nil, errNoRevision()
+}
+
+func errNoRevision() error { return ledger.Refuse(ledger.NotFound, nil, "Revision not found") }
+
+// restore is the change that gives a the configuration after r.
+func (r Revision) restore(tx *ledger.Tx, a Agent, now Time) (p SaveAgent, err error) {
+	var d hireDraft
+	if err := json.Unmarshal(r.After, &d); err != nil || d.Name == nil || d.Role == nil || d.AdapterType == nil {
+		return p, ledger.Refuse(ledger.Unprocessable, nil, "The revision can not be restored")
+	}
+	text := func(s *string) *string {
+		if s == nil {
+			s = new("")
+		}
+		return s
+	}
+	if d.ReportsTo != nil {
+		if m, ok := agents.Get(tx, a.Company, *d.ReportsTo); !ok || m.Status == AgentTerminated {
+			return p, ledger.Refuse(ledger.Unprocessable, nil, "The manager of that revision is gone")
+		}
+	}
+	p = SaveAgent{ID: a.ID, Name: d.Name, Role: d.Role, Title: text(d.Title), Icon: text(d.Icon), ReportsTo: text(d.ReportsTo), Capabilities: text(d.Capabilities),
+		AdapterType: d.AdapterType, AdapterConfig: d.AdapterConfig, RuntimeConfig: d.RuntimeConfig, DefaultEnvironment: text(d.DefaultEnvironment),
+		Metadata: orNull(d.Metadata), ReplaceAdapterConfig: true}
+	if d.BudgetMonthlyCents != nil {
+		if limit, _ := AgentBudget(tx, a.Company, a.ID, now); limit != Cents(*d.BudgetMonthlyCents) {
+			p.Budget = new(Cents(*d.BudgetMonthlyCents))
+		}
+	}
+	return p, nil
 }
 
 func revisionRows(tx *ledger.Tx, a Agent) (keys [][]byte) {
@@ -106,11 +173,14 @@ func dropRevisions(tx *ledger.Tx, a Agent) {
 	}
 }
 
-// RevisionsOf returns the changes of an agent's configuration, newest first.
+// RevisionsOf returns the changes of an agent's configuration as they may be
+// shown, newest first.
 func RevisionsOf(tx *ledger.Tx, company, agent string) []Revision {
 	out := []Revision{}
 	for _, v := range tx.Prefix(revisions.Key(company, agent+".")) {
-		out = append(out, decodeRow[Revision](v))
+		r := decodeRow[Revision](v)
+		r.Before, r.After = RedactConfig(r.Before), RedactConfig(r.After)
+		out = append(out, r)
 	}
 	slices.Reverse(out)
 	return out

@@ -12,6 +12,8 @@ type Invocation struct {
 	AgentName string
 	// Config is the agent's adapterConfig, with its secrets in place.
 	Config json.RawMessage
+	// Secrets are values in Config that must not be seen in what the run writes.
+	Secrets []string
 	// Resume is where the last run on the same task left off; nil to start afresh.
 	Resume *TaskSession
 	// Wake is the context of the run as JSON, for the agent to read.

@@ -75,5 +75,6 @@ func (n *Node) chores() (due []ledger.Command) {
 	if err != nil {
 		n.log.Warn("chores", "error", err)
 	}
+	due = append(due, n.resealing()...)
 	return due[:min(len(due), maxChores)]
 }

@@ -51,6 +51,7 @@ type Node struct {
 	mesh      atomic.Pointer[identity.MeshID] // set once the node belongs to one
 	roster    *roster
 	keyring   *keyring
+	resealed  identity.DataKeyID // nothing is sealed with an earlier key; of keepHouse
 	ledger    *ledger.Ledger
 	blobs     *blob.Keeper
 	transport *transport.Transport

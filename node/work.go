@@ -59,7 +59,7 @@ func (n *Node) openWork(context.Context) (err error) {
 	}
 	n.work.worker, err = scheduler.NewWorker(scheduler.WorkerConfig{
 		Node: n, Self: n.ID(), Session: n.session, SessionOver: n.sessionOver, KeepAlive: n.keepAlive,
-		Adapters: adapters, Labels: n.labels(), Slots: n.conf.Slots,
+		Adapters: adapters, Labels: n.labels(), Secrets: n.resolveSecrets, Slots: n.conf.Slots,
 		OpenLog: func(ref string) (scheduler.Log, error) { return n.work.logs.Create(ref) }, LogRef: runlog.Ref,
 		Lease: n.conf.Lease, Margin: n.conf.Margin, Clock: n.conf.Clock, Logger: n.log,
 	})

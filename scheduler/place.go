@@ -18,11 +18,16 @@ type placement struct {
 // A bench is a node with the room that is left on it.
 type bench struct {
 	Beat
-	busy int
+	busy      int
+	untrusted bool
 }
 
-// fits reports whether a run may go to b: adapter, labels, room.
-func (b bench) fits(adapter string, want company.Wish) bool {
+// fits reports whether a run may go to b: adapter, labels, room, and the mesh's
+// data key when the run has secrets, which an untrusted node does not hold.
+func (b bench) fits(adapter string, want company.Wish, secrets bool) bool {
+	if secrets && b.untrusted {
+		return false
+	}
 	if b.busy >= b.Slots || !slices.Contains(b.Adapters, adapter) || want.Node != "" && want.Node != string(b.Node) {
 		return false
 	}
@@ -36,7 +41,10 @@ func (b bench) fits(adapter string, want company.Wish) bool {
 func choose(tx *ledger.Tx, live []Beat, now company.Time, last string) ([]placement, string) {
 	benches := make([]bench, len(live))
 	for i, b := range live {
-		benches[i] = bench{b, len(company.RunsOfSession(tx, b.Session))}
+		benches[i] = bench{Beat: b, busy: len(company.RunsOfSession(tx, b.Session))}
+		if n, ok := ledger.FindNode(tx, b.Node); ok {
+			benches[i].untrusted = n.Has(ledger.LabelUntrusted)
+		}
 	}
 	var out []placement
 	room := map[string]int{} // by agent
@@ -48,9 +56,10 @@ func choose(tx *ledger.Tx, live []Beat, now company.Time, last string) ([]placem
 			continue
 		}
 		adapter, want := company.NeedsOf(tx, r)
+		secrets := company.NeedsSecrets(tx, r)
 		best := -1
 		for i, b := range benches {
-			if b.fits(adapter, want) && (best < 0 || b.busy*benches[best].Slots < benches[best].busy*b.Slots) {
+			if b.fits(adapter, want, secrets) && (best < 0 || b.busy*benches[best].Slots < benches[best].busy*b.Slots) {
 				best = i
 			}
 		}

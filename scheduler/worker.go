@@ -37,8 +37,9 @@ type WorkerConfig struct {
 	OpenLog func(ref string) (Log, error)
 	LogRef  func(company, agent, run string) string
 	// Secrets returns adapterConfig with the values of its secret references in
-	// place. nil: there are none.
-	Secrets func(ctx context.Context, company, agent string, config json.RawMessage) (json.RawMessage, error)
+	// place, and these values. An error says what is missing, and no value; the
+	// run does not begin. nil: there are no secrets.
+	Secrets func(ctx context.Context, run company.Run, config json.RawMessage) (resolved json.RawMessage, values []string, err error)
 
 	Lease  time.Duration // default DefaultLease; the same on all nodes of a mesh
 	Margin time.Duration // default DefaultMargin, less than Lease
@@ -335,10 +336,12 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string) (out com
 		return failed("adapter_failed", "The agent could not be read: %v", err), digest, rest
 	}
 	if w.cfg.Secrets != nil {
-		if inv.Config, err = w.cfg.Secrets(ctx, k.run.Company, k.run.Agent, inv.Config); err != nil {
+		if inv.Config, inv.Secrets, err = w.cfg.Secrets(ctx, k.run, inv.Config); err != nil {
 			return failed("configuration_incomplete", "configuration incomplete: %v", err), digest, rest
 		}
 	}
+	clean := newCleaner(inv.Secrets, log.Write)
+	inv.Log = clean.log
 	if inv.Wake, err = json.Marshal(k.run.Context); err != nil {
 		return failed("adapter_failed", "The run's context could not be read: %v", err), digest, rest
 	}
@@ -346,14 +349,15 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string) (out com
 		return failed("adapter_missing", "This node has no adapter %q", k.run.AdapterType), digest, rest
 	}
 	reports := newReporter(w, k, log)
-	inv.Report = reports.add
+	inv.Report = func(r company.Report) { reports.add(clean.whole.CleanReport(r)) }
 	reporting, stop := context.WithCancel(last)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		reports.run(reporting)
 	}()
-	out = k.adapter.Invoke(ctx, inv)
+	out = clean.whole.CleanOutcome(k.adapter.Invoke(ctx, inv))
+	clean.flush()
 	stop()
 	<-done
 	rest, _ = reports.take(-1)

@@ -111,7 +111,7 @@ func (a *Adapter) environment(inv company.Invocation, c config, token, home, scr
 			env[k] = v
 		}
 	}
-	return env, append(secrets, token)
+	return env, append(append(secrets, inv.Secrets...), token)
 }
 
 // shown is the environment as the run's events show it: what the runtime set,

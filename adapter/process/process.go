@@ -170,7 +170,7 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 		place.Source = "adapter_config"
 	}
 	inv.Report(company.Report{Place: &place})
-	red := newRedactor(secrets)
+	red := company.NewRedactor(secrets)
 	inv.Report(event("adapter.invoke", "adapter invocation", map[string]any{"adapterType": inv.Run.AdapterType, "command": c.Command,
 		"cwd": dir, "commandArgs": shownArgs(red, c.Args), "env": shown(env, c)}))
 	if c.Dir == "" {
@@ -304,7 +304,7 @@ func half(s string) string { return strings.ToValidUTF8(s[len(s)-len(s)/2:], "")
 func follow(r *os.File, stream string, log func(stream, text string), secrets []string) <-chan string {
 	done := make(chan string, 1)
 	go func() {
-		red, end := newRedactor(secrets), &tail{max: company.MaxExcerpt}
+		red, end := company.NewRedactor(secrets), &tail{max: company.MaxExcerpt}
 		tell := func(s string) {
 			if s != "" {
 				log(stream, s)
@@ -314,9 +314,9 @@ func follow(r *os.File, stream string, log func(stream, text string), secrets []
 		buf := make([]byte, readSize)
 		for {
 			n, err := r.Read(buf)
-			tell(red.next(string(buf[:n])))
+			tell(red.Next(string(buf[:n])))
 			if err != nil {
-				tell(red.rest())
+				tell(red.Rest())
 				done <- end.text()
 				return
 			}
@@ -343,13 +343,13 @@ func event(kind, message string, payload map[string]any) company.Report {
 }
 
 // shownArgs are the arguments without secrets, cut where they are long.
-func shownArgs(red *redactor, args []string) []string {
+func shownArgs(red *company.Redactor, args []string) []string {
 	out, n := []string{}, 0
 	for _, arg := range args {
 		if n += len(arg); n > maxShownArgs {
 			return append(out, "…")
 		}
-		out = append(out, red.clean(arg))
+		out = append(out, red.Clean(arg))
 	}
 	return out
 }

@@ -136,7 +136,7 @@ func (c canaries) look(t *testing.T, where, text string) {
 }
 
 // No secret is in a log line, an answer to a GET, a command line, what a run
-// wrote, or, but for the agent's configuration, on a disk.
+// wrote, or on a disk.
 func TestSecretsStaySecret(t *testing.T) {
 	dir, out := t.TempDir(), t.TempDir()
 	b := Mesh(t, 3, working(dir))
@@ -149,9 +149,18 @@ func TestSecretsStaySecret(t *testing.T) {
 		"SESSION_COOKIE", "SLACK_WEBHOOK_URL", "SERVICE_JWT", "DATABASE_CONNECTION_STRING"} {
 		value := fmt.Sprintf("canary-%d-of-env-%x", i, time.Now().UnixNano())
 		secrets["variable "+name] = value
-		env[name] = value
-		if i%2 == 0 {
+		switch i % 3 {
+		case 0:
+			env[name] = value
+		case 1:
 			env[name] = map[string]any{"type": "plain", "value": value}
+		case 2:
+			var s struct{ ID string }
+			b.Must(i%len(b.Nodes), "POST", "/api/companies/"+of+"/secrets", map[string]any{"name": name, "value": "canary-before-" + value}, &s)
+			secrets["first value of "+name] = "canary-before-" + value
+			b.Must((i+1)%len(b.Nodes), "POST", "/api/secrets/"+s.ID+"/rotate", map[string]any{"value": value}, nil, Strong...)
+			env[name] = map[string]any{"type": "secret_ref", "secretId": s.ID, "version": "latest"}
+			w["secretId"] = s.ID
 		}
 		script += fmt.Sprintf("echo \"%s is $%s\"; echo \"$%s\" >&2; printf 'in two: %%s' \"${%s%%??????}\"; sleep 0.05; printf '%%s\\n' \"${%s#\"${%s%%??????}\"}\"\n",
 			name, name, name, name, name, name)
@@ -271,9 +280,13 @@ while [ ! -e $OUT/go ]; do sleep 0.05; done; echo "$PAPERCLIP_API_KEY" >&2; exit
 		secrets.look(t, fmt.Sprintf("the log of n%d", i+1), text)
 	}
 
-	// What agents and nodes are let in by is not on a disk as it is. What an agent's
-	// configuration says is: it is part of the state, and not sealed.
-	kept := canaries{"agent key": secrets["agent key"], "join token": secrets["join token"], "run token": secrets["run token"]}
+	var uses []struct{ HeartbeatRunID, Outcome string }
+	b.Must(0, "GET", "/api/secrets/"+w["secretId"]+"/access-events", nil, &uses, Strong...)
+	if len(uses) != 1 || uses[0].HeartbeatRunID != a.Run || uses[0].Outcome != "success" {
+		t.Errorf("the uses of a secret are %+v", uses)
+	}
+
+	// Nothing of it is on a disk as it is: not in the log, the state, the run's own log.
 	files := 0
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -281,7 +294,7 @@ while [ ! -e $OUT/go ]; do sleep 0.05; done; echo "$PAPERCLIP_API_KEY" >&2; exit
 		}
 		raw, err := os.ReadFile(path)
 		files++
-		kept.look(t, strings.TrimPrefix(path, dir), string(raw))
+		secrets.look(t, strings.TrimPrefix(path, dir), string(raw))
 		return err
 	})
 	if err != nil && !os.IsNotExist(err) {

@@ -1,0 +1,251 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// newDefinition is the body that defines a secret which each user has a value for.
+type newDefinition struct {
+	Key            string               `json:"key" minLength:"1" maxLength:"120" pattern:"^[a-zA-Z0-9_.-]+$"`
+	Name           string               `json:"name" minLength:"1" maxLength:"160"`
+	Status         *string              `json:"status,omitempty" enum:"active,disabled,archived" nullable:"false"`
+	Provider       string               `json:"provider,omitempty" enum:"local_encrypted,aws_secrets_manager,gcp_secret_manager,vault"`
+	ProviderConfig Opt[string]          `json:"providerConfigId" format:"uuid"`
+	ManagedMode    string               `json:"managedMode,omitempty" enum:"paperclip_managed,external_reference"`
+	Metadata       Opt[json.RawMessage] `json:"providerMetadata"`
+	Guidance       Opt[string]          `json:"usageGuidance" maxLength:"1000"`
+}
+
+// patchDefinition is the body that changes a definition.
+type patchDefinition struct {
+	Name           *string              `json:"name,omitempty" minLength:"1" maxLength:"160" nullable:"false"`
+	Status         *string              `json:"status,omitempty" enum:"active,disabled,archived,deleted" nullable:"false"`
+	ProviderConfig Opt[string]          `json:"providerConfigId" format:"uuid"`
+	Metadata       Opt[json.RawMessage] `json:"providerMetadata"`
+	Guidance       Opt[string]          `json:"usageGuidance" maxLength:"1000"`
+}
+
+// newUserSecret is the body that gives the caller's value for a definition.
+type newUserSecret struct {
+	Key             string      `json:"definitionKey,omitempty" minLength:"1" maxLength:"120" pattern:"^[a-zA-Z0-9_.-]+$"`
+	Definition      Opt[string] `json:"definitionId" format:"uuid"`
+	Value           Opt[string] `json:"value" minLength:"1" maxLength:"65536"`
+	ExternalRef     Opt[string] `json:"externalRef" maxLength:"2048"`
+	ProviderVersion Opt[string] `json:"providerVersionRef" maxLength:"512"`
+	ProviderConfig  Opt[string] `json:"providerConfigId" format:"uuid"`
+}
+
+// patchUserSecret is the body that changes the caller's value or its status.
+type patchUserSecret struct {
+	Status          *string     `json:"status,omitempty" enum:"active,disabled,archived,deleted" nullable:"false"`
+	Value           Opt[string] `json:"value" minLength:"1" maxLength:"65536"`
+	ExternalRef     Opt[string] `json:"externalRef" maxLength:"2048"`
+	ProviderVersion Opt[string] `json:"providerVersionRef" maxLength:"512"`
+	ProviderConfig  Opt[string] `json:"providerConfigId" format:"uuid"`
+}
+
+// A definitionRow is a definition as it is shown.
+type definitionRow struct {
+	company.UserSecretDefinition
+	Provider       string          `json:"provider"`
+	ManagedMode    string          `json:"managedMode"`
+	ProviderConfig *string         `json:"providerConfigId"`
+	Metadata       json.RawMessage `json:"providerMetadata"`
+}
+
+// A coverage says whether the caller has a value for a definition.
+type coverage struct {
+	Definition string   `json:"definitionId"`
+	Total      int      `json:"totalUsers"`
+	Covered    int      `json:"coveredUsers"`
+	Missing    []string `json:"missingUserIds"`
+}
+
+func showDefinition(d company.UserSecretDefinition) definitionRow {
+	return definitionRow{UserSecretDefinition: d, Provider: company.LocalProvider, ManagedMode: "paperclip_managed", Metadata: rawJSON(nil)}
+}
+
+func (s *Server) userSecretRoutes() []Route {
+	const tag, all, mine = "secrets", "/api/companies/{companyId}/user-secret-definitions", "/api/companies/{companyId}/me/user-secrets"
+	return []Route{
+		{Method: "GET", Path: all, Tag: tag, Summary: "List the secrets that each user has a value for", Who: Board, Out: []definitionRow{}, Handle: listDefinitions},
+		{Method: "POST", Path: all, Tag: tag, Summary: "Define a secret that each user has a value for", Who: Board, In: newDefinition{}, Out: definitionRow{}, Status: 201, Handle: createDefinition},
+		{Method: "PATCH", Path: all + "/{definitionId}", Tag: tag, Summary: "Change such a definition", Who: Board, In: patchDefinition{}, Out: definitionRow{}, Handle: updateDefinition},
+		{Method: "DELETE", Path: all + "/{definitionId}", Tag: tag, Summary: "Delete a definition that nobody has a value for", Who: Board, Out: okay{}, Handle: deleteDefinition},
+		{Method: "GET", Path: all + "/{definitionId}/coverage", Tag: tag, Summary: "Tell whether the user has a value for a definition", Who: Board, Out: coverage{}, Handle: readCoverage},
+		{Method: "GET", Path: mine, Tag: tag, Summary: "List the user's own secrets, without values", Who: Board, Out: []secretRow{}, Handle: listMySecrets},
+		{Method: "POST", Path: mine, Tag: tag, Summary: "Give the user's value for a definition", Who: Board, In: newUserSecret{}, Out: secretRow{}, Status: 201, Handle: createMySecret},
+		{Method: "PATCH", Path: mine + "/{secretId}", Tag: tag, Summary: "Change the user's value or its status", Who: Board, In: patchUserSecret{}, Out: secretRow{}, Handle: updateMySecret},
+		{Method: "DELETE", Path: mine + "/{secretId}", Tag: tag, Summary: "Delete the user's value", Who: Board, Out: okay{}, Handle: deleteMySecret},
+		{Method: "POST", Path: mine + "/{secretId}/rotate", Tag: tag, Summary: "Give the user's secret a new value", Who: Board, In: rotateBody{}, Out: secretRow{}, Handle: rotateMySecret},
+	}
+}
+
+func listDefinitions(rc *Request) (Response, error) {
+	out := []definitionRow{}
+	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		for _, d := range company.UserSecretDefinitionsOf(tx, row.ID) {
+			out = append(out, showDefinition(d))
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func createDefinition(rc *Request) (Response, error) {
+	in, err := Body[newDefinition](rc)
+	if err == nil {
+		err = providerOnly(in.Provider, in.ManagedMode, Opt[string]{}, in.ProviderConfig)
+	}
+	if err != nil {
+		return Response{}, err
+	}
+	d, err := Do[company.UserSecretDefinition](rc, "user_secret.define", companyID(rc), company.SaveUserSecretDefinition{ID: NewID(), Key: in.Key, Name: &in.Name,
+		Status: in.Status, Guidance: textOf(in.Guidance)})
+	return OK(showDefinition(d)), err
+}
+
+func updateDefinition(rc *Request) (Response, error) {
+	in, err := Body[patchDefinition](rc)
+	if err == nil {
+		err = providerOnly("", "", Opt[string]{}, in.ProviderConfig)
+	}
+	if err != nil {
+		return Response{}, err
+	}
+	if in.Status != nil && *in.Status == "deleted" {
+		return deleteDefinition(rc)
+	}
+	d, err := Do[company.UserSecretDefinition](rc, "user_secret.redefine", companyID(rc), company.SaveUserSecretDefinition{ID: strings.ToLower(rc.Path("definitionId")),
+		Name: in.Name, Status: in.Status, Guidance: textOf(in.Guidance)})
+	return OK(showDefinition(d)), err
+}
+
+func deleteDefinition(rc *Request) (Response, error) {
+	_, err := rc.Submit("user_secret.undefine", companyID(rc), company.DropSecret{ID: strings.ToLower(rc.Path("definitionId"))})
+	return OK(okay{true}), err
+}
+
+func readCoverage(rc *Request) (r Response, err error) {
+	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		d, ok := company.UserSecretDefinitionOf(tx, row.ID, strings.ToLower(rc.Path("definitionId")))
+		if !ok {
+			return NotFound("User secret definition not found")
+		}
+		c := coverage{Definition: d.ID, Total: 1, Missing: []string{}}
+		if _, ok := company.UserSecret(tx, row.ID, d.ID, rc.Actor.ID); ok {
+			c.Covered = 1
+		} else {
+			c.Missing = append(c.Missing, rc.Actor.ID)
+		}
+		r = OK(c)
+		return nil
+	})
+	return r, err
+}
+
+func listMySecrets(rc *Request) (Response, error) {
+	out := []secretRow{}
+	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		for _, s := range company.SecretsOf(tx, row.ID, "user", rc.Actor.ID) {
+			out = append(out, showSecret(s))
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func createMySecret(rc *Request) (Response, error) {
+	in, err := Body[newUserSecret](rc)
+	if err == nil {
+		err = providerOnly("", "", in.ExternalRef, in.ProviderConfig)
+	}
+	if err != nil {
+		return Response{}, err
+	}
+	if in.Value.Or("") == "" {
+		return Response{}, Unprocessable("Managed secrets require a value", nil)
+	}
+	of := companyID(rc)
+	p := company.SaveSecret{ID: NewID(), Definition: bodyID(in.Definition)}
+	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		if d, ok := company.UserSecretDefinitionByKey(tx, row.ID, in.Key); ok && p.Definition == "" {
+			p.Definition = d.ID
+		}
+		if p.Definition == "" {
+			return NotFound("User secret definition not found")
+		}
+		return nil
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	if p.Sealed, err = rc.sealSecret(of, p.ID, 1, in.Value.Value); err != nil {
+		return Response{}, err
+	}
+	s, err := Do[company.Secret](rc, "secret.create", of, p)
+	return OK(showSecret(s)), err
+}
+
+// mySecret returns the caller's own secret that the path names.
+func mySecret(rc *Request) (s company.Secret, err error) {
+	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) (err error) {
+		if s, err = secretIn(tx, rc, "secretId"); err == nil && (s.Company != row.ID || s.Scope != "user") {
+			err = NotFound("Secret not found")
+		}
+		return err
+	})
+	return s, err
+}
+
+func updateMySecret(rc *Request) (Response, error) {
+	in, err := Body[patchUserSecret](rc)
+	if err == nil {
+		err = providerOnly("", "", in.ExternalRef, in.ProviderConfig)
+	}
+	if err != nil {
+		return Response{}, err
+	}
+	s, err := mySecret(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if v := in.Value.Or(""); v != "" {
+		if s, err = rotate(rc, s, v); err != nil || in.Status == nil {
+			return OK(showSecret(s)), err
+		}
+	}
+	return changeSecret(rc, s, patchSecret{Status: in.Status})
+}
+
+func deleteMySecret(rc *Request) (Response, error) {
+	s, err := mySecret(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	_, err = rc.Submit("secret.delete", s.Company, company.DropSecret{ID: s.ID})
+	return OK(okay{true}), err
+}
+
+func rotateMySecret(rc *Request) (Response, error) {
+	in, err := Body[rotateBody](rc)
+	if err == nil {
+		err = providerOnly("", "", in.ExternalRef, in.ProviderConfig)
+	}
+	if err != nil {
+		return Response{}, err
+	}
+	if in.Value.Or("") == "" {
+		return Response{}, Unprocessable("Managed secrets require a value", nil)
+	}
+	s, err := mySecret(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	s, err = rotate(rc, s, in.Value.Value)
+	return OK(showSecret(s)), err
+}

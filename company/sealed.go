@@ -1,0 +1,356 @@
+package company
+
+import (
+	"cmp"
+	"encoding/json"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// Configurations are stored with their secrets sealed: where a plain value of
+// env stood, or a text under the name of a secret, stands
+//
+//	{"$sealed": "<base64 of what identity.Seal made>"}
+//
+// The API seals before a command is made, the executing node opens just before
+// a run starts. What is sealed opens at its own place only, see ValueAAD.
+const sealedKey = "$sealed"
+
+// A SealFunc seals the plain value at a path of a configuration of owner (an
+// agent or a project) and returns it as text.
+type SealFunc func(owner, path, plain string) (string, error)
+
+// A Sealable payload holds values that must not reach a command in the clear.
+type Sealable interface {
+	// Sealed returns the payload with these values sealed; a value that is
+	// sealed already is refused, nobody but the API seals.
+	Sealed(seal SealFunc) (any, error)
+}
+
+// ValueAAD binds a sealed value to its place: it opens nowhere else.
+func ValueAAD(mesh, company, owner, path string) []byte {
+	return aad("selvage/value/v1", mesh, company, owner, path)
+}
+
+// SecretAAD binds a sealed version of a secret to its place.
+func SecretAAD(mesh, company, secret string, version int) []byte {
+	return aad("selvage/secret/v1", mesh, company, secret, strconv.Itoa(version))
+}
+
+// aad joins parts so that no two lists of them give the same bytes.
+func aad(parts ...string) (out []byte) {
+	for _, p := range parts {
+		out = strconv.AppendInt(out, int64(len(p)), 10)
+		out = append(append(out, ':'), p...)
+	}
+	return out
+}
+
+// Sealed seals the configurations of an agent.
+func (p SaveAgent) Sealed(seal SealFunc) (any, error) {
+	for _, f := range []struct {
+		name   string
+		config *json.RawMessage
+	}{{"adapterConfig", &p.AdapterConfig}, {"runtimeConfig", &p.RuntimeConfig}, {"metadata", &p.Metadata}} {
+		var err error
+		if *f.config, err = sealConfig(*f.config, f.name, func(path, plain string) (string, error) { return seal(p.ID, path, plain) }); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// Sealed seals the variables of a project.
+func (s SaveProject) Sealed(seal SealFunc) (any, error) {
+	v, ok := parseJSON(s.Env)
+	m, is := v.(map[string]any)
+	if !ok || !is {
+		return s, nil
+	}
+	out, err := (&sealing{seal: func(path, plain string) (string, error) { return seal(s.ID, path, plain) }}).env(m, "env")
+	if err != nil {
+		return nil, err
+	}
+	s.Env = formatJSON(out)
+	return s, nil
+}
+
+// Sealed seals the configurations of the agent that is to be hired.
+func (p HireAgent) Sealed(seal SealFunc) (any, error) {
+	v, err := p.Agent.Sealed(seal)
+	if err != nil {
+		return nil, err
+	}
+	p.Agent = v.(SaveAgent)
+	return p, nil
+}
+
+// Sealed seals what the payload would hide. The agent of an approved hire is
+// the one that its values open for.
+func (p CreateApproval) Sealed(seal SealFunc) (any, error) {
+	var err error
+	p.Payload, err = sealPayload(p.Payload, derivedID("hire", p.ID), seal)
+	return p, err
+}
+
+// Sealed seals what the payload would hide.
+func (p ResubmitApproval) Sealed(seal SealFunc) (any, error) {
+	var err error
+	p.Payload, err = sealPayload(p.Payload, cmp.Or(p.Agent, derivedID("hire", p.Approval)), seal)
+	return p, err
+}
+
+func sealPayload(payload json.RawMessage, owner string, seal SealFunc) (json.RawMessage, error) {
+	return sealConfig(payload, "payload", func(path, plain string) (string, error) {
+		return seal(owner, strings.TrimPrefix(path, "payload."), plain)
+	})
+}
+
+// sealConfig seals what RedactConfig would hide of a configuration, as far as
+// it is text. What is no object is left for the rules to refuse.
+func sealConfig(config json.RawMessage, path string, seal func(path, plain string) (string, error)) (json.RawMessage, error) {
+	v, ok := parseJSON(config)
+	if _, is := v.(map[string]any); !ok || !is {
+		return config, nil
+	}
+	s := sealing{seal: seal}
+	out, err := s.value(v, path)
+	if err != nil || s.n == 0 {
+		return config, err
+	}
+	return formatJSON(out), nil
+}
+
+// sealing walks through a configuration.
+type sealing struct {
+	seal func(path, plain string) (string, error)
+	n    int
+}
+
+func errSealedInput(path string) error {
+	return ledger.Refuse(ledger.Invalid, nil, "%s: the key %s is not for clients", path, sealedKey)
+}
+
+func (s *sealing) value(v any, path string) (any, error) {
+	switch v := v.(type) {
+	case map[string]any:
+		if _, ok := v[sealedKey]; ok {
+			return nil, errSealedInput(path)
+		}
+		for _, k := range sortedKeys(v) {
+			at, e := path+"."+k, error(nil)
+			env, isMap := v[k].(map[string]any)
+			switch {
+			case isMap && k == "env":
+				v[k], e = s.env(env, at)
+			case SecretName(k):
+				v[k], e = s.secret(v[k], at)
+			default:
+				v[k], e = s.value(v[k], at)
+			}
+			if e != nil {
+				return nil, e
+			}
+		}
+	case []any:
+		for i := range v {
+			var err error
+			if v[i], err = s.value(v[i], path+"."+strconv.Itoa(i)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+func (s *sealing) env(env map[string]any, path string) (map[string]any, error) {
+	for _, k := range sortedKeys(env) {
+		at := path + "." + k
+		switch v := env[k].(type) {
+		case string:
+			sealed, err := s.text(v, at)
+			if err != nil {
+				return nil, err
+			}
+			env[k] = sealed
+		case map[string]any:
+			if _, ok := v[sealedKey]; ok {
+				return nil, errSealedInput(at)
+			}
+			plain, ok := v["value"].(string)
+			if kind, set := v["type"]; !ok || set && kind != "plain" || plain == Redacted {
+				continue // a reference, a value that stays, or what the rules refuse
+			}
+			sealed, err := s.text(plain, at)
+			if err != nil {
+				return nil, err
+			}
+			env[k] = sealed
+		}
+	}
+	return env, nil
+}
+
+func (s *sealing) secret(v any, path string) (any, error) {
+	switch v := v.(type) {
+	case string:
+		return s.text(v, path)
+	case map[string]any:
+		if _, ok := v[sealedKey]; ok {
+			return nil, errSealedInput(path)
+		}
+		if isReference(v) {
+			return v, nil
+		}
+		for _, k := range sortedKeys(v) {
+			var err error
+			if v[k], err = s.secret(v[k], path+"."+k); err != nil {
+				return nil, err
+			}
+		}
+	case []any:
+		for i := range v {
+			var err error
+			if v[i], err = s.secret(v[i], path+"."+strconv.Itoa(i)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+// text seals one value; the mark of a hidden one stays, it means "as it is".
+func (s *sealing) text(plain, path string) (any, error) {
+	if plain == Redacted {
+		return plain, nil
+	}
+	sealed, err := s.seal(path, plain)
+	if err != nil {
+		return nil, err
+	}
+	s.n++
+	return map[string]any{sealedKey: sealed}, nil
+}
+
+// sealedText returns the sealed text that v stands for.
+func sealedText(v any) (string, bool) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return "", false
+	}
+	s, ok := m[sealedKey].(string)
+	return s, ok
+}
+
+func isReference(m map[string]any) bool {
+	return m["type"] == "secret_ref" || m["type"] == "user_secret_ref"
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// OpenConfig returns a configuration with all sealed values in the clear, for
+// the node that carries out a run. root is the path under which it was sealed:
+// "adapterConfig", "runtimeConfig", "metadata", or "env" for a project's.
+func OpenConfig(config json.RawMessage, root string, open func(path, sealed string) (string, error)) (json.RawMessage, error) {
+	if !strings.Contains(string(config), sealedKey) {
+		return config, nil
+	}
+	v, ok := parseJSON(config)
+	if !ok {
+		return config, nil
+	}
+	v, err := mapSealed(v, root, func(path, sealed string) (any, error) { return open(path, sealed) })
+	if err != nil {
+		return nil, err
+	}
+	return formatJSON(v), nil
+}
+
+// mapSealed replaces each sealed value in v.
+func mapSealed(v any, path string, f func(path, sealed string) (any, error)) (any, error) {
+	if sealed, ok := sealedText(v); ok {
+		return f(path, sealed)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, k := range sortedKeys(v) {
+			next, err := mapSealed(v[k], path+"."+k, f)
+			if err != nil {
+				return nil, err
+			}
+			v[k] = next
+		}
+	case []any:
+		for i := range v {
+			next, err := mapSealed(v[i], path+"."+strconv.Itoa(i), f)
+			if err != nil {
+				return nil, err
+			}
+			v[i] = next
+		}
+	}
+	return v, nil
+}
+
+// A SealedConfig is an agent or project with what is sealed in its
+// configurations, and where.
+type SealedConfig struct {
+	Type, ID string
+	Values   []SealedValue
+}
+
+// A SealedValue is a sealed text and its path.
+type SealedValue struct{ Path, Sealed string }
+
+// SealedConfigs returns the agents and projects of company that hold sealed
+// values.
+func SealedConfigs(tx *ledger.Tx, company string) (out []SealedConfig) {
+	collect := func(o *SealedConfig, root string, config json.RawMessage) {
+		if !strings.Contains(string(config), sealedKey) {
+			return
+		}
+		v, _ := parseJSON(config)
+		_, _ = mapSealed(v, root, func(path, sealed string) (any, error) { // never fails
+			o.Values = append(o.Values, SealedValue{path, sealed})
+			return nil, nil
+		})
+	}
+	for _, a := range agents.All(tx, company) {
+		o := SealedConfig{Type: "agent", ID: a.ID}
+		collect(&o, "adapterConfig", a.AdapterConfig)
+		collect(&o, "runtimeConfig", a.RuntimeConfig)
+		collect(&o, "metadata", a.Metadata)
+		if len(o.Values) > 0 {
+			out = append(out, o)
+		}
+	}
+	for _, p := range projects.All(tx, company) {
+		o := SealedConfig{Type: "project", ID: p.ID}
+		if collect(&o, "env", p.Env); len(o.Values) > 0 {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// SecretVersions yields all versions of all secrets of company.
+func SecretVersions(tx *ledger.Tx, company string) iter.Seq[SecretVersion] {
+	return func(yield func(SecretVersion) bool) {
+		for _, v := range secretVersions.All(tx, company) {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}

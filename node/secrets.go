@@ -1,0 +1,99 @@
+package node
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// resolveSecrets returns an agent's configuration with its secrets in the
+// clear, and their values. What was used is noted before anything of it is
+// handed out; the error names variables and reasons, never values.
+func (n *Node) resolveSecrets(ctx context.Context, run company.Run, config json.RawMessage) (json.RawMessage, []string, error) {
+	var r company.Resolution
+	try := func() error {
+		return n.ledger.View(func(tx *ledger.Tx) (err error) {
+			r, err = company.Resolve(tx, string(n.Mesh()), run, config, func(aad, sealed []byte) ([]byte, error) { return n.keyring.open(tx, aad, sealed) })
+			return err
+		})
+	}
+	err := try()
+	if err != nil && errors.Is(err, identity.ErrSealed) && n.refreshKeys() {
+		err = try() // it was sealed with a key that is newer than those at hand
+	}
+	if len(r.Uses) > 0 {
+		if noted := n.carryOut(ctx, n.command("secret.access", run.Company, company.UseSecrets{Run: run.ID, Uses: r.Uses})); noted != nil {
+			err = errors.Join(err, fmt.Errorf("the use of secrets could not be noted: %w", noted))
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.Config, r.Values, nil
+}
+
+// resealing is what is sealed with an earlier data key and shall be sealed with
+// the present one: a little at each look, while this node leads.
+func (n *Node) resealing() (due []ledger.Command) {
+	_, key, _ := n.keyring.current()
+	if key == (identity.DataKey{}) {
+		return nil
+	}
+	present := key.ID()
+	if n.resealed == present {
+		return nil // nothing was left at the last look
+	}
+	again := func(tx *ledger.Tx, aad, sealed []byte) []byte {
+		if id, err := identity.SealedWith(sealed); err != nil || id == present {
+			return nil
+		}
+		plain, err := n.keyring.open(tx, aad, sealed)
+		if err != nil {
+			n.log.Warn("sealed value does not open", "error", err)
+			return nil
+		}
+		return identity.Seal(key, aad, plain)
+	}
+	mesh := string(n.Mesh())
+	err := n.ledger.View(func(tx *ledger.Tx) error {
+		for _, c := range company.Companies(tx) {
+			for v := range company.SecretVersions(tx, c.ID) {
+				if len(due) >= maxChores {
+					return nil
+				}
+				if next := again(tx, company.SecretAAD(mesh, c.ID, v.Secret, v.Version), v.Sealed); next != nil {
+					due = append(due, n.command("secret.reseal", c.ID, company.Reseal{Type: "secret", ID: v.Secret, Version: v.Version, Old: []string{string(v.Sealed)}, New: []string{string(next)}}))
+				}
+			}
+			for _, owner := range company.SealedConfigs(tx, c.ID) {
+				if len(due) >= maxChores {
+					return nil
+				}
+				p := company.Reseal{Type: owner.Type, ID: owner.ID}
+				for _, v := range owner.Values {
+					b, err := base64.StdEncoding.DecodeString(v.Sealed)
+					if err != nil || len(p.Old) == company.MaxRunSecrets {
+						continue
+					}
+					if next := again(tx, company.ValueAAD(mesh, c.ID, owner.ID, v.Path), b); next != nil {
+						p.Old, p.New = append(p.Old, v.Sealed), append(p.New, base64.StdEncoding.EncodeToString(next))
+					}
+				}
+				if len(p.Old) > 0 {
+					due = append(due, n.command("secret.reseal", c.ID, p))
+				}
+			}
+		}
+		return nil
+	})
+	if err == nil && len(due) == 0 {
+		n.resealed = present
+	}
+	return due
+}
