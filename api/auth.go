@@ -282,7 +282,7 @@ func (s *Server) followKeys() {
 
 // endsKeys reports whether a kind of command may end a credential.
 func endsKeys(kind string) bool {
-	if kind == "agent.wake" {
+	if kind == "agent.wake" || kind == "agent.skills" {
 		return false
 	}
 	noun, _, _ := strings.Cut(kind, ".")

@@ -14,7 +14,7 @@ const passList = `
 045-agent-invoke-paused-409 046-agent-resume 047-org 048-org-svg 049-agent-key-create 050-agent-keys-list
 051-agent-me-with-key 052-agent-me-inbox-lite 053-agent-me-no-agent-401 054-invalid-bearer-401
 055-agent-key-cross-company-403 056-agent-key-board-only-403 057-agent-permissions 058-agent-runtime-state
-059-agent-task-sessions 062-project-create 063-projects-list 064-project-get 065-project-patch 066-project-create-400
+059-agent-task-sessions 060-agent-skills 062-project-create 063-projects-list 064-project-get 065-project-patch 066-project-create-400
 067-project-workspace-create 068-project-workspaces-list 069-issue-create 070-issue-create-400
 071-issue-create-404-company 072-issue-create-bad-assignee 073-issue-create-in-progress-no-assignee-422
 074-issue-create-duplicate-title 075-issues-list 076-issues-list-filter 077-issues-count-400 078-issues-count-blocked
@@ -51,7 +51,7 @@ const passList = `
 221-costs-by-provider 222-costs-by-biller 223-costs-by-project 224-costs-window-spend 225-costs-quota-windows
 226-costs-finance-summary 227-issue-cost-summary 228-cost-summary-range 229-dashboard 230-activity 231-activity-post
 232-sidebar-badges 233-attention 235-timeline 256-asset-image-upload 257-asset-content 258-company-logo
-259-plugins-list 260-plugins-examples 261-plugins-tools 262-plugins-ui-contributions 267-skills-index
+259-plugins-list 260-plugins-examples 261-plugins-tools 262-plugins-ui-contributions 264-skills-list 265-skill-create 266-skills-catalog 267-skills-index
 268-skill-paperclip 269-environments 272-llms-agent-configuration 273-llms-process 274-llms-icons 276-user-directory
 284-board-api-keys 287-sidebar-preferences 288-auth-profile 293-companies-after-import 296-import-bad-source-400
 297-agent-key-revoke 298-agent-me-revoked-401 299-agent-terminate 300-agent-resume-terminated-409 301-goal-delete

@@ -20,7 +20,7 @@ func (s *Server) table() []Route {
 		s.approvalRoutes(), s.hireRoutes(), s.attentionRoutes(),
 		s.exportRoutes(), s.importRoutes(),
 		s.assetRoutes(),
-		s.textRoutes(),
+		s.textRoutes(), s.skillRoutes(),
 		s.secretRoutes(), s.userSecretRoutes(),
 	} {
 		all = append(all, rows...)

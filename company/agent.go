@@ -688,6 +688,7 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	}
 	runtimeStates.Delete(c.Tx, company, a.ID)
 	agentClocks.Delete(c.Tx, company, a.ID)
+	wantedSkills.Delete(c.Tx, company, a.ID)
 	budgets.Delete(c.Tx, company, scopeKey(ScopeAgent, a.ID))
 	agentsByManager.Remove(c.Tx, company, managerValue(a), a.ID)
 	agentsByKey.Remove(c.Tx, company, a.URLKey(), a.ID)

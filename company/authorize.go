@@ -54,8 +54,10 @@ var allowed = map[string]allowance{
 
 	"agent.wake": mayBoard | mayAgent | mayNode, "agent.reset_session": mayBoard | mayAgent, "timer.tick": mayNode,
 	"run.place": mayNode, "run.return": mayNode, "run.start": mayNode, "run.report": mayNode, "run.finish": mayNode,
-	"run.cancel": mayBoard | mayAgent | mayNode,
-	"tool.trace": mayAgent,
+	"run.cancel":   mayBoard | mayAgent | mayNode,
+	"tool.trace":   mayAgent,
+	"skill.create": mayBoard | mayAgent, "skill.update": mayBoard | mayAgent, "skill.delete": mayBoard | mayAgent, "skill.file": mayBoard | mayAgent,
+	"agent.skills": mayBoard | mayAgent,
 
 	"asset.create":      mayBoard | mayAgent,
 	"attachment.create": mayBoard | mayAgent, "attachment.delete": mayBoard | mayAgent, "attachment.sweep": mayNode,

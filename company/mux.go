@@ -11,6 +11,7 @@ var registrars = []func(ledger.Mux){
 	registerSession,
 	registerToolCalls,
 	registerImport,
+	registerSkills,
 	registerApprovals, registerHires,
 	registerAssets,
 	registerSecrets, registerUserSecrets,

@@ -17,11 +17,21 @@ type Skill struct {
 	Name        string
 	Description string
 	Markdown    string // with its front matter
+	Roles, Tags []string
 }
 
-// order is how they are listed: what every agent needs first.
-var order = []string{"paperclip", "para-memory-files", "paperclip-create-agent", "paperclip-converting-plans-to-tasks",
-	"paperclip-board", "paperclip-create-plugin", "paperclip-dev", "agentmail"}
+// order is how they are listed, what every agent needs first, with the roles
+// that they are for and words to find them by.
+var order = []Skill{
+	{Name: "paperclip", Roles: []string{"general"}, Tags: []string{"api", "issues", "heartbeat"}},
+	{Name: "para-memory-files", Roles: []string{"general"}, Tags: []string{"memory", "files"}},
+	{Name: "paperclip-create-agent", Roles: []string{"ceo", "cto", "pm"}, Tags: []string{"hiring", "adapters"}},
+	{Name: "paperclip-converting-plans-to-tasks", Roles: []string{"ceo", "pm"}, Tags: []string{"planning", "issues"}},
+	{Name: "paperclip-board", Roles: []string{"general"}, Tags: []string{"board", "approvals", "budgets"}},
+	{Name: "paperclip-create-plugin", Roles: []string{"engineer"}, Tags: []string{"plugins"}},
+	{Name: "paperclip-dev", Roles: []string{"engineer", "devops"}, Tags: []string{"mesh", "api", "operations"}},
+	{Name: "agentmail", Roles: []string{"general"}, Tags: []string{"mail"}},
+}
 
 var bundled = load()
 
@@ -30,11 +40,11 @@ var bundled = load()
 func load() []Skill {
 	setup := read("setup.md")
 	all := make([]Skill, 0, len(order))
-	for _, name := range order {
-		s := Skill{Markdown: strings.Replace(read(name+"/SKILL.md"), "{{setup}}\n", setup+"\n", 1)}
-		s.Name, s.Description = FrontMatter(s.Markdown)
-		if s.Name != name || s.Description == "" {
-			panic(fmt.Sprintf("skills: front matter of %s names %q", name, s.Name))
+	for _, s := range order {
+		s.Markdown = strings.Replace(read(s.Name+"/SKILL.md"), "{{setup}}\n", setup+"\n", 1)
+		name, description := FrontMatter(s.Markdown)
+		if s.Description = description; s.Name != name || description == "" {
+			panic(fmt.Sprintf("skills: front matter of %s names %q", s.Name, name))
 		}
 		all = append(all, s)
 	}
