@@ -42,6 +42,12 @@ var allowed = map[string]allowance{
 	"user_secret.define": mayBoard, "user_secret.redefine": mayBoard, "user_secret.undefine": mayBoard,
 	"activity.note": mayBoard | mayNode,
 
+	"routine.create": mayBoard | mayAgent, "routine.update": mayBoard | mayAgent, "routine.restore": mayBoard | mayAgent, "routine.delete": mayBoard,
+	"routine.run": mayBoard | mayAgent, "routine.fire": mayNode, "routine.tick": mayNode,
+	"routine_trigger.create": mayBoard | mayAgent, "routine_trigger.update": mayBoard | mayAgent,
+	"routine_trigger.rotate": mayBoard | mayAgent, "routine_trigger.delete": mayBoard | mayAgent,
+	"folder.save": mayBoard, "folder.delete": mayBoard, "folder.file": mayBoard,
+
 	"issue.create": mayBoard | mayAgent, "issue.update": mayBoard | mayAgent, "issue.delete": mayBoard | mayAgent,
 	"issue.checkout": mayBoard | mayAgent, "issue.release": mayBoard | mayAgent, "issue.force_release": mayBoard,
 	"issue.resolve_recovery": mayBoard | mayAgent, "issue.vote": mayBoard,

@@ -469,12 +469,16 @@ func removeRows(tx *ledger.Tx, company string) (done bool) {
 // forget removes what names a row from outside its company.
 func forget(tx *ledger.Tx, table, id string, row []byte) {
 	switch table {
-	case "agent", "goal", "project", "workspace", "secret", "attachment":
+	case "agent", "goal", "project", "workspace", "secret", "attachment", "routine", "folder":
 		disown(tx, id)
 	case "asset":
 		disown(tx, id)
 		a := decodeRow[Asset](row)
 		tx.Delete(blobKey(a.SHA256, a.Company))
+	case "routine-trigger":
+		for _, key := range triggerKeys(decodeRow[RoutineTrigger](row)) {
+			tx.Delete(key)
+		}
 	case "agent-key":
 		tx.Delete(keyCompanyKey(id))
 		tx.Delete(tokenKey(decodeRow[AgentKey](row).Hash))

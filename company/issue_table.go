@@ -63,6 +63,7 @@ func (s issueSort) number() uint64 { return binary.BigEndian.Uint64(s[9:]) }
 // is an issue that did not exist. It returns the row as stored.
 func storeIssue(tx *ledger.Tx, old, next Issue) []byte {
 	next = settleRecovery(tx, next)
+	settleRoutineIssue(tx, old, next)
 	company, id := next.Company, next.ID
 	fresh := old.ID == ""
 	if fresh {
@@ -87,6 +88,7 @@ func storeIssue(tx *ledger.Tx, old, next Issue) []byte {
 
 // dropIssue removes the row and every index entry of i.
 func dropIssue(tx *ledger.Tx, i Issue) {
+	settleRoutineIssue(tx, i, Issue{})
 	tx.Delete(issueCompanyKey(i.ID))
 	tx.Delete(identifierKey(i.Identifier))
 	tx.Delete(issueStatusKey(i.Company, i.Status, i.ID))

@@ -6,7 +6,7 @@ import "github.com/selvage-mesh/selvage/ledger"
 var registrars = []func(ledger.Mux){
 	registerCompanies, registerAgents, registerGoals, registerProjects, registerKeys, registerActivity,
 	registerIssues, registerCheckout, registerComments, registerLabels, registerReadState, registerCosts, registerBudgets,
-	registerWakeup,
+	registerWakeup, registerRoutines, registerFolders,
 	registerRun, registerRecovery, registerDismissals, registerVotes,
 	registerSession,
 	registerToolCalls,

@@ -1,0 +1,221 @@
+package company
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// What folders are for. Persisted: do not rename.
+const (
+	FolderRoutines = "routine"
+	FolderSkills   = "skill"
+)
+
+// FolderKinds are all that there are.
+var FolderKinds = []string{FolderRoutines, FolderSkills}
+
+const (
+	// MaxFolders bounds the folders of a company, MaxFolderDepth how deep they nest.
+	MaxFolders     = 500
+	MaxFolderDepth = 8
+)
+
+// A Folder puts routines or skills in order.
+type Folder struct {
+	ID        string   `cbor:"1,keyasint" json:"id"`
+	Company   string   `cbor:"2,keyasint" json:"companyId"`
+	Kind      string   `cbor:"3,keyasint" json:"kind"`
+	Parent    NullText `cbor:"4,keyasint,omitempty" json:"parentId"`
+	Name      string   `cbor:"5,keyasint" json:"name"`
+	Slug      string   `cbor:"6,keyasint" json:"slug"`
+	Color     NullText `cbor:"7,keyasint,omitempty" json:"color"`
+	Position  int64    `cbor:"8,keyasint,omitempty" json:"position"`
+	SystemKey NullText `cbor:"9,keyasint,omitempty" json:"systemKey"` // of a folder that the system made for somebody
+	CreatedAt Time     `cbor:"10,keyasint" json:"createdAt"`
+	UpdatedAt Time     `cbor:"11,keyasint" json:"updatedAt"`
+}
+
+var folders = ledger.NewTable[Folder]("folder")
+
+// SaveFolder is the payload of folder.save: a folder is made when New is set,
+// else changed, where a nil field keeps what is there.
+type SaveFolder struct {
+	ID        string  `cbor:"1,keyasint"`
+	New       bool    `cbor:"2,keyasint,omitempty"`
+	Kind      string  `cbor:"3,keyasint,omitempty"`
+	Parent    *string `cbor:"4,keyasint,omitempty"`
+	Name      *string `cbor:"5,keyasint,omitempty"`
+	Slug      *string `cbor:"6,keyasint,omitempty"`
+	Color     *string `cbor:"7,keyasint,omitempty"`
+	Position  *int64  `cbor:"8,keyasint,omitempty"`
+	SystemKey string  `cbor:"9,keyasint,omitempty"` // an existing folder with this key is returned instead
+}
+
+// DeleteFolder is the payload of folder.delete.
+type DeleteFolder struct {
+	ID string `cbor:"1,keyasint"`
+}
+
+// FileItem is the payload of folder.file, which puts a routine into a folder.
+type FileItem struct {
+	Kind   string `cbor:"1,keyasint"`
+	Item   string `cbor:"2,keyasint"`
+	Folder string `cbor:"3,keyasint,omitempty"` // "" takes it out
+}
+
+func registerFolders(m ledger.Mux) {
+	ledger.Handle(m, "folder.save", saveFolder)
+	ledger.Handle(m, "folder.delete", deleteFolder)
+	ledger.Handle(m, "folder.file", fileItem)
+}
+
+// FoldersOf returns the folders of company of a kind ("" for all), by parent,
+// position and name.
+func FoldersOf(tx *ledger.Tx, company, kind string) []Folder {
+	out := []Folder{}
+	for _, f := range folders.All(tx, company) {
+		if kind == "" || f.Kind == kind {
+			out = append(out, f)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Folder) int {
+		return cmp.Or(cmp.Compare(a.Parent, b.Parent), cmp.Compare(a.Position, b.Position), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+func folderIs(tx *ledger.Tx, company, id, kind string) bool {
+	f, ok := folders.Get(tx, company, id)
+	return ok && f.Kind == kind
+}
+
+func errNoFolder() error { return ledger.Refuse(ledger.NotFound, nil, "Folder not found") }
+
+var folderSlug = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+func saveFolder(c *ledger.Context, p SaveFolder) (any, error) {
+	company, now := c.Cmd.Company, TimeOf(c.Now)
+	f, ok := folders.Get(c.Tx, company, p.ID)
+	action := "folder.updated"
+	if p.New {
+		if p.SystemKey != "" {
+			for _, there := range FoldersOf(c.Tx, company, p.Kind) {
+				if there.SystemKey == NullText(p.SystemKey) {
+					return there, nil
+				}
+			}
+		}
+		if err := checkNewID(c.Tx, p.ID); err != nil {
+			return nil, err
+		}
+		if err := room(folders.All(c.Tx, company), MaxFolders, "folders"); err != nil {
+			return nil, err
+		}
+		f, action = Folder{ID: p.ID, Company: company, Kind: p.Kind, SystemKey: NullText(p.SystemKey), CreatedAt: now}, "folder.created"
+		f.Position = int64(len(FoldersOf(c.Tx, company, p.Kind)))
+	} else if !ok {
+		return nil, errNoFolder()
+	}
+	setText(&f.Parent, p.Parent)
+	set(&f.Name, p.Name)
+	set(&f.Slug, p.Slug)
+	setText(&f.Color, p.Color)
+	set(&f.Position, p.Position)
+	if f.Slug == "" {
+		f.Slug = orText(URLKey(f.Name), "folder")
+	}
+	f.UpdatedAt = now
+	if err := f.check(c.Tx); err != nil {
+		return nil, err
+	}
+	if p.New {
+		own(c.Tx, company, f.ID)
+	}
+	folders.Put(c.Tx, company, f.ID, f)
+	c.Record(ledger.Change{Action: action, EntityType: "folder", EntityID: f.ID, Details: jsonObject{}.str("name", f.Name).str("kind", f.Kind).close()})
+	return f, nil
+}
+
+func (f Folder) check(tx *ledger.Tx) error {
+	switch {
+	case !slices.Contains(FolderKinds, f.Kind):
+		return ledger.Refuse(ledger.Invalid, nil, "Unknown kind of folder")
+	case f.Name == "" || len(f.Name) > MaxName || len(f.Color) > MaxName || len(f.Slug) > MaxName || f.Position < 0:
+		return ledger.Refuse(ledger.Invalid, nil, "A folder needs a name, and its texts have bounds")
+	case !folderSlug.MatchString(f.Slug):
+		return ledger.Refuse(ledger.Invalid, nil, "A folder's slug has small letters, digits and single dashes")
+	}
+	for _, other := range FoldersOf(tx, f.Company, f.Kind) {
+		if other.ID != f.ID && other.Parent == f.Parent && other.Slug == f.Slug {
+			return ledger.Refuse(ledger.Conflict, jsonObject{}.str("folderId", other.ID).close(), "There is a folder %q in this place", f.Slug)
+		}
+	}
+	depth := 1
+	for at := f.Parent; at != ""; depth++ {
+		parent, ok := folders.Get(tx, f.Company, string(at))
+		switch {
+		case !ok || parent.Kind != f.Kind:
+			return ledger.Refuse(ledger.NotFound, nil, "Parent folder not found")
+		case parent.ID == f.ID:
+			return ledger.Refuse(ledger.Unprocessable, nil, "A folder can not lie in itself")
+		case depth >= MaxFolderDepth:
+			return ledger.Refuse(ledger.Unprocessable, nil, "Folders nest at most %d deep", MaxFolderDepth)
+		}
+		at = parent.Parent
+	}
+	return nil
+}
+
+// deleteFolder removes a folder; what lay in it lies in its parent then.
+func deleteFolder(c *ledger.Context, p DeleteFolder) (any, error) {
+	company, now := c.Cmd.Company, TimeOf(c.Now)
+	f, ok := folders.Get(c.Tx, company, p.ID)
+	if !ok {
+		return nil, errNoFolder()
+	}
+	for _, r := range RoutinesOf(c.Tx, company) {
+		if string(r.Folder) == f.ID {
+			r.Folder = f.Parent
+			routines.Put(c.Tx, company, r.ID, r)
+		}
+	}
+	for _, child := range FoldersOf(c.Tx, company, f.Kind) {
+		if string(child.Parent) != f.ID {
+			continue
+		}
+		child.Parent, child.UpdatedAt = f.Parent, now
+		for n := 2; child.check(c.Tx) != nil && n < MaxFolders+2; n++ { // only its slug can be in the way
+			child.Slug = cutRunes(child.Slug, 80) + "-" + uintText(uint64(n))
+		}
+		folders.Put(c.Tx, company, child.ID, child)
+	}
+	folders.Delete(c.Tx, company, f.ID)
+	disown(c.Tx, f.ID)
+	c.Record(ledger.Change{Action: "folder.deleted", EntityType: "folder", EntityID: f.ID, Details: jsonObject{}.str("name", f.Name).str("kind", f.Kind).close()})
+	return f, nil
+}
+
+func fileItem(c *ledger.Context, p FileItem) (any, error) {
+	company := c.Cmd.Company
+	if p.Folder != "" && !folderIs(c.Tx, company, p.Folder, p.Kind) {
+		return nil, errNoFolder()
+	}
+	r, ok := routines.Get(c.Tx, company, p.Item)
+	if p.Kind != FolderRoutines || !ok {
+		return nil, ledger.Refuse(ledger.NotFound, nil, "Item not found")
+	}
+	r.Folder, r.UpdatedAt = NullText(p.Folder), TimeOf(c.Now)
+	routines.Put(c.Tx, company, r.ID, r)
+	c.Record(ledger.Change{Action: "folder.item_moved", EntityType: "routine", EntityID: r.ID, Details: jsonObject{}.null("folderId", p.Folder).close()})
+	return FiledItem{p.Kind, p.Item, NullText(p.Folder)}, nil
+}
+
+// A FiledItem says where an item lies.
+type FiledItem struct {
+	Kind   string   `cbor:"1,keyasint" json:"kind"`
+	Item   string   `cbor:"2,keyasint" json:"itemId"`
+	Folder NullText `cbor:"3,keyasint,omitempty" json:"folderId"`
+}

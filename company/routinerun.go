@@ -1,0 +1,466 @@
+package company
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A RoutineRunStatus is what became of a firing. Persisted: do not rename.
+type RoutineRunStatus string
+
+const (
+	RoutineReceived  RoutineRunStatus = "received"
+	RoutineCoalesced RoutineRunStatus = "coalesced"
+	RoutineSkipped   RoutineRunStatus = "skipped"
+	RoutineIssued    RoutineRunStatus = "issue_created"
+	RoutineCompleted RoutineRunStatus = "completed"
+	RoutineFailed    RoutineRunStatus = "failed"
+)
+
+// OriginRoutine is the origin kind of issues that routines make.
+const OriginRoutine = "routine_execution"
+
+// A RoutineRun is one firing of a routine and what became of it.
+type RoutineRun struct {
+	ID              string           `cbor:"1,keyasint" json:"id"`
+	Company         string           `cbor:"2,keyasint" json:"companyId"`
+	Routine         string           `cbor:"3,keyasint" json:"routineId"`
+	Trigger         NullText         `cbor:"4,keyasint,omitempty" json:"triggerId"`
+	Source          string           `cbor:"5,keyasint" json:"source"`
+	Status          RoutineRunStatus `cbor:"6,keyasint" json:"status"`
+	TriggeredAt     Time             `cbor:"7,keyasint" json:"triggeredAt"`
+	Revision        NullText         `cbor:"8,keyasint,omitempty" json:"routineRevisionId"`
+	ResponsibleUser NullText         `cbor:"9,keyasint,omitempty" json:"responsibleUserId"`
+	IdempotencyKey  NullText         `cbor:"10,keyasint,omitempty" json:"idempotencyKey"`
+	Payload         json.RawMessage  `cbor:"11,keyasint,omitempty" json:"triggerPayload"`
+	Fingerprint     NullText         `cbor:"12,keyasint,omitempty" json:"dispatchFingerprint"`
+	Issue           NullText         `cbor:"13,keyasint,omitempty" json:"linkedIssueId"`
+	CoalescedInto   NullText         `cbor:"14,keyasint,omitempty" json:"coalescedIntoRunId"`
+	Failure         NullText         `cbor:"15,keyasint,omitempty" json:"failureReason"`
+	CompletedAt     Time             `cbor:"16,keyasint,omitempty" json:"completedAt"`
+	CreatedAt       Time             `cbor:"17,keyasint" json:"createdAt"`
+	UpdatedAt       Time             `cbor:"18,keyasint" json:"updatedAt"`
+	Number          uint64           `cbor:"19,keyasint" json:"-"` // counts from 1 within the routine
+}
+
+// Clone returns a copy that shares no memory with r, as the ledger's cache of
+// decoded rows needs it.
+func (r RoutineRun) Clone() RoutineRun { r.Payload = slices.Clone(r.Payload); return r }
+
+// MaxRoutinePayload bounds what comes with a firing, in bytes.
+const MaxRoutinePayload = 64 << 10
+
+func routineRunOrderKey(company, routine string, n uint64) []byte {
+	return ledger.Key("c", company, "routine-run-order", routine, ledger.Order(n))
+}
+
+func routineOnceKey(company, routine, key string) []byte {
+	return ledger.Key("c", company, "routine-run-once", routine, textKey(key))
+}
+
+// FireRoutine is the payload of routine.run, by the board or an agent, and of
+// routine.fire, by a node for whom a webhook's signature verified.
+type FireRoutine struct {
+	Routine            string                     `cbor:"1,keyasint"`
+	Run                string                     `cbor:"2,keyasint"` // UUID of the run that it makes
+	Trigger            string                     `cbor:"3,keyasint,omitempty"`
+	Source             string                     `cbor:"4,keyasint"`           // manual, api, webhook or schedule
+	Payload            json.RawMessage            `cbor:"5,keyasint,omitempty"` // a JSON object
+	Variables          map[string]json.RawMessage `cbor:"6,keyasint,omitempty"` // scalars
+	Project            string                     `cbor:"7,keyasint,omitempty"`
+	Workspace          string                     `cbor:"8,keyasint,omitempty"`
+	Assignee           string                     `cbor:"9,keyasint,omitempty"`
+	IdempotencyKey     string                     `cbor:"10,keyasint,omitempty"`
+	ExecutionWorkspace string                     `cbor:"11,keyasint,omitempty"`
+	WorkspacePref      string                     `cbor:"12,keyasint,omitempty"`
+	WorkspaceSettings  json.RawMessage            `cbor:"13,keyasint,omitempty"`
+	// Delivery is the hash of a signature that is good once, and Until when it
+	// would be too old anyway.
+	Delivery string `cbor:"14,keyasint,omitempty"`
+	Until    Time   `cbor:"15,keyasint,omitempty"`
+}
+
+// TickRoutine is the payload of routine.tick, by the leader: a schedule whose
+// time Due has come fires, and next at Next. Due must be what the trigger
+// waits for, so no time fires twice, whoever led. Quiet says that nothing
+// happened that an activity gate asks for.
+type TickRoutine struct {
+	Trigger string `cbor:"1,keyasint"`
+	Due     Time   `cbor:"2,keyasint"`
+	Next    Time   `cbor:"3,keyasint,omitempty"` // 0: never again
+	Quiet   bool   `cbor:"4,keyasint,omitempty"`
+	Problem string `cbor:"5,keyasint,omitempty"` // why Next could not be found; turns the trigger off
+}
+
+// RoutineRunsOf returns the newest runs of a routine.
+func RoutineRunsOf(tx *ledger.Tx, r Routine, limit int) []RoutineRun {
+	out := []RoutineRun{}
+	from := ledger.Key("c", r.Company, "routine-run-order", r.ID, "")
+	for _, id := range tx.Scan(from, ledger.PrefixEnd(from), true) {
+		if len(out) == limit {
+			break
+		}
+		if run, ok := routineRuns.Get(tx, r.Company, string(id)); ok {
+			out = append(out, run)
+		}
+	}
+	return out
+}
+
+func dropRoutineRun(tx *ledger.Tx, run RoutineRun) {
+	tx.Delete(routineRunOrderKey(run.Company, run.Routine, run.Number))
+	if run.IdempotencyKey != "" {
+		tx.Delete(routineOnceKey(run.Company, run.Routine, string(run.IdempotencyKey)))
+	}
+	routineRuns.Delete(tx, run.Company, run.ID)
+}
+
+func runRoutine(c *ledger.Context, p FireRoutine) (any, error) {
+	r, err := routineOf(c, p.Routine)
+	if err != nil {
+		return nil, err
+	}
+	if p.Source != "manual" && p.Source != "api" {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "Unknown source of a routine's run")
+	}
+	if p.Assignee != "" {
+		if err := mayRoutine(c, p.Assignee); err != nil {
+			return nil, err
+		}
+	}
+	if r.Status == RoutineArchived {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "Routine is archived")
+	}
+	var t *RoutineTrigger
+	if p.Trigger != "" {
+		row, ok := routineTriggers.Get(c.Tx, r.Company, p.Trigger)
+		if !ok || row.Routine != r.ID {
+			return nil, errNoTrigger()
+		}
+		if !row.Enabled {
+			return nil, ledger.Refuse(ledger.Conflict, nil, "Routine trigger is not active")
+		}
+		t = &row
+	}
+	return fire(c, r, t, p)
+}
+
+// fireRoutine runs a routine for a webhook. That the delivery is genuine was
+// for the node to find out that got it.
+func fireRoutine(c *ledger.Context, p FireRoutine) (any, error) {
+	t, ok := routineTriggers.Get(c.Tx, c.Cmd.Company, p.Trigger)
+	if !ok || t.Kind != TriggerWebhook {
+		return nil, errNoTrigger()
+	}
+	r, ok := routines.Get(c.Tx, t.Company, t.Routine)
+	if !ok {
+		return nil, errNoRoutine()
+	}
+	if !t.Enabled || r.Status != RoutineActive {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "Routine trigger is not active")
+	}
+	if p.Delivery != "" {
+		var err error
+		if t, err = t.remember(c, p.Delivery, p.Until); err != nil {
+			return nil, err
+		}
+	}
+	p.Routine, p.Source = r.ID, "webhook"
+	return fire(c, r, &t, p)
+}
+
+// tickRoutine fires a schedule whose time has come, once.
+func tickRoutine(c *ledger.Context, p TickRoutine) (any, error) {
+	t, ok := routineTriggers.Get(c.Tx, c.Cmd.Company, p.Trigger)
+	if !ok || t.Due == 0 || t.Due != p.Due || TimeOf(c.Now) < p.Due || p.Next != 0 && p.Next <= p.Due {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "Schedule %s is not due", p.Trigger)
+	}
+	r, ok := routines.Get(c.Tx, t.Company, t.Routine)
+	if !ok {
+		return nil, errNoRoutine()
+	}
+	before := t
+	t.Next = p.Next
+	if p.Next == 0 {
+		t.Enabled = false
+	}
+	if p.Problem != "" {
+		t.LastResult = NullText(cutRunes(p.Problem, 200))
+	}
+	t = storeTrigger(c.Tx, before, t, r.Status)
+	id := derivedID("routine-tick", t.ID, ledger.Order(uint64(p.Due)))
+	if row, ok := companies.Get(c.Tx, r.Company, r.Company); !ok || row.Status != CompanyActive {
+		return endFiring(c, r, &t, FireRoutine{Run: id, Source: "schedule"}, RoutineSkipped, "The company is not active")
+	}
+	if r.Gate != "always" && p.Quiet {
+		return endFiring(c, r, &t, FireRoutine{Run: id, Source: "schedule"}, RoutineSkipped, "Nothing happened since the last run")
+	}
+	return fire(c, r, &t, FireRoutine{Routine: r.ID, Run: id, Source: "schedule"})
+}
+
+// newFiring begins a run; it is stored by keepFiring.
+func newFiring(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine) RoutineRun {
+	now := TimeOf(c.Now)
+	run := RoutineRun{ID: p.Run, Company: r.Company, Routine: r.ID, Source: p.Source, Status: RoutineReceived, TriggeredAt: now, Revision: NullText(r.Revision),
+		ResponsibleUser: r.ResponsibleUser, IdempotencyKey: NullText(p.IdempotencyKey), CreatedAt: now, UpdatedAt: now}
+	if t != nil {
+		run.Trigger = NullText(t.ID)
+	}
+	if isBoard(c) {
+		run.ResponsibleUser = NullText(c.Cmd.Actor.ID)
+	}
+	return run
+}
+
+// keepFiring stores a run that has been decided, and what its routine and
+// trigger remember of it; the run that falls out of what is kept goes.
+func keepFiring(c *ledger.Context, r Routine, t *RoutineTrigger, run RoutineRun, result string) RoutineRun {
+	r.Runs++
+	run.Number = r.Runs
+	r.LastTriggeredAt = run.TriggeredAt
+	if run.Status == RoutineIssued || run.Status == RoutineCoalesced {
+		r.LastEnqueuedAt = run.TriggeredAt
+	}
+	routines.Put(c.Tx, r.Company, r.ID, r)
+	if t != nil {
+		t.LastFiredAt, t.LastResult = run.TriggeredAt, NullText(result)
+		routineTriggers.Put(c.Tx, t.Company, t.ID, *t)
+	}
+	routineRuns.Put(c.Tx, run.Company, run.ID, run)
+	c.Set(routineRunOrderKey(run.Company, run.Routine, run.Number), []byte(run.ID))
+	if run.IdempotencyKey != "" {
+		c.Set(routineOnceKey(run.Company, run.Routine, string(run.IdempotencyKey)), []byte(run.ID))
+	}
+	if run.Number > keptRoutineRuns {
+		if id, ok := c.Get(routineRunOrderKey(run.Company, run.Routine, run.Number-keptRoutineRuns)); ok {
+			if old, ok := routineRuns.Get(c.Tx, run.Company, string(id)); ok {
+				dropRoutineRun(c.Tx, old)
+			}
+		}
+	}
+	c.Record(ledger.Change{Action: "routine.run_triggered", EntityType: "routine_run", EntityID: run.ID,
+		Details: jsonObject{}.str("routineId", r.ID).str("source", run.Source).str("status", string(run.Status)).null("triggerId", string(run.Trigger)).
+			null("issueId", string(run.Issue)).close()})
+	return run
+}
+
+// endFiring stores a run that makes no issue.
+func endFiring(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine, status RoutineRunStatus, why string) (RoutineRun, error) {
+	run := newFiring(c, r, t, p)
+	run.Status, run.Failure, run.CompletedAt = status, NullText(why), run.TriggeredAt
+	return keepFiring(c, r, t, run, why), nil
+}
+
+// fire decides what a firing does: make an issue, join the one that is being
+// worked on, or nothing. What somebody asked for and can not be is a refusal;
+// what a schedule or webhook can not do is a run that failed.
+func fire(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine) (any, error) {
+	if p.IdempotencyKey != "" {
+		if id, ok := c.Get(routineOnceKey(r.Company, r.ID, p.IdempotencyKey)); ok {
+			if run, ok := routineRuns.Get(c.Tx, r.Company, string(id)); ok {
+				return run, nil
+			}
+		}
+	}
+	if !isID(p.Run) || c.Has(routineRuns.Key(r.Company, p.Run)) {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "A run of a routine with this ID exists")
+	}
+	var run RoutineRun
+	err := c.Try(func(c *ledger.Context) (err error) {
+		run, err = dispatch(c, r, t, p)
+		return err
+	})
+	if no, ok := err.(*ledger.Refusal); ok && (p.Source == "schedule" || p.Source == "webhook") {
+		return endFiring(c, r, t, p, RoutineFailed, no.Message)
+	}
+	return run, err
+}
+
+func dispatch(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine) (RoutineRun, error) {
+	run := newFiring(c, r, t, p)
+	payload, err := object("payload", p.Payload, MaxRoutinePayload)
+	if err != nil {
+		return run, err
+	}
+	given := map[string]json.RawMessage{}
+	if p.Source == "webhook" {
+		given = scalars(payload)
+	}
+	if v, _ := parseJSON(payload); v != nil {
+		if inner, ok := v.(map[string]any)["variables"].(map[string]any); ok {
+			for k, value := range scalars(formatJSON(inner)) {
+				given[k] = value
+			}
+		}
+	}
+	for k, value := range p.Variables {
+		given[k] = value
+	}
+	values, err := r.resolve(given)
+	if err != nil {
+		return run, err
+	}
+	if len(values) > 0 {
+		payload = mergeObjects(payload, formatJSON(map[string]any{"variables": values}))
+	}
+	run.Payload = payload
+	now := r.present(c.Tx)
+	want := CreateIssue{ID: derivedID("routine-issue", run.ID), Title: snippet(fill(r.Title, values, run.TriggeredAt), MaxTitle),
+		Description: fill(string(r.Description), values, run.TriggeredAt), Priority: r.Priority, Assignee: orText(p.Assignee, string(r.Assignee)),
+		Project: orText(p.Project, string(now.Project)), Workspace: p.Workspace, Goal: string(now.Goal), Parent: string(now.Parent), Labels: now.Labels,
+		BillingCode: string(r.BillingCode), OriginKind: OriginRoutine, OriginID: r.ID, OriginRun: run.ID, ExecutionWorkspace: p.ExecutionWorkspace,
+		WorkspacePref: p.WorkspacePref, WorkspaceSettings: p.WorkspaceSettings, Status: IssueTodo, AllowDuplicate: true}
+	if want.Assignee == "" {
+		return run, ledger.Refuse(ledger.Unprocessable, nil, "The routine has no assignee, and the request names none")
+	}
+	if len(want.Description) > MaxText {
+		return run, ledger.Refuse(ledger.TooLarge, nil, "The routine's text is too long with its values")
+	}
+	run.Fingerprint = NullText(dispatchFingerprint(want))
+	want.OriginFingerprint = string(run.Fingerprint)
+	if joined, ok, err := join(c, r, t, run); ok || err != nil {
+		return joined, err
+	}
+	open := 0
+	for range routineIssues.IDs(c.Tx, r.Company, r.ID, false) {
+		open++
+	}
+	if open >= MaxRoutineIssues {
+		return run, ledger.Refuse(ledger.Conflict, nil, "%d issues of this routine are open; close some first", open)
+	}
+	made, err := createIssue(c, want)
+	if err != nil {
+		return run, err
+	}
+	i := made.(IssueResult).Issue
+	if isAgent(c) && c.Cmd.Actor.ID == i.Assignee && i.Status == IssueTodo { // what it asked for is work as any other
+		if err := wakeForIssue(c, i, WakeAutomation, "routine.run", "issue_assigned", ""); err != nil {
+			return run, err
+		}
+	}
+	run.Status, run.Issue = RoutineIssued, NullText(i.ID)
+	return keepFiring(c, r, t, run, "Created issue "+i.Identifier), nil
+}
+
+// present returns r without what it names and what is gone since.
+func (r Routine) present(tx *ledger.Tx) Routine {
+	if r.Project != "" && !projectExists(tx, r.Company, string(r.Project)) {
+		r.Project = ""
+	}
+	if r.Goal != "" && !goalExists(tx, r.Company, string(r.Goal)) {
+		r.Goal = ""
+	}
+	if r.Parent != "" && !tx.Has(issues.Key(r.Company, string(r.Parent))) {
+		r.Parent = ""
+	}
+	r.Labels = slices.DeleteFunc(slices.Clone(r.Labels), func(id string) bool { return !tx.Has(labels.Key(r.Company, id)) })
+	return r
+}
+
+// dispatchFingerprint names what a firing asks for: equal ones may join.
+func dispatchFingerprint(p CreateIssue) string {
+	h := sha256.New()
+	for _, s := range []string{p.Title, p.Description, string(p.Priority), p.Assignee, p.Project, p.Workspace, p.Goal, p.Parent, p.BillingCode, p.ExecutionWorkspace,
+		p.WorkspacePref, string(p.WorkspaceSettings)} {
+		h.Write([]byte(uintText(uint64(len(s))) + ":" + s))
+	}
+	for _, l := range p.Labels {
+		h.Write([]byte(l))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// workedOn reports whether an open issue is at work: checked out, or with a run
+// that waits or goes on. One that was left behind is not; it must not hold up
+// its routine for ever.
+func workedOn(tx *ledger.Tx, i Issue) bool {
+	if i.Status.Terminal() {
+		return false
+	}
+	if i.Held() {
+		return true
+	}
+	return i.Assignee != "" && slices.ContainsFunc(LiveRunsOfAgent(tx, i.Company, i.Assignee), func(r Run) bool { return r.Context.IssueID == i.ID })
+}
+
+// join looks for an open issue that makes another one needless. By coalescing,
+// one that asks for the same is taken up: worked on, or left behind in
+// the queue, where its assignee is woken again. By skipping, one that is worked on
+// is enough, whatever it asks for.
+func join(c *ledger.Context, r Routine, t *RoutineTrigger, run RoutineRun) (RoutineRun, bool, error) {
+	if r.Concurrency == RoutineAlways {
+		return run, false, nil
+	}
+	var found Issue
+	for i := range issuesIn(c.Tx, r.Company, routineIssues.IDs(c.Tx, r.Company, r.ID, false)) {
+		if r.Concurrency == RoutineCoalesce && i.OriginFingerprint != string(run.Fingerprint) {
+			continue
+		}
+		if workedOn(c.Tx, i) || r.Concurrency == RoutineCoalesce && (i.Status == IssueTodo || i.Status == IssueInProgress) {
+			if i.Number > found.Number {
+				found = i
+			}
+		}
+	}
+	if found.ID == "" {
+		return run, false, nil
+	}
+	run.Issue, run.CompletedAt = NullText(found.ID), run.TriggeredAt
+	if first, ok := routineRuns.Get(c.Tx, r.Company, found.OriginRun); ok {
+		run.CoalescedInto = NullText(first.ID)
+	}
+	if r.Concurrency == RoutineSkip {
+		run.Status = RoutineSkipped
+		return keepFiring(c, r, t, run, "Skipped: "+found.Identifier+" is being worked on"), true, nil
+	}
+	run.Status = RoutineCoalesced
+	if !workedOn(c.Tx, found) {
+		if err := wakeForIssue(c, found, WakeAutomation, "routine.run", "issue_assigned", ""); err != nil {
+			return run, true, err
+		}
+	}
+	return keepFiring(c, r, t, run, "Joined issue "+found.Identifier), true, nil
+}
+
+// settleRoutineIssue follows an issue of a routine: it is open for its routine
+// until it ends, and its run ends with it. next is zero when it is deleted.
+func settleRoutineIssue(tx *ledger.Tx, old, next Issue) {
+	i := next
+	if i.ID == "" {
+		i = old
+	}
+	if i.OriginKind != OriginRoutine || !isID(i.OriginID) {
+		return
+	}
+	was, is := old.ID != "" && !old.Status.Terminal(), next.ID != "" && !next.Status.Terminal()
+	if was == is && !(old.ID == "" && !is) {
+		return
+	}
+	if !tx.Has(routines.Key(i.Company, i.OriginID)) {
+		return
+	}
+	if is {
+		routineIssues.Add(tx, i.Company, i.OriginID, i.ID)
+	} else {
+		routineIssues.Remove(tx, i.Company, i.OriginID, i.ID)
+	}
+	run, ok := routineRuns.Get(tx, i.Company, i.OriginRun)
+	if !ok || run.Issue != NullText(i.ID) {
+		return
+	}
+	run.Status, run.Failure, run.CompletedAt = RoutineIssued, "", 0
+	switch {
+	case next.ID == "":
+		run.Status, run.Failure, run.CompletedAt = RoutineFailed, "Its issue was deleted", old.UpdatedAt
+	case next.Status == IssueDone:
+		run.Status, run.CompletedAt = RoutineCompleted, next.UpdatedAt
+	case next.Status == IssueCancelled:
+		run.Status, run.Failure, run.CompletedAt = RoutineFailed, "Its issue was cancelled", next.UpdatedAt
+	}
+	run.UpdatedAt = max(run.UpdatedAt, i.UpdatedAt)
+	routineRuns.Put(tx, run.Company, run.ID, run)
+}
