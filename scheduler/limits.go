@@ -29,6 +29,12 @@ const (
 	queuedPerCompany = 64
 	// ticksPerLook bounds the timers that one look fires.
 	ticksPerLook = 256
+	// maxLateTimes bounds the missed times of one schedule that are counted: a
+	// week of a schedule for every minute.
+	maxLateTimes = 10_080
+	// gateLooksBack bounds the lines of the activity log that decide whether
+	// something happened since a routine last ran.
+	gateLooksBack = 200
 	// submitWait bounds one attempt of a command; an unknown outcome is resolved
 	// below Submit, so a further attempt is a further command.
 	submitWait = 10 * time.Second

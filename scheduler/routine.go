@@ -1,0 +1,124 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"time"
+	_ "time/tzdata" // the same rules on machines that have none
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// NextRun returns when a cron expression next fires after an instant, by the
+// clocks of a zone with an IANA name. The zone's rules are this program's or
+// this machine's, so the answer goes into a command, and is never worked out
+// while one is applied. The error is a refusal.
+func NextRun(cron, zone string, after time.Time) (company.Time, error) {
+	c, err := company.ParseCron(cron)
+	if err != nil {
+		return 0, err
+	}
+	at, err := time.LoadLocation(zone)
+	if err != nil || zone == "" || zone == "Local" {
+		return 0, ledger.Refuse(ledger.Unprocessable, nil, "Invalid timezone: %s", zone)
+	}
+	next, ok := c.Next(after, at)
+	if !ok {
+		return 0, ledger.Refuse(ledger.Unprocessable, nil, "The schedule never fires")
+	}
+	return company.TimeOf(next), nil
+}
+
+// tickOf says how a schedule that is due goes on. What was missed is left out,
+// but for the last time; or fires late, one command each, as far as the cap goes.
+func tickOf(tx *ledger.Tx, t company.RoutineTrigger, now company.Time) company.TickRoutine {
+	p := company.TickRoutine{Trigger: t.ID, Due: t.Due}
+	r, ok := company.RoutineByID(tx, t.Routine)
+	if !ok {
+		return p
+	}
+	if r.Gate != "always" {
+		p.Quiet = quiet(tx, r)
+	}
+	var missed []company.Time // ends with the first that is still to come
+	late := 0
+	for at := t.Due; ; {
+		next, err := NextRun(string(t.Cron), string(t.Zone), at.Std())
+		if err != nil {
+			p.Problem = fmt.Sprintf("The schedule was switched off: %v", err)
+			return p
+		}
+		if late++; late > maxLateTimes {
+			// Nobody counts that far: go on from now.
+			if next, err = NextRun(string(t.Cron), string(t.Zone), now.Std()); err == nil {
+				p.Next = next
+			}
+			return p
+		}
+		if missed = append(missed, next); next > now {
+			break
+		}
+		at = next
+	}
+	if r.CatchUp == company.CatchUpEnqueue {
+		// The present tick fires one; of the others as many as the cap leaves.
+		p.Next = missed[max(0, len(missed)-company.MaxCatchUp)]
+		return p
+	}
+	p.Next = missed[len(missed)-1]
+	return p
+}
+
+// quiet reports whether nothing happened in a routine's company, or its project,
+// since it last ran, but for what the routine itself and its assignee did.
+func quiet(tx *ledger.Tx, r company.Routine) bool {
+	if r.LastEnqueuedAt == 0 {
+		return false
+	}
+	for _, a := range ledger.Activities(tx, r.Company, ledger.ActivityFilter{Limit: gateLooksBack}) {
+		switch {
+		case company.TimeOf(a.At) <= r.LastEnqueuedAt:
+			return true
+		case a.Actor.Type != "user" && a.Actor.Type != "agent" || a.Actor.ID == string(r.Assignee):
+		case r.GateScope == "project" && !inProject(tx, r, a):
+		default:
+			return false
+		}
+	}
+	return false // more happened than we look at
+}
+
+func inProject(tx *ledger.Tx, r company.Routine, a ledger.Activity) bool {
+	switch a.EntityType {
+	case "project":
+		return a.EntityID == string(r.Project)
+	case "issue":
+		i, ok := company.IssueOf(tx, r.Company, a.EntityID)
+		return ok && i.Project == string(r.Project)
+	}
+	return false
+}
+
+// fireRoutines fires the schedules whose time has come.
+func (l *Leader) fireRoutines(ctx context.Context) error {
+	type due struct {
+		company string
+		tick    company.TickRoutine
+	}
+	var all []due
+	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
+		now := company.TimeOf(time.Now())
+		for _, t := range company.DueTriggers(tx, now, ticksPerLook) {
+			all = append(all, due{t.Company, tickOf(tx, t, now)})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return each(all, func(d due) error {
+		_, err := l.submit(ctx, "routine.tick", d.company, d.tick)
+		return err
+	})
+}
