@@ -32,10 +32,6 @@ type runnerGoal struct {
 	Goal *struct{} `json:"goal"`
 }
 
-type folderList struct {
-	Folders []struct{} `json:"folders"`
-}
-
 // An environmentRow is something in which runs can be carried out.
 type environmentRow struct {
 	ID          string          `json:"id"`
@@ -75,8 +71,6 @@ func (s *Server) pageRoutes() []Route {
 		{Method: "GET", Path: issue + "/runner-goal", Tag: "issues", Summary: "Read the goal of the issue's runner", Out: runnerGoal{}, Handle: ofIssue(runnerGoal{})},
 	}
 	rows = append(rows,
-		Route{Method: "GET", Path: of + "/folders", Tag: "companies", Summary: "List the folders of routines or skills; there are none", Out: folderList{},
-			Query: []Param{{Name: "kind", Doc: "routine or skill"}}, Handle: ofCompany(folderList{Folders: []struct{}{}})},
 		Route{Method: "GET", Path: of + "/environments", Tag: "environments", Summary: "List what runs can be carried out in", Out: []environmentRow{}, Handle: listEnvironments})
 	for _, name := range []string{"finance-by-biller", "finance-by-kind", "finance-events"} {
 		rows = append(rows, Route{Method: "GET", Path: of + "/costs/" + name, Tag: "costs", Summary: "List bookings that are no cost events; this system makes none",

@@ -50,8 +50,11 @@ const passList = `
 216-company-budget 217-budget-policy-project 218-costs-summary 219-costs-by-agent 220-costs-by-agent-model
 221-costs-by-provider 222-costs-by-biller 223-costs-by-project 224-costs-window-spend 225-costs-quota-windows
 226-costs-finance-summary 227-issue-cost-summary 228-cost-summary-range 229-dashboard 230-activity 231-activity-post
-232-sidebar-badges 233-attention 235-timeline 256-asset-image-upload 257-asset-content 258-company-logo
-259-plugins-list 260-plugins-examples 261-plugins-tools 262-plugins-ui-contributions 264-skills-list 265-skill-create 266-skills-catalog 267-skills-index
+232-sidebar-badges 233-attention 235-timeline 236-routine-create 237-routines-list 238-routine-get
+239-routine-trigger-schedule 240-routine-trigger-bad-cron 241-routine-trigger-webhook 242-routine-run
+243-routine-run-coalesce 244-routine-webhook-fire 245-routine-webhook-fire-401 246-routine-runs 247-routine-patch
+256-asset-image-upload 257-asset-content 258-company-logo 259-plugins-list 260-plugins-examples 261-plugins-tools
+262-plugins-ui-contributions 264-skills-list 265-skill-create 266-skills-catalog 267-skills-index
 268-skill-paperclip 269-environments 272-llms-agent-configuration 273-llms-process 274-llms-icons 276-user-directory
 284-board-api-keys 287-sidebar-preferences 288-auth-profile 293-companies-after-import 296-import-bad-source-400
 297-agent-key-revoke 298-agent-me-revoked-401 299-agent-terminate 300-agent-resume-terminated-409 301-goal-delete

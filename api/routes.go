@@ -19,7 +19,7 @@ func (s *Server) table() []Route {
 		s.issueRoutes(), s.checkoutRoutes(), s.commentRoutes(), s.labelRoutes(), s.costRoutes(), s.budgetRoutes(),
 		s.approvalRoutes(), s.hireRoutes(), s.attentionRoutes(),
 		s.exportRoutes(), s.importRoutes(),
-		s.assetRoutes(),
+		s.assetRoutes(), s.routineRoutes(), s.folderRoutes(),
 		s.textRoutes(), s.skillRoutes(),
 		s.secretRoutes(), s.userSecretRoutes(),
 	} {

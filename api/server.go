@@ -89,6 +89,9 @@ type Config struct {
 	// DataKeys gives the mesh's data keys, the current one first, that of the
 	// epochs before after it: they sign run tokens. Nil on a node without them.
 	DataKeys func() []identity.DataKey
+	// Unseal opens what was sealed with a data key of any epoch; the default tries
+	// those of DataKeys.
+	Unseal func(ctx context.Context, aad, sealed []byte) ([]byte, error)
 	// Ready returns nil while the node can serve; see /readyz.
 	Ready func(ctx context.Context) error
 	// Standing is asked for each answer, so it must be cheap.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -96,6 +97,15 @@ func (r *keyring) open(tx *ledger.Tx, aad, sealed []byte) ([]byte, error) {
 		return nil, fmt.Errorf("sealed with key %s, which this node does not have: %w", id, identity.ErrSealed)
 	}
 	return identity.Open(key, aad, sealed)
+}
+
+// unseal opens bytes that were sealed on any node, at any time.
+func (n *Node) unseal(_ context.Context, aad, sealed []byte) (plain []byte, err error) {
+	err = n.ledger.View(func(tx *ledger.Tx) (err error) {
+		plain, err = n.keyring.open(tx, aad, sealed)
+		return err
+	})
+	return plain, err
 }
 
 // previousAAD binds the sealed data key of an epoch to that epoch.

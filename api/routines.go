@@ -1,0 +1,524 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/scheduler"
+)
+
+// saveRoutine is the body that creates a routine or changes one.
+type saveRoutine struct {
+	Title         *string              `json:"title,omitempty" minLength:"1" maxLength:"200" nullable:"false"`
+	Description   Opt[string]          `json:"description" maxLength:"200000"`
+	ProjectID     Opt[string]          `json:"projectId" format:"uuid"`
+	FolderID      Opt[string]          `json:"folderId" format:"uuid"`
+	GoalID        Opt[string]          `json:"goalId" format:"uuid"`
+	ParentIssueID Opt[string]          `json:"parentIssueId" format:"uuid"`
+	AssigneeID    Opt[string]          `json:"assigneeAgentId" format:"uuid"`
+	Priority      string               `json:"priority,omitempty" enum:"critical,high,medium,low"`
+	Status        string               `json:"status,omitempty" enum:"active,paused,archived"`
+	Concurrency   string               `json:"concurrencyPolicy,omitempty" enum:"coalesce_if_active,always_enqueue,skip_if_active"`
+	CatchUp       string               `json:"catchUpPolicy,omitempty" enum:"skip_missed,enqueue_missed_with_cap"`
+	Gate          string               `json:"activityGatePolicy,omitempty" enum:"always,require_external_activity"`
+	GateScope     string               `json:"activityGateScope,omitempty" enum:"company,project"`
+	Variables     *[]routineVariable   `json:"variables,omitempty" maxItems:"50" nullable:"false"`
+	Env           Opt[json.RawMessage] `json:"env"`
+	LabelIDs      *[]string            `json:"labelIds,omitempty" format:"uuid" maxItems:"50" nullable:"false"`
+	BillingCode   Opt[string]          `json:"billingCode" maxLength:"200"`
+	Base          Opt[string]          `json:"baseRevisionId" format:"uuid"`
+}
+
+type routineVariable struct {
+	Name     string               `json:"name" minLength:"1" maxLength:"100"`
+	Label    Opt[string]          `json:"label" maxLength:"120"`
+	Type     string               `json:"type,omitempty" enum:"text,textarea,number,boolean,select,date"`
+	Default  Opt[json.RawMessage] `json:"defaultValue"`
+	Required *bool                `json:"required,omitempty" nullable:"false"`
+	Options  []string             `json:"options,omitempty" minLength:"1" maxLength:"120" maxItems:"100"`
+}
+
+// runRoutine is the body that makes a routine run now.
+type runRoutine struct {
+	Trigger            Opt[string]          `json:"triggerId" format:"uuid"`
+	Payload            Opt[json.RawMessage] `json:"payload"`
+	Variables          Opt[json.RawMessage] `json:"variables"`
+	ProjectID          Opt[string]          `json:"projectId" format:"uuid"`
+	Workspace          Opt[string]          `json:"projectWorkspaceId" format:"uuid"`
+	AssigneeID         Opt[string]          `json:"assigneeAgentId" format:"uuid"`
+	IdempotencyKey     Opt[string]          `json:"idempotencyKey" maxLength:"255"`
+	Source             string               `json:"source,omitempty" enum:"manual,api"`
+	ExecutionWorkspace Opt[string]          `json:"executionWorkspaceId" format:"uuid"`
+	WorkspacePref      Opt[string]          `json:"executionWorkspacePreference" maxLength:"100"`
+	WorkspaceSettings  Opt[json.RawMessage] `json:"executionWorkspaceSettings"`
+}
+
+// A routineRow is a routine as it is shown.
+type routineRow struct {
+	company.Routine
+	Variables []company.RoutineVariable `json:"variables"`
+	Env       json.RawMessage           `json:"env"`
+	LabelIDs  []string                  `json:"labelIds"`
+}
+
+// A routineInList has what a list shows besides, a routineDetail what a page shows.
+type routineInList struct {
+	routineRow
+	ManagedByPlugin *struct{}                `json:"managedByPlugin"`
+	Triggers        []company.RoutineTrigger `json:"triggers"`
+	LastRun         *routineRunRow           `json:"lastRun"`
+	ActiveIssue     *routineIssue            `json:"activeIssue"`
+}
+
+type routineDetail struct {
+	routineRow
+	ManagedByPlugin *struct{}                `json:"managedByPlugin"`
+	Project         *routineProject          `json:"project"`
+	Assignee        *routineAgent            `json:"assignee"`
+	ParentIssue     *routineIssue            `json:"parentIssue"`
+	Text            *routineText             `json:"descriptionDocument"`
+	Triggers        []company.RoutineTrigger `json:"triggers"`
+	RecentRuns      []routineRunRow          `json:"recentRuns"`
+	ActiveIssue     *routineIssue            `json:"activeIssue"`
+}
+
+type routineProject struct {
+	company.Project
+	GoalID          company.NullText `json:"goalId"`
+	Env             json.RawMessage  `json:"env"`
+	WorkspacePolicy json.RawMessage  `json:"executionWorkspacePolicy"`
+}
+
+type routineAgent struct {
+	ID     string           `json:"id"`
+	Name   string           `json:"name"`
+	Role   string           `json:"role"`
+	Title  company.NullText `json:"title"`
+	URLKey string           `json:"urlKey"`
+}
+
+type routineIssue struct {
+	ID         string              `json:"id"`
+	Identifier string              `json:"identifier"`
+	Title      string              `json:"title"`
+	Status     company.IssueStatus `json:"status"`
+	Priority   company.Priority    `json:"priority"`
+	UpdatedAt  company.Time        `json:"updatedAt"`
+}
+
+// A routineText is a routine's description as a document.
+type routineText struct {
+	ID             string           `json:"id"`
+	Company        string           `json:"companyId"`
+	Routine        string           `json:"routineId"`
+	Key            string           `json:"key"`
+	Title          string           `json:"title"`
+	Format         string           `json:"format"`
+	Body           string           `json:"body"`
+	Revision       string           `json:"latestRevisionId"`
+	RevisionNumber uint64           `json:"latestRevisionNumber"`
+	CreatedAgent   company.NullText `json:"createdByAgentId"`
+	CreatedUser    company.NullText `json:"createdByUserId"`
+	UpdatedAgent   company.NullText `json:"updatedByAgentId"`
+	UpdatedUser    company.NullText `json:"updatedByUserId"`
+	CreatedAt      company.Time     `json:"createdAt"`
+	UpdatedAt      company.Time     `json:"updatedAt"`
+}
+
+type routineRunRow struct {
+	company.RoutineRun
+	Payload     json.RawMessage    `json:"triggerPayload"`
+	LinkedIssue *routineIssue      `json:"linkedIssue"`
+	Trigger     *routineRunTrigger `json:"trigger"`
+}
+
+// A routineRunAnswer is a run where nothing around it is shown.
+type routineRunAnswer struct {
+	company.RoutineRun
+	Payload json.RawMessage `json:"triggerPayload"`
+}
+
+type routineRunTrigger struct {
+	ID    string           `json:"id"`
+	Kind  string           `json:"kind"`
+	Label company.NullText `json:"label"`
+}
+
+type routineRevision struct {
+	ID              string           `json:"id"`
+	Company         string           `json:"companyId"`
+	Routine         string           `json:"routineId"`
+	Number          uint64           `json:"revisionNumber"`
+	Title           string           `json:"title"`
+	Description     company.NullText `json:"description"`
+	Snapshot        routineSnapshot  `json:"snapshot"`
+	Summary         company.NullText `json:"changeSummary"`
+	RestoredFrom    company.NullText `json:"restoredFromRevisionId"`
+	Agent           company.NullText `json:"createdByAgentId"`
+	User            company.NullText `json:"createdByUserId"`
+	Run             company.NullText `json:"createdByRunId"`
+	ResponsibleUser company.NullText `json:"responsibleUserId"`
+	CreatedAt       company.Time     `json:"createdAt"`
+}
+
+type routineSnapshot struct {
+	Routine  snapshotRoutine   `json:"routine"`
+	Version  int               `json:"version"`
+	Triggers []snapshotTrigger `json:"triggers"`
+}
+
+type snapshotRoutine struct {
+	ID              string                    `json:"id"`
+	Env             json.RawMessage           `json:"env"`
+	Title           string                    `json:"title"`
+	GoalID          company.NullText          `json:"goalId"`
+	Status          company.RoutineStatus     `json:"status"`
+	Priority        company.Priority          `json:"priority"`
+	Company         string                    `json:"companyId"`
+	ProjectID       company.NullText          `json:"projectId"`
+	Variables       []company.RoutineVariable `json:"variables"`
+	Description     company.NullText          `json:"description"`
+	CatchUp         string                    `json:"catchUpPolicy"`
+	ParentIssueID   company.NullText          `json:"parentIssueId"`
+	AssigneeID      company.NullText          `json:"assigneeAgentId"`
+	GateScope       string                    `json:"activityGateScope"`
+	Concurrency     string                    `json:"concurrencyPolicy"`
+	ResponsibleUser company.NullText          `json:"responsibleUserId"`
+	Gate            string                    `json:"activityGatePolicy"`
+}
+
+type snapshotTrigger struct {
+	ID           string           `json:"id"`
+	Kind         string           `json:"kind"`
+	Label        company.NullText `json:"label"`
+	Enabled      bool             `json:"enabled"`
+	PublicID     company.NullText `json:"publicId"`
+	Zone         company.NullText `json:"timezone"`
+	Signing      company.NullText `json:"signingMode"`
+	Cron         company.NullText `json:"cronExpression"`
+	ReplayWindow *int64           `json:"replayWindowSec"`
+}
+
+func (s *Server) routineRoutes() []Route {
+	const tag, all, one, trigger = "routines", "/api/companies/{companyId}/routines", "/api/routines/{id}", "/api/routine-triggers/{id}"
+	return []Route{
+		{Method: "GET", Path: all, Tag: tag, Summary: "List routines", Out: []routineInList{}, Handle: listRoutines},
+		{Method: "POST", Path: all, Tag: tag, Summary: "Create a routine", In: saveRoutine{}, Out: routineRow{}, Status: 201, Handle: createRoutine},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read a routine", Out: routineDetail{}, Handle: readRoutine},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a routine", In: saveRoutine{}, Out: routineRow{}, Handle: updateRoutine},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a routine with its triggers and runs; its issues stay", Who: Board, Out: routineRow{}, Handle: deleteRoutine},
+		{Method: "POST", Path: one + "/run", Tag: tag, Summary: "Run a routine now", In: runRoutine{}, Out: routineRunAnswer{}, Status: 202, Handle: startRoutine},
+		{Method: "GET", Path: one + "/runs", Tag: tag, Summary: "List the newest runs of a routine", Out: []routineRunRow{}, Handle: listRoutineRuns,
+			Query: []Param{{Name: "limit", Type: "integer"}}},
+		{Method: "GET", Path: one + "/revisions", Tag: tag, Summary: "List the revisions of a routine", Out: []routineRevision{}, Handle: listRoutineRevisions},
+		{Method: "POST", Path: one + "/revisions/{revisionId}/restore", Tag: tag, Summary: "Bring back a revision of a routine", Out: restoredRoutine{}, Handle: restoreRoutine},
+		{Method: "POST", Path: one + "/triggers", Tag: tag, Summary: "Add a trigger to a routine", In: newTrigger{}, Out: triggerAnswer{}, Status: 201, Handle: createTrigger},
+		{Method: "PATCH", Path: trigger, Tag: tag, Summary: "Change a trigger", In: patchTrigger{}, Out: company.RoutineTrigger{}, Handle: updateTrigger},
+		{Method: "DELETE", Path: trigger, Tag: tag, Summary: "Remove a trigger", Handle: deleteTrigger},
+		{Method: "POST", Path: trigger + "/rotate-secret", Tag: tag, Summary: "Give a webhook a new secret", Out: triggerAnswer{}, Handle: rotateTrigger},
+		{Method: "POST", Path: "/api/routine-triggers/public/{publicId}/fire", Tag: tag, Summary: "Fire a webhook", Who: Public, Out: routineRunAnswer{}, Status: 202,
+			MaxBody: company.MaxRoutinePayload, Handle: fireWebhook},
+	}
+}
+
+func showRoutine(r company.Routine) routineRow {
+	row := routineRow{Routine: r, Variables: showVariables(r.Variables), Env: company.RedactEnv(r.Env), LabelIDs: r.Labels}
+	if row.LabelIDs == nil {
+		row.LabelIDs = []string{}
+	}
+	return row
+}
+
+func showVariables(list []company.RoutineVariable) []company.RoutineVariable {
+	out := slices.Clone(list)
+	for n := range out {
+		if out[n].Options == nil {
+			out[n].Options = []string{}
+		}
+		out[n].Default = rawJSON(out[n].Default)
+	}
+	if out == nil {
+		out = []company.RoutineVariable{}
+	}
+	return out
+}
+
+func showRoutineIssue(tx *ledger.Tx, of, id string) *routineIssue {
+	i, ok := company.IssueOf(tx, of, id)
+	if id == "" || !ok {
+		return nil
+	}
+	return &routineIssue{i.ID, i.Identifier, i.Title, i.Status, i.Priority, i.UpdatedAt}
+}
+
+func activeIssue(tx *ledger.Tx, r company.Routine) *routineIssue {
+	i, ok := company.ActiveRoutineIssue(tx, r)
+	if !ok {
+		return nil
+	}
+	return showRoutineIssue(tx, r.Company, i.ID)
+}
+
+func showRoutineRun(run company.RoutineRun) routineRunAnswer {
+	return routineRunAnswer{run, rawJSON(run.Payload)}
+}
+
+func routineRuns(tx *ledger.Tx, r company.Routine, limit int) []routineRunRow {
+	out := []routineRunRow{}
+	for _, run := range company.RoutineRunsOf(tx, r, limit) {
+		row := routineRunRow{RoutineRun: run, Payload: rawJSON(run.Payload), LinkedIssue: showRoutineIssue(tx, r.Company, string(run.Issue))}
+		if t, ok := company.TriggerByID(tx, string(run.Trigger)); ok {
+			row.Trigger = &routineRunTrigger{t.ID, t.Kind, t.Label}
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+func showRevision(v company.RoutineRevision) routineRevision {
+	r := v.Routine
+	out := routineRevision{ID: v.ID, Company: r.Company, Routine: r.ID, Number: v.Number, Title: r.Title, Description: r.Description, Summary: v.Summary,
+		RestoredFrom: v.RestoredFrom, Agent: v.Agent, User: v.User, Run: v.Run, ResponsibleUser: r.ResponsibleUser, CreatedAt: v.CreatedAt}
+	out.Snapshot = routineSnapshot{Version: 1, Triggers: []snapshotTrigger{}, Routine: snapshotRoutine{r.ID, company.RedactEnv(r.Env), r.Title, r.Goal, r.Status,
+		r.Priority, r.Company, r.Project, showVariables(r.Variables), r.Description, r.CatchUp, r.Parent, r.Assignee, r.GateScope, r.Concurrency, r.ResponsibleUser, r.Gate}}
+	for _, t := range v.Triggers {
+		out.Snapshot.Triggers = append(out.Snapshot.Triggers, snapshotTrigger{t.ID, t.Kind, t.Label, t.Enabled, t.PublicID, t.Zone, t.Signing, t.Cron, t.ReplayWindow})
+	}
+	return out
+}
+
+func routineIn(tx *ledger.Tx, rc *Request) (company.Routine, error) {
+	r, ok := company.RoutineByID(tx, strings.ToLower(rc.Path("id")))
+	if !ok || !seen(tx, rc, r.Company) {
+		return r, NotFound("Routine not found")
+	}
+	return r, nil
+}
+
+// findRoutine returns the path's routine with its triggers.
+func findRoutine(rc *Request) (r company.Routine, triggers []company.RoutineTrigger, err error) {
+	err = rc.View(func(tx *ledger.Tx) (err error) {
+		if r, err = routineIn(tx, rc); err == nil {
+			triggers = company.TriggersOf(tx, r)
+		}
+		return err
+	})
+	return r, triggers, err
+}
+
+func listRoutines(rc *Request) (Response, error) {
+	out := []routineInList{}
+	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		for _, r := range company.RoutinesOf(tx, row.ID) {
+			in := routineInList{routineRow: showRoutine(r), Triggers: company.TriggersOf(tx, r), ActiveIssue: activeIssue(tx, r)}
+			if last := routineRuns(tx, r, 1); len(last) > 0 {
+				in.LastRun = &last[0]
+			}
+			out = append(out, in)
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func readRoutine(rc *Request) (answer Response, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		r, err := routineIn(tx, rc)
+		if err != nil {
+			return err
+		}
+		out := routineDetail{routineRow: showRoutine(r), Triggers: company.TriggersOf(tx, r), RecentRuns: routineRuns(tx, r, 25), ActiveIssue: activeIssue(tx, r),
+			ParentIssue: showRoutineIssue(tx, r.Company, string(r.Parent))}
+		if p, ok := company.ProjectOf(tx, r.Company, string(r.Project)); ok {
+			out.Project = &routineProject{p, company.NullText(p.Goal), company.RedactEnv(p.Env), rawJSON(p.WorkspacePolicy)}
+			out.Project.Project.Env = nil
+		}
+		if a, ok := company.AgentByID(tx, string(r.Assignee)); ok {
+			out.Assignee = &routineAgent{a.ID, a.Name, a.Role, a.Title, a.URLKey()}
+		}
+		if r.Description != "" {
+			out.Text = &routineText{ID: company.DocumentOfRoutine(r.ID, 0), Company: r.Company, Routine: r.ID, Key: "description", Title: "Routine description",
+				Format: "markdown", Body: string(r.Description), Revision: company.DocumentOfRoutine(r.ID, r.TextVersion), RevisionNumber: r.TextVersion,
+				CreatedAgent: r.CreatedAgent, CreatedUser: r.CreatedUser, UpdatedAgent: r.UpdatedAgent, UpdatedUser: r.UpdatedUser, CreatedAt: r.CreatedAt, UpdatedAt: r.TextAt}
+		}
+		answer = OK(out)
+		return nil
+	})
+	return answer, err
+}
+
+func (in saveRoutine) command(id string) company.SaveRoutine {
+	s := company.SaveRoutine{ID: id, Title: in.Title, Description: textOf(in.Description), Project: idPointer(in.ProjectID), Folder: idPointer(in.FolderID),
+		Goal: idPointer(in.GoalID), Parent: idPointer(in.ParentIssueID), Assignee: idPointer(in.AssigneeID), Priority: given[company.Priority](in.Priority),
+		Status: given[company.RoutineStatus](in.Status), Concurrency: given[string](in.Concurrency), CatchUp: given[string](in.CatchUp), Gate: given[string](in.Gate),
+		GateScope: given[string](in.GateScope), Env: rawOf(in.Env), BillingCode: textOf(in.BillingCode), Base: bodyID(in.Base)}
+	if in.LabelIDs != nil {
+		s.Labels = new(bodyIDs(*in.LabelIDs))
+	}
+	if in.Variables != nil {
+		list := []company.RoutineVariable{}
+		for _, v := range *in.Variables {
+			list = append(list, company.RoutineVariable{Name: v.Name, Type: v.Type, Label: company.NullText(v.Label.Or("")), Options: v.Options,
+				Required: v.Required == nil || *v.Required, Default: v.Default.Or(nil)})
+		}
+		s.Variables = &list
+	}
+	return s
+}
+
+func createRoutine(rc *Request) (Response, error) {
+	in, err := Body[saveRoutine](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if in.Title == nil {
+		return Response{}, ValidationError(Issue{Code: "invalid_type", Expected: "string", Path: []any{"title"}, Message: "Invalid input: expected string, received undefined"})
+	}
+	if !IsUUID(companyID(rc)) {
+		return Response{}, NotFound("Company not found")
+	}
+	r, err := Do[company.Routine](rc, "routine.create", companyID(rc), in.command(NewID()))
+	return OK(showRoutine(r)), err
+}
+
+// upcoming works out when the schedules of a routine fire next.
+func upcoming(rc *Request, triggers []company.RoutineTrigger) (next []company.TriggerNext) {
+	for _, t := range triggers {
+		if t.Kind == company.TriggerSchedule {
+			if at, err := scheduler.NextRun(string(t.Cron), string(t.Zone), rc.Now()); err == nil {
+				next = append(next, company.TriggerNext{Trigger: t.ID, At: at})
+			}
+		}
+	}
+	return next
+}
+
+func updateRoutine(rc *Request) (Response, error) {
+	in, err := Body[saveRoutine](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	r, triggers, err := findRoutine(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	s := in.command(r.ID)
+	if in.Status == string(company.RoutineActive) && r.Status != company.RoutineActive {
+		s.Next = upcoming(rc, triggers)
+	}
+	r, err = Do[company.Routine](rc, "routine.update", r.Company, s)
+	return OK(showRoutine(r)), err
+}
+
+func deleteRoutine(rc *Request) (Response, error) {
+	r, _, err := findRoutine(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	r, err = Do[company.Routine](rc, "routine.delete", r.Company, company.ChangeRoutine{ID: r.ID})
+	return OK(showRoutine(r)), err
+}
+
+func startRoutine(rc *Request) (Response, error) {
+	in, err := Body[runRoutine](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if err := rawBounds(in.WorkspaceSettings.Value); err != nil {
+		return Response{}, err
+	}
+	r, _, err := findRoutine(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p := company.FireRoutine{Routine: r.ID, Run: NewID(), Trigger: bodyID(in.Trigger), Source: orElse(in.Source, "manual"), Payload: in.Payload.Or(nil),
+		Project: bodyID(in.ProjectID), Workspace: bodyID(in.Workspace), Assignee: bodyID(in.AssigneeID), IdempotencyKey: in.IdempotencyKey.Or(""),
+		ExecutionWorkspace: bodyID(in.ExecutionWorkspace), WorkspacePref: in.WorkspacePref.Or(""), WorkspaceSettings: in.WorkspaceSettings.Or(nil)}
+	if raw := in.Variables.Or(nil); raw != nil {
+		if len(raw) > company.MaxRoutinePayload || json.Unmarshal(raw, &p.Variables) != nil {
+			return Response{}, ValidationError(Issue{Code: "invalid_type", Expected: "record", Path: []any{"variables"}, Message: "Invalid input: expected record"})
+		}
+	}
+	run, err := Do[company.RoutineRun](rc, "routine.run", r.Company, p)
+	return OK(showRoutineRun(run)), err
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+func listRoutineRuns(rc *Request) (answer Response, err error) {
+	limit, err := rc.QueryInt("limit", 50, 1, 200)
+	if err != nil {
+		return answer, err
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		r, err := routineIn(tx, rc)
+		if err == nil {
+			answer = OK(routineRuns(tx, r, limit))
+		}
+		return err
+	})
+	return answer, err
+}
+
+func listRoutineRevisions(rc *Request) (answer Response, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		r, err := routineIn(tx, rc)
+		if err != nil {
+			return err
+		}
+		out := []routineRevision{}
+		for _, v := range company.RoutineRevisions(tx, r) {
+			out = append(out, showRevision(v))
+		}
+		answer = OK(out)
+		return nil
+	})
+	return answer, err
+}
+
+// restoredRoutine is the answer to a restore.
+type restoredRoutine struct {
+	Routine        routineRow      `json:"routine"`
+	Revision       routineRevision `json:"revision"`
+	RestoredFrom   string          `json:"restoredFromRevisionId"`
+	RestoredNumber uint64          `json:"restoredFromRevisionNumber"`
+}
+
+func restoreRoutine(rc *Request) (Response, error) {
+	r, triggers, err := findRoutine(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	id := strings.ToLower(rc.Path("revisionId"))
+	out := restoredRoutine{RestoredFrom: id}
+	err = rc.View(func(tx *ledger.Tx) error {
+		for _, v := range company.RoutineRevisions(tx, r) {
+			if v.ID != id {
+				continue
+			}
+			out.RestoredNumber = v.Number
+			for n, t := range triggers { // as they will be
+				for _, was := range v.Triggers {
+					if was.ID == t.ID {
+						triggers[n].Cron, triggers[n].Zone = was.Cron, was.Zone
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	done, err := Do[company.RestoredRoutine](rc, "routine.restore", r.Company, company.RestoreRoutine{ID: r.ID, Revision: id, Next: upcoming(rc, triggers)})
+	out.Routine, out.Revision = showRoutine(done.Routine), showRevision(done.Revision)
+	return OK(out), err
+}

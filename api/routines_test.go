@@ -1,0 +1,149 @@
+package api
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// hook makes a routine with a webhook and returns the path to fire it, its
+// trigger's ID and its secret.
+func (h *harness) hook(t *testing.T, mode string) (path, trigger, secret string) {
+	t.Helper()
+	of := h.company("Acme " + mode)
+	agent := h.newAgent(of, "Ada", "true")
+	r := h.call("POST", "/api/companies/"+of+"/routines", `{"title":"Look at {{what}}","assigneeAgentId":"`+agent+`","concurrencyPolicy":"always_enqueue"}`)
+	if r.status != 201 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	r = h.call("POST", "/api/routines/"+r.field(t, "id")+"/triggers", `{"kind":"webhook","signingMode":"`+mode+`"}`)
+	if r.status != 201 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	var made triggerAnswer
+	if err := json.Unmarshal(r.body, &made); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(h.log.String(), made.Secret.Secret) {
+		t.Error("the secret is in the log")
+	}
+	_, path, _ = strings.Cut(made.Secret.URL, "/api/")
+	return "/api/" + path, made.Trigger.ID, made.Secret.Secret
+}
+
+func signed(secret string, parts ...string) string {
+	m := hmac.New(sha256.New, []byte(secret))
+	m.Write([]byte(strings.Join(parts, ".")))
+	return hex.EncodeToString(m.Sum(nil))
+}
+
+func TestWebhooksAreVerified(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	const body = `{"what":"bugs"}`
+	want := func(a answer, status int, what string) {
+		t.Helper()
+		if a.status != status {
+			t.Errorf("%s: %d %s, want %d", what, a.status, a.body, status)
+		}
+	}
+	path, trigger, secret := h.hook(t, "bearer")
+	want(h.call("POST", path, body), 401, "bearer: without one")
+	want(h.call("POST", path, body, "Authorization: Bearer wrong"), 401, "bearer: a wrong one")
+	want(h.call("POST", path, body, "Authorization: Bearer "+secret), 202, "bearer")
+	want(h.call("POST", path, body, "Authorization: Bearer "+secret), 202, "bearer: again")
+	want(h.call("POST", path, `{"what":`, "Authorization: Bearer "+secret), 400, "bearer: not JSON")
+	want(h.call("POST", path, `{"what":"`+strings.Repeat("x", 70_000)+`"}`, "Authorization: Bearer "+secret), 413, "bearer: too long")
+	rotated := h.call("POST", "/api/routine-triggers/"+trigger+"/rotate-secret", "")
+	want(rotated, 200, "rotate")
+	want(h.call("POST", path, body, "Authorization: Bearer "+secret), 401, "bearer: the one before")
+	var made triggerAnswer
+	if err := json.Unmarshal(rotated.body, &made); err != nil {
+		t.Fatal(err)
+	}
+	want(h.call("POST", path, body, "Authorization: Bearer "+made.Secret.Secret), 202, "bearer: the new one")
+	want(h.call("PATCH", "/api/routine-triggers/"+trigger, `{"enabled":false}`), 200, "switch off")
+	want(h.call("POST", path, body, "Authorization: Bearer "+made.Secret.Secret), 409, "bearer: switched off")
+	want(h.call("DELETE", "/api/routine-triggers/"+trigger, ""), 200, "delete")
+	want(h.call("POST", path, body, "Authorization: Bearer "+made.Secret.Secret), 404, "bearer: gone")
+
+	path, _, secret = h.hook(t, "hmac_sha256")
+	now := strconv.FormatInt(time.Now().Unix(), 10)
+	old := strconv.FormatInt(time.Now().Add(-6*time.Minute).Unix(), 10)
+	want(h.call("POST", path, body), 401, "hmac: without a signature")
+	want(h.call("POST", path, body, "X-Paperclip-Timestamp: "+now, "X-Paperclip-Signature: "+signed(secret, now, body+" ")), 401, "hmac: of another body")
+	want(h.call("POST", path, body, "X-Paperclip-Timestamp: "+old, "X-Paperclip-Signature: "+signed(secret, old, body)), 401, "hmac: too old")
+	want(h.call("POST", path, body, "X-Paperclip-Timestamp: "+now, "X-Paperclip-Signature: "+signed(secret, now, body)), 202, "hmac")
+	want(h.call("POST", path, body, "X-Paperclip-Timestamp: "+now, "X-Paperclip-Signature: sha256="+signed(secret, now, body)), 409, "hmac: replayed")
+
+	path, _, secret = h.hook(t, "github_hmac")
+	want(h.call("POST", path, body, "X-Hub-Signature-256: sha256="+signed("other", body)), 401, "github: by another secret")
+	want(h.call("POST", path, body, "X-Hub-Signature-256: sha256="+signed(secret, body)), 202, "github")
+	want(h.call("POST", path, body, "X-Hub-Signature-256: sha256="+signed(secret, body)), 409, "github: replayed")
+
+	path, _, _ = h.hook(t, "none")
+	want(h.call("POST", path, `[1]`), 202, "none")
+	want(h.call("POST", "/api/routine-triggers/public/0123/fire", body), 404, "no such webhook")
+
+	// No secret is anywhere in the state in the clear.
+	_ = h.node.ledger.View(func(tx *ledger.Tx) error {
+		for k, v := range tx.Scan([]byte{0}, []byte{0xff}, false) {
+			if strings.Contains(string(v), secret) {
+				t.Errorf("the secret lies under %q", k)
+			}
+		}
+		return nil
+	})
+}
+
+func TestRoutinesOverHTTP(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	of := h.company("Acme")
+	other := h.company("Other")
+	agent := h.newAgent(of, "Ada", "true")
+	r := h.call("POST", "/api/companies/"+of+"/routines", `{"title":"T","assigneeAgentId":"`+agent+`"}`)
+	id := r.field(t, "id")
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{"POST", "/api/companies/" + of + "/routines", `{}`, 400},
+		{"POST", "/api/companies/" + of + "/routines", `{"title":"T","status":"active"}`, 422},
+		{"POST", "/api/companies/" + of + "/routines", `{"title":"T","variables":[{"name":"9"}]}`, 422},
+		{"POST", "/api/companies/" + of + "/routines", `{"title":"T","concurrencyPolicy":"never"}`, 400},
+		{"POST", "/api/companies/" + other + "/routines", `{"title":"T","assigneeAgentId":"` + agent + `"}`, 404},
+		{"GET", "/api/routines/" + other, "", 404},
+		{"POST", "/api/routines/" + id + "/triggers", `{"kind":"schedule","cronExpression":"0 9 * * *","timezone":"Mars/Olympus"}`, 422},
+		{"POST", "/api/routines/" + id + "/triggers", `{"kind":"schedule","cronExpression":"0 0 31 2 *"}`, 422},
+		{"POST", "/api/routines/" + id + "/triggers", `{"kind":"schedule"}`, 422},
+		{"POST", "/api/routines/" + id + "/triggers", `{"kind":"schedule","cronExpression":"30 2 * * *","timezone":"Europe/Berlin"}`, 201},
+		{"POST", "/api/routines/" + id + "/triggers", `{"kind":"api"}`, 201},
+		{"POST", "/api/routines/" + id + "/run", `{"variables":5}`, 400},
+		{"POST", "/api/routines/" + id + "/run", `{"idempotencyKey":"k"}`, 202},
+		{"POST", "/api/routines/" + id + "/run", `{"idempotencyKey":"k"}`, 202},
+		{"GET", "/api/routines/" + id + "/revisions", "", 200},
+		{"POST", "/api/routines/" + id + "/revisions/" + id + "/restore", "", 404},
+		{"PATCH", "/api/routines/" + id, `{"status":"archived"}`, 200},
+		{"POST", "/api/routines/" + id + "/run", `{}`, 409},
+		{"DELETE", "/api/routines/" + id, "", 200},
+		{"GET", "/api/routines/" + id, "", 404},
+		{"GET", "/api/companies/" + of + "/folders?kind=routine", "", 200},
+		{"GET", "/api/companies/" + of + "/folders?kind=shoes", "", 400},
+		{"POST", "/api/companies/" + of + "/folders", `{"kind":"routine","name":"Daily"}`, 201},
+		{"POST", "/api/companies/" + of + "/folders", `{"kind":"routine","name":"Daily"}`, 409},
+		{"POST", "/api/companies/" + of + "/folders/ensure-my", `{}`, 200},
+		{"POST", "/api/companies/" + of + "/folders/ensure-my", `{}`, 200},
+	} {
+		if a := h.call(c.method, c.path, c.body); a.status != c.status {
+			t.Errorf("%s %s %s: %d %s, want %d", c.method, c.path, c.body, a.status, a.body, c.status)
+		}
+	}
+}

@@ -1,0 +1,309 @@
+package api
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/scheduler"
+)
+
+// newTrigger is the body that adds a trigger, patchTrigger the one that changes it.
+type newTrigger struct {
+	Kind string `json:"kind" enum:"schedule,webhook,api"`
+	patchTrigger
+}
+
+type patchTrigger struct {
+	Label        Opt[string] `json:"label" maxLength:"120"`
+	Enabled      *bool       `json:"enabled,omitempty" nullable:"false"`
+	Cron         Opt[string] `json:"cronExpression" minLength:"1" maxLength:"200"`
+	Zone         Opt[string] `json:"timezone" minLength:"1" maxLength:"100"`
+	Signing      Opt[string] `json:"signingMode" enum:"bearer,hmac_sha256,github_hmac,none"`
+	ReplayWindow Opt[int64]  `json:"replayWindowSec" minimum:"30" maximum:"86400"`
+}
+
+// triggerAnswer is a trigger with its secret, which is shown this once.
+type triggerAnswer struct {
+	Trigger  company.RoutineTrigger `json:"trigger"`
+	Secret   *triggerSecret         `json:"secretMaterial"`
+	Revision routineRevision        `json:"revision"`
+}
+
+type triggerSecret struct {
+	URL    string `json:"webhookUrl"`
+	Secret string `json:"webhookSecret"`
+}
+
+func (in patchTrigger) command() company.SaveTrigger {
+	return company.SaveTrigger{Label: textOf(in.Label), Enabled: in.Enabled, Cron: in.Cron.Pointer(), Zone: in.Zone.Pointer(), Signing: in.Signing.Pointer(),
+		ReplayWindow: in.ReplayWindow.Pointer()}
+}
+
+// newSecret draws a webhook's secret and seals it for its trigger: the command
+// and the state have it sealed only.
+func (rc *Request) newSecret(of, trigger string) (secret string, sealed []byte, err error) {
+	s := rc.server
+	var key identity.DataKey
+	if s.cfg.DataKeys != nil {
+		if keys := s.cfg.DataKeys(); len(keys) > 0 {
+			key = keys[0]
+		}
+	}
+	if key == (identity.DataKey{}) {
+		return "", nil, Unavailable("This node does not hold the mesh's data key and can not make secrets; ask another node")
+	}
+	secret = randomHex(24)
+	return secret, identity.Seal(key, company.TriggerAAD(string(s.cfg.Mesh), of, trigger), []byte(secret)), nil
+}
+
+func randomHex(n int) string {
+	b := make([]byte, n)
+	rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
+// material is what the caller needs to deliver a webhook.
+func (rc *Request) material(t company.RoutineTrigger, secret string) *triggerSecret {
+	scheme := "http"
+	if rc.HTTP.TLS != nil {
+		scheme = "https"
+	}
+	return &triggerSecret{scheme + "://" + rc.HTTP.Host + "/api/routine-triggers/public/" + string(t.PublicID) + "/fire", secret}
+}
+
+func createTrigger(rc *Request) (Response, error) {
+	in, err := Body[newTrigger](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	r, _, err := findRoutine(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p, secret := in.command(), ""
+	p.ID, p.Routine, p.Kind = NewID(), r.ID, in.Kind
+	switch in.Kind {
+	case company.TriggerSchedule:
+		if p.Next, err = scheduler.NextRun(in.Cron.Or(""), in.Zone.Or("UTC"), rc.Now()); err != nil {
+			return Response{}, err
+		}
+	case company.TriggerWebhook:
+		p.PublicID = randomHex(12)
+		if secret, p.Sealed, err = rc.newSecret(r.Company, p.ID); err != nil {
+			return Response{}, err
+		}
+	}
+	done, err := Do[company.TriggerResult](rc, "routine_trigger.create", r.Company, p)
+	if err != nil {
+		return Response{}, err
+	}
+	out := triggerAnswer{Trigger: done.Trigger, Revision: showRevision(done.Revision)}
+	if secret != "" {
+		out.Secret = rc.material(done.Trigger, secret)
+	}
+	return OK(out), nil
+}
+
+func findTrigger(rc *Request) (t company.RoutineTrigger, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		var ok bool
+		if t, ok = company.TriggerByID(tx, strings.ToLower(rc.Path("id"))); !ok || !seen(tx, rc, t.Company) {
+			return NotFound("Routine trigger not found")
+		}
+		return nil
+	})
+	return t, err
+}
+
+func updateTrigger(rc *Request) (Response, error) {
+	in, err := Body[patchTrigger](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	t, err := findTrigger(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p := in.command()
+	p.ID = t.ID
+	if t.Kind == company.TriggerSchedule && (p.Cron != nil || p.Zone != nil || p.Enabled != nil && *p.Enabled) {
+		if p.Next, err = scheduler.NextRun(in.Cron.Or(string(t.Cron)), in.Zone.Or(string(t.Zone)), rc.Now()); err != nil {
+			return Response{}, err
+		}
+	}
+	done, err := Do[company.TriggerResult](rc, "routine_trigger.update", t.Company, p)
+	return OK(done.Trigger), err
+}
+
+func deleteTrigger(rc *Request) (Response, error) {
+	t, err := findTrigger(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	_, err = Do[company.TriggerResult](rc, "routine_trigger.delete", t.Company, company.SaveTrigger{ID: t.ID})
+	return OK(struct {
+		OK bool `json:"ok"`
+	}{true}), err
+}
+
+func rotateTrigger(rc *Request) (Response, error) {
+	t, err := findTrigger(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if t.Kind != company.TriggerWebhook {
+		return Response{}, Unprocessable("Only webhook triggers have a secret to rotate", nil)
+	}
+	secret, sealed, err := rc.newSecret(t.Company, t.ID)
+	if err != nil {
+		return Response{}, err
+	}
+	done, err := Do[company.TriggerResult](rc, "routine_trigger.rotate", t.Company, company.SaveTrigger{ID: t.ID, Sealed: sealed})
+	if err != nil {
+		return Response{}, err
+	}
+	return OK(triggerAnswer{done.Trigger, rc.material(done.Trigger, secret), showRevision(done.Revision)}), nil
+}
+
+// errSignature says nothing about what was wrong with a signature.
+var errSignature = Unauthorized("Webhook signature did not verify")
+
+// openSecret opens a trigger's secret on this node.
+func (rc *Request) openSecret(t company.RoutineTrigger) ([]byte, error) {
+	s := rc.server
+	aad := company.TriggerAAD(string(s.cfg.Mesh), t.Company, t.ID)
+	if s.cfg.Unseal != nil {
+		return s.cfg.Unseal(rc.Context(), aad, t.Sealed)
+	}
+	if s.cfg.DataKeys != nil {
+		for _, key := range s.cfg.DataKeys() {
+			if b, err := identity.Open(key, aad, t.Sealed); err == nil {
+				return b, nil
+			}
+		}
+	}
+	return nil, Unavailable("This node can not open the trigger's secret; ask another node")
+}
+
+// fireWebhook takes a delivery to the public address of a webhook. Whether it is
+// genuine is found out here, whether it came before where it is applied.
+func fireWebhook(rc *Request) (Response, error) {
+	var t company.RoutineTrigger
+	err := rc.View(func(tx *ledger.Tx) error {
+		var ok bool
+		if t, ok = company.TriggerByPublicID(tx, strings.ToLower(rc.Path("publicId"))); !ok || t.Kind != company.TriggerWebhook {
+			return NotFound("Routine trigger not found")
+		}
+		return nil
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	body, err := rc.RawBody()
+	if err != nil {
+		return Response{}, err
+	}
+	p := company.FireRoutine{Run: NewID(), Trigger: t.ID, IdempotencyKey: cut(rc.HTTP.Header.Get(headerIdempotency), 255)}
+	if p.Delivery, p.Until, err = rc.verify(t, body); err != nil {
+		return Response{}, err
+	}
+	if len(strings.TrimSpace(string(body))) > 0 {
+		if err := wellFormed(body); err != nil {
+			return Response{}, err
+		}
+		p.Payload = body
+		if body[0] != '{' && strings.TrimSpace(string(body))[0] != '{' {
+			p.Payload, _ = json.Marshal(map[string]json.RawMessage{"body": body})
+		}
+	}
+	// The delivery speaks for the mesh, through this node: it is nobody's.
+	rc.Actor = ledger.Actor{Type: "system", ID: "routine-webhook"}
+	rc.Credential = ledger.Credential{Kind: "node", ID: string(rc.server.cfg.NodeID)}
+	run, err := Do[company.RoutineRun](rc, "routine.fire", t.Company, p)
+	return OK(showRoutineRun(run)), err
+}
+
+// verify checks a delivery's credential by the trigger's mode, in constant time.
+// For a signature it returns what to remember so that it is good once, and until when.
+func (rc *Request) verify(t company.RoutineTrigger, body []byte) (delivery string, until company.Time, err error) {
+	if t.Signing == company.SignedNone {
+		return "", 0, nil
+	}
+	secret, err := rc.openSecret(t)
+	if err != nil {
+		return "", 0, err
+	}
+	defer clear(secret)
+	now, window := rc.Now(), int64(company.DefaultReplayWindow)
+	if t.ReplayWindow != nil {
+		window = *t.ReplayWindow
+	}
+	head := rc.HTTP.Header
+	sign := func(parts ...[]byte) string {
+		h := hmac.New(sha256.New, secret)
+		for _, p := range parts {
+			h.Write(p)
+		}
+		return hex.EncodeToString(h.Sum(nil))
+	}
+	same := func(given, want string) bool {
+		given = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(given), "sha256="))
+		return subtle.ConstantTimeCompare([]byte(given), []byte(want)) == 1
+	}
+	switch t.Signing {
+	case company.SignedBearer:
+		token, given, err := parseBearer(head["Authorization"])
+		if err != nil || !given || subtle.ConstantTimeCompare([]byte(token), secret) != 1 {
+			return "", 0, errBearer
+		}
+		return "", 0, nil
+	case company.SignedGitHub:
+		want := sign(body)
+		if !same(head.Get("X-Hub-Signature-256"), want) {
+			return "", 0, errSignature
+		}
+		return want, company.TimeOf(now.Add(time.Duration(window) * time.Second)), nil
+	case company.SignedHMAC:
+		stamp := strings.TrimSpace(head.Get("X-Paperclip-Timestamp"))
+		sent, err := sentAt(stamp)
+		if err != nil {
+			return "", 0, errSignature
+		}
+		if age := now.Sub(sent).Abs(); age > time.Duration(window)*time.Second {
+			return "", 0, Unauthorized("Webhook timestamp is outside the replay window")
+		}
+		want := sign([]byte(stamp), []byte("."), body)
+		if !same(head.Get("X-Paperclip-Signature"), want) {
+			return "", 0, errSignature
+		}
+		// As long as the timestamp passes on any node, whose clocks differ a little.
+		return want, company.TimeOf(sent.Add(time.Duration(window)*time.Second + time.Minute)), nil
+	}
+	return "", 0, errSignature
+}
+
+// sentAt reads a timestamp in seconds or milliseconds since 1970, or as RFC 3339.
+func sentAt(text string) (time.Time, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err != nil:
+		return time.Parse(time.RFC3339Nano, text)
+	case n < 0 || n > math.MaxInt64/1_000_000:
+		return time.Time{}, errors.New("no timestamp")
+	case n >= 100_000_000_000: // seconds until the year 5138
+		return time.UnixMilli(n), nil
+	}
+	return time.Unix(n, 0), nil
+}
