@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// An onboarding is what a first company is made of. Each step finds what an
+// earlier try has made, so the command can be given again.
+type onboarding struct {
+	c       *cli
+	cmd     *cobra.Command
+	yes     bool
+	answers *bufio.Scanner
+
+	company, goal, ceo, command string
+	arguments                   []string
+	budget                      int64
+}
+
+// onboarded is what -o json prints.
+type onboarded struct {
+	Company string   `json:"companyId"`
+	Prefix  string   `json:"issuePrefix"`
+	Goal    string   `json:"goalId"`
+	CEO     string   `json:"ceoAgentId"`
+	Next    []string `json:"next"`
+}
+
+// maxAnswerLine bounds one answer to a question, in bytes.
+const maxAnswerLine = 16 << 10
+
+func onboardCommand(c *cli) *cobra.Command {
+	o := &onboarding{c: c}
+	cmd := &cobra.Command{
+		Use: "onboard", Short: "Make a first company, its goal and its CEO, step by step",
+		Long: `Make a first company, its goal and its CEO, step by step, and say what comes
+next. Each step asks; an empty answer takes what stands in brackets. With --yes
+nothing is asked. What is there already under the same name is kept, so the
+command can be given again.`,
+		Example: `  selvage onboard
+  selvage onboard --yes --company-name "Acme Robotics" --goal "Build a robot that folds towels" --command /usr/local/bin/ceo`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.cmd, o.answers = cmd, bufio.NewScanner(cmd.InOrStdin())
+			o.answers.Buffer(nil, maxAnswerLine)
+			return o.run()
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVarP(&o.yes, "yes", "y", false, "ask nothing")
+	f.StringVar(&o.company, "company-name", "First Company", "what it is called")
+	f.StringVar(&o.goal, "goal", "Find out what we are for, and do it", "what everything that it does is to serve")
+	f.StringVar(&o.ceo, "ceo", "Ada", "name of its first agent")
+	f.StringVar(&o.command, "command", "", "program that the CEO runs when it wakes; without one its runs do nothing")
+	f.StringArrayVar(&o.arguments, "arg", nil, "argument of that program (repeat)")
+	f.Int64Var(&o.budget, "budget", 0, "the company's monthly budget in cents; 0 sets none")
+	return cmd
+}
+
+func (o *onboarding) run() error {
+	var health struct {
+		Status string `json:"status"`
+	}
+	if err := o.call("GET", "/api/health", nil, &health); err != nil {
+		return err
+	}
+	company, err := o.makeCompany()
+	if err != nil {
+		return err
+	}
+	goal, err := o.makeGoal(company.ID)
+	if err != nil {
+		return err
+	}
+	ceo, err := o.makeCEO(company.ID)
+	if err != nil {
+		return err
+	}
+	flag := ""
+	if o.manyCompanies() {
+		flag = " -c " + company.IssuePrefix
+	}
+	next := []string{
+		fmt.Sprintf("selvage issue create 'Propose a strategy' --assignee %s%s", quoted(ceo.Name), flag),
+		fmt.Sprintf("selvage agent invoke %s%s", quoted(ceo.Name), flag),
+		"selvage approval list" + flag,
+		"selvage company import --help",
+	}
+	return o.c.print(o.cmd, onboarded{company.ID, company.IssuePrefix, goal, ceo.ID, next}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s is ready, %s leads it. What you can do next:\n\n", company.Name, ceo.Name)
+		for i, why := range []string{"give the CEO something to do", "wake it now", "see what waits for your decision", "or begin with a company that others have made"} {
+			fmt.Fprintf(w, "  %s\n      %s\n", next[i], why)
+		}
+	})
+}
+
+// ask returns an answer, what is suggested when it is empty or nothing is asked.
+func (o *onboarding) ask(question, suggested string) (string, error) {
+	if o.yes {
+		return suggested, nil
+	}
+	w := o.cmd.ErrOrStderr()
+	if suggested != "" {
+		fmt.Fprintf(w, "%s [%s]: ", question, suggested)
+	} else {
+		fmt.Fprintf(w, "%s: ", question)
+	}
+	if !o.answers.Scan() {
+		fmt.Fprintln(w)
+		return "", cmp.Or(o.answers.Err(), error(misuse{errors.New("there is nobody to answer; use --yes")}))
+	}
+	return cmp.Or(strings.TrimSpace(o.answers.Text()), suggested), nil
+}
+
+func (o *onboarding) call(method, path string, in, out any) error {
+	return o.c.call(o.cmd.Context(), method, path, in, out)
+}
+
+func (o *onboarding) say(format string, args ...any) {
+	fmt.Fprintf(o.cmd.ErrOrStderr(), format+"\n", args...)
+}
+
+func (o *onboarding) manyCompanies() bool {
+	var rows []companyRow
+	return o.call(http.MethodGet, "/api/companies", nil, &rows) == nil && len(rows) > 1
+}
+
+func (o *onboarding) makeCompany() (row companyRow, err error) {
+	name, err := o.ask("What is the company called?", o.company)
+	if err != nil {
+		return row, err
+	}
+	var all []companyRow
+	if err := o.call("GET", "/api/companies", nil, &all); err != nil {
+		return row, err
+	}
+	for _, r := range all {
+		if strings.EqualFold(r.Name, name) {
+			o.say("1. company %s is there already (%s)", r.Name, r.IssuePrefix)
+			return r, nil
+		}
+	}
+	if err := o.call("POST", "/api/companies", map[string]any{"name": name, "budgetMonthlyCents": o.budget}, &row); err != nil {
+		return row, err
+	}
+	o.say("1. made company %s; its issues are called %s-1 and so on", row.Name, row.IssuePrefix)
+	return row, nil
+}
+
+func (o *onboarding) makeGoal(company string) (id string, err error) {
+	type goalRow struct {
+		ID     string  `json:"id"`
+		Title  string  `json:"title"`
+		Level  string  `json:"level"`
+		Parent *string `json:"parentId"`
+	}
+	title, err := o.ask("What is it for?", o.goal)
+	if err != nil {
+		return "", err
+	}
+	path := "/api/companies/" + company + "/goals"
+	var all []goalRow
+	if err := o.call("GET", path, nil, &all); err != nil {
+		return "", err
+	}
+	for _, g := range all {
+		if strings.EqualFold(g.Title, title) {
+			o.say("2. its goal is there already: %s", g.Title)
+			return g.ID, nil
+		}
+	}
+	var g goalRow
+	if err := o.call("POST", path, map[string]any{"title": title, "level": "company", "status": "active"}, &g); err != nil {
+		return "", err
+	}
+	o.say("2. set its goal: %s", g.Title)
+	return g.ID, nil
+}
+
+func (o *onboarding) makeCEO(company string) (row agentRow, err error) {
+	all, err := o.c.agents(o.cmd, company)
+	if err != nil {
+		return row, err
+	}
+	for _, a := range all {
+		if a.Role == "ceo" {
+			o.say("3. %s leads it already", a.Name)
+			return a, nil
+		}
+	}
+	name, err := o.ask("What is its CEO called?", o.ceo)
+	if err != nil {
+		return row, err
+	}
+	command, err := o.ask("Which program does the CEO run when it wakes? (none: decide later)", o.command)
+	if err != nil {
+		return row, err
+	}
+	config := map[string]any{"command": cmp.Or(command, "true")}
+	if len(o.arguments) > 0 {
+		config["args"] = o.arguments
+	}
+	body := map[string]any{"name": name, "role": "ceo", "title": "Chief Executive", "icon": "crown", "adapterType": "process", "adapterConfig": config,
+		"capabilities": "Breaks the company's goal down, hires who is missing, and asks the board for what it may not decide itself."}
+	if err := o.call("POST", "/api/companies/"+company+"/agents", body, &row); err != nil {
+		return row, err
+	}
+	if command == "" {
+		o.say("3. hired %s as CEO; it runs nothing yet, see %s/api/llms/agent-configuration.txt", row.Name, o.c.url())
+		return row, nil
+	}
+	o.say("3. hired %s as CEO; it runs %s", row.Name, command)
+	return row, nil
+}
+
+// quoted writes a name for a shell.
+func quoted(s string) string {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
