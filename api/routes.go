@@ -21,7 +21,7 @@ func (s *Server) table() []Route {
 		s.exportRoutes(), s.importRoutes(),
 		s.assetRoutes(), s.routineRoutes(), s.folderRoutes(),
 		s.textRoutes(), s.skillRoutes(),
-		s.secretRoutes(), s.userSecretRoutes(),
+		s.secretRoutes(), s.userSecretRoutes(), s.settingsRoutes(),
 	} {
 		all = append(all, rows...)
 	}

@@ -13,20 +13,10 @@ func (s *Server) systemRoutes() []Route {
 		{Method: "GET", Path: "/api/auth/profile", Tag: "auth", Summary: "Read the user's profile", Who: Board, Out: user{},
 			Handle: func(*Request) (Response, error) { return OK(boardUser), nil }},
 		{Method: "GET", Path: "/api/cli-auth/me", Tag: "auth", Summary: "Tell who the board is and which companies it may see", Who: Board, Out: boardAccess{}, Handle: boardMe},
-		{Method: "GET", Path: "/api/instance/settings", Tag: "system", Summary: "Read all settings", Who: Board, Out: allSettings{},
-			Handle: func(*Request) (Response, error) { return OK(allSettings{generalSettings, experimentalSettings}), nil }},
-		{Method: "GET", Path: "/api/instance/settings/general", Tag: "system", Summary: "Read the general settings", Who: Board, Out: general{},
-			Handle: func(*Request) (Response, error) { return OK(generalSettings), nil }},
-		{Method: "GET", Path: "/api/instance/settings/experimental", Tag: "system", Summary: "Read which parts of the board are on", Who: Board, Out: experimental{},
-			Handle: func(*Request) (Response, error) { return OK(experimentalSettings), nil }},
 		{Method: "GET", Path: "/api/adapters", Tag: "system", Summary: "List the adapters that run agents", Who: Any, Out: []adapterInfo{},
 			Handle: func(*Request) (Response, error) { return OK(adapters), nil }},
-		{Method: "GET", Path: "/api/sidebar-preferences/me", Tag: "system", Summary: "Read the order of the sidebar", Who: Board, Out: sidebarOrder{},
-			Handle: func(*Request) (Response, error) { return OK(sidebarOrder{Ordered: []string{}}), nil }},
 		{Method: "GET", Path: "/api/announcements/current", Tag: "system", Summary: "Read the announcement; there is none, no telemetry leaves the mesh", Who: Board,
 			Handle: func(*Request) (Response, error) { return OK(nil), nil }},
-		{Method: "GET", Path: "/api/companies/{companyId}/sidebar-preferences/me", Tag: "system", Summary: "Read the order of a company's sidebar", Who: Board,
-			Out: sidebarOrder{}, Handle: ofCompany(sidebarOrder{Ordered: []string{}})},
 		{Method: "GET", Path: "/api/companies/{companyId}/user-directory", Tag: "auth", Summary: "List the users of a company", Out: directory{},
 			Handle: ofCompany(directory{Users: []directoryUser{{LocalBoard, "active", boardUser}}})},
 	}
@@ -200,11 +190,6 @@ type adapterCapabilities struct {
 // adapters are those that this version runs.
 var adapters = []adapterInfo{
 	{Type: "process", Label: "process", Source: "builtin", Loaded: true, Capabilities: adapterCapabilities{RunToken: true}},
-}
-
-type sidebarOrder struct {
-	Ordered   []string      `json:"orderedIds"`
-	UpdatedAt *company.Time `json:"updatedAt"`
 }
 
 type directory struct {

@@ -37,8 +37,8 @@ var allowed = map[string]allowance{
 	"goal.create": mayBoard | mayAgent, "goal.update": mayBoard | mayAgent, "goal.delete": mayBoard,
 	"project.create": mayBoard | mayAgent, "project.update": mayBoard | mayAgent, "project.delete": mayBoard,
 	"workspace.create": mayBoard | mayAgent, "workspace.update": mayBoard | mayAgent, "workspace.delete": mayBoard,
-	"agent.rollback": mayBoard,
-	"secret.create":  mayBoard, "secret.rotate": mayBoard, "secret.update": mayBoard, "secret.delete": mayBoard, "secret.access": mayNode, "secret.reseal": mayNode,
+	"agent.rollback": mayBoard, "instance.settings": mayBoard, "sidebar.order": mayBoard,
+	"secret.create": mayBoard, "secret.rotate": mayBoard, "secret.update": mayBoard, "secret.delete": mayBoard, "secret.access": mayNode, "secret.reseal": mayNode,
 	"user_secret.define": mayBoard, "user_secret.redefine": mayBoard, "user_secret.undefine": mayBoard,
 	"activity.note": mayBoard | mayNode,
 

@@ -14,7 +14,7 @@ var registrars = []func(ledger.Mux){
 	registerSkills,
 	registerApprovals, registerHires,
 	registerAssets,
-	registerSecrets, registerUserSecrets,
+	registerSecrets, registerUserSecrets, registerSettings,
 }
 
 // Handlers returns the handlers of all company commands.

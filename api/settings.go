@@ -1,0 +1,150 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// patchGeneral is the body that changes the general settings.
+type patchGeneral struct {
+	_                 struct{}       `additionalProperties:"false"`
+	CensorUsername    *bool          `json:"censorUsernameInLogs,omitempty" nullable:"false"`
+	KeyboardShortcuts *bool          `json:"keyboardShortcuts,omitempty" nullable:"false"`
+	DataSharing       *string        `json:"feedbackDataSharingPreference,omitempty" enum:"allowed,not_allowed,prompt" nullable:"false"`
+	BackupRetention   *keepRetention `json:"backupRetention,omitempty" nullable:"false"`
+	ExecutionMode     *string        `json:"executionMode,omitempty" enum:"kubernetes,any" nullable:"false"`
+}
+
+// keepRetention is for how long backups shall be kept.
+type keepRetention struct {
+	Days   int `json:"dailyDays" minimum:"0" maximum:"3650"`
+	Weeks  int `json:"weeklyWeeks" minimum:"0" maximum:"520"`
+	Months int `json:"monthlyMonths" minimum:"0" maximum:"120"`
+}
+
+// orderBody is the body that orders a sidebar.
+type orderBody struct {
+	Ordered []string `json:"orderedIds" format:"uuid" maxItems:"2000"`
+}
+
+func (s *Server) settingsRoutes() []Route {
+	const tag, root, mine = "system", "/api/instance/settings", "/sidebar-preferences/me"
+	return []Route{
+		{Method: "GET", Path: root, Tag: tag, Summary: "Read all settings", Who: Board, Out: allSettings{}, Handle: func(rc *Request) (Response, error) {
+			g, e, err := readSettings(rc)
+			return OK(allSettings{g, e}), err
+		}},
+		{Method: "GET", Path: root + "/general", Tag: tag, Summary: "Read the general settings", Who: Board, Out: general{}, Handle: readGeneral},
+		{Method: "PATCH", Path: root + "/general", Tag: tag, Summary: "Change the general settings", Who: Board, In: patchGeneral{}, Out: general{}, Handle: updateGeneral},
+		{Method: "GET", Path: root + "/experimental", Tag: tag, Summary: "Read which parts of the board are on", Who: Board, Out: experimental{}, Handle: readExperimental},
+		{Method: "PATCH", Path: root + "/experimental", Tag: tag, Summary: "Change which parts of the board are on", Who: Board, Out: experimental{}, Handle: updateExperimental},
+		{Method: "GET", Path: "/api" + mine, Tag: tag, Summary: "Read the order of the sidebar", Who: Board, Out: company.SidebarOrder{}, Handle: readSidebar},
+		{Method: "PUT", Path: "/api" + mine, Tag: tag, Summary: "Order the sidebar", Who: Board, In: orderBody{}, Out: company.SidebarOrder{}, Handle: orderSidebar},
+		{Method: "GET", Path: "/api/companies/{companyId}" + mine, Tag: tag, Summary: "Read the order of a company's sidebar", Who: Board, Out: company.SidebarOrder{}, Handle: readSidebar},
+		{Method: "PUT", Path: "/api/companies/{companyId}" + mine, Tag: tag, Summary: "Order a company's sidebar", Who: Board, In: orderBody{}, Out: company.SidebarOrder{}, Handle: orderSidebar},
+	}
+}
+
+// readSettings returns the defaults with what was changed laid over them.
+func readSettings(rc *Request) (g general, e experimental, err error) {
+	g, e = generalSettings, experimentalSettings
+	err = rc.View(func(tx *ledger.Tx) error {
+		for section, into := range map[string]any{"general": &g, "experimental": &e} {
+			if values := company.SettingsOf(tx, section).Values; len(values) > 0 {
+				if err := json.Unmarshal(values, into); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return g, e, err
+}
+
+func readGeneral(rc *Request) (Response, error) {
+	g, _, err := readSettings(rc)
+	return OK(g), err
+}
+
+func readExperimental(rc *Request) (Response, error) {
+	_, e, err := readSettings(rc)
+	return OK(e), err
+}
+
+func updateGeneral(rc *Request) (Response, error) {
+	in, err := Body[patchGeneral](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	values, err := json.Marshal(in)
+	if err != nil {
+		return Response{}, err
+	}
+	if _, err := rc.Submit("instance.settings", "", company.PatchSettings{Section: "general", Values: values}); err != nil {
+		return Response{}, err
+	}
+	return readGeneral(rc)
+}
+
+// updateExperimental takes the flags that there are, each true or false.
+func updateExperimental(rc *Request) (Response, error) {
+	in, err := Body[map[string]json.RawMessage](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	var known map[string]any
+	b, err := json.Marshal(experimentalSettings)
+	if err == nil {
+		err = json.Unmarshal(b, &known)
+	}
+	if err != nil {
+		return Response{}, err
+	}
+	for key, v := range in {
+		if _, flag := known[key].(bool); !flag {
+			return Response{}, ValidationError(Issue{Code: "unrecognized_keys", Keys: []string{key}, Message: "Unrecognized key: \"" + key + "\""})
+		}
+		if s := strings.TrimSpace(string(v)); s != "true" && s != "false" {
+			return Response{}, ValidationError(Issue{Expected: "boolean", Code: "invalid_type", Path: []any{key}, Message: "Invalid input: expected boolean"})
+		}
+	}
+	values, err := json.Marshal(in)
+	if err != nil {
+		return Response{}, err
+	}
+	if _, err := rc.Submit("instance.settings", "", company.PatchSettings{Section: "experimental", Values: values}); err != nil {
+		return Response{}, err
+	}
+	return readExperimental(rc)
+}
+
+// readSidebar answers the caller's order, of the path's company when it has one.
+func readSidebar(rc *Request) (r Response, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		of := companyID(rc)
+		if _, ok := company.CompanyOf(tx, of); of != "" && !ok {
+			return NotFound("Company not found")
+		}
+		r = OK(company.SidebarOf(tx, of, rc.Actor.ID))
+		return nil
+	})
+	return r, err
+}
+
+func orderSidebar(rc *Request) (Response, error) {
+	in, err := Body[orderBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p := company.OrderSidebar{}
+	for _, id := range in.Ordered {
+		p.Ordered = append(p.Ordered, strings.ToLower(id))
+	}
+	if _, err := rc.Submit("sidebar.order", companyID(rc), p); err != nil {
+		return Response{}, err
+	}
+	return readSidebar(rc)
+}

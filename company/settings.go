@@ -1,0 +1,132 @@
+package company
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// Settings are one section of the instance's settings: what differs from the
+// defaults, as an object. All nodes have the same.
+type Settings struct {
+	Values    json.RawMessage `cbor:"1,keyasint"`
+	UpdatedAt Time            `cbor:"2,keyasint"`
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s Settings) Clone() Settings {
+	s.Values = slices.Clone(s.Values)
+	return s
+}
+
+// A SidebarOrder is how a user wants to see what a sidebar lists.
+type SidebarOrder struct {
+	Ordered   []string `cbor:"1,keyasint" json:"orderedIds"`
+	UpdatedAt Time     `cbor:"2,keyasint" json:"updatedAt"`
+}
+
+// Clone returns a copy that shares no memory with o.
+func (o SidebarOrder) Clone() SidebarOrder {
+	o.Ordered = slices.Clone(o.Ordered)
+	return o
+}
+
+var (
+	settings        = ledger.NewMeshTable[Settings]("settings")
+	sidebarOrders   = ledger.NewMeshTable[SidebarOrder]("sidebar")
+	companySidebars = ledger.NewTable[SidebarOrder]("sidebar")
+)
+
+const (
+	// MaxSettings bounds a section of the settings, in bytes.
+	MaxSettings = 16 << 10
+	// MaxOrdered bounds what a sidebar is ordered by.
+	MaxOrdered = 2_000
+)
+
+// SettingsSections are the sections that there are.
+var SettingsSections = []string{"general", "experimental"}
+
+// PatchSettings is the payload of instance.settings. The API has checked the
+// values of Values by their types.
+type PatchSettings struct {
+	Section string          `cbor:"1,keyasint"`
+	Values  json.RawMessage `cbor:"2,keyasint"` // laid over those that are there
+}
+
+// OrderSidebar is the payload of sidebar.order, of the actor's own sidebar: of
+// the command's company, or without one of the list of companies.
+type OrderSidebar struct {
+	Ordered []string `cbor:"1,keyasint"`
+}
+
+func registerSettings(m ledger.Mux) {
+	ledger.Handle(m, "instance.settings", patchSettings)
+	ledger.Handle(m, "sidebar.order", orderSidebar)
+}
+
+// SettingsOf returns a section; Values is nil when nothing was ever changed.
+func SettingsOf(tx *ledger.Tx, section string) Settings {
+	s, _ := settings.Get(tx, section)
+	return s
+}
+
+// SidebarOf returns the order of user's sidebar, of a company or with "" of the
+// list of companies.
+func SidebarOf(tx *ledger.Tx, company, user string) SidebarOrder {
+	var o SidebarOrder
+	if key := hashed(user); company == "" {
+		o, _ = sidebarOrders.Get(tx, key)
+	} else {
+		o, _ = companySidebars.Get(tx, company, key)
+	}
+	if o.Ordered == nil {
+		o.Ordered = []string{}
+	}
+	return o
+}
+
+// hashed makes any user's ID fit to be a key.
+func hashed(user string) string { return derivedID("user", user) }
+
+func patchSettings(c *ledger.Context, p PatchSettings) (any, error) {
+	if !slices.Contains(SettingsSections, p.Section) {
+		return nil, ledger.Refuse(ledger.NotFound, nil, "Settings not found")
+	}
+	values, err := object("settings", p.Values, MaxSettings)
+	if err != nil {
+		return nil, err
+	}
+	s, _ := settings.Get(c.Tx, p.Section)
+	s.Values, s.UpdatedAt = mergeObjects(s.Values, values), TimeOf(c.Now)
+	if len(s.Values) > MaxSettings {
+		return nil, ledger.Refuse(ledger.TooLarge, nil, "The settings are longer than %d bytes", MaxSettings)
+	}
+	settings.Put(c.Tx, p.Section, s)
+	v, _ := parseJSON(values)
+	m, _ := v.(map[string]any)
+	c.Record(ledger.Change{Action: "instance.settings." + p.Section + "_updated", EntityType: "instance_settings", EntityID: p.Section,
+		Details: jsonObject{}.list("changedKeys", sortedKeys(m)).close()})
+	return nil, nil
+}
+
+func orderSidebar(c *ledger.Context, p OrderSidebar) (any, error) {
+	if len(p.Ordered) > MaxOrdered {
+		return nil, ledger.Refuse(ledger.TooLarge, nil, "A sidebar has at most %d entries", MaxOrdered)
+	}
+	for _, id := range p.Ordered {
+		if !isID(id) {
+			return nil, ledger.Refuse(ledger.Invalid, nil, "orderedIds: a UUID is needed")
+		}
+	}
+	o := SidebarOrder{Ordered: unique(p.Ordered), UpdatedAt: TimeOf(c.Now)}
+	user := c.Cmd.Actor.ID
+	if of := c.Cmd.Company; of == "" {
+		sidebarOrders.Put(c.Tx, hashed(user), o)
+	} else {
+		companySidebars.Put(c.Tx, of, hashed(user), o)
+	}
+	c.Record(ledger.Change{Action: "sidebar_preferences.updated", EntityType: "user", EntityID: user})
+	return nil, nil
+}
