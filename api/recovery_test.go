@@ -98,3 +98,49 @@ api POST issues/$PAPERCLIP_TASK_ID/comments '{"body":"working on it"}' >/dev/nul
 		}
 	}
 }
+
+// A cancelled run is over at once for whoever asks, and what it holds stays held
+// until its children are gone: here until one that does not listen to TERM was
+// killed.
+func TestACancelledRunHoldsItsIssueUntilItsChildrenAreGone(t *testing.T) {
+	h := newWorkingHarness(t)
+	of := h.company("Stubborn")
+	agent := h.newAgent(of, "Mule", `trap "" TERM; echo here; while :; do sleep 0.05; done`)
+	issue := h.assign(of, agent, "Stand still")
+	var run company.Run
+	h.until("output", func(tx *ledger.Tx) bool {
+		for r := range company.RunsOfIssue(tx, of, issue) {
+			run = r
+		}
+		return run.LastOutputSeq > 1
+	})
+	h.call("POST", "/api/heartbeat-runs/"+run.ID+"/cancel", `{}`).want(t, 200, `"status":"cancelled"`)
+	h.call("GET", "/api/issues/"+issue, "").want(t, 200, `"checkoutRunId":"`+run.ID+`"`)
+	// Nobody else can take it meanwhile.
+	other := h.newAgent(of, "Other", "true")
+	h.call("POST", "/api/issues/"+issue+"/checkout", `{"agentId":"`+other+`","expectedStatuses":["todo","in_progress"]}`).want(t, 409, "Issue checkout conflict")
+	h.until("the end of the children", func(tx *ledger.Tx) bool {
+		r, _ := company.RunOf(tx, of, run.ID)
+		return !r.Owed
+	})
+	h.call("GET", "/api/issues/"+issue, "").want(t, 200, `"checkoutRunId":null`)
+	h.call("GET", "/api/heartbeat-runs/"+run.ID, "").want(t, 200, `"status":"cancelled"`).want(t, 200, `"executionControlDeadlineAt":null`)
+}
+
+// A session is not resumed under another configuration than it was begun with.
+func TestAnotherConfigurationBeginsAnotherSession(t *testing.T) {
+	h := newWorkingHarness(t)
+	of := h.company("Fresh")
+	agent := h.newAgent(of, "Ada", "true")
+	prints := map[string]bool{}
+	for _, script := range []string{"true", "true", "exit 0"} {
+		h.call("PATCH", "/api/agents/"+agent, fmt.Sprintf(`{"adapterConfig":{"command":"/bin/sh","args":["-c",%q]}}`, script)).want(t, 200, "")
+		run := h.call("POST", "/api/agents/"+agent+"/heartbeat/invoke", `{}`).want(t, 202, "").field(t, "id")
+		h.rest()
+		result := h.call("GET", "/api/heartbeat-runs/"+run, "").decode(t).(map[string]any)["resultJson"].(map[string]any)
+		prints[result["configFreshness"].(map[string]any)["session"].(map[string]any)["nextFingerprint"].(string)] = true
+	}
+	if len(prints) != 2 {
+		t.Errorf("%d fingerprints of two configurations", len(prints))
+	}
+}
