@@ -14,6 +14,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/adapter/webcall"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -73,7 +74,7 @@ func newWorkingHarness(t testing.TB) *harness {
 	lead := scheduler.NewLeader(scheduler.LeaderConfig{Node: h.gate, Self: self, Clock: shim.BootTime, Verify: func(context.Context) error { return nil }})
 	work, err := scheduler.NewWorker(scheduler.WorkerConfig{Node: h.node, Self: self, Clock: shim.BootTime, Slots: 16,
 		Session: func() uint64 { return h.node.sess }, KeepAlive: lead.KeepAlive,
-		Adapters: map[string]scheduler.Adapter{"process": p}, LogRef: runlog.Ref,
+		Adapters: map[string]scheduler.Adapter{"process": p, "http": webcall.New(webcall.Config{})}, LogRef: runlog.Ref,
 		OpenLog: func(ref string) (scheduler.Log, error) { return logs.Create(ref) },
 		Secrets: func(_ context.Context, r company.Run, config json.RawMessage) (json.RawMessage, []string, error) {
 			var got company.Resolution
@@ -134,7 +135,7 @@ func (h *harness) rest() {
 	h.until("all runs to end", func(tx *ledger.Tx) bool {
 		for _, c := range company.Companies(tx) {
 			for _, r := range company.LiveRunsOf(tx, c.ID) {
-				if a, ok := company.AgentByID(tx, r.Agent); ok && a.Name != "Sleepy" && a.AdapterType == "process" {
+				if a, ok := company.AgentByID(tx, r.Agent); ok && a.Name != "Sleepy" {
 					return false
 				}
 			}

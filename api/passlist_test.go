@@ -36,13 +36,13 @@ const passList = `
 157-heartbeat-invoke-sleeper 158-live-runs 159-heartbeat-invoke-while-running 160-agents-list-running
 161-heartbeat-run-cancel 162-heartbeat-run-cancelled-get~ 163-heartbeat-run-404 164-agent-create-failing
 165-heartbeat-invoke-failing 166-heartbeat-run-failed-get 167-agent-after-failure 168-agent-create-timeout
-169-heartbeat-invoke-timeout 170-heartbeat-run-timeout-get 171-heartbeat-invoke-http-adapter
+169-heartbeat-invoke-timeout 170-heartbeat-run-timeout-get 171-heartbeat-invoke-http-adapter 172-heartbeat-run-http-get~
 173-agent-comment-with-runid 174-agent-checkout-with-runid 175-agent-patch-done-with-runid 176-approval-create-hire
 177-approvals-list-pending 178-approval-get 179-approval-comment 180-approval-comments 181-approval-request-revision
 182-approval-resubmit 183-approval-approve 184-approval-approve-again 185-approval-reject-after-approve
 186-approval-create-strategy 187-approval-reject 188-approval-issues 189-issue-approvals 190-approval-create-400
 191-approval-agent-decide-403 192-company-require-approval 193-agent-hire 194-agent-create-409-approval-required
-195-company-unrequire-approval 196-agents-list-after-hire~ 197-approvals-list-all 198-agent-budget 199-cost-event
+195-company-unrequire-approval 196-agents-list-after-hire 197-approvals-list-all 198-agent-budget 199-cost-event
 200-cost-event-agent-key 201-cost-event-400-negative 202-cost-event-bad-agent 203-cost-event-other-company
 204-cost-event-soft-80 205-budgets-overview-soft 206-cost-event-hard-100 207-agent-after-hard-stop
 208-budgets-overview-hard 209-heartbeat-invoke-budget-paused 210-checkout-budget-paused 211-agent-resume-budget-paused

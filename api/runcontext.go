@@ -66,8 +66,8 @@ type workspaceNote struct {
 // A folderNote says which folder a run works in.
 type folderNote struct {
 	Kind      string           `json:"kind,omitempty"`
-	LocalPath string           `json:"localPath,omitempty"`
-	Path      string           `json:"path,omitempty"`
+	LocalPath *string          `json:"localPath,omitempty"`
+	Path      *string          `json:"path,omitempty"`
 	Source    string           `json:"source,omitempty"`
 	RepoRef   *string          `json:"repoRef"`
 	RepoURL   *string          `json:"repoUrl"`
@@ -148,8 +148,8 @@ func snapshotOf(r company.Run) runSnapshot {
 	const mode, strategy = "shared_workspace", "project_primary"
 	env := company.LocalEnvironment
 	project := company.NullText(r.Context.ProjectID)
-	local := folderNote{Path: p.Dir, Source: p.Source, Strategy: strategy, Project: project}
-	source := folderNote{Kind: p.Source, LocalPath: p.Dir, Strategy: strategy, Project: project}
+	local := folderNote{Path: &p.Dir, Source: p.Source, Strategy: strategy, Project: project}
+	source := folderNote{Kind: p.Source, LocalPath: &p.Dir, Strategy: strategy, Project: project}
 	realized := realizationNote{Mode: "copy", Local: local, Lease: lease.ID, Summary: "The run works in " + p.Dir + " on its node.", Version: 1, Provider: env.Driver,
 		Rebuild:    rebuildNote{Mode: mode, LocalPath: p.Dir, Metadata: rebuildMetadata{Source: source, Provider: env.Driver, Driver: env.Driver}},
 		Additional: []struct{}{}, Aliases: []struct{}{}, Outbound: []struct{}{}, Environment: env.ID, Root: p.Dir}

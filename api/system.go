@@ -189,6 +189,7 @@ type adapterCapabilities struct {
 
 // adapters are those that this version runs.
 var adapters = []adapterInfo{
+	{Type: "http", Label: "http", Source: "builtin", Loaded: true},
 	{Type: "process", Label: "process", Source: "builtin", Loaded: true, Capabilities: adapterCapabilities{RunToken: true}},
 }
 

@@ -30,8 +30,11 @@ const (
 
 // Config says what a node is. The zero value of a field means its default.
 type Config struct {
-	Dir      string            // data directory, made when absent; required
-	HTTP     string            // listen address of the API; DefaultHTTP; "none" serves none
+	Dir  string // data directory, made when absent; required
+	HTTP string // listen address of the API; DefaultHTTP; "none" serves none
+	// Private are networks that are not public and that agents of the http adapter
+	// may be called in nevertheless.
+	Private  []netip.Prefix
 	Mesh     string            // UDP listen address for peers; DefaultMesh
 	Name     string            // shown to people; default: the host's name
 	MeshName string            // name of the mesh when this node founds one; default: Name's mesh

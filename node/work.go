@@ -13,6 +13,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
+	"github.com/selvage-mesh/selvage/adapter/webcall"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -55,7 +56,7 @@ func (n *Node) openWork(context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		adapters = map[string]scheduler.Adapter{"process": p}
+		adapters = map[string]scheduler.Adapter{"process": p, "http": webcall.New(webcall.Config{Private: n.conf.Private, Logger: n.log})}
 	}
 	n.work.worker, err = scheduler.NewWorker(scheduler.WorkerConfig{
 		Node: n, Self: n.ID(), Session: n.session, SessionOver: n.sessionOver, KeepAlive: n.keepAlive,

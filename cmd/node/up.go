@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -84,6 +85,11 @@ process list.`,
 	f.StringVar(&conf.Join, "join", "", "join token, or @FILE that holds it")
 	f.StringArrayVar(&conf.Seeds, "seed", nil, "host:port of a peer to look for (repeat for more)")
 	f.StringToStringVar(&labels, "label", nil, "labels for placement, key=value")
+	f.Func("http-agents", "network beyond the public ones in which agents may be called by URL, such as 10.1.0.0/16 (repeat for more)", func(v string) error {
+		p, err := netip.ParsePrefix(v)
+		conf.Private = append(conf.Private, p)
+		return err
+	})
 	f.IntVar(&conf.Slots, "slots", scheduler.DefaultSlots, "how many runs this node carries out at once")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&faults, "faults", "", "file of faults to inject (testnets only)")

@@ -1,0 +1,289 @@
+// Package webcall runs agents that live behind a URL: one HTTP request invokes
+// them, and its answer ends the run.
+//
+// adapterConfig is {"url", "method" (POST), "headers", "timeoutMs" (15000),
+// "payloadTemplate"}. The body is the template with its {{agent.id}}, {{run.id}}
+// and {{company.id}} filled in, and beside it agentId, runId and context. An
+// answer of 2xx is a success.
+//
+// An agent's configuration must not turn the node into a way to what only the
+// node can reach: addresses that are not public are refused when the connection
+// is made, whatever a name resolved to, unless the operator lists them. No proxy
+// is used and no redirect followed.
+package webcall
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+)
+
+const (
+	// DefaultTimeout and MaxTimeout bound one call.
+	DefaultTimeout = 15 * time.Second
+	MaxTimeout     = 10 * time.Minute
+	// maxAnswer bounds what is kept of an answer, maxHeaders what is sent.
+	maxAnswer  = company.MaxExcerpt
+	maxHeaders = 64
+	// authorityEvery is how often a call looks whether its node may still act.
+	authorityEvery = 250 * time.Millisecond
+)
+
+var errPrivate = errors.New("HTTP adapter endpoint URL cannot target private or reserved network addresses")
+
+// Config is what the adapter needs; its zero value will do.
+type Config struct {
+	// Private are networks that are not public and may be called nevertheless.
+	Private []netip.Prefix
+	Logger  *slog.Logger // default: discard
+}
+
+// An Adapter calls URLs. It is safe for concurrent use.
+type Adapter struct {
+	cfg    Config
+	client *http.Client
+
+	mu   sync.Mutex // guards runs
+	runs map[string]context.CancelFunc
+}
+
+// New returns an adapter.
+func New(cfg Config) *Adapter {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	a := &Adapter{cfg: cfg, runs: map[string]context.CancelFunc{}}
+	dialer := &net.Dialer{Timeout: DefaultTimeout, Control: func(_, address string, _ syscall.RawConn) error { return a.mayReach(address) }}
+	a.client = &http.Client{
+		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: DefaultTimeout, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // where it leads was not configured
+		},
+	}
+	return a
+}
+
+// reserved are networks that are not public beyond what netip knows.
+var reserved = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("192.0.2.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
+}
+
+// mayReach refuses an address, as it is dialled, that is not public.
+func (a *Adapter) mayReach(address string) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return errPrivate
+	}
+	ip := at.Addr().Unmap().WithZone("")
+	in := func(p netip.Prefix) bool { return p.Contains(ip) }
+	if slices.ContainsFunc(a.cfg.Private, in) {
+		return nil
+	}
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() || slices.ContainsFunc(reserved, in) {
+		return errPrivate
+	}
+	return nil
+}
+
+// Status tells whether a run is at work here.
+func (a *Adapter) Status(run string) company.Phase {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.runs[run] != nil {
+		return company.PhaseExecute
+	}
+	return ""
+}
+
+// Cancel breaks the call of a run off.
+func (a *Adapter) Cancel(run, _ string) {
+	a.mu.Lock()
+	stop := a.runs[run]
+	a.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+}
+
+// config is what adapterConfig says of a call.
+type config struct {
+	URL      string            `json:"url"`
+	Method   string            `json:"method"`
+	Headers  map[string]string `json:"headers"`
+	Timeout  int64             `json:"timeoutMs"`
+	Template json.RawMessage   `json:"payloadTemplate"`
+}
+
+// Invoke makes the call and waits for its answer.
+func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
+	var c config
+	if err := json.Unmarshal(inv.Config, &c); err != nil {
+		return company.Outcome{Status: company.RunFailed, ErrorCode: "adapter_failed", Error: "The agent's adapterConfig is malformed"}
+	}
+	limit, source := DefaultTimeout, "default"
+	if c.Timeout > 0 {
+		limit, source = min(time.Duration(min(c.Timeout, MaxTimeout.Milliseconds()))*time.Millisecond, MaxTimeout), "config"
+	}
+	whole := ctx
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	cancelled := errors.New("cancelled")
+	a.mu.Lock()
+	a.runs[inv.Run.ID] = func() { stop(cancelled) }
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		delete(a.runs, inv.Run.ID)
+		a.mu.Unlock()
+	}()
+	late := errors.New("timeout")
+	timer := time.AfterFunc(limit, func() { stop(late) })
+	defer timer.Stop()
+	out, answer, err := a.call(ctx, inv, c)
+	stopReason := "completed"
+	switch cause := context.Cause(ctx); {
+	case err == nil:
+	case errors.Is(cause, cancelled):
+		out.Status, out.ErrorCode, out.Error, stopReason = company.RunCancelled, "cancelled", "Cancelled", "cancelled"
+	case errors.Is(cause, late):
+		out.Status, out.ErrorCode, stopReason = company.RunTimedOut, "timeout", "timeout"
+		out.Error = fmt.Sprintf("Timed out after %v", limit)
+	case whole.Err() != nil:
+		out.Status, out.ErrorCode, out.Error, stopReason = company.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
+	default:
+		out.Status, out.ErrorCode, out.Error, stopReason = company.RunFailed, "adapter_failed", err.Error(), "adapter_failed"
+	}
+	empty := ""
+	out.Stdout, out.Stderr = &answer, &empty
+	out.Result, _ = json.Marshal(map[string]any{"stopReason": stopReason, "timeoutFired": stopReason == "timeout", "timeoutSource": source,
+		"timeoutConfigured": source == "config", "effectiveTimeoutMs": limit.Milliseconds(), "effectiveTimeoutSec": int64(limit.Seconds())}) // always encodes
+	return out
+}
+
+// call sends the request. Its error never holds the query or a header: they may
+// be secret.
+func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config) (out company.Outcome, answer string, err error) {
+	to, err := url.Parse(c.URL)
+	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
+		return out, "", errors.New("HTTP adapter endpoint URL is missing or not http(s)")
+	}
+	body, err := payload(inv, c.Template)
+	if err != nil {
+		return out, "", err
+	}
+	req, err := http.NewRequestWithContext(ctx, strings.ToUpper(cmp.Or(c.Method, "POST")), to.String(), bytes.NewReader(body))
+	if err != nil {
+		return out, "", errors.New("HTTP adapter method is not one")
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if len(c.Headers) > maxHeaders {
+		return out, "", fmt.Errorf("HTTP adapter has more than %d headers", maxHeaders)
+	}
+	for k, v := range c.Headers {
+		if strings.EqualFold(k, "Host") {
+			return out, "", errors.New("HTTP adapter may not set the Host header")
+		}
+		req.Header.Set(k, v)
+	}
+	inv.Log("system", "[selvage] "+req.Method+" "+to.Scheme+"://"+to.Host+"\n")
+	note, _ := json.Marshal(map[string]any{"adapterType": inv.Run.AdapterType, "method": req.Method, "host": to.Host}) // always encodes
+	inv.Report(company.Report{Events: []company.ReportEvent{{Type: "adapter.invoke", Level: "info", Message: "adapter invocation", Payload: note}}})
+	stopWatch := a.watch(ctx, inv)
+	res, err := a.client.Do(req)
+	stopWatch()
+	if err != nil {
+		if errors.Is(err, errPrivate) {
+			return out, "", errPrivate
+		}
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err // without the URL
+		}
+		return out, "", fmt.Errorf("HTTP adapter request failed: %w", err)
+	}
+	defer res.Body.Close()
+	kept, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	answer = strings.ToValidUTF8(strings.ReplaceAll(string(kept), "\x00", ""), "\uFFFD")
+	if err != nil {
+		return out, answer, errors.New("HTTP adapter answer broke off")
+	}
+	if answer != "" {
+		inv.Log("stdout", answer)
+	}
+	if res.StatusCode/100 != 2 {
+		return out, answer, fmt.Errorf("HTTP adapter endpoint answered %d", res.StatusCode)
+	}
+	out.Status = company.RunSucceeded
+	return out, answer, nil
+}
+
+// watch breaks the call off when the node may act no more. The returned function
+// ends the watch.
+func (a *Adapter) watch(ctx context.Context, inv company.Invocation) func() {
+	ctx, stop := context.WithCancel(ctx)
+	go func() {
+		tick := time.NewTicker(authorityEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if inv.Authority() == 0 {
+					a.Cancel(inv.Run.ID, "the node's lease ended")
+				}
+			}
+		}
+	}()
+	return stop
+}
+
+// payload is the template with its places filled in, and what every agent is told.
+func payload(inv company.Invocation, template json.RawMessage) ([]byte, error) {
+	body := map[string]any{}
+	if len(template) > 0 && string(template) != "null" {
+		d := json.NewDecoder(bytes.NewReader(template))
+		d.UseNumber() // as they were given
+		if err := d.Decode(&body); err != nil || body == nil {
+			return nil, errors.New("HTTP adapter payloadTemplate is not an object")
+		}
+	}
+	fill := strings.NewReplacer("{{agent.id}}", inv.Run.Agent, "{{agent.name}}", inv.AgentName, "{{run.id}}", inv.Run.ID, "{{company.id}}", inv.Run.Company)
+	body, _ = filled(body, fill).(map[string]any)
+	body["agentId"], body["runId"], body["context"] = inv.Run.Agent, inv.Run.ID, json.RawMessage(inv.Wake)
+	return json.Marshal(body)
+}
+
+func filled(v any, fill *strings.Replacer) any {
+	switch v := v.(type) {
+	case string:
+		return fill.Replace(v)
+	case []any:
+		for i := range v {
+			v[i] = filled(v[i], fill)
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = filled(v[k], fill)
+		}
+	}
+	return v
+}

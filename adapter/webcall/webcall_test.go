@@ -1,0 +1,105 @@
+package webcall
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+)
+
+func invoke(t *testing.T, a *Adapter, config string) company.Outcome {
+	t.Helper()
+	return a.Invoke(t.Context(), company.Invocation{Config: []byte(config), AgentName: "Ada", Wake: []byte(`{"wakeReason":"test"}`),
+		Run: company.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", AdapterType: "http"},
+		Log: func(string, string) {}, Report: func(company.Report) {}, Authority: func() time.Duration { return time.Hour }})
+}
+
+func local() *Adapter {
+	return New(Config{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+}
+
+func TestACallCarriesTheTemplate(t *testing.T) {
+	var got map[string]any
+	var header string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header = r.Header.Get("X-Key")
+		_ = json.NewDecoder(r.Body).Decode(&got)
+		fmt.Fprint(w, "thanks")
+	}))
+	defer s.Close()
+	o := invoke(t, local(), fmt.Sprintf(`{"url":%q,"headers":{"X-Key":"canary"},"payloadTemplate":{"who":"{{agent.id}}","deep":["{{run.id}}"]}}`, s.URL))
+	if o.Status != company.RunSucceeded || *o.Stdout != "thanks" || header != "canary" {
+		t.Fatalf("outcome %+v, header %q", o, header)
+	}
+	if got["who"] != "agent-1" || got["deep"].([]any)[0] != "run-1" || got["agentId"] != "agent-1" || got["context"].(map[string]any)["wakeReason"] != "test" {
+		t.Errorf("body %v", got)
+	}
+}
+
+// What is not public is refused, by address and by name, and where a redirect
+// leads is not looked at.
+func TestWhatIsNotPublicIsNotReached(t *testing.T) {
+	a := New(Config{})
+	for _, u := range []string{"http://127.0.0.1:9/none", "http://localhost:9/", "http://[::1]:9/", "http://10.0.0.1/", "http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]:9/",
+		"http://0.0.0.0:9/", "http://100.64.0.1/", "http://[fd00::1]/", "http://[64:ff9b::7f00:1]/"} {
+		o := invoke(t, a, fmt.Sprintf(`{"url":%q,"timeoutMs":2000}`, u))
+		if o.Status != company.RunFailed || o.Error != errPrivate.Error() || o.ErrorCode != "adapter_failed" {
+			t.Errorf("%s: %+v", u, o)
+		}
+	}
+	reached := false
+	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	defer inner.Close()
+	outer := httptest.NewServer(http.RedirectHandler(inner.URL, http.StatusTemporaryRedirect))
+	defer outer.Close()
+	if o := invoke(t, local(), fmt.Sprintf(`{"url":%q}`, outer.URL)); o.Status != company.RunFailed || reached {
+		t.Errorf("a redirect was followed: %+v", o)
+	}
+}
+
+func TestACallThatGoesWrong(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.URL.Path == "/slow" {
+			select {
+			case <-r.Context().Done():
+			case <-time.After(5 * time.Second):
+			}
+			return
+		}
+		w.WriteHeader(503)
+	}))
+	defer s.Close()
+	for config, want := range map[string]company.RunStatus{
+		fmt.Sprintf(`{"url":%q}`, s.URL):                                  company.RunFailed,
+		fmt.Sprintf(`{"url":%q,"timeoutMs":100}`, s.URL+"/slow?k=secret"): company.RunTimedOut,
+		`{"url":"ftp://example.com/"}`:                                    company.RunFailed,
+		`{"url":"http://127.0.0.1:1/?k=secret"}`:                          company.RunFailed,
+		`{}`:                                                              company.RunFailed,
+	} {
+		o := invoke(t, local(), config)
+		if o.Status != want || strings.Contains(o.Error, "secret") {
+			t.Errorf("%s: %+v", config, o)
+		}
+	}
+	a := local()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for a.Status("run-1") == "" && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		a.Cancel("run-1", "")
+	}()
+	if o := invoke(t, a, fmt.Sprintf(`{"url":%q}`, s.URL+"/slow")); o.Status != company.RunCancelled {
+		t.Errorf("cancelled: %+v", o)
+	}
+}
