@@ -43,6 +43,8 @@ const (
 	maxHeaders = 64
 	// authorityEvery is how often a call looks whether its node may still act.
 	authorityEvery = 250 * time.Millisecond
+	// redacted stands for a secret that an agent sent back.
+	redacted = "***REDACTED***"
 )
 
 var errPrivate = errors.New("HTTP adapter endpoint URL cannot target private or reserved network addresses")
@@ -125,11 +127,39 @@ func (a *Adapter) Cancel(run, _ string) {
 
 // config is what adapterConfig says of a call.
 type config struct {
-	URL      string            `json:"url"`
-	Method   string            `json:"method"`
-	Headers  map[string]string `json:"headers"`
-	Timeout  int64             `json:"timeoutMs"`
-	Template json.RawMessage   `json:"payloadTemplate"`
+	URL      string             `json:"url"`
+	Method   string             `json:"method"`
+	Headers  map[string]binding `json:"headers"`
+	Timeout  int64              `json:"timeoutMs"`
+	Template json.RawMessage    `json:"payloadTemplate"`
+}
+
+// A binding is the value of a header: a string, or an object with one. What
+// refers to a secret was put in place before it comes here.
+type binding string
+
+func (b *binding) UnmarshalJSON(data []byte) error {
+	var plain string
+	if json.Unmarshal(data, &plain) == nil {
+		*b = binding(plain)
+		return nil
+	}
+	var object struct {
+		Value string `json:"value"`
+	}
+	err := json.Unmarshal(data, &object)
+	*b = binding(object.Value)
+	return err
+}
+
+// hidden returns text without the run's secrets.
+func hidden(text string, secrets []string) string {
+	for _, s := range secrets {
+		if s != "" {
+			text = strings.ReplaceAll(text, s, redacted)
+		}
+	}
+	return text
 }
 
 // Invoke makes the call and waits for its answer.
@@ -201,7 +231,7 @@ func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config) (o
 		if strings.EqualFold(k, "Host") {
 			return out, "", errors.New("HTTP adapter may not set the Host header")
 		}
-		req.Header.Set(k, v)
+		req.Header.Set(k, string(v))
 	}
 	inv.Log("system", "[selvage] "+req.Method+" "+to.Scheme+"://"+to.Host+"\n")
 	note, _ := json.Marshal(map[string]any{"adapterType": inv.Run.AdapterType, "method": req.Method, "host": to.Host}) // always encodes
@@ -217,11 +247,12 @@ func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config) (o
 		if errors.As(err, &wrapped) {
 			err = wrapped.Err // without the URL
 		}
-		return out, "", fmt.Errorf("HTTP adapter request failed: %w", err)
+		return out, "", errors.New(hidden("HTTP adapter request failed: "+err.Error(), inv.Secrets))
 	}
 	defer res.Body.Close()
 	kept, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	answer = strings.ToValidUTF8(strings.ReplaceAll(string(kept), "\x00", ""), "\uFFFD")
+	answer = hidden(answer, inv.Secrets)
 	if err != nil {
 		return out, answer, errors.New("HTTP adapter answer broke off")
 	}

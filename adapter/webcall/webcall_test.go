@@ -17,7 +17,7 @@ import (
 
 func invoke(t *testing.T, a *Adapter, config string) company.Outcome {
 	t.Helper()
-	return a.Invoke(t.Context(), company.Invocation{Config: []byte(config), AgentName: "Ada", Wake: []byte(`{"wakeReason":"test"}`),
+	return a.Invoke(t.Context(), company.Invocation{Config: []byte(config), AgentName: "Ada", Wake: []byte(`{"wakeReason":"test"}`), Secrets: []string{"canary"},
 		Run: company.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", AdapterType: "http"},
 		Log: func(string, string) {}, Report: func(company.Report) {}, Authority: func() time.Duration { return time.Hour }})
 }
@@ -32,11 +32,11 @@ func TestACallCarriesTheTemplate(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header = r.Header.Get("X-Key")
 		_ = json.NewDecoder(r.Body).Decode(&got)
-		fmt.Fprint(w, "thanks")
+		fmt.Fprint(w, "thanks for ", header)
 	}))
 	defer s.Close()
-	o := invoke(t, local(), fmt.Sprintf(`{"url":%q,"headers":{"X-Key":"canary"},"payloadTemplate":{"who":"{{agent.id}}","deep":["{{run.id}}"]}}`, s.URL))
-	if o.Status != company.RunSucceeded || *o.Stdout != "thanks" || header != "canary" {
+	o := invoke(t, local(), fmt.Sprintf(`{"url":%q,"headers":{"X-Key":{"type":"plain","value":"canary"}},"payloadTemplate":{"who":"{{agent.id}}","deep":["{{run.id}}"]}}`, s.URL))
+	if o.Status != company.RunSucceeded || *o.Stdout != "thanks for ***REDACTED***" || header != "canary" {
 		t.Fatalf("outcome %+v, header %q", o, header)
 	}
 	if got["who"] != "agent-1" || got["deep"].([]any)[0] != "run-1" || got["agentId"] != "agent-1" || got["context"].(map[string]any)["wakeReason"] != "test" {
