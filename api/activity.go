@@ -3,8 +3,6 @@ package api
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
-	"sort"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
@@ -59,7 +57,6 @@ const (
 func (s *Server) activityRoutes() []Route {
 	filters := []Param{{Name: "agentId"}, {Name: "entityType"}, {Name: "entityId"}, {Name: "action"}, {Name: "runId"}, {Name: "actorType"}, {Name: "actorId"}, {Name: "responsibleUserId"},
 		{Name: "from", Type: "string", Doc: "ISO time, included"}, {Name: "to", Type: "string", Doc: "ISO time, included"},
-		{Name: "from", Doc: "from this instant on, such as 2026-11-21T03:14:00Z"}, {Name: "to", Doc: "before this instant"},
 		{Name: "limit", Type: "integer", Doc: "at most 500, 100 unless given"}, {Name: "cursor", Doc: "nextCursor of the page before"}}
 	const of = "/api/companies/{companyId}"
 	return []Route{
@@ -145,36 +142,10 @@ func listActivity(rc *Request) (Response, error) {
 	}
 	var r Response
 	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		list, err := between(rc, tx, row.ID, f)
-		r = OK(company.ShowActivity(tx, row.ID, list))
-		return err
+		r = OK(company.ShowActivity(tx, row.ID, logged(tx, row.ID, f)))
+		return nil
 	})
 	return r, err
-}
-
-// between returns what logged does, within the query's from and to. Heights and
-// times rise together, so the height at which to begin is found by halving.
-func between(rc *Request, tx *ledger.Tx, of string, f ledger.ActivityFilter) ([]ledger.Activity, error) {
-	from, err := rc.QueryTime("from")
-	if err != nil {
-		return nil, err
-	}
-	to, err := rc.QueryTime("to")
-	if err != nil {
-		return nil, err
-	}
-	if !to.IsZero() && rc.server.cfg.Head != nil {
-		head, _ := rc.server.cfg.Head()
-		n := sort.Search(int(head), func(i int) bool {
-			e, ok := ledger.EntryAt(tx, uint64(i)+1)
-			return !ok || !e.Time.Before(to)
-		})
-		if first := uint64(n) + 1; f.BeforeHeight == 0 || first < f.BeforeHeight {
-			f.BeforeHeight, f.BeforeNumber = first, 0
-		}
-	}
-	list := logged(tx, of, f)
-	return slices.DeleteFunc(list, func(a ledger.Activity) bool { return a.At.Before(from) || !to.IsZero() && !a.At.Before(to) }), nil
 }
 
 func issueActivity(rc *Request) (r Response, err error) {
@@ -230,10 +201,7 @@ func listAudit(rc *Request) (Response, error) {
 	}
 	page := auditPage{Items: []auditRow{}, AccessTier: "full"}
 	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		list, err := between(rc, tx, row.ID, f)
-		if err != nil {
-			return err
-		}
+		list := logged(tx, row.ID, f)
 		for _, a := range company.ShowActivity(tx, row.ID, list) {
 			item := auditRow{ActivityRow: a}
 			if a.EntityType == "issue" {

@@ -171,7 +171,10 @@ func TestRoutesDescriptionAndToolsAgree(t *testing.T) {
 			t.Errorf("operation %s %s has the ID %q, as %s", o.Method, o.Path, o.ID, other)
 		}
 		ids[o.ID] = o.Method + " " + o.Path
-		for _, p := range o.Params {
+		for i, p := range o.Params {
+			if slices.ContainsFunc(o.Params[:i], func(other mcp.Param) bool { return other.Name == p.Name }) {
+				t.Errorf("%s %s has %s twice", o.Method, o.Path, p.Name)
+			}
 			if p.Doc == "" || p.Kind.Type == "" {
 				t.Errorf("%s %s does not describe %s", o.Method, o.Path, p.Name)
 			}
