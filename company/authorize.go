@@ -67,6 +67,7 @@ var allowed = map[string]allowance{
 
 	"asset.create":      mayBoard | mayAgent,
 	"attachment.create": mayBoard | mayAgent, "attachment.delete": mayBoard | mayAgent, "attachment.sweep": mayNode,
+	"exec_workspace.update": mayBoard | mayAgent, "exec_workspace.realize": mayNode, "exec_workspace.cleaned": mayNode,
 }
 
 // Authorize decides, before a command's handler sees it, whether its credential

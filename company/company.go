@@ -471,6 +471,9 @@ func forget(tx *ledger.Tx, table, id string, row []byte) {
 	switch table {
 	case "agent", "goal", "project", "workspace", "secret", "attachment", "routine", "folder":
 		disown(tx, id)
+	case "exec-workspace":
+		tx.Delete(execCompanyKey(id))
+		tx.Delete(execCleanupKey(string(decodeRow[ExecutionWorkspace](row).Node), id))
 	case "asset":
 		disown(tx, id)
 		a := decodeRow[Asset](row)

@@ -4,7 +4,7 @@ import "github.com/selvage-mesh/selvage/ledger"
 
 // registrars add the handlers of each noun, in the order of the files.
 var registrars = []func(ledger.Mux){
-	registerCompanies, registerAgents, registerGoals, registerProjects, registerKeys, registerActivity,
+	registerCompanies, registerAgents, registerGoals, registerProjects, registerExecutionWorkspaces, registerKeys, registerActivity,
 	registerIssues, registerCheckout, registerComments, registerLabels, registerReadState, registerCosts, registerBudgets,
 	registerWakeup, registerRoutines, registerFolders,
 	registerRun, registerRecovery, registerDismissals, registerVotes,

@@ -165,6 +165,8 @@ type Run struct {
 	Freshness json.RawMessage `cbor:"90,keyasint,omitempty" json:"-"`
 	// Fingerprint names the configuration that the run was started with.
 	Fingerprint string `cbor:"91,keyasint,omitempty" json:"-"`
+	// ExecutionWorkspace is where the run works, when its issue's project has one.
+	ExecutionWorkspace string `cbor:"92,keyasint,omitempty" json:"-"`
 }
 
 // Clone returns a copy that shares nothing with r.

@@ -16,6 +16,8 @@ type Invocation struct {
 	Secrets []string
 	// Resume is where the last run on the same task left off; nil to start afresh.
 	Resume *TaskSession
+	// Folder is where the run is to work; nil: its project has no workspace.
+	Folder *RunFolder
 	// Wake is the context of the run as JSON, for the agent to read.
 	Wake json.RawMessage
 

@@ -343,6 +343,7 @@ func startRun(c *ledger.Context, p Start) (any, error) {
 	r = r.reached(PhaseCheckQueue, now)
 	runs.Put(c.Tx, r.Company, r.ID, r)
 	r = checkOutForRun(c, r)
+	r = openWorkspace(c, r)
 	r = addEvent(c, r, "lifecycle", "info", "run started", nil)
 	runs.Put(c.Tx, r.Company, r.ID, r)
 	closeWakeup(c, r, WakeClaimed, "")

@@ -59,7 +59,7 @@ func (r Run) Lease() (l EnvironmentLease, ok bool) {
 	if r.StartedAt == 0 {
 		return l, false
 	}
-	l = EnvironmentLease{ID: derivedID("environment-lease", r.ID), Policy: "ephemeral", Provider: LocalEnvironment.Driver, AcquiredAt: r.StartedAt, ReleasedAt: r.FinishedAt}
+	l = EnvironmentLease{ID: derivedID("environment-lease", r.ID), Policy: "ephemeral", Provider: LocalEnvironment.Driver, ExecutionWorkspace: NullText(r.ExecutionWorkspace), AcquiredAt: r.StartedAt, ReleasedAt: r.FinishedAt}
 	switch r.Status {
 	case RunRunning:
 		l.Status = "active"
@@ -186,4 +186,17 @@ func timeLimit(config json.RawMessage) int64 {
 		return 0
 	}
 	return n
+}
+
+// A RunFolder is the workspace of a run, as its node made it.
+type RunFolder struct {
+	ID               string // of the execution workspace
+	Dir              string
+	Mode             WorkspaceMode
+	Strategy         string
+	Source           string // project_primary or git_worktree
+	Project          string
+	ProjectWorkspace string
+	RepoURL, BaseRef string // without credentials
+	Branch, Worktree string // "" in a shared workspace
 }

@@ -1,0 +1,453 @@
+package company
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A WorkspaceMode says who else works in the folder of a run. Persisted: do not
+// rename.
+type WorkspaceMode string
+
+const (
+	// SharedWorkspace is the project's own folder: all its runs work there.
+	SharedWorkspace WorkspaceMode = "shared_workspace"
+	// IsolatedWorkspace is a Git worktree of its own for each issue.
+	IsolatedWorkspace WorkspaceMode = "isolated_workspace"
+)
+
+// A WorkspaceStatus is how far an execution workspace is. Persisted: do not rename.
+type WorkspaceStatus string
+
+// The statuses of execution workspaces; the last two are at the end of its life.
+const (
+	WorkspaceActive        WorkspaceStatus = "active"
+	WorkspaceIdle          WorkspaceStatus = "idle"
+	WorkspaceInReview      WorkspaceStatus = "in_review"
+	WorkspaceArchived      WorkspaceStatus = "archived"
+	WorkspaceCleanupFailed WorkspaceStatus = "cleanup_failed"
+)
+
+// Over reports whether no run works in such a workspace any more.
+func (s WorkspaceStatus) Over() bool { return s == WorkspaceArchived || s == WorkspaceCleanupFailed }
+
+// An ExecutionWorkspace is where the runs of an issue work: the folder of a
+// project's workspace, or a worktree of its repository. The folder is on one
+// node, which made it.
+type ExecutionWorkspace struct {
+	ID                string          `cbor:"1,keyasint" json:"id"`
+	Company           string          `cbor:"2,keyasint" json:"companyId"`
+	Project           string          `cbor:"3,keyasint" json:"projectId"`
+	ProjectWorkspace  NullText        `cbor:"4,keyasint,omitempty" json:"projectWorkspaceId"`
+	SourceIssue       NullText        `cbor:"5,keyasint,omitempty" json:"sourceIssueId"`
+	Mode              WorkspaceMode   `cbor:"6,keyasint" json:"mode"`
+	Strategy          string          `cbor:"7,keyasint" json:"strategyType"` // project_primary or git_worktree
+	Name              string          `cbor:"8,keyasint" json:"name"`
+	Status            WorkspaceStatus `cbor:"9,keyasint" json:"status"`
+	Cwd               NullText        `cbor:"10,keyasint,omitempty" json:"cwd"`     // once it is there
+	RepoURL           NullText        `cbor:"11,keyasint,omitempty" json:"repoUrl"` // without credentials
+	BaseRef           NullText        `cbor:"12,keyasint,omitempty" json:"baseRef"`
+	Branch            NullText        `cbor:"13,keyasint,omitempty" json:"branchName"`
+	LastUsedAt        Time            `cbor:"14,keyasint" json:"lastUsedAt"`
+	OpenedAt          Time            `cbor:"15,keyasint" json:"openedAt"`
+	ClosedAt          Time            `cbor:"16,keyasint,omitempty" json:"closedAt"`
+	CleanupEligibleAt Time            `cbor:"17,keyasint,omitempty" json:"cleanupEligibleAt"`
+	CleanupReason     NullText        `cbor:"18,keyasint,omitempty" json:"cleanupReason"`
+	CreatedAt         Time            `cbor:"19,keyasint" json:"createdAt"`
+	UpdatedAt         Time            `cbor:"20,keyasint" json:"updatedAt"`
+	Node              NullText        `cbor:"21,keyasint,omitempty" json:"nodeId"`
+	Run               string          `cbor:"22,keyasint,omitempty" json:"-"` // the last one
+	ParentDir         string          `cbor:"23,keyasint,omitempty" json:"-"` // where the worktree goes; "": below the node's directory
+	Adapter           string          `cbor:"24,keyasint,omitempty" json:"-"`
+	Metadata          json.RawMessage `cbor:"25,keyasint,omitempty" json:"-"` // what was set by hand
+}
+
+// Clone returns a copy that shares no memory with w.
+func (w ExecutionWorkspace) Clone() ExecutionWorkspace {
+	w.Metadata = slices.Clone(w.Metadata)
+	return w
+}
+
+// Keys of execution workspaces beside their rows:
+//
+//	exec-workspace-created/<ms, 16 hex digits>/<id>
+//	exec-workspace-issue/<issue>/<id>   those that are not over
+//	exec-workspace-company/<id>         its company; spans companies
+//	exec-cleanup/<node>/<id>            its company: the node is to remove the folder; spans companies
+var (
+	execWorkspaces     = ledger.NewTable[ExecutionWorkspace]("exec-workspace")
+	execWorkspaceTimes = ledger.NewIndex("exec-workspace-created")
+	execWorkspaceIssue = ledger.NewIndex("exec-workspace-issue")
+)
+
+func execCompanyKey(id string) []byte       { return ledger.Key("exec-workspace-company", id) }
+func execCleanupKey(node, id string) []byte { return ledger.Key("exec-cleanup", node, id) }
+
+const (
+	// DefaultWorkspaceLimit and MaxWorkspaceLimit bound a list of execution workspaces.
+	DefaultWorkspaceLimit = 200
+	MaxWorkspaceLimit     = 1000
+	// MaxBranch bounds the name of a branch, in bytes.
+	MaxBranch = 200
+	// maxCleanupReason bounds what a node says about a folder it could not remove.
+	maxCleanupReason = 1000
+	maxCleanups      = 100
+)
+
+// A workspacePolicy is what a project's executionWorkspacePolicy says, as far as
+// it is carried out. Unknown members are ignored.
+type workspacePolicy struct {
+	Enabled          bool   `json:"enabled"`
+	DefaultMode      string `json:"defaultMode"`
+	AllowOverride    *bool  `json:"allowIssueOverride"`
+	ProjectWorkspace string `json:"defaultProjectWorkspaceId"`
+	Strategy         struct {
+		Type           string `json:"type"`
+		BaseRef        string `json:"baseRef"`
+		BranchTemplate string `json:"branchTemplate"`
+		ParentDir      string `json:"worktreeParentDir"`
+	} `json:"workspaceStrategy"`
+}
+
+// UpdateExecutionWorkspace is the payload of exec_workspace.update; nil fields
+// keep what is there. Realised is for the node that made the folder.
+type UpdateExecutionWorkspace struct {
+	ID       string           `cbor:"1,keyasint"`
+	Name     *string          `cbor:"2,keyasint,omitempty"`
+	Status   *WorkspaceStatus `cbor:"3,keyasint,omitempty"`
+	Metadata json.RawMessage  `cbor:"4,keyasint,omitempty"`
+}
+
+// RealizeWorkspace is the payload of exec_workspace.realize, by which the node of
+// a run tells where the workspace is.
+type RealizeWorkspace struct {
+	ID  string `cbor:"1,keyasint"`
+	Run string `cbor:"2,keyasint"`
+	Cwd string `cbor:"3,keyasint"`
+}
+
+// CleanWorkspace is the payload of exec_workspace.cleaned, by which a node tells
+// that a folder is gone, or why it is not.
+type CleanWorkspace struct {
+	ID     string `cbor:"1,keyasint"`
+	Failed string `cbor:"2,keyasint,omitempty"`
+}
+
+func registerExecutionWorkspaces(m ledger.Mux) {
+	ledger.Handle(m, "exec_workspace.update", updateExecutionWorkspace)
+	ledger.Handle(m, "exec_workspace.realize", realizeWorkspace)
+	ledger.Handle(m, "exec_workspace.cleaned", cleanWorkspace)
+}
+
+// ExecutionWorkspaceByID returns an execution workspace.
+func ExecutionWorkspaceByID(tx *ledger.Tx, id string) (ExecutionWorkspace, bool) {
+	if !isID(id) {
+		return ExecutionWorkspace{}, false
+	}
+	of, ok := tx.Get(execCompanyKey(id))
+	if !ok {
+		return ExecutionWorkspace{}, false
+	}
+	return execWorkspaces.Get(tx, string(of), id)
+}
+
+// WorkspaceOfIssue returns the execution workspace that an issue's runs used last,
+// unless it is closed.
+func WorkspaceOfIssue(tx *ledger.Tx, i Issue) (last ExecutionWorkspace, ok bool) {
+	for id := range execWorkspaceIssue.IDs(tx, i.Company, i.ID, false) {
+		if w, found := execWorkspaces.Get(tx, i.Company, id); found && (!ok || w.LastUsedAt > last.LastUsedAt) {
+			last, ok = w, true
+		}
+	}
+	return last, ok
+}
+
+// A WorkspaceQuery says which execution workspaces are listed.
+type WorkspaceQuery struct {
+	Project, Issue string
+	Status         []string
+	Limit          int
+}
+
+// ExecutionWorkspacesOf returns a company's execution workspaces, the newest first.
+func ExecutionWorkspacesOf(tx *ledger.Tx, company string, q WorkspaceQuery) []ExecutionWorkspace {
+	out := []ExecutionWorkspace{}
+	prefix := ledger.Key("c", company, "exec-workspace-created", "")
+	for k := range tx.Scan(prefix, ledger.PrefixEnd(prefix), true) {
+		_, id, _ := strings.Cut(string(k[len(prefix):]), "/")
+		w, ok := execWorkspaces.Get(tx, company, id)
+		if !ok || q.Project != "" && w.Project != q.Project || q.Issue != "" && string(w.SourceIssue) != q.Issue ||
+			len(q.Status) > 0 && !slices.Contains(q.Status, string(w.Status)) {
+			continue
+		}
+		if out = append(out, w); len(out) == q.Limit {
+			break
+		}
+	}
+	return out
+}
+
+// WorkspacesToClean yields the execution workspaces whose folders a node is to
+// remove, at most maxCleanups.
+func WorkspacesToClean(tx *ledger.Tx, node string) (out []ExecutionWorkspace) {
+	prefix := execCleanupKey(node, "")
+	for k, of := range tx.Prefix(prefix) {
+		if w, ok := execWorkspaces.Get(tx, string(of), string(k[len(prefix):])); ok {
+			out = append(out, w)
+		}
+		if len(out) == maxCleanups {
+			break
+		}
+	}
+	return out
+}
+
+// openWorkspace finds, or makes, the execution workspace of a run that starts:
+// one for each issue of a project that has a workspace. The node makes the folder.
+func openWorkspace(c *ledger.Context, r Run) Run {
+	i, ok := issues.Get(c.Tx, r.Company, r.Context.IssueID)
+	if !ok || i.Project == "" {
+		return r
+	}
+	p, ok := projects.Get(c.Tx, r.Company, i.Project)
+	if !ok {
+		return r
+	}
+	want, ok := planWorkspace(c.Tx, p, i)
+	if !ok {
+		return r
+	}
+	now := TimeOf(c.Now)
+	w, found := ExecutionWorkspace{}, false
+	for id := range execWorkspaceIssue.IDs(c.Tx, r.Company, i.ID, false) {
+		w, found = execWorkspaces.Get(c.Tx, r.Company, id)
+		if found = found && w.Mode == want.Mode && w.ProjectWorkspace == want.ProjectWorkspace && !w.Status.Over(); found {
+			break
+		}
+	}
+	if !found {
+		w = want
+		w.ID, w.Company, w.SourceIssue, w.Name = derivedID("exec-workspace", r.ID), r.Company, NullText(i.ID), i.Identifier
+		w.OpenedAt, w.CreatedAt = now, now
+		execWorkspaceTimes.Add(c.Tx, w.Company, ledger.Order(uint64(now)), w.ID)
+		execWorkspaceIssue.Add(c.Tx, w.Company, i.ID, w.ID)
+		c.Set(execCompanyKey(w.ID), []byte(w.Company))
+	}
+	if string(w.Node) != r.Node {
+		// What the other node has of it stays there; only what was pushed is here.
+		w.Node, w.Cwd = NullText(r.Node), want.Cwd
+	}
+	w.Status, w.LastUsedAt, w.UpdatedAt, w.Run, w.Adapter = WorkspaceActive, now, now, r.ID, r.AdapterType
+	execWorkspaces.Put(c.Tx, w.Company, w.ID, w)
+	r.ExecutionWorkspace = w.ID
+	return r
+}
+
+// planWorkspace says where the runs of an issue are to work; ok is false when
+// its project has no workspace.
+func planWorkspace(tx *ledger.Tx, p Project, i Issue) (w ExecutionWorkspace, ok bool) {
+	var policy workspacePolicy
+	_ = json.Unmarshal(p.WorkspacePolicy, &policy) // what does not fit counts as not said
+	var own struct {
+		Mode string `json:"mode"`
+	}
+	_ = json.Unmarshal(i.WorkspaceSettings, &own)
+	var of Workspace
+	named := cmpOr(i.Workspace, policy.ProjectWorkspace)
+	for _, candidate := range WorkspacesOf(tx, i.Company, p.ID) {
+		if !ok || candidate.ID == named {
+			of, ok = candidate, true
+		}
+	}
+	if !ok {
+		return w, false
+	}
+	mode := policy.DefaultMode
+	if override := cmpOr(own.Mode, i.WorkspacePref); override != "" && (policy.AllowOverride == nil || *policy.AllowOverride) {
+		mode = override
+	}
+	w = ExecutionWorkspace{Project: p.ID, ProjectWorkspace: NullText(of.ID), Mode: SharedWorkspace, Strategy: "project_primary", Cwd: of.Cwd,
+		RepoURL: NullText(withoutCredentials(string(of.RepoURL))), BaseRef: NullText(cmpOr(string(of.RepoRef), string(of.DefaultRef)))}
+	if policy.Enabled && WorkspaceMode(mode) == IsolatedWorkspace && (policy.Strategy.Type == "" || policy.Strategy.Type == "git_worktree") {
+		w.Mode, w.Strategy, w.Cwd = IsolatedWorkspace, "git_worktree", ""
+		w.BaseRef = NullText(cmpOr(policy.Strategy.BaseRef, string(w.BaseRef)))
+		w.Branch = NullText(branchName(cmpOr(policy.Strategy.BranchTemplate, "{{issue.identifier}}-{{slug}}"), p, i))
+		w.ParentDir = policy.Strategy.ParentDir
+	}
+	return w, true
+}
+
+func cmpOr(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// withoutCredentials removes user and password from a URL.
+func withoutCredentials(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.User == nil {
+		return s
+	}
+	if u.Scheme == "ssh" {
+		u.User = url.User(u.User.Username())
+	} else {
+		u.User = nil
+	}
+	return u.String()
+}
+
+// branchName fills a template in and keeps of it what Git takes for a branch.
+func branchName(template string, p Project, i Issue) string {
+	name := strings.NewReplacer("{{issue.identifier}}", i.Identifier, "{{issue.id}}", i.ID, "{{issue.title}}", i.Title,
+		"{{project.name}}", p.Name, "{{project.id}}", p.ID, "{{slug}}", cutRunes(URLKey(i.Title), 60)).Replace(template)
+	var b strings.Builder
+	last := byte('/')
+	for k := range len(name) {
+		c := name[k]
+		switch {
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_':
+		case c == '/' && last != '/' && last != '-', c == '.' && last != '.' && last != '/':
+		default:
+			if c = '-'; last == '-' || last == '/' {
+				continue
+			}
+		}
+		b.WriteByte(c)
+		last = c
+	}
+	name = strings.Trim(cutRunes(b.String(), MaxBranch), "-./")
+	var parts []string
+	for part := range strings.SplitSeq(name, "/") {
+		if part = strings.Trim(strings.TrimSuffix(part, ".lock"), "-."); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) == 0 || strings.HasPrefix(parts[0], "-") {
+		return i.Identifier
+	}
+	return strings.Join(parts, "/")
+}
+
+func errNoExecutionWorkspace() error {
+	return ledger.Refuse(ledger.NotFound, nil, "Execution workspace not found")
+}
+
+func updateExecutionWorkspace(c *ledger.Context, p UpdateExecutionWorkspace) (any, error) {
+	w, ok := execWorkspaces.Get(c.Tx, c.Cmd.Company, p.ID)
+	if !ok {
+		return nil, errNoExecutionWorkspace()
+	}
+	if isAgent(c) && (c.Cmd.Run == "" || !runAlive(c.Tx, w.Company, c.Cmd.Run, c.Cmd.Actor.ID)) {
+		return nil, refuseRunContext()
+	}
+	if p.Name != nil {
+		if w.Name = *p.Name; strings.TrimSpace(w.Name) == "" || len(w.Name) > MaxName {
+			return nil, ledger.Refuse(ledger.Invalid, nil, "A workspace needs a name of at most %d bytes", MaxName)
+		}
+	}
+	metadata, err := object("metadata", p.Metadata, MaxConfig)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.Metadata) > 0 {
+		w.Metadata = metadata
+	}
+	now := TimeOf(c.Now)
+	if p.Status != nil && *p.Status != w.Status {
+		if w, err = w.move(c, *p.Status, now); err != nil {
+			return nil, err
+		}
+	}
+	w.UpdatedAt = now
+	execWorkspaces.Put(c.Tx, w.Company, w.ID, w)
+	c.Record(ledger.Change{Action: "execution_workspace.updated", EntityType: "execution_workspace", EntityID: w.ID,
+		Details: jsonObject{}.str("name", w.Name).str("status", string(w.Status)).close()})
+	return w, nil
+}
+
+// move changes the status. One that is archived is closed for good, and its
+// node removes the worktree; one that runs work in cannot be.
+func (w ExecutionWorkspace) move(c *ledger.Context, to WorkspaceStatus, now Time) (ExecutionWorkspace, error) {
+	switch to {
+	case WorkspaceActive, WorkspaceIdle, WorkspaceInReview:
+		if w.Status.Over() {
+			return w, ledger.Refuse(ledger.Conflict, jsonObject{}.str("status", string(w.Status)).close(), "The execution workspace is closed; the next run of its issue opens another")
+		}
+	case WorkspaceArchived:
+		if run, busy := w.Busy(c.Tx); busy {
+			return w, ledger.Refuse(ledger.Conflict, jsonObject{}.str("status", string(w.Status)).str("runId", run).close(), "A run works in the execution workspace")
+		}
+		w.ClosedAt = now
+		execWorkspaceIssue.Remove(c.Tx, w.Company, string(w.SourceIssue), w.ID)
+		if w.Mode == IsolatedWorkspace && w.Node != "" && w.Cwd != "" {
+			w.CleanupEligibleAt, w.CleanupReason = now, "archived"
+			c.Set(execCleanupKey(string(w.Node), w.ID), []byte(w.Company))
+		}
+	default:
+		return w, ledger.Refuse(ledger.Invalid, nil, "status is not one of active, idle, in_review, archived")
+	}
+	w.Status = to
+	return w, nil
+}
+
+// Busy reports whether a run works in the workspace, and which.
+func (w ExecutionWorkspace) Busy(tx *ledger.Tx) (run string, busy bool) {
+	r, ok := runs.Get(tx, w.Company, w.Run)
+	return w.Run, ok && r.ExecutionWorkspace == w.ID && (r.Status.Live() || r.Owed)
+}
+
+func realizeWorkspace(c *ledger.Context, p RealizeWorkspace) (any, error) {
+	r, err := ofNode(c, p.Run)
+	if err != nil {
+		return nil, err
+	}
+	w, ok := execWorkspaces.Get(c.Tx, c.Cmd.Company, p.ID)
+	switch {
+	case !ok || r.ExecutionWorkspace != w.ID:
+		return nil, errNoExecutionWorkspace()
+	case p.Cwd == "" || len(p.Cwd) > maxPlacePath:
+		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed path of a workspace")
+	case string(w.Cwd) == p.Cwd:
+		return nil, nil
+	}
+	w.Cwd, w.UpdatedAt = NullText(p.Cwd), TimeOf(c.Now)
+	execWorkspaces.Put(c.Tx, w.Company, w.ID, w)
+	c.Record(ledger.Change{Action: "execution_workspace.realized", EntityType: "execution_workspace", EntityID: w.ID,
+		Details: jsonObject{}.str("runId", r.ID).null("issueId", string(w.SourceIssue)).null("branchName", string(w.Branch)).str("nodeId", r.Node).close()})
+	return nil, nil
+}
+
+func cleanWorkspace(c *ledger.Context, p CleanWorkspace) (any, error) {
+	key := execCleanupKey(c.Cmd.Actor.ID, p.ID)
+	if c.Cmd.Actor.Type != "node" || !c.Has(key) {
+		return nil, errNoExecutionWorkspace()
+	}
+	c.Delete(key)
+	w, ok := execWorkspaces.Get(c.Tx, c.Cmd.Company, p.ID)
+	if !ok {
+		return nil, nil
+	}
+	w.UpdatedAt = TimeOf(c.Now)
+	if p.Failed != "" {
+		w.Status, w.CleanupReason = WorkspaceCleanupFailed, NullText(cutRunes(p.Failed, maxCleanupReason))
+	} else {
+		w.Cwd, w.CleanupEligibleAt, w.CleanupReason = "", 0, ""
+	}
+	execWorkspaces.Put(c.Tx, w.Company, w.ID, w)
+	c.Record(ledger.Change{Action: "execution_workspace.cleaned", EntityType: "execution_workspace", EntityID: w.ID,
+		Details: jsonObject{}.bool("removed", p.Failed == "").close()})
+	return nil, nil
+}
+
+// RepositoryOf returns the workspace of a project that an execution workspace
+// comes from, with its repository's credentials: it is for the node that makes
+// the folder, and must not be shown.
+func RepositoryOf(tx *ledger.Tx, w ExecutionWorkspace) (Workspace, bool) {
+	return workspaces.Get(tx, w.Company, string(w.ProjectWorkspace))
+}
