@@ -36,6 +36,9 @@ type WorkerConfig struct {
 	// OpenLog starts the log of a run; LogRef names it for readers.
 	OpenLog func(ref string) (Log, error)
 	LogRef  func(company, agent, run string) string
+	// Folder makes the workspace of a run, and tells what the log is to say of it;
+	// nil: runs work in their agents' own. Its error is the run's.
+	Folder func(ctx context.Context, run company.Run) (folder *company.RunFolder, note string, err error)
 	// Secrets returns adapterConfig with the values of its secret references in
 	// place, and these values. An error says what is missing, and no value; the
 	// run does not begin. nil: there are no secrets.
@@ -342,6 +345,15 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string) (out com
 	}
 	clean := newCleaner(inv.Secrets, log.Write)
 	inv.Log = clean.log
+	if w.cfg.Folder != nil && k.run.ExecutionWorkspace != "" {
+		var note string
+		if inv.Folder, note, err = w.cfg.Folder(ctx, k.run); err != nil {
+			return failed("workspace_failed", "The run's workspace could not be made: %v", err), digest, rest
+		}
+		if note != "" {
+			inv.Log("system", "[selvage] "+note+"\n")
+		}
+	}
 	if inv.Wake, err = json.Marshal(k.run.Context); err != nil {
 		return failed("adapter_failed", "The run's context could not be read: %v", err), digest, rest
 	}

@@ -111,7 +111,25 @@ func (a *Adapter) environment(inv company.Invocation, c config, token, home, scr
 			env[k] = v
 		}
 	}
+	if f := inv.Folder; f != nil {
+		setFolder(env, f)
+	}
 	return env, append(append(secrets, inv.Secrets...), token)
+}
+
+// setFolder names the run's workspace.
+func setFolder(env map[string]string, f *company.RunFolder) {
+	env["PAPERCLIP_WORKSPACE_CWD"], env["PAPERCLIP_WORKSPACE_SOURCE"] = f.Dir, f.Source
+	env["PAPERCLIP_WORKSPACE_STRATEGY"], env["PAPERCLIP_WORKSPACE_ID"] = f.Strategy, f.ProjectWorkspace
+	for k, v := range map[string]string{"REPO_URL": f.RepoURL, "REPO_REF": f.BaseRef, "BRANCH": f.Branch, "WORKTREE_PATH": f.Worktree} {
+		if v != "" {
+			env["PAPERCLIP_WORKSPACE_"+k] = v
+		}
+	}
+	list, err := json.Marshal([]map[string]string{{"workspaceId": f.ProjectWorkspace, "executionWorkspaceId": f.ID, "cwd": f.Dir, "repoUrl": f.RepoURL, "repoRef": f.BaseRef}})
+	if err == nil { // strings always encode
+		env["PAPERCLIP_WORKSPACES_JSON"] = string(list)
+	}
 }
 
 // shown is the environment as the run's events show it: what the runtime set,

@@ -156,7 +156,15 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 		inv.Report(event("lifecycle", "run scratch cleaned", map[string]any{"dir": scratch, "removed": err == nil}))
 	}()
 	env, secrets := a.environment(inv, c, token, home, scratch)
-	dir := cmp.Or(c.Dir, home)
+	dir, source := cmp.Or(c.Dir, home), "agent_home"
+	if c.Dir != "" {
+		source = "adapter_config"
+	}
+	// A worktree is what keeps the run from others, so it goes before the
+	// configuration; a shared folder is a default.
+	if f := inv.Folder; f != nil && (c.Dir == "" || f.Worktree != "") {
+		dir, source = f.Dir, f.Source
+	}
 	path, ok := lookPath(c.Command, dir, env["PATH"])
 	if !ok {
 		return failure("Failed to start command %q: no such program in %q", c.Command, env["PATH"])
@@ -165,15 +173,12 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 		return failure("No directory could be made for the run: %v", err)
 	}
 	env["PAPERCLIP_RESOLVED_COMMAND"] = path
-	place := company.RunPlace{Dir: dir, Home: home, Scratch: scratch, Source: "agent_home"}
-	if c.Dir != "" {
-		place.Source = "adapter_config"
-	}
+	place := company.RunPlace{Dir: dir, Home: home, Scratch: scratch, Source: source}
 	inv.Report(company.Report{Place: &place})
 	red := company.NewRedactor(secrets)
 	inv.Report(event("adapter.invoke", "adapter invocation", map[string]any{"adapterType": inv.Run.AdapterType, "command": c.Command,
 		"cwd": dir, "commandArgs": shownArgs(red, c.Args), "env": shown(env, c)}))
-	if c.Dir == "" {
+	if source == "agent_home" {
 		inv.Log("system", "[selvage] no working directory is configured; using the agent's workspace "+home+"\n")
 	}
 	spec := shim.Spec{Path: path, Args: append([]string{c.Command}, c.Args...), Dir: dir, Env: list(env), Deadline: inv.Authority()}
