@@ -164,7 +164,7 @@ func heartbeatContext(tx *ledger.Tx, i company.Issue, wakeComment string, projec
 	} else {
 		b = b.raw("wakeComment", nil)
 	}
-	return b.value("attachments", contextAttachments(tx, i)).fixed(`"continuationSummary":null,"planReviewContext":null,"documentReviewContext":null,"currentExecutionWorkspace":null`).done(), nil
+	return b.value("attachments", contextAttachments(tx, i)).fixed(`"continuationSummary":null,"planReviewContext":null,"documentReviewContext":null`).value("currentExecutionWorkspace", currentWorkspace(tx, i)).done(), nil
 }
 
 // searchAnswer answers a search.

@@ -32,30 +32,6 @@ type runnerGoal struct {
 	Goal *struct{} `json:"goal"`
 }
 
-// An environmentRow is something in which runs can be carried out.
-type environmentRow struct {
-	ID          string          `json:"id"`
-	Name        string          `json:"name"`
-	Description string          `json:"description"`
-	Driver      string          `json:"driver"`
-	Status      string          `json:"status"`
-	Config      struct{}        `json:"config"`
-	Env         struct{}        `json:"envVars"`
-	Metadata    map[string]bool `json:"metadata"`
-	CreatedAt   company.Time    `json:"createdAt"`
-	UpdatedAt   company.Time    `json:"updatedAt"`
-}
-
-func listEnvironments(rc *Request) (r Response, err error) {
-	err = inCompany(rc, func(_ *ledger.Tx, row company.Company) error {
-		e := company.LocalEnvironment
-		r = OK([]environmentRow{{ID: e.ID, Name: e.Name, Description: "The node that a run was placed on carries it out itself.", Driver: e.Driver, Status: "active",
-			Metadata: map[string]bool{"defaultForInstance": true, "managedByPaperclip": true}, CreatedAt: row.CreatedAt, UpdatedAt: row.CreatedAt}})
-		return nil
-	})
-	return r, err
-}
-
 // pageRoutes are calls of the board's pages about what this system does not
 // keep: they answer that there is none.
 func (s *Server) pageRoutes() []Route {
@@ -70,8 +46,6 @@ func (s *Server) pageRoutes() []Route {
 		{Method: "GET", Path: issue + "/tree-control/state", Tag: "issues", Summary: "Tell whether an issue's tree is held", Out: pauseHold{}, Handle: ofIssue(pauseHold{})},
 		{Method: "GET", Path: issue + "/runner-goal", Tag: "issues", Summary: "Read the goal of the issue's runner", Out: runnerGoal{}, Handle: ofIssue(runnerGoal{})},
 	}
-	rows = append(rows,
-		Route{Method: "GET", Path: of + "/environments", Tag: "environments", Summary: "List what runs can be carried out in", Out: []environmentRow{}, Handle: listEnvironments})
 	for _, name := range []string{"finance-by-biller", "finance-by-kind", "finance-events"} {
 		rows = append(rows, Route{Method: "GET", Path: of + "/costs/" + name, Tag: "costs", Summary: "List bookings that are no cost events; this system makes none",
 			Out: []struct{}{}, Handle: ofCompany([]struct{}{})})

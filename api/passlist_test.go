@@ -55,7 +55,8 @@ const passList = `
 243-routine-run-coalesce 244-routine-webhook-fire 245-routine-webhook-fire-401 246-routine-runs 247-routine-patch
 256-asset-image-upload 257-asset-content 258-company-logo 259-plugins-list 260-plugins-examples 261-plugins-tools
 262-plugins-ui-contributions 264-skills-list 265-skill-create 266-skills-catalog 267-skills-index
-268-skill-paperclip 269-environments 272-llms-agent-configuration 273-llms-process 274-llms-icons 276-user-directory
+268-skill-paperclip 269-environments 270-environments-capabilities 271-execution-workspaces
+ 272-llms-agent-configuration 273-llms-process 274-llms-icons 276-user-directory
 284-board-api-keys 287-sidebar-preferences 288-auth-profile 293-companies-after-import 296-import-bad-source-400
 297-agent-key-revoke 298-agent-me-revoked-401 299-agent-terminate 300-agent-resume-terminated-409 301-goal-delete
 302-issue-delete 303-project-archive 304-agent-delete 306-company2-archive 307-company2-delete

@@ -151,7 +151,7 @@ func snapshotOf(r company.Run) runSnapshot {
 	local := folderNote{Path: &p.Dir, Source: p.Source, Strategy: strategy, Project: project}
 	source := folderNote{Kind: p.Source, LocalPath: &p.Dir, Strategy: strategy, Project: project}
 	realized := realizationNote{Mode: "copy", Local: local, Lease: lease.ID, Summary: "The run works in " + p.Dir + " on its node.", Version: 1, Provider: env.Driver,
-		Rebuild:    rebuildNote{Mode: mode, LocalPath: p.Dir, Metadata: rebuildMetadata{Source: source, Provider: env.Driver, Driver: env.Driver}},
+		Rebuild:    rebuildNote{Mode: mode, LocalPath: p.Dir, ExecutionWorkspace: company.NullText(r.ExecutionWorkspace), Metadata: rebuildMetadata{Source: source, Provider: env.Driver, Driver: env.Driver}},
 		Additional: []struct{}{}, Aliases: []struct{}{}, Outbound: []struct{}{}, Environment: env.ID, Root: p.Dir}
 	s.runSurroundings = &runSurroundings{
 		Wake:        wakeNote{Reason: r.Context.WakeReason, Issue: r.Context.IssueID, Comments: r.Context.CommentIDs, CheckedOut: r.Context.CheckedOut},

@@ -24,7 +24,7 @@ func (s *Server) systemRoutes() []Route {
 		rows = append(rows, Route{Method: "GET", Path: path, Tag: "system", Summary: "List what there is; nothing yet", Who: Board, Out: []struct{}{},
 			Handle: func(*Request) (Response, error) { return OK([]struct{}{}), nil }})
 	}
-	for _, noun := range []string{"join-requests", "invites", "execution-workspaces"} {
+	for _, noun := range []string{"join-requests", "invites"} {
 		rows = append(rows, Route{Method: "GET", Path: "/api/companies/{companyId}/" + noun, Tag: "system", Summary: "List a company's " + noun + "; nothing yet",
 			Out: []struct{}{}, Handle: ofCompany([]struct{}{})})
 	}

@@ -1,0 +1,274 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// An executionWorkspaceRow is an execution workspace as it is shown.
+type executionWorkspaceRow struct {
+	company.ExecutionWorkspace
+	Delivery    string            `json:"deliveryState"` // what became of its branch is not followed: always "unknown"
+	Provider    string            `json:"providerType"`
+	ProviderRef company.NullText  `json:"providerRef"`
+	DerivedFrom company.NullText  `json:"derivedFromExecutionWorkspaceId"`
+	Config      workspaceConfig   `json:"config"`
+	Metadata    workspaceMetadata `json:"metadata"`
+	Services    []struct{}        `json:"runtimeServices"` // a workspace has none yet
+}
+
+// workspaceConfig is the same on all of them: commands and services of
+// workspaces are not run.
+type workspaceConfig struct {
+	Environment      string           `json:"environmentId"`
+	Provision        *string          `json:"provisionCommand"`
+	RuntimeProvision *string          `json:"runtimeProvisionCommand"`
+	Teardown         *string          `json:"teardownCommand"`
+	Cleanup          *string          `json:"cleanupCommand"`
+	Runtime          *json.RawMessage `json:"workspaceRuntime"`
+	Desired          *string          `json:"desiredState"`
+	States           *json.RawMessage `json:"serviceStates"`
+}
+
+type workspaceMetadata struct {
+	Config      workspaceConfig   `json:"config"`
+	Source      string            `json:"source"`
+	ByRuntime   bool              `json:"createdByRuntime"`
+	Fingerprint configFingerprint `json:"configFingerprint"`
+	Realization realizationNote   `json:"workspaceRealization"`
+	Request     realizeRequest    `json:"workspaceRealizationRequest"`
+	Own         json.RawMessage   `json:"own"` // what was set by hand
+}
+
+type configFingerprint struct {
+	Version    int               `json:"version"`
+	Categories []string          `json:"categories"`
+	Hash       string            `json:"workspaceHash"`
+	At         company.Time      `json:"lastEvaluatedAt"`
+	Prints     map[string]string `json:"categoryFingerprints"`
+}
+
+type realizeRequest struct {
+	Source      folderNote            `json:"source"`
+	Issue       company.NullText      `json:"issueId"`
+	Version     int                   `json:"version"`
+	Company     string                `json:"companyId"`
+	Adapter     string                `json:"adapterType"`
+	Environment string                `json:"environmentId"`
+	Mode        company.WorkspaceMode `json:"requestedMode"`
+	Run         string                `json:"heartbeatRunId"`
+	Overlay     runtimeOverlay        `json:"runtimeOverlay"`
+	More        []struct{}            `json:"additionalSources"`
+	Workspace   string                `json:"executionWorkspaceId"`
+}
+
+func pointerTo(s company.NullText) *string {
+	if s == "" {
+		return nil
+	}
+	return new(string(s))
+}
+
+func showWorkspace(tx *ledger.Tx, w company.ExecutionWorkspace) executionWorkspaceRow {
+	env := company.LocalEnvironment
+	row := executionWorkspaceRow{ExecutionWorkspace: w, Delivery: "unknown", Provider: "local_fs", Config: workspaceConfig{Environment: env.ID}, Services: []struct{}{}}
+	var worktree *string
+	isolated := w.Mode == company.IsolatedWorkspace
+	if isolated {
+		row.Provider, row.ProviderRef, worktree = "git_worktree", w.Cwd, pointerTo(w.Cwd)
+	}
+	lease := ""
+	if r, ok := company.RunOf(tx, w.Company, w.Run); ok {
+		if l, ok := r.Lease(); ok {
+			lease = l.ID
+		}
+	}
+	url, ref, branch, project, of := pointerTo(w.RepoURL), pointerTo(w.BaseRef), pointerTo(w.Branch), company.NullText(w.Project), w.ProjectWorkspace
+	local := folderNote{Path: new(string(w.Cwd)), Source: w.Strategy, RepoRef: ref, RepoURL: url, Strategy: w.Strategy, Project: project, Branch: branch, Worktree: worktree, Workspace: of}
+	source := folderNote{Kind: w.Strategy, LocalPath: new(string(w.Cwd)), RepoRef: ref, RepoURL: url, Strategy: w.Strategy, Project: project, Branch: branch, Worktree: worktree, Workspace: of}
+	row.Metadata = workspaceMetadata{Config: row.Config, Source: w.Strategy, ByRuntime: isolated, Fingerprint: fingerprintOf(w), Own: rawJSON(w.Metadata),
+		Realization: realizationNote{Mode: "copy", Local: local, Lease: lease, Summary: "Runs work in " + string(w.Cwd) + " on their node.", Version: 1, Provider: env.Driver,
+			Rebuild: rebuildNote{Mode: string(w.Mode), RepoRef: ref, RepoURL: url, LocalPath: string(w.Cwd), ExecutionWorkspace: company.NullText(w.ID),
+				Metadata: rebuildMetadata{Source: source, Provider: env.Driver, Driver: env.Driver}},
+			Additional: []struct{}{}, Aliases: []struct{}{}, Outbound: []struct{}{}, Environment: env.ID, Root: string(w.Cwd)},
+		Request: realizeRequest{Source: source, Issue: w.SourceIssue, Version: 1, Company: w.Company, Adapter: w.Adapter, Environment: env.ID, Mode: w.Mode,
+			Run: w.Run, More: []struct{}{}, Workspace: w.ID}}
+	return row
+}
+
+// currentWorkspace is where the runs of an issue work now, nil for nowhere.
+func currentWorkspace(tx *ledger.Tx, i company.Issue) *executionWorkspaceRow {
+	w, ok := company.WorkspaceOfIssue(tx, i)
+	if !ok {
+		return nil
+	}
+	return new(showWorkspace(tx, w))
+}
+
+// fingerprintOf names what a workspace was made from, by category.
+func fingerprintOf(w company.ExecutionWorkspace) configFingerprint {
+	f := configFingerprint{Version: 1, At: w.UpdatedAt, Prints: map[string]string{},
+		Categories: []string{"mode", "projectWorkspace", "strategy", "repo", "lifecycleCommands", "runtimeServices", "environment", "realization"}}
+	values := []string{string(w.Mode), string(w.ProjectWorkspace), w.Strategy, string(w.RepoURL) + "\x00" + string(w.BaseRef), "", "", company.LocalEnvironment.ID, string(w.Branch)}
+	hash := func(parts ...string) string {
+		sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+		return "v1:sha256:" + hex.EncodeToString(sum[:])
+	}
+	for i, name := range f.Categories {
+		f.Prints[name] = hash(name, values[i])
+	}
+	f.Hash = hash(values...)
+	return f
+}
+
+// patchWorkspace is the body that changes an execution workspace.
+type patchWorkspace struct {
+	Name     *string              `json:"name,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
+	Status   *string              `json:"status,omitempty" enum:"active,idle,in_review,archived" nullable:"false"`
+	Metadata Opt[json.RawMessage] `json:"metadata"`
+}
+
+// controlServices is the body of an action on a workspace's services.
+type controlServices struct {
+	_       struct{}    `additionalProperties:"false"`
+	Command Opt[string] `json:"workspaceCommandId" minLength:"1" maxLength:"500"`
+	Service Opt[string] `json:"runtimeServiceId" format:"uuid"`
+	Index   Opt[int64]  `json:"serviceIndex" minimum:"0"`
+}
+
+// A closeReadiness says whether a workspace can be closed.
+type closeReadiness struct {
+	ID       string   `json:"workspaceId"`
+	State    string   `json:"state"` // ready or blocked
+	Blocking []string `json:"blockingReasons"`
+	Warnings []string `json:"warnings"`
+}
+
+func (s *Server) workspaceRoutes() []Route {
+	const tag, one = "execution-workspaces", "/api/execution-workspaces/{id}"
+	control := func(what string) Route {
+		return Route{Method: "POST", Path: one + "/runtime-" + what + "/{action}", Tag: tag, Summary: "Control the " + what + " of an execution workspace; it has none yet",
+			In: controlServices{}, Handle: controlRuntime}
+	}
+	return []Route{
+		{Method: "GET", Path: "/api/companies/{companyId}/execution-workspaces", Tag: tag, Summary: "List execution workspaces, the newest first", Out: []executionWorkspaceRow{},
+			Query:  []Param{{Name: "projectId"}, {Name: "issueId"}, {Name: "status", Doc: "only these, comma separated"}, {Name: "limit", Type: "integer"}},
+			Handle: listExecutionWorkspaces},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read an execution workspace", Out: executionWorkspaceRow{}, Handle: readExecutionWorkspace},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an execution workspace, or close it", In: patchWorkspace{}, Out: executionWorkspaceRow{}, Handle: updateExecutionWorkspace},
+		{Method: "GET", Path: one + "/close-readiness", Tag: tag, Summary: "Tell whether an execution workspace can be closed", Out: closeReadiness{}, Handle: workspaceReadiness},
+		{Method: "GET", Path: one + "/workspace-operations", Tag: tag, Summary: "List what was done to an execution workspace; the activity log has it", Out: []struct{}{},
+			Handle: func(rc *Request) (Response, error) {
+				_, err := findWorkspace(rc)
+				return OK([]struct{}{}), err
+			}},
+		control("services"), control("commands"),
+	}
+}
+
+// findWorkspace returns an execution workspace that the caller may see.
+func findWorkspace(rc *Request) (row executionWorkspaceRow, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		w, ok := company.ExecutionWorkspaceByID(tx, strings.ToLower(rc.Path("id")))
+		if !ok || rc.IsAgent() && w.Company != rc.Company {
+			return NotFound("Execution workspace not found")
+		}
+		row = showWorkspace(tx, w)
+		return nil
+	})
+	return row, err
+}
+
+func listExecutionWorkspaces(rc *Request) (r Response, err error) {
+	var q company.WorkspaceQuery
+	if q.Project, err = rc.QueryUUID("projectId"); err != nil {
+		return r, err
+	}
+	if q.Issue, err = rc.QueryUUID("issueId"); err != nil {
+		return r, err
+	}
+	if q.Limit, err = rc.QueryInt("limit", company.DefaultWorkspaceLimit, 1, company.MaxWorkspaceLimit); err != nil {
+		return r, err
+	}
+	q.Status = rc.QueryList("status")
+	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		rows := []executionWorkspaceRow{}
+		for _, w := range company.ExecutionWorkspacesOf(tx, row.ID, q) {
+			rows = append(rows, showWorkspace(tx, w))
+		}
+		r = OK(rows)
+		return nil
+	})
+	return r, err
+}
+
+func readExecutionWorkspace(rc *Request) (Response, error) {
+	row, err := findWorkspace(rc)
+	return OK(row), err
+}
+
+func updateExecutionWorkspace(rc *Request) (Response, error) {
+	in, err := Body[patchWorkspace](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if err := rawBounds(in.Metadata.Value); err != nil {
+		return Response{}, err
+	}
+	row, err := findWorkspace(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p := company.UpdateExecutionWorkspace{ID: row.ID, Name: in.Name, Metadata: in.Metadata.Value}
+	if in.Metadata.Null {
+		p.Metadata = json.RawMessage("null")
+	}
+	if in.Status != nil {
+		p.Status = new(company.WorkspaceStatus(*in.Status))
+	}
+	if _, err := rc.Submit("exec_workspace.update", row.Company, p); err != nil {
+		return Response{}, err
+	}
+	return readExecutionWorkspace(rc)
+}
+
+func workspaceReadiness(rc *Request) (Response, error) {
+	var out closeReadiness
+	row, err := findWorkspace(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		out = closeReadiness{ID: row.ID, State: "ready", Blocking: []string{}, Warnings: []string{}}
+		if row.Status.Over() {
+			out.State, out.Blocking = "blocked", append(out.Blocking, "The execution workspace is closed already")
+		}
+		if run, busy := row.Busy(tx); busy {
+			out.State, out.Blocking = "blocked", append(out.Blocking, "Run "+run+" works in it")
+		}
+		if row.Mode == company.IsolatedWorkspace {
+			out.Warnings = append(out.Warnings, "What was not committed in the worktree is removed with it; the branch stays")
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func controlRuntime(rc *Request) (Response, error) {
+	if action := rc.Path("action"); !slices.Contains([]string{"start", "stop", "restart", "run"}, action) {
+		return Response{}, NotFound("Unknown action: " + cut(action, 64))
+	}
+	if _, err := Body[controlServices](rc); err != nil {
+		return Response{}, err
+	}
+	if _, err := findWorkspace(rc); err != nil {
+		return Response{}, err
+	}
+	return Response{}, Unprocessable("The execution workspace has no runtime services", map[string]any{"runtimeServices": []string{}})
+}
