@@ -14,6 +14,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/adapter/webcall"
+	"github.com/selvage-mesh/selvage/adapter/worktree"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -26,6 +27,7 @@ type work struct {
 	leader *scheduler.Leader
 	worker *scheduler.Worker
 	logs   *runlog.Store
+	trees  *worktree.Maker
 
 	turn chan struct{} // a token while somebody uses line; one waits for it no longer than it may
 	line net.Conn      // to the leader, for keep-alives
@@ -41,12 +43,15 @@ func (n *Node) openWork(context.Context) (err error) {
 	n.work.leader = scheduler.NewLeader(scheduler.LeaderConfig{
 		Node: n, Self: n.ID(), Verify: n.verifyLeading, Lease: n.conf.Lease, Clock: n.conf.Clock, Logger: n.log,
 	})
+	dir, err := filepath.Abs(n.conf.Dir)
+	if err != nil {
+		return err
+	}
+	if n.work.trees, err = worktree.New(filepath.Join(dir, "runs", "git"), os.Environ()); err != nil {
+		return err
+	}
 	adapters := n.conf.Adapters
 	if adapters == nil {
-		dir, err := filepath.Abs(n.conf.Dir)
-		if err != nil {
-			return err
-		}
 		addr := n.boundHTTP()
 		host, port, _ := net.SplitHostPort(addr)
 		p, err := process.New(process.Config{
@@ -60,7 +65,7 @@ func (n *Node) openWork(context.Context) (err error) {
 	}
 	n.work.worker, err = scheduler.NewWorker(scheduler.WorkerConfig{
 		Node: n, Self: n.ID(), Session: n.session, SessionOver: n.sessionOver, KeepAlive: n.keepAlive,
-		Adapters: adapters, Labels: n.labels(), Secrets: n.resolveSecrets, Slots: n.conf.Slots,
+		Adapters: adapters, Folder: n.runFolder, Labels: n.labels(), Secrets: n.resolveSecrets, Slots: n.conf.Slots,
 		OpenLog: func(ref string) (scheduler.Log, error) { return n.work.logs.Create(ref) }, LogRef: runlog.Ref,
 		Lease: n.conf.Lease, Margin: n.conf.Margin, Clock: n.conf.Clock, Logger: n.log,
 	})
@@ -75,6 +80,7 @@ func (n *Node) openWork(context.Context) (err error) {
 	wg.Go(func() { n.keepSession(ctx) })
 	wg.Go(func() { n.pruneLogs(ctx) })
 	wg.Go(func() { n.keepHouse(ctx) })
+	wg.Go(func() { n.cleanTrees(ctx) })
 	n.opened("work", func() error {
 		cancel()
 		wg.Wait()

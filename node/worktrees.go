@@ -1,0 +1,104 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/selvage-mesh/selvage/adapter/worktree"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// runFolder makes the workspace of a run on this node and tells the mesh where
+// it is. A shared folder that is not on this node is no error: the run works in
+// its agent's own, and its log says so.
+func (n *Node) runFolder(ctx context.Context, run company.Run) (*company.RunFolder, string, error) {
+	var w company.ExecutionWorkspace
+	var of company.Workspace
+	err := n.ledger.View(func(tx *ledger.Tx) error {
+		var ok bool
+		if w, ok = company.ExecutionWorkspaceByID(tx, run.ExecutionWorkspace); !ok {
+			return fmt.Errorf("execution workspace %s is gone", run.ExecutionWorkspace)
+		}
+		if of, ok = company.RepositoryOf(tx, w); !ok {
+			return fmt.Errorf("project workspace %s is gone", w.ProjectWorkspace)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	f := &company.RunFolder{ID: w.ID, Mode: w.Mode, Strategy: w.Strategy, Source: w.Strategy, Project: w.Project, ProjectWorkspace: string(w.ProjectWorkspace),
+		RepoURL: string(w.RepoURL), BaseRef: string(w.BaseRef), Branch: string(w.Branch)}
+	if w.Mode != company.IsolatedWorkspace {
+		switch info, err := os.Stat(string(of.Cwd)); {
+		case of.Cwd == "":
+			return nil, "", nil
+		case err != nil || !info.IsDir() || !filepath.IsAbs(string(of.Cwd)):
+			return nil, fmt.Sprintf("the project's folder %s is not on this node; working in the agent's own", of.Cwd), nil
+		}
+		f.Dir = string(of.Cwd)
+		return f, "", nil
+	}
+	f.Dir, err = n.work.trees.Make(ctx, worktree.Spec{ID: w.ID, Source: of.ID, Local: string(of.Cwd), URL: string(of.RepoURL),
+		Base: string(w.BaseRef), Branch: string(w.Branch), Parent: w.ParentDir})
+	if err != nil {
+		return nil, "", err
+	}
+	f.Worktree = f.Dir
+	cmd := n.command("exec_workspace.realize", w.Company, company.RealizeWorkspace{ID: w.ID, Run: run.ID, Cwd: f.Dir})
+	if err := n.carryOut(ctx, cmd); err != nil {
+		return nil, "", fmt.Errorf("tell the mesh of the worktree: %w", err)
+	}
+	return f, fmt.Sprintf("working on branch %s in %s", f.Branch, f.Dir), nil
+}
+
+// cleanTrees removes the worktrees of workspaces that were closed, and those of
+// which the mesh knows nothing any more, because their company was deleted, or
+// that were closed after another node had taken their issue over.
+func (n *Node) cleanTrees(ctx context.Context) {
+	every(ctx, choreEvery, func() {
+		ids, err := n.work.trees.Trees()
+		if err != nil {
+			n.log.Warn("worktrees: list", "error", err)
+			return
+		}
+		var due []company.ExecutionWorkspace
+		var lost []string
+		err = n.ledger.View(func(tx *ledger.Tx) error {
+			due = company.WorkspacesToClean(tx, string(n.ID()))
+			for _, id := range ids {
+				if w, ok := company.ExecutionWorkspaceByID(tx, id); !ok || string(w.Node) != string(n.ID()) && w.Status.Over() {
+					lost = append(lost, id)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			n.log.Warn("worktrees: read what is to be removed", "error", err)
+			return
+		}
+		for _, w := range due {
+			done := company.CleanWorkspace{ID: w.ID}
+			if err := n.work.trees.Remove(ctx, string(w.Cwd)); err != nil {
+				if ctx.Err() != nil {
+					return
+				}
+				done.Failed = err.Error()
+			}
+			if err := n.carryOut(ctx, n.command("exec_workspace.cleaned", w.Company, done)); err != nil {
+				n.log.Warn("worktrees: tell that one is removed", "workspace", w.ID, "error", err)
+			}
+		}
+		if len(lost) == 0 || n.Ready(ctx) != nil {
+			return // this node may not have heard of them yet
+		}
+		for _, id := range lost {
+			if err := n.work.trees.Remove(ctx, n.work.trees.Tree(id)); err != nil {
+				n.log.Warn("worktrees: remove one that nobody knows", "workspace", id, "error", err)
+			}
+		}
+	})
+}
