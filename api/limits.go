@@ -1,11 +1,18 @@
 package api
 
-import "time"
+import (
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+)
 
 const (
 	// MaxBody bounds a request's body. A command's payload is at most 256 KiB;
 	// the rest is JSON's room. Routes for attachments set their own.
 	MaxBody = 1 << 20
+	// maxDocumentBody bounds the body with a document: its text, of which JSON may
+	// escape every other byte, and the rest.
+	maxDocumentBody = 2*company.MaxDocument + 64<<10
 	// smallBody is what is read into a buffer of its announced size.
 	smallBody = 64 << 10
 	// MaxDepth bounds how deeply a body is nested; decoding is recursive.

@@ -16,7 +16,7 @@ func (s *Server) table() []Route {
 	for _, rows := range [][]Route{
 		s.healthRoutes(), s.systemRoutes(), s.meshRoutes(), s.eventRoutes(), s.runRoutes(), s.recoveryRoutes(), s.dismissalRoutes(), s.timelineRoutes(), s.pageRoutes(), s.voteRoutes(),
 		s.companyRoutes(), s.agentRoutes(), s.keyRoutes(), s.goalRoutes(), s.projectRoutes(), s.workspaceRoutes(), s.environmentRoutes(), s.orgRoutes(), s.dashboardRoutes(), s.activityRoutes(),
-		s.issueRoutes(), s.checkoutRoutes(), s.commentRoutes(), s.labelRoutes(), s.costRoutes(), s.budgetRoutes(),
+		s.issueRoutes(), s.checkoutRoutes(), s.commentRoutes(), s.documentRoutes(), s.labelRoutes(), s.costRoutes(), s.budgetRoutes(),
 		s.approvalRoutes(), s.hireRoutes(), s.attentionRoutes(),
 		s.exportRoutes(), s.importRoutes(),
 		s.assetRoutes(), s.routineRoutes(), s.folderRoutes(),

@@ -65,7 +65,10 @@ var allowed = map[string]allowance{
 	"skill.create": mayBoard | mayAgent, "skill.update": mayBoard | mayAgent, "skill.delete": mayBoard | mayAgent, "skill.file": mayBoard | mayAgent,
 	"agent.skills": mayBoard | mayAgent,
 
-	"asset.create":      mayBoard | mayAgent,
+	"asset.create": mayBoard | mayAgent,
+	"part.put":     mayBoard | mayAgent | mayNode, "part.sweep": mayNode, "issue.sweep": mayNode,
+	"document.save": mayBoard | mayAgent, "document.restore": mayBoard | mayAgent, "document.delete": mayBoard,
+	"document.lock": mayBoard | mayAgent, "document.unlock": mayBoard | mayAgent,
 	"attachment.create": mayBoard | mayAgent, "attachment.delete": mayBoard | mayAgent, "attachment.sweep": mayNode,
 	"exec_workspace.update": mayBoard | mayAgent, "exec_workspace.realize": mayNode, "exec_workspace.cleaned": mayNode,
 }

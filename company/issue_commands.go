@@ -617,6 +617,7 @@ func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 	dropReads(c.Tx, i)
 	dropApprovalLinks(c.Tx, i)
 	dropAttachments(c.Tx, i)
+	dropThread(c.Tx, i)
 	for _, key := range [][]byte{recentKey(i.Company, i.TitleHash), requestKey(i.Company, i.RequestHash)} {
 		if id, ok := c.Get(key); ok && string(id) == i.ID {
 			c.Delete(key)

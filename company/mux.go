@@ -5,7 +5,7 @@ import "github.com/selvage-mesh/selvage/ledger"
 // registrars add the handlers of each noun, in the order of the files.
 var registrars = []func(ledger.Mux){
 	registerCompanies, registerAgents, registerGoals, registerProjects, registerExecutionWorkspaces, registerKeys, registerActivity,
-	registerIssues, registerCheckout, registerComments, registerLabels, registerReadState, registerCosts, registerBudgets,
+	registerIssues, registerCheckout, registerComments, registerParts, registerDocuments, registerThreads, registerLabels, registerReadState, registerCosts, registerBudgets,
 	registerWakeup, registerRoutines, registerFolders,
 	registerRun, registerRecovery, registerDismissals, registerVotes,
 	registerSession,

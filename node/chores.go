@@ -69,6 +69,12 @@ func (n *Node) chores() (due []ledger.Command) {
 			if company.AttachmentsToSweep(tx, c.ID) {
 				due = append(due, n.command("attachment.sweep", c.ID, company.SweepAttachments{}))
 			}
+			if company.ThreadsToSweep(tx, c.ID) {
+				due = append(due, n.command("issue.sweep", c.ID, company.SweepThreads{}))
+			}
+			if company.PartsToSweep(tx, c.ID, now) {
+				due = append(due, n.command("part.sweep", c.ID, company.SweepParts{}))
+			}
 		}
 		return nil
 	})

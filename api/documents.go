@@ -1,0 +1,200 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// saveDocument is the body by which a document is written.
+type saveDocument struct {
+	Title   Opt[string] `json:"title" maxLength:"200"`
+	Format  string      `json:"format" enum:"markdown"`
+	Body    string      `json:"body"`
+	Summary Opt[string] `json:"changeSummary" maxLength:"500"`
+	Base    Opt[string] `json:"baseRevisionId" format:"uuid"`
+}
+
+// A shownDocument is a document with its text. LatestBody is the text before a
+// change; only the answer to the change has it.
+type shownDocument struct {
+	company.Document
+	Body       string  `json:"body"`
+	LatestBody *string `json:"latestBody,omitempty"`
+}
+
+// An annotation is a remark on a part of a document.
+type annotation struct{}
+
+func (s *Server) documentRoutes() []Route {
+	const base = "/api/issues/{id}/documents"
+	rows := []Route{
+		{Method: "GET", Path: base, Tag: "issues", Summary: "List the documents of an issue", Out: []shownDocument{}, Handle: listDocuments},
+		{Method: "GET", Path: base + "/{key}", Tag: "issues", Summary: "Read a document", Out: shownDocument{}, Handle: readDocument},
+		{Method: "PUT", Path: base + "/{key}", Tag: "issues", Summary: "Write a document", In: saveDocument{}, Out: shownDocument{}, MaxBody: maxDocumentBody, Handle: putDocument},
+		{Method: "DELETE", Path: base + "/{key}", Tag: "issues", Summary: "Delete a document", Who: Board, Out: okay{}, Handle: dropDocument},
+		{Method: "GET", Path: base + "/{key}/revisions", Tag: "issues", Summary: "List the revisions of a document", Out: []company.DocumentRevision{}, Handle: listDocumentRevisions},
+		{Method: "POST", Path: base + "/{key}/revisions/{revisionId}/restore", Tag: "issues", Summary: "Make an old revision of a document the latest", Out: shownDocument{}, Handle: restoreDocument},
+		{Method: "GET", Path: base + "/{key}/annotations", Tag: "issues", Summary: "List the remarks on a document; there are none", Out: []annotation{},
+			Handle: ofDocument(func(*ledger.Tx, company.Document) (any, error) { return []annotation{}, nil })},
+	}
+	for verb, kind := range map[string]string{"lock": "document.lock", "unlock": "document.unlock"} {
+		summary := map[string]string{"lock": "Keep a document as it is", "unlock": "Let a document be changed again"}[verb]
+		rows = append(rows, Route{Method: "POST", Path: base + "/{key}/" + verb, Tag: "issues", Summary: summary, Out: shownDocument{},
+			Handle: func(rc *Request) (Response, error) {
+				of, issue, err := locateIssue(rc)
+				if err != nil {
+					return Response{}, err
+				}
+				if _, err = Do[company.Document](rc, kind, of, company.ChangeDocument{Issue: issue, Key: documentKey(rc)}); err != nil {
+					return Response{}, err
+				}
+				return readDocument(rc)
+			}})
+	}
+	return rows
+}
+
+// documentKey is the key that the path names; keys have small letters.
+func documentKey(rc *Request) string { return strings.ToLower(rc.Path("key")) }
+
+func ofDocument(f func(*ledger.Tx, company.Document) (any, error)) func(*Request) (Response, error) {
+	return func(rc *Request) (Response, error) {
+		return viewed(rc, func(tx *ledger.Tx) (any, error) {
+			i, err := findIssue(tx, rc)
+			if err != nil {
+				return nil, err
+			}
+			d, ok := company.DocumentOf(tx, i, documentKey(rc))
+			if !ok {
+				return nil, NotFound("Document not found")
+			}
+			return f(tx, d)
+		})
+	}
+}
+
+func readDocument(rc *Request) (Response, error) {
+	return ofDocument(func(tx *ledger.Tx, d company.Document) (any, error) {
+		return shownDocument{Document: d, Body: d.Text(tx)}, nil
+	})(rc)
+}
+
+func listDocumentRevisions(rc *Request) (Response, error) {
+	return ofDocument(func(tx *ledger.Tx, d company.Document) (any, error) {
+		return company.RevisionsOfDocument(tx, d), nil
+	})(rc)
+}
+
+func listDocuments(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) ([]shownDocument, error) {
+		i, err := findIssue(tx, rc)
+		if err != nil {
+			return nil, err
+		}
+		out := []shownDocument{}
+		for _, d := range company.DocumentsOf(tx, i) {
+			out = append(out, shownDocument{Document: d, Body: d.Text(tx)})
+		}
+		return out, nil
+	})
+}
+
+func putDocument(rc *Request) (Response, error) {
+	in, err := Body[saveDocument](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if len(in.Body) > company.MaxDocument {
+		return Response{}, ledger.Refuse(ledger.TooLarge, nil, "A document has at most %d bytes", company.MaxDocument)
+	}
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p := company.SaveDocument{Issue: issue, Key: documentKey(rc), ID: NewID(), Revision: NewID(), Title: textOf(in.Title), Format: in.Format,
+		Summary: in.Summary.Or(""), Base: strings.ToLower(in.Base.Or(""))}
+	if p.Body, p.Parts, p.Sum, err = stageText(rc, of, in.Body); err != nil {
+		return Response{}, err
+	}
+	saved, err := Do[company.SavedDocument](rc, "document.save", of, p)
+	if err != nil {
+		return Response{}, err
+	}
+	out := shownDocument{Document: saved.Document, Body: in.Body}
+	if saved.Created {
+		return Reply(201, out), nil
+	}
+	err = beforeIt(rc, saved, &out)
+	return OK(out), err
+}
+
+// beforeIt adds the text that a document had before a change.
+func beforeIt(rc *Request, saved company.SavedDocument, out *shownDocument) error {
+	was := ""
+	out.LatestBody = &was
+	return rc.View(func(tx *ledger.Tx) error {
+		if r, ok := company.RevisionOfDocument(tx, saved.Document, saved.Was); ok {
+			was = r.Body
+		}
+		return nil
+	})
+}
+
+// stageText returns a text as a command takes it: itself when it is short, else
+// the names of its parts and their sum, staged before.
+func stageText(rc *Request, of, text string) (body string, parts []string, sum string, err error) {
+	if len(text) <= company.InlineDocument {
+		return text, nil, "", nil
+	}
+	for _, b := range company.SplitParts([]byte(text)) {
+		if _, err := Do[company.StagedPart](rc, "part.put", of, company.PutPart{Bytes: b}); err != nil {
+			return "", nil, "", err
+		}
+		parts = append(parts, company.PartName(b))
+	}
+	return "", parts, company.PartName([]byte(text)), nil
+}
+
+func restoreDocument(rc *Request) (Response, error) {
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	saved, err := Do[company.SavedDocument](rc, "document.restore", of, company.RestoreDocument{Issue: issue, Key: documentKey(rc),
+		Revision: strings.ToLower(rc.Path("revisionId")), ID: NewID()})
+	if err != nil {
+		return Response{}, err
+	}
+	out := shownDocument{Document: saved.Document}
+	err = rc.View(func(tx *ledger.Tx) error {
+		out.Body = saved.Document.Text(tx)
+		return nil
+	})
+	return OK(out), err
+}
+
+func dropDocument(rc *Request) (Response, error) {
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	_, err = Do[company.Document](rc, "document.delete", of, company.ChangeDocument{Issue: issue, Key: documentKey(rc)})
+	return OK(okay{true}), err
+}
+
+// documents writes an issue's documents: the plan with its text, and all of
+// them without.
+func (b jsonRow) documents(tx *ledger.Tx, i company.Issue) jsonRow {
+	list := company.DocumentsOf(tx, i)
+	b = b.fixed(`"planDocument":`)
+	if d, ok := company.DocumentOf(tx, i, "plan"); ok {
+		plan, _ := json.Marshal(shownDocument{Document: d, Body: d.Text(tx)})
+		b = append(b, plan...)
+	} else {
+		b = append(b, "null"...)
+	}
+	return b.value("documentSummaries", list).raw("legacyPlanDocument", nil)
+}

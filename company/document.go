@@ -1,0 +1,415 @@
+package company
+
+import (
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A Document is one named text of an issue, such as its plan. The text is that
+// of its latest revision.
+type Document struct {
+	ID           string   `cbor:"1,keyasint" json:"id"`
+	Company      string   `cbor:"2,keyasint" json:"companyId"`
+	Issue        string   `cbor:"3,keyasint" json:"issueId"`
+	Key          string   `cbor:"4,keyasint" json:"key"`
+	Title        NullText `cbor:"5,keyasint,omitempty" json:"title"`
+	Format       string   `cbor:"6,keyasint" json:"format"` // markdown
+	Latest       string   `cbor:"7,keyasint" json:"latestRevisionId"`
+	Number       uint64   `cbor:"8,keyasint" json:"latestRevisionNumber"`
+	CreatedAgent NullText `cbor:"9,keyasint,omitempty" json:"createdByAgentId"`
+	CreatedUser  NullText `cbor:"10,keyasint,omitempty" json:"createdByUserId"`
+	UpdatedAgent NullText `cbor:"11,keyasint,omitempty" json:"updatedByAgentId"`
+	UpdatedUser  NullText `cbor:"12,keyasint,omitempty" json:"updatedByUserId"`
+	LockedAt     Time     `cbor:"13,keyasint,omitempty" json:"lockedAt"`
+	LockedAgent  NullText `cbor:"14,keyasint,omitempty" json:"lockedByAgentId"`
+	LockedUser   NullText `cbor:"15,keyasint,omitempty" json:"lockedByUserId"`
+	SourceTrust  NullText `cbor:"-" json:"sourceTrust"`
+	CreatedAt    Time     `cbor:"16,keyasint" json:"createdAt"`
+	UpdatedAt    Time     `cbor:"17,keyasint" json:"updatedAt"`
+	Kept         uint64   `cbor:"18,keyasint,omitempty" json:"-"` // number of the oldest revision that is kept
+}
+
+// A DocumentRevision is one state of a document. Its text stands in Body or, when it is
+// long, in parts.
+type DocumentRevision struct {
+	ID           string   `cbor:"1,keyasint" json:"id"`
+	Company      string   `cbor:"2,keyasint" json:"companyId"`
+	Document     string   `cbor:"3,keyasint" json:"documentId"`
+	Issue        string   `cbor:"4,keyasint" json:"issueId"`
+	Key          string   `cbor:"5,keyasint" json:"key"`
+	Number       uint64   `cbor:"6,keyasint" json:"revisionNumber"`
+	Title        NullText `cbor:"7,keyasint,omitempty" json:"title"`
+	Format       string   `cbor:"8,keyasint" json:"format"`
+	Body         string   `cbor:"9,keyasint,omitempty" json:"body"`
+	Parts        []string `cbor:"10,keyasint,omitempty" json:"-"`
+	Summary      NullText `cbor:"11,keyasint,omitempty" json:"changeSummary"`
+	CreatedAgent NullText `cbor:"12,keyasint,omitempty" json:"createdByAgentId"`
+	CreatedUser  NullText `cbor:"13,keyasint,omitempty" json:"createdByUserId"`
+	CreatedAt    Time     `cbor:"14,keyasint" json:"createdAt"`
+}
+
+// Clone returns a copy that shares nothing with r.
+func (r DocumentRevision) Clone() DocumentRevision {
+	r.Parts = append([]string(nil), r.Parts...)
+	return r
+}
+
+// Documents are keyed by "<issue>.<key>", revisions by
+// "<issue>.<document>.<number>", so that an issue's lie together.
+var (
+	documents    = ledger.NewTable[Document]("document")
+	docRevisions = ledger.NewTable[DocumentRevision]("document-revision")
+)
+
+const (
+	// MaxDocuments bounds the documents of one issue: lists show all of them.
+	MaxDocuments = 50
+	// MaxDocument bounds a document's text, in bytes; what is longer than
+	// InlineDocument is staged in parts.
+	MaxDocument    = 2 << 20
+	InlineDocument = 64 << 10
+	// KeptRevisions bounds the revisions of one document; the oldest go first.
+	KeptRevisions = 100
+	// MaxDocumentKey bounds a document's key.
+	MaxDocumentKey = 64
+)
+
+// SaveDocument is the payload of document.save.
+type SaveDocument struct {
+	Issue    string   `cbor:"1,keyasint"`
+	Key      string   `cbor:"2,keyasint"`
+	ID       string   `cbor:"3,keyasint"` // of the document, if there is none yet
+	Revision string   `cbor:"4,keyasint"` // of the revision that this makes
+	Title    *string  `cbor:"5,keyasint,omitempty"`
+	Format   string   `cbor:"6,keyasint"`
+	Body     string   `cbor:"7,keyasint,omitempty"`
+	Parts    []string `cbor:"8,keyasint,omitempty"` // instead of Body
+	Sum      string   `cbor:"9,keyasint,omitempty"` // SHA-256 of the parts' bytes together
+	Summary  string   `cbor:"10,keyasint,omitempty"`
+	Base     string   `cbor:"11,keyasint,omitempty"` // the revision that was changed
+}
+
+// RestoreDocument is the payload of document.restore.
+type RestoreDocument struct {
+	Issue    string `cbor:"1,keyasint"`
+	Key      string `cbor:"2,keyasint"`
+	Revision string `cbor:"3,keyasint"` // whose text is to be the latest again
+	ID       string `cbor:"4,keyasint"` // of the revision that this makes
+}
+
+// ChangeDocument is the payload of document.delete, document.lock and
+// document.unlock.
+type ChangeDocument struct {
+	Issue string `cbor:"1,keyasint"`
+	Key   string `cbor:"2,keyasint"`
+}
+
+// A SavedDocument is what document.save and document.restore return; the texts
+// are not in it.
+type SavedDocument struct {
+	Document Document `cbor:"1,keyasint"`
+	Created  bool     `cbor:"2,keyasint,omitempty"`
+	Was      string   `cbor:"3,keyasint,omitempty"` // the revision before
+}
+
+func registerDocuments(m ledger.Mux) {
+	ledger.Handle(m, "document.save", saveDocument)
+	ledger.Handle(m, "document.restore", restoreDocument)
+	ledger.Handle(m, "document.delete", deleteDocument)
+	ledger.Handle(m, "document.lock", lockDocument)
+	ledger.Handle(m, "document.unlock", unlockDocument)
+}
+
+func revisionKey(issue, document string, number uint64) string {
+	return issue + "." + document + "." + ledger.Order(number)
+}
+
+// DocumentOf returns a document of an issue.
+func DocumentOf(tx *ledger.Tx, i Issue, key string) (Document, bool) {
+	if !IsDocumentKey(key) {
+		return Document{}, false
+	}
+	return documents.Get(tx, i.Company, i.ID+"."+key)
+}
+
+// DocumentsOf returns the documents of an issue, by key.
+func DocumentsOf(tx *ledger.Tx, i Issue) []Document {
+	out := []Document{}
+	for _, v := range tx.Prefix(documents.Key(i.Company, i.ID+".")) {
+		out = append(out, decodeRow[Document](v))
+	}
+	return out
+}
+
+// Text returns the text of a document as it is.
+func (d Document) Text(tx *ledger.Tx) string {
+	r, _ := docRevisions.Get(tx, d.Company, revisionKey(d.Issue, d.ID, d.Number))
+	return r.text(tx)
+}
+
+func (r DocumentRevision) text(tx *ledger.Tx) string {
+	if len(r.Parts) == 0 {
+		return r.Body
+	}
+	var b strings.Builder
+	for _, name := range r.Parts {
+		p, _ := parts.Get(tx, r.Company, name)
+		b.Write(p.Bytes)
+	}
+	return b.String()
+}
+
+// RevisionsOfDocument returns the kept revisions of a document with their texts, newest
+// first, until their texts together are longer than MaxRevisionText.
+func RevisionsOfDocument(tx *ledger.Tx, d Document) []DocumentRevision {
+	out, size := []DocumentRevision{}, 0
+	for r := range documentRows(tx, d) {
+		r.Body = r.text(tx)
+		if size += len(r.Body); size > MaxRevisionText && len(out) > 0 {
+			break
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// MaxRevisionText bounds what one list of revisions holds in memory, in bytes.
+const MaxRevisionText = 16 << 20
+
+func documentRows(tx *ledger.Tx, d Document) iter.Seq[DocumentRevision] {
+	return func(yield func(DocumentRevision) bool) {
+		from := docRevisions.Key(d.Company, d.Issue+"."+d.ID+".")
+		for _, v := range tx.Scan(from, ledger.PrefixEnd(from), true) {
+			if !yield(decodeRow[DocumentRevision](v)) {
+				return
+			}
+		}
+	}
+}
+
+// RevisionOfDocument returns one revision of a document with its text.
+func RevisionOfDocument(tx *ledger.Tx, d Document, id string) (DocumentRevision, bool) {
+	for r := range documentRows(tx, d) {
+		if r.ID == id {
+			r.Body = r.text(tx)
+			return r, true
+		}
+	}
+	return DocumentRevision{}, false
+}
+
+// IsDocumentKey reports whether s can name a document: small letters, digits,
+// dashes and underscores, of which the first is a letter or a digit.
+func IsDocumentKey(s string) bool {
+	if s == "" || len(s) > MaxDocumentKey || s[0] == '-' || s[0] == '_' {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+			return false
+		}
+	}
+	return true
+}
+
+func errNoDocument() error { return ledger.Refuse(ledger.NotFound, nil, "Document not found") }
+
+// refuseStale refuses what was written upon another revision than the latest.
+func refuseStale(d Document, text string) error {
+	return ledger.Refuse(ledger.Conflict, jsonObject{}.str("currentRevisionId", d.Latest).close(), "%s", text)
+}
+
+func saveDocument(c *ledger.Context, p SaveDocument) (any, error) {
+	i, err := documentIssue(c, p.Issue)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !IsDocumentKey(p.Key):
+		return nil, ledger.Refuse(ledger.Invalid, nil, "Invalid document key")
+	case !isID(p.ID) || !isID(p.Revision):
+		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed ID of a document")
+	case p.Format != "markdown":
+		return nil, ledger.Refuse(ledger.Invalid, nil, "Unknown document format: %s", p.Format)
+	case p.Title != nil && len(*p.Title) > MaxTitle || len(p.Summary) > MaxTitle || len(p.Parts) > MaxDocument/MaxPart+1:
+		return nil, ledger.Refuse(ledger.TooLarge, nil, "The document is too long")
+	}
+	if len(p.Parts) > 0 {
+		if _, err := joinParts(c.Tx, i.Company, p.Parts, p.Sum, MaxDocument); err != nil {
+			return nil, err
+		}
+		p.Body = ""
+	}
+	d, ok := documents.Get(c.Tx, i.Company, i.ID+"."+p.Key)
+	now := TimeOf(c.Now)
+	switch {
+	case !ok && p.Base != "":
+		return nil, ledger.Refuse(ledger.Conflict, nil, "Document does not exist yet")
+	case !ok:
+		n := 0
+		for range c.Prefix(documents.Key(i.Company, i.ID+".")) {
+			n++
+		}
+		if n >= MaxDocuments {
+			return nil, ledger.Refuse(ledger.Unprocessable, nil, "An issue can have at most %d documents", MaxDocuments)
+		}
+		d = Document{ID: p.ID, Company: i.Company, Issue: i.ID, Key: p.Key, Kept: 1, CreatedAt: now}
+		d.CreatedAgent, d.CreatedUser = actedBy(c)
+	case d.LockedAt != 0:
+		return nil, refuseStale(d, "Document is locked")
+	case p.Base == "":
+		return nil, refuseStale(d, "Document update requires baseRevisionId")
+	case p.Base != d.Latest:
+		return nil, refuseStale(d, "Document was updated by someone else")
+	}
+	setText(&d.Title, p.Title)
+	d.Format = p.Format
+	r := DocumentRevision{ID: p.Revision, Body: p.Body, Parts: p.Parts, Summary: NullText(p.Summary)}
+	return writeDocument(c, i, d, r, !ok, "")
+}
+
+// documentIssue returns the issue, if the actor may write documents of it.
+func documentIssue(c *ledger.Context, issue string) (Issue, error) {
+	i, ok := issues.Get(c.Tx, c.Cmd.Company, issue)
+	if !ok {
+		return i, errNoIssue()
+	}
+	return i, mayComment(c, i)
+}
+
+// actedBy returns the actor as the two columns of a row.
+func actedBy(c *ledger.Context) (agent, user NullText) {
+	switch c.Cmd.Actor.Type {
+	case "agent":
+		return NullText(c.Cmd.Actor.ID), ""
+	case "user":
+		return "", NullText(c.Cmd.Actor.ID)
+	}
+	return "", ""
+}
+
+// writeDocument makes r the latest revision of d.
+func writeDocument(c *ledger.Context, i Issue, d Document, r DocumentRevision, created bool, restored string) (any, error) {
+	now, was := TimeOf(c.Now), d.Latest
+	d.Latest, d.Number, d.UpdatedAt = r.ID, d.Number+1, now
+	d.UpdatedAgent, d.UpdatedUser = actedBy(c)
+	r.Company, r.Document, r.Issue, r.Key, r.Number, r.Title, r.Format, r.CreatedAt = i.Company, d.ID, i.ID, d.Key, d.Number, d.Title, d.Format, now
+	r.CreatedAgent, r.CreatedUser = d.UpdatedAgent, d.UpdatedUser
+	refParts(c.Tx, i.Company, r.Parts)
+	docRevisions.Put(c.Tx, i.Company, revisionKey(i.ID, d.ID, r.Number), r)
+	for d.Number-d.Kept >= KeptRevisions {
+		dropRevision(c.Tx, i.Company, revisionKey(i.ID, d.ID, d.Kept), now)
+		d.Kept++
+	}
+	documents.Put(c.Tx, i.Company, i.ID+"."+d.Key, d)
+	touched := i
+	touched.UpdatedAt = now
+	storeIssue(c.Tx, i, touched)
+	action := "issue.document_updated"
+	o := jsonObject{}.str("key", d.Key).str("documentId", d.ID).null("title", string(d.Title)).str("format", d.Format).uint("revisionNumber", d.Number)
+	switch {
+	case created:
+		action = "issue.document_created"
+	case restored != "":
+		action, o = "issue.document_restored", o.str("restoredFromRevisionId", restored)
+	}
+	if restored == "" {
+		o = o.null("redirectedFromLockedDocument", "")
+	}
+	c.Record(ledger.Change{Action: action, EntityType: "issue", EntityID: i.ID, Details: o.close()})
+	return SavedDocument{Document: d, Created: created, Was: was}, nil
+}
+
+func dropRevision(tx *ledger.Tx, company, key string, now Time) {
+	if r, ok := docRevisions.Get(tx, company, key); ok {
+		unrefParts(tx, company, r.Parts, now)
+		docRevisions.Delete(tx, company, key)
+	}
+}
+
+func restoreDocument(c *ledger.Context, p RestoreDocument) (any, error) {
+	i, d, err := documentFor(c, p.Issue, p.Key)
+	if err != nil {
+		return nil, err
+	}
+	if d.LockedAt != 0 {
+		return nil, refuseStale(d, "Document is locked")
+	}
+	for r := range documentRows(c.Tx, d) {
+		if r.ID != p.Revision {
+			continue
+		}
+		if r.ID == d.Latest {
+			return nil, refuseStale(d, "Document revision is already current")
+		}
+		if !isID(p.ID) {
+			return nil, ledger.Refuse(ledger.Invalid, nil, "malformed ID of a revision")
+		}
+		d.Title, d.Format = r.Title, r.Format
+		next := DocumentRevision{ID: p.ID, Body: r.Body, Parts: r.Parts, Summary: NullText("Restored from revision " + strconv.FormatUint(r.Number, 10))}
+		return writeDocument(c, i, d, next, false, r.ID)
+	}
+	return nil, ledger.Refuse(ledger.NotFound, nil, "Document revision not found")
+}
+
+func documentFor(c *ledger.Context, issue, key string) (Issue, Document, error) {
+	i, err := documentIssue(c, issue)
+	if err != nil {
+		return i, Document{}, err
+	}
+	d, ok := DocumentOf(c.Tx, i, key)
+	if !ok {
+		return i, d, errNoDocument()
+	}
+	return i, d, nil
+}
+
+// deleteDocument removes a document with its revisions. Only the board may: a
+// text that people decided upon does not vanish by an agent.
+func deleteDocument(c *ledger.Context, p ChangeDocument) (any, error) {
+	if isAgent(c) {
+		return nil, errBoardOnly()
+	}
+	i, d, err := documentFor(c, p.Issue, p.Key)
+	if err != nil {
+		return nil, err
+	}
+	for n := d.Kept; n <= d.Number; n++ {
+		dropRevision(c.Tx, i.Company, revisionKey(i.ID, d.ID, n), TimeOf(c.Now))
+	}
+	documents.Delete(c.Tx, i.Company, i.ID+"."+d.Key)
+	c.Record(ledger.Change{Action: "issue.document_deleted", EntityType: "issue", EntityID: i.ID,
+		Details: jsonObject{}.str("key", d.Key).str("documentId", d.ID).null("title", string(d.Title)).close()})
+	return d, nil
+}
+
+func lockDocument(c *ledger.Context, p ChangeDocument) (any, error) {
+	return setLock(c, p, true)
+}
+
+func unlockDocument(c *ledger.Context, p ChangeDocument) (any, error) {
+	return setLock(c, p, false)
+}
+
+// setLock keeps a document as it is, or gives it free again.
+func setLock(c *ledger.Context, p ChangeDocument, lock bool) (any, error) {
+	i, d, err := documentFor(c, p.Issue, p.Key)
+	if err != nil {
+		return nil, err
+	}
+	if lock == (d.LockedAt != 0) {
+		return d, nil
+	}
+	action := "issue.document_unlocked"
+	d.LockedAt, d.LockedAgent, d.LockedUser = 0, "", ""
+	if lock {
+		action, d.LockedAt = "issue.document_locked", TimeOf(c.Now)
+		d.LockedAgent, d.LockedUser = actedBy(c)
+	}
+	documents.Put(c.Tx, i.Company, i.ID+"."+d.Key, d)
+	c.Record(ledger.Change{Action: action, EntityType: "issue", EntityID: i.ID, Details: jsonObject{}.str("key", d.Key).str("documentId", d.ID).close()})
+	return d, nil
+}

@@ -1,0 +1,219 @@
+package company
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"iter"
+	"time"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A part is a piece of a value that is too large for one command. It is staged
+// under the SHA-256 of its bytes by part.put; the command that decides names it
+// by that and so makes it one of the state's. What nothing names is swept away.
+type part struct {
+	Bytes []byte `cbor:"1,keyasint"`
+	Refs  uint64 `cbor:"2,keyasint,omitempty"` // rows that name it
+	At    Time   `cbor:"3,keyasint"`           // when it was last staged, or its last name went
+}
+
+// Keys of parts:
+//
+//	part/<sha256>                               the bytes
+//	part-staged/<ms, 16 hex digits>/<sha256>    parts that nothing names, the oldest first
+//	part-total/total                            how many of those there are
+var (
+	parts       = ledger.NewTable[part]("part")
+	partsStaged = ledger.NewIndex("part-staged")
+	partTotals  = ledger.NewTable[partTotal]("part-total")
+)
+
+type partTotal struct {
+	Staged uint64 `cbor:"1,keyasint,omitempty"` // bytes of parts that nothing names
+}
+
+const (
+	// MaxPart bounds one part, in bytes; the rest of the payload is its frame.
+	MaxPart = 192 << 10
+	// MaxStagedParts bounds what a company has staged and not decided yet, in
+	// bytes: it lies in the state of every node.
+	MaxStagedParts = 64 << 20
+	// PartAge is how long a part that nothing names is kept: longer than any
+	// upload with its retries.
+	PartAge = time.Hour
+	// partChunk bounds the parts that one part.sweep removes.
+	partChunk = 200
+	totalKey  = "total"
+)
+
+const _ = uint(ledger.MaxPayload - MaxPart - 64)
+
+// PutPart is the payload of part.put; its answer is a [StagedPart].
+type PutPart struct {
+	Bytes []byte `cbor:"1,keyasint"`
+}
+
+// A StagedPart names what was staged.
+type StagedPart struct {
+	SHA256 string `cbor:"1,keyasint" json:"sha256"`
+}
+
+// SweepParts is the payload of part.sweep, which removes parts that nothing has
+// named for [PartAge].
+type SweepParts struct{}
+
+func registerParts(m ledger.Mux) {
+	ledger.Handle(m, "part.put", putPart)
+	ledger.Handle(m, "part.sweep", sweepParts)
+}
+
+// PartName is the name of a part with these bytes: their SHA-256 in hex.
+func PartName(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// SplitParts cuts a value into what part.put takes.
+func SplitParts(b []byte) (list [][]byte) {
+	for len(b) > MaxPart {
+		list, b = append(list, b[:MaxPart]), b[MaxPart:]
+	}
+	return append(list, b)
+}
+
+// putPart stages bytes. It records nothing: the command that names them does.
+func putPart(c *ledger.Context, p PutPart) (any, error) {
+	if len(p.Bytes) == 0 || len(p.Bytes) > MaxPart {
+		return nil, ledger.Refuse(ledger.TooLarge, nil, "A part has between 1 and %d bytes", MaxPart)
+	}
+	if isAgent(c) {
+		if err := mustRun(c); err != nil {
+			return nil, err
+		}
+	}
+	company, name, now := c.Cmd.Company, PartName(p.Bytes), TimeOf(c.Now)
+	old, ok := parts.Get(c.Tx, company, name)
+	switch {
+	case ok && old.Refs > 0:
+		return StagedPart{name}, nil
+	case ok:
+		unstage(c.Tx, company, name, old)
+	}
+	if total, _ := partTotals.Get(c.Tx, company, totalKey); total.Staged+uint64(len(p.Bytes)) > MaxStagedParts {
+		return nil, ledger.Refuse(ledger.TooMany, nil, "The company has %d bytes staged that nothing uses yet; try again in an hour", total.Staged)
+	}
+	stage(c.Tx, company, name, part{Bytes: p.Bytes, At: now})
+	return StagedPart{name}, nil
+}
+
+func stage(tx *ledger.Tx, company, name string, p part) {
+	parts.Put(tx, company, name, p)
+	partsStaged.Add(tx, company, ledger.Order(uint64(p.At)), name)
+	total, _ := partTotals.Get(tx, company, totalKey)
+	total.Staged += uint64(len(p.Bytes))
+	partTotals.Put(tx, company, totalKey, total)
+}
+
+func unstage(tx *ledger.Tx, company, name string, p part) {
+	partsStaged.Remove(tx, company, ledger.Order(uint64(p.At)), name)
+	total, _ := partTotals.Get(tx, company, totalKey)
+	total.Staged -= uint64(len(p.Bytes))
+	partTotals.Put(tx, company, totalKey, total)
+}
+
+// joinParts returns the staged bytes that names stand for, one after another,
+// at most limit of them. Their sum must be the one that was promised.
+func joinParts(tx *ledger.Tx, company string, names []string, sum string, limit int) ([]byte, error) {
+	var all []byte
+	for _, name := range names {
+		p, ok := parts.Get(tx, company, name)
+		if !ok {
+			return nil, ledger.Refuse(ledger.Conflict, nil, "A part of the value is not staged, or not any more; send it again")
+		}
+		if len(all)+len(p.Bytes) > limit {
+			return nil, ledger.Refuse(ledger.TooLarge, nil, "The value is longer than %d bytes", limit)
+		}
+		all = append(all, p.Bytes...)
+	}
+	if PartName(all) != sum {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "The parts of the value do not make what was announced")
+	}
+	return all, nil
+}
+
+// refParts notes that one more row names these parts.
+func refParts(tx *ledger.Tx, company string, names []string) {
+	for _, name := range names {
+		p, ok := parts.Get(tx, company, name)
+		if !ok {
+			continue
+		}
+		if p.Refs == 0 {
+			unstage(tx, company, name, p)
+		}
+		p.Refs++
+		parts.Put(tx, company, name, p)
+	}
+}
+
+// unrefParts notes that one row less names these parts.
+func unrefParts(tx *ledger.Tx, company string, names []string, now Time) {
+	for _, name := range names {
+		p, ok := parts.Get(tx, company, name)
+		if !ok || p.Refs == 0 {
+			continue
+		}
+		if p.Refs--; p.Refs == 0 {
+			p.At = now
+			stage(tx, company, name, p)
+			continue
+		}
+		parts.Put(tx, company, name, p)
+	}
+}
+
+// PartsToSweep reports whether parts of a company wait to be removed.
+func PartsToSweep(tx *ledger.Tx, company string, now Time) bool {
+	for range oldParts(tx, company, now) {
+		return true
+	}
+	return false
+}
+
+// oldParts yields the parts that nothing has named for PartAge, with their time.
+func oldParts(tx *ledger.Tx, company string, now Time) iter.Seq2[string, string] {
+	return func(yield func(at, name string) bool) {
+		prefix := ledger.Key("c", company, "part-staged", "")
+		limit := now - Time(PartAge.Milliseconds())
+		if limit <= 0 {
+			return
+		}
+		for k := range tx.Scan(prefix, ledger.Key("c", company, "part-staged", ledger.Order(uint64(limit))), false) {
+			rest := string(k[len(prefix):])
+			if len(rest) > 17 && !yield(rest[:16], rest[17:]) {
+				return
+			}
+		}
+	}
+}
+
+func sweepParts(c *ledger.Context, _ SweepParts) (any, error) {
+	company := c.Cmd.Company
+	var names []string
+	for _, name := range oldParts(c.Tx, company, TimeOf(c.Now)) {
+		if names = append(names, name); len(names) == partChunk {
+			break
+		}
+	}
+	for _, name := range names {
+		p, _ := parts.Get(c.Tx, company, name)
+		unstage(c.Tx, company, name, p)
+		parts.Delete(c.Tx, company, name)
+	}
+	if len(names) > 0 {
+		c.Record(ledger.Change{Action: "company.parts_swept", EntityType: "company", EntityID: company,
+			Details: jsonObject{}.int("parts", int64(len(names))).close()})
+	}
+	return nil, nil
+}
