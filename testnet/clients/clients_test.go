@@ -12,11 +12,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/testnet/testkit"
 )
 
 // runTimeout bounds one call of a client; they take about a second to start.
 const runTimeout = 2 * time.Minute
+
+// The test binary is the run shim too, as the program is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "run-shim" {
+		os.Exit(shim.Main(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+var shimCommand = []string{"/proc/self/exe", "run-shim"}
 
 // installed returns the folder that `make clients` installs them in.
 func installed(t *testing.T) string {
@@ -125,7 +137,7 @@ func (p *paper) steps(steps []step) {
 // another node of the mesh than the last one's where that is possible.
 func TestPaperclipsCommandLine(t *testing.T) {
 	dir := installed(t)
-	b := testkit.Mesh(t, 3)
+	b := testkit.Mesh(t, 3, func(_ int, c *node.Config) { c.Adapters, c.Shim = nil, shimCommand }) // with the process adapter
 	home := t.TempDir()
 	file := filepath.Join(home, "note.txt")
 	if err := os.WriteFile(file, []byte("a note\n"), 0o600); err != nil {
@@ -158,7 +170,7 @@ func TestPaperclipsCommandLine(t *testing.T) {
 		{"agent|pause|${bob}", "status", "paused", ""},
 		{"agent|resume|${bob}", "status", "idle", ""},
 		{"agent|configuration|${bob}", "adapterType", "process", ""},
-		{"token|agent|create|-C|${company}|--agent|bob", "token", "", ""},
+		{"token|agent|create|-C|${company}|--agent|bob", "key.token", "", ""},
 		{`approval|create|-C|${company}|--type|approve_ceo_strategy|--payload|{"title":"Grow"}`, "id", "", "approval"},
 		{"approval|approve|${approval}|--decision-note|yes", "status", "approved", ""},
 		{`cost|event:create|-C|${company}|--payload-json|{"agentId":"${bob}","provider":"openai","model":"x","inputTokens":1,"outputTokens":1,"costCents":12,"occurredAt":"2026-11-21T00:00:00.000Z"}`, "costCents", "12", ""},
@@ -173,7 +185,7 @@ func TestPaperclipsCommandLine(t *testing.T) {
 		{"company|export|${company}|--out|${out}|--include|company,agents,projects,issues", "", "", ""},
 		{"company|import|${out}|--target|new|--new-company-name|Acme Copy|--yes", "company.name", "Acme Copy", ""},
 		{"run|list|-C|${company}", "", "", ""},
-		{"issue|delete|${issueId}", "", "", ""},
+		{"issue|delete|${issueId}|--yes", "", "", ""},
 	})
 	if got := p.run("heartbeat", "run", "-a", p.ids["bob"]); got == nil {
 		t.Error("heartbeat run failed")
