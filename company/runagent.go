@@ -16,6 +16,7 @@ type heartbeatPolicy struct {
 	WakeOnDemand                  bool
 	MaxConcurrentRuns             int
 	MaxDailyRuns                  int64 // 0: no limit
+	MaxDailyCost                  Money // 0: no limit
 	SkipTimerWhenNoActionableWork bool
 }
 
@@ -23,6 +24,9 @@ const (
 	// DefaultConcurrentRuns and MaxConcurrentRuns bound the runs of one agent.
 	DefaultConcurrentRuns = 20
 	MaxConcurrentRuns     = 50
+	// MaxDailyCostCents bounds what an agent may be allowed to spend in a day
+	// (ten million dollars), so that the amount fits.
+	MaxDailyCostCents = MaxEventCents
 )
 
 // parsePolicy reads the policy out of an agent's two configurations. A value of
@@ -34,6 +38,7 @@ func parsePolicy(runtimeConfig, adapterConfig []byte) heartbeatPolicy {
 		WakeOnDemand setting[bool]  `json:"wakeOnDemand"`
 		Concurrent   setting[int64] `json:"maxConcurrentRuns"`
 		Daily        setting[int64] `json:"maxDailyRuns"`
+		DailyCost    setting[int64] `json:"maxDailyCostCents"`
 		SkipIdle     setting[bool]  `json:"skipTimerWhenNoActionableWork"`
 	}
 	var runtime struct {
@@ -49,6 +54,7 @@ func parsePolicy(runtimeConfig, adapterConfig []byte) heartbeatPolicy {
 		WakeOnDemand:                  first(true, h.WakeOnDemand, adapter.WakeOnDemand),
 		MaxConcurrentRuns:             int(min(max(first(DefaultConcurrentRuns, h.Concurrent, adapter.Concurrent), 1), MaxConcurrentRuns)),
 		MaxDailyRuns:                  first(0, h.Daily, adapter.Daily),
+		MaxDailyCost:                  Cents(min(max(first(0, h.DailyCost, adapter.DailyCost), 0), MaxDailyCostCents)),
 		SkipTimerWhenNoActionableWork: first(false, h.SkipIdle, adapter.SkipIdle),
 	}
 }

@@ -200,7 +200,7 @@ func wake(c *ledger.Context, a wakeTarget, w Wake) (WakeResult, error) {
 	if a.PauseReason == pausedForBudget && mayWork(c, a.ID, "") == nil {
 		a, _ = wakeable(c.Tx, a.Company, a.ID) // the window of its budget has passed
 	}
-	if reason := skipReason(c.Tx, a, w, clock, live, ctx.Scope()); reason != "" {
+	if reason := skipReason(c.Tx, a, w, clock, live, ctx.Scope(), u.RequestedAt); reason != "" {
 		u.Status, u.Error, u.FinishedAt = WakeSkipped, NullText(reason), u.RequestedAt
 		keepWakeup(c, u, clock)
 		return WakeResult{Status: WakeSkipped, Reason: reason}, nil
@@ -269,7 +269,7 @@ func (w Wake) context(tx *ledger.Tx, a wakeTarget, by ledger.Actor) RunContext {
 }
 
 // skipReason says why a wake is not acted on, or "".
-func skipReason(tx *ledger.Tx, a wakeTarget, w Wake, clock agentClock, live []Run, scope string) string {
+func skipReason(tx *ledger.Tx, a wakeTarget, w Wake, clock agentClock, live []Run, scope string, now Time) string {
 	p := a.policy()
 	if reason := a.stopped(tx); reason != "" {
 		return reason
@@ -281,6 +281,8 @@ func skipReason(tx *ledger.Tx, a wakeTarget, w Wake, clock agentClock, live []Ru
 		return "heartbeat.wakeOnDemand.disabled"
 	case p.MaxDailyRuns > 0 && clock.Runs >= p.MaxDailyRuns:
 		return "heartbeat.maxDailyRuns.reached"
+	case p.MaxDailyCost > 0 && BudgetOf(tx, a.Company, ScopeAgent, a.ID, now).Day >= p.MaxDailyCost:
+		return "heartbeat.maxDailyCostCents.reached"
 	case w.Source != WakeTimer:
 		return ""
 	case slices.ContainsFunc(live, func(r Run) bool { return r.Context.Scope() != scope }):
