@@ -196,12 +196,13 @@ func bindConfig(tx *ledger.Tx, company string, config, old json.RawMessage) (jso
 }
 
 // NeedsSecrets reports whether a run of the agent needs the mesh's data key:
-// its own variables or those of the run's project are sealed, or refer to
-// secrets.
+// its own variables or those of the run's project or routine are sealed, or
+// refer to secrets.
 func NeedsSecrets(tx *ledger.Tx, r Run) bool {
 	a, _ := agents.Get(tx, r.Company, r.Agent)
 	p, _ := ProjectOfRun(tx, r)
-	for _, b := range []json.RawMessage{a.AdapterConfig, p.Env} {
+	ro, _ := RoutineOfRun(tx, r)
+	for _, b := range []json.RawMessage{a.AdapterConfig, p.Env, ro.Env} {
 		if s := string(b); strings.Contains(s, sealedKey) || strings.Contains(s, `secret_ref"`) {
 			return true
 		}
@@ -211,15 +212,28 @@ func NeedsSecrets(tx *ledger.Tx, r Run) bool {
 
 // ProjectOfRun returns the project whose issue a run is for.
 func ProjectOfRun(tx *ledger.Tx, r Run) (Project, bool) {
-	id := r.Context.IssueID
-	if !isID(id) {
-		return Project{}, false
-	}
-	i, ok := issues.Get(tx, r.Company, id)
+	i, ok := issueOfRun(tx, r)
 	if !ok || i.Project == "" {
 		return Project{}, false
 	}
 	return projects.Get(tx, r.Company, string(i.Project))
+}
+
+// RoutineOfRun returns the routine that made the issue a run is for. Issues
+// below that one are not the routine's.
+func RoutineOfRun(tx *ledger.Tx, r Run) (Routine, bool) {
+	i, ok := issueOfRun(tx, r)
+	if !ok || i.OriginKind != OriginRoutine || !isID(i.OriginID) {
+		return Routine{}, false
+	}
+	return routines.Get(tx, r.Company, i.OriginID)
+}
+
+func issueOfRun(tx *ledger.Tx, r Run) (Issue, bool) {
+	if !isID(r.Context.IssueID) {
+		return Issue{}, false
+	}
+	return issues.Get(tx, r.Company, r.Context.IssueID)
 }
 
 // A SecretBinding is a variable that refers to a secret, and whose it is.
@@ -227,7 +241,7 @@ type SecretBinding struct {
 	ID            string       `json:"id"`
 	Company       string       `json:"companyId"`
 	Secret        string       `json:"secretId"`
-	TargetType    string       `json:"targetType"` // agent or project
+	TargetType    string       `json:"targetType"` // agent, project or routine
 	TargetID      string       `json:"targetId"`
 	Path          string       `json:"configPath"`
 	Version       any          `json:"versionSelector"` // "latest" or a number
@@ -284,6 +298,9 @@ func SecretUsage(tx *ledger.Tx, company string) []SecretBinding {
 	}
 	for _, p := range projects.All(tx, company) {
 		add(p.Env, SecretTarget{"project", p.ID, p.Name, "/projects/" + cmp.Or(URLKey(p.Name), p.ID), string(p.Status)}, p.UpdatedAt)
+	}
+	for _, r := range routines.All(tx, company) {
+		add(r.Env, SecretTarget{"routine", r.ID, r.Title, "/routines/" + r.ID, string(r.Status)}, r.UpdatedAt)
 	}
 	return out
 }

@@ -21,7 +21,7 @@ type Resolution struct {
 
 // Resolve returns an agent's configuration with all that is sealed in it, or
 // refers to a secret, in the clear. The variables of the run's project go over
-// the agent's own. open opens sealed bytes. The error names the variables that
+// the agent's own, and those of its routine over both. open opens sealed bytes. The error names the variables that
 // have no value and why, and no value; the Uses are set then, too.
 func Resolve(tx *ledger.Tx, mesh string, run Run, config json.RawMessage, open func(aad, sealed []byte) ([]byte, error)) (Resolution, error) {
 	r := resolver{tx: tx, mesh: mesh, run: run, open: open, vars: map[string]string{}, values: map[string]bool{}}
@@ -55,15 +55,26 @@ func (r *resolver) all(config json.RawMessage) error {
 		r.bind(r.run.Agent, "adapterConfig.env.", b)
 	}
 	shared := 0
-	if p, ok := ProjectOfRun(r.tx, r.run); ok {
-		list, err := Bindings(p.Env)
+	over := func(kind, name, id string, env json.RawMessage) error {
+		list, err := Bindings(env)
 		if err != nil {
-			return fmt.Errorf("project %q: %w", p.Name, err)
+			return fmt.Errorf("%s %q: %w", kind, name, err)
 		}
 		for _, b := range list {
-			r.bind(p.ID, "env.", b)
+			r.bind(id, "env.", b)
 		}
-		shared = len(list)
+		shared += len(list)
+		return nil
+	}
+	if p, ok := ProjectOfRun(r.tx, r.run); ok {
+		if err := over("project", p.Name, p.ID, p.Env); err != nil {
+			return err
+		}
+	}
+	if ro, ok := RoutineOfRun(r.tx, r.run); ok {
+		if err := over("routine", ro.Title, ro.ID, ro.Env); err != nil {
+			return err
+		}
 	}
 	if r.config = config; len(own)+shared > 0 {
 		r.config = WithEnv(config, r.vars)

@@ -250,7 +250,8 @@ func ActiveRoutineIssue(tx *ledger.Tx, r Routine) (found Issue, ok bool) {
 func errNoRoutine() error { return ledger.Refuse(ledger.NotFound, nil, "Routine not found") }
 
 // routineOf returns a routine that the actor may change: the board any, an
-// agent its own and those of agents below it, under a run of its own.
+// agent its own and those of agents below it, under a run of its own; a CEO that
+// only drafts none, see strategy.go.
 func routineOf(c *ledger.Context, id string) (Routine, error) {
 	r, ok := routines.Get(c.Tx, c.Cmd.Company, id)
 	if !ok {
@@ -262,6 +263,9 @@ func routineOf(c *ledger.Context, id string) (Routine, error) {
 func mayRoutine(c *ledger.Context, assignee string) error {
 	if !isAgent(c) {
 		return nil
+	}
+	if drafting, own := draftingCEO(c, Issue{}); drafting && own { // what a routine makes starts by itself
+		return refuseDraft(Issue{}, IssueTodo)
 	}
 	if assignee != c.Cmd.Actor.ID && (assignee == "" || !manages(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID, assignee)) {
 		return ledger.Refuse(ledger.Forbidden, nil, "Agents can only manage routines assigned to themselves")
@@ -334,6 +338,30 @@ func (r Routine) check(tx *ledger.Tx, old Routine) error {
 	return nil
 }
 
+// bindEnv checks the env of a routine, see the function of that name. An agent
+// gives the runs of a routine no secret that they do not have: which secrets an
+// agent is handed is for the board to say.
+func (r Routine) bindEnv(c *ledger.Context, old json.RawMessage) (json.RawMessage, error) {
+	env, err := bindEnv(c.Tx, r.Company, r.Env, old)
+	if err != nil || !isAgent(c) {
+		return env, err
+	}
+	list, err := Bindings(env)
+	if err != nil {
+		return nil, err
+	}
+	before, err := Bindings(old)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range list {
+		if (b.Secret != "" || b.User != "") && !slices.Contains(before, b) {
+			return nil, ledger.Refuse(ledger.Forbidden, nil, "env.%s: only the board gives secrets to a routine", b.Name)
+		}
+	}
+	return env, nil
+}
+
 // mayRunAlone refuses a schedule for a routine that asks for what nobody gives.
 func (r Routine) mayRunAlone() error {
 	for _, v := range r.Variables {
@@ -384,6 +412,9 @@ func createRoutine(c *ledger.Context, s SaveRoutine) (any, error) {
 	if err := room(routines.All(c.Tx, company), MaxRoutines, "routines"); err != nil {
 		return nil, err
 	}
+	if r.Env, err = r.bindEnv(c, nil); err != nil {
+		return nil, err
+	}
 	own(c.Tx, company, r.ID)
 	r, _ = storeRoutine(c, Routine{}, r, "Created routine", "")
 	c.Record(ledger.Change{Action: "routine.created", EntityType: "routine", EntityID: r.ID,
@@ -432,6 +463,11 @@ func updateRoutine(c *ledger.Context, s SaveRoutine) (any, error) {
 	}
 	if err := r.check(c.Tx, old); err != nil {
 		return nil, err
+	}
+	if len(s.Env) > 0 {
+		if r.Env, err = r.bindEnv(c, old.Env); err != nil {
+			return nil, err
+		}
 	}
 	r, _ = storeRoutine(c, old, r, "Updated routine", "")
 	reschedule(c, r, s.Next)

@@ -21,7 +21,7 @@ import (
 const sealedKey = "$sealed"
 
 // A SealFunc seals the plain value at a path of a configuration of owner (an
-// agent or a project) and returns it as text.
+// agent, a project or a routine) and returns it as text.
 type SealFunc func(owner, path, plain string) (string, error)
 
 // A Sealable payload holds values that must not reach a command in the clear.
@@ -66,17 +66,31 @@ func (p SaveAgent) Sealed(seal SealFunc) (any, error) {
 
 // Sealed seals the variables of a project.
 func (s SaveProject) Sealed(seal SealFunc) (any, error) {
-	v, ok := parseJSON(s.Env)
+	var err error
+	s.Env, err = sealEnv(s.Env, s.ID, seal)
+	return s, err
+}
+
+// Sealed seals the variables of a routine.
+func (s SaveRoutine) Sealed(seal SealFunc) (any, error) {
+	var err error
+	s.Env, err = sealEnv(s.Env, s.ID, seal)
+	return s, err
+}
+
+// sealEnv seals the plain values of an env of owner. What is no object is left
+// for the rules to refuse.
+func sealEnv(env json.RawMessage, owner string, seal SealFunc) (json.RawMessage, error) {
+	v, ok := parseJSON(env)
 	m, is := v.(map[string]any)
 	if !ok || !is {
-		return s, nil
+		return env, nil
 	}
-	out, err := (&sealing{seal: func(path, plain string) (string, error) { return seal(s.ID, path, plain) }}).env(m, "env")
+	out, err := (&sealing{seal: func(path, plain string) (string, error) { return seal(owner, path, plain) }}).env(m, "env")
 	if err != nil {
 		return nil, err
 	}
-	s.Env = formatJSON(out)
-	return s, nil
+	return formatJSON(out), nil
 }
 
 // Sealed seals the configurations of the agent that is to be hired.
@@ -261,7 +275,7 @@ func sortedKeys(m map[string]any) []string {
 
 // OpenConfig returns a configuration with all sealed values in the clear, for
 // the node that carries out a run. root is the path under which it was sealed:
-// "adapterConfig", "runtimeConfig", "metadata", or "env" for a project's.
+// "adapterConfig", "runtimeConfig", "metadata", or "env" for that of a project or routine.
 func OpenConfig(config json.RawMessage, root string, open func(path, sealed string) (string, error)) (json.RawMessage, error) {
 	if !strings.Contains(string(config), sealedKey) {
 		return config, nil
@@ -303,8 +317,8 @@ func mapSealed(v any, path string, f func(path, sealed string) (any, error)) (an
 	return v, nil
 }
 
-// A SealedConfig is an agent or project with what is sealed in its
-// configurations, and where.
+// A SealedConfig is an agent, project or routine with what is sealed in its
+// configurations, and where; a routine with what is in its revisions.
 type SealedConfig struct {
 	Type, ID string
 	Values   []SealedValue
@@ -313,8 +327,8 @@ type SealedConfig struct {
 // A SealedValue is a sealed text and its path.
 type SealedValue struct{ Path, Sealed string }
 
-// SealedConfigs returns the agents and projects of company that hold sealed
-// values.
+// SealedConfigs returns the agents, projects and routines of company that hold
+// sealed values.
 func SealedConfigs(tx *ledger.Tx, company string) (out []SealedConfig) {
 	collect := func(o *SealedConfig, root string, config json.RawMessage) {
 		if !strings.Contains(string(config), sealedKey) {
@@ -322,7 +336,9 @@ func SealedConfigs(tx *ledger.Tx, company string) (out []SealedConfig) {
 		}
 		v, _ := parseJSON(config)
 		_, _ = mapSealed(v, root, func(path, sealed string) (any, error) { // never fails
-			o.Values = append(o.Values, SealedValue{path, sealed})
+			if v := (SealedValue{path, sealed}); !slices.Contains(o.Values, v) { // revisions hold the same again
+				o.Values = append(o.Values, v)
+			}
 			return nil, nil
 		})
 	}
@@ -338,6 +354,16 @@ func SealedConfigs(tx *ledger.Tx, company string) (out []SealedConfig) {
 	for _, p := range projects.All(tx, company) {
 		o := SealedConfig{Type: "project", ID: p.ID}
 		if collect(&o, "env", p.Env); len(o.Values) > 0 {
+			out = append(out, o)
+		}
+	}
+	for _, r := range routines.All(tx, company) {
+		o := SealedConfig{Type: "routine", ID: r.ID}
+		collect(&o, "env", r.Env)
+		for _, v := range RoutineRevisions(tx, r) {
+			collect(&o, "env", v.Routine.Env)
+		}
+		if len(o.Values) > 0 {
 			out = append(out, o)
 		}
 	}

@@ -516,6 +516,17 @@ func reseal(c *ledger.Context, p Reseal) (any, error) {
 		}
 		pr.Env = p.config(pr.Env)
 		projects.Put(c.Tx, company, pr.ID, pr)
+	case "routine":
+		ro, ok := routines.Get(c.Tx, company, p.ID)
+		if !ok {
+			return nil, errNoRoutine()
+		}
+		ro.Env = p.config(ro.Env)
+		routines.Put(c.Tx, company, ro.ID, ro)
+		for _, v := range RoutineRevisions(c.Tx, ro) { // keptRoutineRevisions at most
+			v.Routine.Env = p.config(v.Routine.Env)
+			routineRevisions.Put(c.Tx, company, ro.ID+"."+ledger.Order(v.Number), v)
+		}
 	default:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "nothing sealed in %q", p.Type)
 	}

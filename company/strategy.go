@@ -10,7 +10,8 @@ import "github.com/selvage-mesh/selvage/ledger"
 //
 // To start work is to bring an issue into todo, in_progress, in_review or
 // blocked (from where it starts by itself when its blockers end), to create it
-// there, or to give an issue that is there to another agent. An issue that is
+// there, or to give an issue that is there to another agent; routines, which do
+// that by themselves, are not for such a CEO to make, change or run. An issue that is
 // already out of backlog and assigned to the CEO is its own to go on with.
 
 // Drafting reports whether the CEO of the company may only draft.
@@ -65,10 +66,16 @@ func mayStart(c *ledger.Context, before, next Issue) error {
 			return nil
 		}
 	}
+	return refuseDraft(before, next.Status)
+}
+
+// refuseDraft is the 409 for work that the gate holds back: bringing an issue,
+// which is zero where none is meant, to status to.
+func refuseDraft(before Issue, to IssueStatus) error {
 	const code = "ceo_strategy_required"
 	return &ledger.Refusal{Code: ledger.Conflict, ErrCode: code,
 		Message: "A CEO only drafts until the board has approved a strategy",
-		Detail: jsonObject{}.str("code", code).null("issueId", before.ID).null("status", string(before.Status)).str("requestedStatus", string(next.Status)).
+		Detail: jsonObject{}.str("code", code).null("issueId", before.ID).null("status", string(before.Status)).str("requestedStatus", string(to)).
 			list("allowedStatuses", []string{string(IssueBacklog), string(IssueCancelled)}).
 			str("sanctionedPath", "create an approval of type approve_ceo_strategy and wait for the board").close()}
 }

@@ -1,0 +1,65 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A routine's variables reach the runs of its issues, over those of the project
+// and the agent and under those of the runtime, and nothing else sees them.
+func TestVariablesOfARoutineReachItsRunsAndNothingElse(t *testing.T) {
+	h := newWorkingHarness(t)
+	of := h.company("Acme")
+	in := "/api/companies/" + of
+	const layered = `[ "$ONE" = agent ] && [ "$TWO" = project ] && [ "$THREE" = routine ] && [ "$FOUR" = routine ] && [ "$PAPERCLIP_AGENT_ID" != routine ] || exit 7
+case "$API_TOKEN" in c?nary-*) echo "the token is $API_TOKEN";; *) exit 8;; esac`
+	agent := h.newAgent(of, "Ada", layered)
+	h.call("PATCH", "/api/agents/"+agent, fmt.Sprintf(`{"adapterConfig":{"command":"/bin/sh","args":["-c",%q],"timeoutSec":20,"graceSec":1,
+		"env":{"ONE":"agent","TWO":"agent","THREE":"agent","API_TOKEN":"none"}}}`, layered)).want(t, 200, "")
+	project := h.call("POST", in+"/projects", `{"name":"Rig","env":{"TWO":"project","THREE":"project"}}`).want(t, 201, "").field(t, "id")
+	secret := h.call("POST", in+"/secrets", `{"name":"TOKEN","value":"canary-of-a-secret"}`).want(t, 201, "").field(t, "id")
+	routine := h.call("POST", in+"/routines", `{"title":"Daily","assigneeAgentId":"`+agent+`","projectId":"`+project+`",
+		"env":{"THREE":"routine","FOUR":{"type":"plain","value":"routine"},"PAPERCLIP_AGENT_ID":"routine","API_TOKEN":"canary-of-a-routine"}}`).want(t, 201, "").field(t, "id")
+	fire := func(token string) {
+		t.Helper()
+		issue := h.call("POST", "/api/routines/"+routine+"/run", `{}`).want(t, 202, "").field(t, "linkedIssueId")
+		h.rest()
+		var run company.Run
+		h.until("the run of the routine's issue", func(tx *ledger.Tx) bool {
+			for r := range company.RunsOfIssue(tx, of, issue) {
+				run = r
+			}
+			return run.ID != ""
+		})
+		if run.Status != company.RunSucceeded || run.ExitCode == nil || *run.ExitCode != 0 {
+			t.Errorf("with %s the run %s: %s %v", token, run.Status, run.ErrorCode, run.ExitCode)
+		}
+		for _, path := range []string{"/api/heartbeat-runs/" + run.ID, "/api/heartbeat-runs/" + run.ID + "/events", "/api/heartbeat-runs/" + run.ID + "/log",
+			"/api/routines/" + routine, "/api/routines/" + routine + "/revisions", "/api/routines/" + routine + "/runs", in + "/routines", in + "/activity",
+			"/api/issues/" + issue, "/api/v1/ledger/entries?limit=1000", "/api/secrets/" + secret + "/usage"} {
+			if a := h.call("GET", path, ""); strings.Contains(string(a.body), "canary") {
+				t.Errorf("GET %s shows a secret: %s", path, a.body)
+			}
+		}
+		h.call("PATCH", "/api/issues/"+issue, `{"status":"done"}`).want(t, 200, "")
+	}
+	fire("a plain value")
+	h.call("PATCH", "/api/routines/"+routine, `{"env":{"THREE":{"type":"plain","value":"***REDACTED***"},"FOUR":{"type":"plain","value":"***REDACTED***"},
+		"API_TOKEN":{"type":"secret_ref","secretId":"`+secret+`"}}}`).want(t, 200, `"secret_ref"`)
+	fire("a reference")
+	h.until("the state to be looked at", func(tx *ledger.Tx) bool {
+		for k, v := range tx.Prefix(ledger.Key("c", of, "")) {
+			if strings.Contains(string(v), "canary") {
+				t.Errorf("%q holds a secret in the clear", k)
+			}
+		}
+		return true
+	})
+	if strings.Contains(h.log.String(), "canary") {
+		t.Error("the log shows a secret")
+	}
+}
