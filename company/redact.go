@@ -19,13 +19,6 @@ var harmless = regexp.MustCompile(`(?i)(tokens|tokenlimit|token_limit|tokencount
 // SecretName reports whether a value under that name is not for showing.
 func SecretName(name string) bool { return secretName.MatchString(name) && !harmless.MatchString(name) }
 
-// inlineSecret finds assignments of secrets inside a longer text, such as a
-// shell command; the second group is the value.
-var inlineSecret = regexp.MustCompile(`(?i)((?:api_?key|access_?key|private_?key|token|secret|passw(?:or)?d)[a-z0-9_]*=)([^\s'"]+)`)
-
-// tokenShape finds what is a credential by its form.
-var tokenShape = regexp.MustCompile(`(?i)\b(bearer\s+)[a-z0-9._~+/=-]{8,}|\b(pcp_(?:[a-z_]+_)?|sk-(?:ant-)?|gh[pousr]_|xox[abp]-)[A-Za-z0-9_-]{8,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+`)
-
 // RedactConfig returns a configuration as it may be shown: plain values of env,
 // values under the names of secrets, and credentials inside texts are replaced.
 // References to stored secrets stay.
@@ -124,12 +117,6 @@ func redactValue(v any) any {
 		return out
 	}
 	return v
-}
-
-// RedactText hides credentials inside a text.
-func RedactText(s string) string {
-	s = inlineSecret.ReplaceAllString(s, "${1}"+Redacted)
-	return tokenShape.ReplaceAllString(s, "${1}"+Redacted)
 }
 
 // unredact puts back what a client shows it has not changed: wherever next has
