@@ -63,7 +63,8 @@ var allowed = map[string]allowance{
 	"run.cancel":   mayBoard | mayAgent | mayNode,
 	"tool.trace":   mayAgent,
 	"skill.create": mayBoard | mayAgent, "skill.update": mayBoard | mayAgent, "skill.delete": mayBoard | mayAgent, "skill.file": mayBoard | mayAgent,
-	"agent.skills": mayBoard | mayAgent,
+	"agent.skills":      mayBoard | mayAgent,
+	"instructions.file": mayBoard | mayAgent, "instructions.set": mayBoard | mayAgent,
 
 	"asset.create": mayBoard | mayAgent,
 	"part.put":     mayBoard | mayAgent | mayNode, "part.sweep": mayNode, "issue.sweep": mayNode,

@@ -38,6 +38,7 @@ var registrars = []func(ledger.Mux){
 	registerSecrets,
 	registerUserSecrets,
 	registerSettings,
+	registerInstructions,
 }
 
 // Handlers returns the handlers of all company commands.

@@ -18,6 +18,8 @@ type Invocation struct {
 	Resume *TaskSession
 	// Folder is where the run is to work; nil: its project has no workspace.
 	Folder *RunFolder
+	// Instructions are files to write before the run starts; nil for none.
+	Instructions *RunInstructions
 	// Wake is the context of the run as JSON, for the agent to read.
 	Wake json.RawMessage
 

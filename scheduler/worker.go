@@ -330,6 +330,7 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string) (out com
 			return errors.New("the agent is gone")
 		}
 		inv.AgentName, inv.Config = name, config
+		inv.Instructions = company.InstructionsFor(tx, k.run.Company, k.run.Agent)
 		if s, ok := company.SessionFor(tx, k.run); ok {
 			inv.Resume = &s
 		}

@@ -172,6 +172,9 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	if err := os.WriteFile(filepath.Join(scratch, scratchMarker), fmt.Appendf(nil, "{\"runId\":%q}\n", inv.Run.ID), 0o600); err != nil {
 		return failure("No directory could be made for the run: %v", err)
 	}
+	if err := layOut(inv.Instructions, scratch, env); err != nil {
+		return failure("The agent's instructions could not be written: %v", err)
+	}
 	env["PAPERCLIP_RESOLVED_COMMAND"] = path
 	place := company.RunPlace{Dir: dir, Home: home, Scratch: scratch, Source: source}
 	inv.Report(company.Report{Place: &place})
