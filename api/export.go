@@ -324,7 +324,34 @@ func (e *exporter) agent(a company.Agent, s string) portable.Agent {
 			delete(out.RuntimeConfig, "heartbeat")
 		}
 	}
+	e.instructions(a, &out)
 	return out
+}
+
+// instructions are the files that the mesh keeps for an agent; the one that is
+// read first becomes the body of AGENTS.md.
+func (e *exporter) instructions(a company.Agent, out *portable.Agent) {
+	in := company.InstructionsOf(e.tx, a)
+	if in.Mode != "managed" {
+		if in.Mode == "external" {
+			e.warn("Agent %s: its instructions are files of a node and were left out.", out.Slug)
+		}
+		return
+	}
+	for _, f := range in.Files {
+		text, _ := company.InstructionText(e.tx, a.Company, a.ID, f.Path)
+		switch {
+		case f.Path == in.Entry:
+			out.Instructions = text
+		case f.Path == company.InstructionsEntry:
+			e.warn("Agent %s: its %s is not what it reads first and was left out.", out.Slug, f.Path)
+		default:
+			if out.OtherInstructions == nil {
+				out.OtherInstructions = map[string]string{}
+			}
+			out.OtherInstructions[f.Path] = text
+		}
+	}
 }
 
 // local are keys of configurations that mean something on one machine only, or

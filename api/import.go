@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -529,6 +530,12 @@ func (im *importer) agentSteps() error {
 		} else {
 			im.step("agent.create", s)
 		}
+		if a.Instructions != "" {
+			im.step("instructions.file", company.SaveInstructionFile{Agent: id, Path: company.InstructionsEntry, Content: a.Instructions})
+		}
+		for _, at := range slices.Sorted(maps.Keys(a.OtherInstructions)) {
+			im.step("instructions.file", company.SaveInstructionFile{Agent: id, Path: at, Content: a.OtherInstructions[at]})
+		}
 		im.managers[id] = a.ReportsTo
 	}
 	// Who reports to whom is known when all are there.
@@ -560,6 +567,10 @@ func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s company.S
 	}
 	if env := im.env(func(e portable.EnvInput) bool { return deref(e.Agent) == a.Slug }); env != nil {
 		config["env"] = env
+	}
+	config["paperclipSkillSync"] = map[string]any{"desiredSkills": a.Skills}
+	if err := json.Unmarshal(company.ManagedInstructionsConfig(im.company.ID, id, company.InstructionsEntry), &config); err != nil {
+		return s, err
 	}
 	if s.AdapterConfig, err = json.Marshal(config); err != nil {
 		return s, err

@@ -62,6 +62,7 @@ const passList = `
 058-agent-runtime-state
 059-agent-task-sessions
 060-agent-skills
+061-agent-instructions-bundle
 062-project-create
 063-projects-list
 064-project-get

@@ -30,6 +30,9 @@ func (h *harness) acme(t *testing.T) (of string) {
 		"env":{"OPENAI_API_KEY":"` + packageCanary + `","REGION":"` + packageCanary + `"},"apiToken":"` + packageCanary + `","timeoutSec":20}}`)
 	bob := agent(`{"name":"Bob","role":"engineer","reportsTo":"` + ada + `","adapterType":"process","adapterConfig":{"command":"true","args":["-c","x"]},
 		"runtimeConfig":{"heartbeat":{"enabled":true,"intervalSec":300}},"budgetMonthlyCents":5000}`)
+	for path, text := range map[string]string{"AGENTS.md": "Lead.\n\n---\nnot: front matter\n", "notes/HOW.md": "Slowly.\n"} {
+		h.call("PUT", "/api/agents/"+ada+"/instructions-bundle/file", fmt.Sprintf(`{"path":%q,"content":%q}`, path, text)).want(t, 200, "")
+	}
 	goal := h.call("POST", in+"/goals", `{"title":"Ship the arm","level":"company"}`).want(t, 201, "").field(t, "id")
 	h.call("POST", in+"/goals", `{"title":"First step","level":"team","parentId":"`+goal+`","ownerAgentId":"`+bob+`"}`).want(t, 201, "")
 	arm := h.call("POST", in+"/projects", `{"name":"Robot Arm","description":"v1","goalIds":["`+goal+`"],"leadAgentId":"`+ada+`","color":"#ff8800","env":{"DB_PASSWORD":"`+packageCanary+`"}}`).want(t, 201, "").field(t, "id")
@@ -85,6 +88,9 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 		t.Errorf("%+v", done)
 	}
 	second := to.export(t, done.Company.ID, everything)
+	if text := string(first.Files["agents/ada/AGENTS.md"].Data); !strings.Contains(text, "\nLead.\n\n---\nnot: front matter\n") || string(first.Files["agents/ada/notes/HOW.md"].Data) != "Slowly.\n" {
+		t.Errorf("instructions did not travel: %q", text)
+	}
 	for name, f := range first.Files {
 		a, b := varying.ReplaceAllString(string(f.Data), ""), varying.ReplaceAllString(string(second.Files[name].Data), "")
 		if a != b {

@@ -54,6 +54,7 @@ func (s *Server) table() []Route {
 		s.secretRoutes(),
 		s.userSecretRoutes(),
 		s.settingsRoutes(),
+		s.instructionRoutes(),
 	} {
 		all = append(all, rows...)
 	}

@@ -1,0 +1,227 @@
+package api
+
+import (
+	"path"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// An instructionBundle is what an agent is told, as a list of files.
+type instructionBundle struct {
+	Agent       string               `json:"agentId"`
+	Company     string               `json:"companyId"`
+	Mode        *string              `json:"mode"` // managed, external
+	Root        *string              `json:"rootPath"`
+	ManagedRoot string               `json:"managedRootPath"`
+	Entry       string               `json:"entryFile"`
+	EntryPath   *string              `json:"resolvedEntryPath"`
+	Editable    bool                 `json:"editable"`
+	Warnings    []string             `json:"warnings"`
+	Legacy      bool                 `json:"legacyPromptTemplateActive"`
+	LegacyBoot  bool                 `json:"legacyBootstrapPromptTemplateActive"`
+	Files       []instructionSummary `json:"files"`
+}
+
+type instructionSummary struct {
+	Path       string `json:"path"`
+	Size       int    `json:"size"`
+	Language   string `json:"language"`
+	Markdown   bool   `json:"markdown"`
+	Entry      bool   `json:"isEntryFile"`
+	Editable   bool   `json:"editable"`
+	Deprecated bool   `json:"deprecated"`
+	Virtual    bool   `json:"virtual"`
+}
+
+type instructionFile struct {
+	instructionSummary
+	Content string `json:"content"`
+}
+
+type patchInstructions struct {
+	Mode        *string     `json:"mode,omitempty" enum:"managed,external" nullable:"false"`
+	Root        Opt[string] `json:"rootPath" minLength:"1" maxLength:"4096"`
+	Entry       *string     `json:"entryFile,omitempty" minLength:"1" maxLength:"200" nullable:"false"`
+	ClearLegacy bool        `json:"clearLegacyPromptTemplate,omitempty"`
+}
+
+type putInstructions struct {
+	Path        string `json:"path" minLength:"1" maxLength:"200"`
+	Content     string `json:"content" maxLength:"131072"`
+	ClearLegacy bool   `json:"clearLegacyPromptTemplate,omitempty"`
+}
+
+type instructionsPath struct {
+	Path *string `json:"path" minLength:"1" maxLength:"4096"`
+	Key  string  `json:"adapterConfigKey,omitempty" minLength:"1" maxLength:"200"`
+}
+
+// An instructionsPathSet says what instructions-path has set.
+type instructionsPathSet struct {
+	Agent   string  `json:"agentId"`
+	Adapter string  `json:"adapterType"`
+	Key     string  `json:"adapterConfigKey"`
+	Path    *string `json:"path"`
+}
+
+func (s *Server) instructionRoutes() []Route {
+	const tag, all, file = "agents", "/api/agents/{id}/instructions-bundle", "/api/agents/{id}/instructions-bundle/file"
+	byPath := []Param{{Name: "path", Doc: "the file"}}
+	return []Route{
+		{Method: "GET", Path: all, Tag: tag, Summary: "List the files that tell an agent what to do", Out: instructionBundle{}, Handle: readInstructions},
+		{Method: "PATCH", Path: all, Tag: tag, Summary: "Say where an agent's instructions are", In: patchInstructions{}, Out: instructionBundle{}, Handle: changeInstructions},
+		{Method: "GET", Path: file, Tag: tag, Summary: "Read a file of an agent's instructions", Query: byPath, Out: instructionFile{}, Handle: readInstructionFile},
+		{Method: "PUT", Path: file, Tag: tag, Summary: "Write a file of an agent's instructions", In: putInstructions{}, Out: instructionFile{}, Handle: writeInstructionFile},
+		{Method: "DELETE", Path: file, Tag: tag, Summary: "Remove a file of an agent's instructions", Query: byPath, Out: instructionBundle{}, Handle: removeInstructionFile},
+		{Method: "PATCH", Path: "/api/agents/{id}/instructions-path", Tag: tag, Summary: "Name a file of instructions on the executing node", In: instructionsPath{},
+			Out: instructionsPathSet{}, Handle: setInstructionsPath},
+	}
+}
+
+func showInstructions(tx *ledger.Tx, a company.Agent) instructionBundle {
+	in := company.InstructionsOf(tx, a)
+	b := instructionBundle{Agent: a.ID, Company: a.Company, Mode: optional(in.Mode), Root: optional(in.Root), ManagedRoot: company.ManagedInstructions(a.Company, a.ID),
+		Entry: in.Entry, Editable: in.Mode == "managed", Warnings: []string{}, Legacy: in.LegacyPrompt, LegacyBoot: in.LegacyBoot, Files: []instructionSummary{}}
+	if in.Mode != "" {
+		b.EntryPath = new(path.Join(in.Root, in.Entry))
+	}
+	if in.Mode == "external" {
+		b.Warnings = append(b.Warnings, "These files are on the node that carries out a run; the mesh does not read them.")
+		return b
+	}
+	for _, f := range in.Files {
+		b.Files = append(b.Files, summarize(in, f))
+	}
+	return b
+}
+
+func summarize(in company.Instructions, f company.InstructionFile) instructionSummary {
+	markdown := strings.HasSuffix(strings.ToLower(f.Path), ".md")
+	language := "text"
+	switch ext := strings.TrimPrefix(strings.ToLower(path.Ext(f.Path)), "."); {
+	case markdown:
+		language = "markdown"
+	case ext == "json" || ext == "yaml" || ext == "toml":
+		language = ext
+	case ext == "yml":
+		language = "yaml"
+	}
+	return instructionSummary{Path: f.Path, Size: f.Size, Language: language, Markdown: markdown, Entry: f.Path == in.Entry, Editable: true}
+}
+
+func readInstructions(rc *Request) (Response, error) {
+	return showing(rc, func(tx *ledger.Tx, a company.Agent) any { return showInstructions(tx, a) })
+}
+
+// instructionFileOf shows one file.
+func instructionFileOf(tx *ledger.Tx, a company.Agent, at string) (instructionFile, error) {
+	in := company.InstructionsOf(tx, a)
+	for _, f := range in.Files {
+		if f.Path == at && in.Mode == "managed" {
+			text, _ := company.InstructionText(tx, a.Company, a.ID, at)
+			return instructionFile{summarize(in, f), text}, nil
+		}
+	}
+	return instructionFile{}, NotFound("Instructions file not found")
+}
+
+func queriedFile(rc *Request) (string, error) {
+	at := rc.Query("path")
+	if at == "" {
+		return "", Unprocessable("Query parameter 'path' is required", nil)
+	}
+	return company.CleanInstructionPath(at)
+}
+
+func readInstructionFile(rc *Request) (r Response, err error) {
+	at, err := queriedFile(rc)
+	if err != nil {
+		return r, err
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		a, err := agentIn(tx, rc)
+		if err != nil {
+			return err
+		}
+		f, err := instructionFileOf(tx, a, at)
+		r = OK(f)
+		return err
+	})
+	return r, err
+}
+
+func writeInstructionFile(rc *Request) (r Response, err error) {
+	in, err := Body[putInstructions](rc)
+	if err != nil {
+		return r, err
+	}
+	a, err := findAgent(rc)
+	if err != nil {
+		return r, err
+	}
+	p := company.SaveInstructionFile{Agent: a.ID, Path: in.Path, Content: in.Content, ClearLegacy: in.ClearLegacy}
+	if _, err := rc.Submit("instructions.file", a.Company, p); err != nil {
+		return r, err
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		a, err := agentIn(tx, rc)
+		if err != nil {
+			return err
+		}
+		f, err := instructionFileOf(tx, a, in.Path)
+		r = OK(f)
+		return err
+	})
+	return r, err
+}
+
+func removeInstructionFile(rc *Request) (r Response, err error) {
+	at, err := queriedFile(rc)
+	if err != nil {
+		return r, err
+	}
+	return doInstructions(rc, "instructions.file", func(a company.Agent) any { return company.SaveInstructionFile{Agent: a.ID, Path: at, Delete: true} })
+}
+
+// doInstructions submits a command about the path's agent and shows its files.
+func doInstructions(rc *Request, kind string, payload func(company.Agent) any) (r Response, err error) {
+	a, err := findAgent(rc)
+	if err != nil {
+		return r, err
+	}
+	if _, err := rc.Submit(kind, a.Company, payload(a)); err != nil {
+		return r, err
+	}
+	return readInstructions(rc)
+}
+
+func changeInstructions(rc *Request) (r Response, err error) {
+	in, err := Body[patchInstructions](rc)
+	if err != nil {
+		return r, err
+	}
+	return doInstructions(rc, "instructions.set", func(a company.Agent) any {
+		return company.SetInstructions{Agent: a.ID, Mode: in.Mode, Root: textOf(in.Root), Entry: in.Entry, ClearLegacy: in.ClearLegacy}
+	})
+}
+
+func setInstructionsPath(rc *Request) (r Response, err error) {
+	in, err := Body[instructionsPath](rc)
+	if err != nil {
+		return r, err
+	}
+	a, err := findAgent(rc)
+	if err != nil {
+		return r, err
+	}
+	key := in.Key
+	if key == "" {
+		key = company.InstructionPathKeys[0]
+	}
+	if _, err := rc.Submit("instructions.set", a.Company, company.SetInstructions{Agent: a.ID, Key: key, File: in.Path}); err != nil {
+		return r, err
+	}
+	return OK(instructionsPathSet{a.ID, a.AdapterType, key, in.Path}), nil
+}

@@ -1,0 +1,67 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+func TestInstructionsAreFilesOfAnAgent(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	of := h.call("POST", "/api/companies", `{"name":"Acme"}`).want(t, 201, "").field(t, "id")
+	agent := h.call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","adapterConfig":{"promptTemplate":"old","command":"true"}}`).want(t, 201, "").field(t, "id")
+	bundle, file := "/api/agents/"+agent+"/instructions-bundle", "/api/agents/"+agent+"/instructions-bundle/file"
+	h.call("GET", bundle, "").want(t, 200, `"legacyPromptTemplateActive":true`)
+	h.call("PUT", file, `{"path":"AGENTS.md","content":"Lead.","clearLegacyPromptTemplate":true}`).want(t, 200, `"isEntryFile":true`)
+	h.call("PUT", file, `{"path":"notes/how.md","content":"Slowly."}`).want(t, 200, `"content":"Slowly."`)
+	h.call("PUT", file, `{"path":"notes","content":"x"}`).want(t, 422, "a file and a folder")
+	for _, bad := range []string{"../x", "/etc/passwd", "a/../b", "a//b", "C:x"} {
+		b, err := json.Marshal(bad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.call("PUT", file, `{"path":`+string(b)+`,"content":"x"}`).want(t, 422, "Invalid path")
+	}
+	h.call("PUT", file, `{"path":"big.md","content":"`+strings.Repeat("x", company.MaxInstructionFile+1)+`"}`).want(t, 400, "content")
+	h.call("GET", file+"?path=AGENTS.md", "").want(t, 200, `"content":"Lead."`)
+	h.call("GET", file+"?path=none.md", "").want(t, 404, "Instructions file not found")
+	h.call("GET", file, "").want(t, 422, "'path'")
+	row := string(h.call("GET", "/api/agents/"+agent, "").want(t, 200, `"instructionsBundleMode":"managed"`).body)
+	for _, want := range []string{"instructionsFilePath", "instructionsRootPath", "instructionsEntryFile", `"command"`} {
+		if !strings.Contains(row, want) {
+			t.Errorf("%s is not in %s", want, row)
+		}
+	}
+	if strings.Contains(row, "promptTemplate") {
+		t.Errorf("the old prompt stayed: %s", row)
+	}
+	h.call("DELETE", file+"?path=AGENTS.md", "").want(t, 422, "entry file")
+	if a := h.call("DELETE", file+"?path=notes/how.md", "").want(t, 200, "AGENTS.md"); strings.Contains(string(a.body), "how.md") {
+		t.Errorf("%s", a.body)
+	}
+	// Files of a node are named, not read, and only by the board.
+	h.call("PATCH", bundle, `{"mode":"external","rootPath":"notes"}`).want(t, 422, "absolute rootPath")
+	h.call("PATCH", bundle, `{"mode":"external","rootPath":"/srv/notes"}`).want(t, 200, `"resolvedEntryPath":"/srv/notes/AGENTS.md"`)
+	h.call("PUT", file, `{"path":"AGENTS.md","content":"x"}`).want(t, 422, "lie on its node")
+	h.call("PATCH", bundle, `{"mode":"managed"}`).want(t, 200, `"path":"AGENTS.md"`)
+	h.call("PATCH", "/api/agents/"+agent+"/instructions-path", `{"path":"x.md"}`).want(t, 422, "absolute")
+	h.call("PATCH", "/api/agents/"+agent+"/instructions-path", `{"path":"/srv/x.md"}`).want(t, 200, `"adapterConfigKey":"instructionsFilePath"`)
+	h.call("PATCH", "/api/agents/"+agent+"/instructions-path", `{"path":"/srv/x","adapterConfigKey":"command"}`).want(t, 422, "adapterConfigKey")
+	h.call("PATCH", "/api/agents/"+agent+"/instructions-path", `{"path":null}`).want(t, 200, `"path":null`)
+	view(t, h, func(tx *ledger.Tx) {
+		if in := company.InstructionsFor(tx, of, agent); in == nil || in.Texts["AGENTS.md"] != "Lead." {
+			t.Errorf("a run gets %+v", in)
+		}
+	})
+	// A deletion takes the files along.
+	h.call("DELETE", "/api/agents/"+agent, "").want(t, 200, "")
+	view(t, h, func(tx *ledger.Tx) {
+		if _, ok := company.InstructionText(tx, of, agent, "AGENTS.md"); ok {
+			t.Error("the text outlived its agent")
+		}
+	})
+}
