@@ -17,7 +17,7 @@ type setPolicy struct {
 	ScopeType       string `json:"scopeType" enum:"company,agent,project"`
 	ScopeID         string `json:"scopeId" format:"uuid"`
 	Metric          string `json:"metric,omitempty" enum:"billed_cents"`
-	WindowKind      string `json:"windowKind,omitempty" enum:"calendar_month_utc,lifetime,calendar_day_utc,calendar_week_utc"`
+	WindowKind      string `json:"windowKind,omitempty" enum:"calendar_month_utc,lifetime,calendar_day_utc,calendar_week_utc,rolling_24h,rolling_7d,rolling_30d"`
 	Amount          int64  `json:"amount" minimum:"0" maximum:"1000000000000"`
 	WarnPercent     *int64 `json:"warnPercent,omitempty" minimum:"1" maximum:"99"`
 	HardStopEnabled *bool  `json:"hardStopEnabled,omitempty"`
@@ -107,6 +107,9 @@ func (s *Server) budgetRoutes() []Route {
 	}, {
 		Method: "GET", Path: "/api/companies/{companyId}/budgets/overview", Tag: "costs", Summary: "Read all budgets and open incidents", Out: budgetOverview{}, Handle: readBudgets,
 	}, {
+		Method: "GET", Path: "/api/companies/{companyId}/budget-incidents", Tag: "costs", Summary: "List the newest budget incidents", Out: []budgetIncident{}, Handle: listIncidents,
+		Query: []Param{{Name: "status", Doc: "open, resolved or dismissed; without it all"}},
+	}, {
 		Method: "POST", Path: "/api/companies/{companyId}/budget-incidents/{incidentId}/resolve", Tag: "costs", Summary: "Deal with a budget incident", Who: Board,
 		In: resolveIncident{}, Out: budgetIncident{}, Handle: resolveBudgetIncident,
 	}}
@@ -158,6 +161,27 @@ func readBudgets(rc *Request) (r Response, err error) {
 			out.ActiveIncidents = append(out.ActiveIncidents, incidentShown(tx, of, in))
 		}
 		_, out.PendingApprovalCount = company.PendingApprovals(tx, of)
+		r = OK(out)
+		return nil
+	})
+	return r, err
+}
+
+func listIncidents(rc *Request) (r Response, err error) {
+	status := rc.Query("status")
+	switch status {
+	case "", "open", "resolved", "dismissed":
+	default:
+		return r, Invalid("status is open, resolved or dismissed")
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		of, out := rc.Path("companyId"), []budgetIncident{}
+		if !company.CompanyExists(tx, of) {
+			return NotFound("Company not found")
+		}
+		for _, in := range company.IncidentsOf(tx, of, status) {
+			out = append(out, incidentShown(tx, of, in))
+		}
 		r = OK(out)
 		return nil
 	})

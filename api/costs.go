@@ -115,13 +115,10 @@ type issueCosts struct {
 	RuntimeMS int64 `json:"runtimeMs"`
 }
 
-type financeSummary struct {
-	CompanyID           string `json:"companyId"`
-	DebitCents          int64  `json:"debitCents"`
-	CreditCents         int64  `json:"creditCents"`
-	NetCents            int64  `json:"netCents"`
-	EstimatedDebitCents int64  `json:"estimatedDebitCents"`
-	EventCount          int64  `json:"eventCount"`
+type costByCode struct {
+	BillingCode string `json:"billingCode"`
+	tokens
+	runCounts
 }
 
 func (s *Server) costRoutes() []Route {
@@ -172,8 +169,10 @@ func (s *Server) costRoutes() []Route {
 			}
 			return out
 		}),
-		report("finance-summary", "Sum up bookings that are no cost events; this system makes none", financeSummary{}, func(_ *ledger.Tx, _ *Request, of string, _ company.Span) any {
-			return financeSummary{CompanyID: of}
+		report("by-billing-code", "Sum up costs by billing code, with all that was delegated under it", []costByCode{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
+			return lines(tx, of, company.ByBillingCode, s, func(l company.CostSum) costByCode {
+				return costByCode{l.BillingCode, tokensOf(l.Total), runCountsOf(l)}
+			})
 		}),
 		{Method: "GET", Path: "/api/issues/{id}/cost-summary", Tag: "costs", Summary: "Sum up what an issue and its sub-issues cost", Query: span, Out: issueCosts{}, Handle: readIssueCosts},
 	}

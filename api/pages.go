@@ -46,10 +46,6 @@ func (s *Server) pageRoutes() []Route {
 		{Method: "GET", Path: issue + "/tree-control/state", Tag: "issues", Summary: "Tell whether an issue's tree is held", Out: pauseHold{}, Handle: ofIssue(pauseHold{})},
 		{Method: "GET", Path: issue + "/runner-goal", Tag: "issues", Summary: "Read the goal of the issue's runner", Out: runnerGoal{}, Handle: ofIssue(runnerGoal{})},
 	}
-	for _, name := range []string{"finance-by-biller", "finance-by-kind", "finance-events"} {
-		rows = append(rows, Route{Method: "GET", Path: of + "/costs/" + name, Tag: "costs", Summary: "List bookings that are no cost events; this system makes none",
-			Out: []struct{}{}, Handle: ofCompany([]struct{}{})})
-	}
 	for _, name := range []string{"tree-holds", "accepted-plan-decompositions"} {
 		rows = append(rows, Route{Method: "GET", Path: issue + "/" + name, Tag: "issues", Summary: "List an issue's " + name + "; there are none",
 			Out: []struct{}{}, Handle: ofIssue([]struct{}{})})

@@ -118,7 +118,7 @@ const passList = `
 114-issue-create-labelled
 115-issue-create-blocked-by
 116-issue-checkout-blocked-422
-117-issue-child-create
+117-issue-child-create~
 118-issue-read
 119-issue-inbox-archive
 120-issue-document-put
@@ -274,7 +274,7 @@ const passList = `
 299-agent-terminate
 300-agent-resume-terminated-409
 301-goal-delete
-302-issue-delete
+302-issue-delete~
 303-project-archive
 304-agent-delete
 305-secret-delete

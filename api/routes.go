@@ -41,6 +41,7 @@ func (s *Server) table() []Route {
 		s.labelRoutes(),
 		s.costRoutes(),
 		s.budgetRoutes(),
+		s.financeRoutes(),
 		s.approvalRoutes(),
 		s.hireRoutes(),
 		s.attentionRoutes(),

@@ -44,6 +44,8 @@ var purposes = map[string]string{
 	"checkout-budget-paused":     "A paused agent or one over its budget takes no work: 409, as heartbeat/invoke answers.",
 	"agent-resume-budget-paused": "An agent over its limit resumes when its budget is raised: 409 naming the limit.",
 	"agent-checkout-with-runid":  "A lock ends with its run: a checkout under a run that is over is a 409.",
+	"issue-child-create":         "A child takes the billing code of its parent.",
+	"issue-delete":               "A child takes the billing code of its parent.",
 	"import-agents-paused":       "Asks for the company that the import made.",
 }
 

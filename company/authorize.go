@@ -55,8 +55,9 @@ var allowed = map[string]allowance{
 	"issue.read": mayBoard | mayAgent, "issue.unread": mayBoard | mayAgent, "issue.archive": mayBoard | mayAgent, "issue.unarchive": mayBoard | mayAgent,
 	"comment.create": mayBoard | mayAgent, "comment.delete": mayBoard | mayAgent,
 	"label.create": mayBoard | mayAgent, "label.delete": mayBoard | mayAgent,
-	"cost.report": mayBoard | mayAgent | mayNode,
-	"budget.set":  mayBoard | mayAgent, "budget.resolve": mayBoard, "budget.sweep": mayBoard | mayNode,
+	"cost.report":  mayBoard | mayAgent | mayNode,
+	"finance.book": mayBoard,
+	"budget.set":   mayBoard | mayAgent, "budget.resolve": mayBoard, "budget.sweep": mayBoard | mayNode,
 
 	"agent.wake": mayBoard | mayAgent | mayNode, "agent.reset_session": mayBoard | mayAgent, "timer.tick": mayNode,
 	"run.place": mayNode, "run.return": mayNode, "run.start": mayNode, "run.report": mayNode, "run.finish": mayNode,

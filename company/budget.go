@@ -28,16 +28,43 @@ const (
 	WindowLifetime WindowKind = "lifetime"
 	WindowDay      WindowKind = "calendar_day_utc"
 	WindowWeek     WindowKind = "calendar_week_utc" // begins on Monday
+	// Rolling windows end now and are counted in whole hours or days, UTC: the
+	// one that has begun, and as many whole ones before it as the name says, so
+	// that none of that time is ever left out. What was spent before the scope's
+	// first policy of the kind counts as far as the sums of the present day (for
+	// days: week and month) tell, and as late as it can have been spent.
+	WindowRolling24h WindowKind = "rolling_24h"
+	WindowRolling7d  WindowKind = "rolling_7d"
+	WindowRolling30d WindowKind = "rolling_30d"
 )
 
 // WindowKinds lists the windows that a policy can have.
-var WindowKinds = []WindowKind{WindowMonth, WindowLifetime, WindowDay, WindowWeek}
+var WindowKinds = []WindowKind{WindowMonth, WindowLifetime, WindowDay, WindowWeek, WindowRolling24h, WindowRolling7d, WindowRolling30d}
+
+// rolls returns how a rolling window is counted: in units, and how many whole
+// ones before the present; 0 for other windows.
+func (w WindowKind) rolls() (unit, n Time) {
+	switch w {
+	case WindowRolling24h:
+		return msPerHour, 24
+	case WindowRolling7d:
+		return msPerDay, 7
+	case WindowRolling30d:
+		return msPerDay, 30
+	}
+	return 0, 0
+}
+
+func (w WindowKind) rolling() bool { _, n := w.rolls(); return n > 0 }
 
 // foreverEnd is what the contract shows as the end of a lifetime.
 var foreverEnd = TimeOf(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
 
 // Window returns the window of kind w that holds now; the end is outside.
 func (w WindowKind) Window(now Time) Span {
+	if unit, n := w.rolls(); n > 0 {
+		return Span{(now/unit - n) * unit, (now/unit + 1) * unit}
+	}
 	t := now.Std()
 	switch w {
 	case WindowMonth:
@@ -96,12 +123,81 @@ type ScopeBudget struct {
 	Day      Money          `cbor:"6,keyasint,omitempty"`
 	Lifetime Money          `cbor:"7,keyasint,omitempty"`
 	Policies []BudgetPolicy `cbor:"8,keyasint,omitempty"` // at most one for a window, by window
+	// Hours and Days are the sums of rolling windows, the oldest first, kept
+	// while the scope has a policy of such a kind.
+	Hours []Slot `cbor:"9,keyasint,omitempty"`
+	Days  []Slot `cbor:"10,keyasint,omitempty"`
+	Now   Time   `cbor:"11,keyasint,omitempty"` // the instant that they are counted back from
+}
+
+// A Slot is what was spent in one hour or day, counted from the Unix epoch.
+type Slot struct {
+	At  Time  `cbor:"1,keyasint"`
+	Sum Money `cbor:"2,keyasint,omitempty"`
 }
 
 // Clone returns a copy that shares no memory with b, as the ledger's cache of
 // decoded rows needs it.
 func (b ScopeBudget) Clone() ScopeBudget {
-	b.Policies = slices.Clone(b.Policies)
+	b.Policies, b.Hours, b.Days = slices.Clone(b.Policies), slices.Clone(b.Hours), slices.Clone(b.Days)
+	return b
+}
+
+// slots returns the sums that a rolling window of such units is made of.
+func (b *ScopeBudget) slots(unit Time) *[]Slot {
+	if unit == msPerHour {
+		return &b.Hours
+	}
+	return &b.Days
+}
+
+// rollSlots drops the hours and days that no window of the scope's policies
+// holds any more, and adds m to the present ones.
+func (b ScopeBudget) rollSlots(now Time, m Money) ScopeBudget {
+	for _, unit := range []Time{msPerHour, msPerDay} {
+		keep := Time(0)
+		for _, p := range b.Policies {
+			if u, n := p.Window.rolls(); u == unit {
+				keep = max(keep, n)
+			}
+		}
+		at, list := now/unit, b.slots(unit)
+		if keep == 0 {
+			*list = nil
+			continue
+		}
+		b.Now = now
+		out := slices.DeleteFunc(slices.Clone(*list), func(s Slot) bool { return s.At < at-keep })
+		switch last := len(out) - 1; {
+		case m == 0:
+		case last >= 0 && out[last].At >= at: // a clock that went back adds to the latest
+			out[last].Sum = out[last].Sum.Plus(m)
+		default:
+			out = append(out, Slot{at, m})
+		}
+		*list = out
+	}
+	return b
+}
+
+// seed fills the sums of a rolling window that the scope gets its first policy
+// for, from what is known of the calendar's windows.
+func (b ScopeBudget) seed(w WindowKind, now Time) ScopeBudget {
+	unit, n := w.rolls()
+	if n == 0 || slices.ContainsFunc(b.Policies, func(p BudgetPolicy) bool { u, m := p.Window.rolls(); return u == unit && m >= n }) {
+		return b
+	}
+	if unit == msPerHour {
+		b.Hours = []Slot{{now / unit, b.Day}}
+		return b
+	}
+	today, monday := now/msPerDay, WindowWeek.Window(now).From/msPerDay
+	b.Days = nil
+	for _, s := range []Slot{{monday - 1, max(b.Month-b.Week, 0)}, {today - 1, max(b.Week-b.Day, 0)}, {today, b.Day}} {
+		if s.Sum > 0 {
+			b.Days = append(b.Days, s)
+		}
+	}
 	return b
 }
 
@@ -133,7 +229,13 @@ func (b ScopeBudget) roll(now Time) ScopeBudget {
 			*w.sum = 0
 		}
 	}
+	if len(b.Hours)+len(b.Days) > 0 {
+		b = b.rollSlots(now, 0)
+	}
 	for n, p := range b.Policies {
+		if p.Window.rolling() {
+			continue // it has no end; enforce closes its incidents
+		}
 		if since := p.Window.Window(now).From; (p.Soft != "" || p.Hard != "") && p.Since != since {
 			b.Policies = slices.Clone(b.Policies)
 			b.Policies[n].Soft, b.Policies[n].Hard = "", ""
@@ -147,11 +249,20 @@ func (b ScopeBudget) Spend(m Money, now Time) ScopeBudget {
 	b = b.roll(now)
 	b.At = max(b.At, now)
 	b.Month, b.Week, b.Day, b.Lifetime = b.Month.Plus(m), b.Week.Plus(m), b.Day.Plus(m), b.Lifetime.Plus(m)
-	return b
+	return b.rollSlots(now, m)
 }
 
 // Spent returns what was spent in the present window of kind w.
 func (b ScopeBudget) Spent(w WindowKind) Money {
+	if unit, n := w.rolls(); n > 0 {
+		list, sum := *b.slots(unit), Money(0)
+		for _, s := range list {
+			if s.At >= b.Now/unit-n {
+				sum = sum.Plus(s.Sum)
+			}
+		}
+		return sum
+	}
 	switch w {
 	case WindowMonth:
 		return b.Month
@@ -254,6 +365,21 @@ func OpenIncidents(tx *ledger.Tx, company string, now Time) []BudgetIncident {
 	return out
 }
 
+// MaxIncidents bounds the incidents that a list shows, the newest.
+const MaxIncidents = 500
+
+// IncidentsOf returns the newest incidents of a status, of any if it is "".
+func IncidentsOf(tx *ledger.Tx, company, status string) []BudgetIncident {
+	out := []BudgetIncident{}
+	for _, in := range incidents.All(tx, company) {
+		if status == "" || in.Status == status {
+			out = append(out, in)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b BudgetIncident) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
+	return out[:min(len(out), MaxIncidents)]
+}
+
 // Budgets returns every scope of company that has a policy, as it is at now,
 // the newest policy first.
 func Budgets(tx *ledger.Tx, company string, now Time) []ScopeBudget {
@@ -303,6 +429,9 @@ func enforce(c *ledger.Context, b ScopeBudget) error {
 	for _, p := range b.Policies {
 		spent := b.Spent(p.Window)
 		p.Since = p.Window.Window(now).From
+		if p.Window.rolling() { // its incidents end by themselves only with all that they counted
+			p.Hard, p.Soft = lasting(c.Tx, c.Cmd.Company, p.Hard, now), lasting(c.Tx, c.Cmd.Company, p.Soft, now)
+		}
 		switch p.Status(spent) {
 		case "hard_stop":
 			if p.Hard == "" {
@@ -333,6 +462,9 @@ func enforce(c *ledger.Context, b ScopeBudget) error {
 func openIncident(c *ledger.Context, b ScopeBudget, p BudgetPolicy, threshold string, spent Money) string {
 	now := TimeOf(c.Now)
 	w := p.Window.Window(now)
+	if unit, n := p.Window.rolls(); n > 0 {
+		w.To += unit * n // by then all that is counted now has gone
+	}
 	in := BudgetIncident{ID: derivedID("budget-incident", p.ID, threshold, ledger.Order(c.Height)), Policy: p.ID, Type: b.Type, Scope: b.ID,
 		Window: p.Window, Start: w.From, End: w.To, Threshold: threshold, Limit: p.Amount, Observed: spent, Status: "open", CreatedAt: now, UpdatedAt: now}
 	if threshold == "hard" {
@@ -343,6 +475,14 @@ func openIncident(c *ledger.Context, b ScopeBudget, p BudgetPolicy, threshold st
 	c.Record(ledger.Change{Action: "budget." + threshold + "_threshold_crossed", EntityType: "budget_incident", EntityID: in.ID,
 		Details: jsonObject{}.str("scopeId", in.Scope).str("scopeType", string(in.Type)).int("amountLimit", in.Limit.Cents()).int("amountObserved", in.Observed.Cents()).close()})
 	return in.ID
+}
+
+// lasting returns id while the incident's time has not passed, else "".
+func lasting(tx *ledger.Tx, company, id string, now Time) string {
+	if in, ok := incidents.Get(tx, company, id); id == "" || !ok || now >= in.End {
+		return ""
+	}
+	return id
 }
 
 // closeIncident gives an open incident its last status; "" and closed ones are left alone.

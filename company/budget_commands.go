@@ -70,6 +70,7 @@ func setPolicy(c *ledger.Context, p SetBudget) (ScopeBudget, error) {
 	b := BudgetOf(c.Tx, company, p.Type, p.Scope, now)
 	policy, ok := b.Policy(p.Window)
 	if !ok {
+		b = b.seed(p.Window, now)
 		policy = BudgetPolicy{ID: derivedID("budget-policy", company, string(p.Type), p.Scope, string(p.Window)), Window: p.Window,
 			WarnPercent: DefaultWarnPercent, HardStop: true, Notify: true, Active: true, CreatedAt: now}
 	}
@@ -78,7 +79,7 @@ func setPolicy(c *ledger.Context, p SetBudget) (ScopeBudget, error) {
 	set(&policy.HardStop, p.HardStop)
 	set(&policy.Notify, p.Notify)
 	set(&policy.Active, p.Active)
-	b = b.with(policy)
+	b = b.with(policy).rollSlots(now, 0)
 	c.Record(ledger.Change{Action: "budget.policy_upserted", EntityType: "budget_policy", EntityID: policy.ID,
 		Details: jsonObject{}.int("amount", policy.Amount.Cents()).str("scopeId", b.ID).str("scopeType", string(b.Type)).str("windowKind", string(policy.Window)).close()})
 	if err := enforce(c, b); err != nil {

@@ -184,7 +184,14 @@ func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
 	for _, b := range Budgets(c.Tx, c.Cmd.Company, TimeOf(c.Now)) {
 		if _, over := b.Exceeded(); over {
 			cancelRunsIn(c, b.Type, b.ID)
-		} else if err := resumeScope(c, b.Type, b.ID); err != nil {
+			continue
+		}
+		if scopePaused(c.Tx, c.Cmd.Company, b.Type, b.ID) && slices.ContainsFunc(b.Policies, func(p BudgetPolicy) bool { return p.Window.rolling() }) {
+			if err := enforce(c, b); err != nil { // closes what a rolling window has left behind
+				return nil, err
+			}
+		}
+		if err := resumeScope(c, b.Type, b.ID); err != nil {
 			return nil, err
 		}
 	}

@@ -73,10 +73,11 @@ type CostCell struct {
 	BillingType string `cbor:"5,keyasint"`
 	Model       string `cbor:"6,keyasint"`
 	Total       Total  `cbor:"7,keyasint"`
+	BillingCode string `cbor:"8,keyasint,omitempty"`
 }
 
 func (e CostEvent) cell() CostCell {
-	return CostCell{e.Agent, string(e.Project), e.Provider, e.Biller, e.BillingType, e.Model, e.total()}
+	return CostCell{e.Agent, string(e.Project), e.Provider, e.Biller, e.BillingType, e.Model, e.total(), string(e.BillingCode)}
 }
 
 // subscription reports whether the cell's billing is by subscription.
@@ -87,7 +88,11 @@ func (cell CostCell) subscription() bool {
 // hash names the cell's combination in keys; its parts are free text.
 func (cell CostCell) hash() string {
 	var b []byte
-	for _, s := range []string{cell.Agent, cell.Project, cell.Provider, cell.Biller, cell.BillingType, cell.Model} {
+	parts := []string{cell.Agent, cell.Project, cell.Provider, cell.Biller, cell.BillingType, cell.Model}
+	if cell.BillingCode != "" { // cells without one keep the names that they have
+		parts = append(parts, cell.BillingCode)
+	}
+	for _, s := range parts {
 		b = append(strconv.AppendInt(b, int64(len(s)), 10), ':')
 		b = append(b, s...)
 	}
@@ -190,6 +195,9 @@ func (e CostEvent) complete(tx *ledger.Tx) (CostEvent, error) {
 		if e.Project == "" {
 			e.Project = NullText(i.Project)
 		}
+		if e.BillingCode == "" {
+			e.BillingCode = NullText(i.BillingCode)
+		}
 	}
 	if e.Project != "" && !projectExists(tx, e.Company, string(e.Project)) {
 		return missing("Project")
@@ -226,7 +234,9 @@ func bookCost(tx *ledger.Tx, e CostEvent) {
 			billing = "subscription"
 		}
 		cell.Total.Firsts = markRun(tx, e, billing)
-		cell.Total.Runs = markRun(tx, e, hash)
+		uncoded := cell
+		uncoded.BillingCode = ""
+		cell.Total.Runs = markRun(tx, e, uncoded.hash())
 	}
 	hour := ledger.Order(uint64(e.OccurredAt / msPerHour))
 	add(tx, costHours, e.Company, hour+"."+hash, cell)

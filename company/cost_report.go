@@ -97,7 +97,7 @@ func decode[T any](b []byte) (row T) {
 // A CostSum is one line of a report. Which of its names are set depends on what
 // the report is by.
 type CostSum struct {
-	Agent, Project, Provider, Biller, BillingType, Model string
+	Agent, Project, Provider, Biller, BillingType, Model, BillingCode string
 
 	Total            // of every billing type
 	APIRuns          int64
@@ -116,6 +116,7 @@ const (
 	ByProvider
 	ByBiller
 	ByProject
+	ByBillingCode // what has none is left out
 )
 
 // CostsBy returns what company spent in s, the most expensive line first.
@@ -123,18 +124,18 @@ func CostsBy(tx *ledger.Tx, company string, by CostGrouping, s Span) []CostSum {
 	lines := map[CostCell]*CostSum{}
 	providers, models := map[[3]string]bool{}, map[[3]string]bool{}
 	for cell := range costCells(tx, company, s) {
-		if by == ByProject && cell.Project == "" {
+		if by == ByProject && cell.Project == "" || by == ByBillingCode && cell.BillingCode == "" {
 			continue
 		}
 		key := by.key(cell)
 		sum := lines[key]
 		if sum == nil {
-			sum = &CostSum{Agent: key.Agent, Project: key.Project, Provider: key.Provider, Biller: key.Biller, BillingType: key.BillingType, Model: key.Model}
+			sum = &CostSum{Agent: key.Agent, Project: key.Project, Provider: key.Provider, Biller: key.Biller, BillingType: key.BillingType, Model: key.Model, BillingCode: key.BillingCode}
 			lines[key] = sum
 		}
 		sum.Total = sum.Total.plus(cell.Total)
 		runs := cell.Total.Runs
-		if by == ByAgent || by == ByProject {
+		if by == ByAgent || by == ByProject || by == ByBillingCode {
 			runs = cell.Total.Firsts
 		}
 		if cell.subscription() {
@@ -165,6 +166,8 @@ func (by CostGrouping) key(c CostCell) CostCell {
 		return CostCell{Provider: c.Provider, Biller: c.Biller, BillingType: c.BillingType, Model: c.Model}
 	case ByBiller:
 		return CostCell{Biller: c.Biller}
+	case ByBillingCode:
+		return CostCell{BillingCode: c.BillingCode}
 	default:
 		return CostCell{Project: c.Project}
 	}
@@ -177,7 +180,8 @@ func sortedSums(lines map[CostCell]*CostSum) []CostSum {
 	}
 	slices.SortFunc(out, func(a, b CostSum) int {
 		return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Project, b.Project),
-			cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Biller, b.Biller), cmp.Compare(a.BillingType, b.BillingType), cmp.Compare(a.Model, b.Model))
+			cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Biller, b.Biller), cmp.Compare(a.BillingType, b.BillingType), cmp.Compare(a.Model, b.Model),
+			cmp.Compare(a.BillingCode, b.BillingCode))
 	})
 	return out
 }

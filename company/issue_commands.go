@@ -191,6 +191,7 @@ func inherit(tx *ledger.Tx, i Issue) (Issue, error) {
 		}
 		i.Goal = orText(i.Goal, parent.Goal)
 		i.Depth = max(i.Depth, parent.Depth+1)
+		i.BillingCode = orText(i.BillingCode, parent.BillingCode)
 	}
 	if i.Project != "" {
 		goal, workspace, ok := projectDefaults(tx, i.Company, i.Project)

@@ -21,6 +21,7 @@ var registrars = []func(ledger.Mux){
 	registerReadState,
 	registerCosts,
 	registerBudgets,
+	registerFinance,
 	registerWakeup,
 	registerRoutines,
 	registerFolders,

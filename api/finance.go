@@ -1,0 +1,152 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// bookFinance is the body of a booking that is no cost event.
+type bookFinance struct {
+	AgentID     Opt[string]          `json:"agentId" format:"uuid"`
+	IssueID     Opt[string]          `json:"issueId" format:"uuid"`
+	ProjectID   Opt[string]          `json:"projectId" format:"uuid"`
+	GoalID      Opt[string]          `json:"goalId" format:"uuid"`
+	RunID       Opt[string]          `json:"heartbeatRunId" format:"uuid"`
+	CostID      Opt[string]          `json:"costEventId" format:"uuid"`
+	BillingCode Opt[string]          `json:"billingCode" maxLength:"200"`
+	Description Opt[string]          `json:"description" maxLength:"500"`
+	Kind        string               `json:"eventKind" enum:"inference_charge,platform_fee,credit_purchase,credit_refund,credit_expiry,byok_fee,gateway_overhead,log_storage_charge,logpush_charge,provisioned_capacity_charge,training_charge,custom_model_import_charge,custom_model_storage_charge,manual_adjustment"`
+	Direction   string               `json:"direction,omitempty" enum:"debit,credit"`
+	Biller      string               `json:"biller" minLength:"1" maxLength:"100"`
+	Provider    Opt[string]          `json:"provider" minLength:"1" maxLength:"100"`
+	Adapter     Opt[string]          `json:"executionAdapterType" enum:"process,http,claude_local,codex_local,paperclip_runner,cursor_cloud,gemini_local,grok_local,hermes_gateway,hermes_local,kimi_local,opencode_local,pi_local,cursor,openclaw_gateway,acp,wasm,container"`
+	Tier        Opt[string]          `json:"pricingTier" minLength:"1" maxLength:"100"`
+	Region      Opt[string]          `json:"region" minLength:"1" maxLength:"100"`
+	Model       Opt[string]          `json:"model" minLength:"1" maxLength:"200"`
+	Quantity    Opt[int64]           `json:"quantity" minimum:"0" maximum:"1000000000000"`
+	Unit        Opt[string]          `json:"unit" enum:"input_token,output_token,cached_input_token,request,credit_usd,credit_unit,model_unit_minute,model_unit_hour,gb_month,train_token,unknown"`
+	AmountCents int64                `json:"amountCents" minimum:"0" maximum:"1000000000"`
+	Currency    string               `json:"currency,omitempty" minLength:"3" maxLength:"3"`
+	Estimated   bool                 `json:"estimated,omitempty"`
+	Invoice     Opt[string]          `json:"externalInvoiceId" maxLength:"200"`
+	Metadata    Opt[json.RawMessage] `json:"metadataJson"`
+	OccurredAt  string               `json:"occurredAt" format:"date-time"`
+}
+
+// A financeRow is a booking as it is shown.
+type financeRow struct {
+	company.FinanceEvent
+	Metadata json.RawMessage `json:"metadataJson"`
+}
+
+type financeTotals struct {
+	DebitCents          company.Money `json:"debitCents"`
+	CreditCents         company.Money `json:"creditCents"`
+	NetCents            company.Money `json:"netCents"`
+	EstimatedDebitCents company.Money `json:"estimatedDebitCents"`
+	EventCount          int64         `json:"eventCount"`
+}
+
+type financeSummary struct {
+	CompanyID string `json:"companyId"`
+	financeTotals
+}
+
+type financeByBiller struct {
+	Biller string `json:"biller"`
+	financeTotals
+	KindCount int `json:"kindCount"`
+}
+
+type financeByKind struct {
+	Kind string `json:"eventKind"`
+	financeTotals
+	BillerCount int `json:"billerCount"`
+}
+
+func financeTotalsOf(s company.FinanceSum) financeTotals {
+	return financeTotals{s.Debit, s.Credit, s.Net(), s.Estimated, s.Events}
+}
+
+func (s *Server) financeRoutes() []Route {
+	span := []Param{{Name: "from", Doc: "ISO date"}, {Name: "to", Doc: "ISO date"}}
+	report := func(name, summary string, out any, f func(tx *ledger.Tx, rc *Request, of string, s company.Span) any) Route {
+		return Route{Method: "GET", Path: "/api/companies/{companyId}/costs/" + name, Tag: "costs", Summary: summary, Query: span, Out: out,
+			Handle: func(rc *Request) (Response, error) { return costReport(rc, f) }}
+	}
+	events := report("finance-events", "List bookings that are no cost events, newest first", []financeRow{}, nil)
+	events.Query = append(append([]Param{}, span...), Param{Name: "limit", Type: "integer"})
+	events.Handle = listFinance
+	return []Route{
+		{Method: "POST", Path: "/api/companies/{companyId}/finance-events", Tag: "costs", Summary: "Book a fee, a credit or a correction", Who: Board, In: bookFinance{},
+			Out: financeRow{}, Status: 201, Handle: newFinance},
+		events,
+		report("finance-summary", "Sum up bookings that are no cost events", financeSummary{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
+			out := financeSummary{CompanyID: of}
+			for _, line := range company.Finances(tx, of, s, company.AllFinances) {
+				out.financeTotals = financeTotalsOf(line)
+			}
+			return out
+		}),
+		report("finance-by-biller", "Sum up bookings by biller", []financeByBiller{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
+			out := []financeByBiller{}
+			for _, line := range company.Finances(tx, of, s, company.ByFinanceBiller) {
+				out = append(out, financeByBiller{line.Biller, financeTotalsOf(line), line.Others})
+			}
+			return out
+		}),
+		report("finance-by-kind", "Sum up bookings by kind", []financeByKind{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
+			out := []financeByKind{}
+			for _, line := range company.Finances(tx, of, s, company.ByFinanceKind) {
+				out = append(out, financeByKind{line.Kind, financeTotalsOf(line), line.Others})
+			}
+			return out
+		}),
+	}
+}
+
+func listFinance(rc *Request) (Response, error) {
+	limit, err := rc.QueryInt("limit", 100, 1, company.MaxFinanceList)
+	if err != nil {
+		return Response{}, err
+	}
+	return costReport(rc, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
+		out := []financeRow{}
+		for _, e := range company.FinanceEvents(tx, of, s, limit) {
+			out = append(out, financeRow{e, rawJSON(e.Metadata)})
+		}
+		return out
+	})
+}
+
+func newFinance(rc *Request) (Response, error) {
+	in, err := Body[bookFinance](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	at, err := parseInstant(in.OccurredAt)
+	if err != nil {
+		return Response{}, err
+	}
+	text := func(o Opt[string]) company.NullText { return company.NullText(o.Or("")) }
+	id := func(o Opt[string]) company.NullText { return company.NullText(bodyID(o)) }
+	e := company.FinanceEvent{ID: NewID(), Agent: id(in.AgentID), Issue: id(in.IssueID), Project: id(in.ProjectID), Goal: id(in.GoalID), Run: id(in.RunID), Cost: id(in.CostID),
+		BillingCode: text(in.BillingCode), Description: text(in.Description), Kind: in.Kind, Direction: in.Direction, Biller: in.Biller, Provider: text(in.Provider),
+		Adapter: text(in.Adapter), Tier: text(in.Tier), Region: text(in.Region), Model: text(in.Model), Unit: text(in.Unit), Amount: company.Cents(in.AmountCents),
+		Currency: in.Currency, Estimated: in.Estimated, Invoice: text(in.Invoice), OccurredAt: at}
+	if in.Quantity.Set {
+		if n := in.Quantity.Or(-1); n >= 0 {
+			e.Quantity = &n
+		}
+	}
+	if raw := in.Metadata.Or(nil); len(raw) > 0 && string(raw) != "null" {
+		if len(raw) > company.MaxConfig || raw[0] != '{' {
+			return Response{}, ValidationError(Issue{Code: "invalid_type", Expected: "record", Path: []any{"metadataJson"}, Message: "Invalid input: expected record"})
+		}
+		e.Metadata = company.RedactConfig(raw) // what was pasted by mistake goes no further
+	}
+	e, err = Do[company.FinanceEvent](rc, "finance.book", rc.Path("companyId"), e)
+	return OK(financeRow{e, rawJSON(e.Metadata)}), err
+}
