@@ -61,8 +61,9 @@ type Consensus struct {
 	calls  tally          // goroutines that wait for raft
 	commit chan commitPoint
 
-	order gate          // held from stamping a batch until raft has it
-	room  chan struct{} // tokens of batches that this node leads
+	rounds rounds        // batches that go into the log together
+	order  gate          // held from stamping a batch until raft has it
+	room   chan struct{} // tokens of batches that this node leads
 
 	mu      sync.Mutex // guards what follows
 	links   map[identity.NodeID]*link

@@ -219,6 +219,10 @@ func (c *Consensus) leadBatch(ctx context.Context, batch []byte) (result []byte,
 	if err := c.cfg.Verify(batch); err != nil {
 		return nil, 0, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
+	if c.rounds.enter(ctx) != nil {
+		return nil, 0, ErrBusy
+	}
+	defer c.rounds.leave()
 	batch = append([]byte(nil), batch...) // stamped here, and kept by raft
 	c.order.enter()
 	if c.ctx.Err() != nil { // raft may be gone, and would never answer
