@@ -74,12 +74,12 @@ type Permissions struct {
 }
 
 // agentsByKey lists agents under their urlKey, agentsByManager under whom they
-// report to ("root" when nobody). A company has few enough agents that whoever
-// asks by status walks them.
+// report to ("root" when nobody), agentsByStatus under their status.
 var (
 	agents          = ledger.NewTable[Agent]("agent")
 	agentsByKey     = ledger.NewIndex("agent-urlkey")
 	agentsByManager = ledger.NewIndex("agent-manager")
+	agentsByStatus  = ledger.NewIndex("agent-status")
 )
 
 const (
@@ -399,7 +399,14 @@ func storeAgent(tx *ledger.Tx, old, next Agent) {
 	}
 	reindex(tx, agentsByManager, next.Company, from, to, next.ID)
 	reindex(tx, agentsByKey, next.Company, fromKey, next.URLKey(), next.ID)
-	agents.Put(tx, next.Company, next.ID, next)
+	putAgent(tx, next)
+}
+
+// putAgent writes a row whose name and manager are as they were.
+func putAgent(tx *ledger.Tx, a Agent) {
+	old, _ := agents.Get(tx, a.Company, a.ID)
+	reindex(tx, agentsByStatus, a.Company, string(old.Status), string(a.Status), a.ID)
+	agents.Put(tx, a.Company, a.ID, a)
 }
 
 func managerValue(a Agent) string {
@@ -574,7 +581,7 @@ func grantAgent(c *ledger.Context, p GrantAgent) (any, error) {
 		return nil, errNoAgent()
 	}
 	a.Permissions, a.UpdatedAt = a.Permissions.with(p.Grant), TimeOf(c.Now)
-	agents.Put(c.Tx, a.Company, a.ID, a)
+	putAgent(c.Tx, a)
 	c.Record(ledger.Change{Action: "agent.permissions_updated", EntityType: "agent", EntityID: a.ID,
 		Details: jsonObject{}.str("trustPreset", "standard").bool("canAssignTasks", a.MayAssign()).
 			bool("canCreateAgents", a.Permissions.CreateAgents).bool("canCreateSkills", a.Permissions.CreateSkills).close()})
@@ -597,7 +604,7 @@ func pauseAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	cancelRunsOfAgent(c, a.Company, a.ID, "Cancelled: the agent was paused")
 	a, _ = agents.Get(c.Tx, a.Company, a.ID) // cancelling settled its state
 	a, _ = a.Pause("manual", TimeOf(c.Now))
-	agents.Put(c.Tx, a.Company, a.ID, a)
+	putAgent(c.Tx, a)
 	c.Record(ledger.Change{Action: "agent.paused", EntityType: "agent", EntityID: a.ID})
 	return AgentRef{a.ID}, nil
 }
@@ -615,7 +622,7 @@ func resumeAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	if policy, over := b.Exceeded(); over {
 		return nil, refuseBudget(b, policy)
 	}
-	agents.Put(c.Tx, a.Company, a.ID, a)
+	putAgent(c.Tx, a)
 	c.Record(ledger.Change{Action: "agent.resumed", EntityType: "agent", EntityID: a.ID})
 	return AgentRef{a.ID}, nil
 }
@@ -640,7 +647,7 @@ func endAgent(c *ledger.Context, a Agent, why string) {
 	cancelRunsOfAgent(c, a.Company, a.ID, why)
 	a, _ = agents.Get(c.Tx, a.Company, a.ID)
 	a = a.Terminate(TimeOf(c.Now))
-	agents.Put(c.Tx, a.Company, a.ID, a)
+	putAgent(c.Tx, a)
 	revokeKeysOf(c, a)
 	c.Record(ledger.Change{Action: "agent.terminated", EntityType: "agent", EntityID: a.ID})
 }
@@ -668,7 +675,7 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 		storeAgent(c.Tx, report, next)
 	}
 	n = 0
-	for i := range issuesIn(c.Tx, company, issuesByAssignee.IDs(c.Tx, company, a.ID, false)) {
+	for i := range issuesIn(c.Tx, company, issuesOf(c.Tx, company, a.ID)) {
 		if i.Status.Terminal() {
 			continue
 		}
@@ -692,6 +699,7 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	wantedSkills.Delete(c.Tx, company, a.ID)
 	budgets.Delete(c.Tx, company, scopeKey(ScopeAgent, a.ID))
 	agentsByManager.Remove(c.Tx, company, managerValue(a), a.ID)
+	agentsByStatus.Remove(c.Tx, company, string(a.Status), a.ID)
 	agentsByKey.Remove(c.Tx, company, a.URLKey(), a.ID)
 	agents.Delete(c.Tx, company, a.ID)
 	disown(c.Tx, a.ID)

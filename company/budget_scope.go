@@ -71,7 +71,7 @@ func pauseScope(c *ledger.Context, t ScopeType, id string) error {
 		cancelRunsOfAgent(c, company, id, "Cancelled: the agent's budget hard-stop was reached")
 		a, _ = agents.Get(c.Tx, company, id) // cancelling settled its state
 		a.Status, a.PauseReason, a.PausedAt, a.UpdatedAt = AgentPaused, pausedForBudget, now, now
-		agents.Put(c.Tx, company, id, a)
+		putAgent(c.Tx, a)
 	case ScopeProject:
 		p, ok := projects.Get(c.Tx, company, id)
 		if !ok || p.PauseReason != "" {
@@ -138,7 +138,7 @@ func resumeScope(c *ledger.Context, t ScopeType, id string) error {
 		if a.Status == AgentPaused {
 			a.Status = AgentIdle
 		}
-		agents.Put(c.Tx, company, id, a)
+		putAgent(c.Tx, a)
 	case ScopeProject:
 		p, _ := projects.Get(c.Tx, company, id)
 		p.PauseReason, p.PausedAt, p.UpdatedAt = "", 0, now

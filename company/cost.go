@@ -103,6 +103,7 @@ func (cell CostCell) hash() string {
 //
 //	cost/<occurredAt>.<event>             every event, in the order of when it occurred
 //	cost-id/<event>                       its row ID
+//	cost-agent/<agent>/<row ID>           an agent's events, in the order of when they occurred
 //	cost-hour/<hour>.<combination>        CostCell
 //	cost-day/<day>.<combination>          CostCell
 //	cost-issue/<issue>.<hour>             Total of one issue
@@ -115,6 +116,8 @@ var (
 	costHours  = ledger.NewTable[CostCell]("cost-hour")
 	costDays   = ledger.NewTable[CostCell]("cost-day")
 	costIssues = ledger.NewTable[Total]("cost-issue")
+
+	costsByAgent = ledger.NewIndex("cost-agent")
 )
 
 const (
@@ -225,6 +228,7 @@ func bookCost(tx *ledger.Tx, e CostEvent) {
 	row := ledger.Order(uint64(e.OccurredAt)) + "." + e.ID
 	tx.Set(costIDKey(e.Company, e.ID), []byte(row))
 	costEvents.Put(tx, e.Company, row, e)
+	costsByAgent.Add(tx, e.Company, e.Agent, row)
 
 	cell := e.cell()
 	hash := cell.hash()

@@ -69,6 +69,18 @@ func costCells(tx *ledger.Tx, company string, s Span) iter.Seq[CostCell] {
 	}
 }
 
+// CostsOfAgent yields what an agent's work has cost, event by event, in the
+// order of when they occurred.
+func CostsOfAgent(tx *ledger.Tx, company, agent string) iter.Seq[CostEvent] {
+	return func(yield func(CostEvent) bool) {
+		for row := range costsByAgent.IDs(tx, company, agent, false) {
+			if e, ok := costEvents.Get(tx, company, row); ok && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
 func eventsIn(tx *ledger.Tx, company string, s Span) iter.Seq[CostEvent] {
 	return func(yield func(CostEvent) bool) {
 		for _, v := range scanTimes(tx, company, "cost", "", s) {

@@ -147,10 +147,8 @@ type Badges struct {
 
 // BadgesOf counts what waits for the board: approvals, and agents whose last run went wrong.
 func BadgesOf(tx *ledger.Tx, company string) (b Badges) {
-	for _, a := range agents.All(tx, company) {
-		if a.Status == AgentError {
-			b.FailedRuns++
-		}
+	for range agentsByStatus.IDs(tx, company, string(AgentError), false) {
+		b.FailedRuns++
 	}
 	b.Approvals, _ = PendingApprovals(tx, company)
 	b.Inbox = b.FailedRuns + b.Approvals + b.JoinRequests

@@ -196,7 +196,7 @@ func hireApproved(c *ledger.Context, a Approval, payload json.RawMessage) (strin
 	}
 	if agent.Status == AgentPendingApproval {
 		agent.Status, agent.UpdatedAt = AgentIdle, TimeOf(c.Now)
-		agents.Put(c.Tx, agent.Company, agent.ID, agent)
+		putAgent(c.Tx, agent)
 		c.Record(ledger.Change{Action: "agent.hire_approved", EntityType: "agent", EntityID: agent.ID, Details: jsonObject{}.str("name", agent.Name).str("approvalId", a.ID).close()})
 		if p.Budget != nil && *p.Budget > 0 {
 			_, err = setPolicy(c, SetBudget{Type: ScopeAgent, Scope: agent.ID, Amount: *p.Budget})

@@ -14,6 +14,7 @@ import (
 // issues holds every issue by ID. Besides the indexes below there are
 //
 //	c/<company>/issue-status/<status>/<issue>   value = sort key, see issueSort
+//	c/<company>/issue-assignee/<agent>.<status>/<issue>
 //	c/<company>/issue-held/<run>/<issue>        the locks of a run
 //	issue-company/<issue>                       company of an issue
 //	issue-identifier/<ACM-42>                   "<company>/<issue>"
@@ -27,6 +28,31 @@ var (
 	issuesByBlocker  = ledger.NewIndex("issue-blocks") // under the blocker: who waits for it
 	issuesByRun      = ledger.NewIndex("issue-held")
 )
+
+// assigned is the value of issuesByAssignee, "" for an issue that no agent has.
+func (i Issue) assigned() string {
+	if i.Assignee == "" {
+		return ""
+	}
+	return i.Assignee + "." + string(i.Status)
+}
+
+// issuesOf yields the IDs of an agent's issues that have one of the statuses,
+// which none stands for all of.
+func issuesOf(tx *ledger.Tx, company, agent string, statuses ...IssueStatus) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, s := range IssueStatuses {
+			if len(statuses) > 0 && !slices.Contains(statuses, s) {
+				continue
+			}
+			for id := range issuesByAssignee.IDs(tx, company, agent+"."+string(s), false) {
+				if !yield(id) {
+					return
+				}
+			}
+		}
+	}
+}
 
 func issueStatusKey(company string, s IssueStatus, id string) []byte {
 	return ledger.Key("c", company, "issue-status", string(s), id)
@@ -76,7 +102,7 @@ func storeIssue(tx *ledger.Tx, old, next Issue) []byte {
 	if s := next.sort(); fresh || old.Status != next.Status || old.sort() != s {
 		tx.Set(issueStatusKey(company, next.Status, id), s[:])
 	}
-	reindex(tx, issuesByAssignee, company, old.Assignee, next.Assignee, id)
+	reindex(tx, issuesByAssignee, company, old.assigned(), next.assigned(), id)
 	reindex(tx, issuesByProject, company, old.Project, next.Project, id)
 	reindex(tx, issuesByGoal, company, old.Goal, next.Goal, id)
 	reindex(tx, issuesByParent, company, old.Parent, next.Parent, id)
@@ -92,7 +118,7 @@ func dropIssue(tx *ledger.Tx, i Issue) {
 	tx.Delete(issueCompanyKey(i.ID))
 	tx.Delete(identifierKey(i.Identifier))
 	tx.Delete(issueStatusKey(i.Company, i.Status, i.ID))
-	reindex(tx, issuesByAssignee, i.Company, i.Assignee, "", i.ID)
+	reindex(tx, issuesByAssignee, i.Company, i.assigned(), "", i.ID)
 	reindex(tx, issuesByProject, i.Company, i.Project, "", i.ID)
 	reindex(tx, issuesByGoal, i.Company, i.Goal, "", i.ID)
 	reindex(tx, issuesByParent, i.Company, i.Parent, "", i.ID)
@@ -277,7 +303,7 @@ func (q IssueQuery) candidates(tx *ledger.Tx, company string) []candidate {
 	case q.Parent != "":
 		ids = issuesByParent.IDs(tx, company, q.Parent, false)
 	case q.Assignee != "":
-		ids = issuesByAssignee.IDs(tx, company, q.Assignee, false)
+		ids = issuesOf(tx, company, q.Assignee, q.Statuses...)
 	case q.Label != "":
 		ids = issuesByLabel.IDs(tx, company, q.Label, false)
 	case q.Project != "":

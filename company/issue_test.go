@@ -526,7 +526,7 @@ func TestIndexesFollowRows(t *testing.T) {
 			}
 		}
 		for _, a := range []string{ada, bob} {
-			if ok := d.tx.Has(ledger.Key("c", d.company, "issue-assignee", a, i.ID)); ok != (i.Assignee == a) {
+			if ok := d.tx.Has(ledger.Key("c", d.company, "issue-assignee", a+"."+string(i.Status), i.ID)); ok != (i.Assignee == a) {
 				t.Errorf("%s of %q: under %s is %v", i.ID, i.Assignee, a, ok)
 			}
 		}

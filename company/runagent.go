@@ -137,7 +137,7 @@ func AdapterConfigOf(tx *ledger.Tx, company, agent string) (name string, config 
 // setAgentRunning notes that an agent is at work; an earlier error is over.
 func setAgentRunning(c *ledger.Context, a wakeTarget) {
 	a.Status, a.ErrorReason, a.UpdatedAt = AgentRunning, "", TimeOf(c.Now)
-	agents.Put(c.Tx, a.Company, a.ID, a.Agent)
+	putAgent(c.Tx, a.Agent)
 	recordLive(c, ledger.Change{Action: "agent.status", EntityType: "agent", EntityID: a.ID,
 		Details: jsonObject{}.str("agentId", a.ID).str("status", "running").str("outcome", "running").close()})
 }
@@ -161,7 +161,7 @@ func settleAgent(c *ledger.Context, r Run, started bool, next *Run) {
 			a.Status, a.ErrorReason = AgentError, NullText(r.Error)
 		}
 	}
-	agents.Put(c.Tx, r.Company, r.Agent, a.Agent)
+	putAgent(c.Tx, a.Agent)
 	recordLive(c, ledger.Change{Action: "agent.status", EntityType: "agent", EntityID: a.ID,
 		Details: jsonObject{}.str("agentId", a.ID).str("status", string(a.Status)).time("lastHeartbeatAt", now).
 			str("outcome", string(r.Status)).close()})
@@ -169,10 +169,8 @@ func settleAgent(c *ledger.Context, r Run, started bool, next *Run) {
 
 // hasActionableWork reports whether an agent has an issue that it could go on with.
 func hasActionableWork(tx *ledger.Tx, company, agent string) bool {
-	for id := range issuesByAssignee.IDs(tx, company, agent, false) {
-		if i, ok := issues.Get(tx, company, id); ok && (i.Status == IssueTodo || i.Status == IssueInProgress || i.Status == IssueInReview) {
-			return true
-		}
+	for range issuesOf(tx, company, agent, IssueTodo, IssueInProgress, IssueInReview) {
+		return true
 	}
 	return false
 }

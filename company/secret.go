@@ -508,7 +508,7 @@ func reseal(c *ledger.Context, p Reseal) (any, error) {
 		for _, config := range []*json.RawMessage{&a.AdapterConfig, &a.RuntimeConfig, &a.Metadata} {
 			*config = p.config(*config)
 		}
-		agents.Put(c.Tx, company, a.ID, a)
+		putAgent(c.Tx, a)
 	case "project":
 		pr, ok := projects.Get(c.Tx, company, p.ID)
 		if !ok {
