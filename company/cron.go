@@ -121,6 +121,9 @@ const cronHorizon = 366*8 + 2
 // skip fires when they have skipped it. A time that they show twice fires the
 // first time only, unless the schedule is for every hour.
 func (c Cron) Next(after time.Time, zone *time.Location) (next time.Time, ok bool) {
+	if next, ok = c.soon(after, zone); ok {
+		return next, ok
+	}
 	y, m, d := after.In(zone).Date()
 	begin := time.Date(y, m, d-1, 0, 0, 0, 0, time.UTC) // the clocks may go back over midnight
 	last := -1
@@ -152,6 +155,42 @@ func (c Cron) Next(after time.Time, zone *time.Location) (next time.Time, ok boo
 		}
 	}
 	return next.UTC(), ok
+}
+
+// soon is Next for a time of today or tomorrow while the clocks are not changed
+// for days around it, so that each time is shown once. It is what schedules of
+// every minute need, which are asked for thousands of times after a long gap.
+func (c Cron) soon(after time.Time, zone *time.Location) (time.Time, bool) {
+	const days = 3 * 24 * time.Hour
+	here := after.In(zone)
+	from, to := here.ZoneBounds()
+	if !from.IsZero() && after.Sub(from) < days || !to.IsZero() && to.Sub(after) < days {
+		return time.Time{}, false
+	}
+	y, m, d := here.Date()
+	for n := range 2 {
+		if y, m, d := time.Date(y, m, d+n, 0, 0, 0, 0, time.UTC).Date(); !c.onDay(y, m, d) {
+			continue
+		}
+		begin := 0
+		if n == 0 {
+			begin = here.Hour()
+		}
+		for hour := begin; hour < 24; hour++ {
+			if c.hour&(1<<hour) == 0 {
+				continue
+			}
+			for minute := range 60 {
+				if c.minute&(1<<minute) == 0 {
+					continue
+				}
+				if t := time.Date(y, m, d+n, hour, minute, 0, 0, zone); t.After(after) {
+					return t.UTC(), true
+				}
+			}
+		}
+	}
+	return time.Time{}, false
 }
 
 // instants returns when the clocks of a zone show a time: once as a rule.
