@@ -34,6 +34,11 @@ var allowed = map[string]allowance{
 	"approval.create": mayBoard | mayAgent, "approval.approve": mayBoard, "approval.reject": mayBoard, "approval.revise": mayBoard, "approval.cancel": mayBoard,
 	"approval.resubmit": mayBoard | mayAgent, "approval.comment": mayBoard | mayAgent, "approval.link": mayBoard | mayAgent, "approval.unlink": mayBoard | mayAgent,
 	"agent_key.create": mayBoard, "agent_key.revoke": mayBoard,
+	"member.update": mayBoard, "member.archive": mayBoard, "member.set": mayBoard,
+	"invite.create": mayBoard, "invite.revoke": mayBoard, "invite.accept": mayBoard | mayNode,
+	"join.approve": mayBoard, "join.reject": mayBoard, "join.claim": mayNode,
+	"board_key.create": mayBoard, "board_key.revoke": mayBoard,
+	"cli_auth.open": mayNode, "cli_auth.approve": mayBoard, "cli_auth.cancel": mayNode,
 	"goal.create": mayBoard | mayAgent, "goal.update": mayBoard | mayAgent, "goal.delete": mayBoard,
 	"project.create": mayBoard | mayAgent, "project.update": mayBoard | mayAgent, "project.delete": mayBoard,
 	"workspace.create": mayBoard | mayAgent, "workspace.update": mayBoard | mayAgent, "workspace.delete": mayBoard,
@@ -95,6 +100,9 @@ func Authorize(c *ledger.Context) error {
 	if allowed[c.Cmd.Kind]&who == 0 {
 		return refuseKind(who)
 	}
+	if who == mayBoard && c.Cmd.Credential.Kind != "local" {
+		return checkPerson(c)
+	}
 	return nil
 }
 
@@ -110,6 +118,11 @@ func actorOf(c *ledger.Context) (allowance, error) {
 	actor, cred := c.Cmd.Actor, c.Cmd.Credential
 	switch {
 	case actor.Type == "user" && (cred.Kind == "local" || cred.Kind == "session"):
+		return mayBoard, nil
+	case actor.Type == "user" && cred.Kind == "board_key":
+		if k, ok := BoardKeyByID(c.Tx, cred.ID); !ok || k.User != actor.ID || !k.Valid(TimeOf(c.Now)) {
+			return 0, errToken()
+		}
 		return mayBoard, nil
 	case actor.Type == "agent":
 		return mayAgent, checkAgent(c)

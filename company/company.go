@@ -281,6 +281,10 @@ func createCompany(c *ledger.Context, p SaveCompany) (any, error) {
 	c.Set(companyIDKey(row.ID), nil)
 	c.Set(prefixKey(row.IssuePrefix), []byte(row.ID))
 	companies.Put(c.Tx, row.ID, row.ID, row)
+	if isBoard(c) {
+		m := founder(row.ID, c.Cmd.Actor.ID, now)
+		members.Put(c.Tx, row.ID, m.ID, m)
+	}
 	c.Record(ledger.Change{Action: "company.created", EntityType: "company", EntityID: row.ID, Details: jsonObject{}.str("name", row.Name).close()})
 	if p.Budget != nil && *p.Budget > 0 {
 		if _, err := setPolicy(c, SetBudget{Type: ScopeCompany, Scope: row.ID, Amount: *p.Budget}); err != nil {
@@ -485,6 +489,11 @@ func forget(tx *ledger.Tx, table, id string, row []byte) {
 	case "agent-key":
 		tx.Delete(keyCompanyKey(id))
 		tx.Delete(tokenKey(decodeRow[AgentKey](row).Hash))
+	case "invite":
+		tx.Delete(inviteCompanyKey(id))
+		tx.Delete(inviteTokenKey(decodeRow[Invite](row).Hash))
+	case "join-request":
+		tx.Delete(joinCompanyKey(id))
 	case "issue":
 		tx.Delete(issueCompanyKey(id))
 		tx.Delete(identifierKey(decodeRow[Issue](row).Identifier))

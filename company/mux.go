@@ -40,6 +40,9 @@ var registrars = []func(ledger.Mux){
 	registerUserSecrets,
 	registerSettings,
 	registerInstructions,
+	registerMembers,
+	registerInvites,
+	registerBoardKeys,
 }
 
 // Handlers returns the handlers of all company commands.

@@ -30,7 +30,7 @@ type Actor struct {
 // A Credential names what authenticated the actor. Apply checks that it is
 // still valid; a credential itself never enters the log, only its name.
 type Credential struct {
-	Kind string `cbor:"1,keyasint"` // "local", "agent_key", "run", "node" or "session"
+	Kind string `cbor:"1,keyasint"` // "local", "agent_key", "board_key", "run", "node" or "session"
 	ID   string `cbor:"2,keyasint"` // key row UUID, run UUID, NodeID; empty for "local"
 }
 

@@ -1,0 +1,218 @@
+package company
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A Role is what a member is to a company. Persisted: do not rename.
+type Role string
+
+const (
+	RoleOwner    Role = "owner"    // may do everything
+	RoleAdmin    Role = "admin"    // hires, invites and lets people in
+	RoleOperator Role = "operator" // gives work
+	RoleViewer   Role = "viewer"   // only reads
+)
+
+// MemberRoles are the roles that there are.
+var MemberRoles = []Role{RoleOwner, RoleAdmin, RoleOperator, RoleViewer}
+
+// A MemberStatus is whether a membership counts. Persisted: do not rename.
+type MemberStatus string
+
+const (
+	MemberPending   MemberStatus = "pending"
+	MemberActive    MemberStatus = "active"
+	MemberSuspended MemberStatus = "suspended"
+	MemberArchived  MemberStatus = "archived" // not shown any more
+)
+
+// A Permission is what a grant allows. Persisted: do not rename.
+type Permission string
+
+const (
+	CreateAgents    Permission = "agents:create"
+	ConfigureAgents Permission = "agents:configure"
+	CreateSkills    Permission = "skills:create"
+	ManageSpaces    Permission = "environments:manage"
+	InviteUsers     Permission = "users:invite"
+	ManageUsers     Permission = "users:manage_permissions"
+	ApproveJoins    Permission = "joins:approve"
+	AssignTasks     Permission = "tasks:assign"
+)
+
+// MemberPermissions are all that can be granted. Those that no rule asks for are kept
+// and shown.
+var MemberPermissions = []Permission{CreateAgents, ConfigureAgents, "agents:suggest-changes", CreateSkills, "skills:suggest-changes", ManageSpaces,
+	"tools:admin", "tools:manage_connections", "tools:manage_profiles", "tools:view_audit", "audit:view_agent_actions", "tools:use", "tools:manage_runtime",
+	"inbox:manage", InviteUsers, ManageUsers, AssignTasks, "tasks:assign_scope", "tasks:manage_active_checkouts", "pipelines:write", ApproveJoins}
+
+// roleGrants are what comes with a role.
+var roleGrants = map[Role][]Permission{
+	RoleOwner: {ConfigureAgents, CreateAgents, ManageSpaces, ApproveJoins, CreateSkills, AssignTasks, "tools:admin", "tools:manage_connections",
+		"tools:manage_runtime", "tools:use", InviteUsers, ManageUsers},
+	RoleAdmin:    {ConfigureAgents, CreateAgents, ManageSpaces, ApproveJoins, CreateSkills, AssignTasks, "tools:use", InviteUsers},
+	RoleOperator: {AssignTasks},
+	RoleViewer:   {},
+}
+
+// GrantsOf returns what comes with a role, in the order of the alphabet.
+func GrantsOf(r Role) []Permission { return slices.Sorted(slices.Values(roleGrants[r])) }
+
+// A MemberGrant allows a member something. One with a scope is kept and shown, and
+// allows nothing by itself.
+type MemberGrant struct {
+	Permission Permission      `cbor:"1,keyasint" json:"permissionKey"`
+	Scope      json.RawMessage `cbor:"2,keyasint,omitempty" json:"scope"`
+	By         NullText        `cbor:"3,keyasint,omitempty" json:"-"`
+	At         Time            `cbor:"4,keyasint,omitempty" json:"-"`
+}
+
+// A Member is a person in a company. Its ID follows from both.
+type Member struct {
+	ID        string        `cbor:"1,keyasint"`
+	Company   string        `cbor:"2,keyasint"`
+	User      string        `cbor:"3,keyasint"`
+	Status    MemberStatus  `cbor:"4,keyasint"`
+	Role      Role          `cbor:"5,keyasint,omitempty"` // "" is nothing but the grants
+	Grants    []MemberGrant `cbor:"6,keyasint,omitempty"` // in the order of the alphabet
+	CreatedAt Time          `cbor:"7,keyasint"`
+	UpdatedAt Time          `cbor:"8,keyasint"`
+}
+
+// Clone returns a copy that shares no memory with m.
+func (m Member) Clone() Member {
+	m.Grants = slices.Clone(m.Grants)
+	for i := range m.Grants {
+		m.Grants[i].Scope = slices.Clone(m.Grants[i].Scope)
+	}
+	return m
+}
+
+var members = ledger.NewTable[Member]("member")
+
+const (
+	// MaxMembers bounds the members of a company: lists show all of them.
+	MaxMembers = 1_000
+	// maxScope bounds the scope of one grant, in bytes.
+	maxScope = 2 << 10
+)
+
+func memberID(company, user string) string { return derivedID("member", company, user) }
+
+// GrantID returns the ID that a grant is shown by.
+func (m Member) GrantID(p Permission) string { return derivedID("grant", m.ID, string(p)) }
+
+// May reports whether the membership allows p.
+func (m Member) May(p Permission) bool {
+	if m.Status != MemberActive {
+		return false
+	}
+	return m.Role == RoleOwner || slices.ContainsFunc(m.Grants, func(g MemberGrant) bool { return g.Permission == p && len(g.Scope) == 0 })
+}
+
+// withRole returns m with a role and what comes with it.
+func (m Member) withRole(r Role, by string, now Time) Member {
+	m.Role, m.Grants = r, nil
+	for _, p := range GrantsOf(r) {
+		m.Grants = append(m.Grants, MemberGrant{p, nil, NullText(by), now})
+	}
+	return m
+}
+
+// founder is the membership of whoever created a company.
+func founder(company, user string, now Time) Member {
+	return Member{ID: memberID(company, user), Company: company, User: user, Status: MemberActive, CreatedAt: now, UpdatedAt: now}.withRole(RoleOwner, user, now)
+}
+
+// MembershipOf returns a user's membership of a company, whatever its status.
+func MembershipOf(tx *ledger.Tx, company, user string) (Member, bool) {
+	m, ok := members.Get(tx, company, memberID(company, user))
+	if !ok && user == LocalBoard {
+		if row, there := CompanyOf(tx, company); there && !anyMember(tx, company) {
+			return founder(company, user, row.CreatedAt), true
+		}
+	}
+	return m, ok
+}
+
+func anyMember(tx *ledger.Tx, company string) bool {
+	for range members.All(tx, company) {
+		return true
+	}
+	return false
+}
+
+// MembersOf returns the members of a company, newest first, without those that
+// were archived. A company from before there were members has the local board.
+func MembersOf(tx *ledger.Tx, company string) []Member {
+	out, any := []Member{}, false
+	for _, m := range members.All(tx, company) {
+		if any = true; m.Status != MemberArchived {
+			out = append(out, m)
+		}
+	}
+	if !any {
+		if m, ok := MembershipOf(tx, company, LocalBoard); ok {
+			out = append(out, m)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return out
+}
+
+// MembershipsOf returns the active memberships of a user, oldest company first.
+func MembershipsOf(tx *ledger.Tx, user string) []Member {
+	out := []Member{}
+	for _, row := range Companies(tx) {
+		if m, ok := MembershipOf(tx, row.ID, user); ok && m.Status == MemberActive {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// MayEnter reports whether a user may see a company.
+func MayEnter(tx *ledger.Tx, company, user string) bool {
+	if IsAdmin(tx, user) {
+		return true
+	}
+	m, ok := MembershipOf(tx, company, user)
+	return ok && m.Status == MemberActive
+}
+
+// MayManage reports whether a user has a permission in a company.
+func MayManage(tx *ledger.Tx, company, user string, p Permission) bool {
+	if IsAdmin(tx, user) {
+		return true
+	}
+	m, ok := MembershipOf(tx, company, user)
+	return ok && m.May(p)
+}
+
+// owners counts the active owners of a company beside one member.
+func owners(tx *ledger.Tx, company, beside string) (n int) {
+	for _, m := range MembersOf(tx, company) {
+		if m.Role == RoleOwner && m.Status == MemberActive && m.ID != beside {
+			n++
+		}
+	}
+	return n
+}
+
+// Removal tells whether a member can be archived by a user, and why not.
+func Removal(tx *ledger.Tx, m Member, by string) (can bool, reason string) {
+	switch {
+	case m.User == by:
+		return false, "You cannot remove yourself."
+	case m.Role == RoleOwner && m.Status == MemberActive && owners(tx, m.Company, m.ID) == 0:
+		return false, "The company's last owner cannot be removed."
+	}
+	return true, ""
+}
