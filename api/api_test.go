@@ -417,7 +417,7 @@ func TestRememberedKeysEndWithTheFeedAndWithTime(t *testing.T) {
 	var c keyCache
 	hash, now := [32]byte{1}, time.Unix(1000, 0)
 	gen := c.generation()
-	key := fakeKey("k")
+	key := holder{company: "k"}
 	c.keep(hash, key, gen, now)
 	if _, ok := c.find(hash, now.Add(keyAge-1)); !ok {
 		t.Error("a fresh key is not remembered")

@@ -179,7 +179,7 @@ func findAttachment(rc *Request) (at company.Attached, ref company.BlobRef, err 
 	err = rc.View(func(tx *ledger.Tx) error {
 		var ok bool
 		at, ok = company.AttachmentByID(tx, strings.ToLower(rc.Path("id")))
-		if !ok || rc.IsAgent() && at.Asset.Company != rc.Company {
+		if !ok || !seen(tx, rc, at.Asset.Company) {
 			return NotFound("Attachment not found")
 		}
 		ref, _ = company.BlobOf(tx, at.Asset.Company, at.Asset.SHA256)
@@ -202,7 +202,7 @@ func assetContent(rc *Request) (Response, error) {
 	err := rc.View(func(tx *ledger.Tx) error {
 		var ok bool
 		a, ok = company.AssetByID(tx, strings.ToLower(rc.Path("id")))
-		if !ok || rc.IsAgent() && a.Company != rc.Company {
+		if !ok || !seen(tx, rc, a.Company) {
 			return NotFound("Asset not found")
 		}
 		ref, _ = company.BlobOf(tx, a.Company, a.SHA256)

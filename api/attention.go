@@ -111,7 +111,7 @@ type attentionDesk struct {
 }
 
 // attentionSources add the items of each noun.
-var attentionSources = []func(*attentionDesk){(*attentionDesk).approvals, (*attentionDesk).budgets, (*attentionDesk).agents, (*attentionDesk).recoveries, (*attentionDesk).blockers}
+var attentionSources = []func(*attentionDesk){(*attentionDesk).approvals, (*attentionDesk).budgets, (*attentionDesk).agents, (*attentionDesk).recoveries, (*attentionDesk).blockers, (*attentionDesk).joins}
 
 func (s *Server) attentionRoutes() []Route {
 	return []Route{{Method: "GET", Path: "/api/companies/{companyId}/attention", Tag: "companies", Summary: "List what waits for a person, newest first", Out: attentionFeed{}, Handle: readAttention,

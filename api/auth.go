@@ -17,7 +17,7 @@ const (
 	headerRun = "X-Paperclip-Run-Id"
 
 	// LocalBoard is the user who speaks on loopback without a credential.
-	LocalBoard = "local-board"
+	LocalBoard = company.LocalBoard
 )
 
 var (
@@ -46,7 +46,7 @@ func (rc *Request) open() (err error) {
 		return err
 	}
 	switch {
-	case rc.route.Who == Board && !rc.IsBoard():
+	case (rc.route.Who == Board || rc.route.Who == Admin) && !rc.IsBoard():
 		return errBoardOnly
 	case rc.route.Who == Agent && !rc.IsAgent():
 		return errAgentOnly
@@ -54,7 +54,7 @@ func (rc *Request) open() (err error) {
 	if id := rc.Path("companyId"); rc.IsAgent() && id != "" && !strings.EqualFold(id, rc.Company) {
 		return errForeign
 	}
-	return nil
+	return rc.checkPerson()
 }
 
 // authenticate reads the bearer. None is the board: in local_trusted mode
@@ -77,13 +77,20 @@ func (rc *Request) authenticate() error {
 	case identity.LooksLikeRunToken(token):
 		return rc.byRunToken(token, run)
 	}
-	key, err := rc.byAgentKey(token)
+	if strings.HasPrefix(token, boardTokenPrefix) {
+		who, err := rc.byKey(token, boardKeyOpens)
+		if err != nil {
+			return err
+		}
+		who.enter(rc)
+		return nil
+	}
+	who, err := rc.byKey(token, agentKeyOpens)
 	if err != nil {
 		return err
 	}
-	rc.Actor = ledger.Actor{Type: "agent", ID: key.Agent}
-	rc.Credential = ledger.Credential{Kind: "agent_key", ID: key.ID}
-	rc.Company, rc.KeyID, rc.Run = key.Company, key.ID, run
+	who.enter(rc)
+	rc.Run = run
 	return nil
 }
 
@@ -146,24 +153,50 @@ func (rc *Request) byRunToken(token, run string) error {
 	return nil
 }
 
-func (rc *Request) byAgentKey(token string) (key company.AgentKey, err error) {
+// A holder is who a key stands for.
+type holder struct {
+	actor   ledger.Actor
+	cred    ledger.Credential
+	company string       // of an agent
+	until   company.Time // when the key ends; 0: never
+}
+
+func (h holder) enter(rc *Request) {
+	rc.Actor, rc.Credential, rc.Company, rc.KeyID = h.actor, h.cred, h.company, h.cred.ID
+}
+
+func agentKeyOpens(tx *ledger.Tx, hash string) (holder, bool) {
+	key, ok := company.KeyByHash(tx, hash)
+	return holder{actor: ledger.Actor{Type: "agent", ID: key.Agent}, cred: ledger.Credential{Kind: "agent_key", ID: key.ID}, company: key.Company},
+		ok && key.RevokedAt == 0 && agentSpeaks(tx, key.Agent)
+}
+
+func boardKeyOpens(tx *ledger.Tx, hash string) (holder, bool) {
+	key, ok := company.BoardKeyByHash(tx, hash)
+	_, known := company.PersonOf(tx, key.User)
+	return holder{actor: ledger.Actor{Type: "user", ID: key.User}, cred: ledger.Credential{Kind: "board_key", ID: key.ID}, until: key.ExpiresAt},
+		ok && known && key.Valid(company.TimeOf(time.Now()))
+}
+
+// byKey finds who a token stands for; opens looks its hash (hex) up.
+func (rc *Request) byKey(token string, opens func(*ledger.Tx, string) (holder, bool)) (who holder, err error) {
 	hash := sha256.Sum256([]byte(token))
-	if key, ok := rc.server.keys.find(hash, time.Now()); ok {
-		return key, nil
+	if who, ok := rc.server.keys.find(hash, time.Now()); ok {
+		return who, nil
 	}
 	generation := rc.server.keys.generation()
 	ok, err := rc.stillTrue(func(tx *ledger.Tx) (ok bool) {
-		key, ok = company.KeyByHash(tx, hex.EncodeToString(hash[:]))
-		return ok && key.RevokedAt == 0 && agentSpeaks(tx, key.Agent)
+		who, ok = opens(tx, hex.EncodeToString(hash[:]))
+		return ok
 	})
 	if err != nil {
-		return key, err
+		return who, err
 	}
 	if !ok {
-		return key, errBearer
+		return who, errBearer
 	}
-	rc.server.keys.keep(hash, key, generation, time.Now())
-	return key, nil
+	rc.server.keys.keep(hash, who, generation, time.Now())
+	return who, nil
 }
 
 // agentSpeaks reports whether an agent may use the API: one that is gone or
@@ -208,7 +241,7 @@ func (rc *Request) stillTrue(is func(*ledger.Tx) bool) (ok bool, err error) {
 	return ok, nil
 }
 
-// A keyCache remembers agent keys by the hash of their token. It is dropped
+// A keyCache remembers keys by the hash of their token. It is dropped
 // when the feed tells of a change that may end a key, and on its own after
 // keyAge. Apply checks every credential again.
 type keyCache struct {
@@ -218,15 +251,15 @@ type keyCache struct {
 }
 
 type cachedKey struct {
-	company.AgentKey
-	until time.Time
+	holder
+	fresh time.Time // until then
 }
 
-func (c *keyCache) find(hash [32]byte, now time.Time) (company.AgentKey, bool) {
+func (c *keyCache) find(hash [32]byte, now time.Time) (holder, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k, ok := c.keys[hash]
-	return k.AgentKey, ok && now.Before(k.until)
+	return k.holder, ok && now.Before(k.fresh) && (k.until == 0 || company.TimeOf(now) < k.until)
 }
 
 func (c *keyCache) generation() uint64 {
@@ -236,7 +269,7 @@ func (c *keyCache) generation() uint64 {
 }
 
 // keep remembers a key, unless keys were invalidated since it was read.
-func (c *keyCache) keep(hash [32]byte, k company.AgentKey, gen uint64, now time.Time) {
+func (c *keyCache) keep(hash [32]byte, k holder, gen uint64, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if gen != c.gen {
@@ -287,7 +320,7 @@ func endsKeys(kind string) bool {
 	}
 	noun, _, _ := strings.Cut(kind, ".")
 	switch noun {
-	case "agent", "agent_key", "key", "company", "approval":
+	case "agent", "agent_key", "key", "company", "approval", "board_key", "cli_auth", "user":
 		return true
 	}
 	return false

@@ -11,8 +11,6 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-func fakeKey(id string) company.AgentKey { return company.AgentKey{ID: id} }
-
 type sample struct {
 	Title    string            `json:"title" minLength:"1" maxLength:"5"`
 	Level    string            `json:"level,omitempty" enum:"company,team"`

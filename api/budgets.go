@@ -258,7 +258,7 @@ func setCompanyBudget(rc *Request) (Response, error) {
 func setAgentBudget(rc *Request) (Response, error) {
 	agent, of := strings.ToLower(rc.Path("agentId")), rc.Company
 	err := rc.View(func(tx *ledger.Tx) error {
-		if of = company.CompanyOfAgent(tx, agent); of == "" || rc.IsAgent() && of != rc.Company {
+		if of = company.CompanyOfAgent(tx, agent); of == "" || !seen(tx, rc, of) {
 			return NotFound("Agent not found")
 		}
 		return nil

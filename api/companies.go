@@ -115,7 +115,7 @@ func listCompanies(rc *Request) (Response, error) {
 	out := []companyRow{}
 	err := rc.View(func(tx *ledger.Tx) error {
 		for _, row := range company.Companies(tx) {
-			if rc.IsBoard() || row.ID == rc.Company {
+			if rc.enters(tx, row.ID) {
 				out = append(out, showCompany(tx, row, rc.Now()))
 			}
 		}
@@ -126,7 +126,15 @@ func listCompanies(rc *Request) (Response, error) {
 
 func companyStats(rc *Request) (Response, error) {
 	var out map[string]company.Stat
-	err := rc.View(func(tx *ledger.Tx) error { out = company.Stats(tx); return nil })
+	err := rc.View(func(tx *ledger.Tx) error {
+		out = company.Stats(tx)
+		for id := range out {
+			if !rc.enters(tx, id) {
+				delete(out, id)
+			}
+		}
+		return nil
+	})
 	return OK(out), err
 }
 

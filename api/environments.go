@@ -156,8 +156,10 @@ func environmentFor(rc *Request) (of company.Company, err error) {
 			return nil
 		}
 		for _, row := range company.Companies(tx) {
-			of = row
-			break
+			if rc.enters(tx, row.ID) {
+				of = row
+				break
+			}
 		}
 		return nil
 	})
@@ -175,7 +177,7 @@ func listLeases(rc *Request) (Response, error) {
 	out := []leaseRow{}
 	err := rc.View(func(tx *ledger.Tx) error {
 		for _, of := range company.Companies(tx) {
-			if rc.IsAgent() && of.ID != rc.Company {
+			if !seen(tx, rc, of.ID) {
 				continue
 			}
 			seen := 0

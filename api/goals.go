@@ -64,7 +64,7 @@ func findGoal(rc *Request) (g company.Goal, err error) {
 // seen reports whether whoever asks sees the rows of a company.
 func seen(tx *ledger.Tx, rc *Request, of string) bool {
 	_, ok := company.CompanyOf(tx, of)
-	return ok && (rc.IsBoard() || rc.Company == of)
+	return ok && rc.enters(tx, of)
 }
 
 // given returns a value that a body has, nil when it is empty.

@@ -136,7 +136,7 @@ func findIssue(tx *ledger.Tx, rc *Request) (company.Issue, error) {
 		ref = strings.ToLower(ref)
 	}
 	i, ok := company.FindIssue(tx, ref)
-	if !ok || rc.IsAgent() && i.Company != rc.Company {
+	if !ok || !seen(tx, rc, i.Company) {
 		return i, NotFound("Issue not found")
 	}
 	return i, nil

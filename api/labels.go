@@ -42,7 +42,7 @@ func (s *Server) labelRoutes() []Route {
 			id, of := strings.ToLower(rc.Path("labelId")), ""
 			err := rc.View(func(tx *ledger.Tx) error {
 				l, ok := company.LabelByID(tx, id)
-				if !ok || rc.IsAgent() && l.Company != rc.Company {
+				if !ok || !seen(tx, rc, l.Company) {
 					return NotFound("Label not found")
 				}
 				of = l.Company

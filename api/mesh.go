@@ -17,20 +17,20 @@ func (s *Server) meshRoutes() []Route {
 	after := Param{Name: "after", Type: "integer", Doc: "only entries above this height"}
 	limit := Param{Name: "limit", Type: "integer", Doc: "at most so many"}
 	return []Route{
-		{Method: "GET", Path: "/api/v1/mesh", Tag: "mesh", Summary: "Tell which mesh this is and how it stands", Who: Board, Out: meshInfo{}, Handle: s.readMesh},
-		{Method: "GET", Path: "/api/v1/mesh/members", Tag: "mesh", Summary: "List the members", Who: Board, Out: []member{}, Handle: s.listMembers},
-		{Method: "GET", Path: "/api/v1/mesh/raft", Tag: "mesh", Summary: "Tell how consensus stands on this node", Who: Board, Out: raftInfo{}, Handle: s.readRaft},
-		{Method: "GET", Path: "/api/v1/mesh/tokens", Tag: "mesh", Summary: "List the join tokens", Who: Board, Out: []joinToken{}, Handle: listTokens},
-		{Method: "POST", Path: "/api/v1/mesh/tokens", Tag: "mesh", Summary: "Create a join token; its text is shown once", Who: Board, Status: 201,
+		{Method: "GET", Path: "/api/v1/mesh", Tag: "mesh", Summary: "Tell which mesh this is and how it stands", Who: Admin, Out: meshInfo{}, Handle: s.readMesh},
+		{Method: "GET", Path: "/api/v1/mesh/members", Tag: "mesh", Summary: "List the members", Who: Admin, Out: []member{}, Handle: s.listMembers},
+		{Method: "GET", Path: "/api/v1/mesh/raft", Tag: "mesh", Summary: "Tell how consensus stands on this node", Who: Admin, Out: raftInfo{}, Handle: s.readRaft},
+		{Method: "GET", Path: "/api/v1/mesh/tokens", Tag: "mesh", Summary: "List the join tokens", Who: Admin, Out: []joinToken{}, Handle: listTokens},
+		{Method: "POST", Path: "/api/v1/mesh/tokens", Tag: "mesh", Summary: "Create a join token; its text is shown once", Who: Admin, Status: 201,
 			In: createToken{}, Out: createdToken{}, Handle: s.createToken},
-		{Method: "DELETE", Path: "/api/v1/mesh/tokens/{id}", Tag: "mesh", Summary: "Revoke a join token", Who: Board, Out: joinToken{}, Handle: revokeToken},
-		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/revoke", Tag: "mesh", Summary: "Throw a node out of the mesh", Who: Board, In: revokeNode{}, Out: member{}, Handle: s.revokeNode},
-		{Method: "POST", Path: "/api/v1/mesh/leave", Tag: "mesh", Summary: "Take this node out of the mesh for good", Who: Board, Status: 202, Handle: s.leave},
-		{Method: "GET", Path: "/api/v1/mesh/ledger", Tag: "mesh", Summary: "Tell the head of the chain", Who: Board, Out: ledgerHead{}, Handle: s.readLedger},
-		{Method: "GET", Path: "/api/v1/mesh/ledger/entries", Tag: "mesh", Summary: "List entries of the chain, the oldest first", Who: Board, Out: []entry{},
+		{Method: "DELETE", Path: "/api/v1/mesh/tokens/{id}", Tag: "mesh", Summary: "Revoke a join token", Who: Admin, Out: joinToken{}, Handle: revokeToken},
+		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/revoke", Tag: "mesh", Summary: "Throw a node out of the mesh", Who: Admin, In: revokeNode{}, Out: member{}, Handle: s.revokeNode},
+		{Method: "POST", Path: "/api/v1/mesh/leave", Tag: "mesh", Summary: "Take this node out of the mesh for good", Who: Admin, Status: 202, Handle: s.leave},
+		{Method: "GET", Path: "/api/v1/mesh/ledger", Tag: "mesh", Summary: "Tell the head of the chain", Who: Admin, Out: ledgerHead{}, Handle: s.readLedger},
+		{Method: "GET", Path: "/api/v1/mesh/ledger/entries", Tag: "mesh", Summary: "List entries of the chain, the oldest first", Who: Admin, Out: []entry{},
 			Query: []Param{after, limit}, Handle: listEntries},
-		{Method: "GET", Path: "/api/v1/mesh/ledger/entries/{height}", Tag: "mesh", Summary: "Read one entry", Who: Board, Out: entry{}, Handle: readEntry},
-		{Method: "POST", Path: "/api/v1/mesh/ledger/verify", Tag: "mesh", Summary: "Check every hash and signature of this node's chain from genesis", Who: Board, Out: verified{}, Handle: s.verify},
+		{Method: "GET", Path: "/api/v1/mesh/ledger/entries/{height}", Tag: "mesh", Summary: "Read one entry", Who: Admin, Out: entry{}, Handle: readEntry},
+		{Method: "POST", Path: "/api/v1/mesh/ledger/verify", Tag: "mesh", Summary: "Check every hash and signature of this node's chain from genesis", Who: Admin, Out: verified{}, Handle: s.verify},
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 	Public            // also nobody: no credential is looked at
 	Board             // a person; agents get 403 "Board access required"
 	Agent             // an agent; others get 401 "Agent authentication required"
+	Admin             // a person who administers the instance; others get 403 "Instance admin required"
 )
 
 // A Route is one row of the table.

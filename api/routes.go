@@ -56,6 +56,9 @@ func (s *Server) table() []Route {
 		s.userSecretRoutes(),
 		s.settingsRoutes(),
 		s.instructionRoutes(),
+		s.boardKeyRoutes(),
+		s.memberRoutes(),
+		s.inviteRoutes(),
 	} {
 		all = append(all, rows...)
 	}

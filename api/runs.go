@@ -429,7 +429,7 @@ func count(rc *Request, name string, otherwise, least, most int64) int64 {
 // company only.
 func findRunAgent(tx *ledger.Tx, rc *Request) (company.Agent, error) {
 	a, ok := company.AgentByID(tx, strings.ToLower(rc.Path("id")))
-	if !ok || rc.IsAgent() && a.Company != rc.Company {
+	if !ok || !seen(tx, rc, a.Company) {
 		return a, NotFound("Agent not found")
 	}
 	return a, nil
@@ -448,7 +448,7 @@ func locateRunAgent(rc *Request) (of, id string, err error) {
 // findRun returns the run that the path names.
 func findRun(tx *ledger.Tx, rc *Request) (company.Run, error) {
 	r, ok := company.RunByID(tx, strings.ToLower(rc.Path("runId")))
-	if !ok || rc.IsAgent() && r.Company != rc.Company {
+	if !ok || !seen(tx, rc, r.Company) {
 		return r, NotFound("Heartbeat run not found")
 	}
 	return r, nil

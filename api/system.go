@@ -12,21 +12,14 @@ func (s *Server) systemRoutes() []Route {
 		{Method: "GET", Path: "/api/auth/get-session", Tag: "auth", Summary: "Tell who is signed in", Who: Board, Out: session{}, Handle: getSession},
 		{Method: "GET", Path: "/api/auth/profile", Tag: "auth", Summary: "Read the user's profile", Who: Board, Out: user{},
 			Handle: func(*Request) (Response, error) { return OK(boardUser), nil }},
-		{Method: "GET", Path: "/api/cli-auth/me", Tag: "auth", Summary: "Tell who the board is and which companies it may see", Who: Board, Out: boardAccess{}, Handle: boardMe},
 		{Method: "GET", Path: "/api/adapters", Tag: "system", Summary: "List the adapters that run agents", Who: Any, Out: []adapterInfo{},
 			Handle: func(*Request) (Response, error) { return OK(adapters), nil }},
 		{Method: "GET", Path: "/api/announcements/current", Tag: "system", Summary: "Read the announcement; there is none, no telemetry leaves the mesh", Who: Board,
 			Handle: func(*Request) (Response, error) { return OK(nil), nil }},
-		{Method: "GET", Path: "/api/companies/{companyId}/user-directory", Tag: "auth", Summary: "List the users of a company", Out: directory{},
-			Handle: ofCompany(directory{Users: []directoryUser{{LocalBoard, "active", boardUser}}})},
 	}
-	for _, path := range []string{"/api/plugins", "/api/plugins/ui-contributions", "/api/plugins/examples", "/api/plugins/tools", "/api/board-api-keys"} {
+	for _, path := range []string{"/api/plugins", "/api/plugins/ui-contributions", "/api/plugins/examples", "/api/plugins/tools"} {
 		rows = append(rows, Route{Method: "GET", Path: path, Tag: "system", Summary: "List what there is; nothing yet", Who: Board, Out: []struct{}{},
 			Handle: func(*Request) (Response, error) { return OK([]struct{}{}), nil }})
-	}
-	for _, noun := range []string{"join-requests", "invites"} {
-		rows = append(rows, Route{Method: "GET", Path: "/api/companies/{companyId}/" + noun, Tag: "system", Summary: "List a company's " + noun + "; nothing yet",
-			Out: []struct{}{}, Handle: ofCompany([]struct{}{})})
 	}
 	return rows
 }
@@ -85,22 +78,9 @@ type boardName struct {
 }
 
 type membership struct {
-	Company string `json:"companyId"`
-	Role    string `json:"membershipRole"`
-	Status  string `json:"status"`
-}
-
-func boardMe(rc *Request) (Response, error) {
-	out := boardAccess{User: boardName{boardUser.ID, boardUser.Name, boardUser.Email}, UserID: LocalBoard, Admin: true,
-		Companies: []string{}, Memberships: []membership{}, Source: "local_implicit"}
-	err := rc.View(func(tx *ledger.Tx) error {
-		for _, c := range company.Companies(tx) {
-			out.Companies = append(out.Companies, c.ID)
-			out.Memberships = append(out.Memberships, membership{c.ID, "owner", "active"})
-		}
-		return nil
-	})
-	return OK(out), err
+	Company string           `json:"companyId"`
+	Role    company.NullText `json:"membershipRole"`
+	Status  string           `json:"status"`
 }
 
 type allSettings struct {

@@ -176,7 +176,7 @@ func (s *Server) workspaceRoutes() []Route {
 func findWorkspace(rc *Request) (row executionWorkspaceRow, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		w, ok := company.ExecutionWorkspaceByID(tx, strings.ToLower(rc.Path("id")))
-		if !ok || rc.IsAgent() && w.Company != rc.Company {
+		if !ok || !seen(tx, rc, w.Company) {
 			return NotFound("Execution workspace not found")
 		}
 		row = showWorkspace(tx, w)

@@ -145,12 +145,16 @@ type Badges struct {
 	JoinRequests int `json:"joinRequests"`
 }
 
-// BadgesOf counts what waits for the board: approvals, and agents whose last run went wrong.
+// BadgesOf counts what waits for the board: approvals, requests to join, and agents
+// whose last run went wrong.
 func BadgesOf(tx *ledger.Tx, company string) (b Badges) {
 	for range agentsByStatus.IDs(tx, company, string(AgentError), false) {
 		b.FailedRuns++
 	}
 	b.Approvals, _ = PendingApprovals(tx, company)
+	for range joinsPending.IDs(tx, company, "all", false) {
+		b.JoinRequests++
+	}
 	b.Inbox = b.FailedRuns + b.Approvals + b.JoinRequests
 	return b
 }

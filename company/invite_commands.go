@@ -40,12 +40,13 @@ type AcceptInvite struct {
 	ClaimHash string          `cbor:"9,keyasint,omitempty"`
 }
 
-// DecideJoin is the payload of join.approve and join.reject. Agent is the ID of
-// the agent that an approval creates.
+// DecideJoin is the payload of join.approve and join.reject.
 type DecideJoin struct {
-	ID    string `cbor:"1,keyasint"`
-	Agent string `cbor:"2,keyasint,omitempty"`
+	ID string `cbor:"1,keyasint"`
 }
+
+// joinedAgent is the ID of the agent that the approval of a request makes.
+func joinedAgent(request string) string { return derivedID("join", request) }
 
 // ClaimKey is the payload of join.claim: the claim secret's hash, and the ID
 // and hash of the agent's first key.
@@ -268,7 +269,7 @@ func approveJoin(c *ledger.Context, p DecideJoin) (any, error) {
 			return nil, err
 		}
 	} else {
-		a, err := makeAgent(c, row, j.draft(p.Agent), AgentIdle)
+		a, err := makeAgent(c, row, j.draft(), AgentIdle)
 		if err != nil {
 			return nil, err
 		}
@@ -283,8 +284,8 @@ func approveJoin(c *ledger.Context, p DecideJoin) (any, error) {
 }
 
 // draft is the agent that a request describes.
-func (j JoinRequest) draft(id string) SaveAgent {
-	p := SaveAgent{ID: id, Name: new(string(j.AgentName)), AdapterConfig: j.Defaults}
+func (j JoinRequest) draft() SaveAgent {
+	p := SaveAgent{ID: joinedAgent(j.ID), Name: new(string(j.AgentName)), AdapterConfig: j.Defaults}
 	if j.Adapter != "" {
 		p.AdapterType = new(string(j.Adapter))
 	}

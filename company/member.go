@@ -216,3 +216,26 @@ func Removal(tx *ledger.Tx, m Member, by string) (can bool, reason string) {
 	}
 	return true, ""
 }
+
+// MayWrite reports whether a user may do more in a company than look at it.
+func MayWrite(tx *ledger.Tx, company, user string) bool {
+	if IsAdmin(tx, user) {
+		return true
+	}
+	m, ok := MembershipOf(tx, company, user)
+	return ok && m.Status == MemberActive && m.Role != RoleViewer
+}
+
+// OpenIssuesOfUser returns the IDs of the open issues that are assigned to a
+// user, at most most of them. It looks at all open issues of the company.
+func OpenIssuesOfUser(tx *ledger.Tx, company, user string, most int) []string {
+	var out []string
+	for id, i := range issues.All(tx, company) {
+		if i.AssigneeUser == user && !i.Status.Terminal() {
+			if out = append(out, id); len(out) == most {
+				break
+			}
+		}
+	}
+	return out
+}

@@ -118,6 +118,14 @@ func (p ResubmitApproval) Sealed(seal SealFunc) (any, error) {
 	return p, err
 }
 
+// Sealed seals the configuration of an agent that asks to join, for the agent
+// that an approval makes.
+func (p AcceptInvite) Sealed(seal SealFunc) (any, error) {
+	var err error
+	p.Defaults, err = sealConfig(p.Defaults, "adapterConfig", func(path, plain string) (string, error) { return seal(joinedAgent(p.ID), path, plain) })
+	return p, err
+}
+
 func sealPayload(payload json.RawMessage, owner string, seal SealFunc) (json.RawMessage, error) {
 	return sealConfig(payload, "payload", func(path, plain string) (string, error) {
 		return seal(owner, strings.TrimPrefix(path, "payload."), plain)

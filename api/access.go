@@ -1,0 +1,64 @@
+package api
+
+import (
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+var (
+	errNotAdmin = Forbidden("Instance admin required")
+	errNoAccess = Forbidden("User does not have access to this company")
+	errViewer   = Forbidden("Viewer access is read-only")
+)
+
+// trusted reports whether the request came from the keyboard of a trusted
+// machine: to it everything is open.
+func (rc *Request) trusted() bool { return rc.IsBoard() && rc.Credential.Kind == "local" }
+
+// enters reports whether whoever asks may see a company at all.
+func (rc *Request) enters(tx *ledger.Tx, of string) bool {
+	switch {
+	case rc.IsAgent():
+		return rc.Company == of
+	case rc.trusted():
+		return true
+	}
+	return rc.IsBoard() && company.MayEnter(tx, of, rc.Actor.ID)
+}
+
+// checkPerson refuses a person what the route does not open to them: it may be
+// for administrators, and its path may name a company. What a command may do is
+// looked at again when it is applied.
+func (rc *Request) checkPerson() error {
+	if !rc.IsBoard() || rc.trusted() {
+		return nil
+	}
+	if rc.route.Who == Admin {
+		ok, err := rc.stillTrue(func(tx *ledger.Tx) bool { return company.IsAdmin(tx, rc.Actor.ID) })
+		if err == nil && !ok {
+			err = errNotAdmin
+		}
+		if err != nil {
+			return err
+		}
+	}
+	of := strings.ToLower(rc.Path("companyId"))
+	if of == "" {
+		return nil
+	}
+	ok, err := rc.stillTrue(func(tx *ledger.Tx) bool { return company.MayEnter(tx, of, rc.Actor.ID) })
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return errNoAccess
+	case rc.HTTP.Method == "GET" || rc.HTTP.Method == "HEAD":
+		return nil
+	}
+	if ok, err = rc.stillTrue(func(tx *ledger.Tx) bool { return company.MayWrite(tx, of, rc.Actor.ID) }); err == nil && !ok {
+		err = errViewer
+	}
+	return err
+}

@@ -1,0 +1,287 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+const (
+	boardTokenPrefix     = "pcp_board_"
+	challengeTokenPrefix = "pcp_cli_auth_"
+	// pollEvery is how often a program asks about its challenge, in milliseconds.
+	pollEvery = 1000
+)
+
+// newBoardKey is the body that makes a board key.
+type newBoardKey struct {
+	Name      string            `json:"name,omitempty" minLength:"1" maxLength:"120" default:"API key"`
+	ExpiresAt Opt[company.Time] `json:"expiresAt"`
+	CompanyID Opt[string]       `json:"requestedCompanyId" format:"uuid"`
+}
+
+// A boardKeyRow is a board key as it is shown; Token only where it was made.
+type boardKeyRow struct {
+	ID         string       `json:"id"`
+	Name       string       `json:"name"`
+	Token      string       `json:"token,omitempty"`
+	CreatedAt  company.Time `json:"createdAt"`
+	LastUsedAt company.Time `json:"lastUsedAt"` // always null: reads leave no trace in the log
+	RevokedAt  company.Time `json:"revokedAt"`
+	ExpiresAt  company.Time `json:"expiresAt"`
+}
+
+func showBoardKey(k company.BoardKey, token string) boardKeyRow {
+	return boardKeyRow{ID: k.ID, Name: k.Name, Token: token, CreatedAt: k.CreatedAt, RevokedAt: k.RevokedAt, ExpiresAt: k.ExpiresAt}
+}
+
+// hashOf is what is stored of a token.
+func hashOf(token string) string {
+	hash := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(hash[:])
+}
+
+func (s *Server) boardKeyRoutes() []Route {
+	const tag, all, one = "auth", "/api/board-api-keys", "/api/cli-auth/challenges/{id}"
+	return []Route{
+		{Method: "GET", Path: all, Tag: tag, Summary: "List one's board keys", Who: Board, Out: []boardKeyRow{}, Handle: listBoardKeys},
+		{Method: "POST", Path: all, Tag: tag, Summary: "Make a board key; its token is shown once", Who: Board, In: newBoardKey{}, Out: boardKeyRow{}, Status: 201, NoTool: true, Handle: createBoardKey},
+		{Method: "DELETE", Path: all + "/{keyId}", Tag: tag, Summary: "Revoke a board key", Who: Board, Out: okay{}, NoTool: true, Handle: revokeBoardKey},
+		{Method: "POST", Path: "/api/cli-auth/challenges", Tag: tag, Summary: "Ask a person to let a program act as them", Who: Public, In: newChallenge{}, Out: madeChallenge{}, Status: 201, NoTool: true, Handle: openChallenge},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Tell what became of a challenge", Who: Public, Out: challengeRow{}, NoTool: true, Handle: pollChallenge, Query: []Param{{Name: "token"}}},
+		{Method: "POST", Path: one + "/approve", Tag: tag, Summary: "Let a program act as oneself", Who: Board, In: challengeToken{}, Out: challengeApproval{}, NoTool: true, Handle: approveChallenge},
+		{Method: "POST", Path: one + "/cancel", Tag: tag, Summary: "Withdraw a challenge", Who: Public, In: challengeToken{}, NoTool: true, Handle: cancelChallenge},
+		{Method: "GET", Path: "/api/cli-auth/me", Tag: tag, Summary: "Tell who the board is and which companies it may see", Who: Board, Out: boardAccess{}, Handle: boardMe},
+		{Method: "POST", Path: "/api/cli-auth/revoke-current", Tag: tag, Summary: "Revoke the board key that the request shows", Who: Board, NoTool: true, Handle: revokeCurrent},
+	}
+}
+
+func listBoardKeys(rc *Request) (Response, error) {
+	out := []boardKeyRow{}
+	err := rc.View(func(tx *ledger.Tx) error {
+		for _, k := range company.BoardKeysOf(tx, rc.Actor.ID) {
+			if k.RevokedAt == 0 {
+				out = append(out, showBoardKey(k, ""))
+			}
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func createBoardKey(rc *Request) (Response, error) {
+	in, err := Body[newBoardKey](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if in.CompanyID.Set && !in.CompanyID.Null {
+		if err := rc.View(func(tx *ledger.Tx) error {
+			if !rc.enters(tx, strings.ToLower(in.CompanyID.Value)) {
+				return errNoAccess
+			}
+			return nil
+		}); err != nil {
+			return Response{}, err
+		}
+	}
+	token := boardTokenPrefix + hex.EncodeToString(rc.Secret("board-key", tokenBytes))
+	p := company.CreateBoardKey{ID: NewID(), Name: in.Name, Hash: hashOf(token)}
+	if in.ExpiresAt.Set {
+		p.ExpiresAt = new(in.ExpiresAt.Value)
+	}
+	k, err := Do[company.BoardKey](rc, "board_key.create", "", p)
+	if err != nil {
+		return Response{}, err
+	}
+	if k.Hash != p.Hash {
+		return Response{}, Conflict("The key was made by an earlier request; its token can not be shown again", map[string]string{"keyId": k.ID})
+	}
+	rc.SetHeader("Cache-Control", "no-store")
+	return OK(showBoardKey(k, token)), nil
+}
+
+func revokeBoardKey(rc *Request) (Response, error) {
+	_, err := rc.Submit("board_key.revoke", "", company.RevokeBoardKey{ID: strings.ToLower(rc.Path("keyId"))})
+	return OK(okay{true}), err
+}
+
+func revokeCurrent(rc *Request) (Response, error) {
+	if rc.Credential.Kind != "board_key" {
+		return Response{}, Forbidden("Current board API key is required")
+	}
+	id := rc.KeyID
+	_, err := rc.Submit("board_key.revoke", "", company.RevokeBoardKey{ID: id})
+	return OK(struct {
+		Revoked bool   `json:"revoked"`
+		KeyID   string `json:"keyId"`
+	}{true, id}), err
+}
+
+// newChallenge is the body by which a program asks to act as a person.
+type newChallenge struct {
+	Command   string      `json:"command" minLength:"1" maxLength:"240"`
+	Client    Opt[string] `json:"clientName" maxLength:"120"`
+	Access    string      `json:"requestedAccess,omitempty" enum:"board,instance_admin_required" default:"board"`
+	CompanyID Opt[string] `json:"requestedCompanyId" format:"uuid"`
+}
+
+// challengeToken is the body that decides about a challenge.
+type challengeToken struct {
+	Token string `json:"token" minLength:"16" maxLength:"256"`
+}
+
+type madeChallenge struct {
+	ID           string       `json:"id"`
+	Token        string       `json:"token"`
+	BoardToken   string       `json:"boardApiToken"` // good when somebody has approved
+	ApprovalPath string       `json:"approvalPath"`
+	ApprovalURL  string       `json:"approvalUrl"`
+	PollPath     string       `json:"pollPath"`
+	ExpiresAt    company.Time `json:"expiresAt"`
+	PollEvery    int          `json:"suggestedPollIntervalMs"`
+}
+
+type challengeRow struct {
+	ID             string           `json:"id"`
+	Status         string           `json:"status"` // pending, approved, cancelled or expired
+	Command        string           `json:"command"`
+	Client         company.NullText `json:"clientName"`
+	Access         string           `json:"requestedAccess"`
+	Company        company.NullText `json:"requestedCompanyId"`
+	CompanyName    company.NullText `json:"requestedCompanyName"`
+	ApprovedAt     company.Time     `json:"approvedAt"`
+	CancelledAt    company.Time     `json:"cancelledAt"`
+	ExpiresAt      company.Time     `json:"expiresAt"`
+	ApprovedBy     *boardName       `json:"approvedByUser"`
+	RequiresSignIn bool             `json:"requiresSignIn"`
+	CanApprove     bool             `json:"canApprove"`
+	CurrentUser    company.NullText `json:"currentUserId"`
+}
+
+type challengeApproval struct {
+	Approved  bool             `json:"approved"`
+	Status    string           `json:"status"`
+	User      company.NullText `json:"userId"`
+	Key       company.NullText `json:"keyId"`
+	ExpiresAt company.Time     `json:"expiresAt"`
+}
+
+// ofNode makes what follows the node's, on behalf of nobody: what a system
+// actor of that name does. Nobody's Idempotency-Key does not count: whoever
+// guessed it would be shown another's secret.
+func (rc *Request) ofNode(name string) {
+	rc.HTTP.Header.Del(headerIdempotency)
+	rc.Actor = ledger.Actor{Type: "system", ID: name}
+	rc.Credential = ledger.Credential{Kind: "node", ID: string(rc.server.cfg.NodeID)}
+	rc.Company, rc.KeyID, rc.Run = "", "", ""
+}
+
+// base is the address that the caller reached this node by.
+func (rc *Request) base() string {
+	if rc.HTTP.TLS != nil {
+		return "https://" + rc.HTTP.Host
+	}
+	return "http://" + rc.HTTP.Host
+}
+
+func openChallenge(rc *Request) (Response, error) {
+	in, err := Body[newChallenge](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	rc.ofNode("cli-auth")
+	token := challengeTokenPrefix + hex.EncodeToString(rc.Secret("cli-auth", tokenBytes))
+	key := boardTokenPrefix + hex.EncodeToString(rc.Secret("cli-auth-key", tokenBytes))
+	h, err := Do[company.Challenge](rc, "cli_auth.open", "", company.OpenChallenge{ID: NewID(), Hash: hashOf(token), KeyHash: hashOf(key), Command: in.Command,
+		Client: in.Client.Or(""), Access: in.Access, Company: strings.ToLower(in.CompanyID.Or(""))})
+	if err != nil {
+		return Response{}, err
+	}
+	if h.Hash != hashOf(token) {
+		return Response{}, Conflict("The challenge was made by an earlier request; its token can not be shown again", nil)
+	}
+	path := "/cli-auth/" + h.ID + "?token=" + token
+	rc.SetHeader("Cache-Control", "no-store")
+	return OK(madeChallenge{h.ID, token, key, path, rc.base() + path, "/cli-auth/challenges/" + h.ID, h.ExpiresAt, pollEvery}), nil
+}
+
+func errNoChallenge() error { return NotFound("CLI auth challenge not found") }
+
+func pollChallenge(rc *Request) (Response, error) {
+	someone := rc.authenticate() == nil && rc.IsBoard()
+	var out challengeRow
+	err := rc.View(func(tx *ledger.Tx) error {
+		h, ok := company.ChallengeByID(tx, strings.ToLower(rc.Path("id")), hashOf(rc.Query("token")))
+		if !ok {
+			return errNoChallenge()
+		}
+		now := company.TimeOf(rc.Now())
+		out = challengeRow{ID: h.ID, Status: h.Status(now), Command: h.Command, Client: h.Client, Access: h.Access, Company: h.Company,
+			ApprovedAt: h.ApprovedAt, CancelledAt: h.CancelledAt, ExpiresAt: h.ExpiresAt, RequiresSignIn: !someone}
+		if row, ok := company.CompanyOf(tx, string(h.Company)); ok {
+			out.CompanyName = company.NullText(row.Name)
+		}
+		if p, ok := company.PersonOf(tx, string(h.ApprovedBy)); ok {
+			out.ApprovedBy = &boardName{p.ID, p.Name, p.Email}
+		}
+		if someone {
+			out.CurrentUser = company.NullText(rc.Actor.ID)
+			out.CanApprove = out.Status == "pending" && h.CanApprove(tx, rc.Actor.ID) == nil
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func approveChallenge(rc *Request) (Response, error) {
+	in, err := Body[challengeToken](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	h, err := Do[company.Challenge](rc, "cli_auth.approve", "", company.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: hashOf(in.Token), Key: NewID()})
+	if err != nil {
+		return Response{}, err
+	}
+	return OK(challengeApproval{h.ApprovedAt != 0 && h.CancelledAt == 0, h.Status(company.TimeOf(rc.Now())), h.ApprovedBy, h.Key, h.ExpiresAt}), nil
+}
+
+func cancelChallenge(rc *Request) (Response, error) {
+	in, err := Body[challengeToken](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	rc.ofNode("cli-auth")
+	h, err := Do[company.Challenge](rc, "cli_auth.cancel", "", company.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: hashOf(in.Token)})
+	if err != nil {
+		return Response{}, err
+	}
+	return OK(struct {
+		Status    string `json:"status"`
+		Cancelled bool   `json:"cancelled"`
+	}{h.Status(company.TimeOf(rc.Now())), h.CancelledAt != 0}), nil
+}
+
+// boardMe tells who the board is: the person behind the credential, and the
+// companies that are open to them.
+func boardMe(rc *Request) (Response, error) {
+	out := boardAccess{UserID: rc.Actor.ID, Companies: []string{}, Memberships: []membership{}, Source: rc.Credential.Kind}
+	switch rc.Credential.Kind {
+	case "local":
+		out.Source = "local_implicit"
+	case "board_key":
+		out.KeyID = &rc.KeyID
+	}
+	err := rc.View(func(tx *ledger.Tx) error {
+		p, _ := company.PersonOf(tx, rc.Actor.ID)
+		out.User, out.Admin = boardName{p.ID, p.Name, p.Email}, rc.trusted() || company.IsAdmin(tx, rc.Actor.ID)
+		for _, m := range company.MembershipsOf(tx, rc.Actor.ID) {
+			out.Companies = append(out.Companies, m.Company)
+			out.Memberships = append(out.Memberships, membership{m.Company, company.NullText(m.Role), string(m.Status)})
+		}
+		return nil
+	})
+	return OK(out), err
+}

@@ -1,0 +1,448 @@
+package api
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+const (
+	inviteTokenPrefix = "pcp_invite_"
+	claimTokenPrefix  = "pcp_claim_"
+	inviteTokenBytes  = 32
+	// maxInvites bounds a page of invites, defaultInvites is one unless the query
+	// says otherwise.
+	defaultInvites = 20
+	maxInvites     = 100
+)
+
+// newInvite is the body that makes an invite.
+type newInvite struct {
+	Joins    string               `json:"allowedJoinTypes,omitempty" enum:"human,agent,both" default:"both"`
+	Role     Opt[string]          `json:"humanRole" enum:"owner,admin,operator,viewer"`
+	Defaults Opt[json.RawMessage] `json:"defaultsPayload"`
+	Message  Opt[string]          `json:"agentMessage" maxLength:"4000"`
+}
+
+// acceptBody is the body by which somebody asks to join.
+type acceptBody struct {
+	Type         string               `json:"requestType" enum:"human,agent"`
+	AgentName    string               `json:"agentName,omitempty" minLength:"1" maxLength:"120"`
+	AdapterType  string               `json:"adapterType,omitempty" minLength:"1" maxLength:"100"`
+	Capabilities Opt[string]          `json:"capabilities" maxLength:"4000"`
+	Defaults     Opt[json.RawMessage] `json:"agentDefaultsPayload"`
+}
+
+// claimBody is the body that fetches an agent's first key.
+type claimBody struct {
+	Secret string `json:"claimSecret" minLength:"16" maxLength:"256"`
+}
+
+// An inviteRow is an invite as the board sees it.
+type inviteRow struct {
+	ID             string           `json:"id"`
+	Company        string           `json:"companyId"`
+	Type           string           `json:"inviteType"`
+	TokenHash      string           `json:"tokenHash"`
+	Joins          company.JoinType `json:"allowedJoinTypes"`
+	Defaults       json.RawMessage  `json:"defaultsPayload"`
+	ExpiresAt      company.Time     `json:"expiresAt"`
+	InvitedBy      company.NullText `json:"invitedByUserId"`
+	RevokedAt      company.Time     `json:"revokedAt"`
+	AcceptedAt     company.Time     `json:"acceptedAt"`
+	CreatedAt      company.Time     `json:"createdAt"`
+	UpdatedAt      company.Time     `json:"updatedAt"`
+	CompanyName    string           `json:"companyName"`
+	InviteMessage  company.NullText `json:"inviteMessage"`
+	HumanRole      company.NullText `json:"humanRole"`
+	State          string           `json:"state"` // active, accepted, revoked or expired
+	InvitedByUser  *company.Person  `json:"invitedByUser"`
+	RelatedJoin    company.NullText `json:"relatedJoinRequestId"`
+	Token          string           `json:"token,omitempty"` // and what follows: only where it was made
+	InvitePath     string           `json:"invitePath,omitempty"`
+	InviteURL      string           `json:"inviteUrl,omitempty"`
+	OnboardingPath string           `json:"onboardingTextPath,omitempty"`
+	OnboardingURL  string           `json:"onboardingTextUrl,omitempty"`
+}
+
+type inviteList struct {
+	Invites    []inviteRow `json:"invites"`
+	NextOffset *int        `json:"nextOffset"`
+}
+
+// An invitation is an invite as the one sees it who holds its token.
+type invitation struct {
+	ID             string           `json:"id"`
+	Company        string           `json:"companyId"`
+	CompanyName    string           `json:"companyName"`
+	CompanyLogo    company.NullText `json:"companyLogoUrl"`
+	Type           string           `json:"inviteType"`
+	Joins          company.JoinType `json:"allowedJoinTypes"`
+	HumanRole      company.NullText `json:"humanRole"`
+	ExpiresAt      company.Time     `json:"expiresAt"`
+	InvitePath     string           `json:"invitePath"`
+	InviteURL      string           `json:"inviteUrl"`
+	OnboardPath    string           `json:"onboardingPath"`
+	OnboardURL     string           `json:"onboardingUrl"`
+	OnboardTxtPath string           `json:"onboardingTextPath"`
+	OnboardTxtURL  string           `json:"onboardingTextUrl"`
+	SkillPath      string           `json:"skillIndexPath"`
+	SkillURL       string           `json:"skillIndexUrl"`
+	Message        company.NullText `json:"inviteMessage"`
+	InvitedBy      company.NullText `json:"invitedByUserName"`
+	JoinStatus     company.NullText `json:"joinRequestStatus"`
+	JoinType       company.NullText `json:"joinRequestType"`
+}
+
+// A joinRow is a request to join as the board sees it in a list.
+type joinRow struct {
+	company.JoinRequest
+	Requester  *company.Person `json:"requesterUser"`
+	ApprovedBy *company.Person `json:"approvedByUser"`
+	RejectedBy *company.Person `json:"rejectedByUser"`
+	Invite     *joinInvite     `json:"invite"`
+}
+
+type joinInvite struct {
+	ID         string           `json:"id"`
+	Type       string           `json:"inviteType"`
+	Joins      company.JoinType `json:"allowedJoinTypes"`
+	HumanRole  company.NullText `json:"humanRole"`
+	Message    company.NullText `json:"inviteMessage"`
+	CreatedAt  company.Time     `json:"createdAt"`
+	ExpiresAt  company.Time     `json:"expiresAt"`
+	RevokedAt  company.Time     `json:"revokedAt"`
+	AcceptedAt company.Time     `json:"acceptedAt"`
+	InvitedBy  *company.Person  `json:"invitedByUser"`
+}
+
+// A joinAnswer is what an agent that asks to join is told.
+type joinAnswer struct {
+	company.JoinRequest
+	ClaimSecret string      `json:"claimSecret"`
+	ClaimPath   string      `json:"claimApiKeyPath"`
+	Onboarding  *onboarding `json:"onboarding"`
+	Diagnostics []struct{}  `json:"diagnostics"`
+}
+
+type claimedKey struct {
+	KeyID     string       `json:"keyId"`
+	Token     string       `json:"token"`
+	AgentID   string       `json:"agentId"`
+	CreatedAt company.Time `json:"createdAt"`
+}
+
+const companyJoin = "company_join"
+
+func (s *Server) inviteRoutes() []Route {
+	const tag, of, by, one = "members", "/api/companies/{companyId}", "/api/invites/{token}", "/api/companies/{companyId}/join-requests/{requestId}"
+	return []Route{
+		{Method: "GET", Path: of + "/invites", Tag: tag, Summary: "List invites, newest first", Who: Board, Out: inviteList{}, Handle: listInvites,
+			Query: []Param{{Name: "state", Doc: "active, accepted, revoked or expired"}, {Name: "limit", Type: "integer"}, {Name: "offset", Type: "integer"}}},
+		{Method: "POST", Path: of + "/invites", Tag: tag, Summary: "Invite people or agents; the token is shown once", Who: Board, In: newInvite{}, Out: inviteRow{}, Status: 201, Handle: createInvite},
+		{Method: "POST", Path: "/api/invites/{inviteId}/revoke", Tag: tag, Summary: "Revoke an invite", Who: Board, Out: inviteRow{}, Handle: revokeInvite},
+		{Method: "GET", Path: by, Tag: tag, Summary: "Read an invite by its token", Who: Public, Out: invitation{}, NoTool: true, Handle: readInvite},
+		{Method: "GET", Path: by + "/onboarding", Tag: tag, Summary: "Read how to join", Who: Public, NoTool: true, Handle: readOnboarding},
+		{Method: "GET", Path: by + "/onboarding.txt", Tag: tag, Summary: "Read how to join, as text", Who: Public, NoTool: true, Handle: readOnboardingText},
+		{Method: "GET", Path: by + "/skills/index", Tag: tag, Summary: "List the skills for somebody who joins", Who: Public, Out: skillIndex{}, NoTool: true, Handle: invited(listBundled)},
+		{Method: "GET", Path: by + "/skills/{skillName}", Tag: tag, Summary: "Read a skill, as Markdown", Who: Public, NoTool: true, Handle: invited(readBundled)},
+		{Method: "POST", Path: by + "/accept", Tag: tag, Summary: "Ask to join", Who: Public, In: acceptBody{}, Out: joinAnswer{}, Status: 202, NoTool: true, Handle: acceptInvite},
+		{Method: "GET", Path: of + "/join-requests", Tag: tag, Summary: "List requests to join, newest first", Who: Board, Out: []joinRow{}, Handle: listJoins,
+			Query: []Param{{Name: "status", Doc: "pending_approval, approved or rejected"}, {Name: "requestType", Doc: "human or agent"}}},
+		{Method: "POST", Path: one + "/approve", Tag: tag, Summary: "Let somebody in", Who: Board, Out: company.JoinRequest{}, Handle: decideJoin("join.approve")},
+		{Method: "POST", Path: one + "/reject", Tag: tag, Summary: "Turn somebody away", Who: Board, Out: company.JoinRequest{}, Handle: decideJoin("join.reject")},
+		{Method: "POST", Path: "/api/join-requests/{requestId}/claim-api-key", Tag: tag, Summary: "Fetch the first key of an agent that was let in, once", Who: Public, In: claimBody{}, Out: claimedKey{}, Status: 201, NoTool: true, Handle: claimKey},
+	}
+}
+
+func errNoInvite() error { return NotFound("Invite not found") }
+
+// defaultsOf shows what comes with an invite: what was given, and what a person
+// gets.
+func defaultsOf(i company.Invite) json.RawMessage {
+	out := map[string]any{}
+	if len(i.Defaults) > 0 {
+		json.Unmarshal(company.RedactConfig(i.Defaults), &out) // an object, or nothing
+	}
+	if i.Role != "" {
+		type grant struct {
+			Scope      *struct{}          `json:"scope"`
+			Permission company.Permission `json:"permissionKey"`
+		}
+		grants := []grant{}
+		for _, p := range company.GrantsOf(i.Role) {
+			grants = append(grants, grant{nil, p})
+		}
+		out["human"] = map[string]any{"role": i.Role, "grants": grants}
+	}
+	if len(out) == 0 {
+		return rawJSON(nil)
+	}
+	b, _ := json.Marshal(out)
+	return b
+}
+
+func showInvite(tx *ledger.Tx, i company.Invite, now company.Time) inviteRow {
+	row, _ := company.CompanyOf(tx, i.Company)
+	return inviteRow{ID: i.ID, Company: i.Company, Type: companyJoin, TokenHash: i.Hash, Joins: i.Joins, Defaults: defaultsOf(i), ExpiresAt: i.ExpiresAt,
+		InvitedBy: i.InvitedBy, RevokedAt: i.RevokedAt, AcceptedAt: i.AcceptedAt, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt, CompanyName: row.Name,
+		InviteMessage: i.Message, HumanRole: company.NullText(i.Role), State: i.State(now), InvitedByUser: personOf(tx, string(i.InvitedBy)), RelatedJoin: company.NullText(i.Request)}
+}
+
+func listInvites(rc *Request) (r Response, err error) {
+	limit, err := rc.QueryInt("limit", defaultInvites, 1, maxInvites)
+	if err != nil {
+		return r, err
+	}
+	offset, err := rc.QueryInt("offset", 0, 0, company.MaxInvites)
+	if err != nil {
+		return r, err
+	}
+	out := inviteList{Invites: []inviteRow{}}
+	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		now, at := company.TimeOf(rc.Now()), 0
+		for _, i := range company.InvitesOf(tx, row.ID) {
+			if state := rc.Query("state"); state != "" && i.State(now) != state {
+				continue
+			}
+			if at++; at <= offset {
+				continue
+			}
+			if len(out.Invites) == limit {
+				out.NextOffset = new(offset + limit)
+				break
+			}
+			out.Invites = append(out.Invites, showInvite(tx, i, now))
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func createInvite(rc *Request) (Response, error) {
+	in, err := Body[newInvite](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	of := companyID(rc)
+	token := inviteTokenPrefix + base64.RawURLEncoding.EncodeToString(rc.Secret("invite", inviteTokenBytes))
+	p := company.CreateInvite{ID: NewID(), Hash: hashOf(token), Joins: company.JoinType(in.Joins), Role: company.Role(in.Role.Or("")), Message: in.Message.Or("")}
+	if in.Defaults.Set && !in.Defaults.Null {
+		p.Defaults = in.Defaults.Value
+	}
+	i, err := Do[company.Invite](rc, "invite.create", of, p)
+	if err != nil {
+		return Response{}, err
+	}
+	if i.Hash != p.Hash {
+		return Response{}, Conflict("The invite was made by an earlier request; its token can not be shown again", map[string]string{"inviteId": i.ID})
+	}
+	var row inviteRow
+	err = rc.View(func(tx *ledger.Tx) error { row = showInvite(tx, i, company.TimeOf(rc.Now())); return nil })
+	row.Token, row.InvitePath, row.OnboardingPath = token, "/invite/"+token, "/api/invites/"+token+"/onboarding.txt"
+	row.InviteURL, row.OnboardingURL = rc.base()+row.InvitePath, rc.base()+row.OnboardingPath
+	rc.SetHeader("Cache-Control", "no-store")
+	return OK(row), err
+}
+
+func revokeInvite(rc *Request) (Response, error) {
+	of, id := "", strings.ToLower(rc.Path("inviteId"))
+	err := rc.View(func(tx *ledger.Tx) error {
+		i, ok := company.InviteByID(tx, id)
+		if !ok || !seen(tx, rc, i.Company) {
+			return errNoInvite()
+		}
+		of = i.Company
+		return nil
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	i, err := Do[company.Invite](rc, "invite.revoke", of, company.RevokeInvite{ID: id})
+	if err != nil {
+		return Response{}, err
+	}
+	var r Response
+	err = rc.View(func(tx *ledger.Tx) error { r = OK(showInvite(tx, i, company.TimeOf(rc.Now()))); return nil })
+	return r, err
+}
+
+// inviteIn returns the invite whose token the path has. One that can not be
+// used any more is shown only when it led to a request.
+func inviteIn(tx *ledger.Tx, rc *Request) (company.Invite, company.Company, error) {
+	i, ok := company.InviteByHash(tx, hashOf(rc.Path("token")))
+	row, there := company.CompanyOf(tx, i.Company)
+	now := company.TimeOf(rc.Now())
+	if !ok || !there || i.RevokedAt != 0 || i.AcceptedAt == 0 && now >= i.ExpiresAt {
+		return i, row, errNoInvite()
+	}
+	return i, row, nil
+}
+
+func readInvite(rc *Request) (Response, error) {
+	var out invitation
+	err := rc.View(func(tx *ledger.Tx) error {
+		i, row, err := inviteIn(tx, rc)
+		if err != nil {
+			return err
+		}
+		token, base := rc.Path("token"), rc.base()
+		path := "/api/invites/" + token
+		out = invitation{ID: i.ID, Company: i.Company, CompanyName: row.Name, Type: companyJoin, Joins: i.Joins, HumanRole: company.NullText(i.Role), ExpiresAt: i.ExpiresAt,
+			InvitePath: "/invite/" + token, InviteURL: base + "/invite/" + token, OnboardPath: path + "/onboarding", OnboardURL: base + path + "/onboarding",
+			OnboardTxtPath: path + "/onboarding.txt", OnboardTxtURL: base + path + "/onboarding.txt", SkillPath: path + "/skills/index", SkillURL: base + path + "/skills/index", Message: i.Message}
+		if p := personOf(tx, string(i.InvitedBy)); p != nil {
+			out.InvitedBy = company.NullText(p.Name)
+		}
+		if j, ok := company.JoinByID(tx, i.Request); ok {
+			out.JoinStatus, out.JoinType = company.NullText(j.Status), company.NullText(j.Type)
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+// invited answers whoever holds the token of an invite.
+func invited(answer func(*Request) (Response, error)) func(*Request) (Response, error) {
+	return func(rc *Request) (Response, error) {
+		if err := rc.View(func(tx *ledger.Tx) error { _, _, err := inviteIn(tx, rc); return err }); err != nil {
+			return Response{}, err
+		}
+		return answer(rc)
+	}
+}
+
+func acceptInvite(rc *Request) (Response, error) {
+	in, err := Body[acceptBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	var i company.Invite
+	if err := rc.View(func(tx *ledger.Tx) (err error) { i, _, err = inviteIn(tx, rc); return err }); err != nil {
+		return Response{}, err
+	}
+	if i.AcceptedAt != 0 {
+		return Response{}, errNoInvite()
+	}
+	p := company.AcceptInvite{ID: NewID(), Hash: i.Hash, Type: company.JoinType(in.Type)}
+	if host, _, err := net.SplitHostPort(rc.HTTP.RemoteAddr); err == nil {
+		p.IP = host
+	}
+	if p.Type == company.JoinHuman {
+		if err := rc.authenticate(); err != nil || !rc.IsBoard() {
+			return Response{}, Unauthorized("Human invite acceptance requires authenticated user")
+		}
+		j, err := Do[company.JoinRequest](rc, "invite.accept", i.Company, p)
+		return OK(j), err
+	}
+	rc.ofNode("invite")
+	if p.AgentName = in.AgentName; p.AgentName == "" {
+		return Response{}, Invalid("agentName is required for agent join requests")
+	}
+	p.Adapter, p.Abilities = in.AdapterType, in.Capabilities.Or("")
+	if in.Defaults.Set && !in.Defaults.Null {
+		p.Defaults = in.Defaults.Value
+	}
+	secret := claimTokenPrefix + hex.EncodeToString(rc.Secret("claim", tokenBytes))
+	p.ClaimHash = hashOf(secret)
+	j, err := Do[company.JoinRequest](rc, "invite.accept", i.Company, p)
+	if err != nil {
+		return Response{}, err
+	}
+	rc.SetHeader("Cache-Control", "no-store")
+	return OK(joinAnswer{showJoin(j), secret, claimPath(j.ID), rc.onboarding(i), []struct{}{}}), nil
+}
+
+func claimPath(request string) string { return "/api/join-requests/" + request + "/claim-api-key" }
+
+// showJoin returns a request as it may be shown.
+func showJoin(j company.JoinRequest) company.JoinRequest {
+	if len(j.Defaults) > 0 {
+		j.Defaults = company.RedactConfig(j.Defaults)
+	} else {
+		j.Defaults = rawJSON(nil)
+	}
+	return j
+}
+
+func listJoins(rc *Request) (Response, error) {
+	out := []joinRow{}
+	status := company.JoinStatus(rc.Query("status"))
+	switch status {
+	case "", company.JoinPending, company.JoinApproved, company.JoinRejected:
+	default:
+		return Response{}, Invalid("Invalid status: expected pending_approval, approved or rejected")
+	}
+	of := company.JoinType(rc.Query("requestType"))
+	if of != "" && of != company.JoinHuman && of != company.JoinAgent {
+		return Response{}, Invalid("Invalid requestType: expected human or agent")
+	}
+	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		if !rc.trusted() && !company.MayManage(tx, row.ID, rc.Actor.ID, company.ApproveJoins) {
+			return Forbidden("Missing permission: " + string(company.ApproveJoins))
+		}
+		for _, j := range company.JoinsOf(tx, row.ID, status, of) {
+			line := joinRow{JoinRequest: showJoin(j), Requester: personOf(tx, string(j.User)), ApprovedBy: personOf(tx, string(j.ApprovedBy)), RejectedBy: personOf(tx, string(j.RejectedBy))}
+			if i, ok := company.InviteOf(tx, row.ID, j.Invite); ok {
+				line.Invite = &joinInvite{i.ID, companyJoin, i.Joins, company.NullText(i.Role), i.Message, i.CreatedAt, i.ExpiresAt, i.RevokedAt, i.AcceptedAt, personOf(tx, string(i.InvitedBy))}
+			}
+			out = append(out, line)
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func decideJoin(kind string) func(*Request) (Response, error) {
+	return func(rc *Request) (Response, error) {
+		j, err := Do[company.JoinRequest](rc, kind, companyID(rc), company.DecideJoin{ID: strings.ToLower(rc.Path("requestId"))})
+		return OK(showJoin(j)), err
+	}
+}
+
+func claimKey(rc *Request) (Response, error) {
+	in, err := Body[claimBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	var j company.JoinRequest
+	err = rc.View(func(tx *ledger.Tx) error {
+		var ok bool
+		if j, ok = company.JoinByID(tx, strings.ToLower(rc.Path("requestId"))); !ok {
+			return NotFound("Join request not found")
+		}
+		return nil
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	rc.ofNode("join-claim")
+	token := tokenPrefix + hex.EncodeToString(rc.Secret("agent-key", tokenBytes))
+	k, err := Do[company.AgentKey](rc, "join.claim", j.Company, company.ClaimKey{ID: j.ID, ClaimHash: hashOf(in.Secret), Key: NewID(), Hash: hashOf(token)})
+	if err != nil {
+		return Response{}, err
+	}
+	rc.SetHeader("Cache-Control", "no-store")
+	return OK(claimedKey{k.ID, token, k.Agent, k.CreatedAt}), nil
+}
+
+// joins adds who wants in.
+func (d *attentionDesk) joins() {
+	for _, j := range company.JoinsOf(d.tx, d.row.ID, company.JoinPending, "") {
+		who := string(j.AgentName)
+		if j.Type == company.JoinHuman {
+			who = string(j.Email)
+		}
+		d.add(attentionItem{SourceKind: "join_request", Inline: true, Severity: "medium", ActivityAt: j.UpdatedAt, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt, DedupKey: "join:" + j.ID,
+			Subject: attentionSubject{Kind: "join_request", ID: j.ID, Company: j.Company, Title: who, Status: string(j.Status), Href: d.href("inbox/requests"),
+				Metadata: attentionDetail{"requestType": j.Type}},
+			WhyNow: who + " asks to join the company.", EntryRule: "join_requests.status = 'pending_approval'", ExitRule: "Somebody lets them in or turns them away.",
+			Verbs:  []attentionVerb{{"approve", "Approve", "Let them in."}, {"reject", "Reject", "Turn them away."}},
+			Detail: attentionDetail{"kind": "join_request", "requestType": j.Type, "images": []string{}}})
+	}
+}
