@@ -393,7 +393,7 @@ func searchIssues(rc *Request) (r Response, err error) {
 		if !ok {
 			return NotFound("Company not found")
 		}
-		r = readyJSON(searchAnswer(tx, of, prefix, query, limit, offset))
+		r = readyJSON(searchAnswer(tx, of, prefix, query, limit, offset, company.TimeOf(rc.Now())))
 		return nil
 	})
 	return r, err

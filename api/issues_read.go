@@ -168,7 +168,7 @@ func heartbeatContext(tx *ledger.Tx, i company.Issue, wakeComment string, projec
 }
 
 // searchAnswer answers a search.
-func searchAnswer(tx *ledger.Tx, of, prefix, query string, limit, offset int) json.RawMessage {
+func searchAnswer(tx *ledger.Tx, of, prefix, query string, limit, offset int, now company.Time) json.RawMessage {
 	hits, total := company.Search(tx, of, query, limit, offset)
 	if limit == 0 {
 		limit = company.DefaultSearchLimit
@@ -180,6 +180,11 @@ func searchAnswer(tx *ledger.Tx, of, prefix, query string, limit, offset int) js
 		for name, v := range map[string]string{"status": string(i.Status), "priority": string(i.Priority), "assigneeAgentId": i.Assignee, "assigneeUserId": i.AssigneeUser, "projectId": i.Project} {
 			if v != "" {
 				counts[name][v]++
+			}
+		}
+		for name, days := range map[string]company.Time{"24h": 1, "7d": 7, "30d": 30, "90d": 90} {
+			if now-i.UpdatedAt <= days*24*3_600_000 {
+				counts["updatedWithin"][name]++
 			}
 		}
 		for _, id := range i.Labels {

@@ -100,7 +100,7 @@ func TestIssueAnswersHaveTheRecordedKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantKeys(t, "heartbeatContext", context)
-	wantKeys(t, "search", searchAnswer(tx, "c", "ACM", "gripper", 0, 0))
+	wantKeys(t, "search", searchAnswer(tx, "c", "ACM", "gripper", 0, 0, 0))
 	wantKeys(t, "comment", company.Comment{})
 	wantKeys(t, "label", labels[0])
 	wantKeys(t, "read", company.ReadState{})

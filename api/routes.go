@@ -38,6 +38,8 @@ func (s *Server) table() []Route {
 		s.checkoutRoutes(),
 		s.commentRoutes(),
 		s.documentRoutes(),
+		s.interactionRoutes(),
+		s.productRoutes(),
 		s.labelRoutes(),
 		s.costRoutes(),
 		s.budgetRoutes(),

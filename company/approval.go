@@ -248,9 +248,12 @@ func ApprovalsOfIssue(tx *ledger.Tx, company, issue string) []Approval {
 	return out
 }
 
-// awaitsBoard reports whether an issue has an approval that the board has not
-// decided: then it may be blocked for it.
+// awaitsBoard reports whether an issue has an approval or an interaction that
+// is not decided: then it may be blocked for it.
 func awaitsBoard(tx *ledger.Tx, i Issue) bool {
+	for range interactionsPending.IDs(tx, i.Company, i.ID, false) {
+		return true
+	}
 	return slices.ContainsFunc(ApprovalsOfIssue(tx, i.Company, i.ID), func(a Approval) bool { return a.Status.Open() })
 }
 

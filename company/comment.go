@@ -215,6 +215,7 @@ func addComment(c *ledger.Context, i Issue, p CreateComment) (Issue, Comment, er
 	c.Record(ledger.Change{Action: "issue.comment_added", EntityType: "issue", EntityID: i.ID,
 		Details: jsonObject{}.str("commentId", cm.ID).str("identifier", i.Identifier).str("issueTitle", i.Title).
 			str("bodySnippet", snippet(cm.Body, 120)).str("authorizationReason", reason).bool("updated", p.withUpdate).close()})
+	supersede(c, i, cm)
 	i.Comments++
 	i.UpdatedAt = now
 	return i, cm, nil

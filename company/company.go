@@ -473,7 +473,7 @@ func removeRows(tx *ledger.Tx, company string) (done bool) {
 // forget removes what names a row from outside its company.
 func forget(tx *ledger.Tx, table, id string, row []byte) {
 	switch table {
-	case "agent", "goal", "project", "workspace", "secret", "attachment", "routine", "folder":
+	case "agent", "goal", "project", "workspace", "work-product", "secret", "attachment", "routine", "folder":
 		disown(tx, id)
 	case "exec-workspace":
 		tx.Delete(execCompanyKey(id))

@@ -89,6 +89,24 @@ func GoalsOf(tx *ledger.Tx, company string) []Goal {
 	return out
 }
 
+// GoalChain returns the goals that an issue serves, its own first and a root
+// last. What names no goal, or one that is gone, serves the company's.
+func GoalChain(tx *ledger.Tx, company, id string) []Goal {
+	out := []Goal{}
+	g, ok := goals.Get(tx, company, id)
+	if !ok {
+		g, ok = goals.Get(tx, company, defaultGoal(tx, company))
+	}
+	for ok && len(out) < MaxGoalDepth {
+		out = append(out, g)
+		if g.Parent == "" {
+			break
+		}
+		g, ok = goals.Get(tx, company, string(g.Parent))
+	}
+	return out
+}
+
 func (g Goal) with(p SaveGoal) Goal {
 	set(&g.Title, p.Title)
 	setText(&g.Description, p.Description)

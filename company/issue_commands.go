@@ -41,6 +41,7 @@ type CreateIssue struct {
 	RequestKey         string          `cbor:"29,keyasint,omitempty"` // the body's idempotencyKey
 	AllowDuplicate     bool            `cbor:"30,keyasint,omitempty"`
 	Child              bool            `cbor:"31,keyasint,omitempty"` // made through /children
+	many               bool            // one of many that one command makes
 }
 
 // An IssueResult is what issue.create and issue.update return: the issue with
@@ -203,6 +204,10 @@ func inherit(tx *ledger.Tx, i Issue) (Issue, error) {
 	if i.Goal == "" {
 		i.Goal = defaultGoal(tx, i.Company)
 	}
+	if i.Depth > MaxRequestDepth {
+		return i, ledger.Refuse(ledger.Unprocessable, jsonObject{}.uint("requestDepth", i.Depth).uint("limit", MaxRequestDepth).close(),
+			"Work can be delegated at most %d deep", MaxRequestDepth)
+	}
 	return i, nil
 }
 
@@ -292,7 +297,12 @@ func recordCreated(c *ledger.Context, i Issue, p CreateIssue) {
 	} else {
 		d = d.null("assignmentWakeSkipReason", "")
 	}
-	c.Record(ledger.Change{Action: action, EntityType: "issue", EntityID: i.ID, Details: d.close()})
+	ch := ledger.Change{Action: action, EntityType: "issue", EntityID: i.ID, Details: d.close()}
+	if p.many {
+		recordLive(c, ch) // as far as there is room
+		return
+	}
+	c.Record(ch)
 }
 
 // UpdateIssue is the payload of issue.update. A nil field stays as it is; a
@@ -456,6 +466,9 @@ func moveIssue(c *ledger.Context, i, next Issue, to IssueStatus) (Issue, bool, e
 	if to == "" || to == i.Status {
 		return next, false, next.consistent()
 	}
+	if to == IssueCancelled && isAgent(c) && i.CreatedAgent != c.Cmd.Actor.ID {
+		return i, false, errNotYoursToCancel(c, i)
+	}
 	descriptor := next.UnblockDescriptor
 	unresolved := Unresolved(c.Tx, next)
 	moved, override, err := next.Move(Move{To: to, Board: !isAgent(c), Routable: len(descriptor) > 0 || len(unresolved) > 0 || to == IssueBlocked && awaitsBoard(c.Tx, i), Now: TimeOf(c.Now)})
@@ -477,6 +490,15 @@ func moveIssue(c *ledger.Context, i, next Issue, to IssueStatus) (Issue, bool, e
 		}
 	}
 	return moved, override, nil
+}
+
+// errNotYoursToCancel refuses an agent that would end what another one wants done.
+// It says to whom it can go with that: its manager.
+func errNotYoursToCancel(c *ledger.Context, i Issue) error {
+	a, _ := agents.Get(c.Tx, i.Company, c.Cmd.Actor.ID)
+	return ledger.Refuse(ledger.Unprocessable, jsonObject{}.str("issueId", i.ID).null("createdByAgentId", i.CreatedAgent).null("createdByUserId", i.CreatedUser).
+		list("allowedStatuses", []string{string(IssueDone), string(IssueBlocked)}).null("escalateToAgentId", string(a.ReportsTo)).close(),
+		"An agent may not cancel a task that another created: complete it, block it, or escalate to its manager")
 }
 
 // mustRun refuses an agent's write that names no run of its own that is running.

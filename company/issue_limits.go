@@ -12,6 +12,9 @@ const (
 	MaxIssueLimit     = 1000
 	// MaxIssueDepth bounds the chain of parents, so that walking it is short.
 	MaxIssueDepth = 64
+	// MaxRequestDepth bounds how often work is delegated on, also where the chain of
+	// parents does not show it: an agent may say how deep its request is.
+	MaxRequestDepth = MaxIssueDepth
 	// MaxSubtree bounds what one cost summary or move of a subtree walks.
 	MaxSubtree = 5_000
 	// MaxChildren and MaxBlocked bound the sub-issues of one issue and the issues

@@ -17,6 +17,8 @@ var registrars = []func(ledger.Mux){
 	registerParts,
 	registerDocuments,
 	registerThreads,
+	registerInteractions,
+	registerProducts,
 	registerLabels,
 	registerReadState,
 	registerCosts,

@@ -219,6 +219,10 @@ type RunContext struct {
 	Source         string          `cbor:"26,keyasint,omitempty" json:"source,omitempty"`
 	MergedWakes    int             `cbor:"27,keyasint,omitempty" json:"mergedWakes,omitempty"`
 	LinkedIssueIDs []string        `cbor:"28,keyasint,omitempty" json:"issueIds,omitempty"`
+
+	InteractionID     string `cbor:"29,keyasint,omitempty" json:"interactionId,omitempty"`
+	InteractionKind   string `cbor:"30,keyasint,omitempty" json:"interactionKind,omitempty"`
+	InteractionStatus string `cbor:"31,keyasint,omitempty" json:"interactionStatus,omitempty"`
 }
 
 // Scope is what wakes of one agent coalesce by: the task, or "" for none.

@@ -86,6 +86,21 @@ func threadRows(tx *ledger.Tx, company, issue string) func(func([]byte, func(Tim
 				return
 			}
 		}
+		for id := range productsIssue.IDs(tx, company, issue, false) {
+			w, _ := products.Get(tx, company, id)
+			if !yield(products.Key(company, id), func(Time) { dropProduct(tx, w) }) {
+				return
+			}
+		}
+		for k, v := range tx.Prefix(interactions.Key(company, issue+".")) {
+			in := decodeRow[Interaction](v)
+			if !yield(k, func(Time) {
+				interactionsPending.Remove(tx, company, issue, ledger.Order(in.Seq))
+				tx.Delete(interactionRequestKey(company, issue, string(in.IdempotencyKey)))
+			}) {
+				return
+			}
+		}
 		for _, prefix := range [][]byte{documents.Key(company, issue+".")} {
 			for k := range tx.Prefix(prefix) {
 				if !yield(k, func(Time) {}) {

@@ -96,6 +96,10 @@ type Wake struct {
 	Responsible    string          `cbor:"15,keyasint,omitempty"`
 	LinkedIssues   []string        `cbor:"16,keyasint,omitempty"` // of the approval
 	From           string          `cbor:"17,keyasint,omitempty"` // what led to it, such as "issue.create"
+
+	Interaction       string `cbor:"18,keyasint,omitempty"` // that was decided
+	InteractionKind   string `cbor:"19,keyasint,omitempty"`
+	InteractionStatus string `cbor:"20,keyasint,omitempty"`
 }
 
 // manual reports whether a person asked for exactly this wake; such a wake
@@ -242,6 +246,7 @@ func (w Wake) context(tx *ledger.Tx, a wakeTarget, by ledger.Actor) RunContext {
 		TaskID: w.Issue, IssueID: w.Issue, TaskKey: w.Task, WakeReason: w.Reason, WakeSource: string(w.Source),
 		ForceFreshSession: w.Fresh, WakeTriggerDetail: w.TriggerDetail, CommentID: w.Comment,
 		ApprovalID: w.Approval, ApprovalStatus: w.ApprovalStatus, LinkedIssueIDs: w.LinkedIssues, ResponsibleUserID: w.Responsible, Source: w.From,
+		InteractionID: w.Interaction, InteractionKind: w.InteractionKind, InteractionStatus: w.InteractionStatus,
 	}
 	if ctx.TaskKey == "" {
 		ctx.TaskKey = w.Issue
@@ -302,7 +307,7 @@ func coalesceTarget(live []Run, ctx RunContext, manual bool) *Run {
 		return nil
 	}
 	for _, status := range []RunStatus{RunQueued, RunScheduledRetry, RunRunning} {
-		if status == RunRunning && (ctx.CommentID != "" || ctx.ApprovalID != "") {
+		if status == RunRunning && (ctx.CommentID != "" || ctx.ApprovalID != "" || ctx.InteractionID != "") {
 			return nil
 		}
 		for i := range live {
@@ -328,6 +333,9 @@ func (r Run) absorb(ctx RunContext, now Time) Run {
 	}
 	if ctx.ApprovalID != "" {
 		r.Context.ApprovalID, r.Context.ApprovalStatus, r.Context.LinkedIssueIDs = ctx.ApprovalID, ctx.ApprovalStatus, ctx.LinkedIssueIDs
+	}
+	if ctx.InteractionID != "" {
+		r.Context.InteractionID, r.Context.InteractionKind, r.Context.InteractionStatus = ctx.InteractionID, ctx.InteractionKind, ctx.InteractionStatus
 	}
 	if r.Status != RunRunning && ctx.WakeReason != "" {
 		r.Context.WakeReason = ctx.WakeReason

@@ -1,0 +1,276 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// interactionBody is the body that asks something on an issue; P is the payload
+// of its kind.
+type interactionBody[P any] struct {
+	Kind           string      `json:"kind" enum:"suggest_tasks,ask_user_questions,request_confirmation,request_checkbox_confirmation"`
+	Policy         string      `json:"resolverPolicy,omitempty" enum:"anyone,not_creator,human_only,board_or_agents,board_only"`
+	AddresseeAgent Opt[string] `json:"addresseeAgentId" format:"uuid"`
+	AddresseeUser  Opt[string] `json:"addresseeUserId" minLength:"1" maxLength:"200"`
+	IdempotencyKey Opt[string] `json:"idempotencyKey" maxLength:"255"`
+	SourceComment  Opt[string] `json:"sourceCommentId" format:"uuid"`
+	SourceRun      Opt[string] `json:"sourceRunId" format:"uuid"`
+	Title          Opt[string] `json:"title" maxLength:"240"`
+	Summary        Opt[string] `json:"summary" maxLength:"1000"`
+	Continuation   string      `json:"continuationPolicy,omitempty" enum:"none,wake_assignee,wake_assignee_on_accept"`
+	Payload        P           `json:"payload"`
+}
+
+type tasksPayload struct {
+	Version       int             `json:"version" minimum:"1" maximum:"1"`
+	DefaultParent Opt[string]     `json:"defaultParentId" format:"uuid"`
+	Tasks         []suggestedTask `json:"tasks" minItems:"1" maxItems:"50"`
+}
+
+type suggestedTask struct {
+	ClientKey       string      `json:"clientKey" minLength:"1" maxLength:"120"`
+	ParentClientKey Opt[string] `json:"parentClientKey" minLength:"1" maxLength:"120"`
+	Parent          Opt[string] `json:"parentId" format:"uuid"`
+	Title           string      `json:"title" minLength:"1" maxLength:"240"`
+	Description     Opt[string] `json:"description" maxLength:"50000"`
+	Priority        Opt[string] `json:"priority" enum:"critical,high,medium,low"`
+	WorkMode        Opt[string] `json:"workMode" enum:"standard,ask,planning,skill_test"`
+	Assignee        Opt[string] `json:"assigneeAgentId" format:"uuid"`
+	AssigneeUser    Opt[string] `json:"assigneeUserId" minLength:"1" maxLength:"200"`
+	Project         Opt[string] `json:"projectId" format:"uuid"`
+	Goal            Opt[string] `json:"goalId" format:"uuid"`
+	BillingCode     Opt[string] `json:"billingCode" maxLength:"120"`
+	Labels          []string    `json:"labels,omitempty" minLength:"1" maxLength:"48" maxItems:"50"`
+	Hidden          bool        `json:"hiddenInPreview,omitempty"`
+}
+
+type questionsPayload struct {
+	Version   int         `json:"version" minimum:"1" maximum:"1"`
+	Title     Opt[string] `json:"title" maxLength:"240"`
+	Submit    Opt[string] `json:"submitLabel" maxLength:"120"`
+	Supersede *bool       `json:"supersedeOnUserComment,omitempty"`
+	Questions []question  `json:"questions" minItems:"1" maxItems:"50"`
+}
+
+type question struct {
+	ID            string           `json:"id" minLength:"1" maxLength:"160"`
+	Prompt        string           `json:"prompt" minLength:"1" maxLength:"4000"`
+	Help          Opt[string]      `json:"helpText" maxLength:"4000"`
+	SelectionMode string           `json:"selectionMode" enum:"single,multi"`
+	Required      bool             `json:"required,omitempty"`
+	AllowOther    bool             `json:"allowOther,omitempty"`
+	Options       []questionOption `json:"options" maxItems:"100"`
+}
+
+type questionOption struct {
+	ID          string      `json:"id" minLength:"1" maxLength:"160"`
+	Label       string      `json:"label" minLength:"1" maxLength:"1000"`
+	Description Opt[string] `json:"description" maxLength:"4000"`
+	FreeText    bool        `json:"freeText,omitempty"`
+}
+
+// confirmation is what both kinds of confirmations have.
+type confirmation struct {
+	Version        int         `json:"version" minimum:"1" maximum:"1"`
+	Prompt         string      `json:"prompt" minLength:"1" maxLength:"1000"`
+	Accept         Opt[string] `json:"acceptLabel" minLength:"1" maxLength:"80"`
+	Reject         Opt[string] `json:"rejectLabel" minLength:"1" maxLength:"80"`
+	RequiresReason bool        `json:"rejectRequiresReason,omitempty"`
+	ReasonLabel    Opt[string] `json:"rejectReasonLabel" minLength:"1" maxLength:"160"`
+	AllowReason    *bool       `json:"allowDeclineReason,omitempty"`
+	Placeholder    Opt[string] `json:"declineReasonPlaceholder" minLength:"1" maxLength:"240"`
+	Details        Opt[string] `json:"detailsMarkdown" maxLength:"20000"`
+	Supersede      *bool       `json:"supersedeOnUserComment,omitempty"`
+	Target         *target     `json:"target,omitempty"`
+}
+
+type confirmationPayload struct {
+	confirmation
+}
+
+type checkboxPayload struct {
+	confirmation
+	Options     []checkboxOption `json:"options" minItems:"1" maxItems:"100"`
+	Defaults    []string         `json:"defaultSelectedOptionIds,omitempty" minLength:"1" maxLength:"120" maxItems:"100"`
+	MinSelected int              `json:"minSelected,omitempty" minimum:"0"`
+	MaxSelected *int             `json:"maxSelected,omitempty" minimum:"0"`
+}
+
+type checkboxOption struct {
+	ID          string      `json:"id" minLength:"1" maxLength:"120"`
+	Label       string      `json:"label" minLength:"1" maxLength:"120"`
+	Description Opt[string] `json:"description" maxLength:"500"`
+}
+
+// target is what a confirmation is about: one revision of a document, or
+// something else that has a key.
+type target struct {
+	Type     string      `json:"type" enum:"issue_document,custom"`
+	Label    Opt[string] `json:"label" minLength:"1" maxLength:"120"`
+	Href     Opt[string] `json:"href" minLength:"1" maxLength:"2000"`
+	Issue    Opt[string] `json:"issueId" format:"uuid"`
+	Document Opt[string] `json:"documentId" format:"uuid"`
+	Key      string      `json:"key" minLength:"1" maxLength:"120"`
+	Revision Opt[string] `json:"revisionId" minLength:"1" maxLength:"255"`
+	Number   *int        `json:"revisionNumber,omitempty" minimum:"1"`
+}
+
+// The bodies that decide an interaction.
+type (
+	acceptInteraction struct {
+		Tasks    *[]string `json:"selectedClientKeys,omitempty" minLength:"1" maxLength:"120" maxItems:"50"`
+		Options  *[]string `json:"selectedOptionIds,omitempty" minLength:"1" maxLength:"120" maxItems:"100"`
+		Remember bool      `json:"rememberAction,omitempty"`
+	}
+	answerInteraction struct {
+		Answers []answerRow `json:"answers" maxItems:"50"`
+		Summary Opt[string] `json:"summaryMarkdown" maxLength:"20000"`
+	}
+	answerRow struct {
+		Question string      `json:"questionId" minLength:"1" maxLength:"160"`
+		Options  []string    `json:"optionIds" minLength:"1" maxLength:"160" maxItems:"100"`
+		Other    Opt[string] `json:"otherText" maxLength:"4000"`
+	}
+	endInteraction struct {
+		Reason string `json:"reason,omitempty" maxLength:"4000"`
+	}
+)
+
+// chosen keeps an empty choice apart from none.
+func chosen(list *[]string) *[]string {
+	if list != nil && *list == nil {
+		return &[]string{}
+	}
+	return list
+}
+
+// A shownInteraction is an interaction with the older names of its policies.
+type shownInteraction struct {
+	company.Interaction
+	Policy  string        `json:"resolverPolicy"`
+	Aliases policyAliases `json:"legacyResolverPolicyAliases"`
+}
+
+type policyAliases struct {
+	Requested string `json:"requested"`
+	Effective string `json:"effective"`
+}
+
+func shown(in company.Interaction) shownInteraction {
+	if in.OriginComments == nil {
+		in.OriginComments = []string{}
+	}
+	return shownInteraction{in, in.Effective, policyAliases{company.PolicyAlias(in.Requested), company.PolicyAlias(in.Effective)}}
+}
+
+func (s *Server) interactionRoutes() []Route {
+	const base = "/api/issues/{id}/interactions"
+	return []Route{
+		{Method: "GET", Path: base, Tag: "issues", Summary: "List what was asked on an issue", Out: []shownInteraction{}, Handle: listInteractions},
+		{Method: "POST", Path: base, Tag: "issues", Summary: "Suggest tasks, ask, or request a confirmation", In: interactionBody[json.RawMessage]{}, Out: shownInteraction{}, Status: 201, Handle: newInteraction},
+		{Method: "POST", Path: base + "/{interactionId}/accept", Tag: "issues", Summary: "Accept what was suggested", In: acceptInteraction{}, Out: shownInteraction{},
+			Handle: decide("interaction.accept", func(b acceptInteraction, p *company.ResolveInteraction) {
+				p.Tasks, p.Options = chosen(b.Tasks), chosen(b.Options)
+			})},
+		{Method: "POST", Path: base + "/{interactionId}/respond", Tag: "issues", Summary: "Answer questions", In: answerInteraction{}, Out: shownInteraction{},
+			Handle: decide("interaction.answer", func(b answerInteraction, p *company.ResolveInteraction) {
+				p.Summary = b.Summary.Or("")
+				for _, a := range b.Answers {
+					p.Answers = append(p.Answers, company.Answer{Question: a.Question, Options: a.Options, Other: a.Other.Or("")})
+				}
+			})},
+		{Method: "POST", Path: base + "/{interactionId}/reject", Tag: "issues", Summary: "Reject what was suggested", In: endInteraction{}, Out: shownInteraction{},
+			Handle: decide("interaction.reject", func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
+		{Method: "POST", Path: base + "/{interactionId}/cancel", Tag: "issues", Summary: "Take back what was asked", In: endInteraction{}, Out: shownInteraction{},
+			Handle: decide("interaction.cancel", func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
+	}
+}
+
+func listInteractions(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) ([]shownInteraction, error) {
+		i, err := findIssue(tx, rc)
+		if err != nil {
+			return nil, err
+		}
+		out := []shownInteraction{}
+		for _, in := range company.InteractionsOf(tx, i) {
+			out = append(out, shown(in))
+		}
+		return out, nil
+	})
+}
+
+func newInteraction(rc *Request) (Response, error) {
+	in, err := Body[interactionBody[json.RawMessage]](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	defaults := map[string]json.RawMessage{}
+	yes := json.RawMessage("true")
+	switch in.Kind {
+	case company.SuggestTasks:
+		_, err = Body[interactionBody[tasksPayload]](rc)
+	case company.AskQuestions:
+		_, err = Body[interactionBody[questionsPayload]](rc)
+		defaults["supersedeOnUserComment"] = yes
+	case company.Confirmation:
+		_, err = Body[interactionBody[confirmationPayload]](rc)
+		defaults["allowDeclineReason"], defaults["supersedeOnUserComment"] = yes, yes
+	case company.CheckboxConfirm:
+		_, err = Body[interactionBody[checkboxPayload]](rc)
+		defaults["allowDeclineReason"], defaults["supersedeOnUserComment"] = yes, yes
+	}
+	if err != nil {
+		return Response{}, err
+	}
+	payload, err := withDefaults(in.Payload, defaults)
+	if err != nil {
+		return Response{}, err
+	}
+	if len(payload) > company.MaxInteraction {
+		return Response{}, ledger.Refuse(ledger.TooLarge, nil, "An interaction has at most %d bytes", company.MaxInteraction)
+	}
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	row, err := Do[company.Interaction](rc, "interaction.create", of, company.CreateInteraction{ID: NewID(), Issue: issue, Kind: in.Kind, Continuation: in.Continuation,
+		Policy: in.Policy, AddresseeAgent: bodyID(in.AddresseeAgent), AddresseeUser: in.AddresseeUser.Or(""), RequestKey: in.IdempotencyKey.Or(""),
+		SourceComment: bodyID(in.SourceComment), SourceRun: bodyID(in.SourceRun), Title: in.Title.Or(""), Summary: in.Summary.Or(""), Payload: payload})
+	return OK(shown(row)), err
+}
+
+// withDefaults adds members that a JSON object does not have.
+func withDefaults(b json.RawMessage, defaults map[string]json.RawMessage) (json.RawMessage, error) {
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(b, &members); err != nil {
+		return nil, Invalid("Invalid payload: expected an object")
+	}
+	for name, v := range defaults {
+		if _, ok := members[name]; !ok {
+			members[name] = v
+		}
+	}
+	return json.Marshal(members)
+}
+
+// decide answers a route that ends an interaction.
+func decide[B any](kind string, fill func(B, *company.ResolveInteraction)) func(*Request) (Response, error) {
+	return func(rc *Request) (Response, error) {
+		in, err := Body[B](rc)
+		if err != nil {
+			return Response{}, err
+		}
+		of, issue, err := locateIssue(rc)
+		if err != nil {
+			return Response{}, err
+		}
+		p := company.ResolveInteraction{Issue: issue, ID: strings.ToLower(rc.Path("interactionId"))}
+		fill(in, &p)
+		row, err := Do[company.Interaction](rc, kind, of, p)
+		return OK(shown(row)), err
+	}
+}

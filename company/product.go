@@ -1,0 +1,252 @@
+package company
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A WorkProduct is something that work on an issue brought forth, and where it
+// is: a pull request, a commit, a preview, a file.
+type WorkProduct struct {
+	ID                 string          `cbor:"1,keyasint" json:"id"`
+	Company            string          `cbor:"2,keyasint" json:"companyId"`
+	Project            NullText        `cbor:"3,keyasint,omitempty" json:"projectId"`
+	Issue              string          `cbor:"4,keyasint" json:"issueId"`
+	ExecutionWorkspace NullText        `cbor:"5,keyasint,omitempty" json:"executionWorkspaceId"`
+	RuntimeService     NullText        `cbor:"6,keyasint,omitempty" json:"runtimeServiceId"`
+	Type               string          `cbor:"7,keyasint" json:"type"`
+	Provider           string          `cbor:"8,keyasint" json:"provider"`
+	External           NullText        `cbor:"9,keyasint,omitempty" json:"externalId"`
+	Title              string          `cbor:"10,keyasint" json:"title"`
+	URL                NullText        `cbor:"11,keyasint,omitempty" json:"url"`
+	Status             string          `cbor:"12,keyasint" json:"status"`
+	ReviewState        string          `cbor:"13,keyasint" json:"reviewState"`
+	Primary            bool            `cbor:"14,keyasint,omitempty" json:"isPrimary"`
+	Health             string          `cbor:"15,keyasint" json:"healthStatus"`
+	Summary            NullText        `cbor:"16,keyasint,omitempty" json:"summary"`
+	Metadata           json.RawMessage `cbor:"17,keyasint,omitempty" json:"metadata"`
+	SourceTrust        NullText        `cbor:"-" json:"sourceTrust"`
+	Run                NullText        `cbor:"18,keyasint,omitempty" json:"createdByRunId"`
+	CreatedAt          Time            `cbor:"19,keyasint" json:"createdAt"`
+	UpdatedAt          Time            `cbor:"20,keyasint" json:"updatedAt"`
+}
+
+// Clone returns a copy that shares nothing with w.
+func (w WorkProduct) Clone() WorkProduct {
+	w.Metadata = slices.Clone(w.Metadata)
+	return w
+}
+
+// Products are keyed by ID, and found by work-product-issue/<issue>/<id>.
+var (
+	products      = ledger.NewTable[WorkProduct]("work-product")
+	productsIssue = ledger.NewIndex("work-product-issue")
+)
+
+// MaxProducts bounds the work products of one issue: lists show all of them.
+const MaxProducts = 200
+
+// What the fields of a work product may be.
+var (
+	ProductTypes    = []string{"preview_url", "runtime_service", "pull_request", "branch", "commit", "artifact", "document"}
+	ProductStatuses = []string{"active", "ready_for_review", "approved", "changes_requested", "merged", "closed", "failed", "archived", "draft"}
+	ProductReviews  = []string{"none", "needs_board_review", "approved", "changes_requested"}
+	ProductHealths  = []string{"unknown", "healthy", "unhealthy"}
+)
+
+// SaveProduct is the payload of product.create, and of product.update, where a
+// nil field stays as it is and a pointer to "" clears it. Metadata "null" clears.
+type SaveProduct struct {
+	ID                 string          `cbor:"1,keyasint"`
+	Issue              string          `cbor:"2,keyasint,omitempty"` // of a new one
+	Project            *string         `cbor:"3,keyasint,omitempty"` // nil for a new one: the issue's
+	ExecutionWorkspace *string         `cbor:"4,keyasint,omitempty"`
+	RuntimeService     *string         `cbor:"5,keyasint,omitempty"`
+	Type               *string         `cbor:"6,keyasint,omitempty"`
+	Provider           *string         `cbor:"7,keyasint,omitempty"`
+	External           *string         `cbor:"8,keyasint,omitempty"`
+	Title              *string         `cbor:"9,keyasint,omitempty"`
+	URL                *string         `cbor:"10,keyasint,omitempty"`
+	Status             *string         `cbor:"11,keyasint,omitempty"`
+	ReviewState        *string         `cbor:"12,keyasint,omitempty"`
+	Primary            *bool           `cbor:"13,keyasint,omitempty"`
+	Health             *string         `cbor:"14,keyasint,omitempty"`
+	Summary            *string         `cbor:"15,keyasint,omitempty"`
+	Metadata           json.RawMessage `cbor:"16,keyasint,omitempty"`
+}
+
+// DeleteProduct is the payload of product.delete.
+type DeleteProduct struct {
+	ID string `cbor:"1,keyasint"`
+}
+
+func registerProducts(m ledger.Mux) {
+	ledger.Handle(m, "product.create", createProduct)
+	ledger.Handle(m, "product.update", updateProduct)
+	ledger.Handle(m, "product.delete", deleteProduct)
+}
+
+// ProductByID returns a work product of an issue that is there.
+func ProductByID(tx *ledger.Tx, id string) (WorkProduct, bool) {
+	of := OwnerOf(tx, id)
+	if of == "" {
+		return WorkProduct{}, false
+	}
+	w, ok := products.Get(tx, of, id)
+	return w, ok && tx.Has(issues.Key(of, w.Issue))
+}
+
+// ProductsOf returns the work products of an issue, the primary ones first,
+// then the newest.
+func ProductsOf(tx *ledger.Tx, i Issue) []WorkProduct {
+	out := []WorkProduct{}
+	for id := range productsIssue.IDs(tx, i.Company, i.ID, false) {
+		if w, ok := products.Get(tx, i.Company, id); ok {
+			out = append(out, w)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b WorkProduct) int {
+		if a.Primary != b.Primary {
+			if a.Primary {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(b.CreatedAt, a.CreatedAt)
+	})
+	return out
+}
+
+func (w WorkProduct) with(p SaveProduct) WorkProduct {
+	setText(&w.Project, p.Project)
+	setText(&w.ExecutionWorkspace, p.ExecutionWorkspace)
+	setText(&w.RuntimeService, p.RuntimeService)
+	set(&w.Type, p.Type)
+	set(&w.Provider, p.Provider)
+	setText(&w.External, p.External)
+	set(&w.Title, p.Title)
+	setText(&w.URL, p.URL)
+	set(&w.Status, p.Status)
+	set(&w.ReviewState, p.ReviewState)
+	set(&w.Primary, p.Primary)
+	set(&w.Health, p.Health)
+	setText(&w.Summary, p.Summary)
+	switch string(p.Metadata) {
+	case "":
+	case "null":
+		w.Metadata = nil
+	default:
+		w.Metadata = p.Metadata
+	}
+	return w
+}
+
+func (w WorkProduct) check(tx *ledger.Tx) error {
+	for _, f := range []struct {
+		name, value string
+		of          []string
+	}{{"type", w.Type, ProductTypes}, {"status", w.Status, ProductStatuses}, {"reviewState", w.ReviewState, ProductReviews}, {"healthStatus", w.Health, ProductHealths}} {
+		if !slices.Contains(f.of, f.value) {
+			return ledger.Refuse(ledger.Invalid, nil, "Unknown %s of a work product: %s", f.name, f.value)
+		}
+	}
+	switch {
+	case w.Title == "" || w.Provider == "":
+		return ledger.Refuse(ledger.Invalid, nil, "A work product needs a title and a provider")
+	case len(w.Title)+len(w.Provider)+len(w.URL)+len(w.External)+len(w.ExecutionWorkspace)+len(w.RuntimeService)+len(w.Summary)+len(w.Metadata) > 4*MaxDescriptor:
+		return ledger.Refuse(ledger.TooLarge, nil, "The work product is too long")
+	case w.Project != "" && !projectExists(tx, w.Company, string(w.Project)):
+		return ledger.Refuse(ledger.NotFound, nil, "Project not found")
+	}
+	return nil
+}
+
+func createProduct(c *ledger.Context, p SaveProduct) (any, error) {
+	i, err := documentIssue(c, p.Issue)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNewID(c.Tx, p.ID); err != nil {
+		return nil, err
+	}
+	n := 0
+	for range productsIssue.IDs(c.Tx, i.Company, i.ID, false) {
+		n++
+	}
+	if n >= MaxProducts {
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "An issue can have at most %d work products", MaxProducts)
+	}
+	now := TimeOf(c.Now)
+	w := WorkProduct{ID: p.ID, Company: i.Company, Issue: i.ID, Project: NullText(i.Project), Status: "active", ReviewState: "none", Health: "unknown",
+		Run: NullText(c.Cmd.Run), CreatedAt: now, UpdatedAt: now}.with(p)
+	if err := w.check(c.Tx); err != nil {
+		return nil, err
+	}
+	own(c.Tx, i.Company, w.ID)
+	productsIssue.Add(c.Tx, i.Company, i.ID, w.ID)
+	w.keep(c, i)
+	c.Record(ledger.Change{Action: "issue.work_product_created", EntityType: "issue", EntityID: i.ID, Details: w.details()})
+	return w, nil
+}
+
+// keep stores w; of each type an issue has one primary product.
+func (w WorkProduct) keep(c *ledger.Context, i Issue) {
+	if w.Primary {
+		for _, o := range ProductsOf(c.Tx, i) {
+			if o.Primary && o.Type == w.Type && o.ID != w.ID {
+				o.Primary, o.UpdatedAt = false, TimeOf(c.Now)
+				products.Put(c.Tx, i.Company, o.ID, o)
+			}
+		}
+	}
+	products.Put(c.Tx, i.Company, w.ID, w)
+	touch(c, i)
+}
+
+func (w WorkProduct) details() json.RawMessage {
+	return jsonObject{}.str("workProductId", w.ID).str("type", w.Type).str("provider", w.Provider).close()
+}
+
+func productFor(c *ledger.Context, id string) (w WorkProduct, i Issue, err error) {
+	w, ok := products.Get(c.Tx, c.Cmd.Company, id)
+	if !ok || !c.Has(issues.Key(c.Cmd.Company, w.Issue)) {
+		return w, i, ledger.Refuse(ledger.NotFound, nil, "Work product not found")
+	}
+	i, err = documentIssue(c, w.Issue)
+	return w, i, err
+}
+
+func updateProduct(c *ledger.Context, p SaveProduct) (any, error) {
+	w, i, err := productFor(c, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	w = w.with(p)
+	w.UpdatedAt = TimeOf(c.Now)
+	if err := w.check(c.Tx); err != nil {
+		return nil, err
+	}
+	w.keep(c, i)
+	c.Record(ledger.Change{Action: "issue.work_product_updated", EntityType: "issue", EntityID: i.ID, Details: w.details()})
+	return w, nil
+}
+
+func deleteProduct(c *ledger.Context, p DeleteProduct) (any, error) {
+	w, i, err := productFor(c, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	dropProduct(c.Tx, w)
+	touch(c, i)
+	c.Record(ledger.Change{Action: "issue.work_product_deleted", EntityType: "issue", EntityID: i.ID, Details: w.details()})
+	return w, nil
+}
+
+func dropProduct(tx *ledger.Tx, w WorkProduct) {
+	disown(tx, w.ID)
+	productsIssue.Remove(tx, w.Company, w.Issue, w.ID)
+	products.Delete(tx, w.Company, w.ID)
+}
