@@ -17,22 +17,36 @@ const headerIdempotency = "Idempotency-Key"
 
 // identify gives a command the request's Idempotency-Key, so that the ledger
 // answers a repetition with the first outcome, refusals included, and refuses
-// the same key with another request. The digest is over method, path and body.
-// Further commands of the same request get the key with their number.
-func (rc *Request) identify(cmd *ledger.Command) {
+// the same key with another request. The digest is over method, path and body,
+// under a key of the mesh: it stays in the state, and the body may hold a secret
+// that could be guessed. Further commands of the same request get the key with
+// their number.
+func (rc *Request) identify(cmd *ledger.Command) error {
 	key := rc.HTTP.Header.Get(headerIdempotency)
 	if key == "" || rc.HTTP.Method != "POST" {
-		return
+		return nil
+	}
+	var under []byte
+	if digestKey := rc.server.cfg.DigestKey; digestKey != nil {
+		k, ok := digestKey()
+		if !ok {
+			return Unavailable("This node does not hold the mesh's data key and can not take an Idempotency-Key; ask another node")
+		}
+		under = k[:]
 	}
 	if rc.submits > 0 {
 		key += "#" + strconv.Itoa(rc.submits+1)
 	}
 	body, _ := rc.RawBody() // what did not arrive whole was refused before
-	cmd.IdempotencyKey, cmd.RequestDigest = key, requestDigest(rc.HTTP.Method, rc.HTTP.URL.RequestURI(), body)
+	cmd.IdempotencyKey, cmd.RequestDigest = key, requestDigest(under, rc.HTTP.Method, rc.HTTP.URL.RequestURI(), body)
+	return nil
 }
 
-func requestDigest(method, path string, body []byte) [32]byte {
+func requestDigest(under []byte, method, path string, body []byte) [32]byte {
 	h := sha256.New()
+	if under != nil {
+		h = hmac.New(sha256.New, under)
+	}
 	fmt.Fprintf(h, "%d:%s%d:%s", len(method), method, len(path), path)
 	h.Write(body)
 	return [32]byte(h.Sum(nil))
@@ -65,7 +79,7 @@ func (rc *Request) Secret(label string, n int) []byte {
 		return b
 	}
 	body, _ := rc.RawBody()
-	digest := requestDigest(rc.HTTP.Method, rc.HTTP.URL.RequestURI(), body)
+	digest := requestDigest(nil, rc.HTTP.Method, rc.HTTP.URL.RequestURI(), body)
 	m := hmac.New(sha256.New, keys[0][:])
 	fmt.Fprintf(m, "secret %q %q %q %q %x", label, rc.Actor.Type, rc.Actor.ID, key, digest)
 	return m.Sum(nil)[:n]

@@ -217,7 +217,9 @@ func (rc *Request) Submit(kind, company string, payload any) (ledger.Receipt, er
 		cmd.Payload = ledger.Marshal(payload)
 	}
 	rand.Read(cmd.Salt[:])
-	rc.identify(&cmd)
+	if err := rc.identify(&cmd); err != nil {
+		return ledger.Receipt{}, err
+	}
 	if err := cmd.Check(); err != nil {
 		return ledger.Receipt{}, err
 	}

@@ -89,6 +89,9 @@ type Config struct {
 	// DataKeys gives the mesh's data keys, the current one first, that of the
 	// epochs before after it: they sign run tokens. Nil on a node without them.
 	DataKeys func() []identity.DataKey
+	// DigestKey gives the key of digests of requests, the same on all nodes at all
+	// times; false: this node does not hold it. Nil: digests have no key.
+	DigestKey func() (key [32]byte, ok bool)
 	// Unseal opens what was sealed with a data key of any epoch; the default tries
 	// those of DataKeys.
 	Unseal func(ctx context.Context, aad, sealed []byte) ([]byte, error)

@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"fmt"
 	"sync"
 
@@ -19,6 +21,7 @@ type keyring struct {
 	data   identity.DataKey // of epoch
 	gossip identity.DataKey // of epoch
 	byID   map[identity.DataKeyID]identity.DataKey
+	first  identity.DataKey // of the first epoch, once somebody asked for it
 }
 
 func newKeyring(keys *identity.Keys) *keyring {
@@ -97,6 +100,52 @@ func (r *keyring) open(tx *ledger.Tx, aad, sealed []byte) ([]byte, error) {
 		return nil, fmt.Errorf("sealed with key %s, which this node does not have: %w", id, identity.ErrSealed)
 	}
 	return identity.Open(key, aad, sealed)
+}
+
+// founding returns the data key of the first epoch, which every node that holds
+// a data key reaches through the chain of earlier ones: it is the same on all of
+// them, whatever was rotated since. False: this node can not reach it.
+func (r *keyring) founding(tx *ledger.Tx) (identity.DataKey, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.first != (identity.DataKey{}) {
+		return r.first, true
+	}
+	key := r.data
+	if key == (identity.DataKey{}) {
+		return key, false
+	}
+	for epoch := r.epoch; epoch > 1; {
+		epoch--
+		chained, ok := ledger.PreviousKey(tx, epoch)
+		if !ok {
+			return identity.DataKey{}, false
+		}
+		b, err := identity.Open(key, previousAAD(epoch), chained)
+		if err != nil || len(b) != len(key) {
+			return identity.DataKey{}, false
+		}
+		key = identity.DataKey(b)
+	}
+	r.first = key
+	return key, true
+}
+
+// digestKey is the key under which digests of requests are made: a digest stays
+// in the state for a while, and without it whoever reads the state could try
+// out what a short secret in a request was. It follows from the founding data key
+// and never changes.
+func (n *Node) digestKey() (key [32]byte, ok bool) {
+	err := n.ledger.View(func(tx *ledger.Tx) error {
+		var first identity.DataKey
+		if first, ok = n.keyring.founding(tx); ok {
+			m := hmac.New(sha256.New, first[:])
+			m.Write([]byte("selvage/request-digest/v1"))
+			key = [32]byte(m.Sum(nil))
+		}
+		return nil
+	})
+	return key, ok && err == nil
 }
 
 // unseal opens bytes that were sealed on any node, at any time.
