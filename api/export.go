@@ -148,7 +148,7 @@ func export(rc *Request) (out exported, err error) {
 			return NotFound("Company not found")
 		}
 		e.tx, e.of = tx, row
-		for _, gather := range []func() error{e.company, e.allGoals, e.allAgents, e.allProjects, e.allIssues} {
+		for _, gather := range []func() error{e.company, e.allGoals, e.allAgents, e.allProjects, e.allIssues, e.allSkills, e.allRoutines} {
 			if err := gather(); err != nil {
 				return err
 			}
@@ -294,7 +294,7 @@ func (e *exporter) allAgents() error {
 
 func (e *exporter) agent(a company.Agent, s string) portable.Agent {
 	limit, _ := company.AgentBudget(e.tx, e.of.ID, a.ID, e.at)
-	out := portable.Agent{Slug: s, Name: a.Name, Path: "agents/" + s + "/AGENTS.md", Skills: []string{}, Role: a.Role, Title: optional(a.Title), Icon: optional(a.Icon),
+	out := portable.Agent{Slug: s, Name: a.Name, Path: "agents/" + s + "/AGENTS.md", Skills: e.skillsOf(a.ID), Role: a.Role, Title: optional(a.Title), Icon: optional(a.Icon),
 		Capabilities: optional(a.Capabilities), ReportsTo: known(e.agents, string(a.ReportsTo)), AdapterType: a.AdapterType,
 		Permissions:      map[string]bool{"canCreateAgents": a.Permissions.CreateAgents, "canCreateSkills": a.Permissions.CreateSkills},
 		PermissionGrants: []portable.PermissionGrant{}, BudgetCents: limit.Cents(), Metadata: objectOf(company.RedactConfig(a.Metadata))}

@@ -455,10 +455,14 @@ func (im *importer) steps(rc *Request) error {
 	if err := im.agentSteps(); err != nil {
 		return err
 	}
+	im.skillSteps(rc)
 	if err := im.projectSteps(); err != nil {
 		return err
 	}
 	if err := im.issueSteps(rc); err != nil {
+		return err
+	}
+	if err := im.routineSteps(rc); err != nil {
 		return err
 	}
 	if im.created && c.RequireHireApproval { // last: the agents come with the package

@@ -45,6 +45,13 @@ func (h *harness) acme(t *testing.T) (of string) {
 	h.call("DELETE", "/api/issues/"+gone, "").want(t, 200, "")
 	child := issue(`{"title":"Sub task","parentId":"` + first + `","assigneeAgentId":"` + bob + `"}`)
 	issue(`{"title":"Later","status":"blocked","blockedByIssueIds":["` + child + `"]}`)
+	h.call("POST", in+"/skills", `{"name":"greeting","description":"How to greet","markdown":"---\nname: greeting\ndescription: How to greet\n---\nSay hi.\n"}`).want(t, 201, "")
+	h.call("PATCH", in+"/skills/greeting/files", `{"path":"references/more.md","content":"And bye.\n"}`).want(t, 200, "")
+	h.call("POST", "/api/agents/"+bob+"/skills/sync", `{"desiredSkills":["company/`+of+`/greeting","paperclipai/paperclip/paperclip"]}`).want(t, 200, "")
+	daily := h.call("POST", in+"/routines", `{"title":"Daily report","description":"Write {{topic}}","priority":"low","assigneeAgentId":"`+ada+`","projectId":"`+arm+`",
+		"concurrencyPolicy":"skip_if_active","variables":[{"name":"topic","defaultValue":"sales"}]}`).want(t, 201, "").field(t, "id")
+	h.call("POST", "/api/routines/"+daily+"/triggers", `{"kind":"schedule","cronExpression":"0 9 * * *","timezone":"Europe/Berlin"}`).want(t, 201, "")
+	h.call("POST", "/api/routines/"+daily+"/triggers", `{"kind":"webhook","signingMode":"hmac_sha256","enabled":false}`).want(t, 201, "")
 	h.call("POST", "/api/issues/"+first+"/comments", `{"body":"Looks good.\n---\nyes: no"}`).want(t, 201, "")
 	return of
 }
@@ -104,6 +111,12 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 	}
 	// Nothing runs, and nothing is woken.
 	view(t, to, func(tx *ledger.Tx) {
+		if r := company.RoutinesOf(tx, done.Company.ID); len(r) != 1 || r[0].Status != company.RoutinePaused || len(company.TriggersOf(tx, r[0])) != 2 {
+			t.Errorf("routines came back as %+v", r)
+		}
+		if s := company.SkillsOf(tx, done.Company.ID); len(s) != 1 || len(s[0].Files) != 2 {
+			t.Errorf("skills came back as %+v", s)
+		}
 		for _, a := range company.AgentsOf(tx, done.Company.ID, true) {
 			if a.Status != company.AgentIdle || strings.Contains(string(a.RuntimeConfig), `"enabled":true`) {
 				t.Errorf("%s is %s with %s", a.Name, a.Status, a.RuntimeConfig)

@@ -33,7 +33,7 @@ type ImportCompany struct {
 // may do in one company, and nothing that shows or needs a secret.
 var importable = []string{
 	"company.create", "company.update", "agent.create", "agent.update", "agent.permissions", "goal.create", "goal.update", "project.create", "project.update",
-	"workspace.create", "instructions.file", "label.create", "issue.create", "issue.update", "comment.create",
+	"workspace.create", "instructions.file", "skill.create", "skill.file", "agent.skills", "routine.create", "routine_trigger.create", "label.create", "issue.create", "issue.update", "comment.create",
 }
 
 const (

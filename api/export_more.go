@@ -1,0 +1,214 @@
+package api
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/api/skills"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/scheduler"
+)
+
+// skillsOf names the skills of an agent as a package does: those of the company
+// by their slugs, those of the program by their keys.
+func (e *exporter) skillsOf(agent string) []string {
+	out := []string{}
+	for _, key := range company.SkillsOfAgent(e.tx, e.of.ID, agent) {
+		out = append(out, strings.TrimPrefix(key, "company/"+e.of.ID+"/"))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// allSkills are the company's own; the program's are on every node.
+func (e *exporter) allSkills() error {
+	if !e.include.Skills && len(e.body.Skills) == 0 {
+		return nil
+	}
+	for _, s := range company.SkillsOf(e.tx, e.of.ID) {
+		if !wanted(e.body.Skills, s.Slug, s.ID, s.Key()) {
+			continue
+		}
+		out := portable.Skill{Key: "company/" + s.Slug, Slug: s.Slug, Name: s.Name, Path: "skills/company/" + s.Slug + "/" + company.SkillFile, Description: optional(s.Description),
+			SourceType: "local_path", Compatibility: "compatible", Inventory: []portable.SkillFile{}, Files: map[string]string{}}
+		for _, f := range s.Files {
+			text, _ := company.SkillText(e.tx, s, f.Path)
+			out.Files[f.Path] = text
+			out.Inventory = append(out.Inventory, portable.SkillFile{Path: f.Path, Kind: f.Kind})
+		}
+		e.m.Skills = append(e.m.Skills, out)
+	}
+	return nil
+}
+
+// allRoutines travel as recurring tasks, with the projects and issues.
+func (e *exporter) allRoutines() error {
+	if !e.include.Issues || len(e.body.Issues) > 0 {
+		return nil
+	}
+	all := company.RoutinesOf(e.tx, e.of.ID)
+	slices.SortFunc(all, func(a, b company.Routine) int {
+		return cmp.Or(cmp.Compare(a.Title, b.Title), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	for _, r := range all {
+		if r.Status == company.RoutineArchived || len(e.body.Projects) > 0 && r.Project != "" && e.projects[string(r.Project)] == "" {
+			continue
+		}
+		s := slug(e.issues, r.ID, r.Title, "routine")
+		status, priority := string(r.Status), string(r.Priority)
+		out := portable.Issue{Slug: s, Title: r.Title, Path: "tasks/" + s + "/TASK.md", Project: known(e.projects, string(r.Project)), Assignee: known(e.agents, string(r.Assignee)),
+			Goal: known(e.goals, string(r.Goal)), Description: optional(r.Description), Recurring: true, Status: &status, Priority: &priority, LabelIDs: []string{}, Labels: []string{},
+			Comments: []portable.Comment{}, BlockedBy: []string{}, Documents: []portable.Document{}, WorkProducts: []portable.WorkProduct{}, Attachments: []portable.Attachment{},
+			Routine: &portable.Routine{Variables: []portable.Variable{}, Triggers: []portable.Trigger{}}}
+		if r.Concurrency != company.RoutineCoalesce {
+			out.Routine.Concurrency = &r.Concurrency
+		}
+		if r.CatchUp != company.CatchUpSkip {
+			out.Routine.CatchUp = &r.CatchUp
+		}
+		for _, v := range r.Variables {
+			pv := portable.Variable{Name: v.Name, Label: optional(v.Label), Type: v.Type, Required: v.Required, Options: append([]string{}, v.Options...)}
+			if len(v.Default) > 0 {
+				if err := json.Unmarshal(v.Default, &pv.Default); err != nil {
+					return err
+				}
+			}
+			out.Routine.Variables = append(out.Routine.Variables, pv)
+		}
+		for _, t := range company.TriggersOf(e.tx, r) {
+			out.Routine.Triggers = append(out.Routine.Triggers, portable.Trigger{Kind: t.Kind, Label: optional(t.Label), Enabled: t.Enabled, Cron: optional(t.Cron),
+				Timezone: optional(t.Zone), SigningMode: optional(t.Signing), ReplayWindow: t.ReplayWindow})
+		}
+		slices.SortStableFunc(out.Routine.Triggers, func(a, b portable.Trigger) int {
+			return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(deref(a.Cron), deref(b.Cron)), cmp.Compare(deref(a.Label), deref(b.Label)))
+		})
+		if env := objectOf(company.RedactConfig(r.Env)); len(env) > 0 {
+			e.warn("Routine %s: its environment was left out.", s)
+		}
+		e.m.Issues = append(e.m.Issues, out)
+	}
+	return nil
+}
+
+// skillSteps make the skills of a package; who has which is said for the agents
+// that the import makes or changes.
+func (im *importer) skillSteps(rc *Request) {
+	keys := map[string]string{} // by slug and by what the package calls it
+	_ = rc.View(func(tx *ledger.Tx) error {
+		for _, s := range company.SkillsOf(tx, im.company.ID) {
+			keys[s.Slug] = s.Key()
+		}
+		return nil
+	})
+	for _, s := range im.m.Skills {
+		name, description := s.Name, deref(s.Description)
+		slug := company.URLKey(s.Slug)
+		row := importedRow{Slug: s.Slug, Name: name, Action: "created"}
+		_, bundled := skills.Find(slug)
+		switch {
+		case slug == "" || bundled:
+			why := "The program has this skill."
+			row.Action, row.Reason = "skipped", &why
+			im.done.Skills = append(im.done.Skills, row)
+			continue
+		case keys[slug] != "":
+			why := "Existing slug matched; the company's skill stays."
+			row.Action, row.Reason = "skipped", &why
+			im.done.Skills = append(im.done.Skills, row)
+			keys[s.Key] = keys[slug]
+			continue
+		}
+		id, text := NewID(), s.Files[company.SkillFile]
+		row.ID = &id
+		im.done.Skills = append(im.done.Skills, row)
+		im.step("skill.create", company.SaveSkill{ID: id, Version: NewID(), Slug: &slug, Name: &name, Description: &description, Markdown: &text})
+		for _, f := range s.Inventory {
+			if f.Path != company.SkillFile {
+				im.step("skill.file", company.SaveSkillFile{Skill: id, Path: f.Path, Content: s.Files[f.Path], Version: NewID()})
+			}
+		}
+		keys[slug] = "company/" + im.company.ID + "/" + slug
+		keys[s.Key] = keys[slug]
+	}
+	for n, a := range im.m.Agents {
+		if im.plan.Agents[n].Action == "skip" || len(a.Skills) == 0 {
+			continue
+		}
+		var want []string
+		for _, ref := range a.Skills {
+			if _, ok := skills.Find(strings.TrimPrefix(ref, bundledKey)); ok {
+				want = append(want, bundledKey+strings.TrimPrefix(ref, bundledKey))
+			} else if key := keys[ref]; key != "" {
+				want = append(want, key)
+			} else {
+				im.warn("Agent %s: skill %s is not in the package and was left out.", a.Slug, ref)
+			}
+		}
+		if len(want) > 0 {
+			im.step("agent.skills", company.SyncSkills{Agent: im.agents[a.Slug], Mode: "replace", Keys: want})
+		}
+	}
+}
+
+// routineSteps make routines of the tasks that recur. They rest until somebody
+// lets them go on, and webhooks get secrets of their own.
+func (im *importer) routineSteps(rc *Request) error {
+	for _, i := range im.m.Issues {
+		if !i.Recurring {
+			continue
+		}
+		id, paused := NewID(), company.RoutinePaused
+		s := company.SaveRoutine{ID: id, Title: &i.Title, Description: i.Description, Status: &paused}
+		if p := company.Priority(deref(i.Priority)); slices.Contains(company.Priorities, p) {
+			s.Priority = &p
+		}
+		if i.Assignee != nil && im.agents[*i.Assignee] != "" {
+			s.Assignee = new(im.agents[*i.Assignee])
+		}
+		if i.Project != nil && im.projects[*i.Project] != "" {
+			s.Project = new(im.projects[*i.Project])
+		}
+		if i.Goal != nil && im.goals[*i.Goal] != "" {
+			s.Goal = new(im.goals[*i.Goal])
+		}
+		var triggers []portable.Trigger
+		if r := i.Routine; r != nil {
+			s.Concurrency, s.CatchUp, triggers = r.Concurrency, r.CatchUp, r.Triggers
+			list := []company.RoutineVariable{}
+			for _, v := range r.Variables {
+				row := company.RoutineVariable{Name: v.Name, Type: v.Type, Label: company.NullText(deref(v.Label)), Options: v.Options, Required: v.Required}
+				if v.Default != nil {
+					b, err := json.Marshal(v.Default)
+					if err != nil {
+						return err
+					}
+					row.Default = b
+				}
+				list = append(list, row)
+			}
+			s.Variables = &list
+		}
+		im.step("routine.create", s)
+		for _, t := range triggers {
+			p := company.SaveTrigger{ID: NewID(), Routine: id, Kind: t.Kind, Label: t.Label, Enabled: &t.Enabled, Cron: t.Cron, Zone: t.Timezone, Signing: t.SigningMode, ReplayWindow: t.ReplayWindow}
+			var err error
+			switch t.Kind {
+			case company.TriggerSchedule:
+				p.Next, err = scheduler.NextRun(deref(t.Cron), cmp.Or(deref(t.Timezone), "UTC"), rc.Now())
+			case company.TriggerWebhook:
+				p.PublicID = randomHex(12)
+				_, p.Sealed, err = rc.newSecret(im.company.ID, p.ID)
+			}
+			if err != nil {
+				return err
+			}
+			im.step("routine_trigger.create", p)
+		}
+		im.done.Routines = append(im.done.Routines, importedRoutine{Slug: i.Slug, ID: &id, Action: "created", Title: i.Title, Status: string(paused)})
+	}
+	return nil
+}
