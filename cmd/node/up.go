@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ const gcPercent = 300
 func upCommand(_ *cli) *cobra.Command {
 	var conf node.Config
 	var labels map[string]string
-	var faults, level string
+	var faults, level, file string
 	cmd := &cobra.Command{
 		Use: "up", Short: "Run a node: found a mesh, join one, or come back to one", Args: cobra.NoArgs,
 		Long: `Run a node in the foreground until it is told to stop (SIGTERM, SIGINT).
@@ -46,7 +47,10 @@ process list.`,
 		Example: `  selvage up --dir /var/lib/selvage --mesh 192.0.2.1:9470
   selvage up --dir /var/lib/selvage --mesh 192.0.2.2:9470 --join @token`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var err error
+			err := configure(cmd, cmp.Or(file, os.Getenv("SELVAGE_CONFIG")))
+			if err != nil {
+				return err
+			}
 			if conf.Join, err = joinToken(conf.Join); err != nil {
 				return err
 			}
@@ -77,6 +81,7 @@ process list.`,
 		},
 	}
 	f := cmd.Flags()
+	f.StringVar(&file, "config", "", "YAML file with these flags as keys; flags and $SELVAGE_<FLAG> go before it (default $SELVAGE_CONFIG)")
 	f.StringVar(&conf.Dir, "dir", defaultDir(), "data directory")
 	f.StringVar(&conf.HTTP, "http", node.DefaultHTTP, "address of the HTTP API; loopback only for now")
 	f.StringVar(&conf.Mesh, "mesh", node.DefaultMesh, "UDP address for peers")
