@@ -206,11 +206,13 @@ func agentCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("agent", "Agents of a company", list, create, hireCommand(c), key,
+	agent := group("agent", "Agents of a company", list, create, hireCommand(c), key,
 		act("invoke", "/heartbeat/invoke", "Start a heartbeat run now"),
 		act("pause", "/pause", "Pause an agent"),
 		act("resume", "/resume", "Let a paused agent work again"),
 		act("terminate", "/terminate", "End an agent for good"))
+	agent.AddCommand(revisionsCommands(c)...)
+	return agent
 }
 
 func issueCommand(c *cli) *cobra.Command {
