@@ -55,8 +55,8 @@ func TestWhatAnAgentDidAtATimeIsOneQuery(t *testing.T) {
 	early := time.Now()
 	h.assign(of, other, "Nothing")
 	h.rest()
+	time.Sleep(5 * time.Millisecond) // the window has whole milliseconds, and what came before ends in an earlier one
 	begun := time.Now()
-	time.Sleep(5 * time.Millisecond)
 	issue := h.assign(of, busy, "Greet")
 	h.rest()
 	run := ""
