@@ -62,3 +62,18 @@ func (rc *Request) checkPerson() error {
 	}
 	return err
 }
+
+// withoutTokens returns a path as it may be written down: the tokens of invites
+// are parts of paths.
+func withoutTokens(path string) string {
+	if !strings.Contains(path, tokenPrefix) {
+		return path
+	}
+	parts := strings.Split(path, "/")
+	for i, p := range parts {
+		if strings.HasPrefix(p, tokenPrefix) {
+			parts[i] = tokenPrefix + "…"
+		}
+	}
+	return strings.Join(parts, "/")
+}

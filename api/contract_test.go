@@ -83,7 +83,7 @@ var passing = strings.Fields(passList)
 
 var (
 	uuidText  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	tokenText = regexp.MustCompile(`pcp_[0-9a-f]{8}…?`)
+	tokenText = regexp.MustCompile(`pcp_(?:invite_[\w-]{43}|claim_[0-9a-f]{48}|[0-9a-f]{8}…?)`)
 	hookText  = regexp.MustCompile(`\b[0-9a-f]{24}\b|\b[0-9a-f]{12}…`) // the address of a webhook, the beginning of its secret
 )
 

@@ -81,7 +81,7 @@ func harmless(s string) bool {
 }
 
 // pathOf is the path for a log line, without the query: tokens may be in that.
-func pathOf(r *http.Request) string { return cut(r.URL.Path, 256) }
+func pathOf(r *http.Request) string { return cut(withoutTokens(r.URL.Path), 256) }
 
 func stack() string { return string(bytes.TrimSpace(debug.Stack())) }
 

@@ -53,7 +53,7 @@ func (s *Server) trace(rc *Request, w http.ResponseWriter, began time.Time) {
 	s.log.Info("tool called", "request", rc.ID, "tool", tool, "agent", rc.Actor.ID, "run", rc.Run, "method", rc.HTTP.Method, "path", pathOf(rc.HTTP),
 		"status", status, "took", took)
 	s.traces.add(traced{tracer{rc.Actor, rc.Credential, rc.Company, rc.Run}, company.ToolCall{Tool: tool, Method: rc.HTTP.Method,
-		Path: cut(rc.HTTP.URL.Path, tracedPaths), Status: status, At: company.TimeOf(began), Took: took.Milliseconds()}})
+		Path: cut(withoutTokens(rc.HTTP.URL.Path), tracedPaths), Status: status, At: company.TimeOf(began), Took: took.Milliseconds()}})
 }
 
 func (t *traces) add(c traced) {
