@@ -17,7 +17,7 @@ type player struct {
 	*desk
 	rng                                   *rand.Rand
 	agents, goals, projects, issues, runs []string
-	routines, incidents                   []string
+	routines                              []string
 	faults                                ledger.Faults
 	done, refused                         map[string]int
 }
