@@ -165,7 +165,7 @@ func createCompany(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.SaveCompany{ID: NewID(), Name: &in.Name, Description: textOf(in.Description), BrandColor: textOf(in.BrandColor), ResponsibleUser: textOf(in.ResponsibleUser)}
+	p := company.SaveCompany{ID: rc.ids()(), Name: &in.Name, Description: textOf(in.Description), BrandColor: textOf(in.BrandColor), ResponsibleUser: textOf(in.ResponsibleUser)}
 	if in.BudgetMonthlyCents > 0 {
 		p.Budget = new(company.Cents(in.BudgetMonthlyCents))
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -40,6 +42,28 @@ func (rc *Request) identify(cmd *ledger.Command) error {
 	body, _ := rc.RawBody() // what did not arrive whole was refused before
 	cmd.IdempotencyKey, cmd.RequestDigest = key, requestDigest(under, rc.HTTP.Method, rc.HTTP.URL.RequestURI(), body)
 	return nil
+}
+
+// ids returns what draws the IDs of a request that makes a company. With an
+// Idempotency-Key they follow from it: what the ledger remembers of a request
+// lies with its company, so a repetition must name the same one, and what it
+// answers must be what was made.
+func (rc *Request) ids() func() string {
+	key := rc.HTTP.Header.Get(headerIdempotency)
+	if key == "" {
+		return NewID
+	}
+	n := 0
+	return func() string {
+		n++
+		h := sha256.New()
+		for _, part := range []string{"selvage/request-id/v1", string(rc.server.cfg.Mesh), rc.Actor.Type, rc.Actor.ID, key, strconv.Itoa(n)} {
+			fmt.Fprintf(h, "%d:%s", len(part), part)
+		}
+		id := uuid.UUID(h.Sum(nil)[:16])
+		id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // version 8
+		return id.String()
+	}
 }
 
 func requestDigest(under []byte, method, path string, body []byte) [32]byte {

@@ -171,6 +171,7 @@ type importer struct {
 	err  error                          // of the first step that could not be sealed
 
 	body      importBody
+	newID     func() string
 	files     portable.Files
 	include   portable.Includes
 	collision string
@@ -208,7 +209,7 @@ func planImport(rc *Request) (*importer, error) {
 	if id := companyID(rc); id != "" {
 		body.Target.Mode, body.Target.CompanyID = "existing_company", id
 	}
-	im := &importer{body: body, collision: cmp.Or(body.Collision, "rename"), warnings: []string{}, agents: map[string]string{}, projects: map[string]string{},
+	im := &importer{body: body, newID: rc.ids(), collision: cmp.Or(body.Collision, "rename"), warnings: []string{}, agents: map[string]string{}, projects: map[string]string{},
 		goals: map[string]string{}, labels: map[string]string{}, issues: map[string]string{}, spaces: map[string]string{}, managers: map[string]*string{},
 		created: body.Target.Mode == "new_company"}
 	if err := im.load(rc); err != nil {
@@ -340,7 +341,7 @@ func (im *importer) against(tx *ledger.Tx) error {
 		if n := im.body.Target.NewCompanyName.Value; strings.TrimSpace(n) != "" {
 			name = n
 		}
-		im.company, im.plan.Company = company.Company{ID: NewID(), Name: name}, "create"
+		im.company, im.plan.Company = company.Company{ID: im.newID(), Name: name}, "create"
 	} else {
 		row, ok := company.CompanyOf(tx, strings.ToLower(im.body.Target.CompanyID))
 		if !ok {
@@ -488,7 +489,7 @@ func (im *importer) goalSteps() {
 				im.goals[g.Slug] = id
 				return true
 			}
-			id, level, status := NewID(), company.GoalLevel(g.Level), company.GoalStatus(g.Status)
+			id, level, status := im.newID(), company.GoalLevel(g.Level), company.GoalStatus(g.Status)
 			im.goals[g.Slug] = id
 			s := company.SaveGoal{ID: id, Title: &g.Title, Description: g.Description, Level: &level, Status: &status}
 			if parent != "" {
@@ -518,7 +519,7 @@ func (im *importer) agentSteps() error {
 		if p.Existing != nil {
 			id = *p.Existing
 		} else {
-			id = NewID()
+			id = im.newID()
 		}
 		im.agents[a.Slug], row.ID = id, &id
 		im.done.Agents = append(im.done.Agents, row)
@@ -634,7 +635,7 @@ func (im *importer) projectSteps() error {
 	for n, p := range im.m.Projects {
 		plan := im.plan.Projects[n]
 		row := importedRow{Slug: p.Slug, Name: plan.Name, Reason: plan.Reason, Action: map[string]string{"create": "created", "update": "updated", "skip": "skipped"}[plan.Action]}
-		id := NewID()
+		id := im.newID()
 		if plan.Existing != nil {
 			id = *plan.Existing
 		}
@@ -671,7 +672,7 @@ func (im *importer) projectSteps() error {
 		}
 		im.step("project.create", s)
 		for _, w := range p.Workspaces {
-			space := company.SaveWorkspace{ID: NewID(), Project: id, Name: &w.Name, RepoURL: w.RepoURL, RepoRef: w.RepoRef, DefaultRef: w.DefaultRef, Visibility: w.Visibility,
+			space := company.SaveWorkspace{ID: im.newID(), Project: id, Name: &w.Name, RepoURL: w.RepoURL, RepoRef: w.RepoRef, DefaultRef: w.DefaultRef, Visibility: w.Visibility,
 				SetupCommand: w.SetupCommand, CleanupCommand: w.CleanupCommand, Primary: &w.Primary}
 			if w.SourceType != "" {
 				space.SourceType = &w.SourceType
@@ -700,7 +701,7 @@ func importedStatus(i portable.Issue) company.IssueStatus {
 func (im *importer) issueSteps(rc *Request) error {
 	for _, l := range im.m.Labels {
 		if im.labels[l.Name] == "" {
-			im.labels[l.Name] = NewID()
+			im.labels[l.Name] = im.newID()
 			im.step("label.create", company.CreateLabel{ID: im.labels[l.Name], Name: l.Name, Color: l.Color})
 		}
 	}
@@ -732,7 +733,7 @@ func (im *importer) issueSteps(rc *Request) error {
 }
 
 func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
-	id := NewID()
+	id := im.newID()
 	im.issues[i.Slug] = id
 	s := company.CreateIssue{ID: id, Title: i.Title, Description: deref(i.Description), Status: importedStatus(i), Priority: company.Priority(deref(i.Priority)),
 		BillingCode: deref(i.BillingCode), AllowDuplicate: true}
@@ -776,7 +777,7 @@ func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
 		step.Number, _ = strconv.ParseUint(digits, 10, 64) // 0: the next one
 	}
 	for _, cm := range i.Comments {
-		p := company.CreateComment{Issue: id, ID: NewID(), Body: cm.Body}
+		p := company.CreateComment{Issue: id, ID: im.newID(), Body: cm.Body}
 		if p.Presentation, err = rawObject(cm.Presentation); err != nil {
 			return err
 		}

@@ -263,3 +263,26 @@ func TestBadImportsAreRefused(t *testing.T) {
 		h.call("POST", "/api/companies/import/preview", body).want(t, want.status, want.text)
 	}
 }
+
+// A request that makes a company is carried out once, however often it comes.
+func TestACompanyIsMadeOncePerIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	first := h.call("POST", "/api/companies", `{"name":"Once"}`, "Idempotency-Key: one").want(t, 201, "").field(t, "id")
+	if again := h.call("POST", "/api/companies", `{"name":"Once"}`, "Idempotency-Key: one").want(t, 201, "").field(t, "id"); again != first {
+		t.Errorf("made %s, then %s", first, again)
+	}
+	h.call("POST", "/api/companies", `{"name":"Other"}`, "Idempotency-Key: one").want(t, 422, "already used")
+	if other := h.call("POST", "/api/companies", `{"name":"Once"}`, "Idempotency-Key: two").want(t, 201, "").field(t, "id"); other == first {
+		t.Error("another key gives the same company")
+	}
+	files, _ := portable.Starter("software-studio")
+	body := importOf(t, exported{Files: files}, `{"mode":"new_company","newCompanyName":"Studio"}`, "")
+	made := h.call("POST", "/api/companies/import", body, "Idempotency-Key: three").want(t, 200, "").body
+	if again := h.call("POST", "/api/companies/import", body, "Idempotency-Key: three").want(t, 200, "").body; string(again) != string(made) {
+		t.Errorf("imported\n%s\nthen\n%s", made, again)
+	}
+	if n := strings.Count(string(h.call("GET", "/api/companies", "").body), `"issuePrefix"`); n != 3 {
+		t.Errorf("%d companies, want 3", n)
+	}
+}
