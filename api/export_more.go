@@ -122,13 +122,13 @@ func (im *importer) skillSteps(rc *Request) {
 			keys[s.Key] = keys[slug]
 			continue
 		}
-		id, text := NewID(), s.Files[company.SkillFile]
+		id, text := im.newID(), s.Files[company.SkillFile]
 		row.ID = &id
 		im.done.Skills = append(im.done.Skills, row)
-		im.step("skill.create", company.SaveSkill{ID: id, Version: NewID(), Slug: &slug, Name: &name, Description: &description, Markdown: &text})
+		im.step("skill.create", company.SaveSkill{ID: id, Version: im.newID(), Slug: &slug, Name: &name, Description: &description, Markdown: &text})
 		for _, f := range s.Inventory {
 			if f.Path != company.SkillFile {
-				im.step("skill.file", company.SaveSkillFile{Skill: id, Path: f.Path, Content: s.Files[f.Path], Version: NewID()})
+				im.step("skill.file", company.SaveSkillFile{Skill: id, Path: f.Path, Content: s.Files[f.Path], Version: im.newID()})
 			}
 		}
 		keys[slug] = "company/" + im.company.ID + "/" + slug
@@ -161,7 +161,7 @@ func (im *importer) routineSteps(rc *Request) error {
 		if !i.Recurring {
 			continue
 		}
-		id, paused := NewID(), company.RoutinePaused
+		id, paused := im.newID(), company.RoutinePaused
 		s := company.SaveRoutine{ID: id, Title: &i.Title, Description: i.Description, Status: &paused}
 		if p := company.Priority(deref(i.Priority)); slices.Contains(company.Priorities, p) {
 			s.Priority = &p
@@ -194,7 +194,7 @@ func (im *importer) routineSteps(rc *Request) error {
 		}
 		im.step("routine.create", s)
 		for _, t := range triggers {
-			p := company.SaveTrigger{ID: NewID(), Routine: id, Kind: t.Kind, Label: t.Label, Enabled: &t.Enabled, Cron: t.Cron, Zone: t.Timezone, Signing: t.SigningMode, ReplayWindow: t.ReplayWindow}
+			p := company.SaveTrigger{ID: im.newID(), Routine: id, Kind: t.Kind, Label: t.Label, Enabled: &t.Enabled, Cron: t.Cron, Zone: t.Timezone, Signing: t.SigningMode, ReplayWindow: t.ReplayWindow}
 			var err error
 			switch t.Kind {
 			case company.TriggerSchedule:
