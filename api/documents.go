@@ -149,13 +149,19 @@ func stageText(rc *Request, of, text string) (body string, parts []string, sum s
 	if len(text) <= company.InlineDocument {
 		return text, nil, "", nil
 	}
-	for _, b := range company.SplitParts([]byte(text)) {
+	parts, err = stageParts(rc, of, []byte(text))
+	return "", parts, company.PartName([]byte(text)), err
+}
+
+// stageParts brings a long value into the mesh, before the command that decides.
+func stageParts(rc *Request, of string, value []byte) (names []string, err error) {
+	for _, b := range company.SplitParts(value) {
 		if _, err := Do[company.StagedPart](rc, "part.put", of, company.PutPart{Bytes: b}); err != nil {
-			return "", nil, "", err
+			return nil, err
 		}
-		parts = append(parts, company.PartName(b))
+		names = append(names, company.PartName(b))
 	}
-	return "", parts, company.PartName([]byte(text)), nil
+	return names, nil
 }
 
 func restoreDocument(rc *Request) (Response, error) {

@@ -571,6 +571,15 @@ func (e *exporter) issue(i company.Issue) (portable.Issue, error) {
 			break
 		}
 	}
+	for _, d := range company.DocumentsOf(e.tx, i) {
+		out.Documents = append(out.Documents, portable.Document{Key: d.Key, Title: string(d.Title), Format: d.Format,
+			Path: "tasks/" + s + "/documents/" + d.Key + ".md", Body: d.Text(e.tx)})
+	}
+	slices.SortFunc(out.Documents, func(a, b portable.Document) int { return cmp.Compare(a.Key, b.Key) })
+	for _, w := range company.ProductsOf(e.tx, i) {
+		out.WorkProducts = append(out.WorkProducts, portable.WorkProduct{Type: w.Type, Provider: w.Provider, ExternalID: optional(w.External), Title: w.Title,
+			URL: optional(w.URL), Status: w.Status, ReviewState: w.ReviewState, Primary: w.Primary, HealthStatus: w.Health, Summary: optional(w.Summary), Metadata: objectOf(w.Metadata)})
+	}
 	for _, a := range company.AttachmentsOf(e.tx, i) {
 		file := portable.Attachment{SHA256: a.Asset.SHA256, ContentType: a.Asset.ContentType, Filename: optional(a.Asset.Filename), ByteSize: a.Asset.Size}
 		if n, ok := at[string(a.Attachment.Comment)]; ok {

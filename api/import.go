@@ -158,8 +158,18 @@ func applyImport(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	payload := ledger.Marshal(company.ImportCompany{Steps: im.list, Details: details})
-	if _, err := rc.Submit("company.import", im.company.ID, payload); err != nil {
+	p := company.ImportCompany{Steps: im.list, Details: details, New: im.created}
+	if steps := ledger.Marshal(im.list); len(steps) > company.MaxPart {
+		of := im.company.ID
+		if im.created {
+			of = ""
+		}
+		if p.Parts, err = stageParts(rc, of, steps); err != nil {
+			return Response{}, err
+		}
+		p.Steps, p.Sum = nil, company.PartName(steps)
+	}
+	if _, err := rc.Submit("company.import", im.company.ID, p); err != nil {
 		return Response{}, err
 	}
 	return OK(im.done), nil
@@ -283,6 +293,11 @@ func (im *importer) checkTexts() error {
 		if err := cmp.Or(long("Task", i.Slug, "name", len(i.Title), company.MaxTitle), long("Task", i.Slug, "text", len(deref(i.Description)), company.MaxText),
 			long("Task", i.Slug, "billing code", len(deref(i.BillingCode)), 200)); err != nil {
 			return err
+		}
+		for _, d := range i.Documents {
+			if err := long("Task", i.Slug, "document "+cut(d.Key, 40), len(d.Body), company.MaxDocument); err != nil {
+				return err
+			}
 		}
 		for n, c := range i.Comments {
 			if err := long("Task", i.Slug, "comment "+strconv.Itoa(n+1), len(c.Body), company.MaxText); err != nil {
@@ -776,6 +791,7 @@ func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
 	if _, digits, ok := strings.Cut(deref(i.Identifier), "-"); ok {
 		step.Number, _ = strconv.ParseUint(digits, 10, 64) // 0: the next one
 	}
+	var comments []string // IDs, in their order
 	for _, cm := range i.Comments {
 		p := company.CreateComment{Issue: id, ID: im.newID(), Body: cm.Body}
 		if p.Presentation, err = rawObject(cm.Presentation); err != nil {
@@ -788,6 +804,53 @@ func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
 		if cm.AuthorAgent != nil {
 			step.Author = im.agents[*cm.AuthorAgent]
 		}
+		comments = append(comments, p.ID)
+	}
+	for _, d := range i.Documents {
+		p := company.SaveDocument{Issue: id, Key: strings.ToLower(d.Key), ID: im.newID(), Revision: im.newID(), Format: d.Format, Body: d.Body}
+		if d.Title != "" {
+			p.Title = &d.Title
+		}
+		im.step("document.save", p)
+	}
+	if err := im.products(i, id); err != nil {
+		return err
+	}
+	return im.attachments(rc, i, id, comments)
+}
+
+// products are what the issue made; the ones that name this mesh's services do
+// not travel.
+func (im *importer) products(i portable.Issue, issue string) (err error) {
+	for _, w := range slices.Backward(i.WorkProducts) { // the newest is listed first
+		p := company.SaveProduct{ID: im.newID(), Issue: issue, Type: &w.Type, Provider: &w.Provider, External: w.ExternalID, Title: &w.Title, URL: w.URL, Status: &w.Status,
+			ReviewState: &w.ReviewState, Primary: &w.Primary, Health: &w.HealthStatus, Summary: w.Summary}
+		if p.Metadata, err = rawObject(w.Metadata); err != nil {
+			return err
+		}
+		im.step("product.create", p)
+	}
+	return nil
+}
+
+// attachments brings the bytes to the nodes that shall have them, before the
+// command that names them.
+func (im *importer) attachments(rc *Request, i portable.Issue, issue string, comments []string) error {
+	for _, a := range i.Attachments {
+		data, ok := im.files.Blob(a.SHA256)
+		if !ok {
+			continue // portable.Read has refused such packages
+		}
+		up, err := rc.keep(data, deref(a.Filename), a.ContentType)
+		if err != nil {
+			return err
+		}
+		up.File.ID, up.File.Object = im.newID(), im.newID()
+		p := company.CreateAttachment{Issue: issue, ID: im.newID(), File: up.File}
+		if n := a.CommentIndex; n != nil && *n >= 0 && *n < len(comments) {
+			p.Comment = comments[*n]
+		}
+		im.step("attachment.create", p)
 	}
 	return nil
 }

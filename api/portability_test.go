@@ -52,6 +52,11 @@ func (h *harness) acme(t *testing.T) (of string) {
 		"concurrencyPolicy":"skip_if_active","variables":[{"name":"topic","defaultValue":"sales"}]}`).want(t, 201, "").field(t, "id")
 	h.call("POST", "/api/routines/"+daily+"/triggers", `{"kind":"schedule","cronExpression":"0 9 * * *","timezone":"Europe/Berlin"}`).want(t, 201, "")
 	h.call("POST", "/api/routines/"+daily+"/triggers", `{"kind":"webhook","signingMode":"hmac_sha256","enabled":false}`).want(t, 201, "")
+	h.call("PUT", "/api/issues/"+first+"/documents/plan", `{"title":"Plan","format":"markdown","body":"# Plan\n2. more"}`).want(t, 201, "")
+	h.call("PUT", "/api/issues/"+first+"/documents/long", `{"format":"markdown","body":"`+strings.Repeat("long ", 90_000)+`"}`).want(t, 201, "")
+	h.call("POST", "/api/issues/"+first+"/work-products", `{"type":"pull_request","provider":"github","title":"PR 1","status":"active","url":"https://github.com/acme/x/pull/1"}`).want(t, 201, "")
+	form, contentType := formOf(t, "grip.txt", "text/plain", []byte("a drawing"))
+	h.call("POST", in+"/issues/"+first+"/attachments", form, contentType).want(t, 201, "")
 	h.call("POST", "/api/issues/"+first+"/comments", `{"body":"Looks good.\n---\nyes: no"}`).want(t, 201, "")
 	return of
 }

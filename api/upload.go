@@ -177,6 +177,33 @@ func (rc *Request) spread(up *upload) (blob.Placement, error) {
 	return p, err
 }
 
+// keep makes a file of bytes that the request brought in another form, on this
+// node's disk and on those that shall have it.
+func (rc *Request) keep(data []byte, name, contentType string) (up upload, err error) {
+	blobs := rc.server.cfg.Blobs
+	if blobs == nil {
+		return up, Unavailable("This node keeps no files")
+	}
+	up.File = company.NewFile{Name: fileName(name), Size: int64(len(data))}
+	if up.File.ContentType, err = fileType(contentType); err != nil {
+		return up, err
+	}
+	w, err := blobs.Create(int64(len(data)))
+	if err != nil {
+		return up, err
+	}
+	defer w.Abort()
+	if _, err := w.Write(data); err != nil {
+		return up, err
+	}
+	if up.digest, err = w.Commit(); err != nil {
+		return up, err
+	}
+	up.File.SHA256 = up.digest.String()
+	_, err = rc.spread(&up)
+	return up, err
+}
+
 // fileName is what a form calls a file, without folders and without what no
 // file system would take.
 func fileName(s string) string {

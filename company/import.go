@@ -24,9 +24,16 @@ type ImportStep struct {
 // are off in what is imported. The first step of an import into a new company
 // is company.create.
 type ImportCompany struct {
-	Steps []ImportStep `cbor:"1,keyasint"`
+	Steps []ImportStep `cbor:"1,keyasint,omitempty"`
 	// Details is the JSON of what the activity says about the import.
 	Details []byte `cbor:"2,keyasint,omitempty"`
+	// Parts are staged, and hold the CBOR of the steps when these are too long for
+	// a command; Sum is the SHA-256 of it. For a company that is not there yet
+	// they are staged under no company.
+	Parts []string `cbor:"3,keyasint,omitempty"`
+	Sum   string   `cbor:"4,keyasint,omitempty"`
+	// New says that the parts lie under no company.
+	New bool `cbor:"5,keyasint,omitempty"`
 }
 
 // importable are the kinds that an import may be made of: what the board itself
@@ -34,6 +41,7 @@ type ImportCompany struct {
 var importable = []string{
 	"company.create", "company.update", "agent.create", "agent.update", "agent.permissions", "goal.create", "goal.update", "project.create", "project.update",
 	"workspace.create", "instructions.file", "skill.create", "skill.file", "agent.skills", "routine.create", "routine_trigger.create", "label.create", "issue.create", "issue.update", "comment.create",
+	"document.save", "product.create", "attachment.create",
 }
 
 const (
@@ -42,6 +50,8 @@ const (
 	MaxImportSteps = 1_200
 	// maxIssueJump bounds how far an imported number may lie ahead.
 	maxIssueJump = 1_000_000
+	// MaxImport bounds the steps of one import, in bytes.
+	MaxImport = 32 << 20
 )
 
 func registerImport(m ledger.Mux) {
@@ -51,6 +61,19 @@ func registerImport(m ledger.Mux) {
 }
 
 func importCompany(c *ledger.Context, m ledger.Mux, p ImportCompany) error {
+	if len(p.Parts) > 0 {
+		of := c.Cmd.Company
+		if p.New {
+			of = ""
+		}
+		b, err := joinParts(c.Tx, of, p.Parts, p.Sum, MaxImport)
+		if err != nil {
+			return err
+		}
+		if err := ledger.Unmarshal(b, &p.Steps); err != nil {
+			return ledger.Refuse(ledger.Invalid, nil, "malformed steps of an import")
+		}
+	}
 	if len(p.Steps) == 0 || len(p.Steps) > MaxImportSteps {
 		return ledger.Refuse(ledger.Unprocessable, nil, "An import has 1 to %d parts, this one %d: import fewer issues at once", MaxImportSteps, len(p.Steps))
 	}

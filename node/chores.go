@@ -59,6 +59,9 @@ func (n *Node) chores() (due []ledger.Command) {
 		for _, id := range company.UnfinishedDeletions(tx) {
 			due = append(due, n.command("company.delete", id, company.ChangeCompany{}))
 		}
+		if company.PartsToSweep(tx, "", now) { // of imports into new companies
+			due = append(due, n.command("part.sweep", "", company.SweepParts{}))
+		}
 		for _, c := range company.Companies(tx) {
 			if len(due) >= maxChores {
 				break
