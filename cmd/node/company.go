@@ -328,7 +328,8 @@ func issueCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("issue", "Issues of a company", list, show, create, comment, move, attachCommand(c), attachmentsCommand(c), downloadCommand(c))
+	rest := append(interactionCommands(c), attachCommand(c), attachmentsCommand(c), downloadCommand(c), documentCommand(c))
+	return group("issue", "Issues of a company", append([]*cobra.Command{list, show, create, comment, move}, rest...)...)
 }
 
 func runCommand(c *cli) *cobra.Command {
