@@ -418,22 +418,22 @@ func TestRememberedKeysEndWithTheFeedAndWithTime(t *testing.T) {
 	hash, now := [32]byte{1}, time.Unix(1000, 0)
 	gen := c.generation()
 	key := holder{company: "k"}
-	c.keep(hash, key, gen, now)
-	if _, ok := c.find(hash, now.Add(keyAge-1)); !ok {
+	c.keep(hash, key, gen, 0, now)
+	if _, ok := c.find(hash, 0, now.Add(keyAge-1)); !ok {
 		t.Error("a fresh key is not remembered")
 	}
-	if _, ok := c.find(hash, now.Add(keyAge)); ok {
+	if _, ok := c.find(hash, 0, now.Add(keyAge)); ok {
 		t.Error("an old key is remembered")
 	}
 	c.drop()
-	if _, ok := c.find(hash, now); ok {
+	if _, ok := c.find(hash, 0, now); ok {
 		t.Error("a dropped key is remembered")
 	}
-	if c.keep(hash, key, gen, now); len(c.keys) != 0 {
+	if c.keep(hash, key, gen, 0, now); len(c.keys) != 0 {
 		t.Error("a key that was read before the drop is remembered after it")
 	}
 	for i := range 2 * maxKeys {
-		c.keep([32]byte{byte(i), byte(i >> 8), 2}, key, c.generation(), now)
+		c.keep([32]byte{byte(i), byte(i >> 8), 2}, key, c.generation(), 0, now)
 	}
 	if len(c.keys) > maxKeys {
 		t.Errorf("%d keys are remembered, want at most %d", len(c.keys), maxKeys)

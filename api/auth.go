@@ -42,7 +42,10 @@ func (rc *Request) open() (err error) {
 		rc.Actor = ledger.Actor{Type: "user", ID: LocalBoard}
 		return nil
 	}
-	if err := rc.authenticate(); err != nil {
+	if err := rc.catchUp(); err != nil {
+		return err
+	}
+	if err := rc.authenticateAsOf(); err != nil {
 		return err
 	}
 	switch {
@@ -181,7 +184,8 @@ func boardKeyOpens(tx *ledger.Tx, hash string) (holder, bool) {
 // byKey finds who a token stands for; opens looks its hash (hex) up.
 func (rc *Request) byKey(token string, opens func(*ledger.Tx, string) (holder, bool)) (who holder, err error) {
 	hash := sha256.Sum256([]byte(token))
-	if who, ok := rc.server.keys.find(hash, time.Now()); ok {
+	least := rc.least()
+	if who, ok := rc.server.keys.find(hash, least, time.Now()); ok {
 		return who, nil
 	}
 	generation := rc.server.keys.generation()
@@ -195,7 +199,7 @@ func (rc *Request) byKey(token string, opens func(*ledger.Tx, string) (holder, b
 	if !ok {
 		return who, errBearer
 	}
-	rc.server.keys.keep(hash, who, generation, time.Now())
+	rc.server.keys.keep(hash, who, generation, least, time.Now())
 	return who, nil
 }
 
@@ -243,23 +247,37 @@ func (rc *Request) stillTrue(is func(*ledger.Tx) bool) (ok bool, err error) {
 
 // A keyCache remembers keys by the hash of their token. It is dropped
 // when the feed tells of a change that may end a key, and on its own after
-// keyAge. Apply checks every credential again.
+// keyAge. It answers a caller who brings a height only with what is known to
+// have held there. Apply checks every credential again.
 type keyCache struct {
 	mu   sync.Mutex // guards all below
 	keys map[[32]byte]cachedKey
 	gen  uint64 // counts invalidations
+	seen uint64 // raft index to which the feed was followed; what is remembered held there
 }
 
 type cachedKey struct {
 	holder
 	fresh time.Time // until then
+	at    uint64    // raft index that the state had at least when the key was looked up
 }
 
-func (c *keyCache) find(hash [32]byte, now time.Time) (holder, bool) {
+// find returns whom a key stands for as of a raft index, or later.
+func (c *keyCache) find(hash [32]byte, least uint64, now time.Time) (holder, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k, ok := c.keys[hash]
-	return k.holder, ok && now.Before(k.fresh) && (k.until == 0 || company.TimeOf(now) < k.until)
+	return k.holder, ok && max(k.at, c.seen) >= least && now.Before(k.fresh) && (k.until == 0 || company.TimeOf(now) < k.until)
+}
+
+// follow notes an entry of the feed: all batches before its own are seen whole.
+func (c *keyCache) follow(index uint64, ends bool) {
+	if ends {
+		c.drop()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = max(c.seen, index-1)
 }
 
 func (c *keyCache) generation() uint64 {
@@ -269,7 +287,7 @@ func (c *keyCache) generation() uint64 {
 }
 
 // keep remembers a key, unless keys were invalidated since it was read.
-func (c *keyCache) keep(hash [32]byte, k holder, gen uint64, now time.Time) {
+func (c *keyCache) keep(hash [32]byte, k holder, gen, at uint64, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if gen != c.gen {
@@ -278,7 +296,7 @@ func (c *keyCache) keep(hash [32]byte, k holder, gen uint64, now time.Time) {
 	if c.keys == nil || len(c.keys) >= maxKeys {
 		c.keys = make(map[[32]byte]cachedKey, 64)
 	}
-	c.keys[hash] = cachedKey{k, now.Add(keyAge)}
+	c.keys[hash] = cachedKey{k, now.Add(keyAge), at}
 }
 
 func (c *keyCache) drop() {
@@ -301,9 +319,7 @@ func (s *Server) followKeys() {
 				break
 			}
 			after = e.Height
-			if endsKeys(e.Kind) {
-				s.keys.drop()
-			}
+			s.keys.follow(e.Index, endsKeys(e.Kind))
 		}
 		s.keys.drop()
 		select { // the feed broke off: it is closed, or could not be read

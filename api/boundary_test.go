@@ -37,7 +37,7 @@ func TestNobodyReachesIntoAnotherCompany(t *testing.T) {
 	const outsider = "pcp_board_outsider"
 	plant := func() { // a key of a person who is in no company
 		hash := sha256.Sum256([]byte(outsider))
-		h.keys.keep(hash, holder{actor: ledger.Actor{Type: "user", ID: "eve"}, cred: ledger.Credential{Kind: "board_key", ID: NewID()}}, h.keys.generation(), time.Now())
+		h.keys.keep(hash, holder{actor: ledger.Actor{Type: "user", ID: "eve"}, cred: ledger.Credential{Kind: "board_key", ID: NewID()}}, h.keys.generation(), 0, time.Now())
 	}
 	before, _ := h.node.ledger.Head()
 	tried := 0

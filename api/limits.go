@@ -64,6 +64,11 @@ const (
 	// believed without looking, should an invalidation not reach this node.
 	maxKeys = 4096
 	keyAge  = 5 * time.Second
+	// maxBehind bounds the requests that wait for this node to catch up before they
+	// are authenticated, catchUpTimeout how long each does: a follower that is well
+	// lags by milliseconds, and whoever makes heights up holds nothing else up.
+	maxBehind      = 128
+	catchUpTimeout = 5 * time.Second
 	// maxBearer bounds a bearer token; a run token is about 600 bytes.
 	maxBearer = 4096
 	// maxIdempotencyKey bounds an Idempotency-Key.

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,6 +22,8 @@ const (
 	headerQuorum = "X-Selvage-Quorum"
 	headerNode   = "X-Selvage-Node"
 )
+
+var errBehind = &ledger.Refusal{Code: ledger.Unavailable, ErrCode: "behind", Message: "This node has not got as far as what you have seen; try again, or use another node"}
 
 func readOf(r *http.Request) (at ledger.Read, err error) {
 	mode := r.Header.Get(headerRead)
@@ -41,6 +45,57 @@ func readOf(r *http.Request) (at ledger.Read, err error) {
 		}
 	}
 	return at, nil
+}
+
+// least is the raft index that the caller's credential must hold at: whoever
+// brings the height at which a key was revoked is not served by a node that has
+// not heard of it.
+func (rc *Request) least() uint64 {
+	if rc.read.Mode == ledger.ReadStale {
+		return 0
+	}
+	return max(rc.read.AtLeast, rc.asOf)
+}
+
+// catchUp waits, before anybody is authenticated, until this node has applied
+// what the caller has seen. Nobody is known yet, so few may wait, and not for long.
+func (rc *Request) catchUp() error {
+	s, least := rc.server, rc.least()
+	if least == 0 {
+		return nil
+	}
+	if s.cfg.Head != nil {
+		if _, applied := s.cfg.Head(); applied >= least {
+			return nil
+		}
+	}
+	select {
+	case s.behind <- struct{}{}:
+		defer func() { <-s.behind }()
+	default:
+		return errBehind
+	}
+	ctx, cancel := context.WithTimeout(rc.Context(), catchUpTimeout)
+	defer cancel()
+	_, err := s.cfg.Node.View(ctx, ledger.Read{AtLeast: least}, func(*ledger.Tx) error { return nil })
+	if errors.Is(err, context.DeadlineExceeded) && rc.Context().Err() == nil {
+		return errBehind
+	}
+	return err
+}
+
+// authenticateAsOf authenticates the caller, and for a strong read once more on
+// the state that the read is of.
+func (rc *Request) authenticateAsOf() error {
+	if err := rc.authenticate(); err != nil || rc.read.Mode != ledger.ReadStrong || rc.Credential.Kind == "local" {
+		return err
+	}
+	applied, err := rc.server.cfg.Node.View(rc.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(*ledger.Tx) error { return nil })
+	if err != nil {
+		return err
+	}
+	rc.asOf = applied
+	return rc.authenticate()
 }
 
 // travelBack tells the caller which state the answer reflects.

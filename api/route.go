@@ -92,6 +92,7 @@ type Request struct {
 	w       http.ResponseWriter
 	read    ledger.Read
 	index   uint64 // raft index that the answer reflects at least
+	asOf    uint64 // raft index of a strong read that was asked for already, or 0
 	body    []byte
 	bodyErr error
 	hasBody bool
@@ -191,7 +192,10 @@ func (rc *Request) QueryUUID(name string) (string, error) {
 // after what this request itself has written.
 func (rc *Request) View(f func(*ledger.Tx) error) error {
 	at := rc.read
-	at.AtLeast = max(at.AtLeast, rc.index)
+	at.AtLeast = max(at.AtLeast, rc.index, rc.asOf)
+	if rc.asOf > 0 && at.Mode == ledger.ReadStrong {
+		at.Mode = ledger.ReadDefault
+	}
 	if rc.submits > 0 && at.Mode == ledger.ReadStale {
 		at.Mode = ledger.ReadDefault
 	}

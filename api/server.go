@@ -147,6 +147,7 @@ type Server struct {
 	hosts   map[string]bool
 	keys    keyCache
 	strong  chan struct{} // bounds strong looks for unknown bearers
+	behind  chan struct{} // bounds callers who wait for a height before they are known
 	slots   chan struct{} // bounds requests
 	streams chan struct{} // bounds streams
 	traces  traces
@@ -172,7 +173,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger, started: time.Now().UTC(), origin: http.NewCrossOriginProtection(),
-		hosts: map[string]bool{}, strong: make(chan struct{}, 4),
+		hosts: map[string]bool{}, strong: make(chan struct{}, 4), behind: make(chan struct{}, maxBehind),
 		slots: make(chan struct{}, MaxConcurrent), streams: make(chan struct{}, MaxStreams), uploads: make(chan struct{}, maxUploads),
 		imports: make(chan struct{}, maxImports)}
 	for _, h := range cfg.Hosts {

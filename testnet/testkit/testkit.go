@@ -148,8 +148,14 @@ func (b *Bed) open(conf node.Config) *node.Node {
 		}
 		conf.HTTP = l.Addr().String()
 		l.Close()
-		if conf.Conn, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}); err != nil {
-			b.t.Fatal(err)
+		udp, listenErr := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if listenErr != nil {
+			b.t.Fatal(listenErr)
+		}
+		if cut, ok := conf.Conn.(*Cut); ok {
+			cut.PacketConn = udp
+		} else {
+			conf.Conn = udp
 		}
 		ctx, cancel := context.WithTimeout(b.t.Context(), settle)
 		n, openErr := node.Open(ctx, conf)
