@@ -165,6 +165,13 @@ func export(rc *Request) (out exported, err error) {
 	e.m.SchemaVersion, e.m.GeneratedAt = portable.SchemaVersion, e.at.String()
 	e.m.Source = &portable.Source{CompanyID: e.of.ID, CompanyName: e.of.Name}
 	files := portable.Write(e.m, blobs)
+	if e.m.Company != nil && len(e.m.Agents) > 0 {
+		chart, err := paintOrg(e.of.Name, orgOfPackage(e.m))
+		if err != nil {
+			return out, err
+		}
+		files[portable.ChartFile] = portable.File{Data: chart, Binary: true, ContentType: "image/png"}
+	}
 	if len(body.SelectedFiles) > 0 {
 		for name := range files {
 			if !slices.Contains(body.SelectedFiles, name) && portable.KindOf(name) != "extension" {

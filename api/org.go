@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/xml"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
@@ -25,6 +26,19 @@ func (s *Server) orgRoutes() []Route {
 			})
 			return r, err
 		}},
+		{Method: "GET", Path: "/api/companies/{companyId}/org.png", Tag: "companies", Summary: "Draw the org chart as an image", Handle: func(rc *Request) (r Response, err error) {
+			var title string
+			var roots []*company.OrgNode
+			err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+				title, roots = row.Name, company.Org(tx, row.ID)
+				return nil
+			})
+			if err != nil {
+				return r, err
+			}
+			image, err := paintOrg(title, roots)
+			return Raw("image/png", image), err
+		}},
 	}
 }
 
@@ -36,24 +50,29 @@ const (
 	orgTitle            = 40
 )
 
-// A box is an agent with its place in the drawing.
+// A box is an agent with its place in the drawing, or says how many are not drawn.
 type box struct {
 	node *company.OrgNode
+	more int // when node is nil
 	x, y int
 	kids []*box
 }
 
-// drawOrg draws an org chart as SVG: leaves stand side by side, everybody else
-// in the middle above their reports.
-func drawOrg(title string, roots []*company.OrgNode) []byte {
+// A chart is a drawing of an org chart: leaves stand side by side, everybody
+// else in the middle above their reports.
+type chart struct {
+	boxes         []*box
+	width, height int
+}
+
+// layOut places the boxes. At most wide of those who report to one agent, and
+// deep levels below the first, are drawn, and a box with the number of the rest.
+func layOut(roots []*company.OrgNode, wide, deep int) chart {
 	next, deepest := orgMargin, 0
-	var place func(n *company.OrgNode, depth int) *box
-	place = func(n *company.OrgNode, depth int) *box {
+	var row func(of []*company.OrgNode, depth int) []*box
+	put := func(b *box, depth int) *box {
 		deepest = max(deepest, depth)
-		b := &box{node: n, y: orgMargin + orgTitle + depth*(boxHeight+boxGapY)}
-		for _, r := range n.Reports {
-			b.kids = append(b.kids, place(r, depth+1))
-		}
+		b.y = orgMargin + orgTitle + depth*(boxHeight+boxGapY)
 		if len(b.kids) == 0 {
 			b.x = next
 			next += boxWidth + boxGapX
@@ -62,16 +81,41 @@ func drawOrg(title string, roots []*company.OrgNode) []byte {
 		}
 		return b
 	}
-	boxes := make([]*box, len(roots))
-	for i, r := range roots {
-		boxes[i] = place(r, 0)
+	row = func(of []*company.OrgNode, depth int) (out []*box) {
+		shown := of
+		if depth > deep {
+			shown = nil
+		} else if len(of) > wide {
+			shown = of[:wide]
+		}
+		for _, n := range shown {
+			out = append(out, put(&box{node: n, kids: row(n.Reports, depth+1)}, depth))
+		}
+		if left := countOrg(of[len(shown):]); left > 0 {
+			out = append(out, put(&box{more: left}, depth))
+		}
+		return out
 	}
-	width := max(next-boxGapX+orgMargin, 2*orgMargin+boxWidth)
-	height := 2*orgMargin + orgTitle + (deepest+1)*boxHeight + deepest*boxGapY
+	c := chart{boxes: row(roots, 0)}
+	c.width = max(next-boxGapX+orgMargin, 2*orgMargin+boxWidth)
+	c.height = 2*orgMargin + orgTitle + (deepest+1)*boxHeight + deepest*boxGapY
+	return c
+}
+
+func countOrg(nodes []*company.OrgNode) (n int) {
+	for _, o := range nodes {
+		n += 1 + countOrg(o.Reports)
+	}
+	return n
+}
+
+// drawOrg draws an org chart as SVG, with everybody in it.
+func drawOrg(title string, roots []*company.OrgNode) []byte {
+	c := layOut(roots, math.MaxInt, math.MaxInt)
 	var w strings.Builder
-	fmt.Fprintf(&w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif">`+"\n", width, height, width, height)
+	fmt.Fprintf(&w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif">`+"\n", c.width, c.height, c.width, c.height)
 	fmt.Fprintf(&w, `<rect width="100%%" height="100%%" fill="#fafaf9"/><text x="%d" y="%d" font-size="20" font-weight="bold">%s</text>`+"\n", orgMargin, orgMargin+8, escaped(title, 80))
-	for _, b := range boxes {
+	for _, b := range c.boxes {
 		b.draw(&w)
 	}
 	w.WriteString("</svg>\n")
@@ -98,10 +142,15 @@ func (b *box) draw(w *strings.Builder) {
 
 // escaped returns at most n characters of a text, for use in SVG.
 func escaped(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		s = string(r[:n-1]) + "…"
-	}
 	var w strings.Builder
-	_ = xml.EscapeText(&w, []byte(s)) // a builder takes everything
+	_ = xml.EscapeText(&w, []byte(shortened(s, n))) // a builder takes everything
 	return w.String()
+}
+
+// shortened returns at most n characters of a text.
+func shortened(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
 }

@@ -5,6 +5,8 @@ const (
 	companyFile = "COMPANY.md"
 	sidecarFile = ".paperclip.yaml"
 	readmeFile  = "README.md"
+	// ChartFile is where a package has its org chart, a PNG that the readme shows.
+	ChartFile = "images/org-chart.png"
 
 	companySchema = "agentcompanies/v1"
 	sidecarSchema = "paperclip/v1"

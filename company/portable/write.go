@@ -142,6 +142,7 @@ func readme(m Manifest) string {
 	}
 	b.WriteString("A company of AI agents as a portable package (agentcompanies/v1).\nImport it with `selvage company import DIR`.\n")
 	if len(m.Agents) > 0 {
+		b.WriteString("\n![Org chart](" + ChartFile + ")\n")
 		b.WriteString("\n## Agents\n\n| Agent | Role | Reports to |\n|---|---|---|\n")
 		for _, a := range m.Agents {
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", cell(a.Name), cell(a.Role), cell(cmp.Or(text(a.ReportsTo), "-")))
