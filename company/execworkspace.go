@@ -64,6 +64,7 @@ type ExecutionWorkspace struct {
 	ParentDir         string          `cbor:"23,keyasint,omitempty" json:"-"` // where the worktree goes; "": below the node's directory
 	Adapter           string          `cbor:"24,keyasint,omitempty" json:"-"`
 	Metadata          json.RawMessage `cbor:"25,keyasint,omitempty" json:"-"` // what was set by hand
+	Gone              bool            `cbor:"28,keyasint,omitempty" json:"-"` // its issue or project was deleted; its node still has to remove the folder
 }
 
 // Clone returns a copy that shares no memory with w.
@@ -76,12 +77,14 @@ func (w ExecutionWorkspace) Clone() ExecutionWorkspace {
 //
 //	exec-workspace-created/<ms, 16 hex digits>/<id>
 //	exec-workspace-issue/<issue>/<id>   those that are not over
+//	exec-workspace-of/<issue or project>/<id>
 //	exec-workspace-company/<id>         its company; spans companies
 //	exec-cleanup/<node>/<id>            its company: the node is to remove the folder; spans companies
 var (
 	execWorkspaces     = ledger.NewTable[ExecutionWorkspace]("exec-workspace")
 	execWorkspaceTimes = ledger.NewIndex("exec-workspace-created")
 	execWorkspaceIssue = ledger.NewIndex("exec-workspace-issue")
+	execWorkspaceOf    = ledger.NewIndex("exec-workspace-of")
 )
 
 func execCompanyKey(id string) []byte       { return ledger.Key("exec-workspace-company", id) }
@@ -145,6 +148,13 @@ func registerExecutionWorkspaces(m ledger.Mux) {
 
 // ExecutionWorkspaceByID returns an execution workspace.
 func ExecutionWorkspaceByID(tx *ledger.Tx, id string) (ExecutionWorkspace, bool) {
+	w, ok := AnyExecutionWorkspace(tx, id)
+	return w, ok && !w.Gone
+}
+
+// AnyExecutionWorkspace returns an execution workspace, also one that was
+// deleted and whose node still has to remove its folder.
+func AnyExecutionWorkspace(tx *ledger.Tx, id string) (ExecutionWorkspace, bool) {
 	if !isID(id) {
 		return ExecutionWorkspace{}, false
 	}
@@ -180,7 +190,7 @@ func ExecutionWorkspacesOf(tx *ledger.Tx, company string, q WorkspaceQuery) []Ex
 	for k := range tx.Scan(prefix, ledger.PrefixEnd(prefix), true) {
 		_, id, _ := strings.Cut(string(k[len(prefix):]), "/")
 		w, ok := execWorkspaces.Get(tx, company, id)
-		if !ok || q.Project != "" && w.Project != q.Project || q.Issue != "" && string(w.SourceIssue) != q.Issue ||
+		if !ok || w.Gone || q.Project != "" && w.Project != q.Project || q.Issue != "" && string(w.SourceIssue) != q.Issue ||
 			len(q.Status) > 0 && !slices.Contains(q.Status, string(w.Status)) {
 			continue
 		}
@@ -235,6 +245,8 @@ func openWorkspace(c *ledger.Context, r Run) Run {
 		w.OpenedAt, w.CreatedAt = now, now
 		execWorkspaceTimes.Add(c.Tx, w.Company, ledger.Order(uint64(now)), w.ID)
 		execWorkspaceIssue.Add(c.Tx, w.Company, i.ID, w.ID)
+		execWorkspaceOf.Add(c.Tx, w.Company, i.ID, w.ID)
+		execWorkspaceOf.Add(c.Tx, w.Company, w.Project, w.ID)
 		c.Set(execCompanyKey(w.ID), []byte(w.Company))
 	}
 	if string(w.Node) != r.Node {
@@ -340,7 +352,7 @@ func errNoExecutionWorkspace() error {
 
 func updateExecutionWorkspace(c *ledger.Context, p UpdateExecutionWorkspace) (any, error) {
 	w, ok := execWorkspaces.Get(c.Tx, c.Cmd.Company, p.ID)
-	if !ok {
+	if !ok || w.Gone {
 		return nil, errNoExecutionWorkspace()
 	}
 	if isAgent(c) && (c.Cmd.Run == "" || !runAlive(c.Tx, w.Company, c.Cmd.Run, c.Cmd.Actor.ID)) {
@@ -409,7 +421,7 @@ func realizeWorkspace(c *ledger.Context, p RealizeWorkspace) (any, error) {
 	}
 	w, ok := execWorkspaces.Get(c.Tx, c.Cmd.Company, p.ID)
 	switch {
-	case !ok || r.ExecutionWorkspace != w.ID:
+	case !ok || r.ExecutionWorkspace != w.ID || w.Gone && w.Cwd != "":
 		return nil, errNoExecutionWorkspace()
 	case p.Cwd == "" || len(p.Cwd) > maxPlacePath:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed path of a workspace")
@@ -434,6 +446,13 @@ func cleanWorkspace(c *ledger.Context, p CleanWorkspace) (any, error) {
 		return nil, nil
 	}
 	w.UpdatedAt = TimeOf(c.Now)
+	if w.Gone {
+		// Nobody is left who could try again.
+		forgetWorkspace(c.Tx, w)
+		c.Record(ledger.Change{Action: "execution_workspace.deleted", EntityType: "execution_workspace", EntityID: w.ID,
+			Details: jsonObject{}.bool("removed", p.Failed == "").null("reason", cutRunes(p.Failed, maxCleanupReason)).close()})
+		return nil, nil
+	}
 	if p.Failed != "" {
 		w.Status, w.CleanupReason = WorkspaceCleanupFailed, NullText(cutRunes(p.Failed, maxCleanupReason))
 	} else {

@@ -58,6 +58,19 @@ func (d *desk) workspace(project, cwd, repo string) string {
 	return id
 }
 
+// byNode carries out a command of a node, in its first session.
+func (d *desk) byNode(node, kind string, payload any) error {
+	c := d.context(board, kind, payload)
+	c.Cmd.Actor, c.Cmd.Credential, c.Session = ledger.Actor{Type: "node", ID: node}, ledger.Credential{Kind: "node", ID: node}, 1
+	c.Tx = d.tx.Child()
+	if _, err := d.mux[kind](c); err != nil {
+		return err
+	}
+	c.Tx.Merge()
+	d.last = c.Changes()
+	return nil
+}
+
 // start gives a run a node and an issue, and opens its workspace.
 func (d *desk) start(run, node, issue string) Run {
 	r, _ := runs.Get(d.tx, d.company, run)
@@ -126,5 +139,72 @@ func TestWorkspacesOfRuns(t *testing.T) {
 	wantRefusal(t, d.do(board, "exec_workspace.update", UpdateExecutionWorkspace{ID: a.ID, Status: &active}, nil), ledger.Conflict, "")
 	if next := d.start(d.run(ada), "n1", i.ID); next.ExecutionWorkspace == a.ID {
 		t.Error("a run works in a closed workspace")
+	}
+}
+
+func TestWorkspacesGoWithTheirIssueAndProject(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ada := d.agent("Ada")
+	project := d.project("Site")
+	d.workspace(project, "/srv/site", "")
+	left := func(id string) (row, tree bool) {
+		_, row = ExecutionWorkspaceByID(d.tx, id)
+		for _, w := range WorkspacesToClean(d.tx, "n1") {
+			tree = tree || w.ID == id
+		}
+		return row, tree
+	}
+	issue := func(title string, isolated bool) (Issue, Run) {
+		p, _ := projects.Get(d.tx, d.company, project)
+		p.WorkspacePolicy = json.RawMessage(`{"enabled":false}`)
+		if isolated {
+			p.WorkspacePolicy = json.RawMessage(`{"enabled":true,"defaultMode":"isolated_workspace"}`)
+		}
+		projects.Put(d.tx, d.company, project, p)
+		i := d.issue(t, CreateIssue{Project: project, Title: title})
+		r := d.start(d.run(ada), "n1", i.ID)
+		w, _ := ExecutionWorkspaceByID(d.tx, r.ExecutionWorkspace)
+		if isolated {
+			w.Cwd = "/n1/tree"
+			execWorkspaces.Put(d.tx, d.company, w.ID, w)
+		}
+		return i, r
+	}
+	shared, one := issue("One", false)
+	alone, two := issue("Two", true)
+	_, three := issue("Three", false)
+	_, four := issue("Four", true)
+	d.must(t, board, "issue.delete", DeleteIssue{Issue: shared.ID}, nil)
+	d.must(t, board, "issue.delete", DeleteIssue{Issue: alone.ID}, nil)
+	if row, tree := left(one.ExecutionWorkspace); row || tree {
+		t.Errorf("of a shared one is left: row %v, tree %v", row, tree)
+	}
+	if row, tree := left(two.ExecutionWorkspace); row || !tree {
+		t.Errorf("of one with a tree is left: row %v, tree %v", row, tree)
+	}
+	if n := len(ExecutionWorkspacesOf(d.tx, d.company, WorkspaceQuery{Limit: 10})); n != 2 {
+		t.Errorf("%d are listed, want 2", n)
+	}
+	d.must(t, board, "project.delete", DeleteProject{ID: project}, nil)
+	if row, _ := left(three.ExecutionWorkspace); row {
+		t.Error("the project's is left")
+	}
+	for _, r := range []Run{two, four} {
+		if _, tree := left(r.ExecutionWorkspace); !tree {
+			t.Error("the tree of a deleted project stays")
+		}
+		if err := d.byNode("n1", "exec_workspace.cleaned", CleanWorkspace{ID: r.ExecutionWorkspace, Failed: "it is in use"}); err != nil {
+			t.Error(err)
+		}
+	}
+	prefix := ledger.Key("c", d.company, "exec-workspace")
+	for k := range d.tx.Scan(prefix, ledger.PrefixEnd(prefix), false) {
+		t.Errorf("left: %s", k)
+	}
+	for _, prefix := range []string{"exec-workspace-company", "exec-cleanup"} {
+		for k := range d.tx.Prefix(ledger.Key(prefix, "")) {
+			t.Errorf("left: %s", k)
+		}
 	}
 }

@@ -640,6 +640,7 @@ func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 	dropReads(c.Tx, i)
 	dropApprovalLinks(c.Tx, i)
 	dropAttachments(c.Tx, i)
+	dropWorkspacesOf(c, i.Company, i.ID)
 	dropThread(c.Tx, i)
 	for _, key := range [][]byte{recentKey(i.Company, i.TitleHash), requestKey(i.Company, i.RequestHash)} {
 		if id, ok := c.Get(key); ok && string(id) == i.ID {

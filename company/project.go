@@ -406,6 +406,7 @@ func deleteProject(c *ledger.Context, s DeleteProject) (any, error) {
 		next.Project, next.Workspace = "", ""
 		storeIssue(c.Tx, i, next)
 	}
+	dropWorkspacesOf(c, p.Company, p.ID)
 	for _, w := range WorkspacesOf(c.Tx, p.Company, p.ID) {
 		dropWorkspace(c.Tx, w)
 	}

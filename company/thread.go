@@ -101,6 +101,13 @@ func threadRows(tx *ledger.Tx, company, issue string) func(func([]byte, func(Tim
 				return
 			}
 		}
+		for id := range execWorkspaceOf.IDs(tx, company, issue, false) {
+			w, _ := execWorkspaces.Get(tx, company, id)
+			// The key of the index goes whatever becomes of the row.
+			if !yield(ledger.Key("c", company, "exec-workspace-of", issue, id), func(now Time) { dropExecutionWorkspace(tx, w, now) }) {
+				return
+			}
+		}
 		for _, prefix := range [][]byte{documents.Key(company, issue+".")} {
 			for k := range tx.Prefix(prefix) {
 				if !yield(k, func(Time) {}) {

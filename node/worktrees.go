@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/selvage-mesh/selvage/adapter/worktree"
 	"github.com/selvage-mesh/selvage/company"
@@ -69,8 +70,9 @@ func (n *Node) cleanTrees(ctx context.Context) {
 		var lost []string
 		err = n.ledger.View(func(tx *ledger.Tx) error {
 			due = company.WorkspacesToClean(tx, string(n.ID()))
+			due = slices.DeleteFunc(due, func(w company.ExecutionWorkspace) bool { _, busy := w.Busy(tx); return busy })
 			for _, id := range ids {
-				if w, ok := company.ExecutionWorkspaceByID(tx, id); !ok || string(w.Node) != string(n.ID()) && w.Status.Over() {
+				if w, ok := company.AnyExecutionWorkspace(tx, id); !ok || string(w.Node) != string(n.ID()) && w.Status.Over() {
 					lost = append(lost, id)
 				}
 			}
@@ -82,7 +84,11 @@ func (n *Node) cleanTrees(ctx context.Context) {
 		}
 		for _, w := range due {
 			done := company.CleanWorkspace{ID: w.ID}
-			if err := n.work.trees.Remove(ctx, string(w.Cwd)); err != nil {
+			dir := string(w.Cwd)
+			if dir == "" { // it was deleted before its node had told where it is
+				dir = n.work.trees.Path(worktree.Spec{ID: w.ID, Parent: w.ParentDir})
+			}
+			if err := n.work.trees.Remove(ctx, dir); err != nil {
 				if ctx.Err() != nil {
 					return
 				}
@@ -96,7 +102,7 @@ func (n *Node) cleanTrees(ctx context.Context) {
 			return // this node may not have heard of them yet
 		}
 		for _, id := range lost {
-			if err := n.work.trees.Remove(ctx, n.work.trees.Tree(id)); err != nil {
+			if err := n.work.trees.Remove(ctx, n.work.trees.Path(worktree.Spec{ID: filepath.Base(id)})); err != nil {
 				n.log.Warn("worktrees: remove one that nobody knows", "workspace", id, "error", err)
 			}
 		}

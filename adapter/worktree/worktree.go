@@ -90,7 +90,7 @@ func (m *Maker) Make(ctx context.Context, s Spec) (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	dir = m.path(s)
+	dir = m.Path(s)
 	if head, err := m.git(ctx, gitTime, s, dir, "symbolic-ref", "--short", "HEAD"); err == nil && isWorktree(dir) {
 		if head != s.Branch {
 			return "", fmt.Errorf("the worktree %s is on branch %q, not on %q; archive the workspace to begin anew", dir, head, s.Branch)
@@ -153,7 +153,8 @@ func (m *Maker) wait(ctx context.Context) error {
 	}
 }
 
-func (m *Maker) path(s Spec) string {
+// Path is where the worktree of a Spec is, or would be.
+func (m *Maker) Path(s Spec) string {
 	if s.Parent != "" {
 		return filepath.Join(s.Parent, s.ID)
 	}
@@ -305,6 +306,3 @@ func (m *Maker) Trees() (ids []string, err error) {
 	}
 	return ids, err
 }
-
-// Tree is the folder of a worktree below the maker's own directory.
-func (m *Maker) Tree(id string) string { return filepath.Join(m.dir, "trees", filepath.Base(id)) }

@@ -1,0 +1,62 @@
+package company
+
+import "github.com/selvage-mesh/selvage/ledger"
+
+// droppedWorkspaces bounds the execution workspaces that go with their issue or
+// project in one command; a node removes the rest with issue.sweep.
+const droppedWorkspaces = 200
+
+// dropWorkspacesOf deletes the execution workspaces of an issue or a project. One
+// whose folder is on a node, or is being made there, is hidden until the node
+// has removed the folder.
+func dropWorkspacesOf(c *ledger.Context, company, owner string) {
+	n := 0
+	for _, id := range firstIDs(execWorkspaceOf.IDs(c.Tx, company, owner, false), droppedWorkspaces) {
+		if w, ok := execWorkspaces.Get(c.Tx, company, id); ok {
+			dropExecutionWorkspace(c.Tx, w, TimeOf(c.Now))
+			n++
+		}
+	}
+	if n == droppedWorkspaces {
+		c.Set(threadKey(company, owner), nil)
+	}
+}
+
+// firstIDs collects at most n of what an index yields, so that rows may be
+// changed while they are gone through.
+func firstIDs(ids func(func(string) bool), n int) (out []string) {
+	for id := range ids {
+		if len(out) == n {
+			break
+		}
+		out = append(out, id)
+	}
+	return out
+}
+
+func dropExecutionWorkspace(tx *ledger.Tx, w ExecutionWorkspace, now Time) {
+	_, busy := w.Busy(tx)
+	if w.Mode != IsolatedWorkspace || w.Node == "" || w.Cwd == "" && !busy {
+		forgetWorkspace(tx, w)
+		return
+	}
+	unlistWorkspace(tx, w)
+	w.Gone, w.Status, w.ClosedAt, w.UpdatedAt, w.CleanupEligibleAt, w.CleanupReason = true, WorkspaceArchived, now, now, now, "deleted"
+	execWorkspaces.Put(tx, w.Company, w.ID, w)
+	tx.Set(execCleanupKey(string(w.Node), w.ID), []byte(w.Company))
+}
+
+// unlistWorkspace takes an execution workspace out of the indexes of its owners.
+func unlistWorkspace(tx *ledger.Tx, w ExecutionWorkspace) {
+	execWorkspaceIssue.Remove(tx, w.Company, string(w.SourceIssue), w.ID)
+	execWorkspaceOf.Remove(tx, w.Company, string(w.SourceIssue), w.ID)
+	execWorkspaceOf.Remove(tx, w.Company, w.Project, w.ID)
+}
+
+func forgetWorkspace(tx *ledger.Tx, w ExecutionWorkspace) {
+	unlistWorkspace(tx, w)
+	execWorkspaceTimes.Remove(tx, w.Company, ledger.Order(uint64(w.CreatedAt)), w.ID)
+	execWorkspaces.Delete(tx, w.Company, w.ID)
+	tx.Delete(execCompanyKey(w.ID))
+	tx.Delete(execCleanupKey(string(w.Node), w.ID))
+}
