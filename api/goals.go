@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
@@ -41,9 +42,23 @@ func (s *Server) goalRoutes() []Route {
 	}
 }
 
+// listGoals lists the goals of a company, with projectId those that a project
+// works towards.
 func listGoals(rc *Request) (r Response, err error) {
+	project, err := rc.QueryUUID("projectId")
+	if err != nil {
+		return r, err
+	}
 	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		r = OK(company.GoalsOf(tx, row.ID))
+		list := company.GoalsOf(tx, row.ID)
+		if project != "" {
+			p, ok := company.ProjectOf(tx, row.ID, project)
+			if !ok {
+				return NotFound("Project not found")
+			}
+			list = slices.DeleteFunc(list, func(g company.Goal) bool { return !slices.Contains(p.Goals, g.ID) })
+		}
+		r = OK(list)
 		return nil
 	})
 	return r, err

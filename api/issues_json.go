@@ -229,7 +229,7 @@ func issueShown(tx *ledger.Tx, i company.Issue, project, goal []byte) json.RawMe
 	return issueRow(i, company.LabelRows(tx, i), false).ancestors(tx, i).attention(tx, i).fixed(noReview).
 		handoff(tx, i).fixed(`"executionBlocker":null`).retry(tx, i).recovery(tx, i).
 		refs("blockedBy", refsOf(company.Blockers(tx, i))).refs("blocks", refsOf(company.Blocks(tx, i))).fixed(issueRelated).
-		documents(tx, i).raw("project", project).raw("goal", goal).value("goalChain", company.GoalChain(tx, i.Company, i.Goal)).
+		documents(tx, i).raw("project", project).raw("goal", goal).value("goalChain", company.GoalChain(tx, i)).
 		fixed(`"mentionedProjects":[],"currentExecutionWorkspace":null`).value("workProducts", company.ProductsOf(tx, i)).fixed(`"linkedCases":[],"externalChannelBinding":null`).activeRun(tx, i).done()
 }
 

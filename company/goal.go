@@ -43,6 +43,9 @@ const (
 	MaxGoals = 2_000
 	// MaxGoalDepth bounds the chain of parents.
 	MaxGoalDepth = 64
+	// MaxGoalMoves bounds the issues that move when their goal is deleted, which
+	// is one command.
+	MaxGoalMoves = 1_000
 )
 
 // SaveGoal is the payload of goal.create, and of goal.update, where a nil field
@@ -68,13 +71,21 @@ func registerGoals(m ledger.Mux) {
 	ledger.Handle(m, "goal.delete", deleteGoal)
 }
 
-// GoalOf returns a goal of company.
-func GoalOf(tx *ledger.Tx, company, id string) (Goal, bool) { return goals.Get(tx, company, id) }
+// GoalOf returns a goal of company; its implied root is one.
+func GoalOf(tx *ledger.Tx, company, id string) (Goal, bool) {
+	if g, ok := goals.Get(tx, company, id); ok || id != impliedGoalID(company) {
+		return g, ok
+	}
+	return impliedGoal(tx, company)
+}
 
 // GoalByID returns the goal with an ID, of whatever company.
 func GoalByID(tx *ledger.Tx, id string) (Goal, bool) {
 	if company := OwnerOf(tx, id); company != "" {
 		return goals.Get(tx, company, id)
+	}
+	if company, ok := impliedGoalOwner(tx, id); ok {
+		return GoalOf(tx, company, id)
 	}
 	return Goal{}, false
 }
@@ -86,24 +97,6 @@ func GoalsOf(tx *ledger.Tx, company string) []Goal {
 		out = append(out, g)
 	}
 	slices.SortStableFunc(out, func(a, b Goal) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
-	return out
-}
-
-// GoalChain returns the goals that an issue serves, its own first and a root
-// last. What names no goal, or one that is gone, serves the company's.
-func GoalChain(tx *ledger.Tx, company, id string) []Goal {
-	out := []Goal{}
-	g, ok := goals.Get(tx, company, id)
-	if !ok {
-		g, ok = goals.Get(tx, company, defaultGoal(tx, company))
-	}
-	for ok && len(out) < MaxGoalDepth {
-		out = append(out, g)
-		if g.Parent == "" {
-			break
-		}
-		g, ok = goals.Get(tx, company, string(g.Parent))
-	}
 	return out
 }
 
@@ -143,9 +136,12 @@ func (g Goal) checkLinks(tx *ledger.Tx) error {
 	if g.Owner != "" && !agentExists(tx, g.Company, string(g.Owner)) {
 		return ledger.Refuse(ledger.NotFound, nil, "Agent not found")
 	}
-	at := string(g.Parent)
+	at, above := string(g.Parent), Goal{}
 	for range MaxGoalDepth {
 		if at == "" {
+			if above.ID != "" && g.Level.rank() < above.Level.rank() {
+				return errGoalLevels(g, above)
+			}
 			return nil
 		}
 		parent, ok := goals.Get(tx, g.Company, at)
@@ -154,6 +150,9 @@ func (g Goal) checkLinks(tx *ledger.Tx) error {
 			return ledger.Refuse(ledger.NotFound, nil, "Parent goal not found")
 		case parent.ID == g.ID:
 			return ledger.Refuse(ledger.Unprocessable, nil, "Parent relationship would create cycle")
+		}
+		if at == string(g.Parent) {
+			above = parent
 		}
 		at = string(parent.Parent)
 	}
@@ -169,6 +168,7 @@ func createGoal(c *ledger.Context, p SaveGoal) (any, error) {
 	if err := g.check(); err != nil {
 		return nil, err
 	}
+	ownRoot(c.Tx, company, string(g.Parent))
 	if err := g.checkLinks(c.Tx); err != nil {
 		return nil, err
 	}
@@ -184,6 +184,7 @@ func createGoal(c *ledger.Context, p SaveGoal) (any, error) {
 
 func updateGoal(c *ledger.Context, p SaveGoal) (any, error) {
 	company := c.Cmd.Company
+	ownRoot(c.Tx, company, p.ID)
 	old, ok := goals.Get(c.Tx, company, p.ID)
 	if !ok {
 		return nil, errNoGoal()
@@ -193,8 +194,19 @@ func updateGoal(c *ledger.Context, p SaveGoal) (any, error) {
 	if err := g.check(); err != nil {
 		return nil, err
 	}
-	if g.Parent != old.Parent || g.Owner != old.Owner {
+	if g.Parent != old.Parent || g.Owner != old.Owner || g.Level != old.Level {
+		ownRoot(c.Tx, company, string(g.Parent))
 		if err := g.checkLinks(c.Tx); err != nil {
+			return nil, err
+		}
+	}
+	if g.Level != old.Level {
+		if err := g.checkChildren(c.Tx); err != nil {
+			return nil, err
+		}
+	}
+	if old.root() && !g.root() {
+		if err := old.checkLast(c.Tx); err != nil {
 			return nil, err
 		}
 	}
@@ -225,14 +237,28 @@ func (p SaveGoal) details() []byte {
 	return o.close()
 }
 
-// deleteGoal removes a goal. Its children move up to its parent, projects drop
-// it. Issues keep its ID as the record of what they served; whoever shows them
-// finds no such goal.
+// deleteGoal removes a goal. Its children move up to its parent, its issues to
+// its parent or else to the company's root; projects drop it.
 func deleteGoal(c *ledger.Context, p DeleteGoal) (any, error) {
 	company, now := c.Cmd.Company, TimeOf(c.Now)
 	g, ok := goals.Get(c.Tx, company, p.ID)
 	if !ok {
+		if p.ID == impliedGoalID(company) {
+			return nil, ledger.Refuse(ledger.Conflict, nil, "A company's root goal is there as long as no other takes its place")
+		}
 		return nil, errNoGoal()
+	}
+	if g.root() {
+		if err := g.checkLast(c.Tx); err != nil {
+			return nil, err
+		}
+	}
+	var serving []string
+	for id := range issuesByGoal.IDs(c.Tx, company, g.ID, false) {
+		if serving = append(serving, id); len(serving) > MaxGoalMoves {
+			return nil, refuseCode(ledger.Conflict, "goal_in_use", jsonObject{}.str("goalId", g.ID).int("limit", MaxGoalMoves).close(),
+				"More than %d issues serve this goal; give them another first, or cancel the goal", MaxGoalMoves)
+		}
 	}
 	for id := range goalsByParent.IDs(c.Tx, company, g.ID, false) {
 		child, ok := goals.Get(c.Tx, company, id)
@@ -254,6 +280,14 @@ func deleteGoal(c *ledger.Context, p DeleteGoal) (any, error) {
 	reindex(c.Tx, goalsByParent, company, string(g.Parent), "", g.ID)
 	goals.Delete(c.Tx, company, g.ID)
 	disown(c.Tx, g.ID)
+	to := orText(string(g.Parent), defaultGoal(c.Tx, company))
+	for _, id := range serving {
+		if i, ok := issues.Get(c.Tx, company, id); ok {
+			next := i
+			next.Goal = to
+			storeIssue(c.Tx, i, next)
+		}
+	}
 	c.Record(ledger.Change{Action: "goal.deleted", EntityType: "goal", EntityID: g.ID, Details: jsonObject{}.str("title", g.Title).close()})
 	return g, nil
 }

@@ -14,7 +14,9 @@ func agentExists(tx *ledger.Tx, company, id string) bool { return tx.Has(agents.
 
 func projectExists(tx *ledger.Tx, company, id string) bool { return tx.Has(projects.Key(company, id)) }
 
-func goalExists(tx *ledger.Tx, company, id string) bool { return tx.Has(goals.Key(company, id)) }
+func goalExists(tx *ledger.Tx, company, id string) bool {
+	return tx.Has(goals.Key(company, id)) || id == impliedGoalID(company)
+}
 
 // CompanyOfAgent returns the company that an agent belongs to, or "".
 func CompanyOfAgent(tx *ledger.Tx, agent string) string {

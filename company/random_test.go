@@ -335,19 +335,11 @@ func (p *player) checkIssue(i Issue, owners int) string {
 			return "names an issue that is gone: " + id
 		}
 	}
-	at := i.Goal
-	if !goalExists(p.tx, p.company, at) { // deleted since: the company's goal stands for it
-		at = defaultGoal(p.tx, p.company)
+	if chain := GoalChain(p.tx, i); len(chain) == 0 || !chain[len(chain)-1].root() {
+		return "is of no goal, not even the root: " + i.Goal
 	}
-	for range MaxGoals {
-		g, ok := goals.Get(p.tx, p.company, at)
-		if !ok {
-			return "is of no goal: " + at
-		}
-		if g.Parent == "" {
-			break
-		}
-		at = string(g.Parent)
+	if i.Goal != "" && !goalExists(p.tx, p.company, i.Goal) {
+		return "is of no goal: " + i.Goal
 	}
 	if i.Assignee != "" && i.AssigneeUser != "" {
 		return "has two owners"

@@ -43,8 +43,86 @@ func TestEveryIssueResolvesToARootGoal(t *testing.T) {
 	goals.Put(d.tx, d.company, root.ID, root)
 	team := d.goal(t, "Team", root.ID)
 	for id, want := range map[string]int{team.ID: 2, root.ID: 1, "": 1, uid(9): 1} {
-		if chain := GoalChain(d.tx, d.company, id); len(chain) != want || chain[want-1].ID != root.ID {
+		if chain := GoalChain(d.tx, Issue{Company: d.company, Goal: id}); len(chain) != want || chain[want-1].ID != root.ID || chain[want-1].Role != Initiative {
 			t.Errorf("%q: %+v", id, chain)
 		}
+	}
+}
+
+func TestACompanyAlwaysHasARootGoal(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	i := d.issue(t, CreateIssue{})
+	row, _ := CompanyOf(d.tx, d.company)
+	implied := impliedGoalID(d.company)
+	if chain := GoalChain(d.tx, i); len(chain) != 1 || chain[0].ID != implied || chain[0].Title != row.Name || chain[0].Role != Initiative {
+		t.Fatalf("without goals: %+v", chain)
+	}
+	if g, ok := GoalOf(d.tx, d.company, implied); !ok || g.Company != d.company || len(GoalsOf(d.tx, d.company)) != 0 {
+		t.Fatalf("the implied root: %+v, %v", g, ok)
+	}
+	wantRefusal(t, d.do(board, "goal.delete", DeleteGoal{ID: implied}, nil), ledger.Conflict, "")
+
+	// A goal that stands alone is completed by the root; a team's goal of a project is a milestone.
+	team := d.goal(t, "Ship", "")
+	levels := map[string]*GoalLevel{}
+	for _, l := range GoalLevels {
+		levels[string(l)] = &l
+	}
+	d.must(t, board, "goal.update", SaveGoal{ID: team.ID, Level: levels["team"]}, nil)
+	project := d.id()
+	d.must(t, board, "project.create", SaveProject{ID: project, Name: new("Arm"), Goals: &[]string{team.ID}}, nil)
+	i = d.issue(t, CreateIssue{Project: project})
+	chain := GoalChain(d.tx, i)
+	if len(chain) != 2 || chain[0].ID != team.ID || chain[0].Role != Milestone || chain[1].ID != implied {
+		t.Fatalf("of a project: %+v", chain)
+	}
+	i.Goal = ""
+	if chain := GoalChain(d.tx, i); len(chain) != 2 || chain[0].ID != team.ID {
+		t.Errorf("by its project: %+v", chain)
+	}
+	child := d.issue(t, CreateIssue{Parent: i.ID})
+	child.Goal, child.Project = "", ""
+	if chain := GoalChain(d.tx, child); len(chain) != 2 || chain[0].ID != team.ID {
+		t.Errorf("by the issue above: %+v", chain)
+	}
+
+	// What is put below the implied root makes it one of the company's own.
+	d.must(t, board, "goal.update", SaveGoal{ID: team.ID, Parent: &implied}, nil)
+	if list := GoalsOf(d.tx, d.company); len(list) != 2 || defaultGoal(d.tx, d.company) != implied {
+		t.Fatalf("%+v", list)
+	}
+	wantRefusal(t, d.do(board, "goal.delete", DeleteGoal{ID: implied}, nil), ledger.Conflict, "A company with goals keeps at least one root goal of level company")
+	wantRefusal(t, d.do(board, "goal.update", SaveGoal{ID: implied, Level: levels["team"]}, nil), ledger.Conflict, "")
+	wantRefusal(t, d.do(board, "goal.update", SaveGoal{ID: implied, Level: levels["task"]}, nil), ledger.Unprocessable, "A goal of level team cannot stand below one of level task")
+	wantRefusal(t, d.do(board, "goal.update", SaveGoal{ID: implied, Parent: &team.ID}, nil), ledger.Unprocessable, "Parent relationship would create cycle")
+	task := d.goal(t, "Detail", team.ID)
+	wantRefusal(t, d.do(board, "goal.create", SaveGoal{ID: d.id(), Title: new("x"), Level: levels["company"], Parent: &task.ID}, nil), ledger.Unprocessable, "A goal of level company cannot stand below one of level task")
+
+	// Issues of a goal that goes move up.
+	served := d.issue(t, CreateIssue{Goal: task.ID})
+	d.must(t, board, "goal.delete", DeleteGoal{ID: task.ID}, nil)
+	if got, _ := IssueOf(d.tx, d.company, served.ID); got.Goal != team.ID {
+		t.Errorf("the issue serves %q", got.Goal)
+	}
+	d.must(t, board, "goal.delete", DeleteGoal{ID: team.ID}, nil)
+	if got, _ := IssueOf(d.tx, d.company, served.ID); got.Goal != implied {
+		t.Errorf("the issue serves %q", got.Goal)
+	}
+	d.must(t, board, "goal.delete", DeleteGoal{ID: implied}, nil) // alone, it is implied again
+	if chain := GoalChain(d.tx, served); len(chain) != 1 || chain[0].ID != implied {
+		t.Errorf("in the end: %+v", chain)
+	}
+}
+
+func TestAGoalOfTooManyIssuesStays(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	g := d.goal(t, "Big", "")
+	for n := range MaxGoalMoves + 1 {
+		issuesByGoal.Add(d.tx, d.company, g.ID, uid(n))
+	}
+	if r := refused(t, d.do(board, "goal.delete", DeleteGoal{ID: g.ID}, nil)); r.Code != ledger.Conflict || r.ErrCode != "goal_in_use" {
+		t.Errorf("%+v", r)
 	}
 }

@@ -1,0 +1,156 @@
+package company
+
+import (
+	"slices"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// Every company has a root goal: of its goals of level company without a parent
+// the oldest, and where it has none, one that is implied: it has the company's
+// name, is in no list, and becomes a goal like others when it is changed or
+// something is put below it. Every issue's chain ends in a root.
+
+// The roles of goals in a chain.
+const (
+	Initiative = "initiative" // a root of the company's level
+	Milestone  = "milestone"  // a goal of a team that a project works towards
+)
+
+// A ChainGoal is a goal of an issue's chain, and what it is there.
+type ChainGoal struct {
+	Goal
+	Role NullText `json:"role"` // initiative, milestone or null
+}
+
+func impliedGoalID(company string) string { return derivedID("root-goal", company) }
+
+// impliedGoalOwner finds the company whose implied root has an ID.
+func impliedGoalOwner(tx *ledger.Tx, id string) (company string, ok bool) {
+	for of := range companyIDs(tx) {
+		if impliedGoalID(of) == id {
+			return of, true
+		}
+	}
+	return "", false
+}
+
+// impliedGoal is the root of a company that has none of its own.
+func impliedGoal(tx *ledger.Tx, company string) (Goal, bool) {
+	row, ok := companies.Get(tx, company, company)
+	if !ok {
+		return Goal{}, false
+	}
+	return Goal{ID: impliedGoalID(company), Company: company, Title: row.Name, Description: NullText(row.Description), Level: "company", Status: "active",
+		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt}, true
+}
+
+// ownRoot makes the implied root a goal of the company's own if id names it.
+func ownRoot(tx *ledger.Tx, company, id string) {
+	if id != impliedGoalID(company) || tx.Has(goals.Key(company, id)) {
+		return
+	}
+	if g, ok := impliedGoal(tx, company); ok {
+		own(tx, company, id)
+		goals.Put(tx, company, id, g)
+	}
+}
+
+// RootGoal returns the goal that all work of a company serves in the end.
+func RootGoal(tx *ledger.Tx, company string) (Goal, bool) {
+	if g, ok := goals.Get(tx, company, defaultGoal(tx, company)); ok {
+		return g, true
+	}
+	return impliedGoal(tx, company)
+}
+
+// GoalChain returns the goals that an issue serves, the nearest first and a root
+// of the company last. What names no goal serves that of the issue above it,
+// that of its project, or the company's.
+func GoalChain(tx *ledger.Tx, i Issue) []ChainGoal {
+	out := []ChainGoal{}
+	g, ok := servedGoal(tx, i)
+	for ok && len(out) < MaxGoalDepth {
+		out = append(out, ChainGoal{g, roleOf(tx, g)})
+		if g.Parent == "" {
+			break
+		}
+		g, ok = goals.Get(tx, i.Company, string(g.Parent))
+	}
+	if len(out) == 0 || !out[len(out)-1].root() {
+		if root, ok := RootGoal(tx, i.Company); ok {
+			out = append(out, ChainGoal{root, Initiative})
+		}
+	}
+	return out
+}
+
+func servedGoal(tx *ledger.Tx, i Issue) (Goal, bool) {
+	for at, ok, n := i, true, 0; ok && n <= MaxIssueDepth; n++ {
+		if g, ok := goals.Get(tx, i.Company, at.Goal); ok {
+			return g, true
+		}
+		if p, ok := projects.Get(tx, i.Company, at.Project); ok && at.Project != "" {
+			if g, ok := goals.Get(tx, i.Company, p.Goal); ok {
+				return g, true
+			}
+		}
+		at, ok = issues.Get(tx, i.Company, at.Parent)
+	}
+	return Goal{}, false
+}
+
+// roleOf says what a goal is in the words of planners.
+func roleOf(tx *ledger.Tx, g Goal) NullText {
+	switch {
+	case g.root():
+		return Initiative
+	case g.Level == "team":
+		for _, p := range projects.All(tx, g.Company) {
+			if slices.Contains(p.Goals, g.ID) {
+				return Milestone
+			}
+		}
+	}
+	return ""
+}
+
+// rank orders the levels: the company's goals stand above those of teams, these
+// above those of agents and tasks.
+func (l GoalLevel) rank() int { return slices.Index(GoalLevels, l) }
+
+// root reports whether g is a root of the company's level.
+func (g Goal) root() bool { return g.Level == "company" && g.Parent == "" }
+
+func errGoalLevels(below, above Goal) error {
+	return refuseCode(ledger.Unprocessable, "goal_level", jsonObject{}.str("goalId", below.ID).str("level", string(below.Level)).str("parentId", above.ID).str("parentLevel", string(above.Level)).close(),
+		"A goal of level %s cannot stand below one of level %s", below.Level, above.Level)
+}
+
+// checkChildren refuses a level that is below that of a child.
+func (g Goal) checkChildren(tx *ledger.Tx) error {
+	for id := range goalsByParent.IDs(tx, g.Company, g.ID, false) {
+		if child, ok := goals.Get(tx, g.Company, id); ok && child.Level.rank() < g.Level.rank() {
+			return errGoalLevels(child, g)
+		}
+	}
+	return nil
+}
+
+// checkLast refuses to take away the only root of a company that has other goals.
+func (g Goal) checkLast(tx *ledger.Tx) error {
+	others := false
+	for id, o := range goals.All(tx, g.Company) {
+		switch {
+		case id == g.ID:
+		case o.root():
+			return nil
+		default:
+			others = true
+		}
+	}
+	if !others {
+		return nil // the implied one takes its place
+	}
+	return refuseCode(ledger.Conflict, "last_root_goal", jsonObject{}.str("goalId", g.ID).close(), "A company with goals keeps at least one root goal of level company")
+}
