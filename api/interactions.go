@@ -11,7 +11,7 @@ import (
 // interactionBody is the body that asks something on an issue; P is the payload
 // of its kind.
 type interactionBody[P any] struct {
-	Kind           string      `json:"kind" enum:"suggest_tasks,ask_user_questions,request_confirmation,request_checkbox_confirmation"`
+	Kind           string      `json:"kind" enum:"suggest_tasks,ask_user_questions,request_confirmation,request_checkbox_confirmation,request_item_verdicts"`
 	Policy         string      `json:"resolverPolicy,omitempty" enum:"anyone,not_creator,human_only,board_or_agents,board_only"`
 	AddresseeAgent Opt[string] `json:"addresseeAgentId" format:"uuid"`
 	AddresseeUser  Opt[string] `json:"addresseeUserId" minLength:"1" maxLength:"200"`
@@ -105,6 +105,29 @@ type checkboxOption struct {
 	Description Opt[string] `json:"description" maxLength:"500"`
 }
 
+// verdictsPayload asks what becomes of each of some items.
+type verdictsPayload struct {
+	Version         int           `json:"version" minimum:"1" maximum:"1"`
+	Prompt          string        `json:"prompt" minLength:"1" maxLength:"1000"`
+	Details         Opt[string]   `json:"detailsMarkdown" maxLength:"20000"`
+	Items           []verdictItem `json:"items" minItems:"1" maxItems:"100"`
+	Verdicts        []string      `json:"verdicts,omitempty" enum:"approve,reject,defer" maxItems:"3"`
+	RequireReasonOn []string      `json:"requireReasonOn,omitempty" enum:"approve,reject,defer" maxItems:"3"`
+	ReasonLabel     Opt[string]   `json:"reasonLabel" minLength:"1" maxLength:"160"`
+	BulkApprove     *bool         `json:"allowBulkApprove,omitempty"`
+	Supersede       *bool         `json:"supersedeOnUserComment,omitempty"`
+	Target          *target       `json:"target,omitempty"`
+}
+
+type verdictItem struct {
+	ID          string      `json:"id" minLength:"1" maxLength:"120"`
+	Label       string      `json:"label" minLength:"1" maxLength:"120"`
+	Description Opt[string] `json:"description" maxLength:"500"`
+	Preview     Opt[string] `json:"previewMarkdown" maxLength:"20000"`
+	Href        Opt[string] `json:"href" minLength:"1" maxLength:"2000"`
+	Attachment  Opt[string] `json:"attachmentId" format:"uuid"`
+}
+
 // target is what a confirmation is about: one revision of a document, or
 // something else that has a key.
 type target struct {
@@ -133,6 +156,14 @@ type (
 		Question string      `json:"questionId" minLength:"1" maxLength:"160"`
 		Options  []string    `json:"optionIds" minLength:"1" maxLength:"160" maxItems:"100"`
 		Other    Opt[string] `json:"otherText" maxLength:"4000"`
+	}
+	judgeItems struct {
+		Verdicts []verdictRow `json:"verdicts" minItems:"1" maxItems:"100"`
+	}
+	verdictRow struct {
+		Item    string      `json:"id" minLength:"1" maxLength:"120"`
+		Verdict string      `json:"verdict" enum:"approve,reject,defer"`
+		Reason  Opt[string] `json:"reason" maxLength:"4000"`
 	}
 	endInteraction struct {
 		Reason string `json:"reason,omitempty" maxLength:"4000"`
@@ -184,6 +215,16 @@ func (s *Server) interactionRoutes() []Route {
 			})},
 		{Method: "POST", Path: base + "/{interactionId}/reject", Tag: "issues", Summary: "Reject what was suggested", In: endInteraction{}, Out: shownInteraction{},
 			Handle: decide("interaction.reject", func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
+		{Method: "POST", Path: base + "/{interactionId}/verdicts", Tag: "issues", Summary: "Say of each item what becomes of it", In: judgeItems{}, Out: shownInteraction{},
+			Handle: decide("interaction.judge", func(b judgeItems, p *company.ResolveInteraction) {
+				for _, v := range b.Verdicts {
+					p.Judged = append(p.Judged, company.Verdict{Item: v.Item, Verdict: v.Verdict, Reason: v.Reason.Or("")})
+				}
+			})},
+		{Method: "POST", Path: base + "/{interactionId}/withdraw", Tag: "issues", Summary: "Withdraw what one asked", In: endInteraction{}, Out: shownInteraction{},
+			Handle: decide("interaction.withdraw", func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
+		{Method: "POST", Path: base + "/{interactionId}/skip", Tag: "issues", Summary: "End what was asked without deciding it", In: endInteraction{}, Out: shownInteraction{},
+			Handle: decide("interaction.skip", func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
 		{Method: "POST", Path: base + "/{interactionId}/cancel", Tag: "issues", Summary: "Take back what was asked", In: endInteraction{}, Out: shownInteraction{},
 			Handle: decide("interaction.cancel", func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
 	}
@@ -222,6 +263,9 @@ func newInteraction(rc *Request) (Response, error) {
 	case company.CheckboxConfirm:
 		_, err = Body[interactionBody[checkboxPayload]](rc)
 		defaults["allowDeclineReason"], defaults["supersedeOnUserComment"] = yes, yes
+	case company.ItemVerdicts:
+		_, err = Body[interactionBody[verdictsPayload]](rc)
+		defaults["verdicts"], defaults["allowBulkApprove"], defaults["supersedeOnUserComment"] = json.RawMessage(`["approve","reject","defer"]`), yes, yes
 	}
 	if err != nil {
 		return Response{}, err

@@ -26,6 +26,15 @@ func TestInteractionsAndProductsThroughTheAPI(t *testing.T) {
 	}
 	h.call("POST", path+"/"+first+"/cancel", `{}`).want(t, 200, `"status":"cancelled"`)
 
+	verdicts := `{"kind":"request_item_verdicts","payload":{"version":1,"prompt":"?","items":[{"id":"a","label":"A"}]}}`
+	id = h.call("POST", path, verdicts).want(t, 201, `"allowBulkApprove":true`).field(t, "id")
+	h.call("POST", path+"/"+id+"/verdicts", `{"verdicts":[{"id":"a","verdict":"burn"}]}`).want(t, 400, "verdict")
+	h.call("POST", path+"/"+id+"/verdicts", `{"verdicts":[{"id":"a","verdict":"defer"}]}`).want(t, 200, `"deferredCount":1`)
+	id = h.call("POST", path, verdicts).want(t, 201, "").field(t, "id")
+	h.call("POST", path+"/"+id+"/skip", `{"reason":"later"}`).want(t, 200, `"outcome":"skipped"`)
+	id = h.call("POST", path, verdicts).want(t, 201, "").field(t, "id")
+	h.call("POST", path+"/"+id+"/withdraw", `{}`).want(t, 200, `"outcome":"withdrawn"`)
+
 	h.call("POST", issue+"/work-products", `{"type":"commit","provider":"git","title":"x","metadata":7}`).want(t, 400, "metadata")
 	id = h.call("POST", issue+"/work-products", `{"type":"commit","provider":"git","title":"x"}`).want(t, 201, "").field(t, "id")
 	h.call("PATCH", "/api/work-products/"+id, `{"status":"gone"}`).want(t, 400, "status")

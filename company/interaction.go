@@ -56,6 +56,7 @@ const (
 	AskQuestions    = "ask_user_questions"
 	Confirmation    = "request_confirmation"
 	CheckboxConfirm = "request_checkbox_confirmation"
+	ItemVerdicts    = "request_item_verdicts"
 )
 
 // Interactions lie together by issue, oldest first; one that is pending has a
@@ -115,6 +116,9 @@ type interactionPayload struct {
 	MaxSelected          *int                  `json:"maxSelected"`
 	RejectRequiresReason bool                  `json:"rejectRequiresReason"`
 	Supersede            bool                  `json:"supersedeOnUserComment"`
+	Items                []interactionValue    `json:"items"`
+	Verdicts             []string              `json:"verdicts"` // allowed; none named: all
+	RequireReasonOn      []string              `json:"requireReasonOn"`
 	Target               *struct {
 		Type     string `json:"type"`
 		Issue    string `json:"issueId"`
@@ -161,7 +165,8 @@ type Answer struct {
 }
 
 // ResolveInteraction is the payload of interaction.accept, interaction.answer,
-// interaction.reject and interaction.cancel.
+// interaction.judge, interaction.reject, interaction.cancel, interaction.withdraw
+// and interaction.skip.
 type ResolveInteraction struct {
 	Issue   string    `cbor:"1,keyasint"`
 	ID      string    `cbor:"2,keyasint"`
@@ -170,6 +175,7 @@ type ResolveInteraction struct {
 	Answers []Answer  `cbor:"5,keyasint,omitempty"`
 	Summary string    `cbor:"6,keyasint,omitempty"`
 	Reason  string    `cbor:"7,keyasint,omitempty"`
+	Judged  []Verdict `cbor:"8,keyasint,omitempty"`
 }
 
 func registerInteractions(m ledger.Mux) {
@@ -178,6 +184,9 @@ func registerInteractions(m ledger.Mux) {
 	ledger.Handle(m, "interaction.answer", answerInteraction)
 	ledger.Handle(m, "interaction.reject", rejectInteraction)
 	ledger.Handle(m, "interaction.cancel", cancelInteraction)
+	ledger.Handle(m, "interaction.judge", judgeItems)
+	ledger.Handle(m, "interaction.withdraw", withdrawInteraction)
+	ledger.Handle(m, "interaction.skip", skipInteraction)
 }
 
 func (in Interaction) rowKey() string { return in.Issue + "." + ledger.Order(in.Seq) }
@@ -223,7 +232,8 @@ func PolicyAlias(policy string) string {
 }
 
 // defaultContinuation says, by kind, who is woken when nothing else is said.
-var defaultContinuation = map[string]string{SuggestTasks: "wake_assignee", AskQuestions: "wake_assignee", Confirmation: "none", CheckboxConfirm: "none"}
+var defaultContinuation = map[string]string{SuggestTasks: "wake_assignee", AskQuestions: "wake_assignee", Confirmation: "none", CheckboxConfirm: "none",
+	ItemVerdicts: "wake_assignee"}
 
 func createInteraction(c *ledger.Context, p CreateInteraction) (any, error) {
 	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
@@ -365,6 +375,16 @@ func (b interactionPayload) check(c *ledger.Context, i Issue, kind string) error
 			return ledger.Refuse(ledger.Invalid, nil, "minSelected and maxSelected do not fit the options")
 		}
 		return options(b.Options)
+	case ItemVerdicts:
+		if len(b.Items) == 0 {
+			return ledger.Refuse(ledger.Invalid, nil, "There are between 1 and %d items to judge", MaxOptions)
+		}
+		for _, v := range slices.Concat(b.Verdicts, b.RequireReasonOn) {
+			if !slices.Contains(Verdicts, v) {
+				return ledger.Refuse(ledger.Invalid, nil, "Unknown verdict: %s", v)
+			}
+		}
+		return options(b.Items)
 	}
 	return nil
 }
@@ -499,8 +519,7 @@ func acceptInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
 		return nil, err
 	}
 	if latest, stale := body.staleTarget(c, i); stale {
-		result := jsonObject{}.int("version", 1).str("outcome", "stale_target").null("currentRevisionId", latest).close()
-		return resolve(c, i, in, "expired", result, func(o jsonObject) jsonObject { return o.str("outcome", "stale_target") })
+		return expireStale(c, i, in, latest)
 	}
 	switch in.Kind {
 	case SuggestTasks:
@@ -695,7 +714,7 @@ func rejectInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case in.Kind == AskQuestions:
+	case in.Kind == AskQuestions || in.Kind == ItemVerdicts:
 		return nil, wrongKind(in, "rejected")
 	case body.RejectRequiresReason && strings.TrimSpace(p.Reason) == "":
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A reason is required to reject this interaction")
@@ -707,27 +726,6 @@ func rejectInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
 		o = o.str("outcome", "rejected").null("reason", p.Reason)
 	}
 	return resolve(c, i, in, "rejected", o.close(), func(o jsonObject) jsonObject { return o.null("rejectionReason", snippet(p.Reason, 500)) })
-}
-
-// cancelInteraction takes back what was asked; the board may, and who asked.
-func cancelInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
-	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
-	if !ok {
-		return nil, errNoIssue()
-	}
-	if err := mayComment(c, i); err != nil {
-		return nil, err
-	}
-	in, ok := InteractionOf(c.Tx, i, p.ID)
-	switch {
-	case !ok:
-		return nil, ledger.Refuse(ledger.NotFound, nil, "Interaction not found")
-	case !isBoard(c) && !in.byActor(c):
-		return nil, ledger.Refuse(ledger.Forbidden, nil, "Only the board or who asked may cancel an interaction")
-	case in.Status != "pending":
-		return nil, ledger.Refuse(ledger.Conflict, jsonObject{}.str("interactionId", in.ID).str("status", in.Status).close(), "Interaction has already been resolved")
-	}
-	return resolve(c, i, in, "cancelled", jsonObject{}.int("version", 1).str("outcome", "cancelled").null("reason", p.Reason).close(), nil)
 }
 
 // resolve ends an interaction and wakes whom that concerns.
@@ -757,7 +755,8 @@ func resolve(c *ledger.Context, i Issue, in Interaction, status string, result j
 // wakeForInteraction wakes the issue's assignee and the agent that asked, if
 // the interaction says so, with what became of it. Nobody is woken by itself.
 func wakeForInteraction(c *ledger.Context, i Issue, in Interaction) error {
-	if in.Continuation == "none" || in.Continuation == "wake_assignee_on_accept" && in.Status != "accepted" && in.Status != "answered" || in.Status == "cancelled" {
+	if in.Status == "cancelled" && !in.skipped() || in.Continuation == "none" ||
+		in.Continuation == "wake_assignee_on_accept" && in.Status != "accepted" && in.Status != "answered" {
 		return nil
 	}
 	at := ledger.Order(c.Height)

@@ -251,3 +251,86 @@ func TestWorkProducts(t *testing.T) {
 		t.Error("the product is still owned")
 	}
 }
+
+func TestVerdictsOnItems(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ada := d.agent("Ada")
+	i := d.issue(t, CreateIssue{Assignee: ada})
+	run := d.run(ada)
+	ask := `{"version":1,"prompt":"Which?","items":[{"id":"a"},{"id":"b"}],"verdicts":["approve","reject"],"requireReasonOn":["reject"]}`
+	in := d.asks(t, as{ada, run}, i.ID, ItemVerdicts, ask)
+	d.endRun(run)
+	p := ResolveInteraction{Issue: i.ID, ID: in.ID}
+	for name, tc := range map[string]struct {
+		verdicts []Verdict
+		text     string
+	}{
+		"nothing":    {nil, "Item a has no verdict"},
+		"not all":    {[]Verdict{{Item: "a", Verdict: "approve"}}, "Item b has no verdict"},
+		"unknown":    {[]Verdict{{Item: "z", Verdict: "approve"}}, "Unknown item"},
+		"twice":      {[]Verdict{{Item: "a", Verdict: "approve"}, {Item: "a", Verdict: "approve"}}, "judged twice"},
+		"not asked":  {[]Verdict{{Item: "a", Verdict: "defer"}}, "not asked for"},
+		"of nowhere": {[]Verdict{{Item: "a", Verdict: "maybe"}}, "not asked for"},
+		"no reason":  {[]Verdict{{Item: "a", Verdict: "reject", Reason: " "}}, "reason is required"},
+	} {
+		p.Judged = tc.verdicts
+		if err := d.do(board, "interaction.judge", p, nil); err == nil || !strings.Contains(err.Error(), tc.text) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, verb := range []string{"accept", "answer", "reject"} {
+		if r := refused(t, d.do(board, "interaction."+verb, p, nil)); r.Code != ledger.Unprocessable {
+			t.Errorf("%s: %+v", verb, r)
+		}
+	}
+	p.Judged = []Verdict{{Item: "b", Verdict: "reject", Reason: "no"}, {Item: "a", Verdict: "approve"}}
+	var done Interaction
+	d.must(t, board, "interaction.judge", p, &done)
+	if done.Status != "answered" || !strings.Contains(string(done.Result), `"approvedCount":1,"rejectedCount":1,"deferredCount":0`) {
+		t.Errorf("%+v", done)
+	}
+	if live := LiveRunsOfAgent(d.tx, d.company, ada); len(live) == 0 || live[len(live)-1].Context.InteractionID != in.ID {
+		t.Errorf("who asked has the runs %+v", live)
+	}
+	for name, bad := range map[string]string{"items": `{"version":1,"prompt":"?","items":[]}`, "ids": `{"version":1,"prompt":"?","items":[{"id":"a"},{"id":"a"}]}`,
+		"verdict": `{"version":1,"prompt":"?","items":[{"id":"a"}],"verdicts":["burn"]}`} {
+		if r := refused(t, d.do(board, "interaction.create", CreateInteraction{ID: d.id(), Issue: i.ID, Kind: ItemVerdicts, Payload: []byte(bad)}, nil)); r.Code != ledger.Invalid {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+func TestWithdrawnAndSkipped(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ada, bob := d.agent("Ada"), d.agent("Bob")
+	i := d.issue(t, CreateIssue{})
+	asAda, asBob := as{ada, d.run(ada)}, as{bob, d.run(bob)}
+	questions := `{"version":1,"questions":[{"id":"q","prompt":"?","selectionMode":"single","options":[{"id":"a"}]}]}`
+	in := d.asks(t, asAda, i.ID, AskQuestions, questions)
+	p := ResolveInteraction{Issue: i.ID, ID: in.ID, Reason: "moot"}
+	if r := refused(t, d.do(asBob, "interaction.withdraw", p, nil)); r.Code != ledger.Forbidden {
+		t.Errorf("another agent: %+v", r)
+	}
+	var done Interaction
+	d.must(t, asAda, "interaction.withdraw", p, &done)
+	if done.Status != "cancelled" || !strings.Contains(string(done.Result), `"outcome":"withdrawn","reason":"moot"`) {
+		t.Errorf("%+v", done)
+	}
+	if r := refused(t, d.do(board, "interaction.skip", p, nil)); r.Code != ledger.Conflict {
+		t.Errorf("again: %+v", r)
+	}
+	d.endRun(asAda.run)
+	d.endRun(asBob.run)
+	for _, verb := range []string{"withdraw", "skip"} {
+		asAda = as{ada, d.run(ada)}
+		in = d.asks(t, asAda, i.ID, AskQuestions, questions)
+		d.endRun(asAda.run)
+		before := len(WakeupsOf(d.tx, d.company, ada))
+		d.must(t, board, "interaction."+verb, ResolveInteraction{Issue: i.ID, ID: in.ID}, &done)
+		if woken := len(WakeupsOf(d.tx, d.company, ada)) > before; woken != (verb == "skip") {
+			t.Errorf("%s: woken %v", verb, woken)
+		}
+	}
+}

@@ -153,6 +153,32 @@ func interactionCommands(c *cli) []*cobra.Command {
 		return map[string]any{"reason": reason}
 	})
 	reject.Flags().StringVar(&reason, "reason", "", "why")
+	plain := func() map[string]any { return map[string]any{} }
+	skip := decide("skip", "skip", "End what was asked without deciding it", plain)
+	withdraw := decide("withdraw", "withdraw", "Withdraw what was asked", plain)
+	judge := &cobra.Command{
+		Use: "judge ISSUE INTERACTION ITEM=approve|reject|defer[:REASON]...", Short: "Say of each item what becomes of it", Args: cobra.MinimumNArgs(3),
+		Example: `  selvage issue judge ACM-1 8e40b13d-5f02-49a6-92bc-807bd79fee94 logo=approve "slogan=reject:too long"`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var verdicts []map[string]any
+			for _, a := range args[2:] {
+				item, said, ok := strings.Cut(a, "=")
+				verdict, why, _ := strings.Cut(said, ":")
+				if !ok || item == "" || verdict == "" {
+					return misuse{fmt.Errorf("%q is no ITEM=VERDICT; selvage issue interactions -o json shows the items", a)}
+				}
+				v := map[string]any{"id": item, "verdict": verdict}
+				if why != "" {
+					v["reason"] = why
+				}
+				verdicts = append(verdicts, v)
+			}
+			var row interactionRow
+			return c.send(cmd, "POST", at(args)+"/"+url.PathEscape(args[1])+"/verdicts", map[string]any{"verdicts": verdicts}, &row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s %s\n", row.Kind, row.Status)
+			})
+		},
+	}
 	answer := &cobra.Command{
 		Use: "answer ISSUE INTERACTION QUESTION=OPTION[,OPTION]...", Short: "Answer questions", Args: cobra.MinimumNArgs(3),
 		Example: `  selvage issue answer ACM-1 8e40b13d-5f02-49a6-92bc-807bd79fee94 which=a`,
@@ -171,5 +197,5 @@ func interactionCommands(c *cli) []*cobra.Command {
 			})
 		},
 	}
-	return []*cobra.Command{list, accept, answer, reject}
+	return []*cobra.Command{list, accept, answer, judge, reject, skip, withdraw}
 }
