@@ -24,10 +24,6 @@ type quotaWindow struct {
 	Windows  []struct{} `json:"windows"`
 }
 
-type pauseHold struct {
-	Active *struct{} `json:"activePauseHold"`
-}
-
 type runnerGoal struct {
 	Goal *struct{} `json:"goal"`
 }
@@ -43,10 +39,9 @@ func (s *Server) pageRoutes() []Route {
 			Handle: ofCompany([]quotaWindow{
 				{"anthropic", false, "The mesh meters calls itself and signs in to no subscription", []struct{}{}},
 				{"openai", false, "The mesh meters calls itself and signs in to no subscription", []struct{}{}}})},
-		{Method: "GET", Path: issue + "/tree-control/state", Tag: "issues", Summary: "Tell whether an issue's tree is held", Out: pauseHold{}, Handle: ofIssue(pauseHold{})},
 		{Method: "GET", Path: issue + "/runner-goal", Tag: "issues", Summary: "Read the goal of the issue's runner", Out: runnerGoal{}, Handle: ofIssue(runnerGoal{})},
 	}
-	for _, name := range []string{"tree-holds", "accepted-plan-decompositions"} {
+	for _, name := range []string{"accepted-plan-decompositions"} {
 		rows = append(rows, Route{Method: "GET", Path: issue + "/" + name, Tag: "issues", Summary: "List an issue's " + name + "; there are none",
 			Out: []struct{}{}, Handle: ofIssue([]struct{}{})})
 	}

@@ -65,6 +65,9 @@ func checkOutFor(c *ledger.Context, issue string, expected []IssueStatus, claim 
 	if err != nil {
 		return nil, err
 	}
+	if err := notHeld(c.Tx, i); err != nil {
+		return nil, err
+	}
 	if err := mayStart(c, i, next); err != nil {
 		return nil, err
 	}

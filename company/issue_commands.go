@@ -482,6 +482,11 @@ func moveIssue(c *ledger.Context, i, next Issue, to IssueStatus) (Issue, bool, e
 		if len(unresolved) > 0 {
 			return i, false, refuseBlocked(unresolved)
 		}
+		if isAgent(c) {
+			if err := notHeld(c.Tx, i); err != nil {
+				return i, false, err
+			}
+		}
 		if isAgent(c) && moved.Assignee == c.Cmd.Actor.ID {
 			if err := mayWork(c, moved.Assignee, moved.Project); err != nil {
 				return i, false, err
@@ -637,6 +642,7 @@ func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 	dropComments(c.Tx, i)
 	dropRecoveries(c.Tx, i)
 	dropVotes(c.Tx, i)
+	dropHolds(c.Tx, i)
 	dropReads(c.Tx, i)
 	dropApprovalLinks(c.Tx, i)
 	dropAttachments(c.Tx, i)

@@ -31,6 +31,7 @@ var registrars = []func(ledger.Mux){
 	registerRecovery,
 	registerDismissals,
 	registerVotes,
+	registerTreeHolds,
 	registerSession,
 	registerToolCalls,
 	registerImport,

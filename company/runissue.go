@@ -5,6 +5,9 @@ import "github.com/selvage-mesh/selvage/ledger"
 // gone says why a run that was woken for an issue is not needed any more, or "".
 // Only a person's wish stands whatever became of the issue.
 func (r Run) gone(tx *ledger.Tx) string {
+	if onHold(tx, r.Company, r.Context.IssueID) {
+		return "Cancelled: its issue's tree is on hold"
+	}
 	if r.Context.IssueID == "" || r.Source != WakeAssignment && r.RetryOf == "" {
 		return ""
 	}

@@ -523,6 +523,7 @@ func endRun(c *ledger.Context, r Run, o Outcome) Run {
 	settleAgent(c, r, started, next)
 	if started {
 		recordLease(c, r)
+		settleHold(c, r)
 	}
 	return r
 }
@@ -579,6 +580,9 @@ func followUp(c *ledger.Context, r Run, o Outcome) *Run {
 	i, bound := issues.Get(c.Tx, r.Company, r.Context.IssueID)
 	if bound && (i.Status.Terminal() || i.Assignee != r.Agent) {
 		return nil // nothing is left to do for it
+	}
+	if bound && onHold(c.Tx, r.Company, i.ID) {
+		return nil // its assignee is woken when the hold is released
 	}
 	next := Run{
 		ID: derivedID("after", r.ID), Company: r.Company, Agent: r.Agent, Source: WakeAutomation, TriggerDetail: "system",

@@ -279,6 +279,9 @@ func skipReason(tx *ledger.Tx, a wakeTarget, w Wake, clock agentClock, live []Ru
 	if reason := a.stopped(tx); reason != "" {
 		return reason
 	}
+	if onHold(tx, a.Company, w.Issue) {
+		return "issue.tree_held"
+	}
 	switch {
 	case w.Source == WakeTimer && !p.Enabled:
 		return "heartbeat.disabled"

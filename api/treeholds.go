@@ -1,0 +1,324 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// The bodies about holds of issue trees.
+type (
+	holdBody struct {
+		_        struct{}         `additionalProperties:"false"`
+		Mode     string           `json:"mode" enum:"pause,resume,cancel,restore"`
+		Reason   Opt[string]      `json:"reason" minLength:"1" maxLength:"1000"`
+		Release  *releasePolicy   `json:"releasePolicy,omitempty"`
+		Metadata *json.RawMessage `json:"metadata,omitempty"`
+	}
+	previewBody struct {
+		_       struct{}       `additionalProperties:"false"`
+		Mode    string         `json:"mode" enum:"pause,resume,cancel,restore"`
+		Release *releasePolicy `json:"releasePolicy,omitempty"`
+	}
+	releaseBody struct {
+		_        struct{}         `additionalProperties:"false"`
+		Reason   Opt[string]      `json:"reason" minLength:"1" maxLength:"1000"`
+		Release  *releasePolicy   `json:"releasePolicy,omitempty"`
+		Metadata *json.RawMessage `json:"metadata,omitempty"`
+	}
+	releasePolicy struct {
+		_        struct{}    `additionalProperties:"false"`
+		Strategy string      `json:"strategy,omitempty" enum:"manual,after_active_runs_finish"`
+		Note     Opt[string] `json:"note" minLength:"1" maxLength:"500"`
+	}
+)
+
+// maxPreviewed bounds the issues and runs that a preview lists; its totals count all.
+const maxPreviewed = 500
+
+// A treePreview says what a hold would do, or did.
+type treePreview struct {
+	Company   string              `json:"companyId"`
+	Root      string              `json:"rootIssueId"`
+	Mode      string              `json:"mode"`
+	Release   company.HoldRelease `json:"releasePolicy"`
+	Totals    treeTotals          `json:"totals"`
+	ByStatus  map[string]int      `json:"countsByStatus"`
+	Issues    []treeIssue         `json:"issues"`
+	Skipped   []treeIssue         `json:"skippedIssues"`
+	Runs      []treeRun           `json:"activeRuns"`
+	Agents    []treeAgent         `json:"affectedAgents"`
+	Warnings  []treeWarning       `json:"warnings"`
+	Truncated bool                `json:"truncated"`
+}
+
+type treeTotals struct {
+	Issues   int `json:"totalIssues"`
+	Affected int `json:"affectedIssues"`
+	Skipped  int `json:"skippedIssues"`
+	Active   int `json:"activeRuns"`
+	Queued   int `json:"queuedRuns"`
+	Agents   int `json:"affectedAgents"`
+}
+
+type treeIssue struct {
+	ID         string              `json:"id"`
+	Identifier string              `json:"identifier"`
+	Title      string              `json:"title"`
+	Status     company.IssueStatus `json:"status"`
+	To         company.NullText    `json:"nextStatus"`
+	Parent     company.NullText    `json:"parentId"`
+	Depth      int                 `json:"depth"`
+	Agent      company.NullText    `json:"assigneeAgentId"`
+	User       company.NullText    `json:"assigneeUserId"`
+	Skipped    bool                `json:"skipped"`
+	SkipReason company.NullText    `json:"skipReason"`
+}
+
+type treeRun struct {
+	ID        string            `json:"id"`
+	Issue     string            `json:"issueId"`
+	Agent     string            `json:"agentId"`
+	Status    company.RunStatus `json:"status"`
+	StartedAt company.Time      `json:"startedAt"`
+	CreatedAt company.Time      `json:"createdAt"`
+}
+
+type treeAgent struct {
+	ID     string `json:"agentId"`
+	Issues int    `json:"issueCount"`
+	Active int    `json:"activeRunCount"`
+}
+
+type treeWarning struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+type heldTree struct {
+	Hold    company.TreeHold `json:"hold"`
+	Preview treePreview      `json:"preview"`
+}
+
+type treeState struct {
+	Active *pauseHold `json:"activePauseHold"`
+}
+
+// A pauseHold is what holds an issue, and whether it stands on the issue itself.
+type pauseHold struct {
+	Hold    string              `json:"holdId"`
+	Root    string              `json:"rootIssueId"`
+	Issue   string              `json:"issueId"`
+	IsRoot  bool                `json:"isRoot"`
+	Mode    string              `json:"mode"`
+	Reason  company.NullText    `json:"reason"`
+	Release company.HoldRelease `json:"releasePolicy"`
+	Since   company.Time        `json:"createdAt"`
+}
+
+func (s *Server) treeHoldRoutes() []Route {
+	const tag, issue = "issues", "/api/issues/{id}"
+	return []Route{
+		{Method: "GET", Path: issue + "/tree-control/state", Tag: tag, Summary: "Tell whether an issue's tree is held", Out: treeState{}, Handle: readTreeState},
+		{Method: "POST", Path: issue + "/tree-control/preview", Tag: tag, Summary: "Tell what a hold on an issue's tree would do", In: previewBody{}, Out: treePreview{}, Handle: previewHold},
+		{Method: "GET", Path: issue + "/tree-holds", Tag: tag, Summary: "List the holds on an issue's tree, newest first", Out: []company.TreeHold{}, Handle: listHolds},
+		{Method: "POST", Path: issue + "/tree-holds", Tag: tag, Summary: "Pause, resume, cancel or restore an issue and all below it", Who: Board, In: holdBody{}, Out: heldTree{}, Handle: holdTree},
+		{Method: "GET", Path: issue + "/tree-holds/{holdId}", Tag: tag, Summary: "Read a hold on an issue's tree", Out: company.TreeHold{}, Handle: readHold},
+		{Method: "POST", Path: issue + "/tree-holds/{holdId}/release", Tag: tag, Summary: "Release a hold on an issue's tree", Who: Board, In: releaseBody{}, Out: company.TreeHold{}, Handle: releaseHold},
+	}
+}
+
+func (p *releasePolicy) policy() company.HoldRelease {
+	out := company.HoldRelease{Strategy: "manual"}
+	if p != nil {
+		out.Note = company.NullText(p.Note.Or(""))
+		if p.Strategy != "" {
+			out.Strategy = p.Strategy
+		}
+	}
+	return out
+}
+
+// givenObject returns a member that is an object, nil when there is none.
+func givenObject(name string, b *json.RawMessage) (json.RawMessage, error) {
+	if b == nil || string(*b) == "null" {
+		return nil, nil
+	}
+	var o map[string]json.RawMessage
+	if json.Unmarshal(*b, &o) != nil {
+		return nil, ValidationError(Issue{Code: "invalid_type", Expected: "object", Path: []any{name}, Message: "Invalid input: expected object"})
+	}
+	return *b, nil
+}
+
+func previewOf(p company.TreePlan, root company.Issue, mode string, release company.HoldRelease) treePreview {
+	out := treePreview{Company: root.Company, Root: root.ID, Mode: mode, Release: release, ByStatus: map[string]int{}, Issues: []treeIssue{}, Skipped: []treeIssue{},
+		Runs: []treeRun{}, Agents: []treeAgent{}, Warnings: []treeWarning{}, Truncated: p.Cut}
+	agents := map[string]*treeAgent{}
+	of := func(id string) *treeAgent {
+		if agents[id] == nil {
+			agents[id] = &treeAgent{ID: id}
+		}
+		return agents[id]
+	}
+	for _, row := range p.Issues {
+		i := row.Issue
+		t := treeIssue{i.ID, i.Identifier, i.Title, i.Status, company.NullText(row.To), company.NullText(i.Parent), row.Depth, company.NullText(i.Assignee),
+			company.NullText(i.AssigneeUser), row.Why != "", company.NullText(row.Why)}
+		out.Totals.Issues++
+		out.ByStatus[string(i.Status)]++
+		if t.Skipped {
+			out.Totals.Skipped++
+			out.Skipped = append(out.Skipped, t)
+			continue
+		}
+		out.Totals.Affected++
+		out.Issues = append(out.Issues, t)
+		if i.Assignee != "" {
+			of(i.Assignee).Issues++
+		}
+	}
+	for _, r := range p.Runs {
+		out.Runs = append(out.Runs, treeRun{r.ID, r.Context.IssueID, r.Agent, r.Status, r.StartedAt, r.CreatedAt})
+		if r.Status == company.RunRunning {
+			out.Totals.Active++
+		} else {
+			out.Totals.Queued++
+		}
+		of(r.Agent).Active++
+	}
+	for _, a := range agents {
+		out.Agents = append(out.Agents, *a)
+	}
+	slices.SortFunc(out.Agents, func(a, b treeAgent) int { return strings.Compare(a.ID, b.ID) })
+	out.Totals.Agents = len(out.Agents)
+	if out.Totals.Affected == 0 {
+		out.Warnings = append(out.Warnings, treeWarning{"no_affected_issues", "No issue of this tree would change."})
+	}
+	if out.Totals.Active > 0 && (mode == "pause" || mode == "cancel") && release.Strategy == "manual" {
+		out.Warnings = append(out.Warnings, treeWarning{"active_runs_present", "Runs that are at work in this tree would be cancelled."})
+	}
+	if p.Members > company.MaxTreeMoves {
+		out.Warnings = append(out.Warnings, treeWarning{"too_many_issues", "More issues would move than one hold can; hold the parts of this tree."})
+	}
+	out.Truncated = out.Truncated || len(out.Issues) > maxPreviewed || len(out.Skipped) > maxPreviewed || len(out.Runs) > maxPreviewed
+	out.Issues, out.Skipped, out.Runs = out.Issues[:min(len(out.Issues), maxPreviewed)], out.Skipped[:min(len(out.Skipped), maxPreviewed)], out.Runs[:min(len(out.Runs), maxPreviewed)]
+	return out
+}
+
+func readTreeState(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) (treeState, error) {
+		i, err := findIssue(tx, rc)
+		if err != nil {
+			return treeState{}, err
+		}
+		h, ok := company.HeldBy(tx, i)
+		if !ok {
+			return treeState{}, nil
+		}
+		return treeState{&pauseHold{h.ID, h.Root, i.ID, h.Root == i.ID, h.Mode, h.Reason, h.Release, h.CreatedAt}}, nil
+	})
+}
+
+func previewHold(rc *Request) (Response, error) {
+	in, err := Body[previewBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return viewed(rc, func(tx *ledger.Tx) (treePreview, error) {
+		i, err := findIssue(tx, rc)
+		if err != nil {
+			return treePreview{}, err
+		}
+		return previewOf(company.PlanTree(tx, i, in.Mode), i, in.Mode, in.Release.policy()), nil
+	})
+}
+
+func shownHold(h company.TreeHold) company.TreeHold {
+	if h.Metadata == nil {
+		h.Metadata = json.RawMessage("null")
+	}
+	if h.ReleaseMeta == nil {
+		h.ReleaseMeta = json.RawMessage("null")
+	}
+	if h.Members == nil {
+		h.Members = []company.HoldMember{}
+	}
+	return h
+}
+
+func listHolds(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) ([]company.TreeHold, error) {
+		i, err := findIssue(tx, rc)
+		if err != nil {
+			return nil, err
+		}
+		out := company.TreeHoldsOf(tx, i)
+		for n := range out {
+			out[n] = shownHold(out[n])
+		}
+		return out, nil
+	})
+}
+
+func readHold(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) (h company.TreeHold, err error) {
+		i, err := findIssue(tx, rc)
+		if err != nil {
+			return h, err
+		}
+		for _, h := range company.TreeHoldsOf(tx, i) {
+			if h.ID == strings.ToLower(rc.Path("holdId")) {
+				return shownHold(h), nil
+			}
+		}
+		return h, NotFound("Issue tree hold not found")
+	})
+}
+
+func holdTree(rc *Request) (Response, error) {
+	in, err := Body[holdBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	metadata, err := givenObject("metadata", in.Metadata)
+	if err != nil {
+		return Response{}, err
+	}
+	var out heldTree
+	var root company.Issue
+	release := in.Release.policy()
+	err = rc.View(func(tx *ledger.Tx) (err error) {
+		if root, err = findIssue(tx, rc); err == nil {
+			out.Preview = previewOf(company.PlanTree(tx, root, in.Mode), root, in.Mode, release)
+		}
+		return err
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	h, err := Do[company.TreeHold](rc, "tree.hold", root.Company, company.HoldTree{ID: NewID(), Issue: root.ID, Mode: in.Mode, Reason: in.Reason.Or(""),
+		Strategy: release.Strategy, Note: string(release.Note), Metadata: metadata})
+	out.Hold = shownHold(h)
+	return OK(out), err
+}
+
+func releaseHold(rc *Request) (Response, error) {
+	in, err := Body[releaseBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	metadata, err := givenObject("metadata", in.Metadata)
+	if err != nil {
+		return Response{}, err
+	}
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	h, err := Do[company.TreeHold](rc, "tree.release", of, company.ReleaseTree{Issue: issue, Hold: strings.ToLower(rc.Path("holdId")), Reason: in.Reason.Or(""), Metadata: metadata})
+	return OK(shownHold(h)), err
+}
