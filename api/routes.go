@@ -62,6 +62,7 @@ func (s *Server) table() []Route {
 		s.boardKeyRoutes(),
 		s.memberRoutes(),
 		s.inviteRoutes(),
+		s.modelRoutes(),
 	} {
 		all = append(all, rows...)
 	}

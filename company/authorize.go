@@ -45,7 +45,8 @@ var allowed = map[string]allowance{
 	"agent.rollback": mayBoard, "instance.settings": mayBoard, "sidebar.order": mayBoard,
 	"secret.create": mayBoard, "secret.rotate": mayBoard, "secret.update": mayBoard, "secret.delete": mayBoard, "secret.access": mayNode, "secret.reseal": mayNode,
 	"user_secret.define": mayBoard, "user_secret.redefine": mayBoard, "user_secret.undefine": mayBoard,
-	"activity.note": mayBoard | mayNode,
+	"activity.note":       mayBoard | mayNode,
+	"model_provider.save": mayBoard, "model_provider.remove": mayBoard, "model_price.set": mayBoard, "model_price.remove": mayBoard,
 
 	"routine.create": mayBoard | mayAgent, "routine.update": mayBoard | mayAgent, "routine.restore": mayBoard | mayAgent, "routine.delete": mayBoard,
 	"routine.run": mayBoard | mayAgent, "routine.fire": mayNode, "routine.tick": mayNode,

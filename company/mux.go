@@ -46,6 +46,7 @@ var registrars = []func(ledger.Mux){
 	registerMembers,
 	registerInvites,
 	registerBoardKeys,
+	registerModels,
 }
 
 // Handlers returns the handlers of all company commands.

@@ -23,6 +23,7 @@ var needs = map[string]Permission{
 // leading are the kinds that only an owner or an admin of the company gives.
 var leading = map[string]bool{
 	"company.archive": true, "company.pause": true, "company.resume": true, "company.delete": true,
+	"model_provider.save": true, "model_provider.remove": true, "model_price.set": true, "model_price.remove": true,
 }
 
 // personal are the kinds that a person gives about themselves: with no company,

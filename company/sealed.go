@@ -335,9 +335,17 @@ type SealedConfig struct {
 // A SealedValue is a sealed text and its path.
 type SealedValue struct{ Path, Sealed string }
 
-// SealedConfigs returns the agents, projects and routines of company that hold
-// sealed values.
+// SealedConfigs returns the agents, projects, routines and upstreams of company
+// that hold sealed values; with "" those of the mesh.
 func SealedConfigs(tx *ledger.Tx, company string) (out []SealedConfig) {
+	for _, p := range ModelProvidersOf(tx, company) {
+		if p.Sealed != "" {
+			out = append(out, SealedConfig{Type: "model_provider", ID: p.ID, Values: []SealedValue{{ModelKeyPath, p.Sealed}}})
+		}
+	}
+	if company == "" {
+		return out
+	}
 	collect := func(o *SealedConfig, root string, config json.RawMessage) {
 		if !strings.Contains(string(config), sealedKey) {
 			return

@@ -165,7 +165,7 @@ type SecretUse struct {
 // Reseal is the payload of secret.reseal: the same values sealed with the
 // mesh's present data key, for those sealed with an earlier one.
 type Reseal struct {
-	Type    string   `cbor:"1,keyasint"` // secret, agent or project
+	Type    string   `cbor:"1,keyasint"` // secret, agent, project, routine or model_provider
 	ID      string   `cbor:"2,keyasint"`
 	Version int      `cbor:"3,keyasint,omitempty"` // of a secret
 	Old     []string `cbor:"4,keyasint"`           // as it is stored; bytes of a secret, text in a configuration
@@ -527,6 +527,13 @@ func reseal(c *ledger.Context, p Reseal) (any, error) {
 			v.Routine.Env = p.config(v.Routine.Env)
 			routineRevisions.Put(c.Tx, company, ro.ID+"."+ledger.Order(v.Number), v)
 		}
+	case "model_provider":
+		m, ok := ModelProviderOf(c.Tx, company, p.ID)
+		if !ok || m.Sealed != p.Old[0] {
+			return nil, errNoModelProvider()
+		}
+		m.Sealed = p.New[0]
+		putModelProvider(c.Tx, m)
 	default:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "nothing sealed in %q", p.Type)
 	}

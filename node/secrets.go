@@ -62,7 +62,7 @@ func (n *Node) resealing() (due []ledger.Command) {
 	}
 	mesh := string(n.Mesh())
 	err := n.ledger.View(func(tx *ledger.Tx) error {
-		for _, c := range company.Companies(tx) {
+		for _, c := range append(company.Companies(tx), company.Company{}) { // the last is the mesh itself
 			for v := range company.SecretVersions(tx, c.ID) {
 				if len(due) >= maxChores {
 					return nil

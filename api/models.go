@@ -1,0 +1,188 @@
+package api
+
+import (
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A modelRoute is a name that an upstream answers to.
+type modelRoute struct {
+	Name string `json:"name" minLength:"1" maxLength:"200"`
+	As   string `json:"as,omitempty" maxLength:"200"`
+}
+
+// newModelProvider is the body that adds an upstream of the model gateway.
+type newModelProvider struct {
+	Name     string        `json:"name" minLength:"1" maxLength:"64" pattern:"^[a-z0-9._-]+$"`
+	Kind     string        `json:"kind" enum:"openai,anthropic,openrouter,gemini,ollama,vllm,llamacpp,openai_compatible"`
+	BaseURL  string        `json:"baseUrl,omitempty" maxLength:"500"`
+	APIKey   Opt[string]   `json:"apiKey" minLength:"1" maxLength:"4096"`
+	SecretID Opt[string]   `json:"secretId" format:"uuid"`
+	Models   *[]modelRoute `json:"models,omitempty" maxItems:"64" nullable:"false"`
+	Labels   *[]string     `json:"labels,omitempty" maxItems:"16" nullable:"false"`
+	Priority *int          `json:"priority,omitempty" minimum:"-1000" maximum:"1000" nullable:"false"`
+	Free     *bool         `json:"free,omitempty" nullable:"false"`
+}
+
+// patchModelProvider is the body that changes an upstream.
+type patchModelProvider struct {
+	Name     *string       `json:"name,omitempty" minLength:"1" maxLength:"64" pattern:"^[a-z0-9._-]+$" nullable:"false"`
+	Kind     *string       `json:"kind,omitempty" enum:"openai,anthropic,openrouter,gemini,ollama,vllm,llamacpp,openai_compatible" nullable:"false"`
+	BaseURL  *string       `json:"baseUrl,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
+	APIKey   Opt[string]   `json:"apiKey" minLength:"1" maxLength:"4096"`
+	SecretID Opt[string]   `json:"secretId" format:"uuid"`
+	Models   *[]modelRoute `json:"models,omitempty" maxItems:"64" nullable:"false"`
+	Labels   *[]string     `json:"labels,omitempty" maxItems:"16" nullable:"false"`
+	Priority *int          `json:"priority,omitempty" minimum:"-1000" maximum:"1000" nullable:"false"`
+	Free     *bool         `json:"free,omitempty" nullable:"false"`
+	Disabled *bool         `json:"disabled,omitempty" nullable:"false"`
+}
+
+// setModelPrice is the body that sets a price, in micro-cents for a million tokens.
+type setModelPrice struct {
+	Model      string `json:"model" minLength:"1" maxLength:"200"`
+	Input      int64  `json:"input" minimum:"0" maximum:"1000000000000"`
+	Output     int64  `json:"output,omitempty" minimum:"0" maximum:"1000000000000"`
+	CacheRead  *int64 `json:"cacheRead,omitempty" minimum:"0" maximum:"1000000000000"`
+	CacheWrite *int64 `json:"cacheWrite,omitempty" minimum:"0" maximum:"1000000000000"`
+}
+
+// A modelProviderRow is an upstream as it is shown: never with its key.
+type modelProviderRow struct {
+	company.ModelProvider
+	HasKey bool `json:"hasKey"`
+}
+
+func showModelProvider(p company.ModelProvider) modelProviderRow {
+	if p.Models == nil {
+		p.Models = []company.ModelRoute{}
+	}
+	if p.Labels == nil {
+		p.Labels = []string{}
+	}
+	return modelProviderRow{p, p.HasKey()}
+}
+
+func (s *Server) modelRoutes() (out []Route) {
+	const tag = "models"
+	for _, of := range []struct {
+		root, whose string
+		who         Who
+	}{{"/api/companies/{companyId}", "of a company", Board}, {"/api/instance", "of the mesh", Admin}} {
+		all, prices := of.root+"/model-providers", of.root+"/model-prices"
+		one := all + "/{id}"
+		out = append(out,
+			Route{Method: "GET", Path: all, Tag: tag, Summary: "List the upstreams " + of.whose + ", without keys", Who: of.who, Out: []modelProviderRow{}, Handle: listModelProviders},
+			Route{Method: "POST", Path: all, Tag: tag, Summary: "Add an upstream " + of.whose, Who: of.who, In: newModelProvider{}, Out: modelProviderRow{}, Status: 201, Handle: createModelProvider},
+			Route{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an upstream " + of.whose, Who: of.who, In: patchModelProvider{}, Out: modelProviderRow{}, Handle: updateModelProvider},
+			Route{Method: "DELETE", Path: one, Tag: tag, Summary: "Remove an upstream " + of.whose, Who: of.who, Out: okay{}, Handle: removeModelProvider},
+			Route{Method: "GET", Path: prices, Tag: tag, Summary: "List the prices of models that hold " + of.whose, Who: of.who, Out: []company.ModelPrice{}, Handle: listModelPrices},
+			Route{Method: "PUT", Path: prices, Tag: tag, Summary: "Set the price of a model " + of.whose, Who: of.who, In: setModelPrice{}, Out: company.ModelPrice{}, Handle: putModelPrice},
+			Route{Method: "DELETE", Path: prices, Tag: tag, Summary: "Take back a price " + of.whose + " that was set", Who: of.who, Out: okay{}, Handle: removeModelPrice,
+				Query: []Param{{Name: "model", Doc: "the price's model, as it was set"}}},
+		)
+	}
+	return out
+}
+
+// viewOf runs f for the company of the path, which must be there, or with "" for
+// the mesh.
+func viewOf(rc *Request, f func(tx *ledger.Tx, of string) error) error {
+	return rc.View(func(tx *ledger.Tx) error {
+		of := companyID(rc)
+		if _, ok := company.CompanyOf(tx, of); of != "" && !ok {
+			return NotFound("Company not found")
+		}
+		return f(tx, of)
+	})
+}
+
+func listModelProviders(rc *Request) (Response, error) {
+	out := []modelProviderRow{}
+	err := viewOf(rc, func(tx *ledger.Tx, of string) error {
+		for _, p := range company.ModelProvidersOf(tx, of) {
+			out = append(out, showModelProvider(p))
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func modelRoutesOf(in *[]modelRoute) *[]company.ModelRoute {
+	if in == nil {
+		return nil
+	}
+	out := []company.ModelRoute{}
+	for _, m := range *in {
+		out = append(out, company.ModelRoute{Name: m.Name, As: m.As})
+	}
+	return &out
+}
+
+func saveModelProvider(rc *Request, p company.SaveModelProvider) (Response, error) {
+	if p.Key != nil && *p.Key != "" && p.Secret != nil && *p.Secret != "" {
+		return Response{}, Invalid("apiKey and secretId exclude each other")
+	}
+	row, err := Do[company.ModelProvider](rc, "model_provider.save", companyID(rc), p)
+	return OK(showModelProvider(row)), err
+}
+
+func createModelProvider(rc *Request) (Response, error) {
+	in, err := Body[newModelProvider](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if err := viewOf(rc, func(*ledger.Tx, string) error { return nil }); err != nil {
+		return Response{}, err
+	}
+	return saveModelProvider(rc, company.SaveModelProvider{ID: NewID(), Create: true, Name: &in.Name, Kind: new(company.ModelKind(in.Kind)), BaseURL: &in.BaseURL,
+		Key: textOf(in.APIKey), Secret: textOf(in.SecretID), Models: modelRoutesOf(in.Models), Labels: in.Labels, Priority: in.Priority, Free: in.Free})
+}
+
+func updateModelProvider(rc *Request) (Response, error) {
+	in, err := Body[patchModelProvider](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return saveModelProvider(rc, company.SaveModelProvider{ID: strings.ToLower(rc.Path("id")), Name: in.Name, Kind: (*company.ModelKind)(in.Kind), BaseURL: in.BaseURL,
+		Key: textOf(in.APIKey), Secret: textOf(in.SecretID), Models: modelRoutesOf(in.Models), Labels: in.Labels, Priority: in.Priority, Free: in.Free, Disabled: in.Disabled})
+}
+
+func removeModelProvider(rc *Request) (Response, error) {
+	_, err := rc.Submit("model_provider.remove", companyID(rc), company.DropModelProvider{ID: strings.ToLower(rc.Path("id"))})
+	return OK(okay{true}), err
+}
+
+func listModelPrices(rc *Request) (Response, error) {
+	var out []company.ModelPrice
+	err := viewOf(rc, func(tx *ledger.Tx, of string) error {
+		out = company.ModelPricesOf(tx, of)
+		return nil
+	})
+	return OK(out), err
+}
+
+// putModelPrice sets a price. Cached input costs as much as other input where
+// nothing is said of it.
+func putModelPrice(rc *Request) (Response, error) {
+	in, err := Body[setModelPrice](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p := company.ModelPrice{Model: in.Model, Input: in.Input, Output: in.Output, CacheRead: in.Input, CacheWrite: in.Input}
+	if in.CacheRead != nil {
+		p.CacheRead = *in.CacheRead
+	}
+	if in.CacheWrite != nil {
+		p.CacheWrite = *in.CacheWrite
+	}
+	row, err := Do[company.ModelPrice](rc, "model_price.set", companyID(rc), company.SetModelPrice{Price: p})
+	return OK(row), err
+}
+
+func removeModelPrice(rc *Request) (Response, error) {
+	_, err := rc.Submit("model_price.remove", companyID(rc), company.DropModelPrice{Model: rc.Query("model")})
+	return OK(okay{true}), err
+}
