@@ -40,8 +40,8 @@ check: ## formatting, vet, staticcheck, floors, known vulnerabilities
 contract: ## replay the recorded exchanges and write docs/contract.md
 	go test -count=1 ./api -run Recorded -contract.write
 
-bench: build ## print the table of docs/benchmarks.md, ratios taken in one run
-	./scripts/bench
+bench: build ## print the table of docs/benchmarks.md (PARTS="checkout reads" for some of it)
+	./scripts/bench -parts "$(PARTS)"
 
 soak: build ## fault simulation for SEEDS seeds (make soak SEEDS=5000)
 	SELVAGE_SEEDS=$(SEEDS) go test -count=1 -timeout 24h -run TestMeshUnderFaults -v ./testnet/sim

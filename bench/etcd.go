@@ -98,6 +98,12 @@ func (e *etcd) claim(round int) op {
 	}
 }
 
+// get is a linearizable read of a key that was claimed.
+func (e *etcd) get(ctx context.Context, w, i int) error {
+	_, err := e.client.Get(ctx, fmt.Sprintf("claim/%d/0/%d/%d", e.start, w, i%100))
+	return err
+}
+
 func (e *etcd) stop() {
 	e.once.Do(func() {
 		if e.client != nil {

@@ -24,28 +24,74 @@ import (
 type Config struct {
 	Bin     string        // the selvage binary
 	Dir     string        // work folder, made fresh
-	Rounds  int           // alternating rounds of the claim race
+	Parts   string        // names of parts; empty: all of them
+	Rounds  int           // alternating rounds
 	Seconds time.Duration // length of a round
-	Clients int           // concurrent clients of the claim race
-	Issues  int           // issues loaded before the race
+	Clients int           // concurrent clients
+	Issues  int           // issues loaded before the parts that need many
+	Entries int           // activity entries that the company has in part scale
 	Kills   int           // leaders killed
 	Deaths  int           // followers killed, to see how long the others take to say so
-	Quiet   time.Duration // how long to look for false deaths under CPU hogs; 0 leaves it out
+	Quiet   time.Duration // how long to look for false deaths under CPU hogs
 	Etcd    bool
+	Profile string // folder for a CPU profile of each node during part checkout; empty: none
+}
+
+// A part is some lines of the table.
+type part struct {
+	name string
+	many bool // it needs all of the issues
+	does string
+	run  func(context.Context, *bench) error
+}
+
+// parts in their order: what kills nodes comes last.
+var parts = []part{
+	{"idle", false, "size of the program, memory of a node at rest", idle},
+	{"create", true, "POST issue", create},
+	{"checkout", true, "checkout beside etcd's claim", race},
+	{"one", true, "latencies of one client beside etcd's", one},
+	{"reads", true, "GET issue, strong and default, beside etcd's get", reads},
+	{"lists", false, "lists and dashboard", lists},
+	{"writes", false, "PATCH issue, comments, cost events", writes},
+	{"mcp", false, "an MCP call beside the HTTP call", mcpCalls},
+	{"crud", false, "1,000 tasks: create, read, update, delete, invoke", crud},
+	{"scale", true, "reads of a company with 100,000 issues and 1 million activities beside one of 1,000", scale},
+	{"failover", false, "leaders killed", failover},
+	{"deaths", false, "followers killed", deaths},
+	{"quiet", false, "false deaths under CPU hogs", quiet},
+}
+
+// bench is a run.
+type bench struct {
+	Config
+	m     *mesh
+	load  *workload
+	rival *etcd
 }
 
 func main() {
 	var c Config
 	flag.StringVar(&c.Bin, "bin", "../bin/selvage", "the selvage binary")
 	flag.StringVar(&c.Dir, "dir", "", "work folder (default: a temporary one, removed at the end)")
+	flag.StringVar(&c.Parts, "parts", "", "the parts to run, separated by spaces (default: all)")
 	flag.IntVar(&c.Rounds, "rounds", 5, "alternating rounds")
 	flag.DurationVar(&c.Seconds, "round", 5*time.Second, "length of a round")
 	flag.IntVar(&c.Clients, "clients", 64, "concurrent clients")
 	flag.IntVar(&c.Issues, "issues", 100_000, "issues loaded first")
+	flag.IntVar(&c.Entries, "entries", 1_000_000, "activity entries in part scale")
 	flag.IntVar(&c.Kills, "kills", 20, "leader kills")
 	flag.IntVar(&c.Deaths, "deaths", 20, "follower kills")
 	flag.DurationVar(&c.Quiet, "quiet", 10*time.Minute, "watch for false deaths under two CPU hogs a core")
 	flag.BoolVar(&c.Etcd, "etcd", true, "measure etcd beside it")
+	flag.StringVar(&c.Profile, "profile", "", "folder for a CPU profile of each node, one for each part")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "Measure three nodes beside three etcd members. Parts:")
+		for _, p := range parts {
+			fmt.Fprintf(os.Stderr, "  %-10s %s\n", p.name, p.does)
+		}
+		flag.PrintDefaults()
+	}
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -55,7 +101,31 @@ func main() {
 	}
 }
 
+// chosen returns the parts that names asks for, in their order.
+func chosen(names string) ([]part, error) {
+	want := strings.FieldsFunc(names, func(r rune) bool { return r == ' ' || r == ',' })
+	if len(want) == 0 {
+		return parts, nil
+	}
+	var out []part
+	for _, p := range parts {
+		if slices.Contains(want, p.name) {
+			out = append(out, p)
+		}
+	}
+	for _, name := range want {
+		if !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
+			return nil, fmt.Errorf("no part is called %q", name)
+		}
+	}
+	return out, nil
+}
+
 func run(ctx context.Context, c Config) (err error) {
+	todo, err := chosen(c.Parts)
+	if err != nil {
+		return err
+	}
 	if c.Dir == "" {
 		if c.Dir, err = os.MkdirTemp("", "selvage-bench-"); err != nil {
 			return err
@@ -66,99 +136,67 @@ func run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	fmt.Printf("machine: %s, %d cores, %s, %s\n", cpuModel(), runtime.NumCPU(), memTotal(), kernel())
-	m, err := startMesh(ctx, c.Bin, filepath.Join(c.Dir, "mesh"))
-	if err != nil {
+	b := &bench{Config: c}
+	if b.m, err = startMesh(ctx, c); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, m.down()) }()
-	idle, err := m.idleMemory(10 * time.Second)
-	if err != nil {
-		return err
-	}
-	row("binary", fmt.Sprintf("%.1f MB", float64(fileSize(c.Bin))/1e6), "≤ 60 MB")
-	row("idle memory of a node (RSS)", idle, "≤ 80 MB")
-
-	load, err := m.prepare(ctx, c.Clients, c.Issues)
-	if err != nil {
-		return err
-	}
-	var rival *etcd
-	if c.Etcd {
-		if rival, err = startEtcd(ctx, filepath.Join(c.Dir, "etcd")); err != nil {
-			return err
+	defer func() { err = errors.Join(err, b.m.down()) }()
+	for _, p := range todo {
+		began := time.Now()
+		if err := b.ready(ctx, p); err != nil {
+			return fmt.Errorf("part %s: %w", p.name, err)
 		}
-		defer rival.stop()
-	}
-	if err := race(ctx, c, m, load, rival); err != nil {
-		return err
-	}
-	if rival != nil {
-		rival.stop()
-	}
-	if err := latencies(ctx, c, m, load); err != nil {
-		return err
-	}
-	if err := m.failover(ctx, c.Kills, load); err != nil {
-		return err
-	}
-	if err := m.deaths(ctx, c.Deaths); err != nil {
-		return err
-	}
-	if c.Quiet > 0 {
-		return m.falseDeaths(ctx, c.Quiet)
+		stop := b.m.profile(ctx, c.Profile, p.name)
+		err := p.run(ctx, b)
+		stop()
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return fmt.Errorf("part %s: %w", p.name, err)
+		}
+		fmt.Printf("# part %s took %s\n", p.name, time.Since(began).Round(time.Second))
 	}
 	return nil
 }
 
-// race alternates rounds of claims on both systems and prints the ratio of the medians.
-func race(ctx context.Context, c Config, m *mesh, l *workload, rival *etcd) error {
-	var ours, theirs, ratio []float64
-	for r := range c.Rounds {
-		before := m.counters()
-		ops := measure(ctx, c.Clients, c.Seconds, l.checkout)
-		after := m.counters()
-		o := ops.rate()
-		ours = append(ours, o)
-		line := fmt.Sprintf("round %d: checkout %.0f/s (p50 %s, p99 %s, %d conflicts, %d errors, %.2f fsyncs an operation and node, %.0f µs CPU of all nodes an operation)",
-			r+1, o, ops.quantile(.5), ops.quantile(.99), ops.conflicts, ops.errors, per(after.syncs-before.syncs, ops.n())/3, per(after.cpuMicros-before.cpuMicros, ops.n()))
-		if rival != nil {
-			e := measure(ctx, c.Clients, c.Seconds, rival.claim(r))
-			theirs = append(theirs, e.rate())
-			ratio = append(ratio, o/e.rate())
-			line += fmt.Sprintf("; etcd claim %.0f/s (p50 %s, p99 %s)", e.rate(), e.quantile(.5), e.quantile(.99))
-		}
-		fmt.Println(line)
-		if err := ctx.Err(); err != nil {
+// fewIssues are enough for the parts that do not need many.
+const fewIssues = 2_000
+
+// ready prepares what a part needs: the company with its agents and issues, and
+// the rival. Part create loads the issues itself.
+func (b *bench) ready(ctx context.Context, p part) (err error) {
+	if p.name == "idle" {
+		return nil
+	}
+	if b.load == nil {
+		if b.load, err = b.m.prepare(ctx, b.Clients); err != nil {
 			return err
 		}
 	}
-	row(fmt.Sprintf("checkout, %d clients", c.Clients), spread(ours, "/s"), "")
-	if rival != nil {
-		row(fmt.Sprintf("etcd claim, %d clients", c.Clients), spread(theirs, "/s"), "")
-		row("ratio to etcd", spread(ratio, "x"), "≥ 1x, aim 2x")
+	if p.name == "create" {
+		return nil
+	}
+	want := min(b.Issues, fewIssues)
+	if p.many {
+		want = b.Issues
+	}
+	if err := b.load.fill(ctx, want, b.Clients); err != nil {
+		return err
+	}
+	if beside := p.name == "checkout" || p.name == "one" || p.name == "reads"; b.Etcd && beside && b.rival == nil {
+		if b.rival, err = startEtcd(ctx, filepath.Join(b.Dir, "etcd")); err != nil {
+			return err
+		}
+	} else if !beside && b.rival != nil {
+		b.rival.stop()
+		b.rival = nil
 	}
 	return nil
 }
 
-func latencies(ctx context.Context, c Config, m *mesh, l *workload) error {
-	leader, err := m.leader(ctx)
-	if err != nil {
-		return err
-	}
-	follower := (leader + 1) % len(m.nodes)
-	one := func(name, want string, f op) {
-		ops := measure(ctx, 1, c.Seconds, f)
-		row(name, fmt.Sprintf("p50 %s, p99 %s, %.0f/s", ops.quantile(.5), ops.quantile(.99), ops.rate()), want)
-	}
-	one("one client, checkout at the leader", "p50 ≤ 2 ms", l.checkoutAt(leader))
-	one("one client, checkout through a follower", "p50 ≤ 3 ms", l.checkoutAt(follower))
-	one("one client, default read at a follower", "p50 ≤ 3 ms", l.readAt(follower, "default"))
-	one("one client, strong read at a follower", "", l.readAt(follower, "strong"))
-	many := measure(ctx, c.Clients, c.Seconds, l.readSpread("strong"))
-	row(fmt.Sprintf("strong read, %d clients", c.Clients), fmt.Sprintf("%.0f/s, p50 %s", many.rate(), many.quantile(.5)), "")
-	many = measure(ctx, c.Clients, c.Seconds, l.readSpread("default"))
-	row(fmt.Sprintf("default read, %d clients", c.Clients), fmt.Sprintf("%.0f/s, p50 %s", many.rate(), many.quantile(.5)), "")
-	return ctx.Err()
+func idle(_ context.Context, b *bench) error {
+	row("binary", fmt.Sprintf("%.1f MB", float64(fileSize(b.Bin))/1e6), "≤ 60 MB")
+	mem, err := b.m.idleMemory(10 * time.Second)
+	row("idle memory of a node (RSS)", mem, "≤ 80 MB")
+	return err
 }
 
 func row(what, got, want string) {
@@ -171,7 +209,7 @@ func spread(x []float64, unit string) string {
 		return "-"
 	}
 	digits := "%.0f%s (%.0f–%.0f)"
-	if unit == "x" {
+	if unit == "x" || unit == " ms" {
 		digits = "%.2f%s (%.2f–%.2f)"
 	}
 	return fmt.Sprintf(digits, x[len(x)/2], unit, x[0], x[len(x)-1])

@@ -24,8 +24,6 @@ const (
 	meshPort = 29470
 	// sleeperSeconds is how long the runs of the measured agents stay alive.
 	sleeperSeconds = 7200
-	// loaders is how many clients create the issues.
-	loaders = 32
 )
 
 // errExhausted says that every loaded issue was claimed.
@@ -44,14 +42,22 @@ type mesh struct {
 	bin, dir string
 	nodes    []nodeInfo
 	http     *http.Client
+	small    *workload // the company of 1,000 issues, when there is one
 }
 
-func startMesh(ctx context.Context, bin, dir string) (*mesh, error) {
-	m := &mesh{bin: bin, dir: dir, http: &http.Client{
+func startMesh(ctx context.Context, c Config) (*mesh, error) {
+	m := &mesh{bin: c.Bin, dir: filepath.Join(c.Dir, "mesh"), http: &http.Client{
 		Timeout:   30 * time.Second,
 		Transport: &http.Transport{MaxIdleConnsPerHost: 256, MaxConnsPerHost: 0},
 	}}
-	if _, err := m.testnet(ctx, "up", "-n", "3", "--http-port", strconv.Itoa(httpPort), "--mesh-port", strconv.Itoa(meshPort), "--node-arg=--slots=32", "--node-arg=--log-level=warn"); err != nil {
+	args := []string{"up", "-n", "3", "--http-port", strconv.Itoa(httpPort), "--mesh-port", strconv.Itoa(meshPort), "--node-arg=--slots=32", "--node-arg=--log-level=warn"}
+	if c.Profile != "" {
+		if err := os.MkdirAll(c.Profile, 0o755); err != nil {
+			return nil, err
+		}
+		args = append(args, "--node-arg=--pprof=127.0.0.1:0")
+	}
+	if _, err := m.testnet(ctx, args...); err != nil {
 		return nil, err
 	}
 	return m, m.status(ctx)
@@ -84,6 +90,26 @@ func (m *mesh) status(ctx context.Context) error {
 func (m *mesh) down() error {
 	_, err := m.testnet(context.Background(), "down")
 	return err
+}
+
+// profileLength is how much of a part a profile shows.
+const profileLength = 10 * time.Second
+
+// profile writes a CPU profile of each node to dir, taken while a part runs.
+// It returns a function that waits for them.
+func (m *mesh) profile(ctx context.Context, dir, part string) (wait func()) {
+	var wg sync.WaitGroup
+	if dir == "" {
+		return wg.Wait
+	}
+	for i, n := range m.nodes {
+		wg.Go(func() {
+			if err := m.profileNode(ctx, i, filepath.Join(dir, part+"-"+n.Name+".pprof")); err != nil {
+				fmt.Println("# no profile:", err)
+			}
+		})
+	}
+	return wg.Wait
 }
 
 // leader returns the number of the node that leads.
@@ -121,7 +147,10 @@ func (m *mesh) call(ctx context.Context, node int, method, path, token, run stri
 		req.Header.Set("Authorization", "Bearer "+token)
 		req.Header.Set("X-Paperclip-Run-Id", run)
 	}
-	if method == "GET" && !strings.Contains(path, "?read=") {
+	if path == "/mcp" {
+		req.Header.Set("Accept", "application/json, text/event-stream")
+	}
+	if method == "GET" && req.URL.RawQuery == "" {
 		req.Header.Set("X-Selvage-Read", "strong")
 	} else if mode, ok := strings.CutPrefix(req.URL.RawQuery, "read="); ok {
 		req.URL.RawQuery = ""
@@ -158,9 +187,8 @@ type workload struct {
 
 type worker struct{ id, token, run string }
 
-// prepare makes a company with one agent a client, each with a live run, and
-// loads the issues through the API.
-func (m *mesh) prepare(ctx context.Context, clients, issues int) (*workload, error) {
+// prepare makes a company with one agent a client, each with a live run.
+func (m *mesh) prepare(ctx context.Context, clients int) (*workload, error) {
 	l := &workload{m: m}
 	var row struct{ ID, Token, Status string }
 	if err := m.call(ctx, 0, "POST", "/api/companies", "", "", map[string]any{"name": "Bench"}, &row); err != nil {
@@ -199,16 +227,26 @@ func (m *mesh) prepare(ctx context.Context, clients, issues int) (*workload, err
 			}
 		}
 	}
-	start := time.Now()
-	l.issues = make([]string, issues)
+	return l, nil
+}
+
+// fill loads issues until there are n.
+func (l *workload) fill(ctx context.Context, n, clients int) error {
+	have := len(l.issues)
+	if have >= n {
+		return nil
+	}
+	l.issues = append(l.issues, make([]string, n-have)...)
 	var wg sync.WaitGroup
 	var failed atomic.Pointer[error]
-	var n atomic.Int64
-	for w := range loaders {
+	var next atomic.Int64
+	next.Store(int64(have))
+	start := time.Now()
+	for w := range clients {
 		wg.Go(func() {
-			for i := int(n.Add(1)) - 1; i < issues && failed.Load() == nil; i = int(n.Add(1)) - 1 {
+			for i := int(next.Add(1)) - 1; i < n && failed.Load() == nil; i = int(next.Add(1)) - 1 {
 				var row struct{ ID string }
-				err := m.call(ctx, w%3, "POST", "/api/companies/"+l.company+"/issues", "", "", map[string]any{
+				err := l.m.call(ctx, w%3, "POST", "/api/companies/"+l.company+"/issues", "", "", map[string]any{
 					"title":       fmt.Sprintf("Fix the flaky upload test number %d", i),
 					"description": strings.Repeat("It fails once in forty runs; find out why and mend it. ", 10),
 					"status":      "todo", "priority": "medium",
@@ -222,11 +260,11 @@ func (m *mesh) prepare(ctx context.Context, clients, issues int) (*workload, err
 	}
 	wg.Wait()
 	if err := failed.Load(); err != nil {
-		return nil, *err
+		return *err
 	}
 	took := time.Since(start)
-	fmt.Printf("loaded %d issues over HTTP in %s (%.0f/s from %d clients)\n", issues, took.Round(time.Second), float64(issues)/took.Seconds(), loaders)
-	return l, nil
+	fmt.Printf("# loaded %d issues over HTTP in %s (%.0f/s from %d clients)\n", n-have, took.Round(time.Second), float64(n-have)/took.Seconds(), clients)
+	return nil
 }
 
 func (l *workload) claim(ctx context.Context, node, w int) error {
@@ -249,6 +287,16 @@ func (l *workload) checkoutAt(node int) op {
 func (l *workload) readAt(node int, mode string) op {
 	return func(ctx context.Context, w, i int) error {
 		return l.m.call(ctx, node, "GET", "/api/issues/"+l.issues[(w*7919+i)%len(l.issues)]+"?read="+mode, "", "", nil, nil)
+	}
+}
+
+// get reads a path at the first node.
+func (l *workload) get(path string) op {
+	return func(ctx context.Context, _, _ int) error {
+		if strings.Contains(path, "?") {
+			return l.m.call(ctx, 0, "GET", path, "", "", nil, nil)
+		}
+		return l.m.call(ctx, 0, "GET", path+"?read=default", "", "", nil, nil)
 	}
 }
 
@@ -303,6 +351,11 @@ func cpuMicros(pid int) float64 {
 // idleMemory is the resident size of each node after a while of nothing.
 func (m *mesh) idleMemory(after time.Duration) (string, error) {
 	time.Sleep(after)
+	return m.memory()
+}
+
+// memory is the resident size of each node.
+func (m *mesh) memory() (string, error) {
 	var out []string
 	for _, n := range m.nodes {
 		b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(n.PID), "status"))
@@ -429,4 +482,31 @@ func (m *mesh) falseDeaths(ctx context.Context, watch time.Duration) error {
 	}
 	row(fmt.Sprintf("live nodes declared dead in %s, 2 hogs a core", watch), fmt.Sprintf("%.0f", after-before), "0")
 	return nil
+}
+
+// profileNode takes one profile; the node's log says where.
+func (m *mesh) profileNode(ctx context.Context, node int, to string) error {
+	log, err := os.ReadFile(filepath.Join(m.dir, m.nodes[node].Name+".log"))
+	if err != nil {
+		return err
+	}
+	at := bytes.LastIndex(log, []byte(`"url":"http://`))
+	if at < 0 {
+		return errors.New("the node serves no profiles")
+	}
+	url, _, _ := strings.Cut(string(log[at+len(`"url":"`):]), `"`)
+	req, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("%sprofile?seconds=%d", url, int(profileLength.Seconds())), nil)
+	if err != nil {
+		return err
+	}
+	res, err := m.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, 0o644)
 }
