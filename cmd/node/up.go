@@ -35,7 +35,7 @@ const gcPercent = 300
 func upCommand(_ *cli) *cobra.Command {
 	var conf node.Config
 	var labels map[string]string
-	var faults, level, file string
+	var faults, level, file, profiles string
 	cmd := &cobra.Command{
 		Use: "up", Short: "Run a node: found a mesh, join one, or come back to one", Args: cobra.NoArgs,
 		Long: `Run a node in the foreground until it is told to stop (SIGTERM, SIGINT).
@@ -77,6 +77,13 @@ process list.`,
 				}
 				defer stop()
 			}
+			if profiles != "" {
+				stop, err := serveProfiles(profiles, conf.Logger)
+				if err != nil {
+					return err
+				}
+				defer func() { _ = stop() }() // the node is what counts
+			}
 			return serve(cmd.Context(), cmd, conf)
 		},
 	}
@@ -99,6 +106,7 @@ process list.`,
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&faults, "faults", "", "file of faults to inject (testnets only)")
 	f.MarkHidden("faults")
+	f.StringVar(&profiles, "pprof", "", "loopback address on which Go's profiler is served (default: nowhere)")
 	return cmd
 }
 
