@@ -728,6 +728,14 @@ func RunsOfSession(tx *ledger.Tx, session uint64) []Run {
 	return out
 }
 
+// CountRunsOfSession is how many runs a session has not given back.
+func CountRunsOfSession(tx *ledger.Tx, session uint64) (n int) {
+	for range tx.Prefix(ledger.Key("sched", "session", ledger.Order(session), "")) {
+		n++
+	}
+	return n
+}
+
 // SessionsWithRuns returns the sessions that have runs to give back, with their
 // nodes, by session.
 func SessionsWithRuns(tx *ledger.Tx) []NodeLost {

@@ -21,6 +21,9 @@ const (
 	lookEvery = 250 * time.Millisecond
 	// gather is how long a signal of the feed waits for others to join it.
 	gather = 5 * time.Millisecond
+	// manyChanges is the number of changes from which an entry may have left some
+	// out that only feed the live events.
+	manyChanges = 64
 	// placesPerLook bounds the runs that one look places, and placesAtOnce how
 	// many of their commands wait at the same time.
 	placesPerLook = 128

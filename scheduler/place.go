@@ -39,16 +39,20 @@ func (b bench) fits(adapter string, want company.Wish, secrets bool) bool {
 // with the smallest share of its slots taken. It returns the company served
 // last. A run that fits nowhere now does not hold up others.
 func choose(tx *ledger.Tx, live []Beat, now company.Time, last string) ([]placement, string) {
+	queued := company.QueuedRuns(tx, now, last, placesPerLook, queuedPerCompany)
+	if len(queued) == 0 {
+		return nil, last
+	}
 	benches := make([]bench, len(live))
 	for i, b := range live {
-		benches[i] = bench{Beat: b, busy: len(company.RunsOfSession(tx, b.Session))}
+		benches[i] = bench{Beat: b, busy: company.CountRunsOfSession(tx, b.Session)}
 		if n, ok := ledger.FindNode(tx, b.Node); ok {
 			benches[i].untrusted = n.Has(ledger.LabelUntrusted)
 		}
 	}
 	var out []placement
 	room := map[string]int{} // by agent
-	for _, r := range company.QueuedRuns(tx, now, last, placesPerLook, queuedPerCompany) {
+	for _, r := range queued {
 		if _, ok := room[r.Agent]; !ok {
 			room[r.Agent] = company.RoomForRuns(tx, r.Company, r.Agent)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +41,7 @@ func follow(ctx context.Context, n Node, log *slog.Logger, see func(ledger.Entry
 					break
 				}
 				after = e.Height
-				if concerns(e.Kind) {
+				if concerns(&e) {
 					see(e)
 				}
 			}
@@ -52,11 +53,21 @@ func follow(ctx context.Context, n Node, log *slog.Logger, see func(ledger.Entry
 	}
 }
 
-// concerns reports whether commands of a kind may change what is to be done.
-// Wakes come with many kinds (an issue assigned, a comment, an approval), so
-// this names those that can not.
-func concerns(kind string) bool {
-	return !strings.HasPrefix(kind, "cost.") && kind != "run.report" && kind != "issue.checkout"
+// concerns reports whether an entry may change what is to be done. What is about
+// issues and their threads comes by the thousand a second and matters only when
+// a run or an agent changed with it, which the entry says; one with so many
+// changes that some were left out is taken to matter. Were one missed, the next
+// look, lookEvery later, would find it.
+func concerns(e *ledger.Entry) bool {
+	noun, _, _ := strings.Cut(e.Kind, ".")
+	switch noun {
+	case "cost", "issue", "comment", "document", "interaction", "product", "label", "attachment", "asset", "part", "tool":
+	default:
+		return e.Kind != "run.report"
+	}
+	return len(e.Changes) >= manyChanges || slices.ContainsFunc(e.Changes, func(ch ledger.Change) bool {
+		return ch.EntityType == "heartbeat_run" || ch.EntityType == "agent" || ch.EntityType == "company"
+	})
 }
 
 // wait waits for s or the next look, and lets what comes in a burst gather.
