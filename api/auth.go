@@ -3,6 +3,7 @@ package api
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -40,12 +41,14 @@ func (rc *Request) open() (err error) {
 	}
 	if rc.route.Who == Public {
 		rc.Actor = ledger.Actor{Type: "user", ID: LocalBoard}
-		return nil
+		return rc.limitKeys()
 	}
 	if err := rc.catchUp(); err != nil {
 		return err
 	}
-	if err := rc.authenticateAsOf(); err != nil {
+	if err := rc.authenticateAsOf(); errors.Is(err, errNobody) {
+		return rc.refuseNobody()
+	} else if err != nil {
 		return err
 	}
 	switch {
@@ -57,11 +60,27 @@ func (rc *Request) open() (err error) {
 	if id := rc.Path("companyId"); rc.IsAgent() && id != "" && !strings.EqualFold(id, rc.Company) {
 		return errForeign
 	}
-	return rc.checkPerson()
+	if err := rc.checkPerson(); err != nil {
+		return err
+	}
+	return rc.limitKeys()
 }
 
-// authenticate reads the bearer. None is the board: in local_trusted mode
-// whoever reaches loopback is.
+// limitKeys bounds how often credentials are made and taken away, where it is
+// not the machine's own user who asks.
+func (rc *Request) limitKeys() error {
+	if rc.server.trustsAll() || !keyRoutes[rc.route.Method+" "+rc.route.Path] {
+		return nil
+	}
+	if rc.route.Who == Public {
+		return rc.limited("keys", keyRate)
+	}
+	return rc.limited("keys", keyRate, rc.Actor.Type+" "+rc.Actor.ID)
+}
+
+// authenticate reads the bearer, or else the cookie of a session. Without either
+// it is the board who asks in local_trusted mode, where whoever reaches loopback
+// is, and otherwise nobody: errNobody.
 func (rc *Request) authenticate() error {
 	token, given, err := bearerOf(rc.HTTP)
 	if err != nil {
@@ -73,6 +92,14 @@ func (rc *Request) authenticate() error {
 	}
 	run = strings.ToLower(run)
 	switch {
+	case !given && !rc.server.trustsAll():
+		if rc.server.Mode() == "" {
+			return Unavailable("This node does not know its mesh yet; try again")
+		}
+		if token, ok := cookieToken(rc.HTTP); ok {
+			return rc.bySession(token)
+		}
+		return errNobody
 	case !given:
 		rc.Actor = ledger.Actor{Type: "user", ID: LocalBoard}
 		rc.Credential = ledger.Credential{Kind: "local"}
@@ -178,7 +205,7 @@ func boardKeyOpens(tx *ledger.Tx, hash string) (holder, bool) {
 	key, ok := company.BoardKeyByHash(tx, hash)
 	_, known := company.PersonOf(tx, key.User)
 	return holder{actor: ledger.Actor{Type: "user", ID: key.User}, cred: ledger.Credential{Kind: "board_key", ID: key.ID}, until: key.ExpiresAt},
-		ok && known && key.Valid(company.TimeOf(time.Now()))
+		ok && known && company.Speaks(tx, key.User) && key.Valid(company.TimeOf(time.Now()))
 }
 
 // byKey finds who a token stands for; opens looks its hash (hex) up.
@@ -309,6 +336,7 @@ func (c *keyCache) drop() {
 // followKeys drops remembered keys when something may have ended one: a change
 // of an agent itself, its keys, or its company.
 func (s *Server) followKeys() {
+	s.learnMode()
 	after := uint64(0)
 	if s.cfg.Head != nil {
 		after, _ = s.cfg.Head()
@@ -319,8 +347,12 @@ func (s *Server) followKeys() {
 				break
 			}
 			after = e.Height
+			if e.Kind == ledger.KindGenesis || e.Kind == "instance.auth" {
+				s.learnMode()
+			}
 			s.keys.follow(e.Index, endsKeys(e.Kind))
 		}
+		s.learnMode()
 		s.keys.drop()
 		select { // the feed broke off: it is closed, or could not be read
 		case <-s.ctx.Done():
@@ -336,7 +368,7 @@ func endsKeys(kind string) bool {
 	}
 	noun, _, _ := strings.Cut(kind, ".")
 	switch noun {
-	case "agent", "agent_key", "key", "company", "approval", "board_key", "cli_auth", "user":
+	case "agent", "agent_key", "key", "company", "approval", "board_key", "cli_auth", "user", "instance":
 		return true
 	}
 	return false

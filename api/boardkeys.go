@@ -181,7 +181,7 @@ func (rc *Request) ofNode(name string) {
 
 // base is the address that the caller reached this node by.
 func (rc *Request) base() string {
-	if rc.HTTP.TLS != nil {
+	if rc.server.secure(rc.HTTP) {
 		return "https://" + rc.HTTP.Host
 	}
 	return "http://" + rc.HTTP.Host

@@ -4,6 +4,9 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // healthRoutes say whether the process lives, whether the node can serve, and
@@ -28,7 +31,7 @@ type health struct {
 	Version            string          `json:"version"`
 	ServerVersion      string          `json:"serverVersion"`
 	Commit             *string         `json:"commit"`
-	DeploymentMode     Mode            `json:"deploymentMode"`
+	DeploymentMode     string          `json:"deploymentMode"`
 	DeploymentExposure string          `json:"deploymentExposure"`
 	LocalAILogin       bool            `json:"localAiLoginSupported"`
 	AuthReady          bool            `json:"authReady"`
@@ -75,9 +78,36 @@ func (t isoTime) MarshalJSON() ([]byte, error) {
 	return time.Time(t).UTC().AppendFormat(nil, `"2006-01-02T15:04:05.000Z"`), nil
 }
 
-func (s *Server) health(*Request) (Response, error) {
-	h := health{Status: "ok", Version: s.cfg.Version, ServerVersion: s.cfg.Version, DeploymentMode: s.cfg.Mode,
-		DeploymentExposure: "private", LocalAILogin: true, AuthReady: true, BootstrapStatus: "ready",
+// publicHealth is what strangers are told.
+type publicHealth struct {
+	Status             string  `json:"status"`
+	DeploymentMode     string  `json:"deploymentMode"`
+	DeploymentExposure string  `json:"deploymentExposure"`
+	LocalAILogin       bool    `json:"localAiLoginSupported"`
+	Commit             *string `json:"commit"`
+	BootstrapStatus    string  `json:"bootstrapStatus"`
+	BootstrapInvite    bool    `json:"bootstrapInviteActive"`
+}
+
+// health tells strangers less than those who have a credential, and nobody that
+// theirs is not good: it is asked whether the server runs.
+func (s *Server) health(rc *Request) (Response, error) {
+	mode, bootstrap := s.Mode(), "ready"
+	if mode == company.Authenticated {
+		if _, err := s.cfg.Node.View(rc.Context(), ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
+			if !company.Claimed(tx) {
+				bootstrap = "bootstrap_pending"
+			}
+			return nil
+		}); err != nil {
+			return Response{}, err
+		}
+	}
+	if !s.trustsAll() && rc.authenticate() != nil {
+		return OK(publicHealth{Status: "ok", DeploymentMode: mode, DeploymentExposure: "private", LocalAILogin: true, BootstrapStatus: bootstrap}), nil
+	}
+	h := health{Status: "ok", Version: s.cfg.Version, ServerVersion: s.cfg.Version, DeploymentMode: mode,
+		DeploymentExposure: "private", LocalAILogin: true, AuthReady: true, BootstrapStatus: bootstrap,
 		Features:        healthFeatures{CompanyDeletion: true},
 		ServerInfo:      healthServer{isoTime(s.started), gitStatus{Reason: "git_unavailable"}},
 		StartupRecovery: startupRecovery{"ready", isoTime(s.started)},

@@ -116,6 +116,9 @@ func (s *Server) submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt
 	s.metrics.submitted(cmd.Kind, r, err, time.Since(began))
 	if endsKeys(cmd.Kind) {
 		s.keys.drop() // the feed will say so too, a moment later
+		if cmd.Kind == "instance.auth" {
+			s.learnMode()
+		}
 	}
 	return r, err
 }

@@ -45,6 +45,12 @@ type solo struct {
 
 func newSolo(t testing.TB) *solo {
 	t.Helper()
+	return newSoloOf(t, "")
+}
+
+// newSoloOf founds a mesh of a mode of authentication.
+func newSoloOf(t testing.TB, mode string) *solo {
+	t.Helper()
 	db, err := store.Open("db", store.Options{FS: vfs.NewMem(), Small: true})
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +70,7 @@ func newSolo(t testing.TB) *solo {
 	n := &solo{t: t, keys: identity.Derive(sha256.Sum256([]byte("solo"))), ledger: l, now: time.Now().UTC().Truncate(time.Millisecond)}
 	g := ledger.Genesis{Name: "solo", CreatedAt: n.now.UnixMilli(),
 		Founder: ledger.NewNode{Key: n.keys.Public(), SealCert: n.keys.Certificate(identity.ForSeal).Encode(), Name: "solo"},
-		Wrapped: ledger.NodeKeys{Node: n.keys.ID(), Epoch: 1, Data: []byte("data"), Gossip: []byte("gossip")}}
+		Wrapped: ledger.NodeKeys{Node: n.keys.ID(), Epoch: 1, Data: []byte("data"), Gossip: []byte("gossip")}, Auth: mode}
 	n.mesh = identity.MeshIDOf(ledger.Marshal(g))
 	self := ledger.Actor{Type: "node", ID: string(n.keys.ID())}
 	mine := ledger.Credential{Kind: "node", ID: string(n.keys.ID())}
@@ -162,7 +168,12 @@ var testDataKey = identity.DataKey{7, 7, 7}
 
 func newHarness(t testing.TB, change ...func(*Config)) *harness {
 	t.Helper()
-	n, log := newSolo(t), &safeBuffer{}
+	return newHarnessOn(t, newSolo(t), change...)
+}
+
+func newHarnessOn(t testing.TB, n *solo, change ...func(*Config)) *harness {
+	t.Helper()
+	log := &safeBuffer{}
 	cfg := Config{Node: n, Version: "test", NodeID: n.keys.ID(), Mesh: n.mesh,
 		DataKeys: func() []identity.DataKey { return []identity.DataKey{testDataKey} },
 		Head:     func() (uint64, uint64) { h, _ := n.ledger.Head(); return h, n.ledger.Applied() },

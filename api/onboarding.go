@@ -47,7 +47,7 @@ type claimEndpoint struct {
 }
 
 type connectivity struct {
-	Mode        Mode         `json:"deploymentMode"`
+	Mode        string       `json:"deploymentMode"`
 	Exposure    string       `json:"deploymentExposure"`
 	Bind        string       `json:"bindHost"`
 	Hosts       []string     `json:"allowedHostnames"`
@@ -85,7 +85,7 @@ func (rc *Request) onboarding(i company.Invite) *onboarding {
 			Capabilities: "What you can do, in a few sentences; may be left out", Defaults: "The adapter's configuration: a process has command and args, an http agent has url"},
 		Registration: endpoint{"POST", path + "/accept", base + path + "/accept"},
 		Claim:        claimEndpoint{Method: "POST", Path: claimPath("{requestId}")},
-		Connectivity: connectivity{Mode: rc.server.cfg.Mode, Exposure: "private", Bind: hostOf(rc.HTTP.Host), Hosts: rc.server.cfg.Hosts, Candidates: []string{base}, Diagnostics: []diagnostic{},
+		Connectivity: connectivity{Mode: rc.server.Mode(), Exposure: "private", Bind: hostOf(rc.HTTP.Host), Hosts: rc.server.cfg.Hosts, Candidates: []string{base}, Diagnostics: []diagnostic{},
 			Guidance: "Any node of the mesh takes these requests; use one that you can reach."},
 		Text:  textLink{path + "/onboarding.txt", base + path + "/onboarding.txt", "text/plain"},
 		Skill: skillLink{onboardSkill, path + "/skills/" + onboardSkill, base + path + "/skills/" + onboardSkill, "where your runtime looks for skills"}}

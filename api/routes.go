@@ -60,6 +60,8 @@ func (s *Server) table() []Route {
 		s.settingsRoutes(),
 		s.instructionRoutes(),
 		s.boardKeyRoutes(),
+		s.userRoutes(),
+		s.accessRoutes(),
 		s.memberRoutes(),
 		s.inviteRoutes(),
 		s.modelRoutes(),
@@ -109,7 +111,7 @@ func (s *Server) mount() (err error) {
 	s.mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusNotFound, errorBody{Error: "API route not found"})
 	})
-	s.mux.Handle("GET /metrics", s.metrics.handler)
+	s.mux.HandleFunc("GET /metrics", s.serveMetrics)
 	if s.cfg.Board != nil {
 		s.mux.Handle("/", s.cfg.Board)
 	} else {

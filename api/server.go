@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,36 +39,33 @@ type Node interface {
 	Entries(ctx context.Context, after uint64) iter.Seq2[ledger.Entry, error]
 }
 
-// A Mode says who may connect.
-type Mode string
-
-const (
-	// LocalTrusted serves loopback only; whoever connects is the board.
-	LocalTrusted Mode = "local_trusted"
-	// Authenticated asks everyone for a credential. It is not served yet.
-	Authenticated Mode = "authenticated"
-)
-
 // ErrBind says that an address may not be listened on in a mode.
 var ErrBind = errors.New("refused to listen")
 
-// CheckBind reports whether the API may listen on addr (host:port) in a mode.
-// Without authentication only loopback will do.
-func CheckBind(addr string, mode Mode) error {
+// CheckBind reports whether the API may listen on addr (host:port) in a mode
+// (company.LocalTrusted or company.Authenticated). Without authentication only
+// loopback will do.
+func CheckBind(addr, mode string) error {
+	switch mode {
+	case company.Authenticated, company.LocalTrusted:
+	default:
+		return fmt.Errorf("%w: mode %q is neither %s nor %s", ErrBind, mode, company.LocalTrusted, company.Authenticated)
+	}
+	loopback, err := Loopback(addr)
+	if err != nil || loopback || mode == company.Authenticated {
+		return err
+	}
+	return fmt.Errorf("%w on %s: without authentication the API is for this machine only; use 127.0.0.1, [::1] or localhost, or a mesh with --auth %s", ErrBind, addr, company.Authenticated)
+}
+
+// Loopback reports whether an address (host:port) is one of this machine only.
+func Loopback(addr string) (bool, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return fmt.Errorf("HTTP address %q: %w", addr, err)
+		return false, fmt.Errorf("HTTP address %q: %w", addr, err)
 	}
-	if mode != LocalTrusted {
-		return fmt.Errorf("%w: mode %s is not served by this version", ErrBind, mode)
-	}
-	if host == "localhost" {
-		return nil
-	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().IsLoopback() {
-		return nil
-	}
-	return fmt.Errorf("%w on %s: without authentication the API is for this machine only; use 127.0.0.1, [::1] or localhost", ErrBind, addr)
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback(), nil
 }
 
 // A Standing says how a node stands with its mesh.
@@ -81,7 +79,6 @@ type Standing struct {
 // routes that need them answer 503.
 type Config struct {
 	Node    Node
-	Mode    Mode   // default LocalTrusted
 	Version string // of the program
 	NodeID  identity.NodeID
 	Mesh    identity.MeshID // the instance that run tokens name
@@ -128,10 +125,13 @@ type Config struct {
 
 	// Board, when set, serves what is not the API's: the pages at "/".
 	Board http.Handler
-	// Hosts are further names that a Host header may have, beside loopback's
-	// (DNS rebinding would bring others).
-	Hosts  []string
-	Logger *slog.Logger // default: discards
+	// Hosts are further names that a Host header may have, beside loopback's and,
+	// where everybody shows a credential, addresses (DNS rebinding would bring others).
+	Hosts []string
+	// Proxied says that all requests come from a proxy that encrypts, and that its
+	// X-Forwarded-For and X-Forwarded-Proto are true.
+	Proxied bool
+	Logger  *slog.Logger // default: discards
 }
 
 // Server serves HTTP. Make one with New; its goroutine follows the feed until Close.
@@ -145,6 +145,9 @@ type Server struct {
 	metrics *metrics
 	origin  *http.CrossOriginProtection
 	hosts   map[string]bool
+	mode    atomic.Value // string, see Mode
+	hasher  hasher
+	limits  limits
 	keys    keyCache
 	strong  chan struct{} // bounds strong looks for unknown bearers
 	behind  chan struct{} // bounds callers who wait for a height before they are known
@@ -161,19 +164,15 @@ type Server struct {
 
 // New makes the table of routes and starts to follow the feed.
 func New(cfg Config) (*Server, error) {
-	cfg.Mode = cmp.Or(cfg.Mode, LocalTrusted)
 	cfg.Version = cmp.Or(cfg.Version, "dev")
 	if cfg.Node == nil {
 		return nil, errors.New("api: no node")
-	}
-	if cfg.Mode != LocalTrusted {
-		return nil, fmt.Errorf("api: mode %s is not served by this version", cfg.Mode)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger, started: time.Now().UTC(), origin: http.NewCrossOriginProtection(),
-		hosts: map[string]bool{}, strong: make(chan struct{}, 4), behind: make(chan struct{}, maxBehind),
+		hosts: map[string]bool{}, hasher: newHasher(), strong: make(chan struct{}, 4), behind: make(chan struct{}, maxBehind),
 		slots: make(chan struct{}, MaxConcurrent), streams: make(chan struct{}, MaxStreams), uploads: make(chan struct{}, maxUploads),
 		imports: make(chan struct{}, maxImports)}
 	for _, h := range cfg.Hosts {
@@ -187,6 +186,7 @@ func New(cfg Config) (*Server, error) {
 	if err := s.mount(); err != nil {
 		return nil, err
 	}
+	s.learnMode()
 	s.wg.Go(s.followKeys)
 	s.wg.Go(s.traceTools)
 	return s, nil
@@ -243,12 +243,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(rec, r, Unavailable("Too many requests at once; try again"))
 		return
 	}
+	if err := s.checkDoor(r); err != nil {
+		s.refuse(rec, r, err)
+		return
+	}
 	if err := s.checkHost(r); err != nil {
 		s.refuse(rec, r, err)
 		return
 	}
 	if err := s.origin.Check(r); err != nil {
-		s.refuse(rec, r, Forbidden("Board mutation requires trusted browser origin"))
+		s.refuse(rec, r, errOrigin)
 		return
 	}
 	s.mux.ServeHTTP(rec, r)
@@ -265,8 +269,8 @@ func (s *Server) checkHost(r *http.Request) error {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") || s.hosts[host] {
 		return nil
 	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().IsLoopback() {
-		return nil
+	if ip, err := netip.ParseAddr(host); err == nil && (ip.Unmap().IsLoopback() || s.Mode() == company.Authenticated) {
+		return nil // no name was pointed anywhere
 	}
 	return Forbidden("Host header is not a name of this node")
 }
@@ -336,7 +340,9 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		s.log.Error("request failed", "request", idOf(r), "method", r.Method, "path", pathOf(r), "error", err)
 	}
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
-		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
+		if w.Header().Get("Retry-After") == "" {
+			w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
+		}
 	}
 	writeJSON(w, status, body)
 }

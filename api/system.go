@@ -9,9 +9,6 @@ import (
 // which adapters, and lists that are empty until their noun is there.
 func (s *Server) systemRoutes() []Route {
 	rows := []Route{
-		{Method: "GET", Path: "/api/auth/get-session", Tag: "auth", Summary: "Tell who is signed in", Who: Board, Out: session{}, Handle: getSession},
-		{Method: "GET", Path: "/api/auth/profile", Tag: "auth", Summary: "Read the user's profile", Who: Board, Out: user{},
-			Handle: func(*Request) (Response, error) { return OK(boardUser), nil }},
 		{Method: "GET", Path: "/api/adapters", Tag: "system", Summary: "List the adapters that run agents", Who: Any, Out: []adapterInfo{},
 			Handle: func(*Request) (Response, error) { return OK(adapters), nil }},
 		{Method: "GET", Path: "/api/announcements/current", Tag: "system", Summary: "Read the announcement; there is none, no telemetry leaves the mesh", Who: Board,
@@ -43,9 +40,6 @@ type user struct {
 	Image *string `json:"image"`
 }
 
-// boardUser is the person at the keyboard of a trusted machine.
-var boardUser = user{ID: LocalBoard, Email: "local@paperclip.local", Name: "Board"}
-
 type session struct {
 	Session sessionID `json:"session"`
 	User    user      `json:"user"`
@@ -55,10 +49,6 @@ type session struct {
 type sessionID struct {
 	ID   string `json:"id"`
 	User string `json:"userId"`
-}
-
-func getSession(*Request) (Response, error) {
-	return OK(session{Session: sessionID{"paperclip:local_implicit:" + LocalBoard, LocalBoard}, User: boardUser}), nil
 }
 
 type boardAccess struct {

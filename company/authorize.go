@@ -39,6 +39,9 @@ var allowed = map[string]allowance{
 	"join.approve": mayBoard, "join.reject": mayBoard, "join.claim": mayNode,
 	"board_key.create": mayBoard, "board_key.revoke": mayBoard,
 	"cli_auth.open": mayNode, "cli_auth.approve": mayBoard, "cli_auth.cancel": mayNode,
+	"user.create": mayNode, "user.sign_in": mayNode, "user.sign_out": mayBoard, "user.claim": mayBoard,
+	"user.update": mayBoard, "user.password": mayBoard, "user.admin": mayBoard,
+	"instance.auth": mayBoard, "instance.endpoint": mayNode,
 	"goal.create": mayBoard | mayAgent, "goal.update": mayBoard | mayAgent, "goal.delete": mayBoard,
 	"project.create": mayBoard | mayAgent, "project.update": mayBoard | mayAgent, "project.delete": mayBoard,
 	"workspace.create": mayBoard | mayAgent, "workspace.update": mayBoard | mayAgent, "workspace.delete": mayBoard,
@@ -123,10 +126,18 @@ func refuseKind(who allowance) error {
 func actorOf(c *ledger.Context) (allowance, error) {
 	actor, cred := c.Cmd.Actor, c.Cmd.Credential
 	switch {
-	case actor.Type == "user" && (cred.Kind == "local" || cred.Kind == "session"):
+	case actor.Type == "user" && cred.Kind == "local":
+		if SignsIn(c.Tx) {
+			return 0, errBoardOnly()
+		}
+		return mayBoard, nil
+	case actor.Type == "user" && cred.Kind == "session":
+		if s, ok := SessionByID(c.Tx, cred.ID); !ok || s.User != actor.ID || !s.Valid(TimeOf(c.Now)) {
+			return 0, ledger.Refuse(ledger.Unauthorized, nil, "Board authentication required")
+		}
 		return mayBoard, nil
 	case actor.Type == "user" && cred.Kind == "board_key":
-		if k, ok := BoardKeyByID(c.Tx, cred.ID); !ok || k.User != actor.ID || !k.Valid(TimeOf(c.Now)) {
+		if k, ok := BoardKeyByID(c.Tx, cred.ID); !ok || k.User != actor.ID || !k.Valid(TimeOf(c.Now)) || !Speaks(c.Tx, k.User) {
 			return 0, errToken()
 		}
 		return mayBoard, nil

@@ -47,6 +47,8 @@ var registrars = []func(ledger.Mux){
 	registerInvites,
 	registerBoardKeys,
 	registerModels,
+	registerUsers,
+	registerAccess,
 }
 
 // Handlers returns the handlers of all company commands.

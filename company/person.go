@@ -18,9 +18,16 @@ func PersonOf(tx *ledger.Tx, id string) (Person, bool) {
 	if id == LocalBoard {
 		return Person{ID: LocalBoard, Email: "local@paperclip.local", Name: "Board"}, true
 	}
-	return Person{}, false
+	u, ok := UserByID(tx, id)
+	return u.Person(), ok
 }
 
 // IsAdmin reports whether a user administers the instance: every company is
 // open to them.
-func IsAdmin(tx *ledger.Tx, user string) bool { return user == LocalBoard }
+func IsAdmin(tx *ledger.Tx, user string) bool {
+	if user == LocalBoard {
+		return true
+	}
+	u, ok := UserByID(tx, user)
+	return ok && u.Admin
+}

@@ -76,6 +76,8 @@ type Genesis struct {
 	CreatedAt    int64    `cbor:"3,keyasint"` // ms since 1970
 	Constitution []byte   `cbor:"4,keyasint,omitempty"`
 	Wrapped      NodeKeys `cbor:"5,keyasint"` // the keys of epoch 1, wrapped to the founder
+	// Auth says how people prove who they are, "" as the first version did; see [AuthMode].
+	Auth string `cbor:"6,keyasint,omitempty"`
 }
 
 // A NewNode is what a node brings along when it is admitted.
@@ -215,9 +217,30 @@ func Features(tx *Tx) uint64 {
 	return 1
 }
 
+// An authRow says how people prove who they are. It is there when that was ever
+// said: by the founder, or later.
+type authRow struct {
+	Mode string `cbor:"1,keyasint"`
+}
+
+var authTab = NewMeshTable[authRow]("auth-mode")
+
+// AuthMode returns how people prove who they are, "" when nobody ever said. What
+// the words mean is for the rooms above.
+func AuthMode(tx *Tx) string {
+	row, _ := authTab.Get(tx, theRow)
+	return row.Mode
+}
+
+// SetAuthMode changes what [AuthMode] returns; it is for handlers.
+func SetAuthMode(tx *Tx, mode string) { authTab.Put(tx, theRow, authRow{mode}) }
+
 func applyGenesis(c *Context, p Genesis) (any, error) {
 	if _, _, ok := Founding(c.Tx); ok {
 		return nil, Refuse(Conflict, nil, "the mesh is founded already")
+	}
+	if p.Auth != "" && !plainText(p.Auth, maxNodeName) {
+		return nil, Refuse(Invalid, nil, "malformed mode of authentication")
 	}
 	if identity.MeshIDOf(c.Cmd.Payload) != c.Mesh {
 		return nil, Refuse(Invalid, nil, "the mesh ID is not that of this genesis")
@@ -235,6 +258,9 @@ func applyGenesis(c *Context, p Genesis) (any, error) {
 	n.AdmittedBy = n.ID
 	nodes.Put(c.Tx, string(n.ID), n)
 	genesisTab.Put(c.Tx, theRow, genesisRow{c.Cmd.Payload, c.Mesh})
+	if p.Auth != "" {
+		SetAuthMode(c.Tx, p.Auth)
+	}
 	keysRow.Put(c.Tx, theRow, Keys{Epoch: 1, RotatedAt: c.Height})
 	if err := putWrapped(c, n.ID, 1, p.Wrapped); err != nil {
 		return nil, err

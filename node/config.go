@@ -60,6 +60,18 @@ type Config struct {
 	// looks after them.
 	Blobs Blobs
 
+	// Auth is how people prove who they are (company.LocalTrusted, the default, or
+	// company.Authenticated) on a mesh that this node founds; on another it follows.
+	Auth string
+	// TLSCert and TLSKey are PEM files of the API's certificate. Without them a
+	// node that serves beyond loopback makes its own, once.
+	TLSCert, TLSKey string
+	// HTTPNames are further names that the API is reached by.
+	HTTPNames []string
+	// BehindProxy serves the API beyond loopback without TLS: a proxy in front of
+	// it encrypts, and says from where requests come.
+	BehindProxy bool
+
 	// Seams for tests: in-process meshes hand in sockets and file systems.
 	Conn          net.PacketConn               // default: a UDP socket on Mesh
 	FS            vfs.FS                       // for the store and snapshots; default: the disk
@@ -111,7 +123,17 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("no data directory: give one with --dir"))
 	}
 	if c.HTTP != "none" {
-		errs = append(errs, api.CheckBind(c.HTTP, api.LocalTrusted))
+		if _, err := api.Loopback(c.HTTP); err != nil {
+			errs = append(errs, err)
+		} else if c.Auth != "" {
+			errs = append(errs, api.CheckBind(c.HTTP, c.Auth))
+		}
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		errs = append(errs, errors.New("a certificate needs its key: give both --tls-cert and --tls-key"))
+	}
+	if c.BehindProxy && c.TLSCert != "" {
+		errs = append(errs, errors.New("--http-plaintext-behind-proxy serves without TLS: give no certificate"))
 	}
 	if len(c.Name) > maxName || strings.ContainsAny(c.Name, "/\n\x00") {
 		errs = append(errs, fmt.Errorf("name %q: at most %d bytes, no slash or line break", c.Name, maxName))

@@ -1,12 +1,15 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -30,6 +33,11 @@ func (n *Node) labels() (out []string) {
 
 // genesis draws the founding of a new mesh; found proposes it.
 func (n *Node) genesis() (membership, error) {
+	if n.conf.HTTP != "none" {
+		if err := api.CheckBind(n.conf.HTTP, cmp.Or(n.conf.Auth, company.LocalTrusted)); err != nil {
+			return membership{}, err
+		}
+	}
 	self := n.self()
 	row := ledger.Node{ID: n.keys.ID(), Key: self.Key, SealCert: self.SealCert, Name: self.Name, Addresses: self.Addresses}
 	wrapped, err := wrapKeys(row, 1, identity.NewDataKey(), identity.NewDataKey())
@@ -37,6 +45,9 @@ func (n *Node) genesis() (membership, error) {
 		return membership{}, err
 	}
 	g := ledger.Genesis{Name: n.conf.MeshName, Founder: self, CreatedAt: time.Now().UnixMilli(), Wrapped: wrapped}
+	if n.conf.Auth != company.LocalTrusted { // what a mesh is that says nothing
+		g.Auth = n.conf.Auth
+	}
 	return membership{Genesis: ledger.Marshal(g), Founder: true, Wrapped: wrapped, Roster: []ledger.Node{row}}, nil
 }
 

@@ -1,12 +1,9 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/runlog"
@@ -17,84 +14,6 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
-
-// serving is the HTTP side of a node.
-type serving struct {
-	api  *api.Server
-	port net.Listener // bound early: gossip and runs are told the address
-	addr string
-}
-
-// openPort binds the address of the API, so that what is told of it is the port
-// that it really has. Nothing is answered before [Node.openAPI].
-func (n *Node) openPort(context.Context) error {
-	if n.conf.HTTP == "none" {
-		return nil
-	}
-	l, err := net.Listen("tcp", n.conf.HTTP)
-	if err != nil {
-		return fmt.Errorf("HTTP port (another node may have it; choose one with --http): %w", err)
-	}
-	n.serving.port, n.serving.addr = l, l.Addr().String()
-	n.opened("port", func() error {
-		if err := l.Close(); !errors.Is(err, net.ErrClosed) { // whoever served it closed it
-			return err
-		}
-		return nil
-	})
-	return nil
-}
-
-// boundHTTP is the address that others are told: the one that is bound, or what
-// is configured where none is.
-func (n *Node) boundHTTP() string { return cmp.Or(n.serving.addr, n.conf.HTTP) }
-
-// openAPI serves the HTTP API, the last thing that a node opens: whoever gets
-// an answer finds a whole node behind it.
-func (n *Node) openAPI(context.Context) error {
-	s, err := api.New(api.Config{
-		Node: n, Version: n.conf.Version, NodeID: n.ID(), Mesh: n.Mesh(), Logger: n.log,
-		DataKeys: n.keyring.dataKeys, DigestKey: n.digestKey, Unseal: n.unseal, Ready: n.Ready, Standing: n.standing, RunLog: n.RunLog, Blobs: n.blobs,
-		CreateToken: n.CreateToken, Leave: n.Leave, Unseat: n.consensus.Remove, Alive: n.discovery.Alive, Raft: n.raftInfo,
-		Verify: func(ctx context.Context) (ledger.Verified, error) { return n.ledger.Verify(ctx, nil) },
-		Head: func() (height, applied uint64) {
-			p := n.ledger.Position()
-			return p.Height, p.Applied
-		},
-		Stats: []func() []api.Stat{n.stats},
-	})
-	if err != nil {
-		return err
-	}
-	n.serving.api = s
-	n.opened("api", s.Close)
-	l := n.serving.port
-	if l == nil {
-		return nil
-	}
-	server := s.HTTP()
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(l) }()
-	n.opened("http", func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
-		defer cancel()
-		err := server.Shutdown(ctx)
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = server.Close() // streams stay open for as long as they are read
-		}
-		if serve := <-done; !errors.Is(serve, http.ErrServerClosed) {
-			err = errors.Join(err, serve)
-		}
-		return err
-	})
-	return nil
-}
-
-// API is the node's HTTP handler, for meshes in one process.
-func (n *Node) API() http.Handler { return n.serving.api }
-
-// HTTPAddr is where the API is served, "" when it is not.
-func (n *Node) HTTPAddr() string { return n.serving.addr }
 
 // standing is what every answer says of the node's place in the mesh. It is
 // cheap: raft's own view, no round trip.

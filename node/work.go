@@ -52,7 +52,7 @@ func (n *Node) openWork(context.Context) (err error) {
 	}
 	adapters := n.conf.Adapters
 	if adapters == nil {
-		addr := n.boundHTTP()
+		addr := n.nearHTTP()
 		host, port, _ := net.SplitHostPort(addr)
 		p, err := process.New(process.Config{
 			Shim: n.conf.Shim, Dir: filepath.Join(dir, "runs"), APIURL: "http://" + addr, ListenHost: host, ListenPort: port,

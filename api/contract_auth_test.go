@@ -1,0 +1,198 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/company"
+)
+
+// authPassList are the exchanges of authenticated mode that answer as recorded,
+// see passing.
+const authPassList = `
+`
+
+// An authExchange is recorded with the name of the cookie that it set.
+type authExchange struct {
+	exchange
+	Cookie *string `json:"setCookie"`
+}
+
+func authRecordings(t *testing.T) []authExchange {
+	t.Helper()
+	for _, dir := range []string{os.Getenv("SELVAGE_CONTRACT"), "../../shared/contract"} {
+		files, _ := filepath.Glob(filepath.Join(dir, "http-auth", "[0-9]*.json"))
+		if dir == "" || len(files) == 0 {
+			continue
+		}
+		slices.Sort(files)
+		var all []authExchange
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := authExchange{}
+			e.number = filepath.Base(f)[:2]
+			if err := json.Unmarshal(b, &e); err != nil {
+				t.Fatalf("%s: %v", f, err)
+			}
+			all = append(all, e)
+		}
+		return all
+	}
+	t.Skip("the recorded exchanges are not here: set SELVAGE_CONTRACT to the directory that holds http-auth/")
+	return nil
+}
+
+// userText are IDs of users as they were recorded.
+var userText = regexp.MustCompile(`\b[A-Za-z0-9]{32}\b`)
+
+// The story of authenticated mode told again: Ann signs up, claims the instance,
+// invites Bob, and signs out.
+func TestRecordedExchangesOfAuthenticatedMode(t *testing.T) {
+	all := authRecordings(t)
+	h := newHarnessOn(t, newSoloOf(t, company.Authenticated))
+	m := &replay{ids: map[string]string{}, tokens: map[string]string{}}
+	users, secrets := map[string]string{}, map[string]string{} // by what was recorded
+	text := func(s string) string {
+		for theirs, ours := range secrets {
+			s = strings.ReplaceAll(s, theirs, ours)
+		}
+		return userText.ReplaceAllStringFunc(m.text(s), func(id string) string {
+			if ours, ok := users[id]; ok {
+				return ours
+			}
+			return id
+		})
+	}
+	cookies, board := map[string]string{}, ""
+	var exact, nulls, differing, missing []string
+	verdicts := map[string]string{}
+	plain := make([]exchange, len(all))
+	for i, e := range all {
+		plain[i] = e.exchange
+		name := e.number + "-" + e.Name
+		var headers []string
+		for k, v := range e.Request {
+			switch {
+			case v == "<session cookie>":
+				who := "ann"
+				if strings.HasPrefix(e.Name, "bob-") {
+					who = "bob"
+				}
+				v = sessionCookie + "=" + cookies[who]
+			case strings.HasPrefix(v, "Bearer pcp_board_"):
+				v = "Bearer " + board
+			}
+			headers = append(headers, k+": "+v)
+		}
+		headers = append(headers, "Host: 127.0.0.1:3913")
+		body := ""
+		if string(e.Body) != "null" {
+			body = text(string(e.Body))
+		}
+		if e.Name == "signin-ratelimit-11" { // ten more came between
+			for range 10 {
+				h.call(e.Method, e.Path, body, headers...)
+			}
+		}
+		got := h.call(e.Method, text(e.Path), body, headers...)
+		var recorded, ours any
+		_ = json.Unmarshal(e.Answer, &recorded)
+		_ = json.Unmarshal(got.body, &ours)
+		m.learn(recorded, ours)
+		learnUsers(users, secrets, recorded, ours)
+		cookie := ""
+		for _, c := range (&http.Response{Header: got.header}).Cookies() {
+			cookie = c.Name
+			switch {
+			case c.MaxAge < 0:
+			case strings.Contains(body, "bob@"):
+				cookies["bob"] = c.Value
+			default:
+				cookies["ann"] = c.Value
+			}
+		}
+		if o, ok := ours.(map[string]any); ok && o["boardApiToken"] != nil {
+			board = o["boardApiToken"].(string)
+		}
+		c := comparison{m: m}
+		if want := e.Cookie; want == nil && cookie != "" || want != nil && cookie != *want {
+			c.diff = append(c.diff, "sets the cookie "+cookie)
+		}
+		switch {
+		case got.status != e.Status:
+			c.diff = append(c.diff, "answered "+http.StatusText(got.status)+" "+cut(string(got.body), 200))
+		default:
+			c.values("", recorded, ours)
+			for _, tell := range []string{"error", "message", "code"} {
+				r, _ := recorded.(map[string]any)
+				if told, ok := r[tell].(string); ok && e.Status >= 400 && told != got.field(t, tell) {
+					c.diff = append(c.diff, tell+" "+got.field(t, tell)+", recorded "+told)
+				}
+			}
+		}
+		verdicts[name] = strings.Join(append(c.diff, c.nulls...), "; ")
+		switch {
+		case got.status == http.StatusNotFound && strings.Contains(string(got.body), "API route not found"):
+			missing = append(missing, name)
+		case len(c.diff) > 0:
+			differing = append(differing, name)
+		case len(c.nulls) > 0:
+			nulls = append(nulls, name)
+		default:
+			exact = append(exact, name)
+		}
+	}
+	t.Logf("of %d recorded exchanges: %d exact, %d with a null more or less, %d differing, %d without a route", len(all), len(exact), len(nulls), len(differing), len(missing))
+	for _, name := range slices.Concat(nulls, differing, missing) {
+		t.Logf("differs: %s: %s", name, cut(verdicts[name], 300))
+	}
+	writeScores(t, "http-auth", "With authentication (authenticated)", scoresOf(plain, verdicts, exact, nulls, differing, missing))
+	known := strings.Fields(authPassList)
+	for _, name := range known {
+		if !slices.Contains(exact, name) {
+			t.Errorf("%s no longer answers as recorded: %s", name, verdicts[name])
+		}
+	}
+	for _, name := range exact {
+		if !slices.Contains(known, name) {
+			t.Logf("may join the list: %s", name)
+		}
+	}
+}
+
+// learnUsers pairs recorded IDs of users, and tokens that paths and bodies name
+// later, with ours.
+func learnUsers(users, secrets map[string]string, recorded, ours any) {
+	switch r := recorded.(type) {
+	case map[string]any:
+		o, _ := ours.(map[string]any)
+		for k, v := range r {
+			theirs, _ := v.(string)
+			mine, _ := o[k].(string)
+			switch {
+			case mine == "" || theirs == "":
+			case k == "id" && userText.MatchString(theirs) && len(theirs) == 32:
+				users[theirs] = mine
+			case k == "token" && strings.HasPrefix(theirs, "pcp_"):
+				secrets[theirs] = mine
+			}
+			learnUsers(users, secrets, v, o[k])
+		}
+	case []any:
+		o, _ := ours.([]any)
+		for i, v := range r {
+			if i < len(o) {
+				learnUsers(users, secrets, v, o[i])
+			}
+		}
+	}
+}

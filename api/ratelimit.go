@@ -1,0 +1,116 @@
+package api
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A rate lets Burst requests through at once and one more every Every.
+type rate struct {
+	Burst int
+	Every time.Duration
+}
+
+// Rates of one node, in authenticated mode.
+var (
+	// signInRate is per source address, and per account.
+	signInRate = rate{10, 6 * time.Second}
+	signUpRate = rate{10, time.Minute}
+	// keyRate is for making and taking away credentials, per source address, and
+	// per user.
+	keyRate = rate{60, time.Second}
+)
+
+// maxBuckets bounds the sources and accounts that one node remembers.
+const maxBuckets = 8192
+
+// limits remembers who asked how often. Nothing of it is shared between nodes:
+// the bound of a mesh is that of a node, times its nodes.
+type limits struct {
+	mu      sync.Mutex // guards buckets
+	buckets map[string]bucket
+}
+
+// A bucket says when it will be full again; it is then as if it were not there.
+type bucket struct{ full time.Time }
+
+// allow takes one request of a name out of its bucket. When it is empty, it says
+// after how long there is one again.
+func (l *limits) allow(name string, r rate, now time.Time) (ok bool, after time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	full := l.buckets[name].full
+	if full.Before(now) {
+		full = now
+	}
+	if missing := full.Sub(now); missing > time.Duration(r.Burst-1)*r.Every {
+		return false, missing - time.Duration(r.Burst-1)*r.Every
+	}
+	if l.buckets == nil {
+		l.buckets = make(map[string]bucket, 64)
+	}
+	if _, there := l.buckets[name]; !there && len(l.buckets) >= maxBuckets {
+		l.makeRoom(now)
+	}
+	l.buckets[name] = bucket{full.Add(r.Every)}
+	return true, 0
+}
+
+// makeRoom forgets the buckets that are full, and if there is none, any eighth.
+func (l *limits) makeRoom(now time.Time) {
+	for name, b := range l.buckets {
+		if !b.full.After(now) {
+			delete(l.buckets, name)
+		}
+	}
+	n := 0
+	for name := range l.buckets {
+		if len(l.buckets) < maxBuckets || n >= maxBuckets/8 {
+			return
+		}
+		if n++; n > 0 {
+			delete(l.buckets, name)
+		}
+	}
+}
+
+// keyRoutes make credentials, take them away, or trade one for another.
+var keyRoutes = map[string]bool{
+	"POST /api/board-api-keys": true, "DELETE /api/board-api-keys/{keyId}": true,
+	"POST /api/cli-auth/challenges": true, "POST /api/cli-auth/challenges/{id}/approve": true, "POST /api/cli-auth/challenges/{id}/cancel": true,
+	"POST /api/cli-auth/revoke-current": true, "POST /api/bootstrap/claim": true, "POST /api/auth/change-password": true,
+	"POST /api/agents/{id}/keys": true, "DELETE /api/agents/{id}/keys/{keyId}": true,
+	"POST /api/join-requests/{requestId}/claim-api-key": true, "POST /api/invites/{token}/accept": true,
+	"POST /api/v1/mesh/tokens": true,
+}
+
+// source is the address that a request comes from; IPv6 counts by its /64, of
+// which one customer has all. Behind a proxy it is the address that the proxy
+// saw, which it adds at the end.
+func (s *Server) source(r *http.Request) string {
+	host := r.RemoteAddr
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	if s.cfg.Proxied {
+		if list := r.Header.Values("X-Forwarded-For"); len(list) > 0 {
+			hops := strings.Split(list[len(list)-1], ",")
+			if ip, err := netip.ParseAddr(strings.TrimSpace(hops[len(hops)-1])); err == nil {
+				host = ip.String()
+			}
+		}
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return host
+	}
+	if ip = ip.Unmap().WithZone(""); ip.Is6() {
+		p, _ := ip.Prefix(64)
+		return p.String()
+	}
+	return ip.String()
+}

@@ -1,0 +1,160 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// sessionCookie holds the token of a sign-in.
+const sessionCookie = "paperclip-default.session_token"
+
+var (
+	errNobody = Unauthorized("Board authentication required")
+	errOrigin = Forbidden("Board mutation requires trusted browser origin")
+)
+
+// boardRefusals are the routes that answer nobody as they answer an agent; all
+// others say that a credential is missing.
+var boardRefusals = map[string]bool{"GET /api/companies": true, "POST /api/companies": true, "GET /api/plugins": true}
+
+// refuseNobody is what a caller without a credential is told.
+func (rc *Request) refuseNobody() error {
+	switch {
+	case boardRefusals[rc.route.Method+" "+rc.route.Path]:
+		return errBoardOnly
+	case rc.route.Who == Agent:
+		return errAgentOnly
+	}
+	return errNobody
+}
+
+// Mode says how people prove who they are on this mesh, "" while this node has
+// not heard of it: then nobody is trusted.
+func (s *Server) Mode() string {
+	mode, _ := s.mode.Load().(string)
+	return mode
+}
+
+// learnMode reads the mode from this node's state.
+func (s *Server) learnMode() {
+	mode := ""
+	_, err := s.cfg.Node.View(s.ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
+		if _, _, founded := ledger.Founding(tx); founded {
+			mode = company.AuthMode(tx)
+		}
+		return nil
+	})
+	if err == nil {
+		s.mode.Store(mode)
+	}
+}
+
+// trustsAll reports whether whoever reaches this node over a connection is the
+// board: in local_trusted mode, on loopback, unless a proxy brings anybody there.
+func (s *Server) trustsAll() bool { return s.Mode() == company.LocalTrusted && !s.cfg.Proxied }
+
+// checkDoor refuses what came over the network while the mesh asks nobody for a
+// credential: the mode may have changed after the address was bound.
+func (s *Server) checkDoor(r *http.Request) error {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(interface{ String() string })
+	if !ok {
+		return nil
+	}
+	addr, err := netip.ParseAddrPort(at.String())
+	if err != nil || addr.Addr().Unmap().IsLoopback() {
+		return nil
+	}
+	if s.Mode() == company.Authenticated {
+		return nil
+	}
+	return Forbidden("This mesh does not ask for credentials; its API is for each node's own machine only")
+}
+
+// cookieToken returns the token of the session cookie. Two of them are none.
+func cookieToken(r *http.Request) (token string, given bool) {
+	for _, c := range r.CookiesNamed(sessionCookie) {
+		if given || c.Value == "" || len(c.Value) > maxBearer {
+			return "", false
+		}
+		token, given = c.Value, true
+	}
+	return token, given
+}
+
+// bySession finds out who has signed in. What changes something must come from a
+// page of this node: a browser sends the cookie along with whatever other pages
+// have it ask.
+func (rc *Request) bySession(token string) error {
+	who, err := rc.byKey(token, sessionOpens)
+	if err == errBearer {
+		return errNobody
+	}
+	if err != nil {
+		return err
+	}
+	if r := rc.HTTP; r.Method != "GET" && r.Method != "HEAD" && !ownPage(r) {
+		return errOrigin
+	}
+	who.enter(rc)
+	return nil
+}
+
+func sessionOpens(tx *ledger.Tx, hash string) (holder, bool) {
+	s, ok := company.SessionByHash(tx, hash)
+	return holder{actor: ledger.Actor{Type: "user", ID: s.User}, cred: ledger.Credential{Kind: "session", ID: s.ID}, until: s.ExpiresAt},
+		ok && company.SignsIn(tx) && s.Valid(company.TimeOf(time.Now()))
+}
+
+// ownPage reports whether a request says that a page of this very host sent it.
+func ownPage(r *http.Request) bool {
+	from := r.Header.Get("Origin")
+	if from == "" {
+		from = r.Header.Get("Referer")
+	}
+	u, err := url.Parse(from)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+}
+
+// secure reports whether the caller's connection is encrypted.
+func (s *Server) secure(r *http.Request) bool {
+	return r.TLS != nil || s.cfg.Proxied && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+}
+
+// keepCookie has the browser keep a session's token, or with "" forget it.
+func (rc *Request) keepCookie(token string) {
+	c := &http.Cookie{Name: sessionCookie, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Secure: rc.server.secure(rc.HTTP), MaxAge: int(company.SessionAge / time.Second)}
+	if token == "" {
+		c.MaxAge = -1
+	}
+	rc.SetHeader("Set-Cookie", c.String())
+	rc.SetHeader("Cache-Control", "no-store")
+}
+
+// limited refuses a request when its source, or one of the accounts that it
+// names, has asked too often.
+func (rc *Request) limited(what string, r rate, accounts ...string) error {
+	names := []string{what + " from " + rc.server.source(rc.HTTP)}
+	for _, a := range accounts {
+		sum := sha256.Sum256([]byte(a))
+		names = append(names, what+" of "+hex.EncodeToString(sum[:16]))
+	}
+	for _, name := range names {
+		if ok, after := rc.server.limits.allow(name, r, time.Now()); !ok {
+			rc.SetHeader("Retry-After", seconds(after))
+			return errTooOften
+		}
+	}
+	return nil
+}
+
+// errTooOften is a 429.
+var errTooOften = &ledger.Refusal{Code: ledger.TooMany, Message: "Too many requests. Please try again later."}

@@ -1,0 +1,381 @@
+package api
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/mail"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// sessionTokenBytes is how much of a session's token is random.
+const sessionTokenBytes = 32
+
+// signUpBody makes a user. What is wrong with its fields is answered as sign-in
+// pages expect it, so it has no rules of its own.
+type signUpBody struct {
+	Name     string      `json:"name"`
+	Email    string      `json:"email"`
+	Password string      `json:"password"`
+	Image    Opt[string] `json:"image"`
+	Callback Opt[string] `json:"callbackURL"` // not followed
+	Remember Opt[bool]   `json:"rememberMe"`  // a sign-in lasts company.SessionAge
+}
+
+type signInBody struct {
+	Email    string      `json:"email"`
+	Password string      `json:"password"`
+	Callback Opt[string] `json:"callbackURL"`
+	Remember Opt[bool]   `json:"rememberMe"`
+}
+
+type passwordBody struct {
+	Current string `json:"currentPassword"`
+	New     string `json:"newPassword"`
+	Others  bool   `json:"revokeOtherSessions,omitempty"` // they end anyhow
+}
+
+// signedIn answers a sign-in. Token is the ID of the session, which opens
+// nothing: the token itself is in the cookie, out of the reach of scripts.
+type signedIn struct {
+	Redirect *bool      `json:"redirect,omitempty"`
+	Token    string     `json:"token"`
+	User     signedUser `json:"user"`
+}
+
+type signedUser struct {
+	ID        string           `json:"id"`
+	Name      string           `json:"name"`
+	Email     string           `json:"email"`
+	Verified  bool             `json:"emailVerified"`
+	Image     company.NullText `json:"image"`
+	CreatedAt company.Time     `json:"createdAt"`
+	UpdatedAt company.Time     `json:"updatedAt"`
+}
+
+func showSigned(u company.User) signedUser {
+	return signedUser{ID: u.ID, Name: u.Name, Email: u.Email, Image: u.Image, CreatedAt: u.CreatedAt, UpdatedAt: u.UpdatedAt}
+}
+
+// authRefusal is a refusal as sign-in pages read it, with our own key beside theirs.
+type authRefusal struct {
+	Message string `json:"message"`
+	Code    string `json:"code,omitempty"`
+	Error   string `json:"error"`
+}
+
+func refuseAuth(status int, code, text string) (Response, error) {
+	return Reply(status, authRefusal{text, code, text}), nil
+}
+
+// asAuth answers err in the form that sign-in pages read, if it is one of theirs.
+func asAuth(err error) (Response, error) {
+	if errors.Is(err, errTooOften) {
+		return refuseAuth(http.StatusTooManyRequests, "", errTooOften.Message)
+	}
+	return Response{}, err
+}
+
+type profileBody struct {
+	Name  string      `json:"name" minLength:"1" maxLength:"120"`
+	Image Opt[string] `json:"image" maxLength:"4000"`
+}
+
+type claimed struct {
+	Claimed bool   `json:"claimed"`
+	User    string `json:"userId"`
+}
+
+type adminUser struct {
+	user
+	Admin     bool         `json:"isInstanceAdmin"`
+	Companies int          `json:"activeCompanyMembershipCount"`
+	CreatedAt company.Time `json:"createdAt"`
+}
+
+func (s *Server) userRoutes() []Route {
+	const tag, admins = "auth", "/api/admin/users"
+	return []Route{
+		{Method: "POST", Path: "/api/auth/sign-up/email", Tag: tag, Summary: "Sign up with an e-mail address and a password", Who: Public, In: signUpBody{}, Out: signedIn{}, NoTool: true, Handle: signUp},
+		{Method: "POST", Path: "/api/auth/sign-in/email", Tag: tag, Summary: "Sign in with an e-mail address and a password", Who: Public, In: signInBody{}, Out: signedIn{}, NoTool: true, Handle: signIn},
+		{Method: "POST", Path: "/api/auth/sign-out", Tag: tag, Summary: "End the session of the request", Who: Public, NoTool: true, Handle: signOut},
+		{Method: "POST", Path: "/api/auth/change-password", Tag: tag, Summary: "Change one's password; other sessions end", Who: Board, In: passwordBody{}, NoTool: true, Handle: changePassword},
+		{Method: "GET", Path: "/api/auth/get-session", Tag: tag, Summary: "Tell who is signed in", Who: Board, Out: session{}, Handle: getSession},
+		{Method: "GET", Path: "/api/auth/profile", Tag: tag, Summary: "Read the user's profile", Who: Board, Out: user{}, Handle: readProfile},
+		{Method: "PATCH", Path: "/api/auth/profile", Tag: tag, Summary: "Change the user's profile", Who: Board, In: profileBody{}, Out: user{}, Handle: updateProfile},
+		{Method: "POST", Path: "/api/bootstrap/claim", Tag: tag, Summary: "Become the first administrator of the instance", Who: Board, Out: claimed{}, NoTool: true, Handle: claimInstance},
+		{Method: "GET", Path: admins, Tag: tag, Summary: "List the users", Who: Admin, Out: []adminUser{}, Handle: listUsers},
+		{Method: "POST", Path: admins + "/{userId}/promote-instance-admin", Tag: tag, Summary: "Make a user an administrator of the instance", Who: Admin, Out: adminUser{}, NoTool: true, Handle: appoint(true)},
+		{Method: "POST", Path: admins + "/{userId}/demote-instance-admin", Tag: tag, Summary: "Make a user no administrator of the instance", Who: Admin, Out: adminUser{}, NoTool: true, Handle: appoint(false)},
+	}
+}
+
+// errLocal answers sign-ins where nobody signs in.
+var errLocal = Conflict("Nobody signs in on this mesh: its mode is "+company.LocalTrusted, nil)
+
+// newSession draws a session and its token.
+func newSession() (s company.NewSession, token string) {
+	b := make([]byte, sessionTokenBytes)
+	rand.Read(b)
+	token = base64.RawURLEncoding.EncodeToString(b)
+	return company.NewSession{ID: NewID(), Hash: hashOf(token)}, token
+}
+
+func checkPassword(text string) (code, why string) {
+	switch {
+	case utf8.RuneCountInString(text) < minPassword:
+		return "PASSWORD_TOO_SHORT", "Password too short"
+	case len(text) > maxPassword || !utf8.ValidString(text):
+		return "PASSWORD_TOO_LONG", "Password too long"
+	}
+	return "", ""
+}
+
+func plainAddress(text string) (string, bool) {
+	text = company.PlainEmail(text)
+	a, err := mail.ParseAddress(text)
+	return text, err == nil && a.Address == text && a.Name == "" && len(text) <= company.MaxEmail
+}
+
+func signUp(rc *Request) (Response, error) {
+	if rc.server.trustsAll() {
+		return Response{}, errLocal
+	}
+	in, err := Body[signUpBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	email, ok := plainAddress(in.Email)
+	if !ok {
+		return refuseAuth(http.StatusBadRequest, "INVALID_EMAIL", "Invalid email")
+	}
+	if code, why := checkPassword(in.Password); code != "" {
+		return refuseAuth(http.StatusBadRequest, code, why)
+	}
+	name := strings.TrimSpace(in.Name)
+	if name == "" || len(name) > company.MaxUserName || len(in.Image.Or("")) > company.MaxUserImage {
+		return Response{}, ValidationError(Custom("Invalid name or image: a name is needed, and neither may be too long", "name"))
+	}
+	if err := rc.limited("sign-up", signUpRate); err != nil {
+		return asAuth(err)
+	}
+	kept, err := rc.server.hasher.make(rc.Context(), in.Password)
+	if err != nil {
+		return Response{}, err
+	}
+	s, token := newSession()
+	rc.ofNode("auth")
+	u, err := Do[company.User](rc, "user.create", "", company.CreateUser{ID: NewID(), Name: name, Email: email, Password: kept, Image: in.Image.Or(""), Session: s})
+	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Conflict {
+		return refuseAuth(http.StatusUnprocessableEntity, "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL", r.Message)
+	}
+	if err != nil {
+		return Response{}, err
+	}
+	rc.keepCookie(token)
+	return OK(signedIn{Token: s.ID, User: showSigned(u)}), nil
+}
+
+func signIn(rc *Request) (Response, error) {
+	if rc.server.trustsAll() {
+		return Response{}, errLocal
+	}
+	in, err := Body[signInBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	email := company.PlainEmail(in.Email)
+	if err := rc.limited("sign-in", signInRate, email); err != nil {
+		return asAuth(err)
+	}
+	wrong := func() (Response, error) {
+		return refuseAuth(http.StatusUnauthorized, "INVALID_EMAIL_OR_PASSWORD", "Invalid email or password")
+	}
+	if len(in.Password) > maxPassword || len(email) > company.MaxEmail {
+		return wrong()
+	}
+	var u company.User // who signed up on another node a moment ago is known here too
+	if _, err := rc.stillTrue(func(tx *ledger.Tx) (ok bool) { u, ok = company.UserByEmail(tx, email); return ok }); err != nil {
+		return Response{}, err
+	}
+	fits, err := rc.server.hasher.fits(rc.Context(), in.Password, u.Password)
+	if err != nil {
+		return Response{}, err
+	}
+	if !fits {
+		return wrong()
+	}
+	s, token := newSession()
+	rc.ofNode("auth")
+	u, err = Do[company.User](rc, "user.sign_in", "", company.SignIn{User: u.ID, Password: sha256.Sum256([]byte(u.Password)), Session: s})
+	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Unauthorized {
+		return wrong()
+	}
+	if err != nil {
+		return Response{}, err
+	}
+	rc.keepCookie(token)
+	return OK(signedIn{Redirect: new(bool), Token: s.ID, User: showSigned(u)}), nil
+}
+
+// signOut ends the session of the cookie, if there is one; the browser forgets it
+// in any case.
+func signOut(rc *Request) (Response, error) {
+	if token, ok := cookieToken(rc.HTTP); ok && !rc.server.trustsAll() {
+		switch err := rc.bySession(token); err {
+		case nil:
+			if _, err := rc.Submit("user.sign_out", "", company.SignOut{}); err != nil {
+				return Response{}, err
+			}
+		case errNobody:
+		default:
+			return Response{}, err
+		}
+	}
+	rc.keepCookie("")
+	return OK(struct {
+		Success bool `json:"success"`
+	}{true}), nil
+}
+
+func changePassword(rc *Request) (Response, error) {
+	in, err := Body[passwordBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if code, why := checkPassword(in.New); code != "" {
+		return refuseAuth(http.StatusBadRequest, code, why)
+	}
+	var u company.User
+	if err := rc.View(func(tx *ledger.Tx) error { u, _ = company.UserByID(tx, rc.Actor.ID); return nil }); err != nil {
+		return Response{}, err
+	}
+	if err := rc.limited("sign-in", signInRate, u.Email); err != nil {
+		return asAuth(err)
+	}
+	if len(in.Current) > maxPassword {
+		return refuseAuth(http.StatusBadRequest, "INVALID_PASSWORD", "Invalid password")
+	}
+	fits, err := rc.server.hasher.fits(rc.Context(), in.Current, u.Password)
+	if err != nil {
+		return Response{}, err
+	}
+	if !fits {
+		return refuseAuth(http.StatusBadRequest, "INVALID_PASSWORD", "Invalid password")
+	}
+	kept, err := rc.server.hasher.make(rc.Context(), in.New)
+	if err != nil {
+		return Response{}, err
+	}
+	rc.HTTP.Header.Del(headerIdempotency) // the new hash differs each time
+	u, err = Do[company.User](rc, "user.password", "", company.ChangePassword{Was: sha256.Sum256([]byte(u.Password)), Password: kept})
+	if err != nil {
+		return Response{}, err
+	}
+	return OK(struct {
+		Token *string    `json:"token"`
+		User  signedUser `json:"user"`
+	}{nil, showSigned(u)}), nil
+}
+
+// self returns who asks, as others see them.
+func (rc *Request) self() (u user, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		p, ok := company.PersonOf(tx, rc.Actor.ID)
+		if !ok {
+			return errNobody
+		}
+		u = user(p)
+		return nil
+	})
+	return u, err
+}
+
+func getSession(rc *Request) (Response, error) {
+	u, err := rc.self()
+	if err != nil {
+		return Response{}, err
+	}
+	kind := rc.Credential.Kind
+	if kind == "local" {
+		kind = "local_implicit"
+	}
+	return OK(session{Session: sessionID{"paperclip:" + kind + ":" + u.ID, u.ID}, User: u}), nil
+}
+
+func readProfile(rc *Request) (Response, error) {
+	u, err := rc.self()
+	return OK(u), err
+}
+
+func updateProfile(rc *Request) (Response, error) {
+	in, err := Body[profileBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p := company.ChangeUser{Name: new(strings.TrimSpace(in.Name))}
+	if in.Image.Set {
+		p.Image = new(in.Image.Or(""))
+	}
+	if _, err := rc.Submit("user.update", "", p); err != nil {
+		return Response{}, err
+	}
+	return readProfile(rc)
+}
+
+func claimInstance(rc *Request) (Response, error) {
+	u, err := Do[company.User](rc, "user.claim", "", company.ClaimInstance{})
+	return OK(claimed{true, u.ID}), err
+}
+
+func showAdminUser(tx *ledger.Tx, u company.User) adminUser {
+	return adminUser{user(u.Person()), u.Admin, len(company.MembershipsOf(tx, u.ID)), u.CreatedAt}
+}
+
+// listUsers lists users whose name or address holds the query's text.
+func listUsers(rc *Request) (Response, error) {
+	out := []adminUser{}
+	want := strings.ToLower(rc.Query("query"))
+	err := rc.View(func(tx *ledger.Tx) error {
+		all := []company.User{}
+		for _, u := range company.Users(tx) {
+			if strings.Contains(u.Email, want) || strings.Contains(strings.ToLower(u.Name), want) {
+				all = append(all, u)
+			}
+		}
+		all, err := Page(rc, all, maxUsersListed, maxUsersListed)
+		for _, u := range all {
+			out = append(out, showAdminUser(tx, u))
+		}
+		return err
+	})
+	return OK(out), err
+}
+
+// maxUsersListed bounds one page of users: each asks for its memberships.
+const maxUsersListed = 200
+
+func appoint(admin bool) func(*Request) (Response, error) {
+	return func(rc *Request) (Response, error) {
+		u, err := Do[company.User](rc, "user.admin", "", company.AppointAdmin{User: strings.ToLower(rc.Path("userId")), Admin: admin})
+		if err != nil {
+			return Response{}, err
+		}
+		var out adminUser
+		err = rc.View(func(tx *ledger.Tx) error { out = showAdminUser(tx, u); return nil })
+		return OK(out), err
+	}
+}
+
+// seconds writes a wait for Retry-After, rounded up.
+func seconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}

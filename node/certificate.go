@@ -1,0 +1,142 @@
+package node
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+const (
+	// certAge is how long a certificate of a node's own making is good: clients
+	// know it by its fingerprint, so it is made once.
+	certAge = 10 * 365 * 24 * time.Hour
+	// certSlack is how far clocks may differ.
+	certSlack = 24 * time.Hour
+	// maxCertNames bounds the names and addresses in one.
+	maxCertNames = 64
+)
+
+// A servedCert is the certificate of the API.
+type servedCert struct {
+	pair        tls.Certificate
+	fingerprint string // SHA-256 of the leaf, hex
+}
+
+func certOf(pair tls.Certificate) *servedCert {
+	sum := sha256.Sum256(pair.Certificate[0])
+	return &servedCert{pair, hex.EncodeToString(sum[:])}
+}
+
+// certificate reads the operator's certificate, or the node's own, which is made
+// when there is none.
+func (n *Node) certificate() (*servedCert, error) {
+	if n.conf.TLSCert != "" {
+		pair, err := tls.LoadX509KeyPair(n.conf.TLSCert, n.conf.TLSKey)
+		if err != nil {
+			return nil, fmt.Errorf("certificate of the API: %w", err)
+		}
+		return certOf(pair), nil
+	}
+	dir := filepath.Join(n.conf.Dir, "tls")
+	file := filepath.Join(dir, "api.pem")
+	b, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		if b, err = makeCert(n.conf.Name, n.certNames(), time.Now()); err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+		err = writeWhole(file, b)
+	}
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(b, b)
+	if err != nil {
+		return nil, fmt.Errorf("%s (remove it and the node makes another): %w", file, err)
+	}
+	return certOf(pair), nil
+}
+
+// writeWhole writes a file that is there whole or not at all, for its owner only.
+func writeWhole(path string, b []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// certNames are the names and addresses that clients may reach the API by.
+func (n *Node) certNames() []string {
+	names := []string{"localhost", "127.0.0.1", "::1"}
+	host, _, _ := net.SplitHostPort(n.conf.HTTP)
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		addrs, _ := net.InterfaceAddrs()
+		for _, a := range addrs {
+			if p, ok := a.(*net.IPNet); ok && !p.IP.IsLinkLocalUnicast() {
+				names = append(names, p.IP.String())
+			}
+		}
+	} else {
+		names = append(names, host)
+	}
+	names = append(names, n.httpNames()...)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return names[:min(len(names), maxCertNames)]
+}
+
+// makeCert makes a certificate that signs itself, and its key, both as PEM.
+func makeCert(name string, names []string, now time.Time) ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, err
+	}
+	c := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "selvage " + name}, NotBefore: now.Add(-certSlack), NotAfter: now.Add(certAge),
+		// Clients believe it itself, so it vouches for nothing else.
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
+	}
+	for _, n := range names {
+		if ip := net.ParseIP(n); ip != nil {
+			c.IPAddresses = append(c.IPAddresses, ip)
+		} else {
+			c.DNSNames = append(c.DNSNames, n)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...), nil
+}

@@ -1,0 +1,277 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// serving is the HTTP side of a node.
+type serving struct {
+	api  *api.Server
+	port net.Listener // bound early: gossip and runs are told the address
+	addr string       // of port, "" when there is none
+	cert *servedCert  // nil: plaintext
+	// near is loopback without TLS, for what runs on this machine; it is port
+	// itself where that is such a one.
+	near     net.Listener
+	nearAddr string
+}
+
+const (
+	// nearFile keeps the port of the listener on loopback, so that runs that
+	// outlive a restart of the node find it again.
+	nearFile = "http-loopback"
+	// modeWait bounds how long a node that serves beyond loopback waits to hear how
+	// people prove who they are on its mesh, before it serves.
+	modeWait = 10 * time.Second
+	// endpointRetry is how long a node waits before it says again where it serves.
+	endpointRetry = 5 * time.Second
+)
+
+// openPort binds the address of the API, so that what is told of it is the port
+// that it really has. Nothing is answered before [Node.openAPI].
+func (n *Node) openPort(context.Context) error {
+	if n.conf.HTTP == "none" {
+		return nil
+	}
+	l, err := n.bind(n.conf.HTTP)
+	if err != nil {
+		return fmt.Errorf("HTTP port (another node may have it; choose one with --http): %w", err)
+	}
+	s := &n.serving
+	s.port, s.addr = l, l.Addr().String()
+	local, err := api.Loopback(n.conf.HTTP)
+	if err != nil {
+		return err
+	}
+	if n.conf.TLSCert != "" || !local && !n.conf.BehindProxy {
+		if s.cert, err = n.certificate(); err != nil {
+			return err
+		}
+	}
+	if local && s.cert == nil && !n.conf.BehindProxy {
+		s.near, s.nearAddr = l, s.addr
+		return nil
+	}
+	return n.bindNear()
+}
+
+// bind listens, and closes with the node.
+func (n *Node) bind(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	n.opened("port", func() error {
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) { // whoever served it closed it
+			return err
+		}
+		return nil
+	})
+	return l, nil
+}
+
+// bindNear listens on loopback, on the port of the last time if that is free.
+func (n *Node) bindNear() error {
+	file := filepath.Join(n.conf.Dir, nearFile)
+	last, _ := os.ReadFile(file)
+	var l net.Listener
+	var err error
+	if addr := strings.TrimSpace(string(last)); addr != "" {
+		if local, bad := api.Loopback(addr); local && bad == nil {
+			l, _ = n.bind(addr) // somebody else may have it by now
+		}
+	}
+	if l == nil {
+		if l, err = n.bind("127.0.0.1:0"); err != nil {
+			return fmt.Errorf("loopback port for runs: %w", err)
+		}
+	}
+	n.serving.near, n.serving.nearAddr = l, l.Addr().String()
+	return os.WriteFile(file, []byte(n.serving.nearAddr+"\n"), 0o600)
+}
+
+// boundHTTP is the address that others are told: the one that is bound, or what
+// is configured where none is.
+func (n *Node) boundHTTP() string { return cmp.Or(n.serving.addr, n.conf.HTTP) }
+
+// nearHTTP is the address for what runs on this machine: loopback, no TLS.
+func (n *Node) nearHTTP() string { return cmp.Or(n.serving.nearAddr, n.boundHTTP()) }
+
+// openAPI serves the HTTP API, the last thing that a node opens: whoever gets
+// an answer finds a whole node behind it.
+func (n *Node) openAPI(ctx context.Context) error {
+	if err := n.checkMode(ctx); err != nil {
+		return err
+	}
+	s, err := api.New(api.Config{
+		Node: n, Version: n.conf.Version, NodeID: n.ID(), Mesh: n.Mesh(), Logger: n.log,
+		DataKeys: n.keyring.dataKeys, DigestKey: n.digestKey, Unseal: n.unseal, Ready: n.Ready, Standing: n.standing, RunLog: n.RunLog, Blobs: n.blobs,
+		CreateToken: n.CreateToken, Leave: n.Leave, Unseat: n.consensus.Remove, Alive: n.discovery.Alive, Raft: n.raftInfo,
+		Verify: func(ctx context.Context) (ledger.Verified, error) { return n.ledger.Verify(ctx, nil) },
+		Head: func() (height, applied uint64) {
+			p := n.ledger.Position()
+			return p.Height, p.Applied
+		},
+		Stats: []func() []api.Stat{n.stats},
+		Hosts: n.httpNames(), Proxied: n.conf.BehindProxy,
+	})
+	if err != nil {
+		return err
+	}
+	n.serving.api = s
+	n.opened("api", s.Close)
+	at := n.serving
+	if at.port == nil {
+		return nil
+	}
+	n.serveOn(s, at.port, at.cert)
+	if at.near != at.port {
+		n.serveOn(s, at.near, nil)
+	}
+	if at.cert != nil || n.conf.BehindProxy {
+		n.spawn(n.announceEndpoint)
+	}
+	return nil
+}
+
+// serveOn answers on a listener until the node closes.
+func (n *Node) serveOn(s *api.Server, l net.Listener, cert *servedCert) {
+	server := s.HTTP()
+	if cert != nil {
+		// Live-event sockets take over their connection, which HTTP/2 has no way for.
+		l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert.pair}, NextProtos: []string{"http/1.1"}})
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(l) }()
+	n.opened("http", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+		defer cancel()
+		err := server.Shutdown(ctx)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = server.Close() // streams stay open for as long as they are read
+		}
+		if serve := <-done; !errors.Is(serve, http.ErrServerClosed) {
+			err = errors.Join(err, serve)
+		}
+		return err
+	})
+}
+
+// checkMode refuses to serve beyond loopback on a mesh that asks nobody for a
+// credential. A node that can not find out serves: each request is looked at
+// again, and where the mode is not known nobody is trusted.
+func (n *Node) checkMode(ctx context.Context) error {
+	if n.conf.HTTP == "none" {
+		return nil
+	}
+	mode := ""
+	read := func(tx *ledger.Tx) error {
+		if _, _, founded := ledger.Founding(tx); founded {
+			mode = company.AuthMode(tx)
+		}
+		return nil
+	}
+	local, err := api.Loopback(n.conf.HTTP)
+	if err != nil || local && !n.conf.BehindProxy {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, modeWait)
+	defer cancel()
+	if _, err := n.View(ctx, ledger.Read{Mode: ledger.ReadStrong}, read); err != nil || mode == "" {
+		n.log.Warn("serve beyond loopback without having heard the mode of the mesh", "error", err)
+		return nil
+	}
+	if n.conf.BehindProxy && mode != company.Authenticated {
+		return fmt.Errorf("%w behind a proxy: the mesh asks nobody for a credential; its mode is %s", api.ErrBind, mode)
+	}
+	return api.CheckBind(n.conf.HTTP, mode)
+}
+
+// httpNames are the names that the API is reached by, beside addresses.
+func (n *Node) httpNames() []string {
+	if local, err := api.Loopback(n.conf.HTTP); n.conf.HTTP == "none" || err != nil || local && !n.conf.BehindProxy {
+		return n.conf.HTTPNames
+	}
+	names := append([]string{}, n.conf.HTTPNames...)
+	if host, _, err := net.SplitHostPort(n.conf.HTTP); err == nil && host != "" && net.ParseIP(host) == nil {
+		names = append(names, host)
+	}
+	if host, err := os.Hostname(); err == nil {
+		names = append(names, host)
+	}
+	return names
+}
+
+// API is the node's HTTP handler, for meshes in one process.
+func (n *Node) API() http.Handler { return n.serving.api }
+
+// HTTPAddr is where the API is served, "" when it is not.
+func (n *Node) HTTPAddr() string { return n.serving.addr }
+
+// HTTPURL is the base URL of the API where it is bound, "" when it is not served.
+func (n *Node) HTTPURL() string {
+	switch s := n.serving; {
+	case s.addr == "":
+		return ""
+	case s.cert != nil:
+		return "https://" + s.addr
+	default:
+		return "http://" + s.addr
+	}
+}
+
+// LocalURL is the base URL of the API for this machine: loopback, without TLS.
+func (n *Node) LocalURL() string {
+	if n.serving.nearAddr == "" {
+		return ""
+	}
+	return "http://" + n.serving.nearAddr
+}
+
+// Fingerprint is the SHA-256 of the API's certificate in hex, "" without one.
+func (n *Node) Fingerprint() string {
+	if n.serving.cert == nil {
+		return ""
+	}
+	return n.serving.cert.fingerprint
+}
+
+// announceEndpoint tells the mesh where this node serves, when that has changed.
+func (n *Node) announceEndpoint(ctx context.Context) {
+	for ctx.Err() == nil {
+		var said company.Endpoint
+		_, err := n.View(ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
+			said, _ = company.EndpointOf(tx, string(n.ID()))
+			return nil
+		})
+		if err == nil && said.URL == n.HTTPURL() && said.Fingerprint == n.Fingerprint() {
+			return
+		}
+		if err == nil {
+			submit, cancel := context.WithTimeout(ctx, submitTimeout)
+			_, err = n.proposer.Submit(submit, n.command("instance.endpoint", "", company.SetEndpoint{URL: n.HTTPURL(), Fingerprint: n.Fingerprint()}))
+			cancel()
+		}
+		if err != nil {
+			n.log.Debug("tell where the API is served", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(endpointRetry): // look whether it was taken
+		}
+	}
+}
