@@ -16,6 +16,44 @@ import (
 // authPassList are the exchanges of authenticated mode that answer as recorded,
 // see passing.
 const authPassList = `
+01-health
+02-companies-unauth
+03-session-unauth
+04-cli-me-unauth
+05-agents-me-unauth
+06-plugins-unauth
+07-mutate-unauth
+08-bad-bearer
+09-sign-up
+10-sign-in-wrong
+11-sign-in
+12-session
+13-companies-non-admin
+14-csrf-no-origin
+15-create-before-claim
+16-bootstrap-claim
+17-create-after-claim
+18-health-auth
+19-cli-challenge
+20-cli-challenge-poll-pending
+21-cli-challenge-approve
+22-cli-challenge-poll-approved
+23-board-key-me
+24-board-key-mutate
+25-invite-human-viewer
+26-sign-up-bob
+27-bob-foreign-company
+28-bob-foreign-issue
+29-bob-accept-invite
+30-join-requests
+31-join-approve
+32-bob-read
+33-bob-viewer-write
+34-bob-instance-admin
+35-members
+36-sign-out
+37-signin-ratelimit-0
+38-signin-ratelimit-11
 `
 
 // An authExchange is recorded with the name of the cookie that it set.

@@ -24,6 +24,11 @@ import (
 const (
 	// DefaultHTTP is where Paperclip's clients look for a server.
 	DefaultHTTP = "127.0.0.1:3100"
+	// TLSAuto encrypts the API where it is served beyond loopback, or a certificate
+	// is given; TLSOn always; TLSOff never, which is for loopback only.
+	TLSAuto = "auto"
+	TLSOn   = "on"
+	TLSOff  = "off"
 	// DefaultMesh is the peer port on all interfaces.
 	DefaultMesh = ":9470"
 )
@@ -60,16 +65,20 @@ type Config struct {
 	// looks after them.
 	Blobs Blobs
 
-	// Auth is how people prove who they are (company.LocalTrusted, the default, or
-	// company.Authenticated) on a mesh that this node founds; on another it follows.
+	// Auth is how people prove who they are (company.LocalTrusted or
+	// company.Authenticated): on a mesh that this node founds the former when it is
+	// "". On a mesh that is there already the mesh says it, and a node that was told
+	// otherwise does not serve.
 	Auth string
+	// TLS says whether the API is encrypted: TLSAuto, the default, TLSOn or TLSOff.
+	TLS string
 	// TLSCert and TLSKey are PEM files of the API's certificate. Without them a
-	// node that serves beyond loopback makes its own, once.
+	// node that encrypts makes its own, once.
 	TLSCert, TLSKey string
 	// HTTPNames are further names that the API is reached by.
 	HTTPNames []string
-	// BehindProxy serves the API beyond loopback without TLS: a proxy in front of
-	// it encrypts, and says from where requests come.
+	// BehindProxy says that a proxy on this machine brings all requests, encrypts
+	// them, and tells truly from where they come.
 	BehindProxy bool
 
 	// Seams for tests: in-process meshes hand in sockets and file systems.
@@ -116,6 +125,38 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// validateTLS reports what is wrong about how the API is encrypted.
+func (c Config) validateTLS() error {
+	var errs []error
+	loopback, err := api.Loopback(c.HTTP)
+	beyond := c.HTTP != "none" && err == nil && !loopback
+	switch c.TLS {
+	case "", TLSAuto, TLSOn:
+	case TLSOff:
+		if beyond {
+			errs = append(errs, fmt.Errorf("%w on %s without TLS: others would read along; --tls %s is for this machine only", api.ErrBind, c.HTTP, TLSOff))
+		}
+		if c.TLSCert != "" {
+			errs = append(errs, fmt.Errorf("--tls %s takes no certificate", TLSOff))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("TLS is %s, %s or %s, not %q", TLSAuto, TLSOn, TLSOff, c.TLS))
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		errs = append(errs, errors.New("a certificate needs its key: give both --tls-cert and --tls-key"))
+	}
+	if c.BehindProxy && beyond {
+		errs = append(errs, fmt.Errorf("%w on %s behind a proxy: whoever goes around the proxy would say where they come from; listen on loopback", api.ErrBind, c.HTTP))
+	}
+	return errors.Join(errs...)
+}
+
+// encrypts reports whether the API has a certificate.
+func (c Config) encrypts() bool {
+	loopback, err := api.Loopback(c.HTTP)
+	return c.HTTP != "none" && err == nil && c.TLS != TLSOff && (c.TLS == TLSOn || c.TLSCert != "" || !loopback)
+}
+
 // Validate reports every problem at once.
 func (c Config) Validate() error {
 	var errs []error
@@ -129,12 +170,7 @@ func (c Config) Validate() error {
 			errs = append(errs, api.CheckBind(c.HTTP, c.Auth))
 		}
 	}
-	if (c.TLSCert == "") != (c.TLSKey == "") {
-		errs = append(errs, errors.New("a certificate needs its key: give both --tls-cert and --tls-key"))
-	}
-	if c.BehindProxy && c.TLSCert != "" {
-		errs = append(errs, errors.New("--http-plaintext-behind-proxy serves without TLS: give no certificate"))
-	}
+	errs = append(errs, c.validateTLS())
 	if len(c.Name) > maxName || strings.ContainsAny(c.Name, "/\n\x00") {
 		errs = append(errs, fmt.Errorf("name %q: at most %d bytes, no slash or line break", c.Name, maxName))
 	}

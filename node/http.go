@@ -53,16 +53,12 @@ func (n *Node) openPort(context.Context) error {
 	}
 	s := &n.serving
 	s.port, s.addr = l, l.Addr().String()
-	local, err := api.Loopback(n.conf.HTTP)
-	if err != nil {
-		return err
-	}
-	if n.conf.TLSCert != "" || !local && !n.conf.BehindProxy {
+	if n.conf.encrypts() {
 		if s.cert, err = n.certificate(); err != nil {
 			return err
 		}
 	}
-	if local && s.cert == nil && !n.conf.BehindProxy {
+	if s.cert == nil && !n.conf.BehindProxy { // on loopback, see Validate
 		s.near, s.nearAddr = l, s.addr
 		return nil
 	}
@@ -142,7 +138,7 @@ func (n *Node) openAPI(ctx context.Context) error {
 	if at.near != at.port {
 		n.serveOn(s, at.near, nil)
 	}
-	if at.cert != nil || n.conf.BehindProxy {
+	if at.cert != nil {
 		n.spawn(n.announceEndpoint)
 	}
 	return nil
@@ -171,9 +167,10 @@ func (n *Node) serveOn(s *api.Server, l net.Listener, cert *servedCert) {
 	})
 }
 
-// checkMode refuses to serve beyond loopback on a mesh that asks nobody for a
-// credential. A node that can not find out serves: each request is looked at
-// again, and where the mode is not known nobody is trusted.
+// checkMode refuses to serve on a mesh of another mode than this node was told,
+// and beyond loopback on one that asks nobody for a credential. A node that can
+// not find out serves: each request is looked at again, and where the mode is not
+// known nobody is trusted.
 func (n *Node) checkMode(ctx context.Context) error {
 	if n.conf.HTTP == "none" {
 		return nil
@@ -185,15 +182,17 @@ func (n *Node) checkMode(ctx context.Context) error {
 		}
 		return nil
 	}
-	local, err := api.Loopback(n.conf.HTTP)
-	if err != nil || local && !n.conf.BehindProxy {
+	if local, err := api.Loopback(n.conf.HTTP); err != nil || local && !n.conf.BehindProxy && n.conf.Auth == "" {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, modeWait)
 	defer cancel()
 	if _, err := n.View(ctx, ledger.Read{Mode: ledger.ReadStrong}, read); err != nil || mode == "" {
-		n.log.Warn("serve beyond loopback without having heard the mode of the mesh", "error", err)
+		n.log.Warn("serve without having heard how people sign in on this mesh", "error", err)
 		return nil
+	}
+	if n.conf.Auth != "" && n.conf.Auth != mode {
+		return fmt.Errorf("%w: this node is told that the mode is %s, its mesh's is %s, which an administrator changes for all nodes (selvage auth mode)", api.ErrBind, n.conf.Auth, mode)
 	}
 	if n.conf.BehindProxy && mode != company.Authenticated {
 		return fmt.Errorf("%w behind a proxy: the mesh asks nobody for a credential; its mode is %s", api.ErrBind, mode)

@@ -124,11 +124,11 @@ func TestAdvertisedAddressIsReachable(t *testing.T) {
 }
 
 func TestConfigSaysAllThatIsWrong(t *testing.T) {
-	err := Config{HTTP: "0.0.0.0:3100", Name: "a/b"}.withDefaults().Validate()
+	err := Config{HTTP: "0.0.0.0:3100", Auth: "local_trusted", TLS: "off", BehindProxy: true, TLSKey: "key", Name: "a/b"}.withDefaults().Validate()
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"data directory", "this machine only", "no slash"} {
+	for _, want := range []string{"data directory", "without authentication", "without TLS", "behind a proxy", "both --tls-cert", "no slash"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not mention %q", err, want)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/scheduler"
@@ -45,7 +46,8 @@ state comes back to its mesh, whatever the flags say. The token of --join is a
 secret: give it as @FILE, or in $SELVAGE_JOIN, so that it is not seen in the
 process list.`,
 		Example: `  selvage up --dir /var/lib/selvage --mesh 192.0.2.1:9470
-  selvage up --dir /var/lib/selvage --mesh 192.0.2.2:9470 --join @token`,
+  selvage up --dir /var/lib/selvage --mesh 192.0.2.2:9470 --join @token
+  selvage up --auth authenticated --http 192.0.2.1:3100`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := configure(cmd, cmp.Or(file, os.Getenv("SELVAGE_CONFIG")))
 			if err != nil {
@@ -90,7 +92,13 @@ process list.`,
 	f := cmd.Flags()
 	f.StringVar(&file, "config", "", "YAML file with these flags as keys; flags and $SELVAGE_<FLAG> go before it (default $SELVAGE_CONFIG)")
 	f.StringVar(&conf.Dir, "dir", defaultDir(), "data directory")
-	f.StringVar(&conf.HTTP, "http", node.DefaultHTTP, "address of the HTTP API; loopback only for now")
+	f.StringVar(&conf.HTTP, "http", node.DefaultHTTP, "address of the HTTP API; beyond loopback only where the mesh is authenticated")
+	f.StringVar(&conf.Auth, "auth", "", "how people prove who they are on the mesh that this node founds: "+company.LocalTrusted+" (default) or "+company.Authenticated+"; on another mesh it must be the mesh's")
+	f.StringVar(&conf.TLS, "tls", node.TLSAuto, "whether the API is encrypted: on, off (loopback only), or auto, which is on beyond loopback")
+	f.StringVar(&conf.TLSCert, "tls-cert", "", "PEM file of the API's certificate (default: the node makes its own)")
+	f.StringVar(&conf.TLSKey, "tls-key", "", "PEM file of the certificate's key")
+	f.StringArrayVar(&conf.HTTPNames, "http-name", nil, "further name that the API is reached by (repeat for more)")
+	f.BoolVar(&conf.BehindProxy, "behind-proxy", false, "a proxy on this machine brings the requests and says from where: trust its X-Forwarded-For and -Proto")
 	f.StringVar(&conf.Mesh, "mesh", node.DefaultMesh, "UDP address for peers")
 	f.StringVar(&conf.Name, "name", "", "name of the node (default: the host's)")
 	f.StringVar(&conf.MeshName, "mesh-name", "", "name of the mesh, when this node founds one")
@@ -182,7 +190,10 @@ func serveOnce(ctx context.Context, cmd *cobra.Command, conf node.Config) error 
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "node %s (%s) of mesh %s serves on http://%s\n", n.Name(), n.ID().Short(), n.Mesh(), n.HTTPAddr())
+	fmt.Fprintf(cmd.ErrOrStderr(), "node %s (%s) of mesh %s serves on %s\n", n.Name(), n.ID().Short(), n.Mesh(), n.HTTPURL())
+	if f := n.Fingerprint(); f != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "its certificate has the fingerprint %s; without TLS it serves this machine on %s\n", f, n.LocalURL())
+	}
 	var fatal error
 	select {
 	case <-ctx.Done():
