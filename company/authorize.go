@@ -68,6 +68,7 @@ var allowed = map[string]allowance{
 	"cost.report":  mayBoard | mayAgent | mayNode,
 	"finance.book": mayBoard,
 	"budget.set":   mayBoard | mayAgent, "budget.resolve": mayBoard, "budget.sweep": mayBoard | mayNode,
+	"budget.reserve": mayNode, "budget.settle": mayNode, "budget.writeoff": mayBoard,
 
 	"agent.wake": mayBoard | mayAgent | mayNode, "agent.reset_session": mayBoard | mayAgent, "timer.tick": mayNode,
 	"run.place": mayNode, "run.return": mayNode, "run.start": mayNode, "run.report": mayNode, "run.finish": mayNode,

@@ -128,6 +128,10 @@ type ScopeBudget struct {
 	Hours []Slot `cbor:"9,keyasint,omitempty"`
 	Days  []Slot `cbor:"10,keyasint,omitempty"`
 	Now   Time   `cbor:"11,keyasint,omitempty"` // the instant that they are counted back from
+	// Held is what is set aside and not spent, of Holds reservations. It counts in
+	// every window.
+	Held  Money `cbor:"12,keyasint,omitempty"`
+	Holds int64 `cbor:"13,keyasint,omitempty"`
 }
 
 // A Slot is what was spent in one hour or day, counted from the Unix epoch.

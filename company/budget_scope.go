@@ -181,6 +181,7 @@ func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
 	for _, in := range pastIncidents(c.Tx, c.Cmd.Company, TimeOf(c.Now), maxStoppedRuns) {
 		closeIncident(c, in.ID, "resolved")
 	}
+	sweepReservations(c)
 	for _, b := range Budgets(c.Tx, c.Cmd.Company, TimeOf(c.Now)) {
 		if _, over := b.Exceeded(); over {
 			cancelRunsIn(c, b.Type, b.ID)
@@ -202,7 +203,7 @@ func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
 // a scope is paused for a budget that is not exhausted at now, or runs go on in
 // one that is, or an incident is open whose window has passed.
 func BudgetsToSweep(tx *ledger.Tx, company string, now Time) bool {
-	if len(pastIncidents(tx, company, now, 1)) > 0 {
+	if len(pastIncidents(tx, company, now, 1)) > 0 || len(staleReservations(tx, company, now, 1)) > 0 {
 		return true
 	}
 	for _, b := range Budgets(tx, company, now) {

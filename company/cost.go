@@ -27,6 +27,8 @@ type CostEvent struct {
 	Cost              Money    `cbor:"17,keyasint,omitempty" json:"costCents"`
 	OccurredAt        Time     `cbor:"18,keyasint" json:"occurredAt"`
 	CreatedAt         Time     `cbor:"19,keyasint" json:"createdAt"`
+	// Reservation is what a metered call was paid from; "" for reported costs.
+	Reservation NullText `cbor:"20,keyasint,omitempty" json:"reservationId,omitempty"`
 }
 
 // Billing types and cost statuses of the contract.

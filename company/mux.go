@@ -23,6 +23,7 @@ var registrars = []func(ledger.Mux){
 	registerReadState,
 	registerCosts,
 	registerBudgets,
+	registerReservations,
 	registerFinance,
 	registerWakeup,
 	registerRoutines,

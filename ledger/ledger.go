@@ -65,6 +65,8 @@ type Faults struct {
 	KeepLocks bool
 	// Unfenced makes the rules take the writes of a run that no longer holds the issue.
 	Unfenced bool
+	// UncountedHolds makes the rules grant reservations as if nothing were held.
+	UncountedHolds bool
 }
 
 // Validate reports every problem of the configuration at once.
