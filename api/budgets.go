@@ -44,6 +44,7 @@ type budgetPolicy struct {
 	Amount             company.Money      `json:"amount"`
 	ObservedAmount     company.Money      `json:"observedAmount"`
 	RemainingAmount    company.Money      `json:"remainingAmount"`
+	HeldAmount         company.Money      `json:"heldAmount"` // set aside for calls under way, besides what was observed
 	UtilizationPercent company.Percent    `json:"utilizationPercent"`
 	WarnPercent        int64              `json:"warnPercent"`
 	HardStopEnabled    bool               `json:"hardStopEnabled"`
@@ -95,6 +96,8 @@ type budgetOverview struct {
 	PausedAgentCount     int              `json:"pausedAgentCount"`
 	PausedProjectCount   int              `json:"pausedProjectCount"`
 	PendingApprovalCount int              `json:"pendingApprovalCount"`
+	HeldAmount           company.Money    `json:"heldAmount"` // of the whole company
+	ReservationCount     int64            `json:"reservationCount"`
 }
 
 func (s *Server) budgetRoutes() []Route {
@@ -118,7 +121,7 @@ func (s *Server) budgetRoutes() []Route {
 func policyShown(tx *ledger.Tx, of string, b company.ScopeBudget, p company.BudgetPolicy, now company.Time) budgetPolicy {
 	spent, window := b.Spent(p.Window), p.Window.Window(now)
 	out := budgetPolicy{PolicyID: p.ID, CompanyID: of, ScopeType: b.Type, ScopeID: b.ID, ScopeName: company.ScopeName(tx, of, b.Type, b.ID), Metric: "billed_cents",
-		WindowKind: p.Window, Amount: p.Amount, ObservedAmount: spent, RemainingAmount: max(p.Amount-spent, 0), UtilizationPercent: spent.Percent(p.Amount),
+		WindowKind: p.Window, Amount: p.Amount, ObservedAmount: spent, RemainingAmount: max(p.Amount-spent, 0), HeldAmount: b.Held, UtilizationPercent: spent.Percent(p.Amount),
 		WarnPercent: p.WarnPercent, HardStopEnabled: p.HardStop, NotifyEnabled: p.Notify, IsActive: p.Active, Status: p.Status(spent),
 		Paused: company.ScopePaused(tx, of, b.Type, b.ID), WindowStart: instant(window.From), WindowEnd: instant(window.To)}
 	if out.Paused {
@@ -161,6 +164,8 @@ func readBudgets(rc *Request) (r Response, err error) {
 			out.ActiveIncidents = append(out.ActiveIncidents, incidentShown(tx, of, in))
 		}
 		_, out.PendingApprovalCount = company.PendingApprovals(tx, of)
+		whole := company.BudgetOf(tx, of, company.ScopeCompany, of, now)
+		out.HeldAmount, out.ReservationCount = whole.Held, whole.Holds
 		r = OK(out)
 		return nil
 	})

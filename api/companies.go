@@ -54,6 +54,7 @@ type companyRow struct {
 	company.Company
 	BudgetMonthly        company.Money    `json:"budgetMonthlyCents"`
 	SpentMonthly         company.Money    `json:"spentMonthlyCents"`
+	Held                 company.Money    `json:"heldCents"` // set aside for calls under way
 	ResolverGovernance   struct{}         `json:"interactionResolverGovernance"`
 	FeedbackSharing      bool             `json:"feedbackDataSharingEnabled"`
 	FeedbackConsentAt    company.Time     `json:"feedbackDataSharingConsentAt"`
@@ -65,7 +66,7 @@ type companyRow struct {
 
 func showCompany(tx *ledger.Tx, row company.Company, now time.Time) companyRow {
 	limit, spent := company.CompanyBudget(tx, row.ID, company.TimeOf(now))
-	out := companyRow{Company: row, BudgetMonthly: limit, SpentMonthly: spent, RequireStrategy: !row.NoStrategyGate}
+	out := companyRow{Company: row, BudgetMonthly: limit, SpentMonthly: spent, Held: company.HeldBy(tx, row.ID, company.ScopeCompany, row.ID), RequireStrategy: !row.NoStrategyGate}
 	if row.LogoAsset != "" {
 		out.LogoURL = "/api/assets/" + row.LogoAsset + "/content"
 	}

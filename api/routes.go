@@ -43,7 +43,7 @@ func (s *Server) table() []Route {
 		s.productRoutes(),
 		s.labelRoutes(),
 		s.costRoutes(),
-		s.budgetRoutes(),
+		s.budgetRoutes(), s.reservationRoutes(),
 		s.financeRoutes(),
 		s.approvalRoutes(),
 		s.hireRoutes(),

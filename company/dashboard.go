@@ -32,6 +32,7 @@ type Dashboard struct {
 		Spend       Money   `json:"monthSpendCents"`
 		Budget      Money   `json:"monthBudgetCents"`
 		Utilization Percent `json:"monthUtilizationPercent"`
+		Held        Money   `json:"heldCents"` // set aside for calls under way
 	} `json:"costs"`
 	PendingApprovals int `json:"pendingApprovals"`
 	Budgets          struct {
@@ -80,6 +81,7 @@ func DashboardOf(tx *ledger.Tx, company string, now Time) Dashboard {
 	}
 	d.Tasks.InProgress, d.Tasks.Blocked, d.Tasks.Done = counts[IssueInProgress], counts[IssueBlocked], counts[IssueDone]
 	d.Costs.Budget, d.Costs.Spend = CompanyBudget(tx, company, now)
+	d.Costs.Held = HeldBy(tx, company, ScopeCompany, company)
 	d.Costs.Utilization = d.Costs.Spend.Percent(d.Costs.Budget)
 	d.Budgets.ActiveIncidents = len(OpenIncidents(tx, company, now))
 	d.PendingApprovals, d.Budgets.PendingApprovals = PendingApprovals(tx, company)

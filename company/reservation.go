@@ -126,6 +126,12 @@ func ReservationLost(tx *ledger.Tx, r Reservation) bool {
 	return r.Status == ReservationOpen && (!ok || s.EndedAt != 0)
 }
 
+// HeldBy returns what is set aside for a scope and not spent.
+func HeldBy(tx *ledger.Tx, company string, t ScopeType, id string) Money {
+	b, _ := budgets.Get(tx, company, scopeKey(t, id))
+	return b.Held
+}
+
 // Reserve is the payload of budget.reserve, by which a node sets money aside.
 // Asking again with the same ID gives the same reservation.
 type Reserve struct {

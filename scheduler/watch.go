@@ -63,7 +63,7 @@ func concerns(e *ledger.Entry) bool {
 	switch noun {
 	case "cost", "issue", "comment", "document", "interaction", "product", "label", "attachment", "asset", "part", "tool":
 	default:
-		return e.Kind != "run.report"
+		return e.Kind != "run.report" && e.Kind != "budget.reserve" && e.Kind != "budget.settle"
 	}
 	return len(e.Changes) >= manyChanges || slices.ContainsFunc(e.Changes, func(ch ledger.Change) bool {
 		return ch.EntityType == "heartbeat_run" || ch.EntityType == "agent" || ch.EntityType == "company"

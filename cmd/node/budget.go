@@ -16,6 +16,7 @@ type policyRow struct {
 	WindowKind string `json:"windowKind"`
 	Amount     int64  `json:"amount"`
 	Observed   int64  `json:"observedAmount"`
+	Held       int64  `json:"heldAmount"`
 	Warn       int64  `json:"warnPercent"`
 	HardStop   bool   `json:"hardStopEnabled"`
 	Status     string `json:"status"`
@@ -34,13 +35,13 @@ func (p policyRow) cells() []string {
 	if p.HardStop {
 		stop += ", then stops"
 	}
-	return []string{p.ScopeType, dash(p.ScopeName), p.WindowKind, cents(p.Observed), limit, status, stop}
+	return []string{p.ScopeType, dash(p.ScopeName), p.WindowKind, cents(p.Observed), cents(p.Held), limit, status, stop}
 }
 
-const policyHeader = "SCOPE NAME WINDOW SPENT LIMIT STATUS RULE"
+const policyHeader = "SCOPE NAME WINDOW SPENT HELD LIMIT STATUS RULE"
 
 func budgetCommand(c *cli) *cobra.Command {
-	return group("budget", "What may be spent, and what was stopped", budgetSet(c), budgetList(c), budgetIncidents(c), budgetResolve(c))
+	return group("budget", "What may be spent, and what was stopped", budgetSet(c), budgetList(c), budgetIncidents(c), budgetResolve(c), budgetHeld(c))
 }
 
 func budgetSet(c *cli) *cobra.Command {

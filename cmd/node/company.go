@@ -102,12 +102,13 @@ func companyCommand(c *cli) *cobra.Command {
 				Costs struct {
 					Spend  int64 `json:"monthSpendCents"`
 					Budget int64 `json:"monthBudgetCents"`
+					Held   int64 `json:"heldCents"`
 				} `json:"costs"`
 			}
 			return c.show(cmd, "/api/companies/"+company+"/dashboard", &d, func(w io.Writer) {
 				fmt.Fprintf(w, "agents  %d active, %d running, %d paused, %d in error\n", d.Agents.Active, d.Agents.Running, d.Agents.Paused, d.Agents.Error)
 				fmt.Fprintf(w, "tasks   %d open, %d in progress, %d blocked, %d done\n", d.Tasks.Open, d.Tasks.InProgress, d.Tasks.Blocked, d.Tasks.Done)
-				fmt.Fprintf(w, "money   %s of %s this month\n", cents(d.Costs.Spend), cents(d.Costs.Budget))
+				fmt.Fprintf(w, "money   %s of %s this month, %s held\n", cents(d.Costs.Spend), cents(d.Costs.Budget), cents(d.Costs.Held))
 			})
 		},
 	}

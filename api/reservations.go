@@ -1,0 +1,83 @@
+package api
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A reservation is money that a node has set aside, as it is shown.
+type reservation struct {
+	company.Reservation
+	Held company.Money `json:"held"` // of amount, what is not spent
+	Lost bool          `json:"lost"` // its node was lost or started anew, and has not told what it spent
+	Node string        `json:"nodeName"`
+}
+
+// writeOff is the body that ends a reservation in its node's place.
+type writeOff struct {
+	SpentCents *int64      `json:"spentCents,omitempty" minimum:"0" maximum:"1000000000"`
+	Note       Opt[string] `json:"note" maxLength:"2000"`
+}
+
+func (s *Server) reservationRoutes() []Route {
+	return []Route{{
+		Method: "GET", Path: "/api/companies/{companyId}/budgets/reservations", Tag: "costs", Summary: "List the money that is set aside", Out: []reservation{}, Handle: listReservations,
+		Query: []Param{{Name: "lost", Doc: "true: only that of nodes that are lost or do not know what they spent"}},
+	}, {
+		Method: "POST", Path: "/api/companies/{companyId}/budgets/reservations/{reservationId}/write-off", Tag: "costs", Who: Board,
+		Summary: "End a reservation in the place of a node that is lost; without spentCents all that is held is booked as spent", In: writeOff{}, Out: reservation{}, Handle: writeOffReservation,
+	}}
+}
+
+func reservationShown(tx *ledger.Tx, r company.Reservation) reservation {
+	out := reservation{Reservation: r, Held: r.Held(), Lost: company.ReservationLost(tx, r)}
+	if n, ok := ledger.FindNode(tx, identity.NodeID(r.Node)); ok {
+		out.Node = n.Name
+	}
+	return out
+}
+
+func listReservations(rc *Request) (r Response, err error) {
+	only := rc.Query("lost") == "true"
+	err = rc.View(func(tx *ledger.Tx) error {
+		of, out := rc.Path("companyId"), []reservation{}
+		if !company.CompanyExists(tx, of) {
+			return NotFound("Company not found")
+		}
+		for _, held := range company.OpenReservations(tx, of) {
+			if shown := reservationShown(tx, held); !only || shown.Lost || held.Uncertain {
+				out = append(out, shown)
+			}
+		}
+		slices.SortStableFunc(out, func(a, b reservation) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+		r = OK(out)
+		return nil
+	})
+	return r, err
+}
+
+func writeOffReservation(rc *Request) (Response, error) {
+	in, err := Body[writeOff](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p := company.WriteOff{Reservation: strings.ToLower(rc.Path("reservationId")), Note: in.Note.Or("")}
+	if in.SpentCents != nil {
+		p.Spent = new(company.Cents(*in.SpentCents))
+	}
+	row, err := Do[company.Reservation](rc, "budget.writeoff", rc.Path("companyId"), p)
+	if err != nil {
+		return Response{}, err
+	}
+	var r Response
+	err = rc.View(func(tx *ledger.Tx) error {
+		r = OK(reservationShown(tx, row))
+		return nil
+	})
+	return r, err
+}
