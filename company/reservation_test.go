@@ -27,8 +27,8 @@ func (d *desk) shut(session uint64) {
 	sessionRows.Put(d.tx, ledger.Order(session), ledger.Session{ID: session, Node: "n", EndedAt: d.height})
 }
 
-// byNode carries out a command of a node.
-func (d *desk) byNode(node string, session uint64, kind string, payload, out any) error {
+// ofNode carries out a command of a node.
+func (d *desk) ofNode(node string, session uint64, kind string, payload, out any) error {
 	c := d.context(board, kind, payload)
 	c.Cmd.Actor, c.Session, c.Faults = ledger.Actor{Type: "node", ID: node}, session, d.faults
 	c.Tx = d.tx.Child()
@@ -62,12 +62,12 @@ func TestReserveAndSettle(t *testing.T) {
 	d.must(t, board, "budget.set", SetBudget{Type: ScopeAgent, Scope: ada, Amount: Cents(100)}, nil)
 	d.must(t, board, "budget.set", SetBudget{Type: ScopeCompany, Scope: d.company, Window: WindowDay, Amount: Cents(150)}, nil)
 	ask := func(agent string, want, least, slice Money) (r Reservation, err error) {
-		err = d.byNode("one", session, "budget.reserve", Reserve{ID: d.id(), Agent: agent, Project: project, Want: want, Least: least, Slice: slice, Until: until}, &r)
+		err = d.ofNode("one", session, "budget.reserve", Reserve{ID: d.id(), Agent: agent, Project: project, Want: want, Least: least, Slice: slice, Until: until}, &r)
 		return r, err
 	}
 	for what, p := range map[string]Reserve{"negative": {Want: -1}, "least above want": {Want: 1, Least: 2}, "too much": {Want: MaxReservation + 1}} {
 		p.ID, p.Agent = d.id(), ada
-		if r := refused(t, d.byNode("one", session, "budget.reserve", p, nil)); r.Code != ledger.Invalid {
+		if r := refused(t, d.ofNode("one", session, "budget.reserve", p, nil)); r.Code != ledger.Invalid {
 			t.Errorf("%s: %s %q", what, r.Code, r.Message)
 		}
 	}
@@ -77,7 +77,7 @@ func TestReserveAndSettle(t *testing.T) {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	var again Reservation
-	if err := d.byNode("one", session, "budget.reserve", Reserve{ID: r.ID, Agent: ada, Want: Cents(60), Until: until}, &again); err != nil || again != r {
+	if err := d.ofNode("one", session, "budget.reserve", Reserve{ID: r.ID, Agent: ada, Want: Cents(60), Until: until}, &again); err != nil || again != r {
 		t.Errorf("asked again: %+v, %v", again, err)
 	}
 	no := refused(t, func() error { _, err := ask(ada, Cents(41), 0, 0); return err }())
@@ -103,7 +103,7 @@ func TestReserveAndSettle(t *testing.T) {
 	tell := Settle{Reservation: r.ID, Calls: []Metered{call, d.call(Cents(5))}}
 	var s Reservation
 	for range 2 { // the second time changes nothing
-		if err := d.byNode("one", session, "budget.settle", tell, &s); err != nil || s.Spent != Cents(30) || s.Calls != 2 || s.Held() != Cents(30) {
+		if err := d.ofNode("one", session, "budget.settle", tell, &s); err != nil || s.Spent != Cents(30) || s.Calls != 2 || s.Held() != Cents(30) {
 			t.Fatalf("settled: %+v, %v", s, err)
 		}
 	}
@@ -113,18 +113,18 @@ func TestReserveAndSettle(t *testing.T) {
 	if by := CostsBy(d.tx, d.company, ByAgent, Span{}); len(by) != 1 || by[0].Cost != Cents(30) || by[0].Agent != ada {
 		t.Errorf("by agent: %+v", by)
 	}
-	if err := d.byNode("one", session, "budget.settle", Settle{Reservation: r.ID, Calls: []Metered{d.call(Cents(31))}}, nil); refused(t, err).ErrCode != "beyond_reservation" {
+	if err := d.ofNode("one", session, "budget.settle", Settle{Reservation: r.ID, Calls: []Metered{d.call(Cents(31))}}, nil); refused(t, err).ErrCode != "beyond_reservation" {
 		t.Errorf("beyond: %v", err)
 	}
-	wantRefusal(t, d.byNode("two", session, "budget.settle", Settle{Reservation: r.ID, Close: true}, nil), ledger.Forbidden, "")
+	wantRefusal(t, d.ofNode("two", session, "budget.settle", Settle{Reservation: r.ID, Close: true}, nil), ledger.Forbidden, "")
 	wantRefusal(t, d.do(board, "budget.writeoff", WriteOff{Reservation: r.ID}, nil), ledger.Conflict, "")
-	if err := d.byNode("one", session, "budget.settle", Settle{Reservation: r.ID, Close: true}, &s); err != nil || s.Status != ReservationSettled {
+	if err := d.ofNode("one", session, "budget.settle", Settle{Reservation: r.ID, Close: true}, &s); err != nil || s.Status != ReservationSettled {
 		t.Fatalf("closed: %+v, %v", s, err)
 	}
-	if err := d.byNode("one", session, "budget.settle", tell, nil); err != nil {
+	if err := d.ofNode("one", session, "budget.settle", tell, nil); err != nil {
 		t.Errorf("told again when it is settled: %v", err)
 	}
-	if err := d.byNode("one", session, "budget.settle", Settle{Reservation: r.ID, Calls: []Metered{d.call(1)}}, nil); refused(t, err).ErrCode != "reservation_settled" {
+	if err := d.ofNode("one", session, "budget.settle", Settle{Reservation: r.ID, Calls: []Metered{d.call(1)}}, nil); refused(t, err).ErrCode != "reservation_settled" {
 		t.Errorf("another call when it is settled: %v", err)
 	}
 	if got := d.heldBy(ScopeAgent, ada); got != part.Amount {
@@ -133,7 +133,7 @@ func TestReserveAndSettle(t *testing.T) {
 	// What a call cost beyond its grant is booked and stops the scope.
 	beyond := d.call(part.Amount)
 	beyond.Beyond = Cents(60)
-	if err := d.byNode("one", session, "budget.settle", Settle{Reservation: part.ID, Calls: []Metered{beyond}, Close: true}, nil); err != nil {
+	if err := d.ofNode("one", session, "budget.settle", Settle{Reservation: part.ID, Calls: []Metered{beyond}, Close: true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if a, _ := agents.Get(d.tx, d.company, ada); a.Status != AgentPaused || a.PauseReason != "budget" {
@@ -165,7 +165,7 @@ func TestReservationsStopWithTheirScope(t *testing.T) {
 	ada, project := d.agent("Ada"), d.project("Arm")
 	session := d.open("one")
 	ask := func(run string) error {
-		return d.byNode("one", session, "budget.reserve", Reserve{ID: d.id(), Agent: ada, Project: project, Run: run, Want: 1, Until: TimeOf(d.now)}, nil)
+		return d.ofNode("one", session, "budget.reserve", Reserve{ID: d.id(), Agent: ada, Project: project, Run: run, Want: 1, Until: TimeOf(d.now)}, nil)
 	}
 	run := d.run(ada)
 	if r := refused(t, ask(run)); r.ErrCode != "run_not_running" {
@@ -222,7 +222,7 @@ func TestHeldWhileANodeIsLost(t *testing.T) {
 		session := d.open("one")
 		var r Reservation
 		p := Reserve{ID: d.id(), Agent: ada, Want: Cents(40), Until: TimeOf(d.now)}
-		if err := d.byNode("one", session, "budget.reserve", p, &r); err != nil {
+		if err := d.ofNode("one", session, "budget.reserve", p, &r); err != nil {
 			t.Fatal(err)
 		}
 		d.now = d.now.AddDate(0, 1, 0) // also into the next month
@@ -231,7 +231,7 @@ func TestHeldWhileANodeIsLost(t *testing.T) {
 			t.Fatalf("%s: it is not held", tc.name)
 		}
 		other := d.open("two")
-		if err := d.byNode("two", other, "budget.reserve", Reserve{ID: d.id(), Agent: ada, Want: Cents(11), Until: TimeOf(d.now)}, nil); refused(t, err).ErrCode != "budget_exceeded" {
+		if err := d.ofNode("two", other, "budget.reserve", Reserve{ID: d.id(), Agent: ada, Want: Cents(11), Until: TimeOf(d.now)}, nil); refused(t, err).ErrCode != "budget_exceeded" {
 			t.Errorf("%s: %v", tc.name, err)
 		}
 		wantRefusal(t, d.do(as{agent: ada}, "budget.writeoff", WriteOff{Reservation: r.ID}, nil), ledger.Forbidden, "")
@@ -244,7 +244,7 @@ func TestHeldWhileANodeIsLost(t *testing.T) {
 		wantRefusal(t, d.do(board, "budget.writeoff", WriteOff{Reservation: r.ID}, nil), ledger.Conflict, "")
 		late := Settle{Reservation: r.ID, Calls: []Metered{d.call(tc.late)}, Close: true}
 		for range 2 {
-			if err := d.byNode("one", d.open("one"), "budget.settle", late, nil); err != nil {
+			if err := d.ofNode("one", d.open("one"), "budget.settle", late, nil); err != nil {
 				t.Fatalf("%s: the node comes back: %v", tc.name, err)
 			}
 		}
@@ -258,14 +258,14 @@ func TestReleaseOfWhatWasNeverMade(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ada, session, id := d.agent("Ada"), d.open("one"), d.id()
-	if err := d.byNode("one", session, "budget.settle", Settle{Reservation: id, Close: true}, nil); err != nil {
+	if err := d.ofNode("one", session, "budget.settle", Settle{Reservation: id, Close: true}, nil); err != nil {
 		t.Fatal(err)
 	}
-	err := d.byNode("one", session, "budget.reserve", Reserve{ID: id, Agent: ada, Want: 1, Until: TimeOf(d.now)}, nil)
+	err := d.ofNode("one", session, "budget.reserve", Reserve{ID: id, Agent: ada, Want: 1, Until: TimeOf(d.now)}, nil)
 	if refused(t, err).ErrCode != "reservation_taken" {
 		t.Errorf("the reservation came after its release: %v", err)
 	}
-	wantRefusal(t, d.byNode("one", session, "budget.settle", Settle{Reservation: d.id(), Calls: []Metered{d.call(1)}}, nil), ledger.NotFound, "")
+	wantRefusal(t, d.ofNode("one", session, "budget.settle", Settle{Reservation: d.id(), Calls: []Metered{d.call(1)}}, nil), ledger.NotFound, "")
 }
 
 func TestSettleOutlivesWhatItIsAbout(t *testing.T) {
@@ -274,7 +274,7 @@ func TestSettleOutlivesWhatItIsAbout(t *testing.T) {
 	ada, project, session := d.agent("Ada"), d.project("Arm"), d.open("one")
 	i := d.issue(t, CreateIssue{Project: project})
 	var r Reservation
-	if err := d.byNode("one", session, "budget.reserve", Reserve{ID: d.id(), Agent: ada, Project: project, Want: Cents(9), Until: TimeOf(d.now)}, &r); err != nil {
+	if err := d.ofNode("one", session, "budget.reserve", Reserve{ID: d.id(), Agent: ada, Project: project, Want: Cents(9), Until: TimeOf(d.now)}, &r); err != nil {
 		t.Fatal(err)
 	}
 	d.must(t, board, "issue.delete", DeleteIssue{Issue: i.ID}, nil)
@@ -282,7 +282,7 @@ func TestSettleOutlivesWhatItIsAbout(t *testing.T) {
 	d.must(t, board, "agent.delete", ChangeAgent{Agent: ada}, nil)
 	call := d.call(Cents(4))
 	call.Event.Issue, call.Event.Run = NullText(i.ID), NullText(uid(7))
-	if err := d.byNode("one", session, "budget.settle", Settle{Reservation: r.ID, Calls: []Metered{call}, Close: true}, nil); err != nil {
+	if err := d.ofNode("one", session, "budget.settle", Settle{Reservation: r.ID, Calls: []Metered{call}, Close: true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if b := BudgetOf(d.tx, d.company, ScopeCompany, d.company, TimeOf(d.now)); b.Held != 0 || b.Month != Cents(4) {
@@ -382,7 +382,7 @@ func (s *spender) reserve(n *spendingNode) {
 		p.Slice = Money(s.draw(int(Cents(200)), "size"))
 	}
 	var r Reservation
-	if s.byNode(n.id, n.session, "budget.reserve", p, &r) != nil {
+	if s.ofNode(n.id, n.session, "budget.reserve", p, &r) != nil {
 		return
 	}
 	if r.Amount < p.Least || r.Amount > max(p.Want, p.Slice) {
@@ -420,7 +420,7 @@ func (s *spender) settle(n *spendingNode, last bool) {
 	if len(f.told) > 0 && s.draw(2, "again") == 0 {
 		p.Calls = append(slices.Clone(f.told[:1]), p.Calls...)
 	}
-	if err := s.byNode(n.id, n.session, "budget.settle", p, nil); err != nil {
+	if err := s.ofNode(n.id, n.session, "budget.settle", p, nil); err != nil {
 		s.rt.Fatalf("settling %+v: %v", p, err)
 	}
 	for _, m := range f.untold {
@@ -582,7 +582,7 @@ func TestOverspendIsFound(t *testing.T) {
 		s.limits = []limitSpan{{s.agents[0], WindowMonth, Cents(100), TimeOf(d.now)}}
 		for _, node := range []string{"one", "two"} {
 			var r Reservation
-			if d.byNode(node, d.open(node), "budget.reserve", Reserve{ID: d.id(), Agent: s.agents[0], Want: Cents(100), Until: TimeOf(d.now)}, &r) == nil {
+			if d.ofNode(node, d.open(node), "budget.reserve", Reserve{ID: d.id(), Agent: s.agents[0], Want: Cents(100), Until: TimeOf(d.now)}, &r) == nil {
 				s.calls = append(s.calls, realCall{r.Agent, "", r.CreatedAt, TimeOf(d.now), r.Amount})
 			}
 		}
