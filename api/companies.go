@@ -66,7 +66,7 @@ type companyRow struct {
 
 func showCompany(tx *ledger.Tx, row company.Company, now time.Time) companyRow {
 	limit, spent := company.CompanyBudget(tx, row.ID, company.TimeOf(now))
-	out := companyRow{Company: row, BudgetMonthly: limit, SpentMonthly: spent, Held: company.HeldBy(tx, row.ID, company.ScopeCompany, row.ID), RequireStrategy: !row.NoStrategyGate}
+	out := companyRow{Company: row, BudgetMonthly: limit, SpentMonthly: spent, Held: company.MoneyHeld(tx, row.ID, company.ScopeCompany, row.ID), RequireStrategy: !row.NoStrategyGate}
 	if row.LogoAsset != "" {
 		out.LogoURL = "/api/assets/" + row.LogoAsset + "/content"
 	}

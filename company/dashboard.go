@@ -81,7 +81,7 @@ func DashboardOf(tx *ledger.Tx, company string, now Time) Dashboard {
 	}
 	d.Tasks.InProgress, d.Tasks.Blocked, d.Tasks.Done = counts[IssueInProgress], counts[IssueBlocked], counts[IssueDone]
 	d.Costs.Budget, d.Costs.Spend = CompanyBudget(tx, company, now)
-	d.Costs.Held = HeldBy(tx, company, ScopeCompany, company)
+	d.Costs.Held = MoneyHeld(tx, company, ScopeCompany, company)
 	d.Costs.Utilization = d.Costs.Spend.Percent(d.Costs.Budget)
 	d.Budgets.ActiveIncidents = len(OpenIncidents(tx, company, now))
 	d.PendingApprovals, d.Budgets.PendingApprovals = PendingApprovals(tx, company)

@@ -126,8 +126,8 @@ func ReservationLost(tx *ledger.Tx, r Reservation) bool {
 	return r.Status == ReservationOpen && (!ok || s.EndedAt != 0)
 }
 
-// HeldBy returns what is set aside for a scope and not spent.
-func HeldBy(tx *ledger.Tx, company string, t ScopeType, id string) Money {
+// MoneyHeld returns what is set aside for a scope and not spent.
+func MoneyHeld(tx *ledger.Tx, company string, t ScopeType, id string) Money {
 	b, _ := budgets.Get(tx, company, scopeKey(t, id))
 	return b.Held
 }
