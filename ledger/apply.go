@@ -258,6 +258,7 @@ func (a *applier) commit() {
 	}
 	a.batch.Set(positionKey, pos.encode())
 	n := a.batch.Len()
+	a.l.reads.forget(a.group.writes, a.pos.Applied)
 	if err := a.l.span.Commit(a.batch, false); err != nil {
 		panic(StorageError{Err: err})
 	}

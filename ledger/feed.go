@@ -147,7 +147,7 @@ func pages[T any](ctx context.Context, l *Ledger, page func() ([]T, error), yiel
 func guardedPage[T any](l *Ledger, page func() ([]T, error)) (out []T, err error) {
 	l.readers.RLock()
 	defer l.readers.RUnlock()
-	if err := l.closedErr(); err != nil {
+	if _, err := l.appliedOrClosed(); err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -45,6 +45,8 @@ type Config struct {
 	// RowCacheBytes bounds the rows that apply keeps in memory; 0 is
 	// DefaultRowCacheBytes. It fills with use.
 	RowCacheBytes int
+	// ReadCacheBytes bounds the rows that views share; 0 is DefaultReadCacheBytes.
+	ReadCacheBytes int
 	// Clock measures how long apply takes, for Stats; nil leaves it out. Nothing
 	// else asks it: the mesh's time comes with the batches.
 	Clock func() time.Time
@@ -78,7 +80,7 @@ func (c Config) Validate() error {
 	if c.Mux == nil {
 		errs = append(errs, errors.New("ledger: no handlers"))
 	}
-	if c.RowCacheBytes < 0 {
+	if c.RowCacheBytes < 0 || c.ReadCacheBytes < 0 {
 		errs = append(errs, errors.New("ledger: negative row cache"))
 	}
 	for kind := range MeshHandlers() {
@@ -99,6 +101,7 @@ type Ledger struct {
 	stats stats
 
 	apply applier // touched under applying only
+	reads *readCache
 
 	// applying is held by ApplyBatch, Restore and Close.
 	applying sync.Mutex
@@ -130,6 +133,7 @@ func Open(cfg Config) (*Ledger, error) {
 	}
 	cfg.Level = cmp.Or(cfg.Level, FeatureLevel)
 	cfg.RowCacheBytes = cmp.Or(cfg.RowCacheBytes, DefaultRowCacheBytes)
+	cfg.ReadCacheBytes = cmp.Or(cfg.ReadCacheBytes, DefaultReadCacheBytes)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -140,6 +144,7 @@ func Open(cfg Config) (*Ledger, error) {
 		return nil, fmt.Errorf("open ledger: %w", err)
 	}
 	l.pos = pos
+	l.reads = newReadCache(cfg.ReadCacheBytes)
 	l.apply.init(l, pos)
 	return l, nil
 }
@@ -267,10 +272,11 @@ func (l *Ledger) WaitApplied(ctx context.Context, index uint64) error {
 func (l *Ledger) View(f func(*Tx) error) (err error) {
 	l.readers.RLock()
 	defer l.readers.RUnlock()
-	if err := l.closedErr(); err != nil {
+	at, err := l.appliedOrClosed()
+	if err != nil {
 		return err
 	}
-	snap := l.span.Snapshot()
+	snap := l.span.Snapshot() // after at was asked for, see readCache
 	defer snap.Close()
 	defer func() {
 		if r := recover(); r != nil {
@@ -281,16 +287,17 @@ func (l *Ledger) View(f func(*Tx) error) (err error) {
 			err = failure
 		}
 	}()
-	return f(&Tx{base: snapshotReader{snap}, ro: true})
+	r := &viewReader{snap, l.reads, at}
+	return f(&Tx{base: r, view: r, ro: true})
 }
 
-func (l *Ledger) closedErr() error {
+func (l *Ledger) appliedOrClosed() (uint64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return ErrClosed
+		return 0, ErrClosed
 	}
-	return nil
+	return l.pos.Applied, nil
 }
 
 // Position returns how far the state is that a view sees. In apply there is no
@@ -305,13 +312,6 @@ func (t *Tx) Position() Position {
 		panic(StorageError{Err: err})
 	}
 	return pos
-}
-
-// snapshotReader reads the state of one moment.
-type snapshotReader struct{ *store.Snapshot }
-
-func (r snapshotReader) Get(key []byte) ([]byte, bool) {
-	return found(r.Snapshot.Get(key))
 }
 
 func found(v []byte, err error) ([]byte, bool) {

@@ -40,6 +40,17 @@ const (
 
 	// DefaultRowCacheBytes bounds the rows that apply keeps in memory.
 	DefaultRowCacheBytes = 32 << 20
+	// DefaultReadCacheBytes bounds the rows that views share. Lists and repeated
+	// reads of the same company, agents, goals and runs are what it is for.
+	DefaultReadCacheBytes = 32 << 20
+	// readShards spreads the locks of that cache, readSlots the memory of when keys
+	// were written: 64 × 256 slots, so a write hides few rows but its own.
+	readShards = 64
+	readSlots  = 256
+	// readIDs bounds a scan of an index that is kept; longer ones are for lists.
+	readIDs = 64
+	// indexSlashes is how many slashes a key of an index has: c/<company>/<index>/<value>/<id>.
+	indexSlashes = 4
 	// decodedRows bounds the rows that are kept decoded as well.
 	decodedRows = 16_384
 

@@ -171,7 +171,7 @@ func SnapshotPosition(r io.Reader) (Position, error) {
 func (l *Ledger) Restore(r io.Reader) error {
 	l.applying.Lock()
 	defer l.applying.Unlock()
-	if err := l.closedErr(); err != nil {
+	if _, err := l.appliedOrClosed(); err != nil {
 		return err
 	}
 	in := newSnapshotStream(r)
@@ -206,6 +206,7 @@ func (l *Ledger) Restore(r io.Reader) error {
 		return fmt.Errorf("restore: %w", err)
 	}
 	l.apply.init(l, pos)
+	l.reads = newReadCache(l.cfg.ReadCacheBytes) // nobody reads now
 	l.mu.Lock()
 	l.recent = nil
 	l.members.forget()

@@ -79,6 +79,9 @@ type rows[T any] struct {
 }
 
 func (r rows[T]) get(tx *Tx, key []byte) (row T, ok bool) {
+	if tx.view != nil {
+		return r.view(tx.view.row(key))
+	}
 	b, ok := tx.Get(key)
 	if !ok {
 		return row, false
@@ -91,6 +94,25 @@ func (r rows[T]) get(tx *Tx, key []byte) (row T, ok bool) {
 	}
 	row = r.decode(b)
 	tx.cache.put(b, r.handOut(row))
+	return row, true
+}
+
+// view decodes a row of a view, once for all views when that may be shared.
+func (r rows[T]) view(found *readRow) (row T, ok bool) {
+	switch {
+	case found.value == nil:
+		return row, false
+	case r.share == shareNot:
+		return r.decode(found.value), true
+	}
+	if v := found.decoded.Load(); v != nil {
+		if row, ok := (*v).(T); ok {
+			return r.handOut(row), true
+		}
+	}
+	row = r.decode(found.value)
+	kept := any(r.handOut(row))
+	found.decoded.Store(&kept)
 	return row, true
 }
 
@@ -155,6 +177,11 @@ func (x Index) Move(tx *Tx, company, from, to, id string) {
 // IDs yields the IDs under value, in order, backwards when reverse is set.
 func (x Index) IDs(tx *Tx, company, value string, reverse bool) iter.Seq[string] {
 	prefix := Key("c", company, x.name, value, "")
+	if tx.view != nil {
+		if ids, ok := tx.view.ids(prefix); ok {
+			return yieldIDs(ids, reverse)
+		}
+	}
 	return func(yield func(string) bool) {
 		for k := range tx.Scan(prefix, PrefixEnd(prefix), reverse) {
 			if !yield(string(bytes.TrimPrefix(k, prefix))) {

@@ -32,7 +32,8 @@ type Tx struct {
 	parent *Tx // nil unless made by Child
 	writes map[string][]byte
 	// A nil value in writes is a deletion; a present but empty value is not nil.
-	cache *decoded // nil caches nothing
+	cache *decoded    // nil caches nothing
+	view  *viewReader // of a view; it has no writes
 	ro    bool
 
 	// order holds the keys of writes by tableOf, so that a scan of one table

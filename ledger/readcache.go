@@ -1,0 +1,205 @@
+package ledger
+
+import (
+	"bytes"
+	"hash/maphash"
+	"iter"
+	"sync"
+	"sync/atomic"
+
+	"github.com/selvage-mesh/selvage/ledger/store"
+)
+
+// readCache keeps rows for views, with what they decode to, and short index
+// scans. Views of different moments share it, so each row says since when it
+// stands:
+//
+//   - Before a group becomes visible, apply removes what the group writes and
+//     notes the group's last raft index with the slot of each key (forget).
+//   - A view at index P takes a row that stands since P or before: nothing was
+//     written to it since, or it would not be there.
+//   - A view adds what it read from its snapshot only when the key's slot was
+//     last written at P or before: then the row is of its moment and still stands.
+//
+// A view's P is asked for before its snapshot is made, so the snapshot is of P
+// or later, and both conditions err on the side of reading the snapshot.
+type readCache struct {
+	seed   maphash.Seed
+	shards [readShards]readShard
+}
+
+type readShard struct {
+	mu         sync.Mutex
+	limit      int // bytes in each map
+	size       int // bytes in young
+	young, old map[string]*readRow
+	written    [readSlots]uint64 // raft index of the last write to a key of the slot
+}
+
+// readRow is a row, or the IDs of an index scan.
+type readRow struct {
+	since   uint64
+	value   []byte // nil: the key is absent
+	ids     []string
+	decoded atomic.Pointer[any]
+}
+
+func newReadCache(limit int) *readCache {
+	c := &readCache{seed: maphash.MakeSeed()}
+	for i := range c.shards {
+		c.shards[i].limit = limit / (2 * readShards)
+		c.shards[i].young = map[string]*readRow{}
+	}
+	return c
+}
+
+func (c *readCache) at(key []byte) (*readShard, *uint64) {
+	h := maphash.Bytes(c.seed, key)
+	s := &c.shards[h%readShards]
+	return s, &s.written[h/readShards%readSlots]
+}
+
+// find returns the row of key that a view at index p may take, or nil.
+func (c *readCache) find(key []byte, p uint64) *readRow {
+	s, _ := c.at(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.young[string(key)]
+	if !ok {
+		if r, ok = s.old[string(key)]; !ok {
+			return nil
+		}
+		s.put(string(key), r)
+	}
+	if r.since > p {
+		return nil
+	}
+	return r
+}
+
+// add keeps what a view at index p read under key.
+func (c *readCache) add(key []byte, r *readRow, p uint64) {
+	s, written := c.at(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if *written > p {
+		return
+	}
+	r.since = *written
+	s.put(string(key), r)
+}
+
+func (s *readShard) put(key string, r *readRow) {
+	n := len(key) + len(r.value) + rowOverhead
+	for _, id := range r.ids {
+		n += len(id) + 16
+	}
+	if s.size += n; s.size > s.limit {
+		s.young, s.old = make(map[string]*readRow, len(s.young)), s.young
+		s.size = n
+	}
+	s.young[key] = r
+}
+
+// forget removes what the keys of a group hide; index is its last raft index. It
+// is called before the group can be seen.
+func (c *readCache) forget(writes map[string][]byte, index uint64) {
+	for key := range writes {
+		if !readCached(key) {
+			continue
+		}
+		c.drop(key, index)
+		slashes := 0
+		for i := range len(key) {
+			if key[i] == '/' {
+				if slashes++; slashes >= indexSlashes {
+					c.drop(key[:i+1], index)
+				}
+			}
+		}
+	}
+}
+
+func (c *readCache) drop(key string, index uint64) {
+	h := maphash.String(c.seed, key)
+	s := &c.shards[h%readShards]
+	s.mu.Lock()
+	s.written[h/readShards%readSlots] = index
+	delete(s.young, key)
+	delete(s.old, key)
+	s.mu.Unlock()
+}
+
+// readCached tells which keys the cache may hold: not what is about the position
+// of the ledger, and not its own rows, which views read once.
+func readCached[T ~string | ~[]byte](key T) bool {
+	if len(key) == 0 || key[0] == internalPrefix {
+		return false
+	}
+	// c/<company>/~…: IDs hold no slash and no ~.
+	for i := range len(key) - 1 {
+		if key[i] == '/' && key[i+1] == '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// viewReader reads the state of one moment, through the cache.
+type viewReader struct {
+	*store.Snapshot
+	cache *readCache
+	at    uint64 // raft index that the snapshot has at least
+}
+
+func (r *viewReader) row(key []byte) *readRow {
+	if !readCached(key) {
+		v, _ := found(r.Snapshot.Get(key))
+		return &readRow{value: v}
+	}
+	if row := r.cache.find(key, r.at); row != nil {
+		return row
+	}
+	v, _ := found(r.Snapshot.Get(key))
+	row := &readRow{value: v}
+	r.cache.add(key, row, r.at)
+	return row
+}
+
+// Get is [Reader.Get].
+func (r *viewReader) Get(key []byte) ([]byte, bool) {
+	v := r.row(key).value
+	return v, v != nil
+}
+
+// ids returns the IDs under an index prefix, which ends in '/'. Long scans are
+// not kept: false.
+func (r *viewReader) ids(prefix []byte) ([]string, bool) {
+	if row := r.cache.find(prefix, r.at); row != nil {
+		return row.ids, true
+	}
+	row := &readRow{ids: []string{}}
+	for k := range r.Snapshot.Scan(prefix, PrefixEnd(prefix), false) {
+		if len(row.ids) == readIDs {
+			return nil, false
+		}
+		row.ids = append(row.ids, string(bytes.TrimPrefix(k, prefix)))
+	}
+	r.cache.add(prefix, row, r.at)
+	return row.ids, true
+}
+
+// yieldIDs yields ids in order, backwards when reverse is set.
+func yieldIDs(ids []string, reverse bool) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for n := range ids {
+			id := ids[n]
+			if reverse {
+				id = ids[len(ids)-1-n]
+			}
+			if !yield(id) {
+				return
+			}
+		}
+	}
+}
