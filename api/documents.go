@@ -193,7 +193,10 @@ func dropDocument(rc *Request) (Response, error) {
 
 // documents writes an issue's documents: the plan with its text, and all of
 // them without.
-func (b jsonRow) documents(tx *ledger.Tx, i company.Issue) jsonRow {
+func (b jsonRow) documents(tx *ledger.Tx, i company.Issue, has company.Extras) jsonRow {
+	if has&company.HasDocuments == 0 {
+		return b.fixed(`"planDocument":null,"documentSummaries":[],"legacyPlanDocument":null`)
+	}
 	list := company.DocumentsOf(tx, i)
 	b = b.fixed(`"planDocument":`)
 	if d, ok := company.DocumentOf(tx, i, "plan"); ok {

@@ -263,12 +263,12 @@ func rawBounds(values ...json.RawMessage) error {
 }
 
 func readIssue(rc *Request) (r Response, err error) {
-	project, goal, err := around(rc)
-	if err != nil {
-		return r, err
-	}
 	err = rc.View(func(tx *ledger.Tx) error {
 		i, err := findIssue(tx, rc)
+		if err != nil {
+			return err
+		}
+		project, goal, err := around(tx, i)
 		if err == nil {
 			r = readyJSON(issueShown(tx, i, project, goal))
 		}
@@ -357,16 +357,16 @@ func removeIssue(rc *Request) (Response, error) {
 }
 
 func readHeartbeatContext(rc *Request) (r Response, err error) {
-	project, goal, err := around(rc)
-	if err != nil {
-		return r, err
-	}
-	project, goal = pick(project, "id", "name", "status", "targetDate"), pick(goal, "id", "title", "status", "level", "parentId")
 	err = rc.View(func(tx *ledger.Tx) error {
 		i, err := findIssue(tx, rc)
 		if err != nil {
 			return err
 		}
+		project, goal, err := around(tx, i)
+		if err != nil {
+			return err
+		}
+		project, goal = pick(project, "id", "name", "status", "targetDate"), pick(goal, "id", "title", "status", "level", "parentId")
 		body, err := heartbeatContext(tx, i, rc.Query("wakeCommentId"), project, goal)
 		r = readyJSON(body)
 		return err
@@ -418,35 +418,28 @@ func (rc *Request) answerOf(path, id string) (Response, error) {
 	return Response{}, NotFound("API route not found")
 }
 
-// jsonOf is answerOf as JSON: nil without an ID, or when the row is gone.
-func (rc *Request) jsonOf(path, id string) (json.RawMessage, error) {
-	if id == "" {
-		return nil, nil
+// around returns the project and the goal of an issue as they are shown by
+// themselves, nil for what it has not or what is gone.
+func around(tx *ledger.Tx, i company.Issue) (project, goal json.RawMessage, err error) {
+	if i.Project != "" {
+		p, err := company.ProjectByRef(tx, i.Company, i.Project)
+		if refusal, ok := errors.AsType[*ledger.Refusal](err); err != nil && (!ok || refusal.Code != ledger.NotFound) {
+			return nil, nil, err
+		}
+		if err == nil {
+			if project, err = json.Marshal(showProject(tx, p)); err != nil {
+				return nil, nil, err
+			}
+		}
 	}
-	r, err := rc.answerOf(path, id)
-	if refusal, ok := errors.AsType[*ledger.Refusal](err); ok && refusal.Code == ledger.NotFound {
-		return nil, nil
+	if i.Goal != "" {
+		if g, ok := company.GoalByID(tx, i.Goal); ok && g.Company == i.Company {
+			if goal, err = json.Marshal(g); err != nil {
+				return nil, nil, err
+			}
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	if b, ok := r.Body.([]byte); ok {
-		return b, nil
-	}
-	return json.Marshal(r.Body)
-}
-
-// around reads the project and the goal of the issue that the path names.
-func around(rc *Request) (project, goal json.RawMessage, err error) {
-	var i company.Issue
-	if err := rc.View(func(tx *ledger.Tx) (err error) { i, err = findIssue(tx, rc); return err }); err != nil {
-		return nil, nil, err
-	}
-	if project, err = rc.jsonOf("/api/projects/{}", i.Project); err != nil {
-		return nil, nil, err
-	}
-	goal, err = rc.jsonOf("/api/goals/{}", i.Goal)
-	return project, goal, err
+	return project, goal, nil
 }
 
 // pick returns the object with only the given members of row, or nil.

@@ -226,11 +226,27 @@ func issueListed(tx *ledger.Tx, i company.Issue) json.RawMessage {
 
 // issueShown is the whole of one issue. project and goal are ready JSON or nil.
 func issueShown(tx *ledger.Tx, i company.Issue, project, goal []byte) json.RawMessage {
+	has := company.ExtrasOf(tx, i.Company, i.ID)
 	return issueRow(i, company.LabelRows(tx, i), false).ancestors(tx, i).attention(tx, i).fixed(noReview).
 		handoff(tx, i).fixed(`"executionBlocker":null`).retry(tx, i).recovery(tx, i).
-		refs("blockedBy", refsOf(company.Blockers(tx, i))).refs("blocks", refsOf(company.Blocks(tx, i))).fixed(issueRelated).
-		documents(tx, i).raw("project", project).raw("goal", goal).value("goalChain", company.GoalChain(tx, i)).
-		fixed(`"mentionedProjects":[],"currentExecutionWorkspace":null`).value("workProducts", company.ProductsOf(tx, i)).fixed(`"linkedCases":[],"externalChannelBinding":null`).activeRun(tx, i).done()
+		refs("blockedBy", refsOf(company.Blockers(tx, i))).refs("blocks", waiting(tx, i, has)).fixed(issueRelated).
+		documents(tx, i, has).raw("project", project).raw("goal", goal).value("goalChain", company.GoalChain(tx, i)).
+		fixed(`"mentionedProjects":[],"currentExecutionWorkspace":null`).products(tx, i, has).fixed(`"linkedCases":[],"externalChannelBinding":null`).activeRun(tx, i).done()
+}
+
+// waiting returns the issues that wait for i.
+func waiting(tx *ledger.Tx, i company.Issue, has company.Extras) []company.IssueRef {
+	if has&company.HasWaiting == 0 {
+		return nil
+	}
+	return refsOf(company.Blocks(tx, i))
+}
+
+func (b jsonRow) products(tx *ledger.Tx, i company.Issue, has company.Extras) jsonRow {
+	if has&company.HasProducts == 0 {
+		return b.fixed(`"workProducts":[]`)
+	}
+	return b.value("workProducts", company.ProductsOf(tx, i))
 }
 
 func (b jsonRow) ancestors(tx *ledger.Tx, i company.Issue) jsonRow {

@@ -145,7 +145,7 @@ func heartbeatContext(tx *ledger.Tx, i company.Issue, wakeComment string, projec
 	issue := append(jsonRow{}, '{').str("id", i.ID).str("identifier", i.Identifier).str("title", i.Title).null("description", i.Description).
 		str("status", string(i.Status)).str("workMode", i.Mode()).attention(tx, i).fixed(noReview).retry(tx, i).recovery(tx, i).
 		str("priority", string(i.Priority)).null("projectId", i.Project).null("goalId", i.Goal).null("parentId", i.Parent).
-		refs("blockedBy", refsOf(company.Blockers(tx, i))).refs("blocks", refsOf(company.Blocks(tx, i))).
+		refs("blockedBy", refsOf(company.Blockers(tx, i))).refs("blocks", waiting(tx, i, company.ExtrasOf(tx, i.Company, i.ID))).
 		null("assigneeAgentId", i.Assignee).null("assigneeUserId", i.AssigneeUser).str("originKind", i.Origin()).null("originId", i.OriginID).
 		at("updatedAt", i.UpdatedAt).done()
 	latest, err := company.CommentsOf(tx, i, company.CommentQuery{Limit: 1})

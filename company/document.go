@@ -305,6 +305,7 @@ func writeDocument(c *ledger.Context, i Issue, d Document, r DocumentRevision, c
 		d.Kept++
 	}
 	documents.Put(c.Tx, i.Company, i.ID+"."+d.Key, d)
+	addExtra(c.Tx, i.Company, i.ID, HasDocuments)
 	touched := i
 	touched.UpdatedAt = now
 	storeIssue(c.Tx, i, touched)

@@ -16,6 +16,7 @@ import (
 //	c/<company>/issue-status/<status>/<issue>   value = sort key, see issueSort
 //	c/<company>/issue-assignee/<agent>.<status>/<issue>
 //	c/<company>/issue-held/<run>/<issue>        the locks of a run
+//	c/<company>/issue-extra/<issue>             see Extras
 //	issue-company/<issue>                       company of an issue
 //	issue-identifier/<ACM-42>                   "<company>/<issue>"
 var (
@@ -109,6 +110,11 @@ func storeIssue(tx *ledger.Tx, old, next Issue) []byte {
 	reindex(tx, issuesByRun, company, old.CheckoutRun, next.CheckoutRun, id)
 	reindexAll(tx, issuesByLabel, company, old.Labels, next.Labels, id)
 	reindexAll(tx, issuesByBlocker, company, old.BlockedBy, next.BlockedBy, id)
+	for _, blocker := range next.BlockedBy {
+		if !slices.Contains(old.BlockedBy, blocker) {
+			addExtra(tx, company, blocker, HasWaiting)
+		}
+	}
 	return issues.Put(tx, company, id, next)
 }
 
@@ -125,6 +131,7 @@ func dropIssue(tx *ledger.Tx, i Issue) {
 	reindex(tx, issuesByRun, i.Company, i.CheckoutRun, "", i.ID)
 	reindexAll(tx, issuesByLabel, i.Company, i.Labels, nil, i.ID)
 	reindexAll(tx, issuesByBlocker, i.Company, i.BlockedBy, nil, i.ID)
+	tx.Delete(extrasKey(i.Company, i.ID))
 	issues.Delete(tx, i.Company, i.ID)
 }
 

@@ -187,6 +187,7 @@ func createProduct(c *ledger.Context, p SaveProduct) (any, error) {
 	}
 	own(c.Tx, i.Company, w.ID)
 	productsIssue.Add(c.Tx, i.Company, i.ID, w.ID)
+	addExtra(c.Tx, i.Company, i.ID, HasProducts)
 	w.keep(c, i)
 	c.Record(ledger.Change{Action: "issue.work_product_created", EntityType: "issue", EntityID: i.ID, Details: w.details()})
 	return w, nil

@@ -47,10 +47,8 @@ const (
 	// were written: 64 × 256 slots, so a write hides few rows but its own.
 	readShards = 64
 	readSlots  = 256
-	// readIDs bounds a scan of an index that is kept; longer ones are for lists.
-	readIDs = 64
-	// indexSlashes is how many slashes a key of an index has: c/<company>/<index>/<value>/<id>.
-	indexSlashes = 4
+	// readIDs bounds a scan that is kept; longer ones are for lists.
+	readIDs = 128
 	// decodedRows bounds the rows that are kept decoded as well.
 	decodedRows = 16_384
 

@@ -1,9 +1,9 @@
 package ledger
 
 import (
-	"bytes"
 	"hash/maphash"
 	"iter"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -23,9 +23,15 @@ import (
 //
 // A view's P is asked for before its snapshot is made, so the snapshot is of P
 // or later, and both conditions err on the side of reading the snapshot.
+//
+// Scans are kept for the tables and indexes that views scan; apply asks which
+// these are after it has said which index it is at, and what a view scans when
+// its table is new to the list must be of that index at least.
 type readCache struct {
-	seed   maphash.Seed
-	shards [readShards]readShard
+	seed      maphash.Seed
+	shards    [readShards]readShard
+	scanned   sync.Map // of table name: the raft index from which its scans are kept
+	forgotten atomic.Uint64
 }
 
 type readShard struct {
@@ -104,20 +110,47 @@ func (s *readShard) put(key string, r *readRow) {
 // forget removes what the keys of a group hide; index is its last raft index. It
 // is called before the group can be seen.
 func (c *readCache) forget(writes map[string][]byte, index uint64) {
+	c.forgotten.Store(index)
 	for key := range writes {
 		if !readCached(key) {
 			continue
 		}
 		c.drop(key, index)
-		slashes := 0
-		for i := range len(key) {
+		table := tableOf(key)
+		if _, ok := c.scanned.Load(tableName(table)); !ok || len(table) == len(key) {
+			continue
+		}
+		for i := len(table) - 1; i < len(key); i++ {
 			if key[i] == '/' {
-				if slashes++; slashes >= indexSlashes {
-					c.drop(key[:i+1], index)
-				}
+				c.drop(key[:i+1], index)
 			}
 		}
 	}
+}
+
+// tableName returns the name in c/<company>/<name>/.
+func tableName(table string) string {
+	if len(table) < 2 || table[0] != 'c' || table[1] != '/' {
+		return ""
+	}
+	_, name, _ := strings.Cut(table[2:], "/")
+	return name
+}
+
+// keeps tells whether a scan of a prefix by a view at index p may be kept, and
+// remembers that its table is scanned.
+func (c *readCache) keeps(prefix []byte, p uint64) bool {
+	name := tableName(tableOf(string(prefix)))
+	if name == "" {
+		return false
+	}
+	from, ok := c.scanned.Load(name)
+	if !ok {
+		c.scanned.Store(name, ^uint64(0)) // nothing may be kept until the index is known
+		from = c.forgotten.Load()
+		c.scanned.Store(name, from)
+	}
+	return p >= from.(uint64)
 }
 
 func (c *readCache) drop(key string, index uint64) {
@@ -172,21 +205,25 @@ func (r *viewReader) Get(key []byte) ([]byte, bool) {
 	return v, v != nil
 }
 
-// ids returns the IDs under an index prefix, which ends in '/'. Long scans are
-// not kept: false.
+// ids returns what follows a prefix, which ends in '/', in the keys that begin
+// with it. Long scans are not kept: false.
 func (r *viewReader) ids(prefix []byte) ([]string, bool) {
 	if row := r.cache.find(prefix, r.at); row != nil {
-		return row.ids, true
+		return row.ids, row.ids != nil
 	}
+	keeps := r.cache.keeps(prefix, r.at)
 	row := &readRow{ids: []string{}}
 	for k := range r.Snapshot.Scan(prefix, PrefixEnd(prefix), false) {
 		if len(row.ids) == readIDs {
-			return nil, false
+			row.ids = nil // remembered as long
+			break
 		}
-		row.ids = append(row.ids, string(bytes.TrimPrefix(k, prefix)))
+		row.ids = append(row.ids, string(k[len(prefix):]))
 	}
-	r.cache.add(prefix, row, r.at)
-	return row.ids, true
+	if keeps {
+		r.cache.add(prefix, row, r.at)
+	}
+	return row.ids, row.ids != nil
 }
 
 // yieldIDs yields ids in order, backwards when reverse is set.

@@ -40,6 +40,20 @@ func TestViewsReadTheirMomentThroughTheCache(t *testing.T) {
 						if ok != (want != nil) || ok && !bytes.Equal(Marshal(row), want) {
 							t.Errorf("%s decodes to %v, want %x", key, row, want)
 						}
+						rows := map[string]note{}
+						for id, row := range notes.All(tx, company) {
+							rows[id] = row
+						}
+						n := 0
+						for k, v := range tx.view.Snapshot.Scan(Key("c", company, "note", ""), Key("c", company, "note0"), false) {
+							if row, ok := rows[string(k[bytes.LastIndexByte(k, '/')+1:])]; !ok || !bytes.Equal(Marshal(row), v) {
+								t.Errorf("%s is listed as %v, want %x", k, row, v)
+							}
+							n++
+						}
+						if n != len(rows) {
+							t.Errorf("%d notes are listed, want %d", len(rows), n)
+						}
 						value := Order(uint64(r.IntN(3)))
 						prefix := Key("c", company, "note-len", value, "")
 						var ids []string

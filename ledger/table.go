@@ -134,6 +134,17 @@ func (r rows[T]) handOut(row T) T {
 
 func (r rows[T]) all(tx *Tx, prefix []byte) iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
+		if tx.view != nil {
+			if ids, ok := tx.view.ids(prefix); ok {
+				for _, id := range ids {
+					row, ok := r.view(tx.view.row(append(prefix[:len(prefix):len(prefix)], id...)))
+					if ok && !yield(id, row) {
+						return
+					}
+				}
+				return
+			}
+		}
 		for k, v := range tx.Prefix(prefix) {
 			if !yield(string(bytes.TrimPrefix(k, prefix)), r.decode(v)) {
 				return

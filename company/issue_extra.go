@@ -1,0 +1,30 @@
+package company
+
+import "github.com/selvage-mesh/selvage/ledger"
+
+// Extras says what an issue may have beside its row, so that showing one that
+// has none of it scans nothing: c/<company>/issue-extra/<issue>, one byte. A bit
+// is set with the first document, product or issue that waits, and stays.
+type Extras byte
+
+const (
+	HasDocuments Extras = 1 << iota
+	HasProducts
+	HasWaiting // other issues wait, or waited, for this one
+)
+
+func extrasKey(company, issue string) []byte { return ledger.Key("c", company, "issue-extra", issue) }
+
+// ExtrasOf returns what an issue may have.
+func ExtrasOf(tx *ledger.Tx, company, issue string) Extras {
+	if v, ok := tx.Get(extrasKey(company, issue)); ok && len(v) == 1 {
+		return Extras(v[0])
+	}
+	return 0
+}
+
+func addExtra(tx *ledger.Tx, company, issue string, x Extras) {
+	if old := ExtrasOf(tx, company, issue); old&x != x {
+		tx.Set(extrasKey(company, issue), []byte{byte(old | x)})
+	}
+}
