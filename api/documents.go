@@ -25,9 +25,6 @@ type shownDocument struct {
 	LatestBody *string `json:"latestBody,omitempty"`
 }
 
-// An annotation is a remark on a part of a document.
-type annotation struct{}
-
 func (s *Server) documentRoutes() []Route {
 	const base = "/api/issues/{id}/documents"
 	rows := []Route{
@@ -37,8 +34,6 @@ func (s *Server) documentRoutes() []Route {
 		{Method: "DELETE", Path: base + "/{key}", Tag: "issues", Summary: "Delete a document", Who: Board, Out: okay{}, Handle: dropDocument},
 		{Method: "GET", Path: base + "/{key}/revisions", Tag: "issues", Summary: "List the revisions of a document", Out: []company.DocumentRevision{}, Handle: listDocumentRevisions},
 		{Method: "POST", Path: base + "/{key}/revisions/{revisionId}/restore", Tag: "issues", Summary: "Make an old revision of a document the latest", Out: shownDocument{}, Handle: restoreDocument},
-		{Method: "GET", Path: base + "/{key}/annotations", Tag: "issues", Summary: "List the remarks on a document; there are none", Out: []annotation{},
-			Handle: ofDocument(func(*ledger.Tx, company.Document) (any, error) { return []annotation{}, nil })},
 	}
 	for verb, kind := range map[string]string{"lock": "document.lock", "unlock": "document.unlock"} {
 		summary := map[string]string{"lock": "Keep a document as it is", "unlock": "Let a document be changed again"}[verb]

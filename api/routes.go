@@ -39,6 +39,7 @@ func (s *Server) table() []Route {
 		s.checkoutRoutes(),
 		s.commentRoutes(),
 		s.documentRoutes(),
+		s.annotationRoutes(),
 		s.interactionRoutes(),
 		s.productRoutes(),
 		s.labelRoutes(),

@@ -381,6 +381,7 @@ func deleteDocument(c *ledger.Context, p ChangeDocument) (any, error) {
 	for n := d.Kept; n <= d.Number; n++ {
 		dropRevision(c.Tx, i.Company, revisionKey(i.ID, d.ID, n), TimeOf(c.Now))
 	}
+	dropAnnotations(c.Tx, d)
 	documents.Delete(c.Tx, i.Company, i.ID+"."+d.Key)
 	c.Record(ledger.Change{Action: "issue.document_deleted", EntityType: "issue", EntityID: i.ID,
 		Details: jsonObject{}.str("key", d.Key).str("documentId", d.ID).null("title", string(d.Title)).close()})

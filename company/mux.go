@@ -16,6 +16,7 @@ var registrars = []func(ledger.Mux){
 	registerComments,
 	registerParts,
 	registerDocuments,
+	registerAnnotations,
 	registerThreads,
 	registerInteractions,
 	registerProducts,

@@ -1,0 +1,154 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// The bodies about remarks on documents.
+type (
+	annotationBody struct {
+		_        struct{}           `additionalProperties:"false"`
+		Base     string             `json:"baseRevisionId" format:"uuid"`
+		Number   int64              `json:"baseRevisionNumber" minimum:"1"`
+		Selector annotationSelector `json:"selector"`
+		Body     string             `json:"body" minLength:"1" maxLength:"10000"`
+		Comment  Opt[string]        `json:"issueCommentId" format:"uuid"`
+	}
+	annotationSelector struct {
+		_     struct{} `additionalProperties:"false"`
+		Quote struct {
+			_      struct{} `additionalProperties:"false"`
+			Exact  string   `json:"exact" minLength:"1" maxLength:"10000"`
+			Prefix string   `json:"prefix,omitempty" maxLength:"1000"`
+			Suffix string   `json:"suffix,omitempty" maxLength:"1000"`
+		} `json:"quote"`
+		Position struct {
+			_             struct{} `additionalProperties:"false"`
+			Start         int64    `json:"normalizedStart" minimum:"0"`
+			End           int64    `json:"normalizedEnd" minimum:"0"`
+			MarkdownStart int64    `json:"markdownStart" minimum:"0"`
+			MarkdownEnd   int64    `json:"markdownEnd" minimum:"0"`
+		} `json:"position"`
+	}
+	annotationPatch struct {
+		_      struct{} `additionalProperties:"false"`
+		Status string   `json:"status,omitempty" enum:"open,resolved"`
+	}
+	remarkBody struct {
+		_       struct{}    `additionalProperties:"false"`
+		Body    string      `json:"body" minLength:"1" maxLength:"10000"`
+		Comment Opt[string] `json:"issueCommentId" format:"uuid"`
+	}
+)
+
+// A shownAnnotation is a thread, and whether its words still stand in the
+// document: active, or orphaned when they do not.
+type shownAnnotation struct {
+	company.Annotation
+	AnchorState string          `json:"anchorState"`
+	Current     string          `json:"currentRevisionId"`
+	CurrentNo   uint64          `json:"currentRevisionNumber"`
+	Selector    json.RawMessage `json:"selector"`
+}
+
+func (s *Server) annotationRoutes() []Route {
+	const tag, base = "issues", "/api/issues/{id}/documents/{key}/annotations"
+	return []Route{
+		{Method: "GET", Path: base, Tag: tag, Summary: "List the remarks on a document", Out: []shownAnnotation{}, Query: []Param{{Name: "status", Doc: "open or resolved; all without"}}, Handle: listAnnotations},
+		{Method: "POST", Path: base, Tag: tag, Summary: "Remark on a part of a document", In: annotationBody{}, Out: shownAnnotation{}, Status: 201, Handle: newAnnotation},
+		{Method: "GET", Path: base + "/{threadId}", Tag: tag, Summary: "Read a thread of remarks", Out: shownAnnotation{}, Handle: readAnnotation},
+		{Method: "PATCH", Path: base + "/{threadId}", Tag: tag, Summary: "Resolve a thread of remarks, or open it again", In: annotationPatch{}, Out: shownAnnotation{}, Handle: patchAnnotation},
+		{Method: "POST", Path: base + "/{threadId}/comments", Tag: tag, Summary: "Answer in a thread of remarks", In: remarkBody{}, Out: shownAnnotation{}, Status: 201, Handle: commentAnnotation},
+	}
+}
+
+func showAnnotation(a company.Annotation, d company.Document, text string) shownAnnotation {
+	out := shownAnnotation{Annotation: a, AnchorState: "active", Current: d.Latest, CurrentNo: d.Number, Selector: a.AnnotationSelector()}
+	if !strings.Contains(text, a.Exact) {
+		out.AnchorState = "orphaned"
+	}
+	return out
+}
+
+func listAnnotations(rc *Request) (Response, error) {
+	status := rc.Query("status")
+	if status != "" && status != "open" && status != "resolved" {
+		return Response{}, Invalid("Invalid status: expected open or resolved")
+	}
+	return ofDocument(func(tx *ledger.Tx, d company.Document) (any, error) {
+		list, text := company.AnnotationsOf(tx, d), d.Text(tx)
+		list = slices.DeleteFunc(list, func(a company.Annotation) bool { return status != "" && a.Status != status })
+		out := make([]shownAnnotation, len(list))
+		for n, a := range list {
+			out[n] = showAnnotation(a, d, text)
+		}
+		return out, nil
+	})(rc)
+}
+
+// annotationAt shows one thread of the document that the path names.
+func annotationAt(rc *Request, id string) (Response, error) {
+	return ofDocument(func(tx *ledger.Tx, d company.Document) (any, error) {
+		a, ok := company.AnnotationOf(tx, d, id)
+		if !ok {
+			return nil, NotFound("Annotation thread not found")
+		}
+		return showAnnotation(a, d, d.Text(tx)), nil
+	})(rc)
+}
+
+func threadID(rc *Request) string { return strings.ToLower(rc.Path("threadId")) }
+
+func readAnnotation(rc *Request) (Response, error) { return annotationAt(rc, threadID(rc)) }
+
+// annotating submits a command about the document that the path names, and shows
+// the thread.
+func annotating(rc *Request, kind string, payload func(issue, key string) any) (Response, error) {
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	a, err := Do[company.Annotation](rc, kind, of, payload(issue, documentKey(rc)))
+	if err != nil {
+		return Response{}, err
+	}
+	return annotationAt(rc, a.ID)
+}
+
+func newAnnotation(rc *Request) (Response, error) {
+	in, err := Body[annotationBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	q, p := in.Selector.Quote, in.Selector.Position
+	return annotating(rc, "annotation.create", func(issue, key string) any {
+		return company.AnnotateDocument{ID: NewID(), Issue: issue, Key: key, Revision: strings.ToLower(in.Base), Number: uint64(in.Number), Exact: q.Exact, Before: q.Prefix,
+			After: q.Suffix, Start: p.Start, End: p.End, MarkdownStart: p.MarkdownStart, MarkdownEnd: p.MarkdownEnd,
+			Comment: company.Remark{ID: NewID(), Body: in.Body, IssueComment: bodyID(in.Comment)}}
+	})
+}
+
+func patchAnnotation(rc *Request) (Response, error) {
+	in, err := Body[annotationPatch](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return annotating(rc, "annotation.update", func(issue, key string) any {
+		return company.ChangeAnnotation{Issue: issue, Key: key, Thread: threadID(rc), Status: in.Status}
+	})
+}
+
+func commentAnnotation(rc *Request) (Response, error) {
+	in, err := Body[remarkBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return annotating(rc, "annotation.comment", func(issue, key string) any {
+		return company.ChangeAnnotation{Issue: issue, Key: key, Thread: threadID(rc), Comment: company.Remark{ID: NewID(), Body: in.Body, IssueComment: bodyID(in.Comment)}}
+	})
+}
