@@ -169,13 +169,13 @@ func heartbeatContext(tx *ledger.Tx, i company.Issue, wakeComment string, projec
 
 // searchAnswer answers a search.
 func searchAnswer(tx *ledger.Tx, of, prefix, query string, limit, offset int, now company.Time) json.RawMessage {
-	hits, total := company.Search(tx, of, query, limit, offset)
+	found := company.Search(tx, of, query, limit, offset)
 	if limit == 0 {
 		limit = company.DefaultSearchLimit
 	}
-	rows := make([]json.RawMessage, len(hits))
+	rows := make([]json.RawMessage, len(found.Hits))
 	counts := map[string]map[string]int{"status": {}, "priority": {}, "assigneeAgentId": {}, "assigneeUserId": {}, "projectId": {}, "labelId": {}, "updatedWithin": {}}
-	for n, h := range hits {
+	for n, h := range found.Hits {
 		i := h.Issue
 		for name, v := range map[string]string{"status": string(i.Status), "priority": string(i.Priority), "assigneeAgentId": i.Assignee, "assigneeUserId": i.AssigneeUser, "projectId": i.Project} {
 			if v != "" {
@@ -192,10 +192,30 @@ func searchAnswer(tx *ledger.Tx, of, prefix, query string, limit, offset int, no
 		}
 		rows[n] = searchHit(h, prefix)
 	}
+	if last := offset + len(found.Hits); last >= found.Total {
+		// Agents and projects come after all issues, where there is room.
+		others := make([]json.RawMessage, 0, len(found.Agents)+len(found.Projects))
+		for _, a := range found.Agents {
+			others = append(others, nameHit("agent", a.ID, a.Name, "/"+prefix+"/agents/"+company.URLKey(a.Name), a.UpdatedAt))
+		}
+		for _, p := range found.Projects {
+			others = append(others, nameHit("project", p.ID, p.Name, "/"+prefix+"/projects/"+company.URLKey(p.Name), p.UpdatedAt))
+		}
+		others = others[min(max(offset-found.Total, 0), len(others)):]
+		rows = append(rows, others[:min(limit-len(rows), len(others))]...)
+	}
+	total := found.Total + len(found.Agents) + len(found.Projects)
 	return append(jsonRow{}, '{').str("query", query).str("normalizedQuery", strings.ToLower(strings.Join(strings.Fields(query), " "))).
 		fixed(`"scope":"all","sort":"relevance"`).num("limit", int64(limit)).num("offset", int64(offset)).raw("results", jsonList(rows)).
-		value("countsByType", map[string]int{"issue": total, "comment": 0, "document": 0, "artifact": 0, "agent": 0, "project": 0}).
-		value("filterOptionCounts", counts).fixed(`"zeroResults":null`).flag("hasMore", offset+len(hits) < total).done()
+		value("countsByType", map[string]int{"issue": found.Total, "comment": found.Comments, "document": found.Docs, "artifact": 0, "agent": len(found.Agents), "project": len(found.Projects)}).
+		value("filterOptionCounts", counts).fixed(`"zeroResults":null`).flag("hasMore", offset+len(rows) < total).flag("partial", found.Partial).done()
+}
+
+// nameHit is an agent or a project that was found by its name.
+func nameHit(kind, id, name, href string, updated company.Time) json.RawMessage {
+	label := strings.ToUpper(kind[:1]) + kind[1:]
+	return append(jsonRow{}, '{').str("id", id).str("type", kind).num("score", 1_000).str("title", name).str("href", href).value("matchedFields", []string{"name"}).
+		str("sourceLabel", label).str("snippet", name).raw("snippets", jsonList(nil)).raw("issue", nil).at("updatedAt", updated).fixed(`"previewImageUrl":null`).done()
 }
 
 func searchHit(h company.Hit, prefix string) json.RawMessage {

@@ -262,13 +262,15 @@ type IssueQuery struct {
 	Parent       string
 	Label        string
 	CreatedAgent string
-	Text         string // in identifier, title or description, upper or lower case
+	Text         string // in identifier, title, description, comments or documents, upper or lower case
 	UpdatedSince Time
 	Hidden       bool // also the hidden ones
 	Sort         IssueSortField
 	Descending   bool
 	Limit        int // 0 is DefaultIssueLimit, at most MaxIssueLimit
 	Offset       int
+
+	mentioned map[string]bool // issues in whose comments or documents Text stands
 }
 
 // ListIssues returns the issues that q selects, sorted and cut. Without a
@@ -305,6 +307,9 @@ type candidate struct {
 }
 
 func (q IssueQuery) candidates(tx *ledger.Tx, company string) []candidate {
+	if q.Text != "" {
+		q.mentioned = mentions(tx, company, q.Text)
+	}
 	var ids iter.Seq[string]
 	switch {
 	case q.Parent != "":
@@ -375,7 +380,7 @@ func (q IssueQuery) matches(i Issue) bool {
 		i.HiddenAt != 0 && !q.Hidden:
 		return false
 	}
-	return q.Text == "" || containsFold(i.Identifier, q.Text) || containsFold(i.Title, q.Text) || containsFold(i.Description, q.Text)
+	return q.Text == "" || containsFold(i.Identifier, q.Text) || containsFold(i.Title, q.Text) || containsFold(i.Description, q.Text) || q.mentioned[i.ID]
 }
 
 func containsFold(s, part string) bool {

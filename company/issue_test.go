@@ -490,8 +490,8 @@ func TestListIssues(t *testing.T) {
 	if n := CountIssues(d.tx, d.company); n[IssueTodo] != 2 || n[IssueBacklog] != 1 {
 		t.Errorf("counts: %v", n)
 	}
-	if hits, total := Search(d.tx, d.company, "gripper high", 0, 0); total != 1 || hits[0].Issue.ID != high.ID || hits[0].Snippets[0].Text != "high gripper" {
-		t.Errorf("search: %+v", hits)
+	if f := Search(d.tx, d.company, "gripper high", 0, 0); f.Total != 1 || f.Hits[0].Issue.ID != high.ID || f.Hits[0].Snippets[0].Text != "high gripper" {
+		t.Errorf("search: %+v", f)
 	}
 }
 

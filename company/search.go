@@ -17,81 +17,203 @@ const (
 	MaxQuery = 500
 	// searchSnippet is how much of a text a hit shows, in bytes.
 	searchSnippet = 160
+	// maxSearchWords bounds the words that are looked for, maxSearched the bytes
+	// of comments, and of documents half of it, that one search reads: some tens
+	// of milliseconds.
+	maxSearchWords = 32
+	maxSearched    = 64 << 20
+	// maxHitSnippets bounds what a hit shows of its texts.
+	maxHitSnippets = 2
 )
 
 // A Hit is an issue that a search found.
 type Hit struct {
-	Issue    Issue
-	Score    int      // what a better match has more of
-	Fields   []string // where the words stand: identifier, title, description
-	Snippets []Snippet
+	Issue     Issue
+	Score     int      // what a better match has more of
+	Fields    []string // where the words stand: identifier, title, description, comment, document
+	Snippets  []Snippet
+	Comments  int // comments in which words stand
+	Documents int // likewise
+
+	words uint64 // the words that were found, a bit each
 }
 
 // A Snippet is the part of a field where the words stand.
 type Snippet struct {
-	Field string // title or description
+	Field string // title, description, comment or document
 	Text  string
 	Start int // of the first match in Text, in bytes
 	End   int
 }
 
-// Search returns the visible issues of company in which every word of the query
-// stands, the best match first, and how many there are in all.
-func Search(tx *ledger.Tx, company, query string, limit, offset int) (hits []Hit, total int) {
-	words := strings.Fields(strings.ToLower(query))
+// Found is what a search found: issues, the best match first and only those
+// that were asked for, with how many there are in all; and agents and projects,
+// which are few.
+type Found struct {
+	Hits     []Hit
+	Total    int
+	Comments int // comments of all hits in which words stand
+	Docs     int // documents likewise
+	Agents   []Agent
+	Projects []Project
+	Partial  bool // more text was there than one search reads
+}
+
+// Search finds the visible issues of company in which every word of the query
+// stands: in the issue itself, its comments or its documents.
+func Search(tx *ledger.Tx, company, query string, limit, offset int) (f Found) {
+	words := searchWords(query)
 	if len(words) == 0 {
-		return nil, 0
+		return f
 	}
-	for _, i := range issues.All(tx, company) {
+	all := uint64(1)<<len(words) - 1
+	hits := map[string]*Hit{}
+	for id, i := range issues.All(tx, company) {
 		if i.HiddenAt != 0 {
 			continue
 		}
-		if h, ok := i.search(words); ok {
-			hits = append(hits, h)
+		if h := i.search(words); h.words != 0 {
+			hits[id] = &h
 		}
 	}
-	slices.SortFunc(hits, func(a, b Hit) int {
+	f.Partial = eachText(tx, company, func(field, issue, text string) {
+		lower := strings.ToLower(text)
+		found, at, length := uint64(0), 0, 0
+		for n, w := range words {
+			if k := strings.Index(lower, w); k >= 0 {
+				if found == 0 {
+					at, length = k, len(w)
+				}
+				found |= 1 << n
+			}
+		}
+		if found == 0 {
+			return
+		}
+		h := hits[issue]
+		if h == nil {
+			i, ok := issues.Get(tx, company, issue)
+			if !ok || i.HiddenAt != 0 {
+				return
+			}
+			h = &Hit{Issue: i}
+			hits[issue] = h
+		}
+		h.words |= found
+		if !slices.Contains(h.Fields, field) {
+			h.Fields = append(h.Fields, field)
+			h.Score += fieldScores[field]
+			if len(h.Snippets) < maxHitSnippets {
+				h.Snippets = append(h.Snippets, cutSnippet(field, text, lower, at, length))
+			}
+		}
+		if field == "comment" {
+			h.Comments++
+		} else {
+			h.Documents++
+		}
+	})
+	for _, h := range hits {
+		if h.words == all {
+			f.Hits = append(f.Hits, *h)
+			f.Comments += h.Comments
+			f.Docs += h.Documents
+		}
+	}
+	slices.SortFunc(f.Hits, func(a, b Hit) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Issue.UpdatedAt, a.Issue.UpdatedAt), cmp.Compare(b.Issue.Number, a.Issue.Number))
 	})
-	total = len(hits)
-	hits = hits[min(max(offset, 0), total):]
-	return hits[:min(cmp.Or(limit, DefaultSearchLimit), MaxSearchLimit, len(hits))], total
-}
-
-// searched is one field of an issue and what a match in it is worth.
-type searched struct {
-	name, text, lower string
-	score             int
-}
-
-// search matches i against words in lower case.
-func (i Issue) search(words []string) (Hit, bool) {
-	h := Hit{Issue: i}
-	fields := []searched{
-		{"identifier", i.Identifier, strings.ToLower(i.Identifier), 10_000},
-		{"title", i.Title, strings.ToLower(i.Title), 5_000},
-		{"description", i.Description, strings.ToLower(i.Description), 20},
-	}
-	for _, w := range words {
-		if !slices.ContainsFunc(fields, func(f searched) bool { return strings.Contains(f.lower, w) }) {
-			return h, false
+	f.Total = len(f.Hits)
+	f.Hits = f.Hits[min(max(offset, 0), f.Total):]
+	f.Hits = f.Hits[:min(cmp.Or(limit, DefaultSearchLimit), MaxSearchLimit, len(f.Hits))]
+	for _, a := range agents.All(tx, company) {
+		if a.Status != AgentTerminated && containsWords(words, a.Name, string(a.Title), string(a.Capabilities)) && len(f.Agents) < MaxSearchLimit {
+			f.Agents = append(f.Agents, a)
 		}
 	}
-	for _, f := range fields {
-		for _, w := range words {
-			at := strings.Index(f.lower, w)
+	for _, p := range projects.All(tx, company) {
+		if p.ArchivedAt == 0 && containsWords(words, p.Name, string(p.Description)) && len(f.Projects) < MaxSearchLimit {
+			f.Projects = append(f.Projects, p)
+		}
+	}
+	return f
+}
+
+// searchWords are the words of a query in lower case; so many that each has a bit.
+func searchWords(query string) []string {
+	words := strings.Fields(strings.ToLower(query))
+	return words[:min(len(words), maxSearchWords)]
+}
+
+func containsWords(words []string, texts ...string) bool {
+	whole := strings.ToLower(strings.Join(texts, "\n"))
+	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(whole, w) })
+}
+
+// eachText hands out the texts of comments and the latest ones of documents, of
+// issues that may be hidden or gone, until they are longer than one search
+// reads; it reports whether some were left out.
+func eachText(tx *ledger.Tx, company string, found func(field, issue, text string)) (partial bool) {
+	size := 0
+	for _, v := range tx.Prefix(documents.Key(company, "")) {
+		d := decodeRow[Document](v)
+		text := d.Text(tx)
+		if size += len(text); size > maxSearched/2 {
+			partial = true
+			break
+		}
+		found("document", d.Issue, text)
+	}
+	size = 0
+	for _, v := range tx.Prefix(comments.Key(company, "")) {
+		if size += len(v); size > maxSearched {
+			return true
+		}
+		if cm := decodeRow[Comment](v); cm.DeletedAt == 0 {
+			found("comment", cm.Issue, cm.Body)
+		}
+	}
+	return partial
+}
+
+// mentions returns the issues in whose comments or documents a text stands,
+// whatever its case.
+func mentions(tx *ledger.Tx, company, text string) map[string]bool {
+	out, part := map[string]bool{}, strings.ToLower(text)
+	eachText(tx, company, func(_, issue, text string) {
+		if !out[issue] && strings.Contains(strings.ToLower(text), part) {
+			out[issue] = true
+		}
+	})
+	return out
+}
+
+// fieldScores is what a match in a field is worth.
+var fieldScores = map[string]int{"identifier": 10_000, "title": 5_000, "description": 20, "comment": 10, "document": 5}
+
+// search matches i against words in lower case.
+func (i Issue) search(words []string) Hit {
+	h := Hit{Issue: i}
+	for _, f := range []struct{ name, text string }{{"identifier", i.Identifier}, {"title", i.Title}, {"description", i.Description}} {
+		lower, first := strings.ToLower(f.text), true
+		for n, w := range words {
+			at := strings.Index(lower, w)
 			if at < 0 {
 				continue
 			}
-			h.Score += f.score
+			h.words |= 1 << n
+			if !first {
+				continue
+			}
+			first = false
+			h.Score += fieldScores[f.name]
 			h.Fields = append(h.Fields, f.name)
 			if f.name != "identifier" {
-				h.Snippets = append(h.Snippets, cutSnippet(f.name, f.text, f.lower, at, len(w)))
+				h.Snippets = append(h.Snippets, cutSnippet(f.name, f.text, lower, at, len(w)))
 			}
-			break
 		}
 	}
-	return h, true
+	return h
 }
 
 // cutSnippet shows the surroundings of a match of n bytes at at. Lower case may
