@@ -60,6 +60,12 @@ func (im *importer) fetch(rc *Request) error {
 	if !pinnedRef.MatchString(r.ref) {
 		im.warn("The package comes from %s of %s/%s, which may change; name a commit to pin it.", r.ref, r.owner, r.name)
 	}
+	im.files, err = rc.fetchRepository(r)
+	return err
+}
+
+// fetchRepository reads the files of a repository from GitHub.
+func (rc *Request) fetchRepository(r repository) (portable.Files, error) {
 	base := rc.server.cfg.GitHubArchives
 	if base == "" {
 		base = gitHubArchives
@@ -68,21 +74,20 @@ func (im *importer) fetch(rc *Request) error {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/%s/%s/tar.gz/%s", base, r.owner, r.name, r.ref), nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return Unavailable("The repository could not be fetched from GitHub; try again, or send the files inline")
+		return nil, Unavailable("The repository could not be fetched from GitHub; try again, or send the files inline")
 	}
 	defer res.Body.Close()
 	switch {
 	case res.StatusCode == http.StatusNotFound:
-		return Unprocessable("GitHub has no such repository or ref, or it is private", nil)
+		return nil, Unprocessable("GitHub has no such repository or ref, or it is private", nil)
 	case res.StatusCode != http.StatusOK:
-		return Unavailable(fmt.Sprintf("GitHub answered %d; try again, or send the files inline", res.StatusCode))
+		return nil, Unavailable(fmt.Sprintf("GitHub answered %d; try again, or send the files inline", res.StatusCode))
 	}
-	im.files, err = unpack(io.LimitReader(res.Body, maxPackage), r.folder)
-	return err
+	return unpack(io.LimitReader(res.Body, maxPackage), r.folder)
 }
 
 // unpack reads a .tar.gz whose files lie in one folder of its own making.

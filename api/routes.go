@@ -56,6 +56,8 @@ func (s *Server) table() []Route {
 		s.folderRoutes(),
 		s.textRoutes(),
 		s.skillRoutes(),
+		s.skillVersionRoutes(),
+		s.skillSourceRoutes(),
 		s.secretRoutes(),
 		s.userSecretRoutes(),
 		s.settingsRoutes(),

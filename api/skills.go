@@ -196,6 +196,14 @@ func bundledIn(of company.Company, b skills.Skill) skillRow {
 func showSkill(s company.Skill) skillRow {
 	row := skillRow{Skill: s, Key: s.Key(), SourceType: "local_path", SourceLocator: "skills/" + s.Company + "/" + s.Slug, TrustLevel: "markdown_only",
 		Compatibility: "compatible", Installs: 1, VersionOrNull: &s.Version}
+	if o := s.Origin; o.Locator != "" {
+		row.SourceType, row.SourceLocator = o.Type, o.Locator
+		if o.Ref != "" {
+			row.SourceRef = new(string(o.Ref))
+		}
+	} else if o.Skill != "" {
+		row.ForkedFrom, row.ForkedFromOf = &o.Skill, &s.Company
+	}
 	if row.Categories == nil {
 		row.Categories = []string{}
 	}
@@ -223,6 +231,9 @@ func (r skillRow) inList(users []skillUser) skillInList {
 
 func (r skillRow) detail(tx *ledger.Tx) skillDetail {
 	users := usersOf(tx, r.Company)[r.Key]
+	if !r.bundled() {
+		r.Stars = company.StarsOfSkill(tx, r.Skill)
+	}
 	d := skillDetail{skillInList: r.inList(users), Markdown: r.bundledContent, Metadata: skillMetadata{r.Key, "paperclip_bundled"}, UsedBy: users}
 	if !r.bundled() {
 		d.Markdown, _ = company.SkillText(tx, r.Skill, company.SkillFile)
@@ -268,6 +279,7 @@ func listSkills(rc *Request) (Response, error) {
 		}
 		for _, s := range company.SkillsOf(tx, of.ID) {
 			row := showSkill(s)
+			row.Stars = company.StarsOfSkill(tx, s)
 			out = append(out, row.inList(users[row.Key]))
 		}
 		return nil

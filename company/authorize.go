@@ -75,6 +75,7 @@ var allowed = map[string]allowance{
 	"run.cancel":   mayBoard | mayAgent | mayNode,
 	"tool.trace":   mayAgent,
 	"skill.create": mayBoard | mayAgent, "skill.update": mayBoard | mayAgent, "skill.delete": mayBoard | mayAgent, "skill.file": mayBoard | mayAgent,
+	"skill.version": mayBoard | mayAgent, "skill.fork": mayBoard | mayAgent, "skill.reset": mayBoard | mayAgent, "skill.rename": mayBoard | mayAgent, "skill.star": mayBoard,
 	"agent.skills":      mayBoard | mayAgent,
 	"instructions.file": mayBoard | mayAgent, "instructions.set": mayBoard | mayAgent,
 

@@ -38,6 +38,7 @@ var registrars = []func(ledger.Mux){
 	registerToolCalls,
 	registerImport,
 	registerSkills,
+	registerSkillVersions,
 	registerApprovals,
 	registerHires,
 	registerAssets,

@@ -43,6 +43,7 @@ type Skill struct {
 	Version     string      `cbor:"14,keyasint" json:"currentVersionId"` // of its files
 	CreatedAt   Time        `cbor:"15,keyasint" json:"createdAt"`
 	UpdatedAt   Time        `cbor:"16,keyasint" json:"updatedAt"`
+	Origin      SkillOrigin `cbor:"17,keyasint,omitempty" json:"-"`
 }
 
 // Clone returns a copy that shares no memory with s.
@@ -85,19 +86,20 @@ var SkillScopes = []string{"private", "company", "public_link"}
 // SaveSkill is the payload of skill.create, and of skill.update, where a nil
 // field keeps what is there and an empty one clears it. Markdown is SKILL.md.
 type SaveSkill struct {
-	ID          string    `cbor:"1,keyasint"`
-	Slug        *string   `cbor:"2,keyasint,omitempty"`
-	Name        *string   `cbor:"3,keyasint,omitempty"`
-	Description *string   `cbor:"4,keyasint,omitempty"`
-	IconURL     *string   `cbor:"5,keyasint,omitempty"`
-	Color       *string   `cbor:"6,keyasint,omitempty"`
-	Tagline     *string   `cbor:"7,keyasint,omitempty"`
-	Author      *string   `cbor:"8,keyasint,omitempty"`
-	Homepage    *string   `cbor:"9,keyasint,omitempty"`
-	Categories  *[]string `cbor:"10,keyasint,omitempty"`
-	Scope       *string   `cbor:"11,keyasint,omitempty"`
-	Markdown    *string   `cbor:"12,keyasint,omitempty"`
-	Version     string    `cbor:"13,keyasint"` // ID of the version that this makes, if files change
+	ID          string      `cbor:"1,keyasint"`
+	Slug        *string     `cbor:"2,keyasint,omitempty"`
+	Name        *string     `cbor:"3,keyasint,omitempty"`
+	Description *string     `cbor:"4,keyasint,omitempty"`
+	IconURL     *string     `cbor:"5,keyasint,omitempty"`
+	Color       *string     `cbor:"6,keyasint,omitempty"`
+	Tagline     *string     `cbor:"7,keyasint,omitempty"`
+	Author      *string     `cbor:"8,keyasint,omitempty"`
+	Homepage    *string     `cbor:"9,keyasint,omitempty"`
+	Categories  *[]string   `cbor:"10,keyasint,omitempty"`
+	Scope       *string     `cbor:"11,keyasint,omitempty"`
+	Markdown    *string     `cbor:"12,keyasint,omitempty"`
+	Version     string      `cbor:"13,keyasint"`           // ID of the version that this makes, if files change
+	Origin      SkillOrigin `cbor:"14,keyasint,omitempty"` // of a new skill that comes from outside
 }
 
 // SaveSkillFile is the payload of skill.file: it writes a file, or removes it
@@ -237,7 +239,10 @@ func createSkill(c *ledger.Context, p SaveSkill) (any, error) {
 	if err := room(skillRows.All(c.Tx, company), MaxSkills, "skills"); err != nil {
 		return nil, err
 	}
-	s := Skill{ID: p.ID, Company: company, Scope: "company", CreatedAt: now}.with(p)
+	s := Skill{ID: p.ID, Company: company, Scope: "company", Origin: p.Origin, CreatedAt: now}.with(p)
+	if len(p.Origin.Locator)+len(p.Origin.Ref)+len(p.Origin.Type) > 4096 {
+		return nil, ledger.Refuse(ledger.TooLarge, nil, "The origin of the skill is too long")
+	}
 	if err := s.check(c.Tx); err != nil {
 		return nil, err
 	}
@@ -246,6 +251,7 @@ func createSkill(c *ledger.Context, p SaveSkill) (any, error) {
 		return nil, err
 	}
 	s.UpdatedAt = now
+	keepVersion(c, s, "", "")
 	c.Record(s.change("company.skill_created"))
 	return skillRows.Put(c.Tx, company, s.ID, s), nil
 }
@@ -274,6 +280,7 @@ func updateSkill(c *ledger.Context, p SaveSkill) (any, error) {
 		if s, err = putSkillFile(c.Tx, s, SkillFile, *p.Markdown, p.Version); err != nil {
 			return nil, err
 		}
+		keepVersion(c, s, "", "")
 	}
 	s.UpdatedAt = TimeOf(c.Now)
 	c.Record(s.change("company.skill_updated"))
@@ -297,6 +304,7 @@ func deleteSkill(c *ledger.Context, p DeleteSkill) (any, error) {
 			wantedSkills.Put(c.Tx, s.Company, agent, a)
 		}
 	}
+	dropVersions(c.Tx, s)
 	skillRows.Delete(c.Tx, s.Company, s.ID)
 	c.Record(s.change("company.skill_deleted"))
 	return s, nil
@@ -398,6 +406,7 @@ func saveSkillFile(c *ledger.Context, p SaveSkillFile) (any, error) {
 		}
 	}
 	s.UpdatedAt = TimeOf(c.Now)
+	keepVersion(c, s, "", "")
 	c.Record(ledger.Change{Action: "company.skill_file_updated", EntityType: "company_skill", EntityID: s.ID,
 		Details: jsonObject{}.str("path", at).str("slug", s.Slug).close()})
 	return skillRows.Put(c.Tx, s.Company, s.ID, s), nil

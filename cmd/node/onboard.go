@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/company/portable"
 )
 
 // An onboarding is what a first company is made of. Each step finds what an
@@ -21,6 +24,7 @@ type onboarding struct {
 	answers *bufio.Scanner
 
 	company, goal, ceo, command string
+	starter                     string
 	arguments                   []string
 	budget                      int64
 }
@@ -57,6 +61,7 @@ command can be given again.`,
 	f := cmd.Flags()
 	f.BoolVarP(&o.yes, "yes", "y", false, "ask nothing")
 	f.StringVar(&o.company, "company-name", "First Company", "what it is called")
+	f.StringVar(&o.starter, "starter", "", "begin with one of the companies that come with the program: "+strings.Join(portable.Starters(), ", "))
 	f.StringVar(&o.goal, "goal", "Find out what we are for, and do it", "what everything that it does is to serve")
 	f.StringVar(&o.ceo, "ceo", "Ada", "name of its first agent")
 	f.StringVar(&o.command, "command", "", "program that the CEO runs when it wakes; without one its runs do nothing")
@@ -148,10 +153,48 @@ func (o *onboarding) makeCompany() (row companyRow, err error) {
 			return r, nil
 		}
 	}
+	if o.starter, err = o.ask("Begin with an example ("+strings.Join(portable.Starters(), ", ")+"), or with nothing?", cmp.Or(o.starter, noStarter)); err != nil {
+		return row, err
+	}
+	if o.starter != noStarter {
+		return o.importStarter(name)
+	}
 	if err := o.call("POST", "/api/companies", map[string]any{"name": name, "budgetMonthlyCents": o.budget}, &row); err != nil {
 		return row, err
 	}
 	o.say("1. made company %s; its issues are called %s-1 and so on", row.Name, row.IssuePrefix)
+	return row, nil
+}
+
+// noStarter is the answer of who begins with an empty company.
+const noStarter = "nothing"
+
+// importStarter makes the company from one of those that come with the program.
+func (o *onboarding) importStarter(name string) (row companyRow, err error) {
+	if !slices.Contains(portable.Starters(), o.starter) {
+		return row, misuse{fmt.Errorf("%q is none of %s", o.starter, strings.Join(portable.Starters(), ", "))}
+	}
+	source, err := packageSource(o.starter)
+	if err != nil {
+		return row, err
+	}
+	var done struct {
+		Company struct{ ID string }
+		Agents  []struct{ Slug string }
+	}
+	if err := o.call("POST", "/api/companies/import", map[string]any{"source": source, "agents": "all", "collisionStrategy": "rename",
+		"target": map[string]any{"mode": "new_company", "newCompanyName": name}}, &done); err != nil {
+		return row, err
+	}
+	if o.budget > 0 {
+		if err := o.call("PATCH", "/api/companies/"+done.Company.ID+"/budgets", map[string]any{"budgetMonthlyCents": o.budget}, nil); err != nil {
+			return row, err
+		}
+	}
+	if err := o.call("GET", "/api/companies/"+done.Company.ID, nil, &row); err != nil {
+		return row, err
+	}
+	o.say("1. made company %s from %s, with %d agents; its issues are called %s-1 and so on", row.Name, o.starter, len(done.Agents), row.IssuePrefix)
 	return row, nil
 }
 
@@ -162,13 +205,21 @@ func (o *onboarding) makeGoal(company string) (id string, err error) {
 		Level  string  `json:"level"`
 		Parent *string `json:"parentId"`
 	}
-	title, err := o.ask("What is it for?", o.goal)
-	if err != nil {
-		return "", err
-	}
 	path := "/api/companies/" + company + "/goals"
 	var all []goalRow
 	if err := o.call("GET", path, nil, &all); err != nil {
+		return "", err
+	}
+	if o.starter != "" && o.starter != noStarter {
+		for _, g := range all {
+			if g.Level == "company" && g.Parent == nil {
+				o.say("2. its goal comes with it: %s", g.Title)
+				return g.ID, nil
+			}
+		}
+	}
+	title, err := o.ask("What is it for?", o.goal)
+	if err != nil {
 		return "", err
 	}
 	for _, g := range all {

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/company"
+)
+
+type skillRow struct {
+	ID          string  `json:"id"`
+	Slug        string  `json:"slug"`
+	Name        string  `json:"name"`
+	Description *string `json:"description"`
+	Source      string  `json:"sourceLabel"`
+	Attached    int     `json:"attachedAgentCount"`
+	Markdown    string  `json:"markdown"`
+}
+
+// skillFile reads a text that a skill is made of.
+func skillFile(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, company.MaxSkillFile+1))
+	if err == nil && len(b) > company.MaxSkillFile {
+		err = fmt.Errorf("%s is longer than %d bytes", name, company.MaxSkillFile)
+	}
+	return string(b), err
+}
+
+func skillCommand(c *cli) *cobra.Command {
+	in := func(cmd *cobra.Command, more ...string) (string, error) {
+		of, err := c.companyID(cmd)
+		for n, part := range more {
+			more[n] = url.PathEscape(part)
+		}
+		return strings.Join(append([]string{"/api/companies/" + of + "/skills"}, more...), "/"), err
+	}
+	list := &cobra.Command{
+		Use: "list", Short: "List the skills that agents can have", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			at, err := in(cmd)
+			if err != nil {
+				return err
+			}
+			var rows []skillRow
+			return c.show(cmd, at, &rows, func(w io.Writer) {
+				var t [][]string
+				for _, r := range rows {
+					t = append(t, []string{r.Slug, r.Source, fmt.Sprint(r.Attached), orDash(r.Description)})
+				}
+				table(w, "SKILL SOURCE AGENTS ABOUT", t)
+			})
+		},
+	}
+	show := &cobra.Command{
+		Use: "show SKILL", Short: "Print the text of a skill", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := in(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			var row skillRow
+			return c.show(cmd, at, &row, func(w io.Writer) { fmt.Fprintln(w, strings.TrimRight(row.Markdown, "\n")) })
+		},
+	}
+	var name, about string
+	add := &cobra.Command{
+		Use: "add FILE|OWNER/REPOSITORY|URL", Short: "Add a skill from a Markdown file, or skills from GitHub", Args: cobra.ExactArgs(1),
+		Example: `  selvage skill add skills/weld/SKILL.md
+  selvage skill add https://github.com/acme/skills/tree/main/weld`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := in(cmd)
+			if err != nil {
+				return err
+			}
+			if _, err := os.Stat(args[0]); err != nil && (strings.Contains(args[0], "://") || strings.Count(args[0], "/") == 1) {
+				var out struct {
+					Imported []skillRow `json:"imported"`
+					Warnings []string   `json:"warnings"`
+				}
+				return c.send(cmd, "POST", at+"/import", map[string]any{"source": args[0]}, &out, func(w io.Writer) {
+					for _, r := range out.Imported {
+						fmt.Fprintln(w, r.Slug)
+					}
+					for _, text := range out.Warnings {
+						fmt.Fprintln(cmd.ErrOrStderr(), text)
+					}
+				})
+			}
+			text, err := skillFile(args[0])
+			if err != nil {
+				return err
+			}
+			body := map[string]any{"markdown": text, "name": name}
+			if name == "" {
+				path, err := filepath.Abs(args[0])
+				if err != nil {
+					return err
+				}
+				name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+				if filepath.Base(path) == company.SkillFile {
+					name = filepath.Base(filepath.Dir(path))
+				}
+				body["name"] = name
+			}
+			if about != "" {
+				body["description"] = about
+			}
+			var row skillRow
+			return c.send(cmd, "POST", at, body, &row, func(w io.Writer) { fmt.Fprintln(w, row.Slug) })
+		},
+	}
+	add.Flags().StringVar(&name, "name", "", "its name; without one that of the file or its folder")
+	add.Flags().StringVar(&about, "description", "", "what it teaches; without one what the file says")
+	var from string
+	update := &cobra.Command{
+		Use: "update SKILL", Short: "Take over what changed in the skill that one was forked from, or a new text", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := in(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			var row skillRow
+			done := func(w io.Writer) { fmt.Fprintln(w, row.Slug) }
+			if from == "" {
+				return c.send(cmd, "POST", at+"/install-update", nil, &row, done)
+			}
+			text, err := skillFile(from)
+			if err != nil {
+				return err
+			}
+			return c.send(cmd, "PATCH", at, map[string]any{"markdown": text}, &row, done)
+		},
+	}
+	update.Flags().StringVar(&from, "file", "", "Markdown file with the new text")
+	fork := &cobra.Command{
+		Use: "fork SKILL [NAME]", Short: "Make a skill of one's own from another", Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := in(cmd, args[0], "fork")
+			if err != nil {
+				return err
+			}
+			body := map[string]any{}
+			if len(args) > 1 {
+				body["name"] = args[1]
+			}
+			var row skillRow
+			return c.send(cmd, "POST", at, body, &row, func(w io.Writer) { fmt.Fprintln(w, row.Slug) })
+		},
+	}
+	remove := &cobra.Command{
+		Use: "remove SKILL", Short: "Remove a skill", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := in(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			var row skillRow
+			return c.send(cmd, "DELETE", at, nil, &row, func(w io.Writer) { fmt.Fprintf(w, "%s removed\n", row.Slug) })
+		},
+	}
+	return group("skill", "What agents can learn", list, show, add, update, fork, remove)
+}
