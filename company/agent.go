@@ -328,6 +328,14 @@ func (a Agent) with(p SaveAgent) (Agent, error) {
 	return a, nil
 }
 
+// checkEnvironment refuses an environment that there is not, unless it was named before.
+func (a Agent) checkEnvironment(before NullText) error {
+	if id := a.DefaultEnvironment; id != "" && id != before && string(id) != LocalEnvironment.ID {
+		return ledger.Refuse(ledger.NotFound, nil, "Environment not found")
+	}
+	return nil
+}
+
 func (p Permissions) with(g Grant) Permissions {
 	set(&p.CreateAgents, g.CreateAgents)
 	set(&p.CreateSkills, g.CreateSkills)
@@ -463,6 +471,9 @@ func makeAgent(c *ledger.Context, row Company, p SaveAgent, status AgentStatus) 
 	a, err := Agent{ID: p.ID, Company: row.ID, Role: "general", Status: status, AdapterType: "process", AdapterConfig: json.RawMessage("{}"),
 		RuntimeConfig: json.RawMessage(defaultRuntimeConfig), Permissions: Permissions{CreateAgents: true, CreateSkills: true},
 		CreatedBy: c.Cmd.Actor.ID, CreatedAt: now, UpdatedAt: now}.with(p)
+	if err == nil {
+		err = a.checkEnvironment("")
+	}
 	if err != nil {
 		return a, err
 	}
@@ -519,6 +530,9 @@ func updateAgent(c *ledger.Context, p SaveAgent) (any, error) {
 // revision.
 func changeAgent(c *ledger.Context, old Agent, p SaveAgent, from revisionOrigin) (any, error) {
 	a, err := old.with(p)
+	if err == nil {
+		err = a.checkEnvironment(old.DefaultEnvironment)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -346,6 +346,10 @@ func branchName(template string, p Project, i Issue) string {
 	return strings.Join(parts, "/")
 }
 
+func execWorkspaceExists(tx *ledger.Tx, company, id string) bool {
+	return tx.Has(execWorkspaces.Key(company, id))
+}
+
 func errNoExecutionWorkspace() error {
 	return ledger.Refuse(ledger.NotFound, nil, "Execution workspace not found")
 }

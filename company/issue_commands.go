@@ -231,6 +231,12 @@ func checkReferences(tx *ledger.Tx, old, next Issue) error {
 			return err
 		}
 	}
+	if next.Workspace != "" && next.Workspace != old.Workspace && !workspaceExists(tx, next.Company, next.Workspace) {
+		return errNoWorkspace()
+	}
+	if next.ExecutionWorkspace != "" && next.ExecutionWorkspace != old.ExecutionWorkspace && !execWorkspaceExists(tx, next.Company, next.ExecutionWorkspace) {
+		return errNoExecutionWorkspace()
+	}
 	if !slices.Equal(old.Labels, next.Labels) {
 		if err := checkLabels(tx, next.Company, next.Labels); err != nil {
 			return err

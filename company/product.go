@@ -160,6 +160,8 @@ func (w WorkProduct) check(tx *ledger.Tx) error {
 		return ledger.Refuse(ledger.TooLarge, nil, "The work product is too long")
 	case w.Project != "" && !projectExists(tx, w.Company, string(w.Project)):
 		return ledger.Refuse(ledger.NotFound, nil, "Project not found")
+	case w.ExecutionWorkspace != "" && !execWorkspaceExists(tx, w.Company, string(w.ExecutionWorkspace)):
+		return errNoExecutionWorkspace()
 	}
 	return nil
 }

@@ -226,6 +226,10 @@ func CountProjectIssues(tx *ledger.Tx, company, project string) (n int) {
 	return n
 }
 
+func workspaceExists(tx *ledger.Tx, company, id string) bool {
+	return tx.Has(workspaces.Key(company, id))
+}
+
 func errNoProject() error { return ledger.Refuse(ledger.NotFound, nil, "Project not found") }
 func errNoWorkspace() error {
 	return ledger.Refuse(ledger.NotFound, nil, "Project workspace not found")
