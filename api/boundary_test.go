@@ -2,6 +2,8 @@ package api
 
 import (
 	"crypto/sha256"
+	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -9,92 +11,144 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// TestNobodyReachesIntoAnotherCompany goes through the whole table with an
-// agent of another company, and with a person who is in none.
+// plantPerson makes the server remember a board key of a user.
+func (h *harness) plantPerson(user string) (bearer string) {
+	token := boardTokenPrefix + user
+	h.keys.keep(sha256.Sum256([]byte(token)), holder{actor: ledger.Actor{Type: "user", ID: user}, cred: ledger.Credential{Kind: "board_key", ID: NewID()}},
+		h.keys.generation(), 0, time.Now())
+	return "Authorization: Bearer " + token
+}
+
+// TestNobodyReachesIntoAnotherCompany goes through the whole table, with bodies
+// that would do, as an agent of another company and as a person who is in none.
 func TestNobodyReachesIntoAnotherCompany(t *testing.T) {
 	h := newHarness(t)
-	const canary = "canary-row"
-	ours, theirs := h.company("Ours"), h.company("Theirs "+canary)
-	agent := func(of, name string) string {
-		return h.call("POST", "/api/companies/"+of+"/agents", `{"name":"`+name+`","adapterType":"process"}`).want(t, 201, "").field(t, "id")
-	}
-	mine, other := agent(ours, "Mine"), agent(theirs, canary)
+	theirs, ours := newTown(h, "Theirs"), h.company("Ours")
+	mine := h.call("POST", "/api/companies/"+ours+"/agents", `{"name":"Mine","adapterType":"process"}`).want(t, 201, "").field(t, "id")
 	key := "Authorization: Bearer " + h.call("POST", "/api/agents/"+mine+"/keys", `{"name":"k"}`).want(t, 201, "").field(t, "token")
-	in := "/api/companies/" + theirs
-	id := func(a answer) string { return a.want(t, 201, "").field(t, "id") }
-	goal := id(h.call("POST", in+"/goals", `{"title":"`+canary+`"}`))
-	project := id(h.call("POST", in+"/projects", `{"name":"`+canary+`"}`))
-	issue := id(h.call("POST", in+"/issues", `{"title":"`+canary+`"}`))
-	label := id(h.call("POST", in+"/labels", `{"name":"`+canary+`","color":"#ff0000"}`))
-	secret := id(h.call("POST", in+"/secrets", `{"name":"`+canary+`","value":"hidden"}`))
-	invite := id(h.call("POST", in+"/invites", `{}`))
-	approval := id(h.call("POST", in+"/approvals", `{"type":"request_board_approval","payload":{"title":"`+canary+`"}}`))
-	run := h.call("POST", "/api/agents/"+other+"/heartbeat/invoke", `{}`).want(t, 202, "").field(t, "id")
+	run := "X-Paperclip-Run-Id: " + h.running(ours, mine)
 
-	// Which row of theirs a path value means, by what stands before it.
-	rows := map[string]string{"companies": theirs, "agents": other, "goals": goal, "projects": project, "issues": issue, "labels": label, "secrets": secret,
-		"approvals": approval, "heartbeat-runs": run, "invites": invite}
-	const outsider = "pcp_board_outsider"
-	plant := func() { // a key of a person who is in no company
-		hash := sha256.Sum256([]byte(outsider))
-		h.keys.keep(hash, holder{actor: ledger.Actor{Type: "user", ID: "eve"}, cred: ledger.Credential{Kind: "board_key", ID: NewID()}}, h.keys.generation(), 0, time.Now())
+	// Routes about nobody's company, and such as give the same to everybody.
+	open := func(r Route) bool {
+		return r.Who == Public || !strings.Contains(r.Path, "{") || strings.HasPrefix(r.Path, "/api/v1/") || strings.HasPrefix(r.Path, "/api/skills/") || strings.HasPrefix(r.Path, "/api/llms/")
 	}
 	before, _ := h.node.ledger.Head()
 	tried := 0
 	for _, route := range h.Routes() {
-		if route.Who == Public || !strings.Contains(route.Path, "{") {
+		if open(route) {
 			continue
 		}
-		parts, theirsIs := strings.Split(route.Path, "/"), false
-		for i, p := range parts {
-			if !strings.HasPrefix(p, "{") {
-				continue
-			}
-			if row, ok := rows[parts[i-1]]; ok {
-				parts[i], theirsIs = row, true
-			} else {
-				parts[i] = NewID()
+		name := route.Method + " " + route.Path
+		path, whole := theirs.path(route)
+		if !whole {
+			t.Errorf("%s names a row of which the town has none: add one to newTown", name)
+		}
+		body, headers := theirs.body(route), []string(nil)
+		if strings.HasSuffix(route.Path, "/attachments") || strings.HasSuffix(route.Path, "/images") || strings.HasSuffix(route.Path, "/logo") {
+			if route.Method == "POST" {
+				form, contentType := formOf(t, "x.png", "image/png", dot())
+				body, headers = form, []string{contentType}
 			}
 		}
-		if !theirsIs {
+		if strings.HasPrefix(route.Path, "/api/environments/") { // that of all companies; what is on it is shown to its company
+			for _, as := range []string{key, h.plantPerson("eve")} {
+				if a := h.call(route.Method, path, body, as); strings.Contains(string(a.body), theirs.run) || strings.Contains(string(a.body), canaryTown) {
+					t.Errorf("%s shows %s", name, a.body)
+				}
+			}
 			continue
 		}
-		path, body := strings.Join(parts, "/"), ""
-		if route.Method != "GET" && route.Method != "DELETE" {
-			body = `{}`
-		}
-		plant()
-		for who, bearer := range map[string]string{"an agent": key, "a person": "Authorization: Bearer " + outsider} {
+		for who, as := range map[string][]string{"an agent": {key}, "an agent in a run": {key, run}, "a person": {h.plantPerson("eve")}} {
 			tried++
-			a := h.call(route.Method, path, body, bearer)
-			if a.status != 401 && a.status != 403 && a.status != 404 && a.status != 400 && a.status != 422 {
-				t.Errorf("%s %s by %s answered %d %.200s", route.Method, route.Path, who, a.status, a.body)
+			a := h.call(route.Method, path, body, append(as, headers...)...)
+			if a.status != 401 && a.status != 403 && a.status != 404 {
+				t.Errorf("%s by %s answered %d %.200s to %.200s", name, who, a.status, a.body, body)
 			}
-			if strings.Contains(string(a.body), canary) {
-				t.Errorf("%s %s shows %s a row: %.300s", route.Method, route.Path, who, a.body)
+			if strings.Contains(string(a.body), canaryTown) {
+				t.Errorf("%s shows %s a row: %.300s", name, who, a.body)
 			}
 		}
 	}
-	if tried < 100 {
+	if tried < 600 {
 		t.Errorf("only %d requests were tried", tried)
 	}
-	plant()
-	for _, path := range []string{"/api/companies", "/api/companies/stats"} {
-		for _, bearer := range []string{key, "Authorization: Bearer " + outsider} {
-			if a := h.call("GET", path, "", bearer); strings.Contains(string(a.body), canary) || strings.Contains(string(a.body), theirs) {
+	for _, path := range []string{"/api/companies", "/api/companies/stats", "/api/issues", "/api/plugins", "/api/adapters"} {
+		for _, bearer := range []string{key, h.plantPerson("eve")} {
+			if a := h.call("GET", path, "", bearer); strings.Contains(string(a.body), canaryTown) || strings.Contains(string(a.body), theirs.of) {
 				t.Errorf("%s shows %s", path, a.body)
 			}
 		}
 	}
-	h.call("GET", "/api/v1/mesh", "", "Authorization: Bearer "+outsider).want(t, 403, "Instance admin required")
+	h.call("GET", "/api/v1/mesh", "", h.plantPerson("eve")).want(t, 403, "Instance admin required")
 	if after, _ := h.node.ledger.Head(); after != before {
 		for e, err := range h.node.ledger.Entries(t.Context(), before) {
 			if err != nil || e.Height >= after {
 				break
 			}
-			if e.Company == theirs {
+			if e.Company == theirs.of && e.Outcome == ledger.Applied {
 				t.Errorf("%s came into their chain", e.Kind)
 			}
+		}
+	}
+}
+
+// TestBodiesOfOthersRowsNameNothing gives an agent of one company, in its own
+// company, the rows of another in every field that takes an ID.
+func TestBodiesNameNoRowsOfOthers(t *testing.T) {
+	h := newHarness(t)
+	theirs, ours := newTown(h, "Theirs"), newTown(h, "Ours")
+	free := map[string]string{ // IDs that are no rows
+		"commentClientRequestId": "the client's own", "clientRequestId": "the client's own", "orderedIds": "what is gone stays in a person's order",
+		"originRunId": "told by who made it, like originId", "runtimeServiceId": "of services that the mesh does not know",
+	}
+	before, _ := h.node.ledger.Head()
+	tried := 0
+	for _, route := range h.Routes() {
+		if route.In == nil || route.Who == Public || !strings.Contains(route.Path, "{") {
+			continue
+		}
+		path, _ := ours.path(route)
+		for _, f := range planOf(reflect.TypeOf(route.In)).fields {
+			inner := f.plan
+			list := false
+			for inner.elem != nil {
+				list = list || inner.shape == isList && !inner.ptr && !inner.opt
+				inner = inner.elem
+			}
+			if f.rules.format != "uuid" || inner.shape != isString || free[f.name] != "" {
+				continue
+			}
+			for where, id := range theirs.values {
+				if !IsUUID(id) || where == "environments" {
+					continue
+				}
+				var body map[string]any
+				if err := json.Unmarshal([]byte(ours.body(route)), &body); err != nil {
+					t.Fatal(err)
+				}
+				if body[f.name] = id; list {
+					body[f.name] = []string{id}
+				}
+				tried++
+				b, _ := json.Marshal(body)
+				a := h.call(route.Method, path, string(b))
+				if a.status >= 500 || strings.Contains(string(a.body), id) && a.status < 300 {
+					t.Errorf("%s %s took %s of another company for %s: %d %.300s", route.Method, route.Path, where, f.name, a.status, a.body)
+					break
+				}
+			}
+		}
+	}
+	if tried < 500 {
+		t.Errorf("only %d requests were tried", tried)
+	}
+	after, _ := h.node.ledger.Head()
+	for e, err := range h.node.ledger.Entries(t.Context(), before) {
+		if err != nil || e.Height >= after {
+			break
+		}
+		if e.Company == theirs.of && e.Outcome == ledger.Applied {
+			t.Errorf("%s came into their chain", e.Kind)
 		}
 	}
 }

@@ -296,7 +296,12 @@ func TestEachToolOfTheContractIsCalled(t *testing.T) {
 // running invokes an agent and starts its run on the harness's node.
 func (h *harness) running(of, agent string) (run string) {
 	h.t.Helper()
-	run = h.call("POST", "/api/agents/"+agent+"/heartbeat/invoke", `{}`).want(h.t, 202, "").field(h.t, "id")
+	return h.start(of, h.call("POST", "/api/agents/"+agent+"/heartbeat/invoke", `{}`).want(h.t, 202, "").field(h.t, "id"))
+}
+
+// start starts a queued run on the harness's node.
+func (h *harness) start(of, run string) string {
+	h.t.Helper()
 	node := string(h.node.keys.ID())
 	me, mine := ledger.Actor{Type: "node", ID: node}, ledger.Credential{Kind: "node", ID: node}
 	h.submitAs(me, mine, "run.place", of, company.Place{Run: run, Node: node, Session: h.node.sess})

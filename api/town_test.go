@@ -1,0 +1,252 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// A town is a company with a row of every noun that a route can name, all of
+// them marked with a canary.
+type town struct {
+	h      *harness
+	of     string
+	agent  string
+	run    string
+	token  string            // a key of the agent
+	values map[string]string // by the path up to the value, from the last value on: "issues", "issues/comments"
+}
+
+// canaryTown marks what a town holds.
+const canaryTown = "canary-of-the-town"
+
+// newTown makes a company through the API, so that each row is as it comes.
+func newTown(h *harness, name string) *town {
+	t := h.t
+	t.Helper()
+	w := &town{h: h, of: h.company(name + " " + canaryTown), values: map[string]string{}}
+	in, mark := "/api/companies/"+w.of, fmt.Sprintf("%q", canaryTown)
+	post := func(path, body string, status int) answer {
+		t.Helper()
+		return h.call("POST", path, body).want(t, status, "")
+	}
+	keep := func(where string, a answer) string {
+		t.Helper()
+		w.values[where] = a.field(t, "id")
+		return w.values[where]
+	}
+	w.values["companies"] = w.of
+	h.call("PATCH", in, `{"requireBoardApprovalForCeoStrategy":false}`).want(t, 200, "")
+	w.agent = keep("agents", post(in+"/agents", `{"name":`+mark+`,"adapterType":"process","adapterConfig":{"command":"/bin/true","env":{"TOKEN":"`+canaryTown+`"}}}`, 201))
+	h.call("PATCH", "/api/agents/"+w.agent, `{"title":`+mark+`}`).want(t, 200, "")
+	w.values["agents/config-revisions"] = firstOf(t, h.call("GET", "/api/agents/"+w.agent+"/config-revisions", ""))
+	key := post("/api/agents/"+w.agent+"/keys", `{"name":`+mark+`}`, 201)
+	w.token = key.field(t, "token")
+	keep("agents/keys", key)
+	h.call("PUT", "/api/agents/"+w.agent+"/instructions-bundle/file", `{"path":"AGENTS.md","content":`+mark+`}`).want(t, 200, "")
+	keep("goals", post(in+"/goals", `{"title":`+mark+`}`, 201))
+	project := keep("projects", post(in+"/projects", `{"name":`+mark+`,"env":{"TOKEN":"`+canaryTown+`"}}`, 201))
+	keep("projects/workspaces", post("/api/projects/"+project+"/workspaces", `{"name":`+mark+`,"cwd":"/srv/`+canaryTown+`"}`, 201))
+	issue := keep("issues", post(in+"/issues", `{"title":`+mark+`,"status":"todo","assigneeAgentId":"`+w.agent+`","projectId":"`+project+`"}`, 201))
+	w.values["companies/issues"] = issue
+	on := "/api/issues/" + issue
+	keep("issues/comments", post(on+"/comments", `{"body":`+mark+`}`, 201))
+	keep("issues/interactions", post(on+"/interactions", `{"kind":"request_confirmation","payload":{"version":1,"prompt":`+mark+`}}`, 201))
+	keep("work-products", post(on+"/work-products", `{"type":"commit","provider":"git","title":`+mark+`}`, 201))
+	for _, text := range []string{"one", "two"} {
+		body := `{"title":` + mark + `,"format":"markdown","body":"` + text + ` ` + canaryTown + `"`
+		if text == "two" {
+			body += `,"baseRevisionId":"` + w.values["issues/documents/revisions"] + `"`
+		}
+		w.values["issues/documents/revisions"] = h.call("PUT", on+"/documents/plan", body+`}`).field(t, "latestRevisionId")
+	}
+	w.values["issues/documents"] = "plan"
+	form, contentType := formOf(t, canaryTown+".txt", "text/plain", []byte(canaryTown))
+	keep("attachments", h.call("POST", in+"/issues/"+issue+"/attachments", form, contentType).want(t, 201, ""))
+	form, contentType = formOf(t, canaryTown+".png", "image/png", dot())
+	w.values["assets"] = h.call("POST", in+"/assets/images", form, contentType).want(t, 201, "").field(t, "assetId")
+	keep("labels", post(in+"/labels", `{"name":`+mark+`,"color":"#ff0000"}`, 201))
+	keep("secrets", post(in+"/secrets", `{"name":`+mark+`,"value":"`+canaryTown+`"}`, 201))
+	keep("companies/user-secret-definitions", post(in+"/user-secret-definitions", `{"key":`+mark+`,"name":`+mark+`}`, 201))
+	keep("companies/me/user-secrets", post(in+"/me/user-secrets", `{"definitionKey":`+mark+`,"value":"`+canaryTown+`"}`, 201))
+	keep("approvals", post(in+"/approvals", `{"type":"request_board_approval","payload":{"title":`+mark+`}}`, 201))
+	w.values["issues/approvals"] = w.values["approvals"]
+	post(on+"/approvals", `{"approvalId":"`+w.values["approvals"]+`"}`, 201)
+	routine := keep("routines", post(in+"/routines", `{"title":`+mark+`,"assigneeAgentId":"`+w.agent+`"}`, 201))
+	h.call("PATCH", "/api/routines/"+routine, `{"description":`+mark+`}`).want(t, 200, "")
+	w.values["routines/revisions"] = firstOf(t, h.call("GET", "/api/routines/"+routine+"/revisions", ""))
+	trigger := post("/api/routines/"+routine+"/triggers", `{"kind":"webhook","signingMode":"bearer","label":`+mark+`}`, 201).decode(t).(map[string]any)["trigger"].(map[string]any)
+	w.values["routine-triggers"], w.values["routine-triggers/public"] = trigger["id"].(string), trigger["publicId"].(string)
+	keep("companies/folders", post(in+"/folders", `{"kind":"routine","name":`+mark+`}`, 201))
+	keep("companies/skills", post(in+"/skills", `{"name":`+mark+`,"description":`+mark+`,"markdown":"---\nname: `+canaryTown+`\ndescription: `+canaryTown+`\n---\nSay hi.\n"}`, 201))
+	post(in+"/inbox-dismissals", `{"itemKey":"approval:`+w.values["approvals"]+`"}`, 200)
+	w.values["companies/inbox-dismissals"] = "approval:" + w.values["approvals"]
+	invite := post(in+"/invites", `{"allowedJoinTypes":"both"}`, 201)
+	w.values["invites/revoke"], w.values["invites"] = invite.field(t, "id"), invite.field(t, "token")
+	join := h.call("POST", "/api/invites/"+w.values["invites"]+"/accept", `{"requestType":"agent","agentName":`+mark+`,"adapterType":"http","agentDefaultsPayload":{"url":"http://127.0.0.1:9/`+canaryTown+`"}}`).want(t, 202, "")
+	w.values["companies/join-requests"], w.values["join-requests"] = join.field(t, "id"), join.field(t, "id")
+	w.values["companies/members"] = h.call("GET", in+"/members", "").want(t, 200, "").decode(t).(map[string]any)["members"].([]any)[0].(map[string]any)["id"].(string)
+	w.values["admin/users"] = LocalBoard
+	w.values["execution-workspaces/runtime-services"], w.values["execution-workspaces/runtime-commands"] = "start", "start"
+	w.values["environments"] = firstOf(t, h.call("GET", in+"/environments", ""))
+	w.values["cli-auth/challenges"] = post("/api/cli-auth/challenges", `{"command":`+mark+`}`, 201).field(t, "id")
+	w.values["board-api-keys"] = post("/api/board-api-keys", `{"name":`+mark+`}`, 201).field(t, "id")
+	spender := post(in+"/agents", `{"name":"Spender","adapterType":"process"}`, 201).field(t, "id")
+	post(in+"/budgets/policies", `{"scopeType":"agent","scopeId":"`+spender+`","windowKind":"lifetime","amount":1}`, 200)
+	post(in+"/cost-events", `{"agentId":"`+spender+`","provider":"p","model":"m","costCents":5,"occurredAt":"2026-11-20T12:00:00Z"}`, 201)
+	w.values["companies/budget-incidents"] = firstOf(t, h.call("GET", in+"/budget-incidents", ""))
+	w.run = h.start(w.of, firstOf(t, h.call("GET", in+"/heartbeat-runs", ""))) // the assignment queued it
+	w.values["heartbeat-runs"] = w.run
+	if list := h.call("GET", in+"/execution-workspaces", "").want(t, 200, "").decode(t).([]any); len(list) > 0 {
+		w.values["execution-workspaces"] = list[0].(map[string]any)["id"].(string)
+	}
+	return w
+}
+
+// samples are bodies whose rules no tag says, by method and pattern of the route.
+func (w *town) samples() map[string]string {
+	return map[string]string{
+		"POST /api/companies/{companyId}/approvals":               `{"type":"request_board_approval","payload":{"title":"x"}}`,
+		"POST /api/companies/{companyId}/issues":                  `{"title":"x","allowDuplicate":true}`,
+		"POST /api/issues/{id}/children":                          `{"title":"x","allowDuplicate":true}`,
+		"POST /api/secrets/{id}/rotate":                           `{"value":"x"}`,
+		"POST /api/issues/{id}/interactions":                      `{"kind":"request_confirmation","payload":{"version":1,"prompt":"x"}}`,
+		"POST /api/routines/{id}/triggers":                        `{"kind":"api"}`,
+		"PUT /api/issues/{id}/documents/{key}":                    `{"title":"x","format":"markdown","body":"x","baseRevisionId":"` + w.values["issues/documents/revisions"] + `"}`,
+		"POST /api/issues/{id}/approvals":                         `{"approvalId":"` + w.values["approvals"] + `"}`,
+		"POST /api/companies/{companyId}/cost-events":             `{"agentId":"` + w.agent + `","provider":"p","model":"m","costCents":5,"occurredAt":"2026-11-20T12:00:00Z"}`,
+		"POST /api/companies/{companyId}/skills":                  `{"name":"x","markdown":"---\nname: x\ndescription: x\n---\nx\n"}`,
+		"POST /api/companies/{companyId}/agents":                  `{"name":"x","adapterType":"process"}`,
+		"POST /api/companies/{companyId}/agent-hires":             `{"name":"x","adapterType":"process"}`,
+		"POST /api/issues/{id}/feedback-votes":                    `{"targetType":"issue_comment","targetId":"` + w.values["issues/comments"] + `","vote":"up"}`,
+		"POST /api/companies/{companyId}/inbox-dismissals":        `{"itemKey":"approval:` + w.values["approvals"] + `"}`,
+		"POST /api/invites/{token}/accept":                        `{"requestType":"agent","agentName":"x","adapterType":"http"}`,
+		"PATCH /api/companies/{companyId}/skills/{skillId}/files": `{"path":"SKILL.md","content":"---\nname: x\ndescription: x\n---\nx\n"}`,
+		"PUT /api/agents/{id}/instructions-bundle/file":           `{"path":"AGENTS.md","content":"x"}`,
+	}
+}
+
+// body is one that a route takes, as far as the tags of its type say; "" for a
+// route without one.
+func (w *town) body(route Route) string {
+	if s, ok := w.samples()[route.Method+" "+route.Path]; ok {
+		return s
+	}
+	if route.In == nil {
+		if route.Method == "GET" || route.Method == "DELETE" {
+			return ""
+		}
+		return "{}"
+	}
+	v := w.sample(planOf(reflect.TypeOf(route.In)), rules{minLength: -1}, "")
+	b, err := json.Marshal(v)
+	if err != nil {
+		w.h.t.Fatal(err)
+	}
+	return string(b)
+}
+
+// sample is a value that a plan takes; optional members are left out.
+func (w *town) sample(p *plan, r rules, name string) any {
+	switch {
+	case p.ptr, p.opt:
+		return w.sample(p.elem, r, name)
+	}
+	switch p.shape {
+	case isInt, isUint, isFloat:
+		if r.minimum != nil {
+			return *r.minimum
+		}
+		return 0
+	case isBool:
+		return true
+	case isTime:
+		return "2026-11-20T12:00:00Z"
+	case isList:
+		if r.minItems > 0 {
+			return []any{w.sample(p.elem, rules{enum: r.enum, format: r.format, minLength: -1}, name)}
+		}
+		return []any{}
+	case isMap, isRaw, isAny:
+		return map[string]any{}
+	case isStruct:
+		o := map[string]any{}
+		for _, f := range p.fields {
+			if f.required {
+				o[f.name] = w.sample(f.plan, f.rules, f.name)
+			}
+		}
+		return o
+	}
+	switch {
+	case len(r.enum) > 0:
+		return r.enum[0]
+	case r.format == "uuid":
+		return w.id(name)
+	case r.format == "date-time":
+		return "2026-11-20T12:00:00Z"
+	case r.format == "uri":
+		return "https://example.com/x"
+	case strings.Contains(strings.ToLower(name), "color"):
+		return "#ff0000"
+	}
+	return strings.Repeat("x", max(1, r.minLength))
+}
+
+// id is the town's row that a field's name means, or one that is nowhere.
+func (w *town) id(field string) string {
+	noun := strings.TrimSuffix(strings.ToLower(field), "id")
+	for where, v := range w.values {
+		if strings.TrimSuffix(where, "s") == noun {
+			return v
+		}
+	}
+	if strings.Contains(noun, "agent") {
+		return w.agent
+	}
+	return NewID()
+}
+
+// firstOf is the ID of a list's first row.
+func firstOf(t testing.TB, a answer) string {
+	t.Helper()
+	list, _ := a.want(t, 200, "").decode(t).([]any)
+	if len(list) == 0 {
+		t.Fatalf("an empty list: %s", a.body)
+	}
+	return list[0].(map[string]any)["id"].(string)
+}
+
+// path fills a route's pattern with the town's rows; whole is false when the
+// town has no row for one of the values, which is then made up.
+func (w *town) path(route Route) (path string, whole bool) {
+	whole = true
+	var out, names []string
+	for part := range strings.SplitSeq(strings.TrimPrefix(route.Path, "/"), "/") {
+		if !strings.HasPrefix(part, "{") {
+			names, out = append(names, part), append(out, part)
+			continue
+		}
+		value, ok := "", false
+		for from := range names { // the longest ending that the town knows
+			where := strings.TrimPrefix(strings.Join(names[from:], "/"), "api/")
+			if strings.HasPrefix(where, "invites") && strings.HasSuffix(route.Path, "/revoke") {
+				where += "/revoke"
+			}
+			if value, ok = w.values[where]; ok {
+				break
+			}
+		}
+		if !ok {
+			whole, value = false, NewID()
+		}
+		out = append(out, value)
+	}
+	path = "/" + strings.Join(out, "/")
+	if strings.HasSuffix(path, "/file") && route.In == nil || strings.HasSuffix(path, "/files") && route.In == nil {
+		path += "?path=SKILL.md"
+	}
+	return path, whole
+}
