@@ -144,7 +144,8 @@ func (w WorkProduct) with(p SaveProduct) WorkProduct {
 	return w
 }
 
-func (w WorkProduct) check(tx *ledger.Tx) error {
+// check refuses what a work product can not be; what it named before may be gone.
+func (w WorkProduct) check(tx *ledger.Tx, before WorkProduct) error {
 	for _, f := range []struct {
 		name, value string
 		of          []string
@@ -160,7 +161,7 @@ func (w WorkProduct) check(tx *ledger.Tx) error {
 		return ledger.Refuse(ledger.TooLarge, nil, "The work product is too long")
 	case w.Project != "" && !projectExists(tx, w.Company, string(w.Project)):
 		return ledger.Refuse(ledger.NotFound, nil, "Project not found")
-	case w.ExecutionWorkspace != "" && !execWorkspaceExists(tx, w.Company, string(w.ExecutionWorkspace)):
+	case w.ExecutionWorkspace != before.ExecutionWorkspace && w.ExecutionWorkspace != "" && !execWorkspaceExists(tx, w.Company, string(w.ExecutionWorkspace)):
 		return errNoExecutionWorkspace()
 	}
 	return nil
@@ -184,7 +185,7 @@ func createProduct(c *ledger.Context, p SaveProduct) (any, error) {
 	now := TimeOf(c.Now)
 	w := WorkProduct{ID: p.ID, Company: i.Company, Issue: i.ID, Project: NullText(i.Project), Status: "active", ReviewState: "none", Health: "unknown",
 		Run: NullText(c.Cmd.Run), CreatedAt: now, UpdatedAt: now}.with(p)
-	if err := w.check(c.Tx); err != nil {
+	if err := w.check(c.Tx, WorkProduct{}); err != nil {
 		return nil, err
 	}
 	own(c.Tx, i.Company, w.ID)
@@ -227,9 +228,10 @@ func updateProduct(c *ledger.Context, p SaveProduct) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	before := w
 	w = w.with(p)
 	w.UpdatedAt = TimeOf(c.Now)
-	if err := w.check(c.Tx); err != nil {
+	if err := w.check(c.Tx, before); err != nil {
 		return nil, err
 	}
 	w.keep(c, i)
