@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -33,6 +34,11 @@ var (
 // open finds out who asks, what for, and whether the route is for them.
 func (rc *Request) open() (err error) {
 	r := rc.HTTP
+	if r.URL.RawQuery != "" {
+		if rc.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+			return Invalid("The query of the URL is malformed")
+		}
+	}
 	if rc.read, err = readOf(r); err != nil {
 		return err
 	}

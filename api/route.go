@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,6 +91,7 @@ type Request struct {
 	server  *Server
 	route   *Route
 	w       http.ResponseWriter
+	query   url.Values // of the URL
 	read    ledger.Read
 	index   uint64 // raft index that the answer reflects at least
 	asOf    uint64 // raft index of a strong read that was asked for already, or 0
@@ -119,7 +121,7 @@ func (rc *Request) Now() time.Time { return time.Now().UTC().Truncate(time.Milli
 func (rc *Request) Path(name string) string { return rc.HTTP.PathValue(name) }
 
 // Query returns the first value of a query parameter, or "".
-func (rc *Request) Query(name string) string { return rc.HTTP.URL.Query().Get(name) }
+func (rc *Request) Query(name string) string { return rc.query.Get(name) }
 
 // Has reports whether a query parameter is present and not empty.
 func (rc *Request) Has(name string) bool { return rc.Query(name) != "" }
@@ -127,7 +129,7 @@ func (rc *Request) Has(name string) bool { return rc.Query(name) != "" }
 // QueryList returns the values of a query parameter, repeated or separated by commas.
 func (rc *Request) QueryList(name string) []string {
 	var out []string
-	for _, v := range rc.HTTP.URL.Query()[name] {
+	for _, v := range rc.query[name] {
 		for part := range strings.SplitSeq(v, ",") {
 			if part = strings.TrimSpace(part); part != "" {
 				out = append(out, part)

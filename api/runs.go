@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -416,15 +415,6 @@ type runLogPage struct {
 	Next    *int64           `json:"nextOffset,omitempty"`
 }
 
-// count is a bounded number in the query; what is no number is otherwise.
-func count(rc *Request, name string, otherwise, least, most int64) int64 {
-	n, err := strconv.ParseInt(rc.Query(name), 10, 64)
-	if err != nil {
-		n = otherwise
-	}
-	return min(max(n, least), most)
-}
-
 // findRunAgent returns the agent that the path names. An agent sees its own
 // company only.
 func findRunAgent(tx *ledger.Tx, rc *Request) (company.Agent, error) {
@@ -561,14 +551,22 @@ func listTaskSessions(rc *Request) (Response, error) {
 }
 
 func listRuns(rc *Request) (Response, error) {
-	of, limit := rc.Path("companyId"), int(count(rc, "limit", 200, 1, maxRunList))
+	of := rc.Path("companyId")
+	limit, err := rc.QueryInt("limit", 200, 1, maxRunList)
+	if err != nil {
+		return Response{}, err
+	}
+	agent, err := rc.QueryUUID("agentId")
+	if err != nil {
+		return Response{}, err
+	}
 	return viewed(rc, func(tx *ledger.Tx) ([]runListItem, error) {
 		if !company.CompanyExists(tx, of) {
 			return nil, NotFound("Company not found")
 		}
 		all := company.RunsOf(tx, of)
-		if agent := rc.Query("agentId"); IsUUID(agent) {
-			all = company.RunsOfAgent(tx, of, strings.ToLower(agent))
+		if agent != "" {
+			all = company.RunsOfAgent(tx, of, agent)
 		}
 		out := []runListItem{}
 		for r := range all {
@@ -582,7 +580,14 @@ func listRuns(rc *Request) (Response, error) {
 
 func listLiveRuns(rc *Request) (Response, error) {
 	of := rc.Path("companyId")
-	limit, least := int(count(rc, "limit", 50, 1, maxRunList)), int(count(rc, "minCount", 0, 0, maxRunList))
+	limit, err := rc.QueryInt("limit", 50, 1, maxRunList)
+	if err != nil {
+		return Response{}, err
+	}
+	least, err := rc.QueryInt("minCount", 0, 0, maxRunList)
+	if err != nil {
+		return Response{}, err
+	}
 	return viewed(rc, func(tx *ledger.Tx) ([]liveRun, error) {
 		if !company.CompanyExists(tx, of) {
 			return nil, NotFound("Company not found")
@@ -631,18 +636,34 @@ func cancelRun(rc *Request) (Response, error) {
 }
 
 func listRunEvents(rc *Request) (Response, error) {
+	after, err := rc.QueryInt("afterSeq", 0, 0, 1<<40)
+	if err != nil {
+		return Response{}, err
+	}
+	limit, err := rc.QueryInt("limit", 200, 1, maxRunEvents)
+	if err != nil {
+		return Response{}, err
+	}
 	return viewed(rc, func(tx *ledger.Tx) ([]company.RunEvent, error) {
 		r, err := findRun(tx, rc)
 		if err != nil {
 			return nil, err
 		}
-		return company.EventsOf(tx, r.Company, r.ID, count(rc, "afterSeq", 0, 0, 1<<40), int(count(rc, "limit", 200, 1, maxRunEvents))), nil
+		return company.EventsOf(tx, r.Company, r.ID, int64(after), limit), nil
 	})
 }
 
 func (s *Server) readRunLog(rc *Request) (Response, error) {
+	offset, err := rc.QueryInt("offset", 0, 0, 1<<40)
+	if err != nil {
+		return Response{}, err
+	}
+	limit, err := rc.QueryInt("limitBytes", runlog.MaxRead, 1, runlog.MaxRead)
+	if err != nil {
+		return Response{}, err
+	}
 	var r company.Run
-	err := rc.View(func(tx *ledger.Tx) (err error) {
+	err = rc.View(func(tx *ledger.Tx) (err error) {
 		r, err = findRun(tx, rc)
 		return err
 	})
@@ -652,15 +673,14 @@ func (s *Server) readRunLog(rc *Request) (Response, error) {
 	if r.LogRef == "" || s.cfg.RunLog == nil {
 		return Response{}, NotFound("Run log not found")
 	}
-	offset := count(rc, "offset", 0, 0, 1<<40)
-	chunk, err := s.cfg.RunLog(rc.HTTP.Context(), r, offset, count(rc, "limitBytes", runlog.MaxRead, 1, runlog.MaxRead))
+	chunk, err := s.cfg.RunLog(rc.HTTP.Context(), r, int64(offset), int64(limit))
 	if errors.Is(err, runlog.ErrNoLog) {
 		return Response{}, NotFound("Run log not found")
 	} else if err != nil {
 		return Response{}, Unavailable("The node that has this run's log does not answer; try again")
 	}
 	page := runLogPage{Run: r.ID, Store: r.LogStore, Ref: r.LogRef, Content: string(chunk.Content)}
-	if next := offset + int64(len(chunk.Content)); next < chunk.Size {
+	if next := int64(offset) + int64(len(chunk.Content)); next < chunk.Size {
 		page.Next = &next
 	}
 	return OK(page), nil
