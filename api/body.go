@@ -29,13 +29,17 @@ import (
 //	nullable:"true"          null is allowed (pointers and Opt: always, unless "false") and leaves the zero value
 //	default:"x"              used when the member is absent
 //	trim:"true"              white space around a string goes before it is looked at
-//	minLength, maxLength     of strings, in UTF-16 units as the contract's clients count
+//	minLength, maxLength     of strings, in UTF-16 units as the contract's clients count; of a list
+//	                         or record: of its strings, else MaxItemLength at most
 //	minimum, maximum         of numbers
 //	enum:"a,b"               allowed strings (or items of a list of strings)
 //	format:"uuid"            also "date-time", "uri"
 //	pattern:"^[a-z]+$"       a regular expression that a string must hold
 //	minItems, maxItems       of lists
+//	types, maxBytes          of JSON that is taken over as it is: types:"object" (also without it),
+//	                         "array,string", "any"; and how long it is, else MaxRaw
 //
+// No value is without a bound: a record has at most MaxMembers members.
 // Members that T does not have are ignored; a field `_ struct{}` with
 // additionalProperties:"false" refuses them. A method Check() []Issue on T adds
 // rules between members; it runs when nothing else is wrong. All problems are
@@ -62,7 +66,9 @@ func (rc *Request) RawBody() ([]byte, error) {
 		if limit == 0 {
 			limit = MaxBody
 		}
-		if rc.HTTP.ContentLength > limit {
+		if e := rc.HTTP.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+			rc.bodyErr = Invalid("Content-Encoding %q is not accepted; send the body as it is", cut(e, 64))
+		} else if rc.HTTP.ContentLength > limit {
 			rc.bodyErr = ledger.Refuse(ledger.TooLarge, nil, "Request entity too large")
 		} else {
 			rc.body, rc.bodyErr = readBody(rc.w, rc.HTTP, limit)
@@ -117,7 +123,7 @@ func DecodeBody(b []byte, v any) error {
 	}
 	target := reflect.ValueOf(v).Elem()
 	d := decoder{}
-	d.value(bytes.TrimSpace(b), planOf(target.Type()), rules{}, target)
+	d.value(bytes.TrimSpace(b), planOf(target.Type()), rules{types: anyJSON}, target)
 	if len(d.issues) == 0 {
 		if c, ok := v.(interface{ Check() []Issue }); ok {
 			d.issues = c.Check()
@@ -305,6 +311,8 @@ type rules struct {
 	enum                 []string
 	format               string
 	pattern              *regexp.Regexp
+	types                []string // of JSON that is taken over; nil: objects
+	maxBytes             int
 	trim, nullable       bool
 	limited              bool // the zero value of rules has no limits
 }
@@ -487,7 +495,11 @@ func rulesOf(tag reflect.StructTag) (r rules) {
 	}
 	r.minLength, r.maxLength = whole("minLength"), whole("maxLength")
 	r.minItems, r.maxItems = whole("minItems"), whole("maxItems")
+	r.maxBytes = whole("maxBytes")
 	r.minimum, r.maximum = number("minimum"), number("maximum")
+	if v := tag.Get("types"); v != "" {
+		r.types = strings.Split(v, ",")
+	}
 	r.format, r.trim = tag.Get("format"), tag.Get("trim") == "true"
 	if v := tag.Get("enum"); v != "" {
 		r.enum = strings.Split(v, ",")
@@ -608,7 +620,9 @@ func (d *decoder) value(b []byte, p *plan, r rules, v reflect.Value) {
 	}
 	switch p.shape {
 	case isRaw:
-		v.SetBytes(bytes.Clone(b))
+		if d.raw(b, r) {
+			v.SetBytes(bytes.Clone(b))
+		}
 	case isAny:
 		var any any
 		if json.Unmarshal(b, &any) == nil && any != nil {
@@ -631,6 +645,30 @@ func (d *decoder) value(b []byte, p *plan, r rules, v reflect.Value) {
 	}
 }
 
+// raw looks at JSON that is taken over as it is; null stands for nothing.
+func (d *decoder) raw(b []byte, r rules) bool {
+	types := r.types
+	if types == nil {
+		types = onlyObject
+	}
+	if have := typeName(b); have != "null" && types[0] != "any" && !slices.Contains(types, have) {
+		d.wrongType(strings.Join(types, " or "), have)
+		return false
+	}
+	most := MaxRaw
+	if r.maxBytes > 0 {
+		most = r.maxBytes
+	}
+	if len(b) > most {
+		d.issue(Issue{Origin: typeName(b), Code: "too_big", Maximum: new(float64(most)), Inclusive: new(true),
+			Message: fmt.Sprintf("Too big: expected JSON to have <=%d bytes", most)})
+		return false
+	}
+	return true
+}
+
+var onlyObject, anyJSON = []string{"object"}, []string{"any"}
+
 // typed decodes a value of the right JSON type.
 func (d *decoder) typed(b []byte, p *plan, r rules, v reflect.Value) {
 	switch p.shape {
@@ -648,7 +686,7 @@ func (d *decoder) typed(b []byte, p *plan, r rules, v reflect.Value) {
 	case isList:
 		d.list(b, p, r, v)
 	case isMap:
-		d.object(b, p, v)
+		d.object(b, p, r, v)
 	case isStruct:
 		d.members(b, p, v)
 	}
@@ -745,8 +783,17 @@ func (d *decoder) size(origin, unit string, n, least, most int) {
 	}
 }
 
+// items are the rules of what a list or record holds.
+func (r rules) items() rules {
+	most := MaxItemLength
+	if r.maxLength > 0 {
+		most = r.maxLength
+	}
+	return rules{minLength: r.minLength, maxLength: most, minItems: -1, maxItems: -1, enum: r.enum, format: r.format, trim: r.trim, types: r.types, maxBytes: r.maxBytes, limited: true}
+}
+
 func (d *decoder) list(b []byte, p *plan, r rules, v reflect.Value) {
-	items := rules{minLength: -1, maxLength: -1, minItems: -1, maxItems: -1, enum: r.enum, format: r.format, trim: r.trim}
+	items := r.items()
 	out := reflect.MakeSlice(p.typ, 0, 4)
 	pos := position{b: b, i: 1}
 	for pos.next() {
@@ -762,16 +809,22 @@ func (d *decoder) list(b []byte, p *plan, r rules, v reflect.Value) {
 	}
 }
 
-func (d *decoder) object(b []byte, p *plan, v reflect.Value) {
+func (d *decoder) object(b []byte, p *plan, r rules, v reflect.Value) {
 	out := reflect.MakeMap(p.typ)
+	items := r.items()
 	pos := position{b: b, i: 1}
 	for pos.next() {
 		name := pos.member()
 		item := reflect.New(p.elem.typ).Elem()
 		d.path = append(d.path, name)
-		d.value(pos.skip(), p.elem, rules{minLength: -1, maxLength: -1}, item)
+		d.value(pos.skip(), p.elem, items, item)
 		d.path = d.path[:len(d.path)-1]
 		out.SetMapIndex(reflect.ValueOf(name).Convert(p.typ.Key()), item)
+		if out.Len() > MaxMembers {
+			d.issue(Issue{Origin: "record", Code: "too_big", Maximum: new(float64(MaxMembers)), Inclusive: new(true),
+				Message: fmt.Sprintf("Too big: expected record to have <=%d members", MaxMembers)})
+			return
+		}
 	}
 	v.Set(out)
 }

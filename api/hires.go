@@ -11,7 +11,7 @@ import (
 // newHire is the body that hires an agent: what creates one, and what it is for.
 type newHire struct {
 	newAgent
-	DesiredSkills  []json.RawMessage `json:"desiredSkills,omitempty" maxItems:"200"`
+	DesiredSkills  []json.RawMessage `json:"desiredSkills,omitempty" maxItems:"200" types:"string,object" maxBytes:"8192"`
 	SourceIssueID  Opt[string]       `json:"sourceIssueId" format:"uuid"`
 	SourceIssueIDs []string          `json:"sourceIssueIds,omitempty" format:"uuid" maxItems:"100"`
 }

@@ -20,7 +20,7 @@ type importBody struct {
 	Source struct {
 		Type     string          `json:"type" enum:"inline,github"`
 		RootPath Opt[string]     `json:"rootPath" maxLength:"500"`
-		Files    json.RawMessage `json:"files,omitempty"` // by path: text, or {encoding: "base64", data, contentType}
+		Files    json.RawMessage `json:"files,omitempty" maxBytes:"67108864"` // by path: text, or {encoding: "base64", data, contentType}
 		Expected *int            `json:"expectedFileCount,omitempty"`
 		URL      string          `json:"url,omitempty" maxLength:"2000"`
 	} `json:"source"`
@@ -30,7 +30,7 @@ type importBody struct {
 		NewCompanyName Opt[string] `json:"newCompanyName" maxLength:"500"`
 		CompanyID      string      `json:"companyId,omitempty" format:"uuid"`
 	} `json:"target"`
-	Agents        json.RawMessage   `json:"agents,omitempty"` // "all" or slugs
+	Agents        json.RawMessage   `json:"agents,omitempty" types:"array,string"` // "all" or slugs
 	Collision     string            `json:"collisionStrategy,omitempty" enum:"rename,skip,replace"`
 	NameOverrides map[string]string `json:"nameOverrides,omitempty"`
 	SelectedFiles []string          `json:"selectedFiles,omitempty" maxItems:"5000"`

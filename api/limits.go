@@ -17,6 +17,13 @@ const (
 	smallBody = 64 << 10
 	// MaxDepth bounds how deeply a body is nested; decoding is recursive.
 	MaxDepth = 64
+	// MaxRaw bounds JSON that is taken over as it is, in bytes: two of them fit a
+	// command; the rules know finer bounds. MaxItemLength bounds the strings of a
+	// list that says nothing of them, in UTF-16 units, and MaxMembers the members of
+	// a record.
+	MaxRaw        = 128 << 10
+	MaxItemLength = 1024
+	MaxMembers    = 1000
 	// MaxIssues bounds the problems that one answer lists.
 	MaxIssues = 64
 

@@ -18,6 +18,7 @@ import (
 func newOpenAPI(version string) *huma.OpenAPI {
 	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	registry.RegisterTypeAlias(reflect.TypeFor[company.Time](), reflect.TypeFor[*time.Time]())
+	registry.RegisterTypeAlias(rawType, reflect.TypeFor[any]())
 	o := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{Title: "Selvage", Version: version,
@@ -120,6 +121,63 @@ func bodySchema(registry huma.Registry, t reflect.Type) *huma.Schema {
 			}
 		}
 		real.AdditionalProperties = !p.strict
+		bounded(registry, real, p, map[*plan]bool{})
+	}
+	return s
+}
+
+// bounded says of a body's schema what the decoder holds without a tag.
+func bounded(registry huma.Registry, s *huma.Schema, p *plan, seen map[*plan]bool) {
+	if seen[p] {
+		return
+	}
+	seen[p] = true
+	for _, f := range p.fields {
+		inner, r := f.plan, f.rules
+		for inner.ptr || inner.opt {
+			inner = inner.elem
+		}
+		if prop := s.Properties[f.name]; prop != nil {
+			prop = boundedValue(registry, prop, inner, r, seen)
+			prop.Nullable = prop.Type != "" && (f.rules.nullable || inner.shape == isRaw)
+			s.Properties[f.name] = prop
+		}
+	}
+}
+
+func boundedValue(registry huma.Registry, s *huma.Schema, p *plan, r rules, seen map[*plan]bool) *huma.Schema {
+	for p.ptr || p.opt {
+		p = p.elem
+	}
+	switch p.shape {
+	case isRaw, isAny:
+		most := MaxRaw
+		if r.maxBytes > 0 {
+			most = r.maxBytes
+		}
+		s = &huma.Schema{Description: s.Description, Extensions: map[string]any{"x-selvage-max-bytes": most}}
+		if r.types == nil {
+			s.Type, s.AdditionalProperties = huma.TypeObject, true
+		}
+	case isList:
+		s.MinLength, s.MaxLength = nil, nil // of the items
+		if s.Items != nil {
+			s.Items = boundedValue(registry, s.Items, p.elem, r.items(), seen)
+		}
+	case isMap:
+		s.MaxProperties = new(MaxMembers)
+	case isString:
+		if r.limited && r.maxLength > 0 && s.MaxLength == nil && len(s.Enum) == 0 && s.Format == "" {
+			s.MaxLength = new(r.maxLength)
+		}
+	case isStruct:
+		real := s
+		if s.Ref != "" {
+			real = registry.SchemaFromRef(s.Ref)
+		}
+		if real != nil {
+			bounded(registry, real, p, seen)
+		}
 	}
 	return s
 }

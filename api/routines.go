@@ -36,7 +36,7 @@ type routineVariable struct {
 	Name     string               `json:"name" minLength:"1" maxLength:"100"`
 	Label    Opt[string]          `json:"label" maxLength:"120"`
 	Type     string               `json:"type,omitempty" enum:"text,textarea,number,boolean,select,date"`
-	Default  Opt[json.RawMessage] `json:"defaultValue"`
+	Default  Opt[json.RawMessage] `json:"defaultValue" types:"string,number,boolean" maxBytes:"65536"`
 	Required *bool                `json:"required,omitempty" nullable:"false"`
 	Options  []string             `json:"options,omitempty" minLength:"1" maxLength:"120" maxItems:"100"`
 }

@@ -63,7 +63,7 @@ type skillFileDelete struct {
 
 type syncSkillsBody struct {
 	Mode    string            `json:"mode" enum:"add,remove,replace" default:"replace"`
-	Desired []json.RawMessage `json:"desiredSkills" maxItems:"100"`
+	Desired []json.RawMessage `json:"desiredSkills" maxItems:"100" types:"string,object" maxBytes:"8192"`
 }
 
 // A skillRow is a skill as answers show it, of the company or of the program.
