@@ -20,26 +20,26 @@ import (
 const sessionTokenBytes = 32
 
 // signUpBody makes a user. What is wrong with its fields is answered as sign-in
-// pages expect it, so it has no rules of its own.
+// pages expect it, so its own rules are bounds that nobody reaches.
 type signUpBody struct {
-	Name     string      `json:"name"`
-	Email    string      `json:"email"`
-	Password string      `json:"password"`
-	Image    Opt[string] `json:"image"`
-	Callback Opt[string] `json:"callbackURL"` // not followed
-	Remember Opt[bool]   `json:"rememberMe"`  // a sign-in lasts company.SessionAge
+	Name     string      `json:"name" maxLength:"4000"`
+	Email    string      `json:"email" maxLength:"4000"`
+	Password string      `json:"password" maxLength:"4000"`
+	Image    Opt[string] `json:"image" maxLength:"4000"`
+	Callback Opt[string] `json:"callbackURL" maxLength:"4000"` // not followed
+	Remember Opt[bool]   `json:"rememberMe"`                   // a sign-in lasts company.SessionAge
 }
 
 type signInBody struct {
-	Email    string      `json:"email"`
-	Password string      `json:"password"`
-	Callback Opt[string] `json:"callbackURL"`
+	Email    string      `json:"email" maxLength:"4000"`
+	Password string      `json:"password" maxLength:"4000"`
+	Callback Opt[string] `json:"callbackURL" maxLength:"4000"`
 	Remember Opt[bool]   `json:"rememberMe"`
 }
 
 type passwordBody struct {
-	Current string `json:"currentPassword"`
-	New     string `json:"newPassword"`
+	Current string `json:"currentPassword" maxLength:"4000"`
+	New     string `json:"newPassword" maxLength:"4000"`
 	Others  bool   `json:"revokeOtherSessions,omitempty"` // they end anyhow
 }
 
