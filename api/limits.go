@@ -33,6 +33,10 @@ const (
 	// MaxStreams bounds event streams and sockets of one node; each holds a
 	// goroutine and a page of the feed.
 	MaxStreams = 256
+	// MaxConns bounds the connections of one listener, at work or idle: well below
+	// the descriptors that a process may have on a server, and what they take
+	// of memory, about 20 KiB each, is less than 100 MB.
+	MaxConns = 4096
 	// MaxHeader bounds a request's headers.
 	MaxHeader = 64 << 10
 
@@ -102,8 +106,9 @@ const (
 	traceQueue  = 4096
 	tracedPaths = 180
 	// feedQueue bounds the entries that wait for one stream's writer; the feed
-	// itself waits then.
-	feedQueue = 256
+	// itself waits then. An entry tells up to 16 KiB, so all streams together hold
+	// at most about 150 MB.
+	feedQueue = 32
 	// maxPackage bounds the JSON of an import, which is read into memory:
 	// portable.MaxBytes of files, some of them in base64.
 	maxPackage = 64 << 20

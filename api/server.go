@@ -207,7 +207,7 @@ func (s *Server) Config() Config { return s.cfg }
 func (s *Server) HTTP() *http.Server {
 	return &http.Server{Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout,
 		WriteTimeout: bodyTimeout + requestTimeout + writeTimeout, // streams set their own deadlines
-		IdleTimeout:  idleTimeout, MaxHeaderBytes: MaxHeader,
+		IdleTimeout:  idleTimeout, MaxHeaderBytes: MaxHeader, ConnState: newConns(MaxConns).state,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 }
 
