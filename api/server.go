@@ -99,6 +99,9 @@ type Config struct {
 	// RunLog reads a piece of a run's log, wherever it lies; the error wraps
 	// runlog.ErrNoLog when there is none.
 	RunLog func(ctx context.Context, run company.Run, offset, limit int64) (runlog.Chunk, error)
+	// NodeLog reads a piece of a log that lies on a node, such as that of a
+	// workspace operation; the error is as for RunLog.
+	NodeLog func(ctx context.Context, on identity.NodeID, ref string, offset, limit int64) (runlog.Chunk, error)
 	// Blobs keeps the bytes of attachments and images.
 	Blobs Blobs
 	// GitHubArchives is where packages are fetched from; default: GitHub.

@@ -23,8 +23,9 @@ type executionWorkspaceRow struct {
 	Services    []struct{}        `json:"runtimeServices"` // a workspace has none yet
 }
 
-// workspaceConfig is the same on all of them: commands and services of
-// workspaces are not run.
+// workspaceConfig is what nodes execute for a workspace: its own settings, and
+// the project's where it has none. Its setupCommand stands with the project's
+// workspace.
 type workspaceConfig struct {
 	Environment      string           `json:"environmentId"`
 	Provision        *string          `json:"provisionCommand"`
@@ -68,6 +69,18 @@ type realizeRequest struct {
 	Workspace   string                `json:"executionWorkspaceId"`
 }
 
+func showLifecycle(l company.Lifecycle, environment string) workspaceConfig {
+	text := func(s string) *string { return pointerTo(company.NullText(s)) }
+	object := func(b json.RawMessage) *json.RawMessage {
+		if len(b) == 0 || string(b) == "null" {
+			return nil
+		}
+		return &b
+	}
+	return workspaceConfig{Environment: environment, Provision: text(l.Provision), RuntimeProvision: text(l.RuntimeProvision), Teardown: text(l.Teardown),
+		Cleanup: text(l.Cleanup), Runtime: object(l.Runtime), Desired: text(l.Desired), States: object(l.States)}
+}
+
 func pointerTo(s company.NullText) *string {
 	if s == "" {
 		return nil
@@ -77,7 +90,8 @@ func pointerTo(s company.NullText) *string {
 
 func showWorkspace(tx *ledger.Tx, w company.ExecutionWorkspace) executionWorkspaceRow {
 	env := company.LocalEnvironment
-	row := executionWorkspaceRow{ExecutionWorkspace: w, Delivery: "unknown", Provider: "local_fs", Config: workspaceConfig{Environment: env.ID}, Services: []struct{}{}}
+	l := company.LifecycleOf(tx, w)
+	row := executionWorkspaceRow{ExecutionWorkspace: w, Delivery: "unknown", Provider: "local_fs", Config: showLifecycle(l, env.ID), Services: []struct{}{}}
 	var worktree *string
 	isolated := w.Mode == company.IsolatedWorkspace
 	if isolated {
@@ -92,7 +106,7 @@ func showWorkspace(tx *ledger.Tx, w company.ExecutionWorkspace) executionWorkspa
 	url, ref, branch, project, of := pointerTo(w.RepoURL), pointerTo(w.BaseRef), pointerTo(w.Branch), company.NullText(w.Project), w.ProjectWorkspace
 	local := folderNote{Path: new(string(w.Cwd)), Source: w.Strategy, RepoRef: ref, RepoURL: url, Strategy: w.Strategy, Project: project, Branch: branch, Worktree: worktree, Workspace: of}
 	source := folderNote{Kind: w.Strategy, LocalPath: new(string(w.Cwd)), RepoRef: ref, RepoURL: url, Strategy: w.Strategy, Project: project, Branch: branch, Worktree: worktree, Workspace: of}
-	row.Metadata = workspaceMetadata{Config: row.Config, Source: w.Strategy, ByRuntime: isolated, Fingerprint: fingerprintOf(w), Own: rawJSON(w.Metadata),
+	row.Metadata = workspaceMetadata{Config: row.Config, Source: w.Strategy, ByRuntime: isolated, Fingerprint: fingerprintOf(w, l), Own: rawJSON(w.Metadata),
 		Realization: realizationNote{Mode: "copy", Local: local, Lease: lease, Summary: "Runs work in " + string(w.Cwd) + " on their node.", Version: 1, Provider: env.Driver,
 			Rebuild: rebuildNote{Mode: string(w.Mode), RepoRef: ref, RepoURL: url, LocalPath: string(w.Cwd), ExecutionWorkspace: company.NullText(w.ID),
 				Metadata: rebuildMetadata{Source: source, Provider: env.Driver, Driver: env.Driver}},
@@ -112,10 +126,11 @@ func currentWorkspace(tx *ledger.Tx, i company.Issue) *executionWorkspaceRow {
 }
 
 // fingerprintOf names what a workspace was made from, by category.
-func fingerprintOf(w company.ExecutionWorkspace) configFingerprint {
+func fingerprintOf(w company.ExecutionWorkspace, l company.Lifecycle) configFingerprint {
 	f := configFingerprint{Version: 1, At: w.UpdatedAt, Prints: map[string]string{},
 		Categories: []string{"mode", "projectWorkspace", "strategy", "repo", "lifecycleCommands", "runtimeServices", "environment", "realization"}}
-	values := []string{string(w.Mode), string(w.ProjectWorkspace), w.Strategy, string(w.RepoURL) + "\x00" + string(w.BaseRef), "", "", company.LocalEnvironment.ID, string(w.Branch)}
+	values := []string{string(w.Mode), string(w.ProjectWorkspace), w.Strategy, string(w.RepoURL) + "\x00" + string(w.BaseRef),
+		strings.Join([]string{l.Provision, l.RuntimeProvision, l.Cleanup, l.Teardown}, "\x00"), string(l.Runtime), company.LocalEnvironment.ID, string(w.Branch)}
 	hash := func(parts ...string) string {
 		sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 		return "v1:sha256:" + hex.EncodeToString(sum[:])
@@ -132,6 +147,38 @@ type patchWorkspace struct {
 	Name     *string              `json:"name,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
 	Status   *string              `json:"status,omitempty" enum:"active,idle,in_review,archived" nullable:"false"`
 	Metadata Opt[json.RawMessage] `json:"metadata"`
+	Config   *patchLifecycle      `json:"config,omitempty" nullable:"false"`
+}
+
+// patchLifecycle sets what nodes execute for a workspace; null and "" mean
+// nothing, whatever the project says.
+type patchLifecycle struct {
+	_                struct{}             `additionalProperties:"false"`
+	Environment      Opt[string]          `json:"environmentId" format:"uuid"`
+	Provision        Opt[string]          `json:"provisionCommand" maxLength:"10000"`
+	RuntimeProvision Opt[string]          `json:"runtimeProvisionCommand" maxLength:"10000"`
+	Teardown         Opt[string]          `json:"teardownCommand" maxLength:"10000"`
+	Cleanup          Opt[string]          `json:"cleanupCommand" maxLength:"10000"`
+	Runtime          Opt[json.RawMessage] `json:"workspaceRuntime"`
+	Desired          Opt[string]          `json:"desiredState" enum:"running,stopped,manual"`
+	States           Opt[json.RawMessage] `json:"serviceStates"`
+}
+
+func (p patchLifecycle) config() *company.WorkspaceConfig {
+	text := func(o Opt[string]) *string {
+		if !o.Set {
+			return nil
+		}
+		return new(o.Or(""))
+	}
+	object := func(o Opt[json.RawMessage]) json.RawMessage {
+		if o.Set && o.Null {
+			return json.RawMessage("{}")
+		}
+		return o.Value
+	}
+	return &company.WorkspaceConfig{Provision: text(p.Provision), RuntimeProvision: text(p.RuntimeProvision), Teardown: text(p.Teardown), Cleanup: text(p.Cleanup),
+		Runtime: object(p.Runtime), Desired: text(p.Desired), States: object(p.States), Environment: text(p.Environment)}
 }
 
 // controlServices is the body of an action on a workspace's services.
@@ -163,11 +210,12 @@ func (s *Server) workspaceRoutes() []Route {
 		{Method: "GET", Path: one, Tag: tag, Summary: "Read an execution workspace", Out: executionWorkspaceRow{}, Handle: readExecutionWorkspace},
 		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an execution workspace, or close it", In: patchWorkspace{}, Out: executionWorkspaceRow{}, Handle: updateExecutionWorkspace},
 		{Method: "GET", Path: one + "/close-readiness", Tag: tag, Summary: "Tell whether an execution workspace can be closed", Out: closeReadiness{}, Handle: workspaceReadiness},
-		{Method: "GET", Path: one + "/workspace-operations", Tag: tag, Summary: "List what was done to an execution workspace; the activity log has it", Out: []struct{}{},
-			Handle: func(rc *Request) (Response, error) {
-				_, err := findWorkspace(rc)
-				return OK([]struct{}{}), err
-			}},
+		{Method: "GET", Path: one + "/workspace-operations", Tag: tag, Summary: "List the commands that nodes carried out in an execution workspace, the newest first",
+			Out: []company.WorkspaceOperation{}, Handle: listWorkspaceOperations},
+		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/workspace-operations", Tag: "runs", Summary: "List the commands that prepared the workspace of a run",
+			Out: []company.WorkspaceOperation{}, Handle: listRunOperations},
+		{Method: "GET", Path: "/api/workspace-operations/{operationId}/log", Tag: "runs", Summary: "Read the log of a workspace operation, also while it grows",
+			Query: logQuery, Handle: s.readOperationLog},
 		control("services"), control("commands"),
 	}
 }
@@ -228,6 +276,9 @@ func updateExecutionWorkspace(rc *Request) (Response, error) {
 	p := company.UpdateExecutionWorkspace{ID: row.ID, Name: in.Name, Metadata: in.Metadata.Value}
 	if in.Metadata.Null {
 		p.Metadata = json.RawMessage("null")
+	}
+	if in.Config != nil {
+		p.Config = in.Config.config()
 	}
 	if in.Status != nil {
 		p.Status = new(company.WorkspaceStatus(*in.Status))

@@ -64,12 +64,20 @@ type ExecutionWorkspace struct {
 	ParentDir         string          `cbor:"23,keyasint,omitempty" json:"-"` // where the worktree goes; "": below the node's directory
 	Adapter           string          `cbor:"24,keyasint,omitempty" json:"-"`
 	Metadata          json.RawMessage `cbor:"25,keyasint,omitempty" json:"-"` // what was set by hand
+	Config            WorkspaceConfig `cbor:"26,keyasint,omitempty" json:"-"` // what was set by hand
+	Prepared          string          `cbor:"27,keyasint,omitempty" json:"-"` // Lifecycle.Prepared, when that was done
+	Frozen            *Lifecycle      `cbor:"29,keyasint,omitempty" json:"-"` // what is executed, kept when the project may be gone
 	Gone              bool            `cbor:"28,keyasint,omitempty" json:"-"` // its issue or project was deleted; its node still has to remove the folder
 }
 
 // Clone returns a copy that shares no memory with w.
 func (w ExecutionWorkspace) Clone() ExecutionWorkspace {
-	w.Metadata = slices.Clone(w.Metadata)
+	w.Metadata, w.Config = slices.Clone(w.Metadata), w.Config.clone()
+	if w.Frozen != nil {
+		f := *w.Frozen
+		f.Runtime, f.States = slices.Clone(f.Runtime), slices.Clone(f.States)
+		w.Frozen = &f
+	}
 	return w
 }
 
@@ -113,7 +121,12 @@ type workspacePolicy struct {
 		BaseRef        string `json:"baseRef"`
 		BranchTemplate string `json:"branchTemplate"`
 		ParentDir      string `json:"worktreeParentDir"`
+
+		Provision        string `json:"provisionCommand"`
+		RuntimeProvision string `json:"runtimeProvisionCommand"`
+		Teardown         string `json:"teardownCommand"`
 	} `json:"workspaceStrategy"`
+	Runtime json.RawMessage `json:"workspaceRuntime"`
 }
 
 // UpdateExecutionWorkspace is the payload of exec_workspace.update; nil fields
@@ -123,14 +136,16 @@ type UpdateExecutionWorkspace struct {
 	Name     *string          `cbor:"2,keyasint,omitempty"`
 	Status   *WorkspaceStatus `cbor:"3,keyasint,omitempty"`
 	Metadata json.RawMessage  `cbor:"4,keyasint,omitempty"`
+	Config   *WorkspaceConfig `cbor:"5,keyasint,omitempty"` // what is set in it changes
 }
 
 // RealizeWorkspace is the payload of exec_workspace.realize, by which the node of
-// a run tells where the workspace is.
+// a run tells where the workspace is, and what it was prepared with.
 type RealizeWorkspace struct {
-	ID  string `cbor:"1,keyasint"`
-	Run string `cbor:"2,keyasint"`
-	Cwd string `cbor:"3,keyasint"`
+	ID       string `cbor:"1,keyasint"`
+	Run      string `cbor:"2,keyasint"`
+	Cwd      string `cbor:"3,keyasint"`
+	Prepared string `cbor:"4,keyasint,omitempty"` // Lifecycle.Prepared; "" keeps what is there
 }
 
 // CleanWorkspace is the payload of exec_workspace.cleaned, by which a node tells
@@ -374,6 +389,14 @@ func updateExecutionWorkspace(c *ledger.Context, p UpdateExecutionWorkspace) (an
 	if len(p.Metadata) > 0 {
 		w.Metadata = metadata
 	}
+	if p.Config != nil {
+		if err := mayDefineCommands(c); err != nil {
+			return nil, err
+		}
+		if w.Config, err = w.Config.with(*p.Config); err != nil {
+			return nil, err
+		}
+	}
 	now := TimeOf(c.Now)
 	if p.Status != nil && *p.Status != w.Status {
 		if w, err = w.move(c, *p.Status, now); err != nil {
@@ -401,7 +424,8 @@ func (w ExecutionWorkspace) move(c *ledger.Context, to WorkspaceStatus, now Time
 		}
 		w.ClosedAt = now
 		execWorkspaceIssue.Remove(c.Tx, w.Company, string(w.SourceIssue), w.ID)
-		if w.Mode == IsolatedWorkspace && w.Node != "" && w.Cwd != "" {
+		l := LifecycleOf(c.Tx, w)
+		if w.Node != "" && w.Cwd != "" && (w.Mode == IsolatedWorkspace || l.Cleanup != "") {
 			w.CleanupEligibleAt, w.CleanupReason = now, "archived"
 			c.Set(execCleanupKey(string(w.Node), w.ID), []byte(w.Company))
 		}
@@ -427,12 +451,12 @@ func realizeWorkspace(c *ledger.Context, p RealizeWorkspace) (any, error) {
 	switch {
 	case !ok || r.ExecutionWorkspace != w.ID || w.Gone && w.Cwd != "":
 		return nil, errNoExecutionWorkspace()
-	case p.Cwd == "" || len(p.Cwd) > maxPlacePath:
+	case p.Cwd == "" || max(len(p.Cwd), len(p.Prepared)) > maxPlacePath:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed path of a workspace")
-	case string(w.Cwd) == p.Cwd:
+	case string(w.Cwd) == p.Cwd && (p.Prepared == "" || p.Prepared == w.Prepared):
 		return nil, nil
 	}
-	w.Cwd, w.UpdatedAt = NullText(p.Cwd), TimeOf(c.Now)
+	w.Cwd, w.Prepared, w.UpdatedAt = NullText(p.Cwd), cmpOr(p.Prepared, w.Prepared), TimeOf(c.Now)
 	execWorkspaces.Put(c.Tx, w.Company, w.ID, w)
 	c.Record(ledger.Change{Action: "execution_workspace.realized", EntityType: "execution_workspace", EntityID: w.ID,
 		Details: jsonObject{}.str("runId", r.ID).null("issueId", string(w.SourceIssue)).null("branchName", string(w.Branch)).str("nodeId", r.Node).close()})
@@ -460,7 +484,10 @@ func cleanWorkspace(c *ledger.Context, p CleanWorkspace) (any, error) {
 	if p.Failed != "" {
 		w.Status, w.CleanupReason = WorkspaceCleanupFailed, NullText(cutRunes(p.Failed, maxCleanupReason))
 	} else {
-		w.Cwd, w.CleanupEligibleAt, w.CleanupReason = "", 0, ""
+		w.CleanupEligibleAt, w.CleanupReason, w.Prepared = 0, "", ""
+		if w.Mode == IsolatedWorkspace {
+			w.Cwd = ""
+		}
 	}
 	execWorkspaces.Put(c.Tx, w.Company, w.ID, w)
 	c.Record(ledger.Change{Action: "execution_workspace.cleaned", EntityType: "execution_workspace", EntityID: w.ID,

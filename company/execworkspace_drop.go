@@ -36,11 +36,13 @@ func firstIDs(ids func(func(string) bool), n int) (out []string) {
 
 func dropExecutionWorkspace(tx *ledger.Tx, w ExecutionWorkspace, now Time) {
 	_, busy := w.Busy(tx)
-	if w.Mode != IsolatedWorkspace || w.Node == "" || w.Cwd == "" && !busy {
+	l := LifecycleOf(tx, w)
+	if w.Node == "" || w.Mode != IsolatedWorkspace && (w.Prepared == "" || l.Cleanup == "") || w.Cwd == "" && !busy {
 		forgetWorkspace(tx, w)
 		return
 	}
 	unlistWorkspace(tx, w)
+	w.Frozen = &l
 	w.Gone, w.Status, w.ClosedAt, w.UpdatedAt, w.CleanupEligibleAt, w.CleanupReason = true, WorkspaceArchived, now, now, now, "deleted"
 	execWorkspaces.Put(tx, w.Company, w.ID, w)
 	tx.Set(execCleanupKey(string(w.Node), w.ID), []byte(w.Company))
@@ -59,4 +61,8 @@ func forgetWorkspace(tx *ledger.Tx, w ExecutionWorkspace) {
 	execWorkspaces.Delete(tx, w.Company, w.ID)
 	tx.Delete(execCompanyKey(w.ID))
 	tx.Delete(execCleanupKey(string(w.Node), w.ID))
+	for range operationsPlace.IDs(tx, w.Company, w.ID, false) {
+		tx.Set(threadKey(w.Company, w.ID), nil) // they can be more than one command may remove
+		break
+	}
 }

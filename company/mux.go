@@ -9,6 +9,7 @@ var registrars = []func(ledger.Mux){
 	registerGoals,
 	registerProjects,
 	registerExecutionWorkspaces,
+	registerOperations,
 	registerKeys,
 	registerActivity,
 	registerIssues,

@@ -317,6 +317,11 @@ func createProject(c *ledger.Context, s SaveProject) (any, error) {
 	if err := p.check(c.Tx); err != nil {
 		return nil, err
 	}
+	if policyCommands(p.WorkspacePolicy) != policyCommands(nil) {
+		if err := mayDefineCommands(c); err != nil {
+			return nil, err
+		}
+	}
 	if err := room(projects.All(c.Tx, company), MaxProjects, "projects"); err != nil {
 		return nil, err
 	}
@@ -365,6 +370,11 @@ func updateProject(c *ledger.Context, s SaveProject) (any, error) {
 	}
 	if len(s.Env) > 0 {
 		if p.Env, err = bindEnv(c.Tx, p.Company, p.Env, old.Env); err != nil {
+			return nil, err
+		}
+	}
+	if len(s.WorkspacePolicy) > 0 && policyCommands(p.WorkspacePolicy) != policyCommands(old.WorkspacePolicy) {
+		if err := mayDefineCommands(c); err != nil {
 			return nil, err
 		}
 	}
@@ -505,6 +515,11 @@ func addWorkspace(c *ledger.Context, s SaveWorkspace) (Workspace, error) {
 	if err := w.check(); err != nil {
 		return w, err
 	}
+	if w.commands() != (Workspace{}).commands() {
+		if err := mayDefineCommands(c); err != nil {
+			return w, err
+		}
+	}
 	if len(WorkspacesOf(c.Tx, company, p.ID)) >= MaxWorkspaces {
 		return w, ledger.Refuse(ledger.Conflict, nil, "A project has at most %d workspaces", MaxWorkspaces)
 	}
@@ -555,8 +570,14 @@ func updateWorkspace(c *ledger.Context, s SaveWorkspace) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	before := w.commands()
 	if w, err = w.with(s); err != nil {
 		return nil, err
+	}
+	if w.commands() != before {
+		if err := mayDefineCommands(c); err != nil {
+			return nil, err
+		}
 	}
 	w.UpdatedAt = TimeOf(c.Now)
 	if err := w.check(); err != nil {

@@ -706,6 +706,7 @@ func loseNode(c *ledger.Context, p NodeLost) (any, error) {
 		lost++
 	}
 	left := len(all) - min(len(all), sweptRuns)
+	loseOperations(c, p.Node)
 	if left == 0 { // what is left names runs of deleted companies
 		for k := range c.Prefix(sessionKey(p.Session, "")) {
 			c.Delete(k)

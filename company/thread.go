@@ -3,7 +3,7 @@ package company
 import "github.com/selvage-mesh/selvage/ledger"
 
 // What people and agents leave on an issue besides comments (documents,
-// interactions, work products, votes, holds) can be more than one command may
+// interactions, work products, workspaces with their operations) can be more than one command may
 // touch. When the issue goes it is hidden with it at once, as all of it is
 // reached through the issue; a node then removes it with issue.sweep:
 //
@@ -98,6 +98,11 @@ func threadRows(tx *ledger.Tx, company, issue string) func(func([]byte, func(Tim
 				interactionsPending.Remove(tx, company, issue, ledger.Order(in.Seq))
 				tx.Delete(interactionRequestKey(company, issue, string(in.IdempotencyKey)))
 			}) {
+				return
+			}
+		}
+		for id := range operationsPlace.IDs(tx, company, issue, false) {
+			if !yield(operations.Key(company, id), func(Time) { dropOperation(tx, company, id) }) {
 				return
 			}
 		}

@@ -47,6 +47,10 @@ const (
 	// does in a row; the rest waits for the next look.
 	choreEvery = 10 * time.Second
 	maxChores  = 64
+	// workspaceCommandTime bounds a command that prepares or winds up a workspace:
+	// a clean build of something large. commandGrace is what it has after TERM.
+	workspaceCommandTime = 15 * time.Minute
+	commandGrace         = 5 * time.Second
 	// keyOverlap is how long gossip accepts a new key before it uses it, and the
 	// old one after: a feed that lags by more is not a member that others hear.
 	keyOverlap = 2 * time.Second

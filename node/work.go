@@ -28,6 +28,7 @@ type work struct {
 	worker *scheduler.Worker
 	logs   *runlog.Store
 	trees  *worktree.Maker
+	turns  turns // one command at a time prepares or winds up a folder
 
 	turn chan struct{} // a token while somebody uses line; one waits for it no longer than it may
 	line net.Conn      // to the leader, for keep-alives

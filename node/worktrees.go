@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,9 +16,11 @@ import (
 // runFolder makes the workspace of a run on this node and tells the mesh where
 // it is. A shared folder that is not on this node is no error: the run works in
 // its agent's own, and its log says so.
-func (n *Node) runFolder(ctx context.Context, run company.Run) (*company.RunFolder, string, error) {
+func (n *Node) runFolder(ctx context.Context, inv company.Invocation) (*company.RunFolder, string, error) {
+	run := inv.Run
 	var w company.ExecutionWorkspace
 	var of company.Workspace
+	var l company.Lifecycle
 	err := n.ledger.View(func(tx *ledger.Tx) error {
 		var ok bool
 		if w, ok = company.ExecutionWorkspaceByID(tx, run.ExecutionWorkspace); !ok {
@@ -26,13 +29,13 @@ func (n *Node) runFolder(ctx context.Context, run company.Run) (*company.RunFold
 		if of, ok = company.RepositoryOf(tx, w); !ok {
 			return fmt.Errorf("project workspace %s is gone", w.ProjectWorkspace)
 		}
+		l = company.LifecycleOf(tx, w)
 		return nil
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	f := &company.RunFolder{ID: w.ID, Mode: w.Mode, Strategy: w.Strategy, Source: w.Strategy, Project: w.Project, ProjectWorkspace: string(w.ProjectWorkspace),
-		RepoURL: string(w.RepoURL), BaseRef: string(w.BaseRef), Branch: string(w.Branch)}
+	f := folderOf(w)
 	if w.Mode != company.IsolatedWorkspace {
 		switch info, err := os.Stat(string(of.Cwd)); {
 		case of.Cwd == "":
@@ -41,7 +44,7 @@ func (n *Node) runFolder(ctx context.Context, run company.Run) (*company.RunFold
 			return nil, fmt.Sprintf("the project's folder %s is not on this node; working in the agent's own", of.Cwd), nil
 		}
 		f.Dir = string(of.Cwd)
-		return f, "", nil
+		return &f, "", n.prepare(ctx, inv, w, l, f)
 	}
 	f.Dir, err = n.work.trees.Make(ctx, worktree.Spec{ID: w.ID, Source: of.ID, Local: string(of.Cwd), URL: string(of.RepoURL),
 		Base: string(w.BaseRef), Branch: string(w.Branch), Parent: w.ParentDir})
@@ -53,7 +56,35 @@ func (n *Node) runFolder(ctx context.Context, run company.Run) (*company.RunFold
 	if err := n.carryOut(ctx, cmd); err != nil {
 		return nil, "", fmt.Errorf("tell the mesh of the worktree: %w", err)
 	}
-	return f, fmt.Sprintf("working on branch %s in %s", f.Branch, f.Dir), nil
+	return &f, fmt.Sprintf("working on branch %s in %s", f.Branch, f.Dir), n.prepare(ctx, inv, w, l, f)
+}
+
+// folderOf is the folder of an execution workspace as the mesh knows it.
+func folderOf(w company.ExecutionWorkspace) company.RunFolder {
+	f := company.RunFolder{ID: w.ID, Mode: w.Mode, Strategy: w.Strategy, Source: w.Strategy, Project: w.Project, ProjectWorkspace: string(w.ProjectWorkspace),
+		RepoURL: string(w.RepoURL), BaseRef: string(w.BaseRef), Branch: string(w.Branch), Dir: string(w.Cwd)}
+	if w.Mode == company.IsolatedWorkspace {
+		f.Worktree = f.Dir
+	}
+	return f
+}
+
+// cleanWorkspace carries out what a closed workspace's commands say, and removes
+// its worktree.
+func (n *Node) cleanWorkspace(ctx context.Context, w company.ExecutionWorkspace) error {
+	dir := string(w.Cwd)
+	if dir == "" { // it was deleted before its node had told where it is
+		dir = n.work.trees.Path(worktree.Spec{ID: w.ID, Parent: w.ParentDir})
+	}
+	if _, err := os.Stat(dir); err == nil {
+		if err := n.wind(ctx, w, dir); err != nil {
+			return err
+		}
+	}
+	if w.Mode != company.IsolatedWorkspace {
+		return nil
+	}
+	return n.work.trees.Remove(ctx, dir)
 }
 
 // cleanTrees removes the worktrees of workspaces that were closed, and those of
@@ -84,12 +115,8 @@ func (n *Node) cleanTrees(ctx context.Context) {
 		}
 		for _, w := range due {
 			done := company.CleanWorkspace{ID: w.ID}
-			dir := string(w.Cwd)
-			if dir == "" { // it was deleted before its node had told where it is
-				dir = n.work.trees.Path(worktree.Spec{ID: w.ID, Parent: w.ParentDir})
-			}
-			if err := n.work.trees.Remove(ctx, dir); err != nil {
-				if ctx.Err() != nil {
+			if err := n.cleanWorkspace(ctx, w); err != nil {
+				if ctx.Err() != nil || errors.Is(err, errNoAuthority) {
 					return
 				}
 				done.Failed = err.Error()

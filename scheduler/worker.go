@@ -36,9 +36,10 @@ type WorkerConfig struct {
 	// OpenLog starts the log of a run; LogRef names it for readers.
 	OpenLog func(ref string) (Log, error)
 	LogRef  func(company, agent, run string) string
-	// Folder makes the workspace of a run, and tells what the log is to say of it;
-	// nil: runs work in their agents' own. Its error is the run's.
-	Folder func(ctx context.Context, run company.Run) (folder *company.RunFolder, note string, err error)
+	// Folder makes and prepares the workspace of a run, and tells what the log is to
+	// say of it; nil: runs work in their agents' own. Its error is the run's. ctx
+	// ends when the run is cancelled. The invocation has no Folder yet.
+	Folder func(ctx context.Context, inv company.Invocation) (folder *company.RunFolder, note string, err error)
 	// Secrets returns adapterConfig with the values of its secret references in
 	// place, and these values. An error says what is missing, and no value; the
 	// run does not begin. nil: there are no secrets.
@@ -87,6 +88,17 @@ type work struct {
 	adapter Adapter
 	kill    context.CancelFunc // ends Invoke at once
 	lapsed  bool               // the lease ended under it
+	prepare context.CancelFunc // ends the making of its folder; nil before and after
+}
+
+// cancel asks a run to end, wherever it is.
+func (k *work) cancel(why string) {
+	if k.prepare != nil {
+		k.prepare()
+	}
+	if k.adapter != nil {
+		k.adapter.Cancel(k.run.ID, why)
+	}
 }
 
 // NewWorker returns a worker that does nothing until [Worker.Run].
@@ -194,16 +206,16 @@ func (w *Worker) look(ctx, last context.Context, runs *sync.WaitGroup) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, k := range w.runs {
-		if !slices.ContainsFunc(placed, func(r company.Run) bool { return r.ID == id }) && k.adapter != nil {
-			k.adapter.Cancel(id, "the run is gone") // its company was deleted, or it was told over
+		if !slices.ContainsFunc(placed, func(r company.Run) bool { return r.ID == id }) {
+			k.cancel("the run is gone") // its company was deleted, or it was told over
 		}
 	}
 	for _, r := range placed {
 		k, here := w.runs[r.ID]
 		switch {
-		case here && !r.Status.Live() && k.adapter != nil:
+		case here && !r.Status.Live():
 			// Asked at every look: it may not have begun when it was asked first.
-			k.adapter.Cancel(r.ID, string(r.Error))
+			k.cancel(string(r.Error))
 		case here:
 		case len(w.runs) >= w.cfg.Slots && r.Status == company.RunQueued:
 			// It waits until there is room.
@@ -291,6 +303,25 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 		Output: outputMark(digest), PID: rest.PID, Group: rest.Group, Events: rest.Events, Place: rest.Place})
 }
 
+// folder makes the run's workspace; a run that is cancelled meanwhile is not
+// kept waiting.
+func (w *Worker) folder(ctx context.Context, k *work, inv company.Invocation) (*company.RunFolder, string, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	set := func(f context.CancelFunc) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		k.prepare = f
+	}
+	set(stop)
+	defer set(nil)
+	return w.cfg.Folder(ctx, inv)
+}
+
+// Authority returns the reading of the clock until which this node may act, 0
+// when it may not. What it started must be gone by then.
+func (w *Worker) Authority() time.Duration { return w.lease.end(w.cfg.Session()) }
+
 func outputMark(d company.LogDigest) *company.OutputMark {
 	if d.Seq == 0 {
 		return nil
@@ -348,7 +379,8 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string) (out com
 	inv.Log = clean.log
 	if w.cfg.Folder != nil && k.run.ExecutionWorkspace != "" {
 		var note string
-		if inv.Folder, note, err = w.cfg.Folder(ctx, k.run); err != nil {
+		inv.Folder, note, err = w.folder(ctx, k, inv)
+		if err != nil {
 			return failed("workspace_failed", "The run's workspace could not be made: %v", err), digest, rest
 		}
 		if note != "" {

@@ -1,0 +1,188 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/company"
+)
+
+// A Shell carries out shell commands that belong to a place and not to an agent:
+// those that prepare a workspace, and its services. They stand under a shim as
+// runs do. It holds no state.
+type Shell struct {
+	Argv    []string // how a shim is started, such as {"/proc/self/exe", "run-shim"}
+	Environ []string // the node's environment as "K=V"; the same few names as for runs are passed on
+}
+
+// A ShellCommand is one command for a [Shell].
+type ShellCommand struct {
+	Line string // for sh -c
+	Dir  string // absolute
+	Env  map[string]string
+	// Secrets must not be seen in the output; variables of Env that are called
+	// like secrets are added.
+	Secrets []string
+	Limit   time.Duration // 0: none
+	Grace   time.Duration // between TERM and KILL
+	// Authority returns the reading of the boot-time clock until which this node
+	// may act, as for an invocation; the tree is gone by then.
+	Authority func() time.Duration
+	Log       func(stream, text string)
+	Started   func(pid int) // optional
+}
+
+// A ShellEnd is how a command ended.
+type ShellEnd struct {
+	Exit           *int   // nil when it did not exit by itself
+	Error          string // "" when it exited with 0
+	Stdout, Stderr string // the ends of its output
+}
+
+// Run carries a command out until its whole tree is gone. When ctx ends, the
+// tree gets TERM, and KILL after Grace.
+func (s Shell) Run(ctx context.Context, c ShellCommand) ShellEnd {
+	failed := func(format string, args ...any) ShellEnd { return ShellEnd{Error: fmt.Sprintf(format, args...)} }
+	env := s.base()
+	secrets := slices.Clone(c.Secrets)
+	for k, v := range c.Env {
+		if k == "" || strings.ContainsAny(k, "=\x00") {
+			continue
+		}
+		env[k] = strings.ReplaceAll(v, "\x00", "")
+		if sensitive(k) {
+			secrets = append(secrets, env[k])
+		}
+	}
+	if st, err := os.Stat(c.Dir); err != nil || !st.IsDir() {
+		return failed("the folder %s is not on this node", c.Dir)
+	}
+	sh, ok := lookPath("sh", c.Dir, env["PATH"])
+	if !ok {
+		sh = "/bin/sh"
+	}
+	spec := shim.Spec{Path: sh, Args: []string{"sh", "-c", c.Line}, Dir: c.Dir, Env: list(env), Deadline: c.Authority()}
+	if spec.Deadline <= shim.BootTime() {
+		return failed("the node's lease ended before the command began")
+	}
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		return failed("no pipe could be made: %v", err)
+	}
+	defer outR.Close()
+	errR, errW, err := os.Pipe()
+	if err != nil {
+		outW.Close()
+		return failed("no pipe could be made: %v", err)
+	}
+	defer errR.Close()
+	p, err := shim.Start(s.Argv, spec, outW, errW)
+	outW.Close()
+	errW.Close()
+	if err != nil {
+		return failed("the command could not be started: %v", err)
+	}
+	if c.Started != nil {
+		c.Started(p.PID)
+	}
+	stdout, stderr := follow(outR, "stdout", c.Log, secrets), follow(errR, "stderr", c.Log, secrets)
+	exit, why := s.watch(ctx, c, p, spec.Deadline)
+	drained := time.AfterFunc(drainWait, func() {
+		outR.Close() // nothing of the tree is left that could write
+		errR.Close()
+	})
+	defer drained.Stop()
+	end := ShellEnd{Stdout: <-stdout, Stderr: <-stderr, Error: why}
+	if exit.Signal == "" && exit.Killed == "" {
+		end.Exit = new(exit.Code)
+	}
+	switch {
+	case why != "":
+	case exit.Killed == "deadline" || exit.Killed == "pipe":
+		end.Error = "the node stopped it"
+	case exit.Signal != "":
+		end.Error = "it was ended by " + exit.Signal
+	case exit.Code != 0:
+		end.Error = fmt.Sprintf("it exited with code %d", exit.Code)
+	}
+	return end
+}
+
+// watch follows a command to its end, and says why it was stopped.
+func (s Shell) watch(ctx context.Context, c ShellCommand, p *shim.Process, deadline time.Duration) (exit shim.Exit, why string) {
+	type end struct {
+		exit shim.Exit
+		err  error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		exit, err := p.Wait()
+		ended <- end{exit, err}
+	}()
+	var timeout <-chan time.Time
+	if c.Limit > 0 {
+		t := time.NewTimer(c.Limit)
+		defer t.Stop()
+		timeout = t.C
+	}
+	renew := time.NewTicker(renewEvery)
+	defer renew.Stop()
+	done := ctx.Done()
+	for {
+		select {
+		case e := <-ended:
+			if e.err != nil && why == "" {
+				why = "its process was lost: " + e.err.Error()
+			}
+			return e.exit, why
+		case <-renew.C:
+			if at := c.Authority(); at != deadline {
+				deadline = at
+				p.Extend(max(at, 1))
+			}
+		case <-timeout:
+			if why == "" {
+				why = fmt.Sprintf("it took longer than %s", c.Limit)
+			}
+			p.Terminate(c.Grace)
+		case <-done:
+			done = nil
+			if why == "" {
+				why = "it was stopped"
+			}
+			p.Terminate(c.Grace)
+		}
+	}
+}
+
+// base is what of the node's environment is passed on.
+func (s Shell) base() map[string]string {
+	env := map[string]string{}
+	for _, kv := range s.Environ {
+		if k, v, ok := strings.Cut(kv, "="); ok && slices.Contains(baseNames, k) {
+			env[k] = v
+		}
+	}
+	return env
+}
+
+// FolderEnv is what a command in a workspace is told of it: the variables that a
+// run there would have, without the run's own.
+func FolderEnv(f company.RunFolder, of, issue, run string) map[string]string {
+	env := map[string]string{}
+	setFolder(env, &f)
+	maps.Copy(env, map[string]string{"PAPERCLIP_COMPANY_ID": of, "PAPERCLIP_PROJECT_ID": f.Project, "PAPERCLIP_PROJECT_WORKSPACE_ID": f.ProjectWorkspace,
+		"PAPERCLIP_EXECUTION_WORKSPACE_ID": f.ID})
+	for k, v := range map[string]string{"PAPERCLIP_ISSUE_ID": issue, "PAPERCLIP_RUN_ID": run} {
+		if v != "" {
+			env[k] = v
+		}
+	}
+	return env
+}

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/adapter/runlog"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// logQuery says which piece of a log is wanted.
+var logQuery = []Param{{Name: "offset", Type: "integer", Doc: "bytes to skip"}, {Name: "limitBytes", Type: "integer", Doc: "at most so many bytes"}}
+
+// An operationLogPage is a piece of the log of a workspace operation.
+type operationLogPage struct {
+	Operation string `json:"operationId"`
+	logPage
+}
+
+// A logPage is a piece of a log that lies on a node.
+type logPage struct {
+	Store   company.NullText `json:"store"`
+	Ref     company.NullText `json:"logRef"`
+	Content string           `json:"content"`
+	Next    *int64           `json:"nextOffset,omitempty"`
+}
+
+// readNodeLog reads the piece of a log that the request asks for. what names it
+// in errors, such as "Run log".
+func (s *Server) readNodeLog(rc *Request, what string, on, store, ref company.NullText) (page logPage, err error) {
+	if ref == "" || on == "" || s.cfg.NodeLog == nil {
+		return page, NotFound(what + " not found")
+	}
+	offset := count(rc, "offset", 0, 0, 1<<40)
+	chunk, err := s.cfg.NodeLog(rc.HTTP.Context(), identity.NodeID(on), string(ref), offset, count(rc, "limitBytes", runlog.MaxRead, 1, runlog.MaxRead))
+	if errors.Is(err, runlog.ErrNoLog) {
+		return page, NotFound(what + " not found")
+	} else if err != nil {
+		return page, Unavailable("The node that has this log does not answer; try again")
+	}
+	page = logPage{Store: store, Ref: ref, Content: string(chunk.Content)}
+	if next := offset + int64(len(chunk.Content)); next < chunk.Size {
+		page.Next = &next
+	}
+	return page, nil
+}
+
+func listWorkspaceOperations(rc *Request) (Response, error) {
+	row, err := findWorkspace(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return viewed(rc, func(tx *ledger.Tx) ([]company.WorkspaceOperation, error) {
+		return company.OperationsOf(tx, row.Company, row.ID), nil
+	})
+}
+
+func listRunOperations(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) ([]company.WorkspaceOperation, error) {
+		r, err := findRun(tx, rc)
+		if err != nil {
+			return nil, err
+		}
+		return company.OperationsOfRun(tx, r.Company, r.ID), nil
+	})
+}
+
+func (s *Server) readOperationLog(rc *Request) (Response, error) {
+	var o company.WorkspaceOperation
+	err := rc.View(func(tx *ledger.Tx) error {
+		var ok bool
+		if o, ok = company.OperationByID(tx, strings.ToLower(rc.Path("operationId"))); !ok || !seen(tx, rc, o.Company) {
+			return NotFound("Workspace operation not found")
+		}
+		return nil
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	page, err := s.readNodeLog(rc, "Workspace operation log", o.Node, o.LogStore, o.LogRef)
+	return OK(operationLogPage{o.ID, page}), err
+}

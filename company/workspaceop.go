@@ -1,0 +1,474 @@
+package company
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// An OperationPhase says what an operation on a workspace is for. Persisted: do
+// not rename.
+type OperationPhase string
+
+// The phases of operations.
+const (
+	OperationProvision OperationPhase = "workspace_provision" // setup, provision, and declared commands that somebody ran
+	OperationTeardown  OperationPhase = "workspace_teardown"  // cleanup and teardown
+)
+
+// An OperationStatus is how far an operation is. Persisted: do not rename.
+type OperationStatus string
+
+// The statuses of operations.
+const (
+	OperationRunning   OperationStatus = "running"
+	OperationSucceeded OperationStatus = "succeeded"
+	OperationFailed    OperationStatus = "failed"
+)
+
+// A WorkspaceOperation is one command that a node carried out, or carries out,
+// in a workspace. Its output is a log on that node.
+type WorkspaceOperation struct {
+	ID         string          `cbor:"1,keyasint" json:"id"`
+	Company    string          `cbor:"2,keyasint" json:"companyId"`
+	Workspace  NullText        `cbor:"3,keyasint,omitempty" json:"executionWorkspaceId"`
+	Run        NullText        `cbor:"4,keyasint,omitempty" json:"heartbeatRunId"`
+	Issue      NullText        `cbor:"5,keyasint,omitempty" json:"issueId"`
+	Phase      OperationPhase  `cbor:"6,keyasint" json:"phase"`
+	Command    NullText        `cbor:"7,keyasint,omitempty" json:"command"`
+	Cwd        NullText        `cbor:"8,keyasint,omitempty" json:"cwd"`
+	Status     OperationStatus `cbor:"9,keyasint" json:"status"`
+	ExitCode   *int64          `cbor:"10,keyasint,omitempty" json:"exitCode"`
+	LogStore   NullText        `cbor:"11,keyasint,omitempty" json:"logStore"`
+	LogRef     NullText        `cbor:"12,keyasint,omitempty" json:"logRef"`
+	LogBytes   *int64          `cbor:"13,keyasint,omitempty" json:"logBytes"`
+	LogSHA256  NullText        `cbor:"14,keyasint,omitempty" json:"logSha256"`
+	Compressed bool            `cbor:"15,keyasint,omitempty" json:"logCompressed"`
+	Stdout     NullText        `cbor:"16,keyasint,omitempty" json:"stdoutExcerpt"`
+	Stderr     NullText        `cbor:"17,keyasint,omitempty" json:"stderrExcerpt"`
+	Metadata   json.RawMessage `cbor:"18,keyasint,omitempty" json:"metadata"`
+	StartedAt  Time            `cbor:"19,keyasint" json:"startedAt"`
+	FinishedAt Time            `cbor:"20,keyasint,omitempty" json:"finishedAt"`
+	CreatedAt  Time            `cbor:"21,keyasint" json:"createdAt"`
+	UpdatedAt  Time            `cbor:"22,keyasint" json:"updatedAt"`
+	Node       NullText        `cbor:"23,keyasint,omitempty" json:"nodeId"`
+	Error      NullText        `cbor:"24,keyasint,omitempty" json:"error"`
+	Place      string          `cbor:"25,keyasint" json:"-"` // the workspace it is listed under, of an issue or of a project
+	Job        string          `cbor:"26,keyasint,omitempty" json:"-"`
+}
+
+// Clone returns a copy that shares no memory with o.
+func (o WorkspaceOperation) Clone() WorkspaceOperation {
+	o.Metadata = slices.Clone(o.Metadata)
+	if o.ExitCode != nil {
+		o.ExitCode = new(*o.ExitCode)
+	}
+	if o.LogBytes != nil {
+		o.LogBytes = new(*o.LogBytes)
+	}
+	return o
+}
+
+// Keys of operations beside their rows:
+//
+//	workspace-op-of/<workspace>/<id>
+//	workspace-op-run/<run>/<id>
+//	workspace-op-company/<id>       its company; spans companies
+//	workspace-op-node/<node>/<id>   its company: it is under way there; spans companies
+var (
+	operations      = ledger.NewTable[WorkspaceOperation]("workspace-op")
+	operationsPlace = ledger.NewIndex("workspace-op-of")
+	operationsRun   = ledger.NewIndex("workspace-op-run")
+)
+
+func operationCompanyKey(id string) []byte    { return ledger.Key("workspace-op-company", id) }
+func operationNodeKey(node, id string) []byte { return ledger.Key("workspace-op-node", node, id) }
+
+const (
+	// MaxOperations bounds the operations that are kept of one workspace; the
+	// oldest give way.
+	MaxOperations = 100
+	// MaxUnderWay bounds the operations that wait or run on one node.
+	MaxUnderWay = 64
+	// MaxCommandLine bounds a command of a workspace, in bytes.
+	MaxCommandLine = 10_000
+	// maxLost bounds the operations and services of a lost node that one command
+	// ends; the node ends the rest when it comes back.
+	maxLost = 500
+)
+
+// StartOperation is the payload of workspace_op.start, by which the node of a
+// workspace tells that it carries a command out there. Run is "" outside of runs.
+type StartOperation struct {
+	ID        string         `cbor:"1,keyasint"`
+	Workspace string         `cbor:"2,keyasint"` // execution workspace
+	Run       string         `cbor:"3,keyasint,omitempty"`
+	Phase     OperationPhase `cbor:"4,keyasint"`
+	Name      string         `cbor:"5,keyasint"` // which command it is, such as setupCommand
+	Command   string         `cbor:"6,keyasint"`
+	Cwd       string         `cbor:"7,keyasint"`
+	LogRef    string         `cbor:"8,keyasint"`
+}
+
+// FinishOperation is the payload of workspace_op.finish. Error is "" when it
+// succeeded.
+type FinishOperation struct {
+	ID        string `cbor:"1,keyasint"`
+	Error     string `cbor:"2,keyasint,omitempty"`
+	ExitCode  *int64 `cbor:"3,keyasint,omitempty"`
+	Stdout    string `cbor:"4,keyasint,omitempty"`
+	Stderr    string `cbor:"5,keyasint,omitempty"`
+	LogBytes  int64  `cbor:"6,keyasint,omitempty"`
+	LogSHA256 string `cbor:"7,keyasint,omitempty"`
+}
+
+func registerOperations(m ledger.Mux) {
+	ledger.Handle(m, "workspace_op.start", startOperation)
+	ledger.Handle(m, "workspace_op.finish", finishOperation)
+}
+
+// OperationByID returns an operation on a workspace.
+func OperationByID(tx *ledger.Tx, id string) (WorkspaceOperation, bool) {
+	if !isID(id) {
+		return WorkspaceOperation{}, false
+	}
+	of, ok := tx.Get(operationCompanyKey(id))
+	if !ok {
+		return WorkspaceOperation{}, false
+	}
+	return operations.Get(tx, string(of), id)
+}
+
+// OperationsOf returns the operations on a workspace, the newest first.
+func OperationsOf(tx *ledger.Tx, company, workspace string) []WorkspaceOperation {
+	return operationsIn(tx, company, operationsPlace.IDs(tx, company, workspace, true))
+}
+
+// OperationsOfRun returns the operations that a run needed, the newest first.
+func OperationsOfRun(tx *ledger.Tx, company, run string) []WorkspaceOperation {
+	return operationsIn(tx, company, operationsRun.IDs(tx, company, run, true))
+}
+
+func operationsIn(tx *ledger.Tx, company string, ids func(func(string) bool)) []WorkspaceOperation {
+	out := []WorkspaceOperation{}
+	for id := range ids {
+		if o, ok := operations.Get(tx, company, id); ok {
+			out = append(out, o)
+		}
+		if len(out) == MaxOperations {
+			break
+		}
+	}
+	return out
+}
+
+// OperationsOn returns what is under way on a node.
+func OperationsOn(tx *ledger.Tx, node string) (out []WorkspaceOperation) {
+	prefix := operationNodeKey(node, "")
+	for k, of := range tx.Prefix(prefix) {
+		if o, ok := operations.Get(tx, string(of), string(k[len(prefix):])); ok {
+			out = append(out, o)
+		}
+		if len(out) == maxLost {
+			break
+		}
+	}
+	return out
+}
+
+func errNoOperation() error {
+	return ledger.Refuse(ledger.NotFound, nil, "Workspace operation not found")
+}
+
+// openOperation stores a new operation and makes room for it.
+func openOperation(c *ledger.Context, o WorkspaceOperation) {
+	ids := slices.Collect(operationsPlace.IDs(c.Tx, o.Company, o.Place, false))
+	for _, id := range ids[:max(0, len(ids)+1-MaxOperations)] {
+		dropOperation(c.Tx, o.Company, id)
+	}
+	operations.Put(c.Tx, o.Company, o.ID, o)
+	operationsPlace.Add(c.Tx, o.Company, o.Place, o.ID)
+	if o.Run != "" {
+		operationsRun.Add(c.Tx, o.Company, string(o.Run), o.ID)
+	}
+	c.Set(operationCompanyKey(o.ID), []byte(o.Company))
+	c.Set(operationNodeKey(string(o.Node), o.ID), []byte(o.Company))
+}
+
+func dropOperation(tx *ledger.Tx, company, id string) {
+	o, ok := operations.Get(tx, company, id)
+	if !ok {
+		return
+	}
+	operations.Delete(tx, company, id)
+	operationsPlace.Remove(tx, company, o.Place, id)
+	operationsRun.Remove(tx, company, string(o.Run), id)
+	tx.Delete(operationCompanyKey(id))
+	tx.Delete(operationNodeKey(string(o.Node), id))
+}
+
+func startOperation(c *ledger.Context, p StartOperation) (any, error) {
+	by := c.Cmd.Actor
+	if by.Type != "node" {
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "operations are told by their node")
+	}
+	if len(p.Command) > MaxCommandLine || max(len(p.Cwd), len(p.LogRef), len(p.Name)) > maxPlacePath {
+		return nil, ledger.Refuse(ledger.TooLarge, nil, "the operation's texts are too long")
+	}
+	now := TimeOf(c.Now)
+	if o, ok := operations.Get(c.Tx, c.Cmd.Company, p.ID); ok { // one that was asked for
+		if string(o.Node) != by.ID || o.Status != OperationRunning || o.LogRef != "" {
+			return nil, ledger.Refuse(ledger.Conflict, nil, "operation %s does not wait for this node", o.ID)
+		}
+		o.LogStore, o.LogRef, o.Cwd, o.StartedAt, o.UpdatedAt = "local_file", NullText(p.LogRef), NullText(p.Cwd), now, now
+		operations.Put(c.Tx, o.Company, o.ID, o)
+		recordOperation(c, o, "workspace_operation.started")
+		return nil, nil
+	}
+	w, ok := execWorkspaces.Get(c.Tx, c.Cmd.Company, p.Workspace)
+	if !ok || string(w.Node) != by.ID {
+		return nil, errNoExecutionWorkspace()
+	}
+	if !isID(p.ID) || c.Has(operationCompanyKey(p.ID)) {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "malformed ID of an operation, or one that is taken")
+	}
+	if p.Run != "" {
+		if _, err := ofNode(c, p.Run); err != nil {
+			return nil, err
+		}
+	}
+	o := WorkspaceOperation{ID: p.ID, Company: w.Company, Workspace: NullText(w.ID), Run: NullText(p.Run), Issue: w.SourceIssue, Phase: p.Phase, Command: NullText(p.Command),
+		Cwd: NullText(p.Cwd), Status: OperationRunning, LogStore: "local_file", LogRef: NullText(p.LogRef), Metadata: jsonObject{}.str("command", p.Name).close(),
+		StartedAt: now, CreatedAt: now, UpdatedAt: now, Node: NullText(by.ID), Place: w.ID}
+	openOperation(c, o)
+	recordOperation(c, o, "workspace_operation.started")
+	return nil, nil
+}
+
+func recordOperation(c *ledger.Context, o WorkspaceOperation, action string) {
+	c.Record(ledger.Change{Action: action, EntityType: "workspace_operation", EntityID: o.ID, Details: jsonObject{}.str("phase", string(o.Phase)).str("status", string(o.Status)).
+		null("executionWorkspaceId", string(o.Workspace)).null("runId", string(o.Run)).null("issueId", string(o.Issue)).str("nodeId", string(o.Node)).close()})
+}
+
+func finishOperation(c *ledger.Context, p FinishOperation) (any, error) {
+	o, ok := operations.Get(c.Tx, c.Cmd.Company, p.ID)
+	switch {
+	case !ok:
+		return nil, errNoOperation()
+	case c.Cmd.Actor.Type != "node" || string(o.Node) != c.Cmd.Actor.ID:
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "operations are told by their node")
+	case o.Status != OperationRunning:
+		return nil, ledger.Refuse(ledger.Conflict, jsonObject{}.str("status", string(o.Status)).close(), "the operation is over")
+	case len(p.LogSHA256) != 0 && len(p.LogSHA256) != 2*sha256.Size:
+		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed digest of a log")
+	}
+	o.Stdout, o.Stderr = NullText(cutRunes(p.Stdout, MaxExcerpt)), NullText(cutRunes(p.Stderr, MaxExcerpt))
+	o.ExitCode, o.LogBytes, o.LogSHA256 = p.ExitCode, new(p.LogBytes), NullText(p.LogSHA256)
+	endOperation(c, o, p.Error)
+	recordOperation(c, o.ended(p.Error), "workspace_operation.finished")
+	return nil, nil
+}
+
+func (o WorkspaceOperation) ended(failed string) WorkspaceOperation {
+	o.Status = OperationSucceeded
+	if failed != "" {
+		o.Status, o.Error = OperationFailed, NullText(cutRunes(failed, maxCleanupReason))
+	}
+	return o
+}
+
+func endOperation(c *ledger.Context, o WorkspaceOperation, failed string) {
+	o = o.ended(failed)
+	o.FinishedAt, o.UpdatedAt = TimeOf(c.Now), TimeOf(c.Now)
+	operations.Put(c.Tx, o.Company, o.ID, o)
+	c.Delete(operationNodeKey(string(o.Node), o.ID))
+}
+
+// loseOperations ends what was under way on a node that is lost.
+func loseOperations(c *ledger.Context, node string) {
+	for _, o := range OperationsOn(c.Tx, node) {
+		endOperation(c, o, "The node that carried out this command was lost")
+	}
+}
+
+// A Lifecycle is what a node executes for an execution workspace: its own
+// settings before those of its project. Texts are shell commands, "" for none.
+type Lifecycle struct {
+	Setup            string // before the first run on a node
+	Provision        string // after that, in a worktree
+	RuntimeProvision string // before its services start
+	Cleanup          string // when it is closed
+	Teardown         string // after that, before a worktree is removed
+	Runtime          json.RawMessage
+	Desired          string
+	States           json.RawMessage
+}
+
+// LifecycleOf returns what is executed for an execution workspace.
+func LifecycleOf(tx *ledger.Tx, w ExecutionWorkspace) Lifecycle {
+	if w.Frozen != nil {
+		return *w.Frozen
+	}
+	var l Lifecycle
+	if p, ok := projects.Get(tx, w.Company, w.Project); ok {
+		var policy workspacePolicy
+		_ = json.Unmarshal(p.WorkspacePolicy, &policy)
+		if policy.Enabled {
+			l.Provision, l.RuntimeProvision, l.Teardown = policy.Strategy.Provision, policy.Strategy.RuntimeProvision, policy.Strategy.Teardown
+			l.Runtime = policy.Runtime
+		}
+	}
+	if of, ok := RepositoryOf(tx, w); ok {
+		l.Setup, l.Cleanup = string(of.SetupCommand), string(of.CleanupCommand)
+		if r := of.runtime(); len(l.Runtime) == 0 || string(l.Runtime) == "null" {
+			l.Runtime, l.Desired, l.States = r.Services, r.Desired, r.States
+		}
+	}
+	own := w.Config
+	for _, f := range []struct {
+		to   *string
+		from *string
+	}{{&l.Provision, own.Provision}, {&l.RuntimeProvision, own.RuntimeProvision}, {&l.Cleanup, own.Cleanup}, {&l.Teardown, own.Teardown}, {&l.Desired, own.Desired}} {
+		if f.from != nil {
+			*f.to = *f.from
+		}
+	}
+	if len(own.Runtime) > 0 {
+		l.Runtime = own.Runtime
+	}
+	if len(own.States) > 0 {
+		l.States = own.States
+	}
+	if w.Mode != IsolatedWorkspace {
+		l.Provision, l.Teardown = "", ""
+	}
+	return l
+}
+
+// Prepared names the commands that prepare a workspace on a node, so that they
+// run once for each place and again when they change.
+func (l Lifecycle) Prepared(node, cwd string) string {
+	if l.Setup == "" && l.Provision == "" {
+		return ""
+	}
+	h := sha256.New()
+	for _, s := range []string{node, cwd, l.Setup, l.Provision} {
+		h.Write([]byte(strconv.Itoa(len(s)) + ":" + s))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// A runtimeConfig is what a project's workspace says of its services.
+type runtimeConfig struct {
+	Services json.RawMessage `json:"workspaceRuntime"`
+	Desired  string          `json:"desiredState"`
+	States   json.RawMessage `json:"serviceStates"`
+}
+
+func (w Workspace) runtime() (r runtimeConfig) {
+	_ = json.Unmarshal(w.RuntimeConfig, &r) // what does not fit counts as not said
+	return r
+}
+
+// A WorkspaceConfig is what was set by hand on an execution workspace; nil is
+// not set, and the project's counts.
+type WorkspaceConfig struct {
+	Provision        *string         `cbor:"1,keyasint,omitempty"`
+	RuntimeProvision *string         `cbor:"2,keyasint,omitempty"`
+	Cleanup          *string         `cbor:"3,keyasint,omitempty"`
+	Teardown         *string         `cbor:"4,keyasint,omitempty"`
+	Runtime          json.RawMessage `cbor:"5,keyasint,omitempty"`
+	Desired          *string         `cbor:"6,keyasint,omitempty"`
+	States           json.RawMessage `cbor:"7,keyasint,omitempty"`
+	Environment      *string         `cbor:"8,keyasint,omitempty"`
+}
+
+func (w WorkspaceConfig) clone() WorkspaceConfig {
+	w.Runtime, w.States = slices.Clone(w.Runtime), slices.Clone(w.States)
+	for _, p := range []**string{&w.Provision, &w.RuntimeProvision, &w.Cleanup, &w.Teardown, &w.Desired, &w.Environment} {
+		if *p != nil {
+			*p = new(**p)
+		}
+	}
+	return w
+}
+
+// DesiredStates are what services may be wanted to be, in the contract's order.
+var DesiredStates = []string{"running", "stopped", "manual"}
+
+// with applies what a request sets; other settings stay.
+func (w WorkspaceConfig) with(s WorkspaceConfig) (WorkspaceConfig, error) {
+	for _, f := range []struct {
+		name     string
+		to, from **string
+	}{{"provisionCommand", &w.Provision, &s.Provision}, {"runtimeProvisionCommand", &w.RuntimeProvision, &s.RuntimeProvision},
+		{"cleanupCommand", &w.Cleanup, &s.Cleanup}, {"teardownCommand", &w.Teardown, &s.Teardown}, {"desiredState", &w.Desired, &s.Desired}} {
+		if *f.from == nil {
+			continue
+		}
+		if len(**f.from) > MaxCommandLine {
+			return w, ledger.Refuse(ledger.TooLarge, nil, "config.%s is longer than %d bytes", f.name, MaxCommandLine)
+		}
+		*f.to = *f.from
+	}
+	if w.Desired != nil && *w.Desired != "" && !slices.Contains(DesiredStates, *w.Desired) {
+		return w, ledger.Refuse(ledger.Invalid, nil, "config.desiredState is not one of running, stopped, manual")
+	}
+	for _, f := range []struct {
+		name     string
+		to, from *json.RawMessage
+	}{{"config.workspaceRuntime", &w.Runtime, &s.Runtime}, {"config.serviceStates", &w.States, &s.States}} {
+		v, err := object(f.name, *f.from, MaxConfig)
+		if err != nil {
+			return w, err
+		}
+		if len(*f.from) > 0 {
+			*f.to = v
+		}
+	}
+	return w, nil
+}
+
+// mayDefineCommands refuses whoever may not say what nodes execute: agents, and
+// members of the company who may not manage where work happens.
+func mayDefineCommands(c *ledger.Context) error {
+	if isAgent(c) {
+		return ledger.Refuse(ledger.Forbidden, nil, "Agents may not define what a node executes; ask the board")
+	}
+	if c.Cmd.Actor.Type != "user" || c.Cmd.Credential.Kind == "local" || c.Cmd.Credential.Kind == "" || IsAdmin(c.Tx, c.Cmd.Actor.ID) {
+		return nil
+	}
+	if m, ok := MembershipOf(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID); !ok || !m.May(ManageSpaces) {
+		return ledger.Refuse(ledger.Forbidden, nil, "Missing permission: %s", ManageSpaces)
+	}
+	return nil
+}
+
+// policyCommands is what of a project's policy a node would execute.
+func policyCommands(policy json.RawMessage) string {
+	v, _ := parseJSON(policy)
+	m, _ := v.(map[string]any)
+	out := map[string]any{"runtime": m["workspaceRuntime"]}
+	if s, ok := m["workspaceStrategy"].(map[string]any); ok {
+		for _, k := range []string{"provisionCommand", "runtimeProvisionCommand", "teardownCommand"} {
+			out[k] = s[k]
+		}
+	}
+	for k, v := range out {
+		if v == nil || v == "" {
+			delete(out, k)
+		}
+	}
+	return string(formatJSON(out))
+}
+
+// workspaceCommands is what of a project's workspace a node would execute.
+func (w Workspace) commands() string {
+	v, _ := parseJSON(w.RuntimeConfig)
+	m, _ := v.(map[string]any)
+	return string(formatJSON([]any{string(w.SetupCommand), string(w.CleanupCommand), m["workspaceRuntime"]}))
+}

@@ -1,0 +1,202 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/selvage-mesh/selvage/adapter/process"
+	"github.com/selvage-mesh/selvage/adapter/runlog"
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// operationLogs stands for the agent in the names of the logs of operations.
+const operationLogs = "workspace-operations"
+
+var errNoAuthority = errors.New("this node may not act now")
+
+// turns lets one at a time work in each folder. The zero value is ready.
+type turns struct {
+	mu    sync.Mutex
+	taken map[string]chan struct{}
+}
+
+// take waits for the folder; the returned function gives it back.
+func (t *turns) take(ctx context.Context, dir string) (func(), error) {
+	for {
+		t.mu.Lock()
+		busy := t.taken[dir]
+		if busy == nil {
+			if t.taken == nil {
+				t.taken = map[string]chan struct{}{}
+			}
+			mine := make(chan struct{})
+			t.taken[dir] = mine
+			t.mu.Unlock()
+			return func() {
+				t.mu.Lock()
+				delete(t.taken, dir)
+				t.mu.Unlock()
+				close(mine)
+			}, nil
+		}
+		t.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// A spaceCommand is one that is to be carried out in a workspace.
+type spaceCommand struct {
+	w           company.ExecutionWorkspace
+	f           company.RunFolder
+	run         string // "" outside of runs
+	phase       company.OperationPhase
+	name, line  string
+	env         map[string]string
+	secrets     []string
+	authority   func() time.Duration
+	alreadyOpen string // ID of the operation, when somebody asked for it
+}
+
+// prepare carries out the commands that prepare a workspace for its runs, once
+// for each place and again when they change.
+func (n *Node) prepare(ctx context.Context, inv company.Invocation, w company.ExecutionWorkspace, l company.Lifecycle, f company.RunFolder) error {
+	want := l.Prepared(string(n.ID()), f.Dir)
+	if want == "" || want == w.Prepared {
+		return nil
+	}
+	done, err := n.work.turns.take(ctx, f.Dir)
+	if err != nil {
+		return err
+	}
+	defer done()
+	env, secrets, err := n.spaceEnv(ctx, inv.Run, f, string(w.SourceIssue), inv.Run.ID)
+	if err != nil {
+		return err
+	}
+	for _, c := range []struct{ name, line string }{{"setupCommand", l.Setup}, {"provisionCommand", l.Provision}} {
+		if c.line == "" {
+			continue
+		}
+		inv.Log("system", "[selvage] running the workspace's "+c.name+"\n")
+		if err := n.carryOutIn(ctx, spaceCommand{w: w, f: f, run: inv.Run.ID, phase: company.OperationProvision, name: c.name, line: c.line,
+			env: env, secrets: secrets, authority: inv.Authority}); err != nil {
+			return err
+		}
+	}
+	return n.carryOut(ctx, n.command("exec_workspace.realize", w.Company, company.RealizeWorkspace{ID: w.ID, Run: inv.Run.ID, Cwd: f.Dir, Prepared: want}))
+}
+
+// wind carries out the commands of a workspace that was closed.
+func (n *Node) wind(ctx context.Context, w company.ExecutionWorkspace, dir string) error {
+	var l company.Lifecycle
+	run := company.Run{ID: w.Run, Company: w.Company, Context: company.RunContext{IssueID: string(w.SourceIssue)}}
+	err := n.ledger.View(func(tx *ledger.Tx) error {
+		l = company.LifecycleOf(tx, w)
+		if r, ok := company.RunOf(tx, w.Company, w.Run); ok {
+			run = r
+		}
+		return nil
+	})
+	if err != nil || l.Cleanup == "" && l.Teardown == "" {
+		return err
+	}
+	if n.work.worker.Authority() <= shim.BootTime() {
+		return errNoAuthority
+	}
+	done, err := n.work.turns.take(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer done()
+	f := folderOf(w)
+	f.Dir = dir
+	env, secrets, err := n.spaceEnv(ctx, run, f, string(w.SourceIssue), "")
+	if err != nil {
+		return err
+	}
+	for _, c := range []struct{ name, line string }{{"cleanupCommand", l.Cleanup}, {"teardownCommand", l.Teardown}} {
+		if c.line == "" {
+			continue
+		}
+		if err := n.carryOutIn(ctx, spaceCommand{w: w, f: f, phase: company.OperationTeardown, name: c.name, line: c.line,
+			env: env, secrets: secrets, authority: n.work.worker.Authority}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spaceEnv is the environment of a workspace's commands: what a run would be
+// told of the folder, and the variables of the project. The agent's own are not
+// for them.
+func (n *Node) spaceEnv(ctx context.Context, as company.Run, f company.RunFolder, issue, run string) (map[string]string, []string, error) {
+	config, secrets, err := n.resolveSecrets(ctx, as, json.RawMessage("{}"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("variables of the project: %w", err)
+	}
+	var vars struct {
+		Env map[string]string `json:"env"`
+	}
+	if err := json.Unmarshal(config, &vars); err != nil {
+		return nil, nil, fmt.Errorf("variables of the project: %w", err)
+	}
+	env := process.FolderEnv(f, as.Company, issue, run)
+	for k, v := range vars.Env {
+		if _, ours := env[k]; !ours {
+			env[k] = v
+		}
+	}
+	return env, secrets, nil
+}
+
+// carryOutIn carries one command out in a workspace, as an operation that
+// everybody can look at.
+func (n *Node) carryOutIn(ctx context.Context, c spaceCommand) error {
+	id := c.alreadyOpen
+	if id == "" {
+		id = uuid.Must(uuid.NewV7()).String()
+	}
+	ref := runlog.Ref(c.w.Company, operationLogs, id)
+	log, err := n.work.logs.Create(ref)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	if err := n.carryOut(ctx, n.command("workspace_op.start", c.w.Company, company.StartOperation{ID: id, Workspace: c.w.ID, Run: c.run, Phase: c.phase,
+		Name: c.name, Command: c.line, Cwd: c.f.Dir, LogRef: ref})); err != nil {
+		return fmt.Errorf("tell the mesh of the workspace's %s: %w", c.name, err)
+	}
+	end := n.shell().Run(ctx, process.ShellCommand{Line: c.line, Dir: c.f.Dir, Env: c.env, Secrets: c.secrets, Limit: workspaceCommandTime, Grace: commandGrace,
+		Authority: c.authority, Log: log.Write})
+	digest, err := log.Close()
+	if err != nil {
+		n.log.Warn("log of a workspace operation is incomplete", "operation", id, "error", err)
+	}
+	done := company.FinishOperation{ID: id, Error: end.Error, Stdout: end.Stdout, Stderr: end.Stderr, LogBytes: digest.Bytes, LogSHA256: digest.SHA256}
+	if end.Exit != nil {
+		done.ExitCode = new(int64(*end.Exit))
+	}
+	// Its end is told also when it was stopped, as long as the node can.
+	if err := n.carryOut(context.WithoutCancel(ctx), n.command("workspace_op.finish", c.w.Company, done)); err != nil {
+		n.log.Warn("end of a workspace operation could not be told", "operation", id, "error", err)
+	}
+	if end.Error != "" {
+		return fmt.Errorf("the workspace's %s failed: %s (workspace operation %s)", c.name, end.Error, id)
+	}
+	return nil
+}
+
+func (n *Node) shell() process.Shell { return process.Shell{Argv: n.conf.Shim, Environ: os.Environ()} }

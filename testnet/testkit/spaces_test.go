@@ -1,0 +1,201 @@
+package testkit
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/selvage-mesh/selvage/node"
+	"github.com/selvage-mesh/selvage/scheduler"
+)
+
+// gitRepo is a repository with one commit on main.
+func gitRepo(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("no git here")
+	}
+	repo := t.TempDir()
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"commit", "-q", "--allow-empty", "-m", "first"}} {
+		out, err := exec.Command("git", append([]string{"-C", repo, "-c", "user.name=t", "-c", "user.email=t@example.org"}, args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+	}
+	return repo
+}
+
+type operation struct {
+	ID, Phase, Status, Command, Cwd, Error, StdoutExcerpt, StderrExcerpt, LogSha256, HeartbeatRunID string
+	ExitCode                                                                                        *int
+}
+
+// The commands of a project's workspaces run where its runs do: before the first
+// run of each, and when one is closed. What they write is in a log, without
+// secrets; what fails ends the run, or keeps the tree.
+func TestCommandsOfWorkspaces(t *testing.T) {
+	const canary = "canary-of-the-project-4711"
+	repo, marks := gitRepo(t), t.TempDir()
+	work := working(t.TempDir())
+	b := Mesh(t, 3, func(i int, c *node.Config) {
+		if work(i, c); i > 0 {
+			c.Adapters = map[string]scheduler.Adapter{} // it carries out nothing
+		}
+	})
+	of := b.Company("Acme")
+	mark := func(name string) string { return filepath.Join(marks, name) }
+	setup := `echo "setup $PROJECT_TOKEN in $PWD as ${AGENT_TOKEN-nobody}"; echo "$PROJECT_TOKEN" > ` + mark("setup") + `; echo x >> ` + mark("times") + `; sleep 300 & `
+	var p struct {
+		ID               string
+		PrimaryWorkspace struct{ ID string }
+	}
+	policy := func(more map[string]any) map[string]any {
+		strategy := map[string]any{"type": "git_worktree"}
+		for k, v := range more {
+			strategy[k] = v
+		}
+		return map[string]any{"enabled": true, "defaultMode": "isolated_workspace", "workspaceStrategy": strategy}
+	}
+	b.Must(0, "POST", "/api/companies/"+of+"/projects", map[string]any{"name": "Site", "env": map[string]any{"PROJECT_TOKEN": canary},
+		"executionWorkspacePolicy": policy(map[string]any{"provisionCommand": `echo "$PAPERCLIP_WORKSPACE_BRANCH" > provisioned; test "$PAPERCLIP_API_KEY" = ""`,
+			"teardownCommand": "cp provisioned " + mark("torn")}),
+		"workspace": map[string]any{"name": "main", "cwd": repo, "isPrimary": true, "setupCommand": setup, "cleanupCommand": "test -e " + mark("clean")}}, &p)
+	a, err := b.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh", "args": []string{"-c", "cat provisioned"}, "env": map[string]any{"AGENT_TOKEN": "of the agent"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type run struct{ ID, RunID, Status, Error, ErrorCode, StdoutExcerpt string }
+	assign := func(title string) (id string) {
+		var row struct{ ID string }
+		b.Must(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": title, "status": "todo", "projectId": p.ID, "assigneeAgentId": a.ID}, &row)
+		return row.ID
+	}
+	ended := func(issue string) (last run) {
+		b.Until("the run of the issue ended", func() bool {
+			var runs []run
+			b.Must(0, "GET", "/api/issues/"+issue+"/runs", nil, &runs)
+			if len(runs) == 0 {
+				return false
+			}
+			b.Must(0, "GET", "/api/heartbeat-runs/"+runs[len(runs)-1].RunID, nil, &last)
+			return last.Status != "running" && last.Status != "queued"
+		})
+		return last
+	}
+	one := assign("Fix the door")
+	if r := ended(one); r.Status != "succeeded" || !strings.Contains(r.StdoutExcerpt, "ACM-1-fix-the-door") {
+		t.Fatalf("the run is %+v", r)
+	}
+	if got := readFile(b, mark("setup")); got != canary {
+		t.Errorf("setup got the project's variable as %q", got)
+	}
+	type space struct {
+		ID, Cwd, Status, CleanupReason string
+		Config                         struct{ ProvisionCommand, TeardownCommand, CleanupCommand *string }
+	}
+	var spaces []space
+	b.Must(0, "GET", "/api/companies/"+of+"/execution-workspaces?issueId="+one, nil, &spaces)
+	if len(spaces) != 1 || spaces[0].Config.ProvisionCommand == nil || spaces[0].Config.CleanupCommand == nil {
+		t.Fatalf("workspaces are %+v", spaces)
+	}
+	path := "/api/execution-workspaces/" + spaces[0].ID
+	operations := func() (ops []operation) {
+		b.Must(1, "GET", path+"/workspace-operations", nil, &ops)
+		return ops
+	}
+	ops := operations()
+	if len(ops) != 2 || ops[1].Status != "succeeded" || ops[1].Command != setup || ops[1].Cwd != spaces[0].Cwd || ops[1].Phase != "workspace_provision" ||
+		ops[1].ExitCode == nil || *ops[1].ExitCode != 0 || len(ops[1].LogSha256) != 64 {
+		t.Fatalf("operations are %+v", ops)
+	}
+	for _, node := range []int{0, 1} {
+		var log struct{ OperationID, Content string }
+		b.Must(node, "GET", "/api/workspace-operations/"+ops[1].ID+"/log", nil, &log)
+		if !strings.Contains(log.Content, "in "+spaces[0].Cwd+" as nobody") || strings.Contains(log.Content, canary) {
+			t.Errorf("node %d shows the log %q", node, log.Content)
+		}
+	}
+	if strings.Contains(ops[1].StdoutExcerpt, canary) || !strings.Contains(ops[1].StdoutExcerpt, "setup ***") {
+		t.Errorf("the excerpt is %q", ops[1].StdoutExcerpt)
+	}
+	var ofRun []operation
+	b.Must(0, "GET", "/api/heartbeat-runs/"+ops[0].HeartbeatRunID+"/workspace-operations", nil, &ofRun)
+	if len(ofRun) != 2 {
+		t.Errorf("the run has %d operations, want 2", len(ofRun))
+	}
+	b.Must(0, "POST", "/api/agents/"+a.ID+"/wakeup", map[string]any{"payload": map[string]any{"issueId": one}}, nil)
+	b.Idle()
+	if times := readFile(b, mark("times")); times != "x" {
+		t.Errorf("the setup ran %d times for one workspace", len(times)/2)
+	}
+
+	// Cleanup that fails keeps the tree, and can be tried again.
+	state := func() string {
+		var now space
+		b.Must(0, "GET", path, nil, &now)
+		spaces[0] = now
+		return spaces[0].Status
+	}
+	b.Until("the workspace can be closed", func() bool {
+		var ready struct{ State string }
+		b.Must(0, "GET", path+"/close-readiness", nil, &ready)
+		return ready.State == "ready"
+	})
+	b.Must(0, "PATCH", path, map[string]any{"status": "archived"}, nil)
+	b.Until("cleaning up failed", func() bool { return state() == "cleanup_failed" })
+	if _, err := os.Stat(spaces[0].Cwd); err != nil || !strings.Contains(spaces[0].CleanupReason, "cleanupCommand failed: it exited with code 1") {
+		t.Errorf("tree: %v; reason %q", err, spaces[0].CleanupReason)
+	}
+	if err := os.WriteFile(mark("clean"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tree := spaces[0].Cwd
+	b.Must(0, "PATCH", path, map[string]any{"status": "archived"}, nil)
+	b.Until("the tree is gone", func() bool {
+		_, err := os.Stat(tree)
+		return state() == "archived" && spaces[0].Cwd == "" && os.IsNotExist(err)
+	})
+	if got := readFile(b, mark("torn")); got != "ACM-1-fix-the-door" {
+		t.Errorf("teardown found %q", got)
+	}
+
+	// A setup that fails ends the run; one that is in the way of a cancelled run ends.
+	b.Must(0, "PATCH", "/api/projects/"+p.ID+"/workspaces/"+p.PrimaryWorkspace.ID, map[string]any{"setupCommand": "echo no such thing >&2; exit 7"}, nil)
+	if r := ended(assign("Break it")); r.Status != "failed" || r.ErrorCode != "workspace_failed" || !strings.Contains(r.Error, "setupCommand failed: it exited with code 7") {
+		t.Errorf("the run is %+v", r)
+	}
+	b.Idle()
+	b.Must(0, "PATCH", "/api/projects/"+p.ID+"/workspaces/"+p.PrimaryWorkspace.ID, map[string]any{"setupCommand": "echo $$ > " + mark("pid") + "; sleep 3000"}, nil)
+	slow := assign("Wait for it")
+	b.Until("the setup began", func() bool { _, err := os.Stat(mark("pid")); return err == nil })
+	var runs []run
+	b.Must(0, "GET", "/api/issues/"+slow+"/runs", nil, &runs)
+	began := time.Now()
+	b.Must(0, "POST", "/api/heartbeat-runs/"+runs[len(runs)-1].RunID+"/cancel", nil, nil)
+	b.Until("the setup is gone", func() bool {
+		_, err := os.Stat("/proc/" + strings.TrimSpace(readFile(b, mark("pid"))))
+		return os.IsNotExist(err)
+	})
+	if d := time.Since(began); d > time.Minute {
+		t.Errorf("it took %s", d)
+	}
+	b.Idle()
+
+	// Agents may say where work lies, and not what a node executes.
+	for _, c := range []struct {
+		body map[string]any
+		want int
+	}{
+		{map[string]any{"name": "mine", "cwd": "/tmp/x"}, 201},
+		{map[string]any{"name": "mine", "cwd": "/tmp/y", "setupCommand": "id"}, 403},
+		{map[string]any{"name": "mine", "cwd": "/tmp/z", "runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{"services": []any{map[string]any{"name": "x", "command": "id"}}}}}, 403},
+	} {
+		got, err := b.Call(0, "POST", "/api/projects/"+p.ID+"/workspaces", c.body, nil, a.As()...)
+		if err != nil || got.Status != c.want {
+			t.Errorf("an agent's %v: %d %s, want %d", c.body, got.Status, got.Body, c.want)
+		}
+	}
+}
