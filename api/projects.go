@@ -319,10 +319,14 @@ func listWorkspaces(rc *Request) (r Response, err error) {
 // doWorkspace submits a command that returns a workspace.
 func doWorkspace(rc *Request, kind, of string, payload any) (Response, error) {
 	w, err := Do[company.Workspace](rc, kind, of, payload)
-	w.Metadata, w.RuntimeConfig = showObject(w.Metadata), showObject(w.RuntimeConfig)
-	if w.RuntimeServices == nil {
-		w.RuntimeServices = []string{}
+	if err != nil {
+		return Response{}, err
 	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		w.RuntimeServices = company.ServicesOf(tx, w.Company, w.ID)
+		return nil
+	})
+	w.Metadata, w.RuntimeConfig = showObject(w.Metadata), showObject(w.RuntimeConfig)
 	return OK(w), err
 }
 

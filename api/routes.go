@@ -30,7 +30,7 @@ func (s *Server) table() []Route {
 		s.keyRoutes(),
 		s.goalRoutes(),
 		s.projectRoutes(),
-		s.workspaceRoutes(),
+		s.workspaceRoutes(), s.runtimeServiceRoutes(),
 		s.environmentRoutes(),
 		s.orgRoutes(),
 		s.dashboardRoutes(),

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
@@ -14,13 +13,13 @@ import (
 // An executionWorkspaceRow is an execution workspace as it is shown.
 type executionWorkspaceRow struct {
 	company.ExecutionWorkspace
-	Delivery    string            `json:"deliveryState"` // what became of its branch is not followed: always "unknown"
-	Provider    string            `json:"providerType"`
-	ProviderRef company.NullText  `json:"providerRef"`
-	DerivedFrom company.NullText  `json:"derivedFromExecutionWorkspaceId"`
-	Config      workspaceConfig   `json:"config"`
-	Metadata    workspaceMetadata `json:"metadata"`
-	Services    []struct{}        `json:"runtimeServices"` // a workspace has none yet
+	Delivery    string                   `json:"deliveryState"` // what became of its branch is not followed: always "unknown"
+	Provider    string                   `json:"providerType"`
+	ProviderRef company.NullText         `json:"providerRef"`
+	DerivedFrom company.NullText         `json:"derivedFromExecutionWorkspaceId"`
+	Config      workspaceConfig          `json:"config"`
+	Metadata    workspaceMetadata        `json:"metadata"`
+	Services    []company.RuntimeService `json:"runtimeServices"`
 }
 
 // workspaceConfig is what nodes execute for a workspace: its own settings, and
@@ -91,7 +90,7 @@ func pointerTo(s company.NullText) *string {
 func showWorkspace(tx *ledger.Tx, w company.ExecutionWorkspace) executionWorkspaceRow {
 	env := company.LocalEnvironment
 	l := company.LifecycleOf(tx, w)
-	row := executionWorkspaceRow{ExecutionWorkspace: w, Delivery: "unknown", Provider: "local_fs", Config: showLifecycle(l, env.ID), Services: []struct{}{}}
+	row := executionWorkspaceRow{ExecutionWorkspace: w, Delivery: "unknown", Provider: "local_fs", Config: showLifecycle(l, env.ID), Services: company.ServicesOf(tx, w.Company, w.ID)}
 	var worktree *string
 	isolated := w.Mode == company.IsolatedWorkspace
 	if isolated {
@@ -181,14 +180,6 @@ func (p patchLifecycle) config() *company.WorkspaceConfig {
 		Runtime: object(p.Runtime), Desired: text(p.Desired), States: object(p.States), Environment: text(p.Environment)}
 }
 
-// controlServices is the body of an action on a workspace's services.
-type controlServices struct {
-	_       struct{}    `additionalProperties:"false"`
-	Command Opt[string] `json:"workspaceCommandId" minLength:"1" maxLength:"500"`
-	Service Opt[string] `json:"runtimeServiceId" format:"uuid"`
-	Index   Opt[int64]  `json:"serviceIndex" minimum:"0"`
-}
-
 // A closeReadiness says whether a workspace can be closed.
 type closeReadiness struct {
 	ID       string   `json:"workspaceId"`
@@ -199,10 +190,6 @@ type closeReadiness struct {
 
 func (s *Server) workspaceRoutes() []Route {
 	const tag, one = "execution-workspaces", "/api/execution-workspaces/{id}"
-	control := func(what string) Route {
-		return Route{Method: "POST", Path: one + "/runtime-" + what + "/{action}", Tag: tag, Summary: "Control the " + what + " of an execution workspace; it has none yet",
-			In: controlServices{}, Handle: controlRuntime}
-	}
 	return []Route{
 		{Method: "GET", Path: "/api/companies/{companyId}/execution-workspaces", Tag: tag, Summary: "List execution workspaces, the newest first", Out: []executionWorkspaceRow{},
 			Query:  []Param{{Name: "projectId"}, {Name: "issueId"}, {Name: "status", Doc: "only these, comma separated"}, {Name: "limit", Type: "integer"}},
@@ -216,7 +203,6 @@ func (s *Server) workspaceRoutes() []Route {
 			Out: []company.WorkspaceOperation{}, Handle: listRunOperations},
 		{Method: "GET", Path: "/api/workspace-operations/{operationId}/log", Tag: "runs", Summary: "Read the log of a workspace operation, also while it grows",
 			Query: logQuery, Handle: s.readOperationLog},
-		control("services"), control("commands"),
 	}
 }
 
@@ -309,17 +295,4 @@ func workspaceReadiness(rc *Request) (Response, error) {
 		return nil
 	})
 	return OK(out), err
-}
-
-func controlRuntime(rc *Request) (Response, error) {
-	if action := rc.Path("action"); !slices.Contains([]string{"start", "stop", "restart", "run"}, action) {
-		return Response{}, NotFound("Unknown action: " + cut(action, 64))
-	}
-	if _, err := Body[controlServices](rc); err != nil {
-		return Response{}, err
-	}
-	if _, err := findWorkspace(rc); err != nil {
-		return Response{}, err
-	}
-	return Response{}, Unprocessable("The execution workspace has no runtime services", map[string]any{"runtimeServices": []string{}})
 }

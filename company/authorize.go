@@ -90,7 +90,8 @@ var allowed = map[string]allowance{
 	"document.lock": mayBoard | mayAgent, "document.unlock": mayBoard | mayAgent,
 	"attachment.create": mayBoard | mayAgent, "attachment.delete": mayBoard | mayAgent, "attachment.sweep": mayNode,
 	"exec_workspace.update": mayBoard | mayAgent, "exec_workspace.realize": mayNode, "exec_workspace.cleaned": mayNode,
-	"workspace_op.start": mayNode, "workspace_op.finish": mayNode,
+	"workspace_op.start": mayNode, "workspace_op.finish": mayNode, "workspace_op.request": mayBoard | mayAgent,
+	"runtime_service.control": mayBoard | mayAgent, "runtime_service.report": mayNode,
 }
 
 // Authorize decides, before a command's handler sees it, whether its credential

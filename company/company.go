@@ -478,6 +478,9 @@ func forget(tx *ledger.Tx, table, id string, row []byte) {
 	case "exec-workspace":
 		tx.Delete(execCompanyKey(id))
 		tx.Delete(execCleanupKey(string(decodeRow[ExecutionWorkspace](row).Node), id))
+	case "runtime-service":
+		tx.Delete(serviceCompanyKey(id))
+		tx.Delete(serviceNodeKey(string(decodeRow[RuntimeService](row).Node), id))
 	case "workspace-op":
 		tx.Delete(operationCompanyKey(id))
 		tx.Delete(operationNodeKey(string(decodeRow[WorkspaceOperation](row).Node), id))

@@ -270,6 +270,7 @@ func openWorkspace(c *ledger.Context, r Run) Run {
 	}
 	w.Status, w.LastUsedAt, w.UpdatedAt, w.Run, w.Adapter = WorkspaceActive, now, now, r.ID, r.AdapterType
 	execWorkspaces.Put(c.Tx, w.Company, w.ID, w)
+	startDesired(c, w)
 	r.ExecutionWorkspace = w.ID
 	return r
 }
@@ -396,6 +397,9 @@ func updateExecutionWorkspace(c *ledger.Context, p UpdateExecutionWorkspace) (an
 		if w.Config, err = w.Config.with(*p.Config); err != nil {
 			return nil, err
 		}
+		if _, err := DeclaredCommands(w.Config.Runtime); err != nil {
+			return nil, err
+		}
 	}
 	now := TimeOf(c.Now)
 	if p.Status != nil && *p.Status != w.Status {
@@ -423,6 +427,7 @@ func (w ExecutionWorkspace) move(c *ledger.Context, to WorkspaceStatus, now Time
 			return w, ledger.Refuse(ledger.Conflict, jsonObject{}.str("status", string(w.Status)).str("runId", run).close(), "A run works in the execution workspace")
 		}
 		w.ClosedAt = now
+		stopServices(c.Tx, w.Company, w.ID, now)
 		execWorkspaceIssue.Remove(c.Tx, w.Company, string(w.SourceIssue), w.ID)
 		l := LifecycleOf(c.Tx, w)
 		if w.Node != "" && w.Cwd != "" && (w.Mode == IsolatedWorkspace || l.Cleanup != "") {
@@ -458,6 +463,7 @@ func realizeWorkspace(c *ledger.Context, p RealizeWorkspace) (any, error) {
 	}
 	w.Cwd, w.Prepared, w.UpdatedAt = NullText(p.Cwd), cmpOr(p.Prepared, w.Prepared), TimeOf(c.Now)
 	execWorkspaces.Put(c.Tx, w.Company, w.ID, w)
+	startDesired(c, w)
 	c.Record(ledger.Change{Action: "execution_workspace.realized", EntityType: "execution_workspace", EntityID: w.ID,
 		Details: jsonObject{}.str("runId", r.ID).null("issueId", string(w.SourceIssue)).null("branchName", string(w.Branch)).str("nodeId", r.Node).close()})
 	return nil, nil

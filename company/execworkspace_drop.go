@@ -4,7 +4,7 @@ import "github.com/selvage-mesh/selvage/ledger"
 
 // droppedWorkspaces bounds the execution workspaces that go with their issue or
 // project in one command; a node removes the rest with issue.sweep.
-const droppedWorkspaces = 200
+const droppedWorkspaces = 50
 
 // dropWorkspacesOf deletes the execution workspaces of an issue or a project. One
 // whose folder is on a node, or is being made there, is hidden until the node
@@ -42,6 +42,7 @@ func dropExecutionWorkspace(tx *ledger.Tx, w ExecutionWorkspace, now Time) {
 		return
 	}
 	unlistWorkspace(tx, w)
+	dropServices(tx, w.Company, w.ID)
 	w.Frozen = &l
 	w.Gone, w.Status, w.ClosedAt, w.UpdatedAt, w.CleanupEligibleAt, w.CleanupReason = true, WorkspaceArchived, now, now, now, "deleted"
 	execWorkspaces.Put(tx, w.Company, w.ID, w)
@@ -56,6 +57,7 @@ func unlistWorkspace(tx *ledger.Tx, w ExecutionWorkspace) {
 }
 
 func forgetWorkspace(tx *ledger.Tx, w ExecutionWorkspace) {
+	dropServices(tx, w.Company, w.ID)
 	unlistWorkspace(tx, w)
 	execWorkspaceTimes.Remove(tx, w.Company, ledger.Order(uint64(w.CreatedAt)), w.ID)
 	execWorkspaces.Delete(tx, w.Company, w.ID)

@@ -10,6 +10,7 @@ var registrars = []func(ledger.Mux){
 	registerProjects,
 	registerExecutionWorkspaces,
 	registerOperations,
+	registerServices,
 	registerKeys,
 	registerActivity,
 	registerIssues,

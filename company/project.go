@@ -49,27 +49,27 @@ func (p Project) Clone() Project {
 
 // A Workspace is where the work of a project lies: a folder, or a repository.
 type Workspace struct {
-	ID              string          `cbor:"1,keyasint" json:"id"`
-	Company         string          `cbor:"2,keyasint" json:"companyId"`
-	Project         string          `cbor:"3,keyasint" json:"projectId"`
-	Name            string          `cbor:"4,keyasint" json:"name"`
-	SourceType      string          `cbor:"5,keyasint" json:"sourceType"`
-	Cwd             NullText        `cbor:"6,keyasint,omitempty" json:"cwd"`
-	RepoURL         NullText        `cbor:"7,keyasint,omitempty" json:"repoUrl"`
-	RepoRef         NullText        `cbor:"8,keyasint,omitempty" json:"repoRef"`
-	DefaultRef      NullText        `cbor:"9,keyasint,omitempty" json:"defaultRef"`
-	Visibility      string          `cbor:"10,keyasint" json:"visibility"`
-	SetupCommand    NullText        `cbor:"11,keyasint,omitempty" json:"setupCommand"`
-	CleanupCommand  NullText        `cbor:"12,keyasint,omitempty" json:"cleanupCommand"`
-	RemoteProvider  NullText        `cbor:"13,keyasint,omitempty" json:"remoteProvider"`
-	RemoteRef       NullText        `cbor:"14,keyasint,omitempty" json:"remoteWorkspaceRef"`
-	SharedKey       NullText        `cbor:"15,keyasint,omitempty" json:"sharedWorkspaceKey"`
-	Metadata        json.RawMessage `cbor:"16,keyasint,omitempty" json:"metadata"`
-	RuntimeConfig   json.RawMessage `cbor:"17,keyasint,omitempty" json:"runtimeConfig"`
-	Primary         bool            `cbor:"18,keyasint,omitempty" json:"isPrimary"`
-	RuntimeServices []string        `cbor:"19,keyasint,omitempty" json:"runtimeServices"` // always empty for now
-	CreatedAt       Time            `cbor:"20,keyasint" json:"createdAt"`
-	UpdatedAt       Time            `cbor:"21,keyasint" json:"updatedAt"`
+	ID              string           `cbor:"1,keyasint" json:"id"`
+	Company         string           `cbor:"2,keyasint" json:"companyId"`
+	Project         string           `cbor:"3,keyasint" json:"projectId"`
+	Name            string           `cbor:"4,keyasint" json:"name"`
+	SourceType      string           `cbor:"5,keyasint" json:"sourceType"`
+	Cwd             NullText         `cbor:"6,keyasint,omitempty" json:"cwd"`
+	RepoURL         NullText         `cbor:"7,keyasint,omitempty" json:"repoUrl"`
+	RepoRef         NullText         `cbor:"8,keyasint,omitempty" json:"repoRef"`
+	DefaultRef      NullText         `cbor:"9,keyasint,omitempty" json:"defaultRef"`
+	Visibility      string           `cbor:"10,keyasint" json:"visibility"`
+	SetupCommand    NullText         `cbor:"11,keyasint,omitempty" json:"setupCommand"`
+	CleanupCommand  NullText         `cbor:"12,keyasint,omitempty" json:"cleanupCommand"`
+	RemoteProvider  NullText         `cbor:"13,keyasint,omitempty" json:"remoteProvider"`
+	RemoteRef       NullText         `cbor:"14,keyasint,omitempty" json:"remoteWorkspaceRef"`
+	SharedKey       NullText         `cbor:"15,keyasint,omitempty" json:"sharedWorkspaceKey"`
+	Metadata        json.RawMessage  `cbor:"16,keyasint,omitempty" json:"metadata"`
+	RuntimeConfig   json.RawMessage  `cbor:"17,keyasint,omitempty" json:"runtimeConfig"`
+	Primary         bool             `cbor:"18,keyasint,omitempty" json:"isPrimary"`
+	RuntimeServices []RuntimeService `cbor:"-" json:"runtimeServices"` // set where a workspace is shown
+	CreatedAt       Time             `cbor:"20,keyasint" json:"createdAt"`
+	UpdatedAt       Time             `cbor:"21,keyasint" json:"updatedAt"`
 }
 
 // SourceTypes and Visibilities are all that workspaces have, in the contract's order.
@@ -200,9 +200,7 @@ func WorkspacesOf(tx *ledger.Tx, company, project string) []Workspace {
 	out := []Workspace{}
 	for id := range workspacesProject.IDs(tx, company, project, false) {
 		if w, ok := workspaces.Get(tx, company, id); ok {
-			if w.RuntimeServices == nil {
-				w.RuntimeServices = []string{}
-			}
+			w.RuntimeServices = ServicesOf(tx, company, w.ID)
 			out = append(out, w)
 		}
 	}
@@ -508,7 +506,7 @@ func addWorkspace(c *ledger.Context, s SaveWorkspace) (Workspace, error) {
 	if err := checkNewID(c.Tx, s.ID); err != nil {
 		return Workspace{}, err
 	}
-	w, err := Workspace{ID: s.ID, Company: company, Project: p.ID, Visibility: "default", RuntimeServices: []string{}, CreatedAt: now, UpdatedAt: now}.with(s)
+	w, err := Workspace{ID: s.ID, Company: company, Project: p.ID, Visibility: "default", CreatedAt: now, UpdatedAt: now}.with(s)
 	if err != nil {
 		return w, err
 	}
@@ -516,6 +514,9 @@ func addWorkspace(c *ledger.Context, s SaveWorkspace) (Workspace, error) {
 		return w, err
 	}
 	if w.commands() != (Workspace{}).commands() {
+		if _, err := DeclaredCommands(w.runtime().Services); err != nil {
+			return w, err
+		}
 		if err := mayDefineCommands(c); err != nil {
 			return w, err
 		}
@@ -575,6 +576,9 @@ func updateWorkspace(c *ledger.Context, s SaveWorkspace) (any, error) {
 		return nil, err
 	}
 	if w.commands() != before {
+		if _, err := DeclaredCommands(w.runtime().Services); err != nil {
+			return nil, err
+		}
 		if err := mayDefineCommands(c); err != nil {
 			return nil, err
 		}
@@ -586,9 +590,6 @@ func updateWorkspace(c *ledger.Context, s SaveWorkspace) (any, error) {
 	if s.Primary != nil && *s.Primary && !w.Primary {
 		w.Primary = true
 		makePrimary(c, p, w.ID)
-	}
-	if w.RuntimeServices == nil {
-		w.RuntimeServices = []string{}
 	}
 	workspaces.Put(c.Tx, w.Company, w.ID, w)
 	c.Record(ledger.Change{Action: "project.workspace_updated", EntityType: "project", EntityID: p.ID, Details: jsonObject{}.str("workspaceId", w.ID).close()})
@@ -610,16 +611,28 @@ func deleteWorkspace(c *ledger.Context, s DeleteWorkspace) (any, error) {
 		}
 		projects.Put(c.Tx, p.Company, p.ID, p)
 	}
-	if w.RuntimeServices == nil {
-		w.RuntimeServices = []string{}
-	}
 	c.Record(ledger.Change{Action: "project.workspace_deleted", EntityType: "project", EntityID: p.ID,
 		Details: jsonObject{}.str("name", w.Name).str("workspaceId", w.ID).close()})
 	return w, nil
 }
 
+// ProjectWorkspaceOf returns a workspace of a project.
+func ProjectWorkspaceOf(tx *ledger.Tx, company, id string) (Workspace, bool) {
+	return workspaces.Get(tx, company, id)
+}
+
+// Services is what the workspace declares to be executed besides runs.
+func (w Workspace) Services() Lifecycle {
+	r := w.runtime()
+	return Lifecycle{Runtime: r.Services, Desired: r.Desired, States: r.States}
+}
+
 func dropWorkspace(tx *ledger.Tx, w Workspace) {
 	workspacesProject.Remove(tx, w.Company, w.Project, w.ID)
 	workspaces.Delete(tx, w.Company, w.ID)
+	dropServices(tx, w.Company, w.ID)
+	if len(OperationsOf(tx, w.Company, w.ID)) > 0 {
+		tx.Set(threadKey(w.Company, w.ID), nil)
+	}
 	disown(tx, w.ID)
 }

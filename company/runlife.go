@@ -707,6 +707,7 @@ func loseNode(c *ledger.Context, p NodeLost) (any, error) {
 	}
 	left := len(all) - min(len(all), sweptRuns)
 	loseOperations(c, p.Node)
+	loseServices(c, p.Node)
 	if left == 0 { // what is left names runs of deleted companies
 		for k := range c.Prefix(sessionKey(p.Session, "")) {
 			c.Delete(k)

@@ -51,6 +51,23 @@ const (
 	// a clean build of something large. commandGrace is what it has after TERM.
 	workspaceCommandTime = 15 * time.Minute
 	commandGrace         = 5 * time.Second
+	// serviceEvery is how often a node looks which services and commands it is to
+	// carry out, maxServices how many services it keeps at work.
+	serviceEvery = 500 * time.Millisecond
+	maxServices  = 64
+	// serviceReady is how long a service may take to be ready unless it says
+	// otherwise, serviceHealth how often it is looked at then, serviceAsk how long
+	// an answer may take.
+	serviceReady  = time.Minute
+	serviceHealth = 10 * time.Second
+	serviceAsk    = 5 * time.Second
+	// serviceFirst and serviceMost are the waits before a service that ended is
+	// started again. After serviceRestarts in a row it has failed; one that worked
+	// for serviceSteady begins to count anew.
+	serviceFirst    = time.Second
+	serviceMost     = 30 * time.Second
+	serviceRestarts = 6
+	serviceSteady   = 2 * time.Minute
 	// keyOverlap is how long gossip accepts a new key before it uses it, and the
 	// old one after: a feed that lags by more is not a member that others hear.
 	keyOverlap = 2 * time.Second

@@ -169,6 +169,8 @@ func (n *Node) carryOutIn(ctx context.Context, c spaceCommand) error {
 	if id == "" {
 		id = uuid.Must(uuid.NewV7()).String()
 	}
+	n.work.active.Store(id, true)
+	defer n.work.active.Delete(id)
 	ref := runlog.Ref(c.w.Company, operationLogs, id)
 	log, err := n.work.logs.Create(ref)
 	if err != nil {

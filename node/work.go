@@ -28,7 +28,8 @@ type work struct {
 	worker *scheduler.Worker
 	logs   *runlog.Store
 	trees  *worktree.Maker
-	turns  turns // one command at a time prepares or winds up a folder
+	turns  turns    // one command at a time prepares or winds up a folder
+	active sync.Map // IDs of the operations that are under way here
 
 	turn chan struct{} // a token while somebody uses line; one waits for it no longer than it may
 	line net.Conn      // to the leader, for keep-alives
@@ -82,6 +83,8 @@ func (n *Node) openWork(context.Context) (err error) {
 	wg.Go(func() { n.pruneLogs(ctx) })
 	wg.Go(func() { n.keepHouse(ctx) })
 	wg.Go(func() { n.cleanTrees(ctx) })
+	keep := &keeper{n: n, services: map[string]*keptService{}, jobs: map[string]bool{}}
+	wg.Go(func() { keep.run(ctx) })
 	n.opened("work", func() error {
 		cancel()
 		wg.Wait()

@@ -1,6 +1,8 @@
 package testkit
 
 import (
+	"fmt"
+	"net/http"
 	"os"
 	"testing"
 
@@ -12,7 +14,18 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "run-shim" {
 		os.Exit(shim.Main(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "serve-http" {
+		serveHTTP()
+	}
 	os.Exit(m.Run())
+}
+
+// serveHTTP is a service of a workspace: it answers on the port that it is given.
+func serveHTTP() {
+	fmt.Println("serving on " + os.Getenv("PORT"))
+	err := http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "here") }))
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
 }
 
 var shimCommand = []string{"/proc/self/exe", "run-shim"}

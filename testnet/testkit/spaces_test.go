@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -198,4 +199,153 @@ func TestCommandsOfWorkspaces(t *testing.T) {
 			t.Errorf("an agent's %v: %d %s, want %d", c.body, got.Status, got.Body, c.want)
 		}
 	}
+}
+
+// Services that the board declares run on the node that holds the workspace, are
+// started again when they end, seen from every node, and gone when they are
+// stopped, their workspace is closed, or their node is killed.
+func TestServicesOfWorkspaces(t *testing.T) {
+	folder := t.TempDir()
+	work := working(t.TempDir())
+	b := Mesh(t, 3, func(i int, c *node.Config) {
+		if work(i, c); i != 1 {
+			c.Adapters = map[string]scheduler.Adapter{}
+		}
+	})
+	of := b.Company("Acme")
+	mark := func(name string) string { return filepath.Join(folder, name) }
+	var p struct {
+		ID               string
+		PrimaryWorkspace struct{ ID string }
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := "'" + self + "' serve-http"
+	b.Must(0, "POST", "/api/companies/"+of+"/projects", map[string]any{"name": "Site", "workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
+		"runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{
+			"services": []any{
+				map[string]any{"name": "Web", "command": "echo $$ >> " + mark("web") + "; exec " + web, "port": map[string]any{"type": "auto"}, "readiness": map[string]any{"type": "http", "intervalMs": 100}},
+				map[string]any{"name": "Bad", "command": "echo x >> " + mark("bad") + "; exit 3", "readiness": map[string]any{"type": "none"}},
+			},
+			"jobs": []any{map[string]any{"name": "Count", "command": "echo counted $GREETING", "env": map[string]any{"GREETING": "hello"}}},
+		}}}}, &p)
+	type service struct {
+		ID, ServiceName, Status, HealthStatus, URL, NodeID, Error, ProviderRef, DesiredState string
+		Port                                                                                 int
+		Restarts                                                                             int
+	}
+	type answer struct {
+		Workspace struct{ RuntimeServices []service }
+		Operation operation
+	}
+	path := "/api/projects/" + p.ID + "/workspaces/" + p.PrimaryWorkspace.ID
+	byName := func(on int) map[string]service {
+		var list []struct {
+			ID              string
+			RuntimeServices []service
+		}
+		b.Must(on, "GET", "/api/projects/"+p.ID+"/workspaces", nil, &list, b.Seen()...)
+		out := map[string]service{}
+		for _, s := range list[0].RuntimeServices {
+			out[s.ServiceName] = s
+		}
+		return out
+	}
+	var got answer
+	b.Must(1, "POST", path+"/runtime-services/start", map[string]any{}, &got, b.Seen()...)
+	if len(got.Workspace.RuntimeServices) != 2 || got.Operation.Status != "succeeded" {
+		t.Fatalf("starting answers %+v", got)
+	}
+	b.Until("the service is ready", func() bool { s := byName(2)["Web"]; return s.Status == "running" && s.HealthStatus == "healthy" })
+	one := byName(0)["Web"]
+	if one.Port == 0 || one.URL == "" || one.NodeID == "" || readFile(b, mark("web")) != one.ProviderRef {
+		t.Errorf("the service is %+v", one)
+	}
+	b.Until("its log is read from another node", func() bool {
+		var log struct{ Content string }
+		b.Must(0, "GET", "/api/runtime-services/"+one.ID+"/log", nil, &log, b.Seen()...)
+		return strings.Contains(log.Content, "serving")
+	})
+	// One that ends is started again.
+	gone := func(pid string) bool { _, err := os.Stat("/proc/" + pid); return os.IsNotExist(err) }
+	if err := exec.Command("kill", "-9", one.ProviderRef).Run(); err != nil {
+		t.Fatal(err)
+	}
+	b.Until("the service runs again", func() bool {
+		s := byName(0)["Web"]
+		return s.Status == "running" && s.ProviderRef != one.ProviderRef && s.Restarts == 1
+	})
+
+	// A command that ends by itself is an operation.
+	b.Must(0, "POST", path+"/runtime-commands/run", map[string]any{"workspaceCommandId": "count"}, &got, b.Seen()...)
+	if got.Operation.Status != "running" {
+		t.Errorf("the command is %+v", got.Operation)
+	}
+	b.Until("the command has run", func() bool {
+		var log struct{ Content string }
+		a, err := b.Call(2, "GET", "/api/workspace-operations/"+got.Operation.ID+"/log", nil, &log)
+		return err == nil && a.Status == 200 && strings.Contains(log.Content, "counted hello")
+	})
+	for body, want := range map[string]int{`{"workspaceCommandId":"nothing"}`: 422, `{"serviceIndex":7}`: 422, `{"serviceIndex":-1}`: 400, `{"unknown":1}`: 400} {
+		var in map[string]any
+		if err := json.Unmarshal([]byte(body), &in); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := b.Call(0, "POST", path+"/runtime-services/start", in, nil); err != nil || a.Status != want {
+			t.Errorf("%s: %d %s, want %d", body, a.Status, a.Body, want)
+		}
+	}
+
+	// Stopped, nothing is left of it.
+	pid := byName(0)["Web"].ProviderRef
+	b.Must(2, "POST", path+"/runtime-services/stop", map[string]any{"serviceIndex": 0}, nil, b.Seen()...)
+	b.Until("the service is gone", func() bool { return byName(2)["Web"].Status == "stopped" && gone(pid) })
+	if s := byName(0)["Bad"]; s.DesiredState != "running" || s.Status == "running" && s.Restarts > 6 {
+		t.Errorf("the other service is %+v", s)
+	}
+	b.Must(2, "POST", path+"/runtime-services/stop", map[string]any{}, nil, b.Seen()...)
+	b.Until("all are stopped", func() bool { return byName(2)["Bad"].Status == "stopped" })
+
+	// In the workspace of an issue they end when it is closed; and when their node
+	// is killed, at once.
+	a, err := b.Hire(0, of, "Writer", map[string]any{"command": "/bin/true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Must(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Look", "status": "todo", "projectId": p.ID, "assigneeAgentId": a.ID}, nil, b.Seen()...)
+	var spaces []struct {
+		ID, Status      string
+		RuntimeServices []service
+	}
+	b.Until("the issue has a workspace", func() bool {
+		b.Must(0, "GET", "/api/companies/"+of+"/execution-workspaces", nil, &spaces, b.Seen()...)
+		return len(spaces) == 1
+	})
+	b.Idle()
+	path = "/api/execution-workspaces/" + spaces[0].ID
+	first := func() (s service) {
+		var w struct{ RuntimeServices []service }
+		b.Must(0, "GET", path, nil, &w, b.Seen()...)
+		if len(w.RuntimeServices) > 0 {
+			s = w.RuntimeServices[0]
+		}
+		return s
+	}
+	b.Must(0, "POST", path+"/runtime-services/start", map[string]any{"workspaceCommandId": "web"}, nil, b.Seen()...)
+	b.Until("the issue's service is ready", func() bool { return first().Status == "running" })
+	pid = first().ProviderRef
+	b.Kill(1)
+	b.Until("the killed node's service is gone", func() bool { return gone(pid) && first().Status == "stopped" })
+	b.Restart(1)
+	b.Until("it is back with its node", func() bool { return first().Status == "running" })
+	pid = first().ProviderRef
+	b.Until("the workspace can be closed", func() bool {
+		var ready struct{ State string }
+		b.Must(0, "GET", path+"/close-readiness", nil, &ready, b.Seen()...)
+		return ready.State == "ready"
+	})
+	b.Must(0, "PATCH", path, map[string]any{"status": "archived"}, nil, b.Seen()...)
+	b.Until("the closed workspace's service is gone", func() bool { return gone(pid) && first().Status == "stopped" })
 }

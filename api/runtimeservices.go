@@ -1,0 +1,140 @@
+package api
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// controlServices is the body of an action on a workspace's services and
+// commands. Without any of these it is about all services.
+type controlServices struct {
+	_       struct{}    `additionalProperties:"false"`
+	Command Opt[string] `json:"workspaceCommandId" minLength:"1" maxLength:"500"`
+	Service Opt[string] `json:"runtimeServiceId" format:"uuid"`
+	Index   Opt[int64]  `json:"serviceIndex" minimum:"0" maximum:"1000"`
+}
+
+// A controlled is what an action on services answers.
+type controlled[T any] struct {
+	Workspace T                          `json:"workspace"`
+	Operation company.WorkspaceOperation `json:"operation"`
+}
+
+// A serviceLogPage is a piece of the log of a runtime service.
+type serviceLogPage struct {
+	Service string `json:"runtimeServiceId"`
+	logPage
+}
+
+func (s *Server) runtimeServiceRoutes() []Route {
+	const one, of = "/api/execution-workspaces/{id}", "/api/projects/{id}/workspaces/{workspaceId}"
+	var rows []Route
+	for _, what := range []string{"services", "commands"} {
+		rows = append(rows,
+			Route{Method: "POST", Path: one + "/runtime-" + what + "/{action}", Tag: "execution-workspaces", In: controlServices{}, Out: controlled[executionWorkspaceRow]{},
+				Summary: "Start, stop or restart the services that the board declared for an execution workspace, or run one of its commands", Handle: s.controlExecutionWorkspace},
+			Route{Method: "POST", Path: of + "/runtime-" + what + "/{action}", Tag: "projects", In: controlServices{}, Out: controlled[company.Workspace]{}, Who: Board,
+				Summary: "Start, stop or restart the services of a project's workspace, or run one of its commands", Handle: s.controlProjectWorkspace})
+	}
+	return append(rows, Route{Method: "GET", Path: "/api/runtime-services/{serviceId}/log", Tag: "execution-workspaces", Query: logQuery, Out: serviceLogPage{},
+		Summary: "Read the log of a runtime service since it was last started, also while it grows", Handle: s.readServiceLog})
+}
+
+// control gives the command for an action and returns the operation that notes it.
+func (s *Server) control(rc *Request, of, workspace, node string) (o company.WorkspaceOperation, err error) {
+	action := rc.Path("action")
+	if !slices.Contains([]string{"start", "stop", "restart", "run"}, action) {
+		return o, NotFound("Unknown action: " + cut(action, 64))
+	}
+	in, err := Body[controlServices](rc)
+	if err != nil {
+		return o, err
+	}
+	p := company.ControlServices{Operation: uuid.Must(uuid.NewV7()).String(), Workspace: workspace, Action: action, Command: in.Command.Or(""),
+		Service: strings.ToLower(in.Service.Or("")), Node: node}
+	if in.Index.Pointer() != nil {
+		p.Index = new(int(in.Index.Value))
+	}
+	kind := "runtime_service.control"
+	if action == "run" {
+		kind = "workspace_op.request"
+	}
+	if _, err := rc.Submit(kind, of, p); err != nil {
+		return o, err
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		o, _ = company.OperationByID(tx, p.Operation)
+		return nil
+	})
+	return o, err
+}
+
+func (s *Server) controlExecutionWorkspace(rc *Request) (Response, error) {
+	row, err := findWorkspace(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	o, err := s.control(rc, row.Company, row.ID, "")
+	if err != nil {
+		return Response{}, err
+	}
+	row, err = findWorkspace(rc)
+	return OK(controlled[executionWorkspaceRow]{row, o}), err
+}
+
+func (s *Server) controlProjectWorkspace(rc *Request) (Response, error) {
+	find := func() (w company.Workspace, err error) {
+		err = rc.View(func(tx *ledger.Tx) error {
+			p, err := projectIn(tx, rc)
+			if err != nil {
+				return err
+			}
+			for _, of := range company.WorkspacesOf(tx, p.Company, p.ID) {
+				if of.ID == strings.ToLower(rc.Path("workspaceId")) {
+					of.Metadata, of.RuntimeConfig = showObject(of.Metadata), showObject(of.RuntimeConfig)
+					w = of
+					return nil
+				}
+			}
+			return NotFound("Project workspace not found")
+		})
+		return w, err
+	}
+	w, err := find()
+	if err != nil {
+		return Response{}, err
+	}
+	node := ""
+	if info, err := os.Stat(string(w.Cwd)); w.Cwd != "" && filepath.IsAbs(string(w.Cwd)) && err == nil && info.IsDir() {
+		node = string(s.cfg.NodeID) // it is here, should nobody have worked in it yet
+	}
+	o, err := s.control(rc, w.Company, w.ID, node)
+	if err != nil {
+		return Response{}, err
+	}
+	w, err = find()
+	return OK(controlled[company.Workspace]{w, o}), err
+}
+
+func (s *Server) readServiceLog(rc *Request) (Response, error) {
+	var row company.RuntimeService
+	err := rc.View(func(tx *ledger.Tx) error {
+		var ok bool
+		if row, ok = company.ServiceByID(tx, strings.ToLower(rc.Path("serviceId"))); !ok || !seen(tx, rc, row.Company) {
+			return NotFound("Runtime service not found")
+		}
+		return nil
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	page, err := s.readNodeLog(rc, "Runtime service log", row.Node, "local_file", row.LogRef)
+	return OK(serviceLogPage{row.ID, page}), err
+}

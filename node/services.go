@@ -1,0 +1,421 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/process"
+	"github.com/selvage-mesh/selvage/adapter/runlog"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// serviceLogs stands for the agent in the names of the logs of services.
+const serviceLogs = "runtime-services"
+
+// A keeper keeps the services of this node at work, and carries out the commands
+// that somebody asked for in its workspaces. Run's goroutine decides; each has
+// one of its own.
+type keeper struct {
+	n *Node
+
+	mu       sync.Mutex // guards what follows
+	services map[string]*keptService
+	jobs     map[string]bool
+}
+
+// A keptService is one generation of a service here.
+type keptService struct {
+	generation uint64
+	stop       context.CancelFunc
+	lapsed     bool // the lease ended under it
+}
+
+// run works until ctx ends, and returns when all that it started is gone.
+func (k *keeper) run(ctx context.Context) {
+	var work sync.WaitGroup
+	defer work.Wait()
+	every(ctx, serviceEvery, func() { k.look(ctx, &work) })
+}
+
+// look compares what is wanted here with what is at work here.
+func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
+	n := k.n
+	holds := n.work.worker.Holds()
+	var wanted []company.RuntimeService
+	var due []company.WorkspaceOperation
+	err := n.ledger.View(func(tx *ledger.Tx) error {
+		wanted = company.ServicesOn(tx, string(n.ID()))
+		due = company.OperationsOn(tx, string(n.ID()))
+		return nil
+	})
+	if err != nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known := map[string]company.RuntimeService{}
+	for _, s := range wanted {
+		known[s.ID] = s
+	}
+	for id, here := range k.services {
+		if s, ok := known[id]; !holds || !ok || s.Desired != "running" || s.Generation != here.generation {
+			here.lapsed = here.lapsed || !holds
+			here.stop()
+		}
+	}
+	if !holds {
+		return
+	}
+	for _, s := range wanted {
+		if k.services[s.ID] != nil {
+			continue // at work, or about to end
+		}
+		if s.Desired != "running" {
+			work.Go(func() {
+				k.report(ctx, s, company.ReportService{Status: company.ServiceStopped, Health: "unknown", LogRef: string(s.LogRef)})
+			})
+			continue
+		}
+		if len(k.services) >= maxServices {
+			n.log.Warn("no room for another service", "service", s.ID)
+			continue
+		}
+		sctx, stop := context.WithCancel(ctx)
+		here := &keptService{generation: s.Generation, stop: stop}
+		k.services[s.ID] = here
+		work.Go(func() {
+			defer func() {
+				stop()
+				k.mu.Lock()
+				delete(k.services, s.ID)
+				k.mu.Unlock()
+			}()
+			k.keep(sctx, s)
+		})
+	}
+	for _, o := range due {
+		if _, here := n.work.active.Load(o.ID); here || k.jobs[o.ID] {
+			continue // at work
+		}
+		k.jobs[o.ID] = true
+		work.Go(func() {
+			defer func() {
+				k.mu.Lock()
+				delete(k.jobs, o.ID)
+				k.mu.Unlock()
+			}()
+			k.job(ctx, o)
+		})
+	}
+}
+
+// job carries out a command that somebody asked for. One that an earlier life of
+// this node left is ended.
+func (k *keeper) job(ctx context.Context, o company.WorkspaceOperation) {
+	n := k.n
+	fail := func(why string) {
+		if err := n.carryOut(ctx, n.command("workspace_op.finish", o.Company, company.FinishOperation{ID: o.ID, Error: why})); err != nil {
+			n.log.Warn("end of a workspace operation could not be told", "operation", o.ID, "error", err)
+		}
+	}
+	if o.LogRef != "" {
+		fail("The node was restarted")
+		return
+	}
+	p, err := k.place(o.Company, o.Place)
+	if err != nil {
+		fail(err.Error())
+		return
+	}
+	declared, err := company.DeclaredCommands(p.l.Runtime)
+	if err != nil {
+		fail(err.Error())
+		return
+	}
+	for _, d := range declared {
+		if d.ID != o.Job || d.Kind != "job" {
+			continue
+		}
+		env, secrets, err := n.spaceEnv(ctx, p.run, p.f, string(o.Issue), string(o.Run))
+		if err != nil {
+			fail(err.Error())
+			return
+		}
+		for key, v := range d.Env {
+			env[key] = v
+		}
+		f := p.f
+		f.Dir = filepath.Join(f.Dir, d.Cwd)
+		err = n.carryOutIn(ctx, spaceCommand{w: company.ExecutionWorkspace{ID: string(o.Workspace), Company: o.Company}, f: f, phase: o.Phase, name: "command " + d.Name, line: d.Command,
+			env: env, secrets: secrets, authority: n.work.worker.Authority, alreadyOpen: o.ID})
+		if err != nil {
+			n.log.Info("workspace command", "operation", o.ID, "error", err)
+		}
+		return
+	}
+	fail("The workspace does not declare this command any more")
+}
+
+// A spacePlace is a workspace on this node, of an issue or of a project.
+type spacePlace struct {
+	f   company.RunFolder
+	l   company.Lifecycle
+	run company.Run // whose project's variables count
+	w   company.ExecutionWorkspace
+}
+
+func (k *keeper) place(of, id string) (p spacePlace, err error) {
+	err = k.n.ledger.View(func(tx *ledger.Tx) error {
+		if w, ok := company.ExecutionWorkspaceByID(tx, id); ok {
+			p.w, p.f, p.l = w, folderOf(w), company.LifecycleOf(tx, w)
+			p.run = company.Run{ID: w.Run, Company: of, Context: company.RunContext{IssueID: string(w.SourceIssue)}}
+			if r, ok := company.RunOf(tx, of, w.Run); ok {
+				p.run = r
+			}
+			return nil
+		}
+		w, ok := company.ProjectWorkspaceOf(tx, of, id)
+		if !ok {
+			return errors.New("the workspace is gone")
+		}
+		p.f = company.RunFolder{ProjectWorkspace: w.ID, Project: w.Project, Dir: string(w.Cwd), Strategy: "project_primary", Source: "project_primary", Mode: company.SharedWorkspace}
+		p.l, p.run = w.Services(), company.Run{Company: of}
+		return nil
+	})
+	return p, err
+}
+
+// report tells of a service; what cannot be told is logged, and looked at again.
+func (k *keeper) report(ctx context.Context, s company.RuntimeService, r company.ReportService) {
+	r.ID, r.Generation = s.ID, s.Generation
+	if err := k.n.carryOut(ctx, k.n.command("runtime_service.report", s.Company, r)); err != nil && ctx.Err() == nil {
+		k.n.log.Info("state of a service could not be told", "service", s.ID, "status", r.Status, "error", err)
+	}
+}
+
+// keep starts a service, and again when it ends, until it is not wanted any more
+// or has ended too often.
+func (k *keeper) keep(ctx context.Context, s company.RuntimeService) {
+	n := k.n
+	last := context.WithoutCancel(ctx)
+	ref := runlog.Ref(s.Company, serviceLogs, s.ID)
+	failed := func(why string, restarts int64) {
+		k.report(last, s, company.ReportService{Status: company.ServiceFailed, Health: "unhealthy", Error: why, Restarts: restarts, LogRef: ref})
+	}
+	log, err := n.work.logs.Create(ref)
+	if err != nil {
+		failed(err.Error(), 0)
+		return
+	}
+	defer log.Close()
+	p, err := k.place(s.Company, s.Place)
+	if err != nil {
+		failed(err.Error(), 0)
+		return
+	}
+	env, secrets, err := n.spaceEnv(ctx, p.run, p.f, string(s.Issue), "")
+	if err != nil {
+		failed(err.Error(), 0)
+		return
+	}
+	if line := p.l.RuntimeProvision; line != "" && p.w.ID != "" {
+		done, err := n.work.turns.take(ctx, p.f.Dir)
+		if err == nil {
+			err = n.carryOutIn(ctx, spaceCommand{w: p.w, f: p.f, phase: company.OperationProvision, name: "runtimeProvisionCommand", line: line,
+				env: env, secrets: secrets, authority: n.work.worker.Authority})
+			done()
+		}
+		if err != nil {
+			failed(err.Error(), 0)
+			return
+		}
+	}
+	var restarts int64
+	for pause := serviceFirst; ; pause = min(2*pause, serviceMost) {
+		began := time.Now()
+		why := k.once(ctx, s, p, env, secrets, log, ref, restarts)
+		if ctx.Err() != nil {
+			break
+		}
+		if time.Since(began) > serviceSteady {
+			restarts, pause = 0, serviceFirst
+		}
+		if restarts++; restarts > serviceRestarts {
+			failed(why, restarts-1)
+			return
+		}
+		log.Write("system", fmt.Sprintf("[selvage] %s; it is started again in %s\n", why, pause))
+		k.report(last, s, company.ReportService{Status: company.ServiceStarting, Health: "unhealthy", Error: why, Restarts: restarts, LogRef: ref})
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+			continue
+		}
+		break
+	}
+	k.report(last, s, company.ReportService{Status: company.ServiceStopped, Health: "unknown", Restarts: restarts, LogRef: ref})
+}
+
+// once runs a service until it ends and says why it did.
+func (k *keeper) once(ctx context.Context, s company.RuntimeService, p spacePlace, env map[string]string, secrets []string, log *runlog.Writer, ref string, restarts int64) string {
+	d := s.Declared()
+	port := d.Port.Number
+	if d.Port.Auto {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return "no port is free: " + err.Error()
+		}
+		port = int64(l.Addr().(*net.TCPAddr).Port)
+		l.Close()
+	}
+	vars := map[string]string{}
+	for key, v := range env {
+		vars[key] = v
+	}
+	fill := strings.NewReplacer("{{port}}", strconv.FormatInt(port, 10), "${PORT}", strconv.FormatInt(port, 10), "{{workspace.cwd}}", p.f.Dir)
+	for key, v := range d.Env {
+		vars[key] = fill.Replace(v)
+	}
+	if port > 0 {
+		key := d.Port.EnvKey
+		if key == "" {
+			key = "PORT"
+		}
+		vars[key] = strconv.FormatInt(port, 10)
+	}
+	url := fill.Replace(d.Expose.URL)
+	if url == "" && port > 0 {
+		url = fmt.Sprintf("http://127.0.0.1:%d", port)
+	}
+	dir := filepath.Join(p.f.Dir, d.Cwd)
+	now := company.ReportService{Status: company.ServiceStarting, Health: "unknown", Port: port, URL: url, Restarts: restarts, Cwd: dir, LogRef: ref}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	started := make(chan int, 1)
+	ended := make(chan process.ShellEnd, 1)
+	go func() {
+		ended <- k.n.shell().Run(ctx, process.ShellCommand{Line: d.Command, Dir: dir, Env: vars, Secrets: secrets, Grace: commandGrace,
+			Authority: k.n.work.worker.Authority, Log: log.Write, Started: func(pid int) { started <- pid }})
+	}()
+	select {
+	case pid := <-started:
+		now.PID = int64(pid)
+	case end := <-ended:
+		return "the service could not be started: " + end.Error
+	}
+	k.report(ctx, s, now)
+	check := readiness(d, fill.Replace(d.Readiness.URL), url, port)
+	why := ""
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		why = k.attend(ctx, s, now, d, check)
+		if why != "" {
+			stop()
+		}
+	}()
+	end := <-ended
+	stop()
+	<-over
+	switch {
+	case why != "":
+		return why
+	case end.Error == "":
+		return "the service ended by itself"
+	}
+	return "the service ended: " + end.Error
+}
+
+// attend waits until a service is ready, and looks after its health from then
+// on. It returns why the service has to go, or "" when ctx ended.
+func (k *keeper) attend(ctx context.Context, s company.RuntimeService, now company.ReportService, d company.DeclaredCommand, check func(context.Context) error) string {
+	limit, interval := time.Duration(d.Readiness.Timeout)*time.Second, time.Duration(d.Readiness.Interval)*time.Millisecond
+	if limit <= 0 {
+		limit = serviceReady
+	}
+	interval = min(max(interval, 100*time.Millisecond), 10*time.Second)
+	deadline := time.Now().Add(limit)
+	wait := func(d time.Duration) bool {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(d):
+			return true
+		}
+	}
+	for {
+		err := check(ctx)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return ""
+		}
+		if time.Now().After(deadline) {
+			return fmt.Sprintf("the service was not ready after %s: %v", limit, err)
+		}
+		if !wait(interval) {
+			return ""
+		}
+	}
+	now.Status, now.Health = company.ServiceRunning, "healthy"
+	k.report(ctx, s, now)
+	for wait(serviceHealth) {
+		health, why := "healthy", ""
+		if err := check(ctx); err != nil {
+			health, why = "unhealthy", err.Error()
+		}
+		if ctx.Err() == nil && health != now.Health {
+			now.Health, now.Error = health, why
+			k.report(ctx, s, now)
+		}
+	}
+	return ""
+}
+
+// readiness is the check of a service: by HTTP where an address is declared, a
+// connection where there is a port, and nothing else.
+func readiness(d company.DeclaredCommand, address, url string, port int64) func(context.Context) error {
+	switch {
+	case d.Readiness.Type == "none" || d.Readiness.Type != "http" && port == 0:
+		return func(context.Context) error { return nil }
+	case d.Readiness.Type == "http":
+		if address == "" {
+			address = url
+		}
+		client := &http.Client{Timeout: serviceAsk, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		return func(ctx context.Context) error {
+			q, err := http.NewRequestWithContext(ctx, "GET", address, nil)
+			if err != nil {
+				return err
+			}
+			a, err := client.Do(q)
+			if err != nil {
+				return err
+			}
+			defer a.Body.Close()
+			_, _ = io.CopyN(io.Discard, a.Body, 64<<10)
+			if a.StatusCode >= 400 {
+				return fmt.Errorf("%s answers %d", address, a.StatusCode)
+			}
+			return nil
+		}
+	}
+	return func(ctx context.Context) error {
+		c, err := (&net.Dialer{Timeout: serviceAsk}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.FormatInt(port, 10)))
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	}
+}
