@@ -5,24 +5,39 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"time"
 )
 
 // The activity log of a company is the changes of its entries. Three indexes
-// find them, newest first; their rows name heights, the entry has the rest:
+// find them, newest first; they name heights, the entry has the rest:
 //
-//	c/<company>/~act/<height>               actor and, for each change, action and entity
-//	c/<company>/~act-entity/<hash>/<height> for each entity that an entry changed
-//	c/<company>/~act-actor/<hash>/<height>  for each entry with changes
+//	c/<company>/~act/<height>                    the entries of one batch from that
+//	                                             height on that have changes
+//	c/<company>/~act-entity/<entity>/<height>    for each entity that an entry changed
+//	c/<company>/~act-actor/<hash>/<stretch>      an actor was at work in the batches that
+//	                                             begin in a stretch of actStretch heights
 //
-// where hash is SHA-256 over type and ID, cut to 16 bytes, in hex, and the
-// value of the first is: bytes actor type, bytes actor ID, then for each change
-// bytes action, bytes entity type, bytes entity ID.
+// where the value of the first is, for each entry: uvarint height above the
+// key's, bytes actor type, bytes actor ID, uvarint number of changes, for each of
+// them bytes action, bytes entity type, bytes entity ID. An entity is
+// <type>.<ID> when both are plain words (so that what was made together lies
+// together), else '#' and the hash; a hash is SHA-256 over type and ID, cut to
+// 16 bytes, in hex.
+//
+// One key for a batch and one for a few hundred commands of an actor, instead of
+// two for each command: inserting keys is most of what applying a command costs.
 const (
 	actTable       = "~act"
 	actEntityTable = "~act-entity"
 	actActorTable  = "~act-actor"
+	// actStretch is how many heights a mark of an actor covers: whoever looks for
+	// an actor passes over as many entries for each of its marks.
+	actStretch = 1024
+	// maxActWord bounds the words that stand in keys as they are.
+	maxActWord = 64
 )
 
 // An Activity is one change as the activity log shows it.
@@ -75,74 +90,185 @@ func pairHash(kind, id string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// entityKeyPart returns how an entity is written in keys.
+func entityKeyPart(kind, id string) string {
+	if plainWord(kind) && plainWord(id) && !strings.Contains(kind, ".") {
+		return kind + "." + id
+	}
+	return "#" + pairHash(kind, id)
+}
+
+func plainWord(s string) bool {
+	if s == "" || len(s) > maxActWord {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.', c == ':':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// actBlock gathers the changes of one company's entries in a batch.
+type actBlock struct {
+	company string
+	first   uint64
+	value   []byte
+}
+
+// indexActivity enters the changes of an entry into the block of its company,
+// which endActivity writes, and under their entities.
 func (a *applier) indexActivity(e *Entry) {
 	if e.Company == "" || len(e.Changes) == 0 {
 		return
 	}
-	at := Order(e.Height)
-	n := 2 + len(e.Actor.Type) + len(e.Actor.ID)
-	for i := range e.Changes {
-		n += 3 + len(e.Changes[i].Action) + len(e.Changes[i].EntityType) + len(e.Changes[i].EntityID)
+	n := slices.IndexFunc(a.acts, func(b actBlock) bool { return b.company == e.Company })
+	if n < 0 {
+		n = len(a.acts)
+		a.acts = append(a.acts, actBlock{company: e.Company, first: e.Height, value: make([]byte, 0, 1024)})
 	}
-	v := appendBytes(appendBytes(make([]byte, 0, n), e.Actor.Type), e.Actor.ID)
+	b := &a.acts[n]
+	at := Order(e.Height)
+	v := binary.AppendUvarint(b.value, e.Height-b.first)
+	v = appendBytes(appendBytes(v, e.Actor.Type), e.Actor.ID)
+	v = binary.AppendUvarint(v, uint64(len(e.Changes)))
 	for i := range e.Changes {
 		ch := &e.Changes[i]
 		v = appendBytes(appendBytes(appendBytes(v, ch.Action), ch.EntityType), ch.EntityID)
 		if i == 0 || ch.EntityID != e.Changes[i-1].EntityID || ch.EntityType != e.Changes[i-1].EntityType {
-			a.group.Set(Key("c", e.Company, actEntityTable, pairHash(ch.EntityType, ch.EntityID), at), nil)
+			a.group.Set(Key("c", e.Company, actEntityTable, entityKeyPart(ch.EntityType, ch.EntityID), at), nil)
 		}
 	}
-	a.group.Set(Key("c", e.Company, actTable, at), v)
-	a.group.Set(Key("c", e.Company, actActorTable, pairHash(e.Actor.Type, e.Actor.ID), at), nil)
+	b.value = v
+	a.markActor(e.Company, e.Actor, b.first/actStretch)
+}
+
+// markActor marks that an actor was at work in a stretch, unless it is marked.
+func (a *applier) markActor(company string, actor Actor, stretch uint64) {
+	who := actorAt{company, actor, stretch}
+	key, ok := a.actors[who]
+	if !ok {
+		if len(a.actors) >= rememberedActors {
+			clear(a.actors)
+		}
+		key = Key("c", company, actActorTable, pairHash(actor.Type, actor.ID), Order(stretch))
+		a.actors[who] = key
+	}
+	if !a.group.Has(key) { // the row cache knows, as it was asked before
+		a.group.Set(key, nil)
+	}
+}
+
+type actorAt struct {
+	company string
+	actor   Actor
+	stretch uint64
+}
+
+// endActivity writes the blocks of a batch.
+func (a *applier) endActivity() {
+	for i := range a.acts {
+		a.group.Set(Key("c", a.acts[i].company, actTable, Order(a.acts[i].first)), a.acts[i].value)
+	}
+	clear(a.acts)
+	a.acts = a.acts[:0]
 }
 
 // Activities returns the newest activities of a company that f chooses, newest
-// first. tx is a view. With an entity or an actor it reads only what belongs to
-// them; other filters pass over at most 200,000 entries.
+// first. tx is a view. With an entity or an actor it reads little more than what
+// belongs to them; other filters pass over at most 200,000 entries.
 func Activities(tx *Tx, company string, f ActivityFilter) []Activity {
 	if f.Limit <= 0 || f.Limit > MaxActivity {
 		f.Limit = MaxActivity
-	}
-	prefix, full := Key("c", company, actTable, ""), true
-	switch {
-	case f.EntityType != "" && f.EntityID != "":
-		prefix, full = Key("c", company, actEntityTable, pairHash(f.EntityType, f.EntityID), ""), false
-	case f.Actor.Type != "" && f.Actor.ID != "" && f.AlsoType == "":
-		prefix, full = Key("c", company, actActorTable, pairHash(f.Actor.Type, f.Actor.ID), ""), false
 	}
 	if !f.To.IsZero() {
 		if end := heightAfter(tx, f.To); f.BeforeHeight == 0 || f.BeforeHeight >= end {
 			f.BeforeHeight, f.BeforeNumber = end, 0
 		}
 	}
-	to := PrefixEnd(prefix)
-	if f.BeforeHeight != 0 {
-		to = append(append([]byte(nil), prefix...), Order(f.BeforeHeight)...)
-		to = append(to, 0) // the entry itself may have older changes
-	}
-	var out []Activity
-	scanned := 0
-	for k, v := range tx.Scan(prefix, to, true) {
-		if scanned++; scanned > maxActivityScan || len(out) >= f.Limit {
-			break
+	r := activityReader{tx: tx, company: company, f: f}
+	switch {
+	case f.EntityType != "" && f.EntityID != "":
+		prefix := Key("c", company, actEntityTable, entityKeyPart(f.EntityType, f.EntityID), "")
+		to := PrefixEnd(prefix)
+		if f.BeforeHeight != 0 {
+			to = append(append(prefix[:len(prefix):len(prefix)], Order(f.BeforeHeight)...), 0) // the entry itself may have older changes
 		}
-		if full && !f.mayChoose(v) {
-			continue
-		}
-		e, ok := EntryAt(tx, mustOrder(k, prefix))
-		if !ok {
-			panic(StorageError{Err: fmt.Errorf("activity of height %s has no entry", strings.TrimPrefix(string(k), string(prefix)))})
-		}
-		if e.Time.Before(f.From) {
-			break // entries are in the order of their time
-		}
-		for n := len(e.Changes) - 1; n >= 0 && len(out) < f.Limit; n-- {
-			if f.chooses(&e, n) {
-				out = append(out, activityOf(&e, n))
+		for k := range tx.Scan(prefix, to, true) {
+			if r.scanned++; !r.take(mustOrder(k, prefix)) {
+				break
 			}
 		}
+	case f.Actor.Type != "" && f.Actor.ID != "" && f.AlsoType == "":
+		prefix := Key("c", company, actActorTable, pairHash(f.Actor.Type, f.Actor.ID), "")
+		to := PrefixEnd(prefix)
+		if f.BeforeHeight != 0 {
+			to = append(append(prefix[:len(prefix):len(prefix)], Order(f.BeforeHeight/actStretch)...), 0)
+		}
+		for k := range tx.Scan(prefix, to, true) {
+			stretch := mustOrder(k, prefix)
+			if !r.blocks(stretch*actStretch, (stretch+1)*actStretch-1) {
+				break
+			}
+		}
+	default:
+		r.blocks(0, math.MaxUint64)
 	}
-	return out
+	return r.out
+}
+
+// An activityReader gathers the activities that a filter chooses.
+type activityReader struct {
+	tx      *Tx
+	company string
+	f       ActivityFilter
+	out     []Activity
+	scanned int
+}
+
+// blocks takes what the filter may choose of the batches that begin at a height
+// in [low, high], newest first. It returns whether there is room for more.
+func (r *activityReader) blocks(low, high uint64) bool {
+	if r.f.BeforeHeight != 0 {
+		high = min(high, r.f.BeforeHeight)
+	}
+	prefix := Key("c", r.company, actTable, "")
+	from := append(prefix[:len(prefix):len(prefix)], Order(low)...)
+	to := append(append(prefix[:len(prefix):len(prefix)], Order(high)...), 0)
+	var heights []uint64
+	for k, v := range r.tx.Scan(from, to, true) {
+		heights = r.f.mayChoose(mustOrder(k, prefix), v, heights[:0], &r.scanned)
+		for _, height := range slices.Backward(heights) {
+			if !r.take(height) {
+				return false
+			}
+		}
+		if r.scanned > maxActivityScan {
+			return false
+		}
+	}
+	return true
+}
+
+// take adds what the filter chooses of the entry at a height. It returns whether
+// there is room, and time, for more.
+func (r *activityReader) take(height uint64) bool {
+	e, ok := EntryAt(r.tx, height)
+	if !ok {
+		panic(StorageError{Err: fmt.Errorf("activity of height %d has no entry", height)})
+	}
+	if e.Time.Before(r.f.From) {
+		return false // entries are in the order of their time
+	}
+	for n := len(e.Changes) - 1; n >= 0 && len(r.out) < r.f.Limit; n-- {
+		if r.f.chooses(&e, n) {
+			r.out = append(r.out, activityOf(&e, n))
+		}
+	}
+	return len(r.out) < r.f.Limit && r.scanned <= maxActivityScan
 }
 
 // ActivityOf returns the activities of one entry, in order.
@@ -168,25 +294,26 @@ func activityID(entry Hash, n int) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-// mayChoose tests an index row, so that most entries need not be read.
-func (f *ActivityFilter) mayChoose(row []byte) bool {
-	p := parser{b: row}
-	actorType, actorID := p.bytes(), p.bytes()
-	other := f.Actor.Type != "" && string(actorType) != f.Actor.Type || f.Actor.ID != "" && string(actorID) != f.Actor.ID
-	if other && f.AlsoType == "" {
-		return false
-	}
-	for len(p.b) > 0 {
-		action, entityType, entityID := p.bytes(), p.bytes(), p.bytes()
-		if other && string(entityType) != f.AlsoType {
-			continue
+// mayChoose appends the heights of a block's entries that f may choose, so that
+// most entries need not be read, and counts all of them.
+func (f *ActivityFilter) mayChoose(first uint64, block []byte, heights []uint64, scanned *int) []uint64 {
+	for p := (parser{b: block}); len(p.b) > 0; {
+		height := first + p.uvarint()
+		actorType, actorID := p.bytes(), p.bytes()
+		other := f.Actor.Type != "" && string(actorType) != f.Actor.Type || f.Actor.ID != "" && string(actorID) != f.Actor.ID
+		chosen := false
+		for n := p.uvarint(); n > 0 && !p.bad; n-- {
+			action, entityType, entityID := p.bytes(), p.bytes(), p.bytes()
+			chosen = chosen || (!other || f.AlsoType != "" && string(entityType) == f.AlsoType) &&
+				(f.Action == "" || string(action) == f.Action) && (f.EntityType == "" || string(entityType) == f.EntityType) &&
+				(f.EntityID == "" || string(entityID) == f.EntityID)
 		}
-		if (f.Action == "" || string(action) == f.Action) && (f.EntityType == "" || string(entityType) == f.EntityType) &&
-			(f.EntityID == "" || string(entityID) == f.EntityID) {
-			return true
+		*scanned++
+		if chosen && !p.bad {
+			heights = append(heights, height)
 		}
 	}
-	return false
+	return heights
 }
 
 func (f *ActivityFilter) chooses(e *Entry, n int) bool {

@@ -27,6 +27,9 @@ type applier struct {
 	windows map[uint64]*window       // by session
 	keys    map[string]*rememberedOf // idempotency keys, by company
 
+	acts   []actBlock         // of the batch that is being applied
+	actors map[actorAt][]byte // the keys of their marks
+
 	fresh  []Entry // entered by the group, for the feed
 	roster bool    // the group changed a row of the roster
 	digest []byte  // what the digest of one raft entry is over
@@ -45,6 +48,7 @@ func (a *applier) init(l *Ledger, pos Position) {
 	a.windows = map[uint64]*window{}
 	a.keys = map[string]*rememberedOf{}
 	a.wanted = map[string]bool{}
+	a.actors = map[actorAt][]byte{}
 }
 
 // applyReader reads the committed state through the row cache.
@@ -304,6 +308,7 @@ func (a *applier) raftEntry(e LogEntry, b *Batch) []byte {
 			a.l.stats.refuse(r.Refusal.Code)
 		}
 	}
+	a.endActivity()
 	a.l.stats.commands.Add(uint64(len(b.Commands)))
 	result := EncodeReceipts(receipts)
 	w.keep(a, b, receipts, result, fresh)

@@ -209,7 +209,8 @@ func FuzzStoredRows(f *testing.F) {
 		}
 		_ = readBodies(row, bt, goldenCommand().Company) // must not panic
 		f := ActivityFilter{Action: "x"}
-		f.mayChoose(row)
+		scanned := 0
+		f.mayChoose(1, row, nil, &scanned)
 	})
 }
 

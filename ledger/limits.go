@@ -65,6 +65,9 @@ const (
 	prefetchWorkers = 4
 	prefetchKeys    = 8 * MaxBatchCommands
 
+	// rememberedActors bounds the marks of actors whose keys apply remembers.
+	rememberedActors = 4096
+
 	// MaxActivity bounds one page of activity, maxActivityScan what a filter may
 	// pass over to fill it.
 	MaxActivity     = 1000
