@@ -33,6 +33,11 @@ const maxTokenFile = 8 << 10
 // more than the memory is worth. $GOGC goes before.
 const gcPercent = 300
 
+// memoryLimit is the size of the heap, in bytes, from which it is collected more
+// often: the store's caches and memtables, some 320 MB under load, are part of it,
+// and three times that would be no small program any more. $GOMEMLIMIT goes before.
+const memoryLimit = 768 << 20
+
 func upCommand(_ *cli) *cobra.Command {
 	var conf node.Config
 	var labels map[string]string
@@ -66,6 +71,9 @@ process list.`,
 			os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
 			if os.Getenv("GOGC") == "" {
 				debug.SetGCPercent(gcPercent)
+			}
+			if os.Getenv("GOMEMLIMIT") == "" {
+				debug.SetMemoryLimit(memoryLimit)
 			}
 			self, err := os.Executable()
 			if err != nil {
