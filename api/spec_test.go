@@ -87,10 +87,10 @@ func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 			func() string { post("/api/agents/"+ada+"/pause", "", 200); return "paused/" + ada }, true, nil},
 		{"agents(company_id, reports_to)", "agent-manager", func() string { return "root/" + ada },
 			func() string { patch("/api/agents/"+ada, `{"reportsTo":"`+boss+`"}`); return boss + "/" + ada }, true, nil},
-		{"issues(company_id, status)", "issue-status", func() string { return "todo/" + issue },
+		{"issues(company_id, status)", "issue-status", func() string { return "todo/*." + issue },
 			func() string {
 				patch("/api/issues/"+issue, `{"status":"blocked","unblockDescriptor":{"owner":"board","action":"say"}}`)
-				return "blocked/" + issue
+				return "blocked/*." + issue
 			}, true, nil},
 		{"issues(company_id, assignee_agent_id, status)", "issue-assignee", func() string {
 			patch("/api/issues/"+issue, `{"assigneeAgentId":"`+boss+`"}`)

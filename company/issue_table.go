@@ -1,7 +1,6 @@
 package company
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"iter"
@@ -13,7 +12,8 @@ import (
 
 // issues holds every issue by ID. Besides the indexes below there are
 //
-//	c/<company>/issue-status/<status>/<issue>   value = sort key, see issueSort
+//	c/<company>/issue-status/<status>/<sort>.<issue>   see issueSort; value 1 when it is hidden
+//	c/<company>/issue-count                     visible issues by status, see CountIssues
 //	c/<company>/issue-assignee/<agent>.<status>/<issue>
 //	c/<company>/issue-held/<run>/<issue>        the locks of a run
 //	c/<company>/issue-extra/<issue>             see Extras
@@ -55,8 +55,8 @@ func issuesOf(tx *ledger.Tx, company, agent string, statuses ...IssueStatus) ite
 	}
 }
 
-func issueStatusKey(company string, s IssueStatus, id string) []byte {
-	return ledger.Key("c", company, "issue-status", string(s), id)
+func issueStatusKey(i Issue) []byte {
+	return ledger.Key("c", i.Company, "issue-status", string(i.Status), i.sort().key()+"."+i.ID)
 }
 
 func issueCompanyKey(id string) []byte { return ledger.Key("issue-company", id) }
@@ -65,26 +65,102 @@ func identifierKey(identifier string) []byte {
 	return ledger.Key("issue-identifier", strings.ToUpper(identifier))
 }
 
-// An issueSort is what the status index keeps of each issue, so that a list is
-// sorted and cut before any row is read: one byte of priority rank (bit 7 set
-// when the issue is hidden), eight of updatedAt, eight of the number, big endian.
-type issueSort [17]byte
-
-func (i Issue) sort() issueSort {
-	var s issueSort
-	s[0] = byte(i.Priority.Rank())
-	if i.HiddenAt != 0 {
-		s[0] |= 0x80
-	}
-	binary.BigEndian.PutUint64(s[1:], uint64(i.UpdatedAt))
-	binary.BigEndian.PutUint64(s[9:], i.Number)
-	return s
+// An issueSort is what the status index says of an issue: its place in the order
+// of lists (the most urgent first, then the latest change, then the newest), and
+// whether it is hidden. Its key is the rank of the priority (1 digit), and in hex
+// what is left of 2⁴⁸ ms and of 2⁴⁰ numbers above updatedAt and the number, so that
+// a list of the first thousand reads a thousand keys, however many there are.
+type issueSort struct {
+	rank    byte
+	updated Time
+	number  uint64
+	hidden  bool
 }
 
-func (s issueSort) hidden() bool   { return s[0]&0x80 != 0 }
-func (s issueSort) rank() byte     { return s[0] & 0x7f }
-func (s issueSort) updated() Time  { return Time(binary.BigEndian.Uint64(s[1:])) }
-func (s issueSort) number() uint64 { return binary.BigEndian.Uint64(s[9:]) }
+const (
+	issueSortBytes   = 1 + 12 + 10
+	mostIssueUpdated = 1<<48 - 1
+	mostIssueNumber  = 1<<40 - 1
+)
+
+func (i Issue) sort() issueSort {
+	return issueSort{byte(i.Priority.Rank()), i.UpdatedAt, i.Number, i.HiddenAt != 0}
+}
+
+func (s issueSort) key() string {
+	const digits = "0123456789abcdef"
+	var b [issueSortBytes]byte
+	b[0] = digits[s.rank]
+	hex := func(to []byte, n uint64) {
+		for k := len(to) - 1; k >= 0; k-- {
+			to[k] = digits[n&0xf]
+			n >>= 4
+		}
+	}
+	hex(b[1:13], mostIssueUpdated-min(uint64(s.updated), mostIssueUpdated))
+	hex(b[13:], mostIssueNumber-min(s.number, mostIssueNumber))
+	return string(b[:])
+}
+
+// parseIssueSort reads <sort>.<issue> and the value beside it.
+func parseIssueSort(k, v []byte) (s issueSort, id string, ok bool) {
+	if len(k) <= issueSortBytes || k[issueSortBytes] != '.' {
+		return s, "", false
+	}
+	n := func(b []byte) (n uint64) {
+		for _, c := range b {
+			switch {
+			case c >= '0' && c <= '9':
+				n = n<<4 | uint64(c-'0')
+			case c >= 'a' && c <= 'f':
+				n = n<<4 | uint64(c-'a'+10)
+			}
+		}
+		return n
+	}
+	s = issueSort{byte(n(k[:1])), Time(mostIssueUpdated - n(k[1:13])), mostIssueNumber - n(k[13:issueSortBytes]), len(v) == 1}
+	return s, string(k[issueSortBytes+1:]), true
+}
+
+func putIssueStatus(tx *ledger.Tx, i Issue) {
+	var v []byte
+	if i.HiddenAt != 0 {
+		v = []byte{1}
+	}
+	tx.Set(issueStatusKey(i), v)
+}
+
+func issueCountKey(company string) []byte { return ledger.Key("c", company, "issue-count") }
+
+// recount moves one issue from where old was counted to where next is; the zero
+// issue is counted nowhere.
+func recount(tx *ledger.Tx, old, next Issue) {
+	was, is := old.counted(), next.counted()
+	if was == is {
+		return
+	}
+	company := orText(next.Company, old.Company)
+	row := make([]byte, 8*len(IssueStatuses))
+	if v, ok := tx.Get(issueCountKey(company)); ok {
+		copy(row, v)
+	}
+	add := func(at, n int) {
+		if at >= 0 {
+			binary.BigEndian.PutUint64(row[8*at:], binary.BigEndian.Uint64(row[8*at:])+uint64(n))
+		}
+	}
+	add(was, -1)
+	add(is, 1)
+	tx.Set(issueCountKey(company), row)
+}
+
+// counted is the number of the status that an issue is counted under, or -1.
+func (i Issue) counted() int {
+	if i.ID == "" || i.HiddenAt != 0 {
+		return -1
+	}
+	return slices.Index(IssueStatuses, i.Status)
+}
 
 // storeIssue writes next and brings every index from old to it; the zero old
 // is an issue that did not exist. It returns the row as stored.
@@ -97,12 +173,13 @@ func storeIssue(tx *ledger.Tx, old, next Issue) []byte {
 		tx.Set(issueCompanyKey(id), []byte(company))
 		tx.Set(identifierKey(next.Identifier), []byte(company+"/"+id))
 	}
-	if !fresh && old.Status != next.Status {
-		tx.Delete(issueStatusKey(company, old.Status, id))
+	if fresh || old.Status != next.Status || old.sort() != next.sort() {
+		if !fresh {
+			tx.Delete(issueStatusKey(old))
+		}
+		putIssueStatus(tx, next)
 	}
-	if s := next.sort(); fresh || old.Status != next.Status || old.sort() != s {
-		tx.Set(issueStatusKey(company, next.Status, id), s[:])
-	}
+	recount(tx, old, next)
 	reindex(tx, issuesByAssignee, company, old.assigned(), next.assigned(), id)
 	reindex(tx, issuesByProject, company, old.Project, next.Project, id)
 	reindex(tx, issuesByGoal, company, old.Goal, next.Goal, id)
@@ -123,7 +200,8 @@ func dropIssue(tx *ledger.Tx, i Issue) {
 	settleRoutineIssue(tx, i, Issue{})
 	tx.Delete(issueCompanyKey(i.ID))
 	tx.Delete(identifierKey(i.Identifier))
-	tx.Delete(issueStatusKey(i.Company, i.Status, i.ID))
+	tx.Delete(issueStatusKey(i))
+	recount(tx, i, Issue{})
 	reindex(tx, issuesByAssignee, i.Company, i.assigned(), "", i.ID)
 	reindex(tx, issuesByProject, i.Company, i.Project, "", i.ID)
 	reindex(tx, issuesByGoal, i.Company, i.Goal, "", i.ID)
@@ -227,12 +305,14 @@ func Descendants(tx *ledger.Tx, company, issue string) []string {
 }
 
 // CountIssues returns how many visible issues of company stand in each status.
+// They are counted in one row, eight bytes for each of IssueStatuses, big endian.
 func CountIssues(tx *ledger.Tx, company string) map[IssueStatus]int {
 	n := map[IssueStatus]int{}
-	for _, s := range IssueStatuses {
-		for _, v := range tx.Prefix(ledger.Key("c", company, "issue-status", string(s), "")) {
-			if len(v) == len(issueSort{}) && !issueSort(v).hidden() {
-				n[s]++
+	v, _ := tx.Get(issueCountKey(company))
+	for at, s := range IssueStatuses {
+		if len(v) >= 8*(at+1) {
+			if count := int(binary.BigEndian.Uint64(v[8*at:])); count != 0 {
+				n[s] = count
 			}
 		}
 	}
@@ -277,10 +357,13 @@ type IssueQuery struct {
 // filter that needs rows, only the rows that are returned are read.
 func ListIssues(tx *ledger.Tx, company string, q IssueQuery) []Issue {
 	limit := min(cmp.Or(q.Limit, DefaultIssueLimit), MaxIssueLimit)
-	found := q.candidates(tx, company)
-	slices.SortFunc(found, q.compare)
-	found = found[min(q.Offset, len(found)):]
-	found = found[:min(limit, len(found))]
+	found, ordered := q.first(tx, company, limit)
+	if !ordered {
+		found = q.candidates(tx, company)
+		slices.SortFunc(found, q.compare)
+		found = found[min(q.Offset, len(found)):]
+		found = found[:min(limit, len(found))]
+	}
 	out := make([]Issue, 0, len(found))
 	for _, f := range found {
 		if f.issue != nil {
@@ -334,25 +417,11 @@ func (q IssueQuery) candidates(tx *ledger.Tx, company string) []candidate {
 
 // scan walks the status index, and reads rows only for filters that need them.
 func (q IssueQuery) scan(tx *ledger.Tx, company string) []candidate {
-	rows := q.Text != "" || q.Goal != "" || q.AssigneeUser != "" || q.Unassigned || q.CreatedAgent != "" || q.Sort == SortTitle
 	var out []candidate
-	for _, s := range IssueStatuses {
-		if len(q.Statuses) > 0 && !slices.Contains(q.Statuses, s) {
-			continue
-		}
-		prefix := ledger.Key("c", company, "issue-status", string(s), "")
-		for k, v := range tx.Prefix(prefix) {
-			if len(v) != len(issueSort{}) {
-				continue
-			}
-			c := candidate{id: string(bytes.TrimPrefix(k, prefix)), status: s, sort: issueSort(v)}
-			if c.sort.hidden() && !q.Hidden || c.sort.updated() < q.UpdatedSince {
-				continue
-			}
-			out = append(out, c)
-		}
+	for _, s := range q.statuses() {
+		out = slices.AppendSeq(out, q.stream(tx, company, s, ""))
 	}
-	if !rows {
+	if !q.needsRows() {
 		return out
 	}
 	kept := out[:0]
@@ -363,6 +432,79 @@ func (q IssueQuery) scan(tx *ledger.Tx, company string) []candidate {
 		}
 	}
 	return kept
+}
+
+// needsRows reports whether the status index alone can not tell what q selects.
+func (q IssueQuery) needsRows() bool {
+	return q.Text != "" || q.Goal != "" || q.AssigneeUser != "" || q.Unassigned || q.CreatedAgent != "" || q.Sort == SortTitle
+}
+
+func (q IssueQuery) statuses() []IssueStatus {
+	return slices.DeleteFunc(slices.Clone(IssueStatuses), func(s IssueStatus) bool { return len(q.Statuses) > 0 && !slices.Contains(q.Statuses, s) })
+}
+
+// stream yields what the status index has under a status and the beginning of a
+// sort key, in its order, without what q can tell by it not to select.
+func (q IssueQuery) stream(tx *ledger.Tx, company string, s IssueStatus, sort string) iter.Seq[candidate] {
+	return func(yield func(candidate) bool) {
+		table := ledger.Key("c", company, "issue-status", string(s), "")
+		for k, v := range tx.Prefix(append(table[:len(table):len(table)], sort...)) {
+			at, id, ok := parseIssueSort(k[len(table):], v)
+			if !ok || at.hidden && !q.Hidden || at.updated < q.UpdatedSince {
+				continue
+			}
+			if !yield(candidate{id: id, status: s, sort: at}) {
+				return
+			}
+		}
+	}
+}
+
+// first returns the page that q asks for when the order of the status index is
+// its order, reading no more than the page; else false.
+func (q IssueQuery) first(tx *ledger.Tx, company string, limit int) (page []candidate, ok bool) {
+	if q.needsRows() || q.Parent != "" || q.Assignee != "" || q.Label != "" || q.Project != "" {
+		return nil, false
+	}
+	starts := []string{""}
+	switch {
+	case (q.Sort == SortDefault || q.Sort == SortPriority) && !q.Descending:
+	case q.Sort == SortUpdated && q.Descending:
+		// Within a rank the index is in this order.
+		starts = starts[:0]
+		for rank := range len(Priorities) + 1 {
+			starts = append(starts, issueSort{rank: byte(rank)}.key()[:1])
+		}
+	default:
+		return nil, false
+	}
+	var heads []candidate
+	var pull []func() (candidate, bool)
+	for _, s := range q.statuses() {
+		for _, start := range starts {
+			next, stop := iter.Pull(q.stream(tx, company, s, start))
+			defer stop()
+			if c, ok := next(); ok {
+				heads, pull = append(heads, c), append(pull, next)
+			}
+		}
+	}
+	for n := 0; n < q.Offset+limit && len(heads) > 0; n++ {
+		best := 0
+		for k := range heads {
+			if q.compare(heads[k], heads[best]) < 0 {
+				best = k
+			}
+		}
+		if n >= q.Offset {
+			page = append(page, heads[best])
+		}
+		var more bool
+		if heads[best], more = pull[best](); !more {
+			heads, pull = slices.Delete(heads, best, best+1), slices.Delete(pull, best, best+1)
+		}
+	}
+	return page, true
 }
 
 func (q IssueQuery) matches(i Issue) bool {
@@ -391,21 +533,21 @@ func (q IssueQuery) compare(a, b candidate) int {
 	var n int
 	switch q.Sort {
 	case SortPriority:
-		n = cmp.Compare(a.sort.rank(), b.sort.rank())
+		n = cmp.Compare(a.sort.rank, b.sort.rank)
 	case SortUpdated:
-		n = cmp.Compare(a.sort.updated(), b.sort.updated())
+		n = cmp.Compare(a.sort.updated, b.sort.updated)
 	case SortCreated:
-		n = cmp.Compare(a.sort.number(), b.sort.number())
+		n = cmp.Compare(a.sort.number, b.sort.number)
 	case SortStatus:
 		n = cmp.Compare(slices.Index(IssueStatuses, a.status), slices.Index(IssueStatuses, b.status))
 	case SortTitle:
 		n = strings.Compare(strings.ToLower(a.issue.Title), strings.ToLower(b.issue.Title))
 	default:
-		n = cmp.Compare(a.sort.rank(), b.sort.rank())
+		n = cmp.Compare(a.sort.rank, b.sort.rank)
 	}
 	if q.Descending {
 		n = -n
 	}
 	// Equal ones: the latest change first, and then the newest issue.
-	return cmp.Or(n, cmp.Compare(b.sort.updated(), a.sort.updated()), cmp.Compare(b.sort.number(), a.sort.number()))
+	return cmp.Or(n, cmp.Compare(b.sort.updated, a.sort.updated), cmp.Compare(b.sort.number, a.sort.number))
 }
