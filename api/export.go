@@ -396,6 +396,18 @@ func (e *exporter) inputs(env any, what, slug string, of func(*portable.EnvInput
 	}
 }
 
+// labelNames are labels as they travel: by name.
+func (e *exporter) labelNames(ids []string) []string {
+	names := []string{}
+	for _, id := range ids {
+		if l, ok := e.labels[id]; ok {
+			names = append(names, l.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // sidebar is the order that was asked for, or that of the org chart and the list.
 func (e *exporter) sidebar() {
 	e.m.Sidebar = &portable.Sidebar{Agents: []string{}, Projects: []string{}}
@@ -548,12 +560,7 @@ func (e *exporter) issue(i company.Issue) (portable.Issue, error) {
 	if i.Workspace != "" && out.WorkspaceKey == nil {
 		e.lost[i.Workspace] = append(e.lost[i.Workspace], s)
 	}
-	for _, id := range i.Labels {
-		if l, ok := e.labels[id]; ok {
-			out.Labels = append(out.Labels, l.Name)
-		}
-	}
-	slices.Sort(out.Labels)
+	out.Labels = e.labelNames(i.Labels)
 	for _, id := range i.BlockedBy {
 		if b := known(e.issues, id); b != nil {
 			out.BlockedBy = append(out.BlockedBy, *b)

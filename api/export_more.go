@@ -61,7 +61,7 @@ func (e *exporter) allRoutines() error {
 		s := slug(e.issues, r.ID, r.Title, "routine")
 		status, priority := string(r.Status), string(r.Priority)
 		out := portable.Issue{Slug: s, Title: r.Title, Path: "tasks/" + s + "/TASK.md", Project: known(e.projects, string(r.Project)), Assignee: known(e.agents, string(r.Assignee)),
-			Goal: known(e.goals, string(r.Goal)), Description: optional(r.Description), Recurring: true, Status: &status, Priority: &priority, LabelIDs: []string{}, Labels: []string{},
+			Goal: known(e.goals, string(r.Goal)), Description: optional(r.Description), Recurring: true, Status: &status, Priority: &priority, LabelIDs: []string{}, Labels: e.labelNames(r.Labels), BillingCode: optional(r.BillingCode),
 			Comments: []portable.Comment{}, BlockedBy: []string{}, Documents: []portable.Document{}, WorkProducts: []portable.WorkProduct{}, Attachments: []portable.Attachment{},
 			Routine: &portable.Routine{Variables: []portable.Variable{}, Triggers: []portable.Trigger{}}}
 		if r.Concurrency != company.RoutineCoalesce {
@@ -69,6 +69,12 @@ func (e *exporter) allRoutines() error {
 		}
 		if r.CatchUp != company.CatchUpSkip {
 			out.Routine.CatchUp = &r.CatchUp
+		}
+		if r.Gate != "always" {
+			out.Routine.Gate = &r.Gate
+		}
+		if r.GateScope != "company" {
+			out.Routine.GateScope = &r.GateScope
 		}
 		for _, v := range r.Variables {
 			pv := portable.Variable{Name: v.Name, Label: optional(v.Label), Type: v.Type, Required: v.Required, Options: append([]string{}, v.Options...)}
@@ -86,9 +92,7 @@ func (e *exporter) allRoutines() error {
 		slices.SortStableFunc(out.Routine.Triggers, func(a, b portable.Trigger) int {
 			return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(deref(a.Cron), deref(b.Cron)), cmp.Compare(deref(a.Label), deref(b.Label)))
 		})
-		if env := objectOf(company.RedactConfig(r.Env)); len(env) > 0 {
-			e.warn("Routine %s: its environment was left out.", s)
-		}
+		e.inputs(any(objectOf(r.Env)), "routine", s, func(in *portable.EnvInput) { in.Routine = &s })
 		e.m.Issues = append(e.m.Issues, out)
 	}
 	return nil
@@ -162,7 +166,14 @@ func (im *importer) routineSteps(rc *Request) error {
 			continue
 		}
 		id, paused := im.newID(), company.RoutinePaused
-		s := company.SaveRoutine{ID: id, Title: &i.Title, Description: i.Description, Status: &paused}
+		s := company.SaveRoutine{ID: id, Title: &i.Title, Description: i.Description, Status: &paused, BillingCode: i.BillingCode}
+		var err error
+		if s.Env, err = rawObject(im.env(func(e portable.EnvInput) bool { return deref(e.Routine) == i.Slug })); err != nil {
+			return err
+		}
+		if labels := im.labelIDs(i.Labels); len(labels) > 0 {
+			s.Labels = &labels
+		}
 		if p := company.Priority(deref(i.Priority)); slices.Contains(company.Priorities, p) {
 			s.Priority = &p
 		}
@@ -177,7 +188,7 @@ func (im *importer) routineSteps(rc *Request) error {
 		}
 		var triggers []portable.Trigger
 		if r := i.Routine; r != nil {
-			s.Concurrency, s.CatchUp, triggers = r.Concurrency, r.CatchUp, r.Triggers
+			s.Concurrency, s.CatchUp, s.Gate, s.GateScope, triggers = r.Concurrency, r.CatchUp, r.Gate, r.GateScope, r.Triggers
 			list := []company.RoutineVariable{}
 			for _, v := range r.Variables {
 				row := company.RoutineVariable{Name: v.Name, Type: v.Type, Label: company.NullText(deref(v.Label)), Options: v.Options, Required: v.Required}

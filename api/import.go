@@ -342,7 +342,9 @@ func (im *importer) choose() error {
 	there := func(slug *string) bool {
 		return slug == nil || slices.ContainsFunc(im.m.Agents, func(a portable.Agent) bool { return a.Slug == *slug }) || slices.ContainsFunc(im.m.Projects, func(p portable.Project) bool { return p.Slug == *slug })
 	}
-	im.m.EnvInputs = slices.DeleteFunc(im.m.EnvInputs, func(e portable.EnvInput) bool { return !there(e.Agent) || !there(e.Project) })
+	im.m.EnvInputs = slices.DeleteFunc(im.m.EnvInputs, func(e portable.EnvInput) bool {
+		return !there(e.Agent) || !there(e.Project) || e.Routine != nil && !slices.ContainsFunc(im.m.Issues, func(i portable.Issue) bool { return i.Recurring && i.Slug == *e.Routine })
+	})
 	return nil
 }
 
@@ -631,6 +633,16 @@ func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s company.S
 	return s, nil
 }
 
+// labelIDs finds labels of the package by their names.
+func (im *importer) labelIDs(names []string) (ids []string) {
+	for _, l := range names {
+		if id := im.labels[l]; id != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // env declares the variables that the package asks for; whoever imported it
 // fills them in.
 func (im *importer) env(of func(portable.EnvInput) bool) map[string]any {
@@ -776,11 +788,7 @@ func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
 	for _, b := range i.BlockedBy {
 		s.BlockedBy = append(s.BlockedBy, im.issues[b])
 	}
-	for _, l := range i.Labels {
-		if id := im.labels[l]; id != "" {
-			s.Labels = append(s.Labels, id)
-		}
-	}
+	s.Labels = im.labelIDs(i.Labels)
 	if s.WorkspaceSettings, err = rawObject(i.WorkspaceSettings); err != nil {
 		return err
 	}

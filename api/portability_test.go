@@ -49,7 +49,8 @@ func (h *harness) acme(t *testing.T) (of string) {
 	h.call("PATCH", in+"/skills/greeting/files", `{"path":"references/more.md","content":"And bye.\n"}`).want(t, 200, "")
 	h.call("POST", "/api/agents/"+bob+"/skills/sync", `{"desiredSkills":["company/`+of+`/greeting","paperclipai/paperclip/paperclip"]}`).want(t, 200, "")
 	daily := h.call("POST", in+"/routines", `{"title":"Daily report","description":"Write {{topic}}","priority":"low","assigneeAgentId":"`+ada+`","projectId":"`+arm+`",
-		"concurrencyPolicy":"skip_if_active","variables":[{"name":"topic","defaultValue":"sales"}]}`).want(t, 201, "").field(t, "id")
+		"concurrencyPolicy":"skip_if_active","activityGatePolicy":"require_external_activity","activityGateScope":"project","billingCode":"BC-2","labelIds":["`+bug+`"],
+		"env":{"MAIL_TOKEN":"`+packageCanary+`","WHERE":"`+packageCanary+`"},"variables":[{"name":"topic","defaultValue":"sales"}]}`).want(t, 201, "").field(t, "id")
 	h.call("POST", "/api/routines/"+daily+"/triggers", `{"kind":"schedule","cronExpression":"0 9 * * *","timezone":"Europe/Berlin"}`).want(t, 201, "")
 	h.call("POST", "/api/routines/"+daily+"/triggers", `{"kind":"webhook","signingMode":"hmac_sha256","enabled":false}`).want(t, 201, "")
 	h.call("PUT", "/api/issues/"+first+"/documents/plan", `{"title":"Plan","format":"markdown","body":"# Plan\n2. more"}`).want(t, 201, "")
@@ -96,7 +97,7 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 	if err := json.Unmarshal(to.call("POST", "/api/companies/import", importOf(t, first, `{"mode":"new_company"}`, "")).want(t, 200, "").body, &done); err != nil {
 		t.Fatal(err)
 	}
-	if done.Company.Action != "created" || len(done.Agents) != 2 || len(done.Projects) != 1 || len(done.EnvInputs) != 3 {
+	if done.Company.Action != "created" || len(done.Agents) != 2 || len(done.Projects) != 1 || len(done.EnvInputs) != 5 {
 		t.Errorf("%+v", done)
 	}
 	second := to.export(t, done.Company.ID, everything)
@@ -118,6 +119,9 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 	view(t, to, func(tx *ledger.Tx) {
 		if r := company.RoutinesOf(tx, done.Company.ID); len(r) != 1 || r[0].Status != company.RoutinePaused || len(company.TriggersOf(tx, r[0])) != 2 {
 			t.Errorf("routines came back as %+v", r)
+		} else if string(r[0].BillingCode) != "BC-2" || r[0].Gate != "require_external_activity" || r[0].GateScope != "project" || len(r[0].Labels) != 1 ||
+			!strings.Contains(string(company.RedactEnv(r[0].Env)), "MAIL_TOKEN") {
+			t.Errorf("the routine came back as %+v", r[0])
 		}
 		if s := company.SkillsOf(tx, done.Company.ID); len(s) != 1 || len(s[0].Files) != 2 {
 			t.Errorf("skills came back as %+v", s)

@@ -227,6 +227,8 @@ type Issue struct {
 type Routine struct {
 	Concurrency *string    `json:"concurrencyPolicy" yaml:"concurrencyPolicy,omitempty"`
 	CatchUp     *string    `json:"catchUpPolicy" yaml:"catchUpPolicy,omitempty"`
+	Gate        *string    `json:"activityGatePolicy,omitempty" yaml:"activityGatePolicy,omitempty"`
+	GateScope   *string    `json:"activityGateScope,omitempty" yaml:"activityGateScope,omitempty"`
 	Variables   []Variable `json:"variables" yaml:"variables,omitempty"`
 	Triggers    []Trigger  `json:"triggers" yaml:"triggers,omitempty"`
 }
@@ -304,6 +306,7 @@ type EnvInput struct {
 	Description string  `json:"description"`
 	Agent       *string `json:"agentSlug"`
 	Project     *string `json:"projectSlug"`
+	Routine     *string `json:"routineSlug,omitempty"`
 	Kind        string  `json:"kind"`        // secret, plain
 	Requirement string  `json:"requirement"` // optional, required
 	Default     string  `json:"defaultValue"`

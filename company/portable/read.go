@@ -319,7 +319,8 @@ func (r *reader) tasks() error {
 			i.Project = &parts[1]
 		}
 		if s, ok := r.side.Routines[slug]; f.Recurring {
-			i.Status, i.Priority, i.Goal = s.Status, s.Priority, s.Goal
+			i.Status, i.Priority, i.Goal, i.Labels, i.BillingCode = s.Status, s.Priority, s.Goal, list(s.Labels), s.BillingCode
+			r.inputs(s.Inputs, "routine", slug, func(e *EnvInput) { e.Routine = &slug })
 			i.Routine = &s.Routine
 			i.Routine.Variables, i.Routine.Triggers = list(s.Variables), list(s.Triggers)
 			for n := range i.Routine.Triggers {

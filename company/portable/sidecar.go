@@ -92,10 +92,13 @@ type sideTask struct {
 }
 
 type sideRoutine struct {
-	Status   *string `yaml:"status,omitempty"`
-	Priority *string `yaml:"priority,omitempty"`
-	Goal     *string `yaml:"goal,omitempty"`
-	Routine  `yaml:",inline"`
+	Status      *string    `yaml:"status,omitempty"`
+	Priority    *string    `yaml:"priority,omitempty"`
+	Goal        *string    `yaml:"goal,omitempty"`
+	Labels      []string   `yaml:"labels,omitempty"`
+	BillingCode *string    `yaml:"billingCode,omitempty"`
+	Inputs      sideInputs `yaml:"inputs,omitempty"`
+	Routine     `yaml:",inline"`
 }
 
 // Front matter of the Markdown files.

@@ -44,7 +44,8 @@ func Write(m Manifest, blobs map[string][]byte) Files {
 	for _, i := range m.Issues {
 		files[i.Path] = page(frontTask{i.Title, i.Project, i.Assignee, i.Recurring}, text(i.Description))
 		if i.Recurring {
-			s := sideRoutine{Status: i.Status, Priority: i.Priority, Goal: i.Goal}
+			s := sideRoutine{Status: i.Status, Priority: i.Priority, Goal: i.Goal, Labels: i.Labels, BillingCode: i.BillingCode,
+				Inputs: m.inputsOf(func(e EnvInput) bool { return is(e.Routine, i.Slug) })}
 			if i.Routine != nil {
 				s.Routine = i.Routine.stored()
 			}
