@@ -211,6 +211,9 @@ func newIssue(rc *Request, of, parent string) (Response, error) {
 	if err := rawBounds(p.WorkspaceSettings, p.AdapterOverrides, p.ExecutionPolicy, p.UnblockDescriptor); err != nil {
 		return Response{}, err
 	}
+	if p.ExecutionPolicy, err = checkedPolicy(p.ExecutionPolicy); err != nil {
+		return Response{}, err
+	}
 	r, err := Do[company.IssueResult](rc, "issue.create", of, p)
 	if err != nil {
 		return Response{}, err
@@ -288,6 +291,9 @@ func patchIssue(rc *Request) (Response, error) {
 	}
 	p := in.command(issue)
 	if err := rawBounds(p.WorkspaceSettings, p.AdapterOverrides, p.ExecutionPolicy, p.UnblockDescriptor); err != nil {
+		return Response{}, err
+	}
+	if p.ExecutionPolicy, err = checkedPolicy(p.ExecutionPolicy); err != nil {
 		return Response{}, err
 	}
 	r, err := Do[company.IssueResult](rc, "issue.update", of, p)

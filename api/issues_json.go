@@ -95,7 +95,7 @@ func issueRow(i company.Issue, labels []company.Label, listed bool) jsonRow {
 	if listed {
 		b = b.flag("descriptionTruncated", cut)
 	}
-	b = b.str("status", string(i.Status)).num("statusVersion", int64(i.StatusVersion)).fixed(`"lastStatusDecisionId":null`).
+	b = b.str("status", string(i.Status)).num("statusVersion", int64(i.StatusVersion)).null("lastStatusDecisionId", i.LastDecision()).
 		str("workMode", i.Mode()).null("harnessKind", i.HarnessKind).str("priority", string(i.Priority)).null("reviewPolicy", i.ReviewPolicy).
 		null("assigneeAgentId", i.Assignee).null("assigneeUserId", i.AssigneeUser).
 		null("checkoutRunId", i.CheckoutRun).null("executionRunId", i.CheckoutRun).fixed(`"executionAgentNameKey":null,"executionLockedAt":null`).
@@ -104,7 +104,7 @@ func issueRow(i company.Issue, labels []company.Label, listed bool) jsonRow {
 		str("originKind", i.Origin()).null("originId", i.OriginID).null("originRunId", i.OriginRun).
 		fixed(`"originIdentityContextId":null`).null("continuationIdentityContextId", i.ContinuationIdentity).str("originFingerprint", i.Fingerprint()).
 		num("requestDepth", int64(i.Depth)).null("billingCode", i.BillingCode).
-		raw("assigneeAdapterOverrides", i.AdapterOverrides).raw("executionPolicy", i.ExecutionPolicy).fixed(`"executionState":null`).
+		raw("assigneeAdapterOverrides", i.AdapterOverrides).raw("executionPolicy", i.ExecutionPolicy).raw("executionState", i.ExecutionStateJSON()).
 		fixed(issueMonitor).null("executionWorkspaceId", i.ExecutionWorkspace).null("executionWorkspacePreference", i.WorkspacePref).
 		raw("executionWorkspaceSettings", i.WorkspaceSettings).fixed(`"sourceTrust":null`).raw("unblockDescriptor", i.UnblockDescriptor).
 		at("blockedTransitionAt", i.BlockedAt).fixed(`"blockedOwnerNotifiedAt":null`).

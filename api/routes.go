@@ -25,6 +25,7 @@ func (s *Server) table() []Route {
 		s.pageRoutes(),
 		s.voteRoutes(),
 		s.treeHoldRoutes(),
+		s.executionRoutes(),
 		s.companyRoutes(),
 		s.agentRoutes(),
 		s.keyRoutes(),

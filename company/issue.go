@@ -143,6 +143,8 @@ type Issue struct {
 	Recovery string `cbor:"61,keyasint,omitempty"`
 	// Handoff is set while a run that said nothing of the issue waits for another.
 	Handoff *Handoff `cbor:"62,keyasint,omitempty"`
+	// Execution is how far the stages of the execution policy are.
+	Execution *ExecutionState `cbor:"63,keyasint,omitempty"`
 }
 
 // Clone returns a copy that shares no memory with i, as the ledger's cache of
@@ -152,6 +154,9 @@ func (i Issue) Clone() Issue {
 	i.AdapterOverrides, i.ExecutionPolicy = slices.Clone(i.AdapterOverrides), slices.Clone(i.ExecutionPolicy)
 	i.WorkspaceSettings, i.UnblockDescriptor = slices.Clone(i.WorkspaceSettings), slices.Clone(i.UnblockDescriptor)
 	i.Handoff = copied(i.Handoff)
+	if i.Execution = copied(i.Execution); i.Execution != nil {
+		i.Execution.Completed = slices.Clone(i.Execution.Completed)
+	}
 	return i
 }
 

@@ -358,6 +358,10 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 	if p.Reopen && p.Status == "" && i.Status.Terminal() && isBoard(c) {
 		p.Status = IssueTodo
 	}
+	next, p, err := reviewed(c, i, next, p)
+	if err != nil {
+		return nil, err
+	}
 	next, override, err := moveIssue(c, i, next, p.Status)
 	if err != nil {
 		return nil, err
@@ -385,6 +389,9 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 		deepen(c.Tx, next)
 	}
 	if err := wakeForUpdate(c, i, next, comment); err != nil {
+		return nil, err
+	}
+	if err := wakeForStage(c, i, next); err != nil {
 		return nil, err
 	}
 	r := issueResult(c.Tx, next)

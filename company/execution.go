@@ -1,0 +1,302 @@
+package company
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// An executionPolicy says who looks at the work on an issue before it is done,
+// stage by stage. It is kept as it came in; the API has checked its form.
+type executionPolicy struct {
+	CommentRequired *bool            `json:"commentRequired"` // true when absent
+	Stages          []executionStage `json:"stages"`
+	MaxRounds       int              `json:"maxReviewRounds"` // 0: no bound
+}
+
+type executionStage struct {
+	ID           string                 `json:"id"`
+	Type         string                 `json:"type"` // review or approval
+	Participants []executionParticipant `json:"participants"`
+}
+
+// An executionParticipant may decide a stage.
+type executionParticipant struct {
+	Type  string `json:"type"` // agent or user
+	Agent string `json:"agentId"`
+	User  string `json:"userId"`
+}
+
+// MaxStages bounds the stages of an execution policy, and MaxParticipants those
+// who may decide one.
+const (
+	MaxStages       = 20
+	MaxParticipants = 20
+)
+
+// An ExecutionState is how far the stages of an issue's policy are.
+type ExecutionState struct {
+	Status      string   `cbor:"1,keyasint"` // pending, changes_requested or completed
+	Stage       string   `cbor:"2,keyasint,omitempty"`
+	Agent       string   `cbor:"3,keyasint,omitempty"` // who is to decide
+	User        string   `cbor:"4,keyasint,omitempty"`
+	ReturnAgent string   `cbor:"5,keyasint,omitempty"` // whose work it is
+	ReturnUser  string   `cbor:"6,keyasint,omitempty"`
+	Completed   []string `cbor:"7,keyasint,omitempty"` // stages that were approved
+	Rounds      int      `cbor:"8,keyasint,omitempty"` // how often changes were asked for
+	Decision    string   `cbor:"9,keyasint,omitempty"` // the last one
+	Outcome     string   `cbor:"10,keyasint,omitempty"`
+}
+
+// An ExecutionDecision is what somebody said of the work on an issue in a stage.
+type ExecutionDecision struct {
+	ID        string   `cbor:"1,keyasint" json:"id"`
+	Company   string   `cbor:"2,keyasint" json:"companyId"`
+	Issue     string   `cbor:"3,keyasint" json:"issueId"`
+	Stage     string   `cbor:"4,keyasint" json:"stageId"`
+	StageType string   `cbor:"5,keyasint" json:"stageType"`
+	Agent     NullText `cbor:"6,keyasint,omitempty" json:"actorAgentId"`
+	User      NullText `cbor:"7,keyasint,omitempty" json:"actorUserId"`
+	Outcome   string   `cbor:"8,keyasint" json:"outcome"` // approved or changes_requested
+	Body      string   `cbor:"9,keyasint,omitempty" json:"body"`
+	Run       NullText `cbor:"10,keyasint,omitempty" json:"createdByRunId"`
+	CreatedAt Time     `cbor:"11,keyasint" json:"createdAt"`
+}
+
+// Decisions are keyed by "<issue>.<height>", oldest first.
+var executionDecisions = ledger.NewTable[ExecutionDecision]("execution-decision")
+
+// KeptDecisions bounds the decisions of one issue; the oldest go first.
+const KeptDecisions = 200
+
+// ExecutionDecisionsOf returns the decisions on an issue, oldest first.
+func ExecutionDecisionsOf(tx *ledger.Tx, i Issue) []ExecutionDecision {
+	out := []ExecutionDecision{}
+	for _, v := range tx.Prefix(executionDecisions.Key(i.Company, i.ID+".")) {
+		out = append(out, decodeRow[ExecutionDecision](v))
+	}
+	return out
+}
+
+func (i Issue) policy() (p executionPolicy) {
+	if len(i.ExecutionPolicy) > 0 {
+		_ = json.Unmarshal(i.ExecutionPolicy, &p) // of another form: no stages
+	}
+	p.Stages = p.Stages[:min(len(p.Stages), MaxStages)]
+	return p
+}
+
+func (p executionPolicy) stage(id string) (executionStage, bool) {
+	n := slices.IndexFunc(p.Stages, func(s executionStage) bool { return s.ID == id })
+	if n < 0 {
+		return executionStage{}, false
+	}
+	return p.Stages[n], true
+}
+
+// ExecutionStateJSON is the state of the stages as clients see it, null when
+// nothing was handed in yet.
+func (i Issue) ExecutionStateJSON() json.RawMessage {
+	s := i.Execution
+	if s == nil {
+		return json.RawMessage("null")
+	}
+	p := i.policy()
+	who := func(agent, user string) json.RawMessage {
+		switch {
+		case agent != "":
+			return jsonObject{}.str("type", "agent").str("agentId", agent).null("userId", "").close()
+		case user != "":
+			return jsonObject{}.str("type", "user").null("agentId", "").str("userId", user).close()
+		}
+		return json.RawMessage("null")
+	}
+	stage, _ := p.stage(s.Stage)
+	o := jsonObject{}.str("status", s.Status).null("currentStageId", s.Stage)
+	if at := slices.IndexFunc(p.Stages, func(st executionStage) bool { return st.ID == s.Stage }); at >= 0 {
+		o = o.int("currentStageIndex", int64(at))
+	} else {
+		o = o.null("currentStageIndex", "")
+	}
+	return o.null("currentStageType", stage.Type).raw("currentParticipant", who(s.Agent, s.User)).raw("returnAssignee", who(s.ReturnAgent, s.ReturnUser)).
+		list("completedStageIds", s.Completed).int("changesRequestedCount", int64(s.Rounds)).null("lastDecisionId", s.Decision).null("lastDecisionOutcome", s.Outcome).close()
+}
+
+func (p executionParticipant) is(agent, user string) bool {
+	return p.Type == "agent" && p.Agent != "" && p.Agent == agent || p.Type == "user" && p.User != "" && p.User == user
+}
+
+// participant returns the first who may decide a stage: somebody who is there
+// and did not do the work.
+func (s executionStage) participant(tx *ledger.Tx, company string, of ExecutionState) (executionParticipant, bool) {
+	for _, p := range s.Participants {
+		if p.is(of.ReturnAgent, of.ReturnUser) {
+			continue
+		}
+		if p.Type == "agent" {
+			if a, ok := agents.Get(tx, company, p.Agent); !ok || a.Status == AgentTerminated || a.Status == AgentPendingApproval {
+				continue
+			}
+		}
+		return p, true
+	}
+	return executionParticipant{}, false
+}
+
+// reviewed carries an update of an issue through the stages of its policy. What
+// its worker hands in as done goes to the next stage's participant instead;
+// what a participant says of it approves the stage, or sends the work back. The
+// board may go past all stages. It returns the update as it is carried out.
+func reviewed(c *ledger.Context, i, next Issue, p UpdateIssue) (Issue, UpdateIssue, error) {
+	policy := next.policy()
+	if len(policy.Stages) == 0 || p.Status == "" || p.Status == i.Status {
+		return next, p, nil
+	}
+	agent, user := actedBy(c)
+	s := i.Execution
+	pending := s != nil && s.Status == "pending" && i.Status == IssueInReview
+	switch {
+	case pending && (string(agent) != "" && string(agent) == s.Agent || string(user) != "" && string(user) == s.User):
+		return decideStage(c, i, next, p, policy)
+	case pending && isAgent(c):
+		return next, p, refuseCode(ledger.Forbidden, "execution_stage_participant_required",
+			jsonObject{}.str("issueId", i.ID).str("stageId", s.Stage).null("agentId", s.Agent).null("userId", s.User).close(), "Only the participant of the current stage can decide it")
+	case pending || isBoard(c) && string(user) != i.AssigneeUser:
+		if s != nil && p.Status.Terminal() { // the board goes past the stages
+			state := *s
+			state.Status, state.Stage, state.Agent, state.User = "completed", "", "", ""
+			next.Execution = &state
+		} else if pending {
+			next.Execution = nil
+		}
+		return next, p, nil
+	case p.Status == IssueDone && (s == nil || s.Status != "completed"):
+		state := ExecutionState{}
+		if s != nil {
+			state = *s
+		}
+		state.ReturnAgent, state.ReturnUser = i.Assignee, i.AssigneeUser
+		return toStage(c, next, p, policy, state)
+	}
+	return next, p, nil
+}
+
+// toStage hands the work to the first stage that was not approved; behind the
+// last one it is done.
+func toStage(c *ledger.Context, next Issue, p UpdateIssue, policy executionPolicy, state ExecutionState) (Issue, UpdateIssue, error) {
+	for _, stage := range policy.Stages {
+		if slices.Contains(state.Completed, stage.ID) {
+			continue
+		}
+		who, ok := stage.participant(c.Tx, next.Company, state)
+		if !ok {
+			return next, p, refuseCode(ledger.Unprocessable, "execution_stage_without_participant", jsonObject{}.str("issueId", next.ID).str("stageId", stage.ID).close(),
+				"Nobody but who did the work can decide this stage; name another participant")
+		}
+		state.Status, state.Stage, state.Agent, state.User = "pending", stage.ID, "", ""
+		if who.Type == "agent" {
+			state.Agent = who.Agent
+		} else {
+			state.User = who.User
+		}
+		p.Status = IssueInReview
+		next = next.unheld()
+		next.Assignee, next.AssigneeUser, next.Execution = state.Agent, state.User, &state
+		return next, p, nil
+	}
+	state.Status, state.Stage, state.Agent, state.User = "completed", "", "", ""
+	p.Status = IssueDone
+	next.Assignee, next.AssigneeUser, next.Execution = state.ReturnAgent, state.ReturnUser, &state
+	return next, p, nil
+}
+
+// decideStage notes what the participant of the current stage says.
+func decideStage(c *ledger.Context, i, next Issue, p UpdateIssue, policy executionPolicy) (Issue, UpdateIssue, error) {
+	state := *i.Execution
+	stage, ok := policy.stage(state.Stage)
+	if !ok { // the policy was changed since
+		return toStage(c, next, p, policy, state)
+	}
+	body := ""
+	if p.Comment != nil {
+		body = p.Comment.Body
+	}
+	if p.Status == IssueBlocked || p.Status == IssueCancelled {
+		return next, p, nil
+	}
+	if (policy.CommentRequired == nil || *policy.CommentRequired) && strings.TrimSpace(body) == "" {
+		return next, p, ledger.Refuse(ledger.Unprocessable, nil, "A decision on a stage needs a comment that says why")
+	}
+	d := ExecutionDecision{ID: derivedID("execution-decision", i.ID, ledger.Order(c.Height)), Company: i.Company, Issue: i.ID, Stage: stage.ID, StageType: stage.Type,
+		Outcome: "approved", Body: snippet(body, MaxTitle), Run: NullText(c.Cmd.Run), CreatedAt: TimeOf(c.Now)}
+	d.Agent, d.User = actedBy(c)
+	if p.Status != IssueDone {
+		d.Outcome = "changes_requested"
+	}
+	keepDecision(c, d)
+	state.Decision, state.Outcome = d.ID, d.Outcome
+	if d.Outcome == "approved" {
+		state.Completed = append(slices.Clone(state.Completed), stage.ID)
+		return toStage(c, next, p, policy, state)
+	}
+	state.Status, state.Agent, state.User = "changes_requested", "", ""
+	state.Rounds++
+	next.Assignee, next.AssigneeUser, next.Execution = state.ReturnAgent, state.ReturnUser, &state
+	if policy.MaxRounds > 0 && state.Rounds >= policy.MaxRounds {
+		p.Status = ""
+		next = next.enter(IssueBlocked, TimeOf(c.Now))
+		next.UnblockDescriptor = jsonObject{}.str("owner", "board").str("action", "decide").str("reason", "max_review_rounds").close()
+		return next, p, nil
+	}
+	// To do again, whatever was asked for: its worker checks it out.
+	p.Status = ""
+	next = next.enter(IssueTodo, TimeOf(c.Now))
+	return next, p, nil
+}
+
+func keepDecision(c *ledger.Context, d ExecutionDecision) {
+	executionDecisions.Put(c.Tx, d.Company, d.Issue+"."+ledger.Order(c.Height), d)
+	n := 0
+	prefix := executionDecisions.Key(d.Company, d.Issue+".")
+	for _, k := range decisionKeys(c.Tx, prefix) {
+		if n++; n > KeptDecisions {
+			c.Delete(k)
+		}
+	}
+	recordLive(c, ledger.Change{Action: "issue.execution_decision_recorded", EntityType: "issue", EntityID: d.Issue,
+		Details: jsonObject{}.str("decisionId", d.ID).str("stageId", d.Stage).str("stageType", d.StageType).str("outcome", d.Outcome).close()})
+}
+
+// decisionKeys are the keys of an issue's decisions, newest first.
+func decisionKeys(tx *ledger.Tx, prefix []byte) (keys [][]byte) {
+	for k := range tx.Scan(prefix, ledger.PrefixEnd(prefix), true) {
+		keys = append(keys, slices.Clone(k))
+	}
+	return keys
+}
+
+// wakeForStage wakes the agent that is to decide a stage now.
+func wakeForStage(c *ledger.Context, before, i Issue) error {
+	s := i.Execution
+	if s == nil || s.Status != "pending" || s.Agent == "" || before.Execution != nil && before.Execution.Status == "pending" && before.Execution.Stage == s.Stage {
+		return nil
+	}
+	return wakeForIssue(c, i, WakeAutomation, "issue.update", "execution_"+stageWord(i, s.Stage)+"_requested", "")
+}
+
+func stageWord(i Issue, stage string) string {
+	if s, ok := i.policy().stage(stage); ok && s.Type == "approval" {
+		return "approval"
+	}
+	return "review"
+}
+
+// LastDecision is the ID of the last decision on a stage, or "".
+func (i Issue) LastDecision() string {
+	if i.Execution == nil {
+		return ""
+	}
+	return i.Execution.Decision
+}
