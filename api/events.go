@@ -209,6 +209,32 @@ func (s *Server) stream() (leave func(), err error) {
 	}, nil
 }
 
+// A watch looks now and then whether who reads a stream still may: a credential
+// may end, and a person be taken out of the company, while the stream is open.
+type watch struct {
+	rc  *Request
+	gen uint64 // of remembered keys, when it was last looked
+}
+
+func (rc *Request) watch() watch { return watch{rc, rc.server.keys.generation()} }
+
+// holds looks again when some credential may have ended since the last time, and
+// whenever it must.
+func (w *watch) holds(ctx context.Context, must bool) bool {
+	s := w.rc.server
+	gen := s.keys.generation()
+	if gen == w.gen && !must {
+		return true
+	}
+	w.gen = gen
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	again := &Request{HTTP: w.rc.HTTP.WithContext(ctx), ID: w.rc.ID, server: s, route: w.rc.route, w: w.rc.w}
+	err := again.open()
+	status, _, _ := answerOf(err)
+	return err == nil && again.Actor == w.rc.Actor || err != nil && status >= http.StatusInternalServerError
+}
+
 // followEvents writes server-sent events:
 //
 //	id: 348
@@ -240,8 +266,9 @@ func (s *Server) followEvents(rc *Request) (Response, error) {
 		done := make(chan struct{})
 		go func() { defer close(done); start(ctx) }()
 		defer func() { cancel(); <-done }()
-		tick := time.NewTicker(heartbeat)
+		tick, look, watch := time.NewTicker(heartbeat), time.NewTicker(keyAge), rc.watch()
 		defer tick.Stop()
+		defer look.Stop()
 		out := fmt.Appendf(nil, "retry: %d\n: after %d\n\n", retryAfter.Milliseconds(), f.after)
 		for {
 			_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
@@ -251,16 +278,21 @@ func (s *Server) followEvents(rc *Request) (Response, error) {
 			if err := control.Flush(); err != nil {
 				return nil
 			}
+			out = out[:0]
 			select {
 			case frames, open := <-f.frames:
-				if !open {
+				if !open || !watch.holds(ctx, false) {
 					return nil
 				}
 				if out, err = appendEvents(out[:0], frames); err != nil {
 					return err
 				}
 			case <-tick.C:
-				out = append(out[:0], ": alive\n\n"...)
+				out = append(out, ": alive\n\n"...)
+			case <-look.C:
+				if !watch.holds(ctx, true) {
+					return nil
+				}
 			case <-ctx.Done():
 				return nil
 			}

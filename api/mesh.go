@@ -94,6 +94,9 @@ type member struct {
 	AdmittedAt company.Time    `json:"admittedAt"`
 	Height     uint64          `json:"admittedHeight"`
 	RevokedAt  company.Time    `json:"revokedAt"`
+	// Endpoint is where the node serves the API with a certificate, null when it
+	// has not said so.
+	Endpoint *company.Endpoint `json:"endpoint"`
 }
 
 func (s *Server) memberOf(n ledger.Node) member {
@@ -120,7 +123,11 @@ func (s *Server) listMembers(rc *Request) (Response, error) {
 	out := []member{}
 	if err := rc.View(func(tx *ledger.Tx) error {
 		for _, n := range ledger.Roster(tx) {
-			out = append(out, s.memberOf(n))
+			m := s.memberOf(n)
+			if e, ok := company.EndpointOf(tx, string(n.ID)); ok && n.Member() {
+				m.Endpoint = &e
+			}
+			out = append(out, m)
 		}
 		return nil
 	}); err != nil || s.cfg.Raft == nil {
@@ -217,7 +224,7 @@ func (s *Server) createToken(rc *Request) (Response, error) {
 	if s.cfg.CreateToken == nil {
 		return Response{}, errNotHere
 	}
-	token, err := s.cfg.CreateToken(rc.Context(), in.Uses, time.Duration(in.TTL)*time.Second)
+	token, err := s.cfg.CreateToken(rc.Context(), rc.Actor, rc.Credential, in.Uses, time.Duration(in.TTL)*time.Second)
 	return OK(createdToken{token}), err
 }
 

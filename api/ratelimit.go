@@ -85,7 +85,8 @@ var keyRoutes = map[string]bool{
 	"POST /api/cli-auth/revoke-current": true, "POST /api/bootstrap/claim": true, "POST /api/auth/change-password": true,
 	"POST /api/agents/{id}/keys": true, "DELETE /api/agents/{id}/keys/{keyId}": true,
 	"POST /api/join-requests/{requestId}/claim-api-key": true, "POST /api/invites/{token}/accept": true,
-	"POST /api/v1/mesh/tokens": true,
+	"POST /api/auth/revoke-sessions": true, "POST /api/admin/users/{userId}/revoke-credentials": true, "PATCH /api/auth/profile": true,
+	"POST /api/companies/{companyId}/invites": true, "POST /api/invites/{inviteId}/revoke": true, "POST /api/v1/mesh/tokens": true,
 }
 
 // source is the address that a request comes from; IPv6 counts by its /64, of

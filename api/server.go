@@ -106,8 +106,8 @@ type Config struct {
 	Blobs Blobs
 	// GitHubArchives is where packages are fetched from; default: GitHub.
 	GitHubArchives string
-	// CreateToken makes a join token; the text is shown once.
-	CreateToken func(ctx context.Context, uses int, ttl time.Duration) (string, error)
+	// CreateToken makes a join token on behalf of whoever asks; the text is shown once.
+	CreateToken func(ctx context.Context, by ledger.Actor, with ledger.Credential, uses int, ttl time.Duration) (string, error)
 	// Leave takes this node out of the mesh for good.
 	Leave func(ctx context.Context) error
 	// Unseat takes a node out of the consensus group, before it is revoked.
@@ -131,6 +131,9 @@ type Config struct {
 	// Hosts are further names that a Host header may have, beside loopback's and,
 	// where everybody shows a credential, addresses (DNS rebinding would bring others).
 	Hosts []string
+	// ClaimCode is what who is not on this machine must know to become the first
+	// administrator; "" asks nobody for it.
+	ClaimCode string
 	// Proxied says that all requests come from a proxy that encrypts, and that its
 	// X-Forwarded-For and X-Forwarded-Proto are true.
 	Proxied bool

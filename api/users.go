@@ -3,6 +3,7 @@ package api
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"net/http"
@@ -89,6 +90,11 @@ type profileBody struct {
 	Image Opt[string] `json:"image" maxLength:"4000"`
 }
 
+// claimInstanceBody may be left out by who claims from the node's own machine.
+type claimInstanceBody struct {
+	Code Opt[string] `json:"code" maxLength:"200"`
+}
+
 type claimed struct {
 	Claimed bool   `json:"claimed"`
 	User    string `json:"userId"`
@@ -111,15 +117,20 @@ func (s *Server) userRoutes() []Route {
 		{Method: "GET", Path: "/api/auth/get-session", Tag: tag, Summary: "Tell who is signed in", Who: Board, Out: session{}, Handle: getSession},
 		{Method: "GET", Path: "/api/auth/profile", Tag: tag, Summary: "Read the user's profile", Who: Board, Out: user{}, Handle: readProfile},
 		{Method: "PATCH", Path: "/api/auth/profile", Tag: tag, Summary: "Change the user's profile", Who: Board, In: profileBody{}, Out: user{}, Handle: updateProfile},
-		{Method: "POST", Path: "/api/bootstrap/claim", Tag: tag, Summary: "Become the first administrator of the instance", Who: Board, Out: claimed{}, NoTool: true, Handle: claimInstance},
+		{Method: "POST", Path: "/api/bootstrap/claim", Tag: tag, Summary: "Become the first administrator of the instance", Who: Board, In: claimInstanceBody{}, Out: claimed{}, NoTool: true, Handle: claimInstance},
 		{Method: "GET", Path: admins, Tag: tag, Summary: "List the users", Who: Admin, Out: []adminUser{}, Handle: listUsers},
 		{Method: "POST", Path: admins + "/{userId}/promote-instance-admin", Tag: tag, Summary: "Make a user an administrator of the instance", Who: Admin, Out: adminUser{}, NoTool: true, Handle: appoint(true)},
 		{Method: "POST", Path: admins + "/{userId}/demote-instance-admin", Tag: tag, Summary: "Make a user no administrator of the instance", Who: Admin, Out: adminUser{}, NoTool: true, Handle: appoint(false)},
+		{Method: "POST", Path: "/api/auth/revoke-sessions", Tag: tag, Summary: "End all of one's sign-ins", Who: Board, NoTool: true, Handle: revokeSessions},
+		{Method: "POST", Path: admins + "/{userId}/revoke-credentials", Tag: tag, Summary: "End a user's sign-ins and revoke their board keys", Who: Admin, Out: adminUser{}, NoTool: true, Handle: revokeCredentials},
 	}
 }
 
 // errLocal answers sign-ins where nobody signs in.
 var errLocal = Conflict("Nobody signs in on this mesh: its mode is "+company.LocalTrusted, nil)
+
+// errClaimCode is a 403.
+var errClaimCode = Forbidden("Claiming the instance from another machine takes the code in the node's file claim-code")
 
 // newSession draws a session and its token.
 func newSession() (s company.NewSession, token string) {
@@ -331,7 +342,19 @@ func updateProfile(rc *Request) (Response, error) {
 	return readProfile(rc)
 }
 
+// claimInstance makes whoever asks first the administrator. Over the network it
+// takes the code that lies on the node's disk: the first to find an open port
+// is not the owner yet.
 func claimInstance(rc *Request) (Response, error) {
+	in, err := Body[claimInstanceBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	s := rc.server
+	if near, _ := Loopback(rc.HTTP.RemoteAddr); s.cfg.ClaimCode != "" && (!near || s.cfg.Proxied) &&
+		subtle.ConstantTimeCompare([]byte(in.Code.Or("")), []byte(s.cfg.ClaimCode)) != 1 {
+		return Response{}, errClaimCode
+	}
 	u, err := Do[company.User](rc, "user.claim", "", company.ClaimInstance{})
 	return OK(claimed{true, u.ID}), err
 }
@@ -378,4 +401,21 @@ func appoint(admin bool) func(*Request) (Response, error) {
 // seconds writes a wait for Retry-After, rounded up.
 func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}
+
+func revokeSessions(rc *Request) (Response, error) {
+	_, err := rc.Submit("user.revoke", "", company.EndCredentials{User: rc.Actor.ID})
+	return OK(struct {
+		Status bool `json:"status"`
+	}{true}), err
+}
+
+func revokeCredentials(rc *Request) (Response, error) {
+	u, err := Do[company.User](rc, "user.revoke", "", company.EndCredentials{User: strings.ToLower(rc.Path("userId")), Keys: true})
+	if err != nil {
+		return Response{}, err
+	}
+	var out adminUser
+	err = rc.View(func(tx *ledger.Tx) error { out = showAdminUser(tx, u); return nil })
+	return OK(out), err
 }

@@ -32,14 +32,18 @@ func (s *Server) followSocket(rc *Request) (Response, error) {
 		done := make(chan struct{})
 		go func() { defer close(done); start(ctx) }()
 		defer func() { cancel(); <-done }()
-		tick := time.NewTicker(pingEvery)
+		tick, look, watch := time.NewTicker(pingEvery), time.NewTicker(keyAge), rc.watch()
 		defer tick.Stop()
+		defer look.Stop()
 		for {
 			select {
 			case frames, open := <-f.frames:
 				if !open {
 					c.Close(websocket.StatusGoingAway, "the feed ended; resume after the last id")
 					return nil
+				}
+				if !watch.holds(ctx, false) {
+					return c.Close(websocket.StatusPolicyViolation, "the credential is over")
 				}
 				for _, ev := range frames {
 					b, err := encodeJSON(ev)
@@ -49,6 +53,10 @@ func (s *Server) followSocket(rc *Request) (Response, error) {
 					if writeMessage(ctx, c, b) != nil {
 						return nil
 					}
+				}
+			case <-look.C:
+				if !watch.holds(ctx, true) {
+					return c.Close(websocket.StatusPolicyViolation, "the credential is over")
 				}
 			case <-tick.C:
 				if ping(ctx, c) != nil {

@@ -225,11 +225,16 @@ func revokeBoardKey(c *ledger.Context, p RevokeBoardKey) (any, error) {
 	if k.RevokedAt != 0 {
 		return k, nil
 	}
+	k = endBoardKey(c, k)
+	c.Record(ledger.Change{Action: "board_api_key.revoked", EntityType: "board_api_key", EntityID: k.ID, Details: jsonObject{}.str("name", k.Name).close()})
+	return k, nil
+}
+
+func endBoardKey(c *ledger.Context, k BoardKey) BoardKey {
 	k.RevokedAt = TimeOf(c.Now)
 	c.Delete(boardTokenKey(k.Hash))
 	boardKeys.Put(c.Tx, k.ID, k)
-	c.Record(ledger.Change{Action: "board_api_key.revoked", EntityType: "board_api_key", EntityID: k.ID, Details: jsonObject{}.str("name", k.Name).close()})
-	return k, nil
+	return k
 }
 
 func openChallenge(c *ledger.Context, p OpenChallenge) (any, error) {

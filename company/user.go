@@ -193,6 +193,13 @@ type AppointAdmin struct {
 	Admin bool   `cbor:"2,keyasint,omitempty"`
 }
 
+// EndCredentials is the payload of user.revoke: the user's sign-ins end and,
+// with Keys, their board keys are revoked. It is for the user and administrators.
+type EndCredentials struct {
+	User string `cbor:"1,keyasint"`
+	Keys bool   `cbor:"2,keyasint,omitempty"`
+}
+
 func registerUsers(m ledger.Mux) {
 	ledger.Handle(m, "user.create", createUser)
 	ledger.Handle(m, "user.sign_in", signIn)
@@ -201,6 +208,7 @@ func registerUsers(m ledger.Mux) {
 	ledger.Handle(m, "user.update", changeUser)
 	ledger.Handle(m, "user.password", changePassword)
 	ledger.Handle(m, "user.admin", appointAdmin)
+	ledger.Handle(m, "user.revoke", endCredentials)
 }
 
 func checkUserText(name, image string) error {
@@ -375,6 +383,29 @@ func changePassword(c *ledger.Context, p ChangePassword) (any, error) {
 		}
 	}
 	c.Record(ledger.Change{Action: "user.password_changed", EntityType: "user", EntityID: u.ID})
+	return u.shown(), nil
+}
+
+func endCredentials(c *ledger.Context, p EndCredentials) (any, error) {
+	if p.User != c.Cmd.Actor.ID && !IsAdmin(c.Tx, c.Cmd.Actor.ID) {
+		return nil, errNotAdmin()
+	}
+	u, ok := UserByID(c.Tx, p.User)
+	if !ok {
+		return nil, ledger.Refuse(ledger.NotFound, nil, "User not found")
+	}
+	ended, revoked := 0, 0
+	for _, s := range sessionsOf(c.Tx, u.ID) {
+		endSession(c, s)
+		ended++
+	}
+	for _, k := range BoardKeysOf(c.Tx, u.ID) {
+		if p.Keys && k.RevokedAt == 0 {
+			endBoardKey(c, k)
+			revoked++
+		}
+	}
+	c.Record(ledger.Change{Action: "user.credentials_revoked", EntityType: "user", EntityID: u.ID, Details: jsonObject{}.int("sessions", int64(ended)).int("boardKeys", int64(revoked)).close()})
 	return u.shown(), nil
 }
 

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -31,11 +32,16 @@ type serving struct {
 }
 
 const (
+	// ClaimFile is the file of the data directory that holds the code which lets its
+	// reader become the first administrator from another machine.
+	ClaimFile = "claim-code"
+	// claimCodeLength is that of rand.Text: 128 bits.
+	claimCodeLength = 26
 	// nearFile keeps the port of the listener on loopback, so that runs that
 	// outlive a restart of the node find it again.
 	nearFile = "http-loopback"
-	// modeWait bounds how long a node that serves beyond loopback waits to hear how
-	// people prove who they are on its mesh, before it serves.
+	// modeWait bounds how long a node that has just joined, or serves beyond loopback,
+	// waits to hear how people prove who they are on its mesh, before it serves.
 	modeWait = 10 * time.Second
 	// endpointRetry is how long a node waits before it says again where it serves.
 	endpointRetry = 5 * time.Second
@@ -113,17 +119,21 @@ func (n *Node) openAPI(ctx context.Context) error {
 	if err := n.checkMode(ctx); err != nil {
 		return err
 	}
+	code, err := n.claimCode()
+	if err != nil {
+		return err
+	}
 	s, err := api.New(api.Config{
 		Node: n, Version: n.conf.Version, NodeID: n.ID(), Mesh: n.Mesh(), Logger: n.log,
 		DataKeys: n.keyring.dataKeys, DigestKey: n.digestKey, Unseal: n.unseal, Ready: n.Ready, Standing: n.standing, RunLog: n.RunLog, NodeLog: n.runLog, Blobs: n.blobs,
-		CreateToken: n.CreateToken, Leave: n.Leave, Unseat: n.consensus.Remove, Alive: n.discovery.Alive, Raft: n.raftInfo,
+		CreateToken: n.createToken, Leave: n.Leave, Unseat: n.consensus.Remove, Alive: n.discovery.Alive, Raft: n.raftInfo,
 		Verify: func(ctx context.Context) (ledger.Verified, error) { return n.ledger.Verify(ctx, nil) },
 		Head: func() (height, applied uint64) {
 			p := n.ledger.Position()
 			return p.Height, p.Applied
 		},
 		Stats: []func() []api.Stat{n.stats},
-		Hosts: n.httpNames(), Proxied: n.conf.BehindProxy,
+		Hosts: n.httpNames(), Proxied: n.conf.BehindProxy, ClaimCode: code,
 	})
 	if err != nil {
 		return err
@@ -142,6 +152,33 @@ func (n *Node) openAPI(ctx context.Context) error {
 		n.spawn(n.announceEndpoint)
 	}
 	return nil
+}
+
+// claimCode returns what lets who reads the data directory become the first
+// administrator from another machine.
+func (n *Node) claimCode() (string, error) {
+	path := filepath.Join(n.conf.Dir, ClaimFile)
+	b, err := os.ReadFile(path)
+	if code := strings.TrimSpace(string(b)); err == nil && len(code) >= claimCodeLength {
+		return code, nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	code := rand.Text()
+	return code, writeWhole(path, []byte(code+"\n"))
+}
+
+// Unclaimed reports whether people sign in on this mesh and none of them is its
+// administrator yet.
+func (n *Node) Unclaimed(ctx context.Context) bool {
+	unclaimed := false
+	_, err := n.View(ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
+		_, _, founded := ledger.Founding(tx)
+		unclaimed = founded && company.SignsIn(tx) && !company.Claimed(tx)
+		return nil
+	})
+	return err == nil && unclaimed
 }
 
 // serveOn answers on a listener until the node closes.
@@ -182,8 +219,15 @@ func (n *Node) checkMode(ctx context.Context) error {
 		}
 		return nil
 	}
-	if local, err := api.Loopback(n.conf.HTTP); err != nil || local && !n.conf.BehindProxy && n.conf.Auth == "" {
+	local, err := api.Loopback(n.conf.HTTP)
+	if err != nil {
 		return err
+	}
+	if _, err := n.View(ctx, ledger.Read{Mode: ledger.ReadStale}, read); err != nil {
+		return err
+	}
+	if mode != "" && local && !n.conf.BehindProxy && n.conf.Auth == "" {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, modeWait)
 	defer cancel()

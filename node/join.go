@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -149,8 +150,14 @@ func (n *Node) joinKey(id string) (key []byte, ok bool) {
 	return key, ok
 }
 
-// CreateToken makes a join token as the local board and returns its string, a secret.
+// CreateToken makes a join token as the local board, where that speaks, and
+// returns its string, a secret.
 func (n *Node) CreateToken(ctx context.Context, uses int, ttl time.Duration) (string, error) {
+	return n.createToken(ctx, ledger.Actor{Type: "user", ID: company.LocalBoard}, ledger.Credential{Kind: "local"}, uses, ttl)
+}
+
+// createToken makes a join token as whoever asked for it.
+func (n *Node) createToken(ctx context.Context, by ledger.Actor, with ledger.Credential, uses int, ttl time.Duration) (string, error) {
 	seeds := []string{n.advertise.String()}
 	for _, a := range n.hints() {
 		if s := a.String(); len(seeds) < maxAdvertised && s != seeds[0] {
@@ -162,7 +169,7 @@ func (n *Node) CreateToken(ctx context.Context, uses int, ttl time.Duration) (st
 	cmd := n.command(ledger.KindTokenCreate, "", ledger.TokenCreate{
 		ID: t.ID, Sealed: identity.Seal(data, tokenAAD(t.ID), t.PSK[:]), Uses: uint64(max(uses, 0)), TTL: ttl.Milliseconds(),
 	})
-	cmd.Actor, cmd.Credential = localBoard, ledger.Credential{Kind: "local"}
+	cmd.Actor, cmd.Credential = by, with
 	receipt, err := n.proposer.Submit(ctx, cmd)
 	if err != nil {
 		return "", err
@@ -172,8 +179,6 @@ func (n *Node) CreateToken(ctx context.Context, uses int, ttl time.Duration) (st
 	}
 	return identity.EncodeJoinToken(t)
 }
-
-var localBoard = ledger.Actor{Type: "user", ID: "local-board"}
 
 // lookUp resolves host:port; what can not be resolved has no addresses.
 func lookUp(ctx context.Context, hostport string) (out []netip.AddrPort) {

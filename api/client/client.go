@@ -40,8 +40,16 @@ type Config struct {
 	// Nodes are base URLs such as "http://127.0.0.1:3100"; at least one. The
 	// client stays with one until it fails.
 	Nodes []string
-	// Token is a bearer: an agent's key or a run's token; "" is the board.
+	// Token is a bearer: a key of an agent or of the board, or a run's token. Without
+	// it, and without a session, a node of a mesh that trusts its machines takes the
+	// caller for the board.
 	Token string
+	// Session is the token of somebody's sign-in, as [Client.SignIn] returns it. It
+	// counts where there is no Token.
+	Session string
+	// Trust says which certificates are the nodes'; it does not count where HTTP is
+	// given.
+	Trust Trust
 	// Run names the heartbeat run of an agent that shows a key.
 	Run string
 	// Read is "", "default", "strong" or "stale".
@@ -106,7 +114,11 @@ func New(cfg Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, http: cfg.HTTP}
 	if c.http == nil {
-		c.http = &http.Client{Timeout: DefaultTimeout}
+		transport, err := cfg.Trust.Transport()
+		if err != nil {
+			return nil, fmt.Errorf("client: %w", err)
+		}
+		c.http = &http.Client{Timeout: DefaultTimeout, Transport: transport}
 	}
 	c.stream = &http.Client{Transport: c.http.Transport}
 	return c, nil
@@ -266,8 +278,12 @@ func (c *Client) request(ctx context.Context, node, method, path string, body []
 	if body != nil {
 		set("Content-Type", "application/json")
 	}
-	if c.cfg.Token != "" {
+	switch {
+	case c.cfg.Token != "":
 		set("Authorization", "Bearer "+c.cfg.Token)
+	case c.cfg.Session != "":
+		set("Cookie", sessionCookie+"="+c.cfg.Session)
+		set("Origin", node) // a node takes changes from its own pages only
 	}
 	set("X-Paperclip-Run-Id", c.cfg.Run)
 	set("X-Selvage-Read", c.cfg.Read)
@@ -279,7 +295,8 @@ func (c *Client) request(ctx context.Context, node, method, path string, body []
 
 func refusal(resp *http.Response, b []byte) error {
 	e := &Error{Status: resp.StatusCode, RequestID: resp.Header.Get("X-Request-Id")}
-	if json.Unmarshal(b, e) != nil || e.Message == "" {
+	_ = json.Unmarshal(b, e)
+	if e.Message == "" {
 		e.Message = resp.Status
 	}
 	return e

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,8 +37,7 @@ func (r attachmentRow) name() string {
 
 // files is the client for what is too large for one call.
 func (c *cli) files() (*client.Client, error) {
-	return client.New(client.Config{Nodes: []string{c.url()}, Token: cmp.Or(os.Getenv("SELVAGE_API_KEY"), os.Getenv("PAPERCLIP_API_KEY")),
-		Run: os.Getenv("PAPERCLIP_RUN_ID"), Read: "strong"})
+	return c.client()
 }
 
 func attachCommand(c *cli) *cobra.Command {

@@ -31,10 +31,17 @@ type cli struct {
 	api     string
 	output  string
 	company string
+
+	ca           string   // file of certificates that vouch for nodes
+	fingerprints []string // of nodes' certificates
+	kept         *credential
+	carrier      *http.Transport
 }
 
 func (c *cli) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.api, "api", "", "URL of any node's API (default $SELVAGE_API_URL, $PAPERCLIP_API_URL, else "+defaultAPI+")")
+	f.StringVar(&c.ca, "ca", "", "PEM file of certificates that vouch for the node's (default $SELVAGE_CA, else the machine's)")
+	f.StringArrayVar(&c.fingerprints, "fingerprint", nil, "SHA-256 of the node's certificate, which is trusted then (repeat for more; default $SELVAGE_FINGERPRINT)")
 	f.StringVarP(&c.output, "output", "o", "text", "text or json")
 	f.StringVarP(&c.company, "company", "c", "", "company ID, prefix or name (default: the only one)")
 }
@@ -44,7 +51,8 @@ func (c *cli) url() string {
 }
 
 // call sends one request to the API and decodes the answer into out. The key
-// comes from the environment, never from the arguments.
+// comes from the environment or what auth login has kept, never from the
+// arguments.
 func (c *cli) call(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
@@ -64,12 +72,20 @@ func (c *cli) call(ctx context.Context, method, path string, in, out any) error 
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("X-Selvage-Read", "strong")
-	if key := cmp.Or(os.Getenv("SELVAGE_API_KEY"), os.Getenv("PAPERCLIP_API_KEY")); key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
-	}
-	res, err := http.DefaultClient.Do(req)
+	mine, err := c.mine()
 	if err != nil {
-		return fmt.Errorf("no answer from %s: is a node running there? (selvage up, or --api URL): %w", c.url(), err)
+		return err
+	}
+	if mine.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+mine.Key)
+	}
+	transport, err := c.transport()
+	if err != nil {
+		return err
+	}
+	res, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		return c.unreachable(err)
 	}
 	defer res.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
@@ -97,6 +113,9 @@ func refusedBy(res *http.Response, body []byte) error {
 	}
 	if json.Unmarshal(body, &e) != nil || e.Error == "" {
 		return fmt.Errorf("HTTP %s: %s", res.Status, bytes.TrimSpace(body))
+	}
+	if res.StatusCode == http.StatusUnauthorized || e.Error == "Board access required" {
+		return fmt.Errorf("%s (HTTP %d): sign in with selvage auth login, or set SELVAGE_API_KEY", e.Error, res.StatusCode)
 	}
 	if len(e.Details) > 0 && string(e.Details) != "null" {
 		return fmt.Errorf("%s (HTTP %d): %s", e.Error, res.StatusCode, e.Details)

@@ -23,7 +23,7 @@ node, made with your credential. Clients that speak HTTP need no program: every
 node serves the same tools at /mcp.
 
 It reads PAPERCLIP_API_URL (or SELVAGE_API_URL, or --api), PAPERCLIP_API_KEY (or
-SELVAGE_API_KEY), and the defaults PAPERCLIP_COMPANY_ID, PAPERCLIP_AGENT_ID and
+SELVAGE_API_KEY, or what auth login has kept), and the defaults PAPERCLIP_COMPANY_ID, PAPERCLIP_AGENT_ID and
 PAPERCLIP_RUN_ID.`,
 		Example: `  {"mcpServers": {"selvage": {"command": "selvage", "args": ["mcp"],
     "env": {"PAPERCLIP_API_URL": "http://127.0.0.1:3100", "PAPERCLIP_API_KEY": "pcp_…"}}}}`,
@@ -36,7 +36,15 @@ PAPERCLIP_RUN_ID.`,
 			if few {
 				tools = mcp.Contract(tools)
 			}
-			caller := mcp.Caller{Base: c.url(), Key: cmp.Or(os.Getenv("SELVAGE_API_KEY"), os.Getenv("PAPERCLIP_API_KEY")),
+			mine, err := c.mine()
+			if err != nil {
+				return err
+			}
+			transport, err := c.transport()
+			if err != nil {
+				return err
+			}
+			caller := mcp.Caller{Transport: transport, Base: c.url(), Key: mine.Key,
 				Company: cmp.Or(c.company, os.Getenv("PAPERCLIP_COMPANY_ID")), Agent: os.Getenv("PAPERCLIP_AGENT_ID"), Run: os.Getenv("PAPERCLIP_RUN_ID")}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 			err = mcp.Stdio(cmd.Context(), tools, version, caller, os.Stdin, os.Stdout, log)

@@ -202,6 +202,9 @@ func serveOnce(ctx context.Context, cmd *cobra.Command, conf node.Config) error 
 	if f := n.Fingerprint(); f != "" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "its certificate has the fingerprint %s; without TLS it serves this machine on %s\n", f, n.LocalURL())
 	}
+	if n.Unclaimed(ctx) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "nobody administers it yet: selvage auth signup, then selvage auth claim (on another machine with the code in %s)\n", filepath.Join(conf.Dir, node.ClaimFile))
+	}
 	var fatal error
 	select {
 	case <-ctx.Done():

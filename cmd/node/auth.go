@@ -1,0 +1,271 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/mail"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/api/client"
+)
+
+// maxLine bounds a password or token that is read, in bytes.
+const maxLine = 4 << 10
+
+type whoRow struct {
+	User struct {
+		ID    string `json:"id"`
+		Name  string `json:"name"`
+		Email string `json:"email"`
+	} `json:"user"`
+	Admin       bool   `json:"isInstanceAdmin"`
+	Source      string `json:"source"`
+	Memberships []struct {
+		Company string `json:"companyId"`
+		Role    string `json:"membershipRole"`
+	} `json:"memberships"`
+}
+
+func authCommand(c *cli) *cobra.Command {
+	login := &cobra.Command{
+		Use: "login EMAIL", Short: "Sign in, and keep a key for this URL", Args: cobra.ExactArgs(1),
+		Long: `Sign in with a password, from a prompt or the first line of standard input. What is
+kept is a key of its own, not the password, in a file for you alone
+($SELVAGE_CREDENTIALS, else selvage/credentials.json in your configuration
+directory), with the certificates that --fingerprint and --ca name. It ends by
+itself after 30 days.`,
+		Example: `  selvage --api https://192.0.2.1:3100 --fingerprint 1f:c0:… auth login ann@example.com`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.enter(cmd, func(cl *client.Client, password string) (client.SignedIn, error) {
+				return cl.SignIn(cmd.Context(), args[0], password)
+			})
+		},
+	}
+	name := ""
+	signup := &cobra.Command{
+		Use: "signup EMAIL", Short: "Sign up, and keep a key for this URL", Args: cobra.ExactArgs(1),
+		Long: `Make a user, with a password from a prompt or the first line of standard input,
+and sign in as login does.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := mail.ParseAddress(args[0]); err != nil {
+				return misuse{fmt.Errorf("%q is no e-mail address", args[0])}
+			}
+			if name == "" {
+				name, _, _ = strings.Cut(args[0], "@")
+			}
+			return c.enter(cmd, func(cl *client.Client, password string) (client.SignedIn, error) {
+				return cl.SignUp(cmd.Context(), name, args[0], password)
+			})
+		},
+	}
+	signup.Flags().StringVar(&name, "name", "", "what you are called (default: what stands before the @)")
+	logout := &cobra.Command{
+		Use: "logout", Short: "Revoke the key that is kept for this URL, and forget it", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all, err := readCredentials()
+			if err != nil {
+				return err
+			}
+			key := all[c.url()].Key
+			if key == "" {
+				return fmt.Errorf("nobody is signed in at %s", c.url())
+			}
+			cl, err := c.client()
+			if err != nil {
+				return err
+			}
+			err = cl.With(key, "").Post(cmd.Context(), "/api/cli-auth/revoke-current", struct{}{}, nil)
+			if no, ok := errors.AsType[*client.Error](err); ok && no.Status == http.StatusUnauthorized {
+				err = nil // it was over already
+			}
+			if err != nil {
+				return fmt.Errorf("the key was not revoked and is kept: %w", err)
+			}
+			if err := c.change(func(k *credential) { k.Key, k.User = "", "" }); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "signed out at", c.url())
+			return nil
+		},
+	}
+	whoami := &cobra.Command{
+		Use: "whoami", Short: "Tell as whom the command line speaks", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var row whoRow
+			return c.show(cmd, "/api/cli-auth/me", &row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s <%s>, by %s\n", row.User.Name, row.User.Email, row.Source)
+				if row.Admin {
+					fmt.Fprintln(w, "administers the instance")
+				}
+				for _, m := range row.Memberships {
+					fmt.Fprintf(w, "%s in company %s\n", dash(m.Role), m.Company)
+				}
+			})
+		},
+	}
+	codeFile := ""
+	claim := &cobra.Command{
+		Use: "claim", Short: "Become the first administrator of the mesh", Args: cobra.NoArgs,
+		Long: `Become the first administrator of the mesh, after signup. From another machine it
+takes the code that is in the file claim-code of the node's data directory.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			in := map[string]string{}
+			if codeFile != "" {
+				code, err := readFirst(cmd, codeFile)
+				if err != nil {
+					return err
+				}
+				in["code"] = code
+			}
+			var row struct {
+				User string `json:"userId"`
+			}
+			return c.send(cmd, "POST", "/api/bootstrap/claim", in, &row, func(w io.Writer) {
+				fmt.Fprintln(w, "you administer this mesh now")
+			})
+		},
+	}
+	claim.Flags().StringVar(&codeFile, "code-file", "", "file that holds the claim code, - for standard input")
+	password := &cobra.Command{
+		Use: "password [EMAIL]", Short: "Change your password; you are signed out elsewhere", Args: cobra.MaximumNArgs(1),
+		Long: `Change your password. The old and the new one come from prompts, or from the first
+two lines of standard input. Sign-ins elsewhere end; keys stay (selvage key board list).`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			mine, err := c.mine()
+			if err != nil {
+				return err
+			}
+			email := mine.User
+			if len(args) == 1 {
+				email = args[0]
+			}
+			if email == "" {
+				return misuse{errors.New("whose password? Nobody has signed in at " + c.url() + ": give the address")}
+			}
+			cl, err := c.client()
+			if err != nil {
+				return err
+			}
+			lines := bufio.NewReader(io.LimitReader(cmd.InOrStdin(), 2*maxLine))
+			old, err := readHidden(cmd, lines, "Old password")
+			if err != nil {
+				return err
+			}
+			next, err := readHidden(cmd, lines, "New password")
+			if err != nil {
+				return err
+			}
+			in, err := cl.SignIn(cmd.Context(), email, old)
+			if err != nil {
+				return c.refusedSignIn(err)
+			}
+			with := cl.With("", in.Session)
+			if err := with.Post(cmd.Context(), "/api/auth/change-password", map[string]any{"currentPassword": old, "newPassword": next}, nil); err != nil {
+				return errors.Join(err, with.SignOut(cmd.Context()))
+			}
+			if err := with.SignOut(cmd.Context()); err != nil {
+				fmt.Fprintln(cmd.ErrOrStderr(), "selvage: the sign-in itself did not end and does so by itself:", err)
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "the password is changed")
+			return nil
+		},
+	}
+	mode := &cobra.Command{
+		Use: "mode [local_trusted|authenticated]", Short: "Tell or change how people prove who they are, on all nodes", Args: cobra.MaximumNArgs(1),
+		Long: `Tell how people prove who they are, or change it on all nodes at once. With
+local_trusted, nodes that listen beyond loopback answer nobody from elsewhere.`,
+		ValidArgs: []string{"local_trusted", "authenticated"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var row struct {
+				Mode string `json:"mode"`
+			}
+			say := func(w io.Writer) { fmt.Fprintln(w, row.Mode) }
+			if len(args) == 0 {
+				return c.show(cmd, "/api/v1/mesh/auth", &row, say)
+			}
+			return c.send(cmd, "PUT", "/api/v1/mesh/auth", map[string]string{"mode": args[0]}, &row, say)
+		},
+	}
+	return group("auth", "Sign in and out, and how people prove who they are", login, logout, whoami, signup, claim, password, mode)
+}
+
+// enter signs in or up, trades the sign-in for a key, and keeps that.
+func (c *cli) enter(cmd *cobra.Command, sign func(*client.Client, string) (client.SignedIn, error)) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	password, err := readHidden(cmd, bufio.NewReader(io.LimitReader(cmd.InOrStdin(), maxLine)), "Password")
+	if err != nil {
+		return err
+	}
+	in, err := sign(cl.With("", ""), password)
+	if err != nil {
+		return c.refusedSignIn(err)
+	}
+	with := cl.With("", in.Session)
+	host, _ := os.Hostname()
+	var key struct {
+		Token string `json:"token"`
+	}
+	err = with.Post(cmd.Context(), "/api/board-api-keys", map[string]string{"name": "selvage on " + host}, &key)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), callTimeout)
+	defer cancel()
+	if out := with.SignOut(ctx); err == nil && out != nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), "selvage: the sign-in itself did not end and does so by itself:", out)
+	}
+	if err != nil {
+		return err
+	}
+	mine, err := c.mine()
+	if err != nil {
+		return err
+	}
+	old := ""
+	err = c.change(func(k *credential) {
+		old = k.Key
+		*k = credential{Key: key.Token, User: in.User.Email, Fingerprints: mine.Fingerprints, CA: mine.CA}
+	})
+	if err != nil {
+		_ = cl.With(key.Token, "").Post(ctx, "/api/cli-auth/revoke-current", struct{}{}, nil)
+		return err
+	}
+	if old != "" {
+		_ = cl.With(old, "").Post(ctx, "/api/cli-auth/revoke-current", struct{}{}, nil) // it may be over
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s is signed in at %s\n", in.User.Email, c.url())
+	return nil
+}
+
+// refusedSignIn tells a no from no answer.
+func (c *cli) refusedSignIn(err error) error {
+	if _, no := errors.AsType[*client.Error](err); no {
+		return err
+	}
+	return c.unreachable(err)
+}
+
+// readFirst returns the first line of a file, "-" for standard input.
+func readFirst(cmd *cobra.Command, path string) (string, error) {
+	in := cmd.InOrStdin()
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return "", misuse{err}
+		}
+		defer f.Close()
+		in = f
+	}
+	line, err := bufio.NewReader(io.LimitReader(in, maxLine)).ReadString('\n')
+	if line = strings.TrimSpace(line); line == "" {
+		return "", misuse{fmt.Errorf("nothing on the first line of %s: %w", path, err)}
+	}
+	return line, nil
+}

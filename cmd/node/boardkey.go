@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+type boardKeyRow struct {
+	ID        string  `json:"id"`
+	Name      string  `json:"name"`
+	Token     string  `json:"token"`
+	CreatedAt string  `json:"createdAt"`
+	ExpiresAt *string `json:"expiresAt"`
+}
+
+func keyCommand(c *cli) *cobra.Command {
+	list := &cobra.Command{
+		Use: "list", Short: "List your board keys", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var rows []boardKeyRow
+			return c.show(cmd, "/api/board-api-keys", &rows, func(w io.Writer) {
+				var t [][]string
+				for _, k := range rows {
+					ends := "never"
+					if k.ExpiresAt != nil {
+						ends = *k.ExpiresAt
+					}
+					t = append(t, []string{k.ID, ago(k.CreatedAt), ends, k.Name})
+				}
+				table(w, "ID MADE ENDS NAME", t)
+			})
+		},
+	}
+	var ttl time.Duration
+	create := &cobra.Command{
+		Use: "create NAME", Short: "Make a board key, with which a program acts as you; it is shown once", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := map[string]any{"name": args[0]}
+			if ttl > 0 {
+				in["expiresAt"] = time.Now().Add(ttl).UTC().Format("2006-01-02T15:04:05.000Z")
+			}
+			var row boardKeyRow
+			return c.send(cmd, "POST", "/api/board-api-keys", in, &row, func(w io.Writer) { fmt.Fprintln(w, row.Token) })
+		},
+	}
+	create.Flags().DurationVar(&ttl, "ttl", 0, "how long it is good (default 30 days)")
+	revoke := &cobra.Command{
+		Use: "revoke ID", Short: "Revoke one of your board keys, on all nodes", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var row map[string]any
+			return c.send(cmd, "DELETE", "/api/board-api-keys/"+url.PathEscape(args[0]), nil, &row, func(w io.Writer) { fmt.Fprintln(w, "revoked", args[0]) })
+		},
+	}
+	return group("key", "Keys with which programs act as you", group("board", "Board keys", list, create, revoke))
+}

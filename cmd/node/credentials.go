@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/selvage-mesh/selvage/api/client"
+)
+
+const (
+	// maxCredentials bounds the file of credentials, in bytes.
+	maxCredentials = 1 << 20
+	// maxAuthorities bounds a file of certificates, in bytes.
+	maxAuthorities = 1 << 20
+)
+
+// A credential is what the command line shows to the nodes at one URL, and which
+// certificates it takes for theirs.
+type credential struct {
+	Key          string   `json:"key,omitempty"`  // of the board, a secret
+	User         string   `json:"user,omitempty"` // whose it is, for people
+	Fingerprints []string `json:"fingerprints,omitempty"`
+	CA           string   `json:"ca,omitempty"` // PEM
+}
+
+// credentials are kept by the URL of the API.
+type credentials map[string]credential
+
+// credentialFile is where they are kept: $SELVAGE_CREDENTIALS, or the user's
+// configuration directory.
+func credentialFile() (string, error) {
+	if path := os.Getenv("SELVAGE_CREDENTIALS"); path != "" {
+		return path, nil
+	}
+	dir, err := os.UserConfigDir()
+	return filepath.Join(dir, "selvage", "credentials.json"), err
+}
+
+// readCredentials returns none where there is no file. One that others may read
+// is an error: they may have.
+func readCredentials() (credentials, error) {
+	path, err := credentialFile()
+	if err != nil {
+		return credentials{}, nil // there is no place to keep any
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return credentials{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s is open to others: chmod 600 it, and if they may have read it revoke its keys (selvage key board list)", path)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxCredentials+1))
+	if err != nil {
+		return nil, err
+	}
+	all := credentials{}
+	if len(b) > maxCredentials || json.Unmarshal(b, &all) != nil {
+		return nil, fmt.Errorf("%s is damaged: remove it and sign in again (selvage auth login)", path)
+	}
+	return all, nil
+}
+
+// save writes the file whole or not at all, for its owner only.
+func (all credentials) save() (err error) {
+	path, err := credentialFile()
+	if err != nil {
+		return fmt.Errorf("no place for credentials (set SELVAGE_CREDENTIALS to a file): %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".credentials-*") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(append(b, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// change rewrites what is kept for the URL; an empty credential is taken away.
+func (c *cli) change(f func(*credential)) error {
+	all, err := readCredentials()
+	if err != nil {
+		return err
+	}
+	one := all[c.url()]
+	f(&one)
+	all[c.url()] = one
+	if one.Key == "" && len(one.Fingerprints) == 0 && one.CA == "" {
+		delete(all, c.url())
+	}
+	c.kept = nil
+	return all.save()
+}
+
+// mine is what is kept for the URL, with what flags and variables say.
+func (c *cli) mine() (credential, error) {
+	if c.kept != nil {
+		return *c.kept, nil
+	}
+	all, err := readCredentials()
+	if err != nil {
+		return credential{}, err
+	}
+	one := all[c.url()]
+	if key := cmp.Or(os.Getenv("SELVAGE_API_KEY"), os.Getenv("PAPERCLIP_API_KEY")); key != "" {
+		one.Key, one.User = key, ""
+	}
+	for _, given := range append(strings.Split(os.Getenv("SELVAGE_FINGERPRINT"), ","), c.fingerprints...) {
+		if given == "" {
+			continue
+		}
+		plain, err := client.ParseFingerprint(given)
+		if err != nil {
+			return one, misuse{err}
+		}
+		one.Fingerprints = append(one.Fingerprints, plain)
+	}
+	if path := cmp.Or(c.ca, os.Getenv("SELVAGE_CA")); path != "" {
+		f, err := os.Open(path)
+		if err != nil {
+			return one, misuse{err}
+		}
+		defer f.Close()
+		b, err := io.ReadAll(io.LimitReader(f, maxAuthorities))
+		if err != nil {
+			return one, err
+		}
+		one.CA = string(b)
+	}
+	c.kept = &one
+	return one, nil
+}
+
+// transport connects to the nodes that the credential trusts.
+func (c *cli) transport() (*http.Transport, error) {
+	mine, err := c.mine()
+	if err != nil || c.carrier != nil {
+		return c.carrier, err
+	}
+	c.carrier, err = client.Trust{Fingerprints: mine.Fingerprints, CA: []byte(mine.CA)}.Transport()
+	return c.carrier, err
+}
+
+// client is the Go client, with the credential unless another is named.
+func (c *cli) client() (*client.Client, error) {
+	mine, err := c.mine()
+	if err != nil {
+		return nil, err
+	}
+	transport, err := c.transport()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(client.Config{Nodes: []string{c.url()}, Token: mine.Key, Run: os.Getenv("PAPERCLIP_RUN_ID"), Read: "strong",
+		HTTP: &http.Client{Timeout: callTimeout, Transport: transport}})
+}
+
+// unreachable explains why there was no answer.
+func (c *cli) unreachable(err error) error {
+	if bad, ok := errors.AsType[*client.CertificateError](err); ok {
+		return fmt.Errorf("%s: %w\nThe node tells its fingerprint when it starts; if this is it, give it once: selvage auth login --fingerprint %s", c.url(), bad, bad.Fingerprint)
+	}
+	return fmt.Errorf("no answer from %s: is a node running there? (selvage up, or --api URL): %w", c.url(), err)
+}
+
+// readHidden reads a line that is not shown: from the terminal with a prompt, or
+// the next one of standard input.
+func readHidden(cmd *cobra.Command, lines *bufio.Reader, prompt string) (string, error) {
+	var line string
+	var err error
+	if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) {
+		fmt.Fprint(cmd.ErrOrStderr(), prompt+": ")
+		var b []byte
+		b, err = term.ReadPassword(int(in.Fd()))
+		fmt.Fprintln(cmd.ErrOrStderr())
+		line = string(b)
+	} else if line, err = lines.ReadString('\n'); errors.Is(err, io.EOF) && line != "" {
+		err = nil
+	}
+	if err != nil {
+		return "", misuse{fmt.Errorf("no %s on standard input: %w", strings.ToLower(prompt), err)}
+	}
+	return strings.TrimRight(line, "\r\n"), nil
+}
