@@ -98,6 +98,11 @@ type Config struct {
 	// CommitTimeout is the fallback by which followers learn of commits.
 	// Default 50 ms; see there.
 	CommitTimeout time.Duration
+	// ElectionTimeout is how long this node waits for its leader before it asks
+	// for votes, and how long it leads without a quorum in contact. A disk that
+	// takes long to sync needs more; at most 10 s. Default 500 ms. Nodes of one
+	// group may differ.
+	ElectionTimeout time.Duration
 
 	Logger *slog.Logger // nil drops everything
 	Faults Faults       // tests only
@@ -123,6 +128,7 @@ func (c Config) withDefaults() Config {
 	c.TrailingLogs = cmp.Or(c.TrailingLogs, trailingLogs)
 	c.SnapshotInterval = cmp.Or(c.SnapshotInterval, snapshotInterval)
 	c.CommitTimeout = cmp.Or(c.CommitTimeout, commitTimeout)
+	c.ElectionTimeout = cmp.Or(c.ElectionTimeout, electionTimeout)
 	if c.FS == nil {
 		c.FS = vfs.Default
 	}
@@ -179,5 +185,7 @@ func (c Config) Validate() error {
 	}
 	need(c.Stabilisation >= 0 && c.SnapshotInterval >= 0, "a negative duration")
 	need(c.CommitTimeout == 0 || c.CommitTimeout >= time.Millisecond, "CommitTimeout is below 1 ms")
+	need(c.ElectionTimeout == 0 || c.ElectionTimeout >= minElection && c.ElectionTimeout <= maxElection,
+		"ElectionTimeout is not between 100 ms and 10 s")
 	return errors.Join(errs...)
 }

@@ -131,7 +131,7 @@ func Open(cfg Config) (*Consensus, error) {
 		Logger:          logger,
 	})
 	trans.TimeoutScale = snapshotScale
-	c.trans = newGuard(trans, c.watch)
+	c.trans = newGuard(trans, c.watch, 2*c.cfg.ElectionTimeout)
 	machine := &fsm{state: cfg.State, entry: c.logs.GetLog, committed: c.committed, applied: c.clock.observe}
 	if c.raft, err = raft.NewRaft(c.raftConfig(logger), machine, c.logs, c.logs, c.snaps, c.trans); err != nil {
 		return nil, errors.Join(fmt.Errorf("start raft: %w", err), trans.Close())
@@ -156,9 +156,9 @@ func Open(cfg Config) (*Consensus, error) {
 func (c *Consensus) raftConfig(logger raftLogger) *raft.Config {
 	r := raft.DefaultConfig()
 	r.LocalID = c.self
-	r.HeartbeatTimeout = heartbeatTimeout
-	r.ElectionTimeout = electionTimeout
-	r.LeaderLeaseTimeout = leaderLease
+	r.HeartbeatTimeout = c.cfg.ElectionTimeout
+	r.ElectionTimeout = c.cfg.ElectionTimeout
+	r.LeaderLeaseTimeout = c.cfg.ElectionTimeout
 	r.CommitTimeout = c.cfg.CommitTimeout
 	r.MaxAppendEntries = maxAppendEntries
 	r.BatchApplyCh = true
@@ -332,7 +332,7 @@ func (c *Consensus) Healthy() error {
 	if c.broken.Load() {
 		return errors.New("raft log is broken")
 	}
-	if t := c.watch.stalled(); t > stallBound {
+	if t := c.watch.stalled(); t > c.trans.stall {
 		return fmt.Errorf("disk has been stalled for %s", t.Round(time.Millisecond))
 	}
 	return c.cfg.Span.Store().Writable()
@@ -413,7 +413,7 @@ func (c *Consensus) Snapshot(ctx context.Context) error {
 func (c *Consensus) Close() error {
 	c.closeOnce.Do(func() {
 		if c.raft.State() == raft.Leader && c.otherVoters() > 0 {
-			ctx, cancel := context.WithTimeout(c.ctx, 2*electionTimeout)
+			ctx, cancel := context.WithTimeout(c.ctx, 2*c.cfg.ElectionTimeout)
 			if err := c.wait(ctx, c.raft.LeadershipTransfer()); err != nil {
 				c.log.Info("consensus: leadership was not handed on", "err", err)
 			}
@@ -444,7 +444,7 @@ func (c *Consensus) stop() {
 	// keeps it from that.
 	select {
 	case <-c.calls.none():
-	case <-time.After(2*leaderLease + enqueueTimeout):
+	case <-time.After(2*c.cfg.ElectionTimeout + enqueueTimeout):
 	}
 	if err := c.raft.Shutdown().Error(); err != nil {
 		c.log.Warn("consensus: stop raft", "err", err)

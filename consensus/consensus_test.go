@@ -462,7 +462,7 @@ func TestNonvotersDoNotConfirmTheLeader(t *testing.T) {
 				m.wires.setCut(o.id(), l.id(), true)
 			}
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), leaderLease/2)
+		ctx, cancel := context.WithTimeout(t.Context(), electionTimeout/2)
 		defer cancel()
 		term := l.cons.Term()
 		if err := l.cons.verify(ctx, term); err == nil {

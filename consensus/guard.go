@@ -25,6 +25,7 @@ var errStalled = errors.New("disk of this leader is stalled")
 type guard struct {
 	*raft.NetworkTransport
 	watch *diskWatch
+	stall time.Duration  // after which a leader falls silent
 	sends sync.WaitGroup // announcements under way
 
 	mu    sync.Mutex // guards what follows
@@ -48,11 +49,11 @@ type guardPeer struct {
 	contact           time.Time // its last answer
 }
 
-func newGuard(t *raft.NetworkTransport, w *diskWatch) *guard {
-	return &guard{NetworkTransport: t, watch: w, peers: map[raft.ServerID]*guardPeer{}, heard: make(chan struct{})}
+func newGuard(t *raft.NetworkTransport, w *diskWatch, stall time.Duration) *guard {
+	return &guard{NetworkTransport: t, watch: w, stall: stall, peers: map[raft.ServerID]*guardPeer{}, heard: make(chan struct{})}
 }
 
-func (g *guard) silent() bool { return g.watch.stalled() > stallBound }
+func (g *guard) silent() bool { return g.watch.stalled() > g.stall }
 
 // sending notes a message to a peer and returns the round it belongs to.
 func (g *guard) sending(id raft.ServerID, address raft.ServerAddress, a *raft.AppendEntriesRequest) uint64 {

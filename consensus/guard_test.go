@@ -51,7 +51,7 @@ func (f future) Response() *raft.AppendEntriesResponse { return f.r }
 func TestASenderDoesNotWaitForAnEndedPipeline(t *testing.T) {
 	for _, last := range []raft.AppendEntriesResponse{{Term: 2, Success: true}, {Term: 1}} {
 		synctest.Test(t, func(t *testing.T) {
-			g := newGuard(nil, &diskWatch{})
+			g := newGuard(nil, &diskWatch{}, time.Second)
 			below := &fullPipeline{room: make(chan raft.AppendFuture), closed: make(chan struct{})}
 			p := newGuardPipeline(below, g, "b", "b")
 			if _, err := p.AppendEntries(&raft.AppendEntriesRequest{Term: 1}, &last); err != nil {

@@ -12,11 +12,13 @@ const (
 	// pre-vote both followers of three must have missed it. 500 ms puts the
 	// typical gap near 1 s and the worst below 3 s with one split vote, while
 	// five to ten heartbeats in a row must be lost for a false alarm.
-	heartbeatTimeout = 500 * time.Millisecond
-	electionTimeout  = 500 * time.Millisecond
-	// leaderLease is how long a leader goes on without a quorum in contact;
-	// raft wants it no longer than the heartbeat time-out.
-	leaderLease = heartbeatTimeout
+	// It is also how long a leader goes on without a quorum in contact: raft wants
+	// that no longer than the heartbeat time-out.
+	electionTimeout = 500 * time.Millisecond
+	// minElection is below any disk's sync, maxElection above what a lease on
+	// runs leaves for an election.
+	minElection = 100 * time.Millisecond
+	maxElection = 10 * time.Second
 
 	// commitTimeout is the fallback by which followers learn of a commit; the
 	// announcer is normally sooner. Its price is idle traffic: every follower
@@ -59,9 +61,8 @@ const (
 	// a snapshot, and as many that it has given up and we have not noticed.
 	maxRaftStreams = 2 * (maxPool + 1)
 
-	// stallBound is how long one append to the log may take before this node
-	// stops sending as a leader; fatalStall is when it gives up altogether.
-	stallBound = 2 * electionTimeout
+	// fatalStall is how long one append to the log may take before the node gives
+	// up; after two election time-outs it stops sending as a leader.
 	fatalStall = 20 * time.Second
 
 	// maxHops bounds how often a batch is handed on in search of the leader.
@@ -102,9 +103,10 @@ const (
 	enrollInterval = time.Second
 	// enrollAfter is how long a node in the configuration may hear from no
 	// leader before it asks whether it still is.
-	enrollAfter = 10 * electionTimeout
-	// aliveContact is how old a server's last answer to the leader may be.
-	aliveContact = 4 * heartbeatTimeout
+	enrollAfter = 5 * time.Second
+	// aliveContact is how old a server's last answer to the leader may be, in
+	// election time-outs.
+	aliveContact = 4
 
 	// digestInterval is how often the digests of states are compared.
 	digestInterval = 10 * time.Second

@@ -51,7 +51,7 @@ type Config struct {
 
 	Seeds []string // host:port of peers to look for, besides those that the node knows
 	Slots int      // runs at once; default scheduler.DefaultSlots
-	Small bool     // the profile of a board with little memory
+	Size  Size     // what the machine can give; default SizeAuto
 
 	// Advertise is the address that peers are told; default: the socket's own,
 	// or for a socket on all interfaces the first one that is up.

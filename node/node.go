@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,8 @@ type Node struct {
 	conf Config
 	log  *slog.Logger
 
+	small     bool          // the machine is: see profile.go
+	election  time.Duration // time-out that its disk asks for; 0 is the usual
 	store     *store.Store
 	keys      *identity.Keys
 	member    membership
@@ -106,6 +109,7 @@ func Open(ctx context.Context, conf Config) (_ *Node, err error) {
 		name string
 		do   func(context.Context) error
 	}{
+		{"machine", n.measure},
 		{"store", n.openStore},
 		{"identity", n.openIdentity},
 		{"ledger", n.openLedger},
@@ -148,12 +152,28 @@ func (n *Node) endSpawned() {
 	n.wg.Wait()
 }
 
+// measure finds out what the machine can give.
+func (n *Node) measure(context.Context) error {
+	memory := Memory()
+	n.small = n.conf.Size.Small(memory)
+	if n.conf.FS != vfs.Default || n.conf.OnDisk {
+		return nil // a test's disk
+	}
+	sync, err := syncTime(n.conf.Dir)
+	if err != nil {
+		return err
+	}
+	n.election = electionTimeout(sync)
+	n.log.Info("this machine", "memoryBytes", memory, "small", n.small, "sync", sync, "election", cmp.Or(n.election, 500*time.Millisecond))
+	return nil
+}
+
 func (n *Node) openStore(context.Context) error {
 	if err := n.setAside(); err != nil {
 		return fmt.Errorf("set the diverged store aside: %w", err)
 	}
 	s, err := store.Open(storeDir(n.conf), store.Options{
-		FS: n.conf.FS, Small: n.conf.Small, Logger: n.log, OnFatal: n.stopWith,
+		FS: n.conf.FS, Small: n.small, Logger: n.log, OnFatal: n.stopWith,
 		OnSlowDisk: func(d store.SlowDisk) { n.log.Warn("disk is slow", "operation", fmt.Sprint(d)) },
 	})
 	if err != nil {
@@ -208,9 +228,13 @@ func (n *Node) openIdentity(context.Context) (err error) {
 }
 
 func (n *Node) openLedger(context.Context) error {
+	rows := 0
+	if n.small {
+		rows = smallRowCacheBytes
+	}
 	l, err := ledger.Open(ledger.Config{
 		Span: n.store.Span(spanState), Mux: company.Handlers(), Authorize: company.Authorize, Prefetch: company.Prefetch,
-		Clock: time.Now, Logger: n.log, Faults: n.conf.Faults.Ledger,
+		Clock: time.Now, Logger: n.log, Faults: n.conf.Faults.Ledger, RowCacheBytes: rows,
 	})
 	if err != nil {
 		return err
@@ -314,7 +338,7 @@ func (n *Node) openConsensus(context.Context) error {
 		DialRaft: dial(transport.KindRaft), DialPropose: dial(transport.KindPropose),
 		Verify: n.ledger.CheckBatch, Time: n.ledger.Time, MayLead: n.clocks.mayLead,
 		Member: n.roster.isMember, Alive: n.alive, Peers: n.peers, MayVote: n.mayVote,
-		OnFatal: n.stopWith, OnDiverged: n.diverged,
+		OnFatal: n.stopWith, OnDiverged: n.diverged, ElectionTimeout: n.election,
 		Logger: n.log, Faults: n.conf.Faults.Consensus,
 	}
 	if n.conf.TuneConsensus != nil {

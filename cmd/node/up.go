@@ -38,10 +38,30 @@ const gcPercent = 300
 // and three times that would be no small program any more. $GOMEMLIMIT goes before.
 const memoryLimit = 768 << 20
 
+// A small node's memory is held down: its agents' processes need the rest.
+const (
+	smallGCPercent = 100
+	smallLimit     = 96 << 20
+)
+
+// tuneCollector sets the collector to the size of the node.
+func tuneCollector(small bool) {
+	percent, limit := gcPercent, int64(memoryLimit)
+	if small {
+		percent, limit = smallGCPercent, smallLimit
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(limit)
+	}
+}
+
 func upCommand(_ *cli) *cobra.Command {
 	var conf node.Config
 	var labels map[string]string
-	var faults, level, file, profiles string
+	var faults, level, file, profiles, size string
 	cmd := &cobra.Command{
 		Use: "up", Short: "Run a node: found a mesh, join one, or come back to one", Args: cobra.NoArgs,
 		Long: `Run a node in the foreground until it is told to stop (SIGTERM, SIGINT).
@@ -65,16 +85,14 @@ process list.`,
 			if err := l.UnmarshalText([]byte(level)); err != nil {
 				return misuse{err}
 			}
+			if conf.Size, err = node.ParseSize(size); err != nil {
+				return misuse{err}
+			}
 			conf.Version, conf.Labels = version, labels
 			conf.Logger = slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
 			// The library would print its own line about small socket buffers.
 			os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
-			if os.Getenv("GOGC") == "" {
-				debug.SetGCPercent(gcPercent)
-			}
-			if os.Getenv("GOMEMLIMIT") == "" {
-				debug.SetMemoryLimit(memoryLimit)
-			}
+			tuneCollector(conf.Size.Small(node.Memory()))
 			self, err := os.Executable()
 			if err != nil {
 				return err
@@ -119,6 +137,7 @@ process list.`,
 		return err
 	})
 	f.IntVar(&conf.Slots, "slots", scheduler.DefaultSlots, "how many runs this node carries out at once")
+	f.StringVar(&size, "size", string(node.SizeAuto), "small for a board with little memory, normal, or auto: by the memory there is")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&faults, "faults", "", "file of faults to inject (testnets only)")
 	f.MarkHidden("faults")

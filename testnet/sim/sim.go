@@ -138,7 +138,7 @@ func (m *Mesh) start(ctx context.Context, i int, token string) error {
 	}
 	l := &Life{conn: m.Net.Endpoint(p.Addr)}
 	conf := node.Config{
-		Dir: p.dir, Name: p.Name, MeshName: "sim", HTTP: "none", Join: token, Machine: "sim-" + p.Name, Small: true,
+		Dir: p.dir, Name: p.Name, MeshName: "sim", HTTP: "none", Join: token, Machine: "sim-" + p.Name, Size: node.SizeSmall,
 		Conn: l.conn, FS: notReusing{p.disk}, Advertise: p.Addr, Logger: m.log.With("node", p.Name),
 		Clock:    func() time.Duration { return time.Since(m.began) },
 		Adapters: map[string]scheduler.Adapter{},

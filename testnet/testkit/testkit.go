@@ -80,7 +80,7 @@ func Mesh(t testing.TB, n int, tune ...func(i int, c *node.Config)) *Bed {
 		b.Logs = append(b.Logs, log)
 		began := node.Config{
 			Dir: filepath.Join(dir, fmt.Sprintf("n%d", i+1)), Name: fmt.Sprintf("n%d", i+1), MeshName: "testkit", Version: "testkit",
-			Join: token, Small: true, Slots: slots, Lease: lease, Machine: fmt.Sprintf("testkit-%d", i+1),
+			Join: token, Size: node.SizeSmall, Slots: slots, Lease: lease, Machine: fmt.Sprintf("testkit-%d", i+1),
 			Logger:        slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			Adapters:      map[string]scheduler.Adapter{"process": hold},
 			TuneConsensus: func(c *consensus.Config) { c.Stabilisation = 200 * time.Millisecond },

@@ -1,0 +1,133 @@
+package node
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Size says what a machine can give a node.
+type Size string
+
+// The sizes of --size.
+const (
+	SizeAuto   Size = "auto"   // by the memory that there is, when the node starts
+	SizeSmall  Size = "small"  // a board: half a gigabyte, a slow card
+	SizeNormal Size = "normal" // everything else
+)
+
+const (
+	// smallMemory is the memory, in bytes, below which a machine counts as small:
+	// a board sold with 1 GB shows a little less than that.
+	smallMemory = 1 << 30
+	// smallRowCacheBytes bounds the rows that apply keeps in memory on a small machine.
+	smallRowCacheBytes = 4 << 20
+
+	// The disk is asked how long it takes to sync as often as probes says, with
+	// probeBytes each, within probeBound altogether.
+	probes     = 5
+	probeBytes = 4 << 10
+	probeBound = 3 * time.Second
+	// electionSyncs is how many syncs an election time-out must be long: a leader
+	// that syncs, and a follower that does, take two, and cards have bad moments.
+	electionSyncs = 12
+	// slowestElection bounds what a slow disk makes of the election time-out, so
+	// that a group of boards still fails over within some ten seconds.
+	slowestElection = 4 * time.Second
+)
+
+// ParseSize reads a size.
+func ParseSize(s string) (Size, error) {
+	switch v := Size(s); v {
+	case SizeAuto, SizeSmall, SizeNormal:
+		return v, nil
+	}
+	return "", fmt.Errorf("size %q: give auto, small or normal", s)
+}
+
+// Small reports whether a node is to be small on a machine with so much memory,
+// in bytes; 0 is unknown.
+func (s Size) Small(memory uint64) bool {
+	return s == SizeSmall || cmp.Or(s, SizeAuto) == SizeAuto && memory > 0 && memory < smallMemory
+}
+
+// Memory returns how much memory this process may have, in bytes: the
+// machine's, or what its control group leaves it. It is 0 where that is not to
+// be found out.
+func Memory() uint64 {
+	most := uint64(0)
+	if f, err := os.Open("/proc/meminfo"); err == nil {
+		most = memTotal(f)
+		f.Close()
+	}
+	for _, p := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			continue
+		}
+		if n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64); err == nil && n > 0 && (most == 0 || n < most) {
+			most = n
+		}
+	}
+	return most
+}
+
+// memTotal reads the line MemTotal of /proc/meminfo; 0 is none.
+func memTotal(r io.Reader) uint64 {
+	for s := bufio.NewScanner(r); s.Scan(); {
+		if v, ok := strings.CutPrefix(s.Text(), "MemTotal:"); ok {
+			kib, err := strconv.ParseUint(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(v), "kB")), 10, 54)
+			if err != nil {
+				return 0
+			}
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// syncTime measures how long the disk below dir takes to make a small append
+// durable: the median of a few. A disk that needs longer than the bound counts
+// with what it has shown until then.
+func syncTime(dir string) (_ time.Duration, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return 0, err
+	}
+	f, err := os.CreateTemp(dir, "sync-probe-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(filepath.Join(dir, filepath.Base(f.Name())))) }()
+	block := make([]byte, probeBytes)
+	took := make([]time.Duration, 0, probes)
+	for began := time.Now(); len(took) < probes && time.Since(began) < probeBound; {
+		if _, err := f.Write(block); err != nil {
+			return 0, err
+		}
+		at := time.Now()
+		if err := f.Sync(); err != nil {
+			return 0, err
+		}
+		took = append(took, time.Since(at))
+	}
+	slices.Sort(took)
+	return took[len(took)/2], nil
+}
+
+// electionTimeout returns what a disk's time for a sync makes of the election
+// time-out; 0 is the usual one.
+func electionTimeout(sync time.Duration) time.Duration {
+	const usual = 500 * time.Millisecond
+	if t := min(electionSyncs*sync, slowestElection); t > usual {
+		return t.Round(100 * time.Millisecond)
+	}
+	return 0
+}
