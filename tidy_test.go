@@ -48,6 +48,7 @@ var homes = map[string]string{
 	"github.com/prometheus":             "api",
 	"github.com/spf13/cobra":            "cmd/node",
 	"github.com/knadh/koanf/v2":         "cmd/node",
+	"github.com/coreos/go-systemd/v22":  "cmd/node",
 	"github.com/cockroachdb/pebble/v2":  "ledger/store",
 	"github.com/anishathalye/porcupine": "testnet",
 }

@@ -44,6 +44,21 @@ func (n *Node) Entries(ctx context.Context, after uint64) iter.Seq2[ledger.Entry
 	return n.ledger.Entries(ctx, after)
 }
 
+// Answers returns nil when the state of this node can be read at all, whatever
+// its mesh does, and an error when that takes longer than ctx.
+func (n *Node) Answers(ctx context.Context) error {
+	done := make(chan error, 1)
+	n.spawn(func(context.Context) { done <- n.ledger.View(func(*ledger.Tx) error { return nil }) })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("the state can not be read: %w", ctx.Err())
+	case <-n.ctx.Done():
+		return n.ctx.Err()
+	}
+}
+
 // Ready returns nil when this node can serve: it keeps its log, applies, and
 // has, or just got, all that the mesh has acknowledged.
 func (n *Node) Ready(ctx context.Context) error {

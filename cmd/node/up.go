@@ -224,6 +224,13 @@ func serveOnce(ctx context.Context, cmd *cobra.Command, conf node.Config) error 
 	if n.Unclaimed(ctx) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "nobody administers it yet: selvage auth signup, then selvage auth claim (on another machine with the code in %s)\n", filepath.Join(conf.Dir, node.ClaimFile))
 	}
+	notified := make(chan struct{})
+	watching, done := context.WithCancel(ctx)
+	go func() {
+		defer close(notified)
+		notify(watching, n, conf.Logger)
+	}()
+	defer func() { done(); <-notified }()
 	var fatal error
 	select {
 	case <-ctx.Done():
