@@ -9,7 +9,7 @@ SEEDS ?= 200
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: clients help up down build examples test race check contract bench soak clean
+.PHONY: clients help up down build examples test race check contract bench soak dist clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t12
@@ -46,5 +46,8 @@ bench: build ## print the table of docs/benchmarks.md (PARTS="checkout reads" fo
 soak: build ## fault simulation for SEEDS seeds (make soak SEEDS=5000)
 	SELVAGE_SEEDS=$(SEEDS) go test -count=1 -timeout 24h -run TestMeshUnderFaults -v ./testnet/sim
 
+dist: ## make all that a release has, into dist/: builds, packages, image, sums
+	./scripts/dist $(if $(KEY),-key $(KEY))
+
 clean: ## remove what was built and the local mesh's data
-	rm -rf bin .run
+	rm -rf bin .run dist
