@@ -360,7 +360,7 @@ func entryOf(e ledger.Entry) entry {
 const maxEntries = 1000
 
 func listEntries(rc *Request) (Response, error) {
-	after, err := rc.QueryInt("after", 0, 0, 1<<62)
+	after, err := rc.queryHeight("after")
 	if err != nil {
 		return Response{}, err
 	}
@@ -370,7 +370,7 @@ func listEntries(rc *Request) (Response, error) {
 	}
 	out := []entry{}
 	err = rc.View(func(tx *ledger.Tx) error {
-		for h := uint64(after) + 1; len(out) < limit; h++ {
+		for h := after + 1; len(out) < limit; h++ {
 			e, ok := ledger.EntryAt(tx, h)
 			if !ok {
 				return nil

@@ -153,6 +153,19 @@ func (rc *Request) QueryInt(name string, def, lo, hi int) (int, error) {
 	return min(max(n, lo), hi), nil
 }
 
+// queryHeight returns a height of the chain; absence is 0.
+func (rc *Request) queryHeight(name string) (uint64, error) {
+	v := rc.Query(name)
+	if v == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(v, 10, 63)
+	if err != nil {
+		return 0, Invalid("Invalid %s: expected a height", name)
+	}
+	return n, nil
+}
+
 // QueryBool returns a flag: "true" and "1" are true, "false", "0" and absence false.
 func (rc *Request) QueryBool(name string) (bool, error) {
 	switch rc.Query(name) {
