@@ -25,7 +25,7 @@ var floors = []string{
 	"ledger transport ledger/blob",
 	"governance consensus discovery",
 	"company kernel",
-	"scheduler adapter plugin llm",
+	"scheduler adapter plugin llm purse",
 	"api",
 	"node",
 	"testnet",

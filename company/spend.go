@@ -1,6 +1,10 @@
 package company
 
-import "time"
+import (
+	"time"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
 
 // What the model gateway and the purse of a node say to each other stands
 // here, below both: the gateway asks before a metered call leaves and tells
@@ -17,6 +21,9 @@ type SpendAsk struct {
 	Want Money
 	// Least is the smallest amount that is of use; 0 means Want.
 	Least Money
+	// Provider and Model are what the call is booked under when nobody tells
+	// what it came to; "" for unknown.
+	Provider, Model string
 }
 
 // A SpendGrant is money that was set aside for one call.
@@ -40,4 +47,10 @@ type SpendUse struct {
 	Cost       Money
 	Unsent     bool      // the call never left; all of the grant is given back
 	OccurredAt time.Time // zero: now
+}
+
+// ProjectOfIssue returns the project that an issue belongs to, "" for none.
+func ProjectOfIssue(tx *ledger.Tx, company, issue string) string {
+	i, _ := issues.Get(tx, company, issue)
+	return i.Project
 }

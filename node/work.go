@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/purse"
 	"github.com/selvage-mesh/selvage/scheduler"
 	"github.com/selvage-mesh/selvage/transport"
 )
@@ -30,6 +32,7 @@ type work struct {
 	trees  *worktree.Maker
 	turns  turns    // one command at a time prepares or winds up a folder
 	active sync.Map // IDs of the operations that are under way here
+	purse  *purse.Purse
 
 	turn chan struct{} // a token while somebody uses line; one waits for it no longer than it may
 	line net.Conn      // to the leader, for keep-alives
@@ -74,9 +77,15 @@ func (n *Node) openWork(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	n.work.purse, err = purse.Open(purse.Config{Node: n, Self: n.ID(), Session: n.session, Holds: n.work.worker.Holds,
+		Path: filepath.Join(dir, "purse"), Boot: bootID(), Log: n.log})
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { n.work.leader.Run(ctx) })
+	wg.Go(func() { n.work.purse.Run(ctx) })
 	wg.Go(func() { n.work.worker.Run(ctx) })
 	wg.Go(func() { n.followLeadership(ctx) })
 	wg.Go(func() { n.keepSession(ctx) })
@@ -88,10 +97,20 @@ func (n *Node) openWork(context.Context) (err error) {
 	n.opened("work", func() error {
 		cancel()
 		wg.Wait()
+		spent := n.work.purse.Close(context.Background())
 		n.work.hangUp()
-		return n.work.logs.Close()
+		return errors.Join(spent, n.work.logs.Close())
 	})
 	return nil
+}
+
+// Purse is where this node's runs have the money of their calls from.
+func (n *Node) Purse() *purse.Purse { return n.work.purse }
+
+// bootID names the boot of the machine, "" where the system does not tell.
+func bootID() string {
+	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b))
 }
 
 // followLeadership tells the scheduler when this node begins and ends to lead.

@@ -1,0 +1,399 @@
+// Package purse holds a node's money: what was set aside for the metered calls
+// of its runs, in slices that save a command for each, and what it still has to
+// tell about them.
+//
+// Nothing leaves without a note on the node's own disk, and nothing is granted
+// that the mesh did not set aside before, so a node that is cut off, dies or
+// starts anew spends no more than what is held for it. See journal.go for what
+// is on the disk, and company/reservation.go for the rules.
+package purse
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+var (
+	// ErrNoAuthority refuses a call on a node that may not act now: its lease has
+	// lapsed, or it has no session.
+	ErrNoAuthority = errors.New("purse: this node may not act now")
+	// ErrClosed refuses a call on a node that is being stopped.
+	ErrClosed = errors.New("purse: closed")
+	// ErrBusy refuses a call when too many are under way.
+	ErrBusy = errors.New("purse: too many calls are under way")
+)
+
+// Node is what the purse needs of the node that it is in.
+type Node interface {
+	// Submit carries a command out and returns its one final outcome. An error
+	// means that the outcome is not known.
+	Submit(context.Context, ledger.Command) (ledger.Receipt, error)
+	// View reads this node's state.
+	View(context.Context, ledger.Read, func(*ledger.Tx) error) (applied uint64, err error)
+}
+
+// Config is what a [Purse] needs. Node, Self, Session, Holds and Path are required.
+type Config struct {
+	Node    Node
+	Self    identity.NodeID
+	Session func() uint64 // under which this node submits; 0: none now
+	Holds   func() bool   // whether this node holds its lease, and may act
+	Path    string        // of the journal; its folder exists
+	// Boot names the boot of the machine: what was written before it and not
+	// synced may be lost. "": not known, so that every note is synced.
+	Boot string
+	// Slice is how much a slice is at most; default DefaultSlice. The rules give
+	// less when a limit leaves little.
+	Slice company.Money
+	For   time.Duration    // how long calls begin under a slice; default DefaultFor
+	Idle  time.Duration    // after which an unused one is given back; default DefaultIdle
+	Now   func() time.Time // default time.Now
+	Log   *slog.Logger     // default: discard
+}
+
+// A Purse is safe for concurrent use. Create it with [Open]; it tells what was
+// spent while [Purse.Run] runs.
+type Purse struct {
+	cfg  Config
+	more chan struct{} // set when there is something to tell
+
+	mu      sync.Mutex // guards what follows
+	journal *journal
+	stocks  map[string]*stock     // by reservation
+	asking  map[key]chan struct{} // full while a reservation is asked for
+	calls   int                   // under way
+	closed  bool
+}
+
+// A key says whose calls a slice pays.
+type key struct{ company, agent, project string }
+
+// A stock is one reservation as this node has it.
+type stock struct {
+	id      string
+	of      key
+	session uint64
+	made    bool          // the mesh has set it aside; false while that is not known
+	amount  company.Money // as it was made
+	left    company.Money // neither granted nor spent
+	until   time.Time
+	used    time.Time                  // when it was granted from last
+	under   map[string]company.Metered // calls under way, as they are told when nothing else is known
+	ended   []company.Metered          // calls to be told of
+	closing bool                       // nothing more is granted from it
+	unsure  bool                       // calls of it may be missing here; it can not be closed
+	sunk    bool                       // the mesh knows that it is unsure
+	telling bool                       // a command about it is under way
+	quiet   time.Time                  // nothing is told before, after a failure
+	pause   time.Duration
+}
+
+// Open reads the journal and takes up what it tells of.
+func Open(cfg Config) (*Purse, error) {
+	if cfg.Node == nil || cfg.Session == nil || cfg.Holds == nil || cfg.Path == "" || cfg.Self == "" {
+		return nil, errors.New("purse: Node, Self, Session, Holds and Path are required")
+	}
+	cfg.Slice, cfg.For, cfg.Idle = cmp.Or(cfg.Slice, DefaultSlice), cmp.Or(cfg.For, DefaultFor), cmp.Or(cfg.Idle, DefaultIdle)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	p := &Purse{cfg: cfg, more: make(chan struct{}, 1), asking: map[key]chan struct{}{}}
+	var err error
+	if p.journal, p.stocks, err = openJournal(cfg.Path, string(cfg.Self), cfg.Boot, cfg.Log); err != nil {
+		return nil, fmt.Errorf("purse: %w", err)
+	}
+	p.wake()
+	return p, nil
+}
+
+func (p *Purse) wake() {
+	select {
+	case p.more <- struct{}{}:
+	default:
+	}
+}
+
+// Reserve sets the money of one call aside, from a slice of this node when it
+// has one, by a command otherwise. A refusal (*ledger.Refusal) says which scope
+// is stopped or has not enough; after any other error the call must not leave
+// either.
+func (p *Purse) Reserve(ctx context.Context, ask company.SpendAsk) (company.SpendGrant, error) {
+	if ask.Least == 0 {
+		ask.Least = ask.Want
+	}
+	session, err := p.allowed(ctx, &ask)
+	if err != nil {
+		return company.SpendGrant{}, err
+	}
+	of := key{ask.Company, ask.Agent, ask.Project}
+	if g, ok, err := p.take(of, session, ask, ask.Want); ok || err != nil {
+		return g, err
+	}
+	done, err := p.turn(ctx, of)
+	if err != nil {
+		return company.SpendGrant{}, err
+	}
+	defer done()
+	for again := false; ; again = true {
+		if g, ok, err := p.take(of, session, ask, ask.Want); ok || err != nil {
+			return g, err
+		}
+		err := p.fetch(ctx, of, session, ask)
+		var no *ledger.Refusal
+		switch {
+		case err == nil: // the next round takes from it, if nobody else did
+			if g, ok, err := p.take(of, session, ask, ask.Least); ok || err != nil {
+				return g, err
+			}
+		case !errors.As(err, &no) || no.ErrCode != "budget_exceeded":
+			return company.SpendGrant{}, err
+		default:
+			if g, ok, err := p.take(of, session, ask, ask.Least); ok || err != nil {
+				return g, err // too little for the whole, enough for a part
+			}
+			if again || !p.giveBack(ctx, ask.Company) {
+				return company.SpendGrant{}, err
+			}
+		}
+		if ctx.Err() != nil {
+			return company.SpendGrant{}, ctx.Err()
+		}
+	}
+}
+
+// allowed checks, against the state of this node, that the agent may spend now,
+// and fills in the project. It returns the session that holds.
+func (p *Purse) allowed(ctx context.Context, ask *company.SpendAsk) (uint64, error) {
+	session := p.cfg.Session()
+	if session == 0 || !p.cfg.Holds() {
+		return 0, ErrNoAuthority
+	}
+	_, err := p.cfg.Node.View(ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
+		if ask.Project == "" && ask.Issue != "" {
+			ask.Project = company.ProjectOfIssue(tx, ask.Company, ask.Issue)
+		}
+		return company.MaySpend(tx, company.Reservation{Company: ask.Company, Agent: ask.Agent, Project: company.NullText(ask.Project),
+			Run: company.NullText(ask.Run), Node: string(p.cfg.Self), Session: session})
+	})
+	return session, err
+}
+
+// turn waits until nobody else asks for money of the same key, so that calls
+// that come together share a slice.
+func (p *Purse) turn(ctx context.Context, of key) (done func(), err error) {
+	for {
+		p.mu.Lock()
+		busy, ok := p.asking[of]
+		if !ok {
+			mine := make(chan struct{})
+			p.asking[of] = mine
+			p.mu.Unlock()
+			return func() {
+				p.mu.Lock()
+				delete(p.asking, of)
+				p.mu.Unlock()
+				close(mine)
+			}, nil
+		}
+		p.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// take grants from a stock that has at least enough, noting the call first.
+func (p *Purse) take(of key, session uint64, ask company.SpendAsk, enough company.Money) (g company.SpendGrant, ok bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return g, false, ErrClosed
+	}
+	now := p.cfg.Now()
+	var from *stock
+	for _, s := range p.stocks {
+		if s.of == of && s.session == session && s.made && !s.closing && !s.unsure && now.Before(s.until) && s.left >= enough &&
+			(from == nil || s.left > from.left || s.left == from.left && s.id < from.id) {
+			from = s
+		}
+	}
+	if from == nil {
+		return g, false, nil
+	}
+	if p.calls >= MaxCalls {
+		return g, false, ErrBusy
+	}
+	g = company.SpendGrant{ID: newID(), Reservation: from.id, Amount: min(ask.Want, from.left), Until: from.until, Ask: ask}
+	m := unheard(g, now)
+	if err := p.journal.write(note{Kind: noteBegun, Reservation: from.id, Call: &m}, false); err != nil {
+		return g, false, fmt.Errorf("purse: note a call: %w", err)
+	}
+	from.left -= g.Amount
+	from.used = now
+	from.under[g.ID] = m
+	p.calls++
+	return g, true, nil
+}
+
+// unheard is what is told of a call of which nothing more is known: it cost all
+// that was granted.
+func unheard(g company.SpendGrant, now time.Time) company.Metered {
+	return company.Metered{Event: company.CostEvent{ID: g.ID, Issue: company.NullText(g.Ask.Issue), Goal: company.NullText(g.Ask.Goal), Run: company.NullText(g.Ask.Run),
+		BillingCode: company.NullText(g.Ask.BillingCode), Provider: cmp.Or(g.Ask.Provider, "unknown"), Model: cmp.Or(g.Ask.Model, "unknown"),
+		Cost: g.Amount, OccurredAt: company.TimeOf(now)}}
+}
+
+// fetch has money set aside and puts it among the stocks.
+func (p *Purse) fetch(ctx context.Context, of key, session uint64, ask company.SpendAsk) error {
+	now := p.cfg.Now()
+	slice := p.cfg.Slice
+	if ask.Want == 0 {
+		slice = 0 // calls without a price share a reservation of nothing
+	}
+	s := &stock{id: newID(), of: of, session: session, amount: max(ask.Want, slice), until: now.Add(p.cfg.For), used: now, under: map[string]company.Metered{}}
+	want := company.Reserve{ID: s.id, Agent: of.agent, Project: of.project, Run: ask.Run, Want: ask.Want, Least: ask.Least, Slice: slice, Until: company.TimeOf(s.until)}
+	p.mu.Lock()
+	if len(p.stocks) >= MaxStocks {
+		p.mu.Unlock()
+		return ErrBusy
+	}
+	err := p.journal.write(note{Kind: noteAsked, Reservation: s.id, Company: of.company, Agent: of.agent, Project: of.project, Session: session, Amount: s.amount, Until: want.Until}, true)
+	if err == nil {
+		s.telling = true // until its outcome is known there is nothing to tell
+		p.stocks[s.id] = s
+	}
+	p.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("purse: note a reservation: %w", err)
+	}
+	r, err := p.submit(ctx, "budget.reserve", of.company, want)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.telling = false
+	if err != nil {
+		s.closing = true // it may have been made; it is given back
+		p.wake()
+		return fmt.Errorf("purse: reserve: %w", err)
+	}
+	if r.Refusal != nil {
+		p.drop(s)
+		return r.Refusal
+	}
+	var made company.Reservation
+	if err := ledger.Unmarshal(r.Value, &made); err != nil {
+		s.closing = true
+		return fmt.Errorf("purse: answer to budget.reserve: %w", err)
+	}
+	s.made, s.amount, s.left, s.until = true, made.Amount, made.Amount, made.Until.Std()
+	if err := p.journal.write(note{Kind: noteMade, Reservation: s.id, Amount: made.Amount, Until: made.Until}, false); err != nil {
+		p.cfg.Log.Error("a reservation could not be noted", "reservation", s.id, "error", err)
+	}
+	return nil
+}
+
+// drop forgets a stock of which there is nothing more to tell; p.mu is held.
+func (p *Purse) drop(s *stock) {
+	delete(p.stocks, s.id)
+	if err := p.journal.write(note{Kind: noteClosed, Reservation: s.id}, false); err != nil {
+		p.cfg.Log.Warn("the end of a reservation could not be noted", "reservation", s.id, "error", err)
+	}
+}
+
+// Settle notes what a call came to. The mesh is told in the background, also
+// after a restart. A grant that was settled before is left alone.
+func (p *Purse) Settle(_ context.Context, g company.SpendGrant, use company.SpendUse) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, ok := p.stocks[g.Reservation]
+	if !ok {
+		return nil
+	}
+	m, ok := s.under[g.ID]
+	if !ok {
+		return nil
+	}
+	granted := m.Event.Cost
+	var err error
+	if use.Unsent {
+		err = p.journal.write(note{Kind: noteUnsent, Reservation: s.id, Calls: []string{g.ID}}, false)
+		s.left += granted
+	} else {
+		e := &m.Event
+		e.Provider, e.Model = cmp.Or(use.Provider, e.Provider), cmp.Or(use.Model, e.Model)
+		e.Biller, e.BillingType = use.Biller, use.BillingType
+		e.InputTokens, e.CachedInputTokens, e.OutputTokens = bounded(use.InputTokens), bounded(use.CachedInputTokens), bounded(use.OutputTokens)
+		cost := min(max(use.Cost, 0), company.MaxReservation)
+		e.Cost, m.Beyond = min(cost, granted), max(cost-granted, 0)
+		if !use.OccurredAt.IsZero() {
+			e.OccurredAt = company.TimeOf(use.OccurredAt)
+		}
+		err = p.journal.write(note{Kind: noteEnded, Reservation: s.id, Call: &m}, false)
+		s.left += granted - e.Cost
+		s.ended = append(s.ended, m)
+	}
+	delete(s.under, g.ID)
+	p.calls--
+	s.used = p.cfg.Now()
+	p.wake()
+	if err != nil { // the mesh is told all the same; after a crash it hears of the whole grant
+		return fmt.Errorf("purse: note the end of a call: %w", err)
+	}
+	return nil
+}
+
+func bounded(tokens int64) int64 { return min(max(tokens, 0), company.MaxEventTokens) }
+
+// A Stock is what a purse has of one reservation, for whoever wants to look.
+type Stock struct {
+	Reservation, Company, Agent, Project string
+	Amount, Left                         company.Money
+	Calls                                int // under way
+	Untold                               int
+	Closing, Unsure                      bool
+}
+
+// Stocks returns what the purse has, in no order.
+func (p *Purse) Stocks() []Stock {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []Stock
+	for _, s := range p.stocks {
+		out = append(out, Stock{s.id, s.of.company, s.of.agent, s.of.project, s.amount, s.left, len(s.under), len(s.ended), s.closing, s.unsure})
+	}
+	return out
+}
+
+func (p *Purse) submit(ctx context.Context, kind, of string, payload any) (ledger.Receipt, error) {
+	ctx, cancel := context.WithTimeout(ctx, submitWait)
+	defer cancel()
+	c := ledger.Command{Kind: kind, Company: of, Payload: ledger.Marshal(payload),
+		Actor:      ledger.Actor{Type: "node", ID: string(p.cfg.Self)},
+		Credential: ledger.Credential{Kind: "node", ID: string(p.cfg.Self)}}
+	_, _ = rand.Read(c.Salt[:]) // never fails
+	return p.cfg.Node.Submit(ctx, c)
+}
+
+func newID() string {
+	id, err := uuid.NewV7()
+	if err != nil {
+		panic("purse: " + err.Error()) // the system's randomness never fails
+	}
+	return id.String()
+}
