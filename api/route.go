@@ -142,11 +142,18 @@ func (rc *Request) QueryList(name string) []string {
 // QueryInt returns a whole number, def when absent, held to [lo, hi]; anything
 // else is a 400.
 func (rc *Request) QueryInt(name string, def, lo, hi int) (int, error) {
+	n, err := rc.queryInt64(name, int64(def), int64(lo), int64(hi))
+	return int(n), err
+}
+
+// queryInt64 is QueryInt for what may be larger than an int of a small machine,
+// such as a place in a log.
+func (rc *Request) queryInt64(name string, def, lo, hi int64) (int64, error) {
 	v := rc.Query(name)
 	if v == "" {
 		return def, nil
 	}
-	n, err := strconv.Atoi(v)
+	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil {
 		return 0, Invalid("Invalid %s: expected a whole number", name)
 	}

@@ -636,7 +636,7 @@ func cancelRun(rc *Request) (Response, error) {
 }
 
 func listRunEvents(rc *Request) (Response, error) {
-	after, err := rc.QueryInt("afterSeq", 0, 0, 1<<40)
+	after, err := rc.queryInt64("afterSeq", 0, 0, 1<<40)
 	if err != nil {
 		return Response{}, err
 	}
@@ -649,12 +649,12 @@ func listRunEvents(rc *Request) (Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		return company.EventsOf(tx, r.Company, r.ID, int64(after), limit), nil
+		return company.EventsOf(tx, r.Company, r.ID, after, limit), nil
 	})
 }
 
 func (s *Server) readRunLog(rc *Request) (Response, error) {
-	offset, err := rc.QueryInt("offset", 0, 0, 1<<40)
+	offset, err := rc.queryInt64("offset", 0, 0, 1<<40)
 	if err != nil {
 		return Response{}, err
 	}
@@ -673,14 +673,14 @@ func (s *Server) readRunLog(rc *Request) (Response, error) {
 	if r.LogRef == "" || s.cfg.RunLog == nil {
 		return Response{}, NotFound("Run log not found")
 	}
-	chunk, err := s.cfg.RunLog(rc.HTTP.Context(), r, int64(offset), int64(limit))
+	chunk, err := s.cfg.RunLog(rc.HTTP.Context(), r, offset, int64(limit))
 	if errors.Is(err, runlog.ErrNoLog) {
 		return Response{}, NotFound("Run log not found")
 	} else if err != nil {
 		return Response{}, Unavailable("The node that has this run's log does not answer; try again")
 	}
 	page := runLogPage{Run: r.ID, Store: r.LogStore, Ref: r.LogRef, Content: string(chunk.Content)}
-	if next := int64(offset) + int64(len(chunk.Content)); next < chunk.Size {
+	if next := offset + int64(len(chunk.Content)); next < chunk.Size {
 		page.Next = &next
 	}
 	return OK(page), nil

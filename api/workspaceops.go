@@ -33,8 +33,15 @@ func (s *Server) readNodeLog(rc *Request, what string, on, store, ref company.Nu
 	if ref == "" || on == "" || s.cfg.NodeLog == nil {
 		return page, NotFound(what + " not found")
 	}
-	offset := count(rc, "offset", 0, 0, 1<<40)
-	chunk, err := s.cfg.NodeLog(rc.HTTP.Context(), identity.NodeID(on), string(ref), offset, count(rc, "limitBytes", runlog.MaxRead, 1, runlog.MaxRead))
+	offset, err := rc.queryInt64("offset", 0, 0, 1<<40)
+	if err != nil {
+		return page, err
+	}
+	limit, err := rc.queryInt64("limitBytes", runlog.MaxRead, 1, runlog.MaxRead)
+	if err != nil {
+		return page, err
+	}
+	chunk, err := s.cfg.NodeLog(rc.HTTP.Context(), identity.NodeID(on), string(ref), offset, limit)
 	if errors.Is(err, runlog.ErrNoLog) {
 		return page, NotFound(what + " not found")
 	} else if err != nil {
