@@ -16,6 +16,13 @@ type patchGeneral struct {
 	DataSharing       *string        `json:"feedbackDataSharingPreference,omitempty" enum:"allowed,not_allowed,prompt" nullable:"false"`
 	BackupRetention   *keepRetention `json:"backupRetention,omitempty" nullable:"false"`
 	ExecutionMode     *string        `json:"executionMode,omitempty" enum:"kubernetes,any" nullable:"false"`
+	RunLogs           *keepLogs      `json:"runLogRetention,omitempty" nullable:"false"`
+}
+
+// keepLogs is for how long, and how much of, the logs of runs are kept.
+type keepLogs struct {
+	Days  int64 `json:"days" minimum:"0" maximum:"3650"`
+	Bytes int64 `json:"maxBytes" minimum:"0" maximum:"1099511627776"`
 }
 
 // keepRetention is for how long backups shall be kept.

@@ -83,6 +83,8 @@ type general struct {
 	KeyboardShortcuts bool      `json:"keyboardShortcuts"`
 	DataSharing       string    `json:"feedbackDataSharingPreference"`
 	BackupRetention   retention `json:"backupRetention"`
+	// RunLogs says how long, and how much of, the mesh keeps the logs of runs.
+	RunLogs company.LogRetention `json:"runLogRetention"`
 }
 
 type retention struct {
@@ -92,7 +94,8 @@ type retention struct {
 }
 
 // generalSettings: nothing is shared with anybody.
-var generalSettings = general{DataSharing: "not_allowed", BackupRetention: retention{7, 4, 1}}
+var generalSettings = general{DataSharing: "not_allowed", BackupRetention: retention{7, 4, 1},
+	RunLogs: company.LogRetention{Days: company.DefaultLogDays, Bytes: company.DefaultLogBytes}}
 
 // experimental says which parts of the board's pages are shown. What is false
 // has no routes behind it here.

@@ -72,6 +72,7 @@ var allowed = map[string]allowance{
 
 	"agent.wake": mayBoard | mayAgent | mayNode, "agent.reset_session": mayBoard | mayAgent, "timer.tick": mayNode,
 	"run.place": mayNode, "run.return": mayNode, "run.start": mayNode, "run.report": mayNode, "run.finish": mayNode,
+	"run_log.keep": mayNode, "run_log.sweep": mayNode,
 	"run.cancel":   mayBoard | mayAgent | mayNode,
 	"tool.trace":   mayAgent,
 	"skill.create": mayBoard | mayAgent, "skill.update": mayBoard | mayAgent, "skill.delete": mayBoard | mayAgent, "skill.file": mayBoard | mayAgent,

@@ -512,6 +512,7 @@ func forget(tx *ledger.Tx, table, id string, row []byte) {
 		tx.Delete(runCompanyKey(id))
 		tx.Delete(queueKey(r))
 		tx.Delete(sessionKey(r.Session, id))
+		forgetLog(tx, r)
 	}
 }
 

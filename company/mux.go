@@ -32,6 +32,7 @@ var registrars = []func(ledger.Mux){
 	registerRoutines,
 	registerFolders,
 	registerRun,
+	registerRunLogs,
 	registerRecovery,
 	registerDismissals,
 	registerVotes,

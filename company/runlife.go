@@ -431,6 +431,7 @@ func finishRun(c *ledger.Context, p Finish) (any, error) {
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "result of %d bytes exceeds %d", len(p.Outcome.Result), MaxResult)
 	}
 	r.LogBytes, r.LogSHA256 = p.LogBytes, NullText(p.LogSHA256)
+	dueLog(c, r)
 	heard := r.LastOutputSeq
 	r = r.process(p.PID, p.Group, TimeOf(c.Now)).output(p.Output).placed(p.Place)
 	if r.Status.Live() {

@@ -51,7 +51,9 @@ func TestServicesAreControlled(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	i, r, w := d.space(t, "One")
-	ask := func(action string) ControlServices { return ControlServices{Operation: d.id(), Workspace: w.ID, Action: action} }
+	ask := func(action string) ControlServices {
+		return ControlServices{Operation: d.id(), Workspace: w.ID, Action: action}
+	}
 	wantRefusal(t, d.do(board, "runtime_service.control", ask("start"), nil), ledger.Unprocessable, "")
 	config := &WorkspaceConfig{Runtime: json.RawMessage(`{"services":[{"name":"Web","command":"npm start","port":80},{"name":"Run","command":"x","reuseScope":"run"}],"jobs":[{"name":"Build","command":"make"}]}`)}
 	d.must(t, board, "exec_workspace.update", UpdateExecutionWorkspace{ID: w.ID, Config: config}, nil)

@@ -68,6 +68,10 @@ const (
 	serviceMost     = 30 * time.Second
 	serviceRestarts = 6
 	serviceSteady   = 2 * time.Minute
+	// keepLogsEvery is how often a node brings logs of runs that are over to others.
+	// maxKeepFailures bounds the warnings about those that can not be kept.
+	keepLogsEvery   = 2 * time.Second
+	maxKeepFailures = 20
 	// keyOverlap is how long gossip accepts a new key before it uses it, and the
 	// old one after: a feed that lags by more is not a member that others hear.
 	keyOverlap = 2 * time.Second

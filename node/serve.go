@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/consensus"
-	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
@@ -44,15 +42,6 @@ func (n *Node) Role() string {
 		return "voter"
 	}
 	return "non-voter"
-}
-
-// RunLog reads a piece of a run's log from the node that has it.
-func (n *Node) RunLog(ctx context.Context, run company.Run, offset, limit int64) (runlog.Chunk, error) {
-	ref, on := string(run.LogRef), identity.NodeID(run.Node)
-	if ref == "" || on == "" {
-		return runlog.Chunk{}, runlog.ErrNoLog
-	}
-	return n.runLog(ctx, on, ref, offset, limit)
 }
 
 // Leave takes this node out of the mesh for good: it hands leadership on, has

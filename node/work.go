@@ -92,6 +92,7 @@ func (n *Node) openWork(context.Context) (err error) {
 	wg.Go(func() { n.pruneLogs(ctx) })
 	wg.Go(func() { n.keepHouse(ctx) })
 	wg.Go(func() { n.cleanTrees(ctx) })
+	wg.Go(func() { n.keepLogs(ctx) })
 	keep := &keeper{n: n, services: map[string]*keptService{}, jobs: map[string]bool{}}
 	wg.Go(func() { keep.run(ctx) })
 	n.opened("work", func() error {

@@ -1,0 +1,187 @@
+package company
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// The log of a run is written on the node that carries it out. When the run is
+// over, that node keeps it as a blob, under the hash that the closing command
+// told, so that several nodes have it:
+//
+//	run-log-due/<node>/<run>             its company: a closed log that is not kept yet
+//	run-log-kept/<ms, 16 hex digits>/<run>   company and bytes: by age, across companies
+//	run-log-total                        bytes of all that are kept
+func logDueKey(node, run string) []byte { return ledger.Key("run-log-due", node, run) }
+func logKeptKey(at Time, run string) []byte {
+	return ledger.Key("run-log-kept", ledger.Order(uint64(at)), run)
+}
+
+var logTotalKey = ledger.Key("run-log-total")
+
+const (
+	// DefaultLogDays is how long the logs of runs are kept, DefaultLogBytes how much
+	// the mesh keeps of them, unless the settings say otherwise.
+	DefaultLogDays  = 30
+	DefaultLogBytes = 4 << 30
+	// MaxKeptLogs bounds the logs of one command.
+	MaxKeptLogs = 100
+)
+
+// KeepLogs is the payload of run_log.keep, by which a node tells that it brought
+// the logs of runs that it carried out to others.
+type KeepLogs struct {
+	Logs []KeptLog `cbor:"1,keyasint"`
+}
+
+// A KeptLog is one of them. Without nodes it cannot be kept: its file is gone, or
+// there is no room.
+type KeptLog struct {
+	Run   string   `cbor:"1,keyasint"`
+	Nodes []string `cbor:"2,keyasint,omitempty"`
+}
+
+// SweepLogs is the payload of run_log.sweep, which gives up what is too old or
+// too much.
+type SweepLogs struct{}
+
+func registerRunLogs(m ledger.Mux) {
+	ledger.Handle(m, "run_log.keep", keepLogs)
+	ledger.Handle(m, "run_log.sweep", sweepLogs)
+}
+
+// dueLog notes that a run's log is to be kept by its node.
+func dueLog(c *ledger.Context, r Run) {
+	if r.LogBytes != nil && *r.LogBytes > 0 && isHash(string(r.LogSHA256)) && r.LogKeptAt == 0 {
+		c.Set(logDueKey(r.Node, r.ID), []byte(r.Company))
+	}
+}
+
+// LogsDue returns runs whose logs a node is to keep, at most n.
+func LogsDue(tx *ledger.Tx, node string, n int) (out []Run) {
+	prefix := logDueKey(node, "")
+	for k, of := range tx.Prefix(prefix) {
+		id := string(k[len(prefix):])
+		r, ok := runs.Get(tx, string(of), id)
+		if !ok {
+			r = Run{ID: id, Company: string(of)}
+		}
+		if out = append(out, r); len(out) == n {
+			break
+		}
+	}
+	return out
+}
+
+func keepLogs(c *ledger.Context, p KeepLogs) (any, error) {
+	if len(p.Logs) == 0 || len(p.Logs) > MaxKeptLogs {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "1 to %d logs are needed", MaxKeptLogs)
+	}
+	now, kept, total := TimeOf(c.Now), 0, keptLogBytes(c.Tx)
+	for _, l := range p.Logs {
+		key := logDueKey(c.Cmd.Actor.ID, l.Run)
+		if of, ok := c.Get(key); !ok || string(of) != c.Cmd.Company {
+			continue // another command told of it
+		}
+		c.Delete(key)
+		r, ok := runs.Get(c.Tx, c.Cmd.Company, l.Run)
+		if !ok || len(l.Nodes) == 0 || r.LogBytes == nil || r.LogKeptAt != 0 {
+			continue
+		}
+		if err := checkBlob(string(r.LogSHA256), *r.LogBytes, l.Nodes); err != nil {
+			return nil, err
+		}
+		refBlob(c.Tx, r.Company, string(r.LogSHA256), *r.LogBytes, l.Nodes)
+		r.LogKeptAt = now
+		runs.Put(c.Tx, r.Company, r.ID, r)
+		c.Set(logKeptKey(now, r.ID), []byte(r.Company+" "+strconv.FormatInt(*r.LogBytes, 10)))
+		total += *r.LogBytes
+		kept++
+	}
+	c.Set(logTotalKey, []byte(strconv.FormatInt(total, 10)))
+	c.Record(ledger.Change{Action: "heartbeat.run.logs_kept", EntityType: "company", EntityID: c.Cmd.Company,
+		Details: jsonObject{}.int("kept", int64(kept)).int("asked", int64(len(p.Logs))).str("nodeId", c.Cmd.Actor.ID).close()})
+	return nil, nil
+}
+
+func keptLogBytes(tx *ledger.Tx) int64 {
+	b, _ := tx.Get(logTotalKey)
+	n, _ := strconv.ParseInt(string(b), 10, 64)
+	return n
+}
+
+// A LogRetention is for how long, and how much of, the logs of runs are kept.
+type LogRetention struct {
+	Days  int64 `json:"days"`
+	Bytes int64 `json:"maxBytes"`
+}
+
+// LogRetentionOf returns what the settings of the mesh say.
+func LogRetentionOf(tx *ledger.Tx) LogRetention {
+	s := struct {
+		Keep LogRetention `json:"runLogRetention"`
+	}{LogRetention{DefaultLogDays, DefaultLogBytes}}
+	_ = json.Unmarshal(SettingsOf(tx, "general").Values, &s) // the API checked it
+	return s.Keep
+}
+
+type keptLog struct {
+	key          string
+	company, run string
+	size         int64
+}
+
+// surplusLogs returns the oldest logs that are not to be kept any more.
+func surplusLogs(tx *ledger.Tx, now Time, n int) (out []keptLog) {
+	keep, total := LogRetentionOf(tx), keptLogBytes(tx)
+	before := now - Time(keep.Days*int64(24*time.Hour/time.Millisecond))
+	prefix := ledger.Key("run-log-kept", "")
+	for k, v := range tx.Prefix(prefix) {
+		at, run, _ := strings.Cut(string(k[len(prefix):]), "/")
+		of, size, _ := strings.Cut(string(v), " ")
+		l := keptLog{key: string(k), company: of, run: run}
+		l.size, _ = strconv.ParseInt(size, 10, 64)
+		if total <= keep.Bytes && at >= ledger.Order(uint64(max(before, 0))) || len(out) == n {
+			break
+		}
+		out = append(out, l)
+		total -= l.size
+	}
+	return out
+}
+
+// LogsToSweep reports whether logs are kept that are too old or too much.
+func LogsToSweep(tx *ledger.Tx, now Time) bool { return len(surplusLogs(tx, now, 1)) > 0 }
+
+func sweepLogs(c *ledger.Context, _ SweepLogs) (any, error) {
+	list, total := surplusLogs(c.Tx, TimeOf(c.Now), MaxKeptLogs), keptLogBytes(c.Tx)
+	for _, l := range list {
+		c.Delete([]byte(l.key))
+		total -= l.size
+		if r, ok := runs.Get(c.Tx, l.company, l.run); ok {
+			unrefBlob(c.Tx, r.Company, string(r.LogSHA256))
+			r.LogKeptAt = 0
+			runs.Put(c.Tx, r.Company, r.ID, r)
+		}
+	}
+	if len(list) > 0 {
+		c.Set(logTotalKey, []byte(strconv.FormatInt(max(total, 0), 10)))
+		c.Record(ledger.Change{Action: "instance.run_logs_swept", EntityType: "instance_settings", EntityID: "general", Details: jsonObject{}.int("logs", int64(len(list))).close()})
+	}
+	return nil, nil
+}
+
+// forgetLog removes what is kept of a run's log besides its company's rows.
+func forgetLog(tx *ledger.Tx, r Run) {
+	tx.Delete(logDueKey(r.Node, r.ID))
+	if r.LogKeptAt == 0 || r.LogBytes == nil {
+		return
+	}
+	tx.Delete(logKeptKey(r.LogKeptAt, r.ID))
+	tx.Delete(blobKey(string(r.LogSHA256), r.Company))
+	tx.Set(logTotalKey, []byte(strconv.FormatInt(max(keptLogBytes(tx)-*r.LogBytes, 0), 10)))
+}

@@ -1,0 +1,160 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/selvage-mesh/selvage/adapter/runlog"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/blob"
+)
+
+// keepLogs brings the logs of runs that are over to other nodes, again and again
+// until it has told that it did.
+func (n *Node) keepLogs(ctx context.Context) {
+	var failures atomic.Int64
+	every(ctx, keepLogsEvery, func() {
+		if n.session() == 0 {
+			return
+		}
+		var due []company.Run
+		err := n.ledger.View(func(tx *ledger.Tx) error {
+			due = company.LogsDue(tx, string(n.ID()), company.MaxKeptLogs)
+			return nil
+		})
+		if err != nil {
+			return
+		}
+		kept := map[string][]company.KeptLog{}
+		var order []string
+		for _, r := range due {
+			l := company.KeptLog{Run: r.ID}
+			switch nodes, err := n.keepLog(ctx, r); {
+			case err == nil:
+				l.Nodes = nodes
+			case ctx.Err() != nil:
+				return
+			case errors.Is(err, blob.ErrTooFew):
+				continue // others will be there later
+			default:
+				if failures.Add(1) <= maxKeepFailures {
+					n.log.Warn("log of a run can not be kept", "run", r.ID, "error", err)
+				}
+			}
+			if kept[r.Company] == nil {
+				order = append(order, r.Company)
+			}
+			kept[r.Company] = append(kept[r.Company], l)
+		}
+		for _, of := range order {
+			if err := n.carryOut(ctx, n.command("run_log.keep", of, company.KeepLogs{Logs: kept[of]})); err != nil && ctx.Err() == nil {
+				n.log.Info("kept logs could not be told", "company", of, "error", err)
+			}
+		}
+	})
+}
+
+// keepLog makes a blob of a closed log and brings it to others. The error wraps
+// blob.ErrTooFew when it may succeed later.
+func (n *Node) keepLog(ctx context.Context, r company.Run) ([]string, error) {
+	d, err := blob.ParseDigest(string(r.LogSHA256))
+	if err != nil || r.LogBytes == nil {
+		return nil, runlog.ErrNoLog
+	}
+	if !n.blobs.Touch(d) {
+		w, err := n.blobs.Create(*r.LogBytes)
+		if err != nil {
+			return nil, err
+		}
+		defer w.Abort()
+		for at := int64(0); at < *r.LogBytes; {
+			c, err := n.work.logs.Read(string(r.LogRef), at, 0)
+			if err != nil {
+				return nil, err
+			}
+			if len(c.Content) == 0 {
+				return nil, fmt.Errorf("the log has %d bytes, want %d", c.Size, *r.LogBytes)
+			}
+			if _, err := w.Write(c.Content); err != nil {
+				return nil, err
+			}
+			at += int64(len(c.Content))
+		}
+		if err := w.CommitAs(d); err != nil {
+			return nil, err
+		}
+	}
+	p, err := n.blobs.Spread(ctx, d, *r.LogBytes)
+	if err != nil {
+		return nil, err
+	}
+	var nodes []string
+	for _, id := range p.Holders[:min(len(p.Holders), company.MaxBlobNodes)] {
+		nodes = append(nodes, string(id))
+	}
+	return nodes, nil
+}
+
+// RunLog reads a piece of a run's log: from the node that carried it out, and
+// when that is away, or has it no longer, from those that keep it.
+func (n *Node) RunLog(ctx context.Context, run company.Run, offset, limit int64) (runlog.Chunk, error) {
+	ref, on := string(run.LogRef), identity.NodeID(run.Node)
+	if ref == "" || on == "" {
+		return runlog.Chunk{}, runlog.ErrNoLog
+	}
+	kept := run.LogKeptAt != 0 && run.LogBytes != nil
+	if !kept || on == n.ID() || n.discovery.Alive(on) {
+		c, err := n.runLog(ctx, on, ref, offset, limit)
+		if err == nil || !kept {
+			return c, err
+		}
+	}
+	return n.keptLog(ctx, run, offset, limit)
+}
+
+func (n *Node) keptLog(ctx context.Context, run company.Run, offset, limit int64) (c runlog.Chunk, err error) {
+	d, err := blob.ParseDigest(string(run.LogSHA256))
+	if err != nil {
+		return c, runlog.ErrNoLog
+	}
+	ref := blob.Reference{Digest: d, Size: *run.LogBytes}
+	err = n.ledger.View(func(tx *ledger.Tx) error {
+		if b, ok := company.BlobOf(tx, run.Company, string(run.LogSHA256)); ok {
+			for _, id := range b.Nodes {
+				ref.Hints = append(ref.Hints, identity.NodeID(id))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return c, err
+	}
+	body, err := n.blobs.Read(ctx, ref)
+	if errors.Is(err, blob.ErrMissing) {
+		return c, fmt.Errorf("%w: %w", runlog.ErrNoLog, err)
+	} else if err != nil {
+		return c, err
+	}
+	defer body.Close()
+	if limit <= 0 || limit > runlog.MaxRead {
+		limit = runlog.MaxRead
+	}
+	c.Size = ref.Size
+	if offset < 0 || offset >= ref.Size {
+		return c, nil
+	}
+	if _, err := body.Seek(offset, io.SeekStart); err != nil {
+		return c, err
+	}
+	c.Content = make([]byte, min(limit, ref.Size-offset))
+	m, err := io.ReadFull(body, c.Content)
+	if c.Content = c.Content[:m]; err != nil && m == 0 {
+		return c, err
+	}
+	return c, nil
+}

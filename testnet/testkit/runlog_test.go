@@ -1,0 +1,43 @@
+package testkit
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/node"
+	"github.com/selvage-mesh/selvage/scheduler"
+)
+
+// The log of a run that is over outlives the node that carried it out.
+func TestLogsOutliveTheirNode(t *testing.T) {
+	work := working(t.TempDir())
+	b := Mesh(t, 3, func(i int, c *node.Config) {
+		if work(i, c); i != 2 {
+			c.Adapters = map[string]scheduler.Adapter{}
+		}
+	})
+	of := b.Company("Acme")
+	a, err := b.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh", "args": []string{"-c", "echo what was to be kept; exit 0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var run struct{ ID, Status, LogSha256, LogKeptAt string }
+	b.Must(0, "POST", "/api/agents/"+a.ID+"/heartbeat/invoke", map[string]any{}, &run)
+	b.Until("the log is kept", func() bool {
+		b.Must(0, "GET", "/api/heartbeat-runs/"+run.ID, nil, &run)
+		return run.Status == "succeeded" && run.LogKeptAt != ""
+	})
+	b.Kill(2)
+	for on := range 2 {
+		b.Until("the log is read without its node", func() bool {
+			var log struct{ Content string }
+			got, err := b.Call(on, "GET", "/api/heartbeat-runs/"+run.ID+"/log", nil, &log)
+			return err == nil && got.Status == 200 && strings.Contains(log.Content, "what was to be kept")
+		})
+	}
+	var part struct{ Content string }
+	b.Must(0, "GET", "/api/heartbeat-runs/"+run.ID+"/log?offset=5&limitBytes=7", nil, &part)
+	if len(part.Content) != 7 {
+		t.Errorf("a piece of it is %q", part.Content)
+	}
+}
