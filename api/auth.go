@@ -114,14 +114,14 @@ func (rc *Request) authenticate() error {
 		return rc.byRunToken(token, run)
 	}
 	if strings.HasPrefix(token, boardTokenPrefix) {
-		who, err := rc.byKey(token, boardKeyOpens)
+		who, err := rc.byKey(token, "board_key", boardKeyOpens)
 		if err != nil {
 			return err
 		}
 		who.enter(rc)
 		return nil
 	}
-	who, err := rc.byKey(token, agentKeyOpens)
+	who, err := rc.byKey(token, "agent_key", agentKeyOpens)
 	if err != nil {
 		return err
 	}
@@ -214,11 +214,12 @@ func boardKeyOpens(tx *ledger.Tx, hash string) (holder, bool) {
 		ok && known && company.Speaks(tx, key.User) && key.Valid(company.TimeOf(time.Now()))
 }
 
-// byKey finds who a token stands for; opens looks its hash (hex) up.
-func (rc *Request) byKey(token string, opens func(*ledger.Tx, string) (holder, bool)) (who holder, err error) {
+// byKey finds who a token of a kind stands for; opens looks its hash (hex) up.
+// One that was shown as another kind before is none of this.
+func (rc *Request) byKey(token, kind string, opens func(*ledger.Tx, string) (holder, bool)) (who holder, err error) {
 	hash := sha256.Sum256([]byte(token))
 	least := rc.least()
-	if who, ok := rc.server.keys.find(hash, least, time.Now()); ok {
+	if who, ok := rc.server.keys.find(hash, least, time.Now()); ok && who.cred.Kind == kind {
 		return who, nil
 	}
 	generation := rc.server.keys.generation()

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,7 +41,8 @@ type solo struct {
 	seq   uint64
 	sess  uint64
 	now   time.Time
-	fail  error // what Submit and strong reads return, when set
+	sent  [][]byte // all batches
+	fail  error    // what Submit and strong reads return, when set
 }
 
 func newSolo(t testing.TB) *solo {
@@ -94,12 +96,20 @@ func (n *solo) apply(session, seq uint64, c ledger.Command) ledger.Receipt {
 		n.now = now
 	}
 	ledger.StampBatch(b, n.now)
+	n.sent = append(n.sent, b)
 	n.index++
 	rs, err := ledger.DecodeReceipts(n.ledger.ApplyBatch([]ledger.LogEntry{{Index: n.index, Term: 1, Data: b}})[0])
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	return rs[0]
+}
+
+// batches returns what was handed to the ledger, as it goes over the wire.
+func (n *solo) batches() [][]byte {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.sent)
 }
 
 func (n *solo) Submit(_ context.Context, c ledger.Command) (ledger.Receipt, error) {

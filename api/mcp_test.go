@@ -294,9 +294,9 @@ func TestEachToolOfTheContractIsCalled(t *testing.T) {
 }
 
 // running invokes an agent and starts its run on the harness's node.
-func (h *harness) running(of, agent string) (run string) {
+func (h *harness) running(of, agent string, board ...string) (run string) {
 	h.t.Helper()
-	return h.start(of, h.call("POST", "/api/agents/"+agent+"/heartbeat/invoke", `{}`).want(h.t, 202, "").field(h.t, "id"))
+	return h.start(of, h.call("POST", "/api/agents/"+agent+"/heartbeat/invoke", `{}`, board...).want(h.t, 202, "").field(h.t, "id"))
 }
 
 // start starts a queued run on the harness's node.

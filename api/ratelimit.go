@@ -60,21 +60,19 @@ func (l *limits) allow(name string, r rate, now time.Time) (ok bool, after time.
 	return true, 0
 }
 
-// makeRoom forgets the buckets that are full, and if there is none, any eighth.
+// makeRoom forgets the buckets that are full, and if these are few, any others,
+// an eighth in all.
 func (l *limits) makeRoom(now time.Time) {
 	for name, b := range l.buckets {
 		if !b.full.After(now) {
 			delete(l.buckets, name)
 		}
 	}
-	n := 0
 	for name := range l.buckets {
-		if len(l.buckets) < maxBuckets || n >= maxBuckets/8 {
+		if len(l.buckets) <= maxBuckets*7/8 {
 			return
 		}
-		if n++; n > 0 {
-			delete(l.buckets, name)
-		}
+		delete(l.buckets, name)
 	}
 }
 

@@ -93,7 +93,7 @@ func cookieToken(r *http.Request) (token string, given bool) {
 // page of this node: a browser sends the cookie along with whatever other pages
 // have it ask.
 func (rc *Request) bySession(token string) error {
-	who, err := rc.byKey(token, sessionOpens)
+	who, err := rc.byKey(token, "session", sessionOpens)
 	if err == errBearer {
 		return errNobody
 	}

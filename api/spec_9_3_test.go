@@ -3,30 +3,62 @@ package api
 import (
 	"strings"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/company"
 )
 
 // TestSpec_9_3_PermissionMatrix asks every cell of the matrix, row by row: what
-// the board may do and what an agent may.
+// the board may do and what an agent may, whoever the board is.
 func TestSpec_9_3_PermissionMatrix(t *testing.T) {
-	h := newHarness(t)
-	of := h.company("Acme")
+	t.Run("the machine's user", func(t *testing.T) {
+		t.Parallel()
+		h := newHarness(t)
+		permissionMatrix(t, h, h.company("Acme"), true, nil)
+	})
+	for _, admin := range []bool{true, false} {
+		for _, key := range []bool{true, false} {
+			who := map[bool]string{true: "an administrator", false: "an owner"}[admin] + map[bool]string{true: " by key", false: " by session"}[key]
+			t.Run(who, func(t *testing.T) {
+				t.Parallel()
+				h := people(t)
+				cookie := h.admin()
+				of := h.call("POST", "/api/companies", `{"name":"Acme"}`, cookie, ownOrigin).want(t, 201, "").field(t, "id")
+				outsider, _ := h.signUp("Out")
+				viewer, _ := h.join(of, cookie, "View", company.RoleViewer)
+				if !admin {
+					cookie, _ = h.join(of, cookie, "Own", company.RoleOwner)
+				}
+				board := []string{cookie, ownOrigin}
+				if key {
+					board = []string{"Authorization: Bearer " + h.call("POST", "/api/board-api-keys", `{"name":"k"}`, board...).want(t, 201, "").field(t, "token")}
+				}
+				permissionMatrix(t, h, of, admin, board, []string{viewer, ownOrigin}, []string{outsider, ownOrigin})
+			})
+		}
+	}
+}
+
+// permissionMatrix asks as the board, which shows some headers, as an agent, and
+// as others, who may do nothing.
+func permissionMatrix(t *testing.T, h *harness, of string, admin bool, board []string, others ...[]string) {
+	asBoard := func(method, path, body string) answer { return h.call(method, path, body, board...) }
 	in := "/api/companies/" + of
-	h.call("PATCH", in, `{"requireBoardApprovalForNewAgents":true,"requireBoardApprovalForCeoStrategy":false}`).want(t, 200, "")
+	asBoard("PATCH", in, `{"requireBoardApprovalForNewAgents":true,"requireBoardApprovalForCeoStrategy":false}`).want(t, 200, "")
 	hire := func(body string) string {
-		a := h.call("POST", in+"/agent-hires", body).want(t, 201, "")
+		a := asBoard("POST", in+"/agent-hires", body).want(t, 201, "")
 		approval := a.decode(t).(map[string]any)["approval"].(map[string]any)["id"].(string)
-		h.call("POST", "/api/approvals/"+approval+"/approve", `{}`).want(t, 200, "")
+		asBoard("POST", "/api/approvals/"+approval+"/approve", `{}`).want(t, 200, "")
 		return a.decode(t).(map[string]any)["agent"].(map[string]any)["id"].(string)
 	}
 	boss := hire(`{"name":"Boss","role":"ceo"}`)
 	worker := hire(`{"name":"Worker","reportsTo":"` + boss + `"}`)
 	peer := hire(`{"name":"Peer"}`)
-	key := "Authorization: Bearer " + h.call("POST", "/api/agents/"+boss+"/keys", `{"name":"k"}`).want(t, 201, "").field(t, "token")
-	approval := h.call("POST", in+"/approvals", `{"type":"request_board_approval","payload":{"title":"x"}}`).want(t, 201, "").field(t, "id")
-	made := func(who ...string) string {
-		return h.call("POST", in+"/issues", `{"title":"Task of `+who[0]+`"}`, who[1:]...).want(t, 201, "").field(t, "id")
+	key := "Authorization: Bearer " + asBoard("POST", "/api/agents/"+boss+"/keys", `{"name":"k"}`).want(t, 201, "").field(t, "token")
+	approval := asBoard("POST", in+"/approvals", `{"type":"request_board_approval","payload":{"title":"x"}}`).want(t, 201, "").field(t, "id")
+	made := func(who string) string {
+		return asBoard("POST", in+"/issues", `{"title":"Task of `+who+`"}`).want(t, 201, "").field(t, "id")
 	}
-	run := "X-Paperclip-Run-Id: " + h.running(of, boss)
+	run := "X-Paperclip-Run-Id: " + h.running(of, boss, board...)
 	const cost = `"provider":"p","model":"m","inputTokens":1,"outputTokens":1,"costCents":1,"occurredAt":"2026-11-21T03:00:00.000Z"}`
 	for _, c := range []struct {
 		row, method, path, body string
@@ -52,7 +84,15 @@ func TestSpec_9_3_PermissionMatrix(t *testing.T) {
 		if a := h.call(c.method, c.path, strings.ReplaceAll(c.body, "WHO", "an agent"), key, run); a.status != c.agent {
 			t.Errorf("%s by an agent: %d %.300s, want %d", c.row, a.status, a.body, c.agent)
 		}
-		if a := h.call(c.method, c.path, strings.ReplaceAll(c.body, "WHO", "the board")); a.status != c.board {
+		for _, other := range others {
+			if a := h.call(c.method, c.path, strings.ReplaceAll(c.body, "WHO", "nobody"), other...); a.status != 403 && a.status != 404 {
+				t.Errorf("%s by %s: %d %.300s, want a refusal", c.row, other[0], a.status, a.body)
+			}
+		}
+		if c.row == "Create company" && !admin {
+			c.board = 403
+		}
+		if a := asBoard(c.method, c.path, strings.ReplaceAll(c.body, "WHO", "the board")); a.status != c.board {
 			t.Errorf("%s by the board: %d %.300s, want %d", c.row, a.status, a.body, c.board)
 		}
 	}

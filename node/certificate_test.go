@@ -1,0 +1,97 @@
+package node
+
+import (
+	"crypto/x509"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestTheNodeMakesItsCertificateOnce(t *testing.T) {
+	n := &Node{conf: Config{Dir: t.TempDir(), Name: "a", HTTP: "0.0.0.0:3100", HTTPNames: []string{"board.example"}}.withDefaults(), log: slog.New(slog.DiscardHandler)}
+	first, err := n.certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := n.certificate()
+	if err != nil || again.fingerprint != first.fingerprint || len(first.fingerprint) != 64 {
+		t.Errorf("a second certificate %v, %v", again, err)
+	}
+	file := filepath.Join(n.conf.Dir, "tls", "api.pem")
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+	c, err := x509.ParseCertificate(first.pair.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"localhost", "board.example", "127.0.0.1", "::1"} {
+		if err := c.VerifyHostname(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if c.IsCA || !slices.Equal(c.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}) || time.Until(c.NotAfter) < 365*24*time.Hour || !c.NotBefore.Before(time.Now()) {
+		t.Errorf("certificate %+v", c)
+	}
+	if err := os.WriteFile(file, []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.certificate(); err == nil {
+		t.Error("a damaged certificate is served")
+	}
+	// An operator's own.
+	given, err := makeCert("op", []string{"op.example"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(t.TempDir(), "own.pem")
+	if err := os.WriteFile(own, given, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.conf.TLSCert, n.conf.TLSKey = own, own
+	if got, err := n.certificate(); err != nil || got.fingerprint == first.fingerprint {
+		t.Errorf("the operator's certificate: %v %v", got, err)
+	}
+}
+
+func TestWhereTheAPIIsEncrypted(t *testing.T) {
+	for _, c := range []struct {
+		http, tls, cert string
+		want, fails     bool
+	}{
+		{"127.0.0.1:3100", "", "", false, false},
+		{"127.0.0.1:3100", TLSOn, "", true, false},
+		{"127.0.0.1:3100", TLSAuto, "c", true, false},
+		{"127.0.0.1:3100", TLSOff, "", false, false},
+		{"127.0.0.1:3100", TLSOff, "c", false, true},
+		{"0.0.0.0:3100", "", "", true, false},
+		{"[::]:3100", TLSAuto, "c", true, false},
+		{"192.0.2.1:3100", TLSOff, "", false, true},
+		{"127.0.0.1:3100", "perhaps", "", false, true},
+		{"none", "", "", false, false},
+	} {
+		conf := Config{Dir: "d", HTTP: c.http, TLS: c.tls, TLSCert: c.cert, TLSKey: c.cert}.withDefaults()
+		if err := conf.Validate(); (err != nil) != c.fails {
+			t.Errorf("%+v: %v", c, err)
+		} else if got := conf.encrypts(); err == nil && got != c.want {
+			t.Errorf("%+v: encrypted %v", c, got)
+		}
+	}
+}
+
+func TestTheClaimCodeStays(t *testing.T) {
+	n := &Node{conf: Config{Dir: t.TempDir()}}
+	first, err := n.claimCode()
+	if err != nil || len(first) < claimCodeLength {
+		t.Fatal(first, err)
+	}
+	if again, err := n.claimCode(); err != nil || again != first {
+		t.Errorf("%q became %q, %v", first, again, err)
+	}
+	if info, err := os.Stat(filepath.Join(n.conf.Dir, ClaimFile)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+}
