@@ -18,12 +18,14 @@ func TestSignInsAreEverywhere(t *testing.T) {
 	dir := t.TempDir()
 	b := Mesh(t, 3, func(i int, c *node.Config) {
 		c.Dir = filepath.Join(dir, c.Name)
-		if i == 0 {
-			c.Auth = company.Authenticated
-		}
 		if i == 2 {
 			c.TLS = node.TLSOn
 		}
+	})
+	b.Must(0, "PUT", "/api/v1/mesh/auth", map[string]string{"mode": company.Authenticated}, nil)
+	b.Until("n2 has heard that people sign in", func() bool {
+		a, err := b.Call(1, "GET", "/api/companies", nil, nil)
+		return err == nil && a.Status == 403
 	})
 	secrets := canaries{"password": "canary-typed-by-ann", "new password": "canary-typed-later"}
 	clients := make([]*client.Client, len(b.Nodes))
