@@ -6,7 +6,9 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/crypto/argon2"
 )
@@ -32,16 +34,20 @@ const (
 	// takes hashMemory; maxHashWaiting those that wait for their turn.
 	maxHashing     = 2
 	maxHashWaiting = 128
+	// collectEvery is after how many passwords what they took is given back: the
+	// collector, left to itself, waits until some twenty of them lie about.
+	collectEvery = 4
 )
 
 // A hasher bounds what hashing passwords takes of this node.
 type hasher struct {
 	turns   chan struct{}
 	waiting chan struct{}
+	hashed  *atomic.Uint64
 }
 
 func newHasher() hasher {
-	return hasher{make(chan struct{}, maxHashing), make(chan struct{}, maxHashWaiting)}
+	return hasher{make(chan struct{}, maxHashing), make(chan struct{}, maxHashWaiting), new(atomic.Uint64)}
 }
 
 // turn runs f when there is room for it.
@@ -59,6 +65,9 @@ func (h hasher) turn(ctx context.Context, f func()) error {
 		return ctx.Err()
 	}
 	f()
+	if h.hashed.Add(1)%collectEvery == 0 {
+		runtime.GC()
+	}
 	return nil
 }
 

@@ -333,7 +333,7 @@ func TestHashingIsBounded(t *testing.T) {
 	if most.Load() > maxHashing || done.Load() != maxHashWaiting {
 		t.Errorf("%d at a time, %d done, %d refused", most.Load(), done.Load(), refused.Load())
 	}
-	full := hasher{make(chan struct{}), make(chan struct{}, 1)}
+	full := hasher{make(chan struct{}), make(chan struct{}, 1), new(atomic.Uint64)}
 	if err := full.turn(ctx, func() { t.Error("ran") }); !errors.Is(err, context.Canceled) {
 		t.Errorf("whoever went away waits: %v", err)
 	}
