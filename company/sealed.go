@@ -2,6 +2,7 @@ package company
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"iter"
 	"slices"
@@ -325,65 +326,100 @@ func mapSealed(v any, path string, f func(path, sealed string) (any, error)) (an
 	return v, nil
 }
 
-// A SealedConfig is an agent, project or routine with what is sealed in its
-// configurations, and where; a routine with what is in its revisions.
+// A SealedConfig is whatever holds sealed values, and where they are in it: an
+// agent or a routine with its revisions, a project, a trigger of a routine, an
+// upstream, an approval that waits with its draft, a request to join.
+//
+// Owner is for whom its values open: itself, or the agent that is made of it.
 type SealedConfig struct {
-	Type, ID string
-	Values   []SealedValue
+	Type, ID, Owner string
+	Values          []SealedValue
+}
+
+// AAD binds one of its values to its place.
+func (o SealedConfig) AAD(mesh, company string, v SealedValue) []byte {
+	if o.Type == "routine_trigger" {
+		return TriggerAAD(mesh, company, o.ID)
+	}
+	return ValueAAD(mesh, company, o.Owner, v.Path)
 }
 
 // A SealedValue is a sealed text and its path.
 type SealedValue struct{ Path, Sealed string }
 
-// SealedConfigs returns the agents, projects, routines and upstreams of company
-// that hold sealed values; with "" those of the mesh.
+// SealedConfigs returns all in a company that holds sealed values, beside the
+// versions of its secrets; with "" what is the mesh's.
 func SealedConfigs(tx *ledger.Tx, company string) (out []SealedConfig) {
 	for _, p := range ModelProvidersOf(tx, company) {
 		if p.Sealed != "" {
-			out = append(out, SealedConfig{Type: "model_provider", ID: p.ID, Values: []SealedValue{{ModelKeyPath, p.Sealed}}})
+			out = append(out, SealedConfig{Type: "model_provider", ID: p.ID, Owner: p.ID, Values: []SealedValue{{ModelKeyPath, p.Sealed}}})
 		}
 	}
 	if company == "" {
 		return out
 	}
-	collect := func(o *SealedConfig, root string, config json.RawMessage) {
-		if !strings.Contains(string(config), sealedKey) {
-			return
+	add := func(o SealedConfig) {
+		if len(o.Values) > 0 {
+			out = append(out, o)
 		}
-		v, _ := parseJSON(config)
-		_, _ = mapSealed(v, root, func(path, sealed string) (any, error) { // never fails
-			if v := (SealedValue{path, sealed}); !slices.Contains(o.Values, v) { // revisions hold the same again
-				o.Values = append(o.Values, v)
-			}
-			return nil, nil
-		})
 	}
 	for _, a := range agents.All(tx, company) {
-		o := SealedConfig{Type: "agent", ID: a.ID}
-		collect(&o, "adapterConfig", a.AdapterConfig)
-		collect(&o, "runtimeConfig", a.RuntimeConfig)
-		collect(&o, "metadata", a.Metadata)
-		if len(o.Values) > 0 {
-			out = append(out, o)
+		o := SealedConfig{Type: "agent", ID: a.ID, Owner: a.ID}
+		o.collect("adapterConfig", a.AdapterConfig)
+		o.collect("runtimeConfig", a.RuntimeConfig)
+		o.collect("metadata", a.Metadata)
+		for _, v := range tx.Prefix(revisions.Key(company, a.ID+".")) {
+			r := decodeRow[Revision](v)
+			o.collect("", r.Before)
+			o.collect("", r.After)
 		}
+		add(o)
 	}
 	for _, p := range projects.All(tx, company) {
-		o := SealedConfig{Type: "project", ID: p.ID}
-		if collect(&o, "env", p.Env); len(o.Values) > 0 {
-			out = append(out, o)
-		}
+		o := SealedConfig{Type: "project", ID: p.ID, Owner: p.ID}
+		o.collect("env", p.Env)
+		add(o)
 	}
 	for _, r := range routines.All(tx, company) {
-		o := SealedConfig{Type: "routine", ID: r.ID}
-		collect(&o, "env", r.Env)
+		o := SealedConfig{Type: "routine", ID: r.ID, Owner: r.ID}
+		o.collect("env", r.Env)
 		for _, v := range RoutineRevisions(tx, r) {
-			collect(&o, "env", v.Routine.Env)
+			o.collect("env", v.Routine.Env)
 		}
-		if len(o.Values) > 0 {
-			out = append(out, o)
+		add(o)
+	}
+	for _, t := range routineTriggers.All(tx, company) {
+		if len(t.Sealed) > 0 {
+			add(SealedConfig{Type: "routine_trigger", ID: t.ID, Owner: t.ID, Values: []SealedValue{{"", base64.StdEncoding.EncodeToString(t.Sealed)}}})
 		}
 	}
+	for id, d := range approvalDrafts.All(tx, company) {
+		if a, ok := approvals.Get(tx, company, id); ok {
+			o := SealedConfig{Type: "approval", ID: id, Owner: cmp.Or(string(a.Agent), derivedID("hire", id))}
+			o.collect("", d.Payload)
+			add(o)
+		}
+	}
+	for id, j := range joinRequests.All(tx, company) {
+		o := SealedConfig{Type: "join_request", ID: id, Owner: joinedAgent(id)}
+		o.collect("adapterConfig", j.Defaults)
+		add(o)
+	}
 	return out
+}
+
+// collect adds what is sealed in a configuration; root is the path of all of it.
+func (o *SealedConfig) collect(root string, config json.RawMessage) {
+	if !strings.Contains(string(config), sealedKey) {
+		return
+	}
+	v, _ := parseJSON(config)
+	_, _ = mapSealed(v, root, func(path, sealed string) (any, error) { // never fails
+		if v := (SealedValue{strings.TrimPrefix(path, "."), sealed}); !slices.Contains(o.Values, v) { // revisions hold the same again
+			o.Values = append(o.Values, v)
+		}
+		return nil, nil
+	})
 }
 
 // SecretVersions yields all versions of all secrets of company.

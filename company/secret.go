@@ -2,6 +2,7 @@ package company
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -509,6 +510,12 @@ func reseal(c *ledger.Context, p Reseal) (any, error) {
 			*config = p.config(*config)
 		}
 		putAgent(c.Tx, a)
+		for _, k := range revisionRows(c.Tx, a) { // MaxRevisions at most
+			v, _ := c.Tx.Get(k)
+			r := decodeRow[Revision](v)
+			r.Before, r.After = p.config(r.Before), p.config(r.After)
+			c.Set(k, ledger.Marshal(r))
+		}
 	case "project":
 		pr, ok := projects.Get(c.Tx, company, p.ID)
 		if !ok {
@@ -534,6 +541,34 @@ func reseal(c *ledger.Context, p Reseal) (any, error) {
 		}
 		m.Sealed = p.New[0]
 		putModelProvider(c.Tx, m)
+	case "routine_trigger":
+		t, ok := routineTriggers.Get(c.Tx, company, p.ID)
+		if !ok || base64.StdEncoding.EncodeToString(t.Sealed) != p.Old[0] {
+			return nil, ledger.Refuse(ledger.NotFound, nil, "Routine trigger not found")
+		}
+		next, err := base64.StdEncoding.DecodeString(p.New[0])
+		if err != nil {
+			return nil, ledger.Refuse(ledger.Invalid, nil, "malformed sealed value")
+		}
+		if err := checkSealed(next); err != nil {
+			return nil, err
+		}
+		t.Sealed = next
+		routineTriggers.Put(c.Tx, company, t.ID, t)
+	case "approval":
+		d, ok := approvalDrafts.Get(c.Tx, company, p.ID)
+		if !ok {
+			return nil, errNoApproval()
+		}
+		d.Payload = p.config(d.Payload)
+		approvalDrafts.Put(c.Tx, company, p.ID, d)
+	case "join_request":
+		j, ok := joinRequests.Get(c.Tx, company, p.ID)
+		if !ok {
+			return nil, errNoJoin()
+		}
+		j.Defaults = p.config(j.Defaults)
+		joinRequests.Put(c.Tx, company, p.ID, j)
 	default:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "nothing sealed in %q", p.Type)
 	}

@@ -46,6 +46,9 @@ const (
 	// choreEvery is how often the leader looks for chores, maxChores how many it
 	// does in a row; the rest waits for the next look.
 	choreEvery = 10 * time.Second
+	// maxReseal bounds the sealed values of one command that seals them anew, in
+	// bytes: a payload has 256 KiB, and one value with its successor up to 176.
+	maxReseal = 128 << 10
 	maxChores  = 64
 	// workspaceCommandTime bounds a command that prepares or winds up a workspace:
 	// a clean build of something large. commandGrace is what it has after TERM.

@@ -75,14 +75,15 @@ func (n *Node) resealing() (due []ledger.Command) {
 				if len(due) >= maxChores {
 					return nil
 				}
-				p := company.Reseal{Type: owner.Type, ID: owner.ID}
+				p, size := company.Reseal{Type: owner.Type, ID: owner.ID}, 0
 				for _, v := range owner.Values {
 					b, err := base64.StdEncoding.DecodeString(v.Sealed)
-					if err != nil || len(p.Old) == company.MaxRunSecrets {
-						continue
+					if err != nil || len(p.Old) == company.MaxRunSecrets || len(p.Old) > 0 && size+2*len(v.Sealed) > maxReseal {
+						continue // at the next look
 					}
-					if next := again(tx, company.ValueAAD(mesh, c.ID, owner.ID, v.Path), b); next != nil {
+					if next := again(tx, owner.AAD(mesh, c.ID, v), b); next != nil {
 						p.Old, p.New = append(p.Old, v.Sealed), append(p.New, base64.StdEncoding.EncodeToString(next))
+						size += 2 * len(v.Sealed)
 					}
 				}
 				if len(p.Old) > 0 {
