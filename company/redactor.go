@@ -1,21 +1,34 @@
 package company
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
+	"net/url"
 	"slices"
 	"strings"
 )
 
 // MinRedacted is the length from which the value of a secret is taken out of
 // what a run writes, in bytes: a shorter one would take half the text with it.
-const MinRedacted = 4
+// MinEncoded is that from which its encoded forms are, too.
+const (
+	MinRedacted = 4
+	MinEncoded  = 8
+)
 
 // A Redactor takes the values of secrets out of a stream of text, also those
 // that arrive in pieces: it holds back what may be the beginning of one, which
-// is less than the longest value. It is for one goroutine.
+// is less than the longest form. It is for one goroutine.
+//
+// A value of MinEncoded bytes or more is found as it is, as JSON has it, in base64
+// (both alphabets, with or without padding, also inside of a longer text such as
+// user:password), in hexadecimal and percent-encoded. Not found are values shorter
+// than MinRedacted, parts of a value, one that is encoded twice, packed, encrypted
+// or reversed, and one that is broken over lines where it has none.
 type Redactor struct {
-	values []string  // longest first
-	first  [256]bool // bytes that a value begins with
+	values [256][]string // by their first byte, longest first
+	none   bool
 	held   string
 }
 
@@ -23,11 +36,11 @@ type Redactor struct {
 // left alone; a value of several lines is also looked for line by line, as
 // tools print it with their own indentation.
 func NewRedactor(values []string) *Redactor {
-	r := &Redactor{}
+	r := &Redactor{none: true}
 	add := func(v string) {
 		if len(v) >= MinRedacted {
-			r.values = append(r.values, v)
-			r.first[v[0]] = true
+			r.none = false
+			r.values[v[0]] = append(r.values[v[0]], v)
 		}
 	}
 	for _, v := range values {
@@ -36,8 +49,15 @@ func NewRedactor(values []string) *Redactor {
 		if b := AppendJSONString(nil, v); len(b) != len(v)+2 {
 			add(string(b[1 : len(b)-1]))
 		}
-		if trimmed := strings.TrimSpace(v); trimmed != v {
+		trimmed := strings.TrimSpace(v)
+		if trimmed != v {
 			add(trimmed)
+		}
+		if len(trimmed) >= MinEncoded {
+			encodings(trimmed, add)
+			if trimmed != v {
+				encodings(v, add)
+			}
 		}
 		if strings.Contains(v, "\n") {
 			for line := range strings.SplitSeq(v, "\n") {
@@ -47,14 +67,53 @@ func NewRedactor(values []string) *Redactor {
 			}
 		}
 	}
-	slices.SortFunc(r.values, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
-	})
-	r.values = slices.Compact(r.values)
+	for first, list := range r.values {
+		slices.SortFunc(list, func(a, b string) int {
+			if len(a) != len(b) {
+				return len(b) - len(a)
+			}
+			return strings.Compare(a, b)
+		})
+		r.values[first] = slices.Compact(list)
+	}
 	return r
+}
+
+// encodings adds the forms in which tools write a value.
+func encodings(v string, add func(string)) {
+	// Base64 takes three bytes at a time, so a value has three forms, by where in
+	// the whole it begins; what its neighbours have part in is left out.
+	for before := range 3 {
+		whole := append(make([]byte, before, before+len(v)), v...)
+		from, to := (before*8+5)/6, len(whole)*8/6
+		for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			add(alphabet.EncodeToString(whole)[from:to])
+		}
+	}
+	low := hex.EncodeToString([]byte(v))
+	add(low)
+	add(strings.ToUpper(low))
+	// Escaped: JSON with all that HTML minds, and what URLs do not take.
+	if b, err := json.Marshal(v); err == nil {
+		add(string(b[1 : len(b)-1]))
+		add(strings.ReplaceAll(string(b[1:len(b)-1]), "/", `\/`))
+	}
+	for _, escaped := range []string{url.QueryEscape(v), url.PathEscape(v), strings.ReplaceAll(url.QueryEscape(v), "+", "%20")} {
+		add(escaped)
+		add(lowerEscapes(escaped))
+	}
+}
+
+// lowerEscapes writes percent-escapes with small letters.
+func lowerEscapes(s string) string {
+	b := []byte(s)
+	for i := 0; i+2 < len(b); i++ {
+		if b[i] == '%' {
+			copy(b[i+1:], strings.ToLower(string(b[i+1:i+3])))
+			i += 2
+		}
+	}
+	return string(b)
 }
 
 // Clean returns a whole text without the values.
@@ -80,18 +139,19 @@ func (r *Redactor) Rest() string {
 // scan replaces values from the left, the longest first. Unless s is all there
 // is, it stops where a value may go on beyond the end.
 func (r *Redactor) scan(s string, all bool) (out, held string) {
-	if len(r.values) == 0 {
+	if r.none {
 		return s, ""
 	}
 	var b strings.Builder
 	kept := 0 // begins what is not written yet
 	for i := 0; i < len(s); {
-		if !r.first[s[i]] {
+		candidates := r.values[s[i]]
+		if len(candidates) == 0 {
 			i++
 			continue
 		}
 		rest, found := s[i:], 0
-		for _, v := range r.values {
+		for _, v := range candidates {
 			if !all && len(rest) < len(v) && strings.HasPrefix(v, rest) {
 				b.WriteString(s[kept:i])
 				return b.String(), rest
@@ -120,7 +180,7 @@ func (r *Redactor) scan(s string, all bool) (out, held string) {
 // CleanJSON returns a JSON value with the values taken out of its texts and
 // keys; what is no JSON becomes a text.
 func (r *Redactor) CleanJSON(b json.RawMessage) json.RawMessage {
-	if len(b) == 0 || len(r.values) == 0 {
+	if len(b) == 0 || r.none {
 		return b
 	}
 	v, ok := parseJSON(b)

@@ -1,7 +1,11 @@
 package company
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -17,7 +21,7 @@ func FuzzRedactor(f *testing.F) {
 		got := ""
 		for s := text; s != ""; s = s[min(n, len(s)):] {
 			got += r.Next(s[:min(n, len(s))])
-			if len(r.held) >= len("secret-one") {
+			if len(r.held) >= 2*len("secret-one") { // in hexadecimal
 				t.Fatalf("holds back %q", r.held)
 			}
 		}
@@ -52,5 +56,51 @@ func TestRedactorTakesTheLongest(t *testing.T) {
 	got := string(r.CleanJSON(json.RawMessage(`{"a":["x canary-long"],"canary":1.50,"n":null}`)))
 	if want := `{"***REDACTED***":1.50,"a":["x ***REDACTED***"],"n":null}`; got != want {
 		t.Errorf("JSON %s, want %s", got, want)
+	}
+}
+
+// A value is not shown in the forms in which tools write it, wherever in a text
+// it begins, also when the text comes in pieces.
+func TestRedactorKnowsEncodedForms(t *testing.T) {
+	t.Parallel()
+	const value = "c4n<ry/vä+l&e \"x\""
+	r := NewRedactor([]string{value, "short77"})
+	escaped, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forms := map[string]string{
+		"hex": hex.EncodeToString([]byte(value)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(value))), "query": url.QueryEscape(value), "path": url.PathEscape(value),
+		"small escapes": strings.ToLower(url.QueryEscape(value)), "JSON for HTML": string(escaped), "JSON": string(AppendJSONString(nil, value)), "JSON, slashes": strings.ReplaceAll(string(escaped), "/", `\/`),
+		"%20": strings.ReplaceAll(url.QueryEscape(value), "+", "%20"),
+	}
+	for n := range 5 {
+		for after := range 4 {
+			whole := []byte("user:"[:n] + value + "tail"[:after])
+			forms[fmt.Sprintf("base64 %d %d", n, after)] = base64.StdEncoding.EncodeToString(whole)
+			forms[fmt.Sprintf("base64url %d %d", n, after)] = base64.RawURLEncoding.EncodeToString(whole)
+		}
+	}
+	for name, form := range forms {
+		text := "Authorization: " + form + " end"
+		got := r.Clean(text)
+		if !strings.Contains(got, Redacted) || !strings.HasSuffix(got, " end") {
+			t.Errorf("%s: %q becomes %q", name, text, got)
+		}
+		if left := strings.ReplaceAll(got, Redacted, ""); len(left) > len("Authorization:  end")+16 { // what neighbours have part in
+			t.Errorf("%s: %q is left of %q", name, left, text)
+		}
+		pieces := ""
+		for i := range len(text) {
+			pieces += r.Next(text[i : i+1])
+		}
+		if pieces += r.Rest(); pieces != got {
+			t.Errorf("%s in pieces: %q, at once %q", name, pieces, got)
+		}
+	}
+	for _, harmless := range []string{hex.EncodeToString([]byte("short77")), "c4n<ry", "YzRu", "nothing of it"} {
+		if got := r.Clean(harmless); got != harmless {
+			t.Errorf("%q becomes %q", harmless, got)
+		}
 	}
 }
