@@ -97,6 +97,10 @@ type member struct {
 	// Endpoint is where the node serves the API with a certificate, null when it
 	// has not said so.
 	Endpoint *company.Endpoint `json:"endpoint"`
+	// Scheduling is "open", "cordoned" or "draining".
+	Scheduling       string           `json:"scheduling"`
+	SchedulingReason company.NullText `json:"schedulingReason"`
+	Runs             int              `json:"runs"` // that it has not given back
 }
 
 func (s *Server) memberOf(n ledger.Node) member {
@@ -123,7 +127,7 @@ func (s *Server) listMembers(rc *Request) (Response, error) {
 	out := []member{}
 	if err := rc.View(func(tx *ledger.Tx) error {
 		for _, n := range ledger.Roster(tx) {
-			m := s.memberOf(n)
+			m := s.memberOf(n).onDuty(tx)
 			if e, ok := company.EndpointOf(tx, string(n.ID)); ok && n.Member() {
 				m.Endpoint = &e
 			}
@@ -261,7 +265,7 @@ func (s *Server) revokeNode(rc *Request) (Response, error) {
 		if !ok {
 			return NotFound("Node not found")
 		}
-		out = s.memberOf(n)
+		out = s.memberOf(n).onDuty(tx)
 		return nil
 	})
 	return OK(out), err

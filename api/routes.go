@@ -45,7 +45,7 @@ func (s *Server) table() []Route {
 		s.productRoutes(),
 		s.labelRoutes(),
 		s.costRoutes(),
-		s.budgetRoutes(), s.reservationRoutes(),
+		s.budgetRoutes(), s.reservationRoutes(), s.schedulingRoutes(),
 		s.financeRoutes(),
 		s.approvalRoutes(),
 		s.hireRoutes(),

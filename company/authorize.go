@@ -24,6 +24,7 @@ var allowed = map[string]allowance{
 	"mesh.genesis": mayRoster, "node.admit": mayRoster, "node.revoke": mayRoster, "token.create": mayRoster, "token.revoke": mayRoster,
 	"session.open": mayNode, "session.end": mayNode, "time.step": mayRoster, "feature.raise": mayRoster, "keys.rotate": mayRoster,
 	"node.update": mayRoster, "node.lost": mayNode,
+	"mesh.stop": mayBoard, "mesh.resume": mayBoard, "mesh.quiesce": mayNode, "node.cordon": mayRoster, "node.uncordon": mayRoster,
 
 	"company.create": mayBoard, "company.update": mayBoard, "company.branding": mayBoard, "company.archive": mayBoard,
 	"company.import": mayBoard,
@@ -71,7 +72,7 @@ var allowed = map[string]allowance{
 	"budget.reserve": mayNode, "budget.settle": mayNode, "budget.writeoff": mayBoard,
 
 	"agent.wake": mayBoard | mayAgent | mayNode, "agent.reset_session": mayBoard | mayAgent, "timer.tick": mayNode,
-	"run.place": mayNode, "run.return": mayNode, "run.start": mayNode, "run.report": mayNode, "run.finish": mayNode,
+	"run.place": mayNode, "run.unplaced": mayNode, "run.return": mayNode, "run.start": mayNode, "run.report": mayNode, "run.finish": mayNode,
 	"run_log.keep": mayNode, "run_log.sweep": mayNode,
 	"run.cancel":   mayBoard | mayAgent | mayNode,
 	"tool.trace":   mayAgent,

@@ -33,6 +33,8 @@ var registrars = []func(ledger.Mux){
 	registerFolders,
 	registerRun,
 	registerRunLogs,
+	registerHalt,
+	registerDuty,
 	registerRecovery,
 	registerDismissals,
 	registerVotes,

@@ -276,6 +276,9 @@ func MaySpend(tx *ledger.Tx, r Reservation) error {
 			"Agent is paused because its budget hard-stop was reached.")
 	default:
 		code := "agent_stopped"
+		if why == "mesh.stopped" {
+			code = "mesh_stopped"
+		}
 		if row, ok := companies.Get(tx, r.Company, r.Company); ok && row.PauseReason == pausedForBudget {
 			code = "budget_paused"
 		}

@@ -150,6 +150,7 @@ func TestThePolicyReadsBothPlacesAndClamps(t *testing.T) {
 		{`{"heartbeat":{"enabled":false,"intervalSec":30}}`, `{"enabled":true,"intervalSec":60}`, heartbeatPolicy{IntervalSec: 30, WakeOnDemand: true, MaxConcurrentRuns: 20}},
 		{`{"heartbeat":{"maxDailyRuns":4,"skipTimerWhenNoActionableWork":true}}`, "", heartbeatPolicy{WakeOnDemand: true, MaxConcurrentRuns: 20, MaxDailyRuns: 4, SkipTimerWhenNoActionableWork: true}},
 	} {
+		c.want.MaxFruitlessRuns = DefaultFruitlessRuns
 		if got := parsePolicy([]byte(c.runtime), []byte(c.adapter)); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s %s: %+v, want %+v", c.runtime, c.adapter, got, c.want)
 		}

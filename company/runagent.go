@@ -18,6 +18,7 @@ type heartbeatPolicy struct {
 	MaxDailyRuns                  int64 // 0: no limit
 	MaxDailyCost                  Money // 0: no limit
 	SkipTimerWhenNoActionableWork bool
+	MaxFruitlessRuns              int64 // in a row; 0: any number
 }
 
 const (
@@ -40,6 +41,7 @@ func parsePolicy(runtimeConfig, adapterConfig []byte) heartbeatPolicy {
 		Daily        setting[int64] `json:"maxDailyRuns"`
 		DailyCost    setting[int64] `json:"maxDailyCostCents"`
 		SkipIdle     setting[bool]  `json:"skipTimerWhenNoActionableWork"`
+		Fruitless    setting[int64] `json:"maxFruitlessRuns"`
 	}
 	var runtime struct {
 		Heartbeat fields `json:"heartbeat"`
@@ -56,6 +58,7 @@ func parsePolicy(runtimeConfig, adapterConfig []byte) heartbeatPolicy {
 		MaxDailyRuns:                  first(0, h.Daily, adapter.Daily),
 		MaxDailyCost:                  Cents(min(max(first(0, h.DailyCost, adapter.DailyCost), 0), MaxDailyCostCents)),
 		SkipTimerWhenNoActionableWork: first(false, h.SkipIdle, adapter.SkipIdle),
+		MaxFruitlessRuns:              min(max(first(DefaultFruitlessRuns, h.Fruitless, adapter.Fruitless), 0), MaxFruitlessRuns),
 	}
 }
 
@@ -105,6 +108,9 @@ func (a wakeTarget) stopped(tx *ledger.Tx) string {
 	}
 	if row, ok := companies.Get(tx, a.Company, a.Company); ok && row.Status != "active" {
 		return "company." + string(row.Status)
+	}
+	if _, halted := Halted(tx); halted {
+		return "mesh.stopped"
 	}
 	return ""
 }

@@ -19,7 +19,7 @@ const (
 	// blocked for the board to decide.
 	MaxFollowups = 1
 	// MaxTransientRetries and transientDelay bound the retries of a run that
-	// failed for a passing reason of its upstream.
+	// failed for a passing reason of its upstream; the delay doubles each time.
 	MaxTransientRetries = 2
 	transientDelay      = Time(30_000)
 	// MaxExcerpt bounds each excerpt of output that a run carries in its row.
@@ -42,6 +42,8 @@ type Place struct {
 	Run     string `cbor:"1,keyasint"`
 	Node    string `cbor:"2,keyasint"`
 	Session uint64 `cbor:"3,keyasint"` // the node's; the run lives and dies with it
+	// Why is what the leader thought of the nodes; it is kept for whoever asks.
+	Why *Placement `cbor:"4,keyasint,omitempty"`
 }
 
 // Return gives a run back that the node could not start; it is the payload of
@@ -142,6 +144,7 @@ type Lost struct {
 
 func registerRun(m ledger.Mux) {
 	ledger.Handle(m, "run.place", placeRun)
+	ledger.Handle(m, "run.unplaced", unplaced)
 	ledger.Handle(m, "run.return", returnRun)
 	ledger.Handle(m, "run.start", startRun)
 	ledger.Handle(m, "run.report", reportRun)
@@ -263,6 +266,12 @@ func placeRun(c *ledger.Context, p Place) (any, error) {
 	case p.Session == 0 || p.Node == "" || !sessionOpen(c.Tx, p.Session, p.Node):
 		return nil, ledger.Refuse(ledger.Conflict, nil, "node %s has no session %d", p.Node, p.Session)
 	}
+	if _, halted := Halted(c.Tx); halted {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "everything is stopped")
+	}
+	if _, off := DutyOf(c.Tx, p.Node); off {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "node %s is cordoned", p.Node)
+	}
 	a, ok := wakeable(c.Tx, r.Company, r.Agent)
 	if !ok || a.stopped(c.Tx) != "" {
 		return endRun(c, r, Outcome{Status: RunCancelled, Error: "Cancelled: the agent can not be invoked now", ErrorCode: "agent_not_invokable"}), nil
@@ -274,6 +283,7 @@ func placeRun(c *ledger.Context, p Place) (any, error) {
 	r.Status, r.Node, r.Session, r.Owed, r.UpdatedAt = RunQueued, p.Node, p.Session, true, TimeOf(c.Now)
 	c.Set(sessionKey(p.Session, r.ID), []byte(r.Company))
 	runs.Put(c.Tx, r.Company, r.ID, r)
+	keepPlacement(c, r, p.Why)
 	return r, nil
 }
 
@@ -318,6 +328,9 @@ func startRun(c *ledger.Context, p Start) (any, error) {
 	}
 	if r.Status != RunQueued {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s is %s", r.ID, r.Status)
+	}
+	if _, halted := Halted(c.Tx); halted {
+		return requeue(c, r), nil // it keeps its place in the queue
 	}
 	now := TimeOf(c.Now)
 	a, ok := wakeable(c.Tx, r.Company, r.Agent)
@@ -525,6 +538,7 @@ func endRun(c *ledger.Context, r Run, o Outcome) Run {
 	if started {
 		recordLease(c, r)
 		settleHold(c, r)
+		breakCircuit(c, r)
 	}
 	return r
 }
@@ -600,7 +614,7 @@ func followUp(c *ledger.Context, r Run, o Outcome) *Run {
 		reason = "process_lost"
 	case r.Status == RunFailed && o.Transient && r.ScheduledRetryAttempt < MaxTransientRetries:
 		next.Status, next.ScheduledRetryAttempt = RunScheduledRetry, r.ScheduledRetryAttempt+1
-		next.ScheduledRetryAt, next.ScheduledRetryReason = max(TimeOf(c.Now)+transientDelay, o.RetryNotEarly), "transient_failure"
+		next.ScheduledRetryAt, next.ScheduledRetryReason = max(TimeOf(c.Now)+transientDelay<<r.ScheduledRetryAttempt, o.RetryNotEarly), "transient_failure"
 		reason = "transient_failure"
 	case r.Status == RunSucceeded && bound && undecided(i, r) && !othersAtWork(c.Tx, r) && !awaitsBoard(c.Tx, i):
 		if r.Followups >= MaxFollowups {
@@ -817,29 +831,6 @@ func RoomForRuns(tx *ledger.Tx, company, agent string) int {
 		return 1
 	}
 	return a.policy().MaxConcurrentRuns - placedRuns(tx, a)
-}
-
-// A Wish is where an agent's runs may be placed: runtimeConfig.placement, with
-// the ID of a node or labels that the node must all carry.
-type Wish struct {
-	Node   string   `json:"node"`
-	Labels []string `json:"labels"`
-}
-
-// NeedsOf returns the adapter that a queued run needs now, and the wish of its
-// agent. A wish that is malformed counts as none.
-func NeedsOf(tx *ledger.Tx, r Run) (adapter string, want Wish) {
-	a, ok := wakeable(tx, r.Company, r.Agent)
-	if !ok {
-		return r.AdapterType, Wish{}
-	}
-	var cfg struct {
-		Placement Wish `json:"placement"`
-	}
-	if json.Unmarshal(a.RuntimeConfig, &cfg) != nil {
-		return a.AdapterType, Wish{}
-	}
-	return a.AdapterType, cfg.Placement
 }
 
 func parseSessionKey(rest []byte) (session uint64, run string) {

@@ -130,6 +130,8 @@ type agentClock struct {
 	Wakes  uint64 `cbor:"3,keyasint,omitempty"` // how many requests there were
 	Day    string `cbor:"4,keyasint,omitempty"` // UTC day that DayRuns counts
 	Runs   int64  `cbor:"5,keyasint,omitempty"` // runs made on Day
+	// Fruitless counts the last runs that came to nothing, one after the other.
+	Fruitless int64 `cbor:"6,keyasint,omitempty"`
 }
 
 var agentClocks = ledger.NewTable[agentClock]("agent-clock")

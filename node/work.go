@@ -33,6 +33,7 @@ type work struct {
 	turns  turns    // one command at a time prepares or winds up a folder
 	active sync.Map // IDs of the operations that are under way here
 	purse  *purse.Purse
+	facts  facts
 
 	turn chan struct{} // a token while somebody uses line; one waits for it no longer than it may
 	line net.Conn      // to the leader, for keep-alives
@@ -70,7 +71,7 @@ func (n *Node) openWork(context.Context) (err error) {
 	}
 	n.work.worker, err = scheduler.NewWorker(scheduler.WorkerConfig{
 		Node: n, Self: n.ID(), Session: n.session, SessionOver: n.sessionOver, KeepAlive: n.keepAlive,
-		Adapters: adapters, Folder: n.runFolder, Labels: n.labels(), Secrets: n.resolveSecrets, Slots: n.conf.Slots,
+		Adapters: adapters, Folder: n.runFolder, Labels: n.labels(), Facts: n.work.facts.look, Secrets: n.resolveSecrets, Slots: n.conf.Slots,
 		OpenLog: func(ref string) (scheduler.Log, error) { return n.work.logs.Create(ref) }, LogRef: runlog.Ref,
 		Lease: n.conf.Lease, Margin: n.conf.Margin, Clock: n.conf.Clock, Logger: n.log,
 	})
@@ -95,6 +96,7 @@ func (n *Node) openWork(context.Context) (err error) {
 	wg.Go(func() { n.keepLogs(ctx) })
 	keep := &keeper{n: n, services: map[string]*keptService{}, jobs: map[string]bool{}}
 	wg.Go(func() { keep.run(ctx) })
+	wg.Go(func() { every(ctx, handOnEvery, n.handOn) })
 	n.opened("work", func() error {
 		cancel()
 		wg.Wait()

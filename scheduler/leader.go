@@ -49,6 +49,7 @@ type Leader struct {
 	// Only Run's goroutine touches these.
 	timers map[[2]string]company.Timer // by company and agent
 	last   string                      // company that was served last
+	said   map[string]string           // why a run waits, as it was told last, by run
 }
 
 // A lease is what the leader granted to one session.
@@ -294,16 +295,52 @@ func (l *Leader) placeRuns(ctx context.Context) error {
 	if len(live) == 0 {
 		return nil
 	}
-	var places []placement
+	var places, waiting []placement
+	quiet := true
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
-		places, l.last = choose(tx, live, company.TimeOf(time.Now()), l.last)
+		if _, halted := company.Halted(tx); halted {
+			quiet = len(company.RunningRuns(tx, 1)) == 0
+			return nil
+		}
+		places, waiting, l.last = choose(tx, live, company.TimeOf(time.Now()), l.last)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return each(places, func(p placement) error {
-		_, err := l.submit(ctx, "run.place", p.company, company.Place{Run: p.run, Node: string(p.node), Session: p.session})
+	if !quiet {
+		_, err := l.submit(ctx, "mesh.quiesce", "", company.Quiesce{})
+		return err
+	}
+	return errors.Join(l.tellWaiting(ctx, waiting), each(places, func(p placement) error {
+		_, err := l.submit(ctx, "run.place", p.company, company.Place{Run: p.run, Node: string(p.node), Session: p.session, Why: &p.why})
+		return err
+	}))
+}
+
+// tellWaiting says why runs wait, when it has not been said: of those that wait
+// for some time, a few at each look, and again only when the reasons change.
+func (l *Leader) tellWaiting(ctx context.Context, waiting []placement) error {
+	seen := map[string]string{}
+	var tell []placement
+	for _, p := range waiting {
+		reasons := ""
+		for _, c := range p.why.Candidates {
+			reasons += c.Node + ":" + string(c.Refusal) + ";"
+		}
+		old, known := l.said[p.run]
+		if seen[p.run] = reasons; old == reasons && known {
+			continue
+		}
+		if len(tell) == waitsPerLook {
+			delete(seen, p.run) // at another look
+			continue
+		}
+		tell = append(tell, p)
+	}
+	l.said = seen
+	return each(tell, func(p placement) error {
+		_, err := l.submit(ctx, "run.unplaced", p.company, company.Unplaced{Run: p.run, Why: p.why})
 		return err
 	})
 }

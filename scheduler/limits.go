@@ -30,6 +30,10 @@ const (
 	placesAtOnce  = 32
 	// queuedPerCompany bounds what one look reads of one company's queue.
 	queuedPerCompany = 64
+	// waitsPerLook bounds the runs of which one look tells why they wait, and
+	// tellWaitAfter is how long, in milliseconds, a run has waited by then.
+	waitsPerLook  = 8
+	tellWaitAfter = 1_000
 	// ticksPerLook bounds the timers that one look fires.
 	ticksPerLook = 256
 	// maxLateTimes bounds the missed times of one schedule that are counted: a

@@ -50,6 +50,7 @@ type peer struct {
 	seq     uint64
 	life    int
 	cut     bool
+	facts   Facts
 
 	adapter *fake
 	worker  *Worker
@@ -260,6 +261,7 @@ func (p *peer) start() {
 			return p.m.leading().lead.KeepAlive(ctx, b)
 		},
 		Adapters: map[string]Adapter{"process": p.adapter}, Labels: []string{fmt.Sprintf("node=%d", p.i)},
+		Facts:   func() Facts { p.mu.Lock(); defer p.mu.Unlock(); return p.facts },
 		OpenLog: func(string) (Log, error) { return &memLog{}, nil },
 		LogRef:  func(company, agent, run string) string { return company + "/" + agent + "/" + run + ".ndjson" },
 	})

@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/selvage-mesh/selvage/company"
@@ -8,72 +10,153 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A placement gives one run to one session.
+// What goes into a score, in thousandths; the lowest score gets the run. A node
+// whose slots are all taken has 1000 for that, one whose processors are all busy
+// loadWeight; what draws a run to a node outweighs half of its slots, or all.
+const (
+	loadWeight        = 500
+	sessionAffinity   = 600
+	workspaceAffinity = 1000
+)
+
+// A placement gives one run to one session, or, without a node, says why not.
 type placement struct {
 	company, run string
 	node         identity.NodeID
 	session      uint64
+	why          company.Placement
 }
 
-// A bench is a node with the room that is left on it.
+// bench is a node with the room that is left on it.
 type bench struct {
 	Beat
 	busy      int
 	untrusted bool
+	cordoned  string // why it takes no runs
 }
 
-// fits reports whether a run may go to b: adapter, labels, room, and the mesh's
-// data key when the run has secrets, which an untrusted node does not hold.
-func (b bench) fits(adapter string, want company.Wish, secrets bool) bool {
-	if secrets && b.untrusted {
-		return false
+// refuses says why a run may not go to b, or "": adapter, labels, what the
+// machine is and has, room, and the mesh's data key when the run has secrets,
+// which an untrusted node does not hold.
+func (b bench) refuses(adapter string, want company.Wish, secrets bool) string {
+	lacks := func(want, have []string) string {
+		for _, w := range want {
+			if !slices.Contains(have, w) {
+				return w
+			}
+		}
+		return ""
 	}
-	if b.busy >= b.Slots || !slices.Contains(b.Adapters, adapter) || want.Node != "" && want.Node != string(b.Node) {
-		return false
+	switch {
+	case b.cordoned != "":
+		return b.cordoned
+	case want.Node != "" && want.Node != string(b.Node):
+		return "the agent wants another node"
+	case !slices.Contains(b.Adapters, adapter):
+		return fmt.Sprintf("has no adapter %s", adapter)
+	case lacks(want.Labels, b.Labels) != "":
+		return "lacks label " + lacks(want.Labels, b.Labels)
+	case want.OS != "" && want.OS != b.Facts.OS:
+		return fmt.Sprintf("runs %s, not %s", cmp.Or(b.Facts.OS, "another system"), want.OS)
+	case want.Arch != "" && want.Arch != b.Facts.Arch:
+		return fmt.Sprintf("is %s, not %s", cmp.Or(b.Facts.Arch, "another architecture"), want.Arch)
+	case want.GPU && b.Facts.GPUs == 0 && !slices.Contains(b.Labels, "gpu"):
+		return "has no GPU"
+	case want.MemoryMB > 0 && b.Facts.FreeMB < want.MemoryMB:
+		return fmt.Sprintf("has not %d MB of memory free", want.MemoryMB) // how much it has changes all the time
+	case lacks(want.Programs, b.Facts.Programs) != "":
+		return "has no program " + lacks(want.Programs, b.Facts.Programs)
+	case secrets && b.untrusted:
+		return "is untrusted, and the run has secrets"
+	case b.busy >= b.Slots:
+		return "all slots are taken"
 	}
-	return !slices.ContainsFunc(want.Labels, func(l string) bool { return !slices.Contains(b.Labels, l) })
+	return ""
+}
+
+// score rates b for a run that has something of its own on the nodes session
+// and workspace.
+func (b bench) score(session, workspace string) company.Candidate {
+	c := company.Candidate{Node: string(b.Node), Slots: int64(b.busy) * 1000 / int64(max(b.Slots, 1))}
+	if b.Facts.CPUs > 0 {
+		c.Load = min(b.Facts.Load/b.Facts.CPUs, 1000)
+	}
+	c.Score = c.Slots + c.Load*loadWeight/1000
+	if session == c.Node {
+		c.Score, c.Affinity = c.Score-sessionAffinity, "session"
+	}
+	if workspace == c.Node {
+		c.Score, c.Affinity = c.Score-workspaceAffinity, "workspace"
+	}
+	return c
 }
 
 // choose decides which queued runs go where: one of each company in turn,
 // beginning after the company that was served last, each to the fitting node
-// with the smallest share of its slots taken. It returns the company served
-// last. A run that fits nowhere now does not hold up others.
-func choose(tx *ledger.Tx, live []Beat, now company.Time, last string) ([]placement, string) {
-	queued := company.QueuedRuns(tx, now, last, placesPerLook, queuedPerCompany)
-	if len(queued) == 0 {
-		return nil, last
-	}
+// with the lowest score. It returns the company served last, and the runs that
+// have waited for some time and fit nowhere; those do not hold up others.
+func choose(tx *ledger.Tx, live []Beat, now company.Time, last string) (places, waiting []placement, served string) {
 	benches := make([]bench, len(live))
 	for i, b := range live {
-		benches[i] = bench{Beat: b, busy: company.CountRunsOfSession(tx, b.Session)}
+		benches[i] = bench{Beat: b, busy: len(company.RunsOfSession(tx, b.Session))}
 		if n, ok := ledger.FindNode(tx, b.Node); ok {
 			benches[i].untrusted = n.Has(ledger.LabelUntrusted)
 		}
+		if d, ok := company.DutyOf(tx, string(b.Node)); ok {
+			benches[i].cordoned = "is cordoned"
+			if d.Drain {
+				benches[i].cordoned = "is being drained"
+			}
+		}
 	}
-	var out []placement
 	room := map[string]int{} // by agent
-	for _, r := range queued {
+	for _, r := range company.QueuedRuns(tx, now, last, placesPerLook, queuedPerCompany) {
 		if _, ok := room[r.Agent]; !ok {
 			room[r.Agent] = company.RoomForRuns(tx, r.Company, r.Agent)
 		}
 		if room[r.Agent] <= 0 {
 			continue
 		}
-		adapter, want := company.NeedsOf(tx, r)
-		secrets := company.NeedsSecrets(tx, r)
-		best := -1
-		for i, b := range benches {
-			if b.fits(adapter, want, secrets) && (best < 0 || b.busy*benches[best].Slots < benches[best].busy*b.Slots) {
-				best = i
+		p := placement{company: r.Company, run: r.ID}
+		best := p.choose(tx, r, benches)
+		switch {
+		case best >= 0:
+			benches[best].busy++
+			room[r.Agent]--
+			p.node, p.session = benches[best].Node, benches[best].Session
+			places = append(places, p)
+			last = r.Company
+		case now-max(r.CreatedAt, r.ScheduledRetryAt) >= tellWaitAfter:
+			waiting = append(waiting, p)
+		}
+	}
+	return places, waiting, last
+}
+
+// choose rates all benches for r and returns the best one's index, -1 for none.
+func (p *placement) choose(tx *ledger.Tx, r company.Run, benches []bench) int {
+	adapter, want := company.NeedsOf(tx, r)
+	secrets := company.NeedsSecrets(tx, r)
+	session, workspace := company.Affinity(tx, r)
+	best, low := -1, int64(0)
+	for i, b := range benches {
+		c := company.Candidate{Node: string(b.Node), Refusal: company.NullText(b.refuses(adapter, want, secrets))}
+		if c.Refusal == "" {
+			c = b.score(session, workspace)
+			if best < 0 || c.Score < low {
+				best, low = i, c.Score
 			}
 		}
-		if best < 0 {
-			continue
-		}
-		benches[best].busy++
-		room[r.Agent]--
-		out = append(out, placement{r.Company, r.ID, benches[best].Node, benches[best].Session})
-		last = r.Company
+		p.why.Candidates = append(p.why.Candidates, c)
 	}
-	return out, last
+	slices.SortStableFunc(p.why.Candidates, func(a, b company.Candidate) int {
+		if (a.Refusal == "") != (b.Refusal == "") {
+			return cmp.Compare(a.Refusal, b.Refusal)
+		}
+		return cmp.Compare(a.Score, b.Score)
+	})
+	if over := len(p.why.Candidates) - company.MaxCandidates; over > 0 {
+		p.why.Candidates, p.why.Omitted = p.why.Candidates[:company.MaxCandidates], over
+	}
+	return best
 }

@@ -61,6 +61,20 @@ type Beat struct {
 	Adapters []string        `cbor:"3,keyasint,omitempty"` // types, sorted
 	Labels   []string        `cbor:"4,keyasint,omitempty"`
 	Slots    int             `cbor:"5,keyasint"` // runs that it carries out at once
+	Facts    Facts           `cbor:"6,keyasint,omitempty"`
+}
+
+// Facts are what a node is and how it does, for placement. The zero value of
+// each means that it is not known.
+type Facts struct {
+	OS       string   `cbor:"1,keyasint,omitempty"` // as Go names it
+	Arch     string   `cbor:"2,keyasint,omitempty"`
+	CPUs     int64    `cbor:"3,keyasint,omitempty"`
+	MemoryMB int64    `cbor:"4,keyasint,omitempty"` // in all
+	FreeMB   int64    `cbor:"5,keyasint,omitempty"` // that could be had
+	Load     int64    `cbor:"6,keyasint,omitempty"` // of the last minute, in thousandths of a processor
+	GPUs     int64    `cbor:"7,keyasint,omitempty"`
+	Programs []string `cbor:"8,keyasint,omitempty"` // of those that adapters start, which are there; sorted
 }
 
 // nodeCommand is a command of this node itself.

@@ -33,6 +33,7 @@ type WorkerConfig struct {
 	Adapters  map[string]Adapter // by type, such as "process"
 	Labels    []string           // of this node, for placement
 	Slots     int                // runs at once; default DefaultSlots, at most MaxSlots
+	Facts     func() Facts       // asked for each beat, so it is cheap; nil: none are known
 	// OpenLog starts the log of a run; LogRef names it for readers.
 	OpenLog func(ref string) (Log, error)
 	LogRef  func(company, agent, run string) string
@@ -88,6 +89,7 @@ type work struct {
 	adapter Adapter
 	kill    context.CancelFunc // ends Invoke at once
 	lapsed  bool               // the lease ended under it
+	back    bool               // it is given back, because the node drains
 	prepare context.CancelFunc // ends the making of its folder; nil before and after
 }
 
@@ -131,7 +133,11 @@ func (w *Worker) beat(session uint64) Beat {
 	if w.draining {
 		return Beat{Node: w.cfg.Self, Session: session}
 	}
-	return Beat{Node: w.cfg.Self, Session: session, Adapters: slices.Sorted(maps.Keys(w.cfg.Adapters)), Labels: w.cfg.Labels, Slots: w.cfg.Slots}
+	b := Beat{Node: w.cfg.Self, Session: session, Adapters: slices.Sorted(maps.Keys(w.cfg.Adapters)), Labels: w.cfg.Labels, Slots: w.cfg.Slots}
+	if w.cfg.Facts != nil {
+		b.Facts = w.cfg.Facts()
+	}
+	return b
 }
 
 // Run works until ctx ends, then stops its runs, tells of them as far as it
@@ -198,7 +204,13 @@ func (w *Worker) look(ctx, last context.Context, runs *sync.WaitGroup) {
 		return
 	}
 	var placed []company.Run
-	err := view(ctx, w.cfg.Node, func(tx *ledger.Tx) error { placed = company.RunsOfSession(tx, session); return nil })
+	drain := false
+	err := view(ctx, w.cfg.Node, func(tx *ledger.Tx) error {
+		placed = company.RunsOfSession(tx, session)
+		d, _ := company.DutyOf(tx, string(w.cfg.Self))
+		drain = d.Drain
+		return nil
+	})
 	if err != nil {
 		w.cfg.Logger.Debug("placed runs can not be read", "error", err)
 		return
@@ -217,11 +229,11 @@ func (w *Worker) look(ctx, last context.Context, runs *sync.WaitGroup) {
 			// Asked at every look: it may not have begun when it was asked first.
 			k.cancel(string(r.Error))
 		case here:
-		case len(w.runs) >= w.cfg.Slots && r.Status == company.RunQueued:
+		case len(w.runs) >= w.cfg.Slots && r.Status == company.RunQueued && !drain:
 			// It waits until there is room.
 		default:
 			ctx, kill := context.WithCancel(last)
-			k := &work{run: r, session: session, adapter: w.cfg.Adapters[r.AdapterType], kill: kill}
+			k := &work{run: r, session: session, adapter: w.cfg.Adapters[r.AdapterType], kill: kill, back: drain && r.Status == company.RunQueued}
 			w.runs[r.ID] = k
 			runs.Go(func() {
 				defer func() {
@@ -267,6 +279,10 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 		// It was ended before it began here, or this worker lost track of it.
 		w.finish(last, k, company.Finish{Run: k.run.ID, Outcome: company.Outcome{Status: company.RunInterrupted,
 			ErrorCode: "process_lost", Error: "The node lost track of this run"}})
+		return
+	}
+	if k.back {
+		_, _ = w.submit(ctx, k, "run.return", company.Return{Run: k.run.ID, Reason: "the node drains"}) // what is not known is looked at again
 		return
 	}
 	ref := w.cfg.LogRef(k.run.Company, k.run.Agent, k.run.ID)

@@ -408,7 +408,7 @@ func runCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("run", "Heartbeat runs", list, show, log, runEvents(c), cancel)
+	return group("run", "Heartbeat runs", list, show, log, runEvents(c), explainCommand(c), cancel)
 }
 
 func costCommand(c *cli) *cobra.Command {

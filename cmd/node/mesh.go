@@ -19,6 +19,9 @@ type memberRow struct {
 	Leader    bool     `json:"leader"`
 	Voter     bool     `json:"voter"`
 	Addresses []string `json:"addresses"`
+
+	Scheduling string `json:"scheduling"`
+	Runs       int    `json:"runs"`
 }
 
 func (m memberRow) role() string {
@@ -47,7 +50,11 @@ func membersCommand(c *cli) *cobra.Command {
 			err := c.show(cmd, "/api/v1/mesh/members", &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
-					t = append(t, []string{dash(r.Name), short(r.ID), r.Status, r.role(), strings.Join(r.Addresses, ",")})
+					status := r.Status
+					if r.Scheduling != "" && r.Scheduling != "open" {
+						status += ", " + r.Scheduling
+					}
+					t = append(t, []string{dash(r.Name), short(r.ID), status, r.role(), strings.Join(r.Addresses, ",")})
 				}
 				table(w, "NODE ID STATUS ROLE ADDRESS", t)
 			})
@@ -165,7 +172,7 @@ func nodeCommand(c *cli) *cobra.Command {
 			return nil
 		},
 	}
-	return group("node", "Nodes of the mesh", revoke)
+	return group("node", "Nodes of the mesh", append(cordonCommands(c), revoke)...)
 }
 
 // nodeID resolves a node given by name, ID or the beginning of one; a name goes

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+type stopRow struct {
+	Stopped bool `json:"stopped"`
+	Running int  `json:"running"`
+	Closing int  `json:"closing"`
+	Since   *struct {
+		Reason string `json:"reason"`
+		At     string `json:"at"`
+	} `json:"since"`
+}
+
+func (s stopRow) print(w io.Writer) {
+	if s.Stopped {
+		fmt.Fprintf(w, "stopped, %d runs at work, %d being ended\n", s.Running, s.Closing)
+		return
+	}
+	fmt.Fprintf(w, "not stopped, %d runs at work\n", s.Running)
+}
+
+// stopWait bounds how long the command waits for all runs to be over.
+const stopWait = 30 * time.Second
+
+func stopCommand(c *cli) *cobra.Command {
+	var all bool
+	var reason string
+	cmd := &cobra.Command{
+		Use: "stop --all", Short: "Stop everything at once, on all nodes", Args: cobra.NoArgs,
+		Long: `Stop everything at once, on all nodes: every run of every company is cancelled,
+none starts, and no model call is paid. A node that can not be reached stops by
+itself when its lease ends. What waits keeps its place until selvage resume.`,
+		Example: `  selvage stop --all --reason 'the deploy agent runs wild'`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !all {
+				return misuse{errors.New("say --all: this stops the whole mesh; one run is cancelled with selvage run cancel, one agent paused with selvage agent pause")}
+			}
+			var row stopRow
+			if err := c.call(cmd.Context(), "POST", "/api/v1/mesh/stop", map[string]any{"reason": reason}, &row); err != nil {
+				return err
+			}
+			for deadline := time.Now().Add(stopWait); row.Running+row.Closing > 0 && time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+				if err := c.call(cmd.Context(), "GET", "/api/v1/mesh/stop", nil, &row); err != nil {
+					return err
+				}
+			}
+			row.print(cmd.OutOrStdout())
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "stop the whole mesh")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	return cmd
+}
+
+func resumeCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "resume", Short: "Let work begin again after selvage stop --all", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var row stopRow
+			return c.send(cmd, "POST", "/api/v1/mesh/resume", map[string]any{}, &row, func(w io.Writer) { row.print(w) })
+		},
+	}
+}
+
+func cordonCommands(c *cli) []*cobra.Command {
+	var reason string
+	var wait time.Duration
+	change := func(cmd *cobra.Command, ref, verb string, body map[string]any) (memberRow, string, error) {
+		id, err := c.nodeID(cmd, ref)
+		if err != nil {
+			return memberRow{}, "", err
+		}
+		var row memberRow
+		err = c.call(cmd.Context(), "POST", "/api/v1/mesh/nodes/"+id+"/"+verb, body, &row)
+		return row, id, err
+	}
+	say := func(cmd *cobra.Command, m memberRow) {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s is %s, %d runs\n", m.Name, m.Scheduling, m.Runs)
+	}
+	cordon := &cobra.Command{
+		Use: "cordon NODE", Short: "Give a node no new runs", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			row, _, err := change(cmd, args[0], "cordon", map[string]any{"reason": reason})
+			if err == nil {
+				say(cmd, row)
+			}
+			return err
+		},
+	}
+	drain := &cobra.Command{
+		Use: "drain NODE", Short: "Give a node no new runs, and wait until it has none", Args: cobra.ExactArgs(1),
+		Long: `Give a node no new runs, let it give back what it has not begun and hand
+leadership on, and wait until what it has begun is over.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			row, id, err := change(cmd, args[0], "cordon", map[string]any{"drain": true, "reason": reason})
+			if err != nil {
+				return err
+			}
+			for deadline := time.Now().Add(wait); row.Runs > 0 && time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+				var rows []memberRow
+				if err := c.call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows); err != nil {
+					return err
+				}
+				for _, m := range rows {
+					if m.ID == id {
+						row = m
+					}
+				}
+			}
+			say(cmd, row)
+			if row.Runs > 0 {
+				return fmt.Errorf("%s still has %d runs", row.Name, row.Runs)
+			}
+			return nil
+		},
+	}
+	drain.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait for its runs")
+	for _, cmd := range []*cobra.Command{cordon, drain} {
+		cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	}
+	uncordon := &cobra.Command{
+		Use: "uncordon NODE", Short: "Give a node runs again", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			row, _, err := change(cmd, args[0], "uncordon", map[string]any{})
+			if err == nil {
+				say(cmd, row)
+			}
+			return err
+		},
+	}
+	return []*cobra.Command{cordon, drain, uncordon}
+}
+
+func explainCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "explain RUN", Short: "Tell why a run is where it is, or why it waits", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := c.runID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			var p struct {
+				RunID      string `json:"runId"`
+				Status     string `json:"status"`
+				Summary    string `json:"summary"`
+				Candidates []struct {
+					NodeID   string  `json:"nodeId"`
+					Name     string  `json:"name"`
+					Refusal  *string `json:"refusal"`
+					Affinity *string `json:"affinity"`
+					Score    int64   `json:"score"`
+					Slots    int64   `json:"slots"`
+					Load     int64   `json:"load"`
+				} `json:"candidates"`
+			}
+			return c.show(cmd, "/api/heartbeat-runs/"+url.PathEscape(id)+"/placement", &p, func(w io.Writer) {
+				fmt.Fprintf(w, "%s is %s, %s\n", p.RunID, p.Status, p.Summary)
+				var t [][]string
+				for _, r := range p.Candidates {
+					score, why := strconv.FormatInt(r.Score, 10), fmt.Sprintf("%d‰ of its slots, %d‰ of its processors are taken", r.Slots, r.Load)
+					if r.Affinity != nil {
+						why += "; the " + *r.Affinity + " is there"
+					}
+					if r.Refusal != nil {
+						score, why = "-", *r.Refusal
+					}
+					t = append(t, []string{dash(r.Name), score, why})
+				}
+				table(w, "NODE SCORE WHY", t)
+			})
+		},
+	}
+}

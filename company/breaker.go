@@ -1,0 +1,90 @@
+package company
+
+import (
+	"strconv"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+const (
+	// DefaultFruitlessRuns is how many runs in a row may come to nothing before
+	// their agent is paused, unless runtimeConfig.heartbeat.maxFruitlessRuns says
+	// otherwise; MaxFruitlessRuns bounds that. 0 there means that it is never
+	// paused for it.
+	DefaultFruitlessRuns = 10
+	MaxFruitlessRuns     = 1_000
+	// pausedForNoProgress is the pause reason of an agent whose runs came to nothing.
+	pausedForNoProgress = "no_progress"
+)
+
+// fruitless reports whether a run that ended came to nothing: it failed, or ended
+// well and left its issue as it was. Runs that were cancelled or whose node was
+// lost tell neither way.
+func (r Run) fruitless() (fruitless, tells bool) {
+	switch r.Status {
+	case RunFailed, RunTimedOut:
+		return true, true
+	case RunSucceeded:
+		return r.LivenessState == "needs_followup" || r.LivenessState == "empty_response" && r.Context.IssueID != "", true
+	}
+	return false, false
+}
+
+// breakCircuit counts the runs of an agent that came to nothing, one after the
+// other, and pauses the agent when there are too many: whoever pays for it
+// decides whether it goes on. The issue of the last run is blocked, with a
+// recovery action for the board.
+func breakCircuit(c *ledger.Context, r Run) {
+	fruitless, tells := r.fruitless()
+	a, ok := wakeable(c.Tx, r.Company, r.Agent)
+	if !tells || !ok {
+		return
+	}
+	clock, _ := agentClocks.Get(c.Tx, r.Company, r.Agent)
+	if !fruitless {
+		if clock.Fruitless != 0 {
+			clock.Fruitless = 0
+			agentClocks.Put(c.Tx, r.Company, r.Agent, clock)
+		}
+		return
+	}
+	clock.Fruitless++
+	limit := a.policy().MaxFruitlessRuns
+	tripped := limit > 0 && clock.Fruitless >= limit && (a.Status == AgentIdle || a.Status == AgentRunning || a.Status == AgentError || a.Status == AgentActive)
+	if tripped {
+		clock.Fruitless = 0 // whoever resumes it gives it as many again
+	}
+	agentClocks.Put(c.Tx, r.Company, r.Agent, clock)
+	if !tripped {
+		return
+	}
+	why := "Paused: " + strconv.FormatInt(limit, 10) + " runs in a row came to nothing"
+	cancelRunsOfAgent(c, r.Company, r.Agent, "Cancelled: the agent was paused, its runs came to nothing")
+	row, _ := agents.Get(c.Tx, r.Company, r.Agent)
+	now := TimeOf(c.Now)
+	row.Status, row.PauseReason, row.PausedAt, row.ErrorReason, row.UpdatedAt = AgentPaused, pausedForNoProgress, now, NullText(why), now
+	putAgent(c.Tx, row)
+	c.Record(ledger.Change{Action: "agent.paused_no_progress", EntityType: "agent", EntityID: r.Agent,
+		Details: jsonObject{}.str("reason", why).int("runs", limit).str("lastRunId", r.ID).null("lastError", string(r.Error)).close()})
+	if i, ok := issues.Get(c.Tx, r.Company, r.Context.IssueID); ok && r.Context.IssueID != "" && i.Assignee == r.Agent && !i.Status.Terminal() && i.Status != IssueBlocked {
+		blockFruitless(c, i, r, limit)
+	}
+}
+
+// blockFruitless puts an issue before the board on which runs came to nothing.
+func blockFruitless(c *ledger.Context, i Issue, r Run, limit int64) {
+	next, _, err := i.Move(Move{To: IssueBlocked, Routable: true, Now: TimeOf(c.Now)})
+	if err != nil {
+		return // somebody moved it in this very command
+	}
+	next.UnblockDescriptor = jsonObject{}.str("owner", "board").str("action", "decide").str("reason", pausedForNoProgress).str("runId", r.ID).close()
+	next = openRecovery(c, next, r, pausedForNoProgress, "Find out why the runs come to nothing, resume the agent, and reopen or reassign the issue.")
+	body := "The agent's last " + strconv.FormatInt(limit, 10) + " runs came to nothing, so the agent is paused. " +
+		"The issue is blocked until a person decides: resume the agent and reopen the issue, reassign it, or close it."
+	if commented, _, err := addComment(c, next, CreateComment{ID: derivedID("fruitless", r.ID), Issue: i.ID, Body: body}); err == nil {
+		next = commented
+	}
+	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID,
+		Details: jsonObject{}.str("status", string(next.Status)).str("identifier", i.Identifier).raw("changes", i.Diff(next)).close()})
+	storeIssue(c.Tx, i, next)
+}

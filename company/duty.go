@@ -1,0 +1,171 @@
+package company
+
+import (
+	"cmp"
+
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A Duty says that a node takes no new runs: it is cordoned, and when it drains
+// besides, it gives back what it has not begun and hands leadership on, so that
+// it can be taken away when its runs are over.
+type Duty struct {
+	Node   string `cbor:"1,keyasint" json:"nodeId"`
+	Drain  bool   `cbor:"2,keyasint,omitempty" json:"drain"`
+	Reason string `cbor:"3,keyasint,omitempty" json:"reason"`
+	By     string `cbor:"4,keyasint" json:"by"`
+	At     Time   `cbor:"5,keyasint" json:"at"`
+}
+
+var duties = ledger.NewMeshTable[Duty]("node-duty")
+
+// DutyOf returns what keeps a node from new runs, if anything does.
+func DutyOf(tx *ledger.Tx, node string) (Duty, bool) { return duties.Get(tx, node) }
+
+// Cordon is the payload of node.cordon.
+type Cordon struct {
+	Node   string `cbor:"1,keyasint"`
+	Drain  bool   `cbor:"2,keyasint,omitempty"`
+	Reason string `cbor:"3,keyasint,omitempty"`
+}
+
+// Uncordon is the payload of node.uncordon.
+type Uncordon struct {
+	Node string `cbor:"1,keyasint"`
+}
+
+func registerDuty(m ledger.Mux) {
+	ledger.Handle(m, "node.cordon", cordon)
+	ledger.Handle(m, "node.uncordon", uncordon)
+}
+
+func member(tx *ledger.Tx, id string) error {
+	if n, ok := ledger.FindNode(tx, identity.NodeID(id)); !ok || !n.Member() {
+		return ledger.Refuse(ledger.NotFound, nil, "Node not found")
+	}
+	return nil
+}
+
+func cordon(c *ledger.Context, p Cordon) (any, error) {
+	if err := member(c.Tx, p.Node); err != nil {
+		return nil, err
+	}
+	if len(p.Reason) > MaxHaltReason {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "reason has more than %d bytes", MaxHaltReason)
+	}
+	d := Duty{Node: p.Node, Drain: p.Drain, Reason: p.Reason, By: c.Cmd.Actor.ID, At: TimeOf(c.Now)}
+	duties.Put(c.Tx, p.Node, d)
+	c.Record(ledger.Change{Action: "node.cordoned", EntityType: "node", EntityID: p.Node, Details: jsonObject{}.bool("drain", p.Drain).null("reason", p.Reason).close()})
+	return d, nil
+}
+
+func uncordon(c *ledger.Context, p Uncordon) (any, error) {
+	if err := member(c.Tx, p.Node); err != nil {
+		return nil, err
+	}
+	if _, ok := DutyOf(c.Tx, p.Node); !ok {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "The node is not cordoned")
+	}
+	duties.Delete(c.Tx, p.Node)
+	c.Record(ledger.Change{Action: "node.uncordoned", EntityType: "node", EntityID: p.Node})
+	return nil, nil
+}
+
+// A Placement is why a run went where it went, or why it waits: what was thought
+// of each node that could be heard then.
+type Placement struct {
+	Run        string      `cbor:"1,keyasint" json:"runId"`
+	At         Time        `cbor:"2,keyasint" json:"at"`
+	Node       NullText    `cbor:"3,keyasint,omitempty" json:"nodeId"` // where it went; "" when nowhere
+	Candidates []Candidate `cbor:"4,keyasint,omitempty" json:"candidates"`
+	Omitted    int         `cbor:"5,keyasint,omitempty" json:"omitted"` // candidates beyond MaxCandidates
+}
+
+// A Candidate is one node in a [Placement]: refused for a reason, or with what
+// went into its score. The lowest score gets the run.
+type Candidate struct {
+	Node     string   `cbor:"1,keyasint" json:"nodeId"`
+	Refusal  NullText `cbor:"2,keyasint,omitempty" json:"refusal"`
+	Score    int64    `cbor:"3,keyasint,omitempty" json:"score"`
+	Slots    int64    `cbor:"4,keyasint,omitempty" json:"slots"` // thousandths of them that are taken
+	Load     int64    `cbor:"5,keyasint,omitempty" json:"load"`  // thousandths, of all its processors
+	Affinity NullText `cbor:"6,keyasint,omitempty" json:"affinity"`
+}
+
+// Clone returns a copy that shares nothing with p.
+func (p Placement) Clone() Placement {
+	p.Candidates = append([]Candidate(nil), p.Candidates...)
+	return p
+}
+
+const (
+	// MaxCandidates bounds the nodes that a placement tells of, the best first.
+	MaxCandidates = 32
+	// maxRefusal bounds the reason for one, in bytes.
+	maxRefusal = 200
+)
+
+var placements = ledger.NewTable[Placement]("placement")
+
+// PlacementOf returns the last that was decided about where a run goes.
+func PlacementOf(tx *ledger.Tx, company, run string) (Placement, bool) {
+	return placements.Get(tx, company, run)
+}
+
+// keepPlacement stores what a leader says of its decision.
+func keepPlacement(c *ledger.Context, r Run, p *Placement) {
+	if p == nil {
+		return
+	}
+	w := p.Clone()
+	w.Run, w.At, w.Node = r.ID, TimeOf(c.Now), NullText(r.Node)
+	if over := len(w.Candidates) - MaxCandidates; over > 0 {
+		w.Candidates, w.Omitted = w.Candidates[:MaxCandidates], w.Omitted+over
+	}
+	for i, one := range w.Candidates {
+		if len(one.Refusal) > maxRefusal {
+			w.Candidates[i].Refusal = one.Refusal[:maxRefusal]
+		}
+	}
+	placements.Put(c.Tx, r.Company, r.ID, w)
+}
+
+// Unplaced is the payload of run.unplaced, by which the leader says why a run
+// waits; it says so again when the reasons change.
+type Unplaced struct {
+	Run string    `cbor:"1,keyasint"`
+	Why Placement `cbor:"2,keyasint"`
+}
+
+func unplaced(c *ledger.Context, p Unplaced) (any, error) {
+	r, err := runOf(c, p.Run)
+	if err != nil {
+		return nil, err
+	}
+	if r.Session != 0 || r.Status != RunQueued && r.Status != RunScheduledRetry {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s does not wait for a node", r.ID)
+	}
+	keepPlacement(c, r, &p.Why)
+	c.Record(ledger.Change{Action: "heartbeat.run.waiting", EntityType: "heartbeat_run", EntityID: r.ID,
+		Details: jsonObject{}.str("agentId", r.Agent).int("candidates", int64(len(p.Why.Candidates))).close()})
+	return nil, nil
+}
+
+// Affinity returns the nodes where a queued run would find something of its own:
+// where the session that it resumes was left, and where its workspace lies; ""
+// for none.
+func Affinity(tx *ledger.Tx, r Run) (session, workspace string) {
+	if s, ok := sessionFor(tx, r); ok {
+		last, _ := runs.Get(tx, r.Company, string(s.LastRun))
+		session = last.Node
+	}
+	id := r.ExecutionWorkspace
+	if i, ok := issues.Get(tx, r.Company, r.Context.IssueID); ok && r.Context.IssueID != "" {
+		id = cmp.Or(id, string(i.ExecutionWorkspace))
+	}
+	if w, ok := execWorkspaces.Get(tx, r.Company, id); ok && id != "" && w.Mode == IsolatedWorkspace {
+		workspace = string(w.Node)
+	}
+	return session, workspace
+}

@@ -1,0 +1,109 @@
+package company
+
+import (
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A Halt is the emergency stop of the whole mesh: while it is there no run
+// starts, no wake is acted on and no money is set aside. Runs that wait stay
+// where they are in their queues.
+type Halt struct {
+	By     string `cbor:"1,keyasint" json:"by"` // the person's ID
+	Reason string `cbor:"2,keyasint,omitempty" json:"reason"`
+	At     Time   `cbor:"3,keyasint" json:"at"`
+}
+
+var halts = ledger.NewMeshTable[Halt]("halt")
+
+// allHalted is the ID of the only halt there is, that of everything.
+const allHalted = "all"
+
+// MaxHaltReason bounds what is said about a stop, in bytes.
+const MaxHaltReason = 1 << 10
+
+// Halted returns the emergency stop, if the mesh is under one.
+func Halted(tx *ledger.Tx) (Halt, bool) { return halts.Get(tx, allHalted) }
+
+// StopAll is the payload of mesh.stop, which cancels what runs and lets nothing
+// begin. What one command can not cancel, the leader's mesh.quiesce does.
+type StopAll struct {
+	Reason string `cbor:"1,keyasint,omitempty"`
+}
+
+// ResumeAll is the payload of mesh.resume.
+type ResumeAll struct{}
+
+// Quiesce is the payload of mesh.quiesce, by which the leader goes on with a stop.
+type Quiesce struct{}
+
+// Stopped is what these commands return: how many runs they cancelled, and
+// whether there are more.
+type Stopped struct {
+	Cancelled int  `cbor:"1,keyasint,omitempty" json:"cancelled"`
+	More      bool `cbor:"2,keyasint,omitempty" json:"more"`
+}
+
+func registerHalt(m ledger.Mux) {
+	ledger.Handle(m, "mesh.stop", stopAll)
+	ledger.Handle(m, "mesh.resume", resumeAll)
+	ledger.Handle(m, "mesh.quiesce", quiesce)
+}
+
+func stopAll(c *ledger.Context, p StopAll) (any, error) {
+	if len(p.Reason) > MaxHaltReason {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "reason has more than %d bytes", MaxHaltReason)
+	}
+	if _, ok := Halted(c.Tx); !ok {
+		halts.Put(c.Tx, allHalted, Halt{By: c.Cmd.Actor.ID, Reason: p.Reason, At: TimeOf(c.Now)})
+	}
+	out := cancelEverywhere(c)
+	c.Record(ledger.Change{Action: "mesh.stopped", EntityType: "mesh", EntityID: allHalted,
+		Details: jsonObject{}.null("reason", p.Reason).int("runs", int64(out.Cancelled)).close()})
+	return out, nil
+}
+
+func resumeAll(c *ledger.Context, _ ResumeAll) (any, error) {
+	if _, ok := Halted(c.Tx); !ok {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "The mesh is not stopped")
+	}
+	halts.Delete(c.Tx, allHalted)
+	c.Record(ledger.Change{Action: "mesh.resumed", EntityType: "mesh", EntityID: allHalted})
+	return Stopped{}, nil
+}
+
+func quiesce(c *ledger.Context, _ Quiesce) (any, error) {
+	if _, ok := Halted(c.Tx); !ok {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "The mesh is not stopped")
+	}
+	out := cancelEverywhere(c)
+	if out.Cancelled > 0 {
+		c.Record(ledger.Change{Action: "mesh.quiesced", EntityType: "mesh", EntityID: allHalted, Details: jsonObject{}.int("runs", int64(out.Cancelled)).close()})
+	}
+	return out, nil
+}
+
+// RunningRuns returns up to limit runs of all companies that are at work.
+func RunningRuns(tx *ledger.Tx, limit int) (out []Run) {
+	prefix := ledger.Key("sched", "session", "")
+	for k, company := range tx.Prefix(prefix) {
+		_, id, _ := strings.Cut(string(k[len(prefix):]), "/")
+		if r, ok := runs.Get(tx, string(company), id); ok && r.Status == RunRunning {
+			if out = append(out, r); len(out) == limit {
+				break
+			}
+		}
+	}
+	return out
+}
+
+func cancelEverywhere(c *ledger.Context) (out Stopped) {
+	all := RunningRuns(c.Tx, maxStoppedRuns+1)
+	for _, r := range all[:min(len(all), maxStoppedRuns)] {
+		cancelLive(c, r, "Cancelled: everything was stopped", c.Cmd.Actor)
+		out.Cancelled++
+	}
+	out.More = len(all) > maxStoppedRuns
+	return out
+}
