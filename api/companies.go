@@ -30,6 +30,8 @@ type patchCompany struct {
 	BrandColor          Opt[string] `json:"brandColor" maxLength:"50"`
 	AttachmentMaxBytes  *int64      `json:"attachmentMaxBytes,omitempty" minimum:"1" maximum:"1073741824" nullable:"false"`
 	LogoAssetID         Opt[string] `json:"logoAssetId" format:"uuid"`
+	FeedbackSharing     *bool       `json:"feedbackDataSharingEnabled,omitempty" nullable:"false"`
+	FeedbackTerms       Opt[string] `json:"feedbackDataSharingTermsVersion" maxLength:"100"`
 }
 
 // brandCompany is the body that changes how a company looks.
@@ -66,7 +68,8 @@ type companyRow struct {
 
 func showCompany(tx *ledger.Tx, row company.Company, now time.Time) companyRow {
 	limit, spent := company.CompanyBudget(tx, row.ID, company.TimeOf(now))
-	out := companyRow{Company: row, BudgetMonthly: limit, SpentMonthly: spent, Held: company.MoneyHeld(tx, row.ID, company.ScopeCompany, row.ID), RequireStrategy: !row.NoStrategyGate}
+	out := companyRow{Company: row, BudgetMonthly: limit, SpentMonthly: spent, Held: company.MoneyHeld(tx, row.ID, company.ScopeCompany, row.ID), RequireStrategy: !row.NoStrategyGate,
+		FeedbackSharing: row.Feedback.Sharing, FeedbackConsentAt: row.Feedback.At, FeedbackConsentBy: row.Feedback.By, FeedbackTermsVersion: row.Feedback.Terms}
 	if row.LogoAsset != "" {
 		out.LogoURL = "/api/assets/" + row.LogoAsset + "/content"
 	}
@@ -179,7 +182,8 @@ func updateCompany(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	p := company.SaveCompany{Name: in.Name, Description: textOf(in.Description), RequireHireApproval: in.RequireHireApproval, RequireStrategy: in.RequireStrategy, BrandColor: textOf(in.BrandColor),
-		LogoAsset: idPointer(in.LogoAssetID), AttachmentMaxBytes: in.AttachmentMaxBytes, ResponsibleUser: textOf(in.ResponsibleUser), Budget: centsOf(in.BudgetMonthlyCents)}
+		LogoAsset: idPointer(in.LogoAssetID), AttachmentMaxBytes: in.AttachmentMaxBytes, ResponsibleUser: textOf(in.ResponsibleUser), Budget: centsOf(in.BudgetMonthlyCents),
+		FeedbackSharing: in.FeedbackSharing, FeedbackTerms: textOf(in.FeedbackTerms)}
 	r, err := saveCompany(rc, companyID(rc), "company.update", p)
 	if err != nil || in.Status == nil {
 		return r, err

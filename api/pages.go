@@ -1,18 +1,40 @@
 package api
 
 import (
+	"strings"
+
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// memberships says which agents, projects and documents a user left or marked;
-// whoever is not named has joined.
-type memberships struct {
-	Projects  map[string]string `json:"projectMemberships"`
-	Agents    map[string]string `json:"agentMemberships"`
-	Documents map[string]string `json:"documentMemberships"`
-	Starred   []string          `json:"starredIds"`
-	UpdatedAt company.Time      `json:"updatedAt"`
+// membershipBody is the body by which a user leaves, joins or stars something.
+type membershipBody struct {
+	State   string `json:"state,omitempty" enum:"joined,left"`
+	Starred *bool  `json:"starred,omitempty" nullable:"false"`
+}
+
+func readMembership(rc *Request) (r Response, err error) {
+	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		r = OK(company.ResourceMembershipOf(tx, row.ID, rc.Actor.ID))
+		return nil
+	})
+	return r, err
+}
+
+func joinResource(kind, id string) func(*Request) (Response, error) {
+	return func(rc *Request) (Response, error) {
+		in, err := Body[membershipBody](rc)
+		if err != nil {
+			return Response{}, err
+		}
+		if in.State == "" && in.Starred == nil {
+			return Response{}, ValidationError(Issue{Code: "custom", Message: "state or starred is needed"})
+		}
+		if _, err := rc.Submit("resource.join", companyID(rc), company.JoinResource{Kind: kind, ID: strings.ToLower(rc.Path(id)), State: in.State, Starred: in.Starred}); err != nil {
+			return Response{}, err
+		}
+		return readMembership(rc)
+	}
 }
 
 // A quotaWindow is how much of a subscription's allowance is used; what can not
@@ -33,8 +55,10 @@ type runnerGoal struct {
 func (s *Server) pageRoutes() []Route {
 	of, issue := "/api/companies/{companyId}", "/api/issues/{id}"
 	rows := []Route{
-		{Method: "GET", Path: of + "/resource-memberships/me", Tag: "companies", Summary: "Tell what the user left or marked; a user is in on everything", Who: Board, Out: memberships{},
-			Handle: ofCompany(memberships{Projects: map[string]string{}, Agents: map[string]string{}, Documents: map[string]string{}, Starred: []string{}})},
+		{Method: "GET", Path: of + "/resource-memberships/me", Tag: "companies", Summary: "Tell what the user left or starred", Who: Board, Out: company.ResourceMembership{}, Handle: readMembership},
+		{Method: "PUT", Path: of + "/resource-memberships/me/agents/{agentId}", Tag: "companies", Summary: "Join, leave or star an agent", Who: Board, In: membershipBody{}, Out: company.ResourceMembership{}, Handle: joinResource("agent", "agentId")},
+		{Method: "PUT", Path: of + "/resource-memberships/me/projects/{projectId}", Tag: "companies", Summary: "Join, leave or star a project", Who: Board, In: membershipBody{}, Out: company.ResourceMembership{}, Handle: joinResource("project", "projectId")},
+		{Method: "PUT", Path: of + "/resource-memberships/me/documents/{documentId}", Tag: "companies", Summary: "Star a document", Who: Board, In: membershipBody{}, Out: company.ResourceMembership{}, Handle: joinResource("document", "documentId")},
 		{Method: "GET", Path: of + "/costs/quota-windows", Tag: "costs", Summary: "Tell how much of the providers' subscriptions is used", Out: []quotaWindow{},
 			Handle: ofCompany([]quotaWindow{
 				{"anthropic", false, "The mesh meters calls itself and signs in to no subscription", []struct{}{}},

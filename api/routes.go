@@ -24,6 +24,7 @@ func (s *Server) table() []Route {
 		s.timelineRoutes(),
 		s.pageRoutes(),
 		s.voteRoutes(),
+		s.feedbackRoutes(),
 		s.treeHoldRoutes(),
 		s.executionRoutes(),
 		s.companyRoutes(),

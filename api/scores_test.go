@@ -39,14 +39,29 @@ const (
 // purposes say why an exchange is answered otherwise, or is not replayed. What
 // is not here has no excuse yet.
 var purposes = map[string]string{
-	"company-create-400-badjson": "Malformed JSON is a 400, not a 500.",
-	"issue-create-404-company":   "An unknown company is a 404, not a 500.",
-	"checkout-budget-paused":     "A paused agent or one over its budget takes no work: 409, as heartbeat/invoke answers.",
-	"agent-resume-budget-paused": "An agent over its limit resumes when its budget is raised: 409 naming the limit.",
-	"agent-checkout-with-runid":  "A lock ends with its run: a checkout under a run that is over is a 409.",
-	"issue-child-create":         "A child takes the billing code of its parent.",
-	"issue-delete":               "A child takes the billing code of its parent.",
-	"import-agents-paused":       "Asks for the company that the import made.",
+	"company-create-400-badjson":   "Malformed JSON is a 400, not a 500.",
+	"issue-create-404-company":     "An unknown company is a 404, not a 500.",
+	"checkout-budget-paused":       "A paused agent or one over its budget takes no work: 409, as heartbeat/invoke answers.",
+	"agent-resume-budget-paused":   "An agent over its limit resumes when its budget is raised: 409 naming the limit.",
+	"agent-checkout-with-runid":    "A lock ends with its run: a checkout under a run that is over is a 409.",
+	"issue-child-create":           "A child takes the billing code of its parent.",
+	"issue-delete":                 "A child takes the billing code of its parent.",
+	"routine-webhook-fire":         "A webhook signed by bearer works, where the recorded server refuses it.",
+	"issue-after-checkout":         "Which run had ended by then, and was asked again, depends on how fast runs are.",
+	"issue-release":                "No run has started on the issue by then: a checkout by the board wakes nobody here.",
+	"issue-force-release":          "No run has started on the issue by then: a checkout by the board wakes nobody here.",
+	"issue-assigned-after-run":     "The recorded server tries for 2.5 minutes longer before it blocks what its agent leaves undecided.",
+	"heartbeat-run-cancelled-get":  "The log of a cancelled run is closed too, with its length and hash.",
+	"heartbeat-run-http-get":       "A run that goes by HTTP has no scratch folder.",
+	"budgets-overview-2":           "Follows from 211: the agent stays paused until its budget is raised.",
+	"audit-agent-actions":          "Whether a cost comes before or after the lines of a run depends on how fast runs are.",
+	"export-preview":               "Skills lie at skills/<slug>, as the specification has it, and the program's own do not travel, nor agents that wait for approval; there are no continuation summaries.",
+	"export":                       "Agents that wait for approval do not travel; there are no continuation summaries, and no system comments of that form.",
+	"import-preview":               "The recorded package is cut short: the end of its sidecar is missing.",
+	"import-apply":                 "The recorded package is cut short: the end of its sidecar is missing.",
+	"import-existing-skip-preview": "The recorded package is cut short: the end of its sidecar is missing.",
+	"plugin-install-missing":       "Plugins are not there yet.",
+	"import-agents-paused":         "Shows the agents of a package that is cut short in the recording.",
 }
 
 var pathValue = regexp.MustCompile(`/(?:[0-9a-f]{8}-[0-9a-f-]{27}|[A-Z]{2,6}-\d+|not-a-uuid)`)

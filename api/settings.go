@@ -25,6 +25,12 @@ type keepLogs struct {
 	Bytes int64 `json:"maxBytes" minimum:"0" maximum:"1099511627776"`
 }
 
+// patchInstance is the body that changes what belongs to no section.
+type patchInstance struct {
+	_           struct{}    `additionalProperties:"false"`
+	Environment Opt[string] `json:"defaultEnvironmentId" format:"uuid"`
+}
+
 // keepRetention is for how long backups shall be kept.
 type keepRetention struct {
 	Days   int `json:"dailyDays" minimum:"0" maximum:"3650"`
@@ -41,9 +47,9 @@ func (s *Server) settingsRoutes() []Route {
 	const tag, root, mine = "system", "/api/instance/settings", "/sidebar-preferences/me"
 	return []Route{
 		{Method: "GET", Path: root, Tag: tag, Summary: "Read all settings", Who: Board, Out: allSettings{}, Handle: func(rc *Request) (Response, error) {
-			g, e, err := readSettings(rc)
-			return OK(allSettings{g, e}), err
+			return readInstance(rc)
 		}},
+		{Method: "PATCH", Path: root, Tag: tag, Summary: "Choose the environment of runs", Who: Admin, In: patchInstance{}, Out: allSettings{}, Handle: updateInstance},
 		{Method: "GET", Path: root + "/general", Tag: tag, Summary: "Read the general settings", Who: Board, Out: general{}, Handle: readGeneral},
 		{Method: "PATCH", Path: root + "/general", Tag: tag, Summary: "Change the general settings", Who: Board, In: patchGeneral{}, Out: general{}, Handle: updateGeneral},
 		{Method: "GET", Path: root + "/experimental", Tag: tag, Summary: "Read which parts of the board are on", Who: Board, Out: experimental{}, Handle: readExperimental},
@@ -69,6 +75,46 @@ func readSettings(rc *Request) (g general, e experimental, err error) {
 		return nil
 	})
 	return g, e, err
+}
+
+func readInstance(rc *Request) (Response, error) {
+	var of struct {
+		Environment *string `json:"defaultEnvironmentId"`
+	}
+	err := rc.View(func(tx *ledger.Tx) error {
+		if values := company.SettingsOf(tx, "instance").Values; len(values) > 0 {
+			return json.Unmarshal(values, &of)
+		}
+		return nil
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	g, e, err := readSettings(rc)
+	return OK(allSettings{g, e, of.Environment}), err
+}
+
+// updateInstance takes the environment that runs have anyway, or none.
+func updateInstance(rc *Request) (Response, error) {
+	in, err := Body[patchInstance](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if !in.Environment.Set {
+		return readInstance(rc)
+	}
+	id := bodyID(in.Environment)
+	if id != "" && id != company.LocalEnvironment.ID {
+		return Response{}, Unprocessable("No environment of the whole instance has this ID", nil)
+	}
+	values, err := json.Marshal(map[string]any{"defaultEnvironmentId": in.Environment.Pointer()})
+	if err != nil {
+		return Response{}, err
+	}
+	if _, err := rc.Submit("instance.settings", "", company.PatchSettings{Section: "instance", Values: values}); err != nil {
+		return Response{}, err
+	}
+	return readInstance(rc)
 }
 
 func readGeneral(rc *Request) (Response, error) {

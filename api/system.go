@@ -76,6 +76,7 @@ type membership struct {
 type allSettings struct {
 	General      general      `json:"general"`
 	Experimental experimental `json:"experimental"`
+	Environment  *string      `json:"defaultEnvironmentId"`
 }
 
 type general struct {

@@ -60,7 +60,7 @@ var allowed = map[string]allowance{
 
 	"issue.create": mayBoard | mayAgent, "issue.update": mayBoard | mayAgent, "issue.delete": mayBoard | mayAgent,
 	"issue.checkout": mayBoard | mayAgent, "issue.release": mayBoard | mayAgent, "issue.force_release": mayBoard,
-	"issue.resolve_recovery": mayBoard | mayAgent, "issue.vote": mayBoard,
+	"issue.resolve_recovery": mayBoard | mayAgent, "issue.vote": mayBoard, "resource.join": mayBoard,
 	"tree.hold": mayBoard, "tree.release": mayBoard,
 	"inbox.dismiss": mayBoard, "inbox.restore": mayBoard,
 	"issue.read": mayBoard | mayAgent, "issue.unread": mayBoard | mayAgent, "issue.archive": mayBoard | mayAgent, "issue.unarchive": mayBoard | mayAgent,

@@ -41,6 +41,17 @@ type Company struct {
 	// Strategy is the first approval of one.
 	NoStrategyGate bool     `cbor:"20,keyasint,omitempty" json:"-"`
 	Strategy       NullText `cbor:"21,keyasint,omitempty" json:"strategyApprovalId"`
+	// Feedback is what the board agreed to about votes on what agents write.
+	Feedback FeedbackConsent `cbor:"22,keyasint,omitempty" json:"-"`
+}
+
+// A FeedbackConsent says whether votes may be handed on, and who agreed to that
+// under which terms. Nothing leaves the mesh by itself: it only opens the traces.
+type FeedbackConsent struct {
+	Sharing bool     `cbor:"1,keyasint,omitempty"`
+	At      Time     `cbor:"2,keyasint,omitempty"`
+	By      NullText `cbor:"3,keyasint,omitempty"`
+	Terms   NullText `cbor:"4,keyasint,omitempty"`
 }
 
 var companies = ledger.NewTable[Company]("company")
@@ -75,6 +86,8 @@ type SaveCompany struct {
 	AttachmentMaxBytes  *int64  `cbor:"8,keyasint,omitempty"`
 	ResponsibleUser     *string `cbor:"9,keyasint,omitempty"`
 	RequireStrategy     *bool   `cbor:"20,keyasint,omitempty"`
+	FeedbackSharing     *bool   `cbor:"21,keyasint,omitempty"`
+	FeedbackTerms       *string `cbor:"22,keyasint,omitempty"`
 }
 
 // ChangeCompany is the payload of company.archive, company.pause,
@@ -186,7 +199,7 @@ func (row Company) check() error {
 	switch {
 	case strings.TrimSpace(row.Name) == "":
 		return ledger.Refuse(ledger.Invalid, nil, "A company needs a name")
-	case len(row.Name) > MaxName || len(row.Description) > MaxText || len(row.BrandColor) > 50 || len(row.LogoAsset) > 100:
+	case len(row.Name) > MaxName || len(row.Description) > MaxText || len(row.BrandColor) > 50 || len(row.LogoAsset) > 100 || len(row.Feedback.Terms) > 100:
 		return ledger.Refuse(ledger.TooLarge, nil, "The company's text is too long")
 	case row.AttachmentMaxBytes < 0:
 		return ledger.Refuse(ledger.Invalid, nil, "attachmentMaxBytes is negative")
@@ -320,6 +333,7 @@ func saveCompany(c *ledger.Context, p SaveCompany, action string) (any, error) {
 	}
 	was := row
 	row = row.with(p)
+	row.Feedback = row.Feedback.consent(c, p)
 	row.UpdatedAt = TimeOf(c.Now)
 	if err := row.check(); err != nil {
 		return nil, err

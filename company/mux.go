@@ -38,6 +38,7 @@ var registrars = []func(ledger.Mux){
 	registerRecovery,
 	registerDismissals,
 	registerVotes,
+	registerMemberships,
 	registerTreeHolds,
 	registerSession,
 	registerToolCalls,

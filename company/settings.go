@@ -46,7 +46,7 @@ const (
 )
 
 // SettingsSections are the sections that there are.
-var SettingsSections = []string{"general", "experimental"}
+var SettingsSections = []string{"general", "experimental", "instance"}
 
 // PatchSettings is the payload of instance.settings. The API has checked the
 // values of Values by their types.

@@ -1,0 +1,74 @@
+package api
+
+import (
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A feedbackBundle is a trace with the text that the vote is about.
+type feedbackBundle struct {
+	Trace company.FeedbackTrace `json:"trace"`
+	Issue bundleIssue           `json:"issue"`
+	Text  string                `json:"targetText"`
+}
+
+type bundleIssue struct {
+	ID         string `json:"id"`
+	Identifier string `json:"identifier"`
+	Title      string `json:"title"`
+}
+
+func (s *Server) feedbackRoutes() []Route {
+	const tag = "issues"
+	return []Route{
+		{Method: "GET", Path: "/api/issues/{id}/feedback-traces", Tag: tag, Summary: "List the votes on an issue that may be handed on", Who: Board, Out: []company.FeedbackTrace{},
+			Handle: func(rc *Request) (Response, error) {
+				return viewed(rc, func(tx *ledger.Tx) ([]company.FeedbackTrace, error) {
+					i, err := findIssue(tx, rc)
+					return company.TracesOfIssue(tx, i), err
+				})
+			}},
+		{Method: "GET", Path: "/api/companies/{companyId}/feedback-traces", Tag: "companies", Summary: "List the votes of a company that may be handed on", Who: Board, Out: []company.FeedbackTrace{},
+			Handle: func(rc *Request) (r Response, err error) {
+				err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+					r = OK(company.TracesOf(tx, row.ID))
+					return nil
+				})
+				return r, err
+			}},
+		{Method: "GET", Path: "/api/feedback-traces/{traceId}", Tag: tag, Summary: "Read a vote that may be handed on", Who: Board, Out: company.FeedbackTrace{},
+			Handle: func(rc *Request) (Response, error) {
+				b, err := findTrace(rc)
+				return OK(b.Trace), err
+			}},
+		{Method: "GET", Path: "/api/feedback-traces/{traceId}/bundle", Tag: tag, Summary: "Read a vote that may be handed on, with what it is about", Who: Board, Out: feedbackBundle{},
+			Handle: func(rc *Request) (Response, error) {
+				b, err := findTrace(rc)
+				return OK(b), err
+			}},
+	}
+}
+
+// findTrace looks for a trace in the companies that the caller sees.
+func findTrace(rc *Request) (b feedbackBundle, err error) {
+	id := strings.ToLower(rc.Path("traceId"))
+	err = rc.View(func(tx *ledger.Tx) error {
+		for _, row := range company.Companies(tx) {
+			if !row.Feedback.Sharing || !seen(tx, rc, row.ID) {
+				continue
+			}
+			for _, t := range company.TracesOf(tx, row.ID) {
+				if t.TraceID != id {
+					continue
+				}
+				i, _ := company.IssueOf(tx, row.ID, t.Issue)
+				b = feedbackBundle{t, bundleIssue{i.ID, i.Identifier, i.Title}, t.TargetText(tx, i)}
+				return nil
+			}
+		}
+		return NotFound("Feedback trace not found")
+	})
+	return b, err
+}

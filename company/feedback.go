@@ -1,0 +1,80 @@
+package company
+
+import "github.com/selvage-mesh/selvage/ledger"
+
+// A FeedbackTrace is a vote that its user lets others see, in a company that
+// agreed to that. It stays in the mesh until somebody fetches it.
+type FeedbackTrace struct {
+	Vote
+	TraceID    string `json:"traceId"`
+	Status     string `json:"status"` // always local_only
+	Identifier string `json:"issueIdentifier"`
+}
+
+// MaxTraces bounds the issues and the traces that one list of a company looks at.
+const MaxTraces = 1_000
+
+// consent notes what the board agrees to; by whom and when with the first yes.
+func (f FeedbackConsent) consent(c *ledger.Context, p SaveCompany) FeedbackConsent {
+	if p.FeedbackSharing != nil && *p.FeedbackSharing != f.Sharing {
+		if f = (FeedbackConsent{Terms: f.Terms}); *p.FeedbackSharing {
+			f.Sharing, f.At, f.By = true, TimeOf(c.Now), NullText(c.Cmd.Actor.ID)
+		}
+	}
+	setText(&f.Terms, p.FeedbackTerms)
+	return f
+}
+
+// TraceID is the ID of the trace of a vote.
+func TraceID(v Vote) string { return derivedID("feedback-trace", v.ID) }
+
+// TracesOfIssue returns the traces of an issue.
+func TracesOfIssue(tx *ledger.Tx, i Issue) []FeedbackTrace {
+	out := []FeedbackTrace{}
+	if row, ok := CompanyOf(tx, i.Company); !ok || !row.Feedback.Sharing {
+		return out
+	}
+	for _, v := range VotesOf(tx, i) {
+		if v.AllowSharing {
+			out = append(out, FeedbackTrace{v, TraceID(v), "local_only", i.Identifier})
+		}
+	}
+	return out
+}
+
+// TracesOf returns the traces of a company, at most MaxTraces.
+func TracesOf(tx *ledger.Tx, company string) []FeedbackTrace {
+	out := []FeedbackTrace{}
+	if row, ok := CompanyOf(tx, company); !ok || !row.Feedback.Sharing {
+		return out
+	}
+	for _, b := range tx.Prefix(votes.Key(company, "")) {
+		v := decodeRow[Vote](b)
+		if !v.AllowSharing {
+			continue
+		}
+		i, ok := issues.Get(tx, company, v.Issue)
+		if !ok {
+			continue
+		}
+		if out = append(out, FeedbackTrace{v, TraceID(v), "local_only", i.Identifier}); len(out) == MaxTraces {
+			break
+		}
+	}
+	return out
+}
+
+// TargetText returns what a vote is about: a comment's text, or a document's
+// revision's, "" when it is gone.
+func (v Vote) TargetText(tx *ledger.Tx, i Issue) string {
+	if v.TargetType == "issue_comment" {
+		cm, _ := CommentOf(tx, i.Company, i.ID, v.Target)
+		return cm.Body
+	}
+	for _, d := range DocumentsOf(tx, i) {
+		if r, ok := RevisionOfDocument(tx, d, v.Target); ok {
+			return r.Body
+		}
+	}
+	return ""
+}
