@@ -176,7 +176,7 @@ func createGoal(c *ledger.Context, p SaveGoal) (any, error) {
 		return nil, err
 	}
 	own(c.Tx, company, g.ID)
-	goals.Put(c.Tx, company, g.ID, g)
+	storeGoal(c.Tx, g)
 	reindex(c.Tx, goalsByParent, company, "", string(g.Parent), g.ID)
 	c.Record(ledger.Change{Action: "goal.created", EntityType: "goal", EntityID: g.ID, Details: jsonObject{}.str("title", g.Title).close()})
 	return g, nil
@@ -210,7 +210,7 @@ func updateGoal(c *ledger.Context, p SaveGoal) (any, error) {
 			return nil, err
 		}
 	}
-	goals.Put(c.Tx, company, g.ID, g)
+	storeGoal(c.Tx, g)
 	reindex(c.Tx, goalsByParent, company, string(old.Parent), string(g.Parent), g.ID)
 	c.Record(ledger.Change{Action: "goal.updated", EntityType: "goal", EntityID: g.ID, Details: p.details()})
 	return g, nil
@@ -266,7 +266,7 @@ func deleteGoal(c *ledger.Context, p DeleteGoal) (any, error) {
 			continue
 		}
 		child.Parent, child.UpdatedAt = g.Parent, now
-		goals.Put(c.Tx, company, id, child)
+		storeGoal(c.Tx, child)
 		reindex(c.Tx, goalsByParent, company, g.ID, string(g.Parent), id)
 	}
 	for id, pr := range projects.All(c.Tx, company) {
@@ -278,7 +278,7 @@ func deleteGoal(c *ledger.Context, p DeleteGoal) (any, error) {
 		projects.Put(c.Tx, company, id, pr)
 	}
 	reindex(c.Tx, goalsByParent, company, string(g.Parent), "", g.ID)
-	goals.Delete(c.Tx, company, g.ID)
+	dropGoal(c.Tx, g)
 	disown(c.Tx, g.ID)
 	to := orText(string(g.Parent), defaultGoal(c.Tx, company))
 	for _, id := range serving {

@@ -52,8 +52,44 @@ func ownRoot(tx *ledger.Tx, company, id string) {
 	}
 	if g, ok := impliedGoal(tx, company); ok {
 		own(tx, company, id)
-		goals.Put(tx, company, id, g)
+		storeGoal(tx, g)
 	}
+}
+
+func rootGoalKey(company string) []byte { return ledger.Key("c", company, "goal-root") }
+
+// storeGoal and dropGoal are the ways in which goals change. They keep the ID of
+// the root under c/<company>/goal-root: every issue without a goal asks for it.
+func storeGoal(tx *ledger.Tx, g Goal) {
+	goals.Put(tx, g.Company, g.ID, g)
+	settleRoot(tx, g.Company)
+}
+
+func dropGoal(tx *ledger.Tx, g Goal) {
+	goals.Delete(tx, g.Company, g.ID)
+	settleRoot(tx, g.Company)
+}
+
+func settleRoot(tx *ledger.Tx, company string) {
+	var oldest Goal
+	for _, g := range goals.All(tx, company) {
+		if g.root() && (oldest.ID == "" || g.CreatedAt < oldest.CreatedAt) {
+			oldest = g
+		}
+	}
+	switch now := defaultGoal(tx, company); {
+	case now == oldest.ID:
+	case oldest.ID == "":
+		tx.Delete(rootGoalKey(company))
+	default:
+		tx.Set(rootGoalKey(company), []byte(oldest.ID))
+	}
+}
+
+// defaultGoal returns the ID of the root among a company's goals, "" when it has none.
+func defaultGoal(tx *ledger.Tx, company string) string {
+	id, _ := tx.Get(rootGoalKey(company))
+	return string(id)
 }
 
 // RootGoal returns the goal that all work of a company serves in the end.

@@ -102,18 +102,6 @@ func projectDefaults(tx *ledger.Tx, company, id string) (goal, workspace string,
 	return p.Goal, p.Workspace, ok
 }
 
-// defaultGoal returns the goal that an issue serves when nothing names one: the
-// oldest goal of the company that has no parent and is of its level, or "".
-func defaultGoal(tx *ledger.Tx, company string) string {
-	var oldest Goal
-	for _, g := range goals.All(tx, company) {
-		if g.Level == "company" && g.Parent == "" && (oldest.ID == "" || g.CreatedAt < oldest.CreatedAt) {
-			oldest = g
-		}
-	}
-	return oldest.ID
-}
-
 // textKey makes a part of a key of free text.
 func textKey(text string) string {
 	h := sha256.Sum256([]byte(text))

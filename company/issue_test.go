@@ -296,7 +296,7 @@ func TestCreateIssue(t *testing.T) {
 	area, goal := d.id(), d.id()
 	projects.Put(d.tx, d.company, area, Project{ID: area, Goal: goal, Workspace: uid(8)})
 	workspaces.Put(d.tx, d.company, uid(8), Workspace{ID: uid(8), Company: d.company, Project: area})
-	goals.Put(d.tx, d.company, goal, Goal{ID: goal, Level: "company"})
+	storeGoal(d.tx, Goal{ID: goal, Company: d.company, Level: "company"})
 	if i := d.issue(t, CreateIssue{Project: area}); i.Goal != goal || i.Workspace != uid(8) {
 		t.Errorf("of a project: goal %q, workspace %q", i.Goal, i.Workspace)
 	}

@@ -409,7 +409,7 @@ func TestRandomCommandsFindBugs(t *testing.T) {
 		"a circle of goals": func(d *desk, i Issue) {
 			g, _ := goals.Get(d.tx, d.company, defaultGoal(d.tx, d.company))
 			g.Parent = NullText(g.ID)
-			goals.Put(d.tx, d.company, g.ID, g)
+			storeGoal(d.tx, g)
 		},
 		"circle of parents":  func(d *desk, i Issue) { i.Parent = i.ID; issues.Put(d.tx, d.company, i.ID, i) },
 		"circle of blockers": func(d *desk, i Issue) { i.BlockedBy = []string{i.ID}; issues.Put(d.tx, d.company, i.ID, i) },
@@ -420,11 +420,11 @@ func TestRandomCommandsFindBugs(t *testing.T) {
 		"of no goal": func(d *desk, i Issue) {
 			i.Goal = ""
 			issues.Put(d.tx, d.company, i.ID, i)
-			goals.Delete(d.tx, d.company, defaultGoal(d.tx, d.company))
-			for id, g := range goals.All(d.tx, d.company) {
+			dropGoal(d.tx, Goal{ID: defaultGoal(d.tx, d.company), Company: d.company})
+			for _, g := range goals.All(d.tx, d.company) {
 				g.Parent = ""
 				g.Level = "task"
-				goals.Put(d.tx, d.company, id, g)
+				storeGoal(d.tx, g)
 			}
 		},
 		"an agent that is gone": func(d *desk, i Issue) {

@@ -40,7 +40,7 @@ func TestEveryIssueResolvesToARootGoal(t *testing.T) {
 	d := newDesk(t)
 	root := d.goal(t, "Root", "")
 	root.Level = "company"
-	goals.Put(d.tx, d.company, root.ID, root)
+	storeGoal(d.tx, root)
 	team := d.goal(t, "Team", root.ID)
 	for id, want := range map[string]int{team.ID: 2, root.ID: 1, "": 1, uid(9): 1} {
 		if chain := GoalChain(d.tx, Issue{Company: d.company, Goal: id}); len(chain) != want || chain[want-1].ID != root.ID || chain[want-1].Role != Initiative {
