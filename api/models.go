@@ -1,11 +1,18 @@
 package api
 
 import (
+	"errors"
+	"net/http"
 	"strings"
+	"time"
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/llm"
 )
+
+// testTimeout bounds the test of an upstream; the gateway gives up sooner.
+const testTimeout = 20 * time.Second
 
 // A modelRoute is a name that an upstream answers to.
 type modelRoute struct {
@@ -78,7 +85,8 @@ func (s *Server) modelRoutes() (out []Route) {
 			Route{Method: "POST", Path: all, Tag: tag, Summary: "Add an upstream " + of.whose, Who: of.who, In: newModelProvider{}, Out: modelProviderRow{}, Status: 201, Handle: createModelProvider},
 			Route{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an upstream " + of.whose, Who: of.who, In: patchModelProvider{}, Out: modelProviderRow{}, Handle: updateModelProvider},
 			Route{Method: "DELETE", Path: one, Tag: tag, Summary: "Remove an upstream " + of.whose, Who: of.who, Out: okay{}, Handle: removeModelProvider},
-			Route{Method: "GET", Path: prices, Tag: tag, Summary: "List the prices of models that hold " + of.whose, Who: of.who, Out: []company.ModelPrice{}, Handle: listModelPrices},
+			Route{Method: "POST", Path: one + "/test", Tag: tag, Summary: "Ask an upstream " + of.whose + " whether it answers this node and takes its key", Who: of.who, Out: llm.Check{}, Timeout: testTimeout, Handle: testModelProvider},
+			Route{Method: "GET", Path: prices, Tag: tag, Summary: "List the prices of models that hold " + of.whose, Who: of.who, Out: []modelPriceRow{}, Handle: listModelPrices},
 			Route{Method: "PUT", Path: prices, Tag: tag, Summary: "Set the price of a model " + of.whose, Who: of.who, In: setModelPrice{}, Out: company.ModelPrice{}, Handle: putModelPrice},
 			Route{Method: "DELETE", Path: prices, Tag: tag, Summary: "Take back a price " + of.whose + " that was set", Who: of.who, Out: okay{}, Handle: removeModelPrice,
 				Query: []Param{{Name: "model", Doc: "the price's model, as it was set"}}},
@@ -155,10 +163,42 @@ func removeModelProvider(rc *Request) (Response, error) {
 	return OK(okay{true}), err
 }
 
+func testModelProvider(rc *Request) (Response, error) {
+	if rc.server.cfg.Models == nil {
+		return Response{}, Unavailable("This node has no model gateway; ask another one")
+	}
+	if err := viewOf(rc, func(*ledger.Tx, string) error { return nil }); err != nil {
+		return Response{}, err
+	}
+	check, err := rc.server.cfg.Models.Test(rc.Context(), companyID(rc), strings.ToLower(rc.Path("id")))
+	return OK(check), err
+}
+
+// A modelPriceRow is a price and where it comes from: the company, the mesh, or
+// the program ("default").
+type modelPriceRow struct {
+	company.ModelPrice
+	Source string `json:"source"`
+}
+
+// listModelPrices answers what was set, and what holds where nothing was.
 func listModelPrices(rc *Request) (Response, error) {
-	var out []company.ModelPrice
+	out := []modelPriceRow{}
 	err := viewOf(rc, func(tx *ledger.Tx, of string) error {
-		out = company.ModelPricesOf(tx, of)
+		seen := map[string]bool{}
+		add := func(source string, rows []company.ModelPrice) {
+			for _, p := range rows {
+				if !seen[p.Model] {
+					seen[p.Model] = true
+					out = append(out, modelPriceRow{p, source})
+				}
+			}
+		}
+		if of != "" {
+			add("company", company.ModelPricesOf(tx, of))
+		}
+		add("mesh", company.ModelPricesOf(tx, ""))
+		add("default", llm.Defaults())
 		return nil
 	})
 	return OK(out), err
@@ -185,4 +225,32 @@ func putModelPrice(rc *Request) (Response, error) {
 func removeModelPrice(rc *Request) (Response, error) {
 	_, err := rc.Submit("model_price.remove", companyID(rc), company.DropModelPrice{Model: rc.Query("model")})
 	return OK(okay{true}), err
+}
+
+// serveModelCall answers below /llm: the calls of runs, which show their token as
+// a bearer or, as Anthropic's clients do, in x-api-key. Nobody else has a budget
+// that a call could be paid from.
+func (s *Server) serveModelCall(w http.ResponseWriter, r *http.Request) {
+	if s.cfg.Models == nil {
+		llm.Refuse(w, r, http.StatusServiceUnavailable, "no_gateway", "This node has no model gateway; ask another one")
+		return
+	}
+	if key := r.Header.Get("X-Api-Key"); key != "" && len(r.Header["Authorization"]) == 0 {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	rc := &Request{HTTP: r, ID: idOf(r), server: s, route: &Route{Who: Agent}, w: w}
+	err := rc.authenticate()
+	if refused, ok := errors.AsType[*ledger.Refusal](err); ok && refused.Code != ledger.Unauthorized {
+		llm.Refuse(w, r, statusOf[refused.Code], "invalid_request", refused.Message)
+		return
+	} else if err != nil && !ok {
+		llm.Refuse(w, r, http.StatusServiceUnavailable, "unavailable", "The token can not be checked now; try again")
+		return
+	}
+	if err != nil || rc.Credential.Kind != "run" {
+		llm.Refuse(w, r, http.StatusUnauthorized, "run_token_needed", "The token of a running run is needed (PAPERCLIP_API_KEY), as a bearer or in x-api-key")
+		return
+	}
+	s.cfg.Models.Serve(w, r, llm.Caller{Company: rc.Company, Agent: rc.Actor.ID, Run: rc.Run})
 }

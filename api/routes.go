@@ -113,6 +113,7 @@ func (s *Server) mount() (err error) {
 		return err
 	}
 	s.mux.Handle("/mcp", mcp.Handler(tools, s.cfg.Version, s.log, s))
+	s.mux.HandleFunc("/llm/", s.serveModelCall)
 	s.mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusNotFound, errorBody{Error: "API route not found"})
 	})

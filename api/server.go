@@ -25,6 +25,7 @@ import (
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/llm"
 )
 
 // A Node is what the API needs of the node that it runs on.
@@ -102,6 +103,8 @@ type Config struct {
 	// NodeLog reads a piece of a log that lies on a node, such as that of a
 	// workspace operation; the error is as for RunLog.
 	NodeLog func(ctx context.Context, on identity.NodeID, ref string, offset, limit int64) (runlog.Chunk, error)
+	// Models makes the model calls of runs.
+	Models *llm.Gateway
 	// Blobs keeps the bytes of attachments and images.
 	Blobs Blobs
 	// GitHubArchives is where packages are fetched from; default: GitHub.

@@ -23,6 +23,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
 	"github.com/selvage-mesh/selvage/ledger/store"
+	"github.com/selvage-mesh/selvage/llm"
 	"github.com/selvage-mesh/selvage/transport"
 )
 
@@ -63,6 +64,7 @@ type Node struct {
 	proposer  *consensus.Proposer
 	advertise netip.AddrPort
 	work      work
+	models    *llm.Gateway
 	serving   serving
 	parts     []part // in the order of opening
 	freshLog  bool   // the raft log was empty at the start
@@ -121,6 +123,7 @@ func Open(ctx context.Context, conf Config) (_ *Node, err error) {
 		{"consensus", n.openConsensus},
 		{"founding", n.found},
 		{"work", n.openWork},
+		{"models", n.openModels},
 		{"api", n.openAPI},
 	} {
 		if err := step.do(ctx); err != nil {

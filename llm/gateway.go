@@ -1,0 +1,385 @@
+package llm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A Purse has the money of calls.
+type Purse interface {
+	// Reserve sets the worst case of a call aside. A *ledger.Refusal says that the
+	// money is not there; any other error that this is not known now.
+	Reserve(ctx context.Context, ask company.SpendAsk) (company.SpendGrant, error)
+	// Settle tells what a call came to; it is called once for each grant.
+	Settle(ctx context.Context, g company.SpendGrant, use company.SpendUse) error
+}
+
+// Config is what a gateway needs. View, Holds and Self are required.
+type Config struct {
+	// View runs f on this node's state.
+	View func(f func(*ledger.Tx) error) error
+	// Holds reports whether this node may act for its runs now.
+	Holds func() bool
+	// Self is this node's ID, Labels are its labels ("zone=eu").
+	Self   string
+	Labels []string
+	// Purse pays. nil: every call is refused.
+	Purse Purse
+	// Mesh binds sealed keys; Open opens them, nil on a node that holds no data key.
+	Mesh string
+	Open func(tx *ledger.Tx, aad, sealed []byte) ([]byte, error)
+	// Note notes that a run used a secret of its company. Optional.
+	Note func(ctx context.Context, run company.Run, use company.SecretUse) error
+
+	// FirstByte and Idle bound the waits for an upstream; default 5 and 2 minutes.
+	FirstByte, Idle time.Duration
+	// Pause waits between attempts; the default sleeps. For tests.
+	Pause  func(ctx context.Context, d time.Duration)
+	Logger *slog.Logger // default: discards
+}
+
+// A Gateway serves the model calls of the runs of one node. Make one with [New];
+// a goroutine watches the calls until Close.
+type Gateway struct {
+	conf   Config
+	log    *slog.Logger
+	client *http.Client
+	slots  chan struct{} // one token a call
+	stop   context.CancelFunc
+	wg     sync.WaitGroup
+
+	// What is known of the mesh; methods of the gateway, but for tests.
+	look  func(Caller) (scene, error)
+	may   func(Caller) error
+	keyOf func(ctx context.Context, p company.ModelProvider, run company.Run) (string, error)
+
+	mu     sync.Mutex // guards what follows
+	calls  map[*call]struct{}
+	noted  map[string]bool // uses of secrets that were noted, see firstUse
+	models map[string]modelList
+}
+
+// New returns a gateway; the caller closes it.
+func New(conf Config) (*Gateway, error) {
+	if conf.View == nil || conf.Holds == nil || conf.Self == "" {
+		return nil, errors.New("llm: View, Holds and Self are required")
+	}
+	conf.FirstByte, conf.Idle = cmp.Or(conf.FirstByte, defaultFirstByte), cmp.Or(conf.Idle, defaultIdle)
+	if conf.Logger == nil {
+		conf.Logger = slog.New(slog.DiscardHandler)
+	}
+	if conf.Pause == nil {
+		conf.Pause = pause
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	g := &Gateway{conf: conf, log: conf.Logger, slots: make(chan struct{}, maxCalls), stop: stop,
+		calls: map[*call]struct{}{}, noted: map[string]bool{}, models: map[string]modelList{},
+		client: &http.Client{
+			Transport: &http.Transport{
+				DialContext:         (&net.Dialer{Timeout: dialWait, KeepAlive: 30 * time.Second}).DialContext,
+				TLSHandshakeTimeout: dialWait, ForceAttemptHTTP2: true, DisableCompression: true,
+				MaxIdleConns: maxCalls, MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: maxError,
+			},
+			// An upstream that points elsewhere would be shown the key there.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}}
+	g.look, g.may, g.keyOf = g.readScene, g.checkRun, g.openKey
+	g.wg.Go(func() { g.watch(ctx) })
+	return g, nil
+}
+
+// Close ends all calls, which settles them, and waits for that.
+func (g *Gateway) Close() error {
+	g.stop()
+	g.wg.Wait()
+	g.client.CloseIdleConnections()
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// watch ends calls whose runs have ended, or whose node may not act any more.
+func (g *Gateway) watch(ctx context.Context) {
+	t := time.NewTicker(lookEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			for _, c := range g.open() {
+				c.cancel(refuse(503, "closing", "The node is closing"))
+			}
+			return
+		case <-t.C:
+		}
+		for _, c := range g.open() {
+			if err := g.may(c.who); err != nil {
+				c.cancel(err)
+			}
+		}
+	}
+}
+
+func (g *Gateway) open() []*call {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := make([]*call, 0, len(g.calls))
+	for c := range g.calls {
+		out = append(out, c)
+	}
+	return out
+}
+
+// Refuse answers a request that is no caller's in the dialect of its path.
+func Refuse(w http.ResponseWriter, r *http.Request, status int, code, message string) {
+	writeRefusal(w, dialectOf(r.URL.Path), &refusal{status: status, code: code, message: message})
+}
+
+func dialectOf(path string) dialect {
+	switch {
+	case strings.HasPrefix(path, "/llm/anthropic"):
+		return messages
+	case strings.HasSuffix(path, "/responses"):
+		return responses
+	case strings.HasSuffix(path, "/embeddings"):
+		return embeddings
+	}
+	return chat
+}
+
+func writeRefusal(w http.ResponseWriter, d dialect, err error) {
+	r := asRefusal(err)
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	if r.after > 0 {
+		h.Set("Retry-After", strconv.Itoa(r.after))
+	} else if r.status == 503 || r.status == 429 {
+		h.Set("Retry-After", "1")
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(writeWait))
+	w.WriteHeader(r.status)
+	_, _ = w.Write(r.body(d))
+}
+
+// asRefusal makes an answer of any error.
+func asRefusal(err error) *refusal {
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return r
+	}
+	if l, ok := errors.AsType[*ledger.Refusal](err); ok {
+		r := refuse(402, cmp.Or(l.ErrCode, "budget_refused"), "%s", l.Message)
+		if l.ErrCode == "run_not_running" || l.ErrCode == "agent_stopped" {
+			r.status = 403
+		}
+		if len(l.Detail) > 0 {
+			r.detail = l.Detail
+		}
+		return r
+	}
+	return refuse(503, "unavailable", "The call can not be made now; try again")
+}
+
+// Serve answers one request below /llm of a caller whose token was checked.
+func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, who Caller) {
+	d := dialectOf(r.URL.Path)
+	path := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/llm"), "/")
+	switch r.Method + " " + path {
+	case "POST /v1/chat/completions", "POST /v1/responses", "POST /v1/embeddings", "POST /anthropic/v1/messages":
+		g.serveCall(w, r, who, d)
+	case "POST /anthropic/v1/messages/count_tokens":
+		g.serveCount(w, r, who)
+	case "GET /v1/models", "GET /anthropic/v1/models":
+		g.serveModels(w, r, who, d)
+	case "HEAD /anthropic", "HEAD /v1", "GET /anthropic", "GET /v1":
+		w.WriteHeader(http.StatusOK) // clients look whether anybody is here
+	default:
+		if id, ok := strings.CutPrefix(path, "/v1/models/"); ok && r.Method == "GET" {
+			g.serveModel(w, r, who, d, id)
+			return
+		}
+		writeRefusal(w, d, refuse(404, "not_found", "The model gateway has no %s %s", r.Method, r.URL.Path))
+	}
+}
+
+// readBody reads a request and lets the connection live on after it.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyWait))
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	_ = control.SetReadDeadline(time.Time{})
+	if _, long := errors.AsType[*http.MaxBytesError](err); long {
+		return nil, refuse(413, "too_large", "A request has at most %d bytes", maxBody)
+	}
+	if err != nil {
+		return nil, invalid("The request broke off")
+	}
+	return b, nil
+}
+
+// A call is one request of a model on its way.
+type call struct {
+	g      *Gateway
+	who    Caller
+	d      dialect // of the client
+	plan   *plan
+	scene  scene
+	w      http.ResponseWriter
+	ctx    context.Context // ends with the client, its run, or its time
+	cancel context.CancelCauseFunc
+	beta   string        // anthropic-beta of the client
+	waited time.Duration // between attempts
+	began  bool          // bytes went to the client
+}
+
+func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, d dialect) {
+	select {
+	case g.slots <- struct{}{}:
+		defer func() { <-g.slots }()
+	default:
+		writeRefusal(w, d, refuse(503, "overloaded", "This node makes %d model calls at once already; try again", maxCalls))
+		return
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		writeRefusal(w, d, err)
+		return
+	}
+	p, bad := planOf(d, body)
+	if bad != nil {
+		writeRefusal(w, d, bad)
+		return
+	}
+	ctx, done := context.WithTimeoutCause(r.Context(), maxCall, refuse(504, "timeout", "A call takes at most %s", maxCall))
+	defer done()
+	c := &call{g: g, who: who, d: d, plan: p, w: w, beta: strings.Join(r.Header.Values("anthropic-beta"), ",")}
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	defer c.cancel(nil)
+	g.mu.Lock()
+	g.calls[c] = struct{}{}
+	g.mu.Unlock()
+	defer func() {
+		g.mu.Lock()
+		delete(g.calls, c)
+		g.mu.Unlock()
+	}()
+	if c.scene, err = g.look(who); err == nil {
+		err = c.do()
+	}
+	switch {
+	case err == nil || r.Context().Err() != nil: // done, or nobody is left to tell
+	case c.began:
+		_ = c.write(asRefusal(err).event(d))
+	default:
+		writeRefusal(w, d, err)
+	}
+}
+
+// do asks the targets in turn until one has answered.
+func (c *call) do() error {
+	targets := c.g.targetsOf(c.plan.model, c.scene.providers)
+	if len(targets) == 0 {
+		return refuse(404, "model_not_found", "No upstream on this node answers to the model %q", c.plan.model)
+	}
+	var last error
+	for _, t := range targets {
+		next, err := c.ask(t)
+		if err == nil {
+			return nil
+		}
+		if c.began || !next || c.ctx.Err() != nil {
+			return c.reason(err)
+		}
+		c.g.log.Debug("upstream could not answer", "upstream", t.p.Name, "model", t.model, "reason", asRefusal(err).code)
+		if last == nil || asRefusal(last).status == 404 {
+			last = err
+		}
+	}
+	return last
+}
+
+// reason is why the call ended: what cancelled it rather than what that did.
+func (c *call) reason(err error) error {
+	if cause := context.Cause(c.ctx); cause != nil {
+		if r, ok := errors.AsType[*refusal](cause); ok {
+			return r
+		}
+	}
+	return err
+}
+
+// ask makes the call of one target: reserve, send, hand on, settle. next says
+// that another target may be asked in its place.
+func (c *call) ask(t target) (next bool, err error) {
+	up, ok := speaks(t.p.Kind, c.d)
+	if !ok {
+		return true, refuse(404, "model_not_found", "The upstream %s has no %s", t.p.Name, c.d)
+	}
+	price, ok := priceOf(t.p, t.model, c.scene.companys, c.scene.everyone)
+	if !ok {
+		return true, refuse(402, "no_price", "The price of the model %s of %s is not known; the board sets it with: selvage model price set", t.model, t.p.Name)
+	}
+	key, err := c.g.keyOf(c.ctx, t.p, c.scene.run)
+	if err != nil {
+		c.g.log.Warn("key of an upstream", "upstream", t.p.Name, "error", err)
+		return true, refuse(503, "no_key", "The upstream %s can not be asked from this node: its key is not to be had here", t.p.Name)
+	}
+	if c.g.conf.Purse == nil {
+		return false, refuse(503, "no_purse", "This node has nothing to pay with")
+	}
+	in := worstInput(c.plan.input, price, c.plan.long)
+	ask := company.SpendAsk{Company: c.who.Company, Agent: c.who.Agent, Run: c.who.Run, Issue: c.scene.issue, Project: c.scene.project,
+		Goal: c.scene.goal, BillingCode: c.scene.code, Want: in.Plus(times(c.plan.max*c.plan.choices, price.Output)),
+		Least: in.Plus(times(c.plan.least*c.plan.choices, price.Output))}
+	grant, err := c.g.conf.Purse.Reserve(c.ctx, ask)
+	if err != nil {
+		if _, no := errors.AsType[*ledger.Refusal](err); !no {
+			c.g.log.Warn("money for a call could not be reserved", "error", err)
+		}
+		return false, err
+	}
+	m := &meter{most: min(c.plan.max*c.plan.choices, affordable(grant.Amount-in, price.Output))}
+	use := company.SpendUse{Provider: string(t.p.Kind), Biller: t.p.Name, Model: t.model, Unsent: true}
+	defer func() { // once for each grant, whatever happens
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), settleWait)
+		defer cancel()
+		if p := recover(); p != nil {
+			use.Unsent, use.Cost = false, grant.Amount
+			_ = c.g.conf.Purse.Settle(ctx, grant, use)
+			panic(p)
+		}
+		if e := c.g.conf.Purse.Settle(ctx, grant, use); e != nil {
+			c.g.log.Error("call could not be settled", "grant", grant.ID, "error", e)
+		}
+	}()
+	sent, err := c.exchange(t, up, key, grant, m)
+	if sent {
+		u := m.settled(c.plan.input, hidesThinking(t.p, t.model))
+		use.Unsent, use.InputTokens, use.CachedInputTokens, use.OutputTokens = false, u.input+u.cacheWrite+u.long, u.cacheRead, u.output
+		use.Cost = u.cost(price)
+	}
+	switch r, ok := errors.AsType[*refusal](err); {
+	case ok && (r.code == "upstream_invalid" || r.status == 499):
+		return false, err // another one would say the same
+	}
+	return err != nil, err
+}

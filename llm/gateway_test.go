@@ -1,0 +1,659 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// What upstreams send, as recorded from their documentation's wire format.
+const (
+	chatStream = `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}
+
+data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"Hel"},"finish_reason":null}]}
+
+data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"lo"},"finish_reason":null}]}
+
+data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}
+
+data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11,"prompt_tokens_details":{"cached_tokens":4}}}
+
+data: [DONE]
+
+`
+	chatTools = `data: {"choices":[{"index":0,"delta":{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"ls","arguments":""}}]},"finish_reason":null}]}
+
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"dir\":"}}]},"finish_reason":null}]}
+
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"/tmp\"}"}}]},"finish_reason":null}]}
+
+data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}
+
+data: {"choices":[],"usage":{"prompt_tokens":50,"completion_tokens":12,"total_tokens":62}}
+
+data: [DONE]
+
+`
+	messagesStream = `event: message_start
+data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],"model":"claude","stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":25,"cache_read_input_tokens":7,"cache_creation_input_tokens":3,"output_tokens":1}}}
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+
+event: ping
+data: {"type":"ping"}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":0}
+
+event: content_block_start
+data: {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"toolu_1","name":"ls","input":{}}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"dir\":\"/\"}"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":1}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":15}}
+
+event: message_stop
+data: {"type":"message_stop"}
+
+`
+	ask          = `{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"hi"}]}`
+	askStream    = `{"model":"m","max_tokens":100,"stream":true,"messages":[{"role":"user","content":"hi"}]}`
+	chatPath     = "/v1/chat/completions"
+	messagesPath = "/anthropic/v1/messages"
+)
+
+// cents is what tokens cost at the dear price, micro-cents.
+func cents(in, cached, out int64) company.Money {
+	return company.Money(in*1e6 + cached*1e5 + out*2e6)
+}
+
+func TestAStreamPassesThroughAndIsSettledByItsUsage(t *testing.T) {
+	t.Parallel()
+	u := newUpstream(t, sse(chatStream))
+	b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+	status, out := b.post(chatPath, askStream)
+	if status != 200 {
+		t.Fatal(status, out)
+	}
+	want := strings.Replace(chatStream, chatStream[strings.Index(chatStream, `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],`):strings.Index(chatStream, "data: [DONE]")], "", 1)
+	if out != want {
+		t.Errorf("got\n%s\nwant\n%s", out, want)
+	}
+	wantText(t, u.body(0), `"include_usage":true`, `"max_tokens":100`, `"model":"m"`)
+	if got := u.heads[0].Get("Authorization"); got != "Bearer "+canary {
+		t.Errorf("authorization %q", got)
+	}
+	use := b.use(0)
+	if use.InputTokens != 5 || use.CachedInputTokens != 4 || use.OutputTokens != 2 || use.Cost != cents(5, 4, 2) || use.Provider != "openai_compatible" || use.Biller != "up" || use.Model != "m" {
+		t.Errorf("settled by %+v", use)
+	}
+	a := b.till.asks[0]
+	if a.Company != "acme" || a.Agent != "ada" || a.Run != "run" || a.Issue != "issue" || a.BillingCode != "R&D" || a.Want != cents(int64(len(askStream))+frameTokens, 0, 100) || a.Least > a.Want {
+		t.Errorf("asked for %+v", a)
+	}
+	if _, out = b.post(chatPath, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[]}`); out != chatStream {
+		t.Errorf("usage was asked for: %s", out)
+	}
+	wantText(t, u.body(1), `"max_tokens":8192`) // injected
+}
+
+func TestEveryDialectIsServedByEveryUpstream(t *testing.T) {
+	t.Parallel()
+	chatOnce := `{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hello","tool_calls":[{"id":"call_1","type":"function","function":{"name":"ls","arguments":"{\"dir\":\"/\"}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}`
+	messagesOnce := `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Hello"},{"type":"tool_use","id":"toolu_1","name":"ls","input":{"dir":"/"}}],"stop_reason":"tool_use","usage":{"input_tokens":9,"output_tokens":2}}`
+	chatAsk := `{"model":"m","max_tokens":100,%s"messages":[{"role":"system","content":"Be brief"},{"role":"user","content":[{"type":"text","text":"hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]},{"role":"assistant","content":null,"tool_calls":[{"id":"t0","type":"function","function":{"name":"ls","arguments":"{}"}}]},{"role":"tool","tool_call_id":"t0","content":"a b"}],"tools":[{"type":"function","function":{"name":"ls","description":"list","parameters":{"type":"object"}}}],"tool_choice":"auto"}`
+	messagesAsk := `{"model":"m","max_tokens":100,%s"system":[{"type":"text","text":"Be brief","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"hi"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},{"role":"assistant","content":[{"type":"tool_use","id":"t0","name":"ls","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t0","content":"a b"}]}],"tools":[{"name":"ls","description":"list","input_schema":{"type":"object"}}],"tool_choice":{"type":"auto"}}`
+	responsesAsk := `{"model":"m","max_output_tokens":100,%s"instructions":"Be brief","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]},{"type":"reasoning","summary":[]},{"type":"function_call","call_id":"t0","name":"ls","arguments":"{}"},{"type":"function_call_output","call_id":"t0","output":"a b"}],"tools":[{"type":"function","name":"ls","description":"list","parameters":{"type":"object"}},{"type":"web_search"}],"tool_choice":"auto"}`
+	for name, c := range map[string]struct {
+		kind         company.ModelKind
+		path, ask    string
+		once, stream string   // what the upstream sends
+		sent         []string // what it was sent
+		got, events  []string // what the client reads
+	}{
+		"chat by messages": {company.ModelAnthropic, chatPath, chatAsk, messagesOnce, messagesStream,
+			[]string{`"system":"Be brief"`, `"type":"tool_result"`, `"tool_use_id":"t0"`, `"input_schema":{"type":"object"}`, `"media_type":"image/png"`, `"max_tokens":100`},
+			[]string{`"content":"Hello"`, `"arguments":"{\"dir\":\"/\"}"`, `"finish_reason":"tool_calls"`, `"total_tokens":11`},
+			[]string{`"content":"Hello"`, `"id":"toolu_1"`, `"arguments":"{\"dir\":\"/\"}"`, `"finish_reason":"tool_calls"`, "data: [DONE]\n\n"}},
+		"messages by chat": {company.ModelLlamaCpp, messagesPath, messagesAsk, chatOnce, chatTools,
+			[]string{`{"content":"Be brief","role":"system"}`, `"tool_call_id":"t0"`, `"url":"data:image/png;base64,AAAA"`, `"parameters":{"type":"object"}`, `"max_tokens":100`},
+			[]string{`"type":"message"`, `"text":"Hello"`, `"input":{"dir":"/"}`, `"stop_reason":"tool_use"`, `"input_tokens":9`},
+			[]string{"event: message_start\n", `"type":"tool_use"`, `"name":"ls"`, `"partial_json":"{\"dir\":"`, `"stop_reason":"tool_use"`, `"output_tokens":12`, "event: message_stop\n"}},
+		"responses by chat": {company.ModelLlamaCpp, "/v1/responses", responsesAsk, chatOnce, chatTools,
+			[]string{`{"content":"Be brief","role":"system"}`, `"tool_call_id":"t0"`, `"url":"data:image/png;base64,AAAA"`, `"max_tokens":100`},
+			[]string{`"object":"response"`, `"status":"completed"`, `"text":"Hello"`, `"type":"function_call"`, `"call_id":"call_1"`, `"total_tokens":11`},
+			[]string{"event: response.created\n", "event: response.output_item.added\n", "event: response.function_call_arguments.delta\n", "event: response.output_item.done\n",
+				`"arguments":"{\"dir\":\"/tmp\"}"`, "event: response.completed\n", `"output_tokens":12`}},
+		"responses by messages": {company.ModelAnthropic, "/v1/responses", responsesAsk, messagesOnce, messagesStream,
+			[]string{`"system":"Be brief"`, `"type":"tool_result"`, `"max_tokens":100`},
+			[]string{`"text":"Hello"`, `"type":"function_call"`, `"call_id":"toolu_1"`},
+			[]string{"event: response.output_text.delta\n", `"delta":"Hello"`, `"call_id":"toolu_1"`, "event: response.completed\n"}},
+		"messages by messages": {company.ModelAnthropic, messagesPath + "?beta=true", messagesAsk, messagesOnce, messagesStream,
+			[]string{`"cache_control"`, `"max_tokens":100`}, []string{messagesOnce}, []string{messagesStream}},
+		"chat by chat": {company.ModelOpenAI, chatPath, chatAsk, chatOnce, chatTools, []string{`"max_completion_tokens":100`}, []string{chatOnce}, []string{`"finish_reason":"tool_calls"`}},
+		"responses by responses": {company.ModelOpenAI, "/v1/responses", responsesAsk,
+			`{"id":"r","object":"response","output":[],"usage":{"input_tokens":9,"output_tokens":2,"input_tokens_details":{"cached_tokens":0}}}`,
+			"event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"Hi\"}\n\nevent: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":25,\"output_tokens\":15}}}\n\n",
+			[]string{`"max_output_tokens":100`, `"store":false`}, []string{`"object":"response"`}, []string{"event: response.completed\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUpstream(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Accept") == "text/event-stream" {
+					io.WriteString(w, c.stream)
+				} else {
+					io.WriteString(w, c.once)
+				}
+			})
+			b := newBench(t, provider(c.kind, "up", u.URL))
+			status, out := b.post(c.path, strings.Replace(c.ask, "%s", "", 1))
+			if status != 200 {
+				t.Fatal(status, out)
+			}
+			wantText(t, out, c.got...)
+			wantText(t, u.body(0), c.sent...)
+			if strings.Contains(u.body(0), "web_search") {
+				t.Error("a tool that runs upstream was handed on")
+			}
+			if use := b.use(0); use.InputTokens != 9 || use.OutputTokens != 2 || use.Unsent {
+				t.Errorf("settled by %+v", use)
+			}
+			status, out = b.post(c.path, strings.Replace(c.ask, "%s", `"stream":true,`, 1))
+			if status != 200 {
+				t.Fatal(status, out)
+			}
+			wantText(t, out, c.events...)
+			checkEvents(t, out)
+			if use := b.use(1); use.OutputTokens < 12 || use.InputTokens < 25 || use.Cost == 0 {
+				t.Errorf("stream settled by %+v", use)
+			}
+		})
+	}
+}
+
+// checkEvents holds that a stream is whole events of JSON.
+func checkEvents(t *testing.T, out string) {
+	t.Helper()
+	s := newStream(strings.NewReader(out))
+	for {
+		e, err := s.next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil || !json.Valid(e.Data) && string(e.Data) != "[DONE]" {
+			t.Fatalf("event %q: %v", e.Raw, err)
+		}
+	}
+}
+
+func TestWithoutBudgetNothingLeaves(t *testing.T) {
+	t.Parallel()
+	u := newUpstream(t, sse(chatStream))
+	b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+	b.till.left = cents(100, 0, 0)
+	status, out := b.post(chatPath, ask)
+	if status != 402 {
+		t.Errorf("status %d, want 402", status)
+	}
+	wantText(t, out, `"type":"insufficient_quota"`, `"code":"budget_exceeded"`, `"details":{"scopeType":"agent"}`)
+	status, out = b.post(messagesPath, ask)
+	if status != 402 {
+		t.Errorf("status %d, want 402", status)
+	}
+	wantText(t, out, `"type":"error"`, `"type":"billing_error"`, `budget_exceeded`)
+	b.till.refuse = errors.New("the outcome is not known")
+	if status, _ = b.post(chatPath, ask); status != 503 {
+		t.Errorf("outcome not known: status %d, want 503", status)
+	}
+	b.conf.Purse = nil
+	if status, _ = b.post(chatPath, ask); status != 503 {
+		t.Errorf("no purse: status %d, want 503", status)
+	}
+	if u.asked() != 0 {
+		t.Errorf("the upstream was asked %d times", u.asked())
+	}
+}
+
+func TestWithLittleMoneyTheAnswerIsCutShorter(t *testing.T) {
+	t.Parallel()
+	u := newUpstream(t, sse(chatStream))
+	b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+	body := strings.Replace(askStream, `100`, `5000`, 1)
+	b.till.left = cents(int64(len(body))+frameTokens, 0, 300)
+	if status, out := b.post(chatPath, body); status != 200 {
+		t.Fatal(status, out)
+	}
+	wantText(t, u.body(0), `"max_tokens":300`)
+}
+
+func TestBusyUpstreamsAreAskedAgainAndThenOthers(t *testing.T) {
+	t.Parallel()
+	busy := func(status int) func(int, http.ResponseWriter, *http.Request) {
+		return func(_ int, w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(status)
+			io.WriteString(w, `{"error":{"message":"no room, `+canary+`"}}`)
+		}
+	}
+	for _, status := range []int{429, 500, 503, 529} {
+		first := newUpstream(t, busy(status))
+		second := newUpstream(t, sse(chatStream))
+		b := newBench(t, provider(company.ModelCompatible, "a", first.URL), provider(company.ModelCompatible, "b", second.URL))
+		got, out := b.post(chatPath, askStream)
+		if got != 200 || first.asked() != maxAttempts || second.asked() != 1 {
+			t.Errorf("%d: answered %d %s after %d and %d requests", status, got, out, first.asked(), second.asked())
+		}
+		if !b.use(0).Unsent || b.use(1).Unsent {
+			t.Errorf("%d: settled by %+v, then %+v", status, b.use(0), b.use(1))
+		}
+	}
+	// Soon better.
+	u := newUpstream(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		if n < 2 {
+			busy(429)(n, w, r)
+			return
+		}
+		sse(chatStream)(n, w, r)
+	})
+	b := newBench(t, provider(company.ModelCompatible, "a", u.URL))
+	if status, out := b.post(chatPath, askStream); status != 200 || len(b.till.grants) != 1 {
+		t.Errorf("answered %d %s with %d grants", status, out, len(b.till.grants))
+	}
+	// Nobody better.
+	u = newUpstream(t, busy(429))
+	b = newBench(t, provider(company.ModelCompatible, "a", u.URL))
+	if status, out := b.post(messagesPath, ask); status != 429 {
+		t.Errorf("answered %d %s, want 429", status, out)
+	}
+	// Not there.
+	gone := newUpstream(t, nil)
+	gone.Close()
+	b = newBench(t, provider(company.ModelCompatible, "a", gone.URL))
+	status, out := b.post(chatPath, ask)
+	if status != 502 || !b.use(0).Unsent {
+		t.Errorf("answered %d %s, settled by %+v", status, out, b.use(0))
+	}
+	wantText(t, out, "upstream_unreachable")
+}
+
+func TestRefusalsOfUpstreams(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		upstream, status int
+		text             string
+	}{
+		{400, 400, "too long"}, {401, 502, "upstream_refused"}, {403, 502, "upstream_refused"}, {404, 404, "model_not_found"}, {413, 413, "too long"},
+		{302, 502, "upstream_error"}, {418, 502, "upstream_error"},
+	} {
+		u := newUpstream(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "http://127.0.0.1:1/elsewhere")
+			w.WriteHeader(c.upstream)
+			io.WriteString(w, `{"type":"error","error":{"type":"x","message":"too long, your key is `+canary+`"}}`)
+		})
+		b := newBench(t, provider(company.ModelAnthropic, "up", u.URL))
+		for _, path := range []string{chatPath, messagesPath} {
+			status, out := b.post(path, ask)
+			if status != c.status {
+				t.Errorf("%d at %s: answered %d %s, want %d", c.upstream, path, status, out, c.status)
+			}
+			wantText(t, out, c.text)
+		}
+		if !b.use(0).Unsent || u.asked() != 2 {
+			t.Errorf("%d: asked %d times, settled by %+v", c.upstream, u.asked(), b.use(0))
+		}
+	}
+}
+
+// Half streams, hangs and garbage: the client hears of it, and the call is
+// settled by no less than the upstream can bill.
+func TestAnswersThatBreakOffAreSettledByWhatWasStreamed(t *testing.T) {
+	t.Parallel()
+	bound := int64(len(askStream)) + frameTokens
+	half := chatStream[:strings.Index(chatStream, `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},`)]
+	for name, c := range map[string]struct {
+		answer func(int, http.ResponseWriter, *http.Request)
+		kind   company.ModelKind
+		model  string
+		status int
+		text   string
+		in     int64
+		out    int64
+	}{
+		"a half stream":                       {sse(half), company.ModelCompatible, "m", 200, "upstream_broke_off", bound, 5},
+		"a half stream that hid its thinking": {sse(half), company.ModelCompatible, "o3-x", 200, "upstream_broke_off", bound + 3, 100},
+		"a stream that stands still": {func(_ int, w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, half)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}, company.ModelCompatible, "m", 200, "upstream_stalled", bound, 5},
+		"garbage in the middle":  {sse(half + "data: {\"choi\n\n"), company.ModelCompatible, "m", 200, "no answer", bound, 5},
+		"garbage":                {sse("<html>it works</html>"), company.ModelCompatible, "m", 502, "upstream_broke_off", bound, 0},
+		"no JSON":                {sse("data: hello\n\n"), company.ModelCompatible, "m", 502, "upstream_garbage", bound, 0},
+		"half of messages":       {sse(messagesStream[:strings.Index(messagesStream, "event: message_delta")]), company.ModelAnthropic, "m", 200, "upstream_broke_off", 28, 18},
+		"an error in the middle": {sse(half + "data: {\"error\":{\"message\":\"out of memory " + canary + "\"}}\n\n"), company.ModelCompatible, "m", 200, "out of memory", bound, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUpstream(t, c.answer)
+			b := newBench(t, provider(c.kind, "up", u.URL))
+			path := chatPath
+			if c.kind == company.ModelAnthropic {
+				path = messagesPath
+			}
+			status, out := b.post(path, strings.Replace(askStream, `"m"`, `"`+c.model+`"`, 1))
+			if status != c.status {
+				t.Errorf("status %d, want %d", status, c.status)
+			}
+			wantText(t, out, c.text)
+			use := b.use(0)
+			if use.Unsent || use.InputTokens != c.in || use.OutputTokens != c.out {
+				t.Errorf("settled by %+v, want %d in and %d out", use, c.in, c.out)
+			}
+			if g := b.till.grants[0]; use.Cost > g.Amount {
+				t.Errorf("cost %d is beyond the grant of %d", use.Cost, g.Amount)
+			}
+		})
+	}
+}
+
+func TestLiesAboutUsage(t *testing.T) {
+	t.Parallel()
+	lie := func(usage string) string {
+		return `{"object":"chat.completion","choices":[{"index":0,"message":{"content":"` + strings.Repeat("word ", 100) + `"},"finish_reason":"stop"}],"usage":` + usage + `}`
+	}
+	for usage, want := range map[string]struct{ in, out int64 }{
+		`null`: {int64(len(ask)) + frameTokens, 100},
+		`{"prompt_tokens":-5,"completion_tokens":-1,"total_tokens":0}`:                            {int64(len(ask)) + frameTokens, 100},
+		`{"prompt_tokens":3,"completion_tokens":90000000000000,"total_tokens":9}`:                 {int64(len(ask)) + frameTokens, 100},
+		`{"prompt_tokens":3,"completion_tokens":20,"total_tokens":5000}`:                          {3, 4997}, // thinking in the total only
+		`{"prompt_tokens":3,"completion_tokens":99,"total_tokens":102}`:                           {3, 99},
+		`{"prompt_tokens":3,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":900}}`: {0, 2},
+	} {
+		u := newUpstream(t, replay("application/json", lie(usage)))
+		b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+		if status, out := b.post(chatPath, ask); status != 200 {
+			t.Fatal(status, out)
+		}
+		if use := b.use(0); use.InputTokens != want.in || use.OutputTokens != want.out {
+			t.Errorf("%s: settled by %+v, want %+v", usage, use, want)
+		}
+	}
+}
+
+func TestAnUpstreamThatIgnoresItsBoundIsCutOff(t *testing.T) {
+	t.Parallel()
+	u := newUpstream(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			if _, err := io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"more "}}]}`+"\n\n"); err != nil {
+				return
+			}
+		}
+	})
+	b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+	status, out := b.post(chatPath, askStream)
+	if n := strings.Count(out, "more "); status != 200 || n > 100+100/4+eventSlack+1 {
+		t.Errorf("status %d, %d pieces passed of 100 tokens", status, n)
+	}
+	wantText(t, out, "output_limit")
+	if use := b.use(0); use.OutputTokens != 100 {
+		t.Errorf("settled by %+v, want all that was granted", use)
+	}
+}
+
+func TestACallEndsWithItsRun(t *testing.T) {
+	t.Parallel()
+	gone := make(chan struct{})
+	u := newUpstream(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"x"}}]}`+"\n\n")
+			w.(http.Flusher).Flush()
+			time.Sleep(50 * time.Millisecond)
+		}
+		close(gone)
+	})
+	b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+	time.AfterFunc(200*time.Millisecond, func() { b.ended.Store(true) })
+	status, out := b.post(chatPath, askStream)
+	if status != 200 {
+		t.Fatal(status, out)
+	}
+	wantText(t, out, "run_not_running")
+	<-gone
+	if use := b.use(0); use.Unsent || use.OutputTokens == 0 {
+		t.Errorf("settled by %+v", use)
+	}
+	if status, out = b.post(chatPath, ask); status != 403 {
+		t.Errorf("after the end: %d %s", status, out)
+	}
+}
+
+func TestAClientThatGoesAwayEndsItsCall(t *testing.T) {
+	t.Parallel()
+	gone := make(chan struct{})
+	u := newUpstream(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"hello"}}]}`+"\n\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		close(gone)
+	})
+	b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+	b.conf.Idle = time.Minute
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, _, _ = b.try(ctx, chatPath, askStream)
+	<-gone
+	for range 100 {
+		b.till.mu.Lock()
+		n := len(b.till.uses)
+		b.till.mu.Unlock()
+		if n == 1 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if use := b.use(0); use.Unsent || use.OutputTokens != 5 {
+		t.Errorf("settled by %+v", use)
+	}
+}
+
+func TestWhatHasNoPriceIsNotCalled(t *testing.T) {
+	t.Parallel()
+	u := newUpstream(t, sse(chatStream))
+	p := provider(company.ModelCompatible, "up", u.URL)
+	b := newBench(t, p)
+	b.scene.companys = nil
+	status, out := b.post(chatPath, ask)
+	if status != 402 || u.asked() != 0 {
+		t.Errorf("answered %d %s", status, out)
+	}
+	wantText(t, out, "no_price")
+	p.Free = true
+	b.scene.providers = []company.ModelProvider{p}
+	if status, out = b.post(chatPath, askStream); status != 200 {
+		t.Errorf("free: %d %s", status, out)
+	}
+	if use, a := b.use(0), b.till.asks[0]; use.Cost != 0 || a.Want != 0 || use.OutputTokens != 2 {
+		t.Errorf("free: asked for %+v, settled by %+v", a, use)
+	}
+}
+
+func TestRequestsThatCanNotBePaidForAreRefused(t *testing.T) {
+	t.Parallel()
+	u := newUpstream(t, sse(chatStream))
+	b := newBench(t, provider(company.ModelOpenAI, "up", u.URL))
+	for _, c := range []struct{ path, body, text string }{
+		{chatPath, `[]`, "not a JSON object"},
+		{chatPath, `{"messages":[]}`, "model"},
+		{chatPath, `{"model":"m","max_tokens":0}`, "max_tokens"},
+		{chatPath, `{"model":"m","max_tokens":"9"}`, "max_tokens"},
+		{chatPath, `{"model":"m","n":99}`, "n:"},
+		{chatPath, `{"model":"m","modalities":["audio"]}`, "modalities"},
+		{chatPath, `{"model":"m","messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]}`, "fetches"},
+		{chatPath, `{"model":"m","messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"x"}}]}]}`, "paid for"},
+		{"/v1/responses", `{"model":"m","previous_response_id":"r"}`, "previous_response_id"},
+		{"/v1/responses", `{"model":"m","input":"x","background":true}`, "background"},
+		{"/v1/nothing", `{}`, "not_found"},
+	} {
+		status, out := b.post(c.path, c.body)
+		if status < 400 || status > 404 {
+			t.Errorf("%s: status %d", c.body, status)
+		}
+		wantText(t, out, c.text)
+	}
+	if status, _ := b.post(chatPath, `{"model":"`+strings.Repeat("x", maxBody)+`"}`); status != 413 {
+		t.Errorf("too long: %d", status)
+	}
+	if u.asked() != 0 || len(b.till.asks) != 0 {
+		t.Errorf("asked %d times, reserved %d times", u.asked(), len(b.till.asks))
+	}
+}
+
+func TestEmbeddings(t *testing.T) {
+	t.Parallel()
+	u := newUpstream(t, replay("application/json", `{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.1]}],"model":"e","usage":{"prompt_tokens":5,"total_tokens":5}}`))
+	b := newBench(t, provider(company.ModelAnthropic, "claude", u.URL), provider(company.ModelOllama, "box", u.URL))
+	status, out := b.post("/v1/embeddings", `{"model":"e","input":"hello"}`)
+	if status != 200 {
+		t.Fatal(status, out)
+	}
+	wantText(t, out, `"embedding":[0.1]`)
+	if use := b.use(0); use.InputTokens != 5 || use.OutputTokens != 0 || use.Biller != "box" || u.paths[0] != "/embeddings" {
+		t.Errorf("settled by %+v at %s", use, u.paths[0])
+	}
+}
+
+func TestTokensAreCountedWithoutMoney(t *testing.T) {
+	t.Parallel()
+	u := newUpstream(t, replay("application/json", `{"input_tokens":14}`))
+	b := newBench(t, provider(company.ModelAnthropic, "claude", u.URL))
+	if status, out := b.post(messagesPath+"/count_tokens", `{"model":"m","messages":[]}`); status != 200 || out != `{"input_tokens":14}` {
+		t.Error(status, out)
+	}
+	b.scene.providers[0].Kind = company.ModelOllama
+	if status, out := b.post(messagesPath+"/count_tokens", `{"model":"m","messages":[]}`); status != 200 || out != `{"input_tokens":7}` {
+		t.Error(status, out)
+	}
+	if len(b.till.asks) != 0 {
+		t.Error("counting asked for money")
+	}
+}
+
+func TestRouting(t *testing.T) {
+	t.Parallel()
+	named := func(name string, kind company.ModelKind, priority int, models ...string) company.ModelProvider {
+		p := company.ModelProvider{ID: name, Name: name, Kind: kind, Priority: priority}
+		for _, m := range models {
+			from, to, _ := strings.Cut(m, "=")
+			p.Models = append(p.Models, company.ModelRoute{Name: from, As: to})
+		}
+		return p
+	}
+	gpu := named("gpu", company.ModelVLLM, 0, "qwen*")
+	gpu.Labels = []string{"gpu=yes"}
+	off := named("off", company.ModelOpenAI, -9)
+	off.Disabled = true
+	providers := []company.ModelProvider{
+		named("claude", company.ModelAnthropic, 0), named("openai", company.ModelOpenAI, 0), named("router", company.ModelOpenRouter, 0),
+		named("box", company.ModelOllama, 0), named("cheap", company.ModelCompatible, 5, "tier/cheap=small-1", "gpt-4o-mini"), named("cheaper", company.ModelCompatible, 1, "tier/cheap=tiny"), gpu, off,
+	}
+	b := newBench(t)
+	for name, want := range map[string]string{
+		"claude-sonnet-4-5":         "claude:claude-sonnet-4-5 box:claude-sonnet-4-5",
+		"gpt-4o-mini":               "cheap:gpt-4o-mini openai:gpt-4o-mini box:gpt-4o-mini",
+		"router/anthropic/claude-x": "router:anthropic/claude-x box:router/anthropic/claude-x",
+		"local/llama3":              "box:llama3",
+		"tier/cheap":                "cheaper:tiny cheap:small-1",
+		"tier/none":                 "",
+		"cheap/other":               "box:cheap/other",
+		"qwen3":                     "box:qwen3",
+		"openai/gpt-x":              "openai:gpt-x box:openai/gpt-x",
+	} {
+		var got []string
+		for _, t := range b.targetsOf(name, providers) {
+			got = append(got, t.p.Name+":"+t.model)
+		}
+		if g := strings.Join(got, " "); g != want {
+			t.Errorf("%s: %q, want %q", name, g, want)
+		}
+	}
+	b.conf.Labels = []string{"gpu=yes"}
+	if got := b.targetsOf("qwen3", providers); len(got) != 2 || got[0].p.Name != "gpu" {
+		t.Errorf("on a node with a GPU: %v", got)
+	}
+}
+
+func TestPrices(t *testing.T) {
+	t.Parallel()
+	p := company.ModelProvider{Name: "up", Kind: company.ModelOpenAI}
+	ours, all := []company.ModelPrice{{Model: "gpt-*", Input: 1}, {Model: "up/gpt-4o", Input: 2}}, []company.ModelPrice{{Model: "gpt-4o", Input: 3}, {Model: "o3", Input: 4}}
+	for model, want := range map[string]int64{"gpt-4o": 2, "gpt-9": 1, "o3": 4, "gpt-5": 1, "o4-mini": 110_000_000, "o4-mini-2025-04-16": 110_000_000, "o4-mini-max": -1, "x": -1} {
+		got, ok := priceOf(p, model, ours, all)
+		if ok != (want >= 0) || ok && got.Input != want {
+			t.Errorf("%s: %+v %t, want %d", model, got, ok, want)
+		}
+	}
+	if got := times(1, 1); got != 1 {
+		t.Errorf("a part of a micro-cent is %d, want it rounded up", got)
+	}
+	if got := times(company.MaxEventTokens, company.MaxModelPrice); got != 1_000_000_000_000_000_000 {
+		t.Errorf("the most that can be: %d", got)
+	}
+	if got := times(1<<62, 1<<62); got != company.MaxMoney {
+		t.Errorf("beyond: %d", got)
+	}
+	for n := range int64(2000) {
+		m := company.Money(n * 37)
+		if k := affordable(m, 2_999_999); times(k, 2_999_999) > m || times(k+1, 2_999_999) <= m {
+			t.Fatalf("%d pays for %d tokens", m, k)
+		}
+	}
+}
+
+func TestOnlyWhatRunsAtTheClientAndCostsNothingMoreIsHandedOn(t *testing.T) {
+	t.Parallel()
+	u := newUpstream(t, replay("application/json", `{"type":"message","content":[],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`))
+	b := newBench(t, provider(company.ModelAnthropic, "up", u.URL))
+	status, out := b.post(messagesPath+"?beta=true", `{"model":"m","max_tokens":5,"speed":"fast","service_tier":"auto","mcp_servers":[{}],"messages":[],"tools":[{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"}]}`,
+		"anthropic-beta", "claude-code-20250219,context-1m-2025-08-07,fine-grained-tool-streaming-2025-05-14", "x-api-key", "pcp_run_token")
+	if status != 200 {
+		t.Fatal(status, out)
+	}
+	for _, bad := range []string{"speed", "service_tier", "mcp_servers", "web_search"} {
+		if strings.Contains(u.body(0), bad) {
+			t.Errorf("%s was handed on: %s", bad, u.body(0))
+		}
+	}
+	wantText(t, u.body(0), "bash_20250124")
+	h := u.heads[0]
+	if h.Get("anthropic-beta") != "claude-code-20250219,fine-grained-tool-streaming-2025-05-14" || h.Get("x-api-key") != canary || h.Get("anthropic-version") == "" || h.Get("Authorization") != "" {
+		t.Errorf("headers %v", h)
+	}
+}
+
+func TestRefusalsOfTheMesh(t *testing.T) {
+	t.Parallel()
+	r := ledger.Refuse(ledger.Conflict, nil, "no").(*ledger.Refusal)
+	for code, want := range map[string]int{"budget_exceeded": 402, "budget_paused": 402, "": 402, "run_not_running": 403, "agent_stopped": 403} {
+		r.ErrCode = code
+		if got := asRefusal(r); got.status != want {
+			t.Errorf("%q: %d, want %d", code, got.status, want)
+		}
+	}
+}

@@ -1,0 +1,243 @@
+package llm
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+)
+
+// perDollar is how many micro-cents a dollar has.
+const perDollar = 100_000_000
+
+// defaults are the prices that come with the program: the public list prices of
+// the makers when it was written, in hundredths of a cent for a million tokens
+// (10,000 are a dollar). Where a maker charges more for long contexts, the higher
+// price stands here. A name also holds for its dated and its latest versions
+// ("gpt-4o-2024-11-20"), and for no others: a model whose price is not known is
+// not called until somebody sets one.
+var defaults = []struct {
+	model                         string
+	input, output, cacheR, cacheW int64
+}{
+	{"claude-opus-4-5", 50_000, 250_000, 5_000, 62_500},
+	{"claude-opus-4-1", 150_000, 750_000, 15_000, 187_500},
+	{"claude-opus-4", 150_000, 750_000, 15_000, 187_500},
+	{"claude-sonnet-4-5", 30_000, 150_000, 3_000, 37_500},
+	{"claude-sonnet-4", 30_000, 150_000, 3_000, 37_500},
+	{"claude-3-7-sonnet", 30_000, 150_000, 3_000, 37_500},
+	{"claude-3-5-sonnet", 30_000, 150_000, 3_000, 37_500},
+	{"claude-haiku-4-5", 10_000, 50_000, 1_000, 12_500},
+	{"claude-3-5-haiku", 8_000, 40_000, 800, 10_000},
+	{"claude-3-haiku", 2_500, 12_500, 300, 3_000},
+	{"gpt-5", 12_500, 100_000, 1_250, 12_500},
+	{"gpt-5.1", 12_500, 100_000, 1_250, 12_500},
+	{"gpt-5-codex", 12_500, 100_000, 1_250, 12_500},
+	{"gpt-5-mini", 2_500, 20_000, 250, 2_500},
+	{"gpt-5-nano", 500, 4_000, 50, 500},
+	{"gpt-5-pro", 150_000, 1_200_000, 150_000, 150_000},
+	{"gpt-4.1", 20_000, 80_000, 5_000, 20_000},
+	{"gpt-4.1-mini", 4_000, 16_000, 1_000, 4_000},
+	{"gpt-4.1-nano", 1_000, 4_000, 250, 1_000},
+	{"gpt-4o", 25_000, 100_000, 12_500, 25_000},
+	{"gpt-4o-mini", 1_500, 6_000, 750, 1_500},
+	{"o1", 150_000, 600_000, 75_000, 150_000},
+	{"o3", 20_000, 80_000, 5_000, 20_000},
+	{"o3-mini", 11_000, 44_000, 5_500, 11_000},
+	{"o4-mini", 11_000, 44_000, 2_750, 11_000},
+	{"text-embedding-3-small", 200, 0, 200, 200},
+	{"text-embedding-3-large", 1_300, 0, 1_300, 1_300},
+	{"gemini-2.5-pro", 25_000, 150_000, 6_250, 25_000},
+	{"gemini-2.5-flash", 3_000, 25_000, 750, 3_000},
+	{"gemini-2.5-flash-lite", 1_000, 4_000, 250, 1_000},
+	{"gemini-2.0-flash", 1_000, 4_000, 250, 1_000},
+	{"gemini-embedding-001", 1_500, 0, 1_500, 1_500},
+}
+
+// Defaults returns the prices that come with the program, by model.
+func Defaults() []company.ModelPrice {
+	out := []company.ModelPrice{}
+	for _, d := range defaults {
+		const unit = perDollar / 10_000
+		out = append(out, company.ModelPrice{Model: d.model, Input: d.input * unit, Output: d.output * unit, CacheRead: d.cacheR * unit, CacheWrite: d.cacheW * unit})
+	}
+	slices.SortFunc(out, func(a, b company.ModelPrice) int { return strings.Compare(a.Model, b.Model) })
+	return out
+}
+
+var builtIn = Defaults()
+
+// priceOf returns the price of an upstream's model: the company's, the mesh's, or
+// the one that came with the program; of several that fit, the one that says
+// most. An upstream that is free has the price 0 when none is set.
+func priceOf(p company.ModelProvider, model string, sets ...[]company.ModelPrice) (company.ModelPrice, bool) {
+	long := p.Name + "/" + model
+	for _, set := range sets {
+		best, found := company.ModelPrice{}, false
+		for _, row := range set {
+			if (fits(row.Model, long) || fits(row.Model, model)) && (!found || says(row.Model) > says(best.Model)) {
+				best, found = row, true
+			}
+		}
+		if found {
+			return best, true
+		}
+	}
+	if p.Free {
+		return company.ModelPrice{Model: model}, true
+	}
+	for _, row := range builtIn {
+		if rest, ok := strings.CutPrefix(model, row.Model); ok && (rest == "" || rest == "-latest" || strings.HasPrefix(rest, "-20")) {
+			return row, true
+		}
+	}
+	return company.ModelPrice{}, false
+}
+
+// fits reports whether name is what a pattern names.
+func fits(pattern, name string) bool {
+	if head, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(name, head)
+	}
+	return pattern == name
+}
+
+// says is how much a pattern says: a whole name more than any beginning.
+func says(pattern string) int {
+	if strings.HasSuffix(pattern, "*") {
+		return len(pattern)
+	}
+	return len(pattern) + 1_000
+}
+
+// times is what n tokens cost, rounded up, at most MaxMoney.
+func times(n, perMillion int64) company.Money {
+	if n <= 0 || perMillion <= 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(n), uint64(perMillion))
+	lo, carry := bits.Add64(lo, 999_999, 0)
+	if hi += carry; hi >= 1_000_000 {
+		return company.MaxMoney
+	}
+	q, _ := bits.Div64(hi, lo, 1_000_000)
+	return company.Money(min(q, uint64(company.MaxMoney)))
+}
+
+// A usage is what an answer's tokens were, each kind by itself. Long is what was
+// written to a cache for an hour, at twice the price of input.
+type usage struct {
+	input, cacheRead, cacheWrite, long, output int64
+	inKnown, outKnown                          bool
+}
+
+// cost is what u costs at a price.
+func (u usage) cost(p company.ModelPrice) company.Money {
+	sum := times(u.input, p.Input)
+	for _, m := range []company.Money{times(u.cacheRead, p.CacheRead), times(u.cacheWrite, p.CacheWrite), times(u.long, max(2*p.Input, p.CacheWrite)), times(u.output, p.Output)} {
+		sum = sum.Plus(m)
+	}
+	return sum
+}
+
+// worstInput is what n tokens of input can cost at most.
+func worstInput(n int64, p company.ModelPrice, long bool) company.Money {
+	most := max(p.Input, p.CacheRead, p.CacheWrite)
+	if long {
+		most = max(most, 2*p.Input)
+	}
+	return times(n, most)
+}
+
+// affordable is how many tokens of output money pays for.
+func affordable(m company.Money, perMillion int64) int64 {
+	if perMillion <= 0 {
+		return maxOutput * maxChoices
+	}
+	hi, lo := bits.Mul64(uint64(max(m, 0)), 1_000_000)
+	if hi >= uint64(perMillion) {
+		return maxOutput * maxChoices
+	}
+	q, _ := bits.Div64(hi, lo, uint64(perMillion))
+	return int64(min(q, maxOutput*maxChoices))
+}
+
+// hidesThinking reports whether an upstream bills thinking that it does not show:
+// what was streamed is no bound then.
+func hidesThinking(p company.ModelProvider, model string) bool {
+	switch p.Kind {
+	case company.ModelOpenAI, company.ModelOpenRouter, company.ModelGemini, company.ModelCompatible:
+		for _, head := range []string{"o1", "o3", "o4", "gpt-5", "codex", "gemini-2.5", "gemini-3"} {
+			if strings.Contains("/"+model, "/"+head) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// A meter counts an answer while it passes.
+type meter struct {
+	bytes  int64 // of text, thinking and arguments
+	pieces int64
+	most   int64 // tokens that the answer may have
+	use    usage
+}
+
+func (m *meter) count(ds []delta) {
+	for _, d := range ds {
+		if d.kind == stopDelta {
+			continue
+		}
+		if d.kind == callDelta {
+			m.bytes += int64(len(d.name))
+		}
+		if d.text != "" {
+			m.bytes += int64(len(d.text))
+			m.pieces++
+		}
+	}
+}
+
+// learn takes over what an upstream says that its answer used. What can not be
+// true is not believed.
+func (m *meter) learn(u usage) {
+	for _, n := range []int64{u.input, u.cacheRead, u.cacheWrite, u.long, u.output} {
+		if n < 0 || n > company.MaxEventTokens {
+			return
+		}
+	}
+	if u.inKnown {
+		m.use.input, m.use.cacheRead, m.use.cacheWrite, m.use.long, m.use.inKnown = u.input, u.cacheRead, u.cacheWrite, u.long, true
+	}
+	if u.outKnown {
+		m.use.output, m.use.outKnown = u.output, true
+	}
+}
+
+// over reports whether the answer is longer than it may be. A token has at
+// least one byte, and pieces have at least one token; both are taken with room to
+// spare, so that only an upstream that ignores its bound is cut off.
+func (m *meter) over() bool {
+	return m.pieces > m.most+m.most/4+eventSlack || m.bytes > m.most*maxTokenBytes+1024
+}
+
+// settled is what the call is settled by. What the upstream did not tell, or what
+// contradicts what it sent, is the bound: the input as it was reserved, and as
+// output a token for each byte that was streamed, up to what was granted, or
+// all of that where thinking is hidden. So an answer that breaks off never costs
+// less than the upstream can bill.
+func (m *meter) settled(inBound int64, hidden bool) usage {
+	u := m.use
+	if !u.inKnown {
+		u.input = inBound
+	}
+	if !u.outKnown || u.output*128+1024 < m.bytes {
+		u.output = min(m.bytes, m.most)
+		if hidden {
+			u.output = m.most
+		}
+	}
+	return u
+}

@@ -1,0 +1,228 @@
+package llm
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A Caller is the run that a call is for, as its token says.
+type Caller struct{ Company, Agent, Run string }
+
+// errEnded says why a call may not go on.
+var (
+	errEnded = refuse(403, "run_not_running", "The run has ended, or does not run on this node; its model calls end with it")
+	errLease = refuse(503, "no_authority", "This node may not act for its runs now; it lost touch with the mesh")
+)
+
+// A scene is all that a call needs to know of the mesh.
+type scene struct {
+	run                company.Run
+	project, issue     string
+	goal, code         string
+	providers          []company.ModelProvider // the company's before the mesh's
+	companys, everyone []company.ModelPrice
+}
+
+// readScene reads the scene of a call.
+func (g *Gateway) readScene(who Caller) (s scene, err error) {
+	if !g.conf.Holds() {
+		return s, errLease
+	}
+	err = g.conf.View(func(tx *ledger.Tx) error {
+		var ok bool
+		if s.run, ok = g.running(tx, who); !ok {
+			return errEnded
+		}
+		if i, ok := company.IssueOf(tx, who.Company, s.run.Context.IssueID); ok && i.ID != "" {
+			s.issue, s.project, s.goal, s.code = i.ID, i.Project, i.Goal, i.BillingCode
+		}
+		s.providers = append(company.ModelProvidersOf(tx, who.Company), company.ModelProvidersOf(tx, "")...)
+		s.companys, s.everyone = company.ModelPricesOf(tx, who.Company), company.ModelPricesOf(tx, "")
+		return nil
+	})
+	return s, err
+}
+
+// running returns the caller's run while it is at work on this node.
+func (g *Gateway) running(tx *ledger.Tx, who Caller) (company.Run, bool) {
+	r, ok := company.RunOf(tx, who.Company, who.Run)
+	return r, ok && r.Agent == who.Agent && r.Status == company.RunRunning && r.Node == g.conf.Self
+}
+
+// checkRun returns nil while a call of who may go on.
+func (g *Gateway) checkRun(who Caller) error {
+	if !g.conf.Holds() {
+		return errLease
+	}
+	err := g.conf.View(func(tx *ledger.Tx) error {
+		if _, ok := g.running(tx, who); !ok {
+			return errEnded
+		}
+		return nil
+	})
+	if _, ours := err.(*refusal); err != nil && !ours {
+		return nil // the state can not be read just now; the lease decides
+	}
+	return err
+}
+
+// A target is an upstream that answers to a name, and what it calls the model.
+type target struct {
+	p     company.ModelProvider
+	model string
+	rank  int // the lower the better
+}
+
+// usual are the names that upstreams answer to when nobody says which.
+var usual = map[company.ModelKind][]string{
+	company.ModelAnthropic:  {"claude-*"},
+	company.ModelOpenAI:     {"gpt-*", "o1*", "o3*", "o4*", "chatgpt-*", "codex-*", "text-embedding-*"},
+	company.ModelGemini:     {"gemini-*"},
+	company.ModelOpenRouter: {},
+	company.ModelOllama:     {"*"},
+	company.ModelVLLM:       {"*"},
+	company.ModelLlamaCpp:   {"*"},
+}
+
+// match returns what p calls the model of a name, and how well it fits.
+func match(p company.ModelProvider, name string) (model string, rank int, ok bool) {
+	if rest, found := strings.CutPrefix(name, p.Name+"/"); found && rest != "" {
+		if len(p.Models) == 0 {
+			return rest, 0, true
+		}
+		if model, _, ok = match(company.ModelProvider{Models: p.Models, Kind: p.Kind}, rest); ok {
+			return model, 0, true
+		}
+	}
+	if rest, found := strings.CutPrefix(name, "local/"); found && p.Kind.Local() && rest != "" {
+		if len(p.Models) == 0 {
+			return rest, 1, true
+		}
+		model, _, ok = match(company.ModelProvider{Models: p.Models, Kind: p.Kind}, rest)
+		return model, 1, ok
+	}
+	best := -1
+	for _, r := range p.Models {
+		if fits(r.Name, name) && says(r.Name) > best {
+			best, model = says(r.Name), name
+			if r.As != "" {
+				model = r.As
+			}
+		}
+	}
+	switch {
+	case best >= 1_000:
+		return model, 2, true
+	case best >= 0:
+		return model, 1_000 - best, true
+	case len(p.Models) > 0 || strings.HasPrefix(name, "tier/"):
+		return "", 0, false
+	}
+	for _, u := range usual[p.Kind] {
+		if fits(u, name) {
+			return name, 1_000 - says(u) + 1, true
+		}
+	}
+	return "", 0, false
+}
+
+// targetsOf returns the upstreams that answer to a name and that this node may
+// use, the best first: one that was named, then those that say most of the name, then
+// by priority, the company's before the mesh's.
+func (g *Gateway) targetsOf(name string, providers []company.ModelProvider) (out []target) {
+	for _, p := range providers {
+		if model, rank, ok := match(p, name); ok && !p.Disabled && !slices.ContainsFunc(p.Labels, func(l string) bool { return !slices.Contains(g.conf.Labels, l) }) {
+			out = append(out, target{p, model, rank})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b target) int {
+		if a.rank != b.rank {
+			return a.rank - b.rank
+		}
+		return a.p.Priority - b.p.Priority
+	})
+	return out[:min(len(out), maxTargets)]
+}
+
+// speaks returns the dialect in which an upstream is asked what a client asks in
+// d; false when it can not be asked.
+func speaks(kind company.ModelKind, d dialect) (dialect, bool) {
+	switch {
+	case d == embeddings:
+		return d, kind != company.ModelAnthropic
+	case kind == company.ModelAnthropic:
+		return messages, true
+	case kind == company.ModelOpenAI && d == responses:
+		return responses, true
+	}
+	return chat, true
+}
+
+// errNoKey says that the key of an upstream is not to be had here.
+var errNoKey = errors.New("its key can not be opened on this node")
+
+// openKey opens the key of an upstream, "" when it has none. It is held for one
+// call and goes nowhere but into the request's header.
+func (g *Gateway) openKey(ctx context.Context, p company.ModelProvider, run company.Run) (key string, err error) {
+	if !p.HasKey() {
+		return "", nil
+	}
+	if g.conf.Open == nil {
+		return "", errNoKey
+	}
+	of, use := string(p.Company), company.SecretUse{}
+	var plain []byte
+	err = g.conf.View(func(tx *ledger.Tx) error {
+		if p.Sealed != "" {
+			sealed, err := base64.StdEncoding.DecodeString(p.Sealed)
+			if err != nil {
+				return err
+			}
+			plain, err = g.conf.Open(tx, company.ValueAAD(g.conf.Mesh, of, p.ID, company.ModelKeyPath), sealed)
+			return err
+		}
+		s, ok := company.SecretOf(tx, of, string(p.Secret))
+		if !ok || s.Status != "active" {
+			return errors.New("its secret is gone or not active")
+		}
+		v, ok := company.SecretVersionOf(tx, s, 0)
+		if !ok {
+			return errors.New("its secret has no value")
+		}
+		use = company.SecretUse{Secret: s.ID, Version: v.Version, Path: "modelProvider." + p.Name}
+		plain, err = g.conf.Open(tx, company.SecretAAD(g.conf.Mesh, of, s.ID, v.Version), v.Sealed)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errNoKey, err)
+	}
+	if use.Secret != "" && run.ID != "" && g.conf.Note != nil && g.firstUse(run.ID, use) {
+		if err := g.conf.Note(ctx, run, use); err != nil {
+			return "", fmt.Errorf("the use of a secret could not be noted: %w", err)
+		}
+	}
+	return string(plain), nil
+}
+
+// firstUse reports whether a run uses a version of a secret for the first time,
+// as far as this node remembers: one entry tells of all its calls.
+func (g *Gateway) firstUse(run string, use company.SecretUse) bool {
+	key := fmt.Sprintf("%s %s %d", run, use.Secret, use.Version)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.noted[key] {
+		return false
+	}
+	if len(g.noted) >= maxModels {
+		clear(g.noted)
+	}
+	g.noted[key] = true
+	return true
+}

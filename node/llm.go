@@ -1,0 +1,29 @@
+package node
+
+import (
+	"context"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/llm"
+)
+
+// openModels opens the gateway by which the runs of this node call models. Until
+// the node has a purse it refuses every call: nothing leaves without budget.
+func (n *Node) openModels(context.Context) error {
+	conf := llm.Config{
+		View: n.ledger.View, Holds: n.work.worker.Holds, Self: string(n.ID()), Labels: n.labels(),
+		Mesh: string(n.Mesh()), Open: n.keyring.open, Note: n.noteModelKey, Logger: n.log, Purse: n.conf.Purse,
+	}
+	g, err := llm.New(conf)
+	if err != nil {
+		return err
+	}
+	n.models = g
+	n.opened("models", g.Close)
+	return nil
+}
+
+// noteModelKey notes that a run used a secret of its company as an upstream's key.
+func (n *Node) noteModelKey(ctx context.Context, run company.Run, use company.SecretUse) error {
+	return n.carryOut(ctx, n.command("secret.access", run.Company, company.UseSecrets{Run: run.ID, Uses: []company.SecretUse{use}}))
+}
