@@ -9,7 +9,7 @@ SEEDS ?= 200
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: clients help up down build examples test race check contract bench soak dist clean
+.PHONY: clients models help up down build examples test race check contract bench soak dist clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t12
@@ -28,11 +28,14 @@ up: examples ## start a local mesh of three nodes with a demo company at work
 down: ## stop the local mesh (its data stays in .run)
 	bin/selvage testnet down --dir $(RUN)
 
-test: build clients ## run every test, the 200-seed fault simulation included
+test: build clients models ## run every test, the 200-seed fault simulation included
 	./scripts/test
 
 clients: ## install Paperclip's own clients for the tests that run them
 	./scripts/clients
+
+models: ## install a small model and llama.cpp's server for the tests that ask one
+	./scripts/models
 
 check: ## formatting, vet, staticcheck, floors, known vulnerabilities
 	./scripts/check

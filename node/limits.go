@@ -49,7 +49,7 @@ const (
 	// maxReseal bounds the sealed values of one command that seals them anew, in
 	// bytes: a payload has 256 KiB, and one value with its successor up to 176.
 	maxReseal = 128 << 10
-	maxChores  = 64
+	maxChores = 64
 	// workspaceCommandTime bounds a command that prepares or winds up a workspace:
 	// a clean build of something large. commandGrace is what it has after TERM.
 	workspaceCommandTime = 15 * time.Minute

@@ -1,0 +1,325 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+type modelProviderRow struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Kind     string `json:"kind"`
+	BaseURL  string `json:"baseUrl"`
+	HasKey   bool   `json:"hasKey"`
+	Priority int    `json:"priority"`
+	Free     bool   `json:"free"`
+	Disabled bool   `json:"disabled"`
+	Models   []struct {
+		Name string `json:"name"`
+		As   string `json:"as"`
+	} `json:"models"`
+	Labels []string `json:"labels"`
+}
+
+func (r modelProviderRow) cells() []string {
+	key, models := "no", []string{}
+	if r.HasKey {
+		key = "yes"
+	}
+	for _, m := range r.Models {
+		if m.As != "" {
+			m.Name += "=" + m.As
+		}
+		models = append(models, m.Name)
+	}
+	return []string{r.Name, r.Kind, r.BaseURL, key, strconv.Itoa(r.Priority), dash(strings.Join(models, " ")), dash(strings.Join(r.Labels, " "))}
+}
+
+type modelPriceRow struct {
+	Model      string `json:"model"`
+	Input      int64  `json:"input"`
+	Output     int64  `json:"output"`
+	CacheRead  int64  `json:"cacheRead"`
+	CacheWrite int64  `json:"cacheWrite"`
+	Version    int    `json:"version"`
+	Source     string `json:"source"`
+}
+
+func modelCommand(c *cli) *cobra.Command {
+	return group("model", "Models that agents may use: who serves them, and what they cost",
+		group("provider", "Upstreams of the model gateway", modelProviderAdd(c), modelProviderList(c), modelProviderRemove(c), modelProviderTest(c)),
+		group("price", "What the tokens of models cost", modelPriceSet(c), modelPriceList(c), modelPriceRemove(c)))
+}
+
+// modelRoot is where the rows of the company are, or with --mesh those of the mesh.
+func (c *cli) modelRoot(cmd *cobra.Command, mesh bool) (string, error) {
+	if mesh {
+		return "/api/instance", nil
+	}
+	company, err := c.companyID(cmd)
+	return "/api/companies/" + company, err
+}
+
+func meshFlag(cmd *cobra.Command, mesh *bool) *cobra.Command {
+	cmd.Flags().BoolVar(mesh, "mesh", false, "of the mesh, for all companies")
+	return cmd
+}
+
+func modelProviderAdd(c *cli) *cobra.Command {
+	var mesh, key, free bool
+	var kind, base, secret string
+	var models, labels []string
+	var priority int
+	cmd := &cobra.Command{
+		Use: "add NAME", Short: "Add an upstream; its key comes from standard input, or a prompt", Args: cobra.ExactArgs(1),
+		Long: `Add an upstream of the model gateway. Kinds are openai, anthropic, openrouter,
+gemini, ollama, vllm, llamacpp and openai_compatible. Without --model it answers
+to the names that are usual for its kind; --model NAME=THEIRS gives it a name of
+your own, such as a tier ("tier/cheap=claude-haiku-4-5") or a pattern ("claude-*").
+The key is sealed where it comes in and never shown again.`,
+		Example: `  selvage model provider add claude --kind anthropic --key <key.txt
+  selvage model provider add box --kind ollama --label gpu=yes
+  selvage model provider add cheap --kind llamacpp --url http://10.0.0.7:8080/v1 --model tier/cheap=qwen3`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, err := c.modelRoot(cmd, mesh)
+			if err != nil {
+				return err
+			}
+			body := map[string]any{"name": args[0], "kind": kind}
+			if base != "" {
+				body["baseUrl"] = base
+			}
+			if len(models) > 0 {
+				list := []map[string]string{}
+				for _, m := range models {
+					name, as, _ := strings.Cut(m, "=")
+					list = append(list, map[string]string{"name": name, "as": as})
+				}
+				body["models"] = list
+			}
+			if len(labels) > 0 {
+				body["labels"] = labels
+			}
+			if cmd.Flags().Changed("priority") {
+				body["priority"] = priority
+			}
+			if cmd.Flags().Changed("free") {
+				body["free"] = free
+			}
+			switch {
+			case key && secret != "":
+				return misuse{errors.New("--key and --secret exclude each other")}
+			case key:
+				if body["apiKey"], err = readSecret(cmd); err != nil {
+					return err
+				}
+			case secret != "":
+				if body["secretId"], err = c.secretID(cmd, secret); err != nil {
+					return err
+				}
+			}
+			var row modelProviderRow
+			return c.send(cmd, "POST", root+"/model-providers", body, &row, func(w io.Writer) { fmt.Fprintf(w, "%s added, %s, %s\n", row.Name, row.BaseURL, row.ID) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&kind, "kind", "", "what it speaks")
+	f.StringVar(&base, "url", "", "where it is; default: where such upstreams usually are")
+	f.BoolVar(&key, "key", false, "read its key from standard input")
+	f.StringVar(&secret, "secret", "", "use a secret of the company as its key")
+	f.StringArrayVar(&models, "model", nil, "a name that it answers to, or NAME=THEIRS; several are possible")
+	f.StringArrayVar(&labels, "label", nil, "a label that a node must have to reach it; several are possible")
+	f.IntVar(&priority, "priority", 0, "the lowest is asked first")
+	f.BoolVar(&free, "free", false, "models without a price cost nothing (default for ollama, vllm and llamacpp)")
+	_ = cmd.MarkFlagRequired("kind")
+	return meshFlag(cmd, &mesh)
+}
+
+func modelProviderList(c *cli) *cobra.Command {
+	var mesh bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List upstreams, without their keys", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := c.modelRoot(cmd, mesh)
+			if err != nil {
+				return err
+			}
+			var rows []modelProviderRow
+			return c.show(cmd, root+"/model-providers", &rows, func(w io.Writer) {
+				var t [][]string
+				for _, r := range rows {
+					t = append(t, r.cells())
+				}
+				table(w, "NAME KIND URL KEY PRIORITY MODELS LABELS", t)
+			})
+		},
+	}
+	return meshFlag(cmd, &mesh)
+}
+
+// modelProviderPath resolves an upstream given by name or ID.
+func (c *cli) modelProviderPath(cmd *cobra.Command, mesh bool, ref string) (string, error) {
+	root, err := c.modelRoot(cmd, mesh)
+	if err != nil {
+		return "", err
+	}
+	var rows []modelProviderRow
+	if err := c.call(cmd.Context(), "GET", root+"/model-providers", nil, &rows); err != nil {
+		return "", err
+	}
+	for _, r := range rows {
+		if r.ID == ref || r.Name == ref {
+			return root + "/model-providers/" + r.ID, nil
+		}
+	}
+	return "", fmt.Errorf("no model provider %q: see selvage model provider list", ref)
+}
+
+func modelProviderRemove(c *cli) *cobra.Command {
+	var mesh bool
+	cmd := &cobra.Command{
+		Use: "remove NAME", Short: "Remove an upstream and its key", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := c.modelProviderPath(cmd, mesh, args[0])
+			if err != nil {
+				return err
+			}
+			var done map[string]any
+			return c.send(cmd, "DELETE", path, nil, &done, func(w io.Writer) { fmt.Fprintln(w, args[0]+" removed") })
+		},
+	}
+	return meshFlag(cmd, &mesh)
+}
+
+func modelProviderTest(c *cli) *cobra.Command {
+	var mesh bool
+	cmd := &cobra.Command{
+		Use: "test NAME", Short: "Ask an upstream whether it answers this node and takes its key; it costs nothing", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := c.modelProviderPath(cmd, mesh, args[0])
+			if err != nil {
+				return err
+			}
+			var row struct {
+				OK      bool     `json:"ok"`
+				Message string   `json:"message"`
+				Models  []string `json:"models"`
+				Took    int64    `json:"tookMs"`
+			}
+			err = c.send(cmd, "POST", path+"/test", map[string]any{}, &row, func(w io.Writer) {
+				fmt.Fprintln(w, row.Message)
+				for _, m := range row.Models {
+					fmt.Fprintln(w, "  "+m)
+				}
+			})
+			if err == nil && !row.OK {
+				err = errors.New("the upstream can not be used from this node")
+			}
+			return err
+		},
+	}
+	return meshFlag(cmd, &mesh)
+}
+
+// microPerDollar is how many micro-cents a dollar has.
+const microPerDollar = 100_000_000
+
+// parseDollars reads an amount like 3, 0.25 or 1.875 exactly.
+func parseDollars(text string) (int64, error) {
+	whole, part, _ := strings.Cut(text, ".")
+	bad := misuse{fmt.Errorf("%q is no price: dollars for a million tokens, such as 0.25", text)}
+	if len(part) > 8 || len(whole) > 6 || whole == "" || strings.ContainsAny(whole+part, "+-") {
+		return 0, bad
+	}
+	n, err := strconv.ParseInt(whole+part+strings.Repeat("0", 8-len(part)), 10, 64)
+	if err != nil {
+		return 0, bad
+	}
+	return n, nil
+}
+
+// dollars writes micro-cents, without zeros at the end.
+func dollars(n int64) string {
+	s := strings.TrimRight(fmt.Sprintf("%d.%08d", n/microPerDollar, n%microPerDollar), "0")
+	return strings.TrimSuffix(s, ".")
+}
+
+func modelPriceSet(c *cli) *cobra.Command {
+	var mesh bool
+	prices := map[string]*string{}
+	cmd := &cobra.Command{
+		Use: "set MODEL", Short: "Set what a model's tokens cost, in dollars for a million of them", Args: cobra.ExactArgs(1),
+		Long: `Set what a model's tokens cost, in dollars for a million of them. MODEL is a
+name, UPSTREAM/NAME, or either with * at its end; what says most of a name holds.
+Calls that have begun are settled at the price at which they were paid for.`,
+		Example: `  selvage model price set claude-sonnet-4-5 --input 3 --output 15 --cache-read 0.30 --cache-write 3.75
+  selvage model price set 'box/*' --input 0.02 --output 0.02 --mesh`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, err := c.modelRoot(cmd, mesh)
+			if err != nil {
+				return err
+			}
+			body := map[string]any{"model": args[0]}
+			for flag, name := range map[string]string{"input": "input", "output": "output", "cache-read": "cacheRead", "cache-write": "cacheWrite"} {
+				if cmd.Flags().Changed(flag) {
+					if body[name], err = parseDollars(*prices[flag]); err != nil {
+						return err
+					}
+				}
+			}
+			var row modelPriceRow
+			return c.send(cmd, "PUT", root+"/model-prices", body, &row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s costs $%s in, $%s out for a million tokens, version %d\n", row.Model, dollars(row.Input), dollars(row.Output), row.Version)
+			})
+		},
+	}
+	for flag, doc := range map[string]string{"input": "what is sent", "output": "what is answered", "cache-read": "what is read from a cache; default: as input", "cache-write": "what is written to one; default: as input"} {
+		prices[flag] = cmd.Flags().String(flag, "0", "price of "+doc)
+	}
+	_ = cmd.MarkFlagRequired("input")
+	return meshFlag(cmd, &mesh)
+}
+
+func modelPriceList(c *cli) *cobra.Command {
+	var mesh bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the prices that hold, in dollars for a million tokens", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := c.modelRoot(cmd, mesh)
+			if err != nil {
+				return err
+			}
+			var rows []modelPriceRow
+			return c.show(cmd, root+"/model-prices", &rows, func(w io.Writer) {
+				var t [][]string
+				for _, r := range rows {
+					t = append(t, []string{r.Model, dollars(r.Input), dollars(r.Output), dollars(r.CacheRead), dollars(r.CacheWrite), r.Source, strconv.Itoa(r.Version)})
+				}
+				table(w, "MODEL INPUT OUTPUT CACHE-READ CACHE-WRITE SET-BY VERSION", t)
+			})
+		},
+	}
+	return meshFlag(cmd, &mesh)
+}
+
+func modelPriceRemove(c *cli) *cobra.Command {
+	var mesh bool
+	cmd := &cobra.Command{
+		Use: "remove MODEL", Short: "Take back a price that was set", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, err := c.modelRoot(cmd, mesh)
+			if err != nil {
+				return err
+			}
+			var done map[string]any
+			return c.send(cmd, "DELETE", root+"/model-prices?model="+url.QueryEscape(args[0]), nil, &done, func(w io.Writer) { fmt.Fprintln(w, "removed") })
+		},
+	}
+	return meshFlag(cmd, &mesh)
+}
