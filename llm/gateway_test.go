@@ -657,3 +657,21 @@ func TestRefusalsOfTheMesh(t *testing.T) {
 		}
 	}
 }
+
+// A node without a data key, as an untrusted one is, asks no upstream that needs
+// a key, and says so without a word of it.
+func TestANodeWithoutDataKeyHasNoKeys(t *testing.T) {
+	t.Parallel()
+	u := newUpstream(t, sse(chatStream))
+	b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+	b.keyOf = b.openKey
+	status, out := b.post(chatPath, ask)
+	if status != 503 || u.asked() != 0 || len(b.till.asks) != 0 {
+		t.Errorf("answered %d %s after %d requests and %d reservations", status, out, u.asked(), len(b.till.asks))
+	}
+	wantText(t, out, "no_key")
+	b.scene.providers[0].Sealed = ""
+	if status, out = b.post(chatPath, askStream); status != 200 || u.heads[0].Get("Authorization") != "" {
+		t.Errorf("an upstream without a key: %d %s", status, out)
+	}
+}
