@@ -1,0 +1,544 @@
+package sandbox
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/sys"
+)
+
+// Limits of one call. Zero means the default.
+type Limits struct {
+	Fuel      int64         // units; see the package
+	Memory    int64         // bytes of linear memory, rounded down to pages of 64 KiB
+	Time      time.Duration // from the first instruction to the last
+	HostCalls int           // calls of functions in Host
+	Output    int           // bytes that are kept of standard output, and as many of standard error
+}
+
+func (l Limits) filled() (Limits, *Error) {
+	l.Fuel, l.Memory, l.Time = cmp.Or(l.Fuel, DefaultFuel), cmp.Or(l.Memory, DefaultMemory), cmp.Or(l.Time, DefaultTime)
+	l.HostCalls, l.Output = cmp.Or(l.HostCalls, DefaultHostCalls), cmp.Or(l.Output, DefaultOutput)
+	if l.Fuel < 0 || l.Memory < 0 || l.Time < 0 || l.HostCalls < 0 || l.Output < 0 {
+		return l, refuse(RuntimeUnavailable, "limits must not be negative")
+	}
+	l.Fuel, l.Memory, l.Time, l.Output = min(l.Fuel, MaxFuel), min(l.Memory, MaxMemory), min(l.Time, MaxTime), min(l.Output, MaxOutput)
+	l.Memory &^= 1<<16 - 1
+	return l, nil
+}
+
+// A Call is what an instance is given: its arguments, its files, its limits and
+// what it may ask of its host.
+type Call struct {
+	Args []string // the first is the program's name
+	Env  []string // "K=V"
+	// Stdin is read from the instance's goroutine, or from another when the call
+	// ends while Stdin blocks. Default: nothing to read.
+	Stdin io.Reader
+	// Stdout and Stderr get what is written, whole, beside what the result keeps.
+	// They must not block.
+	Stdout, Stderr io.Writer
+	Dirs           []Dir
+	Host           Host
+	Limits         Limits
+	// Fixed gives clocks that only advance when they are read and random numbers
+	// from a seed, so that two calls do the same.
+	Fixed *Fixed
+}
+
+// Fixed is a world without chance.
+type Fixed struct {
+	Start time.Time // what the clock shows first; it advances 1 ms with every look
+	Seed  uint64
+}
+
+// A Result says how a call ended.
+type Result struct {
+	// ExitCode is the program's own; null when it did not come to its end.
+	ExitCode   *int   `json:"exitCode"`
+	Stdout     string `json:"stdout"`
+	Stderr     string `json:"stderr"`
+	FuelUsed   int64  `json:"fuelUsed"`
+	MemoryPeak int64  `json:"memoryPeak"` // bytes of linear memory
+	DurationMs int64  `json:"durationMs"`
+	Error      *Error `json:"error"`
+}
+
+// Run instantiates the module, runs it to its end and takes the instance away.
+// A program begins at _start; a reactor at _initialize and then at run or
+// execute. All that goes wrong is in the result.
+func (m *Module) Run(ctx context.Context, c Call) Result {
+	began := time.Now()
+	i, err := m.start(ctx, c)
+	if err != nil {
+		return Result{Error: err, DurationMs: time.Since(began).Milliseconds()}
+	}
+	defer i.Close()
+	return i.run(ctx, began)
+}
+
+func (i *Instance) run(ctx context.Context, began time.Time) Result {
+	entry, ok := i.module.entry()
+	if !ok {
+		return Result{Error: refuse(InvalidModule, "the module exports neither _start, run nor execute"), DurationMs: time.Since(began).Milliseconds()}
+	}
+	_, err := i.call(ctx, entry)
+	r := i.result(err)
+	r.DurationMs = time.Since(began).Milliseconds()
+	return r
+}
+
+func (m *Module) entry() (string, bool) {
+	for _, name := range []string{"_start", "run", "execute"} {
+		if m.one.info.export(name, kindFunc) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// An Instance is a module with a memory of its own. It executes one call at a
+// time; only Close may be called beside it.
+type Instance struct {
+	module *Module
+	mod    api.Module
+	fuel   api.MutableGlobal
+	stack  api.MutableGlobal
+	mem    memory
+	limits Limits
+	conf   Call
+	fixed  *world
+
+	out, err stream
+	in       *input
+
+	// Of the call that is going on; used by the instance's goroutine.
+	ctx      context.Context
+	deadline time.Time
+	granted  int64 // of fuel, by the last refill
+	used     int64 // before it
+	calls    int
+	answer   []byte // of the last host call, as far as it was not taken
+	turn     bool   // this goroutine has one of the engine's turns
+
+	closing sync.Once
+	busy    sync.Mutex
+}
+
+// Start makes an instance that stays: its functions can be called again and
+// again, and its memory is kept in between. _initialize has run.
+func (m *Module) Start(ctx context.Context, c Call) (*Instance, error) {
+	i, err := m.start(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+func (m *Module) start(ctx context.Context, c Call) (*Instance, *Error) {
+	limits, bad := c.Limits.filled()
+	if bad != nil {
+		return nil, bad
+	}
+	if i := m.pool.take(c, limits); i != nil {
+		i.adopt(c, limits)
+		i.refuel() // what came before the call was paid for when it was made
+		return i, nil
+	}
+	return m.instantiate(ctx, c, limits)
+}
+
+// adopt gives an instance that was made ahead its call.
+func (i *Instance) adopt(c Call, limits Limits) {
+	i.conf, i.limits = c, limits
+	i.out = stream{max: limits.Output, also: c.Stdout}
+	i.err = stream{max: limits.Output, also: c.Stderr}
+	i.in.r = c.Stdin
+}
+
+func (m *Module) instantiate(ctx context.Context, c Call, limits Limits) (*Instance, *Error) {
+	info := m.one.info
+	if need := int64(info.minPages) << 16; need > limits.Memory {
+		return nil, refuse(MemoryLimitExceeded, "the module needs %d bytes of memory from the start, %d are allowed", need, limits.Memory)
+	}
+	i := &Instance{module: m, fixed: newWorld(c.Fixed)}
+	i.in = &input{i: i}
+	i.mem.limit = uint64(limits.Memory)
+	i.adopt(c, limits)
+	conf, bad := i.config(c)
+	if bad != nil {
+		return nil, bad
+	}
+	_, err := i.guarded(ctx, func(ctx context.Context) ([]uint64, error) {
+		var err error
+		i.mod, err = m.engine.runtime.InstantiateModule(experimental.WithMemoryAllocator(ctx, &i.mem), m.one.compiled, conf)
+		if err != nil {
+			return nil, err
+		}
+		i.globals(i.mod)
+		if f := i.mod.ExportedFunction("_initialize"); f != nil && !info.export("_start", kindFunc) {
+			return f.Call(ctx)
+		}
+		return nil, nil
+	})
+	if err != nil {
+		bad := i.result(err).Error
+		i.Close()
+		if bad == nil { // it left by proc_exit before it could be called
+			bad = refuse(WasmTrap, "the module ended while it was instantiated")
+		}
+		return nil, bad
+	}
+	return i, nil
+}
+
+func (i *Instance) globals(mod api.Module) {
+	if i.fuel == nil {
+		i.fuel, _ = mod.ExportedGlobal(meterFuel).(api.MutableGlobal)
+		i.stack, _ = mod.ExportedGlobal(meterStack).(api.MutableGlobal)
+	}
+}
+
+// config is what the runtime is told of the instance.
+func (i *Instance) config(c Call) (wazero.ModuleConfig, *Error) {
+	size := 0
+	for _, s := range append(append([]string(nil), c.Args...), c.Env...) {
+		if strings.Contains(s, "\x00") {
+			return nil, refuse(RuntimeUnavailable, "an argument or a variable holds a zero byte")
+		}
+		size += len(s) + 1
+	}
+	if size > maxStart {
+		return nil, refuse(RuntimeUnavailable, "arguments and environment of %d bytes are more than the %d that are allowed", size, maxStart)
+	}
+	conf := wazero.NewModuleConfig().WithName("").WithStartFunctions().WithArgs(c.Args...).
+		WithStdin(i.in).WithStdout(&out{i, &i.out}).WithStderr(&out{i, &i.err})
+	for _, kv := range c.Env {
+		k, v, _ := strings.Cut(kv, "=")
+		if k == "" {
+			return nil, refuse(RuntimeUnavailable, "a variable has no name")
+		}
+		conf = conf.WithEnv(k, v)
+	}
+	conf = conf.WithRandSource(random{i}).WithWalltime(i.walltime, 1).WithNanotime(i.nanotime, 1).WithNanosleep(i.sleep).WithOsyield(i.pause)
+	files, bad := i.files(c.Dirs)
+	if bad != nil {
+		return nil, bad
+	}
+	if files != nil {
+		conf = conf.WithFSConfig(files)
+	}
+	return conf, nil
+}
+
+// Call calls an exported function. Arguments and results are as WebAssembly has
+// them, 64 bits each. Its error is an *Error, or a *sys.ExitError of the program
+// itself; after either the instance is only good to be closed. Fuel and time are
+// counted from the start of each call.
+func (i *Instance) Call(ctx context.Context, name string, args ...uint64) ([]uint64, error) {
+	i.refuel()
+	res, err := i.call(ctx, name, args...)
+	if err != nil {
+		if r := i.result(err); r.Error != nil {
+			return nil, r.Error
+		}
+		return nil, err
+	}
+	return res, nil
+}
+
+// refuel begins to count anew.
+func (i *Instance) refuel() {
+	i.used, i.granted, i.calls = 0, 0, 0
+	i.fuel.Set(0)
+}
+
+func (i *Instance) call(ctx context.Context, name string, args ...uint64) ([]uint64, error) {
+	f := i.mod.ExportedFunction(name)
+	if f == nil {
+		return nil, refuse(InvalidModule, "the module exports no function %q", name)
+	}
+	if n := len(f.Definition().ParamTypes()); n != len(args) {
+		return nil, refuse(InvalidModule, "function %q takes %d arguments", name, n)
+	}
+	i.stack.Set(0)
+	return i.guarded(ctx, func(ctx context.Context) ([]uint64, error) { return f.Call(ctx, args...) })
+}
+
+type instanceKey struct{}
+
+// guarded executes f as the instance: with its deadline, on a turn.
+func (i *Instance) guarded(ctx context.Context, f func(context.Context) ([]uint64, error)) (res []uint64, err error) {
+	if !i.busy.TryLock() {
+		return nil, refuse(RuntimeUnavailable, "the instance is busy")
+	}
+	defer i.busy.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, i.limits.Time)
+	defer cancel()
+	i.ctx = context.WithValue(ctx, instanceKey{}, i)
+	i.deadline, _ = ctx.Deadline()
+	defer func() {
+		i.leave()
+		if x := recover(); x != nil { // of ours, where the runtime was not between
+			e, ok := x.(error)
+			if !ok {
+				panic(x)
+			}
+			res, err = nil, e
+		}
+	}()
+	i.join()
+	return f(i.ctx)
+}
+
+// join waits for a turn to execute; leave gives it back.
+func (i *Instance) join() {
+	select {
+	case i.module.engine.turns <- struct{}{}:
+		i.turn = true
+		return
+	default:
+	}
+	select {
+	case i.module.engine.turns <- struct{}{}:
+		i.turn = true
+	case <-i.ctx.Done():
+		panic(i.over())
+	}
+}
+
+func (i *Instance) leave() {
+	if i.turn {
+		i.turn = false
+		<-i.module.engine.turns
+	}
+}
+
+// yield lets others execute, when there are any that wait.
+func (i *Instance) yield() {
+	i.leave()
+	runtime.Gosched()
+	i.join()
+}
+
+// over is why a call must not go on, or nil.
+func (i *Instance) over() error {
+	switch err := i.ctx.Err(); {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded) && !time.Now().Before(i.deadline):
+		return refuse(ExecutionTimeout, "the call took longer than %v", i.limits.Time)
+	default:
+		return refuse(Cancelled, "the call was cancelled")
+	}
+}
+
+// look ends the call when it must not go on.
+func (i *Instance) look() {
+	if err := i.over(); err != nil {
+		panic(err)
+	}
+}
+
+// spend charges the call for work that the host does for it.
+func (i *Instance) spend(n int64) {
+	i.used += n
+	if i.used > i.limits.Fuel {
+		panic(i.exhausted())
+	}
+}
+
+func (i *Instance) exhausted() *Error {
+	return refuse(FuelExhausted, "the call used up its %d units of fuel", i.limits.Fuel)
+}
+
+// enter is what metered code calls when its slice or its stack is used up, and
+// before it calls any other function of the host.
+func enter(ctx context.Context, mod api.Module, args []uint64) {
+	i, ok := ctx.Value(instanceKey{}).(*Instance)
+	if !ok {
+		panic(refuse(RuntimeUnavailable, "called from outside"))
+	}
+	i.globals(mod)
+	i.look()
+	if int32(uint32(args[0])) != whyUsedUp {
+		return
+	}
+	if i.stack.Get() > maxStack {
+		panic(refuse(WasmTrap, "call stack exhausted"))
+	}
+	left := int64(i.fuel.Get())
+	i.used += i.granted - left
+	i.granted = 0
+	rest := i.limits.Fuel - i.used
+	if rest < 0 {
+		panic(i.exhausted())
+	}
+	i.yield()
+	i.granted = min(slice, rest)
+	i.fuel.Set(uint64(i.granted))
+}
+
+// result tells how the call ended that returned err.
+func (i *Instance) result(err error) Result {
+	r := Result{Stdout: i.out.text(), Stderr: i.err.text(), MemoryPeak: int64(i.mem.size)}
+	r.FuelUsed = i.used
+	if i.fuel != nil {
+		r.FuelUsed += i.granted - int64(i.fuel.Get())
+	}
+	r.FuelUsed = min(r.FuelUsed, i.limits.Fuel)
+	var own *Error
+	var exit *sys.ExitError
+	switch {
+	case err == nil:
+		r.ExitCode = new(0)
+	case errors.As(err, &own):
+		r.Error = own
+	case errors.As(err, &exit):
+		r.ExitCode = new(int(exit.ExitCode()))
+	default:
+		r.Error = refuse(WasmTrap, "%s", strings.TrimPrefix(firstLine(err.Error()), "wasm error: "))
+	}
+	ended := r.Error == nil && *r.ExitCode == 0
+	if i.mem.refused && !ended && (r.Error == nil || r.Error.Code == WasmTrap) {
+		r.Error = refuse(MemoryLimitExceeded, "the program asked for more than its %d bytes of memory and ended", i.limits.Memory)
+	}
+	return r
+}
+
+// Close takes the instance away. It must not be executing.
+func (i *Instance) Close() error {
+	i.closing.Do(func() {
+		i.in.close()
+		if i.mod != nil {
+			_ = i.mod.Close(context.Background())
+		}
+		i.mem.Free()
+	})
+	return nil
+}
+
+// A stream keeps the beginning of what is written.
+type stream struct {
+	buf  bytes.Buffer
+	max  int
+	also io.Writer
+}
+
+func (s *stream) text() string { return strings.ToValidUTF8(s.buf.String(), "\uFFFD") }
+
+var errFull = errors.New("output is full")
+
+// out is a stream as the instance writes to it.
+type out struct {
+	i *Instance
+	s *stream
+}
+
+// Write takes what there is room for; past that the guest gets an error.
+func (o *out) Write(p []byte) (int, error) {
+	o.i.spend(int64(len(p)) >> perRange)
+	n := min(len(p), o.s.max-o.s.buf.Len())
+	o.s.buf.Write(p[:n])
+	if o.s.also != nil && n > 0 {
+		if _, err := o.s.also.Write(p[:n]); err != nil {
+			return 0, err
+		}
+	}
+	if n < len(p) {
+		return n, errFull
+	}
+	return n, nil
+}
+
+// An input is standard input. A reader that blocks does not keep the call from
+// ending: the read goes on in its goroutine, which ends when the reader does.
+type input struct {
+	i *Instance
+	r io.Reader
+
+	asked chan struct{}
+	read  chan readResult
+	rest  []byte
+	err   error
+}
+
+type readResult struct {
+	b   []byte
+	err error
+}
+
+// inputChunk is what is read at once.
+const inputChunk = 32 << 10
+
+func (n *input) Read(p []byte) (int, error) {
+	if n.r == nil || len(p) == 0 {
+		return 0, io.EOF
+	}
+	if b, ok := n.r.(memoryReader); ok { // never blocks
+		k, err := b.Read(p)
+		n.i.spend(int64(k) >> perRange)
+		return k, err
+	}
+	if len(n.rest) == 0 && n.err == nil {
+		if n.asked == nil {
+			n.asked, n.read = make(chan struct{}, 1), make(chan readResult, 1)
+			go pump(n.r, n.asked, n.read)
+		}
+		n.asked <- struct{}{}
+		n.i.leave()
+		select {
+		case got := <-n.read:
+			n.rest, n.err = got.b, got.err
+		case <-n.i.ctx.Done():
+			panic(n.i.over())
+		}
+		n.i.join()
+	}
+	k := copy(p, n.rest)
+	n.rest = n.rest[k:]
+	n.i.spend(int64(k) >> perRange)
+	if k == 0 && n.err != nil {
+		return 0, n.err
+	}
+	return k, nil
+}
+
+// memoryReader is what readers of memory have and others have not.
+type memoryReader interface {
+	io.Reader
+	Len() int
+	Size() int64
+}
+
+func pump(r io.Reader, asked <-chan struct{}, read chan<- readResult) {
+	for range asked {
+		b := make([]byte, inputChunk)
+		k, err := r.Read(b)
+		read <- readResult{b[:k], err}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (n *input) close() {
+	if n.asked != nil {
+		close(n.asked)
+		n.asked = nil
+	}
+}
+
+// String of an instance names its module, for messages.
+func (i *Instance) String() string { return fmt.Sprintf("instance of %.12s", i.module.Hash()) }
