@@ -36,6 +36,8 @@ type Config struct {
 	Compiler []string
 	// MaxModule is the size of a module in bytes; default DefaultModule.
 	MaxModule int64
+	// CompileTime bounds one compilation; default DefaultCompileTime.
+	CompileTime time.Duration
 	// Turns is how many guests execute at once; others wait for their turn, which
 	// changes with every slice of fuel. Default: one processor less than there are,
 	// at least one, so that the node keeps one for itself.
@@ -71,6 +73,7 @@ type loaded struct {
 // Open makes an engine.
 func Open(cfg Config) (*Engine, error) {
 	cfg.MaxModule = cmp.Or(cfg.MaxModule, DefaultModule)
+	cfg.CompileTime = cmp.Or(cfg.CompileTime, DefaultCompileTime)
 	cfg.Turns = cmp.Or(cfg.Turns, max(1, runtime.GOMAXPROCS(0)-1))
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -289,7 +292,7 @@ func prepare(wasm []byte, offers map[string]bool) (*parsed, []byte, *Error) {
 // compiled compiles a metered module: small ones here, others in a process that
 // can be killed, unless they were compiled before.
 func (e *Engine) compiled(ctx context.Context, metered []byte) (wazero.CompiledModule, *Error) {
-	ctx, cancel := context.WithTimeout(ctx, compileTime)
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.CompileTime)
 	defer cancel()
 	select {
 	case e.compile <- struct{}{}:
@@ -323,7 +326,7 @@ func hashOf(b []byte) []byte {
 func compileFailure(ctx context.Context, err error) *Error {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return refuse(CompilationFailed, "compilation took longer than %v", compileTime)
+		return refuse(CompilationFailed, "compilation took longer than it may")
 	case ctx.Err() != nil:
 		return refuse(Cancelled, "compilation was broken off")
 	}

@@ -47,7 +47,7 @@ const (
 	maxLocals    = 10_000  // of one function, parameters included
 	maxNesting   = 10_000  // of blocks; Go nests one for every call in a function
 	maxTargets   = 10_000  // of one br_table
-	maxAllTarget = 1 << 20 // of all br_tables of a function together
+	maxAllTarget = 1 << 17 // of all br_tables of a function together
 	maxName      = 1 << 10 // bytes of the name of an import or an export
 )
 
@@ -63,9 +63,11 @@ const (
 	maxAhead = 64
 	mergeRun = 32
 	// costHost is what calling the host costs, costGrow growing memory or a table,
+	// costEach each element of a list that the host is given,
 	// costRange what an instruction on a range costs before its length counts.
 	costHost  = 64
 	costGrow  = 512
+	costEach  = 8
 	costRange = 8
 	// perRange is how many bytes or elements of a range cost a unit, as a shift.
 	perRange = 6
@@ -81,9 +83,10 @@ const (
 	// inProcess is the size of a metered module up to which it is compiled in this
 	// process: it takes about as long as starting another.
 	inProcess = 64 << 10
-	// compileTime bounds a compilation, compileMemory what a child may allocate.
-	compileTime   = 60 * time.Second
-	compileMemory = 1 << 30
+	// DefaultCompileTime bounds a compilation, compileMemory what a child may
+	// allocate.
+	DefaultCompileTime = 60 * time.Second
+	compileMemory      = 1 << 30
 	// compilesAtOnce bounds compilations that run side by side.
 	compilesAtOnce = 2
 	// maxLoaded bounds modules that stay compiled in memory while nobody uses them.

@@ -62,9 +62,11 @@ type metering struct {
 	enterAt, ranged uint32 // functions, as they are numbered afterwards
 	tracked         []bool // by function as numbered before: its stack is counted
 
-	points []point
-	edits  []edit
-	frames []frame
+	points  []point
+	edits   []edit
+	frames  []frame
+	regions []region
+	known   []bool // while code is written: whether the local held the fuel where each open region began
 }
 
 func (w *metering) reader(id byte) *reader {
@@ -188,10 +190,21 @@ func (w *metering) code() []byte {
 	return o
 }
 
+// counted are the functions of WASI that work through a list, and which of their
+// parameters is its length.
+var counted = map[string]int{"poll_oneoff": 2, "fd_read": 2, "fd_write": 2, "fd_pread": 2, "fd_pwrite": 2}
+
 // door is the function through which import i is called.
 func (w *metering) door(i uint32, o []byte) []byte {
 	o = append(o, 0)
-	o = w.charge(o, point{cost: costHost}, 0)
+	o = appendU32(append(o, 0x23), w.fuel)
+	o = appendS64(append(o, 0x42), costHost)
+	o = appendU32(append(o, 0x7d, 0x24), w.fuel) // i64.sub; global.set
+	if n, ok := counted[w.m.imports[i].name]; ok && n < len(w.m.types[w.m.imports[i].typ].params) && w.m.types[w.m.imports[i].typ].params[n] == valI32 {
+		o = appendU32(append(o, 0x23), w.fuel)
+		o = append(o, 0x20, byte(n), 0xad, 0x42, costEach, 0x7e) // local.get; i64.extend_i32_u; i64.const; i64.mul
+		o = appendU32(append(o, 0x7d, 0x24), w.fuel)
+	}
 	o = w.callEnter(o, int64(i))
 	for p := range w.m.types[w.m.imports[i].typ].params {
 		o = appendU32(append(o, 0x20), uint32(p))
@@ -238,15 +251,27 @@ const (
 	editEnter              // set the stack's depth before an indirect call
 	editRef                // ref.func val
 	editRanged             // charge for the length on the stack
+	editOpen               // region val begins
+	editElse               // its other arm
+	editClose              // its end
 )
+
+// begins tells whether an edit stands at the beginning of a run, before anything
+// that belongs to it.
+func (e edit) begins() bool { return e.kind == editPoint || e.kind == editElse || e.kind == editClose }
+
+// A region is a block, a loop or an if. Where nobody is called, what is left of
+// the fuel is in a local as well as in the global, and needs no loading.
+type region struct{ loop, calls bool }
 
 // A frame is a block, loop, if or function that is open.
 type frame struct {
-	op   byte
-	cur  int  // the point that is charged when it is entered
-	sure bool // what follows it is reached whenever cur is charged, unless something in it leaves past its end:
-	out  int  // the outermost open frame that a branch in it leads to
-	dead bool // it can not be reached
+	op     byte
+	region int
+	cur    int  // the point that is charged when it is entered
+	sure   bool // what follows it is reached whenever cur is charged, unless something in it leaves past its end:
+	out    int  // the outermost open frame that a branch in it leads to
+	dead   bool // it can not be reached
 }
 
 // function appends the metered body of the module's own function i.
@@ -283,28 +308,49 @@ func (w *metering) function(i int, o []byte) []byte {
 		o = w.enter(o, d)
 		o = append(w.callEnter(o, whyUsedUp), 0x0b)
 	}
-	from := declared
+	from, known := declared, false
+	w.known = w.known[:0]
 	for _, e := range w.edits {
 		o = append(o, r.b[from:e.at]...)
 		from = e.at + e.skip
 		switch e.kind {
 		case editPoint:
-			o = w.charge(o, w.points[e.val], t)
+			o, known = w.charge(o, w.points[e.val], t, known)
+		case editOpen:
+			w.known = append(w.known, known)
+			switch reg := w.regions[e.val]; {
+			case reg.loop && reg.calls:
+				known = false
+			case reg.loop && !known:
+				o = w.load(o, t)
+				known = true
+			}
+		case editElse:
+			known = w.known[len(w.known)-1]
+		case editClose:
+			top := len(w.known) - 1
+			reg := w.regions[e.val]
+			known = !reg.calls && (reg.loop || w.known[top])
+			w.known = w.known[:top]
 		case editEnter:
 			if tracked {
 				o = w.enter(o, d)
 			}
+			known = false
 		case editDeep:
 			if tracked {
 				o = w.enter(o, d)
 			}
 			o = appendU32(append(o, 0x10), w.moved(e.val))
+			known = false
 		case editCall:
 			o = appendU32(append(o, 0x10), w.moved(e.val))
+			known = false
 		case editRef:
 			o = appendU32(append(o, 0xd2), w.moved(e.val))
 		case editRanged:
 			o = appendU32(append(o, 0x10), w.ranged)
+			known = false
 		}
 	}
 	return append(o, r.b[from:]...)
@@ -316,21 +362,33 @@ func (w *metering) enter(o []byte, d uint32) []byte {
 	return appendU32(append(o, 0x24), w.stack)
 }
 
-func (w *metering) charge(o []byte, p point, t uint32) []byte {
+// load puts what is left of the fuel into local t.
+func (w *metering) load(o []byte, t uint32) []byte {
+	o = appendU32(append(o, 0x23), w.fuel)
+	return appendU32(append(o, 0x21), t)
+}
+
+// charge subtracts a point's cost. known says whether local t holds the fuel; it
+// does afterwards.
+func (w *metering) charge(o []byte, p point, t uint32, known bool) ([]byte, bool) {
 	if p.cost == 0 && !p.check {
-		return o
+		return o, known
 	}
-	o = appendU32(append(o, 0x23), w.fuel)         // global.get
+	if known {
+		o = appendU32(append(o, 0x20), t) // local.get
+	} else {
+		o = appendU32(append(o, 0x23), w.fuel) // global.get
+	}
 	o = appendS64(append(o, 0x42), max(p.cost, 1)) // i64.const
 	o = append(o, 0x7d)                            // i64.sub
+	o = appendU32(append(o, 0x22), t)              // local.tee
+	o = appendU32(append(o, 0x24), w.fuel)         // global.set
 	if !p.check {
-		return appendU32(append(o, 0x24), w.fuel) // global.set
+		return o, true
 	}
-	o = appendU32(append(o, 0x22), t)      // local.tee
-	o = appendU32(append(o, 0x24), w.fuel) // global.set
-	o = appendU32(append(o, 0x20), t)      // local.get
-	o = append(o, 0x42, 0, 0x53, 0x04, 0x40)
-	return append(w.callEnter(o, whyUsedUp), 0x0b)
+	o = appendU32(append(o, 0x20), t)                               // local.get
+	o = append(o, 0x42, 0, 0x53, 0x04, 0x40)                        // i64.const 0; i64.lt_s; if
+	return append(w.load(w.callEnter(o, whyUsedUp), t), 0x0b), true // end
 }
 
 // localTypes passes over a function's declared locals and returns where its code
@@ -351,7 +409,7 @@ func (r *reader) localTypes(params int) (at, locals int) {
 // tells whether the function is short and calls nobody, so that whoever calls it
 // may look at the fuel.
 func (w *metering) plan(r *reader) (leaf bool) {
-	w.points, w.edits, w.frames = w.points[:0], w.edits[:0], w.frames[:0]
+	w.points, w.edits, w.frames, w.regions = w.points[:0], w.edits[:0], w.frames[:0], w.regions[:0]
 	var (
 		seg     int64 // cost of the run that is being read
 		segAt   = r.p // where it begins
@@ -363,6 +421,10 @@ func (w *metering) plan(r *reader) (leaf bool) {
 		calls   bool
 		looped  bool
 	)
+	call := func() {
+		calls = true
+		w.regions[w.frames[len(w.frames)-1].region].calls = true
+	}
 	place := func(at int, check bool) {
 		w.points = append(w.points, point{check: check})
 		w.edits = append(w.edits, edit{at: at, kind: editPoint, val: uint32(len(w.points) - 1)})
@@ -391,14 +453,18 @@ func (w *metering) plan(r *reader) (leaf bool) {
 		top := len(w.frames) - 1
 		w.frames[top].out = min(w.frames[top].out, top-int(depth))
 	}
-	push := func(op byte) {
+	push := func(op byte, at int) {
 		if len(w.frames) >= maxNesting {
 			r.fail("blocks are nested deeper than the %d that are allowed", maxNesting)
 		}
-		w.frames = append(w.frames, frame{op: op, cur: cur, sure: sure, dead: dead, out: len(w.frames)})
+		w.regions = append(w.regions, region{loop: op == 0x03})
+		w.frames = append(w.frames, frame{op: op, region: len(w.regions) - 1, cur: cur, sure: sure, dead: dead, out: len(w.frames)})
+		if len(w.frames) > 1 {
+			w.edits = append(w.edits, edit{at: at, kind: editOpen, val: uint32(len(w.regions) - 1)})
+		}
 	}
+	push(0x02, r.p)
 	place(r.p, true)
-	push(0x02)
 	for len(w.frames) > 0 {
 		at := r.p
 		op := r.u8()
@@ -410,11 +476,11 @@ func (w *metering) plan(r *reader) (leaf bool) {
 		case 0x02: // block
 			r.blockType(w.m)
 			settle()
-			push(op)
+			push(op, at)
 		case 0x03: // loop
 			r.blockType(w.m)
 			settle()
-			push(op)
+			push(op, at)
 			if cur == 0 && !calls && sure {
 				w.points[0].check = false // the loop's own follows at once
 			}
@@ -427,7 +493,7 @@ func (w *metering) plan(r *reader) (leaf bool) {
 			r.blockType(w.m)
 			seg++
 			settle()
-			push(op)
+			push(op, at)
 			sure = false
 		case 0x05: // else
 			settle()
@@ -436,6 +502,7 @@ func (w *metering) plan(r *reader) (leaf bool) {
 				r.fail("else without if")
 			}
 			f.op = 0x05
+			w.edits = append(w.edits, edit{at: r.p, kind: editElse})
 			cur, sure, dead = f.cur, false, f.dead
 		case 0x0b: // end
 			settle()
@@ -444,7 +511,10 @@ func (w *metering) plan(r *reader) (leaf bool) {
 			w.frames = w.frames[:top]
 			cur, sure, dead = f.cur, f.sure && f.out >= top, f.dead
 			if top > 0 {
-				w.frames[top-1].out = min(w.frames[top-1].out, f.out)
+				up := &w.frames[top-1]
+				up.out = min(up.out, f.out)
+				w.regions[up.region].calls = w.regions[up.region].calls || w.regions[f.region].calls
+				w.edits = append(w.edits, edit{at: r.p, kind: editClose, val: uint32(f.region)})
 			}
 		case 0x0c, 0x0d: // br, br_if
 			seg++
@@ -468,7 +538,7 @@ func (w *metering) plan(r *reader) (leaf bool) {
 			settle()
 			dead = true
 		case 0x10: // call
-			calls = true
+			call()
 			f := w.m.funcIndex(r.u32(), r)
 			seg++
 			kind := editCall
@@ -477,7 +547,7 @@ func (w *metering) plan(r *reader) (leaf bool) {
 			}
 			w.edits = append(w.edits, edit{at: at, skip: r.p - at, kind: kind, val: f})
 		case 0x11: // call_indirect
-			calls = true
+			call()
 			seg++
 			w.m.typeIndex(r)
 			r.leb(5)
@@ -493,7 +563,7 @@ func (w *metering) plan(r *reader) (leaf bool) {
 			}
 			if r.immediates(op) {
 				seg += costRange
-				calls = true
+				call()
 				if sub := r.b[at+1]; sub == 15 {
 					seg += costGrow
 				}
@@ -513,7 +583,7 @@ func (w *metering) plan(r *reader) (leaf bool) {
 func (w *metering) insertPoint(at int, cost int64) {
 	w.points = append(w.points, point{cost: cost})
 	i := len(w.edits)
-	for i > 0 && w.edits[i-1].at >= at && (w.edits[i-1].kind != editPoint || w.edits[i-1].at > at) {
+	for i > 0 && (w.edits[i-1].at > at || w.edits[i-1].at == at && !w.edits[i-1].begins()) {
 		i--
 	}
 	w.edits = slices.Insert(w.edits, i, edit{at: at, kind: editPoint, val: uint32(len(w.points) - 1)})

@@ -6,7 +6,7 @@ import "syscall"
 // What can not be set is left to whoever started it.
 func limitProcess() {
 	_ = syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: compileMemory, Max: compileMemory})
-	_ = syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: uint64(compileTime.Seconds()), Max: uint64(compileTime.Seconds())})
+	_ = syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: uint64(DefaultCompileTime.Seconds()), Max: uint64(DefaultCompileTime.Seconds())})
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 10)
 }

@@ -372,13 +372,13 @@ func enter(ctx context.Context, mod api.Module, args []uint64) {
 	}
 	i.globals(mod)
 	i.look()
-	if int32(uint32(args[0])) != whyUsedUp {
-		return
-	}
-	if i.stack.Get() > maxStack {
+	if int32(uint32(args[0])) == whyUsedUp && i.stack.Get() > maxStack {
 		panic(refuse(WasmTrap, "call stack exhausted"))
 	}
 	left := int64(i.fuel.Get())
+	if left >= 0 {
+		return
+	}
 	i.used += i.granted - left
 	i.granted = 0
 	rest := i.limits.Fuel - i.used

@@ -1,0 +1,260 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+)
+
+// plain runs a program as it is, without metering.
+func plain(t testing.TB, wasm []byte, args []string, stdin string) (stdout string, code string) {
+	t.Helper()
+	ctx := context.Background()
+	cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(shared(t), "plain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache))
+	defer rt.Close(ctx)
+	wasi_snapshot_preview1.MustInstantiate(ctx, rt)
+	var out bytes.Buffer
+	_, err = rt.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithArgs(args...).WithStdin(strings.NewReader(stdin)).WithStdout(&out))
+	return out.String(), fmt.Sprint(err)
+}
+
+// Real programs do the same metered as they do unmetered.
+func TestMeteringChangesNothing(t *testing.T) {
+	guest := goGuest(t, "exe")
+	m := load(t, guestEngine(t), guest)
+	for _, verb := range []string{"hello", "work", "sort", "cat", "exit"} {
+		args := []string{"guest", verb, "x"}
+		stdin := strings.Repeat("the quick brown fox\njumps over the lazy dog ", 50)
+		want, _ := plain(t, guest, args, stdin)
+		r := m.Run(t.Context(), Call{Args: args, Stdin: strings.NewReader(stdin), Limits: ample})
+		if r.Error != nil || r.Stdout != want {
+			t.Errorf("%s: it wrote %.200q (%v), unmetered %.200q", verb, r.Stdout, r.Error, want)
+		}
+	}
+}
+
+// A maker writes random functions that are valid: structured control over a few
+// i32 locals, which always ends.
+type maker struct {
+	r     *rand.Rand
+	left  int
+	funcs int
+	self  int
+}
+
+// body appends statements; depth is how many blocks are open, loops says which
+// of them are loops, from the outside.
+func (m *maker) body(o []byte, loops []bool) []byte {
+	for n := m.r.IntN(5); n >= 0 && m.left > 0; n-- {
+		m.left--
+		switch k := m.r.IntN(10); {
+		case k < 4: // local = local op const
+			v := byte(m.r.IntN(3))
+			o = append(o, 0x20, byte(m.r.IntN(3)), 0x41, byte(m.r.IntN(60)), []byte{0x6a, 0x6b, 0x6c, 0x73, 0x71}[m.r.IntN(5)], 0x21, v)
+		case k == 4: // block
+			o = append(m.body(append(o, 0x02, 0x40), append(loops, false)), 0x0b)
+		case k == 5: // if, with else or without
+			o = append(o, 0x20, byte(m.r.IntN(3)), 0x41, byte(m.r.IntN(8)), 0x4a, 0x04, 0x40)
+			o = m.body(o, append(loops, false))
+			if m.r.IntN(2) == 0 {
+				o = m.body(append(o, 0x05), append(loops, false))
+			}
+			o = append(o, 0x0b)
+		case k == 6: // a loop that counts a memory cell down, however it is left
+			if len(loops) > 12 {
+				continue
+			}
+			cell := byte(len(loops) * 4)
+			at := appendU32([]byte{2}, uint32(128+64*m.self)) // memory of no other function's
+			o = append(append(append(o, 0x41, cell, 0x41, byte(m.r.IntN(4)), 0x36), at...), 0x03, 0x40)
+			o = m.body(o, append(loops, true))
+			o = append(append(append(o, 0x41, cell, 0x41, cell, 0x28), at...), 0x41, 1, 0x6b, 0x36)
+			o = append(append(o, at...), 0x41, cell, 0x28)             // the cell is one less
+			o = append(append(o, at...), 0x41, 0, 0x4a, 0x0d, 0, 0x0b) // br_if above 0
+		case k == 7: // leave a block: never back to a loop
+			var to []byte
+			for d := range loops {
+				if !loops[len(loops)-1-d] {
+					to = append(to, byte(d))
+				}
+			}
+			if len(to) == 0 {
+				continue
+			}
+			switch d := to[m.r.IntN(len(to))]; m.r.IntN(4) {
+			case 0:
+				return append(o, 0x0c, d)
+			case 1:
+				o = append(o, 0x20, byte(m.r.IntN(3)), 0x0e, 2, to[0], d, d)
+				return o
+			default:
+				o = append(o, 0x20, byte(m.r.IntN(3)), 0x41, byte(m.r.IntN(8)), 0x46, 0x0d, d)
+			}
+		case k == 8: // call a function further on
+			if m.self+1 < m.funcs && len(loops) < 3 {
+				o = append(o, 0x20, 0, 0x10, byte(m.self+1+m.r.IntN(m.funcs-m.self-1)), 0x21, byte(m.r.IntN(3)))
+			}
+		default:
+			if m.r.IntN(6) == 0 {
+				return append(o, 0x20, 1, 0x0f) // return
+			}
+			o = append(o, 0x41, 0, 0x41, 7, 0x41, byte(m.r.IntN(60)), 0xfc, 11, 0) // memory.fill
+		}
+	}
+	return o
+}
+
+func randomModule(seed uint64) []byte {
+	m := &maker{r: rand.New(rand.NewPCG(seed, 1)), funcs: 5}
+	w := wat{memory: []byte{0, 1}}
+	for i := range m.funcs {
+		m.self, m.left = i, 40
+		w.funcs = append(w.funcs, fn{typ: 1, locals: []byte{1, 2, valI32}, code: append(m.body(nil, nil), 0x20, 2), export: fmt.Sprint("f", i)})
+	}
+	return w.bytes()
+}
+
+// TestMeteringOfRandomPrograms compares results with the unmetered program's, and
+// the fuel with what the interpreter of these tests would count: never less than
+// every instruction that was executed at least costs.
+func TestMeteringOfRandomPrograms(t *testing.T) {
+	ctx := context.Background()
+	e := engine(t)
+	rt := wazero.NewRuntime(ctx)
+	defer rt.Close(ctx)
+	n := 300
+	if testing.Short() {
+		n = 50
+	}
+	for seed := range uint64(n) {
+		wasm := randomModule(seed)
+		bare, err := rt.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithName(""))
+		if err != nil {
+			t.Fatalf("seed %d: the test makes what is not valid: %v", seed, err)
+		}
+		m, err := e.Load(ctx, wasm)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		i, err := m.Start(ctx, Call{Limits: ample})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for arg := range uint64(6) {
+			for f := range 5 {
+				name := fmt.Sprint("f", f)
+				want, err := bare.ExportedFunction(name).Call(ctx, arg)
+				if err != nil {
+					t.Fatalf("seed %d: unmetered: %v", seed, err)
+				}
+				got, err := i.Call(ctx, name, arg)
+				if err != nil || got[0] != want[0] {
+					t.Fatalf("seed %d: %s(%d) = %v, %v, unmetered %v", seed, name, arg, got, err, want)
+				}
+				// The same again with exactly what it used, and with one unit less.
+				used := i.result(nil).FuelUsed
+				i.limits.Fuel = used
+				if _, err := i.Call(ctx, name, arg); err != nil {
+					t.Fatalf("seed %d: %s(%d) with the %d units it used: %v", seed, name, arg, used, err)
+				}
+				i.limits.Fuel = ample.Fuel
+			}
+		}
+		sameMemory(t, bare, i.mod)
+		i.Close()
+		m.Close()
+		bare.Close(ctx)
+	}
+}
+
+func sameMemory(t *testing.T, a, b api.Module) {
+	t.Helper()
+	x, _ := a.Memory().Read(0, a.Memory().Size())
+	y, _ := b.Memory().Read(0, b.Memory().Size())
+	if !bytes.Equal(x, y) {
+		t.Fatal("the memories differ")
+	}
+}
+
+// Fuel is never less than the instructions that are executed cost: charged code
+// is straight, so the test can count it.
+func TestWhatIsCharged(t *testing.T) {
+	e := engine(t)
+	for _, test := range []struct {
+		name string
+		code []byte
+		want int64 // at least this
+		most int64
+	}{
+		{"straight", bytes.Repeat([]byte{0x41, 0, 0x1a}, 100), 100, 100},
+		{"blocks", []byte{0x02, 0x40, 0x02, 0x40, 0x41, 0, 0x1a, 0x0b, 0x0b}, 1, 1},
+		{"an arm that is not taken", append(append([]byte{0x41, 0, 0x04, 0x40}, bytes.Repeat([]byte{0x41, 0, 0x1a}, 100)...), 0x0b), 2, 2},
+		{"a short arm that is not taken", []byte{0x41, 0, 0x04, 0x40, 0x41, 0, 0x1a, 0x0b}, 2, 3},
+		{"an arm that is taken", append(append([]byte{0x41, 1, 0x04, 0x40}, bytes.Repeat([]byte{0x41, 0, 0x1a}, 100)...), 0x0b), 102, 102},
+		{"code behind a branch that is taken", append([]byte{0x02, 0x40, 0x0c, 0}, append(bytes.Repeat([]byte{0x41, 0, 0x1a}, 100), 0x0b)...), 1, 1},
+		{"growing", []byte{0x41, 1, 0x40, 0, 0x1a}, 2 + costGrow, 2 + costGrow},
+		{"filling", []byte{0x41, 0, 0x41, 0, 0x41, 0x80, 0x80, 4, 0xfc, 11, 0}, 4 + costRange + 1024, 4 + costRange + 1024},
+	} {
+		r := load(t, e, program(test.code...)).Run(t.Context(), Call{})
+		if r.Error != nil || r.FuelUsed < test.want || r.FuelUsed > test.most {
+			t.Errorf("%s: %d units (%v), want %d to %d", test.name, r.FuelUsed, r.Error, test.want, test.most)
+		}
+	}
+}
+
+// FuzzMeter feeds modules that may be anything. What parse and meter accept must
+// not panic, and what the compiler accepts unmetered it must accept metered.
+func FuzzMeter(f *testing.F) {
+	for _, b := range bombs() {
+		f.Add(b.wasm)
+	}
+	for seed := range uint64(20) {
+		f.Add(randomModule(seed))
+	}
+	f.Add(caller("a", "{}"))
+	ctx := context.Background()
+	e := engine(f)
+	bare := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(MaxMemory>>16))
+	f.Cleanup(func() { bare.Close(ctx) })
+	f.Fuzz(func(t *testing.T, wasm []byte) {
+		if len(wasm) > 64<<10 {
+			return
+		}
+		c, plainErr := bare.CompileModule(ctx, wasm)
+		if plainErr == nil {
+			defer c.Close(ctx)
+		}
+		_, metered, err := prepare(wasm, e.offers)
+		if err != nil {
+			return
+		}
+		d, meteredErr := bare.CompileModule(ctx, metered)
+		if meteredErr == nil {
+			defer d.Close(ctx)
+		}
+		if plainErr == nil && meteredErr != nil {
+			t.Fatalf("valid as it is, but metered: %v", meteredErr)
+		}
+		m, loadErr := e.Load(ctx, wasm)
+		if loadErr != nil {
+			return
+		}
+		defer m.Close()
+		r := m.Run(ctx, Call{Limits: Limits{Fuel: 20_000}})
+		if r.FuelUsed > 20_000 || r.Error == nil && r.ExitCode == nil {
+			t.Fatalf("it ended with %+v", r)
+		}
+	})
+}
