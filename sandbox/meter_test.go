@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -252,7 +253,7 @@ func FuzzMeter(f *testing.F) {
 			return
 		}
 		defer m.Close()
-		r := m.Run(ctx, Call{Limits: Limits{Fuel: 20_000}})
+		r := m.Run(ctx, Call{Limits: Limits{Fuel: 20_000, Time: time.Second}})
 		if r.FuelUsed > 20_000 || r.Error == nil && r.ExitCode == nil {
 			t.Fatalf("it ended with %+v", r)
 		}

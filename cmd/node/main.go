@@ -73,6 +73,7 @@ func newRoot() *cobra.Command {
 		workspaceCommand(c), testnetCommand(c), identityCommand(), mcpCommand(c), onboardCommand(c), secretCommand(c), modelCommand(c), skillCommand(c), shimCommand(),
 		authCommand(c), memberCommand(c), userCommand(c), keyCommand(c),
 	)
+	root.AddCommand(sandboxCommand(c))
 	misusedArguments(root)
 	return root
 }

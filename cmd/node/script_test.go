@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -35,6 +36,9 @@ func TestScripts(t *testing.T) {
 					p.Down()
 				}
 			})
+			if cache, err := os.UserCacheDir(); err == nil { // for scripts that build programs
+				e.Vars = append(e.Vars, "GOCACHE="+cmp.Or(os.Getenv("GOCACHE"), filepath.Join(cache, "go-build")))
+			}
 			e.Vars = append(e.Vars, fmt.Sprintf("SELVAGE_API_URL=http://127.0.0.1:%d", ports[0]))
 			return nil
 		},

@@ -1,5 +1,3 @@
-//go:build wasip1
-
 // The guest does what its first argument says; tests run it metered and not.
 package main
 
@@ -21,12 +19,6 @@ func fib(n int) int {
 	}
 	return fib(n-1) + fib(n-2)
 }
-
-//go:wasmexport fib
-func exportedFib(n int32) int32 { return int32(fib(int(n))) }
-
-//go:wasmexport echo
-func echo(n int32) int32 { return n + 1 }
 
 func deep(n int) int {
 	if n == 0 {

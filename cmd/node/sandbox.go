@@ -1,0 +1,168 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/sandbox"
+)
+
+func sandboxCommand(c *cli) *cobra.Command {
+	return group("sandbox", "Run WebAssembly programs under limits", sandboxRunCommand(c), sandboxCompileCommand())
+}
+
+func sandboxRunCommand(c *cli) *cobra.Command {
+	var limits sandbox.Limits
+	var dirs, env []string
+	var fixed bool
+	cmd := &cobra.Command{
+		Use: "run FILE.wasm [flags] [-- ARGS]", Short: "Run a program in the sandbox", Args: cobra.MinimumNArgs(1),
+		Long: `Run a WebAssembly program (WASI preview 1) under limits that hold: fuel, memory,
+time, output. It sees its arguments, the variables and directories that are
+given here, and standard input; nothing else of this machine.
+
+Fuel is about one unit an instruction. A program of Go takes two million to
+begin; give it --fuel 1000000000. The exit status is the program's own, or 1
+when it was ended. With -o json what happened is told as one object.`,
+		Example: `  selvage sandbox run hello.wasm --fuel 1000000000 -- world
+  selvage sandbox run count.wasm --dir ./books:/books:ro -o json < list.txt`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			call := sandbox.Call{Args: append([]string{filepath.Base(args[0])}, args[1:]...), Env: env, Stdin: cmd.InOrStdin(), Limits: limits}
+			for _, v := range env {
+				if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
+					return misuse{fmt.Errorf("--env %q is not K=V", v)}
+				}
+			}
+			for _, d := range dirs {
+				dir, err := openDir(d)
+				if err != nil {
+					return err
+				}
+				defer dir.Root.Close()
+				call.Dirs = append(call.Dirs, dir)
+			}
+			if fixed {
+				call.Fixed = &sandbox.Fixed{Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+			}
+			if c.output != "json" {
+				call.Stdout, call.Stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			}
+			return c.sandboxRun(cmd, args[0], call)
+		},
+	}
+	f := cmd.Flags()
+	f.Int64Var(&limits.Fuel, "fuel", sandbox.DefaultFuel, "units of fuel; an instruction is about one")
+	f.Int64Var(&limits.Memory, "memory", sandbox.DefaultMemory, "bytes of memory")
+	f.DurationVar(&limits.Time, "timeout", sandbox.DefaultTime, "how long it may take")
+	f.IntVar(&limits.Output, "max-output", sandbox.DefaultOutput, "bytes of standard output, and as many of standard error")
+	f.StringArrayVar(&dirs, "dir", nil, "a directory that it sees, HOST:GUEST or HOST:GUEST:ro")
+	f.StringArrayVar(&env, "env", nil, "a variable that it sees, K=V")
+	f.BoolVar(&fixed, "fixed", false, "clock and random numbers that are the same each time")
+	return cmd
+}
+
+func (c *cli) sandboxRun(cmd *cobra.Command, path string, call sandbox.Call) error {
+	wasm, err := readModule(path)
+	if err != nil {
+		return err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	conf := sandbox.Config{Dir: filepath.Join(cache, "selvage", "sandbox"), Compiler: sandboxCompiler(), Turns: runtime.NumCPU()}
+	engine, err := sandbox.Open(conf)
+	if err != nil {
+		return err
+	}
+	defer engine.Close()
+	res := sandboxResult(cmd.Context(), engine, wasm, call)
+	if c.output == "json" {
+		if err := c.print(cmd, res, nil); err != nil {
+			return err
+		}
+	} else if res.Error != nil {
+		return res.Error
+	}
+	switch {
+	case res.Error != nil:
+		return exitStatus(exitFailed)
+	case *res.ExitCode != 0:
+		return exitStatus(min(uint(*res.ExitCode), 255))
+	}
+	return nil
+}
+
+// sandboxResult is the result of a call, also of a module that is refused.
+func sandboxResult(ctx context.Context, e *sandbox.Engine, wasm []byte, call sandbox.Call) sandbox.Result {
+	began := time.Now()
+	m, err := e.Load(ctx, wasm)
+	if err != nil {
+		res := sandbox.Result{DurationMs: time.Since(began).Milliseconds()}
+		if !errors.As(err, &res.Error) {
+			res.Error = &sandbox.Error{Code: sandbox.Cancelled, Message: err.Error()}
+		}
+		return res
+	}
+	defer m.Close()
+	return m.Run(ctx, call)
+}
+
+func readModule(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, sandbox.DefaultModule+1)) // a byte too many is refused with its code
+}
+
+// openDir opens HOST:GUEST or HOST:GUEST:ro.
+func openDir(s string) (d sandbox.Dir, err error) {
+	parts := strings.Split(s, ":")
+	switch {
+	case len(parts) == 3 && parts[2] == "ro":
+		d.ReadOnly = true
+	case len(parts) != 2:
+		return d, misuse{fmt.Errorf("--dir %q is not HOST:GUEST or HOST:GUEST:ro", s)}
+	}
+	d.Guest = parts[1]
+	if !filepath.IsAbs(d.Guest) || filepath.Clean(d.Guest) != d.Guest {
+		return d, misuse{fmt.Errorf("--dir %q: the guest sees it at a clean absolute path", s)}
+	}
+	d.Root, err = os.OpenRoot(cmp.Or(parts[0], "."))
+	return d, err
+}
+
+// sandboxCompiler is the command that compiles modules in a process of its own.
+func sandboxCompiler() []string {
+	self, err := os.Executable()
+	if err != nil {
+		return nil // then in this one
+	}
+	return []string{self, "sandbox", "compile"}
+}
+
+// sandboxCompileCommand is started by whoever runs a large module, which it reads
+// from standard input; see sandbox.Compile.
+func sandboxCompileCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "compile DIR", Hidden: true, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if status := sandbox.Compile(args[0], cmd.InOrStdin(), cmd.ErrOrStderr()); status != 0 {
+				return exitStatus(status)
+			}
+			return nil
+		},
+	}
+}
