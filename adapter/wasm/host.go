@@ -1,0 +1,337 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/sandbox"
+)
+
+// maxAnswer bounds what is kept of an answer of the API.
+const maxAnswer = 3 << 20
+
+// maxLogged bounds one line that a guest logs, in bytes.
+const maxLogged = 16 << 10
+
+// A route is a method that is one request: fields of the guest's request that
+// the path names are put there, the rest is the body, or the query of a GET.
+type route struct {
+	method, path string
+	// with is put into the body; {agentId}, {companyId} and {runId} are the run's.
+	with map[string]any
+}
+
+// routes are the methods that are requests to the API, with the rights of the
+// agent. docs/sandbox-abi.md lists them for who writes a guest.
+var routes = map[string]route{
+	"issue.list":     {"GET", "/api/companies/{companyId}/issues", nil},
+	"issue.get":      {"GET", "/api/issues/{id}", nil},
+	"issue.create":   {"POST", "/api/companies/{companyId}/issues", nil},
+	"issue.checkout": {"POST", "/api/issues/{id}/checkout", map[string]any{"agentId": "{agentId}", "expectedStatuses": []string{"todo", "backlog", "blocked", "in_review", "in_progress"}}},
+	"issue.release":  {"POST", "/api/issues/{id}/release", nil},
+	"issue.update":   {"PATCH", "/api/issues/{id}", nil},
+	"comment.list":   {"GET", "/api/issues/{id}/comments", nil},
+	"comment.create": {"POST", "/api/issues/{id}/comments", nil},
+	"agent.me":       {"GET", "/api/agents/me", nil},
+	"cost.report":    {"POST", "/api/companies/{companyId}/cost-events", map[string]any{"agentId": "{agentId}", "heartbeatRunId": "{runId}"}},
+	"model.chat":     {"POST", "/llm/v1/chat/completions", nil},
+	"model.messages": {"POST", "/llm/anthropic/v1/messages", nil},
+	"model.embed":    {"POST", "/llm/v1/embeddings", nil},
+	"model.list":     {"GET", "/llm/v1/models", nil},
+}
+
+// host is what the guest may ask for, as far as it is granted.
+func (r *run) host() sandbox.Host {
+	all := sandbox.Host{"log": r.log, "run.context": r.context, "api": r.api}
+	for name, to := range routes {
+		all[name] = func(ctx context.Context, request json.RawMessage) (any, error) { return r.route(ctx, to, request) }
+	}
+	if len(r.config.FetchHosts) > 0 {
+		all["http.fetch"] = sandbox.Fetch(sandbox.Egress{Hosts: r.config.FetchHosts, Private: r.adapter.cfg.Private, Seen: func(method, host string, status int) {
+			r.inv.Log("system", fmt.Sprintf("[selvage] fetch %s %s %d\n", method, host, status))
+		}})
+	}
+	granted := sandbox.Host{}
+	for name, f := range all {
+		if r.granted(name) {
+			granted[name] = r.acting(f)
+		}
+	}
+	return granted
+}
+
+// granted tells whether a method is among the grants: by name, or by "issue.*".
+func (r *run) granted(method string) bool {
+	if r.config.Grants == nil {
+		return true
+	}
+	return slices.ContainsFunc(r.config.Grants, func(g string) bool {
+		group, all := strings.CutSuffix(g, "*")
+		return g == method || all && strings.HasPrefix(method, group)
+	})
+}
+
+// acting refuses what a guest asks for when its node may not act any more.
+func (r *run) acting(f sandbox.HostFunc) sandbox.HostFunc {
+	return func(ctx context.Context, request json.RawMessage) (any, error) {
+		if !mayAct(r.inv) {
+			r.adapter.end(r.inv.Run.ID, errNoLease)
+			return nil, &sandbox.HostError{Code: "Failed", Message: "the node's lease ended"}
+		}
+		return f(ctx, request)
+	}
+}
+
+func bad(format string, args ...any) error {
+	return &sandbox.HostError{Code: "BadRequest", Message: fmt.Sprintf(format, args...)}
+}
+
+// log writes a line into the run's log: {"level", "message"}.
+func (r *run) log(_ context.Context, request json.RawMessage) (any, error) {
+	var in struct{ Level, Message string }
+	if err := json.Unmarshal(request, &in); err != nil {
+		return nil, bad("want level and message")
+	}
+	if in.Level == "" {
+		in.Level = "info"
+	}
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, in.Level) || len(in.Message) > maxLogged {
+		return nil, bad("level is debug, info, warn or error, and the message at most %d bytes", maxLogged)
+	}
+	text := strings.ToValidUTF8(strings.ReplaceAll(in.Message, "\x00", ""), "\uFFFD")
+	r.inv.Log("system", "["+in.Level+"] "+company.NewRedactor(r.secrets).Clean(text)+"\n")
+	return nil, nil
+}
+
+// context says which run this is and why: nothing that is secret.
+func (r *run) context(context.Context, json.RawMessage) (any, error) {
+	wake := r.inv.Wake
+	if len(wake) == 0 {
+		wake = json.RawMessage("{}")
+	}
+	c := r.inv.Run.Context
+	return map[string]any{"agentId": r.inv.Run.Agent, "agentName": r.inv.AgentName, "companyId": r.inv.Run.Company, "runId": r.inv.Run.ID,
+		"taskId": c.TaskID, "wakeReason": c.WakeReason, "wake": wake}, nil
+}
+
+// route carries out a method that is a request.
+func (r *run) route(ctx context.Context, to route, request json.RawMessage) (any, error) {
+	var in map[string]json.RawMessage
+	if err := json.Unmarshal(request, &in); err != nil || in == nil {
+		return nil, bad("the request is not an object")
+	}
+	fill := strings.NewReplacer("{agentId}", r.inv.Run.Agent, "{companyId}", r.inv.Run.Company, "{runId}", r.inv.Run.ID)
+	at := fill.Replace(to.path)
+	if strings.Contains(at, "{id}") {
+		var id string
+		if json.Unmarshal(in["id"], &id) != nil || id == "" || id == "." || id == ".." {
+			return nil, bad("id is missing")
+		}
+		delete(in, "id")
+		at = strings.ReplaceAll(at, "{id}", url.PathEscape(id))
+	}
+	for k, v := range to.with {
+		if in[k] == nil {
+			if s, ok := v.(string); ok {
+				v = fill.Replace(s)
+			}
+			in[k], _ = json.Marshal(v) // strings
+		}
+	}
+	if to.method == http.MethodGet {
+		q := url.Values{}
+		for k, v := range in {
+			var s string
+			if json.Unmarshal(v, &s) != nil {
+				s = string(v)
+			}
+			q.Set(k, s)
+		}
+		if len(q) > 0 {
+			at += "?" + q.Encode()
+		}
+		return r.ask(ctx, to.method, at, nil)
+	}
+	body, err := json.Marshal(in)
+	if err != nil {
+		return nil, bad("the request is not an object")
+	}
+	return r.ask(ctx, to.method, at, body)
+}
+
+// api is any request to the API: {"method", "path", "body"}.
+func (r *run) api(ctx context.Context, request json.RawMessage) (any, error) {
+	var in struct {
+		Method string          `json:"method"`
+		Path   string          `json:"path"`
+		Body   json.RawMessage `json:"body"`
+	}
+	if err := json.Unmarshal(request, &in); err != nil {
+		return nil, bad("want method, path and body")
+	}
+	u, err := url.ParseRequestURI(in.Path)
+	if err != nil || u.Host != "" || u.Scheme != "" || path.Clean(u.Path) != u.Path || !strings.HasPrefix(u.Path, "/api/") {
+		return nil, bad("path must begin with /api/")
+	}
+	if !slices.Contains([]string{"GET", "POST", "PUT", "PATCH", "DELETE"}, in.Method) {
+		return nil, bad("method is GET, POST, PUT, PATCH or DELETE")
+	}
+	return r.ask(ctx, in.Method, u.RequestURI(), in.Body)
+}
+
+// ask makes a request and returns what was answered, or its refusal.
+func (r *run) ask(ctx context.Context, method, uri string, body []byte) (any, error) {
+	res, err := r.request(ctx, method, uri, body)
+	if err != nil {
+		return nil, err
+	}
+	b := res.body.Bytes()
+	if res.status/100 != 2 {
+		return nil, refusal(res.status, b)
+	}
+	if len(b) == 0 {
+		return nil, nil
+	}
+	if !json.Valid(b) {
+		return map[string]any{"text": string(b)}, nil
+	}
+	return json.RawMessage(b), nil
+}
+
+// refusal is what a guest is told of an answer that is not 2xx.
+func refusal(status int, body []byte) error {
+	var said struct {
+		Error any `json:"error"`
+	}
+	text := http.StatusText(status)
+	if json.Unmarshal(body, &said) == nil && said.Error != nil {
+		switch e := said.Error.(type) {
+		case string:
+			text = e
+		case map[string]any: // as model APIs have it
+			if m, ok := e["message"].(string); ok {
+				text = m
+			}
+		}
+	}
+	code := "Failed"
+	switch status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		code = "BadRequest"
+	case http.StatusUnauthorized, http.StatusForbidden:
+		code = "Forbidden"
+	case http.StatusNotFound:
+		code = "NotFound"
+	case http.StatusConflict:
+		code = "Conflict"
+	case http.StatusPaymentRequired:
+		code = "BudgetExceeded"
+	case http.StatusTooManyRequests:
+		code = "TooMany"
+	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
+		code = "Unavailable"
+	}
+	return &sandbox.HostError{Code: code, Message: fmt.Sprintf("%d: %s", status, text)}
+}
+
+var errLarge = errors.New("the answer is larger than a guest may get")
+
+// An answer is a response that is written within the process.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+	most   int
+	large  bool
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 && status >= 200 {
+		a.status = status
+	}
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	if a.body.Len()+len(p) > a.most {
+		a.large = true
+		return 0, errLarge
+	}
+	return a.body.Write(p)
+}
+
+// request puts a request to the node's own handler.
+func (r *run) request(ctx context.Context, method, uri string, body []byte) (*answer, error) {
+	return r.requestUpTo(ctx, method, uri, body, maxAnswer)
+}
+
+func (r *run) requestUpTo(ctx context.Context, method, uri string, body []byte, most int) (*answer, error) {
+	api := r.adapter.cfg.API()
+	if api == nil {
+		return nil, &sandbox.HostError{Code: "Unavailable", Message: "the node is not ready"}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://127.0.0.1"+uri, bytes.NewReader(body))
+	if err != nil {
+		return nil, bad("the path is malformed")
+	}
+	req.RequestURI, req.RemoteAddr = uri, "127.0.0.1:0"
+	req.Header.Set("Authorization", "Bearer "+r.token)
+	req.Header.Set("X-Paperclip-Run-Id", r.inv.Run.ID)
+	if len(body) > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if method == http.MethodPost {
+		r.posts++
+		req.Header.Set("Idempotency-Key", fmt.Sprintf("%s-%d", r.inv.Run.ID, r.posts))
+	}
+	a := &answer{header: http.Header{}, most: most}
+	if err := serve(api, a, req); err != nil {
+		return nil, err
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case a.large:
+		return nil, &sandbox.HostError{Code: "TooLarge", Message: errLarge.Error()}
+	case a.status == 0:
+		a.status = http.StatusOK
+	}
+	return a, nil
+}
+
+// serve answers a request; a handler that breaks off breaks off the request alone.
+func serve(h http.Handler, w http.ResponseWriter, req *http.Request) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			if e, ok := p.(error); !ok || !errors.Is(e, http.ErrAbortHandler) {
+				panic(p)
+			}
+			err = &sandbox.HostError{Code: "Failed", Message: "the answer broke off"}
+		}
+	}()
+	h.ServeHTTP(w, req)
+	return nil
+}
+
+// content reads bytes of the API.
+func (r *run) content(ctx context.Context, uri string) ([]byte, error) {
+	res, err := r.requestUpTo(ctx, http.MethodGet, uri, nil, sandbox.DefaultModule+1)
+	if err != nil {
+		return nil, err
+	}
+	if res.status != http.StatusOK {
+		return nil, refusal(res.status, res.body.Bytes())
+	}
+	return res.body.Bytes(), nil
+}

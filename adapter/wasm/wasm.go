@@ -1,0 +1,406 @@
+// Package wasm runs agents that are WebAssembly modules: in the sandbox of the
+// node itself, with the run's own token and nothing else of the machine.
+//
+// adapterConfig is
+//
+//	module       a path on the node, or attachment:ID or asset:ID, which the
+//	             agent must be allowed to read (needed)
+//	sha256       of the module, in hex; one that has another is not run
+//	args, env    as for a process
+//	fuel         units; DefaultFuel
+//	memoryMb     16
+//	timeoutSec   900
+//	hostCalls    10000
+//	grants       methods that it may ask for, such as ["issue.*", "log"]; all but
+//	             http.fetch unless given
+//	fetchHosts   hosts that http.fetch may reach, such as ["example.com", "*.example.org"]
+//
+// What a method does is a request to the node's own HTTP API with the run's
+// token, answered within the process: the rules are those of any agent.
+package wasm
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"crypto/sha256"
+
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/sandbox"
+)
+
+const (
+	// DefaultFuel is what a run may use: a program of Go uses two million to
+	// begin, and this is some ten seconds of work.
+	DefaultFuel = 10_000_000_000
+	// DefaultTimeout is the contract's for agents.
+	DefaultTimeout = 900 * time.Second
+	// MaxTimeout bounds every run, also one that asks for no limit.
+	MaxTimeout = 24 * time.Hour
+	// maxOutput bounds what a run writes into its log.
+	maxOutput = 4 << 20
+	// authorityEvery is how often a run looks whether its node may still act.
+	authorityEvery = 250 * time.Millisecond
+	// maxGrants bounds grants and fetchHosts, each.
+	maxGrants = 256
+)
+
+// Config is what the adapter needs. Engine, API and Token are required.
+type Config struct {
+	Engine *sandbox.Engine
+	// API answers requests as the node does; nil while the node opens.
+	API func() http.Handler
+	// Token returns the token with which the run may use the API.
+	Token func(company.Run) (string, error)
+	// Private are networks that are not public and may be fetched from nevertheless.
+	Private []netip.Prefix
+	Logger  *slog.Logger // default: discard
+}
+
+// An Adapter runs modules. It is safe for concurrent use.
+type Adapter struct {
+	cfg Config
+
+	mu   sync.Mutex // guards runs
+	runs map[string]context.CancelCauseFunc
+}
+
+// New returns an adapter.
+func New(cfg Config) (*Adapter, error) {
+	if cfg.Engine == nil || cfg.API == nil || cfg.Token == nil {
+		return nil, errors.New("wasm adapter: a sandbox, an API and a source of run tokens are required")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Adapter{cfg: cfg, runs: map[string]context.CancelCauseFunc{}}, nil
+}
+
+// Status tells whether a run is at work here.
+func (a *Adapter) Status(run string) company.Phase {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.runs[run] != nil {
+		return company.PhaseExecute
+	}
+	return ""
+}
+
+// Why a run was ended from outside.
+var (
+	errCancelled = errors.New("cancelled")
+	errNoLease   = errors.New("the node's lease ended")
+)
+
+// Cancel ends a run: the guest is stopped where it stands.
+func (a *Adapter) Cancel(run, _ string) { a.end(run, errCancelled) }
+
+func (a *Adapter) end(run string, why error) {
+	a.mu.Lock()
+	stop := a.runs[run]
+	a.mu.Unlock()
+	if stop != nil {
+		stop(why)
+	}
+}
+
+// config is what adapterConfig says of a module.
+type config struct {
+	Module     string             `json:"module"`
+	SHA256     string             `json:"sha256"`
+	Args       []string           `json:"args"`
+	Env        map[string]binding `json:"env"`
+	Fuel       int64              `json:"fuel"`
+	MemoryMB   int64              `json:"memoryMb"`
+	Timeout    *float64           `json:"timeoutSec"`
+	HostCalls  int                `json:"hostCalls"`
+	Grants     []string           `json:"grants"`
+	FetchHosts []string           `json:"fetchHosts"`
+}
+
+// A binding is the value of a variable: a string, or an object with one. What
+// refers to a secret was put in place before it comes here.
+type binding string
+
+func (b *binding) UnmarshalJSON(data []byte) error {
+	var plain string
+	if json.Unmarshal(data, &plain) == nil {
+		*b = binding(plain)
+		return nil
+	}
+	var object struct {
+		Value string `json:"value"`
+	}
+	err := json.Unmarshal(data, &object)
+	*b = binding(object.Value)
+	return err
+}
+
+func (c config) check() error {
+	switch {
+	case c.Module == "":
+		return errors.New("WASM adapter missing module")
+	case c.Fuel < 0 || c.MemoryMB < 0 || c.MemoryMB > sandbox.MaxMemory>>20 || c.HostCalls < 0:
+		return fmt.Errorf("WASM adapter limits must not be negative, and memoryMb at most %d", sandbox.MaxMemory>>20)
+	case len(c.Grants) > maxGrants || len(c.FetchHosts) > maxGrants:
+		return fmt.Errorf("WASM adapter has more than %d grants", maxGrants)
+	}
+	return nil
+}
+
+func (c config) timeout() (d time.Duration, source string) {
+	if c.Timeout == nil || *c.Timeout < 0 || math.IsNaN(*c.Timeout) {
+		return DefaultTimeout, "default"
+	}
+	if *c.Timeout == 0 || *c.Timeout > MaxTimeout.Seconds() {
+		return MaxTimeout, "config"
+	}
+	return time.Duration(*c.Timeout * float64(time.Second)), "config"
+}
+
+// Invoke runs the agent's module to its end.
+func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
+	var c config
+	if err := json.Unmarshal(inv.Config, &c); err != nil {
+		return failure("The agent's adapterConfig is malformed: %v", err)
+	}
+	if err := c.check(); err != nil {
+		return failure("%v", err)
+	}
+	token, err := a.cfg.Token(inv.Run)
+	if err != nil {
+		return failure("No token could be made for the run: %v", err)
+	}
+	whole := ctx
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	a.mu.Lock()
+	a.runs[inv.Run.ID] = stop
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		delete(a.runs, inv.Run.ID)
+		a.mu.Unlock()
+	}()
+	defer a.watch(ctx, inv)()
+
+	r := &run{adapter: a, inv: inv, config: c, token: token, secrets: c.secrets(inv, token)}
+	limit, source := c.timeout()
+	res, err := r.run(ctx, limit)
+	if err != nil {
+		if ctx.Err() == nil {
+			return failure("%s", company.NewRedactor(r.secrets).Clean(err.Error()))
+		}
+		res.Error = &sandbox.Error{Code: sandbox.Cancelled}
+	}
+	return r.outcome(res, context.Cause(ctx), whole.Err() != nil, limit, source)
+}
+
+// watch ends the run when the node may act no more. The returned function ends
+// the watch.
+func (a *Adapter) watch(ctx context.Context, inv company.Invocation) func() {
+	ctx, stop := context.WithCancel(ctx)
+	go func() {
+		tick := time.NewTicker(authorityEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if !mayAct(inv) {
+					a.end(inv.Run.ID, errNoLease)
+				}
+			}
+		}
+	}()
+	return stop
+}
+
+func mayAct(inv company.Invocation) bool { return inv.Authority() > shim.BootTime() }
+
+// secrets are values that must not be seen in what the run writes.
+func (c config) secrets(inv company.Invocation, token string) []string {
+	return append(slices.Clone(inv.Secrets), token)
+}
+
+// A run is one invocation.
+type run struct {
+	adapter *Adapter
+	inv     company.Invocation
+	config  config
+	token   string
+	secrets []string
+	posts   int // requests that change something, so far
+}
+
+func (r *run) run(ctx context.Context, limit time.Duration) (sandbox.Result, error) {
+	wasm, err := r.module(ctx)
+	if err != nil {
+		return sandbox.Result{}, err
+	}
+	note, _ := json.Marshal(map[string]any{"adapterType": r.inv.Run.AdapterType, "module": r.config.Module, "sha256": sum(wasm), "bytes": len(wasm)}) // always encodes
+	r.inv.Report(company.Report{Events: []company.ReportEvent{{Type: "adapter.invoke", Level: "info", Message: "adapter invocation", Payload: note}}})
+	r.inv.Log("system", fmt.Sprintf("[selvage] module %s, %d bytes\n", sum(wasm)[:12], len(wasm)))
+	m, err := r.adapter.cfg.Engine.Load(ctx, wasm)
+	if err != nil {
+		if bad, ok := errors.AsType[*sandbox.Error](err); ok {
+			return sandbox.Result{Error: bad}, nil
+		}
+		return sandbox.Result{}, err
+	}
+	defer m.Close()
+	out, errs := r.stream("stdout"), r.stream("stderr")
+	defer errs.rest()
+	defer out.rest()
+	if !mayAct(r.inv) {
+		return sandbox.Result{}, errNoLease
+	}
+	return m.Run(ctx, sandbox.Call{
+		Args: append([]string{filepath.Base(r.config.Module)}, r.config.Args...), Env: r.environment(), Stdout: out, Stderr: errs, Host: r.host(),
+		Limits: sandbox.Limits{Fuel: cmp.Or(r.config.Fuel, DefaultFuel), Memory: r.config.MemoryMB << 20, Time: limit, HostCalls: r.config.HostCalls, Output: maxOutput},
+	}), nil
+}
+
+func sum(b []byte) string {
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:])
+}
+
+// module reads the program that the configuration names.
+func (r *run) module(ctx context.Context) (wasm []byte, err error) {
+	kind, id, _ := strings.Cut(r.config.Module, ":")
+	switch kind {
+	case "attachment", "asset":
+		wasm, err = r.content(ctx, "/api/"+kind+"s/"+id+"/content")
+	default:
+		wasm, err = read(r.config.Module)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("WASM adapter module can not be read: %w", err)
+	}
+	if want := r.config.SHA256; want != "" && !strings.EqualFold(want, sum(wasm)) {
+		return nil, fmt.Errorf("WASM adapter module has SHA-256 %s, not %s", sum(wasm), want)
+	}
+	return wasm, nil
+}
+
+func read(path string) ([]byte, error) {
+	if !filepath.IsAbs(path) {
+		return nil, errors.New("its path is not absolute")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil, errors.New("it is not a file")
+	}
+	return io.ReadAll(io.LimitReader(f, sandbox.DefaultModule+1))
+}
+
+// environment is what the guest sees: its configuration, and who it is. The token
+// is not in it: the host holds it.
+func (r *run) environment() []string {
+	env := map[string]string{}
+	for k, v := range r.config.Env {
+		if k != "" && !strings.ContainsAny(k, "=\x00") && !strings.HasPrefix(k, "PAPERCLIP_") {
+			env[k] = strings.ReplaceAll(string(v), "\x00", "")
+		}
+	}
+	run := r.inv.Run
+	for k, v := range map[string]string{"PAPERCLIP_AGENT_ID": run.Agent, "PAPERCLIP_COMPANY_ID": run.Company, "PAPERCLIP_RUN_ID": run.ID,
+		"PAPERCLIP_TASK_ID": run.Context.TaskID, "PAPERCLIP_WAKE_REASON": run.Context.WakeReason} {
+		if v != "" {
+			env[k] = v
+		}
+	}
+	list := make([]string, 0, len(env))
+	for k, v := range env {
+		list = append(list, k+"="+v)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// A logged stream goes into the run's log, without secrets, and its end is kept.
+type logged struct {
+	r    *run
+	name string
+	red  *company.Redactor
+}
+
+func (r *run) stream(name string) *logged {
+	return &logged{r: r, name: name, red: company.NewRedactor(r.secrets)}
+}
+
+func (l *logged) tell(s string) {
+	if s != "" {
+		l.r.inv.Log(l.name, s)
+	}
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.tell(l.red.Next(string(p)))
+	return len(p), nil
+}
+
+func (l *logged) rest() { l.tell(l.red.Rest()) }
+
+// outcome says how the run ended.
+func (r *run) outcome(res sandbox.Result, cause error, stopped bool, limit time.Duration, source string) company.Outcome {
+	red := company.NewRedactor(r.secrets)
+	out, errs := end(red.Clean(res.Stdout)), end(red.Clean(res.Stderr))
+	o := company.Outcome{Stdout: &out, Stderr: &errs, ExitCode: res.ExitCode}
+	stop := "adapter_failed"
+	o.Status, o.ErrorCode = company.RunFailed, "adapter_failed"
+	switch bad := res.Error; {
+	case bad == nil && *res.ExitCode == 0:
+		o.Status, o.ErrorCode, stop = company.RunSucceeded, "", "completed"
+	case bad == nil:
+		o.Error = fmt.Sprintf("The module exited with code %d", *res.ExitCode)
+	case bad.Code == sandbox.Cancelled && errors.Is(cause, errCancelled):
+		o.Status, o.ErrorCode, o.Error, stop = company.RunCancelled, "cancelled", "Cancelled", "cancelled"
+	case bad.Code == sandbox.Cancelled && (stopped || errors.Is(cause, errNoLease)):
+		o.Status, o.ErrorCode, o.Error, stop = company.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
+	case bad.Code == sandbox.ExecutionTimeout:
+		o.Status, o.ErrorCode, stop = company.RunTimedOut, "timeout", "timeout"
+		o.Error = fmt.Sprintf("Timed out after %v", limit)
+	default:
+		o.Error = red.Clean(bad.Error())
+	}
+	code := sandbox.Code("")
+	if res.Error != nil {
+		code = res.Error.Code
+	}
+	o.Result, _ = json.Marshal(map[string]any{"stopReason": stop, "timeoutFired": stop == "timeout", "timeoutSource": source, "timeoutConfigured": source == "config",
+		"effectiveTimeoutMs": limit.Milliseconds(), "effectiveTimeoutSec": int64(limit.Seconds()),
+		"fuelUsed": res.FuelUsed, "memoryPeak": res.MemoryPeak, "durationMs": res.DurationMs, "sandboxError": code}) // always encodes
+	return o
+}
+
+// end is the end of what was written, as much as a run keeps.
+func end(s string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(s[max(0, len(s)-company.MaxExcerpt):], "\x00", ""), "\uFFFD")
+}
+
+func failure(format string, args ...any) company.Outcome {
+	return company.Outcome{Status: company.RunFailed, ErrorCode: "adapter_failed", Error: fmt.Sprintf(format, args...)}
+}
