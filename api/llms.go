@@ -91,6 +91,26 @@ Example:
 { "name": "Nightly", "role": "devops", "adapterType": "process",
   "adapterConfig": { "command": "/usr/local/bin/nightly", "args": ["--all"], "timeoutSec": 1800 } }
 `,
+	"wasm": `# Configuration of a wasm agent
+
+Adapter: wasm. Each run is a WebAssembly program (WASI preview 1) in the sandbox of one node of the mesh: it sees nothing of the machine and acts
+through functions of its host alone, with the rights of the agent. docs/sandbox-abi.md has what it may ask for.
+
+adapterConfig:
+- module (string, needed): an absolute path on the node, attachment:ID or asset:ID
+- sha256 (string): of the module; another is not run
+- args (list of strings) and env (object): as for a process
+- fuel (number): about one unit an instruction; 10000000000 unless given
+- memoryMb (number): 16 unless given
+- timeoutSec (number): 900 unless given; 0 for no limit
+- hostCalls (number): how often it may ask its host; 10000 unless given
+- grants (list of strings): what it may ask for, such as ["issue.*", "log"]; all unless given
+- fetchHosts (list of strings): hosts that http.fetch may reach, such as ["example.com", "*.example.org"]; none unless given
+
+Example:
+{ "name": "Sorter", "role": "pm", "adapterType": "wasm",
+  "adapterConfig": { "module": "/srv/agents/sorter.wasm", "grants": ["issue.*", "comment.*", "run.context", "log"] } }
+`,
 }
 
 func configurationIndex(*Request) (Response, error) {

@@ -165,6 +165,7 @@ type adapterCapabilities struct {
 var adapters = []adapterInfo{
 	{Type: "http", Label: "http", Source: "builtin", Loaded: true},
 	{Type: "process", Label: "process", Source: "builtin", Loaded: true, Capabilities: adapterCapabilities{RunToken: true}},
+	{Type: "wasm", Label: "wasm", Source: "builtin", Loaded: true, Capabilities: adapterCapabilities{RunToken: true}},
 }
 
 type directory struct {

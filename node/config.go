@@ -48,7 +48,10 @@ type Config struct {
 	Labels   map[string]string // for placement
 	Version  string            // of the program, shown in /api/health
 	Shim     []string          // command line that runs the run shim; default: this program with "run-shim"
-	Logger   *slog.Logger      // default: discards
+	// Compiler is the command line that compiles modules for the sandbox in a
+	// process of its own; default: they are compiled in this one.
+	Compiler []string
+	Logger   *slog.Logger // default: discards
 
 	Seeds []string // host:port of peers to look for, besides those that the node knows
 	Slots int      // runs at once; default scheduler.DefaultSlots

@@ -139,6 +139,7 @@ func (n *Node) openAPI(ctx context.Context) error {
 		return err
 	}
 	n.serving.api = s
+	n.work.api.Store(s)
 	n.opened("api", s.Close)
 	at := n.serving
 	if at.port == nil {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -10,12 +11,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/adapter/webcall"
 	"github.com/selvage-mesh/selvage/adapter/worktree"
+	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -34,6 +37,7 @@ type work struct {
 	active sync.Map // IDs of the operations that are under way here
 	purse  *purse.Purse
 	facts  facts
+	api    atomic.Pointer[api.Server] // once the node answers
 
 	turn chan struct{} // a token while somebody uses line; one waits for it no longer than it may
 	line net.Conn      // to the leader, for keep-alives
@@ -67,7 +71,11 @@ func (n *Node) openWork(context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		adapters = map[string]scheduler.Adapter{"process": p, "http": webcall.New(webcall.Config{Private: n.conf.Private, Logger: n.log})}
+		w, err := n.wasmAdapter(dir)
+		if err != nil {
+			return err
+		}
+		adapters = map[string]scheduler.Adapter{"process": p, "wasm": w, "http": webcall.New(webcall.Config{Private: n.conf.Private, Logger: n.log})}
 	}
 	n.work.worker, err = scheduler.NewWorker(scheduler.WorkerConfig{
 		Node: n, Self: n.ID(), Session: n.session, SessionOver: n.sessionOver, KeepAlive: n.keepAlive,
@@ -156,7 +164,7 @@ func (n *Node) verifyLeading(ctx context.Context) error {
 // runToken mints the token by which a run speaks to any node's API.
 func (n *Node) runToken(run company.Run) (string, error) {
 	_, data, _ := n.keyring.current()
-	claims := identity.RunClaims{Agent: run.Agent, Company: run.Company, Adapter: "process", Run: run.ID, Responsible: string(run.ResponsibleUser)}
+	claims := identity.RunClaims{Agent: run.Agent, Company: run.Company, Adapter: cmp.Or(run.AdapterType, "process"), Run: run.ID, Responsible: string(run.ResponsibleUser)}
 	return identity.MintRunToken(data, n.Mesh(), claims, time.Now())
 }
 

@@ -284,10 +284,10 @@ func (i *Instance) guarded(ctx context.Context, f func(context.Context) ([]uint6
 		return nil, refuse(RuntimeUnavailable, "the instance is busy")
 	}
 	defer i.busy.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, i.limits.Time)
+	i.deadline = time.Now().Add(i.limits.Time)
+	ctx, cancel := context.WithDeadline(ctx, i.deadline)
 	defer cancel()
 	i.ctx = context.WithValue(ctx, instanceKey{}, i)
-	i.deadline, _ = ctx.Deadline()
 	defer func() {
 		i.leave()
 		if x := recover(); x != nil { // of ours, where the runtime was not between
@@ -337,7 +337,7 @@ func (i *Instance) over() error {
 	switch err := i.ctx.Err(); {
 	case err == nil:
 		return nil
-	case errors.Is(err, context.DeadlineExceeded) && !time.Now().Before(i.deadline):
+	case errors.Is(err, context.DeadlineExceeded) && !time.Now().Before(i.deadline): // ours; the caller's came earlier
 		return refuse(ExecutionTimeout, "the call took longer than %v", i.limits.Time)
 	default:
 		return refuse(Cancelled, "the call was cancelled")

@@ -22,6 +22,7 @@ package wasm
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -37,8 +38,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"crypto/sha256"
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
@@ -204,6 +203,9 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	limit, source := c.timeout()
 	res, err := r.run(ctx, limit)
 	if err != nil {
+		if errors.Is(err, errNoLease) {
+			stop(errNoLease)
+		}
 		if ctx.Err() == nil {
 			return failure("%s", company.NewRedactor(r.secrets).Clean(err.Error()))
 		}

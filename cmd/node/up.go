@@ -97,7 +97,7 @@ process list.`,
 			if err != nil {
 				return err
 			}
-			conf.Shim = []string{self, "run-shim"}
+			conf.Shim, conf.Compiler = []string{self, "run-shim"}, []string{self, "sandbox", "compile"}
 			if faults != "" {
 				stop, err := injectFaults(&conf, faults)
 				if err != nil {

@@ -1,0 +1,28 @@
+package node
+
+import (
+	"net/http"
+	"path/filepath"
+
+	"github.com/selvage-mesh/selvage/adapter/wasm"
+	"github.com/selvage-mesh/selvage/sandbox"
+)
+
+// wasmAdapter opens the sandbox, which closes with the node, and the adapter of
+// agents that run in it. What was compiled is kept in the data directory.
+func (n *Node) wasmAdapter(dir string) (*wasm.Adapter, error) {
+	engine, err := sandbox.Open(sandbox.Config{Dir: filepath.Join(dir, "sandbox"), Compiler: n.conf.Compiler, Logger: n.log})
+	if err != nil {
+		return nil, err
+	}
+	n.opened("sandbox", engine.Close)
+	return wasm.New(wasm.Config{Engine: engine, API: n.handler, Token: n.runToken, Private: n.conf.Private, Logger: n.log})
+}
+
+// handler answers requests of what runs in this process; nil while the node opens.
+func (n *Node) handler() http.Handler {
+	if s := n.work.api.Load(); s != nil {
+		return s
+	}
+	return nil
+}
