@@ -40,7 +40,11 @@ func TestNobodyReachesIntoAnotherCompany(t *testing.T) {
 		}
 		name := route.Method + " " + route.Path
 		path, whole := theirs.path(route)
-		if !whole && !strings.Contains(route.Path, "{companyId}") {
+		known := false // a row below one of theirs may be made up: what is above guards it
+		for _, v := range theirs.values {
+			known = known || strings.Contains(path, v)
+		}
+		if !whole && !known {
 			t.Errorf("%s names a row of which the town has none: add one to newTown", name)
 		}
 		body, headers := theirs.body(route), []string(nil)
