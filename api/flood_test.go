@@ -108,7 +108,7 @@ func streams(r Route) bool { return strings.Contains(r.Path, "/events") && r.Met
 // changesAll are routes that end what the flood stands on, or more than it.
 func changesAll(r Route) bool {
 	switch r.Method + " " + r.Path {
-	case "POST /api/v1/mesh/leave", "POST /api/v1/mesh/nodes/{id}/revoke", "DELETE /api/companies/{companyId}":
+	case "POST /api/v1/mesh/leave", "POST /api/v1/mesh/nodes/{id}/revoke", "POST /api/v1/mesh/nodes/{id}/cordon", "POST /api/v1/mesh/stop", "DELETE /api/companies/{companyId}":
 		return true
 	}
 	return false

@@ -6,6 +6,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // A town is a company with a row of every noun that a route can name, all of
@@ -50,10 +53,22 @@ func newTown(h *harness, name string) *town {
 	keep("goals", post(in+"/goals", `{"title":`+mark+`}`, 201))
 	project := keep("projects", post(in+"/projects", `{"name":`+mark+`,"env":{"TOKEN":"`+canaryTown+`"}}`, 201))
 	keep("projects/workspaces", post("/api/projects/"+project+"/workspaces", `{"name":`+mark+`,"cwd":"/srv/`+canaryTown+`"}`, 201))
+	ran := post("/api/projects/"+project+"/workspaces", `{"name":`+mark+`,"cwd":"`+t.TempDir()+`","runtimeConfig":{"workspaceRuntime":{"services":[{"name":`+mark+`,"command":"true"}]}}}`, 201).field(t, "id")
+	w.values["workspace-operations"] = post("/api/projects/"+project+"/workspaces/"+ran+"/runtime-services/start", `{}`, 200).decode(t).(map[string]any)["operation"].(map[string]any)["id"].(string)
+	w.values["projects/workspaces/runtime-services"], w.values["projects/workspaces/runtime-commands"] = "start", "start"
+	if err := h.node.ledger.View(func(tx *ledger.Tx) error {
+		w.values["runtime-services"] = company.ServicesOf(tx, w.of, ran)[0].ID
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
 	issue := keep("issues", post(in+"/issues", `{"title":`+mark+`,"status":"todo","assigneeAgentId":"`+w.agent+`","projectId":"`+project+`"}`, 201))
 	w.values["companies/issues"] = issue
 	on := "/api/issues/" + issue
-	keep("issues/comments", post(on+"/comments", `{"body":`+mark+`}`, 201))
+	comment := keep("issues/comments", post(on+"/comments", `{"body":`+mark+`}`, 201))
+	h.call("PATCH", in, `{"feedbackDataSharingEnabled":true,"feedbackDataSharingTermsVersion":"v1"}`).want(t, 200, "")
+	post(on+"/feedback-votes", `{"targetType":"issue_comment","targetId":"`+comment+`","vote":"down","reason":`+mark+`,"allowSharing":true}`, 201)
+	w.values["feedback-traces"] = h.call("GET", on+"/feedback-traces", "").want(t, 200, "").decode(t).([]any)[0].(map[string]any)["traceId"].(string)
 	held := post(in+"/issues", `{"title":"Held"}`, 201).field(t, "id")
 	post("/api/issues/"+held+"/tree-holds", `{"mode":"pause"}`, 200)
 	w.values["issues/tree-holds"] = firstOf(t, h.call("GET", "/api/issues/"+held+"/tree-holds", ""))

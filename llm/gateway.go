@@ -349,7 +349,7 @@ func (c *call) ask(t target) (next bool, err error) {
 	in := worstInput(c.plan.input, price, c.plan.long)
 	ask := company.SpendAsk{Company: c.who.Company, Agent: c.who.Agent, Run: c.who.Run, Issue: c.scene.issue, Project: c.scene.project,
 		Goal: c.scene.goal, BillingCode: c.scene.code, Want: in.Plus(times(c.plan.max*c.plan.choices, price.Output)),
-		Least: in.Plus(times(c.plan.least*c.plan.choices, price.Output))}
+		Least: in.Plus(times(c.plan.least*c.plan.choices, price.Output)), Provider: string(t.p.Kind), Model: t.model}
 	grant, err := c.g.conf.Purse.Reserve(c.ctx, ask)
 	if err != nil {
 		if _, no := errors.AsType[*ledger.Refusal](err); !no {

@@ -18,7 +18,6 @@ import (
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
-	"github.com/selvage-mesh/selvage/llm"
 	"github.com/selvage-mesh/selvage/scheduler"
 )
 
@@ -91,7 +90,6 @@ type Config struct {
 	OnDisk        bool                         // FS is the disk, wrapped: paths are below Dir
 	Clock         scheduler.Clock              // default: the machine's boot-time clock
 	Adapters      map[string]scheduler.Adapter // replaces the built-in adapters
-	Purse         llm.Purse                    // pays model calls; nil: none is made
 	Machine       string                       // machine ID; default: this machine's
 	TuneConsensus func(*consensus.Config)      // last word on what consensus is given
 	Faults        Faults                       // planted bugs that show that the checkers bite

@@ -7,12 +7,12 @@ import (
 	"github.com/selvage-mesh/selvage/llm"
 )
 
-// openModels opens the gateway by which the runs of this node call models. Until
-// the node has a purse it refuses every call: nothing leaves without budget.
+// openModels opens the gateway by which the runs of this node call models, paid
+// for from the node's purse: nothing leaves without budget.
 func (n *Node) openModels(context.Context) error {
 	conf := llm.Config{
 		View: n.ledger.View, Holds: n.work.worker.Holds, Self: string(n.ID()), Labels: n.labels(),
-		Mesh: string(n.Mesh()), Open: n.keyring.open, Note: n.noteModelKey, Logger: n.log, Purse: n.conf.Purse,
+		Mesh: string(n.Mesh()), Open: n.keyring.open, Note: n.noteModelKey, Logger: n.log, Purse: n.work.purse,
 	}
 	g, err := llm.New(conf)
 	if err != nil {

@@ -289,8 +289,8 @@ func (c *cli) approvalID(cmd *cobra.Command, ref string) (id string, names map[s
 
 // hireCommand asks for an agent where creating one directly is not for everybody.
 func hireCommand(c *cli) *cobra.Command {
-	var role, title, reportsTo, adapter, command, cwd, capabilities string
-	var argv []string
+	var role, title, reportsTo, capabilities string
+	var how adapterFlags
 	var budget int64
 	cmd := &cobra.Command{
 		Use: "hire NAME", Short: "Hire an agent, after the board's approval where one is needed", Args: cobra.ExactArgs(1),
@@ -300,16 +300,11 @@ func hireCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			config := map[string]any{}
-			for key, v := range map[string]string{"command": command, "cwd": cwd} {
-				if v != "" {
-					config[key] = v
-				}
+			config, err := how.config()
+			if err != nil {
+				return err
 			}
-			if len(argv) > 0 {
-				config["args"] = argv
-			}
-			body := map[string]any{"name": args[0], "role": role, "adapterType": adapter, "adapterConfig": config, "budgetMonthlyCents": budget}
+			body := map[string]any{"name": args[0], "role": role, "adapterType": how.adapter, "adapterConfig": config, "budgetMonthlyCents": budget}
 			if title != "" {
 				body["title"] = title
 			}
@@ -338,10 +333,7 @@ func hireCommand(c *cli) *cobra.Command {
 	f.StringVar(&title, "title", "", "title in the org chart")
 	f.StringVar(&capabilities, "capabilities", "", "what the agent is good for")
 	f.StringVar(&reportsTo, "reports-to", "", "ID or name of the manager")
-	f.StringVar(&adapter, "adapter", "process", "how its runs are carried out")
-	f.StringVar(&command, "command", "", "program to run for each heartbeat")
-	f.StringVar(&cwd, "cwd", "", "working directory of the program")
-	f.StringArrayVar(&argv, "arg", nil, "argument of the program (repeat for more)")
+	how.add(f)
 	f.Int64Var(&budget, "budget", 0, "monthly budget in cents; 0 sets none")
 	return cmd
 }

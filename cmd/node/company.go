@@ -1,12 +1,15 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // The rows below are the part of the API's answers that the tables show; with
@@ -141,24 +144,22 @@ func agentCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	var role, reportsTo, command, cwd string
-	var argv []string
+	var role, reportsTo string
+	var how adapterFlags
 	create := &cobra.Command{
-		Use: "create NAME", Short: "Create an agent on the process adapter", Args: cobra.ExactArgs(1),
-		Example: `  selvage agent create Bob --role engineer --command /usr/local/bin/worker --arg --once`,
+		Use: "create NAME", Short: "Create an agent", Args: cobra.ExactArgs(1),
+		Example: `  selvage agent create Bob --role engineer --command /usr/local/bin/worker --arg --once
+  selvage agent create Ada --adapter wasm --config '{"module": "/srv/ada.wasm"}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			company, err := c.companyID(cmd)
 			if err != nil {
 				return err
 			}
-			config := map[string]any{"command": command}
-			if len(argv) > 0 {
-				config["args"] = argv
+			config, err := how.config()
+			if err != nil {
+				return err
 			}
-			if cwd != "" {
-				config["cwd"] = cwd
-			}
-			body := map[string]any{"name": args[0], "role": role, "adapterType": "process", "adapterConfig": config}
+			body := map[string]any{"name": args[0], "role": role, "adapterType": how.adapter, "adapterConfig": config}
 			if reportsTo != "" {
 				body["reportsTo"] = reportsTo
 			}
@@ -170,10 +171,7 @@ func agentCommand(c *cli) *cobra.Command {
 	}
 	create.Flags().StringVar(&role, "role", "general", "role in the company")
 	create.Flags().StringVar(&reportsTo, "reports-to", "", "agent ID of the manager")
-	create.Flags().StringVar(&command, "command", "", "program to run for each heartbeat")
-	create.Flags().StringVar(&cwd, "cwd", "", "working directory of the program")
-	create.Flags().StringArrayVar(&argv, "arg", nil, "argument of the program (repeat for more)")
-	create.MarkFlagRequired("command")
+	how.add(create.Flags())
 	act := func(verb, path, short string) *cobra.Command {
 		return &cobra.Command{
 			Use: verb + " AGENT", Short: short, Args: cobra.ExactArgs(1),
@@ -451,4 +449,41 @@ func costCommand(c *cli) *cobra.Command {
 		},
 	}
 	return group("cost", "Costs of a company", summary, byAgent)
+}
+
+// adapterFlags say how an agent is invoked.
+type adapterFlags struct {
+	adapter, command, cwd, extra string
+	argv                         []string
+}
+
+func (a *adapterFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&a.adapter, "adapter", "process", "how its runs are carried out")
+	f.StringVar(&a.extra, "config", "", "configuration of the adapter, a JSON object")
+	f.StringVar(&a.command, "command", "", "program to run for each heartbeat")
+	f.StringVar(&a.cwd, "cwd", "", "working directory of the program")
+	f.StringArrayVar(&a.argv, "arg", nil, "argument of the program (repeat for more)")
+}
+
+// config is the adapter's configuration: the object that was given, and over it
+// what has flags of its own.
+func (a *adapterFlags) config() (map[string]any, error) {
+	config := map[string]any{}
+	if a.extra != "" {
+		if err := json.Unmarshal([]byte(a.extra), &config); err != nil || config == nil {
+			return nil, errors.New("--config: want a JSON object")
+		}
+	}
+	for key, v := range map[string]string{"command": a.command, "cwd": a.cwd} {
+		if v != "" {
+			config[key] = v
+		}
+	}
+	if len(a.argv) > 0 {
+		config["args"] = a.argv
+	}
+	if a.adapter == "process" && config["command"] == nil {
+		return nil, errors.New("the process adapter needs --command")
+	}
+	return config, nil
 }

@@ -3,7 +3,6 @@ package models
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,9 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -148,10 +145,9 @@ func post(url, header, token, body string) (int, string, error) {
 func TestAnAgentAsksARealModelAndPaysForIt(t *testing.T) {
 	at := server(t)
 	dir := t.TempDir()
-	p := &till{}
 	b := testkit.Mesh(t, 1, func(_ int, c *node.Config) {
 		c.Adapters, c.Shim = nil, []string{"/proc/self/exe", "run-shim"}
-		c.Dir, c.Purse = filepath.Join(dir, c.Name), p
+		c.Dir = filepath.Join(dir, c.Name)
 	})
 	of := b.Company("Acme")
 	b.Must(0, "POST", "/api/companies/"+of+"/model-providers", map[string]any{"name": "box", "kind": "llamacpp", "baseUrl": at,
@@ -166,8 +162,8 @@ func TestAnAgentAsksARealModelAndPaysForIt(t *testing.T) {
 	if !check.OK {
 		t.Fatal(check.Message)
 	}
-	// A dollar for ten thousand tokens of input, two for output: cents are seen.
-	b.Must(0, "PUT", "/api/companies/"+of+"/model-prices", map[string]any{"model": "box/*", "input": 10_000_000_000, "output": 20_000_000_000}, nil)
+	// A cent for a token.
+	b.Must(0, "PUT", "/api/companies/"+of+"/model-prices", map[string]any{"model": "box/*", "input": 1_000_000_000_000, "output": 1_000_000_000_000}, nil)
 
 	self, err := os.Executable()
 	if err != nil {
@@ -182,65 +178,41 @@ func TestAnAgentAsksARealModelAndPaysForIt(t *testing.T) {
 		t.Fatalf("the agent says:\n%s", run)
 	}
 
-	// What it came to: five calls of this run, by this upstream, at that price.
-	var in, out int64
-	for n, u := range p.settled() {
-		in, out = in+u.InputTokens+u.CachedInputTokens, out+u.OutputTokens
-		if u.Unsent || u.Provider != "llamacpp" || u.Biller != "box" || u.Model != "gemma" || u.InputTokens+u.CachedInputTokens < 8 || u.OutputTokens < 1 || u.OutputTokens > 4 ||
-			u.Cost != company.Money((u.InputTokens+u.CachedInputTokens)*10_000+u.OutputTokens*20_000) || u.Cost > p.grants[n].Amount {
-			t.Errorf("call %d was granted %+v and settled by %+v", n, p.grants[n], u)
+	// What it came to: five events of this run, by this upstream, at that price.
+	var events []company.CostEvent
+	b.Until("the purse has told of five calls and given back what it held", func() bool {
+		events = nil
+		if _, err := b.Nodes[0].View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
+			for e := range company.CostsOfAgent(tx, of, a.ID) {
+				events = append(events, e)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if len(p.settled()) != 5 || p.grants[0].Ask.Run != a.Run || p.grants[0].Ask.Agent != a.ID {
-		t.Errorf("%d calls were settled, the first for %+v", len(p.settled()), p.grants[0].Ask)
+		return len(events) == 5 && len(b.Nodes[0].Purse().Stocks()) == 0
+	})
+	var in, out int64
+	for n, e := range events {
+		in, out = in+e.InputTokens+e.CachedInputTokens, out+e.OutputTokens
+		if e.Provider != "llamacpp" || e.Biller != "box" || e.Model != "gemma" || string(e.Run) != a.Run || e.InputTokens+e.CachedInputTokens < 8 || e.OutputTokens < 1 || e.OutputTokens > 4 ||
+			e.Cost != company.Money((e.InputTokens+e.CachedInputTokens+e.OutputTokens)*int64(company.Cent)) {
+			t.Errorf("call %d was booked as %+v", n, e)
+		}
 	}
 	t.Logf("%d tokens in, %d out", in, out)
 
-	// Without money nothing leaves.
-	p.empty()
+	// With a budget that is smaller than a call nothing leaves.
+	spent := in + out
+	b.Must(0, "PATCH", "/api/agents/"+a.ID+"/budgets", map[string]any{"budgetMonthlyCents": spent + 2}, nil)
 	if run = invoke(t, b, &a); !strings.Contains(run, "no money:") || !strings.Contains(run, "budget_exceeded") {
 		t.Errorf("without money the agent says:\n%s", run)
 	}
-	if n := len(p.settled()); n != 5 {
-		t.Errorf("%d calls were made, want no more than before", n)
+	var row struct{ SpentMonthlyCents int64 }
+	b.Must(0, "GET", "/api/agents/"+a.ID, nil, &row, testkit.Strong...)
+	if row.SpentMonthlyCents != spent {
+		t.Errorf("the agent has spent %d cents, want %d as before", row.SpentMonthlyCents, spent)
 	}
-}
-
-// A till is a purse that grants everything until it is emptied, and remembers.
-type till struct {
-	mu     sync.Mutex
-	none   bool
-	grants []company.SpendGrant
-	uses   []company.SpendUse
-}
-
-func (p *till) Reserve(_ context.Context, ask company.SpendAsk) (company.SpendGrant, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.none {
-		return company.SpendGrant{}, &ledger.Refusal{Code: ledger.Conflict, ErrCode: "budget_exceeded", Message: "The budget is used up"}
-	}
-	p.grants = append(p.grants, company.SpendGrant{ID: fmt.Sprint(len(p.grants)), Amount: ask.Want, Ask: ask})
-	return p.grants[len(p.grants)-1], nil
-}
-
-func (p *till) Settle(_ context.Context, _ company.SpendGrant, use company.SpendUse) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.uses = append(p.uses, use)
-	return nil
-}
-
-func (p *till) settled() []company.SpendUse {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.uses)
-}
-
-func (p *till) empty() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.none = true
 }
 
 // invoke lets the agent work once and returns its log.
