@@ -167,7 +167,7 @@ type Run struct {
 	Fingerprint string `cbor:"91,keyasint,omitempty" json:"-"`
 	// ExecutionWorkspace is where the run works, when its issue's project has one.
 	ExecutionWorkspace string `cbor:"92,keyasint,omitempty" json:"-"`
-	LogKeptAt          Time   `cbor:"93,keyasint,omitempty" json:"logKeptAt"` // since when several nodes have the log
+	LogKeptAt          Time   `cbor:"93,keyasint,omitempty" json:"logKeptAt,omitzero"` // since when several nodes have the log
 }
 
 // Clone returns a copy that shares nothing with r.
