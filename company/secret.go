@@ -169,7 +169,7 @@ type Reseal struct {
 	Type    string   `cbor:"1,keyasint"` // secret, agent, project, routine or model_provider
 	ID      string   `cbor:"2,keyasint"`
 	Version int      `cbor:"3,keyasint,omitempty"` // of a secret
-	Old     []string `cbor:"4,keyasint"`           // as it is stored; bytes of a secret, text in a configuration
+	Old     []string `cbor:"4,keyasint"`           // as configurations store it, in base64
 	New     []string `cbor:"5,keyasint"`
 }
 
@@ -485,6 +485,15 @@ func accessSecrets(c *ledger.Context, p UseSecrets) (any, error) {
 
 // reseal puts values in place that were sealed anew after the data key changed.
 // What changed meanwhile stays as it is.
+// sealed is the one new value of a row that holds bytes.
+func (p Reseal) sealed() ([]byte, error) {
+	b, err := base64.StdEncoding.DecodeString(p.New[0])
+	if err != nil {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed sealed value")
+	}
+	return b, checkSealed(b)
+}
+
 func reseal(c *ledger.Context, p Reseal) (any, error) {
 	if len(p.Old) != len(p.New) || len(p.Old) == 0 || len(p.Old) > MaxRunSecrets {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "old and new values do not pair")
@@ -493,11 +502,11 @@ func reseal(c *ledger.Context, p Reseal) (any, error) {
 	switch p.Type {
 	case "secret":
 		v, ok := secretVersions.Get(c.Tx, company, secretPart(p.ID, p.Version))
-		if !ok || string(v.Sealed) != p.Old[0] {
+		if !ok || base64.StdEncoding.EncodeToString(v.Sealed) != p.Old[0] {
 			return nil, errNoSecret()
 		}
-		v.Sealed = []byte(p.New[0])
-		if err := checkSealed(v.Sealed); err != nil {
+		var err error
+		if v.Sealed, err = p.sealed(); err != nil {
 			return nil, err
 		}
 		secretVersions.Put(c.Tx, company, secretPart(p.ID, p.Version), v)
@@ -546,14 +555,10 @@ func reseal(c *ledger.Context, p Reseal) (any, error) {
 		if !ok || base64.StdEncoding.EncodeToString(t.Sealed) != p.Old[0] {
 			return nil, ledger.Refuse(ledger.NotFound, nil, "Routine trigger not found")
 		}
-		next, err := base64.StdEncoding.DecodeString(p.New[0])
-		if err != nil {
-			return nil, ledger.Refuse(ledger.Invalid, nil, "malformed sealed value")
-		}
-		if err := checkSealed(next); err != nil {
+		var err error
+		if t.Sealed, err = p.sealed(); err != nil {
 			return nil, err
 		}
-		t.Sealed = next
 		routineTriggers.Put(c.Tx, company, t.ID, t)
 	case "approval":
 		d, ok := approvalDrafts.Get(c.Tx, company, p.ID)

@@ -68,7 +68,8 @@ func (n *Node) resealing() (due []ledger.Command) {
 					return nil
 				}
 				if next := again(tx, company.SecretAAD(mesh, c.ID, v.Secret, v.Version), v.Sealed); next != nil {
-					due = append(due, n.command("secret.reseal", c.ID, company.Reseal{Type: "secret", ID: v.Secret, Version: v.Version, Old: []string{string(v.Sealed)}, New: []string{string(next)}}))
+					due = append(due, n.command("secret.reseal", c.ID, company.Reseal{Type: "secret", ID: v.Secret, Version: v.Version,
+						Old: []string{base64.StdEncoding.EncodeToString(v.Sealed)}, New: []string{base64.StdEncoding.EncodeToString(next)}}))
 				}
 			}
 			for _, owner := range company.SealedConfigs(tx, c.ID) {

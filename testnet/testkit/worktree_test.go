@@ -105,8 +105,10 @@ func TestIssuesHaveWorktrees(t *testing.T) {
 	if _, err := os.Stat(trees[1].Cwd); err != nil {
 		t.Errorf("another issue's worktree: %v", err)
 	}
-	if got, err := b.Call(0, "POST", path+"/runtime-services/start", map[string]any{}, nil); err != nil || got.Status != 422 {
-		t.Errorf("services of a workspace without any: %d, %v", got.Status, err)
+	for at, want := range map[string]int{path: 409, "/api/execution-workspaces/" + trees[1].ID: 422} {
+		if got, err := b.Call(0, "POST", at+"/runtime-services/start", map[string]any{}, nil); err != nil || got.Status != want {
+			t.Errorf("services of a workspace without any, or of a closed one: %d, want %d, %v", got.Status, want, err)
+		}
 	}
 	lost := assign(nowhere, "Do it nowhere")
 	if r := ended(lost); r.Status != "failed" || r.ErrorCode != "workspace_failed" || !strings.Contains(r.Error, "is not on this node") {
