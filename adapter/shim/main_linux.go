@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"os/signal"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,11 +17,9 @@ import (
 const statusFD = 3
 
 // Main is the shim. It returns when the tree is gone: 0, or 2 when it was
-// started by hand or given nonsense. args are ignored; everything comes over
-// the pipe. It must be called from the main goroutine.
-func Main([]string) int {
-	// no_new_privs and the parent-death signal belong to the thread that forks.
-	runtime.LockOSThread()
+// started by hand or given nonsense. args are a [Floor]; everything else comes
+// over the pipe.
+func Main(args []string) int {
 	var st unix.Stat_t
 	if err := unix.Fstat(statusFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
 		os.Stderr.WriteString("run-shim is started by the node, not by hand\n")
@@ -38,7 +35,7 @@ func Main([]string) int {
 	// and dropped, because a signal that is ignored stays ignored in the child.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	defaultSignals()
-	s := &shim{status: status, orders: make(chan order), exits: make(chan exit)}
+	s := &shim{status: status, orders: make(chan order), exits: make(chan exit), floor: floorOf(args)}
 	defer status.Close()
 	var first order
 	if err := readFrame(os.Stdin, &first); err != nil || first.Spec == nil {
@@ -64,6 +61,8 @@ type shim struct {
 	orders chan order // closed at the end of the pipe
 	exits  chan exit  // children of ours that were reaped
 	child  int
+	floor  Floor
+	group  *cgroup // nil: there is none
 }
 
 func (s *shim) tell(r report) {
@@ -75,23 +74,23 @@ func (s *shim) start(spec Spec) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return errors.New("become subreaper: " + err.Error())
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return errors.New("give up new privileges: " + err.Error())
-	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer null.Close()
-	pid, err := syscall.ForkExec(spec.Path, spec.Args, &syscall.ProcAttr{
-		Dir:   spec.Dir,
-		Env:   spec.Env,
-		Files: []uintptr{null.Fd(), 1, 2},
-		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
-	})
+	var notes []string
+	if s.floor.Cgroup != "" && spec.Limits.wantsCgroup() {
+		if s.group, err = newCgroup(s.floor.Cgroup, spec.Limits); err != nil {
+			notes = append(notes, "no cgroup could be made: "+err.Error())
+		}
+	}
+	pid, more, err := s.begin(spec, null)
 	if err != nil {
+		s.group.remove()
 		return errors.New("start " + spec.Path + ": " + err.Error())
 	}
+	notes = append(notes, more...)
 	s.child = pid
 	// Our own copies of the output would keep the pipes open after the tree.
 	for _, fd := range []int{1, 2} {
@@ -99,7 +98,7 @@ func (s *shim) start(spec Spec) error {
 			return errors.New("let go of the output: " + err.Error())
 		}
 	}
-	s.tell(report{Started: &Started{PID: pid, Group: pid}})
+	s.tell(report{Started: &Started{PID: pid, Group: pid, Notes: notes}})
 	return nil
 }
 
@@ -108,6 +107,10 @@ func (s *shim) run(spec Spec) {
 	go s.reap()
 	deadline := newDeadline(spec.Deadline)
 	var grace <-chan time.Time
+	var looks <-chan time.Time
+	if s.group == nil && spec.Limits.wantsCgroup() {
+		looks = time.Tick(watchEvery)
+	}
 	killed := ""
 	for {
 		select {
@@ -132,9 +135,18 @@ func (s *shim) run(spec Spec) {
 		case <-deadline.passed:
 			s.end("deadline")
 			return
+		case <-looks:
+			if why := spec.Limits.exceeded(os.Getpid()); why != "" {
+				s.end(why)
+				return
+			}
 		case e := <-s.exits:
 			if e.pid == s.child {
+				s.group.kill()
 				killTree(s.exits)
+				if killed == "" && s.group.outOfMemory() {
+					killed = "memory"
+				}
 				s.exited(e.status, killed)
 				return
 			}
@@ -145,6 +157,7 @@ func (s *shim) run(spec Spec) {
 // end kills the tree and reports how the command ended.
 func (s *shim) end(why string) {
 	status := syscall.WaitStatus(syscall.SIGKILL) // unless we learn better
+	s.group.kill()
 	for _, e := range killTree(s.exits) {
 		if e.pid == s.child {
 			status = e.status
@@ -158,6 +171,7 @@ func (s *shim) exited(w syscall.WaitStatus, why string) {
 	if w.Signaled() {
 		e.Signal = unix.SignalName(w.Signal())
 	}
+	s.group.remove()
 	s.tell(report{Exited: e})
 }
 

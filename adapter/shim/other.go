@@ -38,3 +38,6 @@ func (p *Process) Wait() (Exit, error) { return Exit{}, errors.New("no process")
 func BootTime() time.Duration { return time.Since(bootBase) }
 
 var bootBase = time.Now()
+
+// OpenCgroup says that there are none.
+func OpenCgroup() (dir, why string) { return "", "cgroups need Linux" }

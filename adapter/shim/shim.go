@@ -16,11 +16,12 @@
 // bytes of JSON, at most MaxFrame. A field that a reader does not know is
 // ignored; node and shim are the same binary, so there is no version.
 //
-//	node → shim   {"spec":{"path":…,"args":[…],"dir":…,"env":["K=V",…],"deadline":ns}}   first, once
+//	node → shim   {"spec":{"path":…,"args":[…],"dir":…,"env":["K=V",…],"deadline":ns,
+//	               "limits":{…},"guard":{…}}}   first, once
 //	              {"deadline":ns}           the node's authority lasts until then
 //	              {"terminate":ms}          TERM to the tree, KILL after ms
 //	              {"kill":true}
-//	shim → node   {"started":{"pid":n,"pgid":n}}
+//	shim → node   {"started":{"pid":n,"pgid":n,"notes":["what could not be done",…]}}
 //	              {"failed":"why the command could not be started"}
 //	              {"exited":{"code":n,"signal":"SIGTERM","killed":"deadline"}}   after the whole tree is gone
 //
@@ -28,6 +29,15 @@
 // alike: a message that waited in the pipe while its sender was stopped can not
 // lengthen anything. The run's environment travels in the pipe and never on the
 // command line.
+//
+// # What the tree may use and reach
+//
+// [Limits] bound a tree, [Guard] says which files it reaches. What holds for
+// every tree of a node is on the shim's command line, from [Floor]:
+//
+//	run-shim [--hide DIR]… [--show DIR]… [--cgroup DIR]
+//
+// What the machine can not do is told in the notes of Started, never hidden.
 package shim
 
 import (
@@ -57,6 +67,72 @@ type Spec struct {
 	// Deadline is the boot-clock reading at which the tree dies unless it is
 	// renewed; 0 means that only the pipe counts.
 	Deadline time.Duration `json:"deadline,omitempty"`
+	// Limits bound the tree; Guard keeps files from it. nil Guard: what the
+	// shim's command line says, and no more.
+	Limits Limits `json:"limits,omitzero"`
+	Guard  *Guard `json:"guard,omitempty"`
+}
+
+// Limits bound a process tree. Zero means no limit of ours. Core dumps are
+// never written: they would hold what the tree knew.
+//
+// Where the node has a cgroup (version 2) of its own, memory and processes are
+// counted by the kernel for the whole tree. Elsewhere memory is bounded for each
+// process (what it has asked for and may write to) and, with processes, watched
+// for the tree: a tree that is above its limit at one of the looks is killed.
+type Limits struct {
+	MemoryMB  int64 `json:"memoryMb,omitempty"`  // MiB, of the whole tree
+	Processes int64 `json:"processes,omitempty"` // in a cgroup: threads too
+	OpenFiles int64 `json:"openFiles,omitempty"` // of each process
+	CPUSec    int64 `json:"cpuSec,omitempty"`    // seconds of processor time, of each process
+	FileMB    int64 `json:"fileMb,omitempty"`    // MiB, of each file that is written
+}
+
+// A Guard says which files a tree reaches, by Landlock. Paths are absolute.
+type Guard struct {
+	// Hide are folders of which nothing is read or written: their files' names
+	// can be listed, no more. Show are folders in them that are reachable all the same.
+	Hide []string `json:"hide,omitempty"`
+	Show []string `json:"show,omitempty"`
+	// Confine says that only what is below Write is written, besides the
+	// devices that every program expects.
+	Confine bool     `json:"confine,omitempty"`
+	Write   []string `json:"write,omitempty"`
+}
+
+// A Floor is what holds for every tree of a node, whatever its spec says.
+type Floor struct {
+	Hide, Show []string // as in a Guard; Show counts for specs without a guard only
+	Cgroup     string   // a folder from [OpenCgroup]; "": none
+}
+
+// Args are the arguments that a shim is started with, after "run-shim".
+func (f Floor) Args() (args []string) {
+	for _, d := range f.Hide {
+		args = append(args, "--hide", d)
+	}
+	for _, d := range f.Show {
+		args = append(args, "--show", d)
+	}
+	if f.Cgroup != "" {
+		args = append(args, "--cgroup", f.Cgroup)
+	}
+	return args
+}
+
+// floorOf reads what Args wrote; what it does not know it leaves out.
+func floorOf(args []string) (f Floor) {
+	for ; len(args) > 1; args = args[2:] {
+		switch args[0] {
+		case "--hide":
+			f.Hide = append(f.Hide, args[1])
+		case "--show":
+			f.Show = append(f.Show, args[1])
+		case "--cgroup":
+			f.Cgroup = args[1]
+		}
+	}
+	return f
 }
 
 type order struct {
@@ -76,14 +152,17 @@ type report struct {
 type Started struct {
 	PID   int `json:"pid"`
 	Group int `json:"pgid"`
+	// Notes say what of the limits and the guard this machine can not hold.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Exit is how the command ended. It is sent when the whole tree is gone.
 type Exit struct {
 	Code   int    `json:"code"`             // exit code; -1 when a signal ended the command
 	Signal string `json:"signal,omitempty"` // such as "SIGTERM", when a signal ended it
-	// Killed says why the shim killed the tree: "deadline", "pipe", "terminate"
-	// or "kill"; empty when the command ended by itself.
+	// Killed says why the tree was killed: "deadline", "pipe", "terminate" or
+	// "kill", or "memory" or "processes" when it went above such a limit; empty
+	// when the command ended by itself.
 	Killed string `json:"killed,omitempty"`
 }
 

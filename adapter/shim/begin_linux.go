@@ -1,0 +1,115 @@
+package shim
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// begin starts the command with its limits and guard. Landlock, the lost
+// capabilities and the parent-death signal belong to the thread that forks, so
+// one thread is given up to them; it stays until the shim ends.
+func (s *shim) begin(spec Spec, null *os.File) (pid int, notes []string, err error) {
+	done := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		pid, notes, err = s.fork(spec, null)
+		close(done)
+		select {}
+	}()
+	<-done
+	return pid, notes, err
+}
+
+func (s *shim) fork(spec Spec, null *os.File) (pid int, notes []string, err error) {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return 0, nil, errors.New("give up new privileges: " + err.Error())
+	}
+	if g, ok := s.floor.guard(spec); ok {
+		dropCapabilities()
+		if notes, err = restrict(g); err != nil {
+			return 0, nil, errors.New("restrict files: " + err.Error())
+		}
+	}
+	sys := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if s.group != nil {
+		sys.UseCgroupFD, sys.CgroupFD = true, int(s.group.dir.Fd())
+	}
+	attr := &syscall.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: []uintptr{null.Fd(), 1, 2}, Sys: sys}
+	// The child stops at its exec until its limits are set, so that they hold
+	// from its first instruction and not for this process.
+	sys.Ptrace = true
+	pid, err = syscall.ForkExec(spec.Path, spec.Args, attr)
+	switch {
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOSYS):
+		sys.Ptrace = false
+		if pid, err = syscall.ForkExec(spec.Path, spec.Args, attr); err != nil {
+			return 0, nil, err
+		}
+		notes = append(notes, "limits were set when the program had begun: this machine does not let it be held")
+	case err != nil:
+		return 0, nil, err
+	}
+	if sys.Ptrace {
+		var w syscall.WaitStatus
+		for {
+			if _, err = syscall.Wait4(pid, &w, 0, nil); err != syscall.EINTR {
+				break
+			}
+		}
+		if err != nil || !w.Stopped() {
+			return 0, nil, errors.New("it was ended before it began")
+		}
+	}
+	for _, l := range spec.Limits.rlimits(s.group != nil) {
+		if err := lower(pid, l); err != nil {
+			notes = append(notes, "limit "+l.name+" could not be set: "+err.Error())
+		}
+	}
+	if sys.Ptrace {
+		if err := syscall.PtraceDetach(pid); err != nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			return 0, nil, errors.New("let it go: " + err.Error())
+		}
+	}
+	return pid, notes, nil
+}
+
+// lower sets a limit, no higher than the machine allows already.
+func lower(pid int, l rlimit) error {
+	var now unix.Rlimit
+	if err := unix.Prlimit(pid, l.resource, nil, &now); err != nil {
+		return err
+	}
+	most := min(l.most, now.Max)
+	return unix.Prlimit(pid, l.resource, &unix.Rlimit{Cur: min(most, l.soft()), Max: most}, nil)
+}
+
+// dangerous are the capabilities by which root goes around files: mounting,
+// devices, modules, memory of others.
+var dangerous = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_PTRACE, unix.CAP_SYS_BOOT,
+	unix.CAP_MKNOD, unix.CAP_MAC_ADMIN, unix.CAP_MAC_OVERRIDE, unix.CAP_SYSLOG, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_SYS_RESOURCE}
+
+// dropCapabilities takes them from what this thread starts. Only root has them
+// to lose; nobody else gains any, because new privileges are given up.
+func dropCapabilities() {
+	for _, c := range dangerous {
+		_ = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) // EPERM: there is nothing to drop
+	}
+}
+
+// guard returns what counts for a spec; false when nothing does.
+func (f Floor) guard(spec Spec) (Guard, bool) {
+	if spec.Guard == nil {
+		return Guard{Hide: f.Hide, Show: f.Show}, len(f.Hide) > 0
+	}
+	g := *spec.Guard
+	g.Hide = append(append([]string{}, f.Hide...), g.Hide...)
+	return g, true
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,346 @@
+package shim
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// runs starts a script under a floor and returns what it wrote and how it ended.
+func runs(t *testing.T, f Floor, spec Spec) (string, Exit, *Process) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	p, err := Start(append(slices.Clone(self), f.Args()...), spec, w, w)
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _ := io.ReadAll(r)
+	return string(all), wait(t, p), p
+}
+
+func needLandlock(t *testing.T) {
+	t.Helper()
+	if landlockABI() == 0 {
+		t.Skip("this kernel has no Landlock")
+	}
+}
+
+// house makes a home with a project in it, and a node's data with a key and the
+// workspace of an agent.
+func house(t *testing.T) (home, data, work string) {
+	t.Helper()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = filepath.Join(home, ".selvage")
+	work = filepath.Join(data, "runs", "workspaces", "agent")
+	for _, d := range []string{filepath.Join(home, "project"), work, filepath.Join(data, "store")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{filepath.Join(data, "key"), filepath.Join(data, "store", "state"), filepath.Join(home, "project", "main.c")} {
+		if err := os.WriteFile(f, []byte("canary"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(data, "key"), filepath.Join(home, "link")); err != nil {
+		t.Fatal(err)
+	}
+	return home, data, work
+}
+
+// What every tree of a node is kept from, without a guard of its own.
+func TestTheNodesFilesAreOutOfReach(t *testing.T) {
+	t.Parallel()
+	needLandlock(t)
+	home, data, work := house(t)
+	spec, _ := script(t, `
+for f in $DATA/key $DATA/store/state $HOME/link /proc/self/cwd/../../../key; do cat $f && echo READ $f; done
+echo x > $DATA/key && echo WROTE; echo x >> $DATA/store/state && echo WROTE; rm -f $DATA/key; rm -rf $DATA/store; mkdir $DATA/new && echo MADE
+ln $DATA/key $WORK/key && echo LINKED; mv $DATA/key $WORK/key && echo MOVED; truncate -s 0 $DATA/key && echo CUT
+ln -s $DATA/key $WORK/soft; cat $WORK/soft
+cat $HOME/project/main.c > $WORK/copy && echo kept > $HOME/project/new && cat $WORK/copy $HOME/project/new`)
+	spec.Env = append(spec.Env, "DATA="+data, "WORK="+work, "HOME="+home)
+	spec.Dir = work
+	out, _, p := runs(t, Floor{Hide: []string{data}, Show: []string{filepath.Join(data, "runs")}}, spec)
+	for _, no := range []string{"READ", "WROTE", "MADE", "LINKED", "MOVED", "CUT"} {
+		if strings.Contains(out, no) {
+			t.Errorf("the child did what it may not: %s", out)
+		}
+	}
+	if strings.Count(out, "canary") != 1 || !strings.HasSuffix(out, "canarykept\n") {
+		t.Errorf("the child saw %q", out)
+	}
+	for _, f := range []string{"key", "store/state"} {
+		if b, err := os.ReadFile(filepath.Join(data, f)); string(b) != "canary" {
+			t.Errorf("%s is %q, %v", f, b, err)
+		}
+	}
+	if len(p.Notes) > 0 {
+		t.Errorf("notes %q", p.Notes)
+	}
+}
+
+// With Confine a child writes where it may, and reads the rest.
+func TestAChildWritesOnlyWhereItMay(t *testing.T) {
+	t.Parallel()
+	needLandlock(t)
+	home, data, work := house(t)
+	spec, _ := script(t, `
+for d in $HOME $HOME/project / /etc /usr/bin /var $DATA; do echo x > $d/selvage-test && echo WROTE $d; mkdir $d/selvage-test && echo MADE $d; done
+echo x >> $HOME/project/main.c && echo WROTE; mv $HOME/project/main.c . && echo MOVED; chmod +x $0
+cat $DATA/key && echo READ
+echo a > a && mkdir b && mv a b/a && cat b/a && cat $HOME/project/main.c && echo > /dev/null && head -c1 /dev/zero | wc -c`)
+	spec.Env = append(spec.Env, "DATA="+data, "WORK="+work, "HOME="+home)
+	spec.Dir = work
+	spec.Guard = &Guard{Confine: true, Show: []string{work}, Write: []string{work, filepath.Join(home, "not-there")}}
+	out, _, _ := runs(t, Floor{Hide: []string{data}}, spec)
+	for _, no := range []string{"READ", "WROTE", "MADE", "MOVED"} {
+		if strings.Contains(out, no) {
+			t.Errorf("the child did what it may not: %s", out)
+		}
+	}
+	if !strings.HasSuffix(out, "a\ncanary1\n") {
+		t.Errorf("the child saw %q", out)
+	}
+}
+
+// Nothing outside of its tree is signalled, traced or looked into.
+func TestAChildReachesNoOtherProcess(t *testing.T) {
+	t.Parallel()
+	needLandlock(t)
+	_, data, work := house(t)
+	other := exec.Command("sleep", "100")
+	other.Env = []string{"SECRET=canary"}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
+	spec, _ := script(t, `cat /proc/$OTHER/environ && echo READ; readlink /proc/$OTHER/fd/0 && echo LISTED; cat /proc/$OTHER/root$DATA/key && echo READ
+kill -KILL $OTHER && echo KILLED; sleep 100 & kill -TERM $! && wait $!; echo own $?`)
+	spec.Env = append(spec.Env, fmt.Sprintf("OTHER=%d", other.Process.Pid), "DATA="+data)
+	spec.Dir = work
+	out, _, _ := runs(t, Floor{Hide: []string{data}, Show: []string{work}}, spec)
+	for _, no := range []string{"READ", "LISTED", "canary"} {
+		if strings.Contains(out, no) {
+			t.Errorf("the child did what it may not: %s", out)
+		}
+	}
+	if landlockABI() >= 6 && (strings.Contains(out, "KILLED") || !alive(other.Process.Pid)) {
+		t.Errorf("the child killed a process outside: %s", out)
+	}
+	if !strings.HasSuffix(out, "own 143\n") {
+		t.Errorf("the child could not end its own: %q", out)
+	}
+}
+
+// Root goes around files in other ways than by opening them.
+func TestRootGainsNothing(t *testing.T) {
+	t.Parallel()
+	needLandlock(t)
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	_, data, work := house(t)
+	spec, _ := script(t, `mount --bind $DATA $PWD && echo MOUNTED; mount -t tmpfs none $PWD && echo MOUNTED; mknod disk b 8 0 && echo MADE
+unshare -m true && echo UNSHARED; head -c1 /dev/mem && echo READ; for d in /dev/?d[a-z] /dev/nvme?n?; do head -c1 $d && echo READ; done
+grep CapBnd /proc/self/status`)
+	spec.Env = append(spec.Env, "DATA="+data)
+	spec.Dir = work
+	out, _, _ := runs(t, Floor{Hide: []string{data}, Show: []string{work}}, spec)
+	for _, no := range []string{"MOUNTED", "MADE", "UNSHARED", "READ"} {
+		if strings.Contains(out, no) {
+			t.Errorf("the child did what it may not: %s", out)
+		}
+	}
+}
+
+func TestLimitsOfEachProcess(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	spec, _ := script(t, `head -c 3000000 /dev/zero > big; wc -c < big
+i=0; while [ $i -lt 40 ]; do eval "exec $((i+10))< /dev/null" 2>/dev/null || break; i=$((i+1)); done; echo open $(ulimit -n)
+ulimit -n 1000 2>/dev/null && echo RAISED
+ulimit -c; sh -c 'while :; do :; done'; echo spun $?`)
+	spec.Path, spec.Args[0] = "/bin/bash", "bash"
+	spec.Dir = dir
+	spec.Limits = Limits{FileMB: 1, OpenFiles: 32, CPUSec: 1}
+	out, e, _ := runs(t, Floor{}, spec)
+	for _, want := range []string{"1048576\n", "open 32\n", "\n0\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the child saw %q, want %q in it", out, want)
+		}
+	}
+	if strings.Contains(out, "RAISED") || !strings.Contains(out, "spun 152") && e.Signal == "" { // SIGXCPU
+		t.Errorf("the child saw %q and ended %+v", out, e)
+	}
+}
+
+// One process that wants more than its tree may have is refused by the kernel.
+func TestAProcessGetsNoMoreMemory(t *testing.T) {
+	t.Parallel()
+	spec, _ := script(t, `head -c 200000000 /dev/zero | tail -c 150000000 | wc -c; echo over`)
+	spec.Limits = Limits{MemoryMB: 64}
+	out, e, _ := runs(t, Floor{}, spec)
+	if strings.Contains(out, "150000000") || e != (Exit{}) && e.Killed != "memory" {
+		t.Errorf("output %q, exit %+v", out, e)
+	}
+}
+
+// Many processes that are each within the limit are not, together.
+func TestATreeGetsNoMoreMemory(t *testing.T) {
+	t.Parallel()
+	spec, pids := script(t, `for i in 1 2 3 4; do sh -c 'echo $$ >> $PIDS; x=$(head -c 30000000 /dev/zero | tr "\0" x); sleep 100' & done; wait`)
+	spec.Limits = Limits{MemoryMB: 64}
+	_, e, _ := runs(t, Floor{}, spec)
+	if e.Killed != "memory" {
+		t.Errorf("exit %+v, want it killed for its memory", e)
+	}
+	wantGone(t, pids, 0)
+}
+
+func TestAForkBombIsPutOut(t *testing.T) {
+	t.Parallel()
+	spec, pids := script(t, `for i in 1 2 3 4; do setsid sh -c 'echo $$ >> $PIDS; sleep 100 & sleep 100 & sleep 100' & done; sleep 100 & wait`)
+	spec.Limits = Limits{Processes: 10}
+	began := time.Now()
+	_, e, _ := runs(t, Floor{}, spec)
+	if e.Killed != "processes" || time.Since(began) > 20*time.Second {
+		t.Errorf("exit %+v, want it killed for its processes", e)
+	}
+	wantGone(t, pids, 0)
+}
+
+// A real cgroup, where this process has one of its own: in a service or a
+// container with version 2.
+func TestACgroupHoldsTheTree(t *testing.T) {
+	if os.Getenv("SELVAGE_TEST_CGROUP") == "" {
+		dir, why := OpenCgroup()
+		if dir == "" {
+			t.Skip("no cgroup to divide: " + why)
+		}
+		t.Setenv("SELVAGE_TEST_CGROUP", dir)
+	}
+	dir := os.Getenv("SELVAGE_TEST_CGROUP")
+	spec, _ := script(t, `x=$(head -c 200000000 /dev/zero | tr "\0" x); echo over`)
+	spec.Limits = Limits{MemoryMB: 64, Processes: 20}
+	out, e, p := runs(t, Floor{Cgroup: dir}, spec)
+	if e.Killed != "memory" || strings.Contains(out, "over") || len(p.Notes) > 0 {
+		t.Errorf("output %q, exit %+v, notes %q", out, e, p.Notes)
+	}
+	spec, _ = script(t, `i=0; while [ $i -lt 40 ]; do sleep 100 & i=$((i+1)); done; echo all`)
+	spec.Limits = Limits{Processes: 20}
+	if out, _, _ := runs(t, Floor{Cgroup: dir}, spec); strings.Contains(out, "all") {
+		t.Errorf("more processes than the cgroup takes: %q", out)
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, "*", "cgroup.procs"))
+	if len(left) > 0 {
+		t.Errorf("left over: %v", left)
+	}
+}
+
+// The files that a kernel would read, in a folder that is no cgroup.
+func TestWhatACgroupIsTold(t *testing.T) {
+	t.Parallel()
+	put := func(file, text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	yes := func(string) bool { return true }
+	for _, c := range []struct {
+		has, procs, why string
+		ours            bool
+	}{
+		{"cpu memory pids", "42\n", "", true},
+		{"cpu pids", "42\n", "no controller memory", true},
+		{"memory pids", "42\n43\n", "shares its cgroup", true},
+		{"memory pids", "42\n", "Delegate=yes", false},
+	} {
+		own := t.TempDir()
+		put(filepath.Join(own, "cgroup.controllers"), c.has)
+		put(filepath.Join(own, "cgroup.procs"), c.procs)
+		dir, why := openCgroup(own, "42", func(s string) bool { return c.ours && yes(s) })
+		if (dir == "") != (c.why != "") || !strings.Contains(why, c.why) {
+			t.Errorf("%+v: %q, %q", c, dir, why)
+		}
+		if c.why != "" {
+			continue
+		}
+		if b, _ := os.ReadFile(filepath.Join(own, "node", "cgroup.procs")); string(b) != "42" {
+			t.Errorf("the node was not moved: %q", b)
+		}
+		g, err := newCgroup(dir, Limits{MemoryMB: 2, Processes: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]string{"memory.max": "2097152", "pids.max": "7", "memory.swap.max": "0"} {
+			if b, _ := os.ReadFile(filepath.Join(g.path, name)); string(b) != want {
+				t.Errorf("%s is %q, want %q", name, b, want)
+			}
+		}
+		put(filepath.Join(g.path, "memory.events"), "low 0\noom 1\noom_kill 1\n")
+		if !g.outOfMemory() {
+			t.Error("a kill for memory went unnoticed")
+		}
+	}
+	if _, why := openCgroup(t.TempDir(), "42", yes); why == "" {
+		t.Error("a folder without controllers was taken for a cgroup")
+	}
+}
+
+// A plan allows everything beside what is hidden, and nothing above it.
+func TestPlanOfAGuard(t *testing.T) {
+	t.Parallel()
+	home, data, work := house(t)
+	plan := func(g Guard) (map[string]uint64, []string) {
+		out := map[string]uint64{}
+		grants, notes := g.plan(list)
+		for _, p := range grants {
+			out[p.path] |= p.rights
+		}
+		return out, notes
+	}
+	got, notes := plan(Guard{Hide: []string{data}, Show: []string{work}, Confine: true, Write: []string{home, work, filepath.Join(data, "store")}})
+	for path, want := range map[string]uint64{
+		"/": readDir, "/usr": toRead, "/etc": toRead, "/dev": 0, "/dev/null": toWrite, "/dev/mem": 0, home: 0, data: 0,
+		filepath.Join(data, "runs"): 0, filepath.Join(data, "store"): 0, work: toWrite, filepath.Join(home, "project"): toWrite, filepath.Join(home, "link"): 0,
+	} {
+		if got[path] != want {
+			t.Errorf("%s: rights %x, want %x", path, got[path], want)
+		}
+	}
+	if len(notes) != 2 || !strings.Contains(notes[0], "makes no new files") || !strings.Contains(notes[1], "not open to the run") {
+		t.Errorf("notes %q", notes)
+	}
+	for path := range got {
+		if within(data, path) && got[path]&^readDir != 0 {
+			t.Errorf("%s, above what is hidden, has rights %x", path, got[path])
+		}
+	}
+}
+
+func TestAFloorComesThroughTheCommandLine(t *testing.T) {
+	t.Parallel()
+	f := Floor{Hide: []string{"/a", "/b"}, Show: []string{"/a/runs"}, Cgroup: "/sys/fs/cgroup/x"}
+	if got := floorOf(f.Args()); fmt.Sprint(got) != fmt.Sprint(f) {
+		t.Errorf("got %+v, want %+v", got, f)
+	}
+	if got := floorOf([]string{"--new", "x", "--hide"}); len(got.Hide) > 0 {
+		t.Errorf("got %+v of nonsense", got)
+	}
+}
