@@ -82,8 +82,12 @@ adapterConfig:
 - env (object): variables; a value is a string, {"type": "plain", "value": "…"}, or {"type": "secret_ref", "secretId": "…"}
 - timeoutSec (number): after so many seconds the run is ended and counts as timed out; 0 or nothing for no limit
 - graceSec (number): how long it may tidy up after SIGTERM before SIGKILL; 15 unless given
+- limits (object): memoryMb and processes (4096 unless given) of all its processes together; openFiles, cpuSec and fileMb of each
+- landlock (boolean): where the kernel can, the run writes below its working directory, its agent's folder, its scratch directory, /tmp and
+  /var/tmp only; false opens the rest. Files of the node itself stay closed either way
+- writable, hidden (lists of absolute paths): folders that it may write besides, and that it may not read
 
-The command finds PAPERCLIP_API_URL, PAPERCLIP_API_KEY (for this run only), PAPERCLIP_COMPANY_ID, PAPERCLIP_AGENT_ID and
+What a node can not hold of this is said in the run's log. The command finds PAPERCLIP_API_URL, PAPERCLIP_API_KEY (for this run only), PAPERCLIP_COMPANY_ID, PAPERCLIP_AGENT_ID and
 PAPERCLIP_RUN_ID in its environment, and PAPERCLIP_TASK_ID with the reason in PAPERCLIP_WAKE_REASON when an issue woke it.
 Exit status 0 is success, anything else a failure. It reports costs itself: POST /api/companies/:id/cost-events.
 

@@ -47,6 +47,9 @@ type Config struct {
 	Labels   map[string]string // for placement
 	Version  string            // of the program, shown in /api/health
 	Shim     []string          // command line that runs the run shim; default: this program with "run-shim"
+	// Cgroup is the folder in which the trees of runs have their cgroups (shim.OpenCgroup);
+	// default: they have none.
+	Cgroup string
 	// Compiler is the command line that compiles modules for the sandbox in a
 	// process of its own; default: they are compiled in this one.
 	Compiler []string

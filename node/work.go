@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
+	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/adapter/webcall"
 	"github.com/selvage-mesh/selvage/adapter/worktree"
 	"github.com/selvage-mesh/selvage/api"
@@ -56,6 +58,11 @@ func (n *Node) openWork(context.Context) (err error) {
 	dir, err := filepath.Abs(n.conf.Dir)
 	if err != nil {
 		return err
+	}
+	if len(n.conf.Shim) > 0 {
+		// What a run starts does not reach the files of the node but its own.
+		floor := shim.Floor{Hide: []string{dir}, Show: []string{filepath.Join(dir, "runs")}, Cgroup: n.conf.Cgroup}
+		n.conf.Shim = append(slices.Clone(n.conf.Shim), floor.Args()...)
 	}
 	if n.work.trees, err = worktree.New(filepath.Join(dir, "runs", "git"), os.Environ()); err != nil {
 		return err

@@ -25,6 +25,7 @@ type config struct {
 	Env     map[string]binding `json:"env"`
 	Timeout *float64           `json:"timeoutSec"`
 	Grace   *float64           `json:"graceSec"`
+	holding
 }
 
 // A binding is the value of a variable: a string, or an object with one. What

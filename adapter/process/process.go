@@ -139,6 +139,9 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	if c.Command == "" {
 		return failure("Process adapter missing command")
 	}
+	if err := c.check(); err != nil {
+		return failure("%v", err)
+	}
 	token, err := a.cfg.Token(inv.Run)
 	if err != nil {
 		return failure("No token could be made for the run: %v", err)
@@ -185,6 +188,7 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 		inv.Log("system", "[selvage] no working directory is configured; using the agent's workspace "+home+"\n")
 	}
 	spec := shim.Spec{Path: path, Args: append([]string{c.Command}, c.Args...), Dir: dir, Env: list(env), Deadline: inv.Authority()}
+	c.hold(&spec, inv, home, scratch)
 	if spec.Deadline <= shim.BootTime() {
 		return interrupted("The node's lease ended before the run began")
 	}
@@ -211,6 +215,9 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, k
 		return failure("Failed to start command %q: %v", c.Command, err)
 	}
 	inv.Report(company.Report{PID: int64(p.PID), Group: int64(p.Group)})
+	for _, note := range p.Notes {
+		inv.Log("system", "[selvage] "+note+"\n")
+	}
 	stdout, stderr := follow(outR, "stdout", inv.Log, secrets), follow(errR, "stderr", inv.Log, secrets)
 
 	type end struct {
@@ -276,6 +283,8 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, k
 		o.Status, o.ErrorCode, stop = company.RunTimedOut, "timeout", "timeout"
 		o.Error = fmt.Sprintf("Timed out after %ds", int(limit.Round(time.Second)/time.Second))
 		o.ExitCode = nil
+	case c.tooMuch(e.exit.Killed) != "":
+		o.Status, o.ErrorCode, o.Error, stop = company.RunFailed, "adapter_failed", c.tooMuch(e.exit.Killed), e.exit.Killed+"_limit"
 	case cancelled:
 		o.Status, o.ErrorCode, o.Error, stop = company.RunCancelled, "cancelled", "Cancelled", "cancelled"
 	case e.exit.Signal != "":

@@ -85,6 +85,9 @@ func (s *shim) start(spec Spec) error {
 			notes = append(notes, "no cgroup could be made: "+err.Error())
 		}
 	}
+	if s.group == nil && spec.Limits.MemoryMB > 0 {
+		notes = append(notes, "the node has no cgroup to divide: memory is bounded for each process, and for all together looked at every "+watchEvery.String())
+	}
 	pid, more, err := s.begin(spec, null)
 	if err != nil {
 		s.group.remove()

@@ -98,6 +98,10 @@ process list.`,
 				return err
 			}
 			conf.Shim, conf.Compiler = []string{self, "run-shim"}, []string{self, "sandbox", "compile"}
+			var why string
+			if conf.Cgroup, why = shim.OpenCgroup(); why != "" {
+				conf.Logger.Info("runs have no cgroups", "reason", why)
+			}
 			if faults != "" {
 				stop, err := injectFaults(&conf, faults)
 				if err != nil {
@@ -265,9 +269,9 @@ With --keep the keys stay: the disk moved to this machine and the old one is gon
 // shimCommand is what a run's process tree stands under; the node starts it.
 func shimCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "run-shim", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if status := shim.Main(nil); status != 0 {
+		Use: "run-shim", Hidden: true, DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if status := shim.Main(args); status != 0 {
 				return exitStatus(status)
 			}
 			return nil

@@ -1,0 +1,130 @@
+package process
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/company"
+)
+
+// held is a bed whose node has a key in its data directory, as a real one has.
+func held(t *testing.T, config any) (b *bed, data string) {
+	t.Helper()
+	b = newBed(t, config)
+	data, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "key"), []byte("canary"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.cfg.Dir = filepath.Join(data, "runs")
+	for _, d := range []string{"scratch", "workspaces/other"} {
+		if err := os.MkdirAll(filepath.Join(b.cfg.Dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.cfg.Shim = append(b.cfg.Shim, shim.Floor{Hide: []string{data}, Show: []string{b.cfg.Dir}}.Args()...)
+	return b, data
+}
+
+func needLandlock(t *testing.T, b *bed) {
+	t.Helper()
+	if o := b.invoke(); o.Status != company.RunSucceeded || strings.Contains(b.wrote("system"), "no Landlock") {
+		t.Skip("this kernel has no Landlock")
+	}
+}
+
+// An agent's command reads no key of its node, writes where it works, and says
+// in its log what it was refused.
+func TestARunReachesItsOwnFilesOnly(t *testing.T) {
+	t.Parallel()
+	needLandlock(t, newBed(t, sh("true")))
+	home, err := os.UserHomeDir()
+	if err != nil || strings.HasPrefix(home, "/tmp/") {
+		t.Skip("a home that is not below /tmp, where every run may write, is needed")
+	}
+	project, err := os.MkdirTemp(home, "selvage-test-")
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(project) })
+	script := `cat "$DATA/key" "$AGENT_HOME/../../../key" && echo READ; echo x > "$PROJECT/new" && echo WROTE; ls "$DATA/runs/workspaces/other" > /dev/null; echo x > "$DATA/runs/workspaces/other/x" && echo WROTE
+echo x > "$DATA/key" && echo WROTE
+echo own > own && cat own && echo scratch > "$TMPDIR/x" && cat "$TMPDIR/x" && cat "$AGENT_HOME/own"`
+	b, data := held(t, nil)
+	for _, c := range []struct {
+		name string
+		more []any
+		want string
+	}{
+		{"by default", nil, "own\nscratch\nown\n"},
+		{"a folder more", []any{"writable", []string{project}}, "WROTE\nown\nscratch\nown\n"},
+		{"open, but for the node's files", []any{"landlock", false}, "WROTE\nown\nscratch\nown\n"},
+	} {
+		fresh, _ := held(t, sh(script, append(c.more, "env", map[string]string{"DATA": data, "PROJECT": project})...))
+		b.inv.Config, b.log = fresh.inv.Config, map[string]string{}
+		if o := b.invoke(); o.Status != company.RunSucceeded || b.wrote("stdout") != c.want {
+			t.Errorf("%s: %s %s, wrote %q, %q", c.name, o.Status, o.Error, b.wrote("stdout"), b.wrote("stderr"))
+		}
+		<-b.pid
+	}
+	if got, _ := os.ReadFile(filepath.Join(data, "key")); string(got) != "canary" {
+		t.Errorf("the key is %q", got)
+	}
+}
+
+func TestARunGetsNoMoreThanItsLimits(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, sh(`for i in 1 2 3 4 5 6 7 8; do sleep 100 & done; wait`, "limits", map[string]int{"processes": 5}))
+	o := b.invoke()
+	if o.Status != company.RunFailed || o.Error != "It had more than 5 processes" || fields(t, o.Result)["stopReason"] != "processes_limit" {
+		t.Errorf("outcome %+v", o)
+	}
+	b = newBed(t, sh(`ulimit -n; exec head -c 2000000 /dev/zero > "$TMPDIR/big"`, "limits", map[string]int{"openFiles": 40, "fileMb": 1}))
+	if o := b.invoke(); o.Signal != "SIGXFSZ" && *o.ExitCode == 0 || b.wrote("stdout") != "40\n" {
+		t.Errorf("outcome %+v, wrote %q", o, b.wrote("stdout"))
+	}
+	for _, bad := range []map[string]any{{"limits": map[string]int{"memoryMb": -1}}, {"writable": []string{"relative"}}, {"hidden": slices.Repeat([]string{"/x"}, maxPaths+1)}} {
+		bad["command"] = "true"
+		if o := newBed(t, bad).invoke(); o.Status != company.RunFailed || !strings.Contains(o.Error, "adapterConfig") {
+			t.Errorf("%v: %+v", bad, o)
+		}
+	}
+}
+
+// A worktree's repository may be written, so that commits work; a .git file that
+// a run wrote itself opens nothing.
+func TestRepositoryOfAWorktree(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("no git")
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	repo, tree, evil := filepath.Join(dir, "repo"), filepath.Join(dir, "tree"), filepath.Join(dir, "evil")
+	cmd := exec.Command("sh", "-c", `git init -q repo && cd repo && git -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m one && git worktree add -q ../tree
+mkdir -p ../evil/worktrees && ln -s "$PWD/.git/worktrees/tree" ../evil/worktrees/tree`)
+	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if got := repositoryOf(tree); got != filepath.Join(repo, ".git") {
+		t.Errorf("got %q", got)
+	}
+	for _, at := range []string{filepath.Join(evil, "worktrees", "tree"), "/etc", "/etc/worktrees/x", "relative"} {
+		if err := os.WriteFile(filepath.Join(evil, ".git"), []byte("gitdir: "+at+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := repositoryOf(evil); got != "" {
+			t.Errorf("%s: got %q", at, got)
+		}
+	}
+}
