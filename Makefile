@@ -6,6 +6,7 @@ NODES ?= 3
 HTTP  ?= 3100
 MESH  ?= 9470
 SEEDS ?= 200
+CHAOS ?= 10m
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
@@ -46,8 +47,9 @@ contract: ## replay the recorded exchanges and write docs/contract.md
 bench: build ## print the table of docs/benchmarks.md (PARTS="checkout reads" for some of it)
 	./scripts/bench -parts "$(PARTS)"
 
-soak: build ## fault simulation for SEEDS seeds (make soak SEEDS=5000)
+soak: build ## fault simulation for SEEDS seeds, then nodes killed for CHAOS under 200 runs
 	SELVAGE_SEEDS=$(SEEDS) go test -count=1 -timeout 24h -run TestMeshUnderFaults -v ./testnet/sim
+	SELVAGE_CHAOS=$(CHAOS) go test -count=1 -timeout 24h -run TestRunsUnderKills -v ./testnet
 
 dist: ## make all that a release has, into dist/: builds, packages, image, sums
 	./scripts/dist $(if $(KEY),-key $(KEY))
