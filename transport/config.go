@@ -47,6 +47,16 @@ type Config struct {
 	// text of an error is sent to the joining node.
 	OnJoin func(ctx context.Context, from identity.Certificate, tokenID string, request []byte) (reply []byte, err error)
 
+	// Genesis returns the bytes that the mesh's ID is the hash of. Nodes that ask
+	// to be let in see by it, and by Admission, that this node is a member.
+	Genesis func() []byte
+
+	// OnAsk takes the request of a node that holds nothing but its own key, and
+	// was seen from an address. It decides at once whether the request may wait: an
+	// error says why it may not. await blocks until somebody has decided, or ctx
+	// ends; the text of its error is sent to the node. Without OnAsk nobody asks here.
+	OnAsk func(a Asked) (await func(ctx context.Context) (reply []byte, err error), err error)
+
 	// OnControl takes a control frame of a member, in the order of sending. It
 	// is called by the reader of the connection: while it runs nothing else of
 	// that control channel is read, pings included, so it must only hand over.
@@ -93,6 +103,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.PSK == nil {
 		c.PSK = func(string) ([]byte, bool) { return nil, false }
+	}
+	if c.Genesis == nil {
+		c.Genesis = func() []byte { return nil }
 	}
 	if c.OnControl == nil {
 		c.OnControl = func(identity.NodeID, byte, []byte) {}

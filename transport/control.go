@@ -14,6 +14,9 @@ const (
 	ctlAccept = 0xf0 // the responder's yes: version 0x01 | 1 when it knows the dialler by certificate only, else 0
 	ctlPing   = 0xf1 // answered by ctlPong
 	ctlPong   = 0xf2
+	ctlCommit = 0xf3 // with pattern 2, see ask.go
+	ctlNonce  = 0xf4
+	ctlReveal = 0xf5
 
 	// MaxControlType is the largest frame type that [Transport.Send] takes.
 	MaxControlType = ctlAccept - 1

@@ -24,7 +24,7 @@ import (
 //	← record: an "accept" frame    see control.go
 //
 // Pattern 0 is XX and has no token ID; pattern 1 is XXpsk3 with the PSK of the
-// named join token. The prologue is "selvage/1" ‖ exporter value of the TLS
+// named join token; pattern 2 is XX by a node that has no mesh, see ask.go. The prologue is "selvage/1" ‖ exporter value of the TLS
 // connection (32) ‖ hello. A party is
 //
 //	version 0x01 | mesh ID (16, zero without a mesh) | certificate of the Noise key (130) | admission chain (rest)
@@ -37,6 +37,7 @@ const (
 	helloVersion = 1
 	patternXX    = 0
 	patternJoin  = 1
+	patternAsk   = 2
 	maxTokenID   = 64
 
 	partyVersion = 1
@@ -61,7 +62,7 @@ func decodeHello(b []byte) (h hello, err error) {
 	}
 	h = hello{b[1], string(b[3:])}
 	switch {
-	case h.pattern == patternXX && h.tokenID == "":
+	case (h.pattern == patternXX || h.pattern == patternAsk) && h.tokenID == "":
 	case h.pattern == patternJoin && h.tokenID != "" && len(h.tokenID) <= maxTokenID:
 	default:
 		return hello{}, refuse(Malformed, "hello")
@@ -176,7 +177,9 @@ func (s shake) initiate(rw io.ReadWriter, check func(party) error) (party, *reco
 	if _, err := rw.Write(appendMessage(nil, m3)); err != nil {
 		return party{}, nil, byPeer(err)
 	}
-	return peer, newRecords(rw, send, recv), nil
+	rec := newRecords(rw, send, recv)
+	copy(rec.binding[:], hs.ChannelBinding())
+	return peer, rec, nil
 }
 
 // respond runs the other side. pskOf is asked for the key of a join token.
@@ -222,7 +225,9 @@ func (s shake) respond(rw io.ReadWriter, pskOf func(tokenID string) []byte, chec
 	if err != nil {
 		return fail(err)
 	}
-	return peer, s.hello, newRecords(rw, send, recv), nil
+	rec := newRecords(rw, send, recv)
+	copy(rec.binding[:], hs.ChannelBinding())
+	return peer, s.hello, rec, nil
 }
 
 // judge decodes what the peer said, holds it against the key that the

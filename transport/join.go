@@ -20,6 +20,8 @@ const (
 	joinRequest = 1 // → the request
 	joinReply   = 2 // ← the reply
 	joinNo      = 3 // ← why not, UTF-8 text for people, at most maxJoinNo bytes
+	joinWaits   = 4 // ← empty: the request waits for a person; another frame follows
+	joinLater   = 5 // ← why not now, as joinNo; with pattern 2 only
 )
 
 const maxJoinNo = 512

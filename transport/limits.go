@@ -88,6 +88,12 @@ const (
 	maxJoinRequest = 64 << 10
 	// joinTimeout bounds a join, whose command has to be committed.
 	joinTimeout = 60 * time.Second
+	// askTimeout bounds how long a node waits for a person to decide on it.
+	askTimeout = 15 * time.Minute
+	// maxAskRequest bounds what a stranger may make a member read, maxGenesis what
+	// one that asks reads of the mesh.
+	maxAskRequest = 8 << 10
+	maxGenesis    = 256 << 10
 )
 
 // A Noise message has at most 65,535 bytes (its specification, §3), of which 16

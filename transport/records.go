@@ -30,7 +30,8 @@ type records struct {
 	recv    *noise.CipherState
 	in      []byte // of the present record, what was not read yet
 	scratch []byte
-	got     int // messages since the last rekey
+	got     int      // messages since the last rekey
+	binding [32]byte // hash of the handshake
 
 	w       io.Writer
 	send    *noise.CipherState

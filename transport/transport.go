@@ -191,7 +191,7 @@ func (t *Transport) accept(conn *quic.Conn) {
 	ps.mu.Lock()
 	ps.tls = true
 	ps.mu.Unlock()
-	p, err := t.welcome(conn)
+	p, err := t.welcome(conn, ps.leave)
 	ps.leave()
 	if err != nil {
 		t.turnAway(conn, err)
@@ -203,8 +203,9 @@ func (t *Transport) accept(conn *quic.Conn) {
 }
 
 // welcome runs the responder's handshake. It returns no peer and no error when
-// the connection was a join that is over.
-func (t *Transport) welcome(conn *quic.Conn) (*peer, error) {
+// the connection was a join that is over. A node that waits for a person calls
+// leave, which gives up its place among those that shake hands.
+func (t *Transport) welcome(conn *quic.Conn, leave func()) (*peer, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, t.cfg.HandshakeTimeout)
 	defer cancel()
 	s, err := conn.AcceptStream(ctx)
@@ -218,16 +219,22 @@ func (t *Transport) welcome(conn *quic.Conn) (*peer, error) {
 	}
 	var byCert bool
 	who, h, rec, err := sh.respond(s, t.pskOf, func(h hello, p party) (err error) {
-		if h.pattern == patternXX {
+		switch h.pattern {
+		case patternXX:
 			byCert, err = t.judge(p)
+		case patternAsk:
+			err = t.mayAsk(p)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if h.pattern == patternJoin {
+	switch h.pattern {
+	case patternJoin:
 		return nil, t.serveJoin(conn, s, rec, who.cert, h.tokenID)
+	case patternAsk:
+		return nil, t.serveAsk(conn, rec, who.cert, leave)
 	}
 	p := t.newPeer(conn, s, rec, identity.NodeIDOf(who.cert.Node), byCert, false)
 	yes := []byte{1, 0}
