@@ -24,7 +24,7 @@ func (s *Server) meshRoutes() []Route {
 		{Method: "POST", Path: "/api/v1/mesh/tokens", Tag: "mesh", Summary: "Create a join token; its text is shown once", Who: Admin, Status: 201,
 			In: createToken{}, Out: createdToken{}, Handle: s.createToken},
 		{Method: "DELETE", Path: "/api/v1/mesh/tokens/{id}", Tag: "mesh", Summary: "Revoke a join token", Who: Admin, Out: joinToken{}, Handle: revokeToken},
-		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/revoke", Tag: "mesh", Summary: "Throw a node out of the mesh", Who: Admin, In: revokeNode{}, Out: member{}, Handle: s.revokeNode},
+		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/revoke", Tag: "mesh", Summary: "Throw a node out of the mesh", Who: Admin, In: revokeNode{}, Out: revokedNode{}, Handle: s.revokeNode},
 		{Method: "POST", Path: "/api/v1/mesh/leave", Tag: "mesh", Summary: "Take this node out of the mesh for good", Who: Admin, Status: 202, Handle: s.leave},
 		{Method: "GET", Path: "/api/v1/mesh/ledger", Tag: "mesh", Summary: "Tell the head of the chain", Who: Admin, Out: ledgerHead{}, Handle: s.readLedger},
 		{Method: "GET", Path: "/api/v1/mesh/ledger/entries", Tag: "mesh", Summary: "List entries of the chain, the oldest first", Who: Admin, Out: []entry{},
@@ -193,11 +193,12 @@ type joinToken struct {
 	ExpiresAt company.Time `json:"expiresAt"`
 	RevokedAt company.Time `json:"revokedAt"`
 	Usable    bool         `json:"usable"`
+	Owner     bool         `json:"owner"` // an owner key: it has neither uses nor an end
 }
 
 func tokenOf(t ledger.Token, now time.Time) joinToken {
 	return joinToken{ID: t.ID, Note: t.Note, Uses: t.Uses, Used: t.Used, CreatedAt: company.Time(t.Created), ExpiresAt: company.Time(t.Expires),
-		RevokedAt: company.Time(t.Revoked), Usable: t.Usable(now.UnixMilli())}
+		RevokedAt: company.Time(t.Revoked), Usable: t.Usable(now.UnixMilli()), Owner: t.Owner}
 }
 
 func listTokens(rc *Request) (Response, error) {
@@ -241,7 +242,28 @@ type revokeNode struct {
 	Reason string `json:"reason,omitempty" maxLength:"200"`
 }
 
-// revokeNode takes a NodeID, or its short form where that names one member.
+// A revokedNode is a node that was thrown out, and what it could read: that is to
+// be replaced at its source, since nobody knows what it kept.
+type revokedNode struct {
+	member
+	Exposed      []exposedSecret `json:"exposed"`      // at most maxExposed
+	ExposedTotal int             `json:"exposedTotal"` // all of them
+}
+
+// An exposedSecret is a secret that a revoked node could open.
+type exposedSecret struct {
+	Type      string           `json:"type"` // "secret", "config" (values in the configuration of something), "join_token" or "owner_key"; the last two were revoked too
+	CompanyID company.NullText `json:"companyId"`
+	Company   company.NullText `json:"company"`
+	ID        string           `json:"id"`
+	Name      string           `json:"name"`
+}
+
+// maxExposed bounds the secrets of one answer.
+const maxExposed = 2000
+
+// revokeNode takes a NodeID, or its short form where that names one member. The
+// order matters: its vote goes first, so that the mesh can go on without it.
 func (s *Server) revokeNode(rc *Request) (Response, error) {
 	in, err := Body[revokeNode](rc)
 	if err != nil {
@@ -249,6 +271,15 @@ func (s *Server) revokeNode(rc *Request) (Response, error) {
 	}
 	id, err := s.findNode(rc, rc.Path("id"))
 	if err != nil {
+		return Response{}, err
+	}
+	out := revokedNode{Exposed: []exposedSecret{}}
+	if err := rc.View(func(tx *ledger.Tx) error {
+		if n, ok := ledger.FindNode(tx, id); ok && !n.Has(ledger.LabelUntrusted) {
+			out.expose(tx, rc.Now())
+		}
+		return nil
+	}); err != nil {
 		return Response{}, err
 	}
 	if s.cfg.Unseat != nil {
@@ -259,16 +290,51 @@ func (s *Server) revokeNode(rc *Request) (Response, error) {
 	if _, err := rc.Submit(ledger.KindNodeRevoke, "", ledger.NodeRevoke{Node: id, Reason: in.Reason}); err != nil {
 		return Response{}, err
 	}
-	var out member
 	err = rc.View(func(tx *ledger.Tx) error {
 		n, ok := ledger.FindNode(tx, id)
 		if !ok {
 			return NotFound("Node not found")
 		}
-		out = s.memberOf(n).onDuty(tx)
+		out.member = s.memberOf(n).onDuty(tx)
 		return nil
 	})
 	return OK(out), err
+}
+
+// expose notes what a node that holds the data key can open.
+func (r *revokedNode) expose(tx *ledger.Tx, now time.Time) {
+	add := func(e exposedSecret) {
+		if r.ExposedTotal++; len(r.Exposed) < maxExposed {
+			r.Exposed = append(r.Exposed, e)
+		}
+	}
+	for _, c := range append(company.Companies(tx), company.Company{}) { // the last is the mesh itself
+		of, name := company.NullText(c.ID), company.NullText(c.Name)
+		last := ""
+		for v := range company.SecretVersions(tx, c.ID) {
+			if v.Secret == last {
+				continue
+			}
+			last = v.Secret
+			shown := v.Secret
+			if sec, ok := company.SecretByID(tx, v.Secret); ok {
+				shown = sec.Name
+			}
+			add(exposedSecret{"secret", of, name, v.Secret, shown})
+		}
+		for _, o := range company.SealedConfigs(tx, c.ID) {
+			add(exposedSecret{"config", of, name, o.ID, o.Type})
+		}
+	}
+	for _, t := range ledger.Tokens(tx) {
+		switch {
+		case !t.Usable(now.UnixMilli()):
+		case t.Owner:
+			add(exposedSecret{Type: "owner_key", ID: t.ID, Name: t.Note})
+		default:
+			add(exposedSecret{Type: "join_token", ID: t.ID, Name: t.Note})
+		}
+	}
 }
 
 func (s *Server) findNode(rc *Request, ref string) (id identity.NodeID, err error) {

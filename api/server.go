@@ -111,6 +111,8 @@ type Config struct {
 	GitHubArchives string
 	// CreateToken makes a join token on behalf of whoever asks; the text is shown once.
 	CreateToken func(ctx context.Context, by ledger.Actor, with ledger.Credential, uses int, ttl time.Duration) (string, error)
+	// Joins are the nodes that ask to be let in.
+	Joins Joins
 	// Leave takes this node out of the mesh for good.
 	Leave func(ctx context.Context) error
 	// Unseat takes a node out of the consensus group, before it is revoked.

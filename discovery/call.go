@@ -32,7 +32,7 @@ func (d *Discovery) lastCall(ctx context.Context, c *call) {
 		if first {
 			d.count.spared.Add(1)
 		}
-		d.list.Join([]string{addr})
+		d.list.Load().Join([]string{addr})
 		if !wait(ctx, probeInterval) {
 			return
 		}
@@ -72,7 +72,7 @@ func (d *Discovery) witness(m Member) (w Member, ok bool) {
 
 // ping waits at most probeTimeout.
 func (d *Discovery) ping(m Member) bool {
-	_, err := d.list.Ping(string(m.Meta.Node), net.UDPAddrFromAddrPort(m.Addr))
+	_, err := d.list.Load().Ping(string(m.Meta.Node), net.UDPAddrFromAddrPort(m.Addr))
 	return err == nil
 }
 

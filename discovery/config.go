@@ -43,6 +43,10 @@ type Config struct {
 	// roster's. nil: none.
 	Hints func() []netip.AddrPort
 
+	// Sighted says where a node was heard beside gossip, such as on the local
+	// network. nil: nowhere.
+	Sighted func(identity.NodeID) []netip.AddrPort
+
 	// Logger; nil discards.
 	Logger *slog.Logger
 }
@@ -53,6 +57,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Hints == nil {
 		c.Hints = func() []netip.AddrPort { return nil }
+	}
+	if c.Sighted == nil {
+		c.Sighted = func(identity.NodeID) []netip.AddrPort { return nil }
 	}
 	c.Advertise = unmap(c.Advertise)
 	return c

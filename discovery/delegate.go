@@ -155,11 +155,11 @@ func (g delegate) LocalState(bool) []byte { return nil }
 // MergeRemoteState implements memberlist.Delegate.
 func (g delegate) MergeRemoteState([]byte, bool) {}
 
-func memberlistConfig(d *Discovery) *memberlist.Config {
+func memberlistConfig(d *Discovery, w *wire) *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	g := delegate{d}
 	c.Name = string(d.config.Meta.Node)
-	c.Transport = d.wire
+	c.Transport = w
 	c.Label = "" // its first byte, 244, looks like QUIC
 	c.Keyring = d.keys.ring
 	c.GossipVerifyIncoming, c.GossipVerifyOutgoing = true, true
@@ -177,7 +177,7 @@ func memberlistConfig(d *Discovery) *memberlist.Config {
 	// roster's members can claim its name, and only for gossip.
 	c.DeadNodeReclaimTime = time.Nanosecond
 	c.RequireNodeNames = false // seeds are addresses without names
-	c.AdvertisePort, c.BindPort = int(d.config.Advertise.Port()), int(d.config.Advertise.Port())
+	c.AdvertisePort, c.BindPort = int(w.addr.Port()), int(w.addr.Port())
 	c.Delegate, c.Events, c.Merge, c.Alive, c.Conflict = g, g, g, g, g
 	c.Logger = newLog(d.config.Logger)
 	return c

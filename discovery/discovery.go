@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -25,8 +26,6 @@ var ErrClosed = errors.New("discovery is closed")
 type Discovery struct {
 	config Config
 	keys   *keyring
-	wire   *wire
-	list   *memberlist.Memberlist
 	inbox  *inbox
 	table  *table
 	count  counters
@@ -44,6 +43,11 @@ type Discovery struct {
 	left    bool
 
 	updating sync.Mutex // memberlist's UpdateNode is not made for two at a time
+
+	list  atomic.Pointer[memberlist.Memberlist] // SetAdvertise replaces it
+	at    atomic.Pointer[netip.AddrPort]        // where others reach this node
+	moved chan struct{}                         // to run: whoever was alive has to be found anew
+	now   chan struct{}                         // to seek: look at once
 
 	mu     sync.Mutex // guards the following
 	self   Meta
@@ -72,6 +76,8 @@ func Open(c Config) (*Discovery, error) {
 		roster:     make(chan struct{}, 1),
 		resync:     make(chan struct{}, 1),
 		changed:    make(chan struct{}, 1),
+		moved:      make(chan struct{}, 1),
+		now:        make(chan struct{}, 1),
 		self:       c.Meta, meta: meta,
 		cache:  peerCache{},
 		claims: make(map[identity.NodeID]netip.AddrPort),
@@ -85,16 +91,54 @@ func Open(c Config) (*Discovery, error) {
 		d.cache = cache
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	d.wire = newWire(c.Port, keys, c.Advertise, &d.count)
-	if d.list, err = memberlist.Create(memberlistConfig(d)); err != nil {
+	if err := d.gossipAs(c.Advertise); err != nil {
 		d.cancel()
-		return nil, fmt.Errorf("discovery: %w", errors.Join(err, d.wire.Shutdown()))
+		return nil, fmt.Errorf("discovery: %w", err)
 	}
 	d.done.Go(d.run)
 	d.done.Go(d.seek)
 	d.done.Go(d.announce)
 	return d, nil
 }
+
+// gossipAs starts memberlist as reached at an address.
+func (d *Discovery) gossipAs(at netip.AddrPort) error {
+	d.at.Store(&at)
+	w := newWire(d.config.Port, d.keys, at, &d.count)
+	list, err := memberlist.Create(memberlistConfig(d, w))
+	if err != nil {
+		return errors.Join(err, w.Shutdown())
+	}
+	d.list.Store(list)
+	return nil
+}
+
+// SetAdvertise tells the others that this node is reached at another address. For
+// memberlist that is another life of the node: everybody counts as failed until
+// they are heard again, which is looked for at once.
+func (d *Discovery) SetAdvertise(at netip.AddrPort) error {
+	at = unmap(at)
+	if !usable(at) {
+		return fmt.Errorf("%v can not be advertised to peers", at)
+	}
+	d.closing.Lock()
+	defer d.closing.Unlock()
+	if d.closed || d.left {
+		return ErrClosed
+	}
+	if at == *d.at.Load() {
+		return nil
+	}
+	err := d.list.Load().Shutdown()
+	if err := errors.Join(err, d.gossipAs(at)); err != nil {
+		return fmt.Errorf("discovery: %w", err)
+	}
+	offer(d.moved)
+	return nil
+}
+
+// Seek looks for peers now.
+func (d *Discovery) Seek() { offer(d.now) }
 
 // run copies memberlist's news into the table and keeps the cache.
 func (d *Discovery) run() {
@@ -138,6 +182,12 @@ func (d *Discovery) run() {
 				}
 			}
 			offer(d.resync)
+		case <-d.moved:
+			for _, m := range d.Live() {
+				d.endCall(m.Meta.Node, calls)
+				d.enter(m, Failed)
+			}
+			d.Seek()
 		case c := <-d.unanswered:
 			if id := c.member.Meta.Node; calls[id] == c {
 				d.endCall(id, calls)
@@ -242,7 +292,7 @@ func (d *Discovery) announce() {
 func (d *Discovery) update(atMost time.Duration) {
 	d.updating.Lock()
 	defer d.updating.Unlock()
-	if err := d.list.UpdateNode(atMost); err != nil {
+	if err := d.list.Load().UpdateNode(atMost); err != nil {
 		d.config.Logger.Debug("metadata is still on its way", "error", err)
 	}
 }
@@ -280,7 +330,7 @@ func (d *Discovery) SetMeta(m Meta) error {
 func (d *Discovery) Self() Member {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return Member{Meta: d.self, Addr: d.config.Advertise, State: Live}
+	return Member{Meta: d.self, Addr: *d.at.Load(), State: Live}
 }
 
 // Members returns what is known of the other members, in any state, by ID.
@@ -307,7 +357,7 @@ func (d *Discovery) Alive(id identity.NodeID) bool {
 func (d *Discovery) Events(ctx context.Context) iter.Seq[Event] { return d.table.events(ctx) }
 
 // Addresses returns where a node may be, the best guess first: what it gossips,
-// what it claims against an older entry, the peer cache. Whoever is there has
+// what it claims against an older entry, the peer cache, where it was sighted. Whoever is there has
 // to prove who it is.
 func (d *Discovery) Addresses(id identity.NodeID) []netip.AddrPort {
 	var as []netip.AddrPort
@@ -320,6 +370,7 @@ func (d *Discovery) Addresses(id identity.NodeID) []netip.AddrPort {
 	}
 	as = append(as, d.cache[id].Addrs...)
 	d.mu.Unlock()
+	as = append(as, d.config.Sighted(id)...)
 	var unique []netip.AddrPort
 	for _, a := range as {
 		if !slices.Contains(unique, a) {
@@ -369,7 +420,7 @@ func (d *Discovery) Leave() error {
 	}
 	d.mu.Unlock()
 	d.update(updateTimeout)
-	if err = errors.Join(err, d.list.Leave(updateTimeout)); err != nil {
+	if err = errors.Join(err, d.list.Load().Leave(updateTimeout)); err != nil {
 		return fmt.Errorf("leave: %w", err)
 	}
 	return nil
@@ -385,7 +436,7 @@ func (d *Discovery) Close() error {
 	}
 	d.closed = true
 	d.cancel()
-	err := d.list.Shutdown()
+	err := d.list.Load().Shutdown()
 	d.done.Wait()
 	d.table.end()
 	return err
@@ -420,6 +471,6 @@ func (d *Discovery) Stats() Stats {
 		RefusedStreams: c.refused.Load(),
 		Strangers:      c.strangers.Load(), Foreign: c.foreign.Load(), BadMeta: c.badMeta.Load(),
 		CacheSkipped: c.cacheSkipped.Load(),
-		Health:       d.list.GetHealthScore(),
+		Health:       d.list.Load().GetHealthScore(),
 	}
 }

@@ -234,7 +234,7 @@ func TestWrongGossipKeyGetsNowhere(t *testing.T) {
 			t.Errorf("it sees %v", d.Live())
 		}
 		before := m.nodes[0].Stats().Garbage
-		if _, err := d.list.Ping(string(testID(0)), net.UDPAddrFromAddrPort(testAddr(0, 9470))); err == nil {
+		if _, err := d.list.Load().Ping(string(testID(0)), net.UDPAddrFromAddrPort(testAddr(0, 9470))); err == nil {
 			t.Error("its ping was answered")
 		}
 		if got := m.nodes[0].Stats().Garbage - before; got != 1 {

@@ -104,3 +104,39 @@ const (
 
 // A probe's two timeouts must fit its interval, see probeTimeout.
 const _ = uint(probeInterval - 2*probeTimeout - 1)
+
+const (
+	// lookEvery is how often a member looks who is on the local network (jittered
+	// by half), lookFor how long; a node that has no mesh looks for lookFast again
+	// and again, since a query or its answer may be lost.
+	lookEvery = 45 * time.Second
+	lookFor   = 3 * time.Second
+	lookFast  = time.Second
+
+	// addressEvery is how often the announcement is compared with the machine's addresses.
+	addressEvery = 2 * time.Second
+
+	// sightAge is how long somebody who is not heard counts as there: three looks
+	// and a half. newcomerAge is that of a node that has no mesh, which looks all the time.
+	sightAge    = 4 * time.Minute
+	newcomerAge = 6 * time.Second
+
+	// maxSights bounds who is remembered, maxSightAddrs the addresses of each,
+	// maxHeard what is taken from one look: anybody on the network may tell anything.
+	maxSights     = 128
+	maxSightAddrs = 8
+	maxHeard      = 512
+	sightBacklog  = 64
+	// maxText bounds the strings of a record that are looked at, maxLANName a name.
+	maxText    = 16
+	maxLANName = 64
+	// maxInterfaces bounds the interfaces that are used.
+	maxInterfaces = 8
+
+	// troubleMin and troubleMax bound the wait after the network can not be used.
+	troubleMin = 5 * time.Second
+	troubleMax = 5 * time.Minute
+
+	// settleServer is how long an announcement lives at least.
+	settleServer = 300 * time.Millisecond
+)

@@ -28,6 +28,8 @@ func (d *Discovery) seek() {
 			settle = max(settle, 1)
 			next.Reset(rand.N(settleDelay(settle)))
 			continue
+		case <-d.now:
+			backoff = rejoinMin
 		case <-next.C:
 		}
 		live, failed := d.split()
@@ -91,7 +93,7 @@ func (d *Discovery) candidates() []netip.AddrPort {
 	all := append(seeds[:min(len(seeds), joinAddresses/2)], shuffle(others)...)
 	var as []netip.AddrPort
 	for _, a := range all {
-		if a = unmap(a); usable(a) && a != d.config.Advertise && !slices.Contains(as, a) && len(as) < joinAddresses {
+		if a = unmap(a); usable(a) && a != *d.at.Load() && !slices.Contains(as, a) && len(as) < joinAddresses {
 			as = append(as, a)
 		}
 	}
@@ -140,7 +142,7 @@ func (d *Discovery) join(as []netip.AddrPort) bool {
 			if d.ctx.Err() != nil {
 				return nil
 			}
-			if n, err := d.list.Join([]string{a.String()}); n > 0 && err == nil {
+			if n, err := d.list.Load().Join([]string{a.String()}); n > 0 && err == nil {
 				joined.Store(true)
 			}
 			return nil

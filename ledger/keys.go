@@ -11,6 +11,7 @@ type Keys struct {
 	Epoch     uint64 `cbor:"1,keyasint"`
 	RotatedAt uint64 `cbor:"2,keyasint"`           // height
 	Wanted    bool   `cbor:"3,keyasint,omitempty"` // a node was revoked since: someone shall rotate
+	Rotated   int64  `cbor:"4,keyasint,omitempty"` // ms since 1970; 0 where a version wrote it that did not say
 }
 
 // KeysRotate is the payload of keys.rotate. It names the roster that the keys
@@ -107,7 +108,7 @@ func applyKeysRotate(c *Context, p KeysRotate) (any, error) {
 	if len(p.Previous) > 0 {
 		previous.Put(c.Tx, Order(keys.Epoch), sealedKey{p.Previous})
 	}
-	keysRow.Put(c.Tx, theRow, Keys{Epoch: p.Epoch, RotatedAt: c.Height})
+	keysRow.Put(c.Tx, theRow, Keys{Epoch: p.Epoch, RotatedAt: c.Height, Rotated: c.Now.UnixMilli()})
 	c.Record(Change{Action: "keys.rotated", EntityType: "mesh", EntityID: string(c.Mesh)})
 	return nil, nil
 }

@@ -17,6 +17,7 @@ const (
 	KindNodeRevoke   = "node.revoke"
 	KindTokenCreate  = "token.create"
 	KindTokenRevoke  = "token.revoke"
+	KindOwnerAdd     = "owner.add"
 	KindSessionOpen  = "session.open"
 	KindSessionEnd   = "session.end"
 	KindTimeStep     = "time.step"
@@ -78,6 +79,9 @@ type Genesis struct {
 	Wrapped      NodeKeys `cbor:"5,keyasint"` // the keys of epoch 1, wrapped to the founder
 	// Auth says how people prove who they are, "" as the first version did; see [AuthMode].
 	Auth string `cbor:"6,keyasint,omitempty"`
+	// Owner is the owner key that the founder holds, if it does: nodes that hold it
+	// too join by themselves.
+	Owner *OwnerAdd `cbor:"7,keyasint,omitempty"`
 }
 
 // A NewNode is what a node brings along when it is admitted.
@@ -171,6 +175,7 @@ func MeshHandlers() Mux {
 	Handle(m, KindNodeRevoke, applyNodeRevoke)
 	Handle(m, KindTokenCreate, applyTokenCreate)
 	Handle(m, KindTokenRevoke, applyTokenRevoke)
+	Handle(m, KindOwnerAdd, applyOwnerAdd)
 	Handle(m, KindSessionOpen, applySessionOpen)
 	Handle(m, KindSessionEnd, applySessionEnd)
 	Handle(m, KindTimeStep, applyTimeStep)
@@ -261,9 +266,14 @@ func applyGenesis(c *Context, p Genesis) (any, error) {
 	if p.Auth != "" {
 		SetAuthMode(c.Tx, p.Auth)
 	}
-	keysRow.Put(c.Tx, theRow, Keys{Epoch: 1, RotatedAt: c.Height})
+	keysRow.Put(c.Tx, theRow, Keys{Epoch: 1, RotatedAt: c.Height, Rotated: c.Now.UnixMilli()})
 	if err := putWrapped(c, n.ID, 1, p.Wrapped); err != nil {
 		return nil, err
+	}
+	if p.Owner != nil {
+		if _, err := putOwner(c, *p.Owner); err != nil {
+			return nil, err
+		}
 	}
 	moveRoster(c, +1)
 	c.Record(Change{Action: "mesh.founded", EntityType: "mesh", EntityID: string(c.Mesh)})
@@ -272,11 +282,19 @@ func applyGenesis(c *Context, p Genesis) (any, error) {
 
 // row checks what a new node says of itself and makes its roster row.
 func (p NewNode) row(c *Context) (Node, error) {
+	n, err := p.Check()
+	n.AdmittedAt, n.Admitted, n.AdmittedBy = c.Height, c.Now.UnixMilli(), c.Origin
+	return n, err
+}
+
+// Check returns the roster row of a new node, without who admitted it and when,
+// or the refusal that admitting it would meet.
+func (p NewNode) Check() (Node, error) {
 	if len(p.Key) != ed25519.PublicKeySize {
 		return Node{}, Refuse(Invalid, nil, "a node key has %d bytes", ed25519.PublicKeySize)
 	}
-	n := Node{ID: identity.NodeIDOf(p.Key), Key: p.Key, SealCert: p.SealCert, Name: p.Name, Labels: p.Labels, Role: p.Role,
-		Addresses: p.Addresses, AdmittedAt: c.Height, Admitted: c.Now.UnixMilli(), AdmittedBy: c.Origin}
+	n := Node{ID: identity.NodeIDOf(p.Key), Key: p.Key, SealCert: p.SealCert, Name: p.Name, Labels: slices.Clone(p.Labels), Role: p.Role,
+		Addresses: p.Addresses}
 	if len(p.SealCert) > 0 {
 		cert, err := identity.DecodeCertificate(p.SealCert)
 		if err != nil || cert.Verify(identity.ForSeal) != nil || identity.NodeIDOf(cert.Node) != n.ID {
@@ -405,6 +423,17 @@ func applyNodeRevoke(c *Context, p NodeRevoke) (any, error) {
 	keysRow.Put(c.Tx, theRow, keys)
 	moveRoster(c, -1)
 	c.Record(Change{Action: "node.revoked", EntityType: "node", EntityID: string(n.ID)})
+	if !n.Has(LabelUntrusted) && !speaksForItself(c, p.Node) {
+		// It could read what lets others in, and could come back with it.
+		now := c.Now.UnixMilli()
+		for id, t := range tokens.All(c.Tx) {
+			if t.Usable(now) {
+				t.Revoked = now
+				tokens.Put(c.Tx, id, t)
+				c.Record(Change{Action: "token.revoked", EntityType: "token", EntityID: id})
+			}
+		}
+	}
 	return n, nil
 }
 

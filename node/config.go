@@ -16,6 +16,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/consensus"
+	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
 	"github.com/selvage-mesh/selvage/scheduler"
@@ -29,6 +30,9 @@ const (
 	TLSAuto = "auto"
 	TLSOn   = "on"
 	TLSOff  = "off"
+	// MDNSAuto uses mDNS unless the peer port is on loopback; MDNSOff does not.
+	MDNSAuto = "auto"
+	MDNSOff  = "off"
 	// DefaultMesh is the peer port on all interfaces.
 	DefaultMesh = ":9470"
 )
@@ -42,7 +46,7 @@ type Config struct {
 	Private  []netip.Prefix
 	Mesh     string            // UDP listen address for peers; DefaultMesh
 	Name     string            // shown to people; default: the host's name
-	MeshName string            // name of the mesh when this node founds one; default: Name's mesh
+	MeshName string            // name of the mesh when this node founds one; default: after Name. Where there are several on the network, the one to join
 	Join     string            // join token; used only while the node is no member of a mesh
 	Labels   map[string]string // for placement
 	Version  string            // of the program, shown in /api/health
@@ -54,6 +58,21 @@ type Config struct {
 	// process of its own; default: they are compiled in this one.
 	Compiler []string
 	Logger   *slog.Logger // default: discards
+
+	// MDNS says on which interfaces this node is announced, and looks for others:
+	// MDNSOff, the default, MDNSAuto, or their names separated by commas.
+	MDNS string
+	// MeshID is the mesh that a node without one asks to join, and no other; it may
+	// be the beginning of the ID. Without it a node joins the only one that it finds.
+	MeshID string
+	// Found founds a mesh without looking for one.
+	Found bool
+	// Owner is an owner key (identity.EncodeOwnerKey) by which the node joins by itself.
+	Owner string
+	// Notice takes lines for the people at this node, such as its join code.
+	Notice func(string)
+	// RotateEvery is how old the mesh's keys become while this node leads; default keyAge.
+	RotateEvery time.Duration
 
 	Seeds []string // host:port of peers to look for, besides those that the node knows
 	Slots int      // runs at once; default scheduler.DefaultSlots
@@ -117,7 +136,11 @@ func (c Config) withDefaults() Config {
 	c.HTTP = cmp.Or(c.HTTP, DefaultHTTP)
 	c.Mesh = cmp.Or(c.Mesh, DefaultMesh)
 	c.Name = cmp.Or(c.Name, host, "node")
-	c.MeshName = cmp.Or(c.MeshName, "selvage")
+	c.MDNS = cmp.Or(c.MDNS, MDNSOff)
+	c.RotateEvery = cmp.Or(c.RotateEvery, keyAge)
+	if c.Notice == nil {
+		c.Notice = func(string) {}
+	}
 	c.Version = cmp.Or(c.Version, "dev")
 	if c.Clock == nil {
 		c.Clock = shim.BootTime
@@ -182,6 +205,17 @@ func (c Config) Validate() error {
 	}
 	if len(c.MeshName) > maxName {
 		errs = append(errs, fmt.Errorf("mesh name: at most %d bytes", maxName))
+	}
+	if strings.ContainsFunc(c.MeshID, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }) || len(c.MeshID) > 32 {
+		errs = append(errs, fmt.Errorf("mesh ID %q: up to 32 digits of 0-9 and a-f", c.MeshID))
+	}
+	if c.MeshID != "" && c.Found {
+		errs = append(errs, errors.New("a node founds a mesh or joins the one that is named, not both"))
+	}
+	if c.Owner != "" {
+		if _, err := identity.DecodeOwnerKey(c.Owner); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }

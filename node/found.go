@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/discovery"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -18,7 +20,7 @@ import (
 func (n *Node) self() ledger.NewNode {
 	return ledger.NewNode{
 		Key: n.keys.Public(), SealCert: n.keys.Certificate(identity.ForSeal).Encode(), Name: n.conf.Name,
-		Labels: n.labels(), Addresses: []string{n.advertise.String()},
+		Labels: n.labels(), Addresses: []string{n.advertised().String()},
 	}
 }
 
@@ -40,11 +42,21 @@ func (n *Node) genesis() (membership, error) {
 	}
 	self := n.self()
 	row := ledger.Node{ID: n.keys.ID(), Key: self.Key, SealCert: self.SealCert, Name: self.Name, Addresses: self.Addresses}
-	wrapped, err := wrapKeys(row, 1, identity.NewDataKey(), identity.NewDataKey())
+	data := identity.NewDataKey()
+	wrapped, err := wrapKeys(row, 1, data, identity.NewDataKey())
 	if err != nil {
 		return membership{}, err
 	}
-	g := ledger.Genesis{Name: n.conf.MeshName, Founder: self, CreatedAt: time.Now().UnixMilli(), Wrapped: wrapped}
+	name := n.conf.MeshName
+	if name == "" { // two nodes that found a mesh each shall not call it the same
+		name = cut(n.conf.Name, maxName-5) + "-" + string(n.ID())[:4]
+	}
+	g := ledger.Genesis{Name: name, Founder: self, CreatedAt: time.Now().UnixMilli(), Wrapped: wrapped}
+	if key, err := n.ownerKey(); err != nil {
+		return membership{}, err
+	} else if key != nil {
+		g.Owner = &ledger.OwnerAdd{ID: key.TokenID(), Sealed: identity.Seal(data, tokenAAD(key.TokenID()), key[:])}
+	}
 	if n.conf.Auth != company.LocalTrusted { // what a mesh is that says nothing
 		g.Auth = n.conf.Auth
 	}
@@ -93,7 +105,8 @@ func (n *Node) proposeGenesis(ctx context.Context) error {
 		return fmt.Errorf("genesis: %w", err)
 	}
 	n.refreshRoster()
-	n.log.Info("founded a mesh", "mesh", n.Mesh(), "name", n.conf.MeshName)
+	n.log.Info("founded a mesh", "mesh", n.Mesh(), "name", n.meshName())
+	n.conf.Notice("founded the mesh " + discovery.ShortMesh(n.meshName(), n.Mesh()))
 	return nil
 }
 
@@ -109,4 +122,13 @@ func (n *Node) command(kind, company string, payload any) ledger.Command {
 	}
 	rand.Read(c.Salt[:])
 	return c
+}
+
+// cut shortens a name to at most so many bytes.
+func cut(s string, most int) string {
+	for len(s) > most {
+		_, size := utf8.DecodeLastRuneInString(s)
+		s = s[:len(s)-size]
+	}
+	return s
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
@@ -26,16 +27,23 @@ func (n *Node) join(ctx context.Context) (membership, error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	var seeds []netip.AddrPort
-	for _, s := range append(token.Seeds, n.conf.Seeds...) {
+	for _, s := range append(slices.Clone(token.Seeds), n.conf.Seeds...) {
 		seeds = append(seeds, lookUp(ctx, s)...)
 	}
-	if len(seeds) == 0 {
+	if len(seeds) == 0 && n.lan == nil {
 		return membership{}, fmt.Errorf("no address in the join token can be resolved: %v", token.Seeds)
 	}
+	if n.lan != nil {
+		n.lan.Hurry(true)
+		defer n.lan.Hurry(false)
+	}
 	for {
-		reply, err := n.transport.Join(ctx, seeds, token, ledger.Marshal(n.self()))
-		if err == nil {
-			return n.checkReply(token, reply)
+		err := errors.New("no member of the mesh was seen on the local network")
+		var reply []byte
+		if at := append(slices.Clone(seeds), n.seenOf(token.Mesh)...); len(at) > 0 {
+			if reply, err = n.transport.Join(ctx, at, token, ledger.Marshal(n.self())); err == nil {
+				return n.checkReply(token.Mesh, reply)
+			}
 		}
 		// A member without a leader says so; the token's holder waits a little.
 		select {
@@ -47,28 +55,36 @@ func (n *Node) join(ctx context.Context) (membership, error) {
 	}
 }
 
-func (n *Node) checkReply(token identity.JoinToken, reply []byte) (membership, error) {
+func (n *Node) checkReply(mesh identity.MeshID, reply []byte) (membership, error) {
 	m, err := decodeMembership(reply)
 	if err != nil {
 		return m, err
 	}
 	m.Founder = false
-	if m.mesh() != token.Mesh {
-		return m, errors.New("the answer is of another mesh than the join token")
+	if m.mesh() != mesh {
+		return m, errors.New("the answer is of another mesh than the one that was asked")
 	}
-	var g ledger.Genesis
-	if err := ledger.Unmarshal(m.Genesis, &g); err != nil {
-		return m, fmt.Errorf("genesis: %w", err)
+	founder, _, err := foundedBy(m.Genesis)
+	if err != nil {
+		return m, err
 	}
 	chain, err := identity.DecodeAdmissions(m.Admissions)
 	if err != nil {
 		return m, err
 	}
-	founder := newRoster([]ledger.Node{{ID: identity.NodeIDOf(g.Founder.Key), Key: g.Founder.Key}})
-	if err := identity.VerifyAdmissions(chain, m.mesh(), n.keys.Public(), founder.member); err != nil {
+	if err := identity.VerifyAdmissions(chain, m.mesh(), n.keys.Public(), founder); err != nil {
 		return m, fmt.Errorf("admission: %w", err)
 	}
 	return m, nil
+}
+
+// foundedBy reads a genesis: the founder, and what the mesh is called.
+func foundedBy(genesis []byte) (founder identity.Roster, name string, err error) {
+	var g ledger.Genesis
+	if err := ledger.Unmarshal(genesis, &g); err != nil {
+		return nil, "", fmt.Errorf("genesis: %w", err)
+	}
+	return newRoster([]ledger.Node{{ID: identity.NodeIDOf(g.Founder.Key), Key: g.Founder.Key}}).member, g.Name, nil
 }
 
 // onJoin lets in whoever showed that it holds a valid token: the admission is a
@@ -81,43 +97,59 @@ func (n *Node) onJoin(ctx context.Context, from identity.Certificate, tokenID st
 	if !from.Node.Equal(asKey(node.Key)) {
 		return nil, errors.New("the request is of another node key than the handshake")
 	}
-	row := ledger.Node{ID: identity.NodeIDOf(node.Key), SealCert: node.SealCert, Labels: node.Labels}
+	receipt, wrapped, err := n.admit(ctx, ledger.NodeAdmit{Node: node, Token: tokenID}, ledger.Actor{}, ledger.Credential{})
+	if err != nil {
+		return nil, err
+	}
+	return n.joinReply(ctx, node.Key, receipt, wrapped)
+}
+
+// admit wraps the keys to a node and proposes its admission, again when the keys
+// were rotated meanwhile; as somebody, or as this node itself.
+func (n *Node) admit(ctx context.Context, p ledger.NodeAdmit, by ledger.Actor, with ledger.Credential) (receipt ledger.Receipt, wrapped ledger.NodeKeys, err error) {
+	row := ledger.Node{ID: identity.NodeIDOf(p.Node.Key), SealCert: p.Node.SealCert, Labels: p.Node.Labels}
 	for range maxAdmitTries {
-		wrapped, err := n.keyring.wrapFor(row)
-		if err != nil {
-			return nil, err
+		if wrapped, err = n.keyring.wrapFor(row); err != nil {
+			return receipt, wrapped, err
+		}
+		p.Wrapped = wrapped
+		cmd := n.command(ledger.KindNodeAdmit, "", p)
+		if by.Type != "" {
+			cmd.Actor, cmd.Credential = by, with
 		}
 		ctx, cancel := context.WithTimeout(ctx, submitTimeout)
-		receipt, err := n.proposer.Submit(ctx, n.command(ledger.KindNodeAdmit, "", ledger.NodeAdmit{Node: node, Token: tokenID, Wrapped: wrapped}))
+		receipt, err = n.proposer.Submit(ctx, cmd)
 		cancel()
 		if err != nil {
-			return nil, errors.New("the mesh has no leader now, try again")
+			return receipt, wrapped, errors.New("the mesh has no leader now, try again")
 		}
 		if receipt.Refusal != nil && receipt.Refusal.Code == ledger.Conflict && n.refreshKeys() {
 			continue // the keys were rotated meanwhile
 		}
-		if err := receipt.Err(); err != nil {
-			return nil, err
-		}
-		return n.joinReply(ctx, node, receipt, wrapped)
+		return receipt, wrapped, receipt.Err()
 	}
-	return nil, errors.New("the mesh's keys are being rotated, try again")
+	return receipt, wrapped, errors.New("the mesh's keys are being rotated, try again")
 }
 
 // maxAdmitTries bounds how often an admission races with a rotation of the keys.
 const maxAdmitTries = 3
 
-func (n *Node) joinReply(ctx context.Context, node ledger.NewNode, receipt ledger.Receipt, wrapped ledger.NodeKeys) ([]byte, error) {
+func (n *Node) joinReply(ctx context.Context, key []byte, receipt ledger.Receipt, wrapped ledger.NodeKeys) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, submitTimeout)
 	defer cancel()
 	if err := n.ledger.WaitApplied(ctx, receipt.Index); err != nil {
 		return nil, err
 	}
+	return n.vouch(key, receipt.Height, wrapped)
+}
+
+// vouch is what a node is told that was admitted at a height.
+func (n *Node) vouch(key []byte, height uint64, wrapped ledger.NodeKeys) ([]byte, error) {
 	mine, err := identity.DecodeAdmissions(n.member.Admissions)
 	if err != nil {
 		return nil, err
 	}
-	admission, err := n.keys.Admit(n.Mesh(), node.Key, receipt.Height)
+	admission, err := n.keys.Admit(n.Mesh(), key, height)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +161,7 @@ func (n *Node) joinReply(ctx context.Context, node ledger.NewNode, receipt ledge
 	if err != nil {
 		return nil, err
 	}
-	n.log.Info("admitted a node", "node", identity.NodeIDOf(node.Key).Short(), "name", node.Name)
+	n.log.Info("admitted a node", "node", identity.NodeIDOf(key).Short())
 	return m.encode(), nil
 }
 
@@ -158,7 +190,7 @@ func (n *Node) CreateToken(ctx context.Context, uses int, ttl time.Duration) (st
 
 // createToken makes a join token as whoever asked for it.
 func (n *Node) createToken(ctx context.Context, by ledger.Actor, with ledger.Credential, uses int, ttl time.Duration) (string, error) {
-	seeds := []string{n.advertise.String()}
+	seeds := []string{n.advertised().String()}
 	for _, a := range n.hints() {
 		if s := a.String(); len(seeds) < maxAdvertised && s != seeds[0] {
 			seeds = append(seeds, s)
@@ -198,4 +230,24 @@ func lookUp(ctx context.Context, hostport string) (out []netip.AddrPort) {
 		out = append(out, netip.AddrPortFrom(ip.Unmap(), uint16(p)))
 	}
 	return out
+}
+
+// AddOwner tells the mesh of an owner key on behalf of whoever asks, a new one when
+// text is "", and returns it as text, a secret.
+func (n *Node) AddOwner(ctx context.Context, by ledger.Actor, with ledger.Credential, text, note string) (string, error) {
+	key := identity.NewOwnerKey()
+	if text != "" {
+		var err error
+		if key, err = identity.DecodeOwnerKey(text); err != nil {
+			return "", err
+		}
+	}
+	_, data, _ := n.keyring.current()
+	cmd := n.command(ledger.KindOwnerAdd, "", ledger.OwnerAdd{ID: key.TokenID(), Sealed: identity.Seal(data, tokenAAD(key.TokenID()), key[:]), Note: note})
+	cmd.Actor, cmd.Credential = by, with
+	receipt, err := n.proposer.Submit(ctx, cmd)
+	if err != nil {
+		return "", err
+	}
+	return identity.EncodeOwnerKey(key), receipt.Err()
 }

@@ -31,6 +31,9 @@ const (
 	// without a leader asks.
 	syncTimeout = 3 * time.Second
 	syncEvery   = 2 * time.Second
+	// maxSync bounds whom it asks each time, syncParallel how many at a time.
+	maxSync      = 32
+	syncParallel = 8
 	// maxSkew is how far a leader's clock may be from the others', and from the
 	// mesh's time.
 	maxSkew = 2 * time.Second
@@ -82,4 +85,39 @@ const (
 	maxSyncAsk = 256
 	// maxFrame bounds a frame of the node's own protocols on KindIPC and KindRunLog.
 	maxFrame = 1 << 20
+	// lanLook is how long a node without a mesh looks around before it decides,
+	// lanUnsure how much longer when it hears of a mesh that does not answer, and
+	// lanYield when another node without one goes before it.
+	lanLook   = 3 * time.Second
+	lanUnsure = 5 * time.Second
+	lanYield  = 8 * time.Second
+	// lanTick is how often it looks at what it has heard, greetTimeout bounds one
+	// acquaintance, greetAgain how soon an address is tried again.
+	lanTick      = 250 * time.Millisecond
+	greetTimeout = 2 * time.Second
+	greetAgain   = 2 * time.Second
+	// maxGreet bounds the acquaintances that are made at a time.
+	maxGreet = 8
+	// askAgain and askAgainMax bound the pause before a node asks once more.
+	askAgain    = time.Second
+	askAgainMax = 15 * time.Second
+	// maxAsks bounds the nodes that wait to be let in at one member, maxAsksFrom
+	// those of one address (an IPv6 /64): somebody has to look at them.
+	maxAsks     = 16
+	maxAsksFrom = 4
+	// askAge is how long one waits; then it asks again under another code.
+	askAge = 10 * time.Minute
+	// askBurst and askEvery bound how often anybody may ask.
+	askBurst = 16
+	askEvery = 5 * time.Second
+	// askRefused is how long a node that a person refused is not heard here;
+	// maxRefused bounds who is remembered.
+	askRefused = 10 * time.Minute
+	maxRefused = 64
+	// asksTimeout bounds what other members may take to say who waits at them.
+	asksTimeout = 2 * time.Second
+	// addressEvery is how often a node looks whether it still has its address.
+	addressEvery = 2 * time.Second
+	// keyAge is how old the mesh's keys become before the leader draws new ones.
+	keyAge = 30 * 24 * time.Hour
 )

@@ -62,7 +62,9 @@ type Node struct {
 	discovery *discovery.Discovery
 	consensus *consensus.Consensus
 	proposer  *consensus.Proposer
-	advertise netip.AddrPort
+	lan       *discovery.LAN // nil where mDNS is off
+	asks      asks
+	advertise atomic.Pointer[netip.AddrPort]
 	work      work
 	models    *llm.Gateway
 	serving   serving
@@ -117,6 +119,7 @@ func Open(ctx context.Context, conf Config) (_ *Node, err error) {
 		{"ledger", n.openLedger},
 		{"blobs", n.openBlobs},
 		{"transport", n.openTransport},
+		{"lan", n.openLAN},
 		{"mesh", n.openMembership},
 		{"listen", n.openPort},
 		{"discovery", n.openDiscovery},
@@ -260,7 +263,7 @@ func (n *Node) openTransport(context.Context) error {
 			return fmt.Errorf("peer port (another node may have it; choose one with --mesh): %w", err)
 		}
 	}
-	n.advertise = advertised(n.conf.Advertise, conn.LocalAddr())
+	n.setAdvertise(advertised(n.conf.Advertise, conn.LocalAddr()))
 	t, err := transport.Open(transport.Config{
 		Conn: conn, Keys: n.keys, Logger: n.log,
 		Mesh:      n.Mesh,
@@ -269,6 +272,8 @@ func (n *Node) openTransport(context.Context) error {
 		Resolve:   n.resolve,
 		PSK:       n.joinKey,
 		OnJoin:    n.onJoin,
+		Genesis:   func() []byte { return n.member.Genesis },
+		OnAsk:     n.onAsk,
 	})
 	if err != nil {
 		conn.Close()
@@ -290,7 +295,7 @@ func (n *Node) openMembership(ctx context.Context) (err error) {
 	case n.conf.Join != "":
 		n.member, err = n.join(ctx)
 	default:
-		n.member, err = n.genesis()
+		n.member, err = n.findMesh(ctx)
 	}
 	if err != nil {
 		return err
@@ -306,19 +311,20 @@ func (n *Node) openMembership(ctx context.Context) (err error) {
 		return err
 	}
 	n.refreshRoster()
+	n.showOnLAN()
 	return nil
 }
 
 func (n *Node) openDiscovery(ctx context.Context) error {
 	epoch, _, gossip := n.keyring.current()
 	d, err := discovery.Open(discovery.Config{
-		Port: n.transport.Gossip(), Advertise: n.advertise, Dir: n.conf.Dir, Logger: n.log,
+		Port: n.transport.Gossip(), Advertise: n.advertised(), Dir: n.conf.Dir, Logger: n.log,
 		Keys:   []discovery.Key{{Epoch: epoch, Key: gossip}},
 		Member: n.roster.isMember,
 		Seeds:  n.conf.Seeds,
-		Hints:  n.hints,
+		Hints:  n.hints, Sighted: n.sightings,
 		Meta: discovery.Meta{
-			Mesh: n.Mesh(), Node: n.keys.ID(), Incarnation: n.keys.Incarnation, Name: n.conf.Name, MeshName: n.conf.MeshName,
+			Mesh: n.Mesh(), Node: n.keys.ID(), Incarnation: n.keys.Incarnation, Name: n.conf.Name, MeshName: n.meshName(),
 			HTTP: n.boundHTTP(), Zone: n.conf.Labels["zone"],
 		},
 	})
@@ -370,6 +376,8 @@ func (n *Node) openConsensus(context.Context) error {
 	n.spawn(n.rotateKeys)
 	n.spawn(n.announce)
 	n.spawn(n.catchUp)
+	n.spawn(n.followAddress)
+	n.spawn(n.followLAN)
 	n.spawn(n.keepTime)
 	n.spawn(n.tendBlobs)
 	n.opened("followers", func() error { n.endSpawned(); return nil })

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -73,6 +74,7 @@ func (n *Node) hints() (out []netip.AddrPort) {
 			}
 		}
 	}
+	out = append(out, n.sightings("")...)
 	slices.SortFunc(out, netip.AddrPort.Compare)
 	return slices.Compact(out)
 }
@@ -90,7 +92,7 @@ func (n *Node) announce(ctx context.Context) {
 			}
 		}
 		m, ok := n.roster.node(n.ID())
-		addr := []string{n.advertise.String()}
+		addr := []string{n.advertised().String()}
 		if !ok || !m.Member() || m.Name == n.conf.Name && slices.Equal(m.Addresses, addr) {
 			return
 		}
@@ -102,33 +104,63 @@ func (n *Node) announce(ctx context.Context) {
 }
 
 // rotateKeys draws new keys when a node was revoked and this one leads: the
-// revoked node can open nothing that is sealed from then on.
+// revoked node can open nothing that is sealed from then on. It does so too when
+// the keys have become old.
 func (n *Node) rotateKeys(ctx context.Context) {
 	every(ctx, rotateRetry, func() {
 		if !n.consensus.IsLeader() {
 			return
 		}
 		var keys ledger.Keys
-		var members []ledger.Node
-		var version uint64
 		err := n.ledger.View(func(tx *ledger.Tx) error {
-			keys, version = ledger.CurrentKeys(tx), ledger.RosterVersion(tx)
-			members = ledger.Roster(tx)
+			keys = ledger.CurrentKeys(tx)
 			return nil
 		})
-		if err != nil || !keys.Wanted {
+		if err != nil || !keys.Wanted && !n.keysAreOld(keys) {
 			return
 		}
-		if err := n.rotate(ctx, keys, version, members); err != nil {
+		if err := n.rotate(ctx, ledger.Actor{}, ledger.Credential{}); err != nil {
 			n.log.Warn("rotate the mesh's keys", "error", err)
 		}
 	})
 }
 
-func (n *Node) rotate(ctx context.Context, keys ledger.Keys, version uint64, members []ledger.Node) error {
+// RotateKeys draws new keys on behalf of whoever asks. A rotation that races with an
+// admission is refused, and made anew for the members that there are then.
+func (n *Node) RotateKeys(ctx context.Context, by ledger.Actor, with ledger.Credential) (err error) {
+	for range maxAdmitTries {
+		if err = n.rotate(ctx, by, with); err == nil {
+			return nil
+		}
+		if refusal, ok := errors.AsType[*ledger.Refusal](err); !ok || refusal.Code != ledger.Conflict {
+			return err
+		}
+		select { // this node may not have heard yet of what it collided with
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(rosterRetry):
+			n.refreshRoster()
+		}
+	}
+	return err
+}
+
+// rotate draws keys for the members that there are now, and proposes them; as
+// somebody, or as this node itself.
+func (n *Node) rotate(ctx context.Context, by ledger.Actor, with ledger.Credential) error {
+	var keys ledger.Keys
+	var members []ledger.Node
+	var version uint64
+	err := n.ledger.View(func(tx *ledger.Tx) error {
+		keys, version, members = ledger.CurrentKeys(tx), ledger.RosterVersion(tx), ledger.Roster(tx)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	epoch, old, _ := n.keyring.current()
 	if epoch != keys.Epoch {
-		return nil // this node has not opened the present keys yet
+		return ledger.Refuse(ledger.Conflict, nil, "This node has not opened the mesh's present keys yet")
 	}
 	data, gossip := identity.NewDataKey(), identity.NewDataKey()
 	p := ledger.KeysRotate{Epoch: epoch + 1, Roster: version, Previous: identity.Seal(data, previousAAD(epoch), old[:])}
@@ -142,7 +174,11 @@ func (n *Node) rotate(ctx context.Context, keys ledger.Keys, version uint64, mem
 		}
 		p.Wrapped = append(p.Wrapped, w)
 	}
-	return n.carryOut(ctx, n.command(ledger.KindKeysRotate, "", p))
+	cmd := n.command(ledger.KindKeysRotate, "", p)
+	if by.Type != "" {
+		cmd.Actor, cmd.Credential = by, with
+	}
+	return n.carryOut(ctx, cmd)
 }
 
 // takeKeys opens the keys of a new epoch. Gossip goes on under the old key for

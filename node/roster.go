@@ -141,6 +141,7 @@ func (n *Node) refreshRoster() (height uint64) {
 	}
 	before := n.roster.all()
 	n.roster.set(nodes)
+	n.asks.settle(n.roster)
 	if n.discovery != nil {
 		n.discovery.RosterChanged()
 	}

@@ -5,6 +5,8 @@ import (
 	"net"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/transport"
@@ -23,6 +25,14 @@ const (
 	syncAsk    = 1
 	syncRoster = 2
 	syncBlob   = 3
+
+	// A member asks another who waits there to be let in (empty; answered by
+	// syncWaiting, deterministic CBOR of []waiting), or refuses one, by its code
+	// (answered by syncDone, empty).
+	syncAsks    = 4
+	syncWaiting = 5
+	syncRefuse  = 6
+	syncDone    = 7
 )
 
 // A rosterAnswer is what a member says of the mesh to one that was away.
@@ -42,6 +52,9 @@ func (n *Node) serveSync(from identity.NodeID, c net.Conn) {
 		c.SetDeadline(time.Time{})
 		n.blobs.Serve(c, payload)
 		return
+	case err == nil && (typ == syncAsks || typ == syncRefuse) && n.roster.isMember(from):
+		n.serveAsks(c, typ, payload)
+		return
 	case err != nil || typ != syncAsk || len(payload) > 0:
 		return
 	}
@@ -60,32 +73,56 @@ func (n *Node) serveSync(from identity.NodeID, c net.Conn) {
 }
 
 // catchUp asks the members that this node knows for the roster, while it hears
-// of no leader: it may be the one whom the leader's node is unknown to.
+// of no leader: it may be the one whom the leader's node is unknown to. When all
+// whom it knew were replaced it asks whoever is of the mesh, at the seeds and on
+// the local network, and shows an admission that leads to somebody it knows.
 func (n *Node) catchUp(ctx context.Context) {
 	every(ctx, syncEvery, func() {
 		if _, ok := n.consensus.Leader(); ok {
 			return
 		}
+		var ways []func(context.Context) (net.Conn, error)
+		for _, at := range n.strangers(ctx) {
+			ways = append(ways, func(ctx context.Context) (net.Conn, error) { return n.transport.DialAt(ctx, at, transport.KindSync) })
+		}
 		for _, id := range n.peers() {
-			a, err := n.askRoster(ctx, id)
-			if err != nil {
-				continue
-			}
+			ways = append(ways, func(ctx context.Context) (net.Conn, error) { return n.transport.Dial(ctx, id, transport.KindSync) })
+		}
+		ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+		defer cancel()
+		answers := make(chan rosterAnswer, 1)
+		var g errgroup.Group
+		g.SetLimit(syncParallel)
+		for _, dial := range ways[:min(len(ways), maxSync)] {
+			g.Go(func() error {
+				a, err := askRoster(ctx, dial)
+				if err != nil {
+					return nil // another may answer
+				}
+				select {
+				case answers <- a:
+					cancel()
+				default:
+				}
+				return nil
+			})
+		}
+		g.Wait()
+		select {
+		case a := <-answers:
 			if n.roster.learn(a.Nodes) && n.discovery != nil {
 				n.discovery.RosterChanged()
 			}
 			if a.Wrapped.Epoch > 0 && a.Wrapped.Node == n.ID() {
 				n.takeKeys(a.Wrapped)
 			}
-			break
+		default:
 		}
 	})
 }
 
-func (n *Node) askRoster(ctx context.Context, id identity.NodeID) (a rosterAnswer, err error) {
-	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
-	defer cancel()
-	c, err := n.transport.Dial(ctx, id, transport.KindSync)
+func askRoster(ctx context.Context, dial func(context.Context) (net.Conn, error)) (a rosterAnswer, err error) {
+	c, err := dial(ctx)
 	if err != nil {
 		return a, err
 	}

@@ -110,6 +110,17 @@ func (t *Transport) Dial(ctx context.Context, to identity.NodeID, kind Kind) (ne
 	return s, nil
 }
 
+// DialAt opens a stream of a kind to the member at an address, whoever that is. One
+// that the roster does not have is given KindSync only.
+func (t *Transport) DialAt(ctx context.Context, at netip.AddrPort, kind Kind) (net.Conn, error) {
+	at = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+	s, err := t.openVia(ctx, kind, func() (*peer, error) { return t.peerAt(ctx, at) })
+	if err != nil {
+		return nil, fmt.Errorf("dial %v for %v: %w", at, kind, err)
+	}
+	return s, nil
+}
+
 func (t *Transport) dial(ctx context.Context, to identity.NodeID, kind Kind) (*stream, error) {
 	return t.openVia(ctx, kind, func() (*peer, error) { return t.peer(ctx, to) })
 }

@@ -73,7 +73,7 @@ func newRoot() *cobra.Command {
 		workspaceCommand(c), testnetCommand(c), identityCommand(), mcpCommand(c), onboardCommand(c), secretCommand(c), modelCommand(c), skillCommand(c), shimCommand(),
 		authCommand(c), memberCommand(c), userCommand(c), keyCommand(c),
 	)
-	root.AddCommand(sandboxCommand(c))
+	root.AddCommand(sandboxCommand(c), pendingCommand(c), approveNodeCommand(c), rejectNodeCommand(c), ownerKeyCommand(c), keyringCommand(c))
 	misusedArguments(root)
 	return root
 }

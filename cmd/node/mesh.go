@@ -120,6 +120,7 @@ func tokenCommand(c *cli) *cobra.Command {
 				Used      int    `json:"used"`
 				ExpiresAt string `json:"expiresAt"`
 				Usable    bool   `json:"usable"`
+				Owner     bool   `json:"owner"`
 			}
 			return c.show(cmd, "/api/v1/mesh/tokens", &rows, func(w io.Writer) {
 				var t [][]string
@@ -128,7 +129,11 @@ func tokenCommand(c *cli) *cobra.Command {
 					if !r.Usable {
 						state = "over"
 					}
-					t = append(t, []string{r.ID, strconv.Itoa(r.Used) + "/" + strconv.Itoa(r.Uses), r.ExpiresAt, state})
+					used := strconv.Itoa(r.Used) + "/" + strconv.Itoa(r.Uses)
+					if r.Owner {
+						used, r.ExpiresAt = strconv.Itoa(r.Used), "-"
+					}
+					t = append(t, []string{r.ID, used, r.ExpiresAt, state})
 				}
 				table(w, "TOKEN USED EXPIRES STATE", t)
 			})
@@ -159,17 +164,20 @@ func leaveCommand(c *cli) *cobra.Command {
 
 func nodeCommand(c *cli) *cobra.Command {
 	revoke := &cobra.Command{
-		Use: "revoke NODE", Short: "Throw a node out of the mesh", Args: cobra.ExactArgs(1),
+		Use: "revoke NODE", Short: "Throw a node out of the mesh, and list what it could read", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := c.nodeID(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			if err := c.call(cmd.Context(), "POST", "/api/v1/mesh/nodes/"+id+"/revoke", map[string]any{}, nil); err != nil {
-				return err
+			var r struct {
+				Exposed []exposedRow `json:"exposed"`
+				Total   int          `json:"exposedTotal"`
 			}
-			fmt.Fprintln(cmd.ErrOrStderr(), "revoked", id)
-			return nil
+			return c.send(cmd, "POST", "/api/v1/mesh/nodes/"+id+"/revoke", map[string]any{}, &r, func(w io.Writer) {
+				fmt.Fprintln(cmd.ErrOrStderr(), "revoked", id)
+				showExposed(w, r.Exposed, r.Total)
+			})
 		},
 	}
 	return group("node", "Nodes of the mesh", append(cordonCommands(c), revoke)...)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"time"
@@ -20,6 +22,19 @@ const (
 type watched interface {
 	Ready(context.Context) error   // nil when it serves
 	Answers(context.Context) error // nil when it works at all
+}
+
+// waitMore is how much longer a supervisor is asked to wait for a node that waits
+// for a person: the longest wait before the next line, with room.
+const waitMore = 20 * time.Minute
+
+// notices shows lines for people who stand at the node. What it waits for before it
+// serves is told to the supervisor too, which would else give up on it.
+func notices(w io.Writer) func(string) {
+	return func(line string) {
+		fmt.Fprintln(w, line)
+		_, _ = daemon.SdNotify(false, fmt.Sprintf("STATUS=%s\nEXTEND_TIMEOUT_USEC=%d", line, waitMore.Microseconds())) // there may be none
+	}
 }
 
 // notify tells the supervisor ($NOTIFY_SOCKET; systemd's protocol) that the node

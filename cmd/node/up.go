@@ -66,10 +66,13 @@ func upCommand(_ *cli) *cobra.Command {
 		Use: "up", Short: "Run a node: found a mesh, join one, or come back to one", Args: cobra.NoArgs,
 		Long: `Run a node in the foreground until it is told to stop (SIGTERM, SIGINT).
 
-A node without state founds its own mesh; with --join it joins one; a node with
-state comes back to its mesh, whatever the flags say. The token of --join is a
-secret: give it as @FILE, or in $SELVAGE_JOIN, so that it is not seen in the
-process list.`,
+A node without state joins a mesh or founds one. With --join it joins by the token;
+with an owner key by that; otherwise it looks around on the local network for some
+seconds, asks the mesh that it finds, and shows a code to be compared on a member
+(selvage pending, selvage approve). When it finds none, it founds its own. A node
+with state comes back to its mesh, whatever the flags say. Tokens and owner keys are
+secrets: give them as @FILE, or in $SELVAGE_JOIN and $SELVAGE_OWNER, so that they
+are not seen in the process list.`,
 		Example: `  selvage up --dir /var/lib/selvage --mesh 192.0.2.1:9470
   selvage up --dir /var/lib/selvage --mesh 192.0.2.2:9470 --join @token
   selvage up --auth authenticated --http 192.0.2.1:3100`,
@@ -81,6 +84,10 @@ process list.`,
 			if conf.Join, err = joinToken(conf.Join); err != nil {
 				return err
 			}
+			if conf.Owner, err = ownerKey(conf.Owner, conf.Dir); err != nil {
+				return err
+			}
+			conf.Notice = notices(cmd.ErrOrStderr())
 			var l slog.Level
 			if err := l.UnmarshalText([]byte(level)); err != nil {
 				return misuse{err}
@@ -90,6 +97,7 @@ process list.`,
 			}
 			conf.Version, conf.Labels = version, labels
 			conf.Logger = slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
+			slog.SetDefault(conf.Logger) // also for libraries that print lines of their own
 			// The library would print its own line about small socket buffers.
 			os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
 			tuneCollector(conf.Size.Small(node.Memory()))
@@ -131,7 +139,11 @@ process list.`,
 	f.BoolVar(&conf.BehindProxy, "behind-proxy", false, "a proxy on this machine brings the requests and says from where: trust its X-Forwarded-For and -Proto")
 	f.StringVar(&conf.Mesh, "mesh", node.DefaultMesh, "UDP address for peers")
 	f.StringVar(&conf.Name, "name", "", "name of the node (default: the host's)")
-	f.StringVar(&conf.MeshName, "mesh-name", "", "name of the mesh, when this node founds one")
+	f.StringVar(&conf.MeshName, "mesh-name", "", "name of the mesh that this node founds; where several are found on the network, of the one to join (default: after the node)")
+	f.StringVar(&conf.MDNS, "mdns", node.MDNSAuto, "where the node is announced and looks for others by multicast DNS: auto, off, or names of interfaces separated by commas")
+	f.StringVar(&conf.MeshID, "mesh-id", "", "the mesh (or the beginning of its ID) that a node without one asks to join, and no other")
+	f.BoolVar(&conf.Found, "found", false, "found a mesh without looking for one")
+	f.StringVar(&conf.Owner, "owner", "", "owner key, or @FILE that holds it (default: owner.key in the data directory)")
 	f.StringVar(&conf.Join, "join", "", "join token, or @FILE that holds it")
 	f.StringArrayVar(&conf.Seeds, "seed", nil, "host:port of a peer to look for (repeat for more)")
 	f.StringToStringVar(&labels, "label", nil, "labels for placement, key=value")
@@ -165,18 +177,23 @@ func joinToken(flag string) (string, error) {
 	if flag == "" {
 		flag = os.Getenv("SELVAGE_JOIN")
 	}
+	return readSecretFlag(flag, "join token")
+}
+
+// readSecretFlag reads a flag that is a secret, or @FILE that holds it.
+func readSecretFlag(flag, what string) (string, error) {
 	path, isFile := strings.CutPrefix(flag, "@")
 	if !isFile {
 		return strings.TrimSpace(flag), nil
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("no join token in %s", path)
+		return "", fmt.Errorf("no %s in %s", what, path)
 	} else if err != nil {
 		return "", err
 	}
 	if info.Size() > maxTokenFile {
-		return "", fmt.Errorf("%s is too large for a join token", path)
+		return "", fmt.Errorf("%s is too large for a %s", path, what)
 	}
 	b, err := os.ReadFile(path)
 	return strings.TrimSpace(string(b)), err

@@ -1,0 +1,165 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// Joins is what a node can do about nodes that ask to be let in, about owner keys
+// and about the mesh's keys.
+type Joins interface {
+	// JoinRequests lists who waits at any member, by code.
+	JoinRequests(ctx context.Context) []JoinRequest
+	// Approve lets in the node that shows a code, on behalf of whoever asks.
+	Approve(ctx context.Context, by ledger.Actor, with ledger.Credential, code string) (identity.NodeID, error)
+	// Refuse sends the node that shows a code away; false: there is none.
+	Refuse(ctx context.Context, code string) bool
+	// AddOwner tells the mesh of an owner key, a new one when text is "", and returns it.
+	AddOwner(ctx context.Context, by ledger.Actor, with ledger.Credential, text, note string) (string, error)
+	// RotateKeys draws new data and gossip keys, on behalf of whoever asks.
+	RotateKeys(ctx context.Context, by ledger.Actor, with ledger.Credential) error
+}
+
+// A JoinRequest is a node that asks to be let in.
+type JoinRequest struct {
+	Code         string // shown on both sides: a person compares
+	Node         identity.NodeID
+	Name         string
+	Labels       []string
+	Address      string // where it was seen
+	Asked, Until int64  // ms since 1970
+}
+
+// admissionRoutes are about who becomes a member, and about the keys that members share.
+func (s *Server) admissionRoutes() []Route {
+	return []Route{
+		{Method: "GET", Path: "/api/v1/mesh/requests", Tag: "mesh", Summary: "List the nodes that ask to be let in", Who: Admin, Out: []joinRequest{}, Handle: s.listJoinRequests},
+		{Method: "POST", Path: "/api/v1/mesh/requests/{code}/approve", Tag: "mesh", Summary: "Let in the node that shows this code", Who: Admin, Out: member{}, Handle: s.approveJoin},
+		{Method: "POST", Path: "/api/v1/mesh/requests/{code}/reject", Tag: "mesh", Summary: "Send away the node that shows this code", Who: Admin, Status: 204, Handle: s.rejectJoin},
+		{Method: "POST", Path: "/api/v1/mesh/owner-keys", Tag: "mesh", Summary: "Add an owner key, by which nodes join by themselves; its text is shown once", Who: Admin, Status: 201,
+			NoTool: true, In: addOwnerKey{}, Out: ownerKey{}, Handle: s.addOwnerKey},
+		{Method: "GET", Path: "/api/v1/mesh/keys", Tag: "mesh", Summary: "Tell of which epoch the mesh's keys are", Who: Admin, Out: meshKeys{}, Handle: s.readMeshKeys},
+		{Method: "POST", Path: "/api/v1/mesh/keys/rotate", Tag: "mesh", Summary: "Draw new keys for the mesh", Who: Admin, Out: meshKeys{}, Handle: s.rotateMeshKeys},
+	}
+}
+
+type joinRequest struct {
+	Code      string          `json:"code"`
+	NodeID    identity.NodeID `json:"nodeId"`
+	Name      string          `json:"name"`
+	Labels    []string        `json:"labels"`
+	Address   string          `json:"address"`
+	AskedAt   company.Time    `json:"askedAt"`
+	ExpiresAt company.Time    `json:"expiresAt"`
+}
+
+func (s *Server) listJoinRequests(rc *Request) (Response, error) {
+	if s.cfg.Joins == nil {
+		return Response{}, errNotHere
+	}
+	out := []joinRequest{}
+	for _, r := range s.cfg.Joins.JoinRequests(rc.Context()) {
+		out = append(out, joinRequest{r.Code, r.Node, r.Name, orEmpty(r.Labels), r.Address, company.Time(r.Asked), company.Time(r.Until)})
+	}
+	return OK(out), nil
+}
+
+func (s *Server) joinCode(rc *Request) (string, error) {
+	code, ok := identity.ParseJoinCode(rc.Path("code"))
+	switch {
+	case !ok:
+		return "", Invalid("A code has six digits and letters, such as K7Q-3MX")
+	case s.cfg.Joins == nil:
+		return "", errNotHere
+	}
+	return code, nil
+}
+
+func (s *Server) approveJoin(rc *Request) (Response, error) {
+	code, err := s.joinCode(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	id, err := s.cfg.Joins.Approve(rc.Context(), rc.Actor, rc.Credential, code)
+	if err != nil {
+		return Response{}, err
+	}
+	var out member
+	err = rc.View(func(tx *ledger.Tx) error {
+		n, ok := ledger.FindNode(tx, id)
+		if !ok { // this node has not heard of it yet
+			n = ledger.Node{ID: id}
+		}
+		out = s.memberOf(n).onDuty(tx)
+		return nil
+	})
+	return OK(out), err
+}
+
+func (s *Server) rejectJoin(rc *Request) (Response, error) {
+	code, err := s.joinCode(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if !s.cfg.Joins.Refuse(rc.Context(), code) {
+		return Response{}, NotFound("No node waits with the code "+code)
+	}
+	return Response{Status: http.StatusNoContent}, nil
+}
+
+type addOwnerKey struct {
+	Key  string `json:"ownerKey,omitempty" maxLength:"128" doc:"the text of an owner key that is there; without it a new one is drawn"`
+	Note string `json:"note,omitempty" maxLength:"100"`
+}
+
+type ownerKey struct {
+	Key string `json:"ownerKey"`
+}
+
+func (s *Server) addOwnerKey(rc *Request) (Response, error) {
+	in, err := Body[addOwnerKey](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if s.cfg.Joins == nil {
+		return Response{}, errNotHere
+	}
+	if in.Key != "" {
+		if _, err := identity.DecodeOwnerKey(in.Key); err != nil {
+			return Response{}, Invalid("%s", err)
+		}
+	}
+	text, err := s.cfg.Joins.AddOwner(rc.Context(), rc.Actor, rc.Credential, in.Key, in.Note)
+	return OK(ownerKey{text}), err
+}
+
+type meshKeys struct {
+	Epoch     uint64       `json:"epoch"`
+	RotatedAt company.Time `json:"rotatedAt"`
+	Height    uint64       `json:"height"`
+	Wanted    bool         `json:"rotationWanted"` // a node was revoked, and they are about to be replaced
+}
+
+func (s *Server) readMeshKeys(rc *Request) (Response, error) {
+	var out meshKeys
+	err := rc.View(func(tx *ledger.Tx) error {
+		k := ledger.CurrentKeys(tx)
+		out = meshKeys{k.Epoch, company.Time(k.Rotated), k.RotatedAt, k.Wanted}
+		return nil
+	})
+	return OK(out), err
+}
+
+func (s *Server) rotateMeshKeys(rc *Request) (Response, error) {
+	if s.cfg.Joins == nil {
+		return Response{}, errNotHere
+	}
+	if err := s.cfg.Joins.RotateKeys(rc.Context(), rc.Actor, rc.Credential); err != nil {
+		return Response{}, err
+	}
+	return s.readMeshKeys(rc)
+}

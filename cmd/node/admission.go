@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/identity"
+)
+
+// ownerFile is the file of the data directory where a node's owner key may lie.
+const ownerFile = "owner.key"
+
+// ownerKey reads the owner key that --owner, the environment or the data directory names.
+func ownerKey(flag, dir string) (string, error) {
+	if flag == "" {
+		flag = os.Getenv("SELVAGE_OWNER")
+	}
+	if file := filepath.Join(dir, ownerFile); flag == "" {
+		if _, err := os.Stat(file); err != nil {
+			return "", nil
+		}
+		flag = "@" + file
+	}
+	return readSecretFlag(flag, "owner key")
+}
+
+func pendingCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "pending", Short: "List the nodes that ask to be let in", Args: cobra.NoArgs,
+		Long: `List the nodes of the local network that ask to be let in. Compare the code with the
+one that the node shows (on its console, or in its log) before you approve it: when
+they differ, somebody stands between.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var rows []struct {
+				Code    string    `json:"code"`
+				Node    string    `json:"nodeId"`
+				Name    string    `json:"name"`
+				Address string    `json:"address"`
+				Until   time.Time `json:"expiresAt"`
+			}
+			err := c.show(cmd, "/api/v1/mesh/requests", &rows, func(w io.Writer) {
+				var t [][]string
+				for _, r := range rows {
+					t = append(t, []string{r.Code, dash(r.Name), short(r.Node), r.Address, r.Until.Local().Format(time.TimeOnly)})
+				}
+				table(w, "CODE NAME ID ADDRESS UNTIL", t)
+			})
+			if err == nil && len(rows) > 0 {
+				fmt.Fprintln(cmd.ErrOrStderr(), "compare the code with the one that the node shows, then: selvage approve CODE")
+			}
+			return err
+		},
+	}
+}
+
+func approveNodeCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "approve CODE", Short: "Let in the node that shows this code", Args: cobra.ExactArgs(1),
+		Long: "Let in the node that shows this code (see selvage pending). Anything else that is to be approved: selvage approval.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var m memberRow
+			return c.send(cmd, "POST", "/api/v1/mesh/requests/"+url.PathEscape(args[0])+"/approve", map[string]any{}, &m, func(w io.Writer) {
+				fmt.Fprintln(w, strings.TrimSpace("let in "+m.Name+" "+m.ID))
+			})
+		},
+	}
+}
+
+func rejectNodeCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "reject CODE", Short: "Send away the node that shows this code", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.call(cmd.Context(), "POST", "/api/v1/mesh/requests/"+url.PathEscape(args[0])+"/reject", map[string]any{}, nil); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.ErrOrStderr(), "rejected")
+			return nil
+		},
+	}
+}
+
+func ownerKeyCommand(c *cli) *cobra.Command {
+	draw := &cobra.Command{
+		Use: "new", Short: "Draw an owner key without asking any mesh", Args: cobra.NoArgs,
+		Long: `Draw an owner key. Nodes that find it as owner.key in their data directory (or are
+started with --owner) make one mesh by themselves: the first founds it, the others join.
+Whoever has the key can join: keep it as you keep a password.`,
+		Example: "  selvage owner-key new > owner.key; chmod 600 owner.key",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fmt.Fprintln(cmd.OutOrStdout(), identity.EncodeOwnerKey(identity.NewOwnerKey()))
+			return nil
+		},
+	}
+	var note string
+	add := &cobra.Command{
+		Use: "add [@FILE]", Short: "Tell the mesh of an owner key: of the one in FILE, or of a new one, which is shown once", Args: cobra.MaximumNArgs(1),
+		Long: "Tell the mesh of an owner key. It is listed among the join tokens and revoked as these are.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body := map[string]any{"note": note}
+			if len(args) == 1 {
+				key, err := readSecretFlag(args[0], "owner key")
+				if err != nil {
+					return err
+				}
+				body["ownerKey"] = key
+			}
+			var k struct {
+				Key string `json:"ownerKey"`
+			}
+			return c.send(cmd, "POST", "/api/v1/mesh/owner-keys", body, &k, func(w io.Writer) {
+				if len(args) == 0 {
+					fmt.Fprintln(w, k.Key)
+				}
+			})
+		},
+	}
+	add.Flags().StringVar(&note, "note", "", "what it is for")
+	return group("owner-key", "Keys by which nodes of one owner join by themselves", draw, add)
+}
+
+type meshKeysRow struct {
+	Epoch     int       `json:"epoch"`
+	RotatedAt time.Time `json:"rotatedAt"`
+	Wanted    bool      `json:"rotationWanted"`
+}
+
+func (k meshKeysRow) print(w io.Writer) {
+	since := "-"
+	if !k.RotatedAt.IsZero() {
+		since = k.RotatedAt.Format(time.RFC3339)
+	}
+	fmt.Fprintf(w, "epoch %d since %s\n", k.Epoch, since)
+	if k.Wanted {
+		fmt.Fprintln(w, "a node was revoked: new keys are being drawn")
+	}
+}
+
+func keyringCommand(c *cli) *cobra.Command {
+	status := &cobra.Command{
+		Use: "status", Short: "Tell of which epoch the mesh's keys are", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var k meshKeysRow
+			return c.show(cmd, "/api/v1/mesh/keys", &k, func(w io.Writer) { k.print(w) })
+		},
+	}
+	rotate := &cobra.Command{
+		Use: "rotate", Short: "Draw new data and gossip keys for the mesh", Args: cobra.NoArgs,
+		Long: `Draw new data and gossip keys for the mesh, as happens by itself when a node is revoked,
+and when they are old. Nothing is interrupted: what is sealed with earlier keys stays
+readable, and is sealed anew little by little.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var k meshKeysRow
+			return c.send(cmd, "POST", "/api/v1/mesh/keys/rotate", map[string]any{}, &k, func(w io.Writer) { k.print(w) })
+		},
+	}
+	return group("keyring", "The keys that the members share", status, rotate)
+}
+
+// An exposedRow is a secret that a revoked node could open.
+type exposedRow struct {
+	Type    string `json:"type"`
+	Company string `json:"company"`
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+}
+
+// showExposed prints what is to be replaced after a node was thrown out.
+func showExposed(w io.Writer, rows []exposedRow, total int) {
+	if total == 0 {
+		fmt.Fprintln(w, "it could open no secrets")
+		return
+	}
+	fmt.Fprintln(w, "it could open these; replace them at their source (tokens and owner keys were revoked):")
+	var t [][]string
+	for _, r := range rows {
+		t = append(t, []string{r.Type, dash(r.Company), dash(r.Name), r.ID})
+	}
+	table(w, "TYPE COMPANY NAME ID", t)
+	if total > len(rows) {
+		fmt.Fprintf(w, "and %d more\n", total-len(rows))
+	}
+}
