@@ -106,7 +106,7 @@ func (s *Server) rejectJoin(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	if !s.cfg.Joins.Refuse(rc.Context(), code) {
-		return Response{}, NotFound("No node waits with the code "+code)
+		return Response{}, NotFound("No node waits with the code " + code)
 	}
 	return Response{Status: http.StatusNoContent}, nil
 }
@@ -148,7 +148,7 @@ func (s *Server) readMeshKeys(rc *Request) (Response, error) {
 	var out meshKeys
 	err := rc.View(func(tx *ledger.Tx) error {
 		k := ledger.CurrentKeys(tx)
-		out = meshKeys{k.Epoch, company.Time(k.Rotated), k.RotatedAt, k.Wanted}
+		out = meshKeys{k.Epoch, company.TimeOf(ledger.KeysSince(tx)), k.RotatedAt, k.Wanted}
 		return nil
 	})
 	return OK(out), err

@@ -63,7 +63,7 @@ func TestEveryKindIsInTheMatrixAndNothingElse(t *testing.T) {
 	for _, k := range Handlers().Kinds() {
 		kinds[k] = true
 	}
-	for _, k := range []string{ledger.KindGenesis, ledger.KindNodeAdmit, ledger.KindNodeUpdate, ledger.KindNodeRevoke, ledger.KindTokenCreate, ledger.KindTokenRevoke,
+	for _, k := range []string{ledger.KindGenesis, ledger.KindNodeAdmit, ledger.KindNodeUpdate, ledger.KindNodeRevoke, ledger.KindTokenCreate, ledger.KindTokenRevoke, ledger.KindOwnerAdd,
 		ledger.KindSessionOpen, ledger.KindSessionEnd, ledger.KindTimeStep, ledger.KindFeatureRaise, ledger.KindKeysRotate} {
 		kinds[k] = true
 	}

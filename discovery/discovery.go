@@ -45,6 +45,7 @@ type Discovery struct {
 	updating sync.Mutex // memberlist's UpdateNode is not made for two at a time
 
 	list  atomic.Pointer[memberlist.Memberlist] // SetAdvertise replaces it
+	wire  atomic.Pointer[wire]                  // of list
 	at    atomic.Pointer[netip.AddrPort]        // where others reach this node
 	moved chan struct{}                         // to run: whoever was alive has to be found anew
 	now   chan struct{}                         // to seek: look at once
@@ -110,6 +111,7 @@ func (d *Discovery) gossipAs(at netip.AddrPort) error {
 		return errors.Join(err, w.Shutdown())
 	}
 	d.list.Store(list)
+	d.wire.Store(w)
 	return nil
 }
 

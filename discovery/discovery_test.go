@@ -339,9 +339,9 @@ func TestIdleStreamsAreBounded(t *testing.T) {
 			t.Errorf("%d streams refused, want 10", got)
 		}
 		time.Sleep(2 * streamTimeout)
-		m.nodes[0].wire.mu.Lock()
-		in := m.nodes[0].wire.in
-		m.nodes[0].wire.mu.Unlock()
+		m.nodes[0].wire.Load().mu.Lock()
+		in := m.nodes[0].wire.Load().in
+		m.nodes[0].wire.Load().mu.Unlock()
 		if in != 0 || !m.complete() {
 			t.Errorf("%d streams are still open", in)
 		}

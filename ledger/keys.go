@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"slices"
+	"time"
 
 	"github.com/selvage-mesh/selvage/identity"
 )
@@ -11,7 +12,6 @@ type Keys struct {
 	Epoch     uint64 `cbor:"1,keyasint"`
 	RotatedAt uint64 `cbor:"2,keyasint"`           // height
 	Wanted    bool   `cbor:"3,keyasint,omitempty"` // a node was revoked since: someone shall rotate
-	Rotated   int64  `cbor:"4,keyasint,omitempty"` // ms since 1970; 0 where a version wrote it that did not say
 }
 
 // KeysRotate is the payload of keys.rotate. It names the roster that the keys
@@ -39,6 +39,12 @@ var (
 func CurrentKeys(tx *Tx) Keys {
 	k, _ := keysRow.Get(tx, theRow)
 	return k
+}
+
+// KeysSince returns when the current keys were drawn, zero before there are any.
+func KeysSince(tx *Tx) time.Time {
+	e, _ := EntryAt(tx, CurrentKeys(tx).RotatedAt)
+	return e.Time
 }
 
 // WrappedFor returns the mesh's keys as wrapped to a node.
@@ -108,7 +114,7 @@ func applyKeysRotate(c *Context, p KeysRotate) (any, error) {
 	if len(p.Previous) > 0 {
 		previous.Put(c.Tx, Order(keys.Epoch), sealedKey{p.Previous})
 	}
-	keysRow.Put(c.Tx, theRow, Keys{Epoch: p.Epoch, RotatedAt: c.Height, Rotated: c.Now.UnixMilli()})
+	keysRow.Put(c.Tx, theRow, Keys{Epoch: p.Epoch, RotatedAt: c.Height})
 	c.Record(Change{Action: "keys.rotated", EntityType: "mesh", EntityID: string(c.Mesh)})
 	return nil, nil
 }

@@ -266,7 +266,7 @@ func applyGenesis(c *Context, p Genesis) (any, error) {
 	if p.Auth != "" {
 		SetAuthMode(c.Tx, p.Auth)
 	}
-	keysRow.Put(c.Tx, theRow, Keys{Epoch: 1, RotatedAt: c.Height, Rotated: c.Now.UnixMilli()})
+	keysRow.Put(c.Tx, theRow, Keys{Epoch: 1, RotatedAt: c.Height})
 	if err := putWrapped(c, n.ID, 1, p.Wrapped); err != nil {
 		return nil, err
 	}

@@ -336,3 +336,85 @@ func TestLeaderChecksBatches(t *testing.T) {
 		t.Errorf("a batch before genesis: %v", err)
 	}
 }
+
+// An owner key lets in any number of nodes, for any time, until it is revoked.
+func TestOwnerKeys(t *testing.T) {
+	m := newMesh(t)
+	key := identity.OwnerKey{1, 2, 3}
+	add := OwnerAdd{ID: key.TokenID(), Sealed: []byte("sealed key")}
+	wantRefusal(t, m.ask(m.one, asNode(m.one), KindOwnerAdd, add), Forbidden)
+	for name, bad := range map[string]OwnerAdd{
+		"no key": {ID: add.ID}, "an ID of another sort": {ID: "tok-1", Sealed: add.Sealed}, "malformed ID": {ID: "owner-/", Sealed: add.Sealed},
+	} {
+		if r := m.ask(m.one, board, KindOwnerAdd, bad); r.Refusal == nil || r.Refusal.Code != Invalid {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	wantRefusal(t, m.ask(m.one, board, KindTokenCreate, TokenCreate{ID: add.ID, Sealed: add.Sealed, Uses: 1, TTL: 1000}), Invalid)
+	wantOK(t, []Receipt{m.ask(m.one, board, KindOwnerAdd, add)})
+	wantRefusal(t, m.ask(m.one, board, KindOwnerAdd, add), Conflict)
+	admit := func(n byte) Receipt {
+		return m.ask(m.one, asNode(m.one), KindNodeAdmit, NodeAdmit{Node: newNode(keysOf(n), "n"), Token: add.ID})
+	}
+	wantOK(t, []Receipt{admit(2)})
+	m.now = m.now.Add(5 * 365 * 24 * time.Hour)
+	for n := byte(3); n < 9; n++ {
+		wantOK(t, []Receipt{admit(n)})
+	}
+	m.view(func(tx *Tx) {
+		if tok, ok := FindToken(tx, add.ID); !ok || tok.Used != 7 || !tok.Owner || !tok.Usable(m.now.UnixMilli()) {
+			t.Errorf("owner key = %+v", tok)
+		}
+	})
+	wantOK(t, []Receipt{m.ask(m.one, board, KindTokenRevoke, TokenRevoke{ID: add.ID})})
+	wantRefusal(t, admit(9), Forbidden)
+	wantOK(t, []Receipt{m.ask(m.one, board, KindOwnerAdd, add)}) // the operator may take it back
+	wantOK(t, []Receipt{admit(9)})
+}
+
+// A mesh whose founder holds an owner key knows it from the first moment.
+func TestOwnerKeyOfTheFounder(t *testing.T) {
+	w, l, one := newWorld(t), newLedger(t), keysOf(1)
+	key := identity.OwnerKey{4}
+	g := Genesis{Name: "test", Founder: newNode(one, "one"), Wrapped: NodeKeys{Node: one.ID(), Epoch: 1},
+		Owner: &OwnerAdd{ID: key.TokenID(), Sealed: []byte("sealed")}}
+	w.addNoop()
+	w.mesh = identity.MeshIDOf(Marshal(g))
+	w.add(one, 0, 0, 0, w.command(KindGenesis, "", asNode(one), g))
+	wantOK(t, w.apply(l))
+	view(t, l, func(tx *Tx) {
+		if tok, ok := FindToken(tx, key.TokenID()); !ok || !tok.Usable(0) {
+			t.Errorf("owner key = %+v, %v", tok, ok)
+		}
+	})
+}
+
+// Whoever is thrown out could read what lets others in, and does not come back
+// with it. Who leaves takes nothing away.
+func TestRevokingTakesTokensAlong(t *testing.T) {
+	for name, by := range map[string]func(m *mesh, two *identity.Keys) Receipt{
+		"thrown out": func(m *mesh, two *identity.Keys) Receipt {
+			return m.ask(m.one, board, KindNodeRevoke, NodeRevoke{Node: two.ID()})
+		},
+		"left": func(m *mesh, two *identity.Keys) Receipt {
+			return m.ask(two, asNode(two), KindNodeRevoke, NodeRevoke{Node: two.ID()})
+		},
+	} {
+		m := newMesh(t)
+		two := keysOf(2)
+		wantOK(t, []Receipt{m.ask(m.one, board, KindNodeAdmit, NodeAdmit{Node: newNode(two, "two")})})
+		m.open(two, "x")
+		m.apply(m.l)
+		owner := identity.OwnerKey{1}.TokenID()
+		wantOK(t, []Receipt{m.ask(m.one, board, KindTokenCreate, TokenCreate{ID: "tok", Sealed: []byte("s"), Uses: 2, TTL: time.Hour.Milliseconds()}),
+			m.ask(m.one, board, KindOwnerAdd, OwnerAdd{ID: owner, Sealed: []byte("s")})})
+		wantOK(t, []Receipt{by(m, two)})
+		m.view(func(tx *Tx) {
+			for _, id := range []string{"tok", owner} {
+				if tok, _ := FindToken(tx, id); tok.Usable(m.now.UnixMilli()) != (name == "left") {
+					t.Errorf("%s: token %s usable: %v", name, id, name != "left")
+				}
+			}
+		})
+	}
+}

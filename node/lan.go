@@ -478,8 +478,3 @@ func onLink(ip netip.Addr) bool {
 	}
 	return false
 }
-
-// keysAreOld says that scheduled rotation is due.
-func (n *Node) keysAreOld(k ledger.Keys) bool {
-	return k.Rotated > 0 && n.ledger.Time().Sub(time.UnixMilli(k.Rotated)) > n.conf.RotateEvery
-}

@@ -112,11 +112,12 @@ func (n *Node) rotateKeys(ctx context.Context) {
 			return
 		}
 		var keys ledger.Keys
+		var since time.Time
 		err := n.ledger.View(func(tx *ledger.Tx) error {
-			keys = ledger.CurrentKeys(tx)
+			keys, since = ledger.CurrentKeys(tx), ledger.KeysSince(tx)
 			return nil
 		})
-		if err != nil || !keys.Wanted && !n.keysAreOld(keys) {
+		if err != nil || !keys.Wanted && (since.IsZero() || n.ledger.Time().Sub(since) < n.conf.RotateEvery) {
 			return
 		}
 		if err := n.rotate(ctx, ledger.Actor{}, ledger.Credential{}); err != nil {
