@@ -48,6 +48,8 @@ type part struct {
 // parts in their order: what kills nodes comes last.
 var parts = []part{
 	{"idle", false, "size of the program, memory of a node at rest", idle},
+	{"agents", false, "what 10,000 idle agents cost", agents},
+	{"runs", false, "how soon a child starts, and whether a node keeps up with 1,000 runs a minute", runs},
 	{"create", true, "POST issue", create},
 	{"checkout", true, "checkout beside etcd's claim", race},
 	{"one", true, "latencies of one client beside etcd's", one},
@@ -163,7 +165,7 @@ const fewIssues = 2_000
 // ready prepares what a part needs: the company with its agents and issues, and
 // the rival. Part create loads the issues itself.
 func (b *bench) ready(ctx context.Context, p part) (err error) {
-	if p.name == "idle" {
+	if p.name == "idle" || p.name == "agents" || p.name == "runs" {
 		return nil
 	}
 	if b.load == nil {
