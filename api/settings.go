@@ -17,6 +17,7 @@ type patchGeneral struct {
 	BackupRetention   *keepRetention `json:"backupRetention,omitempty" nullable:"false"`
 	ExecutionMode     *string        `json:"executionMode,omitempty" enum:"kubernetes,any" nullable:"false"`
 	RunLogs           *keepLogs      `json:"runLogRetention,omitempty" nullable:"false"`
+	SignUps           *string        `json:"signUps,omitempty" enum:"open,invited,closed" nullable:"false"`
 }
 
 // keepLogs is for how long, and how much of, the logs of runs are kept.

@@ -29,6 +29,7 @@ type signUpBody struct {
 	Image    Opt[string] `json:"image" maxLength:"4000"`
 	Callback Opt[string] `json:"callbackURL" maxLength:"4000"` // not followed
 	Remember Opt[bool]   `json:"rememberMe"`                   // a sign-in lasts company.SessionAge
+	Invite   Opt[string] `json:"inviteToken" maxLength:"4000"` // where signing up takes one
 }
 
 type signInBody struct {
@@ -105,6 +106,7 @@ type adminUser struct {
 	Admin     bool         `json:"isInstanceAdmin"`
 	Companies int          `json:"activeCompanyMembershipCount"`
 	CreatedAt company.Time `json:"createdAt"`
+	Suspended company.Time `json:"suspendedAt"`
 }
 
 func (s *Server) userRoutes() []Route {
@@ -123,6 +125,8 @@ func (s *Server) userRoutes() []Route {
 		{Method: "POST", Path: admins + "/{userId}/demote-instance-admin", Tag: tag, Summary: "Make a user no administrator of the instance", Who: Admin, Out: adminUser{}, NoTool: true, Handle: appoint(false)},
 		{Method: "POST", Path: "/api/auth/revoke-sessions", Tag: tag, Summary: "End all of one's sign-ins", Who: Board, NoTool: true, Handle: revokeSessions},
 		{Method: "POST", Path: admins + "/{userId}/revoke-credentials", Tag: tag, Summary: "End a user's sign-ins and revoke their board keys", Who: Admin, Out: adminUser{}, NoTool: true, Handle: revokeCredentials},
+		{Method: "POST", Path: admins + "/{userId}/suspend", Tag: tag, Summary: "Shut a user out: they are signed out and their keys open nothing", Who: Admin, Out: adminUser{}, NoTool: true, Handle: suspend(true)},
+		{Method: "POST", Path: admins + "/{userId}/resume", Tag: tag, Summary: "Let a suspended user in again", Who: Admin, Out: adminUser{}, NoTool: true, Handle: suspend(false)},
 	}
 }
 
@@ -183,10 +187,17 @@ func signUp(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	s, token := newSession()
+	invite := ""
+	if in.Invite.Or("") != "" {
+		invite = hashOf(in.Invite.Or(""))
+	}
 	rc.ofNode("auth")
-	u, err := Do[company.User](rc, "user.create", "", company.CreateUser{ID: NewID(), Name: name, Email: email, Password: kept, Image: in.Image.Or(""), Session: s})
+	u, err := Do[company.User](rc, "user.create", "", company.CreateUser{ID: NewID(), Name: name, Email: email, Password: kept, Image: in.Image.Or(""), Session: s, Invite: invite})
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Conflict {
 		return refuseAuth(http.StatusUnprocessableEntity, "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL", r.Message)
+	}
+	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Forbidden {
+		return refuseAuth(http.StatusForbidden, strings.ToUpper(r.ErrCode), r.Message)
 	}
 	if err != nil {
 		return Response{}, err
@@ -229,6 +240,9 @@ func signIn(rc *Request) (Response, error) {
 	u, err = Do[company.User](rc, "user.sign_in", "", company.SignIn{User: u.ID, Password: sha256.Sum256([]byte(u.Password)), Session: s})
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Unauthorized {
 		return wrong()
+	}
+	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Forbidden {
+		return refuseAuth(http.StatusForbidden, strings.ToUpper(r.ErrCode), r.Message)
 	}
 	if err != nil {
 		return Response{}, err
@@ -360,7 +374,7 @@ func claimInstance(rc *Request) (Response, error) {
 }
 
 func showAdminUser(tx *ledger.Tx, u company.User) adminUser {
-	return adminUser{user(u.Person()), u.Admin, len(company.MembershipsOf(tx, u.ID)), u.CreatedAt}
+	return adminUser{user(u.Person()), u.Admin, len(company.MembershipsOf(tx, u.ID)), u.CreatedAt, u.SuspendedAt}
 }
 
 // listUsers lists users whose name or address holds the query's text.
@@ -389,6 +403,19 @@ const maxUsersListed = 200
 func appoint(admin bool) func(*Request) (Response, error) {
 	return func(rc *Request) (Response, error) {
 		u, err := Do[company.User](rc, "user.admin", "", company.AppointAdmin{User: strings.ToLower(rc.Path("userId")), Admin: admin})
+		if err != nil {
+			return Response{}, err
+		}
+		var out adminUser
+		err = rc.View(func(tx *ledger.Tx) error { out = showAdminUser(tx, u); return nil })
+		return OK(out), err
+	}
+}
+
+// suspend shuts a user out, or lets them in again.
+func suspend(shut bool) func(*Request) (Response, error) {
+	return func(rc *Request) (Response, error) {
+		u, err := Do[company.User](rc, "user.suspend", "", company.SuspendUser{User: strings.ToLower(rc.Path("userId")), Suspend: shut})
 		if err != nil {
 			return Response{}, err
 		}

@@ -25,8 +25,14 @@ func AuthMode(tx *ledger.Tx) string { return cmp.Or(ledger.AuthMode(tx), LocalTr
 func SignsIn(tx *ledger.Tx) bool { return AuthMode(tx) != LocalTrusted }
 
 // Speaks reports whether a user may act at all: the local board only where there
-// is trust in whoever is at the machine.
-func Speaks(tx *ledger.Tx, user string) bool { return user != LocalBoard || !SignsIn(tx) }
+// is trust in whoever is at the machine, nobody who is suspended.
+func Speaks(tx *ledger.Tx, user string) bool {
+	if user == LocalBoard {
+		return !SignsIn(tx)
+	}
+	u, _ := UserByID(tx, user)
+	return !u.Suspended()
+}
 
 // SetAuth is the payload of instance.auth.
 type SetAuth struct {

@@ -41,7 +41,7 @@ var allowed = map[string]allowance{
 	"board_key.create": mayBoard, "board_key.revoke": mayBoard,
 	"cli_auth.open": mayNode, "cli_auth.approve": mayBoard, "cli_auth.cancel": mayNode,
 	"user.create": mayNode, "user.sign_in": mayNode, "user.sign_out": mayBoard, "user.claim": mayBoard,
-	"user.update": mayBoard, "user.password": mayBoard, "user.admin": mayBoard, "user.revoke": mayBoard,
+	"user.update": mayBoard, "user.password": mayBoard, "user.admin": mayBoard, "user.revoke": mayBoard, "user.suspend": mayBoard,
 	"instance.auth": mayBoard, "instance.endpoint": mayNode,
 	"goal.create": mayBoard | mayAgent, "goal.update": mayBoard | mayAgent, "goal.delete": mayBoard,
 	"project.create": mayBoard | mayAgent, "project.update": mayBoard | mayAgent, "project.delete": mayBoard,

@@ -29,5 +29,5 @@ func IsAdmin(tx *ledger.Tx, user string) bool {
 		return true
 	}
 	u, ok := UserByID(tx, user)
-	return ok && u.Admin
+	return ok && u.Admin && !u.Suspended()
 }

@@ -22,6 +22,8 @@ type User struct {
 	Admin     bool     `cbor:"6,keyasint,omitempty"` // administers the instance
 	CreatedAt Time     `cbor:"7,keyasint"`
 	UpdatedAt Time     `cbor:"8,keyasint"`
+	// SuspendedAt is when an administrator shut the user out, 0 while they may sign in.
+	SuspendedAt Time `cbor:"9,keyasint,omitempty"`
 }
 
 // Person returns the user as others see them.
@@ -157,6 +159,7 @@ type CreateUser struct {
 	Password string     `cbor:"4,keyasint"`
 	Image    string     `cbor:"5,keyasint,omitempty"`
 	Session  NewSession `cbor:"6,keyasint"`
+	Invite   string     `cbor:"7,keyasint,omitempty"` // SHA-256 of the token of an invite, hex
 }
 
 // SignIn is the payload of user.sign_in, which a node gives when it has seen the
@@ -209,6 +212,7 @@ func registerUsers(m ledger.Mux) {
 	ledger.Handle(m, "user.password", changePassword)
 	ledger.Handle(m, "user.admin", appointAdmin)
 	ledger.Handle(m, "user.revoke", endCredentials)
+	ledger.Handle(m, "user.suspend", suspendUser)
 }
 
 func checkUserText(name, image string) error {
@@ -226,6 +230,9 @@ func createUser(c *ledger.Context, p CreateUser) (any, error) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "Nobody signs in while the mode is %s", LocalTrusted)
 	}
 	if err := checkUserText(p.Name, p.Image); err != nil {
+		return nil, err
+	}
+	if err := maySignUp(c, p.Invite); err != nil {
 		return nil, err
 	}
 	_, taken := users.Get(c.Tx, p.ID)
@@ -298,6 +305,9 @@ func signIn(c *ledger.Context, p SignIn) (any, error) {
 	u, ok := UserByID(c.Tx, p.User)
 	if !ok || sha256.Sum256([]byte(u.Password)) != p.Password || !SignsIn(c.Tx) {
 		return nil, ledger.Refuse(ledger.Unauthorized, nil, "Invalid email or password")
+	}
+	if u.Suspended() {
+		return nil, errSuspended()
 	}
 	if err := openSession(c, u.ID, p.Session); err != nil {
 		return nil, err
@@ -435,7 +445,7 @@ func appointAdmin(c *ledger.Context, p AppointAdmin) (any, error) {
 
 func otherAdmin(tx *ledger.Tx, beside string) bool {
 	for id, u := range users.All(tx) {
-		if u.Admin && id != beside {
+		if u.Admin && id != beside && !u.Suspended() {
 			return true
 		}
 	}

@@ -31,9 +31,14 @@ func (c *Client) SignIn(ctx context.Context, email, password string) (SignedIn, 
 }
 
 // SignUp makes a user and signs them in; an address that is taken is an [*Error]
-// of status 422. It is tried at one node, once.
-func (c *Client) SignUp(ctx context.Context, name, email, password string) (SignedIn, error) {
-	return c.sign(ctx, "/api/auth/sign-up/email", map[string]string{"name": name, "email": email, "password": password})
+// of status 422, one that may not sign up of 403. Invite is the token of an invite
+// where signing up takes one, else "". It is tried at one node, once.
+func (c *Client) SignUp(ctx context.Context, name, email, password, invite string) (SignedIn, error) {
+	in := map[string]string{"name": name, "email": email, "password": password}
+	if invite != "" {
+		in["inviteToken"] = invite
+	}
+	return c.sign(ctx, "/api/auth/sign-up/email", in)
 }
 
 // With returns a client of the same nodes that shows another credential: a bearer,

@@ -83,7 +83,7 @@ func TestSessionsTravelAsCookies(t *testing.T) {
 	if err != nil || in.Session != "secret" || in.User.Name != "Ann" {
 		t.Fatalf("%+v %v", in, err)
 	}
-	if up, err := cl.SignUp(t.Context(), "Ann", "ann@example.com", "right"); err != nil || up.Session != "secret" {
+	if up, err := cl.SignUp(t.Context(), "Ann", "ann@example.com", "right", ""); err != nil || up.Session != "secret" {
 		t.Errorf("%+v %v", up, err)
 	}
 	if err := cl.With("", in.Session).SignOut(t.Context()); err != nil {

@@ -35,20 +35,27 @@ type whoRow struct {
 
 func authCommand(c *cli) *cobra.Command {
 	login := &cobra.Command{
-		Use: "login EMAIL", Short: "Sign in, and keep a key for this URL", Args: cobra.ExactArgs(1),
+		Use: "login [EMAIL]", Short: "Sign in, and keep a key for this URL", Args: cobra.MaximumNArgs(1),
 		Long: `Sign in with a password, from a prompt or the first line of standard input. What is
 kept is a key of its own, not the password, in a file for you alone
 ($SELVAGE_CREDENTIALS, else selvage/credentials.json in your configuration
 directory), with the certificates that --fingerprint and --ca name. It ends by
-itself after 30 days.`,
+itself after 30 days.
+
+Without an address nobody types a password here: what is printed is a URL to open
+where you are signed in already, or to give to selvage auth approve there. login
+waits until that was done.`,
 		Example: `  selvage --api https://192.0.2.1:3100 --fingerprint 1f:c0:… auth login ann@example.com`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.challenge(cmd)
+			}
 			return c.enter(cmd, func(cl *client.Client, password string) (client.SignedIn, error) {
 				return cl.SignIn(cmd.Context(), args[0], password)
 			})
 		},
 	}
-	name := ""
+	name, inviteFile := "", ""
 	signup := &cobra.Command{
 		Use: "signup EMAIL", Short: "Sign up, and keep a key for this URL", Args: cobra.ExactArgs(1),
 		Long: `Make a user, with a password from a prompt or the first line of standard input,
@@ -60,12 +67,20 @@ and sign in as login does.`,
 			if name == "" {
 				name, _, _ = strings.Cut(args[0], "@")
 			}
+			invite := ""
+			if inviteFile != "" {
+				var err error
+				if invite, err = readFirst(cmd, inviteFile); err != nil {
+					return err
+				}
+			}
 			return c.enter(cmd, func(cl *client.Client, password string) (client.SignedIn, error) {
-				return cl.SignUp(cmd.Context(), name, args[0], password)
+				return cl.SignUp(cmd.Context(), name, args[0], password, invite)
 			})
 		},
 	}
 	signup.Flags().StringVar(&name, "name", "", "what you are called (default: what stands before the @)")
+	signup.Flags().StringVar(&inviteFile, "invite-file", "", "file that holds the token of an invite, where signing up takes one")
 	logout := &cobra.Command{
 		Use: "logout", Short: "Revoke the key that is kept for this URL, and forget it", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -193,7 +208,7 @@ local_trusted, nodes that listen beyond loopback answer nobody from elsewhere.`,
 			return c.send(cmd, "PUT", "/api/v1/mesh/auth", map[string]string{"mode": args[0]}, &row, say)
 		},
 	}
-	return group("auth", "Sign in and out, and how people prove who they are", login, logout, whoami, signup, claim, password, mode)
+	return group("auth", "Sign in and out, and how people prove who they are", login, logout, whoami, signup, claim, password, mode, approveCommand(c), signUpsCommand(c))
 }
 
 // enter signs in or up, trades the sign-in for a key, and keeps that.
@@ -224,24 +239,7 @@ func (c *cli) enter(cmd *cobra.Command, sign func(*client.Client, string) (clien
 	if err != nil {
 		return err
 	}
-	mine, err := c.mine()
-	if err != nil {
-		return err
-	}
-	old := ""
-	err = c.change(func(k *credential) {
-		old = k.Key
-		*k = credential{Key: key.Token, User: in.User.Email, Fingerprints: mine.Fingerprints, CA: mine.CA}
-	})
-	if err != nil {
-		_ = cl.With(key.Token, "").Post(ctx, "/api/cli-auth/revoke-current", struct{}{}, nil)
-		return err
-	}
-	if old != "" {
-		_ = cl.With(old, "").Post(ctx, "/api/cli-auth/revoke-current", struct{}{}, nil) // it may be over
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s is signed in at %s\n", in.User.Email, c.url())
-	return nil
+	return c.keep(ctx, cmd, cl, key.Token, in.User.Email)
 }
 
 // refusedSignIn tells a no from no answer.

@@ -195,8 +195,9 @@ func (c *cli) member(cmd *cobra.Command, ref string) (company string, _ companyM
 
 type userRow struct {
 	personRow
-	Admin     bool `json:"isInstanceAdmin"`
-	Companies int  `json:"activeCompanyMembershipCount"`
+	Admin     bool   `json:"isInstanceAdmin"`
+	Companies int    `json:"activeCompanyMembershipCount"`
+	Suspended string `json:"suspendedAt"`
 }
 
 func userCommand(c *cli) *cobra.Command {
@@ -215,9 +216,12 @@ func userCommand(c *cli) *cobra.Command {
 					if u.Admin {
 						admin = "admin"
 					}
+					if u.Suspended != "" {
+						admin = "suspended"
+					}
 					t = append(t, []string{u.Name, u.Email, admin, fmt.Sprint(u.Companies), u.ID})
 				}
-				table(w, "NAME EMAIL ADMIN COMPANIES ID", t)
+				table(w, "NAME EMAIL STANDING COMPANIES ID", t)
 			})
 		},
 	}
@@ -229,7 +233,7 @@ func userCommand(c *cli) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				paths := map[string]string{"promote": "promote-instance-admin", "demote": "demote-instance-admin", "revoke": "revoke-credentials"}
+				paths := map[string]string{"promote": "promote-instance-admin", "demote": "demote-instance-admin", "revoke": "revoke-credentials", "suspend": "suspend", "resume": "resume"}
 				var row userRow
 				return c.send(cmd, "POST", "/api/admin/users/"+id+"/"+paths[verb], struct{}{}, &row, func(w io.Writer) { fmt.Fprintln(w, row.Email, done) })
 			},
@@ -237,7 +241,9 @@ func userCommand(c *cli) *cobra.Command {
 	}
 	return group("user", "Users of the mesh", list, set("promote", "Make a user an administrator of the mesh", "administers the mesh"),
 		set("demote", "Make a user no administrator any more", "administers nothing any more"),
-		set("revoke", "End a user's sign-ins and revoke their board keys", "is signed out everywhere"))
+		set("revoke", "End a user's sign-ins and revoke their board keys", "is signed out everywhere"),
+		set("suspend", "Shut a user out until they are let in again", "is suspended"),
+		set("resume", "Let a suspended user in again", "may sign in again"))
 }
 
 // userID finds a user by ID or e-mail address.
