@@ -84,7 +84,7 @@ func TestSignInsAreEverywhere(t *testing.T) {
 	everywhere("signed up on n1", ann.Session, first, 200)
 	// A node asks the others about a session that it has not heard of, so nobody
 	// needs to have seen anything.
-	again, err := clients[2].SignIn(t.Context(), "ann@example.com", secrets["password"], "")
+	again, err := clients[2].SignIn(t.Context(), "ann@example.com", secrets["password"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestSignInsAreEverywhere(t *testing.T) {
 	everywhere("signed out on n2", again.Session, second, 401)
 	everywhere("the other sign-in", ann.Session, second, 200)
 
-	third, err := clients[1].SignIn(t.Context(), "ann@example.com", secrets["password"], "")
+	third, err := clients[1].SignIn(t.Context(), "ann@example.com", secrets["password"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestSignInsAreEverywhere(t *testing.T) {
 	}
 	everywhere("before the password changed", ann.Session, changed, 401)
 	everywhere("who changed it", third.Session, changed, 200)
-	if _, err := clients[0].SignIn(t.Context(), "ann@example.com", secrets["password"], ""); err == nil {
+	if _, err := clients[0].SignIn(t.Context(), "ann@example.com", secrets["password"]); err == nil {
 		t.Error("the password that was opens")
 	}
 	var key struct{ Token string }
