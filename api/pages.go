@@ -46,15 +46,11 @@ type quotaWindow struct {
 	Windows  []struct{} `json:"windows"`
 }
 
-type runnerGoal struct {
-	Goal *struct{} `json:"goal"`
-}
-
 // pageRoutes are calls of the board's pages about what this system does not
 // keep: they answer that there is none.
 func (s *Server) pageRoutes() []Route {
-	of, issue := "/api/companies/{companyId}", "/api/issues/{id}"
-	rows := []Route{
+	of := "/api/companies/{companyId}"
+	return []Route{
 		{Method: "GET", Path: of + "/resource-memberships/me", Tag: "companies", Summary: "Tell what the user left or starred", Who: Board, Out: company.ResourceMembership{}, Handle: readMembership},
 		{Method: "PUT", Path: of + "/resource-memberships/me/agents/{agentId}", Tag: "companies", Summary: "Join, leave or star an agent", Who: Board, In: membershipBody{}, Out: company.ResourceMembership{}, Handle: joinResource("agent", "agentId")},
 		{Method: "PUT", Path: of + "/resource-memberships/me/projects/{projectId}", Tag: "companies", Summary: "Join, leave or star a project", Who: Board, In: membershipBody{}, Out: company.ResourceMembership{}, Handle: joinResource("project", "projectId")},
@@ -63,13 +59,7 @@ func (s *Server) pageRoutes() []Route {
 			Handle: ofCompany([]quotaWindow{
 				{"anthropic", false, "The mesh meters calls itself and signs in to no subscription", []struct{}{}},
 				{"openai", false, "The mesh meters calls itself and signs in to no subscription", []struct{}{}}})},
-		{Method: "GET", Path: issue + "/runner-goal", Tag: "issues", Summary: "Read the goal of the issue's runner", Out: runnerGoal{}, Handle: ofIssue(runnerGoal{})},
 	}
-	for _, name := range []string{"accepted-plan-decompositions"} {
-		rows = append(rows, Route{Method: "GET", Path: issue + "/" + name, Tag: "issues", Summary: "List an issue's " + name + "; there are none",
-			Out: []struct{}{}, Handle: ofIssue([]struct{}{})})
-	}
-	return rows
 }
 
 // ofIssue answers the same for each issue that there is.

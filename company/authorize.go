@@ -88,6 +88,7 @@ var allowed = map[string]allowance{
 	"interaction.reject": mayBoard | mayAgent, "interaction.cancel": mayBoard | mayAgent, "interaction.judge": mayBoard | mayAgent,
 	"interaction.withdraw": mayBoard | mayAgent, "interaction.skip": mayBoard | mayAgent,
 	"product.create": mayBoard | mayAgent, "product.update": mayBoard | mayAgent, "product.delete": mayBoard | mayAgent,
+	"plan.decompose":    mayBoard | mayAgent,
 	"annotation.create": mayBoard | mayAgent, "annotation.comment": mayBoard | mayAgent, "annotation.update": mayBoard | mayAgent,
 	"document.lock": mayBoard | mayAgent, "document.unlock": mayBoard | mayAgent,
 	"attachment.create": mayBoard | mayAgent, "attachment.delete": mayBoard | mayAgent, "attachment.sweep": mayNode,

@@ -18,7 +18,7 @@ var registrars = []func(ledger.Mux){
 	registerComments,
 	registerParts,
 	registerDocuments,
-	registerAnnotations,
+	registerAnnotations, registerDecompositions,
 	registerThreads,
 	registerInteractions,
 	registerProducts,

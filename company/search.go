@@ -154,6 +154,17 @@ func containsWords(words []string, texts ...string) bool {
 // issues that may be hidden or gone, until they are longer than one search
 // reads; it reports whether some were left out.
 func eachText(tx *ledger.Tx, company string, found func(field, issue, text string)) (partial bool) {
+	return eachTextOf(tx, company, func(t foundText) { found(t.field, t.issue, t.text) })
+}
+
+// A foundText is one text that a search reads.
+type foundText struct {
+	field, issue, text string
+	comment            string // ID, of a comment
+	key                string // of a document
+}
+
+func eachTextOf(tx *ledger.Tx, company string, found func(foundText)) (partial bool) {
 	size := 0
 	for _, v := range tx.Prefix(documents.Key(company, "")) {
 		d := decodeRow[Document](v)
@@ -162,7 +173,7 @@ func eachText(tx *ledger.Tx, company string, found func(field, issue, text strin
 			partial = true
 			break
 		}
-		found("document", d.Issue, text)
+		found(foundText{field: "document", issue: d.Issue, text: text, key: d.Key})
 	}
 	size = 0
 	for _, v := range tx.Prefix(comments.Key(company, "")) {
@@ -170,7 +181,7 @@ func eachText(tx *ledger.Tx, company string, found func(field, issue, text strin
 			return true
 		}
 		if cm := decodeRow[Comment](v); cm.DeletedAt == 0 {
-			found("comment", cm.Issue, cm.Body)
+			found(foundText{field: "comment", issue: cm.Issue, text: cm.Body, comment: cm.ID})
 		}
 	}
 	return partial

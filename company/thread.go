@@ -113,7 +113,7 @@ func threadRows(tx *ledger.Tx, company, issue string) func(func([]byte, func(Tim
 				return
 			}
 		}
-		for _, prefix := range [][]byte{executionDecisions.Key(company, issue+"."), annotations.Key(company, issue+"."), documents.Key(company, issue+".")} {
+		for _, prefix := range [][]byte{executionDecisions.Key(company, issue+"."), decompositions.Key(company, issue+"."), annotations.Key(company, issue+"."), documents.Key(company, issue+".")} {
 			for k := range tx.Prefix(prefix) {
 				if !yield(k, func(Time) {}) {
 					return
