@@ -85,6 +85,10 @@ func (s *Server) issueRoutes() []Route {
 		Query: []Param{{Name: "status", Doc: "statuses, separated by commas"}, {Name: "assigneeAgentId", Doc: "UUID, me or none"}, {Name: "projectId"},
 			{Name: "parentId"}, {Name: "labelId"}, {Name: "q", Doc: "text in identifier, title or description"}, {Name: "updatedSince", Doc: "ISO date"},
 			{Name: "sortField", Doc: "updatedAt, createdAt, priority, title or status"}, {Name: "sortDir", Doc: "asc or desc"},
+			{Name: "touchedByUserId", Doc: "what a user made, has or commented on; me"}, {Name: "inboxArchivedByUserId", Doc: "without what a user put away; me"},
+			{Name: "unreadForUserId", Doc: "what others have commented on since a user looked; me"}, {Name: "descendantOf", Doc: "an issue: all below it"},
+			{Name: "participantAgentId", Doc: "what an agent made, has or commented on"}, {Name: "executionWorkspaceId"}, {Name: "workspaceId", Doc: "of a project"},
+			{Name: "originKind"}, {Name: "originKindPrefix"}, {Name: "originId"}, {Name: "workMode"}, {Name: "excludeRoutineExecutions", Type: "boolean"},
 			{Name: "limit", Type: "integer", Doc: "at most 1000, 500 unless given"}, {Name: "offset", Type: "integer"}},
 	}, {
 		Method: "GET", Path: "/api/companies/{companyId}/issues/count", Tag: "issues", Summary: "Count issues that need attention", Handle: countIssues,
@@ -119,6 +123,9 @@ func (s *Server) issueRoutes() []Route {
 			})
 			return r, err
 		},
+	}, {
+		Method: "GET", Path: "/api/agents/me/inbox/mine", Tag: "agents", Summary: "List what is in a person's inbox", Who: Agent, Handle: inboxMine,
+		Query: []Param{{Name: "userId", Doc: "whose inbox"}, {Name: "status", Doc: "statuses, separated by commas; all but cancelled without"}},
 	}, {
 		Method: "GET", Path: "/api/companies/{companyId}/search", Tag: "search", Summary: "Search issues", Handle: searchIssues,
 		Query: []Param{{Name: "q"}, {Name: "limit", Type: "integer"}, {Name: "offset", Type: "integer"}},

@@ -218,10 +218,16 @@ func issueUpdated(r company.IssueResult, text bool) json.RawMessage {
 	return b.value("comment", r.Comment).done()
 }
 
-// issueListed is one row of a list.
-func issueListed(tx *ledger.Tx, i company.Issue) json.RawMessage {
-	return issueRow(i, company.LabelRows(tx, i), true).activeRun(tx, i).at("lastActivityAt", i.UpdatedAt).
-		attention(tx, i).fixed(noReview).handoff(tx, i).recovery(tx, i).done()
+// issueListed is one row of a list. Viewer is the user as whom it was asked for,
+// "" for nobody.
+func issueListed(tx *ledger.Tx, i company.Issue, viewer string) json.RawMessage {
+	b := issueRow(i, company.LabelRows(tx, i), true).activeRun(tx, i).at("lastActivityAt", i.UpdatedAt).
+		attention(tx, i).fixed(noReview).handoff(tx, i).recovery(tx, i)
+	if viewer != "" {
+		s := company.StandingOf(tx, i, viewer)
+		b = b.at("myLastTouchAt", s.Touched).at("lastExternalCommentAt", s.External).flag("isUnreadForMe", s.Unread())
+	}
+	return b.done()
 }
 
 // issueShown is the whole of one issue. project and goal are ready JSON or nil.

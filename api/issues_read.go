@@ -45,6 +45,9 @@ func issueQuery(rc *Request) (q company.IssueQuery, err error) {
 	if rc.Query("attention") == "blocked" && len(q.Statuses) == 0 {
 		q.Statuses = []company.IssueStatus{company.IssueBlocked}
 	}
+	if err := issueFilters(rc, &q); err != nil {
+		return q, err
+	}
 	since, err := rc.QueryTime("updatedSince")
 	if err != nil {
 		return q, err
@@ -65,7 +68,7 @@ func issueOrder(rc *Request, q *company.IssueQuery) error {
 	case "":
 	case "updatedAt", "updated", "lastActivityAt":
 		q.Sort, q.Descending = company.SortUpdated, true
-	case "createdAt", "created", "issueNumber":
+	case "createdAt", "created", "issueNumber", "id":
 		q.Sort, q.Descending = company.SortCreated, true
 	case "priority":
 		q.Sort = company.SortPriority
@@ -106,7 +109,7 @@ func listedIssues(tx *ledger.Tx, of string, q company.IssueQuery) json.RawMessag
 	found := company.ListIssues(tx, of, q)
 	rows := make([]json.RawMessage, len(found))
 	for n, i := range found {
-		rows[n] = issueListed(tx, i)
+		rows[n] = issueListed(tx, i, q.Viewer())
 	}
 	return jsonList(rows)
 }

@@ -93,7 +93,7 @@ func TestIssueAnswersHaveTheRecordedKeys(t *testing.T) {
 	wantKeys(t, "updated", issueUpdated(r, false))
 	wantKeys(t, "retitled", issueUpdated(r, true))
 	wantKeys(t, "checkedOut", issueBare(i, labels))
-	wantKeys(t, "listed", issueListed(tx, i))
+	wantKeys(t, "listed", issueListed(tx, i, ""))
 	wantKeys(t, "shown", issueShown(tx, i, json.RawMessage(`{}`), nil))
 	context, err := heartbeatContext(tx, i, "", nil, json.RawMessage(`{}`))
 	if err != nil {
@@ -137,7 +137,7 @@ func TestLongDescriptionsAreCutInLists(t *testing.T) {
 		Description string `json:"description"`
 		Truncated   bool   `json:"descriptionTruncated"`
 	}
-	if err := json.Unmarshal(issueListed(ledger.NewTx(noState{}), i), &row); err != nil {
+	if err := json.Unmarshal(issueListed(ledger.NewTx(noState{}), i, ""), &row); err != nil {
 		t.Fatal(err)
 	}
 	if !row.Truncated || len(row.Description) > listedDescription || strings.Trim(row.Description, "é") != "" {
@@ -150,7 +150,7 @@ func BenchmarkIssueListed(b *testing.B) {
 	i.CheckoutRun, i.Labels = "", nil
 	b.ReportAllocs()
 	for b.Loop() {
-		if len(issueListed(tx, i)) < 100 {
+		if len(issueListed(tx, i, "")) < 100 {
 			b.Fatal("too short")
 		}
 	}

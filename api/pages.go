@@ -61,13 +61,3 @@ func (s *Server) pageRoutes() []Route {
 				{"openai", false, "The mesh meters calls itself and signs in to no subscription", []struct{}{}}})},
 	}
 }
-
-// ofIssue answers the same for each issue that there is.
-func ofIssue(v any) func(*Request) (Response, error) {
-	return func(rc *Request) (Response, error) {
-		return OK(v), rc.View(func(tx *ledger.Tx) error {
-			_, err := findIssue(tx, rc)
-			return err
-		})
-	}
-}

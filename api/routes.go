@@ -55,6 +55,7 @@ func (s *Server) table() []Route {
 		s.importRoutes(),
 		s.assetRoutes(),
 		s.routineRoutes(),
+		s.routineAnnotationRoutes(),
 		s.folderRoutes(),
 		s.textRoutes(),
 		s.skillRoutes(),

@@ -104,6 +104,9 @@ func registerAnnotations(m ledger.Mux) {
 	ledger.Handle(m, "annotation.create", annotate)
 	ledger.Handle(m, "annotation.comment", commentAnnotation)
 	ledger.Handle(m, "annotation.update", updateAnnotation)
+	ledger.Handle(m, "routine_annotation.create", annotateRoutine)
+	ledger.Handle(m, "routine_annotation.comment", commentRoutineAnnotation)
+	ledger.Handle(m, "routine_annotation.update", updateRoutineAnnotation)
 }
 
 func (a Annotation) rowKey() string { return revisionKey(a.Issue, a.Document, a.Seq) }
@@ -133,36 +136,46 @@ func annotate(c *ledger.Context, p AnnotateDocument) (any, error) {
 		return nil, err
 	}
 	r, ok := RevisionOfDocument(c.Tx, d, p.Revision)
+	if !ok || r.Number != p.Number {
+		return nil, refuseStale(d, "The document has no such revision")
+	}
+	a, err := newAnnotation(c, i, d, r, p)
+	if err != nil {
+		return nil, err
+	}
+	c.Record(a.change("issue.document_annotation_created"))
+	return a, nil
+}
+
+// newAnnotation keeps a thread on what stands in r, of a document that lies with i.
+func newAnnotation(c *ledger.Context, i Issue, d Document, r DocumentRevision, p AnnotateDocument) (a Annotation, err error) {
 	switch {
 	case !isID(p.ID):
-		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed ID of an annotation")
-	case !ok || r.Number != p.Number:
-		return nil, refuseStale(d, "The document has no such revision")
+		return a, ledger.Refuse(ledger.Invalid, nil, "malformed ID of an annotation")
 	case p.Exact == "" || !strings.Contains(r.Body, p.Exact):
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "The selected text does not stand in the revision")
+		return a, ledger.Refuse(ledger.Unprocessable, nil, "The selected text does not stand in the revision")
 	case p.Start < 0 || p.End < p.Start || p.MarkdownStart < 0 || p.MarkdownEnd < p.MarkdownStart:
-		return nil, ledger.Refuse(ledger.Invalid, nil, "The end of a selection is not before its start")
+		return a, ledger.Refuse(ledger.Invalid, nil, "The end of a selection is not before its start")
 	}
 	now := TimeOf(c.Now)
-	a := Annotation{ID: p.ID, Company: i.Company, Issue: i.ID, Document: d.ID, Key: d.Key, Status: "open", Revision: r.ID, RevisionNumber: r.Number,
+	a = Annotation{ID: p.ID, Company: i.Company, Issue: i.ID, Document: d.ID, Key: d.Key, Status: "open", Revision: r.ID, RevisionNumber: r.Number,
 		Exact: p.Exact, Before: p.Before, After: p.After, Start: p.Start, End: p.End, MarkdownStart: p.MarkdownStart, MarkdownEnd: p.MarkdownEnd, CreatedAt: now, UpdatedAt: now}
 	a.CreatedAgent, a.CreatedUser = actedBy(c)
 	if a, err = a.with(c, i, p.Comment); err != nil {
-		return nil, err
+		return a, err
 	}
 	list := AnnotationsOf(c.Tx, d)
 	if len(list) >= MaxAnnotations {
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A document can have at most %d annotations", MaxAnnotations)
+		return a, ledger.Refuse(ledger.Unprocessable, nil, "A document can have at most %d annotations", MaxAnnotations)
 	}
 	for _, o := range list {
 		if o.ID == a.ID {
-			return nil, ledger.Refuse(ledger.Conflict, nil, "ID %s is in use", a.ID)
+			return a, ledger.Refuse(ledger.Conflict, nil, "ID %s is in use", a.ID)
 		}
 		a.Seq = o.Seq
 	}
 	a.Seq++
 	annotations.Put(c.Tx, a.Company, a.rowKey(), a)
-	c.Record(a.change("issue.document_annotation_created"))
 	return a, nil
 }
 

@@ -90,6 +90,7 @@ var allowed = map[string]allowance{
 	"product.create": mayBoard | mayAgent, "product.update": mayBoard | mayAgent, "product.delete": mayBoard | mayAgent,
 	"plan.decompose":    mayBoard | mayAgent,
 	"annotation.create": mayBoard | mayAgent, "annotation.comment": mayBoard | mayAgent, "annotation.update": mayBoard | mayAgent,
+	"routine_annotation.create": mayBoard | mayAgent, "routine_annotation.comment": mayBoard | mayAgent, "routine_annotation.update": mayBoard | mayAgent,
 	"document.lock": mayBoard | mayAgent, "document.unlock": mayBoard | mayAgent,
 	"attachment.create": mayBoard | mayAgent, "attachment.delete": mayBoard | mayAgent, "attachment.sweep": mayNode,
 	"exec_workspace.update": mayBoard | mayAgent, "exec_workspace.realize": mayNode, "exec_workspace.cleaned": mayNode,

@@ -349,6 +349,7 @@ type IssueQuery struct {
 	Descending   bool
 	Limit        int // 0 is DefaultIssueLimit, at most MaxIssueLimit
 	Offset       int
+	IssueFilters
 
 	mentioned map[string]bool // issues in whose comments or documents Text stands
 }
@@ -393,6 +394,7 @@ func (q IssueQuery) candidates(tx *ledger.Tx, company string) []candidate {
 	if q.Text != "" {
 		q.mentioned = mentions(tx, company, q.Text)
 	}
+	q.look(tx, company)
 	var ids iter.Seq[string]
 	switch {
 	case q.Parent != "":
@@ -408,7 +410,7 @@ func (q IssueQuery) candidates(tx *ledger.Tx, company string) []candidate {
 	}
 	var out []candidate
 	for i := range issuesIn(tx, company, ids) {
-		if q.matches(i) {
+		if q.matches(i) && q.take(tx, i) {
 			out = append(out, candidate{i.ID, i.Status, i.sort(), &i})
 		}
 	}
@@ -426,7 +428,7 @@ func (q IssueQuery) scan(tx *ledger.Tx, company string) []candidate {
 	}
 	kept := out[:0]
 	for _, c := range out {
-		if i, ok := issues.Get(tx, company, c.id); ok && q.matches(i) {
+		if i, ok := issues.Get(tx, company, c.id); ok && q.matches(i) && q.take(tx, i) {
 			c.issue = &i
 			kept = append(kept, c)
 		}
@@ -436,7 +438,7 @@ func (q IssueQuery) scan(tx *ledger.Tx, company string) []candidate {
 
 // needsRows reports whether the status index alone can not tell what q selects.
 func (q IssueQuery) needsRows() bool {
-	return q.Text != "" || q.Goal != "" || q.AssigneeUser != "" || q.Unassigned || q.CreatedAgent != "" || q.Sort == SortTitle
+	return q.Text != "" || q.Goal != "" || q.AssigneeUser != "" || q.Unassigned || q.CreatedAgent != "" || q.Sort == SortTitle || q.IssueFilters.any()
 }
 
 func (q IssueQuery) statuses() []IssueStatus {

@@ -555,6 +555,7 @@ func deleteRoutine(c *ledger.Context, p ChangeRoutine) (any, error) {
 	for id := range routineIssues.IDs(c.Tx, r.Company, r.ID, false) {
 		routineIssues.Remove(c.Tx, r.Company, r.ID, id)
 	}
+	dropAnnotations(c.Tx, DescriptionOf(r))
 	routines.Delete(c.Tx, r.Company, r.ID)
 	disown(c.Tx, r.ID)
 	c.Record(ledger.Change{Action: "routine.deleted", EntityType: "routine", EntityID: r.ID, Details: jsonObject{}.str("title", snippet(r.Title, 200)).close()})

@@ -1,0 +1,112 @@
+package api
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A shownRoutineRemark is a thread on a routine's description.
+type shownRoutineRemark struct {
+	shownAnnotation
+	Issue   *string `json:"issueId"` // null: there is none
+	Routine string  `json:"routineId"`
+}
+
+func (s *Server) routineAnnotationRoutes() []Route {
+	const tag, base = "routines", "/api/routines/{id}/description/annotations"
+	return []Route{
+		{Method: "GET", Path: base, Tag: tag, Summary: "List the remarks on a routine's description", Out: []shownRoutineRemark{}, Query: []Param{{Name: "status", Doc: "open or resolved; all without"}}, Handle: listRoutineRemarks},
+		{Method: "POST", Path: base, Tag: tag, Summary: "Remark on a part of a routine's description", In: annotationBody{}, Out: shownRoutineRemark{}, Status: 201, Handle: newRoutineRemark},
+		{Method: "GET", Path: base + "/{threadId}", Tag: tag, Summary: "Read a thread of remarks on a routine's description", Out: shownRoutineRemark{},
+			Handle: func(rc *Request) (Response, error) { return routineRemarkAt(rc, threadID(rc)) }},
+		{Method: "PATCH", Path: base + "/{threadId}", Tag: tag, Summary: "Resolve a thread on a routine's description, or open it again", In: annotationPatch{}, Out: shownRoutineRemark{}, Handle: patchRoutineRemark},
+		{Method: "POST", Path: base + "/{threadId}/comments", Tag: tag, Summary: "Answer in a thread on a routine's description", In: remarkBody{}, Out: shownRoutineRemark{}, Status: 201, Handle: commentRoutineRemark},
+	}
+}
+
+func showRoutineRemark(r company.Routine, a company.Annotation) shownRoutineRemark {
+	return shownRoutineRemark{shownAnnotation: showAnnotation(a, company.DescriptionOf(r), string(r.Description)), Routine: r.ID}
+}
+
+func listRoutineRemarks(rc *Request) (Response, error) {
+	status, out := rc.Query("status"), []shownRoutineRemark{}
+	if status != "" && status != "open" && status != "resolved" {
+		return Response{}, Invalid("Invalid status: expected open or resolved")
+	}
+	err := rc.View(func(tx *ledger.Tx) error {
+		r, err := routineIn(tx, rc)
+		if err != nil {
+			return err
+		}
+		list := slices.DeleteFunc(company.AnnotationsOf(tx, company.DescriptionOf(r)), func(a company.Annotation) bool { return status != "" && a.Status != status })
+		for _, a := range list {
+			out = append(out, showRoutineRemark(r, a))
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func routineRemarkAt(rc *Request, id string) (out Response, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		r, err := routineIn(tx, rc)
+		if err != nil {
+			return err
+		}
+		a, ok := company.AnnotationOf(tx, company.DescriptionOf(r), id)
+		if !ok {
+			return NotFound("Annotation thread not found")
+		}
+		out = OK(showRoutineRemark(r, a))
+		return nil
+	})
+	return out, err
+}
+
+func routineRemark(rc *Request, kind string, payload func(routine string) any) (Response, error) {
+	r, _, err := findRoutine(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	a, err := Do[company.Annotation](rc, kind, r.Company, payload(r.ID))
+	if err != nil {
+		return Response{}, err
+	}
+	return routineRemarkAt(rc, a.ID)
+}
+
+func newRoutineRemark(rc *Request) (Response, error) {
+	in, err := Body[annotationBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	q, p := in.Selector.Quote, in.Selector.Position
+	return routineRemark(rc, "routine_annotation.create", func(routine string) any {
+		return company.AnnotateDocument{ID: NewID(), Issue: routine, Revision: strings.ToLower(in.Base), Number: uint64(in.Number), Exact: q.Exact, Before: q.Prefix,
+			After: q.Suffix, Start: p.Start, End: p.End, MarkdownStart: p.MarkdownStart, MarkdownEnd: p.MarkdownEnd,
+			Comment: company.Remark{ID: NewID(), Body: in.Body, IssueComment: bodyID(in.Comment)}}
+	})
+}
+
+func patchRoutineRemark(rc *Request) (Response, error) {
+	in, err := Body[annotationPatch](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return routineRemark(rc, "routine_annotation.update", func(routine string) any {
+		return company.ChangeAnnotation{Issue: routine, Thread: threadID(rc), Status: in.Status}
+	})
+}
+
+func commentRoutineRemark(rc *Request) (Response, error) {
+	in, err := Body[remarkBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return routineRemark(rc, "routine_annotation.comment", func(routine string) any {
+		return company.ChangeAnnotation{Issue: routine, Thread: threadID(rc), Comment: company.Remark{ID: NewID(), Body: in.Body, IssueComment: bodyID(in.Comment)}}
+	})
+}

@@ -1,0 +1,130 @@
+package company
+
+import (
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// IssueFilters are what a list of issues may be narrowed by besides the fields of
+// [IssueQuery]. Each is left out when it is empty.
+type IssueFilters struct {
+	Touched    string // a user: created by them, theirs, or with a comment of theirs
+	InInboxOf  string // a user: what they have not put away since it last changed
+	UnreadBy   string // a user: touched, with a comment of another since they last looked
+	Below      string // an issue: all below it, at any depth
+	Agent      string // an agent: created by it, its own, or with a comment of its
+	Space      string // an execution workspace
+	Workspace  string // a project's workspace
+	Origin     string // originKind
+	OriginText string // what originKind begins with
+	OriginID   string
+	WorkMode   string
+	NoRoutines bool // without what routines made
+
+	said  map[string]standing
+	under map[string]bool // what lies below Below
+}
+
+// Viewer is whose view of the issues the list is, "" for nobody's.
+func (f IssueFilters) Viewer() string { return orText(f.UnreadBy, orText(f.Touched, f.InInboxOf)) }
+
+func (f *IssueFilters) any() bool {
+	return f.Touched != "" || f.InInboxOf != "" || f.UnreadBy != "" || f.Below != "" || f.Agent != "" || f.Space != "" || f.Workspace != "" ||
+		f.Origin != "" || f.OriginText != "" || f.OriginID != "" || f.WorkMode != "" || f.NoRoutines
+}
+
+// A standing is what somebody said on an issue last, and others to them.
+type standing struct {
+	mine, others Time
+}
+
+// look reads who has commented, when a filter asks for that.
+func (f *IssueFilters) look(tx *ledger.Tx, company string) {
+	if f.Below != "" {
+		f.under = map[string]bool{}
+		for _, id := range Descendants(tx, company, f.Below) {
+			f.under[id] = id != f.Below
+		}
+	}
+	if f.Touched == "" && f.UnreadBy == "" && f.Agent == "" {
+		return
+	}
+	f.said = map[string]standing{}
+	size := 0
+	for _, v := range tx.Prefix(comments.Key(company, "")) {
+		if size += len(v); size > maxSearched { // as a search would
+			return
+		}
+		cm := decodeRow[Comment](v)
+		if cm.DeletedAt != 0 {
+			continue
+		}
+		s := f.said[cm.Issue]
+		if user := f.Viewer(); user != "" && string(cm.AuthorUser) == user || user == "" && string(cm.AuthorAgent) == f.Agent {
+			s.mine = max(s.mine, cm.CreatedAt)
+		} else {
+			s.others = max(s.others, cm.CreatedAt)
+		}
+		f.said[cm.Issue] = s
+	}
+}
+
+// A Standing is how a user stands to an issue.
+type Standing struct {
+	Touched  Time // when they last read it, said something, made it or had it; 0: never
+	External Time // the last comment of somebody else
+}
+
+// Unread reports whether somebody else has said something since the user looked.
+func (s Standing) Unread() bool { return s.Touched != 0 && s.External > s.Touched }
+
+// StandingOf returns how user stands to an issue.
+func StandingOf(tx *ledger.Tx, i Issue, user string) Standing {
+	var s standing
+	for _, v := range tx.Prefix(comments.Key(i.Company, i.ID+".")) {
+		cm := decodeRow[Comment](v)
+		switch {
+		case cm.DeletedAt != 0:
+		case string(cm.AuthorUser) == user:
+			s.mine = max(s.mine, cm.CreatedAt)
+		default:
+			s.others = max(s.others, cm.CreatedAt)
+		}
+	}
+	return s.of(tx, i, user)
+}
+
+func (s standing) of(tx *ledger.Tx, i Issue, user string) Standing {
+	at := s.mine
+	if r, ok := reads.Get(tx, i.Company, readerKey(i.ID, user)); ok {
+		at = max(at, r.ReadAt)
+	}
+	if i.CreatedUser == user {
+		at = max(at, i.CreatedAt)
+	}
+	return Standing{Touched: at, External: s.others}
+}
+
+// take reports whether the filters let an issue through.
+func (f *IssueFilters) take(tx *ledger.Tx, i Issue) bool {
+	switch {
+	case f.Space != "" && i.ExecutionWorkspace != f.Space, f.Workspace != "" && i.Workspace != f.Workspace,
+		f.Origin != "" && i.Origin() != f.Origin, f.OriginText != "" && !strings.HasPrefix(i.Origin(), f.OriginText),
+		f.OriginID != "" && i.OriginID != f.OriginID, f.WorkMode != "" && orText(i.WorkMode, "standard") != f.WorkMode,
+		f.NoRoutines && i.OriginKind == OriginRoutine,
+		f.Agent != "" && i.CreatedAgent != f.Agent && i.Assignee != f.Agent && (f.Viewer() != "" || f.said[i.ID].mine == 0),
+		f.touching() && !f.touched(i),
+		f.UnreadBy != "" && !f.said[i.ID].of(tx, i, f.UnreadBy).Unread(),
+		f.InInboxOf != "" && Archived(tx, i, f.InInboxOf):
+		return false
+	}
+	return f.Below == "" || f.under[i.ID]
+}
+
+func (f *IssueFilters) touching() bool { return f.Touched != "" || f.UnreadBy != "" }
+
+func (f *IssueFilters) touched(i Issue) bool {
+	user := orText(f.UnreadBy, f.Touched)
+	return i.CreatedUser == user || i.AssigneeUser == user || f.said[i.ID].mine != 0
+}
