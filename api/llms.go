@@ -95,6 +95,24 @@ Example:
 { "name": "Nightly", "role": "devops", "adapterType": "process",
   "adapterConfig": { "command": "/usr/local/bin/nightly", "args": ["--all"], "timeoutSec": 1800 } }
 `,
+	"container": `# Configuration of a container agent
+
+Adapter: container. Each run is a container of podman or docker on one node of the mesh that has one of them. It has no capabilities and, unless it
+asks for one, no network: the API and the model gateway are a unix socket, SELVAGE_API_SOCKET, at which every request is the run's own.
+
+adapterConfig:
+- image (string, needed), command (string: the program in it), args (list of strings), env (object): as for a process; values have one line
+- cwd (string): the folder of the node that is /work; the agent's own folder is /home/agent, the run's scratch directory /scratch
+- mounts (list of {source, target, readOnly}): further folders; none of the node's own
+- limits (object): memoryMb (512 unless given), processes (512 unless given), cpus, openFiles; 0 for none
+- network (string): none, host or bridge
+- user (string): uid or uid:gid; readOnly (boolean): whether the image's files are only read, true unless given; pull (string): missing, never or always
+- timeoutSec, graceSec (number): as for a process
+
+Example:
+{ "name": "Builder", "role": "engineer", "adapterType": "container",
+  "adapterConfig": { "image": "docker.io/library/alpine:3", "command": "sh", "args": ["-c", "make"], "cwd": "/srv/project", "limits": { "memoryMb": 1024 } } }
+`,
 	"wasm": `# Configuration of a wasm agent
 
 Adapter: wasm. Each run is a WebAssembly program (WASI preview 1) in the sandbox of one node of the mesh: it sees nothing of the machine and acts

@@ -165,6 +165,7 @@ type adapterCapabilities struct {
 
 // adapters are those that this version runs.
 var adapters = []adapterInfo{
+	{Type: "container", Label: "container", Source: "builtin", Loaded: true, Capabilities: adapterCapabilities{RunToken: true}},
 	{Type: "http", Label: "http", Source: "builtin", Loaded: true},
 	{Type: "process", Label: "process", Source: "builtin", Loaded: true, Capabilities: adapterCapabilities{RunToken: true}},
 	{Type: "wasm", Label: "wasm", Source: "builtin", Loaded: true, Capabilities: adapterCapabilities{RunToken: true}},

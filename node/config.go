@@ -54,6 +54,9 @@ type Config struct {
 	// Cgroup is the folder in which the trees of runs have their cgroups (shim.OpenCgroup);
 	// default: they have none.
 	Cgroup string
+	// Containers is the command line of podman or docker, by its absolute path, for
+	// agents in containers; default: whichever is found. {"none"} is neither.
+	Containers []string
 	// Compiler is the command line that compiles modules for the sandbox in a
 	// process of its own; default: they are compiled in this one.
 	Compiler []string

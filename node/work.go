@@ -83,6 +83,9 @@ func (n *Node) openWork(context.Context) (err error) {
 			return err
 		}
 		adapters = map[string]scheduler.Adapter{"process": p, "wasm": w, "http": webcall.New(webcall.Config{Private: n.conf.Private, Logger: n.log})}
+		if err := n.addContainers(adapters, p, dir); err != nil {
+			return err
+		}
 	}
 	n.work.worker, err = scheduler.NewWorker(scheduler.WorkerConfig{
 		Node: n, Self: n.ID(), Session: n.session, SessionOver: n.sessionOver, KeepAlive: n.keepAlive,

@@ -26,6 +26,11 @@ func (s *shim) begin(spec Spec, null *os.File) (pid int, notes []string, err err
 }
 
 func (s *shim) fork(spec Spec, null *os.File) (pid int, notes []string, err error) {
+	if spec.Tool {
+		pid, err = syscall.ForkExec(spec.Path, spec.Args, &syscall.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: []uintptr{null.Fd(), 1, 2},
+			Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}})
+		return pid, nil, err
+	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return 0, nil, errors.New("give up new privileges: " + err.Error())
 	}

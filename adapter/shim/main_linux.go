@@ -63,6 +63,8 @@ type shim struct {
 	child  int
 	floor  Floor
 	group  *cgroup // nil: there is none
+	last   []string
+	env    []string // of last
 }
 
 func (s *shim) tell(r report) {
@@ -106,6 +108,7 @@ func (s *shim) start(spec Spec) error {
 }
 
 func (s *shim) run(spec Spec) {
+	s.last, s.env = spec.Last, spec.Env
 	go s.listen()
 	go s.reap()
 	deadline := newDeadline(spec.Deadline)
@@ -166,7 +169,38 @@ func (s *shim) end(why string) {
 			status = e.status
 		}
 	}
+	s.tidy()
 	s.exited(status, why)
+}
+
+// tidy carries the last command out. The reaper collects it.
+func (s *shim) tidy() {
+	if len(s.last) == 0 {
+		return
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	defer null.Close()
+	fd := null.Fd()
+	pid, err := syscall.ForkExec(s.last[0], s.last, &syscall.ProcAttr{Dir: "/", Env: s.env, Files: []uintptr{fd, fd, fd}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	if err != nil {
+		return
+	}
+	go s.reap() // the last one ended with the tree
+	over := time.After(lastWait)
+	for {
+		select {
+		case e := <-s.exits:
+			if e.pid == pid {
+				return
+			}
+		case <-over:
+			killTree(s.exits)
+			return
+		}
+	}
 }
 
 func (s *shim) exited(w syscall.WaitStatus, why string) {

@@ -56,6 +56,8 @@ const (
 	killRounds = 200
 	// killPause is the wait between two passes, for the kernel to finish.
 	killPause = 5 * time.Millisecond
+	// lastWait bounds the last command: an engine that hangs must not keep the shim.
+	lastWait = 15 * time.Second
 )
 
 // Spec is what the shim starts.
@@ -71,6 +73,13 @@ type Spec struct {
 	// shim's command line says, and no more.
 	Limits Limits `json:"limits,omitzero"`
 	Guard  *Guard `json:"guard,omitempty"`
+	// Tool says that the command is the node's own, such as a container engine: it
+	// keeps the node's privileges, and neither floor nor guard holds for it.
+	Tool bool `json:"tool,omitempty"`
+	// Last is a command line, by absolute path, that tidies up what the tree left
+	// elsewhere. The shim carries it out after it had to kill the tree, also when
+	// the node is gone; lastWait bounds it.
+	Last []string `json:"last,omitempty"`
 }
 
 // Limits bound a process tree. Zero means no limit of ours. Core dumps are

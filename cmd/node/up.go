@@ -60,6 +60,7 @@ func tuneCollector(small bool) {
 
 func upCommand(_ *cli) *cobra.Command {
 	var conf node.Config
+	var engine string
 	var labels map[string]string
 	var faults, level, file, profiles, size string
 	cmd := &cobra.Command{
@@ -106,6 +107,7 @@ are not seen in the process list.`,
 				return err
 			}
 			conf.Shim, conf.Compiler = []string{self, "run-shim"}, []string{self, "sandbox", "compile"}
+			conf.Containers = strings.Fields(engine)
 			var why string
 			if conf.Cgroup, why = shim.OpenCgroup(); why != "" {
 				conf.Logger.Info("runs have no cgroups", "reason", why)
@@ -130,6 +132,7 @@ are not seen in the process list.`,
 	f := cmd.Flags()
 	f.StringVar(&file, "config", "", "YAML file with these flags as keys; flags and $SELVAGE_<FLAG> go before it (default $SELVAGE_CONFIG)")
 	f.StringVar(&conf.Dir, "dir", defaultDir(), "data directory")
+	f.StringVar(&engine, "containers", "", "program and flags for agents in containers, such as \"/usr/bin/podman --runtime runc\"; none for no containers (default: podman, or docker)")
 	f.StringVar(&conf.HTTP, "http", node.DefaultHTTP, "address of the HTTP API; beyond loopback only where the mesh is authenticated")
 	f.StringVar(&conf.Auth, "auth", "", "how people prove who they are on the mesh that this node founds: "+company.LocalTrusted+" (default) or "+company.Authenticated+"; on another mesh it must be the mesh's")
 	f.StringVar(&conf.TLS, "tls", node.TLSAuto, "whether the API is encrypted: on, off (loopback only), or auto, which is on beyond loopback")

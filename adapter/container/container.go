@@ -1,0 +1,521 @@
+// Package container runs agents in containers, by podman or docker, with limits
+// of the engine's and without a network unless one is asked for.
+//
+// adapterConfig is
+//
+//	image        as the engine names it (needed)
+//	command      program in the image; the image's own unless given
+//	args, env    as for a process
+//	cwd          folder of the node that is /work in the container; the agent's own
+//	             folder, or the workspace of the run, unless given
+//	mounts       [{"source": "/abs", "target": "/abs", "readOnly": true}]
+//	limits       {"memoryMb": 512, "processes": 512, "cpus": 0, "openFiles": 0}
+//	network      none (default), host or bridge
+//	user         uid or uid:gid; the image's own
+//	readOnly     true: the image's files are not written; /tmp always is
+//	pull         missing (default), never or always
+//	timeoutSec, graceSec  as for a process
+//
+// The API of the node, and its model gateway, are a unix socket in the container,
+// SELVAGE_API_SOCKET: whoever speaks there is the run's agent and nobody else,
+// whatever the request says. With network host PAPERCLIP_API_URL is the node's
+// own; in the others it names a host for requests over the socket.
+//
+// The engine's client stands under a shim. When the run is over, or its node may
+// act no more, or is killed, the container is removed: by the node, by the shim,
+// and at the node's next start by its label.
+package container
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/process"
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/company"
+)
+
+const (
+	// DefaultMemoryMB and DefaultProcesses bound a container that says nothing.
+	DefaultMemoryMB  = 512
+	DefaultProcesses = 512
+	// maxMounts bounds the folders of a container beside its own.
+	maxMounts = 32
+	// engineWait bounds one call of the engine that does not run the agent.
+	engineWait = 20 * time.Second
+	// renewEvery is how often the shim's deadline follows the node's lease.
+	renewEvery = 250 * time.Millisecond
+	// drainWait bounds the wait for output after the container is gone.
+	drainWait = 2 * time.Second
+
+	// Labels of every container of ours.
+	labelNode, labelRun = "selvage.node", "selvage.run"
+	// Where the run's folders are in the container.
+	workAt, homeAt, scratchAt, socketAt = "/work", "/home/agent", "/scratch", "/run/selvage"
+)
+
+// Config is what the adapter needs. All but Private and Logger are required.
+type Config struct {
+	Engine  []string // command line of podman or docker, as from Find
+	Node    string   // this node, for the label
+	Shim    []string // how a shim is started
+	Dir     string   // of the process adapter: holds workspaces/<agent> and scratch/<run>
+	Private []string // folders of the node that no container is given
+	Process *process.Adapter
+	API     func() http.Handler // answers requests as the node does; nil while it opens
+	Token   func(company.Run) (string, error)
+	Environ []string     // the node's environment as "K=V"; what engines read is passed to the engine
+	Logger  *slog.Logger // default: discard
+}
+
+// An Adapter runs containers. It is safe for concurrent use.
+type Adapter struct {
+	cfg Config
+
+	mu   sync.Mutex // guards runs
+	runs map[string]*run
+}
+
+type run struct {
+	cancel chan struct{}
+	once   sync.Once
+}
+
+// Find returns the engine of this machine: podman, which needs no daemon, before
+// docker; nil without either.
+func Find() []string {
+	for _, name := range []string{"podman", "docker"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return []string{path}
+		}
+	}
+	return nil
+}
+
+// New returns an adapter. Sweep removes what an earlier life left.
+func New(cfg Config) (*Adapter, error) {
+	switch {
+	case len(cfg.Engine) == 0 || !filepath.IsAbs(cfg.Engine[0]):
+		return nil, errors.New("container adapter: no engine, by its absolute path")
+	case cfg.Node == "" || len(cfg.Shim) == 0 || cfg.Process == nil || cfg.API == nil || cfg.Token == nil || !filepath.IsAbs(cfg.Dir):
+		return nil, errors.New("container adapter: node, shim, directory, process adapter, API and tokens are required")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Adapter{cfg: cfg, runs: map[string]*run{}}, nil
+}
+
+// Status tells whether a run is at work here.
+func (a *Adapter) Status(id string) company.Phase {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.runs[id] != nil {
+		return company.PhaseExecute
+	}
+	return ""
+}
+
+// Cancel asks a run to end: TERM to its first process, and the container's end
+// after the agent's grace.
+func (a *Adapter) Cancel(id, _ string) {
+	a.mu.Lock()
+	k := a.runs[id]
+	a.mu.Unlock()
+	if k != nil {
+		k.once.Do(func() { close(k.cancel) })
+	}
+}
+
+// Sweep removes containers of this node that no run of it has.
+func (a *Adapter) Sweep(ctx context.Context) error {
+	out, err := a.engine(ctx, "ps", "-a", "--filter", "label="+labelNode+"="+a.cfg.Node, "--format", "{{.Names}}")
+	if err != nil {
+		return err
+	}
+	var left []string
+	a.mu.Lock()
+	for name := range strings.FieldsSeq(out) {
+		if id, ours := strings.CutPrefix(name, namePrefix); ours && a.runs[id] == nil {
+			left = append(left, name)
+		}
+	}
+	a.mu.Unlock()
+	for _, name := range left {
+		if _, e := a.engine(ctx, "rm", "-f", name); e != nil {
+			err = errors.Join(err, e)
+		}
+		a.cfg.Logger.Info("removed a container that was left over", "name", name)
+	}
+	return err
+}
+
+const namePrefix = "selvage-"
+
+func nameOf(id string) string { return namePrefix + filepath.Base(id) }
+
+// engine calls the engine and returns what it said.
+func (a *Adapter) engine(ctx context.Context, args ...string) (string, error) {
+	ctx, stop := context.WithTimeout(ctx, engineWait)
+	defer stop()
+	argv := append(slices.Clone(a.cfg.Engine), args...)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env, cmd.WaitDelay = a.environ(), time.Second
+	var said, wrong bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &wrong
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", filepath.Base(argv[0]), args[0], err, strings.TrimSpace(end(wrong.String(), 500)))
+	}
+	return said.String(), nil
+}
+
+// environ is what an engine reads of the node's environment.
+func (a *Adapter) environ() (out []string) {
+	for _, kv := range a.cfg.Environ {
+		k, _, _ := strings.Cut(kv, "=")
+		if slices.Contains([]string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "DBUS_SESSION_BUS_ADDRESS",
+			"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}, k) ||
+			strings.HasPrefix(k, "XDG_") || strings.HasPrefix(k, "DOCKER_") || strings.HasPrefix(k, "CONTAINER") {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+// Invoke runs the agent's container to its end.
+func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
+	k := &run{cancel: make(chan struct{})}
+	a.mu.Lock()
+	a.runs[inv.Run.ID] = k
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		delete(a.runs, inv.Run.ID)
+		a.mu.Unlock()
+	}()
+	var c config
+	if err := json.Unmarshal(inv.Config, &c); err != nil {
+		return process.Failure("The agent's adapterConfig is malformed: %v", err)
+	}
+	if err := c.check(); err != nil {
+		return process.Failure("%v", err)
+	}
+	token, err := a.cfg.Token(inv.Run)
+	if err != nil {
+		return process.Failure("No token could be made for the run: %v", err)
+	}
+	if _, err := a.engine(ctx, "version"); err != nil {
+		o := process.Failure("Containers are unavailable on this node: %v", err)
+		o.ErrorCode = "container_unavailable"
+		return o
+	}
+	home := filepath.Join(a.cfg.Dir, "workspaces", filepath.Base(inv.Run.Agent))
+	scratch, err := os.MkdirTemp(filepath.Join(a.cfg.Dir, "scratch"), "run-"+filepath.Base(inv.Run.ID)+"-")
+	for _, d := range []string{home, filepath.Join(scratch, "own"), filepath.Join(scratch, "tmp")} {
+		if err == nil {
+			err = os.MkdirAll(d, 0o700)
+		}
+	}
+	if err != nil {
+		return process.Failure("No directory could be made for the run: %v", err)
+	}
+	defer os.RemoveAll(scratch)
+	s := stage{adapter: a, inv: inv, config: c, token: token, home: home, scratch: filepath.Join(scratch, "tmp"), own: filepath.Join(scratch, "own")}
+	if err := s.set(); err != nil {
+		return process.Failure("%v", err)
+	}
+	gate, err := openGate(s.own, a.cfg.API, token, inv)
+	if err != nil {
+		return process.Failure("No socket could be made for the run: %v", err)
+	}
+	defer gate.Close()
+	inv.Report(company.Report{Place: &company.RunPlace{Dir: s.dir, Home: home, Scratch: s.scratch, Source: s.source}})
+	return a.watch(ctx, k, s)
+}
+
+// watch starts the container and follows it to its end.
+func (a *Adapter) watch(ctx context.Context, k *run, s stage) company.Outcome {
+	inv, c, name := s.inv, s.config, nameOf(s.inv.Run.ID)
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		return process.Failure("No pipe could be made: %v", err)
+	}
+	defer outR.Close()
+	errR, errW, err := os.Pipe()
+	if err != nil {
+		outW.Close()
+		return process.Failure("No pipe could be made: %v", err)
+	}
+	defer errR.Close()
+	spec := shim.Spec{Path: a.cfg.Engine[0], Args: append(slices.Clone(a.cfg.Engine), s.args()...), Dir: "/", Env: a.environ(), Deadline: inv.Authority(),
+		Tool: true, Last: append(slices.Clone(a.cfg.Engine), "rm", "-f", name)}
+	if spec.Deadline <= shim.BootTime() {
+		return process.Interrupted("The node's lease ended before the run began")
+	}
+	p, err := shim.Start(a.cfg.Shim, spec, outW, errW)
+	outW.Close()
+	errW.Close()
+	if err != nil {
+		return process.Failure("Failed to start the container engine: %v", err)
+	}
+	inv.Report(company.Report{PID: int64(p.PID), Group: int64(p.Group)})
+	stdout, stderr := process.Follow(outR, "stdout", inv.Log, s.secrets), process.Follow(errR, "stderr", inv.Log, s.secrets)
+
+	type ending struct {
+		exit shim.Exit
+		err  error
+	}
+	ended := make(chan ending, 1)
+	go func() {
+		exit, err := p.Wait()
+		ended <- ending{exit, err}
+	}()
+	limit, source := c.timeout()
+	timeout := time.NewTimer(limit)
+	defer timeout.Stop()
+	renew := time.NewTicker(renewEvery)
+	defer renew.Stop()
+	var over <-chan time.Time
+	ask := func() {
+		if _, err := a.engine(ctx, "kill", "--signal", "TERM", name); err != nil {
+			a.cfg.Logger.Debug("container could not be told to end", "name", name, "error", err)
+		}
+		over = time.After(c.grace())
+	}
+	deadline, cancel, done := spec.Deadline, k.cancel, ctx.Done()
+	timedOut, cancelled, killed := false, false, false
+	var e ending
+	for wait := true; wait; {
+		select {
+		case e = <-ended:
+			wait = false
+		case <-renew.C:
+			if at := inv.Authority(); at != deadline {
+				deadline = at
+				p.Extend(max(at, 1))
+			}
+		case <-timeout.C:
+			if timedOut = !cancelled; timedOut {
+				ask()
+			}
+		case <-cancel:
+			cancel = nil
+			if cancelled = !timedOut; cancelled {
+				ask()
+			}
+		case <-over:
+			over = nil
+			p.Kill()
+		case <-done:
+			done, killed = nil, true
+			p.Kill()
+		}
+	}
+	last, stop := context.WithTimeout(context.WithoutCancel(ctx), engineWait)
+	defer stop()
+	memory := false
+	if e.exit.Code == 137 && !timedOut && !cancelled && !killed {
+		oom, _ := a.engine(last, "inspect", "--format", "{{.State.OOMKilled}}", name)
+		memory = strings.TrimSpace(oom) == "true"
+	}
+	if _, err := a.engine(last, "rm", "-f", name); err != nil && !strings.Contains(strings.ToLower(err.Error()), "no such container") {
+		a.cfg.Logger.Warn("container could not be removed", "name", name, "error", err)
+	}
+	drained := time.AfterFunc(drainWait, func() {
+		outR.Close()
+		errR.Close()
+	})
+	out, errOut := <-stdout, <-stderr
+	drained.Stop()
+
+	o := company.Outcome{Stdout: &out, Stderr: &errOut, Signal: e.exit.Signal}
+	if e.err == nil && e.exit.Signal == "" {
+		o.ExitCode = new(e.exit.Code)
+	}
+	reason := "adapter_failed"
+	o.Status, o.ErrorCode = company.RunFailed, "adapter_failed"
+	switch {
+	case e.err != nil:
+		o.ErrorCode, o.Error, reason = "process_lost", "The container's engine was lost: "+e.err.Error(), "process_lost"
+	case killed, e.exit.Killed == "deadline", e.exit.Killed == "pipe":
+		o.Status, o.ErrorCode, o.Error, reason = company.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
+	case timedOut:
+		o.Status, o.ErrorCode, reason, o.ExitCode = company.RunTimedOut, "timeout", "timeout", nil
+		o.Error = fmt.Sprintf("Timed out after %ds", int(limit.Round(time.Second)/time.Second))
+	case cancelled:
+		o.Status, o.ErrorCode, o.Error, reason = company.RunCancelled, "cancelled", "Cancelled", "cancelled"
+	case memory:
+		o.Error, reason = fmt.Sprintf("The container used more than %d MiB of memory", c.memory()), "memory_limit"
+	case e.exit.Signal != "":
+		o.Error = "The container's engine was ended by " + e.exit.Signal
+	case e.exit.Code == 125:
+		o.ErrorCode, o.Error = "container_failed", "The container could not be run: "+end(strings.TrimSpace(errOut), 1000)
+	case e.exit.Code == 137 && c.memory() > 0: // an engine does not always know for what
+		o.Error = fmt.Sprintf("The container was killed (code 137), as happens above its limit of %d MiB of memory", c.memory())
+	case e.exit.Code == 126, e.exit.Code == 127:
+		o.Error = fmt.Sprintf("The container's command could not be started (code %d): %s", e.exit.Code, end(strings.TrimSpace(errOut), 1000))
+	case e.exit.Code != 0:
+		o.Error = fmt.Sprintf("The container exited with code %d", e.exit.Code)
+	default:
+		o.Status, o.ErrorCode, reason = company.RunSucceeded, "", "completed"
+	}
+	o.Result = process.Result(out, errOut, reason, timedOut, source, limit)
+	return o
+}
+
+// end returns at most n bytes of the end of s.
+func end(s string, n int) string { return strings.ToValidUTF8(s[max(0, len(s)-n):], "") }
+
+// A stage is one container before it is started.
+type stage struct {
+	adapter *Adapter
+	inv     company.Invocation
+	config  config
+	token   string
+	secrets []string
+
+	home, scratch, own string // own holds the socket and the variables
+	dir, source        string // /work
+	binds              []mount
+}
+
+// set finds the folders, writes the variables, and tells of the invocation.
+func (s *stage) set() error {
+	c, f := s.config, s.inv.Folder
+	s.dir, s.source = cmp.Or(c.Dir, s.home), "agent_home"
+	if c.Dir != "" {
+		s.source = "adapter_config"
+	}
+	made := []string{s.home, s.scratch}
+	if f != nil && (c.Dir == "" || f.Worktree != "") {
+		s.dir, s.source = f.Dir, f.Source
+		if f.Worktree != "" {
+			made = append(made, f.Dir)
+		}
+	}
+	s.binds = append([]mount{{s.dir, workAt, false}, {s.home, homeAt, false}, {s.scratch, scratchAt, false}}, c.Mounts...)
+	for i, m := range s.binds {
+		real, err := filepath.EvalSymlinks(m.Source)
+		if err != nil {
+			return fmt.Errorf("the folder %s is not on this node", m.Source)
+		}
+		if strings.ContainsAny(real, ",\"\n\r") {
+			return fmt.Errorf("the folder %q has a name that no engine takes", real)
+		}
+		if s.adapter.private(real) && !slices.Contains(made, m.Source) {
+			return fmt.Errorf("the folder %s holds files of the node itself and is not given to containers", m.Source)
+		}
+		s.binds[i].Source = real
+	}
+	env := s.adapter.cfg.Process.Variables(s.inside(), s.token, homeAt, scratchAt)
+	for k, v := range c.Env {
+		if k == "" || strings.ContainsAny(k, "= \t\r\n\x00#") || strings.HasPrefix(k, "PAPERCLIP_") {
+			continue
+		}
+		env[k] = string(v)
+	}
+	env["SELVAGE_API_SOCKET"] = socketAt + "/" + socketName
+	if c.network() != "host" {
+		env["PAPERCLIP_API_URL"], env["PAPERCLIP_RUNTIME_API_URL"] = "http://localhost", "http://localhost"
+	}
+	s.secrets = append(slices.Clone(s.inv.Secrets), s.token)
+	var file strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(env)) {
+		v := env[k]
+		if strings.ContainsAny(v, "\n\r\x00") {
+			return fmt.Errorf("the variable %s has more than one line, which engines do not take", k)
+		}
+		if process.Sensitive(k) && v != "" {
+			s.secrets = append(s.secrets, v)
+		}
+		file.WriteString(k + "=" + v + "\n")
+	}
+	if err := os.WriteFile(filepath.Join(s.own, "env"), []byte(file.String()), 0o600); err != nil {
+		return err
+	}
+	note, _ := json.Marshal(map[string]any{"adapterType": s.inv.Run.AdapterType, "image": c.Image, "command": c.Command, "cwd": s.dir,
+		"network": c.network(), "limits": map[string]any{"memoryMb": c.memory(), "processes": c.processes(), "cpus": c.Limits.CPUs}}) // always encodes
+	s.inv.Report(company.Report{Events: []company.ReportEvent{{Type: "adapter.invoke", Level: "info", Message: "adapter invocation", Payload: note}}})
+	return nil
+}
+
+// inside is the invocation as the container sees its folders.
+func (s *stage) inside() company.Invocation {
+	inv := s.inv
+	if inv.Folder != nil {
+		f := *inv.Folder
+		f.Dir = workAt
+		if f.Worktree != "" {
+			f.Worktree = workAt
+		}
+		inv.Folder = &f
+	}
+	return inv
+}
+
+// private tells whether a folder is, holds, or is in one of the node's own.
+func (a *Adapter) private(dir string) bool {
+	return slices.ContainsFunc(a.cfg.Private, func(p string) bool {
+		p, err := filepath.EvalSymlinks(p)
+		in := func(x, y string) bool { return x == y || y == "/" || strings.HasPrefix(x, y+"/") }
+		return err == nil && (in(dir, p) || in(p, dir))
+	})
+}
+
+// args is the engine's command line. It holds no variable and no secret.
+func (s *stage) args() []string {
+	c := s.config
+	args := []string{"run", "--name", nameOf(s.inv.Run.ID), "--label", labelNode + "=" + s.adapter.cfg.Node, "--label", labelRun + "=" + s.inv.Run.ID,
+		"--pull", cmp.Or(c.Pull, "missing"), "--cap-drop", "all", "--security-opt", "no-new-privileges", "--security-opt", "label=disable",
+		"--network", c.network(), "--tmpfs", "/tmp", "--workdir", workAt, "--env-file", filepath.Join(s.own, "env"),
+		"--mount", "type=bind,source=" + filepath.Join(s.own, socketDir) + ",target=" + socketAt + ",readonly"}
+	for _, m := range s.binds {
+		b := "type=bind,source=" + m.Source + ",target=" + m.Target
+		if m.ReadOnly {
+			b += ",readonly"
+		}
+		args = append(args, "--mount", b)
+	}
+	if n := c.memory(); n > 0 {
+		args = append(args, "--memory", fmt.Sprint(n)+"m", "--memory-swap", fmt.Sprint(n)+"m")
+	}
+	if n := c.processes(); n > 0 {
+		args = append(args, "--pids-limit", fmt.Sprint(n))
+	}
+	if n := c.Limits.CPUs; n > 0 {
+		args = append(args, "--cpus", fmt.Sprintf("%.3f", n))
+	}
+	files, processes := most()
+	if n := c.Limits.OpenFiles; n > 0 && (files == 0 || n < files) {
+		files = n
+	}
+	for name, n := range map[string]int64{"nofile": files, "nproc": processes} {
+		if n > 0 {
+			args = append(args, "--ulimit", fmt.Sprintf("%s=%d:%d", name, n, n))
+		}
+	}
+	if c.ReadOnly == nil || *c.ReadOnly {
+		args = append(args, "--read-only")
+	}
+	if c.User != "" {
+		args = append(args, "--user", c.User)
+	}
+	if c.Command != "" {
+		args = append(args, "--entrypoint", c.Command)
+	}
+	return append(append(args, c.Image), c.Args...)
+}

@@ -1,0 +1,115 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/company"
+)
+
+const (
+	socketDir  = "gate"
+	socketName = "api.sock"
+	// gateConns bounds the connections of one container: each costs the node a
+	// goroutine and its buffers.
+	gateConns = 64
+	// gateHeader bounds the wait for the head of a request.
+	gateHeader = 10 * time.Second
+)
+
+// A gate is the API of the node for one container, on a socket of its own. What
+// comes through it has the rights of the run and no others: who a request says it
+// is from does not count.
+type gate struct {
+	server *http.Server
+	dir    *os.File
+}
+
+// openGate listens in the folder socketDir of dir, which is closed to others: the
+// socket itself is open to whoever the container's user is.
+func openGate(dir string, api func() http.Handler, token string, inv company.Invocation) (*gate, error) {
+	at := filepath.Join(dir, socketDir)
+	if err := os.Mkdir(at, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(at, 0o755); err != nil {
+		return nil, err
+	}
+	d, err := os.Open(at)
+	if err != nil {
+		return nil, err
+	}
+	// Names of sockets are short, those of folders need not be.
+	l, err := net.Listen("unix", fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), socketName))
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	if err := os.Chmod(filepath.Join(at, socketName), 0o666); err != nil {
+		l.Close()
+		d.Close()
+		return nil, err
+	}
+	g := &gate{dir: d}
+	g.server = &http.Server{ReadHeaderTimeout: gateHeader, MaxHeaderBytes: 64 << 10, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := api()
+		if h == nil || inv.Authority() <= shim.BootTime() {
+			http.Error(w, `{"error":"the node may not act now"}`, http.StatusServiceUnavailable)
+			return
+		}
+		for _, name := range []string{"Cookie", "X-Api-Key", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded", "X-Real-Ip"} {
+			r.Header.Del(name)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("X-Paperclip-Run-Id", inv.Run.ID)
+		r.RemoteAddr = "127.0.0.1:0"
+		h.ServeHTTP(w, r)
+	})}
+	go func() {
+		_ = g.server.Serve(&bounded{Listener: l, room: make(chan struct{}, gateConns)}) // it ends by Close
+	}()
+	return g, nil
+}
+
+// Close ends the gate and what is under way at it.
+func (g *gate) Close() error {
+	ctx, stop := context.WithTimeout(context.Background(), 0)
+	defer stop()
+	_ = g.server.Shutdown(ctx)
+	return errors.Join(g.server.Close(), g.dir.Close())
+}
+
+// bounded accepts as many connections as there is room for.
+type bounded struct {
+	net.Listener
+	room chan struct{}
+}
+
+func (b *bounded) Accept() (net.Conn, error) {
+	b.room <- struct{}{}
+	c, err := b.Listener.Accept()
+	if err != nil {
+		<-b.room
+		return nil, err
+	}
+	return &leaving{Conn: c, room: b.room}, nil
+}
+
+type leaving struct {
+	net.Conn
+	room chan struct{}
+	once sync.Once
+}
+
+func (l *leaving) Close() error {
+	l.once.Do(func() { <-l.room })
+	return l.Conn.Close()
+}
