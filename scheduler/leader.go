@@ -38,7 +38,7 @@ type LeaderConfig struct {
 // A Leader schedules for the whole mesh while its node leads.
 type Leader struct {
 	cfg  LeaderConfig
-	wake signal
+	wake *signal
 
 	mu      sync.Mutex // guards what follows
 	leading bool

@@ -14,7 +14,7 @@ type reporter struct {
 	w    *Worker
 	k    *work
 	log  Log
-	more signal
+	more *signal
 
 	mu      sync.Mutex // guards pending
 	pending company.Report
@@ -66,7 +66,7 @@ func (p *reporter) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.more:
+		case <-p.more.raised:
 		case <-time.After(reportEvery):
 		}
 		select {

@@ -12,13 +12,16 @@ import (
 )
 
 // A signal is set by many and taken by one; setting it twice is setting it once.
-type signal chan struct{}
+type signal struct {
+	raised chan struct{}
+	seen   time.Time // when wait returned from last; the waiter's own
+}
 
-func newSignal() signal { return make(signal, 1) }
+func newSignal() *signal { return &signal{raised: make(chan struct{}, 1)} }
 
-func (s signal) set() {
+func (s *signal) set() {
 	select {
-	case s <- struct{}{}:
+	case s.raised <- struct{}{}:
 	default:
 	}
 }
@@ -70,21 +73,23 @@ func concerns(e *ledger.Entry) bool {
 	})
 }
 
-// wait waits for s or the next look, and lets what comes in a burst gather.
-func (s signal) wait(ctx context.Context) bool {
+// wait waits for s or the next look. The first of a burst is answered at once,
+// what comes soon after it gathers.
+func (s *signal) wait(ctx context.Context) bool {
 	t := time.NewTimer(lookEvery)
 	defer t.Stop()
+	defer func() { s.seen = time.Now() }()
 	select {
 	case <-ctx.Done():
 		return false
 	case <-t.C:
 		return true
-	case <-s:
+	case <-s.raised:
 	}
 	select {
 	case <-ctx.Done():
 		return false
-	case <-time.After(gather):
+	case <-time.After(gather - time.Since(s.seen)):
 		return true
 	}
 }

@@ -74,7 +74,7 @@ func (c WorkerConfig) Validate() error {
 // decides; each run has one of its own.
 type Worker struct {
 	cfg   WorkerConfig
-	wake  signal
+	wake  *signal
 	lease *tenure
 
 	mu       sync.Mutex // guards what follows
