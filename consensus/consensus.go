@@ -150,6 +150,7 @@ func Open(cfg Config) (*Consensus, error) {
 	c.wg.Go(c.announce)
 	c.wg.Go(c.enroll)
 	c.wg.Go(c.compareDigests)
+	c.wg.Go(c.fillBase)
 	return c, nil
 }
 

@@ -36,6 +36,9 @@ import (
 //	8 bytes  length of the state
 //	32 bytes SHA-256 of the state
 //
+// A state of length 0 says that there is no state in the file: it was put into
+// the store before, and the file only tells raft where its log goes on. See [Base].
+//
 // It is written under another name, synced, and renamed, so that a file of the
 // right name is whole. A reader checks each chunk before it gives it out, and
 // the sum at the end. Another magic is refused.
@@ -49,7 +52,10 @@ const (
 	maxSnapHead  = 1 << 20
 )
 
-var errSnapshot = errors.New("snapshot file is damaged")
+var (
+	errSnapshot = errors.New("snapshot file is damaged")
+	errNoState  = errors.New("the snapshot has no state of its own yet")
+)
 
 // snapshots is raft's snapshot store in a directory.
 type snapshots struct {
@@ -208,6 +214,9 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	m, err := s.stat(id)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open snapshot %s: %w", id, err)
+	}
+	if m.Size == 0 {
+		return nil, nil, fmt.Errorf("open snapshot %s: %w", id, errNoState)
 	}
 	f, err := s.fs.Open(s.path(id + snapSuffix))
 	if err != nil {

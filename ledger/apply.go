@@ -329,6 +329,9 @@ func (a *applier) refuseBatch(b *Batch) *Refusal {
 	if b.Mesh != a.pos.Mesh {
 		return &Refusal{Code: Invalid, Message: "batch of another mesh"}
 	}
+	if isEpoch(b) {
+		return a.refuseEpoch(b)
+	}
 	if _, ok := nodes.Get(a.group, string(b.Origin)); !ok {
 		return &Refusal{Code: Unauthorized, Message: "batch of a node that is not a member"}
 	}

@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/selvage-mesh/selvage/identity"
 )
@@ -34,6 +35,9 @@ func (l *Ledger) CheckBatch(data []byte) error {
 		if body == nil {
 			return fmt.Errorf("%w: command %d has no payload", ErrBatch, i)
 		}
+	}
+	if slices.ContainsFunc(b.Commands, func(c Command) bool { return c.Kind == KindEpoch }) {
+		return fmt.Errorf("%w: an epoch is founded by one node alone", ErrFounded)
 	}
 	mesh := l.Position().Mesh
 	founding := b.Session == 0 && b.Commands[0].Kind == KindGenesis

@@ -181,6 +181,7 @@ func MeshHandlers() Mux {
 	Handle(m, KindTimeStep, applyTimeStep)
 	Handle(m, KindFeatureRaise, applyFeatureRaise)
 	Handle(m, KindKeysRotate, applyKeysRotate)
+	Handle(m, KindEpoch, applyEpoch)
 	return m
 }
 
@@ -412,6 +413,30 @@ func applyNodeRevoke(c *Context, p NodeRevoke) (any, error) {
 	if row, _ := rosterRow.Get(c.Tx, theRow); row.Members <= 1 {
 		return nil, Refuse(Conflict, nil, "the last node of a mesh can not be revoked")
 	}
+	n = strike(c, n)
+	c.Record(Change{Action: "node.revoked", EntityType: "node", EntityID: string(n.ID)})
+	if !n.Has(LabelUntrusted) && !speaksForItself(c, p.Node) {
+		endTokens(c)
+	}
+	return n, nil
+}
+
+// endTokens ends all join tokens: a node that is thrown out could read what lets
+// others in, and could come back with it.
+func endTokens(c *Context) {
+	now := c.Now.UnixMilli()
+	for id, t := range tokens.All(c.Tx) {
+		if t.Usable(now) {
+			t.Revoked = now
+			tokens.Put(c.Tx, id, t)
+			c.Record(Change{Action: "token.revoked", EntityType: "token", EntityID: id})
+		}
+	}
+}
+
+// strike takes a member off the roster: its session ends, it gets no keys any
+// more, and the present ones are to be replaced.
+func strike(c *Context, n Node) Node {
 	n.RevokedAt, n.Revoked = c.Height, c.Now.UnixMilli()
 	nodes.Put(c.Tx, string(n.ID), n)
 	wrapped.Delete(c.Tx, string(n.ID))
@@ -422,19 +447,7 @@ func applyNodeRevoke(c *Context, p NodeRevoke) (any, error) {
 	keys.Wanted = true
 	keysRow.Put(c.Tx, theRow, keys)
 	moveRoster(c, -1)
-	c.Record(Change{Action: "node.revoked", EntityType: "node", EntityID: string(n.ID)})
-	if !n.Has(LabelUntrusted) && !speaksForItself(c, p.Node) {
-		// It could read what lets others in, and could come back with it.
-		now := c.Now.UnixMilli()
-		for id, t := range tokens.All(c.Tx) {
-			if t.Usable(now) {
-				t.Revoked = now
-				tokens.Put(c.Tx, id, t)
-				c.Record(Change{Action: "token.revoked", EntityType: "token", EntityID: id})
-			}
-		}
-	}
-	return n, nil
+	return n
 }
 
 func applyTimeStep(c *Context, p TimeStep) (any, error) {

@@ -168,7 +168,7 @@ func (c *verifier) record(key, raw []byte) (*Batch, error) {
 	if c.v.Batches == 0 && b.Bodies[0] != nil && identity.MeshIDOf(b.Commands[0].Payload) != c.mesh {
 		return nil, c.broken("the mesh ID is not that of its genesis")
 	}
-	key2, err := c.key(b.Origin)
+	key2, err := c.keyOf(b)
 	if err != nil {
 		return nil, err
 	}
@@ -195,6 +195,18 @@ func (c *verifier) bodies(rec *record) error {
 		}
 	}
 	return nil
+}
+
+// keyOf returns the key that b was signed with. Who founds an epoch brings its
+// key along: if that was refused, the roster never had it.
+func (c *verifier) keyOf(b *Batch) (ed25519.PublicKey, error) {
+	if isEpoch(b) && b.Bodies[0] != nil {
+		var p EpochFound
+		if Unmarshal(b.Commands[0].Payload, &p) == nil && len(p.Founder.Key) == ed25519.PublicKeySize && identity.NodeIDOf(p.Founder.Key) == b.Origin {
+			return p.Founder.Key, nil
+		}
+	}
+	return c.key(b.Origin)
 }
 
 // key returns the roster's key of a node; an ID is the hash of its key, so the

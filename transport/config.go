@@ -27,6 +27,15 @@ type Config struct {
 	// is let in, and only Join works. Required.
 	Mesh func() identity.MeshID
 
+	// Epoch is the epoch of the mesh that the node belongs to; default 1. Nodes of
+	// another one are turned away, whoever they are.
+	Epoch func() uint64
+
+	// OnEpoch hears of a node that showed to be in a later epoch, once for each
+	// attempt: known is the member on the roster whose word that is, the node
+	// itself or who admitted it.
+	OnEpoch func(from, known identity.NodeID, epoch uint64)
+
 	// Member looks a node up in the roster. Revoked nodes are known and revoked.
 	// Required.
 	Member func(identity.NodeID) (key ed25519.PublicKey, revoked, known bool)
@@ -97,6 +106,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Admission == nil {
 		c.Admission = func() []byte { return nil }
+	}
+	if c.Epoch == nil {
+		c.Epoch = func() uint64 { return 1 }
+	}
+	if c.OnEpoch == nil {
+		c.OnEpoch = func(identity.NodeID, identity.NodeID, uint64) {}
 	}
 	if c.Resolve == nil {
 		c.Resolve = func(identity.NodeID) []netip.AddrPort { return nil }

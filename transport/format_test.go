@@ -66,7 +66,7 @@ func shakes(t *testing.T, aes bool, h hello, psk []byte) (a, b *records, story s
 	side := func(k *identity.Keys, seed byte, chain []byte) shake {
 		return shake{
 			keys:     k,
-			self:     encodeParty(testMesh, k.Certificate(identity.ForNoise), chain),
+			self:     encodeParty(testMesh, 1, k.Certificate(identity.ForNoise), chain),
 			exporter: bytes.Repeat([]byte{7}, exporterBytes),
 			aes:      aes,
 			random:   rand.NewChaCha8([32]byte{seed}),
@@ -222,11 +222,12 @@ func FuzzParty(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(encodeParty(testMesh, kb.Certificate(identity.ForNoise), identity.EncodeAdmissions([]identity.Admission{admission})))
-	f.Add(encodeParty("", ka.Certificate(identity.ForNoise), nil))
+	f.Add(encodeParty(testMesh, 1, kb.Certificate(identity.ForNoise), identity.EncodeAdmissions([]identity.Admission{admission})))
+	f.Add(encodeParty(testMesh, 7, kb.Certificate(identity.ForNoise), identity.EncodeAdmissions([]identity.Admission{admission})))
+	f.Add(encodeParty("", 1, ka.Certificate(identity.ForNoise), nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := decodeParty(b)
-		if err == nil && !bytes.Equal(encodeParty(p.mesh, p.cert, identity.EncodeAdmissions(p.admissions)), b) {
+		if err == nil && !bytes.Equal(encodeParty(p.mesh, p.epoch, p.cert, identity.EncodeAdmissions(p.admissions)), b) {
 			t.Errorf("%x was read as something else", b)
 		}
 	})
@@ -239,7 +240,7 @@ func FuzzRespond(f *testing.F) {
 	f.Add(append(append(msg(hello{patternJoin, "t"}.encode()), msg(goodPoint())...), msg(make([]byte, 64))...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		k := testKeys(1)
-		s := shake{keys: k, self: encodeParty(testMesh, k.Certificate(identity.ForNoise), nil), exporter: make([]byte, 32)}
+		s := shake{keys: k, self: encodeParty(testMesh, 1, k.Certificate(identity.ForNoise), nil), exporter: make([]byte, 32)}
 		rw := struct {
 			io.Reader
 			io.Writer

@@ -29,7 +29,12 @@ import (
 //
 //	version 0x01 | mesh ID (16, zero without a mesh) | certificate of the Noise key (130) | admission chain (rest)
 //
-// as package identity encodes them. The dialler has checked the responder
+// as package identity encodes them. A mesh of a later epoch than the first puts
+// its number before the chain:
+//
+//	version 0x02 | mesh ID (16) | certificate of the Noise key (130) | epoch (8, big endian, at least 2) | admission chain (rest)
+//
+// The dialler has checked the responder
 // before it sends message 3; the responder accepts by the frame, or closes the
 // connection with a [Reason]. Other versions and patterns are refused.
 const (
@@ -41,7 +46,9 @@ const (
 	maxTokenID   = 64
 
 	partyVersion = 1
+	partyEpoch   = 2 // with an epoch
 	partyMin     = 1 + 16 + 130
+	epochBytes   = 8
 )
 
 var noMesh [16]byte
@@ -74,23 +81,36 @@ func decodeHello(b []byte) (h hello, err error) {
 // certified key.
 type party struct {
 	mesh       identity.MeshID // "" without a mesh
+	epoch      uint64          // of the mesh; 1 unless it says another
 	cert       identity.Certificate
 	admissions []identity.Admission
 }
 
 // encodeParty takes the admission chain encoded, as the node keeps it.
-func encodeParty(mesh identity.MeshID, cert identity.Certificate, admissions []byte) []byte {
+func encodeParty(mesh identity.MeshID, epoch uint64, cert identity.Certificate, admissions []byte) []byte {
 	id := noMesh
 	hex.Decode(id[:], []byte(mesh)) // "" leaves zeros
 	b := append([]byte{partyVersion}, id[:]...)
 	b = append(b, cert.Encode()...)
+	if epoch > 1 {
+		b[0] = partyEpoch
+		b = binary.BigEndian.AppendUint64(b, epoch)
+	}
 	return append(b, admissions...)
 }
 
 // decodeParty reads a party and checks the certificate's signature.
 func decodeParty(b []byte) (p party, err error) {
-	if len(b) < partyMin || b[0] != partyVersion {
+	if len(b) < partyMin || b[0] != partyVersion && b[0] != partyEpoch {
 		return p, refuse(Malformed, "handshake payload")
+	}
+	rest := b[partyMin:]
+	p.epoch = 1
+	if b[0] == partyEpoch {
+		if len(rest) < epochBytes || binary.BigEndian.Uint64(rest) < 2 {
+			return p, refuse(Malformed, "epoch")
+		}
+		p.epoch, rest = binary.BigEndian.Uint64(rest), rest[epochBytes:]
 	}
 	if id := [16]byte(b[1:17]); id != noMesh {
 		p.mesh = identity.MeshID(hex.EncodeToString(id[:]))
@@ -98,7 +118,7 @@ func decodeParty(b []byte) (p party, err error) {
 	if p.cert, err = identity.DecodeCertificate(b[17:partyMin]); err != nil {
 		return p, refuse(BadIdentity, "%v", err)
 	}
-	if p.admissions, err = identity.DecodeAdmissions(b[partyMin:]); err != nil {
+	if p.admissions, err = identity.DecodeAdmissions(rest); err != nil {
 		return p, refuse(Malformed, "admissions")
 	}
 	return p, nil

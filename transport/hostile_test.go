@@ -143,10 +143,10 @@ func TestStolenCertificate(t *testing.T) {
 		a := open(t, testConfig(w.socket(), ka, r))
 		e := open(t, testConfig(w.socket(), eve, r))
 		for name, self := range map[string][]byte{
-			"b's certificate":    encodeParty(testMesh, kb.Certificate(identity.ForNoise), nil),
-			"b's seal key":       encodeParty(testMesh, kb.Certificate(identity.ForSeal), nil),
-			"own, seal key":      encodeParty(testMesh, eve.Certificate(identity.ForSeal), nil),
-			"broken certificate": append(encodeParty(testMesh, eve.Certificate(identity.ForNoise), nil)[:146], 0),
+			"b's certificate":    encodeParty(testMesh, 1, kb.Certificate(identity.ForNoise), nil),
+			"b's seal key":       encodeParty(testMesh, 1, kb.Certificate(identity.ForSeal), nil),
+			"own, seal key":      encodeParty(testMesh, 1, eve.Certificate(identity.ForSeal), nil),
+			"broken certificate": append(encodeParty(testMesh, 1, eve.Certificate(identity.ForNoise), nil)[:146], 0),
 		} {
 			conn, s := raw(t, e, addrOf(a))
 			sh, err := e.shake(conn, hello{})

@@ -86,7 +86,7 @@ func (t *Transport) judge(p party) (byCert bool, err error) {
 	case out:
 		return false, refuse(Revoked, "node %s", id.Short())
 	case known:
-		return false, nil
+		return false, t.judgeEpoch(id, id, p.epoch)
 	}
 	err = identity.VerifyAdmissions(p.admissions, mesh, p.cert.Node, t.cfg.Member)
 	switch {
@@ -95,7 +95,30 @@ func (t *Transport) judge(p party) (byCert bool, err error) {
 	case err != nil:
 		return false, refuse(Unknown, "node %s", id.Short())
 	}
-	return true, nil
+	return true, t.judgeEpoch(id, t.voucher(p.admissions), p.epoch)
+}
+
+// voucher is the member on the roster that a verified chain rests on.
+func (t *Transport) voucher(chain []identity.Admission) (id identity.NodeID) {
+	for _, a := range chain {
+		id = identity.NodeIDOf(a.Admitter)
+		if _, _, known := t.cfg.Member(id); known {
+			break
+		}
+	}
+	return id
+}
+
+// judgeEpoch turns away a node of another epoch, and tells of a later one.
+func (t *Transport) judgeEpoch(from, known identity.NodeID, epoch uint64) error {
+	own := t.cfg.Epoch()
+	if epoch == own {
+		return nil
+	}
+	if epoch > own {
+		t.cfg.OnEpoch(from, known, epoch)
+	}
+	return refuse(OtherEpoch, "node %s is in epoch %d of the mesh, this one in %d", from.Short(), epoch, own)
 }
 
 // newPeer makes the peer of an authenticated connection.

@@ -28,12 +28,13 @@ const (
 	Superseded   Reason = 12 // a newer connection to the same peer replaced it
 	NoTLS        Reason = 13 // QUIC's own handshake failed
 	JoinRefused  Reason = 14 // a join request was answered with no
+	OtherEpoch   Reason = 15 // in another epoch of the mesh
 
-	numReasons = 15
+	numReasons = 16
 )
 
 var reasonNames = [numReasons]string{"closing", "malformed", "bad_handshake", "bad_identity", "unknown", "revoked",
-	"wrong_mesh", "wrong_peer", "busy", "not_allowed", "unknown_kind", "too_slow", "superseded", "no_tls", "join_refused"}
+	"wrong_mesh", "wrong_peer", "busy", "not_allowed", "unknown_kind", "too_slow", "superseded", "no_tls", "join_refused", "other_epoch"}
 
 func (r Reason) String() string {
 	if r < numReasons {

@@ -258,7 +258,7 @@ func (t *Transport) shake(conn *quic.Conn, h hello) (shake, error) {
 	}
 	return shake{
 		keys:     t.cfg.Keys,
-		self:     encodeParty(t.cfg.Mesh(), t.cert, t.cfg.Admission()),
+		self:     encodeParty(t.cfg.Mesh(), t.cfg.Epoch(), t.cert, t.cfg.Admission()),
 		exporter: exporter,
 		aes:      state.NegotiatedProtocol == protoAES,
 		hello:    h,

@@ -316,6 +316,42 @@ func TestAdmittedByRevoked(t *testing.T) {
 	})
 }
 
+// Nodes of two epochs do not talk to each other, whoever dials, and the one that
+// was left behind hears of it: from a member, or from whom a member admitted.
+func TestOtherEpoch(t *testing.T) {
+	everywhere(t, func(t *testing.T, w world) {
+		ka, kb, kc := testKeys(1), testKeys(2), testKeys(3)
+		admission, err := kb.Admit(testMesh, kc.Public(), 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		type heard struct {
+			from, known identity.NodeID
+			epoch       uint64
+		}
+		news := make(chan heard, 16)
+		ca, cb, cc := testConfig(w.socket(), ka, newRoster(ka, kb)), testConfig(w.socket(), kb, newRoster(ka, kb, kc)), testConfig(w.socket(), kc, newRoster(ka, kb, kc))
+		ca.OnEpoch = func(from, known identity.NodeID, epoch uint64) { news <- heard{from, known, epoch} }
+		later := func() uint64 { return 2 }
+		cb.Epoch, cc.Epoch = later, later
+		cc.Admission = func() []byte { return identity.EncodeAdmissions([]identity.Admission{admission}) }
+		a, b, c := open(t, ca), open(t, cb), open(t, cc)
+		introduce(a, b)
+		introduce(a, c)
+		introduce(b, c)
+		wantRefused(t, tryEcho(t.Context(), a, kb.ID(), KindSync), OtherEpoch)
+		if got := <-news; got != (heard{kb.ID(), kb.ID(), 2}) {
+			t.Errorf("a heard %+v when it dialled", got)
+		}
+		wantRefused(t, tryEcho(t.Context(), a, kc.ID(), KindSync), OtherEpoch)
+		if got := <-news; got != (heard{kc.ID(), kb.ID(), 2}) {
+			t.Errorf("a heard %+v of a node that b admitted", got)
+		}
+		wantRefused(t, tryEcho(t.Context(), c, ka.ID(), KindSync), OtherEpoch)
+		wantEcho(t, c, kb.ID())
+	})
+}
+
 // A restarted node is found on another port, because it calls, or is resolved.
 func TestPeerComesBackOnAnotherPort(t *testing.T) {
 	everywhere(t, func(t *testing.T, w world) {
