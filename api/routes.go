@@ -16,7 +16,7 @@ func (s *Server) table() []Route {
 	for _, rows := range [][]Route{
 		s.healthRoutes(),
 		s.systemRoutes(),
-		s.meshRoutes(), s.admissionRoutes(),
+		s.meshRoutes(), s.admissionRoutes(), s.operatorRoutes(),
 		s.eventRoutes(),
 		s.runRoutes(),
 		s.recoveryRoutes(),

@@ -63,7 +63,7 @@ func isEpoch(b *Batch) bool { return b.Session == 0 && b.Commands[0].Kind == Kin
 
 // CheckEpoch is what [Ledger.CheckBatch] is for the batch that founds an epoch:
 // the caller has made sure that it is its own, and that it leads nobody else.
-func (l *Ledger) CheckEpoch(data []byte) error {
+func (l *Ledger) CheckEpoch(data []byte, founder identity.NodeID) error {
 	b, err := DecodeBatch(data)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (l *Ledger) CheckEpoch(data []byte) error {
 	if err := Unmarshal(b.Commands[0].Payload, &p); err != nil {
 		return fmt.Errorf("%w: epoch: %w", ErrBatch, err)
 	}
-	if identity.NodeIDOf(p.Founder.Key) != b.Origin {
+	if identity.NodeIDOf(p.Founder.Key) != b.Origin || b.Origin != founder {
 		return fmt.Errorf("%w: epoch is signed by another node than its founder", ErrBatch)
 	}
 	return b.Verify(p.Founder.Key)

@@ -20,7 +20,7 @@ func (m *mesh) epoch(k *identity.Keys, change func(*EpochFound)) Receipt {
 	if err := m.l.CheckBatch(raw); !errors.Is(err, ErrFounded) {
 		m.t.Errorf("a leader would let it pass: %v", err)
 	}
-	if err := m.l.CheckEpoch(raw); err != nil {
+	if err := m.l.CheckEpoch(raw, k.ID()); err != nil {
 		m.t.Errorf("the founder's own check: %v", err)
 	}
 	return m.apply(m.l)[0]

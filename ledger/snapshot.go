@@ -215,6 +215,20 @@ func (l *Ledger) Restore(r io.Reader) error {
 	return nil
 }
 
+// CheckSnapshot reads a snapshot to its end, checks it, and tells how far it is
+// and how many rows it has.
+func CheckSnapshot(r io.Reader) (pos Position, rows uint64, err error) {
+	in := newSnapshotStream(r)
+	if pos, err = in.head(); err != nil {
+		return pos, 0, err
+	}
+	err = in.rows(func(k, v []byte) error {
+		rows++
+		return nil
+	})
+	return pos, rows, err
+}
+
 type snapshotStream struct {
 	r   *bufio.Reader
 	sum hash.Hash

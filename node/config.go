@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -93,6 +94,9 @@ type Config struct {
 	// looks after them.
 	Blobs Blobs
 
+	// Backups is the schedule by which the node makes backups.
+	Backups Backups
+
 	// Auth is how people prove who they are (company.LocalTrusted or
 	// company.Authenticated): on a mesh that this node founds the former when it is
 	// "". On a mesh that is there already the mesh says it, and a node that was told
@@ -154,6 +158,8 @@ func (c Config) withDefaults() Config {
 	if c.FS == nil {
 		c.FS = vfs.Default
 	}
+	c.Backups.Keep = cmp.Or(c.Backups.Keep, DefaultBackups)
+	c.Backups.Dir = cmp.Or(c.Backups.Dir, filepath.Join(c.Dir, "backups"))
 	return c
 }
 
@@ -202,7 +208,7 @@ func (c Config) Validate() error {
 			errs = append(errs, api.CheckBind(c.HTTP, c.Auth))
 		}
 	}
-	errs = append(errs, c.validateTLS())
+	errs = append(errs, c.validateTLS(), c.Backups.validate())
 	if len(c.Name) > maxName || strings.ContainsAny(c.Name, "/\n\x00") {
 		errs = append(errs, fmt.Errorf("name %q: at most %d bytes, no slash or line break", c.Name, maxName))
 	}

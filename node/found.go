@@ -67,6 +67,9 @@ func (n *Node) genesis() (membership, error) {
 // have been stopped anywhere between. Once that is so the mark is taken away, so
 // that a founder that loses its disk later can not found the mesh a second time.
 func (n *Node) found(ctx context.Context) error {
+	if n.member.Founding != nil {
+		return n.foundEpoch(ctx)
+	}
 	if !n.member.Founder {
 		return nil
 	}

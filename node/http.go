@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -128,6 +130,10 @@ func (n *Node) openAPI(ctx context.Context) error {
 		DataKeys: n.keyring.dataKeys, DigestKey: n.digestKey, Unseal: n.unseal, Ready: n.Ready, Standing: n.standing, RunLog: n.RunLog, NodeLog: n.runLog, Blobs: n.blobs, Models: n.models,
 		CreateToken: n.createToken, Joins: n, Leave: n.Leave, Unseat: n.consensus.Remove, Alive: n.discovery.Alive, Raft: n.raftInfo,
 		Verify: func(ctx context.Context) (ledger.Verified, error) { return n.ledger.Verify(ctx, nil) },
+		Backup: func(ctx context.Context, w io.Writer, to []identity.Recipient, files bool) error {
+			_, err := n.Backup(ctx, w, to, files)
+			return err
+		},
 		Head: func() (height, applied uint64) {
 			p := n.ledger.Position()
 			return p.Height, p.Applied

@@ -60,7 +60,7 @@ func (n *Node) checkReply(mesh identity.MeshID, reply []byte) (membership, error
 	if err != nil {
 		return m, err
 	}
-	m.Founder = false
+	m.Founder, m.Founding, m.Met = false, nil, nil
 	if m.mesh() != mesh {
 		return m, errors.New("the answer is of another mesh than the one that was asked")
 	}
@@ -153,7 +153,7 @@ func (n *Node) vouch(key []byte, height uint64, wrapped ledger.NodeKeys) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	m := membership{Genesis: n.member.Genesis, Admissions: identity.EncodeAdmissions(append([]identity.Admission{admission}, mine...)), Wrapped: wrapped}
+	m := membership{Genesis: n.member.Genesis, Admissions: identity.EncodeAdmissions(append([]identity.Admission{admission}, mine...)), Wrapped: wrapped, Epoch: n.member.Epoch}
 	err = n.ledger.View(func(tx *ledger.Tx) error {
 		m.Roster = ledger.Roster(tx)
 		return nil

@@ -19,7 +19,7 @@ import (
 //
 // The file "membership" in the data directory is the line
 // "selvage membership v1" and deterministic CBOR of this struct. It is written
-// when the node founds or joins, and when its membership ends; nothing in it is secret in the clear (the
+// when the node founds or joins, when its membership ends, and around a change of epoch; nothing in it is secret in the clear (the
 // keys are wrapped to the node). Another first line is refused.
 type membership struct {
 	Genesis    []byte          `cbor:"1,keyasint"`           // payload of mesh.genesis; the mesh ID is its hash
@@ -28,6 +28,9 @@ type membership struct {
 	Wrapped    ledger.NodeKeys `cbor:"4,keyasint"`           // the mesh's keys when it joined
 	Roster     []ledger.Node   `cbor:"5,keyasint"`           // the members when it joined
 	Over       bool            `cbor:"6,keyasint,omitempty"` // it has left, or was thrown out
+	Epoch      uint64          `cbor:"7,keyasint,omitempty"` // of the mesh; 0 is the first
+	Founding   *founding       `cbor:"8,keyasint,omitempty"` // this node is to found that epoch
+	Met        *metEpoch       `cbor:"9,keyasint,omitempty"` // a later epoch: this node is left behind
 }
 
 const (

@@ -51,7 +51,9 @@ type Node struct {
 	store     *store.Store
 	keys      *identity.Keys
 	member    membership
-	saving    sync.Mutex                      // guards member.Over and its file
+	saving    sync.Mutex                      // guards member.Over, member.Met and their file
+	founds    atomic.Bool                     // this node founds an epoch just now
+	alone     atomic.Bool                     // and who is in its state's roster is to be struck off by that
 	mesh      atomic.Pointer[identity.MeshID] // set once the node belongs to one
 	roster    *roster
 	keyring   *keyring
@@ -100,6 +102,9 @@ func Open(ctx context.Context, conf Config) (_ *Node, err error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(conf.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := unfinished(conf.Dir); err != nil {
 		return nil, err
 	}
 	n := &Node{conf: conf, log: conf.Logger, failed: make(chan error, 1), sessionEnd: make(chan uint64, 1)}
@@ -224,6 +229,9 @@ func (n *Node) openIdentity(context.Context) (err error) {
 	if n.member.Over {
 		return ErrRevoked
 	}
+	if n.member.Met != nil {
+		return n.member.Met.err()
+	}
 	n.belongTo(n.member.mesh())
 	if !n.freshLog {
 		return nil
@@ -267,6 +275,8 @@ func (n *Node) openTransport(context.Context) error {
 	t, err := transport.Open(transport.Config{
 		Conn: conn, Keys: n.keys, Logger: n.log,
 		Mesh:      n.Mesh,
+		Epoch:     n.epoch,
+		OnEpoch:   n.onEpoch,
 		Member:    n.roster.member,
 		Admission: func() []byte { return n.member.Admissions },
 		Resolve:   n.resolve,
@@ -310,6 +320,7 @@ func (n *Node) openMembership(ctx context.Context) (err error) {
 	if _, err := n.keyring.take(n.member.Wrapped); err != nil {
 		return err
 	}
+	n.alone.Store(n.member.Founding != nil && n.member.Founding.Alone)
 	n.refreshRoster()
 	n.showOnLAN()
 	return nil
@@ -345,7 +356,7 @@ func (n *Node) openConsensus(context.Context) error {
 	conf := consensus.Config{
 		ServerID: n.keys.ServerID(), Span: n.store.Span(spanRaft), Dir: snapshotDir(n.conf), FS: n.conf.FS, State: consensus.LedgerState(n.ledger),
 		DialRaft: dial(transport.KindRaft), DialPropose: dial(transport.KindPropose),
-		Verify: n.ledger.CheckBatch, Time: n.ledger.Time, MayLead: n.clocks.mayLead,
+		Verify: n.checkBatch, Time: n.ledger.Time, MayLead: n.clocks.mayLead,
 		Member: n.roster.isMember, Alive: n.alive, Peers: n.peers, MayVote: n.mayVote,
 		OnFatal: n.stopWith, OnDiverged: n.diverged, ElectionTimeout: n.election,
 		Logger: n.log, Faults: n.conf.Faults.Consensus,
@@ -380,6 +391,9 @@ func (n *Node) openConsensus(context.Context) error {
 	n.spawn(n.followLAN)
 	n.spawn(n.keepTime)
 	n.spawn(n.tendBlobs)
+	if n.conf.Backups.Every > 0 {
+		n.spawn(n.backUp)
+	}
 	n.opened("followers", func() error { n.endSpawned(); return nil })
 	return nil
 }

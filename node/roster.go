@@ -122,7 +122,7 @@ func (n *Node) disconnect(ctx context.Context, id identity.NodeID) {
 }
 
 func touchesRoster(kind string) bool {
-	return strings.HasPrefix(kind, "node.") || kind == ledger.KindGenesis || kind == ledger.KindKeysRotate
+	return strings.HasPrefix(kind, "node.") || kind == ledger.KindGenesis || kind == ledger.KindEpoch || kind == ledger.KindKeysRotate
 }
 
 // refreshRoster reads the members and keys from the state; it returns the
@@ -136,7 +136,7 @@ func (n *Node) refreshRoster() (height uint64) {
 		keys, _ = ledger.WrappedFor(tx, n.ID())
 		return nil
 	})
-	if err != nil || len(nodes) == 0 {
+	if err != nil || len(nodes) == 0 || n.alone.Load() {
 		return height
 	}
 	before := n.roster.all()

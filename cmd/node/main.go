@@ -74,6 +74,7 @@ func newRoot() *cobra.Command {
 		authCommand(c), memberCommand(c), userCommand(c), keyCommand(c),
 	)
 	root.AddCommand(sandboxCommand(c), pendingCommand(c), approveNodeCommand(c), rejectNodeCommand(c), ownerKeyCommand(c), keyringCommand(c))
+	root.AddCommand(snapshotCommand(c), recoverCommand(c))
 	misusedArguments(root)
 	return root
 }

@@ -63,6 +63,8 @@ func upCommand(_ *cli) *cobra.Command {
 	var engine string
 	var labels map[string]string
 	var faults, level, file, profiles, size string
+	var backups opener
+	var noFiles bool
 	cmd := &cobra.Command{
 		Use: "up", Short: "Run a node: found a mesh, join one, or come back to one", Args: cobra.NoArgs,
 		Long: `Run a node in the foreground until it is told to stop (SIGTERM, SIGINT).
@@ -97,6 +99,15 @@ are not seen in the process list.`,
 				return misuse{err}
 			}
 			conf.Version, conf.Labels = version, labels
+			if conf.Backups.Every > 0 {
+				if len(backups.recipients) == 0 && backups.passphraseFile == "" && os.Getenv("SELVAGE_PASSPHRASE") == "" {
+					return misuse{errors.New("--snapshot-every needs --snapshot-to or --snapshot-passphrase-file: somebody has to be able to open the backups")}
+				}
+				if conf.Backups.To, err = backups.to(cmd); err != nil {
+					return err
+				}
+				conf.Backups.Files = !noFiles
+			}
 			conf.Logger = slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
 			slog.SetDefault(conf.Logger) // also for libraries that print lines of their own
 			// The library would print its own line about small socket buffers.
@@ -157,6 +168,12 @@ are not seen in the process list.`,
 	})
 	f.IntVar(&conf.Slots, "slots", scheduler.DefaultSlots, "how many runs this node carries out at once")
 	f.StringVar(&size, "size", string(node.SizeAuto), "small for a board with little memory, normal, or auto: by the memory there is")
+	f.DurationVar(&conf.Backups.Every, "snapshot-every", 0, "how often this node makes a backup by itself, such as 24h (default: never)")
+	f.IntVar(&conf.Backups.Keep, "snapshot-keep", node.DefaultBackups, "how many of them it keeps")
+	f.StringVar(&conf.Backups.Dir, "snapshot-dir", "", "where it puts them (default: backups in the data directory)")
+	f.StringArrayVar(&backups.recipients, "snapshot-to", nil, "public key of who can open them, or @FILE; see selvage snapshot key (repeat for more)")
+	f.StringVar(&backups.passphraseFile, "snapshot-passphrase-file", "", "file with a passphrase that opens them (or $SELVAGE_PASSPHRASE)")
+	f.BoolVar(&noFiles, "snapshot-no-files", false, "leave attachments and images out of them")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&faults, "faults", "", "file of faults to inject (testnets only)")
 	f.MarkHidden("faults")

@@ -307,6 +307,15 @@ func (s *Store) Open(d Digest) (*os.File, int64, error) {
 	return f, h.size, err
 }
 
+// Sum hashes what r gives.
+func Sum(r io.Reader) (d Digest, err error) {
+	sum := sha256.New()
+	if _, err := io.Copy(sum, r); err != nil {
+		return d, err
+	}
+	return Digest(sum.Sum(nil)), nil
+}
+
 // Check hashes a blob's file. One that is not what its name says is thrown
 // away, and the error wraps ErrMissing and ErrMismatch.
 func (s *Store) Check(d Digest) error {

@@ -1,0 +1,120 @@
+package identity
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+)
+
+func sealFile(t testing.TB, content []byte, to ...Recipient) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := SealFile(&b, []byte(`{"what":"test"}`), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for part := range bytes.Lines(content) { // in pieces of any size
+		if _, err := w.Write(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func unsealFile(b, passphrase []byte, keys ...*RecipientKey) ([]byte, error) {
+	f, err := ReadSealedFile(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	r, err := f.Open(passphrase, keys...)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
+
+// cheap is a KDF that a test can afford.
+func cheap() *KDF { k := NewKDF(); k.Time, k.Memory = 1, 64; return k }
+
+func TestSealedFileOpensForItsRecipientsOnly(t *testing.T) {
+	one, two, other := NewRecipientKey(), NewRecipientKey(), NewRecipientKey()
+	kdf := cheap()
+	byPass, err := kdf.Key([]byte("open sesame"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := []Recipient{{Key: byPass.PublicKey().Bytes(), KDF: kdf}}
+	for _, k := range []*RecipientKey{one, two} {
+		r, err := ParseRecipient(FormatRecipient(k.PublicKey()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		to = append(to, r)
+	}
+	for _, size := range []int{0, 1, sealedPiece - 1, sealedPiece, sealedPiece + 1, 3 * sealedPiece} {
+		content := bytes.Repeat([]byte("row\n"), size/4+1)[:size]
+		b := sealFile(t, content, to...)
+		again, err := ParseRecipientKey(FormatRecipientKey(two) + "\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, open := range map[string]func() ([]byte, error){
+			"first key":  func() ([]byte, error) { return unsealFile(b, nil, one) },
+			"second key": func() ([]byte, error) { return unsealFile(b, nil, other, again) },
+			"passphrase": func() ([]byte, error) { return unsealFile(b, []byte("open sesame")) },
+		} {
+			if got, err := open(); err != nil || !bytes.Equal(got, content) {
+				t.Errorf("%d bytes by %s: %d bytes, %v", size, name, len(got), err)
+			}
+		}
+		if _, err := unsealFile(b, []byte("open says me"), other); !errors.Is(err, ErrNotRecipient) {
+			t.Errorf("others: %v", err)
+		}
+	}
+}
+
+// A file that was changed anywhere, cut short anywhere, or had its chunks
+// dropped or swapped does not read to its end.
+func TestSealedFileIsWholeOrDoesNotOpen(t *testing.T) {
+	k := NewRecipientKey()
+	content := bytes.Repeat([]byte("0123456789\n"), sealedPiece/4)
+	b := sealFile(t, content, Recipient{Key: k.PublicKey().Bytes()})
+	head := bytes.IndexByte(b[len(sealedMagic):], '\n') + len(sealedMagic) + 1
+	bad := map[string][]byte{
+		"one byte more":       append(bytes.Clone(b), 0),
+		"the first chunk out": append(bytes.Clone(b[:head]), b[head+4+sealedPiece+16:]...),
+	}
+	for i := 0; i < len(b); i += 9973 {
+		bad["cut"+string(rune('a'+i%26))] = b[:i]
+		c := bytes.Clone(b)
+		c[i] ^= 1
+		bad["flip"+string(rune('a'+i%26))] = c
+	}
+	bad["cut at a chunk"] = b[:head+4+sealedPiece+16]
+	about := bytes.Replace(bytes.Clone(b), []byte(`"what":"test"`), []byte(`"what":"tost"`), 1)
+	bad["another about"] = about
+	for name, b := range bad {
+		if got, err := unsealFile(b, nil, k); err == nil {
+			t.Errorf("%s: %d bytes read", name, len(got))
+		}
+	}
+}
+
+func FuzzReadSealedFile(f *testing.F) {
+	k := NewRecipientKey()
+	f.Add(sealFile(f, []byte("content"), Recipient{Key: k.PublicKey().Bytes()}))
+	f.Add([]byte(sealedMagic + `{"to":[{"key":"AAAA","kdf":{"salt":"","time":9,"memoryKiB":99999999,"threads":0}}]}` + "\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := ReadSealedFile(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		if r, err := s.Open(nil, k); err == nil {
+			_, _ = io.Copy(io.Discard, r)
+		}
+	})
+}

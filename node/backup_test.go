@@ -1,0 +1,345 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/consensus"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/store"
+)
+
+// start opens a node on a directory, without an API.
+func start(t *testing.T, dir string, change ...func(*Config)) *Node {
+	t.Helper()
+	conf := Config{Dir: dir, HTTP: "none", Mesh: "127.0.0.1:0", Name: filepath.Base(dir), Machine: testMachine, Shim: []string{os.Args[0], "-test.run=^$"}}
+	conf.TuneConsensus = func(c *consensus.Config) { c.Stabilisation = 100 * time.Millisecond }
+	for _, f := range change {
+		f(&conf)
+	}
+	n, err := Open(t.Context(), conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// found makes a company.
+func found(t *testing.T, n *Node, name string) ledger.Receipt {
+	t.Helper()
+	id := uuid.Must(uuid.NewV7()).String()
+	cmd := n.command("company.create", id, company.SaveCompany{ID: id, Name: &name})
+	cmd.Actor, cmd.Credential = ledger.Actor{Type: "user", ID: company.LocalBoard}, ledger.Credential{Kind: "local"}
+	r, err := n.proposer.Submit(t.Context(), cmd)
+	if err == nil {
+		err = r.Err()
+	}
+	if err != nil {
+		t.Fatalf("company %s: %v", name, err)
+	}
+	return r
+}
+
+// backupOf takes a backup of a node for a new key.
+func backupOf(t *testing.T, n *Node) ([]byte, *identity.RecipientKey) {
+	t.Helper()
+	k := identity.NewRecipientKey()
+	var b bytes.Buffer
+	if _, err := n.Backup(t.Context(), &b, []identity.Recipient{{Key: k.PublicKey().Bytes()}}, true); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes(), k
+}
+
+func content(t *testing.T, b []byte, k *identity.RecipientKey) io.Reader {
+	t.Helper()
+	f, err := identity.ReadSealedFile(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := f.Open(nil, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+const testMachine = "0123456789abcdef0123456789abcdef"
+
+// What a backup holds is on an empty machine what it was: the chain and its
+// head, the digest of the state, every row, files, and secrets that open. The
+// mesh goes on from there in its next epoch.
+func TestRestoreOnAnEmptyMachine(t *testing.T) {
+	first := start(t, filepath.Join(t.TempDir(), "first"))
+	token, err := first.CreateToken(t.Context(), 3, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Acme", "Umbra"} {
+		found(t, first, name)
+	}
+	b, key := backupOf(t, first)
+	snap, err := first.ledger.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := snap.Sum()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pos := snap.Position
+	snap.Close()
+	if bytes.Contains(b, []byte("Umbra")) {
+		t.Error("the backup can be read by anybody")
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	v, err := Inspect(content(t, b, key))
+	if err != nil || v.About.Height != pos.Height || v.Rows == 0 {
+		t.Fatalf("inspect %+v, %v", v, err)
+	}
+
+	dir := filepath.Join(t.TempDir(), "second")
+	if _, err := Restore(t.Context(), dir, testMachine, io.LimitReader(content(t, b, key), 5000)); err == nil {
+		t.Fatal("half a backup was restored")
+	}
+	if _, err := Open(t.Context(), Config{Dir: dir, HTTP: "none", Machine: testMachine}); err == nil {
+		t.Fatal("a node started on half a restored directory")
+	}
+	v, err = Restore(t.Context(), dir, testMachine, content(t, b, key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Epoch != 2 || v.About.Height != pos.Height {
+		t.Errorf("restored %+v", v)
+	}
+	if _, err := Restore(t.Context(), dir, testMachine, content(t, b, key)); err == nil {
+		t.Error("a restore went over a node's state")
+	}
+	if err := withStore(dir, sameState(t, pos, sum)); err != nil {
+		t.Fatal(err)
+	}
+
+	second := start(t, dir)
+	if got := second.Mesh(); got != first.Mesh() {
+		t.Errorf("mesh %s, was %s", got, first.Mesh())
+	}
+	if err := second.ledger.View(func(tx *ledger.Tx) error {
+		if e := ledger.CurrentEpoch(tx); e.Number != 2 || e.Founder != second.ID() || e.Reason != ledger.EpochRestored {
+			t.Errorf("epoch %+v", e)
+		}
+		for _, m := range ledger.Roster(tx) {
+			if m.Member() != (m.ID == second.ID()) {
+				t.Errorf("%s: member %v", m.Name, m.Member())
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := identity.DecodeJoinToken(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.ledger.View(func(tx *ledger.Tx) error {
+		row, _ := ledger.FindToken(tx, parsed.ID)
+		psk, err := second.keyring.open(tx, tokenAAD(row.ID), row.Sealed)
+		if err != nil || !bytes.Equal(psk, parsed.PSK[:]) {
+			t.Errorf("what was sealed before the backup does not open after it: %v", err)
+		}
+		if row.Usable(time.Now().UnixMilli()) {
+			t.Error("who was a member may come back with a token that it knows")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.ledger.Verify(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	found(t, second, "Later")
+
+	// Others join the restored mesh, which has given its state a snapshot by then.
+	fresh, err := second.CreateToken(t.Context(), 1, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	third := start(t, filepath.Join(t.TempDir(), "third"), func(c *Config) { c.Join = fresh; c.Machine = "" })
+	wantSame(t, second, third)
+}
+
+func sameState(t *testing.T, pos ledger.Position, sum ledger.Hash) func(s *store.Store, l *ledger.Ledger) error {
+	return func(_ *store.Store, l *ledger.Ledger) error {
+		if l.Position() != pos {
+			t.Errorf("position %+v, was %+v", l.Position(), pos)
+		}
+		snap, err := l.Snapshot()
+		if err != nil {
+			return err
+		}
+		defer snap.Close()
+		got, err := snap.Sum()
+		if got != sum {
+			t.Error("a row differs")
+		}
+		return err
+	}
+}
+
+// wantSame waits until b has what a has.
+func wantSame(t *testing.T, a, b *Node) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	_, index := a.ledger.Digest()
+	if err := b.ledger.WaitApplied(ctx, index); err != nil {
+		t.Fatalf("the other node has applied %d of %d: %v", b.ledger.Applied(), index, err)
+	}
+	if a.epoch() != b.epoch() {
+		t.Errorf("epochs %d and %d", a.epoch(), b.epoch())
+	}
+}
+
+// A schedule keeps so many backups and no other file is touched.
+func TestBackupsOnASchedule(t *testing.T) {
+	key := identity.NewRecipientKey()
+	dir := t.TempDir()
+	n := start(t, filepath.Join(dir, "n"), func(c *Config) {
+		c.Backups = Backups{Every: time.Hour, Keep: 2, Dir: filepath.Join(dir, "kept"), To: []identity.Recipient{{Key: key.PublicKey().Bytes()}}}
+	})
+	if err := os.MkdirAll(n.conf.Backups.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mine := filepath.Join(n.conf.Backups.Dir, "mine.selvage")
+	old := filepath.Join(n.conf.Backups.Dir, "20010101T000000Z-7.selvage")
+	for _, f := range []string{mine, old} {
+		if err := os.WriteFile(f, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var last string
+	for range 3 {
+		found(t, n, "C")
+		path, err := n.BackupNow(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = path
+	}
+	all, err := backupsIn(n.conf.Backups.Dir)
+	if err != nil || len(all) != 2 || all[1] != last {
+		t.Errorf("kept %v, %v; want the two newest", all, err)
+	}
+	if _, err := os.Stat(mine); err != nil {
+		t.Error("a file that is no backup of the schedule went away")
+	}
+	if err := (Backups{Every: time.Hour}).validate(); err == nil {
+		t.Error("a schedule whose backups nobody can open")
+	}
+}
+
+// A survivor goes on with all that its log has; the others stop when they meet
+// it, say what to do, and follow once they are told to.
+func TestRecoverAfterTheQuorumIsLost(t *testing.T) {
+	base := t.TempDir()
+	own := func(c *Config) { c.Machine = testMachine }
+	a := start(t, filepath.Join(base, "a"), own)
+	var nodes []*Node
+	for _, name := range []string{"b", "c"} {
+		token, err := a.CreateToken(t.Context(), 1, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes = append(nodes, start(t, filepath.Join(base, name), own, func(c *Config) { c.Join = token }))
+	}
+	b, c := nodes[0], nodes[1]
+	eventually(t, "three voters", func() bool { return a.consensus.Stats().Voters == 3 })
+	r := found(t, a, "Before")
+	for _, n := range nodes {
+		if err := n.ledger.WaitApplied(t.Context(), r.Index); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := b.advertised()
+	for _, n := range []*Node{c, b, a} {
+		n.Kill()
+	}
+
+	// b and c are gone, a is asked what it has, and goes on.
+	v, err := Recover(t.Context(), a.conf.Dir, testMachine, false)
+	if err != nil || v.Epoch != 2 || len(v.Lost) != 2 || v.Last < r.Index || v.Missing != v.Height+1 || v.At.IsZero() {
+		t.Fatalf("a has %+v, %v", v, err)
+	}
+	if v, err = Recover(t.Context(), a.conf.Dir, testMachine, true); err != nil {
+		t.Fatal(err)
+	}
+	a = start(t, a.conf.Dir, own)
+	if err := a.Ready(t.Context()); err != nil || a.consensus.Stats().Voters != 1 || a.epoch() != 2 {
+		t.Fatalf("the survivor: %v, %d voters, epoch %d", err, a.consensus.Stats().Voters, a.epoch())
+	}
+	found(t, a, "After")
+
+	// b comes back where it was, meets a, and stops.
+	conf := Config{Dir: b.conf.Dir, HTTP: "none", Mesh: at.String(), Name: "b", Machine: testMachine, Shim: []string{os.Args[0]}, Seeds: []string{a.advertised().String()}}
+	b, err = Open(t.Context(), conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.transport.Learn(b.ID(), b.advertised())
+	b.transport.Learn(a.ID(), a.advertised())
+	select {
+	case err := <-b.Failed():
+		if !errors.Is(err, ErrEpoch) {
+			t.Errorf("b stopped with %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("b goes on in the old epoch")
+	}
+	if err := b.mayWrite(); !errors.Is(err, ErrEpoch) {
+		t.Errorf("b takes commands: %v", err)
+	}
+	b.Close()
+	if _, err := Open(t.Context(), conf); !errors.Is(err, ErrEpoch) {
+		t.Errorf("b started again: %v", err)
+	}
+	if _, err := Recover(t.Context(), conf.Dir, testMachine, true); !errors.Is(err, ErrEpoch) {
+		t.Errorf("b founds an epoch of its own: %v", err)
+	}
+	kept, err := Follow(conf.Dir, testMachine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Errorf("the old state was not kept: %v", err)
+	}
+	b = start(t, conf.Dir, own, func(c *Config) { c.Seeds = conf.Seeds })
+	wantSame(t, a, b)
+	if _, err := b.ledger.Verify(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// ErrEpoch ends a node whose mesh went on without it, in a later epoch.
+var ErrEpoch = errors.New("the mesh has gone on in another epoch")
+
+// A founding is an epoch that this node is to found when it starts.
+type founding struct {
+	Reason string `cbor:"1,keyasint"` // ledger.EpochRecovered or EpochRestored
+	Alone  bool   `cbor:"2,keyasint,omitempty"`
+}
+
+// A metEpoch is a later epoch that this node has met.
+type metEpoch struct {
+	Epoch uint64          `cbor:"1,keyasint"`
+	Node  identity.NodeID `cbor:"2,keyasint"` // that is in it
+	At    int64           `cbor:"3,keyasint"` // ms since 1970
+}
+
+func (m metEpoch) err() error {
+	return fmt.Errorf("%w: node %s is in epoch %d (met %s). This node's state is of an earlier one and may have changes that the mesh does not: "+
+		"keep its data directory until you know that nothing is missed. To follow the mesh, run selvage recover --follow on this node, which sets the state aside; "+
+		"if the mesh was restored from a backup, move the data directory away and join with a new token",
+		ErrEpoch, m.Node.Short(), m.Epoch, time.UnixMilli(m.At).UTC().Format(time.RFC3339))
+}
+
+// epoch is the one that this node is in.
+func (n *Node) epoch() uint64 { return max(1, n.member.Epoch) }
+
+// onEpoch hears that the mesh is in a later epoch than this node: whatever it
+// takes part in is not the mesh any more. An untrusted node's word is nothing.
+func (n *Node) onEpoch(from, known identity.NodeID, epoch uint64) {
+	if m, ok := n.roster.node(known); !ok || !m.Member() || m.Has(ledger.LabelUntrusted) {
+		return
+	}
+	n.saving.Lock()
+	defer n.saving.Unlock()
+	if n.member.Met == nil {
+		n.member.Met = &metEpoch{Epoch: epoch, Node: from, At: time.Now().UnixMilli()}
+		if err := n.member.save(n.conf.Dir); err != nil {
+			n.log.Error("note that the mesh is in another epoch", "error", err)
+		}
+	}
+	err := n.member.Met.err()
+	n.halted.CompareAndSwap(nil, &err)
+	n.stopWith(err)
+}
+
+// Follow makes a stopped node that met a later epoch of its mesh forget its
+// state, which is set aside, and come back as a member without any.
+func Follow(dir, machine string) (kept string, err error) {
+	m, err := loadMembership(dir)
+	if err != nil {
+		return "", err
+	}
+	if m.Met == nil {
+		return "", errors.New("this node has met no later epoch of its mesh: there is nothing to follow")
+	}
+	if _, err := identity.Reincarnate(dir, machine); err != nil {
+		return "", err
+	}
+	kept = filepath.Join(dir, fmt.Sprintf("store.epoch-%d", max(1, m.Epoch)))
+	if err := os.Rename(filepath.Join(dir, "store"), kept); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "snapshots")); err != nil {
+		return "", err
+	}
+	m.Epoch, m.Met, m.Founding = m.Met.Epoch, nil, nil
+	return kept, m.save(dir)
+}
+
+// foundEpoch makes this node's epoch the mesh's. It may have been stopped
+// anywhere on the way.
+func (n *Node) foundEpoch(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, foundTimeout)
+	defer cancel()
+	for _, s := range n.consensus.Servers() {
+		if s.Node != n.ID() {
+			return fmt.Errorf("found epoch %d: node %s has a say too", n.epoch(), s.Node.Short())
+		}
+	}
+	n.founds.Store(true)
+	defer n.founds.Store(false)
+	for now := uint64(0); now != n.epoch(); {
+		var head ledger.Position
+		if err := n.ledger.View(func(tx *ledger.Tx) error {
+			now, head = ledger.CurrentEpoch(tx).Number, tx.Position()
+			return nil
+		}); err != nil {
+			return err
+		}
+		if now == n.epoch() {
+			break
+		}
+		cmd := n.command(ledger.KindEpoch, "", ledger.EpochFound{
+			Epoch: n.epoch(), Founder: n.self(), Admissions: n.member.Admissions, Reason: n.member.Founding.Reason, Alone: n.member.Founding.Alone,
+			Height: head.Height, Head: head.Head, Wrapped: n.member.Wrapped, At: time.Now().UnixMilli(),
+		})
+		batch := ledger.EncodeBatch(n.Mesh(), n.keys.ID(), 0, 0, 0, []ledger.Command{cmd}, n.keys.Sign)
+		result, _, err := n.consensus.Propose(ctx, batch)
+		if err != nil {
+			return fmt.Errorf("found epoch %d: %w", n.epoch(), err)
+		}
+		receipts, err := ledger.DecodeReceipts(result)
+		if err != nil {
+			return err
+		}
+		if err := receipts[0].Err(); err != nil {
+			return fmt.Errorf("found epoch %d: %w", n.epoch(), err)
+		}
+	}
+	n.alone.Store(false)
+	n.refreshRoster()
+	n.log.Warn("this node has founded a new epoch of the mesh", "epoch", n.epoch(), "reason", n.member.Founding.Reason)
+	n.saving.Lock()
+	defer n.saving.Unlock()
+	n.member.Founding = nil
+	return n.member.save(n.conf.Dir)
+}
+
+// checkBatch is what consensus asks before it leads a batch. Only while this
+// node founds an epoch may it have a batch that does.
+func (n *Node) checkBatch(data []byte) error {
+	if n.founds.Load() && n.ledger.CheckEpoch(data, n.ID()) == nil {
+		return nil
+	}
+	return n.ledger.CheckBatch(data)
+}
