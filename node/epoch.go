@@ -10,6 +10,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
 // ErrEpoch ends a node whose mesh went on without it, in a later epoch.
@@ -67,6 +68,18 @@ func Follow(dir, machine string) (kept string, err error) {
 	if m.Met == nil {
 		return "", errors.New("this node has met no later epoch of its mesh: there is nothing to follow")
 	}
+	keys, err := identity.Load(dir, machine)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "store")); err == nil {
+		if err := withStore(dir, m.remember(keys.ID())); err != nil {
+			return "", err
+		}
+		if err := m.save(dir); err != nil {
+			return "", err
+		}
+	}
 	if _, err := identity.Reincarnate(dir, machine); err != nil {
 		return "", err
 	}
@@ -79,6 +92,22 @@ func Follow(dir, machine string) (kept string, err error) {
 	}
 	m.Epoch, m.Met, m.Founding = m.Met.Epoch, nil, nil
 	return kept, m.save(dir)
+}
+
+// remember takes into the membership file what the state says of the members and
+// of the keys: without its state a node knows nobody else.
+func (m *membership) remember(self identity.NodeID) func(*store.Store, *ledger.Ledger) error {
+	return func(_ *store.Store, l *ledger.Ledger) (err error) {
+		if m.Wrapped, err = newestKeys(l, self, m.Wrapped); err != nil {
+			return err
+		}
+		return l.View(func(tx *ledger.Tx) error {
+			if all := ledger.Roster(tx); len(all) > 0 {
+				m.Roster = all
+			}
+			return nil
+		})
+	}
 }
 
 // foundEpoch makes this node's epoch the mesh's. It may have been stopped
