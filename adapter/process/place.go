@@ -23,7 +23,7 @@ func (a *Adapter) Variables(inv company.Invocation, token, home, scratch string)
 // Follow copies a stream of output into the run's log, without secrets, and
 // returns its end when it is over.
 func Follow(r *os.File, stream string, log func(stream, text string), secrets []string) <-chan string {
-	return follow(r, stream, log, secrets)
+	return follow(r, stream, log, secrets, nil)
 }
 
 // Result is resultJson of a run that ended for the reason stop.

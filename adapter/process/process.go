@@ -123,6 +123,19 @@ func (a *Adapter) Cancel(run, _ string) {
 
 // Invoke runs the agent's command until its whole tree is gone.
 func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
+	var c config
+	if err := json.Unmarshal(inv.Config, &c); err != nil {
+		return failure("The agent's adapterConfig is malformed: %v", err)
+	}
+	if c.Command == "" {
+		return failure("Process adapter missing command")
+	}
+	return a.carry(ctx, inv, c, func(Place) (Job, error) { return Job{Command: c.Command, Args: c.Args}, nil })
+}
+
+// carry makes the run's folders and variables, starts the job of plan in them,
+// and returns when its whole tree is gone.
+func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, plan func(Place) (Job, error)) company.Outcome {
 	k := &child{cancel: make(chan struct{})}
 	a.mu.Lock()
 	a.runs[inv.Run.ID] = k
@@ -132,13 +145,6 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 		delete(a.runs, inv.Run.ID)
 		a.mu.Unlock()
 	}()
-	var c config
-	if err := json.Unmarshal(inv.Config, &c); err != nil {
-		return failure("The agent's adapterConfig is malformed: %v", err)
-	}
-	if c.Command == "" {
-		return failure("Process adapter missing command")
-	}
 	if err := c.check(); err != nil {
 		return failure("%v", err)
 	}
@@ -168,35 +174,40 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	if f := inv.Folder; f != nil && (c.Dir == "" || f.Worktree != "") {
 		dir, source = f.Dir, f.Source
 	}
-	path, ok := lookPath(c.Command, dir, env["PATH"])
-	if !ok {
-		return failure("Failed to start command %q: no such program in %q", c.Command, env["PATH"])
-	}
 	if err := os.WriteFile(filepath.Join(scratch, scratchMarker), fmt.Appendf(nil, "{\"runId\":%q}\n", inv.Run.ID), 0o600); err != nil {
 		return failure("No directory could be made for the run: %v", err)
 	}
 	if err := layOut(inv.Instructions, scratch, env); err != nil {
 		return failure("The agent's instructions could not be written: %v", err)
 	}
+	job, err := plan(Place{Dir: dir, Home: home, Scratch: scratch, Env: env, Token: token, APIURL: a.cfg.APIURL})
+	if err != nil {
+		return refused(err)
+	}
+	secrets = append(secrets, job.apply(env)...)
+	path, ok := lookPath(job.Command, dir, env["PATH"])
+	if !ok {
+		return failure("Failed to start command %q: no such program in %q", job.Command, env["PATH"])
+	}
 	env["PAPERCLIP_RESOLVED_COMMAND"] = path
 	place := company.RunPlace{Dir: dir, Home: home, Scratch: scratch, Source: source}
 	inv.Report(company.Report{Place: &place})
 	red := company.NewRedactor(secrets)
-	inv.Report(event("adapter.invoke", "adapter invocation", map[string]any{"adapterType": inv.Run.AdapterType, "command": c.Command,
-		"cwd": dir, "commandArgs": shownArgs(red, c.Args), "env": shown(env, c)}))
+	inv.Report(event("adapter.invoke", "adapter invocation", map[string]any{"adapterType": inv.Run.AdapterType, "command": job.Command,
+		"cwd": dir, "commandArgs": shownArgs(red, job.Args), "env": shown(env, c)}))
 	if source == "agent_home" {
 		inv.Log("system", "[selvage] no working directory is configured; using the agent's workspace "+home+"\n")
 	}
-	spec := shim.Spec{Path: path, Args: append([]string{c.Command}, c.Args...), Dir: dir, Env: list(env), Deadline: inv.Authority()}
+	spec := shim.Spec{Path: path, Args: append([]string{job.Command}, job.Args...), Dir: dir, Env: list(env), Deadline: inv.Authority()}
 	c.hold(&spec, inv, home, scratch)
 	if spec.Deadline <= shim.BootTime() {
 		return interrupted("The node's lease ended before the run began")
 	}
-	return a.watch(ctx, inv, c, k, spec, secrets)
+	return a.watch(ctx, inv, c, job, k, spec, secrets)
 }
 
 // watch starts the command and follows it to its end.
-func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, k *child, spec shim.Spec, secrets []string) company.Outcome {
+func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, job Job, k *child, spec shim.Spec, secrets []string) company.Outcome {
 	outR, outW, err := os.Pipe()
 	if err != nil {
 		return failure("No pipe could be made: %v", err)
@@ -208,17 +219,17 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, k
 		return failure("No pipe could be made: %v", err)
 	}
 	defer errR.Close()
-	p, err := shim.Start(a.cfg.Shim, spec, outW, errW)
+	p, err := job.start(a.cfg.Shim, spec, outW, errW)
 	outW.Close()
 	errW.Close()
 	if err != nil {
-		return failure("Failed to start command %q: %v", c.Command, err)
+		return failure("Failed to start command %q: %v", job.Command, err)
 	}
 	inv.Report(company.Report{PID: int64(p.PID), Group: int64(p.Group)})
 	for _, note := range p.Notes {
 		inv.Log("system", "[selvage] "+note+"\n")
 	}
-	stdout, stderr := follow(outR, "stdout", inv.Log, secrets), follow(errR, "stderr", inv.Log, secrets)
+	stdout, stderr := follow(outR, "stdout", quietly(job.Quiet, inv.Log), secrets, job.Hear), follow(errR, "stderr", inv.Log, secrets, nil)
 
 	type end struct {
 		exit shim.Exit
@@ -255,7 +266,12 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, k
 			cancel = nil
 			if !timedOut {
 				cancelled = true
-				p.Terminate(c.grace())
+				if job.Stop == nil {
+					p.Terminate(c.grace())
+					break
+				}
+				polite := time.AfterFunc(min(job.Stop(), c.grace()), func() { p.Terminate(c.grace()) })
+				defer polite.Stop()
 			}
 		case <-done:
 			done, killed = nil, true
@@ -318,7 +334,7 @@ func half(s string) string { return strings.ToValidUTF8(s[len(s)-len(s)/2:], "")
 
 // follow copies a stream of output into the run's log, without secrets, and
 // returns its end when it is over.
-func follow(r *os.File, stream string, log func(stream, text string), secrets []string) <-chan string {
+func follow(r *os.File, stream string, log func(stream, text string), secrets []string, hear func([]byte)) <-chan string {
 	done := make(chan string, 1)
 	go func() {
 		red, end := company.NewRedactor(secrets), &tail{max: company.MaxExcerpt}
@@ -331,6 +347,9 @@ func follow(r *os.File, stream string, log func(stream, text string), secrets []
 		buf := make([]byte, readSize)
 		for {
 			n, err := r.Read(buf)
+			if hear != nil && n > 0 {
+				hear(buf[:n])
+			}
 			tell(red.Next(string(buf[:n])))
 			if err != nil {
 				tell(red.Rest())
@@ -340,6 +359,14 @@ func follow(r *os.File, stream string, log func(stream, text string), secrets []
 		}
 	}()
 	return done
+}
+
+// quietly is log, or nothing.
+func quietly(quiet bool, log func(stream, text string)) func(stream, text string) {
+	if quiet {
+		return func(string, string) {}
+	}
+	return log
 }
 
 func failure(format string, args ...any) company.Outcome {

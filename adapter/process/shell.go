@@ -91,7 +91,7 @@ func (s Shell) Run(ctx context.Context, c ShellCommand) ShellEnd {
 	if c.Started != nil {
 		c.Started(p.PID)
 	}
-	stdout, stderr := follow(outR, "stdout", c.Log, secrets), follow(errR, "stderr", c.Log, secrets)
+	stdout, stderr := follow(outR, "stdout", c.Log, secrets, nil), follow(errR, "stderr", c.Log, secrets, nil)
 	exit, why := s.watch(ctx, c, p, spec.Deadline)
 	drained := time.AfterFunc(drainWait, func() {
 		outR.Close() // nothing of the tree is left that could write

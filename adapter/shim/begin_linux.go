@@ -44,7 +44,11 @@ func (s *shim) fork(spec Spec, null *os.File) (pid int, notes []string, err erro
 	if s.group != nil {
 		sys.UseCgroupFD, sys.CgroupFD = true, int(s.group.dir.Fd())
 	}
-	attr := &syscall.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: []uintptr{null.Fd(), 1, 2}, Sys: sys}
+	in := null.Fd()
+	if spec.Input {
+		in = inputFD
+	}
+	attr := &syscall.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: []uintptr{in, 1, 2}, Sys: sys}
 	// The child stops at its exec until its limits are set, so that they hold
 	// from its first instruction and not for this process.
 	sys.Ptrace = true

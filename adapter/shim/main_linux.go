@@ -14,7 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const statusFD = 3
+const (
+	statusFD = 3
+	inputFD  = 4 // when the specification says so
+)
 
 // Main is the shim. It returns when the tree is gone: 0, or 2 when it was
 // started by hand or given nonsense. args are a [Floor]; everything else comes
@@ -97,6 +100,9 @@ func (s *shim) start(spec Spec) error {
 	}
 	notes = append(notes, more...)
 	s.child = pid
+	if spec.Input {
+		_ = unix.Close(inputFD) // so that whoever writes to it sees when nobody reads
+	}
 	// Our own copies of the output would keep the pipes open after the tree.
 	for _, fd := range []int{1, 2} {
 		if err := unix.Dup3(int(null.Fd()), fd, 0); err != nil {

@@ -22,6 +22,11 @@ func Start([]string, Spec, *os.File, *os.File) (*Process, error) {
 	return nil, errors.New("local processes need a Linux node")
 }
 
+// StartWith refuses, as Start does.
+func StartWith([]string, Spec, *os.File, *os.File, *os.File) (*Process, error) {
+	return nil, errors.New("local processes need a Linux node")
+}
+
 // Extend does nothing; there is no process.
 func (p *Process) Extend(time.Duration) {}
 

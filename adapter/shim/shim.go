@@ -80,6 +80,9 @@ type Spec struct {
 	// elsewhere. The shim carries it out after it had to kill the tree, also when
 	// the node is gone; lastWait bounds it.
 	Last []string `json:"last,omitempty"`
+	// Input says that the command has a standard input of its own, which the shim
+	// finds as its file descriptor 4. [StartWith] sets it.
+	Input bool `json:"input,omitempty"`
 }
 
 // Limits bound a process tree. Zero means no limit of ours. Core dumps are

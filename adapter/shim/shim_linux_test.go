@@ -313,3 +313,34 @@ func TestByHandItRefuses(t *testing.T) {
 		t.Errorf("%q, %v", out, err)
 	}
 }
+
+// A command with a standard input of its own reads it to its end, and the tree is
+// held as any other.
+func TestACommandReadsItsInput(t *testing.T) {
+	t.Parallel()
+	spec, _ := script(t, "tr a-z A-Z; echo done")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outR.Close()
+	p, err := StartWith(self, spec, r, outW, outW)
+	r.Close()
+	outW.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.WriteString("hello\n"); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	got, err := io.ReadAll(outR)
+	exit, waitErr := p.Wait()
+	if err != nil || waitErr != nil || string(got) != "HELLO\ndone\n" || exit.Code != 0 {
+		t.Errorf("%q %+v %v %v", got, exit, err, waitErr)
+	}
+}

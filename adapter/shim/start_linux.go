@@ -24,6 +24,12 @@ type Process struct {
 // under it. The command's output goes to stdout and stderr, which the caller
 // opened and closes after Start returned. An error means that nothing runs.
 func Start(argv []string, spec Spec, stdout, stderr *os.File) (*Process, error) {
+	return StartWith(argv, spec, nil, stdout, stderr)
+}
+
+// StartWith is Start with a standard input for the command, which the caller
+// opened and closes as it does the output; nil: it is empty.
+func StartWith(argv []string, spec Spec, stdin, stdout, stderr *os.File) (*Process, error) {
 	if len(argv) == 0 {
 		return nil, errors.New("no run shim is configured")
 	}
@@ -38,11 +44,15 @@ func Start(argv []string, spec Spec, stdout, stderr *os.File) (*Process, error) 
 		return nil, err
 	}
 	defer statusW.Close()
+	extra := []*os.File{statusW}
+	if spec.Input = stdin != nil; spec.Input {
+		extra = append(extra, stdin)
+	}
 	p := &Process{control: controlW, status: statusR, cmd: &exec.Cmd{
 		Path: argv[0], Args: argv,
 		Env:   []string{"GOMAXPROCS=1", "GOMEMLIMIT=32MiB"}, // the shim itself needs nothing of ours
 		Stdin: controlR, Stdout: stdout, Stderr: stderr,
-		ExtraFiles:  []*os.File{statusW},
+		ExtraFiles:  extra,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}}
 	if err := p.cmd.Start(); err != nil {
