@@ -1,7 +1,9 @@
 package company
 
 import (
+	"cmp"
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -20,6 +22,8 @@ type Invocation struct {
 	Folder *RunFolder
 	// Instructions are files to write before the run starts; nil for none.
 	Instructions *RunInstructions
+	// Skills are texts that the agent is to have at hand.
+	Skills []RunSkill
 	// Wake is the context of the run as JSON, for the agent to read.
 	Wake json.RawMessage
 
@@ -32,6 +36,23 @@ type Invocation struct {
 	// may act for the run. It moves on while the lease is kept; whatever the
 	// adapter started must be gone by then, also if nobody asks any more.
 	Authority func() time.Duration
+}
+
+// A RunSkill is a skill as a run is given it: files by path, with SKILL.md among
+// them, for a folder of that name.
+type RunSkill struct {
+	Name  string // lower case letters, digits and dashes
+	Files map[string]string
+}
+
+// Fill replaces the places of a template: {{agent.id}}, {{agent.name}},
+// {{company.id}}, {{run.id}}, {{run.source}}, {{context.taskId}} and
+// {{context.wakeReason}}. Others stay.
+func (inv Invocation) Fill() *strings.Replacer {
+	r := inv.Run
+	return strings.NewReplacer("{{agent.id}}", r.Agent, "{{agent.name}}", inv.AgentName, "{{company.id}}", r.Company,
+		"{{run.id}}", r.ID, "{{run.source}}", string(r.Source),
+		"{{context.taskId}}", cmp.Or(r.Context.TaskID, r.Context.IssueID), "{{context.wakeReason}}", r.Context.WakeReason)
 }
 
 // A LogDigest is what a run's log amounts to.

@@ -45,6 +45,8 @@ type WorkerConfig struct {
 	// place, and these values. An error says what is missing, and no value; the
 	// run does not begin. nil: there are no secrets.
 	Secrets func(ctx context.Context, run company.Run, config json.RawMessage) (resolved json.RawMessage, values []string, err error)
+	// Skills are those that a run of an agent is to have; nil: none are handed over.
+	Skills func(tx *ledger.Tx, company, agent string) []company.RunSkill
 
 	Lease  time.Duration // default DefaultLease; the same on all nodes of a mesh
 	Margin time.Duration // default DefaultMargin, less than Lease
@@ -378,6 +380,9 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string) (out com
 		}
 		inv.AgentName, inv.Config = name, config
 		inv.Instructions = company.InstructionsFor(tx, k.run.Company, k.run.Agent)
+		if w.cfg.Skills != nil {
+			inv.Skills = w.cfg.Skills(tx, k.run.Company, k.run.Agent)
+		}
 		if s, ok := company.SessionFor(tx, k.run); ok {
 			inv.Resume = &s
 		}

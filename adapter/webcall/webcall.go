@@ -297,8 +297,7 @@ func payload(inv company.Invocation, template json.RawMessage) ([]byte, error) {
 			return nil, errors.New("HTTP adapter payloadTemplate is not an object")
 		}
 	}
-	fill := strings.NewReplacer("{{agent.id}}", inv.Run.Agent, "{{agent.name}}", inv.AgentName, "{{run.id}}", inv.Run.ID, "{{company.id}}", inv.Run.Company)
-	body, _ = filled(body, fill).(map[string]any)
+	body, _ = filled(body, inv.Fill()).(map[string]any)
 	body["agentId"], body["runId"], body["context"] = inv.Run.Agent, inv.Run.ID, json.RawMessage(inv.Wake)
 	return json.Marshal(body)
 }
