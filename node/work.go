@@ -86,10 +86,13 @@ func (n *Node) openWork(context.Context) (err error) {
 		if err := n.addContainers(adapters, p, dir); err != nil {
 			return err
 		}
+		if err := addTools(adapters, p, filepath.Join(dir, "runs")); err != nil {
+			return err
+		}
 	}
 	n.work.worker, err = scheduler.NewWorker(scheduler.WorkerConfig{
 		Node: n, Self: n.ID(), Session: n.session, SessionOver: n.sessionOver, KeepAlive: n.keepAlive,
-		Adapters: adapters, Folder: n.runFolder, Labels: n.labels(), Facts: n.work.facts.look, Secrets: n.resolveSecrets, Slots: n.conf.Slots,
+		Adapters: adapters, Folder: n.runFolder, Labels: n.labels(), Facts: n.work.facts.look, Secrets: n.resolveSecrets, Skills: runSkills, Slots: n.conf.Slots,
 		OpenLog: func(ref string) (scheduler.Log, error) { return n.work.logs.Create(ref) }, LogRef: runlog.Ref,
 		Lease: n.conf.Lease, Margin: n.conf.Margin, Clock: n.conf.Clock, Logger: n.log,
 	})

@@ -1,0 +1,214 @@
+// Package claude runs agents with Claude Code, the command line of Anthropic
+// (the claude_local adapter).
+//
+// It is started as `claude --print -` with the prompt on its standard input and
+// writes events as lines of JSON. Its configuration and its sessions lie in
+// .claude in the agent's folder, so that agents do not see each other's, nor those
+// of whoever runs the node.
+package claude
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/adapter/cli"
+	"github.com/selvage-mesh/selvage/company"
+)
+
+// Tool is Claude Code.
+type Tool struct{}
+
+// Program is claude.
+func (Tool) Program() string { return "claude" }
+
+// asRoot are the tools that it may use without a question where it refuses to
+// leave all questions out, which it does for root.
+const asRoot = "Bash,Edit,Write,NotebookEdit,Read,Glob,Grep,WebFetch,WebSearch,Task,TodoWrite,Skill"
+
+// elsewhere are variables that would lead calls past the gateway.
+var elsewhere = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX",
+	"CLAUDE_CODE_USE_FOUNDRY", "AWS_BEARER_TOKEN_BEDROCK", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL", "ANTHROPIC_UNIX_SOCKET"}
+
+// Call starts it for a run.
+func (Tool) Call(r *cli.Run) (cli.Call, error) {
+	var more struct {
+		Chrome bool   `json:"chrome"`
+		Tools  string `json:"allowedTools"`
+	}
+	if err := r.Set(&more); err != nil {
+		return cli.Call{}, err
+	}
+	config, err := r.Folder(".claude")
+	if err != nil {
+		return cli.Call{}, err
+	}
+	c := cli.Call{Input: r.Prompt, Args: []string{"--print", "-", "--output-format", "stream-json", "--verbose"}, Env: map[string]string{
+		"CLAUDE_CONFIG_DIR": config, "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+	}}
+	add := func(args ...string) { c.Args = append(c.Args, args...) }
+	if r.Session != "" {
+		add("--resume", r.Session)
+	}
+	switch {
+	case more.Tools != "":
+		add("--allowedTools", more.Tools)
+	case r.Skip && os.Geteuid() == 0:
+		add("--permission-mode", "acceptEdits", "--allowedTools", asRoot)
+	case r.Skip:
+		add("--dangerously-skip-permissions")
+	}
+	if more.Chrome {
+		add("--chrome")
+	}
+	if r.Model != "" {
+		add("--model", r.Model)
+	}
+	if r.Effort != "" {
+		add("--effort", r.Effort)
+	}
+	if r.MaxTurns > 0 {
+		add("--max-turns", strconv.Itoa(r.MaxTurns))
+	}
+	if r.InstructionsFile != "" {
+		add("--append-system-prompt-file", r.InstructionsFile)
+	}
+	skills := filepath.Join(r.Scratch, "skills")
+	if names, err := r.WriteSkills(filepath.Join(skills, ".claude", "skills")); err != nil {
+		return cli.Call{}, err
+	} else if len(names) > 0 {
+		add("--add-dir", skills)
+	}
+	if r.Gateway {
+		for _, k := range elsewhere {
+			c.Env[k] = ""
+		}
+		c.Env["ANTHROPIC_BASE_URL"], c.Env["ANTHROPIC_AUTH_TOKEN"] = r.LLM()+"/anthropic", r.Token
+		if foreign(r.Model) {
+			// What it does beside its work, such as naming a session, is for small
+			// models of the vendor, which this mesh may not have.
+			for _, k := range []string{"ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL",
+				"ANTHROPIC_SMALL_FAST_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL"} {
+				if r.Place.Env[k] == "" {
+					c.Env[k] = r.Model
+				}
+			}
+		}
+	}
+	return c, nil
+}
+
+// foreign reports whether a model is none of the vendor's.
+func foreign(model string) bool {
+	switch model {
+	case "", "default", "sonnet", "opus", "haiku", "fable", "opusplan", "best":
+		return false
+	}
+	return !strings.HasPrefix(model, "claude")
+}
+
+// Read returns a reader of its events.
+func (Tool) Read() cli.Reader { return &reader{} }
+
+// reader takes events: {"type":"system","subtype":"init"} with the session and the
+// model, "assistant" with what is said, and at the end "result".
+type reader struct {
+	r    cli.Result
+	done bool
+}
+
+type event struct {
+	Type    string `json:"type"`
+	Subtype string `json:"subtype"`
+	Session string `json:"session_id"`
+	Model   string `json:"model"`
+	Parent  string `json:"parent_tool_use_id"`
+	Message struct {
+		Content []struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		} `json:"content"`
+	} `json:"message"`
+
+	Error  bool        `json:"is_error"`
+	Result string      `json:"result"`
+	Errors []string    `json:"errors"`
+	Status int         `json:"api_error_status"`
+	Turns  int         `json:"num_turns"`
+	Cost   json.Number `json:"total_cost_usd"`
+	Usage  *struct {
+		Input  int64 `json:"input_tokens"`
+		Output int64 `json:"output_tokens"`
+		Read   int64 `json:"cache_read_input_tokens"`
+		Write  int64 `json:"cache_creation_input_tokens"`
+	} `json:"usage"`
+}
+
+// Line takes one event. What is none is passed over.
+func (r *reader) Line(line []byte) {
+	var e event
+	if json.Unmarshal(line, &e) != nil {
+		return
+	}
+	switch e.Type {
+	case "system":
+		if e.Subtype == "init" {
+			r.r.Session, r.r.Model = e.Session, e.Model
+		}
+	case "assistant":
+		for _, c := range e.Message.Content {
+			if c.Type == "text" && c.Text != "" && e.Parent == "" {
+				r.r.Summary = c.Text
+			}
+		}
+	case "result":
+		r.result(e)
+	}
+}
+
+func (r *reader) result(e event) {
+	r.done = true
+	if e.Session != "" {
+		r.r.Session = e.Session
+	}
+	if e.Result != "" {
+		r.r.Summary = e.Result
+	}
+	r.r.Turns, r.r.CostUSD = e.Turns, e.Cost
+	if u := e.Usage; u != nil {
+		r.r.Usage = &company.Usage{InputTokens: u.Input + u.Write, OutputTokens: u.Output, CachedInputTokens: u.Read}
+	}
+	if !e.Error && (e.Subtype == "" || e.Subtype == "success") {
+		return
+	}
+	r.r.Failed, r.r.Error = true, strings.Join(append([]string{e.Result}, e.Errors...), "\n")
+	said := strings.ToLower(r.r.Error)
+	switch {
+	case strings.Contains(said, "no conversation found"):
+		r.r.Lost = true
+	case e.Subtype == "error_max_turns":
+		r.r.Code = "max_turns"
+		if strings.TrimSpace(r.r.Error) == "" {
+			r.r.Error = "The agent used all its turns"
+		}
+	case e.Status == 429 || e.Status >= 500 || strings.Contains(said, "overloaded"), strings.Contains(said, "unable to connect"):
+		r.r.Code, r.r.Transient = "transient_upstream", true
+	case e.Status == 402:
+		r.r.Code = "budget_refused"
+	case e.Status == 401 || e.Status == 403 || strings.Contains(said, "please run /login"):
+		r.r.Code = "auth_required"
+	}
+	if strings.TrimSpace(r.r.Error) == "" {
+		r.r.Error = "Claude Code ended with " + e.Subtype
+	}
+}
+
+// Result is what the events came to. Without a last one it did not get to its end.
+func (r *reader) Result(string) cli.Result {
+	if !r.done {
+		r.r.Failed = true
+	}
+	return r.r
+}

@@ -1,0 +1,173 @@
+// Package codex runs agents with Codex, the command line of OpenAI (the
+// codex_local adapter).
+//
+// It is started as `codex exec --json … -`, or `codex exec resume … ID -`, with
+// the prompt on its standard input and writes events as lines of JSON. Its
+// configuration, sessions and skills lie in .codex in the agent's folder. The
+// model gateway is a provider of its own to it, set by arguments, whose key is the
+// run's token.
+package codex
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/adapter/cli"
+	"github.com/selvage-mesh/selvage/company"
+)
+
+// Tool is Codex.
+type Tool struct{}
+
+// Program is codex.
+func (Tool) Program() string { return "codex" }
+
+// provider is what the gateway is called in Codex's configuration.
+const provider = "selvage"
+
+// Call starts it for a run.
+func (Tool) Call(r *cli.Run) (cli.Call, error) {
+	var more struct {
+		Effort string `json:"modelReasoningEffort"`
+		Bypass *bool  `json:"dangerouslyBypassApprovalsAndSandbox"`
+		Search bool   `json:"search"`
+	}
+	if err := r.Set(&more); err != nil {
+		return cli.Call{}, err
+	}
+	home, err := r.Folder(".codex")
+	if err != nil {
+		return cli.Call{}, err
+	}
+	if err := r.KeepSkills(filepath.Join(home, "skills")); err != nil {
+		return cli.Call{}, err
+	}
+	c := cli.Call{Input: r.Told(), Env: map[string]string{"CODEX_HOME": home}, Args: []string{"exec"}}
+	if r.Session != "" {
+		c.Args = append(c.Args, "resume")
+	}
+	c.Args = append(c.Args, "--json", "--skip-git-repo-check")
+	set := func(key, value string) { c.Args = append(c.Args, "-c", key+"="+value) }
+	set("check_for_update_on_startup", "false")
+	set("analytics.enabled", "false")
+	// Its shell hides names with KEY or TOKEN, and the agent needs the run's.
+	set("shell_environment_policy.ignore_default_excludes", "true")
+	if skip := r.Skip; more.Bypass != nil && *more.Bypass || more.Bypass == nil && skip {
+		c.Args = append(c.Args, "--dangerously-bypass-approvals-and-sandbox")
+	} else {
+		set("sandbox_mode", `"workspace-write"`)
+		set("approval_policy", `"never"`)
+	}
+	if r.Model != "" {
+		set("model", quoted(r.Model))
+	}
+	if r.Effort != "" {
+		more.Effort = r.Effort
+	}
+	if more.Effort != "" {
+		set("model_reasoning_effort", quoted(more.Effort))
+	}
+	if more.Search {
+		set("tools.web_search", "true")
+	}
+	if r.Gateway {
+		set("model_provider", quoted(provider))
+		set("model_providers."+provider, `{name="Selvage",base_url=`+quoted(r.LLM()+"/v1")+`,env_key="PAPERCLIP_API_KEY",wire_api="responses"}`)
+		for _, k := range []string{"OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORGANIZATION", "OPENAI_PROJECT"} {
+			c.Env[k] = ""
+		}
+	}
+	if r.Session != "" {
+		c.Args = append(c.Args, r.Session)
+	}
+	// The prompt has to be last, and after it nothing may come.
+	c.Args = append(append(append(c.Args, r.Extra...), r.Options.Args...), "-")
+	r.Extra, r.Options.Args = nil, nil
+	return c, nil
+}
+
+// quoted writes a TOML string; its escapes are those of JSON.
+func quoted(s string) string { return strconv.Quote(strings.ToValidUTF8(s, "")) }
+
+// Read returns a reader of its events.
+func (Tool) Read() cli.Reader { return &reader{} }
+
+// reader takes events: thread.started with the session, item.completed with what
+// is said and done, turn.completed with the usage of the whole session,
+// turn.failed and error.
+type reader struct {
+	r     cli.Result
+	ended bool
+}
+
+// Line takes one event. What is none is passed over.
+func (r *reader) Line(line []byte) {
+	var e struct {
+		Type   string `json:"type"`
+		Thread string `json:"thread_id"`
+		Item   struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		} `json:"item"`
+		Usage *struct {
+			Input  int64 `json:"input_tokens"`
+			Cached int64 `json:"cached_input_tokens"`
+			Output int64 `json:"output_tokens"`
+		} `json:"usage"`
+		Message string `json:"message"`
+		Error   struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(line, &e) != nil {
+		return
+	}
+	switch e.Type {
+	case "thread.started":
+		r.r.Session = e.Thread
+	case "item.completed":
+		if e.Item.Type == "agent_message" && e.Item.Text != "" {
+			r.r.Summary = e.Item.Text
+		}
+	case "turn.completed":
+		r.ended = true
+		r.r.Turns++
+		if u := e.Usage; u != nil {
+			r.r.Usage = &company.Usage{InputTokens: u.Input - min(u.Cached, u.Input), CachedInputTokens: u.Cached, OutputTokens: u.Output}
+			r.r.Cumulative = true
+		}
+	case "turn.failed":
+		r.ended = true
+		r.fail(e.Error.Message)
+	case "error":
+		// It tries again by itself; what counts is how the turn ends.
+		r.r.Error = e.Message
+	}
+}
+
+func (r *reader) fail(message string) {
+	r.r.Failed, r.r.Error = true, message
+	said := strings.ToLower(message)
+	switch {
+	case strings.Contains(said, "402"):
+		r.r.Code = "budget_refused"
+	case strings.Contains(said, "401") || strings.Contains(said, "403"):
+		r.r.Code = "auth_required"
+	case strings.Contains(said, "429"), strings.Contains(said, "stream disconnected"), strings.Contains(said, "error sending request"),
+		strings.Contains(said, "500"), strings.Contains(said, "502"), strings.Contains(said, "503"), strings.Contains(said, "504"):
+		r.r.Code, r.r.Transient = "transient_upstream", true
+	}
+}
+
+// Result is what the events came to. A session that it does not find ends it
+// before the first of them.
+func (r *reader) Result(string) cli.Result {
+	if !r.ended {
+		r.r.Failed, r.r.Lost = true, r.r.Session == ""
+	} else if !r.r.Failed {
+		r.r.Error = ""
+	}
+	return r.r
+}

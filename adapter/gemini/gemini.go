@@ -1,0 +1,141 @@
+// Package gemini runs agents with Gemini CLI, the command line of Google (the
+// gemini_local adapter).
+//
+// It is started as `gemini --output-format stream-json` with the prompt on its
+// standard input. Its configuration, sessions and skills lie in .gemini in the
+// agent's folder. It speaks its vendor's protocol alone, which the model gateway
+// does not, so it calls with a key from the agent's variables (GEMINI_API_KEY,
+// best as a reference to a secret) and what it uses is told, not paid in advance.
+package gemini
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/adapter/cli"
+	"github.com/selvage-mesh/selvage/company"
+)
+
+// Tool is Gemini CLI.
+type Tool struct{}
+
+// Program is gemini.
+func (Tool) Program() string { return "gemini" }
+
+// Call starts it for a run.
+func (Tool) Call(r *cli.Run) (cli.Call, error) {
+	var more struct {
+		Sandbox bool `json:"sandbox"`
+	}
+	if err := r.Set(&more); err != nil {
+		return cli.Call{}, err
+	}
+	home, err := r.Folder(".gemini")
+	if err == nil {
+		err = r.KeepSkills(filepath.Join(home, "skills"))
+	}
+	if err != nil {
+		return cli.Call{}, err
+	}
+	if r.Place.Env["GEMINI_API_KEY"] != "" {
+		// Without a person it has to be told by which of its ways to sign in.
+		f, err := os.OpenFile(filepath.Join(home, "settings.json"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			_, err = f.WriteString(`{"security":{"auth":{"selectedType":"gemini-api-key"}}}` + "\n")
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return cli.Call{}, err
+		}
+	}
+	c := cli.Call{Input: r.Told(), Env: map[string]string{"GEMINI_CLI_HOME": r.Home}, Args: []string{"--output-format", "stream-json", "--skip-trust"}}
+	if r.Skip {
+		c.Args = append(c.Args, "--approval-mode", "yolo")
+	}
+	if more.Sandbox {
+		c.Args = append(c.Args, "--sandbox")
+	}
+	if r.Model != "" && r.Model != "auto" {
+		c.Args = append(c.Args, "--model", r.Model)
+	}
+	if r.Session != "" {
+		c.Args = append(c.Args, "--resume", r.Session)
+	}
+	return c, nil
+}
+
+// Read returns a reader of its events.
+func (Tool) Read() cli.Reader { return &reader{} }
+
+// reader takes events: init with the session, message with what is said, in
+// pieces, error, and result with what the run used.
+type reader struct {
+	r           cli.Result
+	said        strings.Builder
+	ended, talk bool // talk: the last message was the agent's
+}
+
+// Line takes one event. What is none is passed over.
+func (r *reader) Line(line []byte) {
+	var e struct {
+		Type    string `json:"type"`
+		Session string `json:"session_id"`
+		Model   string `json:"model"`
+		Role    string `json:"role"`
+		Content string `json:"content"`
+		Delta   bool   `json:"delta"`
+		Status  string `json:"status"`
+		Message string `json:"message"`
+		Error   struct {
+			Message string `json:"message"`
+		} `json:"error"`
+		Stats *struct {
+			Input  int64 `json:"input_tokens"`
+			Output int64 `json:"output_tokens"`
+			Cached int64 `json:"cached"`
+		} `json:"stats"`
+	}
+	if json.Unmarshal(line, &e) != nil {
+		return
+	}
+	talk := e.Type == "message" && e.Role == "assistant"
+	switch {
+	case e.Type == "init":
+		r.r.Session, r.r.Model = e.Session, e.Model
+	case talk:
+		if !e.Delta || !r.talk {
+			r.said.Reset()
+		}
+		r.said.WriteString(e.Content)
+	case e.Type == "error":
+		r.r.Error = e.Message
+	case e.Type == "result":
+		r.ended = true
+		if u := e.Stats; u != nil {
+			r.r.Usage = &company.Usage{InputTokens: max(u.Input-u.Cached, 0), CachedInputTokens: u.Cached, OutputTokens: u.Output}
+		}
+		if e.Status != "success" {
+			r.r.Failed = true
+			if e.Error.Message != "" {
+				r.r.Error = e.Error.Message
+			}
+		}
+	}
+	r.talk = talk
+}
+
+// Result is what the events came to. One that did not begin had no session to go
+// on with.
+func (r *reader) Result(string) cli.Result {
+	r.r.Summary = r.said.String()
+	if !r.ended {
+		r.r.Failed, r.r.Lost = true, r.r.Session == ""
+	} else if !r.r.Failed {
+		r.r.Error = ""
+	}
+	return r.r
+}

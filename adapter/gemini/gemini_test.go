@@ -1,0 +1,62 @@
+package gemini
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/adapter/cli/clitest"
+	"github.com/selvage-mesh/selvage/company"
+)
+
+func TestMain(m *testing.M) { clitest.Main(m) }
+
+// Lines as version 0.61.0 writes them.
+const (
+	begun = `{"type":"init","timestamp":"2026-11-21T15:41:32.635Z","session_id":"e1127d13-4e04-45e8-ba29-f6879ab65594","model":"gemini-2.5-pro"}`
+	told  = `{"type":"message","timestamp":"2026-11-21T15:41:32.637Z","role":"user","content":"say hello"}`
+	one   = `{"type":"message","timestamp":"2026-11-21T15:41:32.825Z","role":"assistant","content":"Hello ","delta":true}`
+	two   = `{"type":"message","timestamp":"2026-11-21T15:41:32.825Z","role":"assistant","content":"gemini","delta":true}`
+	used  = `{"type":"tool_use","tool_name":"run_shell_command","tool_id":"t1","parameters":{}}`
+	won   = `{"type":"result","timestamp":"2026-11-21T15:41:33.220Z","status":"success","stats":{"total_tokens":16,"input_tokens":12,"output_tokens":4,"cached":2,"input":10,"duration_ms":585,"tool_calls":0}}`
+	lost  = `{"type":"result","status":"error","error":{"type":"Error","message":"API key not valid"},"stats":{"input_tokens":0,"output_tokens":0}}`
+)
+
+func TestItIsStartedAsItsManualSays(t *testing.T) {
+	t.Parallel()
+	b := clitest.New(t, Tool{}, map[string]any{"model": "gemini-2.5-pro", "env": map[string]any{"GEMINI_API_KEY": "gk-canary-0123456789"}}, clitest.Print(begun, told, one, used, one, two, won))
+	b.Inv.Instructions = &company.RunInstructions{Entry: "AGENTS.md", Texts: map[string]string{"AGENTS.md": "Be kind."}}
+	o := b.Invoke()
+	if o.Status != company.RunSucceeded || clitest.Summary(o) != "Hello gemini" || o.SessionID != "e1127d13-4e04-45e8-ba29-f6879ab65594" ||
+		*o.Usage != (company.Usage{InputTokens: 10, CachedInputTokens: 2, OutputTokens: 4}) {
+		t.Fatalf("%+v %s", o, o.Result)
+	}
+	c := b.Call(0)
+	if got := strings.Join(c.Args, " "); got != "--output-format stream-json --skip-trust --approval-mode yolo --model gemini-2.5-pro" {
+		t.Errorf("arguments %q", got)
+	}
+	if !strings.HasSuffix(c.Env["GEMINI_CLI_HOME"], "/workspaces/agent-1") || c.Env["GEMINI_API_KEY"] != "gk-canary-0123456789" || !strings.Contains(c.Input, "Be kind.") {
+		t.Errorf("%q\n%s", c.Env, c.Input)
+	}
+	if o = b.Again(o); o.Status != company.RunSucceeded || !clitest.Has(b.Call(1).Args, "--resume", o.SessionID) {
+		t.Errorf("%+v %q", o, b.Call(1).Args)
+	}
+}
+
+func TestHowItEnds(t *testing.T) {
+	t.Parallel()
+	o := clitest.New(t, Tool{}, nil, clitest.Print(begun, lost)+"\nexit 1").Invoke()
+	if o.Status != company.RunFailed || o.ErrorCode != "auth_required" || o.Error != "API key not valid" {
+		t.Errorf("%+v", o)
+	}
+	o = clitest.New(t, Tool{}, nil, "echo 'Please set an Auth method' >&2; exit 41").Invoke()
+	if o.Status != company.RunFailed || o.ErrorCode != "auth_required" || o.Error != "Process exited with code 41: Please set an Auth method" {
+		t.Errorf("%+v", o)
+	}
+	b := clitest.New(t, Tool{}, nil, clitest.Print(begun, one, won))
+	first := b.Invoke()
+	b.Program("gemini", `case "$*" in *--resume*) echo 'Error resuming session: no such session' >&2; exit 42;; esac
+`+clitest.Print(begun, one, won))
+	if o := b.Again(first); o.Status != company.RunSucceeded || clitest.Has(b.Call(2).Args, "--resume") {
+		t.Errorf("%+v", o)
+	}
+}

@@ -1,0 +1,81 @@
+package node
+
+import (
+	"strings"
+
+	"github.com/selvage-mesh/selvage/adapter/claude"
+	"github.com/selvage-mesh/selvage/adapter/cli"
+	"github.com/selvage-mesh/selvage/adapter/codex"
+	"github.com/selvage-mesh/selvage/adapter/cursor"
+	"github.com/selvage-mesh/selvage/adapter/gemini"
+	"github.com/selvage-mesh/selvage/adapter/hermes"
+	"github.com/selvage-mesh/selvage/adapter/opencode"
+	"github.com/selvage-mesh/selvage/adapter/pi"
+	"github.com/selvage-mesh/selvage/adapter/process"
+	"github.com/selvage-mesh/selvage/api/skills"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/scheduler"
+)
+
+// tools are the command lines that work as agents, by adapter type.
+var tools = map[string]cli.Tool{"claude_local": claude.Tool{}, "codex_local": codex.Tool{}, "cursor": cursor.Tool{}, "gemini_local": gemini.Tool{},
+	"hermes_local": hermes.Tool{}, "opencode_local": opencode.Tool{}, "pi_local": pi.Tool{}}
+
+// addTools adds an adapter for each tool; they start their programs through p.
+func addTools(adapters map[string]scheduler.Adapter, p *process.Adapter, dir string) error {
+	for kind, tool := range tools {
+		a, err := cli.New(cli.Config{Process: p, Dir: dir}, tool)
+		if err != nil {
+			return err
+		}
+		adapters[kind] = a
+	}
+	return nil
+}
+
+// commonSkill is what every agent is given: how to work with the API.
+const commonSkill = "paperclip"
+
+// maxRunSkills bounds the skills of one run, and maxSkillBytes all their texts:
+// they are read and written anew for each run.
+const (
+	maxRunSkills  = 64
+	maxSkillBytes = 4 << 20
+)
+
+// runSkills are the skills that a run of an agent is given: the one that all need,
+// and those that the agent is to have.
+func runSkills(tx *ledger.Tx, of, agent string) (out []company.RunSkill) {
+	bytes := 0
+	add := func(s company.RunSkill) {
+		size := 0
+		for path, text := range s.Files {
+			size += len(path) + len(text)
+		}
+		if len(out) < maxRunSkills && bytes+size <= maxSkillBytes {
+			out, bytes = append(out, s), bytes+size
+		}
+	}
+	bundled := func(name string) {
+		if s, ok := skills.Find(name); ok {
+			add(company.RunSkill{Name: s.Name, Files: map[string]string{company.SkillFile: s.Markdown}})
+		}
+	}
+	bundled(commonSkill)
+	for _, key := range company.SkillsOfAgent(tx, of, agent) {
+		s, own := company.SkillOf(tx, of, key)
+		if !own {
+			if name := key[strings.LastIndexByte(key, '/')+1:]; name != commonSkill {
+				bundled(name)
+			}
+			continue
+		}
+		files := map[string]string{}
+		for _, f := range s.Files {
+			files[f.Path], _ = company.SkillText(tx, s, f.Path)
+		}
+		add(company.RunSkill{Name: s.Slug, Files: files})
+	}
+	return out
+}
