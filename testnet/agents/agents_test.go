@@ -1,0 +1,389 @@
+package agents
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/node"
+	"github.com/selvage-mesh/selvage/testnet/testkit"
+)
+
+// patience bounds a run: the command lines take a second or two to start on a
+// quiet machine.
+const patience = 3 * time.Minute
+
+// canary is the upstream's key: what it shows up in has leaked it.
+const canary = "sk-canary-00112233445566778899"
+
+// The test binary is the run shim too, as the program is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "run-shim" {
+		os.Exit(shim.Main(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// installed puts the programs on the PATH, or skips.
+func installed(t *testing.T, program string) {
+	t.Helper()
+	dir := os.Getenv("SELVAGE_AGENTS")
+	if dir == "" {
+		dir, _ = filepath.Abs("../../.cache/agents")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "bin", program)); err != nil {
+		t.Skipf("%s is not installed; `make clients` does it (needs npm and a registry)", program)
+	}
+	t.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+}
+
+// A vendor answers model calls: to a request without the result of a tool it asks
+// for one, which runs look; with one it says what it thinks of it.
+type vendor struct {
+	*httptest.Server
+	mu     sync.Mutex
+	bodies []string
+	keys   map[string]bool
+	gate   chan struct{} // while not nil, answers stop halfway until it is closed
+	held   chan struct{} // closed once an answer stands still
+}
+
+// look is what the tool does: what the agent can see of its environment.
+const look = "env; cat /proc/self/environ; echo seen-$PAPERCLIP_RUN_ID; echo issue=$PAPERCLIP_TASK_ID; echo mine=$MINE; pwd"
+
+func newVendor(t *testing.T, answer func(body string) (head, tail string)) *vendor {
+	v := &vendor{keys: map[string]bool{}}
+	v.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		v.mu.Lock()
+		v.bodies = append(v.bodies, string(b))
+		v.keys[r.Header.Get("x-api-key")+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")] = true
+		gate, held := v.gate, v.held
+		v.mu.Unlock()
+		if r.Method != "POST" {
+			http.NotFound(w, r)
+			return
+		}
+		head, tail := answer(string(b))
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, head)
+		if gate != nil {
+			w.(http.Flusher).Flush()
+			v.mu.Lock()
+			if v.held != nil {
+				close(held)
+				v.held = nil
+			}
+			v.mu.Unlock()
+			select {
+			case <-gate:
+			case <-r.Context().Done():
+			}
+		}
+		_, _ = io.WriteString(w, tail)
+	}))
+	t.Cleanup(func() { v.CloseClientConnections(); v.Close() })
+	return v
+}
+
+// said returns all that the vendor was sent.
+func (v *vendor) said() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return strings.Join(v.bodies, "\n")
+}
+
+func (v *vendor) asked() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.bodies)
+}
+
+// hold makes the next answers stand still; the channel is closed when one does.
+func (v *vendor) hold() (held <-chan struct{}, release func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.gate, v.held = make(chan struct{}), make(chan struct{})
+	gate := v.gate
+	return v.held, func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.gate, v.held = nil, nil
+		close(gate)
+	}
+}
+
+// events writes server-sent events, each a type and the other members of its data.
+func events(list ...[2]string) string {
+	var b strings.Builder
+	for _, e := range list {
+		fmt.Fprintf(&b, "event: %s\ndata: {\"type\":%q%s}\n\n", e[0], e[0], e[1])
+	}
+	return b.String()
+}
+
+// anthropic answers as the Messages API does, with 100 tokens in and 10 out.
+func anthropic(body string) (head, tail string) {
+	var q struct {
+		Model string
+		Tools []struct{ Name string }
+	}
+	_ = json.Unmarshal([]byte(body), &q)
+	start := [2]string{"message_start", `,"message":{"id":"msg_01","type":"message","role":"assistant","model":"` + q.Model +
+		`","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":100,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1}}`}
+	end := func(reason string) [2]string {
+		return [2]string{"message_delta", `,"delta":{"stop_reason":"` + reason + `","stop_sequence":null},"usage":{"output_tokens":10}`}
+	}
+	if bytes.Contains([]byte(body), []byte(`"tool_result"`)) || len(q.Tools) == 0 {
+		return events(start, [2]string{"content_block_start", `,"index":0,"content_block":{"type":"text","text":""}`},
+				[2]string{"content_block_delta", `,"index":0,"delta":{"type":"text_delta","text":"I have looked "}`}),
+			events([2]string{"content_block_delta", `,"index":0,"delta":{"type":"text_delta","text":"around."}`},
+				[2]string{"content_block_stop", `,"index":0`}, end("end_turn"), [2]string{"message_stop", ""})
+	}
+	input, _ := json.Marshal(map[string]string{"command": look, "description": "Looks around"})
+	part, _ := json.Marshal(string(input))
+	return events(start, [2]string{"content_block_start", `,"index":0,"content_block":{"type":"tool_use","id":"toolu_01","name":"Bash","input":{}}`}),
+		events([2]string{"content_block_delta", `,"index":0,"delta":{"type":"input_json_delta","partial_json":` + string(part) + `}`},
+			[2]string{"content_block_stop", `,"index":0`}, end("tool_use"), [2]string{"message_stop", ""})
+}
+
+// openai answers as the Responses API does, with the same tokens.
+func openai(body string) (head, tail string) {
+	item := `{"id":"msg_1","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"I have looked around.","annotations":[]}]}`
+	if !strings.Contains(body, `"function_call_output"`) {
+		args := map[string]any{"cmd": look}
+		name := "exec_command"
+		if !strings.Contains(body, `"exec_command"`) {
+			name, args = "shell", map[string]any{"command": []string{"bash", "-c", look}}
+			if strings.Contains(body, `"shell_command"`) {
+				name, args = "shell_command", map[string]any{"command": look}
+			}
+		}
+		text, _ := json.Marshal(args)
+		quoted, _ := json.Marshal(string(text))
+		item = `{"id":"fc_1","type":"function_call","status":"completed","call_id":"call_1","name":"` + name + `","arguments":` + string(quoted) + `}`
+	}
+	return events([2]string{"response.created", `,"response":{"id":"resp_1","object":"response","status":"in_progress","output":[]}`}),
+		events([2]string{"response.output_item.done", `,"output_index":0,"item":` + item},
+			[2]string{"response.completed", `,"response":{"id":"resp_1","object":"response","status":"completed","output":[` + item +
+				`],"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":0},"output_tokens":10,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":110}}`})
+}
+
+// run is what is looked at of a run.
+type run struct {
+	ID, Status      string
+	Error           string
+	ErrorCode       string
+	SessionIDBefore string
+	SessionIDAfter  string
+	ProcessPid      int
+	ResultJSON      struct {
+		Summary string
+		Resumed bool
+		Model   string
+	}
+	UsageJSON struct{ InputTokens, OutputTokens int64 }
+}
+
+// wake wakes an agent on a task and returns the run's ID.
+func wake(b *testkit.Bed, agent, issue, reason string) string {
+	var r struct{ ID string }
+	b.Must(0, "POST", "/api/agents/"+agent+"/wakeup", map[string]any{"source": "on_demand", "reason": reason,
+		"payload": map[string]any{"issueId": issue}}, &r, testkit.Strong...)
+	return r.ID
+}
+
+func ended(t *testing.T, b *testkit.Bed, id string) (r run) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		b.Must(0, "GET", "/api/heartbeat-runs/"+id, nil, &r, testkit.Strong...)
+		if !company.RunStatus(r.Status).Live() {
+			return r
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the run is %s after %s", r.Status, patience)
+		}
+	}
+}
+
+func logOf(b *testkit.Bed, id string) string {
+	var log struct{ Content string }
+	b.Must(0, "GET", "/api/heartbeat-runs/"+id+"/log?limitBytes=1000000", nil, &log)
+	return log.Content
+}
+
+// Each of the command lines does its work through the gateway: it runs, goes on
+// with its session, is paid for, can be stopped as a whole, and sees no key.
+func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
+	for _, c := range []struct {
+		adapter, program, kind, model, key string
+		answer                             func(string) (string, string)
+		config                             map[string]any
+	}{
+		{"claude_local", "claude", "anthropic", "claude-sonnet-4-5", "ANTHROPIC_API_KEY", anthropic, map[string]any{"maxTurnsPerRun": 8}},
+		{"codex_local", "codex", "openai", "gpt-5", "OPENAI_API_KEY", openai, map[string]any{"effort": "low"}},
+	} {
+		t.Run(c.adapter, func(t *testing.T) {
+			installed(t, c.program)
+			up := newVendor(t, c.answer)
+			dir, home := t.TempDir(), t.TempDir()
+			t.Setenv("HOME", home)
+			t.Setenv("ANTHROPIC_API_KEY", "sk-of-the-node") // stays with the node
+			t.Setenv("OPENAI_API_KEY", "sk-of-the-node")
+			b := testkit.Mesh(t, 1, func(_ int, conf *node.Config) {
+				conf.Adapters, conf.Shim = nil, []string{"/proc/self/exe", "run-shim"}
+				conf.Dir = filepath.Join(dir, conf.Name)
+			})
+			of := b.Company("Acme")
+			b.Must(0, "POST", "/api/companies/"+of+"/model-providers", map[string]any{"name": "vendor", "kind": c.kind, "baseUrl": up.URL + "/v1",
+				"apiKey": canary, "models": []map[string]string{{"name": "*"}}}, nil)
+			// Ten thousand micro-cents a token.
+			b.Must(0, "PUT", "/api/companies/"+of+"/model-prices", map[string]any{"model": "*", "input": 10_000_000_000, "output": 10_000_000_000}, nil)
+			config := map[string]any{"model": c.model, "timeoutSec": 120, "graceSec": 2, "env": map[string]any{
+				"MINE": "yes", c.key: "sk-of-the-agent", "PAPERCLIP_RUN_ID": "not this"}}
+			for k, v := range c.config {
+				config[k] = v
+			}
+			var agent struct{ ID string }
+			b.Must(0, "POST", "/api/companies/"+of+"/agents", map[string]any{"name": "Ada", "role": "engineer", "adapterType": c.adapter, "adapterConfig": config}, &agent, testkit.Strong...)
+			b.Must(0, "PUT", "/api/agents/"+agent.ID+"/instructions-bundle/file", map[string]any{"path": "AGENTS.md", "content": "Always be marvellously brief."}, nil, testkit.Strong...)
+			issue := b.Issue(0, of, "Look around")
+
+			first := ended(t, b, wake(b, agent.ID, issue, "please look"))
+			log := logOf(b, first.ID)
+			if first.Status != "succeeded" || first.ResultJSON.Summary != "I have looked around." || first.SessionIDAfter == "" || first.ResultJSON.Resumed {
+				t.Fatalf("the first run came to %+v\n%s", first, log)
+			}
+			if first.UsageJSON.InputTokens != 200 || first.UsageJSON.OutputTokens != 20 {
+				t.Errorf("the first run used %+v, want 200 in and 20 out", first.UsageJSON)
+			}
+			sent := up.said()
+			for _, want := range []string{"please look", issue, "Always be marvellously brief.", "seen-" + first.ID, "issue=" + issue, "mine=yes", "paperclip"} {
+				if !strings.Contains(sent, want) {
+					t.Errorf("the model was not told %q", want)
+				}
+			}
+			for _, leak := range []string{"sk-of-the-", canary} {
+				if strings.Contains(sent, leak) {
+					t.Errorf("the agent has seen the key %q", leak)
+				}
+			}
+
+			second := ended(t, b, wake(b, agent.ID, issue, "once more"))
+			if second.Status != "succeeded" || second.SessionIDBefore != first.SessionIDAfter || second.SessionIDAfter != first.SessionIDAfter || !second.ResultJSON.Resumed {
+				t.Errorf("the second run came to %+v\n%s", second, logOf(b, second.ID))
+			}
+			up.mu.Lock()
+			last := up.bodies[len(up.bodies)-1]
+			up.mu.Unlock()
+			if !strings.Contains(last, "please look") || !strings.Contains(last, "once more") {
+				t.Error("the second run does not know of the first")
+			}
+			if second.UsageJSON.InputTokens != 100 {
+				t.Errorf("the second run used %+v, want 100 in: its own call alone", second.UsageJSON)
+			}
+
+			// Each call was paid: 110 tokens at 10,000 micro-cents.
+			calls := up.asked()
+			var costs []company.CostEvent
+			b.Until("all calls are booked", func() bool {
+				costs = costsOf(t, b, of, agent.ID)
+				return len(costs) == 3
+			})
+			for _, e := range costs {
+				if e.InputTokens != 100 || e.OutputTokens != 10 || e.Model != c.model || e.Biller != "vendor" || string(e.Issue) != issue || e.Cost != 110*10_000 {
+					t.Errorf("a call was booked as %+v", e)
+				}
+			}
+			if calls != 3 {
+				t.Errorf("the vendor was asked %d times, want 3", calls)
+			}
+			up.mu.Lock()
+			if len(up.keys) != 1 || !up.keys[canary] {
+				t.Errorf("the vendor was shown other keys: %d", len(up.keys))
+			}
+			up.mu.Unlock()
+
+			// Stopped in the middle of an answer, nothing of the tree is left.
+			held, release := up.hold()
+			id := wake(b, agent.ID, b.Issue(0, of, "Look elsewhere"), "and again")
+			select {
+			case <-held:
+			case <-time.After(patience):
+				t.Fatal("the third run asks nothing\n" + logOf(b, id))
+			}
+			b.Must(0, "POST", "/api/heartbeat-runs/"+id+"/cancel", map[string]any{}, nil, testkit.Strong...)
+			third := ended(t, b, id)
+			release()
+			if third.Status != "cancelled" {
+				t.Errorf("the third run came to %+v", third)
+			}
+			b.Until("no process of the run is left", func() bool { return len(processesOf(third.ID)) == 0 })
+
+			b.Until("the call that was cut off is booked", func() bool { return len(costsOf(t, b, of, agent.ID)) == 4 })
+			wantNowhere(t, canary, dir, home)
+			wantNowhere(t, "sk-of-the-node", dir, home)
+			for i, l := range b.Logs {
+				if strings.Contains(l.String(), canary) {
+					t.Errorf("n%d logs the key", i+1)
+				}
+			}
+		})
+	}
+}
+
+func costsOf(t *testing.T, b *testkit.Bed, of, agent string) (out []company.CostEvent) {
+	t.Helper()
+	if _, err := b.Nodes[0].View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
+		for e := range company.CostsOfAgent(tx, of, agent) {
+			out = append(out, e)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// processesOf returns the processes that have a run's ID in their environment.
+func processesOf(id string) (out []string) {
+	all, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range all {
+		if b, err := os.ReadFile(path); err == nil && bytes.Contains(b, []byte("PAPERCLIP_RUN_ID="+id)) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// wantNowhere fails when a secret lies in a file below dirs.
+func wantNowhere(t *testing.T, secret string, dirs ...string) {
+	t.Helper()
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return nil // it went away meanwhile
+			}
+			if b, err := os.ReadFile(path); err == nil && bytes.Contains(b, []byte(secret)) {
+				t.Errorf("%s holds the key", path)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
