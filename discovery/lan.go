@@ -40,15 +40,15 @@ type LAN struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   sync.WaitGroup
-	again  chan struct{} // look now
+	again  chan struct{} // to tell: something else is to be announced
+	now    chan struct{} // to look: at once
+	flood  floodgate
 
 	mu      sync.Mutex // guards the following
 	self    Announcement
 	hurry   bool
 	sights  map[identity.NodeID]Sighting
 	changed chan struct{} // closed and replaced when a sighting is new or has changed
-
-	trouble trouble // of run
 }
 
 // LANConfig says where and how a node is announced.
@@ -95,10 +95,11 @@ func OpenLAN(c LANConfig) *LAN {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	l := &LAN{config: c, again: make(chan struct{}, 1), sights: map[identity.NodeID]Sighting{}, changed: make(chan struct{})}
+	l := &LAN{config: c, again: make(chan struct{}, 1), now: make(chan struct{}, 1), sights: map[identity.NodeID]Sighting{}, changed: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	l.trouble.log = c.Logger
-	l.done.Go(l.run)
+	l.flood = floodgate{ctx: l.ctx, tripped: make(chan struct{}, 1)}
+	l.done.Go(l.tell)
+	l.done.Go(l.look)
 	return l
 }
 
@@ -106,6 +107,7 @@ func OpenLAN(c LANConfig) *LAN {
 func (l *LAN) Close() error {
 	l.cancel()
 	l.done.Wait()
+	l.flood.close()
 	return nil
 }
 
@@ -123,11 +125,13 @@ func (l *LAN) Hurry(on bool) {
 	l.mu.Lock()
 	l.hurry = on
 	l.mu.Unlock()
-	offer(l.again)
+	if on {
+		offer(l.now)
+	}
 }
 
 // Look looks around once, now.
-func (l *LAN) Look() { offer(l.again) }
+func (l *LAN) Look() { offer(l.now); offer(l.again) }
 
 // Sightings returns who was heard lately, by ID.
 func (l *LAN) Sightings() []Sighting {
@@ -170,12 +174,13 @@ func (l *LAN) forget(now time.Time) {
 	})
 }
 
-// run announces and looks, and sees to it that the announcement has the
-// addresses that this machine has now.
-func (l *LAN) run() {
+// tell keeps the node announced, under the addresses that this machine has now.
+func (l *LAN) tell() {
 	var told *zeroconf.Server
 	var what string // told has this
-	var since time.Time
+	var since, nextTry time.Time
+	var quiet time.Duration // how long the last silence was
+	var flooded time.Time   // when somebody last asked without end
 	hush := func() {
 		if told == nil {
 			return
@@ -183,71 +188,105 @@ func (l *LAN) run() {
 		// The library's goroutines have to be there before they can be ended.
 		time.Sleep(max(0, settleServer-time.Since(since)))
 		told.Shutdown()
-		told = nil
+		told, what = nil, ""
 	}
 	defer hush()
-	var nextLook, nextTry time.Time
+	announcing := trouble{log: l.config.Logger, what: "announce"}
 	tick := time.NewTicker(addressEvery)
 	defer tick.Stop()
-	for first := true; ; first = false {
-		if !first {
-			select {
-			case <-l.ctx.Done():
-				return
-			case <-l.again:
-				nextLook = time.Time{}
-			case <-tick.C:
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-l.again:
+		case <-tick.C:
+		case <-l.flood.tripped:
+			if told == nil {
+				continue
 			}
+			// The library answers each question, however many there are.
+			if time.Since(flooded) > floodMemory {
+				l.config.Logger.Warn("mDNS: somebody on this network asks without end; answering now and then only")
+				quiet = 0
+			}
+			hush()
+			flooded, quiet = time.Now(), min(max(2*quiet, floodQuiet), floodQuietMax)
+			nextTry = flooded.Add(quiet)
 		}
 		now := time.Now()
 		l.mu.Lock()
-		self, hurry := l.self, l.hurry
+		self := l.self
 		l.mu.Unlock()
-		if now.Before(nextTry) {
-			continue
-		}
 		nics, addrs, err := l.choose()
-		if err != nil {
+		if err != nil { // look says so
 			hush()
-			what = ""
-			nextTry = now.Add(l.trouble.note(err))
 			continue
 		}
-		if is := fmt.Sprint(self, addrs, names(nics)); is != what && self.Node != "" {
+		if now.Before(nextTry) || self.Node == "" {
+			continue
+		}
+		if is := fmt.Sprint(self, addrs, names(nics)); is != what {
+			moved := what != ""
 			hush()
+			l.flood.watch(nics)
 			if told, err = l.register(self, nics, addrs); err != nil {
-				nextTry = now.Add(l.trouble.note(err))
+				nextTry = now.Add(announcing.note(err))
 				continue
 			}
-			what, since, nextLook = is, now, time.Time{}
-		}
-		if !now.Before(nextLook) {
-			pause := jitter(lookEvery)
-			if hurry {
-				pause = 0
-			}
-			if err := l.browse(nics, hurry); err != nil && l.ctx.Err() == nil {
-				nextTry = now.Add(l.trouble.note(err))
-				continue
-			}
-			l.trouble.over()
-			nextLook = time.Now().Add(pause)
-			if hurry {
-				offer(l.again)
+			announcing.over()
+			what, since = is, now
+			if moved {
+				offer(l.now)
 			}
 		}
+	}
+}
+
+// look asks who is there, now and then, or without pause for a node that has no mesh.
+func (l *LAN) look() {
+	looking := trouble{log: l.config.Logger, what: "look"}
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-l.now:
+		case <-next.C:
+		}
+		l.mu.Lock()
+		hurry := l.hurry
+		l.mu.Unlock()
+		pause := jitter(lookEvery)
+		if hurry {
+			pause = 0
+		}
+		nics, _, err := l.choose()
+		if err == nil {
+			err = l.browse(nics, hurry)
+		}
+		switch {
+		case l.ctx.Err() != nil:
+			return
+		case err != nil:
+			pause = looking.note(err)
+		default:
+			looking.over()
+		}
+		next.Reset(pause)
 	}
 }
 
 // A trouble says what does not work once, and how long to wait.
 type trouble struct {
 	log  *slog.Logger
+	what string
 	wait time.Duration
 }
 
 func (t *trouble) note(err error) time.Duration {
 	if t.wait == 0 {
-		t.log.Warn("mDNS does not work here; trying again now and then", "error", err)
+		t.log.Warn("mDNS does not work here; trying again now and then", "what", t.what, "error", err)
 	}
 	t.wait = min(max(2*t.wait, troubleMin), troubleMax)
 	return t.wait
@@ -255,9 +294,75 @@ func (t *trouble) note(err error) time.Duration {
 
 func (t *trouble) over() {
 	if t.wait != 0 {
-		t.log.Info("mDNS works again")
+		t.log.Info("mDNS works again", "what", t.what)
 	}
 	t.wait = 0
+}
+
+// A floodgate listens along and counts the questions on the network.
+type floodgate struct {
+	ctx     context.Context
+	tripped chan struct{} // there are too many
+
+	mu    sync.Mutex // guards the following
+	open  []*net.UDPConn
+	asked int       // since
+	since time.Time // at most floodSpan ago
+}
+
+// watch listens on a network, and not on the one before any more.
+func (f *floodgate) watch(nics []net.Interface) {
+	f.close()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for network, group := range map[string]net.IP{"udp4": net.IPv4(224, 0, 0, 251), "udp6": net.ParseIP("ff02::fb")} {
+		// A socket on the first hears what those of the library hear on all.
+		c, err := net.ListenMulticastUDP(network, &nics[0], &net.UDPAddr{IP: group, Port: 5353})
+		if err != nil {
+			continue // then the library has no answers to give there either
+		}
+		f.open = append(f.open, c)
+		go f.count(c)
+	}
+}
+
+func (f *floodgate) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.open {
+		c.Close()
+	}
+	f.open = nil
+}
+
+func (f *floodgate) count(c *net.UDPConn) {
+	b := make([]byte, 12) // a header; the rest is cut off
+	for {
+		n, _, err := c.ReadFromUDPAddrPort(b)
+		if errors.Is(err, net.ErrClosed) || f.ctx.Err() != nil {
+			return
+		}
+		if err != nil && n < len(b) {
+			time.Sleep(floodSpan) // not a busy loop, whatever is wrong
+			continue
+		}
+		if n == len(b) && b[2]&0x80 == 0 { // a query
+			f.note(int(b[4])<<8|int(b[5]), time.Now())
+		}
+	}
+}
+
+func (f *floodgate) note(questions int, now time.Time) {
+	f.mu.Lock()
+	if now.Sub(f.since) > floodSpan {
+		f.asked, f.since = 0, now
+	}
+	f.asked += questions
+	over := f.asked > floodMost
+	f.mu.Unlock()
+	if over {
+		offer(f.tripped)
+	}
 }
 
 func names(nics []net.Interface) (out []string) {

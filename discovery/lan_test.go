@@ -153,6 +153,28 @@ func TestTroubleIsOneLine(t *testing.T) {
 	}
 }
 
+// A flood of questions is noticed, and what a home asks is none.
+func TestFloodOfQuestions(t *testing.T) {
+	for what, x := range map[string]struct {
+		questions, times int
+		every            time.Duration
+		flood            bool
+	}{
+		"a home":                    {4, 100, 50 * time.Millisecond, false},
+		"one packet with thousands": {9000, 1, 0, true},
+		"many packets":              {1, 1000, time.Millisecond, true},
+	} {
+		f := floodgate{tripped: make(chan struct{}, 1)}
+		now := time.Now()
+		for i := range x.times {
+			f.note(x.questions, now.Add(time.Duration(i)*x.every))
+		}
+		if len(f.tripped) == 1 != x.flood {
+			t.Errorf("%s: a flood is %v", what, !x.flood)
+		}
+	}
+}
+
 func FuzzAnnouncement(f *testing.F) {
 	f.Add("v=1", "node="+string(lanID(1)), "mesh="+lanMesh)
 	f.Add("v=1", "node=", "name=\x00")

@@ -137,6 +137,15 @@ const (
 	troubleMin = 5 * time.Second
 	troubleMax = 5 * time.Minute
 
+	// floodMost questions in a floodSpan are more than people's devices ask. Then the
+	// node is silent for floodQuiet, longer each time; floodMemory is how long a flood
+	// is one and the same.
+	floodMost     = 100
+	floodSpan     = 250 * time.Millisecond
+	floodQuiet    = 5 * time.Second
+	floodQuietMax = time.Minute
+	floodMemory   = 10 * time.Minute
+
 	// settleServer is how long an announcement lives at least.
 	settleServer = 300 * time.Millisecond
 )

@@ -30,7 +30,7 @@ const (
 	// syncTimeout bounds one question for the roster, syncEvery how often a node
 	// without a leader asks.
 	syncTimeout = 3 * time.Second
-	syncEvery   = 2 * time.Second
+	syncEvery   = time.Second
 	// maxSync bounds whom it asks each time, syncParallel how many at a time.
 	maxSync      = 32
 	syncParallel = 8

@@ -2,7 +2,9 @@ package node
 
 import (
 	"context"
+	"errors"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -75,29 +77,39 @@ func (n *Node) serveSync(from identity.NodeID, c net.Conn) {
 // catchUp asks the members that this node knows for the roster, while it hears
 // of no leader: it may be the one whom the leader's node is unknown to. When all
 // whom it knew were replaced it asks whoever is of the mesh, at the seeds and on
-// the local network, and shows an admission that leads to somebody it knows.
+// the local network; they show an admission that leads to somebody it knows. When
+// all that answer say that it was thrown out, it was.
 func (n *Node) catchUp(ctx context.Context) {
 	every(ctx, syncEvery, func() {
 		if _, ok := n.consensus.Leader(); ok {
 			return
 		}
-		var ways []func(context.Context) (net.Conn, error)
+		type way struct {
+			dial    func(context.Context) (net.Conn, error)
+			trusted bool // it is a member as far as this node knows
+		}
+		var ways []way
 		for _, at := range n.strangers(ctx) {
-			ways = append(ways, func(ctx context.Context) (net.Conn, error) { return n.transport.DialAt(ctx, at, transport.KindSync) })
+			ways = append(ways, way{func(ctx context.Context) (net.Conn, error) { return n.transport.DialAt(ctx, at, transport.KindSync) }, false})
 		}
 		for _, id := range n.peers() {
-			ways = append(ways, func(ctx context.Context) (net.Conn, error) { return n.transport.Dial(ctx, id, transport.KindSync) })
+			m, _ := n.roster.node(id)
+			ways = append(ways, way{func(ctx context.Context) (net.Conn, error) { return n.transport.Dial(ctx, id, transport.KindSync) }, m.Member() && !m.Has(ledger.LabelUntrusted)})
 		}
 		ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 		defer cancel()
 		answers := make(chan rosterAnswer, 1)
 		var g errgroup.Group
 		g.SetLimit(syncParallel)
-		for _, dial := range ways[:min(len(ways), maxSync)] {
+		var out atomic.Bool
+		for _, w := range ways[:min(len(ways), maxSync)] {
 			g.Go(func() error {
-				a, err := askRoster(ctx, dial)
-				if err != nil {
-					return nil // another may answer
+				a, err := askRoster(ctx, w.dial)
+				if err != nil { // another may answer
+					if e, ok := errors.AsType[*transport.RefusedError](err); ok && w.trusted && e.ByPeer && e.Reason == transport.Revoked {
+						out.Store(true)
+					}
+					return nil
 				}
 				select {
 				case answers <- a:
@@ -117,6 +129,9 @@ func (n *Node) catchUp(ctx context.Context) {
 				n.takeKeys(a.Wrapped)
 			}
 		default:
+			if out.Load() { // it was not told when it was thrown out, and nobody takes it any more
+				n.expelled()
+			}
 		}
 	})
 }

@@ -1,0 +1,235 @@
+package lan
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The times that are promised: a box finds its mesh, serves after it was let in,
+// and is out after it was thrown out.
+const (
+	foundWithin  = 5 * time.Second
+	servesWithin = 5 * time.Second
+	outWithin    = 5 * time.Second
+	patience     = 30 * time.Second // for what has no promise, on a slow machine
+)
+
+// A home: a mesh, and boxes that come and go.
+func TestHome(t *testing.T) {
+	needsNetwork(t)
+	net := newNetwork(t)
+	a := net.box("a")
+	began := time.Now()
+	a.up("--mesh-name", "home")
+	a.serves(0, patience)
+	t.Logf("a box that finds nothing founds its mesh: %v", time.Since(began).Round(10*time.Millisecond))
+	if !strings.Contains(a.said(), "founded the mesh home (") {
+		t.Errorf("it did not say that it founded a mesh")
+	}
+	mesh := a.says(0, `of mesh ([0-9a-f]{32}) serves`, time.Second)
+
+	b := net.box("b")
+	t.Run("code", func(t *testing.T) {
+		b.up()
+		code := b.code(0, patience)
+		within(t, "found by a fresh box, from its start", elapsed(t, b, `found a mesh`), foundWithin)
+		if _, in := a.members()["b"]; in {
+			t.Error("it is a member before somebody approved it")
+		}
+		if out := a.must("pending"); !strings.Contains(out, code) || !strings.Contains(out, " b ") || !strings.Contains(out, b.ip) {
+			t.Errorf("pending: %s; the box shows %s", out, code)
+		}
+		wrong := "000-000"
+		if code == wrong {
+			wrong = "111-111"
+		}
+		if _, err := a.try("approve", wrong); err == nil {
+			t.Error("a code that nobody shows was approved")
+		}
+		a.must("approve", code)
+		at := time.Now()
+		b.serves(0, patience)
+		within(t, "serving after it was approved", time.Since(at), servesWithin)
+		until(t, "both are members", patience, func() bool { return b.members()["a"] == "alive" && a.members()["b"] == "alive" })
+		if out := b.must("pending"); strings.Contains(out, code) { // asked at the other member
+			t.Errorf("it still waits: %s", out)
+		}
+	})
+	if t.Failed() {
+		return
+	}
+
+	t.Run("rejected", func(t *testing.T) {
+		c := net.box("c")
+		c.up()
+		code := c.code(0, patience)
+		// On another member than the one that was asked, perhaps.
+		b.must("reject", strings.ToLower(strings.ReplaceAll(code, "-", "")))
+		if !c.wait(patience) || !strings.Contains(c.said(), "it was refused there") {
+			t.Error("a box that was refused goes on")
+		}
+		if _, in := a.members()["c"]; in {
+			t.Error("a box that was refused is a member")
+		}
+	})
+
+	t.Run("token", func(t *testing.T) {
+		c := net.box("c2")
+		token := filepath.Join(t.TempDir(), "token")
+		if err := os.WriteFile(token, []byte(a.must("token", "create", "--uses", "1", "--ttl", "10m")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now()
+		c.up("--join", "@"+token)
+		c.serves(0, patience)
+		within(t, "serving by a token, from its start", time.Since(at), servesWithin)
+		c.stop()
+
+		// Its disk is put into another machine.
+		clone := net.box("clone")
+		sh(t, "cp", "-a", c.dir, clone.dir)
+		clone.up()
+		if !clone.wait(patience) || !strings.Contains(clone.said(), "belongs to another machine") {
+			t.Error("a cloned data directory is used on another machine")
+		}
+		a.must("node", "revoke", "c2")
+	})
+
+	t.Run("wrong mesh", func(t *testing.T) {
+		d := net.box("d")
+		d.up("--mesh-id", strings.Repeat("0", 31)+"1")
+		time.Sleep(4 * time.Second)
+		d.alive()
+		if s := d.said(); strings.Contains(s, "its code is") || strings.Contains(s, "founded") || strings.Contains(a.must("pending"), " d ") {
+			t.Error("a box that wants another mesh asks this one, or founds one")
+		}
+		d.stop()
+	})
+
+	t.Run("revoked", func(t *testing.T) {
+		epoch := a.must("keyring", "status")
+		mark := b.mark()
+		at := time.Now()
+		a.must("node", "revoke", "b")
+		until(t, "the keys are new", patience, func() bool { return a.must("keyring", "status") != epoch })
+		within(t, "the mesh's keys are new after a node was revoked", time.Since(at), outWithin)
+		b.says(mark, "no longer a member", patience)
+		within(t, "the revoked node knows it and has stopped", time.Since(at), outWithin)
+		b.wait(patience)
+		mark = b.mark()
+		b.up()
+		if !b.wait(patience) || !strings.Contains(b.said()[mark:], "no longer a member") {
+			t.Error("a revoked node starts again")
+		}
+		// With its state gone but its key kept it asks in vain.
+		mark = b.mark()
+		for _, f := range []string{"membership", "store", "peers"} {
+			if err := os.RemoveAll(filepath.Join(b.dir, f)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.up("--mesh-id", mesh)
+		time.Sleep(3500 * time.Millisecond)
+		if s := b.said()[mark:]; strings.Contains(s, "its code is") || strings.Contains(a.must("pending"), " b ") {
+			t.Error("a revoked node's request is taken")
+		}
+		b.stop()
+	})
+
+	t.Run("hostile", func(t *testing.T) {
+		evil := net.box("evil")
+		cmd := evil.in(t.Context(), "/proc/self/exe")
+		exe, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Args[len(cmd.Args)-1] = exe
+		node := a.says(0, `node a \(([0-9a-f]{8})\)`, time.Second)
+		cmd.Env = append(os.Environ(), hostileEnv+"=mesh="+mesh+",node="+fullID(t, a, node))
+		var said strings.Builder
+		cmd.Stdout, cmd.Stderr = &said, &said
+		before, at := a.sent(), time.Now()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(500 * time.Millisecond)
+		f := net.box("f")
+		f.up()
+		code := f.code(0, patience)
+		t.Logf("a box finds its mesh among lies: %v", elapsed(t, f, `found a mesh`).Round(10*time.Millisecond))
+		if err := cmd.Wait(); err != nil || !strings.Contains(said.String(), "done") {
+			t.Fatalf("the hostile box: %v %s", err, said.String())
+		}
+		rate := float64(a.sent()-before) / time.Since(at).Seconds()
+		t.Logf("a node sends %.0f packets a second meanwhile", rate)
+		if rate > 800 {
+			t.Errorf("a node sends %.0f packets a second because somebody asks for them", rate)
+		}
+		a.alive()
+		f.alive()
+		if strings.Contains(f.said(), "\x1b") || strings.Contains(a.said(), "\x1b") {
+			t.Error("control characters of strangers reach the terminal")
+		}
+		if lines := strings.Count(a.said(), "\n"); lines > 400 {
+			t.Errorf("%d lines in the log", lines)
+		}
+		if m := a.members(); m["f"] != "" || m["evil"] != "" {
+			t.Errorf("members that nobody approved: %v", m)
+		}
+		a.must("approve", code)
+		f.serves(0, patience)
+		f.stop()
+		a.must("node", "revoke", "f")
+	})
+
+	t.Run("two meshes", func(t *testing.T) {
+		g, h := net.box("g"), net.box("h")
+		g.up("--found", "--mesh-name", "cabin")
+		g.serves(0, patience)
+		h.up()
+		if !h.wait(patience) || !strings.Contains(h.said(), "more than one mesh") || !strings.Contains(h.said(), "home (") || !strings.Contains(h.said(), "cabin (") {
+			t.Error("a box that sees two meshes does not say so")
+		}
+		mark := h.mark()
+		h.up("--mesh-name", "cabin")
+		code := h.code(mark, patience)
+		if out := a.must("pending"); strings.Contains(out, code) {
+			t.Error("the other mesh was asked")
+		}
+		if _, err := a.try("approve", code); err == nil {
+			t.Error("the other mesh approved it")
+		}
+		g.must("approve", code)
+		h.serves(mark, patience)
+		if len(a.members()) == len(g.members()) || a.members()["h"] != "" {
+			t.Errorf("members: %v and %v", a.members(), g.members())
+		}
+	})
+	a.alive()
+}
+
+// elapsed is the time that a line of the log names as "after".
+func elapsed(t *testing.T, b *box, line string) time.Duration {
+	t.Helper()
+	d := b.says(0, `"`+line+`".*"after":(\d+)`, patience)
+	n, err := time.ParseDuration(d + "ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// fullID is the ID that begins so, of a member.
+func fullID(t *testing.T, b *box, short string) string {
+	t.Helper()
+	for line := range strings.SplitSeq(b.must("members", "-o", "json"), "\"") {
+		if strings.HasPrefix(line, short) && len(line) == 32 {
+			return line
+		}
+	}
+	t.Fatalf("no member %s", short)
+	return ""
+}
