@@ -134,6 +134,15 @@ func (a *asks) list() (out []waiting) {
 	return out
 }
 
+// genesisShown is what a node that asks is shown: nothing before there is a mesh
+// that could take it.
+func (n *Node) genesisShown() []byte {
+	if height, _ := n.ledger.Head(); height == 0 {
+		return nil
+	}
+	return n.member.Genesis
+}
+
 // onAsk takes the request of a node of the local network.
 func (n *Node) onAsk(a transport.Asked) (func(context.Context) ([]byte, error), error) {
 	if n.lan == nil || !onLink(a.Addr.Addr()) {

@@ -85,8 +85,12 @@ type foundMesh struct {
 	id      identity.MeshID
 	name    string // of its genesis
 	at      netip.AddrPort
-	foreign bool // it does not know this node's owner key
+	strange int // how often a member did not know this node's owner key
 }
+
+// foreign says that the mesh does not know this node's owner key. One member that
+// does not may only be new itself.
+func (m *foundMesh) foreign() bool { return m.strange >= strangeEnough }
 
 // A search is a node's look around for its mesh.
 type search struct {
@@ -131,7 +135,7 @@ func (n *Node) findMesh(ctx context.Context) (membership, error) {
 		case ctx.Err() != nil:
 			return membership{}, ctx.Err()
 		case time.Since(s.began) < lanLook:
-		case len(mine) > 1:
+		case len(mine) > 1 && owner == nil:
 			var list []string
 			for _, m := range mine {
 				list = append(list, discovery.ShortMesh(m.name, m.id))
@@ -172,7 +176,7 @@ func (s *search) mine() (out []*foundMesh) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.meshes {
-		if !m.foreign && (s.n.conf.MeshName == "" || s.n.conf.MeshName == m.name) && strings.HasPrefix(string(m.id), s.n.conf.MeshID) {
+		if !m.foreign() && (s.n.conf.MeshName == "" || s.n.conf.MeshName == m.name) && strings.HasPrefix(string(m.id), s.n.conf.MeshID) {
 			out = append(out, m)
 		}
 	}
@@ -188,11 +192,8 @@ func (s *search) mayFound() bool {
 	}
 	var silent []string
 	for _, v := range s.sights() {
-		s.mu.Lock()
-		_, answered := s.meshes[v.Mesh]
-		s.mu.Unlock()
 		switch {
-		case v.Mesh != "" && !answered:
+		case v.Mesh != "" && !s.knows(v.Mesh):
 			silent = append(silent, discovery.ShortMesh(v.MeshName, v.Mesh))
 		case v.Mesh == "" && v.Node < n.ID() && waited < lanLook+lanYield:
 			return false
@@ -204,10 +205,23 @@ func (s *search) mayFound() bool {
 	if len(silent) > 0 {
 		n.log.Warn("a mesh is announced on this network, but nobody of it answers; founding another", "announced", silent[:min(len(silent), 4)])
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, m := range s.meshes {
+		if !m.foreign() && (n.conf.MeshName == "" || n.conf.MeshName == m.name) {
+			return false // it may know the key yet
+		}
 		n.log.Warn("there is another mesh on this network", "mesh", discovery.ShortMesh(m.name, m.id))
 	}
 	return true
+}
+
+// knows reports whether nothing more is to be found out about a mesh.
+func (s *search) knows(id identity.MeshID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.meshes[id]
+	return m != nil && (s.owner == nil || m.foreign())
 }
 
 // greetAll makes acquaintance with who is heard of meshes that are not known yet.
@@ -219,10 +233,7 @@ func (s *search) greetAll(ctx context.Context) {
 		}
 	}
 	for _, v := range s.sights() {
-		s.mu.Lock()
-		_, known := s.meshes[v.Mesh]
-		s.mu.Unlock()
-		if v.Mesh != "" && !known {
+		if v.Mesh != "" && !s.knows(v.Mesh) {
 			at = append(at, v.Addrs...)
 		}
 	}
@@ -254,7 +265,7 @@ func (s *search) greet(ctx context.Context, at netip.AddrPort) {
 			joined, err = s.n.checkReply(m.Mesh, reply)
 		}
 		if refusal, ok := errors.AsType[*transport.RefusedError](err); ok && refusal.Reason == transport.BadHandshake {
-			f.foreign = true
+			f.strange = 1
 		} else if err != nil {
 			s.n.log.Info("join by the owner key: trying again", "mesh", discovery.ShortMesh(name, m.Mesh), "error", err)
 			return
@@ -268,7 +279,9 @@ func (s *search) greet(ctx context.Context, at netip.AddrPort) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.meshes[m.Mesh] == nil {
+	if old := s.meshes[m.Mesh]; old != nil {
+		old.strange += f.strange
+	} else {
 		s.n.log.Info("found a mesh", "mesh", m.Mesh, "name", name, "address", at, "after", time.Since(s.began).Round(time.Millisecond))
 		s.meshes[m.Mesh] = f
 	}

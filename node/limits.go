@@ -96,6 +96,9 @@ const (
 	lanTick      = 250 * time.Millisecond
 	greetTimeout = 2 * time.Second
 	greetAgain   = 2 * time.Second
+	// strangeEnough members, or one as often, must not know an owner key before its
+	// holder gives their mesh up.
+	strangeEnough = 2
 	// maxGreet bounds the acquaintances that are made at a time.
 	maxGreet = 8
 	// askAgain and askAgainMax bound the pause before a node asks once more.

@@ -78,6 +78,7 @@ type Node struct {
 	lastQuorum atomic.Int64          // ns since 1970, when a leader was last known
 	halted     atomic.Pointer[error] // why no command is taken any more
 	sessionEnd chan uint64
+	doubted    chan struct{} // a member holds this node to be revoked; to catchUp
 
 	ctx    context.Context // ends when the node closes
 	cancel context.CancelFunc
@@ -107,7 +108,7 @@ func Open(ctx context.Context, conf Config) (_ *Node, err error) {
 	if err := unfinished(conf.Dir); err != nil {
 		return nil, err
 	}
-	n := &Node{conf: conf, log: conf.Logger, failed: make(chan error, 1), sessionEnd: make(chan uint64, 1)}
+	n := &Node{conf: conf, log: conf.Logger, failed: make(chan error, 1), sessionEnd: make(chan uint64, 1), doubted: make(chan struct{}, 1)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
@@ -282,8 +283,9 @@ func (n *Node) openTransport(context.Context) error {
 		Resolve:   n.resolve,
 		PSK:       n.joinKey,
 		OnJoin:    n.onJoin,
-		Genesis:   func() []byte { return n.member.Genesis },
+		Genesis:   n.genesisShown,
 		OnAsk:     n.onAsk,
+		OnRevoked: func(identity.NodeID) { kick(n.doubted) },
 	})
 	if err != nil {
 		conn.Close()

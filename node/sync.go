@@ -80,60 +80,81 @@ func (n *Node) serveSync(from identity.NodeID, c net.Conn) {
 // the local network; they show an admission that leads to somebody it knows. When
 // all that answer say that it was thrown out, it was.
 func (n *Node) catchUp(ctx context.Context) {
-	every(ctx, syncEvery, func() {
-		if _, ok := n.consensus.Leader(); ok {
+	tick := time.NewTicker(syncEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
 			return
+		case <-n.doubted:
+			n.askAround(ctx)
+		case <-tick.C:
+			if _, ok := n.consensus.Leader(); !ok {
+				n.askAround(ctx)
+			}
 		}
-		type way struct {
-			dial    func(context.Context) (net.Conn, error)
-			trusted bool // it is a member as far as this node knows
-		}
-		var ways []way
-		for _, at := range n.strangers(ctx) {
-			ways = append(ways, way{func(ctx context.Context) (net.Conn, error) { return n.transport.DialAt(ctx, at, transport.KindSync) }, false})
-		}
-		for _, id := range n.peers() {
-			m, _ := n.roster.node(id)
-			ways = append(ways, way{func(ctx context.Context) (net.Conn, error) { return n.transport.Dial(ctx, id, transport.KindSync) }, m.Member() && !m.Has(ledger.LabelUntrusted)})
-		}
-		ctx, cancel := context.WithTimeout(ctx, syncTimeout)
-		defer cancel()
-		answers := make(chan rosterAnswer, 1)
-		var g errgroup.Group
-		g.SetLimit(syncParallel)
-		var out atomic.Bool
-		for _, w := range ways[:min(len(ways), maxSync)] {
-			g.Go(func() error {
-				a, err := askRoster(ctx, w.dial)
-				if err != nil { // another may answer
-					if e, ok := errors.AsType[*transport.RefusedError](err); ok && w.trusted && e.ByPeer && e.Reason == transport.Revoked {
-						out.Store(true)
-					}
-					return nil
-				}
-				select {
-				case answers <- a:
-					cancel()
-				default:
+	}
+}
+
+// kick puts a token into a channel of capacity 1, if there is none.
+func kick(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// askAround asks all whom the node can reach, and believes the first that answers.
+func (n *Node) askAround(ctx context.Context) {
+	type way struct {
+		dial    func(context.Context) (net.Conn, error)
+		trusted bool // it is a member as far as this node knows
+	}
+	var ways []way
+	for _, at := range n.strangers(ctx) {
+		ways = append(ways, way{func(ctx context.Context) (net.Conn, error) { return n.transport.DialAt(ctx, at, transport.KindSync) }, false})
+	}
+	for _, id := range n.peers() {
+		m, _ := n.roster.node(id)
+		ways = append(ways, way{func(ctx context.Context) (net.Conn, error) { return n.transport.Dial(ctx, id, transport.KindSync) }, m.Member() && !m.Has(ledger.LabelUntrusted)})
+	}
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	answers := make(chan rosterAnswer, 1)
+	var g errgroup.Group
+	g.SetLimit(syncParallel)
+	var out atomic.Bool
+	for _, w := range ways[:min(len(ways), maxSync)] {
+		g.Go(func() error {
+			a, err := askRoster(ctx, w.dial)
+			if err != nil { // another may answer
+				if e, ok := errors.AsType[*transport.RefusedError](err); ok && w.trusted && e.ByPeer && e.Reason == transport.Revoked {
+					out.Store(true)
 				}
 				return nil
-			})
+			}
+			select {
+			case answers <- a:
+				cancel()
+			default:
+			}
+			return nil
+		})
+	}
+	g.Wait()
+	select {
+	case a := <-answers:
+		if n.roster.learn(a.Nodes) && n.discovery != nil {
+			n.discovery.RosterChanged()
 		}
-		g.Wait()
-		select {
-		case a := <-answers:
-			if n.roster.learn(a.Nodes) && n.discovery != nil {
-				n.discovery.RosterChanged()
-			}
-			if a.Wrapped.Epoch > 0 && a.Wrapped.Node == n.ID() {
-				n.takeKeys(a.Wrapped)
-			}
-		default:
-			if out.Load() { // it was not told when it was thrown out, and nobody takes it any more
-				n.expelled()
-			}
+		if a.Wrapped.Epoch > 0 && a.Wrapped.Node == n.ID() {
+			n.takeKeys(a.Wrapped)
 		}
-	})
+	default:
+		if out.Load() { // it was not told when it was thrown out, and nobody takes it any more
+			n.expelled()
+		}
+	}
 }
 
 func askRoster(ctx context.Context, dial func(context.Context) (net.Conn, error)) (a rosterAnswer, err error) {

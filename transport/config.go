@@ -66,6 +66,10 @@ type Config struct {
 	// ends; the text of its error is sent to the node. Without OnAsk nobody asks here.
 	OnAsk func(a Asked) (await func(ctx context.Context) (reply []byte, err error), err error)
 
+	// OnRevoked is told when a member ended its connection because it holds this
+	// node to be revoked.
+	OnRevoked func(by identity.NodeID)
+
 	// OnControl takes a control frame of a member, in the order of sending. It
 	// is called by the reader of the connection: while it runs nothing else of
 	// that control channel is read, pings included, so it must only hand over.
@@ -121,6 +125,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Genesis == nil {
 		c.Genesis = func() []byte { return nil }
+	}
+	if c.OnRevoked == nil {
+		c.OnRevoked = func(identity.NodeID) {}
 	}
 	if c.OnControl == nil {
 		c.OnControl = func(identity.NodeID, byte, []byte) {}

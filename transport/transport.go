@@ -343,6 +343,9 @@ func (t *Transport) noteEnd(p *peer, err error) {
 	err = byPeer(err)
 	if e, ok := errors.AsType[*RefusedError](err); ok && e.Reason != Closing {
 		t.count.refusing(e)
+		if e.ByPeer && e.Reason == Revoked && p.standing() == member {
+			t.cfg.OnRevoked(p.id)
+		}
 	}
 	t.cfg.Logger.Debug("peer disconnected", "peer", p.id.Short(), "after", time.Since(p.since), "err", err)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -39,6 +40,11 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	selvage = filepath.Join(dir, "selvage")
+	flag.Parse()
+	if err := flag.Set("test.parallel", "5"); err != nil { // they mostly wait
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	if unfit = canNot(); unfit == "" {
 		build := exec.Command("go", "build", "-o", selvage, "../../cmd/node")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -182,6 +188,7 @@ func (b *box) up(args ...string) {
 	defer b.mu.Unlock()
 	cmd := b.in(context.Background(), append([]string{selvage, "up", "--dir", b.dir, "--name", b.name}, args...)...)
 	cmd.Stdout, cmd.Stderr = writer{b}, writer{b}
+	cmd.WaitDelay = time.Second // whatever it has started may keep its output open
 	if err := cmd.Start(); err != nil {
 		b.t.Fatal(err)
 	}
