@@ -75,7 +75,7 @@ type Config struct {
 	Owner string
 	// Notice takes lines for the people at this node, such as its join code.
 	Notice func(string)
-	// RotateEvery is how old the mesh's keys become while this node leads; default keyAge.
+	// RotateEvery is how old the mesh's keys become while this node leads; default KeyAge.
 	RotateEvery time.Duration
 
 	Seeds []string // host:port of peers to look for, besides those that the node knows
@@ -144,7 +144,7 @@ func (c Config) withDefaults() Config {
 	c.Mesh = cmp.Or(c.Mesh, DefaultMesh)
 	c.Name = cmp.Or(c.Name, host, "node")
 	c.MDNS = cmp.Or(c.MDNS, MDNSOff)
-	c.RotateEvery = cmp.Or(c.RotateEvery, keyAge)
+	c.RotateEvery = cmp.Or(c.RotateEvery, KeyAge)
 	if c.Notice == nil {
 		c.Notice = func(string) {}
 	}

@@ -121,6 +121,6 @@ const (
 	asksTimeout = 2 * time.Second
 	// addressEvery is how often a node looks whether it still has its address.
 	addressEvery = 2 * time.Second
-	// keyAge is how old the mesh's keys become before the leader draws new ones.
-	keyAge = 30 * 24 * time.Hour
+	// KeyAge is how old the mesh's keys become before the leader draws new ones.
+	KeyAge = 30 * 24 * time.Hour
 )

@@ -184,23 +184,28 @@ func nodeCommand(c *cli) *cobra.Command {
 }
 
 // nodeID resolves a node given by name, ID or the beginning of one; a name goes
-// before the beginning of another node's ID.
+// before the beginning of another node's ID, and a member before one that was.
 func (c *cli) nodeID(cmd *cobra.Command, ref string) (string, error) {
 	var rows []memberRow
 	if err := c.call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows); err != nil {
 		return "", err
 	}
-	var found, named []string
+	var found, named, gone []string
 	for _, r := range rows {
 		switch {
+		case r.Status == "revoked" && (r.Name == ref || strings.HasPrefix(r.ID, ref)):
+			gone = append(gone, r.ID)
 		case r.Name == ref:
 			named = append(named, r.ID)
 		case strings.HasPrefix(r.ID, ref):
 			found = append(found, r.ID)
 		}
 	}
-	if len(named) > 0 {
+	switch {
+	case len(named) > 0:
 		found = named
+	case len(found) == 0:
+		found = gone
 	}
 	if len(found) != 1 {
 		return "", fmt.Errorf("%d members match %q: see selvage members", len(found), ref)

@@ -158,6 +158,7 @@ are not seen in the process list.`,
 	f.StringVar(&conf.MeshID, "mesh-id", "", "the mesh (or the beginning of its ID) that a node without one asks to join, and no other")
 	f.BoolVar(&conf.Found, "found", false, "found a mesh without looking for one")
 	f.StringVar(&conf.Owner, "owner", "", "owner key, or @FILE that holds it (default: owner.key in the data directory)")
+	f.DurationVar(&conf.RotateEvery, "rotate-keys", node.KeyAge, "how old the mesh's data and gossip keys become while this node leads")
 	f.StringVar(&conf.Join, "join", "", "join token, or @FILE that holds it")
 	f.StringArrayVar(&conf.Seeds, "seed", nil, "host:port of a peer to look for (repeat for more)")
 	f.StringToStringVar(&labels, "label", nil, "labels for placement, key=value")

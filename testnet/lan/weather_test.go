@@ -156,6 +156,9 @@ func TestTwoInterfaces(t *testing.T) {
 	}
 	a.must("approve", code)
 	c.serves(0, patience)
+	if failed := strings.Count(a.said()+b.said(), `"member failed"`); failed > 0 {
+		t.Errorf("nodes of different networks took each other for dead %d times", failed)
+	}
 }
 
 // Two boxes without anything, switched on at once, are never half of each other.
