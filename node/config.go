@@ -78,6 +78,10 @@ type Config struct {
 	// RotateEvery is how old the mesh's keys become while this node leads; default KeyAge.
 	RotateEvery time.Duration
 
+	// KeyOverlap is how long gossip accepts a new key before it uses it, and the old
+	// one after; the same on all nodes. Default keyOverlap.
+	KeyOverlap time.Duration
+
 	Seeds []string // host:port of peers to look for, besides those that the node knows
 	Slots int      // runs at once; default scheduler.DefaultSlots
 	Size  Size     // what the machine can give; default SizeAuto
@@ -144,6 +148,7 @@ func (c Config) withDefaults() Config {
 	c.Mesh = cmp.Or(c.Mesh, DefaultMesh)
 	c.Name = cmp.Or(c.Name, host, "node")
 	c.MDNS = cmp.Or(c.MDNS, MDNSOff)
+	c.KeyOverlap = cmp.Or(c.KeyOverlap, keyOverlap)
 	c.RotateEvery = cmp.Or(c.RotateEvery, KeyAge)
 	if c.Notice == nil {
 		c.Notice = func(string) {}

@@ -80,7 +80,7 @@ const (
 	maxKeepFailures = 20
 	// keyOverlap is how long gossip accepts a new key before it uses it, and the
 	// old one after: a feed that lags by more is not a member that others hear.
-	keyOverlap = 2 * time.Second
+	keyOverlap = 1500 * time.Millisecond
 	// maxSyncAsk bounds the first frame of a stream of KindSync, in bytes.
 	maxSyncAsk = 256
 	// maxFrame bounds a frame of the node's own protocols on KindIPC and KindRunLog.

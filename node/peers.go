@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -117,7 +118,7 @@ func (n *Node) rotateKeys(ctx context.Context) {
 			keys, since = ledger.CurrentKeys(tx), ledger.KeysSince(tx)
 			return nil
 		})
-		if err != nil || !keys.Wanted && (since.IsZero() || n.ledger.Time().Sub(since) < n.conf.RotateEvery) {
+		if age := time.Since(since); err != nil || keys.Epoch > 1 && age < 2*n.conf.KeyOverlap || !keys.Wanted && (since.IsZero() || age < n.conf.RotateEvery) {
 			return
 		}
 		if err := n.rotate(ctx, ledger.Actor{}, ledger.Credential{}); err != nil {
@@ -147,17 +148,25 @@ func (n *Node) RotateKeys(ctx context.Context, by ledger.Actor, with ledger.Cred
 }
 
 // rotate draws keys for the members that there are now, and proposes them; as
-// somebody, or as this node itself.
+// somebody, or as this node itself. It waits for those before to be in use: gossip
+// holds three epochs at most.
 func (n *Node) rotate(ctx context.Context, by ledger.Actor, with ledger.Credential) error {
 	var keys ledger.Keys
 	var members []ledger.Node
 	var version uint64
+	var since time.Time
 	err := n.ledger.View(func(tx *ledger.Tx) error {
 		keys, version, members = ledger.CurrentKeys(tx), ledger.RosterVersion(tx), ledger.Roster(tx)
+		if keys.Epoch > 1 { // the first are in use from the first moment
+			since = ledger.KeysSince(tx)
+		}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	if age := time.Since(since); age < 2*n.conf.KeyOverlap {
+		return fmt.Errorf("the mesh's keys were rotated %v ago: others are still on their way to use them", age.Round(time.Millisecond))
 	}
 	epoch, old, _ := n.keyring.current()
 	if epoch != keys.Epoch {
@@ -207,7 +216,7 @@ func (n *Node) takeKeys(w ledger.NodeKeys) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(keyOverlap):
+			case <-time.After(n.conf.KeyOverlap):
 			}
 			if err := step(); err != nil {
 				n.log.Warn("gossip key", "epoch", epoch, "error", err)
