@@ -1,5 +1,24 @@
 package api
 
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// maxProbed bounds the nodes that one test looks at, all at once.
+const maxProbed = 64
+
+// probeTimeout bounds a test, which may start a program on each node.
+const probeTimeout = 40 * time.Second
+
 type adapterInfo struct {
 	Type           string              `json:"type"`
 	Label          string              `json:"label"`
@@ -9,6 +28,12 @@ type adapterInfo struct {
 	Disabled       bool                `json:"disabled"`
 	Capabilities   adapterCapabilities `json:"capabilities"`
 	OverridePaused bool                `json:"overridePaused"`
+
+	// Beyond the contract.
+	Name    string        `json:"displayName"`
+	Program string        `json:"program,omitempty"`
+	Level   adapter.Level `json:"integration"`
+	Gateway bool          `json:"modelGateway"`
 }
 
 type adapterCapabilities struct {
@@ -20,14 +45,193 @@ type adapterCapabilities struct {
 }
 
 // adapters are those that this version runs.
-var adapters = []adapterInfo{
-	{Type: "claude_local", Label: "claude_local", Source: "builtin", Loaded: true, Capabilities: localTool},
-	{Type: "codex_local", Label: "codex_local", Source: "builtin", Loaded: true, Capabilities: localTool},
-	{Type: "container", Label: "container", Source: "builtin", Loaded: true, Capabilities: adapterCapabilities{RunToken: true}},
-	{Type: "http", Label: "http", Source: "builtin", Loaded: true},
-	{Type: "process", Label: "process", Source: "builtin", Loaded: true, Capabilities: adapterCapabilities{RunToken: true}},
-	{Type: "wasm", Label: "wasm", Source: "builtin", Loaded: true, Capabilities: adapterCapabilities{RunToken: true}},
+var adapters = listedAdapters()
+
+func listedAdapters() (out []adapterInfo) {
+	for _, k := range adapter.Kinds() {
+		token := k.Tool || k.Type == "process" || k.Type == "wasm" || k.Type == "container"
+		out = append(out, adapterInfo{Type: k.Type, Label: k.Type, Source: "builtin", Models: len(k.Models), Loaded: true,
+			Capabilities: adapterCapabilities{Instructions: k.Tool, Skills: k.Tool, RunToken: token, ACP: k.ACP},
+			Name:         k.Name, Program: k.Program, Level: k.Level, Gateway: k.Gateway})
+	}
+	return out
 }
 
-// localTool is what the command lines that work as agents can be given.
-var localTool = adapterCapabilities{Instructions: true, Skills: true, RunToken: true, Materialized: true}
+type adapterSchema struct {
+	Type   string                `json:"adapterType"`
+	Fields []adapter.ConfigField `json:"fields"`
+}
+
+type adapterDetail struct {
+	adapterInfo
+	Note   string                 `json:"note"`
+	Keys   []string               `json:"keys"`
+	Models []adapter.OfferedModel `json:"models"`
+	Fields []adapter.ConfigField  `json:"fields"`
+}
+
+type modelProfileRow struct {
+	Key    string          `json:"key"`
+	Label  string          `json:"label"`
+	Source string          `json:"source"`
+	Config json.RawMessage `json:"adapterConfig"`
+}
+
+type testAdapterBody struct {
+	Config      Opt[json.RawMessage] `json:"adapterConfig"`
+	Environment Opt[string]          `json:"environmentId" maxLength:"100"`
+	Node        string               `json:"nodeId,omitempty" maxLength:"100"`
+}
+
+// adapterReport is what a test found: on the node where it looks best, and on each.
+type adapterReport struct {
+	Type     string            `json:"adapterType"`
+	Status   string            `json:"status"` // pass, warn or fail
+	Checks   []adapter.Finding `json:"checks"`
+	TestedAt company.Time      `json:"testedAt"`
+	Nodes    []nodeReport      `json:"nodes"`
+}
+
+type nodeReport struct {
+	Node   string            `json:"nodeId"`
+	Name   string            `json:"name"`
+	Status string            `json:"status"`
+	Checks []adapter.Finding `json:"checks"`
+}
+
+func (s *Server) adapterRoutes() []Route {
+	const tag, one = "adapters", "/api/companies/{companyId}/adapters/{type}"
+	schema := func(rc *Request) (Response, error) {
+		k, err := adapterFor(rc)
+		return OK(adapterSchema{k.Type, k.Fields}), err
+	}
+	return []Route{
+		{Method: "GET", Path: "/api/adapters", Tag: tag, Summary: "List the adapters that run agents", Who: Any, Out: []adapterInfo{},
+			Handle: func(*Request) (Response, error) { return OK(adapters), nil }},
+		{Method: "GET", Path: "/api/adapters/{type}", Tag: tag, Summary: "Read what an adapter is and how it is configured", Who: Any, Out: adapterDetail{}, Handle: readAdapter},
+		{Method: "GET", Path: "/api/adapters/{type}/config-schema", Tag: tag, Summary: "Read which fields an adapter's configuration has", Who: Any, Out: adapterSchema{}, Handle: schema},
+		{Method: "GET", Path: one + "/models", Tag: tag, Summary: "List models that agents of an adapter may be given", Out: []adapter.OfferedModel{}, Handle: listAdapterModels},
+		{Method: "GET", Path: one + "/model-profiles", Tag: tag, Summary: "List the model profiles that an adapter brings along: none", Out: []modelProfileRow{},
+			Handle: func(rc *Request) (Response, error) {
+				_, err := adapterFor(rc)
+				return OK([]modelProfileRow{}), err
+			}},
+		{Method: "GET", Path: one + "/detect-model", Tag: tag, Summary: "Guess which model a program is set to: none is guessed",
+			Handle: func(rc *Request) (Response, error) {
+				_, err := adapterFor(rc)
+				return OK(nil), err
+			}},
+		{Method: "POST", Path: one + "/test-environment", Tag: tag, Summary: "Look what is missing for an adapter, on which node", Who: Board, In: testAdapterBody{}, Out: adapterReport{}, Timeout: probeTimeout,
+			Handle: s.testAdapter},
+	}
+}
+
+func adapterFor(rc *Request) (adapter.Kind, error) {
+	k, ok := adapter.Find(rc.Path("type"))
+	if !ok {
+		return k, NotFound("Unknown adapter type: " + cut(rc.Path("type"), 100))
+	}
+	if rc.Path("companyId") == "" {
+		return k, nil
+	}
+	return k, inCompany(rc, func(*ledger.Tx, company.Company) error { return nil })
+}
+
+func readAdapter(rc *Request) (Response, error) {
+	k, err := adapterFor(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	i := slices.IndexFunc(adapters, func(a adapterInfo) bool { return a.Type == k.Type })
+	return OK(adapterDetail{adapterInfo: adapters[i], Note: k.Note, Keys: full(k.Keys), Models: full(k.Models), Fields: full(k.Fields)}), nil
+}
+
+func full[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// listAdapterModels lists what the adapter is known for, and, where calls go
+// through the gateway, the names that upstreams of the company answer to.
+func listAdapterModels(rc *Request) (Response, error) {
+	k, err := adapterFor(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	out := full(slices.Clone(k.Models))
+	if !k.Gateway {
+		return OK(out), nil
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		for _, p := range company.ModelProvidersOf(tx, rc.Path("companyId")) {
+			for _, m := range p.Models {
+				known := slices.ContainsFunc(out, func(o adapter.OfferedModel) bool { return o.ID == m.Name })
+				if !p.Disabled && !known && !strings.HasSuffix(m.Name, "*") {
+					out = append(out, adapter.OfferedModel{ID: m.Name, Label: m.Name + " (" + p.Name + ")"})
+				}
+			}
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func (s *Server) testAdapter(rc *Request) (Response, error) {
+	in, err := Body[testAdapterBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	k, err := adapterFor(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if s.cfg.ProbeAdapter == nil {
+		return Response{}, Unavailable("This node can not look for adapters")
+	}
+	report := adapterReport{Type: k.Type, TestedAt: company.TimeOf(rc.Now()), Nodes: []nodeReport{}}
+	var shared []adapter.Finding
+	err = rc.View(func(tx *ledger.Tx) error {
+		for _, n := range ledger.Roster(tx) {
+			here := n.ID == s.cfg.NodeID
+			if !n.Member() || in.Node != "" && in.Node != string(n.ID) && in.Node != n.Name || len(report.Nodes) == maxProbed {
+				continue
+			}
+			if in.Node == "" && !here && s.cfg.Alive != nil && !s.cfg.Alive(n.ID) {
+				continue
+			}
+			report.Nodes = append(report.Nodes, nodeReport{Node: string(n.ID), Name: n.Name})
+		}
+		if k.Gateway && len(company.ModelProvidersOf(tx, rc.Path("companyId"))) == 0 {
+			shared = append(shared, adapter.Finding{Code: "no_upstream", Level: "warn", Message: "The model gateway has no upstream for this company",
+				Hint: "selvage model provider add"})
+		}
+		return nil
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	if len(report.Nodes) == 0 {
+		return Response{}, NotFound("Node not found")
+	}
+	var wg sync.WaitGroup
+	for i := range report.Nodes {
+		wg.Go(func() {
+			n := &report.Nodes[i]
+			checks, err := s.cfg.ProbeAdapter(rc.HTTP.Context(), identity.NodeID(n.Node), k.Type, in.Config.Or(nil))
+			if err != nil {
+				checks = []adapter.Finding{{Code: "node_unreachable", Level: "error", Message: "The node does not answer"}}
+			}
+			n.Checks = append(full(checks), shared...)
+			n.Status = adapter.Verdict(n.Checks)
+		})
+	}
+	wg.Wait()
+	for _, want := range []string{"fail", "warn", "pass"} { // the best is looked for last
+		if i := slices.IndexFunc(report.Nodes, func(n nodeReport) bool { return n.Status == want }); i >= 0 {
+			report.Status, report.Checks = want, report.Nodes[i].Checks
+		}
+	}
+	return OK(report), nil
+}

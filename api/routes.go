@@ -16,6 +16,7 @@ func (s *Server) table() []Route {
 	for _, rows := range [][]Route{
 		s.healthRoutes(),
 		s.systemRoutes(),
+		s.adapterRoutes(),
 		s.meshRoutes(), s.admissionRoutes(), s.operatorRoutes(),
 		s.eventRoutes(),
 		s.runRoutes(),

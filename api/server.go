@@ -20,6 +20,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/selvage-mesh/selvage/adapter"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/consensus"
@@ -103,6 +104,8 @@ type Config struct {
 	// NodeLog reads a piece of a log that lies on a node, such as that of a
 	// workspace operation; the error is as for RunLog.
 	NodeLog func(ctx context.Context, on identity.NodeID, ref string, offset, limit int64) (runlog.Chunk, error)
+	// ProbeAdapter looks on a node whether it has what an adapter needs.
+	ProbeAdapter func(ctx context.Context, on identity.NodeID, kind string, config json.RawMessage) ([]adapter.Finding, error)
 	// Models makes the model calls of runs.
 	Models *llm.Gateway
 	// Blobs keeps the bytes of attachments and images.

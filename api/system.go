@@ -6,11 +6,9 @@ import (
 )
 
 // systemRoutes are what clients ask of the instance: who am I, which settings,
-// which adapters, and lists that are empty until their noun is there.
+// and lists that are empty until their noun is there.
 func (s *Server) systemRoutes() []Route {
 	rows := []Route{
-		{Method: "GET", Path: "/api/adapters", Tag: "system", Summary: "List the adapters that run agents", Who: Any, Out: []adapterInfo{},
-			Handle: func(*Request) (Response, error) { return OK(adapters), nil }},
 		{Method: "GET", Path: "/api/announcements/current", Tag: "system", Summary: "Read the announcement; there is none, no telemetry leaves the mesh", Who: Board,
 			Handle: func(*Request) (Response, error) { return OK(nil), nil }},
 	}

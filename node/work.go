@@ -35,8 +35,9 @@ type work struct {
 	worker *scheduler.Worker
 	logs   *runlog.Store
 	trees  *worktree.Maker
-	turns  turns    // one command at a time prepares or winds up a folder
-	active sync.Map // IDs of the operations that are under way here
+	turns  turns                  // one command at a time prepares or winds up a folder
+	runs   func(kind string) bool // whether this node carries runs of an adapter out
+	active sync.Map               // IDs of the operations that are under way here
 	purse  *purse.Purse
 	facts  facts
 	api    atomic.Pointer[api.Server] // once the node answers
@@ -90,6 +91,7 @@ func (n *Node) openWork(context.Context) (err error) {
 			return err
 		}
 	}
+	n.work.runs = func(kind string) bool { return adapters[kind] != nil }
 	n.work.worker, err = scheduler.NewWorker(scheduler.WorkerConfig{
 		Node: n, Self: n.ID(), Session: n.session, SessionOver: n.sessionOver, KeepAlive: n.keepAlive,
 		Adapters: adapters, Folder: n.runFolder, Labels: n.labels(), Facts: n.work.facts.look, Secrets: n.resolveSecrets, Skills: runSkills, Slots: n.conf.Slots,
@@ -190,6 +192,8 @@ const (
 	ipcGranted  = 2 // ← nothing
 	ipcNoLeader = 3 // ← reason
 	ipcOver     = 4 // ← nothing: the session is over
+	ipcProbe    = 5 // → probeAsk as JSON
+	ipcProbed   = 6 // ← []adapter.Finding as JSON
 )
 
 // keepAlive brings a beat to whoever leads, which may be this node.
@@ -265,6 +269,10 @@ func (n *Node) serveIPC(from identity.NodeID, c net.Conn) {
 	defer c.Close()
 	for {
 		typ, payload, err := transport.ReadFrameMax(c, maxFrame)
+		if err == nil && typ == ipcProbe {
+			_ = n.answerProbe(c, payload) // whoever asked sees that it broke off
+			return
+		}
 		if err != nil || typ != ipcBeat || len(payload) < 8 {
 			return
 		}

@@ -1,0 +1,176 @@
+// Package adapter says which kinds of agents there are and what each needs, and
+// looks whether a node has it. How they are carried out stands in the folders
+// below.
+package adapter
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Level is how much of a run an adapter tells.
+type Level string
+
+const (
+	Minimum Level = "minimum" // it is called, and its end is known
+	Status  Level = "status"  // success, failure and progress; usage as the agent tells it
+	Full    Level = "full"    // calls are paid in advance, issues and comments are the agent's to change
+)
+
+// A Kind is one adapter.
+type Kind struct {
+	Type    string
+	Name    string // for people
+	Program string // that it starts where no command is configured; "" for none
+	Level   Level
+	// Gateway says that model calls of the agent go through its node by themselves.
+	Gateway bool
+	// Keys are variables of which the agent needs one, for a vendor that the
+	// gateway does not speak for.
+	Keys []string
+	// Tool says that it is a command line that takes instructions and skills.
+	Tool   bool
+	ACP    bool // it speaks the Agent Client Protocol
+	Models []OfferedModel
+	Fields []ConfigField
+	Note   string // one paragraph for whoever sets it up
+}
+
+// An OfferedModel is one that the board offers; others are possible.
+type OfferedModel struct {
+	ID    string `json:"id"`
+	Label string `json:"label"`
+}
+
+// A ConfigField is a member of adapterConfig as a form shows it.
+type ConfigField struct {
+	Key      string        `json:"key"`
+	Label    string        `json:"label"`
+	Type     string        `json:"type"` // text, textarea, number, toggle, select or list
+	Hint     string        `json:"hint,omitempty"`
+	Default  any           `json:"default,omitempty"`
+	Required bool          `json:"required,omitempty"`
+	Options  []FieldOption `json:"options,omitempty"`
+}
+
+// A FieldOption is a value of a field of type select.
+type FieldOption struct {
+	Value string `json:"value"`
+	Label string `json:"label"`
+}
+
+// Fields that several kinds have.
+var (
+	cwd     = ConfigField{Key: "cwd", Label: "Working directory", Type: "text", Hint: "an absolute folder on the node; the agent's own unless given"}
+	env     = ConfigField{Key: "env", Label: "Variables", Type: "list", Hint: "values, or references to secrets; those of a project go before them, PAPERCLIP_* before both"}
+	timeout = ConfigField{Key: "timeoutSec", Label: "Time limit", Type: "number", Default: 900, Hint: "seconds; 0 for a day"}
+	grace   = ConfigField{Key: "graceSec", Label: "Grace", Type: "number", Default: 15, Hint: "seconds between TERM and KILL"}
+	turns   = ConfigField{Key: "maxTurnsPerRun", Label: "Turns", Type: "number", Hint: "the most that one run may take"}
+)
+
+func choice(key, label, hint string, values ...string) ConfigField {
+	f := ConfigField{Key: key, Label: label, Type: "select", Hint: hint}
+	for _, v := range values {
+		f.Options = append(f.Options, FieldOption{v, v})
+	}
+	return f
+}
+
+// tool are the fields of a command line, with those that it has beside them.
+func tool(program string, gateway bool, more ...ConfigField) []ConfigField {
+	out := []ConfigField{
+		{Key: "model", Label: "Model", Type: "text", Hint: "as the model gateway, or the program, knows it"},
+		{Key: "promptTemplate", Label: "Prompt", Type: "textarea", Hint: "what the agent is told; {{agent.id}}, {{agent.name}}, {{run.id}}, {{context.taskId}} and others are filled in"},
+		{Key: "instructionsFilePath", Label: "Instructions", Type: "text", Hint: "an absolute path on the node, for agents without instructions in the mesh"},
+		{Key: "dangerouslySkipPermissions", Label: "Ask nobody", Type: "toggle", Default: true, Hint: "without it the program asks before it acts, and nobody answers"},
+		{Key: "command", Label: "Program", Type: "text", Default: program},
+		{Key: "extraArgs", Label: "More arguments", Type: "list"},
+	}
+	if gateway {
+		out = append(out, ConfigField{Key: "gateway", Label: "Through the gateway", Type: "toggle", Default: true,
+			Hint: "model calls go through the node, paid in advance and without keys; off: the program uses what it is signed in with"})
+	}
+	return append(append(out, more...), cwd, env, timeout, grace)
+}
+
+var kinds = []Kind{
+	{Type: "acp", Name: "Agent Client Protocol", Level: Status, Tool: true, ACP: true,
+		Fields: []ConfigField{
+			{Key: "command", Label: "Program", Type: "text", Required: true, Hint: "an agent that speaks the Agent Client Protocol on its standard input and output"},
+			{Key: "args", Label: "Arguments", Type: "list"},
+			choice("permissions", "Permissions", "what is answered when the agent asks", "allow", "edits", "deny"),
+			{Key: "model", Label: "Model", Type: "text", Hint: "where the agent lets it be chosen"},
+			{Key: "promptTemplate", Label: "Prompt", Type: "textarea"},
+			{Key: "gateway", Label: "Through the gateway", Type: "toggle", Default: true, Hint: "the addresses and the key of the model gateway are in the variables that most agents read"},
+			cwd, env, timeout, grace},
+		Note: "Any agent that speaks the Agent Client Protocol, such as gemini --acp or the ACP servers of Claude Code and Codex."},
+	{Type: "claude_local", Name: "Claude Code", Program: "claude", Level: Full, Gateway: true, Tool: true,
+		Models: models("claude-opus-4-8", "claude-opus-4-6", "claude-sonnet-4-6", "claude-sonnet-4-5", "claude-haiku-4-5"),
+		Fields: tool("claude", true, choice("effort", "Effort", "", "low", "medium", "high", "xhigh", "max"), turns,
+			ConfigField{Key: "allowedTools", Label: "Tools", Type: "text", Hint: "those that it may use without a question, comma separated; in place of all"},
+			ConfigField{Key: "chrome", Label: "Chrome", Type: "toggle"}),
+		Note: "npm install -g @anthropic-ai/claude-code"},
+	{Type: "codex_local", Name: "Codex", Program: "codex", Level: Full, Gateway: true, Tool: true,
+		Models: models("gpt-5.5", "gpt-5", "gpt-5-mini", "gpt-5-codex"),
+		Fields: tool("codex", true, choice("modelReasoningEffort", "Effort", "", "minimal", "low", "medium", "high", "xhigh"),
+			ConfigField{Key: "search", Label: "Web search", Type: "toggle", Hint: "not through the gateway"}),
+		Note: "npm install -g @openai/codex"},
+	{Type: "container", Name: "Container", Level: Status, Note: "An image run by podman or docker.",
+		Fields: []ConfigField{{Key: "image", Label: "Image", Type: "text", Required: true}, env, timeout, grace}},
+	{Type: "cursor", Name: "Cursor", Program: "cursor-agent", Level: Status, Keys: []string{"CURSOR_API_KEY"}, Tool: true,
+		Models: models("auto"), Fields: tool("cursor-agent", false, choice("mode", "Mode", "plan and ask change nothing", "plan", "ask")),
+		Note: "Cursor's own installer; its models are reached through its vendor alone."},
+	{Type: "gemini_local", Name: "Gemini CLI", Program: "gemini", Level: Status, Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, Tool: true, ACP: true,
+		Models: models("auto", "gemini-2.5-pro", "gemini-2.5-flash", "gemini-2.5-flash-lite"),
+		Fields: tool("gemini", false, ConfigField{Key: "sandbox", Label: "Its own sandbox", Type: "toggle"}),
+		Note:   "npm install -g @google/gemini-cli; it speaks its vendor's protocol alone, with a key among the agent's variables."},
+	{Type: "hermes_local", Name: "Hermes Agent", Program: "hermes", Level: Full, Gateway: true, Tool: true,
+		Fields: tool("hermes", true, turns, ConfigField{Key: "toolsets", Label: "Toolsets", Type: "text", Hint: "such as terminal,file,web"},
+			ConfigField{Key: "provider", Label: "Provider", Type: "text", Hint: "without the gateway"}),
+		Note: "pip install hermes-agent; needs a model to be named."},
+	{Type: "http", Name: "Webhook", Level: Status,
+		Fields: []ConfigField{{Key: "url", Label: "URL", Type: "text", Required: true}, {Key: "method", Label: "Method", Type: "text", Default: "POST"},
+			{Key: "headers", Label: "Headers", Type: "list"}, {Key: "timeoutMs", Label: "Time limit", Type: "number", Default: 15000, Hint: "milliseconds"},
+			{Key: "payloadTemplate", Label: "Body", Type: "textarea", Hint: "JSON; {{agent.id}} and others are filled in"}},
+		Note: "One request invokes the agent; addresses that are not public are refused unless the operator lists them."},
+	{Type: "openclaw_gateway", Name: "OpenClaw gateway", Level: Status,
+		Fields: []ConfigField{{Key: "url", Label: "URL", Type: "text", Required: true, Hint: "ws:// or wss://"},
+			{Key: "authToken", Label: "Token", Type: "text", Hint: "best as a reference to a secret"}, {Key: "password", Label: "Password", Type: "text"},
+			{Key: "agentId", Label: "Agent there", Type: "text"}, choice("sessionKeyStrategy", "Session", "", "issue", "fixed", "run"),
+			{Key: "sessionKey", Label: "Session key", Type: "text", Hint: "with fixed"}, {Key: "payloadTemplate", Label: "Request", Type: "textarea"}, timeout},
+		Note: "An agent of an OpenClaw gateway, over its WebSocket."},
+	{Type: "opencode_local", Name: "OpenCode", Program: "opencode", Level: Full, Gateway: true, Tool: true,
+		Fields: tool("opencode", true, ConfigField{Key: "variant", Label: "Variant", Type: "text", Hint: "of the model, such as high"}),
+		Note:   "npm install -g opencode-ai; needs a model to be named."},
+	{Type: "pi_local", Name: "pi", Program: "pi", Level: Full, Gateway: true, Tool: true,
+		Fields: tool("pi", true, choice("thinking", "Thinking", "", "off", "minimal", "low", "medium", "high", "xhigh"),
+			ConfigField{Key: "provider", Label: "Provider", Type: "text", Hint: "without the gateway"}),
+		Note: "npm install -g @mariozechner/pi-coding-agent; needs a model to be named."},
+	{Type: "process", Name: "Command", Level: Status,
+		Fields: []ConfigField{{Key: "command", Label: "Program", Type: "text", Required: true}, {Key: "args", Label: "Arguments", Type: "list"}, cwd, env, timeout, grace},
+		Note:   "Any program that talks to the API by itself; it may use the model gateway, and tells its other costs itself."},
+	{Type: "wasm", Name: "WebAssembly", Level: Full,
+		Fields: []ConfigField{{Key: "module", Label: "Module", Type: "text", Required: true, Hint: "an absolute path on the node, attachment:ID or asset:ID"},
+			{Key: "args", Label: "Arguments", Type: "list"}, {Key: "grants", Label: "Grants", Type: "list"}, {Key: "memoryMb", Label: "Memory", Type: "number", Default: 16},
+			{Key: "fuel", Label: "Fuel", Type: "number"}, env, timeout},
+		Note: "A program in the sandbox of one node."},
+}
+
+func models(ids ...string) (out []OfferedModel) {
+	for _, id := range ids {
+		out = append(out, OfferedModel{id, strings.ReplaceAll(id, "-", " ")})
+	}
+	return out
+}
+
+// Kinds returns all adapters by type.
+func Kinds() []Kind { return slices.Clone(kinds) }
+
+// Find returns the adapter of a type.
+func Find(kind string) (Kind, bool) {
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Type == kind })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return kinds[i], true
+}

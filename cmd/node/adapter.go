@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+
+	"github.com/spf13/cobra"
+)
+
+type adapterRow struct {
+	Type    string `json:"type"`
+	Name    string `json:"displayName"`
+	Program string `json:"program"`
+	Level   string `json:"integration"`
+	Gateway bool   `json:"modelGateway"`
+}
+
+type adapterTestRow struct {
+	Type   string `json:"adapterType"`
+	Status string `json:"status"`
+	Nodes  []struct {
+		Node   string `json:"nodeId"`
+		Name   string `json:"name"`
+		Status string `json:"status"`
+		Checks []struct {
+			Code    string `json:"code"`
+			Level   string `json:"level"`
+			Message string `json:"message"`
+			Detail  string `json:"detail"`
+			Hint    string `json:"hint"`
+		} `json:"checks"`
+	} `json:"nodes"`
+}
+
+func adapterCommand(c *cli) *cobra.Command {
+	return group("adapter", "Adapters: how agents are run, and what a node needs for them", adapterList(c), adapterShow(c), adapterTest(c))
+}
+
+func adapterList(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the adapters", Args: cobra.NoArgs,
+		Long: `List the adapters. INTEGRATION says how much of a run is known: minimum, that it
+ended; status, how it went, with what it used as the agent tells it; full, that
+its model calls were paid before they left.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var rows []adapterRow
+			return c.show(cmd, "/api/adapters", &rows, func(w io.Writer) {
+				var cells [][]string
+				for _, r := range rows {
+					through := "no"
+					if r.Gateway {
+						through = "yes"
+					}
+					cells = append(cells, []string{r.Type, r.Name, dash(r.Program), r.Level, through})
+				}
+				table(w, "TYPE NAME PROGRAM INTEGRATION GATEWAY", cells)
+			})
+		},
+	}
+}
+
+func adapterShow(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "show TYPE", Short: "Show what an adapter is and which fields its configuration has", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var row struct {
+				adapterRow
+				Note   string   `json:"note"`
+				Keys   []string `json:"keys"`
+				Fields []struct {
+					Key, Label, Type, Hint string
+					Required               bool
+					Default                any
+				} `json:"fields"`
+			}
+			return c.show(cmd, "/api/adapters/"+url.PathEscape(args[0]), &row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s: %s, integration %s\n%s\n\n", row.Type, row.Name, row.Level, row.Note)
+				var cells [][]string
+				for _, f := range row.Fields {
+					what, given := f.Label, "-"
+					if f.Hint != "" {
+						what += ": " + f.Hint
+					}
+					if f.Default != nil {
+						given = fmt.Sprint(f.Default)
+					}
+					if f.Required {
+						given = "(needed)"
+					}
+					cells = append(cells, []string{f.Key, f.Type, given, what})
+				}
+				table(w, "FIELD TYPE DEFAULT WHAT", cells)
+			})
+		},
+	}
+}
+
+func adapterTest(c *cli) *cobra.Command {
+	var node, config string
+	cmd := &cobra.Command{
+		Use: "test TYPE", Short: "Look what is missing for an adapter, on which node", Args: cobra.ExactArgs(1),
+		Example: `  selvage adapter test claude_local
+  selvage adapter test process --node berlin-1 --config '{"command": "/srv/agent", "cwd": "/srv"}'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			body := map[string]any{}
+			if node != "" {
+				body["nodeId"] = node
+			}
+			if config != "" {
+				if !json.Valid([]byte(config)) {
+					return misuse{errors.New("--config is not JSON")}
+				}
+				body["adapterConfig"] = json.RawMessage(config)
+			}
+			var row adapterTestRow
+			err = c.send(cmd, "POST", "/api/companies/"+company+"/adapters/"+url.PathEscape(args[0])+"/test-environment", body, &row, func(w io.Writer) {
+				for _, n := range row.Nodes {
+					fmt.Fprintf(w, "%s: %s\n", n.Name, n.Status)
+					for _, k := range n.Checks {
+						fmt.Fprintf(w, "  %-5s %s\n", k.Level, k.Message)
+						if k.Level != "info" && k.Hint != "" {
+							fmt.Fprintf(w, "        %s\n", k.Hint)
+						}
+					}
+				}
+			})
+			if err == nil && row.Status == "fail" {
+				err = fmt.Errorf("no node has what %s needs", row.Type)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&node, "node", "", "name or ID of the node; all that are there unless given")
+	cmd.Flags().StringVar(&config, "config", "", "adapterConfig as JSON")
+	return cmd
+}
