@@ -3,6 +3,7 @@ package node
 import (
 	"strings"
 
+	"github.com/selvage-mesh/selvage/adapter/acp"
 	"github.com/selvage-mesh/selvage/adapter/claude"
 	"github.com/selvage-mesh/selvage/adapter/cli"
 	"github.com/selvage-mesh/selvage/adapter/codex"
@@ -19,7 +20,7 @@ import (
 )
 
 // tools are the command lines that work as agents, by adapter type.
-var tools = map[string]cli.Tool{"claude_local": claude.Tool{}, "codex_local": codex.Tool{}, "cursor": cursor.Tool{}, "gemini_local": gemini.Tool{},
+var tools = map[string]cli.Tool{"acp": acp.Tool{}, "claude_local": claude.Tool{}, "codex_local": codex.Tool{}, "cursor": cursor.Tool{}, "gemini_local": gemini.Tool{},
 	"hermes_local": hermes.Tool{}, "opencode_local": opencode.Tool{}, "pi_local": pi.Tool{}}
 
 // addTools adds an adapter for each tool; they start their programs through p.

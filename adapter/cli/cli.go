@@ -37,6 +37,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/company"
@@ -78,6 +79,14 @@ type Call struct {
 	Env    map[string]string // "" takes a variable away
 	Hidden []string          // values that nobody may see
 	Input  string            // its standard input
+
+	// For tools that are talked to: see [process.Job]. Reader takes the place of
+	// the tool's.
+	Talk   func(w *os.File)
+	Over   <-chan struct{}
+	Stop   func() time.Duration
+	Quiet  bool
+	Reader Reader
 }
 
 // A Result is what a tool told of a run.
@@ -242,7 +251,12 @@ func (a *Adapter) once(ctx context.Context, inv company.Invocation) (out company
 		if call.Input != "" {
 			job.Talk = func(w *os.File) { _, _ = w.WriteString(call.Input) } // a tool that does not listen tells otherwise
 		}
-		reader = a.tool.Read()
+		if job.Over, job.Stop, job.Quiet = call.Over, call.Stop, call.Quiet; call.Talk != nil {
+			job.Talk = call.Talk
+		}
+		if reader = call.Reader; reader == nil {
+			reader = a.tool.Read()
+		}
 		lines.to = reader.Line
 		job.Hear = lines.add
 		return job, nil

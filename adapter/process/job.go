@@ -42,6 +42,9 @@ type Job struct {
 	Hear func(piece []byte)
 	// Quiet keeps the output out of the log, because Hear writes a better one.
 	Quiet bool
+	// Over is closed when the command's work is done, whatever it says of itself: it
+	// may end, and is ended when it does not. nil: its end is that of the work.
+	Over <-chan struct{}
 	// Stop is called once when somebody asks for the run's end, before TERM; it
 	// returns how long the command may take to end by itself first. nil: no time.
 	Stop func() time.Duration

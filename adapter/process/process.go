@@ -246,7 +246,8 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, j
 	renew := time.NewTicker(renewEvery)
 	defer renew.Stop()
 	deadline, cancel, done := spec.Deadline, k.cancel, ctx.Done()
-	timedOut, cancelled, killed := false, false, false
+	timedOut, cancelled, killed, worked := false, false, false, false
+	overAt := job.Over
 	var e end
 	for over := false; !over; {
 		select {
@@ -273,6 +274,10 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, j
 				polite := time.AfterFunc(min(job.Stop(), c.grace()), func() { p.Terminate(c.grace()) })
 				defer polite.Stop()
 			}
+		case <-overAt:
+			overAt, worked = nil, true
+			late := time.AfterFunc(drainWait, func() { p.Terminate(min(c.grace(), drainWait)) })
+			defer late.Stop()
 		case <-done:
 			done, killed = nil, true
 			p.Kill()
@@ -303,6 +308,8 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, j
 		o.Status, o.ErrorCode, o.Error, stop = company.RunFailed, "adapter_failed", c.tooMuch(e.exit.Killed), e.exit.Killed+"_limit"
 	case cancelled:
 		o.Status, o.ErrorCode, o.Error, stop = company.RunCancelled, "cancelled", "Cancelled", "cancelled"
+	case worked && e.exit.Killed != "": // it had to be told
+		o.Status, stop = company.RunSucceeded, "completed"
 	case e.exit.Signal != "":
 		o.Status, o.ErrorCode, o.Error, stop = company.RunFailed, "adapter_failed", "Process was ended by "+e.exit.Signal, "adapter_failed"
 	case e.exit.Code != 0:

@@ -81,6 +81,9 @@ func New(t testing.TB, tool cli.Tool, config map[string]any, script string) *Bed
 // Program puts a script on the PATH of runs.
 func (b *Bed) Program(name, script string) {
 	b.t.Helper()
+	if name == "" {
+		return // the tool has none of its own
+	}
 	script = fmt.Sprintf(`#!/bin/sh
 at=%[1]s/call.$(ls -d %[1]s/call.* 2>/dev/null | wc -l)
 mkdir -p $at

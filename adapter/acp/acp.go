@@ -1,0 +1,571 @@
+// Package acp runs any agent that speaks the Agent Client Protocol (the acp
+// adapter): JSON-RPC 2.0, one message a line, on the agent's standard input and
+// output.
+//
+// The adapter is the client: it sends initialize, session/new (or session/load
+// where the last run on the task left a session that the agent can load), and
+// session/prompt; it hears session/update, answers session/request_permission by
+// policy, and reads and writes files for the agent within the run's own folders.
+// The run is over when the prompt is answered. On a cancel it sends
+// session/cancel and gives the agent until its grace ends.
+//
+// adapterConfig is that of a process (command, args, cwd, env, timeoutSec,
+// graceSec), and
+//
+//	permissions     allow (default): what is asked for is allowed; edits: only what
+//	                reads or edits files; deny: nothing
+//	model           a model of the agent's, where it lets one be chosen
+//	promptTemplate  as for command lines
+//	gateway         false: no addresses of the model gateway among the variables
+package acp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/cli"
+	"github.com/selvage-mesh/selvage/adapter/process"
+	"github.com/selvage-mesh/selvage/company"
+)
+
+const (
+	// protocolVersion is that of the protocol which is spoken.
+	protocolVersion = 1
+	// maxSaid bounds what is kept of the agent's words, maxFile a file that is read
+	// or written for it.
+	maxSaid = 16 << 10
+	maxFile = 4 << 20
+	// maxServed bounds the requests of the agent that are served at once.
+	maxServed = 16
+	// settle is how long an agent may take to close its output after its answer.
+	settle = 2 * time.Second
+)
+
+// Codes of JSON-RPC.
+const (
+	noMethod  = -32601
+	badParams = -32602
+	internal  = -32603
+)
+
+// A message is a request, a notification or an answer.
+type message struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *rpcError       `json:"error,omitempty"`
+}
+
+type rpcError struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+func (e *rpcError) Error() string { return e.Message }
+
+// Tool is an agent behind the protocol, for [cli.New].
+type Tool struct{}
+
+// Program is none: one has to be configured.
+func (Tool) Program() string { return "" }
+
+type options struct {
+	Permissions string `json:"permissions"`
+}
+
+// Call prepares a run.
+func (Tool) Call(r *cli.Run) (cli.Call, error) {
+	var o options
+	if err := r.Set(&o); err != nil {
+		return cli.Call{}, err
+	}
+	if r.Command == "" {
+		return cli.Call{}, process.Refuse("configuration_incomplete", "The agent's adapterConfig has no command")
+	}
+	switch o.Permissions {
+	case "", "allow", "edits", "deny":
+	default:
+		return cli.Call{}, process.Refuse("configuration_incomplete", "permissions of the adapterConfig is none of allow, edits and deny")
+	}
+	if !r.Skip && o.Permissions == "" {
+		o.Permissions = "deny"
+	}
+	c := cli.Call{Env: map[string]string{}}
+	if r.Gateway {
+		for k, v := range map[string]string{"ANTHROPIC_BASE_URL": r.LLM() + "/anthropic", "ANTHROPIC_AUTH_TOKEN": r.Token, "OPENAI_BASE_URL": r.LLM() + "/v1", "OPENAI_API_KEY": r.Token} {
+			if r.Place.Env[k] == "" {
+				c.Env[k] = v
+			}
+		}
+	}
+	if r.Model != "" && r.Gateway {
+		c.Env["ANTHROPIC_MODEL"], c.Env["OPENAI_MODEL"] = r.Model, r.Model
+	}
+	if _, err := r.WriteSkills(filepath.Join(r.Scratch, "skills")); err != nil {
+		return cli.Call{}, err
+	}
+	x := &exchange{run: r, policy: o.Permissions, answers: map[string]chan message{}, closed: make(chan struct{}), over: make(chan struct{}), slots: make(chan struct{}, maxServed), log: r.Log,
+		roots: []string{r.Place.Dir, r.Home, r.Scratch}}
+	c.Talk, c.Over, c.Stop, c.Quiet, c.Reader = x.talk, x.over, x.stop, true, x
+	return c, nil
+}
+
+// Read is not asked: each call brings its own reader along.
+func (Tool) Read() cli.Reader { return nil }
+
+// An exchange is the conversation of one run. Line is called from the goroutine
+// that reads the output, talk in one of its own.
+type exchange struct {
+	run    *cli.Run
+	policy string
+	roots  []string
+	log    func(stream, text string)
+
+	out struct {
+		sync.Mutex
+		w    *os.File
+		over bool
+	}
+	mu      sync.Mutex // guards what follows
+	next    int
+	answers map[string]chan message
+	session string
+	said    strings.Builder
+	r       cli.Result
+	done    bool
+
+	once   sync.Once
+	closed chan struct{} // closed at the end of the agent's output
+	over   chan struct{} // closed when the prompt is answered, or will not be
+	slots  chan struct{} // one token a request of the agent that is served
+}
+
+// send writes one message.
+func (x *exchange) send(m message) error {
+	m.Version = "2.0"
+	b, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	x.out.Lock()
+	defer x.out.Unlock()
+	if x.out.w == nil || x.out.over {
+		return errors.New("the agent's input is closed")
+	}
+	_, err = x.out.w.Write(append(b, '\n'))
+	return err
+}
+
+// call sends a request and waits for its answer.
+func (x *exchange) call(method string, params, result any) error {
+	b, err := json.Marshal(params)
+	if err != nil {
+		return err
+	}
+	x.mu.Lock()
+	x.next++
+	id := strconv.Itoa(x.next)
+	answer := make(chan message, 1)
+	x.answers[id] = answer
+	x.mu.Unlock()
+	defer func() {
+		x.mu.Lock()
+		delete(x.answers, id)
+		x.mu.Unlock()
+	}()
+	if err := x.send(message{ID: json.RawMessage(id), Method: method, Params: b}); err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	select {
+	case m := <-answer:
+		if m.Error != nil {
+			return fmt.Errorf("%s: %w", method, m.Error)
+		}
+		if result == nil {
+			return nil
+		}
+		if err := json.Unmarshal(m.Result, result); err != nil {
+			return fmt.Errorf("%s: the answer is malformed: %w", method, err)
+		}
+		return nil
+	case <-x.closed:
+		return errEnded
+	}
+}
+
+var errEnded = errors.New("the agent ended without an answer")
+
+// talk holds the conversation. When it returns, the agent's input ends.
+func (x *exchange) talk(w *os.File) {
+	x.out.Lock()
+	x.out.w = w
+	x.out.Unlock()
+	err := x.converse()
+	x.mu.Lock()
+	if err != nil && !x.done {
+		x.r.Failed, x.r.Error = true, err.Error()
+	}
+	x.done = true
+	x.mu.Unlock()
+	x.out.Lock()
+	x.out.over = true
+	x.out.Unlock()
+	close(x.over)
+}
+
+func (x *exchange) converse() error {
+	var hello struct {
+		Version      int `json:"protocolVersion"`
+		Capabilities struct {
+			Load bool `json:"loadSession"`
+		} `json:"agentCapabilities"`
+	}
+	err := x.call("initialize", map[string]any{"protocolVersion": protocolVersion, "clientInfo": map[string]string{"name": "selvage", "title": "Selvage", "version": "1"},
+		"clientCapabilities": map[string]any{"fs": map[string]bool{"readTextFile": true, "writeTextFile": true}, "terminal": false}}, &hello)
+	if err != nil {
+		return err
+	}
+	if hello.Version != protocolVersion {
+		return fmt.Errorf("the agent speaks version %d of the protocol, not %d", hello.Version, protocolVersion)
+	}
+	place := map[string]any{"cwd": x.run.Place.Dir, "mcpServers": []any{}}
+	resumed := false
+	if x.run.Session != "" && hello.Capabilities.Load {
+		x.setSession("") // what it repeats of the past is not of this run
+		load := map[string]any{"sessionId": x.run.Session, "cwd": x.run.Place.Dir, "mcpServers": []any{}}
+		if err := x.call("session/load", load, nil); err == nil {
+			resumed = true
+			x.setSession(x.run.Session)
+		} else if errors.Is(err, errEnded) {
+			return err
+		} else {
+			x.log("system", "[selvage] the session is gone; a new one is begun\n")
+		}
+	}
+	if !resumed {
+		var made struct {
+			ID string `json:"sessionId"`
+		}
+		if err := x.call("session/new", place, &made); err != nil {
+			return err
+		}
+		if made.ID == "" {
+			return errors.New("session/new: the agent gave no session")
+		}
+		x.setSession(made.ID)
+	}
+	if x.run.Model != "" {
+		// Not all agents let it be chosen; those that do not go on with theirs.
+		_ = x.call("session/set_model", map[string]string{"sessionId": x.sessionID(), "modelId": x.run.Model}, nil)
+	}
+	text := x.run.Told()
+	if len(x.run.Skills) > 0 {
+		text += "\nSkills, one folder each with a SKILL.md, lie in " + filepath.Join(x.run.Scratch, "skills") + ".\n"
+	}
+	var end struct {
+		Reason string `json:"stopReason"`
+		Usage  *struct {
+			Input  int64 `json:"inputTokens"`
+			Output int64 `json:"outputTokens"`
+			Cached int64 `json:"cachedReadTokens"`
+		} `json:"usage"`
+	}
+	if err := x.call("session/prompt", map[string]any{"sessionId": x.sessionID(), "prompt": []map[string]string{{"type": "text", "text": text}}}, &end); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.done = true
+	if u := end.Usage; u != nil {
+		x.r.Usage = &company.Usage{InputTokens: u.Input, OutputTokens: u.Output, CachedInputTokens: u.Cached}
+	}
+	switch end.Reason {
+	case "end_turn":
+	case "max_tokens", "max_turn_requests":
+		x.r.Failed, x.r.Code, x.r.Error = true, "max_turns", "The agent used all that one run may take ("+end.Reason+")"
+	case "refusal":
+		x.r.Failed, x.r.Code, x.r.Error = true, "model_refusal", "The agent refuses to go on"
+	default:
+		x.r.Failed, x.r.Error = true, "The agent stopped: "+end.Reason
+	}
+	return nil
+}
+
+func (x *exchange) setSession(id string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.session = id
+}
+
+func (x *exchange) sessionID() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.session
+}
+
+// stop asks the agent to end its turn, and lets it.
+func (x *exchange) stop() time.Duration {
+	id := x.sessionID()
+	if id == "" {
+		return 0
+	}
+	b, err := json.Marshal(map[string]string{"sessionId": id})
+	if err != nil || x.send(message{Method: "session/cancel", Params: b}) != nil {
+		return 0
+	}
+	return settle
+}
+
+// Line takes one message of the agent.
+func (x *exchange) Line(line []byte) {
+	var m message
+	if json.Unmarshal(line, &m) != nil {
+		x.log("stdout", string(line)+"\n") // not of the protocol
+		return
+	}
+	switch {
+	case m.Method == "" && len(m.ID) > 0:
+		x.mu.Lock()
+		answer := x.answers[strings.Trim(string(m.ID), `"`)]
+		x.mu.Unlock()
+		if answer != nil {
+			select {
+			case answer <- m:
+			default: // answered twice
+			}
+		}
+	case m.Method == "session/update":
+		x.update(m.Params)
+	case m.Method != "" && len(m.ID) > 0:
+		// Not here: an agent that writes much before it reads would wait for us, and
+		// we for it.
+		x.slots <- struct{}{}
+		go func() {
+			defer func() { <-x.slots }()
+			x.answer(m)
+		}()
+	}
+}
+
+// answer serves a request of the agent.
+func (x *exchange) answer(m message) {
+	result, err := x.serve(m.Method, m.Params)
+	answer := message{ID: m.ID, Error: err}
+	if err == nil {
+		b, bad := json.Marshal(result)
+		if answer.Result = b; bad != nil {
+			answer.Result, answer.Error = nil, &rpcError{Code: internal, Message: bad.Error()}
+		}
+	}
+	_ = x.send(answer) // an agent that is gone needs none
+}
+
+// Result ends the conversation and is what it came to.
+func (x *exchange) Result(string) cli.Result {
+	x.once.Do(func() { close(x.closed) })
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.done {
+		x.r.Failed = true
+	}
+	x.r.Session, x.r.Summary = x.session, strings.TrimSpace(x.said.String())
+	return x.r
+}
+
+// update takes what the agent tells of its work.
+func (x *exchange) update(params json.RawMessage) {
+	var p struct {
+		Session string `json:"sessionId"`
+		Update  struct {
+			Kind    string `json:"sessionUpdate"`
+			Title   string `json:"title"`
+			Status  string `json:"status"`
+			Content json.RawMessage
+		} `json:"update"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	x.mu.Lock()
+	now := x.session != "" && p.Session == x.session
+	x.mu.Unlock()
+	if !now {
+		return // the past, told again while a session is loaded
+	}
+	var c struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	_ = json.Unmarshal(p.Update.Content, &c) // other content says nothing here
+	switch p.Update.Kind {
+	case "agent_message_chunk":
+		x.log("stdout", c.Text)
+		x.mu.Lock()
+		if x.said.Len()+len(c.Text) <= maxSaid {
+			x.said.WriteString(c.Text)
+		}
+		x.mu.Unlock()
+	case "tool_call":
+		x.log("stdout", "\n[tool] "+p.Update.Title+"\n")
+		x.mu.Lock()
+		x.said.Reset() // what counts is said after the work
+		x.mu.Unlock()
+	case "tool_call_update":
+		if p.Update.Status == "failed" {
+			x.log("stdout", "[tool] failed\n")
+		}
+	}
+}
+
+// serve answers a request of the agent.
+func (x *exchange) serve(method string, params json.RawMessage) (any, *rpcError) {
+	switch method {
+	case "session/request_permission":
+		return x.permit(params)
+	case "fs/read_text_file":
+		return x.read(params)
+	case "fs/write_text_file":
+		return x.write(params)
+	}
+	return nil, &rpcError{Code: noMethod, Message: "there is no " + method + " here"}
+}
+
+// permit answers by policy: the option that allows once if it may, else the one
+// that rejects.
+func (x *exchange) permit(params json.RawMessage) (any, *rpcError) {
+	var p struct {
+		Tool struct {
+			Kind  string `json:"kind"`
+			Title string `json:"title"`
+		} `json:"toolCall"`
+		Options []struct {
+			ID   string `json:"optionId"`
+			Kind string `json:"kind"`
+		} `json:"options"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return nil, &rpcError{Code: badParams, Message: "the request is malformed"}
+	}
+	allow := x.policy == "" || x.policy == "allow"
+	if x.policy == "edits" {
+		switch p.Tool.Kind {
+		case "read", "edit", "move", "search", "think":
+			allow = true
+		}
+	}
+	want, word := []string{"allow_once", "allow_always"}, "allowed"
+	if !allow {
+		want, word = []string{"reject_once", "reject_always"}, "rejected"
+	}
+	x.log("system", "[selvage] the agent asked for permission, "+word+": "+p.Tool.Title+"\n")
+	for _, kind := range want {
+		for _, o := range p.Options {
+			if o.Kind == kind {
+				return map[string]any{"outcome": map[string]string{"outcome": "selected", "optionId": o.ID}}, nil
+			}
+		}
+	}
+	return map[string]any{"outcome": map[string]string{"outcome": "cancelled"}}, nil
+}
+
+// within opens the one of the run's folders that a path lies in. Links that lead
+// out of it are not followed.
+func (x *exchange) within(path string) (*os.Root, string, *rpcError) {
+	if !filepath.IsAbs(path) {
+		return nil, "", &rpcError{Code: badParams, Message: "path is not absolute"}
+	}
+	for _, dir := range x.roots {
+		rel, err := filepath.Rel(dir, filepath.Clean(path))
+		if err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, "", &rpcError{Code: internal, Message: "the folder can not be opened"}
+		}
+		return root, rel, nil
+	}
+	return nil, "", &rpcError{Code: badParams, Message: "path is outside of the run's folders"}
+}
+
+func (x *exchange) read(params json.RawMessage) (any, *rpcError) {
+	var p struct {
+		Path  string `json:"path"`
+		Line  *int   `json:"line"`
+		Limit *int   `json:"limit"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return nil, &rpcError{Code: badParams, Message: "the request is malformed"}
+	}
+	root, rel, bad := x.within(p.Path)
+	if bad != nil {
+		return nil, bad
+	}
+	defer root.Close()
+	st, err := root.Stat(rel)
+	if err != nil || !st.Mode().IsRegular() || st.Size() > maxFile {
+		return nil, &rpcError{Code: badParams, Message: fmt.Sprintf("there is no file of at most %d bytes", maxFile)}
+	}
+	b, err := root.ReadFile(rel)
+	if err != nil {
+		return nil, &rpcError{Code: internal, Message: reason(err)}
+	}
+	text := strings.ToValidUTF8(string(b), "\uFFFD")
+	if p.Line != nil || p.Limit != nil {
+		lines := strings.SplitAfter(text, "\n")
+		from := 0
+		if p.Line != nil {
+			from = min(max(*p.Line-1, 0), len(lines))
+		}
+		to := len(lines)
+		if p.Limit != nil {
+			to = min(from+max(*p.Limit, 0), to)
+		}
+		text = strings.Join(lines[from:max(to, from)], "")
+	}
+	return map[string]string{"content": text}, nil
+}
+
+func (x *exchange) write(params json.RawMessage) (any, *rpcError) {
+	var p struct {
+		Path    string `json:"path"`
+		Content string `json:"content"`
+	}
+	if json.Unmarshal(params, &p) != nil || len(p.Content) > maxFile {
+		return nil, &rpcError{Code: badParams, Message: fmt.Sprintf("the request is malformed, or has more than %d bytes", maxFile)}
+	}
+	if x.policy == "deny" {
+		return nil, &rpcError{Code: badParams, Message: "the agent may not write"}
+	}
+	root, rel, bad := x.within(p.Path)
+	if bad != nil {
+		return nil, bad
+	}
+	defer root.Close()
+	if err := root.MkdirAll(filepath.Dir(rel), 0o755); err != nil {
+		return nil, &rpcError{Code: internal, Message: reason(err)}
+	}
+	if err := root.WriteFile(rel, []byte(p.Content), 0o644); err != nil {
+		return nil, &rpcError{Code: internal, Message: reason(err)}
+	}
+	return nil, nil
+}
+
+// reason is an error of a file without its path.
+func reason(err error) string {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return err.Error()
+}

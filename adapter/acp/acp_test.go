@@ -1,0 +1,233 @@
+package acp
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/cli/clitest"
+	"github.com/selvage-mesh/selvage/company"
+)
+
+// The test binary is the agent too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "acp-agent" {
+		(&agent{mode: os.Args[2], in: bufio.NewScanner(os.Stdin)}).run()
+		os.Exit(0)
+	}
+	clitest.Main(m)
+}
+
+// An agent speaks the protocol from its other side.
+type agent struct {
+	mode string
+	in   *bufio.Scanner
+	asks int
+}
+
+func (a *agent) send(m map[string]any) {
+	m["jsonrpc"] = "2.0"
+	b, _ := json.Marshal(m)
+	fmt.Println(string(b))
+}
+
+func (a *agent) read() (m message, ok bool) {
+	if !a.in.Scan() {
+		return m, false
+	}
+	return m, json.Unmarshal(a.in.Bytes(), &m) == nil
+}
+
+func (a *agent) update(session, kind string, more map[string]any) {
+	more["sessionUpdate"] = kind
+	a.send(map[string]any{"method": "session/update", "params": map[string]any{"sessionId": session, "update": more}})
+}
+
+func (a *agent) say(session, text string) {
+	a.update(session, "agent_message_chunk", map[string]any{"content": map[string]string{"type": "text", "text": text}})
+}
+
+// ask asks the client and returns its answer as text.
+func (a *agent) ask(method string, params map[string]any) string {
+	a.asks++
+	a.send(map[string]any{"id": fmt.Sprint("a", a.asks), "method": method, "params": params})
+	m, _ := a.read()
+	if m.Error != nil {
+		return m.Error.Message
+	}
+	return string(m.Result)
+}
+
+func (a *agent) run() {
+	a.in.Buffer(nil, 8<<20)
+	if a.mode == "garbage" {
+		fmt.Println("Welcome!\n{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}\n[1]\nnull")
+	}
+	dir, _ := os.Getwd()
+	for {
+		m, ok := a.read()
+		if !ok {
+			if a.mode == "stay" {
+				time.Sleep(time.Minute)
+			}
+			return
+		}
+		answer := func(result any) { a.send(map[string]any{"id": m.ID, "result": result}) }
+		switch m.Method {
+		case "initialize":
+			version := 1
+			if a.mode == "old" {
+				version = 0
+			}
+			answer(map[string]any{"protocolVersion": version, "agentCapabilities": map[string]any{"loadSession": a.mode != "forgetful"}})
+		case "session/new":
+			answer(map[string]string{"sessionId": "sess-1"})
+		case "session/load":
+			if !strings.Contains(string(m.Params), `"sess-1"`) {
+				a.send(map[string]any{"id": m.ID, "error": map[string]any{"code": -32002, "message": "no such session"}})
+				continue
+			}
+			a.say("sess-1", "What was said before. ")
+			answer(nil)
+		case "session/prompt":
+			a.prompt(m, dir, answer)
+		case "session/cancel":
+		default:
+			a.send(map[string]any{"id": m.ID, "error": map[string]any{"code": -32601, "message": "unknown"}})
+		}
+	}
+}
+
+func (a *agent) prompt(m message, dir string, answer func(any)) {
+	const s = "sess-1"
+	switch a.mode {
+	case "die":
+		fmt.Fprintln(os.Stderr, "out of luck")
+		os.Exit(3)
+	case "refuse":
+		answer(map[string]string{"stopReason": "refusal"})
+		return
+	case "hang":
+		a.say(s, "thinking")
+		for {
+			if n, ok := a.read(); !ok || n.Method == "session/cancel" {
+				answer(map[string]string{"stopReason": "cancelled"})
+				return
+			}
+		}
+	}
+	a.update(s, "tool_call", map[string]any{"toolCallId": "t1", "title": "Write a file", "kind": "edit"})
+	permission := func(kind string) string {
+		return a.ask("session/request_permission", map[string]any{"sessionId": s, "toolCall": map[string]string{"toolCallId": "t1", "title": "Do it", "kind": kind},
+			"options": []map[string]string{{"optionId": "no", "kind": "reject_once", "name": "No"}, {"optionId": "yes", "kind": "allow_once", "name": "Yes"}}})
+	}
+	a.say(s, "edit "+permission("edit")+" execute "+permission("execute"))
+	a.say(s, " write "+a.ask("fs/write_text_file", map[string]any{"sessionId": s, "path": filepath.Join(dir, "a/b.txt"), "content": "one\ntwo\nthree\n"}))
+	a.say(s, " read "+a.ask("fs/read_text_file", map[string]any{"sessionId": s, "path": filepath.Join(dir, "a/b.txt"), "line": 2, "limit": 1}))
+	a.say(s, " outside "+a.ask("fs/read_text_file", map[string]any{"sessionId": s, "path": "/etc/passwd"}))
+	_ = os.Symlink("/etc", filepath.Join(dir, "link"))
+	a.say(s, " link "+a.ask("fs/read_text_file", map[string]any{"sessionId": s, "path": filepath.Join(dir, "link/passwd")}))
+	a.say(s, " terminal "+a.ask("terminal/create", map[string]any{"sessionId": s, "command": "sh"}))
+	if strings.Contains(string(m.Params), "task-1") {
+		a.say(s, " told")
+	}
+	answer(map[string]any{"stopReason": "end_turn", "usage": map[string]int{"inputTokens": 11, "outputTokens": 3, "totalTokens": 14}})
+}
+
+func bed(t *testing.T, mode string, more map[string]any) *clitest.Bed {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := map[string]any{"command": self, "args": []string{"acp-agent", mode}, "graceSec": 3}
+	for k, v := range more {
+		c[k] = v
+	}
+	return clitest.New(t, Tool{}, c, "true")
+}
+
+func TestAnAgentWorksOverTheProtocol(t *testing.T) {
+	t.Parallel()
+	b := bed(t, "ok", nil)
+	o := b.Invoke()
+	want := `edit {"outcome":{"optionId":"yes","outcome":"selected"}} execute {"outcome":{"optionId":"yes","outcome":"selected"}} write null read {"content":"two\n"}` +
+		` outside path is outside of the run's folders link `
+	got := clitest.Summary(o)
+	if o.Status != company.RunSucceeded || o.SessionID != "sess-1" || !strings.HasPrefix(got, want) || !strings.HasSuffix(got, " terminal there is no terminal/create here told") ||
+		strings.Contains(got, "root:") || *o.Usage != (company.Usage{InputTokens: 11, OutputTokens: 3}) {
+		t.Fatalf("%+v\n%s", o, got)
+	}
+	if s, err := os.ReadFile(filepath.Join(b.Dir, "workspaces/agent-1/a/b.txt")); err != nil || string(s) != "one\ntwo\nthree\n" {
+		t.Errorf("the file is %q, %v", s, err)
+	}
+	if !strings.Contains(b.Log("stdout"), "[tool] Write a file") || !strings.Contains(b.Log("system"), "asked for permission, allowed: Do it") {
+		t.Errorf("log %q %q", b.Log("stdout"), b.Log("system"))
+	}
+	// The next run goes on; what is told again of the past is not of it.
+	o = b.Again(o)
+	if o.Status != company.RunSucceeded || strings.Contains(clitest.Summary(o), "before") || !strings.Contains(string(o.Result), `"resumed":true`) {
+		t.Errorf("%+v %s", o, o.Result)
+	}
+	o.SessionParams = []byte(strings.Replace(string(o.SessionParams), "sess-1", "sess-9", 1))
+	if o = b.Again(o); o.Status != company.RunSucceeded || o.SessionID != "sess-1" || strings.Contains(string(o.Result), `"resumed":true`) {
+		t.Errorf("%+v %s", o, o.Result)
+	}
+}
+
+func TestPermissionsAreAnsweredByPolicy(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[string]string{
+		"edits": `edit {"outcome":{"optionId":"yes","outcome":"selected"}} execute {"outcome":{"optionId":"no","outcome":"selected"}} write null`,
+		"deny":  `edit {"outcome":{"optionId":"no","outcome":"selected"}} execute {"outcome":{"optionId":"no","outcome":"selected"}} write the agent may not write`,
+	} {
+		if got := clitest.Summary(bed(t, "ok", map[string]any{"permissions": policy}).Invoke()); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s", policy, got)
+		}
+	}
+	if o := bed(t, "ok", map[string]any{"permissions": "maybe"}).Invoke(); o.ErrorCode != "configuration_incomplete" {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestHowItEnds(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]struct{ status, code, message string }{
+		"garbage":   {"succeeded", "", ""},
+		"forgetful": {"succeeded", "", ""},
+		"stay":      {"succeeded", "", ""},
+		"die":       {"failed", "adapter_failed", "Process exited with code 3: out of luck"},
+		"refuse":    {"failed", "model_refusal", "The agent refuses to go on"},
+		"old":       {"failed", "adapter_failed", "the agent speaks version 0 of the protocol, not 1"},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			o := bed(t, mode, nil).Invoke()
+			if string(o.Status) != want.status || o.ErrorCode != want.code || o.Error != want.message {
+				t.Errorf("%s %q %q", o.Status, o.ErrorCode, o.Error)
+			}
+		})
+	}
+	t.Run("cancelled", func(t *testing.T) {
+		t.Parallel()
+		b := bed(t, "hang", nil)
+		go func() {
+			for !strings.Contains(b.Log("stdout"), "thinking") {
+				time.Sleep(5 * time.Millisecond)
+			}
+			b.Cancel("run-1", "")
+		}()
+		o := b.Invoke()
+		if o.Status != company.RunCancelled || o.SessionID != "sess-1" || o.Signal != "" {
+			t.Errorf("%+v", o)
+		}
+	})
+	if o := clitest.New(t, Tool{}, nil, "true").Invoke(); o.ErrorCode != "configuration_incomplete" {
+		t.Errorf("without a command: %+v", o)
+	}
+}
