@@ -72,6 +72,7 @@ func (s *Server) table() []Route {
 		s.memberRoutes(),
 		s.inviteRoutes(),
 		s.modelRoutes(),
+		s.executeRoutes(),
 	} {
 		all = append(all, rows...)
 	}

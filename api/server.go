@@ -169,9 +169,11 @@ type Server struct {
 	behind  chan struct{} // bounds callers who wait for a height before they are known
 	slots   chan struct{} // bounds requests
 	streams chan struct{} // bounds streams
-	traces  traces
-	imports chan struct{} // one token an import or export under way
-	uploads chan struct{} // bounds uploads
+	// executing bounds those who wait for the end of a task.
+	executing chan struct{}
+	traces    traces
+	imports   chan struct{} // one token an import or export under way
+	uploads   chan struct{} // bounds uploads
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -189,7 +191,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger, started: time.Now().UTC(), origin: http.NewCrossOriginProtection(),
 		hosts: map[string]bool{}, hasher: newHasher(), strong: make(chan struct{}, 4), behind: make(chan struct{}, maxBehind),
-		slots: make(chan struct{}, MaxConcurrent), streams: make(chan struct{}, MaxStreams), uploads: make(chan struct{}, maxUploads),
+		slots: make(chan struct{}, MaxConcurrent), streams: make(chan struct{}, MaxStreams), executing: make(chan struct{}, maxExecuting), uploads: make(chan struct{}, maxUploads),
 		imports: make(chan struct{}, maxImports)}
 	for _, h := range cfg.Hosts {
 		s.hosts[strings.ToLower(h)] = true

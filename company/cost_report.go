@@ -81,6 +81,18 @@ func CostsOfAgent(tx *ledger.Tx, company, agent string) iter.Seq[CostEvent] {
 	}
 }
 
+// CostsOfAgentSince yields what an agent's work has cost since a time, the newest
+// first.
+func CostsOfAgentSince(tx *ledger.Tx, company, agent string, since Time) iter.Seq[CostEvent] {
+	return func(yield func(CostEvent) bool) {
+		for row := range costsByAgent.IDs(tx, company, agent, true) {
+			if e, ok := costEvents.Get(tx, company, row); ok && (e.OccurredAt < since || !yield(e)) {
+				return
+			}
+		}
+	}
+}
+
 func eventsIn(tx *ledger.Tx, company string, s Span) iter.Seq[CostEvent] {
 	return func(yield func(CostEvent) bool) {
 		for _, v := range scanTimes(tx, company, "cost", "", s) {

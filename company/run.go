@@ -168,6 +168,7 @@ type Run struct {
 	// ExecutionWorkspace is where the run works, when its issue's project has one.
 	ExecutionWorkspace string `cbor:"92,keyasint,omitempty" json:"-"`
 	LogKeptAt          Time   `cbor:"93,keyasint,omitempty" json:"logKeptAt,omitzero"` // since when several nodes have the log
+	Closed             uint64 `cbor:"94,keyasint,omitempty" json:"-"`                  // height of the entry that ended the run
 }
 
 // Clone returns a copy that shares nothing with r.

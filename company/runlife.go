@@ -486,7 +486,7 @@ func endRun(c *ledger.Context, r Run, o Outcome) Run {
 		c.Delete(queueKey(r))
 	}
 	runsLive.Remove(c.Tx, r.Company, r.Agent, r.ID)
-	r.Status, r.FinishedAt, r.UpdatedAt = o.Status, now, now
+	r.Status, r.FinishedAt, r.UpdatedAt, r.Closed = o.Status, now, now, c.Height
 	r.ExitCode, r.Signal, r.Error, r.ErrorCode = o.ExitCode, NullText(o.Signal), NullText(o.Error), NullText(o.ErrorCode)
 	r.ResultJSON, r.StdoutExcerpt, r.StderrExcerpt = o.Result, o.Stdout, o.Stderr
 	var decision []byte

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"encoding/hex"
+	"strings"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A task goes through issue, scheduler and adapter; the answer tells what it came
+// to, and names the entry of the chain that closed it.
+func TestExecuteRunsATask(t *testing.T) {
+	h := newWorkingHarness(t)
+	of := h.company("Kernel")
+	const curl = `curl -sf -X POST -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json'`
+	good := h.newAgent(of, "Reviewer", curl+` -d '{"agentId":"'$PAPERCLIP_AGENT_ID'","heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local","model":"small","inputTokens":1000,"outputTokens":234,"costCents":3,"occurredAt":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'"}' $PAPERCLIP_API_URL/api/companies/$PAPERCLIP_COMPANY_ID/cost-events >/dev/null
+curl -sf -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d '{"status":"done","comment":"Found 2 potential issues"}' $PAPERCLIP_API_URL/api/issues/$PAPERCLIP_TASK_ID >/dev/null`)
+	bad := h.newAgent(of, "Faulty", "echo broken; exit 3")
+	slow := h.newAgent(of, "Slow", "sleep 100")
+
+	a := h.call("POST", "/api/v1/execute", `{"agent_id":"reviewer","task":"Review PR #42\nfor security issues","context":{"company_id":"`+of+`","pr_number":42,"budget_remaining_usd":1.5}}`).
+		want(t, 200, `"result":"Found 2 potential issues"`).want(t, 200, `"score":1,`).want(t, 200, `"tokens_used":1234`).want(t, 200, `"cost_usd":0.03`).
+		want(t, 200, `"model":"small"`).want(t, 200, `"status":"succeeded"`)
+	id, run := a.field(t, "execution_id"), a.field(t, "run_id")
+	hash := a.field(t, "chain_hash")
+	found := ""
+	_ = h.node.ledger.View(func(tx *ledger.Tx) error {
+		height, _ := h.node.ledger.Head()
+		for ; height > 0; height-- {
+			if e, ok := ledger.EntryAt(tx, height); ok && hex.EncodeToString(e.Hash[:]) == hash {
+				found = e.Kind
+			}
+		}
+		return nil
+	})
+	if found != "run.finish" {
+		t.Errorf("chain_hash is of an entry %q", found)
+	}
+	h.call("GET", "/api/v1/executions/"+id, "").want(t, 200, `"chain_hash":"`+hash+`"`)
+	h.call("GET", "/api/heartbeat-runs/"+run, "").want(t, 200, `"status":"succeeded"`)
+	h.call("GET", "/api/issues/"+id, "").want(t, 200, `"title":"Review PR #42"`).want(t, 200, `pr_number`)
+
+	h.call("POST", "/api/v1/execute", `{"agent_id":"`+bad+`","task":"Fail"}`).want(t, 200, `"status":"failed"`).want(t, 200, `"score":0,`).want(t, 200, `"result":"broken\n"`)
+	wait := h.call("POST", "/api/v1/execute", `{"agent_id":"`+slow+`","task":"Sleep","timeout_ms":50}`).want(t, 202, `"chain_hash":null`).field(t, "url")
+	h.call("GET", wait, "").want(t, 202, `"result":null`)
+
+	// An agent's key does what the agent may; another company's is as if it were not there.
+	key := "Authorization: Bearer " + h.call("POST", "/api/agents/"+slow+"/keys", `{"name":"k"}`).want(t, 201, "").field(t, "token")
+	h.call("POST", "/api/v1/execute", `{"agent_id":"reviewer","task":"Again"}`, key).want(t, 401, `"message":"Agent run id required"`)
+	live := ""
+	h.until("the slow one to run", func(tx *ledger.Tx) bool {
+		for _, r := range company.LiveRunsOfAgent(tx, of, slow) {
+			live = r.ID
+			return r.Status == company.RunRunning
+		}
+		return false
+	})
+	h.call("POST", "/api/v1/execute", `{"agent_id":"reviewer","task":"Again"}`, key, "X-Paperclip-Run-Id: "+live).want(t, 200, `"status":"succeeded"`)
+	other := h.company("Other")
+	theirs := h.newAgent(other, "Theirs", "true")
+	h.call("POST", "/api/v1/execute", `{"agent_id":"`+theirs+`","task":"Spy"}`, key, "X-Paperclip-Run-Id: "+live).want(t, 404, `"code":"NOT_FOUND"`)
+	h.call("GET", "/api/v1/executions/"+id, "", "Authorization: Bearer nobody").want(t, 401, "")
+	h.call("GET", "/api/v1/health", "").want(t, 200, `"status":"ok"`)
+	_ = good
+
+	for _, c := range []struct {
+		body, code string
+		status     int
+	}{
+		{`{`, "PARSE_ERROR", 400},
+		{`{"task":"x"}`, "INVALID_AGENT_ID", 400},
+		{`{"agent_id":"reviewer","task":"x"}`, "INVALID_AGENT_ID", 400}, // of which company?
+		{`{"agent_id":"` + good + `","task":" "}`, "INVALID_TASK", 400},
+		{`{"agent_id":"` + good + `","task":"` + strings.Repeat("x", maxTask+1) + `"}`, "INVALID_TASK", 400},
+		{`{"agent_id":"` + good + `","task":"x","context":[]}`, "PARSE_ERROR", 400},
+		{`{"agent_id":"` + good + `","task":"x","timeout_ms":-1}`, "PARSE_ERROR", 400},
+		{`{"agent_id":"` + good + `","task":"x","context":{"budget_remaining_usd":0}}`, "BUDGET_EXHAUSTED", 402},
+		{`{"agent_id":"00000000-0000-4000-8000-000000000000","task":"x"}`, "NOT_FOUND", 404},
+	} {
+		h.call("POST", "/api/v1/execute", c.body).want(t, c.status, `"code":"`+c.code+`"`).want(t, c.status, `"message":"`)
+	}
+}
