@@ -10,7 +10,7 @@ CHAOS ?= 10m
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: clients models help up down build examples test race check contract bench soak dist clean
+.PHONY: agent clients models help up down build examples test race check contract bench soak dist clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t12
@@ -21,6 +21,9 @@ build: ## build bin/selvage, one static binary
 
 examples: build ## build the demo company's agents into bin/
 	@for e in ceo surveyor demo; do go build -trimpath -ldflags '-s -w' -o bin/example-$$e ./examples/$$e; done
+
+agent: ## build the default agent of the wasm adapter into adapter/wasm
+	@./scripts/agent
 
 up: examples ## start a local mesh of three nodes with a demo company at work
 	bin/selvage testnet up -n $(NODES) --dir $(RUN) --http-port $(HTTP) --mesh-port $(MESH)

@@ -119,7 +119,8 @@ Adapter: wasm. Each run is a WebAssembly program (WASI preview 1) in the sandbox
 through functions of its host alone, with the rights of the agent. docs/sandbox-abi.md has what it may ask for.
 
 adapterConfig:
-- module (string, needed): an absolute path on the node, attachment:ID or asset:ID
+- module (string): an absolute path on the node, attachment:ID or asset:ID; without one it is the agent that comes with the program, which works on
+  issues with the models of the mesh (env AGENT_MODEL names one, AGENT_PROMPT adds to its instructions)
 - sha256 (string): of the module; another is not run
 - args (list of strings) and env (object): as for a process
 - fuel (number): about one unit an instruction; 10000000000 unless given

@@ -22,6 +22,9 @@ const maxAnswer = 3 << 20
 // maxLogged bounds one line that a guest logs, in bytes.
 const maxLogged = 16 << 10
 
+// maxTold bounds what a guest tells of its run, in bytes; it is kept in the run's row.
+const maxTold = 24 << 10
+
 // A route is a method that is one request: fields of the guest's request that
 // the path names are put there, the rest is the body, or the query of a GET.
 type route struct {
@@ -51,7 +54,7 @@ var routes = map[string]route{
 
 // host is what the guest may ask for, as far as it is granted.
 func (r *run) host() sandbox.Host {
-	all := sandbox.Host{"log": r.log, "run.context": r.context, "api": r.api}
+	all := sandbox.Host{"log": r.log, "run.context": r.context, "run.result": r.result, "api": r.api}
 	for name, to := range routes {
 		all[name] = func(ctx context.Context, request json.RawMessage) (any, error) { return r.route(ctx, to, request) }
 	}
@@ -121,6 +124,22 @@ func (r *run) context(context.Context, json.RawMessage) (any, error) {
 	c := r.inv.Run.Context
 	return map[string]any{"agentId": r.inv.Run.Agent, "agentName": r.inv.AgentName, "companyId": r.inv.Run.Company, "runId": r.inv.Run.ID,
 		"taskId": c.TaskID, "wakeReason": c.WakeReason, "wake": wake}, nil
+}
+
+// result notes what the run came to: {"result", "score", …}. The last one counts.
+func (r *run) result(_ context.Context, request json.RawMessage) (any, error) {
+	var in struct {
+		Result *string  `json:"result"`
+		Score  *float64 `json:"score"`
+	}
+	if err := json.Unmarshal(request, &in); err != nil || in.Score != nil && !(*in.Score >= 0 && *in.Score <= 1) {
+		return nil, bad("result is a text, and score a number from 0 to 1")
+	}
+	if len(request) > maxTold {
+		return nil, bad("what is told of a run has at most %d bytes", maxTold)
+	}
+	r.told, r.toldResult, r.score = slices.Clone(request), in.Result, in.Score
+	return nil, nil
 }
 
 // route carries out a method that is a request.

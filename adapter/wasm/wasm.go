@@ -4,7 +4,8 @@
 // adapterConfig is
 //
 //	module       a path on the node, or attachment:ID or asset:ID, which the
-//	             agent must be allowed to read (needed)
+//	             agent must be allowed to read; without one it is the default agent
+//	             (examples/agent), which comes with the program
 //	sha256       of the module, in hex; one that has another is not run
 //	args, env    as for a process
 //	fuel         units; DefaultFuel
@@ -153,8 +154,6 @@ func (b *binding) UnmarshalJSON(data []byte) error {
 
 func (c config) check() error {
 	switch {
-	case c.Module == "":
-		return errors.New("WASM adapter missing module")
 	case c.Fuel < 0 || c.MemoryMB < 0 || c.MemoryMB > sandbox.MaxMemory>>20 || c.HostCalls < 0:
 		return fmt.Errorf("WASM adapter limits must not be negative, and memoryMb at most %d", sandbox.MaxMemory>>20)
 	case len(c.Grants) > maxGrants || len(c.FetchHosts) > maxGrants:
@@ -250,6 +249,10 @@ type run struct {
 	token   string
 	secrets []string
 	posts   int // requests that change something, so far
+
+	told       json.RawMessage // by run.result
+	toldResult *string
+	score      *float64
 }
 
 func (r *run) run(ctx context.Context, limit time.Duration) (sandbox.Result, error) {
@@ -289,6 +292,9 @@ func sum(b []byte) string {
 func (r *run) module(ctx context.Context) (wasm []byte, err error) {
 	kind, id, _ := strings.Cut(r.config.Module, ":")
 	switch kind {
+	case "":
+		r.config.Module = "default agent"
+		wasm, err = defaultAgent()
 	case "attachment", "asset":
 		wasm, err = r.content(ctx, "/api/"+kind+"s/"+id+"/content")
 	default:
@@ -392,9 +398,19 @@ func (r *run) outcome(res sandbox.Result, cause error, stopped bool, limit time.
 	if res.Error != nil {
 		code = res.Error.Code
 	}
-	o.Result, _ = json.Marshal(map[string]any{"stopReason": stop, "timeoutFired": stop == "timeout", "timeoutSource": source, "timeoutConfigured": source == "config",
+	of := map[string]any{"stopReason": stop, "timeoutFired": stop == "timeout", "timeoutSource": source, "timeoutConfigured": source == "config",
 		"effectiveTimeoutMs": limit.Milliseconds(), "effectiveTimeoutSec": int64(limit.Seconds()),
-		"fuelUsed": res.FuelUsed, "memoryPeak": res.MemoryPeak, "durationMs": res.DurationMs, "sandboxError": code}) // always encodes
+		"fuelUsed": res.FuelUsed, "memoryPeak": res.MemoryPeak, "durationMs": res.DurationMs, "sandboxError": code}
+	if told := red.Clean(string(r.told)); r.told != nil && json.Valid([]byte(told)) {
+		of["told"] = json.RawMessage(told)
+	}
+	if r.toldResult != nil {
+		of["result"] = red.Clean(*r.toldResult)
+	}
+	if r.score != nil {
+		of["score"] = *r.score
+	}
+	o.Result, _ = json.Marshal(of) // always encodes
 	return o
 }
 

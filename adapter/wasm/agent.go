@@ -1,0 +1,29 @@
+package wasm
+
+import (
+	"bytes"
+	"compress/gzip"
+	_ "embed"
+	"io"
+	"sync"
+
+	"github.com/selvage-mesh/selvage/sandbox"
+)
+
+// agentModule is examples/agent as `make agent` built it; agentSources is the
+// SHA-256 of the sources that it was built from.
+var (
+	//go:embed agent.wasm.gz
+	agentModule []byte
+	//go:embed agent.sum
+	agentSources string
+)
+
+// defaultAgent is what runs where no module is named.
+var defaultAgent = sync.OnceValues(func() ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(agentModule))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(r, sandbox.DefaultModule+1))
+})

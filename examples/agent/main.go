@@ -1,0 +1,30 @@
+// Command agent is the default agent of the wasm adapter: what an agent of that
+// adapter without a module of its own runs.
+//
+//	make agent   # builds it into adapter/wasm/agent.wasm.gz
+//
+// It takes its issue and works on it in seven steps: classify, route, assemble,
+// call (with tools, again and again), score, learn. Skills are SKILL.md texts of
+// the company; models are asked by the gateway of its node, which pays from the
+// agent's budget. Its environment:
+//
+//	AGENT_MODEL                     the model, whatever the task
+//	AGENT_MODEL_FREE, _STANDARD, _PREMIUM, _ELITE   the model of a tier; else tier/free … where
+//	                                an upstream answers to that name, else any that there is
+//	AGENT_PROMPT                    added to its instructions
+//	AGENT_MAX_TOKENS                of one answer; 1024
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/selvage-mesh/selvage/examples/wasmkit"
+)
+
+func main() {
+	if err := work(wasmkit.Call, os.Getenv, fmt.Println); err != nil {
+		fmt.Fprintln(os.Stderr, "agent:", err)
+		os.Exit(1)
+	}
+}
