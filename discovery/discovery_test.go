@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -10,9 +11,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/selvage-mesh/selvage/identity"
 )
 
 func TestEveryNodeSeesEveryOther(t *testing.T) {
@@ -553,5 +557,80 @@ func TestCloseIsIdempotentAndLeaveAfterItRefused(t *testing.T) {
 			t.Errorf("got %v, want ErrClosed", err)
 		}
 		time.Sleep(time.Minute)
+	})
+}
+
+// All nodes get other addresses at once, and find each other by what is heard
+// beside gossip.
+func TestAllMove(t *testing.T) {
+	var mu sync.Mutex
+	seen := map[identity.NodeID]netip.AddrPort{}
+	synctest.Test(t, func(t *testing.T) {
+		m := &mesh{t: t, net: newNetwork(), nodes: make([]*Discovery, 4), outsider: map[identity.NodeID]bool{}}
+		defer func() {
+			for _, d := range m.nodes {
+				d.Close()
+			}
+			time.Sleep(time.Minute) // memberlist's goroutines end, those of its earlier lives too
+		}()
+		for i := range m.nodes {
+			m.start(i, func(c *Config) {
+				c.Seeds = nil
+				if i > 0 {
+					c.Seeds = []string{testAddr(0, 9470).String()}
+				}
+				c.Sighted = func(id identity.NodeID) []netip.AddrPort {
+					mu.Lock()
+					defer mu.Unlock()
+					if a, ok := seen[id]; ok {
+						return []netip.AddrPort{a}
+					}
+					return nil
+				}
+				c.Hints = func() (out []netip.AddrPort) {
+					mu.Lock()
+					defer mu.Unlock()
+					for _, a := range seen {
+						out = append(out, a)
+					}
+					return out
+				}
+			})
+		}
+		m.within(10*time.Second, "all are there", m.complete)
+		if err := m.nodes[0].SetAdvertise(netip.MustParseAddrPort("0.0.0.0:9470")); err == nil {
+			t.Error("an address that nobody can reach was taken")
+		}
+		if err := m.nodes[0].SetAdvertise(testAddr(0, 9470)); err != nil || !m.complete() {
+			t.Errorf("the address that it has: %v", err)
+		}
+		for i, d := range m.nodes {
+			m.net.move(testAddr(i, 9470), testAddr(i+100, 9470))
+			if err := d.SetAdvertise(testAddr(i+100, 9470)); err != nil {
+				t.Fatal(err)
+			}
+			mu.Lock()
+			seen[testID(i)] = testAddr(i+100, 9470)
+			mu.Unlock()
+		}
+		moved := func() bool {
+			for _, d := range m.nodes {
+				for _, o := range d.Live() {
+					if o.Addr.Addr().As4()[3] < 100 {
+						return false
+					}
+				}
+			}
+			return m.complete()
+		}
+		took := m.within(20*time.Second, "all are there at their new addresses", moved)
+		t.Logf("after %v", took)
+		if d := m.nodes[1]; d.Self().Addr != testAddr(101, 9470) || !slices.Contains(d.Addresses(testID(2)), testAddr(102, 9470)) {
+			t.Errorf("%v; the third is at %v", d.Self().Addr, d.Addresses(testID(2)))
+		}
+		m.nodes[3].Close()
+		if err := m.nodes[3].SetAdvertise(testAddr(9, 9470)); !errors.Is(err, ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
 	})
 }

@@ -61,6 +61,16 @@ func (n *network) hold(addr netip.AddrPort, d time.Duration) {
 	n.held[addr.String()] = time.Now().Add(d)
 }
 
+// move gives whoever is at an address another.
+func (n *network) move(from, to netip.AddrPort) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.ports[from.String()]
+	delete(n.ports, from.String())
+	p.addr = to
+	n.ports[to.String()] = p
+}
+
 func (n *network) setCut(f func(from, to string) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
