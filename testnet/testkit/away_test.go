@@ -88,6 +88,9 @@ func (p *peer) epoch(t *testing.T) (epoch uint64) {
 // A node that was away while everybody whom it knew was replaced finds the mesh at
 // a seed that it has never heard of, and believes who is there by their admissions.
 func TestAwayWhileAllWereReplaced(t *testing.T) {
+	if testing.Short() {
+		t.Skip("replacing a mesh takes a quarter of a minute")
+	}
 	dir := t.TempDir()
 	conf := func(name, join string) node.Config {
 		return node.Config{Dir: filepath.Join(dir, name), Name: name, Join: join}
