@@ -374,7 +374,7 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string) (out com
 	}()
 	inv := company.Invocation{Run: k.run, Log: log.Write, Authority: func() time.Duration { return w.lease.end(k.session) }}
 	err = view(ctx, w.cfg.Node, func(tx *ledger.Tx) error {
-		name, config, ok := company.AdapterConfigOf(tx, k.run.Company, k.run.Agent)
+		name, config, ok := company.ConfigForRun(tx, k.run)
 		if !ok {
 			return errors.New("the agent is gone")
 		}
@@ -386,7 +386,8 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string) (out com
 		if s, ok := company.SessionFor(tx, k.run); ok {
 			inv.Resume = &s
 		}
-		return nil
+		inv.Wake, err = company.WakeOf(tx, k.run, company.TimeOf(time.Now()))
+		return err
 	})
 	if err != nil {
 		return failed("adapter_failed", "The agent could not be read: %v", err), digest, rest
@@ -407,9 +408,6 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string) (out com
 		if note != "" {
 			inv.Log("system", "[selvage] "+note+"\n")
 		}
-	}
-	if inv.Wake, err = json.Marshal(k.run.Context); err != nil {
-		return failed("adapter_failed", "The run's context could not be read: %v", err), digest, rest
 	}
 	if k.adapter == nil {
 		return failed("adapter_missing", "This node has no adapter %q", k.run.AdapterType), digest, rest
