@@ -90,15 +90,10 @@ func (p Prober) Probe(ctx context.Context, kind string, config json.RawMessage) 
 		checks = append(checks, p.program(ctx, k, c.Command, c.Dir, c.Env)...)
 	case slices.ContainsFunc(k.Fields, func(f ConfigField) bool { return f.Key == "url" }):
 		u, err := url.Parse(c.URL)
-		want := "http:// or https://"
-		good := err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
-		if kind == "openclaw_gateway" {
-			want, good = "ws:// or wss://", err == nil && u.Host != "" && (u.Scheme == "ws" || u.Scheme == "wss")
-		}
-		if good {
+		if err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") {
 			add("info", "url_valid", "", "The URL is well formed")
 		} else {
-			add("error", "url_invalid", "", "url is not one of %s", want)
+			add("error", "url_invalid", "", "url is not one of http:// or https://")
 		}
 	case kind == "wasm":
 		if _, err := os.Stat(c.Module); filepath.IsAbs(c.Module) && err != nil {

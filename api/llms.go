@@ -2,9 +2,9 @@ package api
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
+	"github.com/selvage-mesh/selvage/adapter"
 	"github.com/selvage-mesh/selvage/api/skills"
 )
 
@@ -140,9 +140,7 @@ func configurationIndex(*Request) (Response, error) {
 	var b strings.Builder
 	b.WriteString("# How agents are configured\n\nAdapters that run agents on this mesh:\n")
 	for _, a := range adapters {
-		if _, ok := adapterPages[a.Type]; ok {
-			fmt.Fprintf(&b, "- %s: /llms/agent-configuration/%s.txt\n", a.Type, a.Type)
-		}
+		fmt.Fprintf(&b, "- %s: /llms/agent-configuration/%s.txt\n", a.Type, a.Type)
 	}
 	b.WriteString(`
 Paths are below /api, such as GET /api/llms/agent-configuration/process.txt.
@@ -164,11 +162,42 @@ See first who is there: GET /api/companies/:companyId/agents, or agent-configura
 
 func configurationPage(rc *Request) (Response, error) {
 	kind, ok := strings.CutSuffix(rc.Path("page"), ".txt")
-	page, known := adapterPages[kind]
-	if !ok || !known || !slices.ContainsFunc(adapters, func(a adapterInfo) bool { return a.Type == kind }) {
+	k, known := adapter.Find(kind)
+	if !ok || !known {
 		return Response{}, NotFound("Unknown adapter type: " + cut(kind, 100))
 	}
+	page, ok := adapterPages[kind]
+	if !ok {
+		page = pageOf(k)
+	}
 	return Raw(plainText, []byte(page)), nil
+}
+
+// pageOf is the page of an adapter that has none of its own: its fields.
+func pageOf(k adapter.Kind) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Configuration of a %s agent\n\nAdapter: %s (%s). %s\n\nadapterConfig:\n", k.Type, k.Type, k.Name, k.Note)
+	for _, f := range k.Fields {
+		need := ""
+		if f.Required {
+			need = ", needed"
+		}
+		if f.Default != nil {
+			need += fmt.Sprintf(", %v unless given", f.Default)
+		}
+		fmt.Fprintf(&b, "- %s (%s%s): %s", f.Key, f.Type, need, f.Label)
+		if f.Hint != "" {
+			b.WriteString("; " + f.Hint)
+		}
+		for i, o := range f.Options {
+			b.WriteString([]string{"; one of ", ", "}[min(i, 1)] + o.Value)
+		}
+		b.WriteString("\n")
+	}
+	if k.Gateway {
+		b.WriteString("\nIts model calls go through the gateway of its node: they are paid from the agent's budget before they leave, and the agent holds no key.\n")
+	}
+	return b.String()
 }
 
 // icons are the names that the board has drawings for.
