@@ -178,7 +178,6 @@ func TestHowARunEnds(t *testing.T) {
 		{config(`,"args":["ask","shell"]`), "failed", "adapter_failed", "exited with code 5"},
 		{config(`,"memoryMb":-1`), "failed", "adapter_failed", "limits"},
 		{config(`,"memoryMb":1`), "failed", "adapter_failed", "MemoryLimitExceeded"},
-		{`{}`, "failed", "adapter_failed", "missing module"},
 		{`[]`, "failed", "adapter_failed", "malformed"},
 		{`{"module":"relative.wasm"}`, "failed", "adapter_failed", "not absolute"},
 		{`{"module":"/nonexistent/x.wasm"}`, "failed", "adapter_failed", "no such file"},
