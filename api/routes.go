@@ -17,7 +17,7 @@ func (s *Server) table() []Route {
 		s.healthRoutes(),
 		s.systemRoutes(),
 		s.adapterRoutes(),
-		s.meshRoutes(), s.admissionRoutes(), s.operatorRoutes(),
+		s.meshRoutes(), s.admissionRoutes(), s.operatorRoutes(), s.moreOperatorRoutes(),
 		s.eventRoutes(),
 		s.runRoutes(),
 		s.recoveryRoutes(),

@@ -118,6 +118,8 @@ type Config struct {
 	Joins Joins
 	// Leave takes this node out of the mesh for good.
 	Leave func(ctx context.Context) error
+	// Operator is what operators look at.
+	Operator Operator
 	// Backup writes a sealed backup of the mesh, with files on demand.
 	Backup func(ctx context.Context, w io.Writer, to []identity.Recipient, files bool) error
 	// Unseat takes a node out of the consensus group, before it is revoked.

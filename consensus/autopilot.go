@@ -194,12 +194,13 @@ func (c *Consensus) autopilot(ctx context.Context, term uint64) {
 			continue
 		}
 		m := plan(seats, c.cfg.MaxVoters, c.cfg.Stabilisation)
+		c.noteAutopilot(term, seats, m)
 		if m.do == stay || ctx.Err() != nil || c.raft.CurrentTerm() != term {
 			continue
 		}
-		c.log.Info("consensus: autopilot", "do", m.do, "server", m.node.Short(), "why", m.why)
+		c.log.Info("consensus: autopilot", "do", m.do.String(), "server", m.node.Short(), "why", m.why)
 		if err := c.carryOut(ctx, m); err != nil {
-			c.log.Warn("consensus: autopilot", "do", m.do, "server", m.node.Short(), "err", err)
+			c.log.Warn("consensus: autopilot", "do", m.do.String(), "server", m.node.Short(), "err", err)
 		}
 	}
 }

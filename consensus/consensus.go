@@ -78,6 +78,7 @@ type Consensus struct {
 	broken    atomic.Bool // the log failed or stalled for good
 
 	stats counters
+	pilot atomic.Pointer[AutopilotState] // what the autopilot saw last, while this node leads
 }
 
 type commitPoint struct{ index, term uint64 }

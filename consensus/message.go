@@ -56,6 +56,7 @@ const (
 	opRemove    op = 6 // body: NodeID to remove, all its incarnations
 	opTransfer  op = 7 // body: term (8 bytes) whose leader is to hand leadership to another voter
 	opNonvoter  op = 8 // body: server ID, added or demoted to a non-voter
+	opAutopilot op = 9 // body of the answer: AutopilotState, JSON
 )
 
 // status is how a request ended.

@@ -160,7 +160,7 @@ func (c *Consensus) serve(ctx context.Context, from identity.NodeID, m *message)
 		return &message{status: statusOK, body: c.progress().encode()}
 	case opDigest:
 		return c.answerDigest(m)
-	case opPropose, opReadIndex, opEnroll, opRemove, opTransfer, opNonvoter:
+	case opPropose, opReadIndex, opEnroll, opRemove, opTransfer, opNonvoter, opAutopilot:
 		if !c.cfg.Member(from) && m.op != opReadIndex {
 			return &message{status: statusRefused, body: []byte("not a member")}
 		}
@@ -191,6 +191,8 @@ func (c *Consensus) lead(ctx context.Context, m *message) *message {
 		err = c.leadRemove(ctx, identity.NodeID(m.body))
 	case opTransfer:
 		err = c.leadAskedTransfer(ctx, m.body)
+	case opAutopilot:
+		out.body, err = c.leadAutopilot(ctx)
 	}
 	if err != nil {
 		return errorMessage(err)

@@ -98,6 +98,8 @@ type Config struct {
 	// looks after them.
 	Blobs Blobs
 
+	// Lines keeps the newest lines of the log for operators; nil: none are kept.
+	Lines *LogRing
 	// Backups is the schedule by which the node makes backups.
 	Backups Backups
 

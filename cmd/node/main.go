@@ -74,7 +74,12 @@ func newRoot() *cobra.Command {
 		authCommand(c), memberCommand(c), userCommand(c), keyCommand(c),
 	)
 	root.AddCommand(sandboxCommand(c), pendingCommand(c), approveNodeCommand(c), rejectNodeCommand(c), ownerKeyCommand(c), keyringCommand(c))
-	root.AddCommand(snapshotCommand(c), recoverCommand(c))
+	root.AddCommand(snapshotCommand(c), recoverCommand(c), autopilotCommand(c), doctorCommand(c), debugCommand(c), monitorCommand(c))
+	for _, cmd := range cordonCommands(c) { // selvage drain NODE is what people type
+		if name := cmd.Name(); name == "drain" || name == "uncordon" {
+			root.AddCommand(cmd)
+		}
+	}
 	misusedArguments(root)
 	return root
 }

@@ -67,31 +67,31 @@ func membersCommand(c *cli) *cobra.Command {
 }
 
 func raftCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use: "raft", Short: "Show the consensus group as the answering node sees it", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var s struct {
-				State     string `json:"state"`
-				Term      uint64 `json:"term"`
-				Leader    string `json:"leader"`
-				LastIndex uint64 `json:"lastIndex"`
-				Applied   uint64 `json:"appliedIndex"`
-				Servers   []struct {
-					Node   string `json:"node"`
-					Voter  bool   `json:"voter"`
-					Leader bool   `json:"leader"`
-				} `json:"servers"`
+	list := func(cmd *cobra.Command, _ []string) error {
+		var s struct {
+			State     string `json:"state"`
+			Term      uint64 `json:"term"`
+			Leader    string `json:"leader"`
+			LastIndex uint64 `json:"lastIndex"`
+			Applied   uint64 `json:"appliedIndex"`
+			Servers   []struct {
+				Node   string `json:"node"`
+				Voter  bool   `json:"voter"`
+				Leader bool   `json:"leader"`
+			} `json:"servers"`
+		}
+		return c.show(cmd, "/api/v1/mesh/raft", &s, func(w io.Writer) {
+			fmt.Fprintf(w, "%s in term %d, leader %s, log at %d, applied %d\n\n", strings.ToLower(s.State), s.Term, dash(short(s.Leader)), s.LastIndex, s.Applied)
+			var t [][]string
+			for _, r := range s.Servers {
+				t = append(t, []string{short(r.Node), memberRow{Voter: r.Voter, Leader: r.Leader}.role()})
 			}
-			return c.show(cmd, "/api/v1/mesh/raft", &s, func(w io.Writer) {
-				fmt.Fprintf(w, "%s in term %d, leader %s, log at %d, applied %d\n\n", strings.ToLower(s.State), s.Term, dash(short(s.Leader)), s.LastIndex, s.Applied)
-				var t [][]string
-				for _, r := range s.Servers {
-					t = append(t, []string{short(r.Node), memberRow{Voter: r.Voter, Leader: r.Leader}.role()})
-				}
-				table(w, "NODE ROLE", t)
-			})
-		},
+			table(w, "NODE ROLE", t)
+		})
 	}
+	raft := &cobra.Command{Use: "raft", Short: "Show the consensus group as the answering node sees it", Args: cobra.NoArgs, RunE: list}
+	raft.AddCommand(raftVerbs(c, list)...)
+	return raft
 }
 
 func tokenCommand(c *cli) *cobra.Command {
@@ -180,7 +180,7 @@ func nodeCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("node", "Nodes of the mesh", append(cordonCommands(c), revoke)...)
+	return group("node", "Nodes of the mesh", append(append(cordonCommands(c), revoke), nodeVerbs(c)...)...)
 }
 
 // nodeID resolves a node given by name, ID or the beginning of one; a name goes

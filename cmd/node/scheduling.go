@@ -130,7 +130,7 @@ leadership on, and wait until what it has begun is over.`,
 		cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
 	}
 	uncordon := &cobra.Command{
-		Use: "uncordon NODE", Short: "Give a node runs again", Args: cobra.ExactArgs(1),
+		Use: "uncordon NODE", Aliases: []string{"undrain"}, Short: "Give a node runs again", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			row, _, err := change(cmd, args[0], "uncordon", map[string]any{})
 			if err == nil {

@@ -108,7 +108,8 @@ are not seen in the process list.`,
 				}
 				conf.Backups.Files = !noFiles
 			}
-			conf.Logger = slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
+			conf.Lines = node.NewLogRing(cmd.ErrOrStderr())
+			conf.Logger = slog.New(slog.NewJSONHandler(conf.Lines, &slog.HandlerOptions{Level: l}))
 			slog.SetDefault(conf.Logger) // also for libraries that print lines of their own
 			// The library would print its own line about small socket buffers.
 			os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")

@@ -1,0 +1,236 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"runtime/pprof"
+	"strings"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/consensus"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// Levels of a check: fine, worth knowing, to be looked after, wrong.
+const (
+	CheckOK   = "ok"
+	CheckNote = "note"
+	CheckWarn = "warn"
+	CheckBad  = "bad"
+)
+
+// A Check is one thing that a node's doctor looked at.
+type Check struct {
+	Name  string `json:"name"`
+	Level string `json:"level"` // one of the levels above
+	Found string `json:"found"` // one sentence
+	Do    string `json:"do"`    // what to do about it; "" when there is nothing
+}
+
+// A LogLine is one line of a node's log, as it was written.
+type LogLine struct {
+	Seq  uint64 `json:"seq"` // counts from 1 in the life of the process
+	Line string `json:"line"`
+}
+
+// An Operator is what a node lets its operators look at and do.
+type Operator struct {
+	Autopilot func(context.Context) (consensus.AutopilotState, error)
+	Doctor    func(context.Context) []Check
+	// Logs returns at most limit lines after seq, the oldest first.
+	Logs func(after uint64, limit int) []LogLine
+	// Transfer makes the leader hand leadership on.
+	Transfer func(context.Context) error
+}
+
+// maxLogLines bounds one answer of lines.
+const maxLogLines = 2000
+
+func (s *Server) moreOperatorRoutes() []Route {
+	return []Route{
+		{Method: "GET", Path: "/api/v1/mesh/autopilot", Tag: "mesh", Summary: "Tell how the leader sees the voters, and how many may fail", Who: Admin, Out: autopilotInfo{}, Handle: s.readAutopilot},
+		{Method: "GET", Path: "/api/v1/mesh/doctor", Tag: "mesh", Summary: "Tell what is wrong with this node and the mesh, and what to do", Who: Admin, Out: []Check{}, Handle: s.readDoctor},
+		{Method: "GET", Path: "/api/v1/mesh/logs", Tag: "mesh", Summary: "Read the newest lines of this node's log", Who: Admin, Out: []LogLine{},
+			Query: []Param{{Name: "after", Type: "integer", Doc: "only lines after this one"}, {Name: "limit", Type: "integer", Doc: "at most so many"}}, Handle: s.readLogs},
+		{Method: "GET", Path: "/api/v1/mesh/stacks", Tag: "mesh", Summary: "Tell what every goroutine of this node is at", Who: Admin, Handle: s.readStacks},
+		{Method: "POST", Path: "/api/v1/mesh/raft/transfer", Tag: "mesh", Summary: "Make the leader hand leadership to another voter", Who: Admin, Out: raftInfo{}, Handle: s.transferLeader},
+		{Method: "POST", Path: "/api/v1/mesh/raft/remove/{id}", Tag: "mesh", Summary: "Take a node's servers out of the consensus group", Who: Admin, Out: raftInfo{}, Handle: s.removeServer},
+		{Method: "PATCH", Path: "/api/v1/mesh/nodes/{id}", Tag: "mesh", Summary: "Change a node's labels, or whether it votes", Who: Admin, In: changeNode{}, Out: member{}, Handle: s.changeNode},
+	}
+}
+
+type autopilotInfo struct {
+	consensus.AutopilotState
+	Names   map[string]string `json:"names"` // of the nodes, by ID
+	Warning string            `json:"warning,omitempty"`
+}
+
+func (s *Server) readAutopilot(rc *Request) (Response, error) {
+	if s.cfg.Operator.Autopilot == nil {
+		return Response{}, errNotHere
+	}
+	st, err := s.cfg.Operator.Autopilot(rc.Context())
+	if err != nil {
+		return Response{}, Unavailable("No leader tells how the voters are")
+	}
+	out := autopilotInfo{AutopilotState: st, Names: map[string]string{}}
+	if st.Voters < 3 {
+		out.Warning = "no failover until a third node"
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		for _, v := range st.Seats {
+			if n, ok := ledger.FindNode(tx, v.Node); ok {
+				out.Names[string(v.Node)] = n.Name
+			}
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func (s *Server) readDoctor(rc *Request) (Response, error) {
+	if s.cfg.Operator.Doctor == nil {
+		return Response{}, errNotHere
+	}
+	return OK(s.cfg.Operator.Doctor(rc.Context())), nil
+}
+
+func (s *Server) readLogs(rc *Request) (Response, error) {
+	after, err := rc.queryHeight("after")
+	if err != nil {
+		return Response{}, err
+	}
+	limit, err := rc.QueryInt("limit", 100, 1, maxLogLines)
+	if err != nil {
+		return Response{}, err
+	}
+	out := []LogLine{}
+	if s.cfg.Operator.Logs != nil {
+		out = append(out, s.cfg.Operator.Logs(after, limit)...)
+	}
+	return OK(out), nil
+}
+
+// readStacks tells functions and lines, never arguments' contents.
+func (s *Server) readStacks(*Request) (Response, error) {
+	return Response{Stream: func(w http.ResponseWriter, _ *http.Request) error {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		return pprof.Lookup("goroutine").WriteTo(w, 1)
+	}}, nil
+}
+
+func (s *Server) transferLeader(rc *Request) (Response, error) {
+	if s.cfg.Operator.Transfer == nil {
+		return Response{}, errNotHere
+	}
+	if err := s.cfg.Operator.Transfer(rc.Context()); err != nil {
+		return Response{}, Conflict("Leadership was not handed on: "+err.Error(), nil)
+	}
+	return s.readRaft(rc)
+}
+
+// removeServer takes a node out of the consensus group and leaves it a member:
+// one that lives asks in again.
+func (s *Server) removeServer(rc *Request) (Response, error) {
+	if s.cfg.Unseat == nil {
+		return Response{}, errNotHere
+	}
+	id, err := s.findNode(rc, rc.Path("id"))
+	if err != nil {
+		return Response{}, err
+	}
+	if err := s.cfg.Unseat(rc.Context(), id); err != nil {
+		return Response{}, Conflict("The node was not taken out: "+err.Error(), nil)
+	}
+	return s.readRaft(rc)
+}
+
+type changeNode struct {
+	Labels json.RawMessage `json:"labels,omitempty" doc:"object: a string sets a label, null takes it away"`
+	Role   string          `json:"role,omitempty" enum:"voter,observer,auto" doc:"observer never votes; auto leaves it to the autopilot"`
+}
+
+func (s *Server) changeNode(rc *Request) (Response, error) {
+	in, err := Body[changeNode](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	id, err := s.findNode(rc, rc.Path("id"))
+	if err != nil {
+		return Response{}, err
+	}
+	p := ledger.NodeUpdate{Node: id}
+	if len(in.Labels) > 0 {
+		var change map[string]*string
+		if err := json.Unmarshal(in.Labels, &change); err != nil {
+			return Response{}, Invalid("labels: an object of strings and nulls")
+		}
+		err := rc.View(func(tx *ledger.Tx) error {
+			n, ok := ledger.FindNode(tx, id)
+			if !ok {
+				return NotFound("Node not found")
+			}
+			labels, err := relabel(n.Labels, change)
+			p.Labels = &labels
+			return err
+		})
+		if err != nil {
+			return Response{}, err
+		}
+	}
+	if role := in.Role; role != "" {
+		if role == "auto" {
+			role = ""
+		}
+		p.Role = &role
+	}
+	if p.Labels == nil && p.Role == nil {
+		return Response{}, Invalid("labels or role: nothing is to be changed")
+	}
+	if _, err := rc.Submit(ledger.KindNodeUpdate, "", p); err != nil {
+		return Response{}, err
+	}
+	return s.memberByID(rc, id)
+}
+
+// relabel applies changes to labels of the form key=value, or key alone.
+func relabel(labels []string, change map[string]*string) (out []string, err error) {
+	for _, l := range labels {
+		key, _, _ := strings.Cut(l, "=")
+		if _, ok := change[key]; !ok {
+			out = append(out, l)
+		}
+	}
+	for key, v := range change {
+		switch {
+		case key == "" || strings.ContainsAny(key, "= \t\n"):
+			return nil, Invalid("labels: %q is no key", key)
+		case v == nil:
+		case *v == "":
+			out = append(out, key)
+		default:
+			out = append(out, key+"="+*v)
+		}
+	}
+	return out, nil // the ledger sorts them
+}
+
+func (s *Server) memberByID(rc *Request, id identity.NodeID) (Response, error) {
+	var out member
+	err := rc.View(func(tx *ledger.Tx) error {
+		n, ok := ledger.FindNode(tx, id)
+		if !ok {
+			return NotFound("Node not found")
+		}
+		out = s.memberOf(n).onDuty(tx)
+		if e, ok := company.EndpointOf(tx, string(n.ID)); ok {
+			out.Endpoint = &e
+		}
+		return nil
+	})
+	return OK(out), err
+}

@@ -1,0 +1,301 @@
+package node
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/store"
+)
+
+// From which figures on a node says that something is wrong.
+const (
+	// lowDisk is what should be free: a day of a busy log and a snapshot.
+	lowDisk = 2 << 30
+	// slowSync is a sync that makes every write slow, and elections rare.
+	slowSync = 100 * time.Millisecond
+	// lowMemory is what should be free, in MB: less, and the machine swaps or kills.
+	lowMemory = 64
+	// certificateEnds is how early a certificate that ends is told.
+	certificateEnds = 30 * 24 * time.Hour
+)
+
+// findings builds the checks of a doctor.
+type findings []api.Check
+
+func (f *findings) add(name, level, found, do string) {
+	*f = append(*f, api.Check{Name: name, Level: level, Found: found, Do: do})
+}
+
+// Doctor looks for what is wrong with this node and the mesh as it sees it, and
+// says what to do about it. It changes nothing.
+func (n *Node) Doctor(ctx context.Context) []api.Check {
+	var f findings
+	f.quorum(ctx, n)
+	f.voters(ctx, n)
+	f.members(n)
+	f.peers(n)
+	f.clock(n)
+	f.disk(n)
+	f.memory()
+	f.state(n)
+	f.files(n)
+	f.certificate(n)
+	f.backups(n)
+	return f
+}
+
+func (f *findings) quorum(ctx context.Context, n *Node) {
+	st := n.standing()
+	switch {
+	case !st.Quorum && st.Age > 0:
+		f.add("quorum", api.CheckBad, fmt.Sprintf("no leader for %s: nothing can be written", st.Age.Round(time.Second)),
+			"bring back most of the voters (selvage raft list-peers); if they are lost for good, see selvage recover")
+	case !st.Quorum:
+		f.add("quorum", api.CheckBad, "no leader since this node was started", "see that the peers can be reached over UDP; selvage raft list-peers names them")
+	default:
+		if err := n.Ready(ctx); err != nil {
+			f.add("quorum", api.CheckWarn, fmt.Sprintf("there is a leader, but this node is not ready: %v", err), "wait until it has caught up; if it does not, see its log")
+			return
+		}
+		f.add("quorum", api.CheckOK, "node "+st.Leader.Short()+" leads, and this node is up to date", "")
+	}
+}
+
+func (f *findings) voters(ctx context.Context, n *Node) {
+	s, err := n.consensus.Autopilot(ctx)
+	if err != nil {
+		f.add("voters", api.CheckWarn, "the leader does not tell how the voters are", "look again in a moment")
+		return
+	}
+	switch {
+	case s.Voters < 3:
+		f.add("voters", api.CheckWarn, fmt.Sprintf("%d voter: no failover until a third node", s.Voters), "add nodes: selvage token create")
+	case s.Tolerance == 0:
+		f.add("voters", api.CheckBad, fmt.Sprintf("of %d voters so many are gone that no further one may die", s.Voters), "bring them back, or add nodes that take their place")
+	case !s.Healthy:
+		f.add("voters", api.CheckWarn, "a voter is gone or behind", "see selvage autopilot state")
+	default:
+		f.add("voters", api.CheckOK, fmt.Sprintf("%d voters, %d may die", s.Voters, s.Tolerance), "")
+	}
+}
+
+func (f *findings) members(n *Node) {
+	var dead, cordoned []string
+	err := n.ledger.View(func(tx *ledger.Tx) error {
+		for _, m := range ledger.Roster(tx) {
+			if !m.Member() {
+				continue
+			}
+			if m.ID != n.ID() && !n.alive(m.ID) {
+				dead = append(dead, m.Name)
+			}
+			if _, ok := company.DutyOf(tx, string(m.ID)); ok {
+				cordoned = append(cordoned, m.Name)
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		f.add("members", api.CheckBad, err.Error(), "see the node's log")
+	case len(dead) > 0:
+		f.add("members", api.CheckWarn, "not to be heard: "+strings.Join(dead, ", "), "bring them back; what is gone for good: selvage node remove NAME")
+	case len(cordoned) > 0:
+		f.add("members", api.CheckNote, "get no new runs: "+strings.Join(cordoned, ", "), "selvage node uncordon NAME, when that is over")
+	default:
+		f.add("members", api.CheckOK, "all are alive", "")
+	}
+}
+
+func (f *findings) peers(n *Node) {
+	others := 0
+	for id, m := range n.roster.all() {
+		if m.Member() && id != n.ID() {
+			others++
+		}
+	}
+	t := n.transport.Stats()
+	switch {
+	case others > 0 && t.Connections == 0:
+		f.add("ports", api.CheckBad, "no connection with any peer", fmt.Sprintf("let UDP through to and from port %d, here and there", n.advertised().Port()))
+	case t.Refused["other_epoch"] > 0:
+		f.add("ports", api.CheckWarn, "a node of another epoch of this mesh knocks", "on that node: selvage recover --follow")
+	case t.Refused["wrong_mesh"] > 0:
+		f.add("ports", api.CheckNote, "nodes of another mesh knock", "see their --seed and --join")
+	default:
+		f.add("ports", api.CheckOK, fmt.Sprintf("%d connections with %d other members", t.Connections, others), "")
+	}
+}
+
+func (f *findings) clock(n *Node) {
+	if err := n.clocks.mayLead(); err != nil {
+		f.add("clock", api.CheckBad, err.Error(), "synchronise it (timedatectl set-ntp true); until then this node does not lead")
+		return
+	}
+	off, nodes := n.clocks.skew(time.Now())
+	f.add("clock", api.CheckOK, fmt.Sprintf("%s off the median of %d", off.Round(time.Millisecond), nodes), "")
+}
+
+func (f *findings) disk(n *Node) {
+	if err := n.consensus.Healthy(); err != nil {
+		f.add("disk", api.CheckBad, err.Error(), "make room on the disk, or replace it; the node goes on by itself")
+	} else {
+		f.space(n.conf.Dir)
+	}
+	c := n.consensus.Stats()
+	mean := time.Duration(0)
+	if c.LogWrites > 0 {
+		mean = c.LogWriteTime / time.Duration(c.LogWrites)
+	}
+	found := fmt.Sprintf("a synced write takes %s on average, the slowest took %s", mean.Round(10*time.Microsecond), c.LogWorst.Round(time.Millisecond))
+	if mean > slowSync {
+		f.add("sync", api.CheckWarn, found, "writes are as slow as this disk; a better card or an SSD makes them fast, --label and roles keep a slow node from voting (selvage node role NODE observer)")
+		return
+	}
+	f.add("sync", api.CheckOK, found, "")
+}
+
+func (f *findings) space(dir string) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		f.add("disk", api.CheckWarn, err.Error(), "")
+		return
+	}
+	free := uint64(st.Bavail) * uint64(st.Bsize)
+	found := fmt.Sprintf("%d MB free for %s", free>>20, dir)
+	if free < lowDisk {
+		f.add("disk", api.CheckWarn, found, "make room: a full disk refuses writes")
+		return
+	}
+	f.add("disk", api.CheckOK, found, "")
+}
+
+func (f *findings) memory() {
+	all, free := memory()
+	switch found := fmt.Sprintf("%d of %d MB free", free, all); {
+	case all == 0:
+	case free < lowMemory:
+		f.add("memory", api.CheckWarn, found, "fewer --slots, or --size small, or more memory")
+	default:
+		f.add("memory", api.CheckOK, found, "")
+	}
+}
+
+func (f *findings) state(n *Node) {
+	if err := n.mayWrite(); err != nil {
+		f.add("state", api.CheckBad, err.Error(), "restore a backup: selvage snapshot restore")
+		return
+	}
+	if err := n.ledger.Err(); errors.Is(err, ledger.ErrUpgrade) {
+		f.add("state", api.CheckBad, err.Error(), "upgrade this node")
+		return
+	}
+	aside := storeDir(n.conf) + asideSuffix
+	if _, err := os.Stat(aside); err == nil {
+		f.add("state", api.CheckWarn, "this node's state differed from the majority's once and was rebuilt; the old one is in "+aside,
+			"check memory and disk of this machine; remove the directory when you know the cause")
+		return
+	}
+	height, _ := n.ledger.Head()
+	f.add("state", api.CheckOK, fmt.Sprintf("at height %d in epoch %d", height, n.epoch()), "")
+}
+
+func (f *findings) files(n *Node) {
+	if b := n.blobs.Stats(); b.Rotten > 0 {
+		f.add("files", api.CheckWarn, fmt.Sprintf("%d files on this node's disk did not have their hash any more; they were fetched anew", b.Rotten), "this disk loses data: replace it")
+		return
+	}
+	f.add("files", api.CheckOK, "no rotten file was found", "")
+}
+
+func (f *findings) certificate(n *Node) {
+	if n.serving.cert == nil {
+		return
+	}
+	leaf := n.serving.cert.pair.Leaf
+	if leaf == nil && len(n.serving.cert.pair.Certificate) > 0 {
+		leaf, _ = x509.ParseCertificate(n.serving.cert.pair.Certificate[0])
+	}
+	if leaf == nil {
+		return
+	}
+	found := "the API's certificate is good until " + leaf.NotAfter.UTC().Format(time.DateOnly)
+	if time.Until(leaf.NotAfter) < certificateEnds {
+		f.add("certificate", api.CheckWarn, found, "give a new one with --tls-cert and --tls-key, or remove the node's own and start it again")
+		return
+	}
+	f.add("certificate", api.CheckOK, found, "")
+}
+
+func (f *findings) backups(n *Node) {
+	b := n.conf.Backups
+	if b.Every == 0 {
+		f.add("backups", api.CheckNote, "this node makes none by itself", "on one or two nodes: selvage up --snapshot-every 24h --snapshot-to @backup.pub")
+		return
+	}
+	all, err := backupsIn(b.Dir)
+	if err == nil && len(all) > 0 {
+		if info, err := os.Stat(all[len(all)-1]); err == nil && time.Since(info.ModTime()) < 2*b.Every {
+			f.add("backups", api.CheckOK, fmt.Sprintf("%d in %s, the newest %s old", len(all), b.Dir, time.Since(info.ModTime()).Round(time.Minute)), "")
+			return
+		}
+	}
+	f.add("backups", api.CheckWarn, "the newest one in "+b.Dir+" is older than the schedule allows, or there is none", "see the node's log for why")
+}
+
+// DoctorDir looks at the data directory of a node that is not running, or does
+// not start.
+func DoctorDir(dir, machine string) []api.Check {
+	var f findings
+	if _, err := os.Stat(dir); err != nil {
+		f.add("directory", api.CheckBad, err.Error(), "give the right one with --dir")
+		return f
+	}
+	if err := unfinished(dir); err != nil {
+		f.add("directory", api.CheckBad, err.Error(), "")
+	}
+	switch _, err := identity.Load(dir, machine); {
+	case errors.Is(err, identity.ErrNoIdentity):
+		f.add("identity", api.CheckNote, "no node was ever started here", "selvage up")
+	case err != nil:
+		f.add("identity", api.CheckBad, err.Error(), "")
+	default:
+		f.add("identity", api.CheckOK, "of this machine", "")
+	}
+	switch m, err := loadMembership(dir); {
+	case errors.Is(err, errNoMembership):
+		f.add("membership", api.CheckNote, "of no mesh", "selvage up founds one, selvage up --join @token joins one")
+	case err != nil:
+		f.add("membership", api.CheckBad, err.Error(), "")
+	case m.Over:
+		f.add("membership", api.CheckBad, ErrRevoked.Error(), "")
+	case m.Met != nil:
+		f.add("membership", api.CheckBad, m.Met.err().Error(), "")
+	default:
+		f.add("membership", api.CheckOK, fmt.Sprintf("of mesh %s in epoch %d", m.mesh().Short(), max(1, m.Epoch)), "")
+	}
+	f.space(dir)
+	if _, err := os.Stat(filepath.Join(dir, "store")); err == nil {
+		err := withStore(dir, func(_ *store.Store, l *ledger.Ledger) error {
+			p := l.Position()
+			f.add("state", api.CheckOK, fmt.Sprintf("at height %d, index %d; selvage ledger verify --dir checks all of it", p.Height, p.Applied), "")
+			return nil
+		})
+		if err != nil {
+			f.add("state", api.CheckBad, err.Error(), "if a node runs on it, ask that: selvage doctor --api URL")
+		}
+	}
+	return f
+}
