@@ -47,6 +47,10 @@ type Config struct {
 	// network. nil: nowhere.
 	Sighted func(identity.NodeID) []netip.AddrPort
 
+	// Connected says where a working connection to a node leads, which may be
+	// elsewhere than the node says it is: what is sent to it is sent there too. nil: nowhere.
+	Connected func(identity.NodeID) (netip.AddrPort, bool)
+
 	// Logger; nil discards.
 	Logger *slog.Logger
 }
@@ -60,6 +64,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Sighted == nil {
 		c.Sighted = func(identity.NodeID) []netip.AddrPort { return nil }
+	}
+	if c.Connected == nil {
+		c.Connected = func(identity.NodeID) (netip.AddrPort, bool) { return netip.AddrPort{}, false }
 	}
 	c.Advertise = unmap(c.Advertise)
 	return c

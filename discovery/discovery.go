@@ -105,7 +105,7 @@ func Open(c Config) (*Discovery, error) {
 // gossipAs starts memberlist as reached at an address.
 func (d *Discovery) gossipAs(at netip.AddrPort) error {
 	d.at.Store(&at)
-	w := newWire(d.config.Port, d.keys, at, &d.count)
+	w := newWire(d.config.Port, d.keys, at, &d.count, d.elsewhere)
 	list, err := memberlist.Create(memberlistConfig(d, w))
 	if err != nil {
 		return errors.Join(err, w.Shutdown())
@@ -113,6 +113,22 @@ func (d *Discovery) gossipAs(at netip.AddrPort) error {
 	d.list.Store(list)
 	d.wire.Store(w)
 	return nil
+}
+
+// elsewhere is where a connection to the node leads that says it is at an address,
+// if it leads somewhere else. Who is on several networks tells of one address, which
+// not everybody reaches.
+func (d *Discovery) elsewhere(addr string) (netip.AddrPort, bool) {
+	at, err := netip.ParseAddrPort(addr)
+	if err != nil {
+		return netip.AddrPort{}, false
+	}
+	id, ok := d.table.at(unmap(at))
+	if !ok {
+		return netip.AddrPort{}, false
+	}
+	to, ok := d.config.Connected(id)
+	return to, ok && to != unmap(at)
 }
 
 // SetAdvertise tells the others that this node is reached at another address. For

@@ -634,3 +634,30 @@ func TestAllMove(t *testing.T) {
 		}
 	})
 }
+
+// A node on two networks tells of one address; whoever is on the other network and
+// has a connection to it does not take it for dead.
+func TestOnTwoNetworks(t *testing.T) {
+	for _, connected := range []bool{true, false} {
+		inMesh(t, 1, func(m *mesh) {
+			alias := netip.MustParseAddrPort("10.9.9.9:9470")
+			m.net.mu.Lock()
+			m.net.ports[alias.String()] = m.net.ports[testAddr(0, 9470).String()]
+			m.net.mu.Unlock()
+			here, there := testAddr(1, 9470).String(), testAddr(0, 9470).String()
+			m.net.setCut(func(from, to string) bool { return from == here && to == there })
+			m.nodes = append(m.nodes, nil)
+			far := m.start(1, func(c *Config) {
+				c.Seeds = []string{alias.String()}
+				if connected {
+					c.Connected = func(id identity.NodeID) (netip.AddrPort, bool) { return alias, id == testID(0) }
+				}
+			})
+			m.within(10*time.Second, "it sees the other", func() bool { return len(far.Live()) == 1 })
+			time.Sleep(time.Minute)
+			if s := far.Stats(); (s.Doubts == 0) != connected {
+				t.Errorf("with a connection: %v; doubts %d, failures %d", connected, s.Doubts, s.Failures)
+			}
+		})
+	}
+}

@@ -27,6 +27,8 @@ type wire struct {
 	packets chan *memberlist.Packet
 	streams chan net.Conn
 	count   *counters
+	// elsewhere is where else the node at an address is reached.
+	elsewhere func(addr string) (netip.AddrPort, bool)
 
 	mu     sync.Mutex // guards the following
 	closed bool
@@ -40,9 +42,9 @@ type counters struct {
 	strangers, foreign, badMeta, cacheSkipped atomic.Uint64
 }
 
-func newWire(p Port, keys *keyring, addr netip.AddrPort, count *counters) *wire {
+func newWire(p Port, keys *keyring, addr netip.AddrPort, count *counters, elsewhere func(string) (netip.AddrPort, bool)) *wire {
 	w := &wire{
-		port: p, keys: keys, addr: addr, count: count,
+		port: p, keys: keys, addr: addr, count: count, elsewhere: elsewhere,
 		stop: make(chan struct{}), done: make(chan struct{}),
 		packets: make(chan *memberlist.Packet, packetBacklog),
 		streams: make(chan net.Conn),
@@ -138,6 +140,11 @@ func (w *wire) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
 // anyone when it is told of an error.
 func (w *wire) WriteTo(b []byte, addr string) (time.Time, error) {
 	at, err := w.port.WriteTo(b, addr)
+	if other, ok := w.elsewhere(addr); ok { // whichever arrives; twice does no harm
+		if then, also := w.port.WriteTo(b, other.String()); err != nil {
+			at, err = then, also
+		}
+	}
 	if err != nil {
 		w.count.unsent.Add(1)
 		return time.Now(), nil
@@ -161,7 +168,14 @@ func (w *wire) DialTimeout(addr string, timeout time.Duration) (net.Conn, error)
 	}
 	got := make(chan dialed, 1)
 	go func() {
-		c, err := w.port.DialStream(addr, timeout)
+		var c net.Conn
+		err := ErrClosed
+		if other, ok := w.elsewhere(addr); ok { // there is a connection already
+			c, err = w.port.DialStream(other.String(), timeout/2)
+		}
+		if err != nil {
+			c, err = w.port.DialStream(addr, timeout)
+		}
 		if err == nil {
 			if s := w.track(c, false); s != nil {
 				c = s

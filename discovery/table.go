@@ -87,6 +87,18 @@ func newTable() *table {
 	return &table{members: make(map[identity.NodeID]Member), changed: make(chan struct{})}
 }
 
+// at returns who says that it is at an address.
+func (t *table) at(a netip.AddrPort) (identity.NodeID, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, m := range t.members {
+		if m.Addr == a {
+			return id, true
+		}
+	}
+	return "", false
+}
+
 func (t *table) get(id identity.NodeID) (Member, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

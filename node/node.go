@@ -335,7 +335,7 @@ func (n *Node) openDiscovery(ctx context.Context) error {
 		Keys:   []discovery.Key{{Epoch: epoch, Key: gossip}},
 		Member: n.roster.isMember,
 		Seeds:  n.conf.Seeds,
-		Hints:  n.hints, Sighted: n.sightings,
+		Hints:  n.hints, Sighted: n.sightings, Connected: n.transport.Connected,
 		Meta: discovery.Meta{
 			Mesh: n.Mesh(), Node: n.keys.ID(), Incarnation: n.keys.Incarnation, Name: n.conf.Name, MeshName: n.meshName(),
 			HTTP: n.boundHTTP(), Zone: n.conf.Labels["zone"],

@@ -350,6 +350,16 @@ func (t *Transport) noteEnd(p *peer, err error) {
 	t.cfg.Logger.Debug("peer disconnected", "peer", p.id.Short(), "after", time.Since(p.since), "err", err)
 }
 
+// Connected returns where the newest working connection to a node leads, if there
+// is one. That need not be where the node says it is: it may be on several networks.
+func (t *Transport) Connected(id identity.NodeID) (netip.AddrPort, bool) {
+	p := t.newest(id)
+	if p == nil {
+		return netip.AddrPort{}, false
+	}
+	return addrPort(p.conn.RemoteAddr()), true
+}
+
 // newest returns the newest working connection to a node, or nil.
 func (t *Transport) newest(id identity.NodeID) *peer {
 	t.mu.Lock()
