@@ -55,9 +55,10 @@ var homes = map[string]string{
 
 // guests may import what lives elsewhere. The file system interface of Pebble is
 // what tests and testnets put faults into, so whoever hands a file system on
-// names its type.
+// names its type; agents behind a WebSocket are called by their adapter.
 var guests = map[string][]string{
 	"github.com/cockroachdb/pebble/v2/vfs": {"consensus", "node", "testnet", "cmd/node"},
+	"github.com/coder/websocket":           {"adapter"},
 }
 
 // impure may not be imported by rules: what they decide must be the same on

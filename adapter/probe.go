@@ -90,10 +90,14 @@ func (p Prober) Probe(ctx context.Context, kind string, config json.RawMessage) 
 		checks = append(checks, p.program(ctx, k, c.Command, c.Dir, c.Env)...)
 	case slices.ContainsFunc(k.Fields, func(f ConfigField) bool { return f.Key == "url" }):
 		u, err := url.Parse(c.URL)
-		if err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") {
+		scheme := "http"
+		if kind == "openclaw_gateway" {
+			scheme = "ws"
+		}
+		if err == nil && u.Host != "" && (u.Scheme == scheme || u.Scheme == scheme+"s") {
 			add("info", "url_valid", "", "The URL is well formed")
 		} else {
-			add("error", "url_invalid", "", "url is not one of http:// or https://")
+			add("error", "url_invalid", "", "url is not one of %s:// or %ss://", scheme, scheme)
 		}
 	case kind == "wasm":
 		if _, err := os.Stat(c.Module); filepath.IsAbs(c.Module) && err != nil {

@@ -39,6 +39,8 @@ func TestAProbeTellsWhatIsMissing(t *testing.T) {
 		{"process", `{"command":"` + bin + `/claude"}`, "pass", "command_found"},
 		{"http", `{"url":"https://example.com/x"}`, "pass", "url_valid"},
 		{"http", `{"url":"ws://example.com"}`, "fail", "url_invalid"},
+		{"openclaw_gateway", `{"url":"ws://example.com"}`, "pass", "url_valid"},
+		{"openclaw_gateway", `{"url":"http://example.com"}`, "fail", "url_invalid"},
 		{"wasm", `{"module":"/nowhere.wasm"}`, "fail", "module_missing"},
 		{"wasm", `{"module":"asset:1"}`, "pass", "module_named"},
 		{"container", ``, "fail", "adapter_missing"},

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"net/netip"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/adapter/acp"
@@ -10,6 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/cursor"
 	"github.com/selvage-mesh/selvage/adapter/gemini"
 	"github.com/selvage-mesh/selvage/adapter/hermes"
+	"github.com/selvage-mesh/selvage/adapter/openclaw"
 	"github.com/selvage-mesh/selvage/adapter/opencode"
 	"github.com/selvage-mesh/selvage/adapter/pi"
 	"github.com/selvage-mesh/selvage/adapter/process"
@@ -23,8 +25,14 @@ import (
 var tools = map[string]cli.Tool{"acp": acp.Tool{}, "claude_local": claude.Tool{}, "codex_local": codex.Tool{}, "cursor": cursor.Tool{}, "gemini_local": gemini.Tool{},
 	"hermes_local": hermes.Tool{}, "opencode_local": opencode.Tool{}, "pi_local": pi.Tool{}}
 
-// addTools adds an adapter for each tool; they start their programs through p.
-func addTools(adapters map[string]scheduler.Adapter, p *process.Adapter, dir string) error {
+// addTools adds an adapter for each tool, which start their programs through p,
+// and that of OpenClaw's gateways, which may be in the networks of private.
+func addTools(adapters map[string]scheduler.Adapter, p *process.Adapter, dir string, private []netip.Prefix) error {
+	claw, err := openclaw.New(openclaw.Config{Dir: dir, Private: private})
+	if err != nil {
+		return err
+	}
+	adapters["openclaw_gateway"] = claw
 	for kind, tool := range tools {
 		a, err := cli.New(cli.Config{Process: p, Dir: dir}, tool)
 		if err != nil {

@@ -87,7 +87,7 @@ func (n *Node) openWork(context.Context) (err error) {
 		if err := n.addContainers(adapters, p, dir); err != nil {
 			return err
 		}
-		if err := addTools(adapters, p, filepath.Join(dir, "runs")); err != nil {
+		if err := addTools(adapters, p, filepath.Join(dir, "runs"), n.conf.Private); err != nil {
 			return err
 		}
 	}

@@ -47,7 +47,8 @@ const (
 	redacted = "***REDACTED***"
 )
 
-var errPrivate = errors.New("HTTP adapter endpoint URL cannot target private or reserved network addresses")
+// ErrPrivate refuses an address that is not public.
+var ErrPrivate = errors.New("HTTP adapter endpoint URL cannot target private or reserved network addresses")
 
 // Config is what the adapter needs; its zero value will do.
 type Config struct {
@@ -88,11 +89,18 @@ var reserved = []netip.Prefix{
 	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
 }
 
+// Guard returns what refuses, as a [net.Dialer]'s Control, addresses that are not
+// public and in none of private.
+func Guard(private []netip.Prefix) func(network, address string, c syscall.RawConn) error {
+	a := &Adapter{cfg: Config{Private: private}}
+	return func(_, address string, _ syscall.RawConn) error { return a.mayReach(address) }
+}
+
 // mayReach refuses an address, as it is dialled, that is not public.
 func (a *Adapter) mayReach(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return errPrivate
+		return ErrPrivate
 	}
 	ip := at.Addr().Unmap().WithZone("")
 	in := func(p netip.Prefix) bool { return p.Contains(ip) }
@@ -100,7 +108,7 @@ func (a *Adapter) mayReach(address string) error {
 		return nil
 	}
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() || slices.ContainsFunc(reserved, in) {
-		return errPrivate
+		return ErrPrivate
 	}
 	return nil
 }
@@ -240,8 +248,8 @@ func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config) (o
 	res, err := a.client.Do(req)
 	stopWatch()
 	if err != nil {
-		if errors.Is(err, errPrivate) {
-			return out, "", errPrivate
+		if errors.Is(err, ErrPrivate) {
+			return out, "", ErrPrivate
 		}
 		var wrapped *url.Error
 		if errors.As(err, &wrapped) {

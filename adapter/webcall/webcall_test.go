@@ -51,7 +51,7 @@ func TestWhatIsNotPublicIsNotReached(t *testing.T) {
 	for _, u := range []string{"http://127.0.0.1:9/none", "http://localhost:9/", "http://[::1]:9/", "http://10.0.0.1/", "http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]:9/",
 		"http://0.0.0.0:9/", "http://100.64.0.1/", "http://[fd00::1]/", "http://[64:ff9b::7f00:1]/"} {
 		o := invoke(t, a, fmt.Sprintf(`{"url":%q,"timeoutMs":2000}`, u))
-		if o.Status != company.RunFailed || o.Error != errPrivate.Error() || o.ErrorCode != "adapter_failed" {
+		if o.Status != company.RunFailed || o.Error != ErrPrivate.Error() || o.ErrorCode != "adapter_failed" {
 			t.Errorf("%s: %+v", u, o)
 		}
 	}

@@ -1,0 +1,485 @@
+// Package openclaw runs agents of an OpenClaw gateway, over its WebSocket (the
+// openclaw_gateway adapter).
+//
+// A run connects, answers the gateway's challenge with the token or password and
+// the signature of this node's device key, asks with the method agent, waits with
+// agent.wait, and hears agent events meanwhile. Frames are JSON text:
+// {"type":"req","id","method","params"}, {"type":"res","id","ok","payload"|"error"}
+// and {"type":"event","event","payload"}; version 3 of the protocol.
+//
+// adapterConfig is {"url" (ws:// or wss://), "authToken", "password", "agentId",
+// "sessionKeyStrategy" (issue, fixed or run), "sessionKey", "payloadTemplate",
+// "promptTemplate", "disableDeviceAuth", "timeoutSec" (900)}. A gateway that does
+// not know this node's device asks its owner to pair it, once.
+//
+// Addresses that are not public are refused unless the operator lists them, as
+// for the http adapter.
+package openclaw
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/selvage-mesh/selvage/adapter/process"
+	"github.com/selvage-mesh/selvage/adapter/webcall"
+	"github.com/selvage-mesh/selvage/company"
+)
+
+const (
+	protocol = 3
+	// maxFrame bounds a frame of the gateway, maxSaid what is kept of the agent's words.
+	maxFrame = 4 << 20
+	maxSaid  = 16 << 10
+	// dialWait bounds connecting and the handshake; authorityEvery is how often a
+	// run looks whether its node may still act.
+	dialWait       = 15 * time.Second
+	authorityEvery = 250 * time.Millisecond
+	// goodbye bounds telling the gateway that a run is cancelled.
+	goodbye = 2 * time.Second
+)
+
+// Names that a gateway knows programs by which are neither people nor devices.
+const (
+	clientID   = "gateway-client"
+	clientMode = "backend"
+	role       = "operator"
+)
+
+var scopes = []string{"operator.read", "operator.write"}
+
+// Config is what the adapter needs.
+type Config struct {
+	// Dir holds this node's device key.
+	Dir string
+	// Private are networks that are not public and may be called nevertheless.
+	Private []netip.Prefix
+}
+
+// An Adapter talks to gateways. It is safe for concurrent use.
+type Adapter struct {
+	key    ed25519.PrivateKey
+	client *http.Client
+
+	mu   sync.Mutex // guards runs
+	runs map[string]context.CancelCauseFunc
+}
+
+// New returns an adapter; the device key is made once.
+func New(conf Config) (*Adapter, error) {
+	path := filepath.Join(conf.Dir, "openclaw.key")
+	seed, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		seed = make([]byte, ed25519.SeedSize)
+		_, _ = rand.Read(seed) // never fails
+		if err = os.MkdirAll(conf.Dir, 0o700); err == nil {
+			err = os.WriteFile(path, seed, 0o600)
+		}
+	}
+	if err == nil && len(seed) != ed25519.SeedSize {
+		err = errors.New("the device key is malformed")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("openclaw adapter: %w", err)
+	}
+	dialer := &net.Dialer{Timeout: dialWait, Control: webcall.Guard(conf.Private)}
+	return &Adapter{key: ed25519.NewKeyFromSeed(seed), runs: map[string]context.CancelCauseFunc{},
+		client: &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: dialWait},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
+}
+
+// Status tells whether a run is at work here.
+func (a *Adapter) Status(run string) company.Phase {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.runs[run] != nil {
+		return company.PhaseExecute
+	}
+	return ""
+}
+
+var (
+	errCancelled = errors.New("Cancelled")
+	errLate      = errors.New("Timed out")
+	errLease     = errors.New("the node's lease ended")
+)
+
+// Cancel ends a run; the gateway is told to abort it.
+func (a *Adapter) Cancel(run, _ string) {
+	a.mu.Lock()
+	stop := a.runs[run]
+	a.mu.Unlock()
+	if stop != nil {
+		stop(errCancelled)
+	}
+}
+
+// text is a value of the configuration: a string, or an object with one.
+type text string
+
+func (t *text) UnmarshalJSON(data []byte) error {
+	var plain string
+	if json.Unmarshal(data, &plain) == nil {
+		*t = text(plain)
+		return nil
+	}
+	var object struct {
+		Value string `json:"value"`
+	}
+	err := json.Unmarshal(data, &object)
+	*t = text(object.Value)
+	return err
+}
+
+type config struct {
+	URL      string          `json:"url"`
+	Token    text            `json:"authToken"`
+	Other    text            `json:"token"` // likewise
+	Password text            `json:"password"`
+	Agent    string          `json:"agentId"`
+	Strategy string          `json:"sessionKeyStrategy"`
+	Key      string          `json:"sessionKey"`
+	Template json.RawMessage `json:"payloadTemplate"`
+	Prompt   string          `json:"promptTemplate"`
+	NoDevice bool            `json:"disableDeviceAuth"`
+	Timeout  *float64        `json:"timeoutSec"`
+}
+
+// Invoke asks the gateway's agent and waits until it is done.
+func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
+	var c config
+	if err := json.Unmarshal(inv.Config, &c); err != nil {
+		return process.Failure("The agent's adapterConfig is malformed")
+	}
+	limit, source := process.Timeout(c.Timeout)
+	whole := ctx
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	a.mu.Lock()
+	a.runs[inv.Run.ID] = stop
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		delete(a.runs, inv.Run.ID)
+		a.mu.Unlock()
+	}()
+	timer := time.AfterFunc(limit, func() { stop(errLate) })
+	defer timer.Stop()
+	go func() {
+		t := time.NewTicker(authorityEvery)
+		defer t.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+				if inv.Authority() == 0 {
+					stop(errLease)
+				}
+			}
+		}
+	}()
+	hide := append([]string{string(c.Token), string(c.Other), string(c.Password)}, inv.Secrets...)
+	t := &talk{a: a, inv: inv, c: c, red: company.NewRedactor(hide)}
+	err := t.run(ctx)
+	said, empty, reason := t.red.Clean(t.said.String()), "", "completed"
+	out := company.Outcome{Status: company.RunSucceeded, Stdout: &said, Stderr: &empty}
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil:
+	case errors.Is(cause, errCancelled):
+		out.Status, out.ErrorCode, out.Error, reason = company.RunCancelled, "cancelled", "Cancelled", "cancelled"
+	case errors.Is(cause, errLate):
+		out.Status, out.ErrorCode, reason = company.RunTimedOut, "timeout", "timeout"
+		out.Error = fmt.Sprintf("Timed out after %ds", int64(limit.Seconds()))
+	case errors.Is(cause, errLease), whole.Err() != nil:
+		return process.Interrupted("The node stopped the run")
+	default:
+		out.Status, out.ErrorCode, out.Error, reason = company.RunFailed, "adapter_failed", t.red.Clean(err.Error()), "adapter_failed"
+		if refused, ok := errors.AsType[*gatewayError](err); ok && (strings.Contains(refused.Code, "PAIR") || strings.Contains(strings.ToLower(refused.Message), "pairing")) {
+			out.ErrorCode = "auth_required"
+		}
+	}
+	out.Result, _ = json.Marshal(map[string]any{"summary": said, "stopReason": reason, "timeoutFired": reason == "timeout", "timeoutSource": source,
+		"effectiveTimeoutSec": int64(limit.Seconds()), "sessionKey": t.session, "gatewayRunId": t.gatewayRun}) // always encodes
+	return out
+}
+
+// A talk is the conversation of one run, in one goroutine.
+type talk struct {
+	a          *Adapter
+	inv        company.Invocation
+	c          config
+	red        *company.Redactor
+	ws         *websocket.Conn
+	next       int
+	session    string
+	gatewayRun string
+	said       strings.Builder
+}
+
+type frame struct {
+	Type    string          `json:"type"`
+	ID      string          `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  any             `json:"params,omitempty"`
+	OK      bool            `json:"ok,omitempty"`
+	Event   string          `json:"event,omitempty"`
+	Payload json.RawMessage `json:"payload,omitempty"`
+	Error   *gatewayError   `json:"error,omitempty"`
+}
+
+type gatewayError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func (e *gatewayError) Error() string {
+	return "The gateway refuses: " + e.Message + " (" + e.Code + ")"
+}
+
+func (t *talk) run(ctx context.Context) error {
+	to, err := url.Parse(t.c.URL)
+	if err != nil || to.Scheme != "ws" && to.Scheme != "wss" || to.Host == "" {
+		return errors.New("url is missing or not ws:// or wss://")
+	}
+	token := string(cmp.Or(t.c.Token, t.c.Other))
+	dial, done := context.WithTimeout(ctx, dialWait)
+	defer done()
+	head := http.Header{}
+	if token != "" {
+		head.Set("Authorization", "Bearer "+token)
+	}
+	t.inv.Log("system", "[selvage] "+to.Scheme+"://"+to.Host+"\n")
+	t.ws, _, err = websocket.Dial(dial, to.String(), &websocket.DialOptions{HTTPClient: t.a.client, HTTPHeader: head})
+	if err != nil {
+		if errors.Is(err, webcall.ErrPrivate) {
+			return webcall.ErrPrivate
+		}
+		return errors.New("the gateway at " + to.Host + " can not be reached")
+	}
+	defer t.ws.CloseNow()
+	t.ws.SetReadLimit(maxFrame)
+	if err := t.connect(dial, token); err != nil {
+		return err
+	}
+	params, err := t.request()
+	if err != nil {
+		return err
+	}
+	var accepted struct {
+		Run string `json:"runId"`
+	}
+	if err := t.call(ctx, "agent", params, &accepted); err != nil {
+		return err
+	}
+	t.gatewayRun = cmp.Or(accepted.Run, t.inv.Run.ID)
+	limit, _ := process.Timeout(t.c.Timeout)
+	var end struct {
+		Status string          `json:"status"`
+		Error  json.RawMessage `json:"error"`
+		Text   string          `json:"summary"`
+	}
+	if err := t.call(ctx, "agent.wait", map[string]any{"runId": t.gatewayRun, "timeoutMs": limit.Milliseconds()}, &end); err != nil {
+		if errors.Is(context.Cause(ctx), errCancelled) || errors.Is(context.Cause(ctx), errLate) {
+			t.abort(to, head, token)
+		}
+		return err
+	}
+	switch end.Status {
+	case "ok", "done", "completed":
+		if t.said.Len() == 0 {
+			t.said.WriteString(end.Text[:min(len(end.Text), maxSaid)])
+		}
+		return nil
+	case "timeout":
+		return errors.New("the gateway waited no longer for its agent")
+	}
+	return fmt.Errorf("the gateway's agent ended with %q: %s", end.Status, bytes.Trim(end.Error, `"`))
+}
+
+// abort tells the gateway, over a new connection since the old one ended with the
+// run, that the run is not wanted any more.
+func (t *talk) abort(to *url.URL, head http.Header, token string) {
+	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	defer cancel()
+	ws, _, err := websocket.Dial(ctx, to.String(), &websocket.DialOptions{HTTPClient: t.a.client, HTTPHeader: head})
+	if err != nil {
+		return
+	}
+	defer ws.CloseNow()
+	t.ws = ws
+	if t.connect(ctx, token) == nil {
+		_ = t.call(ctx, "chat.abort", map[string]string{"sessionKey": t.session, "runId": t.gatewayRun}, nil) // it may be over
+	}
+}
+
+// connect answers the challenge.
+func (t *talk) connect(ctx context.Context, token string) error {
+	var challenge struct {
+		Nonce string `json:"nonce"`
+	}
+	for challenge.Nonce == "" {
+		f, err := t.read(ctx)
+		if err != nil {
+			return errors.New("the gateway sends no challenge")
+		}
+		if f.Event == "connect.challenge" {
+			if json.Unmarshal(f.Payload, &challenge) != nil || challenge.Nonce == "" || strings.ContainsAny(challenge.Nonce, "|\r\n\x00") {
+				return errors.New("the gateway's challenge is malformed")
+			}
+		}
+	}
+	auth := map[string]string{}
+	if token != "" {
+		auth["token"] = token
+	}
+	if t.c.Password != "" {
+		auth["password"] = string(t.c.Password)
+	}
+	params := map[string]any{"minProtocol": protocol, "maxProtocol": protocol, "role": role, "scopes": scopes, "auth": auth,
+		"client": map[string]string{"id": clientID, "displayName": "Selvage", "version": "1", "platform": runtime.GOOS, "mode": clientMode}}
+	if !t.c.NoDevice {
+		params["device"] = t.a.device(challenge.Nonce, token, time.Now().UnixMilli())
+	}
+	return t.call(ctx, "connect", params, nil)
+}
+
+// device is what shows that this node is the one that was paired.
+func (a *Adapter) device(nonce, token string, at int64) map[string]any {
+	public := a.key.Public().(ed25519.PublicKey)
+	sum := sha256.Sum256(public)
+	id := hex.EncodeToString(sum[:])
+	signed := strings.Join([]string{"v3", id, clientID, clientMode, role, strings.Join(scopes, ","), strconv.FormatInt(at, 10), token, nonce, runtime.GOOS, ""}, "|")
+	b := base64.RawURLEncoding
+	return map[string]any{"id": id, "publicKey": b.EncodeToString(public), "signature": b.EncodeToString(ed25519.Sign(a.key, []byte(signed))), "signedAt": at, "nonce": nonce}
+}
+
+// request is what the method agent is asked with.
+func (t *talk) request() (map[string]any, error) {
+	params := map[string]any{}
+	if len(t.c.Template) > 0 && string(t.c.Template) != "null" {
+		if err := json.Unmarshal(t.c.Template, &params); err != nil || params == nil {
+			return nil, errors.New("payloadTemplate is not an object")
+		}
+	}
+	r := t.inv.Run
+	task := cmp.Or(r.Context.TaskID, r.Context.IssueID)
+	switch strategy := cmp.Or(t.c.Strategy, "issue"); {
+	case strategy == "fixed":
+		t.session = cmp.Or(t.c.Key, "selvage")
+	case strategy == "issue" && task != "":
+		t.session = "selvage:issue:" + task
+	default:
+		t.session = "selvage:run:" + r.ID
+	}
+	if t.c.Agent != "" {
+		if !strings.HasPrefix(t.session, "agent:") {
+			t.session = "agent:" + t.c.Agent + ":" + t.session
+		}
+		params["agentId"] = t.c.Agent
+	}
+	before, _ := params["message"].(string)
+	message := cmp.Or(t.c.Prompt, "You are agent {{agent.id}} ({{agent.name}}) of company {{company.id}}, and this is your run {{run.id}}.\nReason: {{context.wakeReason}}. Issue: {{context.taskId}}.")
+	message = t.inv.Fill().Replace(message) + "\n\nContext: " + string(t.inv.Wake)
+	if before != "" {
+		message = before + "\n\n" + message
+	}
+	params["message"], params["sessionKey"], params["idempotencyKey"] = message, t.session, r.ID
+	return params, nil
+}
+
+// call sends a request and hears events until its answer comes.
+func (t *talk) call(ctx context.Context, method string, params, result any) error {
+	t.next++
+	id := strconv.Itoa(t.next)
+	b, err := json.Marshal(frame{Type: "req", ID: id, Method: method, Params: params})
+	if err != nil {
+		return err
+	}
+	if err := t.ws.Write(ctx, websocket.MessageText, b); err != nil {
+		return errors.New("the gateway broke the connection off")
+	}
+	for {
+		f, err := t.read(ctx)
+		switch {
+		case err != nil:
+			return errors.New("the gateway broke the connection off")
+		case f.Type == "event":
+			t.hear(f)
+		case f.Type == "res" && f.ID == id && !f.OK:
+			if f.Error == nil {
+				f.Error = &gatewayError{"unknown", method}
+			}
+			return f.Error
+		case f.Type == "res" && f.ID == id:
+			if result != nil && json.Unmarshal(f.Payload, result) != nil {
+				return errors.New("the gateway's answer to " + method + " is malformed")
+			}
+			return nil
+		}
+	}
+}
+
+func (t *talk) read(ctx context.Context) (f frame, err error) {
+	_, b, err := t.ws.Read(ctx)
+	if err == nil {
+		err = json.Unmarshal(b, &f)
+	}
+	return f, err
+}
+
+// hear takes what the agent says.
+func (t *talk) hear(f frame) {
+	if f.Event != "agent" {
+		return
+	}
+	var e struct {
+		Run    string `json:"runId"`
+		Stream string `json:"stream"`
+		Data   struct {
+			Delta string `json:"delta"`
+			Text  string `json:"text"`
+			Phase string `json:"phase"`
+			Error string `json:"error"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(f.Payload, &e) != nil || t.gatewayRun != "" && e.Run != t.gatewayRun {
+		return
+	}
+	switch e.Stream {
+	case "assistant":
+		if e.Data.Delta != "" && t.said.Len()+len(e.Data.Delta) <= maxSaid {
+			t.said.WriteString(e.Data.Delta)
+			t.inv.Log("stdout", t.red.Clean(e.Data.Delta))
+		} else if e.Data.Delta == "" && e.Data.Text != "" {
+			t.said.Reset()
+			t.said.WriteString(e.Data.Text[:min(len(e.Data.Text), maxSaid)])
+			t.inv.Log("stdout", t.red.Clean(e.Data.Text)+"\n")
+		}
+	case "lifecycle", "error":
+		t.inv.Log("system", "[openclaw] "+t.red.Clean(cmp.Or(e.Data.Phase, e.Stream)+" "+e.Data.Error)+"\n")
+	}
+}
