@@ -64,6 +64,7 @@ func (s *Server) activityRoutes() []Route {
 		{Method: "POST", Path: of + "/activity", Tag: "activity", Summary: "Add a line to the activity log", Who: Board, In: newActivity{}, Out: company.ActivityRow{}, Status: 201, Handle: addActivity},
 		{Method: "GET", Path: "/api/issues/{id}/activity", Tag: "activity", Summary: "List what happened to an issue, newest first", Out: []company.ActivityRow{}, Handle: issueActivity},
 		{Method: "GET", Path: of + "/audit/agent-actions", Tag: "activity", Summary: "List what agents did, a page at a time", Who: Board, Query: filters, Out: auditPage{}, Handle: listAudit},
+		{Method: "GET", Path: of + "/audit/agent-actions.csv", Tag: "activity", Summary: "Take along what agents did as a file for a spreadsheet", Who: Board, Query: filters[:len(filters)-2], NoTool: true, Handle: auditCSV},
 	}
 }
 

@@ -21,6 +21,13 @@ type heartbeatPolicy struct {
 	MaxFruitlessRuns              int64 // in a row; 0: any number
 }
 
+// Timer returns whether an agent is woken by time, and every how many seconds; 0
+// is never.
+func (a Agent) Timer() (on bool, intervalSec int64) {
+	p := parsePolicy(a.RuntimeConfig, a.AdapterConfig)
+	return p.Enabled, p.IntervalSec
+}
+
 const (
 	// DefaultConcurrentRuns and MaxConcurrentRuns bound the runs of one agent.
 	DefaultConcurrentRuns = 20

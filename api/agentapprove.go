@@ -1,0 +1,41 @@
+package api
+
+import (
+	"slices"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+func (s *Server) agentApproveRoutes() []Route {
+	return []Route{{Method: "POST", Path: "/api/agents/{id}/approve", Tag: "agents", Summary: "Approve the hire of an agent that waits for it", Who: Board, Out: agentDetail{}, Handle: approveAgent}}
+}
+
+// approveAgent decides the approval by which an agent waits.
+func approveAgent(rc *Request) (r Response, err error) {
+	a, err := findAgent(rc)
+	if err != nil {
+		return r, err
+	}
+	if a.Status != company.AgentPendingApproval {
+		return r, Conflict("Only pending approval agents can be approved", nil)
+	}
+	var waits company.Approval
+	err = rc.View(func(tx *ledger.Tx) error {
+		list := company.ApprovalsOf(tx, a.Company, company.ApprovalQuery{Types: []company.ApprovalType{company.ApprovalHire},
+			Statuses: []company.ApprovalStatus{company.ApprovalPending, company.ApprovalRevision}, Limit: company.MaxApprovalLimit})
+		n := slices.IndexFunc(list, func(p company.Approval) bool { return string(p.Agent) == a.ID })
+		if n < 0 {
+			return Conflict("No open approval is about this agent; it was sent back, or is beyond those that are listed", nil)
+		}
+		waits = list[n]
+		return nil
+	})
+	if err != nil {
+		return r, err
+	}
+	if r, err = decided(rc, "approval.approve", waits, company.DecideApproval{Approval: waits.ID}); err != nil {
+		return r, err
+	}
+	return showing(rc, func(tx *ledger.Tx, a company.Agent) agentDetail { return detailAgent(tx, a, rc.Now()) })
+}

@@ -1,0 +1,64 @@
+package api
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A schedulerRow is an agent that is woken by time, or could be.
+type schedulerRow struct {
+	ID          string              `json:"id"`
+	Company     string              `json:"companyId"`
+	CompanyName string              `json:"companyName"`
+	Prefix      string              `json:"companyIssuePrefix"`
+	Agent       string              `json:"agentName"`
+	Key         string              `json:"agentUrlKey"`
+	Role        string              `json:"role"`
+	Title       company.NullText    `json:"title"`
+	Status      company.AgentStatus `json:"status"`
+	Adapter     string              `json:"adapterType"`
+	Interval    int64               `json:"intervalSec"`
+	Enabled     bool                `json:"heartbeatEnabled"`
+	Active      bool                `json:"schedulerActive"`
+	LastAt      company.Time        `json:"lastHeartbeatAt"`
+}
+
+// maxSchedulerRows bounds the list: the first companies by name are shown.
+const maxSchedulerRows = 2_000
+
+func (s *Server) schedulerRoutes() []Route {
+	return []Route{{Method: "GET", Path: "/api/instance/scheduler-heartbeats", Tag: "system", Summary: "List the agents of all companies with their timers", Who: Admin, Out: []schedulerRow{}, Handle: listSchedulers}}
+}
+
+func listSchedulers(rc *Request) (Response, error) {
+	out := []schedulerRow{}
+	err := rc.View(func(tx *ledger.Tx) error {
+		for _, of := range company.Companies(tx) {
+			for _, a := range company.AgentsOf(tx, of.ID, false) {
+				if a.Status == company.AgentPaused || a.Status == company.AgentPendingApproval {
+					continue
+				}
+				on, interval := a.Timer()
+				out = append(out, schedulerRow{ID: a.ID, Company: of.ID, CompanyName: of.Name, Prefix: of.IssuePrefix, Agent: a.Name, Key: a.URLKey(), Role: a.Role, Title: a.Title, Status: a.Status,
+					Adapter: a.AdapterType, Interval: interval, Enabled: on, Active: on && interval > 0, LastAt: a.LastHeartbeatAt})
+			}
+			if len(out) >= maxSchedulerRows {
+				break
+			}
+		}
+		return nil
+	})
+	slices.SortStableFunc(out, func(a, b schedulerRow) int {
+		if a.Active != b.Active { // those with a timer first
+			if a.Active {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.CompanyName, b.CompanyName), cmp.Compare(a.Agent, b.Agent))
+	})
+	return OK(out[:min(len(out), maxSchedulerRows)]), err
+}
