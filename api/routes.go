@@ -61,7 +61,7 @@ func (s *Server) table() []Route {
 		s.textRoutes(),
 		s.skillRoutes(),
 		s.skillVersionRoutes(),
-		s.skillSourceRoutes(),
+		s.skillSourceRoutes(), s.skillReviewRoutes(),
 		s.secretRoutes(),
 		s.userSecretRoutes(),
 		s.settingsRoutes(),

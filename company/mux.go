@@ -18,7 +18,7 @@ var registrars = []func(ledger.Mux){
 	registerComments,
 	registerParts,
 	registerDocuments,
-	registerAnnotations, registerDecompositions,
+	registerAnnotations, registerDecompositions, registerSkillReviews,
 	registerThreads,
 	registerInteractions,
 	registerProducts,

@@ -14,6 +14,7 @@ var needs = map[string]Permission{
 	"agent.update": ConfigureAgents, "agent.permissions": ConfigureAgents, "agent.rollback": ConfigureAgents,
 	"agent.terminate": ConfigureAgents, "agent.delete": ConfigureAgents, "agent_key.create": ConfigureAgents, "agent_key.revoke": ConfigureAgents,
 	"skill.create": CreateSkills, "skill.update": CreateSkills, "skill.delete": CreateSkills, "skill.file": CreateSkills,
+	"skill_test.input": CreateSkills, "skill_test.start": CreateSkills, "skill_test.forget": CreateSkills,
 	"skill.version": CreateSkills, "skill.fork": CreateSkills, "skill.reset": CreateSkills, "skill.rename": CreateSkills,
 	"exec_workspace.update": ManageSpaces, "runtime_service.control": ManageSpaces, "workspace_op.request": ManageSpaces,
 	"invite.create": InviteUsers, "invite.revoke": InviteUsers,

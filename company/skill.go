@@ -305,6 +305,7 @@ func deleteSkill(c *ledger.Context, p DeleteSkill) (any, error) {
 		}
 	}
 	dropVersions(c.Tx, s)
+	dropReviews(c.Tx, s)
 	skillRows.Delete(c.Tx, s.Company, s.ID)
 	c.Record(s.change("company.skill_deleted"))
 	return s, nil

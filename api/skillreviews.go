@@ -1,0 +1,305 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// The bodies about comments and tests of skills.
+type (
+	skillCommentBody struct {
+		Body   string      `json:"body" minLength:"1" maxLength:"16000"`
+		Parent Opt[string] `json:"parentCommentId" format:"uuid"`
+	}
+	skillCommentPatch struct {
+		Body string `json:"body" minLength:"1" maxLength:"16000"`
+	}
+	skillInputBody struct {
+		Name    string `json:"name" minLength:"1" maxLength:"200"`
+		Content string `json:"content" minLength:"1" maxLength:"65536"`
+	}
+	skillInputPatch struct {
+		Name    *string `json:"name,omitempty" minLength:"1" maxLength:"200" nullable:"false"`
+		Content *string `json:"content,omitempty" minLength:"1" maxLength:"65536" nullable:"false"`
+	}
+	skillTestBody struct {
+		Input   Opt[string] `json:"inputId" format:"uuid"`
+		Content Opt[string] `json:"content" minLength:"1" maxLength:"65536"`
+		Agent   string      `json:"agentId" format:"uuid"`
+		Version Opt[string] `json:"skillVersionId" format:"uuid"`
+	}
+)
+
+// A skillTestRow is a test with what became of it.
+type skillTestRow struct {
+	company.SkillTest
+	Status      string         `json:"status"`
+	OutputKey   string         `json:"outputDocumentKey"`
+	Output      string         `json:"outputSnapshot"`
+	Description string         `json:"harnessIssueDescription"`
+	Error       *string        `json:"error"`
+	Template    *string        `json:"templateId"`
+	Expired     bool           `json:"taskExpired"` // the issue is gone
+	Issue       *skillTestTask `json:"harnessIssue"`
+}
+
+type skillTestTask struct {
+	ID         string              `json:"id"`
+	Identifier string              `json:"identifier"`
+	Title      string              `json:"title"`
+	Status     company.IssueStatus `json:"status"`
+	HiddenAt   company.Time        `json:"hiddenAt"`
+}
+
+type skillAudit struct {
+	Skill     string                 `json:"skillId"`
+	Installed string                 `json:"installedHash"`
+	Origin    company.NullText       `json:"originHash"`
+	Verdict   string                 `json:"verdict"`
+	Codes     []string               `json:"codes"`
+	Findings  []company.SkillFinding `json:"findings"`
+	ScannedAt company.Time           `json:"scannedAt"`
+	Version   string                 `json:"scanVersion"`
+}
+
+func (s *Server) skillReviewRoutes() []Route {
+	const tag, one = "skills", "/api/companies/{companyId}/skills/{skillId}"
+	comment, input, test := one+"/comments", one+"/test-inputs", one+"/test-runs"
+	return []Route{
+		{Method: "GET", Path: comment, Tag: tag, Summary: "List what was said about a skill", Out: []company.SkillComment{}, Handle: ofOwnSkill(company.SkillCommentsOf)},
+		{Method: "POST", Path: comment, Tag: tag, Summary: "Say something about a skill", In: skillCommentBody{}, Out: company.SkillComment{}, Status: 201, Handle: newSkillComment},
+		{Method: "PATCH", Path: comment + "/{commentId}", Tag: tag, Summary: "Change one's comment on a skill", In: skillCommentPatch{}, Out: company.SkillComment{}, Handle: patchSkillComment},
+		{Method: "DELETE", Path: comment + "/{commentId}", Tag: tag, Summary: "Delete a comment on a skill", Out: company.SkillComment{}, Handle: func(rc *Request) (Response, error) {
+			return onSkill[company.SkillComment](rc, "skill_comment.update", func(id string) any {
+				return company.SaySkill{ID: pathID(rc, "commentId"), Skill: id, Delete: true}
+			})
+		}},
+		{Method: "POST", Path: one + "/audit", Tag: tag, Summary: "Look through the files of a skill for what should not be there", Out: skillAudit{}, Handle: auditSkill},
+		{Method: "GET", Path: input, Tag: tag, Summary: "List the texts that a skill is tried on", Out: []company.SkillTestInput{}, Handle: ofOwnSkill(company.SkillInputsOf)},
+		{Method: "POST", Path: input, Tag: tag, Summary: "Keep a text to try a skill on", In: skillInputBody{}, Out: company.SkillTestInput{}, Status: 201, Handle: newSkillInput},
+		{Method: "PATCH", Path: input + "/{inputId}", Tag: tag, Summary: "Change a text that a skill is tried on", In: skillInputPatch{}, Out: company.SkillTestInput{}, Handle: patchSkillInput},
+		{Method: "DELETE", Path: input + "/{inputId}", Tag: tag, Summary: "Delete a text that a skill is tried on", Out: company.SkillTestInput{}, Handle: func(rc *Request) (Response, error) {
+			return onSkill[company.SkillTestInput](rc, "skill_test.input", func(id string) any {
+				return company.SaveSkillInput{ID: pathID(rc, "inputId"), Skill: id, Delete: true}
+			})
+		}},
+		{Method: "GET", Path: test, Tag: tag, Summary: "List the tries of a skill, the latest first", Out: []skillTestRow{}, Query: []Param{{Name: "inputId"}}, Handle: listSkillTests},
+		{Method: "POST", Path: test, Tag: tag, Summary: "Have an agent try a skill, in an issue of its own", In: skillTestBody{}, Out: skillTestRow{}, Status: 201, Handle: startSkillTest},
+		{Method: "GET", Path: test + "/{runId}", Tag: tag, Summary: "Read a try of a skill", Out: skillTestRow{}, Handle: func(rc *Request) (Response, error) { return skillTestAt(rc, pathID(rc, "runId")) }},
+		{Method: "POST", Path: test + "/{runId}/cancel", Tag: tag, Summary: "Cancel a try of a skill", Out: skillTestRow{}, Handle: cancelSkillTest},
+		{Method: "DELETE", Path: test + "/{runId}", Tag: tag, Summary: "Take a try of a skill off the list", Out: company.SkillTest{}, Handle: func(rc *Request) (Response, error) {
+			return onSkill[company.SkillTest](rc, "skill_test.forget", func(id string) any {
+				return company.ForgetSkillTest{ID: pathID(rc, "runId"), Skill: id}
+			})
+		}},
+	}
+}
+
+func pathID(rc *Request, name string) string { return strings.ToLower(rc.Path(name)) }
+
+// ofOwnSkill lists something of the path's skill; the program's own skills have none.
+func ofOwnSkill[T any](list func(*ledger.Tx, company.Skill) []T) func(*Request) (Response, error) {
+	return func(rc *Request) (Response, error) {
+		return viewSkill(rc, func(tx *ledger.Tx, _ company.Company, row skillRow) (any, error) {
+			if row.bundled() {
+				return []T{}, nil
+			}
+			return list(tx, row.Skill), nil
+		})
+	}
+}
+
+// onSkill submits a command about the path's skill.
+func onSkill[T any](rc *Request, kind string, payload func(skill string) any) (Response, error) {
+	row, err := ownSkill(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	v, err := Do[T](rc, kind, row.Company, payload(row.ID))
+	return OK(v), err
+}
+
+func newSkillComment(rc *Request) (Response, error) {
+	in, err := Body[skillCommentBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return onSkill[company.SkillComment](rc, "skill_comment.create", func(id string) any {
+		return company.SaySkill{ID: NewID(), Skill: id, Parent: bodyID(in.Parent), Body: in.Body}
+	})
+}
+
+func patchSkillComment(rc *Request) (Response, error) {
+	in, err := Body[skillCommentPatch](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return onSkill[company.SkillComment](rc, "skill_comment.update", func(id string) any {
+		return company.SaySkill{ID: pathID(rc, "commentId"), Skill: id, Body: in.Body}
+	})
+}
+
+func newSkillInput(rc *Request) (Response, error) {
+	in, err := Body[skillInputBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return onSkill[company.SkillTestInput](rc, "skill_test.input", func(id string) any {
+		return company.SaveSkillInput{ID: NewID(), Skill: id, Name: &in.Name, Content: &in.Content}
+	})
+}
+
+func patchSkillInput(rc *Request) (Response, error) {
+	in, err := Body[skillInputPatch](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	row, err := ownSkill(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	id := pathID(rc, "inputId")
+	err = rc.View(func(tx *ledger.Tx) error {
+		if !slices.ContainsFunc(company.SkillInputsOf(tx, row.Skill), func(o company.SkillTestInput) bool { return o.ID == id }) {
+			return NotFound("Test input not found")
+		}
+		return nil
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	v, err := Do[company.SkillTestInput](rc, "skill_test.input", row.Company, company.SaveSkillInput{ID: id, Skill: row.ID, Name: in.Name, Content: in.Content})
+	return OK(v), err
+}
+
+func showSkillTest(tx *ledger.Tx, t company.SkillTest) skillTestRow {
+	i, there := company.IssueOf(tx, t.Company, t.Issue)
+	row := skillTestRow{SkillTest: t, Status: t.Status(i, there), OutputKey: company.SkillTestOutput, Expired: !there}
+	if !there {
+		return row
+	}
+	row.Description, row.Issue = i.Description, &skillTestTask{i.ID, i.Identifier, i.Title, i.Status, i.HiddenAt}
+	if d, ok := company.DocumentOf(tx, i, company.SkillTestOutput); ok {
+		row.Output = d.Text(tx)
+	}
+	return row
+}
+
+func listSkillTests(rc *Request) (Response, error) {
+	input, err := rc.QueryUUID("inputId")
+	if err != nil {
+		return Response{}, err
+	}
+	return viewSkill(rc, func(tx *ledger.Tx, _ company.Company, row skillRow) (any, error) {
+		out := []skillTestRow{}
+		if row.bundled() {
+			return out, nil
+		}
+		for _, t := range company.SkillTestsOf(tx, row.Skill) {
+			if input != "" && string(t.Input) != input {
+				continue
+			}
+			shown := showSkillTest(tx, t)
+			shown.Output, shown.Description = cut(shown.Output, 2_000), "" // one test shows all
+			out = append(out, shown)
+		}
+		return out, nil
+	})
+}
+
+func skillTestAt(rc *Request, id string) (Response, error) {
+	return viewSkill(rc, func(tx *ledger.Tx, _ company.Company, row skillRow) (any, error) {
+		for _, t := range company.SkillTestsOf(tx, row.Skill) {
+			if t.ID == id {
+				return showSkillTest(tx, t), nil
+			}
+		}
+		return nil, NotFound("Test run not found")
+	})
+}
+
+func startSkillTest(rc *Request) (Response, error) {
+	in, err := Body[skillTestBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	row, err := ownSkill(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	t, err := Do[company.SkillTest](rc, "skill_test.start", row.Company, company.StartSkillTest{ID: NewID(), Skill: row.ID, Agent: strings.ToLower(in.Agent), Issue: NewID(),
+		Input: bodyID(in.Input), Content: in.Content.Or(""), Version: bodyID(in.Version)})
+	if err != nil {
+		return Response{}, err
+	}
+	return skillTestAt(rc, t.ID)
+}
+
+func cancelSkillTest(rc *Request) (Response, error) {
+	row, err := ownSkill(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	id, issue, over := pathID(rc, "runId"), "", false
+	err = rc.View(func(tx *ledger.Tx) error {
+		for _, t := range company.SkillTestsOf(tx, row.Skill) {
+			if t.ID == id {
+				i, there := company.IssueOf(tx, t.Company, t.Issue)
+				issue, over = t.Issue, !there || i.Status.Terminal()
+				return nil
+			}
+		}
+		return NotFound("Test run not found")
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	if !over {
+		if _, err := rc.Submit("issue.update", row.Company, company.UpdateIssue{Issue: issue, Status: company.IssueCancelled}); err != nil {
+			return Response{}, err
+		}
+	}
+	return skillTestAt(rc, id)
+}
+
+// auditSkill looks through a skill's files. That somebody did, and what came of
+// it, is a line of the activity log.
+func auditSkill(rc *Request) (Response, error) {
+	var out skillAudit
+	of := ""
+	_, err := viewSkill(rc, func(tx *ledger.Tx, in company.Company, row skillRow) (any, error) {
+		of = in.ID
+		files := map[string]string{}
+		if row.bundled() {
+			files[company.SkillFile] = row.bundledContent
+		}
+		for _, f := range row.Files {
+			if !row.bundled() {
+				files[f.Path], _ = company.SkillText(tx, row.Skill, f.Path)
+			}
+		}
+		out = skillAudit{Skill: row.ID, Installed: company.HashOfFiles(files), Origin: company.NullText(row.Origin.Hash), Codes: []string{}, ScannedAt: company.TimeOf(rc.Now()), Version: company.SkillAuditVersion}
+		out.Verdict, out.Findings = company.AuditSkill(files)
+		for _, f := range out.Findings {
+			if !slices.Contains(out.Codes, f.Code) {
+				out.Codes = append(out.Codes, f.Code)
+			}
+		}
+		slices.Sort(out.Codes)
+		return nil, nil
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	details, err := json.Marshal(map[string]any{"verdict": out.Verdict, "codes": out.Codes, "installedHash": out.Installed, "scanVersion": out.Version, "actorId": rc.Actor.ID})
+	if err != nil {
+		return Response{}, err
+	}
+	rc.ofNode("skills")
+	_, err = rc.Submit("activity.note", of, company.Note{Action: "company.skill_audited", EntityType: "company_skill", EntityID: out.Skill, Details: details})
+	return OK(out), err
+}

@@ -1,0 +1,366 @@
+package company
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A SkillComment is what somebody says about a skill of a company.
+type SkillComment struct {
+	ID          string   `cbor:"1,keyasint" json:"id"`
+	Company     string   `cbor:"2,keyasint" json:"companyId"`
+	Skill       string   `cbor:"3,keyasint" json:"companySkillId"`
+	Parent      NullText `cbor:"4,keyasint,omitempty" json:"parentCommentId"`
+	AuthorAgent NullText `cbor:"5,keyasint,omitempty" json:"authorAgentId"`
+	AuthorUser  NullText `cbor:"6,keyasint,omitempty" json:"authorUserId"`
+	Body        string   `cbor:"7,keyasint" json:"body"` // "" when it was deleted
+	DeletedAt   Time     `cbor:"8,keyasint,omitempty" json:"deletedAt"`
+	CreatedAt   Time     `cbor:"9,keyasint" json:"createdAt"`
+	UpdatedAt   Time     `cbor:"10,keyasint" json:"updatedAt"`
+	Seq         uint64   `cbor:"11,keyasint" json:"-"` // among the skill's, from 1
+}
+
+// A SkillTestInput is a text that a skill is tried on.
+type SkillTestInput struct {
+	ID        string   `cbor:"1,keyasint" json:"id"`
+	Company   string   `cbor:"2,keyasint" json:"companyId"`
+	Skill     string   `cbor:"3,keyasint" json:"skillId"`
+	Name      string   `cbor:"4,keyasint" json:"name"`
+	Content   string   `cbor:"5,keyasint" json:"content"`
+	CreatedBy NullText `cbor:"6,keyasint,omitempty" json:"createdBy"`
+	DeletedAt Time     `cbor:"-" json:"deletedAt"` // always null: what is deleted is gone
+	CreatedAt Time     `cbor:"7,keyasint" json:"createdAt"`
+	UpdatedAt Time     `cbor:"8,keyasint" json:"updatedAt"`
+}
+
+// A SkillTest is an agent's try of a skill: an issue of its own in which the agent
+// follows the skill on an input and leaves what comes of it in a document. What
+// became of it is that issue's to tell.
+type SkillTest struct {
+	ID        string   `cbor:"1,keyasint" json:"id"`
+	Company   string   `cbor:"2,keyasint" json:"companyId"`
+	Skill     string   `cbor:"3,keyasint" json:"skillId"`
+	Input     NullText `cbor:"4,keyasint,omitempty" json:"inputId"`
+	Content   string   `cbor:"5,keyasint" json:"inputSnapshot"`
+	Version   string   `cbor:"6,keyasint" json:"skillVersionId"`
+	Agent     string   `cbor:"7,keyasint" json:"agentId"`
+	Issue     string   `cbor:"8,keyasint" json:"issueId"`
+	CreatedAt Time     `cbor:"9,keyasint" json:"createdAt"`
+	UpdatedAt Time     `cbor:"10,keyasint" json:"updatedAt"`
+	Seq       uint64   `cbor:"11,keyasint" json:"-"`
+}
+
+// Keyed by "<skill>.<order>"; inputs by "<skill>.<id>".
+var (
+	skillComments   = ledger.NewTable[SkillComment]("skill-comment")
+	skillTestInputs = ledger.NewTable[SkillTestInput]("skill-test-input")
+	skillTests      = ledger.NewTable[SkillTest]("skill-test")
+)
+
+const (
+	// MaxSkillComments, MaxSkillInputs and MaxSkillTests bound what one skill has:
+	// lists show all, and they go with the skill. The oldest test makes room.
+	MaxSkillComments = 500
+	MaxSkillInputs   = 100
+	MaxSkillTests    = 200
+	// MaxSkillComment and MaxSkillInput bound one text, in bytes.
+	MaxSkillComment = 16 << 10
+	MaxSkillInput   = 64 << 10
+	// SkillTestOutput is the key of the document in which a test leaves its result,
+	// and originSkillTest the origin of its issue.
+	SkillTestOutput = "output"
+	originSkillTest = "skill_test"
+)
+
+// SaySkill is the payload of skill_comment.create and skill_comment.update.
+type SaySkill struct {
+	ID     string `cbor:"1,keyasint"`
+	Skill  string `cbor:"2,keyasint"`
+	Parent string `cbor:"3,keyasint,omitempty"`
+	Body   string `cbor:"4,keyasint,omitempty"`
+	Delete bool   `cbor:"5,keyasint,omitempty"`
+}
+
+// SaveSkillInput is the payload of skill_test.input: it makes or changes one, or
+// deletes it. A nil field keeps what is there.
+type SaveSkillInput struct {
+	ID      string  `cbor:"1,keyasint"`
+	Skill   string  `cbor:"2,keyasint"`
+	Name    *string `cbor:"3,keyasint,omitempty"`
+	Content *string `cbor:"4,keyasint,omitempty"`
+	Delete  bool    `cbor:"5,keyasint,omitempty"`
+}
+
+// StartSkillTest is the payload of skill_test.start. Content is what is tried when
+// no input is named.
+type StartSkillTest struct {
+	ID      string `cbor:"1,keyasint"`
+	Skill   string `cbor:"2,keyasint"`
+	Agent   string `cbor:"3,keyasint"`
+	Issue   string `cbor:"4,keyasint"` // ID of the one that this makes
+	Input   string `cbor:"5,keyasint,omitempty"`
+	Content string `cbor:"6,keyasint,omitempty"`
+	Version string `cbor:"7,keyasint,omitempty"` // empty: the skill as it is
+}
+
+// ForgetSkillTest is the payload of skill_test.forget.
+type ForgetSkillTest struct {
+	Skill string `cbor:"1,keyasint"`
+	ID    string `cbor:"2,keyasint"`
+}
+
+func registerSkillReviews(m ledger.Mux) {
+	ledger.Handle(m, "skill_comment.create", commentSkill)
+	ledger.Handle(m, "skill_comment.update", changeSkillComment)
+	ledger.Handle(m, "skill_test.input", saveSkillInput)
+	ledger.Handle(m, "skill_test.start", startSkillTest)
+	ledger.Handle(m, "skill_test.forget", forgetSkillTest)
+}
+
+func ofSkill[T any](tx *ledger.Tx, t ledger.Table[T], company, skill string) []T {
+	out := []T{}
+	for _, v := range tx.Prefix(t.Key(company, skill+".")) {
+		out = append(out, decodeRow[T](v))
+	}
+	return out
+}
+
+// SkillCommentsOf returns what was said about a skill, oldest first.
+func SkillCommentsOf(tx *ledger.Tx, s Skill) []SkillComment {
+	return ofSkill(tx, skillComments, s.Company, s.ID)
+}
+
+// SkillInputsOf returns the inputs that a skill is tried on.
+func SkillInputsOf(tx *ledger.Tx, s Skill) []SkillTestInput {
+	return ofSkill(tx, skillTestInputs, s.Company, s.ID)
+}
+
+// SkillTestsOf returns the tests of a skill, the latest first.
+func SkillTestsOf(tx *ledger.Tx, s Skill) []SkillTest {
+	out := ofSkill(tx, skillTests, s.Company, s.ID)
+	slices.Reverse(out)
+	return out
+}
+
+// Status is what became of a test, by its issue: queued, running, succeeded, failed
+// or cancelled.
+func (t SkillTest) Status(i Issue, there bool) string {
+	switch {
+	case !there || i.Status == IssueBlocked:
+		return "failed"
+	case i.Status == IssueCancelled:
+		return "cancelled"
+	case i.Status == IssueDone || i.Status == IssueInReview:
+		return "succeeded"
+	case i.Status == IssueInProgress:
+		return "running"
+	}
+	return "queued"
+}
+
+func skillRowKey(skill string, seq uint64) string { return skill + "." + ledger.Order(seq) }
+
+// discussed returns the skill that somebody speaks about; an agent under a run.
+func discussed(c *ledger.Context, id string) (Skill, error) {
+	if isAgent(c) {
+		if err := mustRun(c); err != nil {
+			return Skill{}, err
+		}
+	}
+	s, ok := skillRows.Get(c.Tx, c.Cmd.Company, id)
+	if !ok {
+		return s, errNoSkill()
+	}
+	return s, nil
+}
+
+func (cm SkillComment) change(action string) ledger.Change {
+	return ledger.Change{Action: action, EntityType: "company_skill_comment", EntityID: cm.ID, Details: jsonObject{}.str("skillId", cm.Skill).null("parentCommentId", string(cm.Parent)).close()}
+}
+
+func checkSaid(body string) error {
+	if strings.TrimSpace(body) == "" || len(body) > MaxSkillComment {
+		return ledger.Refuse(ledger.Invalid, nil, "A comment needs a text of at most %d bytes", MaxSkillComment)
+	}
+	return nil
+}
+
+func commentSkill(c *ledger.Context, p SaySkill) (any, error) {
+	s, err := discussed(c, p.Skill)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSaid(p.Body); err != nil {
+		return nil, err
+	}
+	list := SkillCommentsOf(c.Tx, s)
+	known := func(id string) bool {
+		return slices.ContainsFunc(list, func(o SkillComment) bool { return o.ID == id })
+	}
+	switch {
+	case !isID(p.ID) || known(p.ID):
+		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed ID of a comment")
+	case p.Parent != "" && !known(p.Parent):
+		return nil, ledger.Refuse(ledger.NotFound, nil, "Parent comment not found")
+	case len(list) >= MaxSkillComments:
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A skill can have at most %d comments", MaxSkillComments)
+	}
+	now := TimeOf(c.Now)
+	cm := SkillComment{ID: p.ID, Company: s.Company, Skill: s.ID, Parent: NullText(p.Parent), Body: p.Body, CreatedAt: now, UpdatedAt: now, Seq: 1}
+	if len(list) > 0 {
+		cm.Seq = list[len(list)-1].Seq + 1
+	}
+	cm.AuthorAgent, cm.AuthorUser = actedBy(c)
+	c.Record(cm.change("company.skill_comment_created"))
+	return skillComments.Put(c.Tx, s.Company, skillRowKey(s.ID, cm.Seq), cm), nil
+}
+
+// changeSkillComment is for who wrote the comment; the board deletes any. One that
+// was answered keeps its place without its text.
+func changeSkillComment(c *ledger.Context, p SaySkill) (any, error) {
+	s, err := discussed(c, p.Skill)
+	if err != nil {
+		return nil, err
+	}
+	list := SkillCommentsOf(c.Tx, s)
+	n := slices.IndexFunc(list, func(o SkillComment) bool { return o.ID == p.ID && o.DeletedAt == 0 })
+	if n < 0 {
+		return nil, ledger.Refuse(ledger.NotFound, nil, "Comment not found")
+	}
+	cm := list[n]
+	agent, user := actedBy(c)
+	if cm.AuthorAgent != agent || cm.AuthorUser != user {
+		if !p.Delete || !isBoard(c) {
+			return nil, ledger.Refuse(ledger.Forbidden, nil, "Only the author changes a comment")
+		}
+	}
+	action := "company.skill_comment_updated"
+	cm.UpdatedAt = TimeOf(c.Now)
+	if p.Delete {
+		action, cm.Body, cm.DeletedAt = "company.skill_comment_deleted", "", cm.UpdatedAt
+	} else if err := checkSaid(p.Body); err != nil {
+		return nil, err
+	} else {
+		cm.Body = p.Body
+	}
+	key := skillRowKey(s.ID, cm.Seq)
+	if p.Delete && !slices.ContainsFunc(list, func(o SkillComment) bool { return string(o.Parent) == cm.ID }) {
+		skillComments.Delete(c.Tx, s.Company, key)
+	} else {
+		skillComments.Put(c.Tx, s.Company, key, cm)
+	}
+	c.Record(cm.change(action))
+	return cm, nil
+}
+
+func saveSkillInput(c *ledger.Context, p SaveSkillInput) (any, error) {
+	s, err := changedSkill(c, p.Skill)
+	if err != nil {
+		return nil, err
+	}
+	key, action := s.ID+"."+p.ID, "company.skill_test_input_updated"
+	in, ok := skillTestInputs.Get(c.Tx, s.Company, key)
+	now := TimeOf(c.Now)
+	switch {
+	case !isID(p.ID):
+		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed ID of an input")
+	case !ok && (p.Delete || p.Name == nil || p.Content == nil):
+		return nil, ledger.Refuse(ledger.NotFound, nil, "Test input not found")
+	case !ok && len(SkillInputsOf(c.Tx, s)) >= MaxSkillInputs:
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A skill can have at most %d test inputs", MaxSkillInputs)
+	case !ok:
+		in, action = SkillTestInput{ID: p.ID, Company: s.Company, Skill: s.ID, CreatedBy: NullText(c.Cmd.Actor.ID), CreatedAt: now}, "company.skill_test_input_created"
+	}
+	set(&in.Name, p.Name)
+	set(&in.Content, p.Content)
+	in.UpdatedAt = now
+	if strings.TrimSpace(in.Name) == "" || len(in.Name) > MaxName || strings.TrimSpace(in.Content) == "" || len(in.Content) > MaxSkillInput {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "An input needs a name of at most %d bytes and a content of at most %d", MaxName, MaxSkillInput)
+	}
+	if p.Delete {
+		action = "company.skill_test_input_deleted"
+		skillTestInputs.Delete(c.Tx, s.Company, key)
+	} else {
+		skillTestInputs.Put(c.Tx, s.Company, key, in)
+	}
+	c.Record(ledger.Change{Action: action, EntityType: "company_skill_test_input", EntityID: in.ID, Details: jsonObject{}.str("skillId", s.ID).str("name", in.Name).close()})
+	return in, nil
+}
+
+// startSkillTest gives an agent an issue in which it tries a skill.
+func startSkillTest(c *ledger.Context, p StartSkillTest) (any, error) {
+	s, err := changedSkill(c, p.Skill)
+	if err != nil {
+		return nil, err
+	}
+	if p.Input != "" {
+		in, ok := skillTestInputs.Get(c.Tx, s.Company, s.ID+"."+p.Input)
+		if !ok {
+			return nil, ledger.Refuse(ledger.NotFound, nil, "Test input not found")
+		}
+		p.Content = in.Content
+	}
+	version, number := orText(p.Version, s.Version), uint64(0)
+	for _, v := range SkillVersionsOf(c.Tx, s) {
+		if v.ID == version {
+			number = v.Number
+		}
+	}
+	list := SkillTestsOf(c.Tx, s)
+	a, ok := agents.Get(c.Tx, s.Company, p.Agent)
+	switch {
+	case !isID(p.ID) || slices.ContainsFunc(list, func(t SkillTest) bool { return t.ID == p.ID }):
+		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed ID of a test")
+	case strings.TrimSpace(p.Content) == "" || len(p.Content) > MaxSkillInput:
+		return nil, ledger.Refuse(ledger.Invalid, nil, "A skill is tried on a content of at most %d bytes", MaxSkillInput)
+	case number == 0:
+		return nil, ledger.Refuse(ledger.NotFound, nil, "Skill version not found")
+	case !ok || a.Status == AgentTerminated:
+		return nil, ledger.Refuse(ledger.NotFound, nil, "Agent not found")
+	}
+	now := TimeOf(c.Now)
+	t := SkillTest{ID: p.ID, Company: s.Company, Skill: s.ID, Input: NullText(p.Input), Content: p.Content, Version: version, Agent: a.ID, Issue: p.Issue, CreatedAt: now, UpdatedAt: now, Seq: 1}
+	if len(list) > 0 {
+		t.Seq = list[0].Seq + 1
+	}
+	if len(list) >= MaxSkillTests {
+		skillTests.Delete(c.Tx, s.Company, skillRowKey(s.ID, list[len(list)-1].Seq))
+	}
+	text := "Try the skill " + s.Name + " on the input below. Its files as they are to be tried: GET /api/companies/" + s.Company + "/skills/" + s.ID + "/versions/" + version +
+		"\n\nFollow it as you would in earnest, but change nothing outside this issue. Write what comes of it as the document `" + SkillTestOutput +
+		"` of this issue, then set the issue to done; if the skill can not be followed, say in that document where it fails, and set it to blocked.\n\n## Input\n\n" + p.Content
+	if _, err := createIssue(c, CreateIssue{ID: p.Issue, Title: "Try the skill " + s.Name, Description: text, Status: IssueTodo, Assignee: a.ID, WorkMode: "skill_test", HarnessKind: "skill_test",
+		OriginKind: originSkillTest, OriginID: t.ID, AllowDuplicate: true, many: true}); err != nil {
+		return nil, err
+	}
+	c.Record(ledger.Change{Action: "company.skill_test_run_created", EntityType: "company_skill_test_run", EntityID: t.ID, Details: jsonObject{}.str("skillId", s.ID).null("inputId", p.Input).
+		str("skillVersionId", version).str("agentId", a.ID).str("issueId", t.Issue).close()})
+	return skillTests.Put(c.Tx, s.Company, skillRowKey(s.ID, t.Seq), t), nil
+}
+
+// forgetSkillTest takes a test off the list; its issue stays.
+func forgetSkillTest(c *ledger.Context, p ForgetSkillTest) (any, error) {
+	s, err := changedSkill(c, p.Skill)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range SkillTestsOf(c.Tx, s) {
+		if t.ID == p.ID {
+			skillTests.Delete(c.Tx, s.Company, skillRowKey(s.ID, t.Seq))
+			c.Record(ledger.Change{Action: "company.skill_test_run_deleted", EntityType: "company_skill_test_run", EntityID: t.ID, Details: jsonObject{}.str("skillId", s.ID).close()})
+			return t, nil
+		}
+	}
+	return nil, ledger.Refuse(ledger.NotFound, nil, "Test run not found")
+}
+
+// dropReviews removes what was said about a skill that goes, and its tests.
+func dropReviews(tx *ledger.Tx, s Skill) {
+	for _, prefix := range [][]byte{skillComments.Key(s.Company, s.ID+"."), skillTestInputs.Key(s.Company, s.ID+"."), skillTests.Key(s.Company, s.ID+".")} {
+		for k := range tx.Prefix(prefix) {
+			tx.Delete(slices.Clone(k))
+		}
+	}
+}
