@@ -1,23 +1,22 @@
 package api
 
 import (
-	"strings"
-
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An environmentRow is an environment as it is shown. There is one: the node
-// itself carries runs out.
+// An environmentRow is an environment as it is shown. One is given: the node itself
+// carries runs out. Others are machines that a company has described.
 type environmentRow struct {
 	ID          string              `json:"id"`
 	Name        string              `json:"name"`
 	Description string              `json:"description"`
 	Driver      string              `json:"driver"`
 	Status      string              `json:"status"`
-	Config      struct{}            `json:"config"`
+	Config      any                 `json:"config"`
 	EnvVars     struct{}            `json:"envVars"`
 	Metadata    environmentMetadata `json:"metadata"`
+	Company     company.NullText    `json:"companyId"` // null: of the mesh
 	CreatedAt   company.Time        `json:"createdAt"`
 	UpdatedAt   company.Time        `json:"updatedAt"`
 }
@@ -31,7 +30,7 @@ type environmentMetadata struct {
 func localEnvironment(of company.Company) environmentRow {
 	e := company.LocalEnvironment
 	return environmentRow{ID: e.ID, Name: e.Name, Description: "Runs are carried out by the node that takes them, on its own machine.", Driver: e.Driver,
-		Status: "active", Metadata: environmentMetadata{true, true}, CreatedAt: of.CreatedAt, UpdatedAt: of.CreatedAt}
+		Status: "active", Config: struct{}{}, Metadata: environmentMetadata{true, true}, CreatedAt: of.CreatedAt, UpdatedAt: of.CreatedAt}
 }
 
 // A support says what an adapter, or the mesh, can do with each driver:
@@ -98,39 +97,35 @@ const (
 
 func (s *Server) environmentRoutes() []Route {
 	const tag, one = "environments", "/api/environments/{id}"
-	refuse := func(method, path, summary string) Route {
-		return Route{Method: method, Path: path, Tag: tag, Summary: summary, Who: Board, NoTool: true, Handle: func(rc *Request) (Response, error) {
-			if id := rc.Path("id"); id != "" && !strings.EqualFold(id, company.LocalEnvironment.ID) {
-				return Response{}, NotFound("Environment not found")
-			}
-			return Response{}, Unprocessable("Runs are carried out by their node's own environment, which is given; there are no others", map[string]any{"drivers": []string{"local"}})
-		}}
-	}
 	return []Route{
 		{Method: "GET", Path: "/api/companies/{companyId}/environments", Tag: tag, Summary: "List the environments that runs can be carried out in", Out: []environmentRow{},
 			Handle: func(rc *Request) (r Response, err error) {
-				err = inCompany(rc, func(_ *ledger.Tx, row company.Company) error {
-					r = OK([]environmentRow{localEnvironment(row)})
+				err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+					out := []environmentRow{localEnvironment(row)}
+					for _, e := range company.EnvironmentsOf(tx, row.ID) {
+						out = append(out, showEnvironment(e))
+					}
+					r = OK(out)
 					return nil
 				})
 				return r, err
 			}},
 		{Method: "GET", Path: "/api/companies/{companyId}/environments/capabilities", Tag: tag, Summary: "Tell what adapters can do in which environment",
 			Out: environmentCapabilities{}, Handle: ofCompany(capabilities())},
-		refuse("POST", "/api/companies/{companyId}/environments", "Create an environment; only the given one is there"),
-		refuse("PATCH", one, "Change an environment; the given one stays as it is"),
-		refuse("DELETE", one, "Delete an environment; the given one stays"),
+		{Method: "POST", Path: "/api/companies/{companyId}/environments", Tag: tag, Summary: "Describe a machine that is reached over ssh", Who: Board, In: environmentBody{}, Out: environmentRow{}, Status: 201, Handle: newEnvironment},
+		{Method: "POST", Path: "/api/companies/{companyId}/environments/probe-config", Tag: tag, Summary: "Look whether a machine answers, without keeping it", Who: Board, In: probeConfigBody{}, Out: probeResult{}, NoTool: true, Timeout: probeTime, Handle: probeConfig},
 		{Method: "GET", Path: one, Tag: tag, Summary: "Read an environment", Out: environmentRow{}, Handle: func(rc *Request) (Response, error) {
-			of, err := environmentFor(rc)
-			return OK(localEnvironment(of)), err
+			_, row, err := environmentFor(rc)
+			return OK(row), err
 		}},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an environment; the given one stays as it is", Who: Board, In: environmentPatch{}, Out: environmentRow{}, NoTool: true, Handle: patchEnvironment},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete an environment; the given one stays", Who: Board, Out: environmentRow{}, NoTool: true, Handle: removeEnvironment},
+		{Method: "GET", Path: one + "/delete-blast-radius", Tag: tag, Summary: "Tell what uses an environment", Out: blastRadius{}, Handle: readBlastRadius},
+		{Method: "POST", Path: one + "/probe", Tag: tag, Summary: "Look whether the machine of an environment answers", Who: Board, Out: probeResult{}, NoTool: true, Timeout: probeTime, Handle: probeEnvironment},
+		{Method: "GET", Path: "/api/environment-leases/{leaseId}", Tag: tag, Summary: "Read the lease that a run holds, or held, on its environment", Out: leaseRow{}, Handle: readLease},
 		{Method: "GET", Path: one + "/leases", Tag: tag, Summary: "List the leases that runs hold, or held, on an environment", Out: []leaseRow{},
 			Query: []Param{{Name: "status", Doc: "active, released, expired or failed, comma separated"}}, Handle: listLeases},
-		{Method: "GET", Path: one + "/secret-refs", Tag: tag, Summary: "List the secrets that an environment refers to: none", Out: []struct{}{},
-			Handle: func(rc *Request) (Response, error) {
-				_, err := environmentFor(rc)
-				return OK([]struct{}{}), err
-			}},
+		{Method: "GET", Path: one + "/secret-refs", Tag: tag, Summary: "List the secrets that an environment refers to, without values", Out: []environmentSecret{}, Handle: listEnvironmentSecrets},
 	}
 }
 
@@ -144,38 +139,50 @@ func capabilities() environmentCapabilities {
 	return c
 }
 
-// environmentFor returns the company that an environment's row is shown for: the
-// caller's, or any, when a person asks.
-func environmentFor(rc *Request) (of company.Company, err error) {
+// environmentFor returns the environment that the path names, and the company that
+// it is shown for: its own, or for the given one the caller's, or any when a person
+// asks.
+func environmentFor(rc *Request) (of company.Company, row environmentRow, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
-		if !strings.EqualFold(rc.Path("id"), company.LocalEnvironment.ID) {
+		id := pathID(rc, "id")
+		if e, ok := company.EnvironmentByID(tx, id); ok && seen(tx, rc, e.Company) {
+			of, _ = company.CompanyOf(tx, e.Company)
+			row = showEnvironment(e)
+			return nil
+		}
+		if id != company.LocalEnvironment.ID {
 			return NotFound("Environment not found")
 		}
 		if rc.IsAgent() {
 			of, _ = company.CompanyOf(tx, rc.Company)
-			return nil
-		}
-		for _, row := range company.Companies(tx) {
-			if rc.enters(tx, row.ID) {
-				of = row
-				break
+		} else {
+			for _, c := range company.Companies(tx) {
+				if rc.enters(tx, c.ID) {
+					of = c
+					break
+				}
 			}
 		}
+		row = localEnvironment(of)
 		return nil
 	})
-	return of, err
+	return of, row, err
 }
 
 func listLeases(rc *Request) (Response, error) {
-	if _, err := environmentFor(rc); err != nil {
+	_, env, err := environmentFor(rc)
+	if err != nil {
 		return Response{}, err
+	}
+	if env.ID != company.LocalEnvironment.ID {
+		return OK([]leaseRow{}), nil // no run is carried out there
 	}
 	want := map[string]bool{}
 	for _, s := range rc.QueryList("status") {
 		want[s] = true
 	}
 	out := []leaseRow{}
-	err := rc.View(func(tx *ledger.Tx) error {
+	err = rc.View(func(tx *ledger.Tx) error {
 		for _, of := range company.Companies(tx) {
 			if !seen(tx, rc, of.ID) {
 				continue

@@ -109,7 +109,7 @@ func newTown(h *harness, name string) *town {
 	w.values["companies/members"] = h.call("GET", in+"/members", "").want(t, 200, "").decode(t).(map[string]any)["members"].([]any)[0].(map[string]any)["id"].(string)
 	w.values["admin/users"] = LocalBoard
 	w.values["execution-workspaces/runtime-services"], w.values["execution-workspaces/runtime-commands"] = "start", "start"
-	w.values["environments"] = firstOf(t, h.call("GET", in+"/environments", ""))
+	keep("environments", post(in+"/environments", `{"name":`+mark+`,"driver":"ssh","config":{"host":"`+canaryTown+`","username":"x","remoteWorkspacePath":"/x"}}`, 201))
 	w.values["cli-auth/challenges"] = post("/api/cli-auth/challenges", `{"command":`+mark+`}`, 201).field(t, "id")
 	w.values["board-api-keys"] = post("/api/board-api-keys", `{"name":`+mark+`}`, 201).field(t, "id")
 	spender := post(in+"/agents", `{"name":"Spender","adapterType":"process"}`, 201).field(t, "id")
@@ -118,6 +118,14 @@ func newTown(h *harness, name string) *town {
 	w.values["companies/budget-incidents"] = firstOf(t, h.call("GET", in+"/budget-incidents", ""))
 	w.run = h.start(w.of, firstOf(t, h.call("GET", in+"/heartbeat-runs", ""))) // the assignment queued it
 	w.values["heartbeat-runs"] = w.run
+	if err := h.node.ledger.View(func(tx *ledger.Tx) error {
+		r, _ := company.RunByID(tx, w.run)
+		l, _ := r.Lease()
+		w.values["environment-leases"] = l.ID
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
 	if list := h.call("GET", in+"/execution-workspaces", "").want(t, 200, "").decode(t).([]any); len(list) > 0 {
 		w.values["execution-workspaces"] = list[0].(map[string]any)["id"].(string)
 	}

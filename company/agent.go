@@ -329,8 +329,11 @@ func (a Agent) with(p SaveAgent) (Agent, error) {
 }
 
 // checkEnvironment refuses an environment that there is not, unless it was named before.
-func (a Agent) checkEnvironment(before NullText) error {
+func (a Agent) checkEnvironment(tx *ledger.Tx, before NullText) error {
 	if id := a.DefaultEnvironment; id != "" && id != before && string(id) != LocalEnvironment.ID {
+		if _, ok := namedEnvironments.Get(tx, a.Company, string(id)); ok {
+			return ledger.Refuse(ledger.Unprocessable, nil, "Runs are carried out by their node; an environment over ssh can not be chosen for an agent")
+		}
 		return ledger.Refuse(ledger.NotFound, nil, "Environment not found")
 	}
 	return nil
@@ -472,7 +475,7 @@ func makeAgent(c *ledger.Context, row Company, p SaveAgent, status AgentStatus) 
 		RuntimeConfig: json.RawMessage(defaultRuntimeConfig), Permissions: Permissions{CreateAgents: true, CreateSkills: true},
 		CreatedBy: c.Cmd.Actor.ID, CreatedAt: now, UpdatedAt: now}.with(p)
 	if err == nil {
-		err = a.checkEnvironment("")
+		err = a.checkEnvironment(c.Tx, "")
 	}
 	if err != nil {
 		return a, err
@@ -531,7 +534,7 @@ func updateAgent(c *ledger.Context, p SaveAgent) (any, error) {
 func changeAgent(c *ledger.Context, old Agent, p SaveAgent, from revisionOrigin) (any, error) {
 	a, err := old.with(p)
 	if err == nil {
-		err = a.checkEnvironment(old.DefaultEnvironment)
+		err = a.checkEnvironment(c.Tx, old.DefaultEnvironment)
 	}
 	if err != nil {
 		return nil, err

@@ -90,6 +90,7 @@ var allowed = map[string]allowance{
 	"interaction.reject": mayBoard | mayAgent, "interaction.cancel": mayBoard | mayAgent, "interaction.judge": mayBoard | mayAgent,
 	"interaction.withdraw": mayBoard | mayAgent, "interaction.skip": mayBoard | mayAgent,
 	"product.create": mayBoard | mayAgent, "product.update": mayBoard | mayAgent, "product.delete": mayBoard | mayAgent,
+	"environment.save": mayBoard, "environment.delete": mayBoard, "environment.probe": mayBoard,
 	"plan.decompose":    mayBoard | mayAgent,
 	"annotation.create": mayBoard | mayAgent, "annotation.comment": mayBoard | mayAgent, "annotation.update": mayBoard | mayAgent,
 	"routine_annotation.create": mayBoard | mayAgent, "routine_annotation.comment": mayBoard | mayAgent, "routine_annotation.update": mayBoard | mayAgent,

@@ -18,7 +18,7 @@ var registrars = []func(ledger.Mux){
 	registerComments,
 	registerParts,
 	registerDocuments,
-	registerAnnotations, registerDecompositions, registerSkillReviews,
+	registerAnnotations, registerDecompositions, registerEnvironments, registerSkillReviews,
 	registerThreads,
 	registerInteractions,
 	registerProducts,

@@ -16,6 +16,7 @@ var needs = map[string]Permission{
 	"skill.create": CreateSkills, "skill.update": CreateSkills, "skill.delete": CreateSkills, "skill.file": CreateSkills,
 	"skill_test.input": CreateSkills, "skill_test.start": CreateSkills, "skill_test.forget": CreateSkills,
 	"skill.version": CreateSkills, "skill.fork": CreateSkills, "skill.reset": CreateSkills, "skill.rename": CreateSkills,
+	"environment.save": ManageSpaces, "environment.delete": ManageSpaces, "environment.probe": ManageSpaces,
 	"exec_workspace.update": ManageSpaces, "runtime_service.control": ManageSpaces, "workspace_op.request": ManageSpaces,
 	"invite.create": InviteUsers, "invite.revoke": InviteUsers,
 	"join.approve": ApproveJoins, "join.reject": ApproveJoins,

@@ -1,0 +1,302 @@
+package api
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+type environmentBody struct {
+	Name        string          `json:"name" minLength:"1" maxLength:"200"`
+	Description Opt[string]     `json:"description" maxLength:"20000"`
+	Driver      string          `json:"driver" enum:"local,ssh,sandbox,plugin"`
+	Status      string          `json:"status,omitempty" enum:"active,archived" default:"active"`
+	Config      json.RawMessage `json:"config,omitempty" types:"object" maxBytes:"32768"`
+	Env         json.RawMessage `json:"envVars,omitempty" types:"object" maxBytes:"32768"`
+}
+
+type environmentPatch struct {
+	Name        *string         `json:"name,omitempty" minLength:"1" maxLength:"200" nullable:"false"`
+	Description Opt[string]     `json:"description" maxLength:"20000"`
+	Driver      string          `json:"driver,omitempty" enum:"local,ssh,sandbox,plugin"`
+	Status      *string         `json:"status,omitempty" enum:"active,archived" nullable:"false"`
+	Config      json.RawMessage `json:"config,omitempty" types:"object" maxBytes:"32768"`
+	Env         json.RawMessage `json:"envVars,omitempty" types:"object" maxBytes:"32768"`
+}
+
+type probeConfigBody struct {
+	Driver string          `json:"driver" enum:"local,ssh,sandbox,plugin"`
+	Config json.RawMessage `json:"config,omitempty" types:"object" maxBytes:"32768"`
+}
+
+// A probeResult says whether runs can be carried out somewhere, and what answered.
+type probeResult struct {
+	OK      bool           `json:"ok"`
+	Driver  string         `json:"driver"`
+	Summary string         `json:"summary"`
+	Details map[string]any `json:"details"`
+}
+
+type blastRadius struct {
+	ID        string           `json:"environmentId"`
+	CanDelete bool             `json:"canDelete"`
+	Blocked   company.NullText `json:"blockedReason"`
+	Agents    int              `json:"agentCount"`
+	Leases    int              `json:"activeLeaseCount"`
+}
+
+type environmentSecret struct {
+	Path    string           `json:"configPath"`
+	Secret  string           `json:"secretId"`
+	Version json.RawMessage  `json:"version"`
+	Name    company.NullText `json:"secretName"`
+	Status  string           `json:"status"` // of the secret, or missing
+}
+
+const (
+	// probeTime bounds a look at a machine, dialTime the wait for its connection and
+	// its first line.
+	probeTime = 15 * time.Second
+	dialTime  = 5 * time.Second
+	// maxBanner is how much of a first line is read, in bytes.
+	maxBanner = 255
+)
+
+func showEnvironment(e company.NamedEnvironment) environmentRow {
+	return environmentRow{ID: e.ID, Name: e.Name, Description: string(e.Description), Driver: e.Driver, Status: e.Status, Config: e.SSH(), Company: company.NullText(e.Company), CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt}
+}
+
+// errDriver says what there is instead of what was asked for.
+func errDriver(driver string) error {
+	return Unprocessable("Environments of driver "+driver+" can not be made: the node's own is given, and machines are reached over ssh", map[string]any{"drivers": []string{"ssh"}})
+}
+
+// noVariables refuses variables: no run would get them.
+func noVariables(env json.RawMessage) error {
+	if t := strings.TrimSpace(string(env)); t != "" && t != "null" && t != "{}" {
+		return Unprocessable("envVars: variables are those of agents, projects and routines; an environment has none", nil)
+	}
+	return nil
+}
+
+func newEnvironment(rc *Request) (Response, error) {
+	in, err := Body[environmentBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if in.Driver != "ssh" {
+		return Response{}, errDriver(in.Driver)
+	}
+	if err := noVariables(in.Env); err != nil {
+		return Response{}, err
+	}
+	if !IsUUID(companyID(rc)) {
+		return Response{}, NotFound("Company not found")
+	}
+	config, err := checkedSSH(orObject(in.Config))
+	if err != nil {
+		return Response{}, err
+	}
+	p := company.SaveEnvironment{ID: NewID(), Name: &in.Name, Description: textOf(in.Description), Driver: in.Driver, Status: &in.Status, Config: config, New: true}
+	e, err := Do[company.NamedEnvironment](rc, "environment.save", companyID(rc), p)
+	return OK(showEnvironment(e)), err
+}
+
+// checkedSSH returns a configuration as it is kept. What it must not hold, such as
+// a key, is refused before it is part of a command: commands are kept as they come.
+func checkedSSH(b json.RawMessage) (json.RawMessage, error) {
+	s, err := company.ReadSSHConfig(b)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(s)
+}
+
+func orObject(b json.RawMessage) json.RawMessage {
+	if len(b) == 0 {
+		return json.RawMessage("{}")
+	}
+	return b
+}
+
+// ownEnvironment returns the company of the environment of the path if it is one that can be changed.
+func ownEnvironment(rc *Request) (of string, err error) {
+	_, row, err := environmentFor(rc)
+	if err == nil && row.Metadata.Managed {
+		err = Unprocessable("The node's own environment is given and stays as it is", map[string]any{"drivers": []string{"ssh"}})
+	}
+	return string(row.Company), err
+}
+
+func patchEnvironment(rc *Request) (Response, error) {
+	in, err := Body[environmentPatch](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	of, err := ownEnvironment(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if err := noVariables(in.Env); err != nil {
+		return Response{}, err
+	}
+	if len(in.Config) > 0 {
+		if in.Config, err = checkedSSH(in.Config); err != nil {
+			return Response{}, err
+		}
+	}
+	e, err := Do[company.NamedEnvironment](rc, "environment.save", of, company.SaveEnvironment{ID: pathID(rc, "id"), Name: in.Name, Description: textOf(in.Description), Driver: in.Driver, Status: in.Status, Config: in.Config})
+	return OK(showEnvironment(e)), err
+}
+
+func removeEnvironment(rc *Request) (Response, error) {
+	of, err := ownEnvironment(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	e, err := Do[company.NamedEnvironment](rc, "environment.delete", of, company.NameEnvironment{ID: pathID(rc, "id")})
+	return OK(showEnvironment(e)), err
+}
+
+func readBlastRadius(rc *Request) (Response, error) {
+	_, row, err := environmentFor(rc)
+	out := blastRadius{ID: row.ID, CanDelete: true}
+	if row.Metadata.Managed {
+		out.CanDelete, out.Blocked = false, "managed_local"
+	}
+	return OK(out), err
+}
+
+func listEnvironmentSecrets(rc *Request) (Response, error) {
+	of, row, err := environmentFor(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	out := []environmentSecret{}
+	if s, ok := row.Config.(company.SSHConfig); ok && s.Key != nil {
+		ref := environmentSecret{Path: "privateKeySecretRef", Secret: s.Key.Secret, Version: s.Key.Version, Status: "missing"}
+		err = rc.View(func(tx *ledger.Tx) error {
+			if secret, ok := company.SecretOf(tx, of.ID, s.Key.Secret); ok {
+				ref.Name, ref.Status = company.NullText(secret.Name), secret.Status
+			}
+			return nil
+		})
+		out = append(out, ref)
+	}
+	return OK(out), err
+}
+
+// probeEnvironment looks whether the path's machine answers. Who may not describe
+// environments may not have nodes look at addresses either: the command says so.
+func probeEnvironment(rc *Request) (Response, error) {
+	of, row, err := environmentFor(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if _, err := rc.Submit("environment.probe", of.ID, company.NameEnvironment{ID: row.ID}); err != nil {
+		return Response{}, err
+	}
+	if s, ok := row.Config.(company.SSHConfig); ok {
+		return OK(probeSSH(rc, s)), nil
+	}
+	return OK(probeResult{true, "local", "Runs are carried out by the nodes that take them.", map[string]any{}}), nil
+}
+
+func probeConfig(rc *Request) (Response, error) {
+	in, err := Body[probeConfigBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if err := inCompany(rc, func(*ledger.Tx, company.Company) error { return nil }); err != nil {
+		return Response{}, err
+	}
+	s := company.SSHConfig{}
+	switch in.Driver {
+	case "local":
+		return OK(probeResult{true, "local", "Runs are carried out by the nodes that take them.", map[string]any{}}), nil
+	case "ssh":
+		if s, err = company.ReadSSHConfig(orObject(in.Config)); err != nil {
+			return Response{}, err
+		}
+	default:
+		return OK(probeResult{false, in.Driver, "There is nothing here that carries runs out by " + in.Driver + ".", map[string]any{}}), nil
+	}
+	if _, err := rc.Submit("environment.probe", companyID(rc), company.NameEnvironment{Driver: in.Driver}); err != nil {
+		return Response{}, err
+	}
+	return OK(probeSSH(rc, s)), nil
+}
+
+// probeSSH connects to a machine and reads the line by which an SSH server names
+// itself. It signs in nowhere, so ok stays false: no run is carried out there.
+func probeSSH(rc *Request, s company.SSHConfig) probeResult {
+	at := net.JoinHostPort(s.Host, strconv.Itoa(s.Port))
+	out := probeResult{Driver: "ssh", Details: map[string]any{"host": s.Host, "port": s.Port, "username": s.User, "remoteWorkspacePath": s.Path, "reachable": false, "runExecution": "unsupported"}}
+	fail := func(why string) probeResult {
+		out.Summary = at + " " + why
+		return out
+	}
+	conn, err := (&net.Dialer{Timeout: dialTime}).DialContext(rc.Context(), "tcp", at)
+	if err != nil {
+		return fail("can not be reached from this node.")
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(dialTime)); err != nil {
+		return fail("broke off.")
+	}
+	lines := bufio.NewReader(io.LimitReader(conn, 8*maxBanner))
+	for range 8 { // a server may say something before it names itself
+		line, err := lines.ReadString('\n')
+		if strings.HasPrefix(line, "SSH-") {
+			out.Details["reachable"], out.Details["server"] = true, printable(line)
+			return fail("is an SSH server. Runs are not carried out there: each is by the node that takes it.")
+		}
+		if err != nil {
+			break
+		}
+	}
+	return fail("answers, but not as an SSH server.")
+}
+
+// printable is a line of a stranger as it may be shown.
+func printable(line string) string {
+	line = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return -1
+		}
+		return r
+	}, line)
+	return line[:min(len(line), maxBanner)]
+}
+
+// readLease finds a lease among the latest runs of each company.
+func readLease(rc *Request) (Response, error) {
+	id := pathID(rc, "leaseId")
+	var out *leaseRow
+	err := rc.View(func(tx *ledger.Tx) error {
+		for _, of := range company.Companies(tx) {
+			if !seen(tx, rc, of.ID) {
+				continue
+			}
+			looked := 0
+			for r := range company.RunsOf(tx, of.ID) {
+				if l, ok := r.Lease(); ok && l.ID == id {
+					out = &leaseRow{l, of.ID, company.LocalEnvironment.ID, company.NullText(r.Context.IssueID), r.ID}
+					return nil
+				}
+				if looked++; looked == leasesAmong {
+					break
+				}
+			}
+		}
+		return NotFound("Environment lease not found")
+	})
+	return OK(out), err
+}
