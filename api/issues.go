@@ -41,6 +41,7 @@ type createIssue struct {
 	OriginFingerprint  Opt[string]          `json:"originFingerprint" maxLength:"200"`
 	IdempotencyKey     Opt[string]          `json:"idempotencyKey" maxLength:"500"`
 	AllowDuplicate     bool                 `json:"allowDuplicate,omitempty"`
+	BlockParent        bool                 `json:"blockParentUntilDone,omitempty"` // of a sub-issue: its parent waits for it
 }
 
 // updateIssue is the body of a change of an issue.
@@ -240,7 +241,7 @@ func (in createIssue) command(child bool) company.CreateIssue {
 		Depth: uint64(max(in.RequestDepth, 0)), ExecutionWorkspace: bodyID(in.WorkspaceID), WorkspacePref: in.WorkspacePref.Or(""),
 		WorkspaceSettings: in.WorkspaceSettings.Or(nil), AdapterOverrides: in.AdapterOverrides.Or(nil), ExecutionPolicy: in.ExecutionPolicy.Or(nil),
 		UnblockDescriptor: in.UnblockDescriptor.Or(nil), OriginKind: in.OriginKind.Or(""), OriginID: in.OriginID.Or(""), OriginRun: bodyID(in.OriginRunID),
-		OriginFingerprint: in.OriginFingerprint.Or(""), RequestKey: in.IdempotencyKey.Or(""), AllowDuplicate: in.AllowDuplicate, Child: child}
+		OriginFingerprint: in.OriginFingerprint.Or(""), RequestKey: in.IdempotencyKey.Or(""), AllowDuplicate: in.AllowDuplicate, BlockParent: child && in.BlockParent, Child: child}
 	if child && len(in.AcceptanceCriteria) > 0 {
 		text := "## Acceptance Criteria\n\n- " + strings.Join(in.AcceptanceCriteria, "\n- ")
 		if p.Description != "" {

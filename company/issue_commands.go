@@ -41,6 +41,7 @@ type CreateIssue struct {
 	RequestKey         string          `cbor:"29,keyasint,omitempty"` // the body's idempotencyKey
 	AllowDuplicate     bool            `cbor:"30,keyasint,omitempty"`
 	Child              bool            `cbor:"31,keyasint,omitempty"` // made through /children
+	BlockParent        bool            `cbor:"32,keyasint,omitempty"` // the parent waits for it
 	many               bool            // one of many that one command makes
 }
 
@@ -137,11 +138,36 @@ func createIssue(c *ledger.Context, p CreateIssue) (any, error) {
 	if i.RequestHash != "" {
 		c.Set(requestKey(company, i.RequestHash), []byte(i.ID))
 	}
+	if p.BlockParent && i.Parent != "" && !i.Status.Terminal() {
+		if err := blockParent(c, i); err != nil {
+			return nil, err
+		}
+	}
 	recordCreated(c, i, p)
 	if err := wakeForAssignment(c, Issue{}, i); err != nil {
 		return nil, err
 	}
 	return issueResult(c.Tx, i), nil
+}
+
+// blockParent makes the parent of a new issue wait for it. Whoever makes a child
+// may change its parent, or is refused as they would be there.
+func blockParent(c *ledger.Context, child Issue) error {
+	parent, ok := issues.Get(c.Tx, child.Company, child.Parent)
+	if !ok {
+		return errNoIssue()
+	}
+	if err := mayUpdate(c, parent); err != nil {
+		return err
+	}
+	next := parent
+	next.BlockedBy = sortedSet(append(slices.Clone(parent.BlockedBy), child.ID))
+	if err := checkBlockers(c.Tx, parent.Company, parent.ID, next.BlockedBy); err != nil {
+		return err
+	}
+	next.UpdatedAt = TimeOf(c.Now)
+	storeIssue(c.Tx, parent, next)
+	return nil
 }
 
 // begin gives a new issue its first status, its authors, and refuses what no
@@ -296,6 +322,9 @@ func recordCreated(c *ledger.Context, i Issue, p CreateIssue) {
 	}
 	if len(i.BlockedBy) > 0 {
 		d = d.list("blockedByIssueIds", i.BlockedBy)
+	}
+	if p.BlockParent && i.Parent != "" {
+		d = d.bool("parentBlockerAdded", true)
 	}
 	d = d.bool("statusDefaulted", p.Status == "").str("statusDefaultReason", reason).bool("assignmentWakeSkipped", i.Assignee == "")
 	if i.Assignee == "" {
