@@ -72,7 +72,7 @@ func (s *Server) table() []Route {
 		s.memberRoutes(),
 		s.inviteRoutes(),
 		s.modelRoutes(),
-		s.executeRoutes(),
+		s.executeRoutes(), s.toolRoutes(),
 	} {
 		all = append(all, rows...)
 	}

@@ -91,6 +91,8 @@ type Config struct {
 	// DigestKey gives the key of digests of requests, the same on all nodes at all
 	// times; false: this node does not hold it. Nil: digests have no key.
 	DigestKey func() (key [32]byte, ok bool)
+	// Tools signs and runs tools; nil: there is no sandbox.
+	Tools *ToolBench
 	// Unseal opens what was sealed with a data key of any epoch; the default tries
 	// those of DataKeys.
 	Unseal func(ctx context.Context, aad, sealed []byte) ([]byte, error)
@@ -171,6 +173,7 @@ type Server struct {
 	behind  chan struct{} // bounds callers who wait for a height before they are known
 	slots   chan struct{} // bounds requests
 	streams chan struct{} // bounds streams
+	tools   chan struct{} // bounds the tools at work
 	// executing bounds those who wait for the end of a task.
 	executing chan struct{}
 	traces    traces
@@ -193,7 +196,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger, started: time.Now().UTC(), origin: http.NewCrossOriginProtection(),
 		hosts: map[string]bool{}, hasher: newHasher(), strong: make(chan struct{}, 4), behind: make(chan struct{}, maxBehind),
-		slots: make(chan struct{}, MaxConcurrent), streams: make(chan struct{}, MaxStreams), executing: make(chan struct{}, maxExecuting), uploads: make(chan struct{}, maxUploads),
+		slots: make(chan struct{}, MaxConcurrent), streams: make(chan struct{}, MaxStreams), executing: make(chan struct{}, maxExecuting), tools: make(chan struct{}, maxToolsAtWork), uploads: make(chan struct{}, maxUploads),
 		imports: make(chan struct{}, maxImports)}
 	for _, h := range cfg.Hosts {
 		s.hosts[strings.ToLower(h)] = true

@@ -23,6 +23,7 @@ var registrars = []func(ledger.Mux){
 	registerInteractions,
 	registerProducts,
 	registerLabels,
+	registerTools,
 	registerReadState,
 	registerCosts,
 	registerBudgets,

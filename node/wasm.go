@@ -16,6 +16,7 @@ func (n *Node) wasmAdapter(dir string) (*wasm.Adapter, error) {
 		return nil, err
 	}
 	n.opened("sandbox", engine.Close)
+	n.work.sandbox = engine
 	return wasm.New(wasm.Config{Engine: engine, API: n.handler, Token: n.runToken, Private: n.conf.Private, Logger: n.log})
 }
 

@@ -25,22 +25,24 @@ import (
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/purse"
+	"github.com/selvage-mesh/selvage/sandbox"
 	"github.com/selvage-mesh/selvage/scheduler"
 	"github.com/selvage-mesh/selvage/transport"
 )
 
 // work is what schedules and carries out runs on this node.
 type work struct {
-	leader *scheduler.Leader
-	worker *scheduler.Worker
-	logs   *runlog.Store
-	trees  *worktree.Maker
-	turns  turns                  // one command at a time prepares or winds up a folder
-	runs   func(kind string) bool // whether this node carries runs of an adapter out
-	active sync.Map               // IDs of the operations that are under way here
-	purse  *purse.Purse
-	facts  facts
-	api    atomic.Pointer[api.Server] // once the node answers
+	leader  *scheduler.Leader
+	worker  *scheduler.Worker
+	logs    *runlog.Store
+	trees   *worktree.Maker
+	turns   turns                  // one command at a time prepares or winds up a folder
+	runs    func(kind string) bool // whether this node carries runs of an adapter out
+	active  sync.Map               // IDs of the operations that are under way here
+	purse   *purse.Purse
+	facts   facts
+	sandbox *sandbox.Engine            // nil where adapters were replaced
+	api     atomic.Pointer[api.Server] // once the node answers
 
 	turn chan struct{} // a token while somebody uses line; one waits for it no longer than it may
 	line net.Conn      // to the leader, for keep-alives

@@ -1,0 +1,271 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/blob"
+	"github.com/selvage-mesh/selvage/sandbox"
+)
+
+const (
+	// maxToolInput bounds what a tool is given, in bytes.
+	maxToolInput = 1 << 20
+	// maxToolTime bounds one execution.
+	maxToolTime = 5 * time.Minute
+	// maxToolsAtWork bounds the tools that run at once on a node: each has memory of
+	// its own.
+	maxToolsAtWork = 8
+)
+
+func (s *Server) toolRoutes() []Route {
+	const tag, all = "tools", "/api/companies/{companyId}/tools"
+	return []Route{
+		{Method: "GET", Path: "/api/v1/tools", Tag: tag, Summary: "List the tools of the catalogue, with their effects", Out: []company.CatalogueTool{},
+			Handle: func(*Request) (Response, error) { return OK(company.Catalogue()), nil }},
+		{Method: "GET", Path: all, Tag: tag, Summary: "List the tools of a company", Out: []company.Tool{}, Handle: listTools},
+		{Method: "POST", Path: all, Tag: tag, Summary: "Deploy a version of a tool: a form with file, name, description, parameters, effect", Who: Board, Status: 201,
+			Out: company.Tool{}, MaxBody: sandbox.DefaultModule + multipartRoom, NoTool: true, Timeout: uploadTimeout, Handle: deployTool},
+		{Method: "GET", Path: all + "/{name}", Tag: tag, Summary: "Read a tool", Out: company.Tool{}, Handle: readTool},
+		{Method: "POST", Path: all + "/{name}/execute", Tag: tag, Summary: "Run a tool in the sandbox of this node", In: executeToolBody{}, Out: toolResult{},
+			Timeout: maxToolTime + requestTimeout, Handle: executeTool},
+		{Method: "POST", Path: all + "/{name}/versions/{version}/revoke", Tag: tag, Summary: "Take a version of a tool out of use", Who: Board, In: revokeToolBody{},
+			Out: company.Tool{}, Handle: revokeTool},
+	}
+}
+
+type executeToolBody struct {
+	Input    json.RawMessage `json:"input,omitempty"` // standard input of the module
+	Version  int64           `json:"version,omitempty" minimum:"0" maximum:"64"`
+	Fuel     int64           `json:"fuel,omitempty" minimum:"0" maximum:"100000000000"`
+	MemoryMB int64           `json:"memoryMb,omitempty" minimum:"0" maximum:"512"`
+	Timeout  int64           `json:"timeoutMs,omitempty" minimum:"0" maximum:"300000"`
+}
+
+type revokeToolBody struct {
+	Reason string `json:"reason,omitempty" maxLength:"2000"`
+}
+
+// A toolResult is what a run of a tool came to; the members of the sandbox's result
+// are as `selvage sandbox run -o json` has them.
+type toolResult struct {
+	Tool      string     `json:"tool"`
+	Version   uint32     `json:"version"`
+	Hash      string     `json:"moduleHash"`
+	Exit      *int       `json:"exitCode"` // null when it did not come to its own end
+	Stdout    string     `json:"stdout"`
+	Stderr    string     `json:"stderr"`
+	Fuel      int64      `json:"fuelUsed"`
+	Memory    int64      `json:"memoryPeak"`
+	Took      int64      `json:"durationMs"`
+	Error     *toolFault `json:"error"`
+	ChainHash *string    `json:"chainHash"` // of the entry that allowed it
+}
+
+type toolFault struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func listTools(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) ([]company.Tool, error) {
+		if !seen(tx, rc, rc.Path("companyId")) {
+			return nil, NotFound("Company not found")
+		}
+		return company.ToolsOf(tx, rc.Path("companyId")), nil
+	})
+}
+
+func findTool(tx *ledger.Tx, rc *Request) (company.Tool, error) {
+	t, ok := company.ToolOf(tx, rc.Path("companyId"), rc.Path("name"))
+	if !ok || !seen(tx, rc, t.Company) {
+		return t, NotFound("Tool not found")
+	}
+	return t, nil
+}
+
+func readTool(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) (company.Tool, error) { return findTool(tx, rc) })
+}
+
+// deployTool takes a module, has the sandbox look at it, signs name, version and
+// bytes, and asks for the next version.
+func deployTool(rc *Request) (Response, error) {
+	s := rc.server
+	if s.cfg.Tools == nil {
+		return Response{}, Unavailable("This node has no sandbox")
+	}
+	up, err := rc.receive(sandbox.DefaultModule, tooManyBytes("Module", sandbox.DefaultModule))
+	if err != nil {
+		return Response{}, err
+	}
+	p := company.DeployTool{Name: up.Fields["name"], Description: up.Fields["description"], File: up.File}
+	if text := up.Fields["parameters"]; text != "" {
+		p.Parameters = json.RawMessage(text)
+	}
+	if p.Effect, err = effectOf(up.Fields["effect"]); err != nil {
+		return Response{}, err
+	}
+	module, err := s.blobBytes(rc.Context(), blob.Reference{Digest: up.digest, Size: up.File.Size})
+	if err != nil {
+		return Response{}, err
+	}
+	if err := s.cfg.Tools.Check(rc.Context(), module); err != nil {
+		if bad, ok := errors.AsType[*sandbox.Error](err); ok {
+			return Response{}, ledger.Refuse(ledger.Unprocessable, fmt.Appendf(nil, `{"code":%q}`, bad.Code), "The module can not be run: %s", bad.Error())
+		}
+		return Response{}, err
+	}
+	of := rc.Path("companyId")
+	err = rc.View(func(tx *ledger.Tx) error {
+		t, _ := company.ToolOf(tx, of, p.Name)
+		p.Version = uint32(len(t.Versions) + 1)
+		return nil
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	if _, err := rc.spread(&up); err != nil {
+		return Response{}, err
+	}
+	p.File = up.File
+	p.Signer, p.Signature = s.cfg.Tools.Sign(company.ToolStatement{Mesh: s.cfg.Tools.Mesh, Company: of, Name: p.Name, Version: p.Version, Hash: p.File.SHA256})
+	t, err := Do[company.Tool](rc, "tool.deploy", of, p)
+	return OK(t), err
+}
+
+// effectOf reads {"risk": 0.3, …} into thousandths.
+func effectOf(text string) (e company.ToolEffect, err error) {
+	if text == "" {
+		return e, nil
+	}
+	var in struct{ Risk, Security, Privacy, Novelty, Fairness float64 }
+	if json.Unmarshal([]byte(text), &in) != nil {
+		return e, Invalid("effect is an object of numbers from 0 to 1")
+	}
+	for _, x := range []struct {
+		from float64
+		to   *int64
+	}{{in.Risk, &e.Risk}, {in.Security, &e.Security}, {in.Privacy, &e.Privacy}, {in.Novelty, &e.Novelty}, {in.Fairness, &e.Fairness}} {
+		if !(x.from >= 0 && x.from <= 1) {
+			return e, Invalid("effect is an object of numbers from 0 to 1")
+		}
+		*x.to = int64(math.Round(x.from * 1000))
+	}
+	return e, nil
+}
+
+func (s *Server) blobBytes(ctx context.Context, ref blob.Reference) ([]byte, error) {
+	c, err := s.cfg.Blobs.Read(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return io.ReadAll(io.LimitReader(c, sandbox.DefaultModule+1))
+}
+
+func revokeTool(rc *Request) (Response, error) {
+	in, err := Body[revokeToolBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	v, err := strconv.ParseUint(rc.Path("version"), 10, 32)
+	if err != nil {
+		return Response{}, NotFound("Tool not found")
+	}
+	t, err := Do[company.Tool](rc, "tool.revoke", rc.Path("companyId"), company.RevokeTool{Name: rc.Path("name"), Version: uint32(v), Reason: in.Reason})
+	return OK(t), err
+}
+
+// executeTool has the rules decide, checks that the bytes are those that were
+// signed, and runs them: nothing of this machine is given to them but their input.
+func executeTool(rc *Request) (Response, error) {
+	in, err := Body[executeToolBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	s := rc.server
+	switch {
+	case s.cfg.Tools == nil || s.cfg.Blobs == nil:
+		return Response{}, Unavailable("This node has no sandbox")
+	case len(in.Input) > maxToolInput:
+		return Response{}, ledger.Refuse(ledger.TooLarge, nil, "input has more than %d bytes", maxToolInput)
+	}
+	select {
+	case s.tools <- struct{}{}:
+		defer func() { <-s.tools }()
+	default:
+		return Response{}, ledger.Refuse(ledger.TooMany, nil, "Too many tools are at work on this node; try again")
+	}
+	sum := sha256.Sum256(in.Input)
+	receipt, err := rc.Submit("tool.execute", rc.Path("companyId"), company.ExecuteTool{Name: rc.Path("name"), Version: uint32(in.Version), Input: hex.EncodeToString(sum[:])})
+	if err != nil {
+		return Response{}, err
+	}
+	var v company.ToolVersion
+	if err := ledger.Unmarshal(receipt.Value, &v); err != nil {
+		return Response{}, fmt.Errorf("value of tool.execute: %w", err)
+	}
+	out := toolResult{Tool: rc.Path("name"), Version: v.Version, Hash: v.Hash}
+	var ref blob.Reference
+	err = rc.View(func(tx *ledger.Tx) error {
+		a, ok := company.AssetByID(tx, v.Asset)
+		if !ok {
+			return NotFound("The module of the tool is gone")
+		}
+		d, err := blob.ParseDigest(a.SHA256)
+		if err != nil {
+			return err
+		}
+		of, _ := company.BlobOf(tx, a.Company, a.SHA256)
+		ref = reference(d, a, of)
+		if e, ok := ledger.EntryAt(tx, receipt.Height); ok {
+			out.ChainHash = new(hex.EncodeToString(e.Hash[:]))
+		}
+		return nil
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	module, err := s.blobBytes(rc.Context(), ref)
+	if err != nil {
+		return Response{}, err
+	}
+	if got := sha256.Sum256(module); !strings.EqualFold(hex.EncodeToString(got[:]), v.Hash) {
+		return Response{}, errors.New("the bytes of a tool are not those that were signed")
+	}
+	res, err := s.cfg.Tools.Run(rc.Context(), module, sandbox.Call{Args: []string{out.Tool}, Stdin: bytes.NewReader(in.Input),
+		Limits: sandbox.Limits{Fuel: in.Fuel, Memory: in.MemoryMB << 20, Time: time.Duration(in.Timeout) * time.Millisecond}})
+	if err != nil {
+		return Response{}, err
+	}
+	out.Exit, out.Stdout, out.Stderr, out.Fuel, out.Memory, out.Took = res.ExitCode, res.Stdout, res.Stderr, res.FuelUsed, res.MemoryPeak, res.DurationMs
+	if res.Error != nil {
+		out.Error = &toolFault{string(res.Error.Code), res.Error.Message}
+	}
+	return Reply(http.StatusOK, out), nil
+}
+
+// A ToolBench is what the API needs to sign tools and to run them.
+type ToolBench struct {
+	Mesh string
+	// Sign signs a statement with the key of this node.
+	Sign func(company.ToolStatement) (node string, signature []byte)
+	// Check tells what is wrong with a module, by a *sandbox.Error.
+	Check func(ctx context.Context, module []byte) error
+	// Run runs a module to its end.
+	Run func(ctx context.Context, module []byte, call sandbox.Call) (sandbox.Result, error)
+}

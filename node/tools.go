@@ -1,0 +1,42 @@
+package node
+
+import (
+	"context"
+	"errors"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/sandbox"
+)
+
+// tools is what the API signs and runs tools with; nil where this node has no
+// sandbox.
+func (n *Node) tools() *api.ToolBench {
+	engine := n.work.sandbox
+	if engine == nil {
+		return nil
+	}
+	return &api.ToolBench{
+		Mesh: string(n.Mesh()),
+		Sign: func(s company.ToolStatement) (string, []byte) { return string(n.ID()), s.Sign(n.keys) },
+		Check: func(ctx context.Context, module []byte) error {
+			m, err := engine.Load(ctx, module)
+			if err != nil {
+				return err
+			}
+			m.Close()
+			return nil
+		},
+		Run: func(ctx context.Context, module []byte, call sandbox.Call) (sandbox.Result, error) {
+			m, err := engine.Load(ctx, module)
+			if bad, ok := errors.AsType[*sandbox.Error](err); ok {
+				return sandbox.Result{Error: bad}, nil
+			}
+			if err != nil {
+				return sandbox.Result{}, err
+			}
+			defer m.Close()
+			return m.Run(ctx, call), nil
+		},
+	}
+}
