@@ -44,8 +44,8 @@ func (n *Node) Role() string {
 	return "non-voter"
 }
 
-// Leave takes this node out of the mesh for good: it hands leadership on, has
-// itself struck off the roster, upon which the leader takes its vote away, and stops.
+// Leave takes this node out of the mesh for good: it hands leadership on, gives
+// its vote up, has itself struck off the roster, and stops.
 func (n *Node) Leave(ctx context.Context) error {
 	members := 0
 	for _, m := range n.roster.all() {
@@ -59,6 +59,12 @@ func (n *Node) Leave(ctx context.Context) error {
 	if n.consensus.IsLeader() {
 		if err := n.consensus.TransferLeadership(ctx); err != nil {
 			return fmt.Errorf("hand leadership on: %w", err)
+		}
+	}
+	// The vote goes first: of two voters the one that stays could not take it away.
+	if n.consensus.Stats().Voter {
+		if err := n.consensus.Leave(ctx); err != nil {
+			return fmt.Errorf("give up the vote: %w", err)
 		}
 	}
 	receipt, err := n.proposer.Submit(ctx, n.command(ledger.KindNodeRevoke, "", ledger.NodeRevoke{Node: n.ID(), Reason: "left"}))

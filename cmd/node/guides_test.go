@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/selvage-mesh/selvage/testnet"
+)
+
+// guidePrelude is what a guide's commands find: addresses that are free here, and
+// words for what happens between them. A comment in the text, <!-- test: … -->, is
+// a line of shell that runs at its place.
+const guidePrelude = `
+set -eu
+export SELVAGE_HTTP=127.0.0.1:$PORT0 SELVAGE_MESH=127.0.0.1:$PORT4 SELVAGE_MDNS=off
+trap 'kill $(jobs -p) 2>/dev/null || true; wait || true' EXIT
+eventually() { for i in $(seq 300); do if sh -c "$1" >/dev/null 2>&1; then return; fi; sleep 0.2; done; echo "never: $1" >&2; exit 1; }
+one() { selvage up --dir net/n1 --name n1 2>n1.log & eventually 'selvage members'; }
+three() { selvage testnet up -n 3 --dir net --http-port $PORT0 --mesh-port $PORT4 >/dev/null 2>&1; eventually 'selvage autopilot state | grep "failure tolerance 1"'; }
+old() { if selvage up --dir net/$1 --name $1 --http 127.0.0.1:$PORT1 --mesh 127.0.0.1:$PORT5 2>old.log; then echo "$1 goes on" >&2; exit 1; fi; grep -q 'another epoch' old.log; }
+`
+
+// places are the addresses and directories of the guides, and what they are here.
+var places = strings.NewReplacer(
+	"127.0.0.2:9470", "127.0.0.1:$PORT5", "127.0.0.1:9470", "127.0.0.1:$PORT4",
+	"127.0.0.1:3102", "127.0.0.1:$PORT1", "127.0.0.1:3103", "127.0.0.1:$PORT2",
+	"/var/lib/selvage2", "net/n2", "/var/lib/selvage3", "net/n3", "/var/lib/restored", "restored", "/var/lib/selvage", "net/n1",
+)
+
+// guideScript makes a script of a guide. A block "sh" is run; "sh other: REASON"
+// is not, and says why.
+func guideScript(t *testing.T, name, text string) string {
+	t.Helper()
+	var out strings.Builder
+	out.WriteString(guidePrelude)
+	lines := strings.Split(text, "\n")
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
+		if hidden, ok := strings.CutPrefix(line, "<!-- test: "); ok {
+			fmt.Fprintf(&out, "%s\n", strings.TrimSuffix(hidden, " -->"))
+		}
+		fence, ok := strings.CutPrefix(line, "```")
+		if !ok {
+			continue
+		}
+		begin := i + 1
+		for i++; i < len(lines) && lines[i] != "```"; i++ {
+		}
+		block := lines[begin:min(i, len(lines))]
+		switch reason, other := strings.CutPrefix(fence, "sh other: "); {
+		case fence == "sh":
+			for _, l := range block {
+				fmt.Fprintf(&out, "echo %q\n%s\n", "+ "+strings.ReplaceAll(l, "$", "_"), places.Replace(l))
+			}
+		case other && reason != "":
+			t.Logf("%s: not run, %s: %s", name, reason, strings.Join(block, "; "))
+		case strings.HasPrefix(fence, "sh"):
+			t.Errorf("%s: a block of commands is neither run nor says why: %q", name, fence)
+		}
+	}
+	return out.String()
+}
+
+// Every command in the guides is run, in order, on a mesh of its own.
+func TestGuides(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the guides take a minute")
+	}
+	dir := t.TempDir()
+	guides, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, path := range guides {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, name := string(b), strings.TrimSuffix(filepath.Base(path), ".md")
+		if !strings.Contains(text, "<!-- test: ") {
+			continue
+		}
+		found++
+		script := "exec bash guide.sh\n-- guide.sh --\n" + guideScript(t, name, text)
+		if err := os.WriteFile(filepath.Join(dir, name+".txtar"), []byte(script), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found < 5 {
+		t.Errorf("%d guides have tests", found)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: dir,
+		Setup: func(e *testscript.Env) error {
+			ports, err := freePorts(8)
+			if err != nil {
+				return err
+			}
+			for i, p := range ports {
+				e.Vars = append(e.Vars, fmt.Sprintf("PORT%d=%d", i, p))
+			}
+			e.Vars = append(e.Vars, fmt.Sprintf("SELVAGE_API_URL=http://127.0.0.1:%d", ports[0]))
+			e.Defer(func() {
+				if p, err := testnet.Load(filepath.Join(e.WorkDir, "net")); err == nil {
+					p.Down()
+				}
+			})
+			return nil
+		},
+	})
+}
