@@ -121,8 +121,8 @@ func (a *Adapter) Status(run string) company.Phase {
 }
 
 var (
-	errCancelled = errors.New("Cancelled")
-	errLate      = errors.New("Timed out")
+	errCancelled = errors.New("cancelled")
+	errLate      = errors.New("timed out")
 	errLease     = errors.New("the node's lease ended")
 )
 
