@@ -86,10 +86,11 @@ const (
 	// maxFrame bounds a frame of the node's own protocols on KindIPC and KindRunLog.
 	maxFrame = 1 << 20
 	// lanLook is how long a node without a mesh looks around before it decides,
-	// lanUnsure how much longer when it hears of a mesh that does not answer, and
-	// lanYield when another node without one goes before it.
+	// lanUnsure how much longer when it hears of a mesh that does not answer (its
+	// nodes fall silent for some seconds when somebody floods them), and lanYield
+	// when another node without one goes before it.
 	lanLook   = 3 * time.Second
-	lanUnsure = 5 * time.Second
+	lanUnsure = 15 * time.Second
 	lanYield  = 8 * time.Second
 	// lanTick is how often it looks at what it has heard, greetTimeout bounds one
 	// acquaintance, greetAgain how soon an address is tried again.

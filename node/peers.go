@@ -134,22 +134,32 @@ func (n *Node) RotateKeys(ctx context.Context, by ledger.Actor, with ledger.Cred
 		if err = n.rotate(ctx, by, with); err == nil {
 			return nil
 		}
-		if refusal, ok := errors.AsType[*ledger.Refusal](err); !ok || refusal.Code != ledger.Conflict {
+		pause := rosterRetry // this node may not have heard yet of what it collided with
+		if early, ok := errors.AsType[tooSoon](err); ok {
+			pause = time.Duration(early)
+		} else if refusal, ok := errors.AsType[*ledger.Refusal](err); !ok || refusal.Code != ledger.Conflict {
 			return err
 		}
-		select { // this node may not have heard yet of what it collided with
+		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(rosterRetry):
+		case <-time.After(pause):
 			n.refreshRoster()
 		}
 	}
 	return err
 }
 
+// tooSoon is how long the keys before have yet to be in use.
+type tooSoon time.Duration
+
+func (e tooSoon) Error() string {
+	return fmt.Sprintf("the mesh's keys were just rotated: others are on their way to use them for another %v", time.Duration(e).Round(time.Millisecond))
+}
+
 // rotate draws keys for the members that there are now, and proposes them; as
-// somebody, or as this node itself. It waits for those before to be in use: gossip
-// holds three epochs at most.
+// somebody, or as this node itself. Those before have to be in use, else it is
+// tooSoon: gossip holds three epochs at most.
 func (n *Node) rotate(ctx context.Context, by ledger.Actor, with ledger.Credential) error {
 	var keys ledger.Keys
 	var members []ledger.Node
@@ -165,8 +175,8 @@ func (n *Node) rotate(ctx context.Context, by ledger.Actor, with ledger.Credenti
 	if err != nil {
 		return err
 	}
-	if age := time.Since(since); age < 2*n.conf.KeyOverlap {
-		return fmt.Errorf("the mesh's keys were rotated %v ago: others are still on their way to use them", age.Round(time.Millisecond))
+	if early := 2*n.conf.KeyOverlap - time.Since(since); early > 0 {
+		return tooSoon(early)
 	}
 	epoch, old, _ := n.keyring.current()
 	if epoch != keys.Epoch {
