@@ -134,32 +134,22 @@ func (n *Node) RotateKeys(ctx context.Context, by ledger.Actor, with ledger.Cred
 		if err = n.rotate(ctx, by, with); err == nil {
 			return nil
 		}
-		pause := rosterRetry // this node may not have heard yet of what it collided with
-		if early, ok := errors.AsType[tooSoon](err); ok {
-			pause = time.Duration(early)
-		} else if refusal, ok := errors.AsType[*ledger.Refusal](err); !ok || refusal.Code != ledger.Conflict {
+		if refusal, ok := errors.AsType[*ledger.Refusal](err); !ok || refusal.Code != ledger.Conflict || refusal.Detail != nil {
 			return err
 		}
-		select {
+		select { // this node may not have heard yet of what it collided with
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(pause):
+		case <-time.After(rosterRetry):
 			n.refreshRoster()
 		}
 	}
 	return err
 }
 
-// tooSoon is how long the keys before have yet to be in use.
-type tooSoon time.Duration
-
-func (e tooSoon) Error() string {
-	return fmt.Sprintf("the mesh's keys were just rotated: others are on their way to use them for another %v", time.Duration(e).Round(time.Millisecond))
-}
-
 // rotate draws keys for the members that there are now, and proposes them; as
 // somebody, or as this node itself. Those before have to be in use, else it is
-// tooSoon: gossip holds three epochs at most.
+// refused: gossip holds three epochs at most.
 func (n *Node) rotate(ctx context.Context, by ledger.Actor, with ledger.Credential) error {
 	var keys ledger.Keys
 	var members []ledger.Node
@@ -176,7 +166,8 @@ func (n *Node) rotate(ctx context.Context, by ledger.Actor, with ledger.Credenti
 		return err
 	}
 	if early := 2*n.conf.KeyOverlap - time.Since(since); early > 0 {
-		return tooSoon(early)
+		return ledger.Refuse(ledger.Conflict, fmt.Appendf(nil, `{"retryAfterMs":%d}`, early.Milliseconds()+1),
+			"The mesh's keys were just rotated; others are on their way to use them for another %v", early.Round(time.Millisecond))
 	}
 	epoch, old, _ := n.keyring.current()
 	if epoch != keys.Epoch {

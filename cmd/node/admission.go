@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -157,7 +159,18 @@ and when they are old. Nothing is interrupted: what is sealed with earlier keys 
 readable, and is sealed anew little by little.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var k meshKeysRow
-			return c.send(cmd, "POST", "/api/v1/mesh/keys/rotate", map[string]any{}, &k, func(w io.Writer) { k.print(w) })
+			for {
+				err := c.send(cmd, "POST", "/api/v1/mesh/keys/rotate", map[string]any{}, &k, func(w io.Writer) { k.print(w) })
+				pause, soon := retryAfter(err)
+				if !soon {
+					return err
+				}
+				select { // the keys before are not in use everywhere yet
+				case <-cmd.Context().Done():
+					return err
+				case <-time.After(pause):
+				}
+			}
 		},
 	}
 	return group("keyring", "The keys that the members share", status, rotate)
@@ -186,4 +199,14 @@ func showExposed(w io.Writer, rows []exposedRow, total int) {
 	if total > len(rows) {
 		fmt.Fprintf(w, "and %d more\n", total-len(rows))
 	}
+}
+
+// retryAfter is what a refusal says of when to try again, a few seconds at most.
+func retryAfter(err error) (pause time.Duration, ok bool) {
+	var d struct{ RetryAfterMs int64 }
+	if r, is := errors.AsType[*refused](err); !is || r.status != 409 || json.Unmarshal(r.details, &d) != nil {
+		return 0, false
+	}
+	pause = time.Duration(d.RetryAfterMs) * time.Millisecond
+	return pause, pause > 0 && pause <= 5*time.Second
 }

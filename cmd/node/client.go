@@ -106,6 +106,15 @@ func (c *cli) call(ctx context.Context, method, path string, in, out any) error 
 	}
 }
 
+// refused is a refusal that says more than its sentence.
+type refused struct {
+	text    string
+	status  int
+	details json.RawMessage
+}
+
+func (r *refused) Error() string { return r.text }
+
 func refusedBy(res *http.Response, body []byte) error {
 	var e struct {
 		Error   string          `json:"error"`
@@ -118,7 +127,7 @@ func refusedBy(res *http.Response, body []byte) error {
 		return fmt.Errorf("%s (HTTP %d): sign in with selvage auth login, or set SELVAGE_API_KEY", e.Error, res.StatusCode)
 	}
 	if len(e.Details) > 0 && string(e.Details) != "null" {
-		return fmt.Errorf("%s (HTTP %d): %s", e.Error, res.StatusCode, e.Details)
+		return &refused{fmt.Sprintf("%s (HTTP %d): %s", e.Error, res.StatusCode, e.Details), res.StatusCode, e.Details}
 	}
 	return fmt.Errorf("%s (HTTP %d)", e.Error, res.StatusCode)
 }
