@@ -44,6 +44,9 @@ func (g *gate) Submit(ctx context.Context, c ledger.Command) (ledger.Receipt, er
 	return g.solo.Submit(ctx, c)
 }
 
+// patientLease outlasts a machine that is busy with floods under the race detector.
+const patientLease = 2 * time.Minute
+
 // newWorkingHarness is a harness whose node really schedules and carries out
 // runs: a leader, a worker, the adapter for processes and its logs.
 func newWorkingHarness(t testing.TB) *harness {
@@ -71,8 +74,8 @@ func newWorkingHarness(t testing.TB) *harness {
 	}
 	self := h.node.keys.ID()
 	h.gate = &gate{solo: h.node}
-	lead := scheduler.NewLeader(scheduler.LeaderConfig{Node: h.gate, Self: self, Clock: shim.BootTime, Verify: func(context.Context) error { return nil }})
-	work, err := scheduler.NewWorker(scheduler.WorkerConfig{Node: h.node, Self: self, Clock: shim.BootTime, Slots: 16,
+	lead := scheduler.NewLeader(scheduler.LeaderConfig{Node: h.gate, Self: self, Clock: shim.BootTime, Lease: patientLease, Verify: func(context.Context) error { return nil }})
+	work, err := scheduler.NewWorker(scheduler.WorkerConfig{Node: h.node, Self: self, Clock: shim.BootTime, Lease: patientLease, Slots: 16,
 		Session: func() uint64 { return h.node.sess }, KeepAlive: lead.KeepAlive,
 		Adapters: map[string]scheduler.Adapter{"process": p, "http": webcall.New(webcall.Config{})}, LogRef: runlog.Ref,
 		OpenLog: func(ref string) (scheduler.Log, error) { return logs.Create(ref) },
