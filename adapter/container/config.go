@@ -1,7 +1,6 @@
 package container
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,17 +9,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/adapter/process"
 )
 
 // config is what adapterConfig says of a container.
 type config struct {
-	Image   string             `json:"image"`
-	Command string             `json:"command"`
-	Args    []string           `json:"args"`
-	Env     map[string]binding `json:"env"`
-	Dir     string             `json:"cwd"`
-	Mounts  []mount            `json:"mounts"`
+	Image   string                `json:"image"`
+	Command string                `json:"command"`
+	Args    []string              `json:"args"`
+	Env     map[string]live.Value `json:"env"`
+	Dir     string                `json:"cwd"`
+	Mounts  []mount               `json:"mounts"`
 	Limits  struct {
 		MemoryMB  *int64  `json:"memoryMb"`
 		Processes *int64  `json:"processes"`
@@ -39,23 +39,6 @@ type mount struct {
 	Source   string `json:"source"`
 	Target   string `json:"target"`
 	ReadOnly bool   `json:"readOnly"`
-}
-
-// A binding is the value of a variable: a string, or an object with one.
-type binding string
-
-func (b *binding) UnmarshalJSON(data []byte) error {
-	var plain string
-	if json.Unmarshal(data, &plain) == nil {
-		*b = binding(plain)
-		return nil
-	}
-	var object struct {
-		Value string `json:"value"`
-	}
-	err := json.Unmarshal(data, &object)
-	*b = binding(object.Value)
-	return err
 }
 
 // imageName is what engines take, with what could be taken for a flag left out.

@@ -44,6 +44,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
@@ -85,14 +86,7 @@ type Config struct {
 // An Adapter runs containers. It is safe for concurrent use.
 type Adapter struct {
 	cfg Config
-
-	mu   sync.Mutex // guards runs
-	runs map[string]*run
-}
-
-type run struct {
-	cancel chan struct{}
-	once   sync.Once
+	live.Runs
 }
 
 // Find returns the engine of this machine: podman, which needs no daemon, before
@@ -117,28 +111,7 @@ func New(cfg Config) (*Adapter, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Adapter{cfg: cfg, runs: map[string]*run{}}, nil
-}
-
-// Status tells whether a run is at work here.
-func (a *Adapter) Status(id string) company.Phase {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.runs[id] != nil {
-		return company.PhaseExecute
-	}
-	return ""
-}
-
-// Cancel asks a run to end: TERM to its first process, and the container's end
-// after the agent's grace.
-func (a *Adapter) Cancel(id, _ string) {
-	a.mu.Lock()
-	k := a.runs[id]
-	a.mu.Unlock()
-	if k != nil {
-		k.once.Do(func() { close(k.cancel) })
-	}
+	return &Adapter{cfg: cfg}, nil
 }
 
 // Sweep removes containers of this node that no run of it has.
@@ -148,13 +121,11 @@ func (a *Adapter) Sweep(ctx context.Context) error {
 		return err
 	}
 	var left []string
-	a.mu.Lock()
 	for name := range strings.FieldsSeq(out) {
-		if id, ours := strings.CutPrefix(name, namePrefix); ours && a.runs[id] == nil {
+		if id, ours := strings.CutPrefix(name, namePrefix); ours && a.Status(id) == "" {
 			left = append(left, name)
 		}
 	}
-	a.mu.Unlock()
 	for _, name := range left {
 		if _, e := a.engine(ctx, "rm", "-f", name); e != nil {
 			err = errors.Join(err, e)
@@ -198,15 +169,8 @@ func (a *Adapter) environ() (out []string) {
 
 // Invoke runs the agent's container to its end.
 func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
-	k := &run{cancel: make(chan struct{})}
-	a.mu.Lock()
-	a.runs[inv.Run.ID] = k
-	a.mu.Unlock()
-	defer func() {
-		a.mu.Lock()
-		delete(a.runs, inv.Run.ID)
-		a.mu.Unlock()
-	}()
+	cancel := make(chan struct{}) // closed when somebody asked for the end: TERM to the first process, and the end of the container after its grace
+	defer a.Begin(inv.Run.ID, sync.OnceFunc(func() { close(cancel) }))()
 	var c config
 	if err := json.Unmarshal(inv.Config, &c); err != nil {
 		return process.Failure("The agent's adapterConfig is malformed: %v", err)
@@ -244,11 +208,11 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	}
 	defer gate.Close()
 	inv.Report(company.Report{Place: &company.RunPlace{Dir: s.dir, Home: home, Scratch: s.scratch, Source: s.source}})
-	return a.watch(ctx, k, s)
+	return a.watch(ctx, cancel, s)
 }
 
 // watch starts the container and follows it to its end.
-func (a *Adapter) watch(ctx context.Context, k *run, s stage) company.Outcome {
+func (a *Adapter) watch(ctx context.Context, cancel <-chan struct{}, s stage) company.Outcome {
 	inv, c, name := s.inv, s.config, nameOf(s.inv.Run.ID)
 	outR, outW, err := os.Pipe()
 	if err != nil {
@@ -296,7 +260,7 @@ func (a *Adapter) watch(ctx context.Context, k *run, s stage) company.Outcome {
 		}
 		over = time.After(c.grace())
 	}
-	deadline, cancel, done := spec.Deadline, k.cancel, ctx.Done()
+	deadline, done := spec.Deadline, ctx.Done()
 	timedOut, cancelled, killed := false, false, false
 	var e ending
 	for wait := true; wait; {

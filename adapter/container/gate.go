@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/company"
 )
 
@@ -61,7 +61,7 @@ func openGate(dir string, api func() http.Handler, token string, inv company.Inv
 	g := &gate{dir: d}
 	g.server = &http.Server{ReadHeaderTimeout: gateHeader, MaxHeaderBytes: 64 << 10, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := api()
-		if h == nil || inv.Authority() <= shim.BootTime() {
+		if h == nil || !live.MayAct(inv) {
 			http.Error(w, `{"error":"the node may not act now"}`, http.StatusServiceUnavailable)
 			return
 		}

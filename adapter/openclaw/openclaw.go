@@ -38,11 +38,11 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coder/websocket"
 
+	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/webcall"
 	"github.com/selvage-mesh/selvage/company"
@@ -53,10 +53,8 @@ const (
 	// maxFrame bounds a frame of the gateway, maxSaid what is kept of the agent's words.
 	maxFrame = 4 << 20
 	maxSaid  = 16 << 10
-	// dialWait bounds connecting and the handshake; authorityEvery is how often a
-	// run looks whether its node may still act.
-	dialWait       = 15 * time.Second
-	authorityEvery = 250 * time.Millisecond
+	// dialWait bounds connecting and the handshake.
+	dialWait = 15 * time.Second
 	// goodbye bounds telling the gateway that a run is cancelled.
 	goodbye = 2 * time.Second
 )
@@ -80,11 +78,9 @@ type Config struct {
 
 // An Adapter talks to gateways. It is safe for concurrent use.
 type Adapter struct {
-	key    ed25519.PrivateKey
-	client *http.Client
-
-	mu   sync.Mutex // guards runs
-	runs map[string]context.CancelCauseFunc
+	key       ed25519.PrivateKey
+	client    *http.Client
+	live.Runs // of one that is cancelled the gateway is told to abort it
 }
 
 // New returns an adapter; the device key is made once.
@@ -105,19 +101,9 @@ func New(conf Config) (*Adapter, error) {
 		return nil, fmt.Errorf("openclaw adapter: %w", err)
 	}
 	dialer := &net.Dialer{Timeout: dialWait, Control: webcall.Guard(conf.Private)}
-	return &Adapter{key: ed25519.NewKeyFromSeed(seed), runs: map[string]context.CancelCauseFunc{},
+	return &Adapter{key: ed25519.NewKeyFromSeed(seed),
 		client: &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: dialWait},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
-}
-
-// Status tells whether a run is at work here.
-func (a *Adapter) Status(run string) company.Phase {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.runs[run] != nil {
-		return company.PhaseExecute
-	}
-	return ""
 }
 
 var (
@@ -126,38 +112,11 @@ var (
 	errLease     = errors.New("the node's lease ended")
 )
 
-// Cancel ends a run; the gateway is told to abort it.
-func (a *Adapter) Cancel(run, _ string) {
-	a.mu.Lock()
-	stop := a.runs[run]
-	a.mu.Unlock()
-	if stop != nil {
-		stop(errCancelled)
-	}
-}
-
-// text is a value of the configuration: a string, or an object with one.
-type text string
-
-func (t *text) UnmarshalJSON(data []byte) error {
-	var plain string
-	if json.Unmarshal(data, &plain) == nil {
-		*t = text(plain)
-		return nil
-	}
-	var object struct {
-		Value string `json:"value"`
-	}
-	err := json.Unmarshal(data, &object)
-	*t = text(object.Value)
-	return err
-}
-
 type config struct {
 	URL      string          `json:"url"`
-	Token    text            `json:"authToken"`
-	Other    text            `json:"token"` // likewise
-	Password text            `json:"password"`
+	Token    live.Value      `json:"authToken"`
+	Other    live.Value      `json:"token"` // likewise
+	Password live.Value      `json:"password"`
 	Agent    string          `json:"agentId"`
 	Strategy string          `json:"sessionKeyStrategy"`
 	Key      string          `json:"sessionKey"`
@@ -177,30 +136,10 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	whole := ctx
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	a.mu.Lock()
-	a.runs[inv.Run.ID] = stop
-	a.mu.Unlock()
-	defer func() {
-		a.mu.Lock()
-		delete(a.runs, inv.Run.ID)
-		a.mu.Unlock()
-	}()
+	defer a.Begin(inv.Run.ID, func() { stop(errCancelled) })()
 	timer := time.AfterFunc(limit, func() { stop(errLate) })
 	defer timer.Stop()
-	go func() {
-		t := time.NewTicker(authorityEvery)
-		defer t.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-t.C:
-				if inv.Authority() == 0 {
-					stop(errLease)
-				}
-			}
-		}
-	}()
+	defer live.Watch(ctx, inv, func() { stop(errLease) })()
 	hide := append([]string{string(c.Token), string(c.Other), string(c.Password)}, inv.Secrets...)
 	t := &talk{a: a, inv: inv, c: c, red: company.NewRedactor(hide)}
 	err := t.run(ctx)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
 )
 
@@ -134,7 +135,7 @@ func invoke(t *testing.T, g *gateway, private []netip.Prefix, more string) (comp
 		Config: []byte(`{"url":"` + strings.Replace(g.URL, "http", "ws", 1) + `","authToken":"` + token + `","agentId":"main","timeoutSec":20` + more + `}`),
 		Run:    company.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", Context: company.RunContext{TaskID: "task-1"}},
 		Log:    func(_, text string) { mu.Lock(); defer mu.Unlock(); log += text }, Report: func(company.Report) {},
-		Authority: func() time.Duration { return time.Hour }}
+		Authority: func() time.Duration { return shim.BootTime() + time.Hour }}
 	if g.mode == "hang" {
 		go func() {
 			for g.t.Context().Err() == nil {

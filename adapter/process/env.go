@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/company"
 )
 
@@ -19,31 +20,13 @@ var baseNames = []string{"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "USER", "
 
 // config is what adapterConfig says of a process.
 type config struct {
-	Command string             `json:"command"`
-	Args    []string           `json:"args"`
-	Dir     string             `json:"cwd"`
-	Env     map[string]binding `json:"env"`
-	Timeout *float64           `json:"timeoutSec"`
-	Grace   *float64           `json:"graceSec"`
+	Command string                `json:"command"`
+	Args    []string              `json:"args"`
+	Dir     string                `json:"cwd"`
+	Env     map[string]live.Value `json:"env"`
+	Timeout *float64              `json:"timeoutSec"`
+	Grace   *float64              `json:"graceSec"`
 	holding
-}
-
-// A binding is the value of a variable: a string, or an object with one. What
-// refers to a secret was put in place before it comes here.
-type binding string
-
-func (b *binding) UnmarshalJSON(data []byte) error {
-	var plain string
-	if json.Unmarshal(data, &plain) == nil {
-		*b = binding(plain)
-		return nil
-	}
-	var object struct {
-		Value string `json:"value"`
-	}
-	err := json.Unmarshal(data, &object)
-	*b = binding(object.Value)
-	return err
 }
 
 func (c config) timeout() (d time.Duration, source string) {

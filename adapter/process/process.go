@@ -23,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
 )
@@ -64,15 +65,7 @@ type Config struct {
 // An Adapter runs commands. It is safe for concurrent use.
 type Adapter struct {
 	cfg Config
-
-	mu   sync.Mutex // guards runs
-	runs map[string]*child
-}
-
-// A child is one command that runs.
-type child struct {
-	cancel chan struct{} // closed when somebody asked for its end
-	once   sync.Once
+	live.Runs
 }
 
 // New returns an adapter. Scratch directories that an earlier life of the node
@@ -97,28 +90,7 @@ func New(cfg Config) (*Adapter, error) {
 			return nil, fmt.Errorf("process adapter: %w", err)
 		}
 	}
-	return &Adapter{cfg: cfg, runs: map[string]*child{}}, nil
-}
-
-// Status tells whether a run is at work here.
-func (a *Adapter) Status(run string) company.Phase {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.runs[run] != nil {
-		return company.PhaseExecute
-	}
-	return ""
-}
-
-// Cancel asks a run to end: TERM to its tree, KILL after its grace. Asking
-// again changes nothing.
-func (a *Adapter) Cancel(run, _ string) {
-	a.mu.Lock()
-	k := a.runs[run]
-	a.mu.Unlock()
-	if k != nil {
-		k.once.Do(func() { close(k.cancel) })
-	}
+	return &Adapter{cfg: cfg}, nil
 }
 
 // Invoke runs the agent's command until its whole tree is gone.
@@ -136,15 +108,8 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 // carry makes the run's folders and variables, starts the job of plan in them,
 // and returns when its whole tree is gone.
 func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, plan func(Place) (Job, error)) company.Outcome {
-	k := &child{cancel: make(chan struct{})}
-	a.mu.Lock()
-	a.runs[inv.Run.ID] = k
-	a.mu.Unlock()
-	defer func() {
-		a.mu.Lock()
-		delete(a.runs, inv.Run.ID)
-		a.mu.Unlock()
-	}()
+	cancel := make(chan struct{}) // closed when somebody asked for the end: TERM to the tree, KILL after its grace
+	defer a.Begin(inv.Run.ID, sync.OnceFunc(func() { close(cancel) }))()
 	if err := c.check(); err != nil {
 		return failure("%v", err)
 	}
@@ -203,11 +168,11 @@ func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, p
 	if spec.Deadline <= shim.BootTime() {
 		return interrupted("The node's lease ended before the run began")
 	}
-	return a.watch(ctx, inv, c, job, k, spec, secrets)
+	return a.watch(ctx, inv, c, job, cancel, spec, secrets)
 }
 
 // watch starts the command and follows it to its end.
-func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, job Job, k *child, spec shim.Spec, secrets []string) company.Outcome {
+func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, job Job, cancel <-chan struct{}, spec shim.Spec, secrets []string) company.Outcome {
 	outR, outW, err := os.Pipe()
 	if err != nil {
 		return failure("No pipe could be made: %v", err)
@@ -245,7 +210,7 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, j
 	defer timeout.Stop()
 	renew := time.NewTicker(renewEvery)
 	defer renew.Stop()
-	deadline, cancel, done := spec.Deadline, k.cancel, ctx.Done()
+	deadline, done := spec.Deadline, ctx.Done()
 	timedOut, cancelled, killed, worked := false, false, false, false
 	overAt := job.Over
 	var e end

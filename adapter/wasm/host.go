@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
@@ -86,8 +87,8 @@ func (r *run) granted(method string) bool {
 // acting refuses what a guest asks for when its node may not act any more.
 func (r *run) acting(f sandbox.HostFunc) sandbox.HostFunc {
 	return func(ctx context.Context, request json.RawMessage) (any, error) {
-		if !mayAct(r.inv) {
-			r.adapter.end(r.inv.Run.ID, errNoLease)
+		if !live.MayAct(r.inv) {
+			r.lost()
 			return nil, &sandbox.HostError{Code: "Failed", Message: "the node's lease ended"}
 		}
 		return f(ctx, request)

@@ -30,17 +30,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/adapter/live"
+	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
@@ -49,14 +48,8 @@ const (
 	// DefaultFuel is what a run may use: a program of Go uses two million to
 	// begin, and this is some ten seconds of work.
 	DefaultFuel = 10_000_000_000
-	// DefaultTimeout is the contract's for agents.
-	DefaultTimeout = 900 * time.Second
-	// MaxTimeout bounds every run, also one that asks for no limit.
-	MaxTimeout = 24 * time.Hour
 	// maxOutput bounds what a run writes into its log.
 	maxOutput = 4 << 20
-	// authorityEvery is how often a run looks whether its node may still act.
-	authorityEvery = 250 * time.Millisecond
 	// maxGrants bounds grants and fetchHosts, each.
 	maxGrants = 256
 )
@@ -75,10 +68,8 @@ type Config struct {
 
 // An Adapter runs modules. It is safe for concurrent use.
 type Adapter struct {
-	cfg Config
-
-	mu   sync.Mutex // guards runs
-	runs map[string]context.CancelCauseFunc
+	cfg       Config
+	live.Runs // cancelled, a guest is stopped where it stands
 }
 
 // New returns an adapter.
@@ -89,17 +80,7 @@ func New(cfg Config) (*Adapter, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Adapter{cfg: cfg, runs: map[string]context.CancelCauseFunc{}}, nil
-}
-
-// Status tells whether a run is at work here.
-func (a *Adapter) Status(run string) company.Phase {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.runs[run] != nil {
-		return company.PhaseExecute
-	}
-	return ""
+	return &Adapter{cfg: cfg}, nil
 }
 
 // Why a run was ended from outside.
@@ -108,48 +89,18 @@ var (
 	errNoLease   = errors.New("the node's lease ended")
 )
 
-// Cancel ends a run: the guest is stopped where it stands.
-func (a *Adapter) Cancel(run, _ string) { a.end(run, errCancelled) }
-
-func (a *Adapter) end(run string, why error) {
-	a.mu.Lock()
-	stop := a.runs[run]
-	a.mu.Unlock()
-	if stop != nil {
-		stop(why)
-	}
-}
-
 // config is what adapterConfig says of a module.
 type config struct {
-	Module     string             `json:"module"`
-	SHA256     string             `json:"sha256"`
-	Args       []string           `json:"args"`
-	Env        map[string]binding `json:"env"`
-	Fuel       int64              `json:"fuel"`
-	MemoryMB   int64              `json:"memoryMb"`
-	Timeout    *float64           `json:"timeoutSec"`
-	HostCalls  int                `json:"hostCalls"`
-	Grants     []string           `json:"grants"`
-	FetchHosts []string           `json:"fetchHosts"`
-}
-
-// A binding is the value of a variable: a string, or an object with one. What
-// refers to a secret was put in place before it comes here.
-type binding string
-
-func (b *binding) UnmarshalJSON(data []byte) error {
-	var plain string
-	if json.Unmarshal(data, &plain) == nil {
-		*b = binding(plain)
-		return nil
-	}
-	var object struct {
-		Value string `json:"value"`
-	}
-	err := json.Unmarshal(data, &object)
-	*b = binding(object.Value)
-	return err
+	Module     string                `json:"module"`
+	SHA256     string                `json:"sha256"`
+	Args       []string              `json:"args"`
+	Env        map[string]live.Value `json:"env"`
+	Fuel       int64                 `json:"fuel"`
+	MemoryMB   int64                 `json:"memoryMb"`
+	Timeout    *float64              `json:"timeoutSec"`
+	HostCalls  int                   `json:"hostCalls"`
+	Grants     []string              `json:"grants"`
+	FetchHosts []string              `json:"fetchHosts"`
 }
 
 func (c config) check() error {
@@ -160,16 +111,6 @@ func (c config) check() error {
 		return fmt.Errorf("WASM adapter has more than %d grants", maxGrants)
 	}
 	return nil
-}
-
-func (c config) timeout() (d time.Duration, source string) {
-	if c.Timeout == nil || *c.Timeout < 0 || math.IsNaN(*c.Timeout) {
-		return DefaultTimeout, "default"
-	}
-	if *c.Timeout == 0 || *c.Timeout > MaxTimeout.Seconds() {
-		return MaxTimeout, "config"
-	}
-	return time.Duration(*c.Timeout * float64(time.Second)), "config"
 }
 
 // Invoke runs the agent's module to its end.
@@ -188,22 +129,16 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	whole := ctx
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	a.mu.Lock()
-	a.runs[inv.Run.ID] = stop
-	a.mu.Unlock()
-	defer func() {
-		a.mu.Lock()
-		delete(a.runs, inv.Run.ID)
-		a.mu.Unlock()
-	}()
-	defer a.watch(ctx, inv)()
+	defer a.Begin(inv.Run.ID, func() { stop(errCancelled) })()
+	lost := func() { stop(errNoLease) }
+	defer live.Watch(ctx, inv, lost)()
 
-	r := &run{adapter: a, inv: inv, config: c, token: token, secrets: c.secrets(inv, token)}
-	limit, source := c.timeout()
+	r := &run{adapter: a, inv: inv, config: c, token: token, lost: lost, secrets: c.secrets(inv, token)}
+	limit, source := process.Timeout(c.Timeout)
 	res, err := r.run(ctx, limit)
 	if err != nil {
 		if errors.Is(err, errNoLease) {
-			stop(errNoLease)
+			lost()
 		}
 		if ctx.Err() == nil {
 			return failure("%s", company.NewRedactor(r.secrets).Clean(err.Error()))
@@ -212,29 +147,6 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	}
 	return r.outcome(res, context.Cause(ctx), whole.Err() != nil, limit, source)
 }
-
-// watch ends the run when the node may act no more. The returned function ends
-// the watch.
-func (a *Adapter) watch(ctx context.Context, inv company.Invocation) func() {
-	ctx, stop := context.WithCancel(ctx)
-	go func() {
-		tick := time.NewTicker(authorityEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if !mayAct(inv) {
-					a.end(inv.Run.ID, errNoLease)
-				}
-			}
-		}
-	}()
-	return stop
-}
-
-func mayAct(inv company.Invocation) bool { return inv.Authority() > shim.BootTime() }
 
 // secrets are values that must not be seen in what the run writes.
 func (c config) secrets(inv company.Invocation, token string) []string {
@@ -247,6 +159,7 @@ type run struct {
 	inv     company.Invocation
 	config  config
 	token   string
+	lost    func() // ends the run, because its node may act no more
 	secrets []string
 	posts   int // requests that change something, so far
 
@@ -274,7 +187,7 @@ func (r *run) run(ctx context.Context, limit time.Duration) (sandbox.Result, err
 	out, errs := r.stream("stdout"), r.stream("stderr")
 	defer errs.rest()
 	defer out.rest()
-	if !mayAct(r.inv) {
+	if !live.MayAct(r.inv) {
 		return sandbox.Result{}, errNoLease
 	}
 	return m.Run(ctx, sandbox.Call{

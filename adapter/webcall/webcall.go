@@ -27,10 +27,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/company"
 )
 
@@ -41,8 +41,6 @@ const (
 	// maxAnswer bounds what is kept of an answer, maxHeaders what is sent.
 	maxAnswer  = company.MaxExcerpt
 	maxHeaders = 64
-	// authorityEvery is how often a call looks whether its node may still act.
-	authorityEvery = 250 * time.Millisecond
 	// redacted stands for a secret that an agent sent back.
 	redacted = "***REDACTED***"
 )
@@ -59,11 +57,9 @@ type Config struct {
 
 // An Adapter calls URLs. It is safe for concurrent use.
 type Adapter struct {
-	cfg    Config
-	client *http.Client
-
-	mu   sync.Mutex // guards runs
-	runs map[string]context.CancelFunc
+	cfg       Config
+	client    *http.Client
+	live.Runs // cancelled, a call is broken off
 }
 
 // New returns an adapter.
@@ -71,8 +67,8 @@ func New(cfg Config) *Adapter {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &Adapter{cfg: cfg, runs: map[string]context.CancelFunc{}}
-	dialer := &net.Dialer{Timeout: DefaultTimeout, Control: func(_, address string, _ syscall.RawConn) error { return a.mayReach(address) }}
+	a := &Adapter{cfg: cfg}
+	dialer := &net.Dialer{Timeout: DefaultTimeout, Control: Guard(cfg.Private)}
 	a.client = &http.Client{
 		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: DefaultTimeout, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
@@ -92,19 +88,19 @@ var reserved = []netip.Prefix{
 // Guard returns what refuses, as a [net.Dialer]'s Control, addresses that are not
 // public and in none of private.
 func Guard(private []netip.Prefix) func(network, address string, c syscall.RawConn) error {
-	a := &Adapter{cfg: Config{Private: private}}
-	return func(_, address string, _ syscall.RawConn) error { return a.mayReach(address) }
+	return func(_, address string, _ syscall.RawConn) error { return mayReach(private, address) }
 }
 
-// mayReach refuses an address, as it is dialled, that is not public.
-func (a *Adapter) mayReach(address string) error {
+// mayReach refuses an address, as it is dialled, that is not public and in none of
+// private.
+func mayReach(private []netip.Prefix, address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return ErrPrivate
 	}
 	ip := at.Addr().Unmap().WithZone("")
 	in := func(p netip.Prefix) bool { return p.Contains(ip) }
-	if slices.ContainsFunc(a.cfg.Private, in) {
+	if slices.ContainsFunc(private, in) {
 		return nil
 	}
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() || slices.ContainsFunc(reserved, in) {
@@ -113,51 +109,13 @@ func (a *Adapter) mayReach(address string) error {
 	return nil
 }
 
-// Status tells whether a run is at work here.
-func (a *Adapter) Status(run string) company.Phase {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.runs[run] != nil {
-		return company.PhaseExecute
-	}
-	return ""
-}
-
-// Cancel breaks the call of a run off.
-func (a *Adapter) Cancel(run, _ string) {
-	a.mu.Lock()
-	stop := a.runs[run]
-	a.mu.Unlock()
-	if stop != nil {
-		stop()
-	}
-}
-
 // config is what adapterConfig says of a call.
 type config struct {
-	URL      string             `json:"url"`
-	Method   string             `json:"method"`
-	Headers  map[string]binding `json:"headers"`
-	Timeout  int64              `json:"timeoutMs"`
-	Template json.RawMessage    `json:"payloadTemplate"`
-}
-
-// A binding is the value of a header: a string, or an object with one. What
-// refers to a secret was put in place before it comes here.
-type binding string
-
-func (b *binding) UnmarshalJSON(data []byte) error {
-	var plain string
-	if json.Unmarshal(data, &plain) == nil {
-		*b = binding(plain)
-		return nil
-	}
-	var object struct {
-		Value string `json:"value"`
-	}
-	err := json.Unmarshal(data, &object)
-	*b = binding(object.Value)
-	return err
+	URL      string                `json:"url"`
+	Method   string                `json:"method"`
+	Headers  map[string]live.Value `json:"headers"`
+	Timeout  int64                 `json:"timeoutMs"`
+	Template json.RawMessage       `json:"payloadTemplate"`
 }
 
 // hidden returns text without the run's secrets.
@@ -184,14 +142,7 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	cancelled := errors.New("cancelled")
-	a.mu.Lock()
-	a.runs[inv.Run.ID] = func() { stop(cancelled) }
-	a.mu.Unlock()
-	defer func() {
-		a.mu.Lock()
-		delete(a.runs, inv.Run.ID)
-		a.mu.Unlock()
-	}()
+	defer a.Begin(inv.Run.ID, func() { stop(cancelled) })()
 	late := errors.New("timeout")
 	timer := time.AfterFunc(limit, func() { stop(late) })
 	defer timer.Stop()
@@ -244,7 +195,7 @@ func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config) (o
 	inv.Log("system", "[selvage] "+req.Method+" "+to.Scheme+"://"+to.Host+"\n")
 	note, _ := json.Marshal(map[string]any{"adapterType": inv.Run.AdapterType, "method": req.Method, "host": to.Host}) // always encodes
 	inv.Report(company.Report{Events: []company.ReportEvent{{Type: "adapter.invoke", Level: "info", Message: "adapter invocation", Payload: note}}})
-	stopWatch := a.watch(ctx, inv)
+	stopWatch := live.Watch(ctx, inv, func() { a.Cancel(inv.Run.ID, "the node's lease ended") })
 	res, err := a.client.Do(req)
 	stopWatch()
 	if err != nil {
@@ -272,27 +223,6 @@ func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config) (o
 	}
 	out.Status = company.RunSucceeded
 	return out, answer, nil
-}
-
-// watch breaks the call off when the node may act no more. The returned function
-// ends the watch.
-func (a *Adapter) watch(ctx context.Context, inv company.Invocation) func() {
-	ctx, stop := context.WithCancel(ctx)
-	go func() {
-		tick := time.NewTicker(authorityEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if inv.Authority() == 0 {
-					a.Cancel(inv.Run.ID, "the node's lease ended")
-				}
-			}
-		}
-	}()
-	return stop
 }
 
 // payload is the template with its places filled in, and what every agent is told.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
 )
 
@@ -19,7 +20,7 @@ func invoke(t *testing.T, a *Adapter, config string) company.Outcome {
 	t.Helper()
 	return a.Invoke(t.Context(), company.Invocation{Config: []byte(config), AgentName: "Ada", Wake: []byte(`{"wakeReason":"test"}`), Secrets: []string{"canary"},
 		Run: company.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", AdapterType: "http"},
-		Log: func(string, string) {}, Report: func(company.Report) {}, Authority: func() time.Duration { return time.Hour }})
+		Log: func(string, string) {}, Report: func(company.Report) {}, Authority: func() time.Duration { return shim.BootTime() + time.Hour }})
 }
 
 func local() *Adapter {
