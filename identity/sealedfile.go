@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/chacha20poly1305"
@@ -195,7 +196,7 @@ func SealFile(w io.Writer, about []byte, to []Recipient) (io.WriteCloser, error)
 	if _, err := w.Write(append([]byte(sealedMagic), line...)); err != nil {
 		return nil, err
 	}
-	return &sealWriter{w: w, aead: c, buf: make([]byte, 0, sealedPiece)}, nil
+	return &sealWriter{w: w, aead: c, fill: &pieceGroup{}}, nil
 }
 
 type chunkAEAD interface {
@@ -220,40 +221,95 @@ func chunkNonce(n uint64, last bool) []byte {
 	return append(b, 0)
 }
 
+// sealedGroup is how many pieces are sealed, or opened, at a time, each by a
+// goroutine that ends by itself; two groups are held in memory.
+const sealedGroup = 4
+
+// A pieceGroup is some pieces in a row. Its memory is used again.
+type pieceGroup struct {
+	n     int
+	plain [sealedGroup][]byte
+	coded [sealedGroup][]byte // a chunk each; the length goes before it in a writer's
+	errs  [sealedGroup]error  // of opening
+	end   error               // what follows the last piece of a reader's group
+	work  sync.WaitGroup
+}
+
+// sealWriter seals one group while it takes in the next, and writes only in its
+// caller's goroutine.
 type sealWriter struct {
 	w    io.Writer
 	aead chunkAEAD
-	buf  []byte
-	out  []byte
+	fill *pieceGroup // takes what is written
+	busy *pieceGroup // is being sealed, nil for none
 	n    uint64
 	err  error
 }
 
 func (s *sealWriter) Write(p []byte) (n int, err error) {
 	for len(p) > 0 && s.err == nil {
-		if len(s.buf) == sealedPiece { // there is more, so this one is not the last
-			s.flush(false)
+		g := s.fill
+		if g.n == 0 || len(g.plain[g.n-1]) == sealedPiece { // there is more, so this one is not the last
+			if g.n == sealedGroup {
+				s.turn(false)
+				continue
+			}
+			g.begin()
 		}
-		take := min(len(p), sealedPiece-len(s.buf))
-		s.buf = append(s.buf, p[:take]...)
+		piece := &g.plain[g.n-1]
+		take := min(len(p), sealedPiece-len(*piece))
+		*piece = append(*piece, p[:take]...)
 		p, n = p[take:], n+take
 	}
 	return n, s.err
 }
 
-func (s *sealWriter) flush(last bool) {
-	if s.err != nil {
-		return
+// begin begins another piece.
+func (g *pieceGroup) begin() {
+	if g.plain[g.n] == nil {
+		g.plain[g.n] = make([]byte, 0, sealedPiece)
 	}
-	s.out = binary.BigEndian.AppendUint32(s.out[:0], uint32(len(s.buf)+chacha20poly1305.Overhead))
-	s.out = s.aead.Seal(s.out, chunkNonce(s.n, last), s.buf, nil)
-	_, s.err = s.w.Write(s.out)
-	s.n++
-	s.buf = s.buf[:0]
+	g.plain[g.n] = g.plain[g.n][:0]
+	g.n++
+}
+
+// turn begins to seal the group that is full, and writes the one before.
+func (s *sealWriter) turn(last bool) {
+	g, before := s.fill, s.busy
+	for i, piece := range g.plain[:g.n] {
+		nonce := chunkNonce(s.n, last && i == g.n-1)
+		s.n++
+		g.work.Go(func() {
+			out := binary.BigEndian.AppendUint32(g.coded[i][:0], uint32(len(piece)+chacha20poly1305.Overhead))
+			g.coded[i] = s.aead.Seal(out, nonce, piece, nil)
+		})
+	}
+	if before == nil {
+		before = &pieceGroup{}
+	}
+	s.put(before)
+	s.busy, s.fill = g, before
+}
+
+// put writes a group, and empties it.
+func (s *sealWriter) put(g *pieceGroup) {
+	g.work.Wait()
+	for _, chunk := range g.coded[:g.n] {
+		if s.err == nil {
+			_, s.err = s.w.Write(chunk)
+		}
+	}
+	g.n = 0
 }
 
 func (s *sealWriter) Close() error {
-	s.flush(true)
+	if s.err == nil {
+		if s.fill.n == 0 {
+			s.fill.begin() // the last piece of an empty file
+		}
+		s.turn(true)
+		s.put(s.busy)
+	}
 	err := s.err
 	s.err = errors.New("sealed file is closed")
 	return err
@@ -334,13 +390,17 @@ func (f *SealedFile) Open(passphrase []byte, keys ...*RecipientKey) (io.Reader, 
 	return nil, ErrNotRecipient
 }
 
+// sealReader opens one group while it gives out the one before, and reads only
+// in its caller's goroutine.
 type sealReader struct {
-	r    *bufio.Reader
-	aead chunkAEAD
-	in   []byte
-	rest []byte
-	n    uint64
-	err  error
+	r     *bufio.Reader
+	aead  chunkAEAD
+	now   *pieceGroup // is given out
+	ahead *pieceGroup // is being opened
+	at    int         // piece of now
+	rest  []byte      // of that piece
+	n     uint64      // chunks read
+	err   error
 }
 
 func (s *sealReader) Read(p []byte) (int, error) {
@@ -355,38 +415,65 @@ func (s *sealReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// next goes to the next piece, or to the error that stands in its place.
 func (s *sealReader) next() {
+	if s.now == nil { // the first of all
+		s.now, s.ahead = &pieceGroup{}, &pieceGroup{}
+		s.load(s.ahead)
+	}
+	if s.at < s.now.n {
+		if s.err = s.now.errs[s.at]; s.err == nil {
+			s.rest = s.now.plain[s.at]
+		}
+		s.at++
+		return
+	}
+	if s.err = s.now.end; s.err != nil {
+		return
+	}
+	s.now, s.ahead, s.at = s.ahead, s.now, 0
+	s.now.work.Wait()
+	if s.now.end == nil {
+		s.load(s.ahead)
+	}
+}
+
+// load reads a group of chunks and begins to open them.
+func (s *sealReader) load(g *pieceGroup) {
+	for g.n = 0; g.n < sealedGroup && g.end == nil; g.n++ {
+		i, n := g.n, s.n
+		if g.coded[i] == nil {
+			g.coded[i] = make([]byte, sealedPiece+chacha20poly1305.Overhead)
+		}
+		in, err := s.chunk(g.coded[i])
+		if g.end = err; err != nil {
+			return
+		}
+		s.n++
+		_, eof := s.r.Peek(1)
+		g.end = eof
+		g.work.Go(func() {
+			out, err := s.aead.Open(in[:0], chunkNonce(n, eof != nil), in, nil)
+			if err != nil {
+				err = fmt.Errorf("%w: chunk %d", ErrSealedFile, n)
+			}
+			g.plain[i], g.errs[i] = out, err
+		})
+	}
+}
+
+// chunk reads a chunk into b.
+func (s *sealReader) chunk(b []byte) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(s.r, head[:]); err != nil {
-		s.err = fmt.Errorf("%w: it is cut short", ErrSealedFile)
-		return
+		return nil, fmt.Errorf("%w: it is cut short", ErrSealedFile)
 	}
 	n := binary.BigEndian.Uint32(head[:])
-	if n < chacha20poly1305.Overhead || n > sealedPiece+chacha20poly1305.Overhead {
-		s.err = fmt.Errorf("%w: chunk %d has %d bytes", ErrSealedFile, s.n, n)
-		return
+	if n < chacha20poly1305.Overhead || int(n) > len(b) {
+		return nil, fmt.Errorf("%w: chunk %d has %d bytes", ErrSealedFile, s.n, n)
 	}
-	if s.in == nil {
-		s.in = make([]byte, sealedPiece+chacha20poly1305.Overhead)
+	if _, err := io.ReadFull(s.r, b[:n]); err != nil {
+		return nil, fmt.Errorf("%w: it is cut short", ErrSealedFile)
 	}
-	in := s.in[:n]
-	if _, err := io.ReadFull(s.r, in); err != nil {
-		s.err = fmt.Errorf("%w: it is cut short", ErrSealedFile)
-		return
-	}
-	_, eof := s.r.Peek(1)
-	last := eof != nil
-	out, err := s.aead.Open(in[:0], chunkNonce(s.n, last), in, nil)
-	if err != nil {
-		s.err = fmt.Errorf("%w: chunk %d", ErrSealedFile, s.n)
-		return
-	}
-	s.n++
-	s.rest = out
-	if last {
-		s.err = io.EOF
-		if eof != io.EOF {
-			s.err = eof
-		}
-	}
+	return b[:n], nil
 }

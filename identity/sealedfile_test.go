@@ -55,7 +55,7 @@ func TestSealedFileOpensForItsRecipientsOnly(t *testing.T) {
 		}
 		to = append(to, r)
 	}
-	for _, size := range []int{0, 1, sealedPiece - 1, sealedPiece, sealedPiece + 1, 3 * sealedPiece} {
+	for _, size := range []int{0, 1, sealedPiece - 1, sealedPiece, sealedPiece + 1, sealedGroup * sealedPiece, sealedGroup*sealedPiece + 1, 3*sealedGroup*sealedPiece + 5} {
 		content := bytes.Repeat([]byte("row\n"), size/4+1)[:size]
 		b := sealFile(t, content, to...)
 		again, err := ParseRecipientKey(FormatRecipientKey(two) + "\n")
@@ -81,19 +81,23 @@ func TestSealedFileOpensForItsRecipientsOnly(t *testing.T) {
 // dropped or swapped does not read to its end.
 func TestSealedFileIsWholeOrDoesNotOpen(t *testing.T) {
 	k := NewRecipientKey()
-	content := bytes.Repeat([]byte("0123456789\n"), sealedPiece/4)
+	content := bytes.Repeat([]byte("0123456789\n"), sealedPiece*(2*sealedGroup+1)/11)
 	b := sealFile(t, content, Recipient{Key: k.PublicKey().Bytes()})
 	head := bytes.IndexByte(b[len(sealedMagic):], '\n') + len(sealedMagic) + 1
 	bad := map[string][]byte{
 		"one byte more":       append(bytes.Clone(b), 0),
 		"the first chunk out": append(bytes.Clone(b[:head]), b[head+4+sealedPiece+16:]...),
 	}
-	for i := 0; i < len(b); i += 9973 {
+	for i := 0; i < len(b); i += 29983 {
 		bad["cut"+string(rune('a'+i%26))] = b[:i]
 		c := bytes.Clone(b)
 		c[i] ^= 1
 		bad["flip"+string(rune('a'+i%26))] = c
 	}
+	chunks := bytes.Clone(b[head : head+2*(4+sealedPiece+16)])
+	swapped := append(bytes.Clone(b[:head]), chunks[4+sealedPiece+16:]...)
+	bad["two chunks swapped"] = append(append(swapped, chunks[:4+sealedPiece+16]...), b[head+len(chunks):]...)
+	bad["cut at a group"] = b[:head+sealedGroup*(4+sealedPiece+16)]
 	bad["cut at a chunk"] = b[:head+4+sealedPiece+16]
 	about := bytes.Replace(bytes.Clone(b), []byte(`"what":"test"`), []byte(`"what":"tost"`), 1)
 	bad["another about"] = about
