@@ -98,7 +98,7 @@ func (s *Snapshot) write(to io.Writer) (n int64, sum Hash, err error) {
 			err = failure
 		}
 	}()
-	w := snapshotWriter{w: bufio.NewWriterSize(to, 128<<10), sum: sha256.New()}
+	w := snapshotWriter{w: bufio.NewWriterSize(to, 128<<10), sum: newStreamSum(), block: make([]byte, blockHead, snapshotBlock)}
 	w.write(appendBytes([]byte(snapshotMagic), s.Position.encode()))
 	for k, v := range s.snap.Scan(nil, nil, false) {
 		if w.row(k, v); w.err != nil {
@@ -109,26 +109,56 @@ func (s *Snapshot) write(to io.Writer) (n int64, sum Hash, err error) {
 	return w.n, sum, w.err
 }
 
+// A streamSum hashes a stream, the last piece of it while the caller goes on.
+type streamSum struct {
+	h    hash.Hash
+	busy sync.WaitGroup
+}
+
+func newStreamSum() *streamSum { return &streamSum{h: sha256.New()} }
+
+// add hashes b, which must not change before the next call of a method.
+func (s *streamSum) add(b []byte) {
+	s.busy.Wait()
+	s.busy.Go(func() { s.h.Write(b) })
+}
+
+func (s *streamSum) addNow(b []byte) {
+	s.busy.Wait()
+	s.h.Write(b)
+}
+
+func (s *streamSum) sum() (sum Hash) {
+	s.busy.Wait()
+	s.h.Sum(sum[:0])
+	return sum
+}
+
+// blockHead is how many bytes of length and checksum go before a block.
+const blockHead = 8
+
 type snapshotWriter struct {
 	w     *bufio.Writer
-	sum   hash.Hash
-	block []byte
+	sum   *streamSum
+	block []byte // with room for its head
+	spare []byte // is perhaps being hashed
 	rows  uint64
 	n     int64
 	err   error
 }
 
+// write gives b to the stream; it must not change before the next write.
 func (w *snapshotWriter) write(b []byte) {
 	if w.err != nil {
 		return
 	}
-	w.sum.Write(b)
+	w.sum.add(b)
 	n, err := w.w.Write(b)
 	w.n, w.err = w.n+int64(n), err
 }
 
 func (w *snapshotWriter) row(k, v []byte) {
-	if len(w.block) > 0 && len(w.block)+len(k)+len(v) > snapshotBlock {
+	if held := len(w.block) - blockHead; held > 0 && held+len(k)+len(v) > snapshotBlock {
 		w.flush()
 	}
 	w.block = appendBytes(appendBytes(w.block, k), v)
@@ -136,19 +166,23 @@ func (w *snapshotWriter) row(k, v []byte) {
 }
 
 func (w *snapshotWriter) flush() {
-	if len(w.block) == 0 {
+	body := w.block[blockHead:]
+	if len(body) == 0 {
 		return
 	}
-	head := binary.BigEndian.AppendUint32(nil, uint32(len(w.block)))
-	w.write(binary.BigEndian.AppendUint32(head, crc32.Checksum(w.block, castagnoli)))
+	binary.BigEndian.PutUint32(w.block, uint32(len(body)))
+	binary.BigEndian.PutUint32(w.block[4:], crc32.Checksum(body, castagnoli))
 	w.write(w.block)
-	w.block = w.block[:0]
+	if w.spare == nil {
+		w.spare = make([]byte, blockHead, snapshotBlock)
+	}
+	w.block, w.spare = w.spare[:blockHead], w.block
 }
 
 func (w *snapshotWriter) end() (sum Hash) {
 	w.flush()
 	w.write(binary.BigEndian.AppendUint64([]byte{0, 0, 0, 0}, w.rows))
-	w.sum.Sum(sum[:0])
+	sum = w.sum.sum()
 	w.write(sum[:])
 	if w.err == nil {
 		w.err = w.w.Flush()
@@ -231,18 +265,25 @@ func CheckSnapshot(r io.Reader) (pos Position, rows uint64, err error) {
 
 type snapshotStream struct {
 	r   *bufio.Reader
-	sum hash.Hash
+	sum *streamSum
 }
 
 func newSnapshotStream(r io.Reader) *snapshotStream {
-	return &snapshotStream{r: bufio.NewReaderSize(r, 128<<10), sum: sha256.New()}
+	return &snapshotStream{r: bufio.NewReaderSize(r, 128<<10), sum: newStreamSum()}
 }
 
-func (s *snapshotStream) full(b []byte) error {
+func (s *snapshotStream) read(b []byte) error {
 	if _, err := io.ReadFull(s.r, b); err != nil {
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
-	s.sum.Write(b)
+	return nil
+}
+
+func (s *snapshotStream) full(b []byte) error {
+	if err := s.read(b); err != nil {
+		return err
+	}
+	s.sum.addNow(b)
 	return nil
 }
 
@@ -294,9 +335,10 @@ func (s *snapshotStream) rows(put func(k, v []byte) error) error {
 			block = make([]byte, n)
 		}
 		block = block[:n]
-		if err := s.full(block); err != nil {
+		if err := s.read(block); err != nil {
 			return err
 		}
+		s.sum.add(block) // until the next head is read
 		if crc32.Checksum(block, castagnoli) != binary.BigEndian.Uint32(head[4:]) {
 			return fmt.Errorf("%w: damaged block", ErrSnapshot)
 		}
@@ -314,12 +356,12 @@ func (s *snapshotStream) rows(put func(k, v []byte) error) error {
 	if err := s.full(count[:]); err != nil {
 		return err
 	}
-	want := s.sum.Sum(nil)
+	want := s.sum.sum()
 	got := make([]byte, sha256.Size)
-	if err := s.full(got); err != nil {
+	if err := s.read(got); err != nil {
 		return err
 	}
-	if !bytes.Equal(got, want) || binary.BigEndian.Uint64(count[:]) != rows {
+	if !bytes.Equal(got, want[:]) || binary.BigEndian.Uint64(count[:]) != rows {
 		return fmt.Errorf("%w: damaged", ErrSnapshot)
 	}
 	return nil

@@ -37,7 +37,7 @@ func (sp *Span) Replace(fill func(put func(key, value []byte) error) error) erro
 	}
 	w := tableWriter{s: s, prefix: sp.prefix}
 	err := fill(w.put)
-	if err = errors.Join(err, w.finish()); err != nil {
+	if err = errors.Join(err, w.finish(), w.wait()); err != nil {
 		return errors.Join(err, s.clearStaging())
 	}
 	span := pebble.KeyRange{Start: []byte{sp.prefix}, End: []byte{sp.prefix + 1}}
@@ -63,15 +63,17 @@ type tableWriter struct {
 	paths  []string
 	w      *sstable.Writer
 	key    []byte // the last key put, with its prefix
+	next   []byte // memory for the one after
 	size   int
+	synced chan error // of the table before, which is made durable meanwhile
 }
 
 func (t *tableWriter) put(key, value []byte) error {
-	k := append(append(make([]byte, 0, len(key)+1), t.prefix), key...)
+	k := append(append(t.next[:0], t.prefix), key...)
 	if t.key != nil && bytes.Compare(k, t.key) <= 0 {
 		return fmt.Errorf("replace span: key %q is not above the one before", key)
 	}
-	t.key = k
+	t.key, t.next = k, t.key
 	if t.w != nil && t.size >= tableBytes {
 		if err := t.finish(); err != nil {
 			return err
@@ -103,6 +105,7 @@ func (t *tableWriter) begin() error {
 	return nil
 }
 
+// finish ends the present table. It is durable once wait has returned.
 func (t *tableWriter) finish() error {
 	if t.w == nil {
 		return nil
@@ -110,7 +113,23 @@ func (t *tableWriter) finish() error {
 	w := t.w
 	t.w = nil
 	t.s.space.admit(t.size, false) //nolint:errcheck // unsynced is never refused
-	if err := w.Close(); err != nil {
+	if err := t.wait(); err != nil {
+		return errors.Join(err, w.Close())
+	}
+	synced := make(chan error, 1)
+	t.synced = synced
+	go func() { synced <- w.Close() }()
+	return nil
+}
+
+// wait returns when every table that was finished is durable.
+func (t *tableWriter) wait() error {
+	if t.synced == nil {
+		return nil
+	}
+	err := <-t.synced
+	t.synced = nil
+	if err != nil {
 		return fmt.Errorf("finish table: %w", err)
 	}
 	return nil
