@@ -259,6 +259,25 @@ func backupsIn(dir string) (out []string, err error) {
 	return out, err // names are sorted, and begin with the time
 }
 
+// steadyBytes is how much of a backup's file may wait in memory before the disk
+// begins with it.
+const steadyBytes = 8 << 20
+
+// A steadyFile is a long file that the disk is at while it is written.
+type steadyFile struct {
+	f          *os.File
+	told, size int64
+}
+
+func (s *steadyFile) Write(b []byte) (int, error) {
+	n, err := s.f.Write(b)
+	if s.size += int64(n); s.size-s.told >= steadyBytes {
+		writeBack(s.f, s.told, s.size-s.told)
+		s.told = s.size
+	}
+	return n, err
+}
+
 // WriteBackup makes a file of what write gives: whole and synced, or not at all.
 // It replaces none.
 func WriteBackup(path string, write func(io.Writer) error) (err error) {
@@ -270,7 +289,7 @@ func WriteBackup(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	defer os.Remove(f.Name())
-	err = write(f)
+	err = write(&steadyFile{f: f})
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}

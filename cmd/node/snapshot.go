@@ -18,6 +18,9 @@ import (
 	"github.com/selvage-mesh/selvage/node"
 )
 
+// backupPiece is how much of a backup is taken from the node at once, in bytes.
+const backupPiece = 256 << 10
+
 // maxKeyFile bounds what is read of a file with keys or a passphrase, in bytes.
 const maxKeyFile = 64 << 10
 
@@ -219,7 +222,7 @@ func (c *cli) backup(ctx context.Context, w io.Writer, to []identity.Recipient, 
 		return err
 	}
 	defer res.Body.Close()
-	if _, err := io.Copy(w, res.Body); err != nil {
+	if _, err := io.CopyBuffer(w, res.Body, make([]byte, backupPiece)); err != nil {
 		return fmt.Errorf("the backup broke off: %w", err)
 	}
 	return nil
