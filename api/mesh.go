@@ -81,19 +81,21 @@ func (s *Server) readMesh(rc *Request) (Response, error) {
 }
 
 type member struct {
-	ID         identity.NodeID `json:"id"`
-	Name       string          `json:"name"`
-	Status     string          `json:"status"` // "alive", "dead" or "revoked"
-	Leader     bool            `json:"leader"`
-	Voter      bool            `json:"voter"`
-	Here       bool            `json:"here"` // it is the node that answers
-	Role       string          `json:"role"` // what its operator wants: "", "voter" or "observer"
-	Labels     []string        `json:"labels"`
-	Addresses  []string        `json:"addresses"`
-	AdmittedBy identity.NodeID `json:"admittedBy"`
-	AdmittedAt company.Time    `json:"admittedAt"`
-	Height     uint64          `json:"admittedHeight"`
-	RevokedAt  company.Time    `json:"revokedAt"`
+	ID     identity.NodeID `json:"id"`
+	Name   string          `json:"name"`
+	Status string          `json:"status"` // "alive", "dead" or "revoked"
+	Leader bool            `json:"leader"`
+	Voter  bool            `json:"voter"`
+	Here   bool            `json:"here"` // it is the node that answers
+	// Version is that of the program that the node runs, null while that is not known.
+	Version    company.NullText `json:"version"`
+	Role       string           `json:"role"` // what its operator wants: "", "voter" or "observer"
+	Labels     []string         `json:"labels"`
+	Addresses  []string         `json:"addresses"`
+	AdmittedBy identity.NodeID  `json:"admittedBy"`
+	AdmittedAt company.Time     `json:"admittedAt"`
+	Height     uint64           `json:"admittedHeight"`
+	RevokedAt  company.Time     `json:"revokedAt"`
 	// Endpoint is where the node serves the API with a certificate, null when it
 	// has not said so.
 	Endpoint *company.Endpoint `json:"endpoint"`
@@ -107,6 +109,9 @@ func (s *Server) memberOf(n ledger.Node) member {
 	m := member{ID: n.ID, Name: n.Name, Status: "alive", Here: n.ID == s.cfg.NodeID, Role: n.Role,
 		Labels: orEmpty(n.Labels), Addresses: orEmpty(n.Addresses), AdmittedBy: n.AdmittedBy,
 		AdmittedAt: company.Time(n.Admitted), Height: n.AdmittedAt, RevokedAt: company.Time(n.Revoked)}
+	if s.cfg.Program != nil && n.Member() {
+		m.Version = company.NullText(s.cfg.Program(n.ID))
+	}
 	switch {
 	case !n.Member():
 		m.Status = "revoked"

@@ -128,6 +128,8 @@ type Config struct {
 	Unseat func(ctx context.Context, id identity.NodeID) error
 	// Alive reports whether gossip holds a node to be alive.
 	Alive func(identity.NodeID) bool
+	// Program tells the version of a live node's program, "" when it is not known.
+	Program func(identity.NodeID) string
 	// Raft tells how consensus stands on this node.
 	Raft func() (consensus.Stats, []consensus.Server)
 	// Verify re-checks the whole chain of this node.

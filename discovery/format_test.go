@@ -68,6 +68,22 @@ func TestMetaFormat(t *testing.T) {
 			t.Errorf("%d bytes of %d: got %+v, %v", n, len(b), m, err)
 		}
 	}
+	old := len(b)
+	want.Program = "1.4.0-3-g0123456"
+	if b, err = want.MarshalBinary(); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "meta-program.hex", []byte(hex.Dump(b)))
+	var got Meta
+	if err := got.UnmarshalBinary(b); err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	if err := got.UnmarshalBinary(b[:len(b)-1]); err != nil || got.Program != "" {
+		t.Errorf("half of a version: %+v, %v", got, err)
+	}
+	if err := got.UnmarshalBinary(b[:old]); err != nil || got.Program != "" || got.MeshName != want.MeshName {
+		t.Errorf("from a node that does not tell its version: %+v, %v", got, err)
+	}
 	b[0] = 2
 	if err := new(Meta).UnmarshalBinary(b); !errors.Is(err, ErrMeta) {
 		t.Errorf("version 2: %v", err)
@@ -110,6 +126,10 @@ func TestMetaTooLargeIsRefused(t *testing.T) {
 
 func FuzzMeta(f *testing.F) {
 	b, _ := testMeta().MarshalBinary()
+	f.Add(b)
+	told := testMeta()
+	told.Program = "1.4.0"
+	b, _ = told.MarshalBinary()
 	f.Add(b)
 	f.Add(b[:metaFixed])
 	f.Add([]byte{})

@@ -21,6 +21,7 @@ type Meta struct {
 	Zone         string
 	Name         string // shown to people
 	MeshName     string // shown to people
+	Program      string // version of the node's program, "" when it does not tell
 }
 
 // ServerID is the node's name in the raft configuration.
@@ -36,6 +37,7 @@ const (
 	metaVersion = 1
 	metaFixed   = 1 + 1 + 16 + 16 + 32
 	metaLeaving = 1 << 0
+	metaStrings = 6 // that every node tells
 )
 
 // MarshalBinary returns the metadata as gossiped, at most MaxMeta bytes:
@@ -48,9 +50,11 @@ const (
 //	34      32     capability digest
 //	66      ...    six strings, each a length byte and that many bytes:
 //	               incarnation, HTTP address, role, zone, name, mesh name
+//	...     ...    a seventh, unless it is empty: version of the program
 //
-// A reader ignores bytes that follow, so that fields can be added under the
-// same version. A reader refuses another version; the node is then not seen.
+// A reader ignores bytes that follow, and a seventh string that is not whole, so
+// that fields can be added under the same version. A reader refuses another
+// version; the node is then not seen.
 func (m Meta) MarshalBinary() ([]byte, error) {
 	b := make([]byte, 2, MaxMeta)
 	b[0] = metaVersion
@@ -65,7 +69,12 @@ func (m Meta) MarshalBinary() ([]byte, error) {
 		b = append(b, raw...)
 	}
 	b = append(b, m.Capabilities[:]...)
-	for _, s := range m.strings() {
+	all := m.strings()
+	told := all[:]
+	if m.Program == "" {
+		told = told[:len(told)-1] // as nodes write it that have none to tell
+	}
+	for _, s := range told {
 		if len(*s.value) > 255 {
 			return nil, fmt.Errorf("%w: %s has %d bytes, at most 255", ErrMetaTooLarge, s.name, len(*s.value))
 		}
@@ -95,8 +104,11 @@ func (m *Meta) UnmarshalBinary(b []byte) error {
 	}
 	copy(got.Capabilities[:], b[34:metaFixed])
 	rest := b[metaFixed:]
-	for _, s := range got.strings() {
+	for i, s := range got.strings() {
 		if len(rest) == 0 || len(rest) < 1+int(rest[0]) {
+			if i == metaStrings {
+				break
+			}
 			return fmt.Errorf("%w: ends within the %s", ErrMeta, s.name)
 		}
 		*s.value, rest = string(rest[1:1+rest[0]]), rest[1+int(rest[0]):]
@@ -111,9 +123,9 @@ type metaString struct {
 }
 
 // strings are the fields of variable length in the order of the format.
-func (m *Meta) strings() [6]metaString {
-	return [6]metaString{
+func (m *Meta) strings() [metaStrings + 1]metaString {
+	return [metaStrings + 1]metaString{
 		{"incarnation", &m.Incarnation}, {"HTTP address", &m.HTTP}, {"role", &m.Role},
-		{"zone", &m.Zone}, {"name", &m.Name}, {"mesh name", &m.MeshName},
+		{"zone", &m.Zone}, {"name", &m.Name}, {"mesh name", &m.MeshName}, {"program's version", &m.Program},
 	}
 }

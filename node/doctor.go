@@ -45,6 +45,7 @@ func (n *Node) Doctor(ctx context.Context) []api.Check {
 	f.quorum(ctx, n)
 	f.voters(ctx, n)
 	f.members(n)
+	f.versions(n)
 	f.peers(n)
 	f.clock(n)
 	f.disk(n)

@@ -19,6 +19,7 @@ type memberRow struct {
 	Leader    bool     `json:"leader"`
 	Voter     bool     `json:"voter"`
 	Addresses []string `json:"addresses"`
+	Version   string   `json:"version"`
 
 	Scheduling string `json:"scheduling"`
 	Runs       int    `json:"runs"`
@@ -54,9 +55,9 @@ func membersCommand(c *cli) *cobra.Command {
 					if r.Scheduling != "" && r.Scheduling != "open" {
 						status += ", " + r.Scheduling
 					}
-					t = append(t, []string{dash(r.Name), short(r.ID), status, r.role(), strings.Join(r.Addresses, ",")})
+					t = append(t, []string{dash(r.Name), short(r.ID), status, r.role(), dash(r.Version), strings.Join(r.Addresses, ",")})
 				}
-				table(w, "NODE ID STATUS ROLE ADDRESS", t)
+				table(w, "NODE ID STATUS ROLE VERSION ADDRESS", t)
 			})
 			if err == nil && mesh.Warning != "" {
 				fmt.Fprintln(cmd.ErrOrStderr(), mesh.Warning)

@@ -186,7 +186,7 @@ func doctorCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Tell what is wrong with the node at --api and its mesh, and what to do", Args: cobra.NoArgs,
 		Long: `Tell what is wrong with the node at --api and its mesh, and what to do: quorum,
-voters, members, ports, clock, disk, memory, state, files, certificate, backups.
+voters, members, versions, ports, clock, disk, memory, state, files, certificate, backups.
 With --dir it looks at the data directory of a node that does not start. It ends
 with 1 when something is wrong.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
