@@ -120,6 +120,9 @@ func (n *Node) foundEpoch(ctx context.Context) error {
 			return fmt.Errorf("found epoch %d: node %s has a say too", n.epoch(), s.Node.Short())
 		}
 	}
+	if err := n.untilLeads(ctx); err != nil {
+		return fmt.Errorf("found epoch %d: %w", n.epoch(), err)
+	}
 	n.founds.Store(true)
 	defer n.founds.Store(false)
 	for now := uint64(0); now != n.epoch(); {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/discovery"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -90,6 +91,9 @@ func (n *Node) proposeGenesis(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := n.untilLeads(ctx); err != nil {
+		return fmt.Errorf("propose genesis: %w", err)
+	}
 	cmd := n.command(ledger.KindGenesis, "", nil)
 	cmd.Payload = n.member.Genesis
 	batch := ledger.EncodeBatch(n.Mesh(), n.keys.ID(), 0, 0, 0, []ledger.Command{cmd}, n.keys.Sign)
@@ -110,6 +114,19 @@ func (n *Node) proposeGenesis(ctx context.Context) error {
 	n.refreshRoster()
 	n.log.Info("founded a mesh", "mesh", n.Mesh(), "name", n.meshName())
 	n.conf.Notice("founded the mesh " + discovery.ShortMesh(n.meshName(), n.Mesh()))
+	return nil
+}
+
+// untilLeads waits until this node leads, which has nobody beside it: on a slow
+// machine that takes longer than a proposal may.
+func (n *Node) untilLeads(ctx context.Context) error {
+	for !n.consensus.IsLeader() {
+		select {
+		case <-ctx.Done():
+			return consensus.ErrNoLeader
+		case <-time.After(leadPoll):
+		}
+	}
 	return nil
 }
 

@@ -9,8 +9,10 @@ const (
 	maxMembership = 8 << 20
 	// joinTimeout bounds one attempt to join, over all seeds.
 	joinTimeout = 30 * time.Second
-	// foundTimeout bounds founding: an election of one and one commit.
+	// foundTimeout bounds founding: an election of one and one commit. leadPoll is
+	// how often a founder looks whether it leads.
 	foundTimeout = 30 * time.Second
+	leadPoll     = 20 * time.Millisecond
 	// submitTimeout bounds a command of the node itself.
 	submitTimeout = 15 * time.Second
 	// readyTimeout bounds the strong read by which a node finds out whether it is ready.

@@ -47,7 +47,7 @@ type Node struct {
 	log  *slog.Logger
 
 	small     bool          // the machine is: see profile.go
-	election  time.Duration // time-out that its disk asks for; 0 is the usual
+	election  time.Duration // time-out that its disk and processor ask for; 0 is the usual
 	store     *store.Store
 	keys      *identity.Keys
 	member    membership
@@ -168,15 +168,16 @@ func (n *Node) endSpawned() {
 func (n *Node) measure(context.Context) error {
 	memory := Memory()
 	n.small = n.conf.Size.Small(memory)
-	if n.conf.FS != vfs.Default || n.conf.OnDisk {
-		return nil // a test's disk
+	var sync time.Duration
+	if n.conf.FS == vfs.Default && !n.conf.OnDisk { // a test's disk is not looked at
+		var err error
+		if sync, err = syncTime(n.conf.Dir); err != nil {
+			return err
+		}
 	}
-	sync, err := syncTime(n.conf.Dir)
-	if err != nil {
-		return err
-	}
-	n.election = electionTimeout(sync)
-	n.log.Info("this machine", "memoryBytes", memory, "small", n.small, "sync", sync, "election", cmp.Or(n.election, 500*time.Millisecond))
+	check := checkTime()
+	n.election = electionTimeout(sync, check)
+	n.log.Info("this machine", "memoryBytes", memory, "small", n.small, "sync", sync, "signature", check, "election", cmp.Or(n.election, 500*time.Millisecond))
 	return nil
 }
 

@@ -3,6 +3,7 @@ package node
 import (
 	"bufio"
 	"cmp"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
@@ -39,7 +40,14 @@ const (
 	// electionSyncs is how many syncs an election time-out must be long: a leader
 	// that syncs, and a follower that does, take two, and cards have bad moments.
 	electionSyncs = 12
-	// slowestElection bounds what a slow disk makes of the election time-out, so
+	// The processor is asked how long it takes to check a signature, checks times.
+	// electionChecks is how many of these an election time-out must be long: what
+	// peers say to each other between two heartbeats is as much work on a busy node.
+	// A processor that needs more than 1.7 ms, an old or an emulated board, gets
+	// more than the usual time.
+	checks         = 9
+	electionChecks = 300
+	// slowestElection bounds what a slow disk or processor makes of the election time-out, so
 	// that a group of boards still fails over within some ten seconds.
 	slowestElection = 4 * time.Second
 )
@@ -122,11 +130,26 @@ func syncTime(dir string) (_ time.Duration, err error) {
 	return took[len(took)/2], nil
 }
 
-// electionTimeout returns what a disk's time for a sync makes of the election
-// time-out; 0 is the usual one.
-func electionTimeout(sync time.Duration) time.Duration {
+// checkTime measures how long this processor takes to check a signature: the
+// median of a few.
+func checkTime() time.Duration {
+	key, said := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)), make([]byte, 32)
+	pub, sig := key.Public().(ed25519.PublicKey), ed25519.Sign(key, said)
+	took := make([]time.Duration, checks)
+	for i := range took {
+		at := time.Now()
+		ed25519.Verify(pub, said, sig)
+		took[i] = time.Since(at)
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
+}
+
+// electionTimeout returns what a disk's time for a sync and a processor's time for
+// a signature make of the election time-out; 0 is the usual one.
+func electionTimeout(sync, check time.Duration) time.Duration {
 	const usual = 500 * time.Millisecond
-	if t := min(electionSyncs*sync, slowestElection); t > usual {
+	if t := min(max(electionSyncs*sync, electionChecks*check), slowestElection); t > usual {
 		return t.Round(100 * time.Millisecond)
 	}
 	return 0

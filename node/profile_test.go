@@ -2,9 +2,12 @@ package node
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/selvage-mesh/selvage/consensus"
 )
 
 func TestSize(t *testing.T) {
@@ -43,16 +46,22 @@ func TestMemTotal(t *testing.T) {
 	}
 }
 
-func TestElectionTimeoutFollowsTheDisk(t *testing.T) {
-	for sync, want := range map[time.Duration]time.Duration{
-		200 * time.Microsecond: 0,
-		40 * time.Millisecond:  0,
-		100 * time.Millisecond: 1200 * time.Millisecond,
-		2 * time.Second:        slowestElection,
+func TestElectionTimeoutFollowsTheMachine(t *testing.T) {
+	for in, want := range map[[2]time.Duration]time.Duration{
+		{200 * time.Microsecond, 50 * time.Microsecond}:  0,
+		{40 * time.Millisecond, 1600 * time.Microsecond}: 0,
+		{100 * time.Millisecond, 50 * time.Microsecond}:  1200 * time.Millisecond,
+		{2 * time.Second, 50 * time.Microsecond}:         slowestElection,
+		{time.Millisecond, 6 * time.Millisecond}:         1800 * time.Millisecond, // an emulated board of 32 bits
+		{100 * time.Millisecond, 3 * time.Millisecond}:   1200 * time.Millisecond, // the slower of the two counts
+		{0, time.Second}: slowestElection,
 	} {
-		if got := electionTimeout(sync); got != want {
-			t.Errorf("a sync of %s: %s, want %s", sync, got, want)
+		if got := electionTimeout(in[0], in[1]); got != want {
+			t.Errorf("a sync of %s, a signature of %s: %s, want %s", in[0], in[1], got, want)
 		}
+	}
+	if took := checkTime(); took <= 0 || took > time.Second {
+		t.Errorf("a signature takes %s", took)
 	}
 }
 
@@ -64,5 +73,17 @@ func TestSyncTimeLeavesNothing(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Founding a mesh is an election of one: the slowest card's takes its time.
+func TestFoundingOnTheSlowestCard(t *testing.T) {
+	t.Parallel()
+	n := start(t, filepath.Join(t.TempDir(), "card"), func(c *Config) {
+		tune := c.TuneConsensus
+		c.TuneConsensus = func(c *consensus.Config) { tune(c); c.ElectionTimeout = slowestElection }
+	})
+	if height, _ := n.ledger.Head(); height == 0 {
+		t.Error("there is no genesis")
 	}
 }
