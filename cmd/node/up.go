@@ -58,6 +58,29 @@ func tuneCollector(small bool) {
 	}
 }
 
+// To start takes three times the memory that a node at rest needs. What is free
+// goes back to the system giveBackAfter the start, and on a small node each
+// giveBackEvery: a burst of work is not kept for ever. It costs a collection.
+const (
+	giveBackAfter = 5 * time.Second
+	giveBackEvery = 5 * time.Minute
+)
+
+// giveBack gives memory back that is free, until ctx ends.
+func giveBack(ctx context.Context, small bool) {
+	for wait := giveBackAfter; ; wait = giveBackEvery {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		debug.FreeOSMemory()
+		if !small {
+			return
+		}
+	}
+}
+
 func upCommand(_ *cli) *cobra.Command {
 	var conf node.Config
 	var engine string
@@ -270,6 +293,7 @@ func serveOnce(ctx context.Context, cmd *cobra.Command, conf node.Config) error 
 	debug.FreeOSMemory() // opening took several times what a node at rest has
 	notified := make(chan struct{})
 	watching, done := context.WithCancel(ctx)
+	go giveBack(watching, conf.Size.Small(node.Memory()))
 	go func() {
 		defer close(notified)
 		notify(watching, n, conf.Logger)
