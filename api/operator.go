@@ -199,6 +199,7 @@ func (s *Server) changeNode(rc *Request) (Response, error) {
 
 // relabel applies changes to labels of the form key=value, or key alone.
 func relabel(labels []string, change map[string]*string) (out []string, err error) {
+	out = []string{} // none is also a set of labels, nil would change nothing
 	for _, l := range labels {
 		key, _, _ := strings.Cut(l, "=")
 		if _, ok := change[key]; !ok {
