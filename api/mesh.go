@@ -375,6 +375,8 @@ type ledgerHead struct {
 	Height  uint64 `json:"height"`
 	Hash    string `json:"hash"`
 	Applied uint64 `json:"applied"`
+	// Digest is that of the state: nodes that have applied the same have the same.
+	Digest string `json:"digest"`
 }
 
 func (s *Server) readLedger(rc *Request) (Response, error) {
@@ -382,8 +384,9 @@ func (s *Server) readLedger(rc *Request) (Response, error) {
 	if s.cfg.Head == nil {
 		return Response{}, errNotHere
 	}
-	out.Height, out.Applied = s.cfg.Head()
 	err := rc.View(func(tx *ledger.Tx) error {
+		at := tx.Position()
+		out.Height, out.Applied, out.Digest = at.Height, at.Applied, hex.EncodeToString(at.Digest[:])
 		if e, ok := ledger.EntryAt(tx, out.Height); ok {
 			out.Hash = hex.EncodeToString(e.Hash[:])
 		}
