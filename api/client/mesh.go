@@ -1,0 +1,416 @@
+package client
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// What follows is for administrators of the mesh. Some of it is about the node that
+// answers, the one that the client stays with: Mesh, Raft, Doctor, Logs, Stacks,
+// VerifyLedger, Leave, Snapshot. For one node in particular make a client of that
+// node alone.
+
+// A Mesh is how a mesh stands, as one node sees it.
+type Mesh struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Node     string `json:"node"`   // that answers
+	Leader   string `json:"leader"` // "" when none is known
+	Quorum   bool   `json:"quorum"`
+	Members  int    `json:"members"`
+	Voters   int    `json:"voters"`
+	Warning  string `json:"warning"` // such as "no failover until a third node"
+	Height   uint64 `json:"height"`  // of the chain
+	Applied  uint64 `json:"applied"` // raft index
+	Features uint64 `json:"features"`
+}
+
+// A Member is a node that belongs to the mesh, or once did.
+type Member struct {
+	ID         string    `json:"id"`
+	Name       string    `json:"name"`
+	Status     string    `json:"status"` // "alive", "dead" or "revoked"
+	Leader     bool      `json:"leader"`
+	Voter      bool      `json:"voter"`
+	Here       bool      `json:"here"`    // it is the node that answers
+	Version    string    `json:"version"` // of its program, "" while that is not known
+	Role       string    `json:"role"`    // what its operator wants: "", "voter" or "observer"
+	Labels     []string  `json:"labels"`
+	Addresses  []string  `json:"addresses"`
+	AdmittedBy string    `json:"admittedBy"`
+	AdmittedAt time.Time `json:"admittedAt"`
+	RevokedAt  time.Time `json:"revokedAt"` // zero for a member
+	// Scheduling is "open", "cordoned" or "draining".
+	Scheduling       string `json:"scheduling"`
+	SchedulingReason string `json:"schedulingReason"`
+	Runs             int    `json:"runs"` // that it has not given back
+}
+
+// Raft is how consensus stands on one node.
+type Raft struct {
+	State     string       `json:"state"`
+	Serving   bool         `json:"serving"`
+	Term      uint64       `json:"term"`
+	Leader    string       `json:"leader"`
+	Voter     bool         `json:"voter"`
+	LastIndex uint64       `json:"lastIndex"`
+	Commit    uint64       `json:"commitIndex"`
+	Applied   uint64       `json:"appliedIndex"`
+	Snapshot  uint64       `json:"snapshotIndex"`
+	Servers   []RaftServer `json:"servers"`
+}
+
+// A RaftServer is one server of the consensus group.
+type RaftServer struct {
+	ID          string    `json:"id"`
+	Node        string    `json:"node"`
+	Voter       bool      `json:"voter"`
+	Leader      bool      `json:"leader"`
+	LastContact time.Time `json:"lastContactAt"` // known to the leader only
+}
+
+// An Autopilot is how the leader sees the voters.
+type Autopilot struct {
+	Term      uint64            `json:"term"`
+	Leader    string            `json:"leader"`
+	At        time.Time         `json:"at"`
+	Voters    int               `json:"voters"`
+	Most      int               `json:"mostVoters"`       // that there will be when there are nodes for it
+	Tolerance int               `json:"failureTolerance"` // voters that may yet die
+	Healthy   bool              `json:"healthy"`
+	Next      string            `json:"next"` // the change that comes next, "" for none
+	Servers   []Seat            `json:"servers"`
+	Names     map[string]string `json:"names"` // of the nodes, by ID
+	Warning   string            `json:"warning"`
+}
+
+// A Seat is one server as the autopilot sees it.
+type Seat struct {
+	Node    string `json:"node"`
+	Voter   bool   `json:"voter"`
+	Leader  bool   `json:"leader"`
+	MayVote bool   `json:"mayVote"`
+	Zone    string `json:"zone"`
+	Member  bool   `json:"member"`
+	Alive   bool   `json:"alive"`
+	Stable  int64  `json:"stableSeconds"` // how long it has been alive and caught up
+	Gone    int64  `json:"goneSeconds"`
+}
+
+// A Check is one thing that a node's doctor looked at.
+type Check struct {
+	Name  string `json:"name"`
+	Level string `json:"level"` // "ok", "note", "warn" or "bad"
+	Found string `json:"found"`
+	Do    string `json:"do"` // what to do about it, "" for nothing
+}
+
+// A LogLine is one line of a node's log, as it was written.
+type LogLine struct {
+	Seq  uint64 `json:"seq"` // counts from 1 in the life of the process
+	Line string `json:"line"`
+}
+
+// A JoinToken is what is known of a token after it was made.
+type JoinToken struct {
+	ID        string    `json:"id"`
+	Note      string    `json:"note"`
+	Uses      uint64    `json:"uses"`
+	Used      uint64    `json:"used"`
+	CreatedAt time.Time `json:"createdAt"`
+	ExpiresAt time.Time `json:"expiresAt"`
+	RevokedAt time.Time `json:"revokedAt"`
+	Usable    bool      `json:"usable"`
+	Owner     bool      `json:"owner"` // an owner key: it has neither uses nor an end
+}
+
+// A JoinRequest is a node that asks to be let in.
+type JoinRequest struct {
+	Code      string    `json:"code"` // to be compared with what the node shows
+	NodeID    string    `json:"nodeId"`
+	Name      string    `json:"name"`
+	Labels    []string  `json:"labels"`
+	Address   string    `json:"address"`
+	AskedAt   time.Time `json:"askedAt"`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// A Revoked node is one that was thrown out, and what it could read.
+type Revoked struct {
+	Member
+	Exposed []Exposed `json:"exposed"`
+	Total   int       `json:"exposedTotal"`
+}
+
+// An Exposed secret is to be replaced at its source.
+type Exposed struct {
+	Type      string `json:"type"` // "secret", "config", "join_token" or "owner_key"; the last two were revoked too
+	CompanyID string `json:"companyId"`
+	Company   string `json:"company"`
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+}
+
+// MeshKeys are of which epoch the mesh's keys are.
+type MeshKeys struct {
+	Epoch     uint64    `json:"epoch"`
+	RotatedAt time.Time `json:"rotatedAt"`
+	Height    uint64    `json:"height"`
+	Wanted    bool      `json:"rotationWanted"` // they are about to be replaced
+}
+
+// A LedgerHead is how far a node's chain goes.
+type LedgerHead struct {
+	Height  uint64 `json:"height"`
+	Hash    string `json:"hash"`
+	Applied uint64 `json:"applied"`
+	Digest  string `json:"digest"` // of the state
+}
+
+// Verified is what a check of a whole chain came to.
+type Verified struct {
+	OK      bool   `json:"ok"`
+	Height  uint64 `json:"height"` // the last that holds
+	Entries uint64 `json:"entries"`
+	Bad     uint64 `json:"firstBadHeight"`
+	Reason  string `json:"reason"`
+}
+
+const meshPath = "/api/v1/mesh"
+
+func nodePath(node, verb string) string { return meshPath + "/nodes/" + url.PathEscape(node) + verb }
+
+func get[T any](ctx context.Context, c *Client, path string) (out T, err error) {
+	return out, c.Get(ctx, path, &out)
+}
+
+func post[T any](ctx context.Context, c *Client, path string, in any) (out T, err error) {
+	return out, c.Post(ctx, path, in, &out)
+}
+
+// Mesh tells which mesh this is and how it stands.
+func (c *Client) Mesh(ctx context.Context) (Mesh, error) { return get[Mesh](ctx, c, meshPath) }
+
+// Members lists the members of the mesh, and those that were thrown out.
+func (c *Client) Members(ctx context.Context) ([]Member, error) {
+	return get[[]Member](ctx, c, meshPath+"/members")
+}
+
+// Raft tells how consensus stands on the node.
+func (c *Client) Raft(ctx context.Context) (Raft, error) { return get[Raft](ctx, c, meshPath+"/raft") }
+
+// Autopilot tells how the leader sees the voters, and how many may fail.
+func (c *Client) Autopilot(ctx context.Context) (Autopilot, error) {
+	return get[Autopilot](ctx, c, meshPath+"/autopilot")
+}
+
+// Doctor tells what is wrong with the node and the mesh, and what to do.
+func (c *Client) Doctor(ctx context.Context) ([]Check, error) {
+	return get[[]Check](ctx, c, meshPath+"/doctor")
+}
+
+// Logs returns at most limit lines of the node's log after a line's number, the
+// oldest first; 0 for the newest.
+func (c *Client) Logs(ctx context.Context, after uint64, limit int) ([]LogLine, error) {
+	q := url.Values{"after": {strconv.FormatUint(after, 10)}, "limit": {strconv.Itoa(limit)}}
+	return get[[]LogLine](ctx, c, meshPath+"/logs?"+q.Encode())
+}
+
+// Stacks tells what every goroutine of the node is at, for people to read.
+func (c *Client) Stacks(ctx context.Context) (string, error) {
+	b, err := c.Raw(ctx, http.MethodGet, meshPath+"/stacks", nil)
+	return string(b), err
+}
+
+// TransferLeadership makes the leader hand leadership to another voter.
+func (c *Client) TransferLeadership(ctx context.Context) (Raft, error) {
+	return post[Raft](ctx, c, meshPath+"/raft/transfer", struct{}{})
+}
+
+// Unseat takes a node out of the consensus group; a living member asks in again.
+func (c *Client) Unseat(ctx context.Context, node string) (Raft, error) {
+	return post[Raft](ctx, c, meshPath+"/raft/remove/"+url.PathEscape(node), struct{}{})
+}
+
+// Label sets labels of a node; nil takes one away, "" sets one without a value.
+func (c *Client) Label(ctx context.Context, node string, labels map[string]*string) (out Member, err error) {
+	return out, c.Patch(ctx, nodePath(node, ""), map[string]any{"labels": labels}, &out)
+}
+
+// SetRole says whether a node may vote: "voter", "observer", which never does, or
+// "auto", which leaves it to the autopilot.
+func (c *Client) SetRole(ctx context.Context, node, role string) (out Member, err error) {
+	return out, c.Patch(ctx, nodePath(node, ""), map[string]any{"role": role}, &out)
+}
+
+// Cordon keeps a node from new runs.
+func (c *Client) Cordon(ctx context.Context, node, reason string) (Member, error) {
+	return post[Member](ctx, c, nodePath(node, "/cordon"), map[string]any{"reason": reason})
+}
+
+// Drain keeps a node from new runs and makes it hand leadership on. Its runs go on:
+// ask Members until Runs is 0.
+func (c *Client) Drain(ctx context.Context, node, reason string) (Member, error) {
+	return post[Member](ctx, c, nodePath(node, "/cordon"), map[string]any{"drain": true, "reason": reason})
+}
+
+// Uncordon lets a node have new runs again, after Cordon or Drain.
+func (c *Client) Uncordon(ctx context.Context, node string) (Member, error) {
+	return post[Member](ctx, c, nodePath(node, "/uncordon"), struct{}{})
+}
+
+// Revoke throws a node out of the mesh, and tells what it could read.
+func (c *Client) Revoke(ctx context.Context, node, reason string) (Revoked, error) {
+	return post[Revoked](ctx, c, nodePath(node, "/revoke"), map[string]any{"reason": reason})
+}
+
+// Leave takes the node that answers out of the mesh for good. It is asked once.
+func (c *Client) Leave(ctx context.Context) error {
+	_, _, err := c.once(ctx, c.node(), http.MethodPost, meshPath+"/leave", []byte("{}"), newKey())
+	return err
+}
+
+// Tokens lists the join tokens and owner keys.
+func (c *Client) Tokens(ctx context.Context) ([]JoinToken, error) {
+	return get[[]JoinToken](ctx, c, meshPath+"/tokens")
+}
+
+// CreateToken makes a join token, a secret, that lets so many nodes in for so long.
+func (c *Client) CreateToken(ctx context.Context, uses int, ttl time.Duration) (string, error) {
+	out, err := post[struct{ Token string }](ctx, c, meshPath+"/tokens", map[string]any{"uses": uses, "ttlSeconds": int64(ttl / time.Second)})
+	return out.Token, err
+}
+
+// RevokeToken makes a join token or an owner key useless.
+func (c *Client) RevokeToken(ctx context.Context, id string) (out JoinToken, err error) {
+	return out, c.Delete(ctx, meshPath+"/tokens/"+url.PathEscape(id), &out)
+}
+
+// AddOwnerKey adds an owner key by which nodes join by themselves: the one that is
+// given, or a new one for "". It returns its text, a secret.
+func (c *Client) AddOwnerKey(ctx context.Context, key, note string) (string, error) {
+	out, err := post[struct{ OwnerKey string }](ctx, c, meshPath+"/owner-keys", map[string]any{"ownerKey": key, "note": note})
+	return out.OwnerKey, err
+}
+
+// JoinRequests lists the nodes that ask to be let in, at any member.
+func (c *Client) JoinRequests(ctx context.Context) ([]JoinRequest, error) {
+	return get[[]JoinRequest](ctx, c, meshPath+"/requests")
+}
+
+// Approve lets in the node that shows a code, after the codes were compared.
+func (c *Client) Approve(ctx context.Context, code string) (Member, error) {
+	return post[Member](ctx, c, meshPath+"/requests/"+url.PathEscape(code)+"/approve", struct{}{})
+}
+
+// Reject sends away the node that shows a code.
+func (c *Client) Reject(ctx context.Context, code string) error {
+	return c.Post(ctx, meshPath+"/requests/"+url.PathEscape(code)+"/reject", struct{}{}, nil)
+}
+
+// MeshKeys tells of which epoch the mesh's keys are.
+func (c *Client) MeshKeys(ctx context.Context) (MeshKeys, error) {
+	return get[MeshKeys](ctx, c, meshPath+"/keys")
+}
+
+// RotateKeys draws new keys for the mesh. Keys that were just drawn are an [*Error]
+// of status 409: they are not drawn again before every member has them.
+func (c *Client) RotateKeys(ctx context.Context) (MeshKeys, error) {
+	return post[MeshKeys](ctx, c, meshPath+"/keys/rotate", struct{}{})
+}
+
+// Ledger tells how far the node's chain goes.
+func (c *Client) Ledger(ctx context.Context) (LedgerHead, error) {
+	return get[LedgerHead](ctx, c, meshPath+"/ledger")
+}
+
+// VerifyLedger checks every hash and signature of the node's chain from genesis.
+// It takes as long as ctx allows, and is asked once.
+func (c *Client) VerifyLedger(ctx context.Context) (out Verified, err error) {
+	resp, err := c.openStream(ctx, meshPath+"/ledger/verify", []byte("{}"))
+	if err != nil {
+		return out, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	if err != nil {
+		return out, fmt.Errorf("answer of POST %s/ledger/verify: %w", meshPath, err)
+	}
+	return out, nil
+}
+
+// A Snapshot says for whom a backup is made. Whoever can open one can read every
+// secret of the mesh.
+type Snapshot struct {
+	Recipients []string       // public keys (selvage-recipient-…) of those who can open it
+	Passphrase *PassphraseKey // nil for none
+	Files      bool           // with attachments and images
+}
+
+// A PassphraseKey is the public key that follows from a passphrase by argon2id; the
+// passphrase stays with the caller.
+type PassphraseKey struct {
+	Recipient string
+	Salt      []byte
+	Time      uint32
+	MemoryKiB uint32
+	Threads   uint8
+}
+
+// Snapshot writes a sealed backup of the mesh, as the node has it, to w. It takes
+// as long as ctx allows and is asked once; after an error w holds something that
+// does not open.
+func (c *Client) Snapshot(ctx context.Context, w io.Writer, s Snapshot) (n int64, err error) {
+	in := map[string]any{"files": s.Files}
+	if len(s.Recipients) > 0 {
+		in["recipients"] = s.Recipients
+	}
+	if p := s.Passphrase; p != nil {
+		in["passphrase"] = map[string]any{"recipient": p.Recipient, "salt": base64.StdEncoding.EncodeToString(p.Salt), "time": p.Time, "memoryKiB": p.MemoryKiB, "threads": p.Threads}
+	}
+	body, err := json.Marshal(in)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := c.openStream(ctx, meshPath+"/snapshot", body)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	if n, err = io.CopyBuffer(w, resp.Body, make([]byte, snapshotPiece)); err != nil {
+		return n, errors.Join(errors.New("the backup broke off"), err)
+	}
+	return n, nil
+}
+
+// snapshotPiece is how much of a backup is taken at once, in bytes.
+const snapshotPiece = 256 << 10
+
+// openStream posts once, without a time-out of its own.
+func (c *Client) openStream(ctx context.Context, path string, body []byte) (*http.Response, error) {
+	req, err := c.request(ctx, c.node(), http.MethodPost, path, body)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.stream.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode >= 400 {
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+		return nil, refusal(resp, b)
+	}
+	return resp, nil
+}
