@@ -30,6 +30,7 @@ type Config struct {
 	Clients int           // concurrent clients
 	Issues  int           // issues loaded before the parts that need many
 	Entries int           // activity entries that the company has in part scale
+	State   int64         // bytes of state in part backup
 	Kills   int           // leaders killed
 	Deaths  int           // followers killed, to see how long the others take to say so
 	Quiet   time.Duration // how long to look for false deaths under CPU hogs
@@ -60,6 +61,8 @@ var parts = []part{
 	{"mcp", false, "an MCP call beside the HTTP call", mcpCalls},
 	{"crud", false, "1,000 tasks: create, read, update, delete, invoke", crud},
 	{"scale", true, "reads of a company with 100,000 issues and 1 million activities beside one of 1,000", scale},
+	{"backup", false, "saving and restoring 1 GB of state beside copying it", backup},
+	{"start", false, "how soon a node that was killed serves again", starts},
 	{"failover", false, "leaders killed", failover},
 	{"deaths", false, "followers killed", deaths},
 	{"quiet", false, "false deaths under CPU hogs", quiet},
@@ -83,6 +86,7 @@ func main() {
 	flag.IntVar(&c.Clients, "clients", 64, "concurrent clients")
 	flag.IntVar(&c.Issues, "issues", 100_000, "issues loaded first")
 	flag.IntVar(&c.Entries, "entries", 1_000_000, "activity entries in part scale")
+	flag.Int64Var(&c.State, "state", 1e9, "bytes of state in part backup")
 	flag.IntVar(&c.Kills, "kills", 20, "leader kills")
 	flag.IntVar(&c.Deaths, "deaths", 20, "follower kills")
 	flag.DurationVar(&c.Quiet, "quiet", 10*time.Minute, "watch for false deaths under two CPU hogs a core")
@@ -212,7 +216,7 @@ func spread(x []float64, unit string) string {
 		return "-"
 	}
 	digits := "%.0f%s (%.0f–%.0f)"
-	if unit == "x" || unit == " ms" {
+	if unit == "x" || unit == " ms" || unit == " s" {
 		digits = "%.2f%s (%.2f–%.2f)"
 	}
 	return fmt.Sprintf(digits, x[len(x)/2], unit, x[0], x[len(x)-1])
