@@ -1,26 +1,129 @@
 package lan
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/grandcat/zeroconf"
 )
 
 // hostileEnv makes the test program play a box of somebody who means harm, for some
-// seconds: "mesh=<mesh ID>,node=<ID of a member>".
+// seconds: "mesh=<mesh ID>,node=<ID of a member>", or "replay" (see replay).
 const hostileEnv = "SELVAGE_LAN_HOSTILE"
 
 const hostileFor = 5 * time.Second
 
+// hostile is the test program on the box, as somebody who means harm.
+func (b *box) hostile(t *testing.T, what string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := b.in(t.Context(), exe)
+	cmd.Env = append(os.Environ(), hostileEnv+"="+what)
+	return cmd
+}
+
+// mDNS is what its packets go to.
+var mDNS = &net.UDPAddr{IP: net.IPv4(224, 0, 0, 251), Port: 5353}
+
+// replay writes down what is announced on the network for two seconds, says
+// "recorded", and from the next line of its input on says it again and again,
+// until the input ends.
+func replay() error {
+	nic, err := net.InterfaceByName("eth0")
+	if err != nil {
+		return err
+	}
+	as, err := nic.Addrs()
+	if err != nil || len(as) == 0 {
+		return fmt.Errorf("no address: %w", err)
+	}
+	own, _, err := net.ParseCIDR(as[0].String())
+	if err != nil {
+		return err
+	}
+	in, err := net.ListenMulticastUDP("udp4", nic, mDNS)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := net.DialUDP("udp4", &net.UDPAddr{IP: own}, mDNS)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	var packets [][]byte
+	question := append(dnsHeader(0, 1, 0, 0, 0), append(dnsName("_selvage", "_udp", "local"), 0, 12, 0, 1)...)
+	b := make([]byte, 9000)
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
+		if _, err := out.Write(question); err != nil {
+			return err
+		}
+		if err := in.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+			return err
+		}
+		for {
+			n, from, err := in.ReadFromUDP(b)
+			if err != nil {
+				break
+			}
+			if strings.Contains(string(b[:n]), "mesh=") && !from.IP.Equal(own) {
+				packets = append(packets, bytes.Clone(b[:n]))
+			}
+		}
+	}
+	fmt.Println("recorded", len(packets))
+	lines := bufio.NewReader(os.Stdin)
+	if _, err := lines.ReadString('\n'); err != nil || len(packets) == 0 {
+		return err
+	}
+	over := make(chan struct{})
+	go func() { lines.ReadString('\n'); close(over) }()
+	for i := 0; ; i++ {
+		select {
+		case <-over:
+			fmt.Println("replayed", i)
+			return nil
+		case <-time.After(20 * time.Millisecond):
+		}
+		if _, err := out.Write(packets[i%len(packets)]); err != nil {
+			return err
+		}
+	}
+}
+
+func dnsName(labels ...string) (b []byte) {
+	for _, l := range labels {
+		b = append(append(b, byte(len(l))), l...)
+	}
+	return append(b, 0)
+}
+
+func dnsHeader(flags uint16, counts ...uint16) []byte {
+	b := []byte{0, 0, byte(flags >> 8), byte(flags)}
+	for _, c := range counts {
+		b = append(b, byte(c>>8), byte(c))
+	}
+	return b
+}
+
 // beHostile announces a mesh that is not there, pretends to be a member of one that
 // is, repeats what others say, and sends garbage and questions without end.
 func beHostile() error {
+	if os.Getenv(hostileEnv) == "replay" {
+		return replay()
+	}
 	var mesh, node string
 	for part := range strings.SplitSeq(os.Getenv(hostileEnv), ",") {
 		k, v, _ := strings.Cut(part, "=")
@@ -74,13 +177,12 @@ func beHostile() error {
 		}
 	}
 
-	group := &net.UDPAddr{IP: net.IPv4(224, 0, 0, 251), Port: 5353}
-	out, err := net.DialUDP("udp4", &net.UDPAddr{IP: net.ParseIP(own)}, group)
+	out, err := net.DialUDP("udp4", &net.UDPAddr{IP: net.ParseIP(own)}, mDNS)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	in, err := net.ListenMulticastUDP("udp4", &eth[0], group)
+	in, err := net.ListenMulticastUDP("udp4", &eth[0], mDNS)
 	if err != nil {
 		return err
 	}
@@ -98,26 +200,13 @@ func beHostile() error {
 		}
 	}()
 
-	name := func(labels ...string) (b []byte) {
-		for _, l := range labels {
-			b = append(append(b, byte(len(l))), l...)
-		}
-		return append(b, 0)
-	}
-	service := name("_selvage", "_udp", "local")
+	service := dnsName("_selvage", "_udp", "local")
 	// A PTR without data as a known answer, and as an answer.
-	header := func(flags uint16, counts ...uint16) []byte {
-		b := []byte{0, 0, byte(flags >> 8), byte(flags)}
-		for _, c := range counts {
-			b = append(b, byte(c>>8), byte(c))
-		}
-		return b
-	}
 	question := append(append([]byte{}, service...), 0, 12, 0, 1)
 	empty := append(append([]byte{}, service...), 0, 12, 0, 1, 0, 0, 14, 0, 0, 0)
 	var packets [][]byte
-	packets = append(packets, append(append(header(0, 1, 1, 0, 0), question...), empty...), append(header(0x8400, 0, 1, 0, 0), empty...))
-	many := header(0, 250, 0, 0, 0) // many questions in one packet, each of which is answered
+	packets = append(packets, append(append(dnsHeader(0, 1, 1, 0, 0), question...), empty...), append(dnsHeader(0x8400, 0, 1, 0, 0), empty...))
+	many := dnsHeader(0, 250, 0, 0, 0) // many questions in one packet, each of which is answered
 	many = append(many, question...)
 	for range 249 {
 		many = append(many, 0xc0, 12, 0, 12, 0, 1)
@@ -129,8 +218,8 @@ func beHostile() error {
 		p := packets[rand.N(len(packets))]
 		if rand.N(4) == 0 { // an instance nobody has heard of
 			id := fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64())
-			inst := append(name(id)[:33], service...)
-			p = append(header(0x8400, 0, 1, 0, 0), service...)
+			inst := append(dnsName(id)[:33], service...)
+			p = append(dnsHeader(0x8400, 0, 1, 0, 0), service...)
 			p = append(p, 0, 12, 0, 1, 0, 0, 14, 0, byte(len(inst)>>8), byte(len(inst)))
 			p = append(p, inst...)
 		}

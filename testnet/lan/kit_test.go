@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	}
 	selvage = filepath.Join(dir, "selvage")
 	flag.Parse()
-	if err := flag.Set("test.parallel", "5"); err != nil { // they mostly wait
+	if err := flag.Set("test.parallel", "8"); err != nil { // they mostly wait
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

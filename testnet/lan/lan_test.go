@@ -76,8 +76,8 @@ func TestHome(t *testing.T) {
 		}
 	})
 
+	c := net.box("c2")
 	t.Run("token", func(t *testing.T) {
-		c := net.box("c2")
 		token := filepath.Join(t.TempDir(), "token")
 		if err := os.WriteFile(token, []byte(a.must("token", "create", "--uses", "1", "--ttl", "10m")), 0o600); err != nil {
 			t.Fatal(err)
@@ -87,31 +87,12 @@ func TestHome(t *testing.T) {
 		c.serves(0, patience)
 		within(t, "serving by a token, from its start", time.Since(at), servesWithin)
 		c.stop()
-
-		// Its disk is put into another machine.
-		clone := net.box("clone")
-		sh(t, "cp", "-a", c.dir, clone.dir)
-		clone.up()
-		if !clone.wait(patience) || !strings.Contains(clone.said(), "belongs to another machine") {
-			t.Error("a cloned data directory is used on another machine")
-		}
-		a.must("node", "revoke", "c2")
 	})
 
-	t.Run("wrong mesh", func(t *testing.T) {
-		d := net.box("d")
-		d.up("--mesh-id", strings.Repeat("0", 31)+"1")
-		time.Sleep(4 * time.Second)
-		d.alive()
-		if s := d.said(); strings.Contains(s, "its code is") || strings.Contains(s, "founded") || strings.Contains(a.must("pending"), " d ") {
-			t.Error("a box that wants another mesh asks this one, or founds one")
-		}
-		d.stop()
-	})
-
+	mark, asks := 0, time.Now()
 	t.Run("revoked", func(t *testing.T) {
 		epoch := a.must("keyring", "status")
-		mark := b.mark()
+		mark = b.mark()
 		at := time.Now()
 		a.must("node", "revoke", "b")
 		until(t, "the keys are new", patience, func() bool { return a.must("keyring", "status") != epoch })
@@ -132,23 +113,45 @@ func TestHome(t *testing.T) {
 			}
 		}
 		b.up("--mesh-id", mesh)
-		time.Sleep(3500 * time.Millisecond)
-		if s := b.said()[mark:]; strings.Contains(s, "its code is") || strings.Contains(a.must("pending"), " b ") {
-			t.Error("a revoked node's request is taken")
-		}
-		b.stop()
+		asks = time.Now()
 	})
+
+	t.Run("cloned disk", func(t *testing.T) { // of the box that came by a token
+		clone := net.box("clone")
+		sh(t, "cp", "-a", c.dir, clone.dir)
+		clone.up()
+		if !clone.wait(patience) || !strings.Contains(clone.said(), "belongs to another machine") {
+			t.Error("a cloned data directory is used on another machine")
+		}
+		if m := a.members(); m["clone"] != "" {
+			t.Errorf("members: %v", m)
+		}
+	})
+
+	time.Sleep(time.Until(asks.Add(3500 * time.Millisecond)))
+	if s := b.said()[mark:]; strings.Contains(s, "its code is") || strings.Contains(a.must("pending"), " b ") {
+		t.Error("a revoked node's request is taken")
+	}
+	b.stop()
+	a.alive()
+}
+
+// Boxes that want something else, or mean harm, beside a mesh.
+func TestStrangers(t *testing.T) {
+	needsNetwork(t)
+	net := newNetwork(t)
+	a := net.box("a")
+	a.up("--found", "--mesh-name", "home")
+	a.serves(0, patience)
+	mesh := a.says(0, `of mesh ([0-9a-f]{32}) serves`, time.Second)
+
+	d := net.box("d") // it wants a mesh that is not here
+	d.up("--mesh-id", strings.Repeat("0", 31)+"1")
 
 	t.Run("hostile", func(t *testing.T) {
 		evil := net.box("evil")
-		cmd := evil.in(t.Context(), "/proc/self/exe")
-		exe, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd.Args[len(cmd.Args)-1] = exe
 		node := a.says(0, `node a \(([0-9a-f]{8})\)`, time.Second)
-		cmd.Env = append(os.Environ(), hostileEnv+"=mesh="+mesh+",node="+fullID(t, a, node))
+		cmd := evil.hostile(t, "mesh="+mesh+",node="+fullID(t, a, node))
 		var said strings.Builder
 		cmd.Stdout, cmd.Stderr = &said, &said
 		before, at := a.sent(), time.Now()
@@ -204,9 +207,17 @@ func TestHome(t *testing.T) {
 		}
 		g.must("approve", code)
 		h.serves(mark, patience)
-		if len(a.members()) == len(g.members()) || a.members()["h"] != "" {
-			t.Errorf("members: %v and %v", a.members(), g.members())
+		if here, there := a.members(), g.members(); here["g"] != "" || here["h"] != "" || there["a"] != "" || there["h"] != "alive" {
+			t.Errorf("members: %v and %v", here, there)
 		}
+	})
+
+	t.Run("wrong mesh", func(t *testing.T) { // it has looked all the time
+		d.alive()
+		if s := d.said(); strings.Contains(s, "its code is") || strings.Contains(s, "founded") || strings.Contains(a.must("pending"), " d ") {
+			t.Error("a box that wants another mesh asks this one, or founds one")
+		}
+		d.stop()
 	})
 	a.alive()
 }

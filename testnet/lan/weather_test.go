@@ -187,3 +187,54 @@ func TestTwoFounders(t *testing.T) {
 		return first.members()[second.name] == "alive" && second.members()[first.name] == "alive"
 	})
 }
+
+// An announcement that somebody wrote down and says again, when who made it is
+// gone, leads nobody anywhere.
+func TestReplayedAnnouncement(t *testing.T) {
+	needsNetwork(t)
+	net := newNetwork(t)
+	a := net.box("a")
+	a.up("--found", "--mesh-name", "home")
+	a.serves(0, patience)
+	mesh := a.says(0, `of mesh ([0-9a-f]{32}) serves`, time.Second)
+	cmd := net.box("evil").hostile(t, "replay")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var recorded, replayed int
+	if n, err := fmt.Fscanln(out, new(string), &recorded); n != 2 || recorded == 0 {
+		t.Fatalf("%d announcements were recorded, %v", recorded, err)
+	}
+	a.stop()
+	if _, err := in.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	f := net.box("f")
+	f.up("--mesh-id", mesh)
+	time.Sleep(5 * time.Second)
+	f.alive()
+	if s := f.said(); strings.Contains(s, "its code is") || strings.Contains(s, "found a mesh") || strings.Contains(s, "founded") {
+		t.Error("an announcement that was replayed is believed")
+	}
+	if lines := strings.Count(f.said(), "\n"); lines > 20 {
+		t.Errorf("%d lines in the log", lines)
+	}
+	a.up() // and now it is true
+	f.code(0, patience)
+	in.Close()
+	if n, err := fmt.Fscanln(out, new(string), &replayed); n != 2 || replayed < 100 {
+		t.Errorf("%d announcements were replayed, %v", replayed, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	f.alive()
+}
