@@ -12,40 +12,50 @@ import (
 // What a call costs: of a small compiled module and of a Go-built reactor, whose
 // instance is new, was made ahead, or stays.
 func BenchmarkCall(b *testing.B) {
+	run := func(b *testing.B, m *Module) {
+		if r := m.Run(b.Context(), Call{Limits: ample}); r.Error != nil {
+			b.Fatal(r.Error)
+		}
+	}
 	b.Run("small", func(b *testing.B) {
 		m := load(b, engine(b), program(0x41, 1, 0x1a))
 		for b.Loop() {
-			if r := m.Run(b.Context(), Call{}); r.Error != nil {
-				b.Fatal(r.Error)
-			}
+			run(b, m)
 		}
 	})
-	once := func(b *testing.B, m *Module) {
-		i, err := m.Start(b.Context(), Call{Limits: ample})
-		if err != nil {
-			b.Fatal(err)
+	b.Run("go/first", func(b *testing.B) {
+		e := guestEngine(b)
+		for b.Loop() { // each begins as if there had been none before
+			b.StopTimer()
+			m := load(b, e, goGuest(b, "c-shared"))
+			m.one.pool.close(nil)
+			m.one.pool = pool{}
+			b.StartTimer()
+			run(b, m)
 		}
-		if _, err := i.Call(b.Context(), "echo", 1); err != nil {
-			b.Fatal(err)
-		}
-		i.Close()
-	}
-	b.Run("go/cold", func(b *testing.B) {
+	})
+	b.Run("go/cold", func(b *testing.B) { // no instance waits, but one was there before
 		m := load(b, guestEngine(b), goGuest(b, "c-shared"))
+		run(b, m)
+		run(b, m)
 		for b.Loop() {
-			once(b, m)
+			i, err := m.Start(b.Context(), Call{Limits: ample})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := i.Call(b.Context(), "echo", 1); err != nil {
+				b.Fatal(err)
+			}
+			i.Close()
 		}
 	})
 	b.Run("go/warm", func(b *testing.B) {
 		m := load(b, guestEngine(b), goGuest(b, "c-shared"))
+		if err := m.Warm(b.Context(), 2, ample); err != nil {
+			b.Fatal(err)
+		}
 		for b.Loop() {
-			b.StopTimer()
-			if err := m.Warm(b.Context(), 1, ample); err != nil {
-				b.Fatal(err)
-			}
-			m.pool.making.Wait()
-			b.StartTimer()
-			once(b, m)
+			run(b, m)
 		}
 	})
 	b.Run("go/resident", func(b *testing.B) {

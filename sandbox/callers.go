@@ -1,5 +1,7 @@
 package sandbox
 
+import "slices"
+
 // callers finds the functions whose stack must be counted: those that can come
 // back to themselves, those that lead to one, and all of them when the others
 // alone could pile up too high. An indirect call may reach every function of its
@@ -22,6 +24,10 @@ func (m *parsed) callers() []bool {
 	}
 	return tracked
 }
+
+// movers are instructions behind 0xfc that change a table, or drop a segment:
+// elem.drop, data.drop, and table.init, copy, grow and fill.
+var movers = []byte{9, 12, 13, 14, 15, 17}
 
 // calls notes whom a function calls, and takes note of addresses.
 func (m *parsed) calls(i int, g *graph, types int32) {
@@ -55,7 +61,14 @@ func (m *parsed) calls(i int, g *graph, types int32) {
 		case 0xd2:
 			m.taken[m.funcIndex(r.u32(), r)] = true
 		default:
+			at := r.p
 			r.immediates(op)
+			if op == 0xfc && (r.b[at] == 8 || r.b[at] == 9) {
+				m.segments = true
+			}
+			if op == 0x26 || op == 0xfc && slices.Contains(movers, r.b[at]) {
+				m.moving = true
+			}
 		}
 	}
 }

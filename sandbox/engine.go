@@ -66,6 +66,9 @@ type loaded struct {
 	compiled wazero.CompiledModule
 	err      *Error
 	info     *parsed
+	data     *image // of the memory at the beginning; nil: the runtime lays it out
+	traces   []byte // by import
+	pool     pool
 	users    int       // guarded by Engine.mu, as is idle
 	idle     time.Time // since when nobody uses it
 }
@@ -119,6 +122,11 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.closed = true
+	for _, one := range e.modules {
+		if one.compiled != nil {
+			one.pool.close(one.data)
+		}
+	}
 	e.mu.Unlock()
 	err := e.runtime.Close(context.Background())
 	if e.cache != nil {
@@ -159,7 +167,6 @@ type Module struct {
 	hash   [32]byte
 	one    *loaded
 	once   sync.Once
-	pool   pool
 }
 
 // Hash is the SHA-256 of the module as it was loaded.
@@ -229,6 +236,7 @@ func (e *Engine) release(hash [32]byte, one *loaded) {
 		return
 	}
 	one.idle = time.Now()
+	one.pool.rest()
 	var unused [][32]byte
 	for h, l := range e.modules {
 		if l.users == 0 {
@@ -239,6 +247,7 @@ func (e *Engine) release(hash [32]byte, one *loaded) {
 		return
 	}
 	oldest := slices.MinFunc(unused, func(a, b [32]byte) int { return e.modules[a].idle.Compare(e.modules[b].idle) })
+	e.modules[oldest].pool.close(e.modules[oldest].data)
 	_ = e.modules[oldest].compiled.Close(context.Background()) // frees memory; there is nothing to do about a failure
 	delete(e.modules, oldest)
 }
@@ -251,9 +260,14 @@ func (e *Engine) build(ctx context.Context, one *loaded, wasm []byte) {
 		one.err = err
 		return
 	}
-	one.info = info
+	one.info, one.traces = info, tracesOf(info.imports)
+	if !info.moving || info.imaged {
+		one.data = newImage(uint64(info.minPages)<<16, info.data)
+	}
+	info.data = nil
 	one.compiled, one.err = e.compiled(ctx, metered)
 	if one.err != nil {
+		one.data.close()
 		e.mu.Lock()
 		for h, l := range e.modules { // the next to ask tries again
 			if l == one {
@@ -406,7 +420,6 @@ func (l *limitedWriter) Write(p []byte) (int, error) {
 // Close gives the module back to its engine.
 func (m *Module) Close() error {
 	m.once.Do(func() {
-		m.pool.close()
 		m.engine.release(m.hash, m.one)
 	})
 	return nil

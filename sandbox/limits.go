@@ -74,6 +74,9 @@ const (
 	// maxStack is the stack that recursive functions may use, in estimated bytes.
 	// The runtime's own ceiling is 50 MB, and it doubles.
 	maxStack = 8 << 20
+	// maxShown bounds the mutable globals of a module whose state is kept; compilers
+	// use fewer than ten.
+	maxShown = 64
 	// frameBytes is what a frame takes without locals.
 	frameBytes = 64
 )

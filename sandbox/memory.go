@@ -11,6 +11,7 @@ import (
 // using, so growing moves nothing and only pages that were touched count.
 type memory struct {
 	limit   uint64
+	image   *image // what it holds at the beginning; nil: zeroes
 	buf     []byte
 	size    uint64
 	refused bool // somebody asked for more than the limit
@@ -27,9 +28,12 @@ func (m *memory) Reallocate(size uint64) []byte {
 		return nil
 	}
 	if m.buf == nil {
-		if m.buf = reserve(m.limit); m.buf == nil {
+		if m.buf = reserve(m.limit); m.buf == nil || m.image != nil && !m.image.put(m.buf) {
 			m.refused = true
 			return nil
+		}
+		if m.image != nil {
+			size = max(size, m.image.size)
 		}
 	}
 	m.size = max(m.size, size)

@@ -1,6 +1,9 @@
 package sandbox
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // What metering adds to a module. Guests can not name these: imports of module
 // meterModule are refused, and so are exports that begin with it.
@@ -9,6 +12,7 @@ const (
 	meterEnter   = "enter"              // (why i32) → (); called when the fuel or the stack at hand is used up, and before the host
 	meterFuel    = "selvage:meter.fuel" // exported mutable i64: what is left of the slice
 	meterStack   = "selvage:meter.stack"
+	meterGlobal  = "selvage:meter.global." // and a number: the mutable globals of the module, by which its state is read and set
 	extraImports = 1
 
 	// whyUsedUp is why the host is called when fuel or stack is used up; other
@@ -42,6 +46,9 @@ func (m *parsed) meter() (out []byte, err error) {
 		ranged:  uint32(m.functions()) + extraImports,
 	}
 	w.tracked = m.callers()
+	if len(m.mutable) > maxShown || m.section(secStart) != nil || m.section(secData) != nil && !m.imaged {
+		m.moving = true
+	}
 	size := len(header)
 	for _, s := range m.sections {
 		size += len(s.body) + 8
@@ -116,12 +123,48 @@ func (w *metering) section(id byte) []byte {
 		}
 	case secCode:
 		return w.code()
+	case secData:
+		if r := w.reader(id); r != nil && !w.dataless() {
+			return w.data(r)
+		}
+	case secDataCount:
+		if s := w.m.section(id); s != nil && !w.dataless() {
+			return s.body
+		}
 	default:
 		if s := w.m.section(id); s != nil {
 			return s.body
 		}
 	}
 	return nil
+}
+
+// dataless tells whether the metered module needs no data at all.
+func (w *metering) dataless() bool { return w.m.imaged && !w.m.segments }
+
+// data is the data section. Where an image has it, active segments are empty; they
+// stay because they are numbered.
+func (w *metering) data(r *reader) []byte {
+	if !w.m.imaged {
+		return r.b
+	}
+	n := r.u32()
+	o := appendU32(nil, n)
+	for range n {
+		flag := r.u32()
+		if flag == 1 {
+			b := r.bytes(int(r.u32()))
+			o = append(appendU32(append(o, 1), uint32(len(b))), b...)
+			continue
+		}
+		if flag == 2 {
+			r.u32()
+		}
+		w.m.constant(r)
+		r.bytes(int(r.u32()))
+		o = append(o, 0, 0x41, 0, 0x0b, 0)
+	}
+	return o
 }
 
 // moved is a function's number afterwards.
@@ -157,7 +200,11 @@ func (w *metering) globals() []byte {
 }
 
 func (w *metering) exports() []byte {
-	o := appendU32(nil, uint32(len(w.m.exports))+2)
+	shown := w.m.mutable
+	if w.m.moving {
+		shown = nil
+	}
+	o := appendU32(nil, uint32(len(w.m.exports)+2+len(shown)))
 	add := func(name string, kind byte, index uint32) { o = appendU32(append(appendName(o, name), kind), index) }
 	for _, e := range w.m.exports {
 		if e.kind == kindFunc {
@@ -167,6 +214,9 @@ func (w *metering) exports() []byte {
 	}
 	add(meterFuel, kindGlobal, w.fuel)
 	add(meterStack, kindGlobal, w.stack)
+	for n, g := range shown {
+		add(meterGlobal+strconv.Itoa(n), kindGlobal, g)
+	}
 	return o
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -84,19 +85,49 @@ func (m *Module) Run(ctx context.Context, c Call) Result {
 	if err != nil {
 		return Result{Error: err, DurationMs: time.Since(began).Milliseconds()}
 	}
-	defer i.Close()
-	return i.run(ctx, began)
+	r, clean := i.run(ctx, began)
+	if !clean || !i.renew() || !m.one.pool.put(i) {
+		i.Close()
+		m.refillSoon()
+	}
+	return r
 }
 
-func (i *Instance) run(ctx context.Context, began time.Time) Result {
+// run calls the program; clean says that it returned.
+func (i *Instance) run(ctx context.Context, began time.Time) (r Result, clean bool) {
 	entry, ok := i.module.entry()
 	if !ok {
-		return Result{Error: refuse(InvalidModule, "the module exports neither _start, run nor execute"), DurationMs: time.Since(began).Milliseconds()}
+		return Result{Error: refuse(InvalidModule, "the module exports neither _start, run nor execute"), DurationMs: time.Since(began).Milliseconds()}, false
 	}
 	_, err := i.call(ctx, entry)
-	r := i.result(err)
+	r = i.result(err)
 	r.DurationMs = time.Since(began).Milliseconds()
-	return r
+	return r, err == nil
+}
+
+// renew makes an instance whose call has returned what it was at its birth, and
+// tells whether it could.
+func (i *Instance) renew() bool {
+	b := i.birth
+	if b == nil || i.trace > traceCall || i.mem.refused || i.mem.size != b.image.size || !b.image.again(i.mem.buf, i.mem.size) {
+		return false
+	}
+	i.in.close()
+	i.conf, i.answer, i.calls, i.ctx = Call{}, nil, 0, nil
+	i.out, i.err = stream{}, stream{}
+	i.relive(b)
+	return true
+}
+
+// relive sets all of an instance but its memory to what it was at its birth.
+func (i *Instance) relive(b *birth) {
+	for n, v := range b.globals {
+		i.state[n].Set(v)
+	}
+	i.fuel.Set(0)
+	i.stack.Set(0)
+	i.used, i.granted, i.trace, i.birth = b.fuel, 0, tracePlain, b
+	i.fixed.zero = time.Now().Add(-b.steady)
 }
 
 func (m *Module) entry() (string, bool) {
@@ -115,7 +146,11 @@ type Instance struct {
 	mod    api.Module
 	fuel   api.MutableGlobal
 	stack  api.MutableGlobal
+	state  []api.MutableGlobal // the module's own
 	mem    memory
+	key    string // see Call.key; "" for an instance that serves its call alone
+	birth  *birth // that it is a copy of, or nil
+	trace  byte   // the most that it did since
 	limits Limits
 	conf   Call
 	fixed  *world
@@ -143,6 +178,7 @@ func (m *Module) Start(ctx context.Context, c Call) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.refillSoon()
 	return i, nil
 }
 
@@ -151,12 +187,30 @@ func (m *Module) start(ctx context.Context, c Call) (*Instance, *Error) {
 	if bad != nil {
 		return nil, bad
 	}
-	if i := m.pool.take(c, limits); i != nil {
-		i.adopt(c, limits)
-		i.refuel() // what came before the call was paid for when it was made
-		return i, nil
+	key, common := c.key()
+	if common {
+		if i := m.one.pool.take(key, limits); i != nil {
+			i.module = m
+			i.adopt(c, limits)
+			return i.paid()
+		}
 	}
-	return m.instantiate(ctx, c, limits)
+	i, bad := m.instantiate(ctx, c, limits)
+	if bad != nil {
+		return nil, bad
+	}
+	return i.paid()
+}
+
+// paid refuses an instance whose beginning took more fuel than there is: that
+// counts, whether it was now or before.
+func (i *Instance) paid() (*Instance, *Error) {
+	if i.spent() > i.limits.Fuel {
+		bad := i.exhausted()
+		i.Close()
+		return nil, bad
+	}
+	return i, nil
 }
 
 // adopt gives an instance that was made ahead its call.
@@ -164,7 +218,7 @@ func (i *Instance) adopt(c Call, limits Limits) {
 	i.conf, i.limits = c, limits
 	i.out = stream{max: limits.Output, also: c.Stdout}
 	i.err = stream{max: limits.Output, also: c.Stderr}
-	i.in.r = c.Stdin
+	*i.in = input{i: i, r: c.Stdin}
 }
 
 func (m *Module) instantiate(ctx context.Context, c Call, limits Limits) (*Instance, *Error) {
@@ -174,24 +228,43 @@ func (m *Module) instantiate(ctx context.Context, c Call, limits Limits) (*Insta
 	}
 	i := &Instance{module: m, fixed: newWorld(c.Fixed)}
 	i.in = &input{i: i}
-	i.mem.limit = uint64(limits.Memory)
+	i.mem.limit, i.mem.image = uint64(limits.Memory), m.one.data
 	i.adopt(c, limits)
+	key, common := c.key()
+	var b *birth
+	if common {
+		i.key = key
+		if b = m.one.pool.born(key); b != nil && b.image.size <= i.mem.limit {
+			i.mem.image = b.image
+		} else {
+			b = nil
+		}
+	}
 	conf, bad := i.config(c)
 	if bad != nil {
 		return nil, bad
 	}
-	_, err := i.guarded(ctx, func(ctx context.Context) ([]uint64, error) {
+	began := false
+	_, err := i.guarded(ctx, b == nil, func(ctx context.Context) ([]uint64, error) {
 		var err error
 		i.mod, err = m.engine.runtime.InstantiateModule(experimental.WithMemoryAllocator(ctx, &i.mem), m.one.compiled, conf)
 		if err != nil {
 			return nil, err
 		}
 		i.globals(i.mod)
+		if b != nil {
+			i.relive(b)
+			return nil, nil
+		}
 		if f := i.mod.ExportedFunction("_initialize"); f != nil && !info.export("_start", kindFunc) {
+			began = true
 			return f.Call(ctx)
 		}
 		return nil, nil
 	})
+	if err == nil && b == nil && common {
+		m.one.pool.bear(i, began)
+	}
 	if err != nil {
 		bad := i.result(err).Error
 		i.Close()
@@ -207,6 +280,12 @@ func (i *Instance) globals(mod api.Module) {
 	if i.fuel == nil {
 		i.fuel, _ = mod.ExportedGlobal(meterFuel).(api.MutableGlobal)
 		i.stack, _ = mod.ExportedGlobal(meterStack).(api.MutableGlobal)
+		if info := i.module.one.info; !info.moving {
+			for n := range info.mutable {
+				g, _ := mod.ExportedGlobal(meterGlobal + strconv.Itoa(n)).(api.MutableGlobal)
+				i.state = append(i.state, g)
+			}
+		}
 	}
 }
 
@@ -273,13 +352,14 @@ func (i *Instance) call(ctx context.Context, name string, args ...uint64) ([]uin
 		return nil, refuse(InvalidModule, "function %q takes %d arguments", name, n)
 	}
 	i.stack.Set(0)
-	return i.guarded(ctx, func(ctx context.Context) ([]uint64, error) { return f.Call(ctx, args...) })
+	return i.guarded(ctx, true, func(ctx context.Context) ([]uint64, error) { return f.Call(ctx, args...) })
 }
 
 type instanceKey struct{}
 
-// guarded executes f as the instance: with its deadline, on a turn.
-func (i *Instance) guarded(ctx context.Context, f func(context.Context) ([]uint64, error)) (res []uint64, err error) {
+// guarded executes f as the instance: with its deadline, and on a turn where the
+// guest has one.
+func (i *Instance) guarded(ctx context.Context, guest bool, f func(context.Context) ([]uint64, error)) (res []uint64, err error) {
 	if !i.busy.TryLock() {
 		return nil, refuse(RuntimeUnavailable, "the instance is busy")
 	}
@@ -298,7 +378,9 @@ func (i *Instance) guarded(ctx context.Context, f func(context.Context) ([]uint6
 			res, err = nil, e
 		}
 	}()
-	i.join()
+	if guest {
+		i.join()
+	}
 	return f(i.ctx)
 }
 
@@ -375,6 +457,9 @@ func enter(ctx context.Context, mod api.Module, args []uint64) {
 	if int32(uint32(args[0])) == whyUsedUp && i.stack.Get() > maxStack {
 		panic(refuse(WasmTrap, "call stack exhausted"))
 	}
+	if why := int32(uint32(args[0])); why >= 0 {
+		i.trace = max(i.trace, i.module.one.traces[why])
+	}
 	left := int64(i.fuel.Get())
 	if left >= 0 {
 		return
@@ -390,14 +475,18 @@ func enter(ctx context.Context, mod api.Module, args []uint64) {
 	i.fuel.Set(uint64(i.granted))
 }
 
+// spent is the fuel that was used so far.
+func (i *Instance) spent() int64 {
+	if i.fuel == nil {
+		return i.used
+	}
+	return i.used + i.granted - int64(i.fuel.Get())
+}
+
 // result tells how the call ended that returned err.
 func (i *Instance) result(err error) Result {
 	r := Result{Stdout: i.out.text(), Stderr: i.err.text(), MemoryPeak: int64(i.mem.size)}
-	r.FuelUsed = i.used
-	if i.fuel != nil {
-		r.FuelUsed += i.granted - int64(i.fuel.Get())
-	}
-	r.FuelUsed = min(r.FuelUsed, i.limits.Fuel)
+	r.FuelUsed = min(i.spent(), i.limits.Fuel)
 	var own *Error
 	var exit *sys.ExitError
 	switch {

@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -179,6 +181,106 @@ func TestAnInstanceThatStays(t *testing.T) {
 	}
 	if _, err := i.Call(t.Context(), "fib"); err == nil {
 		t.Error("a function was called without its argument")
+	}
+}
+
+// A reactor begins once, and its calls find it as it was then: what one leaves
+// behind in memory, globals or by a bad end is gone for the next.
+func TestNothingOfACallStays(t *testing.T) {
+	m := load(t, guestEngine(t), goGuest(t, "c-shared"))
+	for _, test := range []struct {
+		args []string
+		code int // -1: it traps
+	}{{nil, 0}, {[]string{"guest"}, 0}, {[]string{"guest", "leave"}, 4}, {[]string{"guest", "fail"}, -1}, {[]string{"guest", "twice"}, 0}} {
+		var fuel int64
+		for n := range 6 {
+			r := m.Run(t.Context(), Call{Args: test.args, Limits: ample})
+			if (r.Error != nil) != (test.code < 0) || r.Error == nil && *r.ExitCode != test.code || r.Stdout != fmt.Sprintf("call 1 0 %d\n", len(test.args)) {
+				t.Fatalf("%v, call %d: it ended with %v, %v and wrote %q, %q", test.args, n, r.Error, r.ExitCode, r.Stdout, r.Stderr)
+			}
+			if n > 0 && (r.FuelUsed > fuel+fuel/20 || r.FuelUsed < fuel-fuel/20) { // Go's random order of things costs a little
+				t.Errorf("%v, call %d: it used %d units, the one before %d", test.args, n, r.FuelUsed, fuel)
+			}
+			fuel = r.FuelUsed
+		}
+		if r := m.Run(t.Context(), Call{Args: test.args, Limits: Limits{Fuel: 1000}}); r.Error == nil || r.Error.Code != FuelExhausted {
+			t.Errorf("%v: with 1,000 units it ended with %+v", test.args, r)
+		}
+	}
+	p := &m.one.pool
+	if r := m.Run(t.Context(), Call{Args: []string{"guest", "twice"}, Limits: ample}); r.Error != nil {
+		t.Error(r.Error)
+	}
+	if p.birth == nil || len(p.free) == 0 {
+		t.Error("no instance was kept for the next call")
+	}
+	born := p.birth
+	r := m.Run(t.Context(), Call{Limits: ample, Fixed: &Fixed{Start: time.Unix(1e9, 0), Seed: 3}})
+	if r.Error != nil || p.birth != born {
+		t.Errorf("a call in a fixed world ended with %+v", r)
+	}
+}
+
+// What a program may have changed beside its memory is the end of its instance.
+func TestWhatCanNotBeMadeAgain(t *testing.T) {
+	e := engine(t)
+	closes := loopOf(entryOf{wasi, "fd_close", 1}, []byte{0, 1}, "", 1)
+	closes = bytes.Replace(closes, []byte{0x1a, 0x0c, 0, 0x0b}, []byte{0x1a, 0x01, 0x01, 0x0b}, 1) // once: no branch back
+	for _, test := range []struct {
+		name string
+		wasm []byte
+		kept int
+	}{
+		{"a program that changes nothing", program(0x41, 1, 0x1a), 1},
+		{"one that writes to its memory", program(0x41, 0, 0x41, 7, 0x36, 2, 0), 1},
+		{"one that grows its memory", program(0x41, 1, 0x40, 0, 0x1a), 0},
+		{"one that changes its table", program(0x41, 0, 0xd0, 0x70, 0x26, 0), 0},
+		{"one that traps", program(0x00), 0},
+		{"one that closes its output", closes, 0},
+		{"one with a start function", wat{funcs: []fn{{}, {export: "_start"}}, start: 1, memory: []byte{0, 1}}.bytes(), 0},
+	} {
+		m := load(t, e, test.wasm)
+		for range 5 {
+			if r := m.Run(t.Context(), Call{}); r.Error != nil && r.Error.Code != WasmTrap {
+				t.Fatalf("%s: %v", test.name, r.Error)
+			}
+		}
+		if n := len(m.one.pool.free); n != test.kept {
+			t.Errorf("%s: %d instances were kept, want %d", test.name, n, test.kept)
+		}
+	}
+}
+
+// Data of a module is where it says, however much there is of it, in each of its
+// instances.
+func TestDataOfAModule(t *testing.T) {
+	e := engine(t)
+	for _, size := range []int{1, 5000, 65_536, 300_000} {
+		data := strings.Repeat("0123456789abcdef", size/16+1)[:size]
+		w := wat{memory: []byte{0, 8}, data: data, funcs: []fn{
+			{typ: 1, export: "at", code: []byte{0x20, 0, 0x2d, 0, 0}},           // i32.load8_u
+			{export: "spoil", code: []byte{0x41, 0, 0x41, 0xff, 0, 0x3a, 0, 0}}, // i32.store8
+		}}
+		m := load(t, e, w.bytes())
+		for range 3 {
+			i, err := m.Start(t.Context(), Call{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, at := range []int{0, size / 2, size - 1, size, 8<<16 - 1} {
+				want := uint64(0)
+				if at < size {
+					want = uint64(data[at])
+				}
+				if got, err := i.Call(t.Context(), "at", uint64(at)); err != nil || got[0] != want {
+					t.Errorf("%d bytes: at %d there is %v (%v), want %d", size, at, got, err, want)
+				}
+			}
+			if _, err := i.Call(t.Context(), "spoil"); err != nil {
+				t.Error(err)
+			}
+			i.Close()
+		}
 	}
 }
 

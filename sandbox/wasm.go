@@ -206,6 +206,11 @@ type parsed struct {
 	memory   bool
 	minPages uint32
 	globals  int
+	mutable  []uint32  // globals that are numbers and change
+	moving   bool      // something changes that a snapshot does not have: other globals, tables, segments, or there is a start function
+	data     []segment // where active data stands in the memory
+	segments bool      // code names data segments
+	imaged   bool      // data is all of it, and the metered module has none
 	exports  []export
 	bodies   [][]byte // of own functions, with their locals
 	bodyAt   []int
@@ -327,10 +332,15 @@ func (m *parsed) read(id byte, r *reader) {
 		}
 	case secGlobal:
 		m.globals = r.count(maxGlobals, "globals")
-		for range m.globals {
-			r.valType()
-			if r.u8() > 1 {
+		for g := range m.globals {
+			typ, changes := r.valType(), r.u8()
+			switch {
+			case changes > 1:
 				r.fail("malformed global")
+			case changes == 1 && typ >= valF64: // the four kinds of numbers
+				m.mutable = append(m.mutable, uint32(g))
+			case changes == 1:
+				m.moving = true
 			}
 			m.constant(r)
 		}
@@ -384,21 +394,53 @@ func (m *parsed) readTables(r *reader) {
 }
 
 func (m *parsed) readData(r *reader) {
+	m.imaged = m.memory
 	for range r.count(maxSegments, "data segments") {
+		active, at, known := true, uint32(0), false
 		switch flag := r.u32(); flag {
 		case 0:
-			m.constant(r)
+			at, known = m.offset(r)
 		case 1:
+			active = false
 		case 2:
 			if r.u32() != 0 {
 				r.fail("more than one memory is not supported")
 			}
-			m.constant(r)
+			at, known = m.offset(r)
 		default:
 			r.fail("malformed data segment")
 		}
-		r.bytes(int(r.u32()))
+		b := r.bytes(int(r.u32()))
+		switch {
+		case !active:
+		case !known || uint64(at)+uint64(len(b)) > uint64(m.minPages)<<16:
+			m.imaged = false
+		case len(b) > 0:
+			m.data = append(m.data, segment{uint64(at), b})
+		}
 	}
+}
+
+// offset passes over where a segment stands, and returns it when it is a number.
+func (m *parsed) offset(r *reader) (at uint32, known bool) {
+	from := r.p
+	m.constant(r)
+	c := r.b[from:r.p]
+	if c[0] != 0x41 {
+		return 0, false
+	}
+	v, i := int64(0), 1
+	for shift := 0; ; shift += 7 {
+		v |= int64(c[i]&0x7f) << shift
+		if c[i] < 0x80 {
+			if c[i]&0x40 != 0 {
+				v |= -1 << (shift + 7)
+			}
+			break
+		}
+		i++
+	}
+	return uint32(v), i == len(c)-2
 }
 
 func (m *parsed) typeIndex(r *reader) uint32 {

@@ -4,10 +4,33 @@ package main
 
 import (
 	"crypto/sha256"
+	"fmt"
+	"os"
 	"sort"
 	"strconv"
 	"strings"
 )
+
+var (
+	calls int
+	kept  [][]byte
+)
+
+// run tells what it finds of earlier calls: nothing, each time.
+//
+//go:wasmexport run
+func run() {
+	calls++
+	fmt.Println("call", calls, len(kept), len(os.Args))
+	kept = append(kept, make([]byte, 100_000))
+	switch {
+	case len(os.Args) < 2:
+	case os.Args[1] == "leave":
+		os.Exit(4)
+	case os.Args[1] == "fail":
+		panic("as it was told")
+	}
+}
 
 //go:wasmexport fib
 func exportedFib(n int32) int32 { return int32(fib(int(n))) }
