@@ -101,7 +101,8 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	if !r.Skip && o.Permissions == "" {
 		o.Permissions = "deny"
 	}
-	c := cli.Call{Env: map[string]string{}}
+	name := strings.TrimSuffix(filepath.Base(r.Command), filepath.Ext(r.Command))
+	c := cli.Call{Env: map[string]string{}, State: []string{"." + name, ".config/" + name, ".local/share/" + name, ".local/state/" + name}}
 	if r.Gateway {
 		for k, v := range map[string]string{"ANTHROPIC_BASE_URL": r.LLM() + "/anthropic", "ANTHROPIC_AUTH_TOKEN": r.Token, "OPENAI_BASE_URL": r.LLM() + "/v1", "OPENAI_API_KEY": r.Token} {
 			if r.Place.Env[k] == "" {

@@ -18,6 +18,8 @@
 //	dangerouslySkipPermissions   false: the tool asks, and nobody answers; default true
 //	gateway         false: the tool calls its vendor with keys of its own
 //	extraArgs       more arguments
+//	landlock, writable, hidden, limits   as for a process: it writes in its folder, its
+//	                agent's, those for temporary files, and where the tool keeps its state
 //
 // With the gateway the tool gets the run's token and the address of its node, and
 // variables that would lead it elsewhere are taken away: no key reaches the agent,
@@ -79,6 +81,9 @@ type Call struct {
 	Env    map[string]string // "" takes a variable away
 	Hidden []string          // values that nobody may see
 	Input  string            // its standard input
+	// State are folders of the user's home that it keeps things in, beside those of
+	// the agent, such as ".cursor".
+	State []string
 
 	// For tools that are talked to: see [process.Job]. Reader takes the place of
 	// the tool's.
@@ -118,6 +123,7 @@ type Options struct {
 	MaxTurns     int               `json:"maxTurnsPerRun"`
 	Skip         *bool             `json:"dangerouslySkipPermissions"`
 	Gateway      *bool             `json:"gateway"`
+	Landlock     *bool             `json:"landlock"`
 	Extra        []string          `json:"extraArgs"`
 	Args         []string          `json:"args"` // likewise
 	Raw          json.RawMessage   `json:"-"`
@@ -247,6 +253,10 @@ func (a *Adapter) once(ctx context.Context, inv company.Invocation) (out company
 		}
 		if r.Gateway {
 			direct(p.Env, job.Env)
+		}
+		if job.Confine = true; r.Landlock == nil || *r.Landlock {
+			keepCaches(p, job.Env)
+			job.Writable = r.state(call.State)
 		}
 		if call.Input != "" {
 			job.Talk = func(w *os.File) { _, _ = w.WriteString(call.Input) } // a tool that does not listen tells otherwise
@@ -391,6 +401,33 @@ func (r *Run) Set(v any) error {
 		return process.Refuse("configuration_incomplete", "The agent's adapterConfig is malformed: %v", err)
 	}
 	return nil
+}
+
+// caches are variables that lead what programs fetch and may lose into the agent's
+// folder: those of the user are not written by a run that is confined.
+var caches = map[string]string{"XDG_CACHE_HOME": "", "npm_config_cache": "npm", "GOMODCACHE": "go-mod", "CARGO_HOME": "cargo"}
+
+func keepCaches(p process.Place, set map[string]string) {
+	for name, dir := range caches {
+		if p.Env[name] == "" && set[name] == "" {
+			set[name] = filepath.Join(p.Home, ".cache", dir)
+		}
+	}
+}
+
+// state are the tool's own folders in the user's home, which it may write.
+func (r *Run) state(names []string) (out []string) {
+	home := r.Place.Env["HOME"]
+	if !filepath.IsAbs(home) {
+		return nil
+	}
+	for _, name := range names {
+		at := filepath.Join(home, name)
+		if err := os.MkdirAll(at, 0o700); err == nil { // the tool says itself what it misses
+			out = append(out, at)
+		}
+	}
+	return out
 }
 
 // direct keeps calls of the node from going through a proxy.

@@ -61,6 +61,9 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 		}
 		c.Env["PI_CODING_AGENT_DIR"] = dir
 	}
+	if !r.Gateway {
+		c.State = []string{".pi"} // where it is signed in
+	}
 	if more.Provider != "" {
 		add("--provider", more.Provider)
 	}

@@ -25,7 +25,7 @@ var temporary = []string{"/tmp", "/var/tmp"}
 type holding struct {
 	Limits shim.Limits `json:"limits"`
 	// Landlock false opens to the run what its user may write, but for the node's
-	// own files; true confines also an adapter that is open unless told so.
+	// own files.
 	Landlock *bool    `json:"landlock"`
 	Writable []string `json:"writable"` // absolute paths, beside the run's own
 	Hidden   []string `json:"hidden"`   // absolute paths that are not read
@@ -51,15 +51,14 @@ func (h holding) check() error {
 
 // hold sets what the tree of a run may use, and which files it reaches: it reads
 // what its user may but for the node's own files, and writes in its working
-// directory, its agent's folder, its scratch directory and the folders for
-// temporary files. Programs that keep state in the user's home (all adapters but
-// process) are not confined unless they are told to be.
-func (h holding) hold(spec *shim.Spec, inv company.Invocation, home, scratch string) {
+// directory, its agent's folder, its scratch directory, the folders for temporary
+// files, and where the job says that its program keeps things.
+func (h holding) hold(spec *shim.Spec, inv company.Invocation, job Job, home, scratch string) {
 	spec.Limits = h.Limits
 	if spec.Limits.Processes == 0 {
 		spec.Limits.Processes = DefaultProcesses
 	}
-	g := &shim.Guard{Hide: h.Hidden, Show: []string{home, scratch}, Confine: inv.Run.AdapterType == "process"}
+	g := &shim.Guard{Hide: h.Hidden, Show: []string{home, scratch}, Confine: job.Confine}
 	if h.Landlock != nil {
 		g.Confine = *h.Landlock
 	}
@@ -71,7 +70,7 @@ func (h holding) hold(spec *shim.Spec, inv company.Invocation, home, scratch str
 		}
 	}
 	g.Write = append(append(append(g.Write, g.Show...), spec.Dir), temporary...)
-	g.Write = append(g.Write, h.Writable...)
+	g.Write = append(append(g.Write, h.Writable...), job.Writable...)
 	spec.Guard = g
 }
 

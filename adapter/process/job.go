@@ -33,6 +33,11 @@ type Job struct {
 	// must not be seen in what the run leaves, beside those that are known.
 	Env    map[string]string
 	Hidden []string
+	// Confine says that the command writes only where it works, in its agent's and
+	// its own folder, those for temporary files, and in Writable, unless its
+	// adapterConfig says otherwise and as far as the kernel can do that.
+	Confine  bool
+	Writable []string // absolute paths
 	// Talk writes the command's standard input, which ends when it returns; nil:
 	// it is empty. It is called in a goroutine of its own, which the end of the
 	// command ends by errors of w.

@@ -109,7 +109,7 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	if c.Command == "" {
 		return failure("Process adapter missing command")
 	}
-	return a.carry(ctx, inv, c, func(Place) (Job, error) { return Job{Command: c.Command, Args: c.Args}, nil })
+	return a.carry(ctx, inv, c, func(Place) (Job, error) { return Job{Command: c.Command, Args: c.Args, Confine: true}, nil })
 }
 
 // carry makes the run's folders and variables, starts the job of plan in them,
@@ -171,7 +171,7 @@ func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, p
 		inv.Log("system", "[selvage] no working directory is configured; using the agent's workspace "+home+"\n")
 	}
 	spec := shim.Spec{Path: path, Args: append([]string{job.Command}, job.Args...), Dir: dir, Env: list(env), Deadline: inv.Authority()}
-	c.hold(&spec, inv, home, scratch)
+	c.hold(&spec, inv, job, home, scratch)
 	if spec.Deadline <= shim.BootTime() {
 		return interrupted("The node's lease ended before the run began")
 	}
