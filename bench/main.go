@@ -63,6 +63,8 @@ var parts = []part{
 	{"scale", true, "reads of a company with 100,000 issues and 1 million activities beside one of 1,000", scale},
 	{"backup", false, "saving and restoring 1 GB of state beside copying it", backup},
 	{"start", false, "how soon a node that was killed serves again", starts},
+	{"sandbox", false, "calls, fuel and memory of sandboxed programs", sandboxPart},
+	{"gateway", false, "what the model gateway adds to its upstream", gatewayPart},
 	{"failover", false, "leaders killed", failover},
 	{"deaths", false, "followers killed", deaths},
 	{"quiet", false, "false deaths under CPU hogs", quiet},
@@ -144,16 +146,21 @@ func run(ctx context.Context, c Config) (err error) {
 	}
 	fmt.Printf("machine: %s, %d cores, %s, %s\n", cpuModel(), runtime.NumCPU(), memTotal(), kernel())
 	b := &bench{Config: c}
-	if b.m, err = startMesh(ctx, c); err != nil {
-		return err
+	if slices.ContainsFunc(todo, func(p part) bool { return !slices.Contains(alone, p.name) }) {
+		if b.m, err = startMesh(ctx, c); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, b.m.down()) }()
 	}
-	defer func() { err = errors.Join(err, b.m.down()) }()
 	for _, p := range todo {
 		began := time.Now()
 		if err := b.ready(ctx, p); err != nil {
 			return fmt.Errorf("part %s: %w", p.name, err)
 		}
-		stop := b.m.profile(ctx, c.Profile, p.name)
+		stop := func() {}
+		if b.m != nil {
+			stop = b.m.profile(ctx, c.Profile, p.name)
+		}
 		err := p.run(ctx, b)
 		stop()
 		if err := errors.Join(err, ctx.Err()); err != nil {
@@ -170,7 +177,7 @@ const fewIssues = 2_000
 // ready prepares what a part needs: the company with its agents and issues, and
 // the rival. Part create loads the issues itself.
 func (b *bench) ready(ctx context.Context, p part) (err error) {
-	if p.name == "idle" || p.name == "agents" || p.name == "runs" {
+	if slices.Contains(alone, p.name) || p.name == "idle" || p.name == "agents" || p.name == "runs" {
 		return nil
 	}
 	if b.load == nil {

@@ -20,7 +20,7 @@ import (
 const wasi = wasi_snapshot_preview1.ModuleName
 
 // resident is the memory of this process, in bytes, without what Go holds back.
-func resident(t *testing.T) int64 {
+func resident(t testing.TB) int64 {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -5,6 +5,16 @@
 // it meters itself, compiled once per content (in a child process when it is
 // large, so that compilation can be killed), and instantiated per call.
 //
+// # Instances
+//
+// What a call may find at its beginning is an image: the module's data, or what a
+// reactor left in memory when it had begun without asking for anything but clocks,
+// chance, arguments and variables. Instances map it privately, so they share what
+// they do not write to. One whose call returned, and changed nothing but memory,
+// globals and streams, is made what it was at its birth and serves the next call
+// that may find the same. Fuel of a beginning is charged to each call, whether it
+// happened in that call or before.
+//
 // # Fuel
 //
 // The rewritten module keeps what is left of its fuel in a global of its own.
@@ -18,13 +28,15 @@
 // unreachable cost nothing; a call of the host costs 64, growing memory or a
 // table 512, and instructions that work on ranges one more for every 64 bytes or
 // elements. Short runs that may or may not be reached are charged with the run
-// that leads to them, up to 64 units at a point, so a program is never charged
+// that leads to them, up to 128 units at a point, so a program is never charged
 // less than it executes and a little more where it branches much.
 //
 // # Depth
 //
 // Functions that can come back to themselves keep an estimate of the stack they
-// use in a second global; past 8 MiB the run ends with a trap.
+// use in a second global, and pay a unit for every 64 bytes of it. The host looks
+// at it with the fuel: past 8 MiB, and 16 MiB later at most, the run ends with a
+// trap.
 //
 // The room knows nothing of companies. What a guest may ask of its host beyond
 // WASI is a map of functions that the caller hands in: see Host, and

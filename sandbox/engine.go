@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -51,6 +52,7 @@ type Engine struct {
 	runtime wazero.Runtime
 	cache   wazero.CompilationCache
 	turns   chan struct{}
+	waiting atomic.Int32 // guests that wait for a turn
 	compile chan struct{}
 	offers  map[string]bool // what modules may import, as "module.name"
 

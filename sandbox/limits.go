@@ -60,8 +60,8 @@ const (
 	// maxAhead is what a point charges at most for instructions that it may not
 	// reach, and mergeRun the longest run that is charged ahead. Smaller is more
 	// exact and slower.
-	maxAhead = 64
-	mergeRun = 32
+	maxAhead = 128
+	mergeRun = 48
 	// costHost is what calling the host costs, costGrow growing memory or a table,
 	// costEach each element of a list that the host is given,
 	// costRange what an instruction on a range costs before its length counts.
@@ -71,15 +71,21 @@ const (
 	costRange = 8
 	// perRange is how many bytes or elements of a range cost a unit, as a shift.
 	perRange = 6
-	// maxStack is the stack that recursive functions may use, in estimated bytes.
-	// The runtime's own ceiling is 50 MB, and it doubles.
-	maxStack = 8 << 20
+	// maxStack is the stack that recursive functions may use, in estimated bytes; it
+	// is looked at with the fuel. The runtime's own ceiling is 50 MB, and it doubles.
+	// perStack is how many bytes of it cost a unit, as a shift: within one slice it
+	// grows by no more than stackSlice.
+	maxStack   = 8 << 20
+	perStack   = 6
+	stackSlice = slice << perStack
 	// maxShown bounds the mutable globals of a module whose state is kept; compilers
 	// use fewer than ten.
 	maxShown = 64
 	// frameBytes is what a frame takes without locals.
 	frameBytes = 64
 )
+
+const _ = uint(48<<20 - maxStack - stackSlice) // the runtime's own ceiling is out of reach
 
 // Compilation.
 const (

@@ -352,11 +352,8 @@ func (w *metering) function(i int, o []byte) []byte {
 		o = append(o, 1, valI32)
 		o = appendU32(append(o, 0x23), w.stack)
 		o = appendS64(append(o, 0x41), int64(frameBytes+8*locals))
-		o = appendU32(append(o, 0x6a, 0x22), d)
-		o = appendS64(append(o, 0x41), maxStack)
-		o = append(o, 0x4b, 0x04, 0x40) // i32.gt_u; if
-		o = w.enter(o, d)
-		o = append(w.callEnter(o, whyUsedUp), 0x0b)
+		o = appendU32(append(o, 0x6a, 0x21), d)
+		w.points[0].cost += 1 + int64(frameBytes+8*locals)>>perStack
 	}
 	from, known := declared, false
 	w.known = w.known[:0]

@@ -392,6 +392,9 @@ func (i *Instance) join() {
 		return
 	default:
 	}
+	waiting := &i.module.engine.waiting
+	waiting.Add(1)
+	defer waiting.Add(-1)
 	select {
 	case i.module.engine.turns <- struct{}{}:
 		i.turn = true
@@ -409,6 +412,9 @@ func (i *Instance) leave() {
 
 // yield lets others execute, when there are any that wait.
 func (i *Instance) yield() {
+	if i.turn && i.module.engine.waiting.Load() == 0 {
+		return
+	}
 	i.leave()
 	runtime.Gosched()
 	i.join()
