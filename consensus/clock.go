@@ -8,8 +8,8 @@ import (
 )
 
 // A clock gives batches their time, as [ledger.NextStamp] has it: the wall
-// clock of the leader, but never back, and never further than the time that
-// has passed since the newest stamp by the monotonic clock. Every node follows
+// clock of the leader, but never back, and neither much further than the time that
+// has passed since the newest stamp by the monotonic clock nor much less far. Every node follows
 // the mesh's time as it applies, so that a new leader knows how much has passed.
 type clock struct {
 	mesh func() time.Time // the time of the newest applied batch
@@ -51,6 +51,18 @@ func (k *clock) lag() time.Duration {
 	now, wall := time.Now(), k.wall()
 	return wall.Sub(ledger.NextStamp(k.last, now.Sub(k.at), wall))
 }
+
+// now is the time that a batch stamped now would get.
+func (k *clock) now() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return ledger.NextStamp(k.last, time.Now().Sub(k.at), k.wall())
+}
+
+// Now is the mesh's time as this node would tell it: what a batch would be
+// stamped with now. It is the time by which things fall due, whatever happens to
+// the clock of a machine.
+func (c *Consensus) Now() time.Time { return c.clock.now() }
 
 // Lags reports whether the time that this node would give a batch is further
 // behind its wall clock than by: the mesh stood still, or its clock was set.

@@ -170,7 +170,10 @@ func TestNextStamp(t *testing.T) {
 	}{
 		{"follows the wall", time.Second, 1100 * time.Millisecond, 1100 * time.Millisecond},
 		{"drops what is finer than a millisecond", time.Second, 1100*time.Millisecond + 9, 1100 * time.Millisecond},
-		{"never goes back", time.Second, -time.Hour, 0},
+		{"never goes back", 0, -time.Hour, 0},
+		{"goes on slowly after a clock that was set back", time.Second, -time.Hour, 500 * time.Millisecond},
+		{"goes on slowly until the wall has caught up", time.Second, 400 * time.Millisecond, 500 * time.Millisecond},
+		{"follows a wall that is a little behind", time.Second, 900 * time.Millisecond, 900 * time.Millisecond},
 		{"a clock that jumps ahead", time.Second, time.Hour, 1500 * time.Millisecond},
 		{"elapsed time that runs backwards", -time.Second, time.Hour, MaxStep},
 	} {
