@@ -72,7 +72,7 @@ var allowed = map[string]allowance{
 	"budget.reserve": mayNode, "budget.settle": mayNode, "budget.writeoff": mayBoard,
 
 	"agent.wake": mayBoard | mayAgent | mayNode, "agent.reset_session": mayBoard | mayAgent, "timer.tick": mayNode,
-	"run.place": mayNode, "run.unplaced": mayNode, "run.return": mayNode, "run.start": mayNode, "run.report": mayNode, "run.finish": mayNode,
+	"run.place": mayNode, "run.unplaced": mayNode, "run.return": mayNode, "run.start": mayNode, "run.report": mayNode, "run.finish": mayNode, "run.cost": mayNode,
 	"run_log.keep": mayNode, "run_log.sweep": mayNode,
 	"run.cancel":  mayBoard | mayAgent | mayNode,
 	"tool.trace":  mayAgent,
@@ -85,7 +85,7 @@ var allowed = map[string]allowance{
 	"instructions.file": mayBoard | mayAgent, "instructions.set": mayBoard | mayAgent,
 
 	"asset.create": mayBoard | mayAgent,
-	"part.put":     mayBoard | mayAgent | mayNode, "part.sweep": mayNode, "issue.sweep": mayNode,
+	"part.put":     mayBoard | mayAgent | mayNode, "part.sweep": mayNode, "issue.sweep": mayNode, "issue.recover": mayNode,
 	"document.save": mayBoard | mayAgent, "document.restore": mayBoard | mayAgent, "document.delete": mayBoard,
 	"interaction.create": mayBoard | mayAgent, "interaction.accept": mayBoard | mayAgent, "interaction.answer": mayBoard | mayAgent,
 	"interaction.reject": mayBoard | mayAgent, "interaction.cancel": mayBoard | mayAgent, "interaction.judge": mayBoard | mayAgent,

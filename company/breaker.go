@@ -73,18 +73,7 @@ func breakCircuit(c *ledger.Context, r Run) {
 
 // blockFruitless puts an issue before the board on which runs came to nothing.
 func blockFruitless(c *ledger.Context, i Issue, r Run, limit int64) {
-	next, _, err := i.Move(Move{To: IssueBlocked, Routable: true, Now: TimeOf(c.Now)})
-	if err != nil {
-		return // somebody moved it in this very command
-	}
-	next.UnblockDescriptor = jsonObject{}.str("owner", "board").str("action", "decide").str("reason", pausedForNoProgress).str("runId", r.ID).close()
-	next = openRecovery(c, next, r, pausedForNoProgress, "Find out why the runs come to nothing, resume the agent, and reopen or reassign the issue.")
-	body := "The agent's last " + strconv.FormatInt(limit, 10) + " runs came to nothing, so the agent is paused. " +
-		"The issue is blocked until a person decides: resume the agent and reopen the issue, reassign it, or close it."
-	if commented, _, err := addComment(c, next, CreateComment{ID: derivedID("fruitless", r.ID), Issue: i.ID, Body: body}); err == nil {
-		next = commented
-	}
-	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID,
-		Details: jsonObject{}.str("status", string(next.Status)).str("identifier", i.Identifier).raw("changes", i.Diff(next)).close()})
-	storeIssue(c.Tx, i, next)
+	blockFor(c, i, r, pausedForNoProgress, pausedForNoProgress, "Find out why the runs come to nothing, resume the agent, and reopen or reassign the issue.",
+		"The agent's last "+strconv.FormatInt(limit, 10)+" runs came to nothing, so the agent is paused. "+
+			"The issue is blocked until a person decides: resume the agent and reopen the issue, reassign it, or close it.")
 }

@@ -136,7 +136,12 @@ func keepPlacement(c *ledger.Context, r Run, p *Placement) {
 type Unplaced struct {
 	Run string    `cbor:"1,keyasint"`
 	Why Placement `cbor:"2,keyasint"`
+	// GiveUp ends the run: no node that could be heard for some time could ever take it.
+	GiveUp bool `cbor:"3,keyasint,omitempty"`
 }
+
+// errNoNode is the error code of a run that no node can take.
+const errNoNode = "no_node"
 
 func unplaced(c *ledger.Context, p Unplaced) (any, error) {
 	r, err := runOf(c, p.Run)
@@ -147,6 +152,18 @@ func unplaced(c *ledger.Context, p Unplaced) (any, error) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s does not wait for a node", r.ID)
 	}
 	keepPlacement(c, r, &p.Why)
+	if p.GiveUp {
+		why := "No node can take this run"
+		if len(p.Why.Candidates) > 0 {
+			why += ": each " + string(p.Why.Candidates[0].Refusal)
+			for _, one := range p.Why.Candidates[1:] {
+				if one.Refusal != p.Why.Candidates[0].Refusal {
+					why = "No node can take this run; see why with: selvage run explain " + r.ID
+				}
+			}
+		}
+		return endRun(c, r, Outcome{Status: RunFailed, ErrorCode: errNoNode, Error: why}), nil
+	}
 	c.Record(ledger.Change{Action: "heartbeat.run.waiting", EntityType: "heartbeat_run", EntityID: r.ID,
 		Details: jsonObject{}.str("agentId", r.Agent).int("candidates", int64(len(p.Why.Candidates))).close()})
 	return nil, nil

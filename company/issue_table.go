@@ -192,7 +192,9 @@ func storeIssue(tx *ledger.Tx, old, next Issue) []byte {
 			addExtra(tx, company, blocker, HasWaiting)
 		}
 	}
-	return issues.Put(tx, company, id, next)
+	out := issues.Put(tx, company, id, next)
+	reorderRuns(tx, old, next)
+	return out
 }
 
 // dropIssue removes the row and every index entry of i.

@@ -11,11 +11,13 @@ import (
 // becomes of it, and who has to. An issue has at most one that is active; it is
 // resolved by whoever moves the issue out of blocked.
 type RecoveryAction struct {
-	ID            string          `cbor:"1,keyasint" json:"id"`
-	Company       string          `cbor:"2,keyasint" json:"companyId"`
-	Issue         string          `cbor:"3,keyasint" json:"sourceIssueId"`
-	RecoveryIssue NullText        `cbor:"-" json:"recoveryIssueId"`
-	Kind          string          `cbor:"4,keyasint" json:"kind"`   // missing_disposition or process_lost
+	ID            string   `cbor:"1,keyasint" json:"id"`
+	Company       string   `cbor:"2,keyasint" json:"companyId"`
+	Issue         string   `cbor:"3,keyasint" json:"sourceIssueId"`
+	RecoveryIssue NullText `cbor:"-" json:"recoveryIssueId"`
+	// Kind is missing_disposition, process_lost, run_failed, no_progress,
+	// stranded_assigned_issue, assignee_gone or blocked_without_reason.
+	Kind          string          `cbor:"4,keyasint" json:"kind"`
 	Status        string          `cbor:"5,keyasint" json:"status"` // active, resolved or cancelled
 	OwnerType     string          `cbor:"6,keyasint" json:"ownerType"`
 	OwnerAgent    NullText        `cbor:"7,keyasint,omitempty" json:"ownerAgentId"`
@@ -105,9 +107,9 @@ func ActiveRecovery(tx *ledger.Tx, i Issue) (RecoveryAction, bool) {
 func openRecovery(c *ledger.Context, i Issue, r Run, kind, next string) Issue {
 	now := TimeOf(c.Now)
 	a := RecoveryAction{
-		ID: derivedID("recovery", i.ID, r.ID), Company: i.Company, Issue: i.ID, Kind: kind, Status: "active", OwnerType: "board",
+		ID: derivedID("recovery", i.ID, r.ID, ledger.Order(c.Height)), Company: i.Company, Issue: i.ID, Kind: kind, Status: "active", OwnerType: "board",
 		OwnerUser: NullText(i.ResponsibleUser), PreviousOwner: NullText(i.Assignee), ReturnOwner: NullText(i.Assignee), Cause: string(r.LivenessState),
-		Fingerprint: kind + ":" + r.ID, NextAction: next, Attempts: r.Followups + r.ProcessLossRetryCount, MaxAttempts: MaxFollowups, LastAttemptAt: r.StartedAt,
+		Fingerprint: kind + ":" + r.ID, NextAction: next, Attempts: r.Followups + r.ProcessLossRetryCount + r.Failures, MaxAttempts: MaxFollowups, LastAttemptAt: r.StartedAt,
 		Evidence:  jsonObject{}.str("latestRunId", r.ID).str("latestRunStatus", string(r.Status)).null("predecessorRunId", string(r.RetryOf)).close(),
 		CreatedAt: now, UpdatedAt: now,
 	}

@@ -169,6 +169,9 @@ type Run struct {
 	ExecutionWorkspace string `cbor:"92,keyasint,omitempty" json:"-"`
 	LogKeptAt          Time   `cbor:"93,keyasint,omitempty" json:"logKeptAt,omitzero"` // since when several nodes have the log
 	Closed             uint64 `cbor:"94,keyasint,omitempty" json:"-"`                  // height of the entry that ended the run
+	Turn               uint64 `cbor:"95,keyasint,omitempty" json:"-"`                  // orders the run among those that wait, see queue.go
+	// Failures counts the runs before this one that failed on the same issue.
+	Failures int `cbor:"96,keyasint,omitempty" json:"-"`
 }
 
 // Clone returns a copy that shares nothing with r.
@@ -262,13 +265,9 @@ const allRuns = "all"
 // without walking all companies:
 //
 //	run-company/<run>                          company of a run
-//	sched/queue/<company>/<order>/<run>        not placed yet
+//	sched/queue/<company>/<turn>/<run>         not placed yet, see queue.go
 //	sched/session/<session>/<run>              placed, and not given back; value = company
 func runCompanyKey(run string) []byte { return ledger.Key("run-company", run) }
-
-func queueKey(r Run) []byte {
-	return ledger.Key("sched", "queue", r.Company, ledger.Order(r.Queue), r.ID)
-}
 
 func sessionKey(session uint64, run string) []byte {
 	return ledger.Key("sched", "session", ledger.Order(session), run)

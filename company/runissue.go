@@ -46,28 +46,14 @@ func checkOutForRun(c *ledger.Context, r Run) Run {
 // blockUndecided hands an issue to the board that its agent left undecided more
 // often than we start it over: blocked, and a comment that says why.
 func blockUndecided(c *ledger.Context, i Issue, r Run) {
-	next, _, err := i.Move(Move{To: IssueBlocked, Routable: true, Now: TimeOf(c.Now)})
-	if err != nil {
-		return // somebody moved it in this very command
-	}
-	next.UnblockDescriptor = jsonObject{}.str("owner", "board").str("action", "decide").str("reason", "missing_disposition").
-		str("runId", r.ID).close()
-	kind, todo := "missing_disposition", "Decide what becomes of the issue: reassign it, reopen it, or close it."
-	body := "The agent's runs on this issue ended without saying what becomes of it, and starting over did not help. " +
+	kind, body := "missing_disposition", "The agent's runs on this issue ended without saying what becomes of it, and starting over did not help. "+
 		"The issue is blocked until a person decides: reassign it, reopen it, or close it."
 	if r.Status == RunInterrupted {
 		kind = "process_lost"
 		body = "The node that worked on this issue was lost, again after it was started over. " +
 			"The issue is blocked until a person decides whether to try once more."
 	}
-	next = openRecovery(c, next, r, kind, todo)
-	// The command is a node's, so the comment is the system's.
-	if commented, _, err := addComment(c, next, CreateComment{ID: derivedID("undecided", r.ID), Issue: i.ID, Body: body}); err == nil {
-		next = commented
-	}
-	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID,
-		Details: jsonObject{}.str("status", string(next.Status)).str("identifier", i.Identifier).raw("changes", i.Diff(next)).close()})
-	storeIssue(c.Tx, i, next)
+	blockFor(c, i, r, kind, "missing_disposition", "Decide what becomes of the issue: reassign it, reopen it, or close it.", body)
 }
 
 // askAgain notes on an issue that next was queued because r left it undecided.

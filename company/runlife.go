@@ -108,6 +108,7 @@ type Outcome struct {
 	SessionID     string          `cbor:"12,keyasint,omitempty"`
 	SessionParams json.RawMessage `cbor:"13,keyasint,omitempty"`
 	ClearSession  bool            `cbor:"14,keyasint,omitempty"`
+	Cost          *RunCost        `cbor:"15,keyasint,omitempty"` // besides the gateway; nil: nothing is known
 }
 
 // Finish closes a run; it is the payload of "run.finish", which the node sends
@@ -151,6 +152,8 @@ func registerRun(m ledger.Mux) {
 	ledger.Handle(m, "run.finish", finishRun)
 	ledger.Handle(m, "run.cancel", cancelRun)
 	ledger.Handle(m, "node.lost", loseNode)
+	registerRunCost(m)
+	registerStranded(m)
 }
 
 // newRun is the run that a wake makes.
@@ -168,7 +171,7 @@ func enqueue(c *ledger.Context, r Run) Run {
 	r.Queue = c.Height
 	r = r.reached(PhaseWake, TimeOf(c.Now))
 	c.Set(runCompanyKey(r.ID), []byte(r.Company))
-	c.Set(queueKey(r), nil)
+	r = r.wait(c.Tx, r.priority(c.Tx))
 	runsByTime.Add(c.Tx, r.Company, allRuns, r.ref())
 	runsByAgent.Add(c.Tx, r.Company, r.Agent, r.ref())
 	runsLive.Add(c.Tx, r.Company, r.Agent, r.ID)
@@ -313,7 +316,7 @@ func returnRun(c *ledger.Context, p Return) (any, error) {
 func requeue(c *ledger.Context, r Run) Run {
 	c.Delete(sessionKey(r.Session, r.ID))
 	r.Node, r.Session, r.Owed, r.UpdatedAt = "", 0, false, TimeOf(c.Now)
-	c.Set(queueKey(r), nil)
+	c.Set(queueKey(r), queueValue(r)) // where it was
 	runs.Put(c.Tx, r.Company, r.ID, r)
 	return r
 }
@@ -465,7 +468,12 @@ func finishRun(c *ledger.Context, p Finish) (any, error) {
 	} else {
 		r.UpdatedAt = TimeOf(c.Now)
 	}
-	return handBack(c, r), nil
+	r = handBack(c, r)
+	if err := c.Try(func(c *ledger.Context) error { return bookRunCost(c, r, p.Outcome.Cost) }); err != nil {
+		r = addEvent(c, r, "error", "warn", "What the run cost was not booked: "+err.Error(), nil)
+		runs.Put(c.Tx, r.Company, r.ID, r)
+	}
+	return r, nil
 }
 
 // handBack notes that nothing of r is left on its node, and lets go of what was
@@ -584,8 +592,8 @@ func undecided(i Issue, r Run) bool {
 }
 
 // followUp queues what has to come after r, and returns it: a retry where the
-// node was lost or the upstream failed for a moment, a follow-up where the
-// issue was left undecided. Each is bounded; past the bound the issue is
+// node was lost, the upstream failed for a moment or the run failed on its issue,
+// a follow-up where the issue was left undecided. Each is bounded; past the bound the issue is
 // blocked for a person to decide.
 func followUp(c *ledger.Context, r Run, o Outcome) *Run {
 	a, ok := wakeable(c.Tx, r.Company, r.Agent)
@@ -603,7 +611,7 @@ func followUp(c *ledger.Context, r Run, o Outcome) *Run {
 		ID: derivedID("after", r.ID), Company: r.Company, Agent: r.Agent, Source: WakeAutomation, TriggerDetail: "system",
 		Status: RunQueued, ResponsibleUser: r.ResponsibleUser, RuntimeMode: "legacy", NextEventSeq: 1,
 		IssueCommentStatus: "not_applicable", RetryOf: NullText(r.ID), ProcessLossRetryCount: r.ProcessLossRetryCount,
-		ContinuationAttempt: r.ContinuationAttempt, Followups: r.Followups, Context: r.Context, AdapterType: r.AdapterType,
+		ContinuationAttempt: r.ContinuationAttempt, Followups: r.Followups, Failures: r.Failures, Context: r.Context, AdapterType: r.AdapterType,
 		CreatedAt: TimeOf(c.Now), UpdatedAt: TimeOf(c.Now),
 	}
 	next.Context.CheckedOut, next.Context.WakeSource = false, string(WakeAutomation)
@@ -623,7 +631,16 @@ func followUp(c *ledger.Context, r Run, o Outcome) *Run {
 		}
 		next.Followups, next.ContinuationAttempt = r.Followups+1, r.ContinuationAttempt+1
 		reason = "missing_disposition"
+	case (r.Status == RunFailed || r.Status == RunTimedOut) && bound && undecided(i, r) && !othersAtWork(c.Tx, r) && !awaitsBoard(c.Tx, i):
+		var again bool
+		if next, reason, again = tryAgain(c, i, r, next, o); !again {
+			blockFailed(c, i, r)
+			return nil
+		}
 	default:
+		if r.ErrorCode == errNoNode && bound && (i.Status == IssueTodo || i.Status == IssueInProgress) && !othersAtWork(c.Tx, r) {
+			blockFailed(c, i, r)
+		}
 		if r.Status == RunInterrupted && bound && undecided(i, r) {
 			blockUndecided(c, i, r)
 		}
@@ -774,75 +791,10 @@ func SessionsWithRuns(tx *ledger.Tx) []NodeLost {
 	}
 }
 
-// QueuedRuns returns up to limit runs that wait for a node now, one of each
-// company in turn and each company's oldest first, so that no company waits for
-// another's queue. The companies after the one named last come first, so that
-// all are served when there is never room for all. perCompany bounds what is
-// read of one company.
-func QueuedRuns(tx *ledger.Tx, now Time, last string, limit, perCompany int) []Run {
-	type queue struct {
-		company string
-		runs    []Run
-	}
-	var queues []queue
-	prefix := ledger.Key("sched", "queue", "")
-	for from := prefix; ; {
-		var q queue
-		read := 0
-		for k := range tx.Scan(from, ledger.PrefixEnd(prefix), false) {
-			of, run := parseQueueKey(k[len(prefix):])
-			if q.company == "" {
-				q.company = of
-			}
-			if of != q.company || read == perCompany {
-				break
-			}
-			read++
-			if r, ok := runs.Get(tx, of, run); ok && r.ScheduledRetryAt <= now {
-				q.runs = append(q.runs, r)
-			}
-		}
-		if q.company == "" {
-			break
-		}
-		queues = append(queues, q)
-		from = ledger.PrefixEnd(ledger.Key("sched", "queue", q.company, ""))
-	}
-	if n := slices.IndexFunc(queues, func(q queue) bool { return q.company > last }); n > 0 {
-		queues = slices.Concat(queues[n:], queues[:n])
-	}
-	var out []Run
-	for n, more := 0, true; more && len(out) < limit; n++ {
-		more = false
-		for _, q := range queues {
-			if n < len(q.runs) && len(out) < limit {
-				out, more = append(out, q.runs[n]), true
-			}
-		}
-	}
-	return out
-}
-
-// RoomForRuns returns how many more runs an agent may have at work. One that is
-// gone or stopped has room, so that its queued runs come to be cancelled.
-func RoomForRuns(tx *ledger.Tx, company, agent string) int {
-	a, ok := wakeable(tx, company, agent)
-	if !ok || a.stopped(tx) != "" {
-		return 1
-	}
-	return a.policy().MaxConcurrentRuns - placedRuns(tx, a)
-}
-
 func parseSessionKey(rest []byte) (session uint64, run string) {
 	order, run, _ := strings.Cut(string(rest), "/")
 	session, _ = strconv.ParseUint(order, 16, 64)
 	return session, run
-}
-
-func parseQueueKey(rest []byte) (company, run string) {
-	company, ref, _ := strings.Cut(string(rest), "/")
-	_, run, _ = strings.Cut(ref, "/")
-	return company, run
 }
 
 // sessionOpen reports whether a session is node's and has not ended.

@@ -32,7 +32,10 @@ type LeaderConfig struct {
 	Verify func(context.Context) error
 	Lease  time.Duration // default DefaultLease; the same on all nodes of a mesh
 	Clock  Clock         // required; the boot-time clock
-	Logger *slog.Logger  // default: discard
+	// Now is the time that a command submitted now would get: the mesh's, which does
+	// not jump when a machine's clock is set. Default: the wall clock.
+	Now    func() time.Time
+	Logger *slog.Logger // default: discard
 }
 
 // A Leader schedules for the whole mesh while its node leads.
@@ -42,6 +45,7 @@ type Leader struct {
 
 	mu      sync.Mutex // guards what follows
 	leading bool
+	term    int                // counts what Lead was told
 	leases  map[uint64]*lease  // by session
 	reload  bool               // read all timers anew
 	stale   map[[2]string]bool // timers to read anew, by company and agent
@@ -50,6 +54,9 @@ type Leader struct {
 	timers map[[2]string]company.Timer // by company and agent
 	last   string                      // company that was served last
 	said   map[string]string           // why a run waits, as it was told last, by run
+	never  map[string]time.Duration    // since when no node could ever take a run
+	terms  int                         // when never was begun
+	looked time.Duration               // when it looked for stranded issues last
 }
 
 // A lease is what the leader granted to one session.
@@ -66,6 +73,9 @@ func NewLeader(cfg LeaderConfig) *Leader {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	return &Leader{cfg: cfg, wake: newSignal(), leases: map[uint64]*lease{}, timers: map[[2]string]company.Timer{}, stale: map[[2]string]bool{}}
 }
 
@@ -75,6 +85,7 @@ func NewLeader(cfg LeaderConfig) *Leader {
 func (l *Leader) Lead(leading bool) {
 	l.mu.Lock()
 	l.leading = leading
+	l.term++
 	l.leases, l.reload = map[uint64]*lease{}, true
 	l.mu.Unlock()
 	l.wake.set()
@@ -170,7 +181,7 @@ func (l *Leader) Run(ctx context.Context) error {
 
 // look does once what is due.
 func (l *Leader) look(ctx context.Context) {
-	for _, step := range []func(context.Context) error{l.declareLost, l.fireTimers, l.fireRoutines, l.placeRuns} {
+	for _, step := range []func(context.Context) error{l.declareLost, l.fireTimers, l.fireRoutines, l.placeRuns, l.recoverStranded} {
 		if err := step(ctx); err != nil && ctx.Err() == nil {
 			l.cfg.Logger.Info("scheduling was interrupted", "error", err)
 			return // leadership is likely gone; the next look tries again
@@ -266,7 +277,7 @@ func (l *Leader) fireTimers(ctx context.Context) error {
 		l.mu.Unlock()
 		return err
 	}
-	now := company.TimeOf(time.Now())
+	now := company.TimeOf(l.cfg.Now())
 	var due []company.Timer
 	for _, t := range l.timers {
 		if t.DueAt <= now {
@@ -302,7 +313,7 @@ func (l *Leader) placeRuns(ctx context.Context) error {
 			quiet = len(company.RunningRuns(tx, 1)) == 0
 			return nil
 		}
-		places, waiting, l.last = choose(tx, live, company.TimeOf(time.Now()), l.last)
+		places, waiting, l.last = choose(tx, live, company.TimeOf(l.cfg.Now()), l.last)
 		return nil
 	})
 	if err != nil {
@@ -312,10 +323,42 @@ func (l *Leader) placeRuns(ctx context.Context) error {
 		_, err := l.submit(ctx, "mesh.quiesce", "", company.Quiesce{})
 		return err
 	}
-	return errors.Join(l.tellWaiting(ctx, waiting), each(places, func(p placement) error {
+	return errors.Join(l.giveUp(ctx, waiting), l.tellWaiting(ctx, waiting), each(places, func(p placement) error {
 		_, err := l.submit(ctx, "run.place", p.company, company.Place{Run: p.run, Node: string(p.node), Session: p.session, Why: &p.why})
 		return err
 	}))
+}
+
+// giveUp ends the runs that no node could take for giveUpAfter, as the nodes are:
+// a run that can never start comes to a clear end, and its issue before the board.
+// Who leads anew gives the nodes that it has not heard yet the same time.
+func (l *Leader) giveUp(ctx context.Context, waiting []placement) error {
+	l.mu.Lock()
+	term := l.term
+	l.mu.Unlock()
+	if l.terms != term {
+		l.never, l.terms = nil, term
+	}
+	now := l.cfg.Clock()
+	never := map[string]time.Duration{}
+	var over []placement
+	for _, p := range waiting {
+		if !p.never {
+			continue
+		}
+		since, known := l.never[p.run]
+		if !known {
+			since = now
+		}
+		if never[p.run] = since; now-since >= giveUpAfter {
+			over = append(over, p)
+		}
+	}
+	l.never = never
+	return each(over, func(p placement) error {
+		_, err := l.submit(ctx, "run.unplaced", p.company, company.Unplaced{Run: p.run, Why: p.why, GiveUp: true})
+		return err
+	})
 }
 
 // tellWaiting says why runs wait, when it has not been said: of those that wait

@@ -28,12 +28,19 @@ const (
 	// many of their commands wait at the same time.
 	placesPerLook = 128
 	placesAtOnce  = 32
-	// queuedPerCompany bounds what one look reads of one company's queue.
+	// queuedPerCompany bounds the runs of one company that one look considers.
 	queuedPerCompany = 64
 	// waitsPerLook bounds the runs of which one look tells why they wait, and
 	// tellWaitAfter is how long, in milliseconds, a run has waited by then.
 	waitsPerLook  = 8
 	tellWaitAfter = 1_000
+	// giveUpAfter is how long a run waits when no node that is there could ever take
+	// it, so that somebody has time to bring one that can.
+	giveUpAfter = 10 * time.Minute
+	// strandedEvery is how often the leader looks for issues that nothing brings on,
+	// and strandedPerLook bounds what it does about them each time.
+	strandedEvery   = time.Minute
+	strandedPerLook = 32
 	// ticksPerLook bounds the timers that one look fires.
 	ticksPerLook = 256
 	// maxLateTimes bounds the missed times of one schedule that are counted: a
@@ -49,6 +56,10 @@ const (
 	// outcome is not known.
 	retryFirst = 50 * time.Millisecond
 	retryMost  = 2 * time.Second
+	// tellCostTries and tellCostPause bound how long a node tries to tell what a run
+	// cost that it has lost: an hour, and the run takes none of its slots meanwhile.
+	tellCostTries = 360
+	tellCostPause = 10 * time.Second
 	// reportEvery is how often a run that only writes its log is reported on, and
 	// reportGather how long a report waits for more to join it.
 	reportEvery  = 5 * time.Second

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,7 +37,9 @@ type mesh struct {
 	mu     sync.Mutex // guards what follows
 	index  uint64
 	salt   uint64
-	leader int // -1: nobody leads
+	leader int       // -1: nobody leads
+	last   time.Time // the newest stamp
+	at     time.Time // when it was given
 }
 
 // A peer is one node of the mesh.
@@ -51,6 +54,9 @@ type peer struct {
 	life    int
 	cut     bool
 	facts   Facts
+
+	skew atomic.Int64 // of its wall clock, ns
+	paid atomic.Bool  // runs pay at its gateway
 
 	adapter *fake
 	worker  *Worker
@@ -124,7 +130,7 @@ func (m *mesh) propose(p *peer, session, seq uint64, cmd ledger.Command) ledger.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b := ledger.EncodeBatch(m.id, p.id(), session, seq, seq, []ledger.Command{cmd}, p.keys.Sign)
-	ledger.StampBatch(b, time.Now())
+	ledger.StampBatch(b, m.stamp())
 	m.index++
 	res := m.ledger.ApplyBatch([]ledger.LogEntry{{Index: m.index, Term: 1, Data: b}})
 	rs, err := ledger.DecodeReceipts(res[0])
@@ -132,6 +138,28 @@ func (m *mesh) propose(p *peer, session, seq uint64, cmd ledger.Command) ledger.
 		m.t.Fatalf("%d receipts, %v", len(rs), err)
 	}
 	return rs[0]
+}
+
+// stamp gives a batch its time, as consensus does: by the wall clock of whoever
+// leads, within what the mesh allows. m.mu is held.
+func (m *mesh) stamp() time.Time {
+	t := m.timeOf(m.nodes[max(m.leader, 0)])
+	if t.After(m.last) {
+		m.last, m.at = t, time.Now()
+	}
+	return t
+}
+
+// timeOf is the time that p would give a batch now; m.mu is held.
+func (m *mesh) timeOf(p *peer) time.Time {
+	return ledger.NextStamp(m.last, time.Since(m.at), time.Now().Add(time.Duration(p.skew.Load())))
+}
+
+// now is the mesh's time.
+func (m *mesh) now() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.timeOf(m.nodes[max(m.leader, 0)])
 }
 
 func board(kind, of string, payload any) ledger.Command {
@@ -242,7 +270,11 @@ func (p *peer) start() {
 	ctx, cancel := context.WithCancel(p.m.t.Context())
 	clock := func() time.Duration { return time.Since(p.m.began) }
 	p.adapter = &fake{clock: clock, runs: map[string]*fakeRun{}}
-	p.lead = NewLeader(LeaderConfig{Node: p, Self: p.id(), Lease: testLease, Clock: clock, Verify: func(ctx context.Context) error {
+	p.lead = NewLeader(LeaderConfig{Node: p, Self: p.id(), Lease: testLease, Clock: clock, Now: func() time.Time {
+		p.m.mu.Lock()
+		defer p.m.mu.Unlock()
+		return p.m.timeOf(p)
+	}, Verify: func(ctx context.Context) error {
 		if p.m.leading() != p || p.isCut() {
 			return errors.New("does not lead")
 		}
@@ -262,6 +294,7 @@ func (p *peer) start() {
 		},
 		Adapters: map[string]Adapter{"process": p.adapter}, Labels: []string{fmt.Sprintf("node=%d", p.i)},
 		Facts:   func() Facts { p.mu.Lock(); defer p.mu.Unlock(); return p.facts },
+		Paid:    func(string) bool { return p.paid.Load() },
 		OpenLog: func(string) (Log, error) { return &memLog{}, nil },
 		LogRef:  func(company, agent, run string) string { return company + "/" + agent + "/" + run + ".ndjson" },
 	})
@@ -321,11 +354,23 @@ func (f *fake) Invoke(ctx context.Context, inv company.Invocation) company.Outco
 		if verb == "hiccup" {
 			return company.Outcome{Status: company.RunFailed, Error: "upstream is busy", ErrorCode: "transient_upstream", Transient: true}
 		}
+		if verb == "misconfigured" {
+			return company.Outcome{Status: company.RunFailed, Error: "no key", ErrorCode: "auth_required"}
+		}
+		if verb == "turns" {
+			return company.Outcome{Status: company.RunFailed, Error: "no turns left", ErrorCode: "max_turns"}
+		}
+		if verb == "cost" {
+			return company.Outcome{Status: company.RunSucceeded, ExitCode: new(0), Cost: &company.RunCost{Provider: "p", Model: "m", Usage: company.Usage{InputTokens: 10}, Cost: company.Cents(7), Priced: true}}
+		}
 		return company.Outcome{Status: company.RunSucceeded, ExitCode: new(0), Result: []byte(`{"stopReason":"completed"}`)}
 	case <-k.cancel:
 		time.Sleep(time.Second) // its grace
 		return company.Outcome{Status: company.RunCancelled, Signal: "SIGTERM"}
 	case <-ctx.Done():
+		if verb == "cost" {
+			return company.Outcome{Status: company.RunInterrupted, Cost: &company.RunCost{Provider: "p", Model: "m", Cost: company.Cents(3), Priced: true}}
+		}
 		return company.Outcome{Status: company.RunInterrupted}
 	}
 }

@@ -25,6 +25,7 @@ type placement struct {
 	node         identity.NodeID
 	session      uint64
 	why          company.Placement
+	never        bool // as the nodes are, none will ever take it
 }
 
 // bench is a node with the room that is left on it.
@@ -37,8 +38,9 @@ type bench struct {
 
 // refuses says why a run may not go to b, or "": adapter, labels, what the
 // machine is and has, room, and the mesh's data key when the run has secrets,
-// which an untrusted node does not hold.
-func (b bench) refuses(adapter string, want company.Wish, secrets bool) string {
+// which an untrusted node does not hold. passes says that it may go there later,
+// without anybody changing what the node or the agent is.
+func (b bench) refuses(adapter string, want company.Wish, secrets bool) (why string, passes bool) {
 	lacks := func(want, have []string) string {
 		for _, w := range want {
 			if !slices.Contains(have, w) {
@@ -48,30 +50,32 @@ func (b bench) refuses(adapter string, want company.Wish, secrets bool) string {
 		return ""
 	}
 	switch {
-	case b.cordoned != "":
-		return b.cordoned
+	case b.Slots == 0:
+		return "takes no runs now", true
 	case want.Node != "" && want.Node != string(b.Node):
-		return "the agent wants another node"
+		return "the agent wants another node", true // which may come
 	case !slices.Contains(b.Adapters, adapter):
-		return fmt.Sprintf("has no adapter %s", adapter)
+		return fmt.Sprintf("has no adapter %s", adapter), false
 	case lacks(want.Labels, b.Labels) != "":
-		return "lacks label " + lacks(want.Labels, b.Labels)
+		return "lacks label " + lacks(want.Labels, b.Labels), false
 	case want.OS != "" && want.OS != b.Facts.OS:
-		return fmt.Sprintf("runs %s, not %s", cmp.Or(b.Facts.OS, "another system"), want.OS)
+		return fmt.Sprintf("runs %s, not %s", cmp.Or(b.Facts.OS, "another system"), want.OS), false
 	case want.Arch != "" && want.Arch != b.Facts.Arch:
-		return fmt.Sprintf("is %s, not %s", cmp.Or(b.Facts.Arch, "another architecture"), want.Arch)
+		return fmt.Sprintf("is %s, not %s", cmp.Or(b.Facts.Arch, "another architecture"), want.Arch), false
 	case want.GPU && b.Facts.GPUs == 0 && !slices.Contains(b.Labels, "gpu"):
-		return "has no GPU"
-	case want.MemoryMB > 0 && b.Facts.FreeMB < want.MemoryMB:
-		return fmt.Sprintf("has not %d MB of memory free", want.MemoryMB) // how much it has changes all the time
+		return "has no GPU", false
 	case lacks(want.Programs, b.Facts.Programs) != "":
-		return "has no program " + lacks(want.Programs, b.Facts.Programs)
+		return "has no program " + lacks(want.Programs, b.Facts.Programs), false
 	case secrets && b.untrusted:
-		return "is untrusted, and the run has secrets"
+		return "is untrusted, and the run has secrets", false
+	case b.cordoned != "":
+		return b.cordoned, true
+	case want.MemoryMB > 0 && b.Facts.FreeMB < want.MemoryMB:
+		return fmt.Sprintf("has not %d MB of memory free", want.MemoryMB), true // how much it has changes all the time
 	case b.busy >= b.Slots:
-		return "all slots are taken"
+		return "all slots are taken", true
 	}
-	return ""
+	return "", false
 }
 
 // score rates b for a run that has something of its own on the nodes session
@@ -109,20 +113,14 @@ func choose(tx *ledger.Tx, live []Beat, now company.Time, last string) (places, 
 			}
 		}
 	}
-	room := map[string]int{} // by agent
+	whole := len(live) >= len(ledger.Roster(tx)) // a node that is away may be the one
 	for _, r := range company.QueuedRuns(tx, now, last, placesPerLook, queuedPerCompany) {
-		if _, ok := room[r.Agent]; !ok {
-			room[r.Agent] = company.RoomForRuns(tx, r.Company, r.Agent)
-		}
-		if room[r.Agent] <= 0 {
-			continue
-		}
 		p := placement{company: r.Company, run: r.ID}
 		best := p.choose(tx, r, benches)
+		p.never = p.never && whole
 		switch {
 		case best >= 0:
 			benches[best].busy++
-			room[r.Agent]--
 			p.node, p.session = benches[best].Node, benches[best].Session
 			places = append(places, p)
 			last = r.Company
@@ -139,8 +137,13 @@ func (p *placement) choose(tx *ledger.Tx, r company.Run, benches []bench) int {
 	secrets := company.NeedsSecrets(tx, r)
 	session, workspace := company.Affinity(tx, r)
 	best, low := -1, int64(0)
+	p.never = len(benches) > 0
 	for i, b := range benches {
-		c := company.Candidate{Node: string(b.Node), Refusal: company.NullText(b.refuses(adapter, want, secrets))}
+		why, passes := b.refuses(adapter, want, secrets)
+		c := company.Candidate{Node: string(b.Node), Refusal: company.NullText(why)}
+		if why == "" || passes {
+			p.never = false
+		}
 		if c.Refusal == "" {
 			c = b.score(session, workspace)
 			if best < 0 || c.Score < low {

@@ -108,7 +108,7 @@ func (l *Leader) fireRoutines(ctx context.Context) error {
 	}
 	var all []due
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
-		now := company.TimeOf(time.Now())
+		now := company.TimeOf(l.cfg.Now())
 		for _, t := range company.DueTriggers(tx, now, ticksPerLook) {
 			all = append(all, due{t.Company, tickOf(tx, t, now)})
 		}

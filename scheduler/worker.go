@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"slices"
@@ -45,6 +46,12 @@ type WorkerConfig struct {
 	// place, and these values. An error says what is missing, and no value; the
 	// run does not begin. nil: there are no secrets.
 	Secrets func(ctx context.Context, run company.Run, config json.RawMessage) (resolved json.RawMessage, values []string, err error)
+	// Price reckons what a run cost that only told what it used; ok is false when
+	// there is no price. nil: there are none.
+	Price func(tx *ledger.Tx, company string, told company.RunCost) (cost company.Money, ok bool)
+	// Paid reports whether calls of a run were paid for at the gateway of this node,
+	// and forgets it; it is asked when the run is over. nil: there is no gateway.
+	Paid func(run string) bool
 	// Skills are those that a run of an agent is to have; nil: none are handed over.
 	Skills func(tx *ledger.Tx, company, agent string) []company.RunSkill
 
@@ -287,9 +294,6 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 		_, _ = w.submit(ctx, k, "run.return", company.Return{Run: k.run.ID, Reason: "the node drains"}) // what is not known is looked at again
 		return
 	}
-	if r, ok := k.adapter.(Readier); ok {
-		r.Ready()
-	}
 	ref := w.cfg.LogRef(k.run.Company, k.run.Agent, k.run.ID)
 	now := time.Now()
 	r, err := w.submit(ctx, k, "run.start", company.Start{Run: k.run.ID, LogStore: "local_file", LogRef: ref,
@@ -312,16 +316,23 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 	w.mu.Lock()
 	lapsed := k.lapsed
 	w.mu.Unlock()
+	out.Cost = w.cost(k, out.Cost)
 	switch {
 	case lapsed:
-		out = company.Outcome{Status: company.RunInterrupted, ErrorCode: "node_lost", Result: out.Result, Stdout: out.Stdout, Stderr: out.Stderr,
-			Error: "The node lost its lease and stopped this run"}
+		out = interrupted(out, "node_lost", "The node lost its lease and stopped this run")
 	case ctx.Err() != nil && out.Status != company.RunSucceeded:
-		out = company.Outcome{Status: company.RunInterrupted, ErrorCode: "node_stopped", Result: out.Result, Stdout: out.Stdout, Stderr: out.Stderr,
-			Error: "The node was stopped"}
+		out = interrupted(out, "node_stopped", "The node was stopped")
 	}
 	w.finish(last, k, company.Finish{Run: run.ID, Outcome: out, LogBytes: new(digest.Bytes), LogSHA256: digest.SHA256,
 		Output: outputMark(digest), PID: rest.PID, Group: rest.Group, Events: rest.Events, Place: rest.Place})
+}
+
+// reason is what went wrong with a file, without the file's name.
+func reason(err error) string {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err.Error()
+	}
+	return err.Error()
 }
 
 // folder makes the run's workspace; a run that is cancelled meanwhile is not
@@ -358,6 +369,9 @@ func (w *Worker) finish(ctx context.Context, k *work, f company.Finish) {
 	case r.Refusal != nil:
 		w.cfg.Logger.Info("outcome of run came too late", "run", k.run.ID, "reason", r.Refusal.Message)
 	}
+	if f.Outcome.Cost != nil && (err != nil || r.Refusal != nil) {
+		w.tellCost(ctx, k, *f.Outcome.Cost)
+	}
 }
 
 // invoke gives the run to its adapter. It returns what became of it, what its
@@ -373,6 +387,8 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string) (out com
 	defer func() {
 		if digest, err = log.Close(); err != nil {
 			w.cfg.Logger.Warn("run log is incomplete", "run", k.run.ID, "error", err)
+			// A run does not fail for want of its log, but says that it is not whole.
+			rest.Events = append(rest.Events, company.ReportEvent{Type: "run.log.incomplete", Level: "warn", Message: "The run's log is incomplete: " + reason(err)})
 		}
 	}()
 	inv := company.Invocation{Run: k.run, Log: log.Write, Authority: func() time.Duration { return w.lease.end(k.session) }}

@@ -1,0 +1,178 @@
+package company
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// The queue holds the runs that wait for a node:
+//
+//	sched/queue/<company>/<turn>/<run>   its agent, a space, and since when it may be placed (ms)
+//
+// Companies take turns, whatever the length of their queues; within a company the
+// lowest turn goes first. A turn is the time at which the run came, in ms, less
+// what its urgency is worth, and 20 bits of the height that tell apart what came in
+// the same millisecond. So what is urgent goes before what came up to an hour
+// earlier, and nothing waits for ever behind what is more urgent: after that hour
+// what comes newly is behind it. A row of a run from before there were turns has
+// its height in place of the turn, which is lower than any, and no value.
+
+// queueAhead is what the urgency of a run is worth, in ms.
+var queueAhead = map[Priority]Time{
+	PriorityCritical: 60 * 60_000,
+	PriorityHigh:     10 * 60_000,
+	PriorityMedium:   0,
+	PriorityLow:      -10 * 60_000,
+}
+
+const (
+	// turnBits of a turn are the height's.
+	turnBits = 20
+	// maxQueueRead bounds the keys of one company's queue that one look reads: forty
+	// agents with as many live runs as they may have.
+	maxQueueRead = 40 * MaxLiveRuns
+)
+
+// priority is how urgent a run is: as its issue, and at least high when a person
+// asked for it and waits.
+func (r Run) priority(tx *ledger.Tx) Priority {
+	p := PriorityMedium
+	if i, ok := issues.Get(tx, r.Company, r.Context.IssueID); ok && r.Context.IssueID != "" && i.Priority != "" {
+		p = i.Priority
+	}
+	if r.Manual && p.Rank() > PriorityHigh.Rank() {
+		p = PriorityHigh
+	}
+	return p
+}
+
+// turnOf orders a run that came at an instant, in the entry of a height.
+func turnOf(came Time, p Priority, height uint64) uint64 {
+	return uint64(max(came-queueAhead[p], 0))<<turnBits | height&(1<<turnBits-1)
+}
+
+// wait puts a run that has no node into the queue, or moves it to another turn.
+func (r Run) wait(tx *ledger.Tx, p Priority) Run {
+	tx.Delete(queueKey(r))
+	r.Turn = turnOf(max(r.CreatedAt, r.ScheduledRetryAt), p, r.Queue)
+	tx.Set(queueKey(r), queueValue(r))
+	return r
+}
+
+func queueKey(r Run) []byte {
+	turn := r.Turn
+	if turn == 0 {
+		turn = r.Queue
+	}
+	return ledger.Key("sched", "queue", r.Company, ledger.Order(turn), r.ID)
+}
+
+func queueValue(r Run) []byte {
+	return strconv.AppendInt(append([]byte(r.Agent), ' '), int64(r.ScheduledRetryAt), 10)
+}
+
+func parseQueueKey(rest []byte) (company, run string) {
+	company, ref, _ := strings.Cut(string(rest), "/")
+	_, run, _ = strings.Cut(ref, "/")
+	return company, run
+}
+
+// reorderRuns moves the waiting runs of an issue whose urgency changed to the
+// turns that they have now.
+func reorderRuns(tx *ledger.Tx, before, next Issue) {
+	if before.ID == "" || before.Priority == next.Priority || next.Assignee == "" {
+		return
+	}
+	for _, r := range LiveRunsOfAgent(tx, next.Company, next.Assignee) {
+		if r.Context.IssueID == next.ID && r.Session == 0 {
+			r = r.wait(tx, r.priority(tx))
+			runs.Put(tx, r.Company, r.ID, r)
+		}
+	}
+}
+
+// QueuedRuns returns up to limit runs that wait for a node and whose agents have
+// room for them, one of each company in turn and in the order of each company's
+// queue. The companies after the one named last come first, so that all are
+// served when there is never room for all. perCompany bounds the runs of one
+// company; what waits for its own agent is passed over and holds up nobody else.
+func QueuedRuns(tx *ledger.Tx, now Time, last string, limit, perCompany int) []Run {
+	type queue struct {
+		company string
+		runs    []Run
+	}
+	var queues []queue
+	prefix := ledger.Key("sched", "queue", "")
+	for from := prefix; ; {
+		var q queue
+		read := 0
+		room := map[string]int{} // by agent
+		for k, v := range tx.Scan(from, ledger.PrefixEnd(prefix), false) {
+			of, run := parseQueueKey(k[len(prefix):])
+			if q.company == "" {
+				q.company = of
+			}
+			if of != q.company || read == maxQueueRead || len(q.runs) == perCompany {
+				break
+			}
+			read++
+			agent, after, told := strings.Cut(string(v), " ")
+			var r Run
+			if !told {
+				var ok bool
+				if r, ok = runs.Get(tx, of, run); !ok {
+					continue
+				}
+				agent, after = r.Agent, strconv.FormatInt(int64(r.ScheduledRetryAt), 10)
+			}
+			if at, _ := strconv.ParseInt(after, 10, 64); Time(at) > now {
+				continue
+			}
+			left, known := room[agent]
+			if !known {
+				left = RoomForRuns(tx, of, agent)
+			}
+			if room[agent] = left - 1; left <= 0 {
+				continue
+			}
+			if told {
+				var ok bool
+				if r, ok = runs.Get(tx, of, run); !ok {
+					continue
+				}
+			}
+			q.runs = append(q.runs, r)
+		}
+		if q.company == "" {
+			break
+		}
+		queues = append(queues, q)
+		from = ledger.PrefixEnd(ledger.Key("sched", "queue", q.company, ""))
+	}
+	if n := slices.IndexFunc(queues, func(q queue) bool { return q.company > last }); n > 0 {
+		queues = slices.Concat(queues[n:], queues[:n])
+	}
+	var out []Run
+	for n, more := 0, true; more && len(out) < limit; n++ {
+		more = false
+		for _, q := range queues {
+			if n < len(q.runs) && len(out) < limit {
+				out, more = append(out, q.runs[n]), true
+			}
+		}
+	}
+	return out
+}
+
+// RoomForRuns returns how many more runs an agent may have at work. One that is
+// gone or stopped has room for all, so that its queued runs come to be cancelled.
+func RoomForRuns(tx *ledger.Tx, company, agent string) int {
+	a, ok := wakeable(tx, company, agent)
+	if !ok || a.stopped(tx) != "" {
+		return MaxLiveRuns
+	}
+	return a.policy().MaxConcurrentRuns - placedRuns(tx, a)
+}

@@ -1,0 +1,71 @@
+package company
+
+import "github.com/selvage-mesh/selvage/ledger"
+
+// A RunCost is what a run cost besides the model gateway, as its adapter tells:
+// of agents that call their vendors with keys of their own. It is booked once for
+// a run, as a reported cost: nothing was set aside for it, and whoever told it may
+// be wrong.
+type RunCost struct {
+	Provider    string `cbor:"1,keyasint"`
+	Model       string `cbor:"2,keyasint"`           // "" for unknown
+	BillingType string `cbor:"3,keyasint,omitempty"` // "" for unknown
+	Usage       Usage  `cbor:"4,keyasint"`
+	Cost        Money  `cbor:"5,keyasint,omitempty"`
+	Priced      bool   `cbor:"6,keyasint,omitempty"` // Cost is known; else nobody knows the price
+}
+
+// TellCost is the payload of run.cost, by which a node tells what a run of its own
+// cost, when the command that should have closed the run came too late.
+type TellCost struct {
+	Run  string  `cbor:"1,keyasint"`
+	Cost RunCost `cbor:"2,keyasint"`
+}
+
+func registerRunCost(m ledger.Mux) {
+	ledger.Handle(m, "run.cost", func(c *ledger.Context, p TellCost) (any, error) {
+		r, err := runOf(c, p.Run)
+		if err != nil {
+			return nil, err
+		}
+		if by := c.Cmd.Actor; by.Type != "node" || by.ID != r.Node {
+			return nil, ledger.Refuse(ledger.Forbidden, nil, "run %s was not placed on this node", r.ID)
+		}
+		return nil, bookRunCost(c, r, &p.Cost)
+	})
+}
+
+// runCostEvent names the event of what a run told, so that it is booked once.
+func runCostEvent(run string) string { return derivedID("run-cost", run) }
+
+// bookRunCost books what a run told, unless it did before. The scopes that it
+// counts against may be stopped by it.
+func bookRunCost(c *ledger.Context, r Run, told *RunCost) error {
+	if told == nil || c.Has(costIDKey(r.Company, runCostEvent(r.ID))) {
+		return nil
+	}
+	bounded := func(n int64) int64 { return min(max(n, 0), MaxEventTokens) }
+	e := CostEvent{ID: runCostEvent(r.ID), Company: r.Company, Agent: r.Agent, Run: NullText(r.ID),
+		Provider: orText(told.Provider, "unknown"), Model: orText(told.Model, "unknown"), BillingType: told.BillingType, CostStatus: "reported",
+		InputTokens: bounded(told.Usage.InputTokens), OutputTokens: bounded(told.Usage.OutputTokens), CachedInputTokens: bounded(told.Usage.CachedInputTokens),
+		Cost: min(max(told.Cost, 0), Cents(MaxEventCents)), OccurredAt: TimeOf(c.Now), CreatedAt: TimeOf(c.Now)}
+	if !told.Priced {
+		e.Cost, e.CostStatus = 0, "unpriced"
+	}
+	if i, ok := issues.Get(c.Tx, r.Company, r.Context.IssueID); ok && r.Context.IssueID != "" {
+		e.Issue, e.Goal = NullText(i.ID), NullText(i.Goal)
+	} else if projectExists(c.Tx, r.Company, r.Context.ProjectID) {
+		e.Project = NullText(r.Context.ProjectID)
+	}
+	if e.Goal != "" && !goalExists(c.Tx, r.Company, string(e.Goal)) {
+		e.Goal = ""
+	}
+	e, err := e.complete(c.Tx)
+	if err != nil {
+		return err
+	}
+	c.Record(ledger.Change{Action: "cost.reported", EntityType: "cost_event", EntityID: e.ID,
+		Details: jsonObject{}.str("model", e.Model).int("costCents", e.Cost.Cents()).str("agentId", r.Agent).str("runId", r.ID).str("costStatus", e.CostStatus).close()})
+	bookCost(c.Tx, e)
+	return spendBudgets(c, e)
+}

@@ -1,0 +1,221 @@
+package company
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// No work is forgotten. An issue of an agent that is to do, in progress or blocked
+// has a path: a run that is queued or at work, somebody or something that it waits
+// for, or a recovery action. Where the last run ended without leaving one, the run's
+// end makes it (followUp). What is left without one for other reasons (a wake that
+// was skipped because a queue was full, a run that somebody cancelled, a blocker that
+// was resolved and whose wake came to nothing) is found by the leader, which looks
+// for it again and again: the agent is woken once more, and if that changes nothing
+// the issue is blocked, with a recovery action that says who decides.
+
+const (
+	// strandedAfter is how long an issue stays unchanged without a path before
+	// something is done about it.
+	strandedAfter = Time(10 * 60_000)
+	// maxStrandedRead bounds the issues of one company and status that a look reads.
+	maxStrandedRead = 5_000
+	// MaxFailureRetries bounds the retries of a run that failed on its issue for a
+	// reason of its own, MaxTurnContinuations those that go on where one used all
+	// its turns. failureDelay is what the first waits; it doubles each time.
+	MaxFailureRetries    = 1
+	MaxTurnContinuations = 2
+	failureDelay         = Time(30_000)
+)
+
+// lasting are the codes of failures that another try would meet again, until a
+// person changes something.
+var lastingFailures = []string{"configuration_incomplete", "workspace_failed", "adapter_missing", "auth_required", "budget_refused", "adapter_unavailable"}
+
+// continuation is why an agent is woken for an issue that nothing else brings on.
+const continuation = "issue_continuation_needed"
+
+// A RecoverIssue asks to do something about an issue that nothing brings on; it is
+// the payload of "issue.recover", which the leader sends.
+type RecoverIssue struct {
+	Issue string `cbor:"1,keyasint"`
+}
+
+func registerStranded(m ledger.Mux) { ledger.Handle(m, "issue.recover", recoverIssue) }
+
+// PathOf says what will bring an issue on, in a word, or "" when nothing will.
+// Issues that are no agent's have a path: "person" or "nobody".
+func PathOf(tx *ledger.Tx, i Issue, now Time) string {
+	switch {
+	case i.Status.Terminal(), i.Status == IssueBacklog:
+		return "rest"
+	case i.AssigneeUser != "":
+		return "person"
+	case i.Assignee == "":
+		return "nobody"
+	case i.Recovery != "":
+		return "recovery"
+	case i.Status == IssueInReview:
+		return "review"
+	case len(i.UnblockDescriptor) > 0 && i.Status == IssueBlocked:
+		return "unblock"
+	case onHold(tx, i.Company, i.ID):
+		return "hold"
+	case awaitsBoard(tx, i):
+		return "board"
+	case len(Unresolved(tx, i)) > 0:
+		return "blockers"
+	}
+	a, ok := wakeable(tx, i.Company, i.Assignee)
+	if !ok || a.gone() {
+		return ""
+	}
+	live := LiveRunsOfAgent(tx, i.Company, i.Assignee)
+	if slices.ContainsFunc(live, func(r Run) bool { return r.Context.IssueID == i.ID }) {
+		return "run"
+	}
+	if a.stopped(tx) != "" {
+		return "paused"
+	}
+	p := a.policy()
+	if p.Enabled && p.IntervalSec > 0 && i.Status != IssueBlocked {
+		return "timer"
+	}
+	clock, _ := agentClocks.Get(tx, i.Company, i.Assignee)
+	if clock.Day != now.Std().Format("2006-01-02") {
+		clock.Runs = 0
+	}
+	switch skipReason(tx, a, Wake{Agent: a.ID, Source: WakeAutomation, Issue: i.ID}, clock, live, i.ID, now) {
+	case "heartbeat.maxDailyRuns.reached", "heartbeat.maxDailyCostCents.reached":
+		return "tomorrow"
+	}
+	return ""
+}
+
+// Stranded returns up to n issues of a company that nothing brings on.
+func Stranded(tx *ledger.Tx, company string, now Time, n int) (out []Issue) {
+	for _, s := range []IssueStatus{IssueInProgress, IssueTodo, IssueBlocked} {
+		prefix := ledger.Key("c", company, "issue-status", string(s), "")
+		read := 0
+		for k := range tx.Prefix(prefix) {
+			if read++; read > maxStrandedRead || len(out) == n {
+				break
+			}
+			i, ok := issues.Get(tx, company, string(k[strings.LastIndexByte(string(k), '.')+1:]))
+			if ok && i.stranded(tx, now) {
+				out = append(out, i)
+			}
+		}
+	}
+	return out
+}
+
+func (i Issue) stranded(tx *ledger.Tx, now Time) bool {
+	if i.Assignee == "" || i.UpdatedAt+strandedAfter > now {
+		return false
+	}
+	// A run that ended a moment ago has not changed its issue, and what follows it
+	// may be on its way.
+	for r := range RunsOfIssue(tx, i.Company, i.ID) {
+		if r.FinishedAt+strandedAfter > now {
+			return false
+		}
+		break
+	}
+	return PathOf(tx, i, now) == ""
+}
+
+// recoverIssue wakes the agent of an issue that nothing brings on, and puts the
+// issue before the board when it was woken for that before.
+func recoverIssue(c *ledger.Context, p RecoverIssue) (any, error) {
+	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	if !ok {
+		return nil, errNoIssue()
+	}
+	if !i.stranded(c.Tx, TimeOf(c.Now)) {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "issue %s has somebody or something that brings it on", i.Identifier)
+	}
+	last, ran := Run{}, false
+	for r := range RunsOfIssue(c.Tx, i.Company, i.ID) {
+		last, ran = r, true
+		break
+	}
+	a, ok := wakeable(c.Tx, i.Company, i.Assignee)
+	if ok && !a.gone() && i.Status != IssueBlocked && !(ran && last.Context.WakeReason == continuation) {
+		at := ledger.Order(c.Height)
+		res, err := wake(c, a, Wake{Agent: a.ID, Source: WakeAutomation, TriggerDetail: "system", Reason: continuation, Issue: i.ID, From: "issue.recover",
+			Responsible: i.ResponsibleUser, Wakeup: derivedID("recover-wake", i.ID, at), Run: derivedID("recover-run", i.ID, at)})
+		if err != nil {
+			return nil, err
+		}
+		if res.Status != WakeSkipped {
+			c.Record(ledger.Change{Action: "issue.continued", EntityType: "issue", EntityID: i.ID,
+				Details: jsonObject{}.str("identifier", i.Identifier).str("agentId", a.ID).str("reason", continuation).close()})
+			return nil, nil
+		}
+	}
+	kind, body := "stranded_assigned_issue", "Nothing has brought this issue on for some time: its agent has no run for it and none is to come. "
+	switch {
+	case !ok || a.gone():
+		kind, body = "assignee_gone", "The agent that has this issue is no longer there. "
+	case i.Status == IssueBlocked:
+		kind, body = "blocked_without_reason", "What blocked this issue is resolved, and its agent did not go on with it. "
+	}
+	blockFor(c, i, last, kind, kind, "Decide what becomes of the issue: reassign it, reopen it, or close it.",
+		body+"The issue is blocked until a person decides: reassign it, reopen it, or close it.")
+	return nil, nil
+}
+
+// blockFor puts an issue before the board: blocked, with a recovery action of a
+// kind that says what is to be done, and a comment of the system that says why.
+func blockFor(c *ledger.Context, i Issue, r Run, kind, reason, todo, body string) {
+	next := i
+	if i.Status != IssueBlocked {
+		var err error
+		if next, _, err = i.Move(Move{To: IssueBlocked, Routable: true, Now: TimeOf(c.Now)}); err != nil {
+			return // somebody moved it in this very command
+		}
+	}
+	next.UpdatedAt = TimeOf(c.Now)
+	next.UnblockDescriptor = jsonObject{}.str("owner", "board").str("action", "decide").str("reason", reason).null("runId", r.ID).close()
+	next = openRecovery(c, next, r, kind, todo)
+	// The command is a node's, so the comment is the system's.
+	if commented, _, err := addComment(c, next, CreateComment{ID: derivedID("blocked-for", i.ID, ledger.Order(c.Height)), Issue: i.ID, Body: body}); err == nil {
+		next = commented
+	}
+	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID,
+		Details: jsonObject{}.str("status", string(next.Status)).str("identifier", i.Identifier).raw("changes", i.Diff(next)).close()})
+	storeIssue(c.Tx, i, next)
+}
+
+// blockFailed hands an issue to the board on which a run failed that is not tried
+// again.
+func blockFailed(c *ledger.Context, i Issue, r Run) {
+	why := string(r.Error)
+	if why == "" {
+		why = string(r.ErrorCode)
+	}
+	body := "The agent's run on this issue ended with " + string(r.Status) + " and is not tried again: " + strings.TrimSuffix(why, ".") + ". " +
+		"The issue is blocked until a person decides: mend what is wrong and reopen it, reassign it, or close it."
+	blockFor(c, i, r, "run_failed", "run_failed", "Mend what made the run fail and reopen the issue, reassign it, or close it.", body)
+}
+
+// tryAgain says how a run that failed on its issue goes on: with a retry after
+// some time where that is safe and may help; ok is false when the board decides.
+func tryAgain(c *ledger.Context, i Issue, r, next Run, o Outcome) (_ Run, reason string, ok bool) {
+	code := string(r.ErrorCode)
+	switch {
+	case code == "max_turns" && r.Failures < MaxTurnContinuations:
+		next.Failures++
+		return next, "max_turns_continuation", true
+	case code == "max_turns", o.Transient, slices.Contains(lastingFailures, code), r.Failures >= MaxFailureRetries,
+		i.OriginKind == "execute": // whoever asked waits for the answer
+		return next, "", false
+	}
+	next.Status = RunScheduledRetry
+	next.ScheduledRetryAt, next.ScheduledRetryReason = TimeOf(c.Now)+failureDelay<<r.Failures, "run_failed"
+	next.Failures++
+	return next, "run_failed", true
+}
