@@ -95,6 +95,17 @@ func priceOf(p company.ModelProvider, model string, sets ...[]company.ModelPrice
 	return company.ModelPrice{}, false
 }
 
+// Reckon is what an agent used of a model that it called without the gateway, at
+// the price of the table: the first set that has one, or what came with the
+// program. ok is false when there is none.
+func Reckon(provider, model string, u company.Usage, sets ...[]company.ModelPrice) (cost company.Money, ok bool) {
+	p, ok := priceOf(company.ModelProvider{Name: provider}, model, sets...)
+	if !ok {
+		return 0, false
+	}
+	return usage{input: u.InputTokens, cacheRead: u.CachedInputTokens, output: u.OutputTokens}.cost(p), true
+}
+
 // fits reports whether name is what a pattern names.
 func fits(pattern, name string) bool {
 	if head, ok := strings.CutSuffix(pattern, "*"); ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/llm"
 )
 
@@ -21,6 +22,11 @@ func (n *Node) openModels(context.Context) error {
 	n.models = g
 	n.opened("models", g.Close)
 	return nil
+}
+
+// priceOfRun reckons what a run cost that told only what it used.
+func priceOfRun(tx *ledger.Tx, of string, told company.RunCost) (company.Money, bool) {
+	return llm.Reckon(told.Provider, told.Model, told.Usage, company.ModelPricesOf(tx, of), company.ModelPricesOf(tx, ""))
 }
 
 // noteModelKey notes that a run used a secret of its company as an upstream's key.

@@ -56,7 +56,8 @@ func (n *Node) openWork(context.Context) (err error) {
 		return err
 	}
 	n.work.leader = scheduler.NewLeader(scheduler.LeaderConfig{
-		Node: n, Self: n.ID(), Verify: n.verifyLeading, Lease: n.conf.Lease, Clock: n.conf.Clock, Logger: n.log,
+		Node: n, Self: n.ID(), Verify: n.verifyLeading, Lease: n.conf.Lease, Clock: n.conf.Clock,
+		Now: n.consensus.Now, Logger: n.log,
 	})
 	dir, err := filepath.Abs(n.conf.Dir)
 	if err != nil {
@@ -81,7 +82,6 @@ func (n *Node) openWork(context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		n.opened("processes", func() error { p.Close(); return nil })
 		w, err := n.wasmAdapter(dir)
 		if err != nil {
 			return err
@@ -98,6 +98,7 @@ func (n *Node) openWork(context.Context) (err error) {
 	n.work.worker, err = scheduler.NewWorker(scheduler.WorkerConfig{
 		Node: n, Self: n.ID(), Session: n.session, SessionOver: n.sessionOver, KeepAlive: n.keepAlive,
 		Adapters: adapters, Folder: n.runFolder, Labels: n.labels(), Facts: n.work.facts.look, Secrets: n.resolveSecrets, Skills: runSkills, Slots: n.conf.Slots,
+		Price: priceOfRun, Paid: func(run string) bool { return n.work.purse.Paid(run) },
 		OpenLog: func(ref string) (scheduler.Log, error) { return n.work.logs.Create(ref) }, LogRef: runlog.Ref,
 		Lease: n.conf.Lease, Margin: n.conf.Margin, Clock: n.conf.Clock, Logger: n.log,
 	})

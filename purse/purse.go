@@ -74,6 +74,7 @@ type Purse struct {
 	stocks  map[string]*stock     // by reservation
 	asking  map[key]chan struct{} // full while a reservation is asked for
 	calls   int                   // under way
+	paid    map[string]struct{}   // runs that were granted something, until somebody asks
 	closed  bool
 }
 
@@ -112,7 +113,7 @@ func Open(cfg Config) (*Purse, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Purse{cfg: cfg, more: make(chan struct{}, 1), asking: map[key]chan struct{}{}}
+	p := &Purse{cfg: cfg, more: make(chan struct{}, 1), asking: map[key]chan struct{}{}, paid: map[string]struct{}{}}
 	var err error
 	if p.journal, p.stocks, err = openJournal(cfg.Path, string(cfg.Self), cfg.Boot, cfg.Log); err != nil {
 		return nil, fmt.Errorf("purse: %w", err)
@@ -249,7 +250,20 @@ func (p *Purse) take(of key, session uint64, ask company.SpendAsk, enough compan
 	from.used = now
 	from.under[g.ID] = m
 	p.calls++
+	if ask.Run != "" && len(p.paid) < maxPaid {
+		p.paid[ask.Run] = struct{}{}
+	}
 	return g, true, nil
+}
+
+// Paid reports whether calls of a run were granted money here, and forgets it: it
+// is asked once, when the run is over.
+func (p *Purse) Paid(run string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.paid[run]
+	delete(p.paid, run)
+	return ok
 }
 
 // unheard is what is told of a call of which nothing more is known: it cost all

@@ -124,6 +124,7 @@ type event struct {
 	Subtype string `json:"subtype"`
 	Session string `json:"session_id"`
 	Model   string `json:"model"`
+	Keys    string `json:"apiKeySource"` // "none" when it is signed in with a plan
 	Parent  string `json:"parent_tool_use_id"`
 	Message struct {
 		Content []struct {
@@ -155,7 +156,7 @@ func (r *reader) Line(line []byte) {
 	switch e.Type {
 	case "system":
 		if e.Subtype == "init" {
-			r.r.Session, r.r.Model = e.Session, e.Model
+			r.r.Session, r.r.Model, r.r.Subscription = e.Session, e.Model, e.Keys == "none"
 		}
 	case "assistant":
 		for _, c := range e.Message.Content {

@@ -128,3 +128,36 @@ func TestForeignModelsDoItsSideWorkToo(t *testing.T) {
 		t.Errorf("%q", c.Env)
 	}
 }
+
+// What a run cost that did not go through the gateway is told with its outcome;
+// what did is the gateway's to book.
+func TestWhatItCostIsTold(t *testing.T) {
+	t.Parallel()
+	usage := company.Usage{InputTokens: 30, OutputTokens: 7, CachedInputTokens: 70}
+	for name, c := range map[string]struct {
+		config map[string]any
+		script string
+		want   *company.RunCost
+	}{
+		"through the gateway": {nil, clitest.Print(begun, won), nil},
+		"with a key of its own": {map[string]any{"gateway": false}, clitest.Print(begun, won),
+			&company.RunCost{Provider: "anthropic", Model: "claude-sonnet-4-5", BillingType: "metered_api", Usage: usage, Cost: 18_000, Priced: true}},
+		"under a plan": {map[string]any{"gateway": false}, clitest.Print(strings.Replace(begun, `"tools"`, `"apiKeySource":"none","tools"`, 1), won),
+			&company.RunCost{Provider: "anthropic", Model: "claude-sonnet-4-5", BillingType: "subscription_included", Usage: usage, Priced: true}},
+		"a cost that is none": {map[string]any{"gateway": false, "model": "claude-opus-4-1"}, clitest.Print(strings.Replace(won, "0.00018", "-3", 1)),
+			&company.RunCost{Provider: "anthropic", Model: "claude-opus-4-1", BillingType: "metered_api", Usage: usage}},
+		"a cost beyond all bounds": {map[string]any{"gateway": false}, clitest.Print(begun, strings.Replace(won, "0.00018", "1e300", 1)),
+			&company.RunCost{Provider: "anthropic", Model: "claude-sonnet-4-5", BillingType: "metered_api", Usage: usage}},
+		"one that failed": {map[string]any{"gateway": false}, clitest.Print(begun, won) + "\nexit 4",
+			&company.RunCost{Provider: "anthropic", Model: "claude-sonnet-4-5", BillingType: "metered_api", Usage: usage, Cost: 18_000, Priced: true}},
+		"nothing told": {map[string]any{"gateway": false}, "exit 3", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := clitest.New(t, Tool{}, c.config, c.script).Invoke()
+			if (o.Cost == nil) != (c.want == nil) || o.Cost != nil && *o.Cost != *c.want {
+				t.Errorf("%+v, want %+v", o.Cost, c.want)
+			}
+		})
+	}
+}

@@ -103,7 +103,10 @@ type Result struct {
 	// Cumulative says that Usage is of the whole session, not of this run.
 	Cumulative bool
 	CostUSD    json.Number // as the tool reckons; the gateway's is what is paid
-	Turns      int
+	// Subscription says that the tool is signed in with a plan of its vendor, which
+	// covers what it used.
+	Subscription bool
+	Turns        int
 	// Failed says that the run did not do its work, whatever the exit code; Error
 	// and Code say why.
 	Failed      bool
@@ -232,6 +235,8 @@ func (a *Adapter) once(ctx context.Context, inv company.Invocation) (out company
 		lines  lines
 		before session
 		dir    string
+
+		gateway = true
 	)
 	out = a.Carry(ctx, inv, func(p process.Place) (process.Job, error) {
 		why := ""
@@ -243,6 +248,7 @@ func (a *Adapter) once(ctx context.Context, inv company.Invocation) (out company
 		if err != nil {
 			return process.Job{}, err
 		}
+		gateway = r.Gateway
 		call, err := a.tool.Call(r)
 		if err != nil {
 			return process.Job{}, err
@@ -283,7 +289,11 @@ func (a *Adapter) once(ctx context.Context, inv company.Invocation) (out company
 	if res.Lost && before.ID != "" && out.Status == company.RunFailed {
 		return out, true
 	}
-	return a.merge(out, res, before, dir), false
+	out = a.merge(out, res, before, dir)
+	if !gateway {
+		out.Cost = a.cost(inv, out, res)
+	}
+	return out, false
 }
 
 // prepare reads the configuration and makes what every tool is given.

@@ -29,8 +29,7 @@ func held(t *testing.T, config any) (b *bed, data string) {
 			t.Fatal(err)
 		}
 	}
-	b.shims = shim.NewLauncher(append(b.cfg.Shim, shim.Floor{Hide: []string{data}, Show: []string{b.cfg.Dir}}.Args()...))
-	t.Cleanup(b.shims.Close)
+	b.cfg.Shim = append(b.cfg.Shim, shim.Floor{Hide: []string{data}, Show: []string{b.cfg.Dir}}.Args()...)
 	return b, data
 }
 

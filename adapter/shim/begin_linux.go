@@ -2,6 +2,7 @@ package shim
 
 import (
 	"errors"
+	"os"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -12,11 +13,11 @@ import (
 // begin starts the command with its limits and guard. Landlock, the lost
 // capabilities and the parent-death signal belong to the thread that forks, so
 // one thread is given up to them; it stays until the shim ends.
-func (s *shim) begin(spec Spec) (pid int, notes []string, err error) {
+func (s *shim) begin(spec Spec, null *os.File) (pid int, notes []string, err error) {
 	done := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
-		pid, notes, err = s.fork(spec)
+		pid, notes, err = s.fork(spec, null)
 		close(done)
 		select {}
 	}()
@@ -24,10 +25,9 @@ func (s *shim) begin(spec Spec) (pid int, notes []string, err error) {
 	return pid, notes, err
 }
 
-func (s *shim) fork(spec Spec) (pid int, notes []string, err error) {
-	files := []uintptr{uintptr(s.files[0]), uintptr(s.files[1]), uintptr(s.files[2])}
+func (s *shim) fork(spec Spec, null *os.File) (pid int, notes []string, err error) {
 	if spec.Tool {
-		pid, err = syscall.ForkExec(spec.Path, spec.Args, &syscall.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: files,
+		pid, err = syscall.ForkExec(spec.Path, spec.Args, &syscall.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: []uintptr{null.Fd(), 1, 2},
 			Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}})
 		return pid, nil, err
 	}
@@ -44,7 +44,11 @@ func (s *shim) fork(spec Spec) (pid int, notes []string, err error) {
 	if s.group != nil {
 		sys.UseCgroupFD, sys.CgroupFD = true, int(s.group.dir.Fd())
 	}
-	attr := &syscall.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: files, Sys: sys}
+	in := null.Fd()
+	if spec.Input {
+		in = inputFD
+	}
+	attr := &syscall.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: []uintptr{in, 1, 2}, Sys: sys}
 	// The child stops at its exec until its limits are set, so that they hold
 	// from its first instruction and not for this process.
 	sys.Ptrace = true

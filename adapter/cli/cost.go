@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+)
+
+// vendors are the makers of models whose programs call nobody else.
+var vendors = map[string]string{"claude": "anthropic", "codex": "openai", "gemini": "google", "cursor-agent": "cursor"}
+
+// cost is what a run cost that did not go through the gateway, as its tool tells;
+// nil when the tool tells nothing. out has the usage of this run alone.
+func (a *Adapter) cost(inv company.Invocation, out company.Outcome, res Result) *company.RunCost {
+	if out.Usage == nil && res.CostUSD == "" {
+		return nil
+	}
+	var of struct {
+		Model    string `json:"model"`
+		Provider string `json:"provider"`
+	}
+	_ = json.Unmarshal(inv.Config, &of) // another type counts as absent
+	c := &company.RunCost{Model: cmp.Or(res.Model, of.Model)}
+	if c.Provider = vendors[a.tool.Program()]; c.Provider == "" {
+		head, _, named := strings.Cut(c.Model, "/")
+		if c.Provider = cmp.Or(of.Provider, a.tool.Program()); of.Provider == "" && named {
+			c.Provider = head
+		}
+	}
+	if out.Usage != nil {
+		c.Usage = *out.Usage
+	}
+	switch {
+	case res.Subscription:
+		c.BillingType, c.Priced = "subscription_included", true
+	default:
+		c.BillingType = "metered_api"
+		c.Cost, c.Priced = dollars(res.CostUSD)
+	}
+	return c
+}
+
+// dollars is an amount that a tool told, in micro-cents, rounded up; ok is false
+// for what is no amount of money.
+func dollars(s json.Number) (m company.Money, ok bool) {
+	const perDollar = 1e8
+	f, err := strconv.ParseFloat(string(s), 64)
+	if err != nil || math.IsNaN(f) || f < 0 || f > company.MaxEventCents/100 {
+		return 0, false
+	}
+	return company.Money(math.Ceil(f*perDollar - 1e-3)), true // what a binary fraction is off does not count
+}
