@@ -248,6 +248,9 @@ func executeTool(c *ledger.Context, p ExecuteTool) (any, error) {
 	if len(p.Input) != 64 {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed digest of the input")
 	}
+	if _, halted := Halted(c.Tx); halted {
+		return nil, ledger.Refuse(ledger.Conflict, []byte(`{"code":"mesh_stopped"}`), "Everything is stopped")
+	}
 	t, ok := toolRows.Get(c.Tx, c.Cmd.Company, p.Name)
 	if !ok {
 		return nil, errNoTool()

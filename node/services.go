@@ -54,6 +54,9 @@ func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
 	var wanted []company.RuntimeService
 	var due []company.WorkspaceOperation
 	err := n.ledger.View(func(tx *ledger.Tx) error {
+		if _, halted := company.Halted(tx); halted {
+			holds = false
+		}
 		wanted = company.ServicesOn(tx, string(n.ID()))
 		due = company.OperationsOn(tx, string(n.ID()))
 		return nil
@@ -157,7 +160,7 @@ func (k *keeper) job(ctx context.Context, o company.WorkspaceOperation) {
 		f := p.f
 		f.Dir = filepath.Join(f.Dir, d.Cwd)
 		err = n.carryOutIn(ctx, spaceCommand{w: company.ExecutionWorkspace{ID: string(o.Workspace), Company: o.Company}, f: f, phase: o.Phase, name: "command " + d.Name, line: d.Command,
-			env: env, secrets: secrets, authority: n.work.worker.Authority, alreadyOpen: o.ID})
+			env: env, secrets: secrets, authority: n.authority, alreadyOpen: o.ID})
 		if err != nil {
 			n.log.Info("workspace command", "operation", o.ID, "error", err)
 		}
@@ -232,7 +235,7 @@ func (k *keeper) keep(ctx context.Context, s company.RuntimeService) {
 		done, err := n.work.turns.take(ctx, p.f.Dir)
 		if err == nil {
 			err = n.carryOutIn(ctx, spaceCommand{w: p.w, f: p.f, phase: company.OperationProvision, name: "runtimeProvisionCommand", line: line,
-				env: env, secrets: secrets, authority: n.work.worker.Authority})
+				env: env, secrets: secrets, authority: n.authority})
 			done()
 		}
 		if err != nil {
@@ -305,7 +308,7 @@ func (k *keeper) once(ctx context.Context, s company.RuntimeService, p spacePlac
 	ended := make(chan process.ShellEnd, 1)
 	go func() {
 		ended <- k.n.shell().Run(ctx, process.ShellCommand{Line: d.Command, Dir: dir, Env: vars, Secrets: secrets, Grace: commandGrace,
-			Authority: k.n.work.worker.Authority, Log: log.Write, Started: func(pid int) { started <- pid }})
+			Authority: k.n.authority, Log: log.Write, Started: func(pid int) { started <- pid }})
 	}()
 	select {
 	case pid := <-started:

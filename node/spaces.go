@@ -113,7 +113,7 @@ func (n *Node) wind(ctx context.Context, w company.ExecutionWorkspace, dir strin
 	if err != nil || l.Cleanup == "" && l.Teardown == "" {
 		return err
 	}
-	if n.work.worker.Authority() <= shim.BootTime() {
+	if n.authority() <= shim.BootTime() {
 		return errNoAuthority
 	}
 	done, err := n.work.turns.take(ctx, dir)
@@ -132,7 +132,7 @@ func (n *Node) wind(ctx context.Context, w company.ExecutionWorkspace, dir strin
 			continue
 		}
 		if err := n.carryOutIn(ctx, spaceCommand{w: w, f: f, phase: company.OperationTeardown, name: c.name, line: c.line,
-			env: env, secrets: secrets, authority: n.work.worker.Authority}); err != nil {
+			env: env, secrets: secrets, authority: n.authority}); err != nil {
 			return err
 		}
 	}

@@ -28,6 +28,11 @@ func (n *Node) tools() *api.ToolBench {
 			return nil
 		},
 		Run: func(ctx context.Context, module []byte, call sandbox.Call) (sandbox.Result, error) {
+			ctx, stop, may := n.whileMayAct(ctx)
+			defer stop()
+			if !may {
+				return sandbox.Result{}, api.Unavailable("This node may not act now")
+			}
 			m, err := engine.Load(ctx, module)
 			if bad, ok := errors.AsType[*sandbox.Error](err); ok {
 				return sandbox.Result{Error: bad}, nil
