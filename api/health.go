@@ -158,9 +158,5 @@ func (s *Server) ready(rc *Request) (Response, error) {
 }
 
 func (s *Server) describe(*Request) (Response, error) {
-	doc, err := s.openapi()
-	if err != nil {
-		return Response{}, err
-	}
-	return Raw("application/json; charset=utf-8", doc), nil
+	return Raw("application/json; charset=utf-8", s.openapi), nil
 }
