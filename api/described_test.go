@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 )
 
 // A description is what the tests read of the OpenAPI document.
@@ -69,9 +70,19 @@ func (t *types) UnmarshalJSON(b []byte) error {
 
 func (t types) has(name string) bool { return slices.Contains(strings.Split(string(t), ","), name) }
 
+// documentOf returns the OpenAPI document of a server.
+func documentOf(t *testing.T, s *Server) []byte {
+	t.Helper()
+	doc, err := s.openapi()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
 func (f *flood) describe() (d description) {
 	f.t.Helper()
-	if err := json.Unmarshal(f.openapi, &d); err != nil {
+	if err := json.Unmarshal(documentOf(f.t, f.Server), &d); err != nil {
 		f.t.Fatal(err)
 	}
 	return d

@@ -158,5 +158,9 @@ func (s *Server) ready(rc *Request) (Response, error) {
 }
 
 func (s *Server) describe(*Request) (Response, error) {
-	return Raw("application/json; charset=utf-8", s.openapi), nil
+	doc, err := s.openapi()
+	if err != nil {
+		return Response{}, err
+	}
+	return Raw("application/json; charset=utf-8", doc), nil
 }

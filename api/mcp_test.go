@@ -160,7 +160,7 @@ func TestToolsHaveTheNamesAndArgumentsThatClientsKnow(t *testing.T) {
 // them together where hands wrote something beside it.
 func TestRoutesDescriptionAndToolsAgree(t *testing.T) {
 	h := newHarness(t)
-	d, err := mcp.Describe(h.openapi)
+	d, err := mcp.Describe(documentOf(t, h.Server))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestRoutesDescriptionAndToolsAgree(t *testing.T) {
 		}
 	}
 	var doc map[string]any
-	if err := json.Unmarshal(h.openapi, &doc); err != nil || doc["openapi"] != "3.1.0" {
+	if err := json.Unmarshal(documentOf(t, h.Server), &doc); err != nil || doc["openapi"] != "3.1.0" {
 		t.Errorf("the document is OpenAPI %v (%v)", doc["openapi"], err)
 	}
 	checkReferences(t, doc, doc)

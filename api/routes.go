@@ -3,9 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
-
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"sync"
 
 	"github.com/selvage-mesh/selvage/api/mcp"
 )
@@ -88,8 +86,6 @@ func (s *Server) mount() (err error) {
 	}()
 	s.mux = http.NewServeMux()
 	s.routes = s.table()
-	adapter := humago.NewAdapter(s.mux, "")
-	spec := newOpenAPI(s.cfg.Version)
 	seen := map[string]bool{}
 	for i := range s.routes {
 		route := &s.routes[i]
@@ -98,24 +94,31 @@ func (s *Server) mount() (err error) {
 			return fmt.Errorf("api: two routes for %s", name)
 		}
 		seen[name] = true
-		op, err := operation(spec, route)
+		s.mux.HandleFunc(name, func(w http.ResponseWriter, r *http.Request) { s.serve(route, w, r) })
+	}
+	// Most nodes are never asked for the description, which takes more memory than
+	// all else that they need at rest.
+	s.openapi = sync.OnceValues(func() ([]byte, error) { return describe(s.cfg.Version, s.routes) })
+	tools := sync.OnceValues(func() (http.Handler, error) {
+		doc, err := s.openapi()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		spec.AddOperation(op)
-		adapter.Handle(op, func(ctx huma.Context) {
-			r, w := humago.Unwrap(ctx)
-			s.serve(route, w, r)
-		})
-	}
-	if s.openapi, err = render(spec); err != nil {
-		return err
-	}
-	tools, err := toolsOf(s.openapi)
-	if err != nil {
-		return err
-	}
-	s.mux.Handle("/mcp", mcp.Handler(tools, s.cfg.Version, s.log, s))
+		tools, err := toolsOf(doc)
+		if err != nil {
+			return nil, err
+		}
+		return mcp.Handler(tools, s.cfg.Version, s.log, s), nil
+	})
+	s.mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+		h, err := tools()
+		if err != nil {
+			s.log.Error("the routes can not be described", "error", err)
+			writeJSON(w, http.StatusInternalServerError, errorBody{Error: internalError})
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 	s.mux.HandleFunc("/llm/", s.serveModelCall)
 	s.mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusNotFound, errorBody{Error: "API route not found"})
@@ -143,19 +146,24 @@ func toolsOf(openapi []byte) ([]*mcp.Tool, error) {
 // Tools returns the MCP tools that a node of this version offers, for clients
 // that run without one.
 func Tools(version string) ([]*mcp.Tool, error) {
+	doc, err := describe(version, (&Server{cfg: Config{Version: version}}).table())
+	if err != nil {
+		return nil, err
+	}
+	return toolsOf(doc)
+}
+
+// describe makes the OpenAPI document of routes.
+func describe(version string, routes []Route) ([]byte, error) {
 	spec := newOpenAPI(version)
-	for _, route := range (&Server{cfg: Config{Version: version}}).table() {
-		op, err := operation(spec, &route)
+	for i := range routes {
+		op, err := operation(spec, &routes[i])
 		if err != nil {
 			return nil, err
 		}
 		spec.AddOperation(op)
 	}
-	b, err := render(spec)
-	if err != nil {
-		return nil, err
-	}
-	return toolsOf(b)
+	return render(spec)
 }
 
 // Routes returns the table, for tools that are made from it.

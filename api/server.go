@@ -163,7 +163,7 @@ type Server struct {
 	started time.Time
 	mux     *http.ServeMux
 	routes  []Route
-	openapi []byte
+	openapi func() ([]byte, error) // made when it is asked for first
 	metrics *metrics
 	origin  *http.CrossOriginProtection
 	hosts   map[string]bool

@@ -82,6 +82,7 @@ func (n *Node) openWork(context.Context) (err error) {
 		if err != nil {
 			return err
 		}
+		n.opened("processes", func() error { p.Close(); return nil })
 		w, err := n.wasmAdapter(dir)
 		if err != nil {
 			return err

@@ -42,6 +42,10 @@ type Adapter interface {
 	Cancel(run, reason string)
 }
 
+// A Readier is an [Adapter] that has something to make ready for a run: Ready is
+// called when one was placed here, and does not wait.
+type Readier interface{ Ready() }
+
 // A Log takes what one run writes. It is safe for concurrent use.
 type Log interface {
 	Write(stream, text string)

@@ -94,6 +94,7 @@ func TestWakesCoalesceByTaskAndManualOnesNever(t *testing.T) {
 		if one.ID == two.ID {
 			t.Fatal("two manual invokes gave one run")
 		}
+		m.untilStatus(one.ID, time.Second, company.RunRunning)
 		m.untilStatus(two.ID, time.Second, company.RunRunning)
 		if n := len(m.nodes[0].worker.Running()); n != 2 {
 			t.Errorf("%d runs at work, want 2", n)

@@ -294,6 +294,9 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 		_, _ = w.submit(ctx, k, "run.return", company.Return{Run: k.run.ID, Reason: "the node drains"}) // what is not known is looked at again
 		return
 	}
+	if r, ok := k.adapter.(Readier); ok {
+		r.Ready()
+	}
 	ref := w.cfg.LogRef(k.run.Company, k.run.Agent, k.run.ID)
 	now := time.Now()
 	r, err := w.submit(ctx, k, "run.start", company.Start{Run: k.run.ID, LogStore: "local_file", LogRef: ref,

@@ -129,12 +129,12 @@ func (j Job) input() (stdin *os.File, begin func(started bool), err error) {
 func LookPath(command, dir, path string) (string, bool) { return lookPath(command, dir, path) }
 
 // start starts the command of a job.
-func (j Job) start(argv []string, spec shim.Spec, stdout, stderr *os.File) (*shim.Process, error) {
+func (j Job) start(shims *shim.Launcher, spec shim.Spec, stdout, stderr *os.File) (*shim.Process, error) {
 	stdin, begin, err := j.input()
 	if err != nil {
 		return nil, err
 	}
-	p, err := shim.StartWith(argv, spec, stdin, stdout, stderr)
+	p, err := shims.Start(spec, stdin, stdout, stderr)
 	begin(err == nil)
 	return p, err
 }

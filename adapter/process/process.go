@@ -64,7 +64,8 @@ type Config struct {
 
 // An Adapter runs commands. It is safe for concurrent use.
 type Adapter struct {
-	cfg Config
+	cfg   Config
+	shims *shim.Launcher
 	live.Runs
 }
 
@@ -90,8 +91,14 @@ func New(cfg Config) (*Adapter, error) {
 			return nil, fmt.Errorf("process adapter: %w", err)
 		}
 	}
-	return &Adapter{cfg: cfg}, nil
+	return &Adapter{cfg: cfg, shims: shim.NewLauncher(cfg.Shim)}, nil
 }
+
+// Ready says that a run is on its way here.
+func (a *Adapter) Ready() { a.shims.Ready() }
+
+// Close ends what is kept for runs to come.
+func (a *Adapter) Close() { a.shims.Close() }
 
 // Invoke runs the agent's command until its whole tree is gone.
 func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
@@ -184,7 +191,7 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, j
 		return failure("No pipe could be made: %v", err)
 	}
 	defer errR.Close()
-	p, err := job.start(a.cfg.Shim, spec, outW, errW)
+	p, err := job.start(a.shims, spec, outW, errW)
 	outW.Close()
 	errW.Close()
 	if err != nil {

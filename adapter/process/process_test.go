@@ -49,6 +49,7 @@ func newBed(t *testing.T, config any) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(b.Close)
 	cfg, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package shim
 
 import (
 	"errors"
-	"os"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -13,11 +12,11 @@ import (
 // begin starts the command with its limits and guard. Landlock, the lost
 // capabilities and the parent-death signal belong to the thread that forks, so
 // one thread is given up to them; it stays until the shim ends.
-func (s *shim) begin(spec Spec, null *os.File) (pid int, notes []string, err error) {
+func (s *shim) begin(spec Spec) (pid int, notes []string, err error) {
 	done := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
-		pid, notes, err = s.fork(spec, null)
+		pid, notes, err = s.fork(spec)
 		close(done)
 		select {}
 	}()
@@ -25,9 +24,10 @@ func (s *shim) begin(spec Spec, null *os.File) (pid int, notes []string, err err
 	return pid, notes, err
 }
 
-func (s *shim) fork(spec Spec, null *os.File) (pid int, notes []string, err error) {
+func (s *shim) fork(spec Spec) (pid int, notes []string, err error) {
+	files := []uintptr{uintptr(s.files[0]), uintptr(s.files[1]), uintptr(s.files[2])}
 	if spec.Tool {
-		pid, err = syscall.ForkExec(spec.Path, spec.Args, &syscall.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: []uintptr{null.Fd(), 1, 2},
+		pid, err = syscall.ForkExec(spec.Path, spec.Args, &syscall.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: files,
 			Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}})
 		return pid, nil, err
 	}
@@ -44,11 +44,7 @@ func (s *shim) fork(spec Spec, null *os.File) (pid int, notes []string, err erro
 	if s.group != nil {
 		sys.UseCgroupFD, sys.CgroupFD = true, int(s.group.dir.Fd())
 	}
-	in := null.Fd()
-	if spec.Input {
-		in = inputFD
-	}
-	attr := &syscall.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: []uintptr{in, 1, 2}, Sys: sys}
+	attr := &syscall.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: files, Sys: sys}
 	// The child stops at its exec until its limits are set, so that they hold
 	// from its first instruction and not for this process.
 	sys.Ptrace = true

@@ -3,6 +3,7 @@ package shim
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"strconv"
@@ -14,10 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	statusFD = 3
-	inputFD  = 4 // when the specification says so
-)
+const statusFD = 3
 
 // Main is the shim. It returns when the tree is gone: 0, or 2 when it was
 // started by hand or given nonsense. args are a [Floor]; everything else comes
@@ -41,10 +39,13 @@ func Main(args []string) int {
 	s := &shim{status: status, orders: make(chan order), exits: make(chan exit), floor: floorOf(args)}
 	defer status.Close()
 	var first order
-	if err := readFrame(os.Stdin, &first); err != nil || first.Spec == nil {
+	in := &rightsReader{}
+	err := readFrame(in, &first)
+	if err != nil || first.Spec == nil || len(in.files) != len(s.files) {
 		s.tell(report{Failed: "no specification of what to run"})
 		return 2
 	}
+	copy(s.files[:], in.files)
 	if err := s.start(*first.Spec); err != nil {
 		s.tell(report{Failed: err.Error()})
 		return 0
@@ -63,11 +64,37 @@ type shim struct {
 	status *os.File
 	orders chan order // closed at the end of the pipe
 	exits  chan exit  // children of ours that were reaped
+	files  [3]int     // of the command, until it has them
 	child  int
 	floor  Floor
 	group  *cgroup // nil: there is none
 	last   []string
 	env    []string // of last
+}
+
+// A rightsReader reads the standard input and keeps the files that come with it.
+type rightsReader struct{ files []int }
+
+func (r *rightsReader) Read(b []byte) (int, error) {
+	oob := make([]byte, unix.CmsgSpace(3*4))
+	for {
+		n, oobn, _, _, err := unix.Recvmsg(0, b, oob, unix.MSG_CMSG_CLOEXEC)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return 0, err
+		}
+		messages, _ := unix.ParseSocketControlMessage(oob[:oobn])
+		for _, m := range messages {
+			fds, _ := unix.ParseUnixRights(&m)
+			r.files = append(r.files, fds...)
+		}
+		if n == 0 && len(b) > 0 {
+			return 0, io.EOF
+		}
+		return n, nil
+	}
 }
 
 func (s *shim) tell(r report) {
@@ -79,12 +106,10 @@ func (s *shim) start(spec Spec) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return errors.New("become subreaper: " + err.Error())
 	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer null.Close()
-	var notes []string
+	var (
+		notes []string
+		err   error
+	)
 	if s.floor.Cgroup != "" && spec.Limits.wantsCgroup() {
 		if s.group, err = newCgroup(s.floor.Cgroup, spec.Limits); err != nil {
 			notes = append(notes, "no cgroup could be made: "+err.Error())
@@ -93,21 +118,17 @@ func (s *shim) start(spec Spec) error {
 	if s.group == nil && spec.Limits.MemoryMB > 0 {
 		notes = append(notes, "the node has no cgroup to divide: memory is bounded for each process, and for all together looked at every "+watchEvery.String())
 	}
-	pid, more, err := s.begin(spec, null)
+	pid, more, err := s.begin(spec)
 	if err != nil {
 		s.group.remove()
 		return errors.New("start " + spec.Path + ": " + err.Error())
 	}
 	notes = append(notes, more...)
 	s.child = pid
-	if spec.Input {
-		_ = unix.Close(inputFD) // so that whoever writes to it sees when nobody reads
-	}
-	// Our own copies of the output would keep the pipes open after the tree.
-	for _, fd := range []int{1, 2} {
-		if err := unix.Dup3(int(null.Fd()), fd, 0); err != nil {
-			return errors.New("let go of the output: " + err.Error())
-		}
+	// Our own copies would keep the pipes open after the tree, and hide that
+	// nobody reads.
+	for _, fd := range s.files {
+		_ = unix.Close(fd)
 	}
 	s.tell(report{Started: &Started{PID: pid, Group: pid, Notes: notes}})
 	return nil

@@ -22,10 +22,22 @@ func Start([]string, Spec, *os.File, *os.File) (*Process, error) {
 	return nil, errors.New("local processes need a Linux node")
 }
 
-// StartWith refuses, as Start does.
-func StartWith([]string, Spec, *os.File, *os.File, *os.File) (*Process, error) {
+// A Launcher starts nothing.
+type Launcher struct{}
+
+// NewLauncher returns a launcher that refuses.
+func NewLauncher([]string) *Launcher { return &Launcher{} }
+
+// Ready does nothing.
+func (*Launcher) Ready() {}
+
+// Start refuses, as the function does.
+func (*Launcher) Start(Spec, *os.File, *os.File, *os.File) (*Process, error) {
 	return nil, errors.New("local processes need a Linux node")
 }
+
+// Close does nothing.
+func (*Launcher) Close() {}
 
 // Extend does nothing; there is no process.
 func (p *Process) Extend(time.Duration) {}

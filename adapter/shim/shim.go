@@ -11,10 +11,12 @@
 //
 // # Protocol
 //
-// The node writes to the shim's standard input, the shim writes to file
+// The node writes to the shim's standard input, a socket, the shim writes to file
 // descriptor 3. Both carry frames: 4-byte big-endian length, then that many
 // bytes of JSON, at most MaxFrame. A field that a reader does not know is
-// ignored; node and shim are the same binary, so there is no version.
+// ignored; node and shim are the same binary, so there is no version. With the
+// first byte of the specification come three file descriptors, which are the
+// command's input, output and error output.
 //
 //	node → shim   {"spec":{"path":…,"args":[…],"dir":…,"env":["K=V",…],"deadline":ns,
 //	               "limits":{…},"guard":{…}}}   first, once
@@ -80,9 +82,6 @@ type Spec struct {
 	// elsewhere. The shim carries it out after it had to kill the tree, also when
 	// the node is gone; lastWait bounds it.
 	Last []string `json:"last,omitempty"`
-	// Input says that the command has a standard input of its own, which the shim
-	// finds as its file descriptor 4. [StartWith] sets it.
-	Input bool `json:"input,omitempty"`
 }
 
 // Limits bound a process tree. Zero means no limit of ours. Core dumps are
@@ -178,15 +177,23 @@ type Exit struct {
 	Killed string `json:"killed,omitempty"`
 }
 
-func writeFrame(w io.Writer, v any) error {
+func frame(v any) ([]byte, error) {
 	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > MaxFrame {
+		return nil, fmt.Errorf("message of %d bytes exceeds %d", len(body), MaxFrame)
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...), nil
+}
+
+func writeFrame(w io.Writer, v any) error {
+	b, err := frame(v)
 	if err != nil {
 		return err
 	}
-	if len(body) > MaxFrame {
-		return fmt.Errorf("message of %d bytes exceeds %d", len(body), MaxFrame)
-	}
-	_, err = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...))
+	_, err = w.Write(b)
 	return err
 }
 

@@ -328,7 +328,7 @@ func TestACommandReadsItsInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer outR.Close()
-	p, err := StartWith(self, spec, r, outW, outW)
+	p, err := NewLauncher(self).Start(spec, r, outW, outW)
 	r.Close()
 	outW.Close()
 	if err != nil {
@@ -342,5 +342,74 @@ func TestACommandReadsItsInput(t *testing.T) {
 	exit, waitErr := p.Wait()
 	if err != nil || waitErr != nil || string(got) != "HELLO\ndone\n" || exit.Code != 0 {
 		t.Errorf("%q %+v %v %v", got, exit, err, waitErr)
+	}
+}
+
+// A shim that waits takes the next command, is replaced by another, and ends
+// with its launcher; one that was killed meanwhile is made up for.
+func TestALauncherHasAShimReady(t *testing.T) {
+	t.Parallel()
+	l := NewLauncher(self)
+	defer l.Close()
+	run := func() (parent int) {
+		t.Helper()
+		spec, _ := script(t, "echo $PPID")
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		p, err := l.Start(spec, nil, w, w)
+		w.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, _ := io.ReadAll(r)
+		if e := wait(t, p); e != (Exit{}) {
+			t.Fatalf("exit %+v", e)
+		}
+		parent, err = strconv.Atoi(strings.TrimSpace(string(out)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parent
+	}
+	spare := func() int {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			l.mu.Lock()
+			p := l.spare
+			l.mu.Unlock()
+			if p != nil {
+				return p.cmd.Process.Pid
+			}
+		}
+		t.Fatal("no shim is ready after a minute")
+		return 0
+	}
+	l.Ready()
+	first := spare()
+	if got := run(); got != first {
+		t.Errorf("the command ran under %d, want the shim %d that was ready", got, first)
+	}
+	second := spare()
+	if second == first {
+		t.Error("a shim was used twice")
+	}
+	if err := syscall.Kill(second, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for alive(second) {
+		time.Sleep(time.Millisecond)
+	}
+	if got := run(); got == second {
+		t.Error("a dead shim started something")
+	}
+	last := spare()
+	l.Close()
+	for end := time.Now().Add(time.Minute); alive(last); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the shim that nobody took outlived its launcher")
+		}
 	}
 }

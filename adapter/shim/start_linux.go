@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Process is a command under a shim, seen from the node.
@@ -24,48 +27,65 @@ type Process struct {
 // under it. The command's output goes to stdout and stderr, which the caller
 // opened and closes after Start returned. An error means that nothing runs.
 func Start(argv []string, spec Spec, stdout, stderr *os.File) (*Process, error) {
-	return StartWith(argv, spec, nil, stdout, stderr)
+	p, err := launch(argv)
+	if err != nil {
+		return nil, err
+	}
+	return p.begin(spec, nil, stdout, stderr)
 }
 
-// StartWith is Start with a standard input for the command, which the caller
-// opened and closes as it does the output; nil: it is empty.
-func StartWith(argv []string, spec Spec, stdin, stdout, stderr *os.File) (*Process, error) {
+// launch starts a shim that waits for its specification.
+func launch(argv []string) (*Process, error) {
 	if len(argv) == 0 {
 		return nil, errors.New("no run shim is configured")
 	}
-	controlR, controlW, err := os.Pipe()
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, os.NewSyscallError("socketpair", err)
 	}
-	defer controlR.Close()
+	theirs := os.NewFile(uintptr(ends[1]), "orders")
+	defer theirs.Close()
+	_ = unix.SetNonblock(ends[0], true) // so that Close ends a write that waits
+	control := os.NewFile(uintptr(ends[0]), "orders")
 	statusR, statusW, err := os.Pipe()
 	if err != nil {
-		controlW.Close()
+		control.Close()
 		return nil, err
 	}
 	defer statusW.Close()
-	extra := []*os.File{statusW}
-	if spec.Input = stdin != nil; spec.Input {
-		extra = append(extra, stdin)
-	}
-	p := &Process{control: controlW, status: statusR, cmd: &exec.Cmd{
+	p := &Process{control: control, status: statusR, cmd: &exec.Cmd{
 		Path: argv[0], Args: argv,
 		Env:   []string{"GOMAXPROCS=1", "GOMEMLIMIT=32MiB"}, // the shim itself needs nothing of ours
-		Stdin: controlR, Stdout: stdout, Stderr: stderr,
-		ExtraFiles:  extra,
+		Stdin: theirs, ExtraFiles: []*os.File{statusW},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}}
 	if err := p.cmd.Start(); err != nil {
-		controlW.Close()
+		control.Close()
 		statusR.Close()
 		return nil, fmt.Errorf("start run shim: %w", err)
 	}
-	statusW.Close()
-	if err := p.send(order{Spec: &spec}); err != nil {
-		return nil, p.abandon(fmt.Errorf("instruct run shim: %w", err))
+	return p, nil
+}
+
+// errNoShim is that of a shim that was gone before it was told anything.
+var errNoShim = errors.New("the run shim is gone")
+
+// begin starts spec under a shim that waits. A nil file is an empty one.
+func (p *Process) begin(spec Spec, stdin, stdout, stderr *os.File) (*Process, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, p.abandon(err)
+	}
+	defer null.Close()
+	var files []int
+	for _, f := range []*os.File{stdin, stdout, stderr} {
+		files = append(files, int(cmp.Or(f, null).Fd()))
+	}
+	if err := p.send(order{Spec: &spec}, files...); err != nil {
+		return nil, p.abandon(fmt.Errorf("instruct run shim: %w: %w", errNoShim, err))
 	}
 	var first report
-	if err := readFrame(statusR, &first); err != nil {
+	if err := readFrame(p.status, &first); err != nil {
 		return nil, p.abandon(fmt.Errorf("run shim ended before it started anything: %w", err))
 	}
 	if first.Started == nil {
@@ -118,8 +138,28 @@ func (p *Process) Wait() (Exit, error) {
 	return *last.Exited, nil
 }
 
-func (p *Process) send(o order) error {
+// send writes a frame; files travel with its first byte.
+func (p *Process) send(o order, files ...int) error {
+	b, err := frame(o)
+	if err != nil {
+		return err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return writeFrame(p.control, o)
+	if len(files) > 0 {
+		conn, err := p.control.SyscallConn()
+		if err != nil {
+			return err
+		}
+		n := 0
+		if e := conn.Write(func(fd uintptr) bool {
+			n, err = unix.SendmsgN(int(fd), b, unix.UnixRights(files...), nil, unix.MSG_NOSIGNAL)
+			return err != unix.EAGAIN
+		}); e != nil || err != nil {
+			return cmp.Or(e, err)
+		}
+		b = b[n:]
+	}
+	_, err = p.control.Write(b)
+	return err
 }

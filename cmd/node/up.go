@@ -290,6 +290,7 @@ func serveOnce(ctx context.Context, cmd *cobra.Command, conf node.Config) error 
 	if n.Unclaimed(ctx) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "nobody administers it yet: selvage auth signup, then selvage auth claim (on another machine with the code in %s)\n", filepath.Join(conf.Dir, node.ClaimFile))
 	}
+	debug.FreeOSMemory() // opening took several times what a node at rest has
 	notified := make(chan struct{})
 	watching, done := context.WithCancel(ctx)
 	go giveBack(watching, conf.Size.Small(node.Memory()))
@@ -327,17 +328,4 @@ With --keep the keys stay: the disk moved to this machine and the old one is gon
 	g := group("identity", "The identity of the node in a data directory", reset)
 	g.PersistentFlags().StringVar(&dir, "dir", defaultDir(), "data directory")
 	return g
-}
-
-// shimCommand is what a run's process tree stands under; the node starts it.
-func shimCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "run-shim", Hidden: true, DisableFlagParsing: true,
-		RunE: func(_ *cobra.Command, args []string) error {
-			if status := shim.Main(args); status != 0 {
-				return exitStatus(status)
-			}
-			return nil
-		},
-	}
 }

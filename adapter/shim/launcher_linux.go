@@ -1,0 +1,105 @@
+package shim
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+)
+
+// spareFor is how long a shim waits for a run before it is ended: on a node
+// that has had none for so long, the next one may wait for a start.
+const spareFor = time.Minute
+
+// A Launcher starts processes under shims. While runs keep coming it has one
+// shim ready: the start of a program of this size takes longer than everything
+// else between a placed run and its command. It is safe for concurrent use.
+type Launcher struct {
+	argv []string
+
+	mu     sync.Mutex // guards what follows
+	spare  *Process
+	making chan struct{} // closed when the shim in the making is there or not; nil: none is
+	idle   *time.Timer   // ends the spare
+	closed bool
+}
+
+// NewLauncher returns a launcher that starts argv, as [Start] does.
+func NewLauncher(argv []string) *Launcher { return &Launcher{argv: argv} }
+
+// Ready says that a command will be started soon. It does not wait.
+func (l *Launcher) Ready() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.spare != nil || l.making != nil {
+		return
+	}
+	l.making = make(chan struct{})
+	go func() {
+		p, err := launch(l.argv)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		close(l.making)
+		l.making = nil
+		switch {
+		case err != nil: // Start will meet it, and tell
+		case l.closed:
+			_ = p.abandon(nil)
+		default:
+			l.spare = p
+			l.idle = time.AfterFunc(spareFor, func() { l.drop(p) })
+		}
+	}()
+}
+
+// drop ends a spare that nobody took.
+func (l *Launcher) drop(p *Process) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.spare == p && p != nil {
+		l.spare = nil
+		_ = p.abandon(nil)
+	}
+}
+
+// take returns the spare, nil when there is none.
+func (l *Launcher) take() *Process {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if making := l.making; making != nil && l.spare == nil {
+		l.mu.Unlock()
+		<-making
+		l.mu.Lock()
+	}
+	p := l.spare
+	if l.spare = nil; p != nil {
+		l.idle.Stop()
+	}
+	return p
+}
+
+// Start is the function [Start], with an input for the command; nil: it is
+// empty. The caller closes stdin as it does the output.
+func (l *Launcher) Start(spec Spec, stdin, stdout, stderr *os.File) (*Process, error) {
+	defer l.Ready()
+	if p := l.take(); p != nil {
+		p, err := p.begin(spec, stdin, stdout, stderr)
+		if !errors.Is(err, errNoShim) {
+			return p, err
+		}
+	}
+	p, err := launch(l.argv)
+	if err != nil {
+		return nil, err
+	}
+	return p.begin(spec, stdin, stdout, stderr)
+}
+
+// Close ends the spare. What was started goes on.
+func (l *Launcher) Close() {
+	l.mu.Lock()
+	l.closed = true
+	p := l.spare
+	l.mu.Unlock()
+	l.drop(p)
+}
