@@ -290,7 +290,6 @@ func serveOnce(ctx context.Context, cmd *cobra.Command, conf node.Config) error 
 	if n.Unclaimed(ctx) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "nobody administers it yet: selvage auth signup, then selvage auth claim (on another machine with the code in %s)\n", filepath.Join(conf.Dir, node.ClaimFile))
 	}
-	debug.FreeOSMemory() // opening took several times what a node at rest has
 	notified := make(chan struct{})
 	watching, done := context.WithCancel(ctx)
 	go giveBack(watching, conf.Size.Small(node.Memory()))
