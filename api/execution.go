@@ -14,6 +14,20 @@ type policyBody struct {
 	CommentRequired *bool        `json:"commentRequired,omitempty" nullable:"false"`
 	Stages          []stageBody  `json:"stages,omitempty" maxItems:"20"`
 	MaxRounds       Opt[float64] `json:"maxReviewRounds" minimum:"1" maximum:"50"`
+	Monitor         *monitorBody `json:"monitor,omitempty"`
+}
+
+// monitorBody says when an issue's agent looks again at something outside.
+type monitorBody struct {
+	NextCheckAt company.Time      `json:"nextCheckAt"`
+	Notes       Opt[string]       `json:"notes" maxLength:"500"`
+	By          string            `json:"scheduledBy,omitempty" enum:"assignee,board"`
+	Kind        Opt[string]       `json:"kind" enum:"external_service"`
+	Service     Opt[string]       `json:"serviceName" minLength:"1" maxLength:"120"`
+	Ref         Opt[string]       `json:"externalRef" minLength:"1" maxLength:"500"`
+	TimeoutAt   Opt[company.Time] `json:"timeoutAt"`
+	MaxAttempts Opt[int]          `json:"maxAttempts" minimum:"1" maximum:"100"`
+	Recovery    Opt[string]       `json:"recoveryPolicy" enum:"wake_owner,create_recovery_issue,escalate_to_board"`
 }
 
 type stageBody struct {

@@ -76,13 +76,18 @@ func (b jsonRow) done() json.RawMessage { return json.RawMessage(append(b, '}'))
 
 const (
 	issueConversation = `"conversationAgentId":null,"conversationUserId":null,"conversationState":null,"conversationSessionGeneration":0,"conversationBoundaryCommentId":null`
-	issueMonitor      = `"monitorNextCheckAt":null,"monitorWakeRequestedAt":null,"monitorLastTriggeredAt":null,"monitorAttemptCount":0,"monitorNotes":null,"monitorScheduledBy":null`
+	noMonitor         = `"monitorNextCheckAt":null,"monitorWakeRequestedAt":null,"monitorLastTriggeredAt":null,"monitorAttemptCount":0,"monitorNotes":null,"monitorScheduledBy":null`
 	issueRelated      = `"relatedWork":{"outbound":[],"inbound":[]},"referencedIssueIdentifiers":[]`
 	noReview          = `"reviewAttention":{"state":"none","paths":[],"reason":null}`
 )
 
 // issueRow begins an issue with the keys that every answer about one has.
 func issueRow(i company.Issue, labels []company.Label, listed bool) jsonRow {
+	return issueRowWith(i, labels, listed, nil)
+}
+
+// issueRowWith is issueRow of an issue that an agent looks after, in ready JSON.
+func issueRowWith(i company.Issue, labels []company.Label, listed bool, watchdog json.RawMessage) jsonRow {
 	b := append(make(jsonRow, 0, 3_072+len(i.Description)), '{')
 	b = b.str("id", i.ID).str("companyId", i.Company).fixed(issueConversation).
 		null("projectId", i.Project).null("projectWorkspaceId", i.Workspace).null("goalId", i.Goal).null("parentId", i.Parent).
@@ -105,7 +110,7 @@ func issueRow(i company.Issue, labels []company.Label, listed bool) jsonRow {
 		fixed(`"originIdentityContextId":null`).null("continuationIdentityContextId", i.ContinuationIdentity).str("originFingerprint", i.Fingerprint()).
 		num("requestDepth", int64(i.Depth)).null("billingCode", i.BillingCode).
 		raw("assigneeAdapterOverrides", i.AdapterOverrides).raw("executionPolicy", i.ExecutionPolicy).raw("executionState", i.ExecutionStateJSON()).
-		fixed(issueMonitor).null("executionWorkspaceId", i.ExecutionWorkspace).null("executionWorkspacePreference", i.WorkspacePref).
+		monitor(i.Monitor).null("executionWorkspaceId", i.ExecutionWorkspace).null("executionWorkspacePreference", i.WorkspacePref).
 		raw("executionWorkspaceSettings", i.WorkspaceSettings).fixed(`"sourceTrust":null`).raw("unblockDescriptor", i.UnblockDescriptor).
 		at("blockedTransitionAt", i.BlockedAt).fixed(`"blockedOwnerNotifiedAt":null`).
 		at("startedAt", i.StartedAt).at("completedAt", i.CompletedAt).at("cancelledAt", i.CancelledAt).at("hiddenAt", i.HiddenAt).
@@ -119,7 +124,7 @@ func issueRow(i company.Issue, labels []company.Label, listed bool) jsonRow {
 		}
 		b = b.value("labels", labels).value("labelIds", ids)
 	}
-	b = b.fixed(`"watchdog":null`)
+	b = b.raw("watchdog", watchdog)
 	// The fencing token is ours: what later writes under this checkout are checked by.
 	if i.Held() {
 		return b.num("fencingToken", int64(i.Fence))
@@ -132,6 +137,15 @@ func cutText(s string, n int) string {
 		n--
 	}
 	return s[:n]
+}
+
+// monitor writes when an issue's agent looks again at something outside.
+func (b jsonRow) monitor(m *company.Monitor) jsonRow {
+	if m == nil {
+		return b.fixed(noMonitor)
+	}
+	return b.at("monitorNextCheckAt", m.NextAt).at("monitorWakeRequestedAt", m.LastAt).at("monitorLastTriggeredAt", m.LastAt).
+		num("monitorAttemptCount", m.Attempts).null("monitorNotes", m.Notes).null("monitorScheduledBy", m.By)
 }
 
 // refs writes issues in their short form.
@@ -233,11 +247,26 @@ func issueListed(tx *ledger.Tx, i company.Issue, viewer string) json.RawMessage 
 // issueShown is the whole of one issue. project and goal are ready JSON or nil.
 func issueShown(tx *ledger.Tx, i company.Issue, project, goal []byte) json.RawMessage {
 	has := company.ExtrasOf(tx, i.Company, i.ID)
-	return issueRow(i, company.LabelRows(tx, i), false).ancestors(tx, i).attention(tx, i).fixed(noReview).
+	return issueRowWith(i, company.LabelRows(tx, i), false, watchdogRow(tx, i, has)).ancestors(tx, i).attention(tx, i).fixed(noReview).
 		handoff(tx, i).fixed(`"executionBlocker":null`).retry(tx, i).recovery(tx, i).
 		refs("blockedBy", refsOf(company.Blockers(tx, i))).refs("blocks", waiting(tx, i, has)).fixed(issueRelated).
 		documents(tx, i, has).raw("project", project).raw("goal", goal).value("goalChain", company.GoalChain(tx, i)).
 		fixed(`"mentionedProjects":[],"currentExecutionWorkspace":null`).products(tx, i, has).fixed(`"linkedCases":[],"externalChannelBinding":null`).activeRun(tx, i).done()
+}
+
+func watchdogRow(tx *ledger.Tx, i company.Issue, has company.Extras) json.RawMessage {
+	if has&company.HasWatchdog == 0 {
+		return nil
+	}
+	w, ok := company.WatchdogOf(tx, i.Company, i.ID)
+	if !ok {
+		return nil
+	}
+	b, err := json.Marshal(w)
+	if err != nil {
+		panic("api: watchdog does not encode: " + err.Error()) // rows always encode
+	}
+	return b
 }
 
 // waiting returns the issues that wait for i.

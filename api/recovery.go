@@ -95,15 +95,15 @@ func (b jsonRow) handoff(tx *ledger.Tx, i company.Issue) jsonRow {
 
 // retry writes the run that waits to try again for an issue, or null.
 func (b jsonRow) retry(tx *ledger.Tx, i company.Issue) jsonRow {
-	if i.Assignee != "" && !i.Status.Terminal() {
-		for _, r := range company.LiveRunsOfAgent(tx, i.Company, i.Assignee) {
-			if r.Status == company.RunScheduledRetry && r.Context.IssueID == i.ID {
-				o := append(jsonRow{}, '{').str("runId", r.ID).str("agentId", r.Agent).str("status", string(r.Status)).null("retryOfRunId", string(r.RetryOf)).
-					at("scheduledRetryAt", r.ScheduledRetryAt).num("scheduledRetryAttempt", int64(r.ScheduledRetryAttempt)).
-					null("scheduledRetryReason", string(r.ScheduledRetryReason))
-				return b.raw("scheduledRetry", o.done())
-			}
-		}
+	r, ok := company.RetryOf(tx, i)
+	if !ok {
+		return b.raw("scheduledRetry", nil)
 	}
-	return b.raw("scheduledRetry", nil)
+	return b.raw("scheduledRetry", retryRow(r).done())
+}
+
+func retryRow(r company.Run) jsonRow {
+	return append(jsonRow{}, '{').str("runId", r.ID).str("agentId", r.Agent).str("status", string(r.Status)).null("retryOfRunId", string(r.RetryOf)).
+		at("scheduledRetryAt", r.ScheduledRetryAt).num("scheduledRetryAttempt", int64(r.ScheduledRetryAttempt)).
+		null("scheduledRetryReason", string(r.ScheduledRetryReason))
 }

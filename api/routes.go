@@ -25,6 +25,7 @@ func (s *Server) table() []Route {
 		s.voteRoutes(),
 		s.feedbackRoutes(),
 		s.treeHoldRoutes(),
+		s.issueWatchRoutes(), s.diagnosticRoutes(),
 		s.executionRoutes(),
 		s.companyRoutes(),
 		s.agentRoutes(),

@@ -120,6 +120,9 @@ func silenceOf(r company.Run, now company.Time) runSilence {
 	s := runSilence{LastOutputAt: r.LastOutputAt, LastOutputSeq: r.LastOutputSeq, LastOutputStream: r.LastOutputStream,
 		SilenceStartedAt: max(r.LastOutputAt, r.StartedAt), Level: "not_applicable",
 		Suspicion: suspiciousSilence.Milliseconds(), Critical: criticalSilence.Milliseconds()}
+	if w := r.Watch; w != nil && w.Decision == "continue" {
+		s.SilenceStartedAt = max(s.SilenceStartedAt, w.CreatedAt) // whoever looked found it well then
+	}
 	if r.Status == company.RunRunning {
 		age := int64(max(now-s.SilenceStartedAt, 0))
 		s.SilenceAgeMs, s.Level = &age, "ok"
@@ -128,6 +131,15 @@ func silenceOf(r company.Run, now company.Time) runSilence {
 			s.Level = "critical"
 		case age >= s.Suspicion:
 			s.Level = "suspicious"
+		}
+		if w := r.Watch; w != nil {
+			s.EvaluationIssue = optional(w.Issue)
+			switch {
+			case w.Decision == "dismissed_false_positive":
+				s.Level = "ok"
+			case w.Until > now:
+				s.Level, s.SnoozedUntil = "snoozed", w.Until
+			}
 		}
 	}
 	return s

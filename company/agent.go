@@ -706,6 +706,7 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	dropHire(c.Tx, a)
 	dropIncidents(c, a)
 	dropKeysOf(c.Tx, a)
+	dropWatchdogsOf(c.Tx, a)
 	dropRevisions(c.Tx, a)
 	dropInstructions(c.Tx, a)
 	for _, s := range TaskSessionsOf(c.Tx, company, a.ID) {

@@ -516,7 +516,9 @@ func forget(tx *ledger.Tx, table, id string, row []byte) {
 		tx.Delete(joinCompanyKey(id))
 	case "issue":
 		tx.Delete(issueCompanyKey(id))
-		tx.Delete(identifierKey(decodeRow[Issue](row).Identifier))
+		i := decodeRow[Issue](row)
+		tx.Delete(identifierKey(i.Identifier))
+		scheduleMonitor(tx, i, Issue{})
 	case "approval":
 		tx.Delete(approvalCompanyKey(id))
 	case "label":

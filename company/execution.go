@@ -14,6 +14,7 @@ type executionPolicy struct {
 	CommentRequired *bool            `json:"commentRequired"` // true when absent
 	Stages          []executionStage `json:"stages"`
 	MaxRounds       int              `json:"maxReviewRounds"` // 0: no bound
+	Monitor         *monitorPolicy   `json:"monitor"`
 }
 
 type executionStage struct {

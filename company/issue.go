@@ -145,6 +145,8 @@ type Issue struct {
 	Handoff *Handoff `cbor:"62,keyasint,omitempty"`
 	// Execution is how far the stages of the execution policy are.
 	Execution *ExecutionState `cbor:"63,keyasint,omitempty"`
+	// Monitor says when the issue's agent looks again at something outside.
+	Monitor *Monitor `cbor:"64,keyasint,omitempty"`
 }
 
 // Clone returns a copy that shares no memory with i, as the ledger's cache of
@@ -153,7 +155,7 @@ func (i Issue) Clone() Issue {
 	i.BlockedBy, i.Labels = slices.Clone(i.BlockedBy), slices.Clone(i.Labels)
 	i.AdapterOverrides, i.ExecutionPolicy = slices.Clone(i.AdapterOverrides), slices.Clone(i.ExecutionPolicy)
 	i.WorkspaceSettings, i.UnblockDescriptor = slices.Clone(i.WorkspaceSettings), slices.Clone(i.UnblockDescriptor)
-	i.Handoff = copied(i.Handoff)
+	i.Handoff, i.Monitor = copied(i.Handoff), copied(i.Monitor)
 	if i.Execution = copied(i.Execution); i.Execution != nil {
 		i.Execution.Completed = slices.Clone(i.Execution.Completed)
 	}

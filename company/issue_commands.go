@@ -100,6 +100,9 @@ func createIssue(c *ledger.Context, p CreateIssue) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if i, err = monitored(c, Issue{}, i); err != nil {
+		return nil, err
+	}
 	i.TitleHash = textKey(strconv.Itoa(len(i.Title)) + ":" + i.Title + "/" + i.Project + "/" + i.Parent + "/" + i.Description)
 	if p.RequestKey != "" {
 		i.RequestHash = textKey(p.RequestKey)
@@ -380,15 +383,17 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 	if err := mayUpdate(c, i); err != nil {
 		return nil, err
 	}
-	next := p.fields(i)
+	next, err := monitored(c, i, p.fields(i))
+	if err != nil {
+		return nil, err
+	}
 	if err := checkReferences(c.Tx, i, next); err != nil {
 		return nil, err
 	}
 	if p.Reopen && p.Status == "" && i.Status.Terminal() && isBoard(c) {
 		p.Status = IssueTodo
 	}
-	next, p, err := reviewed(c, i, next, p)
-	if err != nil {
+	if next, p, err = reviewed(c, i, next, p); err != nil {
 		return nil, err
 	}
 	next, override, err := moveIssue(c, i, next, p.Status)
@@ -683,6 +688,7 @@ func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 	}
 	dropComments(c.Tx, i)
 	dropRecoveries(c.Tx, i)
+	dropWatchdog(c.Tx, i)
 	dropVotes(c.Tx, i)
 	dropHolds(c.Tx, i)
 	dropReads(c.Tx, i)

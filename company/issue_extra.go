@@ -10,7 +10,8 @@ type Extras byte
 const (
 	HasDocuments Extras = 1 << iota
 	HasProducts
-	HasWaiting // other issues wait, or waited, for this one
+	HasWaiting  // other issues wait, or waited, for this one
+	HasWatchdog // an agent looks, or looked, after it
 )
 
 func extrasKey(company, issue string) []byte { return ledger.Key("c", company, "issue-extra", issue) }

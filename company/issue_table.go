@@ -167,6 +167,7 @@ func (i Issue) counted() int {
 func storeIssue(tx *ledger.Tx, old, next Issue) []byte {
 	next = settleRecovery(tx, next)
 	settleRoutineIssue(tx, old, next)
+	scheduleMonitor(tx, old, next)
 	company, id := next.Company, next.ID
 	fresh := old.ID == ""
 	if fresh {
@@ -200,6 +201,7 @@ func storeIssue(tx *ledger.Tx, old, next Issue) []byte {
 // dropIssue removes the row and every index entry of i.
 func dropIssue(tx *ledger.Tx, i Issue) {
 	settleRoutineIssue(tx, i, Issue{})
+	scheduleMonitor(tx, i, Issue{})
 	tx.Delete(issueCompanyKey(i.ID))
 	tx.Delete(identifierKey(i.Identifier))
 	tx.Delete(issueStatusKey(i))

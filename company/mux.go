@@ -14,7 +14,7 @@ var registrars = []func(ledger.Mux){
 	registerKeys,
 	registerActivity,
 	registerIssues,
-	registerCheckout,
+	registerCheckout, registerMonitors, registerWatchdogs, registerCommentQueues,
 	registerComments,
 	registerParts,
 	registerDocuments,

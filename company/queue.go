@@ -98,7 +98,7 @@ func reorderRuns(tx *ledger.Tx, before, next Issue) {
 // room for them, one of each company in turn and in the order of each company's
 // queue. The companies after the one named last come first, so that all are
 // served when there is never room for all. perCompany bounds the runs of one
-// company; what waits for its own agent is passed over and holds up nobody else.
+// company; what waits for its own agent, or for the end of another run, is passed over and holds up nobody else.
 func QueuedRuns(tx *ledger.Tx, now Time, last string, limit, perCompany int) []Run {
 	type queue struct {
 		company string
@@ -143,6 +143,10 @@ func QueuedRuns(tx *ledger.Tx, now Time, last string, limit, perCompany int) []R
 				if r, ok = runs.Get(tx, of, run); !ok {
 					continue
 				}
+			}
+			if r.deferred(tx) {
+				room[agent]++
+				continue
 			}
 			q.runs = append(q.runs, r)
 		}

@@ -124,6 +124,7 @@ func openRecovery(c *ledger.Context, i Issue, r Run, kind, next string) Issue {
 	}
 	i.Recovery = i.ID + "." + ledger.Order(c.Height)
 	recoveries.Put(c.Tx, i.Company, i.Recovery, a)
+	alarm(c, i, r, kind)
 	return i
 }
 

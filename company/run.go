@@ -172,6 +172,8 @@ type Run struct {
 	Turn               uint64 `cbor:"95,keyasint,omitempty" json:"-"`                  // orders the run among those that wait, see queue.go
 	// Failures counts the runs before this one that failed on the same issue.
 	Failures int `cbor:"96,keyasint,omitempty" json:"-"`
+	// Watch is what somebody thinks of the silence of the run.
+	Watch *WatchDecision `cbor:"97,keyasint,omitempty" json:"-"`
 }
 
 // Clone returns a copy that shares nothing with r.
@@ -182,7 +184,7 @@ func (r Run) Clone() Run {
 	r.Phases, r.Context.CommentIDs, r.Context.Payload = slices.Clone(r.Phases), slices.Clone(r.Context.CommentIDs), slices.Clone(r.Context.Payload)
 	r.Context.LinkedIssueIDs = slices.Clone(r.Context.LinkedIssueIDs)
 	r.Context.ForceFreshSession = copied(r.Context.ForceFreshSession)
-	r.Place, r.Freshness = copied(r.Place), slices.Clone(r.Freshness)
+	r.Place, r.Freshness, r.Watch = copied(r.Place), slices.Clone(r.Freshness), copied(r.Watch)
 	return r
 }
 

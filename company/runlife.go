@@ -151,6 +151,7 @@ func registerRun(m ledger.Mux) {
 	ledger.Handle(m, "run.report", reportRun)
 	ledger.Handle(m, "run.finish", finishRun)
 	ledger.Handle(m, "run.cancel", cancelRun)
+	ledger.Handle(m, "run.retry_now", retryNow)
 	ledger.Handle(m, "node.lost", loseNode)
 	registerRunCost(m)
 	registerStranded(m)
@@ -264,6 +265,8 @@ func placeRun(c *ledger.Context, p Place) (any, error) {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "runs are placed by the scheduler")
 	case r.Status != RunQueued && r.Status != RunScheduledRetry || r.Session != 0:
 		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s does not wait for a node", r.ID)
+	case r.deferred(c.Tx):
+		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s waits until the one at work on its issue has ended", r.ID)
 	case r.ScheduledRetryAt > TimeOf(c.Now):
 		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s is to be retried later", r.ID)
 	case p.Session == 0 || p.Node == "" || !sessionOpen(c.Tx, p.Session, p.Node):
@@ -586,9 +589,9 @@ func (r Run) livelihood(tx *ledger.Tx) Run {
 }
 
 // undecided reports whether an issue is where a run of its assignee left it
-// without a word: still in progress.
+// without a word: still in progress, and not waiting for something outside.
 func undecided(i Issue, r Run) bool {
-	return r.Context.CheckedOut && i.Assignee == r.Agent && i.Status == IssueInProgress
+	return r.Context.CheckedOut && i.Assignee == r.Agent && i.Status == IssueInProgress && !i.monitors()
 }
 
 // followUp queues what has to come after r, and returns it: a retry where the

@@ -65,6 +65,8 @@ func PathOf(tx *ledger.Tx, i Issue, now Time) string {
 		return "hold"
 	case awaitsBoard(tx, i):
 		return "board"
+	case i.monitors():
+		return "monitor"
 	case len(Unresolved(tx, i)) > 0:
 		return "blockers"
 	}

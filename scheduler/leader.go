@@ -181,7 +181,7 @@ func (l *Leader) Run(ctx context.Context) error {
 
 // look does once what is due.
 func (l *Leader) look(ctx context.Context) {
-	for _, step := range []func(context.Context) error{l.declareLost, l.fireTimers, l.fireRoutines, l.placeRuns, l.recoverStranded} {
+	for _, step := range []func(context.Context) error{l.declareLost, l.fireTimers, l.fireRoutines, l.fireMonitors, l.placeRuns, l.recoverStranded} {
 		if err := step(ctx); err != nil && ctx.Err() == nil {
 			l.cfg.Logger.Info("scheduling was interrupted", "error", err)
 			return // leadership is likely gone; the next look tries again

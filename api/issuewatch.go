@@ -1,0 +1,231 @@
+package api
+
+import (
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// The bodies about who looks after an issue, and about what waits for its agent.
+type (
+	watchdogBody struct {
+		Agent        string      `json:"agentId" format:"uuid"`
+		Instructions Opt[string] `json:"instructions" maxLength:"4000"`
+	}
+	watchDecisionBody struct {
+		Decision string            `json:"decision" enum:"snooze,continue,dismissed_false_positive"`
+		Issue    Opt[string]       `json:"evaluationIssueId" format:"uuid"`
+		Reason   Opt[string]       `json:"reason" maxLength:"4000"`
+		Until    Opt[company.Time] `json:"snoozedUntil"`
+	}
+	queueBody struct {
+		Queue    string `json:"queueId" minLength:"1" maxLength:"36"`
+		Revision string `json:"revision" minLength:"1" maxLength:"64"`
+	}
+	queueEditBody struct {
+		queueBody
+		Body string `json:"body" minLength:"1" maxLength:"200000"`
+	}
+	queueOrderBody struct {
+		queueBody
+		Order []string `json:"orderedCommentIds" minLength:"1" maxLength:"36" maxItems:"50"`
+	}
+	queueTargetBody struct {
+		queueBody
+		Target Opt[string] `json:"targetRunId" minLength:"1" maxLength:"36"`
+	}
+)
+
+// A commentQueue is what waits to be told to an issue's agent; queueId is null
+// when nothing does.
+type commentQueue struct {
+	Issue    string            `json:"issueId"`
+	ID       company.NullText  `json:"queueId"`
+	State    company.NullText  `json:"state"` // deferred: the run that brings it waits
+	Target   company.NullText  `json:"targetRunId"`
+	Revision string            `json:"revision"`
+	Protocol string            `json:"protocol"`
+	Entries  []company.Comment `json:"entries"`
+}
+
+func (s *Server) issueWatchRoutes() []Route {
+	const tag, issue = "issues", "/api/issues/{id}"
+	const queue = issue + "/queued-comments"
+	return []Route{
+		{Method: "GET", Path: issue + "/watchdog", Tag: tag, Summary: "Tell which agent looks after an issue, or null", Out: company.Watchdog{}, Handle: readWatchdog},
+		{Method: "PUT", Path: issue + "/watchdog", Tag: tag, Summary: "Have an agent look after an issue and all below it", In: watchdogBody{}, Out: company.Watchdog{}, Handle: setWatchdog},
+		{Method: "DELETE", Path: issue + "/watchdog", Tag: tag, Summary: "Have nobody look after an issue", Out: company.Watchdog{}, Handle: removeWatchdog},
+		{Method: "POST", Path: issue + "/monitor/check-now", Tag: tag, Summary: "Wake an issue's agent for what its monitor waits for", Out: okay{}, Handle: checkMonitor},
+		{Method: "POST", Path: issue + "/scheduled-retry/retry-now", Tag: tag, Summary: "Try again now what would be tried again later", Handle: retryNow},
+		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/watchdog-decisions", Tag: "runs", Summary: "Say what to think of a run that is silent", In: watchDecisionBody{}, Out: company.WatchDecision{}, Handle: decideWatch},
+		{Method: "GET", Path: queue, Tag: tag, Summary: "List the comments that an issue's agent will be told of next", Out: commentQueue{}, Handle: readQueue},
+		{Method: "PATCH", Path: queue + "/{commentId}", Tag: tag, Summary: "Change a comment that was not told yet", Who: Board, In: queueEditBody{}, Out: commentQueue{}, Handle: editQueued},
+		{Method: "DELETE", Path: queue + "/{commentId}", Tag: tag, Summary: "Take back a comment that was not told yet", Who: Board, In: queueBody{}, Out: commentQueue{}, Handle: dropQueued},
+		{Method: "PUT", Path: queue + "/order", Tag: tag, Summary: "Order the comments that were not told yet", Who: Board, In: queueOrderBody{}, Out: commentQueue{}, Handle: orderQueue},
+		{Method: "POST", Path: queue + "/interrupt", Tag: tag, Summary: "End the run at work, so that the waiting comments are told now", Who: Board, In: queueTargetBody{}, Out: commentQueue{}, Handle: interruptForQueue},
+		{Method: "POST", Path: queue + "/{commentId}/steer", Tag: tag, Summary: "Tell a waiting comment to the run at work; no adapter here takes one in", Who: Board, In: queueTargetBody{}, Handle: steerQueued},
+	}
+}
+
+func readWatchdog(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) (*company.Watchdog, error) {
+		i, err := findIssue(tx, rc)
+		if err != nil {
+			return nil, err
+		}
+		if w, ok := company.WatchdogOf(tx, i.Company, i.ID); ok {
+			return &w, nil
+		}
+		return nil, nil
+	})
+}
+
+func setWatchdog(rc *Request) (Response, error) {
+	in, err := Body[watchdogBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p := company.SetWatchdog{ID: NewID(), Issue: issue, Agent: strings.ToLower(in.Agent)}
+	if in.Instructions.Set {
+		p.Instructions = new(in.Instructions.Or(""))
+	}
+	w, err := Do[company.Watchdog](rc, "watchdog.set", of, p)
+	return OK(w), err
+}
+
+func removeWatchdog(rc *Request) (Response, error) {
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	w, err := Do[company.Watchdog](rc, "watchdog.remove", of, company.RemoveWatchdog{Issue: issue})
+	return OK(w), err
+}
+
+func checkMonitor(rc *Request) (Response, error) {
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	_, err = rc.Submit("issue.monitor", of, company.CheckMonitor{Issue: issue})
+	return OK(okay{true}), err
+}
+
+func retryNow(rc *Request) (Response, error) {
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	r, err := Do[company.Run](rc, "run.retry_now", of, company.RetryNow{Issue: issue})
+	if err != nil {
+		return Response{}, err
+	}
+	return readyJSON(append(jsonRow{}, '{').flag("ok", true).str("issueId", issue).raw("scheduledRetry", retryRow(r).done()).done()), nil
+}
+
+func decideWatch(rc *Request) (Response, error) {
+	in, err := Body[watchDecisionBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	var of, run string
+	err = rc.View(func(tx *ledger.Tx) error {
+		r, err := findRun(tx, rc)
+		of, run = r.Company, r.ID
+		return err
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	d, err := Do[company.WatchDecision](rc, "run.watch", of, company.DecideWatch{ID: NewID(), Run: run, Decision: in.Decision, Until: in.Until.Or(0),
+		Reason: in.Reason.Or(""), Issue: strings.ToLower(in.Issue.Or(""))})
+	return OK(d), err
+}
+
+func readQueue(rc *Request) (Response, error) {
+	return viewed(rc, func(tx *ledger.Tx) (commentQueue, error) {
+		i, err := findIssue(tx, rc)
+		if err != nil {
+			return commentQueue{}, err
+		}
+		out := commentQueue{Issue: i.ID, Protocol: "legacy", Entries: []company.Comment{}}
+		q, ok := company.QueueOf(tx, i)
+		if out.Target, out.Revision = company.NullText(q.Target), q.Revision(); ok {
+			out.ID, out.State, out.Entries = company.NullText(q.Run.ID), "deferred", q.Entries
+		}
+		return out, nil
+	})
+}
+
+func (b queueBody) change(issue string) company.ChangeQueue {
+	return company.ChangeQueue{Issue: issue, Queue: strings.ToLower(b.Queue), Revision: b.Revision}
+}
+
+// changeQueue carries out one change of an issue's queue and answers the queue
+// as it is then.
+func changeQueue[T any](rc *Request, kind string, make func(in T, issue string) company.ChangeQueue) (Response, error) {
+	in, err := Body[T](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	p := make(in, issue)
+	p.Comment = strings.ToLower(rc.Path("commentId"))
+	if _, err := rc.Submit(kind, of, p); err != nil {
+		return Response{}, err
+	}
+	return readQueue(rc)
+}
+
+func editQueued(rc *Request) (Response, error) {
+	return changeQueue(rc, "queue.edit", func(in queueEditBody, issue string) company.ChangeQueue {
+		p := in.change(issue)
+		p.Body = in.Body
+		return p
+	})
+}
+
+func dropQueued(rc *Request) (Response, error) {
+	return changeQueue(rc, "queue.drop", func(in queueBody, issue string) company.ChangeQueue { return in.change(issue) })
+}
+
+func orderQueue(rc *Request) (Response, error) {
+	return changeQueue(rc, "queue.order", func(in queueOrderBody, issue string) company.ChangeQueue {
+		p := in.change(issue)
+		for _, id := range in.Order {
+			p.Order = append(p.Order, strings.ToLower(id))
+		}
+		return p
+	})
+}
+
+func interruptForQueue(rc *Request) (Response, error) {
+	return changeQueue(rc, "queue.interrupt", func(in queueTargetBody, issue string) company.ChangeQueue {
+		p := in.change(issue)
+		p.Target = strings.ToLower(in.Target.Or(""))
+		return p
+	})
+}
+
+// steerQueued is refused: an adapter that takes in something while it runs would
+// have to be there.
+func steerQueued(rc *Request) (Response, error) {
+	in, err := Body[queueTargetBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	of, issue, err := locateIssue(rc)
+	if err != nil {
+		return Response{}, err
+	}
+	return Response{}, Conflict("Comments can not be told to a run that is at work; interrupt it instead",
+		map[string]string{"companyId": of, "issueId": issue, "queueId": in.Queue, "protocol": "legacy"})
+}

@@ -1,0 +1,103 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// While an agent is at work, what people say to it waits, can be changed and
+// taken back, and is told at once when they interrupt it.
+func TestCommentsWaitForTheNextRun(t *testing.T) {
+	h := newWorkingHarness(t)
+	of := h.company("Queue")
+	agent := h.newAgent(of, "Busy", `case "$PAPERCLIP_WAKE_PAYLOAD_JSON" in *issue_commented*) echo told; exit 0;; esac; echo here; while :; do sleep 0.05; done`)
+	issue := h.assign(of, agent, "Work")
+	path := "/api/issues/" + issue
+	var run company.Run
+	h.until("a run at work", func(tx *ledger.Tx) bool {
+		for r := range company.RunsOfIssue(tx, of, issue) {
+			run = r
+		}
+		return run.LastOutputSeq > 0
+	})
+	h.call("GET", path+"/queued-comments", "").want(t, 200, `"queueId":null`).want(t, 200, `"targetRunId":"`+run.ID+`"`)
+	first := h.call("POST", path+"/comments", `{"body":"first"}`).want(t, 201, "").field(t, "id")
+	second := h.call("POST", path+"/comments", `{"body":"2nd"}`).want(t, 201, "").field(t, "id")
+	q := h.call("GET", path+"/queued-comments", "").want(t, 200, `"state":"deferred"`)
+	said := func(q answer, more string) string {
+		return fmt.Sprintf(`{"queueId":%q,"revision":%q%s}`, q.field(t, "queueId"), q.field(t, "revision"), more)
+	}
+	stale := said(q, "")
+	q = h.call("PATCH", path+"/queued-comments/"+second, said(q, `,"body":"second"`)).want(t, 200, `"second"`)
+	h.call("DELETE", path+"/queued-comments/"+first, stale).want(t, 409, "comment_queue_changed")
+	q = h.call("PUT", path+"/queued-comments/order", said(q, fmt.Sprintf(`,"orderedCommentIds":[%q,%q]`, second, first))).want(t, 200, "")
+	q = h.call("DELETE", path+"/queued-comments/"+first, said(q, "")).want(t, 200, "")
+	if n := len(q.decode(t).(map[string]any)["entries"].([]any)); n != 1 {
+		t.Fatalf("%d comments wait", n)
+	}
+	h.call("POST", path+"/queued-comments/"+second+"/steer", said(q, `,"targetRunId":"`+run.ID+`"`)).want(t, 409, "interrupt it instead")
+	h.call("POST", path+"/queued-comments/interrupt", said(q, `,"targetRunId":null`)).want(t, 409, "")
+	h.call("POST", path+"/queued-comments/interrupt", said(q, `,"targetRunId":"`+run.ID+`"`)).want(t, 200, "")
+	h.until("the comment to be told", func(tx *ledger.Tx) bool {
+		for r := range company.RunsOfIssue(tx, of, issue) {
+			if r.StdoutExcerpt != nil && strings.Contains(*r.StdoutExcerpt, "told") {
+				return true
+			}
+		}
+		return false
+	})
+	h.rest()
+}
+
+func TestWatchdogsAndMonitorsThroughTheAPI(t *testing.T) {
+	h := newWorkingHarness(t)
+	of := h.company("Watch")
+	agent, watcher := h.newAgent(of, "Ada", "echo hello"), h.newAgent(of, "Wendy", "echo watched")
+	issue := h.call("POST", "/api/companies/"+of+"/issues", `{"title":"Stall","assigneeAgentId":"`+agent+`","status":"backlog"}`).want(t, 201, `"watchdog":null`).field(t, "id")
+	path := "/api/issues/" + issue
+	h.call("PUT", path+"/watchdog", `{}`).want(t, 400, `"agentId"`)
+	h.call("PUT", path+"/watchdog", `{"agentId":"`+NewID()+`"}`).want(t, 404, "Agent not found")
+	h.call("PUT", path+"/watchdog", `{"agentId":"`+watcher+`","instructions":"`+strings.Repeat("x", 4001)+`"}`).want(t, 400, `"instructions"`)
+	h.call("PUT", path+"/watchdog", `{"agentId":"`+watcher+`","instructions":"Tell the board"}`).want(t, 200, `"triggerCount":0`)
+	h.call("GET", path, "").want(t, 200, `"watchdog":{"id":`)
+	// Another company's agent is none here.
+	other := h.company("Elsewhere")
+	h.call("PUT", path+"/watchdog", `{"agentId":"`+h.newAgent(other, "Eve", "true")+`"}`).want(t, 404, "Agent not found")
+	h.call("PATCH", path, `{"status":"todo"}`).want(t, 200, "")
+	h.rest()
+	h.call("GET", path, "").want(t, 200, `"status":"blocked"`)
+	h.call("GET", path+"/watchdog", "").want(t, 200, `"triggerCount":1`)
+	h.call("GET", path+"/diagnostics/wakes", "").want(t, 200, `"issue_watchdog"`).want(t, 200, `"missing_disposition"`)
+	h.call("GET", path+"/diagnostics/blockers", "").want(t, 200, `"recoveryAction":true`).want(t, 200, "recovery action waits for a person")
+	h.call("GET", path+"/diagnostics/subtree", "").want(t, 200, `"needsAttentionCount":1`)
+	h.call("DELETE", path+"/watchdog", "").want(t, 200, `"Tell the board"`)
+	h.call("GET", path+"/watchdog", "").want(t, 200, "null")
+	h.call("DELETE", path+"/watchdog", "").want(t, 404, "Issue watchdog not found")
+
+	// A monitor that is due wakes its agent; the leader sees to it.
+	waiting := h.call("POST", "/api/companies/"+of+"/issues", `{"title":"Wait","assigneeAgentId":"`+agent+`","status":"in_review"}`).want(t, 201, `"monitorNextCheckAt":null`).field(t, "id")
+	set := func(monitor string) answer {
+		return h.call("PATCH", "/api/issues/"+waiting, `{"executionPolicy":{"monitor":`+monitor+`}}`)
+	}
+	set(`{}`).want(t, 400, `"nextCheckAt"`)
+	set(`{"nextCheckAt":"soon"}`).want(t, 400, `"nextCheckAt"`)
+	set(`{"nextCheckAt":"2026-01-01T00:00:00.000Z","maxAttempts":101}`).want(t, 400, `"maxAttempts"`)
+	set(`{"nextCheckAt":"2026-01-01T00:00:00.000Z","recoveryPolicy":"hope"}`).want(t, 400, `"recoveryPolicy"`)
+	soon := time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04:05.000Z")
+	set(`{"nextCheckAt":"`+soon+`","notes":"the build"}`).want(t, 200, `"monitorNextCheckAt":"`+soon+`"`)
+	h.call("GET", "/api/issues/"+waiting, "").want(t, 200, `"monitorNotes":"the build","monitorScheduledBy":"board"`)
+	h.call("POST", "/api/issues/"+waiting+"/monitor/check-now", `{}`).want(t, 200, `{"ok":true}`)
+	h.call("GET", "/api/issues/"+waiting, "").want(t, 200, `"monitorAttemptCount":1`).want(t, 200, `"executionPolicy":null`)
+	set(`{"nextCheckAt":"2026-01-01T00:00:00.000Z"}`).want(t, 200, "")
+	h.until("the monitor to fire", func(tx *ledger.Tx) bool {
+		i, _ := company.IssueOf(tx, of, waiting)
+		return i.Monitor != nil && i.Monitor.NextAt == 0
+	})
+	h.rest()
+	h.call("GET", "/api/issues/"+waiting+"/diagnostics/wakes", "").want(t, 200, `"issue_monitor_due"`)
+}

@@ -1,0 +1,186 @@
+package company
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A CommentQueue is what was said on an issue while its agent was at work: the
+// comments that a run which waits will be told of. As long as the run waits, a
+// person may still change what they said.
+type CommentQueue struct {
+	Run     Run    // that waits
+	Target  string // the run at work on the issue, "" for none
+	Entries []Comment
+}
+
+// QueueOf returns the queue of an issue: that of the first run which waits with
+// comments for the issue's agent.
+func QueueOf(tx *ledger.Tx, i Issue) (q CommentQueue, ok bool) {
+	if i.Assignee == "" {
+		return q, false
+	}
+	for _, r := range LiveRunsOfAgent(tx, i.Company, i.Assignee) {
+		switch {
+		case r.Context.IssueID != i.ID:
+		case r.Status == RunRunning:
+			q.Target = r.ID
+		case !ok && len(r.Context.CommentIDs) > 0:
+			q.Run, ok = r, true
+		}
+	}
+	for _, id := range q.Run.Context.CommentIDs {
+		if cm, found := CommentOf(tx, i.Company, i.ID, id); found && cm.DeletedAt == 0 {
+			q.Entries = append(q.Entries, cm)
+		}
+	}
+	return q, ok && len(q.Entries) > 0
+}
+
+// deferred reports whether a run has comments for an agent that is at work on
+// their issue: two runs at once would do the same work, so it waits.
+func (r Run) deferred(tx *ledger.Tx) bool {
+	return !r.Manual && r.Context.IssueID != "" && len(r.Context.CommentIDs) > 0 && slices.ContainsFunc(LiveRunsOfAgent(tx, r.Company, r.Agent), func(o Run) bool {
+		return o.ID != r.ID && o.Status == RunRunning && o.Context.IssueID == r.Context.IssueID
+	})
+}
+
+// Revision names the queue as it stands: what is said to a queue names the
+// revision that it was said about.
+func (q CommentQueue) Revision() string {
+	h := sha256.New()
+	for _, part := range []string{q.Run.ID, q.Target} {
+		h.Write([]byte(part + "\n"))
+	}
+	for _, cm := range q.Entries {
+		h.Write([]byte(cm.ID + " " + ledger.Order(uint64(cm.UpdatedAt)) + " " + cm.Body + "\n"))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+// ChangeQueue is the payload of queue.edit, .drop, .order and .interrupt.
+type ChangeQueue struct {
+	Issue    string   `cbor:"1,keyasint"`
+	Queue    string   `cbor:"2,keyasint"` // the run that waits
+	Revision string   `cbor:"3,keyasint"`
+	Comment  string   `cbor:"4,keyasint,omitempty"` // of edit and drop
+	Body     string   `cbor:"5,keyasint,omitempty"` // of edit
+	Order    []string `cbor:"6,keyasint,omitempty"` // of order: all comments of the queue
+	Target   string   `cbor:"7,keyasint,omitempty"` // of interrupt: the run to end, "" for none
+}
+
+func registerCommentQueues(m ledger.Mux) {
+	ledger.Handle(m, "queue.edit", onQueue(editQueued))
+	ledger.Handle(m, "queue.drop", onQueue(dropQueued))
+	ledger.Handle(m, "queue.order", onQueue(orderQueue))
+	ledger.Handle(m, "queue.interrupt", onQueue(interruptFor))
+}
+
+// onQueue gives a handler the queue, which must be as the caller saw it.
+func onQueue(change func(*ledger.Context, Issue, CommentQueue, ChangeQueue) error) func(*ledger.Context, ChangeQueue) (any, error) {
+	return func(c *ledger.Context, p ChangeQueue) (any, error) {
+		i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+		if !ok {
+			return nil, errNoIssue()
+		}
+		q, ok := QueueOf(c.Tx, i)
+		if !ok || q.Run.ID != p.Queue || q.Run.Session != 0 {
+			return nil, refuseCode(ledger.Conflict, "comment_queue_gone", jsonObject{}.str("issueId", i.ID).close(), "The queued comments are no longer waiting: their run has begun or ended")
+		}
+		if r := q.Revision(); r != p.Revision {
+			return nil, refuseCode(ledger.Conflict, "comment_queue_changed", jsonObject{}.str("issueId", i.ID).str("queueId", q.Run.ID).str("revision", r).close(),
+				"The queued comments have changed since; look again")
+		}
+		return nil, change(c, i, q, p)
+	}
+}
+
+func errNotQueued() error { return ledger.Refuse(ledger.NotFound, nil, "Queued comment not found") }
+
+// entry returns a comment of the queue.
+func (q CommentQueue) entry(id string) (Comment, bool) {
+	n := slices.IndexFunc(q.Entries, func(cm Comment) bool { return cm.ID == id })
+	if n < 0 {
+		return Comment{}, false
+	}
+	return q.Entries[n], true
+}
+
+func editQueued(c *ledger.Context, i Issue, q CommentQueue, p ChangeQueue) error {
+	cm, ok := q.entry(p.Comment)
+	switch {
+	case !ok:
+		return errNotQueued()
+	case string(cm.AuthorUser) != c.Cmd.Actor.ID:
+		return ledger.Refuse(ledger.Forbidden, nil, "Only its author can change a comment")
+	case p.Body == "" || len(p.Body) > MaxText:
+		return ledger.Refuse(ledger.Invalid, nil, "body has 1 to %d bytes", MaxText)
+	}
+	at, _ := c.Get(commentAtKey(i.Company, cm.ID))
+	cm.Body, cm.UpdatedAt = p.Body, TimeOf(c.Now)
+	comments.Put(c.Tx, i.Company, string(at), cm)
+	c.Record(ledger.Change{Action: "issue.queued_comment_edited", EntityType: "issue", EntityID: i.ID,
+		Details: jsonObject{}.str("identifier", i.Identifier).str("commentId", cm.ID).str("bodySnippet", snippet(cm.Body, 120)).close()})
+	return nil
+}
+
+// dropQueued deletes a comment before the agent sees it. A run that would have
+// been told of nothing else does not begin.
+func dropQueued(c *ledger.Context, i Issue, q CommentQueue, p ChangeQueue) error {
+	if _, ok := q.entry(p.Comment); !ok {
+		return errNotQueued()
+	}
+	if _, err := deleteComment(c, DeleteComment{Issue: i.ID, ID: p.Comment}); err != nil {
+		return err
+	}
+	r := q.Run
+	r.Context.CommentIDs = slices.DeleteFunc(slices.Clone(r.Context.CommentIDs), func(id string) bool { return id == p.Comment })
+	if r.Context.CommentID == p.Comment {
+		r.Context.CommentID = ""
+		if n := len(r.Context.CommentIDs); n > 0 {
+			r.Context.CommentID = r.Context.CommentIDs[n-1]
+		}
+	}
+	r.UpdatedAt = TimeOf(c.Now)
+	runs.Put(c.Tx, r.Company, r.ID, r)
+	if len(q.Entries) == 1 && r.Context.WakeReason == "issue_commented" && r.Context.ApprovalID == "" && r.Context.InteractionID == "" {
+		cancelLive(c, r, "Cancelled: the comment that asked for it was taken back", c.Cmd.Actor)
+	}
+	return nil
+}
+
+func orderQueue(c *ledger.Context, i Issue, q CommentQueue, p ChangeQueue) error {
+	had := make([]string, 0, len(q.Entries))
+	for _, cm := range q.Entries {
+		had = append(had, cm.ID)
+	}
+	want := slices.Clone(p.Order)
+	slices.Sort(had)
+	slices.Sort(want)
+	if !slices.Equal(had, want) {
+		return ledger.Refuse(ledger.Unprocessable, jsonObject{}.list("commentIds", had).close(), "orderedCommentIds names each queued comment once")
+	}
+	r := q.Run
+	r.Context.CommentIDs, r.UpdatedAt = slices.Clone(p.Order), TimeOf(c.Now)
+	r.Context.CommentID = r.Context.CommentIDs[len(r.Context.CommentIDs)-1]
+	runs.Put(c.Tx, r.Company, r.ID, r)
+	c.Record(ledger.Change{Action: "issue.queued_comments_ordered", EntityType: "issue", EntityID: i.ID,
+		Details: jsonObject{}.str("identifier", i.Identifier).list("commentIds", p.Order[:min(len(p.Order), 20)]).close()})
+	return nil
+}
+
+// interruptFor ends the run at work, so that the one with the comments begins.
+func interruptFor(c *ledger.Context, i Issue, q CommentQueue, p ChangeQueue) error {
+	if p.Target != q.Target {
+		return refuseCode(ledger.Conflict, "comment_queue_changed", jsonObject{}.str("issueId", i.ID).null("targetRunId", q.Target).close(), "Another run is at work by now, or none")
+	}
+	c.Record(ledger.Change{Action: "issue.queued_comments_interrupted", EntityType: "issue", EntityID: i.ID,
+		Details: jsonObject{}.str("identifier", i.Identifier).null("runId", q.Target).str("queuedRunId", q.Run.ID).close()})
+	if r, ok := runs.Get(c.Tx, i.Company, q.Target); ok && r.Status.Live() {
+		cancelLive(c, r, "Cancelled for the comments that wait", c.Cmd.Actor)
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package company
+
+import (
+	"encoding/json"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A Monitor is how an issue's owner waits for something outside: the policy of
+// the issue says when to look again, and its agent is woken then, once. As long
+// as it waits the issue is not one that was left undecided.
+type Monitor struct {
+	NextAt   Time   `cbor:"1,keyasint,omitempty"` // 0: nothing is scheduled
+	LastAt   Time   `cbor:"2,keyasint,omitempty"` // when it fired last
+	Attempts int64  `cbor:"3,keyasint,omitempty"` // how often it fired
+	Notes    string `cbor:"4,keyasint,omitempty"`
+	By       string `cbor:"5,keyasint,omitempty"` // assignee or board
+}
+
+// A monitorPolicy is the member monitor of an execution policy.
+type monitorPolicy struct {
+	NextAt      Time   `json:"nextCheckAt"`
+	Notes       string `json:"notes"`
+	By          string `json:"scheduledBy"`
+	TimeoutAt   Time   `json:"timeoutAt"`
+	MaxAttempts int64  `json:"maxAttempts"`
+	Recovery    string `json:"recoveryPolicy"` // what happens past the time-out or the attempts
+}
+
+// CheckMonitor is the payload of issue.monitor. The leader sends it when the time
+// has come; who may change the issue sends it to look now.
+type CheckMonitor struct {
+	Issue string `cbor:"1,keyasint"`
+	Due   Time   `cbor:"2,keyasint,omitempty"` // of the leader: what it fires for
+}
+
+// A DueMonitor is an issue whose monitor is to fire.
+type DueMonitor struct {
+	Company string
+	CheckMonitor
+}
+
+// The monitors that will fire, by time, over all companies:
+//
+//	issue-monitor/<time>/<issue>   company
+func monitorKey(i Issue) []byte {
+	return ledger.Key("issue-monitor", ledger.Order(uint64(i.Monitor.NextAt)), i.ID)
+}
+
+func registerMonitors(m ledger.Mux) { ledger.Handle(m, "issue.monitor", checkMonitor) }
+
+// monitors reports whether i waits for something outside: an agent has it, at
+// work or in review, and will be woken.
+func (i Issue) monitors() bool {
+	return i.Monitor != nil && i.Monitor.NextAt > 0 && i.watchable()
+}
+
+func (i Issue) watchable() bool {
+	return i.Assignee != "" && i.AssigneeUser == "" && (i.Status == IssueInProgress || i.Status == IssueInReview)
+}
+
+// monitored takes over what the execution policy of next says about a monitor,
+// when it is another one than before.
+func monitored(c *ledger.Context, old, next Issue) (Issue, error) {
+	if string(old.ExecutionPolicy) == string(next.ExecutionPolicy) {
+		return next, nil
+	}
+	p := next.policy().Monitor
+	m := Monitor{}
+	if next.Monitor != nil {
+		m = *next.Monitor
+	}
+	if p == nil {
+		if next.Monitor != nil {
+			m.NextAt = 0
+			next.Monitor = &m
+		}
+		return next, nil
+	}
+	if p.NextAt <= 0 {
+		return next, ledger.Refuse(ledger.Invalid, nil, "executionPolicy.monitor.nextCheckAt is required")
+	}
+	m.By = "board"
+	if isAgent(c) {
+		m.By = "assignee"
+	} else {
+		m.Attempts = 0 // a person begins anew
+	}
+	if p.MaxAttempts > 0 && m.Attempts >= p.MaxAttempts {
+		return next, refuseCode(ledger.Unprocessable, "issue_monitor_exhausted", jsonObject{}.str("issueId", next.ID).int("attemptCount", m.Attempts).int("maxAttempts", p.MaxAttempts).close(),
+			"The issue was looked at as often as its monitor allows")
+	}
+	m.NextAt, m.Notes = p.NextAt, p.Notes
+	next.Monitor = &m
+	return next, nil
+}
+
+// scheduleMonitor keeps the key of an issue's monitor as long as it can fire.
+func scheduleMonitor(tx *ledger.Tx, old, next Issue) {
+	var was, is []byte
+	if old.monitors() {
+		was = monitorKey(old)
+	}
+	if next.monitors() {
+		is = monitorKey(next)
+	}
+	if string(was) == string(is) {
+		return
+	}
+	if was != nil {
+		tx.Delete(was)
+	}
+	if is != nil {
+		tx.Set(is, []byte(next.Company))
+	}
+}
+
+// DueMonitors returns the monitors that are due at now, the longest due first.
+func DueMonitors(tx *ledger.Tx, now Time, limit int) (out []DueMonitor) {
+	from := ledger.Key("issue-monitor", "")
+	for k, v := range tx.Scan(from, ledger.Key("issue-monitor", ledger.Order(uint64(now)+1)), false) {
+		if len(out) == limit {
+			break
+		}
+		if i, ok := issues.Get(tx, string(v), string(k[len(k)-36:])); ok && i.monitors() {
+			out = append(out, DueMonitor{i.Company, CheckMonitor{i.ID, i.Monitor.NextAt}})
+		}
+	}
+	return out
+}
+
+// checkMonitor wakes the agent that waits. What was scheduled is over then: the
+// agent schedules the next look itself, or says what becomes of the issue.
+func checkMonitor(c *ledger.Context, p CheckMonitor) (any, error) {
+	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	if !ok {
+		return nil, errNoIssue()
+	}
+	now := TimeOf(c.Now)
+	if p.Due != 0 {
+		if !i.monitors() || i.Monitor.NextAt != p.Due || i.Monitor.NextAt > now {
+			return nil, ledger.Refuse(ledger.Conflict, nil, "the monitor of issue %s is not due", i.Identifier)
+		}
+	} else {
+		if err := mayUpdate(c, i); err != nil {
+			return nil, err
+		}
+		if i.Monitor == nil || i.Monitor.NextAt == 0 {
+			return nil, refuseCode(ledger.Conflict, "issue_monitor_not_scheduled", jsonObject{}.str("issueId", i.ID).str("status", string(i.Status)).close(),
+				"Issue has no scheduled monitor")
+		}
+		if !i.watchable() {
+			return nil, refuseCode(ledger.Unprocessable, "issue_monitor_not_eligible",
+				jsonObject{}.str("issueId", i.ID).str("status", string(i.Status)).null("assigneeAgentId", i.Assignee).close(),
+				"A monitor fires only for an issue that an agent has in progress or in review")
+		}
+	}
+	policy := i.policy().Monitor
+	m := *i.Monitor
+	m.NextAt, m.LastAt = 0, now
+	m.Attempts++
+	next := i
+	next.Monitor, next.ExecutionPolicy, next.UpdatedAt = &m, withoutMonitor(i.ExecutionPolicy), now
+	late := policy != nil && (policy.TimeoutAt > 0 && now >= policy.TimeoutAt || policy.MaxAttempts > 0 && m.Attempts >= policy.MaxAttempts)
+	reason := "issue_monitor_due"
+	if late {
+		reason = "issue_monitor_exhausted"
+		if policy.Recovery != "" && policy.Recovery != "wake_owner" {
+			var err error
+			if next, _, err = next.Move(Move{To: IssueBlocked, Routable: true, Now: now}); err != nil {
+				return nil, err
+			}
+			next.UnblockDescriptor = jsonObject{}.str("owner", "board").str("action", "decide").str("reason", reason).close()
+		}
+	}
+	c.Record(ledger.Change{Action: "issue.monitor_triggered", EntityType: "issue", EntityID: i.ID, Details: jsonObject{}.str("identifier", i.Identifier).
+		int("attemptCount", m.Attempts).bool("exhausted", late).str("status", string(next.Status)).close()})
+	storeIssue(c.Tx, i, next)
+	if next.Status == IssueBlocked {
+		return next, nil
+	}
+	return next, wakeForIssue(c, next, WakeAutomation, "issue.monitor", reason, "")
+}
+
+// withoutMonitor returns an execution policy as it is once its monitor has fired.
+func withoutMonitor(b json.RawMessage) json.RawMessage {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(b, &all) != nil {
+		return b
+	}
+	delete(all, "monitor")
+	if len(all) == 0 {
+		return nil
+	}
+	out, err := json.Marshal(all) // members in the order of their names
+	if err != nil {
+		return b
+	}
+	return out
+}

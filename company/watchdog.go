@@ -1,0 +1,250 @@
+package company
+
+import "github.com/selvage-mesh/selvage/ledger"
+
+// A Watchdog is an agent that looks after an issue and all below it: it is woken
+// when one of these comes to a stop on which somebody has to decide, and sees to
+// it that somebody does. An issue has at most one.
+type Watchdog struct {
+	ID           string   `cbor:"1,keyasint" json:"id"`
+	Company      string   `cbor:"2,keyasint" json:"companyId"`
+	Issue        string   `cbor:"3,keyasint" json:"issueId"`
+	Agent        string   `cbor:"4,keyasint" json:"watchdogAgentId"`
+	Instructions NullText `cbor:"5,keyasint,omitempty" json:"instructions"`
+	Status       string   `cbor:"6,keyasint" json:"status"` // active: what is taken away is gone
+	Wakes        int64    `cbor:"7,keyasint,omitempty" json:"triggerCount"`
+	LastWakeAt   Time     `cbor:"8,keyasint,omitempty" json:"lastTriggeredAt"`
+	ByAgent      NullText `cbor:"9,keyasint,omitempty" json:"createdByAgentId"`
+	ByUser       NullText `cbor:"10,keyasint,omitempty" json:"createdByUserId"`
+	CreatedAt    Time     `cbor:"11,keyasint" json:"createdAt"`
+	UpdatedAt    Time     `cbor:"12,keyasint" json:"updatedAt"`
+}
+
+const (
+	// MaxWatchdogText bounds instructions, in bytes: they travel with each wake.
+	MaxWatchdogText = 4 << 10
+	// MaxWatched bounds the issues that one agent looks after: they go with it in
+	// one command.
+	MaxWatched = 200
+)
+
+// Watchdogs are keyed by their issue.
+var (
+	watchdogs        = ledger.NewTable[Watchdog]("watchdog")
+	watchdogsByAgent = ledger.NewIndex("watchdog-agent")
+)
+
+// SetWatchdog is the payload of watchdog.set. Instructions nil: as they are.
+type SetWatchdog struct {
+	ID           string  `cbor:"1,keyasint"` // of a new one
+	Issue        string  `cbor:"2,keyasint"`
+	Agent        string  `cbor:"3,keyasint"`
+	Instructions *string `cbor:"4,keyasint,omitempty"`
+}
+
+// RemoveWatchdog is the payload of watchdog.remove.
+type RemoveWatchdog struct {
+	Issue string `cbor:"1,keyasint"`
+}
+
+// DecideWatch is the payload of run.watch: what somebody thinks of a run that
+// has been silent for long.
+type DecideWatch struct {
+	ID       string `cbor:"1,keyasint"`
+	Run      string `cbor:"2,keyasint"`
+	Decision string `cbor:"3,keyasint"` // snooze, continue or dismissed_false_positive
+	Until    Time   `cbor:"4,keyasint,omitempty"`
+	Reason   string `cbor:"5,keyasint,omitempty"`
+	Issue    string `cbor:"6,keyasint,omitempty"` // where it was looked into
+}
+
+// A WatchDecision is what somebody thought of a silent run; a run keeps the last.
+type WatchDecision struct {
+	ID        string   `cbor:"1,keyasint" json:"id"`
+	Company   string   `cbor:"2,keyasint" json:"companyId"`
+	Run       string   `cbor:"3,keyasint" json:"runId"`
+	Decision  string   `cbor:"4,keyasint" json:"decision"`
+	Until     Time     `cbor:"5,keyasint,omitempty" json:"snoozedUntil"`
+	Reason    NullText `cbor:"6,keyasint,omitempty" json:"reason"`
+	Issue     NullText `cbor:"7,keyasint,omitempty" json:"evaluationIssueId"`
+	ByAgent   NullText `cbor:"8,keyasint,omitempty" json:"createdByAgentId"`
+	ByUser    NullText `cbor:"9,keyasint,omitempty" json:"createdByUserId"`
+	ByRun     NullText `cbor:"10,keyasint,omitempty" json:"createdByRunId"`
+	CreatedAt Time     `cbor:"11,keyasint" json:"createdAt"`
+}
+
+func registerWatchdogs(m ledger.Mux) {
+	ledger.Handle(m, "watchdog.set", setWatchdog)
+	ledger.Handle(m, "watchdog.remove", removeWatchdog)
+	ledger.Handle(m, "run.watch", decideWatch)
+}
+
+// WatchdogOf returns the watchdog of an issue.
+func WatchdogOf(tx *ledger.Tx, company, issue string) (Watchdog, bool) {
+	return watchdogs.Get(tx, company, issue)
+}
+
+// setWatchdog has an agent look after an issue. The board may name any agent, an
+// agent itself or one that it manages, on an issue that it may change.
+func setWatchdog(c *ledger.Context, p SetWatchdog) (any, error) {
+	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	if !ok {
+		return nil, errNoIssue()
+	}
+	if err := mayUpdate(c, i); err != nil {
+		return nil, err
+	}
+	if err := assignable(c.Tx, i.Company, p.Agent); err != nil {
+		return nil, err
+	}
+	if by := c.Cmd.Actor.ID; isAgent(c) && by != p.Agent && !manages(c.Tx, i.Company, by, p.Agent) {
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "An agent may name itself, or an agent that it manages")
+	}
+	if p.Instructions != nil && len(*p.Instructions) > MaxWatchdogText {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "instructions is longer than %d bytes", MaxWatchdogText)
+	}
+	w, there := watchdogs.Get(c.Tx, i.Company, i.ID)
+	if !there {
+		w = Watchdog{ID: p.ID, Company: i.Company, Issue: i.ID, Status: "active", CreatedAt: TimeOf(c.Now)}
+		w.ByAgent, w.ByUser = actedBy(c)
+	}
+	if w.Agent != p.Agent {
+		n := 0
+		for range watchdogsByAgent.IDs(c.Tx, i.Company, p.Agent, false) {
+			if n++; n >= MaxWatched {
+				return nil, ledger.Refuse(ledger.Unprocessable, nil, "An agent looks after at most %d issues", MaxWatched)
+			}
+		}
+		reindex(c.Tx, watchdogsByAgent, i.Company, w.Agent, p.Agent, i.ID)
+	}
+	w.Agent, w.UpdatedAt = p.Agent, TimeOf(c.Now)
+	if p.Instructions != nil {
+		w.Instructions = NullText(*p.Instructions)
+	}
+	watchdogs.Put(c.Tx, i.Company, i.ID, w)
+	addExtra(c.Tx, i.Company, i.ID, HasWatchdog)
+	action := "issue.watchdog_updated"
+	if !there {
+		action = "issue.watchdog_created"
+	}
+	c.Record(ledger.Change{Action: action, EntityType: "issue", EntityID: i.ID,
+		Details: jsonObject{}.str("identifier", i.Identifier).str("watchdogAgentId", w.Agent).close()})
+	return w, nil
+}
+
+func removeWatchdog(c *ledger.Context, p RemoveWatchdog) (any, error) {
+	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	if !ok {
+		return nil, errNoIssue()
+	}
+	if err := mayUpdate(c, i); err != nil {
+		return nil, err
+	}
+	w, ok := watchdogs.Get(c.Tx, i.Company, i.ID)
+	if !ok {
+		return nil, ledger.Refuse(ledger.NotFound, nil, "Issue watchdog not found")
+	}
+	dropWatchdog(c.Tx, i)
+	c.Record(ledger.Change{Action: "issue.watchdog_removed", EntityType: "issue", EntityID: i.ID,
+		Details: jsonObject{}.str("identifier", i.Identifier).str("watchdogAgentId", w.Agent).close()})
+	return w, nil
+}
+
+// dropWatchdog removes what looks after an issue.
+func dropWatchdog(tx *ledger.Tx, i Issue) {
+	if w, ok := watchdogs.Get(tx, i.Company, i.ID); ok {
+		watchdogsByAgent.Remove(tx, i.Company, w.Agent, i.ID)
+		watchdogs.Delete(tx, i.Company, i.ID)
+	}
+}
+
+// dropWatchdogsOf removes what an agent looked after.
+func dropWatchdogsOf(tx *ledger.Tx, a Agent) {
+	for id := range watchdogsByAgent.IDs(tx, a.Company, a.ID, false) {
+		watchdogs.Delete(tx, a.Company, id)
+		watchdogsByAgent.Remove(tx, a.Company, a.ID, id)
+	}
+}
+
+// alarm wakes who looks after an issue that came to a stop, or after one above
+// it. An agent is not woken because of its own runs.
+func alarm(c *ledger.Context, i Issue, r Run, kind string) {
+	at, ok := i, true
+	for n := 0; ok && n <= MaxIssueDepth; n++ {
+		if w, found := watchdogs.Get(c.Tx, i.Company, at.ID); found && w.Agent != r.Agent {
+			if a, there := wakeable(c.Tx, i.Company, w.Agent); there {
+				order := ledger.Order(c.Height)
+				res, err := wake(c, a, Wake{Agent: a.ID, Source: WakeAutomation, TriggerDetail: "system", Reason: "issue_watchdog", Issue: at.ID, From: "issue.watchdog",
+					Responsible: at.ResponsibleUser, Payload: jsonObject{}.str("issueId", at.ID).str("stalledIssueId", i.ID).str("stalledIssueIdentifier", i.Identifier).
+							str("kind", kind).str("runId", r.ID).null("instructions", string(w.Instructions)).close(),
+					Wakeup: derivedID("watchdog-wake", at.ID, i.ID, order), Run: derivedID("watchdog-run", at.ID, i.ID, order)})
+				if err == nil && res.Status != WakeSkipped {
+					w.Wakes++
+					w.LastWakeAt = TimeOf(c.Now)
+					watchdogs.Put(c.Tx, i.Company, at.ID, w)
+				}
+			}
+		}
+		if at.Parent == "" {
+			return
+		}
+		at, ok = issues.Get(c.Tx, i.Company, at.Parent)
+	}
+}
+
+// decideWatch notes what somebody thinks of a run that says nothing.
+func decideWatch(c *ledger.Context, p DecideWatch) (any, error) {
+	r, err := runOf(c, p.Run)
+	if err != nil {
+		return nil, err
+	}
+	now := TimeOf(c.Now)
+	switch {
+	case isAgent(c) && !runAlive(c.Tx, r.Company, c.Cmd.Run, c.Cmd.Actor.ID):
+		return nil, refuseRunContext()
+	case isAgent(c) && (r.Agent == c.Cmd.Actor.ID || !watches(c.Tx, r, c.Cmd.Actor.ID)):
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "Only the board, the manager of the run's agent, or the watchdog of its issue decides about a run")
+	case r.Status != RunRunning:
+		return nil, ledger.Refuse(ledger.Conflict, jsonObject{}.str("runId", r.ID).str("status", string(r.Status)).close(), "Only a running run is watched")
+	case len(p.Reason) > MaxWatchdogText:
+		return nil, ledger.Refuse(ledger.Invalid, nil, "reason is longer than %d bytes", MaxWatchdogText)
+	case p.Issue != "" && !c.Has(issues.Key(r.Company, p.Issue)):
+		return nil, ledger.Refuse(ledger.NotFound, nil, "Evaluation issue not found")
+	}
+	switch p.Decision {
+	case "snooze":
+		if p.Until <= now {
+			return nil, ledger.Refuse(ledger.Unprocessable, nil, "snoozedUntil must be in the future")
+		}
+	case "continue", "dismissed_false_positive":
+		p.Until = 0
+	default:
+		return nil, ledger.Refuse(ledger.Invalid, nil, "unknown decision %q", p.Decision)
+	}
+	d := WatchDecision{ID: p.ID, Company: r.Company, Run: r.ID, Decision: p.Decision, Until: p.Until, Reason: NullText(p.Reason), Issue: NullText(p.Issue),
+		ByRun: NullText(c.Cmd.Run), CreatedAt: now}
+	d.ByAgent, d.ByUser = actedBy(c)
+	r.Watch = &d
+	runs.Put(c.Tx, r.Company, r.ID, r)
+	c.Record(ledger.Change{Action: "heartbeat.watchdog_decision_recorded", EntityType: "heartbeat_run", EntityID: r.ID,
+		Details: jsonObject{}.str("agentId", r.Agent).str("decision", p.Decision).time("snoozedUntil", p.Until).null("reason", snippet(p.Reason, 200)).close()})
+	return d, nil
+}
+
+// watches reports whether an agent may judge the runs of another.
+func watches(tx *ledger.Tx, r Run, agent string) bool {
+	if manages(tx, r.Company, agent, r.Agent) {
+		return true
+	}
+	at, ok := issues.Get(tx, r.Company, r.Context.IssueID)
+	for n := 0; ok && n <= MaxIssueDepth; n++ {
+		if w, found := watchdogs.Get(tx, r.Company, at.ID); found && w.Agent == agent {
+			return true
+		}
+		if at.Parent == "" {
+			return false
+		}
+		at, ok = issues.Get(tx, r.Company, at.Parent)
+	}
+	return false
+}
