@@ -24,12 +24,22 @@ type importBody struct {
 		Expected *int            `json:"expectedFileCount,omitempty"`
 		URL      string          `json:"url,omitempty" maxLength:"2000"`
 	} `json:"source"`
-	Include *partsWanted `json:"include,omitempty" nullable:"false"`
-	Target  struct {
+	importChoice
+}
+
+// importChoice says what to take of a package, and where to put it.
+type importChoice struct {
+	importWhat
+	Target struct {
 		Mode           string      `json:"mode" enum:"new_company,existing_company"`
 		NewCompanyName Opt[string] `json:"newCompanyName" maxLength:"500"`
 		CompanyID      string      `json:"companyId,omitempty" format:"uuid"`
 	} `json:"target"`
+}
+
+// importWhat says what to take of a package.
+type importWhat struct {
+	Include       *partsWanted      `json:"include,omitempty" nullable:"false"`
 	Agents        json.RawMessage   `json:"agents,omitempty" types:"array,string"` // "all" or slugs
 	Collision     string            `json:"collisionStrategy,omitempty" enum:"rename,skip,replace"`
 	NameOverrides map[string]string `json:"nameOverrides,omitempty"`
@@ -144,19 +154,32 @@ func previewImport(rc *Request) (Response, error) {
 }
 
 func applyImport(rc *Request) (Response, error) {
+	began := rc.Now()
+	done, err := importAll(rc)
+	switch {
+	case rc.Query("async") == "1":
+		return rc.asJob(began, done, err)
+	case err != nil:
+		return Response{}, err
+	}
+	return OK(done), nil
+}
+
+// importAll plans an import and carries it out, all of it or nothing.
+func importAll(rc *Request) (*imported, error) {
 	im, err := planImport(rc)
 	if err != nil {
-		return Response{}, err
+		return nil, err
 	}
 	if err := im.steps(rc); err != nil {
-		return Response{}, err
+		return nil, err
 	}
 	if im.err != nil {
-		return Response{}, im.err
+		return nil, im.err
 	}
 	details, err := json.Marshal(map[string]any{"agents": len(im.m.Agents), "projects": len(im.m.Projects), "issues": len(im.m.Issues), "collisionStrategy": im.collision})
 	if err != nil {
-		return Response{}, err
+		return nil, err
 	}
 	p := company.ImportCompany{Steps: im.list, Details: details, New: im.created}
 	if steps := ledger.Marshal(im.list); len(steps) > company.MaxPart {
@@ -165,14 +188,14 @@ func applyImport(rc *Request) (Response, error) {
 			of = ""
 		}
 		if p.Parts, err = stageParts(rc, of, steps); err != nil {
-			return Response{}, err
+			return nil, err
 		}
 		p.Steps, p.Sum = nil, company.PartName(steps)
 	}
 	if _, err := rc.Submit("company.import", im.company.ID, p); err != nil {
-		return Response{}, err
+		return nil, err
 	}
-	return OK(im.done), nil
+	return &im.done, nil
 }
 
 // An importer turns a package into commands for one company.
@@ -212,20 +235,20 @@ func planImport(rc *Request) (*importer, error) {
 	default:
 		return nil, Unavailable("Too many imports at once; try again")
 	}
-	body, err := Body[importBody](rc)
+	body, files, err := rc.importBody()
 	if err != nil {
 		return nil, err
 	}
 	if id := companyID(rc); id != "" {
 		body.Target.Mode, body.Target.CompanyID = "existing_company", id
 	}
-	im := &importer{body: body, newID: rc.ids(), collision: cmp.Or(body.Collision, "rename"), warnings: []string{}, agents: map[string]string{}, projects: map[string]string{},
+	im := &importer{body: body, files: files, newID: rc.ids(), collision: cmp.Or(body.Collision, "rename"), warnings: []string{}, agents: map[string]string{}, projects: map[string]string{},
 		goals: map[string]string{}, labels: map[string]string{}, issues: map[string]string{}, spaces: map[string]string{}, managers: map[string]*string{},
 		created: body.Target.Mode == "new_company"}
 	if err := im.load(rc); err != nil {
 		return nil, err
 	}
-	files := im.files
+	files = im.files
 	if n := body.Source.Expected; n != nil && *n != len(files) {
 		return nil, Unprocessable(fmt.Sprintf("The package has %d files, %d were announced", len(files), *n), nil)
 	}
@@ -263,7 +286,7 @@ func (im *importer) load(rc *Request) error {
 	if im.body.Source.Type == "github" {
 		return im.fetch(rc)
 	}
-	if len(im.body.Source.Files) == 0 {
+	if len(im.body.Source.Files) == 0 { // none, or they came as a zip file
 		return nil
 	}
 	err := json.Unmarshal(im.body.Source.Files, &im.files)

@@ -229,6 +229,12 @@ func createInvite(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
+	row, err := rc.invite(in)
+	return OK(row), err
+}
+
+// invite makes an invite to the company of the path; its row has the token.
+func (rc *Request) invite(in newInvite) (row inviteRow, err error) {
 	of := companyID(rc)
 	token := inviteTokenPrefix + base64.RawURLEncoding.EncodeToString(rc.Secret("invite", inviteTokenBytes))
 	p := company.CreateInvite{ID: NewID(), Hash: hashOf(token), Joins: company.JoinType(in.Joins), Role: company.Role(in.Role.Or("")), Message: in.Message.Or("")}
@@ -237,17 +243,16 @@ func createInvite(rc *Request) (Response, error) {
 	}
 	i, err := Do[company.Invite](rc, "invite.create", of, p)
 	if err != nil {
-		return Response{}, err
+		return row, err
 	}
 	if i.Hash != p.Hash {
-		return Response{}, Conflict("The invite was made by an earlier request; its token can not be shown again", map[string]string{"inviteId": i.ID})
+		return row, Conflict("The invite was made by an earlier request; its token can not be shown again", map[string]string{"inviteId": i.ID})
 	}
-	var row inviteRow
 	err = rc.View(func(tx *ledger.Tx) error { row = showInvite(tx, i, company.TimeOf(rc.Now())); return nil })
 	row.Token, row.InvitePath, row.OnboardingPath = token, "/invite/"+token, "/api/invites/"+token+"/onboarding.txt"
 	row.InviteURL, row.OnboardingURL = rc.base()+row.InvitePath, rc.base()+row.OnboardingPath
 	rc.SetHeader("Cache-Control", "no-store")
-	return OK(row), err
+	return row, err
 }
 
 func revokeInvite(rc *Request) (Response, error) {
@@ -298,6 +303,9 @@ func readInvite(rc *Request) (Response, error) {
 			OnboardTxtPath: path + "/onboarding.txt", OnboardTxtURL: base + path + "/onboarding.txt", SkillPath: path + "/skills/index", SkillURL: base + path + "/skills/index", Message: i.Message}
 		if p := personOf(tx, string(i.InvitedBy)); p != nil {
 			out.InvitedBy = company.NullText(p.Name)
+		}
+		if row.LogoAsset != "" {
+			out.CompanyLogo = company.NullText(path + "/logo")
 		}
 		if j, ok := company.JoinByID(tx, i.Request); ok {
 			out.JoinStatus, out.JoinType = company.NullText(j.Status), company.NullText(j.Type)

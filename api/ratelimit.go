@@ -84,6 +84,7 @@ var keyRoutes = map[string]bool{
 	"POST /api/agents/{id}/keys": true, "DELETE /api/agents/{id}/keys/{keyId}": true,
 	"POST /api/join-requests/{requestId}/claim-api-key": true, "POST /api/invites/{token}/accept": true,
 	"POST /api/auth/revoke-sessions": true, "POST /api/admin/users/{userId}/revoke-credentials": true, "PATCH /api/auth/profile": true,
+	"POST /api/board-claim/{token}/claim": true, "POST /api/companies/{companyId}/openclaw/invite-prompt": true,
 	"POST /api/companies/{companyId}/invites": true, "POST /api/invites/{inviteId}/revoke": true, "POST /api/v1/mesh/tokens": true,
 }
 

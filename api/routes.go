@@ -52,7 +52,7 @@ func (s *Server) table() []Route {
 		s.hireRoutes(), s.agentApproveRoutes(),
 		s.attentionRoutes(),
 		s.exportRoutes(),
-		s.importRoutes(),
+		s.importRoutes(), s.transferRoutes(),
 		s.assetRoutes(),
 		s.routineRoutes(),
 		s.routineAnnotationRoutes(),
@@ -69,7 +69,8 @@ func (s *Server) table() []Route {
 		s.userRoutes(),
 		s.accessRoutes(),
 		s.memberRoutes(),
-		s.inviteRoutes(),
+		s.inviteRoutes(), s.inviteHelpRoutes(),
+		s.profileRoutes(), s.teamRoutes(), s.absentRoutes(),
 		s.modelRoutes(),
 		s.executeRoutes(), s.toolRoutes(),
 	} {
@@ -125,6 +126,7 @@ func (s *Server) mount() (err error) {
 		writeJSON(w, http.StatusNotFound, errorBody{Error: "API route not found"})
 	})
 	s.mux.HandleFunc("GET /metrics", s.serveMetrics)
+	s.mux.HandleFunc("/cli-auth/{id}", s.serveApproval)
 	if s.cfg.Board != nil {
 		s.mux.Handle("/", s.cfg.Board)
 	} else {

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -180,7 +181,12 @@ type Server struct {
 	executing chan struct{}
 	traces    traces
 	imports   chan struct{} // one token an import or export under way
-	uploads   chan struct{} // bounds uploads
+	// pageKey is what the words in the forms of this node's pages follow from,
+	// where nobody signs in.
+	pageKey [32]byte
+	// importJobs are the outcomes that were asked for with async.
+	importJobs jobs
+	uploads    chan struct{} // bounds uploads
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -200,6 +206,7 @@ func New(cfg Config) (*Server, error) {
 		hosts: map[string]bool{}, hasher: newHasher(), strong: make(chan struct{}, 4), behind: make(chan struct{}, maxBehind),
 		slots: make(chan struct{}, MaxConcurrent), streams: make(chan struct{}, MaxStreams), executing: make(chan struct{}, maxExecuting), tools: make(chan struct{}, maxToolsAtWork), uploads: make(chan struct{}, maxUploads),
 		imports: make(chan struct{}, maxImports)}
+	rand.Read(s.pageKey[:])
 	for _, h := range cfg.Hosts {
 		s.hosts[strings.ToLower(h)] = true
 	}

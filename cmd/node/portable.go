@@ -1,7 +1,6 @@
 package main
 
 import (
-	"archive/zip"
 	"errors"
 	"fmt"
 	"io"
@@ -218,27 +217,18 @@ func readFolder(dir string) (portable.Files, error) {
 }
 
 func readZip(path string) (portable.Files, error) {
-	z, err := zip.OpenReader(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	at, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	files, err := portable.Unzip(f, at.Size())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	defer z.Close()
-	files, total := portable.Files{}, 0
-	for _, f := range z.File {
-		if f.FileInfo().IsDir() {
-			continue
-		}
-		r, err := f.Open()
-		if err != nil {
-			return nil, err
-		}
-		b, err := io.ReadAll(io.LimitReader(r, portable.MaxBytes+1))
-		if err := errors.Join(err, r.Close()); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
-		}
-		if err := addFile(files, f.Name, b, &total); err != nil {
-			return nil, err
-		}
 	}
 	return files, nil
 }

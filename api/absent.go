@@ -1,0 +1,125 @@
+package api
+
+import (
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// Calls of the contract about what is somewhere else here, or nowhere. Lists are
+// empty, single rows are not found, and what would make one is refused with what
+// to do instead.
+
+// A fidelity is what an export of a company does not hold, and how much of it.
+type fidelity struct {
+	Company   string     `json:"companyId"`
+	Complete  bool       `json:"complete"`
+	Omissions []omission `json:"omissions"`
+}
+
+type omission struct {
+	Kind   string `json:"kind"`
+	Count  int    `json:"count"`
+	Reason string `json:"reason"`
+}
+
+func (s *Server) absentRoutes() []Route {
+	const of, config = "/api/companies/{companyId}", "/api/secret-provider-configs/{id}"
+	const only = "Secrets are kept by the mesh itself; it reads from no other keeper"
+	refuse := func(method, path, tag, summary, why string) Route {
+		return Route{Method: method, Path: path, Tag: tag, Summary: summary, Who: Board, NoTool: true, Handle: func(rc *Request) (Response, error) {
+			if err := rc.ofNoCompany(); err != nil {
+				return Response{}, err
+			}
+			return Response{}, Unprocessable(why, nil)
+		}}
+	}
+	missing := func(method, path, tag, summary, what string) Route {
+		return Route{Method: method, Path: path, Tag: tag, Summary: summary, Who: Board, NoTool: true,
+			Handle: func(*Request) (Response, error) { return Response{}, NotFound(what) }}
+	}
+	none := func(path, summary string) Route {
+		return Route{Method: "GET", Path: of + path, Tag: "agents", Summary: summary, Who: Board, Out: []struct{}{}, NoTool: true, Handle: ofCompany([]struct{}{})}
+	}
+	const noConfig = "Secret provider config not found"
+	return []Route{
+		refuse("POST", of+"/secret-provider-configs", "secrets", "Add another keeper of secrets; there can be none", only),
+		refuse("POST", of+"/secret-provider-configs/discovery/preview", "secrets", "Look for secrets at another keeper; there is none", only),
+		refuse("POST", of+"/secrets/remote-import/preview", "secrets", "Show what would be taken over from another keeper; there is none", only),
+		refuse("POST", of+"/secrets/remote-import", "secrets", "Take secrets over from another keeper; there is none", only),
+		missing("GET", config, "secrets", "Read the settings of another keeper of secrets; there are none", noConfig),
+		missing("PATCH", config, "secrets", "Change the settings of another keeper of secrets; there are none", noConfig),
+		missing("DELETE", config, "secrets", "Remove another keeper of secrets; there is none", noConfig),
+		missing("POST", config+"/default", "secrets", "Prefer another keeper of secrets; there is none", noConfig),
+		missing("POST", config+"/health", "secrets", "Look whether another keeper of secrets answers; there is none", noConfig),
+		none("/managed-agent-profiles", "List the profiles of agents that a vendor runs; there are none"),
+		none("/remote-agent-profiles", "List the profiles of agents that a vendor's service runs; there are none"),
+		refuse("POST", of+"/managed-agent-profiles", "agents", "Add the profile of an agent that a vendor runs; nodes run agents here", "Agents run on the nodes of the mesh; an agent with the adapter http or openclaw_gateway is run by somebody else"),
+		refuse("POST", of+"/remote-agent-profiles", "agents", "Add the profile of an agent that a vendor's service runs; nodes run agents here", "Agents run on the nodes of the mesh; an agent with the adapter http or openclaw_gateway is run by somebody else"),
+		{Method: "POST", Path: "/api/instance/database-backups", Tag: "mesh", Summary: "Back the instance up on its own disk; backups leave the mesh, see POST /api/v1/mesh/snapshot", Who: Admin, NoTool: true, Handle: noBackupHere},
+		{Method: "GET", Path: of + "/export/fidelity", Tag: "portability", Summary: "Tell what an export of a company does not hold", Who: Board, Out: fidelity{}, Handle: readFidelity},
+	}
+}
+
+// ofNoCompany refuses a path whose company is not there.
+func (rc *Request) ofNoCompany() error {
+	if rc.Path("companyId") == "" {
+		return nil
+	}
+	return inCompany(rc, func(*ledger.Tx, company.Company) error { return nil })
+}
+
+// noBackupHere: every node has all of the state already, and a backup is sealed
+// for whoever can open it, which the body of this call does not name.
+func noBackupHere(*Request) (Response, error) {
+	return Response{}, Conflict("There is no database to back up on this node's disk: take a sealed backup with `selvage snapshot save`, or POST /api/v1/mesh/snapshot",
+		map[string]string{"method": "POST", "path": "/api/v1/mesh/snapshot"})
+}
+
+func readFidelity(rc *Request) (Response, error) {
+	out := fidelity{Company: companyID(rc), Complete: true, Omissions: []omission{}}
+	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		leave := func(kind string, count int, reason string) {
+			if count > 0 {
+				out.Omissions = append(out.Omissions, omission{kind, count, reason})
+				out.Complete = false
+			}
+		}
+		leave("secrets", len(company.SecretsOf(tx, row.ID, "company", "")), "Values of secrets never leave the mesh; what refers to them travels as a declaration.")
+		leave("members", len(company.MembersOf(tx, row.ID)), "People and what they may do belong to the instance.")
+		leave("invites", len(company.InvitesOf(tx, row.ID)), "Invites are credentials.")
+		keys, hires, revisions := 0, 0, 0
+		for _, a := range company.AgentsOf(tx, row.ID, true) {
+			keys += len(company.KeysOf(tx, row.ID, a.ID))
+			if a.Status == company.AgentPendingApproval {
+				hires++
+			}
+			revisions += len(company.RevisionsOf(tx, row.ID, a.ID))
+		}
+		leave("agent_keys", keys, "Keys are credentials; an imported agent gets its own.")
+		leave("pending_agents", hires, "Who waits for approval is hired where that was asked.")
+		leave("config_revisions", revisions, "An imported agent begins with its configuration as it is.")
+		leave("approvals", len(company.ApprovalsOf(tx, row.ID, company.ApprovalQuery{Limit: maxCounted})), "What was decided is history of the company that decided.")
+		leave("budget_incidents", len(company.IncidentsOf(tx, row.ID, "")), "Money is counted where it was spent.")
+		runs := 0
+		for range company.RunsOf(tx, row.ID) {
+			if runs++; runs == maxCounted {
+				break
+			}
+		}
+		leave("runs", runs, "Runs, their logs and their costs are history.")
+		leave("live_workspaces", len(company.ExecutionWorkspacesOf(tx, row.ID, company.WorkspaceQuery{})), "Working trees are on nodes, and paths of machines do not travel.")
+		return nil
+	})
+	return OK(out), err
+}
+
+// maxCounted bounds what is counted of one kind: beyond it the figure says at least so many.
+const maxCounted = 1000
+
+// slugOf is how a user is named in paths: the part of their address before the @.
+func slugOf(p company.Person) string {
+	name, _, _ := strings.Cut(p.Email, "@")
+	return company.URLKey(name)
+}

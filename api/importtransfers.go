@@ -1,0 +1,363 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/blob"
+)
+
+// A package may come as a zip file: as the body, as a file of a form, or in parts
+// that were announced before. What announces parts is kept as a blob, as are the
+// parts; the ID of a transfer is the hash of the former, and its length in eight hex digits. So a transfer is on no
+// node in particular, what was sent before is there when the same is announced
+// again, and what is never applied is swept with other blobs that nothing names.
+
+const (
+	// maxTransferParts bounds the parts of one transfer, maxTransferPart one of
+	// them; together they are at most maxPackage.
+	maxTransferParts = 1024
+	maxTransferPart  = 16 << 20
+	// keptJobs bounds the outcomes of imports that a node remembers, jobAge for how
+	// long it does.
+	keptJobs = 64
+	jobAge   = 10 * time.Minute
+)
+
+type (
+	transferBody struct {
+		Total    int64          `json:"totalBytes" minimum:"1" maximum:"67108864"`
+		SHA256   string         `json:"zipSha256" pattern:"^[0-9a-f]{64}$"`
+		PartSize int64          `json:"partSizeBytes" minimum:"1" maximum:"16777216"`
+		Parts    []transferPart `json:"parts" minItems:"1" maxItems:"1024"`
+	}
+	transferPart struct {
+		Index  int64  `json:"index" minimum:"0" maximum:"1023"`
+		Size   int64  `json:"byteSize" minimum:"1" maximum:"16777216"`
+		SHA256 string `json:"sha256" pattern:"^[0-9a-f]{64}$"`
+	}
+	// A transfer is what was announced, and by whom: nobody else goes on with it.
+	transfer struct {
+		By string `json:"by"`
+		transferBody
+	}
+	transferState struct {
+		ID        string `json:"transferId"`
+		Status    string `json:"status"` // uploading, or ready when no part is missing
+		Total     int64  `json:"totalBytes"`
+		SHA256    string `json:"zipSha256"`
+		Parts     int    `json:"partCount"`
+		Completed []int  `json:"completedPartIndexes"`
+		Missing   []int  `json:"missingPartIndexes"`
+	}
+	transferredPart struct {
+		ID     string `json:"transferId"`
+		Index  int    `json:"index"`
+		Size   int64  `json:"byteSize"`
+		SHA256 string `json:"sha256"`
+		OK     bool   `json:"ok"`
+	}
+	// An importJob is an import that was asked for with ?async=1. It is over when
+	// it is answered: all of it is one command.
+	importJob struct {
+		ID         string          `json:"jobId"`
+		Status     string          `json:"status"` // succeeded or failed
+		Result     json.RawMessage `json:"result"`
+		Error      *string         `json:"error"`
+		CreatedAt  company.Time    `json:"createdAt"`
+		FinishedAt company.Time    `json:"finishedAt"`
+		by         string
+	}
+	jobs struct {
+		mu  sync.Mutex // guards all
+		all []importJob
+	}
+)
+
+// Check holds the parts to what is announced of the whole.
+func (t transferBody) Check() (out []Issue) {
+	sum := int64(0)
+	for n, p := range t.Parts {
+		sum += p.Size
+		if p.Index != int64(n) || p.Size > t.PartSize || n < len(t.Parts)-1 && p.Size != t.PartSize {
+			return []Issue{{Code: "custom", Path: []any{"parts", n}, Message: "Parts are in order, all of partSizeBytes but the last"}}
+		}
+	}
+	if sum != t.Total {
+		out = append(out, Issue{Code: "custom", Path: []any{"totalBytes"}, Message: "totalBytes is not the sum of the parts"})
+	}
+	return out
+}
+
+func (s *Server) transferRoutes() []Route {
+	const tag, all, one = "portability", "/api/companies/import/transfers", "/api/companies/import/transfers/{transferId}"
+	return []Route{
+		{Method: "POST", Path: all, Tag: tag, Summary: "Announce a package that comes as a zip file in parts", Who: Board, In: transferBody{}, Out: transferState{}, NoTool: true, Handle: openTransfer},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Tell which parts of a package are missing", Who: Board, Out: transferState{}, NoTool: true, Handle: readTransfer},
+		{Method: "PUT", Path: one + "/parts/{partIndex}", Tag: tag, Summary: "Send a part of a package", Who: Board, Out: transferredPart{}, MaxBody: maxTransferPart, NoTool: true, Handle: putTransferPart},
+		{Method: "POST", Path: one + "/preview", Tag: tag, Summary: "Show what an import of a package that came in parts would do", Who: Board, In: importChoice{}, NoTool: true, Handle: previewImport},
+		{Method: "POST", Path: one + "/apply", Tag: tag, Summary: "Import a package that came in parts, all of it or nothing", Who: Board, In: importChoice{}, NoTool: true, Handle: applyImport,
+			Query: []Param{{Name: "async", Doc: "1: the answer names a job, which has the outcome"}}},
+		{Method: "GET", Path: "/api/companies/import/jobs/{jobId}", Tag: tag, Summary: "Tell what became of an import that was asked for with async", Who: Board, Out: importJob{}, NoTool: true, Handle: readImportJob},
+	}
+}
+
+func errNoTransfer() error { return NotFound("Import transfer not found") }
+
+func openTransfer(rc *Request) (Response, error) {
+	in, err := Body[transferBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	b, err := json.Marshal(transfer{rc.Actor.ID, in})
+	if err != nil {
+		return Response{}, err
+	}
+	up, err := rc.keep(b, "transfer.json", "application/json")
+	if err != nil {
+		return Response{}, err
+	}
+	return rc.transferState(fmt.Sprintf("%s%08x", up.File.SHA256, len(b)), transfer{rc.Actor.ID, in})
+}
+
+// fetchBlob reads a blob that nothing names yet.
+func (rc *Request) fetchBlob(sum string, size, limit int64) (b []byte, err error) {
+	if rc.server.cfg.Blobs == nil {
+		return nil, Unavailable("This node keeps no files")
+	}
+	d, err := blob.ParseDigest(sum)
+	if err != nil {
+		return nil, err
+	}
+	c, err := rc.server.cfg.Blobs.Read(rc.Context(), blob.Reference{Digest: d, Size: size})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return io.ReadAll(io.LimitReader(c, limit))
+}
+
+// findTransfer returns the transfer that the path names, if it is the caller's.
+func (rc *Request) findTransfer() (id string, t transfer, err error) {
+	id = strings.ToLower(rc.Path("transferId"))
+	if len(id) != 72 {
+		return id, t, errNoTransfer()
+	}
+	size, err := strconv.ParseUint(id[64:], 16, 32)
+	if err != nil || size > maxTransferParts*256 {
+		return id, t, errNoTransfer()
+	}
+	b, err := rc.fetchBlob(id[:64], int64(size), int64(size))
+	if err != nil || json.Unmarshal(b, &t) != nil || t.By != rc.Actor.ID || len(t.Parts) == 0 {
+		return id, t, errNoTransfer()
+	}
+	return id, t, nil
+}
+
+// has reports whether a part is there.
+func (rc *Request) has(p transferPart) bool {
+	d, err := blob.ParseDigest(p.SHA256)
+	if err != nil {
+		return false
+	}
+	c, err := rc.server.cfg.Blobs.Read(rc.Context(), blob.Reference{Digest: d, Size: p.Size})
+	if err != nil {
+		return false
+	}
+	return c.Close() == nil
+}
+
+func (rc *Request) transferState(id string, t transfer) (Response, error) {
+	s := transferState{ID: id, Status: "ready", Total: t.Total, SHA256: t.SHA256, Parts: len(t.Parts), Completed: []int{}, Missing: []int{}}
+	for n, p := range t.Parts {
+		if rc.has(p) {
+			s.Completed = append(s.Completed, n)
+		} else {
+			s.Missing, s.Status = append(s.Missing, n), "uploading"
+		}
+	}
+	return OK(s), nil
+}
+
+func readTransfer(rc *Request) (Response, error) {
+	id, t, err := rc.findTransfer()
+	if err != nil {
+		return Response{}, err
+	}
+	return rc.transferState(id, t)
+}
+
+func putTransferPart(rc *Request) (Response, error) {
+	id, t, err := rc.findTransfer()
+	if err != nil {
+		return Response{}, err
+	}
+	n, err := strconv.Atoi(rc.Path("partIndex"))
+	if err != nil || n < 0 || n >= len(t.Parts) {
+		return Response{}, NotFound("The transfer has no such part")
+	}
+	want := t.Parts[n]
+	b, err := rc.RawBody()
+	if err != nil {
+		return Response{}, err
+	}
+	if int64(len(b)) != want.Size || company.PartName(b) != want.SHA256 {
+		return Response{}, Unprocessable("The part is not the one that was announced", map[string]any{"index": n, "byteSize": want.Size, "sha256": want.SHA256})
+	}
+	if _, err := rc.keep(b, "part", "application/octet-stream"); err != nil {
+		return Response{}, err
+	}
+	return OK(transferredPart{id, n, want.Size, want.SHA256, true}), nil
+}
+
+// assemble puts the parts of the transfer together that the path names.
+func (rc *Request) assemble() ([]byte, error) {
+	id, t, err := rc.findTransfer()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]byte, 0, t.Total)
+	for n, p := range t.Parts {
+		b, err := rc.fetchBlob(p.SHA256, p.Size, p.Size)
+		if err != nil {
+			return nil, Conflict("Parts of the transfer are missing", map[string]any{"transferId": id, "firstMissingPartIndex": n})
+		}
+		all = append(all, b...)
+	}
+	if company.PartName(all) != t.SHA256 {
+		return nil, Unprocessable("The parts do not make the zip file that was announced", map[string]any{"transferId": id, "zipSha256": t.SHA256})
+	}
+	return all, nil
+}
+
+// zipped returns the zip file and the choice (JSON) that a request brings, nil
+// when it is another kind of request.
+func (rc *Request) zipped() (file, choice []byte, err error) {
+	if rc.Path("transferId") != "" {
+		if choice, err = rc.RawBody(); err != nil {
+			return nil, nil, err
+		}
+		file, err = rc.assemble()
+		return file, choice, err
+	}
+	media, params, err := mime.ParseMediaType(rc.HTTP.Header.Get("Content-Type"))
+	if err != nil || media != "application/zip" && media != "multipart/form-data" {
+		return nil, nil, nil
+	}
+	b, err := rc.RawBody()
+	if err != nil {
+		return nil, nil, err
+	}
+	if media == "application/zip" {
+		return b, []byte(rc.Query("meta")), nil
+	}
+	form := multipart.NewReader(bytes.NewReader(b), params["boundary"])
+	for range maxParts {
+		part, err := form.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, nil, formError(err, "Request entity too large")
+		}
+		content, err := io.ReadAll(part) // of a body that is bounded
+		if err != nil {
+			return nil, nil, formError(err, "Request entity too large")
+		}
+		switch part.FormName() {
+		case "package":
+			file = content
+		case "meta":
+			choice = content
+		}
+	}
+	if file == nil {
+		return nil, nil, Invalid("Missing file field 'package'")
+	}
+	return file, choice, nil
+}
+
+// importBody reads what is to be imported and how, in whichever form it comes.
+func (rc *Request) importBody() (body importBody, files portable.Files, err error) {
+	if rc.Path("catalogId") != "" {
+		return rc.teamBody()
+	}
+	file, choice, err := rc.zipped()
+	if err != nil {
+		return body, nil, err
+	}
+	if file == nil {
+		body, err = Body[importBody](rc)
+		return body, nil, err
+	}
+	if len(bytes.TrimSpace(choice)) == 0 {
+		choice = []byte("{}")
+	}
+	if err := DecodeBody(choice, &body.importChoice); err != nil {
+		return body, nil, err
+	}
+	body.Source.Type = "inline"
+	if files, err = portable.Unzip(bytes.NewReader(file), int64(len(file))); err != nil {
+		err = Unprocessable(strings.ToUpper(err.Error()[:1])+err.Error()[1:], nil)
+	}
+	return body, files, err
+}
+
+// keep remembers how an import ended.
+func (j *jobs) keep(job importJob) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.all) == keptJobs {
+		j.all = j.all[1:]
+	}
+	j.all = append(j.all, job)
+}
+
+// find returns what became of an import, to whoever asked for it.
+func (j *jobs) find(id, by string, at time.Time) (importJob, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, job := range j.all {
+		if job.ID == id && job.by == by && at.Sub(job.FinishedAt.Std()) < jobAge {
+			return job, true
+		}
+	}
+	return importJob{}, false
+}
+
+// asJob answers an import that was asked for with async: the job is over by then.
+func (rc *Request) asJob(began time.Time, done *imported, failed error) (Response, error) {
+	job := importJob{ID: NewID(), Status: "succeeded", Result: rawJSON(nil), CreatedAt: company.TimeOf(began), FinishedAt: company.TimeOf(rc.Now()), by: rc.Actor.ID}
+	if r, ok := errors.AsType[*ledger.Refusal](failed); ok {
+		job.Status, job.Error = "failed", &r.Message
+	} else if failed != nil {
+		return Response{}, failed
+	} else {
+		b, err := json.Marshal(done)
+		if err != nil {
+			return Response{}, fmt.Errorf("result of an import: %w", err)
+		}
+		job.Result = b
+	}
+	rc.server.importJobs.keep(job)
+	return Reply(202, job), nil
+}
+
+func readImportJob(rc *Request) (Response, error) {
+	job, ok := rc.server.importJobs.find(strings.ToLower(rc.Path("jobId")), rc.Actor.ID, rc.Now())
+	if !ok {
+		return Response{}, NotFound("Import job not found")
+	}
+	return OK(job), nil
+}

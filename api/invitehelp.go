@@ -1,0 +1,173 @@
+package api
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/webcall"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// resolveTimeout bounds a look whether an address answers.
+const resolveTimeout = 5 * time.Second
+
+// resolveRate is how often who holds an invite may have this node look.
+var resolveRate = rate{10, time.Minute}
+
+// A resolution says whether this node reaches an address.
+type resolution struct {
+	Invite    string  `json:"inviteId"`
+	Path      string  `json:"testResolutionPath"`
+	URL       string  `json:"requestedUrl"`
+	TimeoutMS int64   `json:"timeoutMs"`
+	Status    string  `json:"status"` // reachable, timeout or unreachable
+	Method    string  `json:"method"`
+	Duration  int64   `json:"durationMs"`
+	HTTP      *int    `json:"httpStatus"`
+	Message   *string `json:"message"`
+}
+
+// A boardClaim is the code by which the first administrator claims the instance.
+type boardClaim struct {
+	Status         string `json:"status"` // available or claimed
+	RequiresSignIn bool   `json:"requiresSignIn"`
+	ClaimedBy      any    `json:"claimedByUser"` // nobody is told
+}
+
+// An invitePrompt is an invite for an agent of OpenClaw, with the words to give it.
+type invitePrompt struct {
+	inviteRow
+	Prompt string `json:"prompt"`
+}
+
+type promptBody struct {
+	Message Opt[string] `json:"agentMessage" maxLength:"4000"`
+}
+
+func (s *Server) inviteHelpRoutes() []Route {
+	const tag, by, claim = "members", "/api/invites/{token}", "/api/board-claim/{token}"
+	return []Route{
+		{Method: "GET", Path: by + "/logo", Tag: tag, Summary: "Read the logo of the company that invites", Who: Public, NoTool: true, Handle: inviteLogo},
+		{Method: "GET", Path: by + "/test-resolution", Tag: tag, Summary: "Tell whether this node reaches an address at which an agent would be called", Who: Public, Out: resolution{}, NoTool: true,
+			Query: []Param{{Name: "url", Doc: "http or https, not of a private network"}}, Handle: testResolution},
+		{Method: "POST", Path: "/api/companies/{companyId}/openclaw/invite-prompt", Tag: tag, Summary: "Invite an agent of OpenClaw; the token is shown once", Who: Board, In: promptBody{}, Out: invitePrompt{}, Status: 201, NoTool: true, Handle: promptOpenClaw},
+		{Method: "GET", Path: claim, Tag: "auth", Summary: "Tell whether the instance can be claimed with a code", Who: Public, Out: boardClaim{}, NoTool: true, Handle: readBoardClaim},
+		{Method: "POST", Path: claim + "/claim", Tag: "auth", Summary: "Become the first administrator of the instance, with its code", Who: Board, Out: claimed{}, NoTool: true, Handle: claimBoard},
+	}
+}
+
+func inviteLogo(rc *Request) (Response, error) {
+	var asset company.Asset
+	var ref company.BlobRef
+	err := rc.View(func(tx *ledger.Tx) error {
+		_, row, err := inviteIn(tx, rc)
+		if err != nil {
+			return err
+		}
+		a, ok := company.AssetByID(tx, string(row.LogoAsset))
+		if !ok || a.Company != row.ID {
+			return NotFound("Invite logo not found")
+		}
+		asset = a
+		ref, _ = company.BlobOf(tx, a.Company, a.SHA256)
+		return nil
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	return serveFile(rc, asset, ref, false)
+}
+
+// testResolution asks an address for its head, and nothing more: what answers is
+// not shown. Addresses of private networks are refused, as they are for runs.
+func testResolution(rc *Request) (Response, error) {
+	u, err := url.Parse(rc.Query("url"))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || len(rc.Query("url")) > 2000 {
+		return Response{}, Invalid("Invalid url: expected an http or https address")
+	}
+	out := resolution{Path: "/api/invites/" + rc.Path("token") + "/test-resolution", URL: u.String(), TimeoutMS: resolveTimeout.Milliseconds(), Method: http.MethodHead, Status: "reachable"}
+	if err := rc.View(func(tx *ledger.Tx) error {
+		i, _, err := inviteIn(tx, rc)
+		out.Invite = i.ID
+		return err
+	}); err != nil {
+		return Response{}, err
+	}
+	if err := rc.limited("resolution", resolveRate, out.Invite); err != nil {
+		return Response{}, err
+	}
+	ctx, cancel := context.WithTimeout(rc.Context(), resolveTimeout)
+	defer cancel()
+	dialer := &net.Dialer{Control: webcall.Guard(nil)}
+	client := &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, u.String(), nil)
+	if err != nil {
+		return Response{}, Invalid("Invalid url: expected an http or https address")
+	}
+	began := time.Now()
+	res, err := client.Do(req)
+	out.Duration = time.Since(began).Milliseconds()
+	switch {
+	case errors.Is(err, webcall.ErrPrivate):
+		return Response{}, Invalid("url cannot target private or reserved network addresses")
+	case errors.Is(err, context.DeadlineExceeded):
+		out.Status, out.Message = "timeout", new("No answer in time")
+	case err != nil:
+		out.Status, out.Message = "unreachable", new("The address does not answer")
+	default:
+		res.Body.Close()
+		out.HTTP = &res.StatusCode
+	}
+	return OK(out), nil
+}
+
+func promptOpenClaw(rc *Request) (Response, error) {
+	in, err := Body[promptBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	row, err := rc.invite(newInvite{Joins: string(company.JoinAgent), Message: in.Message})
+	if err != nil {
+		return Response{}, err
+	}
+	return OK(invitePrompt{row, "You are invited to work for the company " + oneLine(row.CompanyName) + ". Read " + row.OnboardingURL +
+		" and follow it: ask to join with requestType agent and adapterType openclaw_gateway, wait until a person lets you in, and fetch your key once."}), nil
+}
+
+// claimable tells whether a code is the one of this node.
+func (rc *Request) claimable() bool {
+	code := rc.server.cfg.ClaimCode
+	return code != "" && subtle.ConstantTimeCompare([]byte(rc.Path("token")), []byte(code)) == 1
+}
+
+func readBoardClaim(rc *Request) (Response, error) {
+	if err := rc.limited("keys", keyRate); err != nil {
+		return Response{}, err
+	}
+	if !rc.claimable() {
+		return Response{}, NotFound("Board claim challenge not found")
+	}
+	out := boardClaim{Status: "available", RequiresSignIn: rc.authenticate() != nil || !rc.IsBoard()}
+	err := rc.View(func(tx *ledger.Tx) error {
+		if company.Claimed(tx) {
+			out.Status = "claimed"
+		}
+		return nil
+	})
+	return OK(out), err
+}
+
+func claimBoard(rc *Request) (Response, error) {
+	if !rc.claimable() {
+		return Response{}, NotFound("Board claim challenge not found")
+	}
+	u, err := Do[company.User](rc, "user.claim", "", company.ClaimInstance{})
+	return OK(claimed{true, u.ID}), err
+}
