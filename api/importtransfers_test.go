@@ -1,0 +1,155 @@
+package api
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"mime/multipart"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/portable"
+)
+
+// zipOf packs the files of a package.
+func zipOf(t testing.TB, files portable.Files) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, name := range files.Paths() {
+		w, err := z.Create("folder/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Write(files[name].Data)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// send sends a body that is no JSON.
+func (h *harness) send(method, path, contentType string, body []byte) answer {
+	h.t.Helper()
+	req := httptest.NewRequest(method, path, bytes.NewReader(body))
+	req.Host = "127.0.0.1:3100"
+	req.Header.Set("Content-Type", contentType)
+	w := httptest.NewRecorder()
+	h.Server.ServeHTTP(w, req)
+	return answer{status: w.Code, body: w.Body.Bytes(), header: w.Header()}
+}
+
+// A package comes as a zip file in one of three ways, and each makes the same
+// company; a transfer goes on where it broke off.
+func TestPackagesComeAsZipFiles(t *testing.T) {
+	h := newHarness(t)
+	files, _ := portable.Starter("software-studio")
+	pack := zipOf(t, files)
+	meta := func(name string) string {
+		return `{"target":{"mode":"new_company","newCompanyName":"` + name + `"},"include":{"company":true,"agents":true,"projects":true,"issues":true}}`
+	}
+	agents := func(a answer) int {
+		t.Helper()
+		return len(a.want(t, 200, "").decode(t).(map[string]any)["agents"].([]any))
+	}
+	n := agents(h.send("POST", "/api/companies/import?meta="+url.QueryEscape(meta("Zip")), "application/zip", pack))
+	if n == 0 {
+		t.Fatal("no agents")
+	}
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	w.WriteField("meta", meta("Form"))
+	part, _ := w.CreateFormFile("package", "pack.zip")
+	part.Write(pack)
+	w.Close()
+	if got := agents(h.send("POST", "/api/companies/import", w.FormDataContentType(), form.Bytes())); got != n {
+		t.Errorf("a form brings %d agents, want %d", got, n)
+	}
+
+	size := len(pack)/3 + 1
+	parts := []string{}
+	pieces := [][]byte{}
+	for at := 0; at < len(pack); at += size {
+		piece := pack[at:min(at+size, len(pack))]
+		pieces = append(pieces, piece)
+		parts = append(parts, fmt.Sprintf(`{"index":%d,"byteSize":%d,"sha256":%q}`, len(parts), len(piece), company.PartName(piece)))
+	}
+	declare := fmt.Sprintf(`{"totalBytes":%d,"zipSha256":%q,"partSizeBytes":%d,"parts":[%s]}`, len(pack), company.PartName(pack), size, strings.Join(parts, ","))
+	state := h.call("POST", "/api/companies/import/transfers", declare).want(t, 200, `"missingPartIndexes":[0,1,2]`)
+	path := "/api/companies/import/transfers/" + state.field(t, "transferId")
+	h.send("PUT", path+"/parts/0", "application/octet-stream", pieces[1]).want(t, 422, "not the one that was announced")
+	h.send("PUT", path+"/parts/3", "application/octet-stream", pieces[1]).want(t, 404, "")
+	h.send("PUT", path+"/parts/0", "application/octet-stream", pieces[0]).want(t, 200, `"ok":true`)
+	h.send("PUT", path+"/parts/0", "application/octet-stream", pieces[0]).want(t, 200, `"ok":true`)
+	h.call("POST", path+"/apply", meta("Early")).want(t, 409, "missing")
+	if again := h.call("POST", "/api/companies/import/transfers", declare).want(t, 200, `"completedPartIndexes":[0]`); again.field(t, "transferId") != state.field(t, "transferId") {
+		t.Error("the same announcement is another transfer")
+	}
+	h.send("PUT", path+"/parts/1", "application/octet-stream", pieces[1]).want(t, 200, "")
+	h.send("PUT", path+"/parts/2", "application/octet-stream", pieces[2]).want(t, 200, "")
+	h.call("GET", path, "").want(t, 200, `"status":"ready"`)
+	h.call("POST", path+"/preview", meta("Parts")).want(t, 200, `"companyAction":"create"`)
+	if got := agents(h.call("POST", path+"/apply", meta("Parts"))); got != n {
+		t.Errorf("parts bring %d agents, want %d", got, n)
+	}
+	job := h.call("POST", path+"/apply?async=1", meta("Job")).want(t, 202, `"status":"succeeded"`)
+	h.call("GET", "/api/companies/import/jobs/"+job.field(t, "jobId"), "").want(t, 200, `"action":"created"`)
+	failed := h.call("POST", path+"/apply?async=1", `{"target":{"mode":"existing_company","companyId":"`+NewID()+`"}}`).want(t, 202, `"status":"failed"`)
+	h.call("GET", "/api/companies/import/jobs/"+failed.field(t, "jobId"), "").want(t, 200, "Company not found")
+
+	// What is announced must be whole, and what comes must be a package.
+	for name, body := range map[string]string{
+		"sum":   strings.Replace(declare, `"totalBytes":`, `"totalBytes":1`, 1),
+		"order": strings.Replace(declare, `"index":0`, `"index":1`, 1),
+		"hash":  strings.Replace(declare, company.PartName(pack), "zz", 1),
+		"none":  `{"totalBytes":1,"zipSha256":"` + company.PartName(nil) + `","partSizeBytes":1,"parts":[]}`,
+	} {
+		if a := h.call("POST", "/api/companies/import/transfers", body); a.status != 400 {
+			t.Errorf("%s: answered %d %s", name, a.status, a.body)
+		}
+	}
+	for name, body := range map[string][]byte{"no zip": []byte("PK no"), "half": pack[:len(pack)/2], "bomb": zipOf(t, portable.Files{"COMPANY.md": {Data: make([]byte, portable.MaxBytes+1)}})} {
+		if a := h.send("POST", "/api/companies/import/preview?meta="+url.QueryEscape(meta("x")), "application/zip", body); a.status != 422 {
+			t.Errorf("%s: answered %d %s", name, a.status, cut(string(a.body), 200))
+		}
+	}
+	h.send("POST", "/api/companies/import", "application/zip", pack).want(t, 400, "target")
+}
+
+func TestTeamsOfTheCatalog(t *testing.T) {
+	h := newHarness(t)
+	of := h.company("Takes in")
+	list := h.call("GET", "/api/teams/catalog", "").want(t, 200, "").decode(t).([]any)
+	if len(list) != len(portable.Starters()) {
+		t.Fatalf("%d teams", len(list))
+	}
+	id := list[0].(map[string]any)["id"].(string)
+	for _, f := range h.call("GET", "/api/teams/catalog/"+id, "").want(t, 200, "").decode(t).(map[string]any)["files"].([]any) {
+		row := f.(map[string]any)
+		text := h.call("GET", "/api/teams/catalog/"+id+"/files?path="+url.QueryEscape(row["path"].(string)), "").want(t, 200, "").field(t, "content")
+		if company.PartName([]byte(text)) != row["sha256"] {
+			t.Errorf("%v has another hash", row["path"])
+		}
+	}
+	h.call("GET", "/api/teams/catalog/"+id+"/files?path=nope", "").want(t, 404, "")
+	h.call("GET", "/api/teams/catalog/nope", "").want(t, 404, "")
+	in := "/api/companies/" + of + "/teams/catalog"
+	h.call("GET", in+"/installed", "").want(t, 200, "[]")
+	h.call("POST", in+"/nope/install", `{}`).want(t, 404, "")
+	h.call("POST", in+"/"+id+"/install", `{"collisionStrategy":"hope"}`).want(t, 400, "collisionStrategy")
+	h.call("POST", in+"/"+id+"/preview", "").want(t, 200, `"companyAction":"none"`)
+	h.call("POST", in+"/"+id+"/install", "").want(t, 200, `"action":"unchanged"`)
+	var installed []struct {
+		ID     string   `json:"id"`
+		Agents []string `json:"agentIds"`
+	}
+	if err := json.Unmarshal(h.call("GET", in+"/installed", "").want(t, 200, "").body, &installed); err != nil || len(installed) != 1 || installed[0].ID != id || len(installed[0].Agents) == 0 {
+		t.Fatalf("installed %v, %v", installed, err)
+	}
+	h.call("GET", "/api/companies/"+of, "").want(t, 200, `"Takes in"`)
+}
