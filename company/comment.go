@@ -209,6 +209,7 @@ func addComment(c *ledger.Context, i Issue, p CreateComment) (Issue, Comment, er
 	}
 	comments.Put(c.Tx, company, cm.rowKey(), cm)
 	c.Set(commentAtKey(company, cm.ID), []byte(cm.rowKey()))
+	hear(c.Tx, cm)
 	if p.ClientRequest != "" {
 		c.Set(commentRequestKey(company, i.ID, p.ClientRequest), []byte(cm.rowKey()))
 	}
@@ -256,6 +257,7 @@ func deleteComment(c *ledger.Context, p DeleteComment) (any, error) {
 			cm.DeletedByAgent, cm.DeletedByRun = NullText(c.Cmd.Actor.ID), NullText(c.Cmd.Run)
 		}
 		comments.Put(c.Tx, company, string(at), cm)
+		unhear(c.Tx, cm)
 		c.Record(ledger.Change{Action: "issue.comment_deleted", EntityType: "issue", EntityID: cm.Issue,
 			Details: jsonObject{}.str("commentId", cm.ID).close()})
 	}
@@ -264,6 +266,7 @@ func deleteComment(c *ledger.Context, p DeleteComment) (any, error) {
 
 // dropComments removes the comments of i with their indexes.
 func dropComments(tx *ledger.Tx, i Issue) {
+	dropVoices(tx, i)
 	prefix := comments.Key(i.Company, i.ID+".")
 	for k, v := range tx.Prefix(prefix) {
 		var cm Comment

@@ -47,4 +47,4 @@ const (
 )
 
 // Deleting an issue at all of its bounds stays within one command.
-const _ = uint(ledger.MaxTouched - 4*MaxChildren - 4*MaxBlocked - 3*MaxComments - 2*MaxReads - 2*MaxApprovalLinks - 100)
+const _ = uint(ledger.MaxTouched - 4*MaxChildren - 4*MaxBlocked - 3*MaxComments - 2*MaxReads - 2*MaxApprovalLinks - 2*(MaxVoices+1) - 100)

@@ -168,6 +168,7 @@ func storeIssue(tx *ledger.Tx, old, next Issue) []byte {
 	next = settleRecovery(tx, next)
 	settleRoutineIssue(tx, old, next)
 	scheduleMonitor(tx, old, next)
+	keepHands(tx, old, next)
 	company, id := next.Company, next.ID
 	fresh := old.ID == ""
 	if fresh {
@@ -202,6 +203,7 @@ func storeIssue(tx *ledger.Tx, old, next Issue) []byte {
 func dropIssue(tx *ledger.Tx, i Issue) {
 	settleRoutineIssue(tx, i, Issue{})
 	scheduleMonitor(tx, i, Issue{})
+	keepHands(tx, i, Issue{})
 	tx.Delete(issueCompanyKey(i.ID))
 	tx.Delete(identifierKey(i.Identifier))
 	tx.Delete(issueStatusKey(i))
@@ -407,6 +409,10 @@ func (q IssueQuery) candidates(tx *ledger.Tx, company string) []candidate {
 		ids = issuesOf(tx, company, q.Assignee, q.Statuses...)
 	case q.Label != "":
 		ids = issuesByLabel.IDs(tx, company, q.Label, false)
+	case q.toucher() != "":
+		ids = issuesOfUser(tx, company, q.toucher())
+	case q.Agent != "":
+		ids = issuesOfAgent(tx, company, q.Agent)
 	case q.Project != "":
 		ids = issuesByProject.IDs(tx, company, q.Project, false)
 	default:

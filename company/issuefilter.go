@@ -22,7 +22,6 @@ type IssueFilters struct {
 	WorkMode   string
 	NoRoutines bool // without what routines made
 
-	said  map[string]standing
 	under map[string]bool // what lies below Below
 }
 
@@ -39,34 +38,13 @@ type standing struct {
 	mine, others Time
 }
 
-// look reads who has commented, when a filter asks for that.
+// look reads what lies below an issue, when a filter asks for that.
 func (f *IssueFilters) look(tx *ledger.Tx, company string) {
 	if f.Below != "" {
 		f.under = map[string]bool{}
 		for _, id := range Descendants(tx, company, f.Below) {
 			f.under[id] = id != f.Below
 		}
-	}
-	if f.Touched == "" && f.UnreadBy == "" && f.Agent == "" {
-		return
-	}
-	f.said = map[string]standing{}
-	size := 0
-	for _, v := range tx.Prefix(comments.Key(company, "")) {
-		if size += len(v); size > maxSearched { // as a search would
-			return
-		}
-		cm := decodeRow[Comment](v)
-		if cm.DeletedAt != 0 {
-			continue
-		}
-		s := f.said[cm.Issue]
-		if user := f.Viewer(); user != "" && string(cm.AuthorUser) == user || user == "" && string(cm.AuthorAgent) == f.Agent {
-			s.mine = max(s.mine, cm.CreatedAt)
-		} else {
-			s.others = max(s.others, cm.CreatedAt)
-		}
-		f.said[cm.Issue] = s
 	}
 }
 
@@ -81,18 +59,7 @@ func (s Standing) Unread() bool { return s.Touched != 0 && s.External > s.Touche
 
 // StandingOf returns how user stands to an issue.
 func StandingOf(tx *ledger.Tx, i Issue, user string) Standing {
-	var s standing
-	for _, v := range tx.Prefix(comments.Key(i.Company, i.ID+".")) {
-		cm := decodeRow[Comment](v)
-		switch {
-		case cm.DeletedAt != 0:
-		case string(cm.AuthorUser) == user:
-			s.mine = max(s.mine, cm.CreatedAt)
-		default:
-			s.others = max(s.others, cm.CreatedAt)
-		}
-	}
-	return s.of(tx, i, user)
+	return heard(tx, i, userVoice(user)).of(tx, i, user)
 }
 
 func (s standing) of(tx *ledger.Tx, i Issue, user string) Standing {
@@ -113,18 +80,19 @@ func (f *IssueFilters) take(tx *ledger.Tx, i Issue) bool {
 		f.Origin != "" && i.Origin() != f.Origin, f.OriginText != "" && !strings.HasPrefix(i.Origin(), f.OriginText),
 		f.OriginID != "" && i.OriginID != f.OriginID, f.WorkMode != "" && orText(i.WorkMode, "standard") != f.WorkMode,
 		f.NoRoutines && i.OriginKind == OriginRoutine,
-		f.Agent != "" && i.CreatedAgent != f.Agent && i.Assignee != f.Agent && (f.Viewer() != "" || f.said[i.ID].mine == 0),
-		f.touching() && !f.touched(i),
-		f.UnreadBy != "" && !f.said[i.ID].of(tx, i, f.UnreadBy).Unread(),
+		f.Agent != "" && i.CreatedAgent != f.Agent && i.Assignee != f.Agent && !spoke(tx, i, agentVoice(f.Agent)),
+		f.toucher() != "" && !f.touched(tx, i),
+		f.UnreadBy != "" && !StandingOf(tx, i, f.UnreadBy).Unread(),
 		f.InInboxOf != "" && Archived(tx, i, f.InInboxOf):
 		return false
 	}
 	return f.Below == "" || f.under[i.ID]
 }
 
-func (f *IssueFilters) touching() bool { return f.Touched != "" || f.UnreadBy != "" }
+// toucher is the user whose issues are asked for, "" for nobody.
+func (f *IssueFilters) toucher() string { return orText(f.UnreadBy, f.Touched) }
 
-func (f *IssueFilters) touched(i Issue) bool {
-	user := orText(f.UnreadBy, f.Touched)
-	return i.CreatedUser == user || i.AssigneeUser == user || f.said[i.ID].mine != 0
+func (f *IssueFilters) touched(tx *ledger.Tx, i Issue) bool {
+	user := f.toucher()
+	return i.CreatedUser == user || i.AssigneeUser == user || spoke(tx, i, userVoice(user))
 }
