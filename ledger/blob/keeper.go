@@ -329,6 +329,11 @@ func (k *Keeper) steady(now time.Time) (out []identity.NodeID) {
 // is not current.
 func (k *Keeper) Tend(ctx context.Context, refs []Reference, current bool) {
 	now := time.Now()
+	if lost, err := k.Renew(); err != nil {
+		k.log.Error("blob: look for the files", "error", err)
+	} else if lost > 0 {
+		k.log.Error("blob: files are gone and are fetched anew", "files", lost)
+	}
 	for _, d := range k.stale(scrubBytes) {
 		if ctx.Err() != nil {
 			return

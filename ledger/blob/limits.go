@@ -42,6 +42,9 @@ const (
 	DefaultRecheck = 24 * time.Hour
 	// maxRepairs bounds the blobs that one look fetches, or gives up.
 	maxRepairs = 64
+	// lookedFor bounds the files that one look asks after, so that those that somebody
+	// deleted are missed before they are read.
+	lookedFor = 256
 	// scrubBytes bounds what one look reads to find files that rotted.
 	scrubBytes = 64 << 20
 )

@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,8 +41,9 @@ type StoreConfig struct {
 
 // A Store is the blobs on this node's disk. It is safe for concurrent use.
 type Store struct {
-	root *os.Root
+	path string
 	cfg  StoreConfig
+	at   atomic.Pointer[os.Root] // the directory; another one after it was lost
 
 	mu   sync.Mutex // guards what follows, and that names and held agree
 	held map[Digest]held
@@ -69,21 +71,78 @@ func OpenStore(dir string, cfg StoreConfig) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{root: root, cfg: cfg, held: map[Digest]held{}}
+	s := &Store{path: dir, cfg: cfg, held: map[Digest]held{}}
+	s.at.Store(root)
 	if err := s.load(); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 	return s, nil
 }
 
+func (s *Store) root() *os.Root { return s.at.Load() }
+
+// Renew looks whether the store still has its files. One whose directory is gone,
+// or is another one, begins anew with what is there; of single files a few are
+// looked at each time. It returns how many blobs turned out to be lost.
+func (s *Store) Renew() (lost int, err error) {
+	now, err := os.Stat(s.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	if err == nil {
+		was, err := s.root().Stat(".")
+		if err != nil {
+			return 0, err
+		}
+		if os.SameFile(was, now) {
+			return s.lookFor(lookedFor), nil
+		}
+	}
+	if err := os.MkdirAll(s.path, 0o700); err != nil {
+		return 0, err
+	}
+	root, err := os.OpenRoot(s.path)
+	if err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	before := len(s.held)
+	old := s.at.Swap(root)
+	s.held, s.used = map[Digest]held{}, 0 // writers that are under way fail, and take off what they took
+	err = s.load()
+	lost = max(before-len(s.held), 0)
+	s.mu.Unlock()
+	return lost, errors.Join(err, old.Close())
+}
+
+// lookFor asks after the files of n blobs, in no order, and forgets those that
+// are gone.
+func (s *Store) lookFor(n int) (lost int) {
+	var some []Digest
+	s.mu.Lock()
+	for d := range s.held {
+		if some = append(some, d); len(some) == n {
+			break
+		}
+	}
+	s.mu.Unlock()
+	for _, d := range some {
+		if _, err := s.root().Stat(d.path()); errors.Is(err, fs.ErrNotExist) {
+			s.forget(d, nil)
+			lost++
+		}
+	}
+	return lost
+}
+
 func (s *Store) load() error {
-	if err := s.root.RemoveAll("tmp"); err != nil {
+	if err := s.root().RemoveAll("tmp"); err != nil {
 		return err
 	}
-	if err := s.root.Mkdir("tmp", 0o700); err != nil {
+	if err := s.root().Mkdir("tmp", 0o700); err != nil {
 		return err
 	}
-	return fs.WalkDir(s.root.FS(), ".", func(path string, e fs.DirEntry, err error) error {
+	return fs.WalkDir(s.root().FS(), ".", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -102,7 +161,7 @@ func (s *Store) load() error {
 }
 
 // Close closes the store; blobs that are open stay readable.
-func (s *Store) Close() error { return s.root.Close() }
+func (s *Store) Close() error { return s.root().Close() }
 
 // path is where a blob's file lies below the store's directory.
 func (d Digest) path() string { return d.dir() + "/" + d.String() }
@@ -144,7 +203,7 @@ func (s *Store) Create(limit int64) (*Writer, error) {
 	rand.Read(b[:])
 	w := &Writer{s: s, name: "tmp/" + hex.EncodeToString(b[:]), sum: sha256.New(), limit: limit, asked: -spaceStep}
 	var err error
-	if w.f, err = s.root.OpenFile(w.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+	if w.f, err = s.root().OpenFile(w.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return nil, full(err)
 	}
 	return w, nil
@@ -187,7 +246,7 @@ func (s *Store) take(n int64) error {
 
 // room asks the disk whether it has more than the reserve and one step.
 func (s *Store) room() error {
-	d, err := s.root.Open(".")
+	d, err := s.root().Open(".")
 	if err != nil {
 		return err
 	}
@@ -232,7 +291,7 @@ func (w *Writer) commit(d Digest) error {
 	if err := w.f.Sync(); err != nil {
 		return full(err)
 	}
-	if err := w.s.root.Mkdir(d.dir(), 0o700); err == nil {
+	if err := w.s.root().Mkdir(d.dir(), 0o700); err == nil {
 		if err := w.s.syncDir("."); err != nil {
 			return err
 		}
@@ -252,10 +311,10 @@ func (s *Store) adopt(name string, d Digest, size int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	if err := s.root.Chtimes(name, now, now); err != nil {
+	if err := s.root().Chtimes(name, now, now); err != nil {
 		return err
 	}
-	if err := s.root.Rename(name, d.path()); err != nil {
+	if err := s.root().Rename(name, d.path()); err != nil {
 		return full(err)
 	}
 	s.used -= s.held[d].size
@@ -270,14 +329,14 @@ func (w *Writer) Abort() {
 	}
 	w.over = true
 	w.f.Close()
-	w.s.root.Remove(w.name) // what stays is thrown away at the next start
+	w.s.root().Remove(w.name) // what stays is thrown away at the next start
 	w.s.mu.Lock()
-	w.s.used -= w.size
+	w.s.used = max(w.s.used-w.size, 0) // the store may have begun anew meanwhile
 	w.s.mu.Unlock()
 }
 
 func (s *Store) syncDir(name string) error {
-	d, err := s.root.Open(name)
+	d, err := s.root().Open(name)
 	if err != nil {
 		return err
 	}
@@ -299,7 +358,7 @@ func (s *Store) Open(d Digest) (*os.File, int64, error) {
 			return nil, 0, err
 		}
 	}
-	f, err := s.root.Open(d.path())
+	f, err := s.root().Open(d.path())
 	if errors.Is(err, fs.ErrNotExist) {
 		s.Remove(d, time.Now().Add(time.Hour))
 		return nil, 0, ErrMissing
@@ -319,7 +378,7 @@ func Sum(r io.Reader) (d Digest, err error) {
 // Check hashes a blob's file. One that is not what its name says is thrown
 // away, and the error wraps ErrMissing and ErrMismatch.
 func (s *Store) Check(d Digest) error {
-	f, err := s.root.Open(d.path())
+	f, err := s.root().Open(d.path())
 	if errors.Is(err, fs.ErrNotExist) {
 		s.forget(d, nil)
 		return ErrMissing
@@ -349,7 +408,7 @@ func (s *Store) Check(d Digest) error {
 func (s *Store) forget(d Digest, was *os.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, err := s.root.Stat(d.path())
+	now, err := s.root().Stat(d.path())
 	if err == nil {
 		if was == nil {
 			return
@@ -357,7 +416,7 @@ func (s *Store) forget(d Digest, was *os.File) {
 		if info, err := was.Stat(); err != nil || !os.SameFile(info, now) {
 			return
 		}
-		if s.root.Remove(d.path()) != nil {
+		if s.root().Remove(d.path()) != nil {
 			return
 		}
 	}
@@ -381,7 +440,7 @@ func (s *Store) Touch(d Digest) bool {
 	}
 	h.touched = time.Now()
 	s.held[d] = h
-	return s.root.Chtimes(d.path(), h.touched, h.touched) == nil
+	return s.root().Chtimes(d.path(), h.touched, h.touched) == nil
 }
 
 // Remove throws a blob away unless it was put after a moment; it reports whether
@@ -396,7 +455,7 @@ func (s *Store) Remove(d Digest, before time.Time) bool {
 	if h.touched.After(before) {
 		return false
 	}
-	if err := s.root.Remove(d.path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.root().Remove(d.path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
 	s.used -= h.size
