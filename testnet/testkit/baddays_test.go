@@ -77,6 +77,7 @@ func marked(mark string) (pids []string) {
 // cost is settled and never above the limit, and none of its processes is left. A
 // run that has nothing to do with them goes on beside them all.
 func TestBadDays(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 1, func(i int, c *node.Config) {
 		working(t.TempDir())(i, c)
 		c.Containers = []string{"/bin/false"}
