@@ -161,7 +161,10 @@ func (n *Node) followLeadership(ctx context.Context) {
 // pruneLogs takes away run logs that are older or larger than is kept.
 func (n *Node) pruneLogs(ctx context.Context) {
 	every(ctx, pruneEvery, func() {
-		if _, err := n.work.logs.Prune(time.Now()); err != nil {
+		// What the mesh is not to keep any more is not kept here either.
+		var keep company.LogRetention
+		_ = n.ledger.View(func(tx *ledger.Tx) error { keep = company.LogRetentionOf(tx); return nil }) // without it the node's own bounds count
+		if _, err := n.work.logs.Prune(time.Now(), runlog.Keep{For: time.Duration(keep.Days) * 24 * time.Hour, Bytes: keep.Bytes}); err != nil {
 			n.log.Warn("prune run logs", "error", err)
 		}
 	})

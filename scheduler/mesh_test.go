@@ -360,6 +360,9 @@ func (f *fake) Invoke(ctx context.Context, inv company.Invocation) company.Outco
 		if verb == "turns" {
 			return company.Outcome{Status: company.RunFailed, Error: "no turns left", ErrorCode: "max_turns"}
 		}
+		if verb == "session" {
+			return company.Outcome{Status: company.RunSucceeded, ExitCode: new(0), SessionID: "s-1", SessionParams: []byte(`{"sessionId":"s-1"}`)}
+		}
 		if verb == "cost" {
 			return company.Outcome{Status: company.RunSucceeded, ExitCode: new(0), Cost: &company.RunCost{Provider: "p", Model: "m", Usage: company.Usage{InputTokens: 10}, Cost: company.Cents(7), Priced: true}}
 		}

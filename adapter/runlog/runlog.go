@@ -263,9 +263,24 @@ func (s *Store) Read(ref string, offset, limit int64) (Chunk, error) {
 	return c, nil
 }
 
+// Keep is how much is kept of finished segments.
+type Keep struct {
+	For   time.Duration // after the last write
+	Bytes int64
+}
+
 // Prune removes finished segments that are too old, then the oldest ones until
-// the rest fits, and returns how many it removed.
-func (s *Store) Prune(now time.Time) (removed int, err error) {
+// the rest fits, and returns how many it removed. What most allows is kept at
+// most, and never more than the store's own configuration says; zero values of
+// most leave that as it is.
+func (s *Store) Prune(now time.Time, most Keep) (removed int, err error) {
+	keep := Keep{s.cfg.KeepFor, s.cfg.KeepBytes}
+	if most.For > 0 {
+		keep.For = min(keep.For, most.For)
+	}
+	if most.Bytes > 0 {
+		keep.Bytes = min(keep.Bytes, most.Bytes)
+	}
 	type segment struct {
 		ref  string
 		at   time.Time
@@ -290,7 +305,7 @@ func (s *Store) Prune(now time.Time) (removed int, err error) {
 	}
 	slices.SortFunc(all, func(a, b segment) int { return a.at.Compare(b.at) })
 	for _, seg := range all {
-		if total <= s.cfg.KeepBytes && now.Sub(seg.at) <= s.cfg.KeepFor {
+		if total <= keep.Bytes && now.Sub(seg.at) <= keep.For {
 			break
 		}
 		s.mu.Lock()

@@ -129,13 +129,16 @@ func TestRetentionKeepsTheNewestAndWhatGrows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, err := s.Prune(now); n != 3 || err != nil {
+	if n, err := s.Prune(now, Keep{For: 24 * time.Hour, Bytes: 1 << 40}); n != 3 || err != nil { // not more than its own
 		t.Errorf("removed %d, %v", n, err)
 	}
 	for run, want := range map[string]bool{"old": false, "first": false, "second": false, "third": true, "growing": true} {
 		if _, err := s.Read(Ref("c", "a", run), 0, 0); (err == nil) != want {
 			t.Errorf("%s: %v", run, err)
 		}
+	}
+	if n, err := s.Prune(now, Keep{For: time.Minute}); n != 1 || err != nil { // what the mesh keeps for less time goes here too
+		t.Errorf("removed %d, %v", n, err)
 	}
 }
 
