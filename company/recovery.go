@@ -16,7 +16,8 @@ type RecoveryAction struct {
 	Issue         string   `cbor:"3,keyasint" json:"sourceIssueId"`
 	RecoveryIssue NullText `cbor:"-" json:"recoveryIssueId"`
 	// Kind is missing_disposition, process_lost, run_failed, no_progress,
-	// stranded_assigned_issue, assignee_gone or blocked_without_reason.
+	// stranded_assigned_issue, assignee_gone, blocked_without_reason or
+	// review_without_participant.
 	Kind          string          `cbor:"4,keyasint" json:"kind"`
 	Status        string          `cbor:"5,keyasint" json:"status"` // active, resolved or cancelled
 	OwnerType     string          `cbor:"6,keyasint" json:"ownerType"`
@@ -137,7 +138,11 @@ func settleRecovery(tx *ledger.Tx, next Issue) Issue {
 	if next.Recovery == "" || next.Status == IssueBlocked {
 		return next
 	}
-	if a, ok := recoveries.Get(tx, next.Company, next.Recovery); ok && a.Status == "active" {
+	a, ok := recoveries.Get(tx, next.Company, next.Recovery)
+	if ok && a.Kind == reviewByBoard && next.Status == IssueInReview {
+		return next
+	}
+	if ok && a.Status == "active" {
 		a.Status, a.Outcome, a.ResolvedAt, a.UpdatedAt = "resolved", "restored", next.UpdatedAt, next.UpdatedAt
 		if next.Status == IssueCancelled {
 			a.Status, a.Outcome = "cancelled", "cancelled"

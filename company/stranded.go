@@ -7,14 +7,15 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// No work is forgotten. An issue of an agent that is to do, in progress or blocked
-// has a path: a run that is queued or at work, somebody or something that it waits
+// No work is forgotten. An issue of an agent that is to do, in progress, in review
+// or blocked has a path: a run that is queued or at work, somebody or something that it waits
 // for, or a recovery action. Where the last run ended without leaving one, the run's
 // end makes it (followUp). What is left without one for other reasons (a wake that
 // was skipped because a queue was full, a run that somebody cancelled, a blocker that
 // was resolved and whose wake came to nothing) is found by the leader, which looks
 // for it again and again: the agent is woken once more, and if that changes nothing
-// the issue is blocked, with a recovery action that says who decides.
+// the issue is blocked, with a recovery action that says who decides. One that is
+// in review with nobody to review it gets such an action, and stays there.
 
 const (
 	// strandedAfter is how long an issue stays unchanged without a path before
@@ -57,7 +58,7 @@ func PathOf(tx *ledger.Tx, i Issue, now Time) string {
 		return "nobody"
 	case i.Recovery != "":
 		return "recovery"
-	case i.Status == IssueInReview:
+	case i.Status == IssueInReview && i.Execution != nil && i.Execution.Status == "pending":
 		return "review"
 	case len(i.UnblockDescriptor) > 0 && i.Status == IssueBlocked:
 		return "unblock"
@@ -65,6 +66,8 @@ func PathOf(tx *ledger.Tx, i Issue, now Time) string {
 		return "hold"
 	case awaitsBoard(tx, i):
 		return "board"
+	case i.monitors():
+		return "monitor"
 	case i.monitors():
 		return "monitor"
 	case len(Unresolved(tx, i)) > 0:
@@ -77,6 +80,9 @@ func PathOf(tx *ledger.Tx, i Issue, now Time) string {
 	live := LiveRunsOfAgent(tx, i.Company, i.Assignee)
 	if slices.ContainsFunc(live, func(r Run) bool { return r.Context.IssueID == i.ID }) {
 		return "run"
+	}
+	if i.Status == IssueInReview {
+		return "" // its agent has handed it in, and nobody was named to look at it
 	}
 	if a.stopped(tx) != "" {
 		return "paused"
@@ -98,7 +104,7 @@ func PathOf(tx *ledger.Tx, i Issue, now Time) string {
 
 // Stranded returns up to n issues of a company that nothing brings on.
 func Stranded(tx *ledger.Tx, company string, now Time, n int) (out []Issue) {
-	for _, s := range []IssueStatus{IssueInProgress, IssueTodo, IssueBlocked} {
+	for _, s := range []IssueStatus{IssueInProgress, IssueTodo, IssueBlocked, IssueInReview} {
 		prefix := ledger.Key("c", company, "issue-status", string(s), "")
 		read := 0
 		for k := range tx.Prefix(prefix) {
@@ -139,6 +145,9 @@ func recoverIssue(c *ledger.Context, p RecoverIssue) (any, error) {
 	if !i.stranded(c.Tx, TimeOf(c.Now)) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "issue %s has somebody or something that brings it on", i.Identifier)
 	}
+	if i.Status == IssueInReview {
+		return nil, openReview(c, i)
+	}
 	last, ran := Run{}, false
 	for r := range RunsOfIssue(c.Tx, i.Company, i.ID) {
 		last, ran = r, true
@@ -168,6 +177,26 @@ func recoverIssue(c *ledger.Context, p RecoverIssue) (any, error) {
 	blockFor(c, i, last, kind, kind, "Decide what becomes of the issue: reassign it, reopen it, or close it.",
 		body+"The issue is blocked until a person decides: reassign it, reopen it, or close it.")
 	return nil, nil
+}
+
+// reviewByBoard is the kind of a recovery action of an issue that was handed in for
+// review to nobody; it lasts as long as the issue is in review.
+const reviewByBoard = "review_without_participant"
+
+// openReview puts an issue that was handed in for review to nobody before the
+// board, and leaves it where it is.
+func openReview(c *ledger.Context, i Issue) error {
+	var last Run
+	for r := range RunsOfIssue(c.Tx, i.Company, i.ID) {
+		last = r
+		break
+	}
+	next := openRecovery(c, i, last, reviewByBoard, "Look at what was handed in: close the issue, or send it back.")
+	next.UpdatedAt = TimeOf(c.Now)
+	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID,
+		Details: jsonObject{}.str("status", string(next.Status)).str("identifier", i.Identifier).str("recovery", reviewByBoard).close()})
+	storeIssue(c.Tx, i, next)
+	return nil
 }
 
 // blockFor puts an issue before the board: blocked, with a recovery action of a

@@ -133,6 +133,19 @@ func TestStrandedIssuesAreFound(t *testing.T) {
 		if i := m.issueRow(acme, left); i.Status != company.IssueBlocked || m.recovery(acme, left).Kind != "assignee_gone" {
 			t.Errorf("the issue of an agent that is gone is %s, recovery %q", i.Status, m.recovery(acme, left).Kind)
 		}
+		// One that was handed in, with nobody to look at it.
+		dee := m.agent(acme, "dee", "sleep 5m", "")
+		handed := m.issue(acme, dee)
+		time.Sleep(time.Second)
+		m.must(board("issue.update", acme, company.UpdateIssue{Issue: handed, Status: company.IssueInReview}))
+		time.Sleep(20 * time.Minute)
+		if i := m.issueRow(acme, handed); i.Status != company.IssueInReview || m.recovery(acme, handed).Kind != "review_without_participant" {
+			t.Errorf("the issue that was handed in is %s, recovery %q", i.Status, m.recovery(acme, handed).Kind)
+		}
+		m.must(board("issue.update", acme, company.UpdateIssue{Issue: handed, Status: company.IssueDone}))
+		if a := m.recovery(acme, handed); a.ID != "" {
+			t.Errorf("after it is done it has the recovery %+v", a)
+		}
 		// One that is paused waits for whoever paused it.
 		cy := m.agent(acme, "cy", "sleep 5m", "")
 		rests := m.issue(acme, cy)
