@@ -1,0 +1,88 @@
+package testkit
+
+import (
+	"bytes"
+	"encoding/hex"
+	"mime/multipart"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// forEver is a module that goes on for ever.
+const forEver = "0061736d0100000001040160000003020100050401010101071302066d656d6f72790200065f737461727400000a0901070003400c000b0b"
+
+// What acts besides runs ends with a stop as well: a tool in the sandbox and a
+// service of a workspace. Neither begins while the stop stands, and the service,
+// which is still wanted, comes back when it is over.
+func TestAStopEndsToolsAndServices(t *testing.T) {
+	t.Parallel()
+	b := Mesh(t, 1, working(t.TempDir()))
+	of, folder := b.Company("Acme"), t.TempDir()
+	module, err := hex.DecodeString(forEver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	_ = w.WriteField("name", "ever")
+	part, _ := w.CreateFormFile("file", "tool.wasm")
+	_, _ = part.Write(module)
+	_ = w.Close()
+	b.Must(0, "POST", "/api/companies/"+of+"/tools", body.Bytes(), nil, "Content-Type", w.FormDataContentType())
+	execute := func() (Answer, error) {
+		return b.Call(0, "POST", "/api/companies/"+of+"/tools/ever/execute", map[string]any{"input": map[string]any{}, "fuel": 100_000_000_000, "timeoutMs": 30_000}, nil)
+	}
+	pids := filepath.Join(folder, "pids")
+	var p struct {
+		ID               string
+		PrimaryWorkspace struct{ ID string }
+	}
+	b.Must(0, "POST", "/api/companies/"+of+"/projects", map[string]any{"name": "Site", "workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
+		"runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{"services": []any{
+			map[string]any{"name": "Beat", "command": "echo $$ >>" + pids + "; exec sleep 300", "readiness": map[string]any{"type": "none"}}}}}}}, &p)
+	b.Must(0, "POST", "/api/projects/"+p.ID+"/workspaces/"+p.PrimaryWorkspace.ID+"/runtime-services/start", map[string]any{}, nil, b.Seen()...)
+	pid := readFile(b, pids)
+
+	type ended struct {
+		a    Answer
+		err  error
+		took time.Duration
+	}
+	over, began := make(chan ended, 1), time.Now()
+	go func() {
+		a, err := execute()
+		over <- ended{a, err, time.Since(began)}
+	}()
+	time.Sleep(time.Second) // the tool goes on
+	select {
+	case e := <-over:
+		t.Fatalf("the tool ended by itself: %d %s %v", e.a.Status, e.a.Body, e.err)
+	default:
+	}
+	told := time.Now()
+	b.Must(0, "POST", "/api/v1/mesh/stop", map[string]any{}, nil)
+	select {
+	case e := <-over:
+		if took := time.Since(told); took > 6*time.Second || !strings.Contains(string(e.a.Body), `"error":{`) {
+			t.Errorf("%s after the stop the tool ended with %d %s, %v", took, e.a.Status, e.a.Body, e.err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the tool goes on after the stop")
+	}
+	b.Until("the service is gone", func() bool { _, err := os.Stat("/proc/" + pid); return os.IsNotExist(err) })
+	if took := time.Since(told); took > 20*time.Second {
+		t.Errorf("the service was gone %s after the stop", took)
+	}
+	if a, err := execute(); err != nil || a.Status != 409 {
+		t.Errorf("a tool during the stop: %d %s, %v", a.Status, a.Body, err)
+	}
+	time.Sleep(1500 * time.Millisecond) // it would have come back by now
+	if got := strings.Fields(readFile(b, pids)); len(got) != 1 {
+		t.Errorf("the service began %d times during the stop", len(got)-1)
+	}
+	b.Must(0, "POST", "/api/v1/mesh/resume", map[string]any{}, nil)
+	b.Until("the service is back", func() bool { return len(strings.Fields(readFile(b, pids))) == 2 })
+}
