@@ -72,7 +72,7 @@ func (s *Server) table() []Route {
 		s.inviteRoutes(), s.inviteHelpRoutes(),
 		s.profileRoutes(), s.teamRoutes(), s.absentRoutes(),
 		s.modelRoutes(),
-		s.executeRoutes(), s.toolRoutes(),
+		s.executeRoutes(), s.toolRoutes(), s.memoryRoutes(),
 	} {
 		all = append(all, rows...)
 	}

@@ -709,6 +709,7 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	dropWatchdogsOf(c.Tx, a)
 	dropRevisions(c.Tx, a)
 	dropInstructions(c.Tx, a)
+	dropMemories(c.Tx, a)
 	for _, s := range TaskSessionsOf(c.Tx, company, a.ID) {
 		taskSessions.Delete(c.Tx, company, sessionRow(a.ID, s.AdapterType, s.TaskKey))
 	}

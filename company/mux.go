@@ -46,6 +46,7 @@ var registrars = []func(ledger.Mux){
 	registerImport,
 	registerSkills,
 	registerSkillVersions,
+	registerMemories,
 	registerApprovals,
 	registerHires,
 	registerAssets,

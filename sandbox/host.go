@@ -20,7 +20,8 @@ const hostModule = "selvage"
 type HostFunc func(ctx context.Context, request json.RawMessage) (answer any, err error)
 
 // Host is what a guest may ask for, by method, such as "issue.comment". What is
-// not in it is denied.
+// not in it is denied, but for the clock and random numbers, which are denied when
+// they are in it as nil.
 type Host map[string]HostFunc
 
 // A HostError is a no to a guest: {"code", "message"}.
@@ -87,8 +88,8 @@ func guestBytes(mod api.Module, at, n uint64, most uint32) []byte {
 
 // ask calls a function of the host, without a turn.
 func (i *Instance) ask(method string, request json.RawMessage) []byte {
-	f := i.conf.Host[method]
-	if f == nil {
+	f, named := i.conf.Host[method]
+	if !named {
 		f = i.builtin(method)
 	}
 	if f == nil {

@@ -51,7 +51,18 @@ var routes = map[string]route{
 	"model.messages": {"POST", "/llm/anthropic/v1/messages", nil},
 	"model.embed":    {"POST", "/llm/v1/embeddings", nil},
 	"model.list":     {"GET", "/llm/v1/models", nil},
+	"memory.list":    {"GET", "/api/agents/{agentId}/memory", nil},
+	"memory.search":  {"GET", "/api/agents/{agentId}/memory", nil},
+	"memory.get":     {"GET", "/api/agents/{agentId}/memory/{key}", nil},
+	"memory.put":     {"PUT", "/api/agents/{agentId}/memory/{key}", nil},
+	"memory.delete":  {"DELETE", "/api/agents/{agentId}/memory/{key}", nil},
+	"ipc.send":       {"POST", "/api/agents/{to}/messages", nil},
+	"ipc.receive":    {"GET", "/api/agents/{agentId}/messages", nil},
+	"ipc.take":       {"POST", "/api/agents/{agentId}/messages/take", nil},
 }
+
+// named are the fields that paths of routes may have, which the guest gives.
+var named = []string{"id", "key", "to"}
 
 // host is what the guest may ask for, as far as it is granted.
 func (r *run) host() sandbox.Host {
@@ -65,6 +76,11 @@ func (r *run) host() sandbox.Host {
 		}})
 	}
 	granted := sandbox.Host{}
+	for _, name := range []string{"clock.now", "random"} { // which every guest has otherwise
+		if !r.granted(name) {
+			granted[name] = nil
+		}
+	}
 	for name, f := range all {
 		if r.granted(name) {
 			granted[name] = r.acting(f)
@@ -151,13 +167,16 @@ func (r *run) route(ctx context.Context, to route, request json.RawMessage) (any
 	}
 	fill := strings.NewReplacer("{agentId}", r.inv.Run.Agent, "{companyId}", r.inv.Run.Company, "{runId}", r.inv.Run.ID)
 	at := fill.Replace(to.path)
-	if strings.Contains(at, "{id}") {
-		var id string
-		if json.Unmarshal(in["id"], &id) != nil || id == "" || id == "." || id == ".." {
-			return nil, bad("id is missing")
+	for _, name := range named {
+		if !strings.Contains(to.path, "{"+name+"}") {
+			continue
 		}
-		delete(in, "id")
-		at = strings.ReplaceAll(at, "{id}", url.PathEscape(id))
+		var v string
+		if json.Unmarshal(in[name], &v) != nil || v == "" || v == "." || v == ".." {
+			return nil, bad("%s is missing", name)
+		}
+		delete(in, name)
+		at = strings.ReplaceAll(at, "{"+name+"}", url.PathEscape(v))
 	}
 	for k, v := range to.with {
 		if in[k] == nil {
@@ -179,6 +198,9 @@ func (r *run) route(ctx context.Context, to route, request json.RawMessage) (any
 		if len(q) > 0 {
 			at += "?" + q.Encode()
 		}
+		return r.ask(ctx, to.method, at, nil)
+	}
+	if to.method == http.MethodDelete {
 		return r.ask(ctx, to.method, at, nil)
 	}
 	body, err := json.Marshal(in)

@@ -15,6 +15,8 @@
 //	grants       methods that it may ask for, such as ["issue.*", "log"]; all but
 //	             http.fetch unless given
 //	fetchHosts   hosts that http.fetch may reach, such as ["example.com", "*.example.org"]
+//	dirs         directories that it sees, as HOST:GUEST or HOST:GUEST:ro; HOST is an
+//	             absolute path on the node, or nothing for the agent's lasting folder
 //
 // What a method does is a request to the node's own HTTP API with the run's
 // token, answered within the process: the rules are those of any agent.
@@ -52,6 +54,8 @@ const (
 	maxOutput = 4 << 20
 	// maxGrants bounds grants and fetchHosts, each.
 	maxGrants = 256
+	// maxDirs bounds the directories that a module sees.
+	maxDirs = 16
 )
 
 // Config is what the adapter needs. Engine, API and Token are required.
@@ -63,7 +67,12 @@ type Config struct {
 	Token func(company.Run) (string, error)
 	// Private are networks that are not public and may be fetched from nevertheless.
 	Private []netip.Prefix
-	Logger  *slog.Logger // default: discard
+	// Home holds a lasting folder for each agent, for those that are given one.
+	// Default: none is.
+	Home string
+	// Hide are directories of the node that no module sees anything of, but for Home.
+	Hide   []string
+	Logger *slog.Logger // default: discard
 }
 
 // An Adapter runs modules. It is safe for concurrent use.
@@ -101,6 +110,7 @@ type config struct {
 	HostCalls  int                   `json:"hostCalls"`
 	Grants     []string              `json:"grants"`
 	FetchHosts []string              `json:"fetchHosts"`
+	Dirs       []string              `json:"dirs"`
 }
 
 func (c config) check() error {
@@ -109,6 +119,8 @@ func (c config) check() error {
 		return fmt.Errorf("WASM adapter limits must not be negative, and memoryMb at most %d", sandbox.MaxMemory>>20)
 	case len(c.Grants) > maxGrants || len(c.FetchHosts) > maxGrants:
 		return fmt.Errorf("WASM adapter has more than %d grants", maxGrants)
+	case len(c.Dirs) > maxDirs:
+		return fmt.Errorf("WASM adapter has more than %d dirs", maxDirs)
 	}
 	return nil
 }
@@ -190,7 +202,17 @@ func (r *run) run(ctx context.Context, limit time.Duration) (sandbox.Result, err
 	if !live.MayAct(r.inv) {
 		return sandbox.Result{}, errNoLease
 	}
+	dirs, err := r.dirs()
+	if err != nil {
+		return sandbox.Result{}, err
+	}
+	defer func() {
+		for _, d := range dirs {
+			d.Root.Close()
+		}
+	}()
 	return m.Run(ctx, sandbox.Call{
+		Dirs: dirs,
 		Args: append([]string{filepath.Base(r.config.Module)}, r.config.Args...), Env: r.environment(), Stdout: out, Stderr: errs, Host: r.host(),
 		Limits: sandbox.Limits{Fuel: cmp.Or(r.config.Fuel, DefaultFuel), Memory: r.config.MemoryMB << 20, Time: limit, HostCalls: r.config.HostCalls, Output: maxOutput},
 	}), nil

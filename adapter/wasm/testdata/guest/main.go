@@ -2,6 +2,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"time"
@@ -29,9 +30,22 @@ func main() {
 		}
 		_ = wasmkit.Log("info", "the key is "+os.Getenv("KEY"))
 	case "ask":
-		if err := wasmkit.Call(os.Args[2], map[string]string{"url": "https://example.com/"}, nil); err != nil {
+		var answer any
+		var request any = map[string]string{"url": "https://example.com/"}
+		if len(os.Args) > 3 {
+			request = json.RawMessage(os.Args[3])
+		}
+		if err := wasmkit.Call(os.Args[2], request, &answer); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(5)
+		}
+	case "files":
+		for _, at := range os.Args[2:] {
+			b, err := os.ReadFile(at)
+			if err == nil {
+				err = os.WriteFile(at+".new", b, 0o600)
+			}
+			fmt.Printf("%s %q %v\n", at, b, err)
 		}
 	}
 }

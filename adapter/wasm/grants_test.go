@@ -1,0 +1,152 @@
+package wasm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/sandbox"
+)
+
+// Every function of the host does what it says when it is granted, and is denied
+// to a guest whose grants name others.
+func TestEachFunctionIsGrantedOrDenied(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a guest")
+	}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "there") }))
+	defer web.Close()
+	d := &desk{}
+	a := open(t, d)
+	a.cfg.Private = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	path := build(t, "./testdata/guest")
+	host := strings.TrimPrefix(web.URL, "http://")
+	tried := map[string]bool{}
+	for _, test := range []struct{ method, request, asks string }{
+		{"log", `{"level":"info","message":"hello from inside"}`, ""},
+		{"clock.now", `{}`, ""},
+		{"random", `{"bytes":8}`, ""},
+		{"run.context", `{}`, ""},
+		{"run.result", `{"result":"done","score":0.5}`, ""},
+		{"api", `{"method":"GET","path":"/api/health"}`, "GET /api/health "},
+		{"issue.list", `{"status":"todo"}`, "GET /api/companies/company-1/issues?status=todo "},
+		{"issue.get", `{"id":"i1"}`, "GET /api/issues/i1 "},
+		{"issue.create", `{"title":"x"}`, `POST /api/companies/company-1/issues {"title":"x"}`},
+		{"issue.checkout", `{"id":"i1"}`, `POST /api/issues/i1/checkout {"agentId":"agent-1"`},
+		{"issue.release", `{"id":"i1"}`, "POST /api/issues/i1/release {}"},
+		{"issue.update", `{"id":"i1","status":"done"}`, `PATCH /api/issues/i1 {"status":"done"}`},
+		{"comment.list", `{"id":"i1"}`, "GET /api/issues/i1/comments "},
+		{"comment.create", `{"id":"i1","body":"hi"}`, `POST /api/issues/i1/comments {"body":"hi"}`},
+		{"agent.me", `{}`, "GET /api/agents/me "},
+		{"cost.report", `{"costCents":1}`, `POST /api/companies/company-1/cost-events {"agentId":"agent-1","costCents":1,"heartbeatRunId":"run-1"}`},
+		{"model.chat", `{"model":"m"}`, `POST /llm/v1/chat/completions {"model":"m"}`},
+		{"model.messages", `{"model":"m"}`, `POST /llm/anthropic/v1/messages {"model":"m"}`},
+		{"model.embed", `{"model":"m"}`, `POST /llm/v1/embeddings {"model":"m"}`},
+		{"model.list", `{}`, "GET /llm/v1/models "},
+		{"memory.list", `{}`, "GET /api/agents/agent-1/memory "},
+		{"memory.search", `{"q":"blue arm"}`, "GET /api/agents/agent-1/memory?q=blue+arm "},
+		{"memory.get", `{"key":"a.b"}`, "GET /api/agents/agent-1/memory/a.b "},
+		{"memory.put", `{"key":"a/../b","value":"x"}`, `PUT /api/agents/agent-1/memory/a%2F..%2Fb {"value":"x"}`},
+		{"memory.delete", `{"key":"a"}`, "DELETE /api/agents/agent-1/memory/a "},
+		{"ipc.send", `{"to":"agent-2","type":"note","payload":{"a":1}}`, `POST /api/agents/agent-2/messages {"payload":{"a":1},"type":"note"}`},
+		{"ipc.receive", `{"limit":5}`, "GET /api/agents/agent-1/messages?limit=5 "},
+		{"ipc.take", `{"ids":["m1"]}`, `POST /api/agents/agent-1/messages/take {"ids":["m1"]}`},
+		{"http.fetch", fmt.Sprintf(`{"url":%q}`, web.URL), ""},
+	} {
+		tried[test.method] = true
+		for _, grants := range []string{`["` + test.method + `"]`, `["something.else"]`} {
+			d.asked = nil
+			args, _ := json.Marshal([]string{"ask", test.method, test.request})
+			o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q,"args":%s,"grants":%s,"fetchHosts":[%q]}`, path, args, grants, host)))
+			asked := strings.Join(d.asked, "\n")
+			if strings.Contains(grants, test.method) {
+				if o.Status != company.RunSucceeded || !strings.Contains(asked, test.asks) {
+					t.Errorf("%s, granted: it ended with %s %s %s, and asked %q", test.method, o.Status, o.Error, *o.Stderr, asked)
+				}
+			} else if o.Status != company.RunFailed || !strings.Contains(*o.Stderr, "HostCallDenied") || asked != "" {
+				t.Errorf("%s, not granted: it ended with %s %s, and asked %q", test.method, o.Status, *o.Stderr, asked)
+			}
+		}
+	}
+	r := &run{adapter: a, inv: d.invocation(`{}`), token: token, config: config{FetchHosts: []string{"x"}}}
+	for method := range r.host() {
+		if !tried[method] {
+			t.Errorf("%s was not tried", method)
+		}
+	}
+	if !strings.Contains(d.log.String(), "[info] hello from inside") || !strings.Contains(d.log.String(), "fetch GET "+host+" 200") {
+		t.Errorf("the log is %s", d.log.String())
+	}
+}
+
+// Only hosts of the list are fetched from, and no address that is private.
+func TestFetchesOfAnAgent(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { t.Error("it was asked") }))
+	defer web.Close()
+	d := &desk{}
+	a := open(t, d)
+	for host, want := range map[string]string{"example.com": "not on the list", strings.TrimPrefix(web.URL, "http://"): "private"} {
+		r := &run{adapter: a, inv: d.invocation(`{}`), token: token, config: config{FetchHosts: []string{host}}}
+		_, err := r.host()["http.fetch"](t.Context(), json.RawMessage(fmt.Sprintf(`{"url":%q}`, web.URL)))
+		var no *sandbox.HostError
+		if !errors.As(err, &no) || no.Code != "HostCallDenied" || !strings.Contains(no.Message, want) {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}
+
+// An agent sees the directories of its configuration, reads only where it may
+// write nothing, and gets nothing of its node.
+func TestFilesOfAnAgent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a guest")
+	}
+	d := &desk{}
+	a := open(t, d)
+	data, books := t.TempDir(), t.TempDir()
+	a.cfg.Home, a.cfg.Hide = filepath.Join(data, "runs", "workspaces"), []string{data}
+	for at, text := range map[string]string{data + "/key": "canary-key", books + "/b.txt": "a book", a.cfg.Home + "/agent-1/own.txt": "mine", a.cfg.Home + "/agent-2/own.txt": "canary-other"} {
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(data, filepath.Join(books, "way")); err != nil {
+		t.Fatal(err)
+	}
+	path := build(t, "./testdata/guest")
+	run := func(dirs []string, at ...string) company.Outcome {
+		args, _ := json.Marshal(append([]string{"files"}, at...))
+		list, _ := json.Marshal(dirs)
+		return a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q,"args":%s,"dirs":%s}`, path, args, list)))
+	}
+	o := run([]string{":/home", books + ":/books:ro"}, "/home/own.txt", "/books/b.txt", "/books/way/key", "/home/../agent-2/own.txt", data+"/key")
+	lines := strings.Split(strings.TrimSpace(*o.Stdout), "\n")
+	if o.Status != company.RunSucceeded || len(lines) != 5 || lines[0] != `/home/own.txt "mine" <nil>` || !strings.Contains(lines[1], `"a book" open /books/b.txt.new: Read-only`) ||
+		slices.ContainsFunc(lines[2:], func(l string) bool { return strings.HasSuffix(l, "<nil>") }) || strings.Contains(*o.Stdout, "canary") {
+		t.Errorf("it ended with %s %s and saw %q", o.Status, o.Error, lines)
+	}
+	if b, err := os.ReadFile(a.cfg.Home + "/agent-1/own.txt.new"); err != nil || string(b) != "mine" {
+		t.Errorf("the agent's file is %q, %v", b, err)
+	}
+	if o := run(nil, "/home/own.txt"); strings.Contains(*o.Stdout, "mine") {
+		t.Errorf("without a directory it saw %q", *o.Stdout)
+	}
+	for spec, want := range map[string]string{data + ":/d": "files of the node", filepath.Dir(data) + ":/d": "files of the node", books + "/way:/d": "files of the node", filepath.Join(data, "runs") + ":/d": "files of the node",
+		"books:/d": "not absolute", books: "is not HOST:GUEST", books + ":/a/../b": "clean absolute path", books + "/none:/d": "not on this node", books + ":/d:rw": "is not HOST:GUEST"} {
+		if o := run([]string{spec}, "/d/key"); o.Status != company.RunFailed || !strings.Contains(o.Error, want) {
+			t.Errorf("%s: it ended with %s %q", spec, o.Status, o.Error)
+		}
+	}
+}
