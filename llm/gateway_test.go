@@ -571,7 +571,8 @@ func TestRouting(t *testing.T) {
 	off.Disabled = true
 	providers := []company.ModelProvider{
 		named("claude", company.ModelAnthropic, 0), named("openai", company.ModelOpenAI, 0), named("router", company.ModelOpenRouter, 0),
-		named("box", company.ModelOllama, 0), named("cheap", company.ModelCompatible, 5, "tier/cheap=small-1", "gpt-4o-mini"), named("cheaper", company.ModelCompatible, 1, "tier/cheap=tiny"), gpu, off,
+		named("box", company.ModelOllama, 0), named("cheap", company.ModelCompatible, 5, "tier/cheap=small-1", "gpt-4o-mini"), named("cheaper", company.ModelCompatible, 1, "tier/cheap=tiny"),
+		named("cpp", company.ModelLlamaCpp, 0, "local/gemma=gemma-3"), gpu, off,
 	}
 	b := newBench(t)
 	for name, want := range map[string]string{
@@ -579,6 +580,7 @@ func TestRouting(t *testing.T) {
 		"gpt-4o-mini":               "cheap:gpt-4o-mini openai:gpt-4o-mini box:gpt-4o-mini",
 		"router/anthropic/claude-x": "router:anthropic/claude-x box:router/anthropic/claude-x",
 		"local/llama3":              "box:llama3",
+		"local/gemma":               "box:gemma cpp:gemma-3",
 		"tier/cheap":                "cheaper:tiny cheap:small-1",
 		"tier/none":                 "",
 		"cheap/other":               "box:cheap/other",

@@ -105,8 +105,9 @@ func match(p company.ModelProvider, name string) (model string, rank int, ok boo
 		if len(p.Models) == 0 {
 			return rest, 1, true
 		}
-		model, _, ok = match(company.ModelProvider{Models: p.Models, Kind: p.Kind}, rest)
-		return model, 1, ok
+		if model, _, ok = match(company.ModelProvider{Models: p.Models, Kind: p.Kind}, rest); ok {
+			return model, 1, true
+		}
 	}
 	best := -1
 	for _, r := range p.Models {
