@@ -66,3 +66,19 @@ func TestSkillsOfACompany(t *testing.T) {
 		t.Errorf("seven changes left %s", a.body)
 	}
 }
+
+// What is said of an agent's skills is what its adapter does with them.
+func TestWhoIsHandedSkills(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	of := h.company("Acme")
+	for kind, want := range map[string]string{
+		"claude_local": `"supported":true,"mode":"ephemeral"`, "codex_local": `"supported":true,"mode":"ephemeral"`, "acp": `"supported":true,"mode":"ephemeral"`,
+		"wasm": `"supported":true,"mode":"ephemeral"`, "process": `"supported":false,"mode":"unsupported"`, "http": `"supported":false,"mode":"unsupported"`,
+	} {
+		id := h.call("POST", "/api/companies/"+of+"/agents", `{"name":"`+kind+`","adapterType":"`+kind+`","adapterConfig":{"command":"x","url":"http://example.com","module":"/x.wasm"}}`).want(t, 201, "").field(t, "id")
+		h.call("POST", "/api/agents/"+id+"/skills/sync", `{"mode":"add","desiredSkills":["paperclip"]}`).want(t, 200, want)
+		state := map[bool]string{true: "configured", false: "available"}[kind != "wasm" && want[12] == 't']
+		h.call("GET", "/api/agents/"+id+"/skills", "").want(t, 200, `"state":"`+state+`"`)
+	}
+}

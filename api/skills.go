@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/selvage-mesh/selvage/adapter"
 	"github.com/selvage-mesh/selvage/api/skills"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -150,7 +151,7 @@ type agentSkillInstall struct {
 	Key     string `json:"key"`
 	Name    string `json:"name"`
 	Desired bool   `json:"desired"`
-	State   string `json:"state"` // available, or missing when nobody has it any more
+	State   string `json:"state"` // configured: handed over with the next run; available: read at path; missing: nobody has it any more
 	Path    string `json:"path"`  // of the API, to read it
 }
 
@@ -492,18 +493,26 @@ func removeSkillFile(rc *Request) (Response, error) {
 	return doSkill(rc, "skill.file", company.SaveSkillFile{Skill: row.ID, Path: in.Path, Delete: in.Target, Version: NewID()})
 }
 
-// skillsOf shows what an agent is to have. Adapters that put skills into an
-// agent's folder by themselves come later; until then an agent reads them here.
+// skillsOf shows what an agent is to have. Command lines are handed the texts with
+// each run (ephemeral: what is no longer wanted is taken away), the default agent of
+// the sandbox reads them by their path; other adapters hand over nothing.
 func skillsOf(tx *ledger.Tx, a company.Agent) agentSkillSet {
 	out := agentSkillSet{Adapter: a.AdapterType, Mode: "unsupported", Desired: []string{}, Entries: []desiredSkill{}, Available: []agentSkillInstall{},
 		Warnings: []string{"This adapter does not implement skill sync yet."}}
+	state := "available"
+	switch k, _ := adapter.Find(a.AdapterType); {
+	case k.Tool:
+		out.Supported, out.Mode, out.Warnings, state = true, "ephemeral", []string{}, "configured"
+	case a.AdapterType == "wasm":
+		out.Supported, out.Mode, out.Warnings = true, "ephemeral", []string{}
+	}
 	of, _ := company.CompanyOf(tx, a.Company)
 	for _, k := range company.SkillsOfAgent(tx, a.Company, a.ID) {
 		out.Desired = append(out.Desired, k)
 		out.Entries = append(out.Entries, desiredSkill{Key: k})
 		e := agentSkillInstall{Key: k, Name: k, Desired: true, State: "missing"}
 		if row, err := skillIn(tx, of, k); err == nil {
-			e.Name, e.State, e.Path = row.Name, "available", "/api/companies/"+a.Company+"/skills/"+row.ID+"/files"
+			e.Name, e.State, e.Path = row.Name, state, "/api/companies/"+a.Company+"/skills/"+row.ID+"/files"
 		}
 		out.Available = append(out.Available, e)
 	}
