@@ -62,6 +62,7 @@ type town struct {
 	answers []string // of the model, in turn
 	status  string
 	said    string
+	kept    string
 }
 
 func (d *town) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -82,6 +83,12 @@ func (d *town) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"entries":[{"state":"available","path":"/api/companies/company-1/skills/s1/files"}]}`)
 	case "GET /api/companies/company-1/skills/s1/files":
 		json.NewEncoder(w).Encode(map[string]string{"content": "---\nname: databases\ndescription: how to compare databases\n---\nLook at the licence first."})
+	case "GET /api/agents/agent-1/memory":
+		fmt.Fprint(w, `[{"key":"taste","value":"We like small ones."}]`)
+	case "PUT /api/agents/agent-1/memory/fit":
+		d.kept = string(body)
+	case "GET /api/agents/agent-1/messages":
+		fmt.Fprint(w, `[{"id":"m1","fromId":"agent-2","type":"note","payload":{"text":"Mind the licence"}}]`)
 	case "GET /llm/v1/models":
 		fmt.Fprint(w, `{"data":[{"id":"tier/standard"},{"id":"other"}]}`)
 	case "POST /llm/v1/chat/completions":
@@ -123,7 +130,7 @@ func (d *town) run(t *testing.T, config string) company.Outcome {
 // The default agent takes its issue through all its steps in the sandbox.
 func TestTheDefaultAgentWorksOnItsIssue(t *testing.T) {
 	t.Parallel()
-	d := &town{answers: []string{toolCall("fly", `{}`), toolCall("read_issue", `{"issue":"i1"}`),
+	d := &town{answers: []string{toolCall("fly", `{}`), toolCall("remember", `{"key":"fit","text":"Pebble"}`),
 		toolCall("finish", `{"result":"Of the three databases, compare first: Pebble fits.","status":"done"}`)}}
 	o := d.run(t, `{}`)
 	if o.Status != company.RunSucceeded || d.status != "done" || d.said != "Of the three databases, compare first: Pebble fits." {
@@ -145,10 +152,13 @@ func TestTheDefaultAgentWorksOnItsIssue(t *testing.T) {
 		result.Told.Rounds != 3 || result.Told.Tools != 3 || result.Told.Failed != 1 || result.Told.Profile.Type != "Research" || result.Told.Route.Tier != "standard" {
 		t.Errorf("the result is %s, %v", o.Result, err)
 	}
-	for _, want := range []string{"Compare three databases", "Think of costs", "Look at the licence first.", "Name the sources.", `"name":"finish"`} {
+	for _, want := range []string{"Compare three databases", "Think of costs", "Look at the licence first.", "Name the sources.", "taste: We like small ones.", "message of agent-2 (note)", "Mind the licence", `"name":"finish"`} {
 		if !strings.Contains(d.prompts[0], want) {
 			t.Errorf("the model was not told %q: %s", want, d.prompts[0])
 		}
+	}
+	if d.kept != `{"value":"Pebble"}` || !slices.Contains(d.asked, "POST /api/agents/agent-1/messages/take") {
+		t.Errorf("it kept %q, and asked %q", d.kept, d.asked)
 	}
 	if !strings.Contains(d.prompts[1], "there is no tool") {
 		t.Errorf("the model was not told that its tool is none: %s", d.prompts[1])

@@ -34,6 +34,11 @@ var tools = []toolSpec{
 	spec("list_issues", "List issues of the company.", `{"type":"object","properties":{"q":{"type":"string"},`+statuses+`}}`),
 	spec("create_issue", "Make an issue below this one, for yourself or another agent.",
 		`{"type":"object","properties":{"title":{"type":"string"},"description":{"type":"string"},"agent":{"type":"string","description":"ID of who shall do it"}},"required":["title"]}`),
+	spec("remember", "Keep a fact for your later work, under a short key of letters, digits, dots and dashes.",
+		`{"type":"object","properties":{"key":{"type":"string"},"text":{"type":"string"}},"required":["key","text"]}`),
+	spec("recall", "Look for what you kept, by words.", `{"type":"object","properties":{"q":{"type":"string"}},"required":["q"]}`),
+	spec("message", "Leave a message for another agent, which reads it when it works next.",
+		`{"type":"object","properties":{"agent":{"type":"string","description":"ID"},"text":{"type":"string"}},"required":["agent","text"]}`),
 	spec("list_agents", "List the agents of the company.", `{"type":"object","properties":{}}`),
 }
 
@@ -67,7 +72,7 @@ func (a *agent) tool(i Issue, c ToolCall, may []toolSpec, out *Outcome) (answer 
 	if !slices.ContainsFunc(may, func(t toolSpec) bool { return t.Function.Name == c.Function.Name }) {
 		return "", false, fmt.Errorf("there is no tool %q", c.Function.Name)
 	}
-	var in struct{ Result, Status, Issue, Body, Q, Title, Description, Agent string }
+	var in struct{ Result, Status, Issue, Body, Q, Title, Description, Agent, Key, Text string }
 	if err := json.Unmarshal([]byte(c.Function.Arguments), &in); err != nil && c.Function.Arguments != "" {
 		return "", false, errors.New("the arguments are not a JSON object")
 	}
@@ -109,6 +114,12 @@ func (a *agent) tool(i Issue, c ToolCall, may []toolSpec, out *Outcome) (answer 
 		var made Issue
 		err = a.ask("issue.create", body, &made)
 		return compact(made), false, err
+	case "remember":
+		err = a.ask("memory.put", map[string]string{"key": in.Key, "value": in.Text}, &got)
+	case "recall":
+		return compact(a.recall(in.Q)), false, nil
+	case "message":
+		err = a.ask("ipc.send", map[string]any{"to": in.Agent, "type": "note", "payload": map[string]string{"text": in.Text}}, &got)
 	case "list_agents":
 		var list []struct {
 			ID   string `json:"id"`

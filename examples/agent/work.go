@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -22,6 +23,9 @@ const (
 	maxTries = 3
 	// maxPast bounds the earlier runs that are learnt from.
 	maxPast = 10
+	// maxRecalled bounds the memories and messages that are read for one issue,
+	// maxQuestion what is looked for, in bytes.
+	maxRecalled, maxQuestion = 5, 1000
 	// tokenBudget is what an efficient piece of work costs.
 	tokenBudget = 4096
 	// poorScore is the score below which there is something to learn.
@@ -163,6 +167,41 @@ func (a *agent) lessons(kind string) (list []string, poor bool) {
 	return list, n >= 3 && sum/float64(min(n, 5)) < poorScore
 }
 
+// recall looks for what the agent kept, by the words of a question.
+func (a *agent) recall(q string) (lines []string) {
+	var found []struct{ Key, Value string }
+	if len(q) > maxQuestion {
+		q = strings.ToValidUTF8(q[:maxQuestion], "")
+	}
+	if a.ask("memory.search", map[string]any{"q": q, "limit": maxRecalled}, &found) != nil {
+		return nil // it works without
+	}
+	for _, m := range found {
+		lines = append(lines, m.Key+": "+m.Value)
+	}
+	return lines
+}
+
+// inbox reads the messages that wait, and takes them out.
+func (a *agent) inbox() (lines []string) {
+	var waiting []struct {
+		ID, FromID, Type string
+		Payload          json.RawMessage
+	}
+	if a.ask("ipc.receive", map[string]any{"limit": maxRecalled}, &waiting) != nil || len(waiting) == 0 {
+		return nil
+	}
+	var ids []string
+	for _, m := range waiting {
+		ids = append(ids, m.ID)
+		lines = append(lines, "message of "+m.FromID+" ("+m.Type+"): "+string(m.Payload))
+	}
+	if err := a.ask("ipc.take", map[string]any{"ids": ids}, nil); err != nil {
+		_ = wasmkitLog(a.ask, "warn", "messages could not be taken: "+err.Error())
+	}
+	return lines
+}
+
 // skills are the texts of those that the agent is to have.
 func (a *agent) skills() (out []Skill) {
 	var set struct {
@@ -205,6 +244,7 @@ func (a *agent) on(i Issue) (Outcome, error) {
 	}
 	skills := a.skills()
 	may := offered(skills, p)
+	lessons = append(append(lessons, a.recall(i.Title+" "+i.Description)...), a.inbox()...)
 	talk := assemble(a.me.AgentName, a.env("AGENT_PROMPT"), skills, lessons, i, comments, p, r.context)
 	for out.Rounds < maxRounds && out.Tokens < maxConversation {
 		out.Rounds++
