@@ -177,7 +177,8 @@ type health struct {
 // autopilot runs while this node leads.
 func (c *Consensus) autopilot(ctx context.Context, term uint64) {
 	memory := map[raft.ServerID]*health{}
-	for sleep(ctx, autopilotInterval) == nil {
+	interval := min(autopilotInterval, max(c.cfg.Stabilisation, autopilotLeast))
+	for sleep(ctx, interval) == nil {
 		if err := c.cfg.MayLead(); err != nil && c.otherVoters() > 0 {
 			c.log.Warn("consensus: this node must not lead, handing on", "err", err)
 			if err := c.leadTransfer(ctx); err != nil {

@@ -84,8 +84,10 @@ const (
 	// writeTimeout bounds one write to a peer's stream.
 	writeTimeout = 5 * time.Second
 
-	// Autopilot looks at the servers once in every interval.
+	// Autopilot looks at the servers once in every interval, or as often as a
+	// shorter stabilisation asks, down to the least.
 	autopilotInterval = time.Second
+	autopilotLeast    = 100 * time.Millisecond
 	// stabilisation is how long a server must be well before it may vote.
 	stabilisation = 10 * time.Second
 	// removeAfter is how long a server may be gone before its seat is cleared;
@@ -99,8 +101,10 @@ const (
 	probeTimeout = time.Second
 	// changeTimeout bounds one change of the configuration.
 	changeTimeout = 10 * time.Second
-	// enrollInterval is how often a node that is in no configuration asks in.
+	// enrollInterval is how often a node that is in no configuration asks in, and
+	// enrollFirst is when it does first; the waits between grow.
 	enrollInterval = time.Second
+	enrollFirst    = 50 * time.Millisecond
 	// enrollAfter is how long a node in the configuration may hear from no
 	// leader before it asks whether it still is.
 	enrollAfter = 5 * time.Second

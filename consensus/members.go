@@ -193,9 +193,11 @@ func (c *Consensus) reconfigure(ctx context.Context, f raft.IndexFuture) error {
 
 // enroll asks to be in the configuration, for as long as this node is in none
 // that it knows of, or hears from no leader (it was removed while it was away).
+// A node that has just been admitted is not kept waiting.
 func (c *Consensus) enroll() {
-	for sleep(c.ctx, enrollInterval) == nil {
+	for wait := enrollFirst; sleep(c.ctx, wait) == nil; wait = min(2*wait, enrollInterval) {
 		if _, in := c.find(c.self); in {
+			wait = enrollInterval
 			if _, ok := c.Leader(); ok || time.Since(c.raft.LastContact()) < enrollAfter {
 				continue
 			}
