@@ -3,6 +3,7 @@ package ledger
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -32,6 +33,8 @@ import (
 const (
 	snapshotMagic = "selvage-snapshot/1\n"
 	snapshotBlock = 64 << 10
+	// streamBuffer gathers what is small; blocks pass it by.
+	streamBuffer = 16 << 10
 	// maxSnapshotBlock bounds what a reader allocates: a row is an entry, a batch
 	// record or a value of a command, so it is well below the batch limit.
 	maxSnapshotBlock = 16 << 20
@@ -88,7 +91,39 @@ func (s *Snapshot) Sum() (Hash, error) {
 	return sum, err
 }
 
+// snapshotAhead is how many blocks may wait between who reads and who writes.
+const snapshotAhead = 2
+
 func (s *Snapshot) write(to io.Writer) (n int64, sum Hash, err error) {
+	w := snapshotWriter{w: bufio.NewWriterSize(to, streamBuffer), sum: newStreamSum()}
+	w.write(appendBytes([]byte(snapshotMagic), s.Position.encode()))
+	made, free, stop := make(chan []byte, snapshotAhead), make(chan []byte, snapshotAhead+3), make(chan struct{})
+	rows := uint64(0)
+	go func() {
+		defer close(made)
+		rows, err = s.blocks(made, free, stop)
+	}()
+	var before []byte
+	stopped := false
+	for block := range made {
+		w.write(block)
+		if before != nil { // it is hashed, since the next one was given
+			free <- before // there is room for all of them
+		}
+		if before = block; w.err != nil && !stopped {
+			stopped = true
+			close(stop)
+		}
+	}
+	if err = errors.Join(w.err, err); err != nil {
+		return w.n, sum, err
+	}
+	sum = w.end(rows)
+	return w.n, sum, w.err
+}
+
+// blocks gives the rows to made, in memory of free if there is some.
+func (s *Snapshot) blocks(made chan<- []byte, free <-chan []byte, stop <-chan struct{}) (rows uint64, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			failure, ok := r.(StorageError)
@@ -98,15 +133,38 @@ func (s *Snapshot) write(to io.Writer) (n int64, sum Hash, err error) {
 			err = failure
 		}
 	}()
-	w := snapshotWriter{w: bufio.NewWriterSize(to, 128<<10), sum: newStreamSum(), block: make([]byte, blockHead, snapshotBlock)}
-	w.write(appendBytes([]byte(snapshotMagic), s.Position.encode()))
-	for k, v := range s.snap.Scan(nil, nil, false) {
-		if w.row(k, v); w.err != nil {
-			return w.n, sum, w.err
+	begin := func() []byte {
+		select {
+		case b := <-free:
+			return b[:blockHead]
+		default:
+			return make([]byte, blockHead, blockHead+snapshotBlock)
 		}
 	}
-	sum = w.end()
-	return w.n, sum, w.err
+	block := begin()
+	give := func() bool {
+		body := block[blockHead:]
+		binary.BigEndian.PutUint32(block, uint32(len(body)))
+		binary.BigEndian.PutUint32(block[4:], crc32.Checksum(body, castagnoli))
+		select {
+		case made <- block:
+			block = begin()
+			return true
+		case <-stop:
+			return false
+		}
+	}
+	for k, v := range s.snap.Scan(nil, nil, false) {
+		if held := len(block) - blockHead; held > 0 && held+len(k)+len(v) > snapshotBlock && !give() {
+			return rows, nil
+		}
+		block = appendBytes(appendBytes(block, k), v)
+		rows++
+	}
+	if len(block) > blockHead {
+		give()
+	}
+	return rows, nil
 }
 
 // A streamSum hashes a stream, the last piece of it while the caller goes on.
@@ -138,13 +196,10 @@ func (s *streamSum) sum() (sum Hash) {
 const blockHead = 8
 
 type snapshotWriter struct {
-	w     *bufio.Writer
-	sum   *streamSum
-	block []byte // with room for its head
-	spare []byte // is perhaps being hashed
-	rows  uint64
-	n     int64
-	err   error
+	w   *bufio.Writer
+	sum *streamSum
+	n   int64
+	err error
 }
 
 // write gives b to the stream; it must not change before the next write.
@@ -157,31 +212,8 @@ func (w *snapshotWriter) write(b []byte) {
 	w.n, w.err = w.n+int64(n), err
 }
 
-func (w *snapshotWriter) row(k, v []byte) {
-	if held := len(w.block) - blockHead; held > 0 && held+len(k)+len(v) > snapshotBlock {
-		w.flush()
-	}
-	w.block = appendBytes(appendBytes(w.block, k), v)
-	w.rows++
-}
-
-func (w *snapshotWriter) flush() {
-	body := w.block[blockHead:]
-	if len(body) == 0 {
-		return
-	}
-	binary.BigEndian.PutUint32(w.block, uint32(len(body)))
-	binary.BigEndian.PutUint32(w.block[4:], crc32.Checksum(body, castagnoli))
-	w.write(w.block)
-	if w.spare == nil {
-		w.spare = make([]byte, blockHead, snapshotBlock)
-	}
-	w.block, w.spare = w.spare[:blockHead], w.block
-}
-
-func (w *snapshotWriter) end() (sum Hash) {
-	w.flush()
-	w.write(binary.BigEndian.AppendUint64([]byte{0, 0, 0, 0}, w.rows))
+func (w *snapshotWriter) end(rows uint64) (sum Hash) {
+	w.write(binary.BigEndian.AppendUint64([]byte{0, 0, 0, 0}, rows))
 	sum = w.sum.sum()
 	w.write(sum[:])
 	if w.err == nil {
@@ -269,7 +301,7 @@ type snapshotStream struct {
 }
 
 func newSnapshotStream(r io.Reader) *snapshotStream {
-	return &snapshotStream{r: bufio.NewReaderSize(r, 128<<10), sum: newStreamSum()}
+	return &snapshotStream{r: bufio.NewReaderSize(r, streamBuffer), sum: newStreamSum()}
 }
 
 func (s *snapshotStream) read(b []byte) error {
@@ -314,43 +346,25 @@ var positionPrefix = binary.AppendUvarint(nil, positionBytes)
 
 // rows gives each row to put and checks the stream to its end.
 func (s *snapshotStream) rows(put func(k, v []byte) error) error {
+	blocks, free, stop := make(chan streamBlock, snapshotAhead), make(chan []byte, snapshotAhead+2), make(chan struct{})
+	var broken error
+	go func() {
+		defer close(blocks)
+		broken = s.blocks(blocks, free, stop)
+	}()
 	var rows uint64
-	var block []byte
-	for {
-		var head [8]byte
-		if err := s.full(head[:4]); err != nil {
-			return err
+	var err error
+	for b := range blocks {
+		if err != nil {
+			continue // until the reader has stopped
 		}
-		n := binary.BigEndian.Uint32(head[:4])
-		if n == 0 {
-			break
+		if err = b.rows(&rows, put); err != nil {
+			close(stop)
 		}
-		if n > maxSnapshotBlock {
-			return fmt.Errorf("%w: a block of %d bytes", ErrSnapshot, n)
-		}
-		if err := s.full(head[4:]); err != nil {
-			return err
-		}
-		if uint32(cap(block)) < n {
-			block = make([]byte, n)
-		}
-		block = block[:n]
-		if err := s.read(block); err != nil {
-			return err
-		}
-		s.sum.add(block) // until the next head is read
-		if crc32.Checksum(block, castagnoli) != binary.BigEndian.Uint32(head[4:]) {
-			return fmt.Errorf("%w: damaged block", ErrSnapshot)
-		}
-		for p := (parser{b: block}); len(p.b) > 0; rows++ {
-			k, v := p.bytes(), p.bytes()
-			if p.bad || len(k) == 0 {
-				return fmt.Errorf("%w: malformed row", ErrSnapshot)
-			}
-			if err := put(k, v); err != nil {
-				return err
-			}
-		}
+		free <- b.body // there is room for all of them
+	}
+	if err != nil || broken != nil {
+		return cmp.Or(err, broken)
 	}
 	var count [8]byte
 	if err := s.full(count[:]); err != nil {
@@ -363,6 +377,68 @@ func (s *snapshotStream) rows(put func(k, v []byte) error) error {
 	}
 	if !bytes.Equal(got, want[:]) || binary.BigEndian.Uint64(count[:]) != rows {
 		return fmt.Errorf("%w: damaged", ErrSnapshot)
+	}
+	return nil
+}
+
+// A streamBlock is one block of a stream, as it was read.
+type streamBlock struct {
+	body []byte
+	crc  uint32
+}
+
+// blocks reads blocks ahead, into memory of free if there is some, up to the end
+// that has none.
+func (s *snapshotStream) blocks(out chan<- streamBlock, free <-chan []byte, stop <-chan struct{}) error {
+	for {
+		var head [blockHead]byte
+		if err := s.full(head[:4]); err != nil {
+			return err
+		}
+		n := binary.BigEndian.Uint32(head[:4])
+		if n == 0 {
+			return nil
+		}
+		if n > maxSnapshotBlock {
+			return fmt.Errorf("%w: a block of %d bytes", ErrSnapshot, n)
+		}
+		if err := s.full(head[4:]); err != nil {
+			return err
+		}
+		var body []byte
+		select {
+		case body = <-free: // it is hashed, since a head was read after it
+		default:
+		}
+		if uint32(cap(body)) < n {
+			body = make([]byte, n)
+		}
+		body = body[:n]
+		if err := s.read(body); err != nil {
+			return err
+		}
+		s.sum.add(body)
+		select {
+		case out <- streamBlock{body, binary.BigEndian.Uint32(head[4:])}:
+		case <-stop:
+			return nil
+		}
+	}
+}
+
+// rows checks a block and gives its rows to put.
+func (b streamBlock) rows(n *uint64, put func(k, v []byte) error) error {
+	if crc32.Checksum(b.body, castagnoli) != b.crc {
+		return fmt.Errorf("%w: damaged block", ErrSnapshot)
+	}
+	for p := (parser{b: b.body}); len(p.b) > 0; *n++ {
+		k, v := p.bytes(), p.bytes()
+		if p.bad || len(k) == 0 {
+			return fmt.Errorf("%w: malformed row", ErrSnapshot)
+		}
+		if err := put(k, v); err != nil {
+			return err
+		}
 	}
 	return nil
 }

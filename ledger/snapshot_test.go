@@ -198,3 +198,70 @@ func TestSumFindsAChangedRow(t *testing.T) {
 		t.Error("a changed row went unnoticed")
 	}
 }
+
+// tooFull is a writer that takes n bytes.
+type tooFull struct{ n int }
+
+var errTooFull = errors.New("no more room")
+
+func (w *tooFull) Write(b []byte) (int, error) {
+	if w.n -= len(b); w.n < 0 {
+		return 0, errTooFull
+	}
+	return len(b), nil
+}
+
+// Who reads a snapshot ahead, or writes one, ends with the other: nothing waits
+// for ever, and the error is the one that ended it.
+func TestSnapshotEndsWithItsOtherEnd(t *testing.T) {
+	l := newLedger(t)
+	batch := l.span.NewBatch()
+	for i := range 40 { // blocks of their own
+		batch.Set([]byte{'z', byte(i)}, make([]byte, snapshotBlock))
+	}
+	if err := l.span.Commit(batch, false); err != nil {
+		t.Fatal(err)
+	}
+	batch.Close()
+	stream := snapshotOf(t, l)
+	if len(stream) < 40*snapshotBlock {
+		t.Fatalf("a stream of %d bytes", len(stream))
+	}
+	for _, n := range []int{0, 100, snapshotBlock, 7 * snapshotBlock, len(stream) - 10} {
+		snap, err := l.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := snap.WriteTo(&tooFull{n}); !errors.Is(err, errTooFull) {
+			t.Errorf("a disk of %d bytes: %v", n, err)
+		}
+		if err := snap.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for stop := range 45 {
+		s := newSnapshotStream(bytes.NewReader(stream))
+		if _, err := s.head(); err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		err := s.rows(func(k, v []byte) error {
+			if seen++; seen > stop {
+				return errTooFull
+			}
+			return nil
+		})
+		if enough := seen <= stop; enough != (err == nil) || !enough && !errors.Is(err, errTooFull) {
+			t.Errorf("stopped at row %d: %v", stop, err)
+		}
+	}
+	damaged := bytes.Clone(stream)
+	damaged[20*snapshotBlock] ^= 1
+	s := newSnapshotStream(bytes.NewReader(damaged))
+	if _, err := s.head(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.rows(func(k, v []byte) error { return nil }); !errors.Is(err, ErrSnapshot) {
+		t.Errorf("damaged: %v", err)
+	}
+}
