@@ -34,6 +34,8 @@ const (
 	// archivePiece is how much of the state goes into one part: as much as a piece
 	// of the sealed file, so that neither waits for the other.
 	archivePiece = 256 << 10
+	// archiveBuffer gathers what is small; pieces pass it by.
+	archiveBuffer = 16 << 10
 	// maxArchiveHead bounds head and end: a genesis and a chain of admissions.
 	maxArchiveHead = 1 << 20
 )
@@ -84,7 +86,7 @@ type archiveWriter struct {
 }
 
 func newArchive(w io.Writer) (*archiveWriter, error) {
-	a := &archiveWriter{w: bufio.NewWriterSize(w, archivePiece)}
+	a := &archiveWriter{w: bufio.NewWriterSize(w, archiveBuffer)}
 	_, err := a.w.WriteString(archiveMagic)
 	return a, err
 }
@@ -134,7 +136,7 @@ type archiveReader struct {
 }
 
 func openArchive(r io.Reader) (*archiveReader, archiveHead, error) {
-	a := &archiveReader{r: bufio.NewReaderSize(r, archivePiece)}
+	a := &archiveReader{r: bufio.NewReaderSize(r, archiveBuffer)}
 	var h archiveHead
 	magic := make([]byte, len(archiveMagic))
 	if err := a.full(magic); err != nil {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bufio"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -260,8 +261,11 @@ func backupsIn(dir string) (out []string, err error) {
 }
 
 // steadyBytes is how much of a backup's file may wait in memory before the disk
-// begins with it.
-const steadyBytes = 8 << 20
+// begins with it, steadyPiece what is written at once.
+const (
+	steadyBytes = 8 << 20
+	steadyPiece = 256 << 10
+)
 
 // A steadyFile is a long file that the disk is at while it is written.
 type steadyFile struct {
@@ -289,8 +293,9 @@ func WriteBackup(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	defer os.Remove(f.Name())
-	err = write(&steadyFile{f: f})
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	pieces := bufio.NewWriterSize(&steadyFile{f: f}, steadyPiece)
+	err = write(pieces)
+	if err = errors.Join(err, pieces.Flush(), f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(f.Name(), path); err != nil {
