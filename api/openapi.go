@@ -100,7 +100,7 @@ func operation(o *huma.OpenAPI, route *Route) (op *huma.Operation, err error) {
 	}
 	answer := &huma.Response{Description: "Done"}
 	if route.Out != nil {
-		answer.Content = map[string]*huma.MediaType{"application/json": {Schema: registry.Schema(reflect.TypeOf(route.Out), true, "")}}
+		answer.Content = map[string]*huma.MediaType{"application/json": {Schema: embedded(registry, registry.Schema(reflect.TypeOf(route.Out), true, ""), reflect.TypeOf(route.Out))}}
 	}
 	op.Responses[strconv.Itoa(status)] = answer
 	op.Responses["default"] = &huma.Response{Description: "Refused or failed", Content: map[string]*huma.MediaType{
@@ -111,7 +111,7 @@ func operation(o *huma.OpenAPI, route *Route) (op *huma.Operation, err error) {
 // bodySchema is the registry's schema of a body with what huma reads otherwise
 // put right: which members are required, and that others are ignored.
 func bodySchema(registry huma.Registry, t reflect.Type) *huma.Schema {
-	s := registry.Schema(t, true, "")
+	s := embedded(registry, registry.Schema(t, true, ""), t)
 	if real := registry.SchemaFromRef(s.Ref); s.Ref != "" && real != nil && planOf(t).shape == isStruct {
 		p := planOf(t)
 		real.Required = nil
@@ -122,6 +122,39 @@ func bodySchema(registry huma.Registry, t reflect.Type) *huma.Schema {
 		}
 		real.AdditionalProperties = !p.strict
 		bounded(registry, real, p, map[*plan]bool{})
+	}
+	return s
+}
+
+// embedded adds to a schema the members of structs that are embedded and not
+// exported, which huma leaves out.
+func embedded(registry huma.Registry, s *huma.Schema, t reflect.Type) *huma.Schema {
+	at := s
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		if t = t.Elem(); at.Items != nil {
+			at = at.Items
+		}
+	}
+	if at.Ref != "" {
+		at = registry.SchemaFromRef(at.Ref)
+	}
+	if t.Kind() != reflect.Struct || at == nil {
+		return s
+	}
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.Anonymous || f.IsExported() || name != "" || f.Type.Kind() != reflect.Struct {
+			continue
+		}
+		inner := embedded(registry, huma.SchemaFromType(registry, f.Type), f.Type)
+		for member, schema := range inner.Properties {
+			if at.Properties == nil {
+				at.Properties = map[string]*huma.Schema{}
+			}
+			if at.Properties[member] == nil {
+				at.Properties[member] = schema
+			}
+		}
 	}
 	return s
 }
