@@ -149,11 +149,16 @@ func toolsOf(openapi []byte) ([]*mcp.Tool, error) {
 // Tools returns the MCP tools that a node of this version offers, for clients
 // that run without one.
 func Tools(version string) ([]*mcp.Tool, error) {
-	doc, err := describe(version, (&Server{cfg: Config{Version: version}}).table())
+	doc, err := Describe(version)
 	if err != nil {
 		return nil, err
 	}
 	return toolsOf(doc)
+}
+
+// Describe returns the OpenAPI document (JSON) of a node of this version, likewise.
+func Describe(version string) ([]byte, error) {
+	return describe(version, (&Server{cfg: Config{Version: version}}).table())
 }
 
 // describe makes the OpenAPI document of routes.

@@ -85,6 +85,7 @@ func newRoot() *cobra.Command {
 			root.AddCommand(cmd)
 		}
 	}
+	addVerbs(root, c)
 	misusedArguments(root)
 	return root
 }

@@ -1,0 +1,424 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// A verb is a command that is one request: most of what a person does. What it
+// needs of the API is said in a table, see verbs.go.
+//
+// In its path {company} is the company's ID and {1} the first argument; with a
+// noun, as in {agent:1}, the argument may be a name. Each field is a flag, or with
+// a place (1, 2 …) an argument, and goes into the query of a GET and the body of
+// anything else.
+type verb struct {
+	use, short, long, example string
+	method                    string // "": GET
+	path                      string
+	fields                    []field
+	fixed                     map[string]any // members that the body always has
+	rows                      string         // member of the answer that holds the list, "": the answer is one
+	columns                   string         // of a list: "HEADER=member HEADER=member"; members of members with dots
+	says                      string         // of one row: what is printed, with {member}; "": all of it that is short
+}
+
+// A field is a member of a request.
+type field struct {
+	name, member, about string
+	kind                string // "" text, int, bool, list, file, json, agent, issue, project, goal, label, labels
+	place               int
+	value               string // unless it is given
+}
+
+func (v verb) command(c *cli) *cobra.Command {
+	least, most := 0, 0
+	for _, word := range strings.Fields(v.use)[1:] {
+		if most++; !strings.HasPrefix(word, "[") {
+			least++
+		}
+	}
+	cmd := &cobra.Command{Use: v.use, Short: v.short, Long: v.long, Example: v.example, Args: cobra.RangeArgs(least, most)}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return v.run(c, cmd, args) }
+	for _, f := range v.fields {
+		switch {
+		case f.place > 0:
+		case f.kind == "bool":
+			cmd.Flags().Bool(f.name, f.value == "true", f.about)
+		case f.kind == "int":
+			n, _ := strconv.ParseInt(f.value, 10, 64)
+			cmd.Flags().Int64(f.name, n, f.about)
+		case f.kind == "list" || f.kind == "labels" || f.kind == "issues":
+			cmd.Flags().StringSlice(f.name, nil, f.about)
+		default:
+			cmd.Flags().String(f.name, f.value, f.about)
+		}
+	}
+	return cmd
+}
+
+func (v verb) run(c *cli, cmd *cobra.Command, args []string) error {
+	path, err := c.filled(cmd, v.path, args)
+	if err != nil {
+		return err
+	}
+	in := maps.Clone(v.fixed)
+	if in == nil {
+		in = map[string]any{}
+	}
+	for _, f := range v.fields {
+		value, given, err := f.read(c, cmd, args)
+		if err != nil {
+			return err
+		}
+		if given {
+			put(in, f.member, value)
+		}
+	}
+	method := v.method
+	var body any = in
+	if method == "" {
+		method = "GET"
+		q := url.Values{}
+		for _, name := range slices.Sorted(maps.Keys(in)) {
+			q.Set(name, fmt.Sprint(in[name]))
+		}
+		if path += "?" + q.Encode(); len(q) == 0 {
+			path = strings.TrimSuffix(path, "?")
+		}
+		body = nil
+	}
+	var answer any
+	return c.send(cmd, method, path, body, &answer, func(w io.Writer) { v.print(c, cmd, w, answer) })
+}
+
+// put sets a member, or with a dot in its name a member of a member.
+func put(in map[string]any, name string, value any) {
+	head, rest, deeper := strings.Cut(name, ".")
+	if !deeper {
+		in[name] = value
+		return
+	}
+	inner, _ := in[head].(map[string]any)
+	if inner == nil {
+		inner = map[string]any{}
+		in[head] = inner
+	}
+	put(inner, rest, value)
+}
+
+var placeholder = regexp.MustCompile(`\{([a-z]+)(?::([0-9]))?\}|\{([0-9])\}`)
+
+// filled replaces the placeholders of a path.
+func (c *cli) filled(cmd *cobra.Command, path string, args []string) (string, error) {
+	var failed error
+	out := placeholder.ReplaceAllStringFunc(path, func(m string) string {
+		parts := placeholder.FindStringSubmatch(m)
+		if parts[1] == "company" {
+			id, err := c.companyID(cmd)
+			if err != nil {
+				failed = err
+			}
+			return id
+		}
+		n, _ := strconv.Atoi(parts[2] + parts[3])
+		if n > len(args) {
+			return ""
+		}
+		id, err := c.resolve(cmd, parts[1], args[n-1])
+		if err != nil {
+			failed = err
+		}
+		return url.PathEscape(id)
+	})
+	return strings.TrimSuffix(out, "/"), failed
+}
+
+// lists say where the rows of a noun are, and by which member a person names them.
+var lists = map[string][2]string{
+	"project": {"/api/companies/{company}/projects", "name"}, "goal": {"/api/companies/{company}/goals", "title"},
+	"label": {"/api/companies/{company}/labels", "name"}, "environment": {"/api/companies/{company}/environments", "name"},
+	"routine": {"/api/companies/{company}/routines", "title"},
+}
+
+// resolve returns the ID of what a person names: by ID, name, or the beginning of
+// an ID that no other shares.
+func (c *cli) resolve(cmd *cobra.Command, noun, ref string) (string, error) {
+	switch noun {
+	case "", "issue": // the API takes identifiers in paths
+		return ref, nil
+	case "agent":
+		return c.agentID(cmd, ref)
+	case "run":
+		return c.runID(cmd, ref)
+	}
+	if len(ref) == uuidLen {
+		return ref, nil
+	}
+	at, ok := lists[noun]
+	if !ok {
+		return ref, nil
+	}
+	path, err := c.filled(cmd, at[0], nil)
+	if err != nil {
+		return "", err
+	}
+	var rows []map[string]any
+	if err := c.call(cmd.Context(), "GET", path, nil, &rows); err != nil {
+		return "", err
+	}
+	var found []string
+	for _, r := range rows {
+		id, _ := r["id"].(string)
+		if name, _ := r[at[1]].(string); strings.EqualFold(name, ref) {
+			return id, nil
+		}
+		if strings.HasPrefix(id, ref) {
+			found = append(found, id)
+		}
+	}
+	if len(found) != 1 {
+		return "", fmt.Errorf("no %s %q: see selvage %s list", noun, ref, noun)
+	}
+	return found[0], nil
+}
+
+// issueID returns the UUID of an issue given by its identifier, for members of bodies.
+func (c *cli) issueID(cmd *cobra.Command, ref string) (string, error) {
+	if ref == "" || len(ref) == uuidLen {
+		return ref, nil
+	}
+	var row issueRow
+	err := c.call(cmd.Context(), "GET", "/api/issues/"+url.PathEscape(ref), nil, &row)
+	return row.ID, err
+}
+
+// read returns the value of a field, if it was given. An empty text clears.
+func (f field) read(c *cli, cmd *cobra.Command, args []string) (value any, given bool, err error) {
+	text := ""
+	if f.place > 0 {
+		if f.place > len(args) {
+			return nil, false, nil
+		}
+		text = args[f.place-1]
+	} else {
+		if flag := cmd.Flags().Lookup(f.name); !flag.Changed && f.value == "" {
+			return nil, false, nil
+		}
+		switch f.kind {
+		case "bool":
+			value, err = cmd.Flags().GetBool(f.name)
+			return value, true, err
+		case "int":
+			value, err = cmd.Flags().GetInt64(f.name)
+			return value, true, err
+		case "list", "labels", "issues":
+			list, err := cmd.Flags().GetStringSlice(f.name)
+			for n := range list {
+				if f.kind == "labels" {
+					list[n], err = c.resolve(cmd, "label", list[n])
+				} else if f.kind == "issues" {
+					list[n], err = c.issueID(cmd, list[n])
+				}
+				if err != nil {
+					return nil, false, err
+				}
+			}
+			return list, true, err
+		}
+		if text, err = cmd.Flags().GetString(f.name); err != nil {
+			return nil, false, err
+		}
+	}
+	switch f.kind {
+	case "int":
+		n, err := strconv.ParseInt(text, 10, 64)
+		return n, true, err
+	case "file":
+		b, err := readText(cmd, text)
+		return b, true, err
+	case "json":
+		b := []byte(text)
+		if !strings.HasPrefix(strings.TrimSpace(text), "{") && !strings.HasPrefix(strings.TrimSpace(text), "[") {
+			if text, err = readText(cmd, text); err != nil {
+				return nil, false, err
+			}
+			b = []byte(text)
+		}
+		if err := json.Unmarshal(b, &value); err != nil {
+			return nil, false, misuse{fmt.Errorf("%s is no JSON: %w", f.word(), err)}
+		}
+		return value, true, nil
+	}
+	if text == "" && f.kind != "" {
+		return nil, true, nil // clears what was there
+	}
+	switch f.kind {
+	case "issue":
+		text, err = c.issueID(cmd, text)
+	case "":
+	default:
+		text, err = c.resolve(cmd, f.kind, text)
+	}
+	return text, true, err
+}
+
+func (f field) word() string {
+	if f.place > 0 {
+		return f.name
+	}
+	return "--" + f.name
+}
+
+// maxTextFile bounds a text that a verb takes from a file, in bytes: the longest
+// that the API takes in one body.
+const maxTextFile = 1 << 20
+
+// readText reads a file, or with - the standard input.
+func readText(cmd *cobra.Command, name string) (string, error) {
+	from := cmd.InOrStdin()
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		from = f
+	}
+	b, err := io.ReadAll(io.LimitReader(from, maxTextFile+1))
+	if err == nil && len(b) > maxTextFile {
+		err = fmt.Errorf("%s is longer than %d bytes", name, maxTextFile)
+	}
+	return string(b), err
+}
+
+// member returns what a path of members leads to, as a person reads it.
+func member(row any, path string) string {
+	for name := range strings.SplitSeq(path, ".") {
+		o, ok := row.(map[string]any)
+		if !ok {
+			return "-"
+		}
+		row = o[name]
+	}
+	switch v := row.(type) {
+	case nil:
+		return "-"
+	case string:
+		return dash(strings.Join(strings.Fields(v), " "))
+	case bool:
+		return strconv.FormatBool(v)
+	case float64:
+		if strings.HasSuffix(path, "Cents") {
+			return cents(int64(v))
+		}
+		if v == math.Trunc(v) {
+			return strconv.FormatInt(int64(v), 10)
+		}
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case []any:
+		if len(v) == 0 {
+			return "-"
+		}
+		words := make([]string, 0, len(v))
+		for _, one := range v {
+			word, ok := one.(string)
+			if !ok {
+				return strconv.Itoa(len(v))
+			}
+			words = append(words, word)
+		}
+		return strings.Join(words, ",")
+	}
+	return "…"
+}
+
+// maxCell bounds what a column of a table shows, in characters.
+const maxCell = 60
+
+func cell(text string) string {
+	if r := []rune(text); len(r) > maxCell {
+		return string(r[:maxCell-1]) + "…"
+	}
+	return text
+}
+
+var inWords = regexp.MustCompile(`\{([A-Za-z.]+)\}`)
+
+func (v verb) print(c *cli, cmd *cobra.Command, w io.Writer, answer any) {
+	if v.columns != "" {
+		v.printList(c, cmd, w, answer)
+		return
+	}
+	if v.says != "" {
+		fmt.Fprintln(w, inWords.ReplaceAllStringFunc(v.says, func(m string) string { return member(answer, m[1:len(m)-1]) }))
+		return
+	}
+	o, ok := answer.(map[string]any)
+	if !ok {
+		fmt.Fprintln(w, member(map[string]any{"": answer}, ""))
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if text := member(o, name); text != "-" && text != "…" {
+			fmt.Fprintf(w, "%-24s %s\n", name, text)
+		}
+	}
+}
+
+func (v verb) printList(c *cli, cmd *cobra.Command, w io.Writer, answer any) {
+	if v.rows != "" {
+		if o, ok := answer.(map[string]any); ok {
+			answer = o[v.rows]
+		}
+	}
+	rows, _ := answer.([]any)
+	names := map[string]string{} // of agents, when a column asks for them
+	var header []string
+	var from []string
+	for column := range strings.FieldsSeq(v.columns) {
+		name, path, _ := strings.Cut(column, "=")
+		header, from = append(header, name), append(from, path)
+		if strings.HasPrefix(path, "agent:") && len(names) == 0 && len(rows) > 0 {
+			if of, err := c.companyID(cmd); err == nil {
+				names, _ = c.agentNames(cmd, of) // without them IDs are shown
+			}
+		}
+	}
+	var t [][]string
+	for _, r := range rows {
+		line := make([]string, len(from))
+		for n, path := range from {
+			path, agent := strings.CutPrefix(path, "agent:")
+			if line[n] = cell(member(r, path)); agent && names[line[n]] != "" {
+				line[n] = names[line[n]]
+			}
+		}
+		t = append(t, line)
+	}
+	table(w, strings.Join(header, " "), t)
+}
+
+// with adds verbs to a command that has subcommands.
+func with(c *cli, to *cobra.Command, verbs ...verb) *cobra.Command {
+	for _, v := range verbs {
+		to.AddCommand(v.command(c))
+	}
+	return to
+}
+
+// noun is a command whose subcommands are verbs.
+func noun(c *cli, use, short string, verbs ...verb) *cobra.Command {
+	return with(c, group(use, short), verbs...)
+}

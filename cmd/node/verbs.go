@@ -1,0 +1,289 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// Fields that several verbs have.
+var (
+	withDescription = field{name: "description", member: "description", about: "what it is about"}
+	withLimit       = field{name: "limit", member: "limit", kind: "int", about: "at most so many"}
+)
+
+const (
+	done       = "{id}"
+	issueSays  = "{identifier} {status} {title}"
+	issueTable = "ID=identifier STATUS=status PRIORITY=priority ASSIGNEE=agent:assigneeAgentId TITLE=title"
+)
+
+// addVerbs adds the commands that are one request each.
+func addVerbs(root *cobra.Command, c *cli) {
+	find := func(name string) *cobra.Command {
+		for _, cmd := range root.Commands() {
+			if cmd.Name() == name {
+				return cmd
+			}
+		}
+		return nil
+	}
+	with(c, find("company"), companyVerbs...)
+	with(c, find("agent"), agentVerbs...)
+	with(c, find("run"), runVerbs...)
+	with(c, find("cost"), costVerbs...)
+	with(c, find("member"), memberVerbs...)
+	with(c, find("issue"), issueVerbs...).AddCommand(
+		noun(c, "hold", "The board's hand on an issue and all below it", holdVerbs...),
+		noun(c, "queue", "What was said to an agent at work, and not told yet", queueVerbs...),
+		noun(c, "watchdog", "An agent that is woken when an issue comes to a stop", watchdogVerbs...),
+		noun(c, "monitor", "When an issue's agent looks again at something outside", monitorVerbs...),
+		noun(c, "plan", "What became of an issue's plan", planVerbs...),
+		noun(c, "remark", "Remarks on the words of a document", remarkVerbs...))
+	with(c, find("skill"), skillVerbs...).AddCommand(noun(c, "test", "Have agents try a skill", skillTestVerbs...))
+	root.AddCommand(
+		noun(c, "goal", "Goals of a company", goalVerbs...),
+		with(c, group("project", "Projects of a company", noun(c, "workspace", "Where the work of a project lies", workspaceVerbs...)), projectVerbs...),
+		noun(c, "label", "Labels of issues", labelVerbs...),
+		noun(c, "environment", "Where runs are carried out, and machines that are reached over ssh", environmentVerbs...),
+		noun(c, "inbox", "What waits for you", inboxVerbs...),
+		noun(c, "folder", "Folders of skills and routines", folderVerbs...),
+		noun(c, "team", "Teams that come with the program", teamVerbs...),
+		noun(c, "feedback", "What people thought of what agents did", feedbackVerbs...),
+		noun(c, "settings", "Settings of the mesh", settingsVerbs...),
+	)
+	with(c, root, topVerbs...)
+}
+
+var companyVerbs = []verb{
+	{use: "show", short: "Show a company", path: "/api/companies/{company}"},
+	{use: "update", short: "Change a company", method: "PATCH", path: "/api/companies/{company}", says: "{issuePrefix} {name}",
+		fields: []field{{name: "name", member: "name", about: "its new name"}, withDescription, {name: "budget", member: "budgetMonthlyCents", kind: "int", about: "monthly budget in cents"}}},
+	{use: "pause", short: "Let nothing of a company work", method: "POST", path: "/api/companies/{company}/pause", says: "{name} {status}"},
+	{use: "resume", short: "Let a paused company work again", method: "POST", path: "/api/companies/{company}/resume", says: "{name} {status}"},
+	{use: "archive", short: "Put a company away; it does not work any more", method: "POST", path: "/api/companies/{company}/archive", says: "{name} {status}"},
+	{use: "delete ID", short: "Delete a company and all that is its own", method: "DELETE", path: "/api/companies/{1}", says: "deleted"},
+	{use: "left-out", short: "Tell what an export of a company does not hold", path: "/api/companies/{company}/export/fidelity", rows: "omissions", columns: "WHAT=kind COUNT=count WHY=reason"},
+}
+
+var agentVerbs = []verb{
+	{use: "show AGENT", short: "Show an agent", path: "/api/agents/{agent:1}"},
+	{use: "update AGENT", short: "Change an agent", method: "PATCH", path: "/api/agents/{agent:1}", says: "{name} {status}",
+		fields: []field{{name: "name", member: "name", about: "its new name"}, {name: "title", member: "title", about: "what it is called"}, {name: "capabilities", member: "capabilities", about: "what it can do"},
+			{name: "reports-to", member: "reportsTo", kind: "agent", about: "its manager; empty for none"}, {name: "config", member: "adapterConfig", kind: "json", about: "the adapter's configuration, or a file with it"},
+			{name: "runtime", member: "runtimeConfig", kind: "json", about: "heartbeat and placement, or a file with it"}}},
+	{use: "delete AGENT", short: "Delete an agent; its open issues are nobody's then", method: "DELETE", path: "/api/agents/{agent:1}", says: "deleted"},
+	{use: "wake AGENT", short: "Wake an agent for a reason", method: "POST", path: "/api/agents/{agent:1}/wakeup", says: "{id} {status}", fixed: map[string]any{"source": "on_demand"},
+		fields: []field{{name: "reason", member: "reason", about: "why"}, {name: "fresh", member: "forceFreshSession", kind: "bool", about: "forget the session that it would resume"}}},
+	{use: "wakeups AGENT", short: "List why an agent was woken, the newest first", path: "/api/agents/{agent:1}/wakeups", columns: "ID=id SOURCE=source STATUS=status REASON=reason ERROR=error AT=requestedAt"},
+	{use: "state AGENT", short: "Show what an agent's runs added up to", path: "/api/agents/{agent:1}/runtime-state"},
+	{use: "sessions AGENT", short: "List what an agent would resume, by task", path: "/api/agents/{agent:1}/task-sessions", columns: "TASK=taskKey ADAPTER=adapterType SESSION=sessionDisplayId UPDATED=updatedAt"},
+	{use: "reset AGENT", short: "Forget what an agent would resume", method: "POST", path: "/api/agents/{agent:1}/runtime-state/reset-session", says: "reset", fields: []field{{name: "task", member: "taskKey", about: "only that of a task"}}},
+	{use: "keys AGENT", short: "List the API keys of an agent, without their tokens", path: "/api/agents/{agent:1}/keys", columns: "ID=id NAME=name CREATED=createdAt REVOKED=revokedAt"},
+	{use: "revoke-key AGENT KEY", short: "Revoke an API key of an agent", method: "DELETE", path: "/api/agents/{agent:1}/keys/{2}", says: "revoked"},
+	{use: "skills AGENT", short: "List the skills that an agent has", path: "/api/agents/{agent:1}/skills", rows: "entries", columns: "SKILL=name STATE=state KEY=key"},
+	{use: "teach AGENT", short: "Say which skills an agent has, by their keys", method: "POST", path: "/api/agents/{agent:1}/skills/sync", says: "{adapterType} {mode}", fields: []field{{name: "skill", member: "desiredSkills", kind: "list", about: "keys of skills; repeat for more"}}},
+	{use: "may AGENT", short: "Say what an agent may do besides its work", method: "PATCH", path: "/api/agents/{agent:1}/permissions", says: "{name} {status}",
+		fields: []field{{name: "create-agents", member: "canCreateAgents", kind: "bool", about: "hire others", value: "false"}, {name: "assign", member: "canAssignTasks", kind: "bool", about: "give work to others", value: "false"}}},
+}
+
+var runVerbs = []verb{
+	{use: "issues RUN", short: "List the issues that a run is about", path: "/api/heartbeat-runs/{run:1}/issues", columns: "ID=identifier STATUS=status PRIORITY=priority TITLE=title"},
+	{use: "judge RUN DECISION", short: "Say what to think of a run that is silent: continue, dismissed_false_positive or snooze", method: "POST", path: "/api/heartbeat-runs/{run:1}/watchdog-decisions", says: "{decision}",
+		fields: []field{{place: 2, member: "decision"}, {name: "until", member: "snoozedUntil", about: "of a snooze: ISO instant"}, {name: "reason", member: "reason", about: "why"}}},
+	{use: "live", short: "List the runs that are queued or at work", path: "/api/companies/{company}/live-runs", columns: "ID=id AGENT=agentName STATUS=status ISSUE=issueId SILENT=outputSilence.level STARTED=startedAt"},
+}
+
+var costVerbs = []verb{
+	costVerb("by-project", "project", "PROJECT=projectName COST=costCents"), costVerb("by-model", "agent and model", "AGENT=agentName MODEL=model COST=costCents"),
+	costVerb("by-provider", "provider", "PROVIDER=provider MODEL=model COST=costCents"), costVerb("by-biller", "who sends the bill", "BILLER=biller COST=costCents"),
+}
+
+func costVerb(use, by, columns string) verb {
+	path := use
+	if use == "by-model" {
+		path = "by-agent-model"
+	}
+	return verb{use: use, short: "Show costs by " + by, path: "/api/companies/{company}/costs/" + path, columns: columns,
+		fields: []field{{name: "from", member: "from", about: "ISO date"}, {name: "to", member: "to", about: "ISO date"}}}
+}
+
+var memberVerbs = []verb{
+	{use: "show USER", short: "Show what a company knows of one of its people", long: "USER is a user's ID, or what stands before the @ of their address.", path: "/api/companies/{company}/users/{1}/profile", rows: "stats", columns: "WHEN=label MADE=createdIssues DONE=completedIssues OPEN=openAssignedIssues LINES=activityCount"},
+	{use: "invites", short: "List invites, newest first", path: "/api/companies/{company}/invites", rows: "invites", columns: "ID=id FOR=allowedJoinTypes ROLE=humanRole STATE=state UNTIL=expiresAt"},
+	{use: "revoke-invite INVITE", short: "Revoke an invite", method: "POST", path: "/api/invites/{1}/revoke", says: "{id} {state}"},
+	{use: "invite-openclaw", short: "Invite an agent of OpenClaw; the token is shown once", method: "POST", path: "/api/companies/{company}/openclaw/invite-prompt", says: "{prompt}", fields: []field{{name: "message", member: "agentMessage", about: "a word to the agent"}}},
+}
+
+var issueVerbs = []verb{
+	{use: "update ISSUE", short: "Change an issue", method: "PATCH", path: "/api/issues/{1}", says: issueSays, fields: []field{{name: "title", member: "title", about: "its new title"}, withDescription,
+		{name: "priority", member: "priority", about: "critical, high, medium or low"}, {name: "assign", member: "assigneeAgentId", kind: "agent", about: "agent that has it; empty for none"},
+		{name: "user", member: "assigneeUserId", about: "user that has it; empty for none"}, {name: "project", member: "projectId", kind: "project", about: "its project; empty for none"},
+		{name: "goal", member: "goalId", kind: "goal", about: "its goal"}, {name: "parent", member: "parentId", kind: "issue", about: "the issue that it is part of; empty for none"},
+		{name: "blocked-by", member: "blockedByIssueIds", kind: "issues", about: "what it waits for, all of it"}, {name: "label", member: "labelIds", kind: "labels", about: "its labels, all of them"},
+		{name: "billing-code", member: "billingCode", about: "where its costs go"}, {name: "policy", member: "executionPolicy", kind: "json", about: "who looks at the work before it is done, or a file with it"}, {name: "comment", member: "comment", about: "a comment with it"}}},
+	{use: "part ISSUE TITLE", short: "Make a sub-issue", method: "POST", path: "/api/issues/{1}/children", says: issueSays, fields: []field{{place: 2, member: "title"}, withDescription,
+		{name: "assign", member: "assigneeAgentId", kind: "agent", about: "agent that has it"}, {name: "priority", member: "priority", about: "critical, high, medium or low"}, {name: "wait", member: "blockParentUntilDone", kind: "bool", about: "the issue waits for it"}}},
+	{use: "delete ISSUE", short: "Delete an issue; its parts move up", method: "DELETE", path: "/api/issues/{1}", says: "{identifier} deleted"},
+	{use: "checkout ISSUE AGENT", short: "Check an issue out for an agent", method: "POST", path: "/api/issues/{1}/checkout", says: "{identifier} {status}, fencing token {fencingToken}",
+		fixed: map[string]any{"expectedStatuses": []string{"todo", "backlog", "blocked", "in_review", "in_progress"}}, fields: []field{{place: 2, member: "agentId", kind: "agent"}}},
+	{use: "release ISSUE", short: "Give an issue back", method: "POST", path: "/api/issues/{1}/release", says: "{identifier} {status}"},
+	{use: "force-release ISSUE", short: "Take an issue from whoever holds it", method: "POST", path: "/api/issues/{1}/admin/force-release", says: "released"},
+	{use: "activity ISSUE", short: "List what happened to an issue, newest first", path: "/api/issues/{1}/activity", columns: "AT=createdAt WHO=actorType ACTION=action"},
+	{use: "runs ISSUE", short: "List the runs for an issue, newest first", path: "/api/issues/{1}/runs", columns: "RUN=runId AGENT=agent:agentId STATUS=status SOURCE=invocationSource STARTED=startedAt"},
+	{use: "cost ISSUE", short: "Show what an issue cost", path: "/api/issues/{1}/cost-summary"},
+	{use: "explain ISSUE", short: "Tell why an issue does not go on, and what it waits for", path: "/api/issues/{1}/diagnostics/blockers", says: "{issue.identifier} {issue.status}: {diagnosis}"},
+	{use: "stuck ISSUE", short: "Tell which issues below one need somebody", path: "/api/issues/{1}/diagnostics/subtree", rows: "issues", columns: "ID=identifier STATUS=status STUCK=needsAttention RUNS=liveRuns WHY=diagnosis"},
+	{use: "wakes ISSUE", short: "Tell why an issue's agent was woken, or was not", path: "/api/issues/{1}/diagnostics/wakes", rows: "events", columns: "AT=requestedAt KIND=kind AGENT=agent:agentId STATUS=status REASON=reason ERROR=error"},
+	{use: "retry ISSUE", short: "Try again now what would be tried again later", method: "POST", path: "/api/issues/{1}/scheduled-retry/retry-now", says: "{scheduledRetry.runId} {scheduledRetry.scheduledRetryAt}"},
+	{use: "resolve ISSUE OUTCOME STATUS", short: "Decide what becomes of an issue that got stuck", long: "OUTCOME is restored, false_positive, blocked or cancelled, STATUS todo, done, in_review or blocked.", method: "POST", path: "/api/issues/{1}/recovery-actions/resolve",
+		says: "{issue.identifier} {issue.status}", fields: []field{{place: 2, member: "outcome"}, {place: 3, member: "sourceIssueStatus"}, {name: "note", member: "resolutionNote", about: "why"}}},
+	{use: "read ISSUE", short: "Mark an issue as read", method: "POST", path: "/api/issues/{1}/read", says: "read"},
+	{use: "archive ISSUE", short: "Put an issue away until it changes", method: "POST", path: "/api/issues/{1}/inbox-archive", says: "put away"},
+	{use: "products ISSUE", short: "List what came of an issue", path: "/api/issues/{1}/work-products", columns: "ID=id TYPE=type STATUS=status TITLE=title URL=url"},
+	{use: "vote ISSUE COMMENT VERDICT", short: "Say what you think of a comment of an agent: up or down", method: "POST", path: "/api/issues/{1}/feedback-votes", says: "{vote}",
+		fixed: map[string]any{"targetType": "issue_comment"}, fields: []field{{place: 2, member: "targetId"}, {place: 3, member: "vote"}, {name: "reason", member: "reason", about: "why"}}},
+}
+
+var holdVerbs = []verb{
+	{use: "list ISSUE", short: "List the holds on an issue, newest first", path: "/api/issues/{1}/tree-holds", columns: "ID=id MODE=mode STATUS=status REASON=reason SINCE=createdAt"},
+	{use: "put ISSUE MODE", short: "Hold an issue and all below it: pause, resume, cancel or restore", method: "POST", path: "/api/issues/{1}/tree-holds", says: "{hold.id} {hold.mode} {hold.status}, {preview.totals.affectedIssues} issues",
+		fields: []field{{place: 2, member: "mode"}, {name: "reason", member: "reason", about: "why"}}},
+	{use: "release ISSUE HOLD", short: "Release a hold", method: "POST", path: "/api/issues/{1}/tree-holds/{2}/release", says: "{id} {status}", fields: []field{{name: "reason", member: "reason", about: "why"}}},
+}
+
+var queueVerbs = []verb{
+	{use: "list ISSUE", short: "List the comments that an issue's agent will be told of next", path: "/api/issues/{1}/queued-comments", rows: "entries", columns: "ID=id BY=authorUserId TEXT=body"},
+	{use: "show ISSUE", short: "Show the queue itself: its ID, its revision and the run at work", path: "/api/issues/{1}/queued-comments"},
+	{use: "drop ISSUE COMMENT QUEUE REVISION", short: "Take back a comment that was not told yet", method: "DELETE", path: "/api/issues/{1}/queued-comments/{2}", says: "taken back", fields: []field{{place: 3, member: "queueId"}, {place: 4, member: "revision"}}},
+	{use: "interrupt ISSUE QUEUE REVISION RUN", short: "End the run at work, so that the comments are told now", method: "POST", path: "/api/issues/{1}/queued-comments/interrupt", says: "interrupted",
+		fields: []field{{place: 2, member: "queueId"}, {place: 3, member: "revision"}, {place: 4, member: "targetRunId"}}},
+}
+
+var watchdogVerbs = []verb{
+	{use: "show ISSUE", short: "Show which agent looks after an issue", path: "/api/issues/{1}/watchdog"},
+	{use: "set ISSUE AGENT", short: "Have an agent look after an issue and all below it", method: "PUT", path: "/api/issues/{1}/watchdog", says: "{status}", fields: []field{{place: 2, member: "agentId", kind: "agent"}, {name: "instructions", member: "instructions", about: "what it is to do then"}}},
+	{use: "remove ISSUE", short: "Have nobody look after an issue", method: "DELETE", path: "/api/issues/{1}/watchdog", says: "removed"},
+}
+
+var monitorVerbs = []verb{
+	{use: "set ISSUE WHEN", short: "Have an issue's agent look again at an ISO instant", method: "PATCH", path: "/api/issues/{1}", says: "{identifier} is looked at again at {monitorNextCheckAt}",
+		fields: []field{{place: 2, member: "executionPolicy.monitor.nextCheckAt"}, {name: "notes", member: "executionPolicy.monitor.notes", about: "at what"}}},
+	{use: "now ISSUE", short: "Have an issue's agent look now", method: "POST", path: "/api/issues/{1}/monitor/check-now", says: "woken"},
+}
+
+var planVerbs = []verb{
+	{use: "list ISSUE", short: "List what an issue's plan was turned into", path: "/api/issues/{1}/accepted-plan-decompositions", columns: "ID=id REVISION=acceptedPlanRevisionNumber ISSUES=childIssues AT=completedAt"},
+	{use: "split ISSUE REVISION FILE", short: "Turn a plan that was agreed on into sub-issues, all or none", long: `FILE holds a JSON list of issues, such as [{"title": "Cut"}, {"title": "Weld", "blockedByIssueIds": ["#1"]}]; - is standard input.`,
+		method: "POST", path: "/api/issues/{1}/accepted-plan-decompositions", says: "{decomposition.id}: {newlyCreatedChildIssueIds}", fields: []field{{place: 2, member: "acceptedPlanRevisionId"}, {place: 3, name: "FILE", member: "children", kind: "json"}}},
+}
+
+var remarkVerbs = []verb{
+	{use: "list ISSUE DOCUMENT", short: "List the remarks on a document", path: "/api/issues/{1}/documents/{2}/annotations", columns: "ID=id STATUS=status WORDS=selectedText STANDS=anchorState AT=createdAt"},
+	{use: "show ISSUE DOCUMENT REMARK", short: "Show a remark with what was said", path: "/api/issues/{1}/documents/{2}/annotations/{3}", rows: "comments", columns: "BY=authorType AT=createdAt TEXT=body"},
+	{use: "answer ISSUE DOCUMENT REMARK TEXT", short: "Say something to a remark", method: "POST", path: "/api/issues/{1}/documents/{2}/annotations/{3}/comments", says: done, fields: []field{{place: 4, member: "body"}}},
+	{use: "resolve ISSUE DOCUMENT REMARK", short: "Close a remark", method: "PATCH", path: "/api/issues/{1}/documents/{2}/annotations/{3}", says: "{status}", fixed: map[string]any{"status": "resolved"}},
+}
+
+var skillVerbs = []verb{
+	{use: "comments SKILL", short: "List what was said about a skill", path: "/api/companies/{company}/skills/{1}/comments", columns: "ID=id BY=authorType AT=createdAt TEXT=body"},
+	{use: "comment SKILL TEXT", short: "Say something about a skill", method: "POST", path: "/api/companies/{company}/skills/{1}/comments", says: done, fields: []field{{place: 2, member: "body"}}},
+	{use: "audit SKILL", short: "Look through a skill for what should not be there", method: "POST", path: "/api/companies/{company}/skills/{1}/audit", says: "{verdict} {codes}"},
+	{use: "versions SKILL", short: "List the versions of a skill, newest first", path: "/api/companies/{company}/skills/{1}/versions", columns: "ID=id NUMBER=revisionNumber LABEL=label AT=createdAt"},
+	{use: "star SKILL", short: "Star a skill", method: "POST", path: "/api/companies/{company}/skills/{1}/star", says: "starred"},
+}
+
+var skillTestVerbs = []verb{
+	{use: "list SKILL", short: "List the tries of a skill, the latest first", path: "/api/companies/{company}/skills/{1}/test-runs", columns: "ID=id AGENT=agent:agentId STATUS=status ISSUE=harnessIssue.identifier AT=createdAt"},
+	{use: "run SKILL AGENT TEXT", short: "Have an agent try a skill on a text, in an issue of its own", method: "POST", path: "/api/companies/{company}/skills/{1}/test-runs", says: "{id} {status} {harnessIssue.identifier}",
+		fields: []field{{place: 2, member: "agentId", kind: "agent"}, {place: 3, member: "content"}}},
+	{use: "show SKILL TEST", short: "Show a try, and what came of it", path: "/api/companies/{company}/skills/{1}/test-runs/{2}"},
+	{use: "cancel SKILL TEST", short: "Cancel a try", method: "POST", path: "/api/companies/{company}/skills/{1}/test-runs/{2}/cancel", says: "{id} {status}"},
+	{use: "forget SKILL TEST", short: "Take a try off the list", method: "DELETE", path: "/api/companies/{company}/skills/{1}/test-runs/{2}", says: "forgotten"},
+	{use: "inputs SKILL", short: "List the texts that a skill is tried on", path: "/api/companies/{company}/skills/{1}/test-inputs", columns: "ID=id NAME=name TEXT=content"},
+	{use: "keep SKILL NAME TEXT", short: "Keep a text to try a skill on", method: "POST", path: "/api/companies/{company}/skills/{1}/test-inputs", says: done, fields: []field{{place: 2, member: "name"}, {place: 3, member: "content"}}},
+}
+
+var goalFields = []field{withDescription, {name: "level", member: "level", about: "company, team, agent or task"}, {name: "status", member: "status", about: "planned, active, achieved or cancelled"},
+	{name: "parent", member: "parentId", kind: "goal", about: "the goal that it serves"}, {name: "owner", member: "ownerAgentId", kind: "agent", about: "agent that answers for it"}}
+
+var goalVerbs = []verb{
+	{use: "list", short: "List the goals of a company", path: "/api/companies/{company}/goals", columns: "ID=id LEVEL=level STATUS=status OWNER=agent:ownerAgentId TITLE=title"},
+	{use: "show GOAL", short: "Show a goal", path: "/api/goals/{goal:1}"},
+	{use: "create TITLE", short: "Make a goal", method: "POST", path: "/api/companies/{company}/goals", says: "{id} {level} {status}", fields: append([]field{{place: 1, member: "title"}}, goalFields...)},
+	{use: "update GOAL", short: "Change a goal", method: "PATCH", path: "/api/goals/{goal:1}", says: "{title} {status}", fields: append([]field{{name: "title", member: "title", about: "its new title"}}, goalFields...)},
+	{use: "delete GOAL", short: "Delete a goal; what served it serves its parent", method: "DELETE", path: "/api/goals/{goal:1}", says: "deleted"},
+}
+
+var projectFields = []field{withDescription, {name: "status", member: "status", about: "backlog, planned, in_progress, completed or cancelled"}, {name: "goal", member: "goalId", kind: "goal", about: "the goal that it serves"},
+	{name: "lead", member: "leadAgentId", kind: "agent", about: "agent that leads it"}, {name: "until", member: "targetDate", about: "date by which it is to be done"}}
+
+var projectVerbs = []verb{
+	{use: "list", short: "List the projects of a company", path: "/api/companies/{company}/projects", columns: "NAME=name STATUS=status ISSUES=taskCount LEAD=agent:leadAgentId UNTIL=targetDate ID=id"},
+	{use: "show PROJECT", short: "Show a project", path: "/api/projects/{project:1}"},
+	{use: "create NAME", short: "Make a project", method: "POST", path: "/api/companies/{company}/projects", says: "{name} {status} {id}", fields: append([]field{{place: 1, member: "name"}}, projectFields...)},
+	{use: "update PROJECT", short: "Change a project", method: "PATCH", path: "/api/projects/{project:1}", says: "{name} {status}", fields: append([]field{{name: "name", member: "name", about: "its new name"}}, projectFields...)},
+	{use: "delete PROJECT", short: "Delete a project; its issues stay", method: "DELETE", path: "/api/projects/{project:1}", says: "deleted"},
+}
+
+var workspaceVerbs = []verb{
+	{use: "list PROJECT", short: "List where a project's work lies", path: "/api/projects/{project:1}/workspaces", columns: "NAME=name SOURCE=sourceType PRIMARY=isPrimary FOLDER=cwd REPOSITORY=repoUrl ID=id"},
+	{use: "add PROJECT NAME", short: "Say where a project's work lies", method: "POST", path: "/api/projects/{project:1}/workspaces", says: "{name} {id}", fields: []field{{place: 2, member: "name"},
+		{name: "folder", member: "cwd", about: "folder on the node that has it"}, {name: "repository", member: "repoUrl", about: "URL of a Git repository"}, {name: "ref", member: "repoRef", about: "its branch or commit"}, {name: "primary", member: "isPrimary", kind: "bool", about: "issues use it unless they say otherwise"}}},
+	{use: "remove PROJECT WORKSPACE", short: "Forget where work lay", method: "DELETE", path: "/api/projects/{project:1}/workspaces/{2}", says: "removed"},
+}
+
+var labelVerbs = []verb{
+	{use: "list", short: "List the labels of a company", path: "/api/companies/{company}/labels", columns: "NAME=name COLOR=color ID=id"},
+	{use: "create NAME", short: "Make a label", method: "POST", path: "/api/companies/{company}/labels", says: "{name} {id}", fields: []field{{place: 1, member: "name"}, {name: "color", member: "color", about: "such as #ff8800", value: "#808080"}}},
+	{use: "delete LABEL", short: "Delete a label", method: "DELETE", path: "/api/labels/{label:1}", says: "deleted"},
+}
+
+var environmentVerbs = []verb{
+	{use: "list", short: "List where runs are carried out, and what else is known", path: "/api/companies/{company}/environments", columns: "NAME=name DRIVER=driver STATUS=status HOST=config.host ID=id"},
+	{use: "show ENVIRONMENT", short: "Show an environment", path: "/api/environments/{environment:1}"},
+	{use: "add NAME HOST USER FOLDER", short: "Describe a machine that is reached over ssh", method: "POST", path: "/api/companies/{company}/environments", says: "{name} {id}", fixed: map[string]any{"driver": "ssh"},
+		fields: []field{{place: 1, member: "name"}, {place: 2, member: "config.host"}, {place: 3, member: "config.username"}, {place: 4, member: "config.remoteWorkspacePath"},
+			{name: "port", member: "config.port", kind: "int", about: "port of its ssh server"}, {name: "known-hosts", member: "config.knownHosts", kind: "file", about: "file with its host key"}, withDescription}},
+	{use: "probe ENVIRONMENT", short: "Look whether the machine answers", method: "POST", path: "/api/environments/{environment:1}/probe", says: "{ok} {summary}"},
+	{use: "leases ENVIRONMENT", short: "List what runs hold, or held, of it", path: "/api/environments/{environment:1}/leases", columns: "ID=id RUN=heartbeatRunId STATUS=status SINCE=acquiredAt"},
+	{use: "uses ENVIRONMENT", short: "Tell what uses an environment", path: "/api/environments/{environment:1}/delete-blast-radius"},
+	{use: "remove ENVIRONMENT", short: "Forget a machine", method: "DELETE", path: "/api/environments/{environment:1}", says: "{name} removed"},
+}
+
+var inboxVerbs = []verb{
+	{use: "list", short: "List the issues that are yours, or that you spoke on", path: "/api/companies/{company}/issues", columns: issueTable,
+		fields: []field{{name: "of", member: "touchedByUserId", value: "me", about: "whose; me is you"}, {name: "status", member: "status", about: "only of these statuses, separated by commas"}, withLimit}},
+	{use: "unread", short: "List the issues on which others said something since you looked", path: "/api/companies/{company}/issues", columns: issueTable, fields: []field{{name: "of", member: "unreadForUserId", value: "me", about: "whose; me is you"}, withLimit}},
+	{use: "desk", short: "List what needs a decision of the board", path: "/api/companies/{company}/attention", rows: "items", columns: "KIND=sourceKind SEVERITY=severity WHAT=subject.title WHY=whyNow KEY=dedupKey"},
+	{use: "dismiss KEY", short: "Put something off the desk", method: "POST", path: "/api/companies/{company}/inbox-dismissals", says: "{itemKey}", fields: []field{{place: 1, member: "itemKey"}, {name: "until", member: "snoozedUntil", about: "ISO instant at which it comes back"}}},
+	{use: "restore KEY", short: "Put something back on the desk", method: "DELETE", path: "/api/companies/{company}/inbox-dismissals/{1}", says: "restored"},
+}
+
+var folderVerbs = []verb{
+	{use: "list KIND", short: "List folders: of routine or skill", path: "/api/companies/{company}/folders", rows: "folders", columns: "NAME=name PATH=path ID=id", fields: []field{{place: 1, member: "kind"}}},
+	{use: "create KIND NAME", short: "Make a folder: of routine or skill", method: "POST", path: "/api/companies/{company}/folders", says: "{name} {id}", fields: []field{{place: 1, member: "kind"}, {place: 2, member: "name"}}},
+	{use: "delete FOLDER", short: "Delete a folder; what is in it stays", method: "DELETE", path: "/api/companies/{company}/folders/{1}", says: "deleted"},
+}
+
+var teamVerbs = []verb{
+	{use: "list", short: "List the teams that come with the program", path: "/api/teams/catalog", columns: "TEAM=slug AGENTS=counts.agents PROJECTS=counts.projects ISSUES=counts.issues ABOUT=description"},
+	{use: "show TEAM", short: "List who is in a team", path: "/api/teams/catalog/{1}", rows: "agents", columns: "NAME=name ROLE=role REPORTS-TO=reportsToSlug"},
+	{use: "add TEAM", short: "Take a team into a company", method: "POST", path: "/api/companies/{company}/teams/catalog/{1}/install", rows: "agents", columns: "NAME=name ACTION=action ID=id",
+		fields: []field{{name: "collision", member: "collisionStrategy", about: "rename, skip or replace what is there by the same name"}}},
+	{use: "installed", short: "List the teams that a company has taken in", path: "/api/companies/{company}/teams/catalog/installed", columns: "TEAM=slug NAME=name AGENTS=agents"},
+}
+
+var feedbackVerbs = []verb{
+	{use: "list", short: "List the votes that may be looked at", path: "/api/companies/{company}/feedback-traces", columns: "ID=traceId ISSUE=issueIdentifier VOTE=vote AT=createdAt"},
+	{use: "show TRACE", short: "Show a vote with what it was about", path: "/api/feedback-traces/{1}"},
+}
+
+var settingsVerbs = []verb{
+	{use: "show", short: "Show the settings of the mesh", path: "/api/instance/settings/general"},
+	{use: "set", short: "Change the settings of the mesh", method: "PATCH", path: "/api/instance/settings/general", says: "changed", fields: []field{{name: "sign-ups", member: "signUps", about: "open, invited or closed"},
+		{name: "log-days", member: "runLogRetention.days", kind: "int", about: "how long the logs of runs are kept"}, {name: "log-bytes", member: "runLogRetention.bytes", kind: "int", about: "how much of them the mesh keeps"}}},
+}
+
+var topVerbs = []verb{
+	{use: "search TEXT", short: "Look for a text in issues, comments, documents, agents and projects", path: "/api/companies/{company}/search", rows: "results", columns: "KIND=type TITLE=title WHERE=href TEXT=snippet", fields: []field{{place: 1, member: "q"}, withLimit}},
+	{use: "extract TEXT", short: "List where a text, or addresses that hold it, stands", path: "/api/companies/{company}/search/extract", rows: "results", columns: "ID=identifier STATUS=status MATCHES=matches TITLE=title",
+		fields: []field{{place: 1, member: "contains"}, {name: "kind", member: "kind", about: "literal or url"}, {name: "scope", member: "scope", about: "all, issues, comments or documents"}, {name: "within", member: "updatedWithin", about: "such as 24h, 7d, 4w or 3m"}, withLimit}},
+	{use: "org", short: "List who reports to whom", path: "/api/companies/{company}/agents", columns: "NAME=name ROLE=role STATUS=status REPORTS-TO=agent:reportsTo"},
+}
