@@ -1,6 +1,7 @@
 package api
 
 import (
+	"os"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
@@ -57,6 +58,7 @@ func (s *Server) absentRoutes() []Route {
 		none("/remote-agent-profiles", "List the profiles of agents that a vendor's service runs; there are none"),
 		refuse("POST", of+"/managed-agent-profiles", "agents", "Add the profile of an agent that a vendor runs; nodes run agents here", "Agents run on the nodes of the mesh; an agent with the adapter http or openclaw_gateway is run by somebody else"),
 		refuse("POST", of+"/remote-agent-profiles", "agents", "Add the profile of an agent that a vendor's service runs; nodes run agents here", "Agents run on the nodes of the mesh; an agent with the adapter http or openclaw_gateway is run by somebody else"),
+		{Method: "POST", Path: "/api/plugins/install", Tag: "plugins", Summary: "Install a plugin; there are none yet", Who: Admin, In: installPlugin{}, NoTool: true, Handle: noPlugin},
 		{Method: "POST", Path: "/api/instance/database-backups", Tag: "mesh", Summary: "Back the instance up on its own disk; backups leave the mesh, see POST /api/v1/mesh/snapshot", Who: Admin, NoTool: true, Handle: noBackupHere},
 		{Method: "GET", Path: of + "/export/fidelity", Tag: "portability", Summary: "Tell what an export of a company does not hold", Who: Board, Out: fidelity{}, Handle: readFidelity},
 	}
@@ -68,6 +70,28 @@ func (rc *Request) ofNoCompany() error {
 		return nil
 	}
 	return inCompany(rc, func(*ledger.Tx, company.Company) error { return nil })
+}
+
+// installPlugin names what is to be installed.
+type installPlugin struct {
+	Package string      `json:"packageName" minLength:"1" maxLength:"4096"`
+	Version Opt[string] `json:"version" maxLength:"200"`
+	Local   bool        `json:"isLocalPath,omitempty"`
+}
+
+// noPlugin says what is wrong with the folder that is named, as far as that can
+// be told, and that nothing is installed otherwise.
+func noPlugin(rc *Request) (Response, error) {
+	in, err := Body[installPlugin](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	if in.Local {
+		if _, err := os.Stat(in.Package); err != nil {
+			return Response{}, Invalid("Invalid localPath: path does not exist: %s", in.Package)
+		}
+	}
+	return Response{}, Unprocessable("This mesh runs no plugins; what runs in its sandbox are tools, see POST /api/companies/{companyId}/tools", nil)
 }
 
 // noBackupHere: every node has all of the state already, and a backup is sealed

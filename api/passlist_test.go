@@ -263,6 +263,7 @@ const passList = `
 260-plugins-examples
 261-plugins-tools
 262-plugins-ui-contributions
+263-plugin-install-missing
 264-skills-list
 265-skill-create
 266-skills-catalog

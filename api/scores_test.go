@@ -60,7 +60,6 @@ var purposes = map[string]string{
 	"import-preview":               "The recorded package is cut short: the end of its sidecar is missing.",
 	"import-apply":                 "The recorded package is cut short: the end of its sidecar is missing.",
 	"import-existing-skip-preview": "The recorded package is cut short: the end of its sidecar is missing.",
-	"plugin-install-missing":       "Plugins are not there yet.",
 	"import-agents-paused":         "Shows the agents of a package that is cut short in the recording.",
 }
 
