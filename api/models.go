@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strings"
@@ -228,14 +229,19 @@ func removeModelPrice(rc *Request) (Response, error) {
 }
 
 // serveModelCall answers below /llm: the calls of runs, which show their token as
-// a bearer or, as Anthropic's clients do, in x-api-key. Nobody else has a budget
+// a bearer or, as clients of Anthropic and Google do, in x-api-key, x-goog-api-key or
+// the query. Nobody else has a budget
 // that a call could be paid from.
 func (s *Server) serveModelCall(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Models == nil {
 		llm.Refuse(w, r, http.StatusServiceUnavailable, "no_gateway", "This node has no model gateway; ask another one")
 		return
 	}
-	if key := r.Header.Get("X-Api-Key"); key != "" && len(r.Header["Authorization"]) == 0 {
+	key := cmp.Or(r.Header.Get("X-Api-Key"), r.Header.Get("X-Goog-Api-Key"))
+	if key == "" && strings.HasPrefix(r.URL.Path, "/llm/gemini") {
+		key = r.URL.Query().Get("key")
+	}
+	if key != "" && len(r.Header["Authorization"]) == 0 {
 		r = r.Clone(r.Context())
 		r.Header.Set("Authorization", "Bearer "+key)
 	}

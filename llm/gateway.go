@@ -157,6 +157,8 @@ func dialectOf(path string) dialect {
 	switch {
 	case strings.HasPrefix(path, "/llm/anthropic"):
 		return messages
+	case strings.HasPrefix(path, "/llm/gemini"):
+		return generate
 	case strings.HasSuffix(path, "/responses"):
 		return responses
 	case strings.HasSuffix(path, "/embeddings"):
@@ -203,9 +205,13 @@ func asRefusal(err error) *refusal {
 func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, who Caller) {
 	d := dialectOf(r.URL.Path)
 	path := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/llm"), "/")
+	if rest, ok := strings.CutPrefix(path, "/gemini"); ok {
+		g.serveGenerate(w, r, who, rest)
+		return
+	}
 	switch r.Method + " " + path {
 	case "POST /v1/chat/completions", "POST /v1/responses", "POST /v1/embeddings", "POST /anthropic/v1/messages":
-		g.serveCall(w, r, who, d)
+		g.serveCall(w, r, who, d, nil)
 	case "POST /anthropic/v1/messages/count_tokens":
 		g.serveCount(w, r, who)
 	case "GET /v1/models", "GET /anthropic/v1/models":
@@ -251,7 +257,9 @@ type call struct {
 	began  bool          // bytes went to the client
 }
 
-func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, d dialect) {
+// serveCall makes the call that a request is; shape makes the request of its body
+// where the dialect has some of it elsewhere.
+func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, d dialect, shape func([]byte) ([]byte, *refusal)) {
 	select {
 	case g.slots <- struct{}{}:
 		defer func() { <-g.slots }()
@@ -263,6 +271,13 @@ func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, 
 	if err != nil {
 		writeRefusal(w, d, err)
 		return
+	}
+	if shape != nil {
+		var bad *refusal
+		if body, bad = shape(body); bad != nil {
+			writeRefusal(w, d, bad)
+			return
+		}
 	}
 	p, bad := planOf(d, body)
 	if bad != nil {

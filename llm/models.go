@@ -133,6 +133,9 @@ func (g *Gateway) serveModels(w http.ResponseWriter, r *http.Request, who Caller
 		data = append(data, modelObject(d, name))
 	}
 	out := object{"object": "list", "data": data}
+	if d == generate {
+		out = object{"models": data}
+	}
 	if d == messages {
 		out = object{"data": data, "has_more": false, "first_id": nil, "last_id": nil}
 		if len(names) > 0 {
@@ -145,6 +148,9 @@ func (g *Gateway) serveModels(w http.ResponseWriter, r *http.Request, who Caller
 func modelObject(d dialect, name string) object {
 	if d == messages {
 		return object{"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
+	}
+	if d == generate {
+		return object{"name": "models/" + name, "displayName": name, "supportedGenerationMethods": []string{"generateContent", "countTokens"}}
 	}
 	return object{"id": name, "object": "model", "created": 0, "owned_by": "selvage"}
 }

@@ -20,6 +20,7 @@ type plan struct {
 	choices    int64
 	input      int64 // bound, in tokens
 	long       bool  // it may write to a cache for an hour
+	list       bool  // the answer is to be a list with one in it
 }
 
 // dropped are members that would change the price of a call: other grades of
@@ -87,6 +88,8 @@ func (p *plan) bounds() *refusal {
 	}
 	p.least = min(p.max, leastOutput)
 	switch p.d {
+	case generate:
+		return p.generateBounds()
 	case chat:
 		if ok, err := p.f.get("n", &p.choices); err != nil || ok && (p.choices < 1 || p.choices > maxChoices) {
 			return invalid("n: 1 to %d are possible", maxChoices)
@@ -143,6 +146,9 @@ func (p *plan) clean() *refusal {
 	}
 	for _, name := range dropped[p.d] {
 		delete(p.f, name)
+	}
+	if p.d == generate {
+		return nil // it is always read, and what runs upstream is no function
 	}
 	return p.cleanTools()
 }

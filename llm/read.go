@@ -14,6 +14,8 @@ func read(d dialect, f fields) (*request, *refusal) {
 		return readChat(f)
 	case messages:
 		return readMessages(f)
+	case generate:
+		return readGenerate(f)
 	}
 	return readResponses(f)
 }

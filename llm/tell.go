@@ -28,6 +28,8 @@ func newTelling(d dialect, r *request, askedUsage bool) telling {
 		return &messagesTeller{teller: base, open: -1}
 	case responses:
 		return &responsesTeller{teller: base}
+	case generate:
+		return &generateTeller{teller: base}
 	}
 	return &chatTeller{teller: base, askedUsage: askedUsage, at: map[int]int{}}
 }

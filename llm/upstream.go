@@ -343,6 +343,9 @@ func (c *call) relay(o *opened, r *request, key string, m *meter) error {
 		if r != nil {
 			b = newTelling(c.d, r, true).whole(gather(o.heard.deltas), m.settled(c.plan.input, false))
 		}
+		if c.plan.list {
+			b = append(append([]byte("["), b...), ']')
+		}
 		c.start("application/json")
 		return c.write(b)
 	}

@@ -14,10 +14,11 @@ const (
 	responses                 // OpenAI: POST /responses
 	messages                  // Anthropic: POST /v1/messages
 	embeddings                // OpenAI: POST /embeddings
+	generate                  // Google: POST /v1beta/models/NAME:generateContent, of clients only
 )
 
 func (d dialect) String() string {
-	return [...]string{"chat completions", "responses", "messages", "embeddings"}[d]
+	return [...]string{"chat completions", "responses", "messages", "embeddings", "generate content"}[d]
 }
 
 // A request is what all dialects can say, for those that differ.
@@ -229,6 +230,13 @@ func (r *refusal) body(d dialect) []byte {
 		Param   *string         `json:"param"`
 		Code    string          `json:"code"`
 		Details json.RawMessage `json:"details,omitempty"`
+	}
+	if d == generate {
+		info := map[string]any{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": r.code, "domain": "selvage"}
+		if len(r.detail) > 0 {
+			info["details"] = r.detail
+		}
+		return encode(map[string]any{"error": map[string]any{"code": r.status, "message": r.message, "status": generateStatus(r.status), "details": []any{info}}})
 	}
 	if d == messages {
 		return encode(map[string]any{"type": "error", "error": struct {
