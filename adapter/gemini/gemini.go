@@ -3,9 +3,10 @@
 //
 // It is started as `gemini --output-format stream-json` with the prompt on its
 // standard input. Its configuration, sessions and skills lie in .gemini in the
-// agent's folder. It speaks its vendor's protocol alone, which the model gateway
-// does not, so it calls with a key from the agent's variables (GEMINI_API_KEY,
-// best as a reference to a secret) and what it uses is told, not paid in advance.
+// agent's folder. It asks the node's model gateway, which speaks its vendor's
+// protocol too, with the run's token in place of a key; with gateway false it calls
+// its vendor with a key from the agent's variables (GEMINI_API_KEY, best as a
+// reference to a secret), and what it uses is told, not paid in advance.
 package gemini
 
 import (
@@ -19,6 +20,10 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/cli"
 	"github.com/selvage-mesh/selvage/company"
 )
+
+// elsewhere are variables that would lead calls past the gateway.
+var elsewhere = []string{"GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA", "GOOGLE_VERTEX_BASE_URL", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_ACCESS_TOKEN",
+	"GOOGLE_APPLICATION_CREDENTIALS", "CODE_ASSIST_ENDPOINT", "GEMINI_CLI_CUSTOM_HEADERS", "GEMINI_API_KEY_AUTH_MECHANISM"}
 
 // Tool is Gemini CLI.
 type Tool struct{}
@@ -41,7 +46,7 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	if err != nil {
 		return cli.Call{}, err
 	}
-	if r.Place.Env["GEMINI_API_KEY"] != "" {
+	if r.Gateway || r.Place.Env["GEMINI_API_KEY"] != "" {
 		// Without a person it has to be told by which of its ways to sign in.
 		f, err := os.OpenFile(filepath.Join(home, "settings.json"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
@@ -53,6 +58,12 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 		}
 	}
 	c := cli.Call{Input: r.Told(), Env: map[string]string{"GEMINI_CLI_HOME": r.Home}, Args: []string{"--output-format", "stream-json", "--skip-trust"}}
+	if r.Gateway {
+		for _, k := range elsewhere {
+			c.Env[k] = ""
+		}
+		c.Env["GOOGLE_GEMINI_BASE_URL"], c.Env["GEMINI_API_KEY"] = r.LLM()+"/gemini", r.Token
+	}
 	if r.Skip {
 		c.Args = append(c.Args, "--approval-mode", "yolo")
 	}

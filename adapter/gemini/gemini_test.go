@@ -23,7 +23,7 @@ const (
 
 func TestItIsStartedAsItsManualSays(t *testing.T) {
 	t.Parallel()
-	b := clitest.New(t, Tool{}, map[string]any{"model": "gemini-2.5-pro", "env": map[string]any{"GEMINI_API_KEY": "gk-canary-0123456789"}}, clitest.Print(begun, told, one, used, one, two, won))
+	b := clitest.New(t, Tool{}, map[string]any{"model": "gemini-2.5-pro", "gateway": false, "env": map[string]any{"GEMINI_API_KEY": "gk-canary-0123456789"}}, clitest.Print(begun, told, one, used, one, two, won))
 	b.Inv.Instructions = &company.RunInstructions{Entry: "AGENTS.md", Texts: map[string]string{"AGENTS.md": "Be kind."}}
 	o := b.Invoke()
 	if o.Status != company.RunSucceeded || clitest.Summary(o) != "Hello gemini" || o.SessionID != "e1127d13-4e04-45e8-ba29-f6879ab65594" ||
@@ -39,6 +39,26 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 	}
 	if o = b.Again(o); o.Status != company.RunSucceeded || !clitest.Has(b.Call(1).Args, "--resume", o.SessionID) {
 		t.Errorf("%+v %q", o, b.Call(1).Args)
+	}
+}
+
+// Unless told otherwise it asks the gateway, and has no key but the run's token.
+func TestItAsksTheGateway(t *testing.T) {
+	t.Parallel()
+	b := clitest.New(t, Tool{}, map[string]any{"model": "local/qwen", "env": map[string]any{"GEMINI_API_KEY": "gk-canary-0123456789", "GOOGLE_API_KEY": "gk-canary-1", "GOOGLE_GENAI_USE_VERTEXAI": "true"}},
+		`cat "$GEMINI_CLI_HOME/.gemini/settings.json" >$at/settings
+`+clitest.Print(begun, told, one, two, won))
+	if o := b.Invoke(); o.Status != company.RunSucceeded || clitest.Summary(o) != "Hello gemini" {
+		t.Fatalf("%+v %s", o, o.Result)
+	}
+	c := b.Call(0)
+	if c.Env["GOOGLE_GEMINI_BASE_URL"] != "http://127.0.0.1:3100/llm/gemini" || c.Env["GEMINI_API_KEY"] != clitest.Token || !strings.Contains(c.Env["NO_PROXY"], "127.0.0.1") || !strings.Contains(b.File(0, "settings"), "gemini-api-key") {
+		t.Errorf("%q, settings %s", c.Env, b.File(0, "settings"))
+	}
+	for k, v := range c.Env {
+		if strings.Contains(v, "canary") || strings.HasPrefix(k, "GOOGLE_GENAI") {
+			t.Errorf("%s=%s is left", k, v)
+		}
 	}
 }
 

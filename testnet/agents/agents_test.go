@@ -182,6 +182,28 @@ func openai(body string) (head, tail string) {
 				`],"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":0},"output_tokens":10,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":110}}`})
 }
 
+// google answers, for the gateway, as an upstream of chat completions does, which
+// the gateway tells to Google's client in its own dialect; with the same tokens.
+func google(body string) (head, tail string) {
+	message := `{"role":"assistant","content":"I have looked around."}`
+	finish := "stop"
+	if !strings.Contains(body, `"role":"tool"`) {
+		args, _ := json.Marshal(map[string]string{"command": look, "description": "Looks around"})
+		quoted, _ := json.Marshal(string(args))
+		message = `{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"run_shell_command","arguments":` + string(quoted) + `}}]}`
+		finish = "tool_calls"
+	}
+	used := `"usage":{"prompt_tokens":100,"completion_tokens":10,"total_tokens":110}`
+	if !strings.Contains(body, `"stream":true`) {
+		return `{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":` + message + `,"finish_reason":"` + finish + `"}],` + used + `}`, ""
+	}
+	piece := func(delta, finish string) string {
+		return `data: {"id":"c","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + "}]}\n\n"
+	}
+	return piece(`{"role":"assistant","content":""}`, "null"),
+		piece(message, "null") + piece("{}", `"`+finish+`"`) + `data: {"id":"c","object":"chat.completion.chunk","model":"m","choices":[],` + used + "}\n\ndata: [DONE]\n\n"
+}
+
 // run is what is looked at of a run.
 type run struct {
 	ID, Status      string
@@ -234,6 +256,7 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 		config                             map[string]any
 	}{
 		{"claude_local", "claude", "anthropic", "claude-sonnet-4-5", "ANTHROPIC_API_KEY", anthropic, map[string]any{"maxTurnsPerRun": 8}},
+		{"gemini_local", "gemini", "openai_compatible", "gemini-2.5-pro", "GEMINI_API_KEY", google, nil},
 		{"codex_local", "codex", "openai", "gpt-5", "OPENAI_API_KEY", openai, map[string]any{"effort": "low"}},
 	} {
 		t.Run(c.adapter, func(t *testing.T) {
