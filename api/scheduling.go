@@ -175,6 +175,8 @@ func readPlacement(rc *Request) (Response, error) {
 			out.Summary = "waits for a node"
 		case p.Node != "":
 			out.Summary = "went to " + string(out.NodeName) + ", which had the lowest score"
+		case decided:
+			out.Summary = "was never placed: no node could take it"
 		default:
 			out.Summary = "was never placed"
 		}
