@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"time"
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -13,7 +12,7 @@ import (
 func (l *Leader) fireMonitors(ctx context.Context) error {
 	var due []company.DueMonitor
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
-		due = company.DueMonitors(tx, company.TimeOf(time.Now()), ticksPerLook)
+		due = company.DueMonitors(tx, company.TimeOf(l.cfg.Now()), ticksPerLook)
 		return nil
 	})
 	if err != nil {

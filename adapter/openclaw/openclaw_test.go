@@ -96,7 +96,7 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) {
 				ok(`{"status":"error","error":"it broke"}`)
 			case "drop":
 				return
-			case "hang":
+			case "hang", "stuck":
 			default:
 				ok(`{"status":"ok"}`)
 			}
@@ -123,7 +123,7 @@ func signed(p map[string]any) bool {
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-func invoke(t *testing.T, g *gateway, private []netip.Prefix, more string) (company.Outcome, *Adapter, string) {
+func invoke(t *testing.T, g *gateway, private []netip.Prefix, more string, change ...func(*company.Invocation)) (company.Outcome, *Adapter, string) {
 	t.Helper()
 	a, err := New(Config{Dir: t.TempDir(), Private: private})
 	if err != nil {
@@ -136,6 +136,9 @@ func invoke(t *testing.T, g *gateway, private []netip.Prefix, more string) (comp
 		Run:    company.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", Context: company.RunContext{TaskID: "task-1"}},
 		Log:    func(_, text string) { mu.Lock(); defer mu.Unlock(); log += text }, Report: func(company.Report) {},
 		Authority: func() time.Duration { return shim.BootTime() + time.Hour }}
+	for _, f := range change {
+		f(&inv)
+	}
 	if g.mode == "hang" {
 		go func() {
 			for g.t.Context().Err() == nil {
@@ -190,6 +193,11 @@ func TestHowItEnds(t *testing.T) {
 	}
 	if o, _, _ := invoke(t, newGateway(t, ""), nil, ""); o.Status != company.RunFailed || !strings.Contains(o.Error, "private or reserved") {
 		t.Errorf("a private address: %+v", o)
+	}
+	until := shim.BootTime() + 600*time.Millisecond
+	lease := func(inv *company.Invocation) { inv.Authority = func() time.Duration { return until } }
+	if o, _, _ := invoke(t, newGateway(t, "stuck"), loopback, "", lease); o.Status != company.RunInterrupted || shim.BootTime() > until+5*time.Second {
+		t.Errorf("without its lease: %+v", o)
 	}
 	g := newGateway(t, "hang")
 	if o, _, _ := invoke(t, g, loopback, ""); o.Status != company.RunCancelled {

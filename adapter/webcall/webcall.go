@@ -146,6 +146,12 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	late := errors.New("timeout")
 	timer := time.AfterFunc(limit, func() { stop(late) })
 	defer timer.Stop()
+	// The watch lasts until the answer is whole: its body may take any time to come.
+	lost := errors.New("the node may not act any more")
+	defer live.Watch(ctx, inv, func() { stop(lost) })()
+	if !live.MayAct(inv) {
+		stop(lost)
+	}
 	out, answer, err := a.call(ctx, inv, c)
 	stopReason := "completed"
 	switch cause := context.Cause(ctx); {
@@ -155,7 +161,7 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	case errors.Is(cause, late):
 		out.Status, out.ErrorCode, stopReason = company.RunTimedOut, "timeout", "timeout"
 		out.Error = fmt.Sprintf("Timed out after %v", limit)
-	case whole.Err() != nil:
+	case errors.Is(cause, lost), whole.Err() != nil:
 		out.Status, out.ErrorCode, out.Error, stopReason = company.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
 	default:
 		out.Status, out.ErrorCode, out.Error, stopReason = company.RunFailed, "adapter_failed", err.Error(), "adapter_failed"
@@ -195,9 +201,7 @@ func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config) (o
 	inv.Log("system", "[selvage] "+req.Method+" "+to.Scheme+"://"+to.Host+"\n")
 	note, _ := json.Marshal(map[string]any{"adapterType": inv.Run.AdapterType, "method": req.Method, "host": to.Host}) // always encodes
 	inv.Report(company.Report{Events: []company.ReportEvent{{Type: "adapter.invoke", Level: "info", Message: "adapter invocation", Payload: note}}})
-	stopWatch := live.Watch(ctx, inv, func() { a.Cancel(inv.Run.ID, "the node's lease ended") })
 	res, err := a.client.Do(req)
-	stopWatch()
 	if err != nil {
 		if errors.Is(err, ErrPrivate) {
 			return out, "", ErrPrivate

@@ -18,9 +18,14 @@ import (
 
 func invoke(t *testing.T, a *Adapter, config string) company.Outcome {
 	t.Helper()
+	return invokeUntil(t, a, config, shim.BootTime()+time.Hour)
+}
+
+func invokeUntil(t *testing.T, a *Adapter, config string, until time.Duration) company.Outcome {
+	t.Helper()
 	return a.Invoke(t.Context(), company.Invocation{Config: []byte(config), AgentName: "Ada", Wake: []byte(`{"wakeReason":"test"}`), Secrets: []string{"canary"},
 		Run: company.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", AdapterType: "http"},
-		Log: func(string, string) {}, Report: func(company.Report) {}, Authority: func() time.Duration { return shim.BootTime() + time.Hour }})
+		Log: func(string, string) {}, Report: func(company.Report) {}, Authority: func() time.Duration { return until }})
 }
 
 func local() *Adapter {
@@ -102,5 +107,31 @@ func TestACallThatGoesWrong(t *testing.T) {
 	}()
 	if o := invoke(t, a, fmt.Sprintf(`{"url":%q}`, s.URL+"/slow")); o.Status != company.RunCancelled {
 		t.Errorf("cancelled: %+v", o)
+	}
+}
+
+// A call ends with its node's lease, also when its answer has begun; without a
+// lease none is made.
+func TestACallEndsWithItsLease(t *testing.T) {
+	asked := make(chan struct{}, 3)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		asked <- struct{}{}
+		fmt.Fprint(w, "it begins")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	defer s.Close()
+	config := fmt.Sprintf(`{"url":%q,"timeoutMs":60000}`, s.URL)
+	until := shim.BootTime() + 500*time.Millisecond
+	if o := invokeUntil(t, local(), config, until); o.Status != company.RunInterrupted || o.ErrorCode != "node_lost" || shim.BootTime() > until+10*time.Second {
+		t.Errorf("its lease ended: %+v", o)
+	}
+	<-asked
+	if o := invokeUntil(t, local(), config, shim.BootTime()-1); o.Status != company.RunInterrupted {
+		t.Errorf("without a lease: %+v", o)
+	}
+	if len(asked) != 0 {
+		t.Error("a call was made without a lease")
 	}
 }
