@@ -86,7 +86,10 @@ var (
 )
 
 func serviceCompanyKey(id string) []byte    { return ledger.Key("runtime-service-company", id) }
-func serviceNodeKey(node, id string) []byte { return ledger.Key("runtime-service-node", node, id) }
+func serviceNodeKey(node, id string) []byte { return ledger.Key(serviceNodes, node, id) }
+
+// serviceNodes is the index of the services on each node.
+const serviceNodes = "runtime-service-node"
 
 const (
 	// MaxServices bounds the services and commands that a workspace declares.

@@ -86,7 +86,10 @@ var (
 )
 
 func operationCompanyKey(id string) []byte    { return ledger.Key("workspace-op-company", id) }
-func operationNodeKey(node, id string) []byte { return ledger.Key("workspace-op-node", node, id) }
+func operationNodeKey(node, id string) []byte { return ledger.Key(operationNodes, node, id) }
+
+// operationNodes is the index of what is under way on each node.
+const operationNodes = "workspace-op-node"
 
 const (
 	// MaxOperations bounds the operations that are kept of one workspace; the

@@ -200,19 +200,19 @@ func (l *Leader) submit(ctx context.Context, kind, of string, payload any) (ledg
 	return r, err
 }
 
-// declareLost ends the sessions whose lease passed. Sessions with runs that
-// were never heard, such as those of a node that died with the leader before,
-// get a full lease first.
+// declareLost ends the sessions whose lease passed. Sessions at work that were
+// never heard, such as those of a node that died with the leader before, get a
+// full lease first.
 func (l *Leader) declareLost(ctx context.Context) error {
-	var withRuns []company.NodeLost
-	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error { withRuns = company.SessionsWithRuns(tx); return nil })
+	var working []company.NodeLost
+	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error { working = company.SessionsAtWork(tx); return nil })
 	if err != nil {
 		return err
 	}
 	var due []company.NodeLost
 	l.mu.Lock()
 	now := l.cfg.Clock()
-	for _, s := range withRuns {
+	for _, s := range working {
 		if l.leases[s.Session] == nil {
 			l.leases[s.Session] = &lease{beat: Beat{Node: identity.NodeID(s.Node), Session: s.Session}, expiry: now + l.cfg.Lease}
 		}

@@ -38,6 +38,7 @@ type operation struct {
 // run of each, and when one is closed. What they write is in a log, without
 // secrets; what fails ends the run, or keeps the tree.
 func TestCommandsOfWorkspaces(t *testing.T) {
+	t.Parallel()
 	const canary = "canary-of-the-project-4711"
 	repo, marks := gitRepo(t), t.TempDir()
 	work := working(t.TempDir())
@@ -205,6 +206,7 @@ func TestCommandsOfWorkspaces(t *testing.T) {
 // started again when they end, seen from every node, and gone when they are
 // stopped, their workspace is closed, or their node is killed.
 func TestServicesOfWorkspaces(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	work := working(t.TempDir())
 	b := Mesh(t, 3, func(i int, c *node.Config) {
@@ -336,6 +338,11 @@ func TestServicesOfWorkspaces(t *testing.T) {
 	b.Must(0, "POST", path+"/runtime-services/start", map[string]any{"workspaceCommandId": "web"}, nil, b.Seen()...)
 	b.Until("the issue's service is ready", func() bool { return first().Status == "running" })
 	pid = first().ProviderRef
+	// It leads, so that who leads next has not heard of its lease.
+	b.Until("the node with the service leads", func() bool {
+		_, _ = b.Call(0, "POST", "/api/v1/mesh/raft/transfer", nil, nil)
+		return b.Nodes[1].IsLeader()
+	})
 	b.Kill(1)
 	b.Until("the killed node's service is gone", func() bool { return gone(pid) && first().Status == "stopped" })
 	b.Restart(1)
