@@ -88,6 +88,7 @@ func (p *peer) epoch(t *testing.T) (epoch uint64) {
 // A node that was away while everybody whom it knew was replaced finds the mesh at
 // a seed that it has never heard of, and believes who is there by their admissions.
 func TestAwayWhileAllWereReplaced(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("replacing a mesh takes a quarter of a minute")
 	}
@@ -129,6 +130,7 @@ func TestAwayWhileAllWereReplaced(t *testing.T) {
 // New keys are drawn again and again while nodes are let in: each rotation or
 // admission that collides is made anew, and all end with the same keys.
 func TestRotationsRaceWithAdmissions(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n0 := peerAt(t, node.Config{Dir: filepath.Join(dir, "n0"), Name: "n0"})
 	var tokens []string
@@ -169,6 +171,7 @@ func TestRotationsRaceWithAdmissions(t *testing.T) {
 
 // Keys that are old are replaced by themselves.
 func TestKeysAreRotatedBySchedule(t *testing.T) {
+	t.Parallel()
 	n := peerAt(t, node.Config{Dir: t.TempDir(), Name: "n", RotateEvery: 500 * time.Millisecond})
 	until(t, "new keys were drawn twice", func() bool { return n.epoch(t) >= 3 })
 }

@@ -9,6 +9,7 @@ import (
 // The checks of this package see what they look for: a node that answers strong
 // reads from its own state is found out, though it is right most of the time.
 func TestStaleStrongReadIsSeen(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3, func(_ int, c *node.Config) { c.Faults.Consensus.StaleStrongRead = true })
 	var of struct{ ID string }
 	b.Must(0, "POST", "/api/companies", map[string]any{"name": "Acme"}, &of)

@@ -38,6 +38,7 @@ type attachment struct {
 // them; when that node dies for good the others still have it, and make up the
 // copy that is lost; and a file that rots on a disk is replaced.
 func TestAttachmentOutlivesItsNode(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b := Mesh(t, 5, func(i int, c *node.Config) {
 		c.Dir = filepath.Join(dir, c.Name)
@@ -110,6 +111,7 @@ func TestAttachmentOutlivesItsNode(t *testing.T) {
 
 // What the last row refers to no more is thrown away on all nodes.
 func TestDeletedAttachmentsLeaveTheDisks(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b := Mesh(t, 3, func(i int, c *node.Config) {
 		c.Dir = filepath.Join(dir, c.Name)

@@ -139,6 +139,7 @@ func valid(v any, w world) map[string]json.RawMessage {
 // Whatever is sent to whichever route: the answer is a reason, never a failure,
 // and the nodes agree afterwards.
 func TestGarbageNeverFails(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	w := makeWorld(t, b)
 	all := slices.Clone(routes(t, b))

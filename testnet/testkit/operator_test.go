@@ -17,6 +17,7 @@ import (
 
 // What operators do, through the Go client and on three nodes.
 func TestOperatorsByTheGoClient(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	urls := []string{}
 	for _, n := range b.Nodes {

@@ -17,6 +17,7 @@ import (
 // calls and started again. What really went to the upstream may never exceed the
 // limit, and when all have told, it is booked.
 func TestMeteredSpendingThroughAPartition(t *testing.T) {
+	t.Parallel()
 	const limit = 2_000 // cents
 	cut := &Cut{}
 	b := Mesh(t, 3, func(i int, c *node.Config) {

@@ -36,6 +36,7 @@ func howOften(t *testing.T) int {
 // issue, again and again: one gets it, all others are told who has it, and the
 // winner's fencing token is larger than any before.
 func TestOneOfFiftyWins(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	began := time.Now()

@@ -16,6 +16,7 @@ import (
 // What is written through one node is there on every other at once, for who
 // brings the height of the answer, and for who reads strongly.
 func TestReadsOnOtherNodes(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	for round := range 60 {
@@ -55,6 +56,7 @@ func height(t *testing.T, a Answer) uint64 {
 // An Idempotency-Key is good on every node: a repetition elsewhere gets the first
 // answer, also at the same time, and the same key with another body a 422.
 func TestIdempotencyKeyOnOtherNodes(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	agent, err := b.Hire(0, of, "Ada", nil)
@@ -157,6 +159,7 @@ func follow(ctx context.Context, b *Bed, on int, of string, after uint64, f func
 // A stream that breaks off again and again, and goes on at another node each time
 // while all nodes write, tells everything once and in order.
 func TestStreamGoesOnAtAnotherNode(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	issue := b.Issue(0, of, "Talk here")

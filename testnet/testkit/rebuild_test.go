@@ -16,6 +16,7 @@ import (
 // as soon as a command meets the difference. It stops, sets its store aside and
 // comes back with its peers' state.
 func TestADivergedNodeIsRebuiltFromItsPeers(t *testing.T) {
+	t.Parallel()
 	confs := make([]node.Config, 3)
 	b := Mesh(t, 3, func(i int, c *node.Config) { confs[i] = *c })
 	of := b.Company("Acme")

@@ -15,6 +15,7 @@ import (
 // After the mesh has a new data key, all that was sealed with the one before is
 // sealed anew, wherever it lies, and nothing is lost of it.
 func TestEverythingIsSealedAnew(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	in := "/api/companies/" + of

@@ -10,6 +10,7 @@ import (
 // whoever brings the height of the revocation: the node waits until it has got
 // that far, also when it remembers the key, and says so when it takes too long.
 func TestRevokedKeysOnANodeThatLags(t *testing.T) {
+	t.Parallel()
 	cut := &Cut{}
 	b := Mesh(t, 3, func(i int, c *node.Config) {
 		if i == 2 {

@@ -10,6 +10,7 @@ import (
 
 // The log of a run that is over outlives the node that carried it out.
 func TestLogsOutliveTheirNode(t *testing.T) {
+	t.Parallel()
 	work := working(t.TempDir())
 	b := Mesh(t, 3, func(i int, c *node.Config) {
 		if work(i, c); i != 2 {

@@ -35,6 +35,7 @@ func readFile(b *Bed, path string) (text string) {
 // A run's log is readable through every node while the run goes on, and its token
 // speaks on every node until the run ends, and on none after.
 func TestRunIsEverywhere(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3, working(t.TempDir()))
 	of, out := b.Company("Acme"), t.TempDir()
 	const script = `umask 077; printf %s "$PAPERCLIP_API_KEY" > $OUT/part; mv $OUT/part $OUT/token
@@ -138,6 +139,7 @@ func (c canaries) look(t *testing.T, where, text string) {
 // No secret is in a log line, an answer to a GET, a command line, what a run
 // wrote, or on a disk.
 func TestSecretsStaySecret(t *testing.T) {
+	t.Parallel()
 	dir, out := t.TempDir(), t.TempDir()
 	b := Mesh(t, 3, working(dir))
 	w := makeWorldOf(t, b, b.Company("Acme"))

@@ -15,6 +15,7 @@ import (
 // People sign in on one node and are known on all; where they sign out, or are
 // thrown out, they are refused on all; and what they typed is nowhere.
 func TestSignInsAreEverywhere(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b := Mesh(t, 3, func(i int, c *node.Config) {
 		c.Dir = filepath.Join(dir, c.Name)

@@ -82,6 +82,7 @@ func (b *Bed) runsOf(on int, of, agent string) (rows []struct{ ID, Status, Invoc
 
 // It catches two holders of one issue, and a refusal that does not say who holds it.
 func TestSpec_17_2_1_AtomicCheckoutConflict(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	agents := b.Agents(of, 2)
@@ -104,6 +105,7 @@ func TestSpec_17_2_1_AtomicCheckoutConflict(t *testing.T) {
 // It catches a hire that works before it was approved, and an approval that does
 // not carry out what it approved.
 func TestSpec_17_2_2_ApprovalMakesTheAgent(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	ceo := b.at(b.staff(of, "Cleo", "ceo", ""))
@@ -126,6 +128,7 @@ func TestSpec_17_2_2_ApprovalMakesTheAgent(t *testing.T) {
 // It catches an event that a rollup counts twice, not at all, or for the wrong
 // agent; the sums come from 60 events that three nodes took at once.
 func TestSpec_17_2_3_CostsAddUp(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	agents := b.Agents(of, 3)
@@ -171,6 +174,7 @@ func TestSpec_17_2_3_CostsAddUp(t *testing.T) {
 // It catches a paused agent whose program goes on: one that does not heed the
 // first signal is killed after its grace.
 func TestSpec_17_2_4_PauseEndsARunningProgram(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 1, working(t.TempDir()))
 	of, out := b.Company("Acme"), t.TempDir()
 	const script = `trap 'echo heard > $OUT/term' TERM; echo $$ > $OUT/part; mv $OUT/part $OUT/pid; while :; do sleep 0.05; done`
@@ -197,6 +201,7 @@ func TestSpec_17_2_4_PauseEndsARunningProgram(t *testing.T) {
 // It catches a gate that lets a CEO start work before its strategy, stays shut
 // after it, or work that nobody is woken for.
 func TestSpec_17_3_1_BoardHiresCEOApprovesStrategyCEOReceivesWork(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	var hire struct{ Agent struct{ ID, Status string } }
@@ -227,6 +232,7 @@ func TestSpec_17_3_1_BoardHiresCEOApprovesStrategyCEOReceivesWork(t *testing.T) 
 // It catches a limit that is looked at only when a run starts: the event that
 // reaches it stops the agent, and a warning came before.
 func TestSpec_17_3_2_CostsReachTheLimitAndPause(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	a := b.Agent(of)
@@ -260,6 +266,7 @@ func TestSpec_17_3_2_CostsReachTheLimitAndPause(t *testing.T) {
 // It catches a child that forgets how deep it is, whose costs its chain's code
 // does not cover, or a chain without an end.
 func TestSpec_17_3_3_DelegationAcrossTeamsCountsItsDepth(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	ceo := b.staff(of, "Cleo", "ceo", "")
@@ -302,6 +309,7 @@ func TestSpec_17_3_3_DelegationAcrossTeamsCountsItsDepth(t *testing.T) {
 // It catches a door that is open without a key, with another's key, with a
 // revoked one, or into another company.
 func TestSpec_17_4_1_AuthBoundary(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of, other := b.Company("Acme"), b.Company("Beta")
 	mine, theirs := b.Agent(of), b.Agent(other)
@@ -332,6 +340,7 @@ func TestSpec_17_4_1_AuthBoundary(t *testing.T) {
 
 // It catches two winners, or none; TestOneOfFiftyWins is its long form.
 func TestSpec_17_4_2_CheckoutRace(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	agents := b.Agents(of, 8)
@@ -343,6 +352,7 @@ func TestSpec_17_4_2_CheckoutRace(t *testing.T) {
 // It catches an agent over its limit that still takes work or is invoked, and a
 // stop that only a restart undoes.
 func TestSpec_17_4_3_HardBudgetStop(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	a := b.Agent(of)
@@ -372,6 +382,7 @@ func TestSpec_17_4_3_HardBudgetStop(t *testing.T) {
 // It catches a pause that new wakes get round, and a resume that leaves the agent
 // stuck.
 func TestSpec_17_4_4_PauseAndResume(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	a := b.Agent(of)
@@ -428,6 +439,7 @@ func (b *Bed) counts(of string) {
 
 // It catches a figure that is kept beside the rows and comes apart from them.
 func TestSpec_17_4_5_DashboardIsConsistent(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	agents := b.Agents(of, 3)
@@ -458,6 +470,7 @@ func TestSpec_17_4_5_DashboardIsConsistent(t *testing.T) {
 
 // It catches rows that two companies share, and a name that only one may have.
 func TestSpec_19_1_SeveralCompanies(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	ids := map[string]string{}
 	for on, name := range []string{"Acme", "Beta", "Gamma"} {
@@ -485,6 +498,7 @@ func TestSpec_19_1_SeveralCompanies(t *testing.T) {
 // It catches a timer that nobody fires, and a run that nobody carries out. The
 // shortest interval is 30 seconds, so -short invokes instead.
 func TestSpec_19_2_AnAgentWithAHeartbeat(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 1, working(t.TempDir()))
 	of := b.Company("Acme")
 	var row struct{ ID string }
@@ -504,6 +518,7 @@ func TestSpec_19_2_AnAgentWithAHeartbeat(t *testing.T) {
 
 // It catches a claim that anything but 409 answers when another was first.
 func TestSpec_19_3_CheckoutAnswers409OnConcurrentClaims(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	agents := b.Agents(of, 5)
@@ -513,6 +528,7 @@ func TestSpec_19_3_CheckoutAnswers409OnConcurrentClaims(t *testing.T) {
 
 // It catches a call of an agent's day that needs more than its key.
 func TestSpec_19_4_AgentsWorkWithTheirKeysAlone(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	a := b.Agent(of)
@@ -540,6 +556,7 @@ func TestSpec_19_4_AgentsWorkWithTheirKeysAlone(t *testing.T) {
 
 // It catches a decision that is lost, made twice, or of no effect.
 func TestSpec_19_5_BoardDecidesOnHiresAndStrategies(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	for _, verb := range []string{"approve", "reject"} {
 		of := b.Company("Acme " + verb)
@@ -565,6 +582,7 @@ func TestSpec_19_5_BoardDecidesOnHiresAndStrategies(t *testing.T) {
 
 // It catches a limit of the company that its agents get round.
 func TestSpec_19_6_HardLimitPausesAndPreventsInvocations(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	agents := b.Agents(of, 2)
@@ -594,6 +612,7 @@ func TestSpec_19_6_HardLimitPausesAndPreventsInvocations(t *testing.T) {
 
 // It catches a dashboard that shows what was there before the last write.
 func TestSpec_19_7_DashboardShowsLiveFigures(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	a := b.Agent(of)
@@ -612,6 +631,7 @@ func TestSpec_19_7_DashboardShowsLiveFigures(t *testing.T) {
 // It catches a mutation that the activity log does not know of, or says of
 // somebody else. Each step is one mutation and one entry.
 func TestSpec_19_8_EveryMutationIsInTheActivityLog(t *testing.T) {
+	t.Parallel()
 	b := Mesh(t, 1)
 	w := makeWorld(t, b)
 	of := w["companyId"]

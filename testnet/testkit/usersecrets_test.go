@@ -11,6 +11,7 @@ import (
 // responsible for the run. Without one the run ends before its command starts, and
 // says which variable it is.
 func TestRunsGetTheSecretsOfTheirUser(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b := Mesh(t, 1, working(dir))
 	of, out := b.Company("Acme"), t.TempDir()

@@ -10,6 +10,7 @@ import (
 // An agent that is a module works on its issue through the node's own API: it
 // checks it out, comments on it and closes it, and its log says so.
 func TestAnAgentInTheSandbox(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds a guest")
 	}

@@ -12,6 +12,7 @@ import (
 // time, each in a worktree and on a branch of its own; closing one removes its
 // tree and leaves its branch. What cannot be made fails the run, and says why.
 func TestIssuesHaveWorktrees(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("no git here")
 	}
