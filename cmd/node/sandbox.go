@@ -76,11 +76,7 @@ func (c *cli) sandboxRun(cmd *cobra.Command, path string, call sandbox.Call) err
 	if err != nil {
 		return err
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
-	conf := sandbox.Config{Dir: filepath.Join(cache, "selvage", "sandbox"), Compiler: sandboxCompiler(), Turns: runtime.NumCPU()}
+	conf := sandbox.Config{Dir: sandboxCache(), Compiler: sandboxCompiler(), Turns: runtime.NumCPU()}
 	engine, err := sandbox.Open(conf)
 	if err != nil {
 		return err
@@ -101,6 +97,15 @@ func (c *cli) sandboxRun(cmd *cobra.Command, path string, call sandbox.Call) err
 		return exitStatus(min(uint(*res.ExitCode), 255))
 	}
 	return nil
+}
+
+// sandboxCache is where what was compiled is kept for whoever works here.
+func sandboxCache() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	return filepath.Join(cache, "selvage", "sandbox")
 }
 
 // sandboxResult is the result of a call, also of a module that is refused.

@@ -24,6 +24,9 @@ type toolRow struct {
 		Version uint32 `json:"version"`
 		Hash    string `json:"moduleHash"`
 		Revoked bool   `json:"revoked"`
+		Size    int64  `json:"byteSize"`
+		Signer  string `json:"signerId"`
+		Seq     uint64 `json:"chainSeq"`
 	} `json:"versions"`
 }
 
@@ -79,7 +82,7 @@ func toolCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("tool", "Tools of a company: programs that run in the sandbox, signed by version", list, catalogue, toolDeployCommand(c, at), toolRunCommand(c, at), toolRevokeCommand(c, at))
+	return group("tool", "Tools of a company: programs that run in the sandbox, signed by version", list, catalogue, toolBuildCommand(c), toolDeployCommand(c, at), toolVersionsCommand(c, at), toolRunCommand(c, at), toolRevokeCommand(c, at))
 }
 
 func toolDeployCommand(c *cli, at func(*cobra.Command, string) (string, error)) *cobra.Command {
@@ -125,11 +128,35 @@ func toolDeployCommand(c *cli, at func(*cobra.Command, string) (string, error)) 
 	return cmd
 }
 
+func toolVersionsCommand(c *cli, at func(*cobra.Command, string) (string, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: "versions NAME", Short: "List the versions of a tool, and who signed them", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := at(cmd, "/"+url.PathEscape(args[0]))
+			if err != nil {
+				return err
+			}
+			var row toolRow
+			return c.show(cmd, path, &row, func(w io.Writer) {
+				var t [][]string
+				for _, v := range row.Versions {
+					state := "in use"
+					if v.Revoked {
+						state = "revoked"
+					}
+					t = append(t, []string{fmt.Sprint(v.Version), state, v.Hash[:min(16, len(v.Hash))], fmt.Sprint(v.Size), v.Signer[:min(12, len(v.Signer))], fmt.Sprint(v.Seq)})
+				}
+				table(w, "VERSION STATE SHA256 BYTES SIGNER HEIGHT", t)
+			})
+		},
+	}
+}
+
 func toolRunCommand(c *cli, at func(*cobra.Command, string) (string, error)) *cobra.Command {
 	var input string
 	var version, fuel, memory int64
 	cmd := &cobra.Command{
-		Use: "run NAME", Short: "Run a tool on the node that answers", Args: cobra.ExactArgs(1),
+		Use: "execute NAME", Aliases: []string{"run"}, Short: "Run a tool on the node that answers", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := at(cmd, "/"+url.PathEscape(args[0])+"/execute")
 			if err != nil {
