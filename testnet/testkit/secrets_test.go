@@ -73,6 +73,21 @@ i=0; while [ $i -lt 5000 ]; do i=$((i+1)); echo "line $i of the run"; sleep 0.02
 	if run.Status != "running" {
 		t.Fatalf("the run is %s while its log was read, want running", run.Status)
 	}
+	// The stream of each node tells what is written as it is written.
+	height, _ := b.Nodes[0].Ledger().Head()
+	for on := range b.Nodes {
+		ctx, cancel := context.WithTimeout(t.Context(), settle)
+		lines := 0
+		err := follow(ctx, b, on, of, height, func(f frame) bool {
+			if strings.Contains(f.data, "heartbeat.run.log") && strings.Contains(f.data, a.Run) && strings.Contains(f.data, "of the run") {
+				lines++
+			}
+			return lines < 3
+		})
+		if cancel(); err != nil || lines < 3 {
+			t.Errorf("the stream of n%d tells %d pieces of the log, %v", on+1, lines, err)
+		}
+	}
 	for on := range b.Nodes {
 		var me struct{ ID string }
 		b.Must(on, "GET", "/api/agents/me", nil, &me, "Authorization", "Bearer "+token)
