@@ -26,9 +26,11 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -69,6 +71,7 @@ type release struct {
 	when    time.Time
 	targets []target
 	binary  map[target]string // path of the built program
+	mu      sync.Mutex        // guards made while things are packed
 	made    []string          // names of files below out
 }
 
@@ -97,7 +100,7 @@ func run(ctx context.Context, args []string) error {
 	if f.NArg() > 0 {
 		return fmt.Errorf("unknown argument %q", f.Arg(0))
 	}
-	r := release{root: *root, out: *out, binary: map[target]string{}}
+	r := &release{root: *root, out: *out, binary: map[target]string{}}
 	for _, s := range strings.Split(*list, ",") {
 		t, err := parseTarget(s)
 		if err != nil {
@@ -115,23 +118,38 @@ func run(ctx context.Context, args []string) error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return err
 	}
+	// What is made of one build is packed while the next one is made.
+	var errs []error
+	var packing sync.WaitGroup
+	turn := make(chan struct{}, max(1, runtime.NumCPU()))
+	pack := func(what string, f func() error) {
+		packing.Go(func() {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			if err := f(); err != nil {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				errs = append(errs, fmt.Errorf("%s: %w", what, err))
+			}
+		})
+	}
 	for _, t := range r.targets {
 		if err := r.build(ctx, t); err != nil {
-			return fmt.Errorf("build %s: %w", t, err)
+			packing.Wait()
+			return errors.Join(append(errs, fmt.Errorf("build %s: %w", t, err))...)
 		}
-		if err := r.archive(t); err != nil {
-			return fmt.Errorf("archive %s: %w", t, err)
-		}
-		if t.os == "linux" {
-			for _, format := range []string{"deb", "rpm"} {
-				if err := r.pack(t, format); err != nil {
-					return fmt.Errorf("%s for %s: %w", format, t, err)
-				}
+		program := r.binary[t]
+		pack("archive "+t.String(), func() error { return r.archive(t, program) })
+		for _, format := range []string{"deb", "rpm"} {
+			if t.os == "linux" {
+				pack(format+" for "+t.String(), func() error { return r.pack(t, program, format) })
 			}
 		}
 	}
-	if err := r.image(); err != nil {
-		return fmt.Errorf("image: %w", err)
+	pack("image", r.image)
+	packing.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	if err := r.bill(); err != nil {
 		return fmt.Errorf("bill of materials: %w", err)
@@ -207,7 +225,7 @@ type file struct {
 }
 
 // contents are what an archive holds beside the program.
-func (r *release) contents(t target) ([]file, error) {
+func (r *release) contents(program string) ([]file, error) {
 	var all []file
 	for name, src := range map[string]string{"LICENSE": "LICENSE", "README.md": "README.md"} {
 		b, err := os.ReadFile(filepath.Join(r.root, src))
@@ -216,7 +234,7 @@ func (r *release) contents(t target) ([]file, error) {
 		}
 		all = append(all, file{name: name, mode: 0o644, body: b})
 	}
-	b, err := os.ReadFile(r.binary[t])
+	b, err := os.ReadFile(program)
 	if err != nil {
 		return nil, err
 	}
@@ -225,8 +243,8 @@ func (r *release) contents(t target) ([]file, error) {
 	return all, nil
 }
 
-func (r *release) archive(t target) error {
-	all, err := r.contents(t)
+func (r *release) archive(t target, program string) error {
+	all, err := r.contents(program)
 	if err != nil {
 		return err
 	}
@@ -270,6 +288,8 @@ func (r *release) write(name string, fill func(io.Writer) error) error {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.made = append(r.made, name)
 	return nil
 }

@@ -12,13 +12,13 @@ import (
 )
 
 // pack makes a package of a Linux distribution from nfpm.yaml.
-func (r *release) pack(t target, format string) error {
+func (r *release) pack(t target, program, format string) error {
 	arch := t.arch
 	if t.arm != "" {
 		arch += t.arm
 	}
 	values := map[string]string{
-		"ARCH": arch, "VERSION": r.version, "BINARY": r.binary[t],
+		"ARCH": arch, "VERSION": r.version, "BINARY": program,
 		"FILES": filepath.Join(r.root, "deploy/edge/files"), "ROOT": r.root,
 	}
 	text, err := os.ReadFile(filepath.Join(r.root, "deploy/edge/nfpm.yaml"))
