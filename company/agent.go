@@ -662,6 +662,7 @@ func terminateAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 // endAgent is the end of an agent that is still there.
 func endAgent(c *ledger.Context, a Agent, why string) {
 	cancelRunsOfAgent(c, a.Company, a.ID, why)
+	releaseBoardLocks(c, a.Company, a.ID)
 	a, _ = agents.Get(c.Tx, a.Company, a.ID)
 	a = a.Terminate(TimeOf(c.Now))
 	putAgent(c.Tx, a)

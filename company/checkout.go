@@ -152,6 +152,26 @@ func releaseLocksOfRun(c *ledger.Context, company, run string) {
 	}
 }
 
+// releaseBoardLocks takes away the locks that the board has given an agent which
+// ends: no run holds them, so none would end them. What is beyond the bound the
+// board releases by hand.
+func releaseBoardLocks(c *ledger.Context, company, agent string) {
+	n := 0
+	for i := range issuesIn(c.Tx, company, issuesOf(c.Tx, company, agent, IssueInProgress)) {
+		if !i.Held() || i.CheckoutRun != "" {
+			continue
+		}
+		if n++; n > orphanLimit {
+			return
+		}
+		next := i.unheld()
+		next.UpdatedAt = TimeOf(c.Now)
+		storeIssue(c.Tx, i, next)
+		recordLive(c, ledger.Change{Action: "issue.lock_released", EntityType: "issue", EntityID: i.ID,
+			Details: jsonObject{}.null("runId", "").str("identifier", i.Identifier).close()})
+	}
+}
+
 // isAgent reports whether an agent asks, and isBoard whether a person does.
 func isAgent(c *ledger.Context) bool { return c.Cmd.Actor.Type == "agent" }
 func isBoard(c *ledger.Context) bool { return c.Cmd.Actor.Type == "user" }

@@ -157,10 +157,11 @@ func createComment(c *ledger.Context, p CreateComment) (any, error) {
 }
 
 // mayComment lets anybody of the company comment, but an agent only under a run
-// of its own that is still going on.
+// of its own that is still going on. What is a part of another command was looked
+// at with that one.
 func mayComment(c *ledger.Context, i Issue) error {
 	a := c.Cmd.Actor
-	if a.Type != "agent" || c.Cmd.Run != "" && runAlive(c.Tx, i.Company, c.Cmd.Run, a.ID) {
+	if a.Type != "agent" || c.Quiet || c.Cmd.Run != "" && runAlive(c.Tx, i.Company, c.Cmd.Run, a.ID) {
 		return nil
 	}
 	if c.Cmd.Run != "" && i.Held() && i.CheckoutRun != c.Cmd.Run && i.Assignee == a.ID {

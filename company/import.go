@@ -11,8 +11,8 @@ import (
 type ImportStep struct {
 	Kind    string `cbor:"1,keyasint"`
 	Payload []byte `cbor:"2,keyasint"`
-	// Author is the agent who said what the step says; a comment without one is
-	// the importer's.
+	// Author is the agent who said what the step says, on an issue, a text or a
+	// skill; what has none is the importer's.
 	Author string `cbor:"3,keyasint,omitempty"`
 	// Number is what an issue of a new company is to be called (7 of ACM-7), when
 	// that is still ahead.
@@ -41,7 +41,8 @@ type ImportCompany struct {
 var importable = []string{
 	"company.create", "company.update", "agent.create", "agent.update", "agent.permissions", "goal.create", "goal.update", "project.create", "project.update",
 	"workspace.create", "instructions.file", "skill.create", "skill.file", "agent.skills", "routine.create", "routine_trigger.create", "label.create", "issue.create", "issue.update", "comment.create",
-	"document.save", "product.create", "attachment.create",
+	"document.save", "product.create", "attachment.create", "annotation.create", "annotation.comment", "annotation.update",
+	"routine_annotation.create", "routine_annotation.comment", "routine_annotation.update", "skill_comment.create", "skill_test.input",
 }
 
 const (
@@ -104,6 +105,14 @@ func (s ImportStep) carryOut(c *ledger.Context, m ledger.Mux, created bool) erro
 	cmd.Kind, cmd.Payload = s.Kind, s.Payload
 	part := c.Within(&cmd)
 	switch s.Kind {
+	case "annotation.create", "annotation.comment", "routine_annotation.create", "routine_annotation.comment", "skill_comment.create":
+		if s.Author == "" {
+			break
+		}
+		if _, ok := agents.Get(c.Tx, cmd.Company, s.Author); !ok {
+			return errNoAgent()
+		}
+		cmd.Actor = ledger.Actor{Type: "agent", ID: s.Author}
 	case "comment.create":
 		if s.Author != "" {
 			return s.comment(part)

@@ -121,6 +121,8 @@ type Skill struct {
 	Compatibility string            `json:"compatibility"`
 	Metadata      map[string]any    `json:"metadata"`
 	Inventory     []SkillFile       `json:"fileInventory"`
+	Comments      []Said            `json:"comments,omitempty"`
+	Inputs        []SkillInput      `json:"testInputs,omitempty"`
 	Files         map[string]string `json:"-"` // by path below the skill's folder; SKILL.md whole
 }
 
@@ -231,6 +233,7 @@ type Routine struct {
 	GateScope   *string    `json:"activityGateScope,omitempty" yaml:"activityGateScope,omitempty"`
 	Variables   []Variable `json:"variables" yaml:"variables,omitempty"`
 	Triggers    []Trigger  `json:"triggers" yaml:"triggers,omitempty"`
+	Remarks     []Remark   `json:"remarks,omitempty" yaml:"remarks,omitempty"` // on what it asks for
 }
 
 // A Variable is one that a routine's text may name.
@@ -273,6 +276,35 @@ type Document struct {
 	Format string `json:"format" yaml:"format"`
 	Path   string `json:"path" yaml:"path"`
 	Body   string `json:"-" yaml:"-"`
+
+	Remarks []Remark `json:"remarks,omitempty" yaml:"remarks,omitempty"`
+}
+
+// A Remark is what was said about words of a text: of a document, or of what a
+// routine asks for.
+type Remark struct {
+	Status        string `json:"status" yaml:"status"` // open or resolved
+	Exact         string `json:"exact" yaml:"exact"`
+	Before        string `json:"prefix,omitempty" yaml:"prefix,omitempty"`
+	After         string `json:"suffix,omitempty" yaml:"suffix,omitempty"`
+	Start         int64  `json:"normalizedStart" yaml:"normalizedStart"`
+	End           int64  `json:"normalizedEnd" yaml:"normalizedEnd"`
+	MarkdownStart int64  `json:"markdownStart" yaml:"markdownStart"`
+	MarkdownEnd   int64  `json:"markdownEnd" yaml:"markdownEnd"`
+	Said          []Said `json:"comments" yaml:"comments"`
+}
+
+// A Said is one comment about a text or a skill.
+type Said struct {
+	Body        string  `json:"body" yaml:"body"`
+	AuthorAgent *string `json:"authorAgentSlug" yaml:"authorAgentSlug,omitempty"`
+	Answers     *int    `json:"answersIndex,omitempty" yaml:"answersIndex,omitempty"` // the comment before it that it answers, from 0
+}
+
+// A SkillInput is a text on which agents try a skill.
+type SkillInput struct {
+	Name    string `json:"name" yaml:"name"`
+	Content string `json:"content" yaml:"content"`
 }
 
 // A WorkProduct is what an issue produced.

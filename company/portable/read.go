@@ -379,7 +379,7 @@ func (r *reader) task(i *Issue, s sideTask) error {
 		d := declared[name]
 		delete(declared, name)
 		i.Documents = append(i.Documents, Document{Key: cmp.Or(d.Key, strings.TrimSuffix(rest, path.Ext(rest))), Title: d.Title,
-			Format: cmp.Or(d.Format, "markdown"), Path: name, Body: text})
+			Format: cmp.Or(d.Format, "markdown"), Path: name, Body: text, Remarks: d.Remarks})
 	}
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		r.warn("Task %s names a document %s that is not in the package.", i.Slug, name)
@@ -468,6 +468,8 @@ func (r *reader) skills() error {
 			}
 			s.Inventory = append(s.Inventory, SkillFile{rest, kind})
 		}
+		left := r.side.Skills[s.Slug]
+		s.Comments, s.Inputs = left.Comments, left.Inputs
 		r.m.Skills = append(r.m.Skills, s)
 	}
 	return nil

@@ -25,6 +25,13 @@ type sidecar struct {
 	Projects map[string]sideProject `yaml:"projects,omitempty"`
 	Tasks    map[string]sideTask    `yaml:"tasks,omitempty"`
 	Routines map[string]sideRoutine `yaml:"routines,omitempty"`
+	Skills   map[string]sideSkill   `yaml:"skills,omitempty"`
+}
+
+// sideSkill is what people left on a skill.
+type sideSkill struct {
+	Comments []Said       `yaml:"comments,omitempty"`
+	Inputs   []SkillInput `yaml:"testInputs,omitempty"`
 }
 
 type sidecarCompany struct {

@@ -67,6 +67,9 @@ func Write(m Manifest, blobs map[string][]byte) Files {
 		for name, text := range s.Files {
 			files[path.Join(path.Dir(s.Path), name)] = Text(text)
 		}
+		if len(s.Comments)+len(s.Inputs) > 0 {
+			put(&side.Skills, s.Slug, sideSkill{s.Comments, s.Inputs})
+		}
 	}
 	for _, b := range m.Blobs {
 		files[blobPath(b.SHA256)] = File{Data: blobs[b.SHA256], Binary: true, ContentType: b.ContentType}
