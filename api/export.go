@@ -586,8 +586,9 @@ func (e *exporter) issue(i company.Issue) (portable.Issue, error) {
 		}
 	}
 	for _, d := range company.DocumentsOf(e.tx, i) {
+		text := d.Text(e.tx)
 		out.Documents = append(out.Documents, portable.Document{Key: d.Key, Title: string(d.Title), Format: d.Format,
-			Path: "tasks/" + s + "/documents/" + d.Key + ".md", Body: d.Text(e.tx)})
+			Path: "tasks/" + s + "/documents/" + d.Key + ".md", Body: text, Remarks: e.remarks(d, text, "Document "+d.Key+" of task "+s)})
 	}
 	slices.SortFunc(out.Documents, func(a, b portable.Document) int { return cmp.Compare(a.Key, b.Key) })
 	for _, w := range company.ProductsOf(e.tx, i) {

@@ -40,6 +40,7 @@ func (e *exporter) allSkills() error {
 			out.Files[f.Path] = text
 			out.Inventory = append(out.Inventory, portable.SkillFile{Path: f.Path, Kind: f.Kind})
 		}
+		out.Comments, out.Inputs = e.onSkill(s)
 		e.m.Skills = append(e.m.Skills, out)
 	}
 	return nil
@@ -92,6 +93,7 @@ func (e *exporter) allRoutines() error {
 		slices.SortStableFunc(out.Routine.Triggers, func(a, b portable.Trigger) int {
 			return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(deref(a.Cron), deref(b.Cron)), cmp.Compare(deref(a.Label), deref(b.Label)))
 		})
+		out.Routine.Remarks = e.remarks(company.DescriptionOf(r), string(r.Description), "Routine "+s)
 		e.inputs(any(objectOf(r.Env)), "routine", s, func(in *portable.EnvInput) { in.Routine = &s })
 		e.m.Issues = append(e.m.Issues, out)
 	}
@@ -135,6 +137,7 @@ func (im *importer) skillSteps(rc *Request) {
 				im.step("skill.file", company.SaveSkillFile{Skill: id, Path: f.Path, Content: s.Files[f.Path], Version: im.newID()})
 			}
 		}
+		im.onSkillSteps(id, s)
 		keys[slug] = "company/" + im.company.ID + "/" + slug
 		keys[s.Key] = keys[slug]
 	}
@@ -204,6 +207,9 @@ func (im *importer) routineSteps(rc *Request) error {
 			s.Variables = &list
 		}
 		im.step("routine.create", s)
+		if i.Routine != nil {
+			im.remarkSteps("routine_annotation", id, "description", company.DocumentOfRoutine(id, 1), i.Routine.Remarks)
+		}
 		for _, t := range triggers {
 			p := company.SaveTrigger{ID: im.newID(), Routine: id, Kind: t.Kind, Label: t.Label, Enabled: &t.Enabled, Cron: t.Cron, Zone: t.Timezone, Signing: t.SigningMode, ReplayWindow: t.ReplayWindow}
 			var err error

@@ -843,6 +843,7 @@ func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
 			p.Title = &d.Title
 		}
 		im.step("document.save", p)
+		im.remarkSteps("annotation", id, p.Key, p.Revision, d.Remarks)
 	}
 	if err := im.products(i, id); err != nil {
 		return err

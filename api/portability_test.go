@@ -59,6 +59,33 @@ func (h *harness) acme(t *testing.T) (of string) {
 	form, contentType := formOf(t, "grip.txt", "text/plain", []byte("a drawing"))
 	h.call("POST", in+"/issues/"+first+"/attachments", form, contentType).want(t, 201, "")
 	h.call("POST", "/api/issues/"+first+"/comments", `{"body":"Looks good.\n---\nyes: no"}`).want(t, 201, "")
+	// What people and agents left on texts and skills.
+	plan := h.call("GET", "/api/issues/"+first+"/documents/plan", "").field(t, "latestRevisionId")
+	remark := func(path, revision, words string, more ...string) {
+		thread := h.call("POST", path, `{"baseRevisionId":"`+revision+`","baseRevisionNumber":1,"body":"Why: `+words+`?\n- so","selector":{"quote":{"exact":"`+words+`","prefix":"","suffix":""},"position":{"normalizedStart":0,"normalizedEnd":4,"markdownStart":2,"markdownEnd":6}}}`).want(t, 201, "").field(t, "id")
+		for _, text := range more {
+			h.call("POST", path+"/"+thread+"/comments", `{"body":"`+text+`"}`).want(t, 201, "")
+		}
+		if len(more) > 1 {
+			h.call("PATCH", path+"/"+thread, `{"status":"resolved"}`).want(t, 200, "")
+		}
+	}
+	remark("/api/issues/"+first+"/documents/plan/annotations", plan, "Plan", "Because", "I see")
+	remark("/api/issues/"+first+"/documents/plan/annotations", plan, "more")
+	view(t, h, func(tx *ledger.Tx) {
+		r, _ := company.RoutineByID(tx, daily)
+		plan = company.DescriptionOf(r).Latest
+	})
+	remark("/api/routines/"+daily+"/description/annotations", plan, "Write", "Daily")
+	said := h.call("POST", in+"/skills/greeting/comments", `{"body":"Say it louder"}`).want(t, 201, "").field(t, "id")
+	h.call("POST", in+"/skills/greeting/comments", `{"body":"No","parentCommentId":"`+said+`"}`).want(t, 201, "")
+	h.call("POST", in+"/skills/greeting/test-inputs", `{"name":"Ann","content":"Greet Ann"}`).want(t, 201, "")
+	// An agent's word stays an agent's.
+	key := "Authorization: Bearer " + h.call("POST", "/api/agents/"+bob+"/keys", `{"name":"k"}`).want(t, 201, "").field(t, "token")
+	run := "X-Paperclip-Run-Id: " + h.running(of, bob)
+	h.call("POST", in+"/skills/greeting/comments", `{"body":"I like it"}`, key, run).want(t, 201, "")
+	thread := h.call("GET", "/api/issues/"+first+"/documents/plan/annotations", "").want(t, 200, "").decode(t).([]any)[1].(map[string]any)["id"].(string)
+	h.call("POST", "/api/issues/"+first+"/documents/plan/annotations/"+thread+"/comments", `{"body":"Two more"}`, key, run).want(t, 201, "")
 	return of
 }
 
@@ -103,6 +130,11 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 	second := to.export(t, done.Company.ID, everything)
 	if text := string(first.Files["agents/ada/AGENTS.md"].Data); !strings.Contains(text, "\nLead.\n\n---\nnot: front matter\n") || string(first.Files["agents/ada/notes/HOW.md"].Data) != "Slowly.\n" {
 		t.Errorf("instructions did not travel: %q", text)
+	}
+	for _, want := range []string{`body: "Because"`, `status: "resolved"`, `body: "Two more"`, `body: "I like it"`, `body: "Daily"`, `content: "Greet Ann"`, `authorAgentSlug: "bob"`, "answersIndex: 0"} {
+		if text := string(first.Files[".paperclip.yaml"].Data); !strings.Contains(text, want) {
+			t.Errorf("the sidecar has no %s", want)
+		}
 	}
 	for name, f := range first.Files {
 		a, b := varying.ReplaceAllString(string(f.Data), ""), varying.ReplaceAllString(string(second.Files[name].Data), "")
