@@ -101,12 +101,11 @@ type ChangeAnnotation struct {
 }
 
 func registerAnnotations(m ledger.Mux) {
-	ledger.Handle(m, "annotation.create", annotate)
-	ledger.Handle(m, "annotation.comment", commentAnnotation)
-	ledger.Handle(m, "annotation.update", updateAnnotation)
-	ledger.Handle(m, "routine_annotation.create", annotateRoutine)
-	ledger.Handle(m, "routine_annotation.comment", commentRoutineAnnotation)
-	ledger.Handle(m, "routine_annotation.update", updateRoutineAnnotation)
+	for kind, of := range map[string]remarkable{"annotation": issueDocuments, "routine_annotation": routineDescriptions} {
+		ledger.Handle(m, kind+".create", of.annotate)
+		ledger.Handle(m, kind+".comment", of.comment)
+		ledger.Handle(m, kind+".update", of.update)
+	}
 }
 
 func (a Annotation) rowKey() string { return revisionKey(a.Issue, a.Document, a.Seq) }
@@ -130,20 +129,37 @@ func AnnotationOf(tx *ledger.Tx, d Document, id string) (Annotation, bool) {
 	return Annotation{}, false
 }
 
-func annotate(c *ledger.Context, p AnnotateDocument) (any, error) {
-	i, d, err := annotated(c, p.Issue, p.Key)
+// A remarkable is a kind of text that is remarked on.
+type remarkable struct {
+	entity, actions string // what the entries are about, and how their actions begin
+	missing         string // what is said of a revision that is not there
+	// at returns where a text lies, and the text, if the actor may remark on it.
+	at func(c *ledger.Context, id, key string) (Issue, Document, error)
+	// revision returns one revision of the text.
+	revision func(c *ledger.Context, d Document, id string, number uint64) (DocumentRevision, bool)
+}
+
+// issueDocuments are the documents of issues.
+var issueDocuments = remarkable{entity: "issue", actions: "issue.document_annotation_", missing: "The document has no such revision", at: annotated,
+	revision: func(c *ledger.Context, d Document, id string, number uint64) (DocumentRevision, bool) {
+		r, ok := RevisionOfDocument(c.Tx, d, id)
+		return r, ok && r.Number == number
+	}}
+
+func (of remarkable) annotate(c *ledger.Context, p AnnotateDocument) (any, error) {
+	i, d, err := of.at(c, p.Issue, p.Key)
 	if err != nil {
 		return nil, err
 	}
-	r, ok := RevisionOfDocument(c.Tx, d, p.Revision)
-	if !ok || r.Number != p.Number {
-		return nil, refuseStale(d, "The document has no such revision")
+	r, ok := of.revision(c, d, p.Revision, p.Number)
+	if !ok {
+		return nil, refuseStale(d, of.missing)
 	}
 	a, err := newAnnotation(c, i, d, r, p)
 	if err != nil {
 		return nil, err
 	}
-	c.Record(a.change("issue.document_annotation_created"))
+	of.record(c, a, "created")
 	return a, nil
 }
 
@@ -223,13 +239,14 @@ func (a Annotation) with(c *ledger.Context, i Issue, p Remark) (Annotation, erro
 	return a, nil
 }
 
-func (a Annotation) change(action string) ledger.Change {
-	return ledger.Change{Action: action, EntityType: "issue", EntityID: a.Issue, Details: jsonObject{}.str("annotationId", a.ID).str("documentId", a.Document).
-		str("key", a.Key).str("status", a.Status).int("comments", int64(len(a.Comments))).str("selectedText", snippet(a.Exact, 200)).close()}
+func (of remarkable) record(c *ledger.Context, a Annotation, what string) {
+	c.Record(ledger.Change{Action: of.actions + what, EntityType: of.entity, EntityID: a.Issue, Details: jsonObject{}.str("annotationId", a.ID).str("documentId", a.Document).
+		str("key", a.Key).str("status", a.Status).int("comments", int64(len(a.Comments))).str("selectedText", snippet(a.Exact, 200)).close()})
 }
 
-func changedAnnotation(c *ledger.Context, p ChangeAnnotation) (Issue, Annotation, error) {
-	i, d, err := annotated(c, p.Issue, p.Key)
+// thread returns the annotation that a change is about, and where its text lies.
+func (of remarkable) thread(c *ledger.Context, p ChangeAnnotation) (Issue, Annotation, error) {
+	i, d, err := of.at(c, p.Issue, p.Key)
 	if err != nil {
 		return i, Annotation{}, err
 	}
@@ -240,9 +257,9 @@ func changedAnnotation(c *ledger.Context, p ChangeAnnotation) (Issue, Annotation
 	return i, a, nil
 }
 
-// commentAnnotation adds a remark; one on what was resolved opens it again.
-func commentAnnotation(c *ledger.Context, p ChangeAnnotation) (any, error) {
-	i, a, err := changedAnnotation(c, p)
+// comment adds a remark; one on what was resolved opens it again.
+func (of remarkable) comment(c *ledger.Context, p ChangeAnnotation) (any, error) {
+	i, a, err := of.thread(c, p)
 	if err != nil {
 		return nil, err
 	}
@@ -251,12 +268,12 @@ func commentAnnotation(c *ledger.Context, p ChangeAnnotation) (any, error) {
 	}
 	a = a.move(c, "open")
 	annotations.Put(c.Tx, a.Company, a.rowKey(), a)
-	c.Record(a.change("issue.document_annotation_commented"))
+	of.record(c, a, "commented")
 	return a, nil
 }
 
-func updateAnnotation(c *ledger.Context, p ChangeAnnotation) (any, error) {
-	_, a, err := changedAnnotation(c, p)
+func (of remarkable) update(c *ledger.Context, p ChangeAnnotation) (any, error) {
+	_, a, err := of.thread(c, p)
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +285,7 @@ func updateAnnotation(c *ledger.Context, p ChangeAnnotation) (any, error) {
 	}
 	a = a.move(c, p.Status)
 	annotations.Put(c.Tx, a.Company, a.rowKey(), a)
-	c.Record(a.change("issue.document_annotation_updated"))
+	of.record(c, a, "updated")
 	return a, nil
 }
 
