@@ -100,6 +100,13 @@ func TestBadDays(t *testing.T) {
 	sh := func(script string) map[string]any {
 		return map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "graceSec": 1}
 	}
+	program := func(name, script string) string {
+		at := filepath.Join(bad, name)
+		if err := os.WriteFile(at, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
 	asks := func(model string, more ...any) map[string]any {
 		c := sh(ask)
 		c["env"] = map[string]any{"BAD": bad, "MODEL": model}
@@ -107,6 +114,28 @@ func TestBadDays(t *testing.T) {
 			c[more[i].(string)] = more[i+1]
 		}
 		return c
+	}
+	// A command line that calls its vendor with a key of its own, and what it says.
+	told := func(result string) map[string]any {
+		return map[string]any{"gateway": false, "command": program(fmt.Sprint("told-", len(result)), `echo '{"type":"system","subtype":"init","session_id":"s","model":"claude-x"}'
+echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+result+`}'`)}
+	}
+	booked := func(status string, cents int64) func(*testing.T, company.Run, string) {
+		return func(t *testing.T, r company.Run, _ string) {
+			var events []company.CostEvent
+			_, err := n.View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
+				for e := range company.CostsOfAgent(tx, r.Company, r.Agent) {
+					if string(e.Run) == r.ID {
+						events = append(events, e)
+					}
+				}
+				return nil
+			})
+			if err != nil || len(events) != 1 || events[0].CostStatus != status || events[0].Cost != company.Cents(cents) ||
+				events[0].Reservation != "" || events[0].Provider != "anthropic" || events[0].InputTokens != 3 || events[0].OutputTokens != 2 {
+				t.Errorf("booked are %+v, want %d cents, %v", events, cents, err)
+			}
+		}
 	}
 	days := []*struct {
 		name, adapter string
@@ -121,7 +150,11 @@ func TestBadDays(t *testing.T) {
 		agent, issue, run string
 	}{
 		{name: "an adapter that prints garbage", adapter: "claude_local", want: outcome{"failed", "adapter_failed"},
-			config: map[string]any{"command": "/bin/sh", "args": []string{"-c", "head -c 100000 /dev/urandom"}}},
+			config: map[string]any{"command": program("garbage", "head -c 100000 /dev/urandom")}, see: func(t *testing.T, r company.Run, log string) {
+				if len(log) < 50_000 || !strings.Contains(string(r.Error), "without a result") {
+					t.Errorf("%d bytes of garbage, %s", len(log), r.Error)
+				}
+			}},
 		{name: "an adapter that floods its output", config: sh(`head -c 40000000 /dev/zero | tr '\0' x; exit 0`), want: outcome{"succeeded", ""},
 			see: func(t *testing.T, r company.Run, _ string) {
 				if r.LogBytes == nil || *r.LogBytes > runlog.DefaultMaxBytes || *r.LogBytes < runlog.DefaultMaxBytes/2 {
@@ -155,6 +188,10 @@ func TestBadDays(t *testing.T) {
 					t.Errorf("the run does not say that its log is incomplete: %v", err)
 				}
 			}},
+		{name: "a command line with a key of its own", adapter: "claude_local", config: told(`"total_cost_usd":0.5,"usage":{"input_tokens":3,"output_tokens":2}`), want: outcome{"succeeded", ""},
+			costs: true, see: booked("reported", 50)},
+		{name: "a command line that tells tokens only", adapter: "claude_local", config: told(`"usage":{"input_tokens":3,"output_tokens":2}`), want: outcome{"succeeded", ""},
+			costs: true, see: booked("reported", 5)},
 		{name: "a run beside them", config: sh(`i=0; while [ $i -lt 30 ]; do i=$((i+1)); sleep 0.1; done; echo undisturbed`), want: outcome{"succeeded", ""},
 			see: func(t *testing.T, _ company.Run, log string) {
 				if !strings.Contains(log, "undisturbed") {
