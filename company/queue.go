@@ -54,9 +54,8 @@ func turnOf(came Time, p Priority, height uint64) uint64 {
 	return uint64(max(came-queueAhead[p], 0))<<turnBits | height&(1<<turnBits-1)
 }
 
-// wait puts a run that has no node into the queue, or moves it to another turn.
+// wait puts a run that has no node into the queue.
 func (r Run) wait(tx *ledger.Tx, p Priority) Run {
-	tx.Delete(queueKey(r))
 	r.Turn = turnOf(max(r.CreatedAt, r.ScheduledRetryAt), p, r.Queue)
 	tx.Set(queueKey(r), queueValue(r))
 	return r
@@ -88,6 +87,7 @@ func reorderRuns(tx *ledger.Tx, before, next Issue) {
 	}
 	for _, r := range LiveRunsOfAgent(tx, next.Company, next.Assignee) {
 		if r.Context.IssueID == next.ID && r.Session == 0 {
+			tx.Delete(queueKey(r))
 			r = r.wait(tx, r.priority(tx))
 			runs.Put(tx, r.Company, r.ID, r)
 		}

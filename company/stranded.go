@@ -2,6 +2,7 @@ package company
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/ledger"
@@ -21,7 +22,8 @@ const (
 	// strandedAfter is how long an issue stays unchanged without a path before
 	// something is done about it.
 	strandedAfter = Time(10 * 60_000)
-	// maxStrandedRead bounds the issues of one company and status that a look reads.
+	// maxStrandedRead bounds the issues of one company, status and priority that a look
+	// reads.
 	maxStrandedRead = 5_000
 	// MaxFailureRetries bounds the retries of a run that failed on its issue for a
 	// reason of its own, MaxTurnContinuations those that go on where one used all
@@ -105,15 +107,20 @@ func PathOf(tx *ledger.Tx, i Issue, now Time) string {
 // Stranded returns up to n issues of a company that nothing brings on.
 func Stranded(tx *ledger.Tx, company string, now Time, n int) (out []Issue) {
 	for _, s := range []IssueStatus{IssueInProgress, IssueTodo, IssueBlocked, IssueInReview} {
-		prefix := ledger.Key("c", company, "issue-status", string(s), "")
-		read := 0
-		for k := range tx.Prefix(prefix) {
-			if read++; read > maxStrandedRead || len(out) == n {
-				break
-			}
-			i, ok := issues.Get(tx, company, string(k[strings.LastIndexByte(string(k), '.')+1:]))
-			if ok && i.stranded(tx, now) {
-				out = append(out, i)
+		for rank := range len(Priorities) + 1 { // the digit by which the index begins
+			from := ledger.Key("c", company, "issue-status", string(s), strconv.Itoa(rank))
+			read := 0
+			for k := range tx.Scan(from, ledger.PrefixEnd(from), true) { // what changed longest ago comes first
+				if read++; read > maxStrandedRead || len(out) == n {
+					break
+				}
+				i, ok := issues.Get(tx, company, string(k[strings.LastIndexByte(string(k), '.')+1:]))
+				if ok && i.UpdatedAt+strandedAfter > now {
+					break
+				}
+				if ok && i.stranded(tx, now) {
+					out = append(out, i)
+				}
 			}
 		}
 	}
