@@ -51,6 +51,7 @@ func (s *Server) runRoutes() []Route {
 		{Method: "GET", Path: "/api/companies/{companyId}/live-runs", Tag: "runs", Summary: "List queued and running runs", Handle: listLiveRuns,
 			Query: []Param{{Name: "minCount", Type: "integer", Doc: "filled up with the latest ended runs to so many"}, limit}},
 		{Method: "GET", Path: "/api/heartbeat-runs/{runId}", Tag: "runs", Summary: "Read a run", Handle: readRun},
+		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/callback", Tag: "runs", Summary: "Tell how the run of an agent behind a URL ended", Who: Agent, In: callbackBody{}, Out: company.Callback{}, NoTool: true, Handle: callBack},
 		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/cancel", Tag: "runs", Summary: "Cancel a run", Who: Board, Handle: cancelRun},
 		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/events", Tag: "runs", Summary: "List the events of a run", Handle: listRunEvents,
 			Query: []Param{{Name: "afterSeq", Type: "integer", Doc: "only events after this one"}, limit}},

@@ -153,6 +153,7 @@ func registerRun(m ledger.Mux) {
 	ledger.Handle(m, "run.finish", finishRun)
 	ledger.Handle(m, "run.cancel", cancelRun)
 	ledger.Handle(m, "run.retry_now", retryNow)
+	ledger.Handle(m, "run.callback", callBack)
 	ledger.Handle(m, "node.lost", loseNode)
 	registerRunCost(m)
 	registerStranded(m)
@@ -498,6 +499,7 @@ func endRun(c *ledger.Context, r Run, o Outcome) Run {
 		c.Delete(queueKey(r))
 	}
 	runsLive.Remove(c.Tx, r.Company, r.Agent, r.ID)
+	callbacks.Delete(c.Tx, r.Company, r.ID)
 	r.Status, r.FinishedAt, r.UpdatedAt, r.Closed = o.Status, now, now, c.Height
 	r.ExitCode, r.Signal, r.Error, r.ErrorCode = o.ExitCode, NullText(o.Signal), NullText(o.Error), NullText(o.ErrorCode)
 	r.ResultJSON, r.StdoutExcerpt, r.StderrExcerpt = o.Result, o.Stdout, o.Stderr

@@ -87,7 +87,7 @@ func (n *Node) openWork(context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		adapters = map[string]scheduler.Adapter{"process": p, "wasm": w, "http": webcall.New(webcall.Config{Private: n.conf.Private, Logger: n.log})}
+		adapters = map[string]scheduler.Adapter{"process": p, "wasm": w, "http": webcall.New(webcall.Config{Private: n.conf.Private, Token: n.runToken, APIURL: "http://" + addr, Told: n.toldOfRun, Logger: n.log})}
 		if err := n.addContainers(adapters, p, dir); err != nil {
 			return err
 		}
@@ -182,6 +182,15 @@ func (n *Node) verifyLeading(ctx context.Context) error {
 		return scheduler.ErrNotLeader
 	}
 	return nil
+}
+
+// toldOfRun returns what the agent behind a URL told of the end of its run.
+func (n *Node) toldOfRun(r company.Run) (told company.Callback, ok bool) {
+	_, err := n.View(n.ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
+		told, ok = company.CallbackOf(tx, r.Company, r.ID)
+		return nil
+	})
+	return told, ok && err == nil
 }
 
 // runToken mints the token by which a run speaks to any node's API.

@@ -2,9 +2,12 @@
 // them, and its answer ends the run.
 //
 // adapterConfig is {"url", "method" (POST), "headers", "timeoutMs" (15000),
-// "payloadTemplate"}. The body is the template with its {{agent.id}}, {{run.id}}
+// "payloadTemplate", "callback", "callbackTimeoutSec" (900), "callbackUrl"}. The body is the template with its {{agent.id}}, {{run.id}}
 // and {{company.id}} filled in, and beside it agentId, runId and context. An
-// answer of 2xx is a success.
+// answer of 2xx is a success. With callback true it is only a beginning: the body
+// has callback {"url", "token"}, and the run goes on until its agent posts its end
+// there, as a bearer of the token. callbackUrl is where the agent reaches the API of
+// a node, when that is not where this one is.
 //
 // An agent's configuration must not turn the node into a way to what only the
 // node can reach: addresses that are not public are refused when the connection
@@ -38,6 +41,11 @@ const (
 	// DefaultTimeout and MaxTimeout bound one call.
 	DefaultTimeout = 15 * time.Second
 	MaxTimeout     = 10 * time.Minute
+	// DefaultCallback and MaxCallback bound the wait for a callback, lookEvery is how
+	// often it is looked for.
+	DefaultCallback = 15 * time.Minute
+	MaxCallback     = 24 * time.Hour
+	lookEvery       = 200 * time.Millisecond
 	// maxAnswer bounds what is kept of an answer, maxHeaders what is sent.
 	maxAnswer  = company.MaxExcerpt
 	maxHeaders = 64
@@ -52,7 +60,12 @@ var ErrPrivate = errors.New("HTTP adapter endpoint URL cannot target private or 
 type Config struct {
 	// Private are networks that are not public and may be called nevertheless.
 	Private []netip.Prefix
-	Logger  *slog.Logger // default: discard
+	// For agents that call back: the run's token, where the API of this node is, and
+	// what was told of a run. Without them no agent can.
+	Token  func(company.Run) (string, error)
+	APIURL string
+	Told   func(company.Run) (company.Callback, bool)
+	Logger *slog.Logger // default: discard
 }
 
 // An Adapter calls URLs. It is safe for concurrent use.
@@ -116,6 +129,17 @@ type config struct {
 	Headers  map[string]live.Value `json:"headers"`
 	Timeout  int64                 `json:"timeoutMs"`
 	Template json.RawMessage       `json:"payloadTemplate"`
+	Callback bool                  `json:"callback"`
+	Wait     float64               `json:"callbackTimeoutSec"`
+	Base     string                `json:"callbackUrl"`
+}
+
+// wait is how long an agent may take to call back.
+func (c config) wait() time.Duration {
+	if c.Wait <= 0 {
+		return DefaultCallback
+	}
+	return time.Duration(min(c.Wait, MaxCallback.Seconds()) * float64(time.Second))
 }
 
 // hidden returns text without the run's secrets.
@@ -144,7 +168,7 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	cancelled := errors.New("cancelled")
 	defer a.Begin(inv.Run.ID, func() { stop(cancelled) })()
 	late := errors.New("timeout")
-	timer := time.AfterFunc(limit, func() { stop(late) })
+	timer := time.AfterFunc(limit, func() { stop(late) }) // for the answer, and wound up again for a callback
 	defer timer.Stop()
 	// The watch lasts until the answer is whole: its body may take any time to come.
 	lost := errors.New("the node may not act any more")
@@ -152,7 +176,28 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	if !live.MayAct(inv) {
 		stop(lost)
 	}
-	out, answer, err := a.call(ctx, inv, c)
+	back, token, err := a.back(inv, c)
+	if err != nil {
+		return company.Outcome{Status: company.RunFailed, ErrorCode: "adapter_failed", Error: err.Error()}
+	}
+	if token != "" {
+		inv.Secrets = append(slices.Clone(inv.Secrets), token)
+	}
+	out, answer, err := a.call(ctx, inv, c, back)
+	var told *company.Callback
+	if err == nil && back != nil {
+		if limit = c.wait(); timer.Stop() {
+			timer.Reset(limit)
+		}
+		inv.Log("system", "[selvage] accepted; waiting for the callback\n")
+		told, err = a.await(ctx, inv.Run)
+	}
+	if told != nil {
+		out.Status, out.Usage = told.Status, told.Usage
+		if told.Status != company.RunSucceeded {
+			err = errors.New(hidden(cmp.Or(told.Error, "The agent told that it failed"), inv.Secrets))
+		}
+	}
 	stopReason := "completed"
 	switch cause := context.Cause(ctx); {
 	case err == nil:
@@ -168,19 +213,60 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	}
 	empty := ""
 	out.Stdout, out.Stderr = &answer, &empty
-	out.Result, _ = json.Marshal(map[string]any{"stopReason": stopReason, "timeoutFired": stopReason == "timeout", "timeoutSource": source,
-		"timeoutConfigured": source == "config", "effectiveTimeoutMs": limit.Milliseconds(), "effectiveTimeoutSec": int64(limit.Seconds())}) // always encodes
+	result := map[string]any{"stopReason": stopReason, "timeoutFired": stopReason == "timeout", "timeoutSource": source,
+		"timeoutConfigured": source == "config", "effectiveTimeoutMs": limit.Milliseconds(), "effectiveTimeoutSec": int64(limit.Seconds())}
+	if told != nil {
+		result["calledBack"], result["summary"] = true, hidden(told.Summary, inv.Secrets)
+		if s := hidden(string(told.Result), inv.Secrets); len(s) > 0 && json.Valid([]byte(s)) {
+			result["result"] = json.RawMessage(s)
+		}
+	}
+	out.Result, _ = json.Marshal(result) // always encodes
 	return out
+}
+
+// back is what an agent is told of where to call back, nil when it is not to.
+func (a *Adapter) back(inv company.Invocation, c config) (back map[string]string, token string, err error) {
+	if !c.Callback {
+		return nil, "", nil
+	}
+	if a.cfg.Token == nil || a.cfg.Told == nil {
+		return nil, "", errors.New("HTTP adapter: agents can not call back to this node")
+	}
+	base, err := url.Parse(cmp.Or(c.Base, a.cfg.APIURL))
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, "", errors.New("HTTP adapter callbackUrl is not http(s)")
+	}
+	if token, err = a.cfg.Token(inv.Run); err != nil {
+		return nil, "", errors.New("HTTP adapter: no token could be made for the run")
+	}
+	return map[string]string{"url": strings.TrimSuffix(base.String(), "/") + "/api/heartbeat-runs/" + inv.Run.ID + "/callback", "token": token}, token, nil
+}
+
+// await waits until the end of a run is told.
+func (a *Adapter) await(ctx context.Context, run company.Run) (*company.Callback, error) {
+	t := time.NewTicker(lookEvery)
+	defer t.Stop()
+	for {
+		if told, ok := a.cfg.Told(run); ok {
+			return &told, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-t.C:
+		}
+	}
 }
 
 // call sends the request. Its error never holds the query or a header: they may
 // be secret.
-func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config) (out company.Outcome, answer string, err error) {
+func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config, back map[string]string) (out company.Outcome, answer string, err error) {
 	to, err := url.Parse(c.URL)
 	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
 		return out, "", errors.New("HTTP adapter endpoint URL is missing or not http(s)")
 	}
-	body, err := payload(inv, c.Template)
+	body, err := payload(inv, c.Template, back)
 	if err != nil {
 		return out, "", err
 	}
@@ -230,7 +316,7 @@ func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config) (o
 }
 
 // payload is the template with its places filled in, and what every agent is told.
-func payload(inv company.Invocation, template json.RawMessage) ([]byte, error) {
+func payload(inv company.Invocation, template json.RawMessage, back map[string]string) ([]byte, error) {
 	body := map[string]any{}
 	if len(template) > 0 && string(template) != "null" {
 		d := json.NewDecoder(bytes.NewReader(template))
@@ -241,6 +327,9 @@ func payload(inv company.Invocation, template json.RawMessage) ([]byte, error) {
 	}
 	body, _ = filled(body, inv.Fill()).(map[string]any)
 	body["agentId"], body["runId"], body["context"] = inv.Run.Agent, inv.Run.ID, json.RawMessage(inv.Wake)
+	if back != nil {
+		body["callback"] = back
+	}
 	return json.Marshal(body)
 }
 

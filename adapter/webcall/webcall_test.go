@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -133,5 +134,54 @@ func TestACallEndsWithItsLease(t *testing.T) {
 	}
 	if len(asked) != 0 {
 		t.Error("a call was made without a lease")
+	}
+}
+
+// An agent that calls back is waited for: its answer is only a beginning, and what
+// it tells is the outcome.
+func TestARunThatIsCalledBack(t *testing.T) {
+	t.Parallel()
+	const token = "canary-token-0123456789"
+	for _, test := range []struct {
+		name, config string
+		told         *company.Callback
+		status       company.RunStatus
+		code, want   string
+	}{
+		{"it succeeds", "", &company.Callback{Status: company.RunSucceeded, Summary: "painted, with " + token, Result: json.RawMessage(`{"coats":2}`), Usage: &company.Usage{InputTokens: 7}},
+			company.RunSucceeded, "", `"result":{"coats":2}`},
+		{"it fails", "", &company.Callback{Status: company.RunFailed, Error: "no paint"}, company.RunFailed, "adapter_failed", `"calledBack":true`},
+		{"it is not heard of", `,"callbackTimeoutSec":0.3`, nil, company.RunTimedOut, "timeout", `"effectiveTimeoutMs":300`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var body struct {
+				Callback struct{ URL, Token string }
+			}
+			var asked, told atomic.Bool
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_ = json.NewDecoder(r.Body).Decode(&body)
+				w.WriteHeader(http.StatusAccepted)
+				asked.Store(true)
+			}))
+			defer s.Close()
+			a := New(Config{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, APIURL: "http://127.0.0.1:3100", Token: func(company.Run) (string, error) { return token, nil },
+				Told: func(company.Run) (company.Callback, bool) {
+					if test.told == nil || !told.Swap(true) { // not at the first look
+						return company.Callback{}, false
+					}
+					return *test.told, true
+				}})
+			o := invoke(t, a, `{"url":"`+s.URL+`","callback":true,"callbackUrl":"https://mesh.example/"`+test.config+`}`)
+			if o.Status != test.status || o.ErrorCode != test.code || !strings.Contains(string(o.Result), test.want) || strings.Contains(string(o.Result), token) {
+				t.Errorf("it ended with %+v, %s", o, o.Result)
+			}
+			if !asked.Load() || body.Callback.Token != token || body.Callback.URL != "https://mesh.example/api/heartbeat-runs/run-1/callback" {
+				t.Errorf("the agent was told %+v", body)
+			}
+			if test.told != nil && test.told.Usage != nil && (o.Usage == nil || o.Usage.InputTokens != 7) {
+				t.Errorf("usage %+v", o.Usage)
+			}
+		})
 	}
 }

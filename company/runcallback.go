@@ -1,0 +1,73 @@
+package company
+
+import (
+	"encoding/json"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A Callback is what an agent behind a URL told of the end of its run, after the
+// request that invoked it was answered. The node that waits makes the run's outcome
+// of it.
+type Callback struct {
+	Run     string          `cbor:"1,keyasint" json:"runId"`
+	Status  RunStatus       `cbor:"2,keyasint" json:"status"` // succeeded or failed
+	Summary string          `cbor:"3,keyasint,omitempty" json:"summary"`
+	Error   string          `cbor:"4,keyasint,omitempty" json:"error"`
+	Result  json.RawMessage `cbor:"5,keyasint,omitempty" json:"result"`
+	Usage   *Usage          `cbor:"6,keyasint,omitempty" json:"usage"`
+	At      Time            `cbor:"7,keyasint" json:"at"`
+}
+
+// Clone returns a copy that shares nothing with b.
+func (b Callback) Clone() Callback {
+	b.Result = append(json.RawMessage(nil), b.Result...)
+	if b.Usage != nil {
+		b.Usage = new(*b.Usage)
+	}
+	return b
+}
+
+const (
+	// maxCallbackText bounds a summary and an error, maxCallbackResult a result: they
+	// are kept with the run.
+	maxCallbackText   = 8 << 10
+	maxCallbackResult = 16 << 10
+)
+
+var callbacks = ledger.NewTable[Callback]("run-callback")
+
+// CallbackOf returns what was told of the end of a run that goes on.
+func CallbackOf(tx *ledger.Tx, company, run string) (Callback, bool) {
+	return callbacks.Get(tx, company, run)
+}
+
+// callBack is the handler of "run.callback", whose payload is a Callback without
+// its time. A run is told of once, by its own agent, while it goes on.
+func callBack(c *ledger.Context, p Callback) (any, error) {
+	r, err := runOf(c, p.Run)
+	if err != nil {
+		return nil, err
+	}
+	if c.Cmd.Actor.ID != r.Agent {
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "Agent can only tell of its own runs")
+	}
+	if r.Status != RunRunning {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "The run is %s", r.Status)
+	}
+	if _, told := CallbackOf(c.Tx, r.Company, r.ID); told {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "The end of the run was told already")
+	}
+	if p.Status != RunSucceeded && p.Status != RunFailed {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "A run has succeeded or failed")
+	}
+	if len(p.Summary) > maxCallbackText || len(p.Error) > maxCallbackText || len(p.Result) > maxCallbackResult || len(p.Result) > 0 && !json.Valid(p.Result) {
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A summary and an error have at most %d bytes, a result is JSON of at most %d", maxCallbackText, maxCallbackResult)
+	}
+	if u := p.Usage; u != nil && (u.InputTokens < 0 || u.OutputTokens < 0 || u.CachedInputTokens < 0) {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "Usage can not be negative")
+	}
+	p.At = TimeOf(c.Now)
+	c.Record(ledger.Change{Action: "heartbeat.called_back", EntityType: "heartbeat_run", EntityID: r.ID, Details: jsonObject{}.str("status", string(p.Status)).close()})
+	return callbacks.Put(c.Tx, r.Company, r.ID, p), nil
+}
