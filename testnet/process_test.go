@@ -38,37 +38,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// freePorts finds n consecutive ports that nobody listens on, TCP and UDP.
 func freePorts(t *testing.T, n int) int {
 	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0") // somewhere nobody is
-		if err != nil {
-			t.Fatal(err)
-		}
-		base := l.Addr().(*net.TCPAddr).Port
-		l.Close()
-		ok := base+n < 65_536
-		for p := base; p < base+n && ok; p++ {
-			tcp, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(p)))
-			if err != nil {
-				ok = false
-				break
-			}
-			tcp.Close()
-			udp, err := net.ListenPacket("udp", net.JoinHostPort("127.0.0.1", strconv.Itoa(p)))
-			if err != nil {
-				ok = false
-				break
-			}
-			udp.Close()
-		}
-		if ok {
-			return base
-		}
+	base, err := FreePorts(n)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free ports")
-	return 0
+	return base
 }
 
 // processes starts a mesh of three real processes and ends it with the test.

@@ -98,14 +98,9 @@ func TestGuides(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: dir,
 		Setup: func(e *testscript.Env) error {
-			ports, err := freePorts(8)
-			if err != nil {
+			if err := givePorts(e); err != nil {
 				return err
 			}
-			for i, p := range ports {
-				e.Vars = append(e.Vars, fmt.Sprintf("PORT%d=%d", i, p))
-			}
-			e.Vars = append(e.Vars, fmt.Sprintf("SELVAGE_API_URL=http://127.0.0.1:%d", ports[0]))
 			e.Defer(func() {
 				if p, err := testnet.Load(filepath.Join(e.WorkDir, "net")); err == nil {
 					p.Down()

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -24,12 +23,8 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
-			ports, err := freePorts(8)
-			if err != nil {
+			if err := givePorts(e); err != nil {
 				return err
-			}
-			for i, p := range ports {
-				e.Vars = append(e.Vars, fmt.Sprintf("PORT%d=%d", i, p))
 			}
 			e.Defer(func() { // what a script that failed has left running
 				if p, err := testnet.Load(filepath.Join(e.WorkDir, "net")); err == nil {
@@ -39,7 +34,6 @@ func TestScripts(t *testing.T) {
 			if cache, err := os.UserCacheDir(); err == nil { // for scripts that build programs
 				e.Vars = append(e.Vars, "GOCACHE="+cmp.Or(os.Getenv("GOCACHE"), filepath.Join(cache, "go-build")))
 			}
-			e.Vars = append(e.Vars, fmt.Sprintf("SELVAGE_API_URL=http://127.0.0.1:%d", ports[0]))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -48,35 +42,18 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// freePorts finds consecutive ports that nobody listens on, so that a testnet
-// fits: HTTP on the first four, peers on the rest.
-func freePorts(n int) ([]int, error) {
-	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		base := l.Addr().(*net.TCPAddr).Port
-		l.Close()
-		var ports []int
-		for p := base; p < base+n && p < 65_536; p++ {
-			tcp, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
-			if err != nil {
-				break
-			}
-			tcp.Close()
-			udp, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", p))
-			if err != nil {
-				break
-			}
-			udp.Close()
-			ports = append(ports, p)
-		}
-		if len(ports) == n {
-			return ports, nil
-		}
+// givePorts gives a script ports of its own, and the address of the first: HTTP
+// on the first four, peers on the rest.
+func givePorts(e *testscript.Env) error {
+	base, err := testnet.FreePorts(8)
+	if err != nil {
+		return err
 	}
-	return nil, fmt.Errorf("no %d free ports in a row", n)
+	for i := range 8 {
+		e.Vars = append(e.Vars, fmt.Sprintf("PORT%d=%d", i, base+i))
+	}
+	e.Vars = append(e.Vars, fmt.Sprintf("SELVAGE_API_URL=http://127.0.0.1:%d", base))
+	return nil
 }
 
 // eventually is the script command "eventually COMMAND...": it runs COMMAND until it

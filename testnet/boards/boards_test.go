@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -132,42 +131,13 @@ type mesh struct {
 	dir string
 }
 
-func freePorts(t *testing.T, n int) int {
-	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		base := l.Addr().(*net.TCPAddr).Port
-		l.Close()
-		ok := base+n < 65_536
-		for p := base; p < base+n && ok; p++ {
-			at := net.JoinHostPort("127.0.0.1", strconv.Itoa(p))
-			tcp, err := net.Listen("tcp", at)
-			if err != nil {
-				ok = false
-				break
-			}
-			tcp.Close()
-			udp, err := net.ListenPacket("udp", at)
-			if err != nil {
-				ok = false
-				break
-			}
-			udp.Close()
-		}
-		if ok {
-			return base
-		}
-	}
-	t.Fatal("no free ports")
-	return 0
-}
-
 func start(t *testing.T, script string) *mesh {
 	t.Helper()
-	began, port, dir := time.Now(), freePorts(t, 6), t.TempDir()
+	began, dir := time.Now(), t.TempDir()
+	port, err := testnet.FreePorts(6)
+	if err != nil {
+		t.Fatal(err)
+	}
 	p, err := testnet.Up(t.Context(), testnet.Options{Dir: dir, Bin: script, N: 3, HTTPPort: port, MeshPort: port + 3, Log: io.Discard,
 		Args: []string{"--mdns", "off", "--size", "small", "--slots", strconv.Itoa(racers), "--http-agents", "127.0.0.0/8"}})
 	t.Cleanup(func() {
