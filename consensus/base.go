@@ -152,3 +152,40 @@ func (c *Consensus) fillBase() {
 		}
 	}
 }
+
+// boundLog takes a snapshot when much log lies behind the newest one. Raft counts
+// entries, and an entry may hold a megabyte.
+func (c *Consensus) boundLog() {
+	newest := func() (index uint64, size int64) {
+		metas, err := c.snaps.List()
+		if err != nil || len(metas) == 0 {
+			return 0, 0
+		}
+		return metas[0].Index, metas[0].Size
+	}
+	from, _ := newest()
+	mark := int64(0) // of the log's bytes when the newest snapshot was taken
+	if held, err := c.cfg.Span.RangeBytes(logKey(from+1), []byte{keyLog + 1}); err == nil {
+		mark = -int64(held)
+	}
+	for sleep(c.ctx, c.cfg.SnapshotInterval/boundLooks) == nil {
+		written := c.logs.written.Load()
+		if written-mark < int64(c.cfg.SnapshotBytes) {
+			continue
+		}
+		index, size := newest()
+		switch {
+		case index != from: // taken for the number of entries, or installed
+			from, mark = index, written
+		case written-mark < size/4: // or the disk would do little else
+		default:
+			if err := c.Snapshot(c.ctx); err != nil {
+				c.log.Debug("consensus: snapshot of a long log", "err", err)
+				_ = sleep(c.ctx, c.cfg.SnapshotInterval) // the loop ends with the same context
+				continue
+			}
+			mark = written
+			from, _ = newest()
+		}
+	}
+}

@@ -94,7 +94,10 @@ type Config struct {
 	// SnapshotThreshold and TrailingLogs are in entries, SnapshotInterval is
 	// how often the threshold is looked at. Defaults 65,536, 10,240 and 30 s.
 	SnapshotThreshold, TrailingLogs uint64
-	SnapshotInterval                time.Duration
+	// SnapshotBytes is how much log may lie behind the newest snapshot, or a quarter
+	// of the snapshot if that is more: a start reads all of it. Default 128 MiB.
+	SnapshotBytes    uint64
+	SnapshotInterval time.Duration
 	// CommitTimeout is the fallback by which followers learn of commits.
 	// Default 50 ms; see there.
 	CommitTimeout time.Duration
@@ -126,6 +129,7 @@ func (c Config) withDefaults() Config {
 	c.MaxVoters = cmp.Or(c.MaxVoters, maxVoters)
 	c.SnapshotThreshold = cmp.Or(c.SnapshotThreshold, snapshotThreshold)
 	c.TrailingLogs = cmp.Or(c.TrailingLogs, trailingLogs)
+	c.SnapshotBytes = cmp.Or(c.SnapshotBytes, snapshotBytes)
 	c.SnapshotInterval = cmp.Or(c.SnapshotInterval, snapshotInterval)
 	c.CommitTimeout = cmp.Or(c.CommitTimeout, commitTimeout)
 	c.ElectionTimeout = cmp.Or(c.ElectionTimeout, electionTimeout)

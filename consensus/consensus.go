@@ -152,6 +152,7 @@ func Open(cfg Config) (*Consensus, error) {
 	c.wg.Go(c.enroll)
 	c.wg.Go(c.compareDigests)
 	c.wg.Go(c.fillBase)
+	c.wg.Go(c.boundLog)
 	return c, nil
 }
 

@@ -202,6 +202,47 @@ func TestLaggingNodeInstallsSnapshot(t *testing.T) {
 	})
 }
 
+// A log of few large entries is cut short too: a start reads what lies behind the
+// newest snapshot.
+func TestALongLogIsBoundByItsBytes(t *testing.T) {
+	tune := func(c *Config) {
+		c.SnapshotBytes, c.SnapshotInterval = 200<<10, 6*time.Second
+	}
+	bubble(t, 1, tune, func(t *testing.T, m *mesh) {
+		n := m.nodes[0]
+		add := func(kib int) {
+			for range kib / 20 {
+				if err := n.add(t.Context(), strings.Repeat("x", 20<<10)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(3 * time.Second)
+		}
+		add(100)
+		if s := n.cons.Stats(); s.Snapshot != 0 {
+			t.Errorf("a snapshot at %d of a short log", s.Snapshot)
+		}
+		add(200)
+		first := n.cons.Stats().Snapshot
+		if first == 0 {
+			t.Fatal("no snapshot of a long log")
+		}
+		add(100)
+		if s := n.cons.Stats(); s.Snapshot != first {
+			t.Errorf("another snapshot at %d, the log was not long again", s.Snapshot)
+		}
+		n.crash()
+		n.start()
+		if err := n.add(t.Context(), "again"); err != nil {
+			t.Fatal(err)
+		}
+		add(600)
+		if s := n.cons.Stats(); s.Snapshot <= first {
+			t.Errorf("no snapshot after %d", first)
+		}
+	})
+}
+
 func TestRestartFromDisk(t *testing.T) {
 	bubble(t, 3, nil, func(t *testing.T, m *mesh) {
 		var acked []string

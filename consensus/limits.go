@@ -42,6 +42,10 @@ const (
 	// grown by the threshold.
 	snapshotInterval  = 30 * time.Second
 	snapshotThreshold = 65_536
+	// snapshotBytes of log are read in half a second when a node starts; boundLooks is
+	// how often in a snapshotInterval the log is measured.
+	snapshotBytes = 128 << 20
+	boundLooks    = 6
 	// keptSnapshots is the newest and one that a slow follower may still read.
 	keptSnapshots = 2
 

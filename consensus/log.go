@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -36,6 +37,7 @@ type logStore struct {
 	watch    *diskWatch
 	appended func([]*raft.Log) // nil but for Faults.AckBeforeCommit
 	failed   func(error)       // hears of an append that failed for good
+	written  atomic.Int64      // bytes appended since it was opened
 
 	write sync.Mutex // held while the span is changed; guards low
 	low   uint64     // where the next range deletion begins
@@ -147,6 +149,7 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	for _, l := range logs {
 		buf = encodeEntry(buf[:0], l)
 		b.Set(logKey(l.Index), buf)
+		s.written.Add(int64(len(buf)))
 	}
 	if err := s.commit(b, s.sync); err != nil {
 		return err

@@ -364,6 +364,9 @@ func (n *Node) openConsensus(context.Context) error {
 		OnFatal: n.stopWith, OnDiverged: n.diverged, ElectionTimeout: n.election,
 		Logger: n.log, Faults: n.conf.Faults.Consensus,
 	}
+	if n.small {
+		conf.SnapshotBytes = smallSnapshotBytes
+	}
 	if n.conf.TuneConsensus != nil {
 		n.conf.TuneConsensus(&conf)
 	}

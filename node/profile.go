@@ -31,6 +31,9 @@ const (
 	smallMemory = 1 << 30
 	// smallRowCacheBytes bounds the rows that apply keeps in memory on a small machine.
 	smallRowCacheBytes = 4 << 20
+	// smallSnapshotBytes bounds the log that a small machine reads when it starts: a
+	// card reads 20 MB a second.
+	smallSnapshotBytes = 48 << 20
 
 	// The disk is asked how long it takes to sync as often as probes says, with
 	// probeBytes each, within probeBound altogether.

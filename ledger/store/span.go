@@ -60,6 +60,14 @@ func (sp *Span) DiskBytes() (uint64, error) {
 	return sp.s.db.EstimateDiskUsage([]byte{sp.prefix}, []byte{sp.prefix + 1})
 }
 
+// RangeBytes estimates the space that the tables of [from, to) take.
+func (sp *Span) RangeBytes(from, to []byte) (uint64, error) {
+	if sp.s.closed.Load() {
+		return 0, ErrClosed
+	}
+	return sp.s.db.EstimateDiskUsage(append([]byte{sp.prefix}, from...), append([]byte{sp.prefix}, to...))
+}
+
 // A Snapshot is a span at one moment. Reads may go on while the span changes,
 // but not while [Span.Replace] runs: it takes away what lies below.
 type Snapshot struct {
