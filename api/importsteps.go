@@ -1,0 +1,433 @@
+package api
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+func (im *importer) step(kind string, payload any) *company.ImportStep {
+	sealed, err := im.seal(payload)
+	if err != nil && im.err == nil {
+		im.err = err
+	}
+	payload = sealed
+	im.list = append(im.list, company.ImportStep{Kind: kind, Payload: ledger.Marshal(payload)})
+	return &im.list[len(im.list)-1]
+}
+
+// steps writes the commands, in an order in which each finds what it names.
+func (im *importer) steps(rc *Request) error {
+	im.seal = func(payload any) (any, error) { return rc.sealed(im.company.ID, payload) }
+	im.done = imported{Company: importedCompany{im.company.ID, im.company.Name, "unchanged"}, Agents: []importedRow{}, Skills: []importedRow{}, Projects: []importedRow{},
+		Routines: []importedRoutine{}, EnvInputs: im.m.EnvInputs}
+	c := im.m.Company
+	switch im.plan.Company {
+	case "create":
+		nobody := "" // answers for it by default, as recorded
+		im.step("company.create", company.SaveCompany{ID: im.company.ID, Name: &im.company.Name, Description: c.Description, ResponsibleUser: &nobody})
+		im.done.Company.Action = "created"
+	case "update":
+		im.step("company.update", company.SaveCompany{ID: im.company.ID, Description: c.Description})
+		im.done.Company.Action = "updated"
+	}
+	im.goalSteps()
+	if err := im.agentSteps(); err != nil {
+		return err
+	}
+	im.skillSteps(rc)
+	if err := im.projectSteps(); err != nil {
+		return err
+	}
+	if err := im.issueSteps(rc); err != nil {
+		return err
+	}
+	if err := im.routineSteps(rc); err != nil {
+		return err
+	}
+	if im.created && c.RequireHireApproval { // last: the agents come with the package
+		im.step("company.update", company.SaveCompany{ID: im.company.ID, RequireHireApproval: &c.RequireHireApproval})
+	}
+	im.done.Warnings = im.warnings
+	return nil
+}
+
+// goalSteps come first, parents before children; an owner is set with the agents.
+func (im *importer) goalSteps() {
+	left := slices.Clone(im.m.Goals)
+	for len(left) > 0 {
+		n := len(left)
+		left = slices.DeleteFunc(left, func(g portable.Goal) bool {
+			parent := ""
+			if g.Parent != nil {
+				if parent = im.goals[*g.Parent]; parent == "" {
+					return false
+				}
+			}
+			if id := im.goals["\x00"+g.Title]; id != "" {
+				im.goals[g.Slug] = id
+				return true
+			}
+			id, level, status := im.newID(), company.GoalLevel(g.Level), company.GoalStatus(g.Status)
+			im.goals[g.Slug] = id
+			s := company.SaveGoal{ID: id, Title: &g.Title, Description: g.Description, Level: &level, Status: &status}
+			if parent != "" {
+				s.Parent = &parent
+			}
+			im.step("goal.create", s)
+			return true
+		})
+		if len(left) == n {
+			return // portable.Read refuses circles
+		}
+	}
+}
+
+func rawObject(m map[string]any) (json.RawMessage, error) {
+	if m == nil {
+		return nil, nil
+	}
+	return json.Marshal(m)
+}
+
+func (im *importer) agentSteps() error {
+	for n, a := range im.m.Agents {
+		p := im.plan.Agents[n]
+		row := importedRow{Slug: a.Slug, Name: p.Name, Reason: p.Reason, Action: map[string]string{"create": "created", "update": "updated", "skip": "skipped"}[p.Action]}
+		id := ""
+		if p.Existing != nil {
+			id = *p.Existing
+		} else {
+			id = im.newID()
+		}
+		im.agents[a.Slug], row.ID = id, &id
+		im.done.Agents = append(im.done.Agents, row)
+		if p.Action == "skip" {
+			continue
+		}
+		s, err := im.agent(a, p, id)
+		if err != nil {
+			return err
+		}
+		if p.Action == "update" {
+			im.step("agent.update", s)
+		} else {
+			im.step("agent.create", s)
+		}
+		if a.Instructions != "" {
+			im.step("instructions.file", company.SaveInstructionFile{Agent: id, Path: company.InstructionsEntry, Content: a.Instructions})
+		}
+		for _, at := range slices.Sorted(maps.Keys(a.OtherInstructions)) {
+			im.step("instructions.file", company.SaveInstructionFile{Agent: id, Path: at, Content: a.OtherInstructions[at]})
+		}
+		im.managers[id] = a.ReportsTo
+	}
+	// Who reports to whom is known when all are there.
+	for n, a := range im.m.Agents {
+		if im.plan.Agents[n].Action == "skip" || a.ReportsTo == nil || im.agents[*a.ReportsTo] == "" {
+			continue
+		}
+		boss := im.agents[*a.ReportsTo]
+		im.step("agent.update", company.SaveAgent{ID: im.agents[a.Slug], ReportsTo: &boss})
+	}
+	for _, g := range im.m.Goals {
+		if g.Owner != nil && im.agents[*g.Owner] != "" {
+			owner := im.agents[*g.Owner]
+			im.step("goal.update", company.SaveGoal{ID: im.goals[g.Slug], Owner: &owner})
+		}
+	}
+	return nil
+}
+
+func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s company.SaveAgent, err error) {
+	s = company.SaveAgent{ID: id, Name: &p.Name, Role: &a.Role, Title: a.Title, Icon: a.Icon, Capabilities: a.Capabilities, AdapterType: &a.AdapterType}
+	config := map[string]any{}
+	for k, v := range a.AdapterConfig {
+		if b, err := json.Marshal(v); err == nil && strings.Contains(string(b), company.Redacted) {
+			im.warn("Agent %s: adapterConfig.%s is hidden in the package and was left out.", a.Slug, k)
+			continue
+		}
+		config[k] = v
+	}
+	if env := im.env(func(e portable.EnvInput) bool { return deref(e.Agent) == a.Slug }); env != nil {
+		config["env"] = env
+	}
+	config["paperclipSkillSync"] = map[string]any{"desiredSkills": a.Skills}
+	if err := json.Unmarshal(company.ManagedInstructionsConfig(im.company.ID, id, company.InstructionsEntry), &config); err != nil {
+		return s, err
+	}
+	if s.AdapterConfig, err = json.Marshal(config); err != nil {
+		return s, err
+	}
+	// No timer runs because of an import.
+	runtime := map[string]any{}
+	for k, v := range a.RuntimeConfig {
+		runtime[k] = v
+	}
+	beat := map[string]any{}
+	if b, ok := runtime["heartbeat"].(map[string]any); ok {
+		for k, v := range b {
+			beat[k] = v
+		}
+	}
+	beat["enabled"] = false
+	if beat["maxConcurrentRuns"] == nil {
+		beat["maxConcurrentRuns"] = company.DefaultConcurrentRuns
+	}
+	runtime["heartbeat"] = beat
+	if s.RuntimeConfig, err = json.Marshal(runtime); err != nil {
+		return s, err
+	}
+	if s.Metadata, err = rawObject(a.Metadata); err != nil {
+		return s, err
+	}
+	if a.BudgetCents > 0 {
+		budget := company.Money(a.BudgetCents) * company.Cent
+		s.Budget = &budget
+	}
+	grant := company.Grant{}
+	for key, field := range map[string]**bool{"canCreateAgents": &grant.CreateAgents, "canCreateSkills": &grant.CreateSkills, "canAssignTasks": &grant.AssignTasks} {
+		if v, ok := a.Permissions[key]; ok {
+			*field = &v
+		}
+	}
+	s.Permissions = &grant
+	return s, nil
+}
+
+// labelIDs finds labels of the package by their names.
+func (im *importer) labelIDs(names []string) (ids []string) {
+	for _, l := range names {
+		if id := im.labels[l]; id != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// env declares the variables that the package asks for; whoever imported it
+// fills them in.
+func (im *importer) env(of func(portable.EnvInput) bool) map[string]any {
+	var env map[string]any
+	for _, e := range im.m.EnvInputs {
+		if of(e) {
+			if env == nil {
+				env = map[string]any{}
+			}
+			env[e.Key] = map[string]any{"type": "plain", "value": e.Default}
+		}
+	}
+	return env
+}
+
+func (im *importer) projectSteps() error {
+	for n, p := range im.m.Projects {
+		plan := im.plan.Projects[n]
+		row := importedRow{Slug: p.Slug, Name: plan.Name, Reason: plan.Reason, Action: map[string]string{"create": "created", "update": "updated", "skip": "skipped"}[plan.Action]}
+		id := im.newID()
+		if plan.Existing != nil {
+			id = *plan.Existing
+		}
+		im.projects[p.Slug], row.ID = id, &id
+		im.done.Projects = append(im.done.Projects, row)
+		if plan.Action == "skip" {
+			continue
+		}
+		status := company.ProjectStatus(p.Status)
+		s := company.SaveProject{ID: id, Name: &plan.Name, Description: p.Description, Status: &status, TargetDate: p.TargetDate, Color: p.Color, Icon: p.Icon}
+		if p.Lead != nil && im.agents[*p.Lead] != "" {
+			lead := im.agents[*p.Lead]
+			s.Lead = &lead
+		}
+		goals := []string{}
+		for _, g := range p.Goals {
+			if id := im.goals[g]; id != "" {
+				goals = append(goals, id)
+			}
+		}
+		if len(goals) > 0 {
+			s.Goals = &goals
+		}
+		var err error
+		if s.WorkspacePolicy, err = rawObject(p.WorkspacePolicy); err != nil {
+			return err
+		}
+		if s.Env, err = rawObject(im.env(func(e portable.EnvInput) bool { return deref(e.Project) == p.Slug })); err != nil {
+			return err
+		}
+		if plan.Action == "update" {
+			im.step("project.update", s)
+			continue // its workspaces stay as they are
+		}
+		im.step("project.create", s)
+		for _, w := range p.Workspaces {
+			space := company.SaveWorkspace{ID: im.newID(), Project: id, Name: &w.Name, RepoURL: w.RepoURL, RepoRef: w.RepoRef, DefaultRef: w.DefaultRef, Visibility: w.Visibility,
+				SetupCommand: w.SetupCommand, CleanupCommand: w.CleanupCommand, Primary: &w.Primary}
+			if w.SourceType != "" {
+				space.SourceType = &w.SourceType
+			}
+			im.spaces[p.Slug+"/"+w.Key] = space.ID
+			im.step("workspace.create", space)
+		}
+	}
+	return nil
+}
+
+// importedStatus is what an issue comes in as: work in progress was somebody else's
+// run, and what was blocked is blocked again where its blockers came along.
+func importedStatus(i portable.Issue) company.IssueStatus {
+	switch s := company.IssueStatus(deref(i.Status)); {
+	case s == company.IssueInProgress, s == company.IssueBlocked && len(i.BlockedBy) == 0:
+		return company.IssueTodo
+	case slices.Contains(company.IssueStatuses, s):
+		return s
+	case i.Assignee != nil:
+		return company.IssueTodo
+	}
+	return company.IssueBacklog
+}
+
+func (im *importer) issueSteps(rc *Request) error {
+	for _, l := range im.m.Labels {
+		if im.labels[l.Name] == "" {
+			im.labels[l.Name] = im.newID()
+			im.step("label.create", company.CreateLabel{ID: im.labels[l.Name], Name: l.Name, Color: l.Color})
+		}
+	}
+	left := slices.DeleteFunc(slices.Clone(im.m.Issues), func(i portable.Issue) bool { return i.Recurring })
+	// Parents before children, blockers before who waits for them; within that in
+	// the order of their numbers.
+	for len(left) > 0 {
+		at := slices.IndexFunc(left, func(i portable.Issue) bool {
+			ready := i.Parent == nil || im.issues[*i.Parent] != ""
+			for _, b := range i.BlockedBy {
+				ready = ready && im.issues[b] != ""
+			}
+			return ready
+		})
+		if at < 0 { // blockers in a circle: break it where the numbers are lowest
+			at = 0
+			im.warn("Task %s: its blockers wait for each other; the circle was broken.", left[0].Slug)
+			left[0].BlockedBy = slices.DeleteFunc(slices.Clone(left[0].BlockedBy), func(b string) bool { return im.issues[b] == "" })
+			if left[0].Parent != nil && im.issues[*left[0].Parent] == "" {
+				left[0].Parent = nil
+			}
+		}
+		if err := im.issue(rc, left[at]); err != nil {
+			return err
+		}
+		left = slices.Delete(left, at, at+1)
+	}
+	return nil
+}
+
+func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
+	id := im.newID()
+	im.issues[i.Slug] = id
+	s := company.CreateIssue{ID: id, Title: i.Title, Description: deref(i.Description), Status: importedStatus(i), Priority: company.Priority(deref(i.Priority)),
+		BillingCode: deref(i.BillingCode), AllowDuplicate: true}
+	if !slices.Contains(company.Priorities, s.Priority) {
+		s.Priority = company.PriorityMedium
+	}
+	if i.Assignee != nil {
+		s.Assignee = im.agents[*i.Assignee]
+	}
+	if s.Status == company.IssueTodo && s.Assignee == "" && i.Assignee != nil {
+		s.Status = company.IssueBacklog
+	}
+	if i.Project != nil {
+		s.Project = im.projects[*i.Project]
+		if i.WorkspaceKey != nil {
+			s.Workspace = im.spaces[*i.Project+"/"+*i.WorkspaceKey]
+		}
+	}
+	if i.Goal != nil {
+		s.Goal = im.goals[*i.Goal]
+	}
+	if i.Parent != nil {
+		s.Parent = im.issues[*i.Parent]
+	}
+	for _, b := range i.BlockedBy {
+		s.BlockedBy = append(s.BlockedBy, im.issues[b])
+	}
+	s.Labels = im.labelIDs(i.Labels)
+	if s.WorkspaceSettings, err = rawObject(i.WorkspaceSettings); err != nil {
+		return err
+	}
+	if s.AdapterOverrides, err = rawObject(i.AdapterOverrides); err != nil {
+		return err
+	}
+	step := im.step("issue.create", s)
+	if _, digits, ok := strings.Cut(deref(i.Identifier), "-"); ok {
+		step.Number, _ = strconv.ParseUint(digits, 10, 64) // 0: the next one
+	}
+	var comments []string // IDs, in their order
+	for _, cm := range i.Comments {
+		p := company.CreateComment{Issue: id, ID: im.newID(), Body: cm.Body}
+		if p.Presentation, err = rawObject(cm.Presentation); err != nil {
+			return err
+		}
+		if p.Metadata, err = rawObject(cm.Metadata); err != nil {
+			return err
+		}
+		step := im.step("comment.create", p)
+		if cm.AuthorAgent != nil {
+			step.Author = im.agents[*cm.AuthorAgent]
+		}
+		comments = append(comments, p.ID)
+	}
+	for _, d := range i.Documents {
+		p := company.SaveDocument{Issue: id, Key: strings.ToLower(d.Key), ID: im.newID(), Revision: im.newID(), Format: d.Format, Body: d.Body}
+		if d.Title != "" {
+			p.Title = &d.Title
+		}
+		im.step("document.save", p)
+		im.remarkSteps("annotation", id, p.Key, p.Revision, d.Remarks)
+	}
+	if err := im.products(i, id); err != nil {
+		return err
+	}
+	return im.attachments(rc, i, id, comments)
+}
+
+// products are what the issue made; the ones that name this mesh's services do
+// not travel.
+func (im *importer) products(i portable.Issue, issue string) (err error) {
+	for _, w := range slices.Backward(i.WorkProducts) { // the newest is listed first
+		p := company.SaveProduct{ID: im.newID(), Issue: issue, Type: &w.Type, Provider: &w.Provider, External: w.ExternalID, Title: &w.Title, URL: w.URL, Status: &w.Status,
+			ReviewState: &w.ReviewState, Primary: &w.Primary, Health: &w.HealthStatus, Summary: w.Summary}
+		if p.Metadata, err = rawObject(w.Metadata); err != nil {
+			return err
+		}
+		im.step("product.create", p)
+	}
+	return nil
+}
+
+// attachments brings the bytes to the nodes that shall have them, before the
+// command that names them.
+func (im *importer) attachments(rc *Request, i portable.Issue, issue string, comments []string) error {
+	for _, a := range i.Attachments {
+		data, ok := im.files.Blob(a.SHA256)
+		if !ok {
+			continue // portable.Read has refused such packages
+		}
+		up, err := rc.keep(data, deref(a.Filename), a.ContentType)
+		if err != nil {
+			return err
+		}
+		up.File.ID, up.File.Object = im.newID(), im.newID()
+		p := company.CreateAttachment{Issue: issue, ID: im.newID(), File: up.File}
+		if n := a.CommentIndex; n != nil && *n >= 0 && *n < len(comments) {
+			p.Comment = comments[*n]
+		}
+		im.step("attachment.create", p)
+	}
+	return nil
+}
