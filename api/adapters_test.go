@@ -33,8 +33,8 @@ func TestAdaptersSayWhatTheyAre(t *testing.T) {
 	// Names of the company's upstreams are offered for what goes through the gateway.
 	h.call("POST", "/api/companies/"+of+"/model-providers", `{"name":"box","kind":"ollama","baseUrl":"http://127.0.0.1:1/v1","models":[{"name":"local/qwen"},{"name":"claude-*"}]}`).want(t, 201, "")
 	h.call("GET", "/api/companies/"+of+"/adapters/opencode_local/models", "").want(t, 200, `"local/qwen"`)
-	if a := h.call("GET", "/api/companies/"+of+"/adapters/gemini_local/models", ""); strings.Contains(string(a.body), "qwen") {
-		t.Error("Gemini CLI is offered a model that it can not reach")
+	if a := h.call("GET", "/api/companies/"+of+"/adapters/cursor/models", ""); strings.Contains(string(a.body), "qwen") {
+		t.Error("Cursor is offered a model that it can not reach")
 	}
 }
 

@@ -56,7 +56,7 @@ func (k *clock) lag() time.Duration {
 func (k *clock) now() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return ledger.NextStamp(k.last, time.Now().Sub(k.at), k.wall())
+	return ledger.NextStamp(k.last, time.Since(k.at), k.wall())
 }
 
 // Now is the mesh's time as this node would tell it: what a batch would be

@@ -226,13 +226,14 @@ func (p *Processes) start(n *Node, token string, args []string) error {
 }
 
 // alive reports whether the process that was started for n still exists. A
-// recycled pid is told apart by its arguments.
+// recycled pid is told apart by its arguments, which a process that is just
+// beginning or ending does not show.
 func (p *Processes) alive(n *Node) bool {
 	if n.PID == 0 {
 		return false
 	}
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", n.PID))
-	return err == nil && bytes.Contains(b, []byte("\x00"+n.Dir+"\x00")) && !p.zombie(n)
+	return err == nil && (len(b) == 0 || bytes.Contains(b, []byte("\x00"+n.Dir+"\x00"))) && !p.zombie(n)
 }
 
 func (p *Processes) zombie(n *Node) bool {
