@@ -182,7 +182,7 @@ func agents(ctx context.Context, b *bench) error {
 			return err
 		}
 	}
-	time.Sleep(idleWatch) // what came with making them is collected and compacted
+	time.Sleep(2 * idleWatch) // what came with making them is collected, compacted and given back
 	cpu := make([]float64, len(m.nodes))
 	for i, n := range m.nodes {
 		cpu[i] = cpuMicros(n.PID)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"time"
 
@@ -58,26 +59,42 @@ func tuneCollector(small bool) {
 	}
 }
 
-// To start takes three times the memory that a node at rest needs. What is free
-// goes back to the system giveBackAfter the start, and on a small node each
-// giveBackEvery: a burst of work is not kept for ever. It costs a collection.
+// What starting took, or a burst of work, goes back to the system as soon as it is
+// quiet: the collector alone keeps three times what is live, for ever. It is
+// looked at giveBackAfter the start and each giveBackEvery; it costs a collection.
 const (
 	giveBackAfter = 5 * time.Second
-	giveBackEvery = 5 * time.Minute
+	giveBackEvery = 30 * time.Second
+	// quietAllocs is what a node at rest allocates at most between two looks, in bytes.
+	quietAllocs = 128 << 20
+	// worthGiving is how much a node must hold that is not live, in bytes.
+	worthGiving      = 48 << 20
+	worthGivingSmall = 8 << 20
 )
 
 // giveBack gives memory back that is free, until ctx ends.
 func giveBack(ctx context.Context, small bool) {
+	worth := uint64(worthGiving)
+	if small {
+		worth = worthGivingSmall
+	}
+	of := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
+	begun := false
+	var before uint64
 	for wait := giveBackAfter; ; wait = giveBackEvery {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
 		}
-		debug.FreeOSMemory()
-		if !small {
-			return
+		metrics.Read(of)
+		allocs, live, held := of[0].Value.Uint64(), of[1].Value.Uint64(), of[2].Value.Uint64()+of[3].Value.Uint64()+of[4].Value.Uint64()
+		quiet := allocs-before < quietAllocs
+		if !begun || quiet && held > live+worth {
+			debug.FreeOSMemory()
 		}
+		begun, before = true, allocs
 	}
 }
 
