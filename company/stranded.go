@@ -70,8 +70,6 @@ func PathOf(tx *ledger.Tx, i Issue, now Time) string {
 		return "board"
 	case i.monitors():
 		return "monitor"
-	case i.monitors():
-		return "monitor"
 	case len(Unresolved(tx, i)) > 0:
 		return "blockers"
 	}
