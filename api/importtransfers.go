@@ -249,6 +249,9 @@ func (rc *Request) zipped() (file, choice []byte, err error) {
 		if choice, err = rc.RawBody(); err != nil {
 			return nil, nil, err
 		}
+		if _, err := choiceOf(choice); err != nil {
+			return nil, nil, err // before the parts are looked for
+		}
 		file, err = rc.assemble()
 		return file, choice, err
 	}
@@ -288,6 +291,14 @@ func (rc *Request) zipped() (file, choice []byte, err error) {
 	return file, choice, nil
 }
 
+// choiceOf decodes how something is to be imported; nothing is the default.
+func choiceOf(b []byte) (c importChoice, err error) {
+	if len(bytes.TrimSpace(b)) > 0 {
+		err = DecodeBody(b, &c)
+	}
+	return c, err
+}
+
 // importBody reads what is to be imported and how, in whichever form it comes.
 func (rc *Request) importBody() (body importBody, files portable.Files, err error) {
 	if rc.Path("catalogId") != "" {
@@ -301,10 +312,7 @@ func (rc *Request) importBody() (body importBody, files portable.Files, err erro
 		body, err = Body[importBody](rc)
 		return body, nil, err
 	}
-	if len(bytes.TrimSpace(choice)) == 0 {
-		choice = []byte("{}")
-	}
-	if err := DecodeBody(choice, &body.importChoice); err != nil {
+	if body.importChoice, err = choiceOf(choice); err != nil {
 		return body, nil, err
 	}
 	body.Source.Type = "inline"

@@ -163,10 +163,6 @@ func listInstalledTeams(rc *Request) (Response, error) {
 
 // teamBody is an import of a team into the company of the path.
 func (rc *Request) teamBody() (body importBody, files portable.Files, err error) {
-	files, ok := portable.Starter(teamName(rc.Path("catalogId")))
-	if !ok {
-		return body, nil, errNoTeam()
-	}
 	b, err := rc.RawBody()
 	if err != nil {
 		return body, nil, err
@@ -178,6 +174,10 @@ func (rc *Request) teamBody() (body importBody, files portable.Files, err error)
 	}
 	if err := DecodeBody(b, &body.importWhat); err != nil {
 		return body, nil, err
+	}
+	files, ok := portable.Starter(teamName(rc.Path("catalogId")))
+	if !ok {
+		return body, nil, errNoTeam()
 	}
 	body.Source.Type = "inline"
 	if body.Include == nil {
