@@ -80,6 +80,8 @@ const (
 	// lags by milliseconds, and whoever makes heights up holds nothing else up.
 	maxBehind      = 128
 	catchUpTimeout = 5 * time.Second
+	// ownWait bounds how long a read waits for what its node has answered before.
+	ownWait = time.Second
 	// maxBearer bounds a bearer token; a run token is about 600 bytes.
 	maxBearer = 4096
 	// maxIdempotencyKey bounds an Idempotency-Key.

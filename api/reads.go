@@ -84,6 +84,33 @@ func (rc *Request) catchUp() error {
 	return err
 }
 
+// answers notes that this node answers a command of that raft index.
+func (s *Server) answers(index uint64) {
+	for old := s.answered.Load(); index > old && !s.answered.CompareAndSwap(old, index); old = s.answered.Load() {
+	}
+}
+
+// awaitOwn lets a read see what this node has answered before, for clients that
+// know of no heights and read where they wrote: a follower hears of its own
+// commands' commit a moment after their outcome. A node that is cut off meanwhile
+// serves what it has.
+func (rc *Request) awaitOwn(least uint64) {
+	s := rc.server
+	own := s.answered.Load()
+	if own <= least || rc.awaited || rc.submits > 0 || rc.HTTP.Method != http.MethodGet && rc.HTTP.Method != http.MethodHead {
+		return
+	}
+	rc.awaited = true
+	if s.cfg.Head != nil {
+		if _, applied := s.cfg.Head(); applied >= own {
+			return
+		}
+	}
+	ctx, cancel := context.WithTimeout(rc.Context(), ownWait)
+	defer cancel()
+	_, _ = s.cfg.Node.View(ctx, ledger.Read{AtLeast: own}, func(*ledger.Tx) error { return nil })
+}
+
 // authenticateAsOf authenticates the caller, and for a strong read once more on
 // the state that the read is of.
 func (rc *Request) authenticateAsOf() error {

@@ -99,6 +99,7 @@ type Request struct {
 	bodyErr error
 	hasBody bool
 	submits int
+	awaited bool // it has waited for what its node answered before
 }
 
 // Context ends when the caller goes away or the request's time is up.
@@ -221,6 +222,9 @@ func (rc *Request) View(f func(*ledger.Tx) error) error {
 	if rc.submits > 0 && at.Mode == ledger.ReadStale {
 		at.Mode = ledger.ReadDefault
 	}
+	if at.Mode == ledger.ReadDefault {
+		rc.awaitOwn(at.AtLeast)
+	}
 	applied, err := rc.server.cfg.Node.View(rc.Context(), at, f)
 	rc.index = max(rc.index, applied)
 	return err
@@ -255,6 +259,7 @@ func (rc *Request) Submit(kind, company string, payload any) (ledger.Receipt, er
 		return r, err
 	}
 	rc.index = max(rc.index, r.Index)
+	rc.server.answers(r.Index)
 	return r, r.Err()
 }
 

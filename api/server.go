@@ -159,24 +159,25 @@ type Config struct {
 
 // Server serves HTTP. Make one with New; its goroutine follows the feed until Close.
 type Server struct {
-	cfg     Config
-	log     *slog.Logger
-	started time.Time
-	mux     *http.ServeMux
-	routes  []Route
-	openapi func() ([]byte, error) // made when it is asked for first
-	metrics *metrics
-	origin  *http.CrossOriginProtection
-	hosts   map[string]bool
-	mode    atomic.Value // string, see Mode
-	hasher  hasher
-	limits  limits
-	keys    keyCache
-	strong  chan struct{} // bounds strong looks for unknown bearers
-	behind  chan struct{} // bounds callers who wait for a height before they are known
-	slots   chan struct{} // bounds requests
-	streams chan struct{} // bounds streams
-	tools   chan struct{} // bounds the tools at work
+	cfg      Config
+	log      *slog.Logger
+	started  time.Time
+	mux      *http.ServeMux
+	routes   []Route
+	openapi  func() ([]byte, error) // made when it is asked for first
+	metrics  *metrics
+	origin   *http.CrossOriginProtection
+	hosts    map[string]bool
+	mode     atomic.Value // string, see Mode
+	hasher   hasher
+	limits   limits
+	keys     keyCache
+	strong   chan struct{} // bounds strong looks for unknown bearers
+	answered atomic.Uint64 // raft index of the newest command that this node answered
+	behind   chan struct{} // bounds callers who wait for a height before they are known
+	slots    chan struct{} // bounds requests
+	streams  chan struct{} // bounds streams
+	tools    chan struct{} // bounds the tools at work
 	// executing bounds those who wait for the end of a task.
 	executing chan struct{}
 	traces    traces

@@ -55,6 +55,23 @@ func height(t *testing.T, a Answer) uint64 {
 
 // An Idempotency-Key is good on every node: a repetition elsewhere gets the first
 // answer, also at the same time, and the same key with another body a 422.
+// Who knows of no heights reads where it wrote, and sees what it wrote.
+func TestAClientReadsWhatItWroteWithoutHeights(t *testing.T) {
+	t.Parallel()
+	b := Mesh(t, 3)
+	of := b.Company("Acme")
+	issue := b.Issue(0, of, "Talk")
+	on := (b.Leader() + 1) % 3
+	for n := range 100 {
+		b.Must(on, "POST", "/api/issues/"+issue+"/comments", map[string]any{"body": fmt.Sprint("word ", n)}, nil)
+		var rows []struct{ Body string }
+		b.Must(on, "GET", "/api/issues/"+issue+"/comments", nil, &rows)
+		if len(rows) != n+1 {
+			t.Fatalf("%d comments after %d were made on this very node", len(rows), n+1)
+		}
+	}
+}
+
 func TestIdempotencyKeyOnOtherNodes(t *testing.T) {
 	t.Parallel()
 	b := Mesh(t, 3)
