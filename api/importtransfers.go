@@ -291,11 +291,12 @@ func (rc *Request) zipped() (file, choice []byte, err error) {
 	return file, choice, nil
 }
 
-// choiceOf decodes how something is to be imported; nothing is the default.
+// choiceOf decodes how something is to be imported.
 func choiceOf(b []byte) (c importChoice, err error) {
-	if len(bytes.TrimSpace(b)) > 0 {
-		err = DecodeBody(b, &c)
+	if len(bytes.TrimSpace(b)) == 0 {
+		b = []byte("{}")
 	}
+	err = DecodeBody(b, &c)
 	return c, err
 }
 
