@@ -82,7 +82,8 @@ func TestRunsUnderKills(t *testing.T) {
 	}
 	t.Logf("SELVAGE_CHAOS_SEED=%d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	p := processes(t, fmt.Sprintf("--slots=%d", most), "--log-level=warn")
+	flags := []string{fmt.Sprintf("--slots=%d", most), "--log-level=warn"}
+	p := processes(t, flags...)
 	file := filepath.Join(t.TempDir(), "effects")
 	mark := "EFFECTS=" + file
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -148,7 +149,7 @@ func TestRunsUnderKills(t *testing.T) {
 		}
 		kills++
 		pause(ctx, time.Duration(500+rng.IntN(4500))*time.Millisecond)
-		if err := p.Start(t.Context(), n); err != nil {
+		if err := p.Start(t.Context(), n, flags...); err != nil {
 			t.Fatal(err)
 		}
 	}
