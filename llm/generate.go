@@ -400,7 +400,7 @@ func generateFinish(stop string) string {
 }
 
 func generateCounts(u usage) object {
-	in := u.input + u.cacheRead + u.cacheWrite + u.long
+	in := u.prompt()
 	return object{"promptTokenCount": in, "candidatesTokenCount": u.output, "totalTokenCount": in + u.output, "cachedContentTokenCount": u.cacheRead}
 }
 

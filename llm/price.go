@@ -143,6 +143,9 @@ type usage struct {
 	inKnown, outKnown                          bool
 }
 
+// prompt is all that went in, whatever it was read from or written to.
+func (u usage) prompt() int64 { return u.input + u.cacheRead + u.cacheWrite + u.long }
+
 // cost is what u costs at a price.
 func (u usage) cost(p company.ModelPrice) company.Money {
 	sum := times(u.input, p.Input)

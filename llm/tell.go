@@ -94,7 +94,7 @@ func chatFinish(stop string) string {
 }
 
 func chatCounts(u usage) object {
-	in := u.input + u.cacheRead + u.cacheWrite + u.long
+	in := u.prompt()
 	return object{"prompt_tokens": in, "completion_tokens": u.output, "total_tokens": in + u.output, "prompt_tokens_details": object{"cached_tokens": u.cacheRead}}
 }
 
@@ -382,7 +382,7 @@ func (t *responsesTeller) delta(d delta) (b []byte) {
 }
 
 func responsesCounts(u usage) object {
-	in := u.input + u.cacheRead + u.cacheWrite + u.long
+	in := u.prompt()
 	return object{"input_tokens": in, "input_tokens_details": object{"cached_tokens": u.cacheRead}, "output_tokens": u.output,
 		"output_tokens_details": object{"reasoning_tokens": 0}, "total_tokens": in + u.output}
 }

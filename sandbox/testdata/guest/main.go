@@ -1,4 +1,4 @@
-// The guest does what its first argument says; tests run it metered and not.
+// Command guest does what its first argument says; tests run it metered and not.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// The guest does what its first argument says, for tests.
+// Command guest does what its first argument says, for tests.
 package main
 
 import (
