@@ -318,7 +318,7 @@ func (n *Node) openMembership(ctx context.Context) (err error) {
 			return err
 		}
 		n.belongTo(n.member.mesh())
-		n.roster.set(n.member.Roster)
+		n.roster.learn(n.member.Roster)
 	}
 	if _, err := n.keyring.take(n.member.Wrapped); err != nil {
 		return err

@@ -86,6 +86,25 @@ func TestRosterLearnsWhileBehind(t *testing.T) {
 	}
 }
 
+// A node that catches up from a snapshot which is older than whoever let it in
+// goes on taking from them what it lacks.
+func TestOlderStateForgetsNobody(t *testing.T) {
+	row := func(seed byte) ledger.Node {
+		k := identity.Derive([32]byte{seed})
+		return ledger.Node{ID: k.ID(), Key: k.Public()}
+	}
+	gone, leads, self := row(1), row(2), row(3)
+	r := newRoster([]ledger.Node{gone, leads, self})
+	gone.RevokedAt = 9
+	r.set([]ledger.Node{gone})
+	if !r.isMember(leads.ID) || !r.isMember(self.ID) {
+		t.Error("the node that leads is unknown to one that has an older state")
+	}
+	if r.isMember(gone.ID) {
+		t.Error("what was told goes before the state")
+	}
+}
+
 // A node whose clock is far from the others' does not lead; alone, or with one
 // other, nobody can tell who is right.
 func TestWrongClockDoesNotLead(t *testing.T) {

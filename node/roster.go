@@ -13,8 +13,9 @@ import (
 )
 
 // A roster is a copy of the members in memory: transport and discovery ask it
-// for every packet. It follows the feed; before the node has state, it is what
-// the node was told when it joined.
+// for every packet. It follows the feed; whom the state does not have yet, such as
+// who let the node in while it catches up from an older snapshot, it knows from
+// what the node was told.
 type roster struct {
 	byID atomic.Pointer[map[identity.NodeID]ledger.Node]
 
@@ -23,9 +24,10 @@ type roster struct {
 	learned map[identity.NodeID]ledger.Node // what members told while this node was behind
 }
 
-func newRoster(known []ledger.Node) *roster {
+func newRoster(told []ledger.Node) *roster {
 	r := &roster{learned: map[identity.NodeID]ledger.Node{}}
-	r.set(known)
+	r.publish()
+	r.learn(told)
 	return r
 }
 
