@@ -141,6 +141,27 @@ func TestAReadAfterTheHeightOfAWriteSeesIt(t *testing.T) {
 	h.call("GET", "/api/companies/"+id+"/labels", "", "X-Selvage-Height: "+height).want(t, 200, "bug")
 }
 
+// What one node has answered, a write on any other knows of: a refusal that rests
+// on what this node has not heard of yet is looked at again.
+func TestAWriteIsNotRefusedForWhatIsYetToArrive(t *testing.T) {
+	h := newHarness(t)
+	of, goal := h.company("Acme"), NewID()
+	title, change := "Agree", `{"description":"changed"}`
+	elsewhere := ledger.Command{Kind: "goal.create", Company: of, Actor: ledger.Actor{Type: "user", ID: LocalBoard}, Credential: ledger.Credential{Kind: "local"},
+		Payload: ledger.Marshal(company.SaveGoal{ID: goal, Title: &title})}
+	h.node.late = func() {
+		if r, err := h.node.Submit(t.Context(), elsewhere); err != nil || r.Err() != nil {
+			t.Error(err, r.Err())
+		}
+	}
+	h.call("GET", "/api/goals/"+goal, "").want(t, 404, "")
+	h.call("PATCH", "/api/goals/"+goal, change).want(t, 200, "changed")
+	h.call("PATCH", "/api/goals/"+NewID(), change).want(t, 404, "")
+
+	h.node.setFail(errors.New("no quorum"))
+	h.call("PATCH", "/api/goals/"+NewID(), change).want(t, 404, "")
+}
+
 func TestIdempotencyKeyGivesTheFirstOutcomeAgain(t *testing.T) {
 	h := newHarness(t)
 	path := "/api/companies/" + h.company("Acme") + "/labels"

@@ -43,6 +43,7 @@ type solo struct {
 	now   time.Time
 	sent  [][]byte // all batches
 	fail  error    // what Submit and strong reads return, when set
+	late  func() // what others have done meanwhile: happens once, before the next strong read
 }
 
 func newSolo(t testing.TB) *solo {
@@ -128,6 +129,11 @@ func (n *solo) View(ctx context.Context, at ledger.Read, f func(*ledger.Tx) erro
 	n.mu.Unlock()
 	if at.Mode == ledger.ReadStrong && fail != nil {
 		return 0, fail
+	}
+	if at.Mode == ledger.ReadStrong && n.late != nil {
+		late := n.late
+		n.late = nil
+		late()
 	}
 	if at.Mode != ledger.ReadStale && at.AtLeast > 0 {
 		if err := n.ledger.WaitApplied(ctx, at.AtLeast); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -109,6 +110,29 @@ func (rc *Request) awaitOwn(least uint64) {
 	ctx, cancel := context.WithTimeout(rc.Context(), ownWait)
 	defer cancel()
 	_, _ = s.cfg.Node.View(ctx, ledger.Read{AtLeast: own}, func(*ledger.Tx) error { return nil })
+}
+
+// mayBeBehind reports whether a write was refused on a state that others have gone
+// beyond, and waits until this node has what was acknowledged anywhere before: a
+// write that somebody answered is known to writes on every node. Without a quorum
+// the refusal stands.
+func (rc *Request) mayBeBehind(err error) bool {
+	s, method := rc.server, rc.HTTP.Method
+	if err == nil || rc.submits > 0 || rc.asOf > 0 || rc.spent || rc.route.Who == Public || s.cfg.Head == nil || method == http.MethodGet || method == http.MethodHead {
+		return false
+	}
+	no, ok := errors.AsType[*ledger.Refusal](err)
+	if !ok || !slices.Contains([]ledger.Code{ledger.NotFound, ledger.Forbidden, ledger.Conflict, ledger.Unprocessable}, no.Code) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(rc.Context(), ownWait)
+	defer cancel()
+	applied, err := s.cfg.Node.View(ctx, ledger.Read{Mode: ledger.ReadStrong}, func(*ledger.Tx) error { return nil })
+	if err != nil || applied <= rc.began {
+		return false
+	}
+	rc.asOf = applied
+	return true
 }
 
 // authenticateAsOf authenticates the caller, and for a strong read once more on

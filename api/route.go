@@ -95,11 +95,13 @@ type Request struct {
 	read    ledger.Read
 	index   uint64 // raft index that the answer reflects at least
 	asOf    uint64 // raft index of a strong read that was asked for already, or 0
+	began   uint64 // raft index that was applied when the handler began
 	body    []byte
 	bodyErr error
 	hasBody bool
 	submits int
 	awaited bool // it has waited for what its node answered before
+	spent   bool // the body was streamed and cannot be read again
 }
 
 // Context ends when the caller goes away or the request's time is up.

@@ -318,7 +318,13 @@ func (s *Server) serve(route *Route, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.trace(rc, w, time.Now())
+	if s.cfg.Head != nil {
+		_, rc.began = s.cfg.Head()
+	}
 	resp, err := route.Handle(rc)
+	if rc.mayBeBehind(err) {
+		resp, err = route.Handle(rc)
+	}
 	rc.travelBack(w.Header())
 	if err != nil {
 		s.refuse(w, r, err)

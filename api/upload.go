@@ -76,6 +76,7 @@ func (rc *Request) receive(limit int64, tooLarge string) (up upload, err error) 
 	}
 	control := http.NewResponseController(rc.w)
 	_ = control.SetWriteDeadline(time.Now().Add(uploadTimeout + writeTimeout))
+	rc.spent = true
 	body := http.MaxBytesReader(rc.w, rc.HTTP.Body, limit+multipartRoom)
 	form := multipart.NewReader(rolling{body, control}, params["boundary"])
 	up.Fields = map[string]string{}
