@@ -110,30 +110,28 @@ func readFidelity(rc *Request) (Response, error) {
 				out.Complete = false
 			}
 		}
-		leave("secrets", len(company.SecretsOf(tx, row.ID, "company", "")), "Values of secrets never leave the mesh; what refers to them travels as a declaration.")
-		leave("members", len(company.MembersOf(tx, row.ID)), "People and what they may do belong to the instance.")
-		leave("invites", len(company.InvitesOf(tx, row.ID)), "Invites are credentials.")
-		keys, hires, revisions := 0, 0, 0
+		for _, left := range company.LeftBehindOf(tx, row.ID, maxCounted) {
+			leave(left.Kind, left.Count, left.Reason)
+		}
+		hires, projects, routines := 0, 0, 0
 		for _, a := range company.AgentsOf(tx, row.ID, true) {
-			keys += len(company.KeysOf(tx, row.ID, a.ID))
 			if a.Status == company.AgentPendingApproval {
 				hires++
 			}
-			revisions += len(company.RevisionsOf(tx, row.ID, a.ID))
 		}
-		leave("agent_keys", keys, "Keys are credentials; an imported agent gets its own.")
-		leave("pending_agents", hires, "Who waits for approval is hired where that was asked.")
-		leave("config_revisions", revisions, "An imported agent begins with its configuration as it is.")
-		leave("approvals", len(company.ApprovalsOf(tx, row.ID, company.ApprovalQuery{Limit: maxCounted})), "What was decided is history of the company that decided.")
-		leave("budget_incidents", len(company.IncidentsOf(tx, row.ID, "")), "Money is counted where it was spent.")
-		runs := 0
-		for range company.RunsOf(tx, row.ID) {
-			if runs++; runs == maxCounted {
-				break
+		for _, p := range company.ProjectsOf(tx, row.ID) {
+			if p.ArchivedAt != 0 {
+				projects++
 			}
 		}
-		leave("runs", runs, "Runs, their logs and their costs are history.")
-		leave("live_workspaces", len(company.ExecutionWorkspacesOf(tx, row.ID, company.WorkspaceQuery{})), "Working trees are on nodes, and paths of machines do not travel.")
+		for _, r := range company.RoutinesOf(tx, row.ID) {
+			if r.Status == company.RoutineArchived {
+				routines++
+			}
+		}
+		leave("pending_agents", hires, "Who waits for approval is hired where that was asked.")
+		leave("archived_projects", projects, "What was put away stays where it is.")
+		leave("archived_routines", routines, "What was put away stays where it is.")
 		return nil
 	})
 	return OK(out), err

@@ -131,6 +131,7 @@ type exporter struct {
 	issues   map[string]string
 	lost     map[string][]string // by workspace that does not travel: the issues that name it
 	assets   []company.Asset     // whose bytes travel
+	paths    map[string]string   // of folders by ID
 	at       company.Time
 }
 
@@ -140,7 +141,7 @@ func export(rc *Request) (out exported, err error) {
 		return out, err
 	}
 	e := &exporter{body: body, at: company.TimeOf(rc.Now()), agents: map[string]string{}, projects: map[string]string{}, goals: map[string]string{}, spaces: map[string]string{},
-		labels: map[string]company.Label{}, issues: map[string]string{}, lost: map[string][]string{}, warnings: []string{}}
+		labels: map[string]company.Label{}, issues: map[string]string{}, lost: map[string][]string{}, paths: map[string]string{}, warnings: []string{}}
 	e.include = body.Include.or(portable.Includes{Company: true, Agents: true})
 	err = rc.View(func(tx *ledger.Tx) (err error) {
 		row, ok := company.CompanyOf(tx, companyID(rc))
@@ -148,7 +149,7 @@ func export(rc *Request) (out exported, err error) {
 			return NotFound("Company not found")
 		}
 		e.tx, e.of = tx, row
-		for _, gather := range []func() error{e.company, e.allGoals, e.allAgents, e.allProjects, e.allIssues, e.allSkills, e.allRoutines} {
+		for _, gather := range []func() error{e.company, e.structure, e.allGoals, e.allAgents, e.allProjects, e.allIssues, e.allSkills, e.allRoutines} {
 			if err := gather(); err != nil {
 				return err
 			}
@@ -332,6 +333,7 @@ func (e *exporter) agent(a company.Agent, s string) portable.Agent {
 		}
 	}
 	e.instructions(a, &out)
+	out.Budgets, out.Memories = e.budgets(company.ScopeAgent, a.ID), e.memories(a.ID)
 	return out
 }
 
@@ -452,6 +454,7 @@ func (e *exporter) allProjects() error {
 				out.Goals = append(out.Goals, *g)
 			}
 		}
+		out.Budgets = e.budgets(company.ScopeProject, p.ID)
 		e.inputs(any(objectOf(p.Env)), "project", s, func(in *portable.EnvInput) { in.Project = &s })
 		taken := map[string]string{}
 		for _, w := range company.WorkspacesOf(e.tx, e.of.ID, p.ID) {
@@ -557,6 +560,8 @@ func (e *exporter) issue(i company.Issue) (portable.Issue, error) {
 	if len(out.AdapterOverrides) == 0 {
 		out.AdapterOverrides = nil
 	}
+	out.WorkMode, out.ReviewPolicy, out.WorkspacePref = optional(i.WorkMode), optional(i.ReviewPolicy), optional(i.WorkspacePref)
+	e.watched(i, &out)
 	if i.Workspace != "" && out.WorkspaceKey == nil {
 		e.lost[i.Workspace] = append(e.lost[i.Workspace], s)
 	}

@@ -41,6 +41,7 @@ func (e *exporter) allSkills() error {
 			out.Inventory = append(out.Inventory, portable.SkillFile{Path: f.Path, Kind: f.Kind})
 		}
 		out.Comments, out.Inputs = e.onSkill(s)
+		out.Tests = e.tests(s)
 		e.m.Skills = append(e.m.Skills, out)
 	}
 	return nil
@@ -93,6 +94,7 @@ func (e *exporter) allRoutines() error {
 		slices.SortStableFunc(out.Routine.Triggers, func(a, b portable.Trigger) int {
 			return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(deref(a.Cron), deref(b.Cron)), cmp.Compare(deref(a.Label), deref(b.Label)))
 		})
+		out.Folder = known(e.paths, string(r.Folder))
 		out.Routine.Remarks = e.remarks(company.DescriptionOf(r), string(r.Description), "Routine "+s)
 		e.inputs(any(objectOf(r.Env)), "routine", s, func(in *portable.EnvInput) { in.Routine = &s })
 		e.m.Issues = append(e.m.Issues, out)
@@ -137,6 +139,7 @@ func (im *importer) skillSteps(rc *Request) {
 				im.step("skill.file", company.SaveSkillFile{Skill: id, Path: f.Path, Content: s.Files[f.Path], Version: im.newID()})
 			}
 		}
+		im.skills[s.Slug] = id
 		im.onSkillSteps(id, s)
 		keys[slug] = "company/" + im.company.ID + "/" + slug
 		keys[s.Key] = keys[slug]
@@ -188,6 +191,9 @@ func (im *importer) routineSteps(rc *Request) error {
 		}
 		if i.Goal != nil && im.goals[*i.Goal] != "" {
 			s.Goal = new(im.goals[*i.Goal])
+		}
+		if i.Folder != nil && im.folders[company.FolderRoutines+"/"+*i.Folder] != "" {
+			s.Folder = new(im.folders[company.FolderRoutines+"/"+*i.Folder])
 		}
 		var triggers []portable.Trigger
 		if r := i.Routine; r != nil {

@@ -11,7 +11,7 @@ import (
 
 // What people and agents left on texts and skills travels with these. Who said
 // it does as far as it was an agent that travels too; the words of people are the
-// importer's then. What agents made of a skill when they tried it is history.
+// importer's then.
 
 // remarks are the threads on a document that lies with an issue or a routine,
 // whose latest text it is. What is about words that do not stand there any more
@@ -99,6 +99,8 @@ func (im *importer) onSkillSteps(skill string, s portable.Skill) {
 		im.by(im.step("skill_comment.create", p), c.AuthorAgent)
 	}
 	for _, in := range s.Inputs {
-		im.step("skill_test.input", company.SaveSkillInput{ID: im.newID(), Skill: skill, Name: &in.Name, Content: &in.Content})
+		id := im.newID()
+		im.skillInputs[s.Slug+"/"+in.Name] = id
+		im.step("skill_test.input", company.SaveSkillInput{ID: id, Skill: skill, Name: &in.Name, Content: &in.Content})
 	}
 }

@@ -219,7 +219,11 @@ type importer struct {
 	labels   map[string]string // ID by name
 	issues   map[string]string
 	spaces   map[string]string // workspace ID by project slug and key
-	managers map[string]*string
+	folders  map[string]string // ID by kind and path
+	skills   map[string]string // ID by slug, of those that the import makes
+	// skillInputs are the texts that these are tried on, by slug and name.
+	skillInputs map[string]string
+	managers    map[string]*string
 
 	list []company.ImportStep
 	done imported
@@ -242,7 +246,7 @@ func planImport(rc *Request) (*importer, error) {
 		body.Target.Mode, body.Target.CompanyID = "existing_company", id
 	}
 	im := &importer{body: body, files: files, newID: rc.ids(), collision: cmp.Or(body.Collision, "rename"), warnings: []string{}, agents: map[string]string{}, projects: map[string]string{},
-		goals: map[string]string{}, labels: map[string]string{}, issues: map[string]string{}, spaces: map[string]string{}, managers: map[string]*string{},
+		goals: map[string]string{}, labels: map[string]string{}, issues: map[string]string{}, spaces: map[string]string{}, folders: map[string]string{}, skills: map[string]string{}, skillInputs: map[string]string{}, managers: map[string]*string{},
 		created: body.Target.Mode == "new_company"}
 	if err := im.load(rc); err != nil {
 		return nil, err

@@ -37,6 +37,9 @@ func (im *importer) steps(rc *Request) error {
 		im.step("company.update", company.SaveCompany{ID: im.company.ID, Description: c.Description})
 		im.done.Company.Action = "updated"
 	}
+	if err := im.structureSteps(rc); err != nil {
+		return err
+	}
 	im.goalSteps()
 	if err := im.agentSteps(); err != nil {
 		return err
@@ -48,6 +51,8 @@ func (im *importer) steps(rc *Request) error {
 	if err := im.issueSteps(rc); err != nil {
 		return err
 	}
+	im.watchdogSteps()
+	im.testSteps()
 	if err := im.routineSteps(rc); err != nil {
 		return err
 	}
@@ -125,6 +130,10 @@ func (im *importer) agentSteps() error {
 		}
 		for _, at := range slices.Sorted(maps.Keys(a.OtherInstructions)) {
 			im.step("instructions.file", company.SaveInstructionFile{Agent: id, Path: at, Content: a.OtherInstructions[at]})
+		}
+		im.budgetSteps(company.ScopeAgent, id, a.Budgets)
+		if p.Action == "create" {
+			im.memorySteps(id, a.Memories)
 		}
 		im.managers[id] = a.ReportsTo
 	}
@@ -266,6 +275,7 @@ func (im *importer) projectSteps() error {
 			continue // its workspaces stay as they are
 		}
 		im.step("project.create", s)
+		im.budgetSteps(company.ScopeProject, id, p.Budgets)
 		for _, w := range p.Workspaces {
 			space := company.SaveWorkspace{ID: im.newID(), Project: id, Name: &w.Name, RepoURL: w.RepoURL, RepoRef: w.RepoRef, DefaultRef: w.DefaultRef, Visibility: w.Visibility,
 				SetupCommand: w.SetupCommand, CleanupCommand: w.CleanupCommand, Primary: &w.Primary}
@@ -363,6 +373,11 @@ func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
 	if s.AdapterOverrides, err = rawObject(i.AdapterOverrides); err != nil {
 		return err
 	}
+	if s.ExecutionPolicy, err = im.policy(rc, i); err != nil {
+		return err
+	}
+	im.kind(i, &s)
+	s.Resting = true
 	step := im.step("issue.create", s)
 	if _, digits, ok := strings.Cut(deref(i.Identifier), "-"); ok {
 		step.Number, _ = strconv.ParseUint(digits, 10, 64) // 0: the next one

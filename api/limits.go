@@ -118,6 +118,8 @@ const (
 	// imported again, and maxPackageWarnings what is told about one.
 	maxPackageBlobs    = 32 << 20
 	maxPackageWarnings = 200
+	// maxPackageCents bounds a limit of money in a package, as in a body.
+	maxPackageCents = 1_000_000_000_000
 	// maxImports bounds the imports and exports of one node at a time: each may
 	// hold a package in memory twice.
 	maxImports = 2

@@ -86,7 +86,33 @@ func (h *harness) acme(t *testing.T) (of string) {
 	h.call("POST", in+"/skills/greeting/comments", `{"body":"I like it"}`, key, run).want(t, 201, "")
 	thread := h.call("GET", "/api/issues/"+first+"/documents/plan/annotations", "").want(t, 200, "").decode(t).([]any)[1].(map[string]any)["id"].(string)
 	h.call("POST", "/api/issues/"+first+"/documents/plan/annotations/"+thread+"/comments", `{"body":"Two more"}`, key, run).want(t, 201, "")
+	h.order(t, of, ada, bob, arm, daily, first)
 	return of
+}
+
+// order puts a company in order: limits, folders, who reviews, watches and looks
+// again, what agents remember and what came of trying a skill.
+func (h *harness) order(t *testing.T, of, ada, bob, arm, daily, first string) {
+	t.Helper()
+	in := "/api/companies/" + of
+	for _, body := range []string{
+		`{"scopeType":"company","scopeId":"` + of + `","amount":90000,"windowKind":"calendar_month_utc","warnPercent":70}`,
+		`{"scopeType":"project","scopeId":"` + arm + `","amount":70000,"windowKind":"lifetime"}`,
+		`{"scopeType":"agent","scopeId":"` + bob + `","amount":900,"windowKind":"rolling_24h","hardStopEnabled":false}`,
+	} {
+		h.call("POST", in+"/budgets/policies", body).want(t, 200, "")
+	}
+	reports := h.call("POST", in+"/folders", `{"kind":"routine","name":"Reports","color":"#00ff00"}`).want(t, 201, "").field(t, "id")
+	sales := h.call("POST", in+"/folders", `{"kind":"routine","name":"Sales","parentId":"`+reports+`"}`).want(t, 201, "").field(t, "id")
+	h.call("PATCH", "/api/routines/"+daily, `{"folderId":"`+sales+`"}`).want(t, 200, "")
+	h.call("POST", in+"/user-secret-definitions", `{"key":"GITHUB_TOKEN","name":"GitHub","usageGuidance":"For clones"}`).want(t, 201, "")
+	h.call("PUT", "/api/agents/"+ada+"/memory/tone", `{"value":"be brief"}`).want(t, 200, "")
+	h.call("PATCH", "/api/issues/"+first, `{"workMode":"planning","executionPolicy":{"mode":"normal","commentRequired":false,"maxReviewRounds":3,
+		"stages":[{"type":"review","participants":[{"type":"agent","agentId":"`+bob+`"}]},{"type":"approval","participants":[{"type":"user","userId":"local-board"}]}],
+		"monitor":{"nextCheckAt":"2030-01-02T03:04:05.000Z","notes":"wait for the shop","serviceName":"shop","maxAttempts":4,"recoveryPolicy":"create_recovery_issue"}}}`).want(t, 200, "")
+	h.call("PUT", "/api/issues/"+first+"/watchdog", `{"agentId":"`+ada+`","instructions":"Ask Bob first"}`).want(t, 200, "")
+	input := h.call("GET", in+"/skills/greeting/test-inputs", "").want(t, 200, "").decode(t).([]any)[0].(map[string]any)["id"].(string)
+	h.call("POST", in+"/skills/greeting/test-runs", `{"inputId":"`+input+`","agentId":"`+bob+`"}`).want(t, 201, "")
 }
 
 func (h *harness) export(t *testing.T, of, body string) exported {
@@ -128,10 +154,26 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 		t.Errorf("%+v", done)
 	}
 	second := to.export(t, done.Company.ID, everything)
+	// No table of what travels is empty, there or here.
+	view(t, from, func(tx *ledger.Tx) {
+		for table, n := range company.TravellingRows(tx, first.Manifest.Source.CompanyID, 1000) {
+			if n == 0 {
+				t.Errorf("nothing of table %s was exported: acme has no such row", table)
+			}
+		}
+	})
+	view(t, to, func(tx *ledger.Tx) {
+		for table, n := range company.TravellingRows(tx, done.Company.ID, 1000) {
+			if n == 0 {
+				t.Errorf("nothing of table %s arrived", table)
+			}
+		}
+	})
 	if text := string(first.Files["agents/ada/AGENTS.md"].Data); !strings.Contains(text, "\nLead.\n\n---\nnot: front matter\n") || string(first.Files["agents/ada/notes/HOW.md"].Data) != "Slowly.\n" {
 		t.Errorf("instructions did not travel: %q", text)
 	}
-	for _, want := range []string{`body: "Because"`, `status: "resolved"`, `body: "Two more"`, `body: "I like it"`, `body: "Daily"`, `content: "Greet Ann"`, `authorAgentSlug: "bob"`, "answersIndex: 0"} {
+	for _, want := range []string{`body: "Because"`, `status: "resolved"`, `body: "Two more"`, `body: "I like it"`, `body: "Daily"`, `content: "Greet Ann"`, `authorAgentSlug: "bob"`, "answersIndex: 0",
+		`instructions: "Ask Bob first"`, `recoveryPolicy: "create_recovery_issue"`, `windowKind: "rolling_24h"`, `folder: "reports/sales"`, `value: "be brief"`, `key: "GITHUB_TOKEN"`, `content: "Greet Ann"`} {
 		if text := string(first.Files[".paperclip.yaml"].Data); !strings.Contains(text, want) {
 			t.Errorf("the sidecar has no %s", want)
 		}
@@ -149,6 +191,9 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 	}
 	// Nothing runs, and nothing is woken.
 	view(t, to, func(tx *ledger.Tx) {
+		if due := company.DueMonitors(tx, 1<<50, 10); len(due) > 0 {
+			t.Errorf("monitors of an import would fire: %+v", due)
+		}
 		if r := company.RoutinesOf(tx, done.Company.ID); len(r) != 1 || r[0].Status != company.RoutinePaused || len(company.TriggersOf(tx, r[0])) != 2 {
 			t.Errorf("routines came back as %+v", r)
 		} else if string(r[0].BillingCode) != "BC-2" || r[0].Gate != "require_external_activity" || r[0].GateScope != "project" || len(r[0].Labels) != 1 ||
@@ -189,6 +234,9 @@ func TestATemplateHoldsWhoAndNotWhat(t *testing.T) {
 		if k := portable.KindOf(name); k == "issue" || k == "project" {
 			t.Errorf("a template holds %s", name)
 		}
+	}
+	if e.Manifest.Agents[0].Memories != nil || e.Manifest.UserSecrets != nil {
+		t.Error("a template holds what an agent keeps")
 	}
 	if len(e.Manifest.Agents) != 2 || len(e.Manifest.Issues) != 0 || e.Manifest.Includes.Projects {
 		t.Errorf("%+v", e.Manifest.Includes)

@@ -180,6 +180,7 @@ func showSkillTest(tx *ledger.Tx, t company.SkillTest) skillTestRow {
 	i, there := company.IssueOf(tx, t.Company, t.Issue)
 	row := skillTestRow{SkillTest: t, Status: t.Status(i, there), OutputKey: company.SkillTestOutput, Expired: !there}
 	if !there {
+		row.Output = t.Output
 		return row
 	}
 	row.Description, row.Issue = i.Description, &skillTestTask{i.ID, i.Identifier, i.Title, i.Status, i.HiddenAt}

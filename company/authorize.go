@@ -84,7 +84,7 @@ var allowed = map[string]allowance{
 	"skill.create": mayBoard | mayAgent, "skill.update": mayBoard | mayAgent, "skill.delete": mayBoard | mayAgent, "skill.file": mayBoard | mayAgent,
 	"skill.version": mayBoard | mayAgent, "skill.fork": mayBoard | mayAgent, "skill.reset": mayBoard | mayAgent, "skill.rename": mayBoard | mayAgent, "skill.star": mayBoard,
 	"skill_comment.create": mayBoard | mayAgent, "skill_comment.update": mayBoard | mayAgent,
-	"skill_test.input": mayBoard | mayAgent, "skill_test.start": mayBoard | mayAgent, "skill_test.forget": mayBoard | mayAgent,
+	"skill_test.input": mayBoard | mayAgent, "skill_test.start": mayBoard | mayAgent, "skill_test.forget": mayBoard | mayAgent, "skill_test.keep": mayBoard,
 	"agent.skills":      mayBoard | mayAgent,
 	"instructions.file": mayBoard | mayAgent, "instructions.set": mayBoard | mayAgent,
 

@@ -42,6 +42,7 @@ type CreateIssue struct {
 	AllowDuplicate     bool            `cbor:"30,keyasint,omitempty"`
 	Child              bool            `cbor:"31,keyasint,omitempty"` // made through /children
 	BlockParent        bool            `cbor:"32,keyasint,omitempty"` // the parent waits for it
+	Resting            bool            `cbor:"33,keyasint,omitempty"` // its monitor is kept and does not fire: it is imported
 	many               bool            // one of many that one command makes
 }
 
@@ -102,6 +103,9 @@ func createIssue(c *ledger.Context, p CreateIssue) (any, error) {
 	}
 	if i, err = monitored(c, Issue{}, i); err != nil {
 		return nil, err
+	}
+	if p.Resting && i.Monitor != nil {
+		i.Monitor.NextAt = 0
 	}
 	i.TitleHash = textKey(strconv.Itoa(len(i.Title)) + ":" + i.Title + "/" + i.Project + "/" + i.Parent + "/" + i.Description)
 	if p.RequestKey != "" {

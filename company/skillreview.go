@@ -50,6 +50,10 @@ type SkillTest struct {
 	CreatedAt Time     `cbor:"9,keyasint" json:"createdAt"`
 	UpdatedAt Time     `cbor:"10,keyasint" json:"updatedAt"`
 	Seq       uint64   `cbor:"11,keyasint" json:"-"`
+	// Kept and Output are what became of a test that came with a package without
+	// its issue, and what the agent left.
+	Kept   string `cbor:"12,keyasint,omitempty" json:"-"`
+	Output string `cbor:"13,keyasint,omitempty" json:"-"`
 }
 
 // Keyed by "<skill>.<order>"; inputs by "<skill>.<id>".
@@ -105,6 +109,19 @@ type StartSkillTest struct {
 	Version string `cbor:"7,keyasint,omitempty"` // empty: the skill as it is
 }
 
+// KeepSkillTest is the payload of skill_test.keep, by which an import brings what
+// came of a test elsewhere. Nobody tries anything because of it.
+type KeepSkillTest struct {
+	ID      string `cbor:"1,keyasint"`
+	Skill   string `cbor:"2,keyasint"`
+	Input   string `cbor:"3,keyasint,omitempty"`
+	Content string `cbor:"4,keyasint"`
+	Agent   string `cbor:"5,keyasint,omitempty"`
+	Issue   string `cbor:"6,keyasint,omitempty"`
+	Status  string `cbor:"7,keyasint"` // succeeded, failed or cancelled
+	Output  string `cbor:"8,keyasint,omitempty"`
+}
+
 // ForgetSkillTest is the payload of skill_test.forget.
 type ForgetSkillTest struct {
 	Skill string `cbor:"1,keyasint"`
@@ -116,6 +133,7 @@ func registerSkillReviews(m ledger.Mux) {
 	ledger.Handle(m, "skill_comment.update", changeSkillComment)
 	ledger.Handle(m, "skill_test.input", saveSkillInput)
 	ledger.Handle(m, "skill_test.start", startSkillTest)
+	ledger.Handle(m, "skill_test.keep", keepSkillTest)
 	ledger.Handle(m, "skill_test.forget", forgetSkillTest)
 }
 
@@ -148,6 +166,8 @@ func SkillTestsOf(tx *ledger.Tx, s Skill) []SkillTest {
 // or cancelled.
 func (t SkillTest) Status(i Issue, there bool) string {
 	switch {
+	case !there && t.Kept != "":
+		return t.Kept
 	case !there || i.Status == IssueBlocked:
 		return "failed"
 	case i.Status == IssueCancelled:
@@ -337,6 +357,37 @@ func startSkillTest(c *ledger.Context, p StartSkillTest) (any, error) {
 	}
 	c.Record(ledger.Change{Action: "company.skill_test_run_created", EntityType: "company_skill_test_run", EntityID: t.ID, Details: jsonObject{}.str("skillId", s.ID).null("inputId", p.Input).
 		str("skillVersionId", version).str("agentId", a.ID).str("issueId", t.Issue).close()})
+	return skillTests.Put(c.Tx, s.Company, skillRowKey(s.ID, t.Seq), t), nil
+}
+
+// keepSkillTest adds a test that was made elsewhere.
+func keepSkillTest(c *ledger.Context, p KeepSkillTest) (any, error) {
+	s, err := changedSkill(c, p.Skill)
+	if err != nil {
+		return nil, err
+	}
+	list := SkillTestsOf(c.Tx, s)
+	switch {
+	case !isID(p.ID) || slices.ContainsFunc(list, func(t SkillTest) bool { return t.ID == p.ID }):
+		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed ID of a test")
+	case strings.TrimSpace(p.Content) == "" || len(p.Content) > MaxSkillInput || len(p.Output) > MaxSkillInput:
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A test has a content, and an output, of at most %d bytes", MaxSkillInput)
+	case !slices.Contains([]string{"succeeded", "failed", "cancelled"}, p.Status):
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "unknown outcome %q of a test", p.Status)
+	case len(list) >= MaxSkillTests:
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A skill can have at most %d tests", MaxSkillTests)
+	case p.Agent != "" && !agentExists(c.Tx, s.Company, p.Agent):
+		return nil, errNoAgent()
+	case p.Issue != "" && !c.Has(issues.Key(s.Company, p.Issue)):
+		return nil, errNoIssue()
+	}
+	now := TimeOf(c.Now)
+	t := SkillTest{ID: p.ID, Company: s.Company, Skill: s.ID, Input: NullText(p.Input), Content: p.Content, Version: s.Version, Agent: p.Agent, Issue: p.Issue,
+		CreatedAt: now, UpdatedAt: now, Seq: 1, Kept: p.Status, Output: p.Output}
+	if len(list) > 0 {
+		t.Seq = list[0].Seq + 1
+	}
+	c.Record(ledger.Change{Action: "company.skill_test_run_kept", EntityType: "company_skill_test_run", EntityID: t.ID, Details: jsonObject{}.str("skillId", s.ID).str("status", p.Status).close()})
 	return skillTests.Put(c.Tx, s.Company, skillRowKey(s.ID, t.Seq), t), nil
 }
 

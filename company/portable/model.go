@@ -27,6 +27,43 @@ type Manifest struct {
 	Teams          []Team     `json:"teams"`
 	Issues         []Issue    `json:"issues"` // recurring ones are routines
 	EnvInputs      []EnvInput `json:"envInputs"`
+	Structure
+}
+
+// A Structure is how a company is put in order besides its people and its work:
+// an addition to what the format has. It comes along with the issues.
+type Structure struct {
+	Budgets     []Budget     `json:"budgetPolicies,omitempty" yaml:"budgetPolicies,omitempty"` // of the company
+	Folders     []Folder     `json:"folders,omitempty" yaml:"folders,omitempty"`
+	UserSecrets []UserSecret `json:"userSecrets,omitempty" yaml:"userSecrets,omitempty"`
+}
+
+// A Budget is a limit of spending in a kind of window, without what was spent.
+type Budget struct {
+	Window string `json:"windowKind" yaml:"windowKind"`
+	Cents  int64  `json:"amount" yaml:"amount"`
+	Warn   int64  `json:"warnPercent" yaml:"warnPercent"`
+	Stop   bool   `json:"hardStopEnabled" yaml:"hardStopEnabled"`
+	Notify bool   `json:"notifyEnabled" yaml:"notifyEnabled"`
+	Active bool   `json:"isActive" yaml:"isActive"`
+}
+
+// A Folder puts routines or skills in order. Its path is made of the slugs of the
+// folders that it lies in, and its own.
+type Folder struct {
+	Kind     string  `json:"kind" yaml:"kind"`
+	Path     string  `json:"path" yaml:"path"`
+	Name     string  `json:"name" yaml:"name"`
+	Color    *string `json:"color,omitempty" yaml:"color,omitempty"`
+	Position int64   `json:"position" yaml:"position"`
+}
+
+// A UserSecret says what each person may bring a secret for; nobody's comes along.
+type UserSecret struct {
+	Key      string  `json:"key" yaml:"key"`
+	Name     string  `json:"name" yaml:"name"`
+	State    string  `json:"state" yaml:"state"` // active, disabled, archived
+	Guidance *string `json:"usageGuidance,omitempty" yaml:"usageGuidance,omitempty"`
 }
 
 // A Source says where an export came from.
@@ -97,8 +134,16 @@ type Agent struct {
 	PermissionGrants   []PermissionGrant `json:"permissionGrants"`
 	BudgetCents        int64             `json:"budgetMonthlyCents"`
 	Metadata           map[string]any    `json:"metadata"`
-	Instructions       string            `json:"-"` // the body of AGENTS.md
-	OtherInstructions  map[string]string `json:"-"` // further files beside AGENTS.md, by path
+	Instructions       string            `json:"-"`                        // the body of AGENTS.md
+	OtherInstructions  map[string]string `json:"-"`                        // further files beside AGENTS.md, by path
+	Budgets            []Budget          `json:"budgetPolicies,omitempty"` // besides the usual one of a month
+	Memories           []Memory          `json:"memories,omitempty"`
+}
+
+// A Memory is a text that an agent keeps under a key.
+type Memory struct {
+	Key   string `json:"key" yaml:"key"`
+	Value string `json:"value" yaml:"value"`
 }
 
 // A PermissionGrant is one right of an agent.
@@ -123,7 +168,8 @@ type Skill struct {
 	Inventory     []SkillFile       `json:"fileInventory"`
 	Comments      []Said            `json:"comments,omitempty"`
 	Inputs        []SkillInput      `json:"testInputs,omitempty"`
-	Files         map[string]string `json:"-"` // by path below the skill's folder; SKILL.md whole
+	Tests         []SkillTest       `json:"testRuns,omitempty"` // the oldest first
+	Files         map[string]string `json:"-"`                  // by path below the skill's folder; SKILL.md whole
 }
 
 // A SkillFile is one file of a skill.
@@ -149,6 +195,7 @@ type Project struct {
 	Workspaces      []Workspace    `json:"workspaces"`
 	Metadata        map[string]any `json:"metadata"`
 	Goals           []string       `json:"goalSlugs"`
+	Budgets         []Budget       `json:"budgetPolicies,omitempty"`
 }
 
 // A Workspace is a project's workspace as far as it means the same elsewhere: a
@@ -223,6 +270,18 @@ type Issue struct {
 	CompletedAt       *string        `json:"completedAt"`
 	CancelledAt       *string        `json:"cancelledAt"`
 	Metadata          map[string]any `json:"metadata"`
+	ExecutionPolicy   map[string]any `json:"executionPolicy,omitempty"` // without its monitor; agents by slug
+	Watchdog          *Watchdog      `json:"watchdog,omitempty"`
+	WorkMode          *string        `json:"workMode,omitempty"`
+	ReviewPolicy      *string        `json:"reviewPolicy,omitempty"`
+	WorkspacePref     *string        `json:"executionWorkspacePreference,omitempty"`
+	Folder            *string        `json:"folderPath,omitempty"` // of a routine
+}
+
+// A Watchdog is an agent that is woken when an issue comes to a stop.
+type Watchdog struct {
+	Agent        string  `json:"agentSlug" yaml:"agent"`
+	Instructions *string `json:"instructions" yaml:"instructions,omitempty"`
 }
 
 // A Routine is what makes an issue again and again.
@@ -305,6 +364,17 @@ type Said struct {
 type SkillInput struct {
 	Name    string `json:"name" yaml:"name"`
 	Content string `json:"content" yaml:"content"`
+}
+
+// A SkillTest is what came of an agent's try of a skill. What the issue tells in
+// which it was made is told there, when that is in the package.
+type SkillTest struct {
+	Input   *string `json:"inputName,omitempty" yaml:"input,omitempty"` // of the skill's
+	Content string  `json:"content" yaml:"content"`
+	Agent   *string `json:"agentSlug,omitempty" yaml:"agent,omitempty"`
+	Task    *string `json:"issueSlug,omitempty" yaml:"task,omitempty"`
+	Status  string  `json:"status" yaml:"status"`
+	Output  *string `json:"output,omitempty" yaml:"output,omitempty"`
 }
 
 // A WorkProduct is what an issue produced.

@@ -48,6 +48,7 @@ func Read(files Files) (m Manifest, warnings []string, err error) {
 			return m, nil, err
 		}
 	}
+	r.m.Structure = r.side.Structure
 	r.m.Includes = Includes{true, len(r.m.Agents) > 0, len(r.m.Projects) > 0, len(r.m.Issues) > 0, len(r.m.Skills) > 0}
 	return r.m, r.warnings, nil
 }
@@ -173,7 +174,7 @@ func (r *reader) agents() error {
 		a := Agent{Slug: slug, Name: cmp.Or(f.Name, slug), Path: name, Skills: list(f.Skills), Role: cmp.Or(s.Role, f.Role, "general"), Title: f.Title, Icon: s.Icon,
 			Capabilities: s.Capabilities, ReportsTo: f.ReportsTo, AdapterType: cmp.Or(s.Adapter.Type, "process"), AdapterConfig: s.Adapter.Config,
 			RuntimeConfig: s.Runtime, Permissions: s.Permissions, PermissionGrants: list(s.PermissionGrants), BudgetCents: s.BudgetCents,
-			Metadata: s.Metadata, Instructions: body}
+			Metadata: s.Metadata, Instructions: body, Budgets: s.Budgets, Memories: s.Memories}
 		if a.AdapterConfig == nil {
 			a.AdapterConfig = map[string]any{}
 		}
@@ -268,7 +269,7 @@ func (r *reader) projects() error {
 		}
 		s := r.side.Projects[slug]
 		p := Project{Slug: slug, Name: cmp.Or(f.Name, slug), Path: name, Description: f.Description, Owner: f.Owner, Lead: s.Lead, TargetDate: s.TargetDate,
-			Color: s.Color, Icon: s.Icon, Status: cmp.Or(s.Status, "backlog"), WorkspacePolicy: s.WorkspacePolicy, Workspaces: []Workspace{}, Goals: list(s.Goals)}
+			Color: s.Color, Icon: s.Icon, Status: cmp.Or(s.Status, "backlog"), WorkspacePolicy: s.WorkspacePolicy, Workspaces: []Workspace{}, Goals: list(s.Goals), Budgets: s.Budgets}
 		if p.Description == nil {
 			p.Description = maybe(body)
 		}
@@ -320,6 +321,7 @@ func (r *reader) tasks() error {
 		}
 		if s, ok := r.side.Routines[slug]; f.Recurring {
 			i.Status, i.Priority, i.Goal, i.Labels, i.BillingCode = s.Status, s.Priority, s.Goal, list(s.Labels), s.BillingCode
+			i.Folder = s.Folder
 			r.inputs(s.Inputs, "routine", slug, func(e *EnvInput) { e.Routine = &slug })
 			i.Routine = &s.Routine
 			i.Routine.Variables, i.Routine.Triggers = list(s.Variables), list(s.Triggers)
@@ -356,7 +358,8 @@ func (r *reader) task(i *Issue, s sideTask) error {
 	i.Identifier, i.Status, i.Priority, i.Parent, i.Goal = s.Identifier, s.Status, s.Priority, s.Parent, s.Goal
 	i.CreatedAt, i.UpdatedAt, i.StartedAt, i.CompletedAt, i.CancelledAt = s.CreatedAt, s.UpdatedAt, s.StartedAt, s.CompletedAt, s.CancelledAt
 	i.Labels, i.BillingCode, i.WorkspaceKey, i.WorkspaceSettings = list(s.Labels), s.BillingCode, s.WorkspaceKey, s.WorkspaceSettings
-	i.AdapterOverrides, i.Monitor = s.AdapterOverrides, s.Monitor
+	i.AdapterOverrides, i.Monitor, i.ExecutionPolicy, i.Watchdog = s.AdapterOverrides, s.Monitor, s.ExecutionPolicy, s.Watchdog
+	i.WorkMode, i.ReviewPolicy, i.WorkspacePref = s.WorkMode, s.ReviewPolicy, s.WorkspacePref
 	i.Comments, i.BlockedBy, i.WorkProducts, i.Attachments = list(s.Comments), list(s.BlockedBy), list(s.WorkProducts), list(s.Attachments)
 	for n := range i.WorkProducts {
 		w := &i.WorkProducts[n]
@@ -416,6 +419,10 @@ func (r *reader) checkTasks() error {
 		drop(i.Slug, "agent", &i.Assignee, agents[text(i.Assignee)])
 		drop(i.Slug, "project", &i.Project, projects[text(i.Project)])
 		drop(i.Slug, "goal", &i.Goal, goals[text(i.Goal)])
+		if w := i.Watchdog; w != nil && !agents[w.Agent] {
+			r.warn("Task %s is watched by agent %s, who is not in the package.", i.Slug, w.Agent)
+			i.Watchdog = nil
+		}
 		parent, ok := tasks[text(i.Parent)]
 		drop(i.Slug, "task", &i.Parent, ok && !parent.Recurring)
 		for at, depth := *i, 0; at.Parent != nil; at, depth = tasks[*at.Parent], depth+1 {
@@ -469,7 +476,7 @@ func (r *reader) skills() error {
 			s.Inventory = append(s.Inventory, SkillFile{rest, kind})
 		}
 		left := r.side.Skills[s.Slug]
-		s.Comments, s.Inputs = left.Comments, left.Inputs
+		s.Comments, s.Inputs, s.Tests = left.Comments, left.Inputs, left.Tests
 		r.m.Skills = append(r.m.Skills, s)
 	}
 	return nil

@@ -26,12 +26,15 @@ type sidecar struct {
 	Tasks    map[string]sideTask    `yaml:"tasks,omitempty"`
 	Routines map[string]sideRoutine `yaml:"routines,omitempty"`
 	Skills   map[string]sideSkill   `yaml:"skills,omitempty"`
+
+	Structure `yaml:",inline"`
 }
 
 // sideSkill is what people left on a skill.
 type sideSkill struct {
 	Comments []Said       `yaml:"comments,omitempty"`
 	Inputs   []SkillInput `yaml:"testInputs,omitempty"`
+	Tests    []SkillTest  `yaml:"testRuns,omitempty"`
 }
 
 type sidecarCompany struct {
@@ -51,6 +54,8 @@ type sideAgent struct {
 	BudgetCents      int64             `yaml:"budgetMonthlyCents,omitempty"`
 	Metadata         map[string]any    `yaml:"metadata,omitempty"`
 	Inputs           sideInputs        `yaml:"inputs,omitempty"`
+	Budgets          []Budget          `yaml:"budgetPolicies,omitempty"`
+	Memories         []Memory          `yaml:"memories,omitempty"`
 }
 
 type sideAdapter struct {
@@ -72,6 +77,7 @@ type sideProject struct {
 	Workspaces      map[string]Workspace `yaml:"workspaces,omitempty"`
 	Goals           []string             `yaml:"goals,omitempty"`
 	Inputs          sideInputs           `yaml:"inputs,omitempty"`
+	Budgets         []Budget             `yaml:"budgetPolicies,omitempty"`
 }
 
 type sideTask struct {
@@ -96,6 +102,11 @@ type sideTask struct {
 	WorkProducts      []WorkProduct  `yaml:"workProducts,omitempty"`
 	Attachments       []Attachment   `yaml:"attachments,omitempty"`
 	Monitor           map[string]any `yaml:"monitor,omitempty"`
+	ExecutionPolicy   map[string]any `yaml:"executionPolicy,omitempty"`
+	Watchdog          *Watchdog      `yaml:"watchdog,omitempty"`
+	WorkMode          *string        `yaml:"workMode,omitempty"`
+	ReviewPolicy      *string        `yaml:"reviewPolicy,omitempty"`
+	WorkspacePref     *string        `yaml:"executionWorkspacePreference,omitempty"`
 }
 
 type sideRoutine struct {
@@ -104,6 +115,7 @@ type sideRoutine struct {
 	Goal        *string    `yaml:"goal,omitempty"`
 	Labels      []string   `yaml:"labels,omitempty"`
 	BillingCode *string    `yaml:"billingCode,omitempty"`
+	Folder      *string    `yaml:"folder,omitempty"`
 	Inputs      sideInputs `yaml:"inputs,omitempty"`
 	Routine     `yaml:",inline"`
 }

@@ -12,7 +12,7 @@ import (
 // same bytes. blobs are the contents of m.Blobs by their SHA-256 in hex.
 func Write(m Manifest, blobs map[string][]byte) Files {
 	files := Files{}
-	side := sidecar{Schema: sidecarSchema, Version: SchemaVersion, Labels: m.Labels, Blobs: m.Blobs, Sidebar: m.Sidebar}
+	side := sidecar{Schema: sidecarSchema, Version: SchemaVersion, Labels: m.Labels, Blobs: m.Blobs, Sidebar: m.Sidebar, Structure: m.Structure}
 	slices.SortFunc(side.Blobs, func(a, b Blob) int { return cmp.Compare(a.SHA256, b.SHA256) })
 	if c := m.Company; c != nil {
 		files[companyFile] = page(frontCompany{c.Name, c.Description, companySchema, slugOf(c.Name)}, "")
@@ -30,12 +30,13 @@ func Write(m Manifest, blobs map[string][]byte) Files {
 			Role: a.Role, Icon: a.Icon, Capabilities: a.Capabilities, Adapter: sideAdapter{a.AdapterType, a.AdapterConfig},
 			Runtime: a.RuntimeConfig, Permissions: a.Permissions, PermissionGrants: a.PermissionGrants, BudgetCents: a.BudgetCents,
 			Metadata: a.Metadata, Inputs: m.inputsOf(func(e EnvInput) bool { return is(e.Agent, a.Slug) }),
+			Budgets: a.Budgets, Memories: a.Memories,
 		})
 	}
 	for _, p := range m.Projects {
 		files[p.Path] = page(frontProject{p.Name, p.Description, p.Owner}, text(p.Description))
 		s := sideProject{Lead: p.Lead, TargetDate: p.TargetDate, Color: p.Color, Icon: p.Icon, Status: p.Status, WorkspacePolicy: p.WorkspacePolicy,
-			Goals: p.Goals, Inputs: m.inputsOf(func(e EnvInput) bool { return is(e.Project, p.Slug) })}
+			Goals: p.Goals, Budgets: p.Budgets, Inputs: m.inputsOf(func(e EnvInput) bool { return is(e.Project, p.Slug) })}
 		for _, w := range p.Workspaces {
 			put(&s.Workspaces, w.Key, w)
 		}
@@ -44,7 +45,7 @@ func Write(m Manifest, blobs map[string][]byte) Files {
 	for _, i := range m.Issues {
 		files[i.Path] = page(frontTask{i.Title, i.Project, i.Assignee, i.Recurring}, text(i.Description))
 		if i.Recurring {
-			s := sideRoutine{Status: i.Status, Priority: i.Priority, Goal: i.Goal, Labels: i.Labels, BillingCode: i.BillingCode,
+			s := sideRoutine{Status: i.Status, Priority: i.Priority, Goal: i.Goal, Labels: i.Labels, BillingCode: i.BillingCode, Folder: i.Folder,
 				Inputs: m.inputsOf(func(e EnvInput) bool { return is(e.Routine, i.Slug) })}
 			if i.Routine != nil {
 				s.Routine = i.Routine.stored()
@@ -61,14 +62,15 @@ func Write(m Manifest, blobs map[string][]byte) Files {
 			Labels: i.Labels, BillingCode: i.BillingCode, WorkspaceKey: i.WorkspaceKey, WorkspaceSettings: i.WorkspaceSettings,
 			AdapterOverrides: i.AdapterOverrides, Comments: i.Comments, BlockedBy: i.BlockedBy, Documents: i.Documents,
 			WorkProducts: i.WorkProducts, Attachments: i.Attachments, Monitor: i.Monitor,
+			ExecutionPolicy: i.ExecutionPolicy, Watchdog: i.Watchdog, WorkMode: i.WorkMode, ReviewPolicy: i.ReviewPolicy, WorkspacePref: i.WorkspacePref,
 		})
 	}
 	for _, s := range m.Skills {
 		for name, text := range s.Files {
 			files[path.Join(path.Dir(s.Path), name)] = Text(text)
 		}
-		if len(s.Comments)+len(s.Inputs) > 0 {
-			put(&side.Skills, s.Slug, sideSkill{s.Comments, s.Inputs})
+		if len(s.Comments)+len(s.Inputs)+len(s.Tests) > 0 {
+			put(&side.Skills, s.Slug, sideSkill{s.Comments, s.Inputs, s.Tests})
 		}
 	}
 	for _, b := range m.Blobs {

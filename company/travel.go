@@ -1,0 +1,94 @@
+package company
+
+import "github.com/selvage-mesh/selvage/ledger"
+
+// What becomes of the rows of a company when it is exported as a whole. Every
+// table is named here once: its rows travel, follow from others that do, or stay
+// with a reason that whoever exports is told.
+
+// A StayingKind is a kind of rows that no package holds, and why.
+type StayingKind struct {
+	Kind   string
+	Reason string
+	tables []string
+}
+
+// LeftBehind is how much of a kind a company has that no package holds.
+type LeftBehind struct {
+	Kind   string
+	Count  int
+	Reason string
+}
+
+// travelling are the tables whose rows an export of everything holds.
+var travelling = []string{
+	"company", "agent", "agent-instructions", "agent-skills", "memory", "goal", "project", "workspace", "budget", "label", "folder", "user-secret-definition",
+	"issue", "comment", "document", "annotation", "attachment", "work-product", "watchdog",
+	"routine", "routine-trigger", "skill", "skill-comment", "skill-test-input", "skill-test",
+}
+
+// derived are the tables that follow from others, or only count and hold them.
+var derived = []string{
+	"issue-said", "part", "part-total", "memory-use", "agent-clock", "tree-hold-count", "asset",
+}
+
+// staying are all other tables. Kinds are the API's: do not rename.
+var staying = []StayingKind{
+	{"secrets", "Values of secrets never leave the mesh; what refers to them travels as a declaration.", []string{"secret", "secret-version", "secret-access"}},
+	{"members", "People and what they may do belong to the instance.", []string{"member"}},
+	{"invites", "Invites are credentials.", []string{"invite", "join-request"}},
+	{"agent_keys", "Keys are credentials; an imported agent gets its own.", []string{"agent-key"}},
+	{"config_revisions", "An imported agent begins with its configuration as it is.", []string{"agent-revision"}},
+	{"document_revisions", "A document travels with its latest text.", []string{"document-revision"}},
+	{"routine_revisions", "An imported routine begins as it is.", []string{"routine-revision"}},
+	{"skill_versions", "An imported skill begins as it is.", []string{"skill-version"}},
+	{"approvals", "What was decided is history of the company that decided.", []string{"approval", "approval-draft", "approval-comment"}},
+	{"execution_decisions", "What was decided is history of the company that decided; the comments that say why travel.", []string{"execution-decision"}},
+	{"interactions", "What is asked on an issue is answered where it was asked.", []string{"interaction"}},
+	{"decompositions", "The issues that were made of a plan travel; that it was agreed on is history.", []string{"decomposition"}},
+	{"recovery_actions", "What waits for somebody waits where work came to a stop.", []string{"recovery-action"}},
+	{"tree_holds", "A hold is on work that goes on, and an import brings none.", []string{"tree-hold"}},
+	{"budget_incidents", "Money is counted where it was spent.", []string{"budget-incident"}},
+	{"costs", "Money is counted where it was spent.", []string{"cost", "cost-hour", "cost-day", "cost-issue", "finance", "finance-day", "reservation"}},
+	{"runs", "Runs, their logs and their costs are history.", []string{"run", "wakeup", "placement", "task-session", "runtime-state", "routine-run", "run-callback"}},
+	{"messages", "Messages wait for an agent that is at work.", []string{"message"}},
+	{"live_workspaces", "Working trees are on nodes, and paths of machines do not travel.", []string{"exec-workspace", "workspace-op", "runtime-service"}},
+	{"environments", "Machines and how they are reached belong to the place.", []string{"environment"}},
+	{"tools", "A tool is signed for one mesh; deploy it again.", []string{"tool"}},
+	{"models", "How models are reached and what they cost belongs to the instance.", []string{"model-provider", "model-price"}},
+	{"personal_views", "What people have read, put away, ordered, joined and voted on is theirs.",
+		[]string{"issue-read", "issue-archive", "inbox-dismissal", "sidebar", "resource-membership", "issue-vote"}},
+}
+
+// LeftBehindOf counts what no package of a company holds, each kind up to limit.
+// It is not everything: see the exporter's warnings for single rows that stay.
+func LeftBehindOf(tx *ledger.Tx, company string, limit int) (out []LeftBehind) {
+	for _, kind := range staying {
+		n := 0
+		for _, table := range kind.tables {
+			n = min(n+rowsIn(tx, company, table, limit), limit)
+		}
+		if n > 0 {
+			out = append(out, LeftBehind{kind.Kind, n, kind.Reason})
+		}
+	}
+	return out
+}
+
+// TravellingRows counts the rows of each table whose rows travel, up to limit.
+func TravellingRows(tx *ledger.Tx, company string, limit int) map[string]int {
+	out := map[string]int{}
+	for _, table := range travelling {
+		out[table] = rowsIn(tx, company, table, limit)
+	}
+	return out
+}
+
+func rowsIn(tx *ledger.Tx, company, table string, limit int) (n int) {
+	for range tx.Prefix(ledger.Key("c", company, table, "")) {
+		if n++; n == limit {
+			break
+		}
+	}
+	return n
+}
