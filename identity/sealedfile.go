@@ -3,6 +3,8 @@ package identity
 import (
 	"bufio"
 	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/ecdh"
 	"crypto/hkdf"
 	"crypto/hpke"
@@ -19,28 +21,35 @@ import (
 
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/chacha20poly1305"
+	"golang.org/x/sys/cpu"
 )
 
 // A sealed file is a stream that only its recipients can read, such as a
 // backup. It is
 //
-//	"selvage-sealed/1\n"
-//	one line of JSON, at most 64 KiB: {"about": …, "to": [Recipient, …]}
+//	"selvage-sealed/2\n"
+//	one line of JSON, at most 64 KiB: {"about": …, "cipher": …, "to": [Recipient, …]}
 //	chunks: length of the ciphertext (4, big endian) | ciphertext and tag
 //
 // "about" is what anybody may know of the content. The content is cut into
-// pieces of 256 KiB, the last one shorter, or empty. Each is sealed with
-// ChaCha20-Poly1305 under a key that follows from the file key and the line, by
+// pieces of 256 KiB, the last one shorter, or empty. Each is sealed with the
+// cipher, "aes-256-gcm" (of a machine that has instructions for it, where it
+// takes a third of the time) or "chacha20-poly1305" (of any other; without them
+// it is the faster one, and takes the same time for every key), under a key
+// that follows from the file key and the line, by
 // HKDF-SHA256 with info "selvage/sealed-file/v1" ‖ SHA-256(line). The nonce is
 // the number of the chunk (11, big endian) | 1 for the last, else 0. So a file
 // that was changed, cut short, mixed or extended does not open.
 //
 // The file key (32 random bytes) is sealed to each recipient by HPKE as data
 // keys are (see [Wrap]), with info "selvage/sealed-file/v1". A passphrase is a
-// recipient too: its X25519 key is drawn from it by argon2id. Another first line
-// is refused.
+// recipient too: its X25519 key is drawn from it by argon2id.
+//
+// Files of version 1, which say so in their first line, name no cipher: theirs
+// is "chacha20-poly1305". Another first line or cipher is refused.
 const (
-	sealedMagic = "selvage-sealed/1\n"
+	sealedMagic = "selvage-sealed/2\n"
+	sealedFirst = "selvage-sealed/1\n" // of the version before
 	sealedInfo  = "selvage/sealed-file/v1"
 	sealedPiece = 256 << 10
 	// maxSealedHead bounds what is read before anything is known to be genuine.
@@ -154,20 +163,47 @@ func unprefixed(prefix, s string) ([]byte, error) {
 }
 
 type sealedHead struct {
-	About json.RawMessage `json:"about"`
-	To    []Recipient     `json:"to"`
+	About  json.RawMessage `json:"about"`
+	Cipher sealedCipher    `json:"cipher,omitempty"`
+	To     []Recipient     `json:"to"`
 }
+
+// A sealedCipher says what the pieces of a sealed file are sealed with.
+type sealedCipher string
+
+const (
+	aesGCM sealedCipher = "aes-256-gcm"
+	chaCha sealedCipher = "chacha20-poly1305"
+)
+
+// fastCipher is the one that this machine seals with.
+var fastCipher = func() sealedCipher {
+	if cpu.X86.HasAES && cpu.X86.HasPCLMULQDQ || cpu.ARM64.HasAES && cpu.ARM64.HasPMULL || cpu.S390X.HasAESGCM {
+		return aesGCM
+	}
+	return chaCha
+}()
+
+const (
+	sealedKeyBytes   = 32 // of both ciphers
+	sealedNonceBytes = 12
+	sealedOverhead   = 16 // the tag, also of both
+)
 
 // SealFile begins a sealed file. What is written to the result is its content;
 // Close ends it, and a file that was not closed does not open. about is JSON
 // that anybody may read.
 func SealFile(w io.Writer, about []byte, to []Recipient) (io.WriteCloser, error) {
+	return sealFileBy(fastCipher, w, about, to)
+}
+
+func sealFileBy(with sealedCipher, w io.Writer, about []byte, to []Recipient) (io.WriteCloser, error) {
 	if len(to) == 0 || len(to) > MaxRecipients {
 		return nil, fmt.Errorf("a sealed file has 1 to %d recipients", MaxRecipients)
 	}
 	var file [32]byte
 	rand.Read(file[:])
-	h := sealedHead{About: about}
+	h := sealedHead{About: about, Cipher: with}
 	for _, r := range to {
 		pub, err := ecdh.X25519().NewPublicKey(r.Key)
 		if err != nil {
@@ -189,7 +225,7 @@ func SealFile(w io.Writer, about []byte, to []Recipient) (io.WriteCloser, error)
 	if line = append(line, '\n'); len(line) > maxSealedHead {
 		return nil, fmt.Errorf("sealed file: a head of %d bytes", len(line))
 	}
-	c, err := chunkCipher(file[:], line)
+	c, err := with.open(file[:], line)
 	if err != nil {
 		return nil, err
 	}
@@ -199,22 +235,28 @@ func SealFile(w io.Writer, about []byte, to []Recipient) (io.WriteCloser, error)
 	return &sealWriter{w: w, aead: c, fill: &pieceGroup{}}, nil
 }
 
-type chunkAEAD interface {
-	Seal(dst, nonce, plaintext, aad []byte) []byte
-	Open(dst, nonce, ciphertext, aad []byte) ([]byte, error)
-}
-
-func chunkCipher(file, line []byte) (chunkAEAD, error) {
+// open returns the cipher under the key of one file.
+func (c sealedCipher) open(file, line []byte) (cipher.AEAD, error) {
 	sum := sha256.Sum256(line)
-	key, err := hkdf.Key(sha256.New, file, nil, sealedInfo+string(sum[:]), chacha20poly1305.KeySize)
+	key, err := hkdf.Key(sha256.New, file, nil, sealedInfo+string(sum[:]), sealedKeyBytes)
 	if err != nil {
 		return nil, err
 	}
-	return chacha20poly1305.New(key)
+	switch c {
+	case aesGCM:
+		b, err := aes.NewCipher(key)
+		if err != nil {
+			return nil, err
+		}
+		return cipher.NewGCM(b)
+	case chaCha:
+		return chacha20poly1305.New(key)
+	}
+	return nil, fmt.Errorf("%w: its cipher %q is not one of this version", ErrSealedFile, c)
 }
 
 func chunkNonce(n uint64, last bool) []byte {
-	b := binary.BigEndian.AppendUint64(make([]byte, 3, chacha20poly1305.NonceSize), n)
+	b := binary.BigEndian.AppendUint64(make([]byte, 3, sealedNonceBytes), n)
 	if last {
 		return append(b, 1)
 	}
@@ -239,7 +281,7 @@ type pieceGroup struct {
 // caller's goroutine.
 type sealWriter struct {
 	w    io.Writer
-	aead chunkAEAD
+	aead cipher.AEAD
 	fill *pieceGroup // takes what is written
 	busy *pieceGroup // is being sealed, nil for none
 	n    uint64
@@ -280,7 +322,7 @@ func (s *sealWriter) turn(last bool) {
 		nonce := chunkNonce(s.n, last && i == g.n-1)
 		s.n++
 		g.work.Go(func() {
-			out := binary.BigEndian.AppendUint32(g.coded[i][:0], uint32(len(piece)+chacha20poly1305.Overhead))
+			out := binary.BigEndian.AppendUint32(g.coded[i][:0], uint32(len(piece)+sealedOverhead))
 			g.coded[i] = s.aead.Seal(out, nonce, piece, nil)
 		})
 	}
@@ -320,15 +362,16 @@ type SealedFile struct {
 	About []byte // JSON; genuine only once the file is open
 	To    []Recipient
 
-	line []byte
-	r    *bufio.Reader
+	line   []byte
+	cipher sealedCipher
+	r      *bufio.Reader
 }
 
 // ReadSealedFile reads the head of a sealed file.
 func ReadSealedFile(r io.Reader) (*SealedFile, error) {
 	f := &SealedFile{r: bufio.NewReaderSize(r, maxSealedHead)}
 	magic := make([]byte, len(sealedMagic))
-	if _, err := io.ReadFull(f.r, magic); err != nil || string(magic) != sealedMagic {
+	if _, err := io.ReadFull(f.r, magic); err != nil || string(magic) != sealedMagic && string(magic) != sealedFirst {
 		return nil, fmt.Errorf("%w: its first line is not that of this version", ErrSealedFile)
 	}
 	line, err := f.r.ReadSlice('\n')
@@ -340,7 +383,10 @@ func ReadSealedFile(r io.Reader) (*SealedFile, error) {
 	if err := json.Unmarshal(f.line, &h); err != nil || len(h.To) == 0 || len(h.To) > MaxRecipients {
 		return nil, fmt.Errorf("%w: its second line does not decode", ErrSealedFile)
 	}
-	f.About, f.To = h.About, h.To
+	if string(magic) == sealedFirst {
+		h.Cipher = chaCha
+	}
+	f.About, f.To, f.cipher = h.About, h.To, h.Cipher
 	return f, nil
 }
 
@@ -380,7 +426,7 @@ func (f *SealedFile) Open(passphrase []byte, keys ...*RecipientKey) (io.Reader, 
 			if err != nil {
 				continue
 			}
-			c, err := chunkCipher(file, f.line)
+			c, err := f.cipher.open(file, f.line)
 			if err != nil {
 				return nil, err
 			}
@@ -394,7 +440,7 @@ func (f *SealedFile) Open(passphrase []byte, keys ...*RecipientKey) (io.Reader, 
 // in its caller's goroutine.
 type sealReader struct {
 	r     *bufio.Reader
-	aead  chunkAEAD
+	aead  cipher.AEAD
 	now   *pieceGroup // is given out
 	ahead *pieceGroup // is being opened
 	at    int         // piece of now
@@ -443,7 +489,7 @@ func (s *sealReader) load(g *pieceGroup) {
 	for g.n = 0; g.n < sealedGroup && g.end == nil; g.n++ {
 		i, n := g.n, s.n
 		if g.coded[i] == nil {
-			g.coded[i] = make([]byte, sealedPiece+chacha20poly1305.Overhead)
+			g.coded[i] = make([]byte, sealedPiece+sealedOverhead)
 		}
 		in, err := s.chunk(g.coded[i])
 		if g.end = err; err != nil {
@@ -469,7 +515,7 @@ func (s *sealReader) chunk(b []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: it is cut short", ErrSealedFile)
 	}
 	n := binary.BigEndian.Uint32(head[:])
-	if n < chacha20poly1305.Overhead || int(n) > len(b) {
+	if n < sealedOverhead || int(n) > len(b) {
 		return nil, fmt.Errorf("%w: chunk %d has %d bytes", ErrSealedFile, s.n, n)
 	}
 	if _, err := io.ReadFull(s.r, b[:n]); err != nil {

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"crypto/ecdh"
 	"errors"
 	"io"
 	"testing"
@@ -9,8 +10,13 @@ import (
 
 func sealFile(t testing.TB, content []byte, to ...Recipient) []byte {
 	t.Helper()
+	return sealFileWith(t, fastCipher, content, to...)
+}
+
+func sealFileWith(t testing.TB, c sealedCipher, content []byte, to ...Recipient) []byte {
+	t.Helper()
 	var b bytes.Buffer
-	w, err := SealFile(&b, []byte(`{"what":"test"}`), to)
+	w, err := sealFileBy(c, &b, []byte(`{"what":"test"}`), to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,12 +83,42 @@ func TestSealedFileOpensForItsRecipientsOnly(t *testing.T) {
 	}
 }
 
+// TestSealedFilesOfEveryVersionOpen: a backup is read by later programs, and by
+// machines with other instructions than those of the one that made it.
+func TestSealedFilesOfEveryVersionOpen(t *testing.T) {
+	k, err := ecdh.X25519().NewPrivateKey(bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"sealedfile-v1.hex", "sealedfile-v2-aes-256-gcm.hex", "sealedfile-v2-chacha20-poly1305.hex"} {
+		if got, err := unsealFile(goldenBytes(t, name), nil, k); err != nil || string(got) != "what was kept" {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	made := sealFile(t, nil, Recipient{Key: k.PublicKey().Bytes()})
+	for name, b := range map[string][]byte{
+		"a cipher that is not known":  bytes.Replace(made, []byte(fastCipher), []byte("rot13"), 1),
+		"a file that names none":      bytes.Replace(made, []byte(`"cipher":"`+fastCipher+`",`), nil, 1),
+		"the line of another version": bytes.Replace(made, []byte(sealedMagic), []byte(sealedFirst), 1),
+	} {
+		if _, err := unsealFile(b, nil, k); !errors.Is(err, ErrSealedFile) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A file that was changed anywhere, cut short anywhere, or had its chunks
 // dropped or swapped does not read to its end.
 func TestSealedFileIsWholeOrDoesNotOpen(t *testing.T) {
+	for _, c := range []sealedCipher{aesGCM, chaCha} {
+		t.Run(string(c), func(t *testing.T) { wholeOrNothing(t, c) })
+	}
+}
+
+func wholeOrNothing(t *testing.T, c sealedCipher) {
 	k := NewRecipientKey()
 	content := bytes.Repeat([]byte("0123456789\n"), sealedPiece*(2*sealedGroup+1)/11)
-	b := sealFile(t, content, Recipient{Key: k.PublicKey().Bytes()})
+	b := sealFileWith(t, c, content, Recipient{Key: k.PublicKey().Bytes()})
 	head := bytes.IndexByte(b[len(sealedMagic):], '\n') + len(sealedMagic) + 1
 	bad := map[string][]byte{
 		"one byte more":       append(bytes.Clone(b), 0),
