@@ -225,6 +225,7 @@ func FuzzSnapshot(f *testing.F) {
 	}
 	f.Add(raw)
 	f.Add(raw[:100])
+	f.Add(append([]byte(unsummedMagic), raw[len(snapshotMagic):]...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := newSnapshotStream(bytes.NewReader(b))
 		if _, err := s.head(); err != nil {

@@ -25,13 +25,18 @@ import (
 //	        the payload is a row of: bytes key, bytes value
 //	the end: length 0, then rows (8) and SHA-256 (32) of everything before it
 //
-// integers big endian, "bytes" with a uvarint length. A block has at most
+// A stream that begins with "selvage-snapshot/2\n" is the same without the
+// SHA-256, which takes most of the time of reading or writing one. It is for
+// what lies inside a sealed file, where each byte is known to be genuine.
+//
+// Integers are big endian, "bytes" with a uvarint length. A block has at most
 // snapshotBlock bytes unless one row is longer. The position is a row too; the
 // one in front lets a reader choose without reading the rest. Readers refuse
 // other versions, a checksum that does not fit, and bytes after the end they
 // leave alone.
 const (
 	snapshotMagic = "selvage-snapshot/1\n"
+	unsummedMagic = "selvage-snapshot/2\n"
 	snapshotBlock = 64 << 10
 	// streamBuffer gathers what is small; blocks pass it by.
 	streamBuffer = 16 << 10
@@ -79,24 +84,34 @@ func (s *Snapshot) Close() (err error) {
 
 // WriteTo streams the snapshot.
 func (s *Snapshot) WriteTo(to io.Writer) (n int64, err error) {
-	n, _, err = s.write(to)
+	n, _, err = s.write(to, true)
 	return n, err
+}
+
+// WriteUnsummed streams the snapshot without a sum of its own, to what keeps it
+// from being changed or cut short: a sealed file.
+func (s *Snapshot) WriteUnsummed(to io.Writer) error {
+	_, _, err := s.write(to, false)
+	return err
 }
 
 // Sum reads the whole snapshot and returns SHA-256 of its stream up to the sum
 // itself. Nodes at the same applied index have the same: it is the full scan
 // that finds a state whose bytes changed behind the running digest.
 func (s *Snapshot) Sum() (Hash, error) {
-	_, sum, err := s.write(io.Discard)
+	_, sum, err := s.write(io.Discard, true)
 	return sum, err
 }
 
 // snapshotAhead is how many blocks may wait between who reads and who writes.
 const snapshotAhead = 2
 
-func (s *Snapshot) write(to io.Writer) (n int64, sum Hash, err error) {
-	w := snapshotWriter{w: bufio.NewWriterSize(to, streamBuffer), sum: newStreamSum()}
-	w.write(appendBytes([]byte(snapshotMagic), s.Position.encode()))
+func (s *Snapshot) write(to io.Writer, summed bool) (n int64, sum Hash, err error) {
+	w, magic := snapshotWriter{w: bufio.NewWriterSize(to, streamBuffer)}, unsummedMagic
+	if summed {
+		w.sum, magic = newStreamSum(), snapshotMagic
+	}
+	w.write(appendBytes([]byte(magic), s.Position.encode()))
 	made, free, stop := make(chan []byte, snapshotAhead), make(chan []byte, snapshotAhead+3), make(chan struct{})
 	rows := uint64(0)
 	go func() {
@@ -167,7 +182,8 @@ func (s *Snapshot) blocks(made chan<- []byte, free <-chan []byte, stop <-chan st
 	return rows, nil
 }
 
-// A streamSum hashes a stream, the last piece of it while the caller goes on.
+// A streamSum hashes a stream, the last piece of it while the caller goes on. A
+// nil one hashes nothing.
 type streamSum struct {
 	h    hash.Hash
 	busy sync.WaitGroup
@@ -177,13 +193,17 @@ func newStreamSum() *streamSum { return &streamSum{h: sha256.New()} }
 
 // add hashes b, which must not change before the next call of a method.
 func (s *streamSum) add(b []byte) {
-	s.busy.Wait()
-	s.busy.Go(func() { s.h.Write(b) })
+	if s != nil {
+		s.busy.Wait()
+		s.busy.Go(func() { s.h.Write(b) })
+	}
 }
 
 func (s *streamSum) addNow(b []byte) {
-	s.busy.Wait()
-	s.h.Write(b)
+	if s != nil {
+		s.busy.Wait()
+		s.h.Write(b)
+	}
 }
 
 func (s *streamSum) sum() (sum Hash) {
@@ -197,7 +217,7 @@ const blockHead = 8
 
 type snapshotWriter struct {
 	w   *bufio.Writer
-	sum *streamSum
+	sum *streamSum // nil for a stream without
 	n   int64
 	err error
 }
@@ -214,8 +234,10 @@ func (w *snapshotWriter) write(b []byte) {
 
 func (w *snapshotWriter) end(rows uint64) (sum Hash) {
 	w.write(binary.BigEndian.AppendUint64([]byte{0, 0, 0, 0}, rows))
-	sum = w.sum.sum()
-	w.write(sum[:])
+	if w.sum != nil {
+		sum = w.sum.sum()
+		w.write(sum[:])
+	}
 	if w.err == nil {
 		w.err = w.w.Flush()
 	}
@@ -297,11 +319,11 @@ func CheckSnapshot(r io.Reader) (pos Position, rows uint64, err error) {
 
 type snapshotStream struct {
 	r   *bufio.Reader
-	sum *streamSum
+	sum *streamSum // nil before the first line was read, and of a stream without
 }
 
 func newSnapshotStream(r io.Reader) *snapshotStream {
-	return &snapshotStream{r: bufio.NewReaderSize(r, streamBuffer), sum: newStreamSum()}
+	return &snapshotStream{r: bufio.NewReaderSize(r, streamBuffer)}
 }
 
 func (s *snapshotStream) read(b []byte) error {
@@ -321,10 +343,15 @@ func (s *snapshotStream) full(b []byte) error {
 
 func (s *snapshotStream) head() (Position, error) {
 	magic := make([]byte, len(snapshotMagic))
-	if err := s.full(magic); err != nil {
+	if err := s.read(magic); err != nil {
 		return Position{}, err
 	}
-	if string(magic) != snapshotMagic {
+	switch string(magic) {
+	case snapshotMagic:
+		s.sum = newStreamSum()
+		s.sum.addNow(magic)
+	case unsummedMagic:
+	default:
 		return Position{}, fmt.Errorf("%w: not a snapshot of this version", ErrSnapshot)
 	}
 	b := make([]byte, len(positionPrefix)+positionBytes)
@@ -370,12 +397,15 @@ func (s *snapshotStream) rows(put func(k, v []byte) error) error {
 	if err := s.full(count[:]); err != nil {
 		return err
 	}
-	want := s.sum.sum()
-	got := make([]byte, sha256.Size)
-	if err := s.read(got); err != nil {
-		return err
+	whole := binary.BigEndian.Uint64(count[:]) == rows
+	if s.sum != nil {
+		want, got := s.sum.sum(), make([]byte, sha256.Size)
+		if err := s.read(got); err != nil {
+			return err
+		}
+		whole = whole && bytes.Equal(got, want[:])
 	}
-	if !bytes.Equal(got, want[:]) || binary.BigEndian.Uint64(count[:]) != rows {
+	if !whole {
 		return fmt.Errorf("%w: damaged", ErrSnapshot)
 	}
 	return nil

@@ -27,11 +27,35 @@ func snapshotOf(t testing.TB, l *Ledger) []byte {
 	return buf.Bytes()
 }
 
+// unsummedOf is a snapshot as it lies in a backup.
+func unsummedOf(t testing.TB, l *Ledger) []byte {
+	t.Helper()
+	snap, err := l.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	var buf bytes.Buffer
+	if err := snap.WriteUnsummed(&buf); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+// kinds are the two streams that a snapshot is written as.
+var kinds = map[string]func(testing.TB, *Ledger) []byte{"summed": snapshotOf, "unsummed": unsummedOf}
+
 func TestRestoreGivesTheStateOfTheSnapshot(t *testing.T) {
+	for name, of := range kinds {
+		t.Run(name, func(t *testing.T) { restoreGivesTheState(t, of) })
+	}
+}
+
+func restoreGivesTheState(t *testing.T, of func(testing.TB, *Ledger) []byte) {
 	log := randomLog(t, rand.New(rand.NewPCG(1, 2)), 100)
 	from, to := newLedger(t), newLedger(t)
 	from.ApplyBatch(log[:80])
-	stream := snapshotOf(t, from)
+	stream := of(t, from)
 	want := dump(from)
 	from.ApplyBatch(log[80:]) // what comes later is not in it
 
@@ -51,10 +75,16 @@ func TestRestoreGivesTheStateOfTheSnapshot(t *testing.T) {
 }
 
 func TestDamagedSnapshotChangesNothing(t *testing.T) {
+	for name, of := range kinds {
+		t.Run(name, func(t *testing.T) { damagedChangesNothing(t, of) })
+	}
+}
+
+func damagedChangesNothing(t *testing.T, of func(testing.TB, *Ledger) []byte) {
 	log := randomLog(t, rand.New(rand.NewPCG(1, 3)), 40)
 	from, to := newLedger(t), newLedger(t)
 	from.ApplyBatch(log)
-	stream := snapshotOf(t, from)
+	stream := of(t, from)
 	to.ApplyBatch(log[:20])
 	want := dump(to)
 	r := rand.New(rand.NewPCG(4, 4))

@@ -19,12 +19,13 @@ import (
 //	parts: type (1) | length (8, big endian) | that many bytes
 //
 //	'h' once, first: deterministic CBOR of an archiveHead
-//	's' pieces of the state, in order: ledger.Snapshot's stream
+//	's' pieces of the state, in order: ledger.Snapshot's stream, without a sum
+//	    since version 2 of sealed files
 //	'b' one for each file: its SHA-256 (32), then its bytes
 //	'e' once, last: deterministic CBOR of an archiveEnd
 //
-// The sealed file says whether it is whole; the state and the files have hashes
-// of their own besides. Another first line, or an unknown part, is refused.
+// The sealed file says whether it is whole; each block of the state has a
+// checksum, and each file a hash of its own besides. Another first line, or an unknown part, is refused.
 const (
 	archiveMagic = "selvage-archive/1\n"
 	partHead     = 'h'

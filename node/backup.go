@@ -66,7 +66,7 @@ func (n *Node) Backup(ctx context.Context, w io.Writer, to []identity.Recipient,
 	if err := a.part(partHead, ledger.Marshal(h)); err != nil {
 		return about, err
 	}
-	if _, err := snap.WriteTo(until{ctx, a}); err != nil {
+	if err := snap.WriteUnsummed(until{ctx, a}); err != nil {
 		return about, err
 	}
 	if err := snap.Close(); err != nil { // before the files, which may take long
