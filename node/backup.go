@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bufio"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -19,6 +18,7 @@ import (
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
+	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
 // Backup writes the whole mesh, as this node has it, to its recipients: state
@@ -260,28 +260,6 @@ func backupsIn(dir string) (out []string, err error) {
 	return out, err // names are sorted, and begin with the time
 }
 
-// steadyBytes is how much of a backup's file may wait in memory before the disk
-// begins with it, steadyPiece what is written at once.
-const (
-	steadyBytes = 8 << 20
-	steadyPiece = 256 << 10
-)
-
-// A steadyFile is a long file that the disk is at while it is written.
-type steadyFile struct {
-	f          *os.File
-	told, size int64
-}
-
-func (s *steadyFile) Write(b []byte) (int, error) {
-	n, err := s.f.Write(b)
-	if s.size += int64(n); s.size-s.told >= steadyBytes {
-		writeBack(s.f, s.told, s.size-s.told)
-		s.told = s.size
-	}
-	return n, err
-}
-
 // WriteBackup makes a file of what write gives: whole and synced, or not at all.
 // It replaces none.
 func WriteBackup(path string, write func(io.Writer) error) (err error) {
@@ -293,9 +271,12 @@ func WriteBackup(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	defer os.Remove(f.Name())
-	pieces := bufio.NewWriterSize(&steadyFile{f: f}, steadyPiece)
-	err = write(pieces)
-	if err = errors.Join(err, pieces.Flush(), f.Sync(), f.Close()); err != nil {
+	long := store.NewLongFile(f)
+	if err = write(long); err == nil {
+		err = long.Sync()
+	}
+	long.Close()
+	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(f.Name(), path); err != nil {

@@ -44,10 +44,6 @@ const (
 	// tableBytes is the size at which Replace begins another table.
 	tableBytes = 32 << 20
 
-	// tablePiece is how much of a table is written at once: as pieces of 4 KiB it
-	// costs the system twice the time, and as pieces of 1 MiB too.
-	tablePiece = 256 << 10
-
 	// rawLevels is how many of the upper levels are not compressed.
 	rawLevels = 4
 

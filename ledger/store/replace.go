@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
@@ -100,7 +99,7 @@ func (t *tableWriter) begin() error {
 	}
 	o := t.s.pebbleOptions()
 	o.EnsureDefaults()
-	t.w = sstable.NewWriter(objstorageprovider.NewFileWritable(&writeBehind{File: f}), o.MakeWriterOptions(0, t.s.db.TableFormat()))
+	t.w = sstable.NewWriter(objstorageprovider.NewFileWritable(&longTable{File: f, long: NewLongFile(f)}), o.MakeWriterOptions(0, t.s.db.TableFormat()))
 	t.paths = append(t.paths, path)
 	t.size = 0
 	return nil
@@ -136,59 +135,12 @@ func (t *tableWriter) wait() error {
 	return nil
 }
 
-// writeBehind writes one piece of a new file while it takes in the next.
-type writeBehind struct {
+// longTable is a table that is written as a [LongFile].
+type longTable struct {
 	vfs.File
-	fill, spare []byte
-	busy        sync.WaitGroup
-	err         error // of the piece before; busy guards it
+	long *LongFile
 }
 
-func (w *writeBehind) Write(p []byte) (n int, err error) {
-	for n < len(p) {
-		if w.fill == nil {
-			w.fill = make([]byte, 0, tablePiece)
-		}
-		take := min(len(p)-n, tablePiece-len(w.fill))
-		w.fill = append(w.fill, p[n:n+take]...)
-		n += take
-		if len(w.fill) == tablePiece {
-			if err := w.turn(); err != nil {
-				return n, err
-			}
-		}
-	}
-	return n, nil
-}
-
-// turn begins to write what was taken in.
-func (w *writeBehind) turn() error {
-	if err := w.wait(); err != nil {
-		return err
-	}
-	full := w.fill
-	w.fill, w.spare = w.spare[:0], full
-	if len(full) > 0 {
-		w.busy.Go(func() { _, w.err = w.File.Write(full) })
-	}
-	return nil
-}
-
-func (w *writeBehind) wait() error {
-	w.busy.Wait()
-	return w.err
-}
-
-// Sync returns when all that was written is durable.
-func (w *writeBehind) Sync() error {
-	if err := errors.Join(w.turn(), w.wait()); err != nil {
-		return err
-	}
-	return w.File.Sync()
-}
-
-// Close closes the file; what was not synced may not be in it.
-func (w *writeBehind) Close() error {
-	w.busy.Wait()
-	return w.File.Close()
-}
+func (t *longTable) Write(p []byte) (int, error) { return t.long.Write(p) }
+func (t *longTable) Sync() error                 { return t.long.Sync() }
+func (t *longTable) Close() error                { t.long.Close(); return t.File.Close() }
