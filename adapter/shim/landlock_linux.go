@@ -136,18 +136,31 @@ const (
 // file that is made directly in such a folder later is therefore out of reach.
 func (g Guard) plan(list func(string) []string) (out []grant, notes []string) {
 	hidden, shown := real(g.Hide), real(g.Show)
+	at := map[string]int{} // where a path's grant stands in out
+	allow := func(path string, rights uint64) {
+		if i, ok := at[path]; ok {
+			out[i].rights |= rights
+			return
+		}
+		at[path] = len(out)
+		out = append(out, grant{path, rights})
+	}
 	// Without a rule no folder can be listed; names are not what is hidden.
-	out = append(out, grant{"/", readDir})
+	allow("/", readDir)
+	listed := map[string][]string{}
 	var beside func(path string, rights uint64)
 	beside = func(path string, rights uint64) {
 		switch {
 		case slices.ContainsFunc(hidden, func(h string) bool { return within(path, h) }):
 		case slices.ContainsFunc(hidden, func(h string) bool { return within(h, path) }), path == "/dev":
-			for _, e := range list(path) {
+			if _, ok := listed[path]; !ok {
+				listed[path] = list(path)
+			}
+			for _, e := range listed[path] {
 				beside(e, rights)
 			}
 		case len(out) < maxRules:
-			out = append(out, grant{path, rights})
+			allow(path, rights)
 		}
 	}
 	rest := toRead
@@ -156,11 +169,11 @@ func (g Guard) plan(list func(string) []string) (out []grant, notes []string) {
 	}
 	beside("/", rest)
 	for _, p := range shown {
-		out = append(out, grant{p, rest})
+		allow(p, rest)
 	}
 	if g.Confine {
 		for _, p := range devices {
-			out = append(out, grant{p, toWrite})
+			allow(p, toWrite)
 		}
 		for _, w := range real(g.Write) {
 			in := func(d string) bool { return within(w, d) }
@@ -172,7 +185,7 @@ func (g Guard) plan(list func(string) []string) (out []grant, notes []string) {
 				beside(w, toWrite)
 				notes = append(notes, w+" is above files of the node itself: the run makes no new files directly in it")
 			default:
-				out = append(out, grant{w, toWrite})
+				allow(w, toWrite)
 			}
 		}
 	}
