@@ -19,8 +19,10 @@ const (
 	// leases end and timers fall due without an entry. It also bounds how late a
 	// lapsed lease is seen after the machine was suspended.
 	lookEvery = 250 * time.Millisecond
-	// gather is how long a signal of the feed waits for others to join it.
-	gather = 5 * time.Millisecond
+	// gather is how long a signal of the feed waits for others to join it at most,
+	// and gatherTimes how long in times of what the last look took.
+	gather      = 5 * time.Millisecond
+	gatherTimes = 8
 	// manyChanges is the number of changes from which an entry may have left some
 	// out that only feed the live events.
 	manyChanges = 64

@@ -14,7 +14,7 @@ import (
 // A signal is set by many and taken by one; setting it twice is setting it once.
 type signal struct {
 	raised chan struct{}
-	seen   time.Time // when wait returned from last; the waiter's own
+	seen   time.Time // when wait returned last; the waiter's own
 }
 
 func newSignal() *signal { return &signal{raised: make(chan struct{}, 1)} }
@@ -73,9 +73,12 @@ func concerns(e *ledger.Entry) bool {
 	})
 }
 
-// wait waits for s or the next look. The first of a burst is answered at once,
-// what comes soon after it gathers.
+// wait waits for s or the next look. The first of a burst is answered at once;
+// what comes soon after it gathers, for a few times as long as the last look took,
+// so that looks take a small part of a processor and what is cheap to look at is
+// looked at soon.
 func (s *signal) wait(ctx context.Context) bool {
+	pause := gatherTimes * min(time.Since(s.seen), gather/gatherTimes)
 	t := time.NewTimer(lookEvery)
 	defer t.Stop()
 	defer func() { s.seen = time.Now() }()
@@ -86,10 +89,14 @@ func (s *signal) wait(ctx context.Context) bool {
 		return true
 	case <-s.raised:
 	}
+	since := time.Since(s.seen)
+	if since >= pause {
+		return true
+	}
 	select {
 	case <-ctx.Done():
 		return false
-	case <-time.After(gather - time.Since(s.seen)):
+	case <-time.After(pause - since):
 		return true
 	}
 }
