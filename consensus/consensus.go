@@ -107,6 +107,7 @@ func Open(cfg Config) (*Consensus, error) {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.clock = &clock{mesh: cfg.Time, wall: cfg.Wall}
 	c.clock.observe()
+	c.rounds.push = c.push
 	c.reads = coalescer{round: c.askIndex, wg: &c.wg}
 	c.leads = coalescer{round: c.leadIndex, wg: &c.wg}
 	var err error

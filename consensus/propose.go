@@ -221,21 +221,18 @@ func (c *Consensus) leadBatch(ctx context.Context, batch []byte) (result []byte,
 	if err := c.cfg.Verify(batch); err != nil {
 		return nil, 0, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	if c.rounds.enter(ctx) != nil {
+	e := &entrant{batch: append([]byte(nil), batch...), origin: ledger.BatchOrigin(batch)} // stamped when it is pushed, and kept by raft
+	batch = e.batch
+	early := c.expectAck(batch)
+	defer c.forgetAck(batch)
+	if c.rounds.enter(ctx, e) != nil {
 		return nil, 0, ErrBusy
 	}
 	defer c.rounds.leave()
-	batch = append([]byte(nil), batch...) // stamped here, and kept by raft
-	c.order.enter()
-	if c.ctx.Err() != nil { // raft may be gone, and would never answer
-		c.order.leave()
-		return nil, 0, ErrClosed
+	f := e.future
+	if e.err != nil {
+		return nil, 0, e.err
 	}
-	c.clock.stamp(batch)
-	early := c.expectAck(batch)
-	defer c.forgetAck(batch)
-	f := c.raft.Apply(batch, enqueueTimeout)
-	c.order.leave()
 
 	done := make(chan error, 1)
 	c.calls.Go(func() { done <- f.Error() })
@@ -256,6 +253,21 @@ func (c *Consensus) leadBatch(ctx context.Context, batch []byte) (result []byte,
 		return nil, 0, ErrBusy
 	}
 	return nil, 0, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+}
+
+// push stamps the batches of a round and hands them to raft, one behind the
+// other, so that it appends and sends them together.
+func (c *Consensus) push(all []*entrant) {
+	c.order.enter()
+	defer c.order.leave()
+	for _, e := range all {
+		if c.ctx.Err() != nil { // raft may be gone, and would never answer
+			e.err = ErrClosed
+			continue
+		}
+		c.clock.stamp(e.batch)
+		e.future = c.raft.Apply(e.batch, enqueueTimeout)
+	}
 }
 
 // The rest is the planted bug of Faults.AckBeforeCommit.

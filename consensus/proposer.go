@@ -61,7 +61,9 @@ type Proposer struct {
 	flight  []*batch
 	pending []*item // taken from the queue, not yet sent
 	askers  []chan uint64
-	opens   bool // a session is being opened
+	opens   bool      // a session is being opened
+	expects int       // callers that the next batch waits for
+	until   time.Time // for how long
 }
 
 type proposerCounters struct {
@@ -250,7 +252,10 @@ func (p *Proposer) run() {
 	for {
 		p.fill()
 		queue := p.queue
-		if len(p.pending) > 0 || !p.room(late) {
+		switch {
+		case p.gathers():
+			late.Reset(time.Until(p.until))
+		case len(p.pending) > 0 || !p.room(late):
 			queue = nil // what waits must go first
 		}
 		select {
@@ -272,6 +277,13 @@ func (p *Proposer) run() {
 			return
 		}
 	}
+}
+
+// gathers tells whether the next batch waits for more callers: those who have
+// just been answered and soon ask again. It may wait a part of what the last batch
+// took. A single caller waits for nobody.
+func (p *Proposer) gathers() bool {
+	return len(p.flight) == 0 && len(p.pending) > 0 && len(p.pending)+len(p.queue) < p.expects && time.Now().Before(p.until)
 }
 
 // room tells whether another batch may go out now; if only time is missing, it
@@ -346,7 +358,7 @@ func (p *Proposer) fill() {
 
 func (p *Proposer) mayFill() bool {
 	n := len(p.flight)
-	return n == 0 || n < maxBatches && p.outstanding() < ledger.MaxOutstanding &&
+	return n == 0 && !p.gathers() || 0 < n && n < maxBatches && p.outstanding() < ledger.MaxOutstanding &&
 		time.Since(p.flight[n-1].sentAt) >= lateAfter
 }
 
@@ -421,6 +433,10 @@ func (p *Proposer) land(b *batch) {
 			p.flight = append(p.flight[:i:i], p.flight[i+1:]...)
 			break
 		}
+	}
+	if now := time.Now(); len(p.flight) == 0 {
+		p.expects = len(b.items) + len(p.pending) + len(p.queue)
+		p.until = now.Add(min(now.Sub(b.sentAt)/roundPart, roundWait))
 	}
 	if b.err != nil {
 		err := b.err

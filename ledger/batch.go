@@ -170,6 +170,15 @@ func StampBatch(b []byte, at time.Time) {
 	binary.BigEndian.PutUint64(b[batchTimeAt:], uint64(at.UnixMilli()))
 }
 
+// BatchOrigin returns the raw ID of the node that made an encoded batch, zero
+// bytes when it is too short.
+func BatchOrigin(b []byte) (id [16]byte) {
+	if len(b) >= batchFixedBytes {
+		copy(id[:], b[28:])
+	}
+	return id
+}
+
 // rawID returns the 16 bytes of a NodeID or MeshID; a malformed one is zero,
 // which is nobody's.
 func rawID(id string) (b [16]byte) {
