@@ -117,9 +117,9 @@ func Authorize(c *ledger.Context) error {
 		return err
 	}
 	if c.Cmd.Company != "" && c.Cmd.Kind != "company.create" && c.Cmd.Kind != "company.import" {
-		row, ok := companies.Get(c.Tx, c.Cmd.Company, c.Cmd.Company)
+		row := companies.Look(c.Tx, c.Cmd.Company, c.Cmd.Company)
 		// A company that is being removed still takes what winds it up.
-		if !ok || row.Status == CompanyDeleting && c.Cmd.Kind != "company.delete" && who != mayNode {
+		if row == nil || row.Status == CompanyDeleting && c.Cmd.Kind != "company.delete" && who != mayNode {
 			return errNoCompany()
 		}
 	}
@@ -179,8 +179,8 @@ func errToken() error {
 // not its own, and one whose key was revoked or whose run is over.
 func checkAgent(c *ledger.Context) error {
 	actor, cred := c.Cmd.Actor, c.Cmd.Credential
-	a, ok := AgentByID(c.Tx, actor.ID)
-	if !ok || a.Status == AgentTerminated || a.Status == AgentPendingApproval {
+	a := agents.Look(c.Tx, OwnerOf(c.Tx, actor.ID), actor.ID)
+	if a == nil || a.Status == AgentTerminated || a.Status == AgentPendingApproval {
 		return errToken()
 	}
 	if c.Cmd.Company != "" && a.Company != c.Cmd.Company {
@@ -188,18 +188,18 @@ func checkAgent(c *ledger.Context) error {
 	}
 	if run := c.Cmd.Run; run != "" && cred.Kind == "agent_key" {
 		// Whose run it is stands in the record; whether it still goes on is for the handlers.
-		if r, ok := runs.Get(c.Tx, a.Company, run); !ok || r.Agent != a.ID {
+		if r := runs.Look(c.Tx, a.Company, run); r == nil || r.Agent != a.ID {
 			return ledger.Refuse(ledger.Forbidden, nil, "The run is not one of this agent")
 		}
 	}
 	switch cred.Kind {
 	case "agent_key":
-		k, ok := agentKeys.Get(c.Tx, a.Company, cred.ID)
-		if !ok || k.RevokedAt != 0 || k.Agent != a.ID {
+		k := agentKeys.Look(c.Tx, a.Company, cred.ID)
+		if k == nil || k.RevokedAt != 0 || k.Agent != a.ID {
 			return errToken()
 		}
 	case "run":
-		if r, ok := runs.Get(c.Tx, a.Company, cred.ID); c.Cmd.Kind == "tool.trace" && ok && r.Agent == a.ID {
+		if r := runs.Look(c.Tx, a.Company, cred.ID); c.Cmd.Kind == "tool.trace" && r != nil && r.Agent == a.ID {
 			break // the last calls of a run are noted after it has ended; its token was good when they were made
 		}
 		if !runAlive(c.Tx, a.Company, cred.ID, a.ID) {

@@ -205,7 +205,7 @@ func (b ScopeBudget) seed(w WindowKind, now Time) ScopeBudget {
 	return b
 }
 
-var budgets = ledger.NewTable[ScopeBudget]("budget")
+var budgets = ledger.NewTable[ScopeBudget]("budget").Hot()
 
 func scopeKey(t ScopeType, id string) string { return string(t) + "." + id }
 
@@ -219,6 +219,15 @@ func BudgetOf(tx *ledger.Tx, company string, t ScopeType, id string, now Time) S
 }
 
 func putBudget(tx *ledger.Tx, company string, b ScopeBudget) {
+	if len(b.Policies) == 0 {
+		b.Policies = nil // as they read back, see Hot
+	}
+	if len(b.Hours) == 0 {
+		b.Hours = nil
+	}
+	if len(b.Days) == 0 {
+		b.Days = nil
+	}
 	budgets.Put(tx, company, scopeKey(b.Type, b.ID), b)
 }
 

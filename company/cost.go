@@ -115,9 +115,9 @@ func (cell CostCell) hash() string {
 // Hours and days are counted from the Unix epoch, UTC, in fixed width.
 var (
 	costEvents = ledger.NewTable[CostEvent]("cost")
-	costHours  = ledger.NewTable[CostCell]("cost-hour")
-	costDays   = ledger.NewTable[CostCell]("cost-day")
-	costIssues = ledger.NewTable[Total]("cost-issue")
+	costHours  = ledger.NewTable[CostCell]("cost-hour").Hot()
+	costDays   = ledger.NewTable[CostCell]("cost-day").Hot()
+	costIssues = ledger.NewTable[Total]("cost-issue").Hot()
 
 	costsByAgent = ledger.NewIndex("cost-agent")
 )
@@ -156,11 +156,11 @@ func reportCost(c *ledger.Context, p ReportCost) (any, error) {
 	}
 	c.Record(ledger.Change{Action: "cost.reported", EntityType: "cost_event", EntityID: e.ID,
 		Details: jsonObject{}.str("model", e.Model).int("costCents", e.Cost.Cents()).close()})
-	bookCost(c.Tx, e)
+	row := bookCost(c.Tx, e)
 	if err := spendBudgets(c, e); err != nil {
 		return nil, err
 	}
-	return e, nil
+	return row, nil
 }
 
 // mayReport lets the board, nodes and the system report for any agent, and an
@@ -225,11 +225,11 @@ func (e CostEvent) complete(tx *ledger.Tx) (CostEvent, error) {
 	return e, nil
 }
 
-// bookCost stores e and adds it to its cells.
-func bookCost(tx *ledger.Tx, e CostEvent) {
+// bookCost stores e, adds it to its cells, and returns its encoding.
+func bookCost(tx *ledger.Tx, e CostEvent) []byte {
 	row := ledger.Order(uint64(e.OccurredAt)) + "." + e.ID
 	tx.Set(costIDKey(e.Company, e.ID), []byte(row))
-	costEvents.Put(tx, e.Company, row, e)
+	encoded := costEvents.Put(tx, e.Company, row, e)
 	costsByAgent.Add(tx, e.Company, e.Agent, row)
 
 	cell := e.cell()
@@ -252,10 +252,11 @@ func bookCost(tx *ledger.Tx, e CostEvent) {
 		t, _ := costIssues.Get(tx, e.Company, id)
 		costIssues.Put(tx, e.Company, id, t.plus(e.total()))
 	}
+	return encoded
 }
 
 func add(tx *ledger.Tx, t ledger.Table[CostCell], company, id string, cell CostCell) {
-	if old, ok := t.Get(tx, company, id); ok {
+	if old := t.Look(tx, company, id); old != nil {
 		cell.Total = old.Total.plus(cell.Total)
 	}
 	t.Put(tx, company, id, cell)

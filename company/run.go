@@ -343,8 +343,8 @@ func (r Run) ref() string { return ledger.Order(r.Queue) + "." + r.ID }
 // runAlive reports whether run is a run of agent that is running now, so that
 // what is written under it counts.
 func runAlive(tx *ledger.Tx, company, run, agent string) bool {
-	r, ok := runs.Get(tx, company, run)
-	return ok && r.Agent == agent && r.Status == RunRunning
+	r := runs.Look(tx, company, run)
+	return r != nil && r.Agent == agent && r.Status == RunRunning
 }
 
 // derivedID returns a UUID (version 8) that follows from parts, for rows that a

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -21,6 +22,7 @@ type applier struct {
 	l       *Ledger
 	pos     Position
 	rows    *rowCache
+	rising  *rising
 	group   *Tx // writes of the group, laid over the committed state
 	child   *Tx // of one command, over group
 	batch   *store.Batch
@@ -41,8 +43,8 @@ type applier struct {
 
 func (a *applier) init(l *Ledger, pos Position) {
 	rows := newRowCache(l.cfg.RowCacheBytes)
-	*a = applier{l: l, pos: pos, rows: rows}
-	a.group = NewTx(applyReader{l.span, rows})
+	*a = applier{l: l, pos: pos, rows: rows, rising: &rising{map[string]string{}}}
+	a.group = NewTx(applyReader{l.span, rows, a.rising})
 	a.group.cache = newDecoded()
 	a.child = a.group.Child()
 	a.windows = map[uint64]*window{}
@@ -53,8 +55,9 @@ func (a *applier) init(l *Ledger, pos Position) {
 
 // applyReader reads the committed state through the row cache.
 type applyReader struct {
-	span *store.Span
-	rows *rowCache
+	span   *store.Span
+	rows   *rowCache
+	rising *rising
 }
 
 func (r applyReader) Get(key []byte) ([]byte, bool) {
@@ -62,9 +65,20 @@ func (r applyReader) Get(key []byte) ([]byte, bool) {
 	if v, ok := r.rows.get(key); ok {
 		return v, v != nil
 	}
+	if r.rising.absent(key, r.last) {
+		return nil, false
+	}
 	v, ok := found(r.span.Get(key))
 	r.rows.put(string(key), v)
 	return v, ok
+}
+
+// last returns the last key that begins with prefix, or prefix.
+func (r applyReader) last(prefix []byte) []byte {
+	for k := range r.span.Scan(prefix, PrefixEnd(prefix), true) {
+		return bytes.Clone(k)
+	}
+	return prefix
 }
 
 func (r applyReader) Scan(from, to []byte, reverse bool) iter.Seq2[[]byte, []byte] {
@@ -268,6 +282,9 @@ func (a *applier) commit() {
 	}
 	for key, v := range a.group.writes {
 		a.roster = a.roster || strings.HasPrefix(key, rosterPrefix)
+		if v != nil {
+			a.rising.wrote(key)
+		}
 		// The ledger's own rows (payloads, activity) are rarely read back; but what
 		// is in the cache, if only as absent, must follow.
 		if !strings.Contains(key, "/~") || a.rows.has(key) {

@@ -51,6 +51,8 @@ const (
 	readIDs = 128
 	// decodedRows bounds the rows that are kept decoded as well.
 	decodedRows = 16_384
+	// risingTables bounds the tables whose last key is known.
+	risingTables = 4096
 
 	// recentEntries is how many entries stay in memory for the feed: what is
 	// entered in the second or so that its slowest regular reader lags behind.

@@ -64,6 +64,9 @@ func randomLog(t testing.TB, r *rand.Rand, batches int) []LogEntry {
 			cmds := make([]Command, 1+r.IntN(6))
 			for j := range cmds {
 				c := w.note(kinds[r.IntN(len(kinds))], fmt.Sprint("n", r.IntN(9)), "text"[:r.IntN(5)])
+				if r.IntN(3) == 0 { // IDs that rise with time, more or less
+					c = w.note(kinds[r.IntN(len(kinds))], fmt.Sprintf("%08x-0000-7000-8000-000000000000", i/8+r.IntN(9)), "text"[:r.IntN(5)])
+				}
 				if r.IntN(5) == 0 {
 					c.Company = "22222222-2222-4222-8222-222222222222"
 				}

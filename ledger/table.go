@@ -2,7 +2,9 @@ package ledger
 
 import (
 	"bytes"
+	"fmt"
 	"iter"
+	"reflect"
 )
 
 // A Table is a typed set of rows of one company, stored under
@@ -18,7 +20,19 @@ type Table[T any] struct {
 // NewTable returns the table called name. T must not be able to hold a float.
 func NewTable[T any](name string) Table[T] {
 	checkType[T]()
-	return Table[T]{name, rows[T]{name, sharingOf[T]()}}
+	return Table[T]{name, rows[T]{name: name, share: sharingOf[T]()}}
+}
+
+// Hot returns t as a table whose rows are read again soon after they were
+// written: apply keeps what is put in decoded form. A row that is put must then
+// read back as it was: no empty slice where its encoding leaves it out, and only
+// valid UTF-8. T must be of those kept in decoded form.
+func (t Table[T]) Hot() Table[T] {
+	if t.rows.share == shareNot {
+		panic("ledger: rows of " + t.name + " can not be kept")
+	}
+	t.rows.hot = true
+	return t
 }
 
 // Key returns the key of a row.
@@ -27,6 +41,13 @@ func (t Table[T]) Key(company, id string) []byte { return Key("c", company, t.na
 // Get returns the row with the given ID.
 func (t Table[T]) Get(tx *Tx, company, id string) (row T, ok bool) {
 	return t.rows.get(tx, t.Key(company, id))
+}
+
+// Look returns the row with the given ID as it lies in the cache, nil when there
+// is none. It is for what is asked with every command: nothing is copied, and the
+// caller must not change what it is given.
+func (t Table[T]) Look(tx *Tx, company, id string) *T {
+	return t.rows.look(tx, t.Key(company, id))
 }
 
 // Put writes a row and returns its encoding.
@@ -52,7 +73,7 @@ type MeshTable[T any] struct {
 // NewMeshTable returns the table called name. T must not be able to hold a float.
 func NewMeshTable[T any](name string) MeshTable[T] {
 	checkType[T]()
-	return MeshTable[T]{name, rows[T]{name, sharingOf[T]()}}
+	return MeshTable[T]{name, rows[T]{name: name, share: sharingOf[T]()}}
 }
 
 // Key returns the key of a row.
@@ -76,6 +97,7 @@ func (t MeshTable[T]) All(tx *Tx) iter.Seq2[string, T] {
 type rows[T any] struct {
 	name  string
 	share sharing
+	hot   bool
 }
 
 func (r rows[T]) get(tx *Tx, key []byte) (row T, ok bool) {
@@ -89,12 +111,35 @@ func (r rows[T]) get(tx *Tx, key []byte) (row T, ok bool) {
 	if tx.cache == nil || r.share == shareNot || len(b) == 0 {
 		return r.decode(b), true
 	}
-	if v := tx.cache.get(b); v != nil {
-		return r.handOut(v.(T)), true
+	return r.handOut(*r.kept(tx, b)), true
+}
+
+func (r rows[T]) look(tx *Tx, key []byte) *T {
+	if tx.view != nil {
+		if row, ok := r.view(tx.view.row(key)); ok {
+			return &row
+		}
+		return nil
 	}
-	row = r.decode(b)
-	tx.cache.put(b, r.handOut(row))
-	return row, true
+	b, ok := tx.Get(key)
+	if !ok {
+		return nil
+	}
+	if tx.cache == nil || r.share == shareNot || len(b) == 0 {
+		row := r.decode(b)
+		return &row
+	}
+	return r.kept(tx, b)
+}
+
+// kept returns the row that b is the encoding of, decoded once.
+func (r rows[T]) kept(tx *Tx, b []byte) *T {
+	if v := tx.cache.get(b); v != nil {
+		return v.(*T)
+	}
+	row := r.decode(b)
+	tx.cache.put(b, &row)
+	return &row
 }
 
 // view decodes a row of a view, once for all views when that may be shared.
@@ -116,14 +161,25 @@ func (r rows[T]) view(found *readRow) (row T, ok bool) {
 	return row, true
 }
 
-// put does not keep row in decoded form: what a later get returns must follow
-// from the stored bytes alone, or nodes with colder caches would read other
-// values (an empty slice for a nil one).
+// put does not keep row in decoded form but for a hot table: what a later get
+// returns must follow from the stored bytes alone, or nodes with colder caches
+// would read other values (an empty slice for a nil one).
 func (r rows[T]) put(tx *Tx, key []byte, row T) []byte {
 	b := Marshal(row)
 	tx.Set(key, b)
+	if r.hot && tx.cache != nil {
+		kept := r.handOut(row)
+		if CheckHot && !reflect.DeepEqual(kept, r.decode(b)) {
+			panic(fmt.Sprintf("ledger: row of %s does not read back as it was put: %+v", r.name, row))
+		}
+		tx.cache.put(b, &kept)
+	}
 	return b
 }
+
+// CheckHot makes the rows of hot tables be read back as they are put, and a
+// difference a panic. Tests set it before anything is applied.
+var CheckHot bool
 
 func (r rows[T]) handOut(row T) T {
 	if r.share == shareClone {
