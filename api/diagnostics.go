@@ -127,15 +127,10 @@ func diagnosed(i company.Issue) diagnosedIssue {
 
 // liveOf counts the runs of an issue's agent that are about it.
 func liveOf(tx *ledger.Tx, i company.Issue) (live, running int) {
-	if i.Assignee == "" {
-		return 0, 0
-	}
-	for _, r := range company.LiveRunsOfAgent(tx, i.Company, i.Assignee) {
-		if r.Context.IssueID == i.ID {
-			live++
-			if r.Status == company.RunRunning {
-				running++
-			}
+	for _, r := range company.LiveRunsOnIssue(tx, i) {
+		live++
+		if r.Status == company.RunRunning {
+			running++
 		}
 	}
 	return live, running

@@ -43,7 +43,7 @@ type solo struct {
 	now   time.Time
 	sent  [][]byte // all batches
 	fail  error    // what Submit and strong reads return, when set
-	late  func() // what others have done meanwhile: happens once, before the next strong read
+	late  func()   // what others have done meanwhile: happens once, before the next strong read
 }
 
 func newSolo(t testing.TB) *solo {

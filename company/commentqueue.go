@@ -20,12 +20,8 @@ type CommentQueue struct {
 // QueueOf returns the queue of an issue: that of the first run which waits with
 // comments for the issue's agent.
 func QueueOf(tx *ledger.Tx, i Issue) (q CommentQueue, ok bool) {
-	if i.Assignee == "" {
-		return q, false
-	}
-	for _, r := range LiveRunsOfAgent(tx, i.Company, i.Assignee) {
+	for _, r := range LiveRunsOnIssue(tx, i) {
 		switch {
-		case r.Context.IssueID != i.ID:
 		case r.Status == RunRunning:
 			q.Target = r.ID
 		case !ok && len(r.Context.CommentIDs) > 0:

@@ -21,7 +21,7 @@ import (
 //	issue-identifier/<ACM-42>                   "<company>/<issue>"
 var (
 	issues           = ledger.NewTable[Issue]("issue")
-	issuesByAssignee = ledger.NewIndex("issue-assignee")
+	issuesByAssignee = ledger.NewIndex(issuesByAssigneeName)
 	issuesByProject  = ledger.NewIndex("issue-project")
 	issuesByGoal     = ledger.NewIndex("issue-goal")
 	issuesByParent   = ledger.NewIndex("issue-parent")
@@ -29,6 +29,8 @@ var (
 	issuesByBlocker  = ledger.NewIndex("issue-blocks") // under the blocker: who waits for it
 	issuesByRun      = ledger.NewIndex("issue-held")
 )
+
+const issuesByAssigneeName = "issue-assignee"
 
 // assigned is the value of issuesByAssignee, "" for an issue that no agent has.
 func (i Issue) assigned() string {

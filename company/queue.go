@@ -82,11 +82,11 @@ func parseQueueKey(rest []byte) (company, run string) {
 // reorderRuns moves the waiting runs of an issue whose urgency changed to the
 // turns that they have now.
 func reorderRuns(tx *ledger.Tx, before, next Issue) {
-	if before.ID == "" || before.Priority == next.Priority || next.Assignee == "" {
+	if before.ID == "" || before.Priority == next.Priority {
 		return
 	}
-	for _, r := range LiveRunsOfAgent(tx, next.Company, next.Assignee) {
-		if r.Context.IssueID == next.ID && r.Session == 0 {
+	for _, r := range LiveRunsOnIssue(tx, next) {
+		if r.Session == 0 {
 			tx.Delete(queueKey(r))
 			r = r.wait(tx, r.priority(tx))
 			runs.Put(tx, r.Company, r.ID, r)

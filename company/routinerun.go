@@ -384,7 +384,7 @@ func workedOn(tx *ledger.Tx, i Issue) bool {
 	if i.Held() {
 		return true
 	}
-	return i.Assignee != "" && slices.ContainsFunc(LiveRunsOfAgent(tx, i.Company, i.Assignee), func(r Run) bool { return r.Context.IssueID == i.ID })
+	return len(LiveRunsOnIssue(tx, i)) > 0
 }
 
 // join looks for an open issue that makes another one needless. By coalescing,

@@ -316,6 +316,15 @@ func LiveRunsOfAgent(tx *ledger.Tx, company, agent string) []Run {
 	return out
 }
 
+// LiveRunsOnIssue returns the queued and running runs that an issue's agent has for
+// it, oldest first.
+func LiveRunsOnIssue(tx *ledger.Tx, i Issue) []Run {
+	if i.Assignee == "" {
+		return nil
+	}
+	return slices.DeleteFunc(LiveRunsOfAgent(tx, i.Company, i.Assignee), func(r Run) bool { return r.Context.IssueID != i.ID })
+}
+
 func compareUint(a, b uint64) int {
 	switch {
 	case a < b:

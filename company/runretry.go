@@ -10,11 +10,11 @@ type RetryNow struct {
 
 // RetryOf returns the run that waits to try again for an issue.
 func RetryOf(tx *ledger.Tx, i Issue) (Run, bool) {
-	if i.Assignee == "" || i.Status.Terminal() {
+	if i.Status.Terminal() {
 		return Run{}, false
 	}
-	for _, r := range LiveRunsOfAgent(tx, i.Company, i.Assignee) {
-		if r.Status == RunScheduledRetry && r.Context.IssueID == i.ID {
+	for _, r := range LiveRunsOnIssue(tx, i) {
+		if r.Status == RunScheduledRetry {
 			return r, true
 		}
 	}

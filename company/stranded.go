@@ -2,7 +2,6 @@ package company
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/ledger"
@@ -22,9 +21,6 @@ const (
 	// strandedAfter is how long an issue stays unchanged without a path before
 	// something is done about it.
 	strandedAfter = Time(10 * 60_000)
-	// maxStrandedRead bounds the issues of one company, status and priority that a look
-	// reads.
-	maxStrandedRead = 5_000
 	// MaxFailureRetries bounds the retries of a run that failed on its issue for a
 	// reason of its own, MaxTurnContinuations those that go on where one used all
 	// its turns. failureDelay is what the first waits; it doubles each time.
@@ -102,28 +98,38 @@ func PathOf(tx *ledger.Tx, i Issue, now Time) string {
 	return ""
 }
 
-// Stranded returns up to n issues of a company that nothing brings on.
-func Stranded(tx *ledger.Tx, company string, now Time, n int) (out []Issue) {
-	for _, s := range []IssueStatus{IssueInProgress, IssueTodo, IssueBlocked, IssueInReview} {
-		for rank := range len(Priorities) + 1 { // the digit by which the index begins
-			from := ledger.Key("c", company, "issue-status", string(s), strconv.Itoa(rank))
-			read := 0
-			for k := range tx.Scan(from, ledger.PrefixEnd(from), true) { // what changed longest ago comes first
-				if read++; read > maxStrandedRead || len(out) == n {
-					break
-				}
-				i, ok := issues.Get(tx, company, string(k[strings.LastIndexByte(string(k), '.')+1:]))
-				if ok && i.UpdatedAt+strandedAfter > now {
-					break
-				}
-				if ok && i.stranded(tx, now) {
-					out = append(out, i)
-				}
+// Stranded returns up to n issues of a company that nothing brings on. It goes
+// through the issues that agents have, from where an earlier look ended (nil: the
+// beginning), and reads up to reads of them; next is where another goes on, nil at
+// the end, and left is how many more it would have read.
+func Stranded(tx *ledger.Tx, company string, now Time, from []byte, n, reads int) (out []Issue, next []byte, left int) {
+	prefix := ledger.Key("c", company, issuesByAssigneeName, "")
+	next = from
+	if next == nil {
+		next = prefix
+	}
+	for next != nil {
+		at := next
+		next = nil
+		for k := range tx.Scan(at, ledger.PrefixEnd(prefix), false) {
+			if reads--; reads < 0 || len(out) == n {
+				return out, slices.Clone(k), max(reads, 0)
+			}
+			value, id, _ := strings.Cut(string(k[len(prefix):]), "/")
+			if _, status, _ := strings.Cut(value, "."); !slices.Contains(strandable, IssueStatus(status)) {
+				next = ledger.PrefixEnd(ledger.Key("c", company, issuesByAssigneeName, value, ""))
+				break
+			}
+			if i, ok := issues.Get(tx, company, id); ok && i.stranded(tx, now) {
+				out = append(out, i)
 			}
 		}
 	}
-	return out
+	return out, nil, reads
 }
+
+// strandable are the statuses in which an issue of an agent wants a path.
+var strandable = []IssueStatus{IssueTodo, IssueInProgress, IssueInReview, IssueBlocked}
 
 func (i Issue) stranded(tx *ledger.Tx, now Time) bool {
 	if i.Assignee == "" || i.UpdatedAt+strandedAfter > now {

@@ -57,6 +57,7 @@ type Leader struct {
 	never  map[string]time.Duration    // since when no node could ever take a run
 	terms  int                         // when never was begun
 	looked time.Duration               // when it looked for stranded issues last
+	sweep  sweep                       // where it goes on
 }
 
 // A lease is what the leader granted to one session.

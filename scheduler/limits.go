@@ -41,8 +41,10 @@ const (
 	giveUpAfter = 10 * time.Minute
 	// strandedEvery is how often the leader looks for issues that nothing brings on,
 	// and strandedPerLook bounds what it does about them each time.
+	// strandedReads bounds the issues that one look reads.
 	strandedEvery   = time.Minute
 	strandedPerLook = 32
+	strandedReads   = 5_000
 	// ticksPerLook bounds the timers that one look fires.
 	ticksPerLook = 256
 	// maxLateTimes bounds the missed times of one schedule that are counted: a

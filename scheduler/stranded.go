@@ -2,13 +2,21 @@ package scheduler
 
 import (
 	"context"
+	"slices"
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
+// A sweep is how far the leader has gone through the issues that agents have. Who
+// leads anew begins anew.
+type sweep struct {
+	company string
+	from    []byte // as company.Stranded takes it
+}
+
 // recoverStranded does something about the issues that nothing brings on, a few
-// at each look.
+// at each look, which goes on where the last one ended.
 func (l *Leader) recoverStranded(ctx context.Context) error {
 	now := l.cfg.Clock()
 	if l.looked != 0 && now-l.looked < strandedEvery {
@@ -16,16 +24,31 @@ func (l *Leader) recoverStranded(ctx context.Context) error {
 	}
 	l.looked = max(now, 1)
 	var all []company.Issue
+	reads := strandedReads
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
 		if _, halted := company.Halted(tx); halted {
 			return nil
 		}
 		at := company.TimeOf(l.cfg.Now())
-		for _, row := range company.Companies(tx) {
-			if row.Status == "active" && len(all) < strandedPerLook {
-				all = append(all, company.Stranded(tx, row.ID, at, strandedPerLook-len(all))...)
+		rows := company.Companies(tx)
+		first := max(0, slices.IndexFunc(rows, func(row company.Company) bool { return row.ID == l.sweep.company }))
+		for _, row := range rows[first:] {
+			if row.Status != "active" {
+				continue
+			}
+			var from, next []byte
+			if row.ID == l.sweep.company {
+				from = l.sweep.from
+			}
+			var found []company.Issue
+			found, next, reads = company.Stranded(tx, row.ID, at, from, strandedPerLook-len(all), reads)
+			all = append(all, found...)
+			if next != nil {
+				l.sweep = sweep{row.ID, next}
+				return nil
 			}
 		}
+		l.sweep = sweep{}
 		return nil
 	})
 	if err != nil {
