@@ -440,6 +440,21 @@ func (r *Run) state(names []string) (out []string) {
 	return out
 }
 
+// keys are the names by which vendors' own clients know their keys, of which tools
+// that know many vendors take whatever is there.
+var keys = []string{"AI_GATEWAY_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_OAUTH_TOKEN", "AZURE_OPENAI_API_KEY", "CEREBRAS_API_KEY", "DEEPSEEK_API_KEY",
+	"FIREWORKS_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "GROQ_API_KEY", "HF_TOKEN", "KIMI_API_KEY", "MINIMAX_API_KEY", "MISTRAL_API_KEY",
+	"MOONSHOT_API_KEY", "NOUS_API_KEY", "OPENAI_API_KEY", "OPENCODE_API_KEY", "OPENROUTER_API_KEY", "TOGETHER_API_KEY", "XAI_API_KEY", "ZAI_API_KEY"}
+
+// NoKeys takes the keys of all vendors away, but for those that env sets itself.
+func NoKeys(env map[string]string) {
+	for _, k := range keys {
+		if env[k] == "" {
+			env[k] = ""
+		}
+	}
+}
+
 // direct keeps calls of the node from going through a proxy.
 func direct(have, set map[string]string) {
 	for _, k := range []string{"NO_PROXY", "no_proxy"} {

@@ -65,9 +65,7 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 			return cli.Call{}, err
 		}
 		c.Env["OPENAI_BASE_URL"], c.Env["OPENAI_API_KEY"] = r.LLM()+"/v1", r.Token
-		for _, k := range []string{"OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "NOUS_API_KEY"} {
-			c.Env[k] = ""
-		}
+		cli.NoKeys(c.Env)
 	}
 	if r.Model != "" {
 		add("-m", r.Model)

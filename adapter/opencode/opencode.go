@@ -52,6 +52,7 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 		if model == "" {
 			return cli.Call{}, process.Refuse("configuration_incomplete", "The agent's adapterConfig has no model, which OpenCode has to be told")
 		}
+		cli.NoKeys(c.Env)
 		model = provider + "/" + r.Model
 		config["small_model"] = model
 		config["enabled_providers"] = []string{provider}

@@ -60,8 +60,8 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 			return cli.Call{}, err
 		}
 		c.Env["PI_CODING_AGENT_DIR"] = dir
-	}
-	if !r.Gateway {
+		cli.NoKeys(c.Env)
+	} else {
 		c.State = []string{".pi"} // where it is signed in
 	}
 	if more.Provider != "" {
