@@ -56,8 +56,10 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 			return cli.Call{}, process.Refuse("configuration_incomplete", "The agent's adapterConfig has no model, which Hermes has to be told")
 		}
 		more.Provider = "custom"
-		// JSON is YAML.
-		b, err := json.Marshal(map[string]any{"model": map[string]string{"default": r.Model, "provider": "custom", "base_url": r.LLM() + "/v1", "api_key": "${PAPERCLIP_API_KEY}"}})
+		// JSON is YAML. Tirith is a scanner that it would fetch, and complains of among
+		// what it says when it can not.
+		b, err := json.Marshal(map[string]any{"security": map[string]bool{"tirith_enabled": false},
+			"model": map[string]string{"default": r.Model, "provider": "custom", "base_url": r.LLM() + "/v1", "api_key": "${PAPERCLIP_API_KEY}"}})
 		if err == nil {
 			err = os.WriteFile(filepath.Join(home, "config.yaml"), append(b, '\n'), 0o600)
 		}

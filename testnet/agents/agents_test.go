@@ -69,15 +69,15 @@ func newVendor(t *testing.T, answer func(body string) (head, tail string)) *vend
 	v := &vendor{keys: map[string]bool{}}
 	v.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
+		if r.Method != "POST" { // which models there are
+			http.NotFound(w, r)
+			return
+		}
 		v.mu.Lock()
 		v.bodies = append(v.bodies, string(b))
 		v.keys[r.Header.Get("x-api-key")+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")] = true
 		gate, held := v.gate, v.held
 		v.mu.Unlock()
-		if r.Method != "POST" {
-			http.NotFound(w, r)
-			return
-		}
 		head, tail := answer(string(b))
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, head)
@@ -293,14 +293,15 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 		adapter, program, kind, model, key string
 		answer                             func(string) (string, string)
 		config                             map[string]any
-		side                               int // calls beside those for the work
+		side                               int  // calls beside those for the work
+		silent                             bool // the program does not tell what it used
 	}{
-		{"claude_local", "claude", "anthropic", "claude-sonnet-4-5", "ANTHROPIC_API_KEY", anthropic, map[string]any{"maxTurnsPerRun": 8}, 0},
-		{"opencode_local", "opencode", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("bash"), nil, 1},
-		{"pi_local", "pi", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("bash"), nil, 0},
-		{"hermes_local", "hermes", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("terminal"), nil, 1},
-		{"gemini_local", "gemini", "openai_compatible", "gemini-2.5-pro", "GEMINI_API_KEY", chat("run_shell_command"), nil, 0},
-		{"codex_local", "codex", "openai", "gpt-5", "OPENAI_API_KEY", openai, map[string]any{"effort": "low"}, 0},
+		{"claude_local", "claude", "anthropic", "claude-sonnet-4-5", "ANTHROPIC_API_KEY", anthropic, map[string]any{"maxTurnsPerRun": 8}, 0, false},
+		{"opencode_local", "opencode", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("bash"), nil, 1, false},
+		{"pi_local", "pi", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("bash"), nil, 0, false},
+		{"hermes_local", "hermes", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("terminal"), nil, 1, true},
+		{"gemini_local", "gemini", "openai_compatible", "gemini-2.5-pro", "GEMINI_API_KEY", chat("run_shell_command"), nil, 0, false},
+		{"codex_local", "codex", "openai", "gpt-5", "OPENAI_API_KEY", openai, map[string]any{"effort": "low"}, 0, false},
 	} {
 		t.Run(c.adapter, func(t *testing.T) {
 			installed(t, c.program)
@@ -333,7 +334,7 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 			if first.Status != "succeeded" || first.ResultJSON.Summary != "I have looked around." || first.SessionIDAfter == "" || first.ResultJSON.Resumed {
 				t.Fatalf("the first run came to %+v\n%s", first, log)
 			}
-			if first.UsageJSON.InputTokens != 200 || first.UsageJSON.OutputTokens != 20 {
+			if !c.silent && (first.UsageJSON.InputTokens != 200 || first.UsageJSON.OutputTokens != 20) {
 				t.Errorf("the first run used %+v, want 200 in and 20 out", first.UsageJSON)
 			}
 			sent := up.said()
@@ -356,7 +357,7 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 			if !strings.Contains(last, "please look") || !strings.Contains(last, "once more") {
 				t.Error("the second run does not know of the first")
 			}
-			if second.UsageJSON.InputTokens != 100 {
+			if !c.silent && second.UsageJSON.InputTokens != 100 {
 				t.Errorf("the second run used %+v, want 100 in: its own call alone", second.UsageJSON)
 			}
 
@@ -366,6 +367,7 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 				costs = costsOf(t, b, of, agent.ID)
 				return len(costs) == up.asked()
 			})
+			t.Logf("%d calls, %d of them for the work", up.asked(), up.worked())
 			for _, e := range costs {
 				if e.InputTokens != 100 || e.OutputTokens != 10 || e.Model != c.model || e.Biller != "vendor" || string(e.Issue) != issue || e.Cost != 110*10_000 {
 					t.Errorf("a call was booked as %+v", e)
