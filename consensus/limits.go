@@ -125,11 +125,9 @@ const (
 	// fastest; another goes out only when the newest is older than lateAfter.
 	maxBatches = 4
 	lateAfter  = 25 * time.Millisecond
-	// A round of batches waits for the nodes of the one before it this part of what
-	// that took, and a Proposer for the callers that it has just answered; the
-	// second bounds it.
-	roundPart = 4
-	roundWait = 4 * time.Millisecond
+	// roundWait bounds how long a round of batches waits for the nodes of the one
+	// before it, and a Proposer's batch for the callers that were just answered.
+	roundWait = 10 * time.Millisecond
 	// Resending a batch backs off between these.
 	minBackoff = 10 * time.Millisecond
 	maxBackoff = 250 * time.Millisecond

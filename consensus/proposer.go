@@ -280,8 +280,8 @@ func (p *Proposer) run() {
 }
 
 // gathers tells whether the next batch waits for more callers: those who have
-// just been answered and soon ask again. It may wait a part of what the last batch
-// took. A single caller waits for nobody.
+// just been answered and soon ask again. It waits as long as the last batch took at
+// most; a single caller waits for nobody.
 func (p *Proposer) gathers() bool {
 	return len(p.flight) == 0 && len(p.pending) > 0 && len(p.pending)+len(p.queue) < p.expects && time.Now().Before(p.until)
 }
@@ -436,7 +436,7 @@ func (p *Proposer) land(b *batch) {
 	}
 	if now := time.Now(); len(p.flight) == 0 {
 		p.expects = len(b.items) + len(p.pending) + len(p.queue)
-		p.until = now.Add(min(now.Sub(b.sentAt)/roundPart, roundWait))
+		p.until = now.Add(min(now.Sub(b.sentAt), roundWait))
 	}
 	if b.err != nil {
 		err := b.err

@@ -13,15 +13,16 @@ import (
 // on its way, what arrives waits for its end, and all of that is the next round:
 // one sync and one message for it, however many nodes sent a batch.
 //
-// Who has just been answered soon asks again. So a round waits a little, a part
-// of what the last one took, for the nodes that had a batch in that one or
-// waited at its end; when there are no others, nothing waits. Without that, nodes
-// take turns in rounds that are half empty.
+// Who has just been answered soon asks again. So after a round of several batches,
+// or one at whose end others waited, the next waits for the same nodes, for as long
+// as that round took at most. Without that, nodes take turns in rounds that are half
+// empty. A batch that comes alone after one that came alone waits for nothing.
 type rounds struct {
 	push func([]*entrant) // hands a round to raft, in its order
 
 	mu      sync.Mutex // guards what follows
 	busy    int        // batches of the round that is under way
+	many    bool       // it has several
 	waiting []*entrant
 	origins []batchOrigin // whom the next round waits for
 	began   time.Time     // the last round
@@ -94,7 +95,7 @@ func (r *rounds) next() {
 		r.timer = nil
 	}
 	all := r.waiting
-	r.waiting, r.busy, r.began = nil, len(all), now
+	r.waiting, r.busy, r.many, r.began = nil, len(all), len(all) > 1, now
 	r.origins = r.origins[:0]
 	r.expect(all)
 	all[0].crew = all
@@ -136,7 +137,9 @@ func (r *rounds) leave() {
 		return
 	}
 	now := time.Now()
-	r.expect(r.waiting)
-	r.until = now.Add(min(now.Sub(r.began)/roundPart, roundWait))
+	if r.until = now; len(r.waiting) > 0 || r.many {
+		r.expect(r.waiting)
+		r.until = now.Add(min(now.Sub(r.began), roundWait))
+	}
 	r.next()
 }
