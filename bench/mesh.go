@@ -42,6 +42,7 @@ type mesh struct {
 	bin, dir string
 	nodes    []nodeInfo
 	http     *http.Client
+	clients  sync.Map  // *client by host
 	small    *workload // the company of 1,000 issues, when there is one
 }
 
@@ -125,55 +126,6 @@ func (m *mesh) leader(ctx context.Context) (int, error) {
 		}
 	}
 	return 0, errors.New("no leader for 30 s")
-}
-
-func (m *mesh) call(ctx context.Context, node int, method, path, token, run string, in, out any) error {
-	var body io.Reader
-	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		body = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, m.nodes[node].HTTP+path, body)
-	if err != nil {
-		return err
-	}
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-		req.Header.Set("X-Paperclip-Run-Id", run)
-	}
-	if path == "/mcp" {
-		req.Header.Set("Accept", "application/json, text/event-stream")
-	}
-	if method == "GET" && req.URL.RawQuery == "" {
-		req.Header.Set("X-Selvage-Read", "strong")
-	} else if mode, ok := strings.CutPrefix(req.URL.RawQuery, "read="); ok {
-		req.URL.RawQuery = ""
-		req.Header.Set("X-Selvage-Read", mode)
-	}
-	res, err := m.http.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode == http.StatusConflict {
-		io.Copy(io.Discard, res.Body)
-		return errConflict
-	}
-	if res.StatusCode/100 != 2 {
-		b, _ := io.ReadAll(io.LimitReader(res.Body, 4096))
-		return fmt.Errorf("%s %s: HTTP %d: %s", method, path, res.StatusCode, b)
-	}
-	if out == nil {
-		_, err = io.Copy(io.Discard, res.Body)
-		return err
-	}
-	return json.NewDecoder(res.Body).Decode(out)
 }
 
 // workload is what the measured clients work on.
