@@ -4,30 +4,70 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
+	"sync"
 )
 
-// Ports of testnets lie below those that systems give to outgoing connections:
-// what a node of a testnet listened on must be free when it comes back.
+// Ports of testnets lie below those that systems give to outgoing connections, and
+// are claimed by the block for as long as this process lives: what a node of a
+// testnet listened on must be free when it comes back.
 const (
 	firstPort = 10_000
-	lastPort  = 32_000
+	portBlock = 16
+	blocks    = 1_375 // up to port 32,000
 )
 
-// FreePorts returns the first of n consecutive ports on which nobody listens at
-// 127.0.0.1, neither TCP nor UDP.
+// claims keeps the locks of claimed blocks open.
+var claims struct {
+	sync.Mutex
+	files []*os.File
+}
+
+// FreePorts returns the first of n consecutive ports, at most 16, on which nobody
+// listens at 127.0.0.1, neither TCP nor UDP. No other process of this machine that
+// asks gets them while this one lives.
 func FreePorts(n int) (int, error) {
-	for range 100 {
-		base := firstPort + rand.IntN(lastPort-firstPort-n)
-		free := true
+	dir := filepath.Join(os.TempDir(), "selvage-testnet-ports")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return 0, err
+	}
+	for range 200 {
+		block := rand.IntN(blocks)
+		f, ok := claim(filepath.Join(dir, strconv.Itoa(block)))
+		if !ok {
+			continue
+		}
+		base := firstPort + block*portBlock
+		free := n <= portBlock
 		for p := base; p < base+n && free; p++ {
 			free = isFree(net.JoinHostPort("127.0.0.1", strconv.Itoa(p)))
 		}
-		if free {
-			return base, nil
+		if !free {
+			f.Close()
+			continue
 		}
+		claims.Lock()
+		claims.files = append(claims.files, f)
+		claims.Unlock()
+		return base, nil
 	}
 	return 0, fmt.Errorf("testnet: no %d free ports in a row", n)
+}
+
+// claim locks a file that nobody else has locked. One that belongs to another user
+// is taken to be locked.
+func claim(path string) (*os.File, bool) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, false
+	}
+	if err := lock(f); err != nil {
+		f.Close()
+		return nil, false
+	}
+	return f, true
 }
 
 func isFree(at string) bool {
