@@ -125,19 +125,20 @@ type importedRoutine struct {
 }
 
 func (s *Server) importRoutes() []Route {
-	row := func(path, summary string, handle func(*Request) (Response, error)) Route {
-		return Route{Method: "POST", Path: path, Tag: "portability", Summary: summary, Who: Board, In: importBody{}, MaxBody: maxPackage, NoTool: true, Handle: handle}
+	row := func(path, summary string, handle func(*Request) (Response, error), query ...Param) Route {
+		return Route{Method: "POST", Path: path, Tag: "portability", Summary: summary, Who: Board, In: importBody{}, MaxBody: maxPackage, NoTool: true, Query: query, Handle: handle}
 	}
+	async := Param{Name: "async", Doc: "1: the answer (202) names a job that goes on"}
 	return []Route{
 		row("/api/companies/import/preview", "Show what an import of a package would do", previewImport),
-		row("/api/companies/import", "Import a package, all of it or nothing", applyImport),
+		row("/api/companies/import", "Import a package, all of it or nothing", applyImport, async),
 		row("/api/companies/{companyId}/imports/preview", "Show what an import into a company would do", previewImport),
-		row("/api/companies/{companyId}/imports/apply", "Import a package into a company, all of it or nothing", applyImport),
+		row("/api/companies/{companyId}/imports/apply", "Import a package into a company, all of it or nothing", applyImport, async),
 	}
 }
 
 func previewImport(rc *Request) (Response, error) {
-	im, err := planImport(rc)
+	im, err := readAndPlan(rc)
 	if err != nil {
 		return Response{}, err
 	}
@@ -153,23 +154,32 @@ func previewImport(rc *Request) (Response, error) {
 }
 
 func applyImport(rc *Request) (Response, error) {
-	began := rc.Now()
-	done, err := importAll(rc)
-	switch {
-	case rc.Query("async") == "1":
-		return rc.asJob(began, done, err)
-	case err != nil:
+	if rc.Query("async") == "1" {
+		return importAsJob(rc)
+	}
+	im, err := readAndPlan(rc)
+	if err != nil {
 		return Response{}, err
 	}
-	return OK(done), nil
+	done, err := im.carryOut(rc)
+	return OK(done), err
 }
 
-// importAll plans an import and carries it out, all of it or nothing.
-func importAll(rc *Request) (*imported, error) {
-	im, err := planImport(rc)
+// readAndPlan reads the package that a request brings, and plans its import.
+func readAndPlan(rc *Request) (*importer, error) {
+	if err := rc.takeImport(); err != nil {
+		return nil, err
+	}
+	defer func() { <-rc.server.imports }()
+	body, files, err := rc.importBody()
 	if err != nil {
 		return nil, err
 	}
+	return planImport(rc, body, files)
+}
+
+// carryOut carries out what was planned, all of it or nothing.
+func (im *importer) carryOut(rc *Request) (*imported, error) {
 	if err := im.steps(rc); err != nil {
 		return nil, err
 	}
@@ -181,20 +191,42 @@ func importAll(rc *Request) (*imported, error) {
 		return nil, err
 	}
 	p := company.ImportCompany{Steps: im.list, Details: details, New: im.created}
-	if steps := ledger.Marshal(im.list); len(steps) > company.MaxPart {
+	if rc.job != "" {
+		if p, err = im.endsJob(rc.job, p); err != nil {
+			return nil, err
+		}
+	}
+	if steps := ledger.Marshal(im.list); len(steps)+len(p.Result) > company.MaxPart {
 		of := im.company.ID
 		if im.created {
 			of = ""
 		}
+		rc.pace.set("bringing the steps to all nodes", 0)
 		if p.Parts, err = stageParts(rc, of, steps); err != nil {
 			return nil, err
 		}
 		p.Steps, p.Sum = nil, company.PartName(steps)
 	}
+	rc.pace.set("carrying out", 0)
 	if _, err := rc.Submit("company.import", im.company.ID, p); err != nil {
 		return nil, err
 	}
 	return &im.done, nil
+}
+
+// endsJob has an import end its job. A result that is too long is told in short.
+func (im *importer) endsJob(id string, p company.ImportCompany) (_ company.ImportCompany, err error) {
+	p.Job = id
+	if p.Summary, err = json.Marshal(im.done.summary()); err != nil {
+		return p, err
+	}
+	if p.Result, err = json.Marshal(&im.done); err != nil {
+		return p, err
+	}
+	if len(p.Result) > company.MaxImportResult {
+		p.Result = nil
+	}
+	return p, nil
 }
 
 // An importer turns a package into commands for one company.
@@ -231,17 +263,7 @@ type importer struct {
 
 // planImport reads the package and decides, against the rows as they are, what
 // would become of each part.
-func planImport(rc *Request) (*importer, error) {
-	select {
-	case rc.server.imports <- struct{}{}:
-		defer func() { <-rc.server.imports }()
-	default:
-		return nil, Unavailable("Too many imports at once; try again")
-	}
-	body, files, err := rc.importBody()
-	if err != nil {
-		return nil, err
-	}
+func planImport(rc *Request, body importBody, files portable.Files) (*importer, error) {
 	if id := companyID(rc); id != "" {
 		body.Target.Mode, body.Target.CompanyID = "existing_company", id
 	}
@@ -282,6 +304,24 @@ func planImport(rc *Request) (*importer, error) {
 		return nil, err
 	}
 	return im, rc.View(im.against)
+}
+
+// takeImport takes one of the node's turns to read a package; a job waits for it.
+func (rc *Request) takeImport() error {
+	if rc.waits {
+		select {
+		case rc.server.imports <- struct{}{}:
+			return nil
+		case <-rc.Context().Done():
+			return rc.Context().Err()
+		}
+	}
+	select {
+	case rc.server.imports <- struct{}{}:
+		return nil
+	default:
+		return Unavailable("Too many imports at once; try again")
+	}
 }
 
 // load takes the files from the body, or from GitHub.

@@ -304,6 +304,11 @@ func importedStatus(i portable.Issue) company.IssueStatus {
 }
 
 func (im *importer) issueSteps(rc *Request) error {
+	files := 0
+	for _, i := range im.m.Issues {
+		files += len(i.Attachments)
+	}
+	rc.pace.set("storing files", files)
 	for _, l := range im.m.Labels {
 		if im.labels[l.Name] == "" {
 			im.labels[l.Name] = im.newID()
@@ -437,6 +442,7 @@ func (im *importer) attachments(rc *Request, i portable.Issue, issue string, com
 		if err != nil {
 			return err
 		}
+		rc.pace.step()
 		up.File.ID, up.File.Object = im.newID(), im.newID()
 		p := company.CreateAttachment{Issue: issue, ID: im.newID(), File: up.File}
 		if n := a.CommentIndex; n != nil && *n >= 0 && *n < len(comments) {

@@ -10,12 +10,9 @@ import (
 	"mime/multipart"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/portable"
-	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
 )
 
@@ -30,10 +27,6 @@ const (
 	// them; together they are at most maxPackage.
 	maxTransferParts = 1024
 	maxTransferPart  = 16 << 20
-	// keptJobs bounds the outcomes of imports that a node remembers, jobAge for how
-	// long it does.
-	keptJobs = 64
-	jobAge   = 10 * time.Minute
 )
 
 type (
@@ -69,21 +62,6 @@ type (
 		SHA256 string `json:"sha256"`
 		OK     bool   `json:"ok"`
 	}
-	// An importJob is an import that was asked for with ?async=1. It is over when
-	// it is answered: all of it is one command.
-	importJob struct {
-		ID         string          `json:"jobId"`
-		Status     string          `json:"status"` // succeeded or failed
-		Result     json.RawMessage `json:"result"`
-		Error      *string         `json:"error"`
-		CreatedAt  company.Time    `json:"createdAt"`
-		FinishedAt company.Time    `json:"finishedAt"`
-		by         string
-	}
-	jobs struct {
-		mu  sync.Mutex // guards all
-		all []importJob
-	}
 )
 
 // Check holds the parts to what is announced of the whole.
@@ -109,8 +87,8 @@ func (s *Server) transferRoutes() []Route {
 		{Method: "PUT", Path: one + "/parts/{partIndex}", Tag: tag, Summary: "Send a part of a package", Who: Board, Out: transferredPart{}, MaxBody: maxTransferPart, NoTool: true, Handle: putTransferPart},
 		{Method: "POST", Path: one + "/preview", Tag: tag, Summary: "Show what an import of a package that came in parts would do", Who: Board, In: importChoice{}, NoTool: true, Handle: previewImport},
 		{Method: "POST", Path: one + "/apply", Tag: tag, Summary: "Import a package that came in parts, all of it or nothing", Who: Board, In: importChoice{}, NoTool: true, Handle: applyImport,
-			Query: []Param{{Name: "async", Doc: "1: the answer names a job, which has the outcome"}}},
-		{Method: "GET", Path: "/api/companies/import/jobs/{jobId}", Tag: tag, Summary: "Tell what became of an import that was asked for with async", Who: Board, Out: importJob{}, NoTool: true, Handle: readImportJob},
+			Query: []Param{{Name: "async", Doc: "1: the answer (202) names a job that goes on"}}},
+		{Method: "GET", Path: "/api/companies/import/jobs/{jobId}", Tag: tag, Summary: "Tell what became of an import that was asked for with async", Who: Board, Out: jobState{}, NoTool: true, Handle: readImportJob},
 	}
 }
 
@@ -321,52 +299,4 @@ func (rc *Request) importBody() (body importBody, files portable.Files, err erro
 		err = Unprocessable(strings.ToUpper(err.Error()[:1])+err.Error()[1:], nil)
 	}
 	return body, files, err
-}
-
-// keep remembers how an import ended.
-func (j *jobs) keep(job importJob) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if len(j.all) == keptJobs {
-		j.all = j.all[1:]
-	}
-	j.all = append(j.all, job)
-}
-
-// find returns what became of an import, to whoever asked for it.
-func (j *jobs) find(id, by string, at time.Time) (importJob, bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, job := range j.all {
-		if job.ID == id && job.by == by && at.Sub(job.FinishedAt.Std()) < jobAge {
-			return job, true
-		}
-	}
-	return importJob{}, false
-}
-
-// asJob answers an import that was asked for with async: the job is over by then.
-func (rc *Request) asJob(began time.Time, done *imported, failed error) (Response, error) {
-	job := importJob{ID: NewID(), Status: "succeeded", Result: rawJSON(nil), CreatedAt: company.TimeOf(began), FinishedAt: company.TimeOf(rc.Now()), by: rc.Actor.ID}
-	if r, ok := errors.AsType[*ledger.Refusal](failed); ok {
-		job.Status, job.Error = "failed", &r.Message
-	} else if failed != nil {
-		return Response{}, failed
-	} else {
-		b, err := json.Marshal(done)
-		if err != nil {
-			return Response{}, fmt.Errorf("result of an import: %w", err)
-		}
-		job.Result = b
-	}
-	rc.server.importJobs.keep(job)
-	return Reply(202, job), nil
-}
-
-func readImportJob(rc *Request) (Response, error) {
-	job, ok := rc.server.importJobs.find(strings.ToLower(rc.Path("jobId")), rc.Actor.ID, rc.Now())
-	if !ok {
-		return Response{}, NotFound("Import job not found")
-	}
-	return OK(job), nil
 }

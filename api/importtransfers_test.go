@@ -97,10 +97,14 @@ func TestPackagesComeAsZipFiles(t *testing.T) {
 	if got := agents(h.call("POST", path+"/apply", meta("Parts"))); got != n {
 		t.Errorf("parts bring %d agents, want %d", got, n)
 	}
-	job := h.call("POST", path+"/apply?async=1", meta("Job")).want(t, 202, `"status":"succeeded"`)
-	h.call("GET", "/api/companies/import/jobs/"+job.field(t, "jobId"), "").want(t, 200, `"action":"created"`)
-	failed := h.call("POST", path+"/apply?async=1", `{"target":{"mode":"existing_company","companyId":"`+NewID()+`"}}`).want(t, 202, `"status":"failed"`)
-	h.call("GET", "/api/companies/import/jobs/"+failed.field(t, "jobId"), "").want(t, 200, "Company not found")
+	job := h.call("POST", path+"/apply?async=1", meta("Job")).want(t, 202, `"status":"running"`)
+	if got := h.jobEnd(t, job); got.Job.Status != "succeeded" || !strings.Contains(string(got.Job.Result), `"action":"created"`) {
+		t.Errorf("%+v %s", got, got.Job.Result)
+	}
+	failed := h.call("POST", path+"/apply?async=1", `{"target":{"mode":"existing_company","companyId":"`+NewID()+`"}}`)
+	if got := h.jobEnd(t, failed); got.Job.Status != "failed" || got.Error != "Company not found" {
+		t.Errorf("%+v", got)
+	}
 
 	// What is announced must be whole, and what comes must be a package.
 	for name, body := range map[string]string{

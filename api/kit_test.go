@@ -147,6 +147,13 @@ func (n *solo) Entries(ctx context.Context, after uint64) iter.Seq2[ledger.Entry
 	return n.ledger.Entries(ctx, after)
 }
 
+// pass lets time pass.
+func (n *solo) pass(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.now = n.now.Add(d)
+}
+
 func (n *solo) setFail(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

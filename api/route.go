@@ -102,6 +102,11 @@ type Request struct {
 	submits int
 	awaited bool // it has waited for what its node answered before
 	spent   bool // the body was streamed and cannot be read again
+	// Of an import that goes on after its answer: its job, how far it is, and that
+	// it waits for its turn.
+	job   string
+	pace  *pace
+	waits bool
 }
 
 // Context ends when the caller goes away or the request's time is up.

@@ -185,8 +185,8 @@ type Server struct {
 	// pageKey is what the words in the forms of this node's pages follow from,
 	// where nobody signs in.
 	pageKey [32]byte
-	// importJobs are the outcomes that were asked for with async.
-	importJobs jobs
+	// importJobs bounds the imports that go on after their answer.
+	importJobs chan struct{}
 	uploads    chan struct{} // bounds uploads
 
 	ctx    context.Context // ends with Close
@@ -206,7 +206,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, log: cfg.Logger, started: time.Now().UTC(), origin: http.NewCrossOriginProtection(),
 		hosts: map[string]bool{}, hasher: newHasher(), strong: make(chan struct{}, 4), behind: make(chan struct{}, maxBehind),
 		slots: make(chan struct{}, MaxConcurrent), streams: make(chan struct{}, MaxStreams), executing: make(chan struct{}, maxExecuting), tools: make(chan struct{}, maxToolsAtWork), uploads: make(chan struct{}, maxUploads),
-		imports: make(chan struct{}, maxImports)}
+		imports: make(chan struct{}, maxImports), importJobs: make(chan struct{}, maxImportJobs)}
 	rand.Read(s.pageKey[:])
 	for _, h := range cfg.Hosts {
 		s.hosts[strings.ToLower(h)] = true

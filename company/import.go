@@ -34,6 +34,11 @@ type ImportCompany struct {
 	Sum   string   `cbor:"4,keyasint,omitempty"`
 	// New says that the parts lie under no company.
 	New bool `cbor:"5,keyasint,omitempty"`
+	// Job is the import job that this ends, with the JSON of what came of it in
+	// short and, where that is not too long, whole.
+	Job     string `cbor:"6,keyasint,omitempty"`
+	Summary []byte `cbor:"7,keyasint,omitempty"`
+	Result  []byte `cbor:"8,keyasint,omitempty"`
 }
 
 // importable are the kinds that an import may be made of: what the board itself
@@ -63,6 +68,18 @@ func registerImport(m ledger.Mux) {
 }
 
 func importCompany(c *ledger.Context, m ledger.Mux, p ImportCompany) error {
+	if p.Job != "" {
+		j, err := runningJob(c, p.Job)
+		if err != nil {
+			return err
+		}
+		if len(p.Summary) > maxJobText || len(p.Result) > MaxImportResult {
+			return ledger.Refuse(ledger.Invalid, nil, "the result of an import is too long")
+		}
+		j = j.end(JobSucceeded, "", TimeOf(c.Now)) // kept only if all of the import is
+		j.Summary, j.Result = p.Summary, p.Result
+		importJobs.Put(c.Tx, j.ID, j)
+	}
 	if len(p.Parts) > 0 {
 		of := c.Cmd.Company
 		if p.New {

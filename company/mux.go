@@ -43,7 +43,7 @@ var registrars = []func(ledger.Mux){
 	registerTreeHolds,
 	registerSession,
 	registerToolCalls,
-	registerImport,
+	registerImport, registerImportJobs,
 	registerSkills,
 	registerSkillVersions,
 	registerMemories,

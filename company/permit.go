@@ -31,7 +31,8 @@ var leading = map[string]bool{
 
 // personal are the kinds that a person gives about themselves: with no company,
 // they need no more than to be somebody.
-var personal = map[string]bool{"board_key.create": true, "board_key.revoke": true, "cli_auth.approve": true, "sidebar.order": true}
+var personal = map[string]bool{"board_key.create": true, "board_key.revoke": true, "cli_auth.approve": true, "sidebar.order": true,
+	"import_job.begin": true, "import_job.progress": true, "import_job.fail": true}
 
 func errNoAccess() error {
 	return ledger.Refuse(ledger.Forbidden, nil, "User does not have access to this company")

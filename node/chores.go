@@ -62,6 +62,9 @@ func (n *Node) chores() (due []ledger.Command) {
 		if company.PartsToSweep(tx, "", now) { // of imports into new companies
 			due = append(due, n.command("part.sweep", "", company.SweepParts{}))
 		}
+		if company.ImportJobsToSweep(tx, now) {
+			due = append(due, n.command("import_job.sweep", "", company.SweepImportJobs{}))
+		}
 		if company.LogsToSweep(tx, now) {
 			due = append(due, n.command("run_log.sweep", "", company.SweepLogs{}))
 		}
