@@ -149,7 +149,8 @@ func (c *cli) filled(cmd *cobra.Command, path string, args []string) (string, er
 var lists = map[string][2]string{
 	"project": {"/api/companies/{company}/projects", "name"}, "goal": {"/api/companies/{company}/goals", "title"},
 	"label": {"/api/companies/{company}/labels", "name"}, "environment": {"/api/companies/{company}/environments", "name"},
-	"routine": {"/api/companies/{company}/routines", "title"},
+	"routine": {"/api/companies/{company}/routines", "title"}, "definition": {"/api/companies/{company}/user-secret-definitions", "key"},
+	"mine": {"/api/companies/{company}/me/user-secrets", "key"}, "secret": {"/api/companies/{company}/secrets", "key"},
 }
 
 // resolve returns the ID of what a person names: by ID, name, or the beginning of

@@ -31,11 +31,21 @@ func addVerbs(root *cobra.Command, c *cli) {
 	with(c, find("member"), memberVerbs...)
 	with(c, find("issue"), issueVerbs...).AddCommand(
 		noun(c, "hold", "The board's hand on an issue and all below it", holdVerbs...),
-		noun(c, "queue", "What was said to an agent at work, and not told yet", queueVerbs...),
+		subs(noun(c, "queue", "What was said to an agent at work, and not told yet", queueVerbs...), queueCommands(c)...),
 		noun(c, "watchdog", "An agent that is woken when an issue comes to a stop", watchdogVerbs...),
 		noun(c, "monitor", "When an issue's agent looks again at something outside", monitorVerbs...),
 		noun(c, "plan", "What became of an issue's plan", planVerbs...),
-		noun(c, "remark", "Remarks on the words of a document", remarkVerbs...))
+		subs(noun(c, "remark", "Remarks on the words of a document", remarkVerbs...), remarkOnDocument(c)))
+	with(c, find("issue"), moreIssueVerbs...).AddCommand(noun(c, "product", "What came of an issue", productVerbs...))
+	with(c, find("agent"), moreAgentVerbs...).AddCommand(noun(c, "memory", "What an agent keeps from run to run", memoryVerbs...), noun(c, "message", "Messages that wait for an agent", messageVerbs...))
+	with(c, find("secret"), secretVerbs...).AddCommand(
+		noun(c, "wanted", "What each person may bring a secret for", definitionVerbs...),
+		subs(noun(c, "mine", "Your own secrets, which runs use that are yours to answer for", mineVerbs...), setMine(c)))
+	with(c, find("cost"), moreCostVerbs...)
+	with(c, find("approval"), verb{use: "resubmit APPROVAL", short: "Put a revised approval before the board again", method: "POST", path: "/api/approvals/{1}/resubmit", says: "{type} {status}",
+		fields: []field{{name: "payload", member: "payload", kind: "json", about: "what is asked for now, or a file with it"}}})
+	with(c, find("routine"), routineVerbs...)
+	with(c, find("member"), verb{use: "directory", short: "List the people of a company", path: "/api/companies/{company}/user-directory", rows: "users", columns: "NAME=user.name EMAIL=user.email ID=principalId STATUS=status"})
 	with(c, find("skill"), skillVerbs...).AddCommand(noun(c, "test", "Have agents try a skill", skillTestVerbs...))
 	root.AddCommand(
 		noun(c, "goal", "Goals of a company", goalVerbs...),
@@ -97,8 +107,11 @@ var costVerbs = []verb{
 
 func costVerb(use, by, columns string) verb {
 	path := use
-	if use == "by-model" {
+	switch use {
+	case "by-model":
 		path = "by-agent-model"
+	case "by-code":
+		path = "by-billing-code"
 	}
 	return verb{use: use, short: "Show costs by " + by, path: "/api/companies/{company}/costs/" + path, columns: columns,
 		fields: []field{{name: "from", member: "from", about: "ISO date"}, {name: "to", member: "to", about: "ISO date"}}}
@@ -151,9 +164,6 @@ var holdVerbs = []verb{
 var queueVerbs = []verb{
 	{use: "list ISSUE", short: "List the comments that an issue's agent will be told of next", path: "/api/issues/{1}/queued-comments", rows: "entries", columns: "ID=id BY=authorUserId TEXT=body"},
 	{use: "show ISSUE", short: "Show the queue itself: its ID, its revision and the run at work", path: "/api/issues/{1}/queued-comments"},
-	{use: "drop ISSUE COMMENT QUEUE REVISION", short: "Take back a comment that was not told yet", method: "DELETE", path: "/api/issues/{1}/queued-comments/{2}", says: "taken back", fields: []field{{place: 3, member: "queueId"}, {place: 4, member: "revision"}}},
-	{use: "interrupt ISSUE QUEUE REVISION RUN", short: "End the run at work, so that the comments are told now", method: "POST", path: "/api/issues/{1}/queued-comments/interrupt", says: "interrupted",
-		fields: []field{{place: 2, member: "queueId"}, {place: 3, member: "revision"}, {place: 4, member: "targetRunId"}}},
 }
 
 var watchdogVerbs = []verb{

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// queuedComments is what was said to an issue's agent and not told yet.
+type queuedComments struct {
+	ID       *string `json:"queueId"`
+	Target   *string `json:"targetRunId"`
+	Revision string  `json:"revision"`
+	Entries  []struct {
+		ID   string `json:"id"`
+		Body string `json:"body"`
+	} `json:"entries"`
+}
+
+func (q queuedComments) print(w io.Writer) {
+	var t [][]string
+	for _, e := range q.Entries {
+		t = append(t, []string{e.ID, strings.Join(strings.Fields(e.Body), " ")})
+	}
+	table(w, "ID TEXT", t)
+}
+
+// queueCommands change a queue as it is now: its ID and revision are looked up, and
+// if it changes meanwhile the API refuses.
+func queueCommands(c *cli) []*cobra.Command {
+	at := func(issue string) string { return "/api/issues/" + url.PathEscape(issue) + "/queued-comments" }
+	change := func(cmd *cobra.Command, issue, method, rest string, in map[string]any) error {
+		var q queuedComments
+		if err := c.call(cmd.Context(), "GET", at(issue), nil, &q); err != nil {
+			return err
+		}
+		if q.ID == nil {
+			return fmt.Errorf("nothing waits to be told to the agent of %s", issue)
+		}
+		in["queueId"], in["revision"] = *q.ID, q.Revision
+		if method == "POST" && q.Target != nil {
+			in["targetRunId"] = *q.Target
+		}
+		var after queuedComments
+		return c.send(cmd, method, at(issue)+rest, in, &after, func(w io.Writer) { after.print(w) })
+	}
+	return []*cobra.Command{
+		{Use: "edit ISSUE COMMENT TEXT", Short: "Change a comment that was not told yet", Args: cobra.ExactArgs(3),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return change(cmd, args[0], "PATCH", "/"+url.PathEscape(args[1]), map[string]any{"body": args[2]})
+			}},
+		{Use: "order ISSUE COMMENT...", Short: "Order the comments that were not told yet, all of them", Args: cobra.MinimumNArgs(2),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return change(cmd, args[0], "PUT", "/order", map[string]any{"orderedCommentIds": args[1:]})
+			}},
+		{Use: "drop ISSUE COMMENT", Short: "Take back a comment that was not told yet", Args: cobra.ExactArgs(2),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return change(cmd, args[0], "DELETE", "/"+url.PathEscape(args[1]), map[string]any{})
+			}},
+		{Use: "interrupt ISSUE", Short: "End the run at work, so that the comments are told now", Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return change(cmd, args[0], "POST", "/interrupt", map[string]any{})
+			}},
+	}
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/spf13/cobra"
+)
+
+// remarkContext is how much of the text around the words goes with a remark, so
+// that they are found again when the document changes.
+const remarkContext = 32
+
+// addRemark returns the command that says something about words of a text: of a
+// document, or of what a routine asks for.
+func addRemark(c *cli, use, short string, args int, path func(args []string) string, text func(cmd *cobra.Command, args []string) (documentRow, error)) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(args),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			words, says := given[args-2], given[args-1]
+			row, err := text(cmd, given)
+			if err != nil {
+				return err
+			}
+			at := strings.Index(row.Body, words)
+			if at < 0 || words == "" || row.RevisionID == nil {
+				return fmt.Errorf("%q does not stand there", words)
+			}
+			units := func(s string) int { return len(utf16.Encode([]rune(s))) }
+			start, end := units(row.Body[:at]), units(row.Body[:at+len(words)])
+			before, after := []rune(row.Body[:at]), []rune(row.Body[at+len(words):])
+			in := map[string]any{"baseRevisionId": *row.RevisionID, "baseRevisionNumber": row.Revision, "body": says, "selector": map[string]any{
+				"quote":    map[string]any{"exact": words, "prefix": string(before[max(0, len(before)-remarkContext):]), "suffix": string(after[:min(remarkContext, len(after))])},
+				"position": map[string]any{"normalizedStart": start, "normalizedEnd": end, "markdownStart": start, "markdownEnd": end}}}
+			var made struct {
+				ID string `json:"id"`
+			}
+			return c.send(cmd, "POST", path(given), in, &made, func(w io.Writer) { fmt.Fprintln(w, made.ID) })
+		}}
+}
+
+// remarkOnDocument says something about words of an issue's document.
+func remarkOnDocument(c *cli) *cobra.Command {
+	at := func(args []string) string {
+		return "/api/issues/" + url.PathEscape(args[0]) + "/documents/" + url.PathEscape(args[1])
+	}
+	cmd := addRemark(c, "add ISSUE DOCUMENT WORDS TEXT", "Say something about words of a document", 4, func(args []string) string { return at(args) + "/annotations" },
+		func(cmd *cobra.Command, args []string) (row documentRow, err error) {
+			err = c.call(cmd.Context(), "GET", at(args), nil, &row)
+			return row, err
+		})
+	cmd.Example = `  selvage issue remark add ACM-1 plan "weld" "With which gas?"`
+	return cmd
+}
