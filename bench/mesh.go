@@ -35,6 +35,7 @@ type nodeInfo struct {
 	HTTP string `json:"http"`
 	PID  int    `json:"pid"`
 	Role string `json:"role"`
+	Dir  string `json:"dir"`
 }
 
 // mesh is three nodes as real processes.
