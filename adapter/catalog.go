@@ -103,7 +103,7 @@ var kinds = []Kind{
 			{Key: "promptTemplate", Label: "Prompt", Type: "textarea"},
 			{Key: "gateway", Label: "Through the gateway", Type: "toggle", Default: true, Hint: "the addresses and the key of the model gateway are in the variables that most agents read"},
 			cwd, env, timeout, grace},
-		Note: "Any agent that speaks the Agent Client Protocol, such as gemini --acp or the ACP servers of Claude Code and Codex."},
+		Note: "Any agent that speaks the Agent Client Protocol; gemini --acp, opencode acp, claude-agent-acp and codex-acp are led to the gateway and keep no key."},
 	{Type: "claude_local", Name: "Claude Code", Program: "claude", Level: Full, Gateway: true, Tool: true,
 		Models: models("claude-opus-4-8", "claude-opus-4-6", "claude-sonnet-4-6", "claude-sonnet-4-5", "claude-haiku-4-5"),
 		Fields: tool("claude", true, choice("effort", "Effort", "", "low", "medium", "high", "xhigh", "max"), turns,

@@ -31,7 +31,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/claude"
 	"github.com/selvage-mesh/selvage/adapter/cli"
+	"github.com/selvage-mesh/selvage/adapter/codex"
+	"github.com/selvage-mesh/selvage/adapter/gemini"
+	"github.com/selvage-mesh/selvage/adapter/opencode"
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/company"
 )
@@ -54,6 +58,7 @@ const (
 	noMethod  = -32601
 	badParams = -32602
 	internal  = -32603
+	mustSign  = -32000 // the agent wants to be signed in first
 )
 
 // A message is a request, a notification or an answer.
@@ -80,6 +85,17 @@ type Tool struct{}
 // Program is none: one has to be configured.
 func (Tool) Program() string { return "" }
 
+// known are agents, by the names of their programs, that are led to the gateway in
+// their own way and keep what they know in the agent's folder; of them no key
+// reaches the agent. Others find variables, and may use them.
+var known = map[string]func(*cli.Run, *cli.Call) error{
+	"claude-agent-acp": claude.Lead,
+	"claude-code-acp":  claude.Lead,
+	"codex-acp":        codex.Lead,
+	"gemini":           gemini.Lead,
+	"opencode":         opencode.Lead,
+}
+
 type options struct {
 	Permissions string `json:"permissions"`
 }
@@ -101,22 +117,34 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	if !r.Skip && o.Permissions == "" {
 		o.Permissions = "deny"
 	}
+	if o.Permissions == "edits" || o.Permissions == "deny" {
+		r.Skip = false // it has to ask
+	}
 	name := strings.TrimSuffix(filepath.Base(r.Command), filepath.Ext(r.Command))
 	c := cli.Call{Env: map[string]string{}, State: []string{"." + name, ".config/" + name, ".local/share/" + name, ".local/state/" + name}}
-	if r.Gateway {
-		for k, v := range map[string]string{"ANTHROPIC_BASE_URL": r.LLM() + "/anthropic", "ANTHROPIC_AUTH_TOKEN": r.Token, "OPENAI_BASE_URL": r.LLM() + "/v1", "OPENAI_API_KEY": r.Token} {
+	if lead := known[name]; lead != nil && r.Gateway {
+		if err := lead(r, &c); err != nil {
+			return cli.Call{}, err
+		}
+	} else if r.Gateway {
+		for k, v := range map[string]string{"ANTHROPIC_BASE_URL": r.LLM() + "/anthropic", "ANTHROPIC_AUTH_TOKEN": r.Token, "OPENAI_BASE_URL": r.LLM() + "/v1", "OPENAI_API_KEY": r.Token,
+			"GOOGLE_GEMINI_BASE_URL": r.LLM() + "/gemini", "GEMINI_API_KEY": r.Token} {
 			if r.Place.Env[k] == "" {
 				c.Env[k] = v
 			}
 		}
-	}
-	if r.Model != "" && r.Gateway {
-		c.Env["ANTHROPIC_MODEL"], c.Env["OPENAI_MODEL"] = r.Model, r.Model
+		if r.Model != "" {
+			c.Env["ANTHROPIC_MODEL"], c.Env["OPENAI_MODEL"] = r.Model, r.Model
+		}
 	}
 	if _, err := r.WriteSkills(filepath.Join(r.Scratch, "skills")); err != nil {
 		return cli.Call{}, err
 	}
-	x := &exchange{run: r, policy: o.Permissions, answers: map[string]chan message{}, closed: make(chan struct{}), over: make(chan struct{}), slots: make(chan struct{}, maxServed), log: r.Log,
+	has := func(name string) bool { // after the call's variables are set
+		v, set := c.Env[name]
+		return v != "" || !set && r.Place.Env[name] != ""
+	}
+	x := &exchange{run: r, has: has, policy: o.Permissions, answers: map[string]chan message{}, closed: make(chan struct{}), over: make(chan struct{}), slots: make(chan struct{}, maxServed), log: r.Log,
 		roots: []string{r.Place.Dir, r.Home, r.Scratch}}
 	c.Talk, c.Over, c.Stop, c.Quiet, c.Reader = x.talk, x.over, x.stop, true, x
 	return c, nil
@@ -131,6 +159,7 @@ type exchange struct {
 	run    *cli.Run
 	policy string
 	roots  []string
+	has    func(variable string) bool // whether the agent finds it among its variables
 	log    func(stream, text string)
 
 	out struct {
@@ -231,6 +260,7 @@ func (x *exchange) converse() error {
 		Capabilities struct {
 			Load bool `json:"loadSession"`
 		} `json:"agentCapabilities"`
+		Auth []way `json:"authMethods"`
 	}
 	err := x.call("initialize", map[string]any{"protocolVersion": protocolVersion, "clientInfo": map[string]string{"name": "selvage", "title": "Selvage", "version": "1"},
 		"clientCapabilities": map[string]any{"fs": map[string]bool{"readTextFile": true, "writeTextFile": true}, "terminal": false}}, &hello)
@@ -245,7 +275,7 @@ func (x *exchange) converse() error {
 	if x.run.Session != "" && hello.Capabilities.Load {
 		x.setSession("") // what it repeats of the past is not of this run
 		load := map[string]any{"sessionId": x.run.Session, "cwd": x.run.Place.Dir, "mcpServers": []any{}}
-		if err := x.call("session/load", load, nil); err == nil {
+		if err := x.begin("session/load", load, nil, hello.Auth); err == nil {
 			resumed = true
 			x.setSession(x.run.Session)
 		} else if errors.Is(err, errEnded) {
@@ -258,7 +288,7 @@ func (x *exchange) converse() error {
 		var made struct {
 			ID string `json:"sessionId"`
 		}
-		if err := x.call("session/new", place, &made); err != nil {
+		if err := x.begin("session/new", place, &made, hello.Auth); err != nil {
 			return err
 		}
 		if made.ID == "" {
@@ -272,7 +302,11 @@ func (x *exchange) converse() error {
 	}
 	text := x.run.Told()
 	if len(x.run.Skills) > 0 {
-		text += "\nSkills, one folder each with a SKILL.md, lie in " + filepath.Join(x.run.Scratch, "skills") + ".\n"
+		var names []string
+		for _, s := range x.run.Skills {
+			names = append(names, s.Name)
+		}
+		text += "\nSkills, one folder each with a SKILL.md, lie in " + filepath.Join(x.run.Scratch, "skills") + ": " + strings.Join(names, ", ") + ".\n"
 	}
 	var end struct {
 		Reason string `json:"stopReason"`
@@ -281,6 +315,14 @@ func (x *exchange) converse() error {
 			Output int64 `json:"outputTokens"`
 			Cached int64 `json:"cachedReadTokens"`
 		} `json:"usage"`
+		Meta struct { // where Gemini CLI tells it
+			Quota struct {
+				Tokens *struct {
+					Input  int64 `json:"input_tokens"`
+					Output int64 `json:"output_tokens"`
+				} `json:"token_count"`
+			} `json:"quota"`
+		} `json:"_meta"`
 	}
 	if err := x.call("session/prompt", map[string]any{"sessionId": x.sessionID(), "prompt": []map[string]string{{"type": "text", "text": text}}}, &end); err != nil {
 		return err
@@ -290,6 +332,8 @@ func (x *exchange) converse() error {
 	x.done = true
 	if u := end.Usage; u != nil {
 		x.r.Usage = &company.Usage{InputTokens: u.Input, OutputTokens: u.Output, CachedInputTokens: u.Cached}
+	} else if u := end.Meta.Quota.Tokens; u != nil {
+		x.r.Usage = &company.Usage{InputTokens: u.Input, OutputTokens: u.Output}
 	}
 	switch end.Reason {
 	case "end_turn":
@@ -301,6 +345,39 @@ func (x *exchange) converse() error {
 		x.r.Failed, x.r.Error = true, "The agent stopped: "+end.Reason
 	}
 	return nil
+}
+
+// A way is one in which an agent lets itself be signed in.
+type way struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
+	Vars []struct {
+		Name string `json:"name"`
+	} `json:"vars"`
+}
+
+// begin calls what begins a session. An agent that wants to be signed in first is
+// told to take the key that it finds among its variables.
+func (x *exchange) begin(method string, params, result any, ways []way) error {
+	err := x.call(method, params, result)
+	if e, ok := errors.AsType[*rpcError](err); !ok || e.Code != mustSign {
+		return err
+	}
+	for _, w := range ways {
+		able := w.Type == "env_var" && len(w.Vars) > 0
+		for _, v := range w.Vars {
+			able = able && x.has(v.Name)
+		}
+		if able || w.Type == "" && strings.HasSuffix(w.ID, "api-key") {
+			if x.call("authenticate", map[string]string{"methodId": w.ID}, nil) == nil {
+				return x.call(method, params, result)
+			}
+		}
+	}
+	x.mu.Lock()
+	x.r.Code = "auth_required"
+	x.mu.Unlock()
+	return err
 }
 
 func (x *exchange) setSession(id string) {

@@ -25,9 +25,10 @@ func TestMain(m *testing.M) {
 
 // An agent speaks the protocol from its other side.
 type agent struct {
-	mode string
-	in   *bufio.Scanner
-	asks int
+	mode   string
+	in     *bufio.Scanner
+	asks   int
+	signed bool
 }
 
 func (a *agent) send(m map[string]any) {
@@ -84,8 +85,22 @@ func (a *agent) run() {
 			if a.mode == "old" {
 				version = 0
 			}
-			answer(map[string]any{"protocolVersion": version, "agentCapabilities": map[string]any{"loadSession": a.mode != "forgetful"}})
+			answer(map[string]any{"protocolVersion": version, "agentCapabilities": map[string]any{"loadSession": a.mode != "forgetful"}, "authMethods": []any{
+				map[string]any{"id": "browser", "name": "In a browser"},
+				map[string]any{"id": "other", "type": "env_var", "vars": []any{map[string]any{"name": "NOBODY_SET_THIS"}}},
+				map[string]any{"id": "right", "type": "env_var", "vars": []any{map[string]any{"name": "OPENAI_API_KEY"}}}}})
+		case "authenticate":
+			if !strings.Contains(string(m.Params), `"right"`) || os.Getenv("OPENAI_API_KEY") == "" {
+				a.send(map[string]any{"id": m.ID, "error": map[string]any{"code": -32602, "message": "not so"}})
+				continue
+			}
+			a.signed = true
+			answer(map[string]any{})
 		case "session/new":
+			if a.mode == "sign" && !a.signed {
+				a.send(map[string]any{"id": m.ID, "error": map[string]any{"code": -32000, "message": "Authentication required"}})
+				continue
+			}
 			answer(map[string]string{"sessionId": "sess-1"})
 		case "session/load":
 			if !strings.Contains(string(m.Params), `"sess-1"`) {
@@ -177,6 +192,48 @@ func TestAnAgentWorksOverTheProtocol(t *testing.T) {
 	o.SessionParams = []byte(strings.Replace(string(o.SessionParams), "sess-1", "sess-9", 1))
 	if o = b.Again(o); o.Status != company.RunSucceeded || o.SessionID != "sess-1" || strings.Contains(string(o.Result), `"resumed":true`) {
 		t.Errorf("%+v %s", o, o.Result)
+	}
+}
+
+func TestAnAgentThatWantsToBeSignedInTakesItsKey(t *testing.T) {
+	t.Parallel()
+	if o := bed(t, "sign", nil).Invoke(); o.Status != company.RunSucceeded {
+		t.Errorf("with the gateway's: %+v", o)
+	}
+	if o := bed(t, "sign", map[string]any{"gateway": false}).Invoke(); o.Status != company.RunFailed || o.ErrorCode != "auth_required" {
+		t.Errorf("without any: %+v", o)
+	}
+}
+
+// Agents that are known are led to the gateway in their own way, and no key of the
+// agent's own variables reaches them.
+func TestKnownAgentsAreLedToTheGateway(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][]string{
+		"claude-agent-acp": {"ANTHROPIC_BASE_URL=http", "/llm/anthropic", "ANTHROPIC_MODEL=m1", "/.claude"},
+		"codex-acp":        {"CODEX_HOME=", `model_provider="selvage"`, `model="m1"`, "/llm/v1"},
+		"gemini":           {"GOOGLE_GEMINI_BASE_URL=http", "/llm/gemini", "GEMINI_CLI_HOME=", "--model m1"},
+		"opencode":         {"OPENCODE_CONFIG_CONTENT=", `"model":"selvage/m1"`, "/.opencode/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := filepath.Join(t.TempDir(), name)
+			if err := os.WriteFile(at, []byte("#!/bin/sh\necho \"$@\"\nenv\nexit 3\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			b := bed(t, "ok", map[string]any{"command": at, "model": "m1", "env": map[string]string{"ANTHROPIC_API_KEY": "sk-own", "OPENAI_API_KEY": "sk-own", "GEMINI_API_KEY": "sk-own"}})
+			b.Invoke()
+			own := map[string]string{"claude-agent-acp": "ANTHROPIC_API_KEY", "codex-acp": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY", "opencode": "ANTHROPIC_API_KEY"}[name]
+			log := b.Log("stdout")
+			for _, w := range want {
+				if !strings.Contains(log, w) {
+					t.Errorf("it was not told %q:\n%s", w, log)
+				}
+			}
+			if strings.Contains(log, own+"=sk-own") {
+				t.Errorf("it has %s", own)
+			}
+		})
 	}
 }
 

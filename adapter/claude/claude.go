@@ -82,22 +82,43 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 		add("--add-dir", skills)
 	}
 	if r.Gateway {
-		for _, k := range elsewhere {
-			c.Env[k] = ""
-		}
-		c.Env["ANTHROPIC_BASE_URL"], c.Env["ANTHROPIC_AUTH_TOKEN"] = r.LLM()+"/anthropic", r.Token
-		if foreign(r.Model) {
-			// What it does beside its work, such as naming a session, is for small
-			// models of the vendor, which this mesh may not have.
-			for _, k := range []string{"ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL",
-				"ANTHROPIC_SMALL_FAST_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL"} {
-				if r.Place.Env[k] == "" {
-					c.Env[k] = r.Model
-				}
-			}
-		}
+		lead(r, c.Env)
 	}
 	return c, nil
+}
+
+// Lead leads another program of the vendor's kit, which is not started by [Tool],
+// to the gateway of its node, with its state in the agent's folder.
+func Lead(r *cli.Run, c *cli.Call) error {
+	config, err := r.Folder(".claude")
+	if err != nil {
+		return err
+	}
+	c.Env["CLAUDE_CONFIG_DIR"], c.Env["DISABLE_AUTOUPDATER"], c.Env["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = config, "1", "1"
+	lead(r, c.Env)
+	if r.Model != "" {
+		c.Env["ANTHROPIC_MODEL"] = r.Model
+	}
+	return nil
+}
+
+// lead sets what leads model calls to the gateway, and takes away what would lead
+// them elsewhere.
+func lead(r *cli.Run, env map[string]string) {
+	for _, k := range elsewhere {
+		env[k] = ""
+	}
+	env["ANTHROPIC_BASE_URL"], env["ANTHROPIC_AUTH_TOKEN"] = r.LLM()+"/anthropic", r.Token
+	if !foreign(r.Model) {
+		return
+	}
+	// What it does beside its work, such as naming a session, is for small models of
+	// the vendor, which this mesh may not have.
+	for _, k := range []string{"ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL"} {
+		if r.Place.Env[k] == "" {
+			env[k] = r.Model
+		}
+	}
 }
 
 // foreign reports whether a model is none of the vendor's.

@@ -49,7 +49,7 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 		c.Args = append(c.Args, "resume")
 	}
 	c.Args = append(c.Args, "--json", "--skip-git-repo-check")
-	set := func(key, value string) { c.Args = append(c.Args, "-c", key+"="+value) }
+	set := func(key, value string) { set(&c, key, value) }
 	set("check_for_update_on_startup", "false")
 	set("analytics.enabled", "false")
 	// Its shell hides names with KEY or TOKEN, and the agent needs the run's.
@@ -73,11 +73,7 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 		set("tools.web_search", "true")
 	}
 	if r.Gateway {
-		set("model_provider", quoted(provider))
-		set("model_providers."+provider, `{name="Selvage",base_url=`+quoted(r.LLM()+"/v1")+`,env_key="PAPERCLIP_API_KEY",wire_api="responses"}`)
-		for _, k := range []string{"OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORGANIZATION", "OPENAI_PROJECT"} {
-			c.Env[k] = ""
-		}
+		lead(r, &c)
 	}
 	if r.Session != "" {
 		c.Args = append(c.Args, r.Session)
@@ -86,6 +82,40 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	c.Args = append(append(append(c.Args, r.Extra...), r.Options.Args...), "-")
 	r.Extra, r.Options.Args = nil, nil
 	return c, nil
+}
+
+// set gives an argument that stands over the configuration.
+func set(c *cli.Call, key, value string) { c.Args = append(c.Args, "-c", key+"="+value) }
+
+// Lead leads another program of the vendor's kit that takes the same configuration,
+// and is not started by [Tool], to the gateway of its node, with its state in the
+// agent's folder.
+func Lead(r *cli.Run, c *cli.Call) error {
+	home, err := r.Folder(".codex")
+	if err != nil {
+		return err
+	}
+	c.Env["CODEX_HOME"] = home
+	set(c, "check_for_update_on_startup", "false")
+	set(c, "analytics.enabled", "false")
+	set(c, "shell_environment_policy.ignore_default_excludes", "true")
+	if r.Skip { // the node's own walls hold; a second sandbox in them does not start everywhere
+		set(c, "sandbox_mode", `"danger-full-access"`)
+	}
+	if r.Model != "" {
+		set(c, "model", quoted(r.Model))
+	}
+	lead(r, c)
+	return nil
+}
+
+// lead makes the gateway the provider, and takes away what would lead elsewhere.
+func lead(r *cli.Run, c *cli.Call) {
+	set(c, "model_provider", quoted(provider))
+	set(c, "model_providers."+provider, `{name="Selvage",base_url=`+quoted(r.LLM()+"/v1")+`,env_key="PAPERCLIP_API_KEY",wire_api="responses"}`)
+	for _, k := range []string{"OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORGANIZATION", "OPENAI_PROJECT"} {
+		c.Env[k] = ""
+	}
 }
 
 // quoted writes a TOML string; its escapes are those of JSON.

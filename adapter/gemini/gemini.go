@@ -39,30 +39,12 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	if err := r.Set(&more); err != nil {
 		return cli.Call{}, err
 	}
-	home, err := r.Folder(".gemini")
-	if err == nil {
-		err = r.KeepSkills(filepath.Join(home, "skills"))
-	}
-	if err != nil {
+	c := cli.Call{Input: r.Told(), Env: map[string]string{}, Args: []string{"--output-format", "stream-json", "--skip-trust"}}
+	if err := settle(r, &c); err != nil {
 		return cli.Call{}, err
 	}
-	if r.Gateway || r.Place.Env["GEMINI_API_KEY"] != "" {
-		// Without a person it has to be told by which of its ways to sign in.
-		f, err := os.OpenFile(filepath.Join(home, "settings.json"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err == nil {
-			_, err = f.WriteString(`{"security":{"auth":{"selectedType":"gemini-api-key"}}}` + "\n")
-			err = errors.Join(err, f.Close())
-		}
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return cli.Call{}, err
-		}
-	}
-	c := cli.Call{Input: r.Told(), Env: map[string]string{"GEMINI_CLI_HOME": r.Home}, Args: []string{"--output-format", "stream-json", "--skip-trust"}}
 	if r.Gateway {
-		for _, k := range elsewhere {
-			c.Env[k] = ""
-		}
-		c.Env["GOOGLE_GEMINI_BASE_URL"], c.Env["GEMINI_API_KEY"] = r.LLM()+"/gemini", r.Token
+		lead(r, c.Env)
 	}
 	if r.Skip {
 		c.Args = append(c.Args, "--approval-mode", "yolo")
@@ -77,6 +59,57 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 		c.Args = append(c.Args, "--resume", r.Session)
 	}
 	return c, nil
+}
+
+// Lead leads it, where another adapter starts it, to the gateway of its node, with
+// its state in the agent's folder.
+func Lead(r *cli.Run, c *cli.Call) error {
+	if err := settle(r, c); err != nil {
+		return err
+	}
+	lead(r, c.Env)
+	c.Args = append(c.Args, "--skip-trust")
+	if r.Skip {
+		c.Args = append(c.Args, "--approval-mode", "yolo")
+	}
+	if r.Model != "" && r.Model != "auto" {
+		c.Args = append(c.Args, "--model", r.Model)
+	}
+	return nil
+}
+
+// settle makes its folder below the agent's.
+func settle(r *cli.Run, c *cli.Call) error {
+	home, err := r.Folder(".gemini")
+	if err == nil {
+		err = r.KeepSkills(filepath.Join(home, "skills"))
+	}
+	if err != nil {
+		return err
+	}
+	c.Env["GEMINI_CLI_HOME"] = r.Home
+	if !r.Gateway && r.Place.Env["GEMINI_API_KEY"] == "" {
+		return nil
+	}
+	// Without a person it has to be told by which of its ways to sign in.
+	f, err := os.OpenFile(filepath.Join(home, "settings.json"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		_, err = f.WriteString(`{"security":{"auth":{"selectedType":"gemini-api-key"}}}` + "\n")
+		err = errors.Join(err, f.Close())
+	}
+	return err
+}
+
+// lead sets what leads model calls to the gateway, and takes away what would lead
+// them elsewhere.
+func lead(r *cli.Run, env map[string]string) {
+	for _, k := range elsewhere {
+		env[k] = ""
+	}
+	env["GOOGLE_GEMINI_BASE_URL"], env["GEMINI_API_KEY"] = r.LLM()+"/gemini", r.Token
 }
 
 // Read returns a reader of its events.

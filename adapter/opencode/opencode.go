@@ -34,37 +34,14 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	if err := r.Set(&more); err != nil {
 		return cli.Call{}, err
 	}
-	home, err := r.Folder(".opencode")
-	if err == nil {
-		err = r.KeepSkills(filepath.Join(home, "config", "opencode", "skills"))
-	}
-	if err != nil {
+	c := cli.Call{Input: r.Told(), Args: []string{"run", "--format", "json"}, Env: map[string]string{}}
+	if err := settle(r, &c); err != nil {
 		return cli.Call{}, err
 	}
-	c := cli.Call{Input: r.Told(), Args: []string{"run", "--format", "json"}, Env: map[string]string{"OPENCODE_DISABLE_AUTOUPDATE": "1",
-		"XDG_DATA_HOME": filepath.Join(home, "data"), "XDG_STATE_HOME": filepath.Join(home, "state"), "XDG_CONFIG_HOME": filepath.Join(home, "config")}}
 	model := r.Model
-	config := map[string]any{"$schema": "https://opencode.ai/config.json", "autoupdate": false, "share": "disabled"}
-	if r.Skip {
-		config["permission"] = map[string]string{"*": "allow"}
-	}
 	if r.Gateway {
-		if model == "" {
-			return cli.Call{}, process.Refuse("configuration_incomplete", "The agent's adapterConfig has no model, which OpenCode has to be told")
-		}
-		cli.NoKeys(c.Env)
 		model = provider + "/" + r.Model
-		config["small_model"] = model
-		config["enabled_providers"] = []string{provider}
-		config["provider"] = map[string]any{provider: map[string]any{"npm": "@ai-sdk/openai-compatible", "name": "Selvage",
-			"options": map[string]string{"baseURL": r.LLM() + "/v1", "apiKey": "{env:PAPERCLIP_API_KEY}"},
-			"models":  map[string]any{r.Model: map[string]string{"name": r.Model}}}}
 	}
-	b, err := json.Marshal(config)
-	if err != nil {
-		return cli.Call{}, err
-	}
-	c.Env["OPENCODE_CONFIG_CONTENT"] = string(b)
 	if model != "" {
 		c.Args = append(c.Args, "--model", model)
 	}
@@ -78,6 +55,47 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 		c.Args = append(c.Args, "--session", r.Session)
 	}
 	return c, nil
+}
+
+// Lead leads it, where another adapter starts it, to the gateway of its node, with
+// its state in the agent's folder.
+func Lead(r *cli.Run, c *cli.Call) error { return settle(r, c) }
+
+// settle makes its folder below the agent's, and its configuration.
+func settle(r *cli.Run, c *cli.Call) error {
+	home, err := r.Folder(".opencode")
+	if err == nil {
+		err = r.KeepSkills(filepath.Join(home, "config", "opencode", "skills"))
+	}
+	if err != nil {
+		return err
+	}
+	for k, v := range map[string]string{"OPENCODE_DISABLE_AUTOUPDATE": "1", "XDG_DATA_HOME": filepath.Join(home, "data"), "XDG_STATE_HOME": filepath.Join(home, "state"),
+		"XDG_CONFIG_HOME": filepath.Join(home, "config")} {
+		c.Env[k] = v
+	}
+	config := map[string]any{"$schema": "https://opencode.ai/config.json", "autoupdate": false, "share": "disabled"}
+	if r.Skip {
+		config["permission"] = map[string]string{"*": "allow"}
+	}
+	if r.Gateway {
+		if r.Model == "" {
+			return process.Refuse("configuration_incomplete", "The agent's adapterConfig has no model, which OpenCode has to be told")
+		}
+		cli.NoKeys(c.Env)
+		model := provider + "/" + r.Model
+		config["model"], config["small_model"] = model, model
+		config["enabled_providers"] = []string{provider}
+		config["provider"] = map[string]any{provider: map[string]any{"npm": "@ai-sdk/openai-compatible", "name": "Selvage",
+			"options": map[string]string{"baseURL": r.LLM() + "/v1", "apiKey": "{env:PAPERCLIP_API_KEY}"},
+			"models":  map[string]any{r.Model: map[string]string{"name": r.Model}}}}
+	}
+	b, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+	c.Env["OPENCODE_CONFIG_CONTENT"] = string(b)
+	return nil
 }
 
 // Read returns a reader of its events.

@@ -38,17 +38,24 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// installed puts the programs on the PATH, or skips.
-func installed(t *testing.T, program string) {
+// programs is where the programs are; the PATH begins with it.
+func programs(t *testing.T) (dir string) {
 	t.Helper()
-	dir := os.Getenv("SELVAGE_AGENTS")
+	dir = os.Getenv("SELVAGE_AGENTS")
 	if dir == "" {
 		dir, _ = filepath.Abs("../../.cache/agents")
 	}
-	if _, err := os.Stat(filepath.Join(dir, "bin", program)); err != nil {
-		t.Skipf("%s is not installed; `make clients` does it (needs npm and a registry)", program)
+	dir = filepath.Join(dir, "bin")
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return dir
+}
+
+// installed skips where a program is not.
+func installed(t *testing.T, dir, program string) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(dir, program)); err != nil {
+		t.Skipf("%s is not installed; `make clients` does it (needs npm, pip and their registries)", program)
 	}
-	t.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
 }
 
 // A vendor answers model calls: to a request without the result of a tool it asks
@@ -286,30 +293,47 @@ func logOf(b *testkit.Bed, id string) string {
 	return log.Content
 }
 
+// An odd is in what a program is not like the others.
+type odd struct {
+	side     int  // calls that it may make beside those for the work, such as one for a title
+	silent   bool // it does not tell what it used
+	lastStep bool // it tells what the last call used, and not those before it
+	forgets  bool // it can not load its session
+}
+
 // Each of the command lines does its work through the gateway: it runs, goes on
 // with its session, is paid for, can be stopped as a whole, and sees no key.
 func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
+	bin, home := programs(t), t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("ANTHROPIC_API_KEY", "sk-of-the-node") // stays with the node
+	t.Setenv("OPENAI_API_KEY", "sk-of-the-node")
 	for _, c := range []struct {
 		adapter, program, kind, model, key string
 		answer                             func(string) (string, string)
 		config                             map[string]any
-		side                               int  // calls beside those for the work
-		silent                             bool // the program does not tell what it used
+		odd                                odd
 	}{
-		{"claude_local", "claude", "anthropic", "claude-sonnet-4-5", "ANTHROPIC_API_KEY", anthropic, map[string]any{"maxTurnsPerRun": 8}, 0, false},
-		{"opencode_local", "opencode", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("bash"), nil, 1, false},
-		{"pi_local", "pi", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("bash"), nil, 0, false},
-		{"hermes_local", "hermes", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("terminal"), nil, 1, true},
-		{"gemini_local", "gemini", "openai_compatible", "gemini-2.5-pro", "GEMINI_API_KEY", chat("run_shell_command"), nil, 0, false},
-		{"codex_local", "codex", "openai", "gpt-5", "OPENAI_API_KEY", openai, map[string]any{"effort": "low"}, 0, false},
+		{"claude_local", "claude", "anthropic", "claude-sonnet-4-5", "ANTHROPIC_API_KEY", anthropic, map[string]any{"maxTurnsPerRun": 8}, odd{}},
+		{"opencode_local", "opencode", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("bash"), nil, odd{side: 1}},
+		{"pi_local", "pi", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("bash"), nil, odd{}},
+		{"hermes_local", "hermes", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("terminal"), nil, odd{side: 1, silent: true}},
+		{"gemini_local", "gemini", "openai_compatible", "gemini-2.5-pro", "GEMINI_API_KEY", chat("run_shell_command"), nil, odd{}},
+		{"acp", "claude-agent-acp", "anthropic", "claude-sonnet-4-5", "ANTHROPIC_API_KEY", anthropic, nil, odd{side: 1}},
+		{"acp", "codex-acp", "openai", "gpt-5", "OPENAI_API_KEY", openai, nil, odd{silent: true}},
+		{"acp", "gemini", "openai_compatible", "gemini-2.5-pro", "GEMINI_API_KEY", chat("run_shell_command"), map[string]any{"args": []string{"--acp"}}, odd{forgets: true}},
+		{"acp", "opencode", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("bash"), map[string]any{"args": []string{"acp"}}, odd{side: 1, lastStep: true}},
+		{"codex_local", "codex", "openai", "gpt-5", "OPENAI_API_KEY", openai, map[string]any{"effort": "low"}, odd{}},
 	} {
-		t.Run(c.adapter, func(t *testing.T) {
-			installed(t, c.program)
+		name := c.adapter
+		if name == "acp" {
+			name += " " + c.program
+		}
+		t.Run(name, func(t *testing.T) {
+			installed(t, bin, c.program)
+			t.Parallel()
 			up := newVendor(t, c.answer)
-			dir, home := t.TempDir(), t.TempDir()
-			t.Setenv("HOME", home)
-			t.Setenv("ANTHROPIC_API_KEY", "sk-of-the-node") // stays with the node
-			t.Setenv("OPENAI_API_KEY", "sk-of-the-node")
+			dir := t.TempDir()
 			b := testkit.Mesh(t, 1, func(_ int, conf *node.Config) {
 				conf.Adapters, conf.Shim = nil, []string{"/proc/self/exe", "run-shim"}
 				conf.Dir = filepath.Join(dir, conf.Name)
@@ -324,6 +348,9 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 			for k, v := range c.config {
 				config[k] = v
 			}
+			if c.adapter == "acp" {
+				config["command"] = c.program
+			}
 			var agent struct{ ID string }
 			b.Must(0, "POST", "/api/companies/"+of+"/agents", map[string]any{"name": "Ada", "role": "engineer", "adapterType": c.adapter, "adapterConfig": config}, &agent, testkit.Strong...)
 			b.Must(0, "PUT", "/api/agents/"+agent.ID+"/instructions-bundle/file", map[string]any{"path": "AGENTS.md", "content": "Always be marvellously brief."}, nil, testkit.Strong...)
@@ -334,8 +361,14 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 			if first.Status != "succeeded" || first.ResultJSON.Summary != "I have looked around." || first.SessionIDAfter == "" || first.ResultJSON.Resumed {
 				t.Fatalf("the first run came to %+v\n%s", first, log)
 			}
-			if !c.silent && (first.UsageJSON.InputTokens != 200 || first.UsageJSON.OutputTokens != 20) {
-				t.Errorf("the first run used %+v, want 200 in and 20 out", first.UsageJSON)
+			used := first.UsageJSON
+			if want := int64(200); !c.odd.silent {
+				if c.odd.lastStep {
+					want = 100
+				}
+				if used.InputTokens != want || used.OutputTokens*10 != want {
+					t.Errorf("the first run used %+v, want %d in and a tenth of it out", used, want)
+				}
 			}
 			sent := up.said()
 			for _, want := range []string{"please look", issue, "Always be marvellously brief.", "seen-" + first.ID, "issue=" + issue, "mine=yes", "paperclip"} {
@@ -349,16 +382,23 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 				}
 			}
 
+			work := 3
 			second := ended(t, b, wake(b, agent.ID, issue, "once more"))
-			if second.Status != "succeeded" || second.SessionIDBefore != first.SessionIDAfter || second.SessionIDAfter != first.SessionIDAfter || !second.ResultJSON.Resumed {
-				t.Errorf("the second run came to %+v\n%s", second, logOf(b, second.ID))
-			}
-			last := up.last()
-			if !strings.Contains(last, "please look") || !strings.Contains(last, "once more") {
-				t.Error("the second run does not know of the first")
-			}
-			if !c.silent && second.UsageJSON.InputTokens != 100 {
-				t.Errorf("the second run used %+v, want 100 in: its own call alone", second.UsageJSON)
+			if log := logOf(b, second.ID); c.odd.forgets {
+				work = 4
+				if second.Status != "succeeded" || second.ResultJSON.Resumed || !strings.Contains(log, "the session is gone; a new one is begun") {
+					t.Errorf("the second run came to %+v\n%s", second, log)
+				}
+			} else {
+				if second.Status != "succeeded" || second.SessionIDBefore != first.SessionIDAfter || second.SessionIDAfter != first.SessionIDAfter || !second.ResultJSON.Resumed {
+					t.Errorf("the second run came to %+v\n%s", second, log)
+				}
+				if last := up.last(); !strings.Contains(last, "please look") || !strings.Contains(last, "once more") {
+					t.Error("the second run does not know of the first")
+				}
+				if !c.odd.silent && second.UsageJSON.InputTokens != 100 {
+					t.Errorf("the second run used %+v, want 100 in: its own call alone", second.UsageJSON)
+				}
 			}
 
 			// Each call was paid, also one for a title: 110 tokens at 10,000 micro-cents.
@@ -373,8 +413,8 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 					t.Errorf("a call was booked as %+v", e)
 				}
 			}
-			if n := up.worked(); n != 3 || len(costs) > n+c.side {
-				t.Errorf("the vendor was asked %d times, %d of them for work, want 3 and at most %d others", len(costs), n, c.side)
+			if n := up.worked(); n != work || len(costs) > n+c.odd.side {
+				t.Errorf("the vendor was asked %d times, %d of them for work, want %d and at most %d others", len(costs), n, work, c.odd.side)
 			}
 			up.mu.Lock()
 			if len(up.keys) != 1 || !up.keys[canary] {
