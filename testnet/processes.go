@@ -236,13 +236,20 @@ func (p *Processes) alive(n *Node) bool {
 	return err == nil && (len(b) == 0 || bytes.Contains(b, []byte("\x00"+n.Dir+"\x00"))) && !p.zombie(n)
 }
 
+// zombie reports whether a process is gone but for its exit status. Its sockets and
+// locks are held until its last thread has ended, on a busy machine some time after
+// the first, by whose state the process is known.
 func (p *Processes) zombie(n *Node) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.PID))
 	if err != nil {
 		return true
 	}
 	_, rest, _ := bytes.Cut(b, []byte(") "))
-	return bytes.HasPrefix(rest, []byte("Z"))
+	if !bytes.HasPrefix(rest, []byte("Z")) {
+		return false
+	}
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", n.PID))
+	return err != nil || len(threads) <= 1
 }
 
 func (p *Processes) logFile(n *Node) string { return filepath.Join(p.dir, n.Name+".log") }
