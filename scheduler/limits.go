@@ -70,7 +70,8 @@ const (
 	reportGather = 250 * time.Millisecond
 	// pendingEvents bounds the events that wait for the next report.
 	pendingEvents = 32
-	// stopWait bounds how long a worker that stops waits for its runs' last words.
+	// stopWait bounds how long a worker that stops waits for its runs' last words; no
+	// longer than a lease, after which nobody listens to them.
 	stopWait = 10 * time.Second
 )
 

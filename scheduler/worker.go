@@ -166,7 +166,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.enforce()
 		w.look(ctx, last, &runs)
 	}
-	defer time.AfterFunc(stopWait, stop).Stop()
+	defer time.AfterFunc(min(stopWait, w.cfg.Lease), stop).Stop()
 	w.drain(last)
 	runs.Wait()
 	return ctx.Err()
