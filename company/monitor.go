@@ -2,6 +2,8 @@ package company
 
 import (
 	"encoding/json"
+	"slices"
+	"strconv"
 
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -163,10 +165,20 @@ func checkMonitor(c *ledger.Context, p CheckMonitor) (any, error) {
 	next.Monitor, next.ExecutionPolicy, next.UpdatedAt = &m, withoutMonitor(i.ExecutionPolicy), now
 	late := policy != nil && (policy.TimeoutAt > 0 && now >= policy.TimeoutAt || policy.MaxAttempts > 0 && m.Attempts >= policy.MaxAttempts)
 	reason := "issue_monitor_due"
+	var recovery Issue
 	if late {
+		var err error
 		reason = "issue_monitor_exhausted"
-		if policy.Recovery != "" && policy.Recovery != "wake_owner" {
-			var err error
+		if policy.Recovery == "create_recovery_issue" {
+			if recovery, err = recoveryIssue(c, i, *policy, m.Attempts); err != nil {
+				return nil, err
+			}
+			next.BlockedBy = sortedSet(append(slices.Clone(next.BlockedBy), recovery.ID))
+			if recovery.ID == "" { // there is no room for one
+				policy.Recovery, next.BlockedBy = "escalate_to_board", i.BlockedBy
+			}
+		}
+		if policy.Recovery == "escalate_to_board" {
 			if next, _, err = next.Move(Move{To: IssueBlocked, Routable: true, Now: now}); err != nil {
 				return nil, err
 			}
@@ -174,12 +186,49 @@ func checkMonitor(c *ledger.Context, p CheckMonitor) (any, error) {
 		}
 	}
 	c.Record(ledger.Change{Action: "issue.monitor_triggered", EntityType: "issue", EntityID: i.ID, Details: jsonObject{}.str("identifier", i.Identifier).
-		int("attemptCount", m.Attempts).bool("exhausted", late).str("status", string(next.Status)).close()})
+		int("attemptCount", m.Attempts).bool("exhausted", late).str("status", string(next.Status)).null("recoveryIssueId", recovery.ID).null("recoveryIdentifier", recovery.Identifier).close()})
 	storeIssue(c.Tx, i, next)
-	if next.Status == IssueBlocked {
+	if next.Status == IssueBlocked || recovery.ID != "" {
 		return next, nil
 	}
 	return next, wakeForIssue(c, next, WakeAutomation, "issue.monitor", reason, "")
+}
+
+// originStranded is the origin of an issue that is about another that does not go on.
+const originStranded = "stranded_issue_recovery"
+
+// recoveryIssue returns the issue in which somebody finds out what became of that
+// for which i waited in vain: one that is open already, or a new part of i, for the
+// same agent. i waits for it. It is no issue where i can have no more parts.
+func recoveryIssue(c *ledger.Context, i Issue, p monitorPolicy, attempts int64) (Issue, error) {
+	for id := range issuesByParent.IDs(c.Tx, i.Company, i.ID, false) {
+		if o, ok := issues.Get(c.Tx, i.Company, id); ok && o.OriginKind == originStranded && o.OriginID == i.ID && !o.Status.Terminal() {
+			return o, nil
+		}
+	}
+	id := derivedID("monitor-recovery", i.ID, ledger.Order(c.Height))
+	if i.Depth >= MaxRequestDepth || checkParent(c.Tx, Issue{ID: id, Company: i.Company, Parent: i.ID}) != nil {
+		return Issue{}, nil
+	}
+	why, mark := "it was looked at "+strconv.FormatInt(attempts, 10)+" times", "issue_monitor:max_attempts_exhausted"
+	if p.TimeoutAt > 0 && i.Monitor != nil && TimeOf(c.Now) >= p.TimeoutAt {
+		why, mark = "its time was up", "issue_monitor:timeout_exceeded"
+	}
+	text := "What " + i.Identifier + " waits for did not come about: the monitor ended because " + why + ".\n\nFind out how it stands, write it down on " + i.Identifier +
+		", and set this issue to done when that one can go on, or will wait for something else."
+	if p.Notes != "" {
+		text += "\n\nIt waited for: " + p.Notes
+	}
+	in := CreateIssue{ID: id, Title: "Find out what " + i.Identifier + " waits for", Description: text, Status: IssueTodo, Priority: PriorityHigh, Assignee: i.Assignee, Project: i.Project,
+		Goal: i.Goal, Parent: i.ID, BillingCode: i.BillingCode, OriginKind: originStranded, OriginID: i.ID, OriginFingerprint: mark, AllowDuplicate: true, many: true}
+	if assignable(c.Tx, i.Company, in.Assignee) != nil {
+		in.Assignee = ""
+	}
+	made, err := createIssue(c, in)
+	if err != nil {
+		return Issue{}, err
+	}
+	return made.(IssueResult).Issue, nil
 }
 
 // withoutMonitor returns an execution policy as it is once its monitor has fired.

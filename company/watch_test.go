@@ -2,6 +2,7 @@ package company
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +133,55 @@ func TestAMonitorFiresOnlyWhereItMay(t *testing.T) {
 	wantRefusal(t, d.do(who, "issue.update", UpdateIssue{Issue: mine, ExecutionPolicy: again}, nil), ledger.Unprocessable, "")
 	d.must(t, board, "issue.update", UpdateIssue{Issue: mine, ExecutionPolicy: again}, nil)
 	wantRefusal(t, d.do(board, "issue.update", UpdateIssue{Issue: mine, ExecutionPolicy: json.RawMessage(`{"monitor":{}}`)}, nil), ledger.Invalid, "")
+}
+
+// A monitor that ends in vain makes one issue in which somebody finds out why, for
+// which the first waits; it is not blocked, and goes on when the other is done.
+func TestAMonitorInVainMakesARecoveryIssue(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ada := d.hired("Ada")
+	at := TimeOf(d.now.Add(time.Hour))
+	policy := func(more string) json.RawMessage {
+		return json.RawMessage(`{"monitor":{"nextCheckAt":"` + at.String() + `","notes":"the build",` + more + `"recoveryPolicy":"create_recovery_issue"}}`)
+	}
+	for name, more := range map[string]string{"attempts": `"maxAttempts":1,`, "time": `"timeoutAt":"` + at.String() + `",`} {
+		i := d.issue(t, CreateIssue{Status: IssueInProgress, Assignee: ada, BillingCode: "BC-9", ExecutionPolicy: policy(more)})
+		now := d.now
+		d.now = at.Std()
+		if err := d.byLeader("issue.monitor", CheckMonitor{Issue: i.ID, Due: at}); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		d.now = now
+		got := d.load(i.ID)
+		if got.Status != IssueInProgress || len(got.BlockedBy) != 1 || PathOf(d.tx, got, at) != "blockers" {
+			t.Fatalf("%s: %s waits for %v by %q", name, got.Status, got.BlockedBy, PathOf(d.tx, got, at))
+		}
+		made := d.load(got.BlockedBy[0])
+		if made.Parent != i.ID || made.Assignee != ada || made.Status != IssueTodo || made.Priority != PriorityHigh || made.BillingCode != "BC-9" || made.Depth != i.Depth+1 ||
+			made.OriginKind != "stranded_issue_recovery" || made.OriginID != i.ID || !strings.Contains(made.Description, "the build") {
+			t.Errorf("%s: made %+v", name, made)
+		}
+		if w := d.wakesOf(ada); w[0] != "issue_assigned" {
+			t.Errorf("%s: wakes %v", name, w)
+		}
+		// While it is open no second is made.
+		d.must(t, board, "issue.update", UpdateIssue{Issue: i.ID, ExecutionPolicy: policy(more + `"serviceName":"again",`)}, nil)
+		d.must(t, board, "issue.monitor", CheckMonitor{Issue: i.ID}, nil)
+		if again := d.load(i.ID); len(again.BlockedBy) != 1 || name == "attempts" && again.BlockedBy[0] != made.ID {
+			t.Errorf("%s: waits for %v after a second time", name, again.BlockedBy)
+		}
+		d.must(t, board, "issue.update", UpdateIssue{Issue: made.ID, Status: IssueDone}, nil)
+		if w := d.wakesOf(ada); !slices.Contains(w[:2], "issue_blockers_resolved") {
+			t.Errorf("%s: wakes %v after it was done", name, w)
+		}
+	}
+	// Where there is no room for a part the board decides.
+	deep := d.issue(t, CreateIssue{Status: IssueInProgress, Assignee: ada, Depth: MaxRequestDepth, ExecutionPolicy: policy(`"maxAttempts":1,`)})
+	d.must(t, board, "issue.monitor", CheckMonitor{Issue: deep.ID}, nil)
+	if got := d.load(deep.ID); got.Status != IssueBlocked || len(got.BlockedBy) != 0 {
+		t.Errorf("%s, waits for %v", got.Status, got.BlockedBy)
+	}
 }
 
 func runOfDesk(d *desk, who as) Run { r, _ := runs.Get(d.tx, d.company, who.run); return r }
