@@ -73,6 +73,7 @@ func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 		return h.call("POST", path, form, ct).want(t, 201, "")
 	}
 	none := func() string { return "" }
+	listed := 0
 	for _, x := range []struct {
 		index, family string
 		// first brings a row and second changes it, or brings another; both return
@@ -163,6 +164,7 @@ func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 				return strings.HasPrefix(k, begin) && strings.HasSuffix(k, end)
 			})
 		}
+		listed++
 		first := x.first()
 		if first != "" && !has(first) {
 			t.Fatalf("%s: %s has no key that ends in %q: %v", x.index, x.family, first, h.family(of, x.family))
@@ -182,6 +184,9 @@ func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 			}
 		}
 		t.Logf("%-55s c/<company>/%s/", x.index, x.family)
+	}
+	if listed != 16 {
+		t.Errorf("%d indexes, the specification lists 16", listed)
 	}
 }
 

@@ -61,7 +61,7 @@ var allowed = map[string]allowance{
 	"issue.create": mayBoard | mayAgent, "issue.update": mayBoard | mayAgent, "issue.delete": mayBoard | mayAgent,
 	"issue.checkout": mayBoard | mayAgent, "issue.release": mayBoard | mayAgent, "issue.force_release": mayBoard,
 	"issue.resolve_recovery": mayBoard | mayAgent, "issue.vote": mayBoard, "resource.join": mayBoard,
-	"issue.monitor": mayBoard | mayAgent | mayNode, "watchdog.set": mayBoard | mayAgent, "watchdog.remove": mayBoard | mayAgent,
+	"issue.monitor": mayBoard | mayAgent | mayNode, "issue.index": mayNode, "watchdog.set": mayBoard | mayAgent, "watchdog.remove": mayBoard | mayAgent,
 	"run.watch": mayBoard | mayAgent, "run.retry_now": mayBoard | mayAgent,
 	"queue.edit": mayBoard, "queue.drop": mayBoard, "queue.order": mayBoard, "queue.interrupt": mayBoard,
 	"tree.hold": mayBoard, "tree.release": mayBoard,

@@ -294,6 +294,7 @@ func createCompany(c *ledger.Context, p SaveCompany) (any, error) {
 	c.Set(companyIDKey(row.ID), nil)
 	c.Set(prefixKey(row.IssuePrefix), []byte(row.ID))
 	companies.Put(c.Tx, row.ID, row.ID, row)
+	indexed(c.Tx, row.ID)
 	if isBoard(c) {
 		m := founder(row.ID, c.Cmd.Actor.ID, now)
 		members.Put(c.Tx, row.ID, m.ID, m)

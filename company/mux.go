@@ -24,7 +24,7 @@ var registrars = []func(ledger.Mux){
 	registerProducts,
 	registerLabels,
 	registerTools,
-	registerReadState,
+	registerReadState, registerIndexing,
 	registerCosts,
 	registerBudgets,
 	registerReservations,

@@ -1,12 +1,82 @@
 package company
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/selvage-mesh/selvage/ledger"
 )
+
+// Of a company of before there was an index the leader has one made, bit by bit,
+// and it is the one that would have been kept, whatever is written meanwhile.
+func TestTheIndexOfInboxesIsMadeForOldCompanies(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ada := d.agent("Ada")
+	who := []as{board, {ada, d.run(ada)}}
+	var all []Issue
+	for n := range 2*indexedIssues + 7 {
+		i := d.issue(t, CreateIssue{Status: IssueTodo, AssigneeUser: []string{"", "local-board"}[n%2]})
+		all = append(all, i)
+		for range n % 4 {
+			d.must(t, who[n%2], "comment.create", CreateComment{ID: d.id(), Issue: i.ID, Body: "x"}, nil)
+			d.now = d.now.Add(time.Second)
+		}
+	}
+	gone := d.id()
+	d.must(t, board, "comment.create", CreateComment{ID: gone, Issue: all[0].ID, Body: "x"}, nil)
+	d.must(t, board, "comment.delete", DeleteComment{Issue: all[0].ID, ID: gone}, nil)
+	families := func() map[string]string {
+		out := map[string]string{}
+		for _, name := range []string{"issue-touch", "issue-said"} {
+			for k, v := range d.tx.Prefix(ledger.Key("c", d.company, name, "")) {
+				out[string(k)] = string(v)
+			}
+		}
+		return out
+	}
+	if !IssuesToIndex(d.tx, d.company) { // the desk's company was made without a command
+		t.Fatal("a company of before has nothing to index")
+	}
+	for k := range families() {
+		d.tx.Delete([]byte(k))
+	}
+	for n := 0; IssuesToIndex(d.tx, d.company); n++ {
+		if n > 5 {
+			t.Fatal("it does not end")
+		}
+		if err := d.byLeader("issue.index", IndexIssues{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range []Issue{all[0], all[len(all)-1]} { // one that was done, one that was not
+			d.must(t, board, "comment.create", CreateComment{ID: d.id(), Issue: i.ID, Body: "meanwhile"}, nil)
+		}
+	}
+	wantRefusal(t, d.byLeader("issue.index", IndexIssues{}), ledger.Conflict, "")
+	got := families()
+	indexings.Delete(d.tx, d.company, theVoices)
+	for k := range got {
+		d.tx.Delete([]byte(k))
+	}
+	for IssuesToIndex(d.tx, d.company) {
+		if err := d.byLeader("issue.index", IndexIssues{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := families(); !maps.Equal(got, want) || len(got) < len(all) {
+		t.Errorf("%d keys, made at rest %d", len(got), len(want))
+	}
+	for _, i := range all {
+		for _, by := range []string{"local-board"} {
+			if got, want := spoke(d.tx, i, userVoice(by)), byRows(d.tx, d.load(i.ID), IssueFilters{Touched: by}); got && !want {
+				t.Errorf("%s: index says %v, rows %v", i.Identifier, got, want)
+			}
+		}
+	}
+}
 
 // What the index says of issues is what a look at all rows says, whatever was
 // made, assigned, said, deleted.

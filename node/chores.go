@@ -75,6 +75,9 @@ func (n *Node) chores() (due []ledger.Command) {
 			if company.BudgetsToSweep(tx, c.ID, now) {
 				due = append(due, n.command("budget.sweep", c.ID, company.SweepBudgets{}))
 			}
+			if company.IssuesToIndex(tx, c.ID) {
+				due = append(due, n.command("issue.index", c.ID, company.IndexIssues{}))
+			}
 			if company.AttachmentsToSweep(tx, c.ID) {
 				due = append(due, n.command("attachment.sweep", c.ID, company.SweepAttachments{}))
 			}

@@ -1,0 +1,94 @@
+package company
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// An indexing says how far the index of voices of a company is. Companies of before
+// there was one have no such row; the leader has theirs made, some issues at a
+// time, while everything goes on. What is written meanwhile keeps the index itself.
+type indexing struct {
+	Next string `cbor:"1,keyasint,omitempty"` // issue from which another command goes on
+	Done bool   `cbor:"2,keyasint,omitempty"`
+}
+
+var indexings = ledger.NewTable[indexing]("issue-index")
+
+// theVoices is the ID of the only row: that of who made, has and spoke on what.
+const theVoices = "voices"
+
+const (
+	// indexedIssues and indexedComments bound what one command looks at. A comment
+	// is read, and writes no more than its issue's voices.
+	indexedIssues   = 50
+	indexedComments = 5_000
+)
+
+// IndexIssues is the payload of issue.index.
+type IndexIssues struct{}
+
+func registerIndexing(m ledger.Mux) { ledger.Handle(m, "issue.index", indexIssues) }
+
+// IssuesToIndex reports whether the inboxes of a company may miss something that was
+// said before there was an index.
+func IssuesToIndex(tx *ledger.Tx, company string) bool {
+	row, _ := indexings.Get(tx, company, theVoices)
+	return !row.Done
+}
+
+// indexed notes that a company has no issues of before.
+func indexed(tx *ledger.Tx, company string) {
+	indexings.Put(tx, company, theVoices, indexing{Done: true})
+}
+
+// indexIssues goes on with the index of a company.
+func indexIssues(c *ledger.Context, _ IndexIssues) (any, error) {
+	company := c.Cmd.Company
+	if _, err := present(c); err != nil {
+		return nil, err
+	}
+	row, _ := indexings.Get(c.Tx, company, theVoices)
+	if row.Done {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "the issues are indexed")
+	}
+	var list []Issue
+	prefix := ledger.Key("c", company, "issue", "")
+	next := ""
+	for k := range c.Tx.Scan(issues.Key(company, row.Next), ledger.PrefixEnd(prefix), false) {
+		id := string(k[len(prefix):])
+		if len(list) == indexedIssues {
+			next = id
+			break
+		}
+		if i, ok := issues.Get(c.Tx, company, id); ok {
+			list = append(list, i)
+		}
+	}
+	read := 0
+	for n, i := range list {
+		if n > 0 && read > indexedComments {
+			next = i.ID
+			list = list[:n]
+			break
+		}
+		dropVoices(c.Tx, i)
+		keepHands(c.Tx, Issue{}, i)
+		var said []Comment
+		for _, v := range c.Tx.Prefix(comments.Key(company, i.ID+".")) {
+			if cm := decodeRow[Comment](v); cm.DeletedAt == 0 {
+				said = append(said, cm)
+			}
+			read++
+		}
+		slices.SortStableFunc(said, func(a, b Comment) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+		for _, cm := range said {
+			hear(c.Tx, cm)
+		}
+	}
+	indexings.Put(c.Tx, company, theVoices, indexing{Next: next, Done: next == ""})
+	c.Record(ledger.Change{Action: "company.issues_indexed", EntityType: "company", EntityID: company, Details: jsonObject{}.int("issues", int64(len(list))).bool("done", next == "").close()})
+	return nil, nil
+}
