@@ -376,6 +376,9 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 					t.Errorf("the model was not told %q", want)
 				}
 			}
+			if t.Failed() {
+				t.Logf("the model was told last:\n%.20000s\n%s", up.last(), log)
+			}
 			for _, leak := range []string{"sk-of-the-", canary} {
 				if strings.Contains(sent, leak) {
 					t.Errorf("the agent has seen the key %q", leak)
