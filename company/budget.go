@@ -415,12 +415,18 @@ func Budgets(tx *ledger.Tx, company string, now Time) []ScopeBudget {
 
 // scopesOf lists what an event of cost is counted for: its agent, its project
 // and the company.
-func (e CostEvent) scopesOf() []ScopeBudget {
-	scopes := []ScopeBudget{{Type: ScopeAgent, ID: e.Agent}}
+func (e CostEvent) scopesOf() []scope {
+	scopes := append(make([]scope, 0, 3), scope{ScopeAgent, e.Agent})
 	if e.Project != "" {
-		scopes = append(scopes, ScopeBudget{Type: ScopeProject, ID: string(e.Project)})
+		scopes = append(scopes, scope{ScopeProject, string(e.Project)})
 	}
-	return append(scopes, ScopeBudget{Type: ScopeCompany, ID: e.Company})
+	return append(scopes, scope{ScopeCompany, e.Company})
+}
+
+// A scope is what has a budget.
+type scope struct {
+	Type ScopeType
+	ID   string
 }
 
 // spendBudgets counts e for its scopes and stops those that it exhausts.

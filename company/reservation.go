@@ -189,9 +189,9 @@ func errBudget(code string, detail []byte, format string, args ...any) error {
 }
 
 // scopesOf lists what r counts against, as far as it is still there.
-func (r Reservation) scopesOf(tx *ledger.Tx) []ScopeBudget {
+func (r Reservation) scopesOf(tx *ledger.Tx) []scope {
 	all := CostEvent{Company: r.Company, Agent: r.Agent, Project: r.Project}.scopesOf()
-	return slices.DeleteFunc(all, func(s ScopeBudget) bool { return !scopeExists(tx, r.Company, s.Type, s.ID) })
+	return slices.DeleteFunc(all, func(s scope) bool { return !scopeExists(tx, r.Company, s.Type, s.ID) })
 }
 
 // Room returns what may still be spent or held under the limit that leaves

@@ -139,7 +139,7 @@ func (a *applier) indexActivity(e *Entry) {
 		ch := &e.Changes[i]
 		v = appendBytes(appendBytes(appendBytes(v, ch.Action), ch.EntityType), ch.EntityID)
 		if i == 0 || ch.EntityID != e.Changes[i-1].EntityID || ch.EntityType != e.Changes[i-1].EntityType {
-			a.group.Set(Key("c", e.Company, actEntityTable, entityKeyPart(ch.EntityType, ch.EntityID), at), nil)
+			a.group.Set(a.group.key("c", e.Company, actEntityTable, entityKeyPart(ch.EntityType, ch.EntityID), at), nil)
 		}
 	}
 	b.value = v
@@ -171,7 +171,7 @@ type actorAt struct {
 // endActivity writes the blocks of a batch.
 func (a *applier) endActivity() {
 	for i := range a.acts {
-		a.group.Set(Key("c", a.acts[i].company, actTable, Order(a.acts[i].first)), a.acts[i].value)
+		a.group.Set(a.group.key("c", a.acts[i].company, actTable, Order(a.acts[i].first)), a.acts[i].value)
 	}
 	clear(a.acts)
 	a.acts = a.acts[:0]

@@ -135,7 +135,8 @@ func (l *Ledger) publish(stop error) {
 		l.members.forget()
 	}
 	l.remember(l.apply.fresh)
-	l.apply.fresh = nil
+	clear(l.apply.fresh)
+	l.apply.fresh = l.apply.fresh[:0]
 	l.wake()
 }
 
@@ -143,8 +144,10 @@ func (l *Ledger) publish(stop error) {
 // find what they wait for; l.mu is held.
 func (l *Ledger) remember(fresh []Entry) {
 	l.recent = append(l.recent, fresh...)
-	if len(l.recent) > 2*recentEntries {
-		l.recent = append([]Entry(nil), l.recent[len(l.recent)-recentEntries:]...)
+	if len(l.recent) > 2*recentEntries { // readers have copies
+		n := copy(l.recent, l.recent[len(l.recent)-recentEntries:])
+		clear(l.recent[n:])
+		l.recent = l.recent[:n]
 	}
 }
 

@@ -63,10 +63,12 @@ func randomLog(t testing.TB, r *rand.Rand, batches int) []LogEntry {
 		default:
 			cmds := make([]Command, 1+r.IntN(6))
 			for j := range cmds {
-				c := w.note(kinds[r.IntN(len(kinds))], fmt.Sprint("n", r.IntN(9)), "text"[:r.IntN(5)])
-				if r.IntN(3) == 0 { // IDs that rise with time, more or less
-					c = w.note(kinds[r.IntN(len(kinds))], fmt.Sprintf("%08x-0000-7000-8000-000000000000", i/8+r.IntN(9)), "text"[:r.IntN(5)])
+				kind, of := kinds[r.IntN(len(kinds))], r.IntN(9)
+				id := fmt.Sprint("n", of)
+				if (i+j)%3 == 0 { // an ID that rises with time, more or less
+					id = fmt.Sprintf("%08x-0000-7000-8000-000000000000", i/8+of)
 				}
+				c := w.note(kind, id, "text"[:r.IntN(5)])
 				if r.IntN(5) == 0 {
 					c.Company = "22222222-2222-4222-8222-222222222222"
 				}

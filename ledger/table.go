@@ -40,23 +40,23 @@ func (t Table[T]) Key(company, id string) []byte { return Key("c", company, t.na
 
 // Get returns the row with the given ID.
 func (t Table[T]) Get(tx *Tx, company, id string) (row T, ok bool) {
-	return t.rows.get(tx, t.Key(company, id))
+	return t.rows.get(tx, tx.key("c", company, t.name, id))
 }
 
 // Look returns the row with the given ID as it lies in the cache, nil when there
 // is none. It is for what is asked with every command: nothing is copied, and the
 // caller must not change what it is given.
 func (t Table[T]) Look(tx *Tx, company, id string) *T {
-	return t.rows.look(tx, t.Key(company, id))
+	return t.rows.look(tx, tx.key("c", company, t.name, id))
 }
 
 // Put writes a row and returns its encoding.
 func (t Table[T]) Put(tx *Tx, company, id string, row T) []byte {
-	return t.rows.put(tx, t.Key(company, id), row)
+	return t.rows.put(tx, tx.key("c", company, t.name, id), row)
 }
 
 // Delete removes a row.
-func (t Table[T]) Delete(tx *Tx, company, id string) { tx.Delete(t.Key(company, id)) }
+func (t Table[T]) Delete(tx *Tx, company, id string) { tx.Delete(tx.key("c", company, t.name, id)) }
 
 // All yields the rows of company by ID.
 func (t Table[T]) All(tx *Tx, company string) iter.Seq2[string, T] {
@@ -80,13 +80,17 @@ func NewMeshTable[T any](name string) MeshTable[T] {
 func (t MeshTable[T]) Key(id string) []byte { return Key("m", t.name, id) }
 
 // Get returns the row with the given ID.
-func (t MeshTable[T]) Get(tx *Tx, id string) (row T, ok bool) { return t.rows.get(tx, t.Key(id)) }
+func (t MeshTable[T]) Get(tx *Tx, id string) (row T, ok bool) {
+	return t.rows.get(tx, tx.key("m", t.name, id))
+}
 
 // Put writes a row and returns its encoding.
-func (t MeshTable[T]) Put(tx *Tx, id string, row T) []byte { return t.rows.put(tx, t.Key(id), row) }
+func (t MeshTable[T]) Put(tx *Tx, id string, row T) []byte {
+	return t.rows.put(tx, tx.key("m", t.name, id), row)
+}
 
 // Delete removes a row.
-func (t MeshTable[T]) Delete(tx *Tx, id string) { tx.Delete(t.Key(id)) }
+func (t MeshTable[T]) Delete(tx *Tx, id string) { tx.Delete(tx.key("m", t.name, id)) }
 
 // All yields the rows by ID.
 func (t MeshTable[T]) All(tx *Tx) iter.Seq2[string, T] {
@@ -225,12 +229,12 @@ func NewIndex(name string) Index { return Index{name} }
 
 // Add enters id under value.
 func (x Index) Add(tx *Tx, company, value, id string) {
-	tx.Set(Key("c", company, x.name, value, id), nil)
+	tx.Set(tx.key("c", company, x.name, value, id), nil)
 }
 
 // Remove takes id out from under value.
 func (x Index) Remove(tx *Tx, company, value, id string) {
-	tx.Delete(Key("c", company, x.name, value, id))
+	tx.Delete(tx.key("c", company, x.name, value, id))
 }
 
 // Move takes id from one value to another; equal values are left alone.

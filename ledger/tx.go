@@ -35,6 +35,7 @@ type Tx struct {
 	cache *decoded    // nil caches nothing
 	view  *viewReader // of a view; it has no writes
 	ro    bool
+	buf   []byte // of the key that is asked for or written, see key
 
 	// order holds the keys of writes by tableOf, so that a scan of one table
 	// does not walk the writes of a whole group. It is made by the first scan of
@@ -262,14 +263,14 @@ func PrefixEnd(prefix []byte) []byte {
 	return nil
 }
 
-// Key joins parts with '/'. Parts must not hold a '/' (IDs and enum values do
-// not; free text is hashed or escaped before it becomes part of a key).
-func Key(parts ...string) []byte {
-	n := len(parts)
-	for _, p := range parts {
-		n += len(p)
-	}
-	b := make([]byte, 0, n)
+// key is Key in a buffer that the next call takes: for keys that are looked up or
+// written at once, which nobody keeps.
+func (t *Tx) key(parts ...string) []byte {
+	t.buf = appendKey(t.buf[:0], parts)
+	return t.buf
+}
+
+func appendKey(b []byte, parts []string) []byte {
 	for i, p := range parts {
 		if i > 0 {
 			b = append(b, '/')
@@ -277,6 +278,16 @@ func Key(parts ...string) []byte {
 		b = append(b, p...)
 	}
 	return b
+}
+
+// Key joins parts with '/'. Parts must not hold a '/' (IDs and enum values do
+// not; free text is hashed or escaped before it becomes part of a key).
+func Key(parts ...string) []byte {
+	n := len(parts)
+	for _, p := range parts {
+		n += len(p)
+	}
+	return appendKey(make([]byte, 0, n), parts)
 }
 
 // Order formats n so that keys sort as numbers do: 16 hex digits.
