@@ -114,7 +114,7 @@ func TestRunsUnderKills(t *testing.T) {
 			for try := i; ctx.Err() == nil; try++ {
 				var run answer
 				one, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				_, err := call(one, p.Nodes[try%3], "POST", "/api/agents/"+a+"/heartbeat/invoke", map[string]any{}, &run, "Idempotency-Key", fmt.Sprint(a, try))
+				_, err := p.Nodes[try%3].Call(one, "POST", "/api/agents/"+a+"/heartbeat/invoke", map[string]any{}, &run, "Idempotency-Key", fmt.Sprint(a, try))
 				cancel()
 				if err != nil || run.ID == "" {
 					time.Sleep(200 * time.Millisecond)
@@ -128,7 +128,7 @@ func TestRunsUnderKills(t *testing.T) {
 					time.Sleep(300 * time.Millisecond)
 					var row answer
 					one, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-					_, err := call(one, p.Nodes[(try+1)%3], "GET", "/api/heartbeat-runs/"+run.ID, nil, &row, "X-Selvage-Read", "default")
+					_, err := p.Nodes[(try+1)%3].Call(one, "GET", "/api/heartbeat-runs/"+run.ID, nil, &row, "X-Selvage-Read", "default")
 					cancel()
 					if err == nil && over(row.Status) {
 						break
@@ -178,7 +178,7 @@ func TestRunsUnderKills(t *testing.T) {
 		status := ""
 		for _, n := range p.Nodes {
 			var row struct{ Status, ErrorCode string }
-			if _, err := call(t.Context(), n, "GET", "/api/heartbeat-runs/"+id, nil, &row, "X-Selvage-Read", "default"); err != nil {
+			if _, err := n.Call(t.Context(), "GET", "/api/heartbeat-runs/"+id, nil, &row, "X-Selvage-Read", "default"); err != nil {
 				t.Fatalf("run %s (promised: %t): %v", id, promised[id], err)
 			}
 			if !over(row.Status) || cmp.Or(status, row.Status) != row.Status {

@@ -14,6 +14,8 @@ const (
 	pollInterval = 100 * time.Millisecond
 	// maxAnswer bounds what is read of a node's answer, in bytes.
 	maxAnswer = 1 << 20
+	// shownLog is how much of a node's log a failed test shows, in bytes.
+	shownLog = 4000
 	// maxFaultFile bounds the file that lists the cut links, in bytes.
 	maxFaultFile = 64 << 10
 )

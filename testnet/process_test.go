@@ -3,7 +3,6 @@ package testnet
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -56,20 +55,7 @@ func processes(t *testing.T, nodeArgs ...string) *Processes {
 	port := freePorts(t, 6)
 	dir := t.TempDir()
 	p, err := Up(t.Context(), Options{Dir: dir, Bin: selvage, N: 3, HTTPPort: port, MeshPort: port + 3, Args: nodeArgs, Log: io.Discard})
-	t.Cleanup(func() {
-		if p == nil {
-			return
-		}
-		if err := p.Down(); err != nil {
-			t.Error("down:", err)
-		}
-		if t.Failed() {
-			for _, n := range p.Nodes {
-				b, _ := os.ReadFile(filepath.Join(dir, n.Name+".log"))
-				t.Logf("%s:\n%s", n.Name, b[max(0, len(b)-4000):])
-			}
-		}
-	})
+	t.Cleanup(func() { p.End(t) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,42 +64,6 @@ func processes(t *testing.T, nodeArgs ...string) *Processes {
 
 type answer struct {
 	ID, Token, Status, Identifier string
-}
-
-func call(ctx context.Context, n Node, method, path string, in, out any, header ...string) (int, error) {
-	var body io.Reader
-	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
-			return 0, err
-		}
-		body = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, n.HTTP+path, body)
-	if err != nil {
-		return 0, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("X-Selvage-Read", "strong")
-	for i := 0; i+1 < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		return res.StatusCode, err
-	}
-	if res.StatusCode/100 != 2 {
-		return res.StatusCode, fmt.Errorf("HTTP %d: %s", res.StatusCode, b)
-	}
-	if out != nil {
-		err = json.Unmarshal(b, out)
-	}
-	return res.StatusCode, err
 }
 
 // must makes a call through any node that answers, for at most a minute.
@@ -125,7 +75,7 @@ func must(t *testing.T, p *Processes, method, path string, in, out any, header .
 		for _, n := range p.Nodes {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			var status int
-			status, err = call(ctx, n, method, path, in, out, append(header, "Idempotency-Key", key)...)
+			status, err = n.Call(ctx, method, path, in, out, append(header, "Idempotency-Key", key)...)
 			cancel()
 			if err == nil {
 				return
@@ -163,7 +113,7 @@ func heads(t *testing.T, p *Processes) string {
 				Hash   string
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			_, err := call(ctx, n, "GET", "/api/v1/mesh/ledger", nil, &r)
+			_, err := n.Call(ctx, "GET", "/api/v1/mesh/ledger", nil, &r)
 			cancel()
 			if err != nil {
 				seen = append(seen, err.Error())
@@ -196,7 +146,7 @@ func startLoad(t *testing.T, p *Processes, issue string, clients int) *load {
 				body := fmt.Sprintf("comment %d of client %d", i, c)
 				for try := c; !l.stop.Load(); try++ {
 					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-					_, err := call(ctx, p.Nodes[try%len(p.Nodes)], "POST", "/api/issues/"+issue+"/comments",
+					_, err := p.Nodes[try%len(p.Nodes)].Call(ctx, "POST", "/api/issues/"+issue+"/comments",
 						map[string]any{"body": body}, nil, "Idempotency-Key", body)
 					cancel()
 					if err == nil {
@@ -234,7 +184,7 @@ func (l *load) end(t *testing.T, p *Processes, issue string) {
 			if after != "" {
 				path += "&after=" + after
 			}
-			if _, err := call(t.Context(), n, "GET", path, nil, &page); err != nil {
+			if _, err := n.Call(t.Context(), "GET", path, nil, &page); err != nil {
 				t.Fatalf("comments on %s: %v", n.Name, err)
 			}
 			for _, c := range page {
@@ -399,7 +349,7 @@ func TestStalledDiskLosesLeadership(t *testing.T) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		_, err := call(ctx, n, "POST", "/api/companies/"+company+"/goals", map[string]any{"title": fmt.Sprint("goal ", i)}, nil)
+		_, err := n.Call(ctx, "POST", "/api/companies/"+company+"/goals", map[string]any{"title": fmt.Sprint("goal ", i)}, nil)
 		cancel()
 		if err == nil {
 			break
@@ -477,7 +427,7 @@ func TestPartitionedMinorityAcceptsNothing(t *testing.T) {
 	}
 	must(t, &majority, "POST", "/api/companies/"+company+"/goals", map[string]any{"title": "majority"}, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	status, err := call(ctx, minority, "POST", "/api/companies/"+company+"/goals", map[string]any{"title": "minority"}, nil)
+	status, err := minority.Call(ctx, "POST", "/api/companies/"+company+"/goals", map[string]any{"title": "minority"}, nil)
 	cancel()
 	if err == nil {
 		t.Error("the cut-off leader acknowledged a write")
@@ -529,7 +479,7 @@ func TestFullDiskRefusesWritesAndRecovers(t *testing.T) {
 	write := func() (int, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		return call(ctx, p.Nodes[0], "POST", "/api/companies/"+company+"/goals", map[string]any{"title": fmt.Sprint("goal ", time.Now())}, nil)
+		return p.Nodes[0].Call(ctx, "POST", "/api/companies/"+company+"/goals", map[string]any{"title": fmt.Sprint("goal ", time.Now())}, nil)
 	}
 	var status int
 	waitFor(t, "a refusal that names the disk", 30*time.Second, func() bool {
@@ -537,7 +487,7 @@ func TestFullDiskRefusesWritesAndRecovers(t *testing.T) {
 		return status == http.StatusServiceUnavailable && strings.Contains(err.Error(), "isk")
 	})
 	var row answer
-	if _, err := call(t.Context(), p.Nodes[0], "GET", "/api/issues/"+issue, nil, &row, "X-Selvage-Read", "default"); err != nil || row.ID != issue {
+	if _, err := p.Nodes[0].Call(t.Context(), "GET", "/api/issues/"+issue, nil, &row, "X-Selvage-Read", "default"); err != nil || row.ID != issue {
 		t.Errorf("a read on a full disk gives %+v, %v", row, err)
 	}
 	if err := os.Remove(fill); err != nil {

@@ -305,30 +305,52 @@ func whoami(ctx context.Context, n Node) (id, role string, err error) {
 }
 
 func get(ctx context.Context, url string, out any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	return do(req, out)
+	_, err := call(ctx, http.MethodGet, url, nil, out)
+	return err
 }
 
-func do(req *http.Request, out any) error {
+// Call makes a call to the node's API, with a strong read, and decodes the
+// answer into out unless that is nil. in is sent as JSON, nil as no body; header
+// is names and values in turn. Whatever is not 2xx is an error beside its
+// status; without an answer the status is 0.
+func (n Node) Call(ctx context.Context, method, path string, in, out any, header ...string) (status int, err error) {
+	return call(ctx, method, n.HTTP+path, in, out, append([]string{"X-Selvage-Read", "strong"}, header...)...)
+}
+
+func call(ctx context.Context, method, url string, in, out any, header ...string) (status int, err error) {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return 0, err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, body)
+	if err != nil {
+		return 0, err
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer res.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return res.StatusCode, err
+	case res.StatusCode/100 != 2:
+		return res.StatusCode, fmt.Errorf("HTTP %d: %s", res.StatusCode, bytes.TrimSpace(b))
+	case out == nil:
+		return res.StatusCode, nil
 	}
-	if res.StatusCode/100 != 2 {
-		return fmt.Errorf("HTTP %d: %s", res.StatusCode, bytes.TrimSpace(b))
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(b, out)
+	return res.StatusCode, json.Unmarshal(b, out)
 }
 
 // token asks any live node for a one-time join token.
@@ -339,15 +361,10 @@ func (p *Processes) token(ctx context.Context) (string, error) {
 		if !p.alive(n) || n.ID == "" {
 			continue
 		}
-		req, rerr := http.NewRequestWithContext(ctx, http.MethodPost, n.HTTP+"/api/v1/mesh/tokens", strings.NewReader(`{"uses":1,"ttlSeconds":600}`))
-		if rerr != nil {
-			return "", rerr
-		}
-		req.Header.Set("Content-Type", "application/json")
 		var answer struct {
 			Token string `json:"token"`
 		}
-		if err = do(req, &answer); err == nil {
+		if _, err = call(ctx, http.MethodPost, n.HTTP+"/api/v1/mesh/tokens", map[string]any{"uses": 1, "ttlSeconds": 600}, &answer); err == nil {
 			return answer.Token, nil
 		}
 	}
@@ -469,6 +486,28 @@ func (p *Processes) fault(change func(*Faults)) error {
 	}
 	time.Sleep(2 * pollInterval) // until every node has looked at it
 	return nil
+}
+
+// End is Down at the end of a test, and shows the last that each node of a failed
+// one has said. p may be nil: a mesh that never was.
+func (p *Processes) End(t interface {
+	Error(args ...any)
+	Logf(format string, args ...any)
+	Failed() bool
+}) {
+	if p == nil {
+		return
+	}
+	if err := p.Down(); err != nil {
+		t.Error("down:", err)
+	}
+	if !t.Failed() {
+		return
+	}
+	for i := range p.Nodes {
+		b, _ := os.ReadFile(p.logFile(&p.Nodes[i]))
+		t.Logf("%s:\n%s", p.Nodes[i].Name, b[max(0, len(b)-shownLog):])
+	}
 }
 
 // Down stops all nodes in order (SIGTERM), those that do not end in time by SIGKILL.
