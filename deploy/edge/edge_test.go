@@ -186,6 +186,19 @@ func TestPackages(t *testing.T) {
 	if got := out(t, filepath.Join(root, "usr/bin/selvage"), "--version"); !strings.Contains(got, "1.2.3") {
 		t.Error(got)
 	}
+	program, err := os.ReadFile(filepath.Join(root, "usr/bin/selvage"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := unpackRPM(t, rpms[0])
+	for path, want := range map[string]packed{
+		"usr/bin/selvage": {0o755, program}, "usr/lib/systemd/system/selvage.service": {0o644, nil}, "usr/lib/sysusers.d/selvage.conf": {0o644, nil}, "etc/selvage/config.yaml": {0o640, nil},
+	} {
+		got, ok := files[path]
+		if !ok || got.mode != want.mode || want.content != nil && !bytes.Equal(got.content, want.content) {
+			t.Errorf("the rpm has %s: %t, mode %o, %d bytes", path, ok, got.mode, len(got.content))
+		}
+	}
 	control := out(t, "dpkg-deb", "-I", debs[0])
 	for _, want := range []string{"Version: 1.2.3", "Package: selvage", "postinst", "prerm", "postrm"} {
 		if !strings.Contains(control, want) {
