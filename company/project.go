@@ -47,31 +47,6 @@ func (p Project) Clone() Project {
 	return p
 }
 
-// A Workspace is where the work of a project lies: a folder, or a repository.
-type Workspace struct {
-	ID              string           `cbor:"1,keyasint" json:"id"`
-	Company         string           `cbor:"2,keyasint" json:"companyId"`
-	Project         string           `cbor:"3,keyasint" json:"projectId"`
-	Name            string           `cbor:"4,keyasint" json:"name"`
-	SourceType      string           `cbor:"5,keyasint" json:"sourceType"`
-	Cwd             NullText         `cbor:"6,keyasint,omitempty" json:"cwd"`
-	RepoURL         NullText         `cbor:"7,keyasint,omitempty" json:"repoUrl"`
-	RepoRef         NullText         `cbor:"8,keyasint,omitempty" json:"repoRef"`
-	DefaultRef      NullText         `cbor:"9,keyasint,omitempty" json:"defaultRef"`
-	Visibility      string           `cbor:"10,keyasint" json:"visibility"`
-	SetupCommand    NullText         `cbor:"11,keyasint,omitempty" json:"setupCommand"`
-	CleanupCommand  NullText         `cbor:"12,keyasint,omitempty" json:"cleanupCommand"`
-	RemoteProvider  NullText         `cbor:"13,keyasint,omitempty" json:"remoteProvider"`
-	RemoteRef       NullText         `cbor:"14,keyasint,omitempty" json:"remoteWorkspaceRef"`
-	SharedKey       NullText         `cbor:"15,keyasint,omitempty" json:"sharedWorkspaceKey"`
-	Metadata        json.RawMessage  `cbor:"16,keyasint,omitempty" json:"metadata"`
-	RuntimeConfig   json.RawMessage  `cbor:"17,keyasint,omitempty" json:"runtimeConfig"`
-	Primary         bool             `cbor:"18,keyasint,omitempty" json:"isPrimary"`
-	RuntimeServices []RuntimeService `cbor:"-" json:"runtimeServices"` // set where a workspace is shown
-	CreatedAt       Time             `cbor:"20,keyasint" json:"createdAt"`
-	UpdatedAt       Time             `cbor:"21,keyasint" json:"updatedAt"`
-}
-
 // SourceTypes and Visibilities are all that workspaces have, in the contract's order.
 var (
 	SourceTypes  = []string{"local_path", "git_repo", "remote_managed", "non_git_path"}
@@ -110,38 +85,10 @@ type SaveProject struct {
 	Workspace       *SaveWorkspace  `cbor:"13,keyasint,omitempty"` // made with the project
 }
 
-// SaveWorkspace is the payload of workspace.create, and of workspace.update,
-// where a nil field keeps what is there and an empty one clears it.
-type SaveWorkspace struct {
-	ID             string          `cbor:"1,keyasint"`
-	Project        string          `cbor:"2,keyasint"`
-	Name           *string         `cbor:"3,keyasint,omitempty"`
-	SourceType     *string         `cbor:"4,keyasint,omitempty"`
-	Cwd            *string         `cbor:"5,keyasint,omitempty"`
-	RepoURL        *string         `cbor:"6,keyasint,omitempty"`
-	RepoRef        *string         `cbor:"7,keyasint,omitempty"`
-	DefaultRef     *string         `cbor:"8,keyasint,omitempty"`
-	Visibility     *string         `cbor:"9,keyasint,omitempty"`
-	SetupCommand   *string         `cbor:"10,keyasint,omitempty"`
-	CleanupCommand *string         `cbor:"11,keyasint,omitempty"`
-	RemoteProvider *string         `cbor:"12,keyasint,omitempty"`
-	RemoteRef      *string         `cbor:"13,keyasint,omitempty"`
-	SharedKey      *string         `cbor:"14,keyasint,omitempty"`
-	Metadata       json.RawMessage `cbor:"15,keyasint,omitempty"`
-	RuntimeConfig  json.RawMessage `cbor:"16,keyasint,omitempty"`
-	Primary        *bool           `cbor:"17,keyasint,omitempty"`
-}
-
 // DeleteProject is the payload of project.delete, DeleteWorkspace that of
 // workspace.delete.
 type DeleteProject struct {
 	ID string `cbor:"1,keyasint"`
-}
-
-// DeleteWorkspace is the payload of workspace.delete.
-type DeleteWorkspace struct {
-	ID      string `cbor:"1,keyasint"`
-	Project string `cbor:"2,keyasint"`
 }
 
 func registerProjects(m ledger.Mux) {
@@ -194,28 +141,6 @@ func ProjectsOf(tx *ledger.Tx, company string) []Project {
 	return out
 }
 
-// WorkspacesOf returns the workspaces of a project, the primary one first and
-// then by age.
-func WorkspacesOf(tx *ledger.Tx, company, project string) []Workspace {
-	out := []Workspace{}
-	for id := range workspacesProject.IDs(tx, company, project, false) {
-		if w, ok := workspaces.Get(tx, company, id); ok {
-			w.RuntimeServices = ServicesOf(tx, company, w.ID)
-			out = append(out, w)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b Workspace) int {
-		if a.Primary != b.Primary {
-			if a.Primary {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a.CreatedAt, b.CreatedAt)
-	})
-	return out
-}
-
 // CountProjectIssues returns how many issues belong to a project.
 func CountProjectIssues(tx *ledger.Tx, company, project string) (n int) {
 	for range issuesByProject.IDs(tx, company, project, false) {
@@ -224,14 +149,7 @@ func CountProjectIssues(tx *ledger.Tx, company, project string) (n int) {
 	return n
 }
 
-func workspaceExists(tx *ledger.Tx, company, id string) bool {
-	return tx.Has(workspaces.Key(company, id))
-}
-
 func errNoProject() error { return ledger.Refuse(ledger.NotFound, nil, "Project not found") }
-func errNoWorkspace() error {
-	return ledger.Refuse(ledger.NotFound, nil, "Project workspace not found")
-}
 
 func (p Project) with(s SaveProject) (Project, error) {
 	set(&p.Name, s.Name)
@@ -426,213 +344,4 @@ func deleteProject(c *ledger.Context, s DeleteProject) (any, error) {
 	disown(c.Tx, p.ID)
 	c.Record(ledger.Change{Action: "project.deleted", EntityType: "project", EntityID: p.ID, Details: jsonObject{}.str("name", p.Name).close()})
 	return nil, nil
-}
-
-func (w Workspace) with(s SaveWorkspace) (Workspace, error) {
-	set(&w.Name, s.Name)
-	set(&w.SourceType, s.SourceType)
-	setText(&w.Cwd, s.Cwd)
-	setText(&w.RepoURL, s.RepoURL)
-	setText(&w.RepoRef, s.RepoRef)
-	setText(&w.DefaultRef, s.DefaultRef)
-	set(&w.Visibility, s.Visibility)
-	setText(&w.SetupCommand, s.SetupCommand)
-	setText(&w.CleanupCommand, s.CleanupCommand)
-	setText(&w.RemoteProvider, s.RemoteProvider)
-	setText(&w.RemoteRef, s.RemoteRef)
-	setText(&w.SharedKey, s.SharedKey)
-	for _, f := range []struct {
-		name string
-		from json.RawMessage
-		to   *json.RawMessage
-	}{{"metadata", s.Metadata, &w.Metadata}, {"runtimeConfig", s.RuntimeConfig, &w.RuntimeConfig}} {
-		v, err := object(f.name, f.from, MaxConfig)
-		if err != nil {
-			return w, err
-		}
-		if len(f.from) > 0 {
-			*f.to = v
-		}
-	}
-	if w.SourceType == "" {
-		w.SourceType = "local_path"
-		if w.Cwd == "" && w.RepoURL != "" {
-			w.SourceType = "git_repo"
-		}
-	}
-	if w.Name == "" {
-		w.Name = w.defaultName()
-	}
-	return w, nil
-}
-
-func (w Workspace) defaultName() string {
-	place := string(w.Cwd)
-	if place == "" {
-		place = strings.TrimSuffix(string(w.RepoURL), ".git")
-	}
-	place = strings.TrimRight(place, "/")
-	if name := place[strings.LastIndexByte(place, '/')+1:]; name != "" {
-		return name
-	}
-	return "workspace"
-}
-
-func (w Workspace) check() error {
-	switch {
-	case w.Cwd == "" && w.RepoURL == "" && w.RemoteRef == "":
-		return ledger.Refuse(ledger.Invalid, nil, "A workspace needs cwd, repoUrl or remoteWorkspaceRef")
-	case !slices.Contains(SourceTypes, w.SourceType):
-		return ledger.Refuse(ledger.Invalid, nil, "Unknown source type: %s", w.SourceType)
-	case !slices.Contains(Visibilities, w.Visibility):
-		return ledger.Refuse(ledger.Invalid, nil, "Unknown visibility: %s", w.Visibility)
-	}
-	for _, text := range []string{w.Name, string(w.Cwd), string(w.RepoURL), string(w.RepoRef), string(w.DefaultRef), string(w.RemoteProvider), string(w.RemoteRef),
-		string(w.SharedKey), string(w.SetupCommand), string(w.CleanupCommand)} {
-		if len(text) > MaxDescriptor {
-			return ledger.Refuse(ledger.TooLarge, nil, "A text of the workspace is longer than %d bytes", MaxDescriptor)
-		}
-	}
-	return nil
-}
-
-// addWorkspace stores a new workspace; the first of a project is its primary one.
-func addWorkspace(c *ledger.Context, s SaveWorkspace) (Workspace, error) {
-	company, now := c.Cmd.Company, TimeOf(c.Now)
-	p, ok := projects.Get(c.Tx, company, s.Project)
-	if !ok {
-		return Workspace{}, errNoProject()
-	}
-	if err := checkNewID(c.Tx, s.ID); err != nil {
-		return Workspace{}, err
-	}
-	w, err := Workspace{ID: s.ID, Company: company, Project: p.ID, Visibility: "default", CreatedAt: now, UpdatedAt: now}.with(s)
-	if err != nil {
-		return w, err
-	}
-	if err := w.check(); err != nil {
-		return w, err
-	}
-	if w.commands() != (Workspace{}).commands() {
-		if _, err := DeclaredCommands(w.runtime().Services); err != nil {
-			return w, err
-		}
-		if err := mayDefineCommands(c); err != nil {
-			return w, err
-		}
-	}
-	if len(WorkspacesOf(c.Tx, company, p.ID)) >= MaxWorkspaces {
-		return w, ledger.Refuse(ledger.Conflict, nil, "A project has at most %d workspaces", MaxWorkspaces)
-	}
-	own(c.Tx, company, w.ID)
-	workspacesProject.Add(c.Tx, company, p.ID, w.ID)
-	w.Primary = p.Workspace == "" || s.Primary != nil && *s.Primary
-	if w.Primary {
-		makePrimary(c, p, w.ID)
-	}
-	workspaces.Put(c.Tx, company, w.ID, w)
-	return w, nil
-}
-
-// makePrimary sets the primary workspace of a project; the one before loses the mark.
-func makePrimary(c *ledger.Context, p Project, id string) {
-	if old, ok := workspaces.Get(c.Tx, p.Company, p.Workspace); ok && old.ID != id {
-		old.Primary, old.UpdatedAt = false, TimeOf(c.Now)
-		workspaces.Put(c.Tx, p.Company, old.ID, old)
-	}
-	p.Workspace = id
-	projects.Put(c.Tx, p.Company, p.ID, p)
-}
-
-func createWorkspace(c *ledger.Context, s SaveWorkspace) (any, error) {
-	w, err := addWorkspace(c, s)
-	if err != nil {
-		return nil, err
-	}
-	c.Record(ledger.Change{Action: "project.workspace_created", EntityType: "project", EntityID: w.Project,
-		Details: jsonObject{}.null("cwd", string(w.Cwd)).str("name", w.Name).bool("isPrimary", w.Primary).str("workspaceId", w.ID).close()})
-	return w, nil
-}
-
-func workspaceOf(c *ledger.Context, project, id string) (Workspace, Project, error) {
-	p, ok := projects.Get(c.Tx, c.Cmd.Company, project)
-	if !ok {
-		return Workspace{}, p, errNoProject()
-	}
-	w, ok := workspaces.Get(c.Tx, c.Cmd.Company, id)
-	if !ok || w.Project != project {
-		return w, p, errNoWorkspace()
-	}
-	return w, p, nil
-}
-
-func updateWorkspace(c *ledger.Context, s SaveWorkspace) (any, error) {
-	w, p, err := workspaceOf(c, s.Project, s.ID)
-	if err != nil {
-		return nil, err
-	}
-	before := w.commands()
-	if w, err = w.with(s); err != nil {
-		return nil, err
-	}
-	if w.commands() != before {
-		if _, err := DeclaredCommands(w.runtime().Services); err != nil {
-			return nil, err
-		}
-		if err := mayDefineCommands(c); err != nil {
-			return nil, err
-		}
-	}
-	w.UpdatedAt = TimeOf(c.Now)
-	if err := w.check(); err != nil {
-		return nil, err
-	}
-	if s.Primary != nil && *s.Primary && !w.Primary {
-		w.Primary = true
-		makePrimary(c, p, w.ID)
-	}
-	workspaces.Put(c.Tx, w.Company, w.ID, w)
-	c.Record(ledger.Change{Action: "project.workspace_updated", EntityType: "project", EntityID: p.ID, Details: jsonObject{}.str("workspaceId", w.ID).close()})
-	return w, nil
-}
-
-func deleteWorkspace(c *ledger.Context, s DeleteWorkspace) (any, error) {
-	w, p, err := workspaceOf(c, s.Project, s.ID)
-	if err != nil {
-		return nil, err
-	}
-	dropWorkspace(c.Tx, w)
-	if w.Primary {
-		p.Workspace = ""
-		if left := WorkspacesOf(c.Tx, p.Company, p.ID); len(left) > 0 {
-			left[0].Primary = true
-			workspaces.Put(c.Tx, p.Company, left[0].ID, left[0])
-			p.Workspace = left[0].ID
-		}
-		projects.Put(c.Tx, p.Company, p.ID, p)
-	}
-	c.Record(ledger.Change{Action: "project.workspace_deleted", EntityType: "project", EntityID: p.ID,
-		Details: jsonObject{}.str("name", w.Name).str("workspaceId", w.ID).close()})
-	return w, nil
-}
-
-// ProjectWorkspaceOf returns a workspace of a project.
-func ProjectWorkspaceOf(tx *ledger.Tx, company, id string) (Workspace, bool) {
-	return workspaces.Get(tx, company, id)
-}
-
-// Services is what the workspace declares to be executed besides runs.
-func (w Workspace) Services() Lifecycle {
-	r := w.runtime()
-	return Lifecycle{Runtime: r.Services, Desired: r.Desired, States: r.States}
-}
-
-func dropWorkspace(tx *ledger.Tx, w Workspace) {
-	workspacesProject.Remove(tx, w.Company, w.Project, w.ID)
-	workspaces.Delete(tx, w.Company, w.ID)
-	dropServices(tx, w.Company, w.ID)
-	if len(OperationsOf(tx, w.Company, w.ID)) > 0 {
-		tx.Set(threadKey(w.Company, w.ID), nil)
-	}
-	disown(tx, w.ID)
 }

@@ -1,0 +1,352 @@
+package company
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// toResolve returns an interaction that the actor may decide now.
+func toResolve(c *ledger.Context, p ResolveInteraction) (i Issue, in Interaction, body interactionPayload, err error) {
+	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	if !ok {
+		return i, in, body, errNoIssue()
+	}
+	if in, ok = InteractionOf(c.Tx, i, p.ID); !ok {
+		return i, in, body, ledger.Refuse(ledger.NotFound, nil, "Interaction not found")
+	}
+	if err := mayComment(c, i); err != nil {
+		return i, in, body, err
+	}
+	if err := in.mayResolve(c); err != nil {
+		return i, in, body, err
+	}
+	if in.Status != "pending" {
+		return i, in, body, ledger.Refuse(ledger.Conflict, jsonObject{}.str("interactionId", in.ID).str("status", in.Status).close(), "Interaction has already been resolved")
+	}
+	if json.Unmarshal(in.Payload, &body) != nil {
+		return i, in, body, ledger.Refuse(ledger.Unprocessable, nil, "The payload of the interaction is not of its kind")
+	}
+	return i, in, body, nil
+}
+
+// mayResolve lets those decide whom the policy names: anybody of the company,
+// all but who asked, or people; and of agents only the one that is asked, if one is.
+func (in Interaction) mayResolve(c *ledger.Context) error {
+	agent := isAgent(c)
+	refuse := func(text string) error {
+		return ledger.Refuse(ledger.Forbidden, jsonObject{}.str("interactionId", in.ID).str("effectiveResolverPolicy", in.Effective).close(), "%s", text)
+	}
+	switch {
+	case in.Effective == "human_only" && agent:
+		return refuse("Only people may decide this interaction")
+	case in.Effective == "not_creator" && in.byActor(c):
+		return refuse("Who asked may not decide this interaction")
+	case agent && in.AddresseeAgent != "" && string(in.AddresseeAgent) != c.Cmd.Actor.ID:
+		return refuse("Another agent is asked")
+	case agent && in.AddresseeAgent == "" && in.AddresseeUser != "":
+		return refuse("A person is asked")
+	}
+	return nil
+}
+
+// byActor reports whether the actor is who asked.
+func (in Interaction) byActor(c *ledger.Context) bool {
+	agent, user := actedBy(c)
+	return agent != "" && agent == in.CreatedAgent || user != "" && user == in.CreatedUser
+}
+
+func wrongKind(in Interaction, verb string) error {
+	return ledger.Refuse(ledger.Unprocessable, jsonObject{}.str("kind", in.Kind).close(), "An interaction of kind %s cannot be %s", in.Kind, verb)
+}
+
+func acceptInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
+	i, in, body, err := toResolve(c, p)
+	if err != nil {
+		return nil, err
+	}
+	if latest, stale := body.staleTarget(c, i); stale {
+		return expireStale(c, i, in, latest)
+	}
+	switch in.Kind {
+	case SuggestTasks:
+		return acceptTasks(c, i, in, body, p)
+	case Confirmation:
+		return resolve(c, i, in, "accepted", jsonObject{}.int("version", 1).str("outcome", "accepted").close(), nil)
+	case CheckboxConfirm:
+		chosen, err := body.chosen(in, p)
+		if err != nil {
+			return nil, err
+		}
+		return resolve(c, i, in, "accepted", jsonObject{}.int("version", 1).str("outcome", "accepted").list("selectedOptionIds", chosen).close(),
+			func(o jsonObject) jsonObject { return o.int("selectedOptionCount", int64(len(chosen))) })
+	}
+	return nil, wrongKind(in, "accepted")
+}
+
+// staleTarget reports whether the document that a confirmation is about has
+// another latest revision now.
+func (b interactionPayload) staleTarget(c *ledger.Context, i Issue) (latest string, stale bool) {
+	t := b.Target
+	if t == nil || t.Type != "issue_document" {
+		return "", false
+	}
+	of := i
+	if t.Issue != "" && t.Issue != i.ID {
+		of, _ = issues.Get(c.Tx, i.Company, t.Issue)
+	}
+	d, ok := DocumentOf(c.Tx, of, t.Key)
+	return d.Latest, !ok || d.Latest != t.Revision
+}
+
+// chosen returns the options that were chosen, if they are as many as asked for.
+func (b interactionPayload) chosen(in Interaction, p ResolveInteraction) ([]string, error) {
+	var chosen []string
+	if p.Options != nil {
+		chosen = sortedSet(*p.Options)
+	} else {
+		var defaults struct {
+			IDs []string `json:"defaultSelectedOptionIds"`
+		}
+		if err := json.Unmarshal(in.Payload, &defaults); err == nil {
+			chosen = sortedSet(defaults.IDs)
+		}
+	}
+	for _, id := range chosen {
+		if !slices.ContainsFunc(b.Options, func(o interactionValue) bool { return o.ID == id }) {
+			return nil, ledger.Refuse(ledger.Unprocessable, nil, "Unknown option: %s", id)
+		}
+	}
+	if len(chosen) < b.MinSelected || b.MaxSelected != nil && len(chosen) > *b.MaxSelected {
+		return nil, ledger.Refuse(ledger.Unprocessable, jsonObject{}.int("minSelected", int64(b.MinSelected)).int("selected", int64(len(chosen))).close(),
+			"%d options are chosen, which is not as many as asked for", len(chosen))
+	}
+	return chosen, nil
+}
+
+// acceptTasks makes the tasks of a suggestion, all of those that are chosen or none.
+func acceptTasks(c *ledger.Context, i Issue, in Interaction, body interactionPayload, p ResolveInteraction) (any, error) {
+	tasks, err := ordered(body.Tasks)
+	if err != nil {
+		return nil, err
+	}
+	want := map[string]bool{}
+	for _, t := range tasks {
+		want[t.ClientKey] = p.Tasks == nil
+	}
+	if p.Tasks != nil {
+		for _, key := range *p.Tasks {
+			if _, ok := want[key]; !ok {
+				return nil, ledger.Refuse(ledger.Unprocessable, nil, "Unknown task: %s", key)
+			}
+			want[key] = true
+		}
+		if len(*p.Tasks) == 0 {
+			return nil, ledger.Refuse(ledger.Unprocessable, nil, "No task is chosen; reject the suggestion instead")
+		}
+	}
+	created, skipped := []json.RawMessage{}, []string{}
+	made := map[string]Issue{}
+	for _, t := range tasks {
+		if !want[t.ClientKey] {
+			skipped = append(skipped, t.ClientKey)
+			continue
+		}
+		parent := orText(t.Parent, orText(body.DefaultParent, i.ID))
+		if t.ParentClientKey != "" {
+			above, ok := made[t.ParentClientKey]
+			if !ok {
+				return nil, ledger.Refuse(ledger.Unprocessable, nil, "Task %s is chosen without its parent %s", t.ClientKey, t.ParentClientKey)
+			}
+			parent = above.ID
+		}
+		ids, err := body.labelIDs(c.Tx, i.Company, t.Labels)
+		if err != nil {
+			return nil, err
+		}
+		v, err := createIssue(c, CreateIssue{ID: derivedID("suggested", in.ID, t.ClientKey), Title: t.Title, Description: t.Description, Priority: t.Priority,
+			WorkMode: t.WorkMode, Assignee: t.Assignee, AssigneeUser: t.AssigneeUser, Project: t.Project, Goal: t.Goal, BillingCode: t.BillingCode,
+			Labels: ids, Parent: parent, AllowDuplicate: true, many: true})
+		if err != nil {
+			return nil, err
+		}
+		task := v.(IssueResult).Issue
+		made[t.ClientKey] = task
+		above, _ := issues.Get(c.Tx, i.Company, task.Parent)
+		created = append(created, jsonObject{}.str("clientKey", t.ClientKey).str("issueId", task.ID).str("identifier", task.Identifier).str("title", task.Title).
+			str("parentIssueId", above.ID).str("parentIdentifier", above.Identifier).close())
+	}
+	o := jsonObject{}.int("version", 1).raw("createdTasks", formatList(created))
+	if len(skipped) > 0 {
+		o = o.list("skippedClientKeys", skipped)
+	}
+	i, _ = issues.Get(c.Tx, i.Company, i.ID)
+	return resolve(c, i, in, "accepted", o.close(), func(o jsonObject) jsonObject {
+		return o.int("createdTaskCount", int64(len(created))).int("skippedTaskCount", int64(len(skipped)))
+	})
+}
+
+// formatList joins JSON values to an array.
+func formatList(rows []json.RawMessage) json.RawMessage {
+	b := []byte{'['}
+	for n, r := range rows {
+		if n > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, r...)
+	}
+	return append(b, ']')
+}
+
+func answerInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
+	i, in, body, err := toResolve(c, p)
+	if err != nil {
+		return nil, err
+	}
+	if in.Kind != AskQuestions {
+		return nil, wrongKind(in, "answered")
+	}
+	if len(p.Answers) > MaxQuestions || len(p.Summary) > MaxInteraction {
+		return nil, ledger.Refuse(ledger.TooLarge, nil, "There are at most %d answers", MaxQuestions)
+	}
+	given := map[string]bool{}
+	rows := []json.RawMessage{}
+	for _, a := range p.Answers {
+		if err := body.checkAnswer(a, given); err != nil {
+			return nil, err
+		}
+		o := jsonObject{}.str("questionId", a.Question).list("optionIds", a.Options)
+		if a.Other != "" {
+			o = o.str("otherText", a.Other)
+		}
+		rows = append(rows, o.close())
+	}
+	for _, q := range body.Questions {
+		if q.Required && !given[q.ID] {
+			return nil, ledger.Refuse(ledger.Unprocessable, nil, "Question %s must be answered", q.ID)
+		}
+	}
+	result := jsonObject{}.int("version", 1).raw("answers", formatList(rows)).null("summaryMarkdown", p.Summary).close()
+	return resolve(c, i, in, "answered", result, func(o jsonObject) jsonObject { return o.int("answeredQuestionCount", int64(len(rows))) })
+}
+
+func (b interactionPayload) checkAnswer(a Answer, given map[string]bool) error {
+	n := slices.IndexFunc(b.Questions, func(q interactionQuestion) bool { return q.ID == a.Question })
+	if n < 0 {
+		return ledger.Refuse(ledger.Unprocessable, nil, "Unknown question: %s", a.Question)
+	}
+	q := b.Questions[n]
+	free := q.AllowOther || len(q.Options) == 0
+	for _, id := range a.Options {
+		k := slices.IndexFunc(q.Options, func(o interactionValue) bool { return o.ID == id })
+		if k < 0 {
+			return ledger.Refuse(ledger.Unprocessable, nil, "Question %s has no option %s", a.Question, id)
+		}
+		free = free || q.Options[k].FreeText
+	}
+	switch {
+	case given[a.Question]:
+		return ledger.Refuse(ledger.Unprocessable, nil, "Question %s is answered twice", a.Question)
+	case q.SelectionMode == "single" && len(a.Options) > 1:
+		return ledger.Refuse(ledger.Unprocessable, nil, "Question %s takes one option", a.Question)
+	case a.Other != "" && !free:
+		return ledger.Refuse(ledger.Unprocessable, nil, "Question %s takes no text of one's own", a.Question)
+	}
+	given[a.Question] = len(a.Options) > 0 || a.Other != ""
+	return nil
+}
+
+func rejectInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
+	i, in, body, err := toResolve(c, p)
+	switch {
+	case err != nil:
+		return nil, err
+	case in.Kind == AskQuestions || in.Kind == ItemVerdicts:
+		return nil, wrongKind(in, "rejected")
+	case body.RejectRequiresReason && strings.TrimSpace(p.Reason) == "":
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A reason is required to reject this interaction")
+	}
+	o := jsonObject{}.int("version", 1)
+	if in.Kind == SuggestTasks {
+		o = o.null("rejectionReason", p.Reason)
+	} else {
+		o = o.str("outcome", "rejected").null("reason", p.Reason)
+	}
+	return resolve(c, i, in, "rejected", o.close(), func(o jsonObject) jsonObject { return o.null("rejectionReason", snippet(p.Reason, 500)) })
+}
+
+// resolve ends an interaction and wakes whom that concerns.
+func resolve(c *ledger.Context, i Issue, in Interaction, status string, result json.RawMessage, more func(jsonObject) jsonObject) (any, error) {
+	if len(result) > MaxInteraction {
+		return nil, ledger.Refuse(ledger.TooLarge, nil, "The result of an interaction has at most %d bytes", MaxInteraction)
+	}
+	now := TimeOf(c.Now)
+	in.Status, in.Result, in.ResolvedAt, in.UpdatedAt = status, result, now, now
+	in.ResolvedAgent, in.ResolvedUser = actedBy(c)
+	in.ResolvedRun = NullText(c.Cmd.Run)
+	interactions.Put(c.Tx, i.Company, in.rowKey(), in)
+	interactionsPending.Remove(c.Tx, i.Company, i.ID, ledger.Order(in.Seq))
+	touch(c, i)
+	reason := "allow_board_actor"
+	if isAgent(c) {
+		reason = "allow_agent_run"
+	}
+	o := in.details().str("resolutionActorKind", c.Cmd.Actor.Type).str("resolverAuthorizationReason", reason)
+	if more != nil {
+		o = more(o)
+	}
+	recordLive(c, ledger.Change{Action: "issue.thread_interaction_" + status, EntityType: "issue", EntityID: i.ID, Details: o.close()})
+	return in, wakeForInteraction(c, i, in)
+}
+
+// wakeForInteraction wakes the issue's assignee and the agent that asked, if
+// the interaction says so, with what became of it. Nobody is woken by itself.
+func wakeForInteraction(c *ledger.Context, i Issue, in Interaction) error {
+	if in.Status == "cancelled" && !in.skipped() || in.Continuation == "none" ||
+		in.Continuation == "wake_assignee_on_accept" && in.Status != "accepted" && in.Status != "answered" {
+		return nil
+	}
+	at := ledger.Order(c.Height)
+	for _, agent := range sortedSet([]string{i.Assignee, string(in.CreatedAgent)}) {
+		if agent == "" || isAgent(c) && agent == c.Cmd.Actor.ID {
+			continue
+		}
+		a, ok := wakeable(c.Tx, i.Company, agent)
+		if !ok {
+			continue
+		}
+		if _, err := wake(c, a, Wake{Agent: agent, Source: WakeAutomation, TriggerDetail: "system", Reason: "interaction_" + in.Status, Issue: i.ID,
+			From: "issue.interaction", Responsible: i.ResponsibleUser, Interaction: in.ID, InteractionKind: in.Kind, InteractionStatus: in.Status,
+			Payload: jsonObject{}.str("issueId", i.ID).str("mutation", "interaction").str("interactionId", in.ID).str("interactionKind", in.Kind).
+				str("interactionStatus", in.Status).close(),
+			Wakeup: derivedID("interaction-wake", in.ID, agent, at), Run: derivedID("interaction-run", in.ID, agent, at)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// supersede ends the interactions of i that a person's comment makes moot.
+func supersede(c *ledger.Context, i Issue, cm Comment) {
+	if !isBoard(c) {
+		return
+	}
+	for _, in := range pendingInteractions(c.Tx, i) {
+		var body struct {
+			Supersede bool `json:"supersedeOnUserComment"`
+		}
+		if json.Unmarshal(in.Payload, &body) != nil || !body.Supersede {
+			continue
+		}
+		now := TimeOf(c.Now)
+		in.Status, in.ResolvedAt, in.UpdatedAt = "expired", now, now
+		in.Result = jsonObject{}.int("version", 1).str("outcome", "superseded_by_comment").str("commentId", cm.ID).close()
+		in.ResolvedAgent, in.ResolvedUser = actedBy(c)
+		interactions.Put(c.Tx, i.Company, in.rowKey(), in)
+		interactionsPending.Remove(c.Tx, i.Company, i.ID, ledger.Order(in.Seq))
+		recordLive(c, ledger.Change{Action: "issue.thread_interaction_expired", EntityType: "issue", EntityID: i.ID,
+			Details: in.details().str("outcome", "superseded_by_comment").str("commentId", cm.ID).close()})
+	}
+}

@@ -1,0 +1,320 @@
+package company
+
+import (
+	"encoding/json"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// UpdateIssue is the payload of issue.update. A nil field stays as it is; a
+// pointer to "" (or a "null" of raw JSON) clears the field.
+type UpdateIssue struct {
+	Issue              string          `cbor:"1,keyasint"`
+	Title              *string         `cbor:"2,keyasint,omitempty"`
+	Description        *string         `cbor:"3,keyasint,omitempty"`
+	Status             IssueStatus     `cbor:"4,keyasint,omitempty"`
+	Priority           Priority        `cbor:"5,keyasint,omitempty"`
+	Assignee           *string         `cbor:"6,keyasint,omitempty"`
+	AssigneeUser       *string         `cbor:"7,keyasint,omitempty"`
+	Project            *string         `cbor:"8,keyasint,omitempty"`
+	Workspace          *string         `cbor:"9,keyasint,omitempty"`
+	Goal               *string         `cbor:"10,keyasint,omitempty"`
+	Parent             *string         `cbor:"11,keyasint,omitempty"`
+	BlockedBy          *[]string       `cbor:"12,keyasint,omitempty"`
+	Labels             *[]string       `cbor:"13,keyasint,omitempty"`
+	BillingCode        *string         `cbor:"14,keyasint,omitempty"`
+	WorkMode           *string         `cbor:"15,keyasint,omitempty"`
+	HarnessKind        *string         `cbor:"16,keyasint,omitempty"`
+	ReviewPolicy       *string         `cbor:"17,keyasint,omitempty"`
+	Depth              *uint64         `cbor:"18,keyasint,omitempty"`
+	ExecutionWorkspace *string         `cbor:"19,keyasint,omitempty"`
+	WorkspacePref      *string         `cbor:"20,keyasint,omitempty"`
+	WorkspaceSettings  json.RawMessage `cbor:"21,keyasint,omitempty"`
+	AdapterOverrides   json.RawMessage `cbor:"22,keyasint,omitempty"`
+	ExecutionPolicy    json.RawMessage `cbor:"23,keyasint,omitempty"`
+	UnblockDescriptor  json.RawMessage `cbor:"24,keyasint,omitempty"`
+	HiddenAt           *Time           `cbor:"25,keyasint,omitempty"`
+	Reopen             bool            `cbor:"26,keyasint,omitempty"` // by the board: a terminal issue is to do again
+	Comment            *CreateComment  `cbor:"27,keyasint,omitempty"`
+}
+
+func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
+	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	if !ok {
+		return nil, errNoIssue()
+	}
+	if err := mayUpdate(c, i); err != nil {
+		return nil, err
+	}
+	next, err := monitored(c, i, p.fields(i))
+	if err != nil {
+		return nil, err
+	}
+	if err := checkReferences(c.Tx, i, next); err != nil {
+		return nil, err
+	}
+	if p.Reopen && p.Status == "" && i.Status.Terminal() && isBoard(c) {
+		p.Status = IssueTodo
+	}
+	if next, p, err = reviewed(c, i, next, p); err != nil {
+		return nil, err
+	}
+	next, override, err := moveIssue(c, i, next, p.Status)
+	if err != nil {
+		return nil, err
+	}
+	if err := mayStart(c, i, next); err != nil {
+		return nil, err
+	}
+	if next.Project != i.Project && p.Workspace == nil {
+		next.Workspace = ""
+		if next.Project != "" {
+			_, next.Workspace, _ = projectDefaults(c.Tx, i.Company, next.Project)
+		}
+	}
+	changes := i.Diff(next)
+	if len(changes) > len("{}") {
+		next.UpdatedAt = TimeOf(c.Now)
+		recordUpdated(c, i, next, changes, override)
+	}
+	comment, err := commentWith(c, &next, p.Comment)
+	if err != nil {
+		return nil, err
+	}
+	storeIssue(c.Tx, i, next)
+	if next.Depth != i.Depth {
+		deepen(c.Tx, next)
+	}
+	if err := wakeForUpdate(c, i, next, comment); err != nil {
+		return nil, err
+	}
+	if err := wakeForStage(c, i, next); err != nil {
+		return nil, err
+	}
+	r := issueResult(c.Tx, next)
+	r.Changes, r.Comment = changes, comment
+	return r, nil
+}
+
+// fields returns i with the plain fields that p sets.
+func (p UpdateIssue) fields(i Issue) Issue {
+	set := func(field *string, v *string) {
+		if v != nil {
+			*field = *v
+		}
+	}
+	raw := func(field *json.RawMessage, v json.RawMessage) {
+		switch string(v) {
+		case "":
+		case "null":
+			*field = nil
+		default:
+			*field = v
+		}
+	}
+	set(&i.Title, p.Title)
+	set(&i.Description, p.Description)
+	set(&i.Project, p.Project)
+	set(&i.Workspace, p.Workspace)
+	set(&i.Goal, p.Goal)
+	set(&i.Parent, p.Parent)
+	set(&i.BillingCode, p.BillingCode)
+	set(&i.WorkMode, p.WorkMode)
+	set(&i.HarnessKind, p.HarnessKind)
+	set(&i.ReviewPolicy, p.ReviewPolicy)
+	set(&i.ExecutionWorkspace, p.ExecutionWorkspace)
+	set(&i.WorkspacePref, p.WorkspacePref)
+	raw(&i.WorkspaceSettings, p.WorkspaceSettings)
+	raw(&i.AdapterOverrides, p.AdapterOverrides)
+	raw(&i.ExecutionPolicy, p.ExecutionPolicy)
+	raw(&i.UnblockDescriptor, p.UnblockDescriptor)
+	if p.Priority != "" {
+		i.Priority = p.Priority
+	}
+	if p.BlockedBy != nil {
+		i.BlockedBy = sortedSet(*p.BlockedBy)
+	}
+	if p.Labels != nil {
+		i.Labels = sortedSet(*p.Labels)
+	}
+	if p.HiddenAt != nil {
+		i.HiddenAt = *p.HiddenAt
+	}
+	return p.assign(i)
+}
+
+// assign sets the assignees: naming one of the two kinds clears the other, as
+// an issue has one assignee, and a new one does not inherit the lock.
+func (p UpdateIssue) assign(i Issue) Issue {
+	agent, user := i.Assignee, i.AssigneeUser
+	if p.Assignee != nil {
+		if agent = *p.Assignee; agent != "" && p.AssigneeUser == nil {
+			user = ""
+		}
+	}
+	if p.AssigneeUser != nil {
+		if user = *p.AssigneeUser; user != "" && p.Assignee == nil {
+			agent = ""
+		}
+	}
+	if agent != i.Assignee {
+		i = i.unheld()
+	}
+	i.Assignee, i.AssigneeUser = agent, user
+	return i
+}
+
+// moveIssue takes next to the wanted status, if one is wanted. An agent that
+// sets its own issue in progress checks it out by that.
+func moveIssue(c *ledger.Context, i, next Issue, to IssueStatus) (Issue, bool, error) {
+	if next.Parent != i.Parent {
+		next.Depth = 0
+		if parent, ok := issues.Get(c.Tx, i.Company, next.Parent); ok {
+			next.Depth = parent.Depth + 1
+		}
+	}
+	if to == "" || to == i.Status {
+		return next, false, next.consistent()
+	}
+	if to == IssueCancelled && isAgent(c) && i.CreatedAgent != c.Cmd.Actor.ID {
+		return i, false, errNotYoursToCancel(c, i)
+	}
+	descriptor := next.UnblockDescriptor
+	unresolved := Unresolved(c.Tx, next)
+	moved, override, err := next.Move(Move{To: to, Board: !isAgent(c), Routable: len(descriptor) > 0 || len(unresolved) > 0 || to == IssueBlocked && awaitsBoard(c.Tx, i), Now: TimeOf(c.Now)})
+	if err != nil {
+		return i, false, err
+	}
+	switch to {
+	case IssueBlocked:
+		moved.UnblockDescriptor = descriptor
+	case IssueInProgress:
+		if len(unresolved) > 0 {
+			return i, false, refuseBlocked(unresolved)
+		}
+		if isAgent(c) {
+			if err := notHeld(c.Tx, i); err != nil {
+				return i, false, err
+			}
+		}
+		if isAgent(c) && moved.Assignee == c.Cmd.Actor.ID {
+			if err := mayWork(c, moved.Assignee, moved.Project); err != nil {
+				return i, false, err
+			}
+			moved.CheckoutRun, moved.Fence = c.Cmd.Run, c.Height
+		}
+	}
+	return moved, override, nil
+}
+
+// errNotYoursToCancel refuses an agent that would end what another one wants done.
+// It says to whom it can go with that: its manager.
+func errNotYoursToCancel(c *ledger.Context, i Issue) error {
+	a, _ := agents.Get(c.Tx, i.Company, c.Cmd.Actor.ID)
+	return ledger.Refuse(ledger.Unprocessable, jsonObject{}.str("issueId", i.ID).null("createdByAgentId", i.CreatedAgent).null("createdByUserId", i.CreatedUser).
+		list("allowedStatuses", []string{string(IssueDone), string(IssueBlocked)}).null("escalateToAgentId", string(a.ReportsTo)).close(),
+		"An agent may not cancel a task that another created: complete it, block it, or escalate to its manager")
+}
+
+// mustRun refuses an agent's write that names no run of its own that is running.
+func mustRun(c *ledger.Context) error {
+	if c.Quiet { // a part of a command that was looked at
+		return nil
+	}
+	if c.Cmd.Run == "" {
+		return errNoRunID()
+	}
+	if !runAlive(c.Tx, c.Cmd.Company, c.Cmd.Run, c.Cmd.Actor.ID) {
+		return refuseRunContext()
+	}
+	return nil
+}
+
+// mayUpdate lets the board change anything. An agent writes under a live run of
+// its own; its own work in progress only under the run that holds it, and what
+// another agent has in progress only as that agent's manager.
+func mayUpdate(c *ledger.Context, i Issue) error {
+	if !isAgent(c) {
+		return nil
+	}
+	actor, run := c.Cmd.Actor.ID, c.Cmd.Run
+	if run == "" {
+		return errNoRunID()
+	}
+	if c.Faults.Unfenced {
+		return nil
+	}
+	if !runAlive(c.Tx, i.Company, run, actor) {
+		return i.staleRun(actor, run)
+	}
+	if i.Status == IssueInProgress && i.Assignee != "" && i.Assignee != actor && !manages(c.Tx, i.Company, actor, i.Assignee) {
+		return ledger.Refuse(ledger.Conflict, i.holder().str("actorAgentId", actor).str("actorRunId", run).close(), "Issue is checked out by another agent")
+	}
+	return i.MustOwn(actor, run)
+}
+
+// maxRecordedChanges bounds what the summary of an entry repeats of an update;
+// the whole is in the command.
+const maxRecordedChanges = 4 << 10
+
+func recordUpdated(c *ledger.Context, i, next Issue, changes []byte, override bool) {
+	c.Record(updatedChange(c, i, next, changes, override))
+}
+
+func updatedChange(c *ledger.Context, i, next Issue, changes []byte, override bool) ledger.Change {
+	reason := "allow_board_actor"
+	if isAgent(c) {
+		reason = "allow_agent_run"
+	}
+	d := jsonObject{}
+	if next.Status != i.Status {
+		d = d.str("status", string(next.Status))
+	}
+	// The text of a description may be long and is in the command; its change is said, not repeated.
+	if next.Description != i.Description {
+		short, past := next, i
+		short.Description, past.Description = snippet(next.Description, 120), snippet(i.Description, 120)
+		changes = past.Diff(short)
+	}
+	if len(changes) <= maxRecordedChanges {
+		d = d.raw("changes", changes)
+	} else {
+		d = d.bool("changesOmitted", true)
+	}
+	d = d.str("identifier", i.Identifier).str("authorizationReason", reason)
+	if override {
+		d = d.bool("override", true)
+	}
+	return ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID, Details: d.close()}
+}
+
+// commentWith adds the comment that came with an update.
+func commentWith(c *ledger.Context, i *Issue, p *CreateComment) (*Comment, error) {
+	if p == nil {
+		return nil, nil
+	}
+	with := *p
+	with.withUpdate = true
+	next, cm, err := addComment(c, *i, with)
+	if err != nil {
+		return nil, err
+	}
+	*i = next
+	return &cm, nil
+}
+
+// deepen brings the depth of everything below i in line with i's.
+func deepen(tx *ledger.Tx, i Issue) {
+	depth := map[string]uint64{i.ID: i.Depth}
+	for _, id := range Descendants(tx, i.Company, i.ID)[1:] {
+		d, ok := issues.Get(tx, i.Company, id)
+		if !ok {
+			continue
+		}
+		depth[id] = depth[d.Parent] + 1
+		if d.Depth != depth[id] {
+			d.Depth = depth[id]
+			issues.Put(tx, i.Company, id, d)
+		}
+	}
+}
