@@ -1,0 +1,201 @@
+package api
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/blob"
+)
+
+func (e *exporter) allIssues() error {
+	if !e.include.Issues && len(e.body.Issues) == 0 && len(e.body.ProjectIssues) == 0 {
+		return nil
+	}
+	var all []company.Issue
+	for offset := 0; ; offset += company.MaxIssueLimit {
+		page := company.ListIssues(e.tx, e.of.ID, company.IssueQuery{Sort: company.SortCreated, Limit: company.MaxIssueLimit, Offset: offset})
+		all = append(all, page...)
+		if len(page) < company.MaxIssueLimit || len(all) > portable.MaxFiles {
+			break
+		}
+	}
+	if len(all) > portable.MaxFiles {
+		return ledger.Refuse(ledger.Unprocessable, nil, "The company has more than %d issues; name projects or issues to export", portable.MaxFiles)
+	}
+	slices.SortFunc(all, func(a, b company.Issue) int { return cmp.Compare(a.Number, b.Number) })
+	all = slices.DeleteFunc(all, func(i company.Issue) bool { return !e.asksFor(i) })
+	for _, i := range all {
+		e.issues[i.ID] = strings.ToLower(i.Identifier)
+	}
+	for _, i := range all {
+		out, err := e.issue(i)
+		if err != nil {
+			return err
+		}
+		e.m.Issues = append(e.m.Issues, out)
+	}
+	for _, id := range slices.Sorted(maps.Keys(e.lost)) {
+		some, more := e.lost[id], ""
+		if len(some) > 4 {
+			some, more = some[:4], fmt.Sprintf(" and %d more", len(some)-4)
+		}
+		e.warn("Tasks %s%s reference workspace %s, but that workspace could not be exported portably.", strings.Join(some, ", "), more, id)
+	}
+	return nil
+}
+
+func (e *exporter) asksFor(i company.Issue) bool {
+	switch {
+	case len(e.body.Issues) == 0 && len(e.body.ProjectIssues) == 0:
+		return len(e.body.Projects) == 0 || i.Project == "" || e.projects[i.Project] != ""
+	case slices.Contains(e.body.Issues, i.ID) || slices.ContainsFunc(e.body.Issues, func(s string) bool { return strings.EqualFold(s, i.Identifier) }):
+		return true
+	}
+	return i.Project != "" && (slices.Contains(e.body.ProjectIssues, i.Project) || slices.Contains(e.body.ProjectIssues, e.projects[i.Project]))
+}
+
+func (e *exporter) issue(i company.Issue) (portable.Issue, error) {
+	s := e.issues[i.ID]
+	status, priority := string(i.Status), string(i.Priority)
+	times := func(t company.Time) *string {
+		if t == 0 {
+			return nil
+		}
+		s := t.String()
+		return &s
+	}
+	out := portable.Issue{Slug: s, Identifier: &i.Identifier, Title: i.Title, Path: "tasks/" + s + "/TASK.md", Project: known(e.projects, i.Project),
+		WorkspaceKey: known(e.spaces, i.Workspace), Assignee: known(e.agents, i.Assignee), Description: optional(i.Description), Status: &status, Priority: &priority,
+		LabelIDs: []string{}, Labels: []string{}, BillingCode: optional(i.BillingCode), WorkspaceSettings: objectOf(i.WorkspaceSettings),
+		AdapterOverrides: objectOf(company.RedactConfig(i.AdapterOverrides)), Comments: []portable.Comment{}, BlockedBy: []string{}, Documents: []portable.Document{},
+		WorkProducts: []portable.WorkProduct{}, Attachments: []portable.Attachment{}, Parent: known(e.issues, i.Parent), Goal: known(e.goals, i.Goal),
+		CreatedAt: times(i.CreatedAt), UpdatedAt: times(i.UpdatedAt), StartedAt: times(i.StartedAt), CompletedAt: times(i.CompletedAt), CancelledAt: times(i.CancelledAt)}
+	if len(out.AdapterOverrides) == 0 {
+		out.AdapterOverrides = nil
+	}
+	out.WorkMode, out.ReviewPolicy, out.WorkspacePref = optional(i.WorkMode), optional(i.ReviewPolicy), optional(i.WorkspacePref)
+	e.watched(i, &out)
+	if i.Workspace != "" && out.WorkspaceKey == nil {
+		e.lost[i.Workspace] = append(e.lost[i.Workspace], s)
+	}
+	out.Labels = e.labelNames(i.Labels)
+	for _, id := range i.BlockedBy {
+		if b := known(e.issues, id); b != nil {
+			out.BlockedBy = append(out.BlockedBy, *b)
+		}
+	}
+	slices.Sort(out.BlockedBy)
+	at := map[string]int{}
+	for after := ""; ; {
+		page, err := company.CommentsOf(e.tx, i, company.CommentQuery{Ascending: true, After: after, Limit: company.MaxCommentLimit})
+		if err != nil {
+			return out, err
+		}
+		for _, cm := range page {
+			if after = cm.ID; cm.DeletedAt != 0 {
+				continue
+			}
+			at[cm.ID] = len(out.Comments)
+			out.Comments = append(out.Comments, portable.Comment{Body: cm.Body, AuthorType: cm.AuthorType, AuthorAgent: known(e.agents, string(cm.AuthorAgent)),
+				Presentation: objectOf(cm.Presentation), Metadata: objectOf(cm.Metadata), CreatedAt: times(cm.CreatedAt)})
+		}
+		if len(page) < company.MaxCommentLimit {
+			break
+		}
+	}
+	for _, d := range company.DocumentsOf(e.tx, i) {
+		text := d.Text(e.tx)
+		out.Documents = append(out.Documents, portable.Document{Key: d.Key, Title: string(d.Title), Format: d.Format,
+			Path: "tasks/" + s + "/documents/" + d.Key + ".md", Body: text, Remarks: e.remarks(d, text, "Document "+d.Key+" of task "+s)})
+	}
+	slices.SortFunc(out.Documents, func(a, b portable.Document) int { return cmp.Compare(a.Key, b.Key) })
+	for _, w := range company.ProductsOf(e.tx, i) {
+		out.WorkProducts = append(out.WorkProducts, portable.WorkProduct{Type: w.Type, Provider: w.Provider, ExternalID: optional(w.External), Title: w.Title,
+			URL: optional(w.URL), Status: w.Status, ReviewState: w.ReviewState, Primary: w.Primary, HealthStatus: w.Health, Summary: optional(w.Summary), Metadata: objectOf(w.Metadata)})
+	}
+	for _, a := range company.AttachmentsOf(e.tx, i) {
+		file := portable.Attachment{SHA256: a.Asset.SHA256, ContentType: a.Asset.ContentType, Filename: optional(a.Asset.Filename), ByteSize: a.Asset.Size}
+		if n, ok := at[string(a.Attachment.Comment)]; ok {
+			file.CommentIndex = &n
+		}
+		out.Attachments = append(out.Attachments, file)
+		if !slices.ContainsFunc(e.m.Blobs, func(b portable.Blob) bool { return b.SHA256 == file.SHA256 }) {
+			e.m.Blobs = append(e.m.Blobs, portable.Blob{SHA256: file.SHA256, ContentType: file.ContentType, ByteSize: file.ByteSize})
+			e.assets = append(e.assets, a.Asset)
+		}
+	}
+	slices.SortStableFunc(out.Attachments, func(a, b portable.Attachment) int { return cmp.Compare(a.SHA256, b.SHA256) })
+	return out, nil
+}
+
+// blobs reads the bytes of the attachments that travel. What does not fit, or
+// is nowhere to be had, stays behind with a warning.
+func (e *exporter) blobs(rc *Request) (map[string][]byte, error) {
+	out, total := map[string][]byte{}, int64(0)
+	drop := func(sum, why string) {
+		e.m.Blobs = slices.DeleteFunc(e.m.Blobs, func(b portable.Blob) bool { return b.SHA256 == sum })
+		for n := range e.m.Issues {
+			i := &e.m.Issues[n]
+			i.Attachments = slices.DeleteFunc(i.Attachments, func(a portable.Attachment) bool {
+				if a.SHA256 == sum {
+					e.warn("Attachment %s of task %s was left out: %s.", cmp.Or(deref(a.Filename), sum[:12]), i.Slug, why)
+				}
+				return a.SHA256 == sum
+			})
+		}
+	}
+	for _, a := range e.assets {
+		if total+a.Size > maxPackageBlobs {
+			drop(a.SHA256, "the package would be too large")
+			continue
+		}
+		b, err := rc.blobBytes(a)
+		if err != nil {
+			drop(a.SHA256, "its content can not be read now")
+			continue
+		}
+		total += a.Size
+		out[a.SHA256] = b
+	}
+	return out, nil
+}
+
+func deref(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
+// blobBytes reads the whole of an asset, which the caller has found small enough.
+func (rc *Request) blobBytes(a company.Asset) (b []byte, err error) {
+	if rc.server.cfg.Blobs == nil {
+		return nil, Unavailable("This node keeps no files")
+	}
+	d, err := blob.ParseDigest(a.SHA256)
+	if err != nil {
+		return nil, err
+	}
+	var ref company.BlobRef
+	err = rc.View(func(tx *ledger.Tx) error {
+		ref, _ = company.BlobOf(tx, a.Company, a.SHA256)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	c, err := rc.server.cfg.Blobs.Read(rc.Context(), reference(d, a, ref))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return io.ReadAll(io.LimitReader(c, a.Size))
+}
