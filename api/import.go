@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,6 +44,19 @@ type importWhat struct {
 	Collision     string            `json:"collisionStrategy,omitempty" enum:"rename,skip,replace"`
 	NameOverrides map[string]string `json:"nameOverrides,omitempty"`
 	SelectedFiles []string          `json:"selectedFiles,omitempty" maxItems:"5000"`
+	// Adapters run agents, by slug, otherwise than the package says.
+	Adapters map[string]adapterOverride `json:"adapterOverrides,omitempty"`
+	// Secrets are values of variables that the package declares, by name, or by
+	// agent:<slug>:<name> and project:<slug>:<name>. They are sealed at once.
+	Secrets map[string]string `json:"secretValues,omitempty"`
+	// Automations come in at rest whatever this says.
+	Pause bool `json:"pauseAutomations,omitempty"`
+}
+
+// An adapterOverride is what runs an agent here, instead of what the package names.
+type adapterOverride struct {
+	Type   string               `json:"adapterType" minLength:"1" maxLength:"100"`
+	Config Opt[json.RawMessage] `json:"adapterConfig"`
 }
 
 // An agentPlan says what becomes of one agent of a package, and so on.
@@ -403,6 +417,25 @@ func (im *importer) choose() error {
 	}
 	if !im.include.Projects && !im.include.Issues {
 		im.m.Goals = []portable.Goal{}
+	}
+	for n := range im.m.Agents {
+		a := &im.m.Agents[n]
+		o, ok := im.body.Adapters[a.Slug]
+		if !ok {
+			continue
+		}
+		a.AdapterType = o.Type
+		if raw := o.Config.Or(nil); len(raw) > 0 {
+			a.AdapterConfig = nil
+			if err := json.Unmarshal(raw, &a.AdapterConfig); err != nil {
+				return Invalid("adapterOverrides.%s.adapterConfig: expected an object", cut(a.Slug, 60))
+			}
+		}
+	}
+	for _, slug := range slices.Sorted(maps.Keys(im.body.Adapters)) {
+		if !slices.ContainsFunc(im.m.Agents, func(a portable.Agent) bool { return a.Slug == slug }) {
+			im.warn("adapterOverrides names agent %s, who is not imported.", cut(slug, 60))
+		}
 	}
 	im.m.Includes = im.include
 	there := func(slug *string) bool {

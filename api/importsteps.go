@@ -220,8 +220,8 @@ func (im *importer) labelIDs(names []string) (ids []string) {
 	return ids
 }
 
-// env declares the variables that the package asks for; whoever imported it
-// fills them in.
+// env declares the variables that the package asks for; whoever imports it
+// fills them in, at once or later.
 func (im *importer) env(of func(portable.EnvInput) bool) map[string]any {
 	var env map[string]any
 	for _, e := range im.m.EnvInputs {
@@ -229,10 +229,30 @@ func (im *importer) env(of func(portable.EnvInput) bool) map[string]any {
 			if env == nil {
 				env = map[string]any{}
 			}
-			env[e.Key] = map[string]any{"type": "plain", "value": e.Default}
+			value := e.Default
+			for _, name := range envNames(e) {
+				if v, ok := im.body.Secrets[name]; ok {
+					value = v
+					break
+				}
+			}
+			env[e.Key] = map[string]any{"type": "plain", "value": value}
 		}
 	}
 	return env
+}
+
+// envNames are the names under which a value for a variable is looked for.
+func envNames(e portable.EnvInput) []string {
+	switch {
+	case e.Agent != nil:
+		return []string{"agent:" + *e.Agent + ":" + e.Key, e.Key}
+	case e.Project != nil:
+		return []string{"project:" + *e.Project + ":" + e.Key, e.Key}
+	case e.Routine != nil:
+		return []string{"routine:" + *e.Routine + ":" + e.Key, e.Key}
+	}
+	return []string{e.Key}
 }
 
 func (im *importer) projectSteps() error {

@@ -353,6 +353,52 @@ func TestBadImportsAreRefused(t *testing.T) {
 	}
 }
 
+// Whoever imports says what runs an agent here, and fills in what the package
+// declares: values are sealed, and shown by no answer and no line of the log.
+func TestAnImportFillsInWhatThePackageDeclares(t *testing.T) {
+	t.Parallel()
+	from, to := newHarness(t), newHarness(t)
+	e := from.export(t, from.acme(t), everything)
+	const general, own = "importCanary-general-41d7", "importCanary-own-93ab"
+	body := importOf(t, e, `{"mode":"new_company"}`, `,"pauseAutomations":true,"adapterOverrides":{"bob":{"adapterType":"http","adapterConfig":{"url":"https://example.org/hook"}}},
+		"secretValues":{"OPENAI_API_KEY":"`+general+`","agent:ada:REGION":"`+own+`","REGION":"`+general+`"}`)
+	if a := to.call("POST", "/api/companies/import/preview", body).want(t, 200, `"adapterType":"http"`); strings.Contains(string(a.body), "importCanary") {
+		t.Error("a preview shows a value")
+	}
+	var done imported
+	if err := json.Unmarshal(to.call("POST", "/api/companies/import", body).want(t, 200, "").body, &done); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range to.node.batches() {
+		if bytes.Contains(b, []byte("importCanary")) {
+			t.Fatal("a value is in a command")
+		}
+	}
+	if strings.Contains(to.log.String(), "importCanary") {
+		t.Error("a value is in the log")
+	}
+	for _, row := range done.Agents {
+		a := to.call("GET", "/api/agents/"+*row.ID, "").want(t, 200, "")
+		if strings.Contains(string(a.body), "importCanary") {
+			t.Errorf("%s shows a value", row.Slug)
+		}
+		if row.Slug == "bob" && (a.field(t, "adapterType") != "http" || !strings.Contains(string(a.body), "example.org/hook")) {
+			t.Errorf("bob is %s", a.body)
+		}
+		if row.Slug == "ada" {
+			view(t, to, func(tx *ledger.Tx) {
+				agent, _ := company.AgentOf(tx, done.Company.ID, *row.ID)
+				if !strings.Contains(string(agent.AdapterConfig), "$sealed") {
+					t.Errorf("no value was sealed: %s", agent.AdapterConfig)
+				}
+			})
+		}
+	}
+	for _, bad := range []string{`,"adapterOverrides":{"bob":{"adapterConfig":{}}}`, `,"secretValues":{"A":1}`, `,"adapterOverrides":{"bob":{"adapterType":"http","adapterConfig":[1]}}`} {
+		to.call("POST", "/api/companies/import/preview", importOf(t, e, `{"mode":"new_company"}`, bad)).want(t, 400, "")
+	}
+}
+
 // A request that makes a company is carried out once, however often it comes.
 func TestACompanyIsMadeOncePerIdempotencyKey(t *testing.T) {
 	t.Parallel()
