@@ -102,6 +102,8 @@ func guest(do []string) {
 			}
 		}
 		fmt.Println("all")
+	case "surroundings":
+		surroundings(do[1])
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("ready")
