@@ -4,12 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/ledger"
 )
-
-// authorityEvery is how often what is at work besides runs looks whether it may go on.
-const authorityEvery = 250 * time.Millisecond
 
 // stopped reports whether everything is stopped, as far as this node knows. A node
 // that does not hear of it stops with its lease.
@@ -36,7 +34,7 @@ func (n *Node) whileMayAct(ctx context.Context) (_ context.Context, stop context
 		return ctx, stop, false
 	}
 	go func() {
-		every(ctx, authorityEvery, func() {
+		every(ctx, live.AuthorityEvery, func() {
 			if n.stopped() || !n.work.worker.Holds() {
 				stop()
 			}

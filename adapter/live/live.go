@@ -13,8 +13,9 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 )
 
-// authorityEvery is how often a watch looks whether the node may still act.
-const authorityEvery = 250 * time.Millisecond
+// AuthorityEvery is how often whatever acts looks whether its node still may; far
+// less than the margin by which a node stops before its lease ends (2 s).
+const AuthorityEvery = 250 * time.Millisecond
 
 // Runs are the runs that an adapter has at work; adapters embed it. Its zero
 // value is empty, and it is safe for concurrent use.
@@ -68,7 +69,7 @@ func MayAct(inv company.Invocation) bool { return inv.Authority() > shim.BootTim
 func Watch(ctx context.Context, inv company.Invocation, end func()) (stop func()) {
 	ctx, stop = context.WithCancel(ctx)
 	go func() {
-		tick := time.NewTicker(authorityEvery)
+		tick := time.NewTicker(AuthorityEvery)
 		defer tick.Stop()
 		for {
 			select {

@@ -33,7 +33,7 @@ func TestWatchEndsWhatMayNotGoOn(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ended := 0
 			stop := Watch(t.Context(), company.Invocation{Authority: func() time.Duration { return until }}, func() { ended++ })
-			time.Sleep(2*authorityEvery + time.Millisecond)
+			time.Sleep(2*AuthorityEvery + time.Millisecond)
 			stop()
 			synctest.Wait()
 			if (ended > 0) != (name != "held") {
