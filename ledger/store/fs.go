@@ -1,13 +1,17 @@
 package store
 
 import (
+	"errors"
 	"strings"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// countingFS counts the syncs of write-ahead log files.
+// countingFS counts the syncs of write-ahead log files, and makes the files that a
+// marker names durable before it: Pebble syncs their directory only after it has
+// made the marker, and what a power loss leaves of a directory that was not synced
+// may be the marker alone.
 type countingFS struct {
 	vfs.FS
 	syncs *atomic.Uint64
@@ -23,8 +27,21 @@ func (fs *countingFS) wrap(name string, f vfs.File, err error) (vfs.File, error)
 }
 
 func (fs *countingFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasPrefix(fs.PathBase(name), "marker.") {
+		if err := fs.syncDir(fs.PathDir(name)); err != nil {
+			return nil, err
+		}
+	}
 	f, err := fs.FS.Create(name, c)
 	return fs.wrap(name, f, err)
+}
+
+func (fs *countingFS) syncDir(dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 func (fs *countingFS) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
