@@ -137,7 +137,7 @@ func (m *replay) learn(recorded, ours any) {
 			return
 		}
 		for i, v := range r {
-			m.learn(v, namesake(v, o, o[i]))
+			m.learn(v, namesake(v, o, likeAction(r, o, i)))
 		}
 	case string:
 		o, ok := ours.(string)
@@ -169,6 +169,38 @@ func namesake(recorded any, list []any, otherwise any) any {
 		}
 	}
 	return otherwise
+}
+
+// likeAction returns the item of ours that tells of the same action as the i-th of
+// what was recorded, the first for its first and so on, because how lines of runs and
+// of costs follow each other depends on how fast runs are; nil when there is none.
+// Of lists that tell of no actions it is the item in the same place.
+func likeAction(recorded, ours []any, i int) any {
+	action := func(v any) string {
+		o, _ := v.(map[string]any)
+		s, _ := o["action"].(string)
+		return s
+	}
+	want := action(recorded[i])
+	if want == "" {
+		return ours[i]
+	}
+	nth := 0
+	for _, r := range recorded[:i] {
+		if action(r) == want {
+			nth++
+		}
+	}
+	for _, o := range ours {
+		if action(o) != want {
+			continue
+		}
+		if nth == 0 {
+			return o
+		}
+		nth--
+	}
+	return nil
 }
 
 // A comparison gathers where an answer differs from the recorded one: keys and

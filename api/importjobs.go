@@ -207,7 +207,8 @@ func (rc *Request) carryOut(id string, body importBody, files portable.Files) {
 	rc.pace.set("reading", 0)
 	ctx, stop := context.WithCancel(rc.Context())
 	var beats sync.WaitGroup
-	beats.Go(func() { rc.detached(ctx).tell(id, rc.pace) })
+	beat := rc.detached(ctx) // before the two go their ways: a request belongs to one goroutine
+	beats.Go(func() { beat.tell(id, beat.pace) })
 	err := func() (err error) {
 		defer func() {
 			if p := recover(); p != nil {

@@ -235,6 +235,7 @@ const passList = `
 231-activity-post
 232-sidebar-badges
 233-attention
+234-audit-agent-actions
 235-timeline
 236-routine-create
 237-routines-list

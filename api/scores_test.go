@@ -54,7 +54,6 @@ var purposes = map[string]string{
 	"heartbeat-run-cancelled-get":  "The log of a cancelled run is closed too, with its length and hash.",
 	"heartbeat-run-http-get":       "A run that goes by HTTP has no scratch folder.",
 	"budgets-overview-2":           "Follows from 211: the agent stays paused until its budget is raised.",
-	"audit-agent-actions":          "Whether a cost comes before or after the lines of a run depends on how fast runs are.",
 	"export-preview":               "Skills lie at skills/<slug>, as the specification has it, and the program's own do not travel, nor agents that wait for approval; there are no continuation summaries.",
 	"export":                       "Agents that wait for approval do not travel; there are no continuation summaries, and no system comments of that form.",
 	"import-preview":               "The recorded package is cut short: the end of its sidecar is missing.",
