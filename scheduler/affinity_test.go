@@ -80,3 +80,22 @@ func TestWhatDrawsARunToANode(t *testing.T) {
 		}
 	}
 }
+
+// A node carries a run out on a state that has its start: the answer to the start
+// comes before the node has applied it, and what the start made, such as the issue's
+// workspace, would be missing.
+func TestARunIsCarriedOutOnTheStateOfItsStart(t *testing.T) {
+	run(t, 1, func(t *testing.T, m *mesh) {
+		ada := m.agent(acme, "ada", "sleep 1s", "")
+		m.issue(acme, ada)
+		m.until(5*time.Second, "the run works", func() bool { all := m.runs(acme); return len(all) > 0 && all[0].StartedAt != 0 })
+		time.Sleep(100 * time.Millisecond)
+		p := m.nodes[0]
+		p.mu.Lock()
+		started := p.started
+		p.mu.Unlock()
+		if waited := p.waited.Load(); started == 0 || waited < started {
+			t.Errorf("the run started at index %d and was read of at %d", started, waited)
+		}
+	})
+}

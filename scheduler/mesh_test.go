@@ -54,6 +54,9 @@ type peer struct {
 	life    int
 	cut     bool
 	facts   Facts
+	started uint64 // index of the last run.start, as it was answered
+
+	waited atomic.Uint64 // highest index that a read waited for
 
 	skew atomic.Int64 // of its wall clock, ns
 	paid atomic.Bool  // runs pay at its gateway
@@ -235,7 +238,11 @@ func (p *peer) Submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt, 
 		return ledger.Receipt{}, errors.New("no session")
 	}
 	p.seq++
-	return p.m.propose(p, p.session, p.seq, cmd), nil
+	r := p.m.propose(p, p.session, p.seq, cmd)
+	if cmd.Kind == "run.start" {
+		p.started = r.Index
+	}
+	return r, nil
 }
 
 // reach waits until p reaches the leader, or ctx ends.
@@ -257,7 +264,8 @@ func (p *peer) isCut() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.cut }
 
 func (p *peer) setCut(cut bool) { p.mu.Lock(); defer p.mu.Unlock(); p.cut = cut }
 
-func (p *peer) View(_ context.Context, _ ledger.Read, f func(*ledger.Tx) error) (uint64, error) {
+func (p *peer) View(_ context.Context, at ledger.Read, f func(*ledger.Tx) error) (uint64, error) {
+	p.waited.Store(max(p.waited.Load(), at.AtLeast))
 	return p.m.ledger.Applied(), p.m.ledger.View(f)
 }
 

@@ -315,7 +315,7 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 	w.mu.Lock()
 	k.run, k.adapter = run, w.cfg.Adapters[run.AdapterType]
 	w.mu.Unlock()
-	out, digest, rest := w.invoke(ctx, last, k, ref)
+	out, digest, rest := w.invoke(ctx, last, k, ref, r.Index)
 	w.mu.Lock()
 	lapsed := k.lapsed
 	w.mu.Unlock()
@@ -377,9 +377,10 @@ func (w *Worker) finish(ctx context.Context, k *work, f company.Finish) {
 	}
 }
 
-// invoke gives the run to its adapter. It returns what became of it, what its
-// log amounts to, and what was not reported yet.
-func (w *Worker) invoke(ctx, last context.Context, k *work, ref string) (out company.Outcome, digest company.LogDigest, rest company.Report) {
+// invoke gives the run to its adapter, with what it needs as of its start, the
+// command at that index or later: the start was answered before this node had it. It
+// returns what became of the run, what its log amounts to, and what was not reported yet.
+func (w *Worker) invoke(ctx, last context.Context, k *work, ref string, start uint64) (out company.Outcome, digest company.LogDigest, rest company.Report) {
 	failed := func(code, format string, args ...any) company.Outcome {
 		return company.Outcome{Status: company.RunFailed, ErrorCode: code, Error: fmt.Sprintf(format, args...)}
 	}
@@ -395,7 +396,7 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string) (out com
 		}
 	}()
 	inv := company.Invocation{Run: k.run, Log: log.Write, Authority: func() time.Duration { return w.lease.end(k.session) }}
-	err = view(ctx, w.cfg.Node, func(tx *ledger.Tx) error {
+	_, err = w.cfg.Node.View(ctx, ledger.Read{AtLeast: start}, func(tx *ledger.Tx) error {
 		name, config, ok := company.ConfigForRun(tx, k.run)
 		if !ok {
 			return errors.New("the agent is gone")
