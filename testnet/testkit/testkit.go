@@ -305,9 +305,14 @@ func (b *Bed) Call(on int, method, path string, body, out any, headers ...string
 // URL is where a node serves path.
 func (b *Bed) URL(on int, path string) string { return "http://" + b.Nodes[on].HTTPAddr() + path }
 
-// Do is Call that wants a 2xx; everything else is an error.
+// Do is Call that wants a 2xx; everything else is an error. It asks again while the
+// mesh has no leader, as clients are told to: then nothing was done.
 func (b *Bed) Do(on int, method, path string, body, out any, headers ...string) (Answer, error) {
 	a, err := b.Call(on, method, path, body, out, headers...)
+	for deadline := time.Now().Add(settle); err == nil && a.Status == http.StatusServiceUnavailable && bytes.Contains(a.Body, []byte(`"no_leader"`)) && time.Now().Before(deadline); {
+		time.Sleep(poll)
+		a, err = b.Call(on, method, path, body, out, headers...)
+	}
 	if err == nil && a.Status/100 != 2 {
 		err = fmt.Errorf("%s %s on n%d: %d %s", method, path, on+1, a.Status, a.Body)
 	}
