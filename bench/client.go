@@ -22,7 +22,7 @@ const callTimeout = 30 * time.Second
 
 // A client speaks HTTP/1.1 over connections that stay open, one request at a time
 // on each. The measured clients share the cores with the nodes, and the client of
-// the standard library takes 150 µs of them for a request, four times as much.
+// the standard library takes 150 µs of them for a request.
 type client struct {
 	host string
 
