@@ -111,9 +111,15 @@ func wantGone(t *testing.T, pids string, d time.Duration) {
 	}
 }
 
+// alive tells whether a process is there. One whose first thread has ended holds
+// its files until its last has.
 func alive(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(b), ") Z ")
+	if err != nil {
+		return false
+	}
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	return err == nil && (len(threads) > 1 || !strings.Contains(string(b), ") Z "))
 }
 
 func TestExitCodeAndOutputComeThrough(t *testing.T) {
