@@ -46,6 +46,10 @@ func Main(args []string) int {
 		return 2
 	}
 	copy(s.files[:], in.files)
+	if d := first.Spec.Deadline; d > 0 && d <= BootTime() {
+		s.tell(report{Failed: "the node's lease ended before it began"})
+		return 0
+	}
 	if err := s.start(*first.Spec); err != nil {
 		s.tell(report{Failed: err.Error()})
 		return 0

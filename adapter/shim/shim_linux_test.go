@@ -211,6 +211,38 @@ func TestTerminateReachesADefaultHandler(t *testing.T) {
 	}
 }
 
+// What is told too late does not begin: on a busy machine a lease may end between
+// the decision and the shim.
+func TestNothingBeginsAfterItsDeadline(t *testing.T) {
+	t.Parallel()
+	mark := filepath.Join(t.TempDir(), "mark")
+	for _, start := range []func(Spec, *os.File) (*Process, error){
+		func(s Spec, w *os.File) (*Process, error) { return Start(self, s, w, w) },
+		func(s Spec, w *os.File) (*Process, error) {
+			l := NewLauncher(self)
+			defer l.Close()
+			return l.Start(s, nil, w, w)
+		},
+	} {
+		spec, _ := script(t, "echo began >> "+mark)
+		spec.Deadline = BootTime()
+		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer null.Close()
+		if p, err := start(spec, null); err == nil {
+			wait(t, p)
+			t.Error("it began")
+		} else if !strings.Contains(err.Error(), "lease ended") {
+			t.Error(err)
+		}
+		if b, err := os.ReadFile(mark); err == nil {
+			t.Errorf("it left %q", b)
+		}
+	}
+}
+
 func TestTheDeadlineKillsUnlessItIsExtended(t *testing.T) {
 	t.Parallel()
 	spec, pids := script(t, tree)

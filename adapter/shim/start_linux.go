@@ -67,7 +67,8 @@ func launch(argv []string) (*Process, error) {
 	return p, nil
 }
 
-// errNoShim is that of a shim that was gone before it was told anything.
+// errNoShim is that of a shim that was gone before it was told anything, so that
+// another may be told. Whoever has been told may have begun, and even ended.
 var errNoShim = errors.New("the run shim is gone")
 
 // begin starts spec under a shim that waits. A nil file is an empty one.
@@ -82,7 +83,7 @@ func (p *Process) begin(spec Spec, stdin, stdout, stderr *os.File) (*Process, er
 		files = append(files, int(cmp.Or(f, null).Fd()))
 	}
 	if err := p.send(order{Spec: &spec}, files...); err != nil {
-		return nil, p.abandon(fmt.Errorf("instruct run shim: %w: %w", errNoShim, err))
+		return nil, p.abandon(fmt.Errorf("instruct run shim: %w", err))
 	}
 	var first report
 	if err := readFrame(p.status, &first); err != nil {
@@ -156,9 +157,11 @@ func (p *Process) send(o order, files ...int) error {
 			n, err = unix.SendmsgN(int(fd), b, unix.UnixRights(files...), nil, unix.MSG_NOSIGNAL)
 			return err != unix.EAGAIN
 		}); e != nil || err != nil {
-			return cmp.Or(e, err)
+			return fmt.Errorf("%w: %w", errNoShim, cmp.Or(e, err))
 		}
-		b = b[n:]
+		if b = b[n:]; len(b) == 0 {
+			return nil
+		}
 	}
 	_, err = p.control.Write(b)
 	return err
