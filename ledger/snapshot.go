@@ -122,7 +122,7 @@ func (s *Snapshot) write(to io.Writer, summed bool) (n int64, sum Hash, err erro
 	stopped := false
 	for block := range made {
 		w.write(block)
-		if before != nil { // it is hashed, since the next one was given
+		if before != nil && w.err == nil { // it is hashed, since the next one was taken
 			free <- before // there is room for all of them
 		}
 		if before = block; w.err != nil && !stopped {
