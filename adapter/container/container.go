@@ -228,11 +228,14 @@ func (a *Adapter) watch(ctx context.Context, cancel <-chan struct{}, s stage) co
 	spec := shim.Spec{Path: a.cfg.Engine[0], Args: append(slices.Clone(a.cfg.Engine), s.args()...), Dir: "/", Env: a.environ(), Deadline: inv.Authority(),
 		Tool: true, Last: append(slices.Clone(a.cfg.Engine), "rm", "-f", name)}
 	if spec.Deadline <= shim.BootTime() {
-		return process.Interrupted("The node's lease ended before the run began")
+		return process.Late()
 	}
 	p, err := shim.Start(a.cfg.Shim, spec, outW, errW)
 	outW.Close()
 	errW.Close()
+	if errors.Is(err, shim.ErrLate) {
+		return process.Late()
+	}
 	if err != nil {
 		return process.Failure("Failed to start the container engine: %v", err)
 	}

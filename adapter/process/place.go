@@ -37,6 +37,9 @@ func Failure(format string, args ...any) company.Outcome { return failure(format
 // Interrupted is the outcome of a run that its node may not go on with.
 func Interrupted(why string) company.Outcome { return interrupted(why) }
 
+// Late is the outcome of a run whose node's lease ended before it began.
+func Late() company.Outcome { return late() }
+
 // Sensitive tells whether a variable is called like a secret.
 func Sensitive(name string) bool { return sensitive(name) }
 

@@ -173,7 +173,7 @@ func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, p
 	spec := shim.Spec{Path: path, Args: append([]string{job.Command}, job.Args...), Dir: dir, Env: list(env), Deadline: inv.Authority()}
 	c.hold(&spec, inv, job, home, scratch)
 	if spec.Deadline <= shim.BootTime() {
-		return interrupted("The node's lease ended before the run began")
+		return late()
 	}
 	return a.watch(ctx, inv, c, job, cancel, spec, secrets)
 }
@@ -194,6 +194,9 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, j
 	p, err := job.start(a.shims, spec, outW, errW)
 	outW.Close()
 	errW.Close()
+	if errors.Is(err, shim.ErrLate) {
+		return late()
+	}
 	if err != nil {
 		return failure("Failed to start command %q: %v", job.Command, err)
 	}
@@ -352,6 +355,9 @@ func failure(format string, args ...any) company.Outcome {
 	return company.Outcome{Status: company.RunFailed, ErrorCode: "adapter_failed", Error: fmt.Sprintf(format, args...),
 		Result: result("", "", "adapter_failed", false, "default", DefaultTimeout)}
 }
+
+// late is the outcome of a run whose node's lease ended before it began.
+func late() company.Outcome { return interrupted("The node's lease ended before the run began") }
 
 func interrupted(why string) company.Outcome {
 	return company.Outcome{Status: company.RunInterrupted, ErrorCode: "node_lost", Error: why}

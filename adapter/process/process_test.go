@@ -311,3 +311,19 @@ func TestMuchOutputIsCutInTheRowOnly(t *testing.T) {
 		t.Errorf("%d lines in the log", n)
 	}
 }
+
+// A lease may end after the run was handed to its shim, which then begins nothing.
+// The run is interrupted, as one whose lease ended a moment before or after is.
+func TestALeaseThatEndsOnTheWayToTheShimInterrupts(t *testing.T) {
+	t.Parallel()
+	mark := filepath.Join(t.TempDir(), "mark")
+	b := newBed(t, map[string]any{"command": "/bin/sh", "args": []string{"-c", "echo began > " + mark}})
+	b.inv.Authority = func() time.Duration { return shim.BootTime() + time.Millisecond } // no shim starts as soon
+	out := b.Invoke(t.Context(), b.inv)
+	if out.Status != company.RunInterrupted {
+		t.Errorf("the run is %s: %s", out.Status, out.Error)
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("its command began")
+	}
+}

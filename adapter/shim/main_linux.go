@@ -47,7 +47,7 @@ func Main(args []string) int {
 	}
 	copy(s.files[:], in.files)
 	if d := first.Spec.Deadline; d > 0 && d <= BootTime() {
-		s.tell(report{Failed: "the node's lease ended before it began"})
+		s.tell(report{Late: true})
 		return 0
 	}
 	if err := s.start(*first.Spec); err != nil {

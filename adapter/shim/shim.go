@@ -45,6 +45,7 @@ package shim
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -155,9 +156,13 @@ type order struct {
 
 type report struct {
 	Started *Started `json:"started,omitempty"`
+	Late    bool     `json:"late,omitempty"` // the deadline passed before anything began
 	Failed  string   `json:"failed,omitempty"`
 	Exited  *Exit    `json:"exited,omitempty"`
 }
+
+// ErrLate says that a deadline passed before the command began.
+var ErrLate = errors.New("the node's lease ended before it began")
 
 // Started tells under which IDs the command runs.
 type Started struct {

@@ -2,6 +2,7 @@ package shim
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -234,7 +235,7 @@ func TestNothingBeginsAfterItsDeadline(t *testing.T) {
 		if p, err := start(spec, null); err == nil {
 			wait(t, p)
 			t.Error("it began")
-		} else if !strings.Contains(err.Error(), "lease ended") {
+		} else if !errors.Is(err, ErrLate) || !strings.Contains(err.Error(), "lease ended") {
 			t.Error(err)
 		}
 		if b, err := os.ReadFile(mark); err == nil {

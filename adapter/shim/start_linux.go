@@ -89,7 +89,10 @@ func (p *Process) begin(spec Spec, stdin, stdout, stderr *os.File) (*Process, er
 	if err := readFrame(p.status, &first); err != nil {
 		return nil, p.abandon(fmt.Errorf("run shim ended before it started anything: %w", err))
 	}
-	if first.Started == nil {
+	switch {
+	case first.Late:
+		return nil, p.abandon(ErrLate)
+	case first.Started == nil:
 		return nil, p.abandon(errors.New(first.Failed))
 	}
 	p.Started = *first.Started
