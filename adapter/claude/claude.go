@@ -41,13 +41,10 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	if err := r.Set(&more); err != nil {
 		return cli.Call{}, err
 	}
-	config, err := r.Folder(".claude")
-	if err != nil {
+	c := cli.Call{Input: r.Prompt, Args: []string{"--print", "-", "--output-format", "stream-json", "--verbose"}, Env: map[string]string{}}
+	if err := settle(r, c.Env); err != nil {
 		return cli.Call{}, err
 	}
-	c := cli.Call{Input: r.Prompt, Args: []string{"--print", "-", "--output-format", "stream-json", "--verbose"}, Env: map[string]string{
-		"CLAUDE_CONFIG_DIR": config, "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-	}}
 	add := func(args ...string) { c.Args = append(c.Args, args...) }
 	if r.Session != "" {
 		add("--resume", r.Session)
@@ -90,16 +87,21 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 // Lead leads another program of the vendor's kit, which is not started by [Tool],
 // to the gateway of its node, with its state in the agent's folder.
 func Lead(r *cli.Run, c *cli.Call) error {
-	config, err := r.Folder(".claude")
-	if err != nil {
+	if err := settle(r, c.Env); err != nil {
 		return err
 	}
-	c.Env["CLAUDE_CONFIG_DIR"], c.Env["DISABLE_AUTOUPDATER"], c.Env["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = config, "1", "1"
 	lead(r, c.Env)
 	if r.Model != "" {
 		c.Env["ANTHROPIC_MODEL"] = r.Model
 	}
 	return nil
+}
+
+// settle puts its state in the agent's folder and lets it ask nobody but its model.
+func settle(r *cli.Run, env map[string]string) (err error) {
+	env["DISABLE_AUTOUPDATER"], env["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = "1", "1"
+	env["CLAUDE_CONFIG_DIR"], err = r.Folder(".claude")
+	return err
 }
 
 // lead sets what leads model calls to the gateway, and takes away what would lead

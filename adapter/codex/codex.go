@@ -37,23 +37,18 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	if err := r.Set(&more); err != nil {
 		return cli.Call{}, err
 	}
-	home, err := r.Folder(".codex")
-	if err != nil {
-		return cli.Call{}, err
-	}
-	if err := r.KeepSkills(filepath.Join(home, "skills")); err != nil {
-		return cli.Call{}, err
-	}
-	c := cli.Call{Input: r.Told(), Env: map[string]string{"CODEX_HOME": home}, Args: []string{"exec"}}
+	c := cli.Call{Input: r.Told(), Env: map[string]string{}, Args: []string{"exec"}}
 	if r.Session != "" {
 		c.Args = append(c.Args, "resume")
 	}
 	c.Args = append(c.Args, "--json", "--skip-git-repo-check")
 	set := func(key, value string) { set(&c, key, value) }
-	set("check_for_update_on_startup", "false")
-	set("analytics.enabled", "false")
-	// Its shell hides names with KEY or TOKEN, and the agent needs the run's.
-	set("shell_environment_policy.ignore_default_excludes", "true")
+	if err := settle(r, &c); err != nil {
+		return cli.Call{}, err
+	}
+	if err := r.KeepSkills(filepath.Join(c.Env["CODEX_HOME"], "skills")); err != nil {
+		return cli.Call{}, err
+	}
 	if skip := r.Skip; more.Bypass != nil && *more.Bypass || more.Bypass == nil && skip {
 		c.Args = append(c.Args, "--dangerously-bypass-approvals-and-sandbox")
 	} else {
@@ -91,14 +86,9 @@ func set(c *cli.Call, key, value string) { c.Args = append(c.Args, "-c", key+"="
 // and is not started by [Tool], to the gateway of its node, with its state in the
 // agent's folder.
 func Lead(r *cli.Run, c *cli.Call) error {
-	home, err := r.Folder(".codex")
-	if err != nil {
+	if err := settle(r, c); err != nil {
 		return err
 	}
-	c.Env["CODEX_HOME"] = home
-	set(c, "check_for_update_on_startup", "false")
-	set(c, "analytics.enabled", "false")
-	set(c, "shell_environment_policy.ignore_default_excludes", "true")
 	if r.Skip { // the node's own walls hold; a second sandbox in them does not start everywhere
 		set(c, "sandbox_mode", `"danger-full-access"`)
 	}
@@ -107,6 +97,16 @@ func Lead(r *cli.Run, c *cli.Call) error {
 	}
 	lead(r, c)
 	return nil
+}
+
+// settle puts its state in the agent's folder and sets what holds for every run.
+func settle(r *cli.Run, c *cli.Call) (err error) {
+	c.Env["CODEX_HOME"], err = r.Folder(".codex")
+	set(c, "check_for_update_on_startup", "false")
+	set(c, "analytics.enabled", "false")
+	// Its shell hides names with KEY or TOKEN, and the agent needs the run's.
+	set(c, "shell_environment_policy.ignore_default_excludes", "true")
+	return err
 }
 
 // lead makes the gateway the provider, and takes away what would lead elsewhere.

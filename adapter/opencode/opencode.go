@@ -35,7 +35,7 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 		return cli.Call{}, err
 	}
 	c := cli.Call{Input: r.Told(), Args: []string{"run", "--format", "json"}, Env: map[string]string{}}
-	if err := settle(r, &c); err != nil {
+	if err := Lead(r, &c); err != nil {
 		return cli.Call{}, err
 	}
 	model := r.Model
@@ -58,11 +58,8 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 }
 
 // Lead leads it, where another adapter starts it, to the gateway of its node, with
-// its state in the agent's folder.
-func Lead(r *cli.Run, c *cli.Call) error { return settle(r, c) }
-
-// settle makes its folder below the agent's, and its configuration.
-func settle(r *cli.Run, c *cli.Call) error {
+// its state in the agent's folder; without a gateway it is only given its folder.
+func Lead(r *cli.Run, c *cli.Call) error {
 	home, err := r.Folder(".opencode")
 	if err == nil {
 		err = r.KeepSkills(filepath.Join(home, "config", "opencode", "skills"))
