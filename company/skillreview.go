@@ -341,10 +341,7 @@ func startSkillTest(c *ledger.Context, p StartSkillTest) (any, error) {
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Agent not found")
 	}
 	now := TimeOf(c.Now)
-	t := SkillTest{ID: p.ID, Company: s.Company, Skill: s.ID, Input: NullText(p.Input), Content: p.Content, Version: version, Agent: a.ID, Issue: p.Issue, CreatedAt: now, UpdatedAt: now, Seq: 1}
-	if len(list) > 0 {
-		t.Seq = list[0].Seq + 1
-	}
+	t := SkillTest{ID: p.ID, Company: s.Company, Skill: s.ID, Input: NullText(p.Input), Content: p.Content, Version: version, Agent: a.ID, Issue: p.Issue, CreatedAt: now, UpdatedAt: now, Seq: nextSkillTest(list)}
 	if len(list) >= MaxSkillTests {
 		skillTests.Delete(c.Tx, s.Company, skillRowKey(s.ID, list[len(list)-1].Seq))
 	}
@@ -383,12 +380,17 @@ func keepSkillTest(c *ledger.Context, p KeepSkillTest) (any, error) {
 	}
 	now := TimeOf(c.Now)
 	t := SkillTest{ID: p.ID, Company: s.Company, Skill: s.ID, Input: NullText(p.Input), Content: p.Content, Version: s.Version, Agent: p.Agent, Issue: p.Issue,
-		CreatedAt: now, UpdatedAt: now, Seq: 1, Kept: p.Status, Output: p.Output}
-	if len(list) > 0 {
-		t.Seq = list[0].Seq + 1
-	}
+		CreatedAt: now, UpdatedAt: now, Seq: nextSkillTest(list), Kept: p.Status, Output: p.Output}
 	c.Record(ledger.Change{Action: "company.skill_test_run_kept", EntityType: "company_skill_test_run", EntityID: t.ID, Details: jsonObject{}.str("skillId", s.ID).str("status", p.Status).close()})
 	return skillTests.Put(c.Tx, s.Company, skillRowKey(s.ID, t.Seq), t), nil
+}
+
+// nextSkillTest returns the number of a skill's next test; list has the newest first.
+func nextSkillTest(list []SkillTest) uint64 {
+	if len(list) == 0 {
+		return 1
+	}
+	return list[0].Seq + 1
 }
 
 // forgetSkillTest takes a test off the list; its issue stays.

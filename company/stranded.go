@@ -48,7 +48,7 @@ func registerStranded(m ledger.Mux) { ledger.Handle(m, "issue.recover", recoverI
 // Issues that are no agent's have a path: "person" or "nobody".
 func PathOf(tx *ledger.Tx, i Issue, now Time) string {
 	switch {
-	case i.Status.Terminal(), i.Status == IssueBacklog:
+	case i.Status.rests():
 		return "rest"
 	case i.AssigneeUser != "":
 		return "person"
@@ -116,7 +116,7 @@ func Stranded(tx *ledger.Tx, company string, now Time, from []byte, n, reads int
 				return out, slices.Clone(k), max(reads, 0)
 			}
 			value, id, _ := strings.Cut(string(k[len(prefix):]), "/")
-			if _, status, _ := strings.Cut(value, "."); !slices.Contains(strandable, IssueStatus(status)) {
+			if _, status, _ := strings.Cut(value, "."); IssueStatus(status).rests() {
 				next = ledger.PrefixEnd(ledger.Key("c", company, issuesByAssigneeName, value, ""))
 				break
 			}
@@ -128,8 +128,8 @@ func Stranded(tx *ledger.Tx, company string, now Time, from []byte, n, reads int
 	return out, nil, reads
 }
 
-// strandable are the statuses in which an issue of an agent wants a path.
-var strandable = []IssueStatus{IssueTodo, IssueInProgress, IssueInReview, IssueBlocked}
+// rests reports whether an issue in this status wants nobody to go on with it.
+func (s IssueStatus) rests() bool { return s.Terminal() || s == IssueBacklog }
 
 func (i Issue) stranded(tx *ledger.Tx, now Time) bool {
 	if i.Assignee == "" || i.UpdatedAt+strandedAfter > now {
