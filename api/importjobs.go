@@ -208,7 +208,7 @@ func (rc *Request) carryOut(id string, body importBody, files portable.Files) {
 	ctx, stop := context.WithCancel(rc.Context())
 	var beats sync.WaitGroup
 	beat := rc.detached(ctx) // before the two go their ways: a request belongs to one goroutine
-	beats.Go(func() { beat.tell(id, beat.pace) })
+	beats.Go(func() { beat.tell(id) })
 	err := func() (err error) {
 		defer func() {
 			if p := recover(); p != nil {
@@ -255,14 +255,14 @@ func (rc *Request) planWhenFree(body importBody, files portable.Files) (*importe
 }
 
 // tell lets the mesh know, again and again, that a job goes on.
-func (rc *Request) tell(id string, p *pace) {
+func (rc *Request) tell(id string) {
 	for tick := time.NewTicker(importJobBeat); ; {
 		select {
 		case <-rc.Context().Done():
 			tick.Stop()
 			return
 		case <-tick.C:
-			at := p.now()
+			at := rc.pace.now()
 			if _, err := rc.Submit("import_job.progress", "", company.TellImportJob{ID: id, Phase: at.Phase, Done: at.Done, Total: at.Total}); err != nil {
 				rc.server.log.Debug("progress of an import job", "job", id, "error", err)
 			}

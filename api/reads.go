@@ -58,6 +58,20 @@ func (rc *Request) least() uint64 {
 	return max(rc.read.AtLeast, rc.asOf)
 }
 
+// applied is the raft index that this node has applied, 0 if it cannot tell.
+func (s *Server) applied() (index uint64) {
+	if s.cfg.Head != nil {
+		_, index = s.cfg.Head()
+	}
+	return index
+}
+
+// reach waits until this node's state is what a read would be served from, and
+// returns its raft index.
+func (s *Server) reach(ctx context.Context, at ledger.Read) (applied uint64, err error) {
+	return s.cfg.Node.View(ctx, at, func(*ledger.Tx) error { return nil })
+}
+
 // catchUp waits, before anybody is authenticated, until this node has applied
 // what the caller has seen. Nobody is known yet, so few may wait, and not for long.
 func (rc *Request) catchUp() error {
@@ -65,10 +79,8 @@ func (rc *Request) catchUp() error {
 	if least == 0 {
 		return nil
 	}
-	if s.cfg.Head != nil {
-		if _, applied := s.cfg.Head(); applied >= least {
-			return nil
-		}
+	if s.applied() >= least {
+		return nil
 	}
 	select {
 	case s.behind <- struct{}{}:
@@ -78,7 +90,7 @@ func (rc *Request) catchUp() error {
 	}
 	ctx, cancel := context.WithTimeout(rc.Context(), catchUpTimeout)
 	defer cancel()
-	_, err := s.cfg.Node.View(ctx, ledger.Read{AtLeast: least}, func(*ledger.Tx) error { return nil })
+	_, err := s.reach(ctx, ledger.Read{AtLeast: least})
 	if errors.Is(err, context.DeadlineExceeded) && rc.Context().Err() == nil {
 		return errBehind
 	}
@@ -102,14 +114,12 @@ func (rc *Request) awaitOwn(least uint64) {
 		return
 	}
 	rc.awaited = true
-	if s.cfg.Head != nil {
-		if _, applied := s.cfg.Head(); applied >= own {
-			return
-		}
+	if s.applied() >= own {
+		return
 	}
 	ctx, cancel := context.WithTimeout(rc.Context(), ownWait)
 	defer cancel()
-	_, _ = s.cfg.Node.View(ctx, ledger.Read{AtLeast: own}, func(*ledger.Tx) error { return nil })
+	_, _ = s.reach(ctx, ledger.Read{AtLeast: own})
 }
 
 // mayBeBehind reports whether a write was refused on a state that others have gone
@@ -127,7 +137,7 @@ func (rc *Request) mayBeBehind(err error) bool {
 	}
 	ctx, cancel := context.WithTimeout(rc.Context(), ownWait)
 	defer cancel()
-	applied, err := s.cfg.Node.View(ctx, ledger.Read{Mode: ledger.ReadStrong}, func(*ledger.Tx) error { return nil })
+	applied, err := s.reach(ctx, ledger.Read{Mode: ledger.ReadStrong})
 	if err != nil || applied <= rc.began {
 		return false
 	}
@@ -141,7 +151,7 @@ func (rc *Request) authenticateAsOf() error {
 	if err := rc.authenticate(); err != nil || rc.read.Mode != ledger.ReadStrong || rc.Credential.Kind == "local" {
 		return err
 	}
-	applied, err := rc.server.cfg.Node.View(rc.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(*ledger.Tx) error { return nil })
+	applied, err := rc.server.reach(rc.Context(), ledger.Read{Mode: ledger.ReadStrong})
 	if err != nil {
 		return err
 	}
