@@ -192,7 +192,7 @@ func (m *mesh) add(seed byte) *node {
 	n := &node{m: m, keys: identity.Derive([32]byte{seed}), fs: vfs.NewCrashableMem()}
 	n.keys.Incarnation = "one"
 	// The directory of a node is made, and made durable, before its first start.
-	if err := errors.Join(n.fs.MkdirAll("/data/state", 0o700), syncDir(n.fs, "/data"), syncDir(n.fs, "/")); err != nil {
+	if err := errors.Join(n.fs.MkdirAll("/data/state", 0o700), store.SyncDir(n.fs, "/data"), store.SyncDir(n.fs, "/")); err != nil {
 		m.t.Fatal(err)
 	}
 	m.nodes = append(m.nodes, n)

@@ -54,7 +54,7 @@ func checkLog(t *testing.T, l *logStore, first, last uint64) {
 // each step, also after a power loss.
 func TestLogKeepsItsEnds(t *testing.T) {
 	fs := vfs.NewCrashableMem()
-	if err := errors.Join(fs.MkdirAll("/log", 0o700), syncDir(fs, "/")); err != nil {
+	if err := errors.Join(fs.MkdirAll("/log", 0o700), store.SyncDir(fs, "/")); err != nil {
 		t.Fatal(err)
 	}
 	l, st := testLog(t, fs)

@@ -17,6 +17,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
+
+	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
 // A snapshot is a file <term>-<index>.snap (16 hex digits each) in the
@@ -71,7 +73,7 @@ func openSnapshots(fs vfs.FS, dir string, log *slog.Logger) (*snapshots, error) 
 		return nil, fmt.Errorf("make snapshot directory: %w", err)
 	}
 	s := &snapshots{fs: fs, dir: dir, log: log}
-	if err := syncDir(fs, fs.PathDir(dir)); err != nil { // or a power loss takes the directory away
+	if err := store.SyncDir(fs, fs.PathDir(dir)); err != nil { // or a power loss takes the directory away
 		return nil, fmt.Errorf("sync above the snapshot directory: %w", err)
 	}
 	names, err := fs.List(dir)
@@ -242,14 +244,6 @@ func (s *snapshots) prune() error {
 	return nil
 }
 
-func syncDir(fs vfs.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 // A snapSink writes one snapshot. Used by one goroutine.
 type snapSink struct {
 	s    *snapshots
@@ -321,7 +315,7 @@ func (k *snapSink) Close() error {
 	if err := k.s.fs.Rename(k.s.path(k.id+snapPartial), k.s.path(k.id+snapSuffix)); err != nil {
 		return fmt.Errorf("finish snapshot: %w", err)
 	}
-	if err := syncDir(k.s.fs, k.s.dir); err != nil {
+	if err := store.SyncDir(k.s.fs, k.s.dir); err != nil {
 		return fmt.Errorf("sync snapshot directory: %w", err)
 	}
 	return k.s.prune()

@@ -8,9 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/selvage-mesh/selvage/consensus"
+	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
 // ErrDiverged is what a node fails with when a majority of the voters has
@@ -76,19 +75,11 @@ func (n *Node) setAside() error {
 	if err := n.conf.FS.RemoveAll(snapshotDir(n.conf)); err != nil {
 		return err
 	}
-	if err := syncDir(n.conf.FS, filepath.Dir(dir)); err != nil {
+	if err := store.SyncDir(n.conf.FS, filepath.Dir(dir)); err != nil {
 		return err
 	}
 	n.log.Warn("the state differed from the majority's: set aside, and built anew from the peers", "was", string(why), "kept", aside)
 	return os.Remove(mark)
-}
-
-func syncDir(files vfs.FS, dir string) error {
-	d, err := files.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // snapshotDir is where consensus keeps its snapshots, beside the store.

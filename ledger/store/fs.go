@@ -28,7 +28,7 @@ func (fs *countingFS) wrap(name string, f vfs.File, err error) (vfs.File, error)
 
 func (fs *countingFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if strings.HasPrefix(fs.PathBase(name), "marker.") {
-		if err := fs.syncDir(fs.PathDir(name)); err != nil {
+		if err := SyncDir(fs, fs.PathDir(name)); err != nil {
 			return nil, err
 		}
 	}
@@ -36,7 +36,8 @@ func (fs *countingFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, er
 	return fs.wrap(name, f, err)
 }
 
-func (fs *countingFS) syncDir(dir string) error {
+// SyncDir makes durable which files a directory has.
+func SyncDir(fs vfs.FS, dir string) error {
 	d, err := fs.OpenDir(dir)
 	if err != nil {
 		return err
