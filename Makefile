@@ -41,7 +41,7 @@ clients: ## install Paperclip's own clients for the tests that run them
 models: ## install a small model and llama.cpp's server for the tests that ask one
 	./scripts/models
 
-qemu: ## install qemu's user emulation for the tests of emulated boards
+qemu: ## install what stands in for boards and kernels in tests: qemu, Linux in user mode
 	@./scripts/qemu
 
 check: ## formatting, vet, staticcheck, floors, known vulnerabilities

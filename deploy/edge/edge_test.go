@@ -83,6 +83,7 @@ func copyRelease(t *testing.T) string {
 }
 
 func TestInstallFromFolderAndByHTTP(t *testing.T) {
+	t.Parallel()
 	needs(t, "openssl", "curl")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -165,6 +166,7 @@ func TestUnsignedReleaseIsNotInstalled(t *testing.T) {
 }
 
 func TestPackages(t *testing.T) {
+	t.Parallel()
 	needs(t, "dpkg-deb")
 	debs, _ := filepath.Glob(filepath.Join(made.dir, "*.deb"))
 	rpms, _ := filepath.Glob(filepath.Join(made.dir, "*.rpm"))
@@ -222,6 +224,7 @@ func TestPackages(t *testing.T) {
 
 // TestConfigIsRead: a node starts with the file that the packages bring.
 func TestConfigIsRead(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	out(t, "tar", "-xzf", filepath.Join(made.dir, "selvage_1.2.3_linux_"+runtime.GOARCH+".tar.gz"), "-C", dir)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -275,6 +278,7 @@ func TestBillOfMaterials(t *testing.T) {
 // TestSameCommitSameBytes: what was made a second time, and at the same time as the
 // first, is the same.
 func TestSameCommitSameBytes(t *testing.T) {
+	t.Parallel()
 	if err := <-made.err; err != nil {
 		t.Fatal(err)
 	}
@@ -287,6 +291,7 @@ func TestSameCommitSameBytes(t *testing.T) {
 
 // TestImage starts a node from the image, made without a daemon.
 func TestImage(t *testing.T) {
+	t.Parallel()
 	needs(t, "podman")
 	if os.Getuid() != 0 {
 		t.Skip("containers are tried as root only")

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -64,6 +65,8 @@ func (b booted) until(what string, f func() bool) {
 	}
 }
 
+var booting atomic.Int32
+
 // boot starts systemd. A machine that has none, or lets nobody make such a
 // container, skips the test and says what it lacks.
 func boot(t *testing.T, deb string) booted {
@@ -82,7 +85,7 @@ func boot(t *testing.T, deb string) booted {
 	group := ""
 	for _, at := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		if _, err := os.Stat(filepath.Join(at, "cgroup.controllers")); err == nil {
-			group = filepath.Join(at, "selvage-test-"+strconv.Itoa(os.Getpid()))
+			group = filepath.Join(at, fmt.Sprintf("selvage-test-%d-%d", os.Getpid(), booting.Add(1)))
 		}
 	}
 	if group == "" {
@@ -170,6 +173,7 @@ func TestServiceUnderSystemd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("boots systemd")
 	}
+	t.Parallel()
 	b := boot(t, filepath.Join(made.dir, "selvage_1.2.3_"+runtime.GOARCH+".deb"))
 	// A stuck node is found in ten seconds instead of a minute.
 	b.must("sh", "-c", "mkdir -p /etc/systemd/system/selvage.service.d && printf '[Service]\\nWatchdogSec=10\\nTimeoutAbortSec=5\\n' > /etc/systemd/system/selvage.service.d/quick.conf")
@@ -235,7 +239,7 @@ func (b booted) dividesItsCgroup() {
 	has := strings.Fields(b.must("cat", "/sys/fs/cgroup/cgroup.controllers"))
 	for _, need := range []string{"memory", "pids"} {
 		if !slices.Contains(has, need) {
-			b.t.Logf("limits of cgroups are not looked at: the controllers of this machine are %v, %s belongs to version 1", has, need)
+			b.t.Logf("limits of cgroups are looked at by TestLimitsUnderSystemd: the controllers of this machine are %v, %s belongs to version 1", has, need)
 			return
 		}
 		if got := b.must("cat", group+"/cgroup.subtree_control"); !slices.Contains(strings.Fields(got), need) {

@@ -35,6 +35,13 @@ ln -s ../systemd-journald.service ../systemd-tmpfiles-setup.service "$units/sysi
 echo 00000000000000000000000000000001 >"$root/etc/machine-id"
 : >"$root/etc/fstab"
 cp "$package" "$root/selvage.deb"
+if [ -n "${MORE:-}" ]; then # of uml.sh: a script that is run, and where it says what it saw
+	cp "$MORE/script" "$root/script"
+	cp "$MORE/check.service" "$root/etc/systemd/system/"
+	mkdir -p "$root/etc/systemd/system/basic.target.wants" "$root/reports"
+	ln -s ../check.service "$root/etc/systemd/system/basic.target.wants/"
+	mount -t hostfs none "$root/reports" -o "$REPORTS"
+fi
 
 init=/usr/lib/systemd/systemd
 [ -x "$root$init" ] || init=/lib/systemd/systemd
