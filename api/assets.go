@@ -1,9 +1,9 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/xml"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -276,27 +276,34 @@ func checkImage(rc *Request, up upload) error {
 		return err
 	}
 	defer c.Close()
-	if media == "image/svg+xml" {
-		if !isSVG(c) {
-			return Unprocessable("The file is not an image of type "+media, nil)
-		}
-		return nil
-	}
-	first := make([]byte, 512)
-	n, err := io.ReadFull(c, first)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+	first, err := io.ReadAll(io.LimitReader(c, svgHead))
+	if err != nil {
 		return err
 	}
-	if http.DetectContentType(first[:n]) != media {
+	if !isImage(first, media) {
 		return Unprocessable("The file is not an image of type "+media, nil)
 	}
 	return nil
 }
 
+// svgHead is how far into an SVG its first element is looked for.
+const svgHead = 64 << 10
+
+// isImage reports whether bytes begin as an image of a type that is taken does.
+func isImage(data []byte, media string) bool {
+	if !slices.Contains(imageTypes, media) {
+		return false
+	}
+	if media == "image/svg+xml" {
+		return isSVG(bytes.NewReader(data))
+	}
+	return http.DetectContentType(data[:min(len(data), 512)]) == media
+}
+
 // isSVG reports whether the first element of an XML document is an svg. What it
 // could do is forbidden where it is served.
 func isSVG(r io.Reader) bool {
-	d := xml.NewDecoder(io.LimitReader(r, 64<<10))
+	d := xml.NewDecoder(io.LimitReader(r, svgHead))
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
 	for range 64 {
 		t, err := d.Token()

@@ -128,7 +128,8 @@ type exporter struct {
 	issues   map[string]string
 	lost     map[string][]string // by workspace that does not travel: the issues that name it
 	assets   []company.Asset     // whose bytes travel
-	paths    map[string]string   // of folders by ID
+	logo     *company.Asset
+	paths    map[string]string // of folders by ID
 	at       company.Time
 }
 
@@ -146,7 +147,7 @@ func export(rc *Request) (out exported, err error) {
 			return NotFound("Company not found")
 		}
 		e.tx, e.of = tx, row
-		for _, gather := range []func() error{e.company, e.structure, e.allGoals, e.allAgents, e.allProjects, e.allIssues, e.allSkills, e.allRoutines} {
+		for _, gather := range []func() error{e.company, e.structure, e.allGoals, e.allAgents, e.allProjects, e.allIssues, e.allSkills, e.allRoutines, e.looseAssets} {
 			if err := gather(); err != nil {
 				return err
 			}
@@ -162,6 +163,7 @@ func export(rc *Request) (out exported, err error) {
 	}
 	e.m.SchemaVersion, e.m.GeneratedAt = portable.SchemaVersion, e.at.String()
 	e.m.Source = &portable.Source{CompanyID: e.of.ID, CompanyName: e.of.Name}
+	e.paintLogo(rc)
 	files := portable.Write(e.m, blobs)
 	if e.m.Company != nil && len(e.m.Agents) > 0 {
 		chart, err := paintOrg(e.of.Name, orgOfPackage(e.m))
@@ -234,10 +236,14 @@ func objectOf(raw json.RawMessage) (m map[string]any) {
 }
 
 func (e *exporter) company() error {
-	e.m.Labels, e.m.Blobs, e.m.EmbeddedAssets = []portable.Label{}, []portable.Blob{}, []struct{}{}
+	e.m.Labels, e.m.Blobs, e.m.EmbeddedAssets = []portable.Label{}, []portable.Blob{}, []portable.Asset{}
 	e.m.Agents, e.m.Skills, e.m.Projects, e.m.Goals = []portable.Agent{}, []portable.Skill{}, []portable.Project{}, []portable.Goal{}
 	e.m.Teams, e.m.Issues, e.m.EnvInputs = []portable.Team{}, []portable.Issue{}, []portable.EnvInput{}
-	e.m.Company = &portable.Company{Path: "COMPANY.md", Name: e.of.Name, Description: optional(e.of.Description), RequireHireApproval: e.of.RequireHireApproval}
+	e.m.Company = &portable.Company{Path: "COMPANY.md", Name: e.of.Name, Description: optional(e.of.Description), RequireHireApproval: e.of.RequireHireApproval,
+		BrandColor: optional(e.of.BrandColor), NoStrategyGate: e.of.NoStrategyGate, AttachmentMaxBytes: e.of.AttachmentMaxBytes}
+	if a, ok := company.AssetByID(e.tx, string(e.of.LogoAsset)); ok && a.Company == e.of.ID {
+		e.logo = &a
+	}
 	for _, l := range company.LabelsOf(e.tx, e.of.ID) {
 		e.labels[l.ID] = l
 		if e.include.Issues {

@@ -122,15 +122,12 @@ func (e *exporter) issue(i company.Issue) (portable.Issue, error) {
 			URL: optional(w.URL), Status: w.Status, ReviewState: w.ReviewState, Primary: w.Primary, HealthStatus: w.Health, Summary: optional(w.Summary), Metadata: objectOf(w.Metadata)})
 	}
 	for _, a := range company.AttachmentsOf(e.tx, i) {
-		file := portable.Attachment{SHA256: a.Asset.SHA256, ContentType: a.Asset.ContentType, Filename: optional(a.Asset.Filename), ByteSize: a.Asset.Size}
+		file := portable.Attachment{ID: a.Attachment.ID, SHA256: a.Asset.SHA256, ContentType: a.Asset.ContentType, Filename: optional(a.Asset.Filename), ByteSize: a.Asset.Size}
 		if n, ok := at[string(a.Attachment.Comment)]; ok {
 			file.CommentIndex = &n
 		}
 		out.Attachments = append(out.Attachments, file)
-		if !slices.ContainsFunc(e.m.Blobs, func(b portable.Blob) bool { return b.SHA256 == file.SHA256 }) {
-			e.m.Blobs = append(e.m.Blobs, portable.Blob{SHA256: file.SHA256, ContentType: file.ContentType, ByteSize: file.ByteSize})
-			e.assets = append(e.assets, a.Asset)
-		}
+		e.carry(a.Asset)
 	}
 	slices.SortStableFunc(out.Attachments, func(a, b portable.Attachment) int { return cmp.Compare(a.SHA256, b.SHA256) })
 	return out, nil
@@ -151,6 +148,12 @@ func (e *exporter) blobs(rc *Request) (map[string][]byte, error) {
 				return a.SHA256 == sum
 			})
 		}
+		e.m.EmbeddedAssets = slices.DeleteFunc(e.m.EmbeddedAssets, func(a portable.Asset) bool {
+			if a.SHA256 == sum {
+				e.warn("Asset %s was left out: %s.", cmp.Or(deref(a.Filename), a.ID), why)
+			}
+			return a.SHA256 == sum
+		})
 	}
 	for _, a := range e.assets {
 		if total+a.Size > maxPackageBlobs {

@@ -270,6 +270,7 @@ type importer struct {
 	// skillInputs are the texts that these are tried on, by slug and name.
 	skillInputs map[string]string
 	managers    map[string]*string
+	renamed     []string // of files that texts name: the old path, the new one
 
 	list []company.ImportStep
 	done imported

@@ -37,6 +37,14 @@ func (im *importer) steps(rc *Request) error {
 		im.step("company.update", company.SaveCompany{ID: im.company.ID, Description: c.Description})
 		im.done.Company.Action = "updated"
 	}
+	if im.plan.Company != "none" {
+		if err := im.logoSteps(rc); err != nil {
+			return err
+		}
+	}
+	if err := im.assetSteps(rc); err != nil {
+		return err
+	}
 	if err := im.structureSteps(rc); err != nil {
 		return err
 	}
@@ -59,6 +67,7 @@ func (im *importer) steps(rc *Request) error {
 	if im.created && c.RequireHireApproval { // last: the agents come with the package
 		im.step("company.update", company.SaveCompany{ID: im.company.ID, RequireHireApproval: &c.RequireHireApproval})
 	}
+	im.rename()
 	im.done.Warnings = im.warnings
 	return nil
 }
@@ -465,6 +474,9 @@ func (im *importer) attachments(rc *Request, i portable.Issue, issue string, com
 		rc.pace.step()
 		up.File.ID, up.File.Object = im.newID(), im.newID()
 		p := company.CreateAttachment{Issue: issue, ID: im.newID(), File: up.File}
+		if a.ID != "" {
+			im.renamed = append(im.renamed, attachmentPath+a.ID, attachmentPath+p.ID)
+		}
 		if n := a.CommentIndex; n != nil && *n >= 0 && *n < len(comments) {
 			p.Comment = comments[*n]
 		}

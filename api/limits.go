@@ -118,6 +118,9 @@ const (
 	// imported again, and maxPackageWarnings what is told about one.
 	maxPackageBlobs    = 32 << 20
 	maxPackageWarnings = 200
+	// maxPackageAssets bounds the files of a package that belong to no issue: each is
+	// a step of its import.
+	maxPackageAssets = 200
 	// maxPackageCents bounds a limit of money in a package, as in a body.
 	maxPackageCents = 1_000_000_000_000
 	// maxImports bounds the imports and exports of one node at a time: each may

@@ -6,6 +6,8 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -25,6 +27,7 @@ func (h *harness) acme(t *testing.T) (of string) {
 	t.Helper()
 	of = h.call("POST", "/api/companies", `{"name":"Acme Robotics","description":"Builds: \"robots\""}`).want(t, 201, "").field(t, "id")
 	in := "/api/companies/" + of
+	picture := h.dress(t, of)
 	agent := func(body string) string { return h.call("POST", in+"/agents", body).want(t, 201, "").field(t, "id") }
 	ada := agent(`{"name":"Ada","role":"ceo","title":"Chief","capabilities":"leads","adapterType":"process","adapterConfig":{"command":"/usr/bin/true","cwd":"/home/ada",
 		"env":{"OPENAI_API_KEY":"` + packageCanary + `","REGION":"` + packageCanary + `"},"apiToken":"` + packageCanary + `","timeoutSec":20}}`)
@@ -40,7 +43,7 @@ func (h *harness) acme(t *testing.T) (of string) {
 	h.call("POST", "/api/projects/"+arm+"/workspaces", `{"name":"desk","cwd":"/home/ada/arm"}`).want(t, 201, "")
 	bug := h.call("POST", in+"/labels", `{"name":"bug","color":"#ff0000"}`).want(t, 201, "").field(t, "id")
 	issue := func(body string) string { return h.call("POST", in+"/issues", body).want(t, 201, "").field(t, "id") }
-	first := issue(`{"title":"Design: gripper","description":"Make a gripper\n\n- strong","status":"todo","priority":"high","projectId":"` + arm + `","labelIds":["` + bug + `"],"billingCode":"BC-1"}`)
+	first := issue(`{"title":"Design: gripper","description":"Make a gripper\n\n- strong\n\n![](` + picture + `)","status":"todo","priority":"high","projectId":"` + arm + `","labelIds":["` + bug + `"],"billingCode":"BC-1"}`)
 	gone := issue(`{"title":"A mistake"}`)
 	h.call("DELETE", "/api/issues/"+gone, "").want(t, 200, "")
 	child := issue(`{"title":"Sub task","parentId":"` + first + `","assigneeAgentId":"` + bob + `"}`)
@@ -57,7 +60,8 @@ func (h *harness) acme(t *testing.T) (of string) {
 	h.call("PUT", "/api/issues/"+first+"/documents/long", `{"format":"markdown","body":"`+strings.Repeat("long ", 90_000)+`"}`).want(t, 201, "")
 	h.call("POST", "/api/issues/"+first+"/work-products", `{"type":"pull_request","provider":"github","title":"PR 1","status":"active","url":"https://github.com/acme/x/pull/1"}`).want(t, 201, "")
 	form, contentType := formOf(t, "grip.txt", "text/plain", []byte("a drawing"))
-	h.call("POST", in+"/issues/"+first+"/attachments", form, contentType).want(t, 201, "")
+	drawing := h.call("POST", in+"/issues/"+first+"/attachments", form, contentType).want(t, 201, "").field(t, "contentPath")
+	h.call("POST", "/api/issues/"+first+"/comments", `{"body":"See [it](`+drawing+`), and ![that](`+picture+`)"}`).want(t, 201, "")
 	h.call("POST", "/api/issues/"+first+"/comments", `{"body":"Looks good.\n---\nyes: no"}`).want(t, 201, "")
 	// What people and agents left on texts and skills.
 	plan := h.call("GET", "/api/issues/"+first+"/documents/plan", "").field(t, "latestRevisionId")
@@ -88,6 +92,33 @@ func (h *harness) acme(t *testing.T) (of string) {
 	h.call("POST", "/api/issues/"+first+"/documents/plan/annotations/"+thread+"/comments", `{"body":"Two more"}`, key, run).want(t, 201, "")
 	h.order(t, of, ada, bob, arm, daily, first)
 	return of
+}
+
+// dress gives a company a logo, a colour, its limits, and pictures; the path of one
+// is returned.
+func (h *harness) dress(t *testing.T, of string) string {
+	t.Helper()
+	in := "/api/companies/" + of
+	form, contentType := formOf(t, "logo.png", "image/png", pixel(t, 1))
+	logo := h.call("POST", in+"/logo", form, contentType).want(t, 201, "").field(t, "assetId")
+	h.call("PATCH", in+"/branding", `{"brandColor":"#12ab34","logoAssetId":"`+logo+`"}`).want(t, 200, "")
+	h.call("PATCH", in, `{"requireBoardApprovalForCeoStrategy":false,"attachmentMaxBytes":123456}`).want(t, 200, "")
+	form, contentType = formOf(t, "lonely.svg", "image/svg+xml", []byte(`<svg xmlns="http://www.w3.org/2000/svg"/>`))
+	h.call("POST", in+"/assets/images", form, contentType).want(t, 201, "")
+	form, contentType = formOf(t, "shop.png", "image/png", pixel(t, 2))
+	return h.call("POST", in+"/assets/images", form, contentType).want(t, 201, "").field(t, "contentPath")
+}
+
+// pixel is a small image.
+func pixel(t *testing.T, shade uint8) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	m := image.NewGray(image.Rect(0, 0, 1, 1))
+	m.Pix[0] = shade
+	if err := png.Encode(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
 // order puts a company in order: limits, folders, who reviews, watches and looks
@@ -140,7 +171,8 @@ func importOf(t *testing.T, e exported, target, more string) string {
 }
 
 // varying are the lines of a sidecar that an import does not keep.
-var varying = regexp.MustCompile(`(?m)^ *(createdAt|updatedAt|startedAt|completedAt|cancelledAt|status): .*\n`)
+var varying = regexp.MustCompile(`(?m)^ *(createdAt|updatedAt|startedAt|completedAt|cancelledAt|status): .*\n|` +
+	`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 func TestAPackageSurvivesARoundTrip(t *testing.T) {
 	t.Parallel()
@@ -184,6 +216,7 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 			t.Errorf("%s came back as\n%s\nit was\n%s", name, b, a)
 		}
 	}
+	to.shows(t, done.Company.ID, second)
 	for name := range second.Files {
 		if _, ok := first.Files[name]; !ok {
 			t.Errorf("%s was not there before", name)
@@ -219,6 +252,39 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 	}
 }
 
+// shows finds the company of an import dressed as the one that was exported, and
+// every file that its texts name.
+func (h *harness) shows(t *testing.T, of string, e exported) {
+	t.Helper()
+	row := h.call("GET", "/api/companies/"+of, "").want(t, 200, "")
+	if row.field(t, "brandColor") != "#12ab34" || !strings.Contains(string(row.body), `"requireBoardApprovalForCeoStrategy":false`) || !strings.Contains(string(row.body), `"attachmentMaxBytes":123456`) {
+		t.Errorf("the company came back as %s", row.body)
+	}
+	if got := h.call("GET", row.field(t, "logoUrl"), "").want(t, 200, "").body; !bytes.Equal(got, pixel(t, 1)) || !bytes.Equal(e.Files["images/company-logo.png"].Data, got) {
+		t.Errorf("another logo: %x", got)
+	}
+	if n := len(e.Manifest.EmbeddedAssets); n != 2 {
+		t.Errorf("%d assets beside the logo", n)
+	}
+	found := 0
+	for name, f := range e.Files {
+		if f.Binary || name == ".paperclip.yaml" {
+			continue
+		}
+		for _, path := range regexp.MustCompile(`/api/(assets|attachments)/[0-9a-f-]{36}/content`).FindAllString(string(f.Data), -1) {
+			h.call("GET", path, "").want(t, 200, "")
+			found++
+		}
+	}
+	for _, path := range regexp.MustCompile(`/api/(assets|attachments)/[0-9a-f-]{36}/content`).FindAllString(string(e.Files[".paperclip.yaml"].Data), -1) {
+		h.call("GET", path, "").want(t, 200, "")
+		found++
+	}
+	if found != 3 {
+		t.Errorf("texts name %d files", found)
+	}
+}
+
 func view(t *testing.T, h *harness, f func(*ledger.Tx)) {
 	t.Helper()
 	if _, err := h.node.View(t.Context(), ledger.Read{}, func(tx *ledger.Tx) error { f(tx); return nil }); err != nil {
@@ -229,7 +295,12 @@ func view(t *testing.T, h *harness, f func(*ledger.Tx)) {
 func TestATemplateHoldsWhoAndNotWhat(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	e := h.export(t, h.acme(t), `{}`)
+	of := h.acme(t)
+	form, contentType := formOf(t, "desk.png", "image/png", pixel(t, 3))
+	desk := h.call("POST", "/api/companies/"+of+"/assets/images", form, contentType).want(t, 201, "").field(t, "contentPath")
+	ada := h.export(t, of, `{}`).Manifest.Agents[0].Slug
+	h.call("PUT", "/api/agents/"+h.call("GET", "/api/agents/"+ada+"?companyId="+of, "").want(t, 200, "").field(t, "id")+"/instructions-bundle/file", `{"path":"desk.md","content":"![](`+desk+`)"}`).want(t, 200, "")
+	e := h.export(t, of, `{}`)
 	for _, name := range e.Files.Paths() {
 		if k := portable.KindOf(name); k == "issue" || k == "project" {
 			t.Errorf("a template holds %s", name)
@@ -237,6 +308,9 @@ func TestATemplateHoldsWhoAndNotWhat(t *testing.T) {
 	}
 	if e.Manifest.Agents[0].Memories != nil || e.Manifest.UserSecrets != nil {
 		t.Error("a template holds what an agent keeps")
+	}
+	if e.Manifest.Company.LogoPath == nil || len(e.Manifest.EmbeddedAssets) != 1 {
+		t.Errorf("a template shows what its agents are told of, and no more: %+v", e.Manifest.EmbeddedAssets)
 	}
 	if len(e.Manifest.Agents) != 2 || len(e.Manifest.Issues) != 0 || e.Manifest.Includes.Projects {
 		t.Errorf("%+v", e.Manifest.Includes)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"iter"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -132,6 +133,23 @@ func AssetByID(tx *ledger.Tx, id string) (Asset, bool) {
 		return Asset{}, false
 	}
 	return assets.Get(tx, of, id)
+}
+
+// LooseAssetsOf yields the assets of a company that belong to no issue, in the
+// order of their IDs, with their namespaces.
+func LooseAssetsOf(tx *ledger.Tx, company string) iter.Seq2[Asset, string] {
+	return func(yield func(Asset, string) bool) {
+		for _, a := range assets.All(tx, company) {
+			space, loose := strings.CutPrefix(a.ObjectKey, company+"/assets/")
+			if !loose {
+				continue
+			}
+			parts := strings.Split(space, "/") // a date and a name come last
+			if !yield(a, strings.Join(parts[:max(len(parts)-4, 0)], "/")) {
+				return
+			}
+		}
+	}
 }
 
 // AttachmentByID returns an attachment of an issue that is there.

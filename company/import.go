@@ -44,7 +44,7 @@ type ImportCompany struct {
 // importable are the kinds that an import may be made of: what the board itself
 // may do in one company, and nothing that shows or needs a secret.
 var importable = []string{
-	"company.create", "company.update", "agent.create", "agent.update", "agent.permissions", "goal.create", "goal.update", "project.create", "project.update",
+	"company.create", "company.update", "asset.create", "agent.create", "agent.update", "agent.permissions", "goal.create", "goal.update", "project.create", "project.update",
 	"workspace.create", "instructions.file", "skill.create", "skill.file", "agent.skills", "routine.create", "routine_trigger.create", "label.create", "issue.create", "issue.update", "comment.create",
 	"document.save", "product.create", "attachment.create", "annotation.create", "annotation.comment", "annotation.update",
 	"routine_annotation.create", "routine_annotation.comment", "routine_annotation.update", "skill_comment.create", "skill_test.input", "skill_test.keep",

@@ -19,7 +19,7 @@ type Manifest struct {
 	Sidebar        *Sidebar   `json:"sidebar"`
 	Labels         []Label    `json:"labels"`
 	Blobs          []Blob     `json:"blobs"`
-	EmbeddedAssets []struct{} `json:"embeddedAssets"` // none: assets are not embedded
+	EmbeddedAssets []Asset    `json:"embeddedAssets"`
 	Agents         []Agent    `json:"agents"`
 	Skills         []Skill    `json:"skills"`
 	Projects       []Project  `json:"projects"`
@@ -92,6 +92,11 @@ type Company struct {
 	FeedbackConsentAt   *string `json:"feedbackDataSharingConsentAt"`
 	FeedbackConsentBy   *string `json:"feedbackDataSharingConsentByUserId"`
 	FeedbackTerms       *string `json:"feedbackDataSharingTermsVersion"`
+	// Additions to what the format has.
+	BrandColor         *string `json:"brandColor"`
+	NoStrategyGate     bool    `json:"ceoStartsWithoutStrategy,omitempty"`
+	AttachmentMaxBytes int64   `json:"attachmentMaxBytes,omitempty"` // 0: as usual
+	Logo               *File   `json:"-"`                            // the file at LogoPath
 }
 
 // A Sidebar is the order of the board's sidebar, by slug.
@@ -111,6 +116,18 @@ type Blob struct {
 	SHA256      string `json:"sha256" yaml:"sha256"`
 	ContentType string `json:"contentType" yaml:"contentType"`
 	ByteSize    int64  `json:"byteSize" yaml:"byteSize"`
+}
+
+// An Asset is a file of the company that belongs to no issue, such as a picture in
+// a text. Texts name it by its ID, as /api/assets/<id>/content; an import gives it
+// another ID and has the texts name that. An addition to what the format has.
+type Asset struct {
+	ID          string  `json:"id" yaml:"id"`
+	SHA256      string  `json:"sha256" yaml:"sha256"` // of a blob
+	ContentType string  `json:"contentType" yaml:"contentType"`
+	ByteSize    int64   `json:"byteSize" yaml:"byteSize"`
+	Filename    *string `json:"filename" yaml:"filename,omitempty"`
+	Namespace   string  `json:"namespace" yaml:"namespace"`
 }
 
 // An Agent is agents/<slug>/AGENTS.md and its part of the sidecar. What belongs
@@ -392,8 +409,10 @@ type WorkProduct struct {
 	Metadata     map[string]any `json:"metadata" yaml:"metadata,omitempty"`
 }
 
-// An Attachment is a file of an issue; its bytes are a blob of the package.
+// An Attachment is a file of an issue; its bytes are a blob of the package. Texts
+// may name it by its ID, as they do an [Asset].
 type Attachment struct {
+	ID           string  `json:"id,omitempty" yaml:"id,omitempty"`
 	SHA256       string  `json:"sha256" yaml:"sha256"`
 	ContentType  string  `json:"contentType" yaml:"contentType"`
 	Filename     *string `json:"originalFilename" yaml:"originalFilename,omitempty"`

@@ -19,9 +19,10 @@ func whole() (Manifest, map[string][]byte) {
 	blob := BlobOf(data, "image/png")
 	return Manifest{
 		SchemaVersion: SchemaVersion,
-		Company:       &Company{Path: companyFile, Name: "Acme: \"Robots\"", Description: ptr("Builds\nbetter robots"), RequireHireApproval: true},
-		Sidebar:       &Sidebar{Agents: []string{"ada"}, Projects: []string{"arm"}},
-		Labels:        []Label{{"bug", "#ff0000"}}, Blobs: []Blob{blob}, EmbeddedAssets: []struct{}{},
+		Company: &Company{Path: companyFile, Name: "Acme: \"Robots\"", Description: ptr("Builds\nbetter robots"), RequireHireApproval: true,
+			LogoPath: ptr("images/company-logo.png"), Logo: &File{Data: []byte("\x89PNG"), Binary: true, ContentType: "image/png"}, BrandColor: ptr("#123456"), NoStrategyGate: true, AttachmentMaxBytes: 4096},
+		Sidebar: &Sidebar{Agents: []string{"ada"}, Projects: []string{"arm"}},
+		Labels:  []Label{{"bug", "#ff0000"}}, Blobs: []Blob{blob}, EmbeddedAssets: []Asset{{ID: "0190d3a0-0000-7000-8000-000000000001", SHA256: blob.SHA256, ContentType: "image/png", ByteSize: blob.ByteSize, Filename: ptr("b.png"), Namespace: "general"}},
 		Goals: []Goal{{Slug: "root", Title: "Ship it", Level: "company", Status: "active"}, {Slug: "step", Title: "First", Level: "team", Status: "planned", Parent: ptr("root"), Owner: ptr("ada")}},
 		Agents: []Agent{{Slug: "ada", Name: "Ada", Path: "agents/ada/AGENTS.md", Skills: []string{"paperclip"}, Role: "ceo", Title: ptr("Chief"), AdapterType: "process",
 			AdapterConfig: map[string]any{"timeoutSec": 20, "args": []any{"-c", "true: yes"}}, RuntimeConfig: map[string]any{"heartbeat": map[string]any{"intervalSec": 300}},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -41,9 +42,9 @@ func Read(files Files) (m Manifest, warnings []string, err error) {
 	if err := r.sidecar(); err != nil {
 		return m, nil, err
 	}
-	r.m = Manifest{SchemaVersion: SchemaVersion, Sidebar: r.side.Sidebar, Labels: list(r.side.Labels), Blobs: list(r.side.Blobs), EmbeddedAssets: []struct{}{},
+	r.m = Manifest{SchemaVersion: SchemaVersion, Sidebar: r.side.Sidebar, Labels: list(r.side.Labels), Blobs: list(r.side.Blobs), EmbeddedAssets: list(r.side.Assets),
 		Agents: []Agent{}, Skills: []Skill{}, Projects: []Project{}, Goals: []Goal{}, Teams: []Team{}, Issues: []Issue{}, EnvInputs: []EnvInput{}}
-	for _, read := range []func() error{r.company, r.blobs, r.goals, r.agents, r.teams, r.projects, r.tasks, r.skills} {
+	for _, read := range []func() error{r.company, r.blobs, r.assets, r.goals, r.agents, r.teams, r.projects, r.tasks, r.skills} {
 		if err := read(); err != nil {
 			return m, nil, err
 		}
@@ -111,8 +112,19 @@ func (r *reader) company() error {
 	if f.Description == nil {
 		f.Description = maybe(strings.TrimSpace(body))
 	}
-	r.m.Company = &Company{Path: companyFile, Name: f.Name, Description: f.Description, LogoPath: r.side.Company.LogoPath,
-		RequireHireApproval: r.side.Company.RequireHireApproval, FeedbackSharing: r.side.Company.FeedbackSharing}
+	c := r.side.Company
+	r.m.Company = &Company{Path: companyFile, Name: f.Name, Description: f.Description, LogoPath: c.LogoPath,
+		RequireHireApproval: c.RequireHireApproval, FeedbackSharing: c.FeedbackSharing, BrandColor: c.BrandColor, NoStrategyGate: c.NoStrategyGate, AttachmentMaxBytes: c.AttachmentMaxBytes}
+	if c.LogoPath == nil {
+		return nil
+	}
+	logo, ok := r.files[path.Clean(*c.LogoPath)]
+	if logo.ContentType = cmp.Or(logo.ContentType, logoTypes[path.Ext(*c.LogoPath)]); !ok || logo.ContentType == "" {
+		r.warn("The logo %.200q is not in the package, or no image.", *c.LogoPath)
+		r.m.Company.LogoPath = nil
+		return nil
+	}
+	r.m.Company.Logo = &logo
 	return nil
 }
 
@@ -129,6 +141,40 @@ func (r *reader) blobs() error {
 	}
 	return nil
 }
+
+// logoTypes are the images that a logo may be, by how their names end.
+var logoTypes = map[string]string{".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp", ".svg": "image/svg+xml"}
+
+// LogoPath is where a package has a company's logo of a type; "" if it is none that
+// a logo may have.
+func LogoPath(contentType string) string {
+	for ext, t := range logoTypes {
+		if t == contentType {
+			return logoBase + ext
+		}
+	}
+	return ""
+}
+
+// assets checks that each has an ID of its own, and a blob.
+func (r *reader) assets() error {
+	blobs, ids := map[string]bool{}, map[string]bool{}
+	for _, b := range r.side.Blobs {
+		blobs[b.SHA256] = true
+	}
+	for _, a := range r.side.Assets {
+		switch {
+		case !assetID.MatchString(a.ID) || ids[a.ID]:
+			return malformed("embedded asset %.60q: an ID is a UUID, and no two are the same", a.ID)
+		case !blobs[a.SHA256]:
+			return malformed("embedded asset %s is not among the blobs", a.ID)
+		}
+		ids[a.ID] = true
+	}
+	return nil
+}
+
+var assetID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // Blob returns the content of a blob of a package that Read took.
 func (files Files) Blob(sum string) ([]byte, bool) {
@@ -438,6 +484,9 @@ func (r *reader) checkTasks() error {
 			return !ok
 		})
 		for _, a := range i.Attachments {
+			if a.ID != "" && !assetID.MatchString(a.ID) {
+				return malformed("task %s: the ID of an attachment is a UUID", i.Slug)
+			}
 			if !blobs[a.SHA256] {
 				return malformed("task %s: its attachment %s is not among the blobs", i.Slug, a.SHA256)
 			}

@@ -8,6 +8,8 @@ const (
 	// ChartFile is where a package has its org chart, a PNG that the readme shows.
 	ChartFile = "images/org-chart.png"
 
+	logoBase = "images/company-logo"
+
 	companySchema = "agentcompanies/v1"
 	sidecarSchema = "paperclip/v1"
 )
@@ -20,6 +22,7 @@ type sidecar struct {
 	Sidebar  *Sidebar               `yaml:"sidebar,omitempty"`
 	Labels   []Label                `yaml:"labels,omitempty"`
 	Blobs    []Blob                 `yaml:"blobs,omitempty"`
+	Assets   []Asset                `yaml:"embeddedAssets,omitempty"`
 	Goals    map[string]Goal        `yaml:"goals,omitempty"`
 	Agents   map[string]sideAgent   `yaml:"agents,omitempty"`
 	Projects map[string]sideProject `yaml:"projects,omitempty"`
@@ -41,6 +44,9 @@ type sidecarCompany struct {
 	LogoPath            *string `yaml:"logoPath,omitempty"`
 	RequireHireApproval bool    `yaml:"requireBoardApprovalForNewAgents,omitempty"`
 	FeedbackSharing     bool    `yaml:"feedbackDataSharingEnabled,omitempty"`
+	BrandColor          *string `yaml:"brandColor,omitempty"`
+	NoStrategyGate      bool    `yaml:"ceoStartsWithoutStrategy,omitempty"`
+	AttachmentMaxBytes  int64   `yaml:"attachmentMaxBytes,omitempty"`
 }
 
 type sideAgent struct {

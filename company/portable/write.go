@@ -12,11 +12,14 @@ import (
 // same bytes. blobs are the contents of m.Blobs by their SHA-256 in hex.
 func Write(m Manifest, blobs map[string][]byte) Files {
 	files := Files{}
-	side := sidecar{Schema: sidecarSchema, Version: SchemaVersion, Labels: m.Labels, Blobs: m.Blobs, Sidebar: m.Sidebar, Structure: m.Structure}
+	side := sidecar{Schema: sidecarSchema, Version: SchemaVersion, Labels: m.Labels, Blobs: m.Blobs, Assets: m.EmbeddedAssets, Sidebar: m.Sidebar, Structure: m.Structure}
 	slices.SortFunc(side.Blobs, func(a, b Blob) int { return cmp.Compare(a.SHA256, b.SHA256) })
 	if c := m.Company; c != nil {
 		files[companyFile] = page(frontCompany{c.Name, c.Description, companySchema, slugOf(c.Name)}, "")
-		side.Company = sidecarCompany{c.LogoPath, c.RequireHireApproval, c.FeedbackSharing}
+		side.Company = sidecarCompany{c.LogoPath, c.RequireHireApproval, c.FeedbackSharing, c.BrandColor, c.NoStrategyGate, c.AttachmentMaxBytes}
+		if c.LogoPath != nil && c.Logo != nil {
+			files[*c.LogoPath] = *c.Logo
+		}
 	}
 	for _, g := range m.Goals {
 		put(&side.Goals, g.Slug, g)
