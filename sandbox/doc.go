@@ -29,7 +29,9 @@
 // table 512, and instructions that work on ranges one more for every 64 bytes or
 // elements. Short runs that may or may not be reached are charged with the run
 // that leads to them, up to 128 units at a point, so a program is never charged
-// less than it executes and a little more where it branches much.
+// less than it executes and a little more where it branches much. What a function
+// does before a loop is charged with each turn where that is an eighth of a turn
+// at most, so that a call of such a function, as Go makes them, charges once.
 //
 // # Depth
 //

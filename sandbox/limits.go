@@ -62,6 +62,10 @@ const (
 	// exact and slower.
 	maxAhead = 128
 	mergeRun = 48
+	// perTurn says, as a shift, which part of the cost of a loop's turn the beginning
+	// of its function may add to it, so that a call charges once: Go's functions are
+	// such loops, in which nearly all is charged ahead.
+	perTurn = 3
 	// costHost is what calling the host costs, costGrow growing memory or a table,
 	// costEach each element of a list that the host is given,
 	// costRange what an instruction on a range costs before its length counts.

@@ -70,6 +70,7 @@ type metering struct {
 	tracked         []bool // by function as numbered before: its stack is counted
 
 	points  []point
+	first   int // the point of a loop that a function begins with, 0 if it does not
 	edits   []edit
 	frames  []frame
 	regions []region
@@ -355,6 +356,9 @@ func (w *metering) function(i int, o []byte) []byte {
 		o = appendU32(append(o, 0x6a, 0x21), d)
 		w.points[0].cost += 1 + int64(frameBytes+8*locals)>>perStack
 	}
+	if begin, turn := &w.points[0], &w.points[w.first]; w.first > 0 && begin.cost <= turn.cost>>perTurn {
+		turn.cost, begin.cost = turn.cost+begin.cost, 0
+	}
 	from, known := declared, false
 	w.known = w.known[:0]
 	for _, e := range w.edits {
@@ -456,7 +460,7 @@ func (r *reader) localTypes(params int) (at, locals int) {
 // tells whether the function is short and calls nobody, so that whoever calls it
 // may look at the fuel.
 func (w *metering) plan(r *reader) (leaf bool) {
-	w.points, w.edits, w.frames, w.regions = w.points[:0], w.edits[:0], w.frames[:0], w.regions[:0]
+	w.points, w.edits, w.frames, w.regions, w.first = w.points[:0], w.edits[:0], w.frames[:0], w.regions[:0], 0
 	var (
 		seg     int64 // cost of the run that is being read
 		segAt   = r.p // where it begins
@@ -528,13 +532,14 @@ func (w *metering) plan(r *reader) (leaf bool) {
 			r.blockType(w.m)
 			settle()
 			push(op, at)
-			if cur == 0 && !calls && sure {
-				w.points[0].check = false // the loop's own follows at once
-			}
+			first := cur == 0 && !calls && sure // what goes before leads here and nowhere else
 			looped = true
 			if !dead {
 				place(r.p, true)
 				sure = true
+				if first {
+					w.points[0].check, w.first = false, cur
+				}
 			}
 		case 0x04: // if
 			r.blockType(w.m)
