@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -144,7 +143,11 @@ func run(ctx context.Context, c Config) (err error) {
 	if c.Bin, err = filepath.Abs(c.Bin); err != nil {
 		return err
 	}
-	fmt.Printf("machine: %s, %d cores, %s, %s\n", cpuModel(), runtime.NumCPU(), memTotal(), kernel())
+	now, err := speed(c.Dir)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("machine: %s, %d cores, %s, %s\nat the beginning %s\n", cpuModel(), runtime.NumCPU(), memTotal(), kernel(), now)
 	b := &bench{Config: c}
 	if slices.ContainsFunc(todo, func(p part) bool { return !slices.Contains(alone, p.name) }) {
 		if b.m, err = startMesh(ctx, c); err != nil {
@@ -168,7 +171,10 @@ func run(ctx context.Context, c Config) (err error) {
 		}
 		fmt.Printf("# part %s took %s\n", p.name, time.Since(began).Round(time.Second))
 	}
-	return nil
+	if now, err = speed(c.Dir); err == nil {
+		fmt.Println("at the end " + now)
+	}
+	return err
 }
 
 // fewIssues are enough for the parts that do not need many.
@@ -237,25 +243,4 @@ func fileSize(path string) int64 {
 		return 0
 	}
 	return i.Size()
-}
-
-func cpuModel() string {
-	b, _ := os.ReadFile("/proc/cpuinfo")
-	for l := range strings.Lines(string(b)) {
-		if k, v, ok := strings.Cut(l, ":"); ok && strings.TrimSpace(k) == "model name" {
-			return strings.TrimSpace(v)
-		}
-	}
-	return runtime.GOARCH
-}
-
-func memTotal() string {
-	b, _ := os.ReadFile("/proc/meminfo")
-	first, _, _ := strings.Cut(string(b), "\n")
-	return strings.Join(strings.Fields(first), " ")
-}
-
-func kernel() string {
-	b, _ := exec.Command("uname", "-sr").Output()
-	return strings.TrimSpace(string(b))
 }
