@@ -112,4 +112,27 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	h.call("POST", "/api/companies/"+other+"/tools/answer/execute", `{}`, key).want(t, 403, "")
 	h.call("POST", "/api/companies/"+other+"/tools/answer/execute", `{}`).want(t, 404, "")
 	h.call("POST", in+"/answer/execute", fmt.Sprintf(`{"input":%q}`, strings.Repeat("x", maxToolInput))).want(t, 413, "")
+
+	// What it may run it may not while governance says no: it is paused, its company
+	// is, everything is stopped. The board stops at the last of these.
+	denied := func(reason string, headers ...string) {
+		t.Helper()
+		h.call("POST", in+"/answer/execute", `{}`, headers...).want(t, 409, `"code":"GovernanceDenied"`).want(t, 409, `"reason":"`+reason+`"`)
+	}
+	h.call("POST", "/api/agents/"+agent+"/pause", `{}`).want(t, 200, "")
+	denied("agent_paused", key)
+	h.call("POST", "/api/agents/"+agent+"/resume", `{}`).want(t, 200, "")
+	h.call("POST", in+"/answer/execute", `{}`, key).want(t, 200, "42")
+	h.call("POST", "/api/companies/"+of+"/pause", `{}`).want(t, 200, "")
+	denied("company_paused", key)
+	h.call("POST", in+"/answer/execute", `{}`).want(t, 200, "42")
+	h.call("POST", "/api/companies/"+of+"/resume", `{}`).want(t, 200, "")
+	h.call("POST", "/api/v1/mesh/stop", `{}`).want(t, 200, "")
+	denied("mesh_stopped", key)
+	denied("mesh_stopped")
+	h.call("POST", "/api/v1/mesh/resume", `{}`).want(t, 200, "")
+	h.call("POST", in+"/answer/execute", `{}`, key).want(t, 200, "42")
+	h.call("POST", "/api/companies/"+of+"/budgets/policies", fmt.Sprintf(`{"scopeType":"agent","scopeId":%q,"windowKind":"lifetime","amount":5}`, agent)).want(t, 200, "")
+	h.call("POST", "/api/companies/"+of+"/cost-events", fmt.Sprintf(`{"agentId":%q,"provider":"p","model":"m","costCents":5,"occurredAt":"2026-01-02T03:04:05.000Z"}`, agent)).want(t, 201, "")
+	denied("budget_paused", key)
 }

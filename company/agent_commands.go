@@ -176,7 +176,7 @@ func pauseAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	if _, err := a.Pause("manual", TimeOf(c.Now)); err != nil {
 		return nil, err
 	}
-	cancelRunsOfAgent(c, a.Company, a.ID, "Cancelled: the agent was paused")
+	cancelRunsOfAgent(c, a.Company, a.ID, DeniedAgent, "Cancelled: the agent was paused")
 	a, _ = agents.Get(c.Tx, a.Company, a.ID) // cancelling settled its state
 	a, _ = a.Pause("manual", TimeOf(c.Now))
 	putAgent(c.Tx, a)

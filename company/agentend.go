@@ -21,7 +21,7 @@ func terminateAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 
 // endAgent is the end of an agent that is still there.
 func endAgent(c *ledger.Context, a Agent, why string) {
-	cancelRunsOfAgent(c, a.Company, a.ID, why)
+	cancelRunsOfAgent(c, a.Company, a.ID, DeniedAgent, why)
 	releaseBoardLocks(c, a.Company, a.ID)
 	a, _ = agents.Get(c.Tx, a.Company, a.ID)
 	a = a.Terminate(TimeOf(c.Now))
@@ -37,7 +37,7 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	if _, ok := agents.Get(c.Tx, company, p.Agent); !ok {
 		return nil, errNoAgent()
 	}
-	cancelRunsOfAgent(c, company, p.Agent, "Cancelled: the agent was deleted")
+	cancelRunsOfAgent(c, company, p.Agent, DeniedAgent, "Cancelled: the agent was deleted")
 	a, _ := agents.Get(c.Tx, company, p.Agent)
 	n := 0
 	for id := range agentsByManager.IDs(c.Tx, company, a.ID, false) {

@@ -59,7 +59,7 @@ func breakCircuit(c *ledger.Context, r Run) {
 		return
 	}
 	why := "Paused: " + strconv.FormatInt(limit, 10) + " runs in a row came to nothing"
-	cancelRunsOfAgent(c, r.Company, r.Agent, "Cancelled: the agent was paused, its runs came to nothing")
+	cancelRunsOfAgent(c, r.Company, r.Agent, DeniedNoProgress, "Cancelled: the agent was paused, its runs came to nothing")
 	row, _ := agents.Get(c.Tx, r.Company, r.Agent)
 	now := TimeOf(c.Now)
 	row.Status, row.PauseReason, row.PausedAt, row.ErrorReason, row.UpdatedAt = AgentPaused, pausedForNoProgress, now, NullText(why), now

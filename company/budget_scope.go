@@ -68,7 +68,7 @@ func pauseScope(c *ledger.Context, t ScopeType, id string) error {
 		if !ok || a.Status == AgentPaused || a.Status == AgentTerminated || a.Status == AgentPendingApproval {
 			return nil
 		}
-		cancelRunsOfAgent(c, company, id, "Cancelled: the agent's budget hard-stop was reached")
+		cancelRunsOfAgent(c, company, id, DeniedBudget, "Cancelled: the agent's budget hard-stop was reached")
 		a, _ = agents.Get(c.Tx, company, id) // cancelling settled its state
 		a.Status, a.PauseReason, a.PausedAt, a.UpdatedAt = AgentPaused, pausedForBudget, now, now
 		putAgent(c.Tx, a)
@@ -121,7 +121,7 @@ func runsInScope(tx *ledger.Tx, company string, t ScopeType, id string, limit in
 
 func cancelRunsIn(c *ledger.Context, t ScopeType, id string) {
 	for _, r := range runsInScope(c.Tx, c.Cmd.Company, t, id, maxStoppedRuns) {
-		cancelLive(c, r, "Cancelled: the budget hard-stop of the "+string(t)+" was reached", c.Cmd.Actor)
+		denyLive(c, r, DeniedBudget, "Cancelled: the budget hard-stop of the "+string(t)+" was reached")
 	}
 }
 

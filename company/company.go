@@ -409,7 +409,7 @@ func (row Company) settle(c *ledger.Context, action, why string) Company {
 	companies.Put(c.Tx, row.ID, row.ID, row)
 	c.Record(ledger.Change{Action: action, EntityType: "company", EntityID: row.ID})
 	for _, r := range runsInScope(c.Tx, row.ID, ScopeCompany, row.ID, maxStoppedRuns) {
-		cancelLive(c, r, why, c.Cmd.Actor)
+		denyLive(c, r, DeniedCompany, why)
 	}
 	return row
 }

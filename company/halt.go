@@ -101,7 +101,7 @@ func RunningRuns(tx *ledger.Tx, limit int) (out []Run) {
 func cancelEverywhere(c *ledger.Context) (out Stopped) {
 	all := RunningRuns(c.Tx, maxStoppedRuns+1)
 	for _, r := range all[:min(len(all), maxStoppedRuns)] {
-		cancelLive(c, r, "Cancelled: everything was stopped", c.Cmd.Actor)
+		denyLive(c, r, DeniedMeshStopped, "Cancelled: everything was stopped")
 		out.Cancelled++
 	}
 	out.More = len(all) > maxStoppedRuns

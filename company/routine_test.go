@@ -93,7 +93,7 @@ func TestConcurrencyOfRoutines(t *testing.T) {
 			t.Errorf("%s: with another topic: %s", policy, other.Status)
 		}
 		// What was left in the queue without a run does not hold the routine up.
-		cancelRunsOfAgent(d.context(board, "", nil), d.company, ada, "test")
+		cancelRunsOfAgent(d.context(board, "", nil), d.company, ada, DeniedAgent, "test")
 		left := d.runIt(t, r)
 		switch {
 		case policy == RoutineCoalesce && (left.Status != RoutineCoalesced || len(LiveRunsOfAgent(d.tx, d.company, ada)) != 1):

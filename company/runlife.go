@@ -695,6 +695,11 @@ func cancelRun(c *ledger.Context, p Cancel) (any, error) {
 // refused from here on, because their run is not alive. Its node kills them and
 // says so with "run.finish"; the run's locks are held until then.
 func cancelLive(c *ledger.Context, r Run, why string, by ledger.Actor) Run {
+	return cancelFor(c, r, why, by, "")
+}
+
+// cancelFor is cancelLive, and says whether governance ended the run.
+func cancelFor(c *ledger.Context, r Run, why string, by ledger.Actor, denied Denial) Run {
 	r.ControlDeadlineAt = TimeOf(c.Now) + 60_000
 	limit, source := int64(0), "default"
 	if a, ok := wakeable(c.Tx, r.Company, r.Agent); ok {
@@ -709,14 +714,20 @@ func cancelLive(c *ledger.Context, r Run, why string, by ledger.Actor) Run {
 	}
 	result = result.str("cancelledByActorType", by.Type).
 		raw("executionCancellation", jsonObject{}.str("state", "acknowledged").time("acknowledgedAt", TimeOf(c.Now)).close())
+	if denied != "" {
+		result = result.str("deniedBy", string(denied))
+		if r.AdapterType == "wasm" {
+			result = result.str("sandboxError", GovernanceDenied)
+		}
+	}
 	return endRun(c, r, Outcome{Status: RunCancelled, Error: why, ErrorCode: "cancelled", Result: result.close()})
 }
 
 // cancelRunsOfAgent ends every live run of an agent, because it was paused,
 // terminated or deleted, or a budget was reached.
-func cancelRunsOfAgent(c *ledger.Context, company, agent, reason string) {
+func cancelRunsOfAgent(c *ledger.Context, company, agent string, denied Denial, reason string) {
 	for _, r := range LiveRunsOfAgent(c.Tx, company, agent) {
-		cancelLive(c, r, reason, c.Cmd.Actor)
+		denyLive(c, r, denied, reason)
 	}
 }
 

@@ -248,8 +248,12 @@ func executeTool(c *ledger.Context, p ExecuteTool) (any, error) {
 	if len(p.Input) != 64 {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed digest of the input")
 	}
-	if _, halted := Halted(c.Tx); halted {
-		return nil, ledger.Refuse(ledger.Conflict, []byte(`{"code":"mesh_stopped"}`), "Everything is stopped")
+	switch why := deniedTo(c.Tx, c.Cmd.Company, c.Cmd.Actor); why {
+	case "":
+	case DeniedMeshStopped:
+		return nil, refuseDenied(why, "Everything is stopped")
+	default:
+		return nil, refuseDenied(why, "The agent may run no tools now: %s", why)
 	}
 	t, ok := toolRows.Get(c.Tx, c.Cmd.Company, p.Name)
 	if !ok {

@@ -390,7 +390,7 @@ func endTreeRuns(c *ledger.Context, plan TreePlan, letFinish bool, why string) {
 			continue
 		}
 		if now, ok := runs.Get(c.Tx, r.Company, r.ID); ok && now.Status.Live() {
-			cancelLive(c, now, why, c.Cmd.Actor)
+			denyLive(c, now, DeniedTreeHold, why)
 			n++
 		}
 	}

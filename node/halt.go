@@ -7,6 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/sandbox"
 )
 
 // stopped reports whether everything is stopped, as far as this node knows. A node
@@ -25,20 +26,24 @@ func (n *Node) authority() time.Duration {
 	return n.work.worker.Authority()
 }
 
-// whileMayAct returns a context that ends when this node may act no more; ok is
-// false when it may not now.
-func (n *Node) whileMayAct(ctx context.Context) (_ context.Context, stop context.CancelFunc, ok bool) {
-	ctx, stop = context.WithCancel(ctx)
-	if n.stopped() || !n.work.worker.Holds() {
-		stop()
-		return ctx, stop, false
+// errStopped ends what is at work in the sandbox when everything is stopped.
+var errStopped = &sandbox.Error{Code: sandbox.GovernanceDenied, Message: "everything was stopped"}
+
+// whileMayAct returns a context that ends when this node may act no more, which may
+// be now, with errStopped as its cause where that is why.
+func (n *Node) whileMayAct(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	look := func() {
+		halted := false
+		err := n.ledger.View(func(tx *ledger.Tx) error { _, halted = company.Halted(tx); return nil })
+		switch {
+		case halted:
+			end(errStopped)
+		case err != nil || !n.work.worker.Holds():
+			end(nil)
+		}
 	}
-	go func() {
-		every(ctx, live.AuthorityEvery, func() {
-			if n.stopped() || !n.work.worker.Holds() {
-				stop()
-			}
-		})
-	}()
-	return ctx, stop, true
+	look()
+	go func() { every(ctx, live.AuthorityEvery, look) }()
+	return ctx, func() { end(nil) }
 }

@@ -28,9 +28,12 @@ func (n *Node) tools() *api.ToolBench {
 			return nil
 		},
 		Run: func(ctx context.Context, module []byte, call sandbox.Call) (sandbox.Result, error) {
-			ctx, stop, may := n.whileMayAct(ctx)
+			ctx, stop := n.whileMayAct(ctx)
 			defer stop()
-			if !may {
+			if ctx.Err() != nil {
+				if why, ok := errors.AsType[*sandbox.Error](context.Cause(ctx)); ok {
+					return sandbox.Result{Error: why}, nil
+				}
 				return sandbox.Result{}, api.Unavailable("This node may not act now")
 			}
 			m, err := engine.Load(ctx, module)

@@ -103,21 +103,21 @@ func Fetch(e Egress) HostFunc {
 	return func(ctx context.Context, request json.RawMessage) (any, error) {
 		var f fetch
 		if err := json.Unmarshal(request, &f); err != nil || len(f.Headers) > maxHeaders {
-			return nil, &HostError{"BadRequest", "want method, url, headers and body"}
+			return nil, &HostError{Code: "BadRequest", Message: "want method, url, headers and body"}
 		}
 		if f.Method == "" {
 			f.Method = http.MethodGet
 		}
 		u, err := url.Parse(f.URL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, &HostError{"BadRequest", "url is not one of http or https"}
+			return nil, &HostError{Code: "BadRequest", Message: "url is not one of http or https"}
 		}
 		if !e.allows(u) {
-			return nil, &HostError{string(HostCallDenied), "host " + u.Host + " is not on the list"}
+			return nil, &HostError{Code: string(HostCallDenied), Message: "host " + u.Host + " is not on the list"}
 		}
 		req, err := http.NewRequestWithContext(ctx, f.Method, u.String(), strings.NewReader(f.Body))
 		if err != nil {
-			return nil, &HostError{"BadRequest", "the method is malformed"}
+			return nil, &HostError{Code: "BadRequest", Message: "the method is malformed"}
 		}
 		for k, v := range f.Headers {
 			if !strings.EqualFold(k, "Host") {
@@ -134,9 +134,9 @@ func Fetch(e Egress) HostFunc {
 		}
 		if err != nil {
 			if errors.Is(err, errPrivate) {
-				return nil, &HostError{string(HostCallDenied), errPrivate.Error()}
+				return nil, &HostError{Code: string(HostCallDenied), Message: errPrivate.Error()}
 			}
-			return nil, &HostError{"Unavailable", "no answer from " + u.Host}
+			return nil, &HostError{Code: "Unavailable", Message: "no answer from " + u.Host}
 		}
 		defer res.Body.Close()
 		return fetched(res)
@@ -146,10 +146,10 @@ func Fetch(e Egress) HostFunc {
 func fetched(res *http.Response) (any, error) {
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxFetched+1))
 	if err != nil {
-		return nil, &HostError{"Unavailable", "the answer broke off"}
+		return nil, &HostError{Code: "Unavailable", Message: "the answer broke off"}
 	}
 	if len(b) > maxFetched {
-		return nil, &HostError{"TooLarge", "the answer is larger than 1 MiB"}
+		return nil, &HostError{Code: "TooLarge", Message: "the answer is larger than 1 MiB"}
 	}
 	headers := map[string]string{}
 	for k, v := range res.Header {

@@ -24,10 +24,12 @@ type HostFunc func(ctx context.Context, request json.RawMessage) (answer any, er
 // they are in it as nil.
 type Host map[string]HostFunc
 
-// A HostError is a no to a guest: {"code", "message"}.
+// A HostError is a no to a guest: {"code", "message"}, and with GovernanceDenied
+// the reason, such as "mesh_stopped".
 type HostError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
+	Reason  string `json:"reason,omitempty"`
 }
 
 func (e *HostError) Error() string { return e.Code + ": " + e.Message }
@@ -93,13 +95,13 @@ func (i *Instance) ask(method string, request json.RawMessage) []byte {
 		f = i.builtin(method)
 	}
 	if f == nil {
-		return enveloped(nil, &HostError{string(HostCallDenied), "method " + method + " is not granted"})
+		return enveloped(nil, &HostError{Code: string(HostCallDenied), Message: "method " + method + " is not granted"})
 	}
 	if len(request) == 0 {
 		request = json.RawMessage("{}")
 	}
 	if !json.Valid(request) {
-		return enveloped(nil, &HostError{"BadRequest", "the request is not JSON"})
+		return enveloped(nil, &HostError{Code: "BadRequest", Message: "the request is not JSON"})
 	}
 	i.leave()
 	answer, err := f(i.ctx, request)
@@ -113,16 +115,16 @@ func enveloped(answer any, err error) []byte {
 	if err != nil {
 		e.OK = nil
 		if !errors.As(err, &e.Error) {
-			e.Error = &HostError{"Failed", err.Error()}
+			e.Error = &HostError{Code: "Failed", Message: err.Error()}
 		}
 	}
 	b, err := json.Marshal(e)
 	if err == nil && len(b) <= maxAnswer {
 		return b
 	}
-	e = envelope{Error: &HostError{"TooLarge", "the answer is larger than a guest may get"}}
+	e = envelope{Error: &HostError{Code: "TooLarge", Message: "the answer is larger than a guest may get"}}
 	if err != nil {
-		e.Error = &HostError{"Failed", "the answer is not JSON"}
+		e.Error = &HostError{Code: "Failed", Message: "the answer is not JSON"}
 	}
 	b, _ = json.Marshal(e) // two strings
 	return b
@@ -144,7 +146,7 @@ func (i *Instance) builtin(method string) HostFunc {
 				Bytes int `json:"bytes"`
 			}
 			if err := json.Unmarshal(request, &ask); err != nil || ask.Bytes < 0 || ask.Bytes > maxRandom {
-				return nil, &HostError{"BadRequest", "bytes must be a number up to 65536"}
+				return nil, &HostError{Code: "BadRequest", Message: "bytes must be a number up to 65536"}
 			}
 			b := make([]byte, ask.Bytes)
 			var from io.Reader = rand.Reader

@@ -428,6 +428,9 @@ func (i *Instance) over() error {
 	case errors.Is(err, context.DeadlineExceeded) && !time.Now().Before(i.deadline): // ours; the caller's came earlier
 		return refuse(ExecutionTimeout, "the call took longer than %v", i.limits.Time)
 	default:
+		if why, ok := errors.AsType[*Error](context.Cause(i.ctx)); ok {
+			return why
+		}
 		return refuse(Cancelled, "the call was cancelled")
 	}
 }

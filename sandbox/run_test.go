@@ -109,6 +109,15 @@ func TestAProgramThatWaitsIsEnded(t *testing.T) {
 		if res.Error == nil || res.Error.Code != Cancelled {
 			t.Errorf("%s ended with %v", verb, res.Error)
 		}
+		// Whoever ends it may say why.
+		why, stop := context.WithCancelCause(t.Context())
+		timer = time.AfterFunc(20*time.Millisecond, func() { stop(&Error{GovernanceDenied, "everything was stopped"}) })
+		res = m.Run(why, Call{Args: []string{"guest", verb}, Stdin: r, Limits: Limits{Fuel: MaxFuel}})
+		timer.Stop()
+		stop(nil)
+		if res.Error == nil || *res.Error != (Error{GovernanceDenied, "everything was stopped"}) {
+			t.Errorf("%s ended with %v", verb, res.Error)
+		}
 		res = m.Run(t.Context(), Call{Args: []string{"guest", verb}, Stdin: r, Limits: Limits{Fuel: MaxFuel, Time: 100 * time.Millisecond}})
 		if res.Error == nil || res.Error.Code != ExecutionTimeout {
 			t.Errorf("%s ended with %v", verb, res.Error)
@@ -337,7 +346,7 @@ func TestAskingTheHost(t *testing.T) {
 			return map[string]int{"sum": in.A + in.B}, nil
 		},
 		"refuse": func(context.Context, json.RawMessage) (any, error) {
-			return nil, &HostError{"Conflict", "held by another"}
+			return nil, &HostError{Code: "Conflict", Message: "held by another"}
 		},
 		"fail": func(context.Context, json.RawMessage) (any, error) { return nil, errors.New("no") },
 		"bad":  func(context.Context, json.RawMessage) (any, error) { return func() {}, nil },

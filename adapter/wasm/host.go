@@ -252,7 +252,11 @@ func (r *run) ask(ctx context.Context, method, uri string, body []byte) (any, er
 // refusal is what a guest is told of an answer that is not 2xx.
 func refusal(status int, body []byte) error {
 	var said struct {
-		Error any `json:"error"`
+		Error   any    `json:"error"`
+		Code    string `json:"code"`
+		Details struct {
+			Reason string `json:"reason"`
+		} `json:"details"`
 	}
 	text := http.StatusText(status)
 	if json.Unmarshal(body, &said) == nil && said.Error != nil {
@@ -263,7 +267,19 @@ func refusal(status int, body []byte) error {
 			if m, ok := e["message"].(string); ok {
 				text = m
 			}
+			for _, name := range []string{"type", "code"} {
+				if c, ok := e[name].(string); ok && (said.Code == "" || company.IsDenial(c)) {
+					said.Code = c
+				}
+			}
 		}
+	}
+	message := fmt.Sprintf("%d: %s", status, text)
+	switch {
+	case said.Code == company.GovernanceDenied:
+		return &sandbox.HostError{Code: string(sandbox.GovernanceDenied), Message: message, Reason: said.Details.Reason}
+	case company.IsDenial(said.Code):
+		return &sandbox.HostError{Code: string(sandbox.GovernanceDenied), Message: message, Reason: said.Code}
 	}
 	code := "Failed"
 	switch status {
@@ -282,7 +298,7 @@ func refusal(status int, body []byte) error {
 	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
 		code = "Unavailable"
 	}
-	return &sandbox.HostError{Code: code, Message: fmt.Sprintf("%d: %s", status, text)}
+	return &sandbox.HostError{Code: code, Message: message}
 }
 
 var errLarge = errors.New("the answer is larger than a guest may get")

@@ -41,6 +41,11 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
+	if d.status == "denied" {
+		w.WriteHeader(http.StatusConflict)
+		fmt.Fprint(w, `{"error":"The issue's tree is on hold","code":"issue_tree_held"}`)
+		return
+	}
 	switch r.Method + " " + r.URL.Path {
 	case "GET /api/companies/company-1/issues":
 		fmt.Fprint(w, `[{"id":"i/1","identifier":"ACM-1","title":"Say \"hi\"","status":"todo"}]`)
@@ -187,6 +192,38 @@ func TestHowARunEnds(t *testing.T) {
 		if string(o.Status) != test.status || o.ErrorCode != test.code || !strings.Contains(o.Error, test.err) {
 			t.Errorf("%.200s: it ended with %s %s %q", test.config, o.Status, o.ErrorCode, o.Error)
 		}
+	}
+}
+
+// What governance says no to has its code and its reason, whichever of the node's
+// surfaces says it; what a rule says of the request itself has not.
+func TestWhatGovernanceDenies(t *testing.T) {
+	for _, c := range []struct {
+		status             int
+		body, code, reason string
+	}{
+		{409, `{"error":"Everything is stopped","code":"GovernanceDenied","details":{"code":"GovernanceDenied","reason":"mesh_stopped"}}`, "GovernanceDenied", "mesh_stopped"},
+		{409, `{"error":"The issue's tree is on hold","code":"issue_tree_held","details":{"reason":"lunch"}}`, "GovernanceDenied", "issue_tree_held"},
+		{409, `{"error":"A CEO only drafts","code":"ceo_strategy_required"}`, "GovernanceDenied", "ceo_strategy_required"},
+		{403, `{"error":"Not your turn","code":"execution_stage_participant_required"}`, "GovernanceDenied", "execution_stage_participant_required"},
+		{402, `{"error":{"message":"stopped","type":"budget_error","code":"budget_paused"}}`, "GovernanceDenied", "budget_paused"},
+		{402, `{"error":{"message":"stopped","type":"mesh_stopped","code":null}}`, "GovernanceDenied", "mesh_stopped"},
+		{402, `{"error":{"message":"too dear","type":"budget_error","code":"budget_exceeded"}}`, "BudgetExceeded", ""},
+		{409, `{"error":"held by another"}`, "Conflict", ""},
+		{403, `{"error":"Forbidden","code":"permission"}`, "Forbidden", ""},
+		{502, `no JSON`, "Unavailable", ""},
+	} {
+		var e *sandbox.HostError
+		if !errors.As(refusal(c.status, []byte(c.body)), &e) || e.Code != c.code || e.Reason != c.reason || !strings.HasPrefix(e.Message, fmt.Sprint(c.status)) {
+			t.Errorf("%d %s: %+v", c.status, c.body, e)
+		}
+	}
+	// A guest sees it.
+	d := &desk{status: "denied"}
+	a := open(t, d)
+	o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q,"args":["ask","issue.checkout","{\"id\":\"i1\"}"]}`, build(t, "./testdata/guest"))))
+	if o.Status != company.RunFailed || !strings.Contains(*o.Stderr, `GovernanceDenied`) {
+		t.Errorf("it ended with %s, %s", o.Status, *o.Stderr)
 	}
 }
 

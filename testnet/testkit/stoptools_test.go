@@ -46,6 +46,15 @@ func TestAStopEndsToolsAndServices(t *testing.T) {
 	b.Must(0, "POST", "/api/projects/"+p.ID+"/workspaces/"+p.PrimaryWorkspace.ID+"/runtime-services/start", map[string]any{}, nil, b.Seen()...)
 	pid := readFile(b, pids)
 
+	path := filepath.Join(folder, "ever.wasm")
+	if err := os.WriteFile(path, module, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var agent, at struct{ ID string }
+	b.Must(0, "POST", "/api/companies/"+of+"/agents", map[string]any{"name": "Ever", "adapterType": "wasm", "adapterConfig": map[string]any{"module": path, "fuel": int64(1) << 50}}, &agent)
+	b.Must(0, "POST", "/api/agents/"+agent.ID+"/wakeup", map[string]any{"source": "on_demand"}, &at)
+	b.Until("the agent's module is at work", func() bool { return b.fields(0, "/api/heartbeat-runs/" + at.ID)["status"] == "running" })
+
 	type ended struct {
 		a    Answer
 		err  error
@@ -66,7 +75,7 @@ func TestAStopEndsToolsAndServices(t *testing.T) {
 	b.Must(0, "POST", "/api/v1/mesh/stop", map[string]any{}, nil)
 	select {
 	case e := <-over:
-		if took := time.Since(told); took > 6*time.Second || !strings.Contains(string(e.a.Body), `"error":{`) {
+		if took := time.Since(told); took > 6*time.Second || !strings.Contains(string(e.a.Body), `"code":"GovernanceDenied"`) {
 			t.Errorf("%s after the stop the tool ended with %d %s, %v", took, e.a.Status, e.a.Body, e.err)
 		}
 	case <-time.After(10 * time.Second):
@@ -76,7 +85,20 @@ func TestAStopEndsToolsAndServices(t *testing.T) {
 	if took := time.Since(told); took > 20*time.Second {
 		t.Errorf("the service was gone %s after the stop", took)
 	}
-	if a, err := execute(); err != nil || a.Status != 409 {
+	// What an agent's module was at is over for the same reason, and its row says so.
+	b.Until("the agent's run is over", func() bool {
+		var r struct {
+			Status     string
+			ResultJSON struct{ SandboxError, DeniedBy string }
+		}
+		b.Must(0, "GET", "/api/heartbeat-runs/"+at.ID, nil, &r, Strong...)
+		if r.Status != "running" && (r.Status != "cancelled" || r.ResultJSON.SandboxError != "GovernanceDenied" || r.ResultJSON.DeniedBy != "mesh_stopped") {
+			t.Fatalf("the agent's run came to %+v", r)
+		}
+		return r.Status == "cancelled"
+	})
+	b.Idle()
+	if a, err := execute(); err != nil || a.Status != 409 || !strings.Contains(string(a.Body), `"code":"GovernanceDenied"`) {
 		t.Errorf("a tool during the stop: %d %s, %v", a.Status, a.Body, err)
 	}
 	time.Sleep(1500 * time.Millisecond) // it would have come back by now

@@ -1,0 +1,73 @@
+package company
+
+import (
+	"slices"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// GovernanceDenied is the code of what was granted and may not be done
+// nevertheless, because the mesh, the company or the board says no.
+const GovernanceDenied = "GovernanceDenied"
+
+// A Denial is why governance says no to what somebody might do otherwise.
+type Denial string
+
+// The denials that there are.
+const (
+	DeniedMeshStopped  Denial = "mesh_stopped"   // the emergency stop
+	DeniedCompany      Denial = "company_paused" // or archived
+	DeniedAgent        Denial = "agent_paused"   // by hand, or it waits for the board, or its end
+	DeniedAgentStopped Denial = "agent_stopped"  // the same, as reservations of money say it
+	DeniedBudget       Denial = "budget_paused"  // a hard stop
+	DeniedNoProgress   Denial = "no_progress"    // its runs came to nothing
+	DeniedTreeHold     Denial = "issue_tree_held"
+	DeniedStrategy     Denial = "ceo_strategy_required"
+	DeniedStage        Denial = "execution_stage_participant_required"
+)
+
+var denials = []Denial{DeniedMeshStopped, DeniedCompany, DeniedAgent, DeniedAgentStopped, DeniedBudget, DeniedNoProgress, DeniedTreeHold, DeniedStrategy, DeniedStage}
+
+// IsDenial reports whether the code of a refusal is a decision of governance,
+// which the same request meets again until somebody decides otherwise; all other
+// codes are rules of what is asked for.
+func IsDenial(code string) bool { return slices.Contains(denials, Denial(code)) }
+
+// deniedTo returns why an actor may do nothing now, or "". A person acts in a
+// company that is paused; nobody does while everything is stopped.
+func deniedTo(tx *ledger.Tx, of string, by ledger.Actor) Denial {
+	if _, halted := Halted(tx); halted {
+		return DeniedMeshStopped
+	}
+	if by.Type != "agent" {
+		return ""
+	}
+	if row, ok := companies.Get(tx, of, of); ok && row.Status != "active" {
+		if row.PauseReason == pausedForBudget {
+			return DeniedBudget
+		}
+		return DeniedCompany
+	}
+	a, ok := wakeable(tx, of, by.ID)
+	if !ok || a.stopped(tx) == "" {
+		return ""
+	}
+	switch a.PauseReason {
+	case pausedForBudget:
+		return DeniedBudget
+	case pausedForNoProgress:
+		return DeniedNoProgress
+	}
+	return DeniedAgent
+}
+
+// refuseDenied is the 409 for what governance says no to.
+func refuseDenied(why Denial, format string, args ...any) error {
+	return refuseCode(ledger.Conflict, GovernanceDenied, jsonObject{}.str("code", GovernanceDenied).str("reason", string(why)).close(), format, args...)
+}
+
+// denyLive ends a live run because governance says no to its going on: what its
+// row says of its end names why, and that the sandbox was told so.
+func denyLive(c *ledger.Context, r Run, denied Denial, why string) Run {
+	return cancelFor(c, r, why, c.Cmd.Actor, denied)
+}
