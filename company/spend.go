@@ -42,7 +42,7 @@ type SpendUse struct {
 	InputTokens         int64
 	CachedInputTokens   int64
 	OutputTokens        int64
-	// Cost is by the price table. What is beyond the grant, because an upstream
+	// Cost is by the price table, or by the bill of the upstream. What is beyond the grant, because an upstream
 	// did more than it was asked for, is booked as reported, not as metered.
 	Cost       Money
 	Unsent     bool      // the call never left; all of the grant is given back

@@ -390,7 +390,7 @@ func (c *call) ask(t target) (next bool, err error) {
 	if sent {
 		u := m.settled(c.plan.input, hidesThinking(t.p, t.model))
 		use.Unsent, use.InputTokens, use.CachedInputTokens, use.OutputTokens = false, u.input+u.cacheWrite+u.long, u.cacheRead, u.output
-		use.Cost = u.cost(price)
+		use.Cost = m.charge(u, t.p, price)
 	}
 	switch r, ok := errors.AsType[*refusal](err); {
 	case ok && (r.code == "upstream_invalid" || r.status == 499):

@@ -2,6 +2,9 @@ package llm
 
 import (
 	"encoding/json"
+	"math"
+
+	"github.com/selvage-mesh/selvage/company"
 )
 
 // A heard is what one piece of an upstream's answer says.
@@ -90,6 +93,36 @@ type chatUsage struct {
 	Details    struct {
 		Cached int64 `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
+	bill
+}
+
+// A bill is what an answer's usage says of money, in dollars, as OpenRouter has it.
+// With a key of one's own at the vendor behind it, that one's bill comes besides.
+type bill struct {
+	Cost   *float64 `json:"cost"`
+	Own    bool     `json:"is_byok"`
+	Detail struct {
+		Vendor *float64 `json:"upstream_inference_cost"`
+	} `json:"cost_details"`
+}
+
+// money is the bill in micro-cents, rounded up; ok is false when there is none, or
+// none that can be true.
+func (b bill) money() (_ company.Money, ok bool) {
+	if b.Cost == nil {
+		return 0, false
+	}
+	sum := *b.Cost
+	if b.Own {
+		if b.Detail.Vendor == nil {
+			return 0, false
+		}
+		sum += *b.Detail.Vendor
+	}
+	if !(*b.Cost >= 0 && sum >= *b.Cost && sum <= mostBilled) {
+		return 0, false
+	}
+	return company.Money(math.Ceil(math.Round(sum*perDollar*1000) / 1000)), true // decimal fractions have noise
 }
 
 // usage: cached tokens are part of the prompt here, and thinking that some
@@ -100,7 +133,9 @@ func (u chatUsage) usage() usage {
 	if u.Completion >= 0 && u.Prompt >= 0 && u.Total > u.Prompt+u.Completion {
 		out = u.Total - u.Prompt
 	}
-	return usage{input: u.Prompt - cached, cacheRead: cached, output: out, inKnown: true, outKnown: true}
+	use := usage{input: u.Prompt - cached, cacheRead: cached, output: out, inKnown: true, outKnown: true}
+	use.billed, use.billKnown = u.money()
+	return use
 }
 
 type chatMessage struct {

@@ -1,6 +1,8 @@
 package llm
 
 import (
+	"cmp"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -14,17 +16,18 @@ import (
 // says.
 type wire struct {
 	kind            company.ModelKind
-	ask             string    // what clients of it post to
-	base            string    // how its base URL ends
-	path, list      string    // where it is asked, and for its models
-	header          string    // the header of the key, with what stands in it
-	sent            []string  // what else it is sent
-	stream          []string  // its answer: until the text has begun, the rest, and what it used
-	in, cached, out int64     // tokens: as usage says them
-	much            [2]string // in usage: the count of what was said, and a lie
-	busy            string    // its 429
-	reason          string    // what that says
-	fault           string    // an event by which it breaks off by itself
+	ask             string        // what clients of it post to
+	base            string        // how its base URL ends
+	path, list      string        // where it is asked, and for its models
+	header          string        // the header of the key, with what stands in it
+	sent            []string      // what else it is sent
+	stream          []string      // its answer: until the text has begun, the rest, and what it used
+	in, cached, out int64         // tokens: as usage says them
+	billed          company.Money // what usage says that it cost, where it does
+	much            [2]string     // in usage: the count of what was said, and a lie
+	busy            string        // its 429
+	reason          string        // what that says
+	fault           string        // an event by which it breaks off by itself
 	models          string
 }
 
@@ -127,7 +130,7 @@ data: {"type":"message_stop"}
 		// Comments keep the connection alive; what it charged stands beside what was
 		// used; a fault is a piece with an error at its top.
 		"OpenRouter": kind(company.ModelOpenRouter, func(w *wire) {
-			w.base, w.path, w.list = "/api/v1", "/api/v1"+path, "/api/v1/models"
+			w.base, w.path, w.list, w.billed = "/api/v1", "/api/v1"+path, "/api/v1/models", 14_000
 			w.stream[0] = ": OPENROUTER PROCESSING\n\n: OPENROUTER PROCESSING\n\n" + said(`"provider":"Somebody",`+begins)
 			w.stream[1] = ": OPENROUTER PROCESSING\n\n" + said(goesOn) + said(`"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":"stop","native_finish_reason":"end_turn","logprobs":null}]`)
 			w.stream[2] = said(`"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null,"native_finish_reason":null}],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11,"cost":0.00014,"is_byok":false,"cost_details":{"upstream_inference_cost":null},"prompt_tokens_details":{"cached_tokens":0}}`) + over
@@ -184,7 +187,7 @@ func TestEachKindOfUpstream(t *testing.T) {
 					}
 				}
 				use := b.use(0)
-				if use.InputTokens != w.in || use.CachedInputTokens != w.cached || use.OutputTokens != w.out || use.Cost != cents(w.in, w.cached, w.out) || use.Provider != string(w.kind) || use.Biller != "up" {
+				if use.InputTokens != w.in || use.CachedInputTokens != w.cached || use.OutputTokens != w.out || use.Cost != cmp.Or(w.billed, cents(w.in, w.cached, w.out)) || use.Provider != string(w.kind) || use.Biller != "up" {
 					t.Errorf("settled by %+v", use)
 				}
 			})
@@ -236,5 +239,55 @@ func TestEachKindOfUpstream(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// An upstream whose usage is its bill is paid by that, less or more than the table
+// says, and with the bill of the vendor behind it where the key there is one's own.
+// What can not be true is not believed, and one that does not account for what it
+// sent pays no less than the table. What others say of money counts for nothing.
+func TestWhatAnUpstreamCharged(t *testing.T) {
+	t.Parallel()
+	const tokens = `"prompt_tokens":9,"completion_tokens":2,"total_tokens":11`
+	table := cents(9, 0, 2)
+	for _, c := range []struct {
+		kind  company.ModelKind
+		usage string
+		want  company.Money
+	}{
+		{company.ModelOpenRouter, tokens + `,"cost":0.00014`, 14_000},
+		{company.ModelOpenRouter, tokens + `,"cost":0.000000001`, 1}, // a tenth of a micro-cent is one
+		{company.ModelOpenRouter, tokens + `,"cost":0`, 0},           // a free model
+		{company.ModelOpenRouter, tokens + `,"cost":7.5`, 750_000_000},
+		{company.ModelOpenRouter, tokens + `,"cost":0.0005,"is_byok":true,"cost_details":{"upstream_inference_cost":0.01}`, 1_050_000},
+		{company.ModelOpenRouter, tokens + `,"cost":0.0005,"is_byok":true`, table}, // the vendor's is not told
+		{company.ModelOpenRouter, tokens + `,"cost":0.0005,"is_byok":false,"cost_details":{"upstream_inference_cost":0.01}`, 50_000},
+		{company.ModelOpenRouter, tokens + `,"cost":null`, table},
+		{company.ModelOpenRouter, tokens, table},
+		{company.ModelOpenRouter, tokens + `,"cost":-1`, table},
+		{company.ModelOpenRouter, tokens + `,"cost":1,"is_byok":true,"cost_details":{"upstream_inference_cost":-1}`, table},
+		{company.ModelOpenRouter, tokens + `,"cost":1e300`, table},
+		{company.ModelOpenRouter, `"prompt_tokens":9,"completion_tokens":0,"total_tokens":9,"cost":0`, cents(9, 0, 100)}, // for 500 words
+		{company.ModelCompatible, tokens + `,"cost":0.00014`, table},
+		{company.ModelOpenAI, tokens + `,"cost":0`, table},
+	} {
+		for _, stream := range []bool{false, true} {
+			text := "two words"
+			if strings.Contains(c.usage, `"completion_tokens":0`) {
+				text = strings.Repeat("word ", 500)
+			}
+			body := fmt.Sprintf(`{"object":"chat.completion","choices":[{"index":0,"message":{"content":%q},"finish_reason":"stop"}],"usage":{%s}}`, text, c.usage)
+			answer, asked := replay("application/json", body), ask
+			if stream {
+				answer, asked = sse(said(fmt.Sprintf(`"choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}]`, text))+
+					said(`"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{`+c.usage+`}`)+"data: [DONE]\n\n"), askStream
+			}
+			u := newUpstream(t, answer)
+			b := newBench(t, provider(c.kind, "up", u.URL))
+			status, out := b.post(chatPath, asked)
+			if use := b.use(0); status != 200 || use.Cost != c.want {
+				t.Errorf("%s, usage {%s}, streamed %v: settled by %+v, want %d; answered %d %.200s", c.kind, c.usage, stream, use, c.want, status, out)
+			}
+		}
 	}
 }

@@ -60,6 +60,9 @@ const (
 	// frameTokens is more than what upstreams put around a request by themselves:
 	// templates, dates, instructions for the use of tools.
 	frameTokens = 2048
+	// mostBilled is the most, in dollars, that an upstream is believed to have charged
+	// for one call: a million tokens of the dearest model cost a tenth of it.
+	mostBilled = 10_000
 	// imageTokens is more than any upstream counts for an image.
 	imageTokens = 50_000
 	// maxTokenBytes is how many bytes a token has at most, over a whole answer;

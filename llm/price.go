@@ -141,6 +141,8 @@ func times(n, perMillion int64) company.Money {
 type usage struct {
 	input, cacheRead, cacheWrite, long, output int64
 	inKnown, outKnown                          bool
+	billed                                     company.Money // what the upstream says that it charged for all of it
+	billKnown                                  bool
 }
 
 // prompt is all that went in, whatever it was read from or written to.
@@ -228,6 +230,23 @@ func (m *meter) learn(u usage) {
 	if u.outKnown {
 		m.use.output, m.use.outKnown = u.output, true
 	}
+	if u.billKnown {
+		m.use.billed, m.use.billKnown = u.billed, true
+	}
+}
+
+// charge is what a call costs that is settled by u: by the price of the table, or,
+// of an upstream whose usage is its bill, what that says. One that does not account
+// for what it sent is not believed to have charged less than the table has it.
+func (m *meter) charge(u usage, p company.ModelProvider, price company.ModelPrice) company.Money {
+	cost := u.cost(price)
+	switch {
+	case p.Kind != company.ModelOpenRouter || !m.use.billKnown:
+		return cost
+	case u.input == m.use.input && u.output == m.use.output:
+		return m.use.billed
+	}
+	return max(cost, m.use.billed)
 }
 
 // over reports whether the answer is longer than it may be. A token has at

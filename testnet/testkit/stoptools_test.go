@@ -53,7 +53,7 @@ func TestAStopEndsToolsAndServices(t *testing.T) {
 	var agent, at struct{ ID string }
 	b.Must(0, "POST", "/api/companies/"+of+"/agents", map[string]any{"name": "Ever", "adapterType": "wasm", "adapterConfig": map[string]any{"module": path, "fuel": int64(1) << 50}}, &agent)
 	b.Must(0, "POST", "/api/agents/"+agent.ID+"/wakeup", map[string]any{"source": "on_demand"}, &at)
-	b.Until("the agent's module is at work", func() bool { return b.fields(0, "/api/heartbeat-runs/" + at.ID)["status"] == "running" })
+	b.Until("the agent's module is at work", func() bool { return b.fields(0, "/api/heartbeat-runs/"+at.ID)["status"] == "running" })
 
 	type ended struct {
 		a    Answer
