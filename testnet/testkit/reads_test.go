@@ -100,7 +100,7 @@ func TestIdempotencyKeyOnOtherNodes(t *testing.T) {
 		}
 		body["title"] = "Twice"
 		for on := range b.Nodes {
-			if a, err := b.Call(on, "POST", path, body, nil, key...); err != nil || a.Status != 422 {
+			if a, err := b.Ask(on, "POST", path, body, nil, key...); err != nil || a.Status != 422 {
 				t.Fatalf("the same key with another body on n%d: %v, %d %s, want 422", on+1, err, a.Status, a.Body)
 			}
 		}

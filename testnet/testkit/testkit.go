@@ -16,12 +16,15 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/consensus"
@@ -33,7 +36,7 @@ import (
 const (
 	// settle bounds every wait for what must come about by itself; generous,
 	// because the machine may be small and busy.
-	settle = 60 * time.Second
+	settle = 2 * time.Minute
 	// poll is how often a waiting helper looks again.
 	poll = 20 * time.Millisecond
 	// openTries bounds how often a node is opened anew because somebody took the
@@ -305,14 +308,28 @@ func (b *Bed) Call(on int, method, path string, body, out any, headers ...string
 // URL is where a node serves path.
 func (b *Bed) URL(on int, path string) string { return "http://" + b.Nodes[on].HTTPAddr() + path }
 
-// Do is Call that wants a 2xx; everything else is an error. It asks again while the
-// mesh has no leader, as clients are told to: then nothing was done.
-func (b *Bed) Do(on int, method, path string, body, out any, headers ...string) (Answer, error) {
+// Ask is Call that asks again while the mesh has no leader, when nothing was done,
+// and while it is not known whether a POST was done, under an Idempotency-Key: both
+// as clients are told to.
+func (b *Bed) Ask(on int, method, path string, body, out any, headers ...string) (Answer, error) {
+	if method == http.MethodPost && !slices.Contains(headers, "Idempotency-Key") {
+		headers = append(slices.Clone(headers), "Idempotency-Key", uuid.NewString())
+	}
+	again := func(a Answer) bool {
+		return a.Status == http.StatusServiceUnavailable && (bytes.Contains(a.Body, []byte(`"no_leader"`)) ||
+			method == http.MethodPost && bytes.Contains(a.Body, []byte(`"outcome_unknown"`)))
+	}
 	a, err := b.Call(on, method, path, body, out, headers...)
-	for deadline := time.Now().Add(settle); err == nil && a.Status == http.StatusServiceUnavailable && bytes.Contains(a.Body, []byte(`"no_leader"`)) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(settle); err == nil && again(a) && time.Now().Before(deadline); {
 		time.Sleep(poll)
 		a, err = b.Call(on, method, path, body, out, headers...)
 	}
+	return a, err
+}
+
+// Do is Ask that wants a 2xx; everything else is an error.
+func (b *Bed) Do(on int, method, path string, body, out any, headers ...string) (Answer, error) {
+	a, err := b.Ask(on, method, path, body, out, headers...)
 	if err == nil && a.Status/100 != 2 {
 		err = fmt.Errorf("%s %s on n%d: %d %s", method, path, on+1, a.Status, a.Body)
 	}
