@@ -91,6 +91,10 @@ var (
 type replay struct {
 	ids    map[string]string
 	tokens map[string]string // by what the recording shows of it
+	// sidecar and blobs are what our export answered; the recording has only the
+	// beginning of the one that was imported.
+	sidecar any
+	blobs   map[string]any
 }
 
 func (m *replay) text(s string) string {
@@ -340,6 +344,9 @@ func TestRecordedExchanges(t *testing.T) {
 		_ = json.Unmarshal(e.Answer, &recorded)
 		_ = json.Unmarshal(got.body, &ours)
 		m.learn(recorded, ours)
+		if e.Name == "export" {
+			m.keepPackage(ours)
+		}
 		want := e.Status
 		if on, ok := otherwise[e.Name]; ok {
 			want, recorded = on.status, map[string]any{}
@@ -428,7 +435,7 @@ func (h *harness) retell(m *replay, e exchange) (a answer, sent bool) {
 		headers = append(headers, k+": "+m.text(v))
 	}
 	if len(e.Body) > 0 && string(e.Body) != "null" {
-		body = m.text(string(uncut(e.Body)))
+		body = m.text(string(m.whole(uncut(e.Body))))
 		var raw struct {
 			Raw *string `json:"_raw"`
 		}
@@ -450,6 +457,44 @@ func (h *harness) retell(m *replay, e exchange) (a answer, sent bool) {
 	case <-time.After(20 * time.Second):
 		return a, false
 	}
+}
+
+const sidecarFile = ".paperclip.yaml"
+
+// keepPackage keeps of our export what the recording of the import cut.
+func (m *replay) keepPackage(ours any) {
+	answer, _ := ours.(map[string]any)
+	files, _ := answer["files"].(map[string]any)
+	m.sidecar, m.blobs = files[sidecarFile], map[string]any{}
+	for name, f := range files {
+		if strings.HasPrefix(name, "blobs/") {
+			m.blobs[name] = f
+		}
+	}
+}
+
+// whole gives the package of an import the sidecar of our own export, with the files
+// that it names: of the recorded one the recording has the beginning only.
+func (m *replay) whole(body []byte) []byte {
+	if m.sidecar == nil || !bytes.Contains(body, []byte(sidecarFile)) {
+		return body
+	}
+	var v map[string]any
+	if json.Unmarshal(body, &v) != nil {
+		return body
+	}
+	source, _ := v["source"].(map[string]any)
+	files, ok := source["files"].(map[string]any)
+	if !ok {
+		return body
+	}
+	files[sidecarFile] = m.sidecar
+	maps.Copy(files, m.blobs)
+	b, err := json.Marshal(v)
+	if err != nil {
+		return body
+	}
+	return b
 }
 
 // uncut is a body without the marks of where the recording cut long texts: they

@@ -273,11 +273,11 @@ func (e *exporter) allAgents() error {
 	if !e.include.Agents {
 		return nil
 	}
-	var all []company.Agent
-	for _, a := range company.AgentsOf(e.tx, e.of.ID, false) {
-		if a.Status != company.AgentPendingApproval {
-			all = append(all, a)
-		}
+	all := company.AgentsOf(e.tx, e.of.ID, true)
+	there := len(all)
+	all = slices.DeleteFunc(all, func(a company.Agent) bool { return a.Status == company.AgentTerminated })
+	if n := there - len(all); n > 0 {
+		e.warn("Agents whose time here is over were left out: %d.", n)
 	}
 	slices.SortFunc(all, func(a, b company.Agent) int {
 		return cmp.Or(cmp.Compare(a.URLKey(), b.URLKey()), cmp.Compare(a.CreatedAt, b.CreatedAt))
@@ -289,6 +289,9 @@ func (e *exporter) allAgents() error {
 	}
 	for _, a := range all {
 		if s, ok := e.agents[a.ID]; ok {
+			if a.Status == company.AgentPendingApproval {
+				e.warn("Agent %s waits for the board's approval here; whoever imports it hires it.", s)
+			}
 			e.m.Agents = append(e.m.Agents, e.agent(a, s))
 		}
 	}
@@ -422,6 +425,7 @@ func (e *exporter) sidebar() {
 	}
 	var walk func([]*company.OrgNode)
 	walk = func(level []*company.OrgNode) {
+		level = slices.SortedFunc(slices.Values(level), func(a, b *company.OrgNode) int { return cmp.Compare(e.agents[a.ID], e.agents[b.ID]) })
 		for _, n := range level {
 			if s, ok := e.agents[n.ID]; ok {
 				e.m.Sidebar.Agents = append(e.m.Sidebar.Agents, s)
@@ -439,10 +443,12 @@ func (e *exporter) allProjects() error {
 		return nil
 	}
 	all := company.ProjectsOf(e.tx, e.of.ID)
-	slices.SortFunc(all, func(a, b company.Project) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+	slices.SortFunc(all, func(a, b company.Project) int {
+		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
 	for _, p := range all {
 		s := slug(e.projects, p.ID, p.Name, "project")
-		if !wanted(e.body.Projects, s, p.ID) || p.ArchivedAt != 0 {
+		if !wanted(e.body.Projects, s, p.ID) || p.ArchivedAt != 0 && !e.include.Issues {
 			delete(e.projects, p.ID)
 			continue
 		}
@@ -451,7 +457,7 @@ func (e *exporter) allProjects() error {
 		}
 		out := portable.Project{Slug: s, Name: p.Name, Path: "projects/" + s + "/PROJECT.md", Description: optional(p.Description), Owner: known(e.agents, string(p.Lead)),
 			Lead: known(e.agents, string(p.Lead)), TargetDate: optional(p.TargetDate), Color: optional(p.Color), Icon: optional(p.Icon), Status: string(p.Status),
-			WorkspacePolicy: objectOf(p.WorkspacePolicy), Workspaces: []portable.Workspace{}, Goals: []string{}}
+			Archived: p.ArchivedAt != 0, WorkspacePolicy: objectOf(p.WorkspacePolicy), Workspaces: []portable.Workspace{}, Goals: []string{}}
 		for _, id := range p.Goals {
 			if g := known(e.goals, id); g != nil {
 				out.Goals = append(out.Goals, *g)
@@ -476,6 +482,9 @@ func (e *exporter) allProjects() error {
 		e.m.Projects = append(e.m.Projects, out)
 	}
 	slices.SortFunc(e.m.Projects, func(a, b portable.Project) int { return cmp.Compare(a.Slug, b.Slug) })
+	if e.m.Sidebar != nil && e.body.SidebarOrder == nil {
+		slices.Sort(e.m.Sidebar.Projects) // what is imported is all made at one moment
+	}
 	return nil
 }
 

@@ -33,7 +33,7 @@ func (e *exporter) allSkills() error {
 		if !wanted(e.body.Skills, s.Slug, s.ID, s.Key()) {
 			continue
 		}
-		out := portable.Skill{Key: "company/" + s.Slug, Slug: s.Slug, Name: s.Name, Path: "skills/company/" + s.Slug + "/" + company.SkillFile, Description: optional(s.Description),
+		out := portable.Skill{Key: "company/" + s.Slug, Slug: s.Slug, Name: s.Name, Path: "skills/" + s.Slug + "/" + company.SkillFile, Description: optional(s.Description),
 			SourceType: "local_path", Compatibility: "compatible", Inventory: []portable.SkillFile{}, Files: map[string]string{}}
 		for _, f := range s.Files {
 			text, _ := company.SkillText(e.tx, s, f.Path)
@@ -57,7 +57,11 @@ func (e *exporter) allRoutines() error {
 		return cmp.Or(cmp.Compare(a.Title, b.Title), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	for _, r := range all {
-		if r.Status == company.RoutineArchived || len(e.body.Projects) > 0 && r.Project != "" && e.projects[string(r.Project)] == "" {
+		if r.Status == company.RoutineArchived {
+			e.warn("Routine %s is archived and was left out.", cut(r.Title, 80))
+			continue
+		}
+		if len(e.body.Projects) > 0 && r.Project != "" && e.projects[string(r.Project)] == "" {
 			continue
 		}
 		s := slug(e.issues, r.ID, r.Title, "routine")

@@ -270,7 +270,9 @@ type importer struct {
 	// skillInputs are the texts that these are tried on, by slug and name.
 	skillInputs map[string]string
 	managers    map[string]*string
-	renamed     []string // of files that texts name: the old path, the new one
+	archived    []string     // projects that are laid aside at the end
+	at          company.Time // of the import
+	renamed     []string     // of files that texts name: the old path, the new one
 
 	list []company.ImportStep
 	done imported
@@ -310,7 +312,8 @@ func planImport(rc *Request, body importBody, files portable.Files) (*importer, 
 		return nil, err
 	}
 	im.m, im.warnings = m, append(im.warnings, warnings...)
-	im.m.GeneratedAt = company.TimeOf(rc.Now()).String()
+	im.at = company.TimeOf(rc.Now())
+	im.m.GeneratedAt = im.at.String()
 	im.include = body.Include.or(m.Includes)
 	if err := im.choose(); err != nil {
 		return nil, err

@@ -67,6 +67,9 @@ func (im *importer) steps(rc *Request) error {
 	if im.created && c.RequireHireApproval { // last: the agents come with the package
 		im.step("company.update", company.SaveCompany{ID: im.company.ID, RequireHireApproval: &c.RequireHireApproval})
 	}
+	for _, id := range im.archived { // when all that lies in them is there
+		im.step("project.update", company.SaveProject{ID: id, ArchivedAt: &im.at})
+	}
 	im.rename()
 	im.done.Warnings = im.warnings
 	return nil
@@ -304,6 +307,9 @@ func (im *importer) projectSteps() error {
 			continue // its workspaces stay as they are
 		}
 		im.step("project.create", s)
+		if p.Archived {
+			im.archived = append(im.archived, id)
+		}
 		im.budgetSteps(company.ScopeProject, id, p.Budgets)
 		for _, w := range p.Workspaces {
 			space := company.SaveWorkspace{ID: im.newID(), Project: id, Name: &w.Name, RepoURL: w.RepoURL, RepoRef: w.RepoRef, DefaultRef: w.DefaultRef, Visibility: w.Visibility,

@@ -290,7 +290,10 @@ const passList = `
 286-cli-auth-challenge
 287-sidebar-preferences
 288-auth-profile
+291-import-preview~
+292-import-apply
 293-companies-after-import
+295-import-existing-skip-preview~
 296-import-bad-source-400
 297-agent-key-revoke
 298-agent-me-revoked-401

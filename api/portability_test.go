@@ -33,6 +33,7 @@ func (h *harness) acme(t *testing.T) (of string) {
 		"env":{"OPENAI_API_KEY":"` + packageCanary + `","REGION":"` + packageCanary + `"},"apiToken":"` + packageCanary + `","timeoutSec":20}}`)
 	bob := agent(`{"name":"Bob","role":"engineer","reportsTo":"` + ada + `","adapterType":"process","adapterConfig":{"command":"true","args":["-c","x"]},
 		"runtimeConfig":{"heartbeat":{"enabled":true,"intervalSec":300}},"budgetMonthlyCents":5000}`)
+	agent(`{"name":"Bea","role":"engineer","reportsTo":"` + ada + `","adapterType":"process"}`) // after Bob, whom she comes before by name
 	for path, text := range map[string]string{"AGENTS.md": "Lead.\n\n---\nnot: front matter\n", "notes/HOW.md": "Slowly.\n"} {
 		h.call("PUT", "/api/agents/"+ada+"/instructions-bundle/file", fmt.Sprintf(`{"path":%q,"content":%q}`, path, text)).want(t, 200, "")
 	}
@@ -91,6 +92,9 @@ func (h *harness) acme(t *testing.T) (of string) {
 	thread := h.call("GET", "/api/issues/"+first+"/documents/plan/annotations", "").want(t, 200, "").decode(t).([]any)[1].(map[string]any)["id"].(string)
 	h.call("POST", "/api/issues/"+first+"/documents/plan/annotations/"+thread+"/comments", `{"body":"Two more"}`, key, run).want(t, 201, "")
 	h.order(t, of, ada, bob, arm, daily, first)
+	old := h.call("POST", in+"/projects", `{"name":"Old Arm"}`).want(t, 201, "").field(t, "id")
+	issue(`{"title":"Long ago","projectId":"` + old + `"}`)
+	h.call("PATCH", "/api/projects/"+old, `{"archivedAt":"2026-11-01T00:00:00.000Z"}`).want(t, 200, "")
 	return of
 }
 
@@ -182,7 +186,7 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 	if err := json.Unmarshal(to.call("POST", "/api/companies/import", importOf(t, first, `{"mode":"new_company"}`, "")).want(t, 200, "").body, &done); err != nil {
 		t.Fatal(err)
 	}
-	if done.Company.Action != "created" || len(done.Agents) != 2 || len(done.Projects) != 1 || len(done.EnvInputs) != 5 {
+	if done.Company.Action != "created" || len(done.Agents) != 3 || len(done.Projects) != 2 || len(done.EnvInputs) != 5 {
 		t.Errorf("%+v", done)
 	}
 	second := to.export(t, done.Company.ID, everything)
@@ -221,6 +225,9 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 		if _, ok := first.Files[name]; !ok {
 			t.Errorf("%s was not there before", name)
 		}
+	}
+	if text := string(second.Files["tasks/acm-6/TASK.md"].Data); !strings.Contains(text, `project: "old-arm"`) || !strings.Contains(string(second.Files[".paperclip.yaml"].Data), "archived: true") {
+		t.Errorf("what lies in an archived project came back as %s", text)
 	}
 	// Nothing runs, and nothing is woken.
 	view(t, to, func(tx *ledger.Tx) {
@@ -312,7 +319,7 @@ func TestATemplateHoldsWhoAndNotWhat(t *testing.T) {
 	if e.Manifest.Company.LogoPath == nil || len(e.Manifest.EmbeddedAssets) != 1 {
 		t.Errorf("a template shows what its agents are told of, and no more: %+v", e.Manifest.EmbeddedAssets)
 	}
-	if len(e.Manifest.Agents) != 2 || len(e.Manifest.Issues) != 0 || e.Manifest.Includes.Projects {
+	if len(e.Manifest.Agents) != 3 || len(e.Manifest.Issues) != 0 || e.Manifest.Includes.Projects {
 		t.Errorf("%+v", e.Manifest.Includes)
 	}
 	if !strings.Contains(strings.Join(e.Warnings, "\n"), "command /usr/bin/true was omitted") {

@@ -54,12 +54,11 @@ var purposes = map[string]string{
 	"heartbeat-run-cancelled-get":  "The log of a cancelled run is closed too, with its length and hash.",
 	"heartbeat-run-http-get":       "A run that goes by HTTP has no scratch folder.",
 	"budgets-overview-2":           "Follows from 211: the agent stays paused until its budget is raised.",
-	"export-preview":               "Skills lie at skills/<slug>, as the specification has it, and the program's own do not travel, nor agents that wait for approval; there are no continuation summaries.",
-	"export":                       "Agents that wait for approval do not travel; there are no continuation summaries, and no system comments of that form.",
-	"import-preview":               "The recorded package is cut short: the end of its sidecar is missing.",
-	"import-apply":                 "The recorded package is cut short: the end of its sidecar is missing.",
-	"import-existing-skip-preview": "The recorded package is cut short: the end of its sidecar is missing.",
-	"import-agents-paused":         "Shows the agents of a package that is cut short in the recording.",
+	"export-preview":               "Skills lie at skills/<slug>, as the specification has it, and the program's own do not travel; there are no continuation summaries.",
+	"export":                       "There are no continuation summaries, which the recorded server writes as documents, and no system comments of that form.",
+	"import-preview":               "Comments of the recorded server's own have a form that ours have not; the sidecar, which the recording cuts, is that of our export.",
+	"import-existing-skip-preview": "Comments of the recorded server's own have a form that ours have not; the sidecar, which the recording cuts, is that of our export.",
+	"import-agents-paused":         "Arguments of a command in which a credential stands do not travel.",
 }
 
 var pathValue = regexp.MustCompile(`/(?:[0-9a-f]{8}-[0-9a-f-]{27}|[A-Z]{2,6}-\d+|not-a-uuid)`)

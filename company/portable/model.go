@@ -207,6 +207,7 @@ type Project struct {
 	Color           *string        `json:"color"`
 	Icon            *string        `json:"icon"`
 	Status          string         `json:"status"`
+	Archived        bool           `json:"archived,omitempty"`
 	Env             map[string]any `json:"env"` // always nil: see EnvInput
 	WorkspacePolicy map[string]any `json:"executionWorkspacePolicy"`
 	Workspaces      []Workspace    `json:"workspaces"`

@@ -33,7 +33,7 @@ func whole() (Manifest, map[string][]byte) {
 		Skills: []Skill{{Key: "company/greet", Slug: "greet", Name: "greet", Path: "skills/company/greet/SKILL.md", Description: ptr("Say hi"), SourceType: "catalog",
 			Compatibility: "compatible", Inventory: []SkillFile{{"SKILL.md", "skill"}, {"more.md", "reference"}},
 			Files: map[string]string{"SKILL.md": "---\nname: greet\ndescription: Say hi\n---\nSay hi.\n", "more.md": "x"}}},
-		Projects: []Project{{Slug: "arm", Name: "Robot Arm", Path: "projects/arm/PROJECT.md", Description: ptr("v1"), Owner: ptr("ada"), Lead: ptr("ada"), Status: "planned",
+		Projects: []Project{{Slug: "arm", Name: "Robot Arm", Path: "projects/arm/PROJECT.md", Description: ptr("v1"), Owner: ptr("ada"), Lead: ptr("ada"), Status: "planned", Archived: true,
 			TargetDate: ptr("2026-12-31"), WorkspacePolicy: map[string]any{"enabled": true}, Goals: []string{"root"},
 			Workspaces: []Workspace{{Key: "main", Name: "main", SourceType: "git_repo", RepoURL: ptr("https://example.org/arm.git"), RepoRef: ptr("main"), Primary: true}}}},
 		Teams: []Team{},

@@ -315,7 +315,7 @@ func (r *reader) projects() error {
 		}
 		s := r.side.Projects[slug]
 		p := Project{Slug: slug, Name: cmp.Or(f.Name, slug), Path: name, Description: f.Description, Owner: f.Owner, Lead: s.Lead, TargetDate: s.TargetDate,
-			Color: s.Color, Icon: s.Icon, Status: cmp.Or(s.Status, "backlog"), WorkspacePolicy: s.WorkspacePolicy, Workspaces: []Workspace{}, Goals: list(s.Goals), Budgets: s.Budgets}
+			Color: s.Color, Icon: s.Icon, Status: cmp.Or(s.Status, "backlog"), Archived: s.Archived, WorkspacePolicy: s.WorkspacePolicy, Workspaces: []Workspace{}, Goals: list(s.Goals), Budgets: s.Budgets}
 		if p.Description == nil {
 			p.Description = maybe(body)
 		}

@@ -79,6 +79,7 @@ type sideProject struct {
 	Color           *string              `yaml:"color,omitempty"`
 	Icon            *string              `yaml:"icon,omitempty"`
 	Status          string               `yaml:"status,omitempty"`
+	Archived        bool                 `yaml:"archived,omitempty"`
 	WorkspacePolicy map[string]any       `yaml:"executionWorkspacePolicy,omitempty"`
 	Workspaces      map[string]Workspace `yaml:"workspaces,omitempty"`
 	Goals           []string             `yaml:"goals,omitempty"`

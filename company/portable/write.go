@@ -38,7 +38,7 @@ func Write(m Manifest, blobs map[string][]byte) Files {
 	}
 	for _, p := range m.Projects {
 		files[p.Path] = page(frontProject{p.Name, p.Description, p.Owner}, text(p.Description))
-		s := sideProject{Lead: p.Lead, TargetDate: p.TargetDate, Color: p.Color, Icon: p.Icon, Status: p.Status, WorkspacePolicy: p.WorkspacePolicy,
+		s := sideProject{Lead: p.Lead, TargetDate: p.TargetDate, Color: p.Color, Icon: p.Icon, Status: p.Status, Archived: p.Archived, WorkspacePolicy: p.WorkspacePolicy,
 			Goals: p.Goals, Budgets: p.Budgets, Inputs: m.inputsOf(func(e EnvInput) bool { return is(e.Project, p.Slug) })}
 		for _, w := range p.Workspaces {
 			put(&s.Workspaces, w.Key, w)
