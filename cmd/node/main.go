@@ -80,8 +80,8 @@ func newRoot() *cobra.Command {
 	)
 	root.AddCommand(sandboxCommand(c), toolCommand(c), pendingCommand(c), approveNodeCommand(c), rejectNodeCommand(c), ownerKeyCommand(c), keyringCommand(c))
 	root.AddCommand(snapshotCommand(c), recoverCommand(c), autopilotCommand(c), doctorCommand(c), debugCommand(c), monitorCommand(c))
-	for _, cmd := range cordonCommands(c) { // selvage drain NODE is what people type
-		if name := cmd.Name(); name == "drain" || name == "uncordon" {
+	for _, cmd := range append(cordonCommands(c), nodeVerbs(c)...) { // selvage drain NODE is what people type
+		if name := cmd.Name(); name == "drain" || name == "uncordon" || name == "remove" {
 			root.AddCommand(cmd)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,10 +28,15 @@ type booted struct {
 
 // in runs a program in the container.
 func (b booted) in(name string, args ...string) (string, error) {
+	return b.reads(nil, name, args...)
+}
+
+// reads runs a program in the container that reads something.
+func (b booted) reads(stdin io.Reader, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"-t", b.init, "-m", "-u", "-i", "-n", "-p", "-C", "-r", "-w", name}, args...)...)
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C"}
+	cmd.Env, cmd.Stdin = []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C", "SYSTEMD_PAGER=", "SYSTEMD_COLORS=0"}, stdin
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
@@ -42,6 +48,73 @@ func (b booted) must(name string, args ...string) string {
 		b.t.Fatalf("%s %s: %v\n%s\n%s", name, strings.Join(args, " "), err, out, b.log())
 	}
 	return out
+}
+
+// release puts the release of this machine's platform into the folder in which
+// commands run, and a sudo where there is none.
+func (b booted) release() {
+	b.t.Helper()
+	names := []string{"install.sh", "SHA256SUMS", "SHA256SUMS.sig", "selvage_1.2.3_" + runtime.GOARCH + ".deb", "selvage_1.2.3_linux_" + runtime.GOARCH + ".tar.gz"}
+	var files bytes.Buffer
+	tar := exec.CommandContext(b.t.Context(), "tar", append([]string{"-C", made.dir, "-cf", "-"}, names...)...)
+	tar.Stdout = &files
+	if err := tar.Run(); err != nil {
+		b.t.Fatal(err)
+	}
+	if out, err := b.reads(&files, "tar", "-C", "/", "-xf", "-"); err != nil {
+		b.t.Fatalf("%v: %s", err, out)
+	}
+	b.must("sh", "-c", `command -v sudo || { printf '#!/bin/sh\nexec "$@"\n' >/usr/local/bin/sudo && chmod +x /usr/local/bin/sudo; }`)
+}
+
+// wire connects two machines.
+func wire(t *testing.T, a, b booted) {
+	t.Helper()
+	out(t, "ip", "link", "add", "eth0", "netns", a.init, "type", "veth", "peer", "name", "eth0", "netns", b.init)
+	for i, m := range []booted{a, b} {
+		m.must("ip", "addr", "add", fmt.Sprintf("10.78.0.%d/24", i+1), "dev", "eth0")
+		m.must("ip", "link", "set", "eth0", "up")
+		m.must("hostname", fmt.Sprint("pi", i+1))
+	}
+}
+
+// asTheGuideSays does on two machines what the guide tells: on pi1 but for what
+// goes over ssh, for which there is no need here, to pi2.
+func asTheGuideSays(t *testing.T, guide string, pi1, pi2 booted) {
+	t.Helper()
+	text, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second, ok := strings.Cut(string(text), "\n## Without a package\n")
+	if !ok {
+		t.Fatal("the guide has no part that does without a package")
+	}
+	blocks := regexp.MustCompile("(?m)^```sh.*\n((?s:.*?))^```$").FindAllStringSubmatch(first, -1)
+	blocks = append(blocks, regexp.MustCompile("(?m)^```sh other: deploy/edge.*\n((?s:.*?))^```$").FindAllStringSubmatch(second, -1)...)
+	var done []string
+	for _, block := range blocks {
+		for line := range strings.Lines(block[1]) {
+			line = strings.TrimSpace(line)
+			done = append(done, line)
+			if far, ok := strings.CutPrefix(line, "ssh pi2 "); ok {
+				pi2.must("sh", "-c", far)
+				continue
+			}
+			if file, ok := strings.CutPrefix(line, "scp "); ok {
+				file, _, _ = strings.Cut(file, " pi2:")
+				if out, err := pi2.reads(strings.NewReader(pi1.must("cat", file)), "tee", file); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+				continue
+			}
+			pi1.must("sh", "-c", line)
+		}
+	}
+	t.Logf("%s: %s", guide, strings.Join(done, "; "))
+	if len(done) != 7 {
+		t.Errorf("the guide has %d commands, want 7", len(done))
+	}
 }
 
 // shows returns what systemd says of the node's unit.
@@ -165,19 +238,31 @@ func removeCgroups(t *testing.T, group string) {
 	}
 }
 
-// TestServiceUnderSystemd installs the package on a machine whose first process
-// is systemd: the node runs at once and as its own user, systemd hears when it
-// serves, a node that is stuck is started again and is the one that it was, its
-// cgroup is its own to divide, and an end is an orderly one.
+// TestServiceUnderSystemd installs the package on two machines whose first process
+// is systemd, with the commands of the guide, and the second joins the first. There
+// the node runs at once and as its own user, systemd hears when it serves, a node
+// that is stuck is started again and is the one that it was, its cgroup is its own
+// to divide, and an end is an orderly one.
 func TestServiceUnderSystemd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("boots systemd")
 	}
 	t.Parallel()
-	b := boot(t, filepath.Join(made.dir, "selvage_1.2.3_"+runtime.GOARCH+".deb"))
+	needs(t, "ip", "openssl", "tar")
+	deb := filepath.Join(made.dir, "selvage_1.2.3_"+runtime.GOARCH+".deb")
+	b, second := boot(t, deb), boot(t, deb)
+	wire(t, b, second)
+	b.release()
+	second.release()
 	// A stuck node is found in ten seconds instead of a minute.
 	b.must("sh", "-c", "mkdir -p /etc/systemd/system/selvage.service.d && printf '[Service]\\nWatchdogSec=10\\nTimeoutAbortSec=5\\n' > /etc/systemd/system/selvage.service.d/quick.conf")
-	b.must("dpkg", "-i", "/selvage.deb") // returns when the node has said that it serves
+	asTheGuideSays(t, "../../docs/install-pi.md", b, second) // each install returns when the node has said that it serves
+	b.until("the second machine is a member", func() bool {
+		out, err := b.in("selvage", "members", "-o", "json")
+		return err == nil && strings.Count(out, `"status": "alive"`) == 2
+	})
+	b.must("/usr/local/bin/selvage", "--version")
+	b.must("rm", "/usr/local/bin/selvage")
 	for property, want := range map[string]string{"ActiveState": "active", "SubState": "running", "StatusText": "serving", "Type": "notify", "WatchdogUSec": "10s", "NRestarts": "0", "User": "selvage", "UnitFileState": "enabled"} {
 		if got := b.shows(property); got != want {
 			t.Errorf("%s is %q, want %q", property, got, want)
