@@ -33,6 +33,9 @@ const (
 	// without a leader asks.
 	syncTimeout = 3 * time.Second
 	syncEvery   = time.Second
+	// syncSecond is how long others have to say otherwise, once a member has said
+	// that this node was thrown out.
+	syncSecond = time.Second
 	// maxSync bounds whom it asks each time, syncParallel how many at a time.
 	maxSync      = 32
 	syncParallel = 8

@@ -129,7 +129,9 @@ func (n *Node) askAround(ctx context.Context) {
 			a, err := askRoster(ctx, w.dial)
 			if err != nil { // another may answer
 				if e, ok := errors.AsType[*transport.RefusedError](err); ok && w.trusted && e.ByPeer && e.Reason == transport.Revoked {
-					out.Store(true)
+					if !out.Swap(true) {
+						time.AfterFunc(syncSecond, cancel) // those who are gone are not waited for
+					}
 				}
 				return nil
 			}
