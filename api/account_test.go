@@ -39,7 +39,7 @@ func TestAccountsAreSuspendedAndSignUpsClosed(t *testing.T) {
 // eventually waits for what the feed brings about.
 func eventually(t *testing.T, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it does not come about")
 		}

@@ -106,6 +106,10 @@ func newWorkingHarness(t testing.TB) *harness {
 	return h
 }
 
+// patience bounds every wait for what comes about by itself; the machine may be
+// small and busy.
+const patience = 2 * time.Minute
+
 // until waits for ok to hold of the node's state.
 func (h *harness) until(what string, ok func(*ledger.Tx) bool) {
 	h.t.Helper()
@@ -118,7 +122,7 @@ func (h *harness) until(what string, ok func(*ledger.Tx) bool) {
 		if held {
 			return
 		}
-		if time.Since(begun) > 20*time.Second {
+		if time.Since(begun) > patience {
 			h.t.Fatalf("waited in vain for %s", what)
 		}
 	}

@@ -21,7 +21,7 @@ func (h *harness) jobEnd(t *testing.T, a answer) (s jobState) {
 	if err := json.Unmarshal(a.want(t, 202, "").body, &in); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		s = jobState{}
 		if err := json.Unmarshal(h.call("GET", in.URL, "").want(t, 200, in.Job.ID).body, &s); err != nil {
 			t.Fatal(err)

@@ -525,7 +525,7 @@ func TestToolCallsLeaveATrace(t *testing.T) {
 	h.call("GET", "/api/companies/"+h.company+"/goals", "", h.as()).want(t, 200, "") // not through a tool
 	query := fmt.Sprintf("/api/companies/%s/activity?agentId=%s&from=%s", h.company, h.worker, from.Format(time.RFC3339Nano))
 	var made, tools []string
-	for end := time.Now().Add(10 * time.Second); len(tools) < 4 && time.Now().Before(end); h.flushTraces() {
+	for end := time.Now().Add(patience); len(tools) < 4 && time.Now().Before(end); h.flushTraces() {
 		made, tools = h.traced(t, query, run)
 	}
 	slices.Sort(made)
