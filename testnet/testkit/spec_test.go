@@ -54,7 +54,7 @@ func (b *Bed) fields(on int, path string, headers ...string) map[string]any {
 // refused wants a status and returns the answer's error.
 func (b *Bed) refused(on, status int, method, path string, body any, headers ...string) string {
 	b.t.Helper()
-	a, err := b.Call(on, method, path, body, nil, append(headers, b.Seen()...)...)
+	a, err := b.Ask(on, method, path, body, nil, append(headers, b.Seen()...)...)
 	var out struct{ Error string }
 	if err != nil || a.Status != status || json.Unmarshal(a.Body, &out) != nil || out.Error == "" {
 		b.t.Fatalf("%s %s on n%d: %v %d %s, want %d with an error", method, path, on+1, err, a.Status, a.Body, status)
@@ -88,7 +88,7 @@ func TestSpec_17_2_1_AtomicCheckoutConflict(t *testing.T) {
 	agents := b.Agents(of, 2)
 	issue := b.Issue(0, of, "Survey")
 	checkout := func(i, on int) (Answer, error) {
-		return b.Call(on, "POST", "/api/issues/"+issue+"/checkout", map[string]any{"agentId": agents[i].ID, "expectedStatuses": []string{"todo"}}, nil, agents[i].As(b.Seen()...)...)
+		return b.Ask(on, "POST", "/api/issues/"+issue+"/checkout", map[string]any{"agentId": agents[i].ID, "expectedStatuses": []string{"todo"}}, nil, agents[i].As(b.Seen()...)...)
 	}
 	if a, err := checkout(0, 1); err != nil || a.Status != 200 {
 		t.Fatal(err, a.Status, string(a.Body))
@@ -286,7 +286,7 @@ func TestSpec_17_3_3_DelegationAcrossTeamsCountsItsDepth(t *testing.T) {
 			ID, BillingCode, AssigneeAgentID, CreatedByAgentID string
 			RequestDepth                                       int
 		}
-		a, err := b.Call(depth%3, "POST", "/api/companies/"+of+"/issues", body, &row, hop.from.As(b.Seen()...)...)
+		a, err := b.Ask(depth%3, "POST", "/api/companies/"+of+"/issues", body, &row, hop.from.As(b.Seen()...)...)
 		if err != nil || a.Status != 201 {
 			t.Fatalf("%s delegates to %s: %v %d %s", hop.from.Name, hop.to.Name, err, a.Status, a.Body)
 		}
@@ -319,7 +319,7 @@ func TestSpec_17_4_1_AuthBoundary(t *testing.T) {
 		b.refused(on, 401, "GET", "/api/agents/me", nil, "Authorization", "Bearer "+mine.Key+"x")
 		for _, path := range []string{"/api/companies/" + other, "/api/companies/" + other + "/issues", "/api/issues/" + issue, "/api/agents/" + theirs.ID,
 			"/api/heartbeat-runs/" + theirs.Run, "/api/companies/" + other + "/activity", "/api/companies/" + other + "/costs/summary"} {
-			a, err := b.Call(on, "GET", path, nil, nil, mine.As(b.Seen()...)...)
+			a, err := b.Ask(on, "GET", path, nil, nil, mine.As(b.Seen()...)...)
 			if err != nil || a.Status != 403 && a.Status != 404 || strings.Contains(string(a.Body), "canary") {
 				t.Errorf("GET %s of another company on n%d: %v %d %s", path, on+1, err, a.Status, a.Body)
 			}
@@ -332,7 +332,7 @@ func TestSpec_17_4_1_AuthBoundary(t *testing.T) {
 	b.Must(1, "DELETE", "/api/agents/"+mine.ID+"/keys/"+mine.KeyID, nil, nil, b.Seen()...)
 	for on := range b.Nodes {
 		b.Until(fmt.Sprintf("n%d has heard that the key is revoked", on+1), func() bool {
-			a, err := b.Call(on, "GET", "/api/agents/me", nil, nil, mine.As()...)
+			a, err := b.Ask(on, "GET", "/api/agents/me", nil, nil, mine.As()...)
 			return err == nil && a.Status == 401
 		})
 	}
@@ -363,7 +363,7 @@ func TestSpec_17_4_3_HardBudgetStop(t *testing.T) {
 	}
 	for on := range b.Nodes {
 		b.refused(on, 409, "POST", "/api/agents/"+a.ID+"/heartbeat/invoke", map[string]any{})
-		an, err := b.Call(on, "POST", "/api/issues/"+issue+"/checkout", map[string]any{"agentId": a.ID, "expectedStatuses": []string{"todo"}}, nil, a.As(b.Seen()...)...)
+		an, err := b.Ask(on, "POST", "/api/issues/"+issue+"/checkout", map[string]any{"agentId": a.ID, "expectedStatuses": []string{"todo"}}, nil, a.As(b.Seen()...)...)
 		if err != nil || an.Status/100 != 4 {
 			t.Errorf("a checkout over the limit, on n%d: %v %d %s", on+1, err, an.Status, an.Body)
 		}
@@ -458,7 +458,7 @@ func TestSpec_17_4_5_DashboardIsConsistent(t *testing.T) {
 			i := issues[dice.IntN(len(issues))]
 			// Some of these the rules refuse; then nothing may be counted.
 			body := map[string]any{"status": []string{"backlog", "todo", "blocked", "done", "cancelled", "in_review"}[dice.IntN(6)]}
-			if _, err := b.Call(on, "PATCH", "/api/issues/"+i, body, nil, b.Seen()...); err != nil {
+			if _, err := b.Ask(on, "PATCH", "/api/issues/"+i, body, nil, b.Seen()...); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -573,7 +573,7 @@ func TestSpec_19_5_BoardDecidesOnHiresAndStrategies(t *testing.T) {
 		var agents []struct{ Name, Status string }
 		b.Must(2, "GET", "/api/companies/"+of+"/agents", nil, &agents, b.Seen()...)
 		hired := slices.ContainsFunc(agents, func(a struct{ Name, Status string }) bool { return a.Name == "Carl" && a.Status == "idle" })
-		an, err := b.Call(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Go", "status": "todo"}, nil, ceo.As(b.Seen()...)...)
+		an, err := b.Ask(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Go", "status": "todo"}, nil, ceo.As(b.Seen()...)...)
 		if want := verb == "approve"; err != nil || hired != want || (an.Status == 201) != want {
 			t.Errorf("after %s: hired %v, starting work %v %d %s", verb, hired, err, an.Status, an.Body)
 		}
