@@ -31,6 +31,9 @@ const (
 	token = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.run-token"
 )
 
+// playDocker is what the test binary does beside a daemon; set where there may be one.
+var playDocker func(dir, short string) int
+
 // The test binary is the shim, a node that can be killed, and what runs in the
 // container.
 func TestMain(m *testing.M) {
@@ -40,6 +43,8 @@ func TestMain(m *testing.M) {
 			os.Exit(shim.Main(os.Args[2:]))
 		case "play-node":
 			os.Exit(playNode(os.Args[2:]))
+		case "play-docker":
+			os.Exit(playDocker(os.Args[2], os.Args[3]))
 		case "guest":
 			guest(os.Args[2:])
 			os.Exit(0)
