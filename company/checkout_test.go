@@ -2,6 +2,7 @@ package company
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/selvage-mesh/selvage/ledger"
@@ -221,7 +222,19 @@ func TestRelease(t *testing.T) {
 	}
 	d.must(t, who, "issue.checkout", claim, nil)
 	var forced ForceReleased
-	d.must(t, board, "issue.force_release", ForceReleaseIssue{Issue: i.ID, ClearAssignee: true}, &forced)
+	c := d.context(board, "issue.force_release", ForceReleaseIssue{Issue: i.ID, ClearAssignee: true})
+	out, err := d.mux["issue.force_release"](c)
+	if err != nil || len(c.Changes()) != 1 {
+		t.Fatal(err, c.Changes())
+	}
+	if err := ledger.Unmarshal(out, &forced); err != nil {
+		t.Fatal(err)
+	}
+	// The entry says whose lock it was.
+	if ch := c.Changes()[0]; ch.Action != "issue.admin_force_release" || ch.EntityID != i.ID || !strings.Contains(string(ch.Details), `"prevCheckoutRunId":"`+who.run+`"`) ||
+		!strings.Contains(string(ch.Details), `"prevExecutionRunId":"`+who.run+`"`) {
+		t.Errorf("recorded %s of %s: %s", ch.Action, ch.EntityID, ch.Details)
+	}
 	if forced.PreviousRun != who.run || forced.Issue.Held() || forced.Issue.Assignee != "" || forced.Issue.Status != IssueTodo {
 		t.Errorf("force-released: %+v", forced)
 	}
