@@ -532,15 +532,15 @@ func TestSpec_19_4_AgentsWorkWithTheirKeysAlone(t *testing.T) {
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	a := b.Agent(of)
-	var issue struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Survey", "status": "todo", "assigneeAgentId": a.ID}, &issue)
+	var issue struct{ ID string } // in the backlog, so that it wakes no run that would be first
+	b.Must(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Survey", "status": "backlog", "assigneeAgentId": a.ID}, &issue)
 	call := func(on int, method, path string, body any) {
 		t.Helper()
 		b.Must(on, method, path, body, nil, a.As(b.Seen()...)...)
 	}
 	call(0, "GET", "/api/agents/me", nil)
 	call(1, "GET", "/api/companies/"+of+"/issues?assigneeAgentId="+a.ID, nil)
-	call(2, "POST", "/api/issues/"+issue.ID+"/checkout", map[string]any{"agentId": a.ID, "expectedStatuses": []string{"todo"}})
+	call(2, "POST", "/api/issues/"+issue.ID+"/checkout", map[string]any{"agentId": a.ID, "expectedStatuses": []string{"backlog"}})
 	call(0, "POST", "/api/issues/"+issue.ID+"/comments", map[string]any{"body": "Half way"})
 	if err := b.spend(1, of, a, 7, "issueId", issue.ID); err != nil {
 		t.Error(err)
