@@ -29,6 +29,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/claude"
@@ -214,7 +215,9 @@ func (x *exchange) call(method string, params, result any) error {
 		delete(x.answers, id)
 		x.mu.Unlock()
 	}()
-	if err := x.send(message{ID: json.RawMessage(id), Method: method, Params: b}); err != nil {
+	if err := x.send(message{ID: json.RawMessage(id), Method: method, Params: b}); errors.Is(err, syscall.EPIPE) {
+		return errEnded
+	} else if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	select {
@@ -234,6 +237,7 @@ func (x *exchange) call(method string, params, result any) error {
 	}
 }
 
+// errEnded says that the agent is gone, or takes nothing any more.
 var errEnded = errors.New("the agent ended without an answer")
 
 // talk holds the conversation. When it returns, the agent's input ends.
@@ -244,7 +248,10 @@ func (x *exchange) talk(w *os.File) {
 	err := x.converse()
 	x.mu.Lock()
 	if err != nil && !x.done {
-		x.r.Failed, x.r.Error = true, err.Error()
+		x.r.Failed = true
+		if !errors.Is(err, errEnded) { // how it ended says more
+			x.r.Error = err.Error()
+		}
 	}
 	x.done = true
 	x.mu.Unlock()
