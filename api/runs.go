@@ -687,6 +687,9 @@ func (s *Server) readRunLog(rc *Request) (Response, error) {
 		return Response{}, NotFound("Run log not found")
 	}
 	chunk, err := s.cfg.RunLog(rc.HTTP.Context(), r, offset, int64(limit))
+	if errors.Is(err, runlog.ErrNoLog) && r.Status.Live() {
+		err = nil // its node opens it when it has heard that the run began
+	}
 	if errors.Is(err, runlog.ErrNoLog) {
 		return Response{}, NotFound("Run log not found")
 	} else if err != nil {

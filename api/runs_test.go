@@ -1,11 +1,13 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"testing"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -130,4 +132,20 @@ func TestSilenceIsMeasuredWhileARunWorks(t *testing.T) {
 	if s := silenceOf(sampleRun(company.RunSucceeded), 1<<40); s.Level != "not_applicable" || s.SilenceAgeMs != nil {
 		t.Errorf("an ended run is %s", s.Level)
 	}
+}
+
+// Between the start of a run and the moment in which its node opens the log, the log
+// is empty; that of a run that is over and has none is not found.
+func TestALogThatIsYetToBeOpenedIsEmpty(t *testing.T) {
+	h := newHarness(t, func(c *Config) {
+		c.RunLog = func(context.Context, company.Run, int64, int64) (runlog.Chunk, error) {
+			return runlog.Chunk{}, runlog.ErrNoLog
+		}
+	})
+	of := h.company("Acme")
+	agent := h.call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","adapterType":"process","adapterConfig":{"command":"/bin/true"}}`).want(t, 201, "").field(t, "id")
+	run := h.running(of, agent)
+	h.call("GET", "/api/heartbeat-runs/"+run+"/log", "").want(t, 200, `"content":""`)
+	h.call("POST", "/api/heartbeat-runs/"+run+"/cancel", `{}`).want(t, 200, "")
+	h.call("GET", "/api/heartbeat-runs/"+run+"/log", "").want(t, 404, "Run log not found")
 }
