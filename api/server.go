@@ -318,9 +318,7 @@ func (s *Server) serve(route *Route, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.trace(rc, w, time.Now())
-	if s.cfg.Head != nil {
-		_, rc.began = s.cfg.Head()
-	}
+	rc.began = s.applied()
 	resp, err := route.Handle(rc)
 	if rc.mayBeBehind(err) {
 		resp, err = route.Handle(rc)
