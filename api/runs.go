@@ -687,12 +687,11 @@ func (s *Server) readRunLog(rc *Request) (Response, error) {
 		return Response{}, NotFound("Run log not found")
 	}
 	chunk, err := s.cfg.RunLog(rc.HTTP.Context(), r, offset, int64(limit))
-	if errors.Is(err, runlog.ErrNoLog) && r.Status.Live() {
-		err = nil // its node opens it when it has heard that the run began
-	}
-	if errors.Is(err, runlog.ErrNoLog) {
+	switch {
+	case errors.Is(err, runlog.ErrNoLog) && r.Status.Live(): // its node opens it when it has heard that the run began
+	case errors.Is(err, runlog.ErrNoLog):
 		return Response{}, NotFound("Run log not found")
-	} else if err != nil {
+	case err != nil:
 		return Response{}, Unavailable("The node that has this run's log does not answer; try again")
 	}
 	page := runLogPage{Run: r.ID, Store: r.LogStore, Ref: r.LogRef, Content: string(chunk.Content)}
