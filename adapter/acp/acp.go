@@ -20,6 +20,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,6 +51,8 @@ const (
 	maxFile = 4 << 20
 	// maxServed bounds the requests of the agent that are served at once.
 	maxServed = 16
+	// maxPast bounds the wait for an agent to tell the past of a session again.
+	maxPast = 10 * time.Second
 	// settle is how long an agent may take to close its output after its answer.
 	settle = 2 * time.Second
 )
@@ -81,7 +84,9 @@ type rpcError struct {
 func (e *rpcError) Error() string { return e.Message }
 
 // Tool is an agent behind the protocol, for [cli.New].
-type Tool struct{}
+type Tool struct {
+	past time.Duration // 0: maxPast; for tests
+}
 
 // Program is none: one has to be configured.
 func (Tool) Program() string { return "" }
@@ -102,7 +107,7 @@ type options struct {
 }
 
 // Call prepares a run.
-func (Tool) Call(r *cli.Run) (cli.Call, error) {
+func (t Tool) Call(r *cli.Run) (cli.Call, error) {
 	var o options
 	if err := r.Set(&o); err != nil {
 		return cli.Call{}, err
@@ -145,7 +150,7 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 		v, set := c.Env[name]
 		return v != "" || !set && r.Place.Env[name] != ""
 	}
-	x := &exchange{run: r, has: has, policy: o.Permissions, answers: map[string]chan message{}, closed: make(chan struct{}), over: make(chan struct{}), slots: make(chan struct{}, maxServed), log: r.Log,
+	x := &exchange{run: r, past: cmp.Or(t.past, maxPast), has: has, policy: o.Permissions, answers: map[string]chan message{}, closed: make(chan struct{}), over: make(chan struct{}), slots: make(chan struct{}, maxServed), log: r.Log,
 		roots: []string{r.Place.Dir, r.Home, r.Scratch}}
 	c.Talk, c.Over, c.Stop, c.Quiet, c.Reader = x.talk, x.over, x.stop, true, x
 	return c, nil
@@ -158,6 +163,7 @@ func (Tool) Read() cli.Reader { return nil }
 // that reads the output, talk in one of its own.
 type exchange struct {
 	run    *cli.Run
+	past   time.Duration
 	policy string
 	roots  []string
 	has    func(variable string) bool // whether the agent finds it among its variables
@@ -172,6 +178,8 @@ type exchange struct {
 	next    int
 	answers map[string]chan message
 	session string
+	heeds   bool // the prompt was sent: what the agent tells now is of this run
+	told    int  // updates that came
 	said    strings.Builder
 	r       cli.Result
 	done    bool
@@ -200,6 +208,20 @@ func (x *exchange) send(m message) error {
 
 // call sends a request and waits for its answer.
 func (x *exchange) call(method string, params, result any) error {
+	return x.callFor(0, method, params, result)
+}
+
+// errNoAnswer says that an agent let a request lie.
+var errNoAnswer = errors.New("the agent did not answer in time")
+
+// callFor is call, with a bound of the wait; 0 is none.
+func (x *exchange) callFor(wait time.Duration, method string, params, result any) error {
+	var late <-chan time.Time
+	if wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		late = t.C
+	}
 	b, err := json.Marshal(params)
 	if err != nil {
 		return err
@@ -234,6 +256,8 @@ func (x *exchange) call(method string, params, result any) error {
 		return nil
 	case <-x.closed:
 		return errEnded
+	case <-late:
+		return fmt.Errorf("%s: %w", method, errNoAnswer)
 	}
 }
 
@@ -280,11 +304,13 @@ func (x *exchange) converse() error {
 	place := map[string]any{"cwd": x.run.Place.Dir, "mcpServers": []any{}}
 	resumed := false
 	if x.run.Session != "" && hello.Capabilities.Load {
-		x.setSession("") // what it repeats of the past is not of this run
 		load := map[string]any{"sessionId": x.run.Session, "cwd": x.run.Place.Dir, "mcpServers": []any{}}
 		if err := x.begin("session/load", load, nil, hello.Auth); err == nil {
 			resumed = true
 			x.setSession(x.run.Session)
+			if err := x.hearOut(); err != nil {
+				return err
+			}
 		} else if errors.Is(err, errEnded) {
 			return err
 		} else {
@@ -331,6 +357,9 @@ func (x *exchange) converse() error {
 			} `json:"quota"`
 		} `json:"_meta"`
 	}
+	x.mu.Lock()
+	x.heeds = true
+	x.mu.Unlock()
 	if err := x.call("session/prompt", map[string]any{"sessionId": x.sessionID(), "prompt": []map[string]string{{"type": "text", "text": text}}}, &end); err != nil {
 		return err
 	}
@@ -350,6 +379,29 @@ func (x *exchange) converse() error {
 		x.r.Failed, x.r.Code, x.r.Error = true, "model_refusal", "The agent refuses to go on"
 	default:
 		x.r.Failed, x.r.Error = true, "The agent stopped: "+end.Reason
+	}
+	return nil
+}
+
+// hearOut waits until an agent that loaded a session has told all of its past: some
+// answer first, and tell afterwards. What an agent writes is in order, so each
+// question that it answers, be it with a no, shows that what came before is
+// written; when nothing came between two of them, nothing more will.
+func (x *exchange) hearOut() error {
+	heard := func() int {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.told
+	}
+	until := time.Now().Add(x.past)
+	for before, quiet := heard(), 0; quiet < 2 && time.Now().Before(until); {
+		if err := x.callFor(time.Until(until), "_selvage/hear_out", map[string]string{"sessionId": x.sessionID()}, nil); errors.Is(err, errEnded) {
+			return err
+		}
+		n := heard()
+		if quiet++; n != before {
+			before, quiet = n, 0
+		}
 	}
 	return nil
 }
@@ -483,10 +535,11 @@ func (x *exchange) update(params json.RawMessage) {
 		return
 	}
 	x.mu.Lock()
-	now := x.session != "" && p.Session == x.session
+	x.told++
+	now := x.heeds && p.Session == x.session
 	x.mu.Unlock()
 	if !now {
-		return // the past, told again while a session is loaded
+		return // the past, told again when a session is loaded
 	}
 	var c struct {
 		Type string `json:"type"`

@@ -28,6 +28,7 @@ type agent struct {
 	mode   string
 	in     *bufio.Scanner
 	asks   int
+	past   int // pieces of the past that are left to tell
 	signed bool
 }
 
@@ -109,11 +110,19 @@ func (a *agent) run() {
 			}
 			a.say("sess-1", "What was said before. ")
 			answer(nil)
+			a.say("sess-1", "What was said just before. ") // some go on after their answer
+			a.past = 3
 		case "session/prompt":
 			a.prompt(m, dir, answer)
 		case "session/cancel":
 		default:
+			if a.mode == "mute" {
+				continue
+			}
 			a.send(map[string]any{"id": m.ID, "error": map[string]any{"code": -32601, "message": "unknown"}})
+			if a.past--; a.past >= 0 {
+				a.say("sess-1", "And before. ")
+			}
 		}
 	}
 }
@@ -191,6 +200,19 @@ func TestAnAgentWorksOverTheProtocol(t *testing.T) {
 	}
 	o.SessionParams = []byte(strings.Replace(string(o.SessionParams), "sess-1", "sess-9", 1))
 	if o = b.Again(o); o.Status != company.RunSucceeded || o.SessionID != "sess-1" || strings.Contains(string(o.Result), `"resumed":true`) {
+		t.Errorf("%+v %s", o, o.Result)
+	}
+}
+
+// An agent that lets a request lie which it does not know is not waited for for ever.
+func TestAnAgentThatIsMuteIsToldAllTheSame(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := clitest.New(t, Tool{past: 50 * time.Millisecond}, map[string]any{"command": self, "args": []string{"acp-agent", "mute"}, "graceSec": 3}, "true")
+	if o := b.Again(b.Invoke()); o.Status != company.RunSucceeded || !strings.HasSuffix(clitest.Summary(o), " told") || !strings.Contains(string(o.Result), `"resumed":true`) {
 		t.Errorf("%+v %s", o, o.Result)
 	}
 }

@@ -386,6 +386,9 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 			}
 
 			second := ended(t, b, wake(b, agent.ID, issue, "once more"))
+			if second.ResultJSON.Summary != "I have looked around." {
+				t.Errorf("the second run says %q", second.ResultJSON.Summary)
+			}
 			forgot := c.odd.forgets && !second.ResultJSON.Resumed
 			if second.Status != "succeeded" || second.SessionIDBefore != first.SessionIDAfter || (second.SessionIDAfter == first.SessionIDAfter) == forgot || second.ResultJSON.Resumed == forgot {
 				t.Errorf("the second run came to %+v\n%s", second, logOf(b, second.ID))
