@@ -11,6 +11,8 @@
 //	AGENT_MODEL                     the model, whatever the task
 //	AGENT_MODEL_FREE, _STANDARD, _PREMIUM, _ELITE   the model of a tier; else tier/free … where
 //	                                an upstream answers to that name, else any that there is
+//	AGENT_EMBED_MODEL               the model that embeds what it keeps; else the first whose
+//	                                name has "embed" in it; else it looks for words alone
 //	AGENT_PROMPT                    added to its instructions
 //	AGENT_MAX_TOKENS                of one answer; 1024
 package main

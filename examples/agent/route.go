@@ -73,7 +73,9 @@ func route(ask call, env func(string) string, p Profile, poor bool) Route {
 	_ = ask("model.list", nil, &list) // without a list what is configured is asked
 	names := []string{}
 	for _, m := range list.Data {
-		names = append(names, m.ID)
+		if !strings.Contains(strings.ToLower(m.ID), "embed") { // which do not answer
+			names = append(names, m.ID)
+		}
 	}
 	// The tier itself, then lower ones, then higher ones, then whatever there is.
 	for i := at; i >= 0; i-- {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // A tool as models are told of it.
@@ -36,7 +37,7 @@ var tools = []toolSpec{
 		`{"type":"object","properties":{"title":{"type":"string"},"description":{"type":"string"},"agent":{"type":"string","description":"ID of who shall do it"}},"required":["title"]}`),
 	spec("remember", "Keep a fact for your later work, under a short key of letters, digits, dots and dashes.",
 		`{"type":"object","properties":{"key":{"type":"string"},"text":{"type":"string"}},"required":["key","text"]}`),
-	spec("recall", "Look for what you kept, by words.", `{"type":"object","properties":{"q":{"type":"string"}},"required":["q"]}`),
+	spec("recall", "Look for what you kept, and for earlier work, by what it is about.", `{"type":"object","properties":{"q":{"type":"string"}},"required":["q"]}`),
 	spec("message", "Leave a message for another agent, which reads it when it works next.",
 		`{"type":"object","properties":{"agent":{"type":"string","description":"ID"},"text":{"type":"string"}},"required":["agent","text"]}`),
 	spec("list_agents", "List the agents of the company.", `{"type":"object","properties":{}}`),
@@ -115,7 +116,10 @@ func (a *agent) tool(i Issue, c ToolCall, may []toolSpec, out *Outcome) (answer 
 		err = a.ask("issue.create", body, &made)
 		return compact(made), false, err
 	case "remember":
-		err = a.ask("memory.put", map[string]string{"key": in.Key, "value": in.Text}, &got)
+		if strings.HasPrefix(in.Key, vectorKey) || strings.HasPrefix(in.Key, doneKey) {
+			return "", false, errors.New("keys that begin with " + vectorKey + " or " + doneKey + " are not for facts")
+		}
+		return "{}", false, a.put(in.Key, in.Text)
 	case "recall":
 		return compact(a.recall(in.Q)), false, nil
 	case "message":

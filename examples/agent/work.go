@@ -69,6 +69,8 @@ type agent struct {
 	say  func(...any) (int, error)
 	me   wasmkit.Run
 	past []Outcome
+
+	embeds *string // the model that embeds, once that was looked for
 }
 
 // work does what the run is for.
@@ -165,21 +167,6 @@ func (a *agent) lessons(kind string) (list []string, poor bool) {
 		}
 	}
 	return list, n >= 3 && sum/float64(min(n, 5)) < poorScore
-}
-
-// recall looks for what the agent kept, by the words of a question.
-func (a *agent) recall(q string) (lines []string) {
-	var found []struct{ Key, Value string }
-	if len(q) > maxQuestion {
-		q = strings.ToValidUTF8(q[:maxQuestion], "")
-	}
-	if a.ask("memory.search", map[string]any{"q": q, "limit": maxRecalled}, &found) != nil {
-		return nil // it works without
-	}
-	for _, m := range found {
-		lines = append(lines, m.Key+": "+m.Value)
-	}
-	return lines
 }
 
 // inbox reads the messages that wait, and takes them out.
@@ -290,6 +277,9 @@ func (a *agent) on(i Issue) (Outcome, error) {
 	out.Lesson = lesson(out)
 	if err := a.ask("comment.create", map[string]string{"id": i.ID, "body": out.Result}, nil); err != nil {
 		return out, err
+	}
+	if err := a.learn(i, out); err != nil {
+		_ = wasmkitLog(a.ask, "warn", "what came of the issue could not be kept: "+err.Error())
 	}
 	return out, a.ask("issue.update", map[string]string{"id": i.ID, "status": out.Status}, nil)
 }
