@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,17 +19,26 @@ import (
 )
 
 // Every function of the host does what it says when it is granted, and is denied
-// to a guest whose grants name others.
+// to a guest whose grants name others: to guests of both kits.
 func TestEachFunctionIsGrantedOrDenied(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds a guest")
-	}
+	t.Run("Go", func(t *testing.T) {
+		t.Parallel()
+		eachFunction(t, build(t, "./testdata/guest"), "ask")
+	})
+	t.Run("Rust", func(t *testing.T) {
+		t.Parallel()
+		eachFunction(t, buildRust(t, "--example", "ask"))
+	})
+}
+
+// eachFunction has a guest that does as the last two of its arguments say, a method
+// and a request, ask for everything.
+func eachFunction(t *testing.T, path string, first ...string) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "there") }))
 	defer web.Close()
 	d := &desk{}
 	a := open(t, d)
 	a.cfg.Private = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	path := build(t, "./testdata/guest")
 	host := strings.TrimPrefix(web.URL, "http://")
 	tried := map[string]bool{}
 	for _, test := range []struct{ method, request, asks string }{
@@ -65,7 +75,7 @@ func TestEachFunctionIsGrantedOrDenied(t *testing.T) {
 		tried[test.method] = true
 		for _, grants := range []string{`["` + test.method + `"]`, `["something.else"]`} {
 			d.asked = nil
-			args, _ := json.Marshal([]string{"ask", test.method, test.request})
+			args, _ := json.Marshal(append(slices.Clone(first), test.method, test.request))
 			o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q,"args":%s,"grants":%s,"fetchHosts":[%q]}`, path, args, grants, host)))
 			asked := strings.Join(d.asked, "\n")
 			if strings.Contains(grants, test.method) {
@@ -85,6 +95,48 @@ func TestEachFunctionIsGrantedOrDenied(t *testing.T) {
 	}
 	if !strings.Contains(d.log.String(), "[info] hello from inside") || !strings.Contains(d.log.String(), "fetch GET "+host+" 200") {
 		t.Errorf("the log is %s", d.log.String())
+	}
+}
+
+// docs/sandbox-abi.md lists the functions that there are, and no others, and the
+// codes that the sandbox ends a call with.
+func TestTheListOfFunctionsIsWhole(t *testing.T) {
+	b, err := os.ReadFile("../../docs/sandbox-abi.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := string(b)
+	r := &run{adapter: &Adapter{}, config: config{FetchHosts: []string{"x"}}}
+	there := []string{"clock.now", "random"} // which the sandbox has by itself
+	for method := range r.host() {
+		there = append(there, method)
+	}
+	_, agents, _ := strings.Cut(doc, "\n## Agents\n")
+	said := []string{}
+	for line := range strings.Lines(agents) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 5 {
+			continue
+		}
+		for _, m := range regexp.MustCompile("`([a-z]+(?:\\.[a-z]+)?)`").FindAllStringSubmatch(cells[1], -1) {
+			said = append(said, m[1])
+		}
+	}
+	for _, m := range []string{"clock.now", "random"} {
+		if strings.Contains(doc, "Every program may ask `clock.now` (") && strings.Contains(doc, " and `random` (") {
+			said = append(said, m)
+		}
+	}
+	slices.Sort(there)
+	slices.Sort(said)
+	if !slices.Equal(there, said) {
+		t.Errorf("there is %q, and the document has %q", there, said)
+	}
+	for _, code := range []sandbox.Code{sandbox.RuntimeUnavailable, sandbox.ModuleTooLarge, sandbox.InvalidModule, sandbox.CompilationFailed, sandbox.FuelExhausted, sandbox.MemoryLimitExceeded,
+		sandbox.ExecutionTimeout, sandbox.HostCallDenied, sandbox.WasmTrap, sandbox.GovernanceDenied, sandbox.Cancelled} {
+		if !strings.Contains(doc, "`"+string(code)+"`") {
+			t.Errorf("the document has no %s", code)
+		}
 	}
 }
 

@@ -134,18 +134,36 @@ func TestTheExampleInGo(t *testing.T) {
 	}
 }
 
-func TestTheExampleInRust(t *testing.T) {
+// buildRust builds a guest of examples/wasm-rust; what says which.
+func buildRust(t *testing.T, what ...string) string {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("builds a guest")
 	}
-	cmd := exec.Command("cargo", "build", "--release", "--offline", "--target", "wasm32-wasip1", "--target-dir", t.TempDir())
+	dir := t.TempDir()
+	cmd := exec.Command("cargo", append([]string{"build", "--release", "--offline", "--target", "wasm32-wasip1", "--target-dir", dir}, what...)...)
 	cmd.Dir = "../../examples/wasm-rust"
 	if said, err := cmd.CombinedOutput(); err != nil {
+		if _, no := exec.Command("cargo", "--version").Output(); no == nil {
+			if at, _ := exec.Command("rustc", "--print", "target-libdir", "--target", "wasm32-wasip1").Output(); len(at) > 0 {
+				if _, no := os.Stat(strings.TrimSpace(string(at))); no == nil {
+					t.Fatalf("build the guest: %v\n%s", err, said)
+				}
+			}
+		}
 		t.Skipf("no Rust for wasm32-wasip1 here: %v\n%s", err, said)
 	}
+	if len(what) == 2 {
+		return filepath.Join(dir, "wasm32-wasip1/release/examples", what[1]+".wasm")
+	}
+	return filepath.Join(dir, "wasm32-wasip1/release/wasm-rust.wasm")
+}
+
+func TestTheExampleInRust(t *testing.T) {
+	t.Parallel()
 	d := &desk{}
 	a := open(t, d)
-	o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q,"fuel":1000000}`, filepath.Join(cmd.Args[len(cmd.Args)-1], "wasm32-wasip1/release/wasm-rust.wasm"))))
+	o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q,"fuel":1000000}`, buildRust(t))))
 	worked(t, d, o, "system: [selvage] module ")
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ trap 'kill $(jobs -p) 2>/dev/null || true; wait || true' EXIT
 eventually() { for i in $(seq 300); do if sh -c "$1" >/dev/null 2>&1; then return; fi; sleep 0.2; done; echo "never: $1" >&2; exit 1; }
 one() { selvage up --dir net/n1 --name n1 2>n1.log & eventually 'selvage members'; }
 three() { selvage testnet up -n 3 --dir net --http-port $PORT0 --mesh-port $PORT4 >/dev/null 2>&1; eventually 'selvage autopilot state | grep "failure tolerance 1"'; }
+rust() { test -d "$(rustc --print target-libdir --target wasm32-wasip1 2>/dev/null)" && cargo --version >/dev/null; }
 old() { if selvage up --dir net/$1 --name $1 --http 127.0.0.1:$PORT1 --mesh 127.0.0.1:$PORT5 2>old.log; then echo "$1 goes on" >&2; exit 1; fi; grep -q 'another epoch' old.log; }
 `
 
@@ -31,6 +33,7 @@ old() { if selvage up --dir net/$1 --name $1 --http 127.0.0.1:$PORT1 --mesh 127.
 var places = strings.NewReplacer(
 	"127.0.0.2:9470", "127.0.0.1:$PORT5", "127.0.0.1:9470", "127.0.0.1:$PORT4",
 	"127.0.0.1:3102", "127.0.0.1:$PORT1", "127.0.0.1:3103", "127.0.0.1:$PORT2",
+	"~/selvage/", "$SOURCES/",
 	"/var/lib/selvage2", "net/n2", "/var/lib/selvage3", "net/n3", "/var/lib/restored", "restored", "/var/lib/selvage", "net/n1",
 )
 
@@ -163,6 +166,19 @@ func TestGuides(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			if err := givePorts(e); err != nil {
 				return err
+			}
+			// What builds the guests of a guide.
+			sources, err := filepath.Abs("../..")
+			if err != nil {
+				return err
+			}
+			e.Setenv("SOURCES", sources)
+			if home, err := os.UserHomeDir(); err == nil {
+				e.Setenv("RUSTUP_HOME", cmp.Or(os.Getenv("RUSTUP_HOME"), filepath.Join(home, ".rustup")))
+				e.Setenv("CARGO_HOME", cmp.Or(os.Getenv("CARGO_HOME"), filepath.Join(home, ".cargo")))
+			}
+			if cache, err := os.UserCacheDir(); err == nil {
+				e.Setenv("GOCACHE", cmp.Or(os.Getenv("GOCACHE"), filepath.Join(cache, "go-build")))
 			}
 			e.Defer(func() {
 				if p, err := testnet.Load(filepath.Join(e.WorkDir, "net")); err == nil {
