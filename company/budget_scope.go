@@ -160,12 +160,22 @@ func renewScopes(c *ledger.Context, agent, project string) error {
 	for _, s := range (CostEvent{Company: c.Cmd.Company, Agent: agent, Project: NullText(project)}).scopesOf() {
 		b := BudgetOf(c.Tx, c.Cmd.Company, s.Type, s.ID, TimeOf(c.Now))
 		if _, over := b.Exceeded(); !over {
-			if err := resumeScope(c, s.Type, s.ID); err != nil {
+			if err := renewScope(c, s.Type, s.ID); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// renewScope is resumeScope where nobody asked for it: its line in the activity
+// log is all that tells of it.
+func renewScope(c *ledger.Context, t ScopeType, id string) error {
+	if !scopePaused(c.Tx, c.Cmd.Company, t, id) {
+		return nil
+	}
+	recordLive(c, ledger.Change{Action: "budget.scope_resumed", EntityType: string(t), EntityID: id, Details: jsonObject{}.str("reason", "window_passed").close()})
+	return resumeScope(c, t, id)
 }
 
 // SweepBudgets is the payload of budget.sweep, by which the scheduler finishes
@@ -192,7 +202,7 @@ func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
 				return nil, err
 			}
 		}
-		if err := resumeScope(c, b.Type, b.ID); err != nil {
+		if err := renewScope(c, b.Type, b.ID); err != nil {
 			return nil, err
 		}
 	}
