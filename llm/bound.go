@@ -48,7 +48,7 @@ func (f fields) set(name string, v any) { f[name] = encode(v) }
 // or keep itself can not be bounded and is refused.
 func inputBound(body []byte) (int64, *refusal) {
 	n := int64(len(body)) + frameTokens
-	for _, mark := range []string{`image`, `"file`, `"document"`, `audio`, `video`, `\u`} {
+	for _, mark := range []string{`image`, `inlineData`, `"file`, `"document"`, `audio`, `video`, `\u`} {
 		if bytes.Contains(body, []byte(mark)) {
 			var v any
 			if json.Unmarshal(body, &v) != nil {
@@ -93,6 +93,9 @@ func (w *walk) value(v any, depth int) {
 				w.refused = invalid("%s can not be paid for in advance", kind)
 				return
 			}
+		}
+		if in, ok := v["inlineData"].(map[string]any); ok && in["data"] != nil { // of Google's dialect
+			w.tokens += imageTokens
 		}
 		for k, x := range v {
 			w.tokens += int64(len(k)) + 6

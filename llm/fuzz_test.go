@@ -44,18 +44,21 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
+// hearers are the dialects that answers are told in.
+var hearers = []dialect{chat, messages, responses, generate}
+
 // FuzzHearing: no upstream can make the gateway fail, count less than nothing,
 // or tell a client what is no JSON.
 func FuzzHearing(f *testing.F) {
-	for _, s := range []string{chatStream, chatTools, messagesStream, `{"choices":[{"message":{"tool_calls":[{"index":-7,"function":{"name":"x","arguments":"{"}}]}}]}`} {
+	for _, s := range []string{chatStream, chatTools, messagesStream, googleStream, `{"choices":[{"message":{"tool_calls":[{"index":-7,"function":{"name":"x","arguments":"{"}}]}}]}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, d := range []dialect{chat, messages, responses} {
+		for _, d := range []dialect{chat, messages, responses, generate} {
 			ear, m := newHearing(d), &meter{most: 100}
 			tellings := []telling{}
 			var outs [][]byte
-			for _, to := range []dialect{chat, messages, responses} {
+			for _, to := range hearers {
 				tell := newTelling(to, &request{model: "m"}, true)
 				tellings, outs = append(tellings, tell), append(outs, tell.begin())
 			}
@@ -82,7 +85,7 @@ func FuzzHearing(f *testing.F) {
 			}
 			for i, tell := range tellings {
 				checkEvents(t, string(append(outs[i], tell.end(u)...)))
-				if !json.Valid(newTelling(dialect(i), &request{model: "m"}, true).whole(gather(all), u)) {
+				if !json.Valid(newTelling(hearers[i], &request{model: "m"}, true).whole(gather(all), u)) {
 					t.Fatal("an answer is no JSON")
 				}
 			}
@@ -108,12 +111,17 @@ func FuzzRequest(f *testing.F) {
 				t.Fatalf("plan %+v", p)
 			}
 			for _, kind := range company.ModelKinds {
-				up, ok := speaks(kind, d)
+				to := company.ModelProvider{Kind: kind, BaseURL: "https://up/v1beta/openai"}
+				up, ok := speaks(to, d)
 				if !ok {
 					continue
 				}
-				b, _, err := p.body(target{p: company.ModelProvider{Kind: kind}, model: "up-model"}, up, 7)
+				b, _, err := p.body(target{p: to, model: "up-model"}, up, 7)
 				if err != nil {
+					continue
+				}
+				if up == generate {
+					checkGenerate(t, b)
 					continue
 				}
 				var out struct {

@@ -345,7 +345,7 @@ func (c *call) reason(err error) error {
 // ask makes the call of one target: reserve, send, hand on, settle. next says
 // that another target may be asked in its place.
 func (c *call) ask(t target) (next bool, err error) {
-	up, ok := speaks(t.p.Kind, c.d)
+	up, ok := speaks(t.p, c.d)
 	if !ok {
 		return true, refuse(404, "model_not_found", "The upstream %s has no %s", t.p.Name, c.d)
 	}

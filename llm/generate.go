@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// What follows is Google's dialect, as clients speak it: generateContent and
-// streamGenerateContent. No upstream is asked in it; Gemini's own has chat
-// completions too.
+// What follows is Google's dialect: generateContent and streamGenerateContent, as
+// clients speak it, and as Gemini is asked. Between these two a request passes with
+// what it says of thinking, signatures included; what could cost besides is left out.
 
 // serveGenerate answers below /llm/gemini; path is the rest, such as
 // /v1beta/models/NAME:generateContent.
@@ -127,49 +127,65 @@ func (p *plan) generateBounds() *refusal {
 
 // A generatePart is a part of a content.
 type generatePart struct {
-	Text    *string `json:"text"`
-	Thought bool    `json:"thought"`
-	Inline  *struct {
+	Text      *string           `json:"text,omitempty"`
+	Thought   bool              `json:"thought,omitempty"`
+	Signature string            `json:"thoughtSignature,omitempty"`
+	Inline    *generateInline   `json:"inlineData,omitempty"`
+	Call      *generateCall     `json:"functionCall,omitempty"`
+	Response  *generateResponse `json:"functionResponse,omitempty"`
+}
+
+type (
+	generateInline struct {
 		Type string `json:"mimeType"`
 		Data string `json:"data"`
-	} `json:"inlineData"`
-	Call *struct {
-		ID   string          `json:"id"`
+	}
+	generateCall struct {
+		ID   string          `json:"id,omitempty"`
 		Name string          `json:"name"`
-		Args json.RawMessage `json:"args"`
-	} `json:"functionCall"`
-	Response *struct {
-		ID       string          `json:"id"`
+		Args json.RawMessage `json:"args,omitempty"`
+	}
+	generateResponse struct {
+		ID       string          `json:"id,omitempty"`
 		Name     string          `json:"name"`
 		Response json.RawMessage `json:"response"`
-	} `json:"functionResponse"`
-}
+	}
+	// A generateContent is what one side says.
+	generateContent struct {
+		Role  string         `json:"role,omitempty"`
+		Parts []generatePart `json:"parts"`
+	}
+)
+
+type (
+	// A generateFunction is what a model may call.
+	generateFunction struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters,omitempty"`
+		JSONSchema  json.RawMessage `json:"parametersJsonSchema,omitempty"`
+	}
+	generateTools struct {
+		Functions []generateFunction `json:"functionDeclarations"`
+	}
+	generateToolConfig struct {
+		Calling struct {
+			Mode    string   `json:"mode,omitempty"`
+			Allowed []string `json:"allowedFunctionNames,omitempty"`
+		} `json:"functionCallingConfig"`
+	}
+)
 
 // readGenerate makes a request of what a client of Google's dialect sent. Calls
 // without an ID, which are told apart by name and order there, get one.
 func readGenerate(f fields) (*request, *refusal) {
 	r := &request{}
 	var in struct {
-		Contents []struct {
-			Role  string         `json:"role"`
-			Parts []generatePart `json:"parts"`
-		}
-		System json.RawMessage
-		Tools  []struct {
-			Functions []struct {
-				Name        string          `json:"name"`
-				Description string          `json:"description"`
-				Parameters  json.RawMessage `json:"parameters"`
-				JSONSchema  json.RawMessage `json:"parametersJsonSchema"`
-			} `json:"functionDeclarations"`
-		}
-		ToolConfig struct {
-			Calling struct {
-				Mode    string   `json:"mode"`
-				Allowed []string `json:"allowedFunctionNames"`
-			} `json:"functionCallingConfig"`
-		}
-		Config generateConfig
+		Contents   []generateContent
+		System     json.RawMessage
+		Tools      []generateTools
+		ToolConfig generateToolConfig
+		Config     generateConfig
 	}
 	for name, into := range map[string]any{"contents": &in.Contents, "system_instruction": &in.System, "tools": &in.Tools, "tool_config": &in.ToolConfig,
 		"generation_config": &in.Config, "stream": &r.stream, "model": &r.model} {

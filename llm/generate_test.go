@@ -151,9 +151,14 @@ func FuzzGenerate(f *testing.F) {
 			return
 		}
 		for _, kind := range company.ModelKinds {
-			up, _ := speaks(kind, generate)
-			b, r, bad := p.body(target{p: company.ModelProvider{Kind: kind}, model: "up-model"}, up, 7)
+			to := company.ModelProvider{Kind: kind, BaseURL: "https://up/v1beta/openai"}
+			up, _ := speaks(to, generate)
+			b, r, bad := p.body(target{p: to, model: "up-model"}, up, 7)
 			if bad != nil {
+				continue
+			}
+			if up == generate {
+				checkGenerate(t, b)
 				continue
 			}
 			var out struct {

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 
@@ -21,6 +22,7 @@ type heard struct {
 type hearing struct {
 	d     dialect
 	kinds map[int]string // of blocks of messages, by index
+	calls int            // that were heard so far, of generate
 	ended bool           // a reason to stop came
 }
 
@@ -41,6 +43,8 @@ func (h *hearing) event(e event) heard {
 		return h.messagesEvent(e.Data)
 	case responses:
 		return responsesEvent(e.Data)
+	case generate:
+		return h.generatePiece(e.Data, true)
 	}
 	return h.chatPiece(e.Data, true)
 }
@@ -52,6 +56,8 @@ func (h *hearing) whole(body []byte) heard {
 		return messagesWhole(body)
 	case responses:
 		return responsesWhole(body)
+	case generate:
+		return h.generatePiece(body, false)
 	case embeddings:
 		var in struct {
 			Data  []json.RawMessage `json:"data"`
@@ -354,6 +360,101 @@ func messagesWhole(body []byte) heard {
 		}
 	}
 	out.deltas = append(out.deltas, delta{kind: stopDelta, stop: messagesStops(in.Stop)})
+	return out
+}
+
+// generateUsage: cached tokens are part of the prompt, thinking is not part of the
+// candidates; what only the total has is output.
+type generateUsage struct {
+	Prompt     int64 `json:"promptTokenCount"`
+	ToolUse    int64 `json:"toolUsePromptTokenCount"`
+	Candidates int64 `json:"candidatesTokenCount"`
+	Thoughts   int64 `json:"thoughtsTokenCount"`
+	Cached     int64 `json:"cachedContentTokenCount"`
+	Total      int64 `json:"totalTokenCount"`
+}
+
+func (u *generateUsage) usage() usage {
+	in, out := u.Prompt+u.ToolUse, u.Candidates+u.Thoughts
+	if min(u.Prompt, u.ToolUse, u.Candidates, u.Thoughts) < 0 {
+		return usage{input: -1} // is not believed
+	}
+	cached := min(max(u.Cached, 0), in)
+	return usage{input: in - cached, cacheRead: cached, output: max(out, u.Total-in), inKnown: true, outKnown: true}
+}
+
+func generateStops(s string, called bool) string {
+	switch s {
+	case "MAX_TOKENS":
+		return stopLength
+	case "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY":
+		return stopFilter
+	}
+	if called {
+		return stopTools
+	}
+	return stopEnd
+}
+
+// generatePiece understands a piece of an answer in Google's dialect, which is made
+// like a whole one. Calls come in one piece each, at times without an ID.
+func (h *hearing) generatePiece(data []byte, piece bool) (out heard) {
+	var in struct {
+		Candidates []struct {
+			Content struct {
+				Parts []generatePart `json:"parts"`
+			} `json:"content"`
+			Finish string `json:"finishReason"`
+		} `json:"candidates"`
+		Feedback struct {
+			Blocked string `json:"blockReason"`
+		} `json:"promptFeedback"`
+		Usage *generateUsage `json:"usageMetadata"`
+		Error *upstreamError `json:"error"`
+	}
+	if json.Unmarshal(data, &in) != nil {
+		return heard{fault: faultGarbage}
+	}
+	if in.Error != nil {
+		return heard{fault: cmp.Or(in.Error.Message, "The upstream broke off")}
+	}
+	if in.Candidates == nil && in.Feedback.Blocked == "" && (in.Usage == nil || !piece) {
+		return heard{fault: faultGarbage}
+	}
+	if in.Usage != nil {
+		out.use = in.Usage.usage()
+	}
+	for _, c := range in.Candidates[:min(len(in.Candidates), 1)] {
+		for _, p := range c.Content.Parts {
+			switch {
+			case p.Call != nil:
+				h.calls++
+				id := p.Call.ID
+				if id == "" {
+					id = "call_" + drawID()
+				}
+				args := string(p.Call.Args)
+				if args == "" || args == "null" {
+					args = "{}"
+				}
+				out.deltas = append(out.deltas, delta{kind: callDelta, index: h.calls, id: id, name: p.Call.Name}, delta{kind: argsDelta, index: h.calls, text: args})
+			case p.Text == nil || *p.Text == "":
+			case p.Thought:
+				out.deltas = append(out.deltas, delta{kind: thinkDelta, text: *p.Text})
+			default:
+				out.deltas = append(out.deltas, delta{kind: textDelta, text: *p.Text})
+			}
+		}
+		if c.Finish != "" {
+			h.ended = true
+			out.deltas = append(out.deltas, delta{kind: stopDelta, stop: generateStops(c.Finish, h.calls > 0)})
+		}
+	}
+	if in.Feedback.Blocked != "" {
+		h.ended = true
+		out.deltas = append(out.deltas, delta{kind: stopDelta, stop: stopFilter})
+	}
+	out.done = !piece
 	return out
 }
 

@@ -29,11 +29,17 @@ type wire struct {
 	reason          string        // what that says
 	fault           string        // an event by which it breaks off by itself
 	models          string
+	own             bool // it is told elsewhere which model, and that it is a stream
 }
 
 // said is an event of chat completions.
 func said(more string) string {
 	return `data: {"id":"c1","object":"chat.completion.chunk","created":1760000000,"model":"m",` + more + "}\n\n"
+}
+
+// google is an event of Google's dialect.
+func google(more string) string {
+	return `data: {` + more + `,"modelVersion":"m","responseId":"r1"}` + "\n\n"
 }
 
 func wires() map[string]wire {
@@ -137,6 +143,19 @@ data: {"type":"message_stop"}
 			w.busy, w.reason = `{"error":{"code":429,"message":"too many requests","metadata":{"provider_name":"Somebody"}},"user_id":"user_1"}`, "too many requests"
 			w.fault = said(`"provider":"Somebody","error":{"code":502,"message":"Provider disconnected"},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]`)
 		}),
+		// Asked in its own dialect, but by clients of OpenAI's: below. All pieces tell what
+		// was used so far, thinking by itself; the stream ends without a last word.
+		"Gemini itself": {kind: company.ModelGemini, ask: messagesPath, base: "/v1beta/openai", path: "/v1beta/models/m:streamGenerateContent", list: "/v1beta/openai/models", own: true,
+			header: "X-Goog-Api-Key: " + canary, sent: []string{`"maxOutputTokens":100`, `"contents":[{"role":"user","parts":[{"text":`}, in: 2, cached: 7, out: 52, much: [2]string{`"thoughtsTokenCount":50`, `"thoughtsTokenCount":90000000000000`},
+			stream: []string{
+				google(`"candidates":[{"content":{"parts":[{"text":"Let me see","thought":true}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":40,"totalTokenCount":49}`) +
+					google(`"candidates":[{"content":{"parts":[{"text":"Hello "}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":1,"thoughtsTokenCount":50,"totalTokenCount":60}`),
+				google(`"candidates":[{"content":{"parts":[{"text":"there","thoughtSignature":"c2ln"}],"role":"model"},"index":0}]`),
+				google(`"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":2,"thoughtsTokenCount":50,"cachedContentTokenCount":7,"totalTokenCount":61,"promptTokensDetails":[{"modality":"TEXT","tokenCount":9}]}`)},
+			busy:   `{"error":{"code":429,"message":"too many requests","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}}`,
+			reason: "too many requests",
+			fault:  `data: {"error":{"code":503,"message":"The model is overloaded","status":"UNAVAILABLE"}}` + "\n\n",
+			models: strings.ReplaceAll(theList, `"id":"m"`, `"id":"models/m"`)},
 		// Asked in the dialect that it has for clients of OpenAI's. What it thought is in
 		// the total alone; errors are in a list; models have a prefix; all pieces tell
 		// what was used so far.
@@ -179,7 +198,10 @@ func TestEachKindOfUpstream(t *testing.T) {
 					t.Fatalf("answered %d, asked at %s: %s", status, u.paths[0], out)
 				}
 				wantText(t, out, "Hello ", "there")
-				wantText(t, u.body(0), append(w.sent, `"model":"m"`, `"stream":true`)...)
+				wantText(t, u.body(0), w.sent...)
+				if !w.own {
+					wantText(t, u.body(0), `"model":"m"`, `"stream":true`)
+				}
 				at, value, _ := strings.Cut(w.header, ": ")
 				for _, h := range []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key"} {
 					if got := u.heads[0].Get(h); (h == at) != (got == value) || h != at && got != "" {

@@ -24,6 +24,9 @@ func (g *Gateway) fetch(ctx context.Context, p company.ModelProvider, key string
 	ctx, cancel := context.WithTimeout(ctx, testWait)
 	defer cancel()
 	url := p.BaseURL + "/models"
+	if native, ok := googleBase(p); ok {
+		url = native + "/openai/models"
+	}
 	if p.Kind == company.ModelAnthropic {
 		url = p.BaseURL + "/v1/models?limit=1000"
 	}

@@ -215,6 +215,10 @@ func (p *plan) body(t target, up dialect, most int64) (b []byte, r *request, _ *
 		}
 		return encode(f), r, nil
 	}
+	if p.d == generate {
+		f, err := p.generateOnward(each)
+		return encode(f), nil, err
+	}
 	f := make(fields, len(p.f)+2)
 	for k, v := range p.f {
 		f[k] = v
@@ -241,6 +245,9 @@ func (p *plan) body(t target, up dialect, most int64) (b []byte, r *request, _ *
 			f.set("stream_options", options)
 		} else {
 			delete(f, "stream_options")
+		}
+		if t.p.Kind == company.ModelGemini && wantsSignatures(t.model) {
+			signChat(f)
 		}
 	case responses, messages:
 		f.set(maxNames[p.d][0], each)

@@ -333,6 +333,15 @@ func readMessages(f fields) (*request, *refusal) {
 	if json.Unmarshal(in.Choice, &alone) == nil && alone.Parallel != nil {
 		r.parallel = new(!*alone.Parallel)
 	}
+	var thinking struct {
+		Type   string `json:"type"`
+		Budget int64  `json:"budget_tokens"`
+	}
+	if _, err := f.get("thinking", &thinking); err != nil {
+		return nil, err
+	}
+	r.think = thinking.Type == "enabled" || thinking.Type == "adaptive"
+	r.budget = max(thinking.Budget, 0)
 	r.choice, err = choice(in.Choice)
 	return r, err
 }
@@ -377,6 +386,13 @@ func readResponses(f fields) (*request, *refusal) {
 			return nil, err
 		}
 	}
+	var reasoning struct {
+		Summary string `json:"summary"`
+	}
+	if _, err := f.get("reasoning", &reasoning); err != nil {
+		return nil, err
+	}
+	r.think = reasoning.Summary != "" && reasoning.Summary != "none"
 	if in.Instructions != "" {
 		r.system = append(r.system, in.Instructions)
 	}

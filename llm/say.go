@@ -7,10 +7,13 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 )
 
-// say writes r for an upstream that speaks d: chat or messages.
+// sayTo writes r for an upstream that speaks d: chat, messages or generate.
 func (r *request) sayTo(d dialect, kind company.ModelKind) (fields, *refusal) {
-	if d == messages {
+	switch d {
+	case messages:
 		return r.sayMessages()
+	case generate:
+		return r.sayGenerate()
 	}
 	return r.sayChat(kind), nil
 }

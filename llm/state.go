@@ -153,15 +153,20 @@ func (g *Gateway) targetsOf(name string, providers []company.ModelProvider) (out
 }
 
 // speaks returns the dialect in which an upstream is asked what a client asks in
-// d; false when it can not be asked.
-func speaks(kind company.ModelKind, d dialect) (dialect, bool) {
+// d; false when it can not be asked. Gemini is asked in its own, unless the client's
+// passes through.
+func speaks(p company.ModelProvider, d dialect) (dialect, bool) {
 	switch {
 	case d == embeddings:
-		return d, kind != company.ModelAnthropic
-	case kind == company.ModelAnthropic:
+		return d, p.Kind != company.ModelAnthropic
+	case p.Kind == company.ModelAnthropic:
 		return messages, true
-	case kind == company.ModelOpenAI && d == responses:
+	case p.Kind == company.ModelOpenAI && d == responses:
 		return responses, true
+	case d != chat:
+		if _, ok := googleBase(p); ok {
+			return generate, true
+		}
 	}
 	return chat, true
 }

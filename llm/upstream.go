@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -91,12 +92,12 @@ func (c *call) attempt(t target, up dialect, key string, body []byte, m *meter) 
 	}
 	timer := time.AfterFunc(first, func() { cancel(errSlow) })
 	closing := func() { timer.Stop(); cancel(nil) }
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.p.BaseURL+paths[up], bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address(t, up, c.plan.stream), bytes.NewReader(body))
 	if err != nil {
 		closing()
 		return nil, &failing{err: refuse(502, "upstream_error", "The upstream's address is not one")}
 	}
-	c.header(req.Header, t.p, key)
+	c.header(req.Header, t.p, up, key)
 	resp, err := c.g.client.Do(req)
 	if err != nil {
 		defer closing()
@@ -248,10 +249,37 @@ func hide(text, key string) string {
 // paths are what is put behind an upstream's base URL.
 var paths = map[dialect]string{chat: "/chat/completions", responses: "/responses", messages: "/v1/messages", embeddings: "/embeddings"}
 
+// address is where a target is asked.
+func address(t target, up dialect, stream bool) string {
+	if native, ok := googleBase(t.p); ok {
+		if up == generate {
+			method := ":generateContent"
+			if stream {
+				method = ":streamGenerateContent?alt=sse"
+			}
+			return native + "/models/" + url.PathEscape(t.model) + method
+		}
+		return native + "/openai" + paths[up]
+	}
+	return t.p.BaseURL + paths[up]
+}
+
+// googleBase is where an upstream of kind gemini is asked in its own dialect: the
+// address of a version of its API, with or without the "/openai" that its other
+// dialect has. Elsewhere somebody else stands, who speaks that one.
+func googleBase(p company.ModelProvider) (string, bool) {
+	base := strings.TrimSuffix(p.BaseURL, "/openai")
+	return base, p.Kind == company.ModelGemini && (base != p.BaseURL || strings.HasSuffix(base, "/v1beta") || strings.HasSuffix(base, "/v1alpha"))
+}
+
 // header sets what an upstream is told besides the request: of the client's own
 // headers only which beta members it uses.
-func (c *call) header(h http.Header, p company.ModelProvider, key string) {
+func (c *call) header(h http.Header, p company.ModelProvider, up dialect, key string) {
 	setHeader(h, p, key)
+	if up == generate && key != "" {
+		h.Del("Authorization")
+		h.Set("x-goog-api-key", key)
+	}
 	if c.plan.stream {
 		h.Set("Accept", "text/event-stream")
 	}

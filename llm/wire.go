@@ -14,7 +14,7 @@ const (
 	responses                 // OpenAI: POST /responses
 	messages                  // Anthropic: POST /v1/messages
 	embeddings                // OpenAI: POST /embeddings
-	generate                  // Google: POST /v1beta/models/NAME:generateContent, of clients only
+	generate                  // Google: POST /v1beta/models/NAME:generateContent
 )
 
 func (d dialect) String() string {
@@ -36,6 +36,8 @@ type request struct {
 	stream      bool
 	schema      json.RawMessage // of the answer: {"name", "schema", "strict"}; nil for none
 	object      bool            // the answer is any JSON object
+	think       bool            // the client wants to see what is thought
+	budget      int64           // tokens of that; 0: as the upstream sees fit
 }
 
 // A turn is what one side says until the other one does. Results of tools are
