@@ -141,6 +141,7 @@ func (r *reader) Line(line []byte) {
 			Input  int64 `json:"input_tokens"`
 			Output int64 `json:"output_tokens"`
 			Cached int64 `json:"cached"`
+			Total  int64 `json:"total_tokens"`
 		} `json:"stats"`
 	}
 	if json.Unmarshal(line, &e) != nil {
@@ -160,7 +161,7 @@ func (r *reader) Line(line []byte) {
 	case e.Type == "result":
 		r.ended = true
 		if u := e.Stats; u != nil {
-			r.r.Usage = &company.Usage{InputTokens: max(u.Input-u.Cached, 0), CachedInputTokens: u.Cached, OutputTokens: u.Output}
+			r.r.Usage = &company.Usage{InputTokens: max(u.Input-u.Cached, 0), CachedInputTokens: u.Cached, OutputTokens: max(u.Output, u.Total-u.Input)} // thinking is in the total alone
 		}
 		if e.Status != "success" {
 			r.r.Failed = true

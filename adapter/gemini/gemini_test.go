@@ -17,7 +17,7 @@ const (
 	one   = `{"type":"message","timestamp":"2026-11-21T15:41:32.825Z","role":"assistant","content":"Hello ","delta":true}`
 	two   = `{"type":"message","timestamp":"2026-11-21T15:41:32.825Z","role":"assistant","content":"gemini","delta":true}`
 	used  = `{"type":"tool_use","tool_name":"run_shell_command","tool_id":"t1","parameters":{}}`
-	won   = `{"type":"result","timestamp":"2026-11-21T15:41:33.220Z","status":"success","stats":{"total_tokens":16,"input_tokens":12,"output_tokens":4,"cached":2,"input":10,"duration_ms":585,"tool_calls":0}}`
+	won   = `{"type":"result","timestamp":"2026-11-21T15:41:33.220Z","status":"success","stats":{"total_tokens":23,"input_tokens":12,"output_tokens":4,"cached":2,"input":10,"duration_ms":585,"tool_calls":0}}`
 	lost  = `{"type":"result","status":"error","error":{"type":"Error","message":"API key not valid"},"stats":{"input_tokens":0,"output_tokens":0}}`
 )
 
@@ -27,7 +27,7 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 	b.Inv.Instructions = &company.RunInstructions{Entry: "AGENTS.md", Texts: map[string]string{"AGENTS.md": "Be kind."}}
 	o := b.Invoke()
 	if o.Status != company.RunSucceeded || clitest.Summary(o) != "Hello gemini" || o.SessionID != "e1127d13-4e04-45e8-ba29-f6879ab65594" ||
-		*o.Usage != (company.Usage{InputTokens: 10, CachedInputTokens: 2, OutputTokens: 4}) {
+		*o.Usage != (company.Usage{InputTokens: 10, CachedInputTokens: 2, OutputTokens: 11}) {
 		t.Fatalf("%+v %s", o, o.Result)
 	}
 	c := b.Call(0)

@@ -72,7 +72,7 @@ type vendor struct {
 // look is what the tool does: what the agent can see of its environment.
 const look = "env; cat /proc/self/environ; echo seen-$PAPERCLIP_RUN_ID; echo issue=$PAPERCLIP_TASK_ID; echo mine=$MINE; pwd"
 
-func newVendor(t *testing.T, answer func(body string) (head, tail string)) *vendor {
+func newVendor(t *testing.T, answer func(path, body string) (head, tail string)) *vendor {
 	v := &vendor{keys: map[string]bool{}}
 	v.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
@@ -82,10 +82,10 @@ func newVendor(t *testing.T, answer func(body string) (head, tail string)) *vend
 		}
 		v.mu.Lock()
 		v.bodies = append(v.bodies, string(b))
-		v.keys[r.Header.Get("x-api-key")+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")] = true
+		v.keys[r.Header.Get("x-api-key")+r.Header.Get("x-goog-api-key")+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")] = true
 		gate, held := v.gate, v.held
 		v.mu.Unlock()
-		head, tail := answer(string(b))
+		head, tail := answer(r.URL.Path, string(b))
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, head)
 		if gate != nil {
@@ -173,7 +173,7 @@ func events(list ...[2]string) string {
 }
 
 // anthropic answers as the Messages API does, with 100 tokens in and 10 out.
-func anthropic(body string) (head, tail string) {
+func anthropic(_, body string) (head, tail string) {
 	var q struct {
 		Model string
 		Tools []struct{ Name string }
@@ -198,7 +198,7 @@ func anthropic(body string) (head, tail string) {
 }
 
 // openai answers as the Responses API does, with the same tokens.
-func openai(body string) (head, tail string) {
+func openai(_, body string) (head, tail string) {
 	item := `{"id":"msg_1","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"I have looked around.","annotations":[]}]}`
 	if !strings.Contains(body, `"function_call_output"`) {
 		args := map[string]any{"cmd": look}
@@ -223,8 +223,8 @@ func openai(body string) (head, tail string) {
 // Google's client in that one's own dialect; with the same tokens. tool is what the
 // program calls the tool that runs commands. A request that offers no tools, such as
 // one for a title, gets words.
-func chat(tool string) func(body string) (head, tail string) {
-	return func(body string) (head, tail string) {
+func chat(tool string) func(path, body string) (head, tail string) {
+	return func(_, body string) (head, tail string) {
 		message := `{"role":"assistant","content":"I have looked around."}`
 		finish := "stop"
 		if !strings.Contains(body, `"role":"tool"`) && works(body) {
@@ -244,6 +244,29 @@ func chat(tool string) func(body string) (head, tail string) {
 			piece(message, "null") + piece("{}", `"`+finish+`"`) + `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[],` + used + "}\n\ndata: [DONE]\n\n"
 	}
 }
+
+// google answers as Gemini does, with the same tokens: thinking is counted by itself,
+// and what it thought of a call is signed.
+func google(path, body string) (head, tail string) {
+	part := `{"text":"I have looked around."}`
+	if !strings.Contains(body, `"functionResponse"`) && works(body) {
+		args, _ := json.Marshal(map[string]string{"command": look, "description": "Looks around"})
+		part = `{"functionCall":{"name":"run_shell_command","args":` + string(args) + `},"thoughtSignature":"` + signature + `"}`
+	}
+	piece := func(more string) string {
+		return `{"candidates":[` + more + `,"modelVersion":"gemini-2.5-pro","responseId":"r"}`
+	}
+	used := `],"usageMetadata":{"promptTokenCount":100,"candidatesTokenCount":4,"thoughtsTokenCount":6,"totalTokenCount":110}`
+	if !strings.HasSuffix(path, ":streamGenerateContent") {
+		return piece(`{"content":{"role":"model","parts":[` + part + `]},"finishReason":"STOP","index":0}` + used), ""
+	}
+	return "data: " + piece(`{"content":{"role":"model","parts":[{"text":"I look","thought":true}]},"index":0}]`) + "\n\n",
+		"data: " + piece(`{"content":{"role":"model","parts":[`+part+`]},"index":0}]`) + "\n\ndata: " +
+			piece(`{"content":{"role":"model","parts":[{"text":""}]},"finishReason":"STOP","index":0}`+used) + "\n\n"
+}
+
+// signature is what Gemini signs its calls with.
+const signature = "c2lnbmVkLWJ5LWdlbWluaQ=="
 
 func streams(body string) bool {
 	var q struct{ Stream bool }
@@ -298,6 +321,7 @@ type odd struct {
 	side     int  // calls that it may make beside those for the work, such as one for a title
 	silent   bool // it does not tell what it used
 	lastStep bool // it tells what the last call used, and not those before it
+	signs    bool // it keeps what its model signed
 	forgets  bool // it may not find its own session, and begins a new one then
 }
 
@@ -310,7 +334,7 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-of-the-node")
 	for _, c := range []struct {
 		adapter, program, kind, model, key string
-		answer                             func(string) (string, string)
+		answer                             func(string, string) (string, string)
 		config                             map[string]any
 		odd                                odd
 	}{
@@ -318,7 +342,7 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 		{"opencode_local", "opencode", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("bash"), nil, odd{side: 1}},
 		{"pi_local", "pi", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("bash"), nil, odd{}},
 		{"hermes_local", "hermes", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("terminal"), nil, odd{side: 1, silent: true}},
-		{"gemini_local", "gemini", "openai_compatible", "gemini-2.5-pro", "GEMINI_API_KEY", chat("run_shell_command"), nil, odd{}},
+		{"gemini_local", "gemini", "gemini", "gemini-2.5-pro", "GEMINI_API_KEY", google, nil, odd{signs: true}},
 		{"acp", "claude-agent-acp", "anthropic", "claude-sonnet-4-5", "ANTHROPIC_API_KEY", anthropic, nil, odd{side: 1}},
 		{"acp", "codex-acp", "openai", "gpt-5", "OPENAI_API_KEY", openai, nil, odd{silent: true}},
 		{"acp", "opencode", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("bash"), map[string]any{"args": []string{"acp"}}, odd{side: 1, lastStep: true}},
@@ -339,7 +363,7 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 				conf.Dir = filepath.Join(dir, conf.Name)
 			})
 			of := b.Company("Acme")
-			b.Must(0, "POST", "/api/companies/"+of+"/model-providers", map[string]any{"name": "vendor", "kind": c.kind, "baseUrl": up.URL + "/v1",
+			b.Must(0, "POST", "/api/companies/"+of+"/model-providers", map[string]any{"name": "vendor", "kind": c.kind, "baseUrl": up.URL + map[bool]string{true: "/v1beta/openai", false: "/v1"}[c.kind == "gemini"],
 				"apiKey": canary, "models": []map[string]string{{"name": "*"}}}, nil)
 			// Ten thousand micro-cents a token.
 			b.Must(0, "PUT", "/api/companies/"+of+"/model-prices", map[string]any{"model": "*", "input": 10_000_000_000, "output": 10_000_000_000}, nil)
@@ -375,6 +399,9 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 				if !strings.Contains(sent, want) {
 					t.Errorf("the model was not told %q", want)
 				}
+			}
+			if c.odd.signs && !strings.Contains(up.last(), signature) {
+				t.Error("what the model signed did not come back to it")
 			}
 			if t.Failed() {
 				t.Logf("the model was told last:\n%.20000s\n%s", up.last(), log)
