@@ -28,7 +28,7 @@ var allowed = map[string]allowance{
 
 	"company.create": mayBoard, "company.update": mayBoard, "company.branding": mayBoard, "company.archive": mayBoard,
 	"company.import": mayBoard, "import_job.begin": mayBoard, "import_job.progress": mayBoard, "import_job.fail": mayBoard, "import_job.sweep": mayNode,
-	"company.pause": mayBoard, "company.resume": mayBoard, "company.delete": mayBoard | mayNode,
+	"company.pause": mayBoard, "company.resume": mayBoard, "company.delete": mayBoard | mayNode, "company.settle": mayNode,
 	"agent.create": mayBoard, "agent.update": mayBoard | mayAgent, "agent.permissions": mayBoard,
 	"agent.pause": mayBoard, "agent.resume": mayBoard, "agent.terminate": mayBoard, "agent.delete": mayBoard,
 	"agent.hire":      mayBoard | mayAgent,

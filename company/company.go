@@ -106,6 +106,7 @@ func registerCompanies(m ledger.Mux) {
 	ledger.Handle(m, "company.branding", brandCompany)
 	ledger.Handle(m, "company.archive", archiveCompany)
 	ledger.Handle(m, "company.pause", pauseCompany)
+	ledger.Handle(m, "company.settle", settleCompany)
 	ledger.Handle(m, "company.resume", resumeCompany)
 	ledger.Handle(m, "company.delete", deleteCompany)
 }
@@ -403,8 +404,8 @@ func pauseCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
 	return row.settle(c, "company.paused", "Cancelled: the company was paused"), nil
 }
 
-// settle stores a company that stopped, and ends its runs. What is more than
-// one command may end cannot go on: the company takes no run any more.
+// settle stores a company that stopped, and ends its runs; those that are more than
+// one command may end, the leader's company.settle does.
 func (row Company) settle(c *ledger.Context, action, why string) Company {
 	companies.Put(c.Tx, row.ID, row.ID, row)
 	c.Record(ledger.Change{Action: action, EntityType: "company", EntityID: row.ID})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -49,6 +50,7 @@ type Leader struct {
 	leases  map[uint64]*lease  // by session
 	reload  bool               // read all timers anew
 	stale   map[[2]string]bool // timers to read anew, by company and agent
+	changed map[string]bool    // companies that may have been stopped; nil: any
 
 	// Only Run's goroutine touches these.
 	timers map[[2]string]company.Timer // by company and agent
@@ -87,7 +89,7 @@ func (l *Leader) Lead(leading bool) {
 	l.mu.Lock()
 	l.leading = leading
 	l.term++
-	l.leases, l.reload = map[uint64]*lease{}, true
+	l.leases, l.reload, l.changed = map[uint64]*lease{}, true, nil
 	l.mu.Unlock()
 	l.wake.set()
 }
@@ -163,6 +165,9 @@ func (l *Leader) Run(ctx context.Context) error {
 					l.stale[[2]string{e.Company, ch.EntityID}] = true
 				case "company":
 					l.reload = true // it may have been paused, brought back or deleted
+					if l.changed != nil {
+						l.changed[ch.EntityID] = true
+					}
 				}
 			}
 			l.mu.Unlock()
@@ -182,7 +187,7 @@ func (l *Leader) Run(ctx context.Context) error {
 
 // look does once what is due.
 func (l *Leader) look(ctx context.Context) {
-	for _, step := range []func(context.Context) error{l.declareLost, l.fireTimers, l.fireRoutines, l.fireMonitors, l.placeRuns, l.recoverStranded} {
+	for _, step := range []func(context.Context) error{l.declareLost, l.settleCompanies, l.fireTimers, l.fireRoutines, l.fireMonitors, l.placeRuns, l.recoverStranded} {
 		if err := step(ctx); err != nil && ctx.Err() == nil {
 			l.cfg.Logger.Info("scheduling was interrupted", "error", err)
 			return // leadership is likely gone; the next look tries again
@@ -244,6 +249,59 @@ func (l *Leader) declareLost(ctx context.Context) error {
 		l.mu.Lock()
 		delete(l.leases, lost.Session) // the ledger refuses it from here on
 		l.mu.Unlock()
+	}
+	return nil
+}
+
+// settleCompanies ends what is left at work in companies that were stopped while
+// more went on there than one command ends.
+func (l *Leader) settleCompanies(ctx context.Context) error {
+	l.mu.Lock()
+	changed, term := l.changed, l.term
+	l.changed = map[string]bool{}
+	l.mu.Unlock()
+	if changed != nil && len(changed) == 0 {
+		return nil
+	}
+	again := func(err error) error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		switch {
+		case l.term != term: // whoever leads now looks at all
+		case changed == nil:
+			l.changed = nil
+		case l.changed != nil:
+			maps.Copy(l.changed, changed)
+		}
+		return err
+	}
+	var rest []string
+	left := func(tx *ledger.Tx) error {
+		rest = slices.DeleteFunc(rest, func(id string) bool { return !company.CompanyToSettle(tx, id) })
+		return nil
+	}
+	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
+		if rest = slices.Sorted(maps.Keys(changed)); changed == nil {
+			for _, c := range company.Companies(tx) {
+				rest = append(rest, c.ID)
+			}
+		}
+		return left(tx)
+	})
+	for err == nil && len(rest) > 0 {
+		for _, id := range rest {
+			r, failed := l.submit(ctx, "company.settle", id, company.SettleCompany{})
+			if failed != nil {
+				return again(failed)
+			}
+			if r.Refusal != nil {
+				rest = slices.DeleteFunc(slices.Clone(rest), func(other string) bool { return other == id }) // it goes on meanwhile
+			}
+		}
+		err = view(ctx, l.cfg.Node, left)
+	}
+	if err != nil {
+		return again(err)
 	}
 	return nil
 }

@@ -1,0 +1,42 @@
+package company
+
+import (
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// SettleCompany is the payload of company.settle, by which the leader goes on with
+// what one command could not finish: ending the runs of a company that was paused
+// or archived.
+type SettleCompany struct{}
+
+// CompanyToSettle reports whether company.settle would end something: runs are live
+// in a company that takes none.
+func CompanyToSettle(tx *ledger.Tx, company string) bool {
+	row, ok := companies.Get(tx, company, company)
+	return ok && row.rests() && len(runsInScope(tx, company, ScopeCompany, company, 1)) > 0
+}
+
+// rests reports whether nothing may be at work in the company, though it is there.
+func (row Company) rests() bool { return row.Status == CompanyPaused || row.Status == CompanyArchived }
+
+func settleCompany(c *ledger.Context, _ SettleCompany) (any, error) {
+	row, ok := companies.Get(c.Tx, c.Cmd.Company, c.Cmd.Company)
+	if !ok {
+		return nil, errNoCompany()
+	}
+	if !row.rests() {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "The company is neither paused nor archived")
+	}
+	denied, why := DeniedCompany, "Cancelled: the company is "+string(row.Status)
+	if row.PauseReason == pausedForBudget {
+		denied, why = DeniedBudget, "Cancelled: the budget hard-stop of the company was reached"
+	}
+	ended := runsInScope(c.Tx, row.ID, ScopeCompany, row.ID, maxStoppedRuns)
+	for _, r := range ended {
+		denyLive(c, r, denied, why)
+	}
+	if len(ended) > 0 {
+		c.Record(ledger.Change{Action: "company.settled", EntityType: "company", EntityID: row.ID, Details: jsonObject{}.int("runs", int64(len(ended))).close()})
+	}
+	return nil, nil
+}
