@@ -247,7 +247,8 @@ func executeTool(rc *Request) (Response, error) {
 	if got := sha256.Sum256(module); !strings.EqualFold(hex.EncodeToString(got[:]), v.Hash) {
 		return Response{}, errors.New("the bytes of a tool are not those that were signed")
 	}
-	res, err := s.cfg.Tools.Run(rc.Context(), module, sandbox.Call{Args: []string{out.Tool}, Stdin: bytes.NewReader(in.Input),
+	use := company.ToolUse{Company: rc.Path("companyId"), Name: out.Tool, Version: v.Version, By: rc.Actor, Run: rc.Run}
+	res, err := s.cfg.Tools.Run(rc.Context(), use, module, sandbox.Call{Args: []string{out.Tool}, Stdin: bytes.NewReader(in.Input),
 		Limits: sandbox.Limits{Fuel: in.Fuel, Memory: in.MemoryMB << 20, Time: time.Duration(in.Timeout) * time.Millisecond}})
 	if err != nil {
 		return Response{}, err
@@ -266,6 +267,6 @@ type ToolBench struct {
 	Sign func(company.ToolStatement) (node string, signature []byte)
 	// Check tells what is wrong with a module, by a *sandbox.Error.
 	Check func(ctx context.Context, module []byte) error
-	// Run runs a module to its end.
-	Run func(ctx context.Context, module []byte, call sandbox.Call) (sandbox.Result, error)
+	// Run runs a module to its end, which comes as soon as the use may not go on.
+	Run func(ctx context.Context, use company.ToolUse, module []byte, call sandbox.Call) (sandbox.Result, error)
 }

@@ -54,7 +54,7 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 				}
 				return err
 			},
-			Run: func(ctx context.Context, module []byte, call sandbox.Call) (sandbox.Result, error) {
+			Run: func(ctx context.Context, _ company.ToolUse, module []byte, call sandbox.Call) (sandbox.Result, error) {
 				m, err := engine.Load(ctx, module)
 				if err != nil {
 					return sandbox.Result{}, err

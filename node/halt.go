@@ -26,19 +26,24 @@ func (n *Node) authority() time.Duration {
 	return n.work.worker.Authority()
 }
 
-// errStopped ends what is at work in the sandbox when everything is stopped.
-var errStopped = &sandbox.Error{Code: sandbox.GovernanceDenied, Message: "everything was stopped"}
+// denied is what ends something at work in the sandbox that may not go on.
+func denied(why company.Denial) *sandbox.Error {
+	if why == company.DeniedMeshStopped {
+		return &sandbox.Error{Code: sandbox.GovernanceDenied, Message: "everything was stopped"}
+	}
+	return &sandbox.Error{Code: sandbox.GovernanceDenied, Message: "it may not go on: " + string(why)}
+}
 
 // whileMayAct returns a context that ends when this node may act no more, which may
-// be now, with errStopped as its cause where that is why.
-func (n *Node) whileMayAct(ctx context.Context) (_ context.Context, stop func()) {
+// be now, or when over says why what is done may not go on; that is then its cause.
+func (n *Node) whileMayAct(ctx context.Context, over func(*ledger.Tx) company.Denial) (_ context.Context, stop func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	look := func() {
-		halted := false
-		err := n.ledger.View(func(tx *ledger.Tx) error { _, halted = company.Halted(tx); return nil })
+		why := company.Denial("")
+		err := n.ledger.View(func(tx *ledger.Tx) error { why = over(tx); return nil })
 		switch {
-		case halted:
-			end(errStopped)
+		case err == nil && why != "":
+			end(denied(why))
 		case err != nil || !n.work.worker.Holds():
 			end(nil)
 		}
@@ -46,4 +51,16 @@ func (n *Node) whileMayAct(ctx context.Context) (_ context.Context, stop func())
 	look()
 	go func() { every(ctx, live.AuthorityEvery, look) }()
 	return ctx, func() { end(nil) }
+}
+
+// authorityFor is authority for an operation of a workspace, and 0 from when that may
+// not go on.
+func (n *Node) authorityFor(o company.WorkspaceOperation) func() time.Duration {
+	return func() time.Duration {
+		why := company.Denial("")
+		if err := n.ledger.View(func(tx *ledger.Tx) error { why = o.Over(tx); return nil }); err != nil || why != "" {
+			return 0
+		}
+		return n.work.worker.Authority()
+	}
 }

@@ -160,7 +160,7 @@ func (k *keeper) job(ctx context.Context, o company.WorkspaceOperation) {
 		f := p.f
 		f.Dir = filepath.Join(f.Dir, d.Cwd)
 		err = n.carryOutIn(ctx, spaceCommand{w: company.ExecutionWorkspace{ID: string(o.Workspace), Company: o.Company}, f: f, phase: o.Phase, name: "command " + d.Name, line: d.Command,
-			env: env, secrets: secrets, authority: n.authority, alreadyOpen: o.ID})
+			env: env, secrets: secrets, authority: n.authorityFor(o), alreadyOpen: o.ID})
 		if err != nil {
 			n.log.Info("workspace command", "operation", o.ID, "error", err)
 		}

@@ -27,8 +27,8 @@ func (n *Node) tools() *api.ToolBench {
 			m.Close()
 			return nil
 		},
-		Run: func(ctx context.Context, module []byte, call sandbox.Call) (sandbox.Result, error) {
-			ctx, stop := n.whileMayAct(ctx)
+		Run: func(ctx context.Context, use company.ToolUse, module []byte, call sandbox.Call) (sandbox.Result, error) {
+			ctx, stop := n.whileMayAct(ctx, use.Over)
 			defer stop()
 			if ctx.Err() != nil {
 				if why, ok := errors.AsType[*sandbox.Error](context.Cause(ctx)); ok {
