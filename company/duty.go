@@ -1,7 +1,6 @@
 package company
 
 import (
-	"cmp"
 
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -177,11 +176,16 @@ func Affinity(tx *ledger.Tx, r Run) (session, workspace string) {
 		last, _ := runs.Get(tx, r.Company, string(s.LastRun))
 		session = last.Node
 	}
-	id := r.ExecutionWorkspace
-	if i, ok := issues.Get(tx, r.Company, r.Context.IssueID); ok && r.Context.IssueID != "" {
-		id = cmp.Or(id, string(i.ExecutionWorkspace))
+	i, ok := issues.Get(tx, r.Company, r.Context.IssueID)
+	if r.Context.IssueID == "" || !ok || i.Project == "" {
+		return session, ""
 	}
-	if w, ok := execWorkspaces.Get(tx, r.Company, id); ok && id != "" && w.Mode == IsolatedWorkspace {
+	p, ok := projects.Get(tx, r.Company, i.Project)
+	if !ok {
+		return session, ""
+	}
+	if want, ok := planWorkspace(tx, p, i); ok && want.Mode == IsolatedWorkspace {
+		w, _ := workspaceThere(tx, i, want)
 		workspace = string(w.Node)
 	}
 	return session, workspace

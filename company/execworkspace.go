@@ -247,13 +247,7 @@ func openWorkspace(c *ledger.Context, r Run) Run {
 		return r
 	}
 	now := TimeOf(c.Now)
-	w, found := ExecutionWorkspace{}, false
-	for id := range execWorkspaceIssue.IDs(c.Tx, r.Company, i.ID, false) {
-		w, found = execWorkspaces.Get(c.Tx, r.Company, id)
-		if found = found && w.Mode == want.Mode && w.ProjectWorkspace == want.ProjectWorkspace && !w.Status.Over(); found {
-			break
-		}
-	}
+	w, found := workspaceThere(c.Tx, i, want)
 	if !found {
 		w = want
 		w.ID, w.Company, w.SourceIssue, w.Name = derivedID("exec-workspace", r.ID), r.Company, NullText(i.ID), i.Identifier
@@ -273,6 +267,18 @@ func openWorkspace(c *ledger.Context, r Run) Run {
 	startDesired(c, w)
 	r.ExecutionWorkspace = w.ID
 	return r
+}
+
+// workspaceThere returns the execution workspace that an issue's runs have, of the
+// kind that they are to have.
+func workspaceThere(tx *ledger.Tx, i Issue, want ExecutionWorkspace) (ExecutionWorkspace, bool) {
+	for id := range execWorkspaceIssue.IDs(tx, i.Company, i.ID, false) {
+		w, ok := execWorkspaces.Get(tx, i.Company, id)
+		if ok && w.Mode == want.Mode && w.ProjectWorkspace == want.ProjectWorkspace && !w.Status.Over() {
+			return w, true
+		}
+	}
+	return ExecutionWorkspace{}, false
 }
 
 // planWorkspace says where the runs of an issue are to work; ok is false when

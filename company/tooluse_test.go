@@ -14,10 +14,12 @@ func TestWhatIsAtWorkEndsForEachDenial(t *testing.T) {
 		change                 func(t *testing.T, d *desk, agent, run string)
 		agent, person, command Denial // of a tool of an agent, of a person, and of a command in a workspace
 	}{
-		"nothing":           {func(*testing.T, *desk, string, string) {}, "", "", ""},
-		"the stop":          {func(t *testing.T, d *desk, _, _ string) { d.must(t, board, "mesh.stop", StopAll{}, nil) }, DeniedMeshStopped, DeniedMeshStopped, DeniedMeshStopped},
-		"a pause":           {func(t *testing.T, d *desk, a, _ string) { d.must(t, board, "agent.pause", ChangeAgent{Agent: a}, nil) }, DeniedAgent, "", DeniedAgent},
-		"its end":           {func(t *testing.T, d *desk, a, _ string) { d.must(t, board, "agent.terminate", ChangeAgent{Agent: a}, nil) }, DeniedAgent, "", DeniedAgent},
+		"nothing":  {func(*testing.T, *desk, string, string) {}, "", "", ""},
+		"the stop": {func(t *testing.T, d *desk, _, _ string) { d.must(t, board, "mesh.stop", StopAll{}, nil) }, DeniedMeshStopped, DeniedMeshStopped, DeniedMeshStopped},
+		"a pause":  {func(t *testing.T, d *desk, a, _ string) { d.must(t, board, "agent.pause", ChangeAgent{Agent: a}, nil) }, DeniedAgent, "", DeniedAgent},
+		"its end": {func(t *testing.T, d *desk, a, _ string) {
+			d.must(t, board, "agent.terminate", ChangeAgent{Agent: a}, nil)
+		}, DeniedAgent, "", DeniedAgent},
 		"its deletion":      {func(t *testing.T, d *desk, a, _ string) { d.must(t, board, "agent.delete", ChangeAgent{Agent: a}, nil) }, DeniedAgent, "", DeniedAgent},
 		"no progress":       {func(_ *testing.T, d *desk, a, _ string) { pauseFor(d, a, pausedForNoProgress) }, DeniedNoProgress, "", DeniedNoProgress},
 		"its budget":        {func(_ *testing.T, d *desk, a, _ string) { pauseFor(d, a, pausedForBudget) }, DeniedBudget, "", DeniedBudget},

@@ -54,7 +54,9 @@ type peer struct {
 	life    int
 	cut     bool
 	facts   Facts
-	started uint64 // index of the last run.start, as it was answered
+	kinds   []string // adapters of its next life besides process
+	labels  []string // likewise
+	started uint64   // index of the last run.start, as it was answered
 
 	waited atomic.Uint64 // highest index that a read waited for
 
@@ -171,10 +173,14 @@ func board(kind, of string, payload any) ledger.Command {
 	return c
 }
 
-// ask carries out a command of the board through node 0's session.
+// ask carries out a command of the board through the session of the first node that
+// is not cut off.
 func (m *mesh) ask(cmd ledger.Command) ledger.Receipt {
 	m.t.Helper()
 	p := m.nodes[0]
+	if at := slices.IndexFunc(m.nodes, func(p *peer) bool { return !p.isCut() }); at > 0 {
+		p = m.nodes[at]
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seq++
@@ -288,6 +294,10 @@ func (p *peer) start() {
 		}
 		return nil
 	}})
+	adapters, labels := map[string]Adapter{"process": p.adapter}, []string{fmt.Sprintf("node=%d", p.i)}
+	for _, kind := range p.kinds {
+		adapters[kind] = p.adapter
+	}
 	var err error
 	p.worker, err = NewWorker(WorkerConfig{
 		Node: p, Self: p.id(), Lease: testLease, Margin: testMargin, Clock: clock, Slots: 4,
@@ -300,7 +310,7 @@ func (p *peer) start() {
 			time.Sleep(time.Millisecond)
 			return p.m.leading().lead.KeepAlive(ctx, b)
 		},
-		Adapters: map[string]Adapter{"process": p.adapter}, Labels: []string{fmt.Sprintf("node=%d", p.i)},
+		Adapters: adapters, Labels: append(labels, p.labels...),
 		Facts:   func() Facts { p.mu.Lock(); defer p.mu.Unlock(); return p.facts },
 		Paid:    func(string) bool { return p.paid.Load() },
 		OpenLog: func(string) (Log, error) { return &memLog{}, nil },
@@ -350,6 +360,9 @@ func (f *fake) Invoke(ctx context.Context, inv company.Invocation) company.Outco
 		panic(err)
 	}
 	d, verb, _ := strings.Cut(strings.TrimPrefix(c.Command, "sleep "), ", ")
+	if d == "" {
+		d = "1m" // what a command line does of itself
+	}
 	wait, err := time.ParseDuration(d)
 	if err != nil {
 		panic(c.Command)

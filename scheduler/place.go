@@ -39,8 +39,9 @@ type bench struct {
 // refuses says why a run may not go to b, or "": adapter, labels, what the
 // machine is and has, room, and the mesh's data key when the run has secrets,
 // which an untrusted node does not hold. passes says that it may go there later,
-// without anybody changing what the node or the agent is.
-func (b bench) refuses(adapter string, want company.Wish, secrets bool) (why string, passes bool) {
+// without anybody changing what the node or the agent is; wanted, that the node which
+// the agent wants is of the mesh.
+func (b bench) refuses(adapter string, want company.Wish, secrets, wanted bool) (why string, passes bool) {
 	lacks := func(want, have []string) string {
 		for _, w := range want {
 			if !slices.Contains(have, w) {
@@ -53,7 +54,7 @@ func (b bench) refuses(adapter string, want company.Wish, secrets bool) (why str
 	case b.Slots == 0:
 		return "takes no runs now", true
 	case want.Node != "" && want.Node != string(b.Node):
-		return "the agent wants another node", true // which may come
+		return "the agent wants another node", wanted // which may come
 	case !slices.Contains(b.Adapters, adapter):
 		return fmt.Sprintf("has no adapter %s", adapter), false
 	case lacks(want.Labels, b.Labels) != "":
@@ -113,11 +114,15 @@ func choose(tx *ledger.Tx, live []Beat, now company.Time, last string) (places, 
 			}
 		}
 	}
-	whole := len(live) >= len(ledger.Roster(tx)) // a node that is away may be the one
+	var away []company.Candidate // one of these may be the one
+	for _, n := range ledger.Roster(tx) {
+		if n.Member() && !slices.ContainsFunc(live, func(b Beat) bool { return b.Node == n.ID }) {
+			away = append(away, company.Candidate{Node: string(n.ID), Refusal: notHeard})
+		}
+	}
 	for _, r := range company.QueuedRuns(tx, now, last, placesPerLook, queuedPerCompany) {
 		p := placement{company: r.Company, run: r.ID}
-		best := p.choose(tx, r, benches)
-		p.never = p.never && whole
+		best := p.choose(tx, r, benches, away)
 		switch {
 		case best >= 0:
 			benches[best].busy++
@@ -131,15 +136,22 @@ func choose(tx *ledger.Tx, live []Beat, now company.Time, last string) (places, 
 	return places, waiting, last
 }
 
+// notHeard is why a member of the mesh gets no run whose lease is not there.
+const notHeard = "is not heard"
+
 // choose rates all benches for r and returns the best one's index, -1 for none.
-func (p *placement) choose(tx *ledger.Tx, r company.Run, benches []bench) int {
+// What is away is told of beside them.
+func (p *placement) choose(tx *ledger.Tx, r company.Run, benches []bench, away []company.Candidate) int {
 	adapter, want := company.NeedsOf(tx, r)
 	secrets := company.NeedsSecrets(tx, r)
 	session, workspace := company.Affinity(tx, r)
+	n, wanted := ledger.FindNode(tx, identity.NodeID(want.Node))
+	wanted = wanted && n.Member()
 	best, low := -1, int64(0)
-	p.never = len(benches) > 0
+	p.never = len(benches) > 0 && len(away) == 0
+	p.why.Candidates = slices.Clone(away)
 	for i, b := range benches {
-		why, passes := b.refuses(adapter, want, secrets)
+		why, passes := b.refuses(adapter, want, secrets, wanted)
 		c := company.Candidate{Node: string(b.Node), Refusal: company.NullText(why)}
 		if why == "" || passes {
 			p.never = false
