@@ -1,7 +1,6 @@
 package company
 
 import (
-
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )

@@ -56,7 +56,9 @@ func TestAPauseEndsToolsAndCommands(t *testing.T) {
 			}
 		}},
 		{"the end of its run", of, "run_over", hire(of, "Dan", true), func(a Agent) { b.Must(0, "POST", "/api/heartbeat-runs/"+a.Run+"/cancel", map[string]any{}, nil) }},
-		{"a revocation", of, "tool_revoked", hire(of, "Eve", false), func(Agent) { b.Must(0, "POST", "/api/companies/"+of+"/tools/ever/versions/1/revoke", map[string]any{}, nil) }},
+		{"a revocation", of, "tool_revoked", hire(of, "Eve", false), func(Agent) {
+			b.Must(0, "POST", "/api/companies/"+of+"/tools/ever/versions/1/revoke", map[string]any{}, nil)
+		}},
 	}
 	last := len(cases) - 1
 	ends := make([]chan string, len(cases))
