@@ -86,6 +86,8 @@ var keyRoutes = map[string]bool{
 	"POST /api/auth/revoke-sessions": true, "POST /api/admin/users/{userId}/revoke-credentials": true, "PATCH /api/auth/profile": true,
 	"POST /api/board-claim/{token}/claim": true, "POST /api/companies/{companyId}/openclaw/invite-prompt": true,
 	"POST /api/companies/{companyId}/invites": true, "POST /api/invites/{inviteId}/revoke": true, "POST /api/v1/mesh/tokens": true,
+	"DELETE /api/v1/mesh/tokens/{id}": true, "POST /api/v1/mesh/owner-keys": true, "POST /api/v1/mesh/keys/rotate": true,
+	"POST /api/routines/{id}/triggers": true, "POST /api/routine-triggers/{id}/rotate-secret": true,
 }
 
 // source is the address that a request comes from; IPv6 counts by its /64, of

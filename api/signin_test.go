@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -239,6 +241,63 @@ func TestRatesNameRoutes(t *testing.T) {
 				t.Errorf("%s is no route", name)
 			}
 		}
+	}
+}
+
+// credentialsIn lists the members of an answer that hold a credential.
+func credentialsIn(t reflect.Type, seen map[reflect.Type]bool) (names []string) {
+	for t != nil && (t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice) {
+		t = t.Elem()
+	}
+	if t == nil || t.Kind() != reflect.Struct || seen[t] {
+		return nil
+	}
+	seen[t] = true
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if lower := strings.ToLower(name); strings.HasSuffix(lower, "token") && name != "publicShareToken" || strings.HasSuffix(lower, "claimsecret") || strings.HasSuffix(lower, "secretmaterial") {
+			names = append(names, name)
+		}
+		names = append(names, credentialsIn(t.Field(i).Type, seen)...)
+	}
+	return names
+}
+
+// Each route that makes a credential, takes one away or trades one for another
+// has a rate: what its path or its answer says of keys is not passed over.
+func TestKeyManagementIsLimited(t *testing.T) {
+	free := map[string]string{
+		"POST /api/auth/sign-up/email": "signUpRate", "POST /api/auth/sign-in/email": "signInRate",
+		"POST /api/secrets/{id}/rotate":                                          "a value that is handed to runs, and opens nothing here",
+		"POST /api/companies/{companyId}/me/user-secrets/{secretId}/rotate":      "likewise",
+		"POST /api/companies/{companyId}/tools/{name}/versions/{version}/revoke": "a program, and no credential",
+		"POST /api/v1/mesh/nodes/{id}/revoke":                                    "a member goes, and no credential of a caller",
+	}
+	words := []string{"keys", "board-api-keys", "owner-keys", "tokens", "claim", "claim-api-key", "challenges", "invites", "invite-prompt", "revoke", "revoke-sessions", "revoke-current",
+		"revoke-credentials", "change-password", "rotate", "rotate-secret"}
+	found := 0
+	for _, r := range newHarness(t).Routes() {
+		if r.Method == "GET" {
+			continue
+		}
+		about := ""
+		for _, part := range strings.Split(r.Path, "/") {
+			if slices.Contains(words, part) {
+				about = part
+			}
+		}
+		if tokens := credentialsIn(reflect.TypeOf(r.Out), map[reflect.Type]bool{}); about == "" && len(tokens) > 0 {
+			about = "its answer, with " + strings.Join(tokens, ", ")
+		}
+		if about == "" {
+			continue
+		}
+		if found++; !keyRoutes[r.Method+" "+r.Path] && free[r.Method+" "+r.Path] == "" {
+			t.Errorf("%s %s has no rate, and is about credentials: %s", r.Method, r.Path, about)
+		}
+	}
+	if found < 20 {
+		t.Errorf("only %d routes are about credentials", found)
 	}
 }
 

@@ -63,7 +63,7 @@ func newTown(h *harness, name string) *town {
 		t.Fatal(err)
 	}
 	issue := keep("issues", post(in+"/issues", `{"title":`+mark+`,"status":"todo","assigneeAgentId":"`+w.agent+`","projectId":"`+project+`"}`, 201))
-	w.values["companies/issues"] = issue
+	w.values["companies/issues"], w.values["executions"] = issue, issue
 	on := "/api/issues/" + issue
 	comment := keep("issues/comments", post(on+"/comments", `{"body":`+mark+`}`, 201))
 	h.call("PATCH", in, `{"feedbackDataSharingEnabled":true,"feedbackDataSharingTermsVersion":"v1"}`).want(t, 200, "")
