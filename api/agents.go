@@ -71,6 +71,7 @@ type agentRow struct {
 	SpentMonthly  company.Money     `json:"spentMonthlyCents"`
 	Held          company.Money     `json:"heldCents"` // set aside for calls under way
 	Metadata      json.RawMessage   `json:"metadata"`
+	ContextMode   string            `json:"contextMode" enum:"thin,fat"`
 	URLKey        string            `json:"urlKey"`
 	OrgHealth     company.OrgHealth `json:"orgChainHealth"`
 }
@@ -101,7 +102,7 @@ type agentConfiguration struct {
 func showAgent(tx *ledger.Tx, a company.Agent, now time.Time) agentRow {
 	limit, spent := company.AgentBudget(tx, a.Company, a.ID, company.TimeOf(now))
 	row := agentRow{Agent: a, AdapterConfig: company.RedactConfig(a.AdapterConfig), RuntimeConfig: company.RedactConfig(a.RuntimeConfig),
-		BudgetMonthly: limit, SpentMonthly: spent, Held: company.MoneyHeld(tx, a.Company, company.ScopeAgent, a.ID), Metadata: rawJSON(nil), URLKey: a.URLKey(), OrgHealth: company.OrgHealthOf(tx, a)}
+		BudgetMonthly: limit, SpentMonthly: spent, Held: company.MoneyHeld(tx, a.Company, company.ScopeAgent, a.ID), Metadata: rawJSON(nil), ContextMode: a.Mode(), URLKey: a.URLKey(), OrgHealth: company.OrgHealthOf(tx, a)}
 	if len(a.Metadata) > 0 {
 		row.Metadata = company.RedactConfig(a.Metadata)
 	}

@@ -315,6 +315,9 @@ func (e *exporter) agent(a company.Agent, s string) portable.Agent {
 	if len(out.Metadata) == 0 {
 		out.Metadata = nil
 	}
+	if mode := a.Mode(); mode != "thin" {
+		out.ContextMode = mode
+	}
 	if a.Permissions.AssignTasks {
 		out.Permissions["canAssignTasks"] = true
 	}

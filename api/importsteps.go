@@ -208,6 +208,9 @@ func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s company.S
 	if s.Metadata, err = rawObject(a.Metadata); err != nil {
 		return s, err
 	}
+	if a.ContextMode != "" {
+		s.ContextMode = &a.ContextMode
+	}
 	if a.BudgetCents > 0 {
 		budget := company.Money(a.BudgetCents) * company.Cent
 		s.Budget = &budget

@@ -32,7 +32,7 @@ func (h *harness) acme(t *testing.T) (of string) {
 	ada := agent(`{"name":"Ada","role":"ceo","title":"Chief","capabilities":"leads","adapterType":"process","adapterConfig":{"command":"/usr/bin/true","cwd":"/home/ada",
 		"env":{"OPENAI_API_KEY":"` + packageCanary + `","REGION":"` + packageCanary + `"},"apiToken":"` + packageCanary + `","timeoutSec":20}}`)
 	bob := agent(`{"name":"Bob","role":"engineer","reportsTo":"` + ada + `","adapterType":"process","adapterConfig":{"command":"true","args":["-c","x"]},
-		"runtimeConfig":{"heartbeat":{"enabled":true,"intervalSec":300}},"budgetMonthlyCents":5000}`)
+		"runtimeConfig":{"heartbeat":{"enabled":true,"intervalSec":300}},"budgetMonthlyCents":5000,"contextMode":"fat"}`)
 	agent(`{"name":"Bea","role":"engineer","reportsTo":"` + ada + `","adapterType":"process"}`) // after Bob, whom she comes before by name
 	for path, text := range map[string]string{"AGENTS.md": "Lead.\n\n---\nnot: front matter\n", "notes/HOW.md": "Slowly.\n"} {
 		h.call("PUT", "/api/agents/"+ada+"/instructions-bundle/file", fmt.Sprintf(`{"path":%q,"content":%q}`, path, text)).want(t, 200, "")

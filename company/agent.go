@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -65,6 +66,9 @@ func (a Agent) Clone() Agent {
 	a.AdapterConfig, a.RuntimeConfig, a.Metadata = slices.Clone(a.AdapterConfig), slices.Clone(a.RuntimeConfig), slices.Clone(a.Metadata)
 	return a
 }
+
+// Mode is how much a run of the agent is told at its start: "thin" or "fat".
+func (a Agent) Mode() string { return cmp.Or(a.ContextMode, "thin") }
 
 // Permissions are what an agent may do besides its work.
 type Permissions struct {
@@ -357,6 +361,8 @@ func (a Agent) check() error {
 		return ledger.Refuse(ledger.Invalid, nil, "Unknown role: %s", a.Role)
 	case !slices.Contains(AdapterTypes, a.AdapterType):
 		return ledger.Refuse(ledger.Unprocessable, nil, "Unknown adapter type: %s", a.AdapterType)
+	case a.Mode() != "thin" && a.Mode() != "fat":
+		return ledger.Refuse(ledger.Invalid, nil, "contextMode is thin or fat")
 	case len(a.AdapterConfig) > MaxConfig:
 		return ledger.Refuse(ledger.TooLarge, nil, "adapterConfig is longer than %d bytes", MaxConfig)
 	}

@@ -147,6 +147,7 @@ func TestMalformedAgentsAreRefused(t *testing.T) {
 	}{
 		{SaveAgent{Name: &none}, ledger.Invalid, ""},
 		{SaveAgent{Name: &ok, Role: &wizard}, ledger.Invalid, ""},
+		{SaveAgent{Name: &ok, ContextMode: &odd}, ledger.Invalid, "contextMode is thin or fat"},
 		{SaveAgent{Name: &ok, AdapterType: &odd}, ledger.Unprocessable, "Unknown adapter type: does_not_exist"},
 		{SaveAgent{Name: &ok, AdapterConfig: []byte(`[1]`)}, ledger.Invalid, ""},
 		{SaveAgent{Name: &ok, AdapterConfig: []byte(`{"a":"` + strings.Repeat("x", MaxConfig) + `"}`)}, ledger.TooLarge, ""},

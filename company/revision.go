@@ -33,7 +33,7 @@ const MaxRevisions = 50
 // revisionKeys are the keys of a configuration in the order in which changes
 // name them.
 var revisionKeys = []string{"name", "role", "title", "icon", "reportsTo", "capabilities", "adapterType", "adapterConfig", "runtimeConfig",
-	"defaultEnvironmentId", "budgetMonthlyCents", "metadata"}
+	"defaultEnvironmentId", "budgetMonthlyCents", "metadata", "contextMode"}
 
 // configOf returns what a revision keeps of an agent, by key.
 func configOf(tx *ledger.Tx, a Agent, now Time) map[string]json.RawMessage {
@@ -50,6 +50,7 @@ func configOf(tx *ledger.Tx, a Agent, now Time) map[string]json.RawMessage {
 		"name": text(a.Name), "role": text(a.Role), "title": orNothing(a.Title), "icon": orNothing(a.Icon), "reportsTo": orNothing(a.ReportsTo),
 		"capabilities": orNothing(a.Capabilities), "adapterType": text(a.AdapterType), "adapterConfig": a.AdapterConfig,
 		"runtimeConfig": a.RuntimeConfig, "defaultEnvironmentId": orNothing(a.DefaultEnvironment), "budgetMonthlyCents": budget, "metadata": orNull(a.Metadata),
+		"contextMode": text(a.Mode()),
 	}
 }
 
@@ -151,7 +152,7 @@ func (r Revision) restore(tx *ledger.Tx, a Agent, now Time) (p SaveAgent, err er
 	}
 	p = SaveAgent{ID: a.ID, Name: d.Name, Role: d.Role, Title: text(d.Title), Icon: text(d.Icon), ReportsTo: text(d.ReportsTo), Capabilities: text(d.Capabilities),
 		AdapterType: d.AdapterType, AdapterConfig: d.AdapterConfig, RuntimeConfig: d.RuntimeConfig, DefaultEnvironment: text(d.DefaultEnvironment),
-		Metadata: orNull(d.Metadata), ReplaceAdapterConfig: true}
+		Metadata: orNull(d.Metadata), ContextMode: d.ContextMode, ReplaceAdapterConfig: true}
 	if d.BudgetMonthlyCents != nil {
 		if limit, _ := AgentBudget(tx, a.Company, a.ID, now); limit != Cents(*d.BudgetMonthlyCents) {
 			p.Budget = new(Cents(*d.BudgetMonthlyCents))

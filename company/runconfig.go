@@ -132,7 +132,7 @@ type fatPolicy struct {
 func WakeOf(tx *ledger.Tx, r Run, now Time) (json.RawMessage, error) {
 	thin, err := json.Marshal(r.Context)
 	a, ok := wakeable(tx, r.Company, r.Agent)
-	if err != nil || !ok || a.ContextMode != "fat" {
+	if err != nil || !ok || a.Mode() != "fat" {
 		return thin, err
 	}
 	var all map[string]any

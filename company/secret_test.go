@@ -176,7 +176,7 @@ func TestRollbackBringsValuesAndReferencesBack(t *testing.T) {
 	save(SaveAgent{ID: bob, Name: &name, AdapterConfig: []byte(`{"command":"/bin/true"}`)})
 	save(SaveAgent{ID: bob, Title: &title, AdapterConfig: []byte(`{"env":{"A":"canary","R":{"type":"secret_ref","secretId":"` + key + `"}}}`)})
 	before, _ := AgentOf(d.tx, d.company, bob)
-	save(SaveAgent{ID: bob, Title: new(""), Metadata: []byte(`{"a":1}`), AdapterConfig: []byte(`{"command":"x"}`), ReplaceAdapterConfig: true})
+	save(SaveAgent{ID: bob, Title: new(""), Metadata: []byte(`{"a":1}`), ContextMode: new("fat"), AdapterConfig: []byte(`{"command":"x"}`), ReplaceAdapterConfig: true})
 	d.must(t, board, "secret.delete", DropSecret{ID: key}, nil)
 	list := RevisionsOf(d.tx, d.company, bob)
 	if b, _ := json.Marshal(list); strings.Contains(string(b), sealedKey) || !strings.Contains(string(b), Redacted) {
@@ -184,7 +184,7 @@ func TestRollbackBringsValuesAndReferencesBack(t *testing.T) {
 	}
 	d.must(t, board, "agent.rollback", RollbackAgent{Agent: bob, Revision: list[1].ID}, nil)
 	after, _ := AgentOf(d.tx, d.company, bob)
-	if string(after.AdapterConfig) != string(before.AdapterConfig) || after.Title != before.Title || len(after.Metadata) != 0 {
+	if string(after.AdapterConfig) != string(before.AdapterConfig) || after.Title != before.Title || len(after.Metadata) != 0 || after.Mode() != "thin" {
 		t.Errorf("rolled back to %+v %s, want %s", after, after.AdapterConfig, before.AdapterConfig)
 	}
 	if r := RevisionsOf(d.tx, d.company, bob)[0]; r.Source != "rollback" || string(r.RolledBack) != list[1].ID {

@@ -155,6 +155,7 @@ type Agent struct {
 	OtherInstructions  map[string]string `json:"-"`                        // further files beside AGENTS.md, by path
 	Budgets            []Budget          `json:"budgetPolicies,omitempty"` // besides the usual one of a month
 	Memories           []Memory          `json:"memories,omitempty"`
+	ContextMode        string            `json:"contextMode,omitempty"` // fat; "" is the usual, thin
 }
 
 // A Memory is a text that an agent keeps under a key.

@@ -220,7 +220,7 @@ func (r *reader) agents() error {
 		a := Agent{Slug: slug, Name: cmp.Or(f.Name, slug), Path: name, Skills: list(f.Skills), Role: cmp.Or(s.Role, f.Role, "general"), Title: f.Title, Icon: s.Icon,
 			Capabilities: s.Capabilities, ReportsTo: f.ReportsTo, AdapterType: cmp.Or(s.Adapter.Type, "process"), AdapterConfig: s.Adapter.Config,
 			RuntimeConfig: s.Runtime, Permissions: s.Permissions, PermissionGrants: list(s.PermissionGrants), BudgetCents: s.BudgetCents,
-			Metadata: s.Metadata, Instructions: body, Budgets: s.Budgets, Memories: s.Memories}
+			Metadata: s.Metadata, Instructions: body, Budgets: s.Budgets, Memories: s.Memories, ContextMode: s.ContextMode}
 		if a.AdapterConfig == nil {
 			a.AdapterConfig = map[string]any{}
 		}

@@ -62,6 +62,7 @@ type sideAgent struct {
 	Inputs           sideInputs        `yaml:"inputs,omitempty"`
 	Budgets          []Budget          `yaml:"budgetPolicies,omitempty"`
 	Memories         []Memory          `yaml:"memories,omitempty"`
+	ContextMode      string            `yaml:"contextMode,omitempty"`
 }
 
 type sideAdapter struct {

@@ -33,7 +33,7 @@ func Write(m Manifest, blobs map[string][]byte) Files {
 			Role: a.Role, Icon: a.Icon, Capabilities: a.Capabilities, Adapter: sideAdapter{a.AdapterType, a.AdapterConfig},
 			Runtime: a.RuntimeConfig, Permissions: a.Permissions, PermissionGrants: a.PermissionGrants, BudgetCents: a.BudgetCents,
 			Metadata: a.Metadata, Inputs: m.inputsOf(func(e EnvInput) bool { return is(e.Agent, a.Slug) }),
-			Budgets: a.Budgets, Memories: a.Memories,
+			Budgets: a.Budgets, Memories: a.Memories, ContextMode: a.ContextMode,
 		})
 	}
 	for _, p := range m.Projects {
