@@ -5,7 +5,8 @@
 // the signature of this node's device key, asks with the method agent, waits with
 // agent.wait, and hears agent events meanwhile. Frames are JSON text:
 // {"type":"req","id","method","params"}, {"type":"res","id","ok","payload"|"error"}
-// and {"type":"event","event","payload"}; version 3 of the protocol.
+// and {"type":"event","event","payload"}; versions 3 and 4 of the protocol. A gateway that
+// is starting is asked again for a while.
 //
 // adapterConfig is {"url" (ws:// or wss://), "authToken", "password", "agentId",
 // "sessionKeyStrategy" (issue, fixed or run), "sessionKey", "payloadTemplate",
@@ -36,6 +37,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,12 +51,16 @@ import (
 )
 
 const (
-	protocol = 3
+	oldest, newest = 3, 4 // versions of the protocol
 	// maxFrame bounds a frame of the gateway, maxSaid what is kept of the agent's words.
 	maxFrame = 4 << 20
 	maxSaid  = 16 << 10
 	// dialWait bounds connecting and the handshake.
 	dialWait = 15 * time.Second
+	// maxStarts bounds how often a gateway is asked that says it is starting, startWait
+	// the wait between two times.
+	maxStarts = 30
+	startWait = 5 * time.Second
 	// goodbye bounds telling the gateway that a run is cancelled.
 	goodbye = 2 * time.Second
 )
@@ -157,7 +163,7 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 		return process.Interrupted("The node stopped the run")
 	default:
 		out.Status, out.ErrorCode, out.Error, reason = company.RunFailed, "adapter_failed", t.red.Clean(err.Error()), "adapter_failed"
-		if refused, ok := errors.AsType[*gatewayError](err); ok && (strings.Contains(refused.Code, "PAIR") || strings.Contains(strings.ToLower(refused.Message), "pairing")) {
+		if refused, ok := errors.AsType[*gatewayError](err); ok && refused.unknown() {
 			out.ErrorCode = "auth_required"
 		}
 	}
@@ -193,6 +199,20 @@ type frame struct {
 type gatewayError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
+	AfterMs int64  `json:"retryAfterMs"`
+	Detail  struct {
+		Code string `json:"code"`
+	} `json:"details"`
+}
+
+// starts reports whether the gateway asks to come again, as it is starting.
+func (e *gatewayError) starts() bool { return e.Code == "UNAVAILABLE" }
+
+// unknown reports whether the gateway does not let this node in, as it is or with
+// what it showed.
+func (e *gatewayError) unknown() bool {
+	all := strings.ToUpper(e.Code + " " + e.Detail.Code + " " + e.Message)
+	return slices.ContainsFunc([]string{"PAIR", "AUTH_", "UNAUTHORIZED"}, func(s string) bool { return strings.Contains(all, s) })
 }
 
 func (e *gatewayError) Error() string {
@@ -205,25 +225,30 @@ func (t *talk) run(ctx context.Context) error {
 		return errors.New("url is missing or not ws:// or wss://")
 	}
 	token := string(cmp.Or(t.c.Token, t.c.Other))
-	dial, done := context.WithTimeout(ctx, dialWait)
-	defer done()
 	head := http.Header{}
 	if token != "" {
 		head.Set("Authorization", "Bearer "+token)
 	}
 	t.inv.Log("system", "[selvage] "+to.Scheme+"://"+to.Host+"\n")
-	t.ws, _, err = websocket.Dial(dial, to.String(), &websocket.DialOptions{HTTPClient: t.a.client, HTTPHeader: head})
-	if err != nil {
-		if errors.Is(err, webcall.ErrPrivate) {
-			return webcall.ErrPrivate
+	for n := 1; ; n++ {
+		err := t.open(ctx, to, head, token)
+		if err == nil {
+			break
 		}
-		return errors.New("the gateway at " + to.Host + " can not be reached")
+		e, ok := errors.AsType[*gatewayError](err)
+		if !ok || !e.starts() || n == maxStarts {
+			return err
+		}
+		if n == 1 {
+			t.inv.Log("system", "[selvage] the gateway is starting\n")
+		}
+		select {
+		case <-time.After(min(time.Duration(cmp.Or(max(e.AfterMs, 0), 1000))*time.Millisecond, startWait)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	defer t.ws.CloseNow()
-	t.ws.SetReadLimit(maxFrame)
-	if err := t.connect(dial, token); err != nil {
-		return err
-	}
+	defer func() { t.ws.CloseNow() }()
 	params, err := t.request()
 	if err != nil {
 		return err
@@ -259,18 +284,31 @@ func (t *talk) run(ctx context.Context) error {
 	return fmt.Errorf("the gateway's agent ended with %q: %s", end.Status, bytes.Trim(end.Error, `"`))
 }
 
+// open connects, and shows who this is.
+func (t *talk) open(ctx context.Context, to *url.URL, head http.Header, token string) error {
+	ctx, done := context.WithTimeout(ctx, dialWait)
+	defer done()
+	ws, _, err := websocket.Dial(ctx, to.String(), &websocket.DialOptions{HTTPClient: t.a.client, HTTPHeader: head})
+	if err != nil {
+		if errors.Is(err, webcall.ErrPrivate) {
+			return webcall.ErrPrivate
+		}
+		return errors.New("the gateway at " + to.Host + " can not be reached")
+	}
+	ws.SetReadLimit(maxFrame)
+	t.ws = ws
+	if err = t.connect(ctx, token); err != nil {
+		ws.CloseNow()
+	}
+	return err
+}
+
 // abort tells the gateway, over a new connection since the old one ended with the
 // run, that the run is not wanted any more.
 func (t *talk) abort(to *url.URL, head http.Header, token string) {
 	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
 	defer cancel()
-	ws, _, err := websocket.Dial(ctx, to.String(), &websocket.DialOptions{HTTPClient: t.a.client, HTTPHeader: head})
-	if err != nil {
-		return
-	}
-	defer ws.CloseNow()
-	t.ws = ws
-	if t.connect(ctx, token) == nil {
+	if t.open(ctx, to, head, token) == nil {
 		_ = t.call(ctx, "chat.abort", map[string]string{"sessionKey": t.session, "runId": t.gatewayRun}, nil) // it may be over
 	}
 }
@@ -279,6 +317,7 @@ func (t *talk) abort(to *url.URL, head http.Header, token string) {
 func (t *talk) connect(ctx context.Context, token string) error {
 	var challenge struct {
 		Nonce string `json:"nonce"`
+		At    int64  `json:"ts"` // on the gateway's clock
 	}
 	for challenge.Nonce == "" {
 		f, err := t.read(ctx)
@@ -298,10 +337,10 @@ func (t *talk) connect(ctx context.Context, token string) error {
 	if t.c.Password != "" {
 		auth["password"] = string(t.c.Password)
 	}
-	params := map[string]any{"minProtocol": protocol, "maxProtocol": protocol, "role": role, "scopes": scopes, "auth": auth,
+	params := map[string]any{"minProtocol": oldest, "maxProtocol": newest, "role": role, "scopes": scopes, "auth": auth,
 		"client": map[string]string{"id": clientID, "displayName": "Selvage", "version": "1", "platform": runtime.GOOS, "mode": clientMode}}
 	if !t.c.NoDevice {
-		params["device"] = t.a.device(challenge.Nonce, token, time.Now().UnixMilli())
+		params["device"] = t.a.device(challenge.Nonce, token, cmp.Or(challenge.At, time.Now().UnixMilli()))
 	}
 	return t.call(ctx, "connect", params, nil)
 }
@@ -370,7 +409,7 @@ func (t *talk) call(ctx context.Context, method string, params, result any) erro
 			t.hear(f)
 		case f.Type == "res" && f.ID == id && !f.OK:
 			if f.Error == nil {
-				f.Error = &gatewayError{"unknown", method}
+				f.Error = &gatewayError{Code: "unknown", Message: method}
 			}
 			return f.Error
 		case f.Type == "res" && f.ID == id:

@@ -31,6 +31,7 @@ type gateway struct {
 	mode    string
 	mu      sync.Mutex
 	asked   []map[string]any // params of agent
+	greeted int              // times that somebody connected
 	aborted chan string
 }
 
@@ -72,7 +73,18 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) {
 		switch f.Method {
 		case "connect":
 			auth, _ := f.Params["auth"].(map[string]any)
+			g.mu.Lock()
+			g.greeted++
+			times := g.greeted
+			g.mu.Unlock()
 			switch {
+			case g.mode == "starting" && times < 3:
+				send(fmt.Sprintf(`{"type":"res","id":%q,"ok":false,"error":{"code":"UNAVAILABLE","message":"gateway starting; retry shortly","retryable":true,"retryAfterMs":1}}`, f.ID))
+				return
+			case g.mode == "newer" || f.Params["minProtocol"] != float64(3) || f.Params["maxProtocol"] != float64(4):
+				no("INVALID_REQUEST", "protocol mismatch")
+			case g.mode == "mismatch":
+				send(fmt.Sprintf(`{"type":"res","id":%q,"ok":false,"error":{"code":"INVALID_REQUEST","message":"not this one","details":{"code":"AUTH_TOKEN_MISMATCH"}}}`, f.ID))
 			case g.mode == "unpaired":
 				no("NOT_PAIRED", "pairing required")
 			case auth["token"] != token || !signed(f.Params):
@@ -185,11 +197,17 @@ func TestHowItEnds(t *testing.T) {
 	for mode, want := range map[string]struct{ code, message string }{
 		"error":    {"adapter_failed", `the gateway's agent ended with "error": it broke`},
 		"drop":     {"adapter_failed", "the gateway broke the connection off"},
+		"newer":    {"adapter_failed", "The gateway refuses: protocol mismatch (INVALID_REQUEST)"},
+		"mismatch": {"auth_required", "The gateway refuses: not this one (INVALID_REQUEST)"},
 		"unpaired": {"auth_required", "The gateway refuses: pairing required (NOT_PAIRED)"},
 	} {
 		if o, _, _ := invoke(t, newGateway(t, mode), loopback, ""); o.Status != company.RunFailed || o.ErrorCode != want.code || o.Error != want.message {
 			t.Errorf("%s: %+v", mode, o)
 		}
+	}
+	// One that is starting is asked again.
+	if o, _, log := invoke(t, newGateway(t, "starting"), loopback, ""); o.Status != company.RunSucceeded || strings.Count(log, "the gateway is starting") != 1 {
+		t.Errorf("starting: %+v %s", o, log)
 	}
 	if o, _, _ := invoke(t, newGateway(t, ""), nil, ""); o.Status != company.RunFailed || !strings.Contains(o.Error, "private or reserved") {
 		t.Errorf("a private address: %+v", o)

@@ -67,6 +67,7 @@ type vendor struct {
 	keys   map[string]bool
 	gate   chan struct{} // while not nil, answers stop halfway until it is closed
 	held   chan struct{} // closed once an answer stands still
+	gone   int           // askers who left while an answer stood still
 }
 
 // look is what the tool does: what the agent can see of its environment.
@@ -99,6 +100,9 @@ func newVendor(t *testing.T, answer func(path, body string) (head, tail string))
 			select {
 			case <-gate:
 			case <-r.Context().Done():
+				v.mu.Lock()
+				v.gone++
+				v.mu.Unlock()
 			}
 		}
 		_, _ = io.WriteString(w, tail)
@@ -118,6 +122,20 @@ func (v *vendor) asked() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return len(v.bodies)
+}
+
+// left counts the askers who did not wait for the end of an answer.
+func (v *vendor) left() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.gone
+}
+
+// latest returns the last of all calls.
+func (v *vendor) latest() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.bodies[len(v.bodies)-1]
 }
 
 // worked counts the calls that offer tools; others are for a title or the like.
