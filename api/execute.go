@@ -122,16 +122,27 @@ func kernelBadBody(err error) (Response, error) {
 	return Reply(status, out), nil
 }
 
-func kernelRefusal(err error) (Response, error) {
-	status, body, failure := answerOf(err)
-	if failure {
-		return Response{}, err
-	}
-	return kernelError(status, cmp.Or(strings.ToUpper(body.Code), kernelCodes[status], "REFUSED"), body.Error), nil
+// kernelCodes are the codes of refusals that have none of their own.
+var kernelCodes = map[int]string{http.StatusBadRequest: "PARSE_ERROR", http.StatusUnauthorized: "UNAUTHORIZED", http.StatusNotFound: "NOT_FOUND", http.StatusForbidden: "FORBIDDEN",
+	http.StatusConflict: "CONFLICT", http.StatusTooManyRequests: "TOO_MANY", http.StatusPaymentRequired: "BUDGET_EXHAUSTED", http.StatusRequestEntityTooLarge: "PARSE_ERROR",
+	http.StatusUnsupportedMediaType: "PARSE_ERROR", http.StatusInternalServerError: "INTERNAL", http.StatusServiceUnavailable: "UNAVAILABLE"}
+
+// ofKernel reports whether a path is of the kernel's API, whose refusals carry a
+// code and a message.
+func ofKernel(path string) bool {
+	return path == "/api/v1/execute" || path == "/api/v1/health" || strings.HasPrefix(path, "/api/v1/executions/")
 }
 
-var kernelCodes = map[int]string{http.StatusBadRequest: "PARSE_ERROR", http.StatusNotFound: "NOT_FOUND", http.StatusForbidden: "FORBIDDEN",
-	http.StatusConflict: "CONFLICT", http.StatusTooManyRequests: "TOO_MANY", http.StatusPaymentRequired: "BUDGET_EXHAUSTED"}
+// A kernelBody is a refusal of the kernel's API.
+type kernelBody struct {
+	errorBody
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func kernelBodyOf(status int, body errorBody) kernelBody {
+	return kernelBody{body, cmp.Or(strings.ToUpper(body.Code), kernelCodes[status], "REFUSED"), body.Error}
+}
 
 func (s *Server) execute(rc *Request) (Response, error) {
 	in, err := Body[executeBody](rc)
@@ -157,7 +168,7 @@ func (s *Server) execute(rc *Request) (Response, error) {
 		if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Unprocessable {
 			return kernelError(http.StatusBadRequest, "INVALID_AGENT_ID", "agent_id is a name: context.company_id says of which company"), nil
 		}
-		return kernelRefusal(err)
+		return Response{}, err
 	}
 	issue, no, err := s.taskIssue(rc, agent, task, in.Context)
 	if err != nil || issue == "" {
@@ -226,7 +237,11 @@ func (s *Server) taskIssue(rc *Request, a company.Agent, task string, context js
 		return "", no, errors.New("execute: the answer of POST issues does not decode")
 	}
 	if w.status/100 != 2 {
-		return "", kernelError(w.status, cmp.Or(strings.ToUpper(said.Code), kernelCodes[w.status], "REFUSED"), said.Error), nil
+		no = kernelError(w.status, cmp.Or(strings.ToUpper(said.Code), kernelCodes[w.status], "REFUSED"), said.Error)
+		if after := w.header.Get("Retry-After"); after != "" {
+			no.Header = http.Header{"Retry-After": {after}}
+		}
+		return "", no, nil
 	}
 	rc.submits++ // what is read from here on is at least as new
 	if rc.read.Mode == ledger.ReadStale {
@@ -281,7 +296,7 @@ func (s *Server) awaitExecution(rc *Request, of, issue string, wait time.Duratio
 			return err
 		})
 		if err != nil {
-			return kernelRefusal(err)
+			return Response{}, err
 		}
 		if e.settled {
 			return OK(e), nil
@@ -309,7 +324,7 @@ func readExecution(rc *Request) (Response, error) {
 		return err
 	})
 	if err != nil {
-		return kernelRefusal(err)
+		return Response{}, err
 	}
 	if !e.settled {
 		return Reply(http.StatusAccepted, e), nil

@@ -78,7 +78,19 @@ curl -sf -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-
 		{`{"agent_id":"` + good + `","task":"x","timeout_ms":-1}`, "PARSE_ERROR", 400},
 		{`{"agent_id":"` + good + `","task":"x","context":{"budget_remaining_usd":0}}`, "BUDGET_EXHAUSTED", 402},
 		{`{"agent_id":"00000000-0000-4000-8000-000000000000","task":"x"}`, "NOT_FOUND", 404},
+		{`{"agent_id":"` + good + `","task":"x","timeout_ms":600001}`, "PARSE_ERROR", 400},
+		{`{"agent_id":"` + good + `","task":"x","timeout_ms":"soon"}`, "PARSE_ERROR", 400},
+		{`{"agent_id":7,"task":"x"}`, "INVALID_AGENT_ID", 400},
+		{`{"agent_id":"` + good + `","task":["x"]}`, "INVALID_TASK", 400},
+		{`{"agent_id":"` + good + `","task":"x\u0000"}`, "INVALID_TASK", 400},
+		{`{"agent_id":"` + strings.Repeat("x", 201) + `","task":"x"}`, "INVALID_AGENT_ID", 400},
+		{`{"agent_id":"` + good + `","task":"x","context":{"a":"` + strings.Repeat("x", maxTaskContext) + `"}}`, "PARSE_ERROR", 400},
+		{`{"agent_id":"` + good + `","task":"x","context":{"company_id":7}}`, "PARSE_ERROR", 400},
 	} {
 		h.call("POST", "/api/v1/execute", c.body).want(t, c.status, `"code":"`+c.code+`"`).want(t, c.status, `"message":"`)
 	}
+	// Who is not let in, and what is not there, is told of in the same way.
+	h.call("POST", "/api/v1/execute", `{}`, "Authorization: Bearer nobody").want(t, 401, `"code":"UNAUTHORIZED"`).want(t, 401, `"message":"`)
+	h.call("GET", "/api/v1/executions/00000000-0000-4000-8000-000000000000", "").want(t, 404, `"code":"NOT_FOUND"`).want(t, 404, `"message":"`)
+	h.call("GET", "/api/v1/executions/junk", "").want(t, 404, `"code":"NOT_FOUND"`)
 }

@@ -381,6 +381,10 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 			w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
 		}
 	}
+	if ofKernel(pathOf(r)) {
+		writeJSON(w, status, kernelBodyOf(status, body))
+		return
+	}
 	writeJSON(w, status, body)
 }
 
