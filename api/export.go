@@ -23,7 +23,7 @@ type exportBody struct {
 	Projects      []string      `json:"projects,omitempty" maxItems:"2000"`
 	Issues        []string      `json:"issues,omitempty" maxItems:"5000"`        // identifiers or IDs
 	ProjectIssues []string      `json:"projectIssues,omitempty" maxItems:"2000"` // projects whose issues come along
-	SelectedFiles []string      `json:"selectedFiles,omitempty" maxItems:"5000"`
+	SelectedFiles []string      `json:"selectedFiles,omitempty" maxItems:"40000"`
 	ExpandSkills  bool          `json:"expandReferencedSkills,omitempty"`
 	SidebarOrder  *sidebarSlugs `json:"sidebarOrder,omitempty" nullable:"false"`
 }
@@ -172,16 +172,27 @@ func export(rc *Request) (out exported, err error) {
 		}
 		files[portable.ChartFile] = portable.File{Data: chart, Binary: true, ContentType: "image/png"}
 	}
-	if len(body.SelectedFiles) > 0 {
-		for name := range files {
-			if !slices.Contains(body.SelectedFiles, name) && portable.KindOf(name) != "extension" {
-				delete(files, name)
-			}
-		}
-	}
+	files = selected(files, body.SelectedFiles)
 	e.m.Includes = portable.Includes{Company: e.m.Company != nil, Agents: len(e.m.Agents) > 0, Projects: len(e.m.Projects) > 0,
 		Issues: len(e.m.Issues) > 0, Skills: len(e.m.Skills) > 0}
 	return exported{portable.RootPath(e.of.Name), e.m, files, e.warnings, ".paperclip.yaml"}, nil
+}
+
+// selected are the files that are asked for, and the sidecar; no names ask for all.
+func selected(files portable.Files, names []string) portable.Files {
+	if len(names) == 0 {
+		return files
+	}
+	want, kept := make(map[string]bool, len(names)), portable.Files{}
+	for _, name := range names {
+		want[name] = true
+	}
+	for name, f := range files {
+		if want[name] || portable.KindOf(name) == "extension" {
+			kept[name] = f
+		}
+	}
+	return kept
 }
 
 func (e *exporter) warn(format string, args ...any) {

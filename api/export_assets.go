@@ -88,7 +88,7 @@ func (e *exporter) paintLogo(rc *Request) {
 // shall name them by.
 func (im *importer) assetSteps(rc *Request) error {
 	for _, a := range im.m.EmbeddedAssets {
-		data, ok := im.files.Blob(a.SHA256)
+		data, ok := im.rooted.Blob(a.SHA256)
 		if !ok {
 			continue // portable.Read has refused such packages
 		}

@@ -43,7 +43,7 @@ type importWhat struct {
 	Agents        json.RawMessage   `json:"agents,omitempty" types:"array,string"` // "all" or slugs
 	Collision     string            `json:"collisionStrategy,omitempty" enum:"rename,skip,replace"`
 	NameOverrides map[string]string `json:"nameOverrides,omitempty"`
-	SelectedFiles []string          `json:"selectedFiles,omitempty" maxItems:"5000"`
+	SelectedFiles []string          `json:"selectedFiles,omitempty" maxItems:"40000"`
 	// Adapters run agents, by slug, otherwise than the package says.
 	Adapters map[string]adapterOverride `json:"adapterOverrides,omitempty"`
 	// Secrets are values of variables that the package declares, by name, or by
@@ -200,6 +200,9 @@ func (im *importer) carryOut(rc *Request) (*imported, error) {
 	if im.err != nil {
 		return nil, im.err
 	}
+	if n := len(im.list); n > company.MaxImportSteps {
+		return nil, company.TooManySteps(n)
+	}
 	details, err := json.Marshal(map[string]any{"agents": len(im.m.Agents), "projects": len(im.m.Projects), "issues": len(im.m.Issues), "collisionStrategy": im.collision})
 	if err != nil {
 		return nil, err
@@ -210,7 +213,9 @@ func (im *importer) carryOut(rc *Request) (*imported, error) {
 			return nil, err
 		}
 	}
-	if steps := ledger.Marshal(im.list); len(steps)+len(p.Result) > company.MaxPart {
+	if steps := ledger.Marshal(im.list); len(steps) > company.MaxImport {
+		return nil, Unprocessable(fmt.Sprintf("The texts of an import are at most %d MiB, those of this one are %d: import fewer issues at once", company.MaxImport>>20, len(steps)>>20), nil)
+	} else if len(steps)+len(p.Result) > company.MaxPart {
 		of := im.company.ID
 		if im.created {
 			of = ""
@@ -251,6 +256,7 @@ type importer struct {
 	body      importBody
 	newID     func() string
 	files     portable.Files
+	rooted    portable.Files // without the folder that all lies in
 	include   portable.Includes
 	collision string
 	m         portable.Manifest
@@ -294,15 +300,7 @@ func planImport(rc *Request, body importBody, files portable.Files) (*importer, 
 	if n := body.Source.Expected; n != nil && *n != len(files) {
 		return nil, Unprocessable(fmt.Sprintf("The package has %d files, %d were announced", len(files), *n), nil)
 	}
-	if len(body.SelectedFiles) > 0 {
-		kept := portable.Files{}
-		for name, f := range files {
-			if slices.Contains(body.SelectedFiles, name) || portable.KindOf(name) == "extension" {
-				kept[name] = f
-			}
-		}
-		files = kept
-	}
+	files = selected(files, body.SelectedFiles)
 	m, warnings, err := portable.Read(files)
 	if errors.Is(err, portable.ErrNoCompany) {
 		return nil, Unprocessable("Company package is missing COMPANY.md", nil)
@@ -312,6 +310,9 @@ func planImport(rc *Request, body importBody, files portable.Files) (*importer, 
 		return nil, err
 	}
 	im.m, im.warnings = m, append(im.warnings, warnings...)
+	if im.rooted, err = im.files.Rooted(); err != nil {
+		return nil, err
+	}
 	im.at = company.TimeOf(rc.Now())
 	im.m.GeneratedAt = im.at.String()
 	im.include = body.Include.or(m.Includes)

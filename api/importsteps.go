@@ -353,31 +353,67 @@ func (im *importer) issueSteps(rc *Request) error {
 			im.step("label.create", company.CreateLabel{ID: im.labels[l.Name], Name: l.Name, Color: l.Color})
 		}
 	}
-	left := slices.DeleteFunc(slices.Clone(im.m.Issues), func(i portable.Issue) bool { return i.Recurring })
-	// Parents before children, blockers before who waits for them; within that in
-	// the order of their numbers.
-	for len(left) > 0 {
-		at := slices.IndexFunc(left, func(i portable.Issue) bool {
-			ready := i.Parent == nil || im.issues[*i.Parent] != ""
-			for _, b := range i.BlockedBy {
-				ready = ready && im.issues[b] != ""
+	return im.inOrder(slices.DeleteFunc(slices.Clone(im.m.Issues), func(i portable.Issue) bool { return i.Recurring }), func(i portable.Issue) error { return im.issue(rc, i) })
+}
+
+// inOrder makes issues: parents before children, blockers before who waits for
+// them; within that in the order of their numbers.
+func (im *importer) inOrder(left []portable.Issue, do func(portable.Issue) error) error {
+	waits, missing := map[string][]int{}, make([]int, len(left)) // who waits for a slug, and how much each waits for
+	var ready, stuck []int                                       // both in order
+	for n, i := range left {
+		for _, slug := range waitsFor(i) {
+			waits[slug], missing[n] = append(waits[slug], n), missing[n]+1
+		}
+		if missing[n] == 0 {
+			ready = append(ready, n)
+		} else {
+			stuck = append(stuck, n)
+		}
+	}
+	done := make([]bool, len(left))
+	for {
+		at := 0
+		switch {
+		case len(ready) > 0:
+			at, ready = ready[0], ready[1:]
+		default:
+			for len(stuck) > 0 && done[stuck[0]] {
+				stuck = stuck[1:]
 			}
-			return ready
-		})
-		if at < 0 { // blockers in a circle: break it where the numbers are lowest
-			at = 0
-			im.warn("Task %s: its blockers wait for each other; the circle was broken.", left[0].Slug)
-			left[0].BlockedBy = slices.DeleteFunc(slices.Clone(left[0].BlockedBy), func(b string) bool { return im.issues[b] == "" })
-			if left[0].Parent != nil && im.issues[*left[0].Parent] == "" {
-				left[0].Parent = nil
+			if len(stuck) == 0 {
+				return nil
+			}
+			// Blockers in a circle: break it where the numbers are lowest.
+			at, stuck = stuck[0], stuck[1:]
+			i := &left[at]
+			im.warn("Task %s: its blockers wait for each other; the circle was broken.", i.Slug)
+			i.BlockedBy = slices.DeleteFunc(slices.Clone(i.BlockedBy), func(b string) bool { return im.issues[b] == "" })
+			if i.Parent != nil && im.issues[*i.Parent] == "" {
+				i.Parent = nil
 			}
 		}
-		if err := im.issue(rc, left[at]); err != nil {
+		if err := do(left[at]); err != nil {
 			return err
 		}
-		left = slices.Delete(left, at, at+1)
+		done[at] = true
+		for _, n := range waits[left[at].Slug] {
+			if missing[n]--; missing[n] == 0 && !done[n] {
+				to, _ := slices.BinarySearch(ready, n)
+				ready = slices.Insert(ready, to, n)
+			}
+		}
 	}
-	return nil
+}
+
+// waitsFor are the issues that are to be there before one, each once.
+func waitsFor(i portable.Issue) []string {
+	list := slices.Clone(i.BlockedBy)
+	if i.Parent != nil {
+		list = append(list, *i.Parent)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
@@ -472,7 +508,7 @@ func (im *importer) products(i portable.Issue, issue string) (err error) {
 // command that names them.
 func (im *importer) attachments(rc *Request, i portable.Issue, issue string, comments []string) error {
 	for _, a := range i.Attachments {
-		data, ok := im.files.Blob(a.SHA256)
+		data, ok := im.rooted.Blob(a.SHA256)
 		if !ok {
 			continue // portable.Read has refused such packages
 		}

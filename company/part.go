@@ -157,6 +157,16 @@ func refParts(tx *ledger.Tx, company string, names []string) {
 	}
 }
 
+// dropParts removes parts that nothing names, as what they were staged for is done.
+func dropParts(tx *ledger.Tx, company string, names []string) {
+	for _, name := range names {
+		if p, ok := parts.Get(tx, company, name); ok && p.Refs == 0 {
+			unstage(tx, company, name, p)
+			parts.Delete(tx, company, name)
+		}
+	}
+}
+
 // unrefParts notes that one row less names these parts.
 func unrefParts(tx *ledger.Tx, company string, names []string, now Time) {
 	for _, name := range names {

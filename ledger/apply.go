@@ -473,8 +473,12 @@ func (a *applier) authorize(c *Context) (value []byte, f *Refusal) {
 func (a *applier) handle(c *Context) (value []byte, f *Refusal) {
 	return a.guard(c, func() ([]byte, error) {
 		v, err := a.l.mux[c.Cmd.Kind](c)
-		if err == nil && c.Tx.Touched() > MaxTouched {
-			err = Refuse(TooLarge, nil, "the command would change more than %d rows at once", MaxTouched)
+		limit := MaxTouched
+		if c.wide {
+			limit = MaxTouchedWide
+		}
+		if err == nil && c.Tx.Touched() > limit {
+			err = Refuse(TooLarge, nil, "the command would change more than %d rows at once", limit)
 		}
 		return v, err
 	})

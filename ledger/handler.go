@@ -30,6 +30,7 @@ type Context struct {
 
 	changes  []Change
 	deferred bool
+	wide     bool
 }
 
 // Record adds a line to the summary of the command's entry. More than
@@ -48,6 +49,10 @@ func (c *Context) Record(ch Change) {
 
 // Defer marks the command's entry as deferred: accepted, and waiting for an approval.
 func (c *Context) Defer() { c.deferred = true }
+
+// Widen lets the command write MaxTouchedWide keys: for the one whose point is
+// that much becomes true at once, or none of it.
+func (c *Context) Widen() { c.wide = true }
 
 // Changes returns the lines recorded so far.
 func (c *Context) Changes() []Change { return c.changes }

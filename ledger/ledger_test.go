@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,14 @@ func noteMux() Mux {
 			notes.Put(c.Tx, c.Cmd.Company, fmt.Sprint(i), note{})
 		}
 		return nil, nil
+	})
+	Handle(m, "note.wide", func(c *Context, p notePut) (any, error) {
+		n, err := strconv.Atoi(p.Text)
+		for i := range n {
+			notes.Put(c.Tx, c.Cmd.Company, fmt.Sprint(i), note{})
+		}
+		c.Widen()
+		return nil, err
 	})
 	Handle(m, "note.erase", func(c *Context, p notePut) (any, error) {
 		return ErasePayloads(c.Tx, c.Cmd.Company, 2), nil
@@ -585,6 +594,15 @@ func TestTooManyRowsAreRefused(t *testing.T) {
 	if got := hex.EncodeToString(rs[1].Value); got != "00" {
 		t.Errorf("rows left: %s", got)
 	}
+	// What comes in as a whole may be wide, up to a bound of its own, and the next
+	// command is not.
+	w.add(k, session(t, l, k), 3, 3, w.note("note.wide", "", fmt.Sprint(MaxTouchedWide+1)), w.note("note.wide", "", fmt.Sprint(MaxTouched+1)), w.note("note.many", "", ""))
+	rs = w.apply(l)
+	wantRefusal(t, rs[0], TooLarge)
+	if rs[1].Refusal != nil {
+		t.Errorf("a wide command was refused: %v", rs[1].Refusal)
+	}
+	wantRefusal(t, rs[2], TooLarge)
 }
 
 func TestRulesCanNotReadWhatDependsOnGrouping(t *testing.T) {

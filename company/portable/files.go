@@ -75,9 +75,9 @@ func (f *File) UnmarshalJSON(b []byte) error {
 // Files are the files of a package by their path below its root.
 type Files map[string]File
 
-// normalize checks every path and takes the folder away that all of the package
+// Rooted checks every path and takes the folder away that all of the package
 // lies in: the one of COMPANY.md.
-func (files Files) normalize() (Files, error) {
+func (files Files) Rooted() (Files, error) {
 	if len(files) > MaxFiles {
 		return nil, malformed("%d files, at most %d can be imported at once", len(files), MaxFiles)
 	}

@@ -94,7 +94,11 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	if inFolder, _, err := Read(packed); err != nil || asJSON(t, inFolder) != asJSON(t, got) {
 		t.Errorf("in a folder: %v", err)
 	}
-	if b, ok := packed.Blob(m.Blobs[0].SHA256); !ok || string(b) != string(blobs[m.Blobs[0].SHA256]) {
+	rooted, err := packed.Rooted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, ok := rooted.Blob(m.Blobs[0].SHA256); !ok || string(b) != string(blobs[m.Blobs[0].SHA256]) {
 		t.Error("the blob is not there")
 	}
 }

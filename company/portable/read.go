@@ -17,6 +17,7 @@ import (
 // A reader gathers what a package says, and what is odd about it.
 type reader struct {
 	files    Files
+	paths    []string // of files, in order
 	side     sidecar
 	m        Manifest
 	warnings []string
@@ -36,9 +37,10 @@ func Read(files Files) (m Manifest, warnings []string, err error) {
 		return m, nil, ErrNoCompany
 	}
 	r := reader{}
-	if r.files, err = files.normalize(); err != nil {
+	if r.files, err = files.Rooted(); err != nil {
 		return m, nil, err
 	}
+	r.paths = r.files.Paths()
 	if err := r.sidecar(); err != nil {
 		return m, nil, err
 	}
@@ -69,6 +71,9 @@ func (r *reader) sidecar() error {
 	if len(f.Data) > MaxSidecar {
 		return malformed("%s is longer than %d MiB", sidecarFile, MaxSidecar>>20)
 	}
+	if n := marks(f.Data); n > maxSidecarMarks {
+		return malformed("%s has more than %d values", sidecarFile, maxSidecarMarks)
+	}
 	if err := yaml.Unmarshal(f.Data, &r.side); err != nil {
 		return malformed("%s: %s", sidecarFile, plain(err))
 	}
@@ -81,6 +86,21 @@ func (r *reader) sidecar() error {
 	return nil
 }
 
+// marks counts what may separate values in YAML: no text has more values.
+func marks(b []byte) (n int) {
+	for i, c := range b {
+		switch c {
+		case '\n', ',', '[', '{':
+			n++
+		case '-', ':', '?':
+			if i+1 < len(b) && (b[i+1] == ' ' || b[i+1] == '\t') {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // page reads one Markdown file.
 func (r *reader) page(name string, front any) (body string, err error) {
 	text, err := r.files.text(name)
@@ -90,9 +110,19 @@ func (r *reader) page(name string, front any) (body string, err error) {
 	return split(name, text, front)
 }
 
+// below returns the paths that begin with dir, in order.
+func (r *reader) below(dir string) []string {
+	from, _ := slices.BinarySearch(r.paths, dir)
+	n := slices.IndexFunc(r.paths[from:], func(name string) bool { return !strings.HasPrefix(name, dir) })
+	if n < 0 {
+		return r.paths[from:]
+	}
+	return r.paths[from : from+n]
+}
+
 // folders yields the slug and the path of each file of a kind: <dir>/<slug>/<base>.
 func (r *reader) folders(dir, base string) (out [][2]string) {
-	for _, name := range r.files.Paths() {
+	for _, name := range r.paths {
 		if parts := strings.Split(name, "/"); len(parts) == 3 && parts[0] == dir && parts[2] == base {
 			out = append(out, [2]string{parts[1], name})
 		}
@@ -176,13 +206,9 @@ func (r *reader) assets() error {
 
 var assetID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// Blob returns the content of a blob of a package that Read took.
+// Blob returns the content of a blob of a package that Read took; see Rooted.
 func (files Files) Blob(sum string) ([]byte, bool) {
-	norm, err := files.normalize()
-	if err != nil {
-		return nil, false
-	}
-	f, ok := norm[blobPath(sum)]
+	f, ok := files[blobPath(sum)]
 	return f.Data, ok
 }
 
@@ -231,8 +257,8 @@ func (r *reader) agents() error {
 			a.Permissions = map[string]bool{}
 		}
 		dir := path.Dir(name) + "/"
-		for _, other := range r.files.Paths() {
-			if rest, ok := strings.CutPrefix(other, dir); ok && rest != "AGENTS.md" && !r.files[other].Binary {
+		for _, other := range r.below(dir) {
+			if rest := other[len(dir):]; rest != "AGENTS.md" && !r.files[other].Binary {
 				text, err := r.files.text(other)
 				if err != nil {
 					return err
@@ -343,7 +369,7 @@ func maybe(s string) *string {
 // tasks reads tasks/<slug>/TASK.md and projects/<project>/tasks/<slug>/TASK.md.
 func (r *reader) tasks() error {
 	seen := map[string]string{}
-	for _, name := range r.files.Paths() {
+	for _, name := range r.paths {
 		parts := strings.Split(name, "/")
 		n := len(parts)
 		inProject := n == 5 && parts[0] == "projects" && parts[2] == "tasks"
@@ -416,9 +442,9 @@ func (r *reader) task(i *Issue, s sideTask) error {
 		declared[cmp.Or(d.Path, path.Join(path.Dir(i.Path), "documents", d.Key+".md"))] = d
 	}
 	dir := path.Join(path.Dir(i.Path), "documents") + "/"
-	for _, name := range r.files.Paths() {
-		rest, ok := strings.CutPrefix(name, dir)
-		if !ok || strings.Contains(rest, "/") {
+	for _, name := range r.below(dir) {
+		rest := name[len(dir):]
+		if strings.Contains(rest, "/") {
 			continue
 		}
 		text, err := r.files.text(name)
@@ -439,6 +465,7 @@ func (r *reader) task(i *Issue, s sideTask) error {
 // checkTasks drops references to what is not in the package.
 func (r *reader) checkTasks() error {
 	agents, projects, tasks, goals, blobs := map[string]bool{}, map[string]bool{}, map[string]Issue{}, map[string]bool{}, map[string]bool{}
+	ends := map[string]bool{} // whose line of ancestors has an end
 	for _, a := range r.m.Agents {
 		agents[a.Slug] = true
 	}
@@ -471,10 +498,18 @@ func (r *reader) checkTasks() error {
 		}
 		parent, ok := tasks[text(i.Parent)]
 		drop(i.Slug, "task", &i.Parent, ok && !parent.Recurring)
-		for at, depth := *i, 0; at.Parent != nil; at, depth = tasks[*at.Parent], depth+1 {
-			if depth > len(tasks) {
+		var line []string // from the task up to one that is known to have an end
+		for at := i.Slug; !ends[at]; {
+			line = append(line, at)
+			if at = text(tasks[at].Parent); at == "" {
+				break
+			}
+			if len(line) > len(tasks) {
 				return malformed("task %s is its own ancestor", i.Slug)
 			}
+		}
+		for _, slug := range line {
+			ends[slug] = true
 		}
 		i.BlockedBy = slices.DeleteFunc(i.BlockedBy, func(slug string) bool {
 			_, ok := tasks[slug]
@@ -497,7 +532,7 @@ func (r *reader) checkTasks() error {
 
 // skills reads every folder below skills/ that has a SKILL.md.
 func (r *reader) skills() error {
-	for _, name := range r.files.Paths() {
+	for _, name := range r.paths {
 		if !strings.HasPrefix(name, "skills/") || path.Base(name) != "SKILL.md" {
 			continue
 		}
@@ -508,9 +543,9 @@ func (r *reader) skills() error {
 		dir := path.Dir(name)
 		s := Skill{Key: strings.TrimPrefix(dir, "skills/"), Slug: path.Base(dir), Name: cmp.Or(f.Name, path.Base(dir)), Path: name, Description: f.Description,
 			SourceType: "catalog", Compatibility: "compatible", Inventory: []SkillFile{}}
-		for _, other := range r.files.Paths() {
-			rest, ok := strings.CutPrefix(other, dir+"/")
-			if !ok || r.files[other].Binary {
+		for _, other := range r.below(dir + "/") {
+			rest := other[len(dir)+1:]
+			if r.files[other].Binary {
 				continue
 			}
 			text, err := r.files.text(other)
