@@ -147,7 +147,7 @@ func export(rc *Request) (out exported, err error) {
 			return NotFound("Company not found")
 		}
 		e.tx, e.of = tx, row
-		for _, gather := range []func() error{e.company, e.structure, e.allGoals, e.allAgents, e.allProjects, e.allIssues, e.allSkills, e.allRoutines, e.looseAssets} {
+		for _, gather := range []func() error{e.company, e.structure, e.allGoals, e.allAgents, e.allProjects, e.allIssues, e.allSkills, e.allRoutines, e.strategies, e.looseAssets} {
 			if err := gather(); err != nil {
 				return err
 			}
@@ -157,6 +157,10 @@ func export(rc *Request) (out exported, err error) {
 	if err != nil {
 		return out, err
 	}
+	slices.SortStableFunc(e.m.EnvInputs, func(a, b portable.EnvInput) int {
+		return cmp.Or(later(a.Agent == nil, b.Agent == nil), later(a.Project == nil, b.Project == nil), cmp.Compare(deref(a.Agent), deref(b.Agent)),
+			cmp.Compare(deref(a.Project), deref(b.Project)), cmp.Compare(deref(a.Routine), deref(b.Routine)))
+	})
 	blobs, err := e.blobs(rc)
 	if err != nil {
 		return out, err
@@ -284,14 +288,10 @@ func (e *exporter) allAgents() error {
 	if !e.include.Agents {
 		return nil
 	}
-	all := company.AgentsOf(e.tx, e.of.ID, true)
-	there := len(all)
-	all = slices.DeleteFunc(all, func(a company.Agent) bool { return a.Status == company.AgentTerminated })
-	if n := there - len(all); n > 0 {
-		e.warn("Agents whose time here is over were left out: %d.", n)
-	}
+	all := company.AgentsOf(e.tx, e.of.ID, e.include.Issues) // of those whose time is over the work is told
+	over := func(a company.Agent) bool { return a.Status == company.AgentTerminated }
 	slices.SortFunc(all, func(a, b company.Agent) int {
-		return cmp.Or(cmp.Compare(a.URLKey(), b.URLKey()), cmp.Compare(a.CreatedAt, b.CreatedAt))
+		return cmp.Or(cmp.Compare(a.URLKey(), b.URLKey()), later(over(a), over(b)), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	for _, a := range all {
 		if s := slug(e.agents, a.ID, a.URLKey(), "agent"); !wanted(e.body.Agents, s, a.ID) {
@@ -315,6 +315,17 @@ func (e *exporter) allAgents() error {
 	}
 	e.sidebar()
 	return nil
+}
+
+// later orders what is before what is not.
+func later(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
 
 func (e *exporter) agent(a company.Agent, s string) portable.Agent {
@@ -354,6 +365,7 @@ func (e *exporter) agent(a company.Agent, s string) portable.Agent {
 	}
 	e.instructions(a, &out)
 	out.Budgets, out.Memories = e.budgets(company.ScopeAgent, a.ID), e.memories(a.ID)
+	out.Terminated = a.Status == company.AgentTerminated
 	return out
 }
 

@@ -57,10 +57,6 @@ func (e *exporter) allRoutines() error {
 		return cmp.Or(cmp.Compare(a.Title, b.Title), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	for _, r := range all {
-		if r.Status == company.RoutineArchived {
-			e.warn("Routine %s is archived and was left out.", cut(r.Title, 80))
-			continue
-		}
 		if len(e.body.Projects) > 0 && r.Project != "" && e.projects[string(r.Project)] == "" {
 			continue
 		}
@@ -175,8 +171,11 @@ func (im *importer) routineSteps(rc *Request) error {
 		if !i.Recurring {
 			continue
 		}
-		id, paused := im.newID(), company.RoutinePaused
-		s := company.SaveRoutine{ID: id, Title: &i.Title, Description: i.Description, Status: &paused, BillingCode: i.BillingCode}
+		id, rests := im.newID(), company.RoutinePaused
+		if deref(i.Status) == string(company.RoutineArchived) {
+			rests = company.RoutineArchived
+		}
+		s := company.SaveRoutine{ID: id, Title: &i.Title, Description: i.Description, Status: &rests, BillingCode: i.BillingCode}
 		var err error
 		if s.Env, err = rawObject(im.env(func(e portable.EnvInput) bool { return deref(e.Routine) == i.Slug })); err != nil {
 			return err
@@ -235,7 +234,7 @@ func (im *importer) routineSteps(rc *Request) error {
 			}
 			im.step("routine_trigger.create", p)
 		}
-		im.done.Routines = append(im.done.Routines, importedRoutine{Slug: i.Slug, ID: &id, Action: "created", Title: i.Title, Status: string(paused)})
+		im.done.Routines = append(im.done.Routines, importedRoutine{Slug: i.Slug, ID: &id, Action: "created", Title: i.Title, Status: string(rests)})
 	}
 	return nil
 }

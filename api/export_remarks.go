@@ -83,7 +83,7 @@ func (im *importer) remarkSteps(kind, on, key, revision string, list []portable.
 // by says which agent said what a step says.
 func (im *importer) by(step *company.ImportStep, slug *string) {
 	if slug != nil {
-		step.Author = im.agents[*slug]
+		step.Author = cmp.Or(im.agents[*slug], im.past[*slug])
 	}
 }
 

@@ -68,6 +68,31 @@ func folderPath(all []company.Folder, f company.Folder) string {
 	return path
 }
 
+// strategies are what the board has approved as the company's course: without the
+// first, a CEO might only draft again.
+func (e *exporter) strategies() error {
+	if !e.include.Issues {
+		return nil
+	}
+	q := company.ApprovalQuery{Types: []company.ApprovalType{company.ApprovalStrategy}, Statuses: []company.ApprovalStatus{company.ApprovalApproved}, Limit: maxPackageStrategies}
+	all := company.ApprovalsOf(e.tx, e.of.ID, q)
+	if len(all) == maxPackageStrategies {
+		e.warn("Of the approved strategies the newest %d travel.", maxPackageStrategies)
+	}
+	for _, a := range slices.Backward(all) {
+		s := portable.Strategy{Agent: known(e.agents, string(a.RequestedByAgent)), Payload: e.scrub("The strategy", objectOf(company.RedactConfig(a.Payload))),
+			Note: optional(redactedText(a.DecisionNote)), Tasks: []string{}}
+		for i := range company.IssuesOfApproval(e.tx, e.of.ID, a.ID) {
+			if t := known(e.issues, i.ID); t != nil {
+				s.Tasks = append(s.Tasks, *t)
+			}
+		}
+		slices.Sort(s.Tasks)
+		e.m.Strategies = append(e.m.Strategies, s)
+	}
+	return nil
+}
+
 // memories are what an agent keeps, without what looks like a secret.
 func (e *exporter) memories(agent string) (out []portable.Memory) {
 	if !e.include.Issues {

@@ -266,6 +266,7 @@ type importer struct {
 	created   bool
 
 	agents   map[string]string // ID by slug, of those that are there afterwards
+	past     map[string]string // of those that had left before
 	projects map[string]string
 	goals    map[string]string
 	labels   map[string]string // ID by name
@@ -290,7 +291,7 @@ func planImport(rc *Request, body importBody, files portable.Files) (*importer, 
 	if id := companyID(rc); id != "" {
 		body.Target.Mode, body.Target.CompanyID = "existing_company", id
 	}
-	im := &importer{body: body, files: files, newID: rc.ids(), collision: cmp.Or(body.Collision, "rename"), warnings: []string{}, agents: map[string]string{}, projects: map[string]string{},
+	im := &importer{body: body, files: files, newID: rc.ids(), collision: cmp.Or(body.Collision, "rename"), warnings: []string{}, agents: map[string]string{}, past: map[string]string{}, projects: map[string]string{},
 		goals: map[string]string{}, labels: map[string]string{}, issues: map[string]string{}, spaces: map[string]string{}, folders: map[string]string{}, skills: map[string]string{}, skillInputs: map[string]string{}, managers: map[string]*string{},
 		created: body.Target.Mode == "new_company"}
 	if err := im.load(rc); err != nil {
@@ -455,7 +456,7 @@ func (im *importer) choose() error {
 // against compares the package with what the target has.
 func (im *importer) against(tx *ledger.Tx) error {
 	im.plan = importPlan{Company: "none", Agents: []agentPlan{}, Projects: []projectPlan{}, Issues: []issuePlan{}}
-	var agents []company.Agent
+	var agents, gone []company.Agent
 	var projects []company.Project
 	if im.created {
 		name := im.m.Company.Name
@@ -469,7 +470,9 @@ func (im *importer) against(tx *ledger.Tx) error {
 			return NotFound("Company not found")
 		}
 		im.company = row
-		agents, projects = company.AgentsOf(tx, row.ID, false), company.ProjectsOf(tx, row.ID)
+		agents, projects = company.AgentsOf(tx, row.ID, true), company.ProjectsOf(tx, row.ID)
+		gone = slices.DeleteFunc(slices.Clone(agents), func(a company.Agent) bool { return a.Status != company.AgentTerminated })
+		agents = slices.DeleteFunc(agents, func(a company.Agent) bool { return a.Status == company.AgentTerminated })
 		for _, l := range company.LabelsOf(tx, row.ID) {
 			im.labels[l.Name] = l.ID
 		}
@@ -486,6 +489,15 @@ func (im *importer) against(tx *ledger.Tx) error {
 	}
 	for _, a := range im.m.Agents {
 		p := agentPlan{Slug: a.Slug, Action: "create", Name: cmp.Or(im.body.NameOverrides[a.Slug], a.Name)}
+		if a.Terminated { // takes no name, and meets only those who have left
+			at := slices.IndexFunc(gone, func(b company.Agent) bool { return b.URLKey() == company.URLKey(p.Name) })
+			if at >= 0 && im.collision != "rename" {
+				why := "Existing slug matched; who has left stays as it was."
+				p.Action, p.Reason, p.Existing = "skip", &why, &gone[at].ID
+			}
+			im.plan.Agents = append(im.plan.Agents, p)
+			continue
+		}
 		at := slices.IndexFunc(agents, func(b company.Agent) bool { return b.URLKey() == a.Slug || b.URLKey() == company.URLKey(p.Name) })
 		if at >= 0 {
 			p.Action, p.Reason = im.collide("slug")

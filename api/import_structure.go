@@ -71,6 +71,35 @@ func (im *importer) budgetSteps(kind company.ScopeType, id string, list []portab
 	}
 }
 
+// strategySteps have the importer approve what the board has approved there. A
+// company that is there already goes by its own.
+func (im *importer) strategySteps() error {
+	if !im.created || !im.include.Issues {
+		return nil
+	}
+	for _, s := range im.m.Strategies[:min(len(im.m.Strategies), maxPackageStrategies)] {
+		p := company.CreateApproval{ID: im.newID(), Type: company.ApprovalStrategy}
+		if s.Agent != nil {
+			p.Agent = im.agents[*s.Agent]
+		}
+		var err error
+		if p.Payload, err = rawObject(s.Payload); err != nil {
+			return err
+		}
+		if p.Payload == nil {
+			p.Payload = json.RawMessage("{}")
+		}
+		for _, t := range s.Tasks {
+			if id := im.issues[t]; id != "" {
+				p.Issues = append(p.Issues, id)
+			}
+		}
+		im.step("approval.create", p)
+		im.step("approval.approve", company.DecideApproval{Approval: p.ID, Note: deref(s.Note)})
+	}
+	return nil
+}
+
 // memorySteps bring what an agent that the import makes kept.
 func (im *importer) memorySteps(agent string, list []portable.Memory) {
 	for _, m := range list {

@@ -64,8 +64,18 @@ func (im *importer) steps(rc *Request) error {
 	if err := im.routineSteps(rc); err != nil {
 		return err
 	}
+	if err := im.strategySteps(); err != nil {
+		return err
+	}
 	if im.created && c.RequireHireApproval { // last: the agents come with the package
 		im.step("company.update", company.SaveCompany{ID: im.company.ID, RequireHireApproval: &c.RequireHireApproval})
+	}
+	for n, a := range im.m.Agents { // when what they did is there
+		if a.Terminated && im.plan.Agents[n].Action == "create" {
+			id := im.agents[a.Slug]
+			im.step("agent.terminate", company.ChangeAgent{Agent: id})
+			im.step("agent.update", company.SaveAgent{ID: id, Name: &a.Name}) // which another may have by now
+		}
 	}
 	for _, id := range im.archived { // when all that lies in them is there
 		im.step("project.update", company.SaveProject{ID: id, ArchivedAt: &im.at})
@@ -114,8 +124,14 @@ func rawObject(m map[string]any) (json.RawMessage, error) {
 }
 
 func (im *importer) agentSteps() error {
-	for n, a := range im.m.Agents {
-		p := im.plan.Agents[n]
+	im.done.Agents = make([]importedRow, len(im.m.Agents))
+	order := make([]int, len(im.m.Agents)) // those who have left come last: others may have their names
+	for n := range order {
+		order[n] = n
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return later(im.m.Agents[a].Terminated, im.m.Agents[b].Terminated) })
+	for _, n := range order {
+		a, p := im.m.Agents[n], im.plan.Agents[n]
 		row := importedRow{Slug: a.Slug, Name: p.Name, Reason: p.Reason, Action: map[string]string{"create": "created", "update": "updated", "skip": "skipped"}[p.Action]}
 		id := ""
 		if p.Existing != nil {
@@ -123,8 +139,13 @@ func (im *importer) agentSteps() error {
 		} else {
 			id = im.newID()
 		}
-		im.agents[a.Slug], row.ID = id, &id
-		im.done.Agents = append(im.done.Agents, row)
+		row.ID = &id
+		im.done.Agents[n] = row
+		if p.Action == "skip" && a.Terminated {
+			im.past[a.Slug] = id // what it said is its own still, and it gets no work
+			continue
+		}
+		im.agents[a.Slug] = id
 		if p.Action == "skip" {
 			continue
 		}
@@ -471,9 +492,7 @@ func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
 			return err
 		}
 		step := im.step("comment.create", p)
-		if cm.AuthorAgent != nil {
-			step.Author = im.agents[*cm.AuthorAgent]
-		}
+		im.by(step, cm.AuthorAgent)
 		comments = append(comments, p.ID)
 	}
 	for _, d := range i.Documents {

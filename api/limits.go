@@ -121,6 +121,8 @@ const (
 	// maxPackageAssets bounds the files of a package that belong to no issue: each is
 	// a step of its import.
 	maxPackageAssets = 200
+	// maxPackageStrategies bounds the approved strategies of a package.
+	maxPackageStrategies = 100
 	// maxPackageCents bounds a limit of money in a package, as in a body.
 	maxPackageCents = 1_000_000_000_000
 	// maxImports bounds the imports and exports of one node at a time: each may

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,7 @@ func (h *harness) acme(t *testing.T) (of string) {
 	thread := h.call("GET", "/api/issues/"+first+"/documents/plan/annotations", "").want(t, 200, "").decode(t).([]any)[1].(map[string]any)["id"].(string)
 	h.call("POST", "/api/issues/"+first+"/documents/plan/annotations/"+thread+"/comments", `{"body":"Two more"}`, key, run).want(t, 201, "")
 	h.order(t, of, ada, bob, arm, daily, first)
+	h.past(t, of, ada, first)
 	old := h.call("POST", in+"/projects", `{"name":"Old Arm"}`).want(t, 201, "").field(t, "id")
 	issue(`{"title":"Long ago","projectId":"` + old + `"}`)
 	h.call("PATCH", "/api/projects/"+old, `{"archivedAt":"2026-11-01T00:00:00.000Z"}`).want(t, 200, "")
@@ -150,6 +152,26 @@ func (h *harness) order(t *testing.T, of, ada, bob, arm, daily, first string) {
 	h.call("POST", in+"/skills/greeting/test-runs", `{"inputId":"`+input+`","agentId":"`+bob+`"}`).want(t, 201, "")
 }
 
+// past gives a company somebody who has left and another who has the name now, a
+// routine that is laid aside, and a course that the board has approved.
+func (h *harness) past(t *testing.T, of, ada, first string) {
+	t.Helper()
+	in := "/api/companies/" + of
+	for range 2 {
+		cy := h.call("POST", in+"/agents", `{"name":"Cy","role":"engineer","reportsTo":"`+ada+`","adapterType":"process"}`).want(t, 201, "").field(t, "id")
+		key := "Authorization: Bearer " + h.call("POST", "/api/agents/"+cy+"/keys", `{"name":"k"}`).want(t, 201, "").field(t, "token")
+		i := h.call("POST", in+"/issues", `{"title":"What Cy did","status":"todo","assigneeAgentId":"`+cy+`"}`).want(t, 201, "").field(t, "id")
+		h.call("POST", "/api/issues/"+i+"/comments", `{"body":"Cy did it"}`, key, "X-Paperclip-Run-Id: "+h.running(of, cy)).want(t, 201, "")
+		h.call("PATCH", "/api/issues/"+i, `{"status":"done"}`).want(t, 200, "")
+		h.call("POST", "/api/agents/"+cy+"/terminate", "").want(t, 200, "terminated")
+	}
+	h.call("POST", in+"/agents", `{"name":"Cy","role":"engineer","reportsTo":"`+ada+`","adapterType":"process"}`).want(t, 201, "")
+	old := h.call("POST", in+"/routines", `{"title":"Weekly report","assigneeAgentId":"`+ada+`"}`).want(t, 201, "").field(t, "id")
+	h.call("PATCH", "/api/routines/"+old, `{"status":"archived"}`).want(t, 200, "")
+	plan := h.call("POST", in+"/approvals", `{"type":"approve_ceo_strategy","requestedByAgentId":"`+ada+`","issueIds":["`+first+`"],"payload":{"plan":"Arms for all","apiToken":"`+packageCanary+`"}}`).want(t, 201, "").field(t, "id")
+	h.call("POST", "/api/approvals/"+plan+"/approve", `{"decisionNote":"Go"}`).want(t, 200, "approved")
+}
+
 func (h *harness) export(t *testing.T, of, body string) exported {
 	t.Helper()
 	var out exported
@@ -206,7 +228,7 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 	if err := json.Unmarshal(to.call("POST", "/api/companies/import", importOf(t, first, `{"mode":"new_company"}`, "")).want(t, 200, "").body, &done); err != nil {
 		t.Fatal(err)
 	}
-	if done.Company.Action != "created" || len(done.Agents) != 3 || len(done.Projects) != 2 || len(done.EnvInputs) != 5 {
+	if done.Company.Action != "created" || len(done.Agents) != 6 || len(done.Projects) != 2 || len(done.EnvInputs) != 5 {
 		t.Errorf("%+v", done)
 	}
 	second := to.export(t, done.Company.ID, everything)
@@ -229,14 +251,14 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 		t.Errorf("instructions did not travel: %q", text)
 	}
 	for _, want := range []string{`body: "Because"`, `status: "resolved"`, `body: "Two more"`, `body: "I like it"`, `body: "Daily"`, `content: "Greet Ann"`, `authorAgentSlug: "bob"`, "answersIndex: 0",
-		`instructions: "Ask Bob first"`, `recoveryPolicy: "create_recovery_issue"`, `windowKind: "rolling_24h"`, `folder: "reports/sales"`, `value: "be brief"`, `key: "GITHUB_TOKEN"`, `content: "Greet Ann"`} {
+		`instructions: "Ask Bob first"`, `recoveryPolicy: "create_recovery_issue"`, `windowKind: "rolling_24h"`, `folder: "reports/sales"`, `value: "be brief"`, `plan: "Arms for all"`, `terminated: true`, `authorAgentSlug: "cy-2"`, `status: "archived"`, `key: "GITHUB_TOKEN"`, `content: "Greet Ann"`} {
 		if text := string(first.Files[".paperclip.yaml"].Data); !strings.Contains(text, want) {
 			t.Errorf("the sidecar has no %s", want)
 		}
 	}
 	sameFiles(t, first.Files, second.Files)
 	to.shows(t, done.Company.ID, second)
-	if text := string(second.Files["tasks/acm-6/TASK.md"].Data); !strings.Contains(text, `project: "old-arm"`) || !strings.Contains(string(second.Files[".paperclip.yaml"].Data), "archived: true") {
+	if text := string(second.Files["tasks/acm-8/TASK.md"].Data); !strings.Contains(text, `project: "old-arm"`) || !strings.Contains(string(second.Files[".paperclip.yaml"].Data), "archived: true") {
 		t.Errorf("what lies in an archived project came back as %s", text)
 	}
 	// Nothing runs, and nothing is woken.
@@ -244,7 +266,13 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 		if due := company.DueMonitors(tx, 1<<50, 10); len(due) > 0 {
 			t.Errorf("monitors of an import would fire: %+v", due)
 		}
-		if r := company.RoutinesOf(tx, done.Company.ID); len(r) != 1 || r[0].Status != company.RoutinePaused || len(company.TriggersOf(tx, r[0])) != 2 {
+		r := company.RoutinesOf(tx, done.Company.ID)
+		if n := slices.IndexFunc(r, func(r company.Routine) bool { return r.Status == company.RoutineArchived }); n < 0 {
+			t.Error("no routine came in laid aside")
+		} else {
+			r = slices.Delete(r, n, n+1)
+		}
+		if len(r) != 1 || r[0].Status != company.RoutinePaused || len(company.TriggersOf(tx, r[0])) != 2 {
 			t.Errorf("routines came back as %+v", r)
 		} else if string(r[0].BillingCode) != "BC-2" || r[0].Gate != "require_external_activity" || r[0].GateScope != "project" || len(r[0].Labels) != 1 ||
 			!strings.Contains(string(company.RedactEnv(r[0].Env)), "MAIL_TOKEN") {
@@ -253,7 +281,13 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 		if s := company.SkillsOf(tx, done.Company.ID); len(s) != 1 || len(s[0].Files) != 2 {
 			t.Errorf("skills came back as %+v", s)
 		}
-		for _, a := range company.AgentsOf(tx, done.Company.ID, true) {
+		if n := len(company.AgentsOf(tx, done.Company.ID, true)); n != 6 {
+			t.Errorf("%d agents came in", n)
+		}
+		if row, _ := company.CompanyOf(tx, done.Company.ID); row.Strategy == "" {
+			t.Error("the approved strategy did not come in: a CEO may only draft")
+		}
+		for _, a := range company.AgentsOf(tx, done.Company.ID, false) {
 			if a.Status != company.AgentIdle || strings.Contains(string(a.RuntimeConfig), `"enabled":true`) {
 				t.Errorf("%s is %s with %s", a.Name, a.Status, a.RuntimeConfig)
 			}
@@ -329,7 +363,7 @@ func TestATemplateHoldsWhoAndNotWhat(t *testing.T) {
 	if e.Manifest.Company.LogoPath == nil || len(e.Manifest.EmbeddedAssets) != 1 {
 		t.Errorf("a template shows what its agents are told of, and no more: %+v", e.Manifest.EmbeddedAssets)
 	}
-	if len(e.Manifest.Agents) != 3 || len(e.Manifest.Issues) != 0 || e.Manifest.Includes.Projects {
+	if len(e.Manifest.Agents) != 4 || len(e.Manifest.Issues) != 0 || e.Manifest.Includes.Projects {
 		t.Errorf("%+v", e.Manifest.Includes)
 	}
 	if !strings.Contains(strings.Join(e.Warnings, "\n"), "command /usr/bin/true was omitted") {

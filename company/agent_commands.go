@@ -115,7 +115,7 @@ func changeAgent(c *ledger.Context, old Agent, p SaveAgent, from revisionOrigin)
 			return nil, err
 		}
 	}
-	if a.URLKey() != old.URLKey() && nameTaken(c.Tx, a) {
+	if a.URLKey() != old.URLKey() && a.Status != AgentTerminated && nameTaken(c.Tx, a) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "Agent shortname '%s' is already in use in this company", a.URLKey())
 	}
 	before := configOf(c.Tx, old, a.UpdatedAt)

@@ -415,7 +415,7 @@ func unlinkApprovalCommand(c *ledger.Context, p LinkApproval) (any, error) {
 // about the first of the linked issues. Whether the wake was acted on is
 // recorded on its request.
 func wakeRequester(c *ledger.Context, a Approval, links []string) error {
-	if a.RequestedByAgent == "" {
+	if a.RequestedByAgent == "" || c.Quiet {
 		return nil
 	}
 	agent, ok := wakeable(c.Tx, a.Company, string(a.RequestedByAgent))

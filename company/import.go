@@ -48,6 +48,7 @@ var importable = []string{
 	"workspace.create", "instructions.file", "skill.create", "skill.file", "agent.skills", "routine.create", "routine_trigger.create", "label.create", "issue.create", "issue.update", "comment.create",
 	"document.save", "product.create", "attachment.create", "annotation.create", "annotation.comment", "annotation.update",
 	"routine_annotation.create", "routine_annotation.comment", "routine_annotation.update", "skill_comment.create", "skill_test.input", "skill_test.keep",
+	"approval.create", "approval.approve", "agent.terminate",
 	"watchdog.set", "budget.set", "memory.put", "folder.save", "user_secret.define",
 }
 

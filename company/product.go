@@ -115,7 +115,7 @@ func ProductsOf(tx *ledger.Tx, i Issue) []WorkProduct {
 			}
 			return 1
 		}
-		return cmp.Compare(b.CreatedAt, a.CreatedAt)
+		return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(b.ID, a.ID))
 	})
 	return out
 }

@@ -198,44 +198,6 @@ func split(name, text string, v any) (body string, err error) {
 	return strings.TrimSuffix(strings.TrimPrefix(body, "\n"), "\n"), nil
 }
 
-// quoted returns v as YAML whose strings are all in double quotes, which readers
-// with a small idea of YAML understand too.
-func quoted(v any) []byte {
-	var n yaml.Node
-	if err := n.Encode(v); err != nil {
-		panic(fmt.Sprintf("portable: encode %T: %v", v, err)) // only types of this package get here
-	}
-	quote(&n, false)
-	var b bytes.Buffer
-	e := yaml.NewEncoder(&b)
-	e.SetIndent(2)
-	if err := errors.Join(e.Encode(&n), e.Close()); err != nil {
-		panic(fmt.Sprintf("portable: encode %T: %v", v, err))
-	}
-	return b.Bytes()
-}
-
-func quote(n *yaml.Node, key bool) {
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
-		n.Style = yaml.DoubleQuotedStyle
-		if key && plainKey(n.Value) {
-			n.Style = 0
-		}
-	}
-	for i, c := range n.Content {
-		quote(c, n.Kind == yaml.MappingNode && i%2 == 0)
-	}
-}
-
-func plainKey(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || (c < '0' || c > '9') && c != '-' && c != '_') {
-			return false
-		}
-	}
-	return s != ""
-}
-
 // plain returns what a YAML error says, without quoting the document's text.
 func plain(err error) string {
 	if t, ok := errors.AsType[*yaml.TypeError](err); ok && len(t.Errors) > 0 {

@@ -36,6 +36,15 @@ type Structure struct {
 	Budgets     []Budget     `json:"budgetPolicies,omitempty" yaml:"budgetPolicies,omitempty"` // of the company
 	Folders     []Folder     `json:"folders,omitempty" yaml:"folders,omitempty"`
 	UserSecrets []UserSecret `json:"userSecrets,omitempty" yaml:"userSecrets,omitempty"`
+	Strategies  []Strategy   `json:"strategies,omitempty" yaml:"strategies,omitempty"` // the oldest first
+}
+
+// A Strategy is what the board has approved as the company's course.
+type Strategy struct {
+	Agent   *string        `json:"agentSlug" yaml:"agent,omitempty"` // who drafted it
+	Payload map[string]any `json:"payload" yaml:"payload"`
+	Note    *string        `json:"decisionNote" yaml:"decisionNote,omitempty"`
+	Tasks   []string       `json:"issueSlugs" yaml:"tasks,omitempty"` // that it is linked to
 }
 
 // A Budget is a limit of spending in a kind of window, without what was spent.
@@ -156,6 +165,7 @@ type Agent struct {
 	Budgets            []Budget          `json:"budgetPolicies,omitempty"` // besides the usual one of a month
 	Memories           []Memory          `json:"memories,omitempty"`
 	ContextMode        string            `json:"contextMode,omitempty"` // fat; "" is the usual, thin
+	Terminated         bool              `json:"terminated,omitempty"`  // only its past is here
 }
 
 // A Memory is a text that an agent keeps under a key.

@@ -52,6 +52,10 @@ func Read(files Files) (m Manifest, warnings []string, err error) {
 		}
 	}
 	r.m.Structure = r.side.Structure
+	for n := range r.m.Strategies {
+		s := &r.m.Strategies[n]
+		s.Tasks = list(s.Tasks)
+	}
 	r.m.Includes = Includes{true, len(r.m.Agents) > 0, len(r.m.Projects) > 0, len(r.m.Issues) > 0, len(r.m.Skills) > 0}
 	return r.m, r.warnings, nil
 }
@@ -127,6 +131,7 @@ func (r *reader) folders(dir, base string) (out [][2]string) {
 			out = append(out, [2]string{parts[1], name})
 		}
 	}
+	slices.SortFunc(out, func(a, b [2]string) int { return cmp.Compare(a[0], b[0]) })
 	return out
 }
 
@@ -246,7 +251,7 @@ func (r *reader) agents() error {
 		a := Agent{Slug: slug, Name: cmp.Or(f.Name, slug), Path: name, Skills: list(f.Skills), Role: cmp.Or(s.Role, f.Role, "general"), Title: f.Title, Icon: s.Icon,
 			Capabilities: s.Capabilities, ReportsTo: f.ReportsTo, AdapterType: cmp.Or(s.Adapter.Type, "process"), AdapterConfig: s.Adapter.Config,
 			RuntimeConfig: s.Runtime, Permissions: s.Permissions, PermissionGrants: list(s.PermissionGrants), BudgetCents: s.BudgetCents,
-			Metadata: s.Metadata, Instructions: body, Budgets: s.Budgets, Memories: s.Memories, ContextMode: s.ContextMode}
+			Metadata: s.Metadata, Instructions: body, Budgets: s.Budgets, Memories: s.Memories, ContextMode: s.ContextMode, Terminated: s.Terminated}
 		if a.AdapterConfig == nil {
 			a.AdapterConfig = map[string]any{}
 		}

@@ -63,6 +63,7 @@ type sideAgent struct {
 	Budgets          []Budget          `yaml:"budgetPolicies,omitempty"`
 	Memories         []Memory          `yaml:"memories,omitempty"`
 	ContextMode      string            `yaml:"contextMode,omitempty"`
+	Terminated       bool              `yaml:"terminated,omitempty"`
 }
 
 type sideAdapter struct {

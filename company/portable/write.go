@@ -33,7 +33,7 @@ func Write(m Manifest, blobs map[string][]byte) Files {
 			Role: a.Role, Icon: a.Icon, Capabilities: a.Capabilities, Adapter: sideAdapter{a.AdapterType, a.AdapterConfig},
 			Runtime: a.RuntimeConfig, Permissions: a.Permissions, PermissionGrants: a.PermissionGrants, BudgetCents: a.BudgetCents,
 			Metadata: a.Metadata, Inputs: m.inputsOf(func(e EnvInput) bool { return is(e.Agent, a.Slug) }),
-			Budgets: a.Budgets, Memories: a.Memories, ContextMode: a.ContextMode,
+			Budgets: a.Budgets, Memories: a.Memories, ContextMode: a.ContextMode, Terminated: a.Terminated,
 		})
 	}
 	for _, p := range m.Projects {
@@ -166,7 +166,7 @@ func readme(m Manifest) string {
 	if len(m.EnvInputs) > 0 {
 		b.WriteString("\n## Environment to fill in\n\nValues do not travel. After the import, set:\n\n")
 		for _, e := range m.EnvInputs {
-			fmt.Fprintf(&b, "- `%s` (%s) for %s\n", e.Key, e.Kind, cmp.Or(text(e.Agent), text(e.Project)))
+			fmt.Fprintf(&b, "- `%s` (%s) for %s\n", e.Key, e.Kind, cmp.Or(text(e.Agent), text(e.Project), text(e.Routine)))
 		}
 	}
 	return b.String()
