@@ -584,16 +584,23 @@ func tellOfTheMesh(s *storyteller) {
 	s.by(board, "node.cordon", Cordon{Node: s.node, Reason: "repairs"}, "node.cordoned")
 	s.by(board, "node.uncordon", Uncordon{Node: s.node}, "node.uncordoned")
 	ada := s.hired("Ada")
-	for range maxStoppedRuns + 1 { // more than a stop ends at once
-		id := s.run(ada)
-		r, _ := runs.Get(s.tx, s.company, id)
-		r.Node, r.Session, r.Owed = s.node, s.session, true
-		runs.Put(s.tx, s.company, id, r)
-		s.tx.Set(sessionKey(s.session, id), []byte(s.company))
+	busy := func() {
+		for range maxStoppedRuns + 1 { // more than a stop ends at once
+			id := s.run(ada)
+			r, _ := runs.Get(s.tx, s.company, id)
+			r.Node, r.Session, r.Owed = s.node, s.session, true
+			runs.Put(s.tx, s.company, id, r)
+			s.tx.Set(sessionKey(s.session, id), []byte(s.company))
+		}
 	}
+	busy()
 	s.by(board, "mesh.stop", StopAll{Reason: "drill"}, "mesh.stopped & leases")
 	s.byNode("mesh.quiesce", Quiesce{}, "mesh.quiesced & environment.lease_released")
 	s.by(board, "mesh.resume", ResumeAll{}, "mesh.resumed")
+	busy()
+	s.by(board, "company.pause", ChangeCompany{}, "company.paused & leases")
+	s.byNode("company.settle", SettleCompany{}, "company.settled & environment.lease_released")
+	s.by(board, "company.resume", ChangeCompany{}, "company.resumed")
 }
 
 func tellOfImports(s *storyteller) {

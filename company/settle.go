@@ -32,11 +32,12 @@ func settleCompany(c *ledger.Context, _ SettleCompany) (any, error) {
 		denied, why = DeniedBudget, "Cancelled: the budget hard-stop of the company was reached"
 	}
 	ended := runsInScope(c.Tx, row.ID, ScopeCompany, row.ID, maxStoppedRuns)
+	if len(ended) == 0 {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "Nothing is at work in the company")
+	}
 	for _, r := range ended {
 		denyLive(c, r, denied, why)
 	}
-	if len(ended) > 0 {
-		c.Record(ledger.Change{Action: "company.settled", EntityType: "company", EntityID: row.ID, Details: jsonObject{}.int("runs", int64(len(ended))).close()})
-	}
+	c.Record(ledger.Change{Action: "company.settled", EntityType: "company", EntityID: row.ID, Details: jsonObject{}.int("runs", int64(len(ended))).close()})
 	return nil, nil
 }
