@@ -195,6 +195,13 @@ func tellOfCompanies(s *storyteller) {
 	s.by(board, "folder.delete", DeleteFolder{ID: folder.ID}, "folder.deleted")
 	s.by(board, "label.create", CreateLabel{ID: folder.ID, Name: "bug", Color: "#ff0000"}, "label.created")
 	s.by(board, "label.delete", DeleteLabel{ID: folder.ID}, "label.deleted")
+	late := s.agent("Late")
+	for range maxStoppedRuns + 1 { // more than pausing ends at once
+		s.run(late)
+	}
+	s.by(board, "company.pause", ChangeCompany{}, "company.paused & leases")
+	s.byNode("company.settle", SettleCompany{}, "company.settled & leases")
+	s.by(board, "company.resume", ChangeCompany{}, "company.resumed")
 	s.by(board, "company.archive", ChangeCompany{}, "company.archived")
 	s.by(board, "company.delete", ChangeCompany{}, "company.deleted")
 }
