@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -56,7 +57,9 @@ func TestACallCarriesTheTemplate(t *testing.T) {
 func TestWhatIsNotPublicIsNotReached(t *testing.T) {
 	a := New(Config{})
 	for _, u := range []string{"http://127.0.0.1:9/none", "http://localhost:9/", "http://[::1]:9/", "http://10.0.0.1/", "http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]:9/",
-		"http://0.0.0.0:9/", "http://100.64.0.1/", "http://[fd00::1]/", "http://[64:ff9b::7f00:1]/"} {
+		"http://0.0.0.0:9/", "http://100.64.0.1/", "http://[fd00::1]/", "http://[64:ff9b::7f00:1]/",
+		"http://[::ffff:169.254.169.254]/latest", "http://[::ffff:10.0.0.1]/", "http://[::127.0.0.1]:9/", "http://[::]:9/", "http://[fe80::1]/", "http://[2002:7f00:1::]/", "http://[2001:0:7f00:1::]/",
+		"http://[::ffff:0:127.0.0.1]/", "http://[fec0::1]/", "http://172.16.0.1/", "http://192.168.1.1/", "http://224.0.0.1/", "http://255.255.255.255/"} {
 		o := invoke(t, a, fmt.Sprintf(`{"url":%q,"timeoutMs":2000}`, u))
 		if o.Status != company.RunFailed || o.Error != ErrPrivate.Error() || o.ErrorCode != "adapter_failed" {
 			t.Errorf("%s: %+v", u, o)
@@ -69,6 +72,59 @@ func TestWhatIsNotPublicIsNotReached(t *testing.T) {
 	defer outer.Close()
 	if o := invoke(t, local(), fmt.Sprintf(`{"url":%q}`, outer.URL)); o.Status != company.RunFailed || reached {
 		t.Errorf("a redirect was followed: %+v", o)
+	}
+}
+
+// Whatever a name stands for when it is dialled is looked at, not what it stood for
+// before: one that changes its mind is refused as often as it says a private address.
+func TestANameThatChangesItsMind(t *testing.T) {
+	reached := false
+	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	defer inner.Close()
+	port := strings.TrimPrefix(inner.URL, "http://127.0.0.1:")
+	dns, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dns.Close()
+	answers := [][]byte{{127, 0, 0, 1}, {169, 254, 169, 254}, {10, 0, 0, 1}, {0, 0, 0, 0}}
+	asked := make(chan struct{}, 64)
+	go func() {
+		b, n := make([]byte, 512), 0
+		for {
+			size, from, err := dns.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			q := b[:size]
+			end := 12
+			for q[end] != 0 { // labels of the name
+				end += int(q[end]) + 1
+			}
+			end += 5
+			a := append([]byte{q[0], q[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, q[12:end]...)
+			if q[end-3] == 1 { // an address of version 4; of the other there is none
+				a[7] = 1
+				a = append(append(a, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4), answers[n%len(answers)]...)
+				n++
+				asked <- struct{}{}
+			}
+			_, _ = dns.WriteTo(a, from)
+		}
+	}()
+	was := net.DefaultResolver
+	defer func() { net.DefaultResolver = was }()
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp", dns.LocalAddr().String())
+	}}
+	a := New(Config{})
+	for range answers {
+		if o := invoke(t, a, fmt.Sprintf(`{"url":"http://inner.example.org:%s/"}`, port)); o.Status != company.RunFailed || o.Error != ErrPrivate.Error() {
+			t.Errorf("%+v", o)
+		}
+	}
+	if reached || len(asked) < len(answers) {
+		t.Errorf("reached %v, asked %d times", reached, len(asked))
 	}
 }
 
