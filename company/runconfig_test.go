@@ -46,7 +46,9 @@ func TestAFatContextSaysWhatAThinOnePointsTo(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ada := d.agent("Ada")
-	i := d.issue(t, CreateIssue{Title: "Sail", Description: strings.Repeat("ä", maxFatText), Assignee: ada, Status: IssueTodo})
+	aim := d.id()
+	d.must(t, board, "goal.create", SaveGoal{ID: aim, Title: new("Reach the coast"), Description: new("By autumn.")}, nil)
+	i := d.issue(t, CreateIssue{Title: "Sail", Goal: aim, Description: strings.Repeat("ä", maxFatText), Assignee: ada, Status: IssueTodo})
 	for range maxFatIssues + 5 {
 		d.issue(t, CreateIssue{Assignee: ada, Status: IssueTodo})
 	}
@@ -69,6 +71,7 @@ func TestAFatContextSaysWhatAThinOnePointsTo(t *testing.T) {
 		WakeReason  string
 		Assignments []struct{ ID, Title string }
 		Issue       struct{ Title, Description string }
+		Goal        struct{ ID, Title, Description string }
 		Budget      struct {
 			SpentMonthlyCents *int64
 			Policies          []any
@@ -81,5 +84,8 @@ func TestAFatContextSaysWhatAThinOnePointsTo(t *testing.T) {
 	if got.WakeReason != "issue_commented" || len(got.Assignments) != maxFatIssues || got.Issue.Title != "Sail" || !strings.HasSuffix(got.Issue.Description, "ä…") ||
 		got.Budget.SpentMonthlyCents == nil || got.Budget.Policies == nil || len(got.RecentComments) != 2 || got.RecentComments[1].Body != "second" {
 		t.Errorf("%s", fat)
+	}
+	if got.Goal.ID != aim || got.Goal.Title != "Reach the coast" || got.Goal.Description != "By autumn." || strings.Contains(string(thin), "Reach") {
+		t.Errorf("the goal is %+v; thin: %s", got.Goal, thin)
 	}
 }

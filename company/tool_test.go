@@ -10,23 +10,32 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// The catalogue has the kernel's tools, with what their calls are judged by.
+// The catalogue has the kernel's tools, with what their calls are judged by: each and
+// no other.
 func TestTheCatalogue(t *testing.T) {
 	t.Parallel()
-	seen, risks := map[string]bool{}, map[string]int64{"fs.read_file": 100, "fs.remove": 700, "agent.spawn": 500, "sys.env.get": 200, "shell.exec": 700, "ecc.search": 50}
+	want := map[string]ToolEffect{
+		"fs.read_file": {Risk: 100}, "fs.write_file": {Risk: 400}, "fs.read_dir": {Risk: 100}, "fs.create_dir": {Risk: 300}, "fs.remove": {Risk: 700, Security: 300},
+		"fs.copy": {Risk: 300}, "fs.move": {Risk: 500}, "fs.stat": {Risk: 50}, "fs.exists": {Risk: 50}, "fs.glob": {Risk: 100},
+		"agent.spawn": {Risk: 500}, "agent.stop": {Risk: 400}, "agent.list": {Risk: 50}, "agent.inspect": {Risk: 100}, "agent.send": {Risk: 200},
+		"agent.suspend": {Risk: 300}, "agent.resume": {Risk: 200}, "ipc.send": {Risk: 200}, "ipc.subscribe": {Risk: 100},
+		"sys.service.list": {Risk: 50}, "sys.service.health": {Risk: 50}, "sys.chain.status": {Risk: 50}, "sys.chain.query": {Risk: 100},
+		"sys.tree.read": {Risk: 50}, "sys.tree.inspect": {Risk: 50}, "sys.env.get": {Risk: 200, Privacy: 300},
+		"sys.cron.add": {Risk: 400}, "sys.cron.list": {Risk: 50}, "sys.cron.remove": {Risk: 300},
+		"ecc.embed": {Risk: 100}, "ecc.search": {Risk: 50}, "ecc.causal.link": {Risk: 300}, "ecc.causal.query": {Risk: 50}, "ecc.crossref.create": {Risk: 200},
+		"ecc.tick.status": {Risk: 50}, "ecc.calibration.run": {Risk: 100}, "shell.exec": {Risk: 700, Security: 400},
+	}
 	for _, tool := range Catalogue() {
-		if seen[tool.Name] || !isToolName(tool.Name) || !tool.Effect.fits() || tool.Description == "" || tool.GateAction != "tool."+tool.Name {
+		if !isToolName(tool.Name) || !tool.Effect.fits() || tool.Description == "" || tool.GateAction != "tool."+tool.Name {
 			t.Errorf("%+v", tool)
 		}
-		seen[tool.Name] = true
-		if want, ok := risks[tool.Name]; ok && tool.Effect.Risk != want {
-			t.Errorf("%s has risk %d, want %d", tool.Name, tool.Effect.Risk, want)
+		if effect, ok := want[tool.Name]; !ok || tool.Effect != effect {
+			t.Errorf("%s has %+v, want %+v", tool.Name, tool.Effect, effect)
 		}
+		delete(want, tool.Name)
 	}
-	for name := range risks {
-		if !seen[name] {
-			t.Errorf("%s is missing", name)
-		}
+	for name := range want {
+		t.Errorf("%s is missing", name)
 	}
 }
 
