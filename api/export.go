@@ -400,20 +400,67 @@ func (e *exporter) instructions(a company.Agent, out *portable.Agent) {
 var local = []string{"env", "cwd", "instructionsFilePath", "instructionsRootPath", "instructionsEntryFile", "instructionsBundleMode", "agentsMdPath",
 	"paperclipSkillSync", "workspaceStrategy"}
 
-// scrub takes out what does not travel: local paths, and whatever was hidden.
+// scrub takes out what does not travel: local paths, and whatever was hidden. A
+// text of which a part was hidden, such as a command's argument with a credential
+// in it, travels with the mark in its place: whoever imports it sees what to fill in.
 func (e *exporter) scrub(what string, m map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range m {
 		if slices.Contains(local, k) {
 			continue
 		}
-		if b, err := json.Marshal(v); err == nil && strings.Contains(string(b), company.Redacted) {
+		v, left, holes := travelling(v)
+		if left {
 			e.warn("%s: %s holds a secret and was left out.", what, k)
-			continue
 		}
-		out[k] = v
+		if holes {
+			e.warn("%s: %s names a credential; "+company.Redacted+" stands in its place.", what, k)
+		}
+		if v != nil || !left {
+			out[k] = v
+		}
 	}
 	return out
+}
+
+// travelling is what may leave of a redacted value: left says that a part of it was
+// all hidden and is gone, holes that the mark stands in a text for what is.
+func travelling(v any) (kept any, left, holes bool) {
+	switch x := v.(type) {
+	case string:
+		if x == company.Redacted {
+			return nil, true, false
+		}
+		return x, false, strings.Contains(x, company.Redacted)
+	case []any:
+		out := make([]any, 0, len(x))
+		for _, v := range x {
+			if v == company.Redacted { // its place counts
+				out, holes = append(out, v), true
+				continue
+			}
+			w, l, h := travelling(v)
+			left, holes = left || l, holes || h
+			if w != nil || !l {
+				out = append(out, w)
+			}
+		}
+		return out, left, holes
+	case map[string]any:
+		out := map[string]any{}
+		for k, v := range x {
+			w, l, h := travelling(v)
+			left, holes = left || l, holes || h
+			if w != nil || !l {
+				out[k] = w
+			}
+		}
+		if left && len(out) == 0 {
+			return nil, true, holes
+		}
+		return out, left, holes
+	}
+	return v, false, false
 }
 
 // inputs declares the variables of an environment, without their values.

@@ -191,11 +191,16 @@ func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s company.S
 	s = company.SaveAgent{ID: id, Name: &p.Name, Role: &a.Role, Title: a.Title, Icon: a.Icon, Capabilities: a.Capabilities, AdapterType: &a.AdapterType}
 	config := map[string]any{}
 	for k, v := range a.AdapterConfig {
-		if b, err := json.Marshal(v); err == nil && strings.Contains(string(b), company.Redacted) {
+		v, left, holes := travelling(v)
+		if left {
 			im.warn("Agent %s: adapterConfig.%s is hidden in the package and was left out.", a.Slug, k)
-			continue
 		}
-		config[k] = v
+		if holes {
+			im.warn("Agent %s: adapterConfig.%s names a credential that does not travel; fill it in.", a.Slug, k)
+		}
+		if v != nil || !left {
+			config[k] = v
+		}
 	}
 	if env := im.env(func(e portable.EnvInput) bool { return deref(e.Agent) == a.Slug }); env != nil {
 		config["env"] = env
