@@ -300,6 +300,34 @@ const (
 	sleepersNext = "ab7bdc93-64d7-47cc-a770-e7bb35e6ef8f"
 )
 
+// exportsDiffer are the exports of the story, whose packages hold on purpose less
+// than was recorded: see leaveOut, and purposes.
+var exportsDiffer = map[string]bool{"export": true, "export-preview": true}
+
+// leaveOut takes out of a recorded export what ours is meant not to have, and
+// nothing else: the skills' files where they lay, the program's own among them, the
+// documents that the recorded server wrote after each run, and the form of its own
+// comments.
+func leaveOut(recorded any) {
+	e, _ := recorded.(map[string]any)
+	files, _ := e["files"].(map[string]any)
+	for name := range files {
+		if strings.HasPrefix(name, "skills/") || strings.HasSuffix(name, "/documents/continuation-summary.md") {
+			delete(files, name)
+		}
+	}
+	m, _ := e["manifest"].(map[string]any)
+	issues, _ := m["issues"].([]any)
+	for _, i := range issues {
+		comments, _ := i.(map[string]any)["comments"].([]any)
+		for _, c := range comments {
+			if c := c.(map[string]any); c["authorType"] == "system" {
+				c["presentation"], c["metadata"] = nil, nil
+			}
+		}
+	}
+}
+
 // The recorded story told again, in order, to a server on one node that really
 // carries out what is asked of its agents.
 func TestRecordedExchanges(t *testing.T) {
@@ -346,6 +374,9 @@ func TestRecordedExchanges(t *testing.T) {
 		m.learn(recorded, ours)
 		if e.Name == "export" {
 			m.keepPackage(ours)
+		}
+		if exportsDiffer[e.Name] {
+			leaveOut(recorded)
 		}
 		want := e.Status
 		if on, ok := otherwise[e.Name]; ok {

@@ -34,7 +34,7 @@ func (e *exporter) allSkills() error {
 			continue
 		}
 		out := portable.Skill{Key: "company/" + s.Slug, Slug: s.Slug, Name: s.Name, Path: "skills/" + s.Slug + "/" + company.SkillFile, Description: optional(s.Description),
-			SourceType: "local_path", Compatibility: "compatible", Inventory: []portable.SkillFile{}, Files: map[string]string{}}
+			SourceType: "local_path", Metadata: map[string]any{"sourceKind": "local_path"}, Compatibility: "compatible", Inventory: []portable.SkillFile{}, Files: map[string]string{}}
 		for _, f := range s.Files {
 			text, _ := company.SkillText(e.tx, s, f.Path)
 			out.Files[f.Path] = text

@@ -292,6 +292,7 @@ const passList = `
 288-auth-profile
 291-import-preview~
 292-import-apply
+294-import-agents-paused
 293-companies-after-import
 295-import-existing-skip-preview~
 296-import-bad-source-400

@@ -54,11 +54,10 @@ var purposes = map[string]string{
 	"heartbeat-run-cancelled-get":  "The log of a cancelled run is closed too, with its length and hash.",
 	"heartbeat-run-http-get":       "A run that goes by HTTP has no scratch folder.",
 	"budgets-overview-2":           "Follows from 211: the agent stays paused until its budget is raised.",
-	"export-preview":               "Skills lie at skills/<slug>, as the specification has it, and the program's own do not travel; there are no continuation summaries.",
-	"export":                       "There are no continuation summaries, which the recorded server writes as documents, and no system comments of that form.",
+	"export-preview":               "Skills lie at skills/<slug> (specification §21): the recorded path holds the company's prefix, which an import may change, and a package is to come back byte-equal; the program's own skills, which the recorded server can not import again, do not travel. Documents are what people and agents write: no run leaves one of its own.",
+	"export":                       "Documents are what people and agents write, so that no run leaves a continuation summary, and comments of the program itself have no form of their own.",
 	"import-preview":               "Comments of the recorded server's own have a form that ours have not; the sidecar, which the recording cuts, is that of our export.",
 	"import-existing-skip-preview": "Comments of the recorded server's own have a form that ours have not; the sidecar, which the recording cuts, is that of our export.",
-	"import-agents-paused":         "Arguments of a command in which a credential stands do not travel.",
 }
 
 var pathValue = regexp.MustCompile(`/(?:[0-9a-f]{8}-[0-9a-f-]{27}|[A-Z]{2,6}-\d+|not-a-uuid)`)
@@ -70,6 +69,7 @@ func scoresOf(all []exchange, verdicts map[string]string, exact, nulls, differin
 		path, _, _ := strings.Cut(e.Path, "?")
 		s := score{name: name, endpoint: e.Method + " " + pathValue.ReplaceAllString(path, "/{}"), why: verdicts[name]}
 		_, meant := otherwise[e.Name]
+		meant = meant || exportsDiffer[e.Name]
 		switch {
 		case slices.Contains(exact, name) && meant:
 			s.how = onPurpose
