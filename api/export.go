@@ -530,7 +530,7 @@ func (e *exporter) allProjects() error {
 		}
 		out := portable.Project{Slug: s, Name: p.Name, Path: "projects/" + s + "/PROJECT.md", Description: optional(p.Description), Owner: known(e.agents, string(p.Lead)),
 			Lead: known(e.agents, string(p.Lead)), TargetDate: optional(p.TargetDate), Color: optional(p.Color), Icon: optional(p.Icon), Status: string(p.Status),
-			Archived: p.ArchivedAt != 0, WorkspacePolicy: objectOf(p.WorkspacePolicy), Workspaces: []portable.Workspace{}, Goals: []string{}}
+			Archived: p.ArchivedAt != 0, Workspaces: []portable.Workspace{}, Goals: []string{}}
 		for _, id := range p.Goals {
 			if g := known(e.goals, id); g != nil {
 				out.Goals = append(out.Goals, *g)
@@ -551,6 +551,7 @@ func (e *exporter) allProjects() error {
 				DefaultRef: optional(w.DefaultRef), Visibility: optional(w.Visibility), SetupCommand: optional(redactedText(w.SetupCommand)),
 				CleanupCommand: optional(redactedText(w.CleanupCommand)), Primary: w.Primary})
 		}
+		out.WorkspacePolicy = e.placing("The workspace policy of project "+s, p.WorkspacePolicy)
 		slices.SortFunc(out.Workspaces, func(a, b portable.Workspace) int { return cmp.Compare(a.Key, b.Key) })
 		e.m.Projects = append(e.m.Projects, out)
 	}

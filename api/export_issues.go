@@ -74,13 +74,10 @@ func (e *exporter) issue(i company.Issue) (portable.Issue, error) {
 	}
 	out := portable.Issue{Slug: s, Identifier: &i.Identifier, Title: i.Title, Path: "tasks/" + s + "/TASK.md", Project: known(e.projects, i.Project),
 		WorkspaceKey: known(e.spaces, i.Workspace), Assignee: known(e.agents, i.Assignee), Description: optional(i.Description), Status: &status, Priority: &priority,
-		LabelIDs: []string{}, Labels: []string{}, BillingCode: optional(i.BillingCode), WorkspaceSettings: objectOf(i.WorkspaceSettings),
-		AdapterOverrides: objectOf(company.RedactConfig(i.AdapterOverrides)), Comments: []portable.Comment{}, BlockedBy: []string{}, Documents: []portable.Document{},
+		LabelIDs: []string{}, Labels: []string{}, BillingCode: optional(i.BillingCode), WorkspaceSettings: e.placing("The workspace settings of task "+s, i.WorkspaceSettings),
+		AdapterOverrides: e.placing("The adapter settings of task "+s, i.AdapterOverrides), Comments: []portable.Comment{}, BlockedBy: []string{}, Documents: []portable.Document{},
 		WorkProducts: []portable.WorkProduct{}, Attachments: []portable.Attachment{}, Parent: known(e.issues, i.Parent), Goal: known(e.goals, i.Goal),
 		CreatedAt: times(i.CreatedAt), UpdatedAt: times(i.UpdatedAt), StartedAt: times(i.StartedAt), CompletedAt: times(i.CompletedAt), CancelledAt: times(i.CancelledAt)}
-	if len(out.AdapterOverrides) == 0 {
-		out.AdapterOverrides = nil
-	}
 	out.WorkMode, out.ReviewPolicy, out.WorkspacePref = optional(i.WorkMode), optional(i.ReviewPolicy), optional(i.WorkspacePref)
 	e.watched(i, &out)
 	if i.Workspace != "" && out.WorkspaceKey == nil {

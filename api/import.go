@@ -524,6 +524,12 @@ func (im *importer) against(tx *ledger.Tx) error {
 				plan.Name = freeName(names, p.Name)
 			} else {
 				plan.Existing = &projects[at].ID
+				taken := map[string]string{}
+				for _, w := range company.WorkspacesOf(tx, im.company.ID, projects[at].ID) { // named as an export would
+					if w.RepoURL != "" {
+						im.spaces[p.Slug+"/"+slug(taken, w.ID, w.Name, "workspace")] = w.ID
+					}
+				}
 			}
 		}
 		names[company.URLKey(plan.Name)] = true

@@ -324,8 +324,13 @@ func (im *importer) projectSteps() error {
 		if len(goals) > 0 {
 			s.Goals = &goals
 		}
+		if plan.Action == "create" {
+			for _, w := range p.Workspaces {
+				im.spaces[p.Slug+"/"+w.Key] = im.newID()
+			}
+		}
 		var err error
-		if s.WorkspacePolicy, err = rawObject(p.WorkspacePolicy); err != nil {
+		if s.WorkspacePolicy, err = im.placed("Project "+p.Slug, p.Slug, p.WorkspacePolicy); err != nil {
 			return err
 		}
 		if s.Env, err = rawObject(im.env(func(e portable.EnvInput) bool { return deref(e.Project) == p.Slug })); err != nil {
@@ -341,12 +346,11 @@ func (im *importer) projectSteps() error {
 		}
 		im.budgetSteps(company.ScopeProject, id, p.Budgets)
 		for _, w := range p.Workspaces {
-			space := company.SaveWorkspace{ID: im.newID(), Project: id, Name: &w.Name, RepoURL: w.RepoURL, RepoRef: w.RepoRef, DefaultRef: w.DefaultRef, Visibility: w.Visibility,
+			space := company.SaveWorkspace{ID: im.spaces[p.Slug+"/"+w.Key], Project: id, Name: &w.Name, RepoURL: w.RepoURL, RepoRef: w.RepoRef, DefaultRef: w.DefaultRef, Visibility: w.Visibility,
 				SetupCommand: w.SetupCommand, CleanupCommand: w.CleanupCommand, Primary: &w.Primary}
 			if w.SourceType != "" {
 				space.SourceType = &w.SourceType
 			}
-			im.spaces[p.Slug+"/"+w.Key] = space.ID
 			im.step("workspace.create", space)
 		}
 	}
@@ -472,7 +476,7 @@ func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
 		s.BlockedBy = append(s.BlockedBy, im.issues[b])
 	}
 	s.Labels = im.labelIDs(i.Labels)
-	if s.WorkspaceSettings, err = rawObject(i.WorkspaceSettings); err != nil {
+	if s.WorkspaceSettings, err = im.placed("Task "+i.Slug, deref(i.Project), i.WorkspaceSettings); err != nil {
 		return err
 	}
 	if s.AdapterOverrides, err = rawObject(i.AdapterOverrides); err != nil {

@@ -41,6 +41,10 @@ func (h *harness) acme(t *testing.T) (of string) {
 	goal := h.call("POST", in+"/goals", `{"title":"Ship the arm","level":"company"}`).want(t, 201, "").field(t, "id")
 	h.call("POST", in+"/goals", `{"title":"First step","level":"team","parentId":"`+goal+`","ownerAgentId":"`+bob+`"}`).want(t, 201, "")
 	arm := h.call("POST", in+"/projects", `{"name":"Robot Arm","description":"v1","goalIds":["`+goal+`"],"leadAgentId":"`+ada+`","color":"#ff8800","env":{"DB_PASSWORD":"`+packageCanary+`"}}`).want(t, 201, "").field(t, "id")
+	home := h.call("POST", "/api/projects/"+arm+"/workspaces", `{"name":"second","repoUrl":"https://git.example.org/second.git"}`).want(t, 201, "").field(t, "id")
+	h.call("PATCH", "/api/projects/"+arm, `{"executionWorkspacePolicy":{"enabled":true,"defaultMode":"isolated_workspace","defaultProjectWorkspaceId":"`+home+`",
+		"workspaceStrategy":{"type":"git_worktree","branchTemplate":"x/{{issue.identifier}}","worktreeParentDir":"/home/ada/trees"},
+		"workspaceRuntime":{"services":[{"name":"web","command":"make serve","cwd":"web","env":{"TOKEN":"`+packageCanary+`"}},{"name":"db","command":"db","cwd":"/home/ada/db"}]}}}`).want(t, 200, "")
 	h.call("POST", "/api/projects/"+arm+"/workspaces", `{"name":"main","repoUrl":"https://bot:`+packageCanary+`@git.example.org/arm.git","repoRef":"main","isPrimary":true}`).want(t, 201, "")
 	h.call("POST", "/api/projects/"+arm+"/workspaces", `{"name":"desk","cwd":"/home/ada/arm"}`).want(t, 201, "")
 	bug := h.call("POST", in+"/labels", `{"name":"bug","color":"#ff0000"}`).want(t, 201, "").field(t, "id")
@@ -251,13 +255,29 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 		t.Errorf("instructions did not travel: %q", text)
 	}
 	for _, want := range []string{`body: "Because"`, `status: "resolved"`, `body: "Two more"`, `body: "I like it"`, `body: "Daily"`, `content: "Greet Ann"`, `authorAgentSlug: "bob"`, "answersIndex: 0",
-		`instructions: "Ask Bob first"`, `recoveryPolicy: "create_recovery_issue"`, `windowKind: "rolling_24h"`, `folder: "reports/sales"`, `value: "be brief"`, `plan: "Arms for all"`, `terminated: true`, `authorAgentSlug: "cy-2"`, `status: "archived"`, `key: "GITHUB_TOKEN"`, `content: "Greet Ann"`} {
+		`instructions: "Ask Bob first"`, `recoveryPolicy: "create_recovery_issue"`, `windowKind: "rolling_24h"`, `folder: "reports/sales"`, `value: "be brief"`, `plan: "Arms for all"`, `terminated: true`, `defaultProjectWorkspaceKey: "second"`, `branchTemplate: "x/{{issue.identifier}}"`, `cwd: "web"`, `authorAgentSlug: "cy-2"`, `status: "archived"`, `key: "GITHUB_TOKEN"`, `content: "Greet Ann"`} {
 		if text := string(first.Files[".paperclip.yaml"].Data); !strings.Contains(text, want) {
 			t.Errorf("the sidecar has no %s", want)
 		}
 	}
 	sameFiles(t, first.Files, second.Files)
 	to.shows(t, done.Company.ID, second)
+	for name, f := range first.Files {
+		if strings.Contains(string(f.Data), "/home/ada") && !f.Binary {
+			t.Errorf("%s names a folder of one machine", name)
+		}
+	}
+	view(t, to, func(tx *ledger.Tx) { // the key of a workspace is an ID again, of one that is there
+		for _, p := range company.ProjectsOf(tx, done.Company.ID) {
+			if p.Name != "Robot Arm" {
+				continue
+			}
+			spaces := company.WorkspacesOf(tx, done.Company.ID, p.ID)
+			if n := slices.IndexFunc(spaces, func(w company.Workspace) bool { return w.Name == "second" }); n < 0 || !strings.Contains(string(p.WorkspacePolicy), spaces[n].ID) {
+				t.Errorf("the policy came in as %s", p.WorkspacePolicy)
+			}
+		}
+	})
 	if text := string(second.Files["tasks/acm-8/TASK.md"].Data); !strings.Contains(text, `project: "old-arm"`) || !strings.Contains(string(second.Files[".paperclip.yaml"].Data), "archived: true") {
 		t.Errorf("what lies in an archived project came back as %s", text)
 	}
