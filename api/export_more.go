@@ -3,7 +3,9 @@ package api
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api/skills"
@@ -106,9 +108,13 @@ func (e *exporter) allRoutines() error {
 // that the import makes or changes.
 func (im *importer) skillSteps(rc *Request) {
 	keys := map[string]string{} // by slug and by what the package calls it
+	there, texts := map[string]company.Skill{}, map[string]map[string]string{}
 	_ = rc.View(func(tx *ledger.Tx) error {
 		for _, s := range company.SkillsOf(tx, im.company.ID) {
-			keys[s.Slug] = s.Key()
+			keys[s.Slug], there[s.Slug], texts[s.Slug] = s.Key(), s, map[string]string{}
+			for _, f := range s.Files {
+				texts[s.Slug][f.Path], _ = company.SkillText(tx, s, f.Path)
+			}
 		}
 		return nil
 	})
@@ -123,12 +129,31 @@ func (im *importer) skillSteps(rc *Request) {
 			row.Action, row.Reason = "skipped", &why
 			im.done.Skills = append(im.done.Skills, row)
 			continue
-		case keys[slug] != "":
-			why := "Existing slug matched; the company's skill stays."
+		case keys[slug] != "" && maps.Equal(s.Files, texts[slug]):
+			why := "Existing slug matched; the company's skill is the same."
 			row.Action, row.Reason = "skipped", &why
 			im.done.Skills = append(im.done.Skills, row)
 			keys[s.Key] = keys[slug]
 			continue
+		case keys[slug] != "":
+			action, why := im.collide("slug")
+			if row.Reason = why; action == "skip" {
+				row.Action = "skipped"
+			}
+			if old, ok := there[slug]; ok && action == "update" {
+				row.ID, row.Action = &old.ID, "updated"
+				im.replaceSkill(old, s)
+			}
+			if action != "create" {
+				im.done.Skills = append(im.done.Skills, row)
+				keys[s.Key] = keys[slug]
+				continue
+			}
+			base := slug
+			for n := 2; keys[slug] != ""; n++ {
+				slug = base + "-" + strconv.Itoa(n)
+			}
+			row.Name = slug
 		}
 		id, text := im.newID(), s.Files[company.SkillFile]
 		row.ID = &id
@@ -142,7 +167,7 @@ func (im *importer) skillSteps(rc *Request) {
 		im.skills[s.Slug] = id
 		im.onSkillSteps(id, s)
 		keys[slug] = "company/" + im.company.ID + "/" + slug
-		keys[s.Key] = keys[slug]
+		keys[s.Key], keys[s.Slug] = keys[slug], keys[slug] // as the package calls it
 	}
 	for n, a := range im.m.Agents {
 		if im.plan.Agents[n].Action == "skip" || len(a.Skills) == 0 {
@@ -160,6 +185,18 @@ func (im *importer) skillSteps(rc *Request) {
 		}
 		if len(want) > 0 {
 			im.step("agent.skills", company.SyncSkills{Agent: im.agents[a.Slug], Mode: "replace", Keys: want})
+		}
+	}
+}
+
+// replaceSkill gives a skill of the company the files of a package's.
+func (im *importer) replaceSkill(old company.Skill, s portable.Skill) {
+	for _, f := range s.Inventory {
+		im.step("skill.file", company.SaveSkillFile{Skill: old.ID, Path: f.Path, Content: s.Files[f.Path], Version: im.newID()})
+	}
+	for _, f := range old.Files {
+		if _, ok := s.Files[f.Path]; !ok && f.Path != company.SkillFile {
+			im.step("skill.file", company.SaveSkillFile{Skill: old.ID, Path: f.Path, Delete: "file", Version: im.newID()})
 		}
 	}
 }

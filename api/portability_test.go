@@ -391,6 +391,9 @@ func TestATemplateHoldsWhoAndNotWhat(t *testing.T) {
 	}
 }
 
+// done2plan says how a preview calls what an import tells as done.
+var done2plan = map[string]string{"created": "create", "updated": "update", "skipped": "skip"}
+
 func TestCollisionsFollowTheStrategy(t *testing.T) {
 	t.Parallel()
 	for strategy, want := range map[string][2]string{"rename": {"created", "Ada 2"}, "skip": {"skipped", "Ada"}, "replace": {"updated", "Ada"}} {
@@ -399,6 +402,11 @@ func TestCollisionsFollowTheStrategy(t *testing.T) {
 			h := newHarness(t)
 			of := h.acme(t)
 			e := h.export(t, of, everything)
+			greet := e.Files["skills/greeting/SKILL.md"]
+			greet.Data = bytes.ReplaceAll(greet.Data, []byte("Say hi"), []byte("Say hello"))
+			e.Files["skills/greeting/SKILL.md"] = greet
+			goals := 0
+			view(t, h, func(tx *ledger.Tx) { goals = len(company.GoalsOf(tx, of)) })
 			body := importOf(t, e, `{"mode":"existing_company","companyId":"`+of+`"}`, `,"collisionStrategy":"`+strategy+`"`)
 			var p importPreview
 			before := h.node.ledger.Applied()
@@ -415,6 +423,37 @@ func TestCollisionsFollowTheStrategy(t *testing.T) {
 			if a := done.Agents[0]; a.Action != want[0] || a.Name != want[1] {
 				t.Errorf("%+v", a)
 			}
+			for n, row := range done.Agents { // what a preview shows is what is done
+				if p := p.Plan.Agents[n]; p.Name != row.Name || done2plan[row.Action] != p.Action || p.Existing != nil && *p.Existing != *row.ID {
+					t.Errorf("agent %+v was planned as %+v", row, p)
+				}
+			}
+			for n, row := range done.Projects {
+				if p := p.Plan.Projects[n]; row.Action != want[0] || p.Name != row.Name || done2plan[row.Action] != p.Action || p.Existing != nil && *p.Existing != *row.ID {
+					t.Errorf("project %+v was planned as %+v", row, p)
+				}
+			}
+			if s := done.Skills[0]; s.Action != want[0] || (s.Name == "greeting-2") != (strategy == "rename") {
+				t.Errorf("%+v", s)
+			}
+			text := string(h.call("GET", "/api/companies/"+of+"/skills/greeting/files?path=SKILL.md", "").want(t, 200, "").body)
+			if strings.Contains(text, "Say hello") != (strategy == "replace") {
+				t.Errorf("the skill is %s", text)
+			}
+			view(t, h, func(tx *ledger.Tx) { // nothing is there twice that is one thing
+				if g := company.GoalsOf(tx, of); len(g) != goals {
+					t.Errorf("%d goals, there were %d", len(g), goals)
+				}
+				if l := company.LabelsOf(tx, of); len(l) != 1 {
+					t.Errorf("%d labels", len(l))
+				}
+				if f := company.FoldersOf(tx, of, ""); len(f) != 2 {
+					t.Errorf("%d folders", len(f))
+				}
+				if d := company.UserSecretDefinitionsOf(tx, of); len(d) != 1 {
+					t.Errorf("%d definitions of secrets", len(d))
+				}
+			})
 			if p.Plan.Agents[0].Name != want[1] || (p.Plan.Agents[0].Existing == nil) != (strategy == "rename") {
 				t.Errorf("planned %+v", p.Plan.Agents[0])
 			}
