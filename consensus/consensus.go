@@ -380,6 +380,7 @@ func (c *Consensus) announce() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	defer c.trans.wait()
+	var last time.Time
 	for {
 		var p commitPoint
 		select {
@@ -390,11 +391,15 @@ func (c *Consensus) announce() {
 		if c.raft == nil || c.raft.State() != raft.Leader {
 			continue
 		}
-		timer.Reset(announceAfter)
-		select {
-		case <-c.ctx.Done():
-			return
-		case <-timer.C:
+		now := time.Now()
+		busy := now.Sub(last) < announceQuiet
+		if last = now; busy {
+			timer.Reset(announceAfter)
+			select {
+			case <-c.ctx.Done():
+				return
+			case <-timer.C:
+			}
 		}
 		// More entries are on their way: their commit will be announced.
 		if c.raft.LastIndex() == p.index && c.raft.State() == raft.Leader {

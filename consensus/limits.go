@@ -27,6 +27,9 @@ const (
 	// announceAfter is how long the announcer waits for the next append to carry
 	// the commit index before it sends an empty one.
 	announceAfter = time.Millisecond
+	// announceQuiet is how long nothing has been committed when it does not wait:
+	// whoever writes one thing after another waits for a follower each time.
+	announceQuiet = 2 * time.Millisecond
 
 	// maxAppendEntries bounds the entries of one raft message. An entry is a
 	// batch of up to 1 MiB, so this also bounds memory: 64 MiB at worst.

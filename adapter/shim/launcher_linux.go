@@ -11,6 +11,10 @@ import (
 // that has had none for so long, the next one may wait for a start.
 const spareFor = time.Minute
 
+// spareAfter is how long after the start of a command the next shim is made, if
+// none is asked for sooner.
+const spareAfter = 25 * time.Millisecond
+
 // A Launcher starts processes under shims. While runs keep coming it has one
 // shim ready: the start of a program of this size takes longer than everything
 // else between a placed run and its command. It is safe for concurrent use.
@@ -81,7 +85,8 @@ func (l *Launcher) take() *Process {
 // Start is the function [Start], with an input for the command; nil: it is
 // empty. The caller closes stdin as it does the output.
 func (l *Launcher) Start(spec Spec, stdin, stdout, stderr *os.File) (*Process, error) {
-	defer l.Ready()
+	// Starting another at once would take the core from the command that begins.
+	defer time.AfterFunc(spareAfter, l.Ready)
 	if p := l.take(); p != nil {
 		p, err := p.begin(spec, stdin, stdout, stderr)
 		if !errors.Is(err, errNoShim) {
