@@ -18,9 +18,6 @@ const (
 	maxPaths = 64
 )
 
-// temporary are the folders where every program may write.
-var temporary = []string{"/tmp", "/var/tmp"}
-
 // holding is what adapterConfig says of what a run may use and reach.
 type holding struct {
 	Limits shim.Limits `json:"limits"`
@@ -69,7 +66,7 @@ func (h holding) hold(spec *shim.Spec, inv company.Invocation, job Job, home, sc
 			g.Show = append(g.Show, repo)
 		}
 	}
-	g.Write = append(append(append(g.Write, g.Show...), spec.Dir), temporary...)
+	g.Write = append(append(append(g.Write, g.Show...), spec.Dir), shim.Temporary...)
 	g.Write = append(append(g.Write, h.Writable...), job.Writable...)
 	spec.Guard = g
 }

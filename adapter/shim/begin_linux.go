@@ -36,7 +36,7 @@ func (s *shim) fork(spec Spec) (pid int, notes []string, err error) {
 	}
 	if g, ok := s.floor.guard(spec); ok {
 		dropCapabilities()
-		if notes, err = restrict(g); err != nil {
+		if notes, err = restrict(g, s.ready); err != nil {
 			return 0, nil, errors.New("restrict files: " + err.Error())
 		}
 	}

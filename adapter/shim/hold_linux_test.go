@@ -1,15 +1,19 @@
 package shim
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // runs starts a script under a floor and returns what it wrote and how it ended.
@@ -331,6 +335,88 @@ func TestPlanOfAGuard(t *testing.T) {
 		if within(data, path) && got[path]&^readDir != 0 {
 			t.Errorf("%s, above what is hidden, has rights %x", path, got[path])
 		}
+	}
+}
+
+// Rules that were made ahead give what rules made at the last moment would: what
+// came or was replaced since is reached, what must be hidden now is not.
+func TestRulesThatAreReady(t *testing.T) {
+	t.Parallel()
+	needLandlock(t)
+	type files struct{ home, data, old, fresh string }
+	for _, c := range []struct {
+		name  string
+		since func(f files) error
+		hide  func(f files) []string
+		serve bool // the rules are used
+		read  map[string]bool
+	}{
+		{"as it was", func(files) error { return nil }, nil, true, map[string]bool{"old": true, "data": false}},
+		{"a new file", func(f files) error { return os.WriteFile(f.fresh, []byte("x"), 0o600) }, nil, true, map[string]bool{"old": true, "fresh": true, "data": false}},
+		{"another file of a name", func(f files) error {
+			if err := os.Rename(f.old, f.fresh); err != nil {
+				return err
+			}
+			return os.WriteFile(f.old, []byte("x"), 0o600)
+		}, nil, true, map[string]bool{"old": true, "fresh": true}},
+		{"a file less", func(f files) error { return os.Rename(f.old, filepath.Join(f.data, "moved")) }, nil, false, map[string]bool{"moved": false}},
+		{"more is hidden", func(files) error { return nil }, func(f files) []string { return []string{f.old} }, false, map[string]bool{"old": false, "data": false}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := files{home: filepath.Join(dir, "home")}
+			f.data, f.old, f.fresh = filepath.Join(f.home, "data"), filepath.Join(f.home, "old"), filepath.Join(f.home, "fresh")
+			if err := cmp.Or(os.MkdirAll(f.data, 0o700), os.WriteFile(f.old, []byte("x"), 0o600), os.WriteFile(filepath.Join(f.data, "key"), []byte("x"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			long := time.Now().Add(-time.Hour)
+			if err := os.Chtimes(f.home, long, long); err != nil {
+				t.Fatal(err)
+			}
+			g := Guard{Hide: []string{f.data}, Confine: true, Write: []string{f.home}}
+			ready := prepare(g)
+			if ready == nil {
+				t.Fatal("nothing was prepared")
+			}
+			defer ready.close()
+			if err := c.since(f); err != nil {
+				t.Fatal(err)
+			}
+			if c.hide != nil {
+				g.Hide = append(g.Hide, c.hide(f)...)
+			}
+			if plan, _ := g.plan(ready.list); ready.within(plan) != c.serve {
+				t.Errorf("the rules serve: %v", !c.serve)
+			}
+			paths := map[string]string{"old": f.old, "fresh": f.fresh, "data": filepath.Join(f.data, "key"), "moved": filepath.Join(f.data, "moved")}
+			read, failed := map[string]error{}, make(chan error, 1)
+			go func() { // the thread ends with what it may
+				runtime.LockOSThread()
+				if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+					failed <- err
+					return
+				}
+				_, err := restrict(g, ready)
+				for name := range c.read {
+					fd, err := unix.Open(paths[name], unix.O_RDWR|unix.O_CLOEXEC, 0)
+					if read[name] = err; err == nil {
+						unix.Close(fd)
+					}
+				}
+				failed <- err
+			}()
+			if err := <-failed; err != nil {
+				t.Fatal(err)
+			}
+			for name, want := range c.read {
+				if got := read[name]; (got == nil) != want || !want && got != unix.EACCES {
+					t.Errorf("%s: %v, reachable should be %v", name, got, want)
+				}
+			}
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -43,12 +44,115 @@ func landlockABI() int {
 	return int(v)
 }
 
-// restrict keeps files from the calling thread and all it starts. A kernel that
-// can not do it is a note; one that can and fails is an error.
-func restrict(g Guard) (notes []string, err error) {
+// restrict keeps files from the calling thread and all it starts, by the rules
+// that are ready (nil: none) where they serve. A kernel that can not do it is a
+// note; one that can and fails is an error.
+func restrict(g Guard, ready *ruleset) (notes []string, err error) {
+	r := ready
+	plan, more := g.plan(r.list)
+	if r == nil || !r.within(plan) {
+		if r, notes, err = newRuleset(); r == nil {
+			return notes, err
+		}
+		defer r.close()
+	}
+	for _, p := range plan {
+		if err := r.allow(p); err != nil {
+			return nil, err
+		}
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(r.fd), 0, 0); errno != 0 {
+		return nil, errno
+	}
+	return append(append(notes, r.notes...), more...), nil
+}
+
+// A ruleset is what a thread may do with files, once it is restricted to it.
+type ruleset struct {
+	fd      int
+	handled uint64
+	notes   []string // what this kernel's Landlock lacks
+	// A ruleset that is made before anybody needs it also has:
+	made   map[string]uint64  // the rules
+	listed map[string]listing // the folders that they came from
+}
+
+// A listing is what a folder had.
+type listing struct {
+	entries []string
+	changed unix.Timespec // the folder, when it was listed
+	settled bool          // a change since would show: clocks of files are coarse
+}
+
+// settledAfter is above the coarsest clock of a file system.
+const settledAfter = 100 * time.Millisecond
+
+// prepare makes the rules that a guard asks for, so that most of them are there
+// when a run begins: there are some hundreds in a full folder. It returns nil
+// where there is no Landlock.
+func prepare(g Guard) *ruleset {
+	r, _, err := newRuleset()
+	if r == nil || err != nil {
+		return nil
+	}
+	r.made, r.listed = map[string]uint64{}, map[string]listing{}
+	plan, _ := g.plan(r.list)
+	for _, p := range plan {
+		if err := r.allow(p); err != nil {
+			r.close()
+			return nil
+		}
+	}
+	for _, p := range plan {
+		r.made[p.path] = p.rights
+	}
+	return r
+}
+
+// list returns the entries of a folder, as they were read before when they are
+// the same still.
+func (r *ruleset) list(dir string) []string {
+	if r == nil || r.listed == nil {
+		return list(dir)
+	}
+	old, ok := r.listed[dir]
+	var st unix.Stat_t
+	known := unix.Stat(dir, &st) == nil
+	if ok && known && old.settled && st.Mtim == old.changed {
+		return old.entries
+	}
+	for _, e := range old.entries {
+		if _, ok := r.made[e]; ok {
+			r.made[e] = 0 // it may be another file of the same name
+		}
+	}
+	l := listing{entries: list(dir), changed: st.Mtim}
+	l.settled = known && time.Since(time.Unix(st.Mtim.Unix())) > settledAfter
+	r.listed[dir] = l
+	return l.entries
+}
+
+// within tells whether all that the rules allow is in a plan.
+func (r *ruleset) within(plan []grant) bool {
+	rights := make(map[string]uint64, len(plan))
+	for _, p := range plan {
+		rights[p.path] = p.rights
+	}
+	for path, made := range r.made {
+		if now, ok := rights[path]; !ok || made&^now != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *ruleset) close() { unix.Close(r.fd) }
+
+// newRuleset returns an empty ruleset, or nil and a note where the kernel has none.
+func newRuleset() (r *ruleset, notes []string, err error) {
 	abi := landlockABI()
 	if abi == 0 {
-		return []string{"this kernel has no Landlock: only ownership and modes keep the run from files of this node"}, nil
+		return nil, []string{"this kernel has no Landlock: only ownership and modes keep the run from files of this node"}, nil
 	}
 	handled := uint64(readFile | readDir | writeFile | writeDir | makeDevice)
 	if abi < 2 {
@@ -66,30 +170,17 @@ func restrict(g Guard) (notes []string, err error) {
 	}
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
 	if errno != 0 {
-		return nil, errno
+		return nil, nil, errno
 	}
-	defer unix.Close(int(fd))
-	r := rules{fd: int(fd), handled: handled}
-	plan, more := g.plan(list)
-	for _, p := range plan {
-		if err := r.allow(p); err != nil {
-			return nil, err
-		}
-	}
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
-		return nil, errno
-	}
-	return append(notes, more...), nil
+	return &ruleset{fd: int(fd), handled: handled, notes: notes}, nil, nil
 }
 
-type rules struct {
-	fd      int
-	handled uint64
-}
-
-// allow adds a rule. What is not there, or a link, needs none: a link's target
-// has its own.
-func (r rules) allow(g grant) error {
+// allow adds a rule, unless it is there. What is not there, or a link, needs
+// none: a link's target has its own.
+func (r *ruleset) allow(g grant) error {
+	if _, ok := r.listed[filepath.Dir(g.path)]; ok && r.made[g.path] == g.rights {
+		return nil
+	}
 	fd, err := unix.Open(g.path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil

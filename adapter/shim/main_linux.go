@@ -38,6 +38,9 @@ func Main(args []string) int {
 	defaultSignals()
 	s := &shim{status: status, orders: make(chan order), exits: make(chan exit), floor: floorOf(args)}
 	defer status.Close()
+	if !readable(0) {
+		s.ready = prepare(Guard{Hide: s.floor.Hide, Confine: true, Write: Temporary})
+	}
 	var first order
 	in := &rightsReader{}
 	err := readFrame(in, &first)
@@ -71,9 +74,16 @@ type shim struct {
 	files  [3]int     // of the command, until it has them
 	child  int
 	floor  Floor
-	group  *cgroup // nil: there is none
+	ready  *ruleset // nil: nothing was made ahead
+	group  *cgroup  // nil: there is none
 	last   []string
 	env    []string // of last
+}
+
+// readable tells whether there is something to read, without waiting.
+func readable(fd int) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	return n > 0 && err == nil
 }
 
 // A rightsReader reads the standard input and keeps the files that come with it.

@@ -112,6 +112,9 @@ type Guard struct {
 	Write   []string `json:"write,omitempty"`
 }
 
+// Temporary are the folders where every program may write.
+var Temporary = []string{"/tmp", "/var/tmp"}
+
 // A Floor is what holds for every tree of a node, whatever its spec says.
 type Floor struct {
 	Hide, Show []string // as in a Guard; Show counts for specs without a guard only
