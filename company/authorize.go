@@ -187,9 +187,13 @@ func checkAgent(c *ledger.Context) error {
 		return ledger.Refuse(ledger.Forbidden, nil, "Agent key cannot access another company")
 	}
 	if run := c.Cmd.Run; run != "" && cred.Kind == "agent_key" {
-		// Whose run it is stands in the record; whether it still goes on is for the handlers.
-		if r := runs.Look(c.Tx, a.Company, run); r == nil || r.Agent != a.ID {
+		// Whose run it is stands in the record.
+		r := runs.Look(c.Tx, a.Company, run)
+		if r == nil || r.Agent != a.ID {
 			return ledger.Refuse(ledger.Forbidden, nil, "The run is not one of this agent")
+		}
+		if !r.Status.Live() && !fencedByHandler[c.Cmd.Kind] {
+			return refuseOver(*r)
 		}
 	}
 	switch cred.Kind {
@@ -214,6 +218,21 @@ func checkAgent(c *ledger.Context) error {
 		return errToken()
 	}
 	return nil
+}
+
+// fencedByHandler are the kinds whose handlers refuse a run that is over by
+// themselves, in the words of what they are about, or for which it makes no
+// difference: a cancelled run is over, and what a run tells of its end comes then.
+var fencedByHandler = map[string]bool{
+	"issue.update": true, "issue.checkout": true, "issue.release": true, "comment.create": true, "cost.report": true,
+	"run.cancel": true, "run.callback": true, "tool.trace": true,
+}
+
+// refuseOver is the 409 for an agent's write under a run of its own that is over:
+// somebody else may be at work on what it was about.
+func refuseOver(r Run) error {
+	return refuseCode(ledger.Conflict, "run_over", jsonObject{}.str("code", "run_over").str("runId", r.ID).str("status", string(r.Status)).close(),
+		"The run of this request is over; what it writes is refused")
 }
 
 // Prefetch names the rows that authorising a command, and most of the handlers
