@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/cli"
 	"github.com/selvage-mesh/selvage/company"
@@ -68,6 +69,7 @@ func Lead(r *cli.Run, c *cli.Call) error {
 		return err
 	}
 	lead(r, c.Env)
+	setAside(filepath.Join(r.Home, ".gemini"), r.Session)
 	c.Args = append(c.Args, "--skip-trust")
 	if r.Skip {
 		c.Args = append(c.Args, "--approval-mode", "yolo")
@@ -76,6 +78,29 @@ func Lead(r *cli.Run, c *cli.Call) error {
 		c.Args = append(c.Args, "--model", r.Model)
 	}
 	return nil
+}
+
+// setAside renames the files of a session that is to be loaded over the Agent Client
+// Protocol. Gemini CLI 0.61.0 begins a file for it then, under a name made of the
+// minute and the session, before it looks for the one that there is: within the minute
+// in which the session began, that would be written over. It finds files by what is in
+// them. What is not there, or can not be renamed, is left to it.
+func setAside(home, session string) {
+	if len(session) < 8 || strings.Trim(session, "0123456789abcdef-") != "" {
+		return
+	}
+	files, _ := filepath.Glob(filepath.Join(home, "tmp", "*", "chats", "session-*-"+session[:8]+".jsonl"))
+	for _, path := range files {
+		dir, name := filepath.Split(path)
+		minute := strings.TrimSuffix(strings.TrimPrefix(name, "session-"), "-"+session[:8]+".jsonl")
+		if _, err := time.Parse("2006-01-02T15-04", minute); err != nil {
+			continue // was set aside before
+		}
+		to := filepath.Join(dir, "session-"+minute+"-kept-"+session[:8]+".jsonl")
+		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
+			_ = os.Rename(path, to)
+		}
+	}
 }
 
 // settle makes its folder below the agent's.

@@ -1,6 +1,8 @@
 package gemini
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -78,5 +80,37 @@ func TestHowItEnds(t *testing.T) {
 `+clitest.Print(begun, one, won))
 	if o := b.Again(first); o.Status != company.RunSucceeded || clitest.Has(b.Call(2).Args, "--resume") {
 		t.Errorf("%+v", o)
+	}
+}
+
+// The file of a session that is loaded again is not under the name that a new one
+// would have.
+func TestASessionIsSetAside(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	chats := filepath.Join(home, "tmp", "project", "chats")
+	if err := os.MkdirAll(chats, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(chats, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("session-2026-11-22T05-16-4650e75a.jsonl", "the talk")
+	write("session-2026-11-22T05-16-61ce70fc.jsonl", "another")
+	setAside(home, "4650e75a-665b-472e-b27d-ae786381247a")
+	write("session-2026-11-22T05-16-4650e75a.jsonl", "begun anew")
+	setAside(home, "4650e75a-665b-472e-b27d-ae786381247a")
+	for _, bad := range []string{"", "4650", "*", "../../../x", "????????-"} {
+		setAside(home, bad)
+	}
+	for name, want := range map[string]string{"session-2026-11-22T05-16-kept-4650e75a.jsonl": "the talk", "session-2026-11-22T05-16-4650e75a.jsonl": "begun anew", "session-2026-11-22T05-16-61ce70fc.jsonl": "another"} {
+		if b, err := os.ReadFile(filepath.Join(chats, name)); err != nil || string(b) != want {
+			t.Errorf("%s is %q, %v", name, b, err)
+		}
+	}
+	if all, _ := os.ReadDir(chats); len(all) != 3 {
+		t.Errorf("there are %v", all)
 	}
 }

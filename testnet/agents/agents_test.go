@@ -340,7 +340,6 @@ type odd struct {
 	silent   bool // it does not tell what it used
 	lastStep bool // it tells what the last call used, and not those before it
 	signs    bool // it keeps what its model signed
-	forgets  bool // it may not find its own session, and begins a new one then
 }
 
 // Each of the command lines does its work through the gateway: it runs, goes on
@@ -364,7 +363,7 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 		{"acp", "claude-agent-acp", "anthropic", "claude-sonnet-4-5", "ANTHROPIC_API_KEY", anthropic, nil, odd{side: 1}},
 		{"acp", "codex-acp", "openai", "gpt-5", "OPENAI_API_KEY", openai, nil, odd{silent: true}},
 		{"acp", "opencode", "openai_compatible", "qwen", "OPENAI_API_KEY", chat("bash"), map[string]any{"args": []string{"acp"}}, odd{side: 1, lastStep: true}},
-		{"acp", "gemini", "openai_compatible", "gemini-2.5-pro", "GEMINI_API_KEY", chat("run_shell_command"), map[string]any{"args": []string{"--acp"}}, odd{silent: true, forgets: true}},
+		{"acp", "gemini", "openai_compatible", "gemini-2.5-pro", "GEMINI_API_KEY", chat("run_shell_command"), map[string]any{"args": []string{"--acp"}}, odd{silent: true}},
 		{"codex_local", "codex", "openai", "gpt-5", "OPENAI_API_KEY", openai, map[string]any{"effort": "low"}, odd{}},
 	} {
 		name := c.adapter
@@ -434,11 +433,10 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 			if second.ResultJSON.Summary != "I have looked around." {
 				t.Errorf("the second run says %q", second.ResultJSON.Summary)
 			}
-			forgot := c.odd.forgets && !second.ResultJSON.Resumed
-			if second.Status != "succeeded" || second.SessionIDBefore != first.SessionIDAfter || (second.SessionIDAfter == first.SessionIDAfter) == forgot || second.ResultJSON.Resumed == forgot {
+			if second.Status != "succeeded" || second.SessionIDBefore != first.SessionIDAfter || second.SessionIDAfter != first.SessionIDAfter || !second.ResultJSON.Resumed {
 				t.Errorf("the second run came to %+v\n%s", second, logOf(b, second.ID))
 			}
-			if last := up.last(); !forgot && !strings.Contains(last, "please look") || !strings.Contains(last, "once more") {
+			if last := up.last(); !strings.Contains(last, "please look") || !strings.Contains(last, "once more") {
 				t.Error("the second run does not know of the first")
 			}
 			if !c.odd.silent && second.UsageJSON.InputTokens != 100 {
@@ -457,12 +455,8 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 					t.Errorf("a call was booked as %+v", e)
 				}
 			}
-			work := 3
-			if forgot {
-				work = 4 // it looks around once more
-			}
-			if n := up.worked(); n != work || len(costs) > n+c.odd.side {
-				t.Errorf("the vendor was asked %d times, %d of them for work, want %d and at most %d others", len(costs), n, work, c.odd.side)
+			if n := up.worked(); n != 3 || len(costs) > n+c.odd.side {
+				t.Errorf("the vendor was asked %d times, %d of them for work, want 3 and at most %d others", len(costs), n, c.odd.side)
 			}
 			up.mu.Lock()
 			if len(up.keys) != 1 || !up.keys[canary] {
