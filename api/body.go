@@ -27,7 +27,8 @@ import (
 //	default:"x"              used when the member is absent
 //	trim:"true"              white space around a string goes before it is looked at
 //	minLength, maxLength     of strings, in UTF-16 units as the contract's clients count; of a list
-//	                         or record: of its strings, else MaxItemLength at most
+//	                         or record: of its strings, else MaxItemLength at most. A name or title
+//	                         that must have one is not white space alone
 //	minimum, maximum         of numbers
 //	enum:"a,b"               allowed strings (or items of a list of strings)
 //	format:"uuid"            also "date-time", "uri"
@@ -371,6 +372,9 @@ func (d *decoder) checkText(s string, r rules) {
 		n := 0
 		for _, c := range s {
 			n += max(1, utf16.RuneLen(c))
+		}
+		if r.seen && strings.TrimSpace(s) == "" {
+			n = 0
 		}
 		d.size("string", "characters", n, r.minLength, r.maxLength)
 	}

@@ -22,6 +22,7 @@ type rules struct {
 	types                []string // of JSON that is taken over; nil: objects
 	maxBytes             int
 	trim, nullable       bool
+	seen                 bool // a name that people read: white space alone is none
 	limited              bool // the zero value of rules has no limits
 }
 
@@ -207,6 +208,9 @@ func rulesOf(tag reflect.StructTag) (r rules) {
 	r.minimum, r.maximum = number("minimum"), number("maximum")
 	if v := tag.Get("types"); v != "" {
 		r.types = strings.Split(v, ",")
+	}
+	if name, _, _ := strings.Cut(tag.Get("json"), ","); r.minLength > 0 && (name == "name" || name == "title") {
+		r.seen = true
 	}
 	r.format, r.trim = tag.Get("format"), tag.Get("trim") == "true"
 	if v := tag.Get("enum"); v != "" {

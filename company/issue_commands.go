@@ -253,6 +253,11 @@ func checkReferences(tx *ledger.Tx, old, next Issue) error {
 			return err
 		}
 	}
+	if u := next.AssigneeUser; u != "" && u != old.AssigneeUser {
+		if m, ok := MembershipOf(tx, next.Company, u); (!ok || m.Status != MemberActive) && !IsAdmin(tx, u) {
+			return ledger.Refuse(ledger.NotFound, nil, "Assignee user not found")
+		}
+	}
 	if next.Project != "" && next.Project != old.Project && !projectExists(tx, next.Company, next.Project) {
 		return ledger.Refuse(ledger.NotFound, nil, "Project not found")
 	}

@@ -50,6 +50,12 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := mayReassign(c, i, next); err != nil {
+		return nil, err
+	}
+	if isAgent(c) && next.HiddenAt != i.HiddenAt && i.CreatedAgent != c.Cmd.Actor.ID {
+		return nil, errBoardOnly() // out of sight is as good as cancelled
+	}
 	if err := checkReferences(c.Tx, i, next); err != nil {
 		return nil, err
 	}
@@ -211,9 +217,32 @@ func moveIssue(c *ledger.Context, i, next Issue, to IssueStatus) (Issue, bool, e
 // It says to whom it can go with that: its manager.
 func errNotYoursToCancel(c *ledger.Context, i Issue) error {
 	a, _ := agents.Get(c.Tx, i.Company, c.Cmd.Actor.ID)
+	var names []string
+	for _, s := range i.Status.Next() {
+		if s != IssueCancelled {
+			names = append(names, string(s))
+		}
+	}
 	return ledger.Refuse(ledger.Unprocessable, jsonObject{}.str("issueId", i.ID).null("createdByAgentId", i.CreatedAgent).null("createdByUserId", i.CreatedUser).
-		list("allowedStatuses", []string{string(IssueDone), string(IssueBlocked)}).null("escalateToAgentId", string(a.ReportsTo)).close(),
+		list("allowedStatuses", names).null("escalateToAgentId", string(a.ReportsTo)).close(),
 		"An agent may not cancel a task that another created: complete it, block it, or escalate to its manager")
+}
+
+// mayReassign refuses an agent that would take an issue from somebody else: it may
+// give away its own, those that it made, those of its subtree and those of nobody,
+// and others only with the permission to assign tasks.
+func mayReassign(c *ledger.Context, i, next Issue) error {
+	if !isAgent(c) || next.Assignee == i.Assignee && next.AssigneeUser == i.AssigneeUser || i.Assignee == "" && i.AssigneeUser == "" {
+		return nil
+	}
+	actor := c.Cmd.Actor.ID
+	if i.Assignee == actor || i.CreatedAgent == actor || i.Assignee != "" && manages(c.Tx, i.Company, actor, i.Assignee) {
+		return nil
+	}
+	if a, ok := agents.Get(c.Tx, i.Company, actor); ok && a.MayAssign() {
+		return nil
+	}
+	return ledger.Refuse(ledger.Forbidden, i.holder().str("actorAgentId", actor).close(), "Missing permission: %s", AssignTasks)
 }
 
 // mustRun refuses an agent's write that names no run of its own that is running.
