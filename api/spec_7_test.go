@@ -70,6 +70,17 @@ func TestSpec_7_FieldsAndDefaults(t *testing.T) {
 				t.Fatal("no row")
 			}
 			look(t, row, c.fields)
+			for _, name := range []string{"name", "title"} { // white space alone is no name
+				var body map[string]any
+				if err := json.Unmarshal([]byte(fill(c.body)), &body); err != nil {
+					t.Fatal(err)
+				}
+				if body[name] != nil {
+					body[name] = " \t "
+					blank, _ := json.Marshal(body)
+					h.call("POST", fill(c.path), string(blank)).want(t, 400, `"path":["`+name+`"]`)
+				}
+			}
 			id, _ := row["id"].(string)
 			switch name := strings.Fields(c.noun)[1]; name {
 			case "agent", "issue", "goal", "project":

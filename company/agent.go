@@ -101,8 +101,6 @@ const (
 	orphanLimit = 1_000
 )
 
-const defaultRuntimeConfig = `{"heartbeat":{"enabled":false,"maxConcurrentRuns":20}}`
-
 // URLKey is what an agent or project is called in addresses: its name in lower
 // case, with dashes for what is neither a letter nor a digit.
 func URLKey(name string) string {

@@ -23,6 +23,21 @@ func createAgent(c *ledger.Context, p SaveAgent) (any, error) {
 	return AgentRef{a.ID}, nil
 }
 
+// defaultSchedule is the runtimeConfig of a new agent of which nothing is said. What
+// its adapterConfig says of the schedule, as the specification has it, is left to that.
+func defaultSchedule(p SaveAgent) json.RawMessage {
+	var said map[string]json.RawMessage
+	_ = json.Unmarshal(p.AdapterConfig, &said) // what is no object is refused later
+	beat := jsonObject{}
+	if _, ok := said["enabled"]; !ok {
+		beat = beat.bool("enabled", false)
+	}
+	if _, ok := said["maxConcurrentRuns"]; !ok {
+		beat = beat.int("maxConcurrentRuns", DefaultConcurrentRuns)
+	}
+	return jsonObject{}.raw("heartbeat", beat.close()).close()
+}
+
 // makeAgent stores a new agent of a company in its first status and records it.
 func makeAgent(c *ledger.Context, row Company, p SaveAgent, status AgentStatus) (Agent, error) {
 	if err := checkNewID(c.Tx, p.ID); err != nil {
@@ -30,7 +45,7 @@ func makeAgent(c *ledger.Context, row Company, p SaveAgent, status AgentStatus) 
 	}
 	now := TimeOf(c.Now)
 	a, err := Agent{ID: p.ID, Company: row.ID, Role: "general", Status: status, AdapterType: "process", AdapterConfig: json.RawMessage("{}"),
-		RuntimeConfig: json.RawMessage(defaultRuntimeConfig), Permissions: Permissions{CreateAgents: true, CreateSkills: true},
+		RuntimeConfig: defaultSchedule(p), Permissions: Permissions{CreateAgents: true, CreateSkills: true},
 		CreatedBy: c.Cmd.Actor.ID, CreatedAt: now, UpdatedAt: now}.with(p)
 	if err == nil {
 		err = a.checkEnvironment(c.Tx, "")

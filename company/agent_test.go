@@ -152,6 +152,7 @@ func TestMalformedAgentsAreRefused(t *testing.T) {
 		{SaveAgent{Name: &ok, AdapterConfig: []byte(`[1]`)}, ledger.Invalid, ""},
 		{SaveAgent{Name: &ok, AdapterConfig: []byte(`{"a":"` + strings.Repeat("x", MaxConfig) + `"}`)}, ledger.TooLarge, ""},
 		{SaveAgent{Name: &ok, RuntimeConfig: []byte(`{"heartbeat":{"enabled":true,"intervalSec":29}}`)}, ledger.Invalid, "heartbeat.intervalSec must be at least 30"},
+		{SaveAgent{Name: &ok, AdapterConfig: []byte(`{"enabled":true,"intervalSec":29}`)}, ledger.Invalid, "heartbeat.intervalSec must be at least 30"},
 	} {
 		c.p.ID = d.id()
 		wantRefusal(t, d.do(board, "agent.create", c.p, nil), c.code, c.text)
@@ -286,5 +287,35 @@ func TestConfigurationsAreMergedAndRevised(t *testing.T) {
 	}
 	if n := len(RevisionsOf(d.tx, d.company, bob)); n != MaxRevisions {
 		t.Errorf("%d revisions are kept, want %d", n, MaxRevisions)
+	}
+}
+
+// The specification has the schedule in adapterConfig, the contract in
+// runtimeConfig.heartbeat: a new agent beats by either, and the second counts.
+func TestASchedulePutInEitherPlaceIsKept(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for name, c := range map[string]struct {
+		adapter, runtime string
+		every            int64 // 0: none
+		runs             int
+	}{
+		"nothing":      {`{}`, ``, 0, DefaultConcurrentRuns},
+		"adapter":      {`{"enabled":true,"intervalSec":60,"maxConcurrentRuns":3}`, ``, 60, 3},
+		"adapter, off": {`{"enabled":false,"intervalSec":60}`, ``, 0, DefaultConcurrentRuns},
+		"runtime":      {`{}`, `{"heartbeat":{"enabled":true,"intervalSec":90,"maxConcurrentRuns":500}}`, 90, MaxConcurrentRuns},
+		"both":         {`{"enabled":true,"intervalSec":60}`, `{"heartbeat":{"enabled":false}}`, 0, DefaultConcurrentRuns},
+	} {
+		id := d.id()
+		p := SaveAgent{ID: id, Name: &name, AdapterConfig: []byte(c.adapter)}
+		if c.runtime != "" {
+			p.RuntimeConfig = []byte(c.runtime)
+		}
+		d.must(t, board, "agent.create", p, nil)
+		a, _ := wakeable(d.tx, d.company, id)
+		timer, beats := TimerOf(d.tx, d.company, id)
+		if beats != (c.every > 0) || a.policy().MaxConcurrentRuns != c.runs || beats && (a.policy().IntervalSec != c.every || timer.DueAt > TimeOf(d.now)+Time(c.every*1000)) {
+			t.Errorf("%s: beats %v, %+v", name, beats, a.policy())
+		}
 	}
 }

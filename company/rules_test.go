@@ -126,3 +126,95 @@ func TestAGoalOfTooManyIssuesStays(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// Who may take an issue from whom: the board from everybody, an agent from itself
+// and its subtree, what it made, and with the permission to assign tasks.
+func TestAgentsTakeNoTasksFromOthers(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	boss := d.hire(t, "Boss", "")
+	ada, bob := d.hire(t, "Ada", boss), d.hire(t, "Bob", boss)
+	by := func(agent string) as { return as{agent, d.run(agent)} }
+	asAda, asBob, asBoss := by(ada), by(bob), by(boss)
+	me, yes, no := "local-board", true, false
+	for _, agent := range []string{ada, bob, boss} { // new ones may assign
+		d.must(t, board, "agent.permissions", GrantAgent{Agent: agent, Grant: Grant{CreateAgents: &no, AssignTasks: &no}}, nil)
+	}
+	of := func(p CreateIssue) string { return d.issue(t, p).ID }
+	give := func(who as, issue string, to *string) error {
+		return d.do(who, "issue.update", UpdateIssue{Issue: issue, Assignee: to}, nil)
+	}
+	theirs := of(CreateIssue{Assignee: ada, Status: IssueBacklog})
+	wantRefusal(t, give(asBob, theirs, &bob), ledger.Forbidden, "Missing permission: tasks:assign")
+	wantRefusal(t, give(asBob, theirs, new("")), ledger.Forbidden, "Missing permission: tasks:assign")
+	wantRefusal(t, d.do(asBob, "issue.update", UpdateIssue{Issue: theirs, AssigneeUser: &me}, nil), ledger.Forbidden, "Missing permission: tasks:assign")
+	persons := of(CreateIssue{AssigneeUser: me})
+	wantRefusal(t, give(asBob, persons, &bob), ledger.Forbidden, "Missing permission: tasks:assign")
+	var made IssueResult
+	d.must(t, asBob, "issue.create", CreateIssue{ID: d.id(), Title: "Made by Bob", Assignee: ada, Status: IssueBacklog}, &made)
+	for what, err := range map[string]error{
+		"what nobody has":      give(asBob, of(CreateIssue{}), &bob),
+		"what it made":         give(asBob, made.Issue.ID, &bob),
+		"its own, to another":  give(asAda, of(CreateIssue{Assignee: ada, Status: IssueBacklog}), &bob),
+		"a report's":           give(asBoss, theirs, &bob),
+		"anybody's, the board": give(board, theirs, &ada),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	d.must(t, board, "agent.permissions", GrantAgent{Agent: bob, Grant: Grant{AssignTasks: &yes}}, nil)
+	if err := give(asBob, persons, &bob); err != nil {
+		t.Errorf("with the permission: %v", err)
+	}
+	d.must(t, board, "agent.permissions", GrantAgent{Agent: bob, Grant: Grant{AssignTasks: &no}}, nil)
+	wantRefusal(t, give(asBob, theirs, &bob), ledger.Forbidden, "")
+
+	// Out of sight is as good as cancelled.
+	at := TimeOf(d.now)
+	wantRefusal(t, d.do(asAda, "issue.update", UpdateIssue{Issue: theirs, HiddenAt: &at}, nil), ledger.Forbidden, "Board access required")
+	d.must(t, asBob, "issue.update", UpdateIssue{Issue: made.Issue.ID, HiddenAt: &at}, nil)
+	d.must(t, board, "issue.update", UpdateIssue{Issue: theirs, HiddenAt: &at}, nil)
+
+	// Whom an issue is assigned to belongs to the company.
+	for user, ok := range map[string]bool{me: true, "stranger": false} {
+		if err := d.do(board, "issue.create", CreateIssue{ID: d.id(), Title: "For " + user, AssigneeUser: user}, nil); ok {
+			if err != nil {
+				t.Error(err)
+			}
+		} else {
+			wantRefusal(t, err, ledger.NotFound, "Assignee user not found")
+		}
+	}
+	d.enlist("ann", RoleOperator)
+	gone := d.enlist("eve", RoleOperator)
+	gone.Status = MemberArchived
+	members.Put(d.tx, d.company, gone.ID, gone)
+	d.must(t, board, "issue.create", CreateIssue{ID: d.id(), Title: "For Ann", AssigneeUser: "ann"}, nil)
+	wantRefusal(t, d.do(board, "issue.create", CreateIssue{ID: d.id(), Title: "For Eve", AssigneeUser: "eve"}, nil), ledger.NotFound, "Assignee user not found")
+}
+
+// What a cancellation is refused with names statuses that the issue can have.
+func TestCancellingNamesWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ada := d.agent("Ada")
+	who := as{ada, d.run(ada)}
+	for _, status := range IssueStatuses {
+		if status.Terminal() || status == IssueInProgress {
+			continue
+		}
+		i := Issue{ID: d.id(), Company: d.company, Number: 1, Status: status, Assignee: ada, CreatedUser: "local-board"}
+		issues.Put(d.tx, d.company, i.ID, i)
+		r := wantRefusal(t, d.do(who, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueCancelled}, nil), ledger.Unprocessable, "")
+		list, _ := detail(t, r)["allowedStatuses"].([]any)
+		for _, to := range list {
+			if _, _, err := i.Move(Move{To: IssueStatus(to.(string)), Routable: true}); err != nil {
+				t.Errorf("from %s it is told %s: %v", status, to, err)
+			}
+		}
+		if len(list) != len(status.Next())-1 {
+			t.Errorf("from %s it is told %v", status, list)
+		}
+	}
+}
