@@ -1,6 +1,8 @@
 # Selvage: `make` lists what there is.
 SHELL := bash
 export CGO_ENABLED ?= 0
+# One set of compiled packages for the release, the checks and the tests.
+export GOFLAGS ?= -trimpath
 RUN   ?= .run/mesh
 NODES ?= 3
 HTTP  ?= 3100
