@@ -240,11 +240,8 @@ func TestPaperclipsMCPServer(t *testing.T) {
 	if err != nil || len(tools.Tools) < 41 {
 		t.Fatalf("%d tools, %v", len(tools.Tools), err)
 	}
-	call := func(tool string, args map[string]any) any {
+	call := func(tool string, args map[string]any, refused bool) any {
 		t.Helper()
-		if args == nil {
-			args = map[string]any{}
-		}
 		r, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: args})
 		if err != nil || len(r.Content) == 0 {
 			t.Errorf("%s: %v", tool, err)
@@ -256,35 +253,130 @@ func TestPaperclipsMCPServer(t *testing.T) {
 			t.Errorf("%s answers %v", tool, r.Content[0])
 			return nil
 		}
-		if r.IsError || at(v, "error") != nil {
+		if (r.IsError || at(v, "error") != nil) != refused {
 			t.Errorf("%s: %s", tool, cut(text.Text))
 		}
 		return v
 	}
+	b.Must(0, "POST", "/api/companies/"+of+"/goals", map[string]any{"title": "Ship it", "level": "company"}, nil)
+	var project, goal struct{ ID string }
+	b.Must(0, "POST", "/api/companies/"+of+"/projects", map[string]any{"name": "Robot Arm"}, &project)
+	b.Must(0, "POST", "/api/companies/"+of+"/goals", map[string]any{"title": "Grip", "level": "team"}, &goal)
+	ids := map[string]string{"issue": issue, "ada": ada.ID, "project": project.ID, "goal": goal.ID}
+	payload := func(key string, list ...any) map[string]any { return map[string]any{"version": 1, key: list} }
+	used := map[string]bool{}
 	for _, c := range []struct {
 		tool string
-		args map[string]any
-		path string
+		args map[string]any // of which $name stands for what an earlier call kept
+		path string         // of the answer, which is want
 		want string
+		keep string // what lies at path, for later calls
 	}{
-		{"paperclipMe", nil, "id", ada.ID},
-		{"paperclipInboxLite", nil, "", ""},
-		{"paperclipListAgents", nil, "0.id", ada.ID},
-		{"paperclipListIssues", nil, "0.title", "Design the gripper"},
-		{"paperclipCheckoutIssue", map[string]any{"issueId": issue, "expectedStatuses": []string{"todo", "backlog"}}, "status", "in_progress"},
-		{"paperclipGetIssue", map[string]any{"issueId": issue}, "checkoutRunId", ada.Run},
-		{"paperclipGetHeartbeatContext", map[string]any{"issueId": issue}, "issue.id", issue},
-		{"paperclipAddComment", map[string]any{"issueId": issue, "body": "At work."}, "body", "At work."},
-		{"paperclipListComments", map[string]any{"issueId": issue}, "0.body", "At work."},
-		{"paperclipUpdateIssue", map[string]any{"issueId": issue, "status": "done", "comment": "Done."}, "status", "done"},
-		{"paperclipListGoals", nil, "", ""},
-		{"paperclipListProjects", nil, "", ""},
-		{"paperclipListApprovals", nil, "", ""},
-		{"paperclipApiRequest", map[string]any{"method": "GET", "path": "/agents/me"}, "id", ada.ID},
+		{"Me", nil, "id", ada.ID, ""},
+		{"InboxLite", nil, "", "", ""},
+		{"ListAgents", nil, "0.id", ada.ID, ""},
+		{"GetAgent", map[string]any{"agentId": "$ada"}, "id", ada.ID, ""},
+		{"ListIssues", map[string]any{"status": "todo,backlog"}, "0.title", "Design the gripper", ""},
+		{"CheckoutIssue", map[string]any{"issueId": "$issue", "expectedStatuses": []string{"todo", "backlog"}}, "status", "in_progress", ""},
+		{"GetIssue", map[string]any{"issueId": "$issue"}, "checkoutRunId", ada.Run, ""},
+		{"GetHeartbeatContext", map[string]any{"issueId": "$issue"}, "issue.id", issue, ""},
+		{"AddComment", map[string]any{"issueId": "$issue", "body": "At work."}, "id", "", "comment"},
+		{"GetComment", map[string]any{"issueId": "$issue", "commentId": "$comment"}, "authorAgentId", ada.ID, ""},
+		{"ListComments", map[string]any{"issueId": "$issue", "order": "asc", "limit": 5}, "0.body", "At work.", ""},
+		{"UpsertIssueDocument", map[string]any{"issueId": "$issue", "key": "plan", "title": "Plan", "format": "markdown", "body": "# One"}, "latestRevisionId", "", "first"},
+		{"UpsertIssueDocument", map[string]any{"issueId": "$issue", "key": "plan", "title": "Plan", "format": "markdown", "body": "# Two", "baseRevisionId": "$first"}, "latestRevisionNumber", "2", ""},
+		{"ListDocuments", map[string]any{"issueId": "$issue"}, "0.key", "plan", ""},
+		{"ListDocumentRevisions", map[string]any{"issueId": "$issue", "key": "plan"}, "1.id", "", "oldest"},
+		{"RestoreIssueDocumentRevision", map[string]any{"issueId": "$issue", "key": "plan", "revisionId": "$first"}, "latestRevisionNumber", "3", ""},
+		{"GetDocument", map[string]any{"issueId": "$issue", "key": "plan"}, "body", "# One", ""},
+		{"ListProjects", nil, "0.name", "Robot Arm", ""},
+		{"GetProject", map[string]any{"projectId": "$project"}, "name", "Robot Arm", ""},
+		{"ListGoals", nil, "0.id", "", ""},
+		{"GetGoal", map[string]any{"goalId": "$goal"}, "title", "Grip", ""},
+		{"CreateIssue", map[string]any{"title": "Try a servo", "parentId": "$issue", "projectId": "$project"}, "id", "", "child"},
+		{"GetIssue", map[string]any{"issueId": "$child"}, "parentId", issue, ""},
+		{"SuggestTasks", map[string]any{"issueId": "$issue", "payload": payload("tasks", map[string]any{"clientKey": "t1", "title": "Try more"})}, "kind", "suggest_tasks", ""},
+		{"AskUserQuestions", map[string]any{"issueId": "$issue", "payload": payload("questions", map[string]any{"id": "q1", "prompt": "Which?", "selectionMode": "single",
+			"options": []any{map[string]any{"id": "a", "label": "A"}, map[string]any{"id": "b", "label": "B"}}})}, "kind", "ask_user_questions", ""},
+		{"RequestConfirmation", map[string]any{"issueId": "$issue", "payload": map[string]any{"version": 1, "prompt": "Proceed?"}}, "status", "pending", ""},
+		{"RequestCheckboxConfirmation", map[string]any{"issueId": "$issue", "payload": map[string]any{"version": 1, "prompt": "Which?", "options": []any{map[string]any{"id": "x", "label": "X"}}}}, "kind", "request_checkbox_confirmation", ""},
+		{"CreateApproval", map[string]any{"type": "request_board_approval", "payload": map[string]any{"title": "Buy a servo", "summary": "One servo", "recommendedAction": "Buy"}, "issueIds": []string{"$issue"}}, "id", "", "approval"},
+		{"ListApprovals", map[string]any{"status": "pending"}, "0.type", "request_board_approval", ""},
+		{"GetApproval", map[string]any{"approvalId": "$approval"}, "requestedByAgentId", ada.ID, ""},
+		{"GetApprovalIssues", map[string]any{"approvalId": "$approval"}, "0.id", issue, ""},
+		{"AddApprovalComment", map[string]any{"approvalId": "$approval", "body": "It is cheap."}, "body", "It is cheap.", ""},
+		{"ListApprovalComments", map[string]any{"approvalId": "$approval"}, "0.body", "It is cheap.", ""},
+		{"LinkIssueApproval", map[string]any{"issueId": "$child", "approvalId": "$approval"}, "", "", ""},
+		{"ListIssueApprovals", map[string]any{"issueId": "$child"}, "0.type", "request_board_approval", ""},
+		{"UnlinkIssueApproval", map[string]any{"issueId": "$child", "approvalId": "$approval"}, "", "", ""},
+		{"ListIssueApprovals", map[string]any{"issueId": "$child"}, "length", "0", ""},
+		{"ApprovalDecision", map[string]any{"approvalId": "$approval", "action": "approve"}, "status", "403", ""}, // the board decides
+		{"ApprovalDecision", map[string]any{"approvalId": "$approval", "action": "resubmit", "payloadJson": `{"title":"Buy two"}`}, "payload.title", "Buy two", ""},
+		{"GetIssueWorkspaceRuntime", map[string]any{"issueId": "$issue"}, "context.issue.id", issue, ""},
+		{"WaitForIssueWorkspaceService", map[string]any{"issueId": "$issue", "timeoutSeconds": 1}, "timedOut", "true", ""},
+		{"ControlIssueWorkspaceServices", map[string]any{"issueId": "$issue", "action": "start"}, "error", "Issue has no current execution workspace", ""},
+		{"UpdateIssue", map[string]any{"issueId": "$child", "priority": "high"}, "priority", "high", ""},
+		{"ApiRequest", map[string]any{"method": "GET", "path": "/agents/me"}, "id", ada.ID, ""},
+		{"ReleaseIssue", map[string]any{"issueId": "$issue"}, "status", "todo", ""},
 	} {
-		got := call(c.tool, c.args)
-		if c.path != "" && fmt.Sprint(at(got, c.path)) != c.want {
-			t.Errorf("%s: %s is %v, want %s", c.tool, c.path, at(got, c.path), c.want)
+		if c.want == "Buy two" { // the board wants it otherwise, by another node
+			b.Must(2, "POST", "/api/approvals/"+ids["approval"]+"/request-revision", map[string]any{"decisionNote": "two"}, nil)
+		}
+		used["paperclip"+c.tool] = true
+		got := call("paperclip"+c.tool, named(c.args, ids).(map[string]any), c.want == "403" || c.path == "error")
+		v := at(got, c.path)
+		if list, ok := got.([]any); ok && c.path == "length" {
+			v = len(list)
+		}
+		if c.path != "" && (v == nil || c.want != "" && fmt.Sprint(v) != c.want) {
+			text, _ := json.Marshal(got)
+			t.Errorf("%s: %s is %v, want %q in %s", c.tool, c.path, v, c.want, cut(string(text)))
+		}
+		if c.keep != "" {
+			ids[c.keep] = fmt.Sprint(v)
 		}
 	}
+	for _, tool := range tools.Tools {
+		if !used[tool.Name] {
+			t.Errorf("tool %s was not called", tool.Name)
+		}
+	}
+	// What the agent did through the tools is one query on any node.
+	var trace []struct{ Action, ActorID, RunID string }
+	b.Must(2, "GET", "/api/companies/"+of+"/activity?agentId="+ada.ID, nil, &trace)
+	seen := map[string]bool{}
+	for _, e := range trace {
+		seen[e.Action] = true
+		if e.RunID != ada.Run {
+			t.Errorf("%s names run %q", e.Action, e.RunID)
+		}
+	}
+	for _, action := range []string{"issue.checked_out", "issue.comment_added", "issue.created", "approval.created"} {
+		if !seen[action] {
+			t.Errorf("no trace of %s in %v", action, seen)
+		}
+	}
+}
+
+// named puts what earlier calls kept in the place of $names.
+func named(v any, ids map[string]string) any {
+	switch x := v.(type) {
+	case string:
+		if id, ok := strings.CutPrefix(x, "$"); ok {
+			return ids[id]
+		}
+	case []string:
+		out := []any{}
+		for _, v := range x {
+			out = append(out, named(v, ids))
+		}
+		return out
+	case map[string]any:
+		out := map[string]any{}
+		for k, v := range x {
+			out[k] = named(v, ids)
+		}
+		return out
+	}
+	return v
 }
