@@ -1,6 +1,8 @@
 package testkit
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -33,7 +35,8 @@ func TestLogsOutliveTheirNode(t *testing.T) {
 		b.Until("the log is read without its node", func() bool {
 			var log struct{ Content string }
 			got, err := b.Call(on, "GET", "/api/heartbeat-runs/"+run.ID+"/log", nil, &log)
-			return err == nil && got.Status == 200 && strings.Contains(log.Content, "what was to be kept")
+			return err == nil && got.Status == 200 && strings.Contains(log.Content, "what was to be kept") &&
+				fmt.Sprintf("%x", sha256.Sum256([]byte(log.Content))) == run.LogSha256 // as the command that closed the run has it
 		})
 	}
 	var part struct{ Content string }
