@@ -148,4 +148,6 @@ func TestATaskIsExecutedElsewhere(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Error("who waits for a run that was cancelled goes on waiting")
 	}
+	b.Must(0, "POST", "/api/agents/"+boss.ID+"/pause", map[string]any{}, nil) // the mesh closes sooner
+	b.Idle()
 }
