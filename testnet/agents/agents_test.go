@@ -430,7 +430,8 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 			}
 
 			second := ended(t, b, wake(b, agent.ID, issue, "once more"))
-			if second.ResultJSON.Summary != "I have looked around." {
+			// codex-acp warns of a model that it does not know before; the past is not told again.
+			if said := second.ResultJSON.Summary; !strings.HasSuffix(said, "I have looked around.") || strings.Count(said, "looked around") != 1 {
 				t.Errorf("the second run says %q", second.ResultJSON.Summary)
 			}
 			if second.Status != "succeeded" || second.SessionIDBefore != first.SessionIDAfter || second.SessionIDAfter != first.SessionIDAfter || !second.ResultJSON.Resumed {
