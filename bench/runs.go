@@ -12,11 +12,12 @@ import (
 )
 
 const (
-	startsMeasured = 60               // invocations whose child tells when it began
-	steadyRuns     = 1000             // runs of /bin/true on one node, one every 60 ms
-	idleAgents     = 10_000           // in companies of companyAgents
-	companyAgents  = 2_000            // the most that a company may have
-	idleWatch      = 30 * time.Second // how long the nodes are watched with them
+	startsMeasured = 60                     // invocations whose child tells when it began
+	startPause     = 100 * time.Millisecond // after each of them
+	steadyRuns     = 1000                   // runs of /bin/true on one node, one every 60 ms
+	idleAgents     = 10_000                 // in companies of companyAgents
+	companyAgents  = 2_000                  // the most that a company may have
+	idleWatch      = 30 * time.Second       // how long the nodes are watched with them
 )
 
 // staff makes agents in a company of their own and returns its ID and theirs.
@@ -70,6 +71,7 @@ func runs(ctx context.Context, b *bench) error {
 		if err := m.call(ctx, asked, "POST", "/api/agents/"+agents[i%len(agents)]+"/heartbeat/invoke", "", "", map[string]any{}, &run); err != nil {
 			return err
 		}
+		time.Sleep(startPause) // who asks whether it has ended takes the cores from it
 		row, err := m.ended(ctx, asked, run.ID)
 		if err != nil {
 			return err
