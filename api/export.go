@@ -87,10 +87,10 @@ type exportCounts struct {
 
 func (s *Server) exportRoutes() []Route {
 	rows := []Route{{Method: "POST", Path: "/api/companies/{companyId}/exports/preview", Tag: "portability", Summary: "Show what an export of a company would hold",
-		Who: Board, In: exportBody{}, NoTool: true, Handle: previewExport}}
+		Who: Board, In: exportBody{}, Timeout: packageTimeout, NoTool: true, Handle: previewExport}}
 	for _, path := range []string{"/api/companies/{companyId}/export", "/api/companies/{companyId}/exports"} {
 		rows = append(rows, Route{Method: "POST", Path: path, Tag: "portability", Summary: "Export a company as a portable package", Who: Board,
-			In: exportBody{}, NoTool: true, Handle: func(rc *Request) (Response, error) {
+			In: exportBody{}, Timeout: packageTimeout, NoTool: true, Handle: func(rc *Request) (Response, error) {
 				out, err := export(rc)
 				return OK(out), err
 			}})

@@ -140,7 +140,7 @@ type importedRoutine struct {
 
 func (s *Server) importRoutes() []Route {
 	row := func(path, summary string, handle func(*Request) (Response, error), query ...Param) Route {
-		return Route{Method: "POST", Path: path, Tag: "portability", Summary: summary, Who: Board, In: importBody{}, MaxBody: maxPackage, NoTool: true, Query: query, Handle: handle}
+		return Route{Method: "POST", Path: path, Tag: "portability", Summary: summary, Who: Board, In: importBody{}, MaxBody: maxPackage, Timeout: packageTimeout, NoTool: true, Query: query, Handle: handle}
 	}
 	async := Param{Name: "async", Doc: "1: the answer (202) names a job that goes on"}
 	return []Route{

@@ -48,6 +48,9 @@ const (
 	// requestTimeout bounds the wait for consensus and for reads; it is longer
 	// than an election with its retries.
 	requestTimeout = 15 * time.Second
+	// packageTimeout bounds an import or an export instead: a large company takes
+	// a small machine that is busy so long.
+	packageTimeout = 90 * time.Second
 	// writeTimeout is how long one frame of a stream, or an answer, may take to
 	// leave: a slow reader is cut off and resumes by height.
 	writeTimeout = 10 * time.Second

@@ -312,6 +312,9 @@ func (s *Server) checkHost(r *http.Request) error {
 func (s *Server) serve(route *Route, w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(route.Timeout, requestTimeout))
 	defer cancel()
+	if route.Timeout > requestTimeout {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(bodyTimeout + route.Timeout + writeTimeout))
+	}
 	rc := &Request{HTTP: r.WithContext(ctx), ID: idOf(r), server: s, route: route, w: w}
 	if err := rc.open(); err != nil {
 		s.refuse(w, r, err)

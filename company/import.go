@@ -56,7 +56,7 @@ const (
 	// MaxImportSteps bounds the commands of one import. Each writes three to eight
 	// keys, and all of them at most ledger.MaxTouchedWide. 5,000 issues with 20,000
 	// comments and 2,500 documents are 27,500 steps, 91,000 keys and 0.9 s.
-	MaxImportSteps = 50_000
+	MaxImportSteps = 30_000
 	// maxIssueJump bounds how far an imported number may lie ahead.
 	maxIssueJump = 1_000_000
 	// MaxImport bounds the steps of one import, in bytes.

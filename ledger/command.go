@@ -72,8 +72,8 @@ const (
 	MaxTouched = 10_000
 	// MaxTouchedWide bounds those of a command that is wide (see [Context.Widen]): a
 	// company as it comes in. A key takes about 10 µs, so for so many all else waits
-	// for two to three seconds.
-	MaxTouchedWide = 250_000
+	// for one to two seconds, and for eight on a small board.
+	MaxTouchedWide = 150_000
 	// IdempotencyWindow is how long an Idempotency-Key is remembered.
 	IdempotencyWindow = 24 * time.Hour
 )
