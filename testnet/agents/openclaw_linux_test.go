@@ -3,7 +3,6 @@ package agents
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/node"
+	"github.com/selvage-mesh/selvage/testnet"
 	"github.com/selvage-mesh/selvage/testnet/testkit"
 )
 
@@ -30,12 +30,10 @@ func claws(t *testing.T, up, token string) (at string) {
 	if _, err := os.Stat(program); err != nil {
 		t.Skip("openclaw is not installed; `make clients` does it (needs npm and its registry)")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := testnet.FreePorts(8) // it has others beside its own
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
 	dir := t.TempDir()
 	conf, _ := json.Marshal(map[string]any{
 		"gateway": map[string]any{"mode": "local", "port": port, "bind": "loopback", "auth": map[string]string{"mode": "token", "token": token}},
@@ -61,14 +59,20 @@ func claws(t *testing.T, up, token string) (at string) {
 			t.Logf("the gateway said: %s", b[max(0, len(b)-8000):])
 		}
 	})
-	cmd := exec.Command(filepath.Join(runs, "node"), program, "gateway", "run", "--port", fmt.Sprint(port))
+	// It ends with its standard input, so also when this test is killed.
+	cmd := exec.Command("sh", "-c", `"$@" </dev/null & read -r _; kill -9 0`, "sh", filepath.Join(runs, "node"), program, "gateway", "run", "--port", fmt.Sprint(port))
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	cmd.Env = []string{"HOME=" + dir, "PATH=" + runs + ":" + os.Getenv("PATH"), "OPENCLAW_STATE_DIR=" + dir, "OPENCLAW_CONFIG_PATH=" + filepath.Join(dir, "openclaw.json")}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		in.Close()
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it has helpers
 		_ = cmd.Wait()
 	})
