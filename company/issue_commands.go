@@ -254,7 +254,7 @@ func checkReferences(tx *ledger.Tx, old, next Issue) error {
 		}
 	}
 	if u := next.AssigneeUser; u != "" && u != old.AssigneeUser {
-		if m, ok := MembershipOf(tx, next.Company, u); (!ok || m.Status != MemberActive) && !IsAdmin(tx, u) {
+		if m, ok := MembershipOf(tx, next.Company, u); !Speaks(tx, u) || (!ok || m.Status != MemberActive) && !IsAdmin(tx, u) {
 			return ledger.Refuse(ledger.NotFound, nil, "Assignee user not found")
 		}
 	}

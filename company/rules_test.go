@@ -192,6 +192,8 @@ func TestAgentsTakeNoTasksFromOthers(t *testing.T) {
 	members.Put(d.tx, d.company, gone.ID, gone)
 	d.must(t, board, "issue.create", CreateIssue{ID: d.id(), Title: "For Ann", AssigneeUser: "ann"}, nil)
 	wantRefusal(t, d.do(board, "issue.create", CreateIssue{ID: d.id(), Title: "For Eve", AssigneeUser: "eve"}, nil), ledger.NotFound, "Assignee user not found")
+	d.signsIn(t) // the machine's user can do nothing any more
+	wantRefusal(t, d.do(board, "issue.create", CreateIssue{ID: d.id(), Title: "For the board", AssigneeUser: me}, nil), ledger.NotFound, "Assignee user not found")
 }
 
 // What a cancellation is refused with names statuses that the issue can have.
