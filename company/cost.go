@@ -147,6 +147,9 @@ func reportCost(c *ledger.Context, p ReportCost) (any, error) {
 	if err := mayReport(c, e); err != nil {
 		return nil, err
 	}
+	if e.OccurredAt > e.CreatedAt+msPerDay { // it would count in a window of budgets that nobody looks at yet
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "occurredAt is more than a day ahead; give the time at which the cost arose")
+	}
 	e, err := e.complete(c.Tx)
 	if err != nil {
 		return nil, err

@@ -66,6 +66,8 @@ func TestReportCost(t *testing.T) {
 	wantRefusal(t, d.do(board, "cost.report", ReportCost{e}, nil), ledger.Conflict, "Cost event ID is taken")
 	e.ID, e.Cost = d.id(), -1
 	wantRefusal(t, d.do(board, "cost.report", ReportCost{e}, nil), ledger.Invalid, "")
+	e.ID, e.Cost, e.OccurredAt = d.id(), 1, TimeOf(d.now)+2*msPerDay
+	wantRefusal(t, d.do(board, "cost.report", ReportCost{e}, nil), ledger.Unprocessable, "occurredAt is more than a day ahead; give the time at which the cost arose")
 	sums := CostsOfIssue(d.tx, d.company, i.ID, Span{})
 	if sums.Cost != Cents(89) || sums.Input != 1234 || sums.Issues != 1 {
 		t.Errorf("of the issue: %+v", sums)
@@ -78,7 +80,7 @@ func TestSubIssuesCostTogether(t *testing.T) {
 	ada := d.agent("Ada")
 	top := d.issue(t, CreateIssue{})
 	child := d.issue(t, CreateIssue{Parent: top.ID})
-	at := TimeOf(d.now)
+	at := TimeOf(d.now) - 2*msPerDay
 	for n, i := range []Issue{top, child, child} {
 		e := CostEvent{ID: d.id(), Agent: ada, Issue: NullText(i.ID), Provider: "p", Model: "m", Cost: Cents(10), OccurredAt: at + Time(n)*msPerDay}
 		d.must(t, board, "cost.report", ReportCost{e}, nil)
