@@ -70,8 +70,10 @@ type vendor struct {
 	gone   int           // askers who left while an answer stood still
 }
 
-// look is what the tool does: what the agent can see of its environment.
-const look = "env; cat /proc/self/environ; echo seen-$PAPERCLIP_RUN_ID; echo issue=$PAPERCLIP_TASK_ID; echo mine=$MINE; pwd"
+// look is what the tool does: what the agent can see of its environment. It ends
+// late, because Gemini CLI on a busy machine loses what a command writes just before
+// its end.
+const look = "env; cat /proc/self/environ; echo seen-$PAPERCLIP_RUN_ID; echo issue=$PAPERCLIP_TASK_ID; echo mine=$MINE; pwd; sleep 2"
 
 func newVendor(t *testing.T, answer func(path, body string) (head, tail string)) *vendor {
 	v := &vendor{keys: map[string]bool{}}
