@@ -49,18 +49,21 @@ var reserved = []netip.Prefix{
 
 var errPrivate = errors.New("the address is private or reserved")
 
-// mayReach refuses an address, as it is dialled, that is not public.
-func (e Egress) mayReach(_, address string, _ syscall.RawConn) error {
+// MayReach reports whether an address with a port, as it is dialled, is public or in
+// one of the private networks.
+func MayReach(address string, private []netip.Prefix) bool {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return errPrivate
+		return false
 	}
 	ip := at.Addr().Unmap().WithZone("")
 	in := func(p netip.Prefix) bool { return p.Contains(ip) }
-	if slices.ContainsFunc(e.Private, in) {
-		return nil
-	}
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() || slices.ContainsFunc(reserved, in) {
+	return slices.ContainsFunc(private, in) || ip.IsGlobalUnicast() && !ip.IsPrivate() && !slices.ContainsFunc(reserved, in)
+}
+
+// mayReach refuses an address, as it is dialled, that is not public.
+func (e Egress) mayReach(_, address string, _ syscall.RawConn) error {
+	if !MayReach(address, e.Private) {
 		return errPrivate
 	}
 	return nil

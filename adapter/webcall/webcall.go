@@ -35,6 +35,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/sandbox"
 )
 
 const (
@@ -91,16 +92,6 @@ func New(cfg Config) *Adapter {
 	return a
 }
 
-// reserved are networks that are not public beyond what netip knows, and those whose
-// addresses hold one of version 4, which need not be.
-var reserved = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("192.0.2.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
-	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("::ffff:0:0:0/96"), netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("100::/64"),
-	netip.MustParsePrefix("fec0::/10"), netip.MustParsePrefix("192.88.99.0/24"),
-}
-
 // Guard returns what refuses, as a [net.Dialer]'s Control, addresses that are not
 // public and in none of private.
 func Guard(private []netip.Prefix) func(network, address string, c syscall.RawConn) error {
@@ -110,16 +101,7 @@ func Guard(private []netip.Prefix) func(network, address string, c syscall.RawCo
 // mayReach refuses an address, as it is dialled, that is not public and in none of
 // private.
 func mayReach(private []netip.Prefix, address string) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return ErrPrivate
-	}
-	ip := at.Addr().Unmap().WithZone("")
-	in := func(p netip.Prefix) bool { return p.Contains(ip) }
-	if slices.ContainsFunc(private, in) {
-		return nil
-	}
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() || slices.ContainsFunc(reserved, in) {
+	if !sandbox.MayReach(address, private) {
 		return ErrPrivate
 	}
 	return nil
