@@ -237,7 +237,8 @@ func (s *Server) taskIssue(rc *Request, a company.Agent, task string, context js
 		return "", no, errors.New("execute: the answer of POST issues does not decode")
 	}
 	if w.status/100 != 2 {
-		no = kernelError(w.status, cmp.Or(strings.ToUpper(said.Code), kernelCodes[w.status], "REFUSED"), said.Error)
+		refusal := kernelBodyOf(w.status, errorBody{Code: said.Code, Error: said.Error})
+		no = kernelError(w.status, refusal.Code, refusal.Message)
 		if after := w.header.Get("Retry-After"); after != "" {
 			no.Header = http.Header{"Retry-After": {after}}
 		}
