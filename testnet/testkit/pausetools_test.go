@@ -1,10 +1,7 @@
 package testkit
 
 import (
-	"bytes"
-	"encoding/hex"
 	"fmt"
-	"mime/multipart"
 	"os"
 	"strings"
 	"testing"
@@ -19,18 +16,8 @@ func TestAPauseEndsToolsAndCommands(t *testing.T) {
 	t.Parallel()
 	b := Mesh(t, 1, working(t.TempDir()))
 	of, rests, folder := b.Company("Acme"), b.Company("Rests"), t.TempDir()
-	module, err := hex.DecodeString(forEver)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []string{of, rests} {
-		var body bytes.Buffer
-		w := multipart.NewWriter(&body)
-		_ = w.WriteField("name", "ever")
-		part, _ := w.CreateFormFile("file", "tool.wasm")
-		_, _ = part.Write(module)
-		_ = w.Close()
-		b.Must(0, "POST", "/api/companies/"+c+"/tools", body.Bytes(), nil, "Content-Type", w.FormDataContentType())
+		deployEver(t, b, c)
 	}
 	hire := func(c, name string, run bool) Agent {
 		a, err := b.Hire(0, c, name, map[string]any{"command": "/bin/sleep", "args": []string{"300"}})

@@ -14,13 +14,10 @@ import (
 // forEver is a module that goes on for ever.
 const forEver = "0061736d0100000001040160000003020100050401010101071302066d656d6f72790200065f737461727400000a0901070003400c000b0b"
 
-// What acts besides runs ends with a stop as well: a tool in the sandbox and a
-// service of a workspace. Neither begins while the stop stands, and the service,
-// which is still wanted, comes back when it is over.
-func TestAStopEndsToolsAndServices(t *testing.T) {
-	t.Parallel()
-	b := Mesh(t, 1, working(t.TempDir()))
-	of, folder := b.Company("Acme"), t.TempDir()
+// deployEver gives a company the tool "ever", which never ends by itself, and returns
+// its module.
+func deployEver(t *testing.T, b *Bed, of string) []byte {
+	t.Helper()
 	module, err := hex.DecodeString(forEver)
 	if err != nil {
 		t.Fatal(err)
@@ -32,6 +29,17 @@ func TestAStopEndsToolsAndServices(t *testing.T) {
 	_, _ = part.Write(module)
 	_ = w.Close()
 	b.Must(0, "POST", "/api/companies/"+of+"/tools", body.Bytes(), nil, "Content-Type", w.FormDataContentType())
+	return module
+}
+
+// What acts besides runs ends with a stop as well: a tool in the sandbox and a
+// service of a workspace. Neither begins while the stop stands, and the service,
+// which is still wanted, comes back when it is over.
+func TestAStopEndsToolsAndServices(t *testing.T) {
+	t.Parallel()
+	b := Mesh(t, 1, working(t.TempDir()))
+	of, folder := b.Company("Acme"), t.TempDir()
+	module := deployEver(t, b, of)
 	execute := func() (Answer, error) {
 		return b.Call(0, "POST", "/api/companies/"+of+"/tools/ever/execute", map[string]any{"input": map[string]any{}, "fuel": 100_000_000_000, "timeoutMs": 30_000}, nil)
 	}
