@@ -218,8 +218,9 @@ func TestATreeGetsNoMoreMemory(t *testing.T) {
 
 func TestAForkBombIsPutOut(t *testing.T) {
 	t.Parallel()
-	spec, pids := script(t, `for i in 1 2 3 4; do setsid sh -c 'echo $$ >> $PIDS; sleep 100 & sleep 100 & sleep 100' & done; sleep 100 & wait`)
-	spec.Limits = Limits{Processes: 10}
+	spec, pids := script(t, `for i in 1 2 3 4; do setsid sh -c 'echo $$ >> $PIDS; while [ $(wc -l <$PIDS) -lt 4 ]; do sleep .01; done
+		for j in 1 2 3 4 5 6 7 8; do sleep 100 & done; wait' & done; wait`)
+	spec.Limits = Limits{Processes: 20}
 	began := time.Now()
 	_, e, _ := runs(t, Floor{}, spec)
 	if e.Killed != "processes" || time.Since(began) > 20*time.Second {
@@ -440,5 +441,51 @@ func TestAFloorComesThroughTheCommandLine(t *testing.T) {
 	}
 	if got := floorOf([]string{"--new", "x", "--hide"}); len(got.Hide) > 0 {
 		t.Errorf("got %+v of nonsense", got)
+	}
+}
+
+// A tree at rest is looked at seldom while nothing begins on the machine, and at
+// once when something does.
+func TestATreeAtRestIsLookedAtSeldom(t *testing.T) {
+	t.Parallel()
+	for _, begins := range []bool{false, true} {
+		cmd := exec.Command("sh", "-c", `read go; for i in 1 2 3; do sleep 100 & p="$p $!"; done; echo begun; read go; kill $p`)
+		in, _ := cmd.StdinPipe()
+		out, _ := cmd.StdoutPipe()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		newest, err := os.Create(filepath.Join(t.TempDir(), "loadavg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(newest, "0.00 0.00 0.00 1/99 1001\n")
+		w := newWatch(Limits{MemoryMB: 1 << 20, Processes: 2}, cmd.Process.Pid)
+		if w.begun() == "" {
+			t.Error("the number of the newest process is not to be had")
+		}
+		w.newest.Close()
+		w.newest = newest
+		if why := w.exceeded(); why != "" {
+			t.Fatalf("a tree of one exceeds its %s", why)
+		}
+		fmt.Fprintln(in, "go")
+		if _, err := out.Read(make([]byte, 64)); err != nil {
+			t.Fatal(err)
+		}
+		looks := 1
+		if begins {
+			newest.WriteAt([]byte("0.00 0.00 0.00 1/99 1004\n"), 0)
+		}
+		for ; w.exceeded() == "" && looks < 100; looks++ {
+		}
+		if want := map[bool]int{false: skipAtMost + 1, true: 1}[begins]; looks != want {
+			t.Errorf("something begins: %v; seen at look %d, want %d", begins, looks, want)
+		}
+		fmt.Fprintln(in, "go")
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+		newest.Close()
 	}
 }

@@ -51,20 +51,72 @@ func (l Limits) rlimits(inCgroup bool) []rlimit {
 	return out
 }
 
-// exceeded says which limit the tree below pid is above, "" for none.
-func (l Limits) exceeded(pid int) string {
+// A watch looks at a tree that has no cgroup, each watchEvery. Where no process
+// has begun on the whole machine since the last look, and the tree has less than
+// half of its memory, three looks of four are one read.
+type watch struct {
+	limits  Limits
+	pid     int      // the tree is below it
+	newest  *os.File // whose last field is the number of the newest process, nil if there is none
+	seen    string   // that number at the last whole look
+	skipped int
+	calm    bool
+}
+
+const skipAtMost = 3
+
+func newWatch(l Limits, pid int) *watch {
+	f, _ := os.Open("/proc/loadavg")
+	return &watch{limits: l, pid: pid, newest: f}
+}
+
+// exceeded says which limit the tree is above, "" for none.
+func (w *watch) exceeded() string {
+	newest := w.begun()
+	if w.calm && newest != "" && newest == w.seen && w.skipped < skipAtMost {
+		w.skipped++
+		return ""
+	}
+	w.seen, w.skipped = newest, 0
+	var why string
+	why, w.calm = w.limits.exceeded(w.pid)
+	return why
+}
+
+// begun is the number of the machine's newest process or thread, "" if it is not
+// to be had.
+func (w *watch) begun() string {
+	if w.newest == nil {
+		return ""
+	}
+	var b [128]byte
+	n, _ := w.newest.ReadAt(b[:], 0)
+	fields := bytes.Fields(b[:n])
+	if len(fields) != 5 {
+		return ""
+	}
+	return string(fields[4])
+}
+
+// exceeded says which limit the tree below pid is above, "" for none, and whether
+// it is far from that of its memory.
+func (l Limits) exceeded(pid int) (why string, calm bool) {
 	pids := treeOf(pid)
 	if l.Processes > 0 && int64(len(pids)) > l.Processes {
-		return "processes"
+		return "processes", false
 	}
-	if l.MemoryMB <= 0 || kilobytes(pids, "status", "RssAnon:", "RssShmem:") <= l.MemoryMB<<10 {
-		return ""
+	if l.MemoryMB <= 0 {
+		return "", true
+	}
+	used, limit := kilobytes(pids, "status", "RssAnon:", "RssShmem:"), l.MemoryMB<<10
+	if used <= limit {
+		return "", used <= limit/2
 	}
 	// What processes share was counted for each; the exact number costs more.
-	if exact := kilobytes(pids, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:"); exact > 0 && exact <= l.MemoryMB<<10 {
-		return ""
+	if exact := kilobytes(pids, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:"); exact > 0 && exact <= limit {
+		return "", false
 	}
-	return "memory"
+	return "memory", false
 }
 
 // treeOf lists the processes below pid by their parents' lists, which costs by

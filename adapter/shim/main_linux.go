@@ -155,8 +155,9 @@ func (s *shim) run(spec Spec) {
 	deadline := newDeadline(spec.Deadline)
 	var grace <-chan time.Time
 	var looks <-chan time.Time
+	var watch *watch
 	if s.group == nil && spec.Limits.wantsCgroup() {
-		looks = time.Tick(watchEvery)
+		looks, watch = time.Tick(watchEvery), newWatch(spec.Limits, os.Getpid())
 	}
 	killed := ""
 	for {
@@ -183,7 +184,7 @@ func (s *shim) run(spec Spec) {
 			s.end("deadline")
 			return
 		case <-looks:
-			if why := spec.Limits.exceeded(os.Getpid()); why != "" {
+			if why := watch.exceeded(); why != "" {
 				s.end(why)
 				return
 			}
