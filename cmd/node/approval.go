@@ -266,25 +266,11 @@ func (c *cli) approvalID(cmd *cobra.Command, ref string) (id string, names map[s
 		}
 		return "", nil, err
 	}
-	if names, err = c.agentNames(cmd, company); err != nil || len(ref) == uuidLen {
-		return ref, names, err
-	}
-	var rows []approvalRow
-	if err := c.call(cmd.Context(), "GET", "/api/companies/"+company+"/approvals?limit=1000", nil, &rows); err != nil {
+	if names, err = c.agentNames(cmd, company); err != nil {
 		return "", nil, err
 	}
-	for _, r := range rows {
-		if strings.HasPrefix(r.ID, ref) {
-			if id != "" {
-				return "", nil, misuse{fmt.Errorf("more than one approval begins with %q: give more of its ID", ref)}
-			}
-			id = r.ID
-		}
-	}
-	if id == "" {
-		return "", nil, fmt.Errorf("no approval %q: see selvage approval list", ref)
-	}
-	return id, names, nil
+	id, err = c.resolve(cmd, "approval", ref)
+	return id, names, err
 }
 
 // hireCommand asks for an agent where creating one directly is not for everybody.

@@ -76,7 +76,7 @@ lifetime, rolling_24h, rolling_7d and rolling_30d.`,
 				body["scopeId"], err = c.agentID(cmd, agent)
 			case project != "":
 				body["scopeType"] = "project"
-				body["scopeId"], err = c.projectID(cmd, company, project)
+				body["scopeId"], err = c.resolve(cmd, "project", project)
 			}
 			if err != nil {
 				return err

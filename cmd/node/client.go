@@ -29,7 +29,7 @@ const (
 // are printed.
 type cli struct {
 	api     string
-	output  string
+	output  format
 	company string
 
 	ca           string   // file of certificates that vouch for nodes
@@ -42,7 +42,8 @@ func (c *cli) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.api, "api", "", "URL of any node's API (default $SELVAGE_API_URL, $PAPERCLIP_API_URL, else "+defaultAPI+")")
 	f.StringVar(&c.ca, "ca", "", "PEM file of certificates that vouch for the node's (default $SELVAGE_CA, else the machine's)")
 	f.StringArrayVar(&c.fingerprints, "fingerprint", nil, "SHA-256 of the node's certificate, which is trusted then (repeat for more; default $SELVAGE_FINGERPRINT)")
-	f.StringVarP(&c.output, "output", "o", "text", "text or json")
+	c.output = format(formats[0])
+	f.VarP(&c.output, "output", "o", strings.Join(formats, " or "))
 	f.StringVarP(&c.company, "company", "c", "", "company ID, prefix or name (default: the only one)")
 }
 
@@ -126,10 +127,33 @@ func refusedBy(res *http.Response, body []byte) error {
 	if res.StatusCode == http.StatusUnauthorized || e.Error == "Board access required" {
 		return fmt.Errorf("%s (HTTP %d): sign in with selvage auth login, or set SELVAGE_API_KEY", e.Error, res.StatusCode)
 	}
+	if text := invalid(e.Details); text != "" {
+		return &refused{fmt.Sprintf("%s (HTTP %d): %s", e.Error, res.StatusCode, text), res.StatusCode, e.Details}
+	}
 	if len(e.Details) > 0 && string(e.Details) != "null" {
 		return &refused{fmt.Sprintf("%s (HTTP %d): %s", e.Error, res.StatusCode, e.Details), res.StatusCode, e.Details}
 	}
 	return fmt.Errorf("%s (HTTP %d)", e.Error, res.StatusCode)
+}
+
+// invalid are the details of a body that was refused as people read them: which
+// member, and why. It is "" for other details.
+func invalid(details json.RawMessage) string {
+	var list []struct {
+		Path    []any  `json:"path"`
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(details, &list) != nil {
+		return ""
+	}
+	var all []string
+	for _, d := range list {
+		if d.Message == "" {
+			return ""
+		}
+		all = append(all, strings.TrimPrefix(strings.Join(strings.Fields(strings.Trim(fmt.Sprint(d.Path), "[]")), ".")+": "+d.Message, ": "))
+	}
+	return strings.Join(all, "; ")
 }
 
 // show reads path and prints it: as it came for -o json, else through human,
@@ -189,56 +213,6 @@ func (c *cli) agentNames(cmd *cobra.Command, company string) (map[string]string,
 }
 
 const uuidLen = 36
-
-// agentID resolves an agent given by ID or name.
-func (c *cli) agentID(cmd *cobra.Command, ref string) (string, error) {
-	if len(ref) == uuidLen {
-		return ref, nil
-	}
-	company, err := c.companyID(cmd)
-	if err != nil {
-		return "", err
-	}
-	rows, err := c.agents(cmd, company)
-	if err != nil {
-		return "", err
-	}
-	for _, r := range rows {
-		if strings.EqualFold(r.Name, ref) || strings.HasPrefix(r.ID, ref) {
-			return r.ID, nil
-		}
-	}
-	return "", fmt.Errorf("no agent %q: see selvage agent list", ref)
-}
-
-// runID resolves a run given by ID or by the beginning of one that no other of
-// the newest shares; IDs of the same minute begin alike.
-func (c *cli) runID(cmd *cobra.Command, ref string) (string, error) {
-	if len(ref) == uuidLen {
-		return ref, nil
-	}
-	company, err := c.companyID(cmd)
-	if err != nil {
-		return "", err
-	}
-	var rows []runRow
-	if err := c.call(cmd.Context(), "GET", "/api/companies/"+company+"/heartbeat-runs?limit=1000", nil, &rows); err != nil {
-		return "", err
-	}
-	var found []string
-	for _, r := range rows {
-		if strings.HasPrefix(r.ID, ref) {
-			found = append(found, r.ID)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return "", fmt.Errorf("no run %q among the newest: see selvage run list", ref)
-	case 1:
-		return found[0], nil
-	}
-	return "", misuse{fmt.Errorf("%d runs begin with %q: give more of the ID", len(found), ref)}
-}
 
 // followEvery is how often a log that grows is asked for more.
 const followEvery = 300 * time.Millisecond

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -35,9 +37,17 @@ func run(args []string) int {
 	if len(args) > 0 && args[0] == "run-shim" {
 		return shim.Main(args[1:]) // whoever waits for a run waits for this
 	}
+	return execute(ctx, args, os.Stdin, os.Stdout, os.Stderr)
+}
+
+// execute runs a command line and returns its exit status.
+func execute(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(talk)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
 	}
@@ -45,10 +55,10 @@ func run(args []string) int {
 	if errors.As(err, &status) {
 		return int(status)
 	}
-	fmt.Fprintln(os.Stderr, "selvage:", err)
+	fmt.Fprintln(talk, "selvage:", err)
 	var m misuse
 	if errors.As(err, &m) {
-		fmt.Fprintln(os.Stderr, "Run 'selvage --help' or 'selvage COMMAND --help' for usage.")
+		fmt.Fprintf(talk, "Run '%s --help' for usage.\n", cmd.CommandPath())
 		return exitMisused
 	}
 	return exitFailed
@@ -68,6 +78,12 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cmd.ValidateRequiredFlags(); err != nil {
+				return misuse{err}
+			}
+			return nil
+		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misuse{err} })
 	c := &cli{}
@@ -78,7 +94,7 @@ func newRoot() *cobra.Command {
 		workspaceCommand(c), testnetCommand(c), identityCommand(), mcpCommand(c), onboardCommand(c), secretCommand(c), modelCommand(c), adapterCommand(c), skillCommand(c),
 		authCommand(c), memberCommand(c), userCommand(c), keyCommand(c),
 	)
-	root.AddCommand(sandboxCommand(c), toolCommand(c), pendingCommand(c), approveNodeCommand(c), rejectNodeCommand(c), ownerKeyCommand(c), keyringCommand(c))
+	root.AddCommand(apiCommand(c), sandboxCommand(c), toolCommand(c), pendingCommand(c), approveNodeCommand(c), rejectNodeCommand(c), ownerKeyCommand(c), keyringCommand(c))
 	root.AddCommand(snapshotCommand(c), recoverCommand(c), autopilotCommand(c), doctorCommand(c), debugCommand(c), monitorCommand(c))
 	for _, cmd := range append(cordonCommands(c), nodeVerbs(c)...) { // selvage drain NODE is what people type
 		if name := cmd.Name(); name == "drain" || name == "uncordon" || name == "remove" {
@@ -90,12 +106,13 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// misusedArguments makes a wrong number of arguments a misuse, everywhere.
+// misusedArguments makes a wrong number of arguments a misuse, everywhere, and says
+// which is missing or too many.
 func misusedArguments(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return misuse{err}
+				return misuse{wrongArguments(cmd, args, err)}
 			}
 			return nil
 		}
@@ -103,6 +120,46 @@ func misusedArguments(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		misusedArguments(sub)
 	}
+}
+
+// wrongArguments says what is wrong with arguments that err refuses.
+func wrongArguments(cmd *cobra.Command, args []string, err error) error {
+	if cmd.HasAvailableSubCommands() {
+		cmd.SuggestionsMinimumDistance = 2 // as cobra has it elsewhere
+		text := fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0])
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			text += "; did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return errors.New(text)
+	}
+	least, most := wanted(cmd.Use)
+	switch {
+	case len(args) < len(least):
+		return fmt.Errorf("%s is missing: %s", least[len(args)], cmd.UseLine())
+	case most >= 0 && len(args) > most:
+		return fmt.Errorf("%q is one argument too many: %s", args[most], cmd.UseLine())
+	}
+	return err
+}
+
+// wanted are the arguments that a line of usage asks for, and how many there may
+// be, -1 for any number.
+func wanted(use string) (least []string, most int) {
+	for _, word := range strings.Fields(use)[1:] {
+		switch {
+		case word == "[--":
+			return least, -1
+		case strings.HasPrefix(word, "--"): // a flag that must be there; the command says why
+		case word == "[flags]":
+		case strings.HasSuffix(word, "..."):
+			return append(least, strings.TrimSuffix(word, "...")), -1
+		case strings.HasPrefix(word, "["):
+			most++
+		default:
+			least = append(least, word)
+		}
+	}
+	return least, most + len(least)
 }
 
 // group is a command that only has subcommands.

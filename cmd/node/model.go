@@ -120,7 +120,7 @@ The key is sealed where it comes in and never shown again.`,
 					return err
 				}
 			case secret != "":
-				if body["secretId"], err = c.secretID(cmd, secret); err != nil {
+				if body["secretId"], err = c.resolve(cmd, "secret", secret); err != nil {
 					return err
 				}
 			}
@@ -258,15 +258,15 @@ func modelPriceSet(c *cli) *cobra.Command {
 		Long: `Set what a model's tokens cost, in dollars for a million of them. MODEL is a
 name, UPSTREAM/NAME, or either with * at its end; what says most of a name holds.
 Calls that have begun are settled at the price at which they were paid for.`,
-		Example: `  selvage model price set claude-sonnet-4-5 --input 3 --output 15 --cache-read 0.30 --cache-write 3.75
-  selvage model price set 'box/*' --input 0.02 --output 0.02 --mesh`,
+		Example: `  selvage model price set claude-sonnet-4-5 --in 3 --out 15 --cache-read 0.30 --cache-write 3.75
+  selvage model price set 'box/*' --in 0.02 --out 0.02 --mesh`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, err := c.modelRoot(cmd, mesh)
 			if err != nil {
 				return err
 			}
 			body := map[string]any{"model": args[0]}
-			for flag, name := range map[string]string{"input": "input", "output": "output", "cache-read": "cacheRead", "cache-write": "cacheWrite"} {
+			for flag, name := range map[string]string{"in": "input", "out": "output", "cache-read": "cacheRead", "cache-write": "cacheWrite"} {
 				if cmd.Flags().Changed(flag) {
 					if body[name], err = parseDollars(*prices[flag]); err != nil {
 						return err
@@ -279,10 +279,10 @@ Calls that have begun are settled at the price at which they were paid for.`,
 			})
 		},
 	}
-	for flag, doc := range map[string]string{"input": "what is sent", "output": "what is answered", "cache-read": "what is read from a cache; default: as input", "cache-write": "what is written to one; default: as input"} {
+	for flag, doc := range map[string]string{"in": "what is sent", "out": "what is answered", "cache-read": "what is read from a cache; default: as --in", "cache-write": "what is written to one; default: as --in"} {
 		prices[flag] = cmd.Flags().String(flag, "0", "price of "+doc)
 	}
-	_ = cmd.MarkFlagRequired("input")
+	_ = cmd.MarkFlagRequired("in")
 	return meshFlag(cmd, &mesh)
 }
 

@@ -4,12 +4,29 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 )
+
+// A format is how answers are printed.
+type format string
+
+var formats = []string{"text", "json"}
+
+func (f *format) String() string { return string(*f) }
+func (f *format) Type() string   { return "string" }
+
+func (f *format) Set(text string) error {
+	if !slices.Contains(formats, text) {
+		return fmt.Errorf("want %s", strings.Join(formats, " or "))
+	}
+	*f = format(text)
+	return nil
+}
 
 // print writes v as JSON when -o json was given, else through human.
 func (c *cli) print(cmd *cobra.Command, v any, human func(w io.Writer)) error {

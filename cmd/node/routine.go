@@ -110,7 +110,7 @@ command line is for everybody to see.`,
 				}
 			}
 			if project != "" {
-				if body["projectId"], err = c.projectID(cmd, company, project); err != nil {
+				if body["projectId"], err = c.resolve(cmd, "project", project); err != nil {
 					return err
 				}
 			}
@@ -187,7 +187,7 @@ func routineShow(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use: "show ROUTINE", Short: "Show a routine and its triggers", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.routineID(cmd, args[0])
+			id, err := c.resolve(cmd, "routine", args[0])
 			if err != nil {
 				return err
 			}
@@ -216,7 +216,7 @@ func routineRun(c *cli) *cobra.Command {
 		Use: "run ROUTINE", Short: "Run a routine now", Args: cobra.ExactArgs(1),
 		Example: `  selvage routine run 'Report of {{date}}' --var topic=sales`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.routineID(cmd, args[0])
+			id, err := c.resolve(cmd, "routine", args[0])
 			if err != nil {
 				return err
 			}
@@ -245,7 +245,7 @@ func routineRuns(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use: "runs ROUTINE", Short: "List the newest runs of a routine and what became of them", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.routineID(cmd, args[0])
+			id, err := c.resolve(cmd, "routine", args[0])
 			if err != nil {
 				return err
 			}
@@ -269,7 +269,7 @@ func routineStatus(c *cli, verb, status, what string) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " ROUTINE", Short: what, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.routineID(cmd, args[0])
+			id, err := c.resolve(cmd, "routine", args[0])
 			if err != nil {
 				return err
 			}
@@ -285,7 +285,7 @@ func routineDelete(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use: "delete ROUTINE", Short: "Delete a routine with its triggers and runs; its issues stay", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.routineID(cmd, args[0])
+			id, err := c.resolve(cmd, "routine", args[0])
 			if err != nil {
 				return err
 			}
@@ -303,7 +303,7 @@ func triggerAdd(c *cli) *cobra.Command {
 		Example: `  selvage routine trigger add 'Back up' --cron '30 2 * * *' --zone Europe/Berlin
   selvage routine trigger add 'Back up' --webhook hmac_sha256`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.routineID(cmd, args[0])
+			id, err := c.resolve(cmd, "routine", args[0])
 			if err != nil {
 				return err
 			}
@@ -362,52 +362,4 @@ func triggerVerb(c *cli, use, what, method, path string) *cobra.Command {
 			return c.sendTrigger(cmd, method, "/api/routine-triggers/"+url.PathEscape(args[0])+path, nil)
 		},
 	}
-}
-
-// routineID resolves a routine given by ID, by the beginning of one, or by title.
-func (c *cli) routineID(cmd *cobra.Command, ref string) (string, error) {
-	if len(ref) == uuidLen {
-		return ref, nil
-	}
-	company, err := c.companyID(cmd)
-	if err != nil {
-		return "", err
-	}
-	var rows []routineRow
-	if err := c.call(cmd.Context(), "GET", "/api/companies/"+company+"/routines", nil, &rows); err != nil {
-		return "", err
-	}
-	id := ""
-	for _, r := range rows {
-		if r.Title == ref || ref != "" && strings.HasPrefix(r.ID, ref) {
-			if id != "" {
-				return "", misuse{fmt.Errorf("more than one routine is %q: give its ID", ref)}
-			}
-			id = r.ID
-		}
-	}
-	if id == "" {
-		return "", fmt.Errorf("no routine %q: see selvage routine list", ref)
-	}
-	return id, nil
-}
-
-// projectID resolves a project given by ID or name.
-func (c *cli) projectID(cmd *cobra.Command, company, ref string) (string, error) {
-	if len(ref) == uuidLen {
-		return ref, nil
-	}
-	var rows []struct {
-		ID   string `json:"id"`
-		Name string `json:"name"`
-	}
-	if err := c.call(cmd.Context(), "GET", "/api/companies/"+company+"/projects", nil, &rows); err != nil {
-		return "", err
-	}
-	for _, r := range rows {
-		if strings.EqualFold(r.Name, ref) {
-			return r.ID, nil
-		}
-	}
-	return "", fmt.Errorf("no project %q", ref)
 }

@@ -62,7 +62,7 @@ func secretCommand(c *cli) *cobra.Command {
 	rotate := &cobra.Command{
 		Use: "rotate SECRET", Short: "Give a secret a new value, from standard input or a prompt", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.secretID(cmd, args[0])
+			id, err := c.resolve(cmd, "secret", args[0])
 			if err != nil {
 				return err
 			}
@@ -77,7 +77,7 @@ func secretCommand(c *cli) *cobra.Command {
 	remove := &cobra.Command{
 		Use: "delete SECRET", Short: "Delete a secret with all its versions", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.secretID(cmd, args[0])
+			id, err := c.resolve(cmd, "secret", args[0])
 			if err != nil {
 				return err
 			}
@@ -88,7 +88,7 @@ func secretCommand(c *cli) *cobra.Command {
 	usage := &cobra.Command{
 		Use: "usage SECRET", Short: "List the variables that refer to a secret", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.secretID(cmd, args[0])
+			id, err := c.resolve(cmd, "secret", args[0])
 			if err != nil {
 				return err
 			}
@@ -113,27 +113,6 @@ func secretCommand(c *cli) *cobra.Command {
 
 func (secretRow) print(what string, r *secretRow) func(io.Writer) {
 	return func(w io.Writer) { fmt.Fprintf(w, "%s %s, version %d, %s\n", r.Key, what, r.LatestVersion, r.ID) }
-}
-
-// secretID resolves a secret given by ID, key or name.
-func (c *cli) secretID(cmd *cobra.Command, ref string) (string, error) {
-	if len(ref) == uuidLen {
-		return ref, nil
-	}
-	company, err := c.companyID(cmd)
-	if err != nil {
-		return "", err
-	}
-	var rows []secretRow
-	if err := c.call(cmd.Context(), "GET", "/api/companies/"+company+"/secrets", nil, &rows); err != nil {
-		return "", err
-	}
-	for _, r := range rows {
-		if strings.EqualFold(r.Key, ref) || strings.EqualFold(r.Name, ref) {
-			return r.ID, nil
-		}
-	}
-	return "", fmt.Errorf("no secret %q: see selvage secret list", ref)
 }
 
 // readSecret reads a value from standard input, or from a prompt that does not

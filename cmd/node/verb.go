@@ -43,13 +43,8 @@ type field struct {
 }
 
 func (v verb) command(c *cli) *cobra.Command {
-	least, most := 0, 0
-	for _, word := range strings.Fields(v.use)[1:] {
-		if most++; !strings.HasPrefix(word, "[") {
-			least++
-		}
-	}
-	cmd := &cobra.Command{Use: v.use, Short: v.short, Long: v.long, Example: v.example, Args: cobra.RangeArgs(least, most)}
+	least, most := wanted(v.use)
+	cmd := &cobra.Command{Use: v.use, Short: v.short, Long: v.long, Example: v.example, Args: cobra.RangeArgs(len(least), most)}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return v.run(c, cmd, args) }
 	for _, f := range v.fields {
 		switch {
@@ -118,83 +113,6 @@ func put(in map[string]any, name string, value any) {
 	put(inner, rest, value)
 }
 
-var placeholder = regexp.MustCompile(`\{([a-z]+)(?::([0-9]))?\}|\{([0-9])\}`)
-
-// filled replaces the placeholders of a path.
-func (c *cli) filled(cmd *cobra.Command, path string, args []string) (string, error) {
-	var failed error
-	out := placeholder.ReplaceAllStringFunc(path, func(m string) string {
-		parts := placeholder.FindStringSubmatch(m)
-		if parts[1] == "company" {
-			id, err := c.companyID(cmd)
-			if err != nil {
-				failed = err
-			}
-			return id
-		}
-		n, _ := strconv.Atoi(parts[2] + parts[3])
-		if n > len(args) {
-			return ""
-		}
-		id, err := c.resolve(cmd, parts[1], args[n-1])
-		if err != nil {
-			failed = err
-		}
-		return url.PathEscape(id)
-	})
-	return strings.TrimSuffix(out, "/"), failed
-}
-
-// lists say where the rows of a noun are, and by which member a person names them.
-var lists = map[string][2]string{
-	"project": {"/api/companies/{company}/projects", "name"}, "goal": {"/api/companies/{company}/goals", "title"},
-	"label": {"/api/companies/{company}/labels", "name"}, "environment": {"/api/companies/{company}/environments", "name"},
-	"routine": {"/api/companies/{company}/routines", "title"}, "definition": {"/api/companies/{company}/user-secret-definitions", "key"},
-	"mine": {"/api/companies/{company}/me/user-secrets", "key"}, "secret": {"/api/companies/{company}/secrets", "key"},
-}
-
-// resolve returns the ID of what a person names: by ID, name, or the beginning of
-// an ID that no other shares.
-func (c *cli) resolve(cmd *cobra.Command, noun, ref string) (string, error) {
-	switch noun {
-	case "", "issue": // the API takes identifiers in paths
-		return ref, nil
-	case "agent":
-		return c.agentID(cmd, ref)
-	case "run":
-		return c.runID(cmd, ref)
-	}
-	if len(ref) == uuidLen {
-		return ref, nil
-	}
-	at, ok := lists[noun]
-	if !ok {
-		return ref, nil
-	}
-	path, err := c.filled(cmd, at[0], nil)
-	if err != nil {
-		return "", err
-	}
-	var rows []map[string]any
-	if err := c.call(cmd.Context(), "GET", path, nil, &rows); err != nil {
-		return "", err
-	}
-	var found []string
-	for _, r := range rows {
-		id, _ := r["id"].(string)
-		if name, _ := r[at[1]].(string); strings.EqualFold(name, ref) {
-			return id, nil
-		}
-		if strings.HasPrefix(id, ref) {
-			found = append(found, id)
-		}
-	}
-	if len(found) != 1 {
-		return "", fmt.Errorf("no %s %q: see selvage %s list", noun, ref, noun)
-	}
-	return found[0], nil
-}
-
 // issueID returns the UUID of an issue given by its identifier, for members of bodies.
 func (c *cli) issueID(cmd *cobra.Command, ref string) (string, error) {
 	if ref == "" || len(ref) == uuidLen {
@@ -245,6 +163,9 @@ func (f field) read(c *cli, cmd *cobra.Command, args []string) (value any, given
 	switch f.kind {
 	case "int":
 		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			err = misuse{fmt.Errorf("%q is no whole number: %s", text, cmd.UseLine())}
+		}
 		return n, true, err
 	case "file":
 		b, err := readText(cmd, text)

@@ -54,7 +54,7 @@ func workspaceCommand(c *cli) *cobra.Command {
 	closing := &cobra.Command{
 		Use: "close WORKSPACE", Short: "Close a workspace; its node removes the worktree, the branch stays", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.workspaceID(cmd, args[0])
+			id, err := c.resolve(cmd, "workspace", args[0])
 			if err != nil {
 				return err
 			}
@@ -65,29 +65,4 @@ func workspaceCommand(c *cli) *cobra.Command {
 		},
 	}
 	return group("workspace", "Where runs work", list, closing)
-}
-
-// workspaceID resolves a workspace by the beginning of its ID.
-func (c *cli) workspaceID(cmd *cobra.Command, want string) (string, error) {
-	if len(want) == 36 {
-		return want, nil
-	}
-	company, err := c.companyID(cmd)
-	if err != nil {
-		return "", err
-	}
-	var rows []workspaceRow
-	if err := c.call(cmd.Context(), "GET", "/api/companies/"+company+"/execution-workspaces?limit=1000", nil, &rows); err != nil {
-		return "", err
-	}
-	var found []string
-	for _, r := range rows {
-		if len(want) >= 4 && len(r.ID) > len(want) && r.ID[:len(want)] == want {
-			found = append(found, r.ID)
-		}
-	}
-	if len(found) != 1 {
-		return "", misuse{fmt.Errorf("%d workspaces begin with %q: see selvage workspace list", len(found), want)}
-	}
-	return found[0], nil
 }

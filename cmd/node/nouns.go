@@ -1,0 +1,127 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// A noun is something that an argument may name: what stands for AGENT in
+// "agent show AGENT". Where its rows are, and how people call them.
+type nounRows struct {
+	path  string   // that lists them; placeholders as in a verb, with the arguments before this one
+	rows  string   // member of the answer that holds the list, "": the answer is one
+	id    string   // member that the API wants to see, "": id
+	names []string // members by which a person names a row besides its ID
+	about string   // member that tells the rows apart
+	list  string   // command that shows them, "": selvage NOUN list
+}
+
+// nouns are found by what an argument is called, in lower case: by "agent" for
+// AGENT. What a word stands for below one group only has that group before it.
+var nouns = map[string]nounRows{
+	"agent":       {path: "/api/companies/{company}/agents", names: []string{"name"}, about: "role"},
+	"approval":    {path: "/api/companies/{company}/approvals?limit=1000", about: "type"},
+	"definition":  {path: "/api/companies/{company}/user-secret-definitions", names: []string{"key"}, about: "name", list: "secret wanted list"},
+	"environment": {path: "/api/companies/{company}/environments", names: []string{"name"}, about: "driver"},
+	"goal":        {path: "/api/companies/{company}/goals", names: []string{"title"}, about: "level"},
+	"label":       {path: "/api/companies/{company}/labels", names: []string{"name"}, about: "color"},
+	"mine":        {path: "/api/companies/{company}/me/user-secrets", names: []string{"key"}, about: "status", list: "secret mine list"},
+	"project":     {path: "/api/companies/{company}/projects", names: []string{"name"}, about: "status"},
+	"routine":     {path: "/api/companies/{company}/routines", names: []string{"title"}, about: "status"},
+	"run":         {path: "/api/companies/{company}/heartbeat-runs?limit=1000", about: "status"},
+	"secret":      {path: "/api/companies/{company}/secrets", names: []string{"key", "name"}, about: "status"},
+	"workspace":   {path: "/api/companies/{company}/execution-workspaces?limit=1000", names: []string{"name"}, about: "status"},
+}
+
+var placeholder = regexp.MustCompile(`\{([a-z]+)(?::([0-9]))?\}|\{([0-9])\}`)
+
+// filled replaces the placeholders of a path.
+func (c *cli) filled(cmd *cobra.Command, path string, args []string) (string, error) {
+	var failed error
+	out := placeholder.ReplaceAllStringFunc(path, func(m string) string {
+		parts := placeholder.FindStringSubmatch(m)
+		if parts[1] == "company" {
+			id, err := c.companyID(cmd)
+			if err != nil {
+				failed = err
+			}
+			return id
+		}
+		n, _ := strconv.Atoi(parts[2] + parts[3])
+		if n > len(args) {
+			return ""
+		}
+		if args[n-1] == "" {
+			failed = misuse{errors.New("an argument is empty: " + cmd.UseLine())}
+			return ""
+		}
+		id, err := c.resolve(cmd, parts[1], args[n-1])
+		if err != nil {
+			failed = err
+		}
+		return url.PathEscape(id)
+	})
+	return strings.TrimSuffix(out, "/"), failed
+}
+
+// resolve returns the ID of what a person names: by ID, name, or the beginning of
+// an ID that no other shares.
+func (c *cli) resolve(cmd *cobra.Command, noun, ref string) (string, error) {
+	n, ok := nouns[noun]
+	if !ok || len(ref) == uuidLen { // issues: the API takes identifiers in paths
+		return ref, nil
+	}
+	path, err := c.filled(cmd, n.path, nil)
+	if err != nil {
+		return "", err
+	}
+	var rows []map[string]any
+	if err := c.call(cmd.Context(), "GET", path, nil, &rows); err != nil {
+		return "", err
+	}
+	var named, begun []string
+	for _, r := range rows {
+		id, _ := r["id"].(string)
+		for _, name := range n.names {
+			if text, _ := r[name].(string); ref != "" && strings.EqualFold(text, ref) {
+				named = append(named, id)
+				break
+			}
+		}
+		if ref != "" && strings.HasPrefix(id, ref) {
+			begun = append(begun, id)
+		}
+	}
+	if len(named) == 0 {
+		named = begun
+	}
+	switch len(named) {
+	case 0:
+		return "", fmt.Errorf("no %s %q: see selvage %s", noun, ref, n.shown(noun))
+	case 1:
+		return named[0], nil
+	}
+	return "", misuse{fmt.Errorf("%d of %s are %q or begin so: give more of the ID, see selvage %s", len(named), noun, ref, n.shown(noun))}
+}
+
+// shown is the command that shows the rows.
+func (n nounRows) shown(noun string) string {
+	if n.list != "" {
+		return n.list
+	}
+	return noun + " list"
+}
+
+func (c *cli) agentID(cmd *cobra.Command, ref string) (string, error) {
+	return c.resolve(cmd, "agent", ref)
+}
+
+func (c *cli) runID(cmd *cobra.Command, ref string) (string, error) {
+	return c.resolve(cmd, "run", ref)
+}
