@@ -42,11 +42,8 @@ func deniedTo(tx *ledger.Tx, of string, by ledger.Actor) Denial {
 	if by.Type != "agent" {
 		return ""
 	}
-	if row, ok := companies.Get(tx, of, of); ok && row.Status != "active" {
-		if row.PauseReason == pausedForBudget {
-			return DeniedBudget
-		}
-		return DeniedCompany
+	if why := deniedIn(tx, of); why != "" {
+		return why
 	}
 	a, ok := wakeable(tx, of, by.ID)
 	if !ok || a.stopped(tx) == "" {
@@ -59,6 +56,18 @@ func deniedTo(tx *ledger.Tx, of string, by ledger.Actor) Denial {
 		return DeniedNoProgress
 	}
 	return DeniedAgent
+}
+
+// deniedIn returns why a company is at rest, or "".
+func deniedIn(tx *ledger.Tx, of string) Denial {
+	row, ok := companies.Get(tx, of, of)
+	switch {
+	case !ok || row.Status == CompanyActive:
+		return ""
+	case row.PauseReason == pausedForBudget:
+		return DeniedBudget
+	}
+	return DeniedCompany
 }
 
 // refuseDenied is the 409 for what governance says no to.

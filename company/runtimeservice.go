@@ -282,9 +282,17 @@ func ServiceByID(tx *ledger.Tx, id string) (RuntimeService, bool) {
 	return services.Get(tx, string(of), id)
 }
 
+// A WantedService is a service that a node is to look after. While Denied is not
+// "", governance says no to its being at work; it stays wanted, and is started
+// again when that ends.
+type WantedService struct {
+	RuntimeService
+	Denied Denial
+}
+
 // ServicesOn returns the services that a node is to look after. One of a run
 // that is over counts as not wanted.
-func ServicesOn(tx *ledger.Tx, node string) (out []RuntimeService) {
+func ServicesOn(tx *ledger.Tx, node string) (out []WantedService) {
 	prefix := serviceNodeKey(node, "")
 	for k, of := range tx.Prefix(prefix) {
 		s, ok := services.Get(tx, string(of), string(k[len(prefix):]))
@@ -296,11 +304,49 @@ func ServicesOn(tx *ledger.Tx, node string) (out []RuntimeService) {
 				s.Desired = "stopped"
 			}
 		}
-		if out = append(out, s); len(out) == maxLost {
+		if out = append(out, WantedService{s, s.Over(tx)}); len(out) == maxLost {
 			break
 		}
 	}
 	return out
+}
+
+// Over returns why a service may be at work no longer, or "".
+func (s RuntimeService) Over(tx *ledger.Tx) Denial {
+	return deniedService(tx, s.Company, string(s.Issue))
+}
+
+// deniedService returns why no service of a company, and of an issue if it is one's,
+// may be at work now, or "": everything is stopped, the company is paused, archived or
+// being deleted, or the issue's tree is paused. A pause that lets runs finish lets
+// the services that they use finish with them. A service is nobody's but its
+// workspace's, so an agent that is paused ends none.
+func deniedService(tx *ledger.Tx, of, issue string) Denial {
+	if why := endedFor(tx, of, ledger.Actor{}, "", false); why != "" {
+		return why
+	}
+	if why := deniedIn(tx, of); why != "" {
+		return why
+	}
+	if i, ok := issues.Get(tx, of, issue); ok && issue != "" {
+		if h, held := HeldBy(tx, i); held && h.Release.Strategy != "after_active_runs_finish" {
+			return DeniedTreeHold
+		}
+	}
+	return ""
+}
+
+// ServiceDenial says in a sentence why a service is not at work.
+func ServiceDenial(why Denial) string {
+	switch why {
+	case DeniedMeshStopped:
+		return "Everything was stopped; services that are wanted start again when the mesh is resumed (selvage resume)"
+	case DeniedBudget:
+		return "The company is paused because of its budget; services that are wanted start again when it is resumed"
+	case DeniedTreeHold:
+		return "The issue's tree is on hold; services that are wanted start again when it is released"
+	}
+	return "The company is paused or archived; services that are wanted start again when it is resumed"
 }
 
 // A servicePlace is a workspace whose services are controlled.
@@ -390,6 +436,14 @@ func (s servicePlace) id() string {
 	return s.of.ID
 }
 
+// issue is the one whose workspace it is, "" for a project's.
+func (s servicePlace) issue() string {
+	if s.exec != nil {
+		return string(s.exec.SourceIssue)
+	}
+	return ""
+}
+
 func (s servicePlace) company() string {
 	if s.exec != nil {
 		return s.exec.Company
@@ -426,6 +480,9 @@ func controlServices(c *ledger.Context, p ControlServices) (any, error) {
 	chosen, err := s.choose(c.Tx, p, "service")
 	if err != nil {
 		return nil, err
+	}
+	if why := deniedService(c.Tx, s.company(), s.issue()); why != "" && p.Action != "stop" {
+		return nil, refuseDenied(why, "%s", ServiceDenial(why))
 	}
 	names := make([]string, len(chosen))
 	for i, d := range chosen {

@@ -112,3 +112,78 @@ func TestServicesAreControlled(t *testing.T) {
 		t.Error("a service outlived its workspace")
 	}
 }
+
+// What governance says no to keeps a service from being at work and wanted: it is
+// not started then, and begins again by itself afterwards, if nobody stopped it.
+func TestServicesRestWithWhatTheyBelongTo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rest, wake func(t *testing.T, d *desk, issue string)
+		want       Denial
+	}{
+		"a pause of the company": {
+			func(t *testing.T, d *desk, _ string) { d.must(t, board, "company.pause", ChangeCompany{}, nil) },
+			func(t *testing.T, d *desk, _ string) { d.must(t, board, "company.resume", ChangeCompany{}, nil) }, DeniedCompany},
+		"the emergency stop": {
+			func(t *testing.T, d *desk, _ string) { d.must(t, board, "mesh.stop", StopAll{}, nil) },
+			func(t *testing.T, d *desk, _ string) { d.must(t, board, "mesh.resume", ResumeAll{}, nil) }, DeniedMeshStopped},
+		"a hold of the tree": {
+			func(t *testing.T, d *desk, i string) {
+				d.must(t, board, "tree.hold", HoldTree{ID: d.id(), Issue: i, Mode: "pause"}, nil)
+			},
+			func(t *testing.T, d *desk, i string) {
+				d.must(t, board, "tree.hold", HoldTree{ID: d.id(), Issue: i, Mode: "resume"}, nil)
+			}, DeniedTreeHold},
+		"a hold that lets runs finish": {
+			func(t *testing.T, d *desk, i string) {
+				d.must(t, board, "tree.hold", HoldTree{ID: d.id(), Issue: i, Mode: "pause", Strategy: "after_active_runs_finish"}, nil)
+			}, nil, ""},
+		"a pause of the agent": {
+			func(t *testing.T, d *desk, _ string) {
+				d.must(t, board, "agent.pause", ChangeAgent{Agent: AgentsOf(d.tx, d.company, false)[0].ID}, nil)
+			}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			i, _, w := d.space(t, "One")
+			config := &WorkspaceConfig{Runtime: json.RawMessage(`{"services":[{"name":"Web","command":"npm start"}]}`)}
+			d.must(t, board, "exec_workspace.update", UpdateExecutionWorkspace{ID: w.ID, Config: config}, nil)
+			ask := func(action string) ControlServices {
+				return ControlServices{Operation: d.id(), Workspace: w.ID, Action: action}
+			}
+			d.must(t, board, "runtime_service.control", ask("start"), nil)
+			wanted := func(want Denial) {
+				t.Helper()
+				if on := ServicesOn(d.tx, "n1"); len(on) != 1 || on[0].Desired != "running" || on[0].Denied != want {
+					t.Errorf("the node is to keep %+v, want one denied for %q", on, want)
+				}
+			}
+			wanted("")
+			c.rest(t, d, i.ID)
+			wanted(c.want)
+			if c.want == "" {
+				d.must(t, board, "runtime_service.control", ask("start"), nil)
+				return
+			}
+			one := ServicesOf(d.tx, d.company, w.ID)[0]
+			if err := d.byNode("n1", "runtime_service.report", ReportService{ID: one.ID, Generation: 1, Status: ServiceStopped, Health: "unknown", Error: ServiceDenial(c.want)}); err != nil {
+				t.Fatal(err)
+			}
+			if one, _ = ServiceByID(d.tx, one.ID); one.Status != ServiceStopped || one.Error == "" {
+				t.Errorf("it is shown as %+v", one)
+			}
+			for _, action := range []string{"start", "restart"} {
+				wantRefusal(t, d.do(board, "runtime_service.control", ask(action), nil), ledger.Conflict, ServiceDenial(c.want))
+			}
+			wanted(c.want)
+			c.wake(t, d, i.ID)
+			wanted("")
+			c.rest(t, d, i.ID)
+			d.must(t, board, "runtime_service.control", ask("stop"), nil)
+			c.wake(t, d, i.ID)
+			if on := ServicesOn(d.tx, "n1"); len(on) > 0 {
+				t.Errorf("what was stopped meanwhile is to be kept: %+v", on)
+			}
+		})
+	}
+}

@@ -53,12 +53,12 @@ func (n *Node) whileMayAct(ctx context.Context, over func(*ledger.Tx) company.De
 	return ctx, func() { end(nil) }
 }
 
-// authorityFor is authority for an operation of a workspace, and 0 from when that may
-// not go on.
-func (n *Node) authorityFor(o company.WorkspaceOperation) func() time.Duration {
+// authorityWhile is authority for something at work, and 0 from when over says why
+// that may not go on.
+func (n *Node) authorityWhile(over func(*ledger.Tx) company.Denial) func() time.Duration {
 	return func() time.Duration {
 		why := company.Denial("")
-		if err := n.ledger.View(func(tx *ledger.Tx) error { why = o.Over(tx); return nil }); err != nil || why != "" {
+		if err := n.ledger.View(func(tx *ledger.Tx) error { why = over(tx); return nil }); err != nil || why != "" {
 			return 0
 		}
 		return n.work.worker.Authority()

@@ -36,8 +36,7 @@ type keeper struct {
 // A keptService is one generation of a service here.
 type keptService struct {
 	generation uint64
-	stop       context.CancelFunc
-	lapsed     bool // the lease ended under it
+	stop       context.CancelCauseFunc // its cause is told as the reason, unless it is nil
 }
 
 // run works until ctx ends, and returns when all that it started is gone.
@@ -50,13 +49,11 @@ func (k *keeper) run(ctx context.Context) {
 // look compares what is wanted here with what is at work here.
 func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
 	n := k.n
-	holds := n.work.worker.Holds()
-	var wanted []company.RuntimeService
+	holds, halted := n.work.worker.Holds(), false
+	var wanted []company.WantedService
 	var due []company.WorkspaceOperation
 	err := n.ledger.View(func(tx *ledger.Tx) error {
-		if _, halted := company.Halted(tx); halted {
-			holds = false
-		}
+		_, halted = company.Halted(tx)
 		wanted = company.ServicesOn(tx, string(n.ID()))
 		due = company.OperationsOn(tx, string(n.ID()))
 		return nil
@@ -66,14 +63,16 @@ func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	known := map[string]company.RuntimeService{}
+	known := map[string]company.WantedService{}
 	for _, s := range wanted {
 		known[s.ID] = s
 	}
 	for id, here := range k.services {
-		if s, ok := known[id]; !holds || !ok || s.Desired != "running" || s.Generation != here.generation {
-			here.lapsed = here.lapsed || !holds
-			here.stop()
+		switch s, ok := known[id]; {
+		case !holds || !ok || s.Desired != "running" || s.Generation != here.generation:
+			here.stop(nil)
+		case s.Denied != "":
+			here.stop(errors.New(company.ServiceDenial(s.Denied)))
 		}
 	}
 	if !holds {
@@ -85,26 +84,37 @@ func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
 		}
 		if s.Desired != "running" {
 			work.Go(func() {
-				k.report(ctx, s, company.ReportService{Status: company.ServiceStopped, Health: "unknown", LogRef: string(s.LogRef)})
+				k.report(ctx, s.RuntimeService, company.ReportService{Status: company.ServiceStopped, Health: "unknown", LogRef: string(s.LogRef)})
 			})
+			continue
+		}
+		if s.Denied != "" {
+			if s.Status != company.ServiceStopped {
+				work.Go(func() {
+					k.report(ctx, s.RuntimeService, company.ReportService{Status: company.ServiceStopped, Health: "unknown", Error: company.ServiceDenial(s.Denied), LogRef: string(s.LogRef)})
+				})
+			}
 			continue
 		}
 		if len(k.services) >= maxServices {
 			n.log.Warn("no room for another service", "service", s.ID)
 			continue
 		}
-		sctx, stop := context.WithCancel(ctx)
+		sctx, stop := context.WithCancelCause(ctx)
 		here := &keptService{generation: s.Generation, stop: stop}
 		k.services[s.ID] = here
 		work.Go(func() {
 			defer func() {
-				stop()
+				stop(nil)
 				k.mu.Lock()
 				delete(k.services, s.ID)
 				k.mu.Unlock()
 			}()
-			k.keep(sctx, s)
+			k.keep(sctx, s.RuntimeService)
 		})
+	}
+	if halted {
+		return
 	}
 	for _, o := range due {
 		if _, here := n.work.active.Load(o.ID); here || k.jobs[o.ID] {
@@ -160,7 +170,7 @@ func (k *keeper) job(ctx context.Context, o company.WorkspaceOperation) {
 		f := p.f
 		f.Dir = filepath.Join(f.Dir, d.Cwd)
 		err = n.carryOutIn(ctx, spaceCommand{w: company.ExecutionWorkspace{ID: string(o.Workspace), Company: o.Company}, f: f, phase: o.Phase, name: "command " + d.Name, line: d.Command,
-			env: env, secrets: secrets, authority: n.authorityFor(o), alreadyOpen: o.ID})
+			env: env, secrets: secrets, authority: n.authorityWhile(o.Over), alreadyOpen: o.ID})
 		if err != nil {
 			n.log.Info("workspace command", "operation", o.ID, "error", err)
 		}
@@ -212,7 +222,14 @@ func (k *keeper) keep(ctx context.Context, s company.RuntimeService) {
 	n := k.n
 	last := context.WithoutCancel(ctx)
 	ref := runlog.Ref(s.Company, serviceLogs, s.ID)
+	stopped := func(restarts int64) {
+		k.report(last, s, company.ReportService{Status: company.ServiceStopped, Health: "unknown", Error: k.whyOver(ctx, s), Restarts: restarts, LogRef: ref})
+	}
 	failed := func(why string, restarts int64) {
+		if ctx.Err() != nil || k.whyOver(ctx, s) != "" {
+			stopped(restarts)
+			return
+		}
 		k.report(last, s, company.ReportService{Status: company.ServiceFailed, Health: "unhealthy", Error: why, Restarts: restarts, LogRef: ref})
 	}
 	log, err := n.work.logs.Create(ref)
@@ -235,7 +252,7 @@ func (k *keeper) keep(ctx context.Context, s company.RuntimeService) {
 		done, err := n.work.turns.take(ctx, p.f.Dir)
 		if err == nil {
 			err = n.carryOutIn(ctx, spaceCommand{w: p.w, f: p.f, phase: company.OperationProvision, name: "runtimeProvisionCommand", line: line,
-				env: env, secrets: secrets, authority: n.authority})
+				env: env, secrets: secrets, authority: n.authorityWhile(s.Over)})
 			done()
 		}
 		if err != nil {
@@ -247,7 +264,7 @@ func (k *keeper) keep(ctx context.Context, s company.RuntimeService) {
 	for pause := serviceFirst; ; pause = min(2*pause, serviceMost) {
 		began := time.Now()
 		why := k.once(ctx, s, p, env, secrets, log, ref, restarts)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || k.whyOver(ctx, s) != "" {
 			break
 		}
 		if time.Since(began) > serviceSteady {
@@ -266,7 +283,25 @@ func (k *keeper) keep(ctx context.Context, s company.RuntimeService) {
 		}
 		break
 	}
-	k.report(last, s, company.ReportService{Status: company.ServiceStopped, Health: "unknown", Restarts: restarts, LogRef: ref})
+	stopped(restarts)
+}
+
+// whyOver says why a service may be at work no longer although it is wanted, or "".
+func (k *keeper) whyOver(ctx context.Context, s company.RuntimeService) string {
+	if cause := context.Cause(ctx); cause != ctx.Err() {
+		return cause.Error()
+	}
+	why := company.Denial("")
+	if err := k.n.ledger.View(func(tx *ledger.Tx) error { why = s.Over(tx); return nil }); err != nil {
+		return err.Error()
+	}
+	if why != "" {
+		return company.ServiceDenial(why)
+	}
+	if !k.n.work.worker.Holds() {
+		return "The node of this service lost its lease"
+	}
+	return ""
 }
 
 // once runs a service until it ends and says why it did.
@@ -308,7 +343,7 @@ func (k *keeper) once(ctx context.Context, s company.RuntimeService, p spacePlac
 	ended := make(chan process.ShellEnd, 1)
 	go func() {
 		ended <- k.n.shell().Run(ctx, process.ShellCommand{Line: d.Command, Dir: dir, Env: vars, Secrets: secrets, Grace: commandGrace,
-			Authority: k.n.authority, Log: log.Write, Started: func(pid int) { started <- pid }})
+			Authority: k.n.authorityWhile(s.Over), Log: log.Write, Started: func(pid int) { started <- pid }})
 	}()
 	select {
 	case pid := <-started:

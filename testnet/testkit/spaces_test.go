@@ -356,3 +356,56 @@ func TestServicesOfWorkspaces(t *testing.T) {
 	b.Must(0, "PATCH", path, map[string]any{"status": "archived"}, nil, b.Seen()...)
 	b.Until("the closed workspace's service is gone", func() bool { return gone(pid) && first().Status == "stopped" })
 }
+
+// Services end with a pause of their company and with the emergency stop, as runs
+// do; the reason is shown, and they begin again afterwards, those that nobody
+// stopped meanwhile.
+func TestServicesRestWithTheirCompany(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	b := Mesh(t, 1, working(t.TempDir()))
+	of := b.Company("Acme")
+	mark := filepath.Join(folder, "pids")
+	var p struct {
+		ID               string
+		PrimaryWorkspace struct{ ID string }
+	}
+	b.Must(0, "POST", "/api/companies/"+of+"/projects", map[string]any{"name": "Site", "workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
+		"runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{"services": []any{
+			map[string]any{"name": "Web", "command": "sleep 3600 & echo $! >> " + mark + "; wait", "readiness": map[string]any{"type": "none"}},
+		}}}}}, &p)
+	path := "/api/projects/" + p.ID + "/workspaces/" + p.PrimaryWorkspace.ID + "/runtime-services/"
+	type service struct{ Status, Error, DesiredState, ProviderRef string }
+	web := func() service {
+		var list []struct{ RuntimeServices []service }
+		b.Must(0, "GET", "/api/projects/"+p.ID+"/workspaces", nil, &list, b.Seen()...)
+		return list[0].RuntimeServices[0]
+	}
+	pids := func() []string { return strings.Fields(readFile(b, mark)) }
+	lives := func(pid string) bool { _, err := os.Stat("/proc/" + pid); return err == nil }
+	b.Must(0, "POST", path+"start", map[string]any{}, nil, b.Seen()...)
+	b.Until("the service runs", func() bool { return web().Status == "running" && len(pids()) == 1 })
+
+	company := "/api/companies/" + of
+	for n, c := range []struct{ name, rest, wake, says string }{
+		{"a pause", company + "/pause", company + "/resume", "company is paused"},
+		{"the emergency stop", "/api/v1/mesh/stop", "/api/v1/mesh/resume", "Everything was stopped"},
+	} {
+		b.Must(0, "POST", c.rest, map[string]any{}, nil, b.Seen()...)
+		b.Until("the service has ended with "+c.name, func() bool {
+			s := web()
+			return s.Status == "stopped" && strings.Contains(s.Error, c.says) && s.DesiredState == "running" && !lives(pids()[n])
+		})
+		if a, err := b.Call(0, "POST", path+"start", map[string]any{}, nil); err != nil || a.Status != 409 || !strings.Contains(string(a.Body), c.says) {
+			t.Errorf("starting one under %s: %d %s, want 409", c.name, a.Status, a.Body)
+		}
+		b.Must(0, "POST", c.wake, map[string]any{}, nil, b.Seen()...)
+		b.Until("the service runs again after "+c.name, func() bool { return web().Status == "running" && len(pids()) == n+2 && web().Error == "" })
+	}
+	b.Must(0, "POST", company+"/pause", map[string]any{}, nil, b.Seen()...)
+	b.Must(0, "POST", path+"stop", map[string]any{}, nil, b.Seen()...)
+	b.Until("it is stopped for good", func() bool {
+		s := web()
+		return s.Status == "stopped" && s.DesiredState == "stopped" && !lives(pids()[2])
+	})
+}
