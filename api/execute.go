@@ -66,7 +66,7 @@ type kernelHealth struct {
 type executeBody struct {
 	Agent   string          `json:"agent_id" minLength:"1" maxLength:"200" doc:"ID of the agent, or its name within context.company_id"`
 	Task    string          `json:"task" minLength:"1" maxLength:"100000"`
-	Context json.RawMessage `json:"context,omitempty" doc:"an object; company_id and budget_remaining_usd are read, all of it is handed on"`
+	Context json.RawMessage `json:"context,omitempty" doc:"an object; company_id is read, and budget_remaining_usd as the most that the task may cost; all of it is handed on"`
 	Wait    *int64          `json:"timeout_ms,omitempty" minimum:"0" maximum:"600000" doc:"how long to wait; 30000 unless given, 0 for not at all, at most 600000"`
 }
 
@@ -91,6 +91,8 @@ type execution struct {
 	Cost      *float64 `json:"cost_usd"`
 	Duration  *int64   `json:"duration_ms"` // from the first run's start to the last one's end
 	Error     *string  `json:"error,omitempty"`
+	Code      *string  `json:"code,omitempty"`                 // BUDGET_EXHAUSTED when it is not done for want of money
+	Budget    *float64 `json:"budget_remaining_usd,omitempty"` // of what was given, when some was
 	URL       string   `json:"url"`
 
 	settled bool // nothing of it is told any more
@@ -160,7 +162,7 @@ func (s *Server) execute(rc *Request) (Response, error) {
 	switch {
 	case task == "" || len(task) > maxTask || strings.ContainsRune(task, 0):
 		return kernelError(http.StatusBadRequest, "INVALID_TASK", "task is missing, or longer than an issue may be"), nil
-	case about.Budget != nil && *about.Budget <= 0:
+	case about.Budget != nil && moneyOf(*about.Budget) <= 0:
 		return kernelError(http.StatusPaymentRequired, "BUDGET_EXHAUSTED", "context.budget_remaining_usd leaves nothing to spend"), nil
 	}
 	agent, err := executor(rc, in.Agent, about.Company)
@@ -170,7 +172,7 @@ func (s *Server) execute(rc *Request) (Response, error) {
 		}
 		return Response{}, err
 	}
-	issue, no, err := s.taskIssue(rc, agent, task, in.Context)
+	issue, no, err := s.taskIssue(rc, agent, task, in.Context, about.Budget)
 	if err != nil || issue == "" {
 		return no, err
 	}
@@ -202,7 +204,7 @@ func executor(rc *Request, ref, of string) (a company.Agent, err error) {
 
 // taskIssue makes the issue of a task by the route that everybody makes issues by,
 // as the caller of this one, so that what holds there holds here.
-func (s *Server) taskIssue(rc *Request, a company.Agent, task string, context json.RawMessage) (id string, no Response, err error) {
+func (s *Server) taskIssue(rc *Request, a company.Agent, task string, context json.RawMessage, budget *float64) (id string, no Response, err error) {
 	title, _, _ := strings.Cut(task, "\n")
 	if r := []rune(strings.TrimSpace(title)); len(r) > maxExecuteTitle {
 		title = string(r[:maxExecuteTitle-1]) + "…"
@@ -214,8 +216,12 @@ func (s *Server) taskIssue(rc *Request, a company.Agent, task string, context js
 			text += "\n\nContext:\n\n```json\n" + b.String() + "\n```"
 		}
 	}
-	body, err := json.Marshal(map[string]any{"title": strings.TrimSpace(title), "description": text, "assigneeAgentId": a.ID, "status": "todo",
-		"originKind": "execute", "allowDuplicate": true})
+	fields := map[string]any{"title": strings.TrimSpace(title), "description": text, "assigneeAgentId": a.ID, "status": "todo",
+		"originKind": "execute", "allowDuplicate": true}
+	if budget != nil {
+		fields["allowanceUsd"] = min(*budget, dollars(company.MaxAllowance))
+	}
+	body, err := json.Marshal(fields)
 	if err != nil {
 		return "", no, err
 	}
@@ -341,6 +347,9 @@ func taskOf(tx *ledger.Tx, of, issue string) (execution, error) {
 	}
 	e := execution{ID: i.ID, Issue: i.ID, Company: of, Agent: i.Assignee, Status: "waiting", URL: "/api/v1/executions/" + i.ID}
 	var last, first company.Run
+	if a, ok := company.AllowanceOf(tx, i); ok {
+		e.Budget = new(dollars(max(a.Limit-a.Spent, 0)))
+	}
 	live, runs := false, map[string]bool{}
 	for r := range company.RunsOfIssue(tx, of, issue) {
 		if e.Runs++; e.Runs == 1 {
@@ -388,8 +397,13 @@ func taskOf(tx *ledger.Tx, of, issue string) (execution, error) {
 	var told struct {
 		Score  *float64 `json:"score"`
 		Result *string  `json:"result"`
+		Denied string   `json:"deniedBy"`
 	}
-	if json.Unmarshal(last.ResultJSON, &told) == nil && e.Status == "succeeded" {
+	err := json.Unmarshal(last.ResultJSON, &told)
+	if e.Status != "succeeded" && (last.ErrorCode == "budget_refused" || err == nil && told.Denied == string(company.DeniedBudget)) {
+		e.Code = new(kernelCodes[http.StatusPaymentRequired])
+	}
+	if err == nil && e.Status == "succeeded" {
 		if told.Score != nil && *told.Score >= 0 && *told.Score <= 1 {
 			e.Score = *told.Score
 		}
@@ -433,5 +447,7 @@ func (e *execution) spent(tx *ledger.Tx, first company.Run, runs map[string]bool
 		e.Tokens += c.InputTokens + c.CachedInputTokens + c.OutputTokens
 		e.Model = new(c.Model)
 	}
-	e.Cost = new(float64(cost) / float64(company.Cent) / 100)
+	e.Cost = new(dollars(cost))
 }
+
+func dollars(m company.Money) float64 { return float64(m) / float64(company.Cent) / 100 }

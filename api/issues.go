@@ -41,6 +41,7 @@ type createIssue struct {
 	OriginFingerprint  Opt[string]          `json:"originFingerprint" maxLength:"200"`
 	IdempotencyKey     Opt[string]          `json:"idempotencyKey" maxLength:"500"`
 	AllowDuplicate     bool                 `json:"allowDuplicate,omitempty"`
+	Allowance          Opt[float64]         `json:"allowanceUsd" minimum:"0.00000001" maximum:"10000000" doc:"what the work on it, and on what is made below it, may cost in all, in USD"`
 	BlockParent        bool                 `json:"blockParentUntilDone,omitempty"` // of a sub-issue: its parent waits for it
 }
 
@@ -242,6 +243,9 @@ func (in createIssue) command(child bool) company.CreateIssue {
 		WorkspaceSettings: in.WorkspaceSettings.Or(nil), AdapterOverrides: in.AdapterOverrides.Or(nil), ExecutionPolicy: in.ExecutionPolicy.Or(nil),
 		UnblockDescriptor: in.UnblockDescriptor.Or(nil), OriginKind: in.OriginKind.Or(""), OriginID: in.OriginID.Or(""), OriginRun: bodyID(in.OriginRunID),
 		OriginFingerprint: in.OriginFingerprint.Or(""), RequestKey: in.IdempotencyKey.Or(""), AllowDuplicate: in.AllowDuplicate, BlockParent: child && in.BlockParent, Child: child}
+	if usd := in.Allowance.Or(0); usd > 0 {
+		p.Allowance = new(moneyOf(usd))
+	}
 	if child && len(in.AcceptanceCriteria) > 0 {
 		text := "## Acceptance Criteria\n\n- " + strings.Join(in.AcceptanceCriteria, "\n- ")
 		if p.Description != "" {
@@ -250,6 +254,12 @@ func (in createIssue) command(child bool) company.CreateIssue {
 		p.Description = text
 	}
 	return p
+}
+
+// moneyOf is an amount of USD, at most as much as an allowance may be; what is below
+// a micro-cent does not count.
+func moneyOf(usd float64) company.Money {
+	return company.Money(min(usd*100*float64(company.Cent), float64(company.MaxAllowance)))
 }
 
 // bodyID returns an ID of a body in lower case, as rows have it.

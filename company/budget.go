@@ -432,6 +432,7 @@ type scope struct {
 // spendBudgets counts e for its scopes and stops those that it exhausts.
 func spendBudgets(c *ledger.Context, e CostEvent) error {
 	now := TimeOf(c.Now)
+	countAllowance(c.Tx, e.Company, e.allowanceOfCost(c.Tx), 0, e.Cost)
 	for _, s := range e.scopesOf() {
 		b := BudgetOf(c.Tx, e.Company, s.Type, s.ID, now).Spend(e.Cost, now)
 		if err := enforce(c, b); err != nil {

@@ -147,6 +147,9 @@ type Issue struct {
 	Execution *ExecutionState `cbor:"63,keyasint,omitempty"`
 	// Monitor says when the issue's agent looks again at something outside.
 	Monitor *Monitor `cbor:"64,keyasint,omitempty"`
+	// Allowance is the issue, this one or one that it was made below, whose
+	// [Allowance] the work on it is paid from.
+	Allowance string `cbor:"65,keyasint,omitempty"`
 }
 
 // Clone returns a copy that shares no memory with i, as the ledger's cache of

@@ -43,6 +43,7 @@ type CreateIssue struct {
 	Child              bool            `cbor:"31,keyasint,omitempty"` // made through /children
 	BlockParent        bool            `cbor:"32,keyasint,omitempty"` // the parent waits for it
 	Resting            bool            `cbor:"33,keyasint,omitempty"` // its monitor is kept and does not fire: it is imported
+	Allowance          *Money          `cbor:"34,keyasint,omitempty"` // what the work on it may cost in all
 	many               bool            // one of many that one command makes
 }
 
@@ -140,6 +141,9 @@ func createIssue(c *ledger.Context, p CreateIssue) (any, error) {
 	if i.Identifier, i.Number, err = takeIdentifier(c, company); err != nil {
 		return nil, err
 	}
+	if i, err = allow(c, i, p.Allowance); err != nil {
+		return nil, err
+	}
 	storeIssue(c.Tx, Issue{}, i)
 	c.Set(recentKey(company, i.TitleHash), []byte(i.ID))
 	if i.RequestHash != "" {
@@ -226,6 +230,7 @@ func inherit(tx *ledger.Tx, i Issue) (Issue, error) {
 		i.Goal = orText(i.Goal, parent.Goal)
 		i.Depth = max(i.Depth, parent.Depth+1)
 		i.BillingCode = orText(i.BillingCode, parent.BillingCode)
+		i.Allowance = parent.Allowance
 	}
 	if i.Project != "" {
 		goal, workspace, ok := projectDefaults(tx, i.Company, i.Project)

@@ -63,6 +63,8 @@ type Reservation struct {
 	Closing   uint64 `cbor:"16,keyasint,omitempty" json:"-"` // height at which it was settled, for the index
 	CreatedAt Time   `cbor:"17,keyasint" json:"createdAt"`
 	UpdatedAt Time   `cbor:"18,keyasint" json:"updatedAt"`
+	// Allowance is the issue whose allowance it is of, besides the budgets.
+	Allowance NullText `cbor:"19,keyasint,omitempty" json:"allowanceIssueId"`
 }
 
 // Held returns what still counts against limits without having been spent.
@@ -231,6 +233,7 @@ func reserve(c *ledger.Context, p Reserve) (any, error) {
 	if err := MaySpend(c.Tx, r); err != nil {
 		return nil, err
 	}
+	r.Allowance = NullText(AllowanceOfRun(c.Tx, company, p.Run))
 	amount, err := r.fit(c, p, now)
 	if err != nil {
 		return nil, err
@@ -242,6 +245,7 @@ func reserve(c *ledger.Context, p Reserve) (any, error) {
 		b.Holds++
 		putBudget(c.Tx, company, b)
 	}
+	countAllowance(c.Tx, company, string(r.Allowance), r.Amount, 0)
 	reservations.Put(c.Tx, company, r.ID, r)
 	reservationsOpen.Add(c.Tx, company, r.Node, r.ID)
 	c.Record(ledger.Change{Action: "budget.reserved", EntityType: "reservation", EntityID: r.ID,
@@ -317,6 +321,16 @@ func (r Reservation) fit(c *ledger.Context, p Reserve, now Time) (Money, error) 
 			return 0, errBudget("budget_exceeded", jsonObject{}.str("scopeType", string(b.Type)).str("scopeId", b.ID).str("windowKind", string(by.Window)).
 				int("amountLimit", by.Amount.Cents()).int("amountObserved", b.Spent(by.Window).Cents()).int("amountHeld", b.Held.Cents()).
 				int("amountAsked", p.Least.Cents()).close(), "The budget of the %s does not allow this call.", b.Type)
+		}
+		amount, most = min(amount, room), min(most, room/sliceShare)
+	}
+	if a, ok := allowances.Get(c.Tx, r.Company, string(r.Allowance)); ok && r.Allowance != "" {
+		room := a.Left()
+		if c.Faults.UncountedHolds {
+			room += a.Held
+		}
+		if room < p.Least {
+			return 0, a.refuse(p.Least)
 		}
 		amount, most = min(amount, room), min(most, room/sliceShare)
 	}
@@ -420,6 +434,7 @@ func (r *Reservation) close(c *ledger.Context, as ReservationStatus) {
 // count takes what is no longer held off r's scopes, and adds what was spent.
 func (r Reservation) count(c *ledger.Context, free, spent Money, holds int64) error {
 	now := TimeOf(c.Now)
+	countAllowance(c.Tx, r.Company, string(r.Allowance), -free, spent)
 	for _, s := range r.scopesOf(c.Tx) {
 		b := BudgetOf(c.Tx, r.Company, s.Type, s.ID, now)
 		// A scope that was deleted and made again under its ID holds nothing.

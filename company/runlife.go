@@ -348,6 +348,9 @@ func startRun(c *ledger.Context, p Start) (any, error) {
 	if why := r.gone(c.Tx); why != "" {
 		return handBack(c, endRun(c, r, Outcome{Status: RunCancelled, Error: why, ErrorCode: "stale_wake"})), nil
 	}
+	if r.exhausted(c.Tx) {
+		return handBack(c, endRun(c, r, Outcome{Status: RunCancelled, Error: "Cancelled: what the work on the issue may cost is spent", ErrorCode: "budget_refused"})), nil
+	}
 	r.Status, r.StartedAt, r.UpdatedAt = RunRunning, now, now
 	r.LogStore, r.LogRef = NullText(p.LogStore), NullText(p.LogRef)
 	r.ControllerBoot, r.ControllerLeaseExpiresAt, r.ExecutionStage = NullText(r.Node), p.LeaseUntil, "dispatching"

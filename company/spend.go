@@ -16,6 +16,8 @@ type SpendAsk struct {
 	// What the call is for, "" for none. Project follows from Issue when it is
 	// empty; a Run must be running on this node.
 	Project, Issue, Goal, Run, BillingCode string
+	// Allowance follows from Run.
+	Allowance string
 	// Want is the worst case of the call at the price of now. At 0 the call has
 	// no price; it is asked for all the same, since a stopped agent makes none.
 	Want Money

@@ -49,7 +49,7 @@ var staying = []StayingKind{
 	{"recovery_actions", "What waits for somebody waits where work came to a stop.", []string{"recovery-action"}},
 	{"tree_holds", "A hold is on work that goes on, and an import brings none.", []string{"tree-hold"}},
 	{"budget_incidents", "Money is counted where it was spent.", []string{"budget-incident"}},
-	{"costs", "Money is counted where it was spent: what a package brings could forge or hide it.", []string{"cost", "cost-hour", "cost-day", "cost-issue", "finance", "finance-day", "reservation"}},
+	{"costs", "Money is counted where it was spent: what a package brings could forge or hide it.", []string{"cost", "cost-hour", "cost-day", "cost-issue", "finance", "finance-day", "reservation", "allowance"}},
 	{"runs", "Runs, their logs and their costs are history.", []string{"run", "wakeup", "placement", "task-session", "runtime-state", "routine-run", "run-callback"}},
 	{"messages", "Messages wait for an agent that is at work.", []string{"message"}},
 	{"live_workspaces", "Working trees are on nodes, and paths of machines do not travel.", []string{"exec-workspace", "workspace-op", "runtime-service"}},

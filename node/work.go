@@ -100,6 +100,7 @@ func (n *Node) openWork(context.Context) (err error) {
 		Node: n, Self: n.ID(), Session: n.session, SessionOver: n.sessionOver, KeepAlive: n.keepAlive,
 		Adapters: adapters, Folder: n.runFolder, Labels: n.labels(), Facts: n.work.facts.look, Secrets: n.resolveSecrets, Skills: runSkills, Slots: n.conf.Slots,
 		Price: priceOfRun, Paid: func(run string) bool { return n.work.purse.Paid(run) },
+		Refused: func(run string) bool { return n.work.purse.Refused(run) },
 		OpenLog: func(ref string) (scheduler.Log, error) { return n.work.logs.Create(ref) }, LogRef: runlog.Ref,
 		Lease: n.conf.Lease, Margin: n.conf.Margin, Clock: n.conf.Clock, Logger: n.log,
 	})

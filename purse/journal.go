@@ -96,7 +96,7 @@ func replay(notes []note) map[string]*stock {
 	for _, n := range notes {
 		s := stocks[n.Reservation]
 		if n.Kind == noteAsked {
-			stocks[n.Reservation] = &stock{id: n.Reservation, of: key{n.Company, n.Agent, n.Project}, session: n.Session, amount: n.Amount, until: n.Until.Std(), under: map[string]company.Metered{}}
+			stocks[n.Reservation] = &stock{id: n.Reservation, of: key{company: n.Company, agent: n.Agent, project: n.Project}, session: n.Session, amount: n.Amount, until: n.Until.Std(), under: map[string]company.Metered{}}
 			continue
 		}
 		if s == nil {

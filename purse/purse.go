@@ -75,11 +75,12 @@ type Purse struct {
 	asking  map[key]chan struct{} // full while a reservation is asked for
 	calls   int                   // under way
 	paid    map[string]struct{}   // runs that were granted something, until somebody asks
+	refused map[string]struct{}   // runs that were refused money, until somebody asks
 	closed  bool
 }
 
-// A key says whose calls a slice pays.
-type key struct{ company, agent, project string }
+// A key says whose calls a slice pays, and of which allowance if of one.
+type key struct{ company, agent, project, allowance string }
 
 // A stock is one reservation as this node has it.
 type stock struct {
@@ -113,7 +114,7 @@ func Open(cfg Config) (*Purse, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Purse{cfg: cfg, more: make(chan struct{}, 1), asking: map[key]chan struct{}{}, paid: map[string]struct{}{}}
+	p := &Purse{cfg: cfg, more: make(chan struct{}, 1), asking: map[key]chan struct{}{}, paid: map[string]struct{}{}, refused: map[string]struct{}{}}
 	var err error
 	if p.journal, p.stocks, err = openJournal(cfg.Path, string(cfg.Self), cfg.Boot, cfg.Log); err != nil {
 		return nil, fmt.Errorf("purse: %w", err)
@@ -134,6 +135,18 @@ func (p *Purse) wake() {
 // is stopped or has not enough; after any other error the call must not leave
 // either.
 func (p *Purse) Reserve(ctx context.Context, ask company.SpendAsk) (company.SpendGrant, error) {
+	g, err := p.reserve(ctx, ask)
+	if no, ok := errors.AsType[*ledger.Refusal](err); ok && ask.Run != "" && (no.ErrCode == "budget_exceeded" || no.ErrCode == "budget_paused") {
+		p.mu.Lock()
+		if len(p.refused) < maxPaid {
+			p.refused[ask.Run] = struct{}{}
+		}
+		p.mu.Unlock()
+	}
+	return g, err
+}
+
+func (p *Purse) reserve(ctx context.Context, ask company.SpendAsk) (company.SpendGrant, error) {
 	if ask.Least == 0 {
 		ask.Least = ask.Want
 	}
@@ -141,7 +154,7 @@ func (p *Purse) Reserve(ctx context.Context, ask company.SpendAsk) (company.Spen
 	if err != nil {
 		return company.SpendGrant{}, err
 	}
-	of := key{ask.Company, ask.Agent, ask.Project}
+	of := key{ask.Company, ask.Agent, ask.Project, ask.Allowance}
 	if g, ok, err := p.take(of, session, ask, ask.Want); ok || err != nil {
 		return g, err
 	}
@@ -185,6 +198,7 @@ func (p *Purse) allowed(ctx context.Context, ask *company.SpendAsk) (uint64, err
 		return 0, ErrNoAuthority
 	}
 	_, err := p.cfg.Node.View(ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
+		ask.Allowance = company.AllowanceOfRun(tx, ask.Company, ask.Run)
 		if ask.Project == "" && ask.Issue != "" {
 			ask.Project = company.ProjectOfIssue(tx, ask.Company, ask.Issue)
 		}
@@ -263,6 +277,16 @@ func (p *Purse) Paid(run string) bool {
 	defer p.mu.Unlock()
 	_, ok := p.paid[run]
 	delete(p.paid, run)
+	return ok
+}
+
+// Refused reports whether a call of a run was refused because a limit does not
+// allow it, and forgets it: it is asked once, when the run is over.
+func (p *Purse) Refused(run string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.refused[run]
+	delete(p.refused, run)
 	return ok
 }
 

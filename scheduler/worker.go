@@ -52,6 +52,9 @@ type WorkerConfig struct {
 	// Paid reports whether calls of a run were paid for at the gateway of this node,
 	// and forgets it; it is asked when the run is over. nil: there is no gateway.
 	Paid func(run string) bool
+	// Refused reports whether a limit refused a call of a run at the gateway of this
+	// node; a run that failed then failed for want of money. It is asked once a run.
+	Refused func(run string) bool
 	// Skills are those that a run of an agent is to have; nil: none are handed over.
 	Skills func(tx *ledger.Tx, company, agent string) []company.RunSkill
 
@@ -320,6 +323,9 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 	lapsed := k.lapsed
 	w.mu.Unlock()
 	out.Cost = w.cost(k, out.Cost)
+	if w.cfg.Refused != nil && w.cfg.Refused(k.run.ID) && out.Status == company.RunFailed {
+		out.ErrorCode, out.Transient = "budget_refused", false
+	}
 	switch {
 	case lapsed:
 		out = interrupted(out, "node_lost", "The node lost its lease and stopped this run")

@@ -3,6 +3,10 @@ package testkit
 import (
 	"encoding/hex"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +32,7 @@ type executed struct {
 	Error         *string
 	URL           string
 	Code, Message string
+	BudgetUSD     *float64 `json:"budget_remaining_usd"`
 }
 
 // A task is given to a node that carries nothing out, by the board and by an agent's
@@ -149,5 +154,65 @@ func TestATaskIsExecutedElsewhere(t *testing.T) {
 		t.Error("who waits for a run that was cancelled goes on waiting")
 	}
 	b.Must(0, "POST", "/api/agents/"+boss.ID+"/pause", map[string]any{}, nil) // the mesh closes sooner
+	b.Idle()
+}
+
+// What a caller has left for a task is a limit: calls at the gateway are refused
+// before they would exceed it, also where no budget is set, and the answer says so.
+// Work that comes out with less is not disturbed.
+func TestATaskCostsNoMoreThanIsLeft(t *testing.T) {
+	t.Parallel()
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"id":"x","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"on"},"finish_reason":"stop"}],"usage":{"prompt_tokens":500,"completion_tokens":200,"total_tokens":700}}`)
+	}))
+	defer up.Close()
+	b := Mesh(t, 1, working(t.TempDir()))
+	of := b.Company("Acme")
+	b.Must(0, "POST", "/api/companies/"+of+"/model-providers", map[string]any{"name": "up", "kind": "llamacpp", "baseUrl": up.URL, "models": []map[string]string{{"name": "m"}}}, nil)
+	// A cent for a token, so that each call costs 7 USD and sets about 23 aside before.
+	b.Must(0, "PUT", "/api/companies/"+of+"/model-prices", map[string]any{"model": "*", "input": 1_000_000_000_000, "output": 1_000_000_000_000}, nil)
+	call := `curl -s -o $OUT -w '%{http_code}\n' -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H 'Content-Type: application/json' \
+ -d '{"model":"m","max_tokens":200,"messages":[{"role":"user","content":"on?"}]}' $PAPERCLIP_API_URL/llm/v1/chat/completions`
+	hire := func(name, script string) Agent {
+		a, err := b.Hire(0, of, name, map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "env": map[string]any{"OUT": filepath.Join(t.TempDir(), "out")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	all := hire("Spender", `n=0; while [ $n -lt 50 ]; do n=$((n+1)); code=$(`+call+`); [ $code = 200 ] || { cat $OUT; exit 7; }; done; exit 0`)
+	execute := func(a Agent, usd float64) (e executed, answer Answer) {
+		t.Helper()
+		answer, err := b.Call(0, "POST", "/api/v1/execute", map[string]any{"agent_id": a.ID, "task": "Spend", "timeout_ms": 60_000, "context": map[string]any{"company_id": of, "budget_remaining_usd": usd}}, nil, b.Seen()...)
+		if err == nil {
+			err = json.Unmarshal(answer.Body, &e)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e, answer
+	}
+	e, a := execute(all, 60)
+	if a.Status != 200 || e.Status != "failed" || e.Code != "BUDGET_EXHAUSTED" || e.Error == nil || e.CostUSD == nil || *e.CostUSD < 7 || *e.CostUSD > 60 || e.BudgetUSD == nil || *e.BudgetUSD != 60-*e.CostUSD {
+		t.Errorf("what costs more than there is: %d %s", a.Status, a.Body)
+	}
+	var runs []struct{ ID, Status, ErrorCode string }
+	b.Must(0, "GET", "/api/companies/"+of+"/heartbeat-runs?agentId="+all.ID, nil, &runs, Strong...)
+	if len(runs) != 1 || runs[0].ErrorCode != "budget_refused" {
+		t.Errorf("its runs are %+v, want one that is not tried again", runs)
+	}
+	once := hire("Saver", `code=$(`+call+`); [ $code = 200 ]`)
+	if e, a := execute(once, 60); a.Status != 200 || e.Status != "succeeded" || e.Code != "" || e.CostUSD == nil || *e.CostUSD != 7*float64(e.Runs) || *e.BudgetUSD != 60-*e.CostUSD {
+		t.Errorf("what costs less: %d %s", a.Status, a.Body)
+	}
+	// Less than one call: it never leaves.
+	if e, a := execute(once, 0.01); a.Status != 200 || e.Status != "failed" || e.Code != "BUDGET_EXHAUSTED" || *e.CostUSD != 0 {
+		t.Errorf("what can not begin: %d %s", a.Status, a.Body)
+	}
+	for _, a := range []Agent{all, once} {
+		b.Must(0, "POST", "/api/agents/"+a.ID+"/pause", map[string]any{}, nil)
+	}
 	b.Idle()
 }
