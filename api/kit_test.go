@@ -71,7 +71,7 @@ func newSoloOf(t testing.TB, mode string) *solo {
 		}
 	})
 	n := &solo{t: t, keys: identity.Derive(sha256.Sum256([]byte("solo"))), ledger: l, now: time.Now().UTC().Truncate(time.Millisecond)}
-	g := ledger.Genesis{Name: "solo", CreatedAt: n.now.UnixMilli(),
+	g := ledger.Genesis{Name: "solo", Level: ledger.FeatureLevel, CreatedAt: n.now.UnixMilli(),
 		Founder: ledger.NewNode{Key: n.keys.Public(), SealCert: n.keys.Certificate(identity.ForSeal).Encode(), Name: "solo"},
 		Wrapped: ledger.NodeKeys{Node: n.keys.ID(), Epoch: 1, Data: []byte("data"), Gossip: []byte("gossip")}, Auth: mode}
 	n.mesh = identity.MeshIDOf(ledger.Marshal(g))

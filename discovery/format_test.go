@@ -84,6 +84,14 @@ func TestMetaFormat(t *testing.T) {
 	if err := got.UnmarshalBinary(b[:old]); err != nil || got.Program != "" || got.MeshName != want.MeshName {
 		t.Errorf("from a node that does not tell its version: %+v, %v", got, err)
 	}
+	want.Program, want.Level = "", 2
+	if b, err = want.MarshalBinary(); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "meta-level.hex", []byte(hex.Dump(b)))
+	if err := got.UnmarshalBinary(b); err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
 	b[0] = 2
 	if err := new(Meta).UnmarshalBinary(b); !errors.Is(err, ErrMeta) {
 		t.Errorf("version 2: %v", err)

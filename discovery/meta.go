@@ -22,6 +22,7 @@ type Meta struct {
 	Name         string // shown to people
 	MeshName     string // shown to people
 	Program      string // version of the node's program, "" when it does not tell
+	Level        uint8  // newest feature level that the node knows, 0 when it does not tell
 }
 
 // ServerID is the node's name in the raft configuration.
@@ -50,7 +51,8 @@ const (
 //	34      32     capability digest
 //	66      ...    six strings, each a length byte and that many bytes:
 //	               incarnation, HTTP address, role, zone, name, mesh name
-//	...     ...    a seventh, unless it is empty: version of the program
+//	...     ...    a seventh, unless it is empty and the level is 0: version of the program
+//	...     1      unless it is 0: feature level
 //
 // A reader ignores bytes that follow, and a seventh string that is not whole, so
 // that fields can be added under the same version. A reader refuses another
@@ -71,7 +73,7 @@ func (m Meta) MarshalBinary() ([]byte, error) {
 	b = append(b, m.Capabilities[:]...)
 	all := m.strings()
 	told := all[:]
-	if m.Program == "" {
+	if m.Program == "" && m.Level == 0 {
 		told = told[:len(told)-1] // as nodes write it that have none to tell
 	}
 	for _, s := range told {
@@ -79,6 +81,9 @@ func (m Meta) MarshalBinary() ([]byte, error) {
 			return nil, fmt.Errorf("%w: %s has %d bytes, at most 255", ErrMetaTooLarge, s.name, len(*s.value))
 		}
 		b = append(append(b, byte(len(*s.value))), *s.value...)
+	}
+	if m.Level > 0 {
+		b = append(b, m.Level)
 	}
 	if len(b) > MaxMeta {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d: shorten the node's name, zone or addresses", ErrMetaTooLarge, len(b), MaxMeta)
@@ -112,6 +117,9 @@ func (m *Meta) UnmarshalBinary(b []byte) error {
 			return fmt.Errorf("%w: ends within the %s", ErrMeta, s.name)
 		}
 		*s.value, rest = string(rest[1:1+rest[0]]), rest[1+int(rest[0]):]
+		if i == metaStrings && len(rest) > 0 {
+			got.Level = rest[0]
+		}
 	}
 	*m = got
 	return nil

@@ -222,6 +222,12 @@ func (l *Ledger) known(b *Batch) error {
 				return fmt.Errorf("%w: feature level %d, this node has %d", ErrUpgrade, p.Level, l.cfg.Level)
 			}
 		}
+		if c.Kind == KindGenesis {
+			var p Genesis
+			if Unmarshal(c.Payload, &p) == nil && p.Level > l.cfg.Level {
+				return fmt.Errorf("%w: feature level %d, this node has %d", ErrUpgrade, p.Level, l.cfg.Level)
+			}
+		}
 	}
 	return nil
 }

@@ -22,9 +22,15 @@ var (
 	ErrClosed = errors.New("ledger is closed")
 )
 
-// FeatureLevel is the newest behaviour that this version knows. A change of
-// what a command does stands behind a level that feature.raise switches on.
-const FeatureLevel = 1
+// A change of what a command does stands behind a level: a mesh has one, all its
+// nodes act by it, and feature.raise (or genesis) switches it on when all know it.
+// Do not reorder.
+const (
+	// LevelWide lets a command be wide, see [Context.Widen].
+	LevelWide = 2
+	// FeatureLevel is the newest that this version knows.
+	FeatureLevel = LevelWide
+)
 
 // Config is what a ledger needs. Span and Mux are required.
 type Config struct {
@@ -146,7 +152,27 @@ func Open(cfg Config) (*Ledger, error) {
 	l.pos = pos
 	l.reads = newReadCache(cfg.ReadCacheBytes)
 	l.apply.init(l, pos)
+	if l.err, err = l.tooNew(); err != nil {
+		return nil, fmt.Errorf("open ledger: %w", err)
+	}
 	return l, nil
+}
+
+// tooNew returns an error that wraps [ErrUpgrade] when the state is of a level that
+// this node does not know.
+func (l *Ledger) tooNew() (stop, err error) {
+	b, err := l.span.Get(featureRow.Key(theRow))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	var row features
+	if err == nil {
+		err = Unmarshal(b, &row)
+	}
+	if err != nil || row.Level <= l.cfg.Level {
+		return nil, err
+	}
+	return fmt.Errorf("%w: feature level %d, this node has %d", ErrUpgrade, row.Level, l.cfg.Level), nil
 }
 
 func (l *Ledger) load() (Position, error) {

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -295,6 +296,38 @@ func TestFeatureLevelIsOnlyRaised(t *testing.T) {
 			t.Errorf("level %d", Features(tx))
 		}
 	})
+}
+
+// A node raises the level too, a leader that heard of all, but not one that is not
+// trusted; and a ledger whose state is of a level that it does not know stops,
+// wherever it has the state from.
+func TestALevelThatIsNotKnownStopsTheLedger(t *testing.T) {
+	m := newMesh(t)
+	self := Actor{Type: "node", ID: string(m.one.ID())}
+	wantRefusal(t, m.ask(m.one, Actor{Type: "node", ID: string(keysOf(7).ID())}, KindFeatureRaise, FeatureRaise{Level: 2}), Forbidden)
+	wantOK(t, []Receipt{m.ask(m.one, self, KindFeatureRaise, FeatureRaise{Level: 2})})
+	s, err := m.l.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var stream bytes.Buffer
+	if _, err := s.WriteTo(&stream); err != nil {
+		t.Fatal(err)
+	}
+	old := newLedger(t, func(c *Config) { c.Level = 1 })
+	if err := old.Restore(bytes.NewReader(stream.Bytes())); err != nil || !errors.Is(old.Err(), ErrUpgrade) {
+		t.Errorf("restored: %v, %v", err, old.Err())
+	}
+	if l, err := Open(old.cfg); err != nil || !errors.Is(l.Err(), ErrUpgrade) {
+		t.Errorf("opened: %v, %v", err, l.Err())
+	}
+	founder := newLedger(t, func(c *Config) { c.Level = 1 })
+	g := Genesis{Name: "new", Founder: newNode(m.one, "one"), Level: 2}
+	b := EncodeBatch(identity.MeshIDOf(Marshal(g)), m.one.ID(), 0, 0, 0, []Command{m.command(KindGenesis, "", self, g)}, m.one.Sign)
+	if err := founder.CheckBatch(b); !errors.Is(err, ErrUpgrade) {
+		t.Errorf("a genesis: %v", err)
+	}
 }
 
 func TestLeaderChecksBatches(t *testing.T) {

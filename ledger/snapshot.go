@@ -299,7 +299,11 @@ func (l *Ledger) Restore(r io.Reader) error {
 	l.recent = nil
 	l.members.forget()
 	l.mu.Unlock()
-	l.publish(nil)
+	stop, err := l.tooNew()
+	l.publish(stop)
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
 	return nil
 }
 

@@ -93,6 +93,9 @@ func (n *Node) chores() (due []ledger.Command) {
 	if err != nil {
 		n.log.Warn("chores", "error", err)
 	}
+	if level := n.levelToRaise(); level > 0 {
+		due = append(due, n.command(ledger.KindFeatureRaise, "", ledger.FeatureRaise{Level: level}))
+	}
 	due = append(due, n.resealing()...)
 	return due[:min(len(due), maxChores)]
 }

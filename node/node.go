@@ -339,7 +339,7 @@ func (n *Node) openDiscovery(ctx context.Context) error {
 		Hints:  n.hints, Sighted: n.sightings, Connected: n.transport.Connected,
 		Meta: discovery.Meta{
 			Mesh: n.Mesh(), Node: n.keys.ID(), Incarnation: n.keys.Incarnation, Name: n.conf.Name, MeshName: n.meshName(),
-			HTTP: n.boundHTTP(), Zone: n.conf.Labels["zone"], Program: shortVersion(n.conf.Version),
+			HTTP: n.boundHTTP(), Zone: n.conf.Labels["zone"], Program: shortVersion(n.conf.Version), Level: ledger.FeatureLevel,
 		},
 	})
 	if err != nil {

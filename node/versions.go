@@ -9,6 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/discovery"
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // maxProgram bounds what a node tells others of its program's version, in bytes:
@@ -26,6 +27,45 @@ func (n *Node) program(id identity.NodeID) string {
 		return m.Meta.Program
 	}
 	return ""
+}
+
+// levelToRaise is the feature level that all nodes of the mesh know and that it
+// does not have yet, 0 for none. A voter that is not heard may run an older program,
+// which would stop at a level that it does not know: it is waited for. Who does not
+// vote and is away stops then, if it is older, and says that it is to be upgraded.
+func (n *Node) levelToRaise() uint64 {
+	var now uint64
+	if err := n.ledger.View(func(tx *ledger.Tx) error { now = ledger.Features(tx); return nil }); err != nil || now >= ledger.FeatureLevel {
+		return 0
+	}
+	votes := map[identity.NodeID]bool{}
+	for _, s := range n.consensus.Servers() {
+		votes[s.Node] = votes[s.Node] || s.Voter
+	}
+	var known []uint64
+	for id, m := range n.roster.all() {
+		switch {
+		case !m.Member() || id == n.ID():
+		case n.alive(id):
+			about, _ := n.discovery.Member(id)
+			known = append(known, uint64(about.Meta.Level))
+		case votes[id]:
+			known = append(known, 0)
+		}
+	}
+	return commonLevel(now, ledger.FeatureLevel, known)
+}
+
+// commonLevel is the newest level that a node that knows own, and others, know, or
+// 0 when that is not above the mesh's. What a node does not tell is 1.
+func commonLevel(now, own uint64, others []uint64) uint64 {
+	for _, level := range others {
+		own = min(own, max(level, 1))
+	}
+	if own <= now {
+		return 0
+	}
+	return own
 }
 
 // versions compares the programs of the members that live.

@@ -7,6 +7,26 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 )
 
+// The mesh's level rises to what all know who would have to act by it.
+func TestCommonLevel(t *testing.T) {
+	for name, c := range map[string]struct {
+		now, own uint64
+		others   []uint64
+		want     uint64
+	}{
+		"alone":                 {1, 2, nil, 2},
+		"all know it":           {1, 2, []uint64{2, 3}, 2},
+		"one is older":          {1, 2, []uint64{2, 1}, 0},
+		"one does not tell":     {1, 2, []uint64{0, 2}, 0},
+		"all are ahead of some": {1, 4, []uint64{3, 4}, 3},
+		"it is there already":   {3, 4, []uint64{3, 4}, 0},
+	} {
+		if got := commonLevel(c.now, c.own, c.others); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
 // The doctor compares what the nodes run, and says what to do when they differ.
 func TestDoctorComparesVersions(t *testing.T) {
 	for name, c := range map[string]struct {
