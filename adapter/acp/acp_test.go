@@ -232,7 +232,7 @@ func TestAnAgentThatWantsToBeSignedInTakesItsKey(t *testing.T) {
 func TestKnownAgentsAreLedToTheGateway(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{
-		"claude-agent-acp": {"ANTHROPIC_BASE_URL=http", "/llm/anthropic", "ANTHROPIC_MODEL=m1", "/.claude"},
+		"claude-agent-acp": {"ANTHROPIC_BASE_URL=http", "/llm/anthropic", "ANTHROPIC_MODEL=m1", "/.claude", "CLAUDE_CODE_TMPDIR=/"},
 		"codex-acp":        {"CODEX_HOME=", `model_provider="selvage"`, `model="m1"`, "/llm/v1"},
 		"gemini":           {"GOOGLE_GEMINI_BASE_URL=http", "/llm/gemini", "GEMINI_CLI_HOME=", "--model m1"},
 		"opencode":         {"OPENCODE_CONFIG_CONTENT=", `"model":"selvage/m1"`, "/.opencode/"},

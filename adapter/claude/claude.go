@@ -97,8 +97,13 @@ func Lead(r *cli.Run, c *cli.Call) error {
 	return nil
 }
 
-// settle puts its state in the agent's folder and lets it ask nobody but its model.
+// settle puts its state in the agent's folder, its temporary files, for which it
+// takes a folder of /tmp and not $TMPDIR, with the run's, and lets it ask nobody
+// but its model.
 func settle(r *cli.Run, env map[string]string) (err error) {
+	if r.Place.Env["CLAUDE_CODE_TMPDIR"] == "" {
+		env["CLAUDE_CODE_TMPDIR"] = r.Place.Scratch
+	}
 	env["DISABLE_AUTOUPDATER"], env["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = "1", "1"
 	env["CLAUDE_CONFIG_DIR"], err = r.Folder(".claude")
 	return err

@@ -48,8 +48,9 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 		t.Errorf("arguments %q", c.Args)
 	}
 	for k, want := range map[string]string{"ANTHROPIC_BASE_URL": "http://127.0.0.1:3100/llm/anthropic", "ANTHROPIC_AUTH_TOKEN": clitest.Token, "ANTHROPIC_API_KEY": "",
-		"MINE": "1", "AWS_SECRET": "", "CLAUDE_CONFIG_DIR": filepath.Join(b.Dir, "workspaces", "agent-1", ".claude"), "PAPERCLIP_TASK_ID": "task-1"} {
-		if c.Env[k] != want {
+		"MINE": "1", "AWS_SECRET": "", "CLAUDE_CONFIG_DIR": filepath.Join(b.Dir, "workspaces", "agent-1", ".claude"), "PAPERCLIP_TASK_ID": "task-1",
+		"CLAUDE_CODE_TMPDIR": c.Env["TMPDIR"]} {
+		if c.Env[k] != want || want == "" && k == "CLAUDE_CODE_TMPDIR" {
 			t.Errorf("%s is %q, want %q", k, c.Env[k], want)
 		}
 	}
