@@ -88,7 +88,7 @@ func attachmentsCommand(c *cli) *cobra.Command {
 			return c.show(cmd, "/api/issues/"+url.PathEscape(args[0])+"/attachments", &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
-					t = append(t, []string{short(r.ID), r.name(), fmt.Sprint(r.Size), r.ContentType, ago(r.CreatedAt)})
+					t = append(t, []string{r.ID, r.name(), fmt.Sprint(r.Size), r.ContentType, ago(r.CreatedAt)})
 				}
 				table(w, "ATTACHMENT NAME BYTES TYPE CREATED", t)
 			})

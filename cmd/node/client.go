@@ -36,6 +36,8 @@ type cli struct {
 	fingerprints []string // of nodes' certificates
 	kept         *credential
 	carrier      *http.Transport
+
+	made *[]verb // of which commands were made, for who asks
 }
 
 func (c *cli) flags(f *pflag.FlagSet) {
@@ -217,24 +219,48 @@ const uuidLen = 36
 // followEvery is how often a log that grows is asked for more.
 const followEvery = 300 * time.Millisecond
 
-// runLog prints a run's log from its beginning, page by page; with follow until
-// the run is over.
+// runLog prints a run's log; with follow until the run is over.
 func (c *cli) runLog(cmd *cobra.Command, id string, follow bool) error {
-	out := cmd.OutOrStdout()
+	if !follow {
+		return c.log(cmd, "/api/heartbeat-runs/"+id+"/log", nil)
+	}
+	return c.log(cmd, "/api/heartbeat-runs/"+id+"/log", func() (over bool, err error) {
+		var run runRow
+		err = c.call(cmd.Context(), "GET", "/api/heartbeat-runs/"+id, nil, &run)
+		return run.Status != "queued" && run.Status != "running" && run.Status != "scheduled_retry", err
+	})
+}
+
+// logCommand prints a log that is found by its ID.
+func logCommand(c *cli, use, short, path string) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := c.filled(cmd, path, args)
+			if err != nil {
+				return err
+			}
+			return c.log(cmd, at, nil)
+		},
+	}
+}
+
+// log prints a log from its beginning, page by page; with ended until that says so.
+func (c *cli) log(cmd *cobra.Command, path string, ended func() (bool, error)) error {
+	out, follow := cmd.OutOrStdout(), ended != nil
 	for offset := int64(0); ; {
 		over := true
 		if follow { // asked before the log, so that nothing is missed
-			var run runRow
-			if err := c.call(cmd.Context(), "GET", "/api/heartbeat-runs/"+id, nil, &run); err != nil {
+			var err error
+			if over, err = ended(); err != nil {
 				return err
 			}
-			over = run.Status != "queued" && run.Status != "running" && run.Status != "scheduled_retry"
 		}
 		var page struct {
 			Content    string `json:"content"`
 			NextOffset *int64 `json:"nextOffset"`
 		}
-		if err := c.call(cmd.Context(), "GET", fmt.Sprintf("/api/heartbeat-runs/%s/log?offset=%d&limitBytes=262144", id, offset), nil, &page); err != nil && over {
+		if err := c.call(cmd.Context(), "GET", fmt.Sprintf("%s?offset=%d&limitBytes=262144", path, offset), nil, &page); err != nil && over {
 			return err
 		}
 		if follow { // a line that is being written comes whole the next time

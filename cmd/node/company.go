@@ -215,45 +215,6 @@ func agentCommand(c *cli) *cobra.Command {
 }
 
 func issueCommand(c *cli) *cobra.Command {
-	var status, assignee string
-	list := &cobra.Command{
-		Use: "list", Short: "List the issues of a company", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			company, err := c.companyID(cmd)
-			if err != nil {
-				return err
-			}
-			q := url.Values{"sortField": {"created"}, "sortDir": {"asc"}}
-			if status != "" {
-				q.Set("status", status)
-			}
-			if assignee != "" {
-				id, err := c.agentID(cmd, assignee)
-				if err != nil {
-					return err
-				}
-				q.Set("assigneeAgentId", id)
-			}
-			names, err := c.agentNames(cmd, company)
-			if err != nil {
-				return err
-			}
-			var rows []issueRow
-			return c.show(cmd, "/api/companies/"+company+"/issues?"+q.Encode(), &rows, func(w io.Writer) {
-				var t [][]string
-				for _, r := range rows {
-					who := "-"
-					if r.AssigneeAgentID != nil {
-						who = dash(names[*r.AssigneeAgentID])
-					}
-					t = append(t, []string{r.Identifier, r.Status, r.Priority, who, ago(r.UpdatedAt), r.Title})
-				}
-				table(w, "ISSUE STATUS PRIORITY ASSIGNEE UPDATED TITLE", t)
-			})
-		},
-	}
-	list.Flags().StringVar(&status, "status", "", "only these statuses, comma separated")
-	list.Flags().StringVar(&assignee, "assignee", "", "only this agent's, by name or ID")
 	show := &cobra.Command{
 		Use: "show ISSUE", Short: "Show an issue and its comments", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -279,56 +240,8 @@ func issueCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	var description, to, priority, initial string
-	create := &cobra.Command{
-		Use: "create TITLE", Short: "Create an issue", Args: cobra.ExactArgs(1),
-		Example: `  selvage issue create "Fix the flaky test" --assignee Bob`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			company, err := c.companyID(cmd)
-			if err != nil {
-				return err
-			}
-			body := map[string]any{"title": args[0], "status": initial, "priority": priority}
-			if description != "" {
-				body["description"] = description
-			}
-			if to != "" {
-				if body["assigneeAgentId"], err = c.agentID(cmd, to); err != nil {
-					return err
-				}
-			}
-			var row issueRow
-			return c.send(cmd, "POST", "/api/companies/"+company+"/issues", body, &row, func(w io.Writer) {
-				fmt.Fprintf(w, "%s %s %s\n", row.Identifier, row.Status, row.Title)
-			})
-		},
-	}
-	create.Flags().StringVar(&description, "description", "", "what is to be done")
-	create.Flags().StringVar(&to, "assignee", "", "agent, by name or ID")
-	create.Flags().StringVar(&priority, "priority", "medium", "critical, high, medium or low")
-	create.Flags().StringVar(&initial, "status", "todo", "backlog or todo")
-	comment := &cobra.Command{
-		Use: "comment ISSUE TEXT", Short: "Comment on an issue", Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var row struct {
-				ID string `json:"id"`
-			}
-			return c.send(cmd, "POST", "/api/issues/"+url.PathEscape(args[0])+"/comments", map[string]any{"body": args[1]}, &row, func(w io.Writer) {
-				fmt.Fprintln(w, row.ID)
-			})
-		},
-	}
-	move := &cobra.Command{
-		Use: "move ISSUE STATUS", Short: "Move an issue to another status", Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var row issueRow
-			return c.send(cmd, "PATCH", "/api/issues/"+url.PathEscape(args[0]), map[string]any{"status": args[1]}, &row, func(w io.Writer) {
-				fmt.Fprintf(w, "%s %s\n", row.Identifier, row.Status)
-			})
-		},
-	}
 	rest := append(interactionCommands(c), attachCommand(c), attachmentsCommand(c), downloadCommand(c), documentCommand(c))
-	return group("issue", "Issues of a company", append([]*cobra.Command{list, show, create, comment, move}, rest...)...)
+	return group("issue", "Issues of a company", append(append(relationCommands(c), show), rest...)...)
 }
 
 func runCommand(c *cli) *cobra.Command {
@@ -410,45 +323,7 @@ func runCommand(c *cli) *cobra.Command {
 }
 
 func costCommand(c *cli) *cobra.Command {
-	summary := &cobra.Command{
-		Use: "summary", Short: "Show what a company spent this month", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			company, err := c.companyID(cmd)
-			if err != nil {
-				return err
-			}
-			var s struct {
-				Spend  int64 `json:"spendCents"`
-				Budget int64 `json:"budgetCents"`
-			}
-			return c.show(cmd, "/api/companies/"+company+"/costs/summary", &s, func(w io.Writer) {
-				fmt.Fprintf(w, "%s of %s\n", cents(s.Spend), cents(s.Budget))
-			})
-		},
-	}
-	byAgent := &cobra.Command{
-		Use: "by-agent", Short: "Show the costs of each agent", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			company, err := c.companyID(cmd)
-			if err != nil {
-				return err
-			}
-			var rows []struct {
-				Name   string `json:"agentName"`
-				Cost   int64  `json:"costCents"`
-				Input  int64  `json:"inputTokens"`
-				Output int64  `json:"outputTokens"`
-			}
-			return c.show(cmd, "/api/companies/"+company+"/costs/by-agent", &rows, func(w io.Writer) {
-				var t [][]string
-				for _, r := range rows {
-					t = append(t, []string{r.Name, cents(r.Cost), strconv.FormatInt(r.Input, 10), strconv.FormatInt(r.Output, 10)})
-				}
-				table(w, "AGENT COST INPUT OUTPUT", t)
-			})
-		},
-	}
-	return group("cost", "Costs of a company", summary, byAgent)
+	return group("cost", "Costs of a company")
 }
 
 // adapterFlags say how an agent is invoked.

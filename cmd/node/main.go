@@ -69,7 +69,9 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprint("exit status ", int(s)) }
 
-func newRoot() *cobra.Command {
+func newRoot() *cobra.Command { return newRootWith(&cli{}) }
+
+func newRootWith(c *cli) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "selvage",
 		Short:         "A mesh of identical peers that runs companies of AI agents",
@@ -86,7 +88,6 @@ func newRoot() *cobra.Command {
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misuse{err} })
-	c := &cli{}
 	c.flags(root.PersistentFlags())
 	root.AddCommand(
 		upCommand(c), membersCommand(c), raftCommand(c), tokenCommand(c), leaveCommand(c), nodeCommand(c), stopCommand(c), resumeCommand(c), ledgerCommand(c),
@@ -94,7 +95,7 @@ func newRoot() *cobra.Command {
 		workspaceCommand(c), testnetCommand(c), identityCommand(), mcpCommand(c), onboardCommand(c), secretCommand(c), modelCommand(c), adapterCommand(c), skillCommand(c),
 		authCommand(c), memberCommand(c), userCommand(c), keyCommand(c),
 	)
-	root.AddCommand(apiCommand(c), sandboxCommand(c), toolCommand(c), pendingCommand(c), approveNodeCommand(c), rejectNodeCommand(c), ownerKeyCommand(c), keyringCommand(c))
+	root.AddCommand(apiCommand(c), eventsCommand(c), sandboxCommand(c), toolCommand(c), pendingCommand(c), approveNodeCommand(c), rejectNodeCommand(c), ownerKeyCommand(c), keyringCommand(c))
 	root.AddCommand(snapshotCommand(c), recoverCommand(c), autopilotCommand(c), doctorCommand(c), debugCommand(c), monitorCommand(c))
 	for _, cmd := range append(cordonCommands(c), nodeVerbs(c)...) { // selvage drain NODE is what people type
 		if name := cmd.Name(); name == "drain" || name == "uncordon" || name == "remove" {
@@ -151,6 +152,8 @@ func wanted(use string) (least []string, most int) {
 			return least, -1
 		case strings.HasPrefix(word, "--"): // a flag that must be there; the command says why
 		case word == "[flags]":
+		case strings.HasSuffix(word, "...]"):
+			return least, -1
 		case strings.HasSuffix(word, "..."):
 			return append(least, strings.TrimSuffix(word, "...")), -1
 		case strings.HasPrefix(word, "["):

@@ -1,11 +1,10 @@
 package main
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -21,6 +20,9 @@ type companyMember struct {
 	Status string     `json:"status"`
 	Role   string     `json:"membershipRole"`
 	User   *personRow `json:"user"`
+	Grants []struct {
+		Permission string `json:"permissionKey"`
+	} `json:"grants"`
 }
 
 func (m companyMember) person() personRow {
@@ -135,62 +137,96 @@ people with selvage member join, agents as the invite's onboarding text says.`,
 			},
 		}
 	}
-	setRole := &cobra.Command{
-		Use: "role MEMBER ROLE", Short: "Give a member another role: " + roles, Args: cobra.ExactArgs(2),
+	return group("member", "People of a company: invites, requests to join, roles", list, invite, join, requests,
+		decide("approve", "Let somebody in", "let in"), decide("reject", "Turn somebody away", "turned away"), grantsCommand(c))
+}
+
+// grantsCommand shows what a member may do besides what their role says, or says it.
+func grantsCommand(c *cli) *cobra.Command {
+	var none bool
+	cmd := &cobra.Command{
+		Use: "grants MEMBER [PERMISSION...]", Short: "Show what a member may do, or say all that they may", Args: cobra.MinimumNArgs(1),
+		Example: `  selvage member grants ann@example.com
+  selvage member grants ann@example.com agents:create tasks:assign`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			company, m, err := c.member(cmd, args[0])
+			at, err := c.filled(cmd, "/api/companies/{company}/members", nil)
 			if err != nil {
 				return err
 			}
-			var row companyMember
-			return c.send(cmd, "PATCH", "/api/companies/"+company+"/members/"+m.ID, map[string]string{"membershipRole": args[1]}, &row, func(w io.Writer) {
-				fmt.Fprintf(w, "%s is %s\n", row.person().Email, row.Role)
-			})
+			id, err := c.resolve(cmd, "member", args[0])
+			if err != nil {
+				return err
+			}
+			if len(args) > 1 || none {
+				grants := []map[string]string{}
+				for _, key := range args[1:] {
+					grants = append(grants, map[string]string{"permissionKey": key})
+				}
+				var row companyMember
+				return c.send(cmd, "PATCH", at+"/"+id+"/permissions", map[string]any{"grants": grants}, &row, row.printGrants(&row))
+			}
+			var page struct {
+				Members []json.RawMessage `json:"members"`
+			}
+			if err := c.call(cmd.Context(), "GET", at, nil, &page); err != nil {
+				return err
+			}
+			for _, raw := range page.Members {
+				var row companyMember
+				if err := json.Unmarshal(raw, &row); err != nil {
+					return err
+				}
+				if row.ID == id {
+					return c.print(cmd, raw, row.printGrants(&row))
+				}
+			}
+			return fmt.Errorf("no member %q: see selvage member list", args[0])
 		},
 	}
-	remove := &cobra.Command{
-		Use: "remove MEMBER", Short: "Take a member out of the company; nobody has their open issues then", Args: cobra.ExactArgs(1),
+	cmd.Flags().BoolVar(&none, "none", false, "take all of them away")
+	return cmd
+}
+
+func (companyMember) printGrants(m *companyMember) func(io.Writer) {
+	return func(w io.Writer) {
+		var t [][]string
+		for _, g := range m.Grants {
+			t = append(t, []string{g.Permission})
+		}
+		table(w, "PERMISSION", t)
+	}
+}
+
+// accessCommand shows which companies a user is in, or says so.
+func accessCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "access USER [COMPANY...]", Short: "Show which companies a user is in, or say all of them", Args: cobra.MinimumNArgs(1),
+		Long: "Show which companies a user is in, or say all of them, by their IDs.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			company, m, err := c.member(cmd, args[0])
+			path, err := c.filled(cmd, "/api/admin/users/{user:1}/company-access", args)
 			if err != nil {
 				return err
 			}
 			var row struct {
-				Reassigned int `json:"reassignedIssueCount"`
+				Companies []struct {
+					ID     string `json:"companyId"`
+					Role   string `json:"membershipRole"`
+					Status string `json:"status"`
+				} `json:"companyAccess"`
 			}
-			return c.send(cmd, "POST", "/api/companies/"+company+"/members/"+m.ID+"/archive", struct{}{}, &row, func(w io.Writer) {
-				fmt.Fprintf(w, "%s is out; %d open issues have nobody now\n", m.person().Email, row.Reassigned)
-			})
+			human := func(w io.Writer) {
+				var t [][]string
+				for _, m := range row.Companies {
+					t = append(t, []string{m.ID, dash(m.Role), m.Status})
+				}
+				table(w, "COMPANY ROLE STATUS", t)
+			}
+			if len(args) == 1 {
+				return c.show(cmd, path, &row, human)
+			}
+			return c.send(cmd, "PUT", path, map[string]any{"companyIds": args[1:]}, &row, human)
 		},
 	}
-	return group("member", "People of a company: invites, requests to join, roles", list, invite, join, requests,
-		decide("approve", "Let somebody in", "let in"), decide("reject", "Turn somebody away", "turned away"), setRole, remove)
-}
-
-// member finds a member by ID, e-mail address or name.
-func (c *cli) member(cmd *cobra.Command, ref string) (company string, _ companyMember, err error) {
-	if company, err = c.companyID(cmd); err != nil {
-		return "", companyMember{}, err
-	}
-	var page struct {
-		Members []companyMember `json:"members"`
-	}
-	if err := c.call(cmd.Context(), "GET", "/api/companies/"+company+"/members", nil, &page); err != nil {
-		return "", companyMember{}, err
-	}
-	var found []companyMember
-	for _, m := range page.Members {
-		if m.ID == ref || strings.EqualFold(m.person().Email, ref) || strings.EqualFold(m.person().Name, ref) {
-			found = append(found, m)
-		}
-	}
-	switch len(found) {
-	case 1:
-		return company, found[0], nil
-	case 0:
-		return "", companyMember{}, fmt.Errorf("no member %q: see selvage member list", ref)
-	}
-	return "", companyMember{}, misuse{errors.New("more than one member matches: give the ID or the address")}
 }
 
 type userRow struct {
@@ -229,7 +265,7 @@ func userCommand(c *cli) *cobra.Command {
 		return &cobra.Command{
 			Use: verb + " USER", Short: short, Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				id, err := c.userID(cmd, args[0])
+				id, err := c.resolve(cmd, "user", args[0])
 				if err != nil {
 					return err
 				}
@@ -239,26 +275,9 @@ func userCommand(c *cli) *cobra.Command {
 			},
 		}
 	}
-	return group("user", "Users of the mesh", list, set("promote", "Make a user an administrator of the mesh", "administers the mesh"),
+	return group("user", "Users of the mesh", list, accessCommand(c), set("promote", "Make a user an administrator of the mesh", "administers the mesh"),
 		set("demote", "Make a user no administrator any more", "administers nothing any more"),
 		set("revoke", "End a user's sign-ins and revoke their board keys", "is signed out everywhere"),
 		set("suspend", "Shut a user out until they are let in again", "is suspended"),
 		set("resume", "Let a suspended user in again", "may sign in again"))
-}
-
-// userID finds a user by ID or e-mail address.
-func (c *cli) userID(cmd *cobra.Command, ref string) (string, error) {
-	if len(ref) == uuidLen {
-		return ref, nil
-	}
-	var rows []userRow
-	if err := c.call(cmd.Context(), "GET", "/api/admin/users?query="+url.QueryEscape(strings.ToLower(ref)), nil, &rows); err != nil {
-		return "", err
-	}
-	for _, u := range rows {
-		if strings.EqualFold(u.Email, ref) {
-			return u.ID, nil
-		}
-	}
-	return "", fmt.Errorf("no user %q: see selvage user list", ref)
 }

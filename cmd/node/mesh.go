@@ -143,7 +143,8 @@ func tokenCommand(c *cli) *cobra.Command {
 	revoke := &cobra.Command{
 		Use: "revoke TOKEN-ID", Short: "Make a join token useless", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.call(cmd.Context(), "DELETE", "/api/v1/mesh/tokens/"+url.PathEscape(args[0]), nil, nil)
+			var row any
+			return c.send(cmd, "DELETE", "/api/v1/mesh/tokens/"+url.PathEscape(args[0]), nil, &row, func(w io.Writer) { fmt.Fprintln(w, "revoked") })
 		},
 	}
 	return group("token", "Join tokens", create, list, revoke)

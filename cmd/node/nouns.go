@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -31,11 +32,13 @@ var nouns = map[string]nounRows{
 	"environment": {path: "/api/companies/{company}/environments", names: []string{"name"}, about: "driver"},
 	"goal":        {path: "/api/companies/{company}/goals", names: []string{"title"}, about: "level"},
 	"label":       {path: "/api/companies/{company}/labels", names: []string{"name"}, about: "color"},
+	"member":      {path: "/api/companies/{company}/members", rows: "members", names: []string{"user.email", "user.name"}, about: "membershipRole"},
 	"mine":        {path: "/api/companies/{company}/me/user-secrets", names: []string{"key"}, about: "status", list: "secret mine list"},
 	"project":     {path: "/api/companies/{company}/projects", names: []string{"name"}, about: "status"},
 	"routine":     {path: "/api/companies/{company}/routines", names: []string{"title"}, about: "status"},
 	"run":         {path: "/api/companies/{company}/heartbeat-runs?limit=1000", about: "status"},
 	"secret":      {path: "/api/companies/{company}/secrets", names: []string{"key", "name"}, about: "status"},
+	"user":        {path: "/api/admin/users", names: []string{"email", "name"}, about: "name"},
 	"workspace":   {path: "/api/companies/{company}/execution-workspaces?limit=1000", names: []string{"name"}, about: "status"},
 }
 
@@ -65,7 +68,7 @@ func (c *cli) filled(cmd *cobra.Command, path string, args []string) (string, er
 		if err != nil {
 			failed = err
 		}
-		return url.PathEscape(id)
+		return strings.ReplaceAll(url.QueryEscape(id), "+", "%20") // for paths and queries
 	})
 	return strings.TrimSuffix(out, "/"), failed
 }
@@ -81,15 +84,15 @@ func (c *cli) resolve(cmd *cobra.Command, noun, ref string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var rows []map[string]any
-	if err := c.call(cmd.Context(), "GET", path, nil, &rows); err != nil {
+	rows, err := c.rowsOf(cmd, path, n.rows)
+	if err != nil {
 		return "", err
 	}
 	var named, begun []string
 	for _, r := range rows {
-		id, _ := r["id"].(string)
+		id := member(r, cmp.Or(n.id, "id"))
 		for _, name := range n.names {
-			if text, _ := r[name].(string); ref != "" && strings.EqualFold(text, ref) {
+			if ref != "" && strings.EqualFold(member(r, name), ref) {
 				named = append(named, id)
 				break
 			}
@@ -108,6 +111,19 @@ func (c *cli) resolve(cmd *cobra.Command, noun, ref string) (string, error) {
 		return named[0], nil
 	}
 	return "", misuse{fmt.Errorf("%d of %s are %q or begin so: give more of the ID, see selvage %s", len(named), noun, ref, n.shown(noun))}
+}
+
+// rowsOf are the rows of a list, which is a member of the answer unless rows is "".
+func (c *cli) rowsOf(cmd *cobra.Command, path, rows string) ([]any, error) {
+	var answer any
+	if err := c.call(cmd.Context(), "GET", path, nil, &answer); err != nil {
+		return nil, err
+	}
+	if o, ok := answer.(map[string]any); ok && rows != "" {
+		answer = o[rows]
+	}
+	list, _ := answer.([]any)
+	return list, nil
 }
 
 // shown is the command that shows the rows.

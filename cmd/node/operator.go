@@ -238,10 +238,10 @@ nothing of what companies have; addresses and names of nodes are.`,
 		Example: "  selvage debug bundle.tar.gz",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := node.WriteBackup(args[0], func(w io.Writer) error { return c.debug(cmd, w) })
-			if err == nil {
-				fmt.Fprintln(cmd.OutOrStdout(), args[0])
+			if err != nil {
+				return err
 			}
-			return err
+			return c.print(cmd, map[string]string{"file": args[0]}, func(w io.Writer) { fmt.Fprintln(w, args[0]) })
 		},
 	}
 }

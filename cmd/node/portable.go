@@ -48,8 +48,7 @@ this machine are never part of it.`,
 			for _, w := range out.Warnings {
 				fmt.Fprintln(cmd.ErrOrStderr(), "selvage:", w)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%d files in %s\n", len(out.Files), dir)
-			return nil
+			return c.print(cmd, map[string]any{"folder": dir, "files": out.Files.Paths(), "warnings": out.Warnings}, func(w io.Writer) { fmt.Fprintf(w, "%d files in %s\n", len(out.Files), dir) })
 		},
 	}
 	export.Flags().BoolVar(&template, "template", false, "only the company and its agents")

@@ -54,8 +54,7 @@ itself when its lease ends. What waits keeps its place until selvage resume.`,
 					return err
 				}
 			}
-			row.print(cmd.OutOrStdout())
-			return nil
+			return c.print(cmd, row, row.print)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "stop the whole mesh")
@@ -85,17 +84,17 @@ func cordonCommands(c *cli) []*cobra.Command {
 		err = c.call(cmd.Context(), "POST", "/api/v1/mesh/nodes/"+id+"/"+verb, body, &row)
 		return row, id, err
 	}
-	say := func(cmd *cobra.Command, m memberRow) {
-		fmt.Fprintf(cmd.OutOrStdout(), "%s is %s, %d runs\n", m.Name, m.Scheduling, m.Runs)
+	say := func(cmd *cobra.Command, m memberRow) error {
+		return c.print(cmd, m, func(w io.Writer) { fmt.Fprintf(w, "%s is %s, %d runs\n", m.Name, m.Scheduling, m.Runs) })
 	}
 	cordon := &cobra.Command{
 		Use: "cordon NODE", Short: "Give a node no new runs", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			row, _, err := change(cmd, args[0], "cordon", map[string]any{"reason": reason})
-			if err == nil {
-				say(cmd, row)
+			if err != nil {
+				return err
 			}
-			return err
+			return say(cmd, row)
 		},
 	}
 	drain := &cobra.Command{
@@ -118,11 +117,10 @@ leadership on, and wait until what it has begun is over.`,
 					}
 				}
 			}
-			say(cmd, row)
-			if row.Runs > 0 {
-				return fmt.Errorf("%s still has %d runs", row.Name, row.Runs)
+			if err := say(cmd, row); err != nil || row.Runs == 0 {
+				return err
 			}
-			return nil
+			return fmt.Errorf("%s still has %d runs", row.Name, row.Runs)
 		},
 	}
 	drain.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait for its runs")
@@ -133,10 +131,10 @@ leadership on, and wait until what it has begun is over.`,
 		Use: "uncordon NODE", Aliases: []string{"undrain"}, Short: "Give a node runs again", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			row, _, err := change(cmd, args[0], "uncordon", map[string]any{})
-			if err == nil {
-				say(cmd, row)
+			if err != nil {
+				return err
 			}
-			return err
+			return say(cmd, row)
 		},
 	}
 	return []*cobra.Command{cordon, drain, uncordon}

@@ -32,6 +32,8 @@ type verb struct {
 	rows                      string         // member of the answer that holds the list, "": the answer is one
 	columns                   string         // of a list: "HEADER=member HEADER=member"; members of members with dots
 	says                      string         // of one row: what is printed, with {member}; "": all of it that is short
+	text                      string         // member of the answer that is a text, and printed as it is
+	raw                       bool           // the answer is no JSON, and printed byte by byte
 }
 
 // A field is a member of a request.
@@ -43,6 +45,9 @@ type field struct {
 }
 
 func (v verb) command(c *cli) *cobra.Command {
+	if c.made != nil {
+		*c.made = append(*c.made, v)
+	}
 	least, most := wanted(v.use)
 	cmd := &cobra.Command{Use: v.use, Short: v.short, Long: v.long, Example: v.example, Args: cobra.RangeArgs(len(least), most)}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return v.run(c, cmd, args) }
@@ -78,10 +83,17 @@ func (v verb) run(c *cli, cmd *cobra.Command, args []string) error {
 			return err
 		}
 		if given {
-			put(in, f.member, value)
+			name, err := c.filled(cmd, f.member, args)
+			if err != nil {
+				return err
+			}
+			put(in, name, value)
 		}
 	}
 	method := v.method
+	if method == "PATCH" && len(in) == 0 {
+		return misuse{fmt.Errorf("nothing is to be changed: give a flag, see %s --help", cmd.CommandPath())}
+	}
 	var body any = in
 	if method == "" {
 		method = "GET"
@@ -93,6 +105,19 @@ func (v verb) run(c *cli, cmd *cobra.Command, args []string) error {
 			path = strings.TrimSuffix(path, "?")
 		}
 		body = nil
+	}
+	return v.ask(c, cmd, method, path, body)
+}
+
+// ask makes the request and prints its answer.
+func (v verb) ask(c *cli, cmd *cobra.Command, method, path string, body any) error {
+	if v.raw {
+		var b []byte
+		if err := c.call(cmd.Context(), method, path, body, &b); err != nil {
+			return err
+		}
+		_, err := cmd.OutOrStdout().Write(b)
+		return err
 	}
 	var answer any
 	return c.send(cmd, method, path, body, &answer, func(w io.Writer) { v.print(c, cmd, w, answer) })
@@ -172,7 +197,7 @@ func (f field) read(c *cli, cmd *cobra.Command, args []string) (value any, given
 		return b, true, err
 	case "json":
 		b := []byte(text)
-		if !strings.HasPrefix(strings.TrimSpace(text), "{") && !strings.HasPrefix(strings.TrimSpace(text), "[") {
+		if !json.Valid(b) && !strings.HasPrefix(strings.TrimSpace(text), "{") && !strings.HasPrefix(strings.TrimSpace(text), "[") {
 			if text, err = readText(cmd, text); err != nil {
 				return nil, false, err
 			}
@@ -283,6 +308,11 @@ func (v verb) print(c *cli, cmd *cobra.Command, w io.Writer, answer any) {
 		v.printList(c, cmd, w, answer)
 		return
 	}
+	if o, ok := answer.(map[string]any); ok && v.text != "" {
+		content, _ := o[v.text].(string)
+		fmt.Fprintln(w, strings.TrimSuffix(content, "\n"))
+		return
+	}
 	if v.says != "" {
 		fmt.Fprintln(w, inWords.ReplaceAllStringFunc(v.says, func(m string) string { return member(answer, m[1:len(m)-1]) }))
 		return
@@ -292,11 +322,23 @@ func (v verb) print(c *cli, cmd *cobra.Command, w io.Writer, answer any) {
 		fmt.Fprintln(w, member(map[string]any{"": answer}, ""))
 		return
 	}
+	if printMembers(w, "", o) == 0 {
+		fmt.Fprintln(w, "none")
+	}
+}
+
+// printMembers prints what is short of an object and of the objects in it, and
+// returns how many lines that were.
+func printMembers(w io.Writer, before string, o map[string]any) (lines int) {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
-		if text := member(o, name); text != "-" && text != "…" {
-			fmt.Fprintf(w, "%-24s %s\n", name, text)
+		if inner, ok := o[name].(map[string]any); ok {
+			lines += printMembers(w, before+name+".", inner)
+		} else if text := member(o, name); text != "-" {
+			fmt.Fprintf(w, "%-24s %s\n", before+name, text)
+			lines++
 		}
 	}
+	return lines
 }
 
 func (v verb) printList(c *cli, cmd *cobra.Command, w io.Writer, answer any) {

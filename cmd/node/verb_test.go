@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,78 +14,162 @@ import (
 )
 
 // allVerbs are the commands that are one request each.
-func allVerbs() (all []verb) {
-	for _, list := range [][]verb{companyVerbs, agentVerbs, runVerbs, costVerbs, memberVerbs, issueVerbs, holdVerbs, queueVerbs, watchdogVerbs, monitorVerbs, planVerbs, remarkVerbs, skillVerbs,
-		skillTestVerbs, goalVerbs, projectVerbs, workspaceVerbs, labelVerbs, environmentVerbs, inboxVerbs, folderVerbs, teamVerbs, feedbackVerbs, settingsVerbs, topVerbs} {
-		all = append(all, list...)
-	}
-	return all
+func allVerbs() []verb {
+	made := []verb{}
+	newRootWith(&cli{made: &made})
+	return made
 }
 
-// Each verb is a route of the API, and what it sends are members that the route
-// knows: the table of verbs and the table of routes agree.
+// A schema is what the description of the API says of a value.
+type schema struct {
+	Ref        string            `json:"$ref"`
+	Properties map[string]schema `json:"properties"`
+	Items      *schema           `json:"items"`
+}
+
+type schemas map[string]schema
+
+// at follows a path of members, through lists too. What is not described further
+// may hold anything.
+func (all schemas) at(s schema, path string) bool {
+	if s.Ref != "" {
+		s = all[strings.TrimPrefix(s.Ref, "#/components/schemas/")]
+	}
+	if s.Items != nil {
+		return all.at(*s.Items, path)
+	}
+	head, rest, deeper := strings.Cut(path, ".")
+	next, ok := s.Properties[head]
+	return len(s.Properties) == 0 || ok && (!deeper || all.at(next, rest))
+}
+
+// undescribed are answers whose description lacks what an embedded struct has.
+var undescribed = []string{"/api/issues/{id}/diagnostics/subtree"}
+
+// row is the schema of a row of an answer.
+func (all schemas) row(s schema, rows string) schema {
+	if s.Ref != "" {
+		s = all[strings.TrimPrefix(s.Ref, "#/components/schemas/")]
+	}
+	if rows != "" {
+		return s.Properties[rows]
+	}
+	return s
+}
+
+// best is the path of the table that answers one which is asked for, whose
+// placeholders stand for IDs: of several the one that says most, as in a ServeMux.
+func best[T any](paths map[string]T, asked string) (found string) {
+	most := -1
+	for path := range paths {
+		if n := serves(strings.Split(path, "/"), strings.Split(asked, "/")); n > most {
+			found, most = path, n
+		}
+	}
+	return found
+}
+
+// serves counts the words that a path and one that is asked for share, -1 where it
+// is not meant.
+func serves(path, asked []string) (words int) {
+	if len(path) != len(asked) {
+		return -1
+	}
+	for n := range path {
+		switch {
+		case path[n] == asked[n]:
+			words++
+		case !strings.HasPrefix(path[n], "{"):
+			return -1
+		}
+	}
+	return words
+}
+
+// Each verb is a route of the API, what it sends are members that the route knows,
+// and what it shows are members that the route answers: the table of verbs and the
+// table of routes agree.
 func TestVerbsAreRoutes(t *testing.T) {
+	t.Parallel()
 	b, err := api.Describe("test")
 	if err != nil {
 		t.Fatal(err)
 	}
+	type body struct {
+		Content map[string]struct {
+			Schema schema `json:"schema"`
+		} `json:"content"`
+	}
 	var doc struct {
 		Paths map[string]map[string]struct {
 			Parameters []struct{ Name, In string } `json:"parameters"`
-			Body       struct {
-				Content map[string]struct {
-					Schema json.RawMessage `json:"schema"`
-				} `json:"content"`
-			} `json:"requestBody"`
+			Body       body                        `json:"requestBody"`
+			Responses  map[string]body             `json:"responses"`
 		} `json:"paths"`
 		Components struct {
-			Schemas map[string]struct {
-				Properties map[string]json.RawMessage `json:"properties"`
-			} `json:"schemas"`
+			Schemas schemas `json:"schemas"`
 		} `json:"components"`
 	}
 	if err := json.Unmarshal(b, &doc); err != nil {
 		t.Fatal(err)
 	}
-	plain := regexp.MustCompile(`\{[^}]*\}`)
-	for _, v := range allVerbs() {
-		method := strings.ToLower(v.method)
-		if method == "" {
-			method = "get"
-		}
+	all, plain := doc.Components.Schemas, regexp.MustCompile(`\{[^}]*\}`)
+	verbs := allVerbs()
+	if len(verbs) < 200 {
+		t.Errorf("%d verbs were found", len(verbs))
+	}
+	for _, v := range verbs {
+		method := strings.ToLower(cmp.Or(v.method, "GET"))
 		found := false
+		asked, _, _ := strings.Cut(plain.ReplaceAllString(v.path, "{}"), "?")
 		for path, ops := range doc.Paths {
 			op, ok := ops[method]
-			if !ok || plain.ReplaceAllString(path, "{}") != plain.ReplaceAllString(v.path, "{}") {
+			if !ok || path != best(doc.Paths, asked) {
 				continue
 			}
 			found = true
-			known := map[string]bool{}
-			for _, p := range op.Parameters {
-				known[p.Name] = p.In == "query"
-			}
-			for _, c := range op.Body.Content {
-				var s struct {
-					Ref        string                     `json:"$ref"`
-					Properties map[string]json.RawMessage `json:"properties"`
-				}
-				if err := json.Unmarshal(c.Schema, &s); err != nil {
-					t.Fatal(err)
-				}
-				for _, of := range []map[string]json.RawMessage{s.Properties, doc.Components.Schemas[strings.TrimPrefix(s.Ref, "#/components/schemas/")].Properties} {
-					for name := range of {
-						known[name] = true
+			knows := func(name string) bool {
+				for _, p := range op.Parameters {
+					if p.Name == name && p.In == "query" {
+						return true
 					}
 				}
+				for _, c := range op.Body.Content {
+					if all.at(c.Schema, name) {
+						return true
+					}
+				}
+				return false
 			}
 			for _, f := range v.fields {
-				if head, _, _ := strings.Cut(f.member, "."); !known[head] {
+				if strings.HasPrefix(f.member, "{") {
+					continue // what it is called is an argument
+				}
+				if !knows(f.member) {
 					t.Errorf("%s: %s %s knows no %s", v.use, v.method, path, f.member)
 				}
 			}
 			for name := range v.fixed {
-				if !known[name] {
+				if !knows(name) {
 					t.Errorf("%s: %s %s knows no %s", v.use, v.method, path, name)
+				}
+			}
+			for status, answer := range op.Responses {
+				if status[0] != '2' {
+					continue
+				}
+				for _, c := range answer.Content {
+					for column := range strings.FieldsSeq(v.columns) {
+						_, from, _ := strings.Cut(column, "=")
+						if from = strings.TrimPrefix(from, "agent:"); !slices.Contains(undescribed, path) && !all.at(all.row(c.Schema, v.rows), from) {
+							t.Errorf("%s: %s %s answers no %s", v.use, v.method, path, from)
+						}
+					}
+					for _, m := range inWords.FindAllStringSubmatch(v.says, -1) {
+						if !all.at(c.Schema, m[1]) {
+							t.Errorf("%s: %s %s answers no %s", v.use, v.method, path, m[1])
+						}
+					}
 				}
 			}
 		}

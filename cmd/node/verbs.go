@@ -5,10 +5,13 @@ import "github.com/spf13/cobra"
 // Fields that several verbs have.
 var (
 	withDescription = field{name: "description", member: "description", about: "what it is about"}
+	between         = []field{{name: "from", member: "from", about: "ISO date"}, {name: "to", member: "to", about: "ISO date"}}
 	withLimit       = field{name: "limit", member: "limit", kind: "int", about: "at most so many"}
 )
 
 const (
+	operationTable = "ID=id PHASE=phase STATUS=status EXIT=exitCode STARTED=startedAt COMMAND=command"
+
 	done       = "{id}"
 	issueSays  = "{identifier} {status} {title}"
 	issueTable = "ID=identifier STATUS=status PRIORITY=priority ASSIGNEE=agent:assigneeAgentId TITLE=title"
@@ -16,13 +19,9 @@ const (
 
 // addVerbs adds the commands that are one request each.
 func addVerbs(root *cobra.Command, c *cli) {
-	find := func(name string) *cobra.Command {
-		for _, cmd := range root.Commands() {
-			if cmd.Name() == name {
-				return cmd
-			}
-		}
-		return nil
+	find := func(words ...string) *cobra.Command {
+		cmd, _, _ := root.Find(words)
+		return cmd
 	}
 	with(c, find("company"), companyVerbs...)
 	with(c, find("agent"), agentVerbs...)
@@ -45,8 +44,16 @@ func addVerbs(root *cobra.Command, c *cli) {
 	with(c, find("approval"), verb{use: "resubmit APPROVAL", short: "Put a revised approval before the board again", method: "POST", path: "/api/approvals/{1}/resubmit", says: "{type} {status}",
 		fields: []field{{name: "payload", member: "payload", kind: "json", about: "what is asked for now, or a file with it"}}})
 	with(c, find("routine"), routineVerbs...)
+	with(c, find("routine", "trigger"), triggerVerbs...)
+	with(c, find("workspace"), spaceVerbs...).AddCommand(
+		logCommand(c, "log OPERATION", "Print what a command in a workspace has written", "/api/workspace-operations/{1}/log"),
+		logCommand(c, "service-log SERVICE", "Print what a service has written since it was started", "/api/runtime-services/{1}/log"))
+	with(c, find("auth"), profileVerbs...)
+	with(c, find("adapter"), adapterVerbs...)
+	with(c, find("issue", "doc"), documentVerbs...)
+	with(c, find("agent", "instructions"), instructionVerbs...)
 	with(c, find("member"), verb{use: "directory", short: "List the people of a company", path: "/api/companies/{company}/user-directory", rows: "users", columns: "NAME=user.name EMAIL=user.email ID=principalId STATUS=status"})
-	with(c, find("skill"), skillVerbs...).AddCommand(noun(c, "test", "Have agents try a skill", skillTestVerbs...))
+	with(c, find("skill"), skillVerbs...).AddCommand(noun(c, "test", "Have agents try a skill", skillTestVerbs...), noun(c, "file", "Files of a skill", skillFileVerbs...))
 	root.AddCommand(
 		noun(c, "goal", "Goals of a company", goalVerbs...),
 		with(c, group("project", "Projects of a company", noun(c, "workspace", "Where the work of a project lies", workspaceVerbs...)), projectVerbs...),
@@ -56,6 +63,8 @@ func addVerbs(root *cobra.Command, c *cli) {
 		noun(c, "folder", "Folders of skills and routines", folderVerbs...),
 		noun(c, "team", "Teams that come with the program", teamVerbs...),
 		noun(c, "feedback", "What people thought of what agents did", feedbackVerbs...),
+		noun(c, "audit", "What agents did, and for whom", auditVerbs...),
+		with(c, orgCommand(c), orgVerbs...),
 		noun(c, "settings", "Settings of the mesh", settingsVerbs...),
 	)
 	with(c, root, topVerbs...)
@@ -64,7 +73,10 @@ func addVerbs(root *cobra.Command, c *cli) {
 var companyVerbs = []verb{
 	{use: "show", short: "Show a company", path: "/api/companies/{company}"},
 	{use: "update", short: "Change a company", method: "PATCH", path: "/api/companies/{company}", says: "{issuePrefix} {name}",
-		fields: []field{{name: "name", member: "name", about: "its new name"}, withDescription, {name: "budget", member: "budgetMonthlyCents", kind: "int", about: "monthly budget in cents"}}},
+		fields: []field{{name: "name", member: "name", about: "its new name"}, withDescription, {name: "budget", member: "budgetMonthlyCents", kind: "int", about: "monthly budget in cents"},
+			{name: "color", member: "brandColor", about: "of its mark, such as #ff8800"}, {name: "share-feedback", member: "feedbackDataSharingEnabled", kind: "bool", about: "votes may be handed on"}}},
+	{use: "badges", short: "Count what waits for the board", path: "/api/companies/{company}/sidebar-badges"},
+	{use: "stats", short: "Count agents and issues, by company", path: "/api/companies/stats"},
 	{use: "pause", short: "Let nothing of a company work", method: "POST", path: "/api/companies/{company}/pause", says: "{name} {status}"},
 	{use: "resume", short: "Let a paused company work again", method: "POST", path: "/api/companies/{company}/resume", says: "{name} {status}"},
 	{use: "archive", short: "Put a company away; it does not work any more", method: "POST", path: "/api/companies/{company}/archive", says: "{name} {status}"},
@@ -74,6 +86,8 @@ var companyVerbs = []verb{
 
 var agentVerbs = []verb{
 	{use: "show AGENT", short: "Show an agent", path: "/api/agents/{agent:1}"},
+	{use: "config AGENT", short: "Show how an agent is invoked", path: "/api/agents/{agent:1}/configuration"},
+	{use: "revision AGENT REVISION", short: "Show one change of an agent's configuration", path: "/api/agents/{agent:1}/config-revisions/{2}"},
 	{use: "update AGENT", short: "Change an agent", method: "PATCH", path: "/api/agents/{agent:1}", says: "{name} {status}",
 		fields: []field{{name: "name", member: "name", about: "its new name"}, {name: "title", member: "title", about: "what it is called"}, {name: "capabilities", member: "capabilities", about: "what it can do"},
 			{name: "reports-to", member: "reportsTo", kind: "agent", about: "its manager; empty for none"}, {name: "config", member: "adapterConfig", kind: "json", about: "the adapter's configuration, or a file with it"},
@@ -95,12 +109,15 @@ var agentVerbs = []verb{
 
 var runVerbs = []verb{
 	{use: "issues RUN", short: "List the issues that a run is about", path: "/api/heartbeat-runs/{run:1}/issues", columns: "ID=identifier STATUS=status PRIORITY=priority TITLE=title"},
+	{use: "operations RUN", short: "List the commands that prepared the workspace of a run", path: "/api/heartbeat-runs/{run:1}/workspace-operations", columns: operationTable},
 	{use: "judge RUN DECISION", short: "Say what to think of a run that is silent: continue, dismissed_false_positive or snooze", method: "POST", path: "/api/heartbeat-runs/{run:1}/watchdog-decisions", says: "{decision}",
 		fields: []field{{place: 2, member: "decision"}, {name: "until", member: "snoozedUntil", about: "of a snooze: ISO instant"}, {name: "reason", member: "reason", about: "why"}}},
 	{use: "live", short: "List the runs that are queued or at work", path: "/api/companies/{company}/live-runs", columns: "ID=id AGENT=agentName STATUS=status ISSUE=issueId SILENT=outputSilence.level STARTED=startedAt"},
 }
 
 var costVerbs = []verb{
+	costVerb("by-agent", "agent", "AGENT=agentName COST=costCents INPUT=inputTokens OUTPUT=outputTokens"),
+	{use: "summary", short: "Show what a company spent this month, or in a time", path: "/api/companies/{company}/costs/summary", says: "{spendCents} of {budgetCents}", fields: between},
 	costVerb("by-project", "project", "PROJECT=projectName COST=costCents"), costVerb("by-model", "agent and model", "AGENT=agentName MODEL=model COST=costCents"),
 	costVerb("by-provider", "provider", "PROVIDER=provider MODEL=model COST=costCents"), costVerb("by-biller", "who sends the bill", "BILLER=biller COST=costCents"),
 }
@@ -114,25 +131,42 @@ func costVerb(use, by, columns string) verb {
 		path = "by-billing-code"
 	}
 	return verb{use: use, short: "Show costs by " + by, path: "/api/companies/{company}/costs/" + path, columns: columns,
-		fields: []field{{name: "from", member: "from", about: "ISO date"}, {name: "to", member: "to", about: "ISO date"}}}
+		fields: between}
 }
 
 var memberVerbs = []verb{
 	{use: "show USER", short: "Show what a company knows of one of its people", long: "USER is a user's ID, or what stands before the @ of their address.", path: "/api/companies/{company}/users/{1}/profile", rows: "stats", columns: "WHEN=label MADE=createdIssues DONE=completedIssues OPEN=openAssignedIssues LINES=activityCount"},
+	{use: "role MEMBER ROLE", short: "Give a member another role: " + roles, method: "PATCH", path: "/api/companies/{company}/members/{member:1}", says: "{user.email} is {membershipRole}", fields: []field{{place: 2, member: "membershipRole"}}},
+	{use: "suspend MEMBER", short: "Shut a member out of the company until they are let in again", method: "PATCH", path: "/api/companies/{company}/members/{member:1}", says: "{user.email} is {status}", fixed: map[string]any{"status": "suspended"}},
+	{use: "resume MEMBER", short: "Let a suspended member in again", method: "PATCH", path: "/api/companies/{company}/members/{member:1}", says: "{user.email} is {status}", fixed: map[string]any{"status": "active"}},
+	{use: "remove MEMBER", short: "Take a member out of the company; nobody has their open issues then", method: "POST", path: "/api/companies/{company}/members/{member:1}/archive", says: "{member.user.email} is out; {reassignedIssueCount} open issues have nobody now"},
 	{use: "invites", short: "List invites, newest first", path: "/api/companies/{company}/invites", rows: "invites", columns: "ID=id FOR=allowedJoinTypes ROLE=humanRole STATE=state UNTIL=expiresAt"},
 	{use: "revoke-invite INVITE", short: "Revoke an invite", method: "POST", path: "/api/invites/{1}/revoke", says: "{id} {state}"},
 	{use: "invite-openclaw", short: "Invite an agent of OpenClaw; the token is shown once", method: "POST", path: "/api/companies/{company}/openclaw/invite-prompt", says: "{prompt}", fields: []field{{name: "message", member: "agentMessage", about: "a word to the agent"}}},
 }
 
+var issueFields = []field{withDescription, {name: "assignee", member: "assigneeAgentId", kind: "agent", about: "agent that has it"}, {name: "user", member: "assigneeUserId", about: "user that has it"},
+	{name: "project", member: "projectId", kind: "project", about: "its project"}, {name: "goal", member: "goalId", kind: "goal", about: "its goal"}, {name: "parent", member: "parentId", kind: "issue", about: "the issue that it is part of"},
+	{name: "blocked-by", member: "blockedByIssueIds", kind: "issues", about: "what it waits for; repeat for more"}, {name: "label", member: "labelIds", kind: "labels", about: "its labels; repeat for more"},
+	{name: "billing-code", member: "billingCode", about: "where its costs go"}, {name: "priority", member: "priority", about: "critical, high, medium or low", value: "medium"}, {name: "status", member: "status", about: "backlog or todo", value: "todo"}}
+
 var issueVerbs = []verb{
+	{use: "list", short: "List the issues of a company", path: "/api/companies/{company}/issues", columns: "ISSUE=identifier STATUS=status PRIORITY=priority ASSIGNEE=agent:assigneeAgentId UPDATED=updatedAt TITLE=title",
+		fields: []field{{name: "status", member: "status", about: "only these statuses, comma separated"}, {name: "assignee", member: "assigneeAgentId", kind: "agent", about: "only this agent's, by name or ID"},
+			{name: "project", member: "projectId", kind: "project", about: "only of this project"}, {name: "label", member: "labelId", kind: "label", about: "only with this label"}, {name: "parent", member: "parentId", kind: "issue", about: "only parts of this issue"},
+			{name: "below", member: "descendantOf", kind: "issue", about: "only what is below this issue"}, {name: "words", member: "q", about: "only with these words"}, {name: "since", member: "updatedSince", about: "only what changed since this ISO instant"},
+			{name: "sort", member: "sortField", about: "created, updated, priority, status or title", value: "created"}, {name: "order", member: "sortDir", about: "asc or desc", value: "asc"}, withLimit}},
+	{use: "create TITLE", short: "Create an issue", example: `  selvage issue create "Fix the flaky test" --assignee Bob --label bug`, method: "POST", path: "/api/companies/{company}/issues", says: issueSays, fields: append([]field{{place: 1, member: "title"}}, issueFields...)},
+	{use: "comment ISSUE TEXT", short: "Comment on an issue", method: "POST", path: "/api/issues/{1}/comments", says: done, fields: []field{{place: 2, member: "body"}, {name: "reopen", member: "reopen", kind: "bool", about: "and open the issue again"}}},
+	{use: "move ISSUE STATUS", short: "Move an issue to another status", method: "PATCH", path: "/api/issues/{1}", says: "{identifier} {status}", fields: []field{{place: 2, member: "status"}}},
 	{use: "update ISSUE", short: "Change an issue", method: "PATCH", path: "/api/issues/{1}", says: issueSays, fields: []field{{name: "title", member: "title", about: "its new title"}, withDescription,
-		{name: "priority", member: "priority", about: "critical, high, medium or low"}, {name: "assign", member: "assigneeAgentId", kind: "agent", about: "agent that has it; empty for none"},
+		{name: "priority", member: "priority", about: "critical, high, medium or low"}, {name: "assignee", member: "assigneeAgentId", kind: "agent", about: "agent that has it; empty for none"},
 		{name: "user", member: "assigneeUserId", about: "user that has it; empty for none"}, {name: "project", member: "projectId", kind: "project", about: "its project; empty for none"},
 		{name: "goal", member: "goalId", kind: "goal", about: "its goal"}, {name: "parent", member: "parentId", kind: "issue", about: "the issue that it is part of; empty for none"},
 		{name: "blocked-by", member: "blockedByIssueIds", kind: "issues", about: "what it waits for, all of it"}, {name: "label", member: "labelIds", kind: "labels", about: "its labels, all of them"},
 		{name: "billing-code", member: "billingCode", about: "where its costs go"}, {name: "policy", member: "executionPolicy", kind: "json", about: "who looks at the work before it is done, or a file with it"}, {name: "comment", member: "comment", about: "a comment with it"}}},
 	{use: "part ISSUE TITLE", short: "Make a sub-issue", method: "POST", path: "/api/issues/{1}/children", says: issueSays, fields: []field{{place: 2, member: "title"}, withDescription,
-		{name: "assign", member: "assigneeAgentId", kind: "agent", about: "agent that has it"}, {name: "priority", member: "priority", about: "critical, high, medium or low"}, {name: "wait", member: "blockParentUntilDone", kind: "bool", about: "the issue waits for it"}}},
+		{name: "assignee", member: "assigneeAgentId", kind: "agent", about: "agent that has it"}, {name: "priority", member: "priority", about: "critical, high, medium or low"}, {name: "wait", member: "blockParentUntilDone", kind: "bool", about: "the issue waits for it"}}},
 	{use: "delete ISSUE", short: "Delete an issue; its parts move up", method: "DELETE", path: "/api/issues/{1}", says: "{identifier} deleted"},
 	{use: "checkout ISSUE AGENT", short: "Check an issue out for an agent", method: "POST", path: "/api/issues/{1}/checkout", says: "{identifier} {status}, fencing token {fencingToken}",
 		fixed: map[string]any{"expectedStatuses": []string{"todo", "backlog", "blocked", "in_review", "in_progress"}}, fields: []field{{place: 2, member: "agentId", kind: "agent"}}},
@@ -156,6 +190,9 @@ var issueVerbs = []verb{
 
 var holdVerbs = []verb{
 	{use: "list ISSUE", short: "List the holds on an issue, newest first", path: "/api/issues/{1}/tree-holds", columns: "ID=id MODE=mode STATUS=status REASON=reason SINCE=createdAt"},
+	{use: "state ISSUE", short: "Tell whether an issue or one above it is held", path: "/api/issues/{1}/tree-control/state"},
+	{use: "show ISSUE HOLD", short: "Show a hold", path: "/api/issues/{1}/tree-holds/{2}"},
+	{use: "preview ISSUE MODE", short: "Tell what a hold would do: pause, resume, cancel or restore", method: "POST", path: "/api/issues/{1}/tree-control/preview", fields: []field{{place: 2, member: "mode"}}},
 	{use: "put ISSUE MODE", short: "Hold an issue and all below it: pause, resume, cancel or restore", method: "POST", path: "/api/issues/{1}/tree-holds", says: "{hold.id} {hold.mode} {hold.status}, {preview.totals.affectedIssues} issues",
 		fields: []field{{place: 2, member: "mode"}, {name: "reason", member: "reason", about: "why"}}},
 	{use: "release ISSUE HOLD", short: "Release a hold", method: "POST", path: "/api/issues/{1}/tree-holds/{2}/release", says: "{id} {status}", fields: []field{{name: "reason", member: "reason", about: "why"}}},
@@ -186,17 +223,37 @@ var planVerbs = []verb{
 
 var remarkVerbs = []verb{
 	{use: "list ISSUE DOCUMENT", short: "List the remarks on a document", path: "/api/issues/{1}/documents/{2}/annotations", columns: "ID=id STATUS=status WORDS=selectedText STANDS=anchorState AT=createdAt"},
-	{use: "show ISSUE DOCUMENT REMARK", short: "Show a remark with what was said", path: "/api/issues/{1}/documents/{2}/annotations/{3}", rows: "comments", columns: "BY=authorType AT=createdAt TEXT=body"},
+	{use: "show ISSUE DOCUMENT REMARK", short: "Show a remark with what was said", path: "/api/issues/{1}/documents/{2}/annotations/{3}", rows: "comments", columns: "AGENT=agent:authorAgentId USER=authorUserId AT=createdAt TEXT=body"},
 	{use: "answer ISSUE DOCUMENT REMARK TEXT", short: "Say something to a remark", method: "POST", path: "/api/issues/{1}/documents/{2}/annotations/{3}/comments", says: done, fields: []field{{place: 4, member: "body"}}},
 	{use: "resolve ISSUE DOCUMENT REMARK", short: "Close a remark", method: "PATCH", path: "/api/issues/{1}/documents/{2}/annotations/{3}", says: "{status}", fixed: map[string]any{"status": "resolved"}},
+	{use: "reopen ISSUE DOCUMENT REMARK", short: "Open a remark again", method: "PATCH", path: "/api/issues/{1}/documents/{2}/annotations/{3}", says: "{status}", fixed: map[string]any{"status": "open"}},
 }
 
 var skillVerbs = []verb{
-	{use: "comments SKILL", short: "List what was said about a skill", path: "/api/companies/{company}/skills/{1}/comments", columns: "ID=id BY=authorType AT=createdAt TEXT=body"},
+	{use: "comments SKILL", short: "List what was said about a skill", path: "/api/companies/{company}/skills/{1}/comments", columns: "ID=id AGENT=agent:authorAgentId USER=authorUserId AT=createdAt TEXT=body"},
 	{use: "comment SKILL TEXT", short: "Say something about a skill", method: "POST", path: "/api/companies/{company}/skills/{1}/comments", says: done, fields: []field{{place: 2, member: "body"}}},
 	{use: "audit SKILL", short: "Look through a skill for what should not be there", method: "POST", path: "/api/companies/{company}/skills/{1}/audit", says: "{verdict} {codes}"},
-	{use: "versions SKILL", short: "List the versions of a skill, newest first", path: "/api/companies/{company}/skills/{1}/versions", columns: "ID=id NUMBER=revisionNumber LABEL=label AT=createdAt"},
+	{use: "versions SKILL", short: "List the versions of a skill, newest first", path: "/api/companies/{company}/skills/{1}/versions", columns: "ID=id NUMBER=versionNumber LABEL=label AT=createdAt"},
+	{use: "version SKILL VERSION", short: "Show a version of a skill with its files", path: skillPath + "/versions/{2}", rows: "files", columns: "FILE=path KIND=kind BYTES=sizeBytes"},
+	{use: "save SKILL LABEL", short: "Keep a skill as it is, as a version with a name", method: "POST", path: skillPath + "/versions", says: "{versionNumber} {label} {id}", fields: []field{{place: 2, member: "label"}, {name: "summary", member: "changeSummary", about: "what changed"}}},
+	{use: "reset SKILL", short: "Take a skill back to a version, or to what it was forked from", method: "POST", path: skillPath + "/reset", says: "reset", fields: []field{{name: "version", member: "versionId", about: "ID of the version"}}},
+	{use: "outdated SKILL", short: "Tell whether what a skill was forked from has changed", path: skillPath + "/update-status"},
+	{use: "rename SKILL NAME", short: "Give a skill another name", method: "POST", path: skillPath + "/rename", says: "{skill.slug} {skill.name}", fields: []field{{place: 2, member: "name"}}},
+	{use: "describe SKILL", short: "Change what is said of a skill in lists", method: "PATCH", path: skillPath, says: "{slug} {name}", fields: []field{withDescription, {name: "categories", member: "categories", kind: "list", about: "what it belongs to; repeat for more"}}},
+	{use: "catalog", short: "List the skills that come with the program", path: "/api/skills/catalog", columns: "SKILL=slug CATEGORY=category ABOUT=description"},
+	{use: "edit-comment SKILL COMMENT TEXT", short: "Change what you said about a skill", method: "PATCH", path: skillPath + "/comments/{2}", says: done, fields: []field{{place: 3, member: "body"}}},
+	{use: "unsay SKILL COMMENT", short: "Delete a comment on a skill", method: "DELETE", path: skillPath + "/comments/{2}", says: "deleted"},
+	{use: "unstar SKILL", short: "Take your star from a skill", method: "DELETE", path: skillPath + "/star", says: "unstarred"},
 	{use: "star SKILL", short: "Star a skill", method: "POST", path: "/api/companies/{company}/skills/{1}/star", says: "starred"},
+}
+
+const skillPath = "/api/companies/{company}/skills/{1}"
+
+var skillFileVerbs = []verb{
+	{use: "list SKILL", short: "List the files of a skill", path: skillPath, rows: "fileInventory", columns: "FILE=path KIND=kind"},
+	{use: "get SKILL FILE", short: "Print a file of a skill", path: skillPath + "/files?path={2}", text: "content"},
+	{use: "put SKILL FILE FROM", short: "Write a file of a skill from a file here, or with - from standard input", method: "PATCH", path: skillPath + "/files", says: "{path}", fields: []field{{place: 2, member: "path"}, {place: 3, name: "FROM", member: "content", kind: "file"}}},
+	{use: "remove SKILL FILE", short: "Remove a file of a skill", method: "DELETE", path: skillPath + "/files", says: "removed", fixed: map[string]any{"target": "file"}, fields: []field{{place: 2, member: "path"}}},
 }
 
 var skillTestVerbs = []verb{
@@ -207,6 +264,8 @@ var skillTestVerbs = []verb{
 	{use: "cancel SKILL TEST", short: "Cancel a try", method: "POST", path: "/api/companies/{company}/skills/{1}/test-runs/{2}/cancel", says: "{id} {status}"},
 	{use: "forget SKILL TEST", short: "Take a try off the list", method: "DELETE", path: "/api/companies/{company}/skills/{1}/test-runs/{2}", says: "forgotten"},
 	{use: "inputs SKILL", short: "List the texts that a skill is tried on", path: "/api/companies/{company}/skills/{1}/test-inputs", columns: "ID=id NAME=name TEXT=content"},
+	{use: "change SKILL INPUT TEXT", short: "Change a text that a skill is tried on", method: "PATCH", path: skillPath + "/test-inputs/{2}", says: done, fields: []field{{place: 3, member: "content"}}},
+	{use: "drop SKILL INPUT", short: "Delete a text that a skill is tried on", method: "DELETE", path: skillPath + "/test-inputs/{2}", says: "deleted"},
 	{use: "keep SKILL NAME TEXT", short: "Keep a text to try a skill on", method: "POST", path: "/api/companies/{company}/skills/{1}/test-inputs", says: done, fields: []field{{place: 2, member: "name"}, {place: 3, member: "content"}}},
 }
 
@@ -236,6 +295,13 @@ var workspaceVerbs = []verb{
 	{use: "list PROJECT", short: "List where a project's work lies", path: "/api/projects/{project:1}/workspaces", columns: "NAME=name SOURCE=sourceType PRIMARY=isPrimary FOLDER=cwd REPOSITORY=repoUrl ID=id"},
 	{use: "add PROJECT NAME", short: "Say where a project's work lies", method: "POST", path: "/api/projects/{project:1}/workspaces", says: "{name} {id}", fields: []field{{place: 2, member: "name"},
 		{name: "folder", member: "cwd", about: "folder on the node that has it"}, {name: "repository", member: "repoUrl", about: "URL of a Git repository"}, {name: "ref", member: "repoRef", about: "its branch or commit"}, {name: "primary", member: "isPrimary", kind: "bool", about: "issues use it unless they say otherwise"}}},
+	{use: "update PROJECT WORKSPACE", short: "Change where a project's work lies", method: "PATCH", path: "/api/projects/{project:1}/workspaces/{2}", says: "{name} {id}", fields: []field{{name: "name", member: "name", about: "its new name"},
+		{name: "folder", member: "cwd", about: "folder on the node that has it"}, {name: "repository", member: "repoUrl", about: "URL of a Git repository"}, {name: "ref", member: "repoRef", about: "its branch or commit"}, {name: "primary", member: "isPrimary", kind: "bool", about: "issues use it unless they say otherwise"},
+		{name: "setup", member: "setupCommand", about: "command that makes it ready"}, {name: "runtime", member: "runtimeConfig", kind: "json", about: "its services and commands, or a file with them"}}},
+	serviceVerb("start", "Start the services of a project's workspace", "PROJECT WORKSPACE", "/api/projects/{project:1}/workspaces/{2}"),
+	serviceVerb("stop", "Stop the services of a project's workspace", "PROJECT WORKSPACE", "/api/projects/{project:1}/workspaces/{2}"),
+	serviceVerb("restart", "Start the services of a project's workspace again", "PROJECT WORKSPACE", "/api/projects/{project:1}/workspaces/{2}"),
+	{use: "run PROJECT WORKSPACE COMMAND", short: "Run a command that the board declared for a project's workspace", method: "POST", path: "/api/projects/{project:1}/workspaces/{2}/runtime-commands/run", says: "{operation.id} {operation.status}", fields: []field{{place: 3, member: "workspaceCommandId"}}},
 	{use: "remove PROJECT WORKSPACE", short: "Forget where work lay", method: "DELETE", path: "/api/projects/{project:1}/workspaces/{2}", says: "removed"},
 }
 
@@ -251,6 +317,11 @@ var environmentVerbs = []verb{
 	{use: "add NAME HOST USER FOLDER", short: "Describe a machine that is reached over ssh", method: "POST", path: "/api/companies/{company}/environments", says: "{name} {id}", fixed: map[string]any{"driver": "ssh"},
 		fields: []field{{place: 1, member: "name"}, {place: 2, member: "config.host"}, {place: 3, member: "config.username"}, {place: 4, member: "config.remoteWorkspacePath"},
 			{name: "port", member: "config.port", kind: "int", about: "port of its ssh server"}, {name: "known-hosts", member: "config.knownHosts", kind: "file", about: "file with its host key"}, withDescription}},
+	{use: "update ENVIRONMENT", short: "Change what is known of a machine", method: "PATCH", path: "/api/environments/{environment:1}", says: "{name} {status}", fields: []field{{name: "name", member: "name", about: "its new name"}, withDescription,
+		{name: "status", member: "status", about: "active or archived"}, {name: "config", member: "config", kind: "json", about: "how it is reached, or a file with it"}}},
+	{use: "capabilities", short: "Show what adapters can do in which environment", path: "/api/companies/{company}/environments/capabilities"},
+	{use: "secrets ENVIRONMENT", short: "List the secrets that an environment refers to, without values", path: "/api/environments/{environment:1}/secret-refs", columns: "SECRET=secretName VARIABLE=configPath VERSION=version STATUS=status"},
+	{use: "lease LEASE", short: "Show what a run holds, or held, of an environment", path: "/api/environment-leases/{1}"},
 	{use: "probe ENVIRONMENT", short: "Look whether the machine answers", method: "POST", path: "/api/environments/{environment:1}/probe", says: "{ok} {summary}"},
 	{use: "leases ENVIRONMENT", short: "List what runs hold, or held, of it", path: "/api/environments/{environment:1}/leases", columns: "ID=id RUN=heartbeatRunId STATUS=status SINCE=acquiredAt"},
 	{use: "uses ENVIRONMENT", short: "Tell what uses an environment", path: "/api/environments/{environment:1}/delete-blast-radius"},
@@ -262,13 +333,17 @@ var inboxVerbs = []verb{
 		fields: []field{{name: "of", member: "touchedByUserId", value: "me", about: "whose; me is you"}, {name: "status", member: "status", about: "only of these statuses, separated by commas"}, withLimit}},
 	{use: "unread", short: "List the issues on which others said something since you looked", path: "/api/companies/{company}/issues", columns: issueTable, fields: []field{{name: "of", member: "unreadForUserId", value: "me", about: "whose; me is you"}, withLimit}},
 	{use: "desk", short: "List what needs a decision of the board", path: "/api/companies/{company}/attention", rows: "items", columns: "KIND=sourceKind SEVERITY=severity WHAT=subject.title WHY=whyNow KEY=dedupKey"},
+	{use: "dismissed", short: "List what you put off the desk", path: "/api/companies/{company}/inbox-dismissals", columns: "KEY=itemKey KIND=kind UNTIL=snoozedUntil AT=dismissedAt"},
 	{use: "dismiss KEY", short: "Put something off the desk", method: "POST", path: "/api/companies/{company}/inbox-dismissals", says: "{itemKey}", fields: []field{{place: 1, member: "itemKey"}, {name: "until", member: "snoozedUntil", about: "ISO instant at which it comes back"}}},
 	{use: "restore KEY", short: "Put something back on the desk", method: "DELETE", path: "/api/companies/{company}/inbox-dismissals/{1}", says: "restored"},
 }
 
 var folderVerbs = []verb{
-	{use: "list KIND", short: "List folders: of routine or skill", path: "/api/companies/{company}/folders", rows: "folders", columns: "NAME=name PATH=path ID=id", fields: []field{{place: 1, member: "kind"}}},
+	{use: "list KIND", short: "List folders: of routine or skill", path: "/api/companies/{company}/folders", rows: "folders", columns: "NAME=name SLUG=slug PARENT=parentId ID=id", fields: []field{{place: 1, member: "kind"}}},
 	{use: "create KIND NAME", short: "Make a folder: of routine or skill", method: "POST", path: "/api/companies/{company}/folders", says: "{name} {id}", fields: []field{{place: 1, member: "kind"}, {place: 2, member: "name"}}},
+	{use: "rename FOLDER NAME", short: "Give a folder another name", method: "PATCH", path: "/api/companies/{company}/folders/{1}", says: "{name} {id}", fields: []field{{place: 2, member: "name"}}},
+	{use: "move FOLDER PARENT", short: "Put a folder into another", method: "POST", path: "/api/companies/{company}/folders/{1}/move", says: "moved", fixed: map[string]any{"position": 0}, fields: []field{{place: 2, member: "parentId"}}},
+	{use: "put FOLDER ROUTINE", short: "Put a routine into a folder", method: "POST", path: "/api/companies/{company}/folders/items/move", says: "put", fixed: map[string]any{"kind": "routine"}, fields: []field{{place: 1, member: "folderId"}, {place: 2, member: "itemId", kind: "routine"}}},
 	{use: "delete FOLDER", short: "Delete a folder; what is in it stays", method: "DELETE", path: "/api/companies/{company}/folders/{1}", says: "deleted"},
 }
 
@@ -287,13 +362,15 @@ var feedbackVerbs = []verb{
 
 var settingsVerbs = []verb{
 	{use: "show", short: "Show the settings of the mesh", path: "/api/instance/settings/general"},
+	{use: "parts", short: "Show which parts of the board are on", path: "/api/instance/settings/experimental"},
+	{use: "part NAME ON", short: "Turn a part of the board on or off: true or false", method: "PATCH", path: "/api/instance/settings/experimental", says: "changed", fields: []field{{place: 2, member: "{1}", kind: "json"}}},
+	{use: "environment ENVIRONMENT", short: "Choose where runs are carried out unless an agent says otherwise", method: "PATCH", path: "/api/instance/settings", says: "changed", fields: []field{{place: 1, member: "defaultEnvironmentId", kind: "environment"}}},
 	{use: "set", short: "Change the settings of the mesh", method: "PATCH", path: "/api/instance/settings/general", says: "changed", fields: []field{{name: "sign-ups", member: "signUps", about: "open, invited or closed"},
-		{name: "log-days", member: "runLogRetention.days", kind: "int", about: "how long the logs of runs are kept"}, {name: "log-bytes", member: "runLogRetention.bytes", kind: "int", about: "how much of them the mesh keeps"}}},
+		{name: "log-days", member: "runLogRetention.days", kind: "int", about: "how long the logs of runs are kept; with --log-bytes"}, {name: "log-bytes", member: "runLogRetention.maxBytes", kind: "int", about: "how much of them the mesh keeps; with --log-days"}}},
 }
 
 var topVerbs = []verb{
 	{use: "search TEXT", short: "Look for a text in issues, comments, documents, agents and projects", path: "/api/companies/{company}/search", rows: "results", columns: "KIND=type TITLE=title WHERE=href TEXT=snippet", fields: []field{{place: 1, member: "q"}, withLimit}},
 	{use: "extract TEXT", short: "List where a text, or addresses that hold it, stands", path: "/api/companies/{company}/search/extract", rows: "results", columns: "ID=identifier STATUS=status MATCHES=matches TITLE=title",
 		fields: []field{{place: 1, member: "contains"}, {name: "kind", member: "kind", about: "literal or url"}, {name: "scope", member: "scope", about: "all, issues, comments or documents"}, {name: "within", member: "updatedWithin", about: "such as 24h, 7d, 4w or 3m"}, withLimit}},
-	{use: "org", short: "List who reports to whom", path: "/api/companies/{company}/agents", columns: "NAME=name ROLE=role STATUS=status REPORTS-TO=agent:reportsTo"},
 }

@@ -44,7 +44,7 @@ func workspaceCommand(c *cli) *cobra.Command {
 			return c.show(cmd, path, &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
-					t = append(t, []string{short(r.ID), r.Name, r.Mode, r.Status, or(r.BranchName, "-"), short(or(r.NodeID, "-")), ago(r.LastUsedAt), or(r.Cwd, "-")})
+					t = append(t, []string{r.ID, r.Name, r.Mode, r.Status, or(r.BranchName, "-"), short(or(r.NodeID, "-")), ago(r.LastUsedAt), or(r.Cwd, "-")})
 				}
 				table(w, "WORKSPACE ISSUE MODE STATUS BRANCH NODE USED FOLDER", t)
 			})

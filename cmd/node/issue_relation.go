@@ -1,0 +1,84 @@
+package main
+
+import (
+	"io"
+	"net/url"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+// related is the part of an issue that says what it has to do with others.
+type related struct {
+	issueRow
+	Ancestors []issueRef `json:"ancestors"`
+	BlockedBy []issueRef `json:"blockedBy"`
+	Blocks    []issueRef `json:"blocks"`
+	Labels    []string   `json:"labelIds"`
+}
+
+type issueRef struct {
+	ID         string `json:"id"`
+	Identifier string `json:"identifier"`
+	Status     string `json:"status"`
+	Title      string `json:"title"`
+}
+
+// relationCommands show and change what an issue waits for, and its labels, one at
+// a time; issue update sets all of them.
+func relationCommands(c *cli) []*cobra.Command {
+	at := func(issue string) string { return "/api/issues/" + url.PathEscape(issue) }
+	show := &cobra.Command{
+		Use: "relations ISSUE", Short: "List what an issue is part of, waits for and holds up", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var row related
+			return c.show(cmd, at(args[0]), &row, func(w io.Writer) {
+				var t [][]string
+				for _, r := range []struct {
+					how string
+					to  []issueRef
+				}{{"part-of", row.Ancestors}, {"waits-for", row.BlockedBy}, {"holds-up", row.Blocks}} {
+					for _, i := range r.to {
+						t = append(t, []string{r.how, i.Identifier, i.Status, i.Title})
+					}
+				}
+				table(w, "RELATION ISSUE STATUS TITLE", t)
+			})
+		},
+	}
+	change := func(use, short, noun, member string, list func(related) []string, add bool) *cobra.Command {
+		return &cobra.Command{
+			Use: use, Short: short, Args: cobra.ExactArgs(2),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				var row related
+				if err := c.call(cmd.Context(), "GET", at(args[0]), nil, &row); err != nil {
+					return err
+				}
+				id, err := c.issueID(cmd, args[1])
+				if noun != "issue" {
+					id, err = c.resolve(cmd, noun, args[1])
+				}
+				if err != nil {
+					return err
+				}
+				all := slices.DeleteFunc(append([]string{}, list(row)...), func(have string) bool { return have == id })
+				if add {
+					all = append(all, id)
+				}
+				return verb{says: issueSays}.ask(c, cmd, "PATCH", at(args[0]), map[string]any{member: all})
+			},
+		}
+	}
+	blockers := func(row related) (ids []string) {
+		for _, i := range row.BlockedBy {
+			ids = append(ids, i.ID)
+		}
+		return ids
+	}
+	labels := func(row related) []string { return row.Labels }
+	return []*cobra.Command{show,
+		change("block ISSUE BLOCKER", "Let an issue wait for another", "issue", "blockedByIssueIds", blockers, true),
+		change("unblock ISSUE BLOCKER", "Let an issue wait for another no more", "issue", "blockedByIssueIds", blockers, false),
+		change("tag ISSUE LABEL", "Give an issue a label more", "label", "labelIds", labels, true),
+		change("untag ISSUE LABEL", "Take a label off an issue", "label", "labelIds", labels, false)}
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// An orgRow is somebody in the org chart, with those who report to them.
+type orgRow struct {
+	ID, Name, Role, Status string
+	Reports                []orgRow
+}
+
+// orgCommand shows the org chart: as a table, of which names are set in below whom
+// they report to, or as the tree that it is.
+func orgCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "org", Short: "Show who reports to whom", Args: cobra.NoArgs,
+		Example: `  selvage org
+  selvage org svg >chart.svg`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			path, err := c.filled(cmd, "/api/companies/{company}/org", nil)
+			if err != nil {
+				return err
+			}
+			var top []orgRow
+			return c.show(cmd, path, &top, func(w io.Writer) {
+				var t [][]string
+				var add func(rows []orgRow, boss string, depth int)
+				add = func(rows []orgRow, boss string, depth int) {
+					for _, r := range rows {
+						t = append(t, []string{strings.Repeat("  ", depth) + r.Name, r.Role, r.Status, boss})
+						add(r.Reports, r.Name, depth+1)
+					}
+				}
+				add(top, "-", 0)
+				table(w, "NAME ROLE STATUS REPORTS-TO", t)
+			})
+		},
+	}
+}
