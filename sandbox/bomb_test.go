@@ -47,6 +47,7 @@ func bombs() []bomb {
 	manyPages := program(0x03, 0x40, 0x41, 0xff, 0xff, 3, 0x40, 0, 0x1a, 0x0c, 0, 0x0b)                    // loop memory.grow 65535
 	fill := program(0x41, 0xff, 1, 0x40, 0, 0x1a, 0x03, 0x40, 0x41, 0, 0x41, 7, 0x41, 0x80, 0x80, 0x80, 8, // grow 255; loop fill 16 MiB
 		0xfc, 11, 0, 0x0c, 0, 0x0b)
+	turns := wat{funcs: []fn{{locals: []byte{1, 2, valI32}, code: dispatch([]byte{0, 1, 2}, turn(2, 2), nil, turn(0, 0)), export: "_start"}}}.bytes() // forward, and back
 	deep := program(0x10, 0)
 	mutual := wat{funcs: []fn{{code: []byte{0x41, 0, 0x11, 0, 0}, export: "_start"}}, table: []byte{0, 1}, elems: []byte{0}}.bytes()
 	fat := wat{funcs: []fn{{locals: []byte{1, 0xe0, 0x4d, valI64}, code: []byte{0x10, 0}, export: "_start"}}}.bytes()
@@ -56,6 +57,7 @@ func bombs() []bomb {
 	return []bomb{
 		{name: "endless loop runs out of fuel", wasm: spin, want: FuelExhausted},
 		{name: "endless loop runs out of time", wasm: spin, limits: Limits{Fuel: MaxFuel, Time: 50 * time.Millisecond}, want: ExecutionTimeout},
+		{name: "endless turns of a dispatcher", wasm: turns, want: FuelExhausted},
 		{name: "memory grows", wasm: grow, want: FuelExhausted},
 		{name: "memory grows much at once", wasm: manyPages, want: FuelExhausted},
 		{name: "tables grow", wasm: tables, limits: Limits{Fuel: 100_000_000}, want: FuelExhausted},

@@ -285,6 +285,7 @@ type point struct {
 	cost  int64
 	ahead int64 // of cost, what may not be reached
 	check bool
+	begin bool // it is of a loop that the function begins with and no branch leads back to
 }
 
 // An edit changes a function's code at a place: from the byte at, skip bytes are
@@ -297,6 +298,7 @@ type edit struct {
 
 const (
 	editPoint  byte = iota // charge for point val
+	editBranch             // br val
 	editCall               // call of val, which is not tracked
 	editDeep               // call of val, which is tracked
 	editEnter              // set the stack's depth before an indirect call
@@ -323,6 +325,9 @@ type frame struct {
 	sure   bool // what follows it is reached whenever cur is charged, unless something in it leaves past its end:
 	out    int  // the outermost open frame that a branch in it leads to
 	dead   bool // it can not be reached
+	point  int  // of a loop: that is charged with each turn
+	backs  int  // branches that lead to it
+	turns  *dispatcher
 }
 
 // function appends the metered body of the module's own function i.
@@ -355,6 +360,12 @@ func (w *metering) function(i int, o []byte) []byte {
 		o = appendS64(append(o, 0x41), int64(frameBytes+8*locals))
 		o = appendU32(append(o, 0x6a, 0x21), d)
 		w.points[0].cost += 1 + int64(frameBytes+8*locals)>>perStack
+	}
+	for n := range w.points {
+		if p := &w.points[n]; p.begin {
+			w.points[0].cost += p.cost
+			p.cost = 0
+		}
 	}
 	if begin, turn := &w.points[0], &w.points[w.first]; w.first > 0 && begin.cost <= turn.cost>>perTurn {
 		turn.cost, begin.cost = turn.cost+begin.cost, 0
@@ -397,6 +408,8 @@ func (w *metering) function(i int, o []byte) []byte {
 		case editCall:
 			o = appendU32(append(o, 0x10), w.moved(e.val))
 			known = false
+		case editBranch:
+			o = appendU32(append(o, 0x0c), e.val)
 		case editRef:
 			o = appendU32(append(o, 0xd2), w.moved(e.val))
 		case editRanged:
@@ -437,8 +450,10 @@ func (w *metering) charge(o []byte, p point, t uint32, known bool) ([]byte, bool
 	if !p.check {
 		return o, true
 	}
+	// The call stands in the other arm: where arms join, the compiler goes on from the
+	// registers as the first one leaves them, and this one leaves them all in use.
 	o = appendU32(append(o, 0x20), t)                               // local.get
-	o = append(o, 0x42, 0, 0x53, 0x04, 0x40)                        // i64.const 0; i64.lt_s; if
+	o = append(o, 0x42, 0, 0x59, 0x04, 0x40, 0x05)                  // i64.const 0; i64.ge_s; if; else
 	return append(w.load(w.callEnter(o, whyUsedUp), t), 0x0b), true // end
 }
 
@@ -471,6 +486,7 @@ func (w *metering) plan(r *reader) (leaf bool) {
 		total   int64
 		calls   bool
 		looped  bool
+		before  [2]int // where the two instructions before begin; 0: there is none
 	)
 	call := func() {
 		calls = true
@@ -502,6 +518,7 @@ func (w *metering) plan(r *reader) (leaf bool) {
 			r.fail("branch to block %d of %d", depth, len(w.frames))
 		}
 		top := len(w.frames) - 1
+		w.frames[top-int(depth)].backs++
 		w.frames[top].out = min(w.frames[top].out, top-int(depth))
 	}
 	push := func(op byte, at int) {
@@ -516,8 +533,8 @@ func (w *metering) plan(r *reader) (leaf bool) {
 	}
 	push(0x02, r.p)
 	place(r.p, true)
-	for len(w.frames) > 0 {
-		at := r.p
+	for at := 0; len(w.frames) > 0; before[0], before[1] = before[1], at {
+		at = r.p
 		op := r.u8()
 		switch op {
 		case 0x00, 0x0f: // unreachable, return
@@ -533,13 +550,14 @@ func (w *metering) plan(r *reader) (leaf bool) {
 			settle()
 			push(op, at)
 			first := cur == 0 && !calls && sure // what goes before leads here and nowhere else
-			looped = true
 			if !dead {
 				place(r.p, true)
 				sure = true
 				if first {
-					w.points[0].check, w.first = false, cur
+					w.points[cur].begin, w.points[cur].ahead = true, w.points[0].ahead
 				}
+				f := &w.frames[len(w.frames)-1]
+				f.point, f.turns = cur, w.dispatcher(*r, r.b[at+1])
 			}
 		case 0x04: // if
 			r.blockType(w.m)
@@ -562,6 +580,14 @@ func (w *metering) plan(r *reader) (leaf bool) {
 			top := len(w.frames) - 1
 			w.frames = w.frames[:top]
 			cur, sure, dead = f.cur, f.sure && f.out >= top, f.dead
+			if f.op == 0x03 && !f.dead {
+				p := &w.points[f.point]
+				p.check = f.backs > 0
+				looped = looped || p.check
+				if p.begin && p.check {
+					p.begin, w.points[0].check, w.first = false, false, f.point
+				}
+			}
 			if top > 0 {
 				up := &w.frames[top-1]
 				up.out = min(up.out, f.out)
@@ -571,6 +597,12 @@ func (w *metering) plan(r *reader) (leaf bool) {
 		case 0x0c, 0x0d: // br, br_if
 			seg++
 			depth := r.u32()
+			if op == 0x0c && !dead {
+				if to, ok := w.forward(r.b, before, depth); ok {
+					depth = to
+					w.edits = append(w.edits, edit{at: at, skip: r.p - at, kind: editBranch, val: to})
+				}
+			}
 			settle()
 			escape(depth)
 			if op == 0x0c {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,7 +48,7 @@ func TestMeteringChangesNothing(t *testing.T) {
 }
 
 // A maker writes random functions that are valid: structured control over a few
-// i32 locals, which always ends.
+// i32 locals, which always ends. Local 3 is what dispatchers jump by.
 type maker struct {
 	r     *rand.Rand
 	left  int
@@ -60,7 +61,7 @@ type maker struct {
 func (m *maker) body(o []byte, loops []bool) []byte {
 	for n := m.r.IntN(5); n >= 0 && m.left > 0; n-- {
 		m.left--
-		switch k := m.r.IntN(10); {
+		switch k := m.r.IntN(11); {
 		case k < 4: // local = local op const
 			v := byte(m.r.IntN(3))
 			o = append(o, 0x20, byte(m.r.IntN(3)), 0x41, byte(m.r.IntN(60)), []byte{0x6a, 0x6b, 0x6c, 0x73, 0x71}[m.r.IntN(5)], 0x21, v)
@@ -103,6 +104,10 @@ func (m *maker) body(o []byte, loops []bool) []byte {
 			default:
 				o = append(o, 0x20, byte(m.r.IntN(3)), 0x41, byte(m.r.IntN(8)), 0x46, 0x0d, d)
 			}
+		case k == 10:
+			if len(loops) < 8 {
+				o = m.dispatcher(o, loops)
+			}
 		case k == 8: // call a function further on
 			if m.self+1 < m.funcs && len(loops) < 3 {
 				o = append(o, 0x20, 0, 0x10, byte(m.self+1+m.r.IntN(m.funcs-m.self-1)), 0x21, byte(m.r.IntN(3)))
@@ -117,12 +122,51 @@ func (m *maker) body(o []byte, loops []bool) []byte {
 	return o
 }
 
+// dispatcher appends a loop of up to five parts whose turns go to random ones. Of
+// those that may lead back, a memory cell counts how many are left.
+func (m *maker) dispatcher(o []byte, loops []bool) []byte {
+	parts := 1 + m.r.IntN(5)
+	targets := make([]int, 1+m.r.IntN(7))
+	cell := byte(len(loops) * 4)
+	at := appendU32([]byte{2}, uint32(128+64*m.self))
+	o = append(append(append(o, 0x41, cell, 0x41, byte(m.r.IntN(5)), 0x36), at...), 0x41, byte(m.r.IntN(8)), 0x21, 3, 0x03, 0x40)
+	o = append(o, bytes.Repeat([]byte{0x02, 0x40}, parts)...)
+	o = append(o, 0x20, 3, 0x0e, byte(len(targets)-1))
+	for n := range targets {
+		targets[n] = m.r.IntN(parts)
+		o = append(o, byte(targets[n]))
+	}
+	for p := range parts {
+		depth := parts - 1 - p
+		inner := append(append(slices.Clone(loops), true), make([]bool, depth)...)
+		o = m.body(append(o, 0x0b), inner)
+		to := m.r.IntN(9) - 1 // -1 is all other values, and so are some that have no target
+		set := []byte{0x41, byte(to) & 0x7f, 0x21, 3, 0x0c}
+		led := targets[len(targets)-1]
+		if to >= 0 && to < len(targets) {
+			led = targets[to]
+		}
+		switch {
+		case m.r.IntN(3) == 0:
+		case led > p && m.r.IntN(2) == 0: // forward, if it is reached
+			o = append(append(o, 0x20, byte(m.r.IntN(3)), 0x41, byte(m.r.IntN(8)), 0x4a, 0x04, 0x40), append(set, byte(depth+1), 0x0b)...)
+		case led > p:
+			o = append(append(o, set...), byte(depth))
+		default:
+			o = append(append(append(o, 0x41, cell, 0x41, cell, 0x28), at...), 0x41, 1, 0x6b, 0x36)
+			o = append(append(o, at...), 0x41, cell, 0x28)
+			o = append(append(append(o, at...), 0x41, 0, 0x4a, 0x04, 0x40), append(set, byte(depth+1), 0x0b)...)
+		}
+	}
+	return append(o, 0x0b)
+}
+
 func randomModule(seed uint64) []byte {
 	m := &maker{r: rand.New(rand.NewPCG(seed, 1)), funcs: 5}
 	w := wat{memory: []byte{0, 1}}
 	for i := range m.funcs {
 		m.self, m.left = i, 40
-		w.funcs = append(w.funcs, fn{typ: 1, locals: []byte{1, 2, valI32}, code: append(m.body(nil, nil), 0x20, 2), export: fmt.Sprint("f", i)})
+		w.funcs = append(w.funcs, fn{typ: 1, locals: []byte{1, 3, valI32}, code: append(m.body(nil, nil), 0x20, 2), export: fmt.Sprint("f", i)})
 	}
 	return w.bytes()
 }

@@ -429,18 +429,24 @@ func (m *parsed) offset(r *reader) (at uint32, known bool) {
 	if c[0] != 0x41 {
 		return 0, false
 	}
-	v, i := int64(0), 1
+	v, end := signed(c, 1)
+	return uint32(v), end == len(c)-1
+}
+
+// signed returns the signed LEB128 of at most five bytes that stands in b at a
+// place, and where it ends. leb has passed over it.
+func signed(b []byte, at int) (v int64, end int) {
 	for shift := 0; ; shift += 7 {
-		v |= int64(c[i]&0x7f) << shift
-		if c[i] < 0x80 {
-			if c[i]&0x40 != 0 {
+		c := b[at]
+		at++
+		v |= int64(c&0x7f) << shift
+		if c < 0x80 {
+			if c&0x40 != 0 {
 				v |= -1 << (shift + 7)
 			}
-			break
+			return v, at
 		}
-		i++
 	}
-	return uint32(v), i == len(c)-2
 }
 
 func (m *parsed) typeIndex(r *reader) uint32 {
