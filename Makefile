@@ -12,7 +12,7 @@ CHAOS ?= 10m
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: agent clients models qemu help up down build examples test race check contract bench soak dist clean
+.PHONY: agent clients models system help up down build examples test race check contract bench soak dist clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t12
@@ -34,7 +34,7 @@ up: examples ## start a local mesh of three nodes with a demo company at work
 down: ## stop the local mesh (its data stays in .run)
 	bin/selvage testnet down --dir $(RUN)
 
-test: build clients models qemu ## run every test, the 200-seed fault simulation included
+test: build clients models system ## run every test, the 200-seed fault simulation included
 	./scripts/test
 
 clients: ## install Paperclip's own clients for the tests that run them
@@ -43,8 +43,8 @@ clients: ## install Paperclip's own clients for the tests that run them
 models: ## install a small model and llama.cpp's server for the tests that ask one
 	./scripts/models
 
-qemu: ## install what stands in for boards and kernels in tests: qemu, Linux in user mode
-	@./scripts/qemu
+system: ## install what tests need of Debian: emulators, nftables, podman
+	@./scripts/system
 
 check: ## formatting, vet, staticcheck, floors, known vulnerabilities
 	./scripts/check
