@@ -42,7 +42,11 @@ func run(args []string) int {
 
 // execute runs a command line and returns its exit status.
 func execute(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) int {
-	root := newRoot()
+	c := &cli{}
+	root := newRootWith(c)
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		completes(c, root)
+	}
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
@@ -104,6 +108,7 @@ func newRootWith(c *cli) *cobra.Command {
 	}
 	addVerbs(root, c)
 	misusedArguments(root)
+	examples(root)
 	return root
 }
 

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/selvage-mesh/selvage/company/portable"
+)
+
+// completeTimeout bounds what a shell waits for names.
+const completeTimeout = 3 * time.Second
+
+// listed are nouns that are completed only: the API takes them as they are, or they
+// lie below another argument.
+var listed = map[string]nounRows{
+	"adapter type":      {path: "/api/adapters", id: "type", about: "label"},
+	"agent key":         {path: "/api/agents/{agent:1}/keys", about: "name"},
+	"agent revision":    {path: "/api/agents/{agent:1}/config-revisions", about: "createdAt"},
+	"attachment":        {path: "/api/issues/{1}/attachments", about: "originalFilename"},
+	"blocker":           {path: "/api/companies/{company}/issues?sortField=updated&limit=200", id: "identifier", about: "title"},
+	"code":              {path: "/api/v1/mesh/requests", id: "code", about: "name"},
+	"comment":           {path: "/api/issues/{1}/comments", about: "body"},
+	"company":           {path: "/api/companies", id: "issuePrefix", about: "name"},
+	"company id":        {path: "/api/companies", about: "name"},
+	"doc key":           {path: "/api/issues/{1}/documents", id: "key", about: "title"},
+	"doc revision":      {path: "/api/issues/{1}/documents/{2}/revisions", about: "createdAt"},
+	"document":          {path: "/api/issues/{1}/documents", id: "key", about: "title"},
+	"held id":           {path: "/api/companies/{company}/budgets/reservations", about: "status"},
+	"hold":              {path: "/api/issues/{1}/tree-holds", about: "mode"},
+	"inbox key":         {path: "/api/companies/{company}/attention", rows: "items", id: "dedupKey", about: "subject.title"},
+	"incident":          {path: "/api/companies/{company}/budget-incidents", about: "scopeName"},
+	"input":             {path: "/api/companies/{company}/skills/{1}/test-inputs", about: "name"},
+	"instructions file": {path: "/api/agents/{agent:1}/instructions-bundle", rows: "files", id: "path"},
+	"interaction":       {path: "/api/issues/{1}/interactions", about: "kind"},
+	"invite":            {path: "/api/companies/{company}/invites", rows: "invites", about: "state"},
+	"issue":             {path: "/api/companies/{company}/issues?sortField=updated&limit=200", id: "identifier", about: "title"},
+	"key board id":      {path: "/api/board-api-keys", about: "name"},
+	"memory key":        {path: "/api/agents/{agent:1}/memory", id: "key"},
+	"mine key":          {path: "/api/companies/{company}/user-secret-definitions", id: "key", about: "name"},
+	"node":              {path: "/api/v1/mesh/members", id: "name", about: "status"},
+	"project workspace": {path: "/api/projects/{project:1}/workspaces", about: "name"},
+	"remark":            {path: "/api/issues/{1}/documents/{2}/annotations", about: "selectedText"},
+	"request":           {path: "/api/companies/{company}/join-requests", about: "requestType"},
+	"routine revision":  {path: "/api/routines/{routine:1}/revisions", about: "createdAt"},
+	"skill":             {path: "/api/companies/{company}/skills", id: "slug", about: "description"},
+	"skill comment":     {path: "/api/companies/{company}/skills/{1}/comments", about: "body"},
+	"skill file":        {path: "/api/companies/{company}/skills/{1}", rows: "fileInventory", id: "path", about: "kind"},
+	"skill version":     {path: "/api/companies/{company}/skills/{1}/versions", about: "label"},
+	"team":              {path: "/api/teams/catalog", id: "slug", about: "description"},
+	"test":              {path: "/api/companies/{company}/skills/{1}/test-runs", about: "status"},
+	"token-id":          {path: "/api/v1/mesh/tokens"},
+	"tool name":         {path: "/api/companies/{company}/tools", id: "name", about: "description"},
+	"trace":             {path: "/api/companies/{company}/feedback-traces", id: "traceId", about: "vote"},
+}
+
+// choices are arguments that are one of a few words.
+var choices = map[string][]string{
+	"approval type": {"hire_agent", "approve_ceo_strategy", "budget_override_required", "request_board_approval"},
+	"decision":      {"continue", "dismissed_false_positive", "snooze"},
+	"folder kind":   {"routine", "skill"},
+	"issue kind":    {"suggest_tasks", "ask_user_questions", "request_confirmation", "request_checkbox_confirmation", "request_item_verdicts"},
+	"mode":          {"pause", "resume", "cancel", "restore"},
+	"on":            {"true", "false"},
+	"outcome":       {"restored", "false_positive", "blocked", "cancelled"},
+	"product type":  {"preview_url", "runtime_service", "pull_request", "branch", "commit", "artifact", "document"},
+	"role":          {"owner", "admin", "operator", "viewer"},
+	"status":        {"backlog", "todo", "in_progress", "in_review", "blocked", "done", "cancelled"},
+	"verdict":       {"up", "down"},
+}
+
+// flagNouns are the flags that name something, by their names.
+var flagNouns = map[string]string{
+	"agent": "agent", "assignee": "agent", "reports-to": "agent", "lead": "agent", "owner": "agent", "to": "agent", "company": "company", "project": "project", "goal": "goal",
+	"issue": "issue", "parent": "issue", "below": "issue", "blocked-by": "issue", "label": "label", "run": "run", "node": "node", "secret": "secret", "environment": "environment",
+}
+
+// of finds what is said of an argument of a command: below its group, or anywhere.
+func of[T any](table map[string]T, cmd *cobra.Command, word string) (found T, ok bool) {
+	group := strings.TrimPrefix(strings.TrimPrefix(cmd.Parent().CommandPath(), "selvage"), " ")
+	last := group[strings.LastIndexByte(group, ' ')+1:]
+	if group == "project workspace" && word == "workspace" {
+		last = "project"
+	}
+	if group == "skill file" {
+		last = "skill"
+	}
+	for _, key := range []string{group + " " + word, last + " " + word, word} {
+		if found, ok = table[key]; ok {
+			return found, ok
+		}
+	}
+	return found, false
+}
+
+// arguments are what the words of a line of usage stand for, in lower case.
+func arguments(use string) (words []string) {
+	for _, word := range strings.Fields(use)[1:] {
+		if word == "[--" {
+			break
+		}
+		if !strings.HasPrefix(word, "-") && word != "[flags]" {
+			words = append(words, strings.ToLower(strings.TrimSuffix(strings.Trim(word, "[]"), "...")))
+		}
+	}
+	return words
+}
+
+var aFew = regexp.MustCompile(`^(?:[a-z_0-9]+, )*[a-z_0-9]+ or [a-z_0-9]+$`)
+
+// fewOf are the words of a sentence that lists them, such as "backlog or todo".
+func fewOf(usage string) []string {
+	if !aFew.MatchString(usage) {
+		return nil
+	}
+	return strings.Split(strings.ReplaceAll(usage, " or ", ", "), ", ")
+}
+
+// completes has shells complete what arguments and flags name.
+func completes(c *cli, cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		completes(c, sub)
+	}
+	each := func(f *pflag.Flag) {
+		if few := fewOf(f.Usage); few != nil {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(few, cobra.ShellCompDirectiveNoFileComp))
+		} else if noun, ok := flagNouns[f.Name]; ok && f.Value.Type() != "bool" {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+				return c.named(cmd, rowsFor(cmd, noun), nil, typed), cobra.ShellCompDirectiveNoFileComp
+			})
+		}
+	}
+	cmd.Flags().VisitAll(each)
+	cmd.PersistentFlags().VisitAll(each)
+	if cmd.HasSubCommands() || cmd.ValidArgs != nil || cmd.ValidArgsFunction != nil {
+		return
+	}
+	words := arguments(cmd.Use)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= len(words) && !strings.HasSuffix(strings.TrimRight(cmd.Use, "]"), "...") || len(words) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		word := words[min(len(args), len(words)-1)]
+		if few, ok := of(choices, cmd, word); ok {
+			return slices.DeleteFunc(slices.Clone(few), func(one string) bool { return !strings.HasPrefix(one, typed) }), cobra.ShellCompDirectiveNoFileComp
+		}
+		switch {
+		case strings.Contains(word, "starter"):
+			return portable.Starters(), cobra.ShellCompDirectiveDefault
+		case strings.Contains(word, "|") && !strings.Contains(word, "file"):
+			return strings.Split(word, "|"), cobra.ShellCompDirectiveNoFileComp
+		}
+		if rows := rowsFor(cmd, word); rows.path != "" {
+			return c.named(cmd, rows, args, typed), cobra.ShellCompDirectiveNoFileComp
+		}
+		if isFile(word) {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// isFile reports whether an argument is a file or a folder here.
+func isFile(word string) bool {
+	return strings.HasPrefix(word, "file") || strings.HasPrefix(word, "@file") || word == "dir" || word == "from" || word == "payload"
+}
+
+// rowsFor is where the rows are that a word names, with no path where none are.
+func rowsFor(cmd *cobra.Command, word string) nounRows {
+	if rows, ok := of(listed, cmd, word); ok {
+		return rows
+	}
+	return nouns[word]
+}
+
+// named are the names of rows that begin as typed, with what tells them apart. A
+// node that does not answer has none: a shell is no place for errors.
+func (c *cli) named(cmd *cobra.Command, n nounRows, args []string, typed string) (names []string) {
+	ctx, cancel := context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), completeTimeout)
+	defer cancel()
+	cmd.SetContext(ctx)
+	path, err := c.filled(cmd, n.path, args)
+	if err != nil {
+		return nil
+	}
+	rows, err := c.rowsOf(cmd, path, n.rows)
+	if err != nil {
+		return nil
+	}
+	for _, r := range rows {
+		name := member(r, cmp.Or(n.id, "id"))
+		if len(n.names) > 0 {
+			name = member(r, n.names[0])
+		}
+		if name == "-" || !strings.HasPrefix(strings.ToLower(name), strings.ToLower(typed)) {
+			continue
+		}
+		if about := member(r, n.about); n.about != "" && about != "-" {
+			name += "\t" + cell(about)
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// samples stand for arguments in the examples that commands have which bring none.
+var samples = map[string]string{
+	"agent": "Bob", "approval": "0199c0de", "attachment": "report.pdf", "biller": "acme", "blocker": "ACM-2", "cents": "5000", "code": "WXYZ-2345", "command": "build", "comment": idSample, "decision": "continue",
+	"definition": "GITHUB_TOKEN", "document": "plan", "email": "ann@example.com", "environment": "forge", "folder": idSample, "from": "gas.md", "goal": "'Sell arms'", "group": "n1,n2", "hold": idSample, "host": "forge.example.com",
+	"id": idSample, "incident": idSample, "input": idSample, "interaction": idSample, "invite": idSample, "issue": "ACM-1", "json": `'{"text": "lunch"}'`, "key": "plan", "label": "bug", "lease": idSample, "member": "ann@example.com",
+	"mode": "pause", "model": "claude-sonnet-4-5", "name": "weld", "node": "n2", "on": "true", "operation": idSample, "outcome": "restored", "parent": idSample, "payload": "tasks.json", "product": idSample, "project": "Gripper",
+	"remark": idSample, "request": idSample, "revision": idSample, "role": "operator", "routine": "'Back up'", "run": "0199c0de", "secret": "open-key", "service": idSample, "skill": "weld", "status": "todo", "team": "software-studio",
+	"test": idSample, "text": "'Which gas?'", "title": "'Weld it'", "token-id": idSample, "trace": idSample, "trigger": idSample, "url": "'https://192.0.2.1:3100/cli-auth/…'", "user": "ann@example.com", "verdict": "up", "version": "2",
+	"when": "2026-12-01T09:00:00Z", "words": "weld", "workspace": "0199c0de", "dir": "pack", "file": "plan.md", "file.wasm": "count.wasm", "type": "process", "kind": "routine", "auto|voter|observer": "observer",
+	"cost kind": "platform_fee", "issue kind": "suggest_tasks", "approval type": "request_board_approval", "product type": "pull_request", "tool name": "count", "environment folder": "/srv/work", "environment user": "smith", "settings name": "enablePipelines",
+	"agent name": "laptop", "secret name": "'GitHub'", "goal title": "'Sell arms'", "label name": "bug",
+}
+
+const idSample = "0199c0de-5f02-79a6-92bc-807bd79fee94"
+
+// examples gives each command an example that has none of its own.
+func examples(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		examples(sub)
+	}
+	if cmd.HasSubCommands() || cmd.Example != "" || cmd.Hidden {
+		return
+	}
+	line := "  " + cmd.CommandPath()
+	least, _ := wanted(cmd.Use)
+	for _, word := range least {
+		if sample, ok := of(samples, cmd, strings.ToLower(word)); ok {
+			line += " " + sample
+		} else {
+			line += " " + word
+		}
+	}
+	cmd.Example = line
+}
