@@ -161,7 +161,9 @@ func agentCommand(c *cli) *cobra.Command {
 			}
 			body := map[string]any{"name": args[0], "role": role, "adapterType": how.adapter, "adapterConfig": config}
 			if reportsTo != "" {
-				body["reportsTo"] = reportsTo
+				if body["reportsTo"], err = c.agentID(cmd, reportsTo); err != nil {
+					return err
+				}
 			}
 			var row agentRow
 			return c.send(cmd, "POST", "/api/companies/"+company+"/agents", body, &row, func(w io.Writer) {
@@ -170,7 +172,7 @@ func agentCommand(c *cli) *cobra.Command {
 		},
 	}
 	create.Flags().StringVar(&role, "role", "general", "role in the company")
-	create.Flags().StringVar(&reportsTo, "reports-to", "", "agent ID of the manager")
+	create.Flags().StringVar(&reportsTo, "reports-to", "", "ID or name of the manager")
 	how.add(create.Flags())
 	act := func(verb, path, short string) *cobra.Command {
 		return &cobra.Command{
@@ -245,6 +247,8 @@ func issueCommand(c *cli) *cobra.Command {
 }
 
 func runCommand(c *cli) *cobra.Command {
+	var agent string
+	var limit int
 	list := &cobra.Command{
 		Use: "list", Short: "List the newest runs of a company", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -265,7 +269,15 @@ func runCommand(c *cli) *cobra.Command {
 				nodes[m.ID] = m.Name
 			}
 			var rows []runRow
-			return c.show(cmd, "/api/companies/"+company+"/heartbeat-runs?limit=50", &rows, func(w io.Writer) {
+			q := url.Values{"limit": {strconv.Itoa(limit)}}
+			if agent != "" {
+				id, err := c.agentID(cmd, agent)
+				if err != nil {
+					return err
+				}
+				q.Set("agentId", id)
+			}
+			return c.show(cmd, "/api/companies/"+company+"/heartbeat-runs?"+q.Encode(), &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
 					why := "-"
@@ -278,6 +290,8 @@ func runCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
+	list.Flags().StringVar(&agent, "agent", "", "only this agent's, by name or ID")
+	list.Flags().IntVar(&limit, "limit", 50, "at most so many")
 	show := &cobra.Command{
 		Use: "show RUN", Short: "Show a run", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
