@@ -53,7 +53,7 @@ type modelPriceRow struct {
 
 func modelCommand(c *cli) *cobra.Command {
 	return group("model", "Models that agents may use: who serves them, and what they cost",
-		group("provider", "Upstreams of the model gateway", modelProviderAdd(c), modelProviderList(c), modelProviderRemove(c), modelProviderTest(c)),
+		group("provider", "Upstreams of the model gateway", modelProviderAdd(c), modelProviderList(c), modelProviderUpdate(c), modelProviderRemove(c), modelProviderTest(c)),
 		group("price", "What the tokens of models cost", modelPriceSet(c), modelPriceList(c), modelPriceRemove(c)))
 }
 
@@ -179,6 +179,54 @@ func (c *cli) modelProviderPath(cmd *cobra.Command, mesh bool, ref string) (stri
 		}
 	}
 	return "", fmt.Errorf("no model provider %q: see selvage model provider list", ref)
+}
+
+// modelProviderUpdate changes what is given; the key is changed from standard input.
+func modelProviderUpdate(c *cli) *cobra.Command {
+	var mesh, key, off, free bool
+	var base string
+	var models []string
+	var priority int
+	cmd := &cobra.Command{
+		Use: "update NAME", Short: "Change an upstream, turn it off, or give it another key", Args: cobra.ExactArgs(1),
+		Example: `  selvage model provider update claude --key <key.txt
+  selvage model provider update box --disabled --mesh`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body := map[string]any{}
+			for _, given := range []struct {
+				flag, member string
+				value        any
+			}{{"url", "baseUrl", base}, {"model", "models", models}, {"priority", "priority", priority}, {"disabled", "disabled", off}, {"free", "free", free}} {
+				if cmd.Flags().Changed(given.flag) {
+					body[given.member] = given.value
+				}
+			}
+			if key {
+				value, err := readSecret(cmd)
+				if err != nil {
+					return err
+				}
+				body["apiKey"] = value
+			}
+			if len(body) == 0 {
+				return misuse{errors.New("nothing is to be changed: give a flag")}
+			}
+			path, err := c.modelProviderPath(cmd, mesh, args[0])
+			if err != nil {
+				return err
+			}
+			var row modelProviderRow
+			return c.send(cmd, "PATCH", path, body, &row, func(w io.Writer) { fmt.Fprintln(w, row.Name+" changed") })
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&key, "key", false, "a new key comes from standard input, or a prompt")
+	f.BoolVar(&off, "disabled", false, "it is not used")
+	f.BoolVar(&free, "free", false, "its tokens cost nothing")
+	f.StringVar(&base, "url", "", "where it is")
+	f.StringArrayVar(&models, "model", nil, "what it answers, all of it; repeat for more")
+	f.IntVar(&priority, "priority", 0, "of several the lowest is asked first")
+	return meshFlag(cmd, &mesh)
 }
 
 func modelProviderRemove(c *cli) *cobra.Command {
