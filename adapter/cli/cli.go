@@ -261,7 +261,6 @@ func (a *Adapter) once(ctx context.Context, inv company.Invocation) (out company
 			direct(p.Env, job.Env)
 		}
 		if job.Confine = true; r.Landlock == nil || *r.Landlock {
-			keepCaches(p, job.Env)
 			job.Writable = r.state(call.State)
 		}
 		if call.Input != "" {
@@ -411,18 +410,6 @@ func (r *Run) Set(v any) error {
 		return process.Refuse("configuration_incomplete", "The agent's adapterConfig is malformed: %v", err)
 	}
 	return nil
-}
-
-// caches are variables that lead what programs fetch and may lose into the agent's
-// folder: those of the user are not written by a run that is confined.
-var caches = map[string]string{"XDG_CACHE_HOME": "", "npm_config_cache": "npm", "GOMODCACHE": "go-mod", "CARGO_HOME": "cargo"}
-
-func keepCaches(p process.Place, set map[string]string) {
-	for name, dir := range caches {
-		if p.Env[name] == "" && set[name] == "" {
-			set[name] = filepath.Join(p.Home, ".cache", dir)
-		}
-	}
 }
 
 // state are the tool's own folders in the user's home, which it may write.

@@ -55,10 +55,7 @@ func (h holding) hold(spec *shim.Spec, inv company.Invocation, job Job, home, sc
 	if spec.Limits.Processes == 0 {
 		spec.Limits.Processes = DefaultProcesses
 	}
-	g := &shim.Guard{Hide: h.Hidden, Show: []string{home, scratch}, Confine: job.Confine}
-	if h.Landlock != nil {
-		g.Confine = *h.Landlock
-	}
+	g := &shim.Guard{Hide: h.Hidden, Show: []string{home, scratch}, Confine: h.confines(job)}
 	// A worktree is the node's own make, so it may lie among the node's files.
 	if f := inv.Folder; f != nil && f.Worktree != "" {
 		g.Show = append(g.Show, f.Dir)
@@ -69,6 +66,26 @@ func (h holding) hold(spec *shim.Spec, inv company.Invocation, job Job, home, sc
 	g.Write = append(append(append(g.Write, g.Show...), spec.Dir), shim.Temporary...)
 	g.Write = append(append(g.Write, h.Writable...), job.Writable...)
 	spec.Guard = g
+}
+
+// confines tells whether a job's command writes only where hold says.
+func (h holding) confines(job Job) bool {
+	if h.Landlock != nil {
+		return *h.Landlock
+	}
+	return job.Confine
+}
+
+// caches are variables that lead what programs fetch and may lose into the agent's
+// folder: those of the user are not written by a run that is confined.
+var caches = map[string]string{"XDG_CACHE_HOME": "", "npm_config_cache": "npm", "GOMODCACHE": "go-mod", "CARGO_HOME": "cargo"}
+
+func keepCaches(env map[string]string, home string) {
+	for name, dir := range caches {
+		if env[name] == "" {
+			env[name] = filepath.Join(home, ".cache", dir)
+		}
+	}
 }
 
 // repositoryOf returns the folder of the repository that a worktree belongs to,

@@ -129,3 +129,23 @@ mkdir -p ../evil/worktrees && ln -s "$PWD/.git/worktrees/tree" ../evil/worktrees
 		}
 	}
 }
+
+// What a confined command fetches and may lose is kept in its agent's folder; one
+// that is not, or that says where, keeps it where it says.
+func TestCachesLieWithTheAgent(t *testing.T) {
+	t.Parallel()
+	script := `for d in "$XDG_CACHE_HOME" "$GOMODCACHE" "$npm_config_cache" "$CARGO_HOME"; do echo "${d#$AGENT_HOME/}"; done; [ -z "$XDG_CACHE_HOME" ] || mkdir -p "$XDG_CACHE_HOME"`
+	for _, c := range []struct {
+		more []any
+		want string
+	}{
+		{nil, ".cache\n.cache/go-mod\n.cache/npm\n.cache/cargo\n"},
+		{[]any{"env", map[string]string{"GOMODCACHE": "/mine"}}, ".cache\n/mine\n.cache/npm\n.cache/cargo\n"},
+		{[]any{"landlock", false}, "\n\n\n\n"},
+	} {
+		b := newBed(t, sh(script, c.more...))
+		if o := b.invoke(); o.Status != company.RunSucceeded || b.wrote("stdout") != c.want {
+			t.Errorf("%v: %s %s, wrote %q, want %q", c.more, o.Status, o.Error, b.wrote("stdout"), c.want)
+		}
+	}
+}

@@ -157,6 +157,9 @@ func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, p
 		return refused(err)
 	}
 	secrets = append(secrets, job.apply(env)...)
+	if c.confines(job) {
+		keepCaches(env, home)
+	}
 	path, ok := lookPath(job.Command, dir, env["PATH"])
 	if !ok {
 		return failure("Failed to start command %q: no such program in %q", job.Command, env["PATH"])

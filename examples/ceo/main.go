@@ -70,7 +70,7 @@ func lead(agent *agentkit.Agent, issue agentkit.Issue) error {
 var surveys = []struct{ kind, title string }{
 	{"gofmt", "Survey formatting"},
 	{"todo", "Survey open markers"},
-	{"vet", "Survey with go vet"},
+	{"comments", "Survey comments"},
 }
 
 // agreed reports whether the board has approved the strategy. If it has not

@@ -173,7 +173,7 @@ func found(b *board, bin, repo string) (company, issue named, err error) {
 		}
 	}
 	err = b.call("POST", in+"/issues", map[string]any{
-		"title": "Survey the repository", "description": "Formatting, vet and open markers of " + filepath.Base(repo) + ".",
+		"title": "Survey the repository", "description": "Formatting, comments and open markers of " + filepath.Base(repo) + ".",
 		"status": "todo", "priority": "high", "goalId": goal.ID, "assigneeAgentId": ceo.ID,
 	}, &issue)
 	return company, issue, err

@@ -1,17 +1,21 @@
 // Command surveyor is an example agent: it checks an issue out, surveys a Go
-// repository (formatting, vet, open TODOs), reports what it found as a comment,
+// repository (formatting, comments, open TODOs), reports what it found as a comment,
 // reports its cost and closes the issue.
 //
 // The issue's description names the survey in its first line: "survey: gofmt",
-// "survey: vet" or "survey: todo". The repository is given by SURVEY_REPO.
+// "survey: comments" or "survey: todo". The repository is given by SURVEY_REPO.
 package main
 
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -23,11 +27,11 @@ import (
 )
 
 const (
-	// surveyTimeout bounds one survey; go vet on a cold cache builds everything.
+	// surveyTimeout bounds one survey.
 	surveyTimeout = 10 * time.Minute
 	// maxReport bounds a comment in bytes.
 	maxReport = 16 << 10
-	// maxFileBytes bounds what the TODO survey reads of one file.
+	// maxFileBytes bounds what a survey reads of one file.
 	maxFileBytes = 1 << 20
 )
 
@@ -90,9 +94,9 @@ func work(agent *agentkit.Agent, repo string, issue agentkit.Issue) error {
 }
 
 var surveys = map[string]func(context.Context, string) (string, error){
-	"gofmt": gofmtSurvey,
-	"vet":   vetSurvey,
-	"todo":  todoSurvey,
+	"gofmt":    gofmtSurvey,
+	"comments": commentSurvey,
+	"todo":     todoSurvey,
 }
 
 func surveyOf(description string) string {
@@ -116,42 +120,19 @@ func gofmtSurvey(ctx context.Context, repo string) (string, error) {
 	return fmt.Sprintf("`gofmt -l .` lists %d file(s):\n\n```\n%s```", len(files), out), nil
 }
 
-func vetSurvey(ctx context.Context, repo string) (string, error) {
-	out, err := command(ctx, repo, "go", "vet", "./...")
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return "`go vet ./...` finds nothing.", nil
-	case errors.As(err, &exit):
-		return fmt.Sprintf("`go vet ./...` ends with status %d:\n\n```\n%s```", exit.ExitCode(), out), nil
-	default:
-		return "", err
-	}
-}
-
-func todoSurvey(_ context.Context, repo string) (string, error) {
-	root, err := os.OpenRoot(repo)
+func commentSurvey(ctx context.Context, repo string) (string, error) {
+	found, files, err := eachFile(ctx, repo, bareIn)
 	if err != nil {
 		return "", err
 	}
-	defer root.Close()
-	var found []string
-	files := 0
-	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || d.Name() == "node_modules" || d.Name() == "bin") {
-			return fs.SkipDir
-		}
-		if d.IsDir() || filepath.Ext(path) != ".go" {
-			return nil
-		}
-		files++
-		lines, err := todosIn(root.FS(), path)
-		found = append(found, lines...)
-		return err
-	})
+	if len(found) == 0 {
+		return fmt.Sprintf("Every exported name in %d Go files has a comment.", files), nil
+	}
+	return fmt.Sprintf("%d exported name(s) in %d Go files have no comment:\n\n%s", len(found), files, strings.Join(found, "\n")), nil
+}
+
+func todoSurvey(ctx context.Context, repo string) (string, error) {
+	found, files, err := eachFile(ctx, repo, todosIn)
 	if err != nil {
 		return "", err
 	}
@@ -161,14 +142,69 @@ func todoSurvey(_ context.Context, repo string) (string, error) {
 	return fmt.Sprintf("%d open marker(s) in %d Go files:\n\n%s", len(found), files, strings.Join(found, "\n")), nil
 }
 
-// todosIn lists the comment lines of a file that begin with the usual markers.
-func todosIn(fsys fs.FS, path string) ([]string, error) {
-	b, err := fs.ReadFile(fsys, path)
+// eachFile collects what look finds in the Go files of a repository, of which each
+// is cut at maxFileBytes, and counts them.
+func eachFile(ctx context.Context, repo string, look func(path string, text []byte) ([]string, error)) (found []string, files int, err error) {
+	root, err := os.OpenRoot(repo)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var out []string
-	sc := bufio.NewScanner(bytes.NewReader(b[:min(len(b), maxFileBytes)]))
+	defer root.Close()
+	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || d.Name() == "node_modules" || d.Name() == "bin") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || filepath.Ext(path) != ".go" {
+			return nil
+		}
+		files++
+		b, err := fs.ReadFile(root.FS(), path)
+		if err != nil {
+			return err
+		}
+		lines, err := look(path, b[:min(len(b), maxFileBytes)])
+		found = append(found, lines...)
+		return err
+	})
+	return found, files, err
+}
+
+// bareIn lists the exported functions and types of a file that have no comment. A
+// file that is no Go, or a test, has none.
+func bareIn(path string, text []byte) (out []string, _ error) {
+	files := token.NewFileSet()
+	f, err := parser.ParseFile(files, path, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil || strings.HasSuffix(path, "_test.go") {
+		return nil, nil
+	}
+	bare := func(name *ast.Ident, doc ...*ast.CommentGroup) {
+		if name.IsExported() && cmp.Or(doc...) == nil {
+			out = append(out, fmt.Sprintf("- `%s:%d` %s", path, files.Position(name.Pos()).Line, name.Name))
+		}
+	}
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil { // a method's meaning is often that of its interface
+				bare(d.Name, d.Doc)
+			}
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				if t, ok := s.(*ast.TypeSpec); ok {
+					bare(t.Name, d.Doc, t.Doc)
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// todosIn lists the comment lines of a file that begin with the usual markers.
+func todosIn(path string, text []byte) (out []string, _ error) {
+	sc := bufio.NewScanner(bytes.NewReader(text))
 	sc.Buffer(nil, maxFileBytes+1)
 	for n := 1; sc.Scan(); n++ {
 		_, comment, ok := strings.Cut(sc.Text(), "// ")
