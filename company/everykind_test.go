@@ -35,6 +35,8 @@ type storyteller struct {
 	keys    *identity.Keys
 	node    string
 	session uint64
+	before  func(kind string)                         // a command is carried out; may be nil
+	after   func(kind, own string, c *ledger.Context) // one was; may be nil
 }
 
 func newStory(t *testing.T, told map[string]int) *storyteller {
@@ -89,6 +91,9 @@ func (s *storyteller) carryOut(c *ledger.Context, kind, lines string, out []any)
 	if ofMesh(kind) {
 		c.Cmd.Company = ""
 	}
+	if s.before != nil {
+		s.before(kind)
+	}
 	c.Mesh, c.Origin, c.Tx = "m", s.keys.ID(), s.tx.Child()
 	v, err := s.mux[kind](c)
 	if err != nil {
@@ -127,6 +132,9 @@ func (s *storyteller) carryOut(c *ledger.Context, kind, lines string, out []any)
 			s.t.Fatal(err)
 		}
 	}
+	if s.after != nil {
+		s.after(kind, own, c)
+	}
 }
 
 func occurs(list []string, of string) (n int) {
@@ -144,13 +152,7 @@ func occurs(list []string, of string) (n int) {
 func TestEveryKindLeavesOneLine(t *testing.T) {
 	t.Parallel()
 	told := map[string]int{}
-	for _, story := range []struct {
-		of   string
-		tell func(*storyteller)
-	}{{"companies", tellOfCompanies}, {"issues", tellOfIssues}, {"documents", tellOfDocuments}, {"interactions", tellOfInteractions}, {"agents", tellOfAgents},
-		{"approvals", tellOfApprovals}, {"access", tellOfAccess}, {"people", tellOfPeople}, {"money", tellOfMoney}, {"runs", tellOfRuns},
-		{"workspaces", tellOfWorkspaces}, {"routines", tellOfRoutines}, {"skills", tellOfSkills}, {"secrets", tellOfSecrets}, {"the mesh", tellOfTheMesh},
-		{"imports", tellOfImports}, {"upkeep", tellOfUpkeep}} {
+	for _, story := range stories {
 		t.Run(story.of, func(t *testing.T) { story.tell(newStory(t, told)) })
 	}
 	for _, kind := range Handlers().Kinds() {
@@ -164,6 +166,15 @@ func TestEveryKindLeavesOneLine(t *testing.T) {
 		}
 	}
 }
+
+// stories are all there are; together they tell of each kind.
+var stories = []struct {
+	of   string
+	tell func(*storyteller)
+}{{"companies", tellOfCompanies}, {"issues", tellOfIssues}, {"documents", tellOfDocuments}, {"interactions", tellOfInteractions}, {"agents", tellOfAgents},
+	{"approvals", tellOfApprovals}, {"access", tellOfAccess}, {"people", tellOfPeople}, {"money", tellOfMoney}, {"runs", tellOfRuns},
+	{"workspaces", tellOfWorkspaces}, {"routines", tellOfRoutines}, {"skills", tellOfSkills}, {"secrets", tellOfSecrets}, {"the mesh", tellOfTheMesh},
+	{"imports", tellOfImports}, {"upkeep", tellOfUpkeep}}
 
 func tellOfCompanies(s *storyteller) {
 	other := s.id()
