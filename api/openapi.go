@@ -126,9 +126,14 @@ func bodySchema(registry huma.Registry, t reflect.Type) *huma.Schema {
 	return s
 }
 
-// embedded adds to a schema the members of structs that are embedded and not
-// exported, which huma leaves out.
+// embedded adds to a schema, and to those of its members, the members of structs
+// that are embedded and not exported, which huma leaves out.
 func embedded(registry huma.Registry, s *huma.Schema, t reflect.Type) *huma.Schema {
+	return embeddedIn(registry, s, t, map[reflect.Type]bool{})
+}
+
+// embeddedIn does so for types that were not seen yet: some hold themselves.
+func embeddedIn(registry huma.Registry, s *huma.Schema, t reflect.Type, seen map[reflect.Type]bool) *huma.Schema {
 	at := s
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		if t = t.Elem(); at.Items != nil {
@@ -138,12 +143,16 @@ func embedded(registry huma.Registry, s *huma.Schema, t reflect.Type) *huma.Sche
 	if at.Ref != "" {
 		at = registry.SchemaFromRef(at.Ref)
 	}
-	if t.Kind() != reflect.Struct || at == nil {
+	if t.Kind() != reflect.Struct || at == nil || seen[t] {
 		return s
 	}
+	seen[t] = true
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if !f.Anonymous || f.IsExported() || name != "" || f.Type.Kind() != reflect.Struct {
+			if member := at.Properties[name]; member != nil {
+				embeddedIn(registry, member, f.Type, seen)
+			}
 			continue
 		}
 		inner := embedded(registry, huma.SchemaFromType(registry, f.Type), f.Type)
