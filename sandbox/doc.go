@@ -28,17 +28,18 @@
 // unreachable cost nothing; a call of the host costs 64, growing memory or a
 // table 512, and instructions that work on ranges one more for every 64 bytes or
 // elements. Short runs that may or may not be reached are charged with the run
-// that leads to them, up to 128 units at a point, so a program is never charged
-// less than it executes and a little more where it branches much. What a function
-// does before a loop is charged with each turn where that is an eighth of a turn
-// at most, so that a call of such a function charges once.
+// that leads to them, up to 128 units at a point and 512 where a function begins, so
+// a program is never charged less than it executes and a little more where it
+// branches much. What a function does before a loop is charged with each turn where
+// that is an eighth of a turn at most, so that a call of such a function charges
+// once.
 //
 // Go's compiler writes nearly every function as a loop around a jump by a number,
 // and a goto within it as one more turn. Those that lead forward become branches
-// out of a block: they do not go round, so they need no looking at, and what is
-// then no loop any more is charged where the function begins. The program does
-// without those turns and their fuel, which makes up for part of what metering
-// costs it.
+// out of a block: they do not go round, so they need no looking at. Those that lead
+// back are charged for what they lead to, and the rest where the function begins.
+// The program does without the others and their fuel, which makes up for part of
+// what metering costs it.
 //
 // # Depth
 //

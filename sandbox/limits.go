@@ -58,9 +58,12 @@ const (
 	// code, wait longer.
 	slice = 250_000
 	// maxAhead is what a point charges at most for instructions that it may not
-	// reach, and mergeRun the longest run that is charged ahead. Smaller is more
-	// exact and slower.
+	// reach, maxBegin where a function begins, which is less often than a loop turns
+	// (for what a function of Go then does again, its turns charge exactly that),
+	// and mergeRun the longest run that is charged ahead. Smaller is more exact and
+	// slower.
 	maxAhead = 128
+	maxBegin = 4 * maxAhead
 	mergeRun = 48
 	// perTurn says, as a shift, which part of the cost of a loop's turn the beginning
 	// of its function may add to it, so that a call charges once: Go's functions are

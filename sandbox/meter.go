@@ -74,7 +74,9 @@ type metering struct {
 	edits   []edit
 	frames  []frame
 	regions []region
-	known   []bool // while code is written: whether the local held the fuel where each open region began
+	turns   []turnBack
+	merged  []merged // in the order of the code
+	known   []bool   // while code is written: whether the local held the fuel where each open region began
 }
 
 func (w *metering) reader(id byte) *reader {
@@ -285,7 +287,7 @@ type point struct {
 	cost  int64
 	ahead int64 // of cost, what may not be reached
 	check bool
-	begin bool // it is of a loop that the function begins with and no branch leads back to
+	begin bool // it is of a loop that the function begins with, and is charged once, with the function's
 }
 
 // An edit changes a function's code at a place: from the byte at, skip bytes are
@@ -299,6 +301,7 @@ type edit struct {
 const (
 	editPoint  byte = iota // charge for point val
 	editBranch             // br val
+	editTurn               // charge for turn val
 	editCall               // call of val, which is not tracked
 	editDeep               // call of val, which is tracked
 	editEnter              // set the stack's depth before an indirect call
@@ -321,13 +324,16 @@ type region struct{ loop, calls bool }
 type frame struct {
 	op     byte
 	region int
-	cur    int  // the point that is charged when it is entered
-	sure   bool // what follows it is reached whenever cur is charged, unless something in it leaves past its end:
-	out    int  // the outermost open frame that a branch in it leads to
-	dead   bool // it can not be reached
-	point  int  // of a loop: that is charged with each turn
-	backs  int  // branches that lead to it
-	turns  *dispatcher
+	cur    int         // the point that is charged when it is entered
+	sure   bool        // what follows it is reached whenever cur is charged, unless something in it leaves past its end:
+	out    int         // the outermost open frame that a branch in it leads to
+	dead   bool        // it can not be reached
+	point  int         // of a loop: that is charged with each turn
+	backs  int         // branches that lead to it
+	turns  *dispatcher // that the loop is
+	block  *dispatcher // whose block it is
+	turn0  int         // turns back that come before it
+	run0   int         // merged runs that do
 }
 
 // function appends the metered body of the module's own function i.
@@ -378,6 +384,8 @@ func (w *metering) function(i int, o []byte) []byte {
 		switch e.kind {
 		case editPoint:
 			o, known = w.charge(o, w.points[e.val], t, known)
+		case editTurn:
+			o, known = w.charge(o, w.turns[e.val].point, t, known)
 		case editOpen:
 			w.known = append(w.known, known)
 			switch reg := w.regions[e.val]; {
@@ -476,6 +484,7 @@ func (r *reader) localTypes(params int) (at, locals int) {
 // may look at the fuel.
 func (w *metering) plan(r *reader) (leaf bool) {
 	w.points, w.edits, w.frames, w.regions, w.first = w.points[:0], w.edits[:0], w.frames[:0], w.regions[:0], 0
+	w.turns, w.merged = w.turns[:0], w.merged[:0]
 	var (
 		seg     int64 // cost of the run that is being read
 		segAt   = r.p // where it begins
@@ -500,13 +509,20 @@ func (w *metering) plan(r *reader) (leaf bool) {
 	// settle charges the run so far; the next begins here.
 	settle := func() {
 		total += seg
+		most := int64(maxAhead)
+		if cur == 0 || w.points[cur].begin {
+			most = maxBegin
+		}
 		switch p := &w.points[cur]; {
 		case seg == 0 || dead:
-		case sure:
+		case sure, seg <= mergeRun && p.ahead+seg <= most:
 			p.cost += seg
-		case seg <= mergeRun && p.ahead+seg <= maxAhead:
-			p.cost += seg
-			p.ahead += seg
+			if !sure {
+				p.ahead += seg
+			}
+			if p.begin {
+				w.merged = append(w.merged, merged{cur, segAt, seg})
+			}
 		default:
 			w.insertPoint(segAt, seg)
 			cur, sure = len(w.points)-1, true
@@ -526,8 +542,9 @@ func (w *metering) plan(r *reader) (leaf bool) {
 			r.fail("blocks are nested deeper than the %d that are allowed", maxNesting)
 		}
 		w.regions = append(w.regions, region{loop: op == 0x03})
-		w.frames = append(w.frames, frame{op: op, region: len(w.regions) - 1, cur: cur, sure: sure, dead: dead, out: len(w.frames)})
-		if len(w.frames) > 1 {
+		w.frames = append(w.frames, frame{op: op, region: len(w.regions) - 1, cur: cur, sure: sure, dead: dead, out: len(w.frames), turn0: len(w.turns), run0: len(w.merged)})
+		if n := len(w.frames) - 1; n > 0 {
+			w.frames[n].block = w.frames[n-1].opens(n, len(w.regions)-1)
 			w.edits = append(w.edits, edit{at: at, kind: editOpen, val: uint32(len(w.regions) - 1)})
 		}
 	}
@@ -579,12 +596,17 @@ func (w *metering) plan(r *reader) (leaf bool) {
 			f := w.frames[len(w.frames)-1]
 			top := len(w.frames) - 1
 			w.frames = w.frames[:top]
+			if f.block != nil {
+				f.block.ends[top-f.block.loop-1] = r.p
+			}
 			cur, sure, dead = f.cur, f.sure && f.out >= top, f.dead
 			if f.op == 0x03 && !f.dead {
 				p := &w.points[f.point]
 				p.check = f.backs > 0
 				looped = looped || p.check
-				if p.begin && p.check {
+				if p.begin && p.check && w.lead(f) {
+					p.check = false
+				} else if p.begin && p.check {
 					p.begin, w.points[0].check, w.first = false, false, f.point
 				}
 			}
@@ -598,9 +620,13 @@ func (w *metering) plan(r *reader) (leaf bool) {
 			seg++
 			depth := r.u32()
 			if op == 0x0c && !dead {
-				if to, ok := w.forward(r.b, before, depth); ok {
+				switch to, kind := w.turn(r.b, before, depth); kind {
+				case forward:
 					depth = to
 					w.edits = append(w.edits, edit{at: at, skip: r.p - at, kind: editBranch, val: to})
+				case back:
+					w.turns = append(w.turns, turnBack{loop: w.frames[len(w.frames)-1-int(depth)].point, to: int(to)})
+					w.edits = append(w.edits, edit{at: at, kind: editTurn, val: uint32(len(w.turns) - 1)})
 				}
 			}
 			settle()
@@ -659,7 +685,7 @@ func (w *metering) plan(r *reader) (leaf bool) {
 	if r.more() {
 		r.fail("code after the end of a function")
 	}
-	return !looped && !calls && total <= 4*maxAhead
+	return !looped && !calls && total <= maxBegin
 }
 
 // insertPoint adds a point at a place that lies behind, before the edits of the

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -197,6 +198,11 @@ func TestMeteringOfRandomPrograms(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
+		parsed, err := parse(wasm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		memory := make([]byte, 1<<16)
 		for arg := range uint64(6) {
 			for f := range 5 {
 				name := fmt.Sprint("f", f)
@@ -207,6 +213,13 @@ func TestMeteringOfRandomPrograms(t *testing.T) {
 				got, err := i.Call(ctx, name, arg)
 				if err != nil || got[0] != want[0] {
 					t.Fatalf("seed %d: %s(%d) = %v, %v, unmetered %v", seed, name, arg, got, err, want)
+				}
+				counting := &counter{m: parsed, mem: memory}
+				if res := counting.call(f, int32(arg)); uint32(res) != uint32(want[0]) {
+					t.Fatalf("seed %d: the test counts what is not done: %s(%d) = %d, want %d", seed, name, arg, res, want[0])
+				}
+				if used := i.result(nil).FuelUsed; used < counting.cost {
+					t.Fatalf("seed %d: %s(%d) was charged %d units, it executed %d", seed, name, arg, used, counting.cost)
 				}
 				// The same again with exactly what it used, and with one unit less.
 				used := i.result(nil).FuelUsed
@@ -221,6 +234,136 @@ func TestMeteringOfRandomPrograms(t *testing.T) {
 		i.Close()
 		m.Close()
 		bare.Close(ctx)
+	}
+}
+
+// A counter executes a module of randomModule as it is and counts what that costs,
+// but for the two instructions by which dispatchers jump: turns that lead forward
+// do without.
+type counter struct {
+	m    *parsed
+	mem  []byte
+	cost int64
+}
+
+func (c *counter) call(f int, arg int32) int32 {
+	b := c.m.bodies[f]
+	r := &reader{b: b}
+	r.localTypes(1)
+	begin := r.p
+	// Where the end of each block is, and its else.
+	ends, elses := map[int]int{}, map[int]int{}
+	open := []int{0}
+	for r.more() {
+		at := r.p
+		switch op := r.u8(); op {
+		case 0x02, 0x03, 0x04:
+			r.u8()
+			open = append(open, at)
+		case 0x05:
+			elses[open[len(open)-1]] = r.p
+		case 0x0b:
+			ends[open[len(open)-1]] = at
+			open = open[:len(open)-1]
+		case 0x0c, 0x0d, 0x10:
+			r.u32()
+		case 0x0e:
+			for range r.u32() + 1 {
+				r.u32()
+			}
+		case 0x0f, 0x1a:
+		default:
+			r.immediates(op)
+		}
+	}
+	locals := [4]int32{arg}
+	var stack []int32
+	pop := func() int32 {
+		v := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		return v
+	}
+	blocks := []int{0} // where they begin
+	branch := func(depth int) {
+		n := len(blocks) - 1 - depth
+		at := blocks[n]
+		blocks = blocks[:n+1]
+		if at > 0 && b[at] == 0x03 {
+			r.p = at + 2
+			return
+		}
+		r.p = ends[at]
+	}
+	for r.p = begin; ; {
+		at := r.p
+		op := r.u8()
+		c.cost++
+		switch op {
+		case 0x02, 0x03:
+			c.cost--
+			r.u8()
+			blocks = append(blocks, at)
+		case 0x04:
+			r.u8()
+			blocks = append(blocks, at)
+			if pop() == 0 {
+				r.p = ends[at]
+				if at, ok := elses[at]; ok {
+					r.p = at
+				}
+			}
+		case 0x05:
+			c.cost--
+			r.p = ends[blocks[len(blocks)-1]]
+		case 0x0b, 0x0f:
+			c.cost--
+			if len(blocks) == 1 || op == 0x0f {
+				return pop()
+			}
+			blocks = blocks[:len(blocks)-1]
+		case 0x0c:
+			branch(int(r.u32()))
+		case 0x0d:
+			if d := int(r.u32()); pop() != 0 {
+				branch(d)
+			}
+		case 0x0e:
+			var targets []int
+			for range r.u32() + 1 {
+				targets = append(targets, int(r.u32()))
+			}
+			if b[at-2] == 0x20 && b[at-1] == 3 {
+				c.cost -= 2
+			}
+			branch(targets[min(int(uint32(pop())), len(targets)-1)])
+		case 0x10:
+			stack = append(stack, c.call(int(r.u32()), pop()))
+		case 0x20:
+			stack = append(stack, locals[r.u8()])
+		case 0x21:
+			locals[r.u8()] = pop()
+		case 0x41:
+			v, end := signed(b, r.p)
+			stack, r.p = append(stack, int32(v)), end
+		case 0x28:
+			r.u8()
+			stack = append(stack, int32(binary.LittleEndian.Uint32(c.mem[uint32(pop())+r.u32():])))
+		case 0x36:
+			r.u8()
+			v := pop()
+			binary.LittleEndian.PutUint32(c.mem[uint32(pop())+r.u32():], uint32(v))
+		case 0xfc: // memory.fill
+			r.p += 2
+			n, v, to := pop(), pop(), pop()
+			for k := range n {
+				c.mem[to+k] = byte(v)
+			}
+			c.cost += costRange + int64(n)>>perRange
+		default:
+			y, x := pop(), pop()
+			is := map[bool]int32{true: 1}
+			stack = append(stack, map[byte]int32{0x6a: x + y, 0x6b: x - y, 0x6c: x * y, 0x71: x & y, 0x73: x ^ y, 0x4a: is[x > y], 0x46: is[x == y]}[op])
+		}
 	}
 }
 

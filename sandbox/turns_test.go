@@ -51,6 +51,7 @@ func TestTurnsOfDispatchers(t *testing.T) {
 		{"to a block that is closed, from one like it", dispatch([]byte{0, 1}, join(add(1), []byte{0x02, 0x40}, add(2), down(turn(0, 3)), []byte{0x0b}), add(4)), 0},
 		{"past the blocks", join([]byte{0x02, 0x40}, dispatch([]byte{0, 1, 2, 4}, join(add(1), down(turn(3, 3))), add(2), add(4)), []byte{0x0b}), 0},
 		{"with another local", dispatch([]byte{0, 1, 2}, join(add(1), down([]byte{0x41, 2, 0x21, 3, 0x0c, 3})), add(2), add(4)), 0},
+		{"with a block behind the jump", join([]byte{0x03, 0x40, 0x02, 0x40, 0x20, 1, 0x0e, 1, 0, 0, 0x02, 0x40, 0x0b, 0x0b}, add(1), []byte{0x0b}), 0},
 		{"with a local that is not set", dispatch([]byte{0, 1, 2}, join(add(1), down([]byte{0x41, 2, 0x20, 1, 0x0c, 3})), add(2), add(4)), 0},
 		{"with a value that is not a number", dispatch([]byte{0, 1, 2}, join(add(1), down([]byte{0x20, 2, 0x21, 1, 0x0c, 3})), add(2), add(4)), 0},
 		{"to another loop", append([]byte{0x03, 0x40}, append(dispatch([]byte{0, 1, 2}, join(add(1), down(turn(2, 4))), add(2), add(4)), 0x0b)...), 0},
@@ -110,7 +111,10 @@ func TestWhatTurnsCost(t *testing.T) {
 		{"forward, past short parts", dispatch([]byte{0, 1, 2}, join(add(1), turn(2, 2)), add(2), add(4)), 13, 18},
 		{"forward, past a long part", dispatch([]byte{0, 1, 2}, join(add(1), turn(2, 2)), long, add(4)), 13, 14},
 		{"forward, to a long part", dispatch([]byte{0, 1, 2}, join(add(1), turn(2, 2)), add(2), long), 109, 114},
-		{"back, three times", join([]byte{0x41, 3, 0x21, 0}, dispatch([]byte{0, 1}, nil, join(long, down(turn(1, 1))))), 2 + 3*(2+100+7) + 2*3, 3 * (2 + 2 + 100 + 7 + 3)},
+		{"back, three times", join([]byte{0x41, 3, 0x21, 0}, dispatch([]byte{0, 1}, nil, join(long, down(turn(1, 1))))), 2 + 3*(2+100+7) + 2*3, 2 + 3*(2+100+7+3)},
+		{"back, past what is before", dispatch([]byte{0, 1, 2}, add(1), bytes.Repeat(add(1), 8), down(turn(2, 0))), 2 + 4 + 32 + 7, 2 + 4 + 32 + 10},
+		{"back, from behind a block like the one that ended", join([]byte{0x41, 3, 0x21, 0}, dispatch([]byte{0, 1, 2}, add(1), bytes.Repeat(add(1), 8), join([]byte{0x02, 0x40, 0x02, 0x40, 0x0b, 0x0b}, down(turn(1, 1))))), 2 + 2 + 4 + 3*(32+7) + 2*(2+3), 2 + 2 + 4 + 3*(32+7+3) + 2*2},
+		{"back over what is before, three times", join([]byte{0x41, 3, 0x21, 0}, dispatch([]byte{0, 1, 2}, add(1), bytes.Repeat(add(1), 8), down(turn(1, 1)))), 2 + 2 + 4 + 3*(32+7) + 2*(2+3), 2 + 2 + 4 + 3*(32+7+3) + 2*2},
 	} {
 		r := load(t, engine(t), wat{funcs: []fn{{locals: []byte{1, 3, valI32}, code: test.code, export: "_start"}}}.bytes()).Run(t.Context(), Call{})
 		if r.Error != nil || r.FuelUsed < test.want || r.FuelUsed > test.most {
