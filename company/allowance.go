@@ -1,6 +1,10 @@
 package company
 
-import "github.com/selvage-mesh/selvage/ledger"
+import (
+	"cmp"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
 
 // An Allowance is all that the work on an issue, and on what is made below it, may
 // cost: what a caller of POST /api/v1/execute has left for it. It is a limit of its
@@ -35,12 +39,21 @@ func AllowanceOfRun(tx *ledger.Tx, company, run string) string {
 	if run == "" {
 		return ""
 	}
-	r, ok := runs.Get(tx, company, run)
-	if !ok || r.Context.IssueID == "" {
+	if r := runs.Look(tx, company, run); r != nil {
+		return allowanceOfIssue(tx, company, r.Context.IssueID)
+	}
+	return ""
+}
+
+// allowanceOfIssue is asked with every cost event, so nothing is copied.
+func allowanceOfIssue(tx *ledger.Tx, company, issue string) string {
+	if issue == "" {
 		return ""
 	}
-	i, _ := issues.Get(tx, company, r.Context.IssueID)
-	return i.Allowance
+	if i := issues.Look(tx, company, issue); i != nil {
+		return i.Allowance
+	}
+	return ""
 }
 
 // Left is what may still be spent or held.
@@ -70,7 +83,10 @@ func allow(c *ledger.Context, i Issue, limit *Money) (Issue, error) {
 
 // countAllowance adds to what is held and spent of an allowance, "" for none.
 func countAllowance(tx *ledger.Tx, company, issue string, held, spent Money) {
-	if a, ok := allowances.Get(tx, company, issue); ok && issue != "" && (held != 0 || spent != 0) {
+	if issue == "" || held == 0 && spent == 0 {
+		return
+	}
+	if a, ok := allowances.Get(tx, company, issue); ok {
 		a.Held, a.Spent = max(a.Held+held, 0), a.Spent.Plus(spent)
 		allowances.Put(tx, company, issue, a)
 	}
@@ -78,11 +94,7 @@ func countAllowance(tx *ledger.Tx, company, issue string, held, spent Money) {
 
 // allowanceOfCost names the allowance that a reported event counts against.
 func (e CostEvent) allowanceOfCost(tx *ledger.Tx) string {
-	if of := AllowanceOfRun(tx, e.Company, string(e.Run)); of != "" || e.Issue == "" {
-		return of
-	}
-	i, _ := issues.Get(tx, e.Company, string(e.Issue))
-	return i.Allowance
+	return cmp.Or(AllowanceOfRun(tx, e.Company, string(e.Run)), allowanceOfIssue(tx, e.Company, string(e.Issue)))
 }
 
 // refuse says that a call does not fit what is left of an allowance.
