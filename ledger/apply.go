@@ -216,18 +216,31 @@ func (l *Ledger) known(b *Batch) error {
 		if _, ok := l.mux[c.Kind]; !ok {
 			return fmt.Errorf("%w: command %q", ErrUpgrade, c.Kind)
 		}
-		if c.Kind == KindFeatureRaise {
+		var level uint64
+		switch c.Kind {
+		case KindFeatureRaise:
 			var p FeatureRaise
-			if Unmarshal(c.Payload, &p) == nil && p.Level > l.cfg.Level {
-				return fmt.Errorf("%w: feature level %d, this node has %d", ErrUpgrade, p.Level, l.cfg.Level)
+			if Unmarshal(c.Payload, &p) == nil {
+				level = p.Level
 			}
-		}
-		if c.Kind == KindGenesis {
+		case KindGenesis:
 			var p Genesis
-			if Unmarshal(c.Payload, &p) == nil && p.Level > l.cfg.Level {
-				return fmt.Errorf("%w: feature level %d, this node has %d", ErrUpgrade, p.Level, l.cfg.Level)
+			if Unmarshal(c.Payload, &p) == nil {
+				level = p.Level
 			}
 		}
+		if err := l.knowsLevel(level); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// knowsLevel returns an error that wraps ErrUpgrade when a feature level is above
+// this node's.
+func (l *Ledger) knowsLevel(level uint64) error {
+	if level > l.cfg.Level {
+		return fmt.Errorf("%w: feature level %d, this node has %d", ErrUpgrade, level, l.cfg.Level)
 	}
 	return nil
 }

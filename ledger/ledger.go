@@ -169,10 +169,10 @@ func (l *Ledger) tooNew() (stop, err error) {
 	if err == nil {
 		err = Unmarshal(b, &row)
 	}
-	if err != nil || row.Level <= l.cfg.Level {
+	if err != nil {
 		return nil, err
 	}
-	return fmt.Errorf("%w: feature level %d, this node has %d", ErrUpgrade, row.Level, l.cfg.Level), nil
+	return l.knowsLevel(row.Level), nil
 }
 
 func (l *Ledger) load() (Position, error) {
