@@ -39,7 +39,7 @@ const (
 	// maxJournal is the size of the journal at which it is written anew.
 	maxJournal = 4 << 20
 	// maxPaid bounds the runs that are remembered as paying at the gateway until they
-	// are over: far more than a node carries out at once.
+	// are over, and those as refused: far more than a node carries out at once.
 	maxPaid = 4096
 	// maxNote bounds one note.
 	maxNote = 64 << 10

@@ -74,8 +74,8 @@ type Purse struct {
 	stocks  map[string]*stock     // by reservation
 	asking  map[key]chan struct{} // full while a reservation is asked for
 	calls   int                   // under way
-	paid    map[string]struct{}   // runs that were granted something, until somebody asks
-	refused map[string]struct{}   // runs that were refused money, until somebody asks
+	paid    noted                 // runs that were granted something
+	refused noted                 // runs that were refused money
 	closed  bool
 }
 
@@ -114,7 +114,7 @@ func Open(cfg Config) (*Purse, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Purse{cfg: cfg, more: make(chan struct{}, 1), asking: map[key]chan struct{}{}, paid: map[string]struct{}{}, refused: map[string]struct{}{}}
+	p := &Purse{cfg: cfg, more: make(chan struct{}, 1), asking: map[key]chan struct{}{}, paid: noted{}, refused: noted{}}
 	var err error
 	if p.journal, p.stocks, err = openJournal(cfg.Path, string(cfg.Self), cfg.Boot, cfg.Log); err != nil {
 		return nil, fmt.Errorf("purse: %w", err)
@@ -136,11 +136,9 @@ func (p *Purse) wake() {
 // either.
 func (p *Purse) Reserve(ctx context.Context, ask company.SpendAsk) (company.SpendGrant, error) {
 	g, err := p.reserve(ctx, ask)
-	if no, ok := errors.AsType[*ledger.Refusal](err); ok && ask.Run != "" && (no.ErrCode == "budget_exceeded" || no.ErrCode == "budget_paused") {
+	if no, ok := errors.AsType[*ledger.Refusal](err); ok && (no.ErrCode == "budget_exceeded" || no.ErrCode == "budget_paused") {
 		p.mu.Lock()
-		if len(p.refused) < maxPaid {
-			p.refused[ask.Run] = struct{}{}
-		}
+		p.refused.add(ask.Run)
 		p.mu.Unlock()
 	}
 	return g, err
@@ -264,10 +262,25 @@ func (p *Purse) take(of key, session uint64, ask company.SpendAsk, enough compan
 	from.used = now
 	from.under[g.ID] = m
 	p.calls++
-	if ask.Run != "" && len(p.paid) < maxPaid {
-		p.paid[ask.Run] = struct{}{}
-	}
+	p.paid.add(ask.Run)
 	return g, true, nil
+}
+
+// noted are runs of which something was noted, at most maxPaid, until it is asked.
+type noted map[string]struct{}
+
+// add notes a run; "" is none.
+func (n noted) add(run string) {
+	if run != "" && len(n) < maxPaid {
+		n[run] = struct{}{}
+	}
+}
+
+// take tells whether a run was noted, and forgets it.
+func (n noted) take(run string) bool {
+	_, ok := n[run]
+	delete(n, run)
+	return ok
 }
 
 // Paid reports whether calls of a run were granted money here, and forgets it: it
@@ -275,9 +288,7 @@ func (p *Purse) take(of key, session uint64, ask company.SpendAsk, enough compan
 func (p *Purse) Paid(run string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, ok := p.paid[run]
-	delete(p.paid, run)
-	return ok
+	return p.paid.take(run)
 }
 
 // Refused reports whether a call of a run was refused because a limit does not
@@ -285,9 +296,7 @@ func (p *Purse) Paid(run string) bool {
 func (p *Purse) Refused(run string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, ok := p.refused[run]
-	delete(p.refused, run)
-	return ok
+	return p.refused.take(run)
 }
 
 // unheard is what is told of a call of which nothing more is known: it cost all
