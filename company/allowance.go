@@ -107,6 +107,6 @@ func (a Allowance) refuse(least Money) error {
 // exhausted reports whether a run's allowance has nothing left that a call of it
 // could be given: all was spent, and nothing of it is held.
 func (r Run) exhausted(tx *ledger.Tx) bool {
-	a, ok := allowances.Get(tx, r.Company, AllowanceOfRun(tx, r.Company, r.ID))
+	a, ok := allowances.Get(tx, r.Company, allowanceOfIssue(tx, r.Company, r.Context.IssueID))
 	return ok && a.Spent >= a.Limit
 }
