@@ -46,7 +46,7 @@ func relationCommands(c *cli) []*cobra.Command {
 			})
 		},
 	}
-	change := func(use, short, noun, member string, list func(related) []string, add bool) *cobra.Command {
+	change := func(use, short, member string, named func(*cobra.Command, string) (string, error), list func(related) []string, add bool) *cobra.Command {
 		return &cobra.Command{
 			Use: use, Short: short, Args: cobra.ExactArgs(2),
 			RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,10 +54,7 @@ func relationCommands(c *cli) []*cobra.Command {
 				if err := c.call(cmd.Context(), "GET", at(args[0]), nil, &row); err != nil {
 					return err
 				}
-				id, err := c.issueID(cmd, args[1])
-				if noun != "issue" {
-					id, err = c.resolve(cmd, noun, args[1])
-				}
+				id, err := named(cmd, args[1])
 				if err != nil {
 					return err
 				}
@@ -76,9 +73,10 @@ func relationCommands(c *cli) []*cobra.Command {
 		return ids
 	}
 	labels := func(row related) []string { return row.Labels }
+	label := func(cmd *cobra.Command, ref string) (string, error) { return c.resolve(cmd, "label", ref) }
 	return []*cobra.Command{show,
-		change("block ISSUE BLOCKER", "Let an issue wait for another", "issue", "blockedByIssueIds", blockers, true),
-		change("unblock ISSUE BLOCKER", "Let an issue wait for another no more", "issue", "blockedByIssueIds", blockers, false),
-		change("tag ISSUE LABEL", "Give an issue a label more", "label", "labelIds", labels, true),
-		change("untag ISSUE LABEL", "Take a label off an issue", "label", "labelIds", labels, false)}
+		change("block ISSUE BLOCKER", "Let an issue wait for another", "blockedByIssueIds", c.issueID, blockers, true),
+		change("unblock ISSUE BLOCKER", "Let an issue wait for another no more", "blockedByIssueIds", c.issueID, blockers, false),
+		change("tag ISSUE LABEL", "Give an issue a label more", "labelIds", label, labels, true),
+		change("untag ISSUE LABEL", "Take a label off an issue", "labelIds", label, labels, false)}
 }

@@ -163,7 +163,7 @@ func grantsCommand(c *cli) *cobra.Command {
 					grants = append(grants, map[string]string{"permissionKey": key})
 				}
 				var row companyMember
-				return c.send(cmd, "PATCH", at+"/"+id+"/permissions", map[string]any{"grants": grants}, &row, row.printGrants(&row))
+				return c.send(cmd, "PATCH", at+"/"+id+"/permissions", map[string]any{"grants": grants}, &row, row.printGrants)
 			}
 			var page struct {
 				Members []json.RawMessage `json:"members"`
@@ -177,7 +177,7 @@ func grantsCommand(c *cli) *cobra.Command {
 					return err
 				}
 				if row.ID == id {
-					return c.print(cmd, raw, row.printGrants(&row))
+					return c.print(cmd, raw, row.printGrants)
 				}
 			}
 			return fmt.Errorf("no member %q: see selvage member list", args[0])
@@ -187,14 +187,12 @@ func grantsCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-func (companyMember) printGrants(m *companyMember) func(io.Writer) {
-	return func(w io.Writer) {
-		var t [][]string
-		for _, g := range m.Grants {
-			t = append(t, []string{g.Permission})
-		}
-		table(w, "PERMISSION", t)
+func (m *companyMember) printGrants(w io.Writer) {
+	var t [][]string
+	for _, g := range m.Grants {
+		t = append(t, []string{g.Permission})
 	}
+	table(w, "PERMISSION", t)
 }
 
 // accessCommand shows which companies a user is in, or says so.
