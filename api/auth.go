@@ -343,7 +343,7 @@ func (c *keyCache) drop() {
 // followKeys drops remembered keys when something may have ended one: a change
 // of an agent itself, its keys, or its company.
 func (s *Server) followKeys() {
-	s.learnMode()
+	s.learnMode(s.ctx, 0)
 	after := uint64(0)
 	if s.cfg.Head != nil {
 		after, _ = s.cfg.Head()
@@ -355,11 +355,11 @@ func (s *Server) followKeys() {
 			}
 			after = e.Height
 			if e.Kind == ledger.KindGenesis || e.Kind == "instance.auth" {
-				s.learnMode()
+				s.learnMode(s.ctx, 0)
 			}
 			s.keys.follow(e.Index, endsKeys(e.Kind))
 		}
-		s.learnMode()
+		s.learnMode(s.ctx, 0)
 		s.keys.drop()
 		select { // the feed broke off: it is closed, or could not be read
 		case <-s.ctx.Done():

@@ -117,7 +117,7 @@ func (s *Server) submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt
 	if endsKeys(cmd.Kind) {
 		s.keys.drop() // the feed will say so too, a moment later
 		if cmd.Kind == "instance.auth" {
-			s.learnMode()
+			s.learnMode(ctx, r.Index)
 		}
 	}
 	return r, err

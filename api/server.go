@@ -169,6 +169,7 @@ type Server struct {
 	origin   *http.CrossOriginProtection
 	hosts    map[string]bool
 	mode     atomic.Value // string, see Mode
+	learning sync.Mutex   // see learnMode
 	hasher   hasher
 	limits   limits
 	keys     keyCache
@@ -219,7 +220,7 @@ func New(cfg Config) (*Server, error) {
 	if err := s.mount(); err != nil {
 		return nil, err
 	}
-	s.learnMode()
+	s.learnMode(s.ctx, 0)
 	s.wg.Go(s.followKeys)
 	s.wg.Go(s.traceTools)
 	return s, nil

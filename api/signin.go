@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
@@ -43,8 +44,15 @@ func (s *Server) Mode() string {
 	return mode
 }
 
-// learnMode reads the mode from this node's state.
-func (s *Server) learnMode() {
+// learnMode reads the mode from this node's state once that has a raft index, 0
+// for any. One reads at a time: what was read earlier never follows what was
+// read later.
+func (s *Server) learnMode(ctx context.Context, least uint64) {
+	if least > 0 { // a node that can not catch up hears of it by the feed
+		s.cfg.Node.View(ctx, ledger.Read{AtLeast: least}, func(*ledger.Tx) error { return nil })
+	}
+	s.learning.Lock()
+	defer s.learning.Unlock()
 	mode := ""
 	_, err := s.cfg.Node.View(s.ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
 		if _, _, founded := ledger.Founding(tx); founded {

@@ -488,6 +488,54 @@ func TestTheModeChanges(t *testing.T) {
 	}
 }
 
+// slowReader is a node one of whose reads takes long: held is closed when it has
+// read, and it returns when released is.
+type slowReader struct {
+	Node
+	armed          atomic.Bool
+	held, released chan struct{}
+}
+
+func (n *slowReader) View(ctx context.Context, at ledger.Read, f func(*ledger.Tx) error) (uint64, error) {
+	index, err := n.Node.View(ctx, at, f)
+	if n.armed.CompareAndSwap(true, false) {
+		close(n.held)
+		<-n.released
+	}
+	return index, err
+}
+
+// A read of the mode that began before a change does not outlive it.
+func TestTheModeIsTheNewest(t *testing.T) {
+	t.Parallel()
+	var slow *slowReader
+	h := newHarness(t, func(c *Config) {
+		slow = &slowReader{Node: c.Node, held: make(chan struct{}), released: make(chan struct{})}
+		c.Node = slow
+	})
+	h.company("Acme")
+	var both sync.WaitGroup
+	slow.armed.Store(true)
+	both.Go(func() { h.learnMode(t.Context(), 0) })
+	<-slow.held
+	changed := make(chan struct{})
+	both.Go(func() {
+		defer close(changed)
+		if a := h.call("PUT", "/api/v1/mesh/auth", `{"mode":"authenticated"}`); a.status != 200 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	})
+	select {
+	case <-changed:
+	case <-time.After(300 * time.Millisecond): // it waits for the slow one
+	}
+	close(slow.released)
+	both.Wait()
+	if got := h.Mode(); got != company.Authenticated {
+		t.Errorf("mode %q", got)
+	}
+}
+
 // A stream ends with the credential that opened it.
 func TestStreamsEndWithTheirCredential(t *testing.T) {
 	t.Parallel()
