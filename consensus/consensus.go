@@ -133,7 +133,7 @@ func Open(cfg Config) (*Consensus, error) {
 		Logger:          logger,
 	})
 	trans.TimeoutScale = snapshotScale
-	c.trans = newGuard(trans, c.watch, 2*c.cfg.ElectionTimeout)
+	c.trans = newGuard(trans, c.watch, c.cfg.ElectionTimeout, c.ctx.Done())
 	machine := &fsm{state: cfg.State, entry: c.logs.GetLog, committed: c.committed, applied: c.clock.observe}
 	if c.raft, err = raft.NewRaft(c.raftConfig(logger), machine, c.logs, c.logs, c.snaps, c.trans); err != nil {
 		return nil, errors.Join(fmt.Errorf("start raft: %w", err), trans.Close())

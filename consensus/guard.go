@@ -11,7 +11,7 @@ import (
 // errStalled is why a leader with a stalled disk sends nothing.
 var errStalled = errors.New("disk of this leader is stalled")
 
-// guard is raft's transport with five things added:
+// guard is raft's transport with six things added:
 //
 //   - a leader whose disk stalls falls silent, so that another is elected
 //     (raft's heartbeats do not touch the disk and would go on for ever);
@@ -20,6 +20,8 @@ var errStalled = errors.New("disk of this leader is stalled")
 //     leader that the voters have replaced would pass;
 //   - an empty append after a commit, when no other append carries its index
 //     (announce), so that followers learn of it in about a millisecond;
+//   - heartbeats to all peers leave together (beat): a leader that has nothing
+//     to do wakes once for all of them;
 //   - a pipeline whose answers raft no longer takes is closed (guardPipeline);
 //   - when each peer last answered, for the autopilot.
 type guard struct {
@@ -28,10 +30,15 @@ type guard struct {
 	stall time.Duration  // after which a leader falls silent
 	sends sync.WaitGroup // announcements under way
 
+	every time.Duration   // between the moments at which heartbeats leave
+	began time.Time       // one such moment
+	done  <-chan struct{} // closed when heartbeats wait no more
+
 	mu    sync.Mutex // guards what follows
 	round uint64     // grows with every verification
 	peers map[raft.ServerID]*guardPeer
 	heard chan struct{} // closed and replaced when a peer answers
+	asked chan struct{} // closed and replaced when a verification begins
 }
 
 type guardPeer struct {
@@ -49,8 +56,11 @@ type guardPeer struct {
 	contact           time.Time // its last answer
 }
 
-func newGuard(t *raft.NetworkTransport, w *diskWatch, stall time.Duration) *guard {
-	return &guard{NetworkTransport: t, watch: w, stall: stall, peers: map[raft.ServerID]*guardPeer{}, heard: make(chan struct{})}
+// newGuard makes a guard for nodes with an election time-out; its heartbeats do
+// not wait for each other once done is closed.
+func newGuard(t *raft.NetworkTransport, w *diskWatch, election time.Duration, done <-chan struct{}) *guard {
+	return &guard{NetworkTransport: t, watch: w, stall: 2 * election, every: election / beats, began: time.Now(), done: done,
+		peers: map[raft.ServerID]*guardPeer{}, heard: make(chan struct{}), asked: make(chan struct{})}
 }
 
 func (g *guard) silent() bool { return g.watch.stalled() > g.stall }
@@ -98,6 +108,9 @@ func (g *guard) answered(id raft.ServerID, a *raft.AppendEntriesRequest, r *raft
 }
 
 func (g *guard) AppendEntries(id raft.ServerID, to raft.ServerAddress, a *raft.AppendEntriesRequest, r *raft.AppendEntriesResponse) error {
+	if len(a.Entries) == 0 && a.PrevLogEntry == 0 && a.LeaderCommitIndex == 0 { // as raft knows a heartbeat
+		g.beat(id, a.Term)
+	}
 	if g.silent() {
 		return errStalled
 	}
@@ -107,6 +120,26 @@ func (g *guard) AppendEntries(id raft.ServerID, to raft.ServerAddress, a *raft.A
 	}
 	g.answered(id, a, r, round)
 	return nil
+}
+
+// beat holds a heartbeat to a peer back until the next moment at which heartbeats
+// leave, unless somebody verifies that this node leads and has not heard from the
+// peer yet.
+func (g *guard) beat(id raft.ServerID, term uint64) {
+	g.mu.Lock()
+	p, asked := g.peers[id], g.asked
+	awaited := p == nil || p.ackTerm != term || p.ackRound < g.round
+	g.mu.Unlock()
+	if awaited {
+		return
+	}
+	timer := time.NewTimer(g.every - time.Since(g.began)%g.every)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-asked:
+	case <-g.done:
+	}
 }
 
 func (g *guard) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddress) (raft.AppendPipeline, error) {
@@ -184,11 +217,13 @@ func (p *guardPipeline) AppendEntries(a *raft.AppendEntriesRequest, r *raft.Appe
 	return p.AppendPipeline.AppendEntries(a, r)
 }
 
-// verifying begins a round and returns it with what to wait on.
+// verifying begins a round and returns it; heartbeats no longer wait for it.
 func (g *guard) verifying() uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.round++
+	close(g.asked)
+	g.asked = make(chan struct{})
 	return g.round
 }
 

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,7 +52,7 @@ func (f future) Response() *raft.AppendEntriesResponse { return f.r }
 func TestASenderDoesNotWaitForAnEndedPipeline(t *testing.T) {
 	for _, last := range []raft.AppendEntriesResponse{{Term: 2, Success: true}, {Term: 1}} {
 		synctest.Test(t, func(t *testing.T) {
-			g := newGuard(nil, &diskWatch{}, time.Second)
+			g := newGuard(nil, &diskWatch{}, time.Second, nil)
 			below := &fullPipeline{room: make(chan raft.AppendFuture), closed: make(chan struct{})}
 			p := newGuardPipeline(below, g, "b", "b")
 			if _, err := p.AppendEntries(&raft.AppendEntriesRequest{Term: 1}, &last); err != nil {
@@ -75,4 +76,56 @@ func TestASenderDoesNotWaitForAnEndedPipeline(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Heartbeats leave together, two moments apart as raft rests between them; what
+// verifies does not wait.
+func TestHeartbeatsLeaveTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const election = 500 * time.Millisecond
+		g := newGuard(nil, &diskWatch{}, election, t.Context().Done())
+		began := time.Now()
+		for _, peer := range []raft.ServerID{"b", "c", "d"} {
+			a := &raft.AppendEntriesRequest{Term: 3}
+			g.beat(peer, a.Term) // nothing is known of it: at once
+			g.answered(peer, a, &raft.AppendEntriesResponse{Term: 3, Success: true}, g.sending(peer, "", a))
+		}
+		if d := time.Since(began); d != 0 {
+			t.Fatalf("the first heartbeats waited %s", d)
+		}
+		left := map[time.Duration]int{}
+		for range 100 {
+			for _, peer := range []raft.ServerID{"b", "c", "d"} {
+				go func() {
+					time.Sleep(time.Millisecond + rand.N(election/10-time.Millisecond) + election/10) // an answer, and raft's rest
+					g.beat(peer, 3)
+					g.mu.Lock()
+					defer g.mu.Unlock()
+					left[time.Since(began)]++
+				}()
+			}
+			time.Sleep(election / 5)
+		}
+		synctest.Wait()
+		if len(left) != 100 {
+			t.Errorf("heartbeats left at %d moments, want 100", len(left))
+		}
+		for at, n := range left {
+			if at%(election/5) != 0 || n != 3 {
+				t.Fatalf("%d heartbeats left after %s", n, at)
+			}
+		}
+		// One that waits is let go by a verification, and so is one that comes then.
+		time.Sleep(election / 40)
+		began = time.Now()
+		gone := make(chan struct{})
+		go func() { g.beat("b", 3); close(gone) }()
+		synctest.Wait()
+		g.verifying()
+		<-gone
+		g.beat("c", 3)
+		if d := time.Since(began); d != 0 {
+			t.Errorf("a verification waited %s", d)
+		}
+	})
 }
