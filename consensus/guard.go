@@ -30,8 +30,7 @@ type guard struct {
 	stall time.Duration  // after which a leader falls silent
 	sends sync.WaitGroup // announcements under way
 
-	every time.Duration   // between the moments at which heartbeats leave
-	began time.Time       // one such moment
+	every time.Duration   // the multiples of which on the clock are the moments at which heartbeats leave
 	done  <-chan struct{} // closed when heartbeats wait no more
 
 	mu    sync.Mutex // guards what follows
@@ -59,7 +58,7 @@ type guardPeer struct {
 // newGuard makes a guard for nodes with an election time-out; its heartbeats do
 // not wait for each other once done is closed.
 func newGuard(t *raft.NetworkTransport, w *diskWatch, election time.Duration, done <-chan struct{}) *guard {
-	return &guard{NetworkTransport: t, watch: w, stall: 2 * election, every: election / beats, began: time.Now(), done: done,
+	return &guard{NetworkTransport: t, watch: w, stall: 2 * election, every: election / beats, done: done,
 		peers: map[raft.ServerID]*guardPeer{}, heard: make(chan struct{}), asked: make(chan struct{})}
 }
 
@@ -133,7 +132,7 @@ func (g *guard) beat(id raft.ServerID, term uint64) {
 	if awaited {
 		return
 	}
-	timer := time.NewTimer(g.every - time.Since(g.began)%g.every)
+	timer := time.NewTimer(g.every - time.Duration(time.Now().UnixNano()%int64(g.every)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

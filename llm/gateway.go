@@ -67,6 +67,7 @@ type Gateway struct {
 
 	mu     sync.Mutex // guards what follows
 	calls  map[*call]struct{}
+	busy   chan struct{}   // has a token when a call may have begun
 	noted  map[string]bool // uses of secrets that were noted, see firstUse
 	models map[string]modelList
 }
@@ -85,7 +86,7 @@ func New(conf Config) (*Gateway, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	g := &Gateway{conf: conf, log: conf.Logger, slots: make(chan struct{}, maxCalls), stop: stop,
-		calls: map[*call]struct{}{}, noted: map[string]bool{}, models: map[string]modelList{},
+		calls: map[*call]struct{}{}, busy: make(chan struct{}, 1), noted: map[string]bool{}, models: map[string]modelList{},
 		client: &http.Client{
 			Transport: &http.Transport{
 				DialContext:         (&net.Dialer{Timeout: dialWait, KeepAlive: 30 * time.Second}).DialContext,
@@ -117,24 +118,24 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// watch ends calls whose runs have ended, or whose node may not act any more.
+// watch ends calls whose runs have ended, or whose node may not act any more,
+// while there are calls.
 func (g *Gateway) watch(ctx context.Context) {
-	t := time.NewTicker(lookEvery)
-	defer t.Stop()
-	for {
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
+		case <-g.busy:
+		}
+		for pause(ctx, lookEvery); len(g.open()) > 0 && ctx.Err() == nil; pause(ctx, lookEvery) {
 			for _, c := range g.open() {
-				c.cancel(refuse(503, "closing", "The node is closing"))
-			}
-			return
-		case <-t.C:
-		}
-		for _, c := range g.open() {
-			if err := g.may(c.who); err != nil {
-				c.cancel(err)
+				if err := g.may(c.who); err != nil {
+					c.cancel(err)
+				}
 			}
 		}
+	}
+	for _, c := range g.open() {
+		c.cancel(refuse(503, "closing", "The node is closing"))
 	}
 }
 
@@ -291,6 +292,10 @@ func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, 
 	defer c.cancel(nil)
 	g.mu.Lock()
 	g.calls[c] = struct{}{}
+	select {
+	case g.busy <- struct{}{}:
+	default:
+	}
 	g.mu.Unlock()
 	defer func() {
 		g.mu.Lock()

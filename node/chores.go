@@ -27,8 +27,14 @@ func (n *Node) keepHouse(ctx context.Context) {
 	})
 }
 
-// every calls f again and again until ctx ends.
+// every calls f again and again until ctx ends. It begins at a whole beat of the
+// clock on the wall, so that a node at rest wakes for several of them at once.
 func every(ctx context.Context, d time.Duration, f func()) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(beat - time.Duration(time.Now().UnixNano()%int64(beat))):
+	}
 	tick := time.NewTicker(d)
 	defer tick.Stop()
 	for {

@@ -27,6 +27,9 @@ const (
 	maxKeys = 64
 	// rosterRetry is how long the node waits before it looks at a feed again that failed.
 	rosterRetry = 200 * time.Millisecond
+	// beat divides the pauses of most of what a node does again and again, and is
+	// when they begin: see every.
+	beat = 250 * time.Millisecond
 	// rotateRetry is how often the leader looks whether the keys shall be rotated.
 	rotateRetry = time.Second
 	// syncTimeout bounds one question for the roster, syncEvery how often a node

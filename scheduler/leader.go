@@ -174,12 +174,15 @@ func (l *Leader) Run(ctx context.Context) error {
 			l.wake.set()
 		})
 	})
-	for l.wake.wait(ctx) {
+	again := time.Duration(0)
+	for l.wake.wait(ctx, again) {
 		l.mu.Lock()
 		leading := l.leading
 		l.mu.Unlock()
+		again = 0 // Lead will wake it
 		if leading {
 			l.look(ctx)
+			again = untilLook()
 		}
 	}
 	return ctx.Err()

@@ -73,19 +73,29 @@ func concerns(e *ledger.Entry) bool {
 	})
 }
 
-// wait waits for s or the next look. The first of a burst is answered at once;
+// untilLook is the time until the next whole lookEvery of the clock on the wall,
+// at which whoever looks does so, so that a node at rest wakes for all at once.
+func untilLook() time.Duration {
+	return lookEvery - time.Duration(time.Now().UnixNano()%int64(lookEvery))
+}
+
+// wait waits for s, or as long as again says, 0 for ever. The first of a burst is answered at once;
 // what comes soon after it gathers, for a few times as long as the last look took,
 // so that looks take a small part of a processor and what is cheap to look at is
 // looked at soon.
-func (s *signal) wait(ctx context.Context) bool {
+func (s *signal) wait(ctx context.Context, again time.Duration) bool {
 	pause := gatherTimes * min(time.Since(s.seen), gather/gatherTimes)
-	t := time.NewTimer(lookEvery)
-	defer t.Stop()
+	var late <-chan time.Time
+	if again > 0 {
+		t := time.NewTimer(again)
+		defer t.Stop()
+		late = t.C
+	}
 	defer func() { s.seen = time.Now() }()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-t.C:
+	case <-late:
 		return true
 	case <-s.raised:
 	}

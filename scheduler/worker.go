@@ -165,7 +165,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	rest.Go(func() {
 		follow(ctx, w.cfg.Node, w.cfg.Logger, func(ledger.Entry) { w.wake.set() })
 	})
-	for w.wake.wait(ctx) {
+	for w.wake.wait(ctx, untilLook()) {
 		w.enforce()
 		w.look(ctx, last, &runs)
 	}

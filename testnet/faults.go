@@ -71,11 +71,9 @@ func WatchFaults(path, node string) *FaultWatcher {
 
 func (w *FaultWatcher) follow() {
 	defer close(w.done)
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
 	for {
-		select {
-		case <-tick.C:
+		select { // at whole intervals of the clock, as heartbeats are: a node at rest wakes once for both
+		case <-time.After(pollInterval - time.Duration(time.Now().UnixNano()%int64(pollInterval))):
 			w.load()
 		case <-w.stop:
 			return
