@@ -548,3 +548,103 @@ func (m *parsed) elements(r *reader, moved func(uint32) uint32) (o []byte) {
 	}
 	return o
 }
+
+func (r *reader) blockType(m *parsed) {
+	switch c := r.u8(); c {
+	case 0x40, valI32, valI64, valF32, valF64, valV128, valFunc, valExtern:
+	default:
+		r.p--
+		if t := r.u32(); int(t) >= len(m.types) { // an s33; a type's number is positive
+			r.fail("no type %d", t)
+		}
+	}
+}
+
+// immediates passes over what follows an instruction that is none of control,
+// and tells whether it works on a range.
+func (r *reader) immediates(op byte) (ranged bool) {
+	switch {
+	case op == 0x1b, op >= 0x45 && op <= 0xc4, op == 0xd1:
+	case op == 0x1c:
+		if r.u32() != 1 {
+			r.fail("select of more than one value")
+		}
+		r.valType()
+	case op >= 0x20 && op <= 0x26, op == 0x41:
+		r.leb(5)
+	case op == 0x3f, op == 0x40:
+		if r.u8() != 0 {
+			r.fail("more than one memory is not supported")
+		}
+	case op >= 0x28 && op <= 0x3e:
+		r.memArg()
+	case op == 0x42:
+		r.leb(10)
+	case op == 0x43:
+		r.bytes(4)
+	case op == 0x44:
+		r.bytes(8)
+	case op == 0xd0:
+		r.refType()
+	case op == 0xfc:
+		return r.prefixed()
+	case op == 0xfd:
+		r.vector()
+	default:
+		r.p--
+		r.fail("instruction %#x is not supported", op)
+	}
+	return false
+}
+
+func (r *reader) memArg() {
+	if r.u32() > 4 {
+		r.fail("malformed alignment")
+	}
+	r.u32()
+}
+
+// short reads the number of an instruction behind a prefix, which is one byte in
+// what compilers write when it is below 128.
+func (r *reader) short() uint32 {
+	at := r.p
+	n := r.u32()
+	if n < 0x80 && r.p != at+1 {
+		r.fail("instruction is not written the short way")
+	}
+	return n
+}
+
+func (r *reader) prefixed() (ranged bool) {
+	switch sub := r.short(); sub {
+	case 0, 1, 2, 3, 4, 5, 6, 7: // saturating truncation
+	case 8, 10, 12, 14: // memory.init, memory.copy, table.init, table.copy
+		r.leb(5)
+		r.leb(5)
+		return true
+	case 9, 13, 16: // data.drop, elem.drop, table.size
+		r.leb(5)
+	case 11, 15, 17: // memory.fill, table.grow, table.fill
+		r.leb(5)
+		return true
+	default:
+		r.fail("instruction 0xfc %d is not supported", sub)
+	}
+	return false
+}
+
+func (r *reader) vector() {
+	switch sub := r.short(); {
+	case sub <= 11, sub == 92, sub == 93:
+		r.memArg()
+	case sub == 12, sub == 13:
+		r.bytes(16)
+	case sub >= 21 && sub <= 34:
+		r.u8()
+	case sub >= 84 && sub <= 91:
+		r.memArg()
+		r.u8()
+	case sub > 255:
+		r.fail("instruction 0xfd %d is not supported", sub)
+	}
+}
