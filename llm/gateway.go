@@ -32,9 +32,8 @@ type Config struct {
 	View func(f func(*ledger.Tx) error) error
 	// Holds reports whether this node may act for its runs now.
 	Holds func() bool
-	// Self is this node's ID, Labels are its labels ("zone=eu").
-	Self   string
-	Labels []string
+	// Self is this node's ID.
+	Self string
 	// Purse pays. nil: every call is refused.
 	Purse Purse
 	// Mesh binds sealed keys; Open opens them, nil on a node that holds no data key.
@@ -316,7 +315,7 @@ func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, 
 
 // do asks the targets in turn until one has answered.
 func (c *call) do() error {
-	targets := c.g.targetsOf(c.plan.model, c.scene.providers)
+	targets := c.scene.targetsOf(c.plan.model)
 	if len(targets) == 0 {
 		return refuse(404, "model_not_found", "No upstream on this node answers to the model %q", c.plan.model)
 	}

@@ -574,7 +574,6 @@ func TestRouting(t *testing.T) {
 		named("box", company.ModelOllama, 0), named("cheap", company.ModelCompatible, 5, "tier/cheap=small-1", "gpt-4o-mini"), named("cheaper", company.ModelCompatible, 1, "tier/cheap=tiny"),
 		named("cpp", company.ModelLlamaCpp, 0, "local/gemma=gemma-3"), gpu, off,
 	}
-	b := newBench(t)
 	for name, want := range map[string]string{
 		"claude-sonnet-4-5":         "claude:claude-sonnet-4-5 box:claude-sonnet-4-5",
 		"gpt-4o-mini":               "cheap:gpt-4o-mini openai:gpt-4o-mini box:gpt-4o-mini",
@@ -588,15 +587,14 @@ func TestRouting(t *testing.T) {
 		"openai/gpt-x":              "openai:gpt-x box:openai/gpt-x",
 	} {
 		var got []string
-		for _, t := range b.targetsOf(name, providers) {
+		for _, t := range (scene{providers: providers}).targetsOf(name) {
 			got = append(got, t.p.Name+":"+t.model)
 		}
 		if g := strings.Join(got, " "); g != want {
 			t.Errorf("%s: %q, want %q", name, g, want)
 		}
 	}
-	b.conf.Labels = []string{"gpu=yes"}
-	if got := b.targetsOf("qwen3", providers); len(got) != 2 || got[0].p.Name != "gpu" {
+	if got := (scene{providers: providers, labels: []string{"gpu=yes"}}).targetsOf("qwen3"); len(got) != 2 || got[0].p.Name != "gpu" {
 		t.Errorf("on a node with a GPU: %v", got)
 	}
 }

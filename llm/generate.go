@@ -329,7 +329,7 @@ func (g *Gateway) countGenerate(w http.ResponseWriter, r *http.Request, who Call
 	if err == nil {
 		if s, e := g.look(who); e != nil {
 			err = e
-		} else if len(g.targetsOf(model, s.providers)) == 0 {
+		} else if len(s.targetsOf(model)) == 0 {
 			err = refuse(404, "model_not_found", "No upstream on this node answers to the model %q", model)
 		}
 	}

@@ -95,7 +95,7 @@ func (g *Gateway) listed(ctx context.Context, p company.ModelProvider, run compa
 func (g *Gateway) names(ctx context.Context, s scene) []string {
 	var out []string
 	for _, p := range s.providers {
-		if p.Disabled || slices.ContainsFunc(p.Labels, func(l string) bool { return !slices.Contains(g.conf.Labels, l) }) {
+		if !s.uses(p) {
 			continue
 		}
 		open := len(p.Models) == 0
@@ -160,7 +160,7 @@ func modelObject(d dialect, name string) object {
 
 func (g *Gateway) serveModel(w http.ResponseWriter, _ *http.Request, who Caller, d dialect, id string) {
 	s, err := g.look(who)
-	if err == nil && len(g.targetsOf(id, s.providers)) == 0 {
+	if err == nil && len(s.targetsOf(id)) == 0 {
 		err = refuse(404, "model_not_found", "No upstream on this node answers to the model %q", id)
 	}
 	if err != nil {
@@ -200,7 +200,7 @@ func (g *Gateway) count(w http.ResponseWriter, r *http.Request, who Caller, body
 	if err != nil {
 		return err
 	}
-	targets := g.targetsOf(p.model, s.providers)
+	targets := s.targetsOf(p.model)
 	if len(targets) == 0 {
 		return refuse(404, "model_not_found", "No upstream on this node answers to the model %q", p.model)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -26,6 +27,7 @@ type scene struct {
 	run                company.Run
 	project, issue     string
 	goal, code         string
+	labels             []string                // of this node, by the roster: "zone=eu"
 	providers          []company.ModelProvider // the company's before the mesh's
 	companys, everyone []company.ModelPrice
 }
@@ -44,6 +46,9 @@ func (g *Gateway) readScene(who Caller) (s scene, err error) {
 			s.issue, s.project, s.goal, s.code = i.ID, i.Project, i.Goal, i.BillingCode
 		}
 		s.providers = append(company.ModelProvidersOf(tx, who.Company), company.ModelProvidersOf(tx, "")...)
+		if n, ok := ledger.FindNode(tx, identity.NodeID(g.conf.Self)); ok {
+			s.labels = n.Labels
+		}
 		s.companys, s.everyone = company.ModelPricesOf(tx, who.Company), company.ModelPricesOf(tx, "")
 		return nil
 	})
@@ -134,12 +139,17 @@ func match(p company.ModelProvider, name string) (model string, rank int, ok boo
 	return "", 0, false
 }
 
+// uses reports whether an upstream may be asked from this node.
+func (s scene) uses(p company.ModelProvider) bool {
+	return !p.Disabled && !slices.ContainsFunc(p.Labels, func(l string) bool { return !slices.Contains(s.labels, l) })
+}
+
 // targetsOf returns the upstreams that answer to a name and that this node may
 // use, the best first: one that was named, then those that say most of the name, then
 // by priority, the company's before the mesh's.
-func (g *Gateway) targetsOf(name string, providers []company.ModelProvider) (out []target) {
-	for _, p := range providers {
-		if model, rank, ok := match(p, name); ok && !p.Disabled && !slices.ContainsFunc(p.Labels, func(l string) bool { return !slices.Contains(g.conf.Labels, l) }) {
+func (s scene) targetsOf(name string) (out []target) {
+	for _, p := range s.providers {
+		if model, rank, ok := match(p, name); ok && s.uses(p) {
 			out = append(out, target{p, model, rank})
 		}
 	}

@@ -25,13 +25,23 @@ func (n *Node) self() ledger.NewNode {
 	}
 }
 
-// labels are the configured ones as the roster has them: "key=value", sorted.
+// labels are the configured ones as the roster has them, sorted: "key=value", or
+// "key" where the value is empty. A node is admitted with them; from then on only an
+// operator changes them.
 func (n *Node) labels() (out []string) {
 	for k, v := range n.conf.Labels {
-		out = append(out, k+"="+v)
+		if v != "" {
+			k += "=" + v
+		}
+		out = append(out, k)
 	}
 	slices.Sort(out)
 	return out
+}
+
+// strayLabels returns those of said that row, as the roster has it, is without.
+func strayLabels(said []string, row ledger.Node) []string {
+	return slices.DeleteFunc(said, row.Has)
 }
 
 // genesis draws the founding of a new mesh; found proposes it.

@@ -12,7 +12,7 @@ import (
 // for from the node's purse: nothing leaves without budget.
 func (n *Node) openModels(context.Context) error {
 	conf := llm.Config{
-		View: n.ledger.View, Holds: n.work.worker.Holds, Self: string(n.ID()), Labels: n.labels(),
+		View: n.ledger.View, Holds: n.work.worker.Holds, Self: string(n.ID()),
 		Mesh: string(n.Mesh()), Open: n.keyring.open, Note: n.noteModelKey, Logger: n.log, Purse: n.work.purse,
 	}
 	g, err := llm.New(conf)

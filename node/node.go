@@ -325,6 +325,11 @@ func (n *Node) openMembership(ctx context.Context) (err error) {
 	}
 	n.alone.Store(n.member.Founding != nil && n.member.Founding.Alone)
 	n.refreshRoster()
+	if m, ok := n.roster.node(n.ID()); ok {
+		if stray := strayLabels(n.labels(), m); len(stray) > 0 {
+			n.log.Warn("labels that this node was started with are not those of the roster and count for nothing; say them with selvage node label", "labels", stray)
+		}
+	}
 	n.showOnLAN()
 	return nil
 }

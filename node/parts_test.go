@@ -3,6 +3,7 @@ package node
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -151,5 +152,18 @@ func TestConfigSaysAllThatIsWrong(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not mention %q", err, want)
 		}
+	}
+}
+
+// A label is said to the roster as an operator would say it; what was said at a later
+// start only is told of.
+func TestLabelsOfTheStart(t *testing.T) {
+	n := &Node{conf: Config{Labels: map[string]string{"zone": "eu", "gpu": ""}}}
+	got := n.labels()
+	if want := []string{"gpu", "zone=eu"}; !slices.Equal(got, want) {
+		t.Errorf("the labels are %q, want %q", got, want)
+	}
+	if got, want := strayLabels(got, ledger.Node{Labels: []string{"zone=eu"}}), []string{"gpu"}; !slices.Equal(got, want) {
+		t.Errorf("the roster lacks %q, want %q", got, want)
 	}
 }

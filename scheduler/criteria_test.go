@@ -12,8 +12,11 @@ import (
 // Of two nodes the first has nothing to do and would get every run, but for the one
 // thing of each case; whoever asks why is told just that.
 func TestEachCriterionDecides(t *testing.T) {
-	update := func(m *mesh, labels ...string) {
-		m.must(board("node.update", "", ledger.NodeUpdate{Node: m.nodes[0].id(), Labels: &labels}))
+	// label says a node's labels, as an operator does while it works.
+	label := func(node int, labels ...string) func(*mesh) {
+		return func(m *mesh) {
+			m.must(board("node.update", "", ledger.NodeUpdate{Node: m.nodes[node].id(), Labels: &labels}))
+		}
 	}
 	fact := func(node int, change func(*Facts)) func(*mesh) {
 		return func(m *mesh) {
@@ -50,16 +53,16 @@ func TestEachCriterionDecides(t *testing.T) {
 		why     string // of the first node; "" when its score was worse
 	}{
 		"adapter": {adapter: "wasm", before: again(1, func(p *peer) { p.kinds = []string{"wasm"} }), why: "has no adapter wasm"},
-		"label":   {wish: `{"labels":["ssd"]}`, before: again(1, func(p *peer) { p.labels = []string{"ssd"} }), why: "lacks label ssd"},
+		"label":   {wish: `{"labels":["ssd"]}`, before: label(1, "ssd"), why: "lacks label ssd"},
 		"another label": {wish: `{"labels":["ssd","eu"]}`, before: func(m *mesh) {
-			again(0, func(p *peer) { p.labels = []string{"ssd"} })(m)
-			again(1, func(p *peer) { p.labels = []string{"ssd", "eu"} })(m)
+			label(0, "ssd")(m)
+			label(1, "ssd", "eu")(m)
 		}, why: "lacks label eu"},
 		"node":         {wish: `{"node":"%1"}`, why: "the agent wants another node"},
 		"system":       {wish: `{"os":"linux"}`, before: fact(0, func(f *Facts) { f.OS = "darwin" }), why: "runs darwin, not linux"},
 		"architecture": {wish: `{"arch":"amd64"}`, before: fact(0, func(f *Facts) { f.Arch = "arm64" }), why: "is arm64, not amd64"},
 		"GPU":          {wish: `{"gpu":true}`, before: fact(1, func(f *Facts) { f.GPUs = 1 }), why: "has no GPU"},
-		"GPU by label": {wish: `{"gpu":true}`, before: again(1, func(p *peer) { p.labels = []string{"gpu"} }), why: "has no GPU"},
+		"GPU by label": {wish: `{"gpu":true}`, before: label(1, "gpu"), why: "has no GPU"},
 		"memory":       {wish: `{"memoryMb":2000}`, before: fact(0, func(f *Facts) { f.FreeMB = 1999 }), why: "has not 2000 MB of memory free"},
 		"program":      {wish: `{"programs":["psql"]}`, before: fact(1, func(f *Facts) { f.Programs = []string{"git", "psql"} }), why: "has no program psql"},
 		"command line": {adapter: "claude_local", config: `{"model":"m"}`, before: func(m *mesh) {
@@ -70,7 +73,7 @@ func TestEachCriterionDecides(t *testing.T) {
 		}, why: "has no program claude"},
 		"trust": {config: `{"command":"sleep 1m","env":{"KEY":{"type":"secret_ref","secretId":"` + uuid("e", 1) + `"}}}`, before: func(m *mesh) {
 			m.must(board("secret.create", acme, company.SaveSecret{ID: uuid("e", 1), Name: "KEY", Sealed: []byte("sealed")}))
-			update(m, ledger.LabelUntrusted)
+			label(0, ledger.LabelUntrusted)(m)
 		}, why: "is untrusted, and the run has secrets"},
 		"cordon": {before: func(m *mesh) { m.must(board("node.cordon", "", company.Cordon{Node: string(m.nodes[0].id())})) }, why: "is cordoned"},
 		"drain": {before: func(m *mesh) {

@@ -55,7 +55,6 @@ type peer struct {
 	cut     bool
 	facts   Facts
 	kinds   []string // adapters of its next life besides process
-	labels  []string // likewise
 	started uint64   // index of the last run.start, as it was answered
 
 	waited atomic.Uint64 // highest index that a read waited for
@@ -118,7 +117,7 @@ func found(t *testing.T, n int) *mesh {
 }
 
 func newNode(p *peer) ledger.NewNode {
-	return ledger.NewNode{Key: p.keys.Public(), SealCert: p.keys.Certificate(identity.ForSeal).Encode(), Name: fmt.Sprintf("node-%d", p.i)}
+	return ledger.NewNode{Key: p.keys.Public(), SealCert: p.keys.Certificate(identity.ForSeal).Encode(), Name: fmt.Sprintf("node-%d", p.i), Labels: []string{fmt.Sprintf("node=%d", p.i)}}
 }
 
 func (m *mesh) close() {
@@ -294,7 +293,7 @@ func (p *peer) start() {
 		}
 		return nil
 	}})
-	adapters, labels := map[string]Adapter{"process": p.adapter}, []string{fmt.Sprintf("node=%d", p.i)}
+	adapters := map[string]Adapter{"process": p.adapter}
 	for _, kind := range p.kinds {
 		adapters[kind] = p.adapter
 	}
@@ -310,11 +309,11 @@ func (p *peer) start() {
 			time.Sleep(time.Millisecond)
 			return p.m.leading().lead.KeepAlive(ctx, b)
 		},
-		Adapters: adapters, Labels: append(labels, p.labels...),
-		Facts:   func() Facts { p.mu.Lock(); defer p.mu.Unlock(); return p.facts },
-		Paid:    func(string) bool { return p.paid.Load() },
-		OpenLog: func(string) (Log, error) { return &memLog{}, nil },
-		LogRef:  func(company, agent, run string) string { return company + "/" + agent + "/" + run + ".ndjson" },
+		Adapters: adapters,
+		Facts:    func() Facts { p.mu.Lock(); defer p.mu.Unlock(); return p.facts },
+		Paid:     func(string) bool { return p.paid.Load() },
+		OpenLog:  func(string) (Log, error) { return &memLog{}, nil },
+		LogRef:   func(company, agent, run string) string { return company + "/" + agent + "/" + run + ".ndjson" },
 	})
 	if err != nil {
 		p.m.t.Fatal(err)

@@ -28,9 +28,11 @@ type placement struct {
 	never        bool // as the nodes are, none will ever take it
 }
 
-// bench is a node with the room that is left on it.
+// bench is a node with the room that is left on it. Its labels are those of the
+// roster: an operator says them, and a node nothing of the kind about itself.
 type bench struct {
 	Beat
+	labels    []string
 	busy      int
 	untrusted bool
 	cordoned  string // why it takes no runs
@@ -57,13 +59,13 @@ func (b bench) refuses(adapter string, want company.Wish, secrets, wanted bool) 
 		return "the agent wants another node", wanted // which may come
 	case !slices.Contains(b.Adapters, adapter):
 		return fmt.Sprintf("has no adapter %s", adapter), false
-	case lacks(want.Labels, b.Labels) != "":
-		return "lacks label " + lacks(want.Labels, b.Labels), false
+	case lacks(want.Labels, b.labels) != "":
+		return "lacks label " + lacks(want.Labels, b.labels), false
 	case want.OS != "" && want.OS != b.Facts.OS:
 		return fmt.Sprintf("runs %s, not %s", cmp.Or(b.Facts.OS, "another system"), want.OS), false
 	case want.Arch != "" && want.Arch != b.Facts.Arch:
 		return fmt.Sprintf("is %s, not %s", cmp.Or(b.Facts.Arch, "another architecture"), want.Arch), false
-	case want.GPU && b.Facts.GPUs == 0 && !slices.Contains(b.Labels, "gpu"):
+	case want.GPU && b.Facts.GPUs == 0 && !slices.Contains(b.labels, "gpu"):
 		return "has no GPU", false
 	case lacks(want.Programs, b.Facts.Programs) != "":
 		return "has no program " + lacks(want.Programs, b.Facts.Programs), false
@@ -105,7 +107,7 @@ func choose(tx *ledger.Tx, live []Beat, now company.Time, last string) (places, 
 	for i, b := range live {
 		benches[i] = bench{Beat: b, busy: len(company.RunsOfSession(tx, b.Session))}
 		if n, ok := ledger.FindNode(tx, b.Node); ok {
-			benches[i].untrusted = n.Has(ledger.LabelUntrusted)
+			benches[i].labels, benches[i].untrusted = n.Labels, n.Has(ledger.LabelUntrusted)
 		}
 		if d, ok := company.DutyOf(tx, string(b.Node)); ok {
 			benches[i].cordoned = "is cordoned"

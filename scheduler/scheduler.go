@@ -58,13 +58,13 @@ type Log interface {
 type Clock func() time.Duration
 
 // A Beat is a node's keep-alive to the leader: under which session it works,
-// and what it could take on.
+// and what it could take on. Key 4 held labels, which are the roster's; a reader
+// leaves it alone.
 type Beat struct {
 	Node     identity.NodeID `cbor:"1,keyasint"`
 	Session  uint64          `cbor:"2,keyasint"`
 	Adapters []string        `cbor:"3,keyasint,omitempty"` // types, sorted
-	Labels   []string        `cbor:"4,keyasint,omitempty"`
-	Slots    int             `cbor:"5,keyasint"` // runs that it carries out at once
+	Slots    int             `cbor:"5,keyasint"`           // runs that it carries out at once
 	Facts    Facts           `cbor:"6,keyasint,omitempty"`
 }
 

@@ -32,7 +32,6 @@ type WorkerConfig struct {
 	// returns nil when it was granted. ErrSessionOver has to survive the way back.
 	KeepAlive func(context.Context, Beat) error
 	Adapters  map[string]Adapter // by type, such as "process"
-	Labels    []string           // of this node, for placement
 	Slots     int                // runs at once; default DefaultSlots, at most MaxSlots
 	Facts     func() Facts       // asked for each beat, so it is cheap; nil: none are known
 	// OpenLog starts the log of a run; LogRef names it for readers.
@@ -145,7 +144,7 @@ func (w *Worker) beat(session uint64) Beat {
 	if w.draining {
 		return Beat{Node: w.cfg.Self, Session: session}
 	}
-	b := Beat{Node: w.cfg.Self, Session: session, Adapters: slices.Sorted(maps.Keys(w.cfg.Adapters)), Labels: w.cfg.Labels, Slots: w.cfg.Slots}
+	b := Beat{Node: w.cfg.Self, Session: session, Adapters: slices.Sorted(maps.Keys(w.cfg.Adapters)), Slots: w.cfg.Slots}
 	if w.cfg.Facts != nil {
 		b.Facts = w.cfg.Facts()
 	}

@@ -202,7 +202,7 @@ are not seen in the process list.`,
 	f.DurationVar(&conf.RotateEvery, "rotate-keys", node.KeyAge, "how old the mesh's data and gossip keys become while this node leads")
 	f.StringVar(&conf.Join, "join", "", "join token, or @FILE that holds it")
 	f.StringArrayVar(&conf.Seeds, "seed", nil, "host:port of a peer to look for (repeat for more)")
-	f.StringToStringVar(&labels, "label", nil, "labels for placement, key=value")
+	f.StringToStringVar(&labels, "label", nil, "labels for placement, key=value, with which the node is admitted; later: selvage node label")
 	f.Func("http-agents", "network beyond the public ones in which agents may be called by URL, such as 10.1.0.0/16 (repeat for more)", func(v string) error {
 		p, err := netip.ParsePrefix(v)
 		conf.Private = append(conf.Private, p)

@@ -170,7 +170,9 @@ func TestATaskCostsNoMoreThanIsLeft(t *testing.T) {
 	defer up.Close()
 	b := Mesh(t, 1, working(t.TempDir()))
 	of := b.Company("Acme")
-	b.Must(0, "POST", "/api/companies/"+of+"/model-providers", map[string]any{"name": "up", "kind": "llamacpp", "baseUrl": up.URL, "models": []map[string]string{{"name": "m"}}}, nil)
+	b.Must(0, "POST", "/api/companies/"+of+"/model-providers", map[string]any{"name": "up", "kind": "llamacpp", "baseUrl": up.URL, "models": []map[string]string{{"name": "m"}}, "labels": []string{"near=up"}}, nil)
+	// Only nodes of a label may ask the upstream, and an operator gives it while the node works.
+	b.Must(0, "PATCH", "/api/v1/mesh/nodes/"+string(b.Nodes[0].ID()), map[string]any{"labels": map[string]string{"near": "up"}}, nil)
 	// A cent for a token, so that each call costs 7 USD and sets about 23 aside before.
 	b.Must(0, "PUT", "/api/companies/"+of+"/model-prices", map[string]any{"model": "*", "input": 1_000_000_000_000, "output": 1_000_000_000_000}, nil)
 	call := `curl -s -o $OUT -w '%{http_code}\n' -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H 'Content-Type: application/json' \
