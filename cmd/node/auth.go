@@ -34,7 +34,11 @@ type whoRow struct {
 }
 
 func authCommand(c *cli) *cobra.Command {
-	login := &cobra.Command{
+	return group("auth", "Sign in and out, and how people prove who they are", loginCommand(c), logoutCommand(c), whoamiCommand(c), signupCommand(c), claimCommand(c), passwordCommand(c), authModeCommand(c), approveCommand(c), signUpsCommand(c))
+}
+
+func loginCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
 		Use: "login [EMAIL]", Short: "Sign in, and keep a key for this URL", Args: cobra.MaximumNArgs(1),
 		Long: `Sign in with a password, from a prompt or the first line of standard input. What is
 kept is a key of its own, not the password, in a file for you alone
@@ -55,6 +59,9 @@ waits until that was done.`,
 			})
 		},
 	}
+}
+
+func signupCommand(c *cli) *cobra.Command {
 	name, inviteFile := "", ""
 	signup := &cobra.Command{
 		Use: "signup EMAIL", Short: "Sign up, and keep a key for this URL", Args: cobra.ExactArgs(1),
@@ -81,7 +88,11 @@ and sign in as login does.`,
 	}
 	signup.Flags().StringVar(&name, "name", "", "what you are called (default: what stands before the @)")
 	signup.Flags().StringVar(&inviteFile, "invite-file", "", "file that holds the token of an invite, where signing up takes one")
-	logout := &cobra.Command{
+	return signup
+}
+
+func logoutCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
 		Use: "logout", Short: "Revoke the key that is kept for this URL, and forget it", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all, err := readCredentials()
@@ -110,7 +121,10 @@ and sign in as login does.`,
 			return nil
 		},
 	}
-	whoami := &cobra.Command{
+}
+
+func whoamiCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
 		Use: "whoami", Short: "Tell as whom the command line speaks", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var row whoRow
@@ -125,6 +139,9 @@ and sign in as login does.`,
 			})
 		},
 	}
+}
+
+func claimCommand(c *cli) *cobra.Command {
 	codeFile := ""
 	claim := &cobra.Command{
 		Use: "claim", Short: "Become the first administrator of the mesh", Args: cobra.NoArgs,
@@ -148,7 +165,11 @@ takes the code that is in the file claim-code of the node's data directory.`,
 		},
 	}
 	claim.Flags().StringVar(&codeFile, "code-file", "", "file that holds the claim code, - for standard input")
-	password := &cobra.Command{
+	return claim
+}
+
+func passwordCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
 		Use: "password [EMAIL]", Short: "Change your password; you are signed out elsewhere", Args: cobra.MaximumNArgs(1),
 		Long: `Change your password. The old and the new one come from prompts, or from the first
 two lines of standard input. Sign-ins elsewhere end; keys stay (selvage key board list).`,
@@ -192,7 +213,10 @@ two lines of standard input. Sign-ins elsewhere end; keys stay (selvage key boar
 			return nil
 		},
 	}
-	mode := &cobra.Command{
+}
+
+func authModeCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
 		Use: "mode [local_trusted|authenticated]", Short: "Tell or change how people prove who they are, on all nodes", Args: cobra.MaximumNArgs(1),
 		Long: `Tell how people prove who they are, or change it on all nodes at once. With
 local_trusted, nodes that listen beyond loopback answer nobody from elsewhere.`,
@@ -208,7 +232,6 @@ local_trusted, nodes that listen beyond loopback answer nobody from elsewhere.`,
 			return c.send(cmd, "PUT", "/api/v1/mesh/auth", map[string]string{"mode": args[0]}, &row, say)
 		},
 	}
-	return group("auth", "Sign in and out, and how people prove who they are", login, logout, whoami, signup, claim, password, mode, approveCommand(c), signUpsCommand(c))
 }
 
 // enter signs in or up, trades the sign-in for a key, and keeps that.

@@ -37,18 +37,24 @@ func skillFile(name string) (string, error) {
 	return string(b), err
 }
 
-func skillCommand(c *cli) *cobra.Command {
-	in := func(cmd *cobra.Command, more ...string) (string, error) {
-		of, err := c.companyID(cmd)
-		for n, part := range more {
-			more[n] = url.PathEscape(part)
-		}
-		return strings.Join(append([]string{"/api/companies/" + of + "/skills"}, more...), "/"), err
+// skillsAt is the path of the company's skills, or of what lies under them.
+func (c *cli) skillsAt(cmd *cobra.Command, more ...string) (string, error) {
+	of, err := c.companyID(cmd)
+	for n, part := range more {
+		more[n] = url.PathEscape(part)
 	}
-	list := &cobra.Command{
+	return strings.Join(append([]string{"/api/companies/" + of + "/skills"}, more...), "/"), err
+}
+
+func skillCommand(c *cli) *cobra.Command {
+	return group("skill", "What agents can learn", skillListCommand(c), skillShowCommand(c), skillAddCommand(c), skillUpdateCommand(c), skillForkCommand(c), skillRemoveCommand(c))
+}
+
+func skillListCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
 		Use: "list", Short: "List the skills that agents can have", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			at, err := in(cmd)
+			at, err := c.skillsAt(cmd)
 			if err != nil {
 				return err
 			}
@@ -62,10 +68,13 @@ func skillCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	show := &cobra.Command{
+}
+
+func skillShowCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
 		Use: "show SKILL", Short: "Print the text of a skill", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := in(cmd, args[0])
+			at, err := c.skillsAt(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -73,13 +82,16 @@ func skillCommand(c *cli) *cobra.Command {
 			return c.show(cmd, at, &row, func(w io.Writer) { fmt.Fprintln(w, strings.TrimRight(row.Markdown, "\n")) })
 		},
 	}
+}
+
+func skillAddCommand(c *cli) *cobra.Command {
 	var name, about string
 	add := &cobra.Command{
 		Use: "add FILE|OWNER/REPOSITORY|URL", Short: "Add a skill from a Markdown file, or skills from GitHub", Args: cobra.ExactArgs(1),
 		Example: `  selvage skill add skills/weld/SKILL.md
   selvage skill add https://github.com/acme/skills/tree/main/weld`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := in(cmd)
+			at, err := c.skillsAt(cmd)
 			if err != nil {
 				return err
 			}
@@ -122,11 +134,15 @@ func skillCommand(c *cli) *cobra.Command {
 	}
 	add.Flags().StringVar(&name, "name", "", "its name; without one that of the file or its folder")
 	add.Flags().StringVar(&about, "description", "", "what it teaches; without one what the file says")
+	return add
+}
+
+func skillUpdateCommand(c *cli) *cobra.Command {
 	var from string
 	update := &cobra.Command{
 		Use: "update SKILL", Short: "Take over what changed in the skill that one was forked from, or a new text", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := in(cmd, args[0])
+			at, err := c.skillsAt(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -143,10 +159,14 @@ func skillCommand(c *cli) *cobra.Command {
 		},
 	}
 	update.Flags().StringVar(&from, "file", "", "Markdown file with the new text")
-	fork := &cobra.Command{
+	return update
+}
+
+func skillForkCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
 		Use: "fork SKILL [NAME]", Short: "Make a skill of one's own from another", Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := in(cmd, args[0], "fork")
+			at, err := c.skillsAt(cmd, args[0], "fork")
 			if err != nil {
 				return err
 			}
@@ -158,10 +178,13 @@ func skillCommand(c *cli) *cobra.Command {
 			return c.send(cmd, "POST", at, body, &row, func(w io.Writer) { fmt.Fprintln(w, row.Slug) })
 		},
 	}
-	remove := &cobra.Command{
+}
+
+func skillRemoveCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
 		Use: "remove SKILL", Short: "Remove a skill", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := in(cmd, args[0])
+			at, err := c.skillsAt(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -169,5 +192,4 @@ func skillCommand(c *cli) *cobra.Command {
 			return c.send(cmd, "DELETE", at, nil, &row, func(w io.Writer) { fmt.Fprintf(w, "%s removed\n", row.Slug) })
 		},
 	}
-	return group("skill", "What agents can learn", list, show, add, update, fork, remove)
 }
