@@ -273,8 +273,13 @@ func TestBusyUpstreamsAreAskedAgainAndThenOthers(t *testing.T) {
 		sse(chatStream)(n, w, r)
 	})
 	b := newBench(t, provider(company.ModelCompatible, "a", u.URL))
+	var waited []time.Duration
+	b.conf.Pause = func(_ context.Context, d time.Duration) { waited = append(waited, d) }
 	if status, out := b.post(chatPath, askStream); status != 200 || len(b.till.grants) != 1 {
 		t.Errorf("answered %d %s with %d grants", status, out, len(b.till.grants))
+	}
+	if len(waited) != 2 || waited[0] < time.Second || waited[1] < time.Second {
+		t.Errorf("asked to wait for a second, it waited %v", waited)
 	}
 	// Nobody better.
 	u = newUpstream(t, busy(429))
@@ -522,6 +527,35 @@ func TestRequestsThatCanNotBePaidForAreRefused(t *testing.T) {
 	}
 	if u.asked() != 0 || len(b.till.asks) != 0 {
 		t.Errorf("asked %d times, reserved %d times", u.asked(), len(b.till.asks))
+	}
+}
+
+// Callers that are refused together do not come back together, also when the upstream
+// says when; they wait longer each time, as long as they were asked, and not for ever.
+func TestWaitsBetweenAttemptsDiffer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		n           int
+		after       time.Duration
+		least, most time.Duration
+	}{
+		{1, 0, firstWait / 2, firstWait},
+		{2, 0, firstWait, 2 * firstWait},
+		{2, time.Millisecond, firstWait, 2 * firstWait},
+		{1, time.Second, time.Second, time.Second + firstWait/2},
+		{2, time.Hour, maxWait, maxWait + firstWait},
+		{9, 0, maxWait / 2, maxWait},
+	} {
+		seen := map[time.Duration]bool{}
+		for range 50 {
+			got := backoff(c.n, c.after)
+			if seen[got] = true; got < c.least || got >= c.most {
+				t.Errorf("after attempt %d, asked for %v: %v, want %v to %v", c.n, c.after, got, c.least, c.most)
+			}
+		}
+		if len(seen) < 25 {
+			t.Errorf("after attempt %d, asked for %v: 50 callers wait %d different times", c.n, c.after, len(seen))
+		}
 	}
 }
 

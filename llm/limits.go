@@ -20,8 +20,9 @@ const (
 	maxTargets  = 4
 	maxAttempts = 3
 	// firstWait doubles up to maxWait between attempts, less a random half;
-	// an upstream's Retry-After counts up to maxWait. retryTime bounds all waiting
-	// of one call: agents wait better than they give up, but not for ever.
+	// an upstream's Retry-After counts up to maxWait, and such a half is added to it.
+	// retryTime bounds all waiting of one call: agents wait better than they give up,
+	// but not for ever.
 	firstWait = 250 * time.Millisecond
 	maxWait   = 8 * time.Second
 	retryTime = 30 * time.Second

@@ -64,9 +64,8 @@ func (c *call) open(t target, up dialect, key string, body []byte, until time.Ti
 		if f.sent || !f.again || n == maxAttempts || c.ctx.Err() != nil {
 			return nil, f.sent, f.err
 		}
-		wait := min(firstWait<<(n-1), maxWait)
-		wait = wait/2 + rand.N(wait/2)
-		if wait = max(wait, min(f.after, maxWait)); c.waited+wait > retryTime {
+		wait := backoff(n, f.after)
+		if c.waited+wait > retryTime {
 			return nil, false, f.err
 		}
 		c.waited += wait
@@ -75,6 +74,14 @@ func (c *call) open(t target, up dialect, key string, body []byte, until time.Ti
 			return nil, false, context.Cause(c.ctx)
 		}
 	}
+}
+
+// backoff is how long to wait after the n-th attempt, when the upstream asked to be
+// left alone for after. Callers that were refused at the same moment come back at
+// different ones: a random part of half a step is added to the other half, or to after.
+func backoff(n int, after time.Duration) time.Duration {
+	half := min(firstWait<<(n-1), maxWait) / 2
+	return max(half, min(after, maxWait)) + rand.N(half)
 }
 
 var (
