@@ -163,9 +163,13 @@ func (n *Node) followLeadership(ctx context.Context) {
 func (n *Node) pruneLogs(ctx context.Context) {
 	every(ctx, pruneEvery, func() {
 		// What the mesh is not to keep any more is not kept here either.
-		var keep company.LogRetention
-		_ = n.ledger.View(func(tx *ledger.Tx) error { keep = company.LogRetentionOf(tx); return nil }) // without it the node's own bounds count
-		if _, err := n.work.logs.Prune(time.Now(), runlog.Keep{For: time.Duration(keep.Days) * 24 * time.Hour, Bytes: keep.Bytes}); err != nil {
+		var most *runlog.Keep // nil, when the state can not be read: the node's own bounds count
+		_ = n.ledger.View(func(tx *ledger.Tx) error {
+			keep := company.LogRetentionOf(tx)
+			most = &runlog.Keep{For: time.Duration(keep.Days) * 24 * time.Hour, Bytes: keep.Bytes}
+			return nil
+		})
+		if _, err := n.work.logs.Prune(time.Now(), most); err != nil {
 			n.log.Warn("prune run logs", "error", err)
 		}
 	})

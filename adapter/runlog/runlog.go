@@ -271,15 +271,12 @@ type Keep struct {
 
 // Prune removes finished segments that are too old, then the oldest ones until
 // the rest fits, and returns how many it removed. What most allows is kept at
-// most, and never more than the store's own configuration says; zero values of
-// most leave that as it is.
-func (s *Store) Prune(now time.Time, most Keep) (removed int, err error) {
+// most, of zero nothing, and never more than the store's own configuration says;
+// without most that alone counts.
+func (s *Store) Prune(now time.Time, most *Keep) (removed int, err error) {
 	keep := Keep{s.cfg.KeepFor, s.cfg.KeepBytes}
-	if most.For > 0 {
-		keep.For = min(keep.For, most.For)
-	}
-	if most.Bytes > 0 {
-		keep.Bytes = min(keep.Bytes, most.Bytes)
+	if most != nil {
+		keep = Keep{min(keep.For, most.For), min(keep.Bytes, most.Bytes)}
 	}
 	type segment struct {
 		ref  string

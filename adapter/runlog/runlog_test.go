@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -129,7 +130,7 @@ func TestRetentionKeepsTheNewestAndWhatGrows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, err := s.Prune(now, Keep{For: 24 * time.Hour, Bytes: 1 << 40}); n != 3 || err != nil { // not more than its own
+	if n, err := s.Prune(now, &Keep{For: 24 * time.Hour, Bytes: 1 << 40}); n != 3 || err != nil { // not more than its own
 		t.Errorf("removed %d, %v", n, err)
 	}
 	for run, want := range map[string]bool{"old": false, "first": false, "second": false, "third": true, "growing": true} {
@@ -137,8 +138,27 @@ func TestRetentionKeepsTheNewestAndWhatGrows(t *testing.T) {
 			t.Errorf("%s: %v", run, err)
 		}
 	}
-	if n, err := s.Prune(now, Keep{For: time.Minute}); n != 1 || err != nil { // what the mesh keeps for less time goes here too
+	if n, err := s.Prune(now, nil); n != 0 || err != nil { // within its own bounds
 		t.Errorf("removed %d, %v", n, err)
+	}
+	if n, err := s.Prune(now, &Keep{For: time.Minute, Bytes: 1 << 40}); n != 1 || err != nil { // what the mesh keeps for less time goes here too
+		t.Errorf("removed %d, %v", n, err)
+	}
+	// A mesh that keeps none leaves none here, but what grows.
+	for i, most := range []*Keep{{Bytes: 1 << 40}, {For: time.Hour}} {
+		ref := Ref("c", "a", fmt.Sprint("none", i))
+		w := create(t, s, ref)
+		w.Write("stdout", "0123456789")
+		w.Close()
+		if n, err := s.Prune(now.Add(time.Minute), most); n != 1 || err != nil {
+			t.Errorf("removed %d, %v", n, err)
+		}
+		if _, err := s.Read(ref, 0, 0); err == nil {
+			t.Errorf("a log is there under %+v", *most)
+		}
+	}
+	if _, err := s.Read(Ref("c", "a", "growing"), 0, 0); err != nil {
+		t.Error(err)
 	}
 }
 

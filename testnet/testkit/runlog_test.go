@@ -44,4 +44,16 @@ func TestLogsOutliveTheirNode(t *testing.T) {
 	if len(part.Content) != 7 {
 		t.Errorf("a piece of it is %q", part.Content)
 	}
+	// The settings of the mesh say how much is kept; what is more is given up.
+	b.Must(0, "PATCH", "/api/instance/settings/general", map[string]any{"runLogRetention": map[string]any{"days": 30, "maxBytes": 5}}, nil)
+	b.Until("the log is given up", func() bool {
+		got, err := b.Call(0, "GET", "/api/heartbeat-runs/"+run.ID, nil, nil)
+		return err == nil && got.Status == 200 && !strings.Contains(string(got.Body), "logKeptAt")
+	})
+	for on := range 2 {
+		b.Until("nobody has the log", func() bool {
+			got, err := b.Call(on, "GET", "/api/heartbeat-runs/"+run.ID+"/log", nil, nil)
+			return err == nil && !strings.Contains(string(got.Body), "what was to be kept")
+		})
+	}
 }
