@@ -58,10 +58,6 @@ const (
 	maxMounts = 32
 	// engineWait bounds one call of the engine that does not run the agent.
 	engineWait = 20 * time.Second
-	// renewEvery is how often the shim's deadline follows the node's lease.
-	renewEvery = 250 * time.Millisecond
-	// drainWait bounds the wait for output after the container is gone.
-	drainWait = 2 * time.Second
 
 	// Labels of every container of ours.
 	labelNode, labelRun = "selvage.node", "selvage.run"
@@ -214,25 +210,14 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 // watch starts the container and follows it to its end.
 func (a *Adapter) watch(ctx context.Context, cancel <-chan struct{}, s stage) company.Outcome {
 	inv, c, name := s.inv, s.config, nameOf(s.inv.Run.ID)
-	outR, outW, err := os.Pipe()
-	if err != nil {
-		return process.Failure("No pipe could be made: %v", err)
-	}
-	defer outR.Close()
-	errR, errW, err := os.Pipe()
-	if err != nil {
-		outW.Close()
-		return process.Failure("No pipe could be made: %v", err)
-	}
-	defer errR.Close()
 	spec := shim.Spec{Path: a.cfg.Engine[0], Args: append(slices.Clone(a.cfg.Engine), s.args()...), Dir: "/", Env: a.environ(), Deadline: inv.Authority(),
 		Tool: true, Last: append(slices.Clone(a.cfg.Engine), "rm", "-f", name)}
 	if spec.Deadline <= shim.BootTime() {
 		return process.Late()
 	}
-	p, err := shim.Start(a.cfg.Shim, spec, outW, errW)
-	outW.Close()
-	errW.Close()
+	p, err := process.Begin(spec, func(spec shim.Spec, stdout, stderr *os.File) (*shim.Process, error) {
+		return shim.Start(a.cfg.Shim, spec, stdout, stderr)
+	})
 	if errors.Is(err, shim.ErrLate) {
 		return process.Late()
 	}
@@ -240,21 +225,11 @@ func (a *Adapter) watch(ctx context.Context, cancel <-chan struct{}, s stage) co
 		return process.Failure("Failed to start the container engine: %v", err)
 	}
 	inv.Report(company.Report{PID: int64(p.PID), Group: int64(p.Group)})
-	stdout, stderr := process.Follow(outR, "stdout", inv.Log, s.secrets), process.Follow(errR, "stderr", inv.Log, s.secrets)
-
-	type ending struct {
-		exit shim.Exit
-		err  error
-	}
-	ended := make(chan ending, 1)
-	go func() {
-		exit, err := p.Wait()
-		ended <- ending{exit, err}
-	}()
+	p.Follow(inv.Log, s.secrets)
 	limit, source := c.timeout()
 	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
-	renew := time.NewTicker(renewEvery)
+	renew := time.NewTicker(process.RenewEvery)
 	defer renew.Stop()
 	var over <-chan time.Time
 	ask := func() {
@@ -263,18 +238,15 @@ func (a *Adapter) watch(ctx context.Context, cancel <-chan struct{}, s stage) co
 		}
 		over = time.After(c.grace())
 	}
-	deadline, done := spec.Deadline, ctx.Done()
+	done := ctx.Done()
 	timedOut, cancelled, killed := false, false, false
-	var e ending
+	var e process.Ending
 	for wait := true; wait; {
 		select {
-		case e = <-ended:
+		case e = <-p.Ended():
 			wait = false
 		case <-renew.C:
-			if at := inv.Authority(); at != deadline {
-				deadline = at
-				p.Extend(max(at, 1))
-			}
+			p.Renew(inv.Authority())
 		case <-timeout.C:
 			if timedOut = !cancelled; timedOut {
 				ask()
@@ -295,30 +267,24 @@ func (a *Adapter) watch(ctx context.Context, cancel <-chan struct{}, s stage) co
 	last, stop := context.WithTimeout(context.WithoutCancel(ctx), engineWait)
 	defer stop()
 	memory := false
-	if e.exit.Code == 137 && !timedOut && !cancelled && !killed {
+	if e.Exit.Code == 137 && !timedOut && !cancelled && !killed {
 		oom, _ := a.engine(last, "inspect", "--format", "{{.State.OOMKilled}}", name)
 		memory = strings.TrimSpace(oom) == "true"
 	}
 	if _, err := a.engine(last, "rm", "-f", name); err != nil && !strings.Contains(strings.ToLower(err.Error()), "no such container") {
 		a.cfg.Logger.Warn("container could not be removed", "name", name, "error", err)
 	}
-	drained := time.AfterFunc(drainWait, func() {
-		outR.Close()
-		errR.Close()
-	})
-	out, errOut := <-stdout, <-stderr
-	drained.Stop()
-
-	o := company.Outcome{Stdout: &out, Stderr: &errOut, Signal: e.exit.Signal}
-	if e.err == nil && e.exit.Signal == "" {
-		o.ExitCode = new(e.exit.Code)
+	out, errOut := p.Output()
+	o := company.Outcome{Stdout: &out, Stderr: &errOut, Signal: e.Exit.Signal}
+	if e.Err == nil && e.Exit.Signal == "" {
+		o.ExitCode = new(e.Exit.Code)
 	}
 	reason := "adapter_failed"
 	o.Status, o.ErrorCode = company.RunFailed, "adapter_failed"
 	switch {
-	case e.err != nil:
-		o.ErrorCode, o.Error, reason = "process_lost", "The container's engine was lost: "+e.err.Error(), "process_lost"
-	case killed, e.exit.Killed == "deadline", e.exit.Killed == "pipe":
+	case e.Err != nil:
+		o.ErrorCode, o.Error, reason = "process_lost", "The container's engine was lost: "+e.Err.Error(), "process_lost"
+	case killed, e.Exit.Killed == "deadline", e.Exit.Killed == "pipe":
 		o.Status, o.ErrorCode, o.Error, reason = company.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
 	case timedOut:
 		o.Status, o.ErrorCode, reason, o.ExitCode = company.RunTimedOut, "timeout", "timeout", nil
@@ -327,16 +293,16 @@ func (a *Adapter) watch(ctx context.Context, cancel <-chan struct{}, s stage) co
 		o.Status, o.ErrorCode, o.Error, reason = company.RunCancelled, "cancelled", "Cancelled", "cancelled"
 	case memory:
 		o.Error, reason = fmt.Sprintf("The container used more than %d MiB of memory", c.memory()), "memory_limit"
-	case e.exit.Signal != "":
-		o.Error = "The container's engine was ended by " + e.exit.Signal
-	case e.exit.Code == 125:
+	case e.Exit.Signal != "":
+		o.Error = "The container's engine was ended by " + e.Exit.Signal
+	case e.Exit.Code == 125:
 		o.ErrorCode, o.Error = "container_failed", "The container could not be run: "+end(strings.TrimSpace(errOut), 1000)
-	case e.exit.Code == 137 && c.memory() > 0: // an engine does not always know for what
+	case e.Exit.Code == 137 && c.memory() > 0: // an engine does not always know for what
 		o.Error = fmt.Sprintf("The container was killed (code 137), as happens above its limit of %d MiB of memory", c.memory())
-	case e.exit.Code == 126, e.exit.Code == 127:
-		o.Error = fmt.Sprintf("The container's command could not be started (code %d): %s", e.exit.Code, end(strings.TrimSpace(errOut), 1000))
-	case e.exit.Code != 0:
-		o.Error = fmt.Sprintf("The container exited with code %d", e.exit.Code)
+	case e.Exit.Code == 126, e.Exit.Code == 127:
+		o.Error = fmt.Sprintf("The container's command could not be started (code %d): %s", e.Exit.Code, end(strings.TrimSpace(errOut), 1000))
+	case e.Exit.Code != 0:
+		o.Error = fmt.Sprintf("The container exited with code %d", e.Exit.Code)
 	default:
 		o.Status, o.ErrorCode, reason = company.RunSucceeded, "", "completed"
 	}

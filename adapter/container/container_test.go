@@ -135,6 +135,19 @@ var (
 	why      string
 )
 
+// linked says why an image can not be made of this program, "" if one can.
+func linked() string {
+	f, err := elf.Open("/proc/self/exe")
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+		return "this test needs to be a static program: CGO_ENABLED=0"
+	}
+	return ""
+}
+
 // needEngine imports this binary as an image and runs it once, or skips.
 func needEngine(t *testing.T) {
 	t.Helper()
@@ -147,14 +160,7 @@ func needEngine(t *testing.T) {
 			why = "neither podman nor docker is installed"
 			return
 		}
-		f, err := elf.Open("/proc/self/exe")
-		if err != nil {
-			why = err.Error()
-			return
-		}
-		defer f.Close()
-		if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
-			why = "this test needs to be a static program: CGO_ENABLED=0"
+		if why = linked(); why != "" {
 			return
 		}
 		self, err := os.ReadFile("/proc/self/exe")

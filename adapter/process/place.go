@@ -2,7 +2,6 @@ package process
 
 import (
 	"encoding/json"
-	"os"
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
@@ -18,12 +17,6 @@ func (a *Adapter) Variables(inv company.Invocation, token, home, scratch string)
 		delete(env, name)
 	}
 	return env
-}
-
-// Follow copies a stream of output into the run's log, without secrets, and
-// returns its end when it is over.
-func Follow(r *os.File, stream string, log func(stream, text string), secrets []string) <-chan string {
-	return follow(r, stream, log, secrets, nil)
 }
 
 // Result is resultJson of a run that ended for the reason stop.

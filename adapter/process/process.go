@@ -36,8 +36,8 @@ const (
 	MaxTimeout = 24 * time.Hour
 	// MaxGrace bounds how long a run may take over its end.
 	MaxGrace = 5 * time.Minute
-	// renewEvery is how often the shim's deadline follows the node's lease.
-	renewEvery = 250 * time.Millisecond
+	// RenewEvery is how often the shim's deadline follows the node's lease.
+	RenewEvery = 250 * time.Millisecond
 	// readSize is what is read of the output at once.
 	readSize = 16 << 10
 	// drainWait bounds the wait for output after the tree is gone.
@@ -183,20 +183,9 @@ func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, p
 
 // watch starts the command and follows it to its end.
 func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, job Job, cancel <-chan struct{}, spec shim.Spec, secrets []string) company.Outcome {
-	outR, outW, err := os.Pipe()
-	if err != nil {
-		return failure("No pipe could be made: %v", err)
-	}
-	defer outR.Close()
-	errR, errW, err := os.Pipe()
-	if err != nil {
-		outW.Close()
-		return failure("No pipe could be made: %v", err)
-	}
-	defer errR.Close()
-	p, err := job.start(a.shims, spec, outW, errW)
-	outW.Close()
-	errW.Close()
+	p, err := Begin(spec, func(spec shim.Spec, stdout, stderr *os.File) (*shim.Process, error) {
+		return job.start(a.shims, spec, stdout, stderr)
+	})
 	if errors.Is(err, shim.ErrLate) {
 		return late()
 	}
@@ -207,35 +196,22 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, j
 	for _, note := range p.Notes {
 		inv.Log("system", "[selvage] "+note+"\n")
 	}
-	stdout, stderr := follow(outR, "stdout", quietly(job.Quiet, inv.Log), secrets, job.Hear), follow(errR, "stderr", inv.Log, secrets, nil)
-
-	type end struct {
-		exit shim.Exit
-		err  error
-	}
-	ended := make(chan end, 1)
-	go func() {
-		exit, err := p.Wait()
-		ended <- end{exit, err}
-	}()
+	p.follow(quietly(job.Quiet, inv.Log), inv.Log, secrets, job.Hear)
 	limit, source := c.timeout()
 	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
-	renew := time.NewTicker(renewEvery)
+	renew := time.NewTicker(RenewEvery)
 	defer renew.Stop()
-	deadline, done := spec.Deadline, ctx.Done()
+	done := ctx.Done()
 	timedOut, cancelled, killed, worked := false, false, false, false
 	overAt := job.Over
-	var e end
+	var e Ending
 	for over := false; !over; {
 		select {
-		case e = <-ended:
+		case e = <-p.Ended():
 			over = true
 		case <-renew.C:
-			if at := inv.Authority(); at != deadline {
-				deadline = at
-				p.Extend(max(at, 1)) // an authority that is gone ends the tree now
-			}
+			p.Renew(inv.Authority())
 		case <-timeout.C:
 			if !cancelled {
 				timedOut = true
@@ -261,38 +237,32 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, j
 			p.Kill()
 		}
 	}
-	drained := time.AfterFunc(drainWait, func() {
-		outR.Close() // nothing of the tree is left that could write
-		errR.Close()
-	})
-	out, errOut := <-stdout, <-stderr
-	drained.Stop()
-
-	o := company.Outcome{Stdout: &out, Stderr: &errOut, Signal: e.exit.Signal}
-	if e.err == nil && e.exit.Signal == "" {
-		o.ExitCode = new(e.exit.Code)
+	out, errOut := p.Output()
+	o := company.Outcome{Stdout: &out, Stderr: &errOut, Signal: e.Exit.Signal}
+	if e.Err == nil && e.Exit.Signal == "" {
+		o.ExitCode = new(e.Exit.Code)
 	}
 	stop := ""
 	switch {
-	case e.err != nil:
-		o.Status, o.ErrorCode, o.Error, stop = company.RunFailed, "process_lost", "The run's process was lost: "+e.err.Error(), "process_lost"
-	case killed, e.exit.Killed == "deadline", e.exit.Killed == "pipe":
+	case e.Err != nil:
+		o.Status, o.ErrorCode, o.Error, stop = company.RunFailed, "process_lost", "The run's process was lost: "+e.Err.Error(), "process_lost"
+	case killed, e.Exit.Killed == "deadline", e.Exit.Killed == "pipe":
 		o.Status, o.ErrorCode, o.Error, stop = company.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
 	case timedOut:
 		o.Status, o.ErrorCode, stop = company.RunTimedOut, "timeout", "timeout"
 		o.Error = fmt.Sprintf("Timed out after %ds", int(limit.Round(time.Second)/time.Second))
 		o.ExitCode = nil
-	case c.tooMuch(e.exit.Killed) != "":
-		o.Status, o.ErrorCode, o.Error, stop = company.RunFailed, "adapter_failed", c.tooMuch(e.exit.Killed), e.exit.Killed+"_limit"
+	case c.tooMuch(e.Exit.Killed) != "":
+		o.Status, o.ErrorCode, o.Error, stop = company.RunFailed, "adapter_failed", c.tooMuch(e.Exit.Killed), e.Exit.Killed+"_limit"
 	case cancelled:
 		o.Status, o.ErrorCode, o.Error, stop = company.RunCancelled, "cancelled", "Cancelled", "cancelled"
-	case worked && e.exit.Killed != "": // it had to be told
+	case worked && e.Exit.Killed != "": // it had to be told
 		o.Status, stop = company.RunSucceeded, "completed"
-	case e.exit.Signal != "":
-		o.Status, o.ErrorCode, o.Error, stop = company.RunFailed, "adapter_failed", "Process was ended by "+e.exit.Signal, "adapter_failed"
-	case e.exit.Code != 0:
+	case e.Exit.Signal != "":
+		o.Status, o.ErrorCode, o.Error, stop = company.RunFailed, "adapter_failed", "Process was ended by "+e.Exit.Signal, "adapter_failed"
+	case e.Exit.Code != 0:
 		o.Status, o.ErrorCode, stop = company.RunFailed, "adapter_failed", "adapter_failed"
-		o.Error = fmt.Sprintf("Process exited with code %d", e.exit.Code)
+		o.Error = fmt.Sprintf("Process exited with code %d", e.Exit.Code)
 	default:
 		o.Status, stop = company.RunSucceeded, "completed"
 	}

@@ -71,34 +71,19 @@ func (s Shell) Run(ctx context.Context, c ShellCommand) ShellEnd {
 	if spec.Deadline <= shim.BootTime() {
 		return failed("the node's lease ended before the command began")
 	}
-	outR, outW, err := os.Pipe()
-	if err != nil {
-		return failed("no pipe could be made: %v", err)
-	}
-	defer outR.Close()
-	errR, errW, err := os.Pipe()
-	if err != nil {
-		outW.Close()
-		return failed("no pipe could be made: %v", err)
-	}
-	defer errR.Close()
-	p, err := shim.Start(s.Argv, spec, outW, errW)
-	outW.Close()
-	errW.Close()
+	p, err := Begin(spec, func(spec shim.Spec, stdout, stderr *os.File) (*shim.Process, error) {
+		return shim.Start(s.Argv, spec, stdout, stderr)
+	})
 	if err != nil {
 		return failed("the command could not be started: %v", err)
 	}
 	if c.Started != nil {
 		c.Started(p.PID)
 	}
-	stdout, stderr := follow(outR, "stdout", c.Log, secrets, nil), follow(errR, "stderr", c.Log, secrets, nil)
-	exit, why := s.watch(ctx, c, p, spec.Deadline)
-	drained := time.AfterFunc(drainWait, func() {
-		outR.Close() // nothing of the tree is left that could write
-		errR.Close()
-	})
-	defer drained.Stop()
-	end := ShellEnd{Stdout: <-stdout, Stderr: <-stderr, Error: why}
+	p.Follow(c.Log, secrets)
+	exit, why := s.watch(ctx, c, p)
+	end := ShellEnd{Error: why}
+	end.Stdout, end.Stderr = p.Output()
 	if exit.Signal == "" && exit.Killed == "" {
 		end.Exit = new(exit.Code)
 	}
@@ -115,37 +100,25 @@ func (s Shell) Run(ctx context.Context, c ShellCommand) ShellEnd {
 }
 
 // watch follows a command to its end, and says why it was stopped.
-func (s Shell) watch(ctx context.Context, c ShellCommand, p *shim.Process, deadline time.Duration) (exit shim.Exit, why string) {
-	type end struct {
-		exit shim.Exit
-		err  error
-	}
-	ended := make(chan end, 1)
-	go func() {
-		exit, err := p.Wait()
-		ended <- end{exit, err}
-	}()
+func (s Shell) watch(ctx context.Context, c ShellCommand, p *Child) (exit shim.Exit, why string) {
 	var timeout <-chan time.Time
 	if c.Limit > 0 {
 		t := time.NewTimer(c.Limit)
 		defer t.Stop()
 		timeout = t.C
 	}
-	renew := time.NewTicker(renewEvery)
+	renew := time.NewTicker(RenewEvery)
 	defer renew.Stop()
 	done := ctx.Done()
 	for {
 		select {
-		case e := <-ended:
-			if e.err != nil && why == "" {
-				why = "its process was lost: " + e.err.Error()
+		case e := <-p.Ended():
+			if e.Err != nil && why == "" {
+				why = "its process was lost: " + e.Err.Error()
 			}
-			return e.exit, why
+			return e.Exit, why
 		case <-renew.C:
-			if at := c.Authority(); at != deadline {
-				deadline = at
-				p.Extend(max(at, 1))
-			}
+			p.Renew(c.Authority())
 		case <-timeout:
 			if why == "" {
 				why = fmt.Sprintf("it took longer than %s", c.Limit)
