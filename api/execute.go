@@ -432,10 +432,11 @@ func wordsOf(tx *ledger.Tx, i company.Issue, r company.Run) *string {
 	return nil
 }
 
-// spent sums what the runs of the issue were charged, since the first began.
+// spent sums what the runs of the issue were charged, since the first began. The
+// model is the one that had most of the tokens, of equals the one asked last.
 func (e *execution) spent(tx *ledger.Tx, first company.Run, runs map[string]bool) {
 	var cost company.Money
-	n := 0
+	n, of, most := 0, map[string]int64{}, int64(-1)
 	for c := range company.CostsOfAgentSince(tx, e.Company, e.Agent, first.CreatedAt-executeSlack) {
 		if n++; n > maxSpentEvents {
 			break
@@ -444,8 +445,11 @@ func (e *execution) spent(tx *ledger.Tx, first company.Run, runs map[string]bool
 			continue
 		}
 		cost = cost.Plus(c.Cost)
-		e.Tokens += c.InputTokens + c.CachedInputTokens + c.OutputTokens
-		e.Model = new(c.Model)
+		tokens := c.InputTokens + c.CachedInputTokens + c.OutputTokens
+		e.Tokens += tokens
+		if of[c.Model] += tokens; of[c.Model] > most {
+			e.Model, most = new(c.Model), of[c.Model]
+		}
 	}
 	e.Cost = new(dollars(cost))
 }
