@@ -119,10 +119,12 @@ func guest(do []string) {
 	}
 }
 
+// engineOf is the engine of this machine. Podman takes runc where there is one:
+// crun refuses machines that have both versions of cgroups.
 func engineOf() []string {
 	e := Find()
 	if e != nil && filepath.Base(e[0]) == "podman" {
-		if _, err := exec.LookPath("crun"); err != nil {
+		if _, err := exec.LookPath("runc"); err == nil {
 			e = append(e, "--runtime", "runc")
 		}
 	}
