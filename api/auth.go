@@ -341,13 +341,9 @@ func (c *keyCache) drop() {
 }
 
 // followKeys drops remembered keys when something may have ended one: a change
-// of an agent itself, its keys, or its company.
-func (s *Server) followKeys() {
-	s.learnMode(s.ctx, 0)
-	after := uint64(0)
-	if s.cfg.Head != nil {
-		after, _ = s.cfg.Head()
-	}
+// of an agent itself, its keys, or its company. It begins above a height that was
+// asked for before any key or mode was read.
+func (s *Server) followKeys(after uint64) {
 	for s.ctx.Err() == nil {
 		for e, err := range s.cfg.Node.Entries(s.ctx, after) {
 			if err != nil {

@@ -220,8 +220,12 @@ func New(cfg Config) (*Server, error) {
 	if err := s.mount(); err != nil {
 		return nil, err
 	}
+	after := uint64(0)
+	if cfg.Head != nil {
+		after, _ = cfg.Head()
+	}
 	s.learnMode(s.ctx, 0)
-	s.wg.Go(s.followKeys)
+	s.wg.Go(func() { s.followKeys(after) })
 	s.wg.Go(s.traceTools)
 	return s, nil
 }

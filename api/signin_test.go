@@ -505,6 +505,29 @@ func (n *slowReader) View(ctx context.Context, at ledger.Read, f func(*ledger.Tx
 	return index, err
 }
 
+// A change of the mode while a server begins is not missed: it knows which
+// changes it will hear of before it looks how things are.
+func TestTheModeChangesAtTheStart(t *testing.T) {
+	t.Parallel()
+	n := newSolo(t)
+	other := newHarnessOn(t, n)
+	var once sync.Once
+	h := newHarnessOn(t, n, func(c *Config) {
+		head := c.Head
+		c.Head = func() (uint64, uint64) {
+			once.Do(func() {
+				if a := other.call("PUT", "/api/v1/mesh/auth", `{"mode":"authenticated"}`); a.status != 200 {
+					t.Errorf("%d %s", a.status, a.body)
+				}
+			})
+			return head()
+		}
+	})
+	if got := h.Mode(); got != company.Authenticated {
+		t.Errorf("mode %q", got)
+	}
+}
+
 // A read of the mode that began before a change does not outlive it.
 func TestTheModeIsTheNewest(t *testing.T) {
 	t.Parallel()
