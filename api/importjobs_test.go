@@ -15,7 +15,7 @@ import (
 )
 
 // jobEnd follows a job that was accepted to its end.
-func (h *harness) jobEnd(t *testing.T, a answer) (s jobState) {
+func (h *harness) jobEnd(t testing.TB, a answer) (s jobState) {
 	t.Helper()
 	var in jobAccepted
 	if err := json.Unmarshal(a.want(t, 202, "").body, &in); err != nil {

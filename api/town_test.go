@@ -113,7 +113,9 @@ func newTown(h *harness, name string) *town {
 	w.values["cli-auth/challenges"] = post("/api/cli-auth/challenges", `{"command":`+mark+`}`, 201).field(t, "id")
 	w.values["companies/import/transfers"] = post("/api/companies/import/transfers", `{"totalBytes":1,"zipSha256":"`+company.PartName([]byte("x"))+`","partSizeBytes":1,"parts":[{"index":0,"byteSize":1,"sha256":"`+company.PartName([]byte("x"))+`"}]}`, 200).field(t, "transferId")
 	w.values["companies/import/transfers/parts"] = "0"
-	w.values["companies/import/jobs"] = post("/api/companies/import?async=1", `{"source":{"type":"inline","files":{}},"target":{"mode":"new_company","newCompanyName":`+mark+`}}`, 202).field(t, "jobId")
+	job := post("/api/companies/import?async=1", `{"source":{"type":"inline","files":{}},"target":{"mode":"new_company","newCompanyName":`+mark+`}}`, 202)
+	h.jobEnd(t, job) // a second town's would be refused while it goes on
+	w.values["companies/import/jobs"] = job.field(t, "jobId")
 	w.values["board-api-keys"] = post("/api/board-api-keys", `{"name":`+mark+`}`, 201).field(t, "id")
 	spender := post(in+"/agents", `{"name":"Spender","adapterType":"process"}`, 201).field(t, "id")
 	post(in+"/budgets/policies", `{"scopeType":"agent","scopeId":"`+spender+`","windowKind":"lifetime","amount":1}`, 200)
