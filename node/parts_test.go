@@ -5,11 +5,17 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
 func wrapped(t *testing.T, k *identity.Keys, epoch uint64, data, gossip identity.DataKey) ledger.NodeKeys {
@@ -103,6 +109,90 @@ func TestOlderStateForgetsNobody(t *testing.T) {
 	}
 	if r.isMember(gone.ID) {
 		t.Error("what was told goes before the state")
+	}
+}
+
+// A reading of the members that began before one of them was revoked does not
+// follow the one that saw it.
+func TestTheRosterIsTheNewest(t *testing.T) {
+	k := identity.Derive([32]byte{1})
+	of := func(revoked uint64) []ledger.Node {
+		return []ledger.Node{{ID: k.ID(), Key: k.Public(), RevokedAt: revoked}}
+	}
+	r := newRoster(nil)
+	state := atomic.Pointer[[]ledger.Node]{}
+	set := func(revoked uint64) { nodes := of(revoked); state.Store(&nodes) }
+	set(0)
+	held, released, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var both sync.WaitGroup
+	both.Go(func() {
+		r.refresh(func() []ledger.Node {
+			nodes := *state.Load()
+			close(held)
+			<-released
+			return nodes
+		})
+	})
+	<-held
+	set(9)
+	both.Go(func() {
+		defer close(done)
+		r.refresh(func() []ledger.Node { return *state.Load() })
+	})
+	select {
+	case <-done:
+	case <-time.After(300 * time.Millisecond): // it waits for the slow one
+	}
+	close(released)
+	both.Wait()
+	if r.isMember(k.ID()) {
+		t.Error("a node that was revoked is a member again")
+	}
+}
+
+// What one moment of the state says of the members has that moment's height,
+// however far the ledger has come since: what follows it would be left out.
+func TestMembersAreOfTheirHeight(t *testing.T) {
+	db, err := store.Open("db", store.Options{FS: vfs.NewMem(), Small: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	l, err := ledger.Open(ledger.Config{Span: db.Span('s'), Mux: company.Handlers()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	k := identity.Derive([32]byte{1})
+	founder := ledger.NewNode{Key: k.Public(), SealCert: k.Certificate(identity.ForSeal).Encode(), Name: "first"}
+	g := ledger.Marshal(ledger.Genesis{Name: "mesh", Level: ledger.FeatureLevel, CreatedAt: 1, Founder: founder,
+		Wrapped: ledger.NodeKeys{Node: k.ID(), Epoch: 1, Data: []byte("data"), Gossip: []byte("gossip")}})
+	index := uint64(0)
+	apply := func(kind string, payload []byte) {
+		t.Helper()
+		b := ledger.EncodeBatch(identity.MeshIDOf(g), k.ID(), 0, 0, 0, []ledger.Command{{Kind: kind, Payload: payload,
+			Actor: ledger.Actor{Type: "node", ID: string(k.ID())}, Credential: ledger.Credential{Kind: "node", ID: string(k.ID())}}}, k.Sign)
+		ledger.StampBatch(b, time.UnixMilli(int64(index+1)))
+		index++
+		rs, err := ledger.DecodeReceipts(l.ApplyBatch([]ledger.LogEntry{{Index: index, Term: 1, Data: b}})[0])
+		if err != nil || rs[0].Err() != nil {
+			t.Fatal(err, rs)
+		}
+	}
+	apply(ledger.KindGenesis, g)
+	before, _ := l.Head()
+	err = l.View(func(tx *ledger.Tx) error {
+		apply(ledger.KindSessionOpen, ledger.Marshal(ledger.SessionOpen{Incarnation: "life-1", Nonce: "first"}))
+		if v := membersOf(tx, k.ID()); v.height != before || len(v.nodes) != 1 {
+			t.Errorf("members %+v of height %d, want those of %d", v.nodes, v.height, before)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after, _ := l.Head(); after == before {
+		t.Error("what came since is no entry")
 	}
 }
 

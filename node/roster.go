@@ -19,6 +19,8 @@ import (
 type roster struct {
 	byID atomic.Pointer[map[identity.NodeID]ledger.Node]
 
+	reading sync.Mutex // held while the state is read and set, see refresh
+
 	mu      sync.Mutex                      // guards what follows
 	state   []ledger.Node                   // as the state has it
 	learned map[identity.NodeID]ledger.Node // what members told while this node was behind
@@ -40,6 +42,21 @@ func (r *roster) set(nodes []ledger.Node) {
 		delete(r.learned, n.ID)
 	}
 	r.publish()
+}
+
+// refresh sets what read finds in the state, unless that is nothing; it returns
+// whom the roster had before. One reads at a time: what was read earlier never
+// follows what was read later.
+func (r *roster) refresh(read func() []ledger.Node) (before map[identity.NodeID]ledger.Node, known bool) {
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	nodes := read()
+	if len(nodes) == 0 {
+		return nil, false
+	}
+	before = r.all()
+	r.set(nodes)
+	return before, true
 }
 
 // learn adds nodes that the state does not have yet, and revocations that it
@@ -127,27 +144,38 @@ func touchesRoster(kind string) bool {
 	return strings.HasPrefix(kind, "node.") || kind == ledger.KindGenesis || kind == ledger.KindEpoch || kind == ledger.KindKeysRotate
 }
 
+// A membersView is what one moment of the state says of the members.
+type membersView struct {
+	height uint64 // of the newest entry that the state has
+	nodes  []ledger.Node
+	keys   ledger.NodeKeys // as they were wrapped to one of them
+}
+
+func membersOf(tx *ledger.Tx, self identity.NodeID) (v membersView) {
+	v.height, v.nodes = tx.Position().Height, ledger.Roster(tx)
+	v.keys, _ = ledger.WrappedFor(tx, self)
+	return v
+}
+
 // refreshRoster reads the members and keys from the state; it returns the
 // height that they are of.
 func (n *Node) refreshRoster() (height uint64) {
-	var nodes []ledger.Node
-	var keys ledger.NodeKeys
-	err := n.ledger.View(func(tx *ledger.Tx) error {
-		height, _ = n.ledger.Head()
-		nodes = ledger.Roster(tx)
-		keys, _ = ledger.WrappedFor(tx, n.ID())
-		return nil
+	var v membersView
+	before, known := n.roster.refresh(func() []ledger.Node {
+		err := n.ledger.View(func(tx *ledger.Tx) error { v = membersOf(tx, n.ID()); return nil })
+		if err != nil || n.alone.Load() {
+			return nil
+		}
+		return v.nodes
 	})
-	if err != nil || len(nodes) == 0 || n.alone.Load() {
-		return height
+	if !known {
+		return v.height
 	}
-	before := n.roster.all()
-	n.roster.set(nodes)
 	n.asks.settle(n.roster)
 	if n.discovery != nil {
 		n.discovery.RosterChanged()
 	}
-	for _, m := range nodes {
+	for _, m := range v.nodes {
 		if was := before[m.ID]; !m.Member() && was.Member() {
 			if m.ID == n.ID() {
 				n.expelled()
@@ -156,8 +184,8 @@ func (n *Node) refreshRoster() (height uint64) {
 			n.spawn(func(ctx context.Context) { n.disconnect(ctx, m.ID) })
 		}
 	}
-	if keys.Epoch > 0 {
-		n.takeKeys(keys)
+	if v.keys.Epoch > 0 {
+		n.takeKeys(v.keys)
 	}
-	return height
+	return v.height
 }
