@@ -86,9 +86,9 @@ type Candidate struct {
 	Node     string   `cbor:"1,keyasint" json:"nodeId"`
 	Refusal  NullText `cbor:"2,keyasint,omitempty" json:"refusal"`
 	Score    int64    `cbor:"3,keyasint,omitempty" json:"score"`
-	Slots    int64    `cbor:"4,keyasint,omitempty" json:"slots"` // thousandths of them that are taken
-	Load     int64    `cbor:"5,keyasint,omitempty" json:"load"`  // thousandths, of all its processors
-	Affinity NullText `cbor:"6,keyasint,omitempty" json:"affinity"`
+	Slots    int64    `cbor:"4,keyasint,omitempty" json:"slots"`    // thousandths of them that are taken
+	Load     int64    `cbor:"5,keyasint,omitempty" json:"load"`     // thousandths, of all its processors
+	Affinity NullText `cbor:"6,keyasint,omitempty" json:"affinity"` // what draws the run there: "session", "workspace" or "workspace and session"
 }
 
 // Clone returns a copy that shares nothing with p.

@@ -63,20 +63,24 @@ func TestWhatDrawsARunToANode(t *testing.T) {
 	for name, c := range map[string]struct {
 		benches            []bench
 		session, workspace string
-		want               string
+		want, drawn        string
 	}{
-		"nothing":               {[]bench{at("a", 3, 0), at("b", 2, 0)}, "", "", "b"},
-		"load":                  {[]bench{at("a", 2, 900), at("b", 4, 0)}, "", "", "b"},
-		"session":               {[]bench{at("a", 5, 0), at("b", 0, 0)}, "a", "", "a"},
-		"session, nearly full":  {[]bench{at("a", 8, 0), at("b", 0, 0)}, "a", "", "b"},
-		"worktree, nearly full": {[]bench{at("a", 8, 0), at("b", 0, 0)}, "", "a", "a"},
-		"worktree and session":  {[]bench{at("a", 4, 0), at("b", 4, 0)}, "b", "a", "a"},
+		"nothing":               {[]bench{at("a", 3, 0), at("b", 2, 0)}, "", "", "b", ""},
+		"load":                  {[]bench{at("a", 2, 900), at("b", 4, 0)}, "", "", "b", ""},
+		"session":               {[]bench{at("a", 5, 0), at("b", 0, 0)}, "a", "", "a", "session"},
+		"session, nearly full":  {[]bench{at("a", 8, 0), at("b", 0, 0)}, "a", "", "b", ""},
+		"worktree, nearly full": {[]bench{at("a", 8, 0), at("b", 0, 0)}, "", "a", "a", "workspace"},
+		"worktree and session":  {[]bench{at("a", 4, 0), at("b", 4, 0)}, "b", "a", "a", "workspace"},
+		"both against slots":    {[]bench{at("a", 9, 500), at("b", 0, 0)}, "a", "a", "a", "workspace and session"},
 	} {
 		best := slices.MinFunc(c.benches, func(x, y bench) int {
 			return int(x.score(c.session, c.workspace).Score - y.score(c.session, c.workspace).Score)
 		})
 		if string(best.Node) != c.want {
 			t.Errorf("%s: it goes to %s, want %s", name, best.Node, c.want)
+		}
+		if got := best.score(c.session, c.workspace).Affinity; string(got) != c.drawn {
+			t.Errorf("%s: it is drawn by %q, want %q", name, got, c.drawn)
 		}
 	}
 }

@@ -94,6 +94,9 @@ func (b bench) score(session, workspace string) company.Candidate {
 	}
 	if workspace == c.Node {
 		c.Score, c.Affinity = c.Score-workspaceAffinity, "workspace"
+		if session == workspace {
+			c.Affinity = "workspace and session"
+		}
 	}
 	return c
 }

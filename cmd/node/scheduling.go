@@ -168,7 +168,7 @@ func explainCommand(c *cli) *cobra.Command {
 				for _, r := range p.Candidates {
 					score, why := strconv.FormatInt(r.Score, 10), fmt.Sprintf("%d‰ of its slots, %d‰ of its processors are taken", r.Slots, r.Load)
 					if r.Affinity != nil {
-						why += "; the " + *r.Affinity + " is there"
+						why += "; drawn by its " + *r.Affinity
 					}
 					if r.Refusal != nil {
 						score, why = "-", *r.Refusal
