@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"mime/multipart"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/blob"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
@@ -35,6 +37,22 @@ func (h *harness) deployTool(t *testing.T, of string, module []byte, fields map[
 	return h.call("POST", "/api/companies/"+of+"/tools", body.String(), append(headers, "Content-Type: "+w.FormDataContentType())...)
 }
 
+// swapped are blobs of which each reads as other bytes, when there are some.
+type swapped struct {
+	Blobs
+	by []byte
+}
+
+func (s *swapped) Read(ctx context.Context, ref blob.Reference) (blob.Content, error) {
+	if s.by == nil {
+		return s.Blobs.Read(ctx, ref)
+	}
+	return struct {
+		*bytes.Reader
+		io.Closer
+	}{bytes.NewReader(s.by), io.NopCloser(nil)}, nil
+}
+
 // A tool is deployed, run, given a new version, and revoked; each step is in the
 // record, and only what was signed runs.
 func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
@@ -44,7 +62,9 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	}
 	t.Cleanup(func() { engine.Close() })
 	var signer *identity.Keys
+	files := &swapped{}
 	h := newHarness(t, func(c *Config) {
+		files.Blobs, c.Blobs = c.Blobs, files
 		c.Tools = &ToolBench{
 			Sign: func(s company.ToolStatement) (string, []byte) { return string(signer.ID()), s.Sign(signer) },
 			Check: func(ctx context.Context, module []byte) error {
@@ -84,6 +104,10 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	if kind != "tool.execute" {
 		t.Errorf("chainHash is of an entry %q", kind)
 	}
+	// Other bytes in the place of those that were signed are not run, by whatever way they came there.
+	files.by = bytes.Replace(answer42, []byte("42"), []byte("43"), 1)
+	h.call("POST", in+"/answer/execute", `{}`).want(t, 500, "")
+	files.by = nil
 	h.deployTool(t, of, forEver, map[string]string{"name": "answer"}).want(t, 201, `"version":2`)
 	h.call("POST", in+"/answer/execute", `{}`).want(t, 200, `"code":"FuelExhausted"`).want(t, 200, `"version":2`)
 	h.call("POST", in+"/answer/execute", `{"version":1}`).want(t, 200, `"stdout":"42\n"`)
