@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -630,6 +631,40 @@ func TestRouting(t *testing.T) {
 	}
 	if got := (scene{providers: providers, labels: []string{"gpu=yes"}}).targetsOf("qwen3"); len(got) != 2 || got[0].p.Name != "gpu" {
 		t.Errorf("on a node with a GPU: %v", got)
+	}
+}
+
+// Who changes a price changes that of the calls that come: one that is at its upstream
+// is settled at the price at which it was paid for, also when it breaks off.
+func TestAPriceThatChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	var scenes atomic.Pointer[scene]
+	tenfold := func() {
+		s := *scenes.Load()
+		p := dear("*")
+		s.companys = []company.ModelPrice{{Model: "*", Input: 10 * p.Input, Output: 10 * p.Output, CacheRead: 10 * p.CacheRead, CacheWrite: 10 * p.CacheWrite}}
+		scenes.Store(&s)
+	}
+	for name, c := range map[string]struct {
+		answer      string
+		least, most company.Money // of the first call
+	}{
+		"to its end": {chatStream, cents(5, 4, 2), cents(5, 4, 2)},
+		"broken off": {chatStream[:strings.Index(chatStream, `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{}`)], 1, cents(3000, 0, 100)},
+	} {
+		u := newUpstream(t, func(n int, w http.ResponseWriter, r *http.Request) {
+			tenfold()
+			sse(c.answer)(n, w, r)
+		})
+		b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+		scenes.Store(&b.scene)
+		b.look = func(Caller) (scene, error) { return *scenes.Load(), nil }
+		b.post(chatPath, askStream)
+		b.post(chatPath, askStream)
+		first, second := b.use(0).Cost, b.use(1).Cost
+		if first < c.least || first > c.most || second != 10*first {
+			t.Errorf("%s: settled by %d, then by %d, want %d to %d and ten times that", name, first, second, c.least, c.most)
+		}
 	}
 }
 
