@@ -461,9 +461,13 @@ func TestAClientThatGoesAwayEndsItsCall(t *testing.T) {
 	})
 	b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
 	b.conf.Idle = time.Minute
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	_, _, _ = b.try(ctx, chatPath, askStream)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	_, _, _ = b.hear(ctx, chatPath, askStream, func(soFar string) {
+		if strings.Contains(soFar, "hello") {
+			leave()
+		}
+	})
 	<-gone
 	for range 100 {
 		b.till.mu.Lock()

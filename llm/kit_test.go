@@ -214,6 +214,11 @@ func (b *bench) post(path, body string, headers ...string) (int, string) {
 }
 
 func (b *bench) try(ctx context.Context, path, body string, headers ...string) (int, string, error) {
+	return b.hear(ctx, path, body, func(string) {}, headers...)
+}
+
+// hear is try for a caller who looks at what has come so far whenever more does.
+func (b *bench) hear(ctx context.Context, path, body string, look func(soFar string), headers ...string) (int, string, error) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.Serve(w, r, Caller{"acme", "ada", "run"})
 	}))
@@ -230,8 +235,16 @@ func (b *bench) try(ctx context.Context, path, body string, headers ...string) (
 		return 0, "", err
 	}
 	defer resp.Body.Close()
-	out, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(out), err
+	var out strings.Builder
+	for part := make([]byte, 4<<10); err == nil; look(out.String()) {
+		var n int
+		n, err = resp.Body.Read(part)
+		out.Write(part[:n])
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return resp.StatusCode, out.String(), err
 }
 
 func provider(kind company.ModelKind, name, url string) company.ModelProvider {
