@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,12 +36,32 @@ func TestScripts(t *testing.T) {
 			if cache, err := os.UserCacheDir(); err == nil { // for scripts that build programs
 				e.Vars = append(e.Vars, "GOCACHE="+cmp.Or(os.Getenv("GOCACHE"), filepath.Join(cache, "go-build")))
 			}
+			if home, err := os.UserHomeDir(); err == nil {
+				e.Setenv("RUSTUP_HOME", cmp.Or(os.Getenv("RUSTUP_HOME"), filepath.Join(home, ".rustup")))
+				e.Setenv("CARGO_HOME", cmp.Or(os.Getenv("CARGO_HOME"), filepath.Join(home, ".cargo")))
+			}
 			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond != "rust" {
+				return false, fmt.Errorf("no condition %q", cond)
+			}
+			return rustForWasm(), nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"eventually": eventually,
 		},
 	})
+}
+
+// rustForWasm reports whether Rust builds programs for the sandbox here.
+func rustForWasm() bool {
+	at, err := exec.Command("rustc", "--print", "target-libdir", "--target", "wasm32-wasip1").Output()
+	if err != nil || exec.Command("cargo", "--version").Run() != nil {
+		return false
+	}
+	_, err = os.Stat(strings.TrimSpace(string(at)))
+	return err == nil
 }
 
 // givePorts gives a script ports of its own, and the address of the first: HTTP
