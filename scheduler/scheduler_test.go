@@ -206,6 +206,29 @@ func TestCompaniesTakeTurns(t *testing.T) {
 	})
 }
 
+// They do so also when there is room for one run at a time, whichever stands first.
+func TestCompaniesTakeTurnsOnOneSlot(t *testing.T) {
+	for _, c := range [][2]string{{acme, zeta}, {zeta, acme}} {
+		run(t, 1, func(t *testing.T, m *mesh) {
+			hold := m.agent(acme, "hold", "sleep 10m", "")
+			for range 3 {
+				m.untilStatus(m.invoke(acme, hold).ID, 5*time.Second, company.RunRunning)
+			}
+			many, few := m.agent(c[0], "many", "sleep 1s", ""), m.agent(c[1], "few", "sleep 1s", "")
+			for range 40 {
+				m.invoke(c[0], many)
+			}
+			var short []string
+			for range 4 {
+				short = append(short, m.invoke(c[1], few).ID)
+			}
+			m.until(15*time.Second, "the short queue is served", func() bool {
+				return !slices.ContainsFunc(short, func(id string) bool { return m.run(id).Status != company.RunSucceeded })
+			})
+		})
+	}
+}
+
 // A node that is cut off stops its work before its lease is over; only then are
 // its runs declared interrupted, and taken up elsewhere.
 func TestANodeThatIsCutOffLosesItsRuns(t *testing.T) {
