@@ -43,7 +43,7 @@ clients: ## install Paperclip's own clients for the tests that run them
 models: ## install a small model and llama.cpp's server for the tests that ask one
 	./scripts/models
 
-system: ## install what tests need of Debian: emulators, nftables, podman
+system: ## install what tests need of Debian: emulators, nftables, podman; and the Rust target of guests
 	@./scripts/system
 
 check: ## formatting, vet, staticcheck, floors, known vulnerabilities
