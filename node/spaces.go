@@ -163,7 +163,8 @@ func (n *Node) spaceEnv(ctx context.Context, as company.Run, f company.RunFolder
 }
 
 // carryOutIn carries one command out in a workspace, as an operation that
-// everybody can look at.
+// everybody can look at. One that was begun before, whatever this node's state
+// says of it, is refused before its log is touched.
 func (n *Node) carryOutIn(ctx context.Context, c spaceCommand) error {
 	id := c.alreadyOpen
 	if id == "" {
@@ -172,21 +173,11 @@ func (n *Node) carryOutIn(ctx context.Context, c spaceCommand) error {
 	n.work.active.Store(id, true)
 	defer n.work.active.Delete(id)
 	ref := runlog.Ref(c.w.Company, operationLogs, id)
-	log, err := n.work.logs.Create(ref)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
 	if err := n.carryOut(ctx, n.command("workspace_op.start", c.w.Company, company.StartOperation{ID: id, Workspace: c.w.ID, Run: c.run, Phase: c.phase,
 		Name: c.name, Command: c.line, Cwd: c.f.Dir, LogRef: ref})); err != nil {
 		return fmt.Errorf("tell the mesh of the workspace's %s: %w", c.name, err)
 	}
-	end := n.shell().Run(ctx, process.ShellCommand{Line: c.line, Dir: c.f.Dir, Env: c.env, Secrets: c.secrets, Limit: workspaceCommandTime, Grace: commandGrace,
-		Authority: c.authority, Log: log.Write})
-	digest, err := log.Close()
-	if err != nil {
-		n.log.Warn("log of a workspace operation is incomplete", "operation", id, "error", err)
-	}
+	end, digest := n.runIn(ctx, c, id, ref)
 	done := company.FinishOperation{ID: id, Error: end.Error, Stdout: end.Stdout, Stderr: end.Stderr, LogBytes: digest.Bytes, LogSHA256: digest.SHA256}
 	if end.Exit != nil {
 		done.ExitCode = new(int64(*end.Exit))
@@ -199,6 +190,20 @@ func (n *Node) carryOutIn(ctx context.Context, c spaceCommand) error {
 		return fmt.Errorf("the workspace's %s failed: %s (workspace operation %s)", c.name, end.Error, id)
 	}
 	return nil
+}
+
+// runIn is the command of an operation that has begun, with its log.
+func (n *Node) runIn(ctx context.Context, c spaceCommand, id, ref string) (end process.ShellEnd, digest company.LogDigest) {
+	log, err := n.work.logs.Create(ref)
+	if err != nil {
+		return process.ShellEnd{Error: "its log could not be made: " + err.Error()}, digest
+	}
+	end = n.shell().Run(ctx, process.ShellCommand{Line: c.line, Dir: c.f.Dir, Env: c.env, Secrets: c.secrets, Limit: workspaceCommandTime, Grace: commandGrace,
+		Authority: c.authority, Log: log.Write})
+	if digest, err = log.Close(); err != nil {
+		n.log.Warn("log of a workspace operation is incomplete", "operation", id, "error", err)
+	}
+	return end, digest
 }
 
 func (n *Node) shell() process.Shell { return process.Shell{Argv: n.conf.Shim, Environ: os.Environ()} }

@@ -1,0 +1,34 @@
+package node
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/selvage-mesh/selvage/adapter/runlog"
+	"github.com/selvage-mesh/selvage/company"
+)
+
+// An operation that the mesh does not let begin, as one that is over already, has
+// the log that it had.
+func TestAnOperationThatIsRefusedLeavesTheLog(t *testing.T) {
+	n := start(t, t.TempDir())
+	of, id := uuid.NewString(), uuid.NewString()
+	ref := runlog.Ref(of, operationLogs, id)
+	log, err := n.work.logs.Create(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Write("stdout", "what it said\n")
+	before, err := log.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := spaceCommand{w: company.ExecutionWorkspace{ID: uuid.NewString(), Company: of}, phase: company.OperationProvision, name: "again", line: "true", alreadyOpen: id}
+	if err := n.carryOutIn(t.Context(), c); err == nil {
+		t.Fatal("it was carried out")
+	}
+	if after, err := n.work.logs.Read(ref, 0, 0); err != nil || after.Size != before.Bytes {
+		t.Errorf("of %d bytes %d are left: %v", before.Bytes, after.Size, err)
+	}
+}
