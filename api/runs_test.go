@@ -9,6 +9,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -148,4 +149,27 @@ func TestALogThatIsYetToBeOpenedIsEmpty(t *testing.T) {
 	h.call("GET", "/api/heartbeat-runs/"+run+"/log", "").want(t, 200, `"content":""`)
 	h.call("POST", "/api/heartbeat-runs/"+run+"/cancel", `{}`).want(t, 200, "")
 	h.call("GET", "/api/heartbeat-runs/"+run+"/log", "").want(t, 404, "Run log not found")
+}
+
+// So is the log of a command in a workspace, which its node opens once the mesh has
+// let it begin.
+func TestALogOfACommandThatIsYetToBeOpenedIsEmpty(t *testing.T) {
+	h := newHarness(t, func(c *Config) {
+		c.NodeLog = func(context.Context, identity.NodeID, string, int64, int64) (runlog.Chunk, error) {
+			return runlog.Chunk{}, runlog.ErrNoLog
+		}
+	})
+	of := h.company("Acme")
+	project := h.call("POST", "/api/companies/"+of+"/projects", `{"name":"Boat"}`).want(t, 201, "").field(t, "id")
+	in := "/api/projects/" + project + "/workspaces"
+	space := h.call("POST", in, `{"name":"Hull","cwd":"`+t.TempDir()+`","runtimeConfig":{"workspaceRuntime":{"jobs":[{"id":"weld","name":"Weld","command":"true"}]}}}`).want(t, 201, "").field(t, "id")
+	op := h.call("POST", in+"/"+space+"/runtime-commands/run", `{"workspaceCommandId":"weld"}`).want(t, 200, "").decode(t).(map[string]any)["operation"].(map[string]any)["id"].(string)
+	at := "/api/workspace-operations/" + op + "/log"
+	h.call("GET", at, "").want(t, 404, "not found") // nobody has begun it
+	self := string(h.node.keys.ID())
+	node, own := ledger.Actor{Type: "node", ID: self}, ledger.Credential{Kind: "node", ID: self}
+	h.submitAs(node, own, "workspace_op.start", of, company.StartOperation{ID: op, Workspace: space, Phase: company.OperationProvision, LogRef: runlog.Ref(of, "ops", op)})
+	h.call("GET", at, "").want(t, 200, `"content":""`)
+	h.submitAs(node, own, "workspace_op.finish", of, company.FinishOperation{ID: op})
+	h.call("GET", at, "").want(t, 404, "Workspace operation log not found")
 }

@@ -135,6 +135,6 @@ func (s *Server) readServiceLog(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	page, err := s.readNodeLog(rc, "Runtime service log", row.Node, "local_file", row.LogRef)
+	page, err := s.readNodeLog(rc, "Runtime service log", row.Node, "local_file", row.LogRef, false)
 	return OK(serviceLogPage{row.ID, page}), err
 }

@@ -28,8 +28,8 @@ type logPage struct {
 }
 
 // readNodeLog reads the piece of a log that the request asks for. what names it
-// in errors, such as "Run log".
-func (s *Server) readNodeLog(rc *Request, what string, on, store, ref company.NullText) (page logPage, err error) {
+// in errors, such as "Run log"; one of what has just begun may be yet to be made.
+func (s *Server) readNodeLog(rc *Request, what string, on, store, ref company.NullText, live bool) (page logPage, err error) {
 	if ref == "" || on == "" || s.cfg.NodeLog == nil {
 		return page, NotFound(what + " not found")
 	}
@@ -42,9 +42,11 @@ func (s *Server) readNodeLog(rc *Request, what string, on, store, ref company.Nu
 		return page, err
 	}
 	chunk, err := s.cfg.NodeLog(rc.HTTP.Context(), identity.NodeID(on), string(ref), offset, limit)
-	if errors.Is(err, runlog.ErrNoLog) {
+	switch {
+	case errors.Is(err, runlog.ErrNoLog) && live:
+	case errors.Is(err, runlog.ErrNoLog):
 		return page, NotFound(what + " not found")
-	} else if err != nil {
+	case err != nil:
 		return page, Unavailable("The node that has this log does not answer; try again")
 	}
 	page = logPage{Store: store, Ref: ref, Content: string(chunk.Content)}
@@ -86,6 +88,6 @@ func (s *Server) readOperationLog(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	page, err := s.readNodeLog(rc, "Workspace operation log", o.Node, o.LogStore, o.LogRef)
+	page, err := s.readNodeLog(rc, "Workspace operation log", o.Node, o.LogStore, o.LogRef, o.Status == company.OperationRunning)
 	return OK(operationLogPage{o.ID, page}), err
 }
