@@ -27,22 +27,27 @@ func (n *Node) keepHouse(ctx context.Context) {
 	})
 }
 
-// every calls f again and again until ctx ends. It begins at a whole beat of the
-// clock on the wall, so that a node at rest wakes for several of them at once.
+// every calls f again and again until ctx ends, for the first time after d at
+// most: at a whole beat of the clock on the wall, so that a node at rest wakes for
+// several of them at once.
 func every(ctx context.Context, d time.Duration, f func()) {
+	first := d
+	if d >= beat {
+		first -= time.Duration((time.Now().UnixNano() + int64(d)) % int64(beat))
+	}
 	select {
 	case <-ctx.Done():
 		return
-	case <-time.After(beat - time.Duration(time.Now().UnixNano()%int64(beat))):
+	case <-time.After(first):
 	}
 	tick := time.NewTicker(d)
 	defer tick.Stop()
 	for {
+		f()
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			f()
 		}
 	}
 }

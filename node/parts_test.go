@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -255,5 +257,28 @@ func TestLabelsOfTheStart(t *testing.T) {
 	}
 	if got, want := strayLabels(got, ledger.Node{Labels: []string{"zone=eu"}}), []string{"gpu"}; !slices.Equal(got, want) {
 		t.Errorf("the roster lacks %q, want %q", got, want)
+	}
+}
+
+// What is done again and again begins at a whole beat, no later than it is due, and
+// stays there.
+func TestEveryBeginsAtABeat(t *testing.T) {
+	for _, d := range []time.Duration{beat, 4 * beat, 10 * beat, beat / 5} {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(beat / 3)
+			began := time.Now()
+			ctx, stop := context.WithTimeout(t.Context(), 3*d+d/2)
+			defer stop()
+			var at []time.Duration
+			every(ctx, d, func() {
+				at = append(at, time.Since(began))
+				if d >= beat && time.Now().UnixNano()%int64(beat) != 0 {
+					t.Errorf("every %s: called between beats, after %s", d, time.Since(began))
+				}
+			})
+			if len(at) < 3 || at[0] > d || at[0] <= d-beat || at[1]-at[0] != d {
+				t.Errorf("every %s: called after %s", d, at)
+			}
+		})
 	}
 }
