@@ -157,7 +157,13 @@ func (l *Leader) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {
-		follow(ctx, l.cfg.Node, l.cfg.Logger, func(e ledger.Entry) {
+		begun := func() {
+			l.mu.Lock()
+			l.reload, l.changed = true, nil
+			l.mu.Unlock()
+			l.wake.set()
+		}
+		follow(ctx, l.cfg.Node, l.cfg.Logger, begun, func(e ledger.Entry) {
 			l.mu.Lock()
 			for _, ch := range e.Changes {
 				switch ch.EntityType {

@@ -27,13 +27,17 @@ func (s *signal) set() {
 }
 
 // follow calls see for every entry that may concern scheduling, from now on, and
-// starts over from where it was when the feed breaks. It returns when ctx ends.
-func follow(ctx context.Context, n Node, log *slog.Logger, see func(ledger.Entry)) {
+// starts over from where it was when the feed breaks. It calls begun when it knows
+// where it begins: who has looked at the state before then may have missed what
+// came between. It returns when ctx ends.
+func follow(ctx context.Context, n Node, log *slog.Logger, begun func(), see func(ledger.Entry)) {
 	var after uint64
 	known := false
 	for ctx.Err() == nil {
 		if !known {
-			known = view(ctx, n, func(tx *ledger.Tx) error { after = tx.Position().Height; return nil }) == nil
+			if known = view(ctx, n, func(tx *ledger.Tx) error { after = tx.Position().Height; return nil }) == nil; known {
+				begun()
+			}
 		}
 		if known {
 			for e, err := range n.Entries(ctx, after) {

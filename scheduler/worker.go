@@ -162,7 +162,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer stop()
 	rest.Go(func() { w.keepLease(last) })
 	rest.Go(func() {
-		follow(ctx, w.cfg.Node, w.cfg.Logger, func(ledger.Entry) { w.wake.set() })
+		follow(ctx, w.cfg.Node, w.cfg.Logger, w.wake.set, func(ledger.Entry) { w.wake.set() })
 	})
 	for w.wake.wait(ctx, untilLook()) {
 		w.enforce()
