@@ -125,8 +125,12 @@ func (g *Gateway) watch(ctx context.Context) {
 		case <-ctx.Done():
 		case <-g.busy:
 		}
-		for pause(ctx, lookEvery); len(g.open()) > 0 && ctx.Err() == nil; pause(ctx, lookEvery) {
-			for _, c := range g.open() {
+		for pause(ctx, lookEvery); ctx.Err() == nil; pause(ctx, lookEvery) {
+			calls := g.open()
+			if len(calls) == 0 {
+				break
+			}
+			for _, c := range calls {
 				if err := g.may(c.who); err != nil {
 					c.cancel(err)
 				}

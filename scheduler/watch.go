@@ -83,10 +83,10 @@ func untilLook() time.Duration {
 	return lookEvery - time.Duration(time.Now().UnixNano()%int64(lookEvery))
 }
 
-// wait waits for s, or as long as again says, 0 for ever. The first of a burst is answered at once;
-// what comes soon after it gathers, for a few times as long as the last look took,
-// so that looks take a small part of a processor and what is cheap to look at is
-// looked at soon.
+// wait waits for s, or as long as again says, 0 for ever. The first of a burst is
+// answered at once; what comes soon after it gathers, for a few times as long as
+// the last look took, so that looks take a small part of a processor and what is
+// cheap to look at is looked at soon.
 func (s *signal) wait(ctx context.Context, again time.Duration) bool {
 	pause := gatherTimes * min(time.Since(s.seen), gather/gatherTimes)
 	var late <-chan time.Time
