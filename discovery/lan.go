@@ -179,27 +179,28 @@ func (l *LAN) tell() {
 	var told *zeroconf.Server
 	var what string // told has this
 	var since, nextTry time.Time
-	var quiet time.Duration // how long the last silence was
-	var flooded time.Time   // when somebody last asked without end
-	hush := func() {
+	var flooded time.Time // when somebody last asked without end
+	hush := func(lived time.Duration) {
 		if told == nil {
 			return
 		}
-		// The library's goroutines have to be there before they can be ended.
-		time.Sleep(max(0, settleServer-time.Since(since)))
+		time.Sleep(max(0, lived-time.Since(since)))
 		told.Shutdown()
 		told, what = nil, ""
 	}
-	defer hush()
+	defer func() { hush(settleServer) }()
 	announcing := trouble{log: l.config.Logger, what: "announce"}
 	tick := time.NewTicker(addressEvery)
 	defer tick.Stop()
+	retry := time.NewTimer(0) // of what a flood has ended
+	defer retry.Stop()
 	for {
 		select {
 		case <-l.ctx.Done():
 			return
 		case <-l.again:
 		case <-tick.C:
+		case <-retry.C:
 		case <-l.flood.tripped:
 			if told == nil {
 				continue
@@ -207,11 +208,11 @@ func (l *LAN) tell() {
 			// The library answers each question, however many there are.
 			if time.Since(flooded) > floodMemory {
 				l.config.Logger.Warn("mDNS: somebody on this network asks without end; answering now and then only")
-				quiet = 0
 			}
-			hush()
-			flooded, quiet = time.Now(), min(max(2*quiet, floodQuiet), floodQuietMax)
-			nextTry = flooded.Add(quiet)
+			hush(floodHeard)
+			flooded = time.Now()
+			nextTry = flooded.Add(floodQuiet)
+			retry.Reset(floodQuiet)
 		}
 		now := time.Now()
 		l.mu.Lock()
@@ -219,7 +220,7 @@ func (l *LAN) tell() {
 		l.mu.Unlock()
 		nics, addrs, err := l.choose()
 		if err != nil { // look says so
-			hush()
+			hush(settleServer)
 			continue
 		}
 		if now.Before(nextTry) || self.Node == "" {
@@ -227,7 +228,7 @@ func (l *LAN) tell() {
 		}
 		if is := fmt.Sprint(self, addrs, names(nics)); is != what {
 			moved := what != ""
-			hush()
+			hush(settleServer)
 			l.flood.watch(nics)
 			if told, err = l.register(self, nics, addrs); err != nil {
 				nextTry = now.Add(announcing.note(err))

@@ -138,14 +138,17 @@ const (
 	troubleMax = 5 * time.Minute
 
 	// floodMost questions in a floodSpan are more than people's devices ask. Then the
-	// node is silent for floodQuiet, longer each time; floodMemory is how long a flood
-	// is one and the same.
-	floodMost     = 100
-	floodSpan     = 250 * time.Millisecond
-	floodQuiet    = 5 * time.Second
-	floodQuietMax = time.Minute
-	floodMemory   = 10 * time.Minute
+	// node is silent for floodQuiet, and answers for floodHeard after that, in which
+	// everybody asks who looks for a mesh; such a node waits for two such rounds
+	// before it founds a mesh of its own. floodMemory is how long a flood is one
+	// and the same.
+	floodMost   = 100
+	floodSpan   = 250 * time.Millisecond
+	floodQuiet  = 7 * time.Second
+	floodHeard  = lookFast + 500*time.Millisecond
+	floodMemory = 10 * time.Minute
 
-	// settleServer is how long an announcement lives at least.
+	// settleServer is how long an announcement lives at least: the library's
+	// goroutines have to be there before they can be ended.
 	settleServer = 300 * time.Millisecond
 )

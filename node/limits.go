@@ -98,7 +98,7 @@ const (
 	// nodes fall silent for some seconds when somebody floods them), and lanYield
 	// when another node without one goes before it.
 	lanLook   = 3 * time.Second
-	lanUnsure = 15 * time.Second
+	lanUnsure = 20 * time.Second
 	lanYield  = 8 * time.Second
 	// lanTick is how often it looks at what it has heard, greetTimeout bounds one
 	// acquaintance, greetAgain how soon an address is tried again.

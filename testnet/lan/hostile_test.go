@@ -20,7 +20,8 @@ import (
 // seconds: "mesh=<mesh ID>,node=<ID of a member>", or "replay" (see replay).
 const hostileEnv = "SELVAGE_LAN_HOSTILE"
 
-const hostileFor = 5 * time.Second
+// hostileFor is longer than a node falls silent when it is flooded.
+const hostileFor = 20 * time.Second
 
 // hostile is the test program on the box, as somebody who means harm.
 func (b *box) hostile(t *testing.T, what string) *exec.Cmd {
