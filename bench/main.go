@@ -41,32 +41,33 @@ type Config struct {
 type part struct {
 	name string
 	many bool // it needs all of the issues
+	etcd bool // it is measured beside etcd
 	does string
 	run  func(context.Context, *bench) error
 }
 
 // parts in their order: what kills nodes comes last.
 var parts = []part{
-	{"idle", false, "size of the program, memory of a node at rest", idle},
-	{"agents", false, "what 10,000 idle agents cost", agents},
-	{"runs", false, "how soon a child starts, and whether a node keeps up with 1,000 runs a minute", runs},
-	{"create", true, "POST issue", create},
-	{"checkout", true, "checkout beside etcd's claim", race},
-	{"one", true, "latencies of one client beside etcd's", one},
-	{"reads", true, "GET issue, strong and default, beside etcd's get", reads},
-	{"lists", false, "lists and dashboard", lists},
-	{"writes", false, "PATCH issue, comments", writes},
-	{"costs", false, "cost events", costs},
-	{"mcp", false, "an MCP call beside the HTTP call", mcpCalls},
-	{"crud", false, "1,000 tasks: create, read, update, delete, invoke", crud},
-	{"scale", true, "reads of a company with 100,000 issues and 1 million activities beside one of 1,000", scale},
-	{"backup", false, "saving and restoring 1 GB of state beside copying it", backup},
-	{"start", false, "how soon a node that was killed serves again", starts},
-	{"sandbox", false, "calls, fuel and memory of sandboxed programs", sandboxPart},
-	{"gateway", false, "what the model gateway adds to its upstream", gatewayPart},
-	{"failover", false, "leaders killed", failover},
-	{"deaths", false, "followers killed", deaths},
-	{"quiet", false, "false deaths under CPU hogs", quiet},
+	{"idle", false, false, "size of the program, memory of a node at rest", idle},
+	{"agents", false, false, "what 10,000 idle agents cost", agents},
+	{"runs", false, false, "how soon a child starts, and whether a node keeps up with 1,000 runs a minute", runs},
+	{"create", true, false, "POST issue", create},
+	{"checkout", true, true, "checkout beside etcd's claim", race},
+	{"one", true, true, "latencies of one client beside etcd's", one},
+	{"reads", true, true, "GET issue, strong and default, beside etcd's get", reads},
+	{"lists", false, false, "lists and dashboard", lists},
+	{"writes", false, false, "PATCH issue, comments", writes},
+	{"costs", false, true, "cost events beside etcd's claim", costs},
+	{"mcp", false, false, "an MCP call beside the HTTP call", mcpCalls},
+	{"crud", false, false, "1,000 tasks: create, read, update, delete, invoke", crud},
+	{"scale", true, false, "reads of a company with 100,000 issues and 1 million activities beside one of 1,000", scale},
+	{"backup", false, false, "saving and restoring 1 GB of state beside copying it", backup},
+	{"start", false, false, "how soon a node that was killed serves again", starts},
+	{"sandbox", false, false, "calls, fuel and memory of sandboxed programs", sandboxPart},
+	{"gateway", false, false, "what the model gateway adds to its upstream", gatewayPart},
+	{"failover", false, false, "leaders killed", failover},
+	{"deaths", false, false, "followers killed", deaths},
+	{"quiet", false, false, "false deaths under CPU hogs", quiet},
 }
 
 // bench is a run.
@@ -201,11 +202,11 @@ func (b *bench) ready(ctx context.Context, p part) (err error) {
 	if err := b.load.fill(ctx, want, b.Clients); err != nil {
 		return err
 	}
-	if beside := p.name == "checkout" || p.name == "one" || p.name == "reads"; b.Etcd && beside && b.rival == nil {
+	if b.Etcd && p.etcd && b.rival == nil {
 		if b.rival, err = startEtcd(ctx, filepath.Join(b.Dir, "etcd")); err != nil {
 			return err
 		}
-	} else if !beside && b.rival != nil {
+	} else if !p.etcd && b.rival != nil {
 		b.rival.stop()
 		b.rival = nil
 	}
