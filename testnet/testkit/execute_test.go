@@ -150,7 +150,7 @@ func TestATaskIsExecutedElsewhere(t *testing.T) {
 		if got.a.Status != 200 || got.e.Status != "cancelled" || got.e.Score != 0 || got.e.ExecutionID != e.ExecutionID || got.e.Error == nil || got.e.ChainHash == nil {
 			t.Errorf("who waits for a run that is cancelled is told %d %s", got.a.Status, got.a.Body)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(settle):
 		t.Error("who waits for a run that was cancelled goes on waiting")
 	}
 	b.Must(0, "POST", "/api/agents/"+boss.ID+"/pause", map[string]any{}, nil) // the mesh closes sooner

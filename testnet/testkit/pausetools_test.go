@@ -114,7 +114,7 @@ func TestAPauseEndsToolsAndCommands(t *testing.T) {
 			if !strings.HasPrefix(said, "200 ") || !strings.Contains(said, `"code":"GovernanceDenied"`) || !strings.Contains(said, c.reason) || !strings.Contains(said, `"exitCode":null`) {
 				t.Errorf("%s: the tool ended with %s", c.name, said)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(settle):
 			t.Errorf("%s: the tool goes on", c.name)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/scheduler"
@@ -175,15 +174,11 @@ func TestCommandsOfWorkspaces(t *testing.T) {
 	b.Until("the setup began", func() bool { _, err := os.Stat(mark("pid")); return err == nil })
 	var runs []run
 	b.Must(0, "GET", "/api/issues/"+slow+"/runs", nil, &runs)
-	began := time.Now()
 	b.Must(0, "POST", "/api/heartbeat-runs/"+runs[len(runs)-1].RunID+"/cancel", nil, nil)
 	b.Until("the setup is gone", func() bool {
 		_, err := os.Stat("/proc/" + strings.TrimSpace(readFile(b, mark("pid"))))
 		return os.IsNotExist(err)
 	})
-	if d := time.Since(began); d > time.Minute {
-		t.Errorf("it took %s", d)
-	}
 	b.Idle()
 
 	// Agents may say where work lies, and not what a node executes.

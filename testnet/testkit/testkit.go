@@ -308,16 +308,26 @@ func (b *Bed) Call(on int, method, path string, body, out any, headers ...string
 // URL is where a node serves path.
 func (b *Bed) URL(on int, path string) string { return "http://" + b.Nodes[on].HTTPAddr() + path }
 
-// Ask is Call that asks again while the mesh has no leader, when nothing was done,
-// and while it is not known whether a POST was done, under an Idempotency-Key: both
-// as clients are told to.
+// Ask is Call that asks again, as clients are told to: while the mesh has no leader, or
+// the node is busy or behind what was seen, when nothing was done; and while it is not
+// known whether it was done, a POST under an Idempotency-Key, and all else but a DELETE
+// because it does the same when it is done twice.
 func (b *Bed) Ask(on int, method, path string, body, out any, headers ...string) (Answer, error) {
 	if method == http.MethodPost && !slices.Contains(headers, "Idempotency-Key") {
 		headers = append(slices.Clone(headers), "Idempotency-Key", uuid.NewString())
 	}
 	again := func(a Answer) bool {
-		return a.Status == http.StatusServiceUnavailable && (bytes.Contains(a.Body, []byte(`"no_leader"`)) ||
-			method == http.MethodPost && bytes.Contains(a.Body, []byte(`"outcome_unknown"`)))
+		var is struct{ Code string }
+		if a.Status != http.StatusServiceUnavailable || json.Unmarshal(a.Body, &is) != nil {
+			return false
+		}
+		switch is.Code {
+		case "no_leader", "busy", "behind":
+			return true
+		case "outcome_unknown", "timeout":
+			return method != http.MethodDelete
+		}
+		return false
 	}
 	a, err := b.Call(on, method, path, body, out, headers...)
 	for deadline := time.Now().Add(settle); err == nil && again(a) && time.Now().Before(deadline); {
