@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // The commands of the guide work, one after the other, on two boxes.
@@ -71,7 +70,7 @@ func TestGuide(t *testing.T) {
 		t.Errorf("%d boxes were started, want 3", lives)
 	}
 	two := boxes["two"]
-	if !two.wait(5 * time.Second) {
+	if !two.wait(patience) {
 		t.Error("the box that was thrown out goes on")
 	}
 	for _, name := range []string{"owner.key", "other.key", "token"} {

@@ -38,8 +38,8 @@ func (b *box) hostile(t *testing.T, what string) *exec.Cmd {
 // mDNS is what its packets go to.
 var mDNS = &net.UDPAddr{IP: net.IPv4(224, 0, 0, 251), Port: 5353}
 
-// replay writes down what is announced on the network for two seconds, says
-// "recorded", and from the next line of its input on says it again and again,
+// replay writes down what is announced on the network for two seconds, or until
+// something is, says "recorded", and from the next line of its input on says it again and again,
 // until the input ends.
 func replay() error {
 	nic, err := net.InterfaceByName("eth0")
@@ -67,7 +67,7 @@ func replay() error {
 	var packets [][]byte
 	question := append(dnsHeader(0, 1, 0, 0, 0), append(dnsName("_selvage", "_udp", "local"), 0, 12, 0, 1)...)
 	b := make([]byte, 9000)
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
+	for began := time.Now(); time.Since(began) < 2*time.Second || len(packets) == 0 && time.Since(began) < patience; {
 		if _, err := out.Write(question); err != nil {
 			return err
 		}

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// The times that are promised: a box finds its mesh, serves after it was let in,
-// and is out after it was thrown out.
+// The times that are promised, on a machine that has time: a box finds its mesh, serves
+// after it was let in, and is out after it was thrown out.
 const (
 	foundWithin  = 5 * time.Second
 	servesWithin = 5 * time.Second
 	outWithin    = 5 * time.Second
-	patience     = 30 * time.Second // for what has no promise, on a slow machine
+	patience     = 2 * time.Minute // for all to come about, on a slow and busy machine
 )
 
 // A home: a mesh, and boxes that come and go.
@@ -29,17 +29,18 @@ func TestHome(t *testing.T) {
 	if !strings.Contains(a.said(), "founded the mesh home (") {
 		t.Errorf("it did not say that it founded a mesh")
 	}
-	mesh := a.says(0, `of mesh ([0-9a-f]{32}) serves`, time.Second)
+	mesh := a.says(0, `of mesh ([0-9a-f]{32}) serves`, patience)
 
 	b := net.box("b")
 	t.Run("code", func(t *testing.T) {
+		at := now()
 		b.up()
 		code := b.code(0, patience)
-		within(t, "found by a fresh box, from its start", elapsed(t, b, `found a mesh`), foundWithin)
+		at.within(t, "found by a fresh box, from its start", elapsed(t, b, `found a mesh`), foundWithin)
 		if _, in := a.members()["b"]; in {
 			t.Error("it is a member before somebody approved it")
 		}
-		if out := a.must("pending"); !strings.Contains(out, code) || !strings.Contains(out, " b ") || !strings.Contains(out, b.ip) {
+		if out := a.must("pending"); !strings.Contains(out, code) || !strings.Contains(out, " b ") || !strings.Contains(out, b.ip) && !strings.Contains(out, " fe80:") { // by whichever answered first
 			t.Errorf("pending: %s; the box shows %s", out, code)
 		}
 		wrong := "000-000"
@@ -50,9 +51,9 @@ func TestHome(t *testing.T) {
 			t.Error("a code that nobody shows was approved")
 		}
 		a.must("approve", code)
-		at := time.Now()
+		at = now()
 		b.serves(0, patience)
-		within(t, "serving after it was approved", time.Since(at), servesWithin)
+		at.within(t, "serving after it was approved", at.passed(), servesWithin)
 		until(t, "both are members", patience, func() bool { return b.members()["a"] == "alive" && a.members()["b"] == "alive" })
 		if out := b.must("pending"); strings.Contains(out, code) { // asked at the other member
 			t.Errorf("it still waits: %s", out)
@@ -82,10 +83,10 @@ func TestHome(t *testing.T) {
 		if err := os.WriteFile(token, []byte(a.must("token", "create", "--uses", "1", "--ttl", "10m")), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		at := time.Now()
+		at := now()
 		c.up("--join", "@"+token)
 		c.serves(0, patience)
-		within(t, "serving by a token, from its start", time.Since(at), servesWithin)
+		at.within(t, "serving by a token, from its start", at.passed(), servesWithin)
 		c.stop()
 	})
 
@@ -93,12 +94,12 @@ func TestHome(t *testing.T) {
 	t.Run("revoked", func(t *testing.T) {
 		epoch := a.must("keyring", "status")
 		mark = b.mark()
-		at := time.Now()
+		at := now()
 		a.must("node", "revoke", "b")
 		until(t, "the keys are new", patience, func() bool { return a.must("keyring", "status") != epoch })
-		within(t, "the mesh's keys are new after a node was revoked", time.Since(at), outWithin)
+		at.within(t, "the mesh's keys are new after a node was revoked", at.passed(), outWithin)
 		b.says(mark, "no longer a member", patience)
-		within(t, "the revoked node knows it and has stopped", time.Since(at), outWithin)
+		at.within(t, "the revoked node knows it and has stopped", at.passed(), outWithin)
 		b.wait(patience)
 		mark = b.mark()
 		b.up()
@@ -143,7 +144,7 @@ func TestStrangers(t *testing.T) {
 	a := net.box("a")
 	a.up("--found", "--mesh-name", "home")
 	a.serves(0, patience)
-	mesh := a.says(0, `of mesh ([0-9a-f]{32}) serves`, time.Second)
+	mesh := a.says(0, `of mesh ([0-9a-f]{32}) serves`, patience)
 
 	d := net.box("d") // it wants a mesh that is not here
 	d.up("--mesh-id", strings.Repeat("0", 31)+"1")
@@ -152,11 +153,20 @@ func TestStrangers(t *testing.T) {
 		g, h := net.box("g"), net.box("h")
 		g.up("--found", "--mesh-name", "cabin")
 		g.serves(0, patience)
-		h.up()
-		if !h.wait(patience) || !strings.Contains(h.said(), "more than one mesh") || !strings.Contains(h.said(), "home (") || !strings.Contains(h.said(), "cabin (") {
+		mark := 0
+		for range 3 { // on a busy machine it may not hear of both while it looks, and asks one
+			mark = h.mark()
+			h.up()
+			until(t, "it has decided", patience, func() bool { return !h.running() || strings.Contains(h.said()[mark:], "its code is") })
+			if !h.running() {
+				break
+			}
+			h.stop()
+		}
+		if s := h.said()[mark:]; !strings.Contains(s, "more than one mesh") || !strings.Contains(s, "home (") || !strings.Contains(s, "cabin (") {
 			t.Error("a box that sees two meshes does not say so")
 		}
-		mark := h.mark()
+		mark = h.mark()
 		h.up("--mesh-name", "cabin")
 		code := h.code(mark, patience)
 		if out := a.must("pending"); strings.Contains(out, code) {
@@ -176,7 +186,7 @@ func TestStrangers(t *testing.T) {
 
 	t.Run("hostile", func(t *testing.T) {
 		evil := net.box("evil")
-		node := a.says(0, `node a \(([0-9a-f]{8})\)`, time.Second)
+		node := a.says(0, `node a \(([0-9a-f]{8})\)`, patience)
 		cmd := evil.hostile(t, "mesh="+mesh+",node="+fullID(t, a, node))
 		var said strings.Builder
 		cmd.Stdout, cmd.Stderr = &said, &said

@@ -106,7 +106,7 @@ func TestMulticastIsFiltered(t *testing.T) {
 	a.serves(0, patience)
 	b.serves(0, patience)
 	name := `founded the mesh (\S+) \(`
-	if x, y := a.says(0, name, time.Second), b.says(0, name, time.Second); x == y {
+	if x, y := a.says(0, name, patience), b.says(0, name, patience); x == y {
 		t.Errorf("two meshes are called %s", x)
 	}
 	token := filepath.Join(t.TempDir(), "token")
@@ -180,9 +180,9 @@ func TestTwoFounders(t *testing.T) {
 		first, second = second, first
 	}
 	first.must("approve", second.code(0, patience))
-	at := time.Now()
+	at := now()
 	second.serves(0, patience)
-	within(t, "serving after it was approved, by IPv6", time.Since(at), servesWithin)
+	at.within(t, "serving after it was approved, by IPv6", at.passed(), servesWithin)
 	until(t, "both are alive", patience, func() bool {
 		return first.members()[second.name] == "alive" && second.members()[first.name] == "alive"
 	})
@@ -196,7 +196,7 @@ func TestReplayedAnnouncement(t *testing.T) {
 	a := net.box("a")
 	a.up("--found", "--mesh-name", "home")
 	a.serves(0, patience)
-	mesh := a.says(0, `of mesh ([0-9a-f]{32}) serves`, time.Second)
+	mesh := a.says(0, `of mesh ([0-9a-f]{32}) serves`, patience)
 	cmd := net.box("evil").hostile(t, "replay")
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -230,7 +230,7 @@ func TestReplayedAnnouncement(t *testing.T) {
 	a.up() // and now it is true
 	f.code(0, patience)
 	in.Close()
-	if n, err := fmt.Fscanln(out, new(string), &replayed); n != 2 || replayed < 100 {
+	if n, err := fmt.Fscanln(out, new(string), &replayed); n != 2 || replayed < 20 {
 		t.Errorf("%d announcements were replayed, %v", replayed, err)
 	}
 	if err := cmd.Wait(); err != nil {
