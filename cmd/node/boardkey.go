@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,8 +50,12 @@ func keyCommand(c *cli) *cobra.Command {
 	revoke := &cobra.Command{
 		Use: "revoke ID", Short: "Revoke one of your board keys, on all nodes", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := c.filled(cmd, "/api/board-api-keys/{1}", args)
+			if err != nil {
+				return err
+			}
 			var row map[string]any
-			return c.send(cmd, "DELETE", "/api/board-api-keys/"+url.PathEscape(args[0]), nil, &row, func(w io.Writer) { fmt.Fprintln(w, "revoked", args[0]) })
+			return c.send(cmd, "DELETE", path, nil, &row, func(w io.Writer) { fmt.Fprintln(w, "revoked", args[0]) })
 		},
 	}
 	return group("key", "Keys with which programs act as you", group("board", "Board keys", list, create, revoke))

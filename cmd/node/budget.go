@@ -172,7 +172,7 @@ func budgetResolve(c *cli) *cobra.Command {
 		Use: "resolve INCIDENT", Short: "Raise the limit and go on, or keep the scope paused", Args: cobra.ExactArgs(1),
 		Example: `  selvage budget resolve 0199c0de-… --raise 2000`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			company, err := c.companyID(cmd)
+			path, err := c.filled(cmd, "/api/companies/{company}/budget-incidents/{1}/resolve", args)
 			if err != nil {
 				return err
 			}
@@ -181,7 +181,7 @@ func budgetResolve(c *cli) *cobra.Command {
 				body = map[string]any{"action": "raise_budget_and_resume", "amount": amount}
 			}
 			var row incidentRow
-			return c.send(cmd, "POST", "/api/companies/"+company+"/budget-incidents/"+url.PathEscape(args[0])+"/resolve", body, &row, func(w io.Writer) {
+			return c.send(cmd, "POST", path, body, &row, func(w io.Writer) {
 				fmt.Fprintf(w, "%s %s\n", row.ID, row.Status)
 			})
 		},

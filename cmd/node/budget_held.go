@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"net/url"
 
 	"github.com/spf13/cobra"
 )
@@ -73,7 +72,7 @@ comes back and tells after all, what it tells is not booked twice.`,
 		Example: `  selvage budget held list --lost
   selvage budget held writeoff 0199c0de-… --spent 0`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			company, err := c.companyID(cmd)
+			path, err := c.filled(cmd, "/api/companies/{company}/budgets/reservations/{1}/write-off", args)
 			if err != nil {
 				return err
 			}
@@ -85,7 +84,7 @@ comes back and tells after all, what it tells is not booked twice.`,
 				body["note"] = note
 			}
 			var row heldRow
-			return c.send(cmd, "POST", "/api/companies/"+company+"/budgets/reservations/"+url.PathEscape(args[0])+"/write-off", body, &row, func(w io.Writer) {
+			return c.send(cmd, "POST", path, body, &row, func(w io.Writer) {
 				table(w, heldHeader, [][]string{row.cells()})
 			})
 		},

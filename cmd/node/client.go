@@ -109,55 +109,6 @@ func (c *cli) call(ctx context.Context, method, path string, in, out any) error 
 	}
 }
 
-// refused is a refusal that says more than its sentence.
-type refused struct {
-	text    string
-	status  int
-	details json.RawMessage
-}
-
-func (r *refused) Error() string { return r.text }
-
-func refusedBy(res *http.Response, body []byte) error {
-	var e struct {
-		Error   string          `json:"error"`
-		Details json.RawMessage `json:"details"`
-	}
-	if json.Unmarshal(body, &e) != nil || e.Error == "" {
-		return fmt.Errorf("HTTP %s: %s", res.Status, bytes.TrimSpace(body))
-	}
-	if res.StatusCode == http.StatusUnauthorized || e.Error == "Board access required" {
-		return fmt.Errorf("%s (HTTP %d): sign in with selvage auth login, or set SELVAGE_API_KEY", e.Error, res.StatusCode)
-	}
-	if text := invalid(e.Details); text != "" {
-		return &refused{fmt.Sprintf("%s (HTTP %d): %s", e.Error, res.StatusCode, text), res.StatusCode, e.Details}
-	}
-	if len(e.Details) > 0 && string(e.Details) != "null" {
-		return &refused{fmt.Sprintf("%s (HTTP %d): %s", e.Error, res.StatusCode, e.Details), res.StatusCode, e.Details}
-	}
-	return fmt.Errorf("%s (HTTP %d)", e.Error, res.StatusCode)
-}
-
-// invalid are the details of a body that was refused as people read them: which
-// member, and why. It is "" for other details.
-func invalid(details json.RawMessage) string {
-	var list []struct {
-		Path    []any  `json:"path"`
-		Message string `json:"message"`
-	}
-	if json.Unmarshal(details, &list) != nil {
-		return ""
-	}
-	var all []string
-	for _, d := range list {
-		if d.Message == "" {
-			return ""
-		}
-		all = append(all, strings.TrimPrefix(strings.Join(strings.Fields(strings.Trim(fmt.Sprint(d.Path), "[]")), ".")+": "+d.Message, ": "))
-	}
-	return strings.Join(all, "; ")
-}
-
 // show reads path and prints it: as it came for -o json, else through human,
 // which sees row filled in.
 func (c *cli) show(cmd *cobra.Command, path string, row any, human func(io.Writer)) error {

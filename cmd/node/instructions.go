@@ -42,12 +42,12 @@ func revisionsCommands(c *cli) []*cobra.Command {
 	rollback := &cobra.Command{
 		Use: "rollback AGENT REVISION", Short: "Give an agent the configuration that it had after a change", Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.agentID(cmd, args[0])
+			path, err := c.filled(cmd, "/api/agents/{agent:1}/config-revisions/{2}/rollback", args)
 			if err != nil {
 				return err
 			}
 			var row agentRow
-			return c.send(cmd, "POST", "/api/agents/"+id+"/config-revisions/"+url.PathEscape(args[1])+"/rollback", nil, &row, func(w io.Writer) {
+			return c.send(cmd, "POST", path, nil, &row, func(w io.Writer) {
 				fmt.Fprintf(w, "%s rolled back to %s\n", row.Name, args[1])
 			})
 		},

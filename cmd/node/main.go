@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
 )
@@ -59,13 +60,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, talk io.Writ
 	if errors.As(err, &status) {
 		return int(status)
 	}
-	fmt.Fprintln(talk, "selvage:", err)
-	var m misuse
-	if errors.As(err, &m) {
-		fmt.Fprintf(talk, "Run '%s --help' for usage.\n", cmd.CommandPath())
-		return exitMisused
-	}
-	return exitFailed
+	return report(talk, cmd, wantsJSON(c, args), err)
 }
 
 // An exitStatus ends the program with a status of its own and no message.
@@ -91,7 +86,7 @@ func newRootWith(c *cli) *cobra.Command {
 			return nil
 		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misuse{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misuse{wrongFlag(err)} })
 	c.flags(root.PersistentFlags())
 	root.AddCommand(
 		upCommand(c), membersCommand(c), raftCommand(c), tokenCommand(c), leaveCommand(c), nodeCommand(c), stopCommand(c), resumeCommand(c), ledgerCommand(c),
@@ -126,6 +121,19 @@ func misusedArguments(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		misusedArguments(sub)
 	}
+}
+
+// wrongFlag says what is wrong with the value of a flag in words of this program.
+func wrongFlag(err error) error {
+	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	want := map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0", "bool": "true or false", "duration": "a time such as 90s or 24h"}[bad.GetFlag().Value.Type()]
+	if want == "" {
+		return err
+	}
+	return fmt.Errorf("--%s is %q: want %s", bad.GetFlag().Name, bad.GetValue(), want)
 }
 
 // wrongArguments says what is wrong with arguments that err refuses.

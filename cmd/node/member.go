@@ -126,12 +126,12 @@ people with selvage member join, agents as the invite's onboarding text says.`,
 		return &cobra.Command{
 			Use: verb + " REQUEST", Short: short, Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				company, err := c.companyID(cmd)
+				path, err := c.filled(cmd, "/api/companies/{company}/join-requests/{1}/"+verb, args)
 				if err != nil {
 					return err
 				}
 				var row joinRow
-				return c.send(cmd, "POST", "/api/companies/"+company+"/join-requests/"+url.PathEscape(args[0])+"/"+verb, struct{}{}, &row, func(w io.Writer) {
+				return c.send(cmd, "POST", path, struct{}{}, &row, func(w io.Writer) {
 					fmt.Fprintln(w, done, dash(row.AgentName+row.Email))
 				})
 			},

@@ -64,7 +64,12 @@ func (c *cli) filled(cmd *cobra.Command, path string, args []string) (string, er
 			failed = misuse{errors.New("an argument is empty: " + cmd.UseLine())}
 			return ""
 		}
-		id, err := c.resolve(cmd, parts[1], args[n-1])
+		id, err := args[n-1], error(nil)
+		if parts[1] != "" {
+			id, err = c.resolve(cmd, parts[1], id)
+		} else {
+			id, err = c.resolveListed(cmd, args, n)
+		}
 		if err != nil {
 			failed = err
 		}
@@ -88,6 +93,43 @@ func (c *cli) resolve(cmd *cobra.Command, noun, ref string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	found, err := n.find(noun, ref, rows)
+	if found == "" && err == nil {
+		err = fmt.Errorf("no %s %q: see selvage %s", noun, ref, n.shown(noun))
+	}
+	return found, err
+}
+
+// resolveListed returns the ID of what the n-th argument names below the arguments
+// before it, as a comment of an issue. What no list tells is left to the API.
+func (c *cli) resolveListed(cmd *cobra.Command, args []string, n int) (string, error) {
+	ref, words := args[n-1], arguments(cmd.Use)
+	if len(ref) == uuidLen || n > len(words) {
+		return ref, nil
+	}
+	rows, ok := of(listed, cmd, words[n-1])
+	if !ok || rows.id != "" { // the API takes it as it is
+		return ref, nil
+	}
+	for _, m := range placeholder.FindAllStringSubmatch(rows.path, -1) {
+		if place, _ := strconv.Atoi(m[2] + m[3]); place >= n {
+			return ref, nil // it lies below something that is not named here
+		}
+	}
+	path, err := c.filled(cmd, rows.path, args[:n-1])
+	if err != nil {
+		return "", err
+	}
+	list, err := c.rowsOf(cmd, path, rows.rows)
+	if err != nil {
+		return ref, nil
+	}
+	found, err := rows.find(words[n-1], ref, list)
+	return cmp.Or(found, ref), err
+}
+
+// find returns the ID of the row that is named, or begins, as ref: "" where none is.
+func (n nounRows) find(noun, ref string, rows []any) (string, error) {
 	var named, begun []string
 	for _, r := range rows {
 		id := member(r, cmp.Or(n.id, "id"))
@@ -106,11 +148,11 @@ func (c *cli) resolve(cmd *cobra.Command, noun, ref string) (string, error) {
 	}
 	switch len(named) {
 	case 0:
-		return "", fmt.Errorf("no %s %q: see selvage %s", noun, ref, n.shown(noun))
+		return "", nil
 	case 1:
 		return named[0], nil
 	}
-	return "", misuse{fmt.Errorf("%d of %s are %q or begin so: give more of the ID, see selvage %s", len(named), noun, ref, n.shown(noun))}
+	return "", misuse{fmt.Errorf("%d of %s are %q or begin so: give more of the ID, of one of %s", len(named), noun, ref, strings.Join(named[:min(len(named), maxNamed)], ", "))}
 }
 
 // rowsOf are the rows of a list, which is a member of the answer unless rows is "".
@@ -133,6 +175,9 @@ func (n nounRows) shown(noun string) string {
 	}
 	return noun + " list"
 }
+
+// maxNamed bounds how many of several rows a refusal names.
+const maxNamed = 5
 
 func (c *cli) agentID(cmd *cobra.Command, ref string) (string, error) {
 	return c.resolve(cmd, "agent", ref)

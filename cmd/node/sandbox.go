@@ -74,6 +74,10 @@ when it was ended. With -o json what happened is told as one object.`,
 func (c *cli) sandboxRun(cmd *cobra.Command, path string, call sandbox.Call) error {
 	wasm, err := readModule(path)
 	if err != nil {
+		if c.output == "json" { // as of a file that is no module
+			_ = c.print(cmd, sandbox.Result{Error: &sandbox.Error{Code: sandbox.InvalidModule, Message: err.Error()}}, nil)
+			return exitStatus(exitFailed)
+		}
 		return err
 	}
 	conf := sandbox.Config{Dir: sandboxCache(), Compiler: sandboxCompiler(), Turns: runtime.NumCPU()}

@@ -322,23 +322,51 @@ func (v verb) print(c *cli, cmd *cobra.Command, w io.Writer, answer any) {
 		fmt.Fprintln(w, member(map[string]any{"": answer}, ""))
 		return
 	}
-	if printMembers(w, "", o) == 0 {
+	lines := membersOf("", o)
+	if len(lines) == 0 {
 		fmt.Fprintln(w, "none")
+		return
+	}
+	c.nameAgents(cmd, o, lines)
+	width := 0
+	for _, l := range lines {
+		width = max(width, len(l[0]))
+	}
+	for _, l := range lines {
+		fmt.Fprintf(w, "%-*s  %s\n", width, l[0], l[1])
 	}
 }
 
-// printMembers prints what is short of an object and of the objects in it, and
-// returns how many lines that were.
-func printMembers(w io.Writer, before string, o map[string]any) (lines int) {
+// membersOf are what is short of an object and of the objects in it, each with its name.
+func membersOf(before string, o map[string]any) (lines [][2]string) {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if inner, ok := o[name].(map[string]any); ok {
-			lines += printMembers(w, before+name+".", inner)
+			lines = append(lines, membersOf(before+name+".", inner)...)
 		} else if text := member(o, name); text != "-" {
-			fmt.Fprintf(w, "%-24s %s\n", before+name, text)
-			lines++
+			lines = append(lines, [2]string{before + name, text})
 		}
 	}
 	return lines
+}
+
+// nameAgents puts names before the IDs of agents in what is short of an object,
+// where the node tells them.
+func (c *cli) nameAgents(cmd *cobra.Command, o map[string]any, lines [][2]string) {
+	var names map[string]string
+	for n, l := range lines {
+		if !strings.HasSuffix(l[0], "AgentId") && l[0] != "agentId" && l[0] != "reportsTo" || len(l[1]) != uuidLen {
+			continue
+		}
+		if names == nil {
+			of, _ := o["companyId"].(string)
+			if names, _ = c.agentNames(cmd, of); len(names) == 0 {
+				return
+			}
+		}
+		if name := names[l[1]]; name != "" {
+			lines[n][1] = name + " " + l[1]
+		}
+	}
 }
 
 func (v verb) printList(c *cli, cmd *cobra.Command, w io.Writer, answer any) {

@@ -103,8 +103,6 @@ var agentVerbs = []verb{
 	{use: "revoke-key AGENT KEY", short: "Revoke an API key of an agent", method: "DELETE", path: "/api/agents/{agent:1}/keys/{2}", says: "revoked"},
 	{use: "skills AGENT", short: "List the skills that an agent has", path: "/api/agents/{agent:1}/skills", rows: "entries", columns: "SKILL=name STATE=state KEY=key"},
 	{use: "teach AGENT", short: "Say which skills an agent has, by their keys", method: "POST", path: "/api/agents/{agent:1}/skills/sync", says: "{adapterType} {mode}", fields: []field{{name: "skill", member: "desiredSkills", kind: "list", about: "keys of skills; repeat for more"}}},
-	{use: "may AGENT", short: "Say what an agent may do besides its work", method: "PATCH", path: "/api/agents/{agent:1}/permissions", says: "{name} {status}",
-		fields: []field{{name: "create-agents", member: "canCreateAgents", kind: "bool", about: "hire others", value: "false"}, {name: "assign", member: "canAssignTasks", kind: "bool", about: "give work to others", value: "false"}}},
 }
 
 var runVerbs = []verb{

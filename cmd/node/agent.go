@@ -1,0 +1,216 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+type agentRow struct {
+	ID                 string  `json:"id"`
+	Name               string  `json:"name"`
+	Role               string  `json:"role"`
+	Status             string  `json:"status"`
+	AdapterType        string  `json:"adapterType"`
+	ReportsTo          *string `json:"reportsTo"`
+	BudgetMonthlyCents int64   `json:"budgetMonthlyCents"`
+	SpentMonthlyCents  int64   `json:"spentMonthlyCents"`
+}
+
+func agentCommand(c *cli) *cobra.Command {
+	list := &cobra.Command{
+		Use: "list", Short: "List the agents of a company", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			var rows []agentRow
+			return c.show(cmd, "/api/companies/"+company+"/agents", &rows, func(w io.Writer) {
+				names := map[string]string{}
+				for _, r := range rows {
+					names[r.ID] = r.Name
+				}
+				var t [][]string
+				for _, r := range rows {
+					boss := "-"
+					if r.ReportsTo != nil {
+						boss = dash(names[*r.ReportsTo])
+					}
+					t = append(t, []string{r.Name, r.Role, r.Status, r.AdapterType, boss, cents(r.SpentMonthlyCents), cents(r.BudgetMonthlyCents), r.ID})
+				}
+				table(w, "NAME ROLE STATUS ADAPTER REPORTS-TO SPENT BUDGET ID", t)
+			})
+		},
+	}
+	var role, reportsTo string
+	var how adapterFlags
+	create := &cobra.Command{
+		Use: "create NAME", Short: "Create an agent", Args: cobra.ExactArgs(1),
+		Example: `  selvage agent create Bob --role engineer --command /usr/local/bin/worker --arg --once
+  selvage agent create Ada --adapter wasm --config '{"module": "/srv/ada.wasm"}'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			config, err := how.config()
+			if err != nil {
+				return err
+			}
+			body := map[string]any{"name": args[0], "role": role, "adapterType": how.adapter, "adapterConfig": config}
+			if reportsTo != "" {
+				if body["reportsTo"], err = c.agentID(cmd, reportsTo); err != nil {
+					return err
+				}
+			}
+			var row agentRow
+			return c.send(cmd, "POST", "/api/companies/"+company+"/agents", body, &row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s %s %s\n", row.Name, row.Status, row.ID)
+			})
+		},
+	}
+	create.Flags().StringVar(&role, "role", "general", "role in the company")
+	create.Flags().StringVar(&reportsTo, "reports-to", "", "ID or name of the manager")
+	how.add(create.Flags())
+	act := func(verb, path, short string) *cobra.Command {
+		return &cobra.Command{
+			Use: verb + " AGENT", Short: short, Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				id, err := c.agentID(cmd, args[0])
+				if err != nil {
+					return err
+				}
+				var row struct{ ID, Name, Status string } // the agent, or the run that begins
+				return c.send(cmd, "POST", "/api/agents/"+id+path, map[string]any{}, &row, func(w io.Writer) {
+					fmt.Fprintln(w, cmp.Or(row.Name, row.ID), row.Status)
+				})
+			},
+		}
+	}
+	key := &cobra.Command{
+		Use: "key AGENT NAME", Short: "Make an API key, shown once", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := c.agentID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			var row struct {
+				Token string `json:"token"`
+			}
+			return c.send(cmd, "POST", "/api/agents/"+id+"/keys", map[string]any{"name": args[1]}, &row, func(w io.Writer) {
+				fmt.Fprintln(w, row.Token)
+			})
+		},
+	}
+	agent := group("agent", "Agents of a company", list, create, hireCommand(c), key, mayCommand(c),
+		act("invoke", "/heartbeat/invoke", "Start a heartbeat run now"),
+		act("pause", "/pause", "Pause an agent"),
+		act("resume", "/resume", "Let a paused agent work again"),
+		act("terminate", "/terminate", "End an agent for good"))
+	agent.AddCommand(revisionsCommands(c)...)
+	return agent
+}
+
+// mayCommand shows or changes what an agent may do; what is not given stays.
+func mayCommand(c *cli) *cobra.Command {
+	type power struct{ flag, member, about string }
+	what := []power{
+		{"create-agents", "canCreateAgents", "hire others"},
+		{"assign", "canAssignTasks", "give work to others"},
+		{"create-skills", "canCreateSkills", "add and change skills"},
+	}
+	given := make([]bool, len(what))
+	cmd := &cobra.Command{
+		Use: "may AGENT", Short: "Show or say what an agent may do besides its work", Args: cobra.ExactArgs(1),
+		Example: `  selvage agent may Bob
+  selvage agent may Bob --assign --create-agents=false`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := c.agentID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			type answer struct {
+				Name        string          `json:"name"`
+				Permissions map[string]bool `json:"permissions"`
+				Access      struct {
+					Assign bool   `json:"canAssignTasks"`
+					Why    string `json:"taskAssignSource"`
+				} `json:"access"`
+			}
+			says := func(a *answer) func(io.Writer) {
+				return func(w io.Writer) {
+					a.Permissions["canAssignTasks"] = a.Access.Assign
+					for _, one := range what {
+						fmt.Fprintf(w, "%-13s  %-5t  %s\n", one.flag, a.Permissions[one.member], one.about)
+					}
+					if a.Access.Why == "agent_creator" {
+						fmt.Fprintln(w, "who may hire others may give them work")
+					}
+				}
+			}
+			var now answer
+			if !slices.ContainsFunc(what, func(one power) bool { return cmd.Flags().Changed(one.flag) }) {
+				return c.show(cmd, "/api/agents/"+id, &now, says(&now))
+			}
+			if err := c.call(cmd.Context(), "GET", "/api/agents/"+id, nil, &now); err != nil {
+				return err
+			}
+			body := map[string]any{"canCreateAgents": now.Permissions["canCreateAgents"], "canAssignTasks": now.Access.Assign}
+			for n, one := range what {
+				if cmd.Flags().Changed(one.flag) {
+					body[one.member] = given[n]
+				}
+			}
+			var then answer
+			return c.send(cmd, "PATCH", "/api/agents/"+id+"/permissions", body, &then, says(&then))
+		},
+	}
+	for n, one := range what {
+		cmd.Flags().BoolVar(&given[n], one.flag, false, one.about)
+	}
+	return cmd
+}
+
+// adapterFlags say how an agent is invoked.
+type adapterFlags struct {
+	adapter, command, cwd, extra string
+	argv                         []string
+}
+
+func (a *adapterFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&a.adapter, "adapter", "process", "how its runs are carried out")
+	f.StringVar(&a.extra, "config", "", "configuration of the adapter, a JSON object")
+	f.StringVar(&a.command, "command", "", "program to run for each heartbeat")
+	f.StringVar(&a.cwd, "cwd", "", "working directory of the program")
+	f.StringArrayVar(&a.argv, "arg", nil, "argument of the program (repeat for more)")
+}
+
+// config is the adapter's configuration: the object that was given, and over it
+// what has flags of its own.
+func (a *adapterFlags) config() (map[string]any, error) {
+	config := map[string]any{}
+	if a.extra != "" {
+		if err := json.Unmarshal([]byte(a.extra), &config); err != nil || config == nil {
+			return nil, errors.New("--config: want a JSON object")
+		}
+	}
+	for key, v := range map[string]string{"command": a.command, "cwd": a.cwd} {
+		if v != "" {
+			config[key] = v
+		}
+	}
+	if len(a.argv) > 0 {
+		config["args"] = a.argv
+	}
+	if a.adapter == "process" && config["command"] == nil {
+		return nil, errors.New("the process adapter needs --command")
+	}
+	return config, nil
+}

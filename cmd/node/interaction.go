@@ -1,0 +1,238 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// interactionPath is where one interaction of an issue is, and what is done to it.
+const interactionPath = "/api/issues/{1}/interactions/{2}/"
+
+// An interactionRow is what was asked on an issue: of the payload what people read.
+type interactionRow struct {
+	ID      string  `json:"id"`
+	Kind    string  `json:"kind"`
+	Status  string  `json:"status"`
+	Title   *string `json:"title"`
+	Summary *string `json:"summary"`
+	Created string  `json:"createdAt"`
+	Payload struct {
+		Prompt    string       `json:"prompt"`
+		Details   string       `json:"detailsMarkdown"`
+		Questions []askedThing `json:"questions"`
+		Options   []askedThing `json:"options"`
+		Items     []askedThing `json:"items"`
+		Tasks     []askedThing `json:"tasks"`
+	} `json:"payload"`
+	Result json.RawMessage `json:"result"`
+}
+
+// An askedThing is a question, an option, an item or a task: each has an ID that
+// answers name, and words.
+type askedThing struct {
+	ID          string       `json:"id"`
+	ClientKey   string       `json:"clientKey"`
+	Prompt      string       `json:"prompt"`
+	Label       string       `json:"label"`
+	Title       string       `json:"title"`
+	Description string       `json:"description"`
+	HelpText    string       `json:"helpText"`
+	Options     []askedThing `json:"options"`
+	AllowOther  bool         `json:"allowOther"`
+}
+
+// about is what an interaction is about, in a line.
+func (r interactionRow) about() string {
+	switch {
+	case r.Title != nil && *r.Title != "":
+		return *r.Title
+	case r.Payload.Prompt != "":
+		return r.Payload.Prompt
+	case len(r.Payload.Questions) > 0:
+		return r.Payload.Questions[0].Prompt
+	case len(r.Payload.Tasks) > 0:
+		return r.Payload.Tasks[0].Title
+	}
+	return ""
+}
+
+func (r interactionRow) print(w io.Writer) {
+	fmt.Fprintf(w, "%s  %s, %s, asked %s\n", r.ID, r.Kind, r.Status, ago(r.Created))
+	for _, text := range []*string{r.Title, r.Summary, &r.Payload.Prompt, &r.Payload.Details} {
+		if text != nil && *text != "" {
+			fmt.Fprintln(w, *text)
+		}
+	}
+	for _, list := range [][]askedThing{r.Payload.Questions, r.Payload.Options, r.Payload.Items, r.Payload.Tasks} {
+		for _, one := range list {
+			one.print(w, "  ")
+		}
+	}
+	if len(r.Result) > 0 && string(r.Result) != "null" {
+		fmt.Fprintf(w, "result: %s\n", r.Result)
+	}
+}
+
+// print writes the ID that an answer names and the words, and below it what can be chosen.
+func (a askedThing) print(w io.Writer, before string) {
+	line := before + cmp.Or(a.ID, a.ClientKey) + ": " + cmp.Or(a.Prompt, a.Label, a.Title)
+	if more := cmp.Or(a.Description, a.HelpText); more != "" {
+		line += " (" + strings.Join(strings.Fields(more), " ") + ")"
+	}
+	fmt.Fprintln(w, line)
+	for _, option := range a.Options {
+		option.print(w, before+"  ")
+	}
+	if a.AllowOther {
+		fmt.Fprintln(w, before+"  :TEXT: anything else")
+	}
+}
+
+// interactionCommands show what agents ask on an issue, and answer it.
+func interactionCommands(c *cli) []*cobra.Command {
+	list := &cobra.Command{
+		Use: "interactions ISSUE", Short: "List what was asked on an issue", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var rows []interactionRow
+			return c.show(cmd, "/api/issues/"+url.PathEscape(args[0])+"/interactions", &rows, func(w io.Writer) {
+				var t [][]string
+				for _, r := range rows {
+					t = append(t, []string{r.ID, r.Kind, r.Status, ago(r.Created), cell(dash(r.about()))})
+				}
+				table(w, "ID KIND STATUS ASKED ABOUT", t)
+			})
+		},
+	}
+	decide := func(use, verb, short string, body func() map[string]any) *cobra.Command {
+		return &cobra.Command{
+			Use: use + " ISSUE INTERACTION", Short: short, Args: cobra.ExactArgs(2),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				path, err := c.filled(cmd, interactionPath+verb, args)
+				if err != nil {
+					return err
+				}
+				var row interactionRow
+				return c.send(cmd, "POST", path, body(), &row, func(w io.Writer) {
+					fmt.Fprintf(w, "%s %s\n", row.Kind, row.Status)
+				})
+			},
+		}
+	}
+	var keys, options []string
+	accept := decide("accept", "accept", "Accept suggested tasks or a confirmation", func() map[string]any {
+		b := map[string]any{}
+		if len(keys) > 0 {
+			b["selectedClientKeys"] = keys
+		}
+		if len(options) > 0 {
+			b["selectedOptionIds"] = options
+		}
+		return b
+	})
+	accept.Flags().StringSliceVar(&keys, "tasks", nil, "only these of the suggested tasks, by their keys")
+	accept.Flags().StringSliceVar(&options, "options", nil, "the options that are chosen, by their IDs")
+	var reason string
+	reject := decide("reject", "reject", "Reject what was suggested", func() map[string]any {
+		if reason == "" {
+			return map[string]any{}
+		}
+		return map[string]any{"reason": reason}
+	})
+	reject.Flags().StringVar(&reason, "reason", "", "why")
+	plain := func() map[string]any { return map[string]any{} }
+	skip := decide("skip", "skip", "End what was asked without deciding it", plain)
+	withdraw := decide("withdraw", "withdraw", "Withdraw what was asked", plain)
+	judge := &cobra.Command{
+		Use: "judge ISSUE INTERACTION ITEM=approve|reject|defer[:REASON]...", Short: "Say of each item what becomes of it", Args: cobra.MinimumNArgs(3),
+		Example: `  selvage issue judge ACM-1 8e40b13d-5f02-49a6-92bc-807bd79fee94 logo=approve "slogan=reject:too long"`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var verdicts []map[string]any
+			for _, a := range args[2:] {
+				item, said, ok := strings.Cut(a, "=")
+				verdict, why, _ := strings.Cut(said, ":")
+				if !ok || item == "" || verdict == "" {
+					return misuse{fmt.Errorf("%q is no ITEM=VERDICT; selvage issue asked %s %s shows the items", a, args[0], args[1])}
+				}
+				v := map[string]any{"id": item, "verdict": verdict}
+				if why != "" {
+					v["reason"] = why
+				}
+				verdicts = append(verdicts, v)
+			}
+			path, err := c.filled(cmd, interactionPath+"verdicts", args)
+			if err != nil {
+				return err
+			}
+			var row interactionRow
+			return c.send(cmd, "POST", path, map[string]any{"verdicts": verdicts}, &row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s %s\n", row.Kind, row.Status)
+			})
+		},
+	}
+	answer := &cobra.Command{
+		Use: "answer ISSUE INTERACTION QUESTION=OPTION[,OPTION][:TEXT]...", Short: "Answer questions; selvage issue asked shows them", Args: cobra.MinimumNArgs(3),
+		Example: `  selvage issue answer ACM-1 8e40b13d-5f02-49a6-92bc-807bd79fee94 which=a
+  selvage issue answer ACM-1 8e40b13d-5f02-49a6-92bc-807bd79fee94 which=:neither`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var answers []map[string]any
+			for _, a := range args[2:] {
+				question, said, ok := strings.Cut(a, "=")
+				chosen, other, _ := strings.Cut(said, ":")
+				if !ok || question == "" || chosen+other == "" {
+					return misuse{fmt.Errorf("%q is no QUESTION=OPTION: selvage issue asked %s %s shows both", a, args[0], args[1])}
+				}
+				one := map[string]any{"questionId": question, "optionIds": []string{}}
+				if chosen != "" {
+					one["optionIds"] = strings.Split(chosen, ",")
+				}
+				if other != "" {
+					one["otherText"] = other
+				}
+				answers = append(answers, one)
+			}
+			path, err := c.filled(cmd, interactionPath+"respond", args)
+			if err != nil {
+				return err
+			}
+			var row interactionRow
+			return c.send(cmd, "POST", path, map[string]any{"answers": answers}, &row, func(w io.Writer) {
+				fmt.Fprintf(w, "%s %s\n", row.Kind, row.Status)
+			})
+		},
+	}
+	return []*cobra.Command{list, interactionShow(c), accept, answer, judge, reject, skip, withdraw}
+}
+
+// interactionShow prints what was asked, with the words that an answer is made of.
+func interactionShow(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "asked ISSUE INTERACTION", Short: "Show what was asked, and what can be answered", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := c.filled(cmd, interactionPath, args)
+			if err != nil {
+				return err
+			}
+			list, id := path[:strings.LastIndexByte(path, '/')], path[strings.LastIndexByte(path, '/')+1:]
+			var rows []json.RawMessage
+			if err := c.call(cmd.Context(), "GET", list, nil, &rows); err != nil {
+				return err
+			}
+			for _, raw := range rows {
+				var row interactionRow
+				if err := json.Unmarshal(raw, &row); err != nil {
+					return err
+				}
+				if row.ID == id {
+					return c.print(cmd, raw, row.print)
+				}
+			}
+			return fmt.Errorf("%s has no interaction %q: see selvage issue interactions %s", args[0], args[1], args[0])
+		},
+	}
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/cobra"
+)
+
+// refused is what the API says no with.
+type refused struct {
+	text    string // for people: what is wrong, where, and what to do next
+	status  int    // of HTTP
+	details json.RawMessage
+}
+
+func (r *refused) Error() string { return r.text }
+
+func refusedBy(res *http.Response, body []byte) error {
+	var e struct {
+		Error   string          `json:"error"`
+		Details json.RawMessage `json:"details"`
+	}
+	if json.Unmarshal(body, &e) != nil || e.Error == "" {
+		return &refused{text: fmt.Sprintf("HTTP %s: %s", res.Status, bytes.TrimSpace(body)), status: res.StatusCode}
+	}
+	r := &refused{text: fmt.Sprintf("%s (HTTP %d)", e.Error, res.StatusCode), status: res.StatusCode, details: e.Details}
+	if res.StatusCode == http.StatusUnauthorized || e.Error == "Board access required" {
+		r.text += ": sign in with selvage auth login, or set SELVAGE_API_KEY"
+		return r
+	}
+	if text := invalid(e.Details); text != "" {
+		r.text += ": " + text
+	} else if text := inPairs(e.Details); text != "" {
+		r.text += ": " + text
+	}
+	if next, ok := nextSteps[e.Error]; ok {
+		r.text += "; " + next
+	} else if what, ok := strings.CutSuffix(e.Error, " not found"); ok && shownBy[what] != "" {
+		r.text += ": see selvage " + shownBy[what]
+	}
+	return r
+}
+
+// nextSteps is what to do about a refusal, by its sentence.
+var nextSteps = map[string]string{
+	"Issue checkout conflict":                     "selvage issue show ISSUE tells who has it, selvage issue move ISSUE todo opens one that is over",
+	"Document is locked":                          "selvage issue unlock ISSUE DOCUMENT opens it",
+	"Agent is not invokable in its current state": "selvage agent resume AGENT lets a paused one work, selvage agent clear-error AGENT one in error",
+}
+
+// shownBy are the commands that show what is there, by what the API says is not.
+var shownBy = map[string]string{
+	"Agent": "agent list", "Annotation thread": "issue remark list ISSUE DOCUMENT", "Approval": "approval list", "Attachment": "issue attachments ISSUE", "Board API key": "key board list", "Budget incident": "budget incidents",
+	"Comment": "issue comments ISSUE", "Company": "company list", "Document": "issue doc list ISSUE", "Document revision": "issue doc revisions ISSUE KEY", "Environment": "environment list", "Environment lease": "environment leases ENVIRONMENT",
+	"Execution workspace": "workspace list", "Feedback trace": "feedback list", "Folder": "folder list KIND", "Goal": "goal list", "Instructions file": "agent instructions list AGENT", "Interaction": "issue interactions ISSUE", "Invite": "member invites",
+	"Issue": "issue list", "Issue tree hold": "issue hold list ISSUE", "Join request": "member requests", "Key": "agent keys AGENT", "Label": "label list", "Member": "member list", "Memory": "agent memory list AGENT", "Model price": "model price list",
+	"Model provider": "model provider list", "Node": "members", "Project": "project list", "Project workspace": "project workspace list PROJECT", "Reservation": "budget held list", "Revision": "agent revisions AGENT", "Routine": "routine list",
+	"Routine revision": "routine revisions ROUTINE", "Routine trigger": "routine show ROUTINE", "Run": "run list", "Secret": "secret list", "Skill": "skill list", "Skill file": "skill file list SKILL", "Skill version": "skill versions SKILL",
+	"Test input": "skill test inputs SKILL", "Test run": "skill test list SKILL", "Tool": "tool list", "User": "user list", "Work product": "issue product list ISSUE", "Workspace operation": "workspace operations WORKSPACE",
+}
+
+// invalid are the details of a body that was refused as people read them: which
+// member, and why. It is "" for other details.
+func invalid(details json.RawMessage) string {
+	var list []struct {
+		Path    []any  `json:"path"`
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(details, &list) != nil {
+		return ""
+	}
+	var all []string
+	for _, d := range list {
+		if d.Message == "" {
+			return ""
+		}
+		all = append(all, strings.TrimPrefix(strings.Join(strings.Fields(strings.Trim(fmt.Sprint(d.Path), "[]")), ".")+": "+d.Message, ": "))
+	}
+	return strings.Join(all, "; ")
+}
+
+// inPairs are details that are an object as people read them, "allowed statuses
+// todo, backlog; status done". Without details, or with none that say anything, it
+// is "".
+func inPairs(details json.RawMessage) string {
+	var o map[string]any
+	if len(details) == 0 || string(details) == "null" {
+		return ""
+	}
+	if json.Unmarshal(details, &o) != nil {
+		return string(details)
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		var text string
+		switch v := o[name].(type) {
+		case nil:
+			continue
+		case bool:
+			if !v {
+				continue
+			}
+		case string:
+			text = v
+		case float64:
+			text = strconv.FormatFloat(v, 'f', -1, 64)
+		case []any:
+			words := make([]string, 0, len(v))
+			for _, one := range v {
+				word, ok := one.(string)
+				if !ok {
+					b, _ := json.Marshal(one)
+					word = string(b)
+				}
+				words = append(words, word)
+			}
+			text = strings.Join(words, ", ")
+		default:
+			b, _ := json.Marshal(v)
+			text = string(b)
+		}
+		all = append(all, strings.TrimSpace(inWordsOf(strings.TrimSuffix(name, "Id"))+" "+text))
+	}
+	return strings.Join(all, "; ")
+}
+
+// inWordsOf writes the name of a member as words: requestedStatus as requested status.
+func inWordsOf(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if unicode.IsUpper(r) {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+var asJSON = regexp.MustCompile(`^(-o=?|--output=)json$`)
+
+// wantsJSON reports whether a command line asks for JSON, also one that could not be
+// read to its end.
+func wantsJSON(c *cli, args []string) bool {
+	if c.output == "json" {
+		return true
+	}
+	for n, arg := range args {
+		if arg == "--" {
+			return false
+		}
+		if asJSON.MatchString(arg) || n > 0 && arg == "json" && (args[n-1] == "-o" || args[n-1] == "--output") {
+			return true
+		}
+	}
+	return false
+}
+
+// report tells of what has gone wrong, for people or as one JSON object, and returns
+// the exit status.
+func report(talk io.Writer, cmd *cobra.Command, asJSON bool, err error) int {
+	_, misused := errors.AsType[misuse](err)
+	status := exitFailed
+	if misused {
+		status = exitMisused
+	}
+	if asJSON {
+		told := struct {
+			Error   string          `json:"error"`
+			Status  int             `json:"status,omitempty"` // of HTTP, where the API has answered
+			Details json.RawMessage `json:"details,omitempty"`
+			Usage   string          `json:"usage,omitempty"` // of a command line that is wrong
+		}{Error: err.Error()}
+		if r, ok := errors.AsType[*refused](err); ok {
+			if told.Status = r.status; string(r.details) != "null" {
+				told.Details = r.details
+			}
+		}
+		if misused {
+			told.Usage = cmd.UseLine()
+		}
+		enc := json.NewEncoder(talk)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		_ = enc.Encode(told)
+		return status
+	}
+	fmt.Fprintln(talk, "selvage:", err)
+	if misused {
+		fmt.Fprintf(talk, "Run '%s --help' for usage.\n", cmd.CommandPath())
+	}
+	return status
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+type runRow struct {
+	ID               string  `json:"id"`
+	AgentID          string  `json:"agentId"`
+	Status           string  `json:"status"`
+	InvocationSource string  `json:"invocationSource"`
+	Error            *string `json:"error"`
+	ErrorCode        *string `json:"errorCode"`
+	CreatedAt        string  `json:"createdAt"`
+	NodeID           string  `json:"nodeId"`
+}
+
+// A runDetail is a run with what it was about, how it went and what came of it.
+type runDetail struct {
+	runRow
+	CompanyID      string          `json:"companyId"`
+	StartedAt      *string         `json:"startedAt"`
+	FinishedAt     *string         `json:"finishedAt"`
+	ExitCode       *int            `json:"exitCode"`
+	Usage          json.RawMessage `json:"usageJson"`
+	RetryOf        *string         `json:"retryOfRunId"`
+	RetryAt        *string         `json:"scheduledRetryAt"`
+	LivenessReason *string         `json:"livenessReason"`
+	LogBytes       *int64          `json:"logBytes"`
+	Context        struct {
+		IssueID string `json:"issueId"`
+		Reason  string `json:"wakeReason"`
+	} `json:"contextSnapshot"`
+}
+
+// print writes a run for people; names are those of agents, nodes those of nodes.
+func (r runDetail) print(w io.Writer, names, nodes map[string]string) {
+	fmt.Fprintf(w, "%s %s, %s, created %s\n", r.ID, r.Status, r.InvocationSource, ago(r.CreatedAt))
+	line := func(name, text string) {
+		if text != "" && text != "null" {
+			fmt.Fprintf(w, "%-8s %s\n", name, text)
+		}
+	}
+	line("agent", cmp.Or(names[r.AgentID], r.AgentID))
+	line("node", cmp.Or(nodes[r.NodeID], r.NodeID))
+	line("reason", r.Context.Reason)
+	line("issue", r.Context.IssueID)
+	if r.StartedAt != nil {
+		line("started", *r.StartedAt)
+	}
+	if r.FinishedAt != nil {
+		line("ended", *r.FinishedAt)
+	}
+	if r.ExitCode != nil {
+		line("exit", strconv.Itoa(*r.ExitCode))
+	}
+	line("usage", inPairs(r.Usage))
+	if r.RetryOf != nil {
+		line("retry of", *r.RetryOf)
+	}
+	if r.RetryAt != nil {
+		line("retry at", *r.RetryAt)
+	}
+	if r.LivenessReason != nil {
+		line("note", *r.LivenessReason)
+	}
+	if r.LogBytes != nil {
+		line("log", fmt.Sprintf("%d bytes: selvage run log %s", *r.LogBytes, r.ID))
+	}
+	if r.Error != nil {
+		line("error", *r.Error)
+	}
+}
+
+// nodeNames maps node IDs to names.
+func (c *cli) nodeNames(cmd *cobra.Command) (map[string]string, error) {
+	var rows []memberRow
+	err := c.call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows)
+	names := make(map[string]string, len(rows))
+	for _, r := range rows {
+		names[r.ID] = r.Name
+	}
+	return names, err
+}
+
+func runCommand(c *cli) *cobra.Command {
+	var agent string
+	var limit int
+	list := &cobra.Command{
+		Use: "list", Short: "List the newest runs of a company", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			names, err := c.agentNames(cmd, company)
+			if err != nil {
+				return err
+			}
+			nodes, err := c.nodeNames(cmd)
+			if err != nil {
+				return err
+			}
+			var rows []runRow
+			q := url.Values{"limit": {strconv.Itoa(limit)}}
+			if agent != "" {
+				id, err := c.agentID(cmd, agent)
+				if err != nil {
+					return err
+				}
+				q.Set("agentId", id)
+			}
+			return c.show(cmd, "/api/companies/"+company+"/heartbeat-runs?"+q.Encode(), &rows, func(w io.Writer) {
+				var t [][]string
+				for _, r := range rows {
+					why := "-"
+					if r.Error != nil {
+						why = *r.Error
+					}
+					t = append(t, []string{r.ID, cmp.Or(names[r.AgentID], short(r.AgentID)), r.Status, r.InvocationSource, dash(nodes[r.NodeID]), ago(r.CreatedAt), why})
+				}
+				table(w, "RUN AGENT STATUS SOURCE NODE CREATED ERROR", t)
+			})
+		},
+	}
+	list.Flags().StringVar(&agent, "agent", "", "only this agent's, by name or ID")
+	list.Flags().IntVar(&limit, "limit", 50, "at most so many")
+	show := &cobra.Command{
+		Use: "show RUN", Short: "Show a run", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := c.runID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			var row runDetail
+			return c.show(cmd, "/api/heartbeat-runs/"+id, &row, func(w io.Writer) {
+				names, _ := c.agentNames(cmd, row.CompanyID) // without them IDs are shown
+				nodes, _ := c.nodeNames(cmd)
+				row.print(w, names, nodes)
+			})
+		},
+	}
+	var follow bool
+	log := &cobra.Command{
+		Use: "log RUN", Aliases: []string{"logs"}, Short: "Print what a run has written", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := c.runID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return c.runLog(cmd, id, follow)
+		},
+	}
+	log.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run is over")
+	cancel := &cobra.Command{
+		Use: "cancel RUN", Short: "Cancel a run", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := c.runID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			var row runRow
+			return c.send(cmd, "POST", "/api/heartbeat-runs/"+id+"/cancel", map[string]any{}, &row, func(w io.Writer) {
+				fmt.Fprintln(w, "cancelled")
+			})
+		},
+	}
+	return group("run", "Heartbeat runs", list, show, log, runEvents(c), explainCommand(c), cancel)
+}
