@@ -84,7 +84,7 @@ func (s *Server) issueRoutes() []Route {
 		},
 	}, {
 		Method: "GET", Path: "/api/companies/{companyId}/issues", Tag: "issues", Summary: "List issues", Handle: listIssues,
-		Query: []Param{{Name: "status", Doc: "statuses, separated by commas"}, {Name: "assigneeAgentId", Doc: "UUID, me or none"}, {Name: "projectId"},
+		Query: []Param{{Name: "status", Doc: "statuses, separated by commas"}, {Name: "assigneeAgentId", Doc: "UUID, me or none"}, {Name: "assigneeUserId", Doc: "user ID or me"}, {Name: "projectId"},
 			{Name: "parentId"}, {Name: "labelId"}, {Name: "q", Doc: "text in identifier, title or description"}, {Name: "updatedSince", Doc: "ISO date"},
 			{Name: "sortField", Doc: "updatedAt, createdAt, priority, title or status"}, {Name: "sortDir", Doc: "asc or desc"},
 			{Name: "touchedByUserId", Doc: "what a user made, has or commented on; me"}, {Name: "inboxArchivedByUserId", Doc: "without what a user put away; me"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"regexp"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,16 @@ type activityRow struct {
 	EntityID   string  `json:"entityId"`
 	RunID      *string `json:"runId"`
 	CreatedAt  string  `json:"createdAt"`
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*-[0-9]+$`)
+
+// entityID returns the ID of what the log is asked for: an issue may be named as people do.
+func (c *cli) entityID(cmd *cobra.Command, ref string) (string, error) {
+	if !identifier.MatchString(ref) {
+		return ref, nil
+	}
+	return c.issueID(cmd, ref)
 }
 
 // activityCommand lists what happened, by whom, under which run and when.
@@ -45,6 +56,9 @@ func activityCommand(c *cli) *cobra.Command {
 					return err
 				}
 				q.Set("runId", run)
+			}
+			if entity, err = c.entityID(cmd, entity); err != nil {
+				return err
 			}
 			for name, v := range map[string]string{"action": action, "entityId": entity, "from": from, "to": to} {
 				if v != "" {
@@ -76,7 +90,7 @@ func activityCommand(c *cli) *cobra.Command {
 	f.StringVar(&agent, "agent", "", "what this agent did; with --from also when its runs began and ended")
 	f.StringVar(&run, "run", "", "what was done under this run")
 	f.StringVar(&action, "action", "", "only this action, such as issue.updated")
-	f.StringVar(&entity, "entity", "", "only what happened to the thing with this ID")
+	f.StringVar(&entity, "entity", "", "only what happened to this: an ID, or ACM-1")
 	f.StringVar(&from, "from", "", "not before this time, such as 2026-11-21T03:10:00Z")
 	f.StringVar(&to, "to", "", "not after this time")
 	f.IntVar(&limit, "limit", 50, "at most so many, up to 500")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -144,7 +145,9 @@ func (c *cli) download(cmd *cobra.Command, row attachmentRow, to string) (err er
 		}
 	}
 	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already: name another file with --to", to)
+	} else if err != nil {
 		return err
 	}
 	defer func() {

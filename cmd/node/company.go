@@ -74,9 +74,34 @@ func companyCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("company", "Companies", list, create, dashboard, gatesCommand(c), exportCommand(c), importCommand(c))
+	return group("company", "Companies", list, create, dashboard, statsCommand(c), gatesCommand(c), exportCommand(c), importCommand(c))
 }
 
 func costCommand(c *cli) *cobra.Command {
 	return group("cost", "Costs of a company")
+}
+
+// statsCommand counts what companies have.
+func statsCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "stats", Short: "Count agents and issues, by company", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var companies []companyRow
+			if err := c.call(cmd.Context(), "GET", "/api/companies", nil, &companies); err != nil {
+				return err
+			}
+			var counts map[string]struct {
+				Agents int64 `json:"agentCount"`
+				Issues int64 `json:"issueCount"`
+			}
+			return c.show(cmd, "/api/companies/stats", &counts, func(w io.Writer) {
+				var t [][]string
+				for _, r := range companies {
+					n := counts[r.ID]
+					t = append(t, []string{r.IssuePrefix, r.Name, strconv.FormatInt(n.Agents, 10), strconv.FormatInt(n.Issues, 10)})
+				}
+				table(w, "PREFIX NAME AGENTS ISSUES", t)
+			})
+		},
+	}
 }

@@ -1,16 +1,46 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/selvage-mesh/selvage/api/client"
 )
+
+// maxHappened bounds what a line tells of an event, in characters.
+const maxHappened = 120
+
+// happened is an event as people read it: who, and what they did, said or became.
+func happened(payload json.RawMessage, names map[string]string) string {
+	var o map[string]any
+	if json.Unmarshal(payload, &o) != nil {
+		return cell(string(payload))
+	}
+	text := func(name string) string { s, _ := o[name].(string); return s }
+	who := cmp.Or(names[text("agentId")], text("agentId"))
+	if who == "" && text("actorId") != "" {
+		who = text("actorType") + " " + text("actorId")
+	}
+	words := []string{who}
+	for _, name := range []string{"action", "status", "entityType", "entityId", "invocationSource", "message", "chunk", "error"} {
+		words = append(words, text(name))
+	}
+	if text("entityId") == "" && text("runId") != "" {
+		words = append(words, "run "+text("runId"))
+	}
+	line := strings.Join(strings.Fields(strings.Join(words, " ")), " ")
+	if r := []rune(line); len(r) > maxHappened {
+		line = string(r[:maxHappened-1]) + "…"
+	}
+	return line
+}
 
 // eventsCommand follows what happens in a company, as it happens.
 func eventsCommand(c *cli) *cobra.Command {
@@ -46,12 +76,16 @@ the height that the last line of an earlier call has.`,
 				ctx, cancel = context.WithTimeout(ctx, wait)
 				defer cancel()
 			}
+			names := map[string]string{}
+			if c.output != "json" {
+				names, _ = c.agentNames(cmd, company) // without them IDs are shown
+			}
 			enough, told := errors.New("enough"), 0
 			err = cl.Follow(ctx, company, after, func(ev client.Event) error {
 				if c.output == "json" {
 					err = json.NewEncoder(cmd.OutOrStdout()).Encode(ev)
 				} else {
-					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d  %s  %-28s %s\n", ev.ID, ev.CreatedAt, ev.Type, cell(string(ev.Payload)))
+					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d  %s  %-28s %s\n", ev.ID, ev.CreatedAt, ev.Type, happened(ev.Payload, names))
 				}
 				if told++; err == nil && told == most {
 					return enough

@@ -102,9 +102,33 @@ func newRootWith(c *cli) *cobra.Command {
 		}
 	}
 	addVerbs(root, c)
+	inGroups(root)
 	misusedArguments(root)
 	examples(root)
 	return root
+}
+
+// helpGroups are the headings under which the help lists the commands.
+var helpGroups = [][2]string{
+	{"Work:", "goal project issue label routine inbox search extract feedback"},
+	{"Who works:", "agent org run workspace environment skill tool team adapter model mcp sandbox"},
+	{"Who decides:", "onboard company approval budget cost secret member user key auth settings folder"},
+	{"What happened:", "activity audit events ledger monitor api"},
+	{"The mesh:", "up members node drain uncordon remove leave token pending approve reject owner-key identity keyring raft autopilot recover snapshot doctor debug stop resume testnet"},
+}
+
+// inGroups puts the commands under their headings.
+func inGroups(root *cobra.Command) {
+	for _, g := range helpGroups {
+		root.AddGroup(&cobra.Group{ID: g[0], Title: g[0]})
+		for name := range strings.FieldsSeq(g[1]) {
+			for _, cmd := range root.Commands() {
+				if cmd.Name() == name {
+					cmd.GroupID = g[0]
+				}
+			}
+		}
+	}
 }
 
 // misusedArguments makes a wrong number of arguments a misuse, everywhere, and says
@@ -143,6 +167,14 @@ func wrongArguments(cmd *cobra.Command, args []string, err error) error {
 		text := fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0])
 		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 			text += "; did you mean " + strings.Join(near, " or ") + "?"
+		} else if cmd.HasParent() {
+			var there []string
+			for _, sub := range cmd.Commands() {
+				if sub.IsAvailableCommand() {
+					there = append(there, sub.Name())
+				}
+			}
+			text += ": it has " + strings.Join(there, ", ")
 		}
 		return errors.New(text)
 	}

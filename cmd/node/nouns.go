@@ -32,7 +32,7 @@ var nouns = map[string]nounRows{
 	"environment": {path: "/api/companies/{company}/environments", names: []string{"name"}, about: "driver"},
 	"goal":        {path: "/api/companies/{company}/goals", names: []string{"title"}, about: "level"},
 	"label":       {path: "/api/companies/{company}/labels", names: []string{"name"}, about: "color"},
-	"member":      {path: "/api/companies/{company}/members", rows: "members", names: []string{"user.email", "user.name"}, about: "membershipRole"},
+	"member":      {path: "/api/companies/{company}/members", rows: "members", names: []string{"user.email", "user.name", "principalId"}, about: "membershipRole"},
 	"mine":        {path: "/api/companies/{company}/me/user-secrets", names: []string{"key"}, about: "status", list: "secret mine list"},
 	"project":     {path: "/api/companies/{company}/projects", names: []string{"name"}, about: "status"},
 	"routine":     {path: "/api/companies/{company}/routines", names: []string{"title"}, about: "status"},

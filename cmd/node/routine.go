@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,8 @@ type routineRow struct {
 	Title           string       `json:"title"`
 	Description     *string      `json:"description"`
 	Status          string       `json:"status"`
+	CompanyID       string       `json:"companyId"`
+	Priority        string       `json:"priority"`
 	AssigneeAgentID *string      `json:"assigneeAgentId"`
 	Concurrency     string       `json:"concurrencyPolicy"`
 	CatchUp         string       `json:"catchUpPolicy"`
@@ -193,7 +196,11 @@ func routineShow(c *cli) *cobra.Command {
 			}
 			var row routineRow
 			return c.show(cmd, "/api/routines/"+id, &row, func(w io.Writer) {
+				names, _ := c.agentNames(cmd, row.CompanyID) // without them IDs are shown
 				fmt.Fprintf(w, "%s  %s\n%s, %s, %s\n", row.ID, row.Title, row.Status, row.Concurrency, row.CatchUp)
+				if who := orDash(row.AssigneeAgentID); who != "-" {
+					fmt.Fprintf(w, "assignee %s, priority %s\n", cmp.Or(names[who], who), row.Priority)
+				}
 				if row.Description != nil {
 					fmt.Fprintf(w, "\n%s\n", *row.Description)
 				}
@@ -275,7 +282,7 @@ func routineStatus(c *cli, verb, status, what string) *cobra.Command {
 			}
 			var row routineRow
 			return c.send(cmd, "PATCH", "/api/routines/"+id, map[string]any{"status": status}, &row, func(w io.Writer) {
-				fmt.Fprintf(w, "%s %s\n", row.ID, row.Status)
+				fmt.Fprintf(w, "%s %s\n", row.Title, row.Status)
 			})
 		},
 	}

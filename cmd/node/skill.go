@@ -62,7 +62,7 @@ func skillListCommand(c *cli) *cobra.Command {
 			return c.show(cmd, at, &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
-					t = append(t, []string{r.Slug, r.Source, fmt.Sprint(r.Attached), orDash(r.Description)})
+					t = append(t, []string{r.Slug, r.Source, fmt.Sprint(r.Attached), cell(orDash(r.Description))})
 				}
 				table(w, "SKILL SOURCE AGENTS ABOUT", t)
 			})

@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
 	"net/url"
@@ -39,7 +41,7 @@ type verb struct {
 // A field is a member of a request.
 type field struct {
 	name, member, about string
-	kind                string // "" text, int, bool, list, file, json, agent, issue, project, goal, label, labels
+	kind                string // "" text, int, bool, list, file, json, entity, issue, issues, label, labels, agent or none, or a noun: see nouns
 	place               int
 	value               string // unless it is given
 }
@@ -165,8 +167,11 @@ func (f field) read(c *cli, cmd *cobra.Command, args []string) (value any, given
 			value, err = cmd.Flags().GetBool(f.name)
 			return value, true, err
 		case "int":
-			value, err = cmd.Flags().GetInt64(f.name)
-			return value, true, err
+			n, err := cmd.Flags().GetInt64(f.name)
+			if err == nil && n < 1 && f.name == "limit" {
+				err = misuse{fmt.Errorf("--limit is %d: want 1 or more", n)}
+			}
+			return n, true, err
 		case "list", "labels", "issues":
 			list, err := cmd.Flags().GetStringSlice(f.name)
 			for n := range list {
@@ -198,10 +203,13 @@ func (f field) read(c *cli, cmd *cobra.Command, args []string) (value any, given
 	case "json":
 		b := []byte(text)
 		if !json.Valid(b) && !strings.HasPrefix(strings.TrimSpace(text), "{") && !strings.HasPrefix(strings.TrimSpace(text), "[") {
-			if text, err = readText(cmd, text); err != nil {
+			from, err := readText(cmd, text)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil, false, misuse{fmt.Errorf("%s is neither JSON nor a file: %q", f.word(), text)}
+			} else if err != nil {
 				return nil, false, err
 			}
-			b = []byte(text)
+			b = []byte(from)
 		}
 		if err := json.Unmarshal(b, &value); err != nil {
 			return nil, false, misuse{fmt.Errorf("%s is no JSON: %w", f.word(), err)}
@@ -214,6 +222,12 @@ func (f field) read(c *cli, cmd *cobra.Command, args []string) (value any, given
 	switch f.kind {
 	case "issue":
 		text, err = c.issueID(cmd, text)
+	case "agent or none":
+		if text != "none" {
+			text, err = c.resolve(cmd, "agent", text)
+		}
+	case "entity":
+		text, err = c.entityID(cmd, text)
 	case "":
 	default:
 		text, err = c.resolve(cmd, f.kind, text)

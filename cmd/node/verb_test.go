@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -178,6 +180,11 @@ func TestVerbsAreRoutes(t *testing.T) {
 // Every command has a sentence that says what it does, and no two of a group
 // have one name.
 func TestCommandsAreDescribed(t *testing.T) {
+	for _, c := range newRoot().Commands() {
+		if c.GroupID == "" && !c.Hidden {
+			t.Errorf("%s is under no heading of the help", c.CommandPath())
+		}
+	}
 	var look func(c *cobra.Command)
 	look = func(c *cobra.Command) {
 		seen := map[string]bool{}
@@ -196,4 +203,42 @@ func TestCommandsAreDescribed(t *testing.T) {
 		}
 	}
 	look(newRoot())
+}
+
+// Values that people give a name of their own are what the API calls them.
+func TestFieldsAreTranslated(t *testing.T) {
+	seen := ""
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api/companies":
+			w.Write([]byte(oneCompany))
+		case "/api/companies/c/agents":
+			w.Write([]byte(`[{"id": "b", "name": "Bob"}]`))
+		case "/api/issues/ACM-1":
+			w.Write([]byte(`{"id": "i", "identifier": "ACM-1"}`))
+		default:
+			seen = r.URL.RawQuery
+			w.Write([]byte(`[]`))
+		}
+	}))
+	defer node.Close()
+	t.Setenv("SELVAGE_API_URL", node.URL)
+	t.Setenv("SELVAGE_CREDENTIALS", t.TempDir()+"/credentials.json")
+	for _, c := range []struct {
+		line, seen, says string
+		status           int
+	}{
+		{line: "issue list --assignee none", seen: "assigneeAgentId=none&sortDir=asc&sortField=created"},
+		{line: "issue list --assignee bob --user me", seen: "assigneeAgentId=b&assigneeUserId=me&sortDir=asc&sortField=created"},
+		{line: "issue list --limit 0", says: "--limit is 0: want 1 or more", status: exitMisused},
+		{line: "activity --entity ACM-1 --limit 3", seen: "entityId=i&limit=3"},
+		{line: "audit list --entity ACM-1 --kind issue", seen: "entityId=i&entityType=issue"},
+		{line: "agent message send Bob hello", says: `JSON is neither JSON nor a file: "hello"`, status: exitMisused},
+		{line: "secret show", says: "selvage secret has no command \"show\": it has accesses, create", status: exitMisused},
+	} {
+		seen = ""
+		if status, _, talk := told(t, strings.Fields(c.line)...); status != c.status || seen != c.seen || !strings.Contains(talk, c.says) {
+			t.Errorf("selvage %s ended with %d, asked for %q and said %s, want %+v", c.line, status, seen, talk, c)
+		}
+	}
 }

@@ -7,6 +7,9 @@ var (
 	withDescription = field{name: "description", member: "description", about: "what it is about"}
 	between         = []field{{name: "from", member: "from", about: "ISO date"}, {name: "to", member: "to", about: "ISO date"}}
 	withLimit       = field{name: "limit", member: "limit", kind: "int", about: "at most so many"}
+	withOffset      = field{name: "offset", member: "offset", kind: "int", about: "without the first so many"}
+	withMode        = field{name: "mode", member: "workMode", about: "standard, ask or planning"}
+	withPolicy      = field{name: "policy", member: "executionPolicy", kind: "json", about: "who looks at the work before it is done, or a file with it"}
 )
 
 const (
@@ -76,7 +79,6 @@ var companyVerbs = []verb{
 		fields: []field{{name: "name", member: "name", about: "its new name"}, withDescription, {name: "budget", member: "budgetMonthlyCents", kind: "int", about: "monthly budget in cents"},
 			{name: "color", member: "brandColor", about: "of its mark, such as #ff8800"}, {name: "share-feedback", member: "feedbackDataSharingEnabled", kind: "bool", about: "votes may be handed on"}}},
 	{use: "badges", short: "Count what waits for the board", path: "/api/companies/{company}/sidebar-badges"},
-	{use: "stats", short: "Count agents and issues, by company", path: "/api/companies/stats"},
 	{use: "pause", short: "Let nothing of a company work", method: "POST", path: "/api/companies/{company}/pause", says: "{name} {status}"},
 	{use: "resume", short: "Let a paused company work again", method: "POST", path: "/api/companies/{company}/resume", says: "{name} {status}"},
 	{use: "archive", short: "Put a company away; it does not work any more", method: "POST", path: "/api/companies/{company}/archive", says: "{name} {status}"},
@@ -90,7 +92,8 @@ var agentVerbs = []verb{
 	{use: "revision AGENT REVISION", short: "Show one change of an agent's configuration", path: "/api/agents/{agent:1}/config-revisions/{2}"},
 	{use: "update AGENT", short: "Change an agent", method: "PATCH", path: "/api/agents/{agent:1}", says: "{name} {status}",
 		fields: []field{{name: "name", member: "name", about: "its new name"}, {name: "title", member: "title", about: "what it is called"}, {name: "capabilities", member: "capabilities", about: "what it can do"},
-			{name: "reports-to", member: "reportsTo", kind: "agent", about: "its manager; empty for none"}, {name: "config", member: "adapterConfig", kind: "json", about: "the adapter's configuration, or a file with it"},
+			{name: "role", member: "role", about: "its role in the company"}, {name: "reports-to", member: "reportsTo", kind: "agent", about: "its manager; empty for none"},
+			{name: "adapter", member: "adapterType", about: "how its runs are carried out; give --config with it"}, {name: "environment", member: "defaultEnvironmentId", kind: "environment", about: "where they are carried out; empty for the mesh's choice"}, {name: "config", member: "adapterConfig", kind: "json", about: "the adapter's configuration, or a file with it"},
 			{name: "runtime", member: "runtimeConfig", kind: "json", about: "heartbeat and placement, or a file with it"}}},
 	{use: "delete AGENT", short: "Delete an agent; its open issues are nobody's then", method: "DELETE", path: "/api/agents/{agent:1}", says: "deleted"},
 	{use: "wake AGENT", short: "Wake an agent for a reason", method: "POST", path: "/api/agents/{agent:1}/wakeup", says: "{id} {status}", fixed: map[string]any{"source": "on_demand"},
@@ -116,8 +119,8 @@ var runVerbs = []verb{
 var costVerbs = []verb{
 	costVerb("by-agent", "agent", "AGENT=agentName COST=costCents INPUT=inputTokens OUTPUT=outputTokens"),
 	{use: "summary", short: "Show what a company spent this month, or in a time", path: "/api/companies/{company}/costs/summary", says: "{spendCents} of {budgetCents}", fields: between},
-	costVerb("by-project", "project", "PROJECT=projectName COST=costCents"), costVerb("by-model", "agent and model", "AGENT=agentName MODEL=model COST=costCents"),
-	costVerb("by-provider", "provider", "PROVIDER=provider MODEL=model COST=costCents"), costVerb("by-biller", "who sends the bill", "BILLER=biller COST=costCents"),
+	costVerb("by-project", "project", "PROJECT=projectName COST=costCents INPUT=inputTokens OUTPUT=outputTokens"), costVerb("by-model", "agent and model", "AGENT=agentName MODEL=model COST=costCents INPUT=inputTokens OUTPUT=outputTokens"),
+	costVerb("by-provider", "provider", "PROVIDER=provider MODEL=model COST=costCents INPUT=inputTokens OUTPUT=outputTokens"), costVerb("by-biller", "who sends the bill", "BILLER=biller COST=costCents INPUT=inputTokens OUTPUT=outputTokens"),
 }
 
 func costVerb(use, by, columns string) verb {
@@ -146,14 +149,14 @@ var memberVerbs = []verb{
 var issueFields = []field{withDescription, {name: "assignee", member: "assigneeAgentId", kind: "agent", about: "agent that has it"}, {name: "user", member: "assigneeUserId", about: "user that has it"},
 	{name: "project", member: "projectId", kind: "project", about: "its project"}, {name: "goal", member: "goalId", kind: "goal", about: "its goal"}, {name: "parent", member: "parentId", kind: "issue", about: "the issue that it is part of"},
 	{name: "blocked-by", member: "blockedByIssueIds", kind: "issues", about: "what it waits for; repeat for more"}, {name: "label", member: "labelIds", kind: "labels", about: "its labels; repeat for more"},
-	{name: "billing-code", member: "billingCode", about: "where its costs go"}, {name: "priority", member: "priority", about: "critical, high, medium or low", value: "medium"}, {name: "status", member: "status", about: "backlog or todo", value: "todo"}}
+	{name: "billing-code", member: "billingCode", about: "where its costs go"}, {name: "priority", member: "priority", about: "critical, high, medium or low", value: "medium"}, {name: "status", member: "status", about: "backlog or todo", value: "todo"}, withMode, withPolicy}
 
 var issueVerbs = []verb{
 	{use: "list", short: "List the issues of a company", path: "/api/companies/{company}/issues", columns: "ISSUE=identifier STATUS=status PRIORITY=priority ASSIGNEE=agent:assigneeAgentId UPDATED=updatedAt TITLE=title",
-		fields: []field{{name: "status", member: "status", about: "only these statuses, comma separated"}, {name: "assignee", member: "assigneeAgentId", kind: "agent", about: "only this agent's, by name or ID"},
+		fields: []field{{name: "status", member: "status", about: "only these statuses, comma separated"}, {name: "assignee", member: "assigneeAgentId", kind: "agent or none", about: "only this agent's, by name or ID; none for nobody's"}, {name: "user", member: "assigneeUserId", about: "only this user's; me is you"},
 			{name: "project", member: "projectId", kind: "project", about: "only of this project"}, {name: "label", member: "labelId", kind: "label", about: "only with this label"}, {name: "parent", member: "parentId", kind: "issue", about: "only parts of this issue"},
 			{name: "below", member: "descendantOf", kind: "issue", about: "only what is below this issue"}, {name: "words", member: "q", about: "only with these words"}, {name: "since", member: "updatedSince", about: "only what changed since this ISO instant"},
-			{name: "sort", member: "sortField", about: "created, updated, priority, status or title", value: "created"}, {name: "order", member: "sortDir", about: "asc or desc", value: "asc"}, withLimit}},
+			{name: "sort", member: "sortField", about: "created, updated, priority, status or title", value: "created"}, {name: "order", member: "sortDir", about: "asc or desc", value: "asc"}, withLimit, withOffset}},
 	{use: "create TITLE", short: "Create an issue", example: `  selvage issue create "Fix the flaky test" --assignee Bob --label bug`, method: "POST", path: "/api/companies/{company}/issues", says: issueSays, fields: append([]field{{place: 1, member: "title"}}, issueFields...)},
 	{use: "comment ISSUE TEXT", short: "Comment on an issue", method: "POST", path: "/api/issues/{1}/comments", says: done, fields: []field{{place: 2, member: "body"}, {name: "reopen", member: "reopen", kind: "bool", about: "and open the issue again"}}},
 	{use: "move ISSUE STATUS", short: "Move an issue to another status", method: "PATCH", path: "/api/issues/{1}", says: "{identifier} {status}", fields: []field{{place: 2, member: "status"}}},
@@ -162,7 +165,7 @@ var issueVerbs = []verb{
 		{name: "user", member: "assigneeUserId", about: "user that has it; empty for none"}, {name: "project", member: "projectId", kind: "project", about: "its project; empty for none"},
 		{name: "goal", member: "goalId", kind: "goal", about: "its goal"}, {name: "parent", member: "parentId", kind: "issue", about: "the issue that it is part of; empty for none"},
 		{name: "blocked-by", member: "blockedByIssueIds", kind: "issues", about: "what it waits for, all of it"}, {name: "label", member: "labelIds", kind: "labels", about: "its labels, all of them"},
-		{name: "billing-code", member: "billingCode", about: "where its costs go"}, {name: "policy", member: "executionPolicy", kind: "json", about: "who looks at the work before it is done, or a file with it"}, {name: "comment", member: "comment", about: "a comment with it"}}},
+		{name: "billing-code", member: "billingCode", about: "where its costs go"}, withMode, withPolicy, {name: "comment", member: "comment", about: "a comment with it"}}},
 	{use: "part ISSUE TITLE", short: "Make a sub-issue", method: "POST", path: "/api/issues/{1}/children", says: issueSays, fields: []field{{place: 2, member: "title"}, withDescription,
 		{name: "assignee", member: "assigneeAgentId", kind: "agent", about: "agent that has it"}, {name: "priority", member: "priority", about: "critical, high, medium or low"}, {name: "wait", member: "blockParentUntilDone", kind: "bool", about: "the issue waits for it"}}},
 	{use: "delete ISSUE", short: "Delete an issue; its parts move up", method: "DELETE", path: "/api/issues/{1}", says: "{identifier} deleted"},
@@ -279,7 +282,8 @@ var goalVerbs = []verb{
 }
 
 var projectFields = []field{withDescription, {name: "status", member: "status", about: "backlog, planned, in_progress, completed or cancelled"}, {name: "goal", member: "goalId", kind: "goal", about: "the goal that it serves"},
-	{name: "lead", member: "leadAgentId", kind: "agent", about: "agent that leads it"}, {name: "until", member: "targetDate", about: "date by which it is to be done"}}
+	{name: "lead", member: "leadAgentId", kind: "agent", about: "agent that leads it"}, {name: "until", member: "targetDate", about: "date by which it is to be done"},
+	{name: "env", member: "env", kind: "json", about: "variables of its runs, or a file with them"}, {name: "workspaces", member: "executionWorkspacePolicy", kind: "json", about: "where the runs of its issues work, or a file with it"}}
 
 var projectVerbs = []verb{
 	{use: "list", short: "List the projects of a company", path: "/api/companies/{company}/projects", columns: "NAME=name STATUS=status ISSUES=taskCount LEAD=agent:leadAgentId UNTIL=targetDate ID=id"},

@@ -59,7 +59,7 @@ var auditVerbs = []verb{
 }
 
 var auditFields = append([]field{{name: "agent", member: "agentId", kind: "agent", about: "only this agent's"}, {name: "run", member: "runId", kind: "run", about: "only under this run"}, {name: "action", member: "action", about: "only this action, such as issue.updated"},
-	{name: "entity", member: "entityId", about: "only what happened to the thing with this ID"}, {name: "for", member: "responsibleUserId", about: "only what this user answers for"}}, between...)
+	{name: "entity", member: "entityId", kind: "entity", about: "only what happened to this: an ID, or ACM-1"}, {name: "kind", member: "entityType", about: "only what happened to such things, as issue"}, {name: "for", member: "responsibleUserId", about: "only what this user answers for"}}, between...)
 
 var orgVerbs = []verb{
 	{use: "svg", short: "Draw who reports to whom, as SVG", path: "/api/companies/{company}/org.svg", raw: true},
@@ -81,7 +81,7 @@ var productVerbs = []verb{
 		fields: []field{{place: 2, member: "type"}, {place: 3, member: "title"}, {name: "provider", member: "provider", about: "where it lies", value: "manual"}, {name: "url", member: "url", about: "its address"},
 			{name: "summary", member: "summary", about: "what it is"}, {name: "primary", member: "isPrimary", kind: "bool", about: "it is what the issue was for"}}},
 	{use: "update PRODUCT", short: "Change a work product", method: "PATCH", path: "/api/work-products/{1}", says: "{id} {type} {status}",
-		fields: []field{{name: "title", member: "title", about: "its new title"}, {name: "status", member: "status", about: "such as active, merged or closed"}, {name: "url", member: "url", about: "its address"}, {name: "summary", member: "summary", about: "what it is"}}},
+		fields: []field{{name: "title", member: "title", about: "its new title"}, {name: "status", member: "status", about: "such as active, merged or closed"}, {name: "url", member: "url", about: "its address"}, {name: "summary", member: "summary", about: "what it is"}, {name: "primary", member: "isPrimary", kind: "bool", about: "it is what the issue was for"}}},
 	{use: "remove PRODUCT", short: "Forget a work product", method: "DELETE", path: "/api/work-products/{1}", says: "removed"},
 }
 
@@ -111,11 +111,11 @@ var secretVerbs = []verb{
 }
 
 var moreCostVerbs = []verb{
-	costVerb("by-code", "billing code", "CODE=billingCode COST=costCents"),
+	costVerb("by-code", "billing code", "CODE=billingCode COST=costCents INPUT=inputTokens OUTPUT=outputTokens"),
 	{use: "book BILLER KIND CENTS WHEN", short: "Book a fee, a credit or a correction of an ISO instant", method: "POST", path: "/api/companies/{company}/finance-events", says: "{id} {eventKind} {amountCents}",
 		fields: []field{{place: 1, member: "biller"}, {place: 2, member: "eventKind"}, {place: 3, member: "amountCents", kind: "int"}, {place: 4, member: "occurredAt"}, {name: "direction", member: "direction", about: "debit or credit", value: "debit"},
 			{name: "description", member: "description", about: "what for"}}},
-	{use: "bookings", short: "List what was booked, the newest first", path: "/api/companies/{company}/costs/finance-events", columns: "AT=occurredAt BILLER=biller KIND=eventKind DIRECTION=direction COST=amountCents", fields: []field{withLimit}},
+	{use: "bookings", short: "List what was booked, the newest first", path: "/api/companies/{company}/costs/finance-events", columns: "AT=occurredAt BILLER=biller KIND=eventKind DIRECTION=direction COST=amountCents", fields: append([]field{withLimit}, between...)},
 	{use: "booked", short: "Show what the bookings add up to", path: "/api/companies/{company}/costs/finance-summary", fields: between},
 	{use: "booked-by-biller", short: "Show what the bookings add up to by who sends the bill", path: "/api/companies/{company}/costs/finance-by-biller", columns: "BILLER=biller BOOKINGS=eventCount DEBIT=debitCents CREDIT=creditCents NET=netCents", fields: between},
 	{use: "booked-by-kind", short: "Show what the bookings add up to by kind", path: "/api/companies/{company}/costs/finance-by-kind", columns: "KIND=eventKind BOOKINGS=eventCount DEBIT=debitCents CREDIT=creditCents NET=netCents", fields: between},
