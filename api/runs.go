@@ -17,9 +17,6 @@ const (
 	// maxRunList bounds one list of runs, maxRunEvents one page of events.
 	maxRunList   = 1000
 	maxRunEvents = 1000
-	// silence from which a run is suspected, as clients show it.
-	suspiciousSilence = time.Hour
-	criticalSilence   = 4 * time.Hour
 )
 
 // wakeBody is the body of a wake.

@@ -2,9 +2,16 @@ package api
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// Silence from which a run is suspected, as clients show it.
+const (
+	suspiciousSilence = time.Hour
+	criticalSilence   = 4 * time.Hour
 )
 
 // A runExecution says in words for people how far a run has come.
