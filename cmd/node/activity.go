@@ -3,9 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -20,6 +23,44 @@ type activityRow struct {
 	EntityID   string  `json:"entityId"`
 	RunID      *string `json:"runId"`
 	CreatedAt  string  `json:"createdAt"`
+	Details    any     `json:"details"`
+}
+
+// inShort is what the details of a line of the log tell, in a few words: which tools
+// were called and how it ended, what a thing is called, and from what to what it went.
+func inShort(details any) string {
+	o, _ := details.(map[string]any)
+	var words []string
+	add := func(word string) {
+		if word != "" && word != "-" {
+			words = append(words, word)
+		}
+	}
+	if calls, _ := o["calls"].([]any); len(calls) > 0 {
+		for _, call := range calls {
+			add(member(call, "tool") + " " + member(call, "status"))
+		}
+		if n, _ := o["omitted"].(float64); n > 0 {
+			add(strconv.Itoa(int(n)) + " more")
+		}
+		return cut(strings.Join(words, ", "), maxHappened)
+	}
+	for _, name := range []string{"identifier", "name", "title", "issueTitle", "key"} {
+		add(member(o, name))
+	}
+	changes, _ := o["changes"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		switch from, to := member(changes[name], "from"), member(changes[name], "to"); {
+		case name == "statusVersion" || strings.HasSuffix(name, "Id") || from == "…" || to == "…":
+		default:
+			add(name + " " + from + " → " + to)
+		}
+	}
+	if len(changes) == 0 {
+		add(member(o, "status"))
+	}
+	add(member(o, "bodySnippet"))
+	return cut(strings.Join(words, " "), maxHappened)
 }
 
 var identifier = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*-[0-9]+$`)
@@ -80,9 +121,9 @@ func activityCommand(c *cli) *cobra.Command {
 					if r.RunID != nil {
 						under = *r.RunID
 					}
-					t = append(t, []string{r.CreatedAt, who, r.Action, r.EntityType, r.EntityID, under})
+					t = append(t, []string{r.CreatedAt, who, r.Action, r.EntityType, r.EntityID, under, dash(inShort(r.Details))})
 				}
-				table(w, "TIME WHO ACTION ENTITY ID RUN", t)
+				table(w, "TIME WHO ACTION ENTITY ID RUN WHAT", t)
 			})
 		},
 	}

@@ -50,7 +50,8 @@ func (c *cli) flags(f *pflag.FlagSet) {
 }
 
 func (c *cli) url() string {
-	return strings.TrimSuffix(cmp.Or(c.api, os.Getenv("SELVAGE_API_URL"), os.Getenv("PAPERCLIP_API_URL"), defaultAPI), "/")
+	at := strings.TrimSuffix(cmp.Or(c.api, os.Getenv("SELVAGE_API_URL"), os.Getenv("PAPERCLIP_API_URL"), defaultAPI), "/")
+	return strings.TrimSuffix(at, "/api") // as some write it
 }
 
 // call sends one request to the API and decodes the answer into out. The key

@@ -35,11 +35,7 @@ func happened(payload json.RawMessage, names map[string]string) string {
 	if text("entityId") == "" && text("runId") != "" {
 		words = append(words, "run "+text("runId"))
 	}
-	line := strings.Join(strings.Fields(strings.Join(words, " ")), " ")
-	if r := []rune(line); len(r) > maxHappened {
-		line = string(r[:maxHappened-1]) + "…"
-	}
-	return line
+	return cut(strings.Join(strings.Fields(strings.Join(words, " ")), " "), maxHappened)
 }
 
 // eventsCommand follows what happens in a company, as it happens.

@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"encoding/json"
+	"testing"
+)
 
 // Events are sentences for people, in which agents have names.
 func TestEventsAreReadable(t *testing.T) {
@@ -16,6 +19,26 @@ func TestEventsAreReadable(t *testing.T) {
 	} {
 		if got := happened([]byte(payload), names); got != want {
 			t.Errorf("%s reads %q, want %q", payload, got, want)
+		}
+	}
+}
+
+// A line of the log tells what was done in a few words: the tools that were called,
+// or what became of what.
+func TestDetailsAreTold(t *testing.T) {
+	t.Parallel()
+	for details, want := range map[string]string{
+		`{"calls": [{"tool": "paperclipMe", "status": 200}, {"tool": "paperclipCreateIssue", "status": 401}], "omitted": 3}`:                                                        "paperclipMe 200, paperclipCreateIssue 401, 3 more",
+		`{"identifier": "ACM-8", "status": "blocked", "changes": {"status": {"from": "todo", "to": "blocked"}, "statusVersion": {"from": 1, "to": 2}, "x": {"from": {}, "to": 2}}}`: "ACM-8 status todo → blocked",
+		`{"name": "Tok", "version": 2}`: "Tok",
+		`null`:                          "",
+	} {
+		var o any
+		if err := json.Unmarshal([]byte(details), &o); err != nil {
+			t.Fatal(err)
+		}
+		if got := inShort(o); got != want {
+			t.Errorf("%s tells %q, want %q", details, got, want)
 		}
 	}
 }

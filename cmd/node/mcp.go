@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"log/slog"
 	"os"
@@ -44,8 +43,14 @@ PAPERCLIP_RUN_ID.`,
 			if err != nil {
 				return err
 			}
-			caller := mcp.Caller{Transport: transport, Base: c.url(), Key: mine.Key,
-				Company: cmp.Or(c.company, os.Getenv("PAPERCLIP_COMPANY_ID")), Agent: os.Getenv("PAPERCLIP_AGENT_ID"), Run: os.Getenv("PAPERCLIP_RUN_ID")}
+			company := os.Getenv("PAPERCLIP_COMPANY_ID")
+			if c.company != "" { // may be a name
+				if company, err = c.companyID(cmd); err != nil {
+					return err
+				}
+			}
+			caller := mcp.Caller{Transport: transport, Base: c.url(), Key: mine.Key, Company: company,
+				Agent: os.Getenv("PAPERCLIP_AGENT_ID"), Run: os.Getenv("PAPERCLIP_RUN_ID")}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 			err = mcp.Stdio(cmd.Context(), tools, version, caller, os.Stdin, os.Stdout, log)
 			if errors.Is(err, cmd.Context().Err()) {

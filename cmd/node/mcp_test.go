@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,15 +16,23 @@ import (
 func TestMCPOverStdio(t *testing.T) {
 	var seen []string
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen = append(seen, r.Method+" "+r.URL.Path+" "+r.Header.Get("Authorization")+" "+r.Header.Get("X-Paperclip-Run-Id"))
 		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/api/companies" {
+			w.Write([]byte(`[{"id": "c-1", "name": "Acme", "issuePrefix": "ACM"}]`))
+			return
+		}
+		seen = append(seen, r.Method+" "+r.URL.Path+" "+r.Header.Get("Authorization")+" "+r.Header.Get("X-Paperclip-Run-Id"))
 		w.Write([]byte(`{"ok":true}`))
 	}))
 	defer node.Close()
 	for _, protocol := range []string{"2025-11-25", "2026-07-28"} {
-		for _, args := range [][]string{{"mcp"}, {"mcp", "--contract"}} {
+		for _, args := range [][]string{{"mcp"}, {"mcp", "--contract"}, {"mcp", "--company", "acm"}} {
 			cmd := exec.CommandContext(t.Context(), "selvage", args...)
-			cmd.Env = append(cmd.Environ(), "SELVAGE_API_URL=", "PAPERCLIP_API_URL="+node.URL+"/api", "PAPERCLIP_API_KEY=pcp_abc", "PAPERCLIP_COMPANY_ID=c-1", "PAPERCLIP_RUN_ID=r-1")
+			company := "c-1"
+			if slices.Contains(args, "--company") { // goes before the variable, and may be a name
+				company = "c-2"
+			}
+			cmd.Env = append(cmd.Environ(), "SELVAGE_API_URL=", "PAPERCLIP_API_URL="+node.URL+"/api", "PAPERCLIP_API_KEY=pcp_abc", "PAPERCLIP_COMPANY_ID="+company, "PAPERCLIP_RUN_ID=r-1")
 			s, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(t.Context(), &sdk.CommandTransport{Command: cmd},
 				&sdk.ClientSessionOptions{ProtocolVersion: protocol})
 			if err != nil {
@@ -36,7 +45,7 @@ func TestMCPOverStdio(t *testing.T) {
 				}
 				names[tool.Name] = true
 			}
-			if !names["paperclipCheckoutIssue"] || names["selvageGetCompaniesDashboard"] == (len(args) > 1) {
+			if !names["paperclipCheckoutIssue"] || names["selvageGetCompaniesDashboard"] == slices.Contains(args, "--contract") {
 				t.Errorf("%v lists %d tools", args, len(names))
 			}
 			seen = nil

@@ -32,7 +32,7 @@ type verb struct {
 	fields                    []field
 	fixed                     map[string]any // members that the body always has
 	rows                      string         // member of the answer that holds the list, "": the answer is one
-	columns                   string         // of a list: "HEADER=member HEADER=member"; members of members with dots
+	columns                   string         // of a list: "HEADER=member HEADER=member"; members of members with dots; agent:member is a name, short:member what details tell
 	says                      string         // of one row: what is printed, with {member}; "": all of it that is short
 	text                      string         // member of the answer that is a text, and printed as it is
 	raw                       bool           // the answer is no JSON, and printed byte by byte
@@ -308,9 +308,12 @@ func member(row any, path string) string {
 // maxCell bounds what a column of a table shows, in characters.
 const maxCell = 60
 
-func cell(text string) string {
-	if r := []rune(text); len(r) > maxCell {
-		return string(r[:maxCell-1]) + "…"
+func cell(text string) string { return cut(text, maxCell) }
+
+// cut shortens a text to at most most characters.
+func cut(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
 	}
 	return text
 }
@@ -406,6 +409,11 @@ func (v verb) printList(c *cli, cmd *cobra.Command, w io.Writer, answer any) {
 	for _, r := range rows {
 		line := make([]string, len(from))
 		for n, path := range from {
+			if from, told := strings.CutPrefix(path, "short:"); told {
+				o, _ := r.(map[string]any)
+				line[n] = dash(inShort(o[from]))
+				continue
+			}
 			path, agent := strings.CutPrefix(path, "agent:")
 			if line[n] = cell(member(r, path)); agent && names[line[n]] != "" {
 				line[n] = names[line[n]]

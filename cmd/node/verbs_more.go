@@ -54,7 +54,7 @@ var instructionVerbs = []verb{
 }
 
 var auditVerbs = []verb{
-	{use: "list", short: "List what agents did, the newest first", path: "/api/companies/{company}/audit/agent-actions", rows: "items", columns: "AT=createdAt AGENT=agent:agentId ACTION=action ENTITY=entityType ID=entityId RUN=runId", fields: append([]field{withLimit}, auditFields...)},
+	{use: "list", short: "List what agents did, the newest first", path: "/api/companies/{company}/audit/agent-actions", rows: "items", columns: "AT=createdAt AGENT=agent:agentId ACTION=action ENTITY=entityType ID=entityId RUN=runId WHAT=short:details", fields: append([]field{withLimit}, auditFields...)},
 	{use: "csv", short: "Print what agents did, for a spreadsheet", path: "/api/companies/{company}/audit/agent-actions.csv", raw: true, fields: auditFields},
 }
 
