@@ -62,7 +62,7 @@ func (s *Server) activityRoutes() []Route {
 	return []Route{
 		{Method: "GET", Path: of + "/activity", Tag: "activity", Summary: "List what happened, newest first", Query: filters, Out: []company.ActivityRow{}, Handle: listActivity},
 		{Method: "POST", Path: of + "/activity", Tag: "activity", Summary: "Add a line to the activity log", Who: Board, In: newActivity{}, Out: company.ActivityRow{}, Status: 201, Handle: addActivity},
-		{Method: "GET", Path: "/api/issues/{id}/activity", Tag: "activity", Summary: "List what happened to an issue, newest first", Out: []company.ActivityRow{}, Handle: issueActivity},
+		{Method: "GET", Path: "/api/issues/{id}/activity", Tag: "activity", Summary: "List what happened to an issue, newest first", Query: []Param{{Name: "limit", Type: "integer", Doc: "at most so many, up to 500"}}, Out: []company.ActivityRow{}, Handle: issueActivity},
 		{Method: "GET", Path: of + "/audit/agent-actions", Tag: "activity", Summary: "List what agents did, a page at a time", Who: Board, Query: filters, Out: auditPage{}, Handle: listAudit},
 		{Method: "GET", Path: of + "/audit/agent-actions.csv", Tag: "activity", Summary: "Take along what agents did as a file for a spreadsheet", Who: Board, Query: filters[:len(filters)-2], NoTool: true, Handle: auditCSV},
 	}
@@ -90,6 +90,14 @@ func activityFilter(rc *Request) (f ledger.ActivityFilter, err error) {
 	}
 	if f.Actor.Type == "agent" && (f.Actor.ID == "" || !f.From.IsZero()) || f.Run != "" {
 		f.AlsoType = company.LeaseEntity // what its node noted of an agent's runs
+	}
+	return f, nil
+}
+
+// activityPage is activityFilter with which page of the lines.
+func activityPage(rc *Request) (f ledger.ActivityFilter, err error) {
+	if f, err = activityFilter(rc); err != nil {
+		return f, err
 	}
 	if f.Limit, err = rc.QueryInt("limit", defaultActivity, 1, maxActivityList); err != nil {
 		return f, err
@@ -137,7 +145,7 @@ func theirs(a ledger.Activity, f ledger.ActivityFilter) bool {
 }
 
 func listActivity(rc *Request) (Response, error) {
-	f, err := activityFilter(rc)
+	f, err := activityPage(rc)
 	if err != nil {
 		return Response{}, err
 	}
@@ -193,7 +201,7 @@ func addActivity(rc *Request) (Response, error) {
 }
 
 func listAudit(rc *Request) (Response, error) {
-	f, err := activityFilter(rc)
+	f, err := activityPage(rc)
 	if err != nil {
 		return Response{}, err
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func (s *Server) agentApproveRoutes() []Route {
-	return []Route{{Method: "POST", Path: "/api/agents/{id}/approve", Tag: "agents", Summary: "Approve the hire of an agent that waits for it", Who: Board, Out: agentDetail{}, Handle: approveAgent}}
+	return []Route{{Method: "POST", Path: "/api/agents/{id}/approve", Tag: "agents", Summary: "Approve the hire of an agent that waits for it", Query: byName(), Who: Board, Out: agentDetail{}, Handle: approveAgent}}
 }
 
 // approveAgent decides the approval by which an agent waits.

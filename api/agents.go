@@ -122,9 +122,8 @@ func configureAgent(a company.Agent) agentConfiguration {
 
 func (s *Server) agentRoutes() []Route {
 	const tag, one = "agents", "/api/agents/{id}"
-	byName := []Param{{Name: "companyId", Doc: "where to look when the path has a name instead of an ID"}}
 	change := func(verb, kind, summary string) Route {
-		return Route{Method: "POST", Path: one + "/" + verb, Tag: tag, Summary: summary, Who: Board, Query: byName, Out: agentRow{},
+		return Route{Method: "POST", Path: one + "/" + verb, Tag: tag, Summary: summary, Who: Board, Query: byName(), Out: agentRow{},
 			Handle: func(rc *Request) (Response, error) { return changeAgent(rc, kind) }}
 	}
 	return []Route{
@@ -133,17 +132,22 @@ func (s *Server) agentRoutes() []Route {
 		{Method: "POST", Path: "/api/companies/{companyId}/agents", Tag: tag, Summary: "Create an agent", Who: Board, In: newAgent{}, Out: agentRow{}, Status: 201, Handle: createAgent},
 		{Method: "GET", Path: "/api/companies/{companyId}/agent-configurations", Tag: tag, Summary: "List how agents are invoked", Who: Board, Out: []agentConfiguration{}, Handle: listConfigurations},
 		{Method: "GET", Path: "/api/agents/me", Tag: tag, Summary: "Read the agent that asks", Who: Agent, Out: agentDetail{}, Handle: readMe},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Read an agent by ID or name", Query: byName, Out: agentDetail{}, Handle: readAgent},
-		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an agent", Query: byName, In: patchAgent{}, Out: agentRow{}, Handle: updateAgent},
-		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete an agent", Who: Board, Query: byName, Out: okay{}, Handle: deleteAgent},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read an agent by ID or name", Query: byName(), Out: agentDetail{}, Handle: readAgent},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an agent", Query: byName(), In: patchAgent{}, Out: agentRow{}, Handle: updateAgent},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete an agent", Who: Board, Query: byName(), Out: okay{}, Handle: deleteAgent},
 		change("pause", "agent.pause", "Pause an agent"), change("resume", "agent.resume", "Let an agent go on"),
 		change("clear-error", "agent.resume", "Let an agent go on after an error"), change("terminate", "agent.terminate", "End an agent for good"),
-		{Method: "PATCH", Path: one + "/permissions", Tag: tag, Summary: "Change what an agent may do", Who: Board, Query: byName, In: agentPermissions{}, Out: agentDetail{}, Handle: permitAgent},
-		{Method: "GET", Path: one + "/configuration", Tag: tag, Summary: "Read how an agent is invoked", Query: byName, Out: agentConfiguration{}, Handle: readConfiguration},
-		{Method: "GET", Path: one + "/config-revisions", Tag: tag, Summary: "List changes of an agent's configuration", Who: Board, Query: byName, Out: []company.Revision{}, Handle: listRevisions},
-		{Method: "GET", Path: one + "/config-revisions/{revisionId}", Tag: tag, Summary: "Read one change of an agent's configuration", Who: Board, Query: byName, Out: company.Revision{}, Handle: readRevision},
-		{Method: "POST", Path: one + "/config-revisions/{revisionId}/rollback", Tag: tag, Summary: "Give an agent the configuration that it had after a change", Who: Board, Query: byName, Out: agentRow{}, Handle: rollbackAgent},
+		{Method: "PATCH", Path: one + "/permissions", Tag: tag, Summary: "Change what an agent may do", Who: Board, Query: byName(), In: agentPermissions{}, Out: agentDetail{}, Handle: permitAgent},
+		{Method: "GET", Path: one + "/configuration", Tag: tag, Summary: "Read how an agent is invoked", Query: byName(), Out: agentConfiguration{}, Handle: readConfiguration},
+		{Method: "GET", Path: one + "/config-revisions", Tag: tag, Summary: "List changes of an agent's configuration", Who: Board, Query: byName(), Out: []company.Revision{}, Handle: listRevisions},
+		{Method: "GET", Path: one + "/config-revisions/{revisionId}", Tag: tag, Summary: "Read one change of an agent's configuration", Who: Board, Query: byName(), Out: company.Revision{}, Handle: readRevision},
+		{Method: "POST", Path: one + "/config-revisions/{revisionId}/rollback", Tag: tag, Summary: "Give an agent the configuration that it had after a change", Who: Board, Query: byName(), Out: agentRow{}, Handle: rollbackAgent},
 	}
+}
+
+// byName is the parameter of routes whose path may have a name instead of an ID.
+func byName() []Param {
+	return []Param{{Name: "companyId", Doc: "where to look when the path has a name instead of an ID"}}
 }
 
 // agentIn returns the agent that the path names, by ID, or by name in the

@@ -68,7 +68,7 @@ func (s *Server) serveApproval(w http.ResponseWriter, r *http.Request) {
 		showApproval(w, http.StatusMethodNotAllowed, approvalView{Message: "This page takes no such request."})
 		return
 	}
-	rc := &Request{HTTP: r, ID: idOf(r), server: s, route: &Route{Method: r.Method, Path: "/cli-auth/{id}", Who: Public}, w: w}
+	rc := &Request{HTTP: r, ID: idOf(r), server: s, route: &Route{Method: r.Method, Path: "/cli-auth/{id}", Who: Public, Query: []Param{{Name: "token"}}}, w: w}
 	if err := rc.open(); err != nil {
 		showApproval(w, http.StatusBadRequest, approvalView{Message: said(err)})
 		return

@@ -25,7 +25,7 @@ func auditCSV(rc *Request) (Response, error) {
 	if f.Actor.Type == "" {
 		f.Actor.Type, f.AlsoType = "agent", company.LeaseEntity
 	}
-	f.Limit, f.BeforeHeight, f.BeforeNumber = maxActivityList, 0, 0
+	f.Limit = maxActivityList
 	var b strings.Builder
 	w := csv.NewWriter(&b)
 	w.UseCRLF = true

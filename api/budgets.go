@@ -104,7 +104,7 @@ func (s *Server) budgetRoutes() []Route {
 	return []Route{{
 		Method: "PATCH", Path: "/api/companies/{companyId}/budgets", Tag: "costs", Summary: "Set the monthly budget of a company", Who: Board, In: setBudget{}, Handle: setCompanyBudget,
 	}, {
-		Method: "PATCH", Path: "/api/agents/{agentId}/budgets", Tag: "costs", Summary: "Set the monthly budget of an agent", In: setBudget{}, Handle: setAgentBudget,
+		Method: "PATCH", Path: "/api/agents/{agentId}/budgets", Tag: "costs", Summary: "Set the monthly budget of an agent", Query: byName(), In: setBudget{}, Handle: setAgentBudget,
 	}, {
 		Method: "POST", Path: "/api/companies/{companyId}/budgets/policies", Tag: "costs", Summary: "Set a budget policy", In: setPolicy{}, Out: budgetPolicy{}, Handle: putPolicy,
 	}, {

@@ -31,7 +31,7 @@ type patchGoal struct {
 func (s *Server) goalRoutes() []Route {
 	const tag, one = "goals", "/api/goals/{id}"
 	return []Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/goals", Tag: tag, Summary: "List goals", Out: []company.Goal{}, Handle: listGoals},
+		{Method: "GET", Path: "/api/companies/{companyId}/goals", Tag: tag, Summary: "List goals", Query: []Param{{Name: "projectId", Doc: "only those that this project works towards"}}, Out: []company.Goal{}, Handle: listGoals},
 		{Method: "POST", Path: "/api/companies/{companyId}/goals", Tag: tag, Summary: "Create a goal", In: newGoal{}, Out: company.Goal{}, Status: 201, Handle: createGoal},
 		{Method: "GET", Path: one, Tag: tag, Summary: "Read a goal", Out: company.Goal{}, Handle: func(rc *Request) (Response, error) {
 			g, err := findGoal(rc)

@@ -142,12 +142,13 @@ func (s *Server) importRoutes() []Route {
 	row := func(path, summary string, handle func(*Request) (Response, error), query ...Param) Route {
 		return Route{Method: "POST", Path: path, Tag: "portability", Summary: summary, Who: Board, In: importBody{}, MaxBody: maxPackage, Timeout: packageTimeout, NoTool: true, Query: query, Handle: handle}
 	}
+	meta := Param{Name: "meta", Doc: "what to do with a package that is the body itself, a .zip: the other members of a JSON body, as JSON"}
 	async := Param{Name: "async", Doc: "1: the answer (202) names a job that goes on"}
 	return []Route{
-		row("/api/companies/import/preview", "Show what an import of a package would do", previewImport),
-		row("/api/companies/import", "Import a package, all of it or nothing", applyImport, async),
-		row("/api/companies/{companyId}/imports/preview", "Show what an import into a company would do", previewImport),
-		row("/api/companies/{companyId}/imports/apply", "Import a package into a company, all of it or nothing", applyImport, async),
+		row("/api/companies/import/preview", "Show what an import of a package would do", previewImport, meta),
+		row("/api/companies/import", "Import a package, all of it or nothing", applyImport, async, meta),
+		row("/api/companies/{companyId}/imports/preview", "Show what an import into a company would do", previewImport, meta),
+		row("/api/companies/{companyId}/imports/apply", "Import a package into a company, all of it or nothing", applyImport, async, meta),
 	}
 }
 

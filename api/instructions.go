@@ -70,12 +70,12 @@ func (s *Server) instructionRoutes() []Route {
 	const tag, all, file = "agents", "/api/agents/{id}/instructions-bundle", "/api/agents/{id}/instructions-bundle/file"
 	byPath := []Param{{Name: "path", Doc: "the file"}}
 	return []Route{
-		{Method: "GET", Path: all, Tag: tag, Summary: "List the files that tell an agent what to do", Out: instructionBundle{}, Handle: readInstructions},
-		{Method: "PATCH", Path: all, Tag: tag, Summary: "Say where an agent's instructions are", In: patchInstructions{}, Out: instructionBundle{}, Handle: changeInstructions},
-		{Method: "GET", Path: file, Tag: tag, Summary: "Read a file of an agent's instructions", Query: byPath, Out: instructionFile{}, Handle: readInstructionFile},
-		{Method: "PUT", Path: file, Tag: tag, Summary: "Write a file of an agent's instructions", In: putInstructions{}, Out: instructionFile{}, Handle: writeInstructionFile},
-		{Method: "DELETE", Path: file, Tag: tag, Summary: "Remove a file of an agent's instructions", Query: byPath, Out: instructionBundle{}, Handle: removeInstructionFile},
-		{Method: "PATCH", Path: "/api/agents/{id}/instructions-path", Tag: tag, Summary: "Name a file of instructions on the executing node", In: instructionsPath{},
+		{Method: "GET", Path: all, Tag: tag, Summary: "List the files that tell an agent what to do", Query: byName(), Out: instructionBundle{}, Handle: readInstructions},
+		{Method: "PATCH", Path: all, Tag: tag, Summary: "Say where an agent's instructions are", Query: byName(), In: patchInstructions{}, Out: instructionBundle{}, Handle: changeInstructions},
+		{Method: "GET", Path: file, Tag: tag, Summary: "Read a file of an agent's instructions", Query: append(byName(), byPath...), Out: instructionFile{}, Handle: readInstructionFile},
+		{Method: "PUT", Path: file, Tag: tag, Summary: "Write a file of an agent's instructions", Query: byName(), In: putInstructions{}, Out: instructionFile{}, Handle: writeInstructionFile},
+		{Method: "DELETE", Path: file, Tag: tag, Summary: "Remove a file of an agent's instructions", Query: append(byName(), byPath...), Out: instructionBundle{}, Handle: removeInstructionFile},
+		{Method: "PATCH", Path: "/api/agents/{id}/instructions-path", Tag: tag, Summary: "Name a file of instructions on the executing node", Query: byName(), In: instructionsPath{},
 			Out: instructionsPathSet{}, Handle: setInstructionsPath},
 	}
 }

@@ -84,17 +84,12 @@ func (s *Server) issueRoutes() []Route {
 		},
 	}, {
 		Method: "GET", Path: "/api/companies/{companyId}/issues", Tag: "issues", Summary: "List issues", Handle: listIssues,
-		Query: []Param{{Name: "status", Doc: "statuses, separated by commas"}, {Name: "assigneeAgentId", Doc: "UUID, me or none"}, {Name: "assigneeUserId", Doc: "user ID or me"}, {Name: "projectId"},
-			{Name: "parentId"}, {Name: "labelId"}, {Name: "q", Doc: "text in identifier, title or description"}, {Name: "updatedSince", Doc: "ISO date"},
-			{Name: "sortField", Doc: "updatedAt, createdAt, priority, title or status"}, {Name: "sortDir", Doc: "asc or desc"},
-			{Name: "touchedByUserId", Doc: "what a user made, has or commented on; me"}, {Name: "inboxArchivedByUserId", Doc: "without what a user put away; me"},
-			{Name: "unreadForUserId", Doc: "what others have commented on since a user looked; me"}, {Name: "descendantOf", Doc: "an issue: all below it"},
-			{Name: "participantAgentId", Doc: "what an agent made, has or commented on"}, {Name: "executionWorkspaceId"}, {Name: "workspaceId", Doc: "of a project"},
-			{Name: "originKind"}, {Name: "originKindPrefix"}, {Name: "originId"}, {Name: "workMode"}, {Name: "excludeRoutineExecutions", Type: "boolean"},
-			{Name: "limit", Type: "integer", Doc: "at most 1000, 500 unless given"}, {Name: "offset", Type: "integer"}},
+		Query: append(issueChoices(), Param{Name: "sortField", Doc: "updatedAt, createdAt, priority, title or status"}, Param{Name: "sort", Doc: "the same as sortField"},
+			Param{Name: "sortDir", Doc: "asc or desc"}, Param{Name: "order", Doc: "the same as sortDir"},
+			Param{Name: "limit", Type: "integer", Doc: "at most 1000, 500 unless given"}, Param{Name: "offset", Type: "integer", Doc: "without the first so many"}),
 	}, {
 		Method: "GET", Path: "/api/companies/{companyId}/issues/count", Tag: "issues", Summary: "Count issues that need attention", Handle: countIssues,
-		Query: []Param{{Name: "attention", Doc: "blocked"}},
+		Query: issueChoices(),
 	}, {
 		Method: "POST", Path: "/api/companies/{companyId}/issues", Tag: "issues", Summary: "Create an issue", In: createIssue{}, Status: 201,
 		Handle: func(rc *Request) (Response, error) { return newIssue(rc, rc.Path("companyId"), "") },
@@ -192,7 +187,7 @@ func countIssues(rc *Request) (r Response, err error) {
 	if rc.Query("attention") != "blocked" {
 		return r, Invalid("issues/count currently requires attention=blocked")
 	}
-	q, err := issueQuery(rc)
+	q, err := issueChoice(rc)
 	if err != nil {
 		return r, err
 	}

@@ -9,8 +9,35 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// issueQuery reads the filters of a list.
+// issueQuery reads the filters of a list, its order and which page of it.
 func issueQuery(rc *Request) (q company.IssueQuery, err error) {
+	if q, err = issueChoice(rc); err != nil {
+		return q, err
+	}
+	if err := issueOrder(rc, &q); err != nil {
+		return q, err
+	}
+	if q.Limit, err = rc.QueryInt("limit", company.DefaultIssueLimit, 1, company.MaxIssueLimit); err != nil {
+		return q, err
+	}
+	q.Offset, err = rc.QueryInt("offset", 0, 0, 1<<31-1)
+	return q, err
+}
+
+// issueChoices are the parameters that issueChoice reads.
+func issueChoices() []Param {
+	return []Param{
+		{Name: "status", Doc: "statuses, separated by commas"}, {Name: "assigneeAgentId", Doc: "UUID, me or none"}, {Name: "assigneeUserId", Doc: "user ID or me"}, {Name: "projectId"}, {Name: "goalId"}, {Name: "createdByAgentId"},
+		{Name: "parentId"}, {Name: "parentIssueId", Doc: "the same as parentId"}, {Name: "labelId"}, {Name: "q", Doc: "text in identifier, title or description"}, {Name: "updatedSince", Doc: "ISO date"},
+		{Name: "touchedByUserId", Doc: "what a user made, has or commented on; me"}, {Name: "inboxArchivedByUserId", Doc: "without what a user put away; me"},
+		{Name: "unreadForUserId", Doc: "what others have commented on since a user looked; me"}, {Name: "descendantOf", Doc: "an issue: all below it"},
+		{Name: "participantAgentId", Doc: "what an agent made, has or commented on"}, {Name: "executionWorkspaceId"}, {Name: "workspaceId", Doc: "of a project"},
+		{Name: "originKind"}, {Name: "originKindPrefix"}, {Name: "originId"}, {Name: "workMode"}, {Name: "excludeRoutineExecutions", Type: "boolean"}, {Name: "attention", Doc: "blocked: those that are, unless status says otherwise"},
+	}
+}
+
+// issueChoice reads which issues are meant.
+func issueChoice(rc *Request) (q company.IssueQuery, err error) {
 	for _, f := range []struct {
 		name string
 		to   *string
@@ -53,14 +80,7 @@ func issueQuery(rc *Request) (q company.IssueQuery, err error) {
 		return q, err
 	}
 	q.UpdatedSince = company.TimeOf(since)
-	if err := issueOrder(rc, &q); err != nil {
-		return q, err
-	}
-	if q.Limit, err = rc.QueryInt("limit", company.DefaultIssueLimit, 1, company.MaxIssueLimit); err != nil {
-		return q, err
-	}
-	q.Offset, err = rc.QueryInt("offset", 0, 0, 1<<31-1)
-	return q, err
+	return q, nil
 }
 
 func issueOrder(rc *Request, q *company.IssueQuery) error {

@@ -211,6 +211,16 @@ func newHarnessOn(t testing.TB, n *solo, change ...func(*Config)) *harness {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	// What a handler looks for its route must name, or neither the description nor a
+	// tool has it.
+	var told sync.Map
+	s.asked = func(r *Route, name string) {
+		if !slices.ContainsFunc(r.Query, func(p Param) bool { return p.Name == name }) {
+			if _, twice := told.LoadOrStore(r.Path+name, true); !twice {
+				t.Errorf("%s %s takes ?%s= and does not name it", r.Method, r.Path, name)
+			}
+		}
+	}
 	return &harness{Server: s, t: t, node: n, log: log}
 }
 

@@ -20,14 +20,14 @@ func (s *Server) memoryRoutes() []Route {
 	const tag, at, inbox = "agents", "/api/agents/{id}/memory", "/api/agents/{id}/messages"
 	return []Route{
 		{Method: "GET", Path: at, Tag: tag, Summary: "List what an agent keeps; with q, what fits its words best first", Out: []recalled{},
-			Query: []Param{{Name: "q", Doc: "words to look for, in keys and texts"}, {Name: "limit", Doc: "at most so many; 100 with q"}}, Handle: listMemories},
-		{Method: "GET", Path: at + "/{key}", Tag: tag, Summary: "Read what an agent keeps under a key", Out: company.Memory{}, Handle: readMemory},
-		{Method: "PUT", Path: at + "/{key}", Tag: tag, Summary: "Keep a text under a key", In: memoryBody{}, Out: company.Memory{}, Handle: putMemory},
-		{Method: "DELETE", Path: at + "/{key}", Tag: tag, Summary: "Forget what is under a key", Out: company.Memory{}, Handle: dropMemory},
+			Query: append(byName(), Param{Name: "q", Doc: "words to look for, in keys and texts"}, Param{Name: "limit", Doc: "at most so many; 100 with q"}), Handle: listMemories},
+		{Method: "GET", Path: at + "/{key}", Tag: tag, Summary: "Read what an agent keeps under a key", Query: byName(), Out: company.Memory{}, Handle: readMemory},
+		{Method: "PUT", Path: at + "/{key}", Tag: tag, Summary: "Keep a text under a key", Query: byName(), In: memoryBody{}, Out: company.Memory{}, Handle: putMemory},
+		{Method: "DELETE", Path: at + "/{key}", Tag: tag, Summary: "Forget what is under a key", Query: byName(), Out: company.Memory{}, Handle: dropMemory},
 		{Method: "GET", Path: inbox, Tag: tag, Summary: "List the messages that wait for an agent, oldest first", Out: []company.Message{},
-			Query: []Param{{Name: "limit", Doc: "at most so many; 100 unless given"}}, Handle: listMessages},
-		{Method: "POST", Path: inbox, Tag: tag, Summary: "Send a message to an agent, which takes it when it runs next", In: messageBody{}, Out: company.Message{}, Status: 201, Handle: sendMessage},
-		{Method: "POST", Path: inbox + "/take", Tag: tag, Summary: "Take messages out of an inbox", In: takeBody{}, Out: takenMessages{}, Handle: takeMessages},
+			Query: append(byName(), Param{Name: "limit", Doc: "at most so many; 100 unless given"}), Handle: listMessages},
+		{Method: "POST", Path: inbox, Tag: tag, Summary: "Send a message to an agent, which takes it when it runs next", Query: byName(), In: messageBody{}, Out: company.Message{}, Status: 201, Handle: sendMessage},
+		{Method: "POST", Path: inbox + "/take", Tag: tag, Summary: "Take messages out of an inbox", Query: byName(), In: takeBody{}, Out: takenMessages{}, Handle: takeMessages},
 	}
 }
 

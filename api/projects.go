@@ -156,13 +156,13 @@ func (s *Server) projectRoutes() []Route {
 	return []Route{
 		{Method: "GET", Path: all, Tag: tag, Summary: "List projects", Out: []projectInList{}, Handle: listProjects},
 		{Method: "POST", Path: all, Tag: tag, Summary: "Create a project", In: newProject{}, Out: projectRow{}, Status: 201, Handle: createProject},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Read a project by ID or name", Out: projectRow{}, Query: []Param{{Name: "companyId", Doc: "where to look for a name"}}, Handle: readProject},
-		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a project", In: patchProject{}, Out: projectRow{}, Handle: updateProject},
-		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a project", Who: Board, Out: projectRow{}, Handle: deleteProject},
-		{Method: "GET", Path: one + "/workspaces", Tag: tag, Summary: "List a project's workspaces", Out: []company.Workspace{}, Handle: listWorkspaces},
-		{Method: "POST", Path: one + "/workspaces", Tag: tag, Summary: "Add a workspace", In: newWorkspace{}, Out: company.Workspace{}, Status: 201, Handle: createWorkspace},
-		{Method: "PATCH", Path: one + "/workspaces/{workspaceId}", Tag: tag, Summary: "Change a workspace", In: newWorkspace{}, Out: company.Workspace{}, Handle: updateWorkspace},
-		{Method: "DELETE", Path: one + "/workspaces/{workspaceId}", Tag: tag, Summary: "Remove a workspace", Who: Board, Out: company.Workspace{}, Handle: deleteWorkspace},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read a project by ID or name", Out: projectRow{}, Query: byName(), Handle: readProject},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a project", Query: byName(), In: patchProject{}, Out: projectRow{}, Handle: updateProject},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a project", Query: byName(), Who: Board, Out: projectRow{}, Handle: deleteProject},
+		{Method: "GET", Path: one + "/workspaces", Tag: tag, Summary: "List a project's workspaces", Query: byName(), Out: []company.Workspace{}, Handle: listWorkspaces},
+		{Method: "POST", Path: one + "/workspaces", Tag: tag, Summary: "Add a workspace", Query: byName(), In: newWorkspace{}, Out: company.Workspace{}, Status: 201, Handle: createWorkspace},
+		{Method: "PATCH", Path: one + "/workspaces/{workspaceId}", Tag: tag, Summary: "Change a workspace", Query: byName(), In: newWorkspace{}, Out: company.Workspace{}, Handle: updateWorkspace},
+		{Method: "DELETE", Path: one + "/workspaces/{workspaceId}", Tag: tag, Summary: "Remove a workspace", Query: byName(), Who: Board, Out: company.Workspace{}, Handle: deleteWorkspace},
 	}
 }
 

@@ -129,7 +129,12 @@ func (rc *Request) Now() time.Time { return time.Now().UTC().Truncate(time.Milli
 func (rc *Request) Path(name string) string { return rc.HTTP.PathValue(name) }
 
 // Query returns the first value of a query parameter, or "".
-func (rc *Request) Query(name string) string { return rc.query.Get(name) }
+func (rc *Request) Query(name string) string {
+	if rc.server.asked != nil {
+		rc.server.asked(rc.route, name)
+	}
+	return rc.query.Get(name)
+}
 
 // Has reports whether a query parameter is present and not empty.
 func (rc *Request) Has(name string) bool { return rc.Query(name) != "" }
@@ -137,6 +142,9 @@ func (rc *Request) Has(name string) bool { return rc.Query(name) != "" }
 // QueryList returns the values of a query parameter, repeated or separated by commas.
 func (rc *Request) QueryList(name string) []string {
 	var out []string
+	if rc.server.asked != nil {
+		rc.server.asked(rc.route, name)
+	}
 	for _, v := range rc.query[name] {
 		for part := range strings.SplitSeq(v, ",") {
 			if part = strings.TrimSpace(part); part != "" {

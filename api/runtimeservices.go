@@ -40,7 +40,7 @@ func (s *Server) runtimeServiceRoutes() []Route {
 		rows = append(rows,
 			Route{Method: "POST", Path: one + "/runtime-" + what + "/{action}", Tag: "execution-workspaces", In: controlServices{}, Out: controlled[executionWorkspaceRow]{},
 				Summary: "Start, stop or restart the services that the board declared for an execution workspace, or run one of its commands", Handle: s.controlExecutionWorkspace},
-			Route{Method: "POST", Path: of + "/runtime-" + what + "/{action}", Tag: "projects", In: controlServices{}, Out: controlled[company.Workspace]{}, Who: Board,
+			Route{Method: "POST", Path: of + "/runtime-" + what + "/{action}", Tag: "projects", Query: byName(), In: controlServices{}, Out: controlled[company.Workspace]{}, Who: Board,
 				Summary: "Start, stop or restart the services of a project's workspace, or run one of its commands", Handle: s.controlProjectWorkspace})
 	}
 	return append(rows, Route{Method: "GET", Path: "/api/runtime-services/{serviceId}/log", Tag: "execution-workspaces", Query: logQuery, Out: serviceLogPage{},

@@ -124,7 +124,7 @@ func (s *Server) secretRoutes() []Route {
 		{Method: "POST", Path: one + "/rotate", Tag: tag, Summary: "Give a secret a new value", Who: Board, In: rotateBody{}, Out: secretRow{}, Handle: rotateSecret},
 		{Method: "GET", Path: one + "/usage", Tag: tag, Summary: "List the variables that refer to a secret", Who: Board, Out: secretUsage{}, Handle: readSecretUsage},
 		{Method: "GET", Path: one + "/access-events", Tag: tag, Summary: "List which runs used a secret, the newest first", Who: Board, Out: []company.SecretAccess{}, Handle: listSecretAccesses,
-			Query: []Param{{Name: "limit", Type: "integer", Doc: "at most so many"}}},
+			Query: []Param{{Name: "limit", Type: "integer", Doc: "at most so many"}, {Name: "offset", Type: "integer", Doc: "without the first so many"}}},
 	}
 }
 

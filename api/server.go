@@ -189,6 +189,9 @@ type Server struct {
 	// importJobs bounds the imports that go on after their answer.
 	importJobs chan struct{}
 	uploads    chan struct{} // bounds uploads
+	// asked is told of each parameter that a handler looks for, where a test wants to
+	// know whether routes name what they take.
+	asked func(r *Route, name string)
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc

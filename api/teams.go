@@ -59,7 +59,8 @@ func (s *Server) teamRoutes() []Route {
 			Query: []Param{{Name: "path", Doc: "of the file; COMPANY.md when absent"}}},
 		{Method: "GET", Path: of + "/installed", Tag: tag, Summary: "List the teams of the catalog whose agents the company has", Who: Board, Out: []installedTeam{}, Handle: listInstalledTeams},
 		{Method: "POST", Path: of + "/{catalogId}/preview", Tag: tag, Summary: "Show what taking a team in would do", Who: Board, In: importWhat{}, NoTool: true, Handle: previewImport},
-		{Method: "POST", Path: of + "/{catalogId}/install", Tag: tag, Summary: "Take a team in, all of it or nothing", Who: Board, In: importWhat{}, NoTool: true, Handle: applyImport},
+		{Method: "POST", Path: of + "/{catalogId}/install", Tag: tag, Summary: "Take a team in, all of it or nothing", Who: Board, In: importWhat{}, NoTool: true, Handle: applyImport,
+			Query: []Param{{Name: "async", Doc: "1: the answer (202) names a job that goes on"}}},
 	}
 }
 

@@ -153,7 +153,7 @@ var issueFields = []field{withDescription, {name: "assignee", member: "assigneeA
 
 var issueVerbs = []verb{
 	{use: "list", short: "List the issues of a company", path: "/api/companies/{company}/issues", columns: "ISSUE=identifier STATUS=status PRIORITY=priority ASSIGNEE=agent:assigneeAgentId UPDATED=updatedAt TITLE=title",
-		fields: []field{{name: "status", member: "status", about: "only these statuses, comma separated"}, {name: "assignee", member: "assigneeAgentId", kind: "agent or none", about: "only this agent's, by name or ID; none for nobody's"}, {name: "user", member: "assigneeUserId", about: "only this user's; me is you"},
+		fields: []field{{name: "status", member: "status", about: "only these statuses, comma separated"}, {name: "assignee", member: "assigneeAgentId", kind: "agent or none", about: "only this agent's, by name or ID; none for nobody's"}, {name: "user", member: "assigneeUserId", about: "only this user's; me is you"}, {name: "goal", member: "goalId", kind: "goal", about: "only of this goal"},
 			{name: "project", member: "projectId", kind: "project", about: "only of this project"}, {name: "label", member: "labelId", kind: "label", about: "only with this label"}, {name: "parent", member: "parentId", kind: "issue", about: "only parts of this issue"},
 			{name: "below", member: "descendantOf", kind: "issue", about: "only what is below this issue"}, {name: "words", member: "q", about: "only with these words"}, {name: "since", member: "updatedSince", about: "only what changed since this ISO instant"},
 			{name: "sort", member: "sortField", about: "created, updated, priority, status or title", value: "created"}, {name: "order", member: "sortDir", about: "asc or desc", value: "asc"}, withLimit, withOffset}},
