@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -289,7 +290,7 @@ func TestRecoverAfterTheQuorumIsLost(t *testing.T) {
 	if v, err = Recover(t.Context(), a.conf.Dir, testMachine, true); err != nil {
 		t.Fatal(err)
 	}
-	a = start(t, a.conf.Dir, own)
+	a = start(t, a.conf.Dir, own, foundsLate)
 	if err := a.Ready(t.Context()); err != nil || a.consensus.Stats().Voters != 1 || a.epoch() != 2 {
 		t.Fatalf("the survivor: %v, %d voters, epoch %d", err, a.consensus.Stats().Voters, a.epoch())
 	}
@@ -332,6 +333,28 @@ func TestRecoverAfterTheQuorumIsLost(t *testing.T) {
 	wantSame(t, a, b)
 	if _, err := b.ledger.Verify(t.Context(), nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// foundsLate holds up a node's first try to found an epoch until it has written
+// something else: where it is now.
+func foundsLate(c *Config) {
+	tune := c.TuneConsensus
+	c.TuneConsensus = func(c *consensus.Config) {
+		tune(c)
+		verify, newest := c.Verify, c.Time
+		var once sync.Once
+		c.Verify = func(data []byte) error {
+			if b, err := ledger.DecodeBatch(data); err == nil && b.Commands[0].Kind == ledger.KindEpoch {
+				once.Do(func() {
+					before := newest()
+					for end := time.Now().Add(10 * time.Second); newest().Equal(before) && time.Now().Before(end); {
+						time.Sleep(time.Millisecond)
+					}
+				})
+			}
+			return verify(data)
+		}
 	}
 }
 
