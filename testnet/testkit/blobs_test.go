@@ -139,7 +139,7 @@ func TestDeletedAttachmentsLeaveTheDisks(t *testing.T) {
 	b.Must(1, "DELETE", "/api/attachments/"+ids[0], nil, nil, Strong...)
 	b.Must(1, "GET", "/api/attachments/"+ids[1]+"/content", nil, nil, Strong...)
 	b.Must(0, "DELETE", "/api/issues/"+second, nil, nil, Strong...)
-	if got, err := b.Call(1, "GET", "/api/attachments/"+ids[1]+"/content", nil, nil, b.Seen()...); err != nil || got.Status != 404 {
+	if got, err := b.Ask(1, "GET", "/api/attachments/"+ids[1]+"/content", nil, nil, b.Seen()...); err != nil || got.Status != 404 {
 		t.Errorf("an attachment of a deleted issue: %d, %v", got.Status, err)
 	}
 	b.Until("no node has the file", func() bool { return files() == 0 })

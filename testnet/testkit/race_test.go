@@ -86,7 +86,7 @@ func race(t *testing.T, b *Bed, agents []Agent, issue string, round int) (winner
 		wg.Go(func() {
 			body := map[string]any{"agentId": a.ID, "expectedStatuses": []string{"todo", "backlog", "blocked"}}
 			<-gate
-			answers[i], errs[i] = b.Call((i+round)%len(b.Nodes), "POST", "/api/issues/"+issue+"/checkout", body, nil,
+			answers[i], errs[i] = b.Ask((i+round)%len(b.Nodes), "POST", "/api/issues/"+issue+"/checkout", body, nil,
 				a.As(seen...)...)
 		})
 	}

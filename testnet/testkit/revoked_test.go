@@ -86,7 +86,7 @@ func TestRevokedKeysOnANodeThatLags(t *testing.T) {
 		if a, err := b.Call(2, "GET", k.read, nil, nil, as(k.bearer)...); err != nil || a.Status != 401 {
 			t.Errorf("%s key afterwards: %v, %d, want 401", whose, err, a.Status)
 		}
-		if a, err := b.Call(2, "GET", k.read, nil, nil, as(k.bearer, Strong...)...); err != nil || a.Status != 401 {
+		if a, err := b.Ask(2, "GET", k.read, nil, nil, as(k.bearer, Strong...)...); err != nil || a.Status != 401 {
 			t.Errorf("%s key, strong read: %v, %d, want 401", whose, err, a.Status)
 		}
 	}
