@@ -114,6 +114,8 @@ const (
 	maxLag = 1024
 	// probeTimeout bounds one question about a server's progress.
 	probeTimeout = time.Second
+	// stepTries bounds how often a leader that leaves alone makes another a voter.
+	stepTries = 3
 	// changeTimeout bounds one change of the configuration.
 	changeTimeout = 10 * time.Second
 	// enrollInterval is how often a node that is in no configuration asks in, and

@@ -81,6 +81,48 @@ func (c *Consensus) TransferLeadership(ctx context.Context) error {
 	return c.change(ctx, &message{op: opTransfer, body: binary.BigEndian.AppendUint64(nil, c.raft.CurrentTerm())})
 }
 
+// StepAside makes this node hand leadership on, if it leads, before it leaves for
+// good. Where no other has a vote, as of two nodes, a member that is well gets one
+// first; without one it fails with ErrRefused.
+func (c *Consensus) StepAside(ctx context.Context) error {
+	if !c.enter() {
+		return ErrClosed
+	}
+	defer c.wg.Done()
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	var err error
+	for range stepTries {
+		if c.raft.State() != raft.Leader {
+			return nil
+		}
+		if c.otherVoters() == 0 {
+			if err = c.leadHeir(ctx); errors.Is(err, errNotLeader) {
+				return nil // another leads by now
+			} else if err != nil {
+				return err
+			}
+		}
+		// The autopilot takes back a vote that makes their number even.
+		if err = c.TransferLeadership(ctx); !errors.Is(err, ErrRefused) {
+			return err
+		}
+	}
+	return err
+}
+
+// leadHeir gives the vote to a member that could lead in this node's place.
+func (c *Consensus) leadHeir(ctx context.Context) error {
+	memory := map[raft.ServerID]*health{}
+	seats, _ := c.look(ctx, memory)
+	for _, s := range seats {
+		if !s.voter && s.member && s.may && !s.outdone && s.alive && memory[s.id].well {
+			return c.carryOut(ctx, move{promote, s.id, "the only voter leaves", s.node})
+		}
+	}
+	return fmt.Errorf("%w: no other node is well and may vote", ErrRefused)
+}
+
 func (c *Consensus) change(ctx context.Context, m *message) error {
 	if !c.enter() {
 		return ErrClosed

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -125,6 +126,29 @@ func TestAwayWhileAllWereReplaced(t *testing.T) {
 	t.Logf("back after %v", time.Since(began).Round(10*time.Millisecond))
 	n4 := peerAt(t, conf("n4", n1.token(t))) // what it seals others open, and it lets in who holds it
 	until(t, "it lets in another", func() bool { return n4.ready(t) })
+}
+
+// Of two nodes one has the vote, and leads. When it leaves the other goes on.
+func TestTheOnlyVoterLeaves(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	n0 := peerAt(t, node.Config{Dir: filepath.Join(dir, "n0"), Name: "n0"})
+	n1 := peerAt(t, node.Config{Dir: filepath.Join(dir, "n1"), Name: "n1", Join: n0.token(t)})
+	until(t, "the second is ready", func() bool { return n1.ready(t) })
+	if n0.Role() != "leader" || n1.Role() != "non-voter" {
+		t.Fatalf("they are %s and %s; the test shows nothing", n0.Role(), n1.Role())
+	}
+	until(t, "the first has left", func() bool {
+		err := n0.Leave(t.Context())
+		if refusal := (*ledger.Refusal)(nil); err != nil && !(errors.As(err, &refusal) && refusal.Code == ledger.Conflict) { // it waits for who has not caught up
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	until(t, "the other leads", func() bool { return n1.Role() == "leader" && n1.ready(t) })
+	if err := n1.Leave(t.Context()); err == nil {
+		t.Error("the last node left its mesh")
+	}
 }
 
 // New keys are drawn again and again while nodes are let in: each rotation or
