@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,7 +38,9 @@ type Config struct {
 	Compiler []string
 	// MaxModule is the size of a module in bytes; default DefaultModule.
 	MaxModule int64
-	// CompileTime bounds one compilation; default DefaultCompileTime.
+	// CompileTime bounds the processor's time for one compilation, to whole seconds;
+	// default DefaultCompileTime. In this process, or where a process of its own can not
+	// be held to that (not Linux), only the ten times as long that either may last holds.
 	CompileTime time.Duration
 	// Turns is how many guests execute at once; others wait for their turn, which
 	// changes with every slice of fuel. Default: one processor less than there are,
@@ -308,7 +311,7 @@ func prepare(wasm []byte, offers map[string]bool) (*parsed, []byte, *Error) {
 // compiled compiles a metered module: small ones here, others in a process that
 // can be killed, unless they were compiled before.
 func (e *Engine) compiled(ctx context.Context, metered []byte) (wazero.CompiledModule, *Error) {
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.CompileTime)
+	ctx, cancel := context.WithTimeout(ctx, compileBusy*e.cfg.CompileTime)
 	defer cancel()
 	select {
 	case e.compile <- struct{}{}:
@@ -339,10 +342,12 @@ func hashOf(b []byte) []byte {
 	return h[:]
 }
 
+var errCompileTime = refuse(CompilationFailed, "compilation took longer than it may")
+
 func compileFailure(ctx context.Context, err error) *Error {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return refuse(CompilationFailed, "compilation took longer than it may")
+		return errCompileTime
 	case ctx.Err() != nil:
 		return refuse(Cancelled, "compilation was broken off")
 	}
@@ -364,7 +369,8 @@ func (e *Engine) child(ctx context.Context, metered []byte) error {
 	cmd.Stdin = bytes.NewReader(metered)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = io.Discard, &limitedWriter{w: &said, left: 4 << 10}
-	cmd.Env = []string{"GOMAXPROCS=1", fmt.Sprint("GOMEMLIMIT=", compileMemory/2), "HOME=/nonexistent"}
+	seconds := max(1, int(e.cfg.CompileTime/time.Second))
+	cmd.Env = []string{"GOMAXPROCS=1", fmt.Sprint("GOMEMLIMIT=", compileMemory/2), "HOME=/nonexistent", fmt.Sprint(compileSeconds, "=", seconds)}
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -375,17 +381,27 @@ func (e *Engine) child(ctx context.Context, metered []byte) error {
 		return ctx.Err()
 	case errors.As(err, &exit) && exit.ExitCode() == exitInvalid:
 		return refuse(InvalidModule, "%s", firstLine(said.String()))
+	case exit != nil && exit.UserTime()+exit.SystemTime() >= time.Duration(seconds)*900*time.Millisecond: // as the kernel counts, more or less
+		return errCompileTime
 	}
 	return refuse(CompilationFailed, "the compiler ended with %v", err)
 }
 
-// exitInvalid is how a compiler ends for which a module is not valid.
-const exitInvalid = 3
+// exitInvalid is how a compiler ends for which a module is not valid. compileSeconds
+// is the variable that tells it how long it may work.
+const (
+	exitInvalid    = 3
+	compileSeconds = "SELVAGE_COMPILE_SECONDS"
+)
 
 // Compile is what the compiler's process does: it reads a metered module from r,
 // compiles it into dir and returns the status to exit with.
 func Compile(dir string, r io.Reader, complain io.Writer) int {
-	limitProcess()
+	seconds, err := strconv.ParseUint(os.Getenv(compileSeconds), 10, 32)
+	if err != nil {
+		seconds = uint64(DefaultCompileTime / time.Second) // by hand
+	}
+	limitProcess(seconds)
 	metered, err := io.ReadAll(io.LimitReader(r, 8*DefaultModule))
 	if err != nil {
 		fmt.Fprintln(complain, err)

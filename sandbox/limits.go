@@ -99,10 +99,12 @@ const (
 	// inProcess is the size of a metered module up to which it is compiled in this
 	// process: it takes about as long as starting another.
 	inProcess = 64 << 10
-	// DefaultCompileTime bounds a compilation, compileMemory what a child may
-	// allocate.
+	// DefaultCompileTime bounds what a compilation takes of a processor, compileMemory
+	// what a child may allocate. A child is nice: on a busy machine it gets a tenth of
+	// a processor or less, so that it may last compileBusy times as long.
 	DefaultCompileTime = 60 * time.Second
 	compileMemory      = 1 << 30
+	compileBusy        = 10
 	// compilesAtOnce bounds compilations that run side by side.
 	compilesAtOnce = 2
 	// maxLoaded bounds modules that stay compiled in memory while nobody uses them.

@@ -3,4 +3,4 @@
 package sandbox
 
 // limitProcess has nothing to set here; the deadline still holds.
-func limitProcess() {}
+func limitProcess(uint64) {}
