@@ -79,16 +79,16 @@ func givePorts(e *testscript.Env) error {
 }
 
 // eventually is the script command "eventually COMMAND...": it runs COMMAND until it
-// succeeds, for a minute at most.
+// succeeds, for five minutes at most.
 func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: eventually COMMAND...")
 	}
 	var err error
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		if err = ts.Exec(args[0], args[1:]...); err == nil {
 			return
 		}
 	}
-	ts.Fatalf("%v: still failing after a minute: %v", args, err)
+	ts.Fatalf("%v: still failing after five minutes: %v", args, err)
 }
