@@ -42,6 +42,9 @@ const (
 	// openTries bounds how often a node is opened anew because somebody took the
 	// HTTP port that was free a moment before.
 	openTries = 5
+	// idle is how long a connection is kept for the next call: less than nodes keep it,
+	// or a call may meet its end.
+	idle = 30 * time.Second
 	// maxAnswer bounds what is read of one answer, in bytes.
 	maxAnswer = 32 << 20
 	// logTail is how much of a failed test's log is shown, in bytes.
@@ -73,7 +76,7 @@ type Bed struct {
 // a node's configuration, of which i is the number from 0.
 func Mesh(t testing.TB, n int, tune ...func(i int, c *node.Config)) *Bed {
 	t.Helper()
-	b := &Bed{t: t, dead: map[*node.Node]bool{}, client: &http.Client{Timeout: settle, Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
+	b := &Bed{t: t, dead: map[*node.Node]bool{}, client: &http.Client{Timeout: settle, Transport: &http.Transport{MaxIdleConnsPerHost: 256, IdleConnTimeout: idle}}}
 	dir := t.TempDir()
 	t.Cleanup(b.close)
 	token := ""
