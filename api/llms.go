@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter"
 	"github.com/selvage-mesh/selvage/api/skills"
+	"github.com/selvage-mesh/selvage/company"
 )
 
 const (
@@ -147,12 +148,12 @@ Paths are below /api, such as GET /api/llms/agent-configuration/process.txt.
 
 Of every agent, whatever its adapter:
 - name (string, needed), title, icon (see /llms/agent-icons.txt), capabilities (string: what others may ask of it)
-- role: ceo, cto, cmo, cfo, engineer, designer, pm, qa, devops, researcher or general
+- role: ` + strings.Join(company.Roles[:len(company.Roles)-1], ", ") + " or " + company.Roles[len(company.Roles)-1] + `
 - reportsTo (agent ID): its manager; the chain must end at the top
 - adapterType and adapterConfig: how it runs, by the page of the adapter
 - runtimeConfig.heartbeat: { enabled (timer on), intervalSec (30 at least), wakeOnDemand, maxConcurrentRuns }
 - budgetMonthlyCents (whole number): 0 sets none
-- permissions: { canCreateAgents (boolean) }; the board sets them
+- permissions: { canCreateAgents, canCreateSkills (boolean) }; the board sets them
 
 Create one with POST /api/companies/:companyId/agent-hires; where the company asks for it, the board approves first.
 See first who is there: GET /api/companies/:companyId/agents, or agent-configurations for the board. Secrets are shown as ***REDACTED*** and kept when sent back so.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/api/skills"
+	"github.com/selvage-mesh/selvage/company"
 )
 
 // shellOf returns the commands of a skill: its blocks marked sh, in their order.
@@ -74,7 +75,11 @@ func TestTextsNameRoutesThatThereAre(t *testing.T) {
 	for _, s := range skills.Bundled() {
 		texts[s.Name] = s.Markdown
 	}
-	for _, path := range []string{"/api/llms/agent-configuration.txt", "/api/llms/agent-configuration/process.txt", "/api/llms/agent-icons.txt"} {
+	pages := []string{"/api/llms/agent-configuration.txt", "/api/llms/agent-icons.txt"}
+	for _, a := range adapters {
+		pages = append(pages, "/api/llms/agent-configuration/"+a.Type+".txt")
+	}
+	for _, path := range pages {
 		a := h.call("GET", path, "").want(t, 200, "\n")
 		if a.header.Get("Content-Type") != plainText {
 			t.Errorf("%s is %s", path, a.header.Get("Content-Type"))
@@ -92,6 +97,36 @@ func TestTextsNameRoutesThatThereAre(t *testing.T) {
 			if strings.Contains(text, word) {
 				t.Errorf("%s holds %q", name, word)
 			}
+		}
+	}
+}
+
+// The pages for agents name every role, and every field of an adapter's configuration.
+func TestPagesNameWhatThereIs(t *testing.T) {
+	h := newHarness(t)
+	index := string(h.call("GET", "/api/llms/agent-configuration.txt", "").want(t, 200, "").body)
+	for _, role := range company.Roles {
+		if !strings.Contains(index, role) {
+			t.Errorf("no role %s", role)
+		}
+	}
+	for _, a := range adapters {
+		var schema struct {
+			Fields []struct {
+				Key string `json:"key"`
+			} `json:"fields"`
+		}
+		if err := json.Unmarshal(h.call("GET", "/api/adapters/"+a.Type+"/config-schema", "").want(t, 200, "").body, &schema); err != nil {
+			t.Fatal(err)
+		}
+		page := string(h.call("GET", "/api/llms/agent-configuration/"+a.Type+".txt", "").want(t, 200, "").body)
+		for _, f := range schema.Fields {
+			if f.Key == "" || !strings.Contains(page, f.Key) {
+				t.Errorf("the page of %s does not name %q", a.Type, f.Key)
+			}
+		}
+		if len(schema.Fields) == 0 {
+			t.Errorf("%s has no fields", a.Type)
 		}
 	}
 }

@@ -55,6 +55,9 @@ command can be given again.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.cmd, o.answers = cmd, bufio.NewScanner(cmd.InOrStdin())
 			o.answers.Buffer(nil, maxAnswerLine)
+			if err := o.wrong(); err != nil {
+				return err
+			}
 			return o.run()
 		},
 	}
@@ -68,6 +71,19 @@ command can be given again.`,
 	f.StringArrayVar(&o.arguments, "arg", nil, "argument of that program (repeat)")
 	f.Int64Var(&o.budget, "budget", 0, "the company's monthly budget in cents; 0 sets none")
 	return cmd
+}
+
+// wrong is what of the flags no step could take.
+func (o *onboarding) wrong() error {
+	switch {
+	case o.starter != "" && !slices.Contains(portable.Starters(), o.starter):
+		return misuse{fmt.Errorf("--starter %q is none of %s", o.starter, strings.Join(portable.Starters(), ", "))}
+	case o.budget < 0:
+		return misuse{fmt.Errorf("--budget is %d: want cents, 0 for none", o.budget)}
+	case o.command == "" && len(o.arguments) > 0:
+		return misuse{errors.New("--arg is for the program of --command, which is not given")}
+	}
+	return nil
 }
 
 func (o *onboarding) run() error {
@@ -153,7 +169,7 @@ func (o *onboarding) makeCompany() (row companyRow, err error) {
 			return r, nil
 		}
 	}
-	if o.starter, err = o.ask("Begin with an example ("+strings.Join(portable.Starters(), ", ")+"), or with nothing?", cmp.Or(o.starter, noStarter)); err != nil {
+	if err := o.chooseStarter(); err != nil {
 		return row, err
 	}
 	if o.starter != noStarter {
@@ -166,14 +182,30 @@ func (o *onboarding) makeCompany() (row companyRow, err error) {
 	return row, nil
 }
 
+// maxAsked bounds how often a question is asked whose answer is none of a few.
+const maxAsked = 3
+
+// chooseStarter asks which example to begin with, again after an answer that is none.
+func (o *onboarding) chooseStarter() error {
+	few, suggested := strings.Join(portable.Starters(), ", "), cmp.Or(o.starter, noStarter)
+	for range maxAsked {
+		answer, err := o.ask("Begin with an example ("+few+"), or with nothing?", suggested)
+		if err != nil {
+			return err
+		}
+		if o.starter = answer; answer == noStarter || slices.Contains(portable.Starters(), answer) {
+			return nil
+		}
+		o.say("%q is none of %s", answer, few)
+	}
+	return misuse{fmt.Errorf("there is no example %q", o.starter)}
+}
+
 // noStarter is the answer of who begins with an empty company.
 const noStarter = "nothing"
 
 // importStarter makes the company from one of those that come with the program.
 func (o *onboarding) importStarter(name string) (row companyRow, err error) {
-	if !slices.Contains(portable.Starters(), o.starter) {
-		return row, misuse{fmt.Errorf("%q is none of %s", o.starter, strings.Join(portable.Starters(), ", "))}
-	}
 	source, err := packageSource(o.starter)
 	if err != nil {
 		return row, err
