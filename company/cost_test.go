@@ -13,6 +13,7 @@ import (
 
 func (d *desk) project(name string) string {
 	id := d.id()
+	own(d.tx, d.company, id)
 	projects.Put(d.tx, d.company, id, Project{ID: id, Company: d.company, Name: name, Status: "backlog"})
 	return id
 }

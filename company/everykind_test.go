@@ -127,6 +127,9 @@ func (s *storyteller) carryOut(c *ledger.Context, kind, lines string, out []any)
 	if bad := s.check() + s.checkMore(); bad != "" {
 		s.t.Fatalf("after %s: %s", kind, bad)
 	}
+	if bad := booksOf(s.tx, uid(1), s.company).wrong(uid(1), s.company); bad != "" {
+		s.t.Fatalf("after %s: %s", kind, bad)
+	}
 	for _, o := range out {
 		if err := ledger.Unmarshal(v, o); err != nil {
 			s.t.Fatal(err)
@@ -504,8 +507,9 @@ func tellOfRuns(s *storyteller) {
 func tellOfWorkspaces(s *storyteller) {
 	_, r, w := s.space(s.t, "One")
 	for _, id := range []string{r.ID} { // on this node
+		s.tx.Delete(sessionKey(r.Session, id))
 		r.Node, r.Session = s.node, s.session
-		runs.Put(s.tx, s.company, id, r)
+		s.storeRun(r)
 		w.Node = NullText(s.node)
 		execWorkspaces.Put(s.tx, s.company, w.ID, w)
 	}
@@ -525,6 +529,7 @@ func tellOfWorkspaces(s *storyteller) {
 	c := s.context(as{}, "", nil)
 	endRun(c, r, Outcome{Status: RunSucceeded})
 	r, _ = runs.Get(s.tx, s.company, r.ID)
+	s.tx.Delete(sessionKey(r.Session, r.ID))
 	r.Owed = false
 	runs.Put(s.tx, s.company, r.ID, r)
 	archived := WorkspaceArchived
@@ -589,7 +594,7 @@ func tellOfSecrets(s *storyteller) {
 	run := s.run(ada)
 	r, _ := runs.Get(s.tx, s.company, run)
 	r.Node, r.Session = s.node, s.session
-	runs.Put(s.tx, s.company, run, r)
+	s.storeRun(r)
 	s.byNode("secret.access", UseSecrets{Run: run, Uses: []SecretUse{{Secret: id, Version: 2, Path: "env.A"}}}, "secret.accessed")
 	s.byNode("secret.reseal", Reseal{Type: "secret", ID: id, Version: 2, Old: []string{"dHdv"}, New: []string{"bmV3"}}, "secret.resealed")
 	s.by(board, "secret.delete", DropSecret{ID: id}, "secret.deleted")
@@ -607,8 +612,7 @@ func tellOfTheMesh(s *storyteller) {
 			id := s.run(ada)
 			r, _ := runs.Get(s.tx, s.company, id)
 			r.Node, r.Session, r.Owed = s.node, s.session, true
-			runs.Put(s.tx, s.company, id, r)
-			s.tx.Set(sessionKey(s.session, id), []byte(s.company))
+			s.storeRun(r)
 		}
 	}
 	busy()

@@ -55,6 +55,7 @@ func (d *desk) workspace(project, cwd, repo string) string {
 	id := d.id()
 	workspaces.Put(d.tx, d.company, id, Workspace{ID: id, Company: d.company, Project: project, Cwd: NullText(cwd), RepoURL: NullText(repo), Primary: true})
 	workspacesProject.Add(d.tx, d.company, project, id)
+	own(d.tx, d.company, id)
 	return id
 }
 
@@ -76,7 +77,7 @@ func (d *desk) start(run, node, issue string) Run {
 	r, _ := runs.Get(d.tx, d.company, run)
 	r.Node, r.Session, r.Context.IssueID = node, 1, issue
 	r = openWorkspace(d.context(as{}, "", nil), r)
-	runs.Put(d.tx, d.company, run, r)
+	d.storeRun(r)
 	return r
 }
 

@@ -12,6 +12,7 @@ import (
 func TestALargeImportWaitsForAllNodes(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	ledger.NewMeshTable[ledger.FeatureRaise]("feature").Put(d.tx, "-", ledger.FeatureRaise{Level: 1})
 	of := func(n int) ImportCompany {
 		var p ImportCompany
 		for i := range n {

@@ -38,6 +38,7 @@ type desk struct {
 func newDesk(t testing.TB) *desk {
 	t.Helper()
 	d := &desk{tx: ledger.NewTx(void{}), mux: Handlers(), company: uid(1), now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)}
+	ledger.NewMeshTable[ledger.FeatureRaise]("feature").Put(d.tx, "-", ledger.FeatureRaise{Level: ledger.FeatureLevel})
 	companies.Put(d.tx, d.company, d.company, Company{ID: d.company, Name: "Acme", Status: "active", IssuePrefix: "ACM", DefaultResponsibleUser: "local-board"})
 	return d
 }
@@ -50,7 +51,8 @@ func (d *desk) id() string { d.ids++; return uid(1_000 + d.ids) }
 // agent adds an agent; run gives it a run that is running.
 func (d *desk) agent(name string) string {
 	id := d.id()
-	agents.Put(d.tx, d.company, id, Agent{ID: id, Company: d.company, Name: name, Status: AgentIdle})
+	own(d.tx, d.company, id)
+	storeAgent(d.tx, Agent{}, Agent{ID: id, Company: d.company, Name: name, Status: AgentIdle})
 	return id
 }
 
@@ -59,9 +61,22 @@ func (d *desk) run(agent string) string {
 	d.height++
 	r := Run{ID: id, Company: d.company, Agent: agent, Status: RunRunning, Source: WakeOnDemand, Queue: d.height, CreatedAt: TimeOf(d.now), StartedAt: TimeOf(d.now)}
 	d.tx.Set(runCompanyKey(id), []byte(d.company))
-	runsLive.Add(d.tx, d.company, agent, id)
-	runs.Put(d.tx, d.company, id, r)
+	d.storeRun(r)
 	return id
+}
+
+// storeRun writes a live run with the keys by which it is found.
+func (d *desk) storeRun(r Run) {
+	runsByTime.Add(d.tx, r.Company, allRuns, r.ref())
+	runsByAgent.Add(d.tx, r.Company, r.Agent, r.ref())
+	runsLive.Add(d.tx, r.Company, r.Agent, r.ID)
+	if r.Context.IssueID != "" {
+		runsByIssue.Add(d.tx, r.Company, r.Context.IssueID, r.ref())
+	}
+	if r.Session != 0 {
+		d.tx.Set(sessionKey(r.Session, r.ID), []byte(r.Company))
+	}
+	runs.Put(d.tx, r.Company, r.ID, r)
 }
 
 func (d *desk) endRun(run string) {

@@ -144,6 +144,10 @@ func QueuedRuns(tx *ledger.Tx, now Time, last string, limit, perCompany int) []R
 					continue
 				}
 			}
+			if string(queueKey(r)) != string(k) || r.Session != 0 || !r.Status.Live() {
+				room[agent]++
+				continue // an older version left its key when it moved; below ledger.LevelTidy
+			}
 			if r.deferred(tx) {
 				room[agent]++
 				continue

@@ -33,6 +33,9 @@ func retryNow(c *ledger.Context, p RetryNow) (any, error) {
 	if !ok {
 		return nil, refuseCode(ledger.Conflict, "no_scheduled_retry", jsonObject{}.str("issueId", i.ID).str("status", string(i.Status)).close(), "No run of the issue waits to try again")
 	}
+	if ledger.Features(c.Tx) >= ledger.LevelTidy {
+		c.Delete(queueKey(r))
+	}
 	now := TimeOf(c.Now)
 	r.ScheduledRetryAt, r.UpdatedAt = min(r.ScheduledRetryAt, now), now
 	r = r.wait(c.Tx, r.priority(c.Tx))

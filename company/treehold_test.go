@@ -12,8 +12,7 @@ func (d *desk) working(t testing.TB, agent string, i Issue) string {
 	run := d.run(agent)
 	r, _ := runs.Get(d.tx, d.company, run)
 	r.Context.IssueID = i.ID
-	runs.Put(d.tx, d.company, run, r)
-	runsLive.Add(d.tx, d.company, agent, run)
+	d.storeRun(r)
 	return run
 }
 

@@ -13,6 +13,7 @@ import (
 // hired is an agent that can be woken.
 func (d *desk) hired(name string) string {
 	id := d.id()
+	own(d.tx, d.company, id)
 	storeAgent(d.tx, Agent{}, Agent{ID: id, Company: d.company, Name: name, Status: AgentIdle, AdapterType: "process", RuntimeConfig: json.RawMessage(`{"heartbeat":{"wakeOnDemand":true,"maxConcurrentRuns":20}}`)})
 	return id
 }
@@ -23,7 +24,7 @@ func (d *desk) onIssue(t testing.TB, agent string, i Issue) as {
 	who := as{agent, d.run(agent)}
 	r, _ := runs.Get(d.tx, d.company, who.run)
 	r.Context.IssueID, r.Context.TaskID, r.Context.CheckedOut = i.ID, i.ID, true
-	runs.Put(d.tx, d.company, r.ID, r)
+	d.storeRun(r)
 	d.must(t, who, "issue.checkout", CheckOutIssue{Issue: i.ID, Agent: agent, Expected: IssueStatuses}, nil)
 	return who
 }

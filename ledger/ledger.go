@@ -28,8 +28,11 @@ var (
 const (
 	// LevelWide lets a command be wide, see [Context.Widen].
 	LevelWide = 2
+	// LevelTidy takes away what stayed behind when that which it belonged to went or
+	// moved: keys, and names of rows that are gone.
+	LevelTidy = 3
 	// FeatureLevel is the newest that this version knows.
-	FeatureLevel = LevelWide
+	FeatureLevel = LevelTidy
 )
 
 // Config is what a ledger needs. Span and Mux are required.
