@@ -29,6 +29,8 @@ const (
 	maxWait   = time.Second
 	// maxAnswer bounds what is read of an answer; lists have at most 1,000 rows.
 	maxAnswer = 64 << 20
+	// maxForeign bounds what is told of a no that is none of the API's, in bytes.
+	maxForeign = 200
 	// maxEvent bounds one line of an event stream.
 	maxEvent = 1 << 20
 	// DefaultTimeout bounds one attempt; the server gives up after 15 s.
@@ -56,6 +58,9 @@ type Config struct {
 	Read string
 	// Attempts bounds the tries of one call, all nodes together; DefaultAttempts.
 	Attempts int
+	// Impatient gives up at once where the only node is not there, for whom a person
+	// waits. A node that is there and says "not now" is asked again.
+	Impatient bool
 	// HTTP makes the requests; the default has DefaultTimeout.
 	HTTP *http.Client
 }
@@ -223,7 +228,10 @@ func (c *Client) Raw(ctx context.Context, method, path string, in any) ([]byte, 
 func (c *Client) again(method, key string, status int, err error) bool {
 	safe := method == http.MethodGet || method == http.MethodHead || key != ""
 	if status == 0 {
-		return safe || notSent(err)
+		if notSent(err) {
+			return !c.cfg.Impatient || len(c.cfg.Nodes) > 1
+		}
+		return safe
 	}
 	if status != http.StatusServiceUnavailable && status != http.StatusTooManyRequests {
 		return false
@@ -296,8 +304,11 @@ func (c *Client) request(ctx context.Context, node, method, path string, body []
 func refusal(resp *http.Response, b []byte) error {
 	e := &Error{Status: resp.StatusCode, RequestID: resp.Header.Get("X-Request-Id")}
 	_ = json.Unmarshal(b, e)
-	if e.Message == "" {
+	if e.Message == "" { // of somebody between the node and us
 		e.Message = resp.Status
+		if text := strings.Join(strings.Fields(string(b)), " "); text != "" {
+			e.Message += ": " + text[:min(len(text), maxForeign)]
+		}
 	}
 	return e
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -136,5 +137,30 @@ func TestAddressesAreChecked(t *testing.T) {
 	c := open(t, "127.0.0.1:3100", "http://localhost:3101/api/")
 	if c.cfg.Nodes[0] != "http://127.0.0.1:3100" || c.cfg.Nodes[1] != "http://localhost:3101" {
 		t.Errorf("nodes %q", c.cfg.Nodes)
+	}
+}
+
+// With nobody at the only address an impatient client says so after one try; with
+// another address it goes on.
+func TestImpatienceIsForWhoIsNotThere(t *testing.T) {
+	tried := 0
+	count := http.DefaultTransport.(*http.Transport).Clone()
+	count.DialContext = func(context.Context, string, string) (net.Conn, error) {
+		tried++
+		return nil, &net.OpError{Op: "dial", Err: errors.New("nobody")}
+	}
+	for _, c := range []struct {
+		nodes     []string
+		impatient bool
+		tries     int
+	}{{[]string{"http://n1"}, true, 1}, {[]string{"http://n1"}, false, 3}, {[]string{"http://n1", "http://n2"}, true, 3}} {
+		tried = 0
+		cl, err := New(Config{Nodes: c.nodes, Impatient: c.impatient, Attempts: 3, HTTP: &http.Client{Transport: count}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cl.Get(t.Context(), "/api/health", nil); err == nil || tried != c.tries {
+			t.Errorf("%+v: %d tries, %v", c, tried, err)
+		}
 	}
 }

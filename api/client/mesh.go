@@ -335,7 +335,7 @@ func (c *Client) Ledger(ctx context.Context) (LedgerHead, error) {
 // VerifyLedger checks every hash and signature of the node's chain from genesis.
 // It takes as long as ctx allows, and is asked once.
 func (c *Client) VerifyLedger(ctx context.Context) (out Verified, err error) {
-	resp, err := c.openStream(ctx, meshPath+"/ledger/verify", []byte("{}"))
+	resp, err := c.Open(ctx, http.MethodPost, meshPath+"/ledger/verify", struct{}{})
 	if err != nil {
 		return out, err
 	}
@@ -379,11 +379,7 @@ func (c *Client) Snapshot(ctx context.Context, w io.Writer, s Snapshot) (n int64
 	if p := s.Passphrase; p != nil {
 		in["passphrase"] = map[string]any{"recipient": p.Recipient, "salt": base64.StdEncoding.EncodeToString(p.Salt), "time": p.Time, "memoryKiB": p.MemoryKiB, "threads": p.Threads}
 	}
-	body, err := json.Marshal(in)
-	if err != nil {
-		return 0, err
-	}
-	resp, err := c.openStream(ctx, meshPath+"/snapshot", body)
+	resp, err := c.Open(ctx, http.MethodPost, meshPath+"/snapshot", in)
 	if err != nil {
 		return 0, err
 	}
@@ -397,9 +393,17 @@ func (c *Client) Snapshot(ctx context.Context, w io.Writer, s Snapshot) (n int64
 // snapshotPiece is how much of a backup is taken at once, in bytes.
 const snapshotPiece = 256 << 10
 
-// openStream posts once, without a time-out of its own.
-func (c *Client) openStream(ctx context.Context, path string, body []byte) (*http.Response, error) {
-	req, err := c.request(ctx, c.node(), http.MethodPost, path, body)
+// Open asks once for an answer that is a stream, without a time-out of its own; its
+// body is the caller's to close. A no is an [*Error].
+func (c *Client) Open(ctx context.Context, method, path string, in any) (*http.Response, error) {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return nil, fmt.Errorf("body of %s %s: %w", method, path, err)
+		}
+	}
+	req, err := c.request(ctx, c.node(), method, path, body)
 	if err != nil {
 		return nil, err
 	}

@@ -12,8 +12,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/selvage-mesh/selvage/api/client"
 )
 
 type attachmentRow struct {
@@ -36,11 +34,6 @@ func (r attachmentRow) name() string {
 	return *r.Filename
 }
 
-// files is the client for what is too large for one call.
-func (c *cli) files() (*client.Client, error) {
-	return c.client()
-}
-
 func attachCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use: "attach ISSUE FILE", Short: "Attach a file to an issue", Args: cobra.ExactArgs(2),
@@ -58,9 +51,9 @@ func attachCommand(c *cli) *cobra.Command {
 			if err := c.call(cmd.Context(), "GET", "/api/issues/"+url.PathEscape(args[0]), nil, &issue); err != nil {
 				return err
 			}
-			up, err := c.files()
+			up, err := c.client()
 			if err != nil {
-				return misuse{err}
+				return err
 			}
 			var raw json.RawMessage
 			if err := up.Upload(cmd.Context(), "/api/companies/"+issue.Company+"/issues/"+issue.ID+"/attachments", filepath.Base(args[1]), f, nil, &raw); err != nil {
@@ -129,9 +122,9 @@ func downloadCommand(c *cli) *cobra.Command {
 // download writes to a file that is not there yet, and leaves none behind when
 // it fails.
 func (c *cli) download(cmd *cobra.Command, row attachmentRow, to string) (err error) {
-	down, err := c.files()
+	down, err := c.client()
 	if err != nil {
-		return misuse{err}
+		return err
 	}
 	path := "/api/attachments/" + row.ID + "/content"
 	if to == "-" {

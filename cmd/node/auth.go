@@ -200,7 +200,7 @@ two lines of standard input. Sign-ins elsewhere end; keys stay (selvage key boar
 			}
 			in, err := cl.SignIn(cmd.Context(), email, old)
 			if err != nil {
-				return c.refusedSignIn(err)
+				return c.noAnswer(err)
 			}
 			with := cl.With("", in.Session)
 			if err := with.Post(cmd.Context(), "/api/auth/change-password", map[string]any{"currentPassword": old, "newPassword": next}, nil); err != nil {
@@ -246,7 +246,7 @@ func (c *cli) enter(cmd *cobra.Command, sign func(*client.Client, string) (clien
 	}
 	in, err := sign(cl.With("", ""), password)
 	if err != nil {
-		return c.refusedSignIn(err)
+		return c.noAnswer(err)
 	}
 	with := cl.With("", in.Session)
 	host, _ := os.Hostname()
@@ -263,14 +263,6 @@ func (c *cli) enter(cmd *cobra.Command, sign func(*client.Client, string) (clien
 		return err
 	}
 	return c.keep(ctx, cmd, cl, key.Token, in.User.Email)
-}
-
-// refusedSignIn tells a no from no answer.
-func (c *cli) refusedSignIn(err error) error {
-	if _, no := errors.AsType[*client.Error](err); no {
-		return err
-	}
-	return c.unreachable(err)
 }
 
 // readFirst returns the first line of a file, "-" for standard input.

@@ -42,7 +42,7 @@ func (c *cli) challenge(cmd *cobra.Command) error {
 	nobody := cl.With("", "")
 	err = nobody.Post(cmd.Context(), "/api/cli-auth/challenges", map[string]string{"command": "selvage auth login", "clientName": "selvage on " + host}, &made)
 	if err != nil {
-		return c.refusedSignIn(err)
+		return c.noAnswer(err)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "approve this where you are signed in:\n  %s\nor there: selvage auth approve '%s'\n", made.Approval, made.Approval)
 	poll := "/api/" + strings.TrimPrefix(strings.TrimPrefix(made.Poll, "/api"), "/") + "?token=" + url.QueryEscape(made.Token)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/selvage-mesh/selvage/api/client"
 )
 
 const (
@@ -54,50 +55,19 @@ func (c *cli) url() string {
 	return strings.TrimSuffix(at, "/api") // as some write it
 }
 
-// call sends one request to the API and decodes the answer into out. The key
-// comes from the environment or what auth login has kept, never from the
-// arguments.
+// call makes one call of the API and decodes the answer into out: a pointer, a *[]byte
+// for the bytes as they are, or nil. The key comes from the environment or what auth
+// login has kept, never from the arguments. While the mesh elects, it is asked again.
 func (c *cli) call(ctx context.Context, method, path string, in, out any) error {
-	var body io.Reader
-	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		body = bytes.NewReader(b)
+	asks, err := c.client()
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, c.url()+path, body)
+	b, err := asks.Raw(ctx, method, path, in)
 	if err != nil {
-		return misuse{err}
-	}
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	req.Header.Set("X-Selvage-Read", "strong")
-	mine, err := c.mine()
-	if err != nil {
-		return err
-	}
-	if mine.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+mine.Key)
-	}
-	transport, err := c.transport()
-	if err != nil {
-		return err
-	}
-	res, err := (&http.Client{Transport: transport}).Do(req)
-	if err != nil {
-		return c.unreachable(err)
-	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-	if err != nil {
-		return err
-	}
-	if res.StatusCode/100 != 2 {
-		return refusedBy(res, b)
+		return c.noAnswer(err)
 	}
 	switch out := out.(type) {
 	case nil:
@@ -105,9 +75,19 @@ func (c *cli) call(ctx context.Context, method, path string, in, out any) error 
 	case *[]byte:
 		*out = b
 		return nil
-	default:
-		return json.Unmarshal(b, out)
 	}
+	if err := json.Unmarshal(b, out); err != nil {
+		return fmt.Errorf("answer of %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// noAnswer tells a no of a node from no answer.
+func (c *cli) noAnswer(err error) error {
+	if no, ok := errors.AsType[*client.Error](err); ok {
+		return refusedBy(no)
+	}
+	return c.unreachable(err)
 }
 
 // show reads path and prints it: as it came for -o json, else through human,

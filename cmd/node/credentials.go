@@ -171,8 +171,12 @@ func (c *cli) transport() (*http.Transport, error) {
 	return c.carrier, err
 }
 
-// client is the Go client, with the credential unless another is named.
-func (c *cli) client() (*client.Client, error) {
+// client is the Go client, with the credential unless another is named, and with
+// reads that know of every write.
+func (c *cli) client() (*client.Client, error) { return c.reading("strong") }
+
+// reading is client with reads of another kind.
+func (c *cli) reading(read string) (*client.Client, error) {
 	mine, err := c.mine()
 	if err != nil {
 		return nil, err
@@ -181,8 +185,12 @@ func (c *cli) client() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.New(client.Config{Nodes: []string{c.url()}, Token: mine.Key, Run: os.Getenv("PAPERCLIP_RUN_ID"), Read: "strong",
+	asks, err := client.New(client.Config{Nodes: []string{c.url()}, Token: mine.Key, Run: os.Getenv("PAPERCLIP_RUN_ID"), Read: read, Impatient: true,
 		HTTP: &http.Client{Timeout: callTimeout, Transport: transport}})
+	if err != nil {
+		return nil, misuse{err}
+	}
+	return asks, nil
 }
 
 // unreachable explains why there was no answer.

@@ -62,7 +62,7 @@ the height that the last line of an earlier call has.`,
 			if !cmd.Flags().Changed("after") {
 				head, err := cl.Ledger(cmd.Context())
 				if err != nil {
-					return c.refusedSignIn(err)
+					return c.noAnswer(err)
 				}
 				after = head.Height
 			}
@@ -91,7 +91,7 @@ the height that the last line of an earlier call has.`,
 			if errors.Is(err, enough) || ctx.Err() != nil {
 				return nil // as was asked for
 			}
-			return c.refusedSignIn(err)
+			return c.noAnswer(err)
 		},
 	}
 	cmd.Flags().Uint64Var(&after, "after", 0, "begin above this height; 0 is the beginning (default: now)")

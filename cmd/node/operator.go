@@ -281,9 +281,13 @@ func (c *cli) debug(cmd *cobra.Command, to io.Writer) error {
 func (c *cli) fetch(ctx context.Context, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	res, err := c.open(ctx, "GET", path, nil)
+	asks, err := c.reading("")
 	if err != nil {
 		return nil, err
+	}
+	res, err := asks.Open(ctx, "GET", path, nil)
+	if err != nil {
+		return nil, c.noAnswer(err)
 	}
 	defer res.Body.Close()
 	return io.ReadAll(io.LimitReader(res.Body, maxAnswer))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +14,8 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/api/client"
 )
 
 // refused is what the API says no with.
@@ -26,16 +27,9 @@ type refused struct {
 
 func (r *refused) Error() string { return r.text }
 
-func refusedBy(res *http.Response, body []byte) error {
-	var e struct {
-		Error   string          `json:"error"`
-		Details json.RawMessage `json:"details"`
-	}
-	if json.Unmarshal(body, &e) != nil || e.Error == "" {
-		return &refused{text: fmt.Sprintf("HTTP %s: %s", res.Status, bytes.TrimSpace(body)), status: res.StatusCode}
-	}
-	r := &refused{text: fmt.Sprintf("%s (HTTP %d)", e.Error, res.StatusCode), status: res.StatusCode, details: e.Details}
-	if res.StatusCode == http.StatusUnauthorized || e.Error == "Board access required" {
+func refusedBy(e *client.Error) error {
+	r := &refused{text: fmt.Sprintf("%s (HTTP %d)", e.Message, e.Status), status: e.Status, details: e.Details}
+	if e.Status == http.StatusUnauthorized || e.Message == "Board access required" {
 		r.text += ": sign in with selvage auth login, or set SELVAGE_API_KEY"
 		return r
 	}
@@ -44,9 +38,9 @@ func refusedBy(res *http.Response, body []byte) error {
 	} else if text := inPairs(e.Details); text != "" {
 		r.text += ": " + text
 	}
-	if next, ok := nextSteps[e.Error]; ok {
+	if next, ok := nextSteps[e.Message]; ok {
 		r.text += "; " + next
-	} else if what, ok := strings.CutSuffix(e.Error, " not found"); ok && shownBy[what] != "" {
+	} else if what, ok := strings.CutSuffix(e.Message, " not found"); ok && shownBy[what] != "" {
 		r.text += ": see selvage " + shownBy[what]
 	}
 	return r
@@ -169,6 +163,9 @@ func wantsJSON(c *cli, args []string) bool {
 // report tells of what has gone wrong, for people or as one JSON object, and returns
 // the exit status.
 func report(talk io.Writer, cmd *cobra.Command, asJSON bool, err error) int {
+	if no, ok := errors.AsType[*client.Error](err); ok {
+		err = refusedBy(no)
+	}
 	_, misused := errors.AsType[misuse](err)
 	status := exitFailed
 	if misused {

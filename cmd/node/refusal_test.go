@@ -51,7 +51,7 @@ func TestRefusalsSayWhatIsNext(t *testing.T) {
 			`{"issueId":"7","allowedStatuses":["todo","backlog"],"held":false,"owner":null,"tries":2}`},
 		{`409 {"error": "Document is locked", "details": {}}`, "Document is locked (HTTP 409); selvage issue unlock ISSUE DOCUMENT opens it", `{}`},
 		{`400 {"error": "Validation error", "details": [{"path": ["status"], "message": "Required"}]}`, "Validation error (HTTP 400): status: Required", `[{"path":["status"],"message":"Required"}]`},
-		{`400 nonsense`, "HTTP 400 Bad Request: nonsense", ""},
+		{`400 nonsense`, "400 Bad Request: nonsense (HTTP 400)", ""},
 	} {
 		answering(t, map[string]string{"PATCH /api/issues/ACM-1": c.body})
 		status, out, talk := told(t, "issue", "move", "ACM-1", "in_review")

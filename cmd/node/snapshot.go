@@ -8,18 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/selvage-mesh/selvage/api/client"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/node"
 )
-
-// backupPiece is how much of a backup is taken from the node at once, in bytes.
-const backupPiece = 256 << 10
 
 // maxKeyFile bounds what is read of a file with keys or a passphrase, in bytes.
 const maxKeyFile = 64 << 10
@@ -196,71 +193,28 @@ belongs to one machine stays out: node identities, workspaces, logs that were no
 
 // backup streams a backup from the node to w.
 func (c *cli) backup(ctx context.Context, w io.Writer, to []identity.Recipient, files bool) error {
-	in := map[string]any{"files": files}
-	var keys []string
+	in := client.Snapshot{Files: files}
 	for _, r := range to {
 		pub, err := identity.PublicKey(r)
 		if err != nil {
 			return err
 		}
 		if r.KDF == nil {
-			keys = append(keys, identity.FormatRecipient(pub))
+			in.Recipients = append(in.Recipients, identity.FormatRecipient(pub))
 			continue
 		}
-		in["passphrase"] = map[string]any{"recipient": identity.FormatRecipient(pub), "salt": r.KDF.Salt, "time": r.KDF.Time,
-			"memoryKiB": r.KDF.Memory, "threads": r.KDF.Threads}
+		in.Passphrase = &client.PassphraseKey{Recipient: identity.FormatRecipient(pub), Salt: r.KDF.Salt, Time: r.KDF.Time, MemoryKiB: r.KDF.Memory, Threads: r.KDF.Threads}
 	}
-	if len(keys) > 0 {
-		in["recipients"] = keys
-	}
-	body, err := json.Marshal(in)
+	asks, err := c.reading("")
 	if err != nil {
 		return err
 	}
-	res, err := c.open(ctx, "POST", "/api/v1/mesh/snapshot", body)
-	if err != nil {
+	if n, err := asks.Snapshot(ctx, w, in); err != nil && n > 0 {
 		return err
-	}
-	defer res.Body.Close()
-	if _, err := io.CopyBuffer(w, res.Body, make([]byte, backupPiece)); err != nil {
-		return fmt.Errorf("the backup broke off: %w", err)
+	} else if err != nil {
+		return c.noAnswer(err)
 	}
 	return nil
-}
-
-// open sends a request whose answer is a stream; refusals are errors.
-func (c *cli) open(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, c.url()+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, misuse{err}
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	mine, err := c.mine()
-	if err != nil {
-		return nil, err
-	}
-	if mine.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+mine.Key)
-	}
-	transport, err := c.transport()
-	if err != nil {
-		return nil, err
-	}
-	res, err := (&http.Client{Transport: transport}).Do(req)
-	if err != nil {
-		return nil, c.unreachable(err)
-	}
-	if res.StatusCode/100 != 2 {
-		defer res.Body.Close()
-		b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-		if err != nil {
-			return nil, err
-		}
-		return nil, refusedBy(res, b)
-	}
-	return res, nil
 }
 
 func describeBackup(c *cli, cmd *cobra.Command, path string) error {

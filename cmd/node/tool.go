@@ -104,9 +104,9 @@ func toolDeployCommand(c *cli, at func(*cobra.Command, string) (string, error)) 
 			for k, v := range fields {
 				form[k] = *v
 			}
-			up, err := c.files()
+			up, err := c.client()
 			if err != nil {
-				return misuse{err}
+				return err
 			}
 			var raw json.RawMessage
 			if err := up.Upload(cmd.Context(), path, filepath.Base(args[1]), f, form, &raw); err != nil {

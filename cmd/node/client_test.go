@@ -1,0 +1,51 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// A command is carried out once while the mesh elects: it is asked again under one
+// key, and under the run that its agent is in.
+func TestCommandsWaitForALeader(t *testing.T) {
+	var seen []string
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.Method+" "+r.URL.Path+" "+r.Header.Get("Idempotency-Key")+" "+r.Header.Get("X-Paperclip-Run-Id")+" "+r.Header.Get("Authorization"))
+		if len(seen) < 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			w.Write([]byte(`{"error": "There is no leader now", "code": "no_leader"}`))
+			return
+		}
+		w.Write([]byte(`{"id": "7"}`))
+	}))
+	defer node.Close()
+	t.Setenv("SELVAGE_API_URL", node.URL)
+	t.Setenv("SELVAGE_CREDENTIALS", t.TempDir()+"/credentials.json")
+	t.Setenv("PAPERCLIP_API_KEY", "pcp_abc")
+	t.Setenv("PAPERCLIP_RUN_ID", "r-1")
+	status, out, talk := told(t, "issue", "comment", "ACM-1", "Hello")
+	if status != 0 || out != "7\n" {
+		t.Fatalf("ended with %d: %s%s", status, out, talk)
+	}
+	if len(seen) != 3 || seen[0] != seen[2] || !strings.HasPrefix(seen[0], "POST /api/issues/ACM-1/comments go-") || !strings.HasSuffix(seen[0], " r-1 Bearer pcp_abc") {
+		t.Errorf("the node saw %q", seen)
+	}
+}
+
+// Whoever asks where nothing listens is told at once.
+func TestNobodyThereIsToldAtOnce(t *testing.T) {
+	node := httptest.NewServer(http.NotFoundHandler())
+	at := node.URL
+	node.Close()
+	t.Setenv("SELVAGE_API_URL", at+"/api")
+	t.Setenv("SELVAGE_CREDENTIALS", t.TempDir()+"/credentials.json")
+	status, _, talk := told(t, "members")
+	if status != exitFailed || !strings.Contains(talk, "no answer from "+at+": is a node running there? (selvage up, or --api URL)") {
+		t.Errorf("ended with %d: %s", status, talk)
+	}
+	if status, _, talk := told(t, "members", "--api", "http://["); status != exitMisused || !strings.Contains(talk, "is not the address of a node") {
+		t.Errorf("ended with %d: %s", status, talk)
+	}
+}
