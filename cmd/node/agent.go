@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/selvage-mesh/selvage/company"
 )
 
 type agentRow struct {
@@ -76,7 +79,7 @@ func agentCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	create.Flags().StringVar(&role, "role", "general", "role in the company")
+	create.Flags().StringVar(&role, "role", "general", agentRoles)
 	create.Flags().StringVar(&reportsTo, "reports-to", "", "ID or name of the manager")
 	how.add(create.Flags())
 	act := func(verb, path, short string) *cobra.Command {
@@ -177,6 +180,9 @@ func mayCommand(c *cli) *cobra.Command {
 	}
 	return cmd
 }
+
+// agentRoles are what an agent can be.
+var agentRoles = strings.Join(company.Roles[:len(company.Roles)-1], ", ") + " or " + company.Roles[len(company.Roles)-1]
 
 // adapterFlags say how an agent is invoked.
 type adapterFlags struct {

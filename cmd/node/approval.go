@@ -58,7 +58,7 @@ func (r approvalRow) from(names map[string]string) string {
 func (r approvalRow) print(w io.Writer, names map[string]string) {
 	fmt.Fprintf(w, "%s  %s\n%s, asked for by %s %s\n", r.ID, r.Type, r.Status, r.from(names), ago(r.CreatedAt))
 	if r.DecisionNote != nil {
-		fmt.Fprintf(w, "note: %s\n", *r.DecisionNote)
+		fmt.Fprintf(w, "note: %s\n", visible(*r.DecisionNote))
 	}
 	if r.Refused != nil {
 		fmt.Fprintf(w, "could not be carried out: %s\n", r.Refused.Error)
@@ -68,7 +68,7 @@ func (r approvalRow) print(w io.Writer, names map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(p)) {
 		var text string
 		if json.Unmarshal(p[key], &text) == nil && string(p[key]) != "null" {
-			fmt.Fprintf(w, "  %s: %s\n", key, text)
+			fmt.Fprintf(w, "  %s: %s\n", key, visible(text))
 		} else if string(p[key]) != "null" {
 			fmt.Fprintf(w, "  %s: %s\n", key, p[key])
 		}
@@ -315,7 +315,7 @@ func hireCommand(c *cli) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&role, "role", "general", "role in the company")
+	f.StringVar(&role, "role", "general", agentRoles)
 	f.StringVar(&title, "title", "", "title in the org chart")
 	f.StringVar(&capabilities, "capabilities", "", "what the agent is good for")
 	f.StringVar(&reportsTo, "reports-to", "", "ID or name of the manager")

@@ -53,7 +53,8 @@ func budgetSet(c *cli) *cobra.Command {
 		Long: `Limit what a company, an agent or a project may spend in a window, in whole
 cents; 0 sets none. At 80 percent a warning is given, at the limit the scope is
 paused. Windows are calendar_month_utc, calendar_week_utc, calendar_day_utc,
-lifetime, rolling_24h, rolling_7d and rolling_30d.`,
+lifetime, rolling_24h, rolling_7d and rolling_30d; without --window it is the
+calendar month, of a project its lifetime.`,
 		Example: `  selvage budget set 500000
   selvage budget set 1500 --agent Bob --window rolling_24h
   selvage budget set 20000 --project Rig --warn 50`,
@@ -99,7 +100,7 @@ lifetime, rolling_24h, rolling_7d and rolling_30d.`,
 	f := cmd.Flags()
 	f.StringVar(&agent, "agent", "", "ID or name of the agent that it is for, instead of the company")
 	f.StringVar(&project, "project", "", "ID or name of the project that it is for")
-	f.StringVar(&window, "window", "", "over which time (default: the calendar month, of a project its lifetime)")
+	f.StringVar(&window, "window", "", "calendar_month_utc, calendar_week_utc, calendar_day_utc, rolling_24h, rolling_7d, rolling_30d or lifetime")
 	f.Int64Var(&warn, "warn", 80, "percent at which a warning is given, 1 to 99")
 	f.BoolVar(&soft, "soft", false, "warn only, do not stop")
 	return cmd

@@ -42,6 +42,7 @@ var listed = map[string]nounRows{
 	"invite":            {path: "/api/companies/{company}/invites", rows: "invites", about: "state"},
 	"issue":             {path: "/api/companies/{company}/issues?sortField=updated&limit=200", id: "identifier", about: "title"},
 	"key board id":      {path: "/api/board-api-keys", names: []string{"name"}},
+	"member user":       {path: "/api/companies/{company}/members", rows: "members", id: "principalId", about: "user.name"},
 	"memory key":        {path: "/api/agents/{agent:1}/memory", id: "key"},
 	"mine key":          {path: "/api/companies/{company}/user-secret-definitions", id: "key", about: "name"},
 	"node":              {path: "/api/v1/mesh/members", id: "name", about: "status"},
@@ -52,6 +53,7 @@ var listed = map[string]nounRows{
 	"skill":             {path: "/api/companies/{company}/skills", id: "slug", about: "description"},
 	"skill comment":     {path: "/api/companies/{company}/skills/{1}/comments", about: "body"},
 	"skill file":        {path: "/api/companies/{company}/skills/{1}", rows: "fileInventory", id: "path", about: "kind"},
+	"skill key":         {path: "/api/companies/{company}/skills", id: "key", about: "name"},
 	"skill version":     {path: "/api/companies/{company}/skills/{1}/versions", names: []string{"label"}, about: "createdAt"},
 	"team":              {path: "/api/teams/catalog", id: "slug", about: "description"},
 	"test":              {path: "/api/companies/{company}/skills/{1}/test-runs", about: "status"},
@@ -79,6 +81,7 @@ var choices = map[string][]string{
 var flagNouns = map[string]string{
 	"agent": "agent", "assignee": "agent", "reports-to": "agent", "lead": "agent", "owner": "agent", "to": "agent", "company": "company", "project": "project", "goal": "goal",
 	"issue": "issue", "parent": "issue", "below": "issue", "blocked-by": "issue", "label": "label", "run": "run", "node": "node", "secret": "secret", "environment": "environment",
+	"adapter": "adapter type", "skill": "skill key", "user": "member user",
 }
 
 // of finds what is said of an argument of a command: below its group, or anywhere.

@@ -77,6 +77,8 @@ func TestShellsAreOfferedNames(t *testing.T) {
 			"/api/companies/c/issues":            `[{"id": "3", "identifier": "ACM-1", "title": "Weld it"}]`,
 			"/api/agents/2/config-revisions":     `[{"id": "r1", "createdAt": "today"}]`,
 			"/api/issues/ACM-1/documents":        `[{"key": "plan"}]`,
+			"/api/companies/c/members":           `{"members": [{"principalId": "ann", "user": {"name": "Ann"}}]}`,
+			"/api/adapters":                      `[{"type": "process", "label": "Command"}]`,
 			"/api/companies/c/skills/weld/files": `{}`,
 		}
 		text, ok := answers[r.URL.Path]
@@ -98,6 +100,10 @@ func TestShellsAreOfferedNames(t *testing.T) {
 		{[]string{"agent", "show", "Bob", ""}, ":4"},
 		{[]string{"issue", "doc", "get", "ACM-1", ""}, "plan :4"},
 		{[]string{"issue", "create", "x", "--assignee", ""}, "Ada\tceo Bob\tengineer :4"},
+		{[]string{"agent", "update", "Bob", "--role", ""}, "ceo cto cmo cfo security engineer designer pm qa devops researcher general :4"},
+		{[]string{"budget", "set", "1", "--window", ""}, "calendar_month_utc calendar_week_utc calendar_day_utc rolling_24h rolling_7d rolling_30d lifetime :4"},
+		{[]string{"issue", "create", "x", "--user", ""}, "ann\tAnn :4"},
+		{[]string{"agent", "create", "x", "--adapter", ""}, "process\tCommand :4"},
 		{[]string{"issue", "create", "x", "--priority", ""}, "critical high medium low :4"},
 		{[]string{"issue", "hold", "put", "ACM-1", ""}, "pause resume cancel restore :4"},
 		{[]string{"issue", "move", "ACM-1", "in"}, "in_progress in_review :4"},

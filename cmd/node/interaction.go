@@ -66,7 +66,7 @@ func (r interactionRow) print(w io.Writer) {
 	fmt.Fprintf(w, "%s  %s, %s, asked %s\n", r.ID, r.Kind, r.Status, ago(r.Created))
 	for _, text := range []*string{r.Title, r.Summary, &r.Payload.Prompt, &r.Payload.Details} {
 		if text != nil && *text != "" {
-			fmt.Fprintln(w, *text)
+			fmt.Fprintln(w, visible(*text))
 		}
 	}
 	for _, list := range [][]askedThing{r.Payload.Questions, r.Payload.Options, r.Payload.Items, r.Payload.Tasks} {
@@ -85,7 +85,7 @@ func (a askedThing) print(w io.Writer, before string) {
 	if more := cmp.Or(a.Description, a.HelpText); more != "" {
 		line += " (" + strings.Join(strings.Fields(more), " ") + ")"
 	}
-	fmt.Fprintln(w, line)
+	fmt.Fprintln(w, visible(line))
 	for _, option := range a.Options {
 		option.print(w, before+"  ")
 	}

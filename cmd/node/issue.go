@@ -72,10 +72,10 @@ const localBoard = "local-board"
 
 // print writes an issue for people; names are those of agents.
 func (r issueDetail) print(w io.Writer, names map[string]string) {
-	fmt.Fprintf(w, "%s  %s\nstatus %s, priority %s, updated %s\n", r.Identifier, r.Title, r.Status, r.Priority, ago(r.UpdatedAt))
+	fmt.Fprintf(w, "%s  %s\nstatus %s, priority %s, updated %s\n", r.Identifier, visible(r.Title), r.Status, r.Priority, ago(r.UpdatedAt))
 	line := func(name string, words ...string) {
 		if text := strings.Join(words, ", "); text != "" {
-			fmt.Fprintf(w, "%-10s %s\n", name, text)
+			fmt.Fprintf(w, "%-10s %s\n", name, visible(text))
 		}
 	}
 	switch {
@@ -115,7 +115,7 @@ func (r issueDetail) print(w io.Writer, names map[string]string) {
 		line("billed to", *r.BillingCode)
 	}
 	if r.Description != nil {
-		fmt.Fprintf(w, "\n%s\n", *r.Description)
+		fmt.Fprintf(w, "\n%s\n", visible(*r.Description))
 	}
 }
 
@@ -143,7 +143,7 @@ func issueCommand(c *cli) *cobra.Command {
 				names, _ := c.agentNames(cmd, row.CompanyID) // without them IDs are shown
 				row.print(w, names)
 				for _, m := range comments {
-					fmt.Fprintf(w, "\n--- %s, %s\n%s\n", m.who(names), ago(m.CreatedAt), m.Body)
+					fmt.Fprintf(w, "\n--- %s, %s\n%s\n", m.who(names), ago(m.CreatedAt), visible(m.Body))
 				}
 			})
 		},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -46,9 +47,23 @@ func table(w io.Writer, header string, rows [][]string) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, strings.ReplaceAll(header, " ", "\t"))
 	for _, r := range rows {
+		for n := range r {
+			r[n] = strings.Join(strings.Fields(visible(r[n])), " ")
+		}
 		fmt.Fprintln(t, strings.Join(r, "\t"))
 	}
 	t.Flush()
+}
+
+// visible is a text that others wrote without what a terminal would obey: control
+// characters but the end of a line and a tab are shown as �.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }
 
 // short is the first eight characters of an ID.

@@ -189,3 +189,22 @@ func TestMembersStandInColumns(t *testing.T) {
 		t.Errorf("goal show ended with %d: %s%s, want %s", status, out, talk, want)
 	}
 }
+
+// What others wrote does nothing to the terminal that shows it, and keeps tables in
+// columns.
+func TestWhatOthersWroteIsOnlyShown(t *testing.T) {
+	answering(t, map[string]string{
+		"GET /api/companies": oneCompany, "GET /api/companies/c/agents": `[{"id": "b", "name": "B\u001b[2Job\n2", "role": "qa", "status": "idle"}]`,
+		"GET /api/issues/ACM-1": `{"identifier": "ACM-1", "companyId": "c", "title": "\u001b]0;x\u0007", "description": "two\nlines\u009b"}`, "GET /api/issues/ACM-1/comments": `[{"body": "a\u001bc"}]`,
+		"GET /api/companies/c/goals": `[{"id": "g", "title": "\u001b[31mred"}]`,
+	})
+	for _, line := range []string{"agent list", "issue show ACM-1", "goal list"} {
+		status, out, talk := told(t, strings.Fields(line)...)
+		if status != 0 || strings.ContainsAny(out, "\x1b\a\u009b") || !strings.Contains(out, "�") {
+			t.Errorf("selvage %s ended with %d: %q %s", line, status, out, talk)
+		}
+		if line == "agent list" && strings.Count(out, "\n") != 2 {
+			t.Errorf("a name breaks the table: %q", out)
+		}
+	}
+}

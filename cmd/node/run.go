@@ -45,7 +45,7 @@ func (r runDetail) print(w io.Writer, names, nodes map[string]string) {
 	fmt.Fprintf(w, "%s %s, %s, created %s\n", r.ID, r.Status, r.InvocationSource, ago(r.CreatedAt))
 	line := func(name, text string) {
 		if text != "" && text != "null" {
-			fmt.Fprintf(w, "%-8s %s\n", name, text)
+			fmt.Fprintf(w, "%-8s %s\n", name, visible(text))
 		}
 	}
 	line("agent", cmp.Or(names[r.AgentID], r.AgentID))

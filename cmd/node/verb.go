@@ -277,7 +277,7 @@ func member(row any, path string) string {
 	case nil:
 		return "-"
 	case string:
-		return dash(strings.Join(strings.Fields(v), " "))
+		return dash(strings.Join(strings.Fields(visible(v)), " "))
 	case bool:
 		return strconv.FormatBool(v)
 	case float64:
@@ -327,7 +327,7 @@ func (v verb) print(c *cli, cmd *cobra.Command, w io.Writer, answer any) {
 	}
 	if o, ok := answer.(map[string]any); ok && v.text != "" {
 		content, _ := o[v.text].(string)
-		fmt.Fprintln(w, strings.TrimSuffix(content, "\n"))
+		fmt.Fprintln(w, visible(strings.TrimSuffix(content, "\n")))
 		return
 	}
 	if v.says != "" {

@@ -92,7 +92,7 @@ var agentVerbs = []verb{
 	{use: "revision AGENT REVISION", short: "Show one change of an agent's configuration", path: "/api/agents/{agent:1}/config-revisions/{2}"},
 	{use: "update AGENT", short: "Change an agent", method: "PATCH", path: "/api/agents/{agent:1}", says: "{name} {status}",
 		fields: []field{{name: "name", member: "name", about: "its new name"}, {name: "title", member: "title", about: "what it is called"}, {name: "capabilities", member: "capabilities", about: "what it can do"},
-			{name: "role", member: "role", about: "its role in the company"}, {name: "reports-to", member: "reportsTo", kind: "agent", about: "its manager; empty for none"},
+			{name: "role", member: "role", about: agentRoles}, {name: "reports-to", member: "reportsTo", kind: "agent", about: "its manager; empty for none"},
 			{name: "adapter", member: "adapterType", about: "how its runs are carried out; give --config with it"}, {name: "environment", member: "defaultEnvironmentId", kind: "environment", about: "where they are carried out; empty for the mesh's choice"}, {name: "config", member: "adapterConfig", kind: "json", about: "the adapter's configuration, or a file with it"},
 			{name: "runtime", member: "runtimeConfig", kind: "json", about: "heartbeat and placement, or a file with it"}}},
 	{use: "delete AGENT", short: "Delete an agent; its open issues are nobody's then", method: "DELETE", path: "/api/agents/{agent:1}", says: "deleted"},
