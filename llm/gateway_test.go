@@ -359,6 +359,9 @@ func TestAnswersThatBreakOffAreSettledByWhatWasStreamed(t *testing.T) {
 			t.Parallel()
 			u := newUpstream(t, c.answer)
 			b := newBench(t, provider(c.kind, "up", u.URL))
+			if c.text == "upstream_stalled" {
+				b.conf.Idle = 2 * time.Second
+			}
 			path := chatPath
 			if c.kind == company.ModelAnthropic {
 				path = messagesPath
@@ -435,10 +438,13 @@ func TestACallEndsWithItsRun(t *testing.T) {
 		close(gone)
 	})
 	b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
-	time.AfterFunc(200*time.Millisecond, func() { b.ended.Store(true) })
-	status, out := b.post(chatPath, askStream)
-	if status != 200 {
-		t.Fatal(status, out)
+	status, out, err := b.hear(t.Context(), chatPath, askStream, func(soFar string) {
+		if strings.Contains(soFar, `"x"`) {
+			b.ended.Store(true)
+		}
+	})
+	if status != 200 || err != nil {
+		t.Fatal(status, out, err)
 	}
 	wantText(t, out, "run_not_running")
 	<-gone
@@ -460,7 +466,6 @@ func TestAClientThatGoesAwayEndsItsCall(t *testing.T) {
 		close(gone)
 	})
 	b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
-	b.conf.Idle = time.Minute
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	_, _, _ = b.hear(ctx, chatPath, askStream, func(soFar string) {
@@ -469,7 +474,7 @@ func TestAClientThatGoesAwayEndsItsCall(t *testing.T) {
 		}
 	})
 	<-gone
-	for range 100 {
+	for range 3000 {
 		b.till.mu.Lock()
 		n := len(b.till.uses)
 		b.till.mu.Unlock()

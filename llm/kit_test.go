@@ -137,7 +137,7 @@ func newBench(t *testing.T, providers ...company.ModelProvider) *bench {
 	var mu sync.Mutex
 	var err error
 	b.Gateway, err = New(Config{View: func(func(*ledger.Tx) error) error { return nil }, Holds: func() bool { return true }, Self: "n1", Purse: b.till,
-		FirstByte: 2 * time.Second, Idle: 300 * time.Millisecond, Pause: func(context.Context, time.Duration) {},
+		FirstByte: time.Minute, Idle: time.Minute, Pause: func(context.Context, time.Duration) {},
 		Logger: slog.New(slog.NewTextHandler(locked{&mu, b.log}, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		t.Fatal(err)
