@@ -412,7 +412,7 @@ func TestAKilledNodeLeavesNoContainer(t *testing.T) {
 	_ = node.Wait()
 	b.eventually("the container's end", func() bool { return b.left() == "" })
 
-	if _, err := b.engine(t.Context(), "create", "--name", nameOf("of-before"), "--label", labelNode+"="+b.cfg.Node, image, "/agent"); err != nil {
+	if _, err := b.engine(t.Context(), "create", "--name", nameOf(fmt.Sprint("of-before-", os.Getpid())), "--label", labelNode+"="+b.cfg.Node, image, "/agent"); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Sweep(t.Context()); err != nil || b.left() != "" {

@@ -214,7 +214,7 @@ func TestHowItEnds(t *testing.T) {
 	}
 	until := shim.BootTime() + 600*time.Millisecond
 	lease := func(inv *company.Invocation) { inv.Authority = func() time.Duration { return until } }
-	if o, _, _ := invoke(t, newGateway(t, "stuck"), loopback, "", lease); o.Status != company.RunInterrupted || shim.BootTime() > until+5*time.Second {
+	if o, _, _ := invoke(t, newGateway(t, "stuck"), loopback, "", lease); o.Status != company.RunInterrupted || shim.BootTime() > until+time.Minute {
 		t.Errorf("without its lease: %+v", o)
 	}
 	g := newGateway(t, "hang")
@@ -226,7 +226,7 @@ func TestHowItEnds(t *testing.T) {
 		if run != "claw-1" {
 			t.Errorf("aborted %s", run)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the gateway was not told")
 	}
 }

@@ -134,7 +134,7 @@ func TestACallThatGoesWrong(t *testing.T) {
 		if r.URL.Path == "/slow" {
 			select {
 			case <-r.Context().Done():
-			case <-time.After(5 * time.Second):
+			case <-time.After(time.Minute):
 			}
 			return
 		}
@@ -170,25 +170,27 @@ func TestACallThatGoesWrong(t *testing.T) {
 // A call ends with its node's lease, also when its answer has begun; without a
 // lease none is made.
 func TestACallEndsWithItsLease(t *testing.T) {
-	asked := make(chan struct{}, 3)
+	var asked, late atomic.Bool
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		asked <- struct{}{}
+		asked.Store(true)
+		late.Store(late.Load() || r.URL.Path == "/late")
 		fmt.Fprint(w, "it begins")
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	}))
 	defer s.Close()
 	config := fmt.Sprintf(`{"url":%q,"timeoutMs":60000}`, s.URL)
-	until := shim.BootTime() + 500*time.Millisecond
-	if o := invokeUntil(t, local(), config, until); o.Status != company.RunInterrupted || o.ErrorCode != "node_lost" || shim.BootTime() > until+10*time.Second {
-		t.Errorf("its lease ended: %+v", o)
+	for lease := 500 * time.Millisecond; !asked.Load(); lease *= 2 { // on a busy machine it ends before the call is made
+		if o := invokeUntil(t, local(), config, shim.BootTime()+lease); o.Status != company.RunInterrupted || o.ErrorCode != "node_lost" {
+			t.Fatalf("its lease ended: %+v", o)
+		}
 	}
-	<-asked
+	config = fmt.Sprintf(`{"url":%q,"timeoutMs":60000}`, s.URL+"/late")
 	if o := invokeUntil(t, local(), config, shim.BootTime()-1); o.Status != company.RunInterrupted {
 		t.Errorf("without a lease: %+v", o)
 	}
-	if len(asked) != 0 {
+	if late.Load() {
 		t.Error("a call was made without a lease")
 	}
 }
