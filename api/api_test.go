@@ -267,7 +267,7 @@ func (h *harness) serve() *httptest.Server {
 // follow opens an event stream and returns a function that reads the next event.
 func follow(t *testing.T, url string, headers ...string) (next func() (id, kind, data string), stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -349,7 +349,7 @@ func TestSocketSendsTheFramesThatClientsKnow(t *testing.T) {
 	h := newHarness(t)
 	id := h.company("Acme")
 	s := h.serve()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	c, _, err := websocket.Dial(ctx, s.URL+"/api/companies/"+id+"/events/ws?after=0", nil)
 	if err != nil {

@@ -485,7 +485,7 @@ func (h *harness) retell(m *replay, e exchange) (a answer, sent bool) {
 	select {
 	case a = <-done:
 		return a, true
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		return a, false
 	}
 }

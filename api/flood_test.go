@@ -19,7 +19,7 @@ import (
 // What the flood may cost: how long one answer takes on a busy machine, how far
 // the heap grows meanwhile, and what stays of it.
 const (
-	floodPatience = 30 * time.Second
+	floodPatience = 2 * time.Minute
 	floodPeak     = 384 << 20
 	floodRest     = 64 << 20
 )

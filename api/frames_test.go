@@ -79,7 +79,7 @@ func TestLiveEventsAreTheRecordedFrames(t *testing.T) {
 	h := newWorkingHarness(t)
 	of := h.company("Agents")
 	agent := h.newAgent(of, "Sim", simulated)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	ws, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(h.web, "http")+"/api/companies/"+of+"/events/ws", nil)
 	if err != nil {

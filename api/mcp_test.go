@@ -38,7 +38,7 @@ func (h withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 func connect(t testing.TB, transport sdk.Transport, protocol string) *sdk.ClientSession {
 	t.Helper()
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	session, err := client.Connect(ctx, transport, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {

@@ -598,7 +598,7 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	for what, over := range map[string]<-chan error{"signed out": signedOut, "taken out": takenOut} {
 		select {
 		case <-over:
-		case <-time.After(4 * keyAge):
+		case <-time.After(patience):
 			t.Errorf("who was %s goes on reading", what)
 		}
 	}
