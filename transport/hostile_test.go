@@ -42,20 +42,24 @@ func TestGarbageDatagrams(t *testing.T) {
 		eve := w.socket()
 		defer eve.Close()
 		src := rand.NewChaCha8([32]byte{1})
-		for i := range 2000 {
-			n := 1 + i%1400
-			p := make([]byte, n)
-			src.Read(p)
-			p[0] = byte(i)
-			if _, err := eve.WriteTo(p, a.Addr()); err != nil {
-				t.Fatal(err)
-			}
-			if i%50 == 0 {
-				time.Sleep(time.Millisecond) // let some of them in
+		throw := func(packets int) {
+			for i := range packets {
+				n := 1 + i%1400
+				p := make([]byte, n)
+				src.Read(p)
+				p[0] = byte(i)
+				if _, err := eve.WriteTo(p, a.Addr()); err != nil {
+					t.Fatal(err)
+				}
+				if i%50 == 0 {
+					time.Sleep(time.Millisecond) // let some of them in
+				}
 			}
 		}
+		throw(2000)
 		wantEcho(t, b, ka.ID())
 		eventually(t, "garbage is counted", func() bool {
+			throw(256)
 			s := a.Stats()
 			return s.PacketsDropped > 100 && s.GossipReceived > 100
 		})
@@ -67,7 +71,9 @@ func TestGarbageHandshakes(t *testing.T) {
 	everywhere(t, func(t *testing.T, w world) {
 		ka, eve := testKeys(1), testKeys(66)
 		cfg := testConfig(w.socket(), ka, newRoster(ka))
-		cfg.HandshakeTimeout = time.Second
+		if cfg.HandshakeTimeout = time.Second; !w.bubble { // one that is garbage is refused before, on a busy machine too
+			cfg.HandshakeTimeout = 5 * time.Second
+		}
 		a := open(t, cfg)
 		e := open(t, testConfig(w.socket(), eve, newRoster(ka)))
 		msg := func(b []byte) []byte { return appendMessage(nil, b) }
@@ -95,7 +101,7 @@ func TestGarbageHandshakes(t *testing.T) {
 			}
 			select {
 			case <-conn.Context().Done():
-			case <-time.After(5 * time.Second):
+			case <-time.After(time.Minute):
 				t.Errorf("%s: still connected", name)
 				continue
 			}
@@ -204,7 +210,7 @@ func TestGarbageOnControl(t *testing.T) {
 			c.send(p.rec)
 			select {
 			case <-p.conn.Context().Done():
-			case <-time.After(5 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatalf("%s: still connected", name)
 			}
 			t.Log(name)
