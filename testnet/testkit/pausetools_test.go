@@ -52,7 +52,7 @@ func TestAPauseEndsToolsAndCommands(t *testing.T) {
 	for i, c := range cases {
 		ends[i] = make(chan string, 1)
 		go func() {
-			a, err := b.Call(0, "POST", "/api/companies/"+c.of+"/tools/ever/execute", map[string]any{"fuel": 100_000_000_000, "timeoutMs": 120_000}, nil, c.agent.As()...)
+			a, err := b.Call(0, "POST", "/api/companies/"+c.of+"/tools/ever/execute", map[string]any{"fuel": 100_000_000_000, "timeoutMs": 300_000}, nil, c.agent.As()...)
 			ends[i] <- fmt.Sprint(a.Status, " ", string(a.Body), " ", err)
 		}()
 	}

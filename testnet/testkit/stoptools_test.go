@@ -41,7 +41,7 @@ func TestAStopEndsToolsAndServices(t *testing.T) {
 	of, folder := b.Company("Acme"), t.TempDir()
 	module := deployEver(t, b, of)
 	execute := func() (Answer, error) {
-		return b.Call(0, "POST", "/api/companies/"+of+"/tools/ever/execute", map[string]any{"input": map[string]any{}, "fuel": 100_000_000_000, "timeoutMs": 30_000}, nil)
+		return b.Call(0, "POST", "/api/companies/"+of+"/tools/ever/execute", map[string]any{"input": map[string]any{}, "fuel": 100_000_000_000, "timeoutMs": 300_000}, nil)
 	}
 	pids := filepath.Join(folder, "pids")
 	var p struct {
