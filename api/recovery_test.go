@@ -12,7 +12,7 @@ import (
 // newAgent makes an agent that runs a shell script, and returns its ID.
 func (h *harness) newAgent(of, name, script string) string {
 	h.t.Helper()
-	return h.call("POST", "/api/companies/"+of+"/agents", fmt.Sprintf(`{"name":%q,"role":"engineer","adapterType":"process","adapterConfig":{"command":"/bin/sh","args":["-c",%q],"timeoutSec":20,"graceSec":1}}`,
+	return h.call("POST", "/api/companies/"+of+"/agents", fmt.Sprintf(`{"name":%q,"role":"engineer","adapterType":"process","adapterConfig":{"command":"/bin/sh","args":["-c",%q],"timeoutSec":120,"graceSec":1}}`,
 		name, script)).want(h.t, 201, "").field(h.t, "id")
 }
 

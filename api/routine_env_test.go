@@ -18,7 +18,7 @@ func TestVariablesOfARoutineReachItsRunsAndNothingElse(t *testing.T) {
 	const layered = `[ "$ONE" = agent ] && [ "$TWO" = project ] && [ "$THREE" = routine ] && [ "$FOUR" = routine ] && [ "$PAPERCLIP_AGENT_ID" != routine ] || exit 7
 case "$API_TOKEN" in c?nary-*) echo "the token is $API_TOKEN";; *) exit 8;; esac`
 	agent := h.newAgent(of, "Ada", layered)
-	h.call("PATCH", "/api/agents/"+agent, fmt.Sprintf(`{"adapterConfig":{"command":"/bin/sh","args":["-c",%q],"timeoutSec":20,"graceSec":1,
+	h.call("PATCH", "/api/agents/"+agent, fmt.Sprintf(`{"adapterConfig":{"command":"/bin/sh","args":["-c",%q],"timeoutSec":120,"graceSec":1,
 		"env":{"ONE":"agent","TWO":"agent","THREE":"agent","API_TOKEN":"none"}}}`, layered)).want(t, 200, "")
 	project := h.call("POST", in+"/projects", `{"name":"Rig","env":{"TWO":"project","THREE":"project"}}`).want(t, 201, "").field(t, "id")
 	secret := h.call("POST", in+"/secrets", `{"name":"TOKEN","value":"canary-of-a-secret"}`).want(t, 201, "").field(t, "id")

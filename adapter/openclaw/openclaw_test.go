@@ -144,7 +144,7 @@ func invoke(t *testing.T, g *gateway, private []netip.Prefix, more string, chang
 	var mu sync.Mutex
 	log := ""
 	inv := company.Invocation{AgentName: "Ada", Wake: []byte(`{"wakeReason":"x"}`), Secrets: []string{token},
-		Config: []byte(`{"url":"` + strings.Replace(g.URL, "http", "ws", 1) + `","authToken":"` + token + `","agentId":"main","timeoutSec":20` + more + `}`),
+		Config: []byte(`{"url":"` + strings.Replace(g.URL, "http", "ws", 1) + `","authToken":"` + token + `","agentId":"main","timeoutSec":120` + more + `}`),
 		Run:    company.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", Context: company.RunContext{TaskID: "task-1"}},
 		Log:    func(_, text string) { mu.Lock(); defer mu.Unlock(); log += text }, Report: func(company.Report) {},
 		Authority: func() time.Duration { return shim.BootTime() + time.Hour }}

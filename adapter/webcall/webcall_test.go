@@ -60,7 +60,7 @@ func TestWhatIsNotPublicIsNotReached(t *testing.T) {
 		"http://0.0.0.0:9/", "http://100.64.0.1/", "http://[fd00::1]/", "http://[64:ff9b::7f00:1]/",
 		"http://[::ffff:169.254.169.254]/latest", "http://[::ffff:10.0.0.1]/", "http://[::127.0.0.1]:9/", "http://[::]:9/", "http://[fe80::1]/", "http://[2002:7f00:1::]/", "http://[2001:0:7f00:1::]/",
 		"http://[::ffff:0:127.0.0.1]/", "http://[fec0::1]/", "http://172.16.0.1/", "http://192.168.1.1/", "http://224.0.0.1/", "http://255.255.255.255/"} {
-		o := invoke(t, a, fmt.Sprintf(`{"url":%q,"timeoutMs":2000}`, u))
+		o := invoke(t, a, fmt.Sprintf(`{"url":%q,"timeoutMs":60000}`, u))
 		if o.Status != company.RunFailed || o.Error != ErrPrivate.Error() || o.ErrorCode != "adapter_failed" {
 			t.Errorf("%s: %+v", u, o)
 		}

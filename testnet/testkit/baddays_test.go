@@ -166,7 +166,7 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 			want: outcome{"timed_out", "timeout"}},
 		{name: "an adapter that dies", config: sh(`kill -SEGV $$`), want: outcome{"failed", "adapter_failed"}},
 		{name: "an adapter that is not there", config: map[string]any{"command": filepath.Join(bad, "nothing")}, want: outcome{"failed", "adapter_failed"}},
-		{name: "an upstream that hangs", config: asks("hangs", "timeoutSec", 3), want: outcome{"timed_out", "timeout"}, costs: true},
+		{name: "an upstream that hangs", config: asks("hangs", "timeoutSec", 10), want: outcome{"timed_out", "timeout"}, costs: true},
 		{name: "an upstream that streams half", config: asks("half"), want: outcome{"failed", "adapter_failed"}, costs: true},
 		{name: "an upstream that answers 429", config: asks("busy"), want: outcome{"failed", "adapter_failed"}},
 		{name: "an upstream that tells less than it did", config: asks("less"), want: outcome{"succeeded", ""}, costs: true},

@@ -178,7 +178,7 @@ func TestSpec_17_2_4_PauseEndsARunningProgram(t *testing.T) {
 	b := Mesh(t, 1, working(t.TempDir()))
 	of, out := b.Company("Acme"), t.TempDir()
 	const script = `trap 'echo heard > $OUT/term' TERM; echo $$ > $OUT/part; mv $OUT/part $OUT/pid; while :; do sleep 0.05; done`
-	a, err := b.Hire(0, of, "Deaf", map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "graceSec": 1, "env": map[string]any{"OUT": out}})
+	a, err := b.Hire(0, of, "Deaf", map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "graceSec": 5, "env": map[string]any{"OUT": out}})
 	if err != nil {
 		t.Fatal(err)
 	}
