@@ -18,6 +18,9 @@ const (
 	// maxAttentionBlocked bounds the blocked issues that are looked at, newest
 	// change first: beyond that somebody should look at the list of issues.
 	maxAttentionBlocked = company.MaxIssueLimit
+	// maxAttentionAsked bounds the questions on issues that are looked at, for the same
+	// reason.
+	maxAttentionAsked = company.MaxIssueLimit
 	// attentionDays is how long an item is kept, in days; nothing is archived yet.
 	attentionDays = 30
 )
@@ -111,7 +114,7 @@ type attentionDesk struct {
 }
 
 // attentionSources add the items of each noun.
-var attentionSources = []func(*attentionDesk){(*attentionDesk).approvals, (*attentionDesk).budgets, (*attentionDesk).agents, (*attentionDesk).recoveries, (*attentionDesk).blockers, (*attentionDesk).joins}
+var attentionSources = []func(*attentionDesk){(*attentionDesk).approvals, (*attentionDesk).interactions, (*attentionDesk).budgets, (*attentionDesk).agents, (*attentionDesk).recoveries, (*attentionDesk).blockers, (*attentionDesk).joins}
 
 func (s *Server) attentionRoutes() []Route {
 	return []Route{{Method: "GET", Path: "/api/companies/{companyId}/attention", Tag: "companies", Summary: "List what waits for a person, newest first", Out: attentionFeed{}, Handle: readAttention,
@@ -233,6 +236,36 @@ func (d *attentionDesk) approvals() {
 		}
 		d.add(item)
 	}
+}
+
+// interactions adds what was asked on issues, unless an agent is to answer.
+func (d *attentionDesk) interactions() {
+	asked, on := company.WaitingInteractions(d.tx, d.row.ID, maxAttentionAsked)
+	for n, in := range asked {
+		issue := d.issue(on[n])
+		origin, _ := company.AgentLabel(d.tx, d.row.ID, string(in.CreatedAgent))
+		d.add(attentionItem{SourceKind: "issue_thread_interaction", Inline: true, Severity: "medium", ActivityAt: in.UpdatedAt, CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt,
+			RelatedIssue: &issue, OriginAgent: company.NullText(origin),
+			Subject: attentionSubject{Kind: "interaction", ID: in.ID, Company: d.row.ID, Title: cmp.Or(string(in.Title), issue.Title), Identifier: issue.Identifier, Status: in.Status, Href: issue.Href,
+				Metadata: struct {
+					Kind  string           `json:"kind"`
+					Issue string           `json:"issueId"`
+					Agent company.NullText `json:"createdByAgentId"`
+					User  company.NullText `json:"createdByUserId"`
+				}{in.Kind, in.Issue, in.CreatedAgent, in.CreatedUser}},
+			WhyNow: askedFor[in.Kind].Description, EntryRule: "issue_thread_interactions.status = 'pending'", ExitRule: "It is answered, or withdrawn.", DedupKey: "interaction:" + in.ID,
+			Verbs:  []attentionVerb{askedFor[in.Kind], {"reject", "Reject", "Say no to it."}},
+			Detail: attentionDetail{"kind": "interaction", "interactionKind": in.Kind, "summaryExcerpt": in.Summary, "images": []string{}}})
+	}
+}
+
+// askedFor is what a person does about an interaction, by its kind.
+var askedFor = map[string]attentionVerb{
+	company.SuggestTasks:    {"accept", "Accept", "Tasks were suggested that nobody has accepted yet."},
+	company.AskQuestions:    {"answer", "Answer", "Questions were asked that nobody has answered yet."},
+	company.Confirmation:    {"accept", "Confirm", "A confirmation was asked for and not given yet."},
+	company.CheckboxConfirm: {"accept", "Confirm", "A choice was asked for and not made yet."},
+	company.ItemVerdicts:    {"judge", "Judge", "Verdicts were asked for and not given yet."},
 }
 
 // excerptOf is what a payload says about itself, cut short.

@@ -45,6 +45,23 @@ func TestWhatWaitsForAPersonIsListedUntilPutAside(t *testing.T) {
 	h.call("GET", "/api/agents/"+agent, "").want(t, 200, `"errorReason":null`)
 }
 
+// What is asked on an issue waits for a person until it is answered, unless an agent
+// is to answer.
+func TestQuestionsWaitForAPerson(t *testing.T) {
+	h := newTeam(t)
+	in := "/api/companies/" + h.company
+	issue := h.call("POST", in+"/issues", `{"title":"Gas"}`).want(t, 201, "").field(t, "id")
+	ask := func(more string) string {
+		return h.call("POST", "/api/issues/"+issue+"/interactions", `{"kind":"request_confirmation","payload":{"version":1,"prompt":"Argon?"}`+more+`}`).want(t, 201, "").field(t, "id")
+	}
+	ask(`,"addresseeAgentId":"` + h.worker + `"`)
+	h.call("GET", in+"/attention", "").want(t, 200, `"issue_thread_interaction":0`)
+	id := ask(`,"title":"Which gas"`)
+	h.call("GET", in+"/attention", "").want(t, 200, `"issue_thread_interaction":1`).want(t, 200, `"title":"Which gas"`).want(t, 200, `"dismissalKey":"attention:interaction:`+id+`"`)
+	h.call("POST", "/api/issues/"+issue+"/interactions/"+id+"/accept", `{}`).want(t, 200, "")
+	h.call("GET", in+"/attention", "").want(t, 200, `"issue_thread_interaction":0`)
+}
+
 // What did this agent do at that time? One query tells: the runs that began and
 // ended, and what was done under them.
 func TestWhatAnAgentDidAtATimeIsOneQuery(t *testing.T) {

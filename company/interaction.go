@@ -220,6 +220,24 @@ func pendingInteractions(tx *ledger.Tx, i Issue) (out []Interaction) {
 	return out
 }
 
+// WaitingInteractions returns what waits for an answer in a company and is not
+// addressed to an agent, with the issues that it was asked on: at most most of them.
+func WaitingInteractions(tx *ledger.Tx, company string, most int) (asked []Interaction, on []Issue) {
+	prefix := ledger.Key("c", company, "interaction-pending", "")
+	for k := range tx.Prefix(prefix) {
+		if len(asked) == most {
+			break
+		}
+		issue, seq, _ := strings.Cut(string(k[len(prefix):]), "/")
+		in, ok := interactions.Get(tx, company, issue+"."+seq)
+		i, there := IssueOf(tx, company, issue)
+		if ok && there && in.AddresseeAgent == "" {
+			asked, on = append(asked, in), append(on, i)
+		}
+	}
+	return asked, on
+}
+
 // policies are the resolver policies, with the older names that mean the same.
 var policies = map[string]string{"anyone": "anyone", "not_creator": "not_creator", "human_only": "human_only", "board_or_agents": "anyone", "board_only": "human_only"}
 

@@ -34,7 +34,7 @@ var listed = map[string]nounRows{
 	"document":          {path: "/api/issues/{1}/documents", id: "key", about: "title"},
 	"held id":           {path: "/api/companies/{company}/budgets/reservations", about: "status"},
 	"hold":              {path: "/api/issues/{1}/tree-holds", about: "mode"},
-	"inbox key":         {path: "/api/companies/{company}/attention", rows: "items", id: "dedupKey", about: "subject.title"},
+	"inbox key":         {path: "/api/companies/{company}/attention?includeDismissed=true", rows: "items", id: "dismissalKey", about: "subject.title"},
 	"incident":          {path: "/api/companies/{company}/budget-incidents", about: "scopeName"},
 	"input":             {path: "/api/companies/{company}/skills/{1}/test-inputs", names: []string{"name"}},
 	"instructions file": {path: "/api/agents/{agent:1}/instructions-bundle", rows: "files", id: "path"},

@@ -334,9 +334,10 @@ var inboxVerbs = []verb{
 	{use: "list", short: "List the issues that are yours, or that you spoke on", path: "/api/companies/{company}/issues", columns: issueTable,
 		fields: []field{{name: "of", member: "touchedByUserId", value: "me", about: "whose; me is you"}, {name: "status", member: "status", about: "only of these statuses, separated by commas"}, withLimit}},
 	{use: "unread", short: "List the issues on which others said something since you looked", path: "/api/companies/{company}/issues", columns: issueTable, fields: []field{{name: "of", member: "unreadForUserId", value: "me", about: "whose; me is you"}, withLimit}},
-	{use: "desk", short: "List what needs a decision of the board", path: "/api/companies/{company}/attention", rows: "items", columns: "KIND=sourceKind SEVERITY=severity WHAT=subject.title WHY=whyNow KEY=dedupKey"},
+	{use: "desk", short: "List what needs a decision of the board", path: "/api/companies/{company}/attention", rows: "items", columns: "KIND=sourceKind SEVERITY=severity WHAT=subject.title WHY=whyNow ISSUE=relatedIssue.identifier KEY=dismissalKey"},
 	{use: "dismissed", short: "List what you put off the desk", path: "/api/companies/{company}/inbox-dismissals", columns: "KEY=itemKey KIND=kind UNTIL=snoozedUntil AT=dismissedAt"},
-	{use: "dismiss KEY", short: "Put something off the desk", method: "POST", path: "/api/companies/{company}/inbox-dismissals", says: "{itemKey}", fields: []field{{place: 1, member: "itemKey"}, {name: "until", member: "snoozedUntil", about: "ISO instant at which it comes back"}}},
+	{use: "dismiss KEY", short: "Put something off the desk", method: "POST", path: "/api/companies/{company}/inbox-dismissals", says: "{itemKey}", fixed: map[string]any{"kind": "dismiss"}, fields: []field{{place: 1, member: "itemKey"}}},
+	{use: "snooze KEY WHEN", short: "Put something off the desk until an ISO instant", method: "POST", path: "/api/companies/{company}/inbox-dismissals", says: "{itemKey} {snoozedUntil}", fixed: map[string]any{"kind": "snooze"}, fields: []field{{place: 1, member: "itemKey"}, {place: 2, member: "snoozedUntil"}}},
 	{use: "restore KEY", short: "Put something back on the desk", method: "DELETE", path: "/api/companies/{company}/inbox-dismissals/{1}", says: "restored"},
 }
 
