@@ -82,21 +82,6 @@ func agentCommand(c *cli) *cobra.Command {
 	create.Flags().StringVar(&role, "role", "general", agentRoles)
 	create.Flags().StringVar(&reportsTo, "reports-to", "", "ID or name of the manager")
 	how.add(create.Flags())
-	act := func(verb, path, short string) *cobra.Command {
-		return &cobra.Command{
-			Use: verb + " AGENT", Short: short, Args: cobra.ExactArgs(1),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				id, err := c.agentID(cmd, args[0])
-				if err != nil {
-					return err
-				}
-				var row struct{ ID, Name, Status string } // the agent, or the run that begins
-				return c.send(cmd, "POST", "/api/agents/"+id+path, map[string]any{}, &row, func(w io.Writer) {
-					fmt.Fprintln(w, cmp.Or(row.Name, row.ID), row.Status)
-				})
-			},
-		}
-	}
 	key := &cobra.Command{
 		Use: "key AGENT NAME", Short: "Make an API key, shown once", Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -113,12 +98,29 @@ func agentCommand(c *cli) *cobra.Command {
 		},
 	}
 	agent := group("agent", "Agents of a company", list, create, hireCommand(c), key, mayCommand(c),
-		act("invoke", "/heartbeat/invoke", "Start a heartbeat run now"),
-		act("pause", "/pause", "Pause an agent"),
-		act("resume", "/resume", "Let a paused agent work again"),
-		act("terminate", "/terminate", "End an agent for good"))
+		agentDoes(c, "invoke", "/heartbeat/invoke", "Start a heartbeat run now"),
+		agentDoes(c, "pause", "/pause", "Pause an agent"),
+		agentDoes(c, "resume", "/resume", "Let a paused agent work again"),
+		agentDoes(c, "terminate", "/terminate", "End an agent for good"))
 	agent.AddCommand(revisionsCommands(c)...)
 	return agent
+}
+
+// agentDoes is a command that tells an agent something, in one word.
+func agentDoes(c *cli, verb, path, short string) *cobra.Command {
+	return &cobra.Command{
+		Use: verb + " AGENT", Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := c.agentID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			var row struct{ ID, Name, Status string } // the agent, or the run that begins
+			return c.send(cmd, "POST", "/api/agents/"+id+path, map[string]any{}, &row, func(w io.Writer) {
+				fmt.Fprintln(w, cmp.Or(row.Name, row.ID), row.Status)
+			})
+		},
+	}
 }
 
 // mayCommand shows or changes what an agent may do; what is not given stays.

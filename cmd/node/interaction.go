@@ -148,7 +148,12 @@ func interactionCommands(c *cli) []*cobra.Command {
 	plain := func() map[string]any { return map[string]any{} }
 	skip := decide("skip", "skip", "End what was asked without deciding it", plain)
 	withdraw := decide("withdraw", "withdraw", "Withdraw what was asked", plain)
-	judge := &cobra.Command{
+	return []*cobra.Command{list, interactionShow(c), accept, answerCommand(c), judgeCommand(c), reject, skip, withdraw}
+}
+
+// judgeCommand gives verdicts on the items of a request.
+func judgeCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
 		Use: "judge ISSUE INTERACTION ITEM=approve|reject|defer[:REASON]...", Short: "Say of each item what becomes of it", Args: cobra.MinimumNArgs(3),
 		Example: `  selvage issue judge ACM-1 8e40b13d-5f02-49a6-92bc-807bd79fee94 logo=approve "slogan=reject:too long"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -175,7 +180,11 @@ func interactionCommands(c *cli) []*cobra.Command {
 			})
 		},
 	}
-	answer := &cobra.Command{
+}
+
+// answerCommand answers questions: with options, other words, or both.
+func answerCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
 		Use: "answer ISSUE INTERACTION QUESTION=OPTION[,OPTION][:TEXT]...", Short: "Answer questions; selvage issue asked shows them", Args: cobra.MinimumNArgs(3),
 		Example: `  selvage issue answer ACM-1 8e40b13d-5f02-49a6-92bc-807bd79fee94 which=a
   selvage issue answer ACM-1 8e40b13d-5f02-49a6-92bc-807bd79fee94 which=:neither`,
@@ -206,7 +215,6 @@ func interactionCommands(c *cli) []*cobra.Command {
 			})
 		},
 	}
-	return []*cobra.Command{list, interactionShow(c), accept, answer, judge, reject, skip, withdraw}
 }
 
 // interactionShow prints what was asked, with the words that an answer is made of.
