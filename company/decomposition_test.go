@@ -8,7 +8,7 @@ import (
 )
 
 // agreed makes an issue whose plan was agreed on, and returns it with the revision.
-func (d *desk) agreed(t *testing.T) (issue, revision string) {
+func (d *desk) agreed(t testing.TB) (issue, revision string) {
 	t.Helper()
 	issue, revision = d.id(), d.id()
 	d.must(t, board, "issue.create", CreateIssue{ID: issue, Title: "Plan it", Status: IssueTodo}, nil)
@@ -16,7 +16,7 @@ func (d *desk) agreed(t *testing.T) (issue, revision string) {
 	return issue, revision
 }
 
-func (d *desk) agree(t *testing.T, issue, revision string) {
+func (d *desk) agree(t testing.TB, issue, revision string) {
 	t.Helper()
 	ask := d.id()
 	payload, _ := json.Marshal(map[string]any{"version": 1, "prompt": "Agreed?", "target": map[string]any{"type": "issue_document", "issueId": issue, "key": "plan", "revisionId": revision}})

@@ -184,6 +184,9 @@ func blockParent(c *ledger.Context, child Issue) error {
 // begin gives a new issue its first status, its authors, and refuses what no
 // issue may be.
 func (i Issue) begin(c *ledger.Context, status IssueStatus) (Issue, error) {
+	if status != "" && !slices.Contains(IssueStatuses, status) && ledger.Features(c.Tx) >= ledger.LevelTidy {
+		return i, ledger.Refuse(ledger.Invalid, nil, "status is one of %v", IssueStatuses)
+	}
 	if status == "" {
 		status = IssueBacklog
 		if i.Assignee != "" || i.AssigneeUser != "" {

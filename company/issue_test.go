@@ -558,3 +558,14 @@ func TestIndexesFollowRows(t *testing.T) {
 		t.Errorf("lock is left: %s", k)
 	}
 }
+
+// No issue begins in a status that there is not; below the level of that rule nodes
+// do as older ones.
+func TestAnIssueBeginsInAStatusThatThereIs(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	p := CreateIssue{ID: d.id(), Title: "x", Status: "paused"}
+	wantRefusal(t, d.do(board, "issue.create", p, nil), ledger.Invalid, "")
+	ledger.NewMeshTable[ledger.FeatureRaise]("feature").Put(d.tx, "-", ledger.FeatureRaise{Level: ledger.LevelWide})
+	d.must(t, board, "issue.create", p, nil)
+}

@@ -164,10 +164,10 @@ func playStories(t *testing.T, faults ledger.Faults) (b *brancher, broken string
 		for n, story := range stories {
 			s := newStory(t, map[string]int{})
 			at := 0
-			s.before = func(kind string) {
+			s.before = func(c *ledger.Context) {
 				if broken == "" && b.rng.IntN(branchEvery) == 0 {
 					if bad := b.branch(s, told[n], at); bad != "" {
-						broken = fmt.Sprintf("seed %d, %s after %d commands, before %s: %s", seed, story.of, at, kind, bad)
+						broken = fmt.Sprintf("seed %d, %s after %d commands, before %s: %s", seed, story.of, at, c.Cmd.Kind, bad)
 					}
 				}
 				at++

@@ -9,7 +9,7 @@ import (
 )
 
 // space is an isolated workspace on node n1 whose project has commands.
-func (d *desk) space(t *testing.T, title string) (Issue, Run, ExecutionWorkspace) {
+func (d *desk) space(t testing.TB, title string) (Issue, Run, ExecutionWorkspace) {
 	t.Helper()
 	project := d.project("Site")
 	of := d.workspace(project, "/srv/site", "")

@@ -29,7 +29,7 @@ const (
 	// LevelWide lets a command be wide, see [Context.Widen].
 	LevelWide = 2
 	// LevelTidy takes away what stayed behind when that which it belonged to went or
-	// moved: keys, and names of rows that are gone.
+	// moved, and refuses an issue that begins in a status that there is not.
 	LevelTidy = 3
 	// FeatureLevel is the newest that this version knows.
 	FeatureLevel = LevelTidy
