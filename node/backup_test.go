@@ -206,7 +206,7 @@ func sameState(t *testing.T, pos ledger.Position, sum ledger.Hash) func(s *store
 // wantSame waits until b has what a has.
 func wantSame(t *testing.T, a, b *Node) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	_, index := a.ledger.Digest()
 	if err := b.ledger.WaitApplied(ctx, index); err != nil {
@@ -309,7 +309,7 @@ func TestRecoverAfterTheQuorumIsLost(t *testing.T) {
 		if !errors.Is(err, ErrEpoch) {
 			t.Errorf("b stopped with %v", err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("b goes on in the old epoch")
 	}
 	if err := b.mayWrite(); !errors.Is(err, ErrEpoch) {
@@ -360,9 +360,9 @@ func foundsLate(c *Config) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 30 s: %s", what)
+			t.Fatalf("not within two minutes: %s", what)
 		}
 	}
 }

@@ -169,7 +169,11 @@ func bed(t *testing.T, mode string, more map[string]any) *clitest.Bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := map[string]any{"command": self, "args": []string{"acp-agent", mode}, "graceSec": 3}
+	grace := 30 // a busy machine may take some time to answer
+	if mode == "stay" {
+		grace = 3
+	}
+	c := map[string]any{"command": self, "args": []string{"acp-agent", mode}, "graceSec": grace}
 	for k, v := range more {
 		c[k] = v
 	}

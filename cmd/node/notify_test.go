@@ -49,7 +49,7 @@ func TestNotify(t *testing.T) {
 
 	hear := func(want string) {
 		t.Helper()
-		sock.SetReadDeadline(time.Now().Add(30 * time.Second))
+		sock.SetReadDeadline(time.Now().Add(2 * time.Minute))
 		for b := make([]byte, 1<<10); ; {
 			k, err := sock.Read(b)
 			if err != nil {
