@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -336,22 +337,49 @@ func TestRecoverAfterTheQuorumIsLost(t *testing.T) {
 	}
 }
 
+// A node founds its mesh also where a proposal takes longer than it may.
+func TestFoundingTakesItsTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a proposal to end")
+	}
+	t.Parallel()
+	n := start(t, t.TempDir(), func(c *Config) {
+		tune := c.TuneConsensus
+		c.TuneConsensus = func(c *consensus.Config) {
+			tune(c)
+			verify := c.Verify
+			var once sync.Once
+			c.Verify = func(data []byte) error {
+				once.Do(func() { time.Sleep(6 * time.Second) })
+				return verify(data)
+			}
+		}
+	})
+	found(t, n, "Acme")
+}
+
 // foundsLate holds up a node's first try to found an epoch until it has written
-// something else: where it is now.
+// something else: where it is now. It may have done so before: then it waits in vain.
+// The second try takes longer than a proposal may.
 func foundsLate(c *Config) {
 	tune := c.TuneConsensus
 	c.TuneConsensus = func(c *consensus.Config) {
 		tune(c)
 		verify, newest := c.Verify, c.Time
-		var once sync.Once
+		var tries atomic.Int32
 		c.Verify = func(data []byte) error {
 			if b, err := ledger.DecodeBatch(data); err == nil && b.Commands[0].Kind == ledger.KindEpoch {
-				once.Do(func() {
+				switch tries.Add(1) {
+				case 1:
 					before := newest()
-					for end := time.Now().Add(10 * time.Second); newest().Equal(before) && time.Now().Before(end); {
+					for end := time.Now().Add(2 * time.Second); newest().Equal(before) && time.Now().Before(end); {
 						time.Sleep(time.Millisecond)
 					}
-				})
+				case 2:
+					if !testing.Short() {
+						time.Sleep(6 * time.Second)
+					}
+				}
 			}
 			return verify(data)
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/store"
@@ -142,7 +143,9 @@ func (n *Node) foundEpoch(ctx context.Context) error {
 		})
 		batch := ledger.EncodeBatch(n.Mesh(), n.keys.ID(), 0, 0, 0, []ledger.Command{cmd}, n.keys.Sign)
 		result, _, err := n.consensus.Propose(ctx, batch)
-		if err != nil {
+		if (errors.Is(err, consensus.ErrOutcomeUnknown) || errors.Is(err, consensus.ErrBusy)) && ctx.Err() == nil {
+			continue // a slow machine: it may be founded by now, and is founded once only
+		} else if err != nil {
 			return fmt.Errorf("found epoch %d: %w", n.epoch(), err)
 		}
 		receipts, err := ledger.DecodeReceipts(result)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -107,19 +108,21 @@ func (n *Node) proposeGenesis(ctx context.Context) error {
 	cmd := n.command(ledger.KindGenesis, "", nil)
 	cmd.Payload = n.member.Genesis
 	batch := ledger.EncodeBatch(n.Mesh(), n.keys.ID(), 0, 0, 0, []ledger.Command{cmd}, n.keys.Sign)
-	result, _, err := n.consensus.Propose(ctx, batch)
-	if err != nil {
-		if height, _ := n.ledger.Head(); height > 0 {
-			return nil // an earlier life had proposed it
+	for {
+		result, _, err := n.consensus.Propose(ctx, batch)
+		var receipts []ledger.Receipt
+		if err == nil {
+			if receipts, err = ledger.DecodeReceipts(result); err == nil {
+				err = receipts[0].Err()
+			}
 		}
-		return fmt.Errorf("propose genesis: %w", err)
-	}
-	receipts, err := ledger.DecodeReceipts(result)
-	if err != nil {
-		return err
-	}
-	if err := receipts[0].Err(); err != nil {
-		return fmt.Errorf("genesis: %w", err)
+		if height, _ := n.ledger.Head(); err == nil || height > 0 {
+			break // by this try, an earlier one, or an earlier life
+		}
+		// On a slow machine a proposal may last longer than is waited for it.
+		if !errors.Is(err, consensus.ErrOutcomeUnknown) && !errors.Is(err, consensus.ErrBusy) || ctx.Err() != nil {
+			return fmt.Errorf("propose genesis: %w", err)
+		}
 	}
 	n.refreshRoster()
 	n.log.Info("founded a mesh", "mesh", n.Mesh(), "name", n.meshName())
