@@ -278,9 +278,11 @@ type importer struct {
 	// skillInputs are the texts that these are tried on, by slug and name.
 	skillInputs map[string]string
 	managers    map[string]*string
-	archived    []string     // projects that are laid aside at the end
-	at          company.Time // of the import
-	renamed     []string     // of files that texts name: the old path, the new one
+	early       []portable.Issue // made before some that they wait for
+	finished    map[string]bool  // issues that are done, by slug
+	archived    []string         // projects that are laid aside at the end
+	at          company.Time     // of the import
+	renamed     []string         // of files that texts name: the old path, the new one
 
 	list []company.ImportStep
 	done imported
@@ -293,7 +295,7 @@ func planImport(rc *Request, body importBody, files portable.Files) (*importer, 
 		body.Target.Mode, body.Target.CompanyID = "existing_company", id
 	}
 	im := &importer{body: body, files: files, newID: rc.ids(), collision: cmp.Or(body.Collision, "rename"), warnings: []string{}, agents: map[string]string{}, past: map[string]string{}, projects: map[string]string{},
-		goals: map[string]string{}, labels: map[string]string{}, issues: map[string]string{}, spaces: map[string]string{}, folders: map[string]string{}, skills: map[string]string{}, skillInputs: map[string]string{}, managers: map[string]*string{},
+		goals: map[string]string{}, labels: map[string]string{}, issues: map[string]string{}, finished: map[string]bool{}, spaces: map[string]string{}, folders: map[string]string{}, skills: map[string]string{}, skillInputs: map[string]string{}, managers: map[string]*string{},
 		created: body.Target.Mode == "new_company"}
 	if err := im.load(rc); err != nil {
 		return nil, err

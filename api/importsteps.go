@@ -357,11 +357,11 @@ func (im *importer) projectSteps() error {
 	return nil
 }
 
-// importedStatus is what an issue comes in as: work in progress was somebody else's
-// run, and what was blocked is blocked again where its blockers came along.
-func importedStatus(i portable.Issue) company.IssueStatus {
+// status is what an issue comes in as: work in progress was somebody else's run, and
+// what was blocked is blocked again where something it waits for came along undone.
+func (im *importer) status(i portable.Issue) company.IssueStatus {
 	switch s := company.IssueStatus(deref(i.Status)); {
-	case s == company.IssueInProgress, s == company.IssueBlocked && len(i.BlockedBy) == 0:
+	case s == company.IssueInProgress, s == company.IssueBlocked && !slices.ContainsFunc(i.BlockedBy, func(b string) bool { return !im.finished[b] }):
 		return company.IssueTodo
 	case slices.Contains(company.IssueStatuses, s):
 		return s
@@ -383,12 +383,57 @@ func (im *importer) issueSteps(rc *Request) error {
 			im.step("label.create", company.CreateLabel{ID: im.labels[l.Name], Name: l.Name, Color: l.Color})
 		}
 	}
-	return im.inOrder(slices.DeleteFunc(slices.Clone(im.m.Issues), func(i portable.Issue) bool { return i.Recurring }), func(i portable.Issue) error { return im.issue(rc, i) })
+	left := slices.DeleteFunc(slices.Clone(im.m.Issues), func(i portable.Issue) bool { return i.Recurring })
+	im.breakCircles(left)
+	for _, i := range left {
+		im.finished[i.Slug] = deref(i.Status) == string(company.IssueDone)
+	}
+	parents := func(i portable.Issue) []string {
+		if i.Parent == nil {
+			return nil
+		}
+		return []string{*i.Parent}
+	}
+	// Numbers grow only: what waits for a later one is made first, and told so below.
+	if err := inOrder(left, parents, func(n int) error { return im.issue(rc, left[n]) }, func(int) {}); err != nil {
+		return err
+	}
+	for _, i := range im.early {
+		blockers := im.blockers(i)
+		u := company.UpdateIssue{Issue: im.issues[i.Slug], BlockedBy: &blockers}
+		if im.status(i) == company.IssueBlocked {
+			u.Status = company.IssueBlocked
+		}
+		im.step("issue.update", u)
+	}
+	return nil
 }
 
-// inOrder makes issues: parents before children, blockers before who waits for
-// them; within that in the order of their numbers.
-func (im *importer) inOrder(left []portable.Issue, do func(portable.Issue) error) error {
+// blockers are the IDs of the issues that one waits for, as far as they are made.
+func (im *importer) blockers(i portable.Issue) (ids []string) {
+	for _, b := range i.BlockedBy {
+		if id := im.issues[b]; id != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// breakCircles takes out blockers that wait for each other, where the numbers are lowest.
+func (im *importer) breakCircles(left []portable.Issue) {
+	passed := map[string]bool{}
+	pass := func(n int) error { passed[left[n].Slug] = true; return nil }
+	_ = inOrder(left, func(i portable.Issue) []string { return i.BlockedBy }, pass, func(n int) {
+		i := &left[n]
+		im.warn("Task %s: its blockers wait for each other; the circle was broken.", i.Slug)
+		i.BlockedBy = slices.DeleteFunc(slices.Clone(i.BlockedBy), func(b string) bool { return !passed[b] })
+	})
+}
+
+// inOrder goes through issues after those that they wait for, within that in the order
+// of their numbers. Where all that are left wait for each other, the first is freed and
+// goes on.
+func inOrder(left []portable.Issue, waitsFor func(portable.Issue) []string, do func(n int) error, free func(n int)) error {
 	waits, missing := map[string][]int{}, make([]int, len(left)) // who waits for a slug, and how much each waits for
 	var ready, stuck []int                                       // both in order
 	for n, i := range left {
@@ -414,16 +459,10 @@ func (im *importer) inOrder(left []portable.Issue, do func(portable.Issue) error
 			if len(stuck) == 0 {
 				return nil
 			}
-			// Blockers in a circle: break it where the numbers are lowest.
-			at, stuck = stuck[0], stuck[1:]
-			i := &left[at]
-			im.warn("Task %s: its blockers wait for each other; the circle was broken.", i.Slug)
-			i.BlockedBy = slices.DeleteFunc(slices.Clone(i.BlockedBy), func(b string) bool { return im.issues[b] == "" })
-			if i.Parent != nil && im.issues[*i.Parent] == "" {
-				i.Parent = nil
-			}
+			at = stuck[0]
+			free(at)
 		}
-		if err := do(left[at]); err != nil {
+		if err := do(at); err != nil {
 			return err
 		}
 		done[at] = true
@@ -436,20 +475,10 @@ func (im *importer) inOrder(left []portable.Issue, do func(portable.Issue) error
 	}
 }
 
-// waitsFor are the issues that are to be there before one, each once.
-func waitsFor(i portable.Issue) []string {
-	list := slices.Clone(i.BlockedBy)
-	if i.Parent != nil {
-		list = append(list, *i.Parent)
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
 func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
 	id := im.newID()
 	im.issues[i.Slug] = id
-	s := company.CreateIssue{ID: id, Title: i.Title, Description: deref(i.Description), Status: importedStatus(i), Priority: company.Priority(deref(i.Priority)),
+	s := company.CreateIssue{ID: id, Title: i.Title, Description: deref(i.Description), Status: im.status(i), Priority: company.Priority(deref(i.Priority)),
 		BillingCode: deref(i.BillingCode), AllowDuplicate: true}
 	if !slices.Contains(company.Priorities, s.Priority) {
 		s.Priority = company.PriorityMedium
@@ -472,8 +501,11 @@ func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
 	if i.Parent != nil {
 		s.Parent = im.issues[*i.Parent]
 	}
-	for _, b := range i.BlockedBy {
-		s.BlockedBy = append(s.BlockedBy, im.issues[b])
+	if s.BlockedBy = im.blockers(i); len(s.BlockedBy) < len(i.BlockedBy) {
+		im.early = append(im.early, i)
+		if s.Status == company.IssueBlocked {
+			s.Status = company.IssueTodo
+		}
 	}
 	s.Labels = im.labelIDs(i.Labels)
 	if s.WorkspaceSettings, err = im.placed("Task "+i.Slug, deref(i.Project), i.WorkspaceSettings); err != nil {

@@ -132,12 +132,22 @@ func (c *chancer) company() {
 		})
 	})
 	for n := range 4 + c.IntN(9) {
+		parent := c.maybe(issues)
 		id := keep(&issues, c.put("POST", in+"/issues", map[string]any{"title": c.name("Issue"), "description": c.text(20), "status": c.one([]string{"backlog", "todo"}), "priority": c.one([]string{"low", "medium", "high", "critical"}),
-			"projectId": c.maybe(projects), "goalId": c.maybe(goals), "parentId": c.maybe(issues), "labelIds": c.some(labels), "billingCode": c.maybe([]string{"007", "BC: 1", "true"}), "assigneeAgentId": c.maybe(agents), "allowDuplicate": true}))
-		if n > 0 && c.IntN(3) == 0 { // by those before it, so that no circle comes about
-			if by := c.some(issues[:n]); len(by) > 0 && c.h.call("PATCH", "/api/issues/"+id, fmt.Sprintf(`{"blockedByIssueIds":["%s"]}`, strings.Join(by, `","`))).status >= 500 {
+			"projectId": c.maybe(projects), "goalId": c.maybe(goals), "parentId": parent, "labelIds": c.some(labels), "billingCode": c.maybe([]string{"007", "BC: 1", "true"}), "assigneeAgentId": c.maybe(agents), "allowDuplicate": true}))
+		blocked := func(id string, by []string) {
+			if len(by) > 0 && c.h.call("PATCH", "/api/issues/"+id, fmt.Sprintf(`{"blockedByIssueIds":["%s"],"status":"blocked"}`, strings.Join(by, `","`))).status >= 500 {
 				c.t.Fatal("blockers are a broken server")
 			}
+		}
+		if n > 0 && c.IntN(3) == 0 {
+			blocked(id, c.some(issues[:n]))
+		}
+		if parent != nil && c.IntN(2) == 0 { // it waits for its part, unless that would make a circle
+			blocked(parent.(string), []string{id})
+		}
+		if c.IntN(4) == 0 { // who waits for it stays blocked until somebody moves it
+			c.h.call("PATCH", "/api/issues/"+id, `{"status":"done"}`)
 		}
 		c.times(4, func() { c.put("POST", "/api/issues/"+id+"/comments", map[string]any{"body": "c" + c.text(20)}) })
 		c.times(2, func() {
