@@ -480,3 +480,17 @@ func TestTheBooksSeeWhatParted(t *testing.T) {
 		t.Errorf("only %d families were tried", n)
 	}
 }
+
+// rowTables are the tables of rows.
+var rowTables = func() map[string]bool {
+	out := map[string]bool{}
+	for _, kind := range staying {
+		for _, table := range kind.tables {
+			out[table] = true
+		}
+	}
+	for _, table := range slices.Concat(travelling, []string{"issue-said", "memory-use", "asset", "user", "user-session", "board-key", "import-job", "cli-challenge", "session", "node"}) {
+		out[table] = true
+	}
+	return out
+}()

@@ -90,14 +90,18 @@ func (b *brancher) play(s *storyteller, p played) string {
 }
 
 // lines looks whether a command that changed something left exactly one line of its
-// own about what it is about.
+// own about what it is about, or one that its story does not tell.
 func (b *brancher) lines(kind string, changes []ledger.Change, changed bool) string {
 	if tellsNothing[kind] != "" || b.owns[kind][alreadyTold] {
 		return ""
 	}
-	own, about := 0, ""
+	own, others, about := 0, 0, ""
 	for _, ch := range changes {
-		if Live(ch) || !b.owns[kind][ch.Action] {
+		if Live(ch) {
+			continue
+		}
+		if !b.owns[kind][ch.Action] {
+			others++ // the story told of another outcome: created, not updated
 			continue
 		}
 		if own == 0 {
@@ -107,7 +111,7 @@ func (b *brancher) lines(kind string, changes []ledger.Change, changed bool) str
 			own++
 		}
 	}
-	if own == 1 || own == 0 && !changed {
+	if own == 1 || own == 0 && (!changed || others > 0 || kind == "company.delete") { // in parts, of which one tells
 		return ""
 	}
 	actions := []string{}
@@ -120,7 +124,7 @@ func (b *brancher) lines(kind string, changes []ledger.Change, changed bool) str
 // digestOf is a sum of all rows.
 func digestOf(tx *ledger.Tx) [32]byte {
 	h := sha256.New()
-	for k, v := range tx.Scan(nil, nil, false) {
+	for k, v := range tx.Scan(nil, []byte{0xff}, false) {
 		fmt.Fprintf(h, "%d %s %d %s", len(k), k, len(v), v)
 	}
 	return [32]byte(h.Sum(nil))

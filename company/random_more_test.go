@@ -221,9 +221,9 @@ func (p *player) checkMore() string {
 	}
 	prefix := ledger.Key("issue-monitor", "")
 	due := map[string]bool{}
-	for k := range p.tx.Prefix(prefix) {
+	for k, of := range p.tx.Prefix(prefix) {
 		id := string(k[len(k)-36:])
-		if i, ok := issues.Get(p.tx, p.company, id); !ok || !i.monitors() {
+		if i, ok := issues.Get(p.tx, string(of), id); !ok || !i.monitors() {
 			return "a monitor fires for what does not wait: " + id
 		}
 		due[id] = true
