@@ -389,20 +389,6 @@ func (b *books) routines(c string) {
 	}
 }
 
-// settle makes what is kept follow from the rows.
-func (b *books) settle(of ...string) {
-	for k := range b.kept(of) {
-		if _, ok := b.want[k]; !ok && !b.may[k] {
-			b.tx.Delete([]byte(k))
-		}
-	}
-	for k, v := range b.want {
-		if table := strings.SplitN(k, "/", 4); table[0] != "blob" && (len(table) < 4 || !rowTables[table[2]] && table[2] != "part-total") {
-			b.tx.Set([]byte(k), []byte(v))
-		}
-	}
-}
-
 // kept are the keys of all families.
 func (b *books) kept(of []string) map[string]bool {
 	var prefixes [][]byte
@@ -480,17 +466,3 @@ func TestTheBooksSeeWhatParted(t *testing.T) {
 		t.Errorf("only %d families were tried", n)
 	}
 }
-
-// rowTables are the tables of rows.
-var rowTables = func() map[string]bool {
-	out := map[string]bool{}
-	for _, kind := range staying {
-		for _, table := range kind.tables {
-			out[table] = true
-		}
-	}
-	for _, table := range slices.Concat(travelling, []string{"issue-said", "memory-use", "asset", "user", "user-session", "board-key", "import-job", "cli-challenge", "session", "node"}) {
-		out[table] = true
-	}
-	return out
-}()
