@@ -48,7 +48,8 @@ func table(w io.Writer, header string, rows [][]string) {
 	fmt.Fprintln(t, strings.ReplaceAll(header, " ", "\t"))
 	for _, r := range rows {
 		for n := range r {
-			r[n] = strings.Join(strings.Fields(visible(r[n])), " ")
+			indent := len(r[n]) - len(strings.TrimLeft(r[n], " ")) // of trees
+			r[n] = r[n][:indent] + strings.Join(strings.Fields(visible(r[n])), " ")
 		}
 		fmt.Fprintln(t, strings.Join(r, "\t"))
 	}
