@@ -52,26 +52,15 @@ func agentCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	var role, reportsTo string
-	var how adapterFlags
+	var who newAgent
 	create := &cobra.Command{
 		Use: "create NAME", Short: "Create an agent", Args: cobra.ExactArgs(1),
 		Example: `  selvage agent create Bob --role engineer --command /usr/local/bin/worker --arg --once
   selvage agent create Ada --adapter wasm --config '{"module": "/srv/ada.wasm"}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			company, err := c.companyID(cmd)
+			company, body, err := who.body(c, cmd, args[0])
 			if err != nil {
 				return err
-			}
-			config, err := how.config()
-			if err != nil {
-				return err
-			}
-			body := map[string]any{"name": args[0], "role": role, "adapterType": how.adapter, "adapterConfig": config}
-			if reportsTo != "" {
-				if body["reportsTo"], err = c.agentID(cmd, reportsTo); err != nil {
-					return err
-				}
 			}
 			var row agentRow
 			return c.send(cmd, "POST", "/api/companies/"+company+"/agents", body, &row, func(w io.Writer) {
@@ -79,9 +68,7 @@ func agentCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	create.Flags().StringVar(&role, "role", "general", agentRoles)
-	create.Flags().StringVar(&reportsTo, "reports-to", "", "ID or name of the manager")
-	how.add(create.Flags())
+	who.add(create.Flags())
 	key := &cobra.Command{
 		Use: "key AGENT NAME", Short: "Make an API key, shown once", Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -185,6 +172,34 @@ func mayCommand(c *cli) *cobra.Command {
 
 // agentRoles are what an agent can be.
 var agentRoles = strings.Join(company.Roles[:len(company.Roles)-1], ", ") + " or " + company.Roles[len(company.Roles)-1]
+
+// A newAgent is what flags say of an agent that is made or hired.
+type newAgent struct {
+	role, reportsTo string
+	how             adapterFlags
+}
+
+func (a *newAgent) add(f *pflag.FlagSet) {
+	f.StringVar(&a.role, "role", "general", agentRoles)
+	f.StringVar(&a.reportsTo, "reports-to", "", "ID or name of the manager")
+	a.how.add(f)
+}
+
+// body returns the company and what it is told of the agent.
+func (a *newAgent) body(c *cli, cmd *cobra.Command, name string) (company string, body map[string]any, err error) {
+	if company, err = c.companyID(cmd); err != nil {
+		return "", nil, err
+	}
+	config, err := a.how.config()
+	if err != nil {
+		return "", nil, err
+	}
+	body = map[string]any{"name": name, "role": a.role, "adapterType": a.how.adapter, "adapterConfig": config}
+	if a.reportsTo != "" {
+		body["reportsTo"], err = c.agentID(cmd, a.reportsTo)
+	}
+	return company, body, err
+}
 
 // adapterFlags say how an agent is invoked.
 type adapterFlags struct {

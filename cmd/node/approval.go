@@ -275,32 +275,23 @@ func (c *cli) approvalID(cmd *cobra.Command, ref string) (id string, names map[s
 
 // hireCommand asks for an agent where creating one directly is not for everybody.
 func hireCommand(c *cli) *cobra.Command {
-	var role, title, reportsTo, capabilities string
-	var how adapterFlags
+	var who newAgent
+	var title, capabilities string
 	var budget int64
 	cmd := &cobra.Command{
 		Use: "hire NAME", Short: "Hire an agent, after the board's approval where one is needed", Args: cobra.ExactArgs(1),
 		Example: `  selvage agent hire Dora --role engineer --reports-to Cleo --command /usr/local/bin/worker`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			company, err := c.companyID(cmd)
+			company, body, err := who.body(c, cmd, args[0])
 			if err != nil {
 				return err
 			}
-			config, err := how.config()
-			if err != nil {
-				return err
-			}
-			body := map[string]any{"name": args[0], "role": role, "adapterType": how.adapter, "adapterConfig": config, "budgetMonthlyCents": budget}
+			body["budgetMonthlyCents"] = budget
 			if title != "" {
 				body["title"] = title
 			}
 			if capabilities != "" {
 				body["capabilities"] = capabilities
-			}
-			if reportsTo != "" {
-				if body["reportsTo"], err = c.agentID(cmd, reportsTo); err != nil {
-					return err
-				}
 			}
 			var row struct {
 				Agent    agentRow     `json:"agent"`
@@ -315,11 +306,9 @@ func hireCommand(c *cli) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&role, "role", "general", agentRoles)
 	f.StringVar(&title, "title", "", "title in the org chart")
 	f.StringVar(&capabilities, "capabilities", "", "what the agent is good for")
-	f.StringVar(&reportsTo, "reports-to", "", "ID or name of the manager")
-	how.add(f)
+	who.add(f)
 	f.Int64Var(&budget, "budget", 0, "monthly budget in cents; 0 sets none")
 	return cmd
 }

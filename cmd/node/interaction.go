@@ -113,14 +113,7 @@ func interactionCommands(c *cli) []*cobra.Command {
 		return &cobra.Command{
 			Use: use + " ISSUE INTERACTION", Short: short, Args: cobra.ExactArgs(2),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				path, err := c.filled(cmd, interactionPath+verb, args)
-				if err != nil {
-					return err
-				}
-				var row interactionRow
-				return c.send(cmd, "POST", path, body(), &row, func(w io.Writer) {
-					fmt.Fprintf(w, "%s %s\n", row.Kind, row.Status)
-				})
+				return c.interact(cmd, args, verb, body())
 			},
 		}
 	}
@@ -151,6 +144,18 @@ func interactionCommands(c *cli) []*cobra.Command {
 	return []*cobra.Command{list, interactionShow(c), accept, answerCommand(c), judgeCommand(c), reject, skip, withdraw}
 }
 
+// interact tells what becomes of the interaction that the first two arguments name.
+func (c *cli) interact(cmd *cobra.Command, args []string, verb string, body map[string]any) error {
+	path, err := c.filled(cmd, interactionPath+verb, args)
+	if err != nil {
+		return err
+	}
+	var row interactionRow
+	return c.send(cmd, "POST", path, body, &row, func(w io.Writer) {
+		fmt.Fprintf(w, "%s %s\n", row.Kind, row.Status)
+	})
+}
+
 // judgeCommand gives verdicts on the items of a request.
 func judgeCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
@@ -170,14 +175,7 @@ func judgeCommand(c *cli) *cobra.Command {
 				}
 				verdicts = append(verdicts, v)
 			}
-			path, err := c.filled(cmd, interactionPath+"verdicts", args)
-			if err != nil {
-				return err
-			}
-			var row interactionRow
-			return c.send(cmd, "POST", path, map[string]any{"verdicts": verdicts}, &row, func(w io.Writer) {
-				fmt.Fprintf(w, "%s %s\n", row.Kind, row.Status)
-			})
+			return c.interact(cmd, args, "verdicts", map[string]any{"verdicts": verdicts})
 		},
 	}
 }
@@ -205,14 +203,7 @@ func answerCommand(c *cli) *cobra.Command {
 				}
 				answers = append(answers, one)
 			}
-			path, err := c.filled(cmd, interactionPath+"respond", args)
-			if err != nil {
-				return err
-			}
-			var row interactionRow
-			return c.send(cmd, "POST", path, map[string]any{"answers": answers}, &row, func(w io.Writer) {
-				fmt.Fprintf(w, "%s %s\n", row.Kind, row.Status)
-			})
+			return c.interact(cmd, args, "respond", map[string]any{"answers": answers})
 		},
 	}
 }
