@@ -38,7 +38,7 @@ func NewLongFile(f RawFile) *LongFile {
 func (l *LongFile) Write(p []byte) (n int, err error) {
 	for n < len(p) {
 		if l.fill == nil {
-			l.fill = alignedPiece()
+			l.fill = *pieces.Get().(*[]byte)
 		}
 		take := min(len(p)-n, longPiece-len(l.fill))
 		l.fill = append(l.fill, p[n:n+take]...)
@@ -102,6 +102,12 @@ func (l *LongFile) Sync() error {
 // file.
 func (l *LongFile) Close() {
 	l.busy.Wait()
+	for _, b := range [][]byte{l.fill, l.spare} {
+		if b != nil {
+			b = b[:0]
+			pieces.Put(&b)
+		}
+	}
 	l.fill, l.spare = nil, nil
 }
 
@@ -114,6 +120,9 @@ const (
 	// writes to be multiples of, at most.
 	blockBytes = 4 << 10
 )
+
+// pieces are between two files: a store under load writes a table each second.
+var pieces = sync.Pool{New: func() any { b := alignedPiece(); return &b }}
 
 // alignedPiece returns an empty piece that begins on the boundary of a block.
 func alignedPiece() []byte {

@@ -99,7 +99,7 @@ func (t *tableWriter) begin() error {
 	}
 	o := t.s.pebbleOptions()
 	o.EnsureDefaults()
-	t.w = sstable.NewWriter(objstorageprovider.NewFileWritable(&longTable{File: f, long: NewLongFile(f)}), o.MakeWriterOptions(0, t.s.db.TableFormat()))
+	t.w = sstable.NewWriter(objstorageprovider.NewFileWritable(f), o.MakeWriterOptions(0, t.s.db.TableFormat()))
 	t.paths = append(t.paths, path)
 	t.size = 0
 	return nil
@@ -134,13 +134,3 @@ func (t *tableWriter) wait() error {
 	}
 	return nil
 }
-
-// longTable is a table that is written as a [LongFile].
-type longTable struct {
-	vfs.File
-	long *LongFile
-}
-
-func (t *longTable) Write(p []byte) (int, error) { return t.long.Write(p) }
-func (t *longTable) Sync() error                 { return t.long.Sync() }
-func (t *longTable) Close() error                { t.long.Close(); return t.File.Close() }

@@ -128,7 +128,7 @@ func Open(dir string, o Options) (*Store, error) {
 	s.space = newSpace(o.FS, dir, o.ReserveBytes, o.Logger)
 	checked, closer := vfs.WithDiskHealthChecks(o.FS, o.SlowAfter, nil, s.slow)
 	s.stop = closer.Close
-	s.fs = &countingFS{FS: vfs.OnDiskFull(checked, s.space.giveUpBallast), syncs: &s.syncs}
+	s.fs = &storeFS{FS: vfs.OnDiskFull(checked, s.space.giveUpBallast), syncs: &s.syncs}
 	if err := s.clearStaging(); err != nil {
 		return nil, errors.Join(fmt.Errorf("clear staging: %w", err), s.stop(), lock.Close())
 	}
