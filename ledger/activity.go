@@ -146,20 +146,18 @@ func (a *applier) indexActivity(e *Entry) {
 	a.markActor(e.Company, e.Actor, b.first/actStretch)
 }
 
-// markActor marks that an actor was at work in a stretch, unless it is marked.
+// markActor marks that an actor was at work in a stretch. What it does not remember
+// to have marked it marks, perhaps once more: that costs less than to look.
 func (a *applier) markActor(company string, actor Actor, stretch uint64) {
 	who := actorAt{company, actor, stretch}
-	key, ok := a.actors[who]
-	if !ok {
-		if len(a.actors) >= rememberedActors {
-			clear(a.actors)
-		}
-		key = Key("c", company, actActorTable, pairHash(actor.Type, actor.ID), Order(stretch))
-		a.actors[who] = key
+	if a.actors[who] {
+		return
 	}
-	if !a.group.Has(key) { // the row cache knows, as it was asked before
-		a.group.Set(key, nil)
+	if len(a.actors) >= rememberedActors {
+		clear(a.actors)
 	}
+	a.actors[who] = true
+	a.group.Set(Key("c", company, actActorTable, pairHash(actor.Type, actor.ID), Order(stretch)), nil)
 }
 
 type actorAt struct {

@@ -29,8 +29,8 @@ type applier struct {
 	windows map[uint64]*window       // by session
 	keys    map[string]*rememberedOf // idempotency keys, by company
 
-	acts   []actBlock         // of the batch that is being applied
-	actors map[actorAt][]byte // the keys of their marks
+	acts   []actBlock       // of the batch that is being applied
+	actors map[actorAt]bool // who is marked
 
 	fresh  []Entry // entered by the group, for the feed
 	roster bool    // the group changed a row of the roster
@@ -50,7 +50,7 @@ func (a *applier) init(l *Ledger, pos Position) {
 	a.windows = map[uint64]*window{}
 	a.keys = map[string]*rememberedOf{}
 	a.wanted = map[string]bool{}
-	a.actors = map[actorAt][]byte{}
+	a.actors = map[actorAt]bool{}
 }
 
 // applyReader reads the committed state through the row cache.
@@ -69,6 +69,7 @@ func (r applyReader) Get(key []byte) ([]byte, bool) {
 		return nil, false
 	}
 	v, ok := found(r.span.Get(key))
+	r.rows.missed++
 	r.rows.put(string(key), v)
 	return v, ok
 }
@@ -249,9 +250,11 @@ func (l *Ledger) knowsLevel(level uint64) error {
 func (l *Ledger) Knows(kind string) bool { _, ok := l.mux[kind]; return ok }
 
 // prefetch reads, in parallel, rows that the commands will probably ask for
-// and that are not in memory.
+// and that are not in memory. While everything is, it does not look.
 func (a *applier) prefetch(batches []*Batch) {
-	if a.l.cfg.Prefetch == nil {
+	missed := a.rows.missed
+	a.rows.missed = 0
+	if a.l.cfg.Prefetch == nil || missed < prefetchMin {
 		return
 	}
 	a.want = a.want[:0]
@@ -280,6 +283,7 @@ func (a *applier) prefetch(batches []*Batch) {
 	for i, key := range a.want {
 		a.rows.put(string(key), values[i])
 	}
+	a.rows.missed = len(a.want)
 	a.l.stats.fetched.Add(uint64(len(a.want)))
 }
 
@@ -307,9 +311,8 @@ func (a *applier) commit() {
 		if v != nil {
 			a.rising.wrote(key)
 		}
-		// The ledger's own rows (payloads, activity) are rarely read back; but what
-		// is in the cache, if only as absent, must follow.
-		if !strings.Contains(key, "/~") || a.rows.has(key) {
+		// Most of what is written was read before, or is never read again.
+		if a.rows.has(key) {
 			a.rows.put(key, v)
 		}
 	}
@@ -543,8 +546,12 @@ func (a *applier) merge() {
 		a.digest = appendBytes(a.digest, key)
 		if v == nil {
 			a.digest = append(a.digest, 0)
-			if strings.Contains(key, "/"+idemAtTable+"/") {
-				clear(a.keys) // a company is being deleted: which numbers are in use is read again
+			// A company is being deleted: what is remembered of its rows is read again.
+			switch _, name, _ := strings.Cut(key, "/~"); {
+			case strings.HasPrefix(name, idemAtTable[1:]+"/"):
+				clear(a.keys)
+			case strings.HasPrefix(name, actActorTable[1:]+"/"):
+				clear(a.actors)
 			}
 		} else {
 			a.digest = appendBytes(append(a.digest, 1), v)

@@ -15,6 +15,7 @@ type rowCache struct {
 	size        int // bytes in young
 	young, old  map[string][]byte
 	hits, total uint64
+	missed      int // rows of the present group that the store was asked for
 }
 
 // rowOverhead is about what a map entry takes beside key and value.
