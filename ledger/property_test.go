@@ -239,22 +239,28 @@ func wantScan(t *testing.T, r *rand.Rand, tx *Tx, model map[string]string) {
 	t.Helper()
 	bound := func() string { return fmt.Sprintf("c/x/%c/%c", 'a'+rune(r.IntN(3)), 'a'+rune(r.IntN(7))) }
 	from, to, reverse := bound(), bound(), r.IntN(2) == 0
-	switch r.IntN(4) {
+	switch r.IntN(5) {
 	case 0:
 		from, to = "c/x/a/", "c/x/a0"
 	case 1:
 		from, to = "c/", "c0"
+	case 2:
+		to = "" // the end
 	}
 	var want, got []string
 	for _, k := range slices.Sorted(maps.Keys(model)) {
-		if k >= from && k < to {
+		if k >= from && (to == "" || k < to) {
 			want = append(want, k+"="+model[k])
 		}
 	}
 	if reverse {
 		slices.Reverse(want)
 	}
-	for k, v := range tx.Scan([]byte(from), []byte(to), reverse) {
+	end := []byte(to)
+	if to == "" {
+		end = nil
+	}
+	for k, v := range tx.Scan([]byte(from), end, reverse) {
 		got = append(got, fmt.Sprintf("%s=%s", k, v))
 		tx.Set([]byte("z/"+string(k)), nil) // writing while scanning is not seen
 	}

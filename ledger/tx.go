@@ -64,12 +64,12 @@ func tableOf[T ~string | ~[]byte](key T) T {
 	return key
 }
 
-// written returns the written keys in [from, to), sorted.
-func (t *Tx) written(from, to string) (out []string) {
-	table := tableOf(from)
-	if len(t.writes) < indexFrom || strings.Count(table, "/") < 3 || to > string(PrefixEnd([]byte(table))) {
+// written returns the written keys in [from, to), sorted; a nil to is the end.
+func (t *Tx) written(from, to []byte) (out []string) {
+	table := tableOf(string(from))
+	if len(t.writes) < indexFrom || strings.Count(table, "/") < 3 || to == nil || string(to) > string(PrefixEnd([]byte(table))) {
 		for k := range t.writes {
-			if k >= from && k < to {
+			if k >= string(from) && (to == nil || k < string(to)) {
 				out = append(out, k)
 			}
 		}
@@ -87,8 +87,8 @@ func (t *Tx) written(from, to string) (out []string) {
 		return nil
 	}
 	o.tidy()
-	i, _ := slices.BinarySearch(o.sorted, from)
-	j, _ := slices.BinarySearch(o.sorted, to)
+	i, _ := slices.BinarySearch(o.sorted, string(from))
+	j, _ := slices.BinarySearch(o.sorted, string(to))
 	return slices.Clone(o.sorted[i:max(i, j)])
 }
 
@@ -204,10 +204,11 @@ func (t *Tx) mayWrite(key []byte) {
 	}
 }
 
-// Scan yields keys in [from, to) in order with the writes laid over the state.
+// Scan yields keys in [from, to) in order with the writes laid over the state; a
+// nil to is the end.
 // Writing while scanning is allowed and not seen by the scan.
 func (t *Tx) Scan(from, to []byte, reverse bool) iter.Seq2[[]byte, []byte] {
-	over := t.written(string(from), string(to))
+	over := t.written(from, to)
 	if len(over) == 0 {
 		return t.base.Scan(from, to, reverse)
 	}
