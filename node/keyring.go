@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -57,6 +59,41 @@ func (r *keyring) current() (epoch uint64, data, gossip identity.DataKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.epoch, r.data, r.gossip
+}
+
+// gossipRing is what gossip is sealed with: [discovery.Discovery].
+type gossipRing interface {
+	UseKey(epoch uint64) error
+	RemoveKey(epoch uint64) error
+	KeyEpochs() []uint64
+}
+
+// turnGossip makes a ring use the key of an epoch after a pause, when all others
+// have it too, and forget all before it after another. It leaves both to whoever
+// turns the ring to a newer epoch meanwhile.
+func (r *keyring) turnGossip(ctx context.Context, ring gossipRing, epoch uint64, pause time.Duration) error {
+	forget := func(epoch uint64) (err error) {
+		for _, e := range ring.KeyEpochs() {
+			if e < epoch {
+				err = errors.Join(err, ring.RemoveKey(e))
+			}
+		}
+		return err
+	}
+	for _, step := range []func(uint64) error{ring.UseKey, forget} {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		if newest, _, _ := r.current(); newest != epoch {
+			return nil
+		}
+		if err := step(epoch); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dataKeys returns the data keys that are open, the current one first.

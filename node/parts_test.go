@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -56,6 +57,57 @@ func TestKeyringTakesNewerKeysOnly(t *testing.T) {
 	}
 	if _, err := r.take(wrapped(t, other, 3, one, one)); err == nil {
 		t.Error("keys wrapped to another node were opened")
+	}
+}
+
+// ring is what a node gossips with: the epochs that it accepts, the one in use first.
+type ring []uint64
+
+func (r *ring) KeyEpochs() []uint64 { return slices.Clone(*r) }
+
+func (r *ring) UseKey(epoch uint64) error {
+	i := slices.Index(*r, epoch)
+	*r = slices.Insert(slices.Delete(*r, i, i+1), 0, epoch)
+	return nil
+}
+
+func (r *ring) RemoveKey(epoch uint64) error {
+	i := slices.Index(*r, epoch)
+	if i == 0 {
+		return errors.New("it is in use")
+	}
+	*r = slices.Delete(*r, i, i+1)
+	return nil
+}
+
+// Of two epochs that follow each other at once the newer is used, whoever sees to
+// it first, and no key before it stays good.
+func TestGossipTurnsToTheNewestOfTwoEpochs(t *testing.T) {
+	for _, order := range [][]uint64{{2, 3}, {3, 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			own := identity.Derive([32]byte{1})
+			keys, accepted := newKeyring(own), ring{1}
+			for epoch := range uint64(3) {
+				key := identity.DataKey{byte(epoch)}
+				if _, err := keys.take(wrapped(t, own, epoch+1, key, key)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var wg sync.WaitGroup
+			for i, epoch := range order {
+				accepted = append(accepted, epoch)
+				wg.Go(func() {
+					time.Sleep(time.Duration(i))
+					if err := keys.turnGossip(t.Context(), &accepted, epoch, time.Minute); err != nil {
+						t.Errorf("turning to %d: %v", epoch, err)
+					}
+				})
+			}
+			wg.Wait()
+			if !slices.Equal(accepted, ring{3}) {
+				t.Errorf("turned to %v: epochs %v are accepted, want 3 alone", order, accepted)
+			}
+		})
 	}
 }
 

@@ -195,7 +195,6 @@ func (n *Node) rotate(ctx context.Context, by ledger.Actor, with ledger.Credenti
 // takeKeys opens the keys of a new epoch. Gossip goes on under the old key for
 // a moment, until all others have the new one too, and then forgets it.
 func (n *Node) takeKeys(w ledger.NodeKeys) {
-	old, _, _ := n.keyring.current()
 	changed, err := n.keyring.take(w)
 	if err != nil {
 		n.log.Error("the mesh's new keys do not open", "epoch", w.Epoch, "error", err)
@@ -210,18 +209,8 @@ func (n *Node) takeKeys(w ledger.NodeKeys) {
 		return
 	}
 	n.spawn(func(ctx context.Context) {
-		for _, step := range []func() error{
-			func() error { return n.discovery.UseKey(epoch) },
-			func() error { return n.discovery.RemoveKey(old) },
-		} {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(n.conf.KeyOverlap):
-			}
-			if err := step(); err != nil {
-				n.log.Warn("gossip key", "epoch", epoch, "error", err)
-			}
+		if err := n.keyring.turnGossip(ctx, n.discovery, epoch, n.conf.KeyOverlap); err != nil {
+			n.log.Warn("gossip key", "epoch", epoch, "error", err)
 		}
 	})
 }
