@@ -18,7 +18,8 @@ func approveAgent(rc *Request) (r Response, err error) {
 		return r, err
 	}
 	if a.Status != company.AgentPendingApproval {
-		return r, Conflict("Only pending approval agents can be approved", nil)
+		return r, Conflict("Only pending approval agents can be approved",
+			map[string]any{"agentId": a.ID, "status": a.Status, "requestedStatus": company.AgentIdle, "allowedStatuses": a.Status.Next()})
 	}
 	var waits company.Approval
 	err = rc.View(func(tx *ledger.Tx) error {

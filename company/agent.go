@@ -244,14 +244,35 @@ func registerAgents(m ledger.Mux) {
 	ledger.Handle(m, "agent.delete", deleteAgent)
 }
 
+// Next lists the statuses that a person may give an agent of status s: what it works
+// at and how that ends is its runs'. An approval makes a hire idle, a rejection ends it.
+func (s AgentStatus) Next() []AgentStatus {
+	switch s {
+	case AgentTerminated:
+		return nil
+	case AgentPendingApproval, AgentPaused:
+		return []AgentStatus{AgentIdle, AgentTerminated}
+	case AgentError:
+		return []AgentStatus{AgentIdle, AgentPaused, AgentTerminated}
+	}
+	return []AgentStatus{AgentPaused, AgentTerminated}
+}
+
+func (a Agent) illegal(to AgentStatus, text string) error {
+	return illegal("agentId", a.ID, a.Status, to, a.Status.Next(), "%s", text)
+}
+
+// standing is the detail of a refusal that has its reason in the agent's status.
+func (a Agent) standing() []byte { return statusDetail("agentId", a.ID, a.Status) }
+
 // Pause returns the agent at rest, for a reason. A paused agent stays as it is,
 // but a pause by a person outlasts one by the budget.
 func (a Agent) Pause(reason string, now Time) (Agent, error) {
 	switch a.Status {
 	case AgentTerminated:
-		return a, ledger.Refuse(ledger.Conflict, nil, "Cannot pause terminated agent")
+		return a, a.illegal(AgentPaused, "Cannot pause terminated agent")
 	case AgentPendingApproval:
-		return a, ledger.Refuse(ledger.Conflict, nil, "Pending approval agents cannot be paused")
+		return a, a.illegal(AgentPaused, "Pending approval agents cannot be paused")
 	case AgentPaused:
 		if reason == pausedForBudget {
 			return a, nil
@@ -267,9 +288,9 @@ func (a Agent) Pause(reason string, now Time) (Agent, error) {
 func (a Agent) Resume(now Time) (Agent, error) {
 	switch a.Status {
 	case AgentTerminated:
-		return a, ledger.Refuse(ledger.Conflict, nil, "Cannot resume terminated agent")
+		return a, a.illegal(AgentIdle, "Cannot resume terminated agent")
 	case AgentPendingApproval:
-		return a, ledger.Refuse(ledger.Conflict, nil, "Pending approval agents cannot be activated directly")
+		return a, a.illegal(AgentIdle, "Pending approval agents cannot be activated directly")
 	case AgentRunning:
 		return a, nil
 	}
@@ -391,7 +412,7 @@ func (a Agent) checkManager(tx *ledger.Tx) error {
 		case !ok:
 			return nil
 		case depth == 0 && manager.Status == AgentTerminated:
-			return ledger.Refuse(ledger.Conflict, nil, "Cannot report to terminated agents")
+			return ledger.Refuse(ledger.Conflict, manager.standing(), "Cannot report to terminated agents")
 		case string(manager.ReportsTo) == a.ID:
 			return errOrgCycle()
 		}

@@ -38,6 +38,17 @@ var ApprovalStatuses = []ApprovalStatus{ApprovalPending, ApprovalRevision, Appro
 // Open reports whether an approval of this status can still be decided.
 func (s ApprovalStatus) Open() bool { return s == ApprovalPending || s == ApprovalRevision }
 
+// Next lists the statuses that may follow s.
+func (s ApprovalStatus) Next() []ApprovalStatus {
+	switch s {
+	case ApprovalPending:
+		return []ApprovalStatus{ApprovalRevision, ApprovalApproved, ApprovalRejected, ApprovalCancelled}
+	case ApprovalRevision:
+		return []ApprovalStatus{ApprovalPending, ApprovalApproved, ApprovalRejected, ApprovalCancelled}
+	}
+	return nil
+}
+
 // An Approval is a command that waits for the board: its payload says what is
 // to happen, and approving it makes that happen in the same entry.
 type Approval struct {

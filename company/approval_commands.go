@@ -201,12 +201,17 @@ func (a Approval) decided(c *ledger.Context, to ApprovalStatus, note string) (Ap
 	return a, nil
 }
 
+// illegal is the 422, as clients know it, for a step that an approval can not take.
+func (a Approval) illegal(to ApprovalStatus, text string) error {
+	return ledger.Refuse(ledger.Unprocessable, stepDetail("approvalId", a.ID, a.Status, to, a.Status.Next()), "%s", text)
+}
+
 // mustBeOpen refuses to decide what is decided.
 func (a Approval) mustBeOpen(verb string) error {
 	if a.Status.Open() {
 		return nil
 	}
-	return ledger.Refuse(ledger.Unprocessable, nil, "Only pending or revision requested approvals can be %s", verb)
+	return a.illegal(ApprovalStatus(verb), "Only pending or revision requested approvals can be "+verb)
 }
 
 // approveApproval carries out what waits and notes the decision, in one entry.
@@ -314,7 +319,7 @@ func reviseApproval(c *ledger.Context, p DecideApproval) (any, error) {
 		return nil, err
 	}
 	if a.Status != ApprovalPending {
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "Only pending approvals can request revision")
+		return nil, a.illegal(ApprovalRevision, "Only pending approvals can request revision")
 	}
 	next, err := a.decided(c, ApprovalRevision, p.Note)
 	if err != nil {
@@ -335,7 +340,7 @@ func resubmitApproval(c *ledger.Context, p ResubmitApproval) (any, error) {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "Only requesting agent can resubmit this approval")
 	}
 	if a.Status != ApprovalRevision {
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "Only revision requested approvals can be resubmitted")
+		return nil, a.illegal(ApprovalPending, "Only revision requested approvals can be resubmitted")
 	}
 	payload, err := object("payload", p.Payload, MaxApprovalPayload)
 	if err != nil {

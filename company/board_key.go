@@ -300,7 +300,7 @@ func approveChallenge(c *ledger.Context, p DecideChallenge) (any, error) {
 		if string(h.ApprovedBy) == c.Cmd.Actor.ID {
 			return h, nil
 		}
-		return nil, ledger.Refuse(ledger.Conflict, nil, "CLI auth challenge already approved")
+		return nil, illegal("challengeId", h.ID, h.Status(now), "approved", nil, "CLI auth challenge already approved")
 	}
 	if err := h.CanApprove(c.Tx, c.Cmd.Actor.ID); err != nil {
 		return nil, err

@@ -360,7 +360,7 @@ func saveCompany(c *ledger.Context, p SaveCompany, action string) (any, error) {
 // Pause returns the company at rest for a reason.
 func (row Company) Pause(reason string, now Time) (Company, error) {
 	if row.Status == CompanyArchived {
-		return row, ledger.Refuse(ledger.Conflict, nil, "Cannot pause archived company")
+		return row, illegal("companyId", row.ID, row.Status, CompanyPaused, []CompanyStatus{CompanyActive}, "Cannot pause archived company")
 	}
 	if row.Status == CompanyPaused {
 		return row, nil

@@ -63,7 +63,7 @@ func uncordon(c *ledger.Context, p Uncordon) (any, error) {
 		return nil, err
 	}
 	if _, ok := DutyOf(c.Tx, p.Node); !ok {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "The node is not cordoned")
+		return nil, ledger.Refuse(ledger.Conflict, jsonObject{}.str("nodeId", p.Node).bool("cordoned", false).close(), "The node is not cordoned")
 	}
 	duties.Delete(c.Tx, p.Node)
 	c.Record(ledger.Change{Action: "node.uncordoned", EntityType: "node", EntityID: p.Node})
@@ -147,7 +147,7 @@ func unplaced(c *ledger.Context, p Unplaced) (any, error) {
 		return nil, err
 	}
 	if r.Session != 0 || r.Status != RunQueued && r.Status != RunScheduledRetry {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s does not wait for a node", r.ID)
+		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "run %s does not wait for a node", r.ID)
 	}
 	keepPlacement(c, r, &p.Why)
 	if p.GiveUp {

@@ -66,7 +66,7 @@ func stopAll(c *ledger.Context, p StopAll) (any, error) {
 
 func resumeAll(c *ledger.Context, _ ResumeAll) (any, error) {
 	if _, ok := Halted(c.Tx); !ok {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "The mesh is not stopped")
+		return nil, ledger.Refuse(ledger.Conflict, []byte(`{"stopped":false}`), "The mesh is not stopped")
 	}
 	halts.Delete(c.Tx, allHalted)
 	c.Record(ledger.Change{Action: "mesh.resumed", EntityType: "mesh", EntityID: allHalted})
@@ -75,7 +75,7 @@ func resumeAll(c *ledger.Context, _ ResumeAll) (any, error) {
 
 func quiesce(c *ledger.Context, _ Quiesce) (any, error) {
 	if _, ok := Halted(c.Tx); !ok {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "The mesh is not stopped")
+		return nil, ledger.Refuse(ledger.Conflict, []byte(`{"stopped":false}`), "The mesh is not stopped")
 	}
 	out := cancelEverywhere(c)
 	if out.Cancelled > 0 {

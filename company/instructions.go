@@ -200,7 +200,7 @@ func instructed(c *ledger.Context, id string) (Agent, error) {
 	case !ok:
 		return a, errNoAgent()
 	case a.Status == AgentTerminated:
-		return a, ledger.Refuse(ledger.Conflict, nil, "Cannot change terminated agent")
+		return a, ledger.Refuse(ledger.Conflict, a.standing(), "Cannot change terminated agent")
 	}
 	return a, mayInstruct(c, a)
 }

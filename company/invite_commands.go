@@ -131,7 +131,7 @@ func revokeInvite(c *ledger.Context, p RevokeInvite) (any, error) {
 	case !isID(p.ID) || !ok:
 		return nil, errNoInvite()
 	case i.AcceptedAt != 0:
-		return nil, ledger.Refuse(ledger.Conflict, nil, "Invite already consumed")
+		return nil, illegal("inviteId", i.ID, i.State(TimeOf(c.Now)), "revoked", nil, "Invite already consumed")
 	case i.RevokedAt != 0:
 		return i, nil
 	}
@@ -236,19 +236,19 @@ func roomForJoin(tx *ledger.Tx, company string) error {
 	return ledger.Refuse(ledger.Conflict, nil, "%d requests to join wait already", MaxJoinRequests)
 }
 
-func pendingJoin(c *ledger.Context, id string) (JoinRequest, error) {
+func pendingJoin(c *ledger.Context, id string, to JoinStatus) (JoinRequest, error) {
 	j, ok := joinRequests.Get(c.Tx, c.Cmd.Company, id)
 	switch {
 	case !isID(id) || !ok:
 		return j, errNoJoin()
 	case j.Status != JoinPending:
-		return j, ledger.Refuse(ledger.Conflict, nil, "Join request is not pending")
+		return j, illegal("joinRequestId", j.ID, j.Status, to, nil, "Join request is not pending")
 	}
 	return j, nil
 }
 
 func approveJoin(c *ledger.Context, p DecideJoin) (any, error) {
-	j, err := pendingJoin(c, p.ID)
+	j, err := pendingJoin(c, p.ID, JoinApproved)
 	if err != nil {
 		return nil, err
 	}
@@ -296,7 +296,7 @@ func (j JoinRequest) draft() SaveAgent {
 }
 
 func rejectJoin(c *ledger.Context, p DecideJoin) (any, error) {
-	j, err := pendingJoin(c, p.ID)
+	j, err := pendingJoin(c, p.ID, JoinRejected)
 	if err != nil {
 		return nil, err
 	}
@@ -305,6 +305,11 @@ func rejectJoin(c *ledger.Context, p DecideJoin) (any, error) {
 	putJoin(c.Tx, j)
 	c.Record(ledger.Change{Action: "join.rejected", EntityType: "join_request", EntityID: j.ID, Details: jsonObject{}.str("requestType", string(j.Type)).close()})
 	return j, nil
+}
+
+// standing is the detail of a refusal to hand out a request's key.
+func (j JoinRequest) standing() []byte {
+	return jsonObject{}.str("joinRequestId", j.ID).str("status", string(j.Status)).time("claimExpiresAt", j.ClaimUntil).time("claimedAt", j.ClaimedAt).close()
 }
 
 func claimJoin(c *ledger.Context, p ClaimKey) (any, error) {
@@ -318,11 +323,11 @@ func claimJoin(c *ledger.Context, p ClaimKey) (any, error) {
 	case subtle.ConstantTimeCompare([]byte(p.ClaimHash), []byte(j.ClaimHash)) != 1:
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "Invalid claim secret")
 	case j.Status != JoinApproved || j.Agent == "":
-		return nil, ledger.Refuse(ledger.Conflict, nil, "Join request must be approved before key claim")
+		return nil, ledger.Refuse(ledger.Conflict, j.standing(), "Join request must be approved before key claim")
 	case j.ClaimedAt != 0:
-		return nil, ledger.Refuse(ledger.Conflict, nil, "Claim secret already used")
+		return nil, ledger.Refuse(ledger.Conflict, j.standing(), "Claim secret already used")
 	case now >= j.ClaimUntil:
-		return nil, ledger.Refuse(ledger.Conflict, nil, "Claim secret expired")
+		return nil, ledger.Refuse(ledger.Conflict, j.standing(), "Claim secret expired")
 	}
 	k, err := createKey(c, CreateKey{ID: p.Key, Agent: string(j.Agent), Name: "initial-join-key", Hash: p.Hash})
 	if err != nil {

@@ -282,12 +282,7 @@ func (i Issue) Move(m Move) (next Issue, override bool, err error) {
 		allowed = i.Status.NextForBoard()
 	}
 	if !slices.Contains(allowed, m.To) {
-		names := make([]string, len(allowed))
-		for k, s := range allowed {
-			names[k] = string(s)
-		}
-		detail := jsonObject{}.str("issueId", i.ID).str("status", string(i.Status)).str("requestedStatus", string(m.To)).list("allowedStatuses", names).close()
-		return i, false, ledger.Refuse(ledger.Conflict, detail, "Issue cannot move from %s to %s", i.Status, m.To)
+		return i, false, illegal("issueId", i.ID, i.Status, m.To, allowed, "Issue cannot move from %s to %s", i.Status, m.To)
 	}
 	if m.To == IssueBlocked && !m.Routable {
 		return i, false, errNotRoutable()

@@ -34,9 +34,9 @@ func assignable(tx *ledger.Tx, company, agent string) error {
 	case !ok:
 		return ledger.Refuse(ledger.NotFound, nil, "Agent not found")
 	case a.Status == AgentTerminated:
-		return ledger.Refuse(ledger.Conflict, nil, "Cannot assign work to terminated agents")
+		return ledger.Refuse(ledger.Conflict, a.standing(), "Cannot assign work to terminated agents")
 	case a.Status == AgentPendingApproval:
-		return ledger.Refuse(ledger.Conflict, nil, "Cannot assign work to pending approval agents")
+		return ledger.Refuse(ledger.Conflict, a.standing(), "Cannot assign work to pending approval agents")
 	}
 	return nil
 }

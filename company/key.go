@@ -118,9 +118,9 @@ func createKey(c *ledger.Context, p CreateKey) (any, error) {
 	case !ok:
 		return nil, errNoAgent()
 	case a.Status == AgentTerminated:
-		return nil, ledger.Refuse(ledger.Conflict, nil, "Cannot create keys for terminated agents")
+		return nil, ledger.Refuse(ledger.Conflict, a.standing(), "Cannot create keys for terminated agents")
 	case a.Status == AgentPendingApproval:
-		return nil, ledger.Refuse(ledger.Conflict, nil, "Cannot create keys for pending approval agents")
+		return nil, ledger.Refuse(ledger.Conflict, a.standing(), "Cannot create keys for pending approval agents")
 	case !isID(p.ID) || !isHash(p.Hash):
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed key")
 	case p.Name == "" || len(p.Name) > MaxName:

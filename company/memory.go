@@ -202,7 +202,7 @@ func sendMessage(c *ledger.Context, p SendMessage) (any, error) {
 		return nil, errNoAgent()
 	}
 	if to.Status == AgentTerminated {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "The agent is terminated and takes no messages")
+		return nil, ledger.Refuse(ledger.Conflict, to.standing(), "The agent is terminated and takes no messages")
 	}
 	if p.ID == "" || len(p.Type) > maxMessageType || len(p.Correlation) > maxMessageType {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "A message has an ID, and a type and a correlation of at most %d bytes", maxMessageType)

@@ -115,7 +115,7 @@ func rollbackAgent(c *ledger.Context, p RollbackAgent) (any, error) {
 		return nil, errNoAgent()
 	}
 	if old.Status == AgentTerminated {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "Cannot change terminated agent")
+		return nil, ledger.Refuse(ledger.Conflict, old.standing(), "Cannot change terminated agent")
 	}
 	for _, v := range c.Prefix(revisions.Key(old.Company, old.ID+".")) {
 		r := decodeRow[Revision](v)

@@ -133,7 +133,7 @@ func runRoutine(c *ledger.Context, p FireRoutine) (any, error) {
 		}
 	}
 	if r.Status == RoutineArchived {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "Routine is archived")
+		return nil, ledger.Refuse(ledger.Conflict, statusDetail("routineId", r.ID, r.Status), "Routine is archived")
 	}
 	var t *RoutineTrigger
 	if p.Trigger != "" {
@@ -142,11 +142,16 @@ func runRoutine(c *ledger.Context, p FireRoutine) (any, error) {
 			return nil, errNoTrigger()
 		}
 		if !row.Enabled {
-			return nil, ledger.Refuse(ledger.Conflict, nil, "Routine trigger is not active")
+			return nil, errTriggerOff(r, row)
 		}
 		t = &row
 	}
 	return fire(c, r, t, p)
+}
+
+// errTriggerOff is the 409 for a trigger that is switched off, or whose routine rests.
+func errTriggerOff(r Routine, t RoutineTrigger) error {
+	return ledger.Refuse(ledger.Conflict, jsonObject{}.str("triggerId", t.ID).bool("enabled", t.Enabled).str("routineId", r.ID).str("status", string(r.Status)).close(), "Routine trigger is not active")
 }
 
 // fireRoutine runs a routine for a webhook. That the delivery is genuine was
@@ -161,7 +166,7 @@ func fireRoutine(c *ledger.Context, p FireRoutine) (any, error) {
 		return nil, errNoRoutine()
 	}
 	if !t.Enabled || r.Status != RoutineActive {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "Routine trigger is not active")
+		return nil, errTriggerOff(r, t)
 	}
 	if p.Delivery != "" {
 		var err error

@@ -53,10 +53,10 @@ func callBack(c *ledger.Context, p Callback) (any, error) {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "Agent can only tell of its own runs")
 	}
 	if r.Status != RunRunning {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "The run is %s", r.Status)
+		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "The run is %s", r.Status)
 	}
 	if _, told := CallbackOf(c.Tx, r.Company, r.ID); told {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "The end of the run was told already")
+		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "The end of the run was told already")
 	}
 	if p.Status != RunSucceeded && p.Status != RunFailed {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "A run has succeeded or failed")

@@ -266,7 +266,7 @@ func placeRun(c *ledger.Context, p Place) (any, error) {
 	case c.Cmd.Actor.Type != "node":
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "runs are placed by the scheduler")
 	case r.Status != RunQueued && r.Status != RunScheduledRetry || r.Session != 0:
-		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s does not wait for a node", r.ID)
+		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "run %s does not wait for a node", r.ID)
 	case r.deferred(c.Tx):
 		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s waits until the one at work on its issue has ended", r.ID)
 	case r.ScheduledRetryAt > TimeOf(c.Now):
@@ -312,7 +312,7 @@ func returnRun(c *ledger.Context, p Return) (any, error) {
 		return nil, err
 	}
 	if r.Status != RunQueued {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s has started", r.ID)
+		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "run %s has started", r.ID)
 	}
 	return requeue(c, r), nil
 }
@@ -335,7 +335,7 @@ func startRun(c *ledger.Context, p Start) (any, error) {
 		return nil, err
 	}
 	if r.Status != RunQueued {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s is %s", r.ID, r.Status)
+		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "run %s is %s", r.ID, r.Status)
 	}
 	if _, halted := Halted(c.Tx); halted {
 		return requeue(c, r), nil // it keeps its place in the queue
@@ -383,7 +383,7 @@ func reportRun(c *ledger.Context, p Report) (any, error) {
 		return nil, err
 	}
 	if r.Status != RunRunning {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s is %s", r.ID, r.Status)
+		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "run %s is %s", r.ID, r.Status)
 	}
 	now := TimeOf(c.Now)
 	if p.Phase != "" {
@@ -440,6 +440,9 @@ func recordProgress(c *ledger.Context, r Run) {
 			time("lastEventAt", r.LastOutputAt).time("updatedAt", r.LastOutputAt).close()})
 }
 
+// standing is the detail of a refusal that has its reason in the run's status.
+func (r Run) standing() []byte { return statusDetail("runId", r.ID, r.Status) }
+
 // finishRun closes a run: its outcome, its log's hash, the locks that it held,
 // its agent's state and what follows, all in one step. For a run that was ended
 // meanwhile it only notes that the children are gone.
@@ -449,7 +452,7 @@ func finishRun(c *ledger.Context, p Finish) (any, error) {
 		return nil, err
 	}
 	if !r.Owed {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s is over", r.ID)
+		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "run %s is over", r.ID)
 	}
 	if len(p.Outcome.Result) > MaxResult {
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "result of %d bytes exceeds %d", len(p.Outcome.Result), MaxResult)

@@ -25,7 +25,7 @@ func settleCompany(c *ledger.Context, _ SettleCompany) (any, error) {
 		return nil, errNoCompany()
 	}
 	if !row.rests() {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "The company is neither paused nor archived")
+		return nil, ledger.Refuse(ledger.Conflict, statusDetail("companyId", row.ID, row.Status), "The company is neither paused nor archived")
 	}
 	denied, why := DeniedCompany, "Cancelled: the company is "+string(row.Status)
 	if row.PauseReason == pausedForBudget {
@@ -33,7 +33,7 @@ func settleCompany(c *ledger.Context, _ SettleCompany) (any, error) {
 	}
 	ended := runsInScope(c.Tx, row.ID, ScopeCompany, row.ID, maxStoppedRuns)
 	if len(ended) == 0 {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "Nothing is at work in the company")
+		return nil, ledger.Refuse(ledger.Conflict, statusDetail("companyId", row.ID, row.Status), "Nothing is at work in the company")
 	}
 	for _, r := range ended {
 		denyLive(c, r, denied, why)

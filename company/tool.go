@@ -231,7 +231,7 @@ func revokeTool(c *ledger.Context, p RevokeTool) (any, error) {
 	case !ok || at < 0:
 		return nil, errNoTool()
 	case t.Versions[at].Revoked:
-		return nil, ledger.Refuse(ledger.Conflict, nil, "Version %d of %s is revoked already", p.Version, p.Name)
+		return nil, ledger.Refuse(ledger.Conflict, jsonObject{}.str("tool", p.Name).int("version", int64(p.Version)).str("status", "revoked").close(), "Version %d of %s is revoked already", p.Version, p.Name)
 	case len(p.Reason) > maxToolText:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "reason has more than %d bytes", maxToolText)
 	}
