@@ -131,7 +131,8 @@ func (files Files) text(name string) (string, error) {
 	if !utf8.Valid(f.Data) {
 		return "", malformed("%s is not text", name)
 	}
-	return strings.ReplaceAll(string(f.Data), "\r\n", "\n"), nil
+	text := strings.TrimPrefix(string(f.Data), "\uFEFF") // which some editors write first
+	return strings.ReplaceAll(text, "\r\n", "\n"), nil
 }
 
 // Paths returns the paths in order.
@@ -186,13 +187,14 @@ func split(name, text string, v any) (body string, err error) {
 	if !ok {
 		return text, nil
 	}
+	rest = "\n" + rest // so that front matter may be empty
 	front, body, ok := strings.Cut(rest, "\n"+fence)
 	if !ok {
 		if front, ok = strings.CutSuffix(rest, "\n---"); !ok {
 			return "", malformed("%s: its front matter does not end", name)
 		}
 	}
-	if err := yaml.Unmarshal([]byte(front), v); err != nil {
+	if err := yaml.Unmarshal([]byte(strings.TrimPrefix(front, "\n")), v); err != nil {
 		return "", malformed("%s: %s", name, plain(err))
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(body, "\n"), "\n"), nil

@@ -256,6 +256,26 @@ func TestOddPackagesAreReadWithWarnings(t *testing.T) {
 	}
 }
 
+// Editors of other systems write a byte order mark, and front matter may be there
+// and say nothing.
+func TestFrontMatterIsFoundAsItIsWritten(t *testing.T) {
+	t.Parallel()
+	m, _, err := Read(Files{
+		"COMPANY.md":           Text("\uFEFF---\r\nname: Acme\r\n---\r\nWe build.\r\n"),
+		"agents/ada/AGENTS.md": Text("---\n---\n\nDo good.\n"),
+		"agents/bob/AGENTS.md": Text("---\n---"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Company.Name != "Acme" || text(m.Company.Description) != "We build." {
+		t.Errorf("the company is %+v", m.Company)
+	}
+	if a, b := m.Agents[0], m.Agents[1]; a.Name != "ada" || a.Instructions != "Do good." || b.Name != "bob" || b.Instructions != "" {
+		t.Errorf("the agents are %+v, %+v", a, b)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	m, blobs := whole()
 	files := Write(m, blobs)
