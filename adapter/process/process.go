@@ -146,6 +146,9 @@ func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, p
 	if f := inv.Folder; f != nil && (c.Dir == "" || f.Worktree != "") {
 		dir, source = f.Dir, f.Source
 	}
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return failure("The run's working directory %q (%s) is not a directory of this node; create it, or name another", dir, source)
+	}
 	if err := os.WriteFile(filepath.Join(scratch, scratchMarker), fmt.Appendf(nil, "{\"runId\":%q}\n", inv.Run.ID), 0o600); err != nil {
 		return failure("No directory could be made for the run: %v", err)
 	}

@@ -149,6 +149,20 @@ func TestWhatCanNotStartFails(t *testing.T) {
 	}
 }
 
+func TestAMissingWorkingDirectoryIsNamed(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"/no/such/directory", file} {
+		o := newBed(t, sh("true", "cwd", dir)).invoke()
+		if want := fmt.Sprintf("The run's working directory %q (adapter_config) is not a directory of this node; create it, or name another", dir); o.Status != company.RunFailed || o.Error != want {
+			t.Errorf("%s: %s %q, want %q", dir, o.Status, o.Error, want)
+		}
+	}
+}
+
 // The environment is the contract's: what the runtime sets can not be
 // overridden, what the node has stays with the node.
 func TestTheEnvironmentIsTheContracts(t *testing.T) {
