@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -45,6 +46,8 @@ type patchAgent struct {
 	BudgetMonthlyCents *int64               `json:"budgetMonthlyCents,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false"`
 	Metadata           Opt[json.RawMessage] `json:"metadata"`
 	ContextMode        string               `json:"contextMode,omitempty" enum:"thin,fat"`
+	// Status does what the routes do that pause an agent, let it go on, or end it.
+	Status string `json:"status,omitempty" enum:"active,paused,idle,running,error,pending_approval,terminated"`
 }
 
 // agentGrant changes what an agent may do.
@@ -295,7 +298,15 @@ func createAgent(rc *Request) (Response, error) {
 	if !IsUUID(companyID(rc)) {
 		return Response{}, NotFound("Company not found")
 	}
+	if err := in.check(); err != nil {
+		return Response{}, err
+	}
 	return doAgent(rc, "agent.create", companyID(rc), in.command())
+}
+
+// check refuses what the body's type can not say.
+func (in newAgent) check() error {
+	return checkSchedule(in.AdapterConfig.Or(nil), in.RuntimeConfig.Or(nil))
 }
 
 // command is the body as a command that makes a new agent.
@@ -321,10 +332,45 @@ func updateAgent(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
+	if err := checkSchedule(in.AdapterConfig.Or(nil), in.RuntimeConfig.Or(nil)); err != nil {
+		return Response{}, err
+	}
+	if kind, err := in.statusCommand(rc, a); err != nil {
+		return Response{}, err
+	} else if kind != "" {
+		r, err := doAgent(rc, kind, a.Company, company.ChangeAgent{Agent: a.ID})
+		if err != nil || reflect.DeepEqual(in, patchAgent{Status: in.Status}) {
+			return r, err // nothing else was asked for
+		}
+	}
 	return doAgent(rc, "agent.update", a.Company, company.SaveAgent{ID: a.ID, Name: in.Name, Role: given[string](in.Role), Title: textOf(in.Title), Icon: textOf(in.Icon),
 		ReportsTo: idPointer(in.ReportsTo), Capabilities: textOf(in.Capabilities), AdapterType: given[string](in.AdapterType), AdapterConfig: rawOf(in.AdapterConfig),
 		ReplaceAdapterConfig: in.ReplaceConfig, RuntimeConfig: rawOf(in.RuntimeConfig), DefaultEnvironment: idPointer(in.DefaultEnvironment),
 		Budget: centsOf(in.BudgetMonthlyCents), Metadata: rawOf(in.Metadata), ContextMode: given[string](in.ContextMode)})
+}
+
+// statusCommand returns the kind of command that gives an agent the status that
+// the body asks for, "" for none.
+func (in patchAgent) statusCommand(rc *Request, a company.Agent) (kind string, err error) {
+	want, have := company.AgentStatus(in.Status), a.Status
+	if want == "" || want == have {
+		return "", nil // such as a row that is sent back
+	}
+	if rc.IsAgent() {
+		return "", Forbidden("Board access required")
+	}
+	switch want {
+	case company.AgentPaused:
+		return "agent.pause", nil
+	case company.AgentTerminated:
+		return "agent.terminate", nil
+	case company.AgentIdle, company.AgentActive:
+		if have == company.AgentIdle || have == company.AgentActive || have == company.AgentRunning {
+			return "", nil // it may work, which is all that can be asked for
+		}
+		return "agent.resume", nil
+	}
+	return "", Unprocessable("An agent's status can be set to paused, idle or terminated; "+in.Status+" follows from its runs, or from its hire", nil)
 }
 
 func changeAgent(rc *Request, kind string) (Response, error) {

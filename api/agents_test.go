@@ -206,3 +206,51 @@ func TestTheDrawnOrgChartIsXMLWhateverAgentsAreCalled(t *testing.T) {
 		}
 	}
 }
+
+// A setting of the wrong type would be kept, shown, and taken for one that is not
+// there: a timer that never fires, a bound that does not bind.
+func TestAScheduleThatWouldBeIgnoredIsRefused(t *testing.T) {
+	t.Parallel()
+	h := newTeam(t)
+	in, agent := "/api/companies/"+h.company, "/api/agents/"+h.worker
+	const whole, count = "Invalid input: expected int, received number", "Invalid input: expected number, received string"
+	for beat, message := range map[string]string{
+		`"every hour"`: "Invalid input: expected object, received string", `[]`: "Invalid input: expected object, received array",
+		`{"enabled":"yes"}`: "Invalid input: expected boolean, received string", `{"wakeOnDemand":0}`: "Invalid input: expected boolean, received number",
+		`{"skipTimerWhenNoActionableWork":"no"}`: "Invalid input: expected boolean, received string",
+		`{"enabled":true,"intervalSec":"60"}`:    count, `{"enabled":true,"intervalSec":60.5}`: whole, `{"intervalSec":1e3}`: whole,
+		`{"intervalSec":9223372036854775807}`: whole, `{"intervalSec":-5}`: "Too small: expected number to be",
+		`{"maxConcurrentRuns":"3"}`: count, `{"maxConcurrentRuns":2.5}`: whole, `{"maxDailyRuns":-1}`: "Too small: expected number to be",
+		`{"maxDailyCostCents":"100"}`: count, `{"maxFruitlessRuns":[]}`: "Invalid input: expected number, received array",
+	} {
+		runtime := `"runtimeConfig":{"heartbeat":` + beat + `}`
+		h.call("POST", in+"/agents", `{"name":"Cy",`+runtime+`}`).want(t, 400, message).want(t, 400, `"path":["runtimeConfig","heartbeat"`)
+		h.call("PATCH", agent, `{`+runtime+`}`).want(t, 400, message)
+		h.call("POST", in+"/agent-hires", `{"name":"Cy",`+runtime+`}`).want(t, 400, message)
+		h.call("POST", in+"/approvals", `{"type":"hire_agent","payload":{"name":"Cy",`+runtime+`}}`).want(t, 400, message).want(t, 400, `"path":["payload","runtimeConfig","heartbeat"`)
+		if strings.HasPrefix(beat, "{") {
+			h.call("POST", in+"/agents", `{"name":"Cy","adapterConfig":`+beat+`}`).want(t, 400, message).want(t, 400, `"path":["adapterConfig",`)
+		}
+	}
+	// What is clamped, absent or unknown is no fault.
+	h.call("PATCH", agent, `{"runtimeConfig":{"heartbeat":{"enabled":null,"intervalSec":0,"maxConcurrentRuns":500,"cooldownSec":"x"}}}`).want(t, 200, `"maxConcurrentRuns":500`)
+	h.call("PATCH", agent, `{"runtimeConfig":{"heartbeat":null},"adapterConfig":{"maxConcurrentRuns":-1}}`).want(t, 200, "")
+}
+
+// PATCH with a status pauses, lets go on and ends, as the routes do that are for it.
+func TestAStatusThatIsPatchedIsTaken(t *testing.T) {
+	t.Parallel()
+	h := newTeam(t)
+	agent := "/api/agents/" + h.worker
+	h.call("PATCH", agent, `{"status":"idle"}`).want(t, 200, `"status":"idle"`)
+	h.call("PATCH", agent, `{"status":"paused","title":"Rested"}`).want(t, 200, `"pauseReason":"manual"`).want(t, 200, `"title":"Rested"`).want(t, 200, `"status":"paused"`)
+	h.call("POST", agent+"/heartbeat/invoke", "").want(t, 409, "Agent is not invokable in its current state")
+	h.call("PATCH", agent, `{"status":"paused"}`).want(t, 200, `"status":"paused"`) // a row that is sent back
+	h.call("PATCH", agent, `{"status":"active"}`, h.as()).want(t, 403, "Board access required")
+	h.call("PATCH", agent, `{"status":"running"}`).want(t, 422, "follows from its runs")
+	h.call("PATCH", agent, `{"status":"asleep"}`).want(t, 400, "Invalid option")
+	h.call("PATCH", agent, `{"status":"active"}`).want(t, 200, `"status":"idle"`)
+	h.call("PATCH", agent, `{"status":"terminated"}`).want(t, 200, `"status":"terminated"`)
+	h.call("PATCH", agent, `{"status":"idle"}`).want(t, 409, "Cannot resume terminated agent")
+	h.call("GET", "/api/companies/"+h.company+"/activity", "").want(t, 200, "agent.paused").want(t, 200, "agent.resumed").want(t, 200, "agent.terminated")
+}

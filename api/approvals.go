@@ -166,7 +166,7 @@ func createApproval(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if err := payloadObject(in.Payload); err != nil {
+	if err := payloadOf(company.ApprovalType(in.Type), in.Payload); err != nil {
 		return Response{}, err
 	}
 	if !IsUUID(companyID(rc)) {
@@ -186,6 +186,17 @@ func payloadObject(b json.RawMessage) error {
 		return nil
 	}
 	return ValidationError(Issue{Expected: "record", Code: "invalid_type", Path: []any{"payload"}, Message: "Invalid input: expected record"})
+}
+
+// payloadOf refuses a payload that an approval of its type can not carry out as
+// it says.
+func payloadOf(t company.ApprovalType, b json.RawMessage) error {
+	if err := payloadObject(b); err != nil || t != company.ApprovalHire {
+		return err
+	}
+	var draft struct{ AdapterConfig, RuntimeConfig json.RawMessage }
+	_ = json.Unmarshal(b, &draft) // the rules refuse what is malformed
+	return checkSchedule(draft.AdapterConfig, draft.RuntimeConfig, "payload")
 }
 
 func readApproval(rc *Request) (Response, error) {
@@ -233,6 +244,9 @@ func resubmit(rc *Request) (Response, error) {
 		}
 	}
 	a, err := locateApproval(rc)
+	if err == nil && len(payload) > 0 {
+		err = payloadOf(a.Type, payload)
+	}
 	if err != nil {
 		return Response{}, err
 	}

@@ -37,6 +37,9 @@ func hireAgent(rc *Request) (r Response, err error) {
 	if !IsUUID(of) {
 		return r, NotFound("Company not found")
 	}
+	if err := in.check(); err != nil {
+		return r, err
+	}
 	p := company.HireAgent{Agent: in.newAgent.command(), Approval: NewID(), Skills: skillNames(in.DesiredSkills)}
 	for _, id := range append(in.SourceIssueIDs, in.SourceIssueID.Or("")) {
 		if id != "" {
