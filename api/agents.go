@@ -48,6 +48,8 @@ type patchAgent struct {
 	ContextMode        string               `json:"contextMode,omitempty" enum:"thin,fat"`
 	// Status does what the routes do that pause an agent, let it go on, or end it.
 	Status string `json:"status,omitempty" enum:"active,paused,idle,running,error,pending_approval,terminated"`
+	// Permissions have a route of their own; here they are a 422 that names it.
+	Permissions Opt[json.RawMessage] `json:"permissions"`
 }
 
 // agentGrant changes what an agent may do.
@@ -334,6 +336,9 @@ func updateAgent(rc *Request) (Response, error) {
 	}
 	if err := checkSchedule(in.AdapterConfig.Or(nil), in.RuntimeConfig.Or(nil)); err != nil {
 		return Response{}, err
+	}
+	if in.Permissions.Set {
+		return Response{}, Unprocessable("Permissions are changed by PATCH /api/agents/"+a.ID+"/permissions", nil)
 	}
 	if kind, err := in.statusCommand(rc, a); err != nil {
 		return Response{}, err

@@ -14,6 +14,11 @@ type checkoutIssue struct {
 	ExpectedStatuses []string `json:"expectedStatuses" maxItems:"20"`
 }
 
+// forceReleaseIssue is the body that takes a lock away; there need be none.
+type forceReleaseIssue struct {
+	ClearAssignee bool `json:"clearAssignee,omitempty" doc:"the agent loses the issue, too"`
+}
+
 func (s *Server) checkoutRoutes() []Route {
 	return []Route{{
 		Method: "POST", Path: "/api/issues/{id}/checkout", Tag: "issues", Summary: "Check an issue out for an agent; one caller wins",
@@ -22,7 +27,7 @@ func (s *Server) checkoutRoutes() []Route {
 		Method: "POST", Path: "/api/issues/{id}/release", Tag: "issues", Summary: "Give an issue back", Handle: releaseIssue,
 	}, {
 		Method: "POST", Path: "/api/issues/{id}/admin/force-release", Tag: "issues", Summary: "Take a lock away", Who: Board, Handle: forceRelease,
-		Query: []Param{{Name: "clearAssignee", Type: "boolean"}},
+		In: forceReleaseIssue{}, Query: []Param{{Name: "clearAssignee", Type: "boolean", Doc: "the same as in the body"}},
 	}}
 }
 
@@ -101,11 +106,15 @@ func forceRelease(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
+	in, err := Body[forceReleaseIssue](rc)
+	if err != nil {
+		return Response{}, err
+	}
 	of, issue, err := locateIssue(rc)
 	if err != nil {
 		return Response{}, err
 	}
-	r, err := Do[company.ForceReleased](rc, "issue.force_release", of, company.ForceReleaseIssue{Issue: issue, ClearAssignee: clearAssignee})
+	r, err := Do[company.ForceReleased](rc, "issue.force_release", of, company.ForceReleaseIssue{Issue: issue, ClearAssignee: clearAssignee || in.ClearAssignee})
 	if err != nil {
 		return Response{}, err
 	}

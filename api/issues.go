@@ -47,7 +47,7 @@ type createIssue struct {
 
 // updateIssue is the body of a change of an issue.
 type updateIssue struct {
-	Title              Opt[string]          `json:"title" minLength:"1" maxLength:"2000"`
+	Title              Opt[string]          `json:"title" minLength:"1" maxLength:"2000" nullable:"false"`
 	Description        Opt[string]          `json:"description" maxLength:"200000"`
 	Status             string               `json:"status,omitempty" enum:"backlog,todo,in_progress,in_review,done,blocked,cancelled"`
 	Priority           string               `json:"priority,omitempty" enum:"critical,high,medium,low"`
@@ -57,12 +57,13 @@ type updateIssue struct {
 	ProjectWorkspaceID Opt[string]          `json:"projectWorkspaceId" format:"uuid"`
 	GoalID             Opt[string]          `json:"goalId" format:"uuid"`
 	ParentID           Opt[string]          `json:"parentId" format:"uuid"`
-	BlockedBy          *[]string            `json:"blockedByIssueIds,omitempty" format:"uuid" maxItems:"50"`
-	LabelIDs           *[]string            `json:"labelIds,omitempty" format:"uuid" maxItems:"50"`
+	BlockedBy          *[]string            `json:"blockedByIssueIds,omitempty" format:"uuid" maxItems:"50" nullable:"false"`
+	LabelIDs           *[]string            `json:"labelIds,omitempty" format:"uuid" maxItems:"50" nullable:"false"`
 	BillingCode        Opt[string]          `json:"billingCode" maxLength:"200"`
 	WorkMode           string               `json:"workMode,omitempty" enum:"standard,ask,planning,skill_test"`
 	HarnessKind        Opt[string]          `json:"harnessKind" enum:"skill_test"`
 	ReviewPolicy       Opt[string]          `json:"reviewPolicy" enum:"anyone,not_creator,human_only"`
+	RequestDepth       *int64               `json:"requestDepth,omitempty" minimum:"0" maximum:"64" nullable:"false"`
 	WorkspaceID        Opt[string]          `json:"executionWorkspaceId" format:"uuid"`
 	WorkspacePref      Opt[string]          `json:"executionWorkspacePreference" maxLength:"40"`
 	WorkspaceSettings  Opt[json.RawMessage] `json:"executionWorkspaceSettings"`
@@ -325,6 +326,9 @@ func (in updateIssue) command(issue string) company.UpdateIssue {
 		UnblockDescriptor: rawOf(in.UnblockDescriptor), Reopen: in.Reopen}
 	if in.WorkMode != "" {
 		p.WorkMode = &in.WorkMode
+	}
+	if in.RequestDepth != nil {
+		p.Depth = new(uint64(*in.RequestDepth))
 	}
 	if in.BlockedBy != nil {
 		p.BlockedBy = new(bodyIDs(*in.BlockedBy))

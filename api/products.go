@@ -17,9 +17,9 @@ type newProduct struct {
 }
 
 type changedProduct struct {
-	Type     *string `json:"type,omitempty" enum:"preview_url,runtime_service,pull_request,branch,commit,artifact,document"`
-	Provider *string `json:"provider,omitempty" minLength:"1" maxLength:"200"`
-	Title    *string `json:"title,omitempty" minLength:"1" maxLength:"1000"`
+	Type     *string `json:"type,omitempty" enum:"preview_url,runtime_service,pull_request,branch,commit,artifact,document" nullable:"false"`
+	Provider *string `json:"provider,omitempty" minLength:"1" maxLength:"200" nullable:"false"`
+	Title    *string `json:"title,omitempty" minLength:"1" maxLength:"1000" nullable:"false"`
 	productFields
 }
 

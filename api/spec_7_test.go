@@ -99,3 +99,40 @@ func TestSpec_7_FieldsAndDefaults(t *testing.T) {
 		})
 	}
 }
+
+// TestSpec_7_NothingSentIsLost sends what fields may not be and what they may: it
+// is refused, or it is there afterwards; it is never taken and forgotten.
+func TestSpec_7_NothingSentIsLost(t *testing.T) {
+	h := newTeam(t)
+	in := "/api/companies/" + h.company
+	parent := h.call("POST", in+"/issues", `{"title":"Parent","requestDepth":4}`).want(t, 201, "").field(t, "id")
+	issue := "/api/issues/" + h.call("POST", in+"/issues", `{"title":"Weld","parentId":"`+parent+`"}`).want(t, 201, `"requestDepth":5`).field(t, "id")
+	product := "/api/work-products/" + h.call("POST", issue+"/work-products", `{"type":"branch","provider":"git","title":"b"}`).want(t, 201, "").field(t, "id")
+	agent := "/api/agents/" + h.worker
+	for _, c := range []struct {
+		path, body string
+		status     int
+		text       string
+	}{
+		{issue, `{"title":null}`, 400, "expected string, received null"},
+		{issue, `{"labelIds":null}`, 400, "expected array, received null"},
+		{issue, `{"blockedByIssueIds":null}`, 400, "expected array, received null"},
+		{issue, `{"requestDepth":9}`, 200, `"requestDepth":9`},
+		{issue, `{"requestDepth":2}`, 200, `"requestDepth":5`}, // below its parent
+		{issue, `{"requestDepth":65}`, 400, "Too big"},
+		{product, `{"title":null}`, 400, "expected string, received null"},
+		{product, `{"provider":null}`, 400, "expected string, received null"},
+		{product, `{"type":null}`, 400, "expected one of"},
+		{agent, `{"permissions":{"canCreateAgents":false}}`, 422, "are changed by PATCH /api/agents/" + h.worker + "/permissions"},
+		{agent, `{"permissions":null}`, 422, "are changed by"},
+	} {
+		h.call("PATCH", c.path, c.body).want(t, c.status, c.text)
+	}
+	h.call("GET", issue, "").want(t, 200, `"title":"Weld"`)
+
+	for query, body := range map[string]string{"": `{"clearAssignee":true}`, "?clearAssignee=true": ``} {
+		held := "/api/issues/" + h.call("POST", in+"/issues", `{"title":"Held`+query+`","status":"todo"}`).want(t, 201, "").field(t, "id")
+		h.call("POST", held+"/checkout", `{"agentId":"`+h.worker+`","expectedStatuses":["todo"]}`).want(t, 200, "")
+		h.call("POST", held+"/admin/force-release"+query, body).want(t, 200, `"assigneeAgentId":null`)
+	}
+}

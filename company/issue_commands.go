@@ -246,10 +246,14 @@ func inherit(tx *ledger.Tx, i Issue) (Issue, error) {
 		i.Goal = defaultGoal(tx, i.Company)
 	}
 	if i.Depth > MaxRequestDepth {
-		return i, ledger.Refuse(ledger.Unprocessable, jsonObject{}.uint("requestDepth", i.Depth).uint("limit", MaxRequestDepth).close(),
-			"Work can be delegated at most %d deep", MaxRequestDepth)
+		return i, errTooDeep(i.Depth)
 	}
 	return i, nil
+}
+
+func errTooDeep(depth uint64) error {
+	return ledger.Refuse(ledger.Unprocessable, jsonObject{}.uint("requestDepth", depth).uint("limit", MaxRequestDepth).close(),
+		"Work can be delegated at most %d deep", MaxRequestDepth)
 }
 
 // checkReferences refuses an issue that names what does not exist in its

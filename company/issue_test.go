@@ -437,6 +437,29 @@ func TestUpdateIssue(t *testing.T) {
 	wantRefusal(t, d.do(board, "issue.update", UpdateIssue{Issue: i.ID, Parent: &grandchild.ID}, nil), ledger.Unprocessable, "Issue parent would create cycle")
 }
 
+// An agent that lowered how deep its task was delegated could delegate without end.
+func TestAnAgentOnlyRaisesTheDepthOfItsTask(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ada := d.agent("Ada")
+	i, asAda := d.issue(t, CreateIssue{Assignee: ada, Depth: 5}), as{ada, d.run(ada)}
+	child := d.issue(t, CreateIssue{Parent: i.ID})
+	for _, c := range []struct {
+		who  as
+		want uint64
+		no   ledger.Code
+	}{{asAda, 4, ledger.Forbidden}, {asAda, 7, ""}, {board, 2, ""}, {board, MaxRequestDepth + 1, ledger.Unprocessable}} {
+		err := d.do(c.who, "issue.update", UpdateIssue{Issue: i.ID, Depth: &c.want}, nil)
+		if c.no != "" {
+			wantRefusal(t, err, c.no, "")
+			continue
+		}
+		if got, below := d.load(i.ID).Depth, d.load(child.ID).Depth; err != nil || got != c.want || below != c.want+1 {
+			t.Errorf("asked for %d: %v, %d and %d below", c.want, err, got, below)
+		}
+	}
+}
+
 func TestDeleteIssueCascades(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

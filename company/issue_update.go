@@ -26,7 +26,7 @@ type UpdateIssue struct {
 	WorkMode           *string         `cbor:"15,keyasint,omitempty"`
 	HarnessKind        *string         `cbor:"16,keyasint,omitempty"`
 	ReviewPolicy       *string         `cbor:"17,keyasint,omitempty"`
-	Depth              *uint64         `cbor:"18,keyasint,omitempty"`
+	Depth              *uint64         `cbor:"18,keyasint,omitempty"` // at least the parent's plus one; agents only raise it
 	ExecutionWorkspace *string         `cbor:"19,keyasint,omitempty"`
 	WorkspacePref      *string         `cbor:"20,keyasint,omitempty"`
 	WorkspaceSettings  json.RawMessage `cbor:"21,keyasint,omitempty"`
@@ -68,6 +68,11 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 	next, override, err := moveIssue(c, i, next, p.Status)
 	if err != nil {
 		return nil, err
+	}
+	if p.Depth != nil && ledger.Features(c.Tx) >= ledger.LevelTidy {
+		if next.Depth, err = redepth(c, next, *p.Depth); err != nil {
+			return nil, err
+		}
 	}
 	if err := mayStart(c, i, next); err != nil {
 		return nil, err
@@ -174,10 +179,7 @@ func (p UpdateIssue) assign(i Issue) Issue {
 // sets its own issue in progress checks it out by that.
 func moveIssue(c *ledger.Context, i, next Issue, to IssueStatus) (Issue, bool, error) {
 	if next.Parent != i.Parent {
-		next.Depth = 0
-		if parent, ok := issues.Get(c.Tx, i.Company, next.Parent); ok {
-			next.Depth = parent.Depth + 1
-		}
+		next.Depth = depthBelow(c.Tx, next)
 	}
 	if to == "" || to == i.Status {
 		return next, false, next.consistent()
@@ -330,6 +332,27 @@ func commentWith(c *ledger.Context, i *Issue, p *CreateComment) (*Comment, error
 	}
 	*i = next
 	return &cm, nil
+}
+
+// depthBelow is the least depth that an issue has: one more than its parent's.
+func depthBelow(tx *ledger.Tx, i Issue) uint64 {
+	if parent, ok := issues.Get(tx, i.Company, i.Parent); ok {
+		return parent.Depth + 1
+	}
+	return 0
+}
+
+// redepth is the depth of an issue for which one is asked. An agent that lowered
+// its own could delegate without end.
+func redepth(c *ledger.Context, i Issue, want uint64) (uint64, error) {
+	switch depth := max(want, depthBelow(c.Tx, i)); {
+	case isAgent(c) && depth < i.Depth:
+		return 0, errBoardOnly()
+	case depth > MaxRequestDepth:
+		return 0, errTooDeep(depth)
+	default:
+		return depth, nil
+	}
 }
 
 // deepen brings the depth of everything below i in line with i's.

@@ -29,7 +29,8 @@ const (
 	// LevelWide lets a command be wide, see [Context.Widen].
 	LevelWide = 2
 	// LevelTidy takes away what stayed behind when that which it belonged to went or
-	// moved, and refuses an issue that begins in a status that there is not.
+	// moved, refuses an issue that begins in a status that there is not, and lets the
+	// depth of one be changed.
 	LevelTidy = 3
 	// FeatureLevel is the newest that this version knows.
 	FeatureLevel = LevelTidy
