@@ -30,8 +30,8 @@ func endAgent(c *ledger.Context, a Agent, why string) {
 	c.Record(ledger.Change{Action: "agent.terminated", EntityType: "agent", EntityID: a.ID})
 }
 
-// deleteAgent removes an agent. Its reports go to its manager, its open issues
-// to nobody. Its runs, costs and entries stay as history.
+// deleteAgent removes an agent. Its reports go to its manager, its open issues,
+// goals and projects to nobody, and its routines rest. Its runs, costs and entries stay as history.
 func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	company, now := c.Cmd.Company, TimeOf(c.Now)
 	if _, ok := agents.Get(c.Tx, company, p.Agent); !ok {
@@ -63,6 +63,8 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 		next := i.ForceRelease(true, now)
 		storeIssue(c.Tx, i, next)
 	}
+	leaderless(c, a.ID)
+	unplanned(c, a.ID, "")
 	cancelHire(c, a)
 	dropHire(c.Tx, a)
 	dropIncidents(c, a)

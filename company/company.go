@@ -208,6 +208,16 @@ func (row Company) check() error {
 	return nil
 }
 
+// checkResponsible refuses a user who has nothing to do with the company. Whom was
+// names already may stay, such as who founds it.
+func (row Company) checkResponsible(tx *ledger.Tx, was Company) error {
+	u := row.DefaultResponsibleUser
+	if u == "" || u == was.DefaultResponsibleUser || ledger.Features(tx) < ledger.LevelTidy || belongs(tx, row.ID, string(u)) {
+		return nil
+	}
+	return ledger.Refuse(ledger.NotFound, nil, "Responsible user not found")
+}
+
 func (row Company) with(p SaveCompany) Company {
 	set(&row.Name, p.Name)
 	setText(&row.Description, p.Description)
@@ -284,8 +294,12 @@ func createCompany(c *ledger.Context, p SaveCompany) (any, error) {
 	if isBoard(c) {
 		row.DefaultResponsibleUser = NullText(c.Cmd.Actor.ID)
 	}
+	founded := row
 	row = row.with(p)
 	if err := row.check(); err != nil {
+		return nil, err
+	}
+	if err := row.checkResponsible(c.Tx, founded); err != nil {
 		return nil, err
 	}
 	var err error
@@ -338,6 +352,9 @@ func saveCompany(c *ledger.Context, p SaveCompany, action string) (any, error) {
 	row.Feedback = row.Feedback.consent(c, p)
 	row.UpdatedAt = TimeOf(c.Now)
 	if err := row.check(); err != nil {
+		return nil, err
+	}
+	if err := row.checkResponsible(c.Tx, was); err != nil {
 		return nil, err
 	}
 	if p.LogoAsset != nil {

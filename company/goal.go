@@ -281,6 +281,7 @@ func deleteGoal(c *ledger.Context, p DeleteGoal) (any, error) {
 	dropGoal(c.Tx, g)
 	disown(c.Tx, g.ID)
 	to := orText(string(g.Parent), defaultGoal(c.Tx, company))
+	unplanned(c, g.ID, to)
 	for _, id := range serving {
 		if i, ok := issues.Get(c.Tx, company, id); ok {
 			next := i

@@ -266,7 +266,7 @@ func checkReferences(tx *ledger.Tx, old, next Issue) error {
 		}
 	}
 	if u := next.AssigneeUser; u != "" && u != old.AssigneeUser {
-		if m, ok := MembershipOf(tx, next.Company, u); !Speaks(tx, u) || (!ok || m.Status != MemberActive) && !IsAdmin(tx, u) {
+		if !belongs(tx, next.Company, u) {
 			return ledger.Refuse(ledger.NotFound, nil, "Assignee user not found")
 		}
 	}
@@ -281,8 +281,13 @@ func checkReferences(tx *ledger.Tx, old, next Issue) error {
 			return err
 		}
 	}
-	if next.Workspace != "" && next.Workspace != old.Workspace && !workspaceExists(tx, next.Company, next.Workspace) {
-		return errNoWorkspace()
+	if next.Workspace != "" && next.Workspace != old.Workspace {
+		if !workspaceExists(tx, next.Company, next.Workspace) {
+			return errNoWorkspace()
+		}
+		if err := next.checkPlace(tx); err != nil {
+			return err
+		}
 	}
 	if next.ExecutionWorkspace != "" && next.ExecutionWorkspace != old.ExecutionWorkspace && !execWorkspaceExists(tx, next.Company, next.ExecutionWorkspace) {
 		return errNoExecutionWorkspace()
@@ -294,6 +299,25 @@ func checkReferences(tx *ledger.Tx, old, next Issue) error {
 	}
 	if !slices.Equal(old.BlockedBy, next.BlockedBy) {
 		return checkBlockers(tx, next.Company, next.ID, next.BlockedBy)
+	}
+	return nil
+}
+
+// belongs reports whether a user may be asked about a company's work: an active
+// member, or an administrator.
+func belongs(tx *ledger.Tx, company, user string) bool {
+	m, ok := MembershipOf(tx, company, user)
+	return Speaks(tx, user) && (ok && m.Status == MemberActive || IsAdmin(tx, user))
+}
+
+// checkPlace refuses a workspace of a project that is not the issue's.
+func (i Issue) checkPlace(tx *ledger.Tx) error {
+	if i.Workspace == "" || i.Project == "" || ledger.Features(tx) < ledger.LevelTidy {
+		return nil
+	}
+	if w, ok := workspaces.Get(tx, i.Company, i.Workspace); ok && w.Project != i.Project {
+		return ledger.Refuse(ledger.Unprocessable, jsonObject{}.str("projectId", i.Project).str("projectWorkspaceId", w.ID).str("workspaceProjectId", w.Project).close(),
+			"Project workspace must belong to the selected project")
 	}
 	return nil
 }
@@ -405,6 +429,7 @@ func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 	dropReads(c.Tx, i)
 	dropApprovalLinks(c.Tx, i)
 	dropAttachments(c.Tx, i)
+	unplanned(c, i.ID, i.Parent)
 	dropWorkspacesOf(c, i.Company, i.ID)
 	dropThread(c.Tx, i)
 	for _, key := range [][]byte{recentKey(i.Company, i.TitleHash), requestKey(i.Company, i.RequestHash)} {

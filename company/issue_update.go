@@ -83,6 +83,11 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 			_, next.Workspace, _ = projectDefaults(c.Tx, i.Company, next.Project)
 		}
 	}
+	if next.Project != i.Project {
+		if err := next.checkPlace(c.Tx); err != nil {
+			return nil, err
+		}
+	}
 	changes := i.Diff(next)
 	if len(changes) > len("{}") {
 		next.UpdatedAt = TimeOf(c.Now)

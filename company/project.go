@@ -340,6 +340,7 @@ func deleteProject(c *ledger.Context, s DeleteProject) (any, error) {
 	for _, w := range WorkspacesOf(c.Tx, p.Company, p.ID) {
 		dropWorkspace(c.Tx, w)
 	}
+	unplanned(c, p.ID, "")
 	projects.Delete(c.Tx, p.Company, p.ID)
 	disown(c.Tx, p.ID)
 	c.Record(ledger.Change{Action: "project.deleted", EntityType: "project", EntityID: p.ID, Details: jsonObject{}.str("name", p.Name).close()})

@@ -199,12 +199,17 @@ func TestAScheduleFiresATimeOnce(t *testing.T) {
 	if len(DueTriggers(d.tx, due+4*msPerDay, 10)) != 0 || len(DueTriggers(d.tx, due+5*msPerDay, 10)) != 1 {
 		t.Error("it does not go on at the time that it was given")
 	}
-	// A schedule whose agent is gone fails and goes on.
-	d.must(t, board, "agent.delete", ChangeAgent{Agent: string(r.Assignee)}, nil)
+	// A schedule whose agent came to its end fails and goes on; when the agent is
+	// deleted the routine rests.
+	d.must(t, board, "agent.terminate", ChangeAgent{Agent: string(r.Assignee)}, nil)
 	d.now = (due + 5*msPerDay).Std()
 	d.must(t, board, "routine.tick", TickRoutine{Trigger: tr.ID, Due: due + 5*msPerDay, Next: due + 6*msPerDay}, &run)
 	if run.Status != RoutineFailed || run.Failure == "" {
 		t.Errorf("without an agent: %+v", run)
+	}
+	d.must(t, board, "agent.delete", ChangeAgent{Agent: string(r.Assignee)}, nil)
+	if r, _ := RoutineByID(d.tx, r.ID); r.Status != RoutinePaused || len(DueTriggers(d.tx, due+10*msPerDay, 10)) != 0 {
+		t.Errorf("after its agent the routine is %s", r.Status)
 	}
 	d.must(t, board, "routine.delete", ChangeRoutine{ID: r.ID}, nil)
 	for k := range d.tx.Scan([]byte{0}, []byte{0xff}, false) {

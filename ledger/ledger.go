@@ -29,8 +29,8 @@ const (
 	// LevelWide lets a command be wide, see [Context.Widen].
 	LevelWide = 2
 	// LevelTidy takes away what stayed behind when that which it belonged to went or
-	// moved, refuses an issue that begins in a status that there is not, and lets the
-	// depth of one be changed.
+	// moved, refuses an issue that begins in a status that there is not, lets the depth
+	// of one be changed, and refuses to name what is not the project's or the company's.
 	LevelTidy = 3
 	// FeatureLevel is the newest that this version knows.
 	FeatureLevel = LevelTidy
