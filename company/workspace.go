@@ -62,6 +62,10 @@ type DeleteWorkspace struct {
 	Project string `cbor:"2,keyasint"`
 }
 
+// toldPlace bounds what the log tells of a workspace's folder and name, in bytes: JSON
+// may take six for each, and an entry's lines have 16 KiB in all.
+const toldPlace = 1_000
+
 // WorkspacesOf returns the workspaces of a project, the primary one first and
 // then by age.
 func WorkspacesOf(tx *ledger.Tx, company, project string) []Workspace {
@@ -214,7 +218,7 @@ func createWorkspace(c *ledger.Context, s SaveWorkspace) (any, error) {
 		return nil, err
 	}
 	c.Record(ledger.Change{Action: "project.workspace_created", EntityType: "project", EntityID: w.Project,
-		Details: jsonObject{}.null("cwd", string(w.Cwd)).str("name", w.Name).bool("isPrimary", w.Primary).str("workspaceId", w.ID).close()})
+		Details: jsonObject{}.null("cwd", snippet(string(w.Cwd), toldPlace)).str("name", snippet(w.Name, toldPlace)).bool("isPrimary", w.Primary).str("workspaceId", w.ID).close()})
 	return w, nil
 }
 
@@ -276,7 +280,7 @@ func deleteWorkspace(c *ledger.Context, s DeleteWorkspace) (any, error) {
 		projects.Put(c.Tx, p.Company, p.ID, p)
 	}
 	c.Record(ledger.Change{Action: "project.workspace_deleted", EntityType: "project", EntityID: p.ID,
-		Details: jsonObject{}.str("name", w.Name).str("workspaceId", w.ID).close()})
+		Details: jsonObject{}.str("name", snippet(w.Name, toldPlace)).str("workspaceId", w.ID).close()})
 	return w, nil
 }
 
