@@ -14,11 +14,11 @@ import (
 type newActivity struct {
 	ActorType  string               `json:"actorType,omitempty" enum:"agent,user,system,plugin"`
 	ActorID    string               `json:"actorId" minLength:"1" maxLength:"200"`
-	Action     string               `json:"action" minLength:"1" maxLength:"200"`
-	EntityType string               `json:"entityType" minLength:"1" maxLength:"200"`
-	EntityID   string               `json:"entityId" minLength:"1" maxLength:"200"`
+	Action     string               `json:"action" minLength:"1" maxLength:"200" maxBytes:"500"`
+	EntityType string               `json:"entityType" minLength:"1" maxLength:"200" maxBytes:"500"`
+	EntityID   string               `json:"entityId" minLength:"1" maxLength:"200" maxBytes:"500"`
 	AgentID    Opt[string]          `json:"agentId" format:"uuid"`
-	Details    Opt[json.RawMessage] `json:"details"`
+	Details    Opt[json.RawMessage] `json:"details" maxBytes:"4096"`
 }
 
 // An auditRow is an action of an agent with the rows that it was about.

@@ -14,37 +14,37 @@ import (
 
 // newAgent is the body that creates an agent.
 type newAgent struct {
-	Name               string               `json:"name" minLength:"1" maxLength:"500"`
+	Name               string               `json:"name" minLength:"1" maxLength:"500" maxBytes:"500"`
 	Role               string               `json:"role,omitempty" enum:"ceo,cto,cmo,cfo,security,engineer,designer,pm,qa,devops,researcher,general"`
-	Title              Opt[string]          `json:"title" maxLength:"500"`
+	Title              Opt[string]          `json:"title" maxLength:"500" maxBytes:"500"`
 	Icon               Opt[string]          `json:"icon" maxLength:"100"`
 	ReportsTo          Opt[string]          `json:"reportsTo" format:"uuid"`
-	Capabilities       Opt[string]          `json:"capabilities" maxLength:"50000"`
+	Capabilities       Opt[string]          `json:"capabilities" maxLength:"50000" maxBytes:"50000"`
 	AdapterType        string               `json:"adapterType,omitempty" minLength:"1" maxLength:"100"`
-	AdapterConfig      Opt[json.RawMessage] `json:"adapterConfig"`
-	RuntimeConfig      Opt[json.RawMessage] `json:"runtimeConfig"`
+	AdapterConfig      Opt[json.RawMessage] `json:"adapterConfig" maxBytes:"65536"`
+	RuntimeConfig      Opt[json.RawMessage] `json:"runtimeConfig" maxBytes:"65536"`
 	DefaultEnvironment Opt[string]          `json:"defaultEnvironmentId" format:"uuid"`
 	BudgetMonthlyCents int64                `json:"budgetMonthlyCents,omitempty" minimum:"0" maximum:"1000000000000"`
 	Permissions        *agentGrant          `json:"permissions,omitempty"`
-	Metadata           Opt[json.RawMessage] `json:"metadata"`
+	Metadata           Opt[json.RawMessage] `json:"metadata" maxBytes:"65536"`
 	ContextMode        string               `json:"contextMode,omitempty" enum:"thin,fat"`
 }
 
 // patchAgent is the body that changes an agent.
 type patchAgent struct {
-	Name               *string              `json:"name,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
+	Name               *string              `json:"name,omitempty" minLength:"1" maxLength:"500" maxBytes:"500" nullable:"false"`
 	Role               string               `json:"role,omitempty" enum:"ceo,cto,cmo,cfo,security,engineer,designer,pm,qa,devops,researcher,general"`
-	Title              Opt[string]          `json:"title" maxLength:"500"`
+	Title              Opt[string]          `json:"title" maxLength:"500" maxBytes:"500"`
 	Icon               Opt[string]          `json:"icon" maxLength:"100"`
 	ReportsTo          Opt[string]          `json:"reportsTo" format:"uuid"`
-	Capabilities       Opt[string]          `json:"capabilities" maxLength:"50000"`
+	Capabilities       Opt[string]          `json:"capabilities" maxLength:"50000" maxBytes:"50000"`
 	AdapterType        string               `json:"adapterType,omitempty" minLength:"1" maxLength:"100"`
-	AdapterConfig      Opt[json.RawMessage] `json:"adapterConfig"`
+	AdapterConfig      Opt[json.RawMessage] `json:"adapterConfig" maxBytes:"65536"`
 	ReplaceConfig      bool                 `json:"replaceAdapterConfig,omitempty"`
-	RuntimeConfig      Opt[json.RawMessage] `json:"runtimeConfig"`
+	RuntimeConfig      Opt[json.RawMessage] `json:"runtimeConfig" maxBytes:"65536"`
 	DefaultEnvironment Opt[string]          `json:"defaultEnvironmentId" format:"uuid"`
 	BudgetMonthlyCents *int64               `json:"budgetMonthlyCents,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false"`
-	Metadata           Opt[json.RawMessage] `json:"metadata"`
+	Metadata           Opt[json.RawMessage] `json:"metadata" maxBytes:"65536"`
 	ContextMode        string               `json:"contextMode,omitempty" enum:"thin,fat"`
 	// Status does what the routes do that pause an agent, let it go on, or end it.
 	Status string `json:"status,omitempty" enum:"active,paused,idle,running,error,pending_approval,terminated"`

@@ -13,25 +13,25 @@ import (
 type newApproval struct {
 	Type     string          `json:"type" enum:"hire_agent,approve_ceo_strategy,budget_override_required,request_board_approval"`
 	Agent    Opt[string]     `json:"requestedByAgentId" format:"uuid"`
-	Payload  json.RawMessage `json:"payload"`
+	Payload  json.RawMessage `json:"payload" maxBytes:"65536"`
 	IssueIDs []string        `json:"issueIds,omitempty" format:"uuid" maxItems:"100"`
 }
 
 // decideApproval is the body of a decision. Amount is ours: the new limit, in
 // cents, when the decision is about a budget.
 type decideApproval struct {
-	DecisionNote Opt[string] `json:"decisionNote" maxLength:"10000"`
+	DecisionNote Opt[string] `json:"decisionNote" maxLength:"10000" maxBytes:"10000"`
 	Amount       *int64      `json:"amount,omitempty" minimum:"0" maximum:"1000000000000"`
 }
 
 // resubmitApproval is the body that puts a revised approval before the board again.
 type resubmitApproval struct {
-	Payload Opt[json.RawMessage] `json:"payload"`
+	Payload Opt[json.RawMessage] `json:"payload" maxBytes:"65536"`
 }
 
 // commentApproval is the body of a comment on an approval.
 type commentApproval struct {
-	Body string `json:"body" minLength:"1" maxLength:"200000"`
+	Body string `json:"body" minLength:"1" maxLength:"200000" maxBytes:"200000"`
 }
 
 // linkApproval is the body that ties an approval to an issue.

@@ -16,6 +16,7 @@ func TestApprovalsThroughTheAPI(t *testing.T) {
 	h.call("POST", in+"/approvals", `{"type":"hire_agent"}`).want(t, 400, `"path":["payload"]`)
 	h.call("POST", in+"/approvals", `{"type":"hire_agent","payload":[]}`).want(t, 400, `"path":["payload"]`)
 	h.call("POST", in+"/approvals", `{"type":"hire_agent","payload":{"role":"qa"}}`).want(t, 400, "payload.name")
+	h.call("POST", in+"/approvals", `{"type":"hire_agent","payload":{"name":"Carl","title":"`+strings.Repeat("x", 501)+`"}}`).want(t, 400, "title of an agent is longer than 500 bytes")
 	h.call("POST", in+"/approvals", `{"type":"request_board_approval","payload":{},"issueIds":["x"]}`).want(t, 400, `"path":["issueIds",0]`)
 	h.call("GET", in+"/approvals?status=maybe", "").want(t, 400, "Invalid status")
 	h.call("GET", "/api/approvals/"+issue, "").want(t, 404, "Approval not found")

@@ -36,6 +36,7 @@ import (
 //	minItems, maxItems       of lists
 //	types, maxBytes          of JSON that is taken over as it is: types:"object" (also without it),
 //	                         "array,string", "any"; and how long it is, else MaxRaw
+//	maxBytes                 of strings, besides maxLength: in UTF-8, as the rules count where that is less
 //
 // No value is without a bound: a record has at most MaxMembers members.
 // Members that T does not have are ignored; a field `_ struct{}` with
@@ -376,7 +377,9 @@ func (d *decoder) checkText(s string, r rules) {
 		if r.seen && strings.TrimSpace(s) == "" {
 			n = 0
 		}
-		d.size("string", "characters", n, r.minLength, r.maxLength)
+		if d.size("string", "characters", n, r.minLength, r.maxLength); r.maxBytes > 0 && (r.maxLength < 0 || n <= r.maxLength) {
+			d.size("string", "bytes", len(s), -1, r.maxBytes)
+		}
 	}
 	switch r.format {
 	case "uuid":

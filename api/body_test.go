@@ -25,6 +25,7 @@ type sample struct {
 	Env      map[string]string `json:"env,omitempty"`
 	Inner    inner             `json:"inner,omitzero"`
 	Kind     string            `json:"kind,omitempty" default:"plain"`
+	Note     string            `json:"note,omitempty" maxLength:"4" maxBytes:"6"`
 }
 
 type inner struct {
@@ -42,6 +43,8 @@ func TestBodiesAreRefusedInTheContractsWords(t *testing.T) {
 		`{"title":7}`:                         `[{"expected":"string","code":"invalid_type","path":["title"],"message":"Invalid input: expected string, received number"}]`,
 		`{"title":""}`:                        `[{"origin":"string","code":"too_small","minimum":1,"inclusive":true,"path":["title"],"message":"Too small: expected string to have >=1 characters"}]`,
 		`{"title":"123456"}`:                  `[{"origin":"string","code":"too_big","maximum":5,"inclusive":true,"path":["title"],"message":"Too big: expected string to have <=5 characters"}]`,
+		required + `"note":"語語語"}`:            `[{"origin":"string","code":"too_big","maximum":6,"inclusive":true,"path":["note"],"message":"Too big: expected string to have <=6 bytes"}]`,
+		required + `"note":"語語語語語"}`:          `[{"origin":"string","code":"too_big","maximum":4,"inclusive":true,"path":["note"],"message":"Too big: expected string to have <=4 characters"}]`,
 		required + `"level":"galaxy"}`:        `[{"code":"invalid_value","values":["company","team"],"path":["level"],"message":"Invalid option: expected one of \"company\"|\"team\""}]`,
 		required + `"level":null}`:            `[{"code":"invalid_value","values":["company","team"],"path":["level"],"message":"Invalid option: expected one of \"company\"|\"team\""}]`,
 		required + `"agentId":"nope"}`:        `[{"origin":"string","code":"invalid_format","format":"guid","pattern":"` + strings.ReplaceAll(guidPattern, `\`, `\\`) + `","path":["agentId"],"message":"Invalid GUID"}]`,

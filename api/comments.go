@@ -10,11 +10,11 @@ import (
 
 // createComment is the body of a comment.
 type createComment struct {
-	Body         string               `json:"body" minLength:"1" maxLength:"200000"`
+	Body         string               `json:"body" minLength:"1" maxLength:"200000" maxBytes:"200000"`
 	ClientID     string               `json:"clientRequestId,omitempty" format:"uuid"`
 	OnBehalfOf   Opt[string]          `json:"onBehalfOfUserId" maxLength:"200"`
-	Presentation Opt[json.RawMessage] `json:"presentation"`
-	Metadata     Opt[json.RawMessage] `json:"metadata"`
+	Presentation Opt[json.RawMessage] `json:"presentation" maxBytes:"16000"`
+	Metadata     Opt[json.RawMessage] `json:"metadata" maxBytes:"16000"`
 	Reopen       bool                 `json:"reopen,omitempty"`
 }
 

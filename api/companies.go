@@ -11,35 +11,35 @@ import (
 
 // newCompany is the body that creates a company.
 type newCompany struct {
-	Name               string      `json:"name" minLength:"1" maxLength:"500"`
-	Description        Opt[string] `json:"description" maxLength:"200000"`
+	Name               string      `json:"name" minLength:"1" maxLength:"500" maxBytes:"500"`
+	Description        Opt[string] `json:"description" maxLength:"200000" maxBytes:"200000"`
 	BudgetMonthlyCents int64       `json:"budgetMonthlyCents,omitempty" minimum:"0" maximum:"1000000000000"`
 	ResponsibleUser    Opt[string] `json:"defaultResponsibleUserId" minLength:"1" maxLength:"200"`
-	BrandColor         Opt[string] `json:"brandColor" maxLength:"50"`
+	BrandColor         Opt[string] `json:"brandColor" maxLength:"50" maxBytes:"50"`
 }
 
 // patchCompany is the body that changes a company.
 type patchCompany struct {
-	Name                *string     `json:"name,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
-	Description         Opt[string] `json:"description" maxLength:"200000"`
+	Name                *string     `json:"name,omitempty" minLength:"1" maxLength:"500" maxBytes:"500" nullable:"false"`
+	Description         Opt[string] `json:"description" maxLength:"200000" maxBytes:"200000"`
 	Status              *string     `json:"status,omitempty" enum:"active,paused,archived" nullable:"false"`
 	BudgetMonthlyCents  *int64      `json:"budgetMonthlyCents,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false"`
 	ResponsibleUser     Opt[string] `json:"defaultResponsibleUserId" minLength:"1" maxLength:"200"`
 	RequireHireApproval *bool       `json:"requireBoardApprovalForNewAgents,omitempty" nullable:"false"`
 	RequireStrategy     *bool       `json:"requireBoardApprovalForCeoStrategy,omitempty" nullable:"false"`
-	BrandColor          Opt[string] `json:"brandColor" maxLength:"50"`
+	BrandColor          Opt[string] `json:"brandColor" maxLength:"50" maxBytes:"50"`
 	AttachmentMaxBytes  *int64      `json:"attachmentMaxBytes,omitempty" minimum:"1" maximum:"1073741824" nullable:"false"`
 	LogoAssetID         Opt[string] `json:"logoAssetId" format:"uuid"`
 	FeedbackSharing     *bool       `json:"feedbackDataSharingEnabled,omitempty" nullable:"false"`
-	FeedbackTerms       Opt[string] `json:"feedbackDataSharingTermsVersion" maxLength:"100"`
+	FeedbackTerms       Opt[string] `json:"feedbackDataSharingTermsVersion" maxLength:"100" maxBytes:"100"`
 }
 
 // brandCompany is the body that changes how a company looks.
 type brandCompany struct {
 	_           struct{}    `additionalProperties:"false"`
-	Name        *string     `json:"name,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
-	Description Opt[string] `json:"description" maxLength:"200000"`
-	BrandColor  Opt[string] `json:"brandColor" maxLength:"50"`
+	Name        *string     `json:"name,omitempty" minLength:"1" maxLength:"500" maxBytes:"500" nullable:"false"`
+	Description Opt[string] `json:"description" maxLength:"200000" maxBytes:"200000"`
+	BrandColor  Opt[string] `json:"brandColor" maxLength:"50" maxBytes:"50"`
 	LogoAssetID Opt[string] `json:"logoAssetId" format:"uuid"`
 }
 

@@ -23,7 +23,7 @@ type environmentBody struct {
 }
 
 type environmentPatch struct {
-	Name        *string         `json:"name,omitempty" minLength:"1" maxLength:"200" nullable:"false"`
+	Name        *string         `json:"name,omitempty" minLength:"1" maxLength:"200" maxBytes:"500" nullable:"false"`
 	Description Opt[string]     `json:"description" maxLength:"20000"`
 	Driver      string          `json:"driver,omitempty" enum:"local,ssh,sandbox,plugin"`
 	Status      *string         `json:"status,omitempty" enum:"active,archived" nullable:"false"`

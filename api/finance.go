@@ -31,7 +31,7 @@ type bookFinance struct {
 	Currency    string               `json:"currency,omitempty" minLength:"3" maxLength:"3"`
 	Estimated   bool                 `json:"estimated,omitempty"`
 	Invoice     Opt[string]          `json:"externalInvoiceId" maxLength:"200"`
-	Metadata    Opt[json.RawMessage] `json:"metadataJson"`
+	Metadata    Opt[json.RawMessage] `json:"metadataJson" maxBytes:"65536"`
 	OccurredAt  string               `json:"occurredAt" format:"date-time"`
 }
 

@@ -11,7 +11,7 @@ import (
 // newGoal is the body that creates a goal.
 type newGoal struct {
 	Title        string      `json:"title" minLength:"1" maxLength:"500"`
-	Description  Opt[string] `json:"description" maxLength:"200000"`
+	Description  Opt[string] `json:"description" maxLength:"200000" maxBytes:"200000"`
 	Level        string      `json:"level,omitempty" enum:"company,team,agent,task"`
 	Status       string      `json:"status,omitempty" enum:"planned,active,achieved,cancelled"`
 	ParentID     Opt[string] `json:"parentId" format:"uuid"`
@@ -21,7 +21,7 @@ type newGoal struct {
 // patchGoal is the body that changes a goal.
 type patchGoal struct {
 	Title        *string     `json:"title,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
-	Description  Opt[string] `json:"description" maxLength:"200000"`
+	Description  Opt[string] `json:"description" maxLength:"200000" maxBytes:"200000"`
 	Level        string      `json:"level,omitempty" enum:"company,team,agent,task"`
 	Status       string      `json:"status,omitempty" enum:"planned,active,achieved,cancelled"`
 	ParentID     Opt[string] `json:"parentId" format:"uuid"`

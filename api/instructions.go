@@ -49,7 +49,7 @@ type patchInstructions struct {
 
 type putInstructions struct {
 	Path        string `json:"path" minLength:"1" maxLength:"200"`
-	Content     string `json:"content" maxLength:"131072"`
+	Content     string `json:"content" maxLength:"131072" maxBytes:"131072"`
 	ClearLegacy bool   `json:"clearLegacyPromptTemplate,omitempty"`
 }
 

@@ -25,7 +25,7 @@ const (
 type newInvite struct {
 	Joins    string               `json:"allowedJoinTypes,omitempty" enum:"human,agent,both" default:"both"`
 	Role     Opt[string]          `json:"humanRole" enum:"owner,admin,operator,viewer"`
-	Defaults Opt[json.RawMessage] `json:"defaultsPayload"`
+	Defaults Opt[json.RawMessage] `json:"defaultsPayload" maxBytes:"32768"`
 	Message  Opt[string]          `json:"agentMessage" maxLength:"4000"`
 }
 
@@ -35,7 +35,7 @@ type acceptBody struct {
 	AgentName    string               `json:"agentName,omitempty" minLength:"1" maxLength:"120"`
 	AdapterType  string               `json:"adapterType,omitempty" minLength:"1" maxLength:"100"`
 	Capabilities Opt[string]          `json:"capabilities" maxLength:"4000"`
-	Defaults     Opt[json.RawMessage] `json:"agentDefaultsPayload"`
+	Defaults     Opt[json.RawMessage] `json:"agentDefaultsPayload" maxBytes:"32768"`
 }
 
 // claimBody is the body that fetches an agent's first key.

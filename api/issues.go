@@ -12,7 +12,7 @@ import (
 // createIssue is the body of a new issue.
 type createIssue struct {
 	Title              string               `json:"title" minLength:"1" maxLength:"2000"`
-	Description        Opt[string]          `json:"description" maxLength:"200000"`
+	Description        Opt[string]          `json:"description" maxLength:"200000" maxBytes:"200000"`
 	AcceptanceCriteria []string             `json:"acceptanceCriteria,omitempty" maxItems:"50"`
 	Status             string               `json:"status,omitempty" enum:"backlog,todo,in_progress,in_review,done,blocked,cancelled"`
 	Priority           string               `json:"priority,omitempty" enum:"critical,high,medium,low"`
@@ -31,10 +31,10 @@ type createIssue struct {
 	RequestDepth       int64                `json:"requestDepth,omitempty" minimum:"0" maximum:"64"`
 	WorkspaceID        Opt[string]          `json:"executionWorkspaceId" format:"uuid"`
 	WorkspacePref      Opt[string]          `json:"executionWorkspacePreference" maxLength:"40"`
-	WorkspaceSettings  Opt[json.RawMessage] `json:"executionWorkspaceSettings"`
-	AdapterOverrides   Opt[json.RawMessage] `json:"assigneeAdapterOverrides"`
-	ExecutionPolicy    Opt[json.RawMessage] `json:"executionPolicy"`
-	UnblockDescriptor  Opt[json.RawMessage] `json:"unblockDescriptor"`
+	WorkspaceSettings  Opt[json.RawMessage] `json:"executionWorkspaceSettings" maxBytes:"16000"`
+	AdapterOverrides   Opt[json.RawMessage] `json:"assigneeAdapterOverrides" maxBytes:"16000"`
+	ExecutionPolicy    Opt[json.RawMessage] `json:"executionPolicy" maxBytes:"16000"`
+	UnblockDescriptor  Opt[json.RawMessage] `json:"unblockDescriptor" maxBytes:"16000"`
 	OriginKind         Opt[string]          `json:"originKind" maxLength:"100"`
 	OriginID           Opt[string]          `json:"originId" maxLength:"200"`
 	OriginRunID        Opt[string]          `json:"originRunId" format:"uuid"`
@@ -48,7 +48,7 @@ type createIssue struct {
 // updateIssue is the body of a change of an issue.
 type updateIssue struct {
 	Title              Opt[string]          `json:"title" minLength:"1" maxLength:"2000" nullable:"false"`
-	Description        Opt[string]          `json:"description" maxLength:"200000"`
+	Description        Opt[string]          `json:"description" maxLength:"200000" maxBytes:"200000"`
 	Status             string               `json:"status,omitempty" enum:"backlog,todo,in_progress,in_review,done,blocked,cancelled"`
 	Priority           string               `json:"priority,omitempty" enum:"critical,high,medium,low"`
 	AssigneeAgentID    Opt[string]          `json:"assigneeAgentId" format:"uuid"`
@@ -66,13 +66,13 @@ type updateIssue struct {
 	RequestDepth       *int64               `json:"requestDepth,omitempty" minimum:"0" maximum:"64" nullable:"false"`
 	WorkspaceID        Opt[string]          `json:"executionWorkspaceId" format:"uuid"`
 	WorkspacePref      Opt[string]          `json:"executionWorkspacePreference" maxLength:"40"`
-	WorkspaceSettings  Opt[json.RawMessage] `json:"executionWorkspaceSettings"`
-	AdapterOverrides   Opt[json.RawMessage] `json:"assigneeAdapterOverrides"`
-	ExecutionPolicy    Opt[json.RawMessage] `json:"executionPolicy"`
-	UnblockDescriptor  Opt[json.RawMessage] `json:"unblockDescriptor"`
+	WorkspaceSettings  Opt[json.RawMessage] `json:"executionWorkspaceSettings" maxBytes:"16000"`
+	AdapterOverrides   Opt[json.RawMessage] `json:"assigneeAdapterOverrides" maxBytes:"16000"`
+	ExecutionPolicy    Opt[json.RawMessage] `json:"executionPolicy" maxBytes:"16000"`
+	UnblockDescriptor  Opt[json.RawMessage] `json:"unblockDescriptor" maxBytes:"16000"`
 	HiddenAt           Opt[company.Time]    `json:"hiddenAt" format:"date-time"`
 	Reopen             bool                 `json:"reopen,omitempty"`
-	Comment            string               `json:"comment,omitempty" minLength:"1" maxLength:"200000"`
+	Comment            string               `json:"comment,omitempty" minLength:"1" maxLength:"200000" maxBytes:"200000"`
 	CommentRequestID   string               `json:"commentClientRequestId,omitempty" format:"uuid"`
 	OnBehalfOf         Opt[string]          `json:"onBehalfOfUserId" maxLength:"200"`
 }

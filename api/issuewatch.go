@@ -11,7 +11,7 @@ import (
 type (
 	watchdogBody struct {
 		Agent        string      `json:"agentId" format:"uuid"`
-		Instructions Opt[string] `json:"instructions" maxLength:"4000"`
+		Instructions Opt[string] `json:"instructions" maxLength:"4000" maxBytes:"4096"`
 	}
 	watchDecisionBody struct {
 		Decision string            `json:"decision" enum:"snooze,continue,dismissed_false_positive"`
@@ -25,7 +25,7 @@ type (
 	}
 	queueEditBody struct {
 		queueBody
-		Body string `json:"body" minLength:"1" maxLength:"200000"`
+		Body string `json:"body" minLength:"1" maxLength:"200000" maxBytes:"200000"`
 	}
 	queueOrderBody struct {
 		queueBody

@@ -12,7 +12,7 @@ import (
 
 // newKey is the body that makes an API key for an agent.
 type newKey struct {
-	Name  string    `json:"name,omitempty" minLength:"1" maxLength:"200" default:"default"`
+	Name  string    `json:"name,omitempty" minLength:"1" maxLength:"200" maxBytes:"500" default:"default"`
 	Scope *keyScope `json:"scope,omitempty"`
 }
 

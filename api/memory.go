@@ -33,12 +33,12 @@ func (s *Server) memoryRoutes() []Route {
 
 type (
 	memoryBody struct {
-		Value string `json:"value" maxLength:"16384"`
+		Value string `json:"value" maxLength:"16384" maxBytes:"16384"`
 	}
 	messageBody struct {
-		Type        string          `json:"type,omitempty" maxLength:"128"`
-		Correlation string          `json:"correlationId,omitempty" maxLength:"128"`
-		Payload     json.RawMessage `json:"payload,omitempty"`
+		Type        string          `json:"type,omitempty" maxLength:"128" maxBytes:"128"`
+		Correlation string          `json:"correlationId,omitempty" maxLength:"128" maxBytes:"128"`
+		Payload     json.RawMessage `json:"payload,omitempty" maxBytes:"16384"`
 	}
 	takeBody struct {
 		IDs []string `json:"ids" minItems:"1" maxItems:"256"`

@@ -44,7 +44,7 @@ func TestMemoryAndMessagesThroughTheAPI(t *testing.T) {
 	inbox := "/api/agents/" + bob + "/messages"
 	first := h.call("POST", inbox, `{"type":"question","correlationId":"q1","payload":{"text":"Which arm?"}}`, asAda).want(t, 201, `"fromId":"`+ada).field(t, "id")
 	h.call("POST", inbox, `{}`).want(t, 201, `"payload":{}`)
-	h.call("POST", inbox, `{"payload":{"text":"`+strings.Repeat("x", 17_000)+`"}}`, asAda).want(t, 422, "")
+	h.call("POST", inbox, `{"payload":{"text":"`+strings.Repeat("x", 17_000)+`"}}`, asAda).want(t, 400, `"path":["payload"]`)
 	h.call("GET", inbox, "", asBob).want(t, 200, `"correlationId":"q1"`)
 	h.call("POST", inbox+"/take", `{"ids":["`+first+`"]}`, asAda).want(t, 403, "")
 	h.call("POST", inbox+"/take", `{"ids":["`+first+`"]}`, asBob).want(t, 200, `"taken":1`)

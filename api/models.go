@@ -26,7 +26,7 @@ type newModelProvider struct {
 	Name     string        `json:"name" minLength:"1" maxLength:"64" pattern:"^[a-z0-9._-]+$"`
 	Kind     string        `json:"kind" enum:"openai,anthropic,openrouter,gemini,ollama,vllm,llamacpp,openai_compatible"`
 	BaseURL  string        `json:"baseUrl,omitempty" maxLength:"500"`
-	APIKey   Opt[string]   `json:"apiKey" minLength:"1" maxLength:"4096"`
+	APIKey   Opt[string]   `json:"apiKey" minLength:"1" maxLength:"4096" maxBytes:"4096"`
 	SecretID Opt[string]   `json:"secretId" format:"uuid"`
 	Models   *[]modelRoute `json:"models,omitempty" maxItems:"64" nullable:"false"`
 	Labels   *[]string     `json:"labels,omitempty" maxItems:"16" nullable:"false"`
@@ -39,7 +39,7 @@ type patchModelProvider struct {
 	Name     *string       `json:"name,omitempty" minLength:"1" maxLength:"64" pattern:"^[a-z0-9._-]+$" nullable:"false"`
 	Kind     *string       `json:"kind,omitempty" enum:"openai,anthropic,openrouter,gemini,ollama,vllm,llamacpp,openai_compatible" nullable:"false"`
 	BaseURL  *string       `json:"baseUrl,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
-	APIKey   Opt[string]   `json:"apiKey" minLength:"1" maxLength:"4096"`
+	APIKey   Opt[string]   `json:"apiKey" minLength:"1" maxLength:"4096" maxBytes:"4096"`
 	SecretID Opt[string]   `json:"secretId" format:"uuid"`
 	Models   *[]modelRoute `json:"models,omitempty" maxItems:"64" nullable:"false"`
 	Labels   *[]string     `json:"labels,omitempty" maxItems:"16" nullable:"false"`

@@ -212,6 +212,9 @@ func boundedValue(registry huma.Registry, s *huma.Schema, p *plan, r rules, seen
 		if r.limited && r.maxLength > 0 && s.MaxLength == nil && len(s.Enum) == 0 && s.Format == "" {
 			s.MaxLength = new(r.maxLength)
 		}
+		if r.maxBytes > 0 {
+			s.Extensions = map[string]any{"x-selvage-max-bytes": r.maxBytes}
+		}
 	case isStruct:
 		real := s
 		if s.Ref != "" {

@@ -34,7 +34,7 @@ type productFields struct {
 	Primary            *bool                `json:"isPrimary,omitempty"`
 	Health             *string              `json:"healthStatus,omitempty" enum:"unknown,healthy,unhealthy"`
 	Summary            Opt[string]          `json:"summary" maxLength:"10000"`
-	Metadata           Opt[json.RawMessage] `json:"metadata"`
+	Metadata           Opt[json.RawMessage] `json:"metadata" maxBytes:"16000"`
 }
 
 func (f productFields) payload() (company.SaveProduct, error) {

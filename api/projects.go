@@ -11,34 +11,34 @@ import (
 
 // newProject is the body that creates a project.
 type newProject struct {
-	Name            string               `json:"name" minLength:"1" maxLength:"500"`
-	Description     Opt[string]          `json:"description" maxLength:"200000"`
+	Name            string               `json:"name" minLength:"1" maxLength:"500" maxBytes:"500"`
+	Description     Opt[string]          `json:"description" maxLength:"200000" maxBytes:"200000"`
 	Status          string               `json:"status,omitempty" enum:"backlog,planned,in_progress,completed,cancelled"`
 	GoalID          Opt[string]          `json:"goalId" format:"uuid"`
 	GoalIDs         []string             `json:"goalIds,omitempty" format:"uuid" maxItems:"50"`
 	LeadAgentID     Opt[string]          `json:"leadAgentId" format:"uuid"`
 	TargetDate      Opt[string]          `json:"targetDate" maxLength:"40"`
-	Color           Opt[string]          `json:"color" maxLength:"50"`
+	Color           Opt[string]          `json:"color" maxLength:"50" maxBytes:"50"`
 	Icon            Opt[string]          `json:"icon" maxLength:"100"`
-	Env             Opt[json.RawMessage] `json:"env"`
-	WorkspacePolicy Opt[json.RawMessage] `json:"executionWorkspacePolicy"`
+	Env             Opt[json.RawMessage] `json:"env" maxBytes:"65536"`
+	WorkspacePolicy Opt[json.RawMessage] `json:"executionWorkspacePolicy" maxBytes:"65536"`
 	ArchivedAt      Opt[company.Time]    `json:"archivedAt" format:"date-time"`
 	Workspace       *newWorkspace        `json:"workspace,omitempty"`
 }
 
 // patchProject is the body that changes a project.
 type patchProject struct {
-	Name            *string              `json:"name,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
-	Description     Opt[string]          `json:"description" maxLength:"200000"`
+	Name            *string              `json:"name,omitempty" minLength:"1" maxLength:"500" maxBytes:"500" nullable:"false"`
+	Description     Opt[string]          `json:"description" maxLength:"200000" maxBytes:"200000"`
 	Status          string               `json:"status,omitempty" enum:"backlog,planned,in_progress,completed,cancelled"`
 	GoalID          Opt[string]          `json:"goalId" format:"uuid"`
 	GoalIDs         *[]string            `json:"goalIds,omitempty" format:"uuid" maxItems:"50" nullable:"false"`
 	LeadAgentID     Opt[string]          `json:"leadAgentId" format:"uuid"`
 	TargetDate      Opt[string]          `json:"targetDate" maxLength:"40"`
-	Color           Opt[string]          `json:"color" maxLength:"50"`
+	Color           Opt[string]          `json:"color" maxLength:"50" maxBytes:"50"`
 	Icon            Opt[string]          `json:"icon" maxLength:"100"`
-	Env             Opt[json.RawMessage] `json:"env"`
-	WorkspacePolicy Opt[json.RawMessage] `json:"executionWorkspacePolicy"`
+	Env             Opt[json.RawMessage] `json:"env" maxBytes:"65536"`
+	WorkspacePolicy Opt[json.RawMessage] `json:"executionWorkspacePolicy" maxBytes:"65536"`
 	ArchivedAt      Opt[company.Time]    `json:"archivedAt" format:"date-time"`
 }
 
@@ -46,18 +46,18 @@ type patchProject struct {
 type newWorkspace struct {
 	Name           *string              `json:"name,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
 	SourceType     string               `json:"sourceType,omitempty" enum:"local_path,git_repo,remote_managed,non_git_path"`
-	Cwd            Opt[string]          `json:"cwd" minLength:"1" maxLength:"4096"`
+	Cwd            Opt[string]          `json:"cwd" minLength:"1" maxLength:"4096" maxBytes:"4096"`
 	RepoURL        Opt[string]          `json:"repoUrl" maxLength:"4096"`
 	RepoRef        Opt[string]          `json:"repoRef" maxLength:"500"`
 	DefaultRef     Opt[string]          `json:"defaultRef" maxLength:"500"`
 	Visibility     string               `json:"visibility,omitempty" enum:"default,advanced"`
-	SetupCommand   Opt[string]          `json:"setupCommand" maxLength:"10000"`
-	CleanupCommand Opt[string]          `json:"cleanupCommand" maxLength:"10000"`
+	SetupCommand   Opt[string]          `json:"setupCommand" maxLength:"10000" maxBytes:"16000"`
+	CleanupCommand Opt[string]          `json:"cleanupCommand" maxLength:"10000" maxBytes:"16000"`
 	RemoteProvider Opt[string]          `json:"remoteProvider" maxLength:"200"`
 	RemoteRef      Opt[string]          `json:"remoteWorkspaceRef" maxLength:"500"`
 	SharedKey      Opt[string]          `json:"sharedWorkspaceKey" maxLength:"500"`
-	Metadata       Opt[json.RawMessage] `json:"metadata"`
-	RuntimeConfig  Opt[json.RawMessage] `json:"runtimeConfig"`
+	Metadata       Opt[json.RawMessage] `json:"metadata" maxBytes:"65536"`
+	RuntimeConfig  Opt[json.RawMessage] `json:"runtimeConfig" maxBytes:"65536"`
 	Primary        *bool                `json:"isPrimary,omitempty" nullable:"false"`
 }
 

@@ -10,7 +10,7 @@ type recoveryBody struct {
 	Action  Opt[string] `json:"actionId" format:"uuid"`
 	Outcome string      `json:"outcome" enum:"restored,false_positive,blocked,cancelled"`
 	Status  string      `json:"sourceIssueStatus" enum:"todo,done,in_review,blocked"`
-	Note    Opt[string] `json:"resolutionNote" maxLength:"4096"`
+	Note    Opt[string] `json:"resolutionNote" maxLength:"4096" maxBytes:"4096"`
 }
 
 type recoveryList struct {

@@ -13,7 +13,7 @@ import (
 // saveRoutine is the body that creates a routine or changes one.
 type saveRoutine struct {
 	Title         *string              `json:"title,omitempty" minLength:"1" maxLength:"200" nullable:"false"`
-	Description   Opt[string]          `json:"description" maxLength:"200000"`
+	Description   Opt[string]          `json:"description" maxLength:"200000" maxBytes:"200000"`
 	ProjectID     Opt[string]          `json:"projectId" format:"uuid"`
 	FolderID      Opt[string]          `json:"folderId" format:"uuid"`
 	GoalID        Opt[string]          `json:"goalId" format:"uuid"`
@@ -26,7 +26,7 @@ type saveRoutine struct {
 	Gate          string               `json:"activityGatePolicy,omitempty" enum:"always,require_external_activity"`
 	GateScope     string               `json:"activityGateScope,omitempty" enum:"company,project"`
 	Variables     *[]routineVariable   `json:"variables,omitempty" maxItems:"50" nullable:"false"`
-	Env           Opt[json.RawMessage] `json:"env"`
+	Env           Opt[json.RawMessage] `json:"env" maxBytes:"65536"`
 	LabelIDs      *[]string            `json:"labelIds,omitempty" format:"uuid" maxItems:"50" nullable:"false"`
 	BillingCode   Opt[string]          `json:"billingCode" maxLength:"200"`
 	Base          Opt[string]          `json:"baseRevisionId" format:"uuid"`
@@ -44,7 +44,7 @@ type routineVariable struct {
 // runRoutine is the body that makes a routine run now.
 type runRoutine struct {
 	Trigger            Opt[string]          `json:"triggerId" format:"uuid"`
-	Payload            Opt[json.RawMessage] `json:"payload"`
+	Payload            Opt[json.RawMessage] `json:"payload" maxBytes:"65536"`
 	Variables          Opt[json.RawMessage] `json:"variables"`
 	ProjectID          Opt[string]          `json:"projectId" format:"uuid"`
 	Workspace          Opt[string]          `json:"projectWorkspaceId" format:"uuid"`
@@ -53,7 +53,7 @@ type runRoutine struct {
 	Source             string               `json:"source,omitempty" enum:"manual,api"`
 	ExecutionWorkspace Opt[string]          `json:"executionWorkspaceId" format:"uuid"`
 	WorkspacePref      Opt[string]          `json:"executionWorkspacePreference" maxLength:"100"`
-	WorkspaceSettings  Opt[json.RawMessage] `json:"executionWorkspaceSettings"`
+	WorkspaceSettings  Opt[json.RawMessage] `json:"executionWorkspaceSettings" maxBytes:"16000"`
 }
 
 // A routineRow is a routine as it is shown.

@@ -12,7 +12,7 @@ type callbackBody struct {
 	Status  string          `json:"status" enum:"succeeded,failed"`
 	Summary string          `json:"summary,omitempty" maxLength:"8192"`
 	Error   string          `json:"error,omitempty" maxLength:"8192"`
-	Result  json.RawMessage `json:"result,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty" maxBytes:"16384"`
 	Usage   *callbackUsage  `json:"usage,omitempty"`
 }
 

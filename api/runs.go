@@ -24,7 +24,7 @@ type wakeBody struct {
 	Source         string               `json:"source,omitempty" enum:"timer,assignment,on_demand,automation"`
 	TriggerDetail  string               `json:"triggerDetail,omitempty" enum:"manual,ping,callback,system"`
 	Reason         Opt[string]          `json:"reason" maxLength:"2000"`
-	Payload        Opt[json.RawMessage] `json:"payload"`
+	Payload        Opt[json.RawMessage] `json:"payload" maxBytes:"16000"`
 	IdempotencyKey Opt[string]          `json:"idempotencyKey" maxLength:"255"`
 	Fresh          Opt[bool]            `json:"forceFreshSession"`
 }

@@ -15,32 +15,32 @@ const rotateTries = 4
 
 // newSecret is the body that creates a secret.
 type newSecret struct {
-	Name            string               `json:"name" minLength:"1" maxLength:"500"`
+	Name            string               `json:"name" minLength:"1" maxLength:"500" maxBytes:"500"`
 	Key             string               `json:"key,omitempty" minLength:"1" maxLength:"120" pattern:"^[a-zA-Z0-9_.-]+$"`
 	Provider        string               `json:"provider,omitempty" enum:"local_encrypted,aws_secrets_manager,gcp_secret_manager,vault"`
 	ProviderConfig  Opt[string]          `json:"providerConfigId" format:"uuid"`
 	ManagedMode     string               `json:"managedMode,omitempty" enum:"paperclip_managed,external_reference"`
-	Value           Opt[string]          `json:"value" minLength:"1" maxLength:"65536"`
-	Description     Opt[string]          `json:"description" maxLength:"50000"`
+	Value           Opt[string]          `json:"value" minLength:"1" maxLength:"65536" maxBytes:"65536"`
+	Description     Opt[string]          `json:"description" maxLength:"50000" maxBytes:"50000"`
 	ExternalRef     Opt[string]          `json:"externalRef" maxLength:"2048"`
-	Metadata        Opt[json.RawMessage] `json:"providerMetadata"`
+	Metadata        Opt[json.RawMessage] `json:"providerMetadata" maxBytes:"4096"`
 	ProviderVersion Opt[string]          `json:"providerVersionRef" maxLength:"512"`
 }
 
 // patchSecret is the body that changes what is known of a secret, not its value.
 type patchSecret struct {
-	Name           *string              `json:"name,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
+	Name           *string              `json:"name,omitempty" minLength:"1" maxLength:"500" maxBytes:"500" nullable:"false"`
 	Key            *string              `json:"key,omitempty" minLength:"1" maxLength:"120" pattern:"^[a-zA-Z0-9_.-]+$" nullable:"false"`
 	Status         *string              `json:"status,omitempty" enum:"active,disabled,archived,deleted" nullable:"false"`
 	ProviderConfig Opt[string]          `json:"providerConfigId" format:"uuid"`
-	Description    Opt[string]          `json:"description" maxLength:"50000"`
+	Description    Opt[string]          `json:"description" maxLength:"50000" maxBytes:"50000"`
 	ExternalRef    Opt[string]          `json:"externalRef" maxLength:"2048"`
-	Metadata       Opt[json.RawMessage] `json:"providerMetadata"`
+	Metadata       Opt[json.RawMessage] `json:"providerMetadata" maxBytes:"4096"`
 }
 
 // rotateBody is the body that gives a secret a new value.
 type rotateBody struct {
-	Value           Opt[string] `json:"value" minLength:"1" maxLength:"65536"`
+	Value           Opt[string] `json:"value" minLength:"1" maxLength:"65536" maxBytes:"65536"`
 	ExternalRef     Opt[string] `json:"externalRef" maxLength:"2048"`
 	ProviderVersion Opt[string] `json:"providerVersionRef" maxLength:"512"`
 	ProviderConfig  Opt[string] `json:"providerConfigId" format:"uuid"`

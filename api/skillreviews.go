@@ -12,15 +12,15 @@ import (
 // The bodies about comments and tests of skills.
 type (
 	skillCommentBody struct {
-		Body   string      `json:"body" minLength:"1" maxLength:"16000"`
+		Body   string      `json:"body" minLength:"1" maxLength:"16000" maxBytes:"16384"`
 		Parent Opt[string] `json:"parentCommentId" format:"uuid"`
 	}
 	skillCommentPatch struct {
 		Body string `json:"body" minLength:"1" maxLength:"16000"`
 	}
 	skillInputBody struct {
-		Name    string `json:"name" minLength:"1" maxLength:"200"`
-		Content string `json:"content" minLength:"1" maxLength:"65536"`
+		Name    string `json:"name" minLength:"1" maxLength:"200" maxBytes:"500"`
+		Content string `json:"content" minLength:"1" maxLength:"65536" maxBytes:"65536"`
 	}
 	skillInputPatch struct {
 		Name    *string `json:"name,omitempty" minLength:"1" maxLength:"200" nullable:"false"`
@@ -28,7 +28,7 @@ type (
 	}
 	skillTestBody struct {
 		Input   Opt[string] `json:"inputId" format:"uuid"`
-		Content Opt[string] `json:"content" minLength:"1" maxLength:"65536"`
+		Content Opt[string] `json:"content" minLength:"1" maxLength:"65536" maxBytes:"65536"`
 		Agent   string      `json:"agentId" format:"uuid"`
 		Version Opt[string] `json:"skillVersionId" format:"uuid"`
 	}

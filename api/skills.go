@@ -25,33 +25,33 @@ const (
 type newSkill struct {
 	FolderID    Opt[string] `json:"folderId" format:"uuid"`
 	Name        string      `json:"name" minLength:"1" maxLength:"200"`
-	Slug        Opt[string] `json:"slug" minLength:"1" maxLength:"200"`
+	Slug        Opt[string] `json:"slug" minLength:"1" maxLength:"200" maxBytes:"500"`
 	Description Opt[string] `json:"description" maxLength:"20000"`
-	Markdown    Opt[string] `json:"markdown" maxLength:"131072"`
+	Markdown    Opt[string] `json:"markdown" maxLength:"131072" maxBytes:"131072"`
 	skillLooks
 }
 
 // patchSkill is the body that changes a skill.
 type patchSkill struct {
-	Name        *string     `json:"name,omitempty" minLength:"1" maxLength:"200" nullable:"false"`
+	Name        *string     `json:"name,omitempty" minLength:"1" maxLength:"200" maxBytes:"500" nullable:"false"`
 	Description Opt[string] `json:"description" maxLength:"20000"`
-	Markdown    *string     `json:"markdown,omitempty" minLength:"1" maxLength:"131072" nullable:"false"`
+	Markdown    *string     `json:"markdown,omitempty" minLength:"1" maxLength:"131072" maxBytes:"131072" nullable:"false"`
 	skillLooks
 }
 
 type skillLooks struct {
-	IconURL    Opt[string] `json:"iconUrl" maxLength:"4096"`
-	Color      Opt[string] `json:"color" maxLength:"50"`
+	IconURL    Opt[string] `json:"iconUrl" maxLength:"4096" maxBytes:"4096"`
+	Color      Opt[string] `json:"color" maxLength:"50" maxBytes:"50"`
 	Tagline    Opt[string] `json:"tagline" maxLength:"120"`
-	Author     Opt[string] `json:"authorName" maxLength:"200"`
-	Homepage   Opt[string] `json:"homepageUrl" maxLength:"4096"`
-	Categories *[]string   `json:"categories,omitempty" minLength:"1" maxLength:"200" maxItems:"20" nullable:"false"`
+	Author     Opt[string] `json:"authorName" maxLength:"200" maxBytes:"200"`
+	Homepage   Opt[string] `json:"homepageUrl" maxLength:"4096" maxBytes:"4096"`
+	Categories *[]string   `json:"categories,omitempty" minLength:"1" maxLength:"200" maxBytes:"500" maxItems:"20" nullable:"false"`
 	Scope      string      `json:"sharingScope,omitempty" enum:"private,company,public_link"`
 }
 
 type skillFileBody struct {
 	Path    string `json:"path" minLength:"1" maxLength:"200"`
-	Content string `json:"content" maxLength:"131072"`
+	Content string `json:"content" maxLength:"131072" maxBytes:"131072"`
 }
 
 type skillFileDelete struct {

@@ -13,18 +13,18 @@ import (
 type (
 	skillVersionBody struct {
 		Label   Opt[string] `json:"label" maxLength:"200"`
-		Summary Opt[string] `json:"changeSummary" maxLength:"1000"`
+		Summary Opt[string] `json:"changeSummary" maxLength:"1000" maxBytes:"2000"`
 	}
 	skillForkBody struct {
-		Name Opt[string] `json:"name" minLength:"1" maxLength:"200" pattern:"^[^\\r\\n]+$"`
-		Slug Opt[string] `json:"slug" minLength:"1" maxLength:"200"`
+		Name Opt[string] `json:"name" minLength:"1" maxLength:"200" maxBytes:"500" pattern:"^[^\\r\\n]+$"`
+		Slug Opt[string] `json:"slug" minLength:"1" maxLength:"200" maxBytes:"500"`
 	}
 	skillResetBody struct {
 		Version Opt[string] `json:"versionId" format:"uuid"`
 	}
 	skillRenameBody struct {
-		Name string      `json:"name" minLength:"1" maxLength:"200" pattern:"^[^\\r\\n]+$"`
-		Slug Opt[string] `json:"slug" minLength:"1" maxLength:"200"`
+		Name string      `json:"name" minLength:"1" maxLength:"200" maxBytes:"500" pattern:"^[^\\r\\n]+$"`
+		Slug Opt[string] `json:"slug" minLength:"1" maxLength:"200" maxBytes:"500"`
 	}
 	installCatalogBody struct {
 		Catalog string      `json:"catalogSkillId" minLength:"1" maxLength:"200"`

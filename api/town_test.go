@@ -143,6 +143,8 @@ func (w *town) samples() map[string]string {
 		"POST /api/companies/{companyId}/approvals":               `{"type":"request_board_approval","payload":{"title":"x"}}`,
 		"POST /api/companies/{companyId}/issues":                  `{"title":"x","allowDuplicate":true}`,
 		"POST /api/issues/{id}/children":                          `{"title":"x","allowDuplicate":true}`,
+		"POST /api/companies/{companyId}/secrets":                 `{"name":"x","value":"x"}`,
+		"POST /api/projects/{id}/workspaces":                      `{"cwd":"/srv/x"}`,
 		"POST /api/secrets/{id}/rotate":                           `{"value":"x"}`,
 		"POST /api/issues/{id}/interactions":                      `{"kind":"request_confirmation","payload":{"version":1,"prompt":"x"}}`,
 		"POST /api/routines/{id}/triggers":                        `{"kind":"api"}`,

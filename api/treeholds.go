@@ -16,7 +16,7 @@ type (
 		Mode     string           `json:"mode" enum:"pause,resume,cancel,restore"`
 		Reason   Opt[string]      `json:"reason" minLength:"1" maxLength:"1000"`
 		Release  *releasePolicy   `json:"releasePolicy,omitempty"`
-		Metadata *json.RawMessage `json:"metadata,omitempty"`
+		Metadata *json.RawMessage `json:"metadata,omitempty" maxBytes:"16384"`
 	}
 	previewBody struct {
 		_       struct{}       `additionalProperties:"false"`

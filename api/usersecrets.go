@@ -16,7 +16,7 @@ type newDefinition struct {
 	Provider       string               `json:"provider,omitempty" enum:"local_encrypted,aws_secrets_manager,gcp_secret_manager,vault"`
 	ProviderConfig Opt[string]          `json:"providerConfigId" format:"uuid"`
 	ManagedMode    string               `json:"managedMode,omitempty" enum:"paperclip_managed,external_reference"`
-	Metadata       Opt[json.RawMessage] `json:"providerMetadata"`
+	Metadata       Opt[json.RawMessage] `json:"providerMetadata" maxBytes:"4096"`
 	Guidance       Opt[string]          `json:"usageGuidance" maxLength:"1000"`
 }
 
@@ -25,7 +25,7 @@ type patchDefinition struct {
 	Name           *string              `json:"name,omitempty" minLength:"1" maxLength:"160" nullable:"false"`
 	Status         *string              `json:"status,omitempty" enum:"active,disabled,archived,deleted" nullable:"false"`
 	ProviderConfig Opt[string]          `json:"providerConfigId" format:"uuid"`
-	Metadata       Opt[json.RawMessage] `json:"providerMetadata"`
+	Metadata       Opt[json.RawMessage] `json:"providerMetadata" maxBytes:"4096"`
 	Guidance       Opt[string]          `json:"usageGuidance" maxLength:"1000"`
 }
 
@@ -42,7 +42,7 @@ type newUserSecret struct {
 // patchUserSecret is the body that changes the caller's value or its status.
 type patchUserSecret struct {
 	Status          *string     `json:"status,omitempty" enum:"active,disabled,archived,deleted" nullable:"false"`
-	Value           Opt[string] `json:"value" minLength:"1" maxLength:"65536"`
+	Value           Opt[string] `json:"value" minLength:"1" maxLength:"65536" maxBytes:"65536"`
 	ExternalRef     Opt[string] `json:"externalRef" maxLength:"2048"`
 	ProviderVersion Opt[string] `json:"providerVersionRef" maxLength:"512"`
 	ProviderConfig  Opt[string] `json:"providerConfigId" format:"uuid"`

@@ -9,7 +9,7 @@ type voteBody struct {
 	TargetType string      `json:"targetType" enum:"issue_comment,issue_document_revision"`
 	Target     string      `json:"targetId" format:"uuid"`
 	Vote       string      `json:"vote" enum:"up,down"`
-	Reason     Opt[string] `json:"reason" maxLength:"1000"`
+	Reason     Opt[string] `json:"reason" maxLength:"1000" maxBytes:"1000"`
 	Sharing    Opt[bool]   `json:"allowSharing"`
 }
 

@@ -143,9 +143,9 @@ func fingerprintOf(w company.ExecutionWorkspace, l company.Lifecycle) configFing
 
 // patchWorkspace is the body that changes an execution workspace.
 type patchWorkspace struct {
-	Name     *string              `json:"name,omitempty" minLength:"1" maxLength:"500" nullable:"false"`
+	Name     *string              `json:"name,omitempty" minLength:"1" maxLength:"500" maxBytes:"500" nullable:"false"`
 	Status   *string              `json:"status,omitempty" enum:"active,idle,in_review,archived" nullable:"false"`
-	Metadata Opt[json.RawMessage] `json:"metadata"`
+	Metadata Opt[json.RawMessage] `json:"metadata" maxBytes:"16000"`
 	Config   *patchLifecycle      `json:"config,omitempty" nullable:"false"`
 }
 
@@ -154,13 +154,13 @@ type patchWorkspace struct {
 type patchLifecycle struct {
 	_                struct{}             `additionalProperties:"false"`
 	Environment      Opt[string]          `json:"environmentId" format:"uuid"`
-	Provision        Opt[string]          `json:"provisionCommand" maxLength:"10000"`
-	RuntimeProvision Opt[string]          `json:"runtimeProvisionCommand" maxLength:"10000"`
-	Teardown         Opt[string]          `json:"teardownCommand" maxLength:"10000"`
-	Cleanup          Opt[string]          `json:"cleanupCommand" maxLength:"10000"`
-	Runtime          Opt[json.RawMessage] `json:"workspaceRuntime"`
+	Provision        Opt[string]          `json:"provisionCommand" maxLength:"10000" maxBytes:"10000"`
+	RuntimeProvision Opt[string]          `json:"runtimeProvisionCommand" maxLength:"10000" maxBytes:"10000"`
+	Teardown         Opt[string]          `json:"teardownCommand" maxLength:"10000" maxBytes:"10000"`
+	Cleanup          Opt[string]          `json:"cleanupCommand" maxLength:"10000" maxBytes:"10000"`
+	Runtime          Opt[json.RawMessage] `json:"workspaceRuntime" maxBytes:"65536"`
 	Desired          Opt[string]          `json:"desiredState" enum:"running,stopped,manual"`
-	States           Opt[json.RawMessage] `json:"serviceStates"`
+	States           Opt[json.RawMessage] `json:"serviceStates" maxBytes:"65536"`
 }
 
 func (p patchLifecycle) config() *company.WorkspaceConfig {

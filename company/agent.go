@@ -371,11 +371,17 @@ func (p Permissions) with(g Grant) Permissions {
 
 // check refuses an agent that is malformed by itself.
 func (a Agent) check() error {
+	for _, text := range []struct {
+		field, value string
+		most         int
+	}{{"name", a.Name, MaxName}, {"title", string(a.Title), MaxName}, {"icon", string(a.Icon), MaxName}, {"capabilities", string(a.Capabilities), MaxText / 4}} {
+		if len(text.value) > text.most {
+			return ledger.Refuse(ledger.Invalid, nil, "%s of an agent is longer than %d bytes", text.field, text.most)
+		}
+	}
 	switch {
 	case strings.TrimSpace(a.Name) == "":
 		return ledger.Refuse(ledger.Invalid, nil, "An agent needs a name")
-	case len(a.Name) > MaxName || len(a.Title) > MaxName || len(a.Icon) > MaxName || len(a.Capabilities) > MaxText/4:
-		return ledger.Refuse(ledger.TooLarge, nil, "The agent's text is too long")
 	case !slices.Contains(Roles, a.Role):
 		return ledger.Refuse(ledger.Invalid, nil, "Unknown role: %s", a.Role)
 	case !slices.Contains(AdapterTypes, a.AdapterType):
