@@ -16,6 +16,7 @@ type createComment struct {
 	Presentation Opt[json.RawMessage] `json:"presentation" maxBytes:"16000"`
 	Metadata     Opt[json.RawMessage] `json:"metadata" maxBytes:"16000"`
 	Reopen       bool                 `json:"reopen,omitempty"`
+	Attachments  []string             `json:"attachmentIds,omitempty" format:"uuid" maxItems:"50" doc:"of the issue's attachments, those that belong to the comment"`
 }
 
 func (s *Server) commentRoutes() []Route {
@@ -95,7 +96,8 @@ func newComment(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	cm, err := Do[company.Comment](rc, "comment.create", of, company.CreateComment{ID: NewID(), Issue: issue, Body: in.Body, OnBehalfOf: in.OnBehalfOf.Or(""),
-		ClientRequest: strings.ToLower(in.ClientID), Presentation: in.Presentation.Or(nil), Metadata: in.Metadata.Or(nil), Reopen: in.Reopen})
+		ClientRequest: strings.ToLower(in.ClientID), Presentation: in.Presentation.Or(nil), Metadata: in.Metadata.Or(nil), Reopen: in.Reopen,
+		Attachments: bodyIDs(in.Attachments)})
 	return OK(cm), err
 }
 

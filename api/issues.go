@@ -74,6 +74,7 @@ type updateIssue struct {
 	Reopen             bool                 `json:"reopen,omitempty"`
 	Comment            string               `json:"comment,omitempty" minLength:"1" maxLength:"200000" maxBytes:"200000"`
 	CommentRequestID   string               `json:"commentClientRequestId,omitempty" format:"uuid"`
+	Attachments        []string             `json:"attachmentIds,omitempty" format:"uuid" maxItems:"50" doc:"of the issue's attachments, those that belong to the comment"`
 	OnBehalfOf         Opt[string]          `json:"onBehalfOfUserId" maxLength:"200"`
 }
 
@@ -299,6 +300,9 @@ func patchIssue(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
+	if len(in.Attachments) > 0 && in.Comment == "" {
+		return Response{}, Invalid("attachmentIds belong to a comment; give one")
+	}
 	of, issue, err := locateIssue(rc)
 	if err != nil {
 		return Response{}, err
@@ -340,7 +344,8 @@ func (in updateIssue) command(issue string) company.UpdateIssue {
 		p.HiddenAt = new(in.HiddenAt.Or(0))
 	}
 	if in.Comment != "" {
-		p.Comment = &company.CreateComment{ID: NewID(), Issue: issue, Body: in.Comment, OnBehalfOf: in.OnBehalfOf.Or(""), ClientRequest: strings.ToLower(in.CommentRequestID)}
+		p.Comment = &company.CreateComment{ID: NewID(), Issue: issue, Body: in.Comment, OnBehalfOf: in.OnBehalfOf.Or(""), ClientRequest: strings.ToLower(in.CommentRequestID),
+			Attachments: bodyIDs(in.Attachments)}
 	}
 	return p
 }

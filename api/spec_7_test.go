@@ -130,6 +130,9 @@ func TestSpec_7_NothingSentIsLost(t *testing.T) {
 	}
 	h.call("GET", issue, "").want(t, 200, `"title":"Weld"`)
 
+	h.call("POST", issue+"/comments", `{"body":"see","attachmentIds":["`+parent+`"]}`).want(t, 404, "Attachment not found")
+	h.call("PATCH", issue, `{"comment":"see","attachmentIds":["`+parent+`"]}`).want(t, 404, "Attachment not found")
+	h.call("PATCH", issue, `{"attachmentIds":["`+parent+`"]}`).want(t, 400, "belong to a comment")
 	for query, body := range map[string]string{"": `{"clearAssignee":true}`, "?clearAssignee=true": ``} {
 		held := "/api/issues/" + h.call("POST", in+"/issues", `{"title":"Held`+query+`","status":"todo"}`).want(t, 201, "").field(t, "id")
 		h.call("POST", held+"/checkout", `{"agentId":"`+h.worker+`","expectedStatuses":["todo"]}`).want(t, 200, "")

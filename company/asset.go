@@ -368,6 +368,28 @@ func createAttachment(c *ledger.Context, p CreateAttachment) (any, error) {
 	return Attached{at, a}, nil
 }
 
+// attachTo gives a comment attachments of its issue that belong to no other.
+func attachTo(tx *ledger.Tx, cm Comment, ids []string) error {
+	if len(ids) == 0 || ledger.Features(tx) < ledger.LevelTidy {
+		return nil
+	}
+	if len(ids) > MaxAttachments {
+		return ledger.Refuse(ledger.Unprocessable, nil, "An issue can have at most %d attachments", MaxAttachments)
+	}
+	for _, id := range ids {
+		at, ok := attachments.Get(tx, cm.Company, id)
+		switch {
+		case !ok || at.Issue != cm.Issue:
+			return ledger.Refuse(ledger.NotFound, nil, "Attachment not found")
+		case at.Comment != "" && string(at.Comment) != cm.ID:
+			return ledger.Refuse(ledger.Conflict, jsonObject{}.str("attachmentId", id).str("issueCommentId", string(at.Comment)).close(), "The attachment belongs to another comment")
+		}
+		at.Comment = NullText(cm.ID)
+		attachments.Put(tx, cm.Company, id, at)
+	}
+	return nil
+}
+
 // AttachmentLimit is what an attachment of the company may have, in bytes.
 func (row Company) AttachmentLimit() int64 {
 	if row.AttachmentMaxBytes <= 0 {

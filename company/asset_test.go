@@ -31,6 +31,27 @@ func (d *desk) refs() map[string]uint32 {
 	return out
 }
 
+func TestACommentTakesAttachmentsOfItsIssue(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	i, other := d.issue(t, CreateIssue{}), d.issue(t, CreateIssue{})
+	loose, foreign := d.attach(t, board, i.ID, "one").Attachment.ID, d.attach(t, board, other.ID, "two").Attachment.ID
+	say := func(ids ...string) error {
+		return d.do(board, "comment.create", CreateComment{ID: d.id(), Issue: i.ID, Body: "see", Attachments: ids}, nil)
+	}
+	wantRefusal(t, say(loose, foreign), ledger.NotFound, "Attachment not found")
+	wantRefusal(t, say(d.id()), ledger.NotFound, "Attachment not found")
+	if at, _ := attachments.Get(d.tx, d.company, loose); at.Comment != "" || d.load(i.ID).Comments != 0 {
+		t.Errorf("a comment that was refused has %q", at.Comment)
+	}
+	with := CreateComment{ID: d.id(), Issue: i.ID, Body: "see", Attachments: []string{loose, loose}}
+	d.must(t, board, "comment.create", with, nil)
+	if at, _ := attachments.Get(d.tx, d.company, loose); string(at.Comment) != with.ID {
+		t.Errorf("the attachment is of comment %q, want %s", at.Comment, with.ID)
+	}
+	wantRefusal(t, say(loose), ledger.Conflict, "The attachment belongs to another comment")
+}
+
 func TestAttachmentsAndWhoMayTouchThem(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

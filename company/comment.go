@@ -114,7 +114,10 @@ type CreateComment struct {
 	Presentation  json.RawMessage `cbor:"6,keyasint,omitempty"`
 	Metadata      json.RawMessage `cbor:"7,keyasint,omitempty"`
 	Reopen        bool            `cbor:"8,keyasint,omitempty"` // by the board: a done or cancelled issue is to do again
-	withUpdate    bool            // it came with an update of the issue
+	// Attachments are those of the issue that belong to the comment from now on; below
+	// ledger.LevelTidy they stay where they are.
+	Attachments []string `cbor:"9,keyasint,omitempty"`
+	withUpdate  bool     // it came with an update of the issue
 }
 
 // DeleteComment is the payload of comment.delete.
@@ -207,6 +210,9 @@ func addComment(c *ledger.Context, i Issue, p CreateComment) (Issue, Comment, er
 		cm.AuthorType, cm.AuthorUser = "user", NullText(c.Cmd.Actor.ID)
 	default:
 		cm.AuthorType, reason = "system", "allow_system"
+	}
+	if err := attachTo(c.Tx, cm, p.Attachments); err != nil {
+		return i, Comment{}, err
 	}
 	comments.Put(c.Tx, company, cm.rowKey(), cm)
 	c.Set(commentAtKey(company, cm.ID), []byte(cm.rowKey()))

@@ -30,7 +30,7 @@ const (
 	LevelWide = 2
 	// LevelTidy takes away what stayed behind when that which it belonged to went or
 	// moved, refuses an issue that begins in a status that there is not, lets the depth
-	// of one be changed, and refuses to name what is not the project's or the company's.
+	// of one be changed and a comment take its attachments, and refuses to name what is not the project's or the company's.
 	LevelTidy = 3
 	// FeatureLevel is the newest that this version knows.
 	FeatureLevel = LevelTidy
