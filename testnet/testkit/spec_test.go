@@ -298,6 +298,22 @@ func TestSpec_17_3_3_DelegationAcrossTeamsCountsItsDepth(t *testing.T) {
 		}
 		parent = row.ID
 	}
+	var codes []struct {
+		BillingCode string
+		CostCents   int
+	}
+	b.Must(1, "GET", "/api/companies/"+of+"/costs/by-billing-code", nil, &codes, b.Seen()...)
+	if len(codes) != 1 || codes[0].BillingCode != "LAUNCH" || codes[0].CostCents != 12 {
+		t.Errorf("the whole chain costs %+v, want 12 under the code of its first", codes)
+	}
+	chain, _ := b.fields(2, "/api/issues/"+parent)["goalChain"].([]any)
+	var root map[string]any
+	if n := len(chain); n > 0 {
+		root, _ = chain[n-1].(map[string]any)
+	}
+	if root["level"] != "company" || root["parentId"] != nil {
+		t.Errorf("the last hop's chain of goals is %v", chain)
+	}
 	// Who was given work by another may not cancel it. The hops are checked out by
 	// the runs they woke, sooner or later; what waits in the backlog wakes nobody.
 	var later struct{ ID string }
