@@ -302,6 +302,11 @@ func createCompany(c *ledger.Context, p SaveCompany) (any, error) {
 	if err := row.checkResponsible(c.Tx, founded); err != nil {
 		return nil, err
 	}
+	if apart(c) { // it has no assets yet
+		if err := row.checkLogo(c.Tx); err != nil {
+			return nil, err
+		}
+	}
 	var err error
 	if row.IssuePrefix, err = freePrefix(c.Tx, row.Name); err != nil {
 		return nil, err

@@ -210,8 +210,9 @@ func tellOfCompanies(s *storyteller) {
 	r := s.routine(s.t, s.agent("Ada"), nil)
 	s.by(board, "folder.file", FileItem{Kind: FolderRoutines, Item: r.ID, Folder: folder.ID}, "folder.item_moved")
 	s.by(board, "folder.delete", DeleteFolder{ID: folder.ID}, "folder.deleted")
-	s.by(board, "label.create", CreateLabel{ID: folder.ID, Name: "bug", Color: "#ff0000"}, "label.created")
-	s.by(board, "label.delete", DeleteLabel{ID: folder.ID}, "label.deleted")
+	label := s.id()
+	s.by(board, "label.create", CreateLabel{ID: label, Name: "bug", Color: "#ff0000"}, "label.created")
+	s.by(board, "label.delete", DeleteLabel{ID: label}, "label.deleted")
 	late := s.agent("Late")
 	for range maxStoppedRuns + 1 { // more than pausing ends at once
 		s.run(late)

@@ -477,7 +477,8 @@ func realizeWorkspace(c *ledger.Context, p RealizeWorkspace) (any, error) {
 
 func cleanWorkspace(c *ledger.Context, p CleanWorkspace) (any, error) {
 	key := execCleanupKey(c.Cmd.Actor.ID, p.ID)
-	if c.Cmd.Actor.Type != "node" || !c.Has(key) {
+	of, ok := c.Get(key)
+	if c.Cmd.Actor.Type != "node" || !ok || apart(c) && string(of) != c.Cmd.Company {
 		return nil, errNoExecutionWorkspace()
 	}
 	c.Delete(key)

@@ -157,6 +157,11 @@ func wakeOnCommand(c *ledger.Context, w Wake) (any, error) {
 	if by.Type == "agent" && by.ID != w.Agent {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "Agent can only invoke itself")
 	}
+	if apart(c) {
+		if err := w.checkAbout(c.Tx, a.Company); err != nil {
+			return nil, err
+		}
+	}
 	if w.IdempotencyKey != "" {
 		if id, ok := c.Get(wakeupOnceKey(c.Cmd.Company, w.Agent, w.IdempotencyKey)); ok {
 			if u, ok := wakeups.Get(c.Tx, c.Cmd.Company, string(id)); ok {
@@ -179,6 +184,32 @@ func wakeOnCommand(c *ledger.Context, w Wake) (any, error) {
 			Details: jsonObject{}.str("agentId", w.Agent).close()})
 	}
 	return res, nil
+}
+
+// checkAbout refuses a wake about what its company has not.
+func (w Wake) checkAbout(tx *ledger.Tx, company string) error {
+	i, ok := issues.Get(tx, company, w.Issue)
+	if w.Issue != "" && !ok {
+		return errNoIssue()
+	}
+	for _, linked := range w.LinkedIssues {
+		if !tx.Has(issues.Key(company, linked)) {
+			return errNoIssue()
+		}
+	}
+	if w.Comment != "" && !tx.Has(commentAtKey(company, w.Comment)) {
+		return ledger.Refuse(ledger.NotFound, nil, "Comment not found")
+	}
+	if w.Approval != "" && !tx.Has(approvals.Key(company, w.Approval)) {
+		return ledger.Refuse(ledger.NotFound, nil, "Approval not found")
+	}
+	if w.Interaction == "" {
+		return nil
+	}
+	if _, ok := InteractionOf(tx, i, w.Interaction); !ok {
+		return ledger.Refuse(ledger.NotFound, nil, "Interaction not found")
+	}
+	return nil
 }
 
 func replayed(tx *ledger.Tx, u Wakeup) WakeResult {

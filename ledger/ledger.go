@@ -32,8 +32,10 @@ const (
 	// moved, refuses an issue that begins in a status that there is not, lets the depth
 	// of one be changed and a comment take its attachments, and refuses to name what is not the project's or the company's.
 	LevelTidy = 3
+	// LevelApart refuses what named rows of another company and was taken before.
+	LevelApart = 4
 	// FeatureLevel is the newest that this version knows.
-	FeatureLevel = LevelTidy
+	FeatureLevel = LevelApart
 )
 
 // Config is what a ledger needs. Span and Mux are required.
