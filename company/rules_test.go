@@ -9,13 +9,14 @@ import (
 func TestAgentsDoNotCancelWhatOthersWant(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	ada := d.agent("Ada")
+	boss := d.hire(t, "Boss", "")
+	ada := d.hire(t, "Ada", boss)
 	who := as{ada, d.run(ada)}
 	theirs := d.issue(t, CreateIssue{Assignee: ada})
 	var own IssueResult
 	d.must(t, who, "issue.create", CreateIssue{ID: d.id(), Title: "Mine"}, &own)
 	r := wantRefusal(t, d.do(who, "issue.update", UpdateIssue{Issue: theirs.ID, Status: IssueCancelled}, nil), ledger.Unprocessable, "")
-	if m := detail(t, r); len(m["allowedStatuses"].([]any)) != 2 {
+	if m := detail(t, r); len(m["allowedStatuses"].([]any)) != 2 || m["escalateToAgentId"] != boss {
 		t.Errorf("details %v", m)
 	}
 	d.must(t, who, "issue.update", UpdateIssue{Issue: own.Issue.ID, Status: IssueCancelled}, nil)
