@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/live"
+	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
@@ -50,8 +51,6 @@ const (
 	// maxAnswer bounds what is kept of an answer, maxHeaders what is sent.
 	maxAnswer  = company.MaxExcerpt
 	maxHeaders = 64
-	// redacted stands for a secret that an agent sent back.
-	redacted = "***REDACTED***"
 )
 
 // ErrPrivate refuses an address that is not public.
@@ -127,14 +126,31 @@ func (c config) wait() time.Duration {
 	return time.Duration(min(c.Wait, MaxCallback.Seconds()) * float64(time.Second))
 }
 
-// hidden returns text without the run's secrets.
-func hidden(text string, secrets []string) string {
-	for _, s := range secrets {
-		if s != "" {
-			text = strings.ReplaceAll(text, s, redacted)
+// secrets are the values of the configuration that must not be seen in what the
+// agent answers, though they are no stored secrets: those of headers that are
+// called like one, whole and without the scheme before them, the URL's password, and
+// what its query has under such a name.
+func (c config) secrets() (out []string) {
+	for k, v := range c.Headers {
+		if !process.Sensitive(k) {
+			continue
+		}
+		out = append(out, string(v))
+		if _, bare, ok := strings.Cut(string(v), " "); ok {
+			out = append(out, bare)
 		}
 	}
-	return text
+	if to, err := url.Parse(c.URL); err == nil {
+		if password, ok := to.User.Password(); ok {
+			out = append(out, password)
+		}
+		for k, list := range to.Query() {
+			if process.Sensitive(k) {
+				out = append(out, list...)
+			}
+		}
+	}
+	return out
 }
 
 // Invoke makes the call and waits for its answer.
@@ -165,10 +181,8 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	if err != nil {
 		return company.Outcome{Status: company.RunFailed, ErrorCode: "adapter_failed", Error: err.Error()}
 	}
-	if token != "" {
-		inv.Secrets = append(slices.Clone(inv.Secrets), token)
-	}
-	out, answer, err := a.call(ctx, inv, c, back)
+	red := company.NewRedactor(slices.Concat(inv.Secrets, c.secrets(), []string{token}))
+	out, answer, err := a.call(ctx, inv, c, back, red)
 	var told *company.Callback
 	if err == nil && back != nil {
 		if limit = c.wait(); timer.Stop() {
@@ -180,7 +194,7 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	if told != nil {
 		out.Status, out.Usage = told.Status, told.Usage
 		if told.Status != company.RunSucceeded {
-			err = errors.New(hidden(cmp.Or(told.Error, "The agent told that it failed"), inv.Secrets))
+			err = errors.New(red.Clean(cmp.Or(told.Error, "The agent told that it failed")))
 		}
 	}
 	stopReason := "completed"
@@ -201,9 +215,9 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	result := map[string]any{"stopReason": stopReason, "timeoutFired": stopReason == "timeout", "timeoutSource": source,
 		"timeoutConfigured": source == "config", "effectiveTimeoutMs": limit.Milliseconds(), "effectiveTimeoutSec": int64(limit.Seconds())}
 	if told != nil {
-		result["calledBack"], result["summary"] = true, hidden(told.Summary, inv.Secrets)
-		if s := hidden(string(told.Result), inv.Secrets); len(s) > 0 && json.Valid([]byte(s)) {
-			result["result"] = json.RawMessage(s)
+		result["calledBack"], result["summary"] = true, red.Clean(told.Summary)
+		if b := red.CleanJSON(told.Result); len(b) > 0 {
+			result["result"] = b
 		}
 	}
 	out.Result, _ = json.Marshal(result) // always encodes
@@ -246,7 +260,7 @@ func (a *Adapter) await(ctx context.Context, run company.Run) (*company.Callback
 
 // call sends the request. Its error never holds the query or a header: they may
 // be secret.
-func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config, back map[string]string) (out company.Outcome, answer string, err error) {
+func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config, back map[string]string, red *company.Redactor) (out company.Outcome, answer string, err error) {
 	to, err := url.Parse(c.URL)
 	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
 		return out, "", errors.New("HTTP adapter endpoint URL is missing or not http(s)")
@@ -281,12 +295,12 @@ func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config, ba
 		if errors.As(err, &wrapped) {
 			err = wrapped.Err // without the URL
 		}
-		return out, "", errors.New(hidden("HTTP adapter request failed: "+err.Error(), inv.Secrets))
+		return out, "", errors.New(red.Clean("HTTP adapter request failed: " + err.Error()))
 	}
 	defer res.Body.Close()
 	kept, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	answer = strings.ToValidUTF8(strings.ReplaceAll(string(kept), "\x00", ""), "\uFFFD")
-	answer = hidden(answer, inv.Secrets)
+	answer = red.Clean(answer)
 	if err != nil {
 		return out, answer, errors.New("HTTP adapter answer broke off")
 	}

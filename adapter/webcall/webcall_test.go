@@ -52,6 +52,31 @@ func TestACallCarriesTheTemplate(t *testing.T) {
 	}
 }
 
+// An agent that shows what it was sent shows no secret by it: neither a stored one,
+// in any form that answers have, nor one that stands in the configuration.
+func TestAnEchoShowsNoSecret(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, password, _ := r.BasicAuth()
+		fmt.Fprintf(w, "%s %s %s %s %s %s", r.Header.Get("X-Auth"), strings.TrimPrefix(r.Header.Get("X-Api-Key"), "Bearer "), password,
+			r.URL.Query().Get("access_token"), "bGluZVxjYW5hcnkiMg==", `line\\canary\"2`)
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	defer s.Close()
+	var log string
+	o := local().Invoke(t.Context(), company.Invocation{Wake: []byte(`{}`), Secrets: []string{`line\canary"2`},
+		Config: fmt.Appendf(nil, `{"url":%q,"headers":{"X-Auth":"header-canary","X-Api-Key":"Bearer bare-canary","X-Plain":"seen"}}`,
+			strings.Replace(s.URL, "http://", "http://ada:password-canary@", 1)+"/?access_token=query-canary&page=7"),
+		Log: func(_, text string) { log += text }, Report: func(company.Report) {}, Authority: func() time.Duration { return shim.BootTime() + time.Hour }})
+	for _, canary := range []string{"header-canary", "bare-canary", "password-canary", "query-canary", "bGluZVxjYW5hcnkiMg", `canary\"2`} {
+		if strings.Contains(log+*o.Stdout+o.Error+string(o.Result), canary) {
+			t.Errorf("%s is seen: %s", canary, log)
+		}
+	}
+	if got := strings.Count(*o.Stdout, "***REDACTED***"); got != 6 {
+		t.Errorf("the answer hides %d values, want 6: %s", got, *o.Stdout)
+	}
+}
+
 // What is not public is refused, by address and by name, and where a redirect
 // leads is not looked at.
 func TestWhatIsNotPublicIsNotReached(t *testing.T) {
