@@ -44,6 +44,29 @@ func signed(secret string, parts ...string) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
+// A company that is paused or archived gets no new work by its webhooks, as it gets
+// none by its schedules; what was refused may be delivered again.
+func TestAWebhookOfACompanyAtRestDoesNotFire(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	path, _, secret := h.hook(t, "github_hmac")
+	var list []struct{ ID string }
+	if err := json.Unmarshal(h.call("GET", "/api/companies", "").body, &list); err != nil || len(list) != 1 {
+		t.Fatal(err, list)
+	}
+	of := "/api/companies/" + list[0].ID
+	const body = `{"what":"bugs"}`
+	good := "X-Hub-Signature-256: sha256=" + signed(secret, body)
+	h.call("PATCH", of, `{"status":"paused"}`).want(t, 200, `"status":"paused"`)
+	h.call("POST", path, body, "X-Hub-Signature-256: sha256=00").want(t, 401, "Webhook signature did not verify")
+	h.call("POST", path, body, good).want(t, 409, "The company is not active").want(t, 409, `"status":"paused"`)
+	h.call("GET", of+"/issues", "").want(t, 200, "[]")
+	h.call("PATCH", of, `{"status":"active"}`).want(t, 200, `"status":"active"`)
+	h.call("POST", path, body, good).want(t, 202, `"status":"issue_created"`)
+	h.call("POST", of+"/archive", "").want(t, 200, "")
+	h.call("POST", path, body+" ", "X-Hub-Signature-256: sha256="+signed(secret, body+" ")).want(t, 409, `"status":"archived"`)
+}
+
 func TestWebhooksAreVerified(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -219,6 +219,9 @@ func fireWebhook(rc *Request) (Response, error) {
 	if p.Delivery, p.Until, err = rc.verify(t, body); err != nil {
 		return Response{}, err
 	}
+	if err := rc.View(func(tx *ledger.Tx) error { return mayFire(tx, t) }); err != nil {
+		return Response{}, err
+	}
 	if len(strings.TrimSpace(string(body))) > 0 {
 		if err := wellFormed(body); err != nil {
 			return Response{}, err
@@ -233,6 +236,16 @@ func fireWebhook(rc *Request) (Response, error) {
 	rc.Credential = ledger.Credential{Kind: "node", ID: string(rc.server.cfg.NodeID)}
 	run, err := Do[company.RoutineRun](rc, "routine.fire", t.Company, p)
 	return OK(showRoutineRun(run)), err
+}
+
+// mayFire refuses a delivery to a company that is paused or archived: its schedules
+// rest as well. The delivery is not remembered, so that it may be sent again.
+func mayFire(tx *ledger.Tx, t company.RoutineTrigger) error {
+	row, ok := company.CompanyOf(tx, t.Company)
+	if !ok || row.Status == company.CompanyActive {
+		return nil // what is gone is refused where the delivery is applied
+	}
+	return Conflict("The company is not active", map[string]any{"companyId": row.ID, "status": row.Status, "triggerId": t.ID})
 }
 
 // verify checks a delivery's credential by the trigger's mode, in constant time.
