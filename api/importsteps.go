@@ -209,10 +209,14 @@ func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s company.S
 	if err := json.Unmarshal(company.ManagedInstructionsConfig(im.company.ID, id, company.InstructionsEntry), &config); err != nil {
 		return s, err
 	}
+	// No timer runs because of an import, also not one that the specification's place
+	// for it would switch on once runtimeConfig says nothing of it.
+	if config["enabled"] == true {
+		config["enabled"] = false
+	}
 	if s.AdapterConfig, err = json.Marshal(config); err != nil {
 		return s, err
 	}
-	// No timer runs because of an import.
 	runtime := map[string]any{}
 	for k, v := range a.RuntimeConfig {
 		runtime[k] = v

@@ -515,6 +515,34 @@ func TestAPackageFromGitHubIsRead(t *testing.T) {
 	}
 }
 
+// A timer of a package stays off wherever the package has it, also once the other
+// place says nothing of it.
+func TestAnImportedTimerStaysOff(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	body, err := json.Marshal(map[string]any{"target": map[string]any{"mode": "new_company", "newCompanyName": "Acme"}, "include": map[string]any{"company": true, "agents": true},
+		"source": map[string]any{"type": "inline", "rootPath": "acme", "files": map[string]any{"COMPANY.md": "---\nname: Acme\n---\n", "agents/ada/AGENTS.md": "---\nname: Ada\n---\n",
+			".paperclip.yaml": "schema: paperclip/v1\nagents:\n  ada:\n    adapter:\n      type: process\n      config:\n        command: \"true\"\n        enabled: true\n        intervalSec: 30\n" +
+				"    runtime:\n      heartbeat:\n        enabled: true\n"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.call("POST", "/api/companies/import", string(body)).want(t, 200, `"action":"created"`)
+	view(t, h, func(tx *ledger.Tx) {
+		for _, row := range company.Companies(tx) {
+			for _, a := range company.AgentsOf(tx, row.ID, false) {
+				if on, _ := a.Timer(); on {
+					t.Errorf("the timer of %s is on", a.Name)
+				}
+				a.RuntimeConfig = json.RawMessage(`{}`)
+				if on, every := a.Timer(); on || every != 30 {
+					t.Errorf("without its runtimeConfig the timer of %s is %v, every %d s", a.Name, on, every)
+				}
+			}
+		}
+	})
+}
+
 func TestBadImportsAreRefused(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
