@@ -16,6 +16,9 @@ func TestStrandedIssuesAreFoundLittleByLittle(t *testing.T) {
 		for range 3 {
 			i := d.issue(t, CreateIssue{Status: IssueInReview, Assignee: agent})
 			want = append(want, i.ID)
+			for _, r := range LiveRunsOfAgent(d.tx, d.company, agent) { // it was woken for it
+				d.must(t, board, "run.cancel", Cancel{Run: r.ID}, nil)
+			}
 			d.issue(t, CreateIssue{Status: IssueDone, Assignee: agent})
 			d.issue(t, CreateIssue{Status: IssueTodo})
 		}

@@ -490,11 +490,15 @@ func fireTimer(c *ledger.Context, k Tick) (any, error) {
 // wakeForAssignment wakes the agent to whom an issue was assigned that is ready
 // to be worked on, or whose issue became ready, in the same command; before is
 // the issue as it was, zero for a new one. An agent that took an issue itself
-// is not woken for it. Whether a wake was acted on is recorded on its request;
-// only a broken invariant is an error.
+// is not woken for it. Work that goes on, or waits to be looked at, wakes the agent
+// that it is handed to; what is blocked, or in a stage of its execution, has what
+// brings it on. Whether a wake was acted on is recorded on its request; only a
+// broken invariant is an error.
 func wakeForAssignment(c *ledger.Context, before, i Issue) error {
-	if i.Assignee == "" || i.Status != IssueTodo || before.Assignee == i.Assignee && before.Status == i.Status ||
-		isAgent(c) && c.Cmd.Actor.ID == i.Assignee {
+	handed := before.Assignee != i.Assignee && (i.Status == IssueInProgress || i.Status == IssueInReview) &&
+		(i.Execution == nil || i.Execution.Status != "pending") && ledger.Features(c.Tx) >= ledger.LevelHandover
+	ready := i.Status == IssueTodo && (before.Assignee != i.Assignee || before.Status != i.Status)
+	if i.Assignee == "" || !ready && !handed || isAgent(c) && c.Cmd.Actor.ID == i.Assignee {
 		return nil
 	}
 	from := "issue.update"

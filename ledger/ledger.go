@@ -34,8 +34,11 @@ const (
 	LevelTidy = 3
 	// LevelApart refuses what named rows of another company and was taken before.
 	LevelApart = 4
+	// LevelHandover wakes the agent to whom work is handed that goes on already or
+	// waits to be looked at.
+	LevelHandover = 5
 	// FeatureLevel is the newest that this version knows.
-	FeatureLevel = LevelApart
+	FeatureLevel = LevelHandover
 )
 
 // Config is what a ledger needs. Span and Mux are required.
