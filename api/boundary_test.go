@@ -167,6 +167,9 @@ func TestBodiesNameNoRowsOfOthers(t *testing.T) {
 	if tried < 500 {
 		t.Errorf("only %d requests were tried", tried)
 	}
+	for field, where := range map[string]string{"issueId": "issues", "taskId": "issues", "commentId": "issues/comments", "approvalId": "approvals"} { // in what no plan describes
+		h.call("POST", "/api/agents/"+ours.agent+"/wakeup", `{"payload":{"`+field+`":"`+theirs.values[where]+`"}}`).want(t, 404, "not found")
+	}
 	after, _ := h.node.ledger.Head()
 	for e, err := range h.node.ledger.Entries(t.Context(), before) {
 		if err != nil || e.Height >= after {
