@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -28,6 +29,28 @@ type newAgent struct {
 	Permissions        *agentGrant          `json:"permissions,omitempty"`
 	Metadata           Opt[json.RawMessage] `json:"metadata" maxBytes:"65536"`
 	ContextMode        string               `json:"contextMode,omitempty" enum:"thin,fat"`
+	DesiredSkills      []json.RawMessage    `json:"desiredSkills,omitempty" maxItems:"200" types:"string,object" maxBytes:"8192"`
+	Instructions       *newInstructions     `json:"instructionsBundle,omitempty"`
+}
+
+// newInstructions are the files that tell a new agent what to do.
+type newInstructions struct {
+	Entry string          `json:"entryFile,omitempty" minLength:"1" maxLength:"400"`
+	Files json.RawMessage `json:"files" types:"object" maxBytes:"196608"` // text by path
+}
+
+// texts returns the files by their paths.
+func (n newInstructions) texts() (files map[string]string, err error) {
+	if json.Unmarshal(n.Files, &files) != nil || files == nil {
+		return nil, ValidationError(Issue{Code: "invalid_type", Expected: "record", Path: []any{"instructionsBundle", "files"}, Message: "Invalid input: expected the text of each file by its path"})
+	}
+	for _, text := range files {
+		if len(text) > company.MaxInstructionFile {
+			return nil, ValidationError(Issue{Code: "too_big", Path: []any{"instructionsBundle", "files"}, Maximum: new(float64(company.MaxInstructionFile)), Inclusive: new(true),
+				Message: fmt.Sprintf("Too big: expected each file to have <=%d bytes", company.MaxInstructionFile)})
+		}
+	}
+	return files, nil
 }
 
 // patchAgent is the body that changes an agent.
@@ -48,8 +71,10 @@ type patchAgent struct {
 	ContextMode        string               `json:"contextMode,omitempty" enum:"thin,fat"`
 	// Status does what the routes do that pause an agent, let it go on, or end it.
 	Status string `json:"status,omitempty" enum:"active,paused,idle,running,error,pending_approval,terminated"`
-	// Permissions have a route of their own; here they are a 422 that names it.
-	Permissions Opt[json.RawMessage] `json:"permissions"`
+	// These have routes of their own; here they are a 422 that names the route.
+	Permissions   Opt[json.RawMessage] `json:"permissions"`
+	DesiredSkills Opt[json.RawMessage] `json:"desiredSkills" types:"array"`
+	Instructions  Opt[json.RawMessage] `json:"instructionsBundle"`
 }
 
 // agentGrant changes what an agent may do.
@@ -303,11 +328,38 @@ func createAgent(rc *Request) (Response, error) {
 	if err := in.check(); err != nil {
 		return Response{}, err
 	}
-	return doAgent(rc, "agent.create", companyID(rc), in.command())
+	p := in.command()
+	if err := knowsEquipment(rc, &p); err != nil {
+		return Response{}, err
+	}
+	return doAgent(rc, "agent.create", companyID(rc), p)
+}
+
+// knowsEquipment sees to it that nobody is told of an agent's skills and files who
+// does not know what that is: a node of an older version.
+func knowsEquipment(rc *Request, p *company.SaveAgent) error {
+	if p.Skills == nil && p.Instructions == nil {
+		return nil
+	}
+	return rc.View(func(tx *ledger.Tx) error {
+		if ledger.Features(tx) >= ledger.LevelHandover {
+			return nil
+		}
+		if p.Instructions != nil {
+			return Conflict("This mesh has nodes of an older version; upgrade them first, or write the instructions when the agent is there", nil)
+		}
+		p.Skills = nil
+		return nil
+	})
 }
 
 // check refuses what the body's type can not say.
 func (in newAgent) check() error {
+	if in.Instructions != nil {
+		if _, err := in.Instructions.texts(); err != nil {
+			return err
+		}
+	}
 	return checkSchedule(in.AdapterConfig.Or(nil), in.RuntimeConfig.Or(nil))
 }
 
@@ -316,6 +368,11 @@ func (in newAgent) command() company.SaveAgent {
 	p := company.SaveAgent{ID: NewID(), Name: &in.Name, Role: given[string](in.Role), Title: textOf(in.Title), Icon: textOf(in.Icon), ReportsTo: idPointer(in.ReportsTo),
 		Capabilities: textOf(in.Capabilities), AdapterType: given[string](in.AdapterType), AdapterConfig: in.AdapterConfig.Or(nil), RuntimeConfig: in.RuntimeConfig.Or(nil),
 		DefaultEnvironment: idPointer(in.DefaultEnvironment), Metadata: in.Metadata.Or(nil), ContextMode: given[string](in.ContextMode)}
+	p.Skills = company.SkillKeysIn(in.DesiredSkills)
+	if in.Instructions != nil {
+		files, _ := in.Instructions.texts() // check has seen that they can be read
+		p.Instructions = company.InstructionsIn(in.Instructions.Entry, files)
+	}
 	if in.BudgetMonthlyCents > 0 {
 		p.Budget = centsOf(&in.BudgetMonthlyCents)
 	}
@@ -337,8 +394,13 @@ func updateAgent(rc *Request) (Response, error) {
 	if err := checkSchedule(in.AdapterConfig.Or(nil), in.RuntimeConfig.Or(nil)); err != nil {
 		return Response{}, err
 	}
-	if in.Permissions.Set {
+	switch {
+	case in.Permissions.Set:
 		return Response{}, Unprocessable("Permissions are changed by PATCH /api/agents/"+a.ID+"/permissions", nil)
+	case in.DesiredSkills.Set:
+		return Response{}, Unprocessable("An agent's skills are changed by POST /api/agents/"+a.ID+"/skills/sync", nil)
+	case in.Instructions.Set:
+		return Response{}, Unprocessable("An agent's instructions are changed by PUT /api/agents/"+a.ID+"/instructions-bundle/file, a file at a time", nil)
 	}
 	if kind, err := in.statusCommand(rc, a); err != nil {
 		return Response{}, err

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
@@ -11,9 +10,8 @@ import (
 // newHire is the body that hires an agent: what creates one, and what it is for.
 type newHire struct {
 	newAgent
-	DesiredSkills  []json.RawMessage `json:"desiredSkills,omitempty" maxItems:"200" types:"string,object" maxBytes:"8192"`
-	SourceIssueID  Opt[string]       `json:"sourceIssueId" format:"uuid"`
-	SourceIssueIDs []string          `json:"sourceIssueIds,omitempty" format:"uuid" maxItems:"100"`
+	SourceIssueID  Opt[string] `json:"sourceIssueId" format:"uuid"`
+	SourceIssueIDs []string    `json:"sourceIssueIds,omitempty" format:"uuid" maxItems:"100"`
 }
 
 // A hired answers a hire: the agent, and the approval that decides about it,
@@ -40,7 +38,11 @@ func hireAgent(rc *Request) (r Response, err error) {
 	if err := in.check(); err != nil {
 		return r, err
 	}
-	p := company.HireAgent{Agent: in.newAgent.command(), Approval: NewID(), Skills: skillNames(in.DesiredSkills)}
+	p := company.HireAgent{Agent: in.newAgent.command(), Approval: NewID()}
+	p.Skills = p.Agent.Skills
+	if err := knowsEquipment(rc, &p.Agent); err != nil {
+		return r, err
+	}
 	for _, id := range append(in.SourceIssueIDs, in.SourceIssueID.Or("")) {
 		if id != "" {
 			p.Issues = append(p.Issues, strings.ToLower(id))
@@ -63,23 +65,4 @@ func hireAgent(rc *Request) (r Response, err error) {
 		return nil
 	})
 	return r, err
-}
-
-// skillNames returns the skills that a hire wants, each a name or an object
-// with a key.
-func skillNames(list []json.RawMessage) (names []string) {
-	for _, b := range list {
-		var name string
-		var keyed struct {
-			Key string `json:"key"`
-		}
-		if json.Unmarshal(b, &name) != nil {
-			_ = json.Unmarshal(b, &keyed)
-			name = keyed.Key
-		}
-		if name != "" && len(name) <= company.MaxName {
-			names = append(names, name)
-		}
-	}
-	return names
 }

@@ -65,3 +65,56 @@ func TestInstructionsAreFilesOfAnAgent(t *testing.T) {
 		}
 	})
 }
+
+// An agent begins with the files and skills that it is made with, hired or not,
+// and with what the board agreed to.
+func TestAnAgentIsMadeWithItsInstructions(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	of := h.call("POST", "/api/companies", `{"name":"Acme"}`).want(t, 201, "").field(t, "id")
+	const with = `"adapterConfig":{"command":"true"},"desiredSkills":["paperclip",{"key":"para-memory-files","versionId":null}],"instructionsBundle":{"entryFile":"ROLE.md","files":{"ROLE.md":"Lead.","notes/how.md":"Slowly."}}`
+	made := func(name, agent string) {
+		t.Helper()
+		h.call("GET", "/api/agents/"+agent, "").want(t, 200, `"instructionsEntryFile":"ROLE.md"`).want(t, 200, `"command":"true"`)
+		h.call("GET", "/api/agents/"+agent+"/instructions-bundle/file?path=notes/how.md", "").want(t, 200, `"content":"Slowly."`)
+		h.call("GET", "/api/agents/"+agent+"/skills", "").want(t, 200, `"desiredSkills":["paperclip","para-memory-files"]`)
+		view(t, h, func(tx *ledger.Tx) {
+			if in := company.InstructionsFor(tx, of, agent); in == nil || in.Entry != "ROLE.md" || in.Texts["ROLE.md"] != "Lead." {
+				t.Errorf("a run of %s gets %+v", name, in)
+			}
+		})
+	}
+	made("who was made", h.call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada",`+with+`}`).want(t, 201, "").field(t, "id"))
+	h.call("PATCH", "/api/companies/"+of, `{"requireBoardApprovalForNewAgents":true}`).want(t, 200, "")
+	var hire hired
+	if err := json.Unmarshal(h.call("POST", "/api/companies/"+of+"/agent-hires", `{"name":"Bob",`+with+`}`).want(t, 201, `"status":"pending_approval"`).body, &hire); err != nil {
+		t.Fatal(err)
+	}
+	made("who waits", hire.Agent.ID)
+	approval := h.call("POST", "/api/companies/"+of+"/approvals", `{"type":"hire_agent","payload":{"name":"Cyd",`+with+`}}`).want(t, 201, "").field(t, "id")
+	h.call("POST", "/api/approvals/"+approval+"/approve", `{}`).want(t, 200, "approved")
+	cyd := ""
+	view(t, h, func(tx *ledger.Tx) {
+		for _, a := range company.AgentsOf(tx, of, false) {
+			if a.Name == "Cyd" {
+				cyd = a.ID
+			}
+		}
+	})
+	made("who was asked for", cyd)
+
+	for bad, says := range map[string]string{
+		`{"files":{"ROLE.md":"Lead."}}`:                             "has no AGENTS.md",
+		`{"files":{}}`:                                              "has no AGENTS.md",
+		`{"files":{"AGENTS.md":"Lead.","../x":"y"}}`:                "Invalid path",
+		`{"files":{"AGENTS.md":"Lead.","notes":"y","notes/x":"y"}}`: "a file and a folder",
+	} {
+		h.call("POST", "/api/companies/"+of+"/agent-hires", `{"name":"Eve","instructionsBundle":`+bad+`}`).want(t, 422, says)
+		h.call("POST", "/api/companies/"+of+"/approvals", `{"type":"hire_agent","payload":{"name":"Eve","instructionsBundle":`+bad+`}}`).want(t, 422, says)
+	}
+	for _, bad := range []string{`{}`, `{"files":null}`, `{"files":{"AGENTS.md":1}}`, `{"files":["AGENTS.md"]}`} {
+		h.call("POST", "/api/companies/"+of+"/agent-hires", `{"name":"Eve","instructionsBundle":`+bad+`}`).want(t, 400, "files")
+	}
+	h.call("PATCH", "/api/agents/"+cyd, `{"instructionsBundle":{"files":{"AGENTS.md":"x"}}}`).want(t, 422, "instructions-bundle/file")
+	h.call("PATCH", "/api/agents/"+cyd, `{"desiredSkills":["paperclip"]}`).want(t, 422, "skills/sync")
+}

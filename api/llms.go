@@ -151,6 +151,7 @@ Of every agent, whatever its adapter:
 - role: ` + strings.Join(company.Roles[:len(company.Roles)-1], ", ") + " or " + company.Roles[len(company.Roles)-1] + `
 - reportsTo (agent ID): its manager; the chain must end at the top
 - adapterType and adapterConfig: how it runs, by the page of the adapter
+- instructionsBundle: { files: { "AGENTS.md": text, ... }, entryFile } that it begins with, and desiredSkills: keys of skills
 - runtimeConfig.heartbeat: { enabled (timer on), intervalSec (30 at least), wakeOnDemand, maxConcurrentRuns }
 - budgetMonthlyCents (whole number): 0 sets none
 - permissions: { canCreateAgents, canCreateSkills (boolean) }; the board sets them

@@ -212,6 +212,10 @@ type SaveAgent struct {
 	// ReplaceAdapterConfig takes AdapterConfig as the whole; a change of the
 	// adapter's type does, too.
 	ReplaceAdapterConfig bool `cbor:"16,keyasint,omitempty"`
+	// Skills and Instructions are what a new agent begins with, from level 5 on;
+	// afterwards they have commands of their own.
+	Skills       []string         `cbor:"17,keyasint,omitempty"` // keys
+	Instructions *NewInstructions `cbor:"18,keyasint,omitempty"`
 }
 
 // A Grant changes permissions; nil keeps.

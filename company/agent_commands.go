@@ -56,6 +56,9 @@ func makeAgent(c *ledger.Context, row Company, p SaveAgent, status AgentStatus) 
 	if a.AdapterConfig, err = bindConfig(c.Tx, row.ID, a.AdapterConfig, nil); err != nil {
 		return a, err
 	}
+	if a.AdapterConfig, err = equip(c, a, p); err != nil {
+		return a, err
+	}
 	if err := a.check(); err != nil {
 		return a, err
 	}
@@ -73,8 +76,13 @@ func makeAgent(c *ledger.Context, row Company, p SaveAgent, status AgentStatus) 
 	if status == AgentPendingApproval {
 		return a, nil // the hire says so
 	}
-	c.Record(ledger.Change{Action: "agent.created", EntityType: "agent", EntityID: a.ID,
-		Details: jsonObject{}.str("name", a.Name).str("role", a.Role).null("desiredSkills", "").close()})
+	details := jsonObject{}.str("name", a.Name).str("role", a.Role)
+	if skills := SkillsOfAgent(c.Tx, row.ID, a.ID); len(skills) > 0 {
+		details = details.list("desiredSkills", skills)
+	} else {
+		details = details.null("desiredSkills", "")
+	}
+	c.Record(ledger.Change{Action: "agent.created", EntityType: "agent", EntityID: a.ID, Details: details.close()})
 	if p.Budget != nil && *p.Budget > 0 {
 		if _, err := setPolicy(c, SetBudget{Type: ScopeAgent, Scope: a.ID, Amount: *p.Budget}); err != nil {
 			return a, err

@@ -114,6 +114,8 @@ type hireDraft struct {
 	BudgetMonthlyCents *int64          `json:"budgetMonthlyCents"`
 	Metadata           json.RawMessage `json:"metadata"`
 	ContextMode        *string         `json:"contextMode"`
+	DesiredSkills      json.RawMessage `json:"desiredSkills"`
+	Instructions       json.RawMessage `json:"instructionsBundle"`
 }
 
 // maxHireBudget bounds the monthly budget of a hire, in cents, as for any agent.
@@ -134,6 +136,17 @@ func hireOf(payload json.RawMessage) (SaveAgent, error) {
 	}
 	p := SaveAgent{Name: d.Name, Role: d.Role, Title: d.Title, Icon: d.Icon, ReportsTo: d.ReportsTo, Capabilities: d.Capabilities, AdapterType: d.AdapterType,
 		AdapterConfig: notNull(d.AdapterConfig), RuntimeConfig: notNull(d.RuntimeConfig), DefaultEnvironment: d.DefaultEnvironment, Metadata: notNull(d.Metadata), ContextMode: d.ContextMode}
+	var skills []json.RawMessage
+	_ = json.Unmarshal(d.DesiredSkills, &skills)
+	p.Skills = SkillKeysIn(skills)
+	if notNull(d.Instructions) != nil {
+		var in struct {
+			Entry string            `json:"entryFile"`
+			Files map[string]string `json:"files"`
+		}
+		_ = json.Unmarshal(d.Instructions, &in) // without files it is refused when the agent is made
+		p.Instructions = InstructionsIn(in.Entry, in.Files)
+	}
 	if d.BudgetMonthlyCents != nil {
 		if *d.BudgetMonthlyCents < 0 || *d.BudgetMonthlyCents > maxHireBudget {
 			return p, ledger.Refuse(ledger.Invalid, nil, "payload.budgetMonthlyCents is out of range")
@@ -222,6 +235,9 @@ func reviseHire(c *ledger.Context, a Approval, payload json.RawMessage) error {
 		return err
 	}
 	if next.AdapterConfig, err = bindConfig(c.Tx, next.Company, next.AdapterConfig, old.AdapterConfig); err != nil {
+		return err
+	}
+	if next.AdapterConfig, err = equip(c, next, p); err != nil {
 		return err
 	}
 	next.UpdatedAt = TimeOf(c.Now)

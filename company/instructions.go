@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -149,6 +150,92 @@ func localPath(p string) bool {
 		}
 	}
 	return true
+}
+
+// NewInstructions are the files that an agent is made with.
+type NewInstructions struct {
+	Entry string           `cbor:"1,keyasint,omitempty"` // one of Files; "" is InstructionsEntry
+	Files []NewInstruction `cbor:"2,keyasint"`           // in the order of their paths
+}
+
+// A NewInstruction is one of the files.
+type NewInstruction struct {
+	Path    string `cbor:"1,keyasint"`
+	Content string `cbor:"2,keyasint"`
+}
+
+// InstructionsIn returns files by their paths as what an agent is made with.
+func InstructionsIn(entry string, files map[string]string) *NewInstructions {
+	n := &NewInstructions{Entry: entry}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		n.Files = append(n.Files, NewInstruction{path, files[path]})
+	}
+	return n
+}
+
+// check refuses files that could not be written one by one.
+func (n NewInstructions) check() error {
+	if len(n.Files) > MaxInstructionFiles {
+		return ledger.Refuse(ledger.Unprocessable, nil, "Instructions have at most %d files", MaxInstructionFiles)
+	}
+	entry := false
+	for i, f := range n.Files {
+		if _, err := CleanInstructionPath(f.Path); err != nil {
+			return err
+		}
+		if len(f.Content) > MaxInstructionFile {
+			return ledger.Refuse(ledger.TooLarge, nil, "A file of instructions has at most %d bytes", MaxInstructionFile)
+		}
+		for _, other := range n.Files[:i] {
+			if other.Path >= f.Path {
+				return ledger.Refuse(ledger.Invalid, nil, "The files of instructions are not in the order of their paths")
+			}
+			if strings.HasPrefix(f.Path, other.Path+"/") {
+				return ledger.Refuse(ledger.Unprocessable, nil, "%s can not be a file and a folder", other.Path)
+			}
+		}
+		entry = entry || f.Path == n.Entry
+	}
+	if !entry {
+		return ledger.Refuse(ledger.Unprocessable, nil, "instructionsBundle.files has no %s; give it, or name another of the files as entryFile", n.Entry)
+	}
+	return nil
+}
+
+// equip gives an agent that is being made the skills and files of p, and returns
+// its configuration, which names them.
+func equip(c *ledger.Context, a Agent, p SaveAgent) (json.RawMessage, error) {
+	if ledger.Features(c.Tx) < ledger.LevelHandover {
+		return a.AdapterConfig, nil
+	}
+	if len(p.Skills) > 0 {
+		if err := checkSkillKeys(c, p.Skills, false); err != nil {
+			return nil, err
+		}
+		skills := unique(p.Skills)
+		if len(skills) > maxAgentSkills {
+			return nil, errTooManySkills()
+		}
+		wantedSkills.Put(c.Tx, a.Company, a.ID, agentSkills{skills})
+	}
+	if p.Instructions == nil {
+		return a.AdapterConfig, nil
+	}
+	n := *p.Instructions
+	if n.Entry == "" {
+		n.Entry = InstructionsEntry
+	}
+	if err := n.check(); err != nil {
+		return nil, err
+	}
+	dropInstructions(c.Tx, a)
+	var row instructionFiles
+	for _, f := range n.Files {
+		row.Files = append(row.Files, InstructionFile{f.Path, len(f.Content)})
+		c.Set(instructionKey(a.Company, a.ID, f.Path), []byte(f.Content))
+	}
+	instructionRows.Put(c.Tx, a.Company, a.ID, row)
+	return mergeObjects(a.AdapterConfig, ManagedInstructionsConfig(a.Company, a.ID, n.Entry)), nil
 }
 
 // SaveInstructionFile is the payload of instructions.file: it writes a file of

@@ -3,6 +3,7 @@ package company
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"path"
 	"slices"
 	"strings"
@@ -413,6 +414,45 @@ func saveSkillFile(c *ledger.Context, p SaveSkillFile) (any, error) {
 	return skillRows.Put(c.Tx, s.Company, s.ID, s), nil
 }
 
+// SkillKeysIn returns the keys in a list of skills as a body has it, each a key or
+// an object with one.
+func SkillKeysIn(list []json.RawMessage) (names []string) {
+	for _, b := range list {
+		var name string
+		var keyed struct {
+			Key string `json:"key"`
+		}
+		if json.Unmarshal(b, &name) != nil {
+			_ = json.Unmarshal(b, &keyed)
+			name = keyed.Key
+		}
+		if name != "" && len(name) <= MaxName {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func errTooManySkills() error {
+	return ledger.Refuse(ledger.Unprocessable, nil, "An agent has at most %d skills", maxAgentSkills)
+}
+
+// checkSkillKeys refuses what names no skill; gone lets through what the company
+// has no more.
+func checkSkillKeys(c *ledger.Context, keys []string, gone bool) error {
+	for _, k := range keys {
+		if k == "" || len(k) > MaxName {
+			return ledger.Refuse(ledger.Invalid, nil, "A skill is named by a key of at most %d bytes", MaxName)
+		}
+		if strings.HasPrefix(k, "company/") && !gone {
+			if _, ok := SkillOf(c.Tx, c.Cmd.Company, k); !ok {
+				return ledger.Refuse(ledger.Unprocessable, nil, "Unknown skill: %s", k)
+			}
+		}
+	}
+	return nil
+}
+
 // syncSkills says which skills an agent is to have. The board may, and an agent
 // for itself.
 func syncSkills(c *ledger.Context, p SyncSkills) (any, error) {
@@ -423,15 +463,8 @@ func syncSkills(c *ledger.Context, p SyncSkills) (any, error) {
 	if !isBoard(c) && c.Cmd.Actor.ID != p.Agent {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "Only the board or the agent itself can change its skills")
 	}
-	for _, k := range p.Keys {
-		if k == "" || len(k) > MaxName {
-			return nil, ledger.Refuse(ledger.Invalid, nil, "A skill is named by a key of at most %d bytes", MaxName)
-		}
-		if strings.HasPrefix(k, "company/") && p.Mode != "remove" {
-			if _, ok := SkillOf(c.Tx, company, k); !ok {
-				return nil, ledger.Refuse(ledger.Unprocessable, nil, "Unknown skill: %s", k)
-			}
-		}
+	if err := checkSkillKeys(c, p.Keys, p.Mode == "remove"); err != nil {
+		return nil, err
 	}
 	have := SkillsOfAgent(c.Tx, company, p.Agent)
 	switch p.Mode {
@@ -445,7 +478,7 @@ func syncSkills(c *ledger.Context, p SyncSkills) (any, error) {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "Unknown mode: %s", p.Mode)
 	}
 	if len(have) > maxAgentSkills {
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "An agent has at most %d skills", maxAgentSkills)
+		return nil, errTooManySkills()
 	}
 	wantedSkills.Put(c.Tx, company, p.Agent, agentSkills{have})
 	c.Record(ledger.Change{Action: "agent.skills_synced", EntityType: "agent", EntityID: p.Agent, Details: jsonObject{}.list("desiredSkills", have).close()})

@@ -35,7 +35,7 @@ const (
 	// LevelApart refuses what named rows of another company and was taken before.
 	LevelApart = 4
 	// LevelHandover wakes the agent to whom work is handed that goes on already or
-	// waits to be looked at.
+	// waits to be looked at, and gives a new agent the skills and files it is made with.
 	LevelHandover = 5
 	// FeatureLevel is the newest that this version knows.
 	FeatureLevel = LevelHandover
