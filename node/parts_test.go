@@ -61,22 +61,33 @@ func TestKeyringTakesNewerKeysOnly(t *testing.T) {
 }
 
 // ring is what a node gossips with: the epochs that it accepts, the one in use first.
-type ring []uint64
+type ring struct {
+	mu     sync.Mutex
+	epochs []uint64
+}
 
-func (r *ring) KeyEpochs() []uint64 { return slices.Clone(*r) }
+func (r *ring) KeyEpochs() []uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.epochs)
+}
 
 func (r *ring) UseKey(epoch uint64) error {
-	i := slices.Index(*r, epoch)
-	*r = slices.Insert(slices.Delete(*r, i, i+1), 0, epoch)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.Index(r.epochs, epoch)
+	r.epochs = slices.Insert(slices.Delete(r.epochs, i, i+1), 0, epoch)
 	return nil
 }
 
 func (r *ring) RemoveKey(epoch uint64) error {
-	i := slices.Index(*r, epoch)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.Index(r.epochs, epoch)
 	if i == 0 {
 		return errors.New("it is in use")
 	}
-	*r = slices.Delete(*r, i, i+1)
+	r.epochs = slices.Delete(r.epochs, i, i+1)
 	return nil
 }
 
@@ -86,7 +97,7 @@ func TestGossipTurnsToTheNewestOfTwoEpochs(t *testing.T) {
 	for _, order := range [][]uint64{{2, 3}, {3, 2}} {
 		synctest.Test(t, func(t *testing.T) {
 			own := identity.Derive([32]byte{1})
-			keys, accepted := newKeyring(own), ring{1}
+			keys, accepted := newKeyring(own), &ring{epochs: []uint64{1, 2, 3}}
 			for epoch := range uint64(3) {
 				key := identity.DataKey{byte(epoch)}
 				if _, err := keys.take(wrapped(t, own, epoch+1, key, key)); err != nil {
@@ -95,17 +106,16 @@ func TestGossipTurnsToTheNewestOfTwoEpochs(t *testing.T) {
 			}
 			var wg sync.WaitGroup
 			for i, epoch := range order {
-				accepted = append(accepted, epoch)
 				wg.Go(func() {
 					time.Sleep(time.Duration(i))
-					if err := keys.turnGossip(t.Context(), &accepted, epoch, time.Minute); err != nil {
+					if err := keys.turnGossip(t.Context(), accepted, epoch, time.Minute); err != nil {
 						t.Errorf("turning to %d: %v", epoch, err)
 					}
 				})
 			}
 			wg.Wait()
-			if !slices.Equal(accepted, ring{3}) {
-				t.Errorf("turned to %v: epochs %v are accepted, want 3 alone", order, accepted)
+			if got := accepted.KeyEpochs(); !slices.Equal(got, []uint64{3}) {
+				t.Errorf("turned to %v: epochs %v are accepted, want 3 alone", order, got)
 			}
 		})
 	}
