@@ -18,8 +18,7 @@ func approveAgent(rc *Request) (r Response, err error) {
 		return r, err
 	}
 	if a.Status != company.AgentPendingApproval {
-		return r, Conflict("Only pending approval agents can be approved",
-			map[string]any{"agentId": a.ID, "status": a.Status, "requestedStatus": company.AgentIdle, "allowedStatuses": a.Status.Next()})
+		return r, a.Illegal(company.AgentIdle, "Only pending approval agents can be approved")
 	}
 	var waits company.Approval
 	err = rc.View(func(tx *ledger.Tx) error {

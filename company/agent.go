@@ -262,7 +262,8 @@ func (s AgentStatus) Next() []AgentStatus {
 	return []AgentStatus{AgentPaused, AgentTerminated}
 }
 
-func (a Agent) illegal(to AgentStatus, text string) error {
+// Illegal is the 409 for a step that the agent's status does not allow.
+func (a Agent) Illegal(to AgentStatus, text string) error {
 	return illegal("agentId", a.ID, a.Status, to, a.Status.Next(), "%s", text)
 }
 
@@ -274,9 +275,9 @@ func (a Agent) standing() []byte { return statusDetail("agentId", a.ID, a.Status
 func (a Agent) Pause(reason string, now Time) (Agent, error) {
 	switch a.Status {
 	case AgentTerminated:
-		return a, a.illegal(AgentPaused, "Cannot pause terminated agent")
+		return a, a.Illegal(AgentPaused, "Cannot pause terminated agent")
 	case AgentPendingApproval:
-		return a, a.illegal(AgentPaused, "Pending approval agents cannot be paused")
+		return a, a.Illegal(AgentPaused, "Pending approval agents cannot be paused")
 	case AgentPaused:
 		if reason == pausedForBudget {
 			return a, nil
@@ -292,9 +293,9 @@ func (a Agent) Pause(reason string, now Time) (Agent, error) {
 func (a Agent) Resume(now Time) (Agent, error) {
 	switch a.Status {
 	case AgentTerminated:
-		return a, a.illegal(AgentIdle, "Cannot resume terminated agent")
+		return a, a.Illegal(AgentIdle, "Cannot resume terminated agent")
 	case AgentPendingApproval:
-		return a, a.illegal(AgentIdle, "Pending approval agents cannot be activated directly")
+		return a, a.Illegal(AgentIdle, "Pending approval agents cannot be activated directly")
 	case AgentRunning:
 		return a, nil
 	}

@@ -173,10 +173,25 @@ func InstructionsIn(entry string, files map[string]string) *NewInstructions {
 	return n
 }
 
+func errTooManyFiles() error {
+	return ledger.Refuse(ledger.Unprocessable, nil, "Instructions have at most %d files", MaxInstructionFiles)
+}
+
+func errLongFile() error {
+	return ledger.Refuse(ledger.TooLarge, nil, "A file of instructions has at most %d bytes", MaxInstructionFile)
+}
+
+func errFileAndFolder(path string) error {
+	return ledger.Refuse(ledger.Unprocessable, nil, "%s can not be a file and a folder", path)
+}
+
+// nested reports whether a path lies below another.
+func nested(path, folder string) bool { return strings.HasPrefix(path, folder+"/") }
+
 // check refuses files that could not be written one by one.
 func (n NewInstructions) check() error {
 	if len(n.Files) > MaxInstructionFiles {
-		return ledger.Refuse(ledger.Unprocessable, nil, "Instructions have at most %d files", MaxInstructionFiles)
+		return errTooManyFiles()
 	}
 	entry := false
 	for i, f := range n.Files {
@@ -184,14 +199,14 @@ func (n NewInstructions) check() error {
 			return err
 		}
 		if len(f.Content) > MaxInstructionFile {
-			return ledger.Refuse(ledger.TooLarge, nil, "A file of instructions has at most %d bytes", MaxInstructionFile)
+			return errLongFile()
 		}
 		for _, other := range n.Files[:i] {
 			if other.Path >= f.Path {
 				return ledger.Refuse(ledger.Invalid, nil, "The files of instructions are not in the order of their paths")
 			}
-			if strings.HasPrefix(f.Path, other.Path+"/") {
-				return ledger.Refuse(ledger.Unprocessable, nil, "%s can not be a file and a folder", other.Path)
+			if nested(f.Path, other.Path) {
+				return errFileAndFolder(other.Path)
 			}
 		}
 		entry = entry || f.Path == n.Entry
@@ -346,16 +361,14 @@ func saveInstructionFile(c *ledger.Context, p SaveInstructionFile) (any, error) 
 		c.Delete(instructionKey(a.Company, a.ID, at))
 		in.Files = slices.Delete(in.Files, n, n+1)
 	case len(p.Content) > MaxInstructionFile:
-		return nil, ledger.Refuse(ledger.TooLarge, nil, "A file of instructions has at most %d bytes", MaxInstructionFile)
+		return nil, errLongFile()
 	default:
 		if n < 0 {
 			if len(in.Files) >= MaxInstructionFiles {
-				return nil, ledger.Refuse(ledger.Unprocessable, nil, "Instructions have at most %d files", MaxInstructionFiles)
+				return nil, errTooManyFiles()
 			}
-			if clash := slices.IndexFunc(in.Files, func(f InstructionFile) bool {
-				return strings.HasPrefix(f.Path, at+"/") || strings.HasPrefix(at, f.Path+"/")
-			}); clash >= 0 {
-				return nil, ledger.Refuse(ledger.Unprocessable, nil, "%s can not be a file and a folder", at)
+			if slices.ContainsFunc(in.Files, func(f InstructionFile) bool { return nested(f.Path, at) || nested(at, f.Path) }) {
+				return nil, errFileAndFolder(at)
 			}
 			in.Files = append(in.Files, InstructionFile{Path: at})
 			n = len(in.Files) - 1
