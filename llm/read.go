@@ -351,16 +351,6 @@ func readResponses(f fields) (*request, *refusal) {
 	if err := r.plain(f); err != nil {
 		return nil, err
 	}
-	type item struct {
-		Type      string          `json:"type"`
-		Role      string          `json:"role"`
-		Content   json.RawMessage `json:"content"`
-		CallID    string          `json:"call_id"`
-		Name      string          `json:"name"`
-		Arguments string          `json:"arguments"`
-		Input     string          `json:"input"`
-		Output    json.RawMessage `json:"output"`
-	}
 	var in struct {
 		Instructions string
 		Input        json.RawMessage
@@ -404,44 +394,8 @@ func readResponses(f fields) (*request, *refusal) {
 			r.tools = append(r.tools, tool{name: t.Name, description: t.Description, schema: customSchema, custom: true})
 		}
 	}
-	var text string
-	var items []item
-	switch {
-	case json.Unmarshal(in.Input, &text) == nil:
-		r.say(false, part{kind: textPart, text: text})
-	case json.Unmarshal(in.Input, &items) != nil:
-		return nil, invalid("input: a text or a list of items is needed")
-	}
-	for _, it := range items {
-		switch it.Type {
-		case "", "message":
-			if it.Role == "system" || it.Role == "developer" {
-				text, err := texts(it.Content)
-				if err != nil {
-					return nil, err
-				}
-				r.system = append(r.system, text)
-				continue
-			}
-			list, err := parts(it.Content)
-			if err != nil {
-				return nil, err
-			}
-			r.say(it.Role == "assistant", list...)
-		case "function_call":
-			r.say(true, part{kind: callPart, id: it.CallID, name: it.Name, args: it.Arguments})
-		case "custom_tool_call":
-			r.say(true, part{kind: callPart, id: it.CallID, name: it.Name, args: string(encode(map[string]string{"input": it.Input}))})
-		case "function_call_output", "custom_tool_call_output":
-			text, err := texts(it.Output)
-			if err != nil {
-				return nil, err
-			}
-			r.say(false, part{kind: resultPart, id: it.CallID, text: text})
-		case "reasoning", "web_search_call":
-		default:
-			return nil, invalid("An item of type %q can not be translated for this upstream", it.Type)
-		}
+	if err := r.input(in.Input); err != nil {
+		return nil, err
 	}
 	if s := in.Text.Format; s.Type == "json_schema" {
 		r.schema = encode(map[string]any{"name": s.Name, "schema": s.Schema, "strict": s.Strict})
@@ -451,4 +405,60 @@ func readResponses(f fields) (*request, *refusal) {
 	var err *refusal
 	r.choice, err = choice(in.Choice)
 	return r, err
+}
+
+// An inputItem is one of the items of a Responses request.
+type inputItem struct {
+	Type      string          `json:"type"`
+	Role      string          `json:"role"`
+	Content   json.RawMessage `json:"content"`
+	CallID    string          `json:"call_id"`
+	Name      string          `json:"name"`
+	Arguments string          `json:"arguments"`
+	Input     string          `json:"input"`
+	Output    json.RawMessage `json:"output"`
+}
+
+// input reads what a Responses request says: a text, or a list of items.
+func (r *request) input(raw json.RawMessage) *refusal {
+	var text string
+	var items []inputItem
+	switch {
+	case json.Unmarshal(raw, &text) == nil:
+		r.say(false, part{kind: textPart, text: text})
+	case json.Unmarshal(raw, &items) != nil:
+		return invalid("input: a text or a list of items is needed")
+	}
+	for _, it := range items {
+		switch it.Type {
+		case "", "message":
+			if it.Role == "system" || it.Role == "developer" {
+				text, err := texts(it.Content)
+				if err != nil {
+					return err
+				}
+				r.system = append(r.system, text)
+				continue
+			}
+			list, err := parts(it.Content)
+			if err != nil {
+				return err
+			}
+			r.say(it.Role == "assistant", list...)
+		case "function_call":
+			r.say(true, part{kind: callPart, id: it.CallID, name: it.Name, args: it.Arguments})
+		case "custom_tool_call":
+			r.say(true, part{kind: callPart, id: it.CallID, name: it.Name, args: string(encode(map[string]string{"input": it.Input}))})
+		case "function_call_output", "custom_tool_call_output":
+			text, err := texts(it.Output)
+			if err != nil {
+				return err
+			}
+			r.say(false, part{kind: resultPart, id: it.CallID, text: text})
+		case "reasoning", "web_search_call":
+		default:
+			return invalid("An item of type %q can not be translated for this upstream", it.Type)
+		}
+	}
+	return nil
 }

@@ -76,6 +76,11 @@ func (r approvalRow) print(w io.Writer, names map[string]string) {
 }
 
 func approvalCommand(c *cli) *cobra.Command {
+	approve, reject, revise, cancel := decideCommands(c)
+	return group("approval", "What agents ask of the board", approvalList(c), approvalShow(c), askCommand(c), approve, reject, revise, cancel, approvalComment(c))
+}
+
+func approvalList(c *cli) *cobra.Command {
 	var status string
 	list := &cobra.Command{
 		Use: "list", Short: "List what was asked of the board, newest first", Args: cobra.NoArgs,
@@ -104,7 +109,11 @@ func approvalCommand(c *cli) *cobra.Command {
 		},
 	}
 	list.Flags().StringVar(&status, "status", "", "only these statuses, separated by commas")
-	show := &cobra.Command{
+	return list
+}
+
+func approvalShow(c *cli) *cobra.Command {
+	return &cobra.Command{
 		Use: "show APPROVAL", Short: "Show an approval, what it is about, and its comments", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, names, err := c.approvalID(cmd, args[0])
@@ -135,6 +144,10 @@ func approvalCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
+}
+
+// decideCommands are the verbs by which the board decides what was asked of it.
+func decideCommands(c *cli) (approve, reject, revise, cancel *cobra.Command) {
 	var note string
 	var amount int64
 	decide := func(verb, path, short string) *cobra.Command {
@@ -162,9 +175,15 @@ func approvalCommand(c *cli) *cobra.Command {
 		cmd.Flags().StringVar(&note, "note", "", "what to tell whoever asked")
 		return cmd
 	}
-	approve := decide("approve", "/approve", "Approve, and carry out what waits")
+	approve = decide("approve", "/approve", "Approve, and carry out what waits")
 	approve.Flags().Int64Var(&amount, "amount", 0, "of a budget: the new limit in cents, instead of the proposed one")
-	comment := &cobra.Command{
+	return approve, decide("reject", "/reject", "Reject; what was made ready is taken back"),
+		decide("revise", "/request-revision", "Send back for changes"),
+		decide("cancel", "/cancel", "Cancel, without a verdict")
+}
+
+func approvalComment(c *cli) *cobra.Command {
+	return &cobra.Command{
 		Use: "comment APPROVAL TEXT", Short: "Comment on an approval", Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, _, err := c.approvalID(cmd, args[0])
@@ -177,10 +196,6 @@ func approvalCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("approval", "What agents ask of the board", list, show, askCommand(c), approve,
-		decide("reject", "/reject", "Reject; what was made ready is taken back"),
-		decide("revise", "/request-revision", "Send back for changes"),
-		decide("cancel", "/cancel", "Cancel, without a verdict"), comment)
 }
 
 // maxPayload bounds the payload of an approval that is read from a file, in bytes.

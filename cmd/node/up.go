@@ -17,6 +17,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
@@ -98,13 +99,17 @@ func giveBack(ctx context.Context, small bool) {
 	}
 }
 
+// upOptions is what up was told.
+type upOptions struct {
+	conf                                        node.Config
+	engine, faults, level, file, profiles, size string
+	labels                                      map[string]string
+	backups                                     opener
+	noFiles                                     bool
+}
+
 func upCommand(_ *cli) *cobra.Command {
-	var conf node.Config
-	var engine string
-	var labels map[string]string
-	var faults, level, file, profiles, size string
-	var backups opener
-	var noFiles bool
+	var o upOptions
 	cmd := &cobra.Command{
 		Use: "up", Short: "Run a node: found a mesh, join one, or come back to one", Args: cobra.NoArgs,
 		Long: `Run a node in the foreground until it is told to stop (SIGTERM, SIGINT).
@@ -120,107 +125,117 @@ are not seen in the process list.`,
   selvage up --dir /var/lib/selvage --mesh 192.0.2.2:9470 --join @token
   selvage up --auth authenticated --http 192.0.2.1:3100`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := configure(cmd, cmp.Or(file, os.Getenv("SELVAGE_CONFIG")))
-			if err != nil {
+			if err := configure(cmd, cmp.Or(o.file, os.Getenv("SELVAGE_CONFIG"))); err != nil {
 				return err
 			}
-			if conf.Join, err = joinToken(conf.Join); err != nil {
-				return err
-			}
-			if conf.Owner, err = ownerKey(conf.Owner, conf.Dir); err != nil {
-				return err
-			}
-			conf.Notice = notices(cmd.ErrOrStderr())
-			var l slog.Level
-			if err := l.UnmarshalText([]byte(level)); err != nil {
-				return misuse{err}
-			}
-			if conf.Size, err = node.ParseSize(size); err != nil {
-				return misuse{err}
-			}
-			conf.Version, conf.Labels = version, labels
-			if conf.Backups.Every > 0 {
-				if len(backups.recipients) == 0 && backups.passphraseFile == "" && os.Getenv("SELVAGE_PASSPHRASE") == "" {
-					return misuse{errors.New("--snapshot-every needs --snapshot-to or --snapshot-passphrase-file: somebody has to be able to open the backups")}
-				}
-				if conf.Backups.To, err = backups.to(cmd); err != nil {
-					return err
-				}
-				conf.Backups.Files = !noFiles
-			}
-			conf.Lines = node.NewLogRing(cmd.ErrOrStderr())
-			conf.Logger = slog.New(slog.NewJSONHandler(conf.Lines, &slog.HandlerOptions{Level: l}))
-			slog.SetDefault(conf.Logger) // also for libraries that print lines of their own
-			// The library would print its own line about small socket buffers.
-			os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
-			tuneCollector(conf.Size.Small(node.Memory()))
-			self, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			conf.Shim, conf.Compiler = []string{self, "run-shim"}, []string{self, "sandbox", "compile"}
-			conf.Containers = strings.Fields(engine)
-			var why string
-			if conf.Cgroup, why = shim.OpenCgroup(); why != "" {
-				conf.Logger.Info("runs have no cgroups", "reason", why)
-			}
-			if faults != "" {
-				stop, err := injectFaults(&conf, faults)
-				if err != nil {
-					return err
-				}
-				defer stop()
-			}
-			if profiles != "" {
-				stop, err := serveProfiles(profiles, conf.Logger)
-				if err != nil {
-					return err
-				}
-				defer func() { _ = stop() }() // the node is what counts
-			}
-			return serve(cmd.Context(), cmd, conf)
+			return o.up(cmd)
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "YAML file with these flags as keys; flags and $SELVAGE_<FLAG> go before it (default $SELVAGE_CONFIG)")
-	f.StringVar(&conf.Dir, "dir", defaultDir(), "data directory")
-	f.StringVar(&engine, "containers", "", "program and flags for agents in containers, such as \"/usr/bin/podman --runtime runc\"; none for no containers (default: podman, or docker)")
-	f.StringVar(&conf.HTTP, "http", node.DefaultHTTP, "address of the HTTP API; beyond loopback only where the mesh is authenticated")
-	f.StringVar(&conf.Auth, "auth", "", "how people prove who they are on the mesh that this node founds: "+company.LocalTrusted+" (default) or "+company.Authenticated+"; on another mesh it must be the mesh's")
-	f.StringVar(&conf.TLS, "tls", node.TLSAuto, "whether the API is encrypted: on, off (loopback only), or auto, which is on beyond loopback")
-	f.StringVar(&conf.TLSCert, "tls-cert", "", "PEM file of the API's certificate (default: the node makes its own)")
-	f.StringVar(&conf.TLSKey, "tls-key", "", "PEM file of the certificate's key")
-	f.StringArrayVar(&conf.HTTPNames, "http-name", nil, "further name that the API is reached by (repeat for more)")
-	f.BoolVar(&conf.BehindProxy, "behind-proxy", false, "a proxy on this machine brings the requests and says from where: trust its X-Forwarded-For and -Proto")
-	f.StringVar(&conf.Mesh, "mesh", node.DefaultMesh, "UDP address for peers")
-	f.StringVar(&conf.Name, "name", "", "name of the node (default: the host's)")
-	f.StringVar(&conf.MeshName, "mesh-name", "", "name of the mesh that this node founds; where several are found on the network, of the one to join (default: after the node)")
-	f.StringVar(&conf.MDNS, "mdns", node.MDNSAuto, "where the node is announced and looks for others by multicast DNS: auto, off, or names of interfaces separated by commas")
-	f.StringVar(&conf.MeshID, "mesh-id", "", "the mesh (or the beginning of its ID) that a node without one asks to join, and no other")
-	f.BoolVar(&conf.Found, "found", false, "found a mesh without looking for one")
-	f.StringVar(&conf.Owner, "owner", "", "owner key, or @FILE that holds it (default: owner.key in the data directory)")
-	f.DurationVar(&conf.RotateEvery, "rotate-keys", node.KeyAge, "how old the mesh's data and gossip keys become while this node leads")
-	f.StringVar(&conf.Join, "join", "", "join token, or @FILE that holds it")
-	f.StringArrayVar(&conf.Seeds, "seed", nil, "host:port of a peer to look for (repeat for more)")
-	f.StringToStringVar(&labels, "label", nil, "labels for placement, key=value, with which the node is admitted; later: selvage node label")
+	o.declare(cmd.Flags())
+	return cmd
+}
+
+// up makes the configuration of a node of what was told, and runs it.
+func (o *upOptions) up(cmd *cobra.Command) error {
+	conf := &o.conf
+	var err error
+	if conf.Join, err = joinToken(conf.Join); err != nil {
+		return err
+	}
+	if conf.Owner, err = ownerKey(conf.Owner, conf.Dir); err != nil {
+		return err
+	}
+	conf.Notice = notices(cmd.ErrOrStderr())
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(o.level)); err != nil {
+		return misuse{err}
+	}
+	if conf.Size, err = node.ParseSize(o.size); err != nil {
+		return misuse{err}
+	}
+	conf.Version, conf.Labels = version, o.labels
+	if conf.Backups.Every > 0 {
+		if len(o.backups.recipients) == 0 && o.backups.passphraseFile == "" && os.Getenv("SELVAGE_PASSPHRASE") == "" {
+			return misuse{errors.New("--snapshot-every needs --snapshot-to or --snapshot-passphrase-file: somebody has to be able to open the backups")}
+		}
+		if conf.Backups.To, err = o.backups.to(cmd); err != nil {
+			return err
+		}
+		conf.Backups.Files = !o.noFiles
+	}
+	conf.Lines = node.NewLogRing(cmd.ErrOrStderr())
+	conf.Logger = slog.New(slog.NewJSONHandler(conf.Lines, &slog.HandlerOptions{Level: l}))
+	slog.SetDefault(conf.Logger) // also for libraries that print lines of their own
+	// The library would print its own line about small socket buffers.
+	os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
+	tuneCollector(conf.Size.Small(node.Memory()))
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	conf.Shim, conf.Compiler = []string{self, "run-shim"}, []string{self, "sandbox", "compile"}
+	conf.Containers = strings.Fields(o.engine)
+	var why string
+	if conf.Cgroup, why = shim.OpenCgroup(); why != "" {
+		conf.Logger.Info("runs have no cgroups", "reason", why)
+	}
+	if o.faults != "" {
+		stop, err := injectFaults(conf, o.faults)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	if o.profiles != "" {
+		stop, err := serveProfiles(o.profiles, conf.Logger)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = stop() }() // the node is what counts
+	}
+	return serve(cmd.Context(), cmd, *conf)
+}
+
+// declare has the flags read into o.
+func (o *upOptions) declare(f *pflag.FlagSet) {
+	f.StringVar(&o.file, "config", "", "YAML file with these flags as keys; flags and $SELVAGE_<FLAG> go before it (default $SELVAGE_CONFIG)")
+	f.StringVar(&o.conf.Dir, "dir", defaultDir(), "data directory")
+	f.StringVar(&o.engine, "containers", "", "program and flags for agents in containers, such as \"/usr/bin/podman --runtime runc\"; none for no containers (default: podman, or docker)")
+	f.StringVar(&o.conf.HTTP, "http", node.DefaultHTTP, "address of the HTTP API; beyond loopback only where the mesh is authenticated")
+	f.StringVar(&o.conf.Auth, "auth", "", "how people prove who they are on the mesh that this node founds: "+company.LocalTrusted+" (default) or "+company.Authenticated+"; on another mesh it must be the mesh's")
+	f.StringVar(&o.conf.TLS, "tls", node.TLSAuto, "whether the API is encrypted: on, off (loopback only), or auto, which is on beyond loopback")
+	f.StringVar(&o.conf.TLSCert, "tls-cert", "", "PEM file of the API's certificate (default: the node makes its own)")
+	f.StringVar(&o.conf.TLSKey, "tls-key", "", "PEM file of the certificate's key")
+	f.StringArrayVar(&o.conf.HTTPNames, "http-name", nil, "further name that the API is reached by (repeat for more)")
+	f.BoolVar(&o.conf.BehindProxy, "behind-proxy", false, "a proxy on this machine brings the requests and says from where: trust its X-Forwarded-For and -Proto")
+	f.StringVar(&o.conf.Mesh, "mesh", node.DefaultMesh, "UDP address for peers")
+	f.StringVar(&o.conf.Name, "name", "", "name of the node (default: the host's)")
+	f.StringVar(&o.conf.MeshName, "mesh-name", "", "name of the mesh that this node founds; where several are found on the network, of the one to join (default: after the node)")
+	f.StringVar(&o.conf.MDNS, "mdns", node.MDNSAuto, "where the node is announced and looks for others by multicast DNS: auto, off, or names of interfaces separated by commas")
+	f.StringVar(&o.conf.MeshID, "mesh-id", "", "the mesh (or the beginning of its ID) that a node without one asks to join, and no other")
+	f.BoolVar(&o.conf.Found, "found", false, "found a mesh without looking for one")
+	f.StringVar(&o.conf.Owner, "owner", "", "owner key, or @FILE that holds it (default: owner.key in the data directory)")
+	f.DurationVar(&o.conf.RotateEvery, "rotate-keys", node.KeyAge, "how old the mesh's data and gossip keys become while this node leads")
+	f.StringVar(&o.conf.Join, "join", "", "join token, or @FILE that holds it")
+	f.StringArrayVar(&o.conf.Seeds, "seed", nil, "host:port of a peer to look for (repeat for more)")
+	f.StringToStringVar(&o.labels, "label", nil, "labels for placement, key=value, with which the node is admitted; later: selvage node label")
 	f.Func("http-agents", "network beyond the public ones in which agents may be called by URL, such as 10.1.0.0/16 (repeat for more)", func(v string) error {
 		p, err := netip.ParsePrefix(v)
-		conf.Private = append(conf.Private, p)
+		o.conf.Private = append(o.conf.Private, p)
 		return err
 	})
-	f.IntVar(&conf.Slots, "slots", scheduler.DefaultSlots, "how many runs this node carries out at once")
-	f.StringVar(&size, "size", string(node.SizeAuto), "small for a board with little memory, normal, or auto: by the memory there is")
-	f.DurationVar(&conf.Backups.Every, "snapshot-every", 0, "how often this node makes a backup by itself, such as 24h (default: never)")
-	f.IntVar(&conf.Backups.Keep, "snapshot-keep", node.DefaultBackups, "how many of them it keeps")
-	f.StringVar(&conf.Backups.Dir, "snapshot-dir", "", "where it puts them (default: backups in the data directory)")
-	f.StringArrayVar(&backups.recipients, "snapshot-to", nil, "public key of who can open them, or @FILE; see selvage snapshot key (repeat for more)")
-	f.StringVar(&backups.passphraseFile, "snapshot-passphrase-file", "", "file with a passphrase that opens them (or $SELVAGE_PASSPHRASE)")
-	f.BoolVar(&noFiles, "snapshot-no-files", false, "leave attachments and images out of them")
-	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
-	f.StringVar(&faults, "faults", "", "file of faults to inject (testnets only)")
-	f.MarkHidden("faults")
-	f.StringVar(&profiles, "pprof", "", "loopback address on which Go's profiler is served (default: nowhere)")
-	return cmd
+	f.IntVar(&o.conf.Slots, "slots", scheduler.DefaultSlots, "how many runs this node carries out at once")
+	f.StringVar(&o.size, "size", string(node.SizeAuto), "small for a board with little memory, normal, or auto: by the memory there is")
+	f.DurationVar(&o.conf.Backups.Every, "snapshot-every", 0, "how often this node makes a backup by itself, such as 24h (default: never)")
+	f.IntVar(&o.conf.Backups.Keep, "snapshot-keep", node.DefaultBackups, "how many of them it keeps")
+	f.StringVar(&o.conf.Backups.Dir, "snapshot-dir", "", "where it puts them (default: backups in the data directory)")
+	f.StringArrayVar(&o.backups.recipients, "snapshot-to", nil, "public key of who can open them, or @FILE; see selvage snapshot key (repeat for more)")
+	f.StringVar(&o.backups.passphraseFile, "snapshot-passphrase-file", "", "file with a passphrase that opens them (or $SELVAGE_PASSPHRASE)")
+	f.BoolVar(&o.noFiles, "snapshot-no-files", false, "leave attachments and images out of them")
+	f.StringVar(&o.level, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&o.faults, "faults", "", "file of faults to inject (testnets only)")
+	_ = f.MarkHidden("faults") // it is declared
+	f.StringVar(&o.profiles, "pprof", "", "loopback address on which Go's profiler is served (default: nowhere)")
 }
 
 func defaultDir() string {
