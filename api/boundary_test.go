@@ -3,11 +3,16 @@ package api
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -27,30 +32,130 @@ func TestNobodyReachesIntoAnotherCompany(t *testing.T) {
 	mine := h.call("POST", "/api/companies/"+ours+"/agents", `{"name":"Mine","adapterType":"process"}`).want(t, 201, "").field(t, "id")
 	key := "Authorization: Bearer " + h.call("POST", "/api/agents/"+mine+"/keys", `{"name":"k"}`).want(t, 201, "").field(t, "token")
 	run := "X-Paperclip-Run-Id: " + h.running(ours, mine)
-
-	// Routes about nobody's company, and such as give the same to everybody.
-	open := func(r Route) bool {
-		return r.Who == Public || !strings.Contains(r.Path, "{") || strings.HasPrefix(r.Path, "/api/skills/") || strings.HasPrefix(r.Path, "/api/llms/") || strings.HasPrefix(r.Path, "/api/adapters/") ||
-			strings.HasPrefix(r.Path, "/api/teams/") || strings.HasPrefix(r.Path, "/api/secret-provider-configs/") || strings.HasPrefix(r.Path, "/api/board-claim/")
+	for _, got := range theirs.keepOut(map[string][]string{"an agent": {key}, "an agent in a run": {key, run}, "a person": {h.plantPerson("eve")}}) {
+		t.Error(got)
 	}
-	everybody := map[string][]string{"an agent": {key}, "an agent in a run": {key, run}, "a person": {h.plantPerson("eve")}}
+}
+
+// TestMembersStayInTheirCompany goes through the whole table where everybody
+// signs in, as members of another company, of each role, by session and by key.
+func TestMembersStayInTheirCompany(t *testing.T) {
+	h := people(t)
+	ann := h.admin()
+	h.as = []string{ann, ownOrigin}
+	theirs, ours := newTown(h, "Theirs"), h.company("Ours")
+	everybody := map[string][]string{}
+	for _, role := range []company.Role{company.RoleOwner, company.RoleAdmin, company.RoleOperator, company.RoleViewer} {
+		cookie, _ := h.join(ours, ann, "a-"+string(role), role)
+		h.call("GET", "/api/companies/"+ours, "", cookie).want(t, 200, `"Ours"`)
+		everybody["the "+string(role)+" of another company"] = []string{cookie, ownOrigin}
+		key := "Authorization: Bearer " + h.call("POST", "/api/board-api-keys", `{"name":"k"}`, cookie, ownOrigin).want(t, 201, "").field(t, "token")
+		h.call("GET", "/api/companies/"+ours, "", key).want(t, 200, `"Ours"`)
+		everybody["a key of the "+string(role)+" of another company"] = []string{key}
+	}
+	// Who left, and who was a member of this very company before.
+	gone, left := h.join(theirs.of, ann, "left", company.RoleOwner)
+	for _, m := range h.call("GET", "/api/companies/"+theirs.of+"/members", "").want(t, 200, "").decode(t).(map[string]any)["members"].([]any) {
+		if m := m.(map[string]any); m["principalId"] == left {
+			h.call("POST", "/api/companies/"+theirs.of+"/members/"+m["id"].(string)+"/archive", `{}`).want(t, 200, "")
+		}
+	}
+	everybody["who was an owner before"] = []string{gone, ownOrigin}
+	for _, got := range theirs.keepOut(everybody) {
+		t.Error(got)
+	}
+}
+
+// plant adds a route to the table of a harness.
+func (h *harness) plant(route Route) {
+	h.routes = append(h.routes, route)
+	h.mux.HandleFunc(route.Method+" "+route.Path, func(w http.ResponseWriter, r *http.Request) { h.Server.serve(&route, w, r) })
+}
+
+// Doors that are left open on purpose are found.
+func TestOpenDoorsAreFound(t *testing.T) {
+	h := people(t)
+	ann := h.admin()
+	h.as = []string{ann, ownOrigin}
+	theirs, ours := newTown(h, "Theirs"), h.company("Ours")
+	owner, _ := h.join(ours, ann, "olga", company.RoleOwner)
+	issue := func(rc *Request) (i company.Issue, err error) {
+		err = rc.View(func(tx *ledger.Tx) error {
+			i, _ = company.FindIssue(tx, rc.Path("id"))
+			return nil
+		})
+		return i, err
+	}
+	h.plant(Route{Method: "GET", Path: "/api/issues/{id}/planted", Handle: func(rc *Request) (Response, error) { // whoever asks
+		i, err := issue(rc)
+		return OK(i), err
+	}})
+	h.plant(Route{Method: "POST", Path: "/api/issues/{id}/planted", Handle: func(rc *Request) (Response, error) { // in the name of somebody who may
+		i, err := issue(rc)
+		if err != nil {
+			return Response{}, err
+		}
+		rc.Actor, rc.Credential = ledger.Actor{Type: "node", ID: string(h.node.keys.ID())}, ledger.Credential{Kind: "node", ID: string(h.node.keys.ID())}
+		_, err = rc.Submit("run.finish", i.Company, company.Finish{Run: theirs.run, Outcome: company.Outcome{Status: company.RunFailed}})
+		return OK(nil), errors.Join(err, Forbidden("no"))
+	}})
+	h.plant(Route{Method: "GET", Path: "/api/planted", Handle: func(rc *Request) (Response, error) { // those of all
+		var names []string
+		err := rc.View(func(tx *ledger.Tx) error {
+			for _, c := range company.Companies(tx) {
+				names = append(names, c.Name)
+			}
+			return nil
+		})
+		return OK(names), err
+	}})
+	got := theirs.keepOut(map[string][]string{"the owner of another company": {owner, ownOrigin}})
+	for _, want := range []string{"GET /api/issues/{id}/planted shows the owner of another company a row", "GET /api/planted shows the owner of another company 200", "run.finish came into their chain"} {
+		if !slices.ContainsFunc(got, func(bad string) bool { return strings.HasPrefix(bad, want) }) {
+			t.Errorf("found %q, want %q", got, want)
+		}
+	}
+}
+
+// open reports whether a route is about nobody's company, or gives the same to
+// everybody.
+func open(r Route) bool {
+	if r.Who == Public || !strings.Contains(r.Path, "{") {
+		return true
+	}
+	for _, of := range []string{"skills", "llms", "adapters", "teams", "secret-provider-configs", "board-claim"} {
+		if strings.HasPrefix(r.Path, "/api/"+of+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// keepOut asks for all that the table has of a town, as some who have no business
+// there: by what they show. It returns what they got.
+func (w *town) keepOut(everybody map[string][]string) (got []string) {
+	h, t := w.h, w.h.t
+	t.Helper()
+	fault := func(format string, args ...any) { got = append(got, fmt.Sprintf(format, args...)) }
 	before, _ := h.node.ledger.Head()
 	tried := 0
 	for _, route := range h.Routes() {
 		name := route.Method + " " + route.Path
-		path, whole := theirs.path(route)
+		path, whole := w.path(route)
 		if route.Who == Admin { // for who administers the instance, whatever it names
 			for who, as := range everybody {
-				if a := h.call(route.Method, path, theirs.body(route), as...); a.status != 401 && a.status != 403 {
-					t.Errorf("%s by %s answered %d %.200s", name, who, a.status, a.body)
+				if a := h.call(route.Method, path, w.body(route), as...); a.status != 401 && a.status != 403 {
+					fault("%s by %s answered %d %.200s", name, who, a.status, a.body)
 				}
 			}
 			continue
 		}
 		if route.Who != Public && route.Method == "GET" && !strings.Contains(route.Path, "{") { // lists of what the caller may see
 			for who, as := range everybody {
-				if a := h.call("GET", path, "", as...); strings.Contains(string(a.body), canaryTown) || strings.Contains(string(a.body), theirs.of) || a.status >= 500 {
-					t.Errorf("%s shows %s %d %.300s", name, who, a.status, a.body)
+				for _, query := range []string{"", "?companyId=" + w.of} {
+					if a := h.call("GET", path+query, "", as...); strings.Contains(string(a.body), canaryTown) || a.status < 300 && strings.Contains(string(a.body), w.of) || a.status >= 500 {
+						fault("%s%s shows %s %d %.300s", name, query, who, a.status, a.body)
+					}
 				}
 			}
 		}
@@ -58,63 +163,79 @@ func TestNobodyReachesIntoAnotherCompany(t *testing.T) {
 			continue
 		}
 		known := false // a row below one of theirs may be made up: what is above guards it
-		for _, v := range theirs.values {
+		for _, v := range w.values {
 			known = known || strings.Contains(path+"/", "/"+v+"/")
 		}
 		if !whole && !known {
 			t.Errorf("%s names a row of which the town has none: add one to newTown", name)
 		}
-		body, headers := theirs.body(route), []string(nil)
+		body, headers := w.body(route), []string(nil)
 		if strings.HasSuffix(route.Path, "/attachments") || strings.HasSuffix(route.Path, "/images") || strings.HasSuffix(route.Path, "/logo") {
 			if route.Method == "POST" {
 				form, contentType := formOf(t, "x.png", "image/png", dot())
 				body, headers = form, []string{contentType}
 			}
 		}
-		if strings.HasPrefix(route.Path, "/api/environments/") { // that of all companies; what is on it is shown to its company
-			for _, as := range []string{key, h.plantPerson("eve")} {
-				if a := h.call(route.Method, path, body, as); strings.Contains(string(a.body), theirs.run) || strings.Contains(string(a.body), canaryTown) {
-					t.Errorf("%s shows %s", name, a.body)
-				}
-			}
-			continue
-		}
+		h.forgetRates()
 		for who, as := range everybody {
 			tried++
-			a := h.call(route.Method, path, body, append(as, headers...)...)
-			if a.status != 401 && a.status != 403 && a.status != 404 {
-				t.Errorf("%s by %s answered %d %.200s to %.200s", name, who, a.status, a.body, body)
-			}
+			a := h.call(route.Method, path, body, slices.Concat(as, headers)...)
 			if strings.Contains(string(a.body), canaryTown) {
-				t.Errorf("%s shows %s a row: %.300s", name, who, a.body)
+				fault("%s shows %s a row: %.300s", name, who, a.body)
+			}
+			if strings.HasPrefix(route.Path, "/api/environments/") { // that of all companies; what is on it is shown to its company
+				if strings.Contains(string(a.body), w.run) {
+					fault("%s shows %s %s", name, who, a.body)
+				}
+				continue
+			}
+			if a.status != 401 && a.status != 403 && a.status != 404 {
+				fault("%s by %s answered %d %.200s to %.200s", name, who, a.status, a.body, body)
 			}
 		}
 	}
-	if tried < 600 {
+	if tried < 200*len(everybody) {
 		t.Errorf("only %d requests were tried", tried)
 	}
-	h.call("GET", "/api/v1/mesh", "", h.plantPerson("eve")).want(t, 403, "Instance admin required")
-	for _, path := range []string{"/api/instance/settings/general", "/api/instance/settings/experimental", "/api/v1/execute"} {
-		for who, as := range everybody {
-			method, body := "PATCH", `{}`
-			if strings.HasSuffix(path, "execute") {
-				method, body = "POST", `{"agent_id":"`+theirs.agent+`","task":"x"}`
-			}
-			if a := h.call(method, path, body, as...); a.status != 401 && a.status != 403 && a.status != 404 {
-				t.Errorf("%s by %s answered %d %.200s", path, who, a.status, a.body)
+	for who, as := range everybody {
+		for _, x := range []struct{ method, path, body string }{
+			{"GET", "/api/v1/mesh", ""}, {"PATCH", "/api/instance/settings/general", `{}`}, {"PATCH", "/api/instance/settings/experimental", `{}`},
+			{"POST", "/api/v1/execute", `{"agent_id":"` + w.agent + `","task":"x"}`},
+		} {
+			if a := h.call(x.method, x.path, x.body, as...); a.status != 401 && a.status != 403 && a.status != 404 {
+				fault("%s %s by %s answered %d %.200s", x.method, x.path, who, a.status, a.body)
 			}
 		}
 	}
-	if after, _ := h.node.ledger.Head(); after != before {
-		for e, err := range h.node.ledger.Entries(t.Context(), before) {
-			if err != nil || e.Height >= after {
-				break
-			}
-			if e.Company == theirs.of && e.Outcome == ledger.Applied {
-				t.Errorf("%s came into their chain", e.Kind)
-			}
+	return append(got, w.touched(before)...)
+}
+
+// forgetRates lets everybody ask as if for the first time.
+func (h *harness) forgetRates() {
+	h.limits.mu.Lock()
+	defer h.limits.mu.Unlock()
+	h.limits.buckets = nil
+}
+
+// touched tells what came into the town's chain after a height.
+func (w *town) touched(after uint64) (got []string) {
+	w.h.t.Helper()
+	head, _ := w.h.node.ledger.Head()
+	if head == after {
+		return nil
+	}
+	for e, err := range w.h.node.ledger.Entries(w.h.t.Context(), after) {
+		if err != nil {
+			w.h.t.Fatal(err)
+		}
+		if e.Company == w.of && e.Outcome == ledger.Applied {
+			got = append(got, e.Kind+" came into their chain")
+		}
+		if e.Height == head {
+			break
 		}
 	}
+	return got
 }
 
 // TestBodiesOfOthersRowsNameNothing gives an agent of one company, in its own
