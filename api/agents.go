@@ -62,9 +62,9 @@ type patchAgent struct {
 	ReportsTo          Opt[string]          `json:"reportsTo" format:"uuid"`
 	Capabilities       Opt[string]          `json:"capabilities" maxLength:"50000" maxBytes:"50000"`
 	AdapterType        string               `json:"adapterType,omitempty" minLength:"1" maxLength:"100"`
-	AdapterConfig      Opt[json.RawMessage] `json:"adapterConfig" maxBytes:"65536"`
+	AdapterConfig      Opt[json.RawMessage] `json:"adapterConfig" maxBytes:"65536" nullable:"false"`
 	ReplaceConfig      bool                 `json:"replaceAdapterConfig,omitempty"`
-	RuntimeConfig      Opt[json.RawMessage] `json:"runtimeConfig" maxBytes:"65536"`
+	RuntimeConfig      Opt[json.RawMessage] `json:"runtimeConfig" maxBytes:"65536" nullable:"false"`
 	DefaultEnvironment Opt[string]          `json:"defaultEnvironmentId" format:"uuid"`
 	BudgetMonthlyCents *int64               `json:"budgetMonthlyCents,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false"`
 	Metadata           Opt[json.RawMessage] `json:"metadata" maxBytes:"65536"`
@@ -72,9 +72,9 @@ type patchAgent struct {
 	// Status does what the routes do that pause an agent, let it go on, or end it.
 	Status string `json:"status,omitempty" enum:"active,paused,idle,running,error,pending_approval,terminated"`
 	// These have routes of their own; here they are a 422 that names the route.
-	Permissions   Opt[json.RawMessage] `json:"permissions"`
-	DesiredSkills Opt[json.RawMessage] `json:"desiredSkills" types:"array"`
-	Instructions  Opt[json.RawMessage] `json:"instructionsBundle"`
+	Permissions   Opt[json.RawMessage] `json:"permissions" nullable:"false"`
+	DesiredSkills Opt[json.RawMessage] `json:"desiredSkills" types:"array" nullable:"false"`
+	Instructions  Opt[json.RawMessage] `json:"instructionsBundle" nullable:"false"`
 }
 
 // agentGrant changes what an agent may do.

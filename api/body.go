@@ -23,7 +23,9 @@ import (
 //
 //	json:"name"              the member; required, unless omitempty, omitzero, a pointer, or Opt
 //	required:"false"         not required; "true": required, also a pointer
-//	nullable:"true"          null is allowed (pointers and Opt: always, unless "false") and leaves the zero value
+//	nullable:"true"          null is allowed (pointers, Opt and JSON that may be absent: always, unless
+//	                         "false") and leaves the zero value: a body that makes something says as much
+//	                         as without the member, and one that changes something clears it
 //	default:"x"              used when the member is absent
 //	trim:"true"              white space around a string goes before it is looked at
 //	minLength, maxLength     of strings, in UTF-16 units as the contract's clients count; of a list
@@ -196,6 +198,10 @@ func (d *decoder) mismatch(p *plan, r rules, received string) {
 		d.badEnum(r)
 		return
 	}
+	if p.shape == isRaw && !p.ptr && !p.opt {
+		d.wrongType(r.expected(), received)
+		return
+	}
 	d.wrongType(p.expected(), received)
 }
 
@@ -236,7 +242,7 @@ func (d *decoder) value(b []byte, p *plan, r rules, v reflect.Value) {
 		}
 		d.value(b, p.elem, r, v.Field(2))
 		return
-	case null && p.shape != isAny && p.shape != isRaw:
+	case null && p.shape != isAny && (p.shape != isRaw || !r.takesNull()):
 		if !r.nullable {
 			d.mismatch(p, r, "null")
 		}
@@ -269,14 +275,23 @@ func (d *decoder) value(b []byte, p *plan, r rules, v reflect.Value) {
 	}
 }
 
-// raw looks at JSON that is taken over as it is; null stands for nothing.
-func (d *decoder) raw(b []byte, r rules) bool {
-	types := r.types
-	if types == nil {
-		types = onlyObject
+// takesNull reports whether JSON that is taken over may be null as well as anything else.
+func (r rules) takesNull() bool { return len(r.types) > 0 && r.types[0] == "any" }
+
+// expected names what JSON that is taken over may be.
+func (r rules) expected() string { return strings.Join(r.kinds(), " or ") }
+
+func (r rules) kinds() []string {
+	if r.types == nil {
+		return onlyObject
 	}
-	if have := typeName(b); have != "null" && types[0] != "any" && !slices.Contains(types, have) {
-		d.wrongType(strings.Join(types, " or "), have)
+	return r.types
+}
+
+// raw looks at JSON that is taken over as it is.
+func (d *decoder) raw(b []byte, r rules) bool {
+	if have := typeName(b); !r.takesNull() && !slices.Contains(r.kinds(), have) {
+		d.wrongType(r.expected(), have)
 		return false
 	}
 	most := MaxRaw

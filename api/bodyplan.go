@@ -158,7 +158,7 @@ func (p *plan) addFields(t reflect.Type, at []int, seen map[reflect.Type]*plan) 
 		if v, ok := f.Tag.Lookup("nullable"); ok {
 			fd.rules.nullable = v == "true"
 		} else {
-			fd.rules.nullable = fp.ptr || fp.opt
+			fd.rules.nullable = fp.ptr || fp.opt || fp.shape == isRaw && !fd.required
 		}
 		if v, ok := f.Tag.Lookup("default"); ok {
 			fd.fallback, fd.required = []byte(v), false

@@ -27,7 +27,7 @@ type environmentPatch struct {
 	Description Opt[string]     `json:"description" maxLength:"20000"`
 	Driver      string          `json:"driver,omitempty" enum:"local,ssh,sandbox,plugin"`
 	Status      *string         `json:"status,omitempty" enum:"active,archived" nullable:"false"`
-	Config      json.RawMessage `json:"config,omitempty" types:"object" maxBytes:"32768"`
+	Config      json.RawMessage `json:"config,omitempty" types:"object" maxBytes:"32768" nullable:"false"`
 	Env         json.RawMessage `json:"envVars,omitempty" types:"object" maxBytes:"32768"`
 }
 

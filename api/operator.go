@@ -150,7 +150,7 @@ func (s *Server) removeServer(rc *Request) (Response, error) {
 }
 
 type changeNode struct {
-	Labels json.RawMessage `json:"labels,omitempty" doc:"object: a string sets a label, null takes it away"`
+	Labels json.RawMessage `json:"labels,omitempty" nullable:"false" doc:"object: a string sets a label, null takes it away"`
 	Role   string          `json:"role,omitempty" enum:"voter,observer,auto" doc:"observer never votes; auto leaves it to the autopilot"`
 }
 

@@ -29,10 +29,10 @@ type productFields struct {
 	RuntimeService     Opt[string]          `json:"runtimeServiceId" format:"uuid"`
 	External           Opt[string]          `json:"externalId" maxLength:"500"`
 	URL                Opt[string]          `json:"url" format:"uri" maxLength:"4000"`
-	Status             *string              `json:"status,omitempty" enum:"active,ready_for_review,approved,changes_requested,merged,closed,failed,archived,draft"`
-	ReviewState        *string              `json:"reviewState,omitempty" enum:"none,needs_board_review,approved,changes_requested"`
-	Primary            *bool                `json:"isPrimary,omitempty"`
-	Health             *string              `json:"healthStatus,omitempty" enum:"unknown,healthy,unhealthy"`
+	Status             *string              `json:"status,omitempty" enum:"active,ready_for_review,approved,changes_requested,merged,closed,failed,archived,draft" nullable:"false"`
+	ReviewState        *string              `json:"reviewState,omitempty" enum:"none,needs_board_review,approved,changes_requested" nullable:"false"`
+	Primary            *bool                `json:"isPrimary,omitempty" nullable:"false"`
+	Health             *string              `json:"healthStatus,omitempty" enum:"unknown,healthy,unhealthy" nullable:"false"`
 	Summary            Opt[string]          `json:"summary" maxLength:"10000"`
 	Metadata           Opt[json.RawMessage] `json:"metadata" maxBytes:"16000"`
 }

@@ -51,6 +51,26 @@ func (in patchTrigger) command() company.SaveTrigger {
 		ReplayWindow: in.ReplayWindow.Pointer()}
 }
 
+// fits refuses what a trigger of a kind does not have; and, when it is there already,
+// to take away what it can not be without.
+func (in patchTrigger) fits(kind string, there bool) error {
+	for _, f := range []struct {
+		name, of  string
+		set, null bool
+	}{
+		{"cronExpression", company.TriggerSchedule, in.Cron.Set, in.Cron.Null}, {"timezone", company.TriggerSchedule, in.Zone.Set, in.Zone.Null},
+		{"signingMode", company.TriggerWebhook, in.Signing.Set, in.Signing.Null}, {"replayWindowSec", company.TriggerWebhook, in.ReplayWindow.Set, in.ReplayWindow.Null},
+	} {
+		switch {
+		case f.set && !f.null && f.of != kind:
+			return Unprocessable(f.name+": only a trigger of kind "+f.of+" has one; this one is of kind "+kind, nil)
+		case f.null && there && f.of == kind:
+			return ValidationError(Issue{Code: "invalid_type", Path: []any{f.name}, Message: "Invalid input: a trigger of kind " + kind + " can not be without it"})
+		}
+	}
+	return nil
+}
+
 // newSecret draws a webhook's secret and seals it for its trigger: the command
 // and the state have it sealed only.
 func (rc *Request) newSecret(of, trigger string) (secret string, sealed []byte, err error) {
@@ -85,6 +105,9 @@ func (rc *Request) material(t company.RoutineTrigger, secret string) *triggerSec
 
 func createTrigger(rc *Request) (Response, error) {
 	in, err := Body[newTrigger](rc)
+	if err == nil {
+		err = in.fits(in.Kind, false)
+	}
 	if err != nil {
 		return Response{}, err
 	}
@@ -134,6 +157,9 @@ func updateTrigger(rc *Request) (Response, error) {
 	}
 	t, err := findTrigger(rc)
 	if err != nil {
+		return Response{}, err
+	}
+	if err := in.fits(t.Kind, true); err != nil {
 		return Response{}, err
 	}
 	p := in.command()

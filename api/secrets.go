@@ -128,12 +128,13 @@ func (s *Server) secretRoutes() []Route {
 	}
 }
 
-// providerOnly refuses what only another keeper of secrets could do.
-func providerOnly(provider, mode string, ref, config Opt[string]) error {
+// providerOnly refuses what only another keeper of secrets could do; named is what
+// the body says of where such a one has the value.
+func providerOnly(provider, mode string, named ...Opt[string]) error {
 	if provider != "" && provider != company.LocalProvider {
 		return Unprocessable("Secret provider is not configured: "+provider, nil)
 	}
-	if mode == "external_reference" || ref.Or("") != "" || config.Or("") != "" {
+	if mode == "external_reference" || slices.ContainsFunc(named, func(o Opt[string]) bool { return o.Or("") != "" }) {
 		return Unprocessable("Provider "+company.LocalProvider+" does not support external references", nil)
 	}
 	return nil
@@ -178,7 +179,7 @@ func createSecret(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if err := providerOnly(in.Provider, in.ManagedMode, in.ExternalRef, in.ProviderConfig); err != nil {
+	if err := providerOnly(in.Provider, in.ManagedMode, in.ExternalRef, in.ProviderConfig, in.ProviderVersion); err != nil {
 		return Response{}, err
 	}
 	if in.Value.Or("") == "" {
@@ -253,7 +254,7 @@ func rotateSecret(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if err := providerOnly("", "", in.ExternalRef, in.ProviderConfig); err != nil {
+	if err := providerOnly("", "", in.ExternalRef, in.ProviderConfig, in.ProviderVersion); err != nil {
 		return Response{}, err
 	}
 	if in.Value.Or("") == "" {

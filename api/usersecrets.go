@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -42,7 +43,7 @@ type newUserSecret struct {
 // patchUserSecret is the body that changes the caller's value or its status.
 type patchUserSecret struct {
 	Status          *string     `json:"status,omitempty" enum:"active,disabled,archived,deleted" nullable:"false"`
-	Value           Opt[string] `json:"value" minLength:"1" maxLength:"65536" maxBytes:"65536"`
+	Value           Opt[string] `json:"value" minLength:"1" maxLength:"65536" maxBytes:"65536" nullable:"false"`
 	ExternalRef     Opt[string] `json:"externalRef" maxLength:"2048"`
 	ProviderVersion Opt[string] `json:"providerVersionRef" maxLength:"512"`
 	ProviderConfig  Opt[string] `json:"providerConfigId" format:"uuid"`
@@ -96,10 +97,19 @@ func listDefinitions(rc *Request) (Response, error) {
 	return OK(out), err
 }
 
+// definedHere refuses what only another keeper of secrets could do; what is told it of
+// a definition is kept nowhere.
+func definedHere(provider, mode string, config Opt[string], metadata Opt[json.RawMessage]) error {
+	if m := metadata.Or(nil); len(m) > 0 && !bytes.Equal(bytes.Join(bytes.Fields(m), nil), []byte("{}")) {
+		return Unprocessable("providerMetadata: provider "+company.LocalProvider+" keeps none of a definition", nil)
+	}
+	return providerOnly(provider, mode, config)
+}
+
 func createDefinition(rc *Request) (Response, error) {
 	in, err := Body[newDefinition](rc)
 	if err == nil {
-		err = providerOnly(in.Provider, in.ManagedMode, Opt[string]{}, in.ProviderConfig)
+		err = definedHere(in.Provider, in.ManagedMode, in.ProviderConfig, in.Metadata)
 	}
 	if err != nil {
 		return Response{}, err
@@ -112,7 +122,7 @@ func createDefinition(rc *Request) (Response, error) {
 func updateDefinition(rc *Request) (Response, error) {
 	in, err := Body[patchDefinition](rc)
 	if err == nil {
-		err = providerOnly("", "", Opt[string]{}, in.ProviderConfig)
+		err = definedHere("", "", in.ProviderConfig, in.Metadata)
 	}
 	if err != nil {
 		return Response{}, err
@@ -162,7 +172,7 @@ func listMySecrets(rc *Request) (Response, error) {
 func createMySecret(rc *Request) (Response, error) {
 	in, err := Body[newUserSecret](rc)
 	if err == nil {
-		err = providerOnly("", "", in.ExternalRef, in.ProviderConfig)
+		err = providerOnly("", "", in.ExternalRef, in.ProviderConfig, in.ProviderVersion)
 	}
 	if err != nil {
 		return Response{}, err
@@ -205,7 +215,7 @@ func mySecret(rc *Request) (s company.Secret, err error) {
 func updateMySecret(rc *Request) (Response, error) {
 	in, err := Body[patchUserSecret](rc)
 	if err == nil {
-		err = providerOnly("", "", in.ExternalRef, in.ProviderConfig)
+		err = providerOnly("", "", in.ExternalRef, in.ProviderConfig, in.ProviderVersion)
 	}
 	if err != nil {
 		return Response{}, err
@@ -234,7 +244,7 @@ func deleteMySecret(rc *Request) (Response, error) {
 func rotateMySecret(rc *Request) (Response, error) {
 	in, err := Body[rotateBody](rc)
 	if err == nil {
-		err = providerOnly("", "", in.ExternalRef, in.ProviderConfig)
+		err = providerOnly("", "", in.ExternalRef, in.ProviderConfig, in.ProviderVersion)
 	}
 	if err != nil {
 		return Response{}, err
