@@ -72,7 +72,7 @@ type patchAgent struct {
 	// Status does what the routes do that pause an agent, let it go on, or end it.
 	Status string `json:"status,omitempty" enum:"active,paused,idle,running,error,pending_approval,terminated"`
 	// These have routes of their own; here they are a 422 that names the route.
-	Permissions   Opt[json.RawMessage] `json:"permissions" nullable:"false"`
+	Permissions   Opt[json.RawMessage] `json:"permissions"`
 	DesiredSkills Opt[json.RawMessage] `json:"desiredSkills" types:"array" nullable:"false"`
 	Instructions  Opt[json.RawMessage] `json:"instructionsBundle" nullable:"false"`
 }
