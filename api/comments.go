@@ -15,7 +15,9 @@ type createComment struct {
 	OnBehalfOf   Opt[string]          `json:"onBehalfOfUserId" maxLength:"200"`
 	Presentation Opt[json.RawMessage] `json:"presentation" maxBytes:"16000"`
 	Metadata     Opt[json.RawMessage] `json:"metadata" maxBytes:"16000"`
-	Reopen       bool                 `json:"reopen,omitempty"`
+	Reopen       bool                 `json:"reopen,omitempty" doc:"a done or cancelled issue is to do again; the board only"`
+	Resume       bool                 `json:"resume,omitempty" doc:"the work goes on: a done, cancelled or blocked issue is to do again and its assignee is woken; an agent may for what is blocked"`
+	Interrupt    bool                 `json:"interrupt,omitempty" doc:"the run at work on the issue ends and its assignee is woken with the comment; the board only"`
 	Attachments  []string             `json:"attachmentIds,omitempty" format:"uuid" maxItems:"50" doc:"of the issue's attachments, those that belong to the comment"`
 }
 
@@ -95,10 +97,28 @@ func newComment(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
+	if err := knowsOrders(rc, in.Resume || in.Interrupt, "resume and interrupt"); err != nil {
+		return Response{}, err
+	}
 	cm, err := Do[company.Comment](rc, "comment.create", of, company.CreateComment{ID: NewID(), Issue: issue, Body: in.Body, OnBehalfOf: in.OnBehalfOf.Or(""),
 		ClientRequest: strings.ToLower(in.ClientID), Presentation: in.Presentation.Or(nil), Metadata: in.Metadata.Or(nil), Reopen: in.Reopen,
-		Attachments: bodyIDs(in.Attachments)})
+		Resume: in.Resume, Interrupt: in.Interrupt, Attachments: bodyIDs(in.Attachments)})
 	return OK(cm), err
+}
+
+// knowsOrders refuses what is asked for in members of a body that nodes of an older
+// version, of which the mesh has some, would take without effect.
+func knowsOrders(rc *Request, asked bool, members string) error {
+	if !asked {
+		return nil
+	}
+	return rc.View(func(tx *ledger.Tx) error {
+		if level := ledger.Features(tx); level < ledger.LevelOrders {
+			return Conflict("This mesh has nodes of an older version, which do not know "+members+"; upgrade them first, or leave it out",
+				map[string]uint64{"level": level, "needed": ledger.LevelOrders})
+		}
+		return nil
+	})
 }
 
 func readComment(rc *Request) (r Response, err error) {

@@ -71,8 +71,10 @@ type updateIssue struct {
 	ExecutionPolicy    Opt[json.RawMessage] `json:"executionPolicy" maxBytes:"16000"`
 	UnblockDescriptor  Opt[json.RawMessage] `json:"unblockDescriptor" maxBytes:"16000"`
 	HiddenAt           Opt[company.Time]    `json:"hiddenAt" format:"date-time"`
-	Reopen             bool                 `json:"reopen,omitempty"`
+	Reopen             bool                 `json:"reopen,omitempty" doc:"a done or cancelled issue is to do again; the board only"`
 	Comment            string               `json:"comment,omitempty" minLength:"1" maxLength:"200000" maxBytes:"200000"`
+	Resume             bool                 `json:"resume,omitempty" doc:"with a comment: the work goes on; a done, cancelled or blocked issue is to do again unless status says otherwise, and its assignee is woken; an agent may for what is blocked"`
+	Interrupt          bool                 `json:"interrupt,omitempty" doc:"with a comment: the run at work on the issue ends and its assignee is woken with the comment; the board only"`
 	CommentRequestID   string               `json:"commentClientRequestId,omitempty" format:"uuid"`
 	Attachments        []string             `json:"attachmentIds,omitempty" format:"uuid" maxItems:"50" doc:"of the issue's attachments, those that belong to the comment"`
 	OnBehalfOf         Opt[string]          `json:"onBehalfOfUserId" maxLength:"200"`
@@ -303,6 +305,12 @@ func patchIssue(rc *Request) (Response, error) {
 	if len(in.Attachments) > 0 && in.Comment == "" {
 		return Response{}, Invalid("attachmentIds belong to a comment; give one")
 	}
+	if (in.Resume || in.Interrupt) && in.Comment == "" {
+		return Response{}, Invalid("resume and interrupt belong to a comment; give one")
+	}
+	if err := knowsOrders(rc, in.Resume || in.Interrupt, "resume and interrupt"); err != nil {
+		return Response{}, err
+	}
 	of, issue, err := locateIssue(rc)
 	if err != nil {
 		return Response{}, err
@@ -345,7 +353,7 @@ func (in updateIssue) command(issue string) company.UpdateIssue {
 	}
 	if in.Comment != "" {
 		p.Comment = &company.CreateComment{ID: NewID(), Issue: issue, Body: in.Comment, OnBehalfOf: in.OnBehalfOf.Or(""), ClientRequest: strings.ToLower(in.CommentRequestID),
-			Attachments: bodyIDs(in.Attachments)}
+			Attachments: bodyIDs(in.Attachments), Resume: in.Resume, Interrupt: in.Interrupt}
 	}
 	return p
 }

@@ -54,6 +54,62 @@ func TestCommentsWaitForTheNextRun(t *testing.T) {
 	h.rest()
 }
 
+// A comment of the board interrupts the run at work, by itself or with a change of the
+// issue, and one that resumes opens what was closed: its agent is told at once.
+func TestCommentsInterruptAndResume(t *testing.T) {
+	h := newWorkingHarness(t)
+	of := h.company("Orders")
+	agent := h.newAgent(of, "Busy", `echo "woken: $PAPERCLIP_WAKE_REASON"; [ "$PAPERCLIP_WAKE_REASON" = issue_assigned ] || exit 0; while :; do sleep 0.05; done`)
+	for n, tc := range []struct {
+		method, path, stop, bare string
+		status                   int
+	}{
+		{"POST", "/comments", `{"body":"Stop","interrupt":true}`, "", 201},
+		{"PATCH", "", `{"comment":"Stop","interrupt":true}`, `{"interrupt":true,"resume":true}`, 200},
+	} {
+		issue := h.assign(of, agent, fmt.Sprint("Work ", n))
+		path := "/api/issues/" + issue
+		var at company.Run
+		h.until("a run at work", func(tx *ledger.Tx) bool {
+			for r := range company.RunsOfIssue(tx, of, issue) {
+				at = r
+			}
+			return at.LastOutputSeq > 0
+		})
+		key := h.call("POST", "/api/agents/"+agent+"/keys", `{"name":"own"}`).want(t, 201, "").field(t, "token")
+		own := []string{"X-Paperclip-Run-Id: " + at.ID, "Authorization: Bearer " + key}
+		h.call(tc.method, path+tc.path, tc.stop, own...).want(t, 403, "Only the board can interrupt a run")
+		if tc.bare != "" {
+			h.call(tc.method, path, tc.bare).want(t, 400, "belong to a comment")
+		}
+		h.call(tc.method, path+tc.path, tc.stop).want(t, tc.status, "")
+		h.call("GET", "/api/heartbeat-runs/"+at.ID, "").want(t, 200, `"status":"cancelled"`).want(t, 200, "Interrupted by a comment of the board")
+		h.call("GET", path, "").want(t, 200, `"assigneeAgentId":"`+agent+`"`)
+		told := func(tx *ledger.Tx) (n int) {
+			for r := range company.RunsOfIssue(tx, of, issue) {
+				if r.StdoutExcerpt != nil && strings.Contains(*r.StdoutExcerpt, "woken: issue_commented") {
+					n++
+				}
+			}
+			return n
+		}
+		h.until("the comment to be told", func(tx *ledger.Tx) bool { return told(tx) == 1 })
+		h.rest()
+		h.call("PATCH", path, `{"status":"cancelled"}`).want(t, 200, "")
+		if n == 0 {
+			h.call("POST", path+"/comments", `{"body":"Go on","resume":true}`).want(t, 201, "")
+		} else {
+			h.call("PATCH", path, `{"comment":"Go on","resume":true}`).want(t, 200, "")
+		}
+		h.call("GET", path, "").want(t, 200, `"cancelledAt":null`)
+		h.until("the agent to be told that it goes on", func(tx *ledger.Tx) bool { return told(tx) == 2 })
+		h.rest()
+	}
+	idle := h.call("POST", "/api/companies/"+of+"/issues", `{"title":"Later","status":"backlog"}`).want(t, 201, "").field(t, "id")
+	h.call("POST", "/api/issues/"+idle+"/comments", `{"body":"Go on","resume":true}`).want(t, 409, "issue_not_resumable")
+	h.call("POST", "/api/issues/"+idle+"/comments", `{"body":"Stop","interrupt":true}`).want(t, 201, "")
+}
+
 func TestWatchdogsAndMonitorsThroughTheAPI(t *testing.T) {
 	h := newWorkingHarness(t)
 	of := h.company("Watch")

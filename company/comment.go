@@ -113,10 +113,12 @@ type CreateComment struct {
 	ClientRequest string          `cbor:"5,keyasint,omitempty"`
 	Presentation  json.RawMessage `cbor:"6,keyasint,omitempty"`
 	Metadata      json.RawMessage `cbor:"7,keyasint,omitempty"`
-	Reopen        bool            `cbor:"8,keyasint,omitempty"` // by the board: a done or cancelled issue is to do again
+	Reopen        bool            `cbor:"8,keyasint,omitempty"` // by the board: a done or cancelled issue is to do again; from ledger.LevelOrders on an agent's is refused
 	// Attachments are those of the issue that belong to the comment from now on; below
 	// ledger.LevelTidy they stay where they are.
 	Attachments []string `cbor:"9,keyasint,omitempty"`
+	Resume      bool     `cbor:"10,keyasint,omitempty"` // see order.go
+	Interrupt   bool     `cbor:"11,keyasint,omitempty"` // likewise
 	withUpdate  bool     // it came with an update of the issue
 }
 
@@ -139,20 +141,26 @@ func createComment(c *ledger.Context, p CreateComment) (any, error) {
 	if err := mayComment(c, i); err != nil {
 		return nil, err
 	}
-	next := i
-	if p.Reopen && isBoard(c) && i.Status.Terminal() {
-		var err error
-		if next, _, err = i.Move(Move{To: IssueTodo, Board: true, Now: TimeOf(c.Now)}); err != nil {
-			return nil, err
-		}
-		c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID,
-			Details: jsonObject{}.str("identifier", i.Identifier).raw("changes", i.Diff(next)).bool("override", true).close()})
+	if cm, ok := p.said(c.Tx, i); ok && orders(c.Tx) {
+		return cm, nil
+	}
+	_, interrupt, err := p.orders(c, i)
+	if err != nil {
+		return nil, err
+	}
+	next, err := takeUp(c, i, p)
+	if err != nil {
+		return nil, err
 	}
 	next, cm, err := addComment(c, next, p)
 	if err != nil {
 		return nil, err
 	}
 	storeIssue(c.Tx, i, next)
+	if interrupt {
+		stopWork(c, i, interrupted, "issue.comment", cm.ID)
+		next, _ = issues.Get(c.Tx, i.Company, i.ID)
+	}
 	if err := wakeForComment(c, next, cm); err != nil {
 		return nil, err
 	}

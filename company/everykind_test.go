@@ -267,6 +267,10 @@ func tellOfIssues(s *storyteller) {
 	s.by(board, "queue.order", change(func(p *ChangeQueue) { p.Order = []string{two, one} }), "issue.queued_comments_ordered")
 	s.by(board, "queue.drop", change(func(p *ChangeQueue) { p.Comment = two }), "issue.comment_deleted")
 	s.by(board, "queue.interrupt", change(func(p *ChangeQueue) { p.Target = at.run }), "issue.queued_comments_interrupted & issue.lock_released environment.lease_released")
+	s.onIssue(s.t, ada, queued)
+	s.by(board, "comment.create", CreateComment{ID: s.id(), Issue: queued.ID, Body: "stop", Interrupt: true}, "issue.comment_added & heartbeat.cancelled issue.lock_released environment.lease_released")
+	s.by(board, "issue.update", UpdateIssue{Issue: queued.ID, Status: IssueDone}, "issue.updated")
+	s.by(board, "comment.create", CreateComment{ID: s.id(), Issue: queued.ID, Body: "go on", Resume: true}, "issue.comment_added & issue.updated")
 
 	file := s.file("x")
 	var attached Attached

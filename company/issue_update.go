@@ -59,7 +59,16 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 	if err := checkReferences(c.Tx, i, next); err != nil {
 		return nil, err
 	}
-	if p.Reopen && p.Status == "" && i.Status.Terminal() && isBoard(c) {
+	resume, interrupt, err := p.Comment.orders(c, i)
+	if err != nil {
+		return nil, err
+	}
+	if resume {
+		if err := mayResume(c, next); err != nil {
+			return nil, err
+		}
+	}
+	if p.Status == "" && i.takesUp(p.Reopen && (isBoard(c) || orders(c.Tx)), resume) {
 		p.Status = IssueTodo
 	}
 	if next, p, err = reviewed(c, i, next, p); err != nil {
@@ -100,6 +109,10 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 	storeIssue(c.Tx, i, next)
 	if next.Depth != i.Depth {
 		deepen(c.Tx, next)
+	}
+	if interrupt {
+		stopWork(c, i, interrupted, "issue.comment", comment.ID)
+		next, _ = issues.Get(c.Tx, i.Company, i.ID)
 	}
 	if err := wakeForUpdate(c, i, next, comment); err != nil {
 		return nil, err

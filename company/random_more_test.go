@@ -131,7 +131,7 @@ func (p *player) further() (kind, broken string) {
 	case 16:
 		issue := pick(p, p.issues)
 		return "comment.create", p.keeps(&p.comments, id, "comment.create", func() string {
-			return p.command(who, "comment.create", issue, CreateComment{ID: id, Issue: issue, Body: "word"})
+			return p.command(who, "comment.create", issue, CreateComment{ID: id, Issue: issue, Body: "word", Resume: p.rng.IntN(4) == 0, Interrupt: p.rng.IntN(4) == 0})
 		})
 	case 17:
 		comment, issue := pick(p, p.comments), pick(p, p.issues)

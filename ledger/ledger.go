@@ -37,8 +37,11 @@ const (
 	// LevelHandover wakes the agent to whom work is handed that goes on already or
 	// waits to be looked at, and gives a new agent the skills and files it is made with.
 	LevelHandover = 5
+	// LevelOrders carries out what is asked for with a comment and was taken without
+	// effect before: that a run is interrupted and that work is resumed.
+	LevelOrders = 6
 	// FeatureLevel is the newest that this version knows.
-	FeatureLevel = LevelHandover
+	FeatureLevel = LevelOrders
 )
 
 // Config is what a ledger needs. Span and Mux are required.

@@ -1,0 +1,130 @@
+package company
+
+import (
+	"slices"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A comment may order something besides what it says. Below ledger.LevelOrders
+// nothing of it is done, as by the older nodes that do not know the words.
+//
+// Interrupt, which only the board may say, ends the run at work on the issue, as
+// cancelling it by hand does. The assignee stays who it is and is woken with the
+// comment; nothing else follows the run that was ended. Without a run at work the
+// comment is one like any other.
+//
+// Resume says that the work is to go on. An issue that is done, cancelled or blocked
+// is to do again, unless the update that the comment comes with says what becomes of
+// its status; one that is to do or in progress stays. It is refused for an issue that
+// somebody else has to let go first: in backlog, in review, on hold, or blocked by
+// issues that are not done. An agent resumes as far as it may change the status, so
+// what is done or cancelled is opened again by the board only.
+//
+// A comment that was made before, by the same clientRequestId, orders nothing again.
+
+// interrupted is why a run ended that a comment interrupted.
+const interrupted = "Interrupted by a comment of the board"
+
+// orders reports whether what a comment orders is carried out.
+func orders(tx *ledger.Tx) bool { return ledger.Features(tx) >= ledger.LevelOrders }
+
+// said returns the comment that was made on i with the same clientRequestId.
+func (p *CreateComment) said(tx *ledger.Tx, i Issue) (Comment, bool) {
+	if p.ClientRequest == "" {
+		return Comment{}, false
+	}
+	at, ok := tx.Get(commentRequestKey(i.Company, i.ID, p.ClientRequest))
+	if !ok {
+		return Comment{}, false
+	}
+	return comments.Get(tx, i.Company, string(at))
+}
+
+// orders returns what a comment on i orders, nothing for none and for one that was
+// made before. It refuses the order to whom it is not for.
+func (p *CreateComment) orders(c *ledger.Context, i Issue) (resume, interrupt bool, err error) {
+	if p == nil || !orders(c.Tx) {
+		return false, false, nil
+	}
+	if _, ok := p.said(c.Tx, i); ok {
+		return false, false, nil
+	}
+	if p.Interrupt && !isBoard(c) {
+		return false, false, refuseCode(ledger.Forbidden, "board_required", jsonObject{}.str("issueId", i.ID).close(),
+			"Only the board can interrupt a run; comment without interrupt, and the run that comes next is told of it")
+	}
+	return p.Resume, p.Interrupt, nil
+}
+
+// mayResume refuses to let work on i go on that waits for somebody else.
+func mayResume(c *ledger.Context, i Issue) error {
+	switch i.Status {
+	case IssueBacklog, IssueInReview:
+		return refuseCode(ledger.Conflict, "issue_not_resumable", statusDetail("issueId", i.ID, i.Status),
+			"The work on an issue in %s does not go on by a comment; comment without resume, or change its status", i.Status)
+	case IssueBlocked:
+		if left := Unresolved(c.Tx, i); len(left) > 0 {
+			ids := make([]string, len(left))
+			for n, b := range left {
+				ids[n] = b.ID
+			}
+			return refuseCode(ledger.Conflict, "issue_blocked", jsonObject{}.str("issueId", i.ID).list("unresolvedBlockerIssueIds", ids).close(),
+				"The work can not go on before the issues that block it are done; finish them, or take them from blockedByIssueIds")
+		}
+	}
+	return notHeld(c.Tx, i)
+}
+
+// takesUp reports whether i is to do again because of reopen or resume.
+func (i Issue) takesUp(reopen, resume bool) bool {
+	return i.Status.Terminal() && (reopen || resume) || i.Status == IssueBlocked && resume
+}
+
+// takeUp returns i as a comment on it leaves it: to do again, or as it is.
+func takeUp(c *ledger.Context, i Issue, p CreateComment) (Issue, error) {
+	resume := p.Resume && orders(c.Tx)
+	if resume {
+		if err := mayResume(c, i); err != nil {
+			return i, err
+		}
+	}
+	if !i.takesUp(p.Reopen && (isBoard(c) || orders(c.Tx)), resume) {
+		return i, nil
+	}
+	if err := mayUpdate(c, i); err != nil {
+		return i, err
+	}
+	next, override, err := i.Move(Move{To: IssueTodo, Board: !isAgent(c), Now: TimeOf(c.Now)})
+	if err != nil {
+		return i, err
+	}
+	if err := mayStart(c, i, next); err != nil {
+		return i, err
+	}
+	d := jsonObject{}.str("identifier", i.Identifier).raw("changes", i.Diff(next))
+	if override {
+		d = d.bool("override", true)
+	}
+	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID, Details: d.close()})
+	return next, nil
+}
+
+// atWork are the runs at work on an issue: those of its assignee that are about it,
+// and the one that holds it.
+func atWork(tx *ledger.Tx, i Issue) []Run {
+	out := slices.DeleteFunc(LiveRunsOnIssue(tx, i), func(r Run) bool { return r.Status != RunRunning })
+	if r, ok := runs.Get(tx, i.Company, i.CheckoutRun); ok && r.Status == RunRunning && !slices.ContainsFunc(out, func(o Run) bool { return o.ID == r.ID }) {
+		out = append(out, r)
+	}
+	return out
+}
+
+// stopWork ends the runs at work on an issue; its row may have changed then.
+func stopWork(c *ledger.Context, i Issue, why, source, comment string) {
+	for _, r := range atWork(c.Tx, i) {
+		r = cancelLive(c, r, why, c.Cmd.Actor)
+		c.Record(ledger.Change{Action: "heartbeat.cancelled", EntityType: "heartbeat_run", EntityID: r.ID,
+			Details: jsonObject{}.str("agentId", r.Agent).str("issueId", i.ID).str("source", source).null("commentId", comment).close()})
+	}
+}

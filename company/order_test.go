@@ -1,0 +1,199 @@
+package company
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+func (d *desk) atLevel(level uint64) {
+	ledger.NewMeshTable[ledger.FeatureRaise]("feature").Put(d.tx, "-", ledger.FeatureRaise{Level: level})
+}
+
+// wantCode looks for a refusal with a code that clients branch on, "" for any.
+func wantCode(t *testing.T, err error, status ledger.Code, code string) {
+	t.Helper()
+	if r, ok := errors.AsType[*ledger.Refusal](err); !ok || r.Code != status || code != "" && r.ErrCode != code {
+		t.Errorf("got %v, want %s %s", err, status, code)
+	}
+}
+
+// ordering carries out a comment with orders, by itself or with an update of the issue.
+var ordering = map[string]func(d *desk, who as, cm CreateComment) error{
+	"comment": func(d *desk, who as, cm CreateComment) error { return d.do(who, "comment.create", cm, nil) },
+	"update": func(d *desk, who as, cm CreateComment) error {
+		return d.do(who, "issue.update", UpdateIssue{Issue: cm.Issue, Comment: &cm}, nil)
+	},
+}
+
+// The board's word ends the run at work on an issue in the entry of the comment, and
+// wakes its agent with the comment; the assignee stays who it is.
+func TestACommentInterruptsTheRunAtWork(t *testing.T) {
+	t.Parallel()
+	for name, say := range ordering {
+		d := newDesk(t)
+		ada := d.hired("Ada")
+		i, other := d.issue(t, CreateIssue{Assignee: ada, Status: IssueBacklog}), d.issue(t, CreateIssue{Assignee: ada, Status: IssueBacklog})
+		who, elsewhere := d.onIssue(t, ada, i), d.onIssue(t, ada, other)
+		cm := CreateComment{ID: d.id(), Issue: i.ID, Body: "Stop, do otherwise", ClientRequest: uid(7), Interrupt: true}
+		wantCode(t, say(d, who, cm), ledger.Forbidden, "board_required")
+		if r := runOfDesk(d, who); r.Status != RunRunning {
+			t.Fatalf("%s: an agent ended a run", name)
+		}
+		if err := say(d, board, cm); err != nil {
+			t.Fatal(name, err)
+		}
+		if r := runOfDesk(d, who); r.Status != RunCancelled || r.Error != interrupted {
+			t.Errorf("%s: the run at work is %s (%s)", name, r.Status, r.Error)
+		}
+		if n := occursAction(d.last, "heartbeat.cancelled"); n != 1 {
+			t.Errorf("%s: %d lines say that a run was cancelled", name, n)
+		}
+		if r := runOfDesk(d, elsewhere); r.Status != RunRunning {
+			t.Errorf("%s: the run on another issue is %s", name, r.Status)
+		}
+		live := LiveRunsOnIssue(d.tx, d.load(i.ID))
+		if len(live) != 1 || live[0].Status != RunQueued || !slices.Equal(live[0].Context.CommentIDs, []string{cm.ID}) || live[0].deferred(d.tx) {
+			t.Fatalf("%s: runs that wait: %+v", name, live)
+		}
+		if got := d.load(i.ID); got.Assignee != ada || got.Status != IssueInProgress {
+			t.Errorf("%s: the issue is %s with %q", name, got.Status, got.Assignee)
+		}
+		// The same request again interrupts nothing.
+		next := d.onIssue(t, ada, i)
+		if err := say(d, board, cm); err != nil {
+			t.Fatal(name, err)
+		}
+		if r := runOfDesk(d, next); r.Status != RunRunning {
+			t.Errorf("%s: a repeated request ended the next run", name)
+		}
+	}
+}
+
+func occursAction(changes []ledger.Change, action string) (n int) {
+	for _, ch := range changes {
+		if ch.Action == action {
+			n++
+		}
+	}
+	return n
+}
+
+// What is done, cancelled or blocked is to do again when the board says so, an agent
+// may for what is blocked, and the assignee is woken. What somebody else has to let go
+// is refused, and says why.
+func TestACommentResumesTheWork(t *testing.T) {
+	t.Parallel()
+	for name, say := range ordering {
+		for _, tc := range []struct {
+			status, want IssueStatus
+			refused      string
+			agent        bool // may too
+		}{{IssueDone, IssueTodo, "", false}, {IssueCancelled, IssueTodo, "", false}, {IssueBlocked, IssueTodo, "", true}, {IssueTodo, IssueTodo, "", true},
+			{IssueInProgress, IssueInProgress, "", true}, {IssueBacklog, IssueBacklog, "issue_not_resumable", false}, {IssueInReview, IssueInReview, "issue_not_resumable", false}} {
+			for _, byAgent := range []bool{false, true} {
+				d := newDesk(t)
+				ada, bob := d.hired("Ada"), d.hired("Bob")
+				i := d.issue(t, CreateIssue{Status: IssueTodo})
+				d.must(t, board, "issue.update", UpdateIssue{Issue: i.ID, Assignee: &ada, Status: tc.status, UnblockDescriptor: []byte(`{"owner":"board","action":"look"}`)}, nil)
+				for _, r := range LiveRunsOfAgent(d.tx, d.company, ada) {
+					endRun(d.context(as{}, "", nil), r, Outcome{Status: RunCancelled})
+				}
+				who, refused := board, tc.refused
+				if byAgent {
+					who = as{bob, d.run(bob)}
+					if name == "update" && tc.status == IssueInProgress {
+						continue // of another agent: that is not about the order
+					}
+				}
+				err := say(d, who, CreateComment{ID: d.id(), Issue: i.ID, Body: "Go on", Resume: true})
+				got := d.load(i.ID)
+				if byAgent && !tc.agent || refused != "" {
+					wantCode(t, err, ledger.Conflict, refused)
+					if got.Comments != 0 || got.Status != tc.status {
+						t.Errorf("%s, %s: refused, and the issue is %s with %d comments", name, tc.status, got.Status, got.Comments)
+					}
+					continue
+				}
+				if err != nil || got.Status != tc.want {
+					t.Errorf("%s, %s, by an agent %v: the issue is %s, %v", name, tc.status, byAgent, got.Status, err)
+				}
+				if live := LiveRunsOnIssue(d.tx, got); len(live) != 1 || len(live[0].Context.CommentIDs) != 1 {
+					t.Errorf("%s, %s, by an agent %v: %d runs wait", name, tc.status, byAgent, len(live))
+				}
+			}
+		}
+	}
+}
+
+func TestWorkThatWaitsIsNotResumed(t *testing.T) {
+	t.Parallel()
+	for name, say := range ordering {
+		d := newDesk(t)
+		ada := d.hired("Ada")
+		first := d.issue(t, CreateIssue{Status: IssueTodo})
+		i := d.issue(t, CreateIssue{Assignee: ada, Status: IssueBlocked, BlockedBy: []string{first.ID}})
+		resume := CreateComment{ID: d.id(), Issue: i.ID, Body: "Go on", Resume: true}
+		wantCode(t, say(d, board, resume), ledger.Conflict, "issue_blocked")
+		d.must(t, board, "issue.update", UpdateIssue{Issue: i.ID, BlockedBy: &[]string{}, Comment: &resume}, nil)
+		if got := d.load(i.ID); got.Status != IssueTodo {
+			t.Errorf("%s: freed and resumed at once, the issue is %s", name, got.Status)
+		}
+		hold := d.id()
+		d.must(t, board, "tree.hold", HoldTree{ID: hold, Issue: i.ID, Mode: "pause"}, nil)
+		resume.ID = d.id()
+		wantCode(t, say(d, board, resume), ledger.Conflict, "issue_tree_held")
+	}
+}
+
+// A status that is given with the comment stands before what resume would make of it.
+func TestResumeWithAStatus(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ada := d.hired("Ada")
+	i := d.issue(t, CreateIssue{Assignee: ada, Status: IssueTodo})
+	d.must(t, board, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueBlocked, UnblockDescriptor: []byte(`{"owner":"board","action":"look"}`)}, nil)
+	d.must(t, board, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueInProgress, Comment: &CreateComment{ID: d.id(), Issue: i.ID, Body: "Go on", Resume: true}}, nil)
+	if got := d.load(i.ID); got.Status != IssueInProgress {
+		t.Errorf("the issue is %s", got.Status)
+	}
+}
+
+// Nodes of an older version take the orders without effect, so a newer one does too
+// until all are of this version.
+func TestOrdersBelowTheirLevel(t *testing.T) {
+	t.Parallel()
+	for name, say := range ordering {
+		d := newDesk(t)
+		d.atLevel(ledger.LevelHandover)
+		ada := d.hired("Ada")
+		i := d.issue(t, CreateIssue{Assignee: ada, Status: IssueBacklog})
+		who := d.onIssue(t, ada, i)
+		for _, by := range []as{board, who} {
+			if err := say(d, by, CreateComment{ID: d.id(), Issue: i.ID, Body: "Stop", Interrupt: true, Resume: true, Reopen: true}); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+		if r := runOfDesk(d, who); r.Status != RunRunning {
+			t.Errorf("%s: the run is %s", name, r.Status)
+		}
+	}
+}
+
+// Reopening by an agent said nothing below the level; now it is refused as the change
+// of the status is.
+func TestAnAgentDoesNotReopen(t *testing.T) {
+	t.Parallel()
+	for level, refused := range map[uint64]bool{ledger.LevelHandover: false, ledger.LevelOrders: true} {
+		d := newDesk(t)
+		d.atLevel(level)
+		ada := d.hired("Ada")
+		i := d.issue(t, CreateIssue{Assignee: ada, Status: IssueDone})
+		err := d.do(as{ada, d.run(ada)}, "comment.create", CreateComment{ID: d.id(), Issue: i.ID, Body: "Again", Reopen: true}, nil)
+		if (err != nil) != refused || d.load(i.ID).Status != IssueDone {
+			t.Errorf("level %d: %v, the issue is %s", level, err, d.load(i.ID).Status)
+		}
+	}
+}
