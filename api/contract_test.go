@@ -219,10 +219,10 @@ func (c *comparison) values(at string, recorded, ours any) {
 	case recorded == nil && ours == nil:
 		return
 	case recorded == nil || ours == nil:
-		c.nulls = append(c.nulls, fmt.Sprintf("%s is %s, recorded as %s", at, kind(ours), kind(recorded)))
+		c.nulls = append(c.nulls, fmt.Sprintf("%s is %s, recorded as %s", at, jsonType(ours), jsonType(recorded)))
 		return
-	case kind(recorded) != kind(ours):
-		c.diff = append(c.diff, fmt.Sprintf("%s is %s, recorded as %s", at, kind(ours), kind(recorded)))
+	case jsonType(recorded) != jsonType(ours):
+		c.diff = append(c.diff, fmt.Sprintf("%s is %s, recorded as %s", at, jsonType(ours), jsonType(recorded)))
 		return
 	}
 	switch r := recorded.(type) {
@@ -267,22 +267,6 @@ func idIn(v any) string {
 	o, _ := v.(map[string]any)
 	id, _ := o["id"].(string)
 	return id
-}
-
-func kind(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case float64:
-		return "number"
-	case string:
-		return "string"
-	case []any:
-		return "array"
-	}
-	return "object"
 }
 
 // Before these the story waited until every run that had been asked for was

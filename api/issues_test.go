@@ -51,26 +51,10 @@ func wantKeys(t *testing.T, name string, answer any) {
 			t.Errorf("%s: no key %s", name, key)
 			continue
 		}
-		if have := typeOf(v); have != want && have != "null" && want != "null" {
+		if have := jsonType(v); have != want && have != "null" && want != "null" {
 			t.Errorf("%s: %s is a %s, recorded as %s", name, key, have, want)
 		}
 	}
-}
-
-func typeOf(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case float64:
-		return "number"
-	case string:
-		return "string"
-	case []any:
-		return "array"
-	}
-	return "object"
 }
 
 func sampleIssue() company.Issue {
