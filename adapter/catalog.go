@@ -6,6 +6,21 @@ package adapter
 import (
 	"slices"
 	"strings"
+
+	"github.com/selvage-mesh/selvage/adapter/acp"
+	"github.com/selvage-mesh/selvage/adapter/claude"
+	"github.com/selvage-mesh/selvage/adapter/cli"
+	"github.com/selvage-mesh/selvage/adapter/codex"
+	"github.com/selvage-mesh/selvage/adapter/container"
+	"github.com/selvage-mesh/selvage/adapter/cursor"
+	"github.com/selvage-mesh/selvage/adapter/gemini"
+	"github.com/selvage-mesh/selvage/adapter/hermes"
+	"github.com/selvage-mesh/selvage/adapter/openclaw"
+	"github.com/selvage-mesh/selvage/adapter/opencode"
+	"github.com/selvage-mesh/selvage/adapter/pi"
+	"github.com/selvage-mesh/selvage/adapter/process"
+	"github.com/selvage-mesh/selvage/adapter/wasm"
+	"github.com/selvage-mesh/selvage/adapter/webcall"
 )
 
 // A Level is how much of a run an adapter tells.
@@ -34,6 +49,9 @@ type Kind struct {
 	Models []OfferedModel
 	Fields []ConfigField
 	Note   string // one paragraph for whoever sets it up
+	// takes are the structs, with nothing in them, that a run decodes adapterConfig
+	// into.
+	takes []any
 }
 
 // An OfferedModel is one that the board offers; others are possible.
@@ -93,8 +111,11 @@ func tool(program string, gateway bool, more ...ConfigField) []ConfigField {
 	return append(append(out, more...), cwd, env, timeout, grace)
 }
 
+// command are what a command line takes, with what it has beside.
+func command(more any) []any { return []any{process.Settings(), cli.Options{}, more} }
+
 var kinds = []Kind{
-	{Type: "acp", Name: "Agent Client Protocol", Level: Status, Tool: true, ACP: true,
+	{Type: "acp", takes: command(acp.Options{}), Name: "Agent Client Protocol", Level: Status, Tool: true, ACP: true,
 		Fields: []ConfigField{
 			{Key: "command", Label: "Program", Type: "text", Required: true, Hint: "an agent that speaks the Agent Client Protocol on its standard input and output"},
 			{Key: "args", Label: "Arguments", Type: "list"},
@@ -104,31 +125,31 @@ var kinds = []Kind{
 			{Key: "gateway", Label: "Through the gateway", Type: "toggle", Default: true, Hint: "the addresses and the key of the model gateway are in the variables that most agents read"},
 			cwd, env, timeout, grace},
 		Note: "Any agent that speaks the Agent Client Protocol; gemini --acp, opencode acp, claude-agent-acp and codex-acp are led to the gateway and keep no key."},
-	{Type: "claude_local", Name: "Claude Code", Program: "claude", Level: Full, Gateway: true, Tool: true,
+	{Type: "claude_local", takes: command(claude.Options{}), Name: "Claude Code", Program: "claude", Level: Full, Gateway: true, Tool: true,
 		Models: models("claude-opus-4-8", "claude-opus-4-6", "claude-sonnet-4-6", "claude-sonnet-4-5", "claude-haiku-4-5"),
 		Fields: tool("claude", true, choice("effort", "Effort", "", "low", "medium", "high", "xhigh", "max"), turns,
 			ConfigField{Key: "allowedTools", Label: "Tools", Type: "text", Hint: "those that it may use without a question, comma separated; in place of all"},
 			ConfigField{Key: "chrome", Label: "Chrome", Type: "toggle"}),
 		Note: "npm install -g @anthropic-ai/claude-code"},
-	{Type: "codex_local", Name: "Codex", Program: "codex", Level: Full, Gateway: true, Tool: true,
+	{Type: "codex_local", takes: command(codex.Options{}), Name: "Codex", Program: "codex", Level: Full, Gateway: true, Tool: true,
 		Models: models("gpt-5.5", "gpt-5", "gpt-5-mini", "gpt-5-codex"),
 		Fields: tool("codex", true, choice("modelReasoningEffort", "Effort", "", "minimal", "low", "medium", "high", "xhigh"),
 			ConfigField{Key: "search", Label: "Web search", Type: "toggle", Hint: "not through the gateway"}),
 		Note: "npm install -g @openai/codex"},
-	{Type: "container", Name: "Container", Level: Status, Note: "An image run by podman or docker.",
+	{Type: "container", takes: []any{container.Settings()}, Name: "Container", Level: Status, Note: "An image run by podman or docker.",
 		Fields: []ConfigField{{Key: "image", Label: "Image", Type: "text", Required: true}, env, timeout, grace}},
-	{Type: "cursor", Name: "Cursor", Program: "cursor-agent", Level: Status, Keys: []string{"CURSOR_API_KEY"}, Tool: true,
+	{Type: "cursor", takes: command(cursor.Options{}), Name: "Cursor", Program: "cursor-agent", Level: Status, Keys: []string{"CURSOR_API_KEY"}, Tool: true,
 		Models: models("auto"), Fields: tool("cursor-agent", false, choice("mode", "Mode", "plan and ask change nothing", "plan", "ask")),
 		Note: "Cursor's own installer; its models are reached through its vendor alone."},
-	{Type: "gemini_local", Name: "Gemini CLI", Program: "gemini", Level: Full, Gateway: true, Tool: true, ACP: true,
+	{Type: "gemini_local", takes: command(gemini.Options{}), Name: "Gemini CLI", Program: "gemini", Level: Full, Gateway: true, Tool: true, ACP: true,
 		Models: models("auto", "gemini-2.5-pro", "gemini-2.5-flash", "gemini-2.5-flash-lite"),
 		Fields: tool("gemini", true, ConfigField{Key: "sandbox", Label: "Its own sandbox", Type: "toggle"}),
 		Note:   "npm install -g @google/gemini-cli; what it does beside its work is for small models of its vendor, which the gateway has to know."},
-	{Type: "hermes_local", Name: "Hermes Agent", Program: "hermes", Level: Full, Gateway: true, Tool: true,
+	{Type: "hermes_local", takes: command(hermes.Options{}), Name: "Hermes Agent", Program: "hermes", Level: Full, Gateway: true, Tool: true,
 		Fields: tool("hermes", true, turns, ConfigField{Key: "toolsets", Label: "Toolsets", Type: "text", Hint: "such as terminal,file,web"},
 			ConfigField{Key: "provider", Label: "Provider", Type: "text", Hint: "without the gateway"}),
 		Note: "pip install hermes-agent; needs a model to be named."},
-	{Type: "http", Name: "Webhook", Level: Status,
+	{Type: "http", takes: []any{webcall.Settings()}, Name: "Webhook", Level: Status,
 		Fields: []ConfigField{{Key: "url", Label: "URL", Type: "text", Required: true}, {Key: "method", Label: "Method", Type: "text", Default: "POST"},
 			{Key: "headers", Label: "Headers", Type: "list"}, {Key: "timeoutMs", Label: "Time limit", Type: "number", Default: 15000, Hint: "milliseconds"},
 			{Key: "payloadTemplate", Label: "Body", Type: "textarea", Hint: "JSON; {{agent.id}} and others are filled in"},
@@ -136,23 +157,23 @@ var kinds = []Kind{
 			{Key: "callbackTimeoutSec", Label: "Wait for the callback", Type: "number", Default: 900, Hint: "seconds"},
 			{Key: "callbackUrl", Label: "Where it reaches the API", Type: "text", Hint: "of any node, where this one's own address will not do"}},
 		Note: "One request invokes the agent; addresses that are not public are refused unless the operator lists them."},
-	{Type: "openclaw_gateway", Name: "OpenClaw gateway", Level: Status,
+	{Type: "openclaw_gateway", takes: []any{openclaw.Settings()}, Name: "OpenClaw gateway", Level: Status,
 		Fields: []ConfigField{{Key: "url", Label: "URL", Type: "text", Required: true, Hint: "ws:// or wss://"},
 			{Key: "authToken", Label: "Token", Type: "text", Hint: "best as a reference to a secret"}, {Key: "password", Label: "Password", Type: "text"},
 			{Key: "agentId", Label: "Agent there", Type: "text"}, choice("sessionKeyStrategy", "Session", "", "issue", "fixed", "run"),
 			{Key: "sessionKey", Label: "Session key", Type: "text", Hint: "with fixed"}, {Key: "payloadTemplate", Label: "Request", Type: "textarea"}, timeout},
 		Note: "An agent of an OpenClaw gateway, over its WebSocket."},
-	{Type: "opencode_local", Name: "OpenCode", Program: "opencode", Level: Full, Gateway: true, Tool: true,
+	{Type: "opencode_local", takes: command(opencode.Options{}), Name: "OpenCode", Program: "opencode", Level: Full, Gateway: true, Tool: true,
 		Fields: tool("opencode", true, ConfigField{Key: "variant", Label: "Variant", Type: "text", Hint: "of the model, such as high"}),
 		Note:   "npm install -g opencode-ai; needs a model to be named."},
-	{Type: "pi_local", Name: "pi", Program: "pi", Level: Full, Gateway: true, Tool: true,
+	{Type: "pi_local", takes: command(pi.Options{}), Name: "pi", Program: "pi", Level: Full, Gateway: true, Tool: true,
 		Fields: tool("pi", true, choice("thinking", "Thinking", "", "off", "minimal", "low", "medium", "high", "xhigh"),
 			ConfigField{Key: "provider", Label: "Provider", Type: "text", Hint: "without the gateway"}),
 		Note: "npm install -g @mariozechner/pi-coding-agent; needs a model to be named."},
-	{Type: "process", Name: "Command", Level: Status,
+	{Type: "process", takes: []any{process.Settings()}, Name: "Command", Level: Status,
 		Fields: []ConfigField{{Key: "command", Label: "Program", Type: "text", Required: true}, {Key: "args", Label: "Arguments", Type: "list"}, cwd, env, timeout, grace},
 		Note:   "Any program that talks to the API by itself; it may use the model gateway, and tells its other costs itself."},
-	{Type: "wasm", Name: "WebAssembly", Level: Full,
+	{Type: "wasm", takes: []any{wasm.Settings()}, Name: "WebAssembly", Level: Full,
 		Fields: []ConfigField{{Key: "module", Label: "Module", Type: "text", Required: true, Hint: "an absolute path on the node, attachment:ID or asset:ID"},
 			{Key: "args", Label: "Arguments", Type: "list"}, {Key: "grants", Label: "Grants", Type: "list"}, {Key: "memoryMb", Label: "Memory", Type: "number", Default: 16},
 			{Key: "fuel", Label: "Fuel", Type: "number"}, env, timeout},

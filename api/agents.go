@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -325,10 +326,10 @@ func createAgent(rc *Request) (Response, error) {
 	if !IsUUID(companyID(rc)) {
 		return Response{}, NotFound("Company not found")
 	}
-	if err := in.check(); err != nil {
+	p, err := in.command()
+	if err != nil {
 		return Response{}, err
 	}
-	p := in.command()
 	if err := knowsEquipment(rc, &p); err != nil {
 		return Response{}, err
 	}
@@ -353,24 +354,21 @@ func knowsEquipment(rc *Request, p *company.SaveAgent) error {
 	})
 }
 
-// check refuses what the body's type can not say.
-func (in newAgent) check() error {
-	if in.Instructions != nil {
-		if _, err := in.Instructions.texts(); err != nil {
-			return err
-		}
+// command is the body as a command that makes a new agent. What the body's type can
+// not say of it is refused.
+func (in newAgent) command() (p company.SaveAgent, err error) {
+	if err := checkConfigs(in.AdapterType, in.AdapterConfig.Or(nil), in.RuntimeConfig.Or(nil)); err != nil {
+		return p, err
 	}
-	return checkSchedule(in.AdapterConfig.Or(nil), in.RuntimeConfig.Or(nil))
-}
-
-// command is the body as a command that makes a new agent.
-func (in newAgent) command() company.SaveAgent {
-	p := company.SaveAgent{ID: NewID(), Name: &in.Name, Role: given[string](in.Role), Title: textOf(in.Title), Icon: textOf(in.Icon), ReportsTo: idPointer(in.ReportsTo),
+	p = company.SaveAgent{ID: NewID(), Name: &in.Name, Role: given[string](in.Role), Title: textOf(in.Title), Icon: textOf(in.Icon), ReportsTo: idPointer(in.ReportsTo),
 		Capabilities: textOf(in.Capabilities), AdapterType: given[string](in.AdapterType), AdapterConfig: in.AdapterConfig.Or(nil), RuntimeConfig: in.RuntimeConfig.Or(nil),
 		DefaultEnvironment: idPointer(in.DefaultEnvironment), Metadata: in.Metadata.Or(nil), ContextMode: given[string](in.ContextMode)}
 	p.Skills = company.SkillKeysIn(in.DesiredSkills)
 	if in.Instructions != nil {
-		files, _ := in.Instructions.texts() // check has seen that they can be read
+		files, err := in.Instructions.texts()
+		if err != nil {
+			return p, err
+		}
 		p.Instructions = company.InstructionsIn(in.Instructions.Entry, files)
 	}
 	if in.BudgetMonthlyCents > 0 {
@@ -379,7 +377,7 @@ func (in newAgent) command() company.SaveAgent {
 	if in.Permissions != nil {
 		p.Permissions = &company.Grant{CreateAgents: in.Permissions.CreateAgents, CreateSkills: in.Permissions.CreateSkills, AssignTasks: in.Permissions.AssignTasks}
 	}
-	return p
+	return p, nil
 }
 
 func updateAgent(rc *Request) (Response, error) {
@@ -391,7 +389,7 @@ func updateAgent(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if err := checkSchedule(in.AdapterConfig.Or(nil), in.RuntimeConfig.Or(nil)); err != nil {
+	if err := in.check(a); err != nil {
 		return Response{}, err
 	}
 	switch {
@@ -414,6 +412,23 @@ func updateAgent(rc *Request) (Response, error) {
 		ReportsTo: idPointer(in.ReportsTo), Capabilities: textOf(in.Capabilities), AdapterType: given[string](in.AdapterType), AdapterConfig: rawOf(in.AdapterConfig),
 		ReplaceAdapterConfig: in.ReplaceConfig, RuntimeConfig: rawOf(in.RuntimeConfig), DefaultEnvironment: idPointer(in.DefaultEnvironment),
 		Budget: centsOf(in.BudgetMonthlyCents), Metadata: rawOf(in.Metadata), ContextMode: given[string](in.ContextMode)})
+}
+
+// check refuses what the body's type can not say of the agent as it is: what an
+// adapter can not decode, also of what was there for another one.
+func (in patchAgent) check(a company.Agent) error {
+	kind, config := cmp.Or(in.AdapterType, a.AdapterType), in.AdapterConfig.Or(nil)
+	if kind != a.AdapterType && !in.ReplaceConfig {
+		var members, given map[string]json.RawMessage
+		_ = json.Unmarshal(company.RedactConfig(a.AdapterConfig), &members)
+		_ = json.Unmarshal(config, &given) // absent
+		if members == nil {
+			members = map[string]json.RawMessage{}
+		}
+		maps.Copy(members, given)
+		config, _ = json.Marshal(members) // what was decoded encodes
+	}
+	return checkConfigs(kind, config, in.RuntimeConfig.Or(nil))
 }
 
 // statusCommand returns the kind of command that gives an agent the status that

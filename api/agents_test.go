@@ -254,3 +254,45 @@ func TestAStatusThatIsPatchedIsTaken(t *testing.T) {
 	h.call("PATCH", agent, `{"status":"idle"}`).want(t, 409, "Cannot resume terminated agent")
 	h.call("GET", "/api/companies/"+h.company+"/activity", "").want(t, 200, "agent.paused").want(t, 200, "agent.resumed").want(t, 200, "agent.terminated")
 }
+
+// What no run of an adapter could decode is refused when an agent is made, hired,
+// asked for, invited or changed, with the member named; what the adapter does not know
+// is taken.
+func TestAConfigurationIsOfTheTypesThatItsAdapterTakes(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	of := h.company("Acme")
+	in := "/api/companies/" + of
+	invite := h.call("POST", in+"/invites", `{"allowedJoinTypes":"both"}`).want(t, 201, "").field(t, "token")
+	agent := h.call("POST", in+"/agents", `{"name":"Ada","adapterConfig":{"command":"true","theirs":{"a":1},"sessionKey":5,"args":["a"]}}`).want(t, 201, "").field(t, "id")
+	ways := map[string]func(config string) answer{
+		"made": func(c string) answer { return h.call("POST", in+"/agents", `{"name":"Bob","adapterConfig":`+c+`}`) },
+		"hired": func(c string) answer {
+			return h.call("POST", in+"/agent-hires", `{"name":"Bob","adapterConfig":`+c+`}`)
+		},
+		"changed": func(c string) answer { return h.call("PATCH", "/api/agents/"+agent, `{"adapterConfig":`+c+`}`) },
+		"asked for": func(c string) answer {
+			return h.call("POST", in+"/approvals", `{"type":"hire_agent","payload":{"name":"Bob","adapterConfig":`+c+`}}`)
+		},
+		"cheap": func(c string) answer {
+			return h.call("PATCH", "/api/agents/"+agent, `{"runtimeConfig":{"modelProfiles":{"cheap":{"adapterConfig":`+c+`}}}}`)
+		},
+		"invited": func(c string) answer {
+			return h.call("POST", "/api/invites/"+invite+"/accept", `{"requestType":"agent","agentName":"J","adapterType":"process","agentDefaultsPayload":`+c+`}`)
+		},
+	}
+	for way, do := range ways {
+		for field, config := range map[string]string{"timeoutSec": `{"timeoutSec":"x"}`, "env": `{"env":5}`, "cwd": `{"cwd":3}`, "command": `{"command":[]}`, "memoryMb": `{"limits":{"memoryMb":"1"}}`} {
+			if a := do(config); a.status != 400 || !names(a.body, field) {
+				t.Errorf("%s with %s: %d %s", way, config, a.status, a.body)
+			}
+		}
+		if a := do(`{"theirs":{"timeoutSec":"x"},"timeoutSec":null}`); a.status >= 300 {
+			t.Errorf("%s with what nobody knows: %d %s", way, a.status, a.body)
+		}
+	}
+	h.call("PATCH", "/api/agents/"+agent, `{"adapterType":"openclaw_gateway"}`).want(t, 400, `["adapterConfig","sessionKey"]`)
+	h.call("PATCH", "/api/agents/"+agent, `{"adapterType":"openclaw_gateway","adapterConfig":{"sessionKey":"x"}}`).want(t, 200, "")
+	h.call("PATCH", "/api/agents/"+agent, `{"adapterConfig":{"sessionKey":5}}`).want(t, 400, "sessionKey")
+	h.call("PATCH", "/api/agents/"+agent, `{"adapterType":"process","adapterConfig":{"sessionKey":5},"replaceAdapterConfig":true}`).want(t, 200, "")
+}

@@ -194,9 +194,15 @@ func payloadOf(t company.ApprovalType, b json.RawMessage) error {
 	if err := payloadObject(b); err != nil || t != company.ApprovalHire {
 		return err
 	}
-	var draft struct{ AdapterConfig, RuntimeConfig json.RawMessage }
-	_ = json.Unmarshal(b, &draft) // the rules refuse what is malformed
-	return checkSchedule(draft.AdapterConfig, draft.RuntimeConfig, "payload")
+	p, err := company.HireOf(b)
+	if err != nil {
+		return err
+	}
+	kind := ""
+	if p.AdapterType != nil {
+		kind = *p.AdapterType
+	}
+	return checkConfigs(kind, p.AdapterConfig, p.RuntimeConfig, "payload")
 }
 
 func readApproval(rc *Request) (Response, error) {

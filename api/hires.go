@@ -35,10 +35,11 @@ func hireAgent(rc *Request) (r Response, err error) {
 	if !IsUUID(of) {
 		return r, NotFound("Company not found")
 	}
-	if err := in.check(); err != nil {
+	agent, err := in.command()
+	if err != nil {
 		return r, err
 	}
-	p := company.HireAgent{Agent: in.newAgent.command(), Approval: NewID()}
+	p := company.HireAgent{Agent: agent, Approval: NewID()}
 	p.Skills = p.Agent.Skills
 	if err := knowsEquipment(rc, &p.Agent); err != nil {
 		return r, err

@@ -355,6 +355,9 @@ func acceptInvite(rc *Request) (Response, error) {
 	p.Adapter, p.Abilities = in.AdapterType, in.Capabilities.Or("")
 	if in.Defaults.Set && !in.Defaults.Null {
 		p.Defaults = in.Defaults.Value
+		if issues := adapterIssues(p.Adapter, p.Defaults, []any{"agentDefaultsPayload"}); len(issues) > 0 {
+			return Response{}, ValidationError(issues...)
+		}
 	}
 	secret := claimTokenPrefix + hex.EncodeToString(rc.Secret("claim", tokenBytes))
 	p.ClaimHash = hashOf(secret)

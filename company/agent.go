@@ -23,6 +23,9 @@ const (
 	AgentTerminated      AgentStatus = "terminated"
 )
 
+// DefaultAdapter runs the agents of which nothing else is said.
+const DefaultAdapter = "process"
+
 // Roles and AdapterTypes are all there are, in the contract's order.
 var (
 	Roles        = []string{"ceo", "cto", "cmo", "cfo", "security", "engineer", "designer", "pm", "qa", "devops", "researcher", "general"}

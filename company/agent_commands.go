@@ -44,7 +44,7 @@ func makeAgent(c *ledger.Context, row Company, p SaveAgent, status AgentStatus) 
 		return Agent{}, err
 	}
 	now := TimeOf(c.Now)
-	a, err := Agent{ID: p.ID, Company: row.ID, Role: "general", Status: status, AdapterType: "process", AdapterConfig: json.RawMessage("{}"),
+	a, err := Agent{ID: p.ID, Company: row.ID, Role: "general", Status: status, AdapterType: DefaultAdapter, AdapterConfig: json.RawMessage("{}"),
 		RuntimeConfig: defaultSchedule(p), Permissions: Permissions{CreateAgents: true, CreateSkills: true},
 		CreatedBy: c.Cmd.Actor.ID, CreatedAt: now, UpdatedAt: now}.with(p)
 	if err == nil {

@@ -455,7 +455,7 @@ func FuzzHirePayload(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := hireOf(b)
+		p, err := HireOf(b)
 		if err != nil {
 			if r := refused(t, err); r.Code != ledger.Invalid {
 				t.Errorf("refused with %s", r.Code)

@@ -121,8 +121,8 @@ type hireDraft struct {
 // maxHireBudget bounds the monthly budget of a hire, in cents, as for any agent.
 const maxHireBudget = 1_000_000_000_000
 
-// hireOf reads a hire's payload as the command that makes the agent.
-func hireOf(payload json.RawMessage) (SaveAgent, error) {
+// HireOf reads a hire's payload as the command that makes the agent.
+func HireOf(payload json.RawMessage) (SaveAgent, error) {
 	var d hireDraft
 	if err := json.Unmarshal(payload, &d); err != nil {
 		field := "payload"
@@ -165,7 +165,7 @@ func notNull(b json.RawMessage) json.RawMessage {
 
 // checkHire tries what approving would do, and drops it.
 func checkHire(c *ledger.Context, a Approval, payload json.RawMessage) error {
-	p, err := hireOf(payload)
+	p, err := HireOf(payload)
 	if err != nil || a.Agent != "" {
 		return err
 	}
@@ -190,7 +190,7 @@ func checkHire(c *ledger.Context, a Approval, payload json.RawMessage) error {
 // hireApproved lets the agent of an approved hire begin: one that was made
 // pending, else a new one. It returns the agent's ID.
 func hireApproved(c *ledger.Context, a Approval, payload json.RawMessage) (string, error) {
-	p, err := hireOf(payload)
+	p, err := HireOf(payload)
 	if err != nil {
 		return "", err
 	}
@@ -225,7 +225,7 @@ func reviseHire(c *ledger.Context, a Approval, payload json.RawMessage) error {
 	if !ok || old.Status != AgentPendingApproval {
 		return nil
 	}
-	p, err := hireOf(payload)
+	p, err := HireOf(payload)
 	if err != nil {
 		return err
 	}

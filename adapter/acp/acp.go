@@ -101,13 +101,14 @@ var known = map[string]func(*cli.Run, *cli.Call) error{
 	"opencode":         opencode.Lead,
 }
 
-type options struct {
+// Options are what adapterConfig may have beside [cli.Options].
+type Options struct {
 	Permissions string `json:"permissions"`
 }
 
 // Call prepares a run.
 func (t Tool) Call(r *cli.Run) (cli.Call, error) {
-	var o options
+	var o Options
 	if err := r.Set(&o); err != nil {
 		return cli.Call{}, err
 	}

@@ -32,12 +32,15 @@ const asRoot = "Bash,Edit,Write,NotebookEdit,Read,Glob,Grep,WebFetch,WebSearch,T
 var elsewhere = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX",
 	"CLAUDE_CODE_USE_FOUNDRY", "AWS_BEARER_TOKEN_BEDROCK", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL", "ANTHROPIC_UNIX_SOCKET"}
 
+// Options are what adapterConfig may have beside [cli.Options].
+type Options struct {
+	Chrome bool   `json:"chrome"`
+	Tools  string `json:"allowedTools"`
+}
+
 // Call starts it for a run.
 func (Tool) Call(r *cli.Run) (cli.Call, error) {
-	var more struct {
-		Chrome bool   `json:"chrome"`
-		Tools  string `json:"allowedTools"`
-	}
+	var more Options
 	if err := r.Set(&more); err != nil {
 		return cli.Call{}, err
 	}

@@ -27,13 +27,16 @@ func (Tool) Program() string { return "codex" }
 // provider is what the gateway is called in Codex's configuration.
 const provider = "selvage"
 
+// Options are what adapterConfig may have beside [cli.Options].
+type Options struct {
+	Effort string `json:"modelReasoningEffort"`
+	Bypass *bool  `json:"dangerouslyBypassApprovalsAndSandbox"`
+	Search bool   `json:"search"`
+}
+
 // Call starts it for a run.
 func (Tool) Call(r *cli.Run) (cli.Call, error) {
-	var more struct {
-		Effort string `json:"modelReasoningEffort"`
-		Bypass *bool  `json:"dangerouslyBypassApprovalsAndSandbox"`
-		Search bool   `json:"search"`
-	}
+	var more Options
 	if err := r.Set(&more); err != nil {
 		return cli.Call{}, err
 	}

@@ -35,6 +35,9 @@ type config struct {
 	Grace    *float64 `json:"graceSec"`
 }
 
+// Settings is what adapterConfig is decoded into, with nothing in it.
+func Settings() any { return config{} }
+
 type mount struct {
 	Source   string `json:"source"`
 	Target   string `json:"target"`

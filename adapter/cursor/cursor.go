@@ -20,11 +20,14 @@ type Tool struct{}
 // Program is cursor-agent.
 func (Tool) Program() string { return "cursor-agent" }
 
+// Options are what adapterConfig may have beside [cli.Options].
+type Options struct {
+	Mode string `json:"mode"` // plan or ask; neither changes anything
+}
+
 // Call starts it for a run.
 func (Tool) Call(r *cli.Run) (cli.Call, error) {
-	var more struct {
-		Mode string `json:"mode"` // plan or ask; neither changes anything
-	}
+	var more Options
 	if err := r.Set(&more); err != nil {
 		return cli.Call{}, err
 	}

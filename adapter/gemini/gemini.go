@@ -32,11 +32,14 @@ type Tool struct{}
 // Program is gemini.
 func (Tool) Program() string { return "gemini" }
 
+// Options are what adapterConfig may have beside [cli.Options].
+type Options struct {
+	Sandbox bool `json:"sandbox"`
+}
+
 // Call starts it for a run.
 func (Tool) Call(r *cli.Run) (cli.Call, error) {
-	var more struct {
-		Sandbox bool `json:"sandbox"`
-	}
+	var more Options
 	if err := r.Set(&more); err != nil {
 		return cli.Call{}, err
 	}

@@ -29,12 +29,15 @@ type Tool struct{}
 // Program is hermes.
 func (Tool) Program() string { return "hermes" }
 
+// Options are what adapterConfig may have beside [cli.Options].
+type Options struct {
+	Provider string `json:"provider"`
+	Toolsets string `json:"toolsets"`
+}
+
 // Call starts it for a run.
 func (Tool) Call(r *cli.Run) (cli.Call, error) {
-	var more struct {
-		Provider string `json:"provider"`
-		Toolsets string `json:"toolsets"`
-	}
+	var more Options
 	if err := r.Set(&more); err != nil {
 		return cli.Call{}, err
 	}

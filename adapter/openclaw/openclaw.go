@@ -132,6 +132,9 @@ type config struct {
 	Timeout  *float64        `json:"timeoutSec"`
 }
 
+// Settings is what adapterConfig is decoded into, with nothing in it.
+func Settings() any { return config{} }
+
 // Invoke asks the gateway's agent and waits until it is done.
 func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
 	var c config

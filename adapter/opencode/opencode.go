@@ -26,11 +26,14 @@ func (Tool) Program() string { return "opencode" }
 // provider is what the gateway is called in OpenCode's configuration.
 const provider = "selvage"
 
+// Options are what adapterConfig may have beside [cli.Options].
+type Options struct {
+	Variant string `json:"variant"`
+}
+
 // Call starts it for a run.
 func (Tool) Call(r *cli.Run) (cli.Call, error) {
-	var more struct {
-		Variant string `json:"variant"`
-	}
+	var more Options
 	if err := r.Set(&more); err != nil {
 		return cli.Call{}, err
 	}

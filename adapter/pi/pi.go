@@ -27,12 +27,15 @@ func (Tool) Program() string { return "pi" }
 // provider is what the gateway is called in pi's configuration.
 const provider = "selvage"
 
+// Options are what adapterConfig may have beside [cli.Options].
+type Options struct {
+	Provider string `json:"provider"`
+	Thinking string `json:"thinking"`
+}
+
 // Call starts it for a run.
 func (Tool) Call(r *cli.Run) (cli.Call, error) {
-	var more struct {
-		Provider string `json:"provider"`
-		Thinking string `json:"thinking"`
-	}
+	var more Options
 	if err := r.Set(&more); err != nil {
 		return cli.Call{}, err
 	}

@@ -29,6 +29,9 @@ type config struct {
 	holding
 }
 
+// Settings is what adapterConfig is decoded into, with nothing in it.
+func Settings() any { return config{} }
+
 func (c config) timeout() (d time.Duration, source string) {
 	if c.Timeout == nil || *c.Timeout < 0 {
 		return DefaultTimeout, "default"

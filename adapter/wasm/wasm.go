@@ -113,6 +113,9 @@ type config struct {
 	Dirs       []string              `json:"dirs"`
 }
 
+// Settings is what adapterConfig is decoded into, with nothing in it.
+func Settings() any { return config{} }
+
 func (c config) check() error {
 	switch {
 	case c.Fuel < 0 || c.MemoryMB < 0 || c.MemoryMB > sandbox.MaxMemory>>20 || c.HostCalls < 0:

@@ -118,6 +118,9 @@ type config struct {
 	Base     string                `json:"callbackUrl"`
 }
 
+// Settings is what adapterConfig is decoded into, with nothing in it.
+func Settings() any { return config{} }
+
 // wait is how long an agent may take to call back.
 func (c config) wait() time.Duration {
 	if c.Wait <= 0 {
