@@ -132,8 +132,14 @@ func TestPowerLossAtEveryFileOperation(t *testing.T) {
 			if len(c.clones) < 100 {
 				t.Fatalf("only %d crashes", len(c.clones))
 			}
-			behind := 0
-			for _, crash := range c.clones {
+			behind, each := 0, 1
+			if testing.Short() { // under the race detector a start costs ten times the work
+				each = 7
+			}
+			for n, crash := range c.clones {
+				if n%each > 0 {
+					continue
+				}
 				s := openStore(t, crash.fs)
 				l := openLedger(t, s)
 				stored := readLog(s.Span('r'))
@@ -154,7 +160,7 @@ func TestPowerLossAtEveryFileOperation(t *testing.T) {
 					t.Fatalf("crash before operation %d of %d", crash.op, c.ops)
 				}
 			}
-			t.Logf("%d crashes, %d with a state behind its log", len(c.clones), behind)
+			t.Logf("%d crashes, of which one in %d was tried; %d with a state behind its log", len(c.clones), each, behind)
 		})
 	}
 }

@@ -32,13 +32,16 @@ func TestEveryFlippedByteIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	flips := 0
+	flips, each := 0, 1
+	if testing.Short() { // nothing happens at once here: the race detector sees each kind of byte
+		each = 7
+	}
 	for key, v := range dump(l) {
 		whole := strings.HasPrefix(key, "!e") || strings.HasPrefix(key, "!b") || strings.Contains(key, "/"+payloadTable+"/")
 		if !whole && key != string(positionKey) {
 			continue
 		}
-		for i := range len(v) {
+		for i := 0; i < len(v); i += each {
 			if key == string(positionKey) && i >= 9+8+32+8+32 && i < 9+8+32+8+32+8+32 || key == string(positionKey) && i >= 1 && i < 9 {
 				continue // applied index, time and digest are not of the chain
 			}

@@ -18,6 +18,15 @@ func (m *mesh) dueOf(trigger string) (due company.Time) {
 	return due
 }
 
+// some is n of what a test does again and again, or a third of it under the race
+// detector, where each costs six times the work.
+func some(n int) int {
+	if testing.Short() {
+		return n / 3
+	}
+	return n
+}
+
 // fireUnder lets a schedule of every minute and a timer of every minute fall due
 // for n minutes of the mesh's time, while disturb does what it likes at each, and
 // then checks that each time fired exactly once.
@@ -69,7 +78,7 @@ func fireUnder(t *testing.T, m *mesh, n int, disturb func(minute int)) {
 func TestWhatIsDueFiresOnceWhenTheLeaderDiesAtThatMoment(t *testing.T) {
 	run(t, 3, func(t *testing.T, m *mesh) {
 		lead := 0
-		fireUnder(t, m, 24, func(minute int) {
+		fireUnder(t, m, some(24), func(minute int) {
 			time.Sleep(time.Duration(minute) * 7 * time.Millisecond) // before, while and after it fires
 			dying := m.nodes[lead]
 			dying.setCut(true)
@@ -92,7 +101,7 @@ func TestWhatIsDueFiresOnceWhenClocksJump(t *testing.T) {
 	run(t, 3, func(t *testing.T, m *mesh) {
 		began, real := m.now(), time.Now()
 		jumps := []time.Duration{time.Hour, -time.Hour, 0, time.Hour, time.Hour, -time.Hour}
-		fireUnder(t, m, 30, func(minute int) {
+		fireUnder(t, m, some(30), func(minute int) {
 			lead := minute / 5 % 3
 			m.nodes[lead].skew.Store(int64(jumps[minute%len(jumps)]))
 			if minute%5 == 0 {

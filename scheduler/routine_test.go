@@ -170,7 +170,7 @@ func TestAScheduleFiresOnceWhoeverLeads(t *testing.T) {
 		routine, trigger := m.routine(acme, ada, "* * * * *", "UTC", func(s *company.SaveRoutine) { s.CatchUp = new(company.CatchUpEnqueue) })
 		var first company.Time
 		_ = m.ledger.View(func(tx *ledger.Tx) error { tr, _ := company.TriggerByID(tx, trigger); first = tr.Due; return nil })
-		for n := range 60 {
+		for n := range some(60) {
 			// The change falls before, onto and after the instant at which it is due.
 			edge := time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)) + time.Duration(n%5-2)*400*time.Millisecond
 			time.Sleep(edge)

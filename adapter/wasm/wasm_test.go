@@ -72,9 +72,24 @@ func (d *desk) invocation(config string) company.Invocation {
 		Report: func(company.Report) {}, Authority: func() time.Duration { return shim.BootTime() + time.Hour }}
 }
 
+// compiled is where all tests keep what was compiled, as a node does from run to
+// run: compiling the guests once takes longer than all that they then do.
+var compiled string
+
+func TestMain(m *testing.M) {
+	var err error
+	if compiled, err = os.MkdirTemp("", "wasm-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(compiled)
+	os.Exit(code)
+}
+
 func open(t *testing.T, d *desk) *Adapter {
 	t.Helper()
-	e, err := sandbox.Open(sandbox.Config{Dir: t.TempDir()})
+	e, err := sandbox.Open(sandbox.Config{Dir: compiled})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,6 +96,7 @@ const clients = 8
 //
 // SELVAGE_SEEDS says how many meshes are broken, SELVAGE_SEED which one alone.
 func TestMeshUnderFaults(t *testing.T) {
+	t.Parallel()
 	first, n := uint64(1), uint64(200)
 	if s := os.Getenv("SELVAGE_SEEDS"); s != "" {
 		n = number(t, s)
@@ -143,6 +144,7 @@ func number(t *testing.T, s string) uint64 {
 // The power fails everywhere at once, and every disk loses all that it had not
 // synced: nothing that was acknowledged is lost.
 func TestPowerLossEverywhere(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
