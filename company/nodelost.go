@@ -1,0 +1,137 @@
+package company
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// loseNode ends a session whose lease passed: its ledger session, so that
+// nothing more lands from it, and its runs, whose locks are freed. A run that
+// had not started goes back to the queue as it is.
+func loseNode(c *ledger.Context, p NodeLost) (any, error) {
+	if c.Cmd.Actor.Type != "node" {
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "nodes are declared lost by the scheduler")
+	}
+	ledger.EndSession(c, p.Session)
+	all := RunsOfSession(c.Tx, p.Session)
+	lost := 0
+	for _, r := range all[:min(len(all), sweptRuns)] {
+		switch {
+		case r.Status == RunQueued:
+			requeue(c, r)
+			continue
+		case r.Status == RunRunning:
+			handBack(c, endRun(c, r, Outcome{Status: RunInterrupted, ErrorCode: "node_lost",
+				Error: "The node that carried out this run was lost"}))
+		default:
+			handBack(c, r)
+		}
+		lost++
+	}
+	left := len(all) - min(len(all), sweptRuns)
+	loseOperations(c, p.Node)
+	loseServices(c, p.Node)
+	if left == 0 { // what is left names runs of deleted companies
+		for k := range c.Prefix(sessionKey(p.Session, "")) {
+			c.Delete(k)
+		}
+	}
+	c.Record(ledger.Change{Action: "node.lost", EntityType: "node", EntityID: p.Node,
+		Details: jsonObject{}.uint("session", p.Session).int("runs", int64(lost)).close()})
+	return Lost{Left: left}, nil
+}
+
+// RunsOfSession returns the runs that a session has not given back, by ID.
+func RunsOfSession(tx *ledger.Tx, session uint64) []Run {
+	prefix := ledger.Key("sched", "session", ledger.Order(session), "")
+	var out []Run
+	for k, company := range tx.Prefix(prefix) {
+		if r, ok := runs.Get(tx, string(company), string(k[len(prefix):])); ok {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// CountRunsOfSession is how many runs a session has not given back.
+func CountRunsOfSession(tx *ledger.Tx, session uint64) (n int) {
+	for range tx.Prefix(ledger.Key("sched", "session", ledger.Order(session), "")) {
+		n++
+	}
+	return n
+}
+
+// SessionsWithRuns returns the sessions that have runs to give back, with their
+// nodes, by session.
+func SessionsWithRuns(tx *ledger.Tx) []NodeLost {
+	var out []NodeLost
+	prefix := ledger.Key("sched", "session", "")
+	for from := prefix; ; {
+		next, found := NodeLost{}, false
+		for k, company := range tx.Scan(from, ledger.PrefixEnd(prefix), false) {
+			session, run := parseSessionKey(k[len(prefix):])
+			r, _ := runs.Get(tx, string(company), run)
+			next, found = NodeLost{r.Node, session}, true
+			break
+		}
+		if !found {
+			return out
+		}
+		out = append(out, next)
+		from = ledger.PrefixEnd(ledger.Key("sched", "session", ledger.Order(next.Session), ""))
+	}
+}
+
+// SessionsAtWork returns the sessions whose node somebody relies on: those with
+// runs, and those of nodes with a service or a workspace's command under way. By session.
+func SessionsAtWork(tx *ledger.Tx) []NodeLost {
+	out := SessionsWithRuns(tx)
+	busy := func(family string, at func(company, id string) bool) {
+		prefix := ledger.Key(family, "")
+		for from := prefix; from != nil; {
+			node, works := "", false
+			for k, of := range tx.Scan(from, ledger.PrefixEnd(prefix), false) {
+				n, id, _ := strings.Cut(string(k[len(prefix):]), "/")
+				if node != "" && n != node {
+					break
+				}
+				if node = n; at(string(of), id) {
+					works = true
+					break
+				}
+			}
+			if node == "" {
+				return
+			}
+			if s, ok := ledger.SessionOf(tx, identity.NodeID(node)); ok && works &&
+				!slices.ContainsFunc(out, func(l NodeLost) bool { return l.Session == s.ID }) {
+				out = append(out, NodeLost{node, s.ID})
+			}
+			from = ledger.PrefixEnd(ledger.Key(family, node, ""))
+		}
+	}
+	busy(serviceNodes, func(of, id string) bool {
+		s, ok := services.Get(tx, of, id)
+		return ok && s.Status != ServiceStopped && s.Status != ServiceFailed
+	})
+	busy(operationNodes, func(string, string) bool { return true })
+	slices.SortFunc(out, func(a, b NodeLost) int { return cmp.Compare(a.Session, b.Session) })
+	return out
+}
+
+func parseSessionKey(rest []byte) (session uint64, run string) {
+	order, run, _ := strings.Cut(string(rest), "/")
+	session, _ = strconv.ParseUint(order, 16, 64)
+	return session, run
+}
+
+// sessionOpen reports whether a session is node's and has not ended.
+func sessionOpen(tx *ledger.Tx, session uint64, node string) bool {
+	s, ok := ledger.FindSession(tx, session)
+	return ok && s.EndedAt == 0 && string(s.Node) == node
+}

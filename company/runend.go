@@ -1,0 +1,302 @@
+package company
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// finishRun closes a run: its outcome, its log's hash, the locks that it held,
+// its agent's state and what follows, all in one step. For a run that was ended
+// meanwhile it only notes that the children are gone.
+func finishRun(c *ledger.Context, p Finish) (any, error) {
+	r, err := ofNode(c, p.Run)
+	if err != nil {
+		return nil, err
+	}
+	if !r.Owed {
+		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "run %s is over", r.ID)
+	}
+	if len(p.Outcome.Result) > MaxResult {
+		return nil, ledger.Refuse(ledger.TooLarge, nil, "result of %d bytes exceeds %d", len(p.Outcome.Result), MaxResult)
+	}
+	r.LogBytes, r.LogSHA256 = p.LogBytes, NullText(p.LogSHA256)
+	dueLog(c, r)
+	heard := r.LastOutputSeq
+	r = r.process(p.PID, p.Group, TimeOf(c.Now)).output(p.Output).placed(p.Place)
+	if r.Status.Live() {
+		if r.LastOutputSeq > heard {
+			recordProgress(c, r)
+		}
+		// What the adapter did after the end comes after it.
+		before, after := p.Events, []ReportEvent(nil)
+		if n := slices.IndexFunc(p.Events, func(e ReportEvent) bool { return e.Type == "lifecycle" }); n >= 0 {
+			before, after = p.Events[:n], p.Events[n:]
+		}
+		r = addEvents(c, r, before)
+		if r.Phase == PhaseCheckQueue {
+			r = r.reached(PhaseExecute, r.StartedAt)
+		}
+		r = endRun(c, r.reached(PhaseSleep, TimeOf(c.Now)).reached(PhaseReport, TimeOf(c.Now)), p.Outcome)
+		r = addEvents(c, r, after)
+	} else {
+		r.UpdatedAt = TimeOf(c.Now)
+	}
+	r = handBack(c, r)
+	if err := c.Try(func(c *ledger.Context) error { return bookRunCost(c, r, p.Outcome.Cost) }); err != nil {
+		r = addEvent(c, r, "error", "warn", "What the run cost was not booked: "+err.Error(), nil)
+		runs.Put(c.Tx, r.Company, r.ID, r)
+	}
+	return r, nil
+}
+
+// handBack notes that nothing of r is left on its node, and lets go of what was
+// kept for it until then.
+func handBack(c *ledger.Context, r Run) Run {
+	releaseLocksOfRun(c, r.Company, r.ID)
+	c.Delete(sessionKey(r.Session, r.ID))
+	r.Owed, r.ControlDeadlineAt = false, 0
+	runs.Put(c.Tx, r.Company, r.ID, r)
+	return r
+}
+
+// endRun gives a live run its outcome: everything that hung on it is let go.
+func endRun(c *ledger.Context, r Run, o Outcome) Run {
+	now := TimeOf(c.Now)
+	started := r.Status == RunRunning
+	if r.Session == 0 {
+		c.Delete(queueKey(r))
+	}
+	runsLive.Remove(c.Tx, r.Company, r.Agent, r.ID)
+	callbacks.Delete(c.Tx, r.Company, r.ID)
+	r.Status, r.FinishedAt, r.UpdatedAt, r.Closed = o.Status, now, now, c.Height
+	r.ExitCode, r.Signal, r.Error, r.ErrorCode = o.ExitCode, NullText(o.Signal), NullText(o.Error), NullText(o.ErrorCode)
+	r.ResultJSON, r.StdoutExcerpt, r.StderrExcerpt = o.Result, o.Stdout, o.Stderr
+	var decision []byte
+	if started && r.Status != RunCancelled {
+		r.ResultJSON, decision = runResult(c, r, o.Result)
+	}
+	if o.Usage != nil {
+		r.UsageJSON = jsonObject{}.int("inputTokens", o.Usage.InputTokens).int("outputTokens", o.Usage.OutputTokens).
+			int("cachedInputTokens", o.Usage.CachedInputTokens).close()
+	}
+	if started {
+		r.StatusDelivery = NullText(derivedID("delivery", r.ID))
+		keepSession(c, &r, o)
+	}
+	if !(started && r.Status == RunCancelled && r.Owed) {
+		// What a cancelled run holds stays held while its children may still be at
+		// work: until its node says that they are gone, or is lost.
+		releaseLocksOfRun(c, r.Company, r.ID)
+	}
+	r = r.livelihood(c.Tx)
+	level, closed := "info", WakeCompleted
+	switch r.Status {
+	case RunSucceeded:
+	case RunCancelled:
+		level, closed = "warn", WakeCancelled
+	default:
+		level, closed = "error", WakeFailed
+	}
+	if started || r.Status != RunCancelled {
+		payload := jsonObject{}.str("status", string(r.Status))
+		if r.ExitCode != nil {
+			payload = payload.int("exitCode", int64(*r.ExitCode))
+		}
+		if r.ErrorCode != "" {
+			payload = payload.str("errorCode", string(r.ErrorCode))
+		}
+		recordStatus(c, r)
+		r = addEvent(c, r, "lifecycle", level, "run "+string(r.Status), payload.close())
+		if decision != nil {
+			r = addEvent(c, r, "run.presentation.resolved", "info", "run presentation resolved", jsonObject{}.raw("presentationDecision", decision).close())
+		}
+	} else {
+		recordStatus(c, r)
+	}
+	runs.Put(c.Tx, r.Company, r.ID, r)
+	closeWakeup(c, r, closed, r.Error)
+	next := followUp(c, r, o)
+	settleAgent(c, r, started, next)
+	if started {
+		recordLease(c, r)
+		settleHold(c, r)
+		breakCircuit(c, r)
+	}
+	return r
+}
+
+// silent reports whether a run wrote nothing; what its node adds does not count.
+func (r Run) silent() bool {
+	if r.StdoutExcerpt != nil && r.StderrExcerpt != nil {
+		return *r.StdoutExcerpt == "" && *r.StderrExcerpt == ""
+	}
+	return r.LastOutputSeq == 0
+}
+
+// livelihood says in words that clients know how a run went.
+func (r Run) livelihood(tx *ledger.Tx) Run {
+	switch r.Status {
+	case RunSucceeded:
+		i, bound := issues.Get(tx, r.Company, r.Context.IssueID)
+		switch {
+		case bound && undecided(i, r) && r.silent():
+			r.LivenessState, r.LivenessReason = "empty_response", "Run ended well but wrote nothing and left its issue as it was"
+		case bound && undecided(i, r):
+			r.LivenessState, r.LivenessReason = "needs_followup", "Run ended without saying what becomes of its issue"
+		case bound && i.Status.Terminal():
+			r.LivenessState, r.LivenessReason = "completed", NullText("Run ended well; its issue is "+string(i.Status))
+			r.LastUsefulActionAt = max(r.LastOutputAt, r.StartedAt)
+		case r.silent():
+			r.LivenessState, r.LivenessReason = "empty_response", "Run ended well but wrote nothing"
+		default:
+			r.LivenessState, r.LivenessReason = "advanced", "Run ended well"
+			r.LastUsefulActionAt = max(r.LastOutputAt, r.StartedAt)
+		}
+	case RunFailed, RunTimedOut, RunInterrupted:
+		r.LivenessState = "failed"
+		r.LivenessReason = NullText("Run ended with " + string(r.Status) + " (" + string(r.ErrorCode) + ")")
+	}
+	return r
+}
+
+// undecided reports whether an issue is where a run of its assignee left it
+// without a word: still in progress, and not waiting for something outside.
+func undecided(i Issue, r Run) bool {
+	return r.Context.CheckedOut && i.Assignee == r.Agent && i.Status == IssueInProgress && !i.monitors()
+}
+
+// followUp queues what has to come after r, and returns it: a retry where the
+// node was lost, the upstream failed for a moment or the run failed on its issue,
+// a follow-up where the issue was left undecided. Each is bounded; past the bound the issue is
+// blocked for a person to decide.
+func followUp(c *ledger.Context, r Run, o Outcome) *Run {
+	a, ok := wakeable(c.Tx, r.Company, r.Agent)
+	if !ok || a.stopped(c.Tx) != "" {
+		return nil
+	}
+	i, bound := issues.Get(c.Tx, r.Company, r.Context.IssueID)
+	if bound && (i.Status.Terminal() || i.Assignee != r.Agent) {
+		return nil // nothing is left to do for it
+	}
+	if bound && onHold(c.Tx, r.Company, i.ID) {
+		return nil // its assignee is woken when the hold is released
+	}
+	next := Run{
+		ID: derivedID("after", r.ID), Company: r.Company, Agent: r.Agent, Source: WakeAutomation, TriggerDetail: "system",
+		Status: RunQueued, ResponsibleUser: r.ResponsibleUser, RuntimeMode: "legacy", NextEventSeq: 1,
+		IssueCommentStatus: "not_applicable", RetryOf: NullText(r.ID), ProcessLossRetryCount: r.ProcessLossRetryCount,
+		ContinuationAttempt: r.ContinuationAttempt, Followups: r.Followups, Failures: r.Failures, Context: r.Context, AdapterType: r.AdapterType,
+		CreatedAt: TimeOf(c.Now), UpdatedAt: TimeOf(c.Now),
+	}
+	next.Context.CheckedOut, next.Context.WakeSource = false, string(WakeAutomation)
+	reason := ""
+	switch {
+	case r.Status == RunInterrupted && r.ProcessLossRetryCount+1 < MaxRunAttempts:
+		next.ProcessLossRetryCount++
+		reason = "process_lost"
+	case r.Status == RunFailed && o.Transient && r.ScheduledRetryAttempt < MaxTransientRetries:
+		next.Status, next.ScheduledRetryAttempt = RunScheduledRetry, r.ScheduledRetryAttempt+1
+		next.ScheduledRetryAt, next.ScheduledRetryReason = max(TimeOf(c.Now)+transientDelay<<r.ScheduledRetryAttempt, o.RetryNotEarly), "transient_failure"
+		reason = "transient_failure"
+	case r.Status == RunSucceeded && bound && undecided(i, r) && !othersAtWork(c.Tx, r) && !awaitsBoard(c.Tx, i):
+		if r.Followups >= MaxFollowups {
+			blockUndecided(c, i, r)
+			return nil
+		}
+		next.Followups, next.ContinuationAttempt = r.Followups+1, r.ContinuationAttempt+1
+		reason = "missing_disposition"
+	case (r.Status == RunFailed || r.Status == RunTimedOut) && bound && undecided(i, r) && !othersAtWork(c.Tx, r) && !awaitsBoard(c.Tx, i):
+		var again bool
+		if next, reason, again = tryAgain(c, i, r, next, o); !again {
+			blockFailed(c, i, r)
+			return nil
+		}
+	default:
+		if r.ErrorCode == errNoNode && bound && (i.Status == IssueTodo || i.Status == IssueInProgress) && !othersAtWork(c.Tx, r) {
+			blockFailed(c, i, r)
+		}
+		if r.Status == RunInterrupted && bound && undecided(i, r) {
+			blockUndecided(c, i, r)
+		}
+		return nil
+	}
+	next.Context.WakeReason = reason
+	u := Wakeup{ID: derivedID("after-wakeup", r.ID), Company: r.Company, Agent: r.Agent, Source: WakeAutomation,
+		TriggerDetail: "system", Reason: NullText(reason), Status: WakeQueued, ActorType: "system", Run: NullText(next.ID), RequestedAt: next.CreatedAt}
+	clock, _ := agentClocks.Get(c.Tx, r.Company, r.Agent)
+	keepWakeup(c, u, clock)
+	next.WakeupRequest = NullText(u.ID)
+	next = enqueue(c, next)
+	if reason == "missing_disposition" {
+		askAgain(c, i, r, next)
+	}
+	return &next
+}
+
+// othersAtWork reports whether another live run of the agent is about the same
+// issue, so that the issue has somebody who will decide.
+func othersAtWork(tx *ledger.Tx, r Run) bool {
+	return slices.ContainsFunc(LiveRunsOfAgent(tx, r.Company, r.Agent), func(o Run) bool {
+		return o.ID != r.ID && o.Context.IssueID == r.Context.IssueID
+	})
+}
+
+func cancelRun(c *ledger.Context, p Cancel) (any, error) {
+	r, err := runOf(c, p.Run)
+	if err != nil {
+		return nil, err
+	}
+	by := c.Cmd.Actor
+	if by.Type == "agent" && by.ID != r.Agent {
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "Agent can only cancel its own runs")
+	}
+	if !r.Status.Live() {
+		return r, nil // over already; asking again changes nothing
+	}
+	r = cancelLive(c, r, cmp.Or(p.Reason, "Cancelled by a board operator"), by)
+	c.Record(ledger.Change{Action: "heartbeat.cancelled", EntityType: "heartbeat_run", EntityID: r.ID,
+		Details: jsonObject{}.str("agentId", r.Agent).close()})
+	return r, nil
+}
+
+// cancelLive ends a live run: what its children still write through the API is
+// refused from here on, because their run is not alive. Its node kills them and
+// says so with "run.finish"; the run's locks are held until then.
+func cancelLive(c *ledger.Context, r Run, why string, by ledger.Actor) Run {
+	return cancelFor(c, r, why, by, "")
+}
+
+// cancelFor is cancelLive, and says whether governance ended the run.
+func cancelFor(c *ledger.Context, r Run, why string, by ledger.Actor, denied Denial) Run {
+	r.ControlDeadlineAt = TimeOf(c.Now) + 60_000
+	limit, source := int64(0), "default"
+	if a, ok := wakeable(c.Tx, r.Company, r.Agent); ok {
+		if limit = timeLimit(a.AdapterConfig); limit > 0 {
+			source = "config"
+		}
+	}
+	result := jsonObject{}.str("stopReason", "cancelled").bool("timeoutFired", false).str("timeoutSource", source).
+		bool("timeoutConfigured", source == "config").int("effectiveTimeoutSec", limit)
+	if by.Type == "user" {
+		result = result.str("cancelledByUserId", by.ID)
+	}
+	result = result.str("cancelledByActorType", by.Type).
+		raw("executionCancellation", jsonObject{}.str("state", "acknowledged").time("acknowledgedAt", TimeOf(c.Now)).close())
+	if denied != "" {
+		result = result.str("deniedBy", string(denied))
+		if r.AdapterType == "wasm" {
+			result = result.str("sandboxError", GovernanceDenied)
+		}
+	}
+	return endRun(c, r, Outcome{Status: RunCancelled, Error: why, ErrorCode: "cancelled", Result: result.close()})
+}
+
+// cancelRunsOfAgent ends every live run of an agent, because it was paused,
+// terminated or deleted, or a budget was reached.
+func cancelRunsOfAgent(c *ledger.Context, company, agent string, denied Denial, reason string) {
+	for _, r := range LiveRunsOfAgent(c.Tx, company, agent) {
+		denyLive(c, r, denied, reason)
+	}
+}
