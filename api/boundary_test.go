@@ -245,7 +245,7 @@ func TestBodiesNameNoRowsOfOthers(t *testing.T) {
 	theirs, ours := newTown(h, "Theirs"), newTown(h, "Ours")
 	free := map[string]string{ // IDs that are no rows
 		"commentClientRequestId": "the client's own", "clientRequestId": "the client's own", "orderedIds": "what is gone stays in a person's order",
-		"originRunId": "told by who made it, like originId", "runtimeServiceId": "of services that the mesh does not know",
+		"originRunId": "told by who made it, like originId",
 	}
 	before, _ := h.node.ledger.Head()
 	tried := 0

@@ -344,6 +344,10 @@ func (im *importer) projectSteps() error {
 			im.step("project.update", s)
 			continue // its workspaces stay as they are
 		}
+		placed := s.WorkspacePolicy
+		if _, ok := p.WorkspacePolicy[defaultSpaceKey]; ok {
+			s.WorkspacePolicy = nil // it names a workspace that is made below
+		}
 		im.step("project.create", s)
 		if p.Archived {
 			im.archived = append(im.archived, id)
@@ -356,6 +360,9 @@ func (im *importer) projectSteps() error {
 				space.SourceType = &w.SourceType
 			}
 			im.step("workspace.create", space)
+		}
+		if s.WorkspacePolicy == nil && placed != nil {
+			im.step("project.update", company.SaveProject{ID: id, WorkspacePolicy: placed})
 		}
 	}
 	return nil

@@ -47,7 +47,7 @@ func TestNullClearsOrIsRefused(t *testing.T) {
 	folder := w.values["companies/folders"]
 	some := map[string]any{ // values that the tags do not say
 		"reportsTo": boss, "PATCH /api/goals/{id} parentId": goal, "parentId": above, "parentIssueId": above, "folderId": folder, "targetDate": "2026-12-31", "path": "/srv/x",
-		"logoAssetId": w.values["assets"], "defaultResponsibleUserId": LocalBoard, "assigneeUserId": LocalBoard, "executionWorkspaceId": w.values["execution-workspaces"],
+		"runtimeServiceId": w.values["runtime-services"], "logoAssetId": w.values["assets"], "defaultResponsibleUserId": LocalBoard, "assigneeUserId": LocalBoard, "executionWorkspaceId": w.values["execution-workspaces"],
 		"PATCH /api/issues/{id} projectWorkspaceId": w.values["projects/workspaces"], "PATCH /api/agents/{id} defaultEnvironmentId": w.values["environments"],
 	}
 	tried := 0

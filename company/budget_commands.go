@@ -1,6 +1,8 @@
 package company
 
 import (
+	"slices"
+
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -40,6 +42,9 @@ func setBudget(c *ledger.Context, p SetBudget) (any, error) {
 	}
 	if !scopeExists(c.Tx, c.Cmd.Company, p.Type, p.Scope) {
 		return nil, ledger.Refuse(ledger.NotFound, nil, "%s not found", scopeTitle(p.Type))
+	}
+	if p.Window != "" && !slices.Contains(WindowKinds, p.Window) && named(c.Tx) {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "windowKind is not a window: %s", cutRunes(string(p.Window), 40))
 	}
 	b, err := setPolicy(c, p)
 	if err != nil {

@@ -3,6 +3,7 @@ package company
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/ledger"
@@ -127,6 +128,35 @@ func (i Issue) ExecutionStateJSON() json.RawMessage {
 
 func (p executionParticipant) is(agent, user string) bool {
 	return p.Type == "agent" && p.Agent != "" && p.Agent == agent || p.Type == "user" && p.User != "" && p.User == user
+}
+
+// checkParticipants refuses a policy that gives a stage to somebody who is not there, or
+// ended; whom it gave one to before is not looked up again.
+func checkParticipants(tx *ledger.Tx, old, next Issue) error {
+	if string(old.ExecutionPolicy) == string(next.ExecutionPolicy) || !named(tx) {
+		return nil
+	}
+	var before []executionParticipant
+	for _, s := range old.policy().Stages {
+		before = append(before, s.Participants...)
+	}
+	for n, s := range next.policy().Stages {
+		for k, p := range s.Participants {
+			if slices.ContainsFunc(before, func(o executionParticipant) bool { return o.is(p.Agent, p.User) }) {
+				continue
+			}
+			at := "executionPolicy.stages." + strconv.Itoa(n) + ".participants." + strconv.Itoa(k)
+			switch a, ok := agents.Get(tx, next.Company, p.Agent); {
+			case p.Type == "agent" && !ok:
+				return ledger.Refuse(ledger.NotFound, nil, "%s.agentId: agent not found", at)
+			case p.Type == "agent" && a.Status == AgentTerminated:
+				return ledger.Refuse(ledger.Unprocessable, a.standing(), "%s.agentId: a terminated agent decides nothing", at)
+			case p.Type == "user" && !belongs(tx, next.Company, p.User):
+				return ledger.Refuse(ledger.NotFound, nil, "%s.userId: user not found", at)
+			}
+		}
+	}
+	return nil
 }
 
 // participant returns the first who may decide a stage: somebody who is there

@@ -2,6 +2,7 @@ package company
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -427,6 +428,14 @@ func (b interactionPayload) checkTasks(c *ledger.Context, i Issue) error {
 		if _, err := b.labelIDs(c.Tx, i.Company, t.Labels); err != nil {
 			return err
 		}
+		if err := t.checkNames(c.Tx, i.Company); err != nil {
+			return err
+		}
+	}
+	if parent := (SuggestedTask{ClientKey: "defaultParentId", Parent: b.DefaultParent}); parent.Parent != "" {
+		if err := parent.checkNames(c.Tx, i.Company); err != nil {
+			return err
+		}
 	}
 	if _, err := ordered(b.Tasks); err != nil {
 		return err
@@ -437,6 +446,18 @@ func (b interactionPayload) checkTasks(c *ledger.Context, i Issue) error {
 		}
 	}
 	return nil
+}
+
+// checkNames refuses a task that names what is not there, or whom no task is given to.
+func (t SuggestedTask) checkNames(tx *ledger.Tx, company string) error {
+	if !named(tx) {
+		return nil
+	}
+	err := checkReferences(tx, Issue{Company: company}, Issue{Company: company, Assignee: t.Assignee, AssigneeUser: t.AssigneeUser, Project: t.Project, Goal: t.Goal, Parent: t.Parent})
+	if r, ok := errors.AsType[*ledger.Refusal](err); ok {
+		return &ledger.Refusal{Code: r.Code, ErrCode: r.ErrCode, Detail: r.Detail, Message: "Task " + cutRunes(t.ClientKey, 100) + ": " + r.Message}
+	}
+	return err
 }
 
 // labelIDs finds labels by their names, whatever their case.

@@ -292,6 +292,9 @@ func checkReferences(tx *ledger.Tx, old, next Issue) error {
 	if next.ExecutionWorkspace != "" && next.ExecutionWorkspace != old.ExecutionWorkspace && !execWorkspaceExists(tx, next.Company, next.ExecutionWorkspace) {
 		return errNoExecutionWorkspace()
 	}
+	if err := checkParticipants(tx, old, next); err != nil {
+		return err
+	}
 	if !slices.Equal(old.Labels, next.Labels) {
 		if err := checkLabels(tx, next.Company, next.Labels); err != nil {
 			return err

@@ -218,6 +218,28 @@ func (p Project) check(tx *ledger.Tx) error {
 	return nil
 }
 
+// defaultWorkspace is the workspace that the project's policy gives to its issues, "" for none.
+func (p Project) defaultWorkspace() string {
+	var policy struct {
+		ID string `json:"defaultProjectWorkspaceId"`
+	}
+	_ = json.Unmarshal(p.WorkspacePolicy, &policy) // what does not fit counts as not said
+	return policy.ID
+}
+
+// checkPolicy refuses a policy with a default workspace that is not one of the
+// project; a new project has none yet. What it named before may be gone.
+func (p Project) checkPolicy(tx *ledger.Tx, before Project) error {
+	id := p.defaultWorkspace()
+	if id == "" || id == before.defaultWorkspace() || !named(tx) {
+		return nil
+	}
+	if w, ok := workspaces.Get(tx, p.Company, id); !ok || w.Project != p.ID {
+		return ledger.Refuse(ledger.NotFound, nil, "executionWorkspacePolicy.defaultProjectWorkspaceId: the project has no such workspace")
+	}
+	return nil
+}
+
 func createProject(c *ledger.Context, s SaveProject) (any, error) {
 	company, now := c.Cmd.Company, TimeOf(c.Now)
 	if err := checkNewID(c.Tx, s.ID); err != nil {
@@ -239,6 +261,9 @@ func createProject(c *ledger.Context, s SaveProject) (any, error) {
 		}
 	}
 	if err := room(projects.All(c.Tx, company), MaxProjects, "projects"); err != nil {
+		return nil, err
+	}
+	if err := p.checkPolicy(c.Tx, Project{}); err != nil {
 		return nil, err
 	}
 	own(c.Tx, company, p.ID)
@@ -296,6 +321,9 @@ func updateProject(c *ledger.Context, s SaveProject) (any, error) {
 	}
 	p.UpdatedAt = TimeOf(c.Now)
 	if err := p.check(c.Tx); err != nil {
+		return nil, err
+	}
+	if err := p.checkPolicy(c.Tx, old); err != nil {
 		return nil, err
 	}
 	projects.Put(c.Tx, p.Company, p.ID, p)

@@ -38,7 +38,8 @@ const (
 	// waits to be looked at, and gives a new agent the skills and files it is made with.
 	LevelHandover = 5
 	// LevelOrders carries out what is asked for with a comment and was taken without
-	// effect before: that a run is interrupted and that work is resumed.
+	// effect before: that a run is interrupted and that work is resumed; and refuses
+	// to name what is not there in a budget, a policy, a work product or a proposed task.
 	LevelOrders = 6
 	// FeatureLevel is the newest that this version knows.
 	FeatureLevel = LevelOrders
