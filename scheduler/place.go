@@ -106,9 +106,13 @@ func (b bench) score(session, workspace string) company.Candidate {
 // with the lowest score. It returns the company served last, and the runs that
 // have waited for some time and fit nowhere; those do not hold up others.
 func choose(tx *ledger.Tx, live []Beat, now company.Time, last string) (places, waiting []placement, served string) {
+	queued := company.QueuedRuns(tx, now, last, placesPerLook, queuedPerCompany)
+	if len(queued) == 0 { // most often: what the nodes do need not be read
+		return nil, nil, last
+	}
 	benches := make([]bench, len(live))
 	for i, b := range live {
-		benches[i] = bench{Beat: b, busy: len(company.RunsOfSession(tx, b.Session))}
+		benches[i] = bench{Beat: b, busy: company.CountRunsOfSession(tx, b.Session)}
 		if n, ok := ledger.FindNode(tx, b.Node); ok {
 			benches[i].labels, benches[i].untrusted = n.Labels, n.Has(ledger.LabelUntrusted)
 		}
@@ -125,7 +129,7 @@ func choose(tx *ledger.Tx, live []Beat, now company.Time, last string) (places, 
 			away = append(away, company.Candidate{Node: string(n.ID), Refusal: notHeard})
 		}
 	}
-	for _, r := range company.QueuedRuns(tx, now, last, placesPerLook, queuedPerCompany) {
+	for _, r := range queued {
 		p := placement{company: r.Company, run: r.ID}
 		best := p.choose(tx, r, benches, away)
 		switch {
