@@ -164,7 +164,7 @@ func TestGarbageNeverFails(t *testing.T) {
 	}
 	sent, codes := 0, map[int]int{}
 	var mu sync.Mutex
-	for _, r := range all {
+	for at, r := range all {
 		if r.Method != "POST" && r.Method != "PATCH" && r.Method != "PUT" {
 			continue
 		}
@@ -227,8 +227,10 @@ func TestGarbageNeverFails(t *testing.T) {
 				})
 			}
 		}
-		for _, s := range shots {
-			work <- s
+		for n, s := range shots {
+			if !testing.Short() || (n+at)%5 == 0 { // under the race detector one in five of each route, which costs six times the work
+				work <- s
+			}
 		}
 		close(work)
 		wg.Wait()
