@@ -34,7 +34,7 @@ up: examples ## start a local mesh of three nodes with a demo company at work
 down: ## stop the local mesh (its data stays in .run)
 	bin/selvage testnet down --dir $(RUN)
 
-test: build clients models system ## run every test, the 200-seed fault simulation included
+test: build ## run every test, the 200-seed fault simulation included
 	./scripts/test
 
 clients: ## install Paperclip's own clients for the tests that run them
