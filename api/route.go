@@ -36,7 +36,7 @@ type Route struct {
 	Summary string // one line, imperative, no period
 	Who     Who
 	Query   []Param // documented query parameters
-	In      any     // zero value of the body's type; nil: the body is not described
+	In      any     // zero value of the body's type; nil: it says nothing, or Handle reads it as it is, which MaxBody tells
 	Out     any     // zero value of the answer's type; nil: any JSON
 	Status  int     // of success; 0 means 200
 	MaxBody int64   // bytes; 0 means MaxBody

@@ -329,6 +329,10 @@ func (s *Server) serve(route *Route, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.trace(rc, w, time.Now())
+	if err := rc.checkIdleBody(); err != nil {
+		s.refuse(w, r, err)
+		return
+	}
 	rc.began = s.applied()
 	resp, err := route.Handle(rc)
 	if rc.mayBeBehind(err) {

@@ -361,6 +361,7 @@ func (s *stage) set() error {
 		}
 		env[k] = string(v)
 	}
+	env["PAPERCLIP_WORKSPACE_CWD"] = workAt
 	env["SELVAGE_API_SOCKET"] = socketAt + "/" + socketName
 	if c.network() != "host" {
 		env["PAPERCLIP_API_URL"], env["PAPERCLIP_RUNTIME_API_URL"] = "http://localhost", "http://localhost"

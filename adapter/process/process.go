@@ -146,6 +146,7 @@ func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, p
 	if f := inv.Folder; f != nil && (c.Dir == "" || f.Worktree != "") {
 		dir, source = f.Dir, f.Source
 	}
+	env["PAPERCLIP_WORKSPACE_CWD"], env["PAPERCLIP_WORKSPACE_SOURCE"] = dir, source
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 		return failure("The run's working directory %q (%s) is not a directory of this node; create it, or name another", dir, source)
 	}

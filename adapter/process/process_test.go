@@ -163,6 +163,32 @@ func TestAMissingWorkingDirectoryIsNamed(t *testing.T) {
 	}
 }
 
+// The variables name the folder that the run works in, whoever chose it.
+func TestTheVariablesNameTheFolderOfTheRun(t *testing.T) {
+	t.Parallel()
+	own, shared, worktree := t.TempDir(), t.TempDir(), t.TempDir()
+	for name, c := range map[string]struct {
+		cwd    string
+		folder *company.RunFolder
+		want   string // "" for the agent's own
+	}{
+		"nobody": {"", nil, ""}, "the configuration": {own, nil, own + " adapter_config"},
+		"the configuration over a shared folder": {own, &company.RunFolder{Dir: shared, Source: "project_primary"}, own + " adapter_config"},
+		"a project":                              {"", &company.RunFolder{Dir: shared, Source: "project_primary"}, shared + " project_primary"},
+		"a worktree":                             {own, &company.RunFolder{Dir: worktree, Worktree: worktree, Source: "task_session"}, worktree + " task_session"},
+	} {
+		b := newBed(t, sh(`[ "$PWD" = "$PAPERCLIP_WORKSPACE_CWD" ] && echo "$PAPERCLIP_WORKSPACE_CWD $PAPERCLIP_WORKSPACE_SOURCE"`, "cwd", c.cwd))
+		b.inv.Folder = c.folder
+		o := b.invoke()
+		if c.want == "" {
+			c.want = filepath.Join(b.dir, "workspaces", "agent-1") + " agent_home"
+		}
+		if o.Stdout == nil || *o.Stdout != c.want+"\n" {
+			t.Errorf("chosen by %s: %v %s", name, o.Stdout, o.Error)
+		}
+	}
+}
+
 // The environment is the contract's: what the runtime sets can not be
 // overridden, what the node has stays with the node.
 func TestTheEnvironmentIsTheContracts(t *testing.T) {

@@ -1,0 +1,55 @@
+package api
+
+import (
+	"strings"
+	"testing"
+)
+
+// Where a body says nothing it is looked at nevertheless: what is no JSON object, is of
+// another type, or is too long is refused before anything happens; {} is what clients
+// send, and an object with members is taken as it is elsewhere, where they are unknown.
+func TestABodyThatSaysNothingIsLookedAt(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	w := newTown(h, "Idle")
+	nobody := strings.NewReplacer("{id}", NewID(), "{issueId}", NewID())
+	tried := 0
+	for _, route := range h.Routes() {
+		if route.In != nil || route.MaxBody > 0 || route.Method == "GET" || changesAll(route) {
+			continue
+		}
+		var headers []string
+		if route.Who == Agent {
+			headers = append(headers, "Authorization: Bearer "+w.token)
+		}
+		path, _ := w.path(route)
+		before, _ := h.node.ledger.Head()
+		for body, want := range map[string]int{`{"a":`: 400, `{"a":1,"a":2}`: 400, `7`: 400, `[]`: 400, `"x"`: 400, `null`: 400, `{"a":"` + strings.Repeat("x", MaxBody) + `"}`: 413} {
+			tried++
+			if a := h.call(route.Method, path, body, headers...); a.status != want {
+				t.Errorf("%s %s with %.20s answered %d %.200s", route.Method, route.Path, body, a.status, a.body)
+			}
+		}
+		if a := h.call(route.Method, path, `{}`, append(headers, "Content-Type: text/plain")...); a.status != 400 {
+			t.Errorf("%s %s with a text answered %d %.200s", route.Method, route.Path, a.status, a.body)
+		}
+		if after, _ := h.node.ledger.Head(); after != before {
+			t.Errorf("%s %s did something", route.Method, route.Path)
+		}
+		path = nobody.Replace(route.Path)
+		for _, body := range []string{``, `{}`, `{"theirs":[1]}`} {
+			if strings.Contains(route.Path, "{id}") { // a row that is nowhere, so that each is answered alike
+				if a := h.call(route.Method, path, body, headers...); a.status == 400 && strings.Contains(string(a.body), "JSON") {
+					t.Errorf("%s %s with %q answered %d %.200s", route.Method, route.Path, body, a.status, a.body)
+				}
+			}
+		}
+	}
+	if tried < 500 {
+		t.Errorf("only %d bodies were sent", tried)
+	}
+	for _, body := range []string{``, `{}`, `{"theirs":[1]}`} {
+		h.call("POST", "/api/agents/"+w.agent+"/pause", body).want(t, 200, `"paused"`)
+		h.call("POST", "/api/agents/"+w.agent+"/resume", body).want(t, 200, `"idle"`)
+	}
+}
