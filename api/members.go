@@ -253,6 +253,12 @@ func archiveMember(rc *Request) (Response, error) {
 			if can, why := company.Removal(tx, m, rc.Actor.ID); !can {
 				return Conflict(why, nil)
 			}
+			if a := *to.Assignee; a != "" && company.CompanyOfAgent(tx, a) != of { // also when there is nothing to hand on
+				return NotFound("Agent not found")
+			}
+			if u := *to.AssigneeUser; u != "" && !company.MayEnter(tx, of, u) {
+				return NotFound("Assignee user not found")
+			}
 			if issues = company.OpenIssuesOfUser(tx, of, m.User, maxReassigned+1); len(issues) > maxReassigned {
 				return Unprocessable("The member has too many open issues; hand some of them on first", nil)
 			}

@@ -313,6 +313,9 @@ func createSkill(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
+	if in.FolderID.Or("") != "" {
+		return Response{}, Unprocessable("Skills do not lie in folders; leave folderId out", nil)
+	}
 	text := in.Markdown.Or("")
 	name, description := skills.FrontMatter(text)
 	slug := in.Slug.Or(company.URLKey(in.Name))

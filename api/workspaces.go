@@ -264,6 +264,9 @@ func updateExecutionWorkspace(rc *Request) (Response, error) {
 		p.Metadata = json.RawMessage("null")
 	}
 	if in.Config != nil {
+		if err := rc.environmentThere(row.Company, in.Config.Environment.Or("")); err != nil {
+			return Response{}, err
+		}
 		p.Config = in.Config.config()
 	}
 	if in.Status != nil {
@@ -273,6 +276,19 @@ func updateExecutionWorkspace(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	return readExecutionWorkspace(rc)
+}
+
+// environmentThere refuses an environment that a company does not have; "" is none.
+func (rc *Request) environmentThere(of, id string) error {
+	if id = strings.ToLower(id); id == "" || id == company.LocalEnvironment.ID {
+		return nil
+	}
+	return rc.View(func(tx *ledger.Tx) error {
+		if e, ok := company.EnvironmentByID(tx, id); !ok || e.Company != of {
+			return NotFound("Environment not found")
+		}
+		return nil
+	})
 }
 
 func workspaceReadiness(rc *Request) (Response, error) {
