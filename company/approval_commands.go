@@ -122,7 +122,10 @@ func checkPayload(c *ledger.Context, a Approval, payload json.RawMessage) error 
 	case ApprovalHire:
 		return checkHire(c, a, payload)
 	case ApprovalBudget:
-		_, err := overrideOf(payload)
+		o, err := overrideOf(payload)
+		if err == nil && o.Type != "" && o.Scope != "" && ledger.Features(c.Tx) >= ledger.LevelNamed && !scopeExists(c.Tx, a.Company, o.Type, o.Scope) {
+			return ledger.Refuse(ledger.NotFound, nil, "%s not found", scopeTitle(o.Type))
+		}
 		return err
 	}
 	return nil

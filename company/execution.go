@@ -170,6 +170,8 @@ func (s executionStage) participant(tx *ledger.Tx, company string, of ExecutionS
 			if a, ok := agents.Get(tx, company, p.Agent); !ok || a.Status == AgentTerminated || a.Status == AgentPendingApproval {
 				continue
 			}
+		} else if ledger.Features(tx) >= ledger.LevelNamed && !belongs(tx, company, p.User) {
+			continue
 		}
 		return p, true
 	}

@@ -352,7 +352,37 @@ func (p CreateInteraction) check(c *ledger.Context, i Issue) (in Interaction, er
 	if json.Unmarshal(p.Payload, &body) != nil {
 		return invalid("The payload of an interaction is not of its kind")
 	}
+	if err := body.checkTarget(c.Tx, i); err != nil {
+		return in, err
+	}
 	return in, body.check(c, i, p.Kind)
+}
+
+// checkTarget refuses to ask about a revision of a document that there is not:
+// nobody could agree to it.
+func (b interactionPayload) checkTarget(tx *ledger.Tx, i Issue) error {
+	t := b.Target
+	if t == nil || t.Type != "issue_document" || ledger.Features(tx) < ledger.LevelNamed {
+		return nil
+	}
+	if t.Issue != "" && t.Issue != i.ID {
+		of, ok := issues.Get(tx, i.Company, t.Issue)
+		if !ok {
+			return errNoIssue()
+		}
+		i = of
+	}
+	if t.Revision == "" {
+		return nil
+	}
+	d, ok := DocumentOf(tx, i, t.Key)
+	if ok {
+		_, ok = RevisionOfDocument(tx, d, t.Revision)
+	}
+	if !ok {
+		return ledger.Refuse(ledger.NotFound, nil, "Document revision not found")
+	}
+	return nil
 }
 
 func (b interactionPayload) check(c *ledger.Context, i Issue, kind string) error {

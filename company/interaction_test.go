@@ -334,3 +334,42 @@ func TestWithdrawnAndSkipped(t *testing.T) {
 		}
 	}
 }
+
+// What a request names is of the company, or it is refused when it is made; below
+// the level it is taken, and nothing comes of it.
+func TestRequestsNameWhatIsOfTheCompany(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	of := d.company
+	d.found(t, "Other")
+	theirs, there := d.issue(t, CreateIssue{}), d.agent("Theirs")
+	var doc SavedDocument
+	d.must(t, board, "document.save", SaveDocument{Issue: theirs.ID, Key: "plan", ID: d.id(), Revision: d.id(), Format: "markdown", Body: "1"}, &doc)
+	d.company = of
+	ours := d.issue(t, CreateIssue{})
+	for payload, want := range map[string]string{
+		`{"version":1,"prompt":"?","target":{"type":"issue_document","issueId":"` + theirs.ID + `","key":"plan","revisionId":"` + doc.Document.Latest + `"}}`: "Issue not found",
+		`{"version":1,"prompt":"?","target":{"type":"issue_document","key":"plan","revisionId":"` + doc.Document.Latest + `"}}`:                               "Document revision not found",
+	} {
+		for _, level := range []uint64{ledger.LevelNamed - 1, ledger.LevelNamed} {
+			ledger.NewMeshTable[ledger.FeatureRaise]("feature").Put(d.tx, "-", ledger.FeatureRaise{Level: level})
+			p := CreateInteraction{ID: d.id(), Issue: ours.ID, Kind: Confirmation, Payload: []byte(payload)}
+			err := d.do(board, "interaction.create", p, nil)
+			if level == ledger.LevelNamed {
+				wantRefusal(t, err, ledger.NotFound, want)
+			} else if err != nil {
+				t.Errorf("below the level: %s: %v", payload, err)
+			}
+		}
+	}
+	ask := `{"scopeType":"agent","scopeId":"` + there + `","windowKind":"lifetime","amount":5}`
+	for _, level := range []uint64{ledger.LevelNamed - 1, ledger.LevelNamed} {
+		ledger.NewMeshTable[ledger.FeatureRaise]("feature").Put(d.tx, "-", ledger.FeatureRaise{Level: level})
+		err := d.do(board, "approval.create", CreateApproval{ID: d.id(), Type: ApprovalBudget, Payload: []byte(ask)}, nil)
+		if level == ledger.LevelNamed {
+			wantRefusal(t, err, ledger.NotFound, "Agent not found")
+		} else if err != nil {
+			t.Errorf("below the level: %v", err)
+		}
+	}
+}

@@ -41,8 +41,12 @@ const (
 	// effect before: that a run is interrupted and that work is resumed; and refuses
 	// to name what is not there in a budget, a policy, a work product or a proposed task.
 	LevelOrders = 6
+	// LevelNamed refuses at once a confirmation and a request to raise a budget about
+	// what is not the company's, and passes over a user who left the company when work
+	// comes to a stage.
+	LevelNamed = 7
 	// FeatureLevel is the newest that this version knows.
-	FeatureLevel = LevelOrders
+	FeatureLevel = LevelNamed
 )
 
 // Config is what a ledger needs. Span and Mux are required.
