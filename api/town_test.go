@@ -16,6 +16,7 @@ import (
 type town struct {
 	h      *harness
 	of     string
+	mark   string // in all that it holds, and in nothing of another town
 	agent  string
 	run    string
 	token  string            // a key of the agent
@@ -29,7 +30,8 @@ const canaryTown = "canary-of-the-town"
 func newTown(h *harness, name string) *town {
 	t := h.t
 	t.Helper()
-	w := &town{h: h, of: h.company(name + " " + canaryTown), values: map[string]string{}}
+	canaryTown := canaryTown + "-" + strings.ToLower(name)
+	w := &town{h: h, of: h.company(name + " " + canaryTown), mark: canaryTown, values: map[string]string{}}
 	in, mark := "/api/companies/"+w.of, fmt.Sprintf("%q", canaryTown)
 	post := func(path, body string, status int) answer {
 		t.Helper()
@@ -143,6 +145,9 @@ func (w *town) samples() map[string]string {
 		"POST /api/companies/{companyId}/approvals":               `{"type":"request_board_approval","payload":{"title":"x"}}`,
 		"POST /api/companies/{companyId}/issues":                  `{"title":"x","allowDuplicate":true}`,
 		"POST /api/issues/{id}/children":                          `{"title":"x","allowDuplicate":true}`,
+		"POST /api/companies/{companyId}/routines":                `{"title":"x"}`,
+		"POST /api/companies/{companyId}/me/user-secrets":         `{"definitionKey":"` + w.mark + `","value":"x"}`,
+		"POST /api/companies/{companyId}/environments":            `{"name":"x","driver":"ssh","config":{"host":"h","username":"x","remoteWorkspacePath":"/x"}}`,
 		"POST /api/companies/{companyId}/secrets":                 `{"name":"x","value":"x"}`,
 		"POST /api/projects/{id}/workspaces":                      `{"cwd":"/srv/x"}`,
 		"POST /api/secrets/{id}/rotate":                           `{"value":"x"}`,
