@@ -161,14 +161,7 @@ func (s *Server) costRoutes() []Route {
 				return costByProject{l.Project, company.ScopeName(tx, of, company.ScopeProject, l.Project), tokensOf(l.Total)}
 			})
 		}),
-		report("window-spend", "Sum up the last hours, day and week", []windowSpend{}, func(tx *ledger.Tx, rc *Request, of string, _ company.Span) any {
-			out := []windowSpend{}
-			for _, w := range company.SpendWindows(tx, of, company.TimeOf(rc.Now())) {
-				name := map[int64]string{5: "5h", 24: "24h", 168: "7d"}[w.Hours]
-				out = append(out, windowSpend{w.Provider, w.Biller, name, w.Hours, tokensOf(w.Total)})
-			}
-			return out
-		}),
+		{Method: "GET", Path: "/api/companies/{companyId}/costs/window-spend", Tag: "costs", Summary: "Sum up the last hours, day and week", Out: []windowSpend{}, Handle: readWindowSpend},
 		report("by-billing-code", "Sum up costs by billing code, with all that was delegated under it", []costByCode{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
 			return lines(tx, of, company.ByBillingCode, s, func(l company.CostSum) costByCode {
 				return costByCode{l.BillingCode, tokensOf(l.Total), runCountsOf(l)}
@@ -192,6 +185,21 @@ func costReport(rc *Request, f func(tx *ledger.Tx, rc *Request, of string, s com
 		return nil
 	})
 	return r, err
+}
+
+func readWindowSpend(rc *Request) (Response, error) {
+	of := rc.Path("companyId")
+	return viewed(rc, func(tx *ledger.Tx) ([]windowSpend, error) {
+		if !company.CompanyExists(tx, of) {
+			return nil, NotFound("Company not found")
+		}
+		out := []windowSpend{}
+		for _, w := range company.SpendWindows(tx, of, company.TimeOf(rc.Now())) {
+			name := map[int64]string{5: "5h", 24: "24h", 168: "7d"}[w.Hours]
+			out = append(out, windowSpend{w.Provider, w.Biller, name, w.Hours, tokensOf(w.Total)})
+		}
+		return out, nil
+	})
 }
 
 func lines[T any](tx *ledger.Tx, of string, by company.CostGrouping, s company.Span, line func(company.CostSum) T) []T {

@@ -69,8 +69,14 @@ func issueChoice(rc *Request) (q company.IssueQuery, err error) {
 		}
 		q.Statuses = append(q.Statuses, s)
 	}
-	if rc.Query("attention") == "blocked" && len(q.Statuses) == 0 {
-		q.Statuses = []company.IssueStatus{company.IssueBlocked}
+	switch rc.Query("attention") {
+	case "":
+	case "blocked":
+		if len(q.Statuses) == 0 {
+			q.Statuses = []company.IssueStatus{company.IssueBlocked}
+		}
+	default:
+		return q, Invalid("Invalid attention: only blocked is known")
 	}
 	if err := issueFilters(rc, &q); err != nil {
 		return q, err

@@ -27,7 +27,7 @@ type writeOff struct {
 func (s *Server) reservationRoutes() []Route {
 	return []Route{{
 		Method: "GET", Path: "/api/companies/{companyId}/budgets/reservations", Tag: "costs", Summary: "List the money that is set aside", Out: []reservation{}, Handle: listReservations,
-		Query: []Param{{Name: "lost", Doc: "true: only that of nodes that are lost or do not know what they spent"}},
+		Query: []Param{{Name: "lost", Type: "boolean", Doc: "only that of nodes that are lost or do not know what they spent"}},
 	}, {
 		Method: "POST", Path: "/api/companies/{companyId}/budgets/reservations/{reservationId}/write-off", Tag: "costs", Who: Board,
 		Summary: "End a reservation in the place of a node that is lost; without spentCents all that is held is booked as spent", In: writeOff{}, Out: reservation{}, Handle: writeOffReservation,
@@ -43,7 +43,10 @@ func reservationShown(tx *ledger.Tx, r company.Reservation) reservation {
 }
 
 func listReservations(rc *Request) (r Response, err error) {
-	only := rc.Query("lost") == "true"
+	only, err := rc.QueryBool("lost")
+	if err != nil {
+		return r, err
+	}
 	err = rc.View(func(tx *ledger.Tx) error {
 		of, out := rc.Path("companyId"), []reservation{}
 		if !company.CompanyExists(tx, of) {

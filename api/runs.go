@@ -44,7 +44,8 @@ func (s *Server) runRoutes() []Route {
 		{Method: "POST", Path: "/api/agents/{id}/runtime-state/reset-session", Tag: "agents", Summary: "Forget what the next run would resume from", In: resetBody{}, Handle: resetSession},
 		{Method: "GET", Path: "/api/agents/{id}/task-sessions", Tag: "agents", Summary: "List an agent's sessions by task", Handle: listTaskSessions},
 		{Method: "GET", Path: "/api/companies/{companyId}/heartbeat-runs", Tag: "runs", Summary: "List runs, the newest first", Handle: listRuns,
-			Query: []Param{{Name: "agentId", Doc: "only runs of this agent"}, limit}},
+			Query: []Param{{Name: "agentId", Doc: "only runs of this agent"}, {Name: "issueId", Doc: "only runs that were woken for this issue"},
+				{Name: "status", Doc: "statuses, separated by commas"}, limit}},
 		{Method: "GET", Path: "/api/companies/{companyId}/live-runs", Tag: "runs", Summary: "List queued and running runs", Handle: listLiveRuns,
 			Query: []Param{{Name: "minCount", Type: "integer", Doc: "filled up with the latest ended runs to so many"}, limit}},
 		{Method: "GET", Path: "/api/heartbeat-runs/{runId}", Tag: "runs", Summary: "Read a run", Handle: readRun},
@@ -206,16 +207,32 @@ func listRuns(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
+	issue, err := rc.QueryUUID("issueId")
+	if err != nil {
+		return Response{}, err
+	}
+	statuses := rc.QueryList("status")
+	for _, s := range statuses {
+		if !slices.Contains(company.RunStatuses, company.RunStatus(s)) {
+			return Response{}, Invalid("Invalid status: %s is none of %v", cut(s, 64), company.RunStatuses)
+		}
+	}
 	return viewed(rc, func(tx *ledger.Tx) ([]runListItem, error) {
 		if !company.CompanyExists(tx, of) {
 			return nil, NotFound("Company not found")
 		}
 		all := company.RunsOf(tx, of)
-		if agent != "" {
+		switch {
+		case issue != "":
+			all = company.RunsOfIssue(tx, of, issue)
+		case agent != "":
 			all = company.RunsOfAgent(tx, of, agent)
 		}
 		out := []runListItem{}
 		for r := range all {
+			if agent != "" && r.Agent != agent || len(statuses) > 0 && !slices.Contains(statuses, string(r.Status)) {
+				continue
+			}
 			if out = append(out, listItem(r)); len(out) == limit {
 				break
 			}

@@ -26,6 +26,9 @@ const (
 	RunInterrupted    RunStatus = "interrupted" // its node was lost, or gave it up
 )
 
+// RunStatuses lists every status of a run.
+var RunStatuses = []RunStatus{RunQueued, RunScheduledRetry, RunRunning, RunSucceeded, RunFailed, RunCancelled, RunTimedOut, RunInterrupted}
+
 // Live reports whether work under a run of this status may still happen.
 func (s RunStatus) Live() bool {
 	return s == RunQueued || s == RunScheduledRetry || s == RunRunning

@@ -91,7 +91,7 @@ func (c *cli) nodeNames(cmd *cobra.Command) (map[string]string, error) {
 }
 
 func runCommand(c *cli) *cobra.Command {
-	var agent string
+	var agent, status, issue string
 	var limit int
 	list := &cobra.Command{
 		Use: "list", Short: "List the newest runs of a company", Args: cobra.NoArgs,
@@ -117,6 +117,16 @@ func runCommand(c *cli) *cobra.Command {
 				}
 				q.Set("agentId", id)
 			}
+			if status != "" {
+				q.Set("status", status)
+			}
+			if issue != "" {
+				id, err := c.issueID(cmd, issue)
+				if err != nil {
+					return err
+				}
+				q.Set("issueId", id)
+			}
 			return c.show(cmd, "/api/companies/"+company+"/heartbeat-runs?"+q.Encode(), &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
@@ -131,6 +141,8 @@ func runCommand(c *cli) *cobra.Command {
 		},
 	}
 	list.Flags().StringVar(&agent, "agent", "", "only this agent's, by name or ID")
+	list.Flags().StringVar(&status, "status", "", "only of these statuses, separated by commas, such as queued,running")
+	list.Flags().StringVar(&issue, "issue", "", "only those that were woken for this issue")
 	list.Flags().IntVar(&limit, "limit", 50, "at most so many")
 	show := &cobra.Command{
 		Use: "show RUN", Short: "Show a run", Args: cobra.ExactArgs(1),
