@@ -35,6 +35,7 @@ type createIssue struct {
 	AdapterOverrides   Opt[json.RawMessage] `json:"assigneeAdapterOverrides" maxBytes:"16000"`
 	ExecutionPolicy    Opt[json.RawMessage] `json:"executionPolicy" maxBytes:"16000"`
 	UnblockDescriptor  Opt[json.RawMessage] `json:"unblockDescriptor" maxBytes:"16000"`
+	InheritFrom        Opt[string]          `json:"inheritExecutionWorkspaceFromIssueId" format:"uuid" doc:"another issue of the project, whose execution workspace the runs of this one use too"`
 	OriginKind         Opt[string]          `json:"originKind" maxLength:"100"`
 	OriginID           Opt[string]          `json:"originId" maxLength:"200"`
 	OriginRunID        Opt[string]          `json:"originRunId" format:"uuid"`
@@ -43,6 +44,11 @@ type createIssue struct {
 	AllowDuplicate     bool                 `json:"allowDuplicate,omitempty"`
 	Allowance          Opt[float64]         `json:"allowanceUsd" minimum:"0.00000001" maximum:"10000000" doc:"what the work on it, and on what is made below it, may cost in all, in USD"`
 	BlockParent        bool                 `json:"blockParentUntilDone,omitempty"` // of a sub-issue: its parent waits for it
+}
+
+// reviewRequest is what a reviewer is asked.
+type reviewRequest struct {
+	Instructions string `json:"instructions" minLength:"1" maxLength:"20000" maxBytes:"20000"`
 }
 
 // updateIssue is the body of a change of an issue.
@@ -70,6 +76,8 @@ type updateIssue struct {
 	AdapterOverrides   Opt[json.RawMessage] `json:"assigneeAdapterOverrides" maxBytes:"16000"`
 	ExecutionPolicy    Opt[json.RawMessage] `json:"executionPolicy" maxBytes:"16000"`
 	UnblockDescriptor  Opt[json.RawMessage] `json:"unblockDescriptor" maxBytes:"16000"`
+	InheritFrom        Opt[string]          `json:"inheritExecutionWorkspaceFromIssueId" format:"uuid" doc:"another issue of the project, whose execution workspace the runs of this one use too"`
+	ReviewRequest      Opt[reviewRequest]   `json:"reviewRequest" doc:"what who decides the pending stage of the executionPolicy is asked to look at; null takes it back"`
 	HiddenAt           Opt[company.Time]    `json:"hiddenAt" format:"date-time"`
 	Reopen             bool                 `json:"reopen,omitempty" doc:"a done or cancelled issue is to do again; the board only"`
 	Comment            string               `json:"comment,omitempty" minLength:"1" maxLength:"200000" maxBytes:"200000"`
@@ -212,6 +220,9 @@ func newIssue(rc *Request, of, parent string) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
+	if err := knowsOrders(rc, in.InheritFrom.Or("") != "", "inheritExecutionWorkspaceFromIssueId"); err != nil {
+		return Response{}, err
+	}
 	p := in.command(parent != "")
 	if parent != "" {
 		p.Parent = parent
@@ -241,7 +252,7 @@ func (in createIssue) command(child bool) company.CreateIssue {
 		Depth: uint64(max(in.RequestDepth, 0)), ExecutionWorkspace: bodyID(in.WorkspaceID), WorkspacePref: in.WorkspacePref.Or(""),
 		WorkspaceSettings: in.WorkspaceSettings.Or(nil), AdapterOverrides: in.AdapterOverrides.Or(nil), ExecutionPolicy: in.ExecutionPolicy.Or(nil),
 		UnblockDescriptor: in.UnblockDescriptor.Or(nil), OriginKind: in.OriginKind.Or(""), OriginID: in.OriginID.Or(""), OriginRun: bodyID(in.OriginRunID),
-		OriginFingerprint: in.OriginFingerprint.Or(""), RequestKey: in.IdempotencyKey.Or(""), AllowDuplicate: in.AllowDuplicate, BlockParent: child && in.BlockParent, Child: child}
+		OriginFingerprint: in.OriginFingerprint.Or(""), RequestKey: in.IdempotencyKey.Or(""), AllowDuplicate: in.AllowDuplicate, BlockParent: child && in.BlockParent, Child: child, InheritFrom: bodyID(in.InheritFrom)}
 	if usd := in.Allowance.Or(0); usd > 0 {
 		p.Allowance = new(moneyOf(usd))
 	}
@@ -308,7 +319,8 @@ func patchIssue(rc *Request) (Response, error) {
 	if (in.Resume || in.Interrupt) && in.Comment == "" {
 		return Response{}, Invalid("resume and interrupt belong to a comment; give one")
 	}
-	if err := knowsOrders(rc, in.Resume || in.Interrupt, "resume and interrupt"); err != nil {
+	if err := knowsOrders(rc, in.Resume || in.Interrupt || in.ReviewRequest.Set || in.InheritFrom.Or("") != "",
+		"resume, interrupt, reviewRequest and inheritExecutionWorkspaceFromIssueId"); err != nil {
 		return Response{}, err
 	}
 	of, issue, err := locateIssue(rc)
@@ -335,7 +347,10 @@ func (in updateIssue) command(issue string) company.UpdateIssue {
 		Workspace: idPointer(in.ProjectWorkspaceID), Goal: idPointer(in.GoalID), Parent: idPointer(in.ParentID), BillingCode: textOf(in.BillingCode),
 		HarnessKind: textOf(in.HarnessKind), ReviewPolicy: textOf(in.ReviewPolicy), ExecutionWorkspace: idPointer(in.WorkspaceID), WorkspacePref: textOf(in.WorkspacePref),
 		WorkspaceSettings: rawOf(in.WorkspaceSettings), AdapterOverrides: rawOf(in.AdapterOverrides), ExecutionPolicy: rawOf(in.ExecutionPolicy),
-		UnblockDescriptor: rawOf(in.UnblockDescriptor), Reopen: in.Reopen}
+		UnblockDescriptor: rawOf(in.UnblockDescriptor), Reopen: in.Reopen, InheritFrom: bodyID(in.InheritFrom)}
+	if in.ReviewRequest.Set {
+		p.ReviewRequest = new(in.ReviewRequest.Or(reviewRequest{}).Instructions)
+	}
 	if in.WorkMode != "" {
 		p.WorkMode = &in.WorkMode
 	}

@@ -176,7 +176,7 @@ func heartbeatContext(tx *ledger.Tx, i company.Issue, wakeComment string, projec
 		str("priority", string(i.Priority)).null("projectId", i.Project).null("goalId", i.Goal).null("parentId", i.Parent).
 		refs("blockedBy", refsOf(company.Blockers(tx, i))).refs("blocks", waiting(tx, i, company.ExtrasOf(tx, i.Company, i.ID))).
 		null("assigneeAgentId", i.Assignee).null("assigneeUserId", i.AssigneeUser).str("originKind", i.Origin()).null("originId", i.OriginID).
-		at("updatedAt", i.UpdatedAt).done()
+		raw("executionState", i.ExecutionStateJSON()).at("updatedAt", i.UpdatedAt).done()
 	latest, err := company.CommentsOf(tx, i, company.CommentQuery{Limit: 1})
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
@@ -24,6 +25,8 @@ type newProject struct {
 	WorkspacePolicy Opt[json.RawMessage] `json:"executionWorkspacePolicy" maxBytes:"65536"`
 	ArchivedAt      Opt[company.Time]    `json:"archivedAt" format:"date-time"`
 	Workspace       *newWorkspace        `json:"workspace,omitempty"`
+	RepositoryURLs  []string             `json:"repositoryUrls,omitempty" format:"uri" maxLength:"2000" maxItems:"50" doc:"instead of workspace: one workspace for each; the first is the primary one"`
+	RepositoryIDs   []string             `json:"repositoryIds,omitempty" maxItems:"50" doc:"of a connection to GitHub, which there is not here: refused, see repositoryUrls"`
 }
 
 // patchProject is the body that changes a project.
@@ -261,6 +264,20 @@ func createProject(rc *Request) (Response, error) {
 		WorkspacePolicy: in.WorkspacePolicy.Or(nil), ArchivedAt: in.ArchivedAt.Pointer(), Goals: goalsOf(in.GoalID, many)}
 	if in.Workspace != nil {
 		p.Workspace = new(in.Workspace.command(NewID(), p.ID))
+	}
+	switch {
+	case len(in.RepositoryIDs) > 0:
+		return Response{}, Unprocessable("repositoryIds are those of a connection to GitHub, and there is none here; give repositoryUrls", nil)
+	case len(in.RepositoryURLs) > 0 && in.Workspace != nil:
+		return Response{}, Unprocessable("Give either workspace or repositoryUrls", nil)
+	}
+	if err := knowsOrders(rc, len(in.RepositoryURLs) > 0, "repositoryUrls"); err != nil {
+		return Response{}, err
+	}
+	for _, at := range in.RepositoryURLs {
+		if !slices.ContainsFunc(p.More, func(w company.SaveWorkspace) bool { return strings.EqualFold(*w.RepoURL, at) }) {
+			p.More = append(p.More, company.SaveWorkspace{ID: NewID(), Project: p.ID, RepoURL: &at})
+		}
 	}
 	return doProject(rc, "project.create", companyID(rc), p)
 }

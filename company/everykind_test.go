@@ -197,6 +197,7 @@ func tellOfCompanies(s *storyteller) {
 	s.by(board, "goal.update", SaveGoal{ID: goal, Title: new("Team A")}, "goal.updated")
 	project, space := s.id(), s.id()
 	s.by(board, "project.create", SaveProject{ID: project, Name: new("Site"), Goals: &[]string{goal}}, "project.created")
+	s.by(board, "project.create", SaveProject{ID: s.id(), Name: new("Yard"), More: []SaveWorkspace{{ID: s.id(), RepoURL: new("https://example.com/a")}}}, "project.created")
 	s.by(board, "project.update", SaveProject{ID: project, Name: new("Site 2")}, "project.updated")
 	s.by(board, "workspace.create", SaveWorkspace{ID: space, Project: project, RepoURL: new("https://example.com/r")}, "project.workspace_created")
 	s.by(board, "workspace.update", SaveWorkspace{ID: space, Project: project, Name: new("w")}, "project.workspace_updated")
@@ -229,6 +230,7 @@ func tellOfIssues(s *storyteller) {
 	at := as{ada, s.run(ada)}
 	id, comment := s.id(), s.id()
 	s.by(board, "issue.create", CreateIssue{ID: id, Title: "T", Status: IssueTodo}, "issue.created")
+	s.by(board, "issue.create", CreateIssue{ID: s.id(), Title: "Like T", InheritFrom: id}, "issue.created")
 	s.by(at, "issue.checkout", CheckOutIssue{Issue: id, Agent: ada, Expected: []IssueStatus{IssueTodo}}, "issue.checked_out")
 	s.by(at, "comment.create", CreateComment{ID: comment, Issue: id, Body: "word"}, "issue.comment_added")
 	s.by(board, "issue.vote", CastVote{Issue: id, TargetType: "issue_comment", Target: comment, Vote: "up"}, "issue.feedback_vote_saved")

@@ -50,6 +50,7 @@ type ExecutionState struct {
 	Rounds      int      `cbor:"8,keyasint,omitempty"` // how often changes were asked for
 	Decision    string   `cbor:"9,keyasint,omitempty"` // the last one
 	Outcome     string   `cbor:"10,keyasint,omitempty"`
+	Request     string   `cbor:"11,keyasint,omitempty"` // what who is to decide the pending stage is asked to look at
 }
 
 // An ExecutionDecision is what somebody said of the work on an issue in a stage.
@@ -123,7 +124,52 @@ func (i Issue) ExecutionStateJSON() json.RawMessage {
 		o = o.null("currentStageIndex", "")
 	}
 	return o.null("currentStageType", stage.Type).raw("currentParticipant", who(s.Agent, s.User)).raw("returnAssignee", who(s.ReturnAgent, s.ReturnUser)).
-		list("completedStageIds", s.Completed).int("changesRequestedCount", int64(s.Rounds)).null("lastDecisionId", s.Decision).null("lastDecisionOutcome", s.Outcome).close()
+		list("completedStageIds", s.Completed).int("changesRequestedCount", int64(s.Rounds)).null("lastDecisionId", s.Decision).null("lastDecisionOutcome", s.Outcome).
+		raw("reviewRequest", i.reviewRequest()).close()
+}
+
+// reviewRequest is what the participant of the pending stage is asked, null for nothing.
+func (i Issue) reviewRequest() json.RawMessage {
+	if i.Execution == nil || i.Execution.Request == "" {
+		return json.RawMessage("null")
+	}
+	return jsonObject{}.str("instructions", i.Execution.Request).close()
+}
+
+// MaxReviewRequest bounds what a reviewer is asked to look at, in bytes.
+const MaxReviewRequest = 20_000
+
+// requested returns next with what an update asks of the participant of its pending
+// stage, from ledger.LevelOrders on. What was asked in a stage goes with the stage.
+func (i Issue) requested(tx *ledger.Tx, next Issue, p UpdateIssue) (Issue, error) {
+	if !orders(tx) {
+		return next, nil
+	}
+	s := next.Execution
+	pending := s != nil && s.Status == "pending" && next.Status == IssueInReview
+	was := i.Execution
+	switch {
+	case p.ReviewRequest != nil && *p.ReviewRequest != "" && !pending:
+		return next, refuseCode(ledger.Unprocessable, "no_stage_pending", statusDetail("issueId", i.ID, next.Status),
+			"Nobody is to review the issue now; give reviewRequest when it is handed in to a stage of its executionPolicy, or leave it out")
+	case p.ReviewRequest != nil && len(*p.ReviewRequest) > MaxReviewRequest:
+		return next, ledger.Refuse(ledger.Invalid, nil, "reviewRequest has at most %d bytes", MaxReviewRequest)
+	case s == nil:
+		return next, nil
+	}
+	want := ""
+	if pending && was != nil && was.Status == "pending" && was.Stage == s.Stage {
+		want = was.Request
+	}
+	if p.ReviewRequest != nil {
+		want = *p.ReviewRequest
+	}
+	if want != s.Request {
+		state := *s
+		state.Request = want
+		next.Execution = &state
+	}
+	return next, nil
 }
 
 func (p executionParticipant) is(agent, user string) bool {

@@ -67,12 +67,13 @@ type ExecutionWorkspace struct {
 	Config            WorkspaceConfig `cbor:"26,keyasint,omitempty" json:"-"` // what was set by hand
 	Prepared          string          `cbor:"27,keyasint,omitempty" json:"-"` // Lifecycle.Prepared, when that was done
 	Frozen            *Lifecycle      `cbor:"29,keyasint,omitempty" json:"-"` // what is executed, kept when the project may be gone
+	Others            []string        `cbor:"30,keyasint,omitempty" json:"-"` // runs besides the last one that may work here still
 	Gone              bool            `cbor:"28,keyasint,omitempty" json:"-"` // its issue or project was deleted; its node still has to remove the folder
 }
 
 // Clone returns a copy that shares no memory with w.
 func (w ExecutionWorkspace) Clone() ExecutionWorkspace {
-	w.Metadata, w.Config = slices.Clone(w.Metadata), w.Config.clone()
+	w.Metadata, w.Config, w.Others = slices.Clone(w.Metadata), w.Config.clone(), slices.Clone(w.Others)
 	if w.Frozen != nil {
 		f := *w.Frozen
 		f.Runtime, f.States = slices.Clone(f.Runtime), slices.Clone(f.States)
@@ -180,15 +181,29 @@ func AnyExecutionWorkspace(tx *ledger.Tx, id string) (ExecutionWorkspace, bool) 
 	return execWorkspaces.Get(tx, string(of), id)
 }
 
-// WorkspaceOfIssue returns the execution workspace that an issue's runs used last,
-// unless it is closed.
+// WorkspaceOfIssue returns the execution workspace that an issue names, or that its
+// runs used last, unless it is closed.
 func WorkspaceOfIssue(tx *ledger.Tx, i Issue) (last ExecutionWorkspace, ok bool) {
+	if w, ok := namedWorkspace(tx, i); ok {
+		return w, true
+	}
 	for id := range execWorkspaceIssue.IDs(tx, i.Company, i.ID, false) {
 		if w, found := execWorkspaces.Get(tx, i.Company, id); found && (!ok || w.LastUsedAt > last.LastUsedAt) {
 			last, ok = w, true
 		}
 	}
 	return last, ok
+}
+
+// namedWorkspace returns the execution workspace that an issue names, as long as runs
+// work there and it is of the issue's project. Below ledger.LevelOrders the name is kept
+// and nothing more.
+func namedWorkspace(tx *ledger.Tx, i Issue) (ExecutionWorkspace, bool) {
+	if i.ExecutionWorkspace == "" || !orders(tx) {
+		return ExecutionWorkspace{}, false
+	}
+	w, ok := execWorkspaces.Get(tx, i.Company, i.ExecutionWorkspace)
+	return w, ok && !w.Gone && !w.Status.Over() && w.Project == i.Project
 }
 
 // A WorkspaceQuery says which execution workspaces are listed.
@@ -260,7 +275,10 @@ func openWorkspace(c *ledger.Context, r Run) Run {
 	}
 	if string(w.Node) != r.Node {
 		// What the other node has of it stays there; only what was pushed is here.
-		w.Node, w.Cwd = NullText(r.Node), want.Cwd
+		w.Node, w.Cwd = NullText(r.Node), w.begins(c.Tx)
+	}
+	if orders(c.Tx) && found {
+		w.Others = slices.DeleteFunc(append(slices.Clone(w.Others), w.Run), func(run string) bool { return run == r.ID || !w.worked(c.Tx, run) })
 	}
 	w.Status, w.LastUsedAt, w.UpdatedAt, w.Run, w.Adapter = WorkspaceActive, now, now, r.ID, r.AdapterType
 	execWorkspaces.Put(c.Tx, w.Company, w.ID, w)
@@ -269,9 +287,37 @@ func openWorkspace(c *ledger.Context, r Run) Run {
 	return r
 }
 
+// inheritWorkspace returns i with the execution workspace of another issue, unless i
+// names one itself (named). It is the one that the other names, or else the one that its
+// runs used last. An issue without a project takes the other's, and its workspace of the
+// project; while the other has no execution workspace, that is all.
+func inheritWorkspace(tx *ledger.Tx, i Issue, from string, named bool) (Issue, error) {
+	if from == "" || !orders(tx) {
+		return i, nil
+	}
+	source, ok := issues.Get(tx, i.Company, from)
+	if !ok {
+		return i, ledger.Refuse(ledger.NotFound, nil, "Issue to inherit the execution workspace from not found")
+	}
+	i.Project = orText(i.Project, source.Project)
+	if i.Project != source.Project {
+		return i, refuseCode(ledger.Unprocessable, "other_project", jsonObject{}.str("inheritExecutionWorkspaceFromIssueId", source.ID).null("projectId", i.Project).
+			null("sourceProjectId", source.Project).close(), "The execution workspace of %s is of another project; leave projectId out, or do not inherit", source.Identifier)
+	}
+	i.Workspace = orText(i.Workspace, source.Workspace)
+	if w, ok := WorkspaceOfIssue(tx, source); ok && !named {
+		i.ExecutionWorkspace = w.ID
+	}
+	return i, nil
+}
+
 // workspaceThere returns the execution workspace that an issue's runs have, of the
-// kind that they are to have.
+// kind that they are to have; from ledger.LevelOrders on the one that the issue names,
+// as long as it is there and of the issue's project.
 func workspaceThere(tx *ledger.Tx, i Issue, want ExecutionWorkspace) (ExecutionWorkspace, bool) {
+	if w, ok := namedWorkspace(tx, i); ok {
+		return w, true
+	}
 	for id := range execWorkspaceIssue.IDs(tx, i.Company, i.ID, false) {
 		w, ok := execWorkspaces.Get(tx, i.Company, id)
 		if ok && w.Mode == want.Mode && w.ProjectWorkspace == want.ProjectWorkspace && !w.Status.Over() {
@@ -279,6 +325,16 @@ func workspaceThere(tx *ledger.Tx, i Issue, want ExecutionWorkspace) (ExecutionW
 		}
 	}
 	return ExecutionWorkspace{}, false
+}
+
+// begins is where the folder of w is on a node that has not told of it yet, "" where
+// the node decides.
+func (w ExecutionWorkspace) begins(tx *ledger.Tx) NullText {
+	if w.Mode == IsolatedWorkspace {
+		return ""
+	}
+	of, _ := workspaces.Get(tx, w.Company, string(w.ProjectWorkspace))
+	return of.Cwd
 }
 
 // planWorkspace says where the runs of an issue are to work; ok is false when
@@ -449,8 +505,19 @@ func (w ExecutionWorkspace) move(c *ledger.Context, to WorkspaceStatus, now Time
 
 // Busy reports whether a run works in the workspace, and which.
 func (w ExecutionWorkspace) Busy(tx *ledger.Tx) (run string, busy bool) {
-	r, ok := runs.Get(tx, w.Company, w.Run)
-	return w.Run, ok && r.ExecutionWorkspace == w.ID && (r.Status.Live() || r.Owed)
+	for _, run := range append([]string{w.Run}, w.Others...) {
+		if w.worked(tx, run) {
+			return run, true
+		}
+	}
+	return w.Run, false
+}
+
+// worked reports whether a run works in the workspace, or may until its node says that
+// it is over.
+func (w ExecutionWorkspace) worked(tx *ledger.Tx, run string) bool {
+	r, ok := runs.Get(tx, w.Company, run)
+	return ok && r.ExecutionWorkspace == w.ID && (r.Status.Live() || r.Owed)
 }
 
 func realizeWorkspace(c *ledger.Context, p RealizeWorkspace) (any, error) {

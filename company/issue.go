@@ -411,6 +411,7 @@ func (i Issue) Diff(next Issue) []byte {
 	at("completedAt", i.CompletedAt, next.CompletedAt)
 	at("cancelledAt", i.CancelledAt, next.CancelledAt)
 	at("hiddenAt", i.HiddenAt, next.HiddenAt)
+	raw("reviewRequest", i.reviewRequest(), next.reviewRequest())
 	list("labelIds", i.Labels, next.Labels)
 	list("blockedByIssueIds", i.BlockedBy, next.BlockedBy)
 	return d.close()

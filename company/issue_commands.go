@@ -44,7 +44,10 @@ type CreateIssue struct {
 	BlockParent        bool            `cbor:"32,keyasint,omitempty"` // the parent waits for it
 	Resting            bool            `cbor:"33,keyasint,omitempty"` // its monitor is kept and does not fire: it is imported
 	Allowance          *Money          `cbor:"34,keyasint,omitempty"` // what the work on it may cost in all
-	many               bool            // one of many that one command makes
+	// InheritFrom is an issue whose execution workspace this one uses too, from
+	// ledger.LevelOrders on; see inheritWorkspace.
+	InheritFrom string `cbor:"35,keyasint,omitempty"`
+	many        bool   // one of many that one command makes
 }
 
 // An IssueResult is what issue.create and issue.update return: the issue with
@@ -98,8 +101,11 @@ func createIssue(c *ledger.Context, p CreateIssue) (any, error) {
 	if i.Priority == "" {
 		i.Priority = PriorityMedium
 	}
-	i, err := inherit(c.Tx, i)
+	i, err := inheritWorkspace(c.Tx, i, p.InheritFrom, p.ExecutionWorkspace != "")
 	if err != nil {
+		return nil, err
+	}
+	if i, err = inherit(c.Tx, i); err != nil {
 		return nil, err
 	}
 	if i, err = monitored(c, Issue{}, i); err != nil {

@@ -36,6 +36,8 @@ type UpdateIssue struct {
 	HiddenAt           *Time           `cbor:"25,keyasint,omitempty"`
 	Reopen             bool            `cbor:"26,keyasint,omitempty"` // by the board: a terminal issue is to do again
 	Comment            *CreateComment  `cbor:"27,keyasint,omitempty"`
+	ReviewRequest      *string         `cbor:"28,keyasint,omitempty"` // what who decides the pending stage is asked; from ledger.LevelOrders on
+	InheritFrom        string          `cbor:"29,keyasint,omitempty"` // as in CreateIssue
 }
 
 func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
@@ -46,8 +48,11 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 	if err := mayUpdate(c, i); err != nil {
 		return nil, err
 	}
-	next, err := monitored(c, i, p.fields(i))
+	next, err := inheritWorkspace(c.Tx, p.fields(i), p.InheritFrom, p.ExecutionWorkspace != nil)
 	if err != nil {
+		return nil, err
+	}
+	if next, err = monitored(c, i, next); err != nil {
 		return nil, err
 	}
 	if err := mayReassign(c, i, next); err != nil {
@@ -76,6 +81,9 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 	}
 	next, override, err := moveIssue(c, i, next, p.Status)
 	if err != nil {
+		return nil, err
+	}
+	if next, err = i.requested(c.Tx, next, p); err != nil {
 		return nil, err
 	}
 	if p.Depth != nil && ledger.Features(c.Tx) >= ledger.LevelTidy {

@@ -197,3 +197,116 @@ func TestAnAgentDoesNotReopen(t *testing.T) {
 		}
 	}
 }
+
+// An issue that inherits works where the other one does, and the folder stays as long
+// as a run of either is at work there.
+func TestAnIssueInheritsAnExecutionWorkspace(t *testing.T) {
+	t.Parallel()
+	for _, level := range []uint64{ledger.LevelHandover, ledger.LevelOrders} {
+		d := newDesk(t)
+		d.atLevel(level)
+		ada := d.agent("Ada")
+		project, elsewhere := d.project("Site"), d.project("Yard")
+		d.workspace(project, "/srv/site", "https://example.org/site.git")
+		p, _ := projects.Get(d.tx, d.company, project)
+		p.WorkspacePolicy = []byte(`{"enabled":true,"defaultMode":"isolated_workspace","workspaceStrategy":{"type":"git_worktree"}}`)
+		projects.Put(d.tx, d.company, project, p)
+		source := d.issue(t, CreateIssue{Project: project, Title: "Source"})
+		first := d.start(d.run(ada), "n1", source.ID)
+		made := d.issue(t, CreateIssue{Title: "Follows", InheritFrom: source.ID})
+		if level < ledger.LevelOrders {
+			if made.Project != "" || made.ExecutionWorkspace != "" {
+				t.Errorf("below the level: %+v", made)
+			}
+			continue
+		}
+		later := d.issue(t, CreateIssue{Title: "Later", Project: project})
+		d.must(t, board, "issue.update", UpdateIssue{Issue: later.ID, InheritFrom: made.ID}, nil)
+		for _, i := range []Issue{d.load(made.ID), d.load(later.ID)} {
+			if i.ExecutionWorkspace != first.ExecutionWorkspace || i.Project != project || i.Workspace != source.Workspace {
+				t.Errorf("%s works in %q of %q", i.Title, i.ExecutionWorkspace, i.Project)
+			}
+		}
+		second := d.start(d.run(ada), "n1", made.ID)
+		if second.ExecutionWorkspace != first.ExecutionWorkspace {
+			t.Errorf("the run works in %s, want %s", second.ExecutionWorkspace, first.ExecutionWorkspace)
+		}
+		d.endRun(second.ID)
+		over := func(id string) {
+			r, _ := runs.Get(d.tx, d.company, id)
+			r.Owed = false
+			runs.Put(d.tx, d.company, id, r)
+		}
+		over(second.ID)
+		archive := UpdateExecutionWorkspace{ID: first.ExecutionWorkspace, Status: new(WorkspaceArchived)}
+		wantCode(t, d.do(board, "exec_workspace.update", archive, nil), ledger.Conflict, "")
+		d.endRun(first.ID)
+		over(first.ID)
+		d.must(t, board, "exec_workspace.update", archive, nil)
+		if again := d.start(d.run(ada), "n1", made.ID); again.ExecutionWorkspace == first.ExecutionWorkspace || again.ExecutionWorkspace == "" {
+			t.Errorf("a run works in a closed workspace, or in none: %q", again.ExecutionWorkspace)
+		}
+		wantCode(t, d.do(board, "issue.create", CreateIssue{ID: d.id(), Title: "x", InheritFrom: uid(77)}, nil), ledger.NotFound, "")
+		wantCode(t, d.do(board, "issue.create", CreateIssue{ID: d.id(), Title: "y", Project: elsewhere, InheritFrom: source.ID}, nil), ledger.Unprocessable, "other_project")
+		bare := d.issue(t, CreateIssue{Title: "Bare"})
+		if i := d.issue(t, CreateIssue{Title: "Of bare", InheritFrom: bare.ID}); i.ExecutionWorkspace != "" {
+			t.Errorf("it inherits %q of an issue that has none", i.ExecutionWorkspace)
+		}
+	}
+}
+
+// What a reviewer is asked is there while the stage is, and with nobody to ask it is refused.
+func TestAReviewIsAskedFor(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ada, rev := d.agent("Ada"), d.agent("Rev")
+	policy := `{"stages":[{"id":"` + d.id() + `","type":"review","participants":[{"type":"agent","agentId":"` + rev + `"}]},
+		{"id":"` + d.id() + `","type":"approval","participants":[{"type":"user","userId":"local-board"}]}]}`
+	i := d.issue(t, CreateIssue{Assignee: ada, Status: IssueTodo, ExecutionPolicy: []byte(policy)})
+	ask := func(text string) UpdateIssue { return UpdateIssue{Issue: i.ID, ReviewRequest: &text} }
+	asked := func() string { return string(d.load(i.ID).reviewRequest()) }
+	wantCode(t, d.do(board, "issue.update", ask("Look at the welds"), nil), ledger.Unprocessable, "no_stage_pending")
+	d.must(t, board, "issue.update", ask(""), nil)
+	who := as{ada, d.run(ada)}
+	d.must(t, who, "issue.checkout", CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []IssueStatus{IssueTodo}}, nil)
+	hand := ask("Look at the welds")
+	hand.Status = IssueDone
+	d.must(t, who, "issue.update", hand, nil)
+	d.endRun(who.run)
+	if got := asked(); got != `{"instructions":"Look at the welds"}` {
+		t.Errorf("handed in with %s", got)
+	}
+	d.must(t, board, "issue.update", ask("And at the paint"), nil)
+	if got := asked(); got != `{"instructions":"And at the paint"}` || occursAction(d.last, "issue.updated") != 1 {
+		t.Errorf("asked again: %s, %v", got, d.last)
+	}
+	d.must(t, as{rev, d.run(rev)}, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueDone, Comment: &CreateComment{ID: d.id(), Issue: i.ID, Body: "Fine"}}, nil)
+	if got := d.load(i.ID); asked() != "null" || got.Execution.Status != "pending" {
+		t.Errorf("the next stage is asked %s in %+v", asked(), got.Execution)
+	}
+	d.must(t, board, "issue.update", ask("Sign"), nil)
+	d.must(t, board, "issue.update", ask(""), nil)
+	if asked() != "null" {
+		t.Errorf("taken back: %s", asked())
+	}
+	d.atLevel(ledger.LevelHandover)
+	d.must(t, board, "issue.update", ask("Sign"), nil)
+	if asked() != "null" {
+		t.Errorf("below the level: %s", asked())
+	}
+}
+
+// A project begins with a workspace for each repository.
+func TestAProjectOfManyRepositories(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[uint64]int{ledger.LevelHandover: 0, ledger.LevelOrders: 2} {
+		d := newDesk(t)
+		d.atLevel(level)
+		id := d.id()
+		d.must(t, board, "project.create", SaveProject{ID: id, Name: new("Site"), More: []SaveWorkspace{{ID: d.id(), RepoURL: new("https://example.org/a.git")}, {ID: d.id(), RepoURL: new("https://example.org/b.git")}}}, nil)
+		list := WorkspacesOf(d.tx, d.company, id)
+		if len(list) != want || want > 0 && (!list[0].Primary || list[0].Name != "a" || list[1].Primary || list[1].SourceType != "git_repo") {
+			t.Errorf("level %d: %+v", level, list)
+		}
+	}
+}

@@ -83,6 +83,7 @@ type SaveProject struct {
 	ArchivedAt      *Time           `cbor:"11,keyasint,omitempty"`
 	Goals           *[]string       `cbor:"12,keyasint,omitempty"`
 	Workspace       *SaveWorkspace  `cbor:"13,keyasint,omitempty"` // made with the project
+	More            []SaveWorkspace `cbor:"14,keyasint,omitempty"` // made with it after that, from ledger.LevelOrders on
 }
 
 // DeleteProject is the payload of project.delete, DeleteWorkspace that of
@@ -276,6 +277,17 @@ func createProject(c *ledger.Context, s SaveProject) (any, error) {
 			return nil, err
 		}
 		workspace = w.ID
+	}
+	for _, more := range s.More {
+		if !orders(c.Tx) {
+			break
+		}
+		more.Project = p.ID
+		w, err := addWorkspace(c, more)
+		if err != nil {
+			return nil, err
+		}
+		workspace = orText(workspace, w.ID)
 	}
 	c.Record(ledger.Change{Action: "project.created", EntityType: "project", EntityID: p.ID,
 		Details: jsonObject{}.null("icon", string(p.Icon)).str("name", p.Name).list("envKeys", envKeys(p.Env)).

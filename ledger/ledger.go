@@ -37,8 +37,9 @@ const (
 	// LevelHandover wakes the agent to whom work is handed that goes on already or
 	// waits to be looked at, and gives a new agent the skills and files it is made with.
 	LevelHandover = 5
-	// LevelOrders carries out what is asked for with a comment and was taken without
-	// effect before: that a run is interrupted and that work is resumed; and refuses
+	// LevelOrders carries out what was taken without effect before: that a comment
+	// interrupts a run and resumes the work, whose execution workspace an issue uses, what
+	// a reviewer is asked, and the repositories that a project begins with; and refuses
 	// to name what is not there in a budget, a policy, a work product or a proposed task.
 	LevelOrders = 6
 	// LevelNamed refuses at once a confirmation and a request to raise a budget about
