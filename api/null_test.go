@@ -15,6 +15,7 @@ var nullStays = map[string]string{
 	"POST /api/board-api-keys expiresAt":                                                 "never; without it, after a while",
 	"PUT /api/issues/{id}/documents/{key} baseRevisionId":                                "a 409: there is a document, and the change is made on top of it",
 	"PATCH /api/instance/model-providers/{id} secretId":                                  "secrets are of companies: there is none that it could name",
+	"PATCH /api/issues/{id} inheritExecutionWorkspaceFromIssueId":                        "from nobody; what was inherited is in executionWorkspaceId",
 	"PATCH /api/issues/{id} onBehalfOfUserId":                                            "whom a comment of the same body is made for: nobody",
 	"PATCH /api/routines/{id} baseRevisionId":                                            "what the change is made on top of: whatever is there",
 	"PUT /api/issues/{id}/documents/{key} changeSummary":                                 "of the new revision, which the answer does not show",
