@@ -56,6 +56,7 @@ func agentCommand(c *cli) *cobra.Command {
 	create := &cobra.Command{
 		Use: "create NAME", Short: "Create an agent", Args: cobra.ExactArgs(1),
 		Example: `  selvage agent create Bob --role engineer --command /usr/local/bin/worker --arg --once
+  selvage agent create Ida --command /usr/local/bin/worker --instructions AGENTS.md --skill memory
   selvage agent create Ada --adapter wasm --config '{"module": "/srv/ada.wasm"}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			company, body, err := who.body(c, cmd, args[0])
@@ -175,13 +176,16 @@ var agentRoles = strings.Join(company.Roles[:len(company.Roles)-1], ", ") + " or
 
 // A newAgent is what flags say of an agent that is made or hired.
 type newAgent struct {
-	role, reportsTo string
-	how             adapterFlags
+	role, reportsTo, instructions string
+	skills                        []string
+	how                           adapterFlags
 }
 
 func (a *newAgent) add(f *pflag.FlagSet) {
 	f.StringVar(&a.role, "role", "general", agentRoles)
 	f.StringVar(&a.reportsTo, "reports-to", "", "ID or name of the manager")
+	f.StringVar(&a.instructions, "instructions", "", "file that tells it what to do; its AGENTS.md")
+	f.StringArrayVar(&a.skills, "skill", nil, "key of a skill that it has (repeat for more)")
 	a.how.add(f)
 }
 
@@ -196,9 +200,21 @@ func (a *newAgent) body(c *cli, cmd *cobra.Command, name string) (company string
 	}
 	body = map[string]any{"name": name, "role": a.role, "adapterType": a.how.adapter, "adapterConfig": config}
 	if a.reportsTo != "" {
-		body["reportsTo"], err = c.agentID(cmd, a.reportsTo)
+		if body["reportsTo"], err = c.agentID(cmd, a.reportsTo); err != nil {
+			return "", nil, err
+		}
 	}
-	return company, body, err
+	if a.instructions != "" {
+		text, err := readInstructions(cmd, a.instructions)
+		if err != nil {
+			return "", nil, err
+		}
+		body["instructionsBundle"] = map[string]any{"files": map[string]string{"AGENTS.md": text}}
+	}
+	if len(a.skills) > 0 {
+		body["desiredSkills"] = a.skills
+	}
+	return company, body, nil
 }
 
 // adapterFlags say how an agent is invoked.

@@ -101,39 +101,46 @@ func instructionsCommand(c *cli) *cobra.Command {
 	put := &cobra.Command{
 		Use: "put AGENT [FILE]", Short: "Write a file of an agent's instructions, from standard input or --from", Args: cobra.RangeArgs(1, 2),
 		Example: `  selvage agent instructions put Ada --from AGENTS.md`,
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := c.agentID(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			file, in := "AGENTS.md", cmd.InOrStdin()
+			file := "AGENTS.md"
 			if len(args) > 1 {
 				file = args[1]
 			}
-			if from != "" {
-				f, err := os.Open(from)
-				if err != nil {
-					return err
-				}
-				defer f.Close()
-				in = f
-			}
-			b, err := io.ReadAll(io.LimitReader(in, maxInstructions+1))
+			text, err := readInstructions(cmd, from)
 			if err != nil {
 				return err
-			}
-			if len(b) > maxInstructions {
-				return misuse{fmt.Errorf("a file of instructions has at most %d bytes", maxInstructions)}
 			}
 			var row struct {
 				Path string `json:"path"`
 				Size int    `json:"size"`
 			}
-			return c.send(cmd, "PUT", "/api/agents/"+id+"/instructions-bundle/file", map[string]any{"path": file, "content": string(b)}, &row, func(w io.Writer) {
+			return c.send(cmd, "PUT", "/api/agents/"+id+"/instructions-bundle/file", map[string]any{"path": file, "content": text}, &row, func(w io.Writer) {
 				fmt.Fprintf(w, "%s, %d bytes\n", row.Path, row.Size)
 			})
 		},
 	}
 	put.Flags().StringVar(&from, "from", "", "file to read")
 	return group("instructions", "What an agent is told: files that each of its runs finds", list, get, put)
+}
+
+// readInstructions reads a file of instructions, standard input for "".
+func readInstructions(cmd *cobra.Command, from string) (string, error) {
+	in := cmd.InOrStdin()
+	if from != "" {
+		f, err := os.Open(from)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, maxInstructions+1))
+	if err == nil && len(b) > maxInstructions {
+		err = misuse{fmt.Errorf("a file of instructions has at most %d bytes", maxInstructions)}
+	}
+	return string(b), err
 }
