@@ -227,6 +227,10 @@ func listRuns(rc *Request) (Response, error) {
 			all = company.RunsOfIssue(tx, of, issue)
 		case agent != "":
 			all = company.RunsOfAgent(tx, of, agent)
+		case len(statuses) > 0 && !slices.ContainsFunc(statuses, func(s string) bool { return !company.RunStatus(s).Live() }):
+			live := company.LiveRunsOf(tx, of) // few, wherever they are among those that ended
+			slices.Reverse(live)               // the newest first
+			all = slices.Values(live)
 		}
 		out := []runListItem{}
 		for r := range all {
