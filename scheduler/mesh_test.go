@@ -77,7 +77,15 @@ const (
 // run plays f on a mesh of n nodes, of which the first leads.
 func run(t *testing.T, n int, f func(t *testing.T, m *mesh)) {
 	t.Helper()
+	runAt(t, n, time.Time{}, f)
+}
+
+// runAt does so at a time of its own, which is after the bubble's: midnight UTC on
+// 2000-01-01.
+func runAt(t *testing.T, n int, at time.Time, f func(t *testing.T, m *mesh)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(at))
 		m := found(t, n)
 		defer m.close()
 		m.elect(0)

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ func (m *mesh) routine(of, agent, cron, zone string, change func(*company.SaveRo
 	return routine, trigger
 }
 
-// fired returns the runs of a routine, the oldest first.
+// fired returns the runs of a routine, the newest first.
 func (m *mesh) fired(routine string) (out []company.RoutineRun) {
 	_ = m.ledger.View(func(tx *ledger.Tx) error {
 		r, _ := company.RoutineByID(tx, routine)
@@ -82,6 +83,44 @@ func TestWhatWasMissedIsLeftOutOrCaughtUp(t *testing.T) {
 			t.Errorf("after years it goes on at %s, now is %s", p.Next, now)
 		}
 	})
+}
+
+// A schedule goes by the clock on the wall of its zone: what lies in the hour that
+// is left out in spring fires when that hour would have begun, and what lies in the
+// hour that comes twice in autumn fires in the first of them, unless it is of every
+// hour; and months end.
+func TestSchedulesFireWhenClocksChangeAndMonthsEnd(t *testing.T) {
+	for _, c := range []struct {
+		name, cron, zone, from string
+		fired                  []string
+		next                   string
+	}{
+		{"spring", "30 2 * * *", "Europe/Berlin", "2026-03-29T00:40:00Z", []string{"2026-03-29T01:00:00Z"}, "2026-03-30T00:30:00Z"},
+		{"autumn", "30 2 * * *", "Europe/Berlin", "2026-10-25T00:10:00Z", []string{"2026-10-25T00:30:00Z"}, "2026-10-26T01:30:00Z"},
+		{"autumn, every hour", "30 * * * *", "Europe/Berlin", "2026-10-25T00:10:00Z", []string{"2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"}, "2026-10-25T02:30:00Z"},
+		{"a month ends", "0 0 1 * *", "UTC", "2027-02-28T23:50:00Z", []string{"2027-03-01T00:00:00Z"}, "2027-04-01T00:00:00Z"},
+		{"a day that not every month has", "0 12 31 * *", "America/New_York", "2026-08-31T15:50:00Z", []string{"2026-08-31T16:00:00Z"}, "2026-10-31T16:00:00Z"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			from, err := time.Parse(time.RFC3339, c.from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runAt(t, 1, from, func(t *testing.T, m *mesh) {
+				ada := m.agent(acme, "ada", "sleep 1s", "")
+				routine, trigger := m.routine(acme, ada, c.cron, c.zone, nil)
+				time.Sleep(30*time.Minute + time.Duration(len(c.fired)-1)*time.Hour)
+				var fired []string
+				for _, r := range m.fired(routine) {
+					fired = append(fired, r.TriggeredAt.Std().UTC().Truncate(time.Minute).Format(time.RFC3339))
+				}
+				slices.Sort(fired)
+				if next := m.dueOf(trigger).Std().UTC().Format(time.RFC3339); !slices.Equal(fired, c.fired) || next != c.next {
+					t.Errorf("fired at %v, and next at %s; want %v and %s", fired, next, c.fired, c.next)
+				}
+			})
+		})
+	}
 }
 
 // After a gap without a leader a routine that catches up fires as often as the
