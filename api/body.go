@@ -60,10 +60,13 @@ func Body[T any](rc *Request) (v T, err error) {
 }
 
 // checkIdleBody refuses what no body may be also where a body says nothing: clients
-// send {} there, or an object whose members are unknown, as they may anywhere. Where
-// the handler has a type for the body, or reads it as it is, it is its own to look at.
+// send {} or null there, or an object whose members are unknown, as they may anywhere.
+// Where the handler has a type for the body, or reads it as it is, it is its own to look at.
 func (rc *Request) checkIdleBody() error {
 	if m := rc.route.Method; rc.route.In != nil || rc.route.MaxBody > 0 || m == http.MethodGet || m == http.MethodHead {
+		return nil
+	}
+	if b, err := rc.RawBody(); err == nil && string(bytes.TrimSpace(b)) == "null" {
 		return nil
 	}
 	_, err := Body[struct{}](rc)
