@@ -205,7 +205,7 @@ func (a *newAgent) body(c *cli, cmd *cobra.Command, name string) (company string
 		}
 	}
 	if a.instructions != "" {
-		text, err := readInstructions(cmd, a.instructions)
+		text, err := readText(cmd, a.instructions, maxInstructions)
 		if err != nil {
 			return "", nil, err
 		}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
@@ -246,29 +245,6 @@ hired), so give it as @FILE, or @- for standard input.`,
 	cmd.Flags().StringVar(&payload, "payload", "{}", "what is asked for: a JSON object, or @FILE that holds it")
 	cmd.Flags().StringArrayVar(&issues, "issue", nil, "issue that it is about, by ID or identifier (repeat for more)")
 	return cmd
-}
-
-// textOrFile returns text, or what the file holds that @FILE names (@- is
-// standard input), of at most limit bytes.
-func textOrFile(cmd *cobra.Command, text string, limit int64) (string, error) {
-	path, isFile := strings.CutPrefix(text, "@")
-	if !isFile {
-		return text, nil
-	}
-	in := cmd.InOrStdin()
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return "", err
-		}
-		defer f.Close()
-		in = f
-	}
-	b, err := io.ReadAll(io.LimitReader(in, limit+1))
-	if err == nil && int64(len(b)) > limit {
-		err = fmt.Errorf("%s holds more than %d bytes", path, limit)
-	}
-	return string(b), err
 }
 
 // approvalID resolves an approval given by ID, or by the beginning of one that

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 
@@ -55,24 +54,16 @@ func documentCommand(c *cli) *cobra.Command {
 is there now; when somebody else writes meanwhile, theirs stays and this one is refused.`,
 		Example: `  selvage issue doc put ACM-1 plan plan.md`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in := cmd.InOrStdin()
+			from := "-"
 			if len(args) == 3 {
-				f, err := os.Open(args[2])
-				if err != nil {
-					return err
-				}
-				defer f.Close()
-				in = f
+				from = args[2]
 			}
-			body, err := io.ReadAll(io.LimitReader(in, maxDocumentFile+1))
+			body, err := readText(cmd, from, maxDocumentFile)
 			if err != nil {
 				return err
 			}
-			if len(body) > maxDocumentFile {
-				return fmt.Errorf("a document has at most %d bytes", maxDocumentFile)
-			}
 			path := at(args) + "/" + url.PathEscape(args[1])
-			save := map[string]any{"format": "markdown", "body": string(body)}
+			save := map[string]any{"format": "markdown", "body": body}
 			if title != "" {
 				save["title"] = title
 			}

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -110,7 +110,7 @@ func instructionsCommand(c *cli) *cobra.Command {
 			if len(args) > 1 {
 				file = args[1]
 			}
-			text, err := readInstructions(cmd, from)
+			text, err := readText(cmd, cmp.Or(from, "-"), maxInstructions)
 			if err != nil {
 				return err
 			}
@@ -125,22 +125,4 @@ func instructionsCommand(c *cli) *cobra.Command {
 	}
 	put.Flags().StringVar(&from, "from", "", "file to read")
 	return group("instructions", "What an agent is told: files that each of its runs finds", list, get, put)
-}
-
-// readInstructions reads a file of instructions, standard input for "".
-func readInstructions(cmd *cobra.Command, from string) (string, error) {
-	in := cmd.InOrStdin()
-	if from != "" {
-		f, err := os.Open(from)
-		if err != nil {
-			return "", err
-		}
-		defer f.Close()
-		in = f
-	}
-	b, err := io.ReadAll(io.LimitReader(in, maxInstructions+1))
-	if err == nil && len(b) > maxInstructions {
-		err = misuse{fmt.Errorf("a file of instructions has at most %d bytes", maxInstructions)}
-	}
-	return string(b), err
 }

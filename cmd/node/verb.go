@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -198,12 +197,12 @@ func (f field) read(c *cli, cmd *cobra.Command, args []string) (value any, given
 		}
 		return n, true, err
 	case "file":
-		b, err := readText(cmd, text)
+		b, err := readText(cmd, text, maxTextFile)
 		return b, true, err
 	case "json":
 		b := []byte(text)
 		if !json.Valid(b) && !strings.HasPrefix(strings.TrimSpace(text), "{") && !strings.HasPrefix(strings.TrimSpace(text), "[") {
-			from, err := readText(cmd, text)
+			from, err := readText(cmd, text, maxTextFile)
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil, false, misuse{fmt.Errorf("%s is neither JSON nor a file: %q", f.word(), text)}
 			} else if err != nil {
@@ -245,24 +244,6 @@ func (f field) word() string {
 // maxTextFile bounds a text that a verb takes from a file, in bytes: the longest
 // that the API takes in one body.
 const maxTextFile = 1 << 20
-
-// readText reads a file, or with - the standard input.
-func readText(cmd *cobra.Command, name string) (string, error) {
-	from := cmd.InOrStdin()
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return "", err
-		}
-		defer f.Close()
-		from = f
-	}
-	b, err := io.ReadAll(io.LimitReader(from, maxTextFile+1))
-	if err == nil && len(b) > maxTextFile {
-		err = fmt.Errorf("%s is longer than %d bytes", name, maxTextFile)
-	}
-	return string(b), err
-}
 
 // member returns what a path of members leads to, as a person reads it.
 func member(row any, path string) string {
