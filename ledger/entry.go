@@ -94,6 +94,16 @@ func AppendEntry(b []byte, e *Entry) []byte {
 	return b
 }
 
+// prevIn returns the hash of the entry before from an entry's bytes.
+func prevIn(b []byte) (h Hash, ok bool) {
+	const at = 1 + 8 + 8 // version, height, time
+	if len(b) < at+len(h) || b[0] != entryVersion {
+		return h, false
+	}
+	copy(h[:], b[at:])
+	return h, true
+}
+
 // EntryHash returns the hash of an entry's bytes.
 func EntryHash(b []byte) (h Hash) {
 	x := sha3.NewSHAKE256()
@@ -108,6 +118,16 @@ func EntryHash(b []byte) (h Hash) {
 
 // DecodeEntry reads the bytes of an entry and computes its hash. Errors wrap [ErrEntry].
 func DecodeEntry(b []byte) (Entry, error) {
+	e, err := decodeEntry(b, nil)
+	if err == nil {
+		e.Hash = EntryHash(b)
+	}
+	return e, err
+}
+
+// decodeEntry reads an entry without its hash. Changes that skip, which may be nil,
+// says of an entity are left empty.
+func decodeEntry(b []byte, skip func(entityType, entityID []byte) bool) (Entry, error) {
 	p := parser{b: b}
 	if v := p.byte(); v != entryVersion {
 		return Entry{}, fmt.Errorf("%w: version %d", ErrEntry, v)
@@ -131,14 +151,17 @@ func DecodeEntry(b []byte) (Entry, error) {
 		e.Changes = make([]Change, n)
 	}
 	for i := range e.Changes {
-		e.Changes[i] = Change{Action: p.string(), EntityType: p.string(), EntityID: p.string()}
-		if d := p.bytes(); len(d) > 0 {
-			e.Changes[i].Details = append([]byte(nil), d...)
+		action, kind, id, details := p.bytes(), p.bytes(), p.bytes(), p.bytes()
+		if skip != nil && skip(kind, id) {
+			continue
+		}
+		e.Changes[i] = Change{Action: string(action), EntityType: string(kind), EntityID: string(id)}
+		if len(details) > 0 {
+			e.Changes[i].Details = append([]byte(nil), details...)
 		}
 	}
 	if !p.done() {
 		return Entry{}, ErrEntry
 	}
-	e.Hash = EntryHash(b)
 	return e, nil
 }

@@ -2,7 +2,11 @@ package ledger
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,4 +213,37 @@ func TestDigestsAreKeptAtFixedIndexes(t *testing.T) {
 			t.Errorf("digest at %d: %x %v %v, %x %v %v", tt.index, da, ok, err, db, ok2, err2)
 		}
 	}
+}
+
+// What is shown of one entity is what the whole entry says of it, with the same IDs:
+// also where the entry is long, and where it is the newest.
+func TestActivitiesOfLongEntriesAreWhatTheEntriesSay(t *testing.T) {
+	l, w := newLedger(t, func(c *Config) {
+		c.Mux["note.many"] = func(c *Context) ([]byte, error) {
+			for n := range 50 {
+				c.Record(Change{Action: "note.opened", EntityType: "note", EntityID: fmt.Sprint("e", n%10), Details: fmt.Appendf(nil, `{"n":%d,"text":%q}`, n, strings.Repeat("x", 40))})
+			}
+			return nil, nil
+		}
+	}), newWorld(t)
+	k := w.found()
+	w.apply(l)
+	const company = "11111111-1111-4111-8111-111111111111"
+	w.add(k, session(t, l, k), 1, 1, w.note("note.many", "", ""), w.note("note.many", "", ""), w.note("note.put", "e3", ""), w.note("note.many", "", ""))
+	wantOK(t, w.apply(l))
+	view(t, l, func(tx *Tx) {
+		var want []Activity
+		for height := tx.Position().Height; height > 0; height-- {
+			e, _ := EntryAt(tx, height)
+			for _, a := range slices.Backward(ActivityOf(e)) {
+				if a.Company == company && a.EntityType == "note" && a.EntityID == "e3" {
+					want = append(want, a)
+				}
+			}
+		}
+		got := Activities(tx, company, ActivityFilter{EntityType: "note", EntityID: "e3"})
+		if len(want) != 16 || !reflect.DeepEqual(got, want) {
+			t.Errorf("%d activities, want these %d: %+v", len(got), len(want), want)
+		}
+	})
 }
