@@ -5,7 +5,8 @@ import "time"
 const (
 	// DefaultCacheBytes and SmallCacheBytes bound the block cache. It holds the
 	// rows of some 100,000 issues: apply reads most rows it changes cold. The cache
-	// grows with use, so an idle node stays far below it.
+	// grows with use, so an idle node stays far below it, and it shrinks while more
+	// than one memtable is full, whose room Pebble takes from it.
 	DefaultCacheBytes = 128 << 20
 	SmallCacheBytes   = 8 << 20
 

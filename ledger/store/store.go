@@ -144,7 +144,7 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		FS:                          s.fs,
 		Lock:                        s.lock,
 		FormatMajorVersion:          formatVersion,
-		CacheSize:                   s.opts.CacheBytes,
+		CacheSize:                   s.opts.CacheBytes + int64(s.opts.MemTableBytes), // Pebble takes the memtables' room from it
 		MemTableSize:                s.opts.MemTableBytes,
 		MemTableStopWritesThreshold: memTables,
 		MaxOpenFiles:                maxOpenFiles,
