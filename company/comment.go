@@ -195,12 +195,8 @@ func refuseRunContext() error {
 // stores that. The same clientRequestId gives the comment that it made before.
 func addComment(c *ledger.Context, i Issue, p CreateComment) (Issue, Comment, error) {
 	company, now := i.Company, TimeOf(c.Now)
-	if p.ClientRequest != "" {
-		if at, ok := c.Get(commentRequestKey(company, i.ID, p.ClientRequest)); ok {
-			if cm, ok := comments.Get(c.Tx, company, string(at)); ok {
-				return i, cm, nil
-			}
-		}
+	if cm, ok := p.said(c.Tx, i); ok {
+		return i, cm, nil
 	}
 	if i.Comments >= MaxComments {
 		return i, Comment{}, ledger.Refuse(ledger.Unprocessable, nil, "An issue can have at most %d comments", MaxComments)

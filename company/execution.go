@@ -179,7 +179,7 @@ func (p executionParticipant) is(agent, user string) bool {
 // checkParticipants refuses a policy that gives a stage to somebody who is not there, or
 // ended; whom it gave one to before is not looked up again.
 func checkParticipants(tx *ledger.Tx, old, next Issue) error {
-	if string(old.ExecutionPolicy) == string(next.ExecutionPolicy) || !named(tx) {
+	if string(old.ExecutionPolicy) == string(next.ExecutionPolicy) || !orders(tx) {
 		return nil
 	}
 	var before []executionParticipant

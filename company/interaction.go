@@ -480,7 +480,7 @@ func (b interactionPayload) checkTasks(c *ledger.Context, i Issue) error {
 
 // checkNames refuses a task that names what is not there, or whom no task is given to.
 func (t SuggestedTask) checkNames(tx *ledger.Tx, company string) error {
-	if !named(tx) {
+	if !orders(tx) {
 		return nil
 	}
 	err := checkReferences(tx, Issue{Company: company}, Issue{Company: company, Assignee: t.Assignee, AssigneeUser: t.AssigneeUser, Project: t.Project, Goal: t.Goal, Parent: t.Parent})

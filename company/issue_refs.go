@@ -16,10 +16,6 @@ func agentExists(tx *ledger.Tx, company, id string) bool { return tx.Has(agents.
 // they did not always.
 func apart(c *ledger.Context) bool { return ledger.Features(c.Tx) >= ledger.LevelApart }
 
-// named reports whether the rules refuse what names nothing also in a budget's window,
-// a policy, a work product and a proposed task.
-func named(tx *ledger.Tx) bool { return ledger.Features(tx) >= ledger.LevelOrders }
-
 func projectExists(tx *ledger.Tx, company, id string) bool { return tx.Has(projects.Key(company, id)) }
 
 func goalExists(tx *ledger.Tx, company, id string) bool {

@@ -26,7 +26,8 @@ import (
 // interrupted is why a run ended that a comment interrupted.
 const interrupted = "Interrupted by a comment of the board"
 
-// orders reports whether what a comment orders is carried out.
+// orders reports whether the rules of ledger.LevelOrders are in force: what a comment
+// orders is carried out, and what names nothing is refused in more places.
 func orders(tx *ledger.Tx) bool { return ledger.Features(tx) >= ledger.LevelOrders }
 
 // said returns the comment that was made on i with the same clientRequestId.

@@ -232,7 +232,7 @@ func (p Project) defaultWorkspace() string {
 // project; a new project has none yet. What it named before may be gone.
 func (p Project) checkPolicy(tx *ledger.Tx, before Project) error {
 	id := p.defaultWorkspace()
-	if id == "" || id == before.defaultWorkspace() || !named(tx) {
+	if id == "" || id == before.defaultWorkspace() || !orders(tx) {
 		return nil
 	}
 	if w, ok := workspaces.Get(tx, p.Company, id); !ok || w.Project != p.ID {

@@ -126,18 +126,24 @@ func (s servicePlace) operation(c *ledger.Context, p ControlServices, phase Oper
 	return o
 }
 
+// asked returns the workspace and the declared commands of a kind that a request is
+// about.
+func asked(c *ledger.Context, p ControlServices, kind string) (s servicePlace, chosen []DeclaredCommand, err error) {
+	if !isID(p.Operation) || c.Has(operationCompanyKey(p.Operation)) {
+		return s, nil, ledger.Refuse(ledger.Conflict, nil, "malformed ID of an operation, or one that is taken")
+	}
+	if s, err = placeOf(c, p); err != nil {
+		return s, nil, err
+	}
+	chosen, err = s.choose(c.Tx, p, kind)
+	return s, chosen, err
+}
+
 func controlServices(c *ledger.Context, p ControlServices) (any, error) {
 	if !slices.Contains([]string{"start", "stop", "restart"}, p.Action) {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "Unknown action: %s", cutRunes(p.Action, 64))
 	}
-	if !isID(p.Operation) || c.Has(operationCompanyKey(p.Operation)) {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "malformed ID of an operation, or one that is taken")
-	}
-	s, err := placeOf(c, p)
-	if err != nil {
-		return nil, err
-	}
-	chosen, err := s.choose(c.Tx, p, "service")
+	s, chosen, err := asked(c, p, "service")
 	if err != nil {
 		return nil, err
 	}
@@ -248,14 +254,7 @@ func (s servicePlace) want(c *ledger.Context, d DeclaredCommand, action string) 
 }
 
 func requestOperation(c *ledger.Context, p RequestOperation) (any, error) {
-	if !isID(p.Operation) || c.Has(operationCompanyKey(p.Operation)) {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "malformed ID of an operation, or one that is taken")
-	}
-	s, err := placeOf(c, p)
-	if err != nil {
-		return nil, err
-	}
-	chosen, err := s.choose(c.Tx, p, "job")
+	s, chosen, err := asked(c, p, "job")
 	if err != nil {
 		return nil, err
 	}
