@@ -207,6 +207,7 @@ func (b *Bed) close() {
 	for _, n := range b.Nodes {
 		wg.Go(func() {
 			if b.dead[n] {
+				_ = n.Close() // one that stopped by itself is still to be closed
 				return
 			}
 			select {
