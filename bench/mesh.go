@@ -52,7 +52,7 @@ func startMesh(ctx context.Context, c Config) (*mesh, error) {
 		Timeout:   30 * time.Second,
 		Transport: &http.Transport{MaxIdleConnsPerHost: 256, MaxConnsPerHost: 0},
 	}}
-	args := []string{"up", "-n", "3", "--http-port", strconv.Itoa(httpPort), "--mesh-port", strconv.Itoa(meshPort), "--node-arg=--slots=32", "--node-arg=--log-level=warn"}
+	args := []string{"up", "-n", "3", "--http-port", strconv.Itoa(httpPort), "--mesh-port", strconv.Itoa(meshPort), "--node-arg=--slots=64", "--node-arg=--log-level=warn"}
 	if c.Profile != "" {
 		if err := os.MkdirAll(c.Profile, 0o755); err != nil {
 			return nil, err

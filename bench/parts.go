@@ -321,12 +321,12 @@ func quiet(ctx context.Context, b *bench) error {
 	return b.m.falseDeaths(ctx, b.Quiet)
 }
 
-// small returns the company of 1,000 issues.
+// small returns the company of 1,000 issues, with as many agents as the large one.
 func (b *bench) small(ctx context.Context) (*workload, error) {
 	if b.m.small != nil {
 		return b.m.small, nil
 	}
-	l, err := b.m.prepare(ctx, 1)
+	l, err := b.m.prepare(ctx, b.Clients)
 	if err != nil {
 		return nil, err
 	}
