@@ -120,6 +120,12 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 	}
 	if interrupt {
 		stopWork(c, i, interrupted, "issue.comment", comment.ID)
+	}
+	cancelled := next.Status == IssueCancelled && i.Status != IssueCancelled && isBoard(c) && cancels(c.Tx)
+	if cancelled {
+		endWork(c, i)
+	}
+	if interrupt || cancelled {
 		next, _ = issues.Get(c.Tx, i.Company, i.ID)
 	}
 	if err := wakeForUpdate(c, i, next, comment); err != nil {

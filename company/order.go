@@ -111,6 +111,9 @@ func takeUp(c *ledger.Context, i Issue, p CreateComment) (Issue, error) {
 	return next, nil
 }
 
+// cancels reports whether the rules of ledger.LevelCancels are in force.
+func cancels(tx *ledger.Tx) bool { return ledger.Features(tx) >= ledger.LevelCancels }
+
 // atWork are the runs at work on an issue: those of its assignee that are about it,
 // and the one that holds it.
 func atWork(tx *ledger.Tx, i Issue) []Run {
@@ -127,5 +130,21 @@ func stopWork(c *ledger.Context, i Issue, why, source, comment string) {
 		r = cancelLive(c, r, why, c.Cmd.Actor)
 		c.Record(ledger.Change{Action: "heartbeat.cancelled", EntityType: "heartbeat_run", EntityID: r.ID,
 			Details: jsonObject{}.str("agentId", r.Agent).str("issueId", i.ID).str("source", source).null("commentId", comment).close()})
+	}
+}
+
+// withIssue is why a run ended whose issue the board cancelled.
+const withIssue = "Cancelled with its issue"
+
+// endWork ends the work on an issue that the board cancels: the runs at work on it,
+// and those that wait for nothing but it. A run that a person asked for, or that is
+// to hear of an approval, still begins. i is the issue as it was before; that it is
+// cancelled is stored, so that nothing follows the runs.
+func endWork(c *ledger.Context, i Issue) {
+	stopWork(c, i, withIssue, "issue.cancelled", "")
+	for _, r := range LiveRunsOnIssue(c.Tx, i) {
+		if r.Status != RunRunning && !r.Manual && r.Context.ApprovalID == "" {
+			cancelLive(c, r, withIssue, c.Cmd.Actor)
+		}
 	}
 }

@@ -310,3 +310,72 @@ func TestAProjectOfManyRepositories(t *testing.T) {
 		}
 	}
 }
+
+// An issue that the board cancels takes the work on it along: the run at work, that
+// which holds it without being about it, and what waits for nothing else. What a person
+// asked for begins nevertheless, and an agent that cancels its own goes on to its end.
+func TestCancellingAnIssueEndsTheWorkOnIt(t *testing.T) {
+	t.Parallel()
+	how := map[string]func(d *desk, i Issue) error{
+		"update": func(d *desk, i Issue) error {
+			return d.do(board, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueCancelled, Comment: &CreateComment{ID: d.id(), Issue: i.ID, Body: "Not needed"}}, nil)
+		},
+		"tree": func(d *desk, i Issue) error {
+			return d.do(board, "tree.hold", HoldTree{ID: d.id(), Issue: i.ID, Mode: "cancel"}, nil)
+		},
+	}
+	for name, cancel := range how {
+		for _, level := range []uint64{ledger.LevelNamed, ledger.LevelCancels} {
+			d := newDesk(t)
+			d.atLevel(level)
+			ada, bob := d.hired("Ada"), d.hired("Bob")
+			i, other := d.issue(t, CreateIssue{Assignee: ada, Status: IssueBacklog}), d.issue(t, CreateIssue{Assignee: ada, Status: IssueBacklog})
+			held := d.issue(t, CreateIssue{Assignee: bob, Status: IssueBacklog})
+			who, elsewhere := d.onIssue(t, ada, i), d.onIssue(t, ada, other)
+			d.must(t, board, "comment.create", CreateComment{ID: d.id(), Issue: i.ID, Body: "And then"}, nil) // waits behind the run
+			d.must(t, board, "agent.wake", Wake{Agent: ada, Source: WakeOnDemand, TriggerDetail: "manual", Issue: i.ID, Wakeup: d.id(), Run: d.id()}, nil)
+			holder := as{bob, d.run(bob)} // of its timer
+			d.must(t, holder, "issue.checkout", CheckOutIssue{Issue: held.ID, Agent: bob, Expected: IssueStatuses}, nil)
+			if n := len(LiveRunsOnIssue(d.tx, d.load(i.ID))); n != 3 {
+				t.Fatalf("%s: %d runs are about the issue", name, n)
+			}
+			for _, x := range []Issue{i, held} {
+				if err := cancel(d, x); err != nil {
+					t.Fatal(name, err)
+				}
+			}
+			tree, ends := name == "tree", level == ledger.LevelCancels
+			if r := runOfDesk(d, who); (r.Status == RunCancelled) != (tree || ends) {
+				t.Errorf("%s, level %d: the run at work is %s", name, level, r.Status)
+			}
+			if r := runOfDesk(d, holder); (r.Status == RunCancelled) != ends {
+				t.Errorf("%s, level %d: the run that holds an issue is %s", name, level, r.Status)
+			}
+			if r := runOfDesk(d, elsewhere); r.Status != RunRunning {
+				t.Errorf("%s, level %d: the run on another issue is %s", name, level, r.Status)
+			}
+			left := LiveRunsOnIssue(d.tx, d.load(i.ID))
+			switch {
+			case tree && len(left) != 0, !tree && !ends && len(left) != 3, !tree && ends && (len(left) != 1 || !left[0].Manual):
+				t.Errorf("%s, level %d: left are %+v", name, level, left)
+			}
+			if got := d.load(i.ID); got.Status != IssueCancelled || got.Held() {
+				t.Errorf("%s, level %d: the issue is %s, held %v", name, level, got.Status, got.Held())
+			}
+		}
+	}
+	d := newDesk(t)
+	ada := d.hired("Ada")
+	var made IssueResult
+	d.must(t, as{ada, d.run(ada)}, "issue.create", CreateIssue{ID: d.id(), Title: "Mine", Assignee: ada, Status: IssueBacklog}, &made)
+	own := d.onIssue(t, ada, made.Issue)
+	d.must(t, own, "issue.update", UpdateIssue{Issue: made.Issue.ID, Status: IssueCancelled}, nil)
+	i := d.issue(t, CreateIssue{Assignee: ada, Status: IssueBacklog})
+	done := d.onIssue(t, ada, i)
+	d.must(t, board, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueDone}, nil)
+	for what, who := range map[string]as{"cancelled by its agent": own, "done": done} {
+		if r := runOfDesk(d, who); r.Status != RunRunning {
+			t.Errorf("an issue is %s, and the run is %s", what, r.Status)
+		}
+	}
+}

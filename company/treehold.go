@@ -204,6 +204,7 @@ func PlanTree(tx *ledger.Tx, root Issue, mode string) TreePlan {
 		depth int
 	}
 	inTree := map[string]bool{}
+	holding := map[string]bool{} // runs of which a cancelled tree takes its issues, whatever they are about
 	for queue := []at{{root.ID, 0}}; len(queue) > 0; queue = queue[1:] {
 		if len(p.Issues) == MaxSubtree {
 			p.Cut = true
@@ -233,12 +234,15 @@ func PlanTree(tx *ledger.Tx, root Issue, mode string) TreePlan {
 		}
 		p.Issues = append(p.Issues, row)
 		inTree[i.ID] = true
+		if mode == "cancel" && i.CheckoutRun != "" && cancels(tx) {
+			holding[i.CheckoutRun] = true
+		}
 		for id := range issuesByParent.IDs(tx, i.Company, i.ID, false) {
 			queue = append(queue, at{id, queue[0].depth + 1})
 		}
 	}
 	for _, r := range LiveRunsOf(tx, root.Company) {
-		if inTree[r.Context.IssueID] {
+		if inTree[r.Context.IssueID] || holding[r.ID] {
 			p.Runs = append(p.Runs, r)
 		}
 	}

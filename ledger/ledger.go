@@ -46,8 +46,10 @@ const (
 	// what is not the company's, and passes over a user who left the company when work
 	// comes to a stage.
 	LevelNamed = 7
+	// LevelCancels ends the work on an issue that the board cancels.
+	LevelCancels = 8
 	// FeatureLevel is the newest that this version knows.
-	FeatureLevel = LevelNamed
+	FeatureLevel = LevelCancels
 )
 
 // Config is what a ledger needs. Span and Mux are required.
