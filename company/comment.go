@@ -144,7 +144,7 @@ func createComment(c *ledger.Context, p CreateComment) (any, error) {
 	if cm, ok := p.said(c.Tx, i); ok && orders(c.Tx) {
 		return cm, nil
 	}
-	_, interrupt, err := p.orders(c, i)
+	resume, interrupt, err := p.orders(c, i)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func createComment(c *ledger.Context, p CreateComment) (any, error) {
 		stopWork(c, i, interrupted, "issue.comment", cm.ID)
 		next, _ = issues.Get(c.Tx, i.Company, i.ID)
 	}
-	if err := wakeForComment(c, next, cm); err != nil {
+	if err := wakeForComment(c, next, cm, resume && mayUpdate(c, i) == nil); err != nil {
 		return nil, err
 	}
 	return cm, nil

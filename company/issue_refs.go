@@ -115,12 +115,12 @@ func textKey(text string) string {
 // wakeForUpdate wakes whom a change of an issue concerns: its new assignee, the
 // assignee who gets a comment, those who waited for it, and the owner of the
 // parent whose last sub-issue has ended. An issue in backlog is nobody's work yet.
-func wakeForUpdate(c *ledger.Context, before, i Issue, cm *Comment) error {
+func wakeForUpdate(c *ledger.Context, before, i Issue, cm *Comment, resumed bool) error {
 	if err := wakeForAssignment(c, before, i); err != nil {
 		return err
 	}
 	if cm != nil {
-		if err := wakeForComment(c, i, *cm); err != nil {
+		if err := wakeForComment(c, i, *cm, resumed); err != nil {
 			return err
 		}
 	}

@@ -128,7 +128,7 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 	if interrupt || cancelled {
 		next, _ = issues.Get(c.Tx, i.Company, i.ID)
 	}
-	if err := wakeForUpdate(c, i, next, comment); err != nil {
+	if err := wakeForUpdate(c, i, next, comment, resume); err != nil {
 		return nil, err
 	}
 	if err := wakeForStage(c, i, next); err != nil {

@@ -19,7 +19,8 @@ import (
 // its status; one that is to do or in progress stays. It is refused for an issue that
 // somebody else has to let go first: in backlog, in review, on hold, or blocked by
 // issues that are not done. An agent resumes as far as it may change the status, so
-// what is done or cancelled is opened again by the board only.
+// what is done or cancelled is opened again by the board only. From ledger.LevelCancels
+// on a run that the comment joins begins now, though it waits to be tried again later.
 //
 // A comment that was made before, by the same clientRequestId, orders nothing again.
 

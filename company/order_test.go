@@ -379,3 +379,47 @@ func TestCancellingAnIssueEndsTheWorkOnIt(t *testing.T) {
 		}
 	}
 }
+
+// A run that waits to be tried again begins when the work is resumed; a comment that
+// does not say so joins it and leaves it where it is, and so does an agent's that may not
+// change the issue.
+func TestResumedWorkBeginsNow(t *testing.T) {
+	t.Parallel()
+	for name, say := range ordering {
+		for _, tc := range []struct {
+			level   uint64
+			resume  bool
+			byAgent bool
+			want    bool
+		}{{ledger.LevelCancels, true, false, true}, {ledger.LevelCancels, false, false, false}, {ledger.LevelNamed, true, false, false}, {ledger.LevelCancels, true, true, false}} {
+			if tc.byAgent && name == "update" {
+				continue // it is refused
+			}
+			d := newDesk(t)
+			d.atLevel(tc.level)
+			ada, bob := d.hired("Ada"), d.hired("Bob")
+			i := d.issue(t, CreateIssue{Assignee: ada, Status: IssueBacklog})
+			first := d.onIssue(t, ada, i)
+			endRun(d.context(as{}, "", nil), runOfDesk(d, first), Outcome{Status: RunFailed, ErrorCode: "upstream", Transient: true})
+			r, ok := RetryOf(d.tx, d.load(i.ID))
+			if !ok || len(QueuedRuns(d.tx, TimeOf(d.now), "", 10, 10)) != 0 {
+				t.Fatalf("nothing waits to be tried again: %+v", r)
+			}
+			who := board
+			if tc.byAgent {
+				who = as{bob, d.run(bob)}
+			}
+			cm := CreateComment{ID: d.id(), Issue: i.ID, Body: "Go on", Resume: tc.resume, ClientRequest: uid(7)}
+			if err := say(d, who, cm); err != nil {
+				t.Fatal(name, err)
+			}
+			live := LiveRunsOnIssue(d.tx, d.load(i.ID))
+			if len(live) != 1 || live[0].ID != r.ID || !slices.Contains(live[0].Context.CommentIDs, cm.ID) {
+				t.Fatalf("%s, %+v: runs that wait: %+v", name, tc, live)
+			}
+			if got := len(QueuedRuns(d.tx, TimeOf(d.now), "", 10, 10)) == 1; got != tc.want || tc.want != (occursAction(d.last, "issue.scheduled_retry_triggered") == 1) {
+				t.Errorf("%s, %+v: it may begin: %v; %v", name, tc, got, d.last)
+			}
+		}
+	}
+}

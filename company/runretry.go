@@ -33,6 +33,11 @@ func retryNow(c *ledger.Context, p RetryNow) (any, error) {
 	if !ok {
 		return nil, refuseCode(ledger.Conflict, "no_scheduled_retry", jsonObject{}.str("issueId", i.ID).str("status", string(i.Status)).close(), "No run of the issue waits to try again")
 	}
+	return tryNow(c, i, r), nil
+}
+
+// tryNow lets a run begin that waits to try again for i later.
+func tryNow(c *ledger.Context, i Issue, r Run) Run {
 	if ledger.Features(c.Tx) >= ledger.LevelTidy {
 		c.Delete(queueKey(r))
 	}
@@ -42,5 +47,5 @@ func retryNow(c *ledger.Context, p RetryNow) (any, error) {
 	runs.Put(c.Tx, r.Company, r.ID, r)
 	c.Record(ledger.Change{Action: "issue.scheduled_retry_triggered", EntityType: "issue", EntityID: i.ID,
 		Details: jsonObject{}.str("identifier", i.Identifier).str("runId", r.ID).str("agentId", r.Agent).close()})
-	return r, nil
+	return r
 }

@@ -100,6 +100,8 @@ type Wake struct {
 	Interaction       string `cbor:"18,keyasint,omitempty"` // that was decided
 	InteractionKind   string `cbor:"19,keyasint,omitempty"`
 	InteractionStatus string `cbor:"20,keyasint,omitempty"`
+
+	atOnce bool // a run that it joins does not wait to be tried again later
 }
 
 // manual reports whether a person asked for exactly this wake; such a wake
@@ -245,6 +247,9 @@ func wake(c *ledger.Context, a wakeTarget, w Wake) (WakeResult, error) {
 	if target := coalesceTarget(live, ctx, manual); target != nil {
 		r := target.absorb(ctx, u.RequestedAt)
 		runs.Put(c.Tx, r.Company, r.ID, r)
+		if i, ok := issues.Get(c.Tx, r.Company, w.Issue); ok && w.atOnce && r.Status == RunScheduledRetry && r.ScheduledRetryAt > u.RequestedAt {
+			r = tryNow(c, i, r)
+		}
 		u.Status, u.Run, u.FinishedAt = WakeCoalesced, NullText(r.ID), u.RequestedAt
 		keepWakeup(c, u, clock)
 		if first, ok := wakeups.Get(c.Tx, r.Company, string(r.WakeupRequest)); ok {
@@ -509,16 +514,21 @@ func wakeForAssignment(c *ledger.Context, before, i Issue) error {
 }
 
 // wakeForComment wakes the assignee of an issue because of a comment that it
-// did not write itself: an agent is never woken by its own words.
-func wakeForComment(c *ledger.Context, i Issue, cm Comment) error {
+// did not write itself: an agent is never woken by its own words. With resumed the
+// work goes on now, though it waits to be tried again later.
+func wakeForComment(c *ledger.Context, i Issue, cm Comment, resumed bool) error {
 	if i.Assignee == "" || i.Assignee == string(cm.AuthorAgent) || cm.AuthorType == "system" ||
 		i.Status.Terminal() || i.Status == IssueBacklog {
 		return nil
 	}
-	return wakeForIssue(c, i, WakeAutomation, "issue.comment", "issue_commented", cm.ID)
+	return wakeFor(c, i, WakeAutomation, "issue.comment", "issue_commented", cm.ID, resumed && cancels(c.Tx))
 }
 
 func wakeForIssue(c *ledger.Context, i Issue, source WakeSource, from, reason, comment string) error {
+	return wakeFor(c, i, source, from, reason, comment, false)
+}
+
+func wakeFor(c *ledger.Context, i Issue, source WakeSource, from, reason, comment string, atOnce bool) error {
 	if c.Quiet {
 		return nil
 	}
@@ -528,7 +538,7 @@ func wakeForIssue(c *ledger.Context, i Issue, source WakeSource, from, reason, c
 	}
 	at := ledger.Order(c.Height)
 	_, err := wake(c, a, Wake{Agent: i.Assignee, Source: source, TriggerDetail: "system", Reason: reason,
-		Issue: i.ID, Comment: comment, From: from, Responsible: i.ResponsibleUser,
+		Issue: i.ID, Comment: comment, From: from, atOnce: atOnce, Responsible: i.ResponsibleUser,
 		Payload: jsonObject{}.str("issueId", i.ID).str("mutation", reason).close(),
 		Wakeup:  derivedID("issue-wake", i.ID, i.Assignee, at, reason), Run: derivedID("issue-run", i.ID, i.Assignee, at, reason)})
 	return err

@@ -46,7 +46,8 @@ const (
 	// what is not the company's, and passes over a user who left the company when work
 	// comes to a stage.
 	LevelNamed = 7
-	// LevelCancels ends the work on an issue that the board cancels.
+	// LevelCancels ends the work on an issue that the board cancels, and lets work that
+	// is resumed begin now, though it waits to be tried again later.
 	LevelCancels = 8
 	// FeatureLevel is the newest that this version knows.
 	FeatureLevel = LevelCancels
