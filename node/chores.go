@@ -66,7 +66,7 @@ func (n *Node) carryOut(ctx context.Context, cmd ledger.Command) error {
 // chores are the commands that are due now, at most maxChores.
 func (n *Node) chores() (due []ledger.Command) {
 	err := n.ledger.View(func(tx *ledger.Tx) error {
-		now := company.TimeOf(n.ledger.Time())
+		now := company.TimeOf(n.consensus.Now()) // the time of the newest entry is not that of a mesh at rest
 		for _, id := range company.UnfinishedDeletions(tx) {
 			due = append(due, n.command("company.delete", id, company.ChangeCompany{}))
 		}
