@@ -132,16 +132,30 @@ func jsonContent(header string) error {
 }
 
 // DecodeBody decodes and validates JSON into v, a pointer, as [Body] does.
-func DecodeBody(b []byte, v any) error {
+func DecodeBody(b []byte, v any) error { return decodeAt(b, v) }
+
+// decodeMember does so with a member of a body that is at a path there, where what is
+// wrong is said to be. Nothing and null are right.
+func decodeMember(b json.RawMessage, v any, at ...any) error {
+	if len(b) == 0 || string(b) == "null" {
+		return nil
+	}
+	return decodeAt(b, v, at...)
+}
+
+func decodeAt(b []byte, v any, at ...any) error {
 	if err := wellFormed(b); err != nil {
 		return err
 	}
 	target := reflect.ValueOf(v).Elem()
-	d := decoder{}
+	d := decoder{path: slices.Clip(at)}
 	d.value(bytes.TrimSpace(b), planOf(target.Type()), rules{types: anyJSON}, target)
 	if len(d.issues) == 0 {
 		if c, ok := v.(interface{ Check() []Issue }); ok {
 			d.issues = c.Check()
+			for n := range d.issues {
+				d.issues[n].Path = slices.Concat(at, d.issues[n].Path)
+			}
 		}
 	}
 	if len(d.issues) > 0 {

@@ -98,6 +98,12 @@ func decompose(rc *Request) (Response, error) {
 		if c.ExecutionPolicy, err = checkedPolicy(c.ExecutionPolicy); err != nil {
 			return Response{}, err
 		}
+		if err := checkWorkspaceSettings(c.WorkspaceSettings, "children", n); err != nil {
+			return Response{}, err
+		}
+		if err := checkOverrides(rc, of, c.Assignee, c.AdapterOverrides, "children", n); err != nil {
+			return Response{}, err
+		}
 		p.Children = append(p.Children, c)
 	}
 	out, err := Do[company.Decomposed](rc, "plan.decompose", of, p)

@@ -48,11 +48,11 @@ type participantBody struct {
 func (p policyBody) Check() (out []Issue) {
 	for n, s := range p.Stages {
 		if len(s.Participants) == 0 {
-			out = append(out, Issue{Code: "too_small", Path: []any{"executionPolicy", "stages", n, "participants"}, Message: "A stage needs a participant"})
+			out = append(out, Issue{Code: "too_small", Path: []any{"stages", n, "participants"}, Message: "A stage needs a participant"})
 		}
 		for k, who := range s.Participants {
 			if who.Type == "agent" && who.Agent.Or("") == "" || who.Type == "user" && who.User.Or("") == "" {
-				out = append(out, Issue{Code: "custom", Path: []any{"executionPolicy", "stages", n, "participants", k}, Message: "A participant of type " + who.Type + " needs its ID"})
+				out = append(out, Issue{Code: "custom", Path: []any{"stages", n, "participants", k}, Message: "A participant of type " + who.Type + " needs its ID"})
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func checkedPolicy(b json.RawMessage) (json.RawMessage, error) {
 		return b, nil
 	}
 	var p policyBody
-	if err := DecodeBody(b, &p); err != nil {
+	if err := decodeMember(b, &p, "executionPolicy"); err != nil {
 		return nil, err
 	}
 	var all map[string]any

@@ -233,6 +233,12 @@ func newIssue(rc *Request, of, parent string) (Response, error) {
 	if p.ExecutionPolicy, err = checkedPolicy(p.ExecutionPolicy); err != nil {
 		return Response{}, err
 	}
+	if err := checkWorkspaceSettings(p.WorkspaceSettings); err != nil {
+		return Response{}, err
+	}
+	if err := checkOverrides(rc, of, p.Assignee, p.AdapterOverrides); err != nil {
+		return Response{}, err
+	}
 	r, err := Do[company.IssueResult](rc, "issue.create", of, p)
 	if err != nil {
 		return Response{}, err
@@ -332,6 +338,9 @@ func patchIssue(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	if p.ExecutionPolicy, err = checkedPolicy(p.ExecutionPolicy); err != nil {
+		return Response{}, err
+	}
+	if err := in.check(rc, of, issue); err != nil {
 		return Response{}, err
 	}
 	r, err := Do[company.IssueResult](rc, "issue.update", of, p)

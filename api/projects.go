@@ -255,6 +255,9 @@ func createProject(rc *Request) (Response, error) {
 	if !IsUUID(companyID(rc)) {
 		return Response{}, NotFound("Company not found")
 	}
+	if err := checkWorkspacePolicy(in.WorkspacePolicy.Or(nil)); err != nil {
+		return Response{}, err
+	}
 	many := &in.GoalIDs
 	if in.GoalIDs == nil {
 		many = nil
@@ -289,6 +292,9 @@ func updateProject(rc *Request) (Response, error) {
 	}
 	p, err := findProject(rc)
 	if err != nil {
+		return Response{}, err
+	}
+	if err := checkWorkspacePolicy(in.WorkspacePolicy.Or(nil)); err != nil {
 		return Response{}, err
 	}
 	s := company.SaveProject{ID: p.ID, Name: in.Name, Description: textOf(in.Description), Status: given[company.ProjectStatus](in.Status),

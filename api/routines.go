@@ -430,6 +430,9 @@ func startRoutine(rc *Request) (Response, error) {
 	if err := rawBounds(in.WorkspaceSettings.Value); err != nil {
 		return Response{}, err
 	}
+	if err := checkWorkspaceSettings(in.WorkspaceSettings.Or(nil)); err != nil {
+		return Response{}, err
+	}
 	r, _, err := findRoutine(rc)
 	if err != nil {
 		return Response{}, err
