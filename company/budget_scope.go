@@ -58,6 +58,13 @@ func scopePaused(tx *ledger.Tx, company string, t ScopeType, id string) bool {
 	return row.PauseReason == pausedForBudget
 }
 
+// projectStopped reports whether the project of an issue is stopped because of its
+// budget. No run about such an issue begins, from ledger.LevelCancels on; below it a
+// run does, and only its checkout is refused.
+func projectStopped(tx *ledger.Tx, company, issue string) bool {
+	return issue != "" && cancels(tx) && scopePaused(tx, company, ScopeProject, ProjectOfIssue(tx, company, issue))
+}
+
 // pauseScope stops a scope that has reached its limit, and cancels what runs in
 // it. A scope that is stopped already stays as it is.
 func pauseScope(c *ledger.Context, t ScopeType, id string) error {

@@ -345,6 +345,9 @@ func startRun(c *ledger.Context, p Start) (any, error) {
 	if why := r.gone(c.Tx); why != "" {
 		return handBack(c, endRun(c, r, Outcome{Status: RunCancelled, Error: why, ErrorCode: "stale_wake"})), nil
 	}
+	if projectStopped(c.Tx, r.Company, r.Context.IssueID) {
+		return handBack(c, denyLive(c, r, DeniedBudget, "Cancelled: the budget hard-stop of the project was reached")), nil
+	}
 	if r.exhausted(c.Tx) {
 		return handBack(c, endRun(c, r, Outcome{Status: RunCancelled, Error: "Cancelled: what the work on the issue may cost is spent", ErrorCode: "budget_refused"})), nil
 	}

@@ -80,7 +80,7 @@ func PathOf(tx *ledger.Tx, i Issue, now Time) string {
 	if i.Status == IssueInReview {
 		return "" // its agent has handed it in, and nobody was named to look at it
 	}
-	if a.stopped(tx) != "" {
+	if a.stopped(tx) != "" || projectStopped(tx, i.Company, i.ID) {
 		return "paused"
 	}
 	p := a.policy()

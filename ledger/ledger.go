@@ -47,7 +47,8 @@ const (
 	// comes to a stage.
 	LevelNamed = 7
 	// LevelCancels ends the work on an issue that the board cancels, and lets work that
-	// is resumed begin now, though it waits to be tried again later.
+	// is resumed begin now, though it waits to be tried again later; and begins no run
+	// about an issue whose project its budget has stopped.
 	LevelCancels = 8
 	// FeatureLevel is the newest that this version knows.
 	FeatureLevel = LevelCancels

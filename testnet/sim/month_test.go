@@ -203,7 +203,7 @@ func (b *books) wantStopped(s stopped) (open []company.BudgetIncident) {
 			open = got.open
 		}
 	}
-	if n := b.begun(s.issue); n > 0 && s.kind != company.ScopeProject { // whose checkout alone is refused
+	if n := b.begun(s.issue); n > 0 {
 		b.t.Errorf("%s: %d runs began", s.what, n)
 	}
 	return open
