@@ -63,7 +63,7 @@ func inboxMine(rc *Request) (r Response, err error) {
 		q.Statuses = append(q.Statuses, s)
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
-		r = readyJSON(listedIssues(tx, rc.Company, q))
+		r = readyJSON(listedIssues(tx, rc.Company, q, false))
 		return nil
 	})
 	return r, err

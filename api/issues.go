@@ -98,7 +98,8 @@ func (s *Server) issueRoutes() []Route {
 		Method: "GET", Path: "/api/companies/{companyId}/issues", Tag: "issues", Summary: "List issues", Handle: listIssues,
 		Query: append(issueChoices(), Param{Name: "sortField", Doc: "updatedAt, createdAt, priority, title or status"}, Param{Name: "sort", Doc: "the same as sortField"},
 			Param{Name: "sortDir", Doc: "asc or desc"}, Param{Name: "order", Doc: "the same as sortDir"},
-			Param{Name: "limit", Type: "integer", Doc: "at most 1000, 500 unless given"}, Param{Name: "offset", Type: "integer", Doc: "without the first so many"}),
+			Param{Name: "limit", Type: "integer", Doc: "at most 1000, 500 unless given"}, Param{Name: "offset", Type: "integer", Doc: "without the first so many"},
+			Param{Name: "includeLiveDescendantSummary", Type: "boolean", Doc: "each with liveDescendantCount: how many issues below it have a run at work or waiting"}),
 	}, {
 		Method: "GET", Path: "/api/companies/{companyId}/issues/count", Tag: "issues", Summary: "Count issues that need attention", Handle: countIssues,
 		Query: issueChoices(),
@@ -184,12 +185,16 @@ func listIssues(rc *Request) (r Response, err error) {
 	if err != nil {
 		return r, err
 	}
+	live, err := rc.QueryBool("includeLiveDescendantSummary")
+	if err != nil {
+		return r, err
+	}
 	err = rc.View(func(tx *ledger.Tx) error {
 		of := rc.Path("companyId")
 		if !company.CompanyExists(tx, of) {
 			return NotFound("Company not found")
 		}
-		r = readyJSON(listedIssues(tx, of, q))
+		r = readyJSON(listedIssues(tx, of, q, live))
 		return nil
 	})
 	return r, err

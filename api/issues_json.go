@@ -235,13 +235,17 @@ func issueUpdated(r company.IssueResult, text bool) json.RawMessage {
 // issueListed is one row of a list. Viewer is the user as whom it was asked for,
 // "" for nobody.
 func issueListed(tx *ledger.Tx, i company.Issue, viewer string) json.RawMessage {
+	return listedRow(tx, i, viewer).done()
+}
+
+func listedRow(tx *ledger.Tx, i company.Issue, viewer string) jsonRow {
 	b := issueRow(i, company.LabelRows(tx, i), true).activeRun(tx, i).at("lastActivityAt", i.UpdatedAt).
 		attention(tx, i).fixed(noReview).handoff(tx, i).recovery(tx, i)
 	if viewer != "" {
 		s := company.StandingOf(tx, i, viewer)
 		b = b.at("myLastTouchAt", s.Touched).at("lastExternalCommentAt", s.External).flag("isUnreadForMe", s.Unread())
 	}
-	return b.done()
+	return b
 }
 
 // issueShown is the whole of one issue. project and goal are ready JSON or nil.

@@ -130,12 +130,21 @@ func querySpan(rc *Request) (company.Span, error) {
 	return company.Span{From: company.TimeOf(from), To: company.TimeOf(to) + 1}, nil
 }
 
-// listedIssues answers a list, ready.
-func listedIssues(tx *ledger.Tx, of string, q company.IssueQuery) json.RawMessage {
+// listedIssues answers a list, ready; with live, each row says how many issues below
+// it are worked on.
+func listedIssues(tx *ledger.Tx, of string, q company.IssueQuery, live bool) json.RawMessage {
 	found := company.ListIssues(tx, of, q)
+	var below map[string]int
+	if live {
+		below = company.LiveBelow(tx, of)
+	}
 	rows := make([]json.RawMessage, len(found))
 	for n, i := range found {
-		rows[n] = issueListed(tx, i, q.Viewer())
+		b := listedRow(tx, i, q.Viewer())
+		if live {
+			b = b.num("liveDescendantCount", int64(below[i.ID]))
+		}
+		rows[n] = b.done()
 	}
 	return jsonList(rows)
 }

@@ -139,3 +139,21 @@ func BenchmarkIssueListed(b *testing.B) {
 		}
 	}
 }
+
+// A list says of each issue how many below it are worked on when that is asked for.
+func TestAListCountsWhatIsWorkedOnBelow(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	in := "/api/companies/" + h.company("Acme")
+	ada := h.call("POST", in+"/agents", `{"name":"Ada","adapterConfig":{"command":"true"}}`).want(t, 201, "").field(t, "id")
+	top := h.call("POST", in+"/issues", `{"title":"Top"}`).want(t, 201, "").field(t, "id")
+	mid := h.call("POST", "/api/issues/"+top+"/children", `{"title":"Mid"}`).want(t, 201, "").field(t, "id")
+	h.call("POST", "/api/issues/"+mid+"/children", `{"title":"Leaf","status":"todo","assigneeAgentId":"`+ada+`"}`).want(t, 201, "")
+	for _, title := range []string{"Top", "Mid"} {
+		h.call("GET", in+"/issues?q="+title+"&includeLiveDescendantSummary=true", "").want(t, 200, `"liveDescendantCount":1`)
+	}
+	h.call("GET", in+"/issues?q=Leaf&includeLiveDescendantSummary=1", "").want(t, 200, `"liveDescendantCount":0`)
+	if a := h.call("GET", in+"/issues", ""); strings.Contains(string(a.body), "liveDescendantCount") {
+		t.Errorf("nobody asked for it: %s", a.body)
+	}
+}

@@ -328,6 +328,36 @@ func LiveRunsOnIssue(tx *ledger.Tx, i Issue) []Run {
 	return slices.DeleteFunc(LiveRunsOfAgent(tx, i.Company, i.Assignee), func(r Run) bool { return r.Context.IssueID != i.ID })
 }
 
+// LiveBelow returns of each issue how many of those below it, at any depth, have a run
+// that is at work or waits for a node: one of their assignee about them, or the one
+// that holds them. Hidden issues and runs that are to be tried again later do not count.
+func LiveBelow(tx *ledger.Tx, company string) map[string]int {
+	var live []string
+	for _, r := range LiveRunsOf(tx, company) {
+		if r.Status == RunScheduledRetry {
+			continue
+		}
+		if i, ok := issues.Get(tx, company, r.Context.IssueID); ok && i.Assignee == r.Agent {
+			live = append(live, i.ID)
+		}
+		for id := range issuesByRun.IDs(tx, company, r.ID, false) {
+			live = append(live, id)
+		}
+	}
+	below := map[string]int{}
+	for _, id := range sortedSet(live) {
+		i, ok := issues.Get(tx, company, id)
+		if i.HiddenAt != 0 {
+			continue
+		}
+		for n := 0; ok && i.Parent != "" && n <= MaxIssueDepth; n++ {
+			below[i.Parent]++
+			i, ok = issues.Get(tx, company, i.Parent)
+		}
+	}
+	return below
+}
+
 func compareUint(a, b uint64) int {
 	switch {
 	case a < b:

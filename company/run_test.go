@@ -3,6 +3,7 @@ package company
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -165,5 +166,35 @@ func TestDerivedIDsAreUUIDsAndDiffer(t *testing.T) {
 	}
 	if a != derivedID("x", "yz") {
 		t.Error("the same parts gave another ID")
+	}
+}
+
+// An issue counts once for each above it, whoever of its assignee's runs is live; what
+// waits to be tried again, is hidden, or is of somebody else does not.
+func TestLiveIssuesBelow(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ada, bob := d.hired("Ada"), d.hired("Bob")
+	top := d.issue(t, CreateIssue{})
+	mid := d.issue(t, CreateIssue{Parent: top.ID, Assignee: ada, Status: IssueBacklog})
+	leaf := d.issue(t, CreateIssue{Parent: mid.ID, Assignee: ada, Status: IssueBacklog})
+	held := d.issue(t, CreateIssue{Parent: mid.ID, Assignee: bob, Status: IssueBacklog})
+	other := d.issue(t, CreateIssue{Parent: mid.ID, Assignee: bob, Status: IssueBacklog})
+	d.onIssue(t, ada, leaf)
+	d.working(t, ada, leaf)
+	d.must(t, as{bob, d.run(bob)}, "issue.checkout", CheckOutIssue{Issue: held.ID, Agent: bob, Expected: IssueStatuses}, nil)
+	d.working(t, ada, other) // about what is another's
+	want := map[string]int{top.ID: 2, mid.ID: 2}
+	if got := LiveBelow(d.tx, d.company); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	d.must(t, board, "issue.update", UpdateIssue{Issue: held.ID, HiddenAt: new(Time(1))}, nil)
+	d.must(t, board, "issue.update", UpdateIssue{Issue: leaf.ID, Comment: &CreateComment{ID: d.id(), Issue: leaf.ID, Body: "Stop", Interrupt: true}}, nil)
+	for _, r := range LiveRunsOnIssue(d.tx, d.load(leaf.ID)) {
+		r.Status, r.ScheduledRetryAt = RunScheduledRetry, TimeOf(d.now)+1
+		d.storeRun(r)
+	}
+	if got := LiveBelow(d.tx, d.company); len(got) != 0 {
+		t.Errorf("got %v, want none", got)
 	}
 }
