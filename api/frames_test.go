@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 )
@@ -73,7 +75,8 @@ api PATCH issues/$PAPERCLIP_TASK_ID '{"status":"done","comment":"Finished. Outpu
 echo "== bye"`
 
 // The frames of the recorded session come, each with the recorded keys, and the
-// log's before the end of their run.
+// log's before the end of their run: on a WebSocket and as server-sent events, which
+// say the same and go on after any ID that they gave.
 func TestLiveEventsAreTheRecordedFrames(t *testing.T) {
 	want := recordedFrames(t)
 	h := newWorkingHarness(t)
@@ -81,62 +84,122 @@ func TestLiveEventsAreTheRecordedFrames(t *testing.T) {
 	agent := h.newAgent(of, "Sim", simulated)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	ws, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(h.web, "http")+"/api/companies/"+of+"/events/ws", nil)
+	url := h.web + "/api/companies/" + of + "/events"
+	ws, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(url, "http")+"/ws", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ws.CloseNow()
 	ws.SetReadLimit(1 << 20)
-	time.Sleep(50 * time.Millisecond) // the socket begins at the feed's head
+	next, stop := follow(t, url)
+	defer stop()
 	h.assign(of, agent, "Do the thing")
 
-	got := map[string]frame{}
-	log, ended := "", false
-	for !ended {
+	socket := readStory(t, func() (id, kind string, data []byte) {
 		_, b, err := ws.Read(ctx)
 		if err != nil {
-			t.Fatalf("%v; log so far %q, kinds %d", err, log, len(got))
-		}
-		var f frame
-		if err := json.Unmarshal(b, &f); err != nil {
 			t.Fatal(err)
 		}
-		if f.Company != of || f.ID == 0 || f.CreatedAt == "" {
-			t.Errorf("frame %s", b)
-		}
-		got[f.kind()] = f
-		switch {
-		case f.Type == "heartbeat.run.log":
-			log += f.Payload["chunk"].(string)
-		case f.kind() == "heartbeat.run.status/succeeded":
-			if !strings.HasSuffix(log, "== me\n== checkout\n== comment\n== cost\n== done\n== bye\n") {
-				t.Errorf("the run ended after the log %q", log)
-			}
-		case f.Payload["message"] == "run scratch cleaned":
-			ended = true
+		return "", "", b
+	})
+	sse := func(next func() (id, kind, data string)) func() (id, kind string, data []byte) {
+		return func() (id, kind string, data []byte) {
+			id, kind, text := next()
+			return id, kind, []byte(text)
 		}
 	}
-	for _, w := range want {
-		g, ok := got[w.kind()]
-		if !ok {
-			t.Errorf("no frame %s", w.kind())
+	events := readStory(t, sse(next))
+	for over, told := range map[string]story{"socket": socket, "events": events} {
+		t.Run(over, func(t *testing.T) {
+			got := map[string]frame{}
+			for _, f := range told.frames {
+				if got[f.kind()] = f; f.Company != of || f.ID == 0 || f.CreatedAt == "" {
+					t.Errorf("frame %+v", f)
+				}
+			}
+			if !strings.HasSuffix(told.log, "== me\n== checkout\n== comment\n== cost\n== done\n== bye\n") {
+				t.Errorf("the run ended after the log %q", told.log)
+			}
+			for _, w := range want {
+				g, ok := got[w.kind()]
+				if !ok {
+					t.Errorf("no frame %s", w.kind())
+					continue
+				}
+				for _, d := range w.differs(g) {
+					t.Errorf("%s: %s", w.kind(), d)
+				}
+			}
+			run := got["heartbeat.run.status/succeeded"].Payload["runId"].(string)
+			if line := got["activity.logged/environment.lease_released"].Payload; line["actorType"] != "agent" || line["agentId"] != agent || line["runId"] != run {
+				t.Errorf("the lease was released by %v", line)
+			}
+		})
+	}
+	if !slices.Equal(socket.lasting, events.lasting) {
+		t.Errorf("the socket told\n%s\nthe events\n%s", strings.Join(socket.lasting, "\n"), strings.Join(events.lasting, "\n"))
+	}
+	for id, from := range events.after {
+		next, stop := follow(t, url, "Last-Event-ID: "+id)
+		if got := readStory(t, sse(next)).lasting; !slices.Equal(got, events.lasting[from:]) {
+			t.Errorf("after %s come\n%s\nwant\n%s", id, strings.Join(got, "\n"), strings.Join(events.lasting[from:], "\n"))
+		}
+		stop()
+	}
+}
+
+// A story is what a stream told of a run, to its end.
+type story struct {
+	frames  []frame
+	log     string         // of the run, until its status said that it is over
+	lasting []string       // frames as they were written, without the log's
+	after   map[string]int // where in lasting one goes on after an ID
+}
+
+// readStory reads frames until a run's last.
+func readStory(t *testing.T, next func() (id, kind string, data []byte)) (s story) {
+	t.Helper()
+	s.after = map[string]int{}
+	for over := false; ; {
+		id, kind, data := next()
+		var f frame
+		if err := json.Unmarshal(data, &f); err != nil {
+			t.Fatal(err)
+		}
+		s.frames = append(s.frames, f)
+		if kind != "" && kind != f.Type || id != "" && id != fmt.Sprint(f.ID) {
+			t.Errorf("event %q of ID %q is %s", kind, id, data)
+		}
+		if f.Type == "heartbeat.run.log" {
+			if id != "" || over {
+				t.Errorf("a line of the log has the ID %q; the run's end was told before it: %v", id, over)
+			}
+			s.log += f.Payload["chunk"].(string)
 			continue
 		}
-		c := comparison{m: &replay{}}
-		delete(w.Payload, "payload") // of an event, what its adapter says
-		delete(w.Payload, "changes")
-		if d, ok := w.Payload["details"].(map[string]any); ok {
-			delete(d, "changes")
-			delete(d, "_previous")
-			delete(d, "source") // that an update came with a comment, which the comment's frame tells
+		s.lasting = append(s.lasting, string(data))
+		over = over || f.kind() == "heartbeat.run.status/succeeded"
+		if f.Payload["message"] == "run scratch cleaned" {
+			return s
 		}
-		c.values("", any(w.Payload), any(g.Payload))
-		for _, d := range c.diff {
-			t.Errorf("%s: %s", w.kind(), d)
+		if id != "" {
+			s.after[id] = len(s.lasting)
 		}
 	}
-	run := got["heartbeat.run.status/succeeded"].Payload["runId"].(string)
-	if line := got["activity.logged/environment.lease_released"].Payload; line["actorType"] != "agent" || line["agentId"] != agent || line["runId"] != run {
-		t.Errorf("the lease was released by %v", line)
+}
+
+// differs says in what a frame is not as it was recorded.
+func (f frame) differs(got frame) []string {
+	c, payload := comparison{m: &replay{}}, maps.Clone(f.Payload)
+	delete(payload, "payload") // of an event, what its adapter says
+	delete(payload, "changes")
+	if d, ok := payload["details"].(map[string]any); ok {
+		d = maps.Clone(d)
+		delete(d, "changes")
+		delete(d, "_previous")
+		delete(d, "source") // that an update came with a comment, which the comment's frame tells
+		payload["details"] = d
 	}
+	c.values("", any(payload), any(got.Payload))
+	return c.diff
 }
