@@ -104,7 +104,7 @@ func (s *Server) issueRoutes() []Route {
 		Method: "GET", Path: "/api/companies/{companyId}/issues/count", Tag: "issues", Summary: "Count issues that need attention", Handle: countIssues,
 		Query: issueChoices(),
 	}, {
-		Method: "POST", Path: "/api/companies/{companyId}/issues", Tag: "issues", Summary: "Create an issue", In: createIssue{}, Status: 201,
+		Method: "POST", Path: "/api/companies/{companyId}/issues", Tag: "issues", Summary: "Create an issue", In: createTop{}, Status: 201,
 		Handle: func(rc *Request) (Response, error) { return newIssue(rc, rc.Path("companyId"), "") },
 	}, {
 		Method: "POST", Path: "/api/issues/{id}/children", Tag: "issues", Summary: "Create a sub-issue", In: createIssue{}, Status: 201,
@@ -221,7 +221,7 @@ func countIssues(rc *Request) (r Response, err error) {
 
 // newIssue creates an issue, below parent when that is not "".
 func newIssue(rc *Request, of, parent string) (Response, error) {
-	in, err := Body[createIssue](rc)
+	in, err := Body[createTop](rc)
 	if err != nil {
 		return Response{}, err
 	}
@@ -231,6 +231,11 @@ func newIssue(rc *Request, of, parent string) (Response, error) {
 	p := in.command(parent != "")
 	if parent != "" {
 		p.Parent = parent
+	}
+	if d := in.Discovery.Pointer(); d != nil {
+		if p, err = d.apply(rc, of, p, parent != ""); err != nil {
+			return Response{}, err
+		}
 	}
 	if err := rawBounds(p.WorkspaceSettings, p.AdapterOverrides, p.ExecutionPolicy, p.UnblockDescriptor); err != nil {
 		return Response{}, err

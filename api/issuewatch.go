@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
@@ -228,4 +229,59 @@ func steerQueued(rc *Request) (Response, error) {
 	}
 	return Response{}, Conflict("Comments can not be told to a run that is at work; interrupt it instead",
 		map[string]string{"companyId": of, "issueId": issue, "queueId": in.Queue, "protocol": "legacy"})
+}
+
+// createTop is the body of an issue that is made by itself.
+type createTop struct {
+	createIssue
+	Discovery Opt[discoveryBody] `json:"watchdogDiscovery" doc:"by an agent at work as a watchdog: the issue is about a fault that it came upon, not a part of what it looks after"`
+}
+
+// discoveryBody is what a watchdog says about a fault that it came upon.
+type discoveryBody struct {
+	Kind     string      `json:"kind" enum:"product_bug,platform_bug"`
+	Evidence Opt[string] `json:"evidenceMarkdown" maxLength:"20000" maxBytes:"20000"`
+}
+
+// originDiscovery is the origin of an issue about a fault that a watchdog came upon.
+const originDiscovery = "task_watchdog_product_bug"
+
+// apply returns an issue as one about a fault that the run of the request came upon
+// while it looked after another: outside that one's tree, with what it is about in its
+// text and origin, and with the project, goal and billing code of that one where none is given.
+func (d discoveryBody) apply(rc *Request, of string, p company.CreateIssue, child bool) (company.CreateIssue, error) {
+	if child {
+		return p, Unprocessable("What a watchdog came upon is no part of an issue; make it with POST /api/companies/{companyId}/issues", nil)
+	}
+	var watched company.Issue
+	var prefix string
+	err := rc.View(func(tx *ledger.Tx) error {
+		r, ok := company.RunOf(tx, of, rc.Run)
+		if ok = ok && rc.IsAgent() && r.Agent == rc.Actor.ID; ok {
+			watched, ok = company.WatchedBy(tx, r, r.Agent)
+		}
+		if !ok {
+			return ledger.Refuse(ledger.Forbidden, nil, "watchdogDiscovery is for an agent in a run for an issue that it looks after; make the issue without it")
+		}
+		row, _ := company.CompanyOf(tx, of)
+		prefix = row.IssuePrefix
+		return nil
+	})
+	if err != nil {
+		return p, err
+	}
+	text := "## Watchdog Discovery\n\n- Kind: " + d.Kind + "\n- Watched source issue: [" + watched.Identifier + "](/" + prefix + "/issues/" + watched.Identifier + ")\n- Run: " + rc.Run
+	if e := strings.TrimSpace(d.Evidence.Or("")); e != "" {
+		text += "\n\n" + e
+	}
+	if p.Description != "" {
+		text = p.Description + "\n\n" + text
+	}
+	if len(text) > company.MaxText {
+		return p, ledger.Refuse(ledger.TooLarge, nil, "description and evidenceMarkdown have more than %d bytes together", company.MaxText)
+	}
+	p.Description, p.Parent, p.BlockParent = text, "", false
+	p.OriginKind, p.OriginID, p.OriginRun, p.OriginFingerprint = originDiscovery, watched.ID, rc.Run, originDiscovery+":"+watched.ID+":"+rc.Run
+	p.Project, p.Goal, p.BillingCode = cmp.Or(p.Project, watched.Project), cmp.Or(p.Goal, watched.Goal), cmp.Or(p.BillingCode, watched.BillingCode)
+	return p, nil
 }

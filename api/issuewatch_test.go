@@ -157,3 +157,37 @@ func TestWatchdogsAndMonitorsThroughTheAPI(t *testing.T) {
 	h.rest()
 	h.call("GET", "/api/issues/"+waiting+"/diagnostics/wakes", "").want(t, 200, `"issue_monitor_due"`)
 }
+
+// An agent at work as a watchdog reports a fault that it came upon: the issue is outside
+// what it looks after, and says what it is about. Nobody else does.
+func TestAWatchdogReportsAFault(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	of := h.company("Acme")
+	in := "/api/companies/" + of
+	wendy := h.call("POST", in+"/agents", `{"name":"Wendy","adapterConfig":{"command":"true"}}`).want(t, 201, "").field(t, "id")
+	token := h.call("POST", "/api/agents/"+wendy+"/keys", `{"name":"k"}`).want(t, 201, "").field(t, "token")
+	project := h.call("POST", in+"/projects", `{"name":"Site"}`).want(t, 201, "").field(t, "id")
+	top := h.call("POST", in+"/issues", `{"title":"Top","projectId":"`+project+`","billingCode":"B1"}`).want(t, 201, "")
+	leaf := h.call("POST", "/api/issues/"+top.field(t, "id")+"/children", `{"title":"Leaf","status":"todo","assigneeAgentId":"`+wendy+`"}`).want(t, 201, "").field(t, "id")
+	run := h.start(of, firstOf(t, h.call("GET", in+"/heartbeat-runs", "")))
+	as := []string{"Authorization: Bearer " + token, "X-Paperclip-Run-Id: " + run}
+	report := func(more string) string {
+		return `{"title":"It fails","description":"It does.","parentId":"` + leaf + `","watchdogDiscovery":{"kind":"platform_bug","evidenceMarkdown":"Twice."}` + more + `}`
+	}
+	h.call("POST", in+"/issues", report(""), as...).want(t, 403, "watchdogDiscovery is for an agent")
+	h.call("PUT", "/api/issues/"+top.field(t, "id")+"/watchdog", `{"agentId":"`+wendy+`"}`).want(t, 200, "")
+	h.call("POST", in+"/issues", report("")).want(t, 403, "")
+	h.call("POST", in+"/issues", `{"title":"x","watchdogDiscovery":{"kind":"bug"}}`, as...).want(t, 400, at("watchdogDiscovery.kind"))
+	h.call("POST", "/api/issues/"+leaf+"/children", report(""), as...).want(t, 422, "no part of an issue")
+	made := h.call("POST", in+"/issues", report(""), as...).want(t, 201, `"parentId":null`).want(t, 201, `"originKind":"task_watchdog_product_bug"`).
+		want(t, 201, `"originId":"`+top.field(t, "id")+`"`).want(t, 201, `"originRunId":"`+run+`"`).want(t, 201, `"projectId":"`+project+`"`).want(t, 201, `"billingCode":"B1"`)
+	text := made.field(t, "description")
+	for _, part := range []string{"It does.\n\n## Watchdog Discovery\n", "Watched source issue: [" + top.field(t, "identifier") + "](/", "platform_bug", "\n\nTwice."} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the text is %q, without %q", text, part)
+		}
+	}
+	h.call("POST", in+"/issues", `{"title":"Long","description":"`+strings.Repeat("x", company.MaxText-10)+`","watchdogDiscovery":{"kind":"product_bug"}}`, as...).want(t, 413, "")
+	h.call("POST", in+"/issues", `{"title":"Own","watchdogDiscovery":null}`).want(t, 201, `"originKind":"manual"`)
+}

@@ -236,15 +236,19 @@ func watches(tx *ledger.Tx, r Run, agent string) bool {
 	if manages(tx, r.Company, agent, r.Agent) {
 		return true
 	}
+	_, ok := WatchedBy(tx, r, agent)
+	return ok
+}
+
+// WatchedBy returns the issue that an agent looks after: that of a run, or the nearest
+// above it.
+func WatchedBy(tx *ledger.Tx, r Run, agent string) (Issue, bool) {
 	at, ok := issues.Get(tx, r.Company, r.Context.IssueID)
 	for n := 0; ok && n <= MaxIssueDepth; n++ {
 		if w, found := watchdogs.Get(tx, r.Company, at.ID); found && w.Agent == agent {
-			return true
-		}
-		if at.Parent == "" {
-			return false
+			return at, true
 		}
 		at, ok = issues.Get(tx, r.Company, at.Parent)
 	}
-	return false
+	return Issue{}, false
 }
