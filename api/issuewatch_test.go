@@ -183,7 +183,7 @@ func TestAWatchdogReportsAFault(t *testing.T) {
 	made := h.call("POST", in+"/issues", report(""), as...).want(t, 201, `"parentId":null`).want(t, 201, `"originKind":"task_watchdog_product_bug"`).
 		want(t, 201, `"originId":"`+top.field(t, "id")+`"`).want(t, 201, `"originRunId":"`+run+`"`).want(t, 201, `"projectId":"`+project+`"`).want(t, 201, `"billingCode":"B1"`)
 	text := made.field(t, "description")
-	for _, part := range []string{"It does.\n\n## Watchdog Discovery\n", "Watched source issue: [" + top.field(t, "identifier") + "](/", "platform_bug", "\n\nTwice."} {
+	for _, part := range []string{"It does.\n\n## Found by a watchdog\n", "While it looked after [" + top.field(t, "identifier") + "](/", "platform_bug", "\n\nTwice."} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the text is %q, without %q", text, part)
 		}
