@@ -291,10 +291,10 @@ func (e *exporter) allAgents() error {
 	all := company.AgentsOf(e.tx, e.of.ID, e.include.Issues) // of those whose time is over the work is told
 	over := func(a company.Agent) bool { return a.Status == company.AgentTerminated }
 	slices.SortFunc(all, func(a, b company.Agent) int {
-		return cmp.Or(cmp.Compare(a.URLKey(), b.URLKey()), later(over(a), over(b)), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(later(company.URLKey(a.Name) == "", company.URLKey(b.Name) == ""), cmp.Compare(company.URLKey(a.Name), company.URLKey(b.Name)), later(over(a), over(b)), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	for _, a := range all {
-		if s := slug(e.agents, a.ID, a.URLKey(), "agent"); !wanted(e.body.Agents, s, a.ID) {
+		if s := slug(e.agents, a.ID, a.Name, "agent"); !wanted(e.body.Agents, s, a.ID) {
 			delete(e.agents, a.ID)
 		}
 	}
@@ -511,14 +511,29 @@ func (e *exporter) sidebar() {
 	walk(company.Org(e.tx, e.of.ID))
 }
 
+// byMaking sorts projects by when they were made, those of an import, which are of one
+// moment, as the package had them.
+func byMaking(all []company.Project) []company.Project {
+	slices.SortFunc(all, func(a, b company.Project) int {
+		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return all
+}
+
+// projectSlugs names a company's projects as an export of all of them does, by ID.
+func projectSlugs(all []company.Project) map[string]string {
+	taken := map[string]string{}
+	for _, p := range byMaking(all) {
+		slug(taken, p.ID, p.Name, "project")
+	}
+	return taken
+}
+
 func (e *exporter) allProjects() error {
 	if !e.include.Projects {
 		return nil
 	}
-	all := company.ProjectsOf(e.tx, e.of.ID)
-	slices.SortFunc(all, func(a, b company.Project) int {
-		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
-	})
+	all := byMaking(company.ProjectsOf(e.tx, e.of.ID))
 	for _, p := range all {
 		s := slug(e.projects, p.ID, p.Name, "project")
 		if !wanted(e.body.Projects, s, p.ID) || p.ArchivedAt != 0 && !e.include.Issues {

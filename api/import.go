@@ -488,12 +488,12 @@ func (im *importer) against(tx *ledger.Tx) error {
 	}
 	names := map[string]bool{}
 	for _, a := range agents {
-		names[a.URLKey()] = true
+		names[nameKey(a.Name)] = true
 	}
 	for _, a := range im.m.Agents {
 		p := agentPlan{Slug: a.Slug, Action: "create", Name: cmp.Or(im.body.NameOverrides[a.Slug], a.Name)}
 		if a.Terminated { // takes no name, and meets only those who have left
-			at := slices.IndexFunc(gone, func(b company.Agent) bool { return b.URLKey() == company.URLKey(p.Name) })
+			at := slices.IndexFunc(gone, func(b company.Agent) bool { return nameKey(b.Name) == nameKey(p.Name) })
 			if at >= 0 && im.collision != "rename" {
 				why := "Existing slug matched; who has left stays as it was."
 				p.Action, p.Reason, p.Existing = "skip", &why, &gone[at].ID
@@ -501,7 +501,10 @@ func (im *importer) against(tx *ledger.Tx) error {
 			im.plan.Agents = append(im.plan.Agents, p)
 			continue
 		}
-		at := slices.IndexFunc(agents, func(b company.Agent) bool { return b.URLKey() == a.Slug || b.URLKey() == company.URLKey(p.Name) })
+		key := company.URLKey(p.Name)
+		at := slices.IndexFunc(agents, func(b company.Agent) bool {
+			return nameKey(b.Name) == nameKey(p.Name) || b.URLKey() == a.Slug && (key != "" || b.ID == a.Slug)
+		})
 		if at >= 0 {
 			p.Action, p.Reason = im.collide("slug")
 			if p.Action == "create" {
@@ -509,19 +512,25 @@ func (im *importer) against(tx *ledger.Tx) error {
 			} else {
 				p.Existing = &agents[at].ID
 			}
-		} else if names[company.URLKey(p.Name)] {
+		} else if key != "" && names[key] { // a name without a key is nobody's alone
 			p.Name = freeName(names, p.Name)
 		}
-		names[company.URLKey(p.Name)] = true
+		names[nameKey(p.Name)] = true
 		im.plan.Agents = append(im.plan.Agents, p)
 	}
 	names = map[string]bool{}
+	there := projectSlugs(projects)
 	for _, p := range projects {
-		names[company.URLKey(p.Name)] = true
+		names[nameKey(p.Name)] = true
 	}
 	for _, p := range im.m.Projects {
 		plan := projectPlan{Slug: p.Slug, Action: "create", Name: p.Name}
-		if at := slices.IndexFunc(projects, func(b company.Project) bool { return company.URLKey(b.Name) == p.Slug }); at >= 0 {
+		if at := slices.IndexFunc(projects, func(b company.Project) bool {
+			if company.URLKey(p.Name) == "" {
+				return b.Name == p.Name
+			}
+			return there[b.ID] == p.Slug
+		}); at >= 0 {
 			plan.Action, plan.Reason = im.collide("slug")
 			if plan.Action == "create" {
 				plan.Name = freeName(names, p.Name)
@@ -535,7 +544,7 @@ func (im *importer) against(tx *ledger.Tx) error {
 				}
 			}
 		}
-		names[company.URLKey(plan.Name)] = true
+		names[nameKey(plan.Name)] = true
 		im.plan.Projects = append(im.plan.Projects, plan)
 	}
 	for _, i := range im.m.Issues {
@@ -561,9 +570,13 @@ func (im *importer) collide(what string) (action string, reason *string) {
 	return "create", &why
 }
 
+// nameKey is what tells names apart: what they are called in addresses, or
+// themselves when they have no letter or digit for it, as in other scripts.
+func nameKey(name string) string { return cmp.Or(company.URLKey(name), name) }
+
 func freeName(taken map[string]bool, name string) string {
 	out := name
-	for n := 2; taken[company.URLKey(out)]; n++ {
+	for n := 2; taken[nameKey(out)]; n++ {
 		out = name + " " + strconv.Itoa(n)
 	}
 	return out

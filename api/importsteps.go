@@ -121,7 +121,19 @@ func rawObject(m map[string]any) (json.RawMessage, error) {
 	return json.Marshal(m)
 }
 
+// newIDs returns n IDs in their order. What a package has one after the other keeps
+// that order in the company, though all of it is made at one moment.
+func (im *importer) newIDs(n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = im.newID()
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 func (im *importer) agentSteps() error {
+	ids := im.newIDs(len(im.m.Agents))
 	im.done.Agents = make([]importedRow, len(im.m.Agents))
 	order := make([]int, len(im.m.Agents)) // those who have left come last: others may have their names
 	for n := range order {
@@ -131,11 +143,9 @@ func (im *importer) agentSteps() error {
 	for _, n := range order {
 		a, p := im.m.Agents[n], im.plan.Agents[n]
 		row := importedRow{Slug: a.Slug, Name: p.Name, Reason: p.Reason, Action: map[string]string{"create": "created", "update": "updated", "skip": "skipped"}[p.Action]}
-		id := ""
+		id := ids[n]
 		if p.Existing != nil {
 			id = *p.Existing
-		} else {
-			id = im.newID()
 		}
 		row.ID = &id
 		im.done.Agents[n] = row
@@ -299,10 +309,11 @@ func envNames(e portable.EnvInput) []string {
 }
 
 func (im *importer) projectSteps() error {
+	ids := im.newIDs(len(im.m.Projects))
 	for n, p := range im.m.Projects {
 		plan := im.plan.Projects[n]
 		row := importedRow{Slug: p.Slug, Name: plan.Name, Reason: plan.Reason, Action: map[string]string{"create": "created", "update": "updated", "skip": "skipped"}[plan.Action]}
-		id := im.newID()
+		id := ids[n]
 		if plan.Existing != nil {
 			id = *plan.Existing
 		}

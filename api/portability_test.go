@@ -462,6 +462,63 @@ func TestCollisionsFollowTheStrategy(t *testing.T) {
 }
 
 // An import that can not be carried out to its end leaves nothing behind.
+// Names that have no letter or digit for an address, and such as are the same there,
+// stay what they are: in a new company, whatever IDs it gives, and in one that has
+// them already. Texts keep the ends of their lines.
+func TestNamesOfAnyScriptSurviveARoundTrip(t *testing.T) {
+	t.Parallel()
+	from := newHarness(t)
+	of := from.company("Завод")
+	put := func(path, name, more string) string {
+		return from.call("POST", "/api/companies/"+of+"/"+path, fmt.Sprintf(`{"name":%q%s}`, name, more)).want(t, 201, "").decode(t).(map[string]any)["id"].(string)
+	}
+	lead := ""
+	for _, name := range []string{"Ада", "Боб", "株式会社", "Agent", "Zoë", "🚀"} {
+		more := `,"adapterType":"process","adapterConfig":{"command":"true"}`
+		if lead != "" {
+			more += `,"reportsTo":"` + lead + `"`
+		}
+		lead = put("agents", name, more)
+	}
+	projects := []string{"P", "p-2", "p", "Рука", "Нога", "Project", "Глаз"}
+	for n := range 8 {
+		projects = append(projects, strings.Repeat("!", n)+"arm")
+	}
+	for _, name := range projects {
+		put("projects", name, fmt.Sprintf(`,"description":"About %s"`, name))
+	}
+	issue := from.call("POST", "/api/companies/"+of+"/issues", `{"title":"Ends","description":"\r\none\r\ntwo"}`).want(t, 201, "").decode(t).(map[string]any)["id"].(string)
+	from.call("PUT", "/api/issues/"+issue+"/documents/plan", `{"title":"Plan","format":"markdown","body":"one\r\ntwo\r\n"}`).want(t, 201, "")
+
+	first := from.export(t, of, everything)
+	for n := range 3 { // by chance IDs might be in any order
+		to := newHarness(t)
+		var done imported
+		a := to.call("POST", "/api/companies/import", importOf(t, first, `{"mode":"new_company"}`, ""), "Idempotency-Key: import "+fmt.Sprint(n))
+		if err := json.Unmarshal(a.want(t, 200, "").body, &done); err != nil {
+			t.Fatal(err)
+		}
+		sameFiles(t, first.Files, to.export(t, done.Company.ID, everything).Files)
+	}
+	var seen importPreview
+	a := from.call("POST", "/api/companies/import/preview", importOf(t, first, `{"mode":"existing_company","companyId":"`+of+`"}`, `,"collisionStrategy":"skip"`))
+	if err := json.Unmarshal(a.want(t, 200, "").body, &seen); err != nil {
+		t.Fatal(err)
+	}
+	view(t, from, func(tx *ledger.Tx) {
+		for _, p := range seen.Plan.Agents {
+			if b, _ := company.AgentByID(tx, deref(p.Existing)); p.Action != "skip" || b.Name != p.Name {
+				t.Errorf("agent %s: %s, taken for %s", p.Name, p.Action, b.Name)
+			}
+		}
+		for _, p := range seen.Plan.Projects {
+			if b, _ := company.ProjectOf(tx, of, deref(p.Existing)); p.Action != "skip" || b.Name != p.Name {
+				t.Errorf("project %s: %s, taken for %s", p.Name, p.Action, b.Name)
+			}
+		}
+	})
+}
+
 func TestAnImportIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

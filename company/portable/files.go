@@ -122,8 +122,21 @@ func checkPath(name string) error {
 	return nil
 }
 
-// text returns a text file of a package.
+// text returns a text file of a package, its lines ended as ours are when the file has
+// front matter that is not, or none: then some editor or version control ended them so.
+// In what we wrote a carriage return is the text's own.
 func (files Files) text(name string) (string, error) {
+	text, err := files.verbatim(name)
+	if text = strings.TrimPrefix(text, "\uFEFF"); !strings.HasPrefix(text, fence) { // some editors write the mark first
+		text = lines(text)
+	}
+	return text, err
+}
+
+func lines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
+
+// verbatim returns a text file as it is: one that is all content.
+func (files Files) verbatim(name string) (string, error) {
 	f := files[name]
 	if len(f.Data) > MaxText {
 		return "", malformed("%s is longer than %d bytes", name, MaxText)
@@ -131,8 +144,7 @@ func (files Files) text(name string) (string, error) {
 	if !utf8.Valid(f.Data) {
 		return "", malformed("%s is not text", name)
 	}
-	text := strings.TrimPrefix(string(f.Data), "\uFEFF") // which some editors write first
-	return strings.ReplaceAll(text, "\r\n", "\n"), nil
+	return string(f.Data), nil
 }
 
 // Paths returns the paths in order.
@@ -190,7 +202,9 @@ func split(name, text string, v any) (body string, err error) {
 	rest = "\n" + rest // so that front matter may be empty
 	front, body, ok := strings.Cut(rest, "\n"+fence)
 	if !ok {
-		if front, ok = strings.CutSuffix(rest, "\n---"); !ok {
+		if front, ok = strings.CutSuffix(rest, "\n---"); !ok && strings.Contains(rest, "\n---\r\n") {
+			return split(name, lines(text), v)
+		} else if !ok {
 			return "", malformed("%s: its front matter does not end", name)
 		}
 	}
@@ -203,7 +217,10 @@ func split(name, text string, v any) (body string, err error) {
 // plain returns what a YAML error says, without quoting the document's text.
 func plain(err error) string {
 	if t, ok := errors.AsType[*yaml.TypeError](err); ok && len(t.Errors) > 0 {
-		line, _, _ := strings.Cut(t.Errors[0], ":")
+		line, what, _ := strings.Cut(t.Errors[0], ":")
+		if strings.Contains(what, "already defined") {
+			return line + ": a key is there twice"
+		}
 		return line + ": a value has the wrong type"
 	}
 	return strings.TrimPrefix(err.Error(), "yaml: ")

@@ -1,6 +1,8 @@
 package portable
 
 import (
+	"archive/zip"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -273,6 +275,45 @@ func TestFrontMatterIsFoundAsItIsWritten(t *testing.T) {
 	}
 	if a, b := m.Agents[0], m.Agents[1]; a.Name != "ada" || a.Instructions != "Do good." || b.Name != "bob" || b.Instructions != "" {
 		t.Errorf("the agents are %+v, %+v", a, b)
+	}
+}
+
+// Lines that an editor of another system ended are ours; what was written here keeps
+// its own, a document whatever it begins with.
+func TestEndsOfLinesAreTheTexts(t *testing.T) {
+	t.Parallel()
+	task := func(end string) string { return "---" + end + "name: T" + end + "---" + end + end + "one\r\ntwo" + end }
+	for file, want := range map[string]string{task("\n"): "one\r\ntwo", task("\r\n"): "one\ntwo", "---\nname: T\r\n---\r\n\r\none\r\ntwo\r\n": "one\ntwo", "one\r\ntwo": "one\ntwo"} {
+		m, _, err := Read(Files{companyFile: Text("---\nname: Acme\n---\n"), "tasks/t/TASK.md": Text(file), "tasks/t/documents/plan.md": Text("\uFEFFone\r\n")})
+		if err != nil {
+			t.Fatalf("%q: %v", file, err)
+		}
+		if i := m.Issues[0]; text(i.Description) != want || i.Documents[0].Body != "\uFEFFone\r\n" {
+			t.Errorf("%q is read as %q with %q", file, text(i.Description), i.Documents[0].Body)
+		}
+	}
+}
+
+// What is there twice is no package: readers differ in which of the two they take.
+func TestWhatIsThereTwiceIsRefused(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, name := range []string{companyFile, "agents/ada/AGENTS.md", `agents\ada\AGENTS.md`} {
+		w, err := z.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = w.Write([]byte("---\nname: x\n---\n"))
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Unzip(bytes.NewReader(b.Bytes()), int64(b.Len())); !errors.Is(err, ErrPackage) || !strings.Contains(err.Error(), "is there twice") {
+		t.Errorf("two files of one path: %v", err)
+	}
+	if _, _, err := Read(Files{companyFile: Text("---\nname: a\nname: b\n---\n")}); !errors.Is(err, ErrPackage) || !strings.Contains(err.Error(), "line 2: a key is there twice") {
+		t.Errorf("two keys: %v", err)
 	}
 }
 

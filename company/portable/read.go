@@ -131,7 +131,7 @@ func (r *reader) folders(dir, base string) (out [][2]string) {
 			out = append(out, [2]string{parts[1], name})
 		}
 	}
-	slices.SortFunc(out, func(a, b [2]string) int { return cmp.Compare(a[0], b[0]) })
+	slices.SortFunc(out, func(a, b [2]string) int { return natural(a[0], b[0]) })
 	return out
 }
 
@@ -264,7 +264,7 @@ func (r *reader) agents() error {
 		dir := path.Dir(name) + "/"
 		for _, other := range r.below(dir) {
 			if rest := other[len(dir):]; rest != "AGENTS.md" && !r.files[other].Binary {
-				text, err := r.files.text(other)
+				text, err := r.files.verbatim(other)
 				if err != nil {
 					return err
 				}
@@ -452,7 +452,7 @@ func (r *reader) task(i *Issue, s sideTask) error {
 		if strings.Contains(rest, "/") {
 			continue
 		}
-		text, err := r.files.text(name)
+		text, err := r.files.verbatim(name)
 		if err != nil {
 			return err
 		}

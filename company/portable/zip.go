@@ -35,7 +35,11 @@ func Unzip(r io.ReaderAt, size int64) (Files, error) {
 		if left -= int64(len(b)); left < 0 {
 			return nil, malformed("more than %d MiB", MaxBytes>>20)
 		}
-		files[strings.ReplaceAll(f.Name, `\`, "/")] = File{Data: b, Binary: !utf8.Valid(b)}
+		name := strings.ReplaceAll(f.Name, `\`, "/")
+		if _, twice := files[name]; twice {
+			return nil, malformed("%q is there twice", f.Name)
+		}
+		files[name] = File{Data: b, Binary: !utf8.Valid(b)}
 	}
 	return files, nil
 }
