@@ -109,13 +109,18 @@ func newComment(rc *Request) (Response, error) {
 // knowsOrders refuses what is asked for in members of a body that nodes of an older
 // version, of which the mesh has some, would take without effect.
 func knowsOrders(rc *Request, asked bool, members string) error {
+	return knows(rc, ledger.LevelOrders, asked, members)
+}
+
+// knows does the same for members that nodes know from a level on.
+func knows(rc *Request, needed uint64, asked bool, members string) error {
 	if !asked {
 		return nil
 	}
 	return rc.View(func(tx *ledger.Tx) error {
-		if level := ledger.Features(tx); level < ledger.LevelOrders {
+		if level := ledger.Features(tx); level < needed {
 			return Conflict("This mesh has nodes of an older version, which do not know "+members+"; upgrade them first, or leave it out",
-				map[string]uint64{"level": level, "needed": ledger.LevelOrders})
+				map[string]uint64{"level": level, "needed": needed})
 		}
 		return nil
 	})

@@ -78,6 +78,7 @@ type updateIssue struct {
 	UnblockDescriptor  Opt[json.RawMessage] `json:"unblockDescriptor" maxBytes:"16000"`
 	InheritFrom        Opt[string]          `json:"inheritExecutionWorkspaceFromIssueId" format:"uuid" doc:"another issue of the project, whose execution workspace the runs of this one use too"`
 	ReviewRequest      Opt[reviewRequest]   `json:"reviewRequest" doc:"what who decides the pending stage of the executionPolicy is asked to look at; null takes it back"`
+	ReviewInteraction  string               `json:"reviewInteractionId,omitempty" format:"uuid" doc:"with the status in_review: the pending confirmation, made by who changes the issue, by which the review is asked for; reviewPolicy says who decides it"`
 	HiddenAt           Opt[company.Time]    `json:"hiddenAt" format:"date-time"`
 	Reopen             bool                 `json:"reopen,omitempty" doc:"a done or cancelled issue is to do again; the board only"`
 	Comment            string               `json:"comment,omitempty" minLength:"1" maxLength:"200000" maxBytes:"200000"`
@@ -339,6 +340,9 @@ func patchIssue(rc *Request) (Response, error) {
 		"resume, interrupt, reviewRequest and inheritExecutionWorkspaceFromIssueId"); err != nil {
 		return Response{}, err
 	}
+	if err := knows(rc, ledger.LevelCancels, in.ReviewInteraction != "", "reviewInteractionId"); err != nil {
+		return Response{}, err
+	}
 	of, issue, err := locateIssue(rc)
 	if err != nil {
 		return Response{}, err
@@ -366,7 +370,7 @@ func (in updateIssue) command(issue string) company.UpdateIssue {
 		Workspace: idPointer(in.ProjectWorkspaceID), Goal: idPointer(in.GoalID), Parent: idPointer(in.ParentID), BillingCode: textOf(in.BillingCode),
 		HarnessKind: textOf(in.HarnessKind), ReviewPolicy: textOf(in.ReviewPolicy), ExecutionWorkspace: idPointer(in.WorkspaceID), WorkspacePref: textOf(in.WorkspacePref),
 		WorkspaceSettings: rawOf(in.WorkspaceSettings), AdapterOverrides: rawOf(in.AdapterOverrides), ExecutionPolicy: rawOf(in.ExecutionPolicy),
-		UnblockDescriptor: rawOf(in.UnblockDescriptor), Reopen: in.Reopen, InheritFrom: bodyID(in.InheritFrom)}
+		UnblockDescriptor: rawOf(in.UnblockDescriptor), Reopen: in.Reopen, InheritFrom: bodyID(in.InheritFrom), Review: strings.ToLower(in.ReviewInteraction)}
 	if in.ReviewRequest.Set {
 		p.ReviewRequest = new(in.ReviewRequest.Or(reviewRequest{}).Instructions)
 	}

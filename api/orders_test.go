@@ -38,3 +38,20 @@ func TestRequestsAreCarriedOutInFull(t *testing.T) {
 	h.call("GET", "/api/issues/"+work+"/heartbeat-context", "").want(t, 200, `"reviewRequest":{"instructions":"Look at the welds"}`)
 	h.call("PATCH", "/api/issues/"+work, `{"reviewRequest":null}`).want(t, 200, `"reviewRequest":null`)
 }
+
+// An issue in review names the confirmation by which that is asked for, and its review
+// policy says who decides it.
+func TestAReviewIsAskedForByAnInteraction(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	in := "/api/companies/" + h.company("Reviews")
+	issue := "/api/issues/" + h.call("POST", in+"/issues", `{"title":"Work","status":"in_progress","assigneeUserId":"local-board","reviewPolicy":"not_creator"}`).want(t, 201, "").field(t, "id")
+	asked := h.call("POST", issue+"/interactions", `{"kind":"request_confirmation","payload":{"version":1,"prompt":"Good?"}}`).want(t, 201, "").field(t, "id")
+	name := `"reviewInteractionId":"` + asked + `"`
+	h.call("PATCH", issue, `{"title":"Works",`+name+`}`).want(t, 422, "in_review")
+	h.call("PATCH", issue, `{"status":"in_review","reviewInteractionId":"`+NewID()+`"}`).want(t, 404, "no such interaction")
+	h.call("PATCH", issue, `{"status":"in_review",`+name+`}`).want(t, 200, `"reviewInteractionId":{"from":null,"to":"`+asked+`"}`)
+	h.call("POST", issue+"/interactions/"+asked+"/accept", `{}`).want(t, 403, "review_policy_denied")
+	h.call("PATCH", issue, `{"reviewPolicy":"human_only"}`).want(t, 200, "")
+	h.call("POST", issue+"/interactions/"+asked+"/accept", `{}`).want(t, 200, `"status":"accepted"`)
+}

@@ -23,6 +23,9 @@ func toResolve(c *ledger.Context, p ResolveInteraction) (i Issue, in Interaction
 	if err := in.mayResolve(c); err != nil {
 		return i, in, body, err
 	}
+	if err := in.mayReview(c, i); err != nil {
+		return i, in, body, err
+	}
 	if in.Status != "pending" {
 		return i, in, body, ledger.Refuse(ledger.Conflict, jsonObject{}.str("interactionId", in.ID).str("status", in.Status).close(), "Interaction has already been resolved")
 	}
@@ -48,6 +51,49 @@ func (in Interaction) mayResolve(c *ledger.Context) error {
 		return refuse("Another agent is asked")
 	case agent && in.AddresseeAgent == "" && in.AddresseeUser != "":
 		return refuse("A person is asked")
+	}
+	return nil
+}
+
+// bindReview returns an issue in review with the confirmation by which the review is
+// asked for; "" leaves it. Who made the confirmation says so, while it waits. From then
+// until the issue leaves the review, the issue's review policy says who decides it,
+// besides its own. Other confirmations of the issue are their own matter.
+func bindReview(c *ledger.Context, i Issue, id string) (Issue, error) {
+	if id == "" || !cancels(c.Tx) {
+		return i, nil
+	}
+	in, ok := InteractionOf(c.Tx, i, id)
+	switch {
+	case !ok:
+		return i, ledger.Refuse(ledger.NotFound, nil, "reviewInteractionId: the issue has no such interaction")
+	case in.Kind != Confirmation && in.Kind != CheckboxConfirm:
+		return i, ledger.Refuse(ledger.Unprocessable, jsonObject{}.str("interactionId", in.ID).str("kind", in.Kind).close(),
+			"A review is asked for by a %s or a %s", Confirmation, CheckboxConfirm)
+	case in.Status != "pending":
+		return i, ledger.Refuse(ledger.Conflict, jsonObject{}.str("interactionId", in.ID).str("status", in.Status).close(), "Interaction has already been resolved")
+	case !in.byActor(c):
+		return i, ledger.Refuse(ledger.Forbidden, jsonObject{}.str("interactionId", in.ID).close(), "Only who made the interaction asks for the review by it; make one of your own, or leave out reviewInteractionId")
+	case i.Status != IssueInReview:
+		return i, ledger.Refuse(ledger.Unprocessable, statusDetail("issueId", i.ID, i.Status), "reviewInteractionId goes with the status %s", IssueInReview)
+	}
+	i.Review = in.ID
+	return i, nil
+}
+
+// mayReview refuses who may not decide the review of an issue by its review policy.
+func (in Interaction) mayReview(c *ledger.Context, i Issue) error {
+	if i.Review != in.ID {
+		return nil
+	}
+	refuse := func(text string) error {
+		return refuseCode(ledger.Forbidden, "review_policy_denied", jsonObject{}.str("code", "review_policy_denied").str("interactionId", in.ID).str("policy", i.ReviewPolicy).close(), "%s", text)
+	}
+	switch {
+	case i.ReviewPolicy == "human_only" && isAgent(c):
+		return refuse("Only a person may decide the review of this issue; have one do so, or change reviewPolicy")
+	case i.ReviewPolicy == "not_creator" && in.byActor(c):
+		return refuse("Who asked for the review of this issue may not decide it; have somebody else do so, or change reviewPolicy")
 	}
 	return nil
 }

@@ -373,3 +373,69 @@ func TestRequestsNameWhatIsOfTheCompany(t *testing.T) {
 		}
 	}
 }
+
+// The confirmation that an issue in review names is decided by whom the issue's review
+// policy lets, until it leaves the review; other confirmations are their own matter.
+func TestAReviewIsDecidedByWhomTheIssueLets(t *testing.T) {
+	t.Parallel()
+	const yes = `{"version":1,"prompt":"Good?"}`
+	for policy, refused := range map[string][]string{"": nil, "anyone": nil, "not_creator": {"ada"}, "human_only": {"ada", "bob"}} {
+		for _, verdict := range []string{"interaction.accept", "interaction.reject"} {
+			d := newDesk(t)
+			ada, bob := d.hired("Ada"), d.hired("Bob")
+			i := d.issue(t, CreateIssue{Assignee: ada, Status: IssueBacklog, ReviewPolicy: policy})
+			who, other := d.onIssue(t, ada, i), as{bob, d.run(bob)}
+			in, loose := d.asks(t, who, i.ID, Confirmation, yes), d.asks(t, who, i.ID, Confirmation, yes)
+			d.must(t, who, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueInReview, Review: in.ID}, nil)
+			if !strings.Contains(string(d.last[0].Details), `"reviewInteractionId":{"from":null,"to":"`+in.ID+`"}`) {
+				t.Errorf("told %s", d.last[0].Details)
+			}
+			for _, by := range []struct {
+				name string
+				who  as
+			}{{"ada", who}, {"bob", other}} {
+				if slices.Contains(refused, by.name) {
+					wantCode(t, d.do(by.who, verdict, ResolveInteraction{Issue: i.ID, ID: in.ID, Reason: "x"}, nil), ledger.Forbidden, "review_policy_denied")
+				}
+			}
+			by := board
+			if !slices.Contains(refused, "bob") {
+				by = other
+			}
+			d.must(t, who, verdict, ResolveInteraction{Issue: i.ID, ID: loose.ID, Reason: "x"}, nil)
+			d.must(t, by, verdict, ResolveInteraction{Issue: i.ID, ID: in.ID, Reason: "x"}, nil)
+			d.must(t, board, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueTodo}, nil)
+			if got := d.load(i.ID); got.Review != "" {
+				t.Errorf("%s: out of the review it names %s", policy, got.Review)
+			}
+		}
+	}
+}
+
+func TestAReviewIsAskedForByAConfirmationOfOnesOwn(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ada, bob := d.hired("Ada"), d.hired("Bob")
+	i, elsewhere := d.issue(t, CreateIssue{Assignee: ada, Status: IssueBacklog}), d.issue(t, CreateIssue{})
+	who := d.onIssue(t, ada, i)
+	const yes = `{"version":1,"prompt":"Good?"}`
+	own, over := d.asks(t, who, i.ID, Confirmation, yes), d.asks(t, who, i.ID, Confirmation, yes)
+	d.must(t, board, "interaction.accept", ResolveInteraction{Issue: i.ID, ID: over.ID}, nil)
+	question := d.asks(t, who, i.ID, AskQuestions, `{"version":1,"questions":[{"id":"q","prompt":"?","selectionMode":"single","options":[{"id":"a"}]}]}`)
+	others := d.asks(t, as{bob, d.run(bob)}, i.ID, Confirmation, yes)
+	there := d.asks(t, who, elsewhere.ID, Confirmation, yes)
+	for id, want := range map[string]ledger.Code{over.ID: ledger.Conflict, question.ID: ledger.Unprocessable, others.ID: ledger.Forbidden, there.ID: ledger.NotFound, uid(7): ledger.NotFound} {
+		wantCode(t, d.do(who, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueInReview, Review: id}, nil), want, "")
+	}
+	wantCode(t, d.do(who, "issue.update", UpdateIssue{Issue: i.ID, Title: new("x"), Review: own.ID}, nil), ledger.Unprocessable, "")
+	d.atLevel(ledger.LevelNamed)
+	d.must(t, who, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueInReview, Review: own.ID}, nil)
+	if got := d.load(i.ID); got.Review != "" {
+		t.Errorf("below the level it names %s", got.Review)
+	}
+	d.atLevel(ledger.LevelCancels)
+	d.must(t, who, "issue.update", UpdateIssue{Issue: i.ID, Review: own.ID}, nil)
+	if got := d.load(i.ID); got.Review != own.ID {
+		t.Errorf("it names %q", got.Review)
+	}
+}

@@ -150,6 +150,9 @@ type Issue struct {
 	// Allowance is the issue, this one or one that it was made below, whose
 	// [Allowance] the work on it is paid from.
 	Allowance string `cbor:"65,keyasint,omitempty"`
+	// Review is the interaction by which the review is asked for that the issue is in,
+	// if one was named; see bindReview.
+	Review string `cbor:"66,keyasint,omitempty"`
 }
 
 // Clone returns a copy that shares no memory with i, as the ledger's cache of
@@ -319,7 +322,7 @@ func (i Issue) enter(to IssueStatus, now Time) Issue {
 	}
 	i.Status = to
 	i.StatusVersion++
-	i.CompletedAt, i.CancelledAt = 0, 0
+	i.CompletedAt, i.CancelledAt, i.Review = 0, 0, ""
 	switch to {
 	case IssueInProgress:
 		if i.StartedAt == 0 {
@@ -412,6 +415,7 @@ func (i Issue) Diff(next Issue) []byte {
 	at("cancelledAt", i.CancelledAt, next.CancelledAt)
 	at("hiddenAt", i.HiddenAt, next.HiddenAt)
 	raw("reviewRequest", i.reviewRequest(), next.reviewRequest())
+	text("reviewInteractionId", i.Review, next.Review)
 	list("labelIds", i.Labels, next.Labels)
 	list("blockedByIssueIds", i.BlockedBy, next.BlockedBy)
 	return d.close()

@@ -38,6 +38,7 @@ type UpdateIssue struct {
 	Comment            *CreateComment  `cbor:"27,keyasint,omitempty"`
 	ReviewRequest      *string         `cbor:"28,keyasint,omitempty"` // what who decides the pending stage is asked; from ledger.LevelOrders on
 	InheritFrom        string          `cbor:"29,keyasint,omitempty"` // as in CreateIssue
+	Review             string          `cbor:"30,keyasint,omitempty"` // the interaction by which the review is asked for; from ledger.LevelCancels on
 }
 
 func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
@@ -84,6 +85,9 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 		return nil, err
 	}
 	if next, err = i.requested(c.Tx, next, p); err != nil {
+		return nil, err
+	}
+	if next, err = bindReview(c, next, p.Review); err != nil {
 		return nil, err
 	}
 	if p.Depth != nil && ledger.Features(c.Tx) >= ledger.LevelTidy {
