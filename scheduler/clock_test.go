@@ -27,6 +27,15 @@ func some(n int) int {
 	return n
 }
 
+// alone passes over a test of what one node decides by itself, over hours, where tests
+// are to be short: its goroutines race in no other way than those of the other tests.
+func alone(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("what one node decides alone is seen without the race detector")
+	}
+}
+
 // fireUnder lets a schedule of every minute and a timer of every minute fall due
 // for n minutes of the mesh's time, while disturb does what it likes at each, and
 // then checks that each time fired exactly once.

@@ -194,6 +194,7 @@ func TestPlacementKnowsTheMachines(t *testing.T) {
 
 // An agent whose runs come to nothing, one after the other, is paused, and says so.
 func TestAnAgentThatComesToNothingIsPaused(t *testing.T) {
+	alone(t)
 	run(t, 1, func(t *testing.T, m *mesh) {
 		for _, tc := range []struct {
 			name, runtime string

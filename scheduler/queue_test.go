@@ -72,6 +72,7 @@ func TestUrgentWorkGoesFirst(t *testing.T) {
 // beyond its turn: the first slot that is free after it came is its own, or the
 // one after that.
 func TestAThousandQueuedRunsDelayNobodyElse(t *testing.T) {
+	alone(t)
 	run(t, 1, func(t *testing.T, m *mesh) {
 		for n := range 10 {
 			of := m.agent(acme, fmt.Sprint("ada", n), "sleep 1s", `{"heartbeat":{"maxConcurrentRuns":50}}`)

@@ -104,6 +104,7 @@ func TestARunThatNoNodeCanTakeEnds(t *testing.T) {
 // progress, and a queue that was full skipped the wake of another. The agent is
 // woken once more; when that comes to nothing the board decides.
 func TestStrandedIssuesAreFound(t *testing.T) {
+	alone(t)
 	run(t, 1, func(t *testing.T, m *mesh) {
 		ada := m.agent(acme, "ada", "sleep 5m", `{"heartbeat":{"maxConcurrentRuns":50}}`)
 		issue := m.issue(acme, ada)

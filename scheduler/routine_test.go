@@ -90,6 +90,7 @@ func TestWhatWasMissedIsLeftOutOrCaughtUp(t *testing.T) {
 // hour that comes twice in autumn fires in the first of them, unless it is of every
 // hour; and months end.
 func TestSchedulesFireWhenClocksChangeAndMonthsEnd(t *testing.T) {
+	alone(t)
 	for _, c := range []struct {
 		name, cron, zone, from string
 		fired                  []string

@@ -256,7 +256,7 @@ func (m *mesh) race(url string) {
 		}
 		for on := range m.Nodes {
 			var seen struct{ AssigneeAgentID, Status string }
-			if _, err := m.call(on, "GET", "/api/issues/"+issue, nil, &seen); err != nil || seen.AssigneeAgentID != winner || winner == "" {
+			if err := m.again(on, "GET", "/api/issues/"+issue, nil, &seen, "X-Selvage-Read", "strong"); err != nil || seen.AssigneeAgentID != winner || winner == "" {
 				t.Fatalf("round %d: %q won, n%d says %+v %v", round, winner, on+1, seen, err)
 			}
 		}
