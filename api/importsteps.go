@@ -249,7 +249,9 @@ func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s company.S
 	if a.ContextMode != "" {
 		s.ContextMode = &a.ContextMode
 	}
-	if a.BudgetCents > 0 {
+	if a.BudgetCents < 0 || a.BudgetCents > maxPackageCents {
+		im.warn("Agent %s: a budget of %d cents a month is none that can be set, and was left out.", a.Slug, a.BudgetCents)
+	} else if a.BudgetCents > 0 {
 		budget := company.Money(a.BudgetCents) * company.Cent
 		s.Budget = &budget
 	}

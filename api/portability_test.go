@@ -519,6 +519,33 @@ func TestNamesOfAnyScriptSurviveARoundTrip(t *testing.T) {
 	})
 }
 
+// A budget that nobody could set is left out of an import, and what JSON has no word
+// for is refused by name.
+func TestAnImportTakesOnlyWhatCouldBeSet(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	send := func(side string) answer {
+		files, err := json.Marshal(map[string]string{"COMPANY.md": "---\nname: Acme\n---\n", "agents/ada/AGENTS.md": "---\nname: Ada\n---\n", ".paperclip.yaml": "agents:\n  ada:\n    " + side + "\n"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h.call("POST", "/api/companies/import", `{"source":{"type":"inline","files":`+string(files)+`},"target":{"mode":"new_company"}}`)
+	}
+	for cents, want := range map[string]float64{"9223372036854775807": 0, "922337203685478": 0, "-5": 0, "700": 700} {
+		var done imported
+		if err := json.Unmarshal(send("budgetMonthlyCents: "+cents).want(t, 200, "").body, &done); err != nil {
+			t.Fatal(err)
+		}
+		row := h.call("GET", "/api/agents/"+deref(done.Agents[0].ID), "").want(t, 200, "").decode(t).(map[string]any)
+		if row["budgetMonthlyCents"] != want || (len(done.Warnings) == 0) != (want > 0) {
+			t.Errorf("%s cents: the budget is %v, warnings %q", cents, row["budgetMonthlyCents"], done.Warnings)
+		}
+	}
+	for _, side := range []string{"metadata: {a: .nan}", "adapter: {config: {a: {1: x}}}"} {
+		send(side).want(t, 422, "a number is none (.nan, .inf), or a key within an object is no text")
+	}
+}
+
 func TestAnImportIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -100,6 +100,9 @@ func (files Files) Rooted() (Files, error) {
 	out := make(Files, len(files))
 	for name, f := range files {
 		if rest, ok := strings.CutPrefix(path.Clean(name), root); ok {
+			if _, twice := out[rest]; twice {
+				return nil, malformed("%q is there twice", rest)
+			}
 			out[rest] = f
 		}
 	}

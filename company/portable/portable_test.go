@@ -181,6 +181,16 @@ func TestMalformedPackagesAreRefused(t *testing.T) {
 		"a backslash":          func(f Files) { f[`agents\ada`] = Text("x") },
 		"a deep path":          func(f Files) { f[strings.Repeat("a/", 20)] = Text("x") },
 		"not text":             func(f Files) { f["agents/ada/AGENTS.md"] = File{Data: []byte{0xff, 0xfe}} },
+		"a path twice":         func(f Files) { f["./agents/ada//AGENTS.md"] = Text("x") },
+		"a number that is none": func(f Files) {
+			f[sidecarFile] = Text("agents:\n  ada:\n    adapter:\n      config:\n        limits: [1, .nan]\n")
+		},
+		"an infinite default": func(f Files) {
+			f[sidecarFile] = Text("agents:\n  ada:\n    metadata: {a: {b: -.inf}}\n")
+		},
+		"a key that is no text": func(f Files) {
+			f[sidecarFile] = Text("agents:\n  ada:\n    runtime: {a: [{1: x}]}\n")
+		},
 		"a missing blob": func(f Files) {
 			for n := range f {
 				if strings.HasPrefix(n, "blobs/") {
