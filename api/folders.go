@@ -81,9 +81,17 @@ func createFolder(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return doFolder(rc, company.SaveFolder{ID: NewID(), New: true, Kind: in.Kind, Parent: idPointer(in.ParentID), Name: &in.Name, Slug: in.Slug.Pointer(), Color: textOf(in.Color),
+	id, slug := NewID(), in.Slug.Pointer()
+	if slug == nil && company.URLKey(in.Name) == "" {
+		slug = new(ownSlug("folder", id))
+	}
+	return doFolder(rc, company.SaveFolder{ID: id, New: true, Kind: in.Kind, Parent: idPointer(in.ParentID), Name: &in.Name, Slug: slug, Color: textOf(in.Color),
 		Position: in.Position.Pointer()})
 }
+
+// ownSlug is the slug of a row whose name has no letter or digit for one, as in other
+// scripts: no other row has it.
+func ownSlug(what, id string) string { return what + "-" + id[len(id)-12:] }
 
 func ensureFolder(rc *Request) (Response, error) {
 	in, err := Body[ownFolder](rc)

@@ -519,6 +519,18 @@ func TestNamesOfAnyScriptSurviveARoundTrip(t *testing.T) {
 	})
 }
 
+// Folders and skills whose names have no letter or digit for a slug get one of their
+// own each.
+func TestNamesWithoutASlugAreNotOneName(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	of := "/api/companies/" + h.company("Завод")
+	for _, name := range []string{"Ключи", "株式会社"} {
+		h.call("POST", of+"/folders", `{"name":"`+name+`","kind":"routine"}`).want(t, 201, `"slug":"folder-`)
+		h.call("POST", of+"/skills", `{"name":"`+name+`"}`).want(t, 201, `"slug":"skill-`)
+	}
+}
+
 // A budget that nobody could set is left out of an import, and what JSON has no word
 // for is refused by name.
 func TestAnImportTakesOnlyWhatCouldBeSet(t *testing.T) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -318,7 +319,8 @@ func createSkill(rc *Request) (Response, error) {
 	}
 	text := in.Markdown.Or("")
 	name, description := skills.FrontMatter(text)
-	slug := in.Slug.Or(company.URLKey(in.Name))
+	id := NewID()
+	slug := in.Slug.Or(cmp.Or(company.URLKey(in.Name), ownSlug("skill", id)))
 	if name == "" {
 		name = in.Name
 	}
@@ -331,7 +333,7 @@ func createSkill(rc *Request) (Response, error) {
 	if _, taken := skills.Find(slug); taken {
 		return Response{}, Conflict("Skill already exists: "+slug, nil)
 	}
-	p := company.SaveSkill{ID: NewID(), Version: NewID(), Slug: &slug, Name: &name, Description: &description, Markdown: &text}
+	p := company.SaveSkill{ID: id, Version: NewID(), Slug: &slug, Name: &name, Description: &description, Markdown: &text}
 	in.skillLooks.into(&p)
 	if !IsUUID(companyID(rc)) {
 		return Response{}, NotFound("Company not found")
