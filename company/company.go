@@ -379,12 +379,16 @@ func saveCompany(c *ledger.Context, p SaveCompany, action string) (any, error) {
 	return row, nil
 }
 
-// Pause returns the company at rest for a reason.
+// Pause returns the company at rest for a reason. A paused company stays as it is,
+// but a pause by a person outlasts one by the budget.
 func (row Company) Pause(reason string, now Time) (Company, error) {
 	if row.Status == CompanyArchived {
 		return row, illegal("companyId", row.ID, row.Status, CompanyPaused, []CompanyStatus{CompanyActive}, "Cannot pause archived company")
 	}
 	if row.Status == CompanyPaused {
+		if row.PauseReason == pausedForBudget && reason != pausedForBudget {
+			row.PauseReason, row.UpdatedAt = NullText(reason), now
+		}
 		return row, nil
 	}
 	row.Status, row.PauseReason, row.PausedAt, row.UpdatedAt = CompanyPaused, NullText(reason), now, now
@@ -420,8 +424,10 @@ func pauseCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if row, err = row.Pause("manual", TimeOf(c.Now)); err != nil {
-		return nil, err
+	if row.Status != CompanyPaused || cancels(c.Tx) { // below the level, a paused company stayed as it was
+		if row, err = row.Pause("manual", TimeOf(c.Now)); err != nil {
+			return nil, err
+		}
 	}
 	return row.settle(c, "company.paused", "Cancelled: the company was paused"), nil
 }

@@ -48,7 +48,8 @@ const (
 	LevelNamed = 7
 	// LevelCancels ends the work on an issue that the board cancels, and lets work that
 	// is resumed begin now, though it waits to be tried again later; and begins no run
-	// about an issue whose project its budget has stopped. By it the confirmation that an
+	// about an issue whose project its budget has stopped. A person's pause of a company
+	// outlasts that by its budget. By it the confirmation that an
 	// issue in review names is decided by whom its review policy lets.
 	LevelCancels = 8
 	// FeatureLevel is the newest that this version knows.
