@@ -102,7 +102,7 @@ func said(err error) string {
 func (rc *Request) approval(token string) (v approvalView, status int) {
 	someone := rc.authenticate() == nil && rc.IsBoard()
 	v = approvalView{Token: token}
-	err := rc.View(func(tx *ledger.Tx) error {
+	err := rc.viewBySecret(func(tx *ledger.Tx) error {
 		c, ok := company.ChallengeByID(tx, strings.ToLower(rc.Path("id")), hashOf(token))
 		if !ok {
 			return errNoChallenge()

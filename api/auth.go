@@ -279,6 +279,20 @@ func (rc *Request) stillTrue(is func(*ledger.Tx) bool) (ok bool, err error) {
 	return ok, nil
 }
 
+// viewBySecret is View for who shows a secret of the path or body in place of a
+// credential. When f finds nothing by it, it looks once more at the newest state: the
+// secret may have been made on another node a moment ago.
+func (rc *Request) viewBySecret(f func(*ledger.Tx) error) error {
+	err := rc.View(f)
+	if no, ok := errors.AsType[*ledger.Refusal](err); !ok || no.Code != ledger.NotFound {
+		return err
+	}
+	if _, err := rc.stillTrue(func(tx *ledger.Tx) bool { return f(tx) == nil }); err != nil {
+		return err
+	}
+	return rc.View(f)
+}
+
 // A keyCache remembers keys by the hash of their token. It is dropped
 // when the feed tells of a change that may end a key, and on its own after
 // keyAge. It answers a caller who brings a height only with what is known to

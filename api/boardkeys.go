@@ -213,7 +213,7 @@ func errNoChallenge() error { return NotFound("CLI auth challenge not found") }
 func pollChallenge(rc *Request) (Response, error) {
 	someone := rc.authenticate() == nil && rc.IsBoard()
 	var out challengeRow
-	err := rc.View(func(tx *ledger.Tx) error {
+	err := rc.viewBySecret(func(tx *ledger.Tx) error {
 		h, ok := company.ChallengeByID(tx, strings.ToLower(rc.Path("id")), hashOf(rc.Query("token")))
 		if !ok {
 			return errNoChallenge()

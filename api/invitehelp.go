@@ -65,7 +65,7 @@ func (s *Server) inviteHelpRoutes() []Route {
 func inviteLogo(rc *Request) (Response, error) {
 	var asset company.Asset
 	var ref company.BlobRef
-	err := rc.View(func(tx *ledger.Tx) error {
+	err := rc.viewBySecret(func(tx *ledger.Tx) error {
 		_, row, err := inviteIn(tx, rc)
 		if err != nil {
 			return err
@@ -92,7 +92,7 @@ func testResolution(rc *Request) (Response, error) {
 		return Response{}, Invalid("Invalid url: expected an http or https address")
 	}
 	out := resolution{Path: "/api/invites/" + rc.Path("token") + "/test-resolution", URL: u.String(), TimeoutMS: resolveTimeout.Milliseconds(), Method: http.MethodHead, Status: "reachable"}
-	if err := rc.View(func(tx *ledger.Tx) error {
+	if err := rc.viewBySecret(func(tx *ledger.Tx) error {
 		i, _, err := inviteIn(tx, rc)
 		out.Invite = i.ID
 		return err

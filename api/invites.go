@@ -291,7 +291,7 @@ func inviteIn(tx *ledger.Tx, rc *Request) (company.Invite, company.Company, erro
 
 func readInvite(rc *Request) (Response, error) {
 	var out invitation
-	err := rc.View(func(tx *ledger.Tx) error {
+	err := rc.viewBySecret(func(tx *ledger.Tx) error {
 		i, row, err := inviteIn(tx, rc)
 		if err != nil {
 			return err
@@ -318,7 +318,7 @@ func readInvite(rc *Request) (Response, error) {
 // invited answers whoever holds the token of an invite.
 func invited(answer func(*Request) (Response, error)) func(*Request) (Response, error) {
 	return func(rc *Request) (Response, error) {
-		if err := rc.View(func(tx *ledger.Tx) error { _, _, err := inviteIn(tx, rc); return err }); err != nil {
+		if err := rc.viewBySecret(func(tx *ledger.Tx) error { _, _, err := inviteIn(tx, rc); return err }); err != nil {
 			return Response{}, err
 		}
 		return answer(rc)
@@ -331,7 +331,7 @@ func acceptInvite(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	var i company.Invite
-	if err := rc.View(func(tx *ledger.Tx) (err error) { i, _, err = inviteIn(tx, rc); return err }); err != nil {
+	if err := rc.viewBySecret(func(tx *ledger.Tx) (err error) { i, _, err = inviteIn(tx, rc); return err }); err != nil {
 		return Response{}, err
 	}
 	if i.AcceptedAt != 0 {
@@ -422,7 +422,7 @@ func claimKey(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	var j company.JoinRequest
-	err = rc.View(func(tx *ledger.Tx) error {
+	err = rc.viewBySecret(func(tx *ledger.Tx) error {
 		var ok bool
 		if j, ok = company.JoinByID(tx, strings.ToLower(rc.Path("requestId"))); !ok {
 			return NotFound("Join request not found")

@@ -113,7 +113,7 @@ func isLoopback(host string) bool {
 }
 
 func readOnboarding(rc *Request) (r Response, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
+	err = rc.viewBySecret(func(tx *ledger.Tx) error {
 		i, row, err := inviteIn(tx, rc)
 		if err != nil {
 			return err
@@ -130,7 +130,7 @@ func readOnboarding(rc *Request) (r Response, err error) {
 }
 
 func readOnboardingText(rc *Request) (r Response, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
+	err = rc.viewBySecret(func(tx *ledger.Tx) error {
 		i, row, err := inviteIn(tx, rc)
 		if err != nil {
 			return err

@@ -227,7 +227,7 @@ func (rc *Request) openSecret(t company.RoutineTrigger) ([]byte, error) {
 // genuine is found out here, whether it came before where it is applied.
 func fireWebhook(rc *Request) (Response, error) {
 	var t company.RoutineTrigger
-	err := rc.View(func(tx *ledger.Tx) error {
+	err := rc.viewBySecret(func(tx *ledger.Tx) error {
 		var ok bool
 		if t, ok = company.TriggerByPublicID(tx, strings.ToLower(rc.Path("publicId"))); !ok || t.Kind != company.TriggerWebhook {
 			return NotFound("Routine trigger not found")

@@ -679,3 +679,57 @@ func TestPasswordsAndSessionsAreKeptNowhere(t *testing.T) {
 		}
 	}
 }
+
+// Who changed the password on another node a moment ago is let in by the new one here,
+// and not by the old one.
+func TestAPasswordThatWasChangedOnAnotherNodeOpensHere(t *testing.T) {
+	t.Parallel()
+	h := people(t)
+	cookie, _ := h.signUp("Ann")
+	const was, now = "password of Ann", "another of Ann's"
+	signIn := func(password string) answer {
+		return h.call("POST", "/api/auth/sign-in/email", `{"email":"ann@example.com","password":"`+password+`"}`)
+	}
+	change := func(from, to string) answer {
+		return h.call("POST", "/api/auth/change-password", `{"currentPassword":"`+from+`","newPassword":"`+to+`"}`, cookie, ownOrigin)
+	}
+	h.node.late = func() { change(was, now).want(t, 200, "") }
+	signIn(now).want(t, 200, "")
+	signIn(was).want(t, 401, `"INVALID_EMAIL_OR_PASSWORD"`)
+	h.node.late = func() { change(now, was).want(t, 200, "") }
+	change(was, now).want(t, 200, "")
+	h.node.setFail(errors.New("no quorum"))
+	signIn("neither of them").want(t, 401, `"INVALID_EMAIL_OR_PASSWORD"`)
+}
+
+// What is shown in place of a credential, and was made on another node a moment ago, is
+// good here too.
+func TestASecretThatWasMadeOnAnotherNodeOpensHere(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	of := h.company("Acme")
+	elsewhere := func(c ledger.Command) func() {
+		return func() {
+			if r, err := h.node.Submit(t.Context(), c); err != nil || r.Err() != nil {
+				t.Error(err, r.Err())
+			}
+		}
+	}
+	invited := func(token string) func() {
+		return elsewhere(ledger.Command{Kind: "invite.create", Company: of, Actor: ledger.Actor{Type: "user", ID: LocalBoard}, Credential: ledger.Credential{Kind: "local"},
+			Payload: ledger.Marshal(company.CreateInvite{ID: NewID(), Hash: hashOf(token), Joins: "agent"})})
+	}
+	const joins = `{"requestType":"agent","agentName":"Ada","adapterType":"process"}`
+	h.node.late = invited("one")
+	h.call("POST", "/api/invites/one/accept", joins).want(t, 202, `"claimSecret"`)
+	h.node.late = invited("two")
+	h.call("GET", "/api/invites/two", "").want(t, 200, `"companyName":"Acme"`)
+	h.node.late = invited("three")
+	h.call("GET", "/api/invites/three/onboarding.txt", "").want(t, 200, "Acme")
+	id := NewID()
+	h.node.late = elsewhere(ledger.Command{Kind: "cli_auth.open", Actor: ledger.Actor{Type: "system", ID: "cli-auth"}, Credential: ledger.Credential{Kind: "node", ID: string(h.node.keys.ID())},
+		Payload: ledger.Marshal(company.OpenChallenge{ID: id, Hash: hashOf("shown"), KeyHash: hashOf("key"), Command: "selvage", Access: "board"})})
+	h.call("GET", "/api/cli-auth/challenges/"+id+"?token=shown", "").want(t, 200, `"pending"`)
+	h.node.setFail(errors.New("no quorum"))
+	h.call("POST", "/api/invites/none/accept", joins).want(t, 404, "Invite not found")
+}
