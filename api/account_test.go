@@ -1,6 +1,10 @@
 package api
 
 import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -34,6 +38,39 @@ func TestAccountsAreSuspendedAndSignUpsClosed(t *testing.T) {
 	h.call("POST", "/api/auth/sign-up/email", cid+`}`).want(t, 403, `"SIGN_UP_INVITE_REQUIRED"`)
 	token := h.call("POST", "/api/companies/"+of+"/invites", `{"allowedJoinTypes":"human","humanRole":"viewer"}`, ann, ownOrigin).want(t, 201, "").field(t, "token")
 	h.call("POST", "/api/auth/sign-up/email", cid+`,"inviteToken":"`+token+`"}`).want(t, 200, "Cid")
+}
+
+// Who was taken out of a company reads nothing of what happens in it afterwards, on a
+// stream that was open before neither.
+func TestAStreamTellsNothingToWhoWasTakenOut(t *testing.T) {
+	t.Parallel()
+	h := people(t)
+	ann := h.admin()
+	bob, id := h.signUp("Bob")
+	of := h.call("POST", "/api/companies", `{"name":"Acme"}`, ann, ownOrigin).want(t, 201, "").field(t, "id")
+	access := "/api/admin/users/" + id + "/company-access"
+	h.call("PUT", access, `{"companyIds":["`+of+`"]}`, ann, ownOrigin).want(t, 200, "")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", h.serve().URL+"/api/companies/"+of+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Cookie", strings.TrimPrefix(bob, "Cookie: "))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Fatalf("the stream answered %d", resp.StatusCode)
+	}
+	h.call("PUT", access, `{"companyIds":[]}`, ann, ownOrigin).want(t, 200, "")
+	h.call("POST", "/api/companies/"+of+"/labels", `{"name":"hushed","color":"#ff0000"}`, ann, ownOrigin).want(t, 201, "")
+	told, err := io.ReadAll(resp.Body)
+	if err != nil || strings.Contains(string(told), "label.created") {
+		t.Errorf("told of what came later: %s %v", told, err)
+	}
 }
 
 // eventually waits for what the feed brings about.

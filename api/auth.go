@@ -378,14 +378,15 @@ func (s *Server) followKeys(after uint64) {
 	}
 }
 
-// endsKeys reports whether a kind of command may end a credential.
+// endsKeys reports whether a kind of command may end a credential, or what one opens:
+// streams look again whether their reader still may.
 func endsKeys(kind string) bool {
 	if kind == "agent.wake" || kind == "agent.skills" {
 		return false
 	}
 	noun, _, _ := strings.Cut(kind, ".")
 	switch noun {
-	case "agent", "agent_key", "key", "company", "approval", "board_key", "cli_auth", "user", "instance":
+	case "agent", "agent_key", "key", "company", "member", "approval", "board_key", "cli_auth", "user", "instance":
 		return true
 	}
 	return false
