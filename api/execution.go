@@ -65,7 +65,7 @@ func checkedPolicy(b json.RawMessage) (json.RawMessage, error) {
 		return b, nil
 	}
 	var p policyBody
-	if err := decodeMember(b, &p, "executionPolicy"); err != nil {
+	if err := decodeAt(b, &p, "executionPolicy"); err != nil {
 		return nil, err
 	}
 	var all map[string]any

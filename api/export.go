@@ -291,7 +291,8 @@ func (e *exporter) allAgents() error {
 	all := company.AgentsOf(e.tx, e.of.ID, e.include.Issues) // of those whose time is over the work is told
 	over := func(a company.Agent) bool { return a.Status == company.AgentTerminated }
 	slices.SortFunc(all, func(a, b company.Agent) int {
-		return cmp.Or(later(company.URLKey(a.Name) == "", company.URLKey(b.Name) == ""), cmp.Compare(company.URLKey(a.Name), company.URLKey(b.Name)), later(over(a), over(b)), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
+		keyA, keyB := company.URLKey(a.Name), company.URLKey(b.Name)
+		return cmp.Or(later(keyA == "", keyB == ""), cmp.Compare(keyA, keyB), later(over(a), over(b)), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	for _, a := range all {
 		if s := slug(e.agents, a.ID, a.Name, "agent"); !wanted(e.body.Agents, s, a.ID) {

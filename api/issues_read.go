@@ -275,8 +275,13 @@ func searchHit(h company.Hit, prefix string) json.RawMessage {
 	issue := append(jsonRow{}, '{').str("id", i.ID).str("identifier", i.Identifier).str("title", i.Title).str("status", string(i.Status)).str("priority", string(i.Priority)).
 		null("assigneeAgentId", i.Assignee).null("assigneeUserId", i.AssigneeUser).null("projectId", i.Project).at("updatedAt", i.UpdatedAt).done()
 	return append(jsonRow{}, '{').str("id", i.ID).str("type", "issue").num("score", int64(h.Score)).str("title", i.Identifier+" "+i.Title).
-		str("href", "/"+prefix+"/issues/"+i.Identifier).value("matchedFields", h.Fields).str("sourceLabel", label).str("snippet", first).
+		str("href", issuePage(prefix, i)).value("matchedFields", h.Fields).str("sourceLabel", label).str("snippet", first).
 		raw("snippets", jsonList(snippets)).raw("issue", issue).at("updatedAt", i.UpdatedAt).fixed(`"previewImageUrl":null`).done()
+}
+
+// issuePage is where the board shows an issue of a company with a prefix.
+func issuePage(prefix string, i company.Issue) string {
+	return "/" + prefix + "/issues/" + i.Identifier
 }
 
 // utf16Len is the length of s as JavaScript counts it.

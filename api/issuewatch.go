@@ -270,7 +270,7 @@ func (d discoveryBody) apply(rc *Request, of string, p company.CreateIssue, chil
 	if err != nil {
 		return p, err
 	}
-	text := "## Found by a watchdog\n\n- Kind: " + d.Kind + "\n- While it looked after [" + watched.Identifier + "](/" + prefix + "/issues/" + watched.Identifier + ")\n- Run: " + rc.Run
+	text := "## Found by a watchdog\n\n- Kind: " + d.Kind + "\n- While it looked after [" + watched.Identifier + "](" + issuePage(prefix, watched) + ")\n- Run: " + rc.Run
 	if e := strings.TrimSpace(d.Evidence.Or("")); e != "" {
 		text += "\n\n" + e
 	}

@@ -253,16 +253,19 @@ func signIn(rc *Request) (Response, error) {
 // the password on another node a moment ago is known by it here too. It takes as long
 // for nobody's address as for a wrong password.
 func (rc *Request) passwordFits(password string, find func(*ledger.Tx) (company.User, bool)) (u company.User, fits bool, err error) {
-	for tried := false; ; tried = true {
-		was := u.Password
-		differs, err := rc.stillTrue(func(tx *ledger.Tx) bool { u, _ = find(tx); return !tried || u.Password != was })
-		if err != nil || !differs {
-			return u, false, err
-		}
-		if fits, err = rc.server.hasher.fits(rc.Context(), password, u.Password); err != nil || fits || tried {
-			return u, fits, err
-		}
+	if _, err = rc.stillTrue(func(tx *ledger.Tx) bool { u, _ = find(tx); return true }); err != nil {
+		return u, false, err
 	}
+	if fits, err = rc.server.hasher.fits(rc.Context(), password, u.Password); err != nil || fits {
+		return u, fits, err
+	}
+	was := u.Password
+	changed, err := rc.stillTrue(func(tx *ledger.Tx) bool { u, _ = find(tx); return u.Password != was })
+	if err != nil || !changed {
+		return u, false, err
+	}
+	fits, err = rc.server.hasher.fits(rc.Context(), password, u.Password)
+	return u, fits, err
 }
 
 // signOut ends the session of the cookie, if there is one; the browser forgets it

@@ -58,11 +58,21 @@ func scopePaused(tx *ledger.Tx, company string, t ScopeType, id string) bool {
 	return row.PauseReason == pausedForBudget
 }
 
-// projectStopped reports whether the project of an issue is stopped because of its
-// budget. No run about such an issue begins, from ledger.LevelCancels on; below it a
-// run does, and only its checkout is refused.
+// projectOfWork returns the project whose budget runs about an issue keep to, "" for
+// none. Below ledger.LevelCancels a run begins all the same, and only its checkout is
+// refused.
+func projectOfWork(tx *ledger.Tx, company, issue string) string {
+	if issue == "" || !cancels(tx) {
+		return ""
+	}
+	return ProjectOfIssue(tx, company, issue)
+}
+
+// projectStopped reports whether no run about an issue begins because of the budget of
+// its project.
 func projectStopped(tx *ledger.Tx, company, issue string) bool {
-	return issue != "" && cancels(tx) && scopePaused(tx, company, ScopeProject, ProjectOfIssue(tx, company, issue))
+	project := projectOfWork(tx, company, issue)
+	return project != "" && scopePaused(tx, company, ScopeProject, project)
 }
 
 // pauseScope stops a scope that has reached its limit, and cancels what runs in

@@ -172,7 +172,7 @@ func wakeOnCommand(c *ledger.Context, w Wake) (any, error) {
 		}
 	}
 	if w.Source == WakeOnDemand && (by.Type == "user" || by.Type == "agent") {
-		if err := mayWork(c, a.ID, w.project(c.Tx, a.Company)); err != nil {
+		if err := mayWork(c, a.ID, projectOfWork(c.Tx, a.Company, w.Issue)); err != nil {
 			return nil, err
 		}
 		a, _ = wakeable(c.Tx, a.Company, a.ID)
@@ -214,15 +214,6 @@ func (w Wake) checkAbout(tx *ledger.Tx, company string) error {
 	return nil
 }
 
-// project returns the project of the issue that a wake is about, whose budget counts
-// from ledger.LevelCancels on.
-func (w Wake) project(tx *ledger.Tx, company string) string {
-	if w.Issue == "" || !cancels(tx) {
-		return ""
-	}
-	return ProjectOfIssue(tx, company, w.Issue)
-}
-
 func replayed(tx *ledger.Tx, u Wakeup) WakeResult {
 	res := WakeResult{Status: u.Status, Reason: string(u.Error)}
 	if r, ok := runs.Get(tx, u.Company, string(u.Run)); ok {
@@ -245,7 +236,7 @@ func wake(c *ledger.Context, a wakeTarget, w Wake) (WakeResult, error) {
 	live := LiveRunsOfAgent(c.Tx, a.Company, a.ID)
 	ctx := w.context(c.Tx, a, c.Cmd.Actor)
 	manual := w.manual(c.Cmd.Actor)
-	if (a.PauseReason == pausedForBudget || projectStopped(c.Tx, a.Company, w.Issue)) && mayWork(c, a.ID, w.project(c.Tx, a.Company)) == nil {
+	if (a.PauseReason == pausedForBudget || projectStopped(c.Tx, a.Company, w.Issue)) && mayWork(c, a.ID, projectOfWork(c.Tx, a.Company, w.Issue)) == nil {
 		a, _ = wakeable(c.Tx, a.Company, a.ID) // the window of its budget has passed
 	}
 	if reason := skipReason(c.Tx, a, w, clock, live, ctx.Scope(), u.RequestedAt); reason != "" {

@@ -1,5 +1,13 @@
 package portable
 
+import (
+	"math"
+	"reflect"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
 // Names of files that a package has one of.
 const (
 	companyFile = "COMPANY.md"
@@ -169,4 +177,81 @@ type frontTeam struct {
 type frontSkill struct {
 	Name        string  `yaml:"name"`
 	Description *string `yaml:"description,omitempty"`
+}
+
+func (r *reader) sidecar() error {
+	f, ok := r.files[sidecarFile]
+	if !ok {
+		return nil
+	}
+	if len(f.Data) > MaxSidecar {
+		return malformed("%s is longer than %d MiB", sidecarFile, MaxSidecar>>20)
+	}
+	if n := marks(f.Data); n > maxSidecarMarks {
+		return malformed("%s has more than %d values", sidecarFile, maxSidecarMarks)
+	}
+	if err := yaml.Unmarshal(f.Data, &r.side); err != nil {
+		return malformed("%s: %s", sidecarFile, plain(err))
+	}
+	if unfit(reflect.ValueOf(r.side)) {
+		return malformed("%s: a number is none (.nan, .inf), or a key within an object is no text: put it in quotes", sidecarFile)
+	}
+	if r.side.Version > SchemaVersion {
+		r.warn("The package has schema version %d; version %d is understood, and what is newer is passed over.", r.side.Version, SchemaVersion)
+	}
+	if s := r.side.Sidebar; s != nil {
+		s.Agents, s.Projects = list(s.Agents), list(s.Projects)
+	}
+	return nil
+}
+
+// marks counts what may separate values in YAML: no text has more values.
+func marks(b []byte) (n int) {
+	for i, c := range b {
+		switch c {
+		case '\n', ',', '[', '{':
+			n++
+		case '-', ':', '?':
+			if i+1 < len(b) && (b[i+1] == ' ' || b[i+1] == '\t') {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// unfit reports whether v holds what YAML has and JSON has not: in such objects as
+// adapters' configurations, which are JSON everywhere else.
+func unfit(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Float64:
+		return math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0)
+	case reflect.Pointer, reflect.Interface:
+		return !v.IsNil() && unfit(v.Elem())
+	case reflect.Slice:
+		for i := range v.Len() {
+			if unfit(v.Index(i)) {
+				return true
+			}
+		}
+	case reflect.Map:
+		if v.Type().Key().Kind() != reflect.String {
+			return true
+		}
+		for _, key := range v.MapKeys() {
+			if unfit(v.MapIndex(key)) {
+				return true
+			}
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return false
+		}
+		for i := range v.NumField() {
+			if unfit(v.Field(i)) {
+				return true
+			}
+		}
+	}
+	return false
 }
