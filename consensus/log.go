@@ -111,13 +111,21 @@ func (s *logStore) GetLog(index uint64, out *raft.Log) error {
 	if err != nil {
 		return fmt.Errorf("read raft entry %d: %w", index, err)
 	}
-	if err := decodeEntry(b, out); err != nil {
+	switch err := decodeEntry(b, out); {
+	case errors.Is(err, errEntryVersion):
 		return fmt.Errorf("raft entry %d: %w", index, err)
+	case err != nil:
+		return damagedEntry(index, err)
 	}
 	if out.Index != index {
-		return fmt.Errorf("raft entry %d: holds entry %d", index, out.Index)
+		return damagedEntry(index, fmt.Errorf("holds entry %d", out.Index))
 	}
 	return nil
+}
+
+// damagedEntry says that the store gave other bytes than were appended.
+func damagedEntry(index uint64, err error) error {
+	return &store.Damage{File: "raft log", Kind: store.DamageContent, Err: fmt.Errorf("entry %d: %w", index, err)}
 }
 
 func (s *logStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
@@ -151,7 +159,7 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 		b.Set(logKey(l.Index), buf)
 		s.written.Add(int64(len(buf)))
 	}
-	if err := s.commit(b, s.sync); err != nil {
+	if err := s.append(b, store.Head{Index: to, Term: logs[len(logs)-1].Term}); err != nil {
 		return err
 	}
 	s.low = low
@@ -175,12 +183,24 @@ func (s *logStore) bounds() (first, last uint64) {
 	return s.first, s.last
 }
 
-// commit writes b under the watchdog's eye. A full disk is the operator's
+// append commits b, after which the log ends at head.
+func (s *logStore) append(b *store.Batch, head store.Head) error {
+	if !s.sync {
+		return s.commit(b, false)
+	}
+	return s.watched(func() error { return s.span.Append(b, head) })
+}
+
+func (s *logStore) commit(b *store.Batch, sync bool) error {
+	return s.watched(func() error { return s.span.Commit(b, sync) })
+}
+
+// watched writes under the watchdog's eye. A full disk is the operator's
 // business and passes; any other error means that this log is no longer to be
 // trusted with a vote.
-func (s *logStore) commit(b *store.Batch, sync bool) error {
+func (s *logStore) watched(write func() error) error {
 	s.watch.begin()
-	err := s.span.Commit(b, sync)
+	err := write()
 	s.watch.end()
 	if err != nil && !errors.Is(err, store.ErrDiskFull) && !errors.Is(err, store.ErrClosed) {
 		s.failed(fmt.Errorf("write raft log: %w", err))
@@ -268,6 +288,8 @@ const entryVersion = 1
 // entryHeader is the length of what stands before the extensions.
 const entryHeader = 1 + 1 + 8 + 8 + 8 + 4
 
+var errEntryVersion = errors.New("written by another version of this program")
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // encodeEntry appends the stored form of l to b:
@@ -309,7 +331,7 @@ func decodeEntry(b []byte, l *raft.Log) error {
 		return errors.New("checksum does not match")
 	}
 	if body[0] != entryVersion {
-		return fmt.Errorf("entry has version %d, this program reads %d", body[0], entryVersion)
+		return fmt.Errorf("%w: it has version %d, this program reads %d", errEntryVersion, body[0], entryVersion)
 	}
 	n := binary.BigEndian.Uint32(body[26:])
 	rest := body[entryHeader:]

@@ -7,6 +7,10 @@
 // commit to 's' before it is durable too, and after a power loss the state is
 // never ahead of the log.
 //
+// What was synced is noted beside the files, in MARK (see mark.go), so a log that
+// lost its end is told from one that a power loss tore: [Open] returns a [Damage],
+// and [Options.OnDamage] hears of wrong bytes that are met later.
+//
 // Failures: what a caller can act on is an error ([ErrLocked], [ErrDiskFull],
 // [ErrNotFound], [ErrClosed]). A read error inside an iteration is a panic of
 // type [Failure], so that loops over a span stay loops. An error after which

@@ -9,13 +9,13 @@ import (
 )
 
 // storeFS is the file system as Pebble sees it. It counts the syncs of write-ahead
-// log files. It writes tables as a [LongFile]: the page cache took a tenth of a
+// log files, and tells the mark how far logs and manifests are synced. It writes tables as a [LongFile]: the page cache took a tenth of a
 // node's time under load. And it makes the files that a marker names durable before
 // it: Pebble syncs their directory only after it has made the marker, and what a
 // power loss leaves of a directory that was not synced may be the marker alone.
 type storeFS struct {
 	vfs.FS
-	syncs *atomic.Uint64
+	store *Store
 }
 
 func (fs *storeFS) Unwrap() vfs.FS { return fs.FS }
@@ -24,12 +24,35 @@ func (fs *storeFS) wrap(name string, f vfs.File, err error) (vfs.File, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case strings.HasSuffix(name, ".log"):
-		return &countingFile{File: f, syncs: fs.syncs}, nil
-	case strings.HasSuffix(name, ".sst") && f.Fd() != vfs.InvalidFd:
+	case strings.HasSuffix(name, ".sst") && f.Fd() == vfs.InvalidFd:
+		return f, nil
+	case strings.HasSuffix(name, ".sst"):
 		return &longTable{File: f, long: NewLongFile(f)}, nil
 	}
-	return f, nil
+	logged, ok := loggedName(fs.PathBase(name))
+	if !ok {
+		return f, nil
+	}
+	w := &loggedWriter{File: f, m: fs.store.mark, name: logged}
+	if logged.kind == 'L' {
+		return &countingFile{File: w, syncs: &fs.store.syncs}, nil
+	}
+	return w, nil
+}
+
+// forget tells the mark that a file goes, or becomes another.
+func (fs *storeFS) forget(name string) error {
+	if logged, ok := loggedName(fs.PathBase(name)); ok {
+		return fs.store.mark.forget(logged)
+	}
+	return nil
+}
+
+func (fs *storeFS) Remove(name string) error {
+	if err := fs.forget(name); err != nil {
+		return err
+	}
+	return fs.FS.Remove(name)
 }
 
 func (fs *storeFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
@@ -37,6 +60,9 @@ func (fs *storeFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error
 		if err := SyncDir(fs, fs.PathDir(name)); err != nil {
 			return nil, err
 		}
+	}
+	if err := fs.forget(name); err != nil { // a name that was used before
+		return nil, err
 	}
 	f, err := fs.FS.Create(name, c)
 	return fs.wrap(name, f, err)
@@ -52,6 +78,9 @@ func SyncDir(fs vfs.FS, dir string) error {
 }
 
 func (fs *storeFS) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := fs.forget(from); err != nil {
+		return nil, err
+	}
 	f, err := fs.FS.ReuseForWrite(from, to, c)
 	return fs.wrap(to, f, err)
 }

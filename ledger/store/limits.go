@@ -42,6 +42,13 @@ const (
 	// [Options.OnSlowDisk] hears of it.
 	DefaultSlowAfter = 2 * time.Second
 
+	// markSyncEvery is how old the mark on the disk may be while the log grows. It
+	// counts only after a power loss; a sync with each commit would double their cost.
+	markSyncEvery = time.Second
+
+	// maxOptionsBytes bounds how much of a file of options is looked at; ours have 3 KB.
+	maxOptionsBytes = 1 << 20
+
 	// tableBytes is the size at which Replace begins another table.
 	tableBytes = 32 << 20
 

@@ -30,7 +30,8 @@ func (sp *Span) Get(key []byte) ([]byte, error) {
 	if sp.s.closed.Load() {
 		return nil, ErrClosed
 	}
-	return get(sp.s.db, sp.prefix, key)
+	v, err := get(sp.s.db, sp.prefix, key)
+	return v, sp.s.damaged(err)
 }
 
 // Scan yields keys in [from, to) in order, backwards when reverse is set; a nil
@@ -41,7 +42,7 @@ func (sp *Span) Scan(from, to []byte, reverse bool) iter.Seq2[[]byte, []byte] {
 	if sp.s.closed.Load() {
 		panic(Failure{ErrClosed})
 	}
-	return scan(sp.s.db, sp.prefix, from, to, reverse)
+	return scan(sp.s, sp.s.db, sp.prefix, from, to, reverse)
 }
 
 // Snapshot returns the span as it is now, in microseconds. It must be closed.
@@ -49,7 +50,7 @@ func (sp *Span) Snapshot() *Snapshot {
 	if sp.s.closed.Load() {
 		panic(Failure{ErrClosed})
 	}
-	return &Snapshot{snap: sp.s.db.NewSnapshot(), prefix: sp.prefix}
+	return &Snapshot{s: sp.s, snap: sp.s.db.NewSnapshot(), prefix: sp.prefix}
 }
 
 // DiskBytes estimates the space that the span's tables take.
@@ -71,16 +72,20 @@ func (sp *Span) RangeBytes(from, to []byte) (uint64, error) {
 // A Snapshot is a span at one moment. Reads may go on while the span changes,
 // but not while [Span.Replace] runs: it takes away what lies below.
 type Snapshot struct {
+	s      *Store
 	snap   *pebble.Snapshot
 	prefix byte
 }
 
 // Get returns a copy of the value of key, or [ErrNotFound].
-func (sn *Snapshot) Get(key []byte) ([]byte, error) { return get(sn.snap, sn.prefix, key) }
+func (sn *Snapshot) Get(key []byte) ([]byte, error) {
+	v, err := get(sn.snap, sn.prefix, key)
+	return v, sn.s.damaged(err)
+}
 
 // Scan is [Span.Scan] at the moment of the snapshot.
 func (sn *Snapshot) Scan(from, to []byte, reverse bool) iter.Seq2[[]byte, []byte] {
-	return scan(sn.snap, sn.prefix, from, to, reverse)
+	return scan(sn.s, sn.snap, sn.prefix, from, to, reverse)
 }
 
 // Close releases the snapshot. A second call does nothing.
@@ -108,7 +113,7 @@ func get(r pebble.Reader, prefix byte, key []byte) ([]byte, error) {
 	return out, closer.Close()
 }
 
-func scan(r pebble.Reader, prefix byte, from, to []byte, reverse bool) iter.Seq2[[]byte, []byte] {
+func scan(s *Store, r pebble.Reader, prefix byte, from, to []byte, reverse bool) iter.Seq2[[]byte, []byte] {
 	lower := append([]byte{prefix}, from...)
 	upper := []byte{prefix + 1}
 	if to != nil {
@@ -117,7 +122,7 @@ func scan(r pebble.Reader, prefix byte, from, to []byte, reverse bool) iter.Seq2
 	return func(yield func([]byte, []byte) bool) {
 		it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 		if err != nil {
-			panic(Failure{err})
+			panic(Failure{s.damaged(err)})
 		}
 		defer it.Close()
 		first, next := it.First, it.Next
@@ -127,14 +132,14 @@ func scan(r pebble.Reader, prefix byte, from, to []byte, reverse bool) iter.Seq2
 		for ok := first(); ok; ok = next() {
 			v, err := it.ValueAndErr()
 			if err != nil {
-				panic(Failure{err})
+				panic(Failure{s.damaged(err)})
 			}
 			if !yield(it.Key()[1:], v) {
 				return
 			}
 		}
 		if err := it.Error(); err != nil {
-			panic(Failure{err})
+			panic(Failure{s.damaged(err)})
 		}
 	}
 }
@@ -219,16 +224,24 @@ func (b *Batch) Close() {
 // one returns an error that wraps [ErrDiskFull] when the reserve is used up and
 // then has written nothing. An error of the disk itself does not return: see
 // [Options.OnFatal].
-func (sp *Span) Commit(b *Batch, sync bool) error {
+func (sp *Span) Commit(b *Batch, sync bool) error { return sp.commit(b, sync, Head{}) }
+
+// Append is a synced Commit after which the raft log ends at head.
+func (sp *Span) Append(b *Batch, head Head) error { return sp.commit(b, true, head) }
+
+func (sp *Span) commit(b *Batch, sync bool, head Head) error {
 	if sp.s.closed.Load() {
 		return ErrClosed
 	}
 	if err := sp.s.space.admit(b.Len(), sync); err != nil {
 		return err
 	}
-	opt := pebble.NoSync
-	if sync {
-		opt = pebble.Sync
+	if !sync {
+		return b.b.Commit(pebble.NoSync)
 	}
-	return b.b.Commit(opt)
+	if err := b.b.Commit(pebble.Sync); err != nil {
+		return err
+	}
+	sp.s.mark.put(head)
+	return nil
 }

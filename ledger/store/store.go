@@ -4,7 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -59,6 +63,12 @@ type Options struct {
 	// is still under way, about every two seconds. It must neither block nor
 	// touch the disk.
 	OnSlowDisk func(SlowDisk)
+	// OnDamage hears of damage that is met while the store is open, once for each
+	// read that meets it. It must neither block nor touch the store.
+	OnDamage func(*Damage)
+	// Salvage opens a store whose logs or manifest hold less than was synced, with
+	// what can be read. Only for a person who has nothing better: see [Damage].
+	Salvage bool
 	// OnFatal hears of an error after which the database can not go on, before
 	// the process panics. It may end the process or the goroutine itself.
 	OnFatal func(error)
@@ -101,6 +111,7 @@ type Store struct {
 	lock  *pebble.Lock
 	stop  func() error // ends the health checks
 	space *space
+	mark  *mark
 	syncs atomic.Uint64 // fsyncs of the write-ahead log
 
 	closed   atomic.Bool
@@ -109,7 +120,7 @@ type Store struct {
 }
 
 // Open opens or creates the database in dir. It returns [ErrLocked] when dir
-// is open elsewhere.
+// is open elsewhere, and a [Damage] when the files do not hold what was synced.
 func Open(dir string, o Options) (*Store, error) {
 	o = o.withDefaults()
 	s := &Store{dir: dir, opts: o}
@@ -128,15 +139,156 @@ func Open(dir string, o Options) (*Store, error) {
 	s.space = newSpace(o.FS, dir, o.ReserveBytes, o.Logger)
 	checked, closer := vfs.WithDiskHealthChecks(o.FS, o.SlowAfter, nil, s.slow)
 	s.stop = closer.Close
-	s.fs = &storeFS{FS: vfs.OnDiskFull(checked, s.space.giveUpBallast), syncs: &s.syncs}
-	if err := s.clearStaging(); err != nil {
-		return nil, errors.Join(fmt.Errorf("clear staging: %w", err), s.stop(), lock.Close())
-	}
-	if s.db, err = pebble.Open(dir, s.pebbleOptions()); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", dir, err), s.stop(), lock.Close())
+	s.fs = &storeFS{FS: vfs.OnDiskFull(checked, s.space.giveUpBallast), store: s}
+	if err := s.open(); err != nil {
+		return nil, errors.Join(err, s.stop(), lock.Close())
 	}
 	s.space.measure(true)
 	return s, nil
+}
+
+// open checks the files against their mark and opens the database.
+func (s *Store) open() (err error) {
+	if err := s.clearStaging(); err != nil {
+		return fmt.Errorf("clear staging: %w", err)
+	}
+	before, known, err := s.checkMark()
+	if err != nil {
+		return fmt.Errorf("open %s: %w", s.dir, err)
+	}
+	s.mark = newMark(s.fs, s.dir, before, s.opts.Logger)
+	if known {
+		if err := s.mark.begin(); err != nil {
+			return err
+		}
+	}
+	if s.db, err = s.openPebble(); err != nil {
+		if d := openDamage(err); d != nil {
+			err = d
+		}
+		return errors.Join(fmt.Errorf("open %s: %w", s.dir, err), s.mark.close())
+	}
+	if err := s.startMark(known); err != nil {
+		return errors.Join(fmt.Errorf("open %s: %w", s.dir, err), s.db.Close(), s.mark.close())
+	}
+	return nil
+}
+
+// checkMark returns the note that the store goes on from and whether it has one,
+// and a [Damage] when the files hold less than it says. A store without a note
+// has none yet, or has lost it: see startMark.
+func (s *Store) checkMark() (n note, known bool, err error) {
+	n, err = readMark(s.fs, s.dir)
+	known = err == nil
+	if known {
+		err = n.check(s.fs, s.dir)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err == nil {
+		err = s.checkMarker(known)
+	}
+	if err != nil && s.opts.Salvage {
+		s.opts.Logger.Warn("store: opened in spite of damage", "err", err)
+		return note{head: n.head}, known, nil
+	}
+	return n, known, err
+}
+
+// checkMarker returns a [Damage] when the file that names the manifest is gone:
+// Pebble would begin an empty database beside the tables.
+func (s *Store) checkMarker(known bool) error {
+	desc, err := pebble.Peek(s.dir, s.fs)
+	if err != nil || desc.Exists {
+		return nil // openPebble returns the error
+	}
+	names, err := s.fs.List(s.dir)
+	if err != nil {
+		return err
+	}
+	if known || slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".sst") }) {
+		return &Damage{File: "marker.manifest", Kind: DamageLost}
+	}
+	return nil
+}
+
+// startMark notes in the database that it has a mark from now on. A database that
+// says so already and comes without a mark has lost it.
+func (s *Store) startMark(known bool) error {
+	_, closer, err := s.db.Get(markKey)
+	had := err == nil
+	switch {
+	case had:
+		err = closer.Close()
+	case errors.Is(err, pebble.ErrNotFound):
+		err = nil
+	}
+	if err != nil {
+		return s.damaged(err)
+	}
+	if had && !known && !s.opts.Salvage {
+		return &Damage{File: markFile, Kind: DamageMark}
+	}
+	if !known {
+		if err := s.mark.begin(); err != nil {
+			return err
+		}
+	}
+	if had {
+		return nil
+	}
+	if err := s.db.Set(markKey, nil, pebble.Sync); err != nil {
+		return err
+	}
+	s.mark.put(Head{})
+	return nil
+}
+
+// openPebble opens the database. Its OPTIONS are only for people and for checks
+// that a store of ours always passes, so wrong ones are dropped; it writes new
+// ones. It panics on some kinds of damage.
+func (s *Store) openPebble() (db *pebble.DB, err error) {
+	opts := s.pebbleOptions()
+	switch desc, err := pebble.Peek(s.dir, s.fs); {
+	case err != nil && strings.Contains(err.Error(), "format major version"):
+		return nil, fmt.Errorf("%w (%w)", errNewer, err)
+	case err != nil:
+		return nil, err
+	case desc.OptionsFilename != "":
+		if err := s.dropWrongOptions(opts, desc.OptionsFilename); err != nil {
+			return nil, err
+		}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			db, err = nil, &Damage{Kind: DamageContent, Err: fmt.Errorf("%v", p)}
+		}
+	}()
+	return pebble.Open(s.dir, opts)
+}
+
+func (s *Store) dropWrongOptions(opts *pebble.Options, path string) error {
+	f, err := s.fs.Open(path)
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxOptionsBytes))
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err == nil {
+		ours := opts.Clone()
+		ours.EnsureDefaults()
+		err = ours.CheckCompatibility(s.dir, string(text))
+	}
+	if err == nil && !strings.HasPrefix(string(text), "[Version]") {
+		err = errors.New("not a list of options")
+	}
+	if err == nil {
+		return nil
+	}
+	s.opts.Logger.Warn("store: wrong options are dropped, new ones are written", "file", s.fs.PathBase(path), "err", err)
+	return s.fs.Remove(path)
 }
 
 func (s *Store) pebbleOptions() *pebble.Options {
@@ -153,7 +305,13 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		Logger:                      &logger{log: s.opts.Logger, onFatal: s.opts.OnFatal},
 		EventListener: &pebble.EventListener{
-			BackgroundError: func(err error) { s.opts.Logger.Error("store: background work failed", "err", err) },
+			BackgroundError: func(err error) {
+				s.opts.Logger.Error("store: background work failed", "err", err)
+				s.damaged(err)
+			},
+			DataCorruption: func(i pebble.DataCorruptionInfo) {
+				s.tell(&Damage{File: s.fs.PathBase(i.Path), Kind: DamageContent, Err: i.Details})
+			},
 			WriteStallBegin: func(i pebble.WriteStallBeginInfo) {
 				s.opts.Logger.Warn("store: writers held up", "reason", i.Reason)
 			},
@@ -184,6 +342,22 @@ func (s *Store) slow(i vfs.DiskSlowInfo) {
 	}
 }
 
+// damaged returns err, as a [Damage] when it is one, after OnDamage heard of it.
+func (s *Store) damaged(err error) error {
+	d := damageOf(err)
+	if d == nil {
+		return err
+	}
+	s.tell(d)
+	return d
+}
+
+func (s *Store) tell(d *Damage) {
+	if s.opts.OnDamage != nil {
+		s.opts.OnDamage(d)
+	}
+}
+
 // Dir returns the directory of the store.
 func (s *Store) Dir() string { return s.dir }
 
@@ -205,7 +379,7 @@ func (s *Store) Writable() error {
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.closed.Store(true)
-		s.closeErr = errors.Join(s.db.Close(), s.stop(), s.lock.Close())
+		s.closeErr = errors.Join(s.db.Close(), s.mark.close(), s.stop(), s.lock.Close())
 	})
 	return s.closeErr
 }
