@@ -55,6 +55,10 @@ var notNow = []struct {
 	{context.Canceled, "timeout", "No answer in time; the request may still take effect. Repeat it with the same Idempotency-Key"},
 }
 
+// damaged is what a caller is told who meets damage of this node's disk. The node
+// stops serving and rebuilds its state from its peers.
+var damaged = errorBody{Error: "A file of this node's store is damaged; the node rebuilds it from its peers. Use another node, or try again", Code: "store_damaged"}
+
 // answerOf returns what a caller is told about err. failure reports that it is
 // one: worth a line in the log, and nothing for the caller to read.
 func answerOf(err error) (status int, body errorBody, failure bool) {
@@ -64,6 +68,9 @@ func answerOf(err error) (status int, body errorBody, failure bool) {
 			return http.StatusInternalServerError, errorBody{Error: internalError}, true
 		}
 		return status, bodyOf(r), false
+	}
+	if _, ok := errors.AsType[*store.Damage](err); ok {
+		return http.StatusServiceUnavailable, damaged, true
 	}
 	for _, n := range notNow {
 		if errors.Is(err, n.err) {

@@ -153,6 +153,48 @@ func (c *Consensus) fillBase() {
 	}
 }
 
+// mendSnapshots reads the snapshots when the node starts, once a day, and when
+// one could not be read. A damaged one is removed, and another taken as soon as
+// there is anything new: the state itself is sound.
+func (c *Consensus) mendSnapshots() {
+	for {
+		if c.dropDamaged() {
+			for sleep(c.ctx, autopilotInterval) == nil {
+				if err := c.wait(c.ctx, c.raft.Snapshot()); err == nil {
+					break
+				}
+			}
+		}
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-c.snaps.doubted:
+		case <-time.After(snapCheckEvery):
+		}
+	}
+}
+
+// dropDamaged removes snapshots that are damaged, and reports whether the newest was.
+func (c *Consensus) dropDamaged() (newest bool) {
+	metas, err := c.snaps.List()
+	if err != nil {
+		return false
+	}
+	for i, m := range metas {
+		err := c.snaps.check(c.ctx, m.ID)
+		if !errors.Is(err, errSnapshot) {
+			continue
+		}
+		c.log.Error("consensus: a snapshot is damaged, it is removed and another taken", "file", m.ID+snapSuffix, "err", err)
+		if err := c.snaps.remove(m.ID); err != nil {
+			c.log.Error("consensus: remove a damaged snapshot", "err", err)
+			continue
+		}
+		newest = newest || i == 0
+	}
+	return newest
+}
+
 // boundLog takes a snapshot when much log lies behind the newest one. Raft counts
 // entries, and an entry may hold a megabyte.
 func (c *Consensus) boundLog() {

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
 var (
@@ -154,6 +155,7 @@ func Open(cfg Config) (*Consensus, error) {
 	c.wg.Go(c.compareDigests)
 	c.wg.Go(c.fillBase)
 	c.wg.Go(c.boundLog)
+	c.wg.Go(c.mendSnapshots)
 	return c, nil
 }
 
@@ -201,7 +203,8 @@ func (c *Consensus) reconcileStores() error {
 		first, last = 0, 0
 	}
 	if first > newest+1 {
-		return fmt.Errorf("raft log begins at %d, the newest snapshot ends at %d: entries are missing", first, newest)
+		return &store.Damage{File: "snapshots", Kind: store.DamageLost,
+			Err: fmt.Errorf("the raft log begins at %d, the newest snapshot that can be read ends at %d", first, newest)}
 	}
 	if applied := c.cfg.State.Applied(); applied > max(last, newest) {
 		return fmt.Errorf("%w: state %d, log %d", ErrLogLost, applied, max(last, newest))
@@ -217,7 +220,9 @@ func (c *Consensus) restoreState(id string) error {
 	defer r.Close()
 	c.log.Info("consensus: state is older than the newest snapshot, restoring it",
 		"applied", c.cfg.State.Applied(), "snapshot", m.Index)
-	if err := c.cfg.State.Restore(r); err != nil {
+	if err := c.cfg.State.Restore(r); errors.Is(err, errSnapshot) {
+		return &store.Damage{File: id + snapSuffix, Kind: store.DamageContent, Err: err}
+	} else if err != nil {
 		return fmt.Errorf("restore snapshot %s: %w", id, err)
 	}
 	return nil

@@ -59,6 +59,10 @@ const (
 	boundLooks    = 6
 	// keptSnapshots is the newest and one that a slow follower may still read.
 	keptSnapshots = 2
+	// snapCheckEvery is how often the snapshots are read for damage, snapCheckRest how
+	// many times longer the reader rests than it reads: it takes 2 % of a processor.
+	snapCheckEvery = 24 * time.Hour
+	snapCheckRest  = 49
 
 	// maxPool keeps one idle raft stream for heartbeats, one for the pipeline
 	// and one for announcements to a peer.

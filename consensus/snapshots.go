@@ -3,6 +3,7 @@ package consensus
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
@@ -65,6 +67,8 @@ type snapshots struct {
 	dir string
 	log *slog.Logger
 
+	doubted chan struct{} // a reader met damage
+
 	mu sync.Mutex // guards the set of files while one is added and others removed
 }
 
@@ -72,7 +76,7 @@ func openSnapshots(fs vfs.FS, dir string, log *slog.Logger) (*snapshots, error) 
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make snapshot directory: %w", err)
 	}
-	s := &snapshots{fs: fs, dir: dir, log: log}
+	s := &snapshots{fs: fs, dir: dir, log: log, doubted: make(chan struct{}, 1)}
 	if err := store.SyncDir(fs, fs.PathDir(dir)); err != nil { // or a power loss takes the directory away
 		return nil, fmt.Errorf("sync above the snapshot directory: %w", err)
 	}
@@ -227,7 +231,46 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	if _, err := readSnapHead(f); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open snapshot %s: %w", id, err), f.Close())
 	}
-	return m, &snapReader{f: f, r: f, sum: sha256.New()}, nil
+	return m, &snapReader{f: f, r: f, sum: sha256.New(), damaged: s.doubt}, nil
+}
+
+// doubt has the snapshots looked at soon.
+func (s *snapshots) doubt() {
+	select {
+	case s.doubted <- struct{}{}:
+	default:
+	}
+}
+
+// check reads a snapshot to its end, at a pace that leaves the machine to others,
+// and returns errSnapshot when it is damaged.
+func (s *snapshots) check(ctx context.Context, id string) error {
+	_, r, err := s.Open(id)
+	if errors.Is(err, errNoState) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	defer r.Close()
+	buf := make([]byte, snapChunk)
+	for {
+		began := time.Now()
+		if _, err := io.ReadFull(r, buf); err == io.EOF || err == io.ErrUnexpectedEOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := sleep(ctx, snapCheckRest*time.Since(began)); err != nil {
+			return err
+		}
+	}
+}
+
+// remove takes a snapshot away that is damaged.
+func (s *snapshots) remove(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(s.fs.Remove(s.path(id+snapSuffix)), store.SyncDir(s.fs, s.dir))
 }
 
 // prune removes all but the newest snapshots.
@@ -333,12 +376,13 @@ func (k *snapSink) Cancel() error {
 
 // A snapReader reads the chunks of a snapshot.
 type snapReader struct {
-	f    io.Closer
-	r    io.Reader
-	buf  []byte
-	sum  hash.Hash
-	size uint64
-	err  error
+	damaged func() // hears of damage
+	f       io.Closer
+	r       io.Reader
+	buf     []byte
+	sum     hash.Hash
+	size    uint64
+	err     error
 }
 
 func (r *snapReader) Read(p []byte) (int, error) {
@@ -346,7 +390,10 @@ func (r *snapReader) Read(p []byte) (int, error) {
 		if r.err != nil {
 			return 0, r.err
 		}
-		if r.buf, r.err = r.chunk(); len(r.buf) == 0 && r.err == nil {
+		if r.buf, r.err = r.chunk(); errors.Is(r.err, errSnapshot) {
+			r.damaged()
+		}
+		if len(r.buf) == 0 && r.err == nil {
 			r.err = io.EOF
 		}
 	}

@@ -135,6 +135,17 @@ func loadCache(dir string, mesh identity.MeshID) (peerCache, int, error) {
 	return c, skipped, nil
 }
 
+// Remembered counts the nodes of a mesh, without self, that the peer cache in
+// dir holds. One that can not be read holds none.
+func Remembered(dir string, mesh identity.MeshID, self identity.NodeID) (n int) {
+	c, _, err := loadCache(dir, mesh)
+	if err != nil {
+		return 0
+	}
+	delete(c, self)
+	return len(c)
+}
+
 // saveCache replaces the cache of dir as a whole. The directory entry is not
 // synced: after a power loss the older cache is as good.
 func saveCache(dir string, mesh identity.MeshID, c peerCache) (err error) {

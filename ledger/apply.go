@@ -153,7 +153,24 @@ func (l *Ledger) remember(fresh []Entry) {
 }
 
 // entries applies and writes a group. It returns why it stopped before the end.
+// Damage of the store is such a reason: nothing of the group is kept then, and the
+// node rebuilds its state. Any other failure of the disk ends the process.
 func (a *applier) entries(entries []LogEntry, results [][]byte) (stop error) {
+	before := a.pos
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		failure, ok := r.(StorageError)
+		damage, is := errors.AsType[*store.Damage](failure.Err)
+		if !ok || !is {
+			panic(r)
+		}
+		a.pos = before
+		clear(results)
+		stop = damage
+	}()
 	batches, errs := a.decode(entries)
 	a.batch = a.l.span.NewBatch()
 	defer func() {

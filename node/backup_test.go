@@ -134,7 +134,7 @@ func TestRestoreOnAnEmptyMachine(t *testing.T) {
 	if _, err := Restore(t.Context(), dir, testMachine, content(t, b, key)); err == nil {
 		t.Error("a restore went over a node's state")
 	}
-	if err := withStore(dir, sameState(t, pos, sum)); err != nil {
+	if err := withStore(dir, false, sameState(t, pos, sum)); err != nil {
 		t.Fatal(err)
 	}
 

@@ -94,6 +94,10 @@ type Config struct {
 	// long before its end it stops by itself. Both are the same on all nodes.
 	Lease, Margin time.Duration
 
+	// HealWait is how long a node whose store was set aside looks for a quorum,
+	// before it puts the store back and stops. Default healWait.
+	HealWait time.Duration
+
 	// Blobs bounds what this node keeps of attachments and images, and how soon it
 	// looks after them.
 	Blobs Blobs
@@ -150,6 +154,7 @@ func (c Config) withDefaults() Config {
 	c.Mesh = cmp.Or(c.Mesh, DefaultMesh)
 	c.Name = cmp.Or(c.Name, host, "node")
 	c.MDNS = cmp.Or(c.MDNS, MDNSOff)
+	c.HealWait = cmp.Or(c.HealWait, healWait)
 	c.KeyOverlap = cmp.Or(c.KeyOverlap, keyOverlap)
 	c.RotateEvery = cmp.Or(c.RotateEvery, KeyAge)
 	if c.Notice == nil {

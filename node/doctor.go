@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/selvage-mesh/selvage/api"
@@ -203,14 +204,29 @@ func (f *findings) state(n *Node) {
 		f.add("state", api.CheckBad, err.Error(), "upgrade this node")
 		return
 	}
-	aside := storeDir(n.conf) + asideSuffix
-	if _, err := os.Stat(aside); err == nil {
-		f.add("state", api.CheckWarn, "this node's state differed from the majority's once and was rebuilt; the old one is in "+aside,
-			"check memory and disk of this machine; remove the directory when you know the cause")
+	if n.healing != nil && !n.healed.Load() {
+		f.add("state", api.CheckBad, "this node's store was set aside ("+n.healing.reason+") and is being built anew from its peers", "wait; if it does not end, see that the other voters run")
+		return
+	}
+	if f.asides(n.conf.FS, n.conf.FS.PathDir(storeDir(n.conf))) {
 		return
 	}
 	height, _ := n.ledger.Head()
 	f.add("state", api.CheckOK, fmt.Sprintf("at height %d in epoch %d", height, n.epoch()), "")
+}
+
+// asides tells of a store that was set aside, and whether there is one.
+func (f *findings) asides(fsys vfs.FS, base string) bool {
+	all := asides(fsys, base)
+	for _, name := range all {
+		why := "the reason is not known"
+		if b, err := os.ReadFile(filepath.Join(base, name, asideReason)); err == nil {
+			why = strings.TrimSpace(string(b))
+		}
+		f.add("state", api.CheckWarn, fmt.Sprintf("this node's store was set aside once and built anew; the old one is in %s: %s", filepath.Join(base, name), why),
+			"check disk and memory of this machine; remove the directory when you know the cause")
+	}
+	return len(all) > 0
 }
 
 func (f *findings) files(n *Node) {
@@ -288,15 +304,27 @@ func DoctorDir(dir, machine string) []api.Check {
 		f.add("membership", api.CheckOK, fmt.Sprintf("of mesh %s in epoch %d", m.mesh().Short(), max(1, m.Epoch)), "")
 	}
 	f.space(dir)
+	f.storeDir(dir)
+	return f
+}
+
+// storeDir looks at the store of a stopped node.
+func (f *findings) storeDir(dir string) {
+	f.asides(vfs.Default, dir)
+	if r, ok, err := readRebuild(dir); err == nil && ok {
+		f.add("rebuild", api.CheckBad, "the store is not to be trusted: "+r.reason, "start the node while the other voters run: it builds its state anew from them. "+noHealing)
+	}
 	if _, err := os.Stat(filepath.Join(dir, "store")); err == nil {
-		err := withStore(dir, func(_ *store.Store, l *ledger.Ledger) error {
+		err := withStore(dir, false, func(_ *store.Store, l *ledger.Ledger) error {
 			p := l.Position()
 			f.add("state", api.CheckOK, fmt.Sprintf("at height %d, index %d; selvage ledger verify --dir checks all of it", p.Height, p.Applied), "")
 			return nil
 		})
-		if err != nil {
+		switch {
+		case distrusted(err) != "":
+			f.add("state", api.CheckBad, err.Error(), "start the node while the other voters run: it sets this store aside and builds its state anew from them. "+noHealing)
+		case err != nil:
 			f.add("state", api.CheckBad, err.Error(), "if a node runs on it, ask that: selvage doctor --api URL")
 		}
 	}
-	return f
 }

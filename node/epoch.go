@@ -50,7 +50,7 @@ func (n *Node) onEpoch(from, known identity.NodeID, epoch uint64) {
 	defer n.saving.Unlock()
 	if n.member.Met == nil {
 		n.member.Met = &metEpoch{Epoch: epoch, Node: from, At: time.Now().UnixMilli()}
-		if err := n.member.save(n.conf.Dir); err != nil {
+		if err := n.saveMember(); err != nil {
 			n.log.Error("note that the mesh is in another epoch", "error", err)
 		}
 	}
@@ -74,7 +74,7 @@ func Follow(dir, machine string) (kept string, err error) {
 		return "", err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "store")); err == nil {
-		if err := withStore(dir, m.remember(keys.ID())); err != nil {
+		if err := withStore(dir, false, m.remember(keys.ID())); err != nil {
 			return "", err
 		}
 		if err := m.save(dir); err != nil {
@@ -165,7 +165,7 @@ func (n *Node) foundEpoch(ctx context.Context) error {
 	n.saving.Lock()
 	defer n.saving.Unlock()
 	n.member.Founding = nil
-	return n.member.save(n.conf.Dir)
+	return n.saveMember()
 }
 
 // checkBatch is what consensus asks before it leads a batch. Only while this

@@ -90,8 +90,10 @@ func (n *Node) found(ctx context.Context) error {
 			return err
 		}
 	}
+	n.saving.Lock()
+	defer n.saving.Unlock()
 	n.member.Founder = false
-	return n.member.save(n.conf.Dir)
+	return n.saveMember()
 }
 
 func (n *Node) proposeGenesis(ctx context.Context) error {

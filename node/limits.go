@@ -25,6 +25,13 @@ const (
 	maxAdvertised = 8
 	// maxKeys bounds the data keys that are kept open: rotations are rare.
 	maxKeys = 64
+	// healWait is how long a node whose store was set aside looks for a quorum: peers
+	// that start after the same power cut are there by then. healLook is how often
+	// it looks whether it has caught up.
+	healWait = time.Minute
+	healLook = 250 * time.Millisecond
+	// rememberAfter gathers changes of the roster for one write of the membership file.
+	rememberAfter = 100 * time.Millisecond
 	// rosterRetry is how long the node waits before it looks at a feed again that failed.
 	rosterRetry = 200 * time.Millisecond
 	// beat divides the pauses of most of what a node does again and again, and is

@@ -46,33 +46,40 @@ type Node struct {
 	conf Config
 	log  *slog.Logger
 
-	small     bool          // the machine is: see profile.go
-	election  time.Duration // time-out that its disk and processor ask for; 0 is the usual
-	store     *store.Store
-	keys      *identity.Keys
-	member    membership
-	saving    sync.Mutex                      // guards member.Over, member.Met and their file
-	founds    atomic.Bool                     // this node founds an epoch just now
-	alone     atomic.Bool                     // and who is in its state's roster is to be struck off by that
-	mesh      atomic.Pointer[identity.MeshID] // set once the node belongs to one
-	roster    *roster
-	keyring   *keyring
-	resealed  identity.DataKeyID // nothing is sealed with an earlier key; of keepHouse
-	ledger    *ledger.Ledger
-	blobs     *blob.Keeper
-	transport *transport.Transport
-	discovery *discovery.Discovery
-	consensus *consensus.Consensus
-	proposer  *consensus.Proposer
-	lan       *discovery.LAN // nil where mDNS is off
-	asks      asks
-	advertise atomic.Pointer[netip.AddrPort]
-	work      work
-	models    *llm.Gateway
-	serving   serving
-	parts     []part // in the order of opening
-	freshLog  bool   // the raft log was empty at the start
-	clocks    clocks // of this node and the others
+	small       bool          // the machine is: see profile.go
+	election    time.Duration // time-out that its disk and processor ask for; 0 is the usual
+	store       *store.Store
+	keys        *identity.Keys
+	member      membership
+	saving      sync.Mutex                      // guards member.Over, member.Met, known, saved and their file
+	known       *membersView                    // what the state says of the members; nil before it was read
+	saved       []byte                          // what the file has, nil when that is not known
+	founds      atomic.Bool                     // this node founds an epoch just now
+	alone       atomic.Bool                     // and who is in its state's roster is to be struck off by that
+	mesh        atomic.Pointer[identity.MeshID] // set once the node belongs to one
+	roster      *roster
+	keyring     *keyring
+	resealed    identity.DataKeyID // nothing is sealed with an earlier key; of keepHouse
+	ledger      *ledger.Ledger
+	blobs       *blob.Keeper
+	transport   *transport.Transport
+	discovery   *discovery.Discovery
+	consensus   *consensus.Consensus
+	proposer    *consensus.Proposer
+	lan         *discovery.LAN // nil where mDNS is off
+	asks        asks
+	advertise   atomic.Pointer[netip.AddrPort]
+	work        work
+	models      *llm.Gateway
+	serving     serving
+	parts       []part      // in the order of opening
+	remembering atomic.Bool // the file is about to be written
+	freshLog    bool        // the raft log was empty at the start
+	healing     *rebuild    // why the store was set aside, nil when it was not
+	healed      atomic.Bool // and it has been built anew
+	gaveUp      atomic.Bool // no quorum was found to build it from
+	hurt        atomic.Bool // damage was met while the node ran
+	clocks      clocks      // of this node and the others
 
 	sessionID  atomic.Uint64
 	lastQuorum atomic.Int64          // ns since 1970, when a leader was last known
@@ -96,8 +103,9 @@ type part struct {
 }
 
 // Open starts a node and returns once it serves: it has founded its mesh,
-// joined one, or come back. The error says what to do where that is known.
-func Open(ctx context.Context, conf Config) (_ *Node, err error) {
+// joined one, or come back. The error says what to do where that is known. A
+// node whose store is damaged is opened once more, to rebuild it: see heal.go.
+func Open(ctx context.Context, conf Config) (*Node, error) {
 	conf = conf.withDefaults()
 	if err := conf.Validate(); err != nil {
 		return nil, err
@@ -108,6 +116,30 @@ func Open(ctx context.Context, conf Config) (_ *Node, err error) {
 	if err := unfinished(conf.Dir); err != nil {
 		return nil, err
 	}
+	n, err := open(ctx, conf)
+	if err == nil {
+		return n, nil
+	}
+	why := distrusted(err)
+	if why == "" {
+		return nil, err
+	}
+	conf.Logger.Error("the store can not be trusted", "why", why)
+	if err := startAgain(conf, why); err != nil {
+		return nil, err
+	}
+	if conf.Conn != nil && n.transport != nil { // the socket was closed with it
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	n, err = open(ctx, conf)
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// open is Open once. On an error it returns the node, closed.
+func open(ctx context.Context, conf Config) (_ *Node, err error) {
 	n := &Node{conf: conf, log: conf.Logger, failed: make(chan error, 1), sessionEnd: make(chan uint64, 1), doubted: make(chan struct{}, 1)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	defer func() {
@@ -135,11 +167,25 @@ func Open(ctx context.Context, conf Config) (_ *Node, err error) {
 		{"models", n.openModels},
 		{"api", n.openAPI},
 	} {
-		if err := step.do(ctx); err != nil {
-			return nil, fmt.Errorf("%s: %w", step.name, err)
+		if err := readable(func() error { return step.do(ctx) }); err != nil {
+			return n, fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
 	return n, nil
+}
+
+// readable returns what f does, and as an error that the store could not be read.
+func readable(f func() error) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case store.Failure:
+			err = r
+		default:
+			panic(r)
+		}
+	}()
+	return f()
 }
 
 // opened notes something to close, in reverse order.
@@ -183,10 +229,10 @@ func (n *Node) measure(context.Context) error {
 
 func (n *Node) openStore(context.Context) error {
 	if err := n.setAside(); err != nil {
-		return fmt.Errorf("set the diverged store aside: %w", err)
+		return err
 	}
 	s, err := store.Open(storeDir(n.conf), store.Options{
-		FS: n.conf.FS, Small: n.small, Logger: n.log, OnFatal: n.stopWith,
+		FS: n.conf.FS, Small: n.small, Logger: n.log, OnFatal: n.stopWith, OnDamage: n.damaged,
 		OnSlowDisk: func(d store.SlowDisk) { n.log.Warn("disk is slow", "operation", fmt.Sprint(d)) },
 	})
 	if err != nil {
@@ -214,10 +260,7 @@ func storeDir(c Config) string {
 // openIdentity loads or draws the keys. A member whose log is gone comes back
 // as a new incarnation: the old one's votes are not remembered.
 func (n *Node) openIdentity(context.Context) (err error) {
-	machine := n.conf.Machine
-	if machine == "" {
-		machine = identity.MachineID()
-	}
+	machine := n.machine()
 	n.keys, err = identity.LoadOrCreate(n.conf.Dir, machine)
 	if err != nil {
 		return err
@@ -241,6 +284,14 @@ func (n *Node) openIdentity(context.Context) (err error) {
 	n.log.Warn("the raft log is gone: coming back as a new incarnation")
 	n.keys, err = identity.Reincarnate(n.conf.Dir, machine)
 	return err
+}
+
+// machine is the ID of the machine that the node's keys are bound to.
+func (n *Node) machine() string {
+	if n.conf.Machine != "" {
+		return n.conf.Machine
+	}
+	return identity.MachineID()
 }
 
 func (n *Node) openLedger(context.Context) error {
@@ -402,6 +453,9 @@ func (n *Node) openConsensus(context.Context) error {
 	n.spawn(n.followLAN)
 	n.spawn(n.keepTime)
 	n.spawn(n.tendBlobs)
+	if n.healing != nil {
+		n.spawn(n.heal)
+	}
 	if n.conf.Backups.Every > 0 {
 		n.spawn(n.backUp)
 	}
@@ -420,6 +474,11 @@ func (n *Node) Close() error {
 			}
 		}
 		n.endSpawned()
+		if n.gaveUp.Load() {
+			if err := n.putBack(); err != nil {
+				errs = append(errs, fmt.Errorf("put the store back: %w", err))
+			}
+		}
 		n.closed = errors.Join(errs...)
 	})
 	return n.closed

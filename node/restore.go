@@ -198,7 +198,7 @@ func emptyOrUnfinished(dir string) error {
 // restoreState puts the state into a new store and returns the membership that
 // goes with it.
 func restoreState(dir string, keys *identity.Keys, h archiveHead, state io.Reader) (m membership, err error) {
-	err = withStore(dir, func(s *store.Store, l *ledger.Ledger) error {
+	err = withStore(dir, false, func(s *store.Store, l *ledger.Ledger) error {
 		if err := l.Restore(state); err != nil {
 			return err
 		}
@@ -241,13 +241,18 @@ func (h archiveHead) membership(keys *identity.Keys, l *ledger.Ledger) (m member
 	return m, err
 }
 
-// withStore opens the store of a stopped node.
-func withStore(dir string, f func(*store.Store, *ledger.Ledger) error) (err error) {
-	s, err := store.Open(storeDir(Config{Dir: dir, OnDisk: true}), store.Options{})
+// withStore opens the store of a stopped node, with salvage also one whose log or
+// manifest is shorter than it was. Damage that f meets is an error.
+func withStore(dir string, salvage bool, f func(*store.Store, *ledger.Ledger) error) (err error) {
+	s, err := store.Open(storeDir(Config{Dir: dir, OnDisk: true}), store.Options{Salvage: salvage})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	return readable(func() error { return withLedger(s, f) })
+}
+
+func withLedger(s *store.Store, f func(*store.Store, *ledger.Ledger) error) (err error) {
 	l, err := ledger.Open(ledger.Config{Span: s.Span(spanState), Mux: company.Handlers(), Authorize: company.Authorize, Prefetch: company.Prefetch})
 	if err != nil {
 		return err
@@ -268,6 +273,7 @@ type Recovered struct {
 	Voters  []ledger.Node   `json:"-"`       // that had a say, without this node
 	Lost    []string        `json:"lost"`    // their names
 	Missing uint64          `json:"firstMissingHeight"`
+	Damage  string          `json:"damage,omitempty"` // of the store; what is said here is what can still be read
 }
 
 // Recover makes the one survivor of a mesh whose quorum is lost for good found
@@ -291,7 +297,26 @@ func Recover(ctx context.Context, dir, machine string, really bool) (v Recovered
 		return v, err
 	}
 	v.Node, v.Mesh = keys.ID(), m.mesh()
-	err = withStore(dir, func(s *store.Store, l *ledger.Ledger) error {
+	r, marked, err := readRebuild(dir)
+	if err != nil {
+		return v, err
+	}
+	if r.aside != "" && there(vfs.Default, filepath.Join(dir, r.aside, "store")) {
+		return v, fmt.Errorf("this node is about to build its state anew from its peers; what it had is in %s. "+
+			"Start it: without a quorum it puts that back and stops after %s, and can be recovered then", filepath.Join(dir, r.aside), healWait)
+	}
+	v.Damage = r.reason
+	err = withStore(dir, false, func(*store.Store, *ledger.Ledger) error { return nil })
+	if d, ok := errors.AsType[*store.Damage](err); ok {
+		v.Damage, marked = d.Error(), true
+		// A salvaged store no longer shows that it is short: the mark keeps it from a vote.
+		if err := (rebuild{reason: v.Damage}).save(dir); err != nil {
+			return v, err
+		}
+	} else if err != nil {
+		return v, err
+	}
+	err = withStore(dir, marked, func(s *store.Store, l *ledger.Ledger) error {
 		tail, err := consensus.ReadTail(s.Span(spanRaft), vfs.Default, filepath.Join(dir, "snapshots"))
 		if err != nil {
 			return err
@@ -305,7 +330,7 @@ func Recover(ctx context.Context, dir, machine string, really bool) (v Recovered
 			return errors.New("this node has no state to go on from: recover from another survivor, or restore a backup")
 		case tail.Snapshot > v.Applied:
 			return errors.New("the state is older than the node's snapshot: start the node once, stop it, and recover then")
-		case len(v.Voters) == 0 && !again:
+		case len(v.Voters) == 0 && !again && !marked:
 			return errors.New("this node alone has the say: there is no quorum to be lost, start it with selvage up")
 		case !really:
 			return nil
@@ -332,8 +357,14 @@ func Recover(ctx context.Context, dir, machine string, really bool) (v Recovered
 		if err := consensus.Base(s.Span(spanRaft), vfs.Default, filepath.Join(dir, "snapshots"), keys.ServerID(), l.Applied(), max(tail.Term, tail.SnapshotTerm)+1); err != nil {
 			return err
 		}
+		if err := os.Remove(filepath.Join(dir, rebuildFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 		return os.Remove(filepath.Join(dir, unfinishedFile))
 	})
+	if d, ok := errors.AsType[*store.Damage](err); ok {
+		return v, fmt.Errorf("%w. This store can not be recovered: restore a backup with selvage snapshot restore into an empty directory, or join the mesh again", d)
+	}
 	return v, err
 }
 

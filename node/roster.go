@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"strings"
@@ -187,5 +188,52 @@ func (n *Node) refreshRoster() (height uint64) {
 	if v.keys.Epoch > 0 {
 		n.takeKeys(v.keys)
 	}
+	n.remember(v)
 	return v.height
+}
+
+// remember has the membership file say who the members are, and which keys the
+// node has, a moment after they changed: a node that loses its state knows by it
+// whom it can ask for another.
+func (n *Node) remember(v membersView) {
+	n.saving.Lock()
+	n.known = &v
+	n.saving.Unlock()
+	if n.remembering.Swap(true) {
+		return // the one that waits saves this, too
+	}
+	n.spawn(func(ctx context.Context) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(rememberAfter):
+		}
+		n.remembering.Store(false)
+		n.saving.Lock()
+		defer n.saving.Unlock()
+		if err := n.saveMember(); err != nil {
+			n.log.Error("remember the members", "error", err)
+		}
+	})
+}
+
+// saveMember writes the membership file, with the members and keys that the
+// state has now, unless it says that already. The caller holds n.saving.
+func (n *Node) saveMember() error {
+	m := n.member
+	if n.known != nil {
+		m.Roster = n.known.nodes
+		if n.known.keys.Epoch > 0 {
+			m.Wrapped = n.known.keys
+		}
+	}
+	b := m.encode()
+	if bytes.Equal(b, n.saved) {
+		return nil
+	}
+	if err := m.save(n.conf.Dir); err != nil {
+		return err
+	}
+	n.saved = b
+	return nil
 }

@@ -90,7 +90,7 @@ func (n *Node) expelled() {
 	defer n.saving.Unlock()
 	if !n.member.Over {
 		n.member.Over = true
-		if err := n.member.save(n.conf.Dir); err != nil {
+		if err := n.saveMember(); err != nil {
 			n.log.Error("note the end of the membership", "error", err)
 		}
 	}

@@ -118,6 +118,13 @@ func (n *Node) askAround(ctx context.Context) {
 		m, _ := n.roster.node(id)
 		ways = append(ways, way{func(ctx context.Context) (net.Conn, error) { return n.transport.Dial(ctx, id, transport.KindSync) }, m.Member() && !m.Has(ledger.LabelUntrusted)})
 	}
+	// Who has called this node and is of its mesh, as an admission shows, may know
+	// what it does not: a founder that lost its state knows nobody.
+	for _, p := range n.transport.Peers() {
+		if !n.roster.isMember(p.ID) {
+			ways = append(ways, way{func(ctx context.Context) (net.Conn, error) { return n.transport.Dial(ctx, p.ID, transport.KindSync) }, false})
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	answers := make(chan rosterAnswer, 1)

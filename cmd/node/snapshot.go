@@ -356,6 +356,9 @@ With --yes the node founds the next epoch of the mesh when it is started. Nodes 
 the old epoch that come back stop as soon as they meet it and say what to do: with
 --follow, on such a node, its state is set aside and it follows the mesh again.
 
+It also takes a store that is damaged, as far as it can be read, when no backup and
+no other voter has more: what was lost from its log is missing then.
+
 Never use it while most voters can still come back: what they have decided and
 the survivor has not heard of is lost to the new epoch.`,
 		Example: `  selvage recover --dir /var/lib/selvage          # what this survivor has
@@ -378,6 +381,9 @@ the survivor has not heard of is lost to the new epoch.`,
 			return c.print(cmd, v, func(w io.Writer) {
 				fmt.Fprintf(w, "node %s of mesh %s\n", v.Node.Short(), v.Mesh.Short())
 				fmt.Fprintf(w, "state applied to index %d, log to %d, its last entry of %s\n", v.Applied, v.Last, v.At.UTC().Format("2006-01-02 15:04:05Z"))
+				if v.Damage != "" {
+					fmt.Fprintf(w, "%s\nThis is what can still be read of it.\n", v.Damage)
+				}
 				fmt.Fprintf(w, "voters that must be gone for good: %s\n", strings.Join(v.Lost, ", "))
 				fmt.Fprintf(w, "What they decided after that entry and this node had not heard of is missing: from height %d on.\n", v.Missing)
 				if yes {

@@ -293,22 +293,29 @@ func injectFaults(conf *node.Config, path string) (stop func(), err error) {
 }
 
 // serve runs the node until ctx ends or the node stops by itself. A node whose
-// state a majority disagrees with is opened again, once in a while: it rebuilds
-// itself from its peers.
+// store is damaged, or whose state a majority disagrees with, is opened again: it
+// rebuilds itself from its peers.
 func serve(ctx context.Context, cmd *cobra.Command, conf node.Config) error {
-	for {
+	for quick := 0; ; {
 		began := time.Now()
 		err := serveOnce(ctx, cmd, conf)
-		if !errors.Is(err, node.ErrDiverged) || conf.Conn != nil || time.Since(began) < rebuildPause {
+		if time.Since(began) >= rebuildPause {
+			quick = 0
+		}
+		quick++
+		if !errors.Is(err, node.ErrDiverged) && !errors.Is(err, node.ErrDamaged) || conf.Conn != nil || quick > maxQuickRebuilds {
 			return err
 		}
 		fmt.Fprintln(cmd.ErrOrStderr(), "selvage:", err, "- rebuilding")
 	}
 }
 
-// rebuildPause is how long a node must have lived to be rebuilt without being
-// asked: one that diverges again and again needs a person.
-const rebuildPause = time.Minute
+// A node that lives for less than rebuildPause each time is rebuilt at most
+// maxQuickRebuilds times in a row: one that breaks again and again needs a person.
+const (
+	rebuildPause     = time.Minute
+	maxQuickRebuilds = 2
+)
 
 func serveOnce(ctx context.Context, cmd *cobra.Command, conf node.Config) error {
 	n, err := node.Open(ctx, conf)

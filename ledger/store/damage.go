@@ -47,7 +47,14 @@ func (d *Damage) Error() string {
 func (d *Damage) Unwrap() error { return d.Err }
 
 // tableInText finds the table in an error of Pebble's that carries it in words only.
-var tableInText = regexp.MustCompile(`\bfile (\d{6,})`)
+var tableInText = regexp.MustCompile(`\b(?:file |L\d: )(\d{6,})`)
+
+func tableIn(err error) string {
+	if m := tableInText.FindStringSubmatch(err.Error()); m != nil {
+		return m[1] + ".sst"
+	}
+	return ""
+}
 
 // damageOf returns err as a [Damage] when it says that bytes on the disk are
 // wrong, and nil otherwise.
@@ -59,11 +66,9 @@ func damageOf(err error) *Damage {
 	case err == nil:
 		return nil
 	case pebble.IsCorruptionError(err) || pebble.ExtractDataCorruptionInfo(err) != nil:
-		d := &Damage{Kind: DamageContent, Err: err}
+		d := &Damage{File: tableIn(err), Kind: DamageContent, Err: err}
 		if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
 			d.File = vfs.Default.PathBase(info.Path)
-		} else if m := tableInText.FindStringSubmatch(err.Error()); m != nil {
-			d.File = m[1] + ".sst"
 		}
 		return d
 	case errors.Is(err, syscall.EIO):
@@ -87,10 +92,13 @@ func openDamage(err error) *Damage {
 	if d := damageOf(err); d != nil {
 		return d
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return &Damage{Kind: DamageLost, Err: err}
+	if errors.Is(err, pebble.ErrDBNotPristine) { // it was not cut off while it was made: it has rows
+		return &Damage{File: "marker.format-version", Kind: DamageLost}
 	}
-	return &Damage{Kind: DamageContent, Err: err}
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Damage{File: tableIn(err), Kind: DamageLost, Err: err}
+	}
+	return &Damage{File: tableIn(err), Kind: DamageContent, Err: err}
 }
 
 // errNewer says that a newer program has written the store.

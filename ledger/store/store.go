@@ -182,8 +182,8 @@ func (s *Store) checkMark() (n note, known bool, err error) {
 	known = err == nil
 	if known {
 		err = n.check(s.fs, s.dir)
-	} else if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+	} else if d, ok := errors.AsType[*Damage](err); errors.Is(err, fs.ErrNotExist) || ok && d.Kind == DamageMark {
+		err = nil // the power may have gone while it was made: see startMark
 	}
 	if err == nil {
 		err = s.checkMarker(known)

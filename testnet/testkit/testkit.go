@@ -70,13 +70,16 @@ type Bed struct {
 	holds  []*Hold
 	confs  []node.Config // as the nodes were opened, in the order of Nodes
 	dead   map[*node.Node]bool
+	// keepPort has a node that is started again listen for peers where it did.
+	keepPort bool
+	ports    map[string]int // for peers, by the node's name
 }
 
 // Mesh starts n nodes on loopback and waits until all vote. Each tune may change
 // a node's configuration, of which i is the number from 0.
 func Mesh(t testing.TB, n int, tune ...func(i int, c *node.Config)) *Bed {
 	t.Helper()
-	b := &Bed{t: t, dead: map[*node.Node]bool{}, client: &http.Client{Timeout: settle, Transport: &http.Transport{MaxIdleConnsPerHost: 256, IdleConnTimeout: idle}}}
+	b := &Bed{t: t, dead: map[*node.Node]bool{}, ports: map[string]int{}, client: &http.Client{Timeout: settle, Transport: &http.Transport{MaxIdleConnsPerHost: 256, IdleConnTimeout: idle}}}
 	dir := t.TempDir()
 	t.Cleanup(b.close)
 	token := ""
@@ -154,10 +157,15 @@ func (b *Bed) open(conf node.Config) *node.Node {
 		}
 		conf.HTTP = l.Addr().String()
 		l.Close()
-		udp, listenErr := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		peers := &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}
+		if b.keepPort {
+			peers.Port = b.ports[conf.Name]
+		}
+		udp, listenErr := net.ListenUDP("udp", peers)
 		if listenErr != nil {
 			b.t.Fatal(listenErr)
 		}
+		b.ports[conf.Name] = udp.LocalAddr().(*net.UDPAddr).Port
 		if cut, ok := conf.Conn.(*Cut); ok {
 			cut.PacketConn = udp
 		} else {
@@ -168,6 +176,9 @@ func (b *Bed) open(conf node.Config) *node.Node {
 		cancel()
 		if err = openErr; err == nil {
 			return n
+		}
+		if errors.Is(err, node.ErrDamaged) {
+			continue // found after the sockets were in use; it is rebuilt now
 		}
 		if op := (*net.OpError)(nil); !errors.As(err, &op) || op.Op != "listen" {
 			break
