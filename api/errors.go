@@ -49,6 +49,7 @@ var notNow = []struct {
 	{ledger.ErrUpgrade, "upgrade_needed", "This node is older than the mesh; upgrade it, use another one"},
 	{blob.ErrFull, "disk_full", "This node has no room for files; free some space, use another node"},
 	{blob.ErrTooFew, "too_few_copies", "Too few nodes could take the file; try again"},
+	{blob.ErrMismatch, "content_damaged", "The copy of this content on this node is damaged, and no node that answers has a good one; start the nodes that are away, or put the same file again, or restore a backup"},
 	{blob.ErrMissing, "content_unavailable", "No node that answers has this content; try again"},
 	{store.ErrDiskFull, "disk_full", "The disk of this node is full; free some space, use another node"},
 	{context.DeadlineExceeded, "timeout", "No answer in time; the request may still take effect. Repeat it with the same Idempotency-Key"},

@@ -284,7 +284,21 @@ func serveFile(rc *Request, a company.Asset, ref company.BlobRef, download bool)
 	}
 	return Response{Header: h, Stream: func(w http.ResponseWriter, r *http.Request) error {
 		defer content.Close()
-		http.ServeContent(&slowly{w, http.NewResponseController(w)}, r, "", a.CreatedAt.Std(), content)
+		out := &contentWriter{ResponseWriter: w, control: http.NewResponseController(w)}
+		in := &contentReader{ReadSeeker: content}
+		http.ServeContent(out, r, "", a.CreatedAt.Std(), in)
+		switch {
+		case in.err == nil:
+			out.begin()
+		case out.begun: // the caller must not take what it has for all of it
+			rc.server.log.Error("content broke off", "request", rc.ID, "sha256", a.SHA256, "error", in.err)
+			panic(http.ErrAbortHandler)
+		default:
+			for _, k := range []string{"Content-Length", "Content-Range", "Content-Type", "Content-Disposition", "Content-Security-Policy", "ETag", "Last-Modified", "Accept-Ranges", "Cache-Control"} {
+				w.Header().Del(k)
+			}
+			return in.err
+		}
 		return nil
 	}}, nil
 }
@@ -297,15 +311,43 @@ func reference(d blob.Digest, a company.Asset, ref company.BlobRef) blob.Referen
 	return out
 }
 
-// slowly moves the connection's deadline on with every write.
-type slowly struct {
-	http.ResponseWriter
-	control *http.ResponseController
+// A contentReader remembers why content could not be read on.
+type contentReader struct {
+	io.ReadSeeker
+	err error
 }
 
-func (s *slowly) Write(p []byte) (int, error) {
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
-	return s.ResponseWriter.Write(p)
+func (c *contentReader) Read(p []byte) (int, error) {
+	n, err := c.ReadSeeker.Read(p)
+	if err != nil && err != io.EOF {
+		c.err = err
+	}
+	return n, err
+}
+
+// A contentWriter moves the connection's deadline on with every write, and keeps the
+// status back until the first bytes are there: content that turns out to be damaged is
+// then answered as an error.
+type contentWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	status  int
+	begun   bool
+}
+
+func (c *contentWriter) WriteHeader(status int) { c.status = status }
+
+func (c *contentWriter) begin() {
+	if !c.begun && c.status != 0 {
+		c.ResponseWriter.WriteHeader(c.status)
+	}
+	c.begun = true
+}
+
+func (c *contentWriter) Write(p []byte) (int, error) {
+	c.begin()
+	_ = c.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	return c.ResponseWriter.Write(p)
 }
 
 // disposition writes a file's name as RFC 6266 has it; names that are not plain

@@ -242,7 +242,7 @@ func TestBoundsOfAStore(t *testing.T) {
 }
 
 func TestRottenFileIsNeverServed(t *testing.T) {
-	r := newRing(t, 1, func(c *Config) { c.Store.Recheck = time.Nanosecond })
+	r := newRing(t, 1)
 	k := r.k[r.ids[0]]
 	ref := put(t, k, content(1, 1000))
 	rot(t, r.dirs[r.ids[0]], ref.Digest)
@@ -250,10 +250,13 @@ func TestRottenFileIsNeverServed(t *testing.T) {
 		t.Errorf("read %d bytes, %v", len(b), err)
 	}
 	if k.Has(ref.Digest) {
-		t.Error("the rotten file is still there")
+		t.Error("the node says that it has it")
 	}
-	if _, b := k.Usage(); b != 0 {
-		t.Errorf("%d bytes in use", b)
+	if s := k.Stats(); s.Damaged != 1 || s.Rotten != 1 || s.Bytes != 1000 {
+		t.Errorf("counted %+v", s)
+	}
+	if put(t, k, content(1, 1000)); !k.Has(ref.Digest) || k.Stats().Damaged != 0 {
+		t.Error("it is not taken again")
 	}
 }
 
@@ -376,7 +379,9 @@ func TestTending(t *testing.T) {
 	rotten := Rank(ref.Digest, r.ids)[1]
 	rot(t, r.dirs[rotten], ref.Digest)
 	k := r.k[rotten]
-	k.Store.cfg.Recheck = time.Nanosecond
+	if err := k.Check(ref.Digest); !errors.Is(err, ErrMismatch) {
+		t.Error(err)
+	}
 	k.Tend(t.Context(), []Reference{ref}, true)
 	if got, err := os.ReadFile(filepath.Join(r.dirs[rotten], ref.Digest.path())); err != nil || !bytes.Equal(got, b) {
 		t.Errorf("the rotten file was not replaced: %d bytes, %v", len(got), err)
@@ -453,7 +458,13 @@ func TestLyingPeer(t *testing.T) {
 	liar, reader := r.k[r.ids[0]], r.k[r.ids[1]]
 	b := content(5, 500_000)
 	ref := put(t, liar, b)
-	rot(t, r.dirs[r.ids[0]], ref.Digest) // believed until it is checked again
+	rot(t, r.dirs[r.ids[0]], ref.Digest)
+	sum := newSummer()
+	wrong, err := os.ReadFile(filepath.Join(r.dirs[r.ids[0]], ref.Digest.path()))
+	must(t, err)
+	sum.Write(wrong)
+	_, of := sum.done()
+	liar.keepSums(ref.Digest, of) // it believes its file
 	if got, err := read(t, reader, ref); !errors.Is(err, ErrMismatch) || len(got) >= len(b) {
 		t.Errorf("read %d of %d bytes, %v", len(got), len(b), err)
 	}

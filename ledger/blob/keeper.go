@@ -58,13 +58,17 @@ type Keeper struct {
 	seen   map[identity.NodeID]time.Time // when a node was last alive, for Tend
 }
 
-type counters struct{ fetched, rotten, collected, surplus, served atomic.Uint64 }
+type counters struct{ fetched, collected, surplus, served atomic.Uint64 }
 
 // Stats are a keeper's figures since it was opened.
 type Stats struct {
-	Blobs                                        int
-	Bytes                                        int64
-	Fetched, Rotten, Collected, Surplus, Streams uint64
+	Blobs   int
+	Bytes   int64
+	Damaged int // of Blobs: without a good copy to mend them from, up to now
+
+	// Rotten counts what was found not to have its hash, Mended what of that was put
+	// right with a peer's bytes.
+	Fetched, Rotten, Mended, Collected, Surplus, Streams uint64
 }
 
 // Open opens the store in dir and a keeper on it.
@@ -105,7 +109,8 @@ func (k *Keeper) spawn(f func()) bool {
 // Stats returns the figures.
 func (k *Keeper) Stats() Stats {
 	n, b := k.Usage()
-	return Stats{n, b, k.count.fetched.Load(), k.count.rotten.Load(), k.count.collected.Load(), k.count.surplus.Load(), k.count.served.Load()}
+	return Stats{Blobs: n, Bytes: b, Damaged: k.Damaged(), Fetched: k.count.fetched.Load(), Rotten: k.rotten.Load(), Mended: k.mended.Load(),
+		Collected: k.count.collected.Load(), Surplus: k.count.surplus.Load(), Streams: k.count.served.Load()}
 }
 
 // Serve answers one request of a peer and closes the connection. Too many at
@@ -121,7 +126,11 @@ func (k *Keeper) Serve(c net.Conn, request []byte) {
 	stop := context.AfterFunc(k.ctx, func() { c.Close() })
 	defer stop()
 	k.count.served.Add(1)
-	if err := k.Store.Serve(c, request); err != nil {
+	err := k.Store.Serve(c, request)
+	if d, ok := errors.AsType[*chunkError](err); ok { // the peer goes on with another; this one mends its own
+		k.spawn(func() { _, _ = k.mend(d) })
+	}
+	if err != nil {
 		k.log.Debug("blob: serve a peer", "error", err)
 	}
 }
@@ -251,30 +260,6 @@ func (k *Keeper) sources(ref Reference) []identity.NodeID {
 	return out[:min(len(out), maxTries)]
 }
 
-// Read opens a blob for reading, wherever it is. The error wraps ErrMissing when
-// no node that answers has it.
-func (k *Keeper) Read(ctx context.Context, ref Reference) (Content, error) {
-	f, size, err := k.Open(ref.Digest)
-	if err == nil {
-		if size == ref.Size {
-			return f, nil
-		}
-		f.Close()
-	} else if !errors.Is(err, ErrMissing) {
-		return nil, err
-	}
-	from := k.sources(ref)
-	for i, id := range from {
-		if k.has(ctx, id, ref.Digest) {
-			return k.remote(ref, from[i:]), nil
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-	}
-	return nil, fmt.Errorf("%w: none of %d peers has %s", ErrMissing, len(from), ref.Digest)
-}
-
 // fetch brings a copy to this node. Many may ask for the same at once.
 func (k *Keeper) fetch(ctx context.Context, ref Reference) error {
 	_, err, _ := k.flights.Do(ref.Digest.String(), func() (any, error) {
@@ -324,26 +309,14 @@ func (k *Keeper) steady(now time.Time) (out []identity.NodeID) {
 
 // Tend looks after this node's blobs once, given all that the state refers to:
 // it fetches what this node shall have and does not, gives up what others shall
-// have and certainly do, throws away what nothing refers to, and looks for
-// files that rotted. Nothing is thrown away while the state that refs come from
-// is not current.
+// have and say that they do, and throws away what nothing refers to. Nothing is
+// thrown away while the state that refs come from is not current.
 func (k *Keeper) Tend(ctx context.Context, refs []Reference, current bool) {
 	now := time.Now()
 	if lost, err := k.Renew(); err != nil {
 		k.log.Error("blob: look for the files", "error", err)
 	} else if lost > 0 {
 		k.log.Error("blob: files are gone and are fetched anew", "files", lost)
-	}
-	for _, d := range k.stale(scrubBytes) {
-		if ctx.Err() != nil {
-			return
-		}
-		if err := k.Check(d); errors.Is(err, ErrMismatch) {
-			k.count.rotten.Add(1)
-			k.log.Error("blob: a file rotted and was thrown away", "digest", d.String())
-		} else if err != nil {
-			k.log.Warn("blob: check a file", "digest", d.String(), "error", err)
-		}
 	}
 	nodes := k.steady(now)
 	var missing []Reference

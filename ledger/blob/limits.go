@@ -19,8 +19,17 @@ const (
 	desired = 3
 	// chunk is what is read and written at once.
 	chunk = 64 << 10
+	// chunkBytes is what one sum is of, and what a reader of a blob holds in memory:
+	// large enough that the sums are 1/8192 of the blob, small enough that a range of a
+	// few bytes costs little.
+	chunkBytes = 256 << 10
+	// wholeBytes bounds a damaged blob that a reader waits for until it is fetched as a
+	// whole; a larger one is read through the peer that has it meanwhile.
+	wholeBytes = 8 << 20
 	// stall is how long one chunk may take between nodes.
 	stall = 10 * time.Second
+	// mendTimeout bounds how long a reader waits until peers gave what is damaged here.
+	mendTimeout = 30 * time.Second
 	// patience is how long an upload waits for the last copies once a majority of
 	// them is synced.
 	patience = 2 * time.Second
@@ -37,14 +46,9 @@ const (
 	// DefaultGrace is how long a blob that nothing refers to is kept: an upload
 	// is there before the command that refers to it.
 	DefaultGrace = time.Hour
-	// DefaultRecheck is how long a file is believed to be what it was when its
-	// hash was last computed.
-	DefaultRecheck = 24 * time.Hour
 	// maxRepairs bounds the blobs that one look fetches, or gives up.
 	maxRepairs = 64
 	// lookedFor bounds the files that one look asks after, so that those that somebody
 	// deleted are missed before they are read.
 	lookedFor = 256
-	// scrubBytes bounds what one look reads to find files that rotted.
-	scrubBytes = 64 << 20
 )

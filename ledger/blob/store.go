@@ -7,11 +7,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -33,10 +33,9 @@ var (
 
 // StoreConfig bounds a store. Zero values mean the defaults.
 type StoreConfig struct {
-	MaxBytes int64         // of all blobs; DefaultMaxBytes
-	Reserve  int64         // bytes that stay free on the disk; DefaultReserve
-	MaxBlob  int64         // bytes of one blob, at most the constant MaxBlob
-	Recheck  time.Duration // how long a file is believed; DefaultRecheck
+	MaxBytes int64 // of all blobs; DefaultMaxBytes
+	Reserve  int64 // bytes that stay free on the disk; DefaultReserve
+	MaxBlob  int64 // bytes of one blob, at most the constant MaxBlob
 }
 
 // A Store is the blobs on this node's disk. It is safe for concurrent use.
@@ -44,6 +43,8 @@ type Store struct {
 	path string
 	cfg  StoreConfig
 	at   atomic.Pointer[os.Root] // the directory; another one after it was lost
+
+	rotten, mended atomic.Uint64 // what did not have its hash, and what of that was put right
 
 	mu   sync.Mutex // guards what follows, and that names and held agree
 	held map[Digest]held
@@ -54,7 +55,7 @@ type Store struct {
 type held struct {
 	size    int64
 	touched time.Time // last put
-	checked time.Time // hash last computed; zero: not in this life of the store
+	damaged bool      // it does not have its hash: it counts for room, and as absent
 }
 
 // OpenStore opens the store in dir, which it creates, and throws away what was
@@ -63,7 +64,6 @@ func OpenStore(dir string, cfg StoreConfig) (*Store, error) {
 	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, DefaultMaxBytes)
 	cfg.Reserve = cmp.Or(cfg.Reserve, DefaultReserve)
 	cfg.MaxBlob = min(cmp.Or(cfg.MaxBlob, MaxBlob), MaxBlob)
-	cfg.Recheck = cmp.Or(cfg.Recheck, DefaultRecheck)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (s *Store) lookFor(n int) (lost int) {
 	s.mu.Unlock()
 	for _, d := range some {
 		if _, err := s.root().Stat(d.path()); errors.Is(err, fs.ErrNotExist) {
-			s.forget(d, nil)
+			s.lost(d)
 			lost++
 		}
 	}
@@ -142,12 +142,18 @@ func (s *Store) load() error {
 	if err := s.root().Mkdir("tmp", 0o700); err != nil {
 		return err
 	}
-	return fs.WalkDir(s.root().FS(), ".", func(path string, e fs.DirEntry, err error) error {
+	var beside []Digest // those that have sums
+	err := fs.WalkDir(s.root().FS(), ".", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
-		d, err := ParseDigest(e.Name())
-		if err != nil || path != d.path() {
+		name, sums := strings.CutSuffix(e.Name(), sumsSuffix)
+		d, err := ParseDigest(name)
+		if err != nil || strings.TrimSuffix(path, sumsSuffix) != d.path() {
+			return nil
+		}
+		if sums {
+			beside = append(beside, d)
 			return nil
 		}
 		info, err := e.Info()
@@ -158,6 +164,12 @@ func (s *Store) load() error {
 		s.used += info.Size()
 		return nil
 	})
+	for _, d := range beside {
+		if _, ok := s.held[d]; !ok && err == nil {
+			s.dropSums(d)
+		}
+	}
+	return err
 }
 
 // Close closes the store; blobs that are open stay readable.
@@ -174,12 +186,25 @@ func (s *Store) Usage() (blobs int, bytes int64) {
 	return len(s.held), s.used
 }
 
-// Has reports whether the store has a blob, without looking at its bytes.
+// Damaged tells how many blobs there are files of that do not have their hash.
+func (s *Store) Damaged() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.held {
+		if h.damaged {
+			n++
+		}
+	}
+	return n
+}
+
+// Has reports whether the store has a blob that is not known to be damaged, without
+// looking at its bytes.
 func (s *Store) Has(d Digest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.held[d]
-	return ok
+	h, ok := s.held[d]
+	return ok && !h.damaged
 }
 
 // A Writer takes the bytes of a new blob. It belongs to one goroutine.
@@ -187,7 +212,7 @@ type Writer struct {
 	s     *Store
 	f     *os.File
 	name  string // below the store's directory
-	sum   hash.Hash
+	sum   *summer
 	size  int64
 	limit int64
 	asked int64 // size at which the disk was last asked what is free
@@ -201,7 +226,7 @@ func (s *Store) Create(limit int64) (*Writer, error) {
 	}
 	var b [16]byte
 	rand.Read(b[:])
-	w := &Writer{s: s, name: "tmp/" + hex.EncodeToString(b[:]), sum: sha256.New(), limit: limit, asked: -spaceStep}
+	w := &Writer{s: s, name: "tmp/" + hex.EncodeToString(b[:]), sum: newSummer(), limit: limit, asked: -spaceStep}
 	var err error
 	if w.f, err = s.root().OpenFile(w.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return nil, full(err)
@@ -273,21 +298,22 @@ func full(err error) error {
 // bytes and the name are synced. The writer is over, whatever it returns.
 func (w *Writer) Commit() (d Digest, err error) {
 	defer w.Abort()
-	copy(d[:], w.sum.Sum(nil))
-	return d, w.commit(d)
+	d, of := w.sum.done()
+	return d, w.commit(d, of)
 }
 
 // CommitAs is Commit for bytes that shall be those of a digest; the error wraps
 // ErrMismatch when they are not.
 func (w *Writer) CommitAs(d Digest) error {
 	defer w.Abort()
-	if Digest(w.sum.Sum(nil)) != d {
+	got, of := w.sum.done()
+	if got != d {
 		return ErrMismatch
 	}
-	return w.commit(d)
+	return w.commit(d, of)
 }
 
-func (w *Writer) commit(d Digest) error {
+func (w *Writer) commit(d Digest, of sums) error {
 	if err := w.f.Sync(); err != nil {
 		return full(err)
 	}
@@ -302,6 +328,7 @@ func (w *Writer) commit(d Digest) error {
 		return err
 	}
 	w.over = true
+	w.s.keepSums(d, of)
 	return errors.Join(w.f.Close(), w.s.syncDir(d.dir()))
 }
 
@@ -318,7 +345,10 @@ func (s *Store) adopt(name string, d Digest, size int64) error {
 		return full(err)
 	}
 	s.used -= s.held[d].size
-	s.held[d] = held{size: size, touched: now, checked: now}
+	if s.held[d].damaged {
+		s.mended.Add(1)
+	}
+	s.held[d] = held{size: size, touched: now}
 	return nil
 }
 
@@ -343,29 +373,6 @@ func (s *Store) syncDir(name string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Open returns a blob for reading, with its size. A file that was not looked at
-// for a while is hashed first; one that rotted is thrown away. The error wraps
-// ErrMissing when there is none, or none any more.
-func (s *Store) Open(d Digest) (*os.File, int64, error) {
-	s.mu.Lock()
-	h, ok := s.held[d]
-	s.mu.Unlock()
-	if !ok {
-		return nil, 0, ErrMissing
-	}
-	if time.Since(h.checked) > s.cfg.Recheck {
-		if err := s.Check(d); err != nil {
-			return nil, 0, err
-		}
-	}
-	f, err := s.root().Open(d.path())
-	if errors.Is(err, fs.ErrNotExist) {
-		s.Remove(d, time.Now().Add(time.Hour))
-		return nil, 0, ErrMissing
-	}
-	return f, h.size, err
-}
-
 // Sum hashes what r gives.
 func Sum(r io.Reader) (d Digest, err error) {
 	sum := sha256.New()
@@ -375,67 +382,17 @@ func Sum(r io.Reader) (d Digest, err error) {
 	return Digest(sum.Sum(nil)), nil
 }
 
-// Check hashes a blob's file. One that is not what its name says is thrown
-// away, and the error wraps ErrMissing and ErrMismatch.
-func (s *Store) Check(d Digest) error {
-	f, err := s.root().Open(d.path())
-	if errors.Is(err, fs.ErrNotExist) {
-		s.forget(d, nil)
-		return ErrMissing
-	} else if err != nil {
-		return err
-	}
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return fmt.Errorf("read blob %s: %w", d, err)
-	}
-	if Digest(sum.Sum(nil)) == d {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if h, ok := s.held[d]; ok {
-			h.checked = time.Now()
-			s.held[d] = h
-		}
-		return nil
-	}
-	s.forget(d, f)
-	return fmt.Errorf("%w: %w: %s was thrown away", ErrMissing, ErrMismatch, d)
-}
-
-// forget removes a file that is gone or rotten, unless it was replaced since it
-// was opened as was.
-func (s *Store) forget(d Digest, was *os.File) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now, err := s.root().Stat(d.path())
-	if err == nil {
-		if was == nil {
-			return
-		}
-		if info, err := was.Stat(); err != nil || !os.SameFile(info, now) {
-			return
-		}
-		if s.root().Remove(d.path()) != nil {
-			return
-		}
-	}
-	s.used -= s.held[d].size
-	delete(s.held, d)
-}
-
 // Touch notes that a blob was put again, so that it is not collected before what
-// refers to it; it reports whether the store has an intact one.
+// refers to it; it reports whether the store has an intact one, which it hashes: that
+// costs less than to take it again.
 func (s *Store) Touch(d Digest) bool {
-	f, _, err := s.Open(d)
-	if err != nil {
+	if !s.Has(d) || s.Check(d) != nil {
 		return false
 	}
-	f.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h, ok := s.held[d]
-	if !ok {
+	if !ok || h.damaged {
 		return false
 	}
 	h.touched = time.Now()
@@ -458,12 +415,13 @@ func (s *Store) Remove(d Digest, before time.Time) bool {
 	if err := s.root().Remove(d.path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
+	s.dropSums(d)
 	s.used -= h.size
 	delete(s.held, d)
 	return true
 }
 
-// List returns the blobs that the store has, in order.
+// List returns the blobs that the store has files of, damaged ones too, in order.
 func (s *Store) List() []Digest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -472,33 +430,5 @@ func (s *Store) List() []Digest {
 		out = append(out, d)
 	}
 	slices.SortFunc(out, Digest.Compare)
-	return out
-}
-
-// stale returns the blobs whose bytes were not looked at for the longest time,
-// of at most limit bytes in all, or one.
-func (s *Store) stale(limit int64) (out []Digest) {
-	type old struct {
-		d Digest
-		h held
-	}
-	s.mu.Lock()
-	var all []old
-	for d, h := range s.held {
-		if time.Since(h.checked) > s.cfg.Recheck {
-			all = append(all, old{d, h})
-		}
-	}
-	s.mu.Unlock()
-	slices.SortFunc(all, func(a, b old) int {
-		return cmp.Or(a.h.checked.Compare(b.h.checked), a.d.Compare(b.d))
-	})
-	for _, o := range all {
-		if len(out) > 0 && o.h.size > limit {
-			break
-		}
-		limit -= o.h.size
-		out = append(out, o.d)
-	}
 	return out
 }

@@ -151,17 +151,24 @@ func (s *Store) Serve(c net.Conn, request []byte) (err error) {
 func (s *Store) serveGet(c net.Conn, r Request) error {
 	f, size, err := s.Open(r.Digest)
 	if err != nil {
-		return writeHead(c, statusFor(err), 0)
+		return errors.Join(err, writeHead(c, statusMissing, 0))
 	}
 	defer f.Close()
 	if r.Offset > uint64(size) {
 		return writeHead(c, statusBad, size)
 	}
+	if r.Length > 0 && r.Offset < uint64(size) { // what is damaged is not promised
+		if _, err := f.chunk(int(r.Offset / chunkBytes)); err != nil {
+			return errors.Join(err, writeHead(c, statusMissing, 0))
+		}
+	}
 	if err := writeHead(c, statusHeld, size); err != nil {
 		return err
 	}
-	n := int64(min(r.Length, uint64(size)-r.Offset))
-	_, err = copyChunks(c, io.NewSectionReader(f, int64(r.Offset), n), n)
+	if _, err := f.Seek(int64(r.Offset), io.SeekStart); err != nil {
+		return err
+	}
+	_, err = copyChunks(c, f, int64(min(r.Length, uint64(size)-r.Offset)))
 	return err
 }
 

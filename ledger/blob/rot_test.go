@@ -1,0 +1,190 @@
+package blob
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/identity"
+)
+
+// damage is what a disk does to a file.
+var damages = []struct {
+	name string
+	do   func(t testing.TB, path string, at int64)
+}{
+	{"flip", func(t testing.TB, path string, at int64) {
+		patchFile(t, path, at, func(b byte) byte { return b ^ 1 }, 1)
+	}},
+	{"zero", func(t testing.TB, path string, at int64) {
+		patchFile(t, path, at&^4095, func(byte) byte { return 0 }, 4096)
+	}},
+	{"cut", func(t testing.TB, path string, at int64) { must(t, os.Truncate(path, at)) }},
+	{"delete", func(t testing.TB, path string, _ int64) { must(t, os.Remove(path)) }},
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// patchFile changes n bytes of a file in place, as a disk does, or as many as it has.
+func patchFile(t testing.TB, path string, at int64, change func(byte) byte, n int) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	must(t, err)
+	defer f.Close()
+	b := make([]byte, n)
+	n, err = f.ReadAt(b, at)
+	if err != nil && err != io.EOF {
+		t.Fatal(err)
+	}
+	for i := range b[:n] {
+		b[i] = change(b[i])
+	}
+	_, err = f.WriteAt(b[:n], at)
+	must(t, err)
+}
+
+// sizes are those around which a blob is kept otherwise.
+var sizes = []int{1, chunkBytes, chunkBytes + 1, 3*chunkBytes + 77}
+
+// A file that is damaged under a running node, which has just hashed it, is read
+// from the first to the last byte and in ranges as it was, from three nodes, and its
+// copy on the disk is mended by that.
+func TestDamagedCopyIsMendedBeforeAByteOfItIsRead(t *testing.T) {
+	t.Parallel()
+	for _, size := range sizes {
+		for _, damage := range damages {
+			for _, at := range []int64{0, int64(size) - 1} {
+				t.Run(fmt.Sprintf("%d/%s at %d", size, damage.name, at), func(t *testing.T) {
+					r := newRing(t, 3)
+					k, path := r.k[r.ids[0]], ""
+					b := content(uint64(size), size)
+					ref := put(t, k, b)
+					if _, err := k.Spread(t.Context(), ref.Digest, ref.Size); err != nil {
+						t.Fatal(err)
+					}
+					path = filepath.Join(r.dirs[r.ids[0]], ref.Digest.path())
+					before, err := k.Read(t.Context(), ref) // is open while the file is damaged
+					must(t, err)
+					defer before.Close()
+					damage.do(t, path, at)
+					for name, c := range map[string]func() (Content, error){
+						"opened before": func() (Content, error) { return before, nil },
+						"opened after":  func() (Content, error) { return k.Read(t.Context(), ref) },
+					} {
+						c, err := c()
+						must(t, err)
+						if got, err := io.ReadAll(c); err != nil || !bytes.Equal(got, b) {
+							t.Errorf("%s: read %d of %d bytes, %v", name, len(got), size, err)
+						}
+						from := at / 2
+						_, err = c.Seek(from, io.SeekStart)
+						must(t, err)
+						part := make([]byte, min(100, int64(size)-from))
+						if _, err := io.ReadFull(c, part); err != nil || !bytes.Equal(part, b[from:from+int64(len(part))]) {
+							t.Errorf("%s: range at %d: %v", name, from, err)
+						}
+						c.Close()
+					}
+					k.Tend(t.Context(), []Reference{ref}, true)
+					if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, b) {
+						t.Errorf("the file has %d bytes and is not mended: %v", len(got), err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Where there is no good copy, an error is read and never a byte that is not the
+// blob's; a copy that comes back makes it whole again.
+func TestDamageWithoutAGoodCopyIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, size := range sizes {
+		for _, damage := range damages {
+			t.Run(fmt.Sprintf("%d/%s", size, damage.name), func(t *testing.T) {
+				r := newRing(t, 2)
+				k := r.k[r.ids[0]]
+				b := content(uint64(size), size)
+				ref := put(t, k, b)
+				if _, err := k.Spread(t.Context(), ref.Digest, ref.Size); err != nil {
+					t.Fatal(err)
+				}
+				r.fail(r.ids[1], true)
+				damage.do(t, filepath.Join(r.dirs[r.ids[0]], ref.Digest.path()), int64(size)-1)
+				got, err := read(t, k, ref)
+				if err == nil || !bytes.HasPrefix(b, got) || len(got) == len(b) {
+					t.Errorf("read %d of %d bytes, %v", len(got), size, err)
+				}
+				if !errors.Is(err, ErrMissing) {
+					t.Errorf("the error is %v", err)
+				}
+				if got, err := read(t, k, ref); len(got) > 0 || !errors.Is(err, ErrMissing) {
+					t.Errorf("again: read %d bytes, %v", len(got), err)
+				}
+				if k.Has(ref.Digest) {
+					t.Error("the node says that it has it")
+				}
+				r.fail(r.ids[1], false)
+				if got, err := read(t, k, ref); err != nil || !bytes.Equal(got, b) {
+					t.Errorf("with the other node back: %d bytes, %v", len(got), err)
+				}
+				k.Tend(t.Context(), []Reference{ref}, true)
+				if err := k.Check(ref.Digest); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// What goes to a peer is hashed too: one whose copy rotted gives nothing wrong, and
+// mends it.
+func TestRottenCopyIsNotGivenToAPeer(t *testing.T) {
+	t.Parallel()
+	for _, size := range sizes {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			r := newRing(t, 4)
+			b := content(uint64(size), size)
+			ref := put(t, r.k[r.ids[0]], b)
+			if _, err := r.k[r.ids[0]].Spread(t.Context(), ref.Digest, ref.Size); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				r.tend(ref)
+			}
+			var outside identity.NodeID
+			for _, id := range r.ids {
+				if !r.k[id].Has(ref.Digest) {
+					outside = id
+				}
+			}
+			sources := r.k[outside].sources(ref)
+			patchFile(t, filepath.Join(r.dirs[sources[0]], ref.Digest.path()), int64(size-1), func(b byte) byte { return b ^ 1 }, 1)
+			c, err := r.k[outside].Read(t.Context(), ref)
+			must(t, err)
+			defer c.Close()
+			if _, err := c.Seek(int64(size)/2, io.SeekStart); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(c); err != nil || !bytes.Equal(got, b[size/2:]) {
+				t.Errorf("read %d bytes, %v", len(got), err)
+			}
+			for _, id := range r.ids {
+				r.k[id].Tend(t.Context(), []Reference{ref}, true)
+			}
+			r.k[sources[0]].wg.Wait()
+			if err := r.k[sources[0]].Check(ref.Digest); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,174 @@
+package blob
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// sums are the SHA-256 of each chunk of a blob, in order, by which a piece of it is
+// checked before it is given to anybody. A blob of one chunk needs none: its digest
+// is that chunk's.
+//
+// Those of a larger one are kept beside it, in <its file>.sums: the line
+// "selvage chunk sums 1", the digest (32), the bytes of a chunk and of the blob (8
+// each, big endian), the sums (32 each) and the SHA-256 of all that. The file is
+// written only when the blob's bytes have just been seen to have its digest. It is
+// not synced; one that is lost, or is not what its own sum says, is made again from
+// the blob. Another first line counts as lost.
+type sums struct {
+	size int64
+	of   []Digest
+}
+
+const (
+	sumsSuffix = ".sums"
+	sumsHeader = "selvage chunk sums 1\n"
+	sumsFixed  = len(sumsHeader) + sha256.Size + 16
+)
+
+func chunksOf(size int64) int { return int((size + chunkBytes - 1) / chunkBytes) }
+
+// bounds are the first byte of a chunk and the one after its last.
+func (s sums) bounds(i int) (from, to int64) {
+	return int64(i) * chunkBytes, min(int64(i+1)*chunkBytes, s.size)
+}
+
+func (s sums) encode(d Digest) []byte {
+	b := append([]byte(sumsHeader), d[:]...)
+	b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, chunkBytes), uint64(s.size))
+	for _, c := range s.of {
+		b = append(b, c[:]...)
+	}
+	own := sha256.Sum256(b)
+	return append(b, own[:]...)
+}
+
+var errSums = errors.New("chunk sums are damaged")
+
+func decodeSums(d Digest, b []byte) (s sums, err error) {
+	if len(b) < sumsFixed+sha256.Size || !bytes.HasPrefix(b, []byte(sumsHeader)) {
+		return s, errSums
+	}
+	rest := b[:len(b)-sha256.Size]
+	if sha256.Sum256(rest) != [sha256.Size]byte(b[len(rest):]) {
+		return s, errSums
+	}
+	rest = rest[len(sumsHeader):]
+	size := binary.BigEndian.Uint64(rest[sha256.Size+8:])
+	if Digest(rest[:sha256.Size]) != d || binary.BigEndian.Uint64(rest[sha256.Size:]) != chunkBytes || size > MaxBlob {
+		return s, errSums
+	}
+	s.size, rest = int64(size), rest[sha256.Size+16:]
+	if len(rest) != chunksOf(s.size)*sha256.Size {
+		return s, errSums
+	}
+	for ; len(rest) > 0; rest = rest[sha256.Size:] {
+		s.of = append(s.of, Digest(rest[:sha256.Size]))
+	}
+	return s, nil
+}
+
+// A summer computes the digest of a blob and the sums of its chunks in one pass. Of
+// the first chunk the two are one, so that small blobs cost nothing more.
+type summer struct {
+	whole, chunk hash.Hash
+	at           int64
+	of           []Digest
+}
+
+func newSummer() *summer { return &summer{whole: sha256.New()} }
+
+func (s *summer) Write(p []byte) (n int, err error) {
+	for n = len(p); len(p) > 0; {
+		part := p[:min(int64(len(p)), chunkBytes-s.at%chunkBytes)]
+		s.whole.Write(part)
+		if s.chunk != nil {
+			s.chunk.Write(part)
+		}
+		if s.at += int64(len(part)); s.at%chunkBytes == 0 {
+			s.end()
+		}
+		p = p[len(part):]
+	}
+	return n, nil
+}
+
+func (s *summer) end() {
+	if s.chunk == nil {
+		s.of, s.chunk = append(s.of, Digest(s.whole.Sum(nil))), sha256.New()
+		return
+	}
+	s.of = append(s.of, Digest(s.chunk.Sum(nil)))
+	s.chunk.Reset()
+}
+
+// done returns what was computed; nothing is written afterwards.
+func (s *summer) done() (Digest, sums) {
+	if s.at%chunkBytes != 0 || s.at == 0 {
+		s.end()
+	}
+	return Digest(s.whole.Sum(nil)), sums{s.at, s.of}
+}
+
+// keepSums writes the sums of a blob beside it, where it has more than one chunk.
+// What can not be written is made again when it is needed.
+func (s *Store) keepSums(d Digest, of sums) {
+	if len(of.of) < 2 {
+		return
+	}
+	tmp := "tmp/" + d.String() + sumsSuffix
+	if s.root().WriteFile(tmp, of.encode(d), 0o600) == nil {
+		_ = s.root().Rename(tmp, d.path()+sumsSuffix)
+	}
+}
+
+// sumsOf returns the sums of a blob whose file is f, and has size bytes. The error
+// wraps ErrMismatch when f is certainly not the blob.
+func (s *Store) sumsOf(d Digest, f *os.File, size int64) (of sums, err error) {
+	if size <= chunkBytes {
+		return sums{size, []Digest{d}}, nil
+	}
+	if of, err := s.readSums(d); err == nil {
+		if of.size != size {
+			return of, fmt.Errorf("%w: %s has %d bytes, want %d", ErrMismatch, d, size, of.size)
+		}
+		return of, nil
+	}
+	sum := newSummer()
+	if _, err := io.CopyBuffer(sum, io.NewSectionReader(f, 0, size), make([]byte, chunk)); err != nil {
+		return of, fmt.Errorf("%w: read %s: %w", ErrMismatch, d, err)
+	}
+	got, of := sum.done()
+	if got != d {
+		return of, fmt.Errorf("%w: %s", ErrMismatch, d)
+	}
+	s.keepSums(d, of)
+	return of, nil
+}
+
+func (s *Store) readSums(d Digest) (of sums, err error) {
+	f, err := s.root().Open(d.path() + sumsSuffix)
+	if err != nil {
+		return of, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, int64(sumsFixed+(chunksOf(MaxBlob)+1)*sha256.Size)))
+	if err != nil {
+		return of, err
+	}
+	return decodeSums(d, b)
+}
+
+// dropSums removes the sums of a blob that goes.
+func (s *Store) dropSums(d Digest) {
+	if err := s.root().Remove(d.path() + sumsSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return // it is looked for at the next start
+	}
+}
