@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -25,8 +26,9 @@ import (
 //	secret <base64 of 32 bytes, see Keys.Local>
 //	incarnation <16 hex digits>
 //	machine <32 hex digits, or "-" when the machine has no ID>
+//	sum <SHA-256 of all lines before it, 64 hex digits>
 //
-// A file with another first line was written by another version; every
+// Earlier programs wrote no sum; a file without one is taken as it is. A file with another first line was written by another version; every
 // deviation is an error, never repaired silently.
 const (
 	fileName   = "identity.key"
@@ -232,19 +234,32 @@ func (k *Keys) encode(machine string) []byte {
 	line("seal", k.Seal.Bytes())
 	line("secret", k.secret[:])
 	fmt.Fprintf(&b, "incarnation %s\nmachine %s\n", k.Incarnation, machine)
+	fmt.Fprintf(&b, "sum %x\n", sha256.Sum256(b.Bytes()))
 	return b.Bytes()
+}
+
+// errDamaged says what to do about an identity file that can not be read: there is no
+// other copy of the keys.
+func errDamaged(why error) error {
+	return fmt.Errorf("identity file (%s) is damaged: %w; put it back from a copy of this machine's disk. If there is none this node is lost: "+
+		"on another member run `selvage node remove` with its name, move this data directory away, and join with a new token", fileName, why)
 }
 
 func decodeKeys(b []byte) (k *Keys, machine string, err error) {
 	if len(b) > maxFile {
-		return nil, "", errors.New("identity file is too long")
+		return nil, "", errDamaged(errors.New("it is too long"))
 	}
 	lines := strings.Split(string(b), "\n")
 	if lines[0] != fileHeader {
-		return nil, "", fmt.Errorf("identity file does not begin with %q; it is damaged or of another version", fileHeader)
+		return nil, "", errDamaged(fmt.Errorf("it does not begin with %q; it may be of another version", fileHeader))
+	}
+	sum := ""
+	if len(lines) == 9 && lines[8] == "" {
+		sum = lines[7]
+		lines = append(lines[:7], "")
 	}
 	if len(lines) != 8 || lines[7] != "" {
-		return nil, "", errors.New("identity file is cut short or has extra lines")
+		return nil, "", errDamaged(errors.New("it is cut short or has extra lines"))
 	}
 	var problems []error
 	field := func(i int, name string) string {
@@ -278,7 +293,10 @@ func decodeKeys(b []byte) (k *Keys, machine string, err error) {
 		machine = digits(6, "machine", idBytes)
 	}
 	if err := errors.Join(problems...); err != nil {
-		return nil, "", fmt.Errorf("identity file is damaged: %w", err)
+		return nil, "", errDamaged(err)
+	}
+	if sum != "" && sum != fmt.Sprintf("sum %x", sha256.Sum256(b[:len(b)-len(sum)-1])) {
+		return nil, "", errDamaged(errors.New("it does not have its sum"))
 	}
 	return k, machine, nil
 }

@@ -155,6 +155,17 @@ func TestDamagedFile(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
+	for i := range good { // a single bit, anywhere
+		bad := bytes.Clone(good)
+		bad[i] ^= 1
+		if _, _, err := decodeKeys(bad); err == nil || !strings.Contains(err.Error(), "is damaged") {
+			t.Errorf("a bit of byte %d flipped: %v", i, err)
+		}
+	}
+	before := good[:bytes.LastIndex(good, []byte("sum "))] // as an earlier program wrote it
+	if _, _, err := decodeKeys(before); err != nil {
+		t.Errorf("without a sum: %v", err)
+	}
 	if err := os.WriteFile(file, good, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"log/slog"
 	"net/netip"
 	"strings"
 
@@ -27,8 +28,8 @@ var tools = map[string]cli.Tool{"acp": acp.Tool{}, "claude_local": claude.Tool{}
 
 // addTools adds an adapter for each tool, which start their programs through p,
 // and that of OpenClaw's gateways, which may be in the networks of private.
-func addTools(adapters map[string]scheduler.Adapter, p *process.Adapter, dir string, private []netip.Prefix) error {
-	claw, err := openclaw.New(openclaw.Config{Dir: dir, Private: private})
+func addTools(adapters map[string]scheduler.Adapter, p *process.Adapter, dir string, private []netip.Prefix, log *slog.Logger) error {
+	claw, err := openclaw.New(openclaw.Config{Dir: dir, Private: private, Log: log})
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (n *Node) Backup(ctx context.Context, w io.Writer, to []identity.Recipient,
 // warrant draws a key whose holder may admit itself: it goes into a backup.
 func (n *Node) warrant(height uint64) (seed [32]byte, chain []byte, err error) {
 	seed = identity.NewDataKey()
-	mine, err := identity.DecodeAdmissions(n.member.Admissions)
+	mine, err := n.chain()
 	if err != nil {
 		return seed, nil, err
 	}

@@ -54,6 +54,18 @@ func (n *Node) certificate() (*servedCert, error) {
 	dir := filepath.Join(n.conf.Dir, "tls")
 	file := filepath.Join(dir, "api.pem")
 	b, err := os.ReadFile(file)
+	if err == nil {
+		pair, damage := ownPair(b)
+		if damage == nil {
+			return certOf(pair), nil
+		}
+		kept := file + ".damaged"
+		n.log.Warn("the API's own certificate is damaged and is made again; clients that pinned it must take the new one", "file", file, "kept", kept, "error", damage)
+		if err := os.Rename(file, kept); err != nil {
+			return nil, err
+		}
+		b, err = nil, os.ErrNotExist
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		if b, err = makeCert(n.conf.Name, n.certNames(), time.Now()); err != nil {
 			return nil, err
@@ -66,11 +78,23 @@ func (n *Node) certificate() (*servedCert, error) {
 	if err != nil {
 		return nil, err
 	}
-	pair, err := tls.X509KeyPair(b, b)
+	pair, err := ownPair(b)
 	if err != nil {
-		return nil, fmt.Errorf("%s (remove it and the node makes another): %w", file, err)
+		return nil, err
 	}
 	return certOf(pair), nil
+}
+
+// ownPair reads a certificate that a node made, and checks that it signs itself.
+func ownPair(b []byte) (pair tls.Certificate, err error) {
+	if pair, err = tls.X509KeyPair(b, b); err != nil {
+		return pair, err
+	}
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		return pair, err
+	}
+	return pair, leaf.CheckSignature(leaf.SignatureAlgorithm, leaf.RawTBSCertificate, leaf.Signature)
 }
 
 // writeWhole writes a file that is there whole or not at all, for its owner only.

@@ -145,7 +145,7 @@ func (n *Node) joinReply(ctx context.Context, key []byte, receipt ledger.Receipt
 
 // vouch is what a node is told that was admitted at a height.
 func (n *Node) vouch(key []byte, height uint64, wrapped ledger.NodeKeys) ([]byte, error) {
-	mine, err := identity.DecodeAdmissions(n.member.Admissions)
+	mine, err := n.chain()
 	if err != nil {
 		return nil, err
 	}

@@ -3,11 +3,15 @@ package node
 import (
 	"bytes"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -17,10 +21,16 @@ import (
 // belongs to: enough to be let in again, and to talk to the others, before it
 // has any state, or when it lost it.
 //
-// The file "membership" in the data directory is the line
-// "selvage membership v1" and deterministic CBOR of this struct. It is written
-// when the node founds or joins, when its membership ends, and around a change of epoch; nothing in it is secret in the clear (the
-// keys are wrapped to the node). Another first line is refused.
+// The file "membership" in the data directory is the line "selvage membership v2",
+// the line "sum " and the SHA-256 of what follows in hex, and deterministic CBOR of
+// this struct. It is written when the node founds or joins, when its membership ends,
+// and around a change of epoch; nothing in it is secret in the clear (the keys are
+// wrapped to the node). Another first line is refused, but for "selvage membership v1",
+// after which the CBOR follows: so it was, and is in the answer to a join.
+//
+// "membership.copy" holds the same bytes and is written after it. It is read when the
+// first is gone or damaged. When both are, the node makes its membership anew from its
+// state; see [Node.regainMembership].
 type membership struct {
 	Genesis    []byte          `cbor:"1,keyasint"`           // payload of mesh.genesis; the mesh ID is its hash
 	Founder    bool            `cbor:"2,keyasint,omitempty"` // this node founded the mesh
@@ -35,7 +45,9 @@ type membership struct {
 
 const (
 	membershipFile   = "membership"
+	membershipCopy   = "membership.copy"
 	membershipHeader = "selvage membership v1\n"
+	membershipSummed = "selvage membership v2\nsum "
 )
 
 var errNoMembership = errors.New("no member of a mesh")
@@ -44,10 +56,23 @@ func (m membership) mesh() identity.MeshID { return identity.MeshIDOf(m.Genesis)
 
 func (m membership) encode() []byte { return append([]byte(membershipHeader), ledger.Marshal(m)...) }
 
+// file is what is kept on the disk.
+func (m membership) file() []byte {
+	b := ledger.Marshal(m)
+	return append(fmt.Appendf(nil, "%s%x\n", membershipSummed, sha256.Sum256(b)), b...)
+}
+
 func decodeMembership(b []byte) (m membership, err error) {
+	if sum, summed := bytes.CutPrefix(b, []byte(membershipSummed)); summed {
+		sum, body, _ := bytes.Cut(sum, []byte("\n"))
+		if string(sum) != fmt.Sprintf("%x", sha256.Sum256(body)) {
+			return m, errors.New("membership: the file is damaged, it does not have its sum")
+		}
+		b = append([]byte(membershipHeader), body...)
+	}
 	rest, ok := bytes.CutPrefix(b, []byte(membershipHeader))
 	if !ok {
-		return m, errors.New("membership: written by another version")
+		return m, errors.New("membership: the file is damaged, or written by another version")
 	}
 	if err := ledger.Unmarshal(rest, &m); err != nil {
 		return m, fmt.Errorf("membership: %w", err)
@@ -63,37 +88,203 @@ func decodeMembership(b []byte) (m membership, err error) {
 	return m, nil
 }
 
+// loadMembership reads the file, or its copy when that can not be used. The error is
+// that of the file; it wraps errNoMembership when neither is there.
 func loadMembership(dir string) (membership, error) {
-	path := filepath.Join(dir, membershipFile)
-	info, err := os.Stat(path)
+	m, err := readMembership(filepath.Join(dir, membershipFile))
+	if err == nil {
+		return m, nil
+	}
+	if m, copyErr := readMembership(filepath.Join(dir, membershipCopy)); copyErr == nil {
+		return m, nil
+	} else if errors.Is(err, errNoMembership) {
+		err = copyErr
+	}
+	return membership{}, err
+}
+
+func readMembership(path string) (membership, error) {
+	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return membership{}, errNoMembership
 	} else if err != nil {
 		return membership{}, err
 	}
-	if info.Size() > maxMembership {
-		return membership{}, fmt.Errorf("membership: %d bytes", info.Size())
-	}
-	b, err := os.ReadFile(path)
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxMembership+1))
 	if err != nil {
-		return membership{}, err
+		return membership{}, fmt.Errorf("membership: %w", err)
+	}
+	if len(b) > maxMembership {
+		return membership{}, fmt.Errorf("membership: more than %d bytes", maxMembership)
 	}
 	return decodeMembership(b)
 }
 
-// save writes the file in one step and syncs it.
-func (m membership) save(dir string) error {
-	tmp := filepath.Join(dir, membershipFile+".new")
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+// healMembership writes the files of a membership that was loaded again, where one of
+// them is not as it should be.
+func (n *Node) healMembership() error {
+	want := n.member.file()
+	for _, name := range []string{membershipFile, membershipCopy} {
+		got, err := os.ReadFile(filepath.Join(n.conf.Dir, name))
+		if err == nil && bytes.Equal(got, want) || name == membershipFile && err == nil && bytes.HasPrefix(got, []byte(membershipHeader)) {
+			continue
+		}
+		if name == membershipFile || err == nil {
+			n.log.Warn("a file of the membership was lost or damaged, and is written again from its copy", "file", name)
+		}
+		return n.saveMember()
+	}
+	return nil
+}
+
+// regainMembership makes the membership of a node that lost both files from what its
+// state says: the genesis, the members, the keys that are wrapped to it and the epoch.
+// The admission is not in the state; it is fetched from a peer later (see askAround).
+// A node whose state does not have all that, and which was not new, does not start: it
+// must never found a mesh in the place of its own.
+func (n *Node) regainMembership() error {
+	why := n.unread
+	if why == nil {
+		return nil
+	}
+	m, found, err := membershipOf(n.ledger, n.ID())
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(m.encode())
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if !found {
+		if errors.Is(why, errNoMembership) && n.freshLog && !usedBefore(n.conf.Dir) {
+			return nil // a new node
+		}
+		if errors.Is(why, errNoMembership) {
+			why = errors.New("membership: the file and its copy are gone")
+		}
+		return fmt.Errorf("%w, and this node's state is not enough to make them again; put the file back from a copy of this disk, "+
+			"or move the data directory away, join with a new token, and take the old node out: selvage node remove %s", why, n.ID().Short())
+	}
+	n.log.Warn("the membership file and its copy were lost or damaged, and are made again from the state", "error", why, "mesh", m.mesh())
+	if err := m.save(n.conf.Dir); err != nil {
 		return err
 	}
-	if err := os.Rename(tmp, filepath.Join(dir, membershipFile)); err != nil {
+	n.member, n.unread = m, nil
+	return n.belong()
+}
+
+// admission is what shows to those who do not know this node that it was admitted.
+func (n *Node) admission() []byte {
+	if b := n.readmitted.Load(); b != nil {
+		return *b
+	}
+	return n.member.Admissions
+}
+
+// saveMember writes the membership file, with the members and keys that the state
+// has now, unless the file has that already. The caller holds n.saving.
+func (n *Node) saveMember() error {
+	m := n.member
+	m.Admissions = n.admission()
+	if n.known != nil {
+		m.Roster = n.known.nodes
+		if n.known.keys.Epoch > 0 {
+			m.Wrapped = n.known.keys
+		}
+	}
+	b := m.file()
+	if bytes.Equal(b, n.saved) {
+		return nil
+	}
+	if err := m.save(n.conf.Dir); err != nil {
 		return err
+	}
+	n.saved = b
+	return nil
+}
+
+// chain is the admissions that lead from this node to the founder: none for the
+// founder. It fails on a node that lost its own, and was not given another yet.
+func (n *Node) chain() ([]identity.Admission, error) {
+	founder, _, err := foundedBy(n.member.Genesis)
+	if err != nil {
+		return nil, err
+	}
+	chain, err := identity.DecodeAdmissions(n.admission())
+	if _, _, founded := founder(n.ID()); err == nil && len(chain) == 0 && !founded {
+		err = errors.New("this node lost its own admission and is being given another; try again, or ask another member")
+	}
+	return chain, err
+}
+
+// readmit takes an admission that a peer gave to a node that has none any more.
+func (n *Node) readmit(admissions []byte) {
+	if _, err := n.chain(); err == nil || len(admissions) == 0 {
+		return
+	}
+	founder, _, err := foundedBy(n.member.Genesis)
+	if err != nil {
+		return
+	}
+	chain, err := identity.DecodeAdmissions(admissions)
+	if err == nil {
+		err = identity.VerifyAdmissions(chain, n.Mesh(), n.keys.Public(), founder)
+	}
+	n.saving.Lock()
+	defer n.saving.Unlock()
+	if err == nil {
+		n.readmitted.Store(&admissions)
+		err = n.saveMember()
+	}
+	if err != nil {
+		n.log.Warn("an admission in the place of the lost one can not be kept", "error", err)
+		return
+	}
+	n.log.Info("a peer gave an admission in the place of the lost one")
+}
+
+// membershipOf is what the state says of a member; found is false when it does not say
+// enough.
+func membershipOf(l *ledger.Ledger, self identity.NodeID) (m membership, found bool, err error) {
+	err = l.View(func(tx *ledger.Tx) error {
+		_, payload, founded := ledger.Founding(tx)
+		if !founded {
+			return nil
+		}
+		m = membership{Genesis: payload, Roster: ledger.Roster(tx), Epoch: ledger.CurrentEpoch(tx).Number}
+		m.Wrapped, found = ledger.WrappedFor(tx, self)
+		for _, row := range m.Roster {
+			if row.ID == self && !row.Member() {
+				m.Over, found = true, true
+			}
+		}
+		return nil
+	})
+	return m, found && err == nil, err
+}
+
+// usedBefore reports whether a data directory has traces of a node's earlier life
+// other than its identity and an empty store.
+func usedBefore(dir string) bool {
+	all, _ := os.ReadDir(dir)
+	return slices.ContainsFunc(all, func(e fs.DirEntry) bool {
+		return e.Name() == membershipFile || e.Name() == membershipCopy || strings.HasPrefix(e.Name(), "damaged-") || strings.HasPrefix(e.Name(), "store.")
+	})
+}
+
+// save writes the file and its copy, each in one step, and syncs them.
+func (m membership) save(dir string) error {
+	b := m.file()
+	for _, name := range []string{membershipFile, membershipCopy} {
+		tmp := filepath.Join(dir, name+".new")
+		f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(b)
+		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+			return err
+		}
+		if err := os.Rename(tmp, filepath.Join(dir, name)); err != nil {
+			return err
+		}
 	}
 	d, err := os.Open(dir)
 	if err != nil {

@@ -59,16 +59,50 @@ func TestMembershipComesBackFromDisk(t *testing.T) {
 	if info, _ := os.Stat(filepath.Join(dir, membershipFile)); info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, want 0600", info.Mode())
 	}
-	if err := os.WriteFile(filepath.Join(dir, membershipFile), []byte("selvage membership v9\n"), 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{membershipFile, membershipCopy} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("selvage membership v9\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := loadMembership(dir); err == nil || !strings.Contains(err.Error(), "another version") {
 		t.Errorf("a newer file gives %v", err)
 	}
 }
 
+// Any bit of the file that flips, and any cut, is found; the copy stands in.
+func TestDamagedMembershipIsFound(t *testing.T) {
+	good := sampleMembership().file()
+	for i := range good {
+		bad := bytes.Clone(good)
+		bad[i] ^= 1
+		if _, err := decodeMembership(bad); err == nil {
+			t.Errorf("a bit of byte %d flipped is not found", i)
+		}
+		if _, err := decodeMembership(good[:i]); err == nil {
+			t.Errorf("cut to %d bytes is not found", i)
+		}
+	}
+	for _, name := range []string{membershipFile, membershipCopy} {
+		for what, damage := range map[string]func(string) error{
+			"gone": os.Remove, "cut": func(path string) error { return os.Truncate(path, 40) }, "zeroed": func(path string) error { return os.WriteFile(path, make([]byte, 100), 0o600) },
+		} {
+			dir := t.TempDir()
+			if err := sampleMembership().save(dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := damage(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := loadMembership(dir); err != nil || !reflect.DeepEqual(got, sampleMembership()) {
+				t.Errorf("%s %s: %+v, %v", name, what, got, err)
+			}
+		}
+	}
+}
+
 func FuzzMembership(f *testing.F) {
 	f.Add(sampleMembership().encode())
+	f.Add(sampleMembership().file())
 	f.Add([]byte(membershipHeader))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := decodeMembership(b)

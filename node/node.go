@@ -51,6 +51,8 @@ type Node struct {
 	store       *store.Store
 	keys        *identity.Keys
 	member      membership
+	readmitted  atomic.Pointer[[]byte]          // the admission that was given again after it was lost
+	unread      error                           // why the membership could not be read, until it was made again
 	saving      sync.Mutex                      // guards member.Over, member.Met, known, saved and their file
 	known       *membersView                    // what the state says of the members; nil before it was read
 	saved       []byte                          // what the file has, nil when that is not known
@@ -257,20 +259,47 @@ func storeDir(c Config) string {
 	return "store"
 }
 
+// machine is the ID of the machine that the node is bound to.
+func (n *Node) machine() string {
+	if n.conf.Machine != "" {
+		return n.conf.Machine
+	}
+	return identity.MachineID()
+}
+
 // openIdentity loads or draws the keys. A member whose log is gone comes back
 // as a new incarnation: the old one's votes are not remembered.
 func (n *Node) openIdentity(context.Context) (err error) {
 	machine := n.machine()
+	if err := n.checkIdentity(machine); err != nil {
+		return err
+	}
 	n.keys, err = identity.LoadOrCreate(n.conf.Dir, machine)
 	if err != nil {
 		return err
 	}
-	n.member, err = loadMembership(n.conf.Dir)
-	if errors.Is(err, errNoMembership) {
-		return nil
-	} else if err != nil {
+	if n.member, n.unread = loadMembership(n.conf.Dir); n.unread != nil {
+		return nil // openLedger looks whether the state has it
+	}
+	if err := n.healMembership(); err != nil {
 		return err
 	}
+	return n.belong()
+}
+
+// checkIdentity refuses a directory whose identity is gone while the rest of a node is
+// there: under new keys it would be another node that holds this one's votes.
+func (n *Node) checkIdentity(machine string) error {
+	_, err := identity.Load(n.conf.Dir, machine)
+	if !errors.Is(err, identity.ErrNoIdentity) || n.freshLog && !usedBefore(n.conf.Dir) {
+		return nil // others are told by whoever loads it
+	}
+	return fmt.Errorf("identity.key is gone from %s, and this directory is a node's: put it back from a copy of this machine's disk. "+
+		"If there is none this node is lost: move the directory away, join with a new token, and on another member run `selvage node remove` with the old node's name", n.conf.Dir)
+}
+
+// belong makes the node a member of the mesh of its membership file.
+func (n *Node) belong() (err error) {
 	if n.member.Over {
 		return ErrRevoked
 	}
@@ -282,16 +311,8 @@ func (n *Node) openIdentity(context.Context) (err error) {
 		return nil
 	}
 	n.log.Warn("the raft log is gone: coming back as a new incarnation")
-	n.keys, err = identity.Reincarnate(n.conf.Dir, machine)
+	n.keys, err = identity.Reincarnate(n.conf.Dir, n.machine())
 	return err
-}
-
-// machine is the ID of the machine that the node's keys are bound to.
-func (n *Node) machine() string {
-	if n.conf.Machine != "" {
-		return n.conf.Machine
-	}
-	return identity.MachineID()
 }
 
 func (n *Node) openLedger(context.Context) error {
@@ -308,6 +329,9 @@ func (n *Node) openLedger(context.Context) error {
 	}
 	n.ledger = l
 	n.opened("ledger", l.Close)
+	if err := n.regainMembership(); err != nil {
+		return err
+	}
 	n.keyring = newKeyring(n.keys)
 	n.roster = newRoster(n.member.Roster)
 	return nil
@@ -331,7 +355,7 @@ func (n *Node) openTransport(context.Context) error {
 		Epoch:     n.epoch,
 		OnEpoch:   n.onEpoch,
 		Member:    n.roster.member,
-		Admission: func() []byte { return n.member.Admissions },
+		Admission: n.admission,
 		Resolve:   n.resolve,
 		PSK:       n.joinKey,
 		OnJoin:    n.onJoin,
@@ -365,7 +389,7 @@ func (n *Node) openMembership(ctx context.Context) (err error) {
 		return err
 	}
 	if n.Mesh() == "" {
-		if err := n.member.save(n.conf.Dir); err != nil {
+		if err := n.saveMember(); err != nil {
 			return err
 		}
 		n.belongTo(n.member.mesh())

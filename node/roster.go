@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"strings"
@@ -215,25 +214,4 @@ func (n *Node) remember(v membersView) {
 			n.log.Error("remember the members", "error", err)
 		}
 	})
-}
-
-// saveMember writes the membership file, with the members and keys that the
-// state has now, unless it says that already. The caller holds n.saving.
-func (n *Node) saveMember() error {
-	m := n.member
-	if n.known != nil {
-		m.Roster = n.known.nodes
-		if n.known.keys.Epoch > 0 {
-			m.Wrapped = n.known.keys
-		}
-	}
-	b := m.encode()
-	if bytes.Equal(b, n.saved) {
-		return nil
-	}
-	if err := m.save(n.conf.Dir); err != nil {
-		return err
-	}
-	n.saved = b
-	return nil
 }

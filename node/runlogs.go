@@ -107,14 +107,14 @@ func (n *Node) RunLog(ctx context.Context, run company.Run, offset, limit int64)
 	if ref == "" || on == "" {
 		return runlog.Chunk{}, runlog.ErrNoLog
 	}
-	kept := run.LogKeptAt != 0 && run.LogBytes != nil
-	if !kept || on == n.ID() || n.discovery.Alive(on) {
-		c, err := n.runLog(ctx, on, ref, offset, limit)
-		if err == nil || !kept {
-			return c, err
+	if run.LogKeptAt != 0 && run.LogBytes != nil {
+		c, err := n.keptLog(ctx, run, offset, limit)
+		if err == nil {
+			return c, nil
 		}
+		n.log.Warn("a kept log can not be read; asking the node that wrote it", "run", run.ID, "error", err)
 	}
-	return n.keptLog(ctx, run, offset, limit)
+	return n.runLog(ctx, on, ref, offset, limit)
 }
 
 func (n *Node) keptLog(ctx context.Context, run company.Run, offset, limit int64) (c runlog.Chunk, err error) {

@@ -42,6 +42,9 @@ type rosterAnswer struct {
 	Version uint64          `cbor:"1,keyasint"` // ledger.RosterVersion
 	Nodes   []ledger.Node   `cbor:"2,keyasint"` // revoked ones too
 	Wrapped ledger.NodeKeys `cbor:"3,keyasint,omitempty"`
+	// Admissions admit whoever asks, as in a join reply: a node that lost its own has no
+	// other way to them.
+	Admissions []byte `cbor:"4,keyasint,omitempty"`
 }
 
 // serveSync answers one peer that wants to catch up.
@@ -69,13 +72,20 @@ func (n *Node) serveSync(from identity.NodeID, c net.Conn) {
 	if err != nil {
 		return
 	}
+	if row, ok := n.roster.node(from); ok && row.Member() {
+		if mine, err := n.chain(); err == nil {
+			if admission, err := n.keys.Admit(n.Mesh(), row.Key, n.ledger.Position().Height); err == nil {
+				a.Admissions = identity.EncodeAdmissions(append([]identity.Admission{admission}, mine...))
+			}
+		}
+	}
 	if err := transport.WriteFrame(c, syncRoster, ledger.Marshal(a)); err != nil {
 		n.log.Debug("sync: answer", "peer", from.Short(), "error", err)
 	}
 }
 
 // catchUp asks the members that this node knows for the roster, while it hears
-// of no leader: it may be the one whom the leader's node is unknown to. When all
+// of no leader, or has no admission: it may be the one whom the leader's node is unknown to. When all
 // whom it knew were replaced it asks whoever is of the mesh, at the seeds and on
 // the local network; they show an admission that leads to somebody it knows. When
 // all that answer say that it was thrown out, it was.
@@ -89,7 +99,8 @@ func (n *Node) catchUp(ctx context.Context) {
 		case <-n.doubted:
 			n.askAround(ctx)
 		case <-tick.C:
-			if _, ok := n.consensus.Leader(); !ok {
+			_, led := n.consensus.Leader()
+			if _, err := n.chain(); !led || err != nil {
 				n.askAround(ctx)
 			}
 		}
@@ -156,6 +167,7 @@ func (n *Node) askAround(ctx context.Context) {
 		if n.roster.learn(a.Nodes) && n.discovery != nil {
 			n.discovery.RosterChanged()
 		}
+		n.readmit(a.Admissions)
 		if a.Wrapped.Epoch > 0 && a.Wrapped.Node == n.ID() {
 			n.takeKeys(a.Wrapped)
 		}

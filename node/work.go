@@ -91,7 +91,7 @@ func (n *Node) openWork(context.Context) (err error) {
 		if err := n.addContainers(adapters, p, dir); err != nil {
 			return err
 		}
-		if err := addTools(adapters, p, filepath.Join(dir, "runs"), n.conf.Private); err != nil {
+		if err := addTools(adapters, p, filepath.Join(dir, "runs"), n.conf.Private, n.log); err != nil {
 			return err
 		}
 	}

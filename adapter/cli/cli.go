@@ -160,11 +160,16 @@ func New(conf Config, tool Tool) (*Adapter, error) {
 	return &Adapter{Adapter: conf.Process, tool: tool, place: place}, nil
 }
 
+// isPlace reports whether a name can be one that was drawn.
+func isPlace(name string) bool {
+	return len(name) == len(rand.Text()) && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+}
+
 // placeOf reads the name of this node's sessions, which it makes once: tools keep
 // them on their disk, so another node can not go on with them.
 func placeOf(path string) (string, error) {
-	if b, err := os.ReadFile(path); err == nil && len(b) > 0 {
-		return strings.TrimSpace(string(b)), nil
+	if b, err := os.ReadFile(path); err == nil && isPlace(strings.TrimSpace(string(b))) {
+		return strings.TrimSpace(string(b)), nil // another one is damaged; sessions begin anew
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}

@@ -30,6 +30,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -76,8 +77,12 @@ var scopes = []string{"operator.read", "operator.write"}
 
 // Config is what the adapter needs.
 type Config struct {
-	// Dir holds this node's device key.
+	// Dir holds this node's device key: openclaw.key, the 32 bytes of an Ed25519 seed and
+	// their SHA-256. A file of the seed alone, as it was, is taken as it is. One that is
+	// damaged is set aside as openclaw.key.damaged, and a new key is drawn: gateways
+	// then ask for this device to be approved again.
 	Dir string
+	Log *slog.Logger // default: discards
 	// Private are networks that are not public and may be called nevertheless.
 	Private []netip.Prefix
 }
@@ -91,18 +96,7 @@ type Adapter struct {
 
 // New returns an adapter; the device key is made once.
 func New(conf Config) (*Adapter, error) {
-	path := filepath.Join(conf.Dir, "openclaw.key")
-	seed, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		seed = make([]byte, ed25519.SeedSize)
-		_, _ = rand.Read(seed) // never fails
-		if err = os.MkdirAll(conf.Dir, 0o700); err == nil {
-			err = os.WriteFile(path, seed, 0o600)
-		}
-	}
-	if err == nil && len(seed) != ed25519.SeedSize {
-		err = errors.New("the device key is malformed")
-	}
+	seed, err := deviceKey(filepath.Join(conf.Dir, "openclaw.key"), conf.Log)
 	if err != nil {
 		return nil, fmt.Errorf("openclaw adapter: %w", err)
 	}
@@ -110,6 +104,41 @@ func New(conf Config) (*Adapter, error) {
 	return &Adapter{key: ed25519.NewKeyFromSeed(seed),
 		client: &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: dialWait},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
+}
+
+// deviceKey reads the seed of the device key, or draws one.
+func deviceKey(path string, log *slog.Logger) ([]byte, error) {
+	b, err := os.ReadFile(path)
+	if err == nil && len(b) == ed25519.SeedSize {
+		return b, nil
+	}
+	if err == nil && len(b) == ed25519.SeedSize+sha256.Size {
+		if seed := b[:ed25519.SeedSize]; sha256.Sum256(seed) == [sha256.Size]byte(b[ed25519.SeedSize:]) {
+			return seed, nil
+		}
+	}
+	if err != nil && errors.Is(err, fs.ErrPermission) {
+		return nil, err
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		if log != nil {
+			log.Warn("the device key for OpenClaw's gateways is damaged: a new one is drawn; approve this device on the gateways again", "file", path, "kept", path+".damaged", "error", err)
+		}
+		if err := os.Rename(path, path+".damaged"); err != nil {
+			return nil, err
+		}
+	}
+	seed := make([]byte, ed25519.SeedSize)
+	_, _ = rand.Read(seed) // never fails
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(seed)
+	tmp := path + ".new"
+	if err := os.WriteFile(tmp, append(bytes.Clone(seed), sum[:]...), 0o600); err != nil {
+		return nil, err
+	}
+	return seed, os.Rename(tmp, path)
 }
 
 var (
