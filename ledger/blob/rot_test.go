@@ -188,3 +188,97 @@ func TestRottenCopyIsNotGivenToAPeer(t *testing.T) {
 		})
 	}
 }
+
+// A scrub finds what nobody has read, and mends it where there is a good copy.
+func TestScrubMendsBlobs(t *testing.T) {
+	t.Parallel()
+	r := newRing(t, 2)
+	k, dir := r.k[r.ids[0]], r.dirs[r.ids[0]]
+	var refs []Reference
+	var bytesOfAll int64
+	for i, size := range sizes {
+		ref := put(t, k, content(uint64(i), size))
+		if _, err := k.Spread(t.Context(), ref.Digest, ref.Size); err != nil {
+			t.Fatal(err)
+		}
+		refs = append(refs, ref)
+		bytesOfAll += ref.Size
+	}
+	scrub := func() (read int64, found map[Digest]error) {
+		t.Helper()
+		found = map[Digest]error{}
+		err := k.Scrub(t.Context(), func(n, _ int64) error { read += n; return nil }, func(d Digest, err error) { found[d] = err })
+		must(t, err)
+		return read, found
+	}
+	if read, found := scrub(); read != bytesOfAll || len(found) > 0 {
+		t.Errorf("of blobs that are whole: read %d of %d, found %v", read, bytesOfAll, found)
+	}
+	for _, damage := range damages[:3] { // one that is gone is noticed by Tend
+		for _, ref := range refs {
+			damage.do(t, filepath.Join(dir, ref.Digest.path()), ref.Size-1)
+		}
+		if _, found := scrub(); len(found) != len(refs) {
+			t.Errorf("%s: found %v", damage.name, found)
+		} else {
+			for d, err := range found {
+				if err != nil || k.Check(d) != nil {
+					t.Errorf("%s: %s is not mended: %v", damage.name, d, err)
+				}
+			}
+		}
+	}
+	for _, ref := range refs { // the sums alone
+		if path := filepath.Join(dir, ref.Digest.path()) + sumsSuffix; ref.Size > chunkBytes {
+			patchFile(t, path, 100, func(b byte) byte { return b ^ 1 }, 1)
+			if _, found := scrub(); len(found) > 0 {
+				t.Errorf("sums: found %v", found)
+			}
+			if _, err := k.readSums(ref.Digest); err != nil {
+				t.Errorf("sums: not made again: %v", err)
+			}
+		}
+	}
+	r.fail(r.ids[1], true)
+	damages[0].do(t, filepath.Join(dir, refs[0].Digest.path()), 0)
+	if _, found := scrub(); len(found) != 1 || !errors.Is(found[refs[0].Digest], ErrMissing) {
+		t.Errorf("without a good copy: found %v", found)
+	}
+}
+
+// What the sums cost: reading a blob from the first to the last byte. The small one
+// says what a reader of many small files feels.
+func BenchmarkRead(b *testing.B) {
+	for _, size := range []int{4 << 10, 256 << 10, 64 << 20} {
+		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
+			r := newRing(b, 1)
+			k := r.k[r.ids[0]]
+			ref := put(b, k, content(uint64(size), size))
+			b.SetBytes(int64(size))
+			buf := make([]byte, 32<<10)
+			for b.Loop() {
+				c, err := k.Read(b.Context(), ref)
+				must(b, err)
+				if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, c, buf); err != nil {
+					b.Fatal(err)
+				}
+				c.Close()
+			}
+		})
+	}
+}
+
+// BenchmarkWrite is an upload's way to the disk, with its sync.
+func BenchmarkWrite(b *testing.B) {
+	for _, size := range []int{4 << 10, 64 << 20} {
+		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
+			r := newRing(b, 1)
+			k := r.k[r.ids[0]]
+			data := content(uint64(size), size)
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				put(b, k, data)
+			}
+		})
+	}
+}
