@@ -91,6 +91,11 @@ func Open(cfg Config) (*Engine, error) {
 	}
 	ctx := context.Background()
 	e := &Engine{cfg: cfg, modules: map[[32]byte]*loaded{}, offers: map[string]bool{hostModule + ".call": true, hostModule + ".take": true}, turns: make(chan struct{}, cfg.Turns), compile: make(chan struct{}, compilesAtOnce)}
+	if dropped, err := dropDamaged(cfg.Dir, true); err != nil {
+		return nil, fmt.Errorf("sandbox: throw away damaged code: %w", err)
+	} else if dropped > 0 {
+		cfg.Logger.Warn("compiled modules without their sum are thrown away, and compiled anew when they are needed", "files", dropped)
+	}
 	var err error
 	if e.runtime, e.cache, err = newRuntime(ctx, cfg.Dir); err != nil {
 		return nil, err
@@ -319,6 +324,9 @@ func (e *Engine) compiled(ctx context.Context, metered []byte) (wazero.CompiledM
 	case <-ctx.Done():
 		return nil, compileFailure(ctx, ctx.Err())
 	}
+	if dropped, err := dropDamaged(e.cfg.Dir, false); err != nil || dropped > 0 {
+		e.cfg.Logger.Warn("compiled modules are damaged on the disk, and compiled anew", "files", dropped, "error", err)
+	}
 	if len(metered) > inProcess && len(e.cfg.Compiler) > 0 {
 		mark := filepath.Join(e.cfg.Dir, "compiled-"+hex.EncodeToString(hashOf(metered)))
 		if _, err := os.Stat(mark); err != nil {
@@ -333,6 +341,9 @@ func (e *Engine) compiled(ctx context.Context, metered []byte) (wazero.CompiledM
 	c, err := e.runtime.CompileModule(ctx, metered)
 	if err != nil {
 		return nil, compileFailure(ctx, err)
+	}
+	if err := sumKept(e.cfg.Dir); err != nil {
+		e.cfg.Logger.Warn("note the sum of a compiled module", "error", err)
 	}
 	return c, nil
 }
