@@ -40,6 +40,8 @@ type LogLine struct {
 type Operator struct {
 	Autopilot func(context.Context) (consensus.AutopilotState, error)
 	Doctor    func(context.Context) []Check
+	// Scrub begins to read all that this node keeps, and Scrubbed tells how far that is.
+	Scrub, Scrubbed func() ScrubState
 	// Logs returns at most limit lines after seq, the oldest first.
 	Logs func(after uint64, limit int) []LogLine
 	// Transfer makes the leader hand leadership on.
@@ -53,6 +55,8 @@ func (s *Server) moreOperatorRoutes() []Route {
 	return []Route{
 		{Method: "GET", Path: "/api/v1/mesh/autopilot", Tag: "mesh", Summary: "Tell how the leader sees the voters, and how many may fail", Who: Admin, Out: autopilotInfo{}, Handle: s.readAutopilot},
 		{Method: "GET", Path: "/api/v1/mesh/doctor", Tag: "mesh", Summary: "Tell what is wrong with this node and the mesh, and what to do", Who: Admin, Out: []Check{}, Handle: s.readDoctor},
+		{Method: "GET", Path: "/api/v1/mesh/scrub", Tag: "mesh", Summary: "Tell how far this node is with reading all that it keeps, and what of it is damaged", Who: Admin, Out: ScrubState{}, Handle: s.readScrub},
+		{Method: "POST", Path: "/api/v1/mesh/scrub", Tag: "mesh", Summary: "Begin to read all that this node keeps, to find what is damaged", Who: Admin, Out: ScrubState{}, Handle: s.startScrub},
 		{Method: "GET", Path: "/api/v1/mesh/logs", Tag: "mesh", Summary: "Read the newest lines of this node's log", Who: Admin, Out: []LogLine{},
 			Query: []Param{{Name: "after", Type: "integer", Doc: "only lines after this one"}, {Name: "limit", Type: "integer", Doc: "at most so many"}}, Handle: s.readLogs},
 		{Method: "GET", Path: "/api/v1/mesh/stacks", Tag: "mesh", Summary: "Tell what every goroutine of this node is at", Who: Admin, Handle: s.readStacks},

@@ -168,3 +168,13 @@ func saveCache(dir string, mesh identity.MeshID, c peerCache) (err error) {
 	}
 	return nil
 }
+
+// CheckCache returns an error when the peer cache of dir is damaged; a node that starts
+// uses what can be read of it. One that is not there is fine.
+func CheckCache(dir string, mesh identity.MeshID) error {
+	_, skipped, err := loadCache(dir, mesh)
+	if err == nil && skipped > 0 {
+		err = fmt.Errorf("%d lines of the peer cache can not be read", skipped)
+	}
+	return err
+}

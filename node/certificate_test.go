@@ -39,8 +39,11 @@ func TestTheNodeMakesItsCertificateOnce(t *testing.T) {
 	if err := os.WriteFile(file, []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.certificate(); err == nil {
-		t.Error("a damaged certificate is served")
+	if again, err := n.certificate(); err != nil || again.fingerprint == first.fingerprint {
+		t.Errorf("in the place of a damaged certificate: %v", err)
+	}
+	if kept, err := os.ReadFile(file + ".damaged"); err != nil || string(kept) != "nonsense" {
+		t.Errorf("the damaged certificate is not set aside: %q, %v", kept, err)
 	}
 	// An operator's own.
 	given, err := makeCert("op", []string{"op.example"}, time.Now())

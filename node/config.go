@@ -102,6 +102,10 @@ type Config struct {
 	// looks after them.
 	Blobs Blobs
 
+	// ScrubEvery is within what time the node reads all of its store and its blobs once,
+	// to find what rotted; below 0 it does so only on demand. Default DefaultScrubEvery.
+	ScrubEvery time.Duration
+
 	// Lines keeps the newest lines of the log for operators; nil: none are kept.
 	Lines *LogRing
 	// Backups is the schedule by which the node makes backups.
@@ -160,6 +164,7 @@ func (c Config) withDefaults() Config {
 	if c.Notice == nil {
 		c.Notice = func(string) {}
 	}
+	c.ScrubEvery = cmp.Or(c.ScrubEvery, DefaultScrubEvery)
 	c.Version = cmp.Or(c.Version, "dev")
 	if c.Clock == nil {
 		c.Clock = shim.BootTime

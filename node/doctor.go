@@ -15,9 +15,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
-	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
-	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
 // From which figures on a node says that something is wrong.
@@ -53,6 +51,7 @@ func (n *Node) Doctor(ctx context.Context) []api.Check {
 	f.memory()
 	f.state(n)
 	f.files(n)
+	f.scrub(n.Scrubbed())
 	f.certificate(n)
 	f.backups(n)
 	return f
@@ -230,11 +229,36 @@ func (f *findings) asides(fsys vfs.FS, base string) bool {
 }
 
 func (f *findings) files(n *Node) {
-	if b := n.blobs.Stats(); b.Rotten > 0 {
-		f.add("files", api.CheckWarn, fmt.Sprintf("%d files on this node's disk did not have their hash any more; they were fetched anew", b.Rotten), "this disk loses data: replace it")
-		return
+	switch b := n.blobs.Stats(); {
+	case b.Damaged > 0:
+		f.add("files", api.CheckBad, fmt.Sprintf("%d files on this node's disk are damaged, and no node that answers has a good copy", b.Damaged),
+			"start the nodes that are away; else upload these files again, or restore a backup; selvage scrub names them. This disk loses data: replace it")
+	case b.Rotten > 0:
+		f.add("files", api.CheckWarn, fmt.Sprintf("%d times something in a file on this node's disk did not have its hash any more; %d of them were put right with a peer's bytes", b.Rotten, b.Mended),
+			"this disk loses data: replace it")
+	default:
+		f.add("files", api.CheckOK, "no rotten file was found", "")
 	}
-	f.add("files", api.CheckOK, "no rotten file was found", "")
+}
+
+func (f *findings) scrub(s api.ScrubState) {
+	found := "none yet since this node was started"
+	if s.Ended != nil {
+		found = "all of this node's disk was last read until " + s.Ended.Format(time.RFC3339)
+	}
+	if s.Running {
+		found += fmt.Sprintf("; one is under way, at %.0f %%", 100*progress(s))
+	}
+	switch {
+	case s.Damaged > s.Mended:
+		f.add("scrub", api.CheckBad, fmt.Sprintf("%s: %d damaged files, %d of them mended", found, s.Damaged, s.Mended), "selvage scrub --status names them")
+	case s.Damaged > 0:
+		f.add("scrub", api.CheckWarn, fmt.Sprintf("%s: %d damaged files, all mended", found, s.Damaged), "this disk loses data: replace it")
+	case s.Error != "":
+		f.add("scrub", api.CheckWarn, found+"; it broke off: "+s.Error, "see the node's log")
+	default:
+		f.add("scrub", api.CheckOK, found, "")
+	}
 }
 
 func (f *findings) certificate(n *Node) {
@@ -270,61 +294,4 @@ func (f *findings) backups(n *Node) {
 		}
 	}
 	f.add("backups", api.CheckWarn, "the newest one in "+b.Dir+" is older than the schedule allows, or there is none", "see the node's log for why")
-}
-
-// DoctorDir looks at the data directory of a node that is not running, or does
-// not start.
-func DoctorDir(dir, machine string) []api.Check {
-	var f findings
-	if _, err := os.Stat(dir); err != nil {
-		f.add("directory", api.CheckBad, err.Error(), "give the right one with --dir")
-		return f
-	}
-	if err := unfinished(dir); err != nil {
-		f.add("directory", api.CheckBad, err.Error(), "")
-	}
-	switch _, err := identity.Load(dir, machine); {
-	case errors.Is(err, identity.ErrNoIdentity):
-		f.add("identity", api.CheckNote, "no node was ever started here", "selvage up")
-	case err != nil:
-		f.add("identity", api.CheckBad, err.Error(), "")
-	default:
-		f.add("identity", api.CheckOK, "of this machine", "")
-	}
-	switch m, err := loadMembership(dir); {
-	case errors.Is(err, errNoMembership):
-		f.add("membership", api.CheckNote, "of no mesh", "selvage up founds one, selvage up --join @token joins one")
-	case err != nil:
-		f.add("membership", api.CheckBad, err.Error(), "")
-	case m.Over:
-		f.add("membership", api.CheckBad, ErrRevoked.Error(), "")
-	case m.Met != nil:
-		f.add("membership", api.CheckBad, m.Met.err().Error(), "")
-	default:
-		f.add("membership", api.CheckOK, fmt.Sprintf("of mesh %s in epoch %d", m.mesh().Short(), max(1, m.Epoch)), "")
-	}
-	f.space(dir)
-	f.storeDir(dir)
-	return f
-}
-
-// storeDir looks at the store of a stopped node.
-func (f *findings) storeDir(dir string) {
-	f.asides(vfs.Default, dir)
-	if r, ok, err := readRebuild(dir); err == nil && ok {
-		f.add("rebuild", api.CheckBad, "the store is not to be trusted: "+r.reason, "start the node while the other voters run: it builds its state anew from them. "+noHealing)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "store")); err == nil {
-		err := withStore(dir, false, func(_ *store.Store, l *ledger.Ledger) error {
-			p := l.Position()
-			f.add("state", api.CheckOK, fmt.Sprintf("at height %d, index %d; selvage ledger verify --dir checks all of it", p.Height, p.Applied), "")
-			return nil
-		})
-		switch {
-		case distrusted(err) != "":
-			f.add("state", api.CheckBad, err.Error(), "start the node while the other voters run: it sets this store aside and builds its state anew from them. "+noHealing)
-		case err != nil:
-			f.add("state", api.CheckBad, err.Error(), "if a node runs on it, ask that: selvage doctor --api URL")
-		}
-	}
 }

@@ -64,6 +64,7 @@ type Node struct {
 	resealed    identity.DataKeyID // nothing is sealed with an earlier key; of keepHouse
 	ledger      *ledger.Ledger
 	blobs       *blob.Keeper
+	scrubs      *scrubber
 	transport   *transport.Transport
 	discovery   *discovery.Discovery
 	consensus   *consensus.Consensus
@@ -142,7 +143,7 @@ func Open(ctx context.Context, conf Config) (*Node, error) {
 
 // open is Open once. On an error it returns the node, closed.
 func open(ctx context.Context, conf Config) (_ *Node, err error) {
-	n := &Node{conf: conf, log: conf.Logger, failed: make(chan error, 1), sessionEnd: make(chan uint64, 1), doubted: make(chan struct{}, 1)}
+	n := &Node{conf: conf, scrubs: newScrubber(max(conf.ScrubEvery, 0)), log: conf.Logger, failed: make(chan error, 1), sessionEnd: make(chan uint64, 1), doubted: make(chan struct{}, 1)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
@@ -480,6 +481,7 @@ func (n *Node) openConsensus(context.Context) error {
 	if n.healing != nil {
 		n.spawn(n.heal)
 	}
+	n.spawn(n.scrub)
 	if n.conf.Backups.Every > 0 {
 		n.spawn(n.backUp)
 	}

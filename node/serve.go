@@ -123,6 +123,7 @@ func (n *Node) stats() []api.Stat {
 	count := func(name, help string, v uint64) api.Stat {
 		return api.Stat{Name: "selvage_" + name, Help: help, Value: float64(v), Counter: true}
 	}
+	scrub := n.Scrubbed()
 	leader := 0.0
 	if c.Serving {
 		leader = 1
@@ -165,6 +166,12 @@ func (n *Node) stats() []api.Stat {
 		gauge("blob_bytes", "bytes of blobs on this node's disk", float64(b.Bytes)),
 		count("blob_fetched_total", "blobs fetched because this node shall have them", b.Fetched),
 		count("blob_rotten_total", "files of blobs that did not have their hash any more", b.Rotten),
+		count("blob_mended_total", "of those, put right with a peer's bytes", b.Mended),
+		gauge("blobs_damaged", "blobs on this node's disk that no peer had a good copy of yet", float64(b.Damaged)),
+		count("scrub_rounds_total", "times that all of this node's store and blobs was read", scrub.Rounds),
+		count("scrub_bytes_total", "bytes that scrubs read", uint64(scrub.AllBytes)),
+		gauge("scrub_progress", "share that the scrub under way has read, or the last one", progress(scrub)),
+		count("scrub_damaged_total", "damaged files that scrubs found", scrub.AllDamaged),
 		count("blob_collected_total", "blobs thrown away because nothing referred to them", b.Collected),
 		count("blob_surplus_total", "blobs given up because others have them", b.Surplus),
 		count("blob_streams_total", "streams of blobs that peers opened", b.Streams),

@@ -247,3 +247,19 @@ func syncDir(dir string) error {
 }
 
 func (j *journal) close() error { return j.file.Close() }
+
+// Check returns an error when the journal at path is damaged; a purse that is opened
+// goes on with what can be read, sets the file aside, and holds what it was about. One
+// that is not there is fine.
+func Check(path string) error {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if notes, broken := decodeNotes(b); broken || len(notes) == 0 {
+		return fmt.Errorf("the purse's journal is damaged after %d notes", len(notes))
+	}
+	return nil
+}

@@ -160,6 +160,19 @@ func New(conf Config, tool Tool) (*Adapter, error) {
 	return &Adapter{Adapter: conf.Process, tool: tool, place: place}, nil
 }
 
+// CheckPlace returns an error when the name of this node's sessions in dir is damaged; a
+// node that starts draws another. One that is not there is fine.
+func CheckPlace(dir string) error {
+	b, err := os.ReadFile(filepath.Join(dir, "place"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && !isPlace(strings.TrimSpace(string(b))) {
+		err = errors.New("the name of this node's sessions is damaged")
+	}
+	return err
+}
+
 // isPlace reports whether a name can be one that was drawn.
 func isPlace(name string) bool {
 	return len(name) == len(rand.Text()) && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""

@@ -109,13 +109,8 @@ func New(conf Config) (*Adapter, error) {
 // deviceKey reads the seed of the device key, or draws one.
 func deviceKey(path string, log *slog.Logger) ([]byte, error) {
 	b, err := os.ReadFile(path)
-	if err == nil && len(b) == ed25519.SeedSize {
-		return b, nil
-	}
-	if err == nil && len(b) == ed25519.SeedSize+sha256.Size {
-		if seed := b[:ed25519.SeedSize]; sha256.Sum256(seed) == [sha256.Size]byte(b[ed25519.SeedSize:]) {
-			return seed, nil
-		}
+	if seed := seedIn(b); err == nil && seed != nil {
+		return seed, nil
 	}
 	if err != nil && errors.Is(err, fs.ErrPermission) {
 		return nil, err
@@ -492,4 +487,30 @@ func (t *talk) hear(f frame) {
 	case "lifecycle", "error":
 		t.inv.Log("system", "[openclaw] "+t.red.Clean(cmp.Or(e.Data.Phase, e.Stream)+" "+e.Data.Error)+"\n")
 	}
+}
+
+// CheckKey returns an error when the device key in dir is damaged; a node that starts
+// sets it aside and draws another. One that is not there is fine.
+func CheckKey(dir string) error {
+	b, err := os.ReadFile(filepath.Join(dir, "openclaw.key"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && seedIn(b) == nil {
+		err = errors.New("openclaw.key does not have its sum")
+	}
+	return err
+}
+
+// seedIn returns the seed in the bytes of a key file, nil when they are damaged.
+func seedIn(b []byte) []byte {
+	switch len(b) {
+	case ed25519.SeedSize:
+		return b
+	case ed25519.SeedSize + sha256.Size:
+		if seed := b[:ed25519.SeedSize]; sha256.Sum256(seed) == [sha256.Size]byte(b[ed25519.SeedSize:]) {
+			return seed
+		}
+	}
+	return nil
 }

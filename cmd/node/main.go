@@ -95,7 +95,7 @@ func newRootWith(c *cli) *cobra.Command {
 		authCommand(c), memberCommand(c), userCommand(c), keyCommand(c),
 	)
 	root.AddCommand(apiCommand(c), eventsCommand(c), sandboxCommand(c), toolCommand(c), pendingCommand(c), approveNodeCommand(c), rejectNodeCommand(c), ownerKeyCommand(c), keyringCommand(c))
-	root.AddCommand(snapshotCommand(c), recoverCommand(c), autopilotCommand(c), doctorCommand(c), debugCommand(c), monitorCommand(c))
+	root.AddCommand(snapshotCommand(c), recoverCommand(c), autopilotCommand(c), doctorCommand(c), scrubCommand(c), debugCommand(c), monitorCommand(c))
 	for _, cmd := range append(cordonCommands(c), nodeVerbs(c)...) { // selvage drain NODE is what people type
 		if name := cmd.Name(); name == "drain" || name == "uncordon" || name == "remove" {
 			root.AddCommand(cmd)
@@ -114,7 +114,7 @@ var helpGroups = [][2]string{
 	{"Who works:", "agent org run workspace environment skill tool team adapter model mcp sandbox"},
 	{"Who decides:", "onboard company approval budget cost secret member user key auth settings folder"},
 	{"What happened:", "activity audit events ledger monitor api"},
-	{"The mesh:", "up members node drain uncordon remove leave token pending approve reject owner-key identity keyring raft autopilot recover snapshot doctor debug stop resume testnet"},
+	{"The mesh:", "up members node drain uncordon remove leave token pending approve reject owner-key identity keyring raft autopilot recover snapshot doctor scrub debug stop resume testnet"},
 }
 
 // inGroups puts the commands under their headings.

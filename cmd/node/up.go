@@ -232,6 +232,7 @@ func (o *upOptions) declare(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.backups.recipients, "snapshot-to", nil, "public key of who can open them, or @FILE; see selvage snapshot key (repeat for more)")
 	f.StringVar(&o.backups.passphraseFile, "snapshot-passphrase-file", "", "file with a passphrase that opens them (or $SELVAGE_PASSPHRASE)")
 	f.BoolVar(&o.noFiles, "snapshot-no-files", false, "leave attachments and images out of them")
+	f.DurationVar(&o.conf.ScrubEvery, "scrub-every", node.DefaultScrubEvery, "within what time this node reads all of its disk to find what rotted; -1s: only when selvage scrub asks for it")
 	f.StringVar(&o.level, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&o.faults, "faults", "", "file of faults to inject (testnets only)")
 	_ = f.MarkHidden("faults") // it is declared

@@ -17,7 +17,7 @@ import (
 // damaged: each table block by block against its checksums, of the logs and manifests
 // what was synced against the mark, the mark, and the marker that names the manifest.
 // OPTIONS are not looked at, for nothing depends on them. It goes on after a finding,
-// which found hears of; the error is of ctx, or of listing the files.
+// which found hears of, and [Options].OnDamage; the error is of ctx, or of listing the files.
 //
 // pace hears how many bytes of how many in all were read before more are, and may
 // wait; its error ends the scrub.
@@ -35,6 +35,7 @@ func (s *Store) Scrub(ctx context.Context, pace func(bytes, of int64) error, fou
 		case err != nil:
 			return err
 		case d != nil:
+			s.tell(d)
 			found(d)
 		}
 	}
