@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -96,5 +97,25 @@ func TestTheClaimCodeStays(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(n.conf.Dir, ClaimFile)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
+	}
+}
+
+// A damaged note of the loopback port is as good as none.
+func TestDamagedLoopbackAddress(t *testing.T) {
+	for _, text := range []string{"", "127.0.0.1:1\x00", string(make([]byte, 16)), "127.0", "137.0.0.1:3200\n", "127.0.0.1:99999\n"} {
+		n := &Node{conf: Config{Dir: t.TempDir()}, log: slog.New(slog.DiscardHandler)}
+		if err := os.WriteFile(filepath.Join(n.conf.Dir, nearFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.bindNear(); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		got, err := os.ReadFile(filepath.Join(n.conf.Dir, nearFile))
+		if err != nil || string(got) != n.serving.nearAddr+"\n" || !strings.HasPrefix(n.serving.nearAddr, "127.0.0.1:") {
+			t.Errorf("%q: now %q, %v", text, got, err)
+		}
+		if err := n.serving.near.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

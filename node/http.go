@@ -39,6 +39,7 @@ const (
 	ClaimFile = "claim-code"
 	// claimCodeLength is that of rand.Text: 128 bits.
 	claimCodeLength = 26
+	claimAlphabet   = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	// nearFile keeps the port of the listener on loopback, so that runs that
 	// outlive a restart of the node find it again.
 	nearFile = "http-loopback"
@@ -167,11 +168,11 @@ func (n *Node) openAPI(ctx context.Context) error {
 func (n *Node) claimCode() (string, error) {
 	path := filepath.Join(n.conf.Dir, ClaimFile)
 	b, err := os.ReadFile(path)
-	if code := strings.TrimSpace(string(b)); err == nil && len(code) >= claimCodeLength {
+	if code := strings.TrimSpace(string(b)); err == nil && len(code) >= claimCodeLength && strings.Trim(code, claimAlphabet) == "" {
 		return code, nil
 	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
+	if !errors.Is(err, os.ErrNotExist) { // a code that others can guess is worse than none
+		n.log.Warn("the claim code is damaged, and another one is drawn", "file", path, "error", err)
 	}
 	code := rand.Text()
 	return code, writeWhole(path, []byte(code+"\n"))

@@ -107,6 +107,9 @@ func (n *Node) onJoin(ctx context.Context, from identity.Certificate, tokenID st
 // admit wraps the keys to a node and proposes its admission, again when the keys
 // were rotated meanwhile; as somebody, or as this node itself.
 func (n *Node) admit(ctx context.Context, p ledger.NodeAdmit, by ledger.Actor, with ledger.Credential) (receipt ledger.Receipt, wrapped ledger.NodeKeys, err error) {
+	if _, err := n.chain(); err != nil { // before a token is used up for nothing
+		return receipt, wrapped, err
+	}
 	row := ledger.Node{ID: identity.NodeIDOf(p.Node.Key), SealCert: p.Node.SealCert, Labels: p.Node.Labels}
 	for range maxAdmitTries {
 		if wrapped, err = n.keyring.wrapFor(row); err != nil {

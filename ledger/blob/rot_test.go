@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/selvage-mesh/selvage/identity"
@@ -280,5 +281,32 @@ func BenchmarkWrite(b *testing.B) {
 				put(b, k, data)
 			}
 		})
+	}
+}
+
+// Many readers at once of a damaged blob all get it as it was; it is brought once.
+func TestManyReadersOfADamagedBlob(t *testing.T) {
+	t.Parallel()
+	for _, size := range sizes {
+		r := newRing(t, 2)
+		k := r.k[r.ids[0]]
+		b := content(uint64(size), size)
+		ref := put(t, k, b)
+		if _, err := k.Spread(t.Context(), ref.Digest, ref.Size); err != nil {
+			t.Fatal(err)
+		}
+		damages[0].do(t, filepath.Join(r.dirs[r.ids[0]], ref.Digest.path()), int64(size)-1)
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				if got, err := read(t, k, ref); err != nil || !bytes.Equal(got, b) {
+					t.Errorf("of %d bytes read %d, %v", size, len(got), err)
+				}
+			})
+		}
+		wg.Wait()
+		if err := k.Check(ref.Digest); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -148,7 +148,16 @@ func (b *Bed) Restart(on int) {
 // open starts a node on ports that are free.
 func (b *Bed) open(conf node.Config) *node.Node {
 	b.t.Helper()
-	var err error
+	n, err := b.tryOpen(conf)
+	if err != nil {
+		b.t.Fatalf("open %s: %v", conf.Name, err)
+	}
+	return n
+}
+
+// tryOpen is open for a node that may refuse to start.
+func (b *Bed) tryOpen(conf node.Config) (n *node.Node, err error) {
+	b.t.Helper()
 	for range openTries {
 		// The port is found out before the node opens: runs are told where to call.
 		l, listenErr := net.Listen("tcp", "127.0.0.1:0")
@@ -172,10 +181,10 @@ func (b *Bed) open(conf node.Config) *node.Node {
 			conf.Conn = udp
 		}
 		ctx, cancel := context.WithTimeout(b.t.Context(), settle)
-		n, openErr := node.Open(ctx, conf)
+		n, err = node.Open(ctx, conf)
 		cancel()
-		if err = openErr; err == nil {
-			return n
+		if err == nil {
+			return n, nil
 		}
 		if errors.Is(err, node.ErrDamaged) {
 			continue // found after the sockets were in use; it is rebuilt now
@@ -184,8 +193,7 @@ func (b *Bed) open(conf node.Config) *node.Node {
 			break
 		}
 	}
-	b.t.Fatalf("open %s: %v", conf.Name, err)
-	return nil
+	return nil, err
 }
 
 // close ends the held runs first: nodes that all close at once can not tell each
