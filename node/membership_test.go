@@ -28,7 +28,7 @@ func sampleMembership() membership {
 
 func TestMembershipFileIsAsItWas(t *testing.T) {
 	path := filepath.Join("testdata", "membership.golden")
-	got := hex.Dump(sampleMembership().encode())
+	got := hex.Dump(sampleMembership().encode()) + hex.Dump(sampleMembership().file())
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)

@@ -12,7 +12,8 @@
 // A blob is the file <first two hex digits>/<64 hex digits of its SHA-256> below
 // the store's directory, nothing but its bytes. A file there was synced before
 // it got its name, and so was its name before anybody was told. Its modification
-// time says when somebody last put it. tmp/ holds what is being written, and is
+// time says when somebody last put it. Beside one of more than one chunk is <name>.sums, the
+// sums of its chunks (see sums). tmp/ holds what is being written, and is
 // emptied when the store is opened. Other files are left alone.
 //
 // # Between nodes

@@ -2,6 +2,7 @@ package blob
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -309,4 +310,37 @@ func TestManyReadersOfADamagedBlob(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// The file of sums is as it was: these are of two chunks, one of zeros and one byte.
+func TestSumsFormat(t *testing.T) {
+	sum := newSummer()
+	sum.Write(make([]byte, chunkBytes+1))
+	d, of := sum.done()
+	b := of.encode(d)
+	if got, want := fmt.Sprintf("%x", sha256.Sum256(b)), "6eee9659da34e6de5b5cd09f140244566ce7daa07a8b21e83af8b0aec88a7f4b"; got != want {
+		t.Errorf("encoded %x with sum %s, want %s", b, got, want)
+	}
+	for i := range b {
+		bad := bytes.Clone(b)
+		bad[i] ^= 1
+		if _, err := decodeSums(d, bad); err == nil {
+			t.Errorf("a bit of byte %d flipped is not found", i)
+		}
+	}
+}
+
+// Whatever a disk gives, decoding neither panics nor takes what does not add up.
+func FuzzSums(f *testing.F) {
+	sum := newSummer()
+	sum.Write(make([]byte, chunkBytes+1))
+	d, of := sum.done()
+	f.Add(of.encode(d))
+	f.Add([]byte(sumsHeader))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, err := decodeSums(d, b)
+		if err == nil && !bytes.Equal(got.encode(d), b) {
+			t.Errorf("%x does not survive", b)
+		}
+	})
 }
