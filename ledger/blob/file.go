@@ -1,7 +1,6 @@
 package blob
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,7 @@ import (
 )
 
 // A File is a blob of this node's disk for reading. Every byte that it gives was
-// hashed in memory after it was read, with the chunk that it lies in, and that chunk
+// checked in memory after it was read, with the chunk that it lies in, and that chunk
 // had its sum; it holds one chunk at a time. Once a chunk has not, Read fails with an
 // error that wraps ErrMismatch; nothing of that chunk is given. It belongs to one
 // goroutine.
@@ -76,7 +75,7 @@ func (s *Store) opened(d Digest, f *os.File) (*File, error) {
 		return nil, err
 	}
 	file := &File{d: d, f: f, sums: of, at: -1}
-	if len(of.of) == 1 {
+	if len(of.of) == 0 {
 		_, err = file.chunk(0)
 	}
 	return file, err
@@ -95,7 +94,7 @@ func (f *File) chunk(i int) ([]byte, error) {
 	if n, err := f.f.ReadAt(f.buf, from); n < len(f.buf) {
 		return nil, &chunkError{f.d, f.sums, i, err}
 	}
-	if Digest(sha256.Sum256(f.buf)) != f.sums.of[i] {
+	if !f.sums.holds(i, f.buf) {
 		return nil, &chunkError{f.d, f.sums, i, nil}
 	}
 	f.at = i

@@ -20,7 +20,7 @@ const (
 	// chunk is what is read and written at once.
 	chunk = 64 << 10
 	// chunkBytes is what one sum is of, and what a reader of a blob holds in memory:
-	// large enough that the sums are 1/8192 of the blob, small enough that a range of a
+	// large enough that the sums are little, small enough that a range of a
 	// few bytes costs little.
 	chunkBytes = 256 << 10
 	// wholeBytes bounds a damaged blob that a reader waits for until it is fetched as a

@@ -7,24 +7,26 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
 )
 
-// sums are the SHA-256 of each chunk of a blob, in order, by which a piece of it is
-// checked before it is given to anybody. A blob of one chunk needs none: its digest
-// is that chunk's.
+// sums are those of the chunks of a blob, in order, by which a piece of it is checked
+// before it is given to anybody (see chunkSum). They tell of damage, not of malice: who
+// can write here can write the sums. A blob of one chunk has none, but its digest.
 //
 // Those of a larger one are kept beside it, in <its file>.sums: the line
 // "selvage chunk sums 1", the digest (32), the bytes of a chunk and of the blob (8
-// each, big endian), the sums (32 each) and the SHA-256 of all that. The file is
+// each, big endian), the sums (8 each, big endian) and the SHA-256 of all that. The file is
 // written only when the blob's bytes have just been seen to have its digest. It is
 // not synced; one that is lost, or is not what its own sum says, is made again from
 // the blob. Another first line counts as lost.
 type sums struct {
+	d    Digest
 	size int64
-	of   []Digest
+	of   []uint64 // none when there is one chunk
 }
 
 const (
@@ -44,7 +46,7 @@ func (s sums) encode(d Digest) []byte {
 	b := append([]byte(sumsHeader), d[:]...)
 	b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, chunkBytes), uint64(s.size))
 	for _, c := range s.of {
-		b = append(b, c[:]...)
+		b = binary.BigEndian.AppendUint64(b, c)
 	}
 	own := sha256.Sum256(b)
 	return append(b, own[:]...)
@@ -65,33 +67,48 @@ func decodeSums(d Digest, b []byte) (s sums, err error) {
 	if Digest(rest[:sha256.Size]) != d || binary.BigEndian.Uint64(rest[sha256.Size:]) != chunkBytes || size > MaxBlob {
 		return s, errSums
 	}
-	s.size, rest = int64(size), rest[sha256.Size+16:]
-	if len(rest) != chunksOf(s.size)*sha256.Size {
+	s.d, s.size, rest = d, int64(size), rest[sha256.Size+16:]
+	if len(rest) != chunksOf(s.size)*8 {
 		return s, errSums
 	}
-	for ; len(rest) > 0; rest = rest[sha256.Size:] {
-		s.of = append(s.of, Digest(rest[:sha256.Size]))
+	for ; len(rest) > 0; rest = rest[8:] {
+		s.of = append(s.of, binary.BigEndian.Uint64(rest))
 	}
 	return s, nil
 }
 
-// A summer computes the digest of a blob and the sums of its chunks in one pass. Of
-// the first chunk the two are one, so that small blobs cost nothing more.
+// holds reports whether b is chunk i.
+func (s sums) holds(i int, b []byte) bool {
+	if len(s.of) == 0 {
+		return Digest(sha256.Sum256(b)) == s.d
+	}
+	return chunkSum(b) == s.of[i]
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// chunkSum is the CRC-32C of bytes and their CRC-32 (IEEE), in this order: processors
+// compute both faster than they read memory, and what a disk does to a chunk passes
+// neither of them by itself.
+func chunkSum(b []byte) uint64 {
+	return uint64(crc32.Checksum(b, castagnoli))<<32 | uint64(crc32.ChecksumIEEE(b))
+}
+
+// A summer computes the digest of a blob and the sums of its chunks in one pass.
 type summer struct {
-	whole, chunk hash.Hash
-	at           int64
-	of           []Digest
+	whole   hash.Hash
+	c, ieee uint32 // of the chunk that at is in
+	at      int64
+	of      []uint64
 }
 
 func newSummer() *summer { return &summer{whole: sha256.New()} }
 
 func (s *summer) Write(p []byte) (n int, err error) {
+	s.whole.Write(p)
 	for n = len(p); len(p) > 0; {
 		part := p[:min(int64(len(p)), chunkBytes-s.at%chunkBytes)]
-		s.whole.Write(part)
-		if s.chunk != nil {
-			s.chunk.Write(part)
-		}
+		s.c, s.ieee = crc32.Update(s.c, castagnoli, part), crc32.Update(s.ieee, crc32.IEEETable, part)
 		if s.at += int64(len(part)); s.at%chunkBytes == 0 {
 			s.end()
 		}
@@ -101,26 +118,26 @@ func (s *summer) Write(p []byte) (n int, err error) {
 }
 
 func (s *summer) end() {
-	if s.chunk == nil {
-		s.of, s.chunk = append(s.of, Digest(s.whole.Sum(nil))), sha256.New()
-		return
-	}
-	s.of = append(s.of, Digest(s.chunk.Sum(nil)))
-	s.chunk.Reset()
+	s.of = append(s.of, uint64(s.c)<<32|uint64(s.ieee))
+	s.c, s.ieee = 0, 0
 }
 
 // done returns what was computed; nothing is written afterwards.
 func (s *summer) done() (Digest, sums) {
-	if s.at%chunkBytes != 0 || s.at == 0 {
+	if s.at%chunkBytes != 0 {
 		s.end()
 	}
-	return Digest(s.whole.Sum(nil)), sums{s.at, s.of}
+	d := Digest(s.whole.Sum(nil))
+	if len(s.of) < 2 {
+		return d, sums{d, s.at, nil}
+	}
+	return d, sums{d, s.at, s.of}
 }
 
 // keepSums writes the sums of a blob beside it, where it has more than one chunk.
 // What can not be written is made again when it is needed.
 func (s *Store) keepSums(d Digest, of sums) {
-	if len(of.of) < 2 {
+	if len(of.of) == 0 {
 		return
 	}
 	tmp := "tmp/" + d.String() + sumsSuffix
@@ -133,7 +150,7 @@ func (s *Store) keepSums(d Digest, of sums) {
 // wraps ErrMismatch when f is certainly not the blob.
 func (s *Store) sumsOf(d Digest, f *os.File, size int64) (of sums, err error) {
 	if size <= chunkBytes {
-		return sums{size, []Digest{d}}, nil
+		return sums{d, size, nil}, nil
 	}
 	if of, err := s.readSums(d); err == nil {
 		if of.size != size {
@@ -159,7 +176,7 @@ func (s *Store) readSums(d Digest) (of sums, err error) {
 		return of, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, int64(sumsFixed+(chunksOf(MaxBlob)+1)*sha256.Size)))
+	b, err := io.ReadAll(io.LimitReader(f, int64(sumsFixed+chunksOf(MaxBlob)*8+sha256.Size)))
 	if err != nil {
 		return of, err
 	}
