@@ -86,7 +86,7 @@ func (rc *Request) limitKeys() error {
 
 // authenticate reads the bearer, or else the cookie of a session. Without either
 // it is the board who asks in local_trusted mode, where whoever reaches loopback
-// is, and otherwise nobody: errNobody.
+// is but for runs, and otherwise nobody: errNobody.
 func (rc *Request) authenticate() error {
 	token, given, err := bearerOf(rc.HTTP)
 	if err != nil {
@@ -107,6 +107,9 @@ func (rc *Request) authenticate() error {
 		}
 		return errNobody
 	case !given:
+		if err := rc.server.notARun(rc.HTTP.Context()); err != nil {
+			return err
+		}
 		rc.Actor = ledger.Actor{Type: "user", ID: LocalBoard}
 		rc.Credential = ledger.Credential{Kind: "local"}
 		return nil

@@ -148,6 +148,9 @@ type Config struct {
 	// Hosts are further names that a Host header may have, beside loopback's and,
 	// where everybody shows a credential, addresses (DNS rebinding would bring others).
 	Hosts []string
+	// FromRun reports whether the client's end of a TCP connection of this machine is
+	// held by a run of any node; an error: it can not be told. Nil: there are none.
+	FromRun func(client, server netip.AddrPort) (bool, error)
 	// ClaimCode is what who is not on this machine must know to become the first
 	// administrator; "" asks nobody for it.
 	ClaimCode string
@@ -178,6 +181,7 @@ type Server struct {
 	behind   chan struct{} // bounds callers who wait for a height before they are known
 	slots    chan struct{} // bounds requests
 	streams  chan struct{} // bounds streams
+	looks    chan struct{} // bounds looks after callers
 	tools    chan struct{} // bounds the tools at work
 	// executing bounds those who wait for the end of a task.
 	executing chan struct{}
@@ -209,7 +213,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger, started: time.Now().UTC(), origin: http.NewCrossOriginProtection(),
 		hosts: map[string]bool{}, hasher: newHasher(), strong: make(chan struct{}, 4), behind: make(chan struct{}, maxBehind),
-		slots: make(chan struct{}, MaxConcurrent), streams: make(chan struct{}, MaxStreams), executing: make(chan struct{}, maxExecuting), tools: make(chan struct{}, maxToolsAtWork), uploads: make(chan struct{}, maxUploads),
+		slots: make(chan struct{}, MaxConcurrent), streams: make(chan struct{}, MaxStreams), looks: make(chan struct{}, maxLooks), executing: make(chan struct{}, maxExecuting), tools: make(chan struct{}, maxToolsAtWork), uploads: make(chan struct{}, maxUploads),
 		imports: make(chan struct{}, maxImports), importJobs: make(chan struct{}, maxImportJobs)}
 	rand.Read(s.pageKey[:])
 	for _, h := range cfg.Hosts {
@@ -248,7 +252,7 @@ func (s *Server) Config() Config { return s.cfg }
 func (s *Server) HTTP() *http.Server {
 	return &http.Server{Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout,
 		WriteTimeout: bodyTimeout + requestTimeout + writeTimeout, // streams set their own deadlines
-		IdleTimeout:  idleTimeout, MaxHeaderBytes: MaxHeader, ConnState: newConns(MaxConns).state,
+		IdleTimeout:  idleTimeout, MaxHeaderBytes: MaxHeader, ConnState: newConns(MaxConns).state, ConnContext: s.connContext,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 }
 

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/identity"
@@ -141,7 +142,7 @@ func (n *Node) openAPI(ctx context.Context) error {
 			return p.Height, p.Applied
 		},
 		Stats: []func() []api.Stat{n.stats},
-		Hosts: n.httpNames(), Proxied: n.conf.BehindProxy, ClaimCode: code,
+		Hosts: n.httpNames(), Proxied: n.conf.BehindProxy, ClaimCode: code, FromRun: shim.FromRun,
 	})
 	if err != nil {
 		return err

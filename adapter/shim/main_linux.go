@@ -1,13 +1,11 @@
 package shim
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"os"
 	"os/signal"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -36,6 +34,7 @@ func Main(args []string) int {
 	// and dropped, because a signal that is ignored stays ignored in the child.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	defaultSignals()
+	nameShim()
 	s := &shim{status: status, orders: make(chan order), exits: make(chan exit), floor: floorOf(args)}
 	defer status.Close()
 	if !readable(0) {
@@ -349,19 +348,10 @@ func readDirNames(dir string) ([]string, error) {
 	return d.Readdirnames(-1)
 }
 
-// parentOf reads the parent from "pid (name) state ppid …"; the name may hold
-// anything, so the last parenthesis counts.
+// parentOf reads the parent of a process.
 func parentOf(pid int) (int, bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0, false
-	}
-	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(fields) < 2 {
-		return 0, false
-	}
-	parent, err := strconv.Atoi(fields[1])
-	return parent, err == nil
+	parent, _, ok := statOf(pid)
+	return parent, ok
 }
 
 // A deadline fires once when the boot-time clock, which runs while the machine

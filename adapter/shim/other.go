@@ -4,6 +4,7 @@ package shim
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"time"
 )
@@ -58,3 +59,6 @@ var bootBase = time.Now()
 
 // OpenCgroup says that there are none.
 func OpenCgroup() (dir, why string) { return "", "cgroups need Linux" }
+
+// FromRun says no: there are no local processes of runs.
+func FromRun(client, server netip.AddrPort) (bool, error) { return false, nil }

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The test binary plays three parts: the tests, the shim, and a node that
-// starts a shim and can be stopped or killed.
+// The test binary plays four parts: the tests, the shim, a node that starts a
+// shim and can be stopped or killed, and a program that calls a server.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -26,6 +26,8 @@ func TestMain(m *testing.M) {
 			os.Exit(Main(os.Args[2:]))
 		case "play-node":
 			os.Exit(playNode(os.Args[2], os.Args[3]))
+		case "call":
+			os.Exit(call(os.Args[2], os.Args[3]))
 		}
 	}
 	os.Exit(m.Run())

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// maxLooks bounds the looks after callers at once: each reads the list of the
+// machine's processes.
+const maxLooks = 2
+
+var (
+	errCallerRun = &ledger.Refusal{Code: ledger.Unauthorized, ErrCode: "run_without_token",
+		Message: "This request comes from an agent's run and has no credential, so it is not the board's. Send the token of the run (PAPERCLIP_API_KEY) as Authorization: Bearer"}
+	errCallerUnknown = &ledger.Refusal{Code: ledger.Unauthorized, ErrCode: "caller_unknown",
+		Message: "It can not be told whether this request, which has no credential, comes from an agent's run: keep the connection open until the answer, and ask from a process of this machine that the node's user may look into, or send a key as Authorization: Bearer"}
+)
+
+// A caller is who holds the other end of one connection. Whether that is a run is
+// looked up once, when the first request without a credential asks for it.
+type caller struct {
+	client, server netip.AddrPort
+
+	mu     sync.Mutex // guards what follows
+	looked bool
+	run    bool
+}
+
+type callerKey struct{}
+
+// connContext is the server's ConnContext.
+func (s *Server) connContext(ctx context.Context, c net.Conn) context.Context {
+	client, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	server, err2 := netip.ParseAddrPort(c.LocalAddr().String())
+	if s.cfg.FromRun == nil || err != nil || err2 != nil {
+		return ctx
+	}
+	return context.WithValue(ctx, callerKey{}, &caller{client: client, server: server})
+}
+
+// notARun refuses a request without a credential that comes from a run: the run
+// has a token, and without it is nobody. What comes over no connection of ours, as
+// in tests, is the program's own.
+func (s *Server) notARun(ctx context.Context) error {
+	c, ok := ctx.Value(callerKey{}).(*caller)
+	if !ok {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.looked {
+		select {
+		case s.looks <- struct{}{}:
+			defer func() { <-s.looks }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		run, err := s.cfg.FromRun(c.client, c.server)
+		if err != nil { // the next request looks again
+			s.log.Debug("look who calls", "client", c.client, "error", err)
+			return errCallerUnknown
+		}
+		c.looked, c.run = true, run
+	}
+	if c.run {
+		return errCallerRun
+	}
+	return nil
+}
