@@ -42,6 +42,8 @@ func TestRolesAndGrantsDecideWhatAMemberMay(t *testing.T) {
 		"invite.create":   {"viewer": viewer, "operator": "Missing permission: users:invite", "nobody": none},
 		"join.approve":    {"viewer": viewer, "operator": "Missing permission: joins:approve", "nobody": none},
 		"member.update":   {"viewer": viewer, "operator": "Missing permission: users:manage_permissions", "admin": "Missing permission: users:manage_permissions", "nobody": none},
+		"budget.set":      {"viewer": viewer, "nobody": none},
+		"budget.resolve":  {"viewer": viewer, "nobody": none},
 		"company.delete":  {"viewer": viewer, "operator": "Only an owner or an admin of the company may do this", "nobody": none},
 		"company.create":  {"viewer": "Instance admin required", "operator": "Instance admin required", "admin": "Instance admin required", "owner": "Instance admin required", "nobody": "Instance admin required"},
 	} {

@@ -1,0 +1,61 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/company"
+)
+
+// Where people sign in, a budget is set and raised by every member who is more than
+// a viewer, as on the server of the contract; by nobody from outside the company, and
+// by no agent for itself, also not by one that configures its own row.
+func TestWhoRaisesABudget(t *testing.T) {
+	t.Parallel()
+	h := people(t)
+	admin := h.admin()
+	of := h.call("POST", "/api/companies", `{"name":"Acme"}`, admin, ownOrigin).want(t, 201, "").field(t, "id")
+	in := "/api/companies/" + of
+	agent := h.call("POST", in+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"}}`, admin, ownOrigin).want(t, 201, "").field(t, "id")
+	key := "Authorization: Bearer " + h.call("POST", "/api/agents/"+agent+"/keys", `{"name":"k"}`, admin, ownOrigin).want(t, 201, "").field(t, "token")
+	stranger, _ := h.signUp("Stranger")
+	type asker struct {
+		name, header string
+		status       int
+		says         string
+	}
+	askers := []asker{{"admin of the instance", admin, 200, ""}, {"stranger", stranger, 403, "User does not have access to this company"}, {"nobody", "", 401, ""}, {"agent", key, 403, "Board access required"}}
+	for _, r := range company.MemberRoles {
+		cookie, _ := h.join(of, admin, string(r), r)
+		a := asker{string(r), cookie, 200, ""}
+		if r == company.RoleViewer {
+			a.status, a.says = 403, "Viewer access is read-only"
+		}
+		askers = append(askers, a)
+	}
+	for _, a := range askers {
+		headers := []string{ownOrigin}
+		if a.header != "" {
+			headers = append(headers, a.header)
+		}
+		for _, c := range []struct{ method, path, body string }{
+			{"PATCH", in + "/budgets", `{"budgetMonthlyCents":5000}`},
+			{"PATCH", "/api/agents/" + agent + "/budgets", `{"budgetMonthlyCents":4000}`},
+			{"POST", in + "/budgets/policies", `{"scopeType":"agent","scopeId":"` + agent + `","amount":4500}`},
+		} {
+			status, says := a.status, a.says
+			if a.name == "stranger" && c.path == "/api/agents/"+agent+"/budgets" {
+				status, says = 404, "Agent not found" // who may not look into a company does not learn what is in it
+			}
+			if got := h.call(c.method, c.path, c.body, headers...); got.status != status || !strings.Contains(string(got.body), says) {
+				t.Errorf("%s: %s %s is answered %d %s, want %d %s", a.name, c.method, c.path, got.status, got.body, status, says)
+			}
+		}
+		// Raising what stopped somebody is a decision of the same people.
+		status := a.status
+		if status == 200 {
+			status = 404
+		}
+		h.call("POST", in+"/budget-incidents/"+NewID()+"/resolve", `{"action":"raise_budget_and_resume","amount":9000}`, headers...).want(t, status, "")
+	}
+}
