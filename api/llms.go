@@ -83,7 +83,7 @@ adapterConfig:
 - env (object): variables; a value is a string, {"type": "plain", "value": "…"}, or {"type": "secret_ref", "secretId": "…"}
 - timeoutSec (number): after so many seconds the run is ended and counts as timed out; 0 or nothing for no limit
 - graceSec (number): how long it may tidy up after SIGTERM before SIGKILL; 15 unless given
-- limits (object): memoryMb and processes (4096 unless given) of all its processes together; openFiles, cpuSec and fileMb of each
+- limits (object): memoryMb (512 unless given) and processes (256 unless given) of all its processes together; fileMb (256 unless given), openFiles and cpuSec of each; 0 for none
 - landlock (boolean): where the kernel can, the run writes below its working directory, its agent's folder, its scratch directory, /tmp and
   /var/tmp only; false opens the rest. Files of the node itself stay closed either way
 - writable, hidden (lists of absolute paths): folders that it may write besides, and that it may not read

@@ -206,4 +206,6 @@ func (n *Node) runIn(ctx context.Context, c spaceCommand, id, ref string) (end p
 	return end, digest
 }
 
-func (n *Node) shell() process.Shell { return process.Shell{Argv: n.conf.Shim, Environ: os.Environ()} }
+func (n *Node) shell() process.Shell {
+	return process.Shell{Argv: n.conf.Shim, Environ: os.Environ(), MemoryMB: int64(Memory() >> 20)}
+}

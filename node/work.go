@@ -77,7 +77,7 @@ func (n *Node) openWork(context.Context) (err error) {
 		host, port, _ := net.SplitHostPort(addr)
 		p, err := process.New(process.Config{
 			Shim: n.conf.Shim, Dir: filepath.Join(dir, "runs"), APIURL: "http://" + addr, ListenHost: host, ListenPort: port,
-			Token: n.runToken, Environ: os.Environ(), Logger: n.log,
+			Token: n.runToken, Environ: os.Environ(), MemoryMB: int64(Memory() >> 20), Logger: n.log,
 		})
 		if err != nil {
 			return err

@@ -11,16 +11,59 @@ import (
 )
 
 const (
-	// DefaultProcesses bounds a tree that says nothing: no honest run has as many,
-	// and a machine has room for several such.
-	DefaultProcesses = 4096
+	// A plain command, of the process adapter, gets what a container gets, so that one
+	// that runs away is noticed before the machine does.
+	PlainProcesses = 256
+	PlainMemoryMB  = 512
+	PlainFileMB    = 256
+	// A tool is an agent that writes and builds programs, or what makes its workspace
+	// ready: it gets half of the machine's memory, and no less than minToolMemoryMB.
+	ToolProcesses   = 1024
+	ToolFileMB      = 4096
+	minToolMemoryMB = 1024
+	// tasksEach is how many threads a process has on average at most, where a cgroup
+	// counts threads: a tree whose configuration says nothing of processes gets that many.
+	tasksEach = 16
 	// maxPaths bounds writable and hidden, each.
 	maxPaths = 64
 )
 
+// limits is what adapterConfig says of what the tree of a run may use: nothing is
+// the default, 0 none.
+type limits struct {
+	MemoryMB  *int64 `json:"memoryMb"`
+	Processes *int64 `json:"processes"`
+	OpenFiles *int64 `json:"openFiles"`
+	CPUSec    *int64 `json:"cpuSec"`
+	FileMB    *int64 `json:"fileMb"`
+}
+
+// of returns the limits of a tree on a machine with so much memory, 0 when that is
+// not known.
+func (l limits) of(tool bool, memoryMB int64) shim.Limits {
+	or := func(v *int64, def int64) int64 {
+		if v != nil {
+			return *v
+		}
+		return def
+	}
+	memory, processes, file := int64(PlainMemoryMB), int64(PlainProcesses), int64(PlainFileMB)
+	if memoryMB > 0 {
+		memory = min(memory, memoryMB/2)
+	}
+	if tool {
+		memory, processes, file = max(memoryMB/2, minToolMemoryMB), ToolProcesses, ToolFileMB
+	}
+	out := shim.Limits{MemoryMB: or(l.MemoryMB, memory), Processes: or(l.Processes, processes), OpenFiles: or(l.OpenFiles, 0), CPUSec: or(l.CPUSec, 0), FileMB: or(l.FileMB, file)}
+	if l.Processes == nil {
+		out.Tasks = processes * tasksEach
+	}
+	return out
+}
+
 // holding is what adapterConfig says of what a run may use and reach.
 type holding struct {
-	Limits shim.Limits `json:"limits"`
+	Limits limits `json:"limits"`
 	// Landlock false opens to the run what its user may write, but for the node's
 	// own files.
 	Landlock *bool    `json:"landlock"`
@@ -30,8 +73,8 @@ type holding struct {
 
 func (h holding) check() error {
 	l := h.Limits
-	for _, n := range []int64{l.MemoryMB, l.Processes, l.OpenFiles, l.CPUSec, l.FileMB} {
-		if n < 0 || n > 1<<40 {
+	for _, n := range []*int64{l.MemoryMB, l.Processes, l.OpenFiles, l.CPUSec, l.FileMB} {
+		if n != nil && (*n < 0 || *n > 1<<40) {
 			return fmt.Errorf("limits of the adapterConfig must not be negative, or above %d", int64(1)<<40)
 		}
 	}
@@ -51,10 +94,6 @@ func (h holding) check() error {
 // directory, its agent's folder, its scratch directory, the folders for temporary
 // files, and where the job says that its program keeps things.
 func (h holding) hold(spec *shim.Spec, inv company.Invocation, job Job, home, scratch string) {
-	spec.Limits = h.Limits
-	if spec.Limits.Processes == 0 {
-		spec.Limits.Processes = DefaultProcesses
-	}
 	g := &shim.Guard{Hide: h.Hidden, Show: []string{home, scratch}, Confine: h.confines(job)}
 	// A worktree is the node's own make, so it may lie among the node's files.
 	if f := inv.Folder; f != nil && f.Worktree != "" {
@@ -116,16 +155,12 @@ func repositoryOf(tree string) string {
 }
 
 // tooMuch says what a tree was killed for, "" for something else.
-func (h holding) tooMuch(killed string) string {
+func tooMuch(killed string, l shim.Limits) string {
 	switch killed {
 	case "memory":
-		return fmt.Sprintf("Its processes together used more than %d MiB of memory", h.Limits.MemoryMB)
+		return fmt.Sprintf("Its processes together used more than %d MiB of memory; limits.memoryMb of the adapterConfig says how much they may use", l.MemoryMB)
 	case "processes":
-		n := h.Limits.Processes
-		if n == 0 {
-			n = DefaultProcesses
-		}
-		return fmt.Sprintf("It had more than %d processes", n)
+		return fmt.Sprintf("It had more than %d processes; limits.processes of the adapterConfig says how many it may have", l.Processes)
 	}
 	return ""
 }

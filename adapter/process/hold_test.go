@@ -84,7 +84,7 @@ func TestARunGetsNoMoreThanItsLimits(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, sh(`for i in 1 2 3 4 5 6 7 8; do sleep 100 & done; wait`, "limits", map[string]int{"processes": 5}))
 	o := b.invoke()
-	if o.Status != company.RunFailed || o.Error != "It had more than 5 processes" || fields(t, o.Result)["stopReason"] != "processes_limit" {
+	if o.Status != company.RunFailed || !strings.HasPrefix(o.Error, "It had more than 5 processes; limits.processes") || fields(t, o.Result)["stopReason"] != "processes_limit" {
 		t.Errorf("outcome %+v", o)
 	}
 	b = newBed(t, sh(`ulimit -n; exec head -c 2000000 /dev/zero > "$TMPDIR/big"`, "limits", map[string]int{"openFiles": 40, "fileMb": 1}))
@@ -96,6 +96,63 @@ func TestARunGetsNoMoreThanItsLimits(t *testing.T) {
 		if o := newBed(t, bad).invoke(); o.Status != company.RunFailed || !strings.Contains(o.Error, "adapterConfig") {
 			t.Errorf("%v: %+v", bad, o)
 		}
+	}
+}
+
+// Where nobody says anything and there is no cgroup, a command that runs away is
+// stopped: by its processes, by its memory, whichever of them has it, and by the size
+// of a file. What an honest one uses is less, and 0 takes a limit away.
+func TestARunThatSaysNothingIsBounded(t *testing.T) {
+	t.Parallel()
+	const (
+		forks = `i=0; while [ $i -lt 300 ]; do sleep 100 & i=$((i+1)); done; wait`
+		whole = `head -c 700000000 /dev/zero | tail -c 600000000 | wc -c`
+		parts = `for i in 1 2 3 4 5 6; do sh -c 'head -c 110000000 /dev/zero | tail -c 100000000 | { sleep 100; cat; }' & done; wait`
+		file  = `trap "" XFSZ; head -c 300000000 /dev/zero > "$TMPDIR/big"; wc -c < "$TMPDIR/big"`
+		few   = `i=0; while [ $i -lt 100 ]; do sleep 1 & i=$((i+1)); done; head -c 250000000 /dev/zero | tail -c 200000000 | wc -c; head -c 200000000 /dev/zero > "$TMPDIR/big"; wc -c < "$TMPDIR/big"; wait`
+	)
+	for _, c := range []struct {
+		name, script string
+		more         []any
+		ended        string // what the outcome says, "" for success
+		out, not     string // what it writes, and what not
+	}{
+		{name: "300 forks", script: forks, ended: "It had more than 256 processes"},
+		{name: "600 MB in one process", script: whole, not: "600000000"},
+		{name: "600 MB in six", script: parts, ended: "more than 512 MiB of memory"},
+		{name: "a file of 300 MB", script: file, out: "268435456\n"},
+		{name: "less of each", script: few, out: "200000000\n200000000\n"},
+		{name: "no limit", script: file, more: []any{"limits", map[string]int{"processes": 0, "memoryMb": 0, "fileMb": 0}}, out: "300000000\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, sh(c.script, c.more...))
+			o := b.invoke()
+			if c.ended != "" && (o.Status != company.RunFailed || !strings.Contains(o.Error, c.ended)) {
+				t.Errorf("it ended %s: %q, want %q", o.Status, o.Error, c.ended)
+			}
+			if wrote := b.wrote("stdout"); c.out != "" && wrote != c.out || c.not != "" && strings.Contains(wrote, c.not) {
+				t.Errorf("it wrote %q, %q and ended %s %s", wrote, b.wrote("stderr"), o.Status, o.Error)
+			}
+		})
+	}
+}
+
+// What each kind of command gets, on machines of all sizes.
+func TestLimitsByDefault(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		tool              bool
+		machine           int64
+		memory, processes int64
+	}{{false, 0, 512, 256}, {false, 512, 256, 256}, {false, 64_000, 512, 256}, {true, 0, 1024, 1024}, {true, 1024, 1024, 1024}, {true, 64_000, 32_000, 1024}} {
+		if l := (limits{}).of(c.tool, c.machine); l.MemoryMB != c.memory || l.Processes != c.processes || l.Tasks != c.processes*tasksEach || l.FileMB == 0 {
+			t.Errorf("tool %t on %d MiB: %+v", c.tool, c.machine, l)
+		}
+	}
+	said := limits{MemoryMB: new(int64(0)), Processes: new(int64(7)), FileMB: new(int64(1))}.of(true, 1024)
+	if said != (shim.Limits{Processes: 7, FileMB: 1}) {
+		t.Errorf("what is configured became %+v", said)
 	}
 }
 

@@ -38,6 +38,7 @@ type Job struct {
 	// adapterConfig says otherwise and as far as the kernel can do that.
 	Confine  bool
 	Writable []string // absolute paths
+	plain    bool     // it is a command of the process adapter, not a tool that builds
 	// Talk writes the command's standard input, which ends when it returns; nil:
 	// it is empty. It is called in a goroutine of its own, which the end of the
 	// command ends by errors of w.

@@ -51,6 +51,7 @@ const (
 // Config is what the adapter needs. All but Logger are required.
 type Config struct {
 	Shim       []string // how a shim is started, such as {"/proc/self/exe", "run-shim"}
+	MemoryMB   int64    // of the machine, in MiB; 0: not known
 	Dir        string   // holds workspaces/<agent> and scratch/<run>; it is created
 	APIURL     string   // where this node's API answers, such as http://127.0.0.1:3100
 	ListenHost string
@@ -109,7 +110,9 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	if c.Command == "" {
 		return failure("Process adapter missing command")
 	}
-	return a.carry(ctx, inv, c, func(Place) (Job, error) { return Job{Command: c.Command, Args: c.Args, Confine: true}, nil })
+	return a.carry(ctx, inv, c, func(Place) (Job, error) {
+		return Job{Command: c.Command, Args: c.Args, Confine: true, plain: true}, nil
+	})
 }
 
 // carry makes the run's folders and variables, starts the job of plan in them,
@@ -179,6 +182,7 @@ func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, p
 	}
 	spec := shim.Spec{Path: path, Args: append([]string{job.Command}, job.Args...), Dir: dir, Env: list(env), Deadline: inv.Authority()}
 	c.hold(&spec, inv, job, home, scratch)
+	spec.Limits = c.Limits.of(!job.plain, a.cfg.MemoryMB)
 	if spec.Deadline <= shim.BootTime() {
 		return late()
 	}
@@ -198,6 +202,9 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, j
 	}
 	inv.Report(company.Report{PID: int64(p.PID), Group: int64(p.Group)})
 	for _, note := range p.Notes {
+		if note == shim.NoCgroup && c.Limits.MemoryMB == nil {
+			continue // nobody asked for more than that
+		}
 		inv.Log("system", "[selvage] "+note+"\n")
 	}
 	p.follow(quietly(job.Quiet, inv.Log), inv.Log, secrets, job.Hear)
@@ -256,8 +263,8 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, j
 		o.Status, o.ErrorCode, stop = company.RunTimedOut, "timeout", "timeout"
 		o.Error = fmt.Sprintf("Timed out after %ds", int(limit.Round(time.Second)/time.Second))
 		o.ExitCode = nil
-	case c.tooMuch(e.Exit.Killed) != "":
-		o.Status, o.ErrorCode, o.Error, stop = company.RunFailed, "adapter_failed", c.tooMuch(e.Exit.Killed), e.Exit.Killed+"_limit"
+	case tooMuch(e.Exit.Killed, spec.Limits) != "":
+		o.Status, o.ErrorCode, o.Error, stop = company.RunFailed, "adapter_failed", tooMuch(e.Exit.Killed, spec.Limits), e.Exit.Killed+"_limit"
 	case cancelled:
 		o.Status, o.ErrorCode, o.Error, stop = company.RunCancelled, "cancelled", "Cancelled", "cancelled"
 	case worked && e.Exit.Killed != "": // it had to be told

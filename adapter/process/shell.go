@@ -19,6 +19,8 @@ import (
 type Shell struct {
 	Argv    []string // how a shim is started, such as {"/proc/self/exe", "run-shim"}
 	Environ []string // the node's environment as "K=V"; the same few names as for runs are passed on
+	// MemoryMB is the machine's memory in MiB, 0: not known.
+	MemoryMB int64
 }
 
 // A ShellCommand is one command for a [Shell].
@@ -67,7 +69,7 @@ func (s Shell) Run(ctx context.Context, c ShellCommand) ShellEnd {
 	if !ok {
 		sh = "/bin/sh"
 	}
-	spec := shim.Spec{Path: sh, Args: []string{"sh", "-c", c.Line}, Dir: c.Dir, Env: list(env), Deadline: c.Authority()}
+	spec := shim.Spec{Path: sh, Args: []string{"sh", "-c", c.Line}, Dir: c.Dir, Env: list(env), Deadline: c.Authority(), Limits: limits{}.of(true, s.MemoryMB)}
 	if spec.Deadline <= shim.BootTime() {
 		return failed("the node's lease ended before the command began")
 	}
@@ -89,6 +91,10 @@ func (s Shell) Run(ctx context.Context, c ShellCommand) ShellEnd {
 	}
 	switch {
 	case why != "":
+	case exit.Killed == "memory":
+		end.Error = fmt.Sprintf("its processes together used more than %d MiB of memory", spec.Limits.MemoryMB)
+	case exit.Killed == "processes":
+		end.Error = fmt.Sprintf("it had more than %d processes", spec.Limits.Processes)
 	case exit.Killed == "deadline" || exit.Killed == "pipe":
 		end.Error = "the node stopped it"
 	case exit.Signal != "":

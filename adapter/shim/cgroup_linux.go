@@ -2,6 +2,7 @@ package shim
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -59,8 +60,8 @@ func (l Limits) cgroupFiles() (out []cgroupFile) {
 		out = append(out, cgroupFile{"memory.max", itoa(l.MemoryMB << 20), false},
 			cgroupFile{"memory.swap.max", "0", true}, cgroupFile{"memory.oom.group", "1", true})
 	}
-	if l.Processes > 0 {
-		out = append(out, cgroupFile{"pids.max", itoa(l.Processes), false})
+	if n := cmp.Or(l.Tasks, l.Processes); n > 0 {
+		out = append(out, cgroupFile{"pids.max", itoa(n), false})
 	}
 	return out
 }

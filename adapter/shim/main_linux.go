@@ -129,7 +129,7 @@ func (s *shim) start(spec Spec) error {
 		}
 	}
 	if s.group == nil && spec.Limits.MemoryMB > 0 {
-		notes = append(notes, "the node has no cgroup to divide: memory is bounded for each process, and for all together looked at every "+watchEvery.String())
+		notes = append(notes, NoCgroup)
 	}
 	pid, more, err := s.begin(spec)
 	if err != nil {

@@ -93,12 +93,18 @@ type Spec struct {
 // process (what it has asked for and may write to) and, with processes, watched
 // for the tree: a tree that is above its limit at one of the looks is killed.
 type Limits struct {
-	MemoryMB  int64 `json:"memoryMb,omitempty"`  // MiB, of the whole tree
-	Processes int64 `json:"processes,omitempty"` // in a cgroup: threads too
+	MemoryMB  int64 `json:"memoryMb,omitempty"` // MiB, of the whole tree
+	Processes int64 `json:"processes,omitempty"`
+	// Tasks bounds processes and threads together where there is a cgroup, which does
+	// not count the ones without the others; 0: as Processes.
+	Tasks     int64 `json:"tasks,omitempty"`
 	OpenFiles int64 `json:"openFiles,omitempty"` // of each process
 	CPUSec    int64 `json:"cpuSec,omitempty"`    // seconds of processor time, of each process
 	FileMB    int64 `json:"fileMb,omitempty"`    // MiB, of each file that is written
 }
+
+// NoCgroup is the note of a tree whose memory is bounded without a cgroup.
+const NoCgroup = "the node has no cgroup to divide: memory is bounded for each process, and for all together looked at every 250ms"
 
 // A Guard says which files a tree reaches, by Landlock. Paths are absolute.
 type Guard struct {
