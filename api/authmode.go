@@ -2,6 +2,8 @@ package api
 
 import (
 	"net/http"
+	"net/netip"
+	"slices"
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -36,10 +38,11 @@ func setAuth(rc *Request) (Response, error) {
 	return OK(in), err
 }
 
-// serveMetrics gives figures to the node's own machine; where everybody shows a
-// credential, others show one of an administrator.
+// serveMetrics gives figures to an administrator, who is whoever is on the machine
+// where nobody signs in, and without a credential to the networks that the operator
+// lists, of which no run is a part.
 func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
-	if near, _ := Loopback(r.RemoteAddr); !s.trustsAll() && (!near || s.cfg.Proxied) {
+	if !s.mayScrape(r) {
 		rc := &Request{HTTP: r, ID: idOf(r), server: s, route: &Route{Method: "GET", Path: "/metrics", Who: Admin}, w: w}
 		if err := rc.open(); err != nil {
 			s.refuse(w, r, err)
@@ -47,4 +50,32 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.metrics.handler.ServeHTTP(w, r)
+}
+
+// mayScrape reports whether a request needs no credential for the figures. A proxy
+// that does not say for whom it asks is none of the networks.
+func (s *Server) mayScrape(r *http.Request) bool {
+	from, _ := s.address(r)
+	if !slices.ContainsFunc(s.cfg.MetricsFrom, func(p netip.Prefix) bool { return p.Contains(from) }) {
+		return false
+	}
+	if s.cfg.Proxied {
+		return r.Header.Get("X-Forwarded-For") != ""
+	}
+	if near, _ := Loopback(r.RemoteAddr); near || sameHost(r) {
+		return s.notARun(r.Context()) == nil
+	}
+	return true
+}
+
+// sameHost reports whether a request came over an address of this machine to
+// itself: then both ends have the same.
+func sameHost(r *http.Request) bool {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(interface{ String() string })
+	if !ok {
+		return false
+	}
+	local, err := netip.ParseAddrPort(at.String())
+	remote, err2 := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && err2 == nil && local.Addr().Unmap() == remote.Addr().Unmap()
 }

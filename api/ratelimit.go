@@ -91,9 +91,19 @@ var keyRoutes = map[string]bool{
 }
 
 // source is the address that a request comes from; IPv6 counts by its /64, of
-// which one customer has all. Behind a proxy it is the address that the proxy
-// saw, which it adds at the end.
+// which one customer has all.
 func (s *Server) source(r *http.Request) string {
+	ip, text := s.address(r)
+	if ip.Is6() {
+		p, _ := ip.Prefix(64)
+		return p.String()
+	}
+	return text
+}
+
+// address is where a request comes from, as an address and as text. Behind a proxy
+// it is what the proxy saw, which it adds at the end. What is none is text alone.
+func (s *Server) address(r *http.Request) (netip.Addr, string) {
 	host := r.RemoteAddr
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -108,11 +118,8 @@ func (s *Server) source(r *http.Request) string {
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil {
-		return host
+		return netip.Addr{}, host
 	}
-	if ip = ip.Unmap().WithZone(""); ip.Is6() {
-		p, _ := ip.Prefix(64)
-		return p.String()
-	}
-	return ip.String()
+	ip = ip.Unmap().WithZone("")
+	return ip, ip.String()
 }

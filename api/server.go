@@ -148,6 +148,9 @@ type Config struct {
 	// Hosts are further names that a Host header may have, beside loopback's and,
 	// where everybody shows a credential, addresses (DNS rebinding would bring others).
 	Hosts []string
+	// MetricsFrom are the networks that read /metrics without a credential where
+	// people sign in; runs on this machine do not.
+	MetricsFrom []netip.Prefix
 	// FromRun reports whether the client's end of a TCP connection of this machine is
 	// held by a run of any node; an error: it can not be told. Nil: there are none.
 	FromRun func(client, server netip.AddrPort) (bool, error)

@@ -123,6 +123,9 @@ type Config struct {
 	TLSCert, TLSKey string
 	// HTTPNames are further names that the API is reached by.
 	HTTPNames []string
+	// MetricsFrom are networks that read /metrics without a credential where people
+	// sign in; default: none.
+	MetricsFrom []netip.Prefix
 	// BehindProxy says that a proxy on this machine brings all requests, encrypts
 	// them, and tells truly from where they come.
 	BehindProxy bool

@@ -142,7 +142,7 @@ func (n *Node) openAPI(ctx context.Context) error {
 			return p.Height, p.Applied
 		},
 		Stats: []func() []api.Stat{n.stats},
-		Hosts: n.httpNames(), Proxied: n.conf.BehindProxy, ClaimCode: code, FromRun: shim.FromRun,
+		Hosts: n.httpNames(), Proxied: n.conf.BehindProxy, ClaimCode: code, FromRun: shim.FromRun, MetricsFrom: n.conf.MetricsFrom,
 	})
 	if err != nil {
 		return err

@@ -219,6 +219,11 @@ func (o *upOptions) declare(f *pflag.FlagSet) {
 	f.StringVar(&o.conf.Join, "join", "", "join token, or @FILE that holds it")
 	f.StringArrayVar(&o.conf.Seeds, "seed", nil, "host:port of a peer to look for (repeat for more)")
 	f.StringToStringVar(&o.labels, "label", nil, "labels for placement, key=value, with which the node is admitted; later: selvage node label")
+	f.Func("metrics-from", "network that reads /metrics without a credential where people sign in, such as 10.1.2.0/24 or 127.0.0.1/32 (repeat for more)", func(v string) error {
+		p, err := netip.ParsePrefix(v)
+		o.conf.MetricsFrom = append(o.conf.MetricsFrom, p.Masked())
+		return err
+	})
 	f.Func("http-agents", "network beyond the public ones in which agents may be called by URL, such as 10.1.0.0/16 (repeat for more)", func(v string) error {
 		p, err := netip.ParsePrefix(v)
 		o.conf.Private = append(o.conf.Private, p)
