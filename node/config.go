@@ -55,6 +55,9 @@ type Config struct {
 	// Cgroup is the folder in which the trees of runs have their cgroups (shim.OpenCgroup);
 	// default: they have none.
 	Cgroup string
+	// Nodes is the folder in which the nodes of this machine tell where their data
+	// lies (shim.NodesDir); default: none.
+	Nodes string
 	// Containers is the command line of podman or docker, by its absolute path, for
 	// agents in containers; default: whichever is found. {"none"} is neither.
 	Containers []string

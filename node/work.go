@@ -63,9 +63,14 @@ func (n *Node) openWork(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if n.conf.Nodes != "" {
+		if err := shim.Register(n.conf.Nodes, dir); err != nil {
+			n.log.Warn("tell the other nodes of this machine where the data lies: their runs are kept from it by ownership and modes only", "error", err)
+		}
+	}
 	if len(n.conf.Shim) > 0 {
-		// What a run starts does not reach the files of the node but its own.
-		floor := shim.Floor{Hide: []string{dir}, Show: []string{filepath.Join(dir, "runs")}, Cgroup: n.conf.Cgroup}
+		// What a run starts does not reach the files of a node but its own.
+		floor := shim.Floor{Hide: []string{dir}, Show: []string{filepath.Join(dir, "runs")}, Cgroup: n.conf.Cgroup, Nodes: n.conf.Nodes}
 		n.conf.Shim = append(slices.Clone(n.conf.Shim), floor.Args()...)
 	}
 	if n.work.trees, err = worktree.New(filepath.Join(dir, "runs", "git"), os.Environ()); err != nil {

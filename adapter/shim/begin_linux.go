@@ -35,6 +35,9 @@ func (s *shim) fork(spec Spec) (pid int, notes []string, err error) {
 		return 0, nil, errors.New("give up new privileges: " + err.Error())
 	}
 	if g, ok := s.floor.guard(spec); ok {
+		if err := veil(g); err != nil {
+			return 0, nil, err
+		}
 		dropCapabilities()
 		if notes, err = restrict(g, s.ready); err != nil {
 			return 0, nil, errors.New("restrict files: " + err.Error())
@@ -110,10 +113,11 @@ func dropCapabilities() {
 // guard returns what counts for a spec; false when nothing does.
 func (f Floor) guard(spec Spec) (Guard, bool) {
 	if spec.Guard == nil {
-		return Guard{Hide: f.Hide, Show: f.Show}, len(f.Hide) > 0
+		hide := f.hidden()
+		return Guard{Hide: hide, Show: f.Show}, len(hide) > 0
 	}
 	g := *spec.Guard
-	g.Hide = append(append([]string{}, f.Hide...), g.Hide...)
+	g.Hide = append(f.hidden(), g.Hide...)
 	return g, true
 }
 

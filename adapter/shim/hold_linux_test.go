@@ -98,6 +98,92 @@ cat $HOME/project/main.c > $WORK/copy && echo kept > $HOME/project/new && cat $W
 	}
 }
 
+// The names of what is hidden are not to be had either, where the node may give its
+// runs a view of their own; what is shown is there as ever, and outside nothing changes.
+func TestHiddenNamesAreNotListed(t *testing.T) {
+	t.Parallel()
+	needLandlock(t)
+	if os.Geteuid() != 0 {
+		t.Skip("only root may")
+	}
+	home, data, work := house(t)
+	other := filepath.Join(data, "runs", "workspaces", "another")
+	if err := os.MkdirAll(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	spec, _ := script(t, `find $DATA -mindepth 1 | sort; ls $HOME/project; ls / > /dev/null && echo LISTED; echo x > new; mkdir $DATA/made $DATA/runs/workspaces/another 2> /dev/null; umount $DATA 2> /dev/null && echo UNCOVERED`)
+	spec.Env = append(spec.Env, "DATA="+data, "HOME="+home)
+	spec.Dir = work
+	spec.Guard = &Guard{Show: []string{work}}
+	out, _, _ := runs(t, Floor{Hide: []string{data}}, spec)
+	want := strings.Join([]string{data + "/runs", data + "/runs/workspaces", work, "main.c", "LISTED", ""}, "\n")
+	if strings.Contains(out, "Operation not permitted") || out != want {
+		t.Errorf("the child saw %q, want %q", out, want)
+	}
+	for _, there := range []string{filepath.Join(work, "new"), other, filepath.Join(data, "key")} {
+		if _, err := os.Stat(there); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The data of the machine's other nodes is out of reach too: of one that told where
+// it is, of one beside it that told nothing, and of one that told after a shim was
+// ready. What is told of another's folders, or of none, hides nothing.
+func TestTheFilesOfOtherNodesAreOutOfReach(t *testing.T) {
+	t.Parallel()
+	needLandlock(t)
+	home, data, work := house(t)
+	nodes := filepath.Join(home, "nodes")
+	node := func(at string) string {
+		dir := filepath.Join(home, at)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, keyFile), []byte("canary"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	beside, far, late := node(".selvage-n2"), node("far/away/data"), node("late/data")
+	for _, dir := range []string{data, far, filepath.Join(home, "project"), filepath.Join(home, "gone")} {
+		if err := Register(nodes, dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const text = `for d in $DATA $BESIDE $FAR $LATE; do cat $d/identity.key $d/key && echo READ $d; done; rm $NODES/* && echo REMOVED; echo x > $NODES/x && echo WROTE; cat $HOME/project/main.c; echo x > $HOME/project/new && cat $HOME/project/new`
+	spec, _ := script(t, text)
+	spec.Env = append(spec.Env, "DATA="+data, "BESIDE="+beside, "FAR="+far, "LATE="+late, "NODES="+nodes, "HOME="+home)
+	spec.Dir = work
+	f := Floor{Hide: []string{data}, Show: []string{work}, Nodes: nodes}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	p, err := launch(append(slices.Clone(self), f.Args()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond) // it may have its rules ready by then, or not
+	if err := Register(nodes, late); err != nil {
+		t.Fatal(err)
+	}
+	if p, err = p.begin(spec, nil, w, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	all, _ := io.ReadAll(r)
+	wait(t, p)
+	if got := string(all); got != "canaryx\n" {
+		t.Errorf("the child saw %q", got)
+	}
+	told, err := readDirNames(nodes)
+	if err != nil || len(told) != 4 { // the one that is gone was struck off
+		t.Errorf("told are %q, %v", told, err)
+	}
+}
+
 // With Confine a child writes where it may, and reads the rest.
 func TestAChildWritesOnlyWhereItMay(t *testing.T) {
 	t.Parallel()

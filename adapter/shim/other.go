@@ -62,3 +62,9 @@ func OpenCgroup() (dir, why string) { return "", "cgroups need Linux" }
 
 // FromRun says no: there are no local processes of runs.
 func FromRun(client, server netip.AddrPort) (bool, error) { return false, nil }
+
+// NodesDir says that there is no place.
+func NodesDir(runtime, home string) string { return "" }
+
+// Register does nothing: there are no local processes of runs.
+func Register(nodes, dir string) error { return nil }

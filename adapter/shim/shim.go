@@ -37,7 +37,7 @@
 // [Limits] bound a tree, [Guard] says which files it reaches. What holds for
 // every tree of a node is on the shim's command line, from [Floor]:
 //
-//	run-shim [--hide DIR]… [--show DIR]… [--cgroup DIR]
+//	run-shim [--hide DIR]… [--show DIR]… [--cgroup DIR] [--nodes DIR]
 //
 // What the machine can not do is told in the notes of Started, never hidden.
 package shim
@@ -108,8 +108,8 @@ const NoCgroup = "the node has no cgroup to divide: memory is bounded for each p
 
 // A Guard says which files a tree reaches, by Landlock. Paths are absolute.
 type Guard struct {
-	// Hide are folders of which nothing is read or written: their files' names
-	// can be listed, no more. Show are folders in them that are reachable all the same.
+	// Hide are folders of which nothing is read or written. Their files' names can be
+	// listed where the shim may not give the tree a view of its own (see veil). Show are folders in them that are reachable all the same.
 	Hide []string `json:"hide,omitempty"`
 	Show []string `json:"show,omitempty"`
 	// Confine says that only what is below Write is written, besides the
@@ -125,6 +125,9 @@ var Temporary = []string{"/tmp", "/var/tmp"}
 type Floor struct {
 	Hide, Show []string // as in a Guard; Show counts for specs without a guard only
 	Cgroup     string   // a folder from [OpenCgroup]; "": none
+	// Nodes is the folder of [Register]: the data of the nodes that are in it is hidden
+	// too, as of when a tree begins. "": that of no other node is.
+	Nodes string
 }
 
 // Args are the arguments that a shim is started with, after "run-shim".
@@ -137,6 +140,9 @@ func (f Floor) Args() (args []string) {
 	}
 	if f.Cgroup != "" {
 		args = append(args, "--cgroup", f.Cgroup)
+	}
+	if f.Nodes != "" {
+		args = append(args, "--nodes", f.Nodes)
 	}
 	return args
 }
@@ -151,6 +157,8 @@ func floorOf(args []string) (f Floor) {
 			f.Show = append(f.Show, args[1])
 		case "--cgroup":
 			f.Cgroup = args[1]
+		case "--nodes":
+			f.Nodes = args[1]
 		}
 	}
 	return f

@@ -174,6 +174,8 @@ func (o *upOptions) up(cmd *cobra.Command) error {
 		return err
 	}
 	conf.Shim, conf.Compiler = []string{self, "run-shim"}, []string{self, "sandbox", "compile"}
+	home, _ := os.UserHomeDir()
+	conf.Nodes = shim.NodesDir(os.Getenv("XDG_RUNTIME_DIR"), home)
 	conf.Containers = strings.Fields(o.engine)
 	var why string
 	if conf.Cgroup, why = shim.OpenCgroup(); why != "" {
