@@ -33,8 +33,12 @@ type Config struct {
 	Kills   int           // leaders killed
 	Deaths  int           // followers killed, to see how long the others take to say so
 	Quiet   time.Duration // how long to look for false deaths under CPU hogs
-	Etcd    bool
-	Profile string // folder for a CPU profile of each node during part checkout; empty: none
+	// Starved is how long part starved goes on, with so many Hogs a core and
+	// StarvedRuns runs at work.
+	Starved           time.Duration
+	Hogs, StarvedRuns int
+	Etcd              bool
+	Profile           string // folder for a CPU profile of each node during part checkout; empty: none
 }
 
 // A part is some lines of the table.
@@ -65,6 +69,7 @@ var parts = []part{
 	{"start", false, false, "how soon a node that was killed serves again", starts},
 	{"sandbox", false, false, "calls, fuel and memory of sandboxed programs", sandboxPart},
 	{"gateway", false, false, "what the model gateway adds to its upstream", gatewayPart},
+	{"starved", false, false, "runs, leaders and writes of a mesh on an overloaded machine", starved},
 	{"failover", false, false, "leaders killed", failover},
 	{"deaths", false, false, "followers killed", deaths},
 	{"quiet", false, false, "false deaths under CPU hogs", quiet},
@@ -92,6 +97,9 @@ func main() {
 	flag.IntVar(&c.Kills, "kills", 20, "leader kills")
 	flag.IntVar(&c.Deaths, "deaths", 20, "follower kills")
 	flag.DurationVar(&c.Quiet, "quiet", 10*time.Minute, "watch for false deaths under two CPU hogs a core")
+	flag.DurationVar(&c.Starved, "starved", 10*time.Minute, "how long part starved goes on")
+	flag.IntVar(&c.Hogs, "hogs", 4, "CPU hogs a core in part starved")
+	flag.IntVar(&c.StarvedRuns, "starved-runs", 20, "runs at work in part starved")
 	flag.BoolVar(&c.Etcd, "etcd", true, "measure etcd beside it")
 	flag.StringVar(&c.Profile, "profile", "", "folder for a CPU profile of each node, one for each part")
 	flag.Usage = func() {
@@ -184,7 +192,7 @@ const fewIssues = 2_000
 // ready prepares what a part needs: the company with its agents and issues, and
 // the rival. Part create loads the issues itself.
 func (b *bench) ready(ctx context.Context, p part) (err error) {
-	if slices.Contains(alone, p.name) || p.name == "idle" || p.name == "agents" || p.name == "runs" {
+	if slices.Contains(alone, p.name) || p.name == "idle" || p.name == "agents" || p.name == "runs" || p.name == "starved" {
 		return nil
 	}
 	if b.load == nil {

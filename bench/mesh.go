@@ -426,7 +426,7 @@ func (m *mesh) falseDeaths(ctx context.Context, watch time.Duration) error {
 	for i := range m.nodes {
 		before += m.metric(i, "selvage_discovery_failed_total")
 	}
-	stop := hogs()
+	stop := hogs(2)
 	defer stop()
 	time.Sleep(watch)
 	after := 0.0
