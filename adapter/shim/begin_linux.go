@@ -9,9 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// begin starts the command with its limits and guard. Landlock, the lost
-// capabilities and the parent-death signal belong to the thread that forks, so
-// one thread is given up to them; it stays until the shim ends.
+// begin starts the command with its limits and guard, behind the node. Landlock,
+// the lost capabilities, the nice value and the parent-death signal belong to the
+// thread that forks, so one thread is given up to them; it stays until the shim
+// ends. The shim's others keep the node's priority: they have to kill in time.
 func (s *shim) begin(spec Spec) (pid int, notes []string, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -25,6 +26,7 @@ func (s *shim) begin(spec Spec) (pid int, notes []string, err error) {
 }
 
 func (s *shim) fork(spec Spec) (pid int, notes []string, err error) {
+	yieldThread() // while the thread still may: capabilities go further below
 	files := []uintptr{uintptr(s.files[0]), uintptr(s.files[1]), uintptr(s.files[2])}
 	if spec.Tool {
 		pid, err = syscall.ForkExec(spec.Path, spec.Args, &syscall.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: files,

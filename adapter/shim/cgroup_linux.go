@@ -50,6 +50,21 @@ func newCgroup(parent string, l Limits) (*cgroup, error) {
 	return g, nil
 }
 
+// weigh gives all trees together less of processor and disk than the node, and
+// each tree as much as the others, as far as there are controllers for it.
+func weigh(own, node, runs string, has []string) {
+	for _, c := range []string{"cpu", "io"} {
+		if !slices.Contains(has, c) {
+			continue
+		}
+		for _, dir := range []string{own, runs} {
+			_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+c), 0o600)
+		}
+		_ = os.WriteFile(filepath.Join(node, c+".weight"), []byte(nodeWeight), 0o600)
+		_ = os.WriteFile(filepath.Join(runs, c+".weight"), []byte(runWeight), 0o600)
+	}
+}
+
 type cgroupFile struct {
 	name, value string
 	optional    bool // not every kernel has it
@@ -175,6 +190,7 @@ func openCgroup(own, pid string, ours func(string) bool) (dir, why string) {
 	if err != nil {
 		return "", "the node may not divide its cgroup: " + err.Error()
 	}
+	weigh(own, node, runs, strings.Fields(string(has)))
 	left, _ := os.ReadDir(runs)
 	for _, e := range left {
 		if e.IsDir() {

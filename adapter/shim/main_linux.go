@@ -138,6 +138,7 @@ func (s *shim) start(spec Spec) error {
 	}
 	notes = append(notes, more...)
 	s.child = pid
+	go yieldTree(pid)
 	// Our own copies would keep the pipes open after the tree, and hide that
 	// nobody reads.
 	for _, fd := range s.files {

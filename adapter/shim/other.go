@@ -68,3 +68,10 @@ func NodesDir(runtime, home string) string { return "" }
 
 // Register does nothing: there are no local processes of runs.
 func Register(nodes, dir string) error { return nil }
+
+// PreferNode does nothing: a nice value is a process' own here, and raising one
+// takes root.
+func PreferNode() error { return errors.New("only on Linux") }
+
+// Yield does nothing.
+func Yield() error { return nil }

@@ -40,6 +40,10 @@
 //	run-shim [--hide DIR]… [--show DIR]… [--cgroup DIR] [--nodes DIR]
 //
 // What the machine can not do is told in the notes of Started, never hidden.
+//
+// A tree stands behind the node: it has a nice value, a low class of disk access,
+// a smaller weight where cgroups have one, and is the first to go when memory runs
+// out. The shim itself has the node's priority, because it has to kill in time.
 package shim
 
 import (

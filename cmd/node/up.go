@@ -181,6 +181,9 @@ func (o *upOptions) up(cmd *cobra.Command) error {
 	if conf.Cgroup, why = shim.OpenCgroup(); why != "" {
 		conf.Logger.Info("runs have no cgroups", "reason", why)
 	}
+	if err := shim.PreferNode(); err != nil {
+		conf.Logger.Debug("the node has no priority above others", "reason", err)
+	}
 	if o.faults != "" {
 		stop, err := injectFaults(conf, o.faults)
 		if err != nil {
