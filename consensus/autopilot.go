@@ -277,7 +277,7 @@ func (c *Consensus) look(ctx context.Context, memory map[raft.ServerID]*health) 
 			memory[s.ID] = h
 		}
 		p := answers[i]
-		alive := v.self || c.cfg.Alive(node) && now.Sub(c.trans.contact(s.ID)) < aliveContact*c.cfg.ElectionTimeout
+		alive := v.self || c.cfg.Alive(node) && now.Sub(c.trans.contact(s.ID)) < aliveContact*c.pace.election()
 		well := v.self || alive && p != nil && p.writable && p.last+maxLag >= last
 		if alive != h.alive {
 			h.alive, h.since = alive, now

@@ -106,6 +106,10 @@ type Config struct {
 	// takes long to sync needs more; at most 10 s. Default 500 ms. Nodes of one
 	// group may differ.
 	ElectionTimeout time.Duration
+	// Late is how late this node runs at the moment, for want of a processor: the
+	// election time-out follows it up to mostPatient. It is asked twice a second.
+	// nil: it never does.
+	Late func() time.Duration
 
 	Logger *slog.Logger // nil drops everything
 	Faults Faults       // tests only
@@ -153,6 +157,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Peers == nil {
 		c.Peers = func() []identity.NodeID { return nil }
+	}
+	if c.Late == nil {
+		c.Late = func() time.Duration { return 0 }
 	}
 	if c.MayLead == nil {
 		c.MayLead = func() error { return nil }

@@ -53,6 +53,7 @@ type Consensus struct {
 	streams *raftStreams
 	trans   *guard
 	clock   *clock
+	pace    *pace
 	reads   coalescer // strong reads asked of this node
 	leads   coalescer // strong reads answered by this node as the leader
 
@@ -134,11 +135,13 @@ func Open(cfg Config) (*Consensus, error) {
 		Logger:          logger,
 	})
 	trans.TimeoutScale = snapshotScale
-	c.trans = newGuard(trans, c.watch, c.cfg.ElectionTimeout, c.ctx.Done())
+	c.pace = newPace(c.cfg.ElectionTimeout)
+	c.trans = newGuard(trans, c.watch, c.pace, c.ctx.Done())
 	machine := &fsm{state: cfg.State, entry: c.logs.GetLog, committed: c.committed, applied: c.clock.observe}
 	if c.raft, err = raft.NewRaft(c.raftConfig(logger), machine, c.logs, c.logs, c.snaps, c.trans); err != nil {
 		return nil, errors.Join(fmt.Errorf("start raft: %w", err), trans.Close())
 	}
+	c.pace.steer(c.raft)
 	events := make(chan raft.Observation, 1) // one is enough: it only wakes
 	observer := raft.NewObserver(events, false, func(o *raft.Observation) bool {
 		switch o.Data.(type) {
@@ -150,6 +153,7 @@ func Open(cfg Config) (*Consensus, error) {
 	c.raft.RegisterObserver(observer)
 	c.wg.Go(func() { c.watchLeadership(events) })
 	c.wg.Go(c.watchDisk)
+	c.wg.Go(c.keepPace)
 	c.wg.Go(c.announce)
 	c.wg.Go(c.enroll)
 	c.wg.Go(c.compareDigests)
@@ -341,7 +345,7 @@ func (c *Consensus) Healthy() error {
 	if c.broken.Load() {
 		return errors.New("raft log is broken")
 	}
-	if t := c.watch.stalled(); t > c.trans.stall {
+	if t := c.watch.stalled(); t > c.trans.stall() {
 		return fmt.Errorf("disk has been stalled for %s", t.Round(time.Millisecond))
 	}
 	return c.cfg.Span.Store().Writable()
@@ -427,7 +431,7 @@ func (c *Consensus) Snapshot(ctx context.Context) error {
 func (c *Consensus) Close() error {
 	c.closeOnce.Do(func() {
 		if c.raft.State() == raft.Leader && c.otherVoters() > 0 {
-			ctx, cancel := context.WithTimeout(c.ctx, 2*c.cfg.ElectionTimeout)
+			ctx, cancel := context.WithTimeout(c.ctx, 2*c.pace.election())
 			if err := c.wait(ctx, c.raft.LeadershipTransfer()); err != nil {
 				c.log.Info("consensus: leadership was not handed on", "err", err)
 			}
@@ -458,7 +462,7 @@ func (c *Consensus) stop() {
 	// keeps it from that.
 	select {
 	case <-c.calls.none():
-	case <-time.After(2*c.cfg.ElectionTimeout + enqueueTimeout):
+	case <-time.After(2*c.pace.election() + enqueueTimeout):
 	}
 	if err := c.raft.Shutdown().Error(); err != nil {
 		c.log.Warn("consensus: stop raft", "err", err)

@@ -27,7 +27,7 @@ var errStalled = errors.New("disk of this leader is stalled")
 type guard struct {
 	*raft.NetworkTransport
 	watch *diskWatch
-	stall time.Duration  // after which a leader falls silent
+	pace  *pace
 	sends sync.WaitGroup // announcements under way
 
 	every time.Duration   // the multiples of which on the clock are the moments at which heartbeats leave
@@ -55,14 +55,17 @@ type guardPeer struct {
 	contact           time.Time // its last answer
 }
 
-// newGuard makes a guard for nodes with an election time-out; its heartbeats do
+// newGuard makes a guard for nodes with an election time-out that follows p; its heartbeats do
 // not wait for each other once done is closed.
-func newGuard(t *raft.NetworkTransport, w *diskWatch, election time.Duration, done <-chan struct{}) *guard {
-	return &guard{NetworkTransport: t, watch: w, stall: 2 * election, every: election / beats, done: done,
+func newGuard(t *raft.NetworkTransport, w *diskWatch, p *pace, done <-chan struct{}) *guard {
+	return &guard{NetworkTransport: t, watch: w, pace: p, every: p.base / beats, done: done,
 		peers: map[raft.ServerID]*guardPeer{}, heard: make(chan struct{}), asked: make(chan struct{})}
 }
 
-func (g *guard) silent() bool { return g.watch.stalled() > g.stall }
+func (g *guard) silent() bool { return g.watch.stalled() > g.stall() }
+
+// stall is after how long a write to the log a leader falls silent.
+func (g *guard) stall() time.Duration { return 2 * g.pace.election() }
 
 // sending notes a message to a peer and returns the round it belongs to.
 func (g *guard) sending(id raft.ServerID, address raft.ServerAddress, a *raft.AppendEntriesRequest) uint64 {

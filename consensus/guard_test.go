@@ -52,7 +52,7 @@ func (f future) Response() *raft.AppendEntriesResponse { return f.r }
 func TestASenderDoesNotWaitForAnEndedPipeline(t *testing.T) {
 	for _, last := range []raft.AppendEntriesResponse{{Term: 2, Success: true}, {Term: 1}} {
 		synctest.Test(t, func(t *testing.T) {
-			g := newGuard(nil, &diskWatch{}, time.Second, nil)
+			g := newGuard(nil, &diskWatch{}, newPace(time.Second), nil)
 			below := &fullPipeline{room: make(chan raft.AppendFuture), closed: make(chan struct{})}
 			p := newGuardPipeline(below, g, "b", "b")
 			if _, err := p.AppendEntries(&raft.AppendEntriesRequest{Term: 1}, &last); err != nil {
@@ -83,7 +83,7 @@ func TestASenderDoesNotWaitForAnEndedPipeline(t *testing.T) {
 func TestHeartbeatsLeaveTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const election = 500 * time.Millisecond
-		g := newGuard(nil, &diskWatch{}, election, t.Context().Done())
+		g := newGuard(nil, &diskWatch{}, newPace(election), t.Context().Done())
 		began := time.Now()
 		for _, peer := range []raft.ServerID{"b", "c", "d"} {
 			a := &raft.AppendEntriesRequest{Term: 3}

@@ -20,6 +20,16 @@ const (
 	minElection = 100 * time.Millisecond
 	maxElection = 10 * time.Second
 
+	// A message and its answer wait for a processor about six times (the sender's
+	// timer, its socket, the peer's socket, its raft, and back), so a node that runs
+	// late by up to 80 ms keeps the usual time-out, and with it the usual failover.
+	// mostPatient bounds what becomes of it: beyond, a dead leader would hold up all
+	// that a lease on runs is to outlive.
+	lateTimes   = 6
+	mostPatient = 5 * time.Second
+	// paceEvery is how often it is looked at.
+	paceEvery = 500 * time.Millisecond
+
 	// beats is how many moments there are in an election time-out at which
 	// heartbeats leave. Raft rests for one to two of them after an answer, so with
 	// the wait for the next moment it is every other one, or where answers take
@@ -158,3 +168,4 @@ const (
 
 const _ = uint(ledger.MaxOutstanding - ledger.MaxBatchCommands) // a full batch must fit what may be outstanding
 const _ = uint(maxMessage - maxBatch)
+const _ = uint((maxElection - mostPatient) / time.Millisecond)

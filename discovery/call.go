@@ -44,7 +44,9 @@ func (d *Discovery) lastCall(ctx context.Context, c *call) {
 }
 
 func (d *Discovery) answers(ctx context.Context, m Member) bool {
-	for tries, count := 0, 0; tries < 2*callAttempts && count < callAttempts; tries++ {
+	late := d.config.Late()
+	attempts := attemptsFor(late)
+	for tries, count := 0, 0; tries < 2*attempts && count < attempts; tries++ {
 		if ctx.Err() != nil {
 			return true
 		}
@@ -58,7 +60,17 @@ func (d *Discovery) answers(ctx context.Context, m Member) bool {
 			count++
 		}
 	}
+	// An answer may have come each time, and each time after its probe had ended.
+	if lateTimes*late > probeTimeout {
+		n, err := d.list.Load().Join([]string{m.Addr.String()})
+		return err == nil && n > 0
+	}
 	return false
+}
+
+// attemptsFor is how often a node that runs late asks before it believes.
+func attemptsFor(late time.Duration) int {
+	return min(callAttempts+int(lateTimes*late/probeTimeout), maxAttempts)
 }
 
 // witness returns a live member other than m, if there is one.

@@ -51,6 +51,10 @@ type Config struct {
 	// elsewhere than the node says it is: what is sent to it is sent there too. nil: nowhere.
 	Connected func(identity.NodeID) (netip.AddrPort, bool)
 
+	// Late is how late this node runs at the moment, for want of a processor: what it
+	// believes of others waits for that. nil: it never does.
+	Late func() time.Duration
+
 	// Logger; nil discards.
 	Logger *slog.Logger
 }
@@ -58,6 +62,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Late == nil {
+		c.Late = func() time.Duration { return 0 }
 	}
 	if c.Hints == nil {
 		c.Hints = func() []netip.AddrPort { return nil }

@@ -38,6 +38,12 @@ const (
 	// process' own running time. Together a node may be silent for 2 s.
 	callAttempts = 9
 
+	// A node that runs late asks longer: further attempts for lateTimes what it is
+	// late, maxAttempts in all (4.8 s), and once more over a stream, which waits for
+	// streamTimeout and not for a probe's.
+	lateTimes   = 6
+	maxAttempts = 40
+
 	// maxCalls bounds the last calls at a time; when a whole site is cut off, the
 	// members beyond it are believed dead without one.
 	maxCalls = 64

@@ -83,6 +83,7 @@ type Node struct {
 	gaveUp      atomic.Bool // no quorum was found to build it from
 	hurt        atomic.Bool // damage was met while the node ran
 	clocks      clocks      // of this node and the others
+	pulse       pulse       // how late this node runs
 
 	sessionID  atomic.Uint64
 	lastQuorum atomic.Int64          // ns since 1970, when a leader was last known
@@ -144,7 +145,9 @@ func Open(ctx context.Context, conf Config) (*Node, error) {
 // open is Open once. On an error it returns the node, closed.
 func open(ctx context.Context, conf Config) (_ *Node, err error) {
 	n := &Node{conf: conf, scrubs: newScrubber(max(conf.ScrubEvery, 0)), log: conf.Logger, failed: make(chan error, 1), sessionEnd: make(chan uint64, 1), doubted: make(chan struct{}, 1)}
+	n.pulse.clock = conf.Clock
 	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.spawn(n.pulse.beatOn)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
@@ -417,6 +420,7 @@ func (n *Node) openDiscovery(ctx context.Context) error {
 		Keys:   []discovery.Key{{Epoch: epoch, Key: gossip}},
 		Member: n.roster.isMember,
 		Seeds:  n.conf.Seeds,
+		Late:   n.pulse.Late,
 		Hints:  n.hints, Sighted: n.sightings, Connected: n.transport.Connected,
 		Meta: discovery.Meta{
 			Mesh: n.Mesh(), Node: n.keys.ID(), Incarnation: n.keys.Incarnation, Name: n.conf.Name, MeshName: n.meshName(),
@@ -442,7 +446,7 @@ func (n *Node) openConsensus(context.Context) error {
 		DialRaft: dial(transport.KindRaft), DialPropose: dial(transport.KindPropose),
 		Verify: n.checkBatch, Time: n.ledger.Time, MayLead: n.clocks.mayLead,
 		Member: n.roster.isMember, Alive: n.alive, Peers: n.peers, MayVote: n.mayVote,
-		OnFatal: n.stopWith, OnDiverged: n.diverged, ElectionTimeout: n.election,
+		OnFatal: n.stopWith, OnDiverged: n.diverged, ElectionTimeout: n.election, Late: n.pulse.Late,
 		Logger: n.log, Faults: n.conf.Faults.Consensus,
 	}
 	if n.small {
