@@ -22,8 +22,8 @@ const (
 var allowed = map[string]allowance{
 	// What is about the mesh itself has no company.
 	"mesh.genesis": mayRoster, "mesh.epoch": mayNode, "node.admit": mayRoster, "node.revoke": mayRoster, "token.create": mayRoster, "token.revoke": mayRoster, "owner.add": mayBoard,
-	"session.open": mayNode, "session.end": mayNode, "time.step": mayRoster, "feature.raise": mayRoster, "keys.rotate": mayRoster,
-	"node.update": mayRoster, "node.lost": mayNode,
+	"session.open": mayNode, "session.end": mayNode, "session.lease": mayNode, "time.step": mayRoster, "feature.raise": mayRoster, "keys.rotate": mayRoster,
+	"node.update": mayRoster, "node.lost": mayNode, "run.lost": mayNode,
 	"mesh.stop": mayBoard, "mesh.resume": mayBoard, "mesh.quiesce": mayNode, "node.cordon": mayRoster, "node.uncordon": mayRoster,
 
 	"company.create": mayBoard, "company.update": mayBoard, "company.branding": mayBoard, "company.archive": mayBoard,

@@ -64,7 +64,7 @@ func TestEveryKindIsInTheMatrixAndNothingElse(t *testing.T) {
 		kinds[k] = true
 	}
 	for _, k := range []string{ledger.KindGenesis, ledger.KindNodeAdmit, ledger.KindNodeUpdate, ledger.KindNodeRevoke, ledger.KindTokenCreate, ledger.KindTokenRevoke, ledger.KindOwnerAdd,
-		ledger.KindSessionOpen, ledger.KindSessionEnd, ledger.KindTimeStep, ledger.KindFeatureRaise, ledger.KindKeysRotate, ledger.KindEpoch} {
+		ledger.KindSessionOpen, ledger.KindSessionEnd, ledger.KindSessionLease, ledger.KindTimeStep, ledger.KindFeatureRaise, ledger.KindKeysRotate, ledger.KindEpoch} {
 		kinds[k] = true
 	}
 	for k := range kinds {

@@ -510,6 +510,7 @@ func tellOfRuns(s *storyteller) {
 	s.byNode("run.place", Place{Run: run, Node: s.node, Session: s.session}, "")
 	s.byNode("run.start", Start{Run: run, LogStore: "local_file", LogRef: "x"}, "environment.lease_acquired")
 	s.byNode("node.lost", NodeLost{Node: s.node, Session: s.session}, "node.lost & session.ended environment.lease_released")
+	s.byNode("run.lost", TellLoss{Run: run, Why: "it could not run for 9.1 s: load 31"}, "heartbeat.loss_explained")
 	s.now = s.now.Add(400 * 24 * time.Hour)
 	s.byNode("run_log.sweep", SweepLogs{}, "instance.run_logs_swept")
 }

@@ -17,6 +17,13 @@ func loseNode(c *ledger.Context, p NodeLost) (any, error) {
 	if c.Cmd.Actor.Type != "node" {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "nodes are declared lost by the scheduler")
 	}
+	if len(p.Why) > MaxLossReason {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "why: at most %d bytes", MaxLossReason)
+	}
+	said := nodeWasLost
+	if p.Why != "" && ledger.Features(c.Tx) >= ledger.LevelLeases {
+		said += ": " + p.Why
+	}
 	ledger.EndSession(c, p.Session)
 	all := RunsOfSession(c.Tx, p.Session)
 	lost := 0
@@ -27,7 +34,7 @@ func loseNode(c *ledger.Context, p NodeLost) (any, error) {
 			continue
 		case r.Status == RunRunning:
 			handBack(c, endRun(c, r, Outcome{Status: RunInterrupted, ErrorCode: "node_lost",
-				Error: "The node that carried out this run was lost"}))
+				Error: said}))
 		default:
 			handBack(c, r)
 		}
@@ -44,6 +51,30 @@ func loseNode(c *ledger.Context, p NodeLost) (any, error) {
 	c.Record(ledger.Change{Action: "node.lost", EntityType: "node", EntityID: p.Node,
 		Details: jsonObject{}.uint("session", p.Session).int("runs", int64(lost)).close()})
 	return Lost{Left: left}, nil
+}
+
+// nodeWasLost begins the error of a run whose node was declared lost.
+const nodeWasLost = "The node that carried out this run was lost"
+
+func tellLoss(c *ledger.Context, p TellLoss) (any, error) {
+	r, err := runOf(c, p.Run)
+	if err != nil {
+		return nil, err
+	}
+	if by := c.Cmd.Actor; by.Type != "node" || by.ID != r.Node {
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "run %s was not placed on this node", r.ID)
+	}
+	if ledger.Features(c.Tx) < ledger.LevelLeases || p.Why == "" || len(p.Why) > MaxLossReason {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "why: 1 to %d bytes, on a mesh of feature level %d", MaxLossReason, ledger.LevelLeases)
+	}
+	if r.Status != RunInterrupted || r.ErrorCode != "node_lost" || !strings.HasPrefix(string(r.Error), nodeWasLost) {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s did not end because its node was lost", r.ID)
+	}
+	r.Error, r.UpdatedAt = NullText(nodeWasLost+": "+p.Why), TimeOf(c.Now)
+	runs.Put(c.Tx, r.Company, r.ID, r)
+	c.Record(ledger.Change{Action: "heartbeat.loss_explained", EntityType: "heartbeat_run", EntityID: r.ID,
+		Details: jsonObject{}.str("runId", r.ID).str("agentId", r.Agent).str("reason", p.Why).close()})
+	return nil, nil
 }
 
 // RunsOfSession returns the runs that a session has not given back, by ID.
@@ -76,7 +107,7 @@ func SessionsWithRuns(tx *ledger.Tx) []NodeLost {
 		for k, company := range tx.Scan(from, ledger.PrefixEnd(prefix), false) {
 			session, run := parseSessionKey(k[len(prefix):])
 			r, _ := runs.Get(tx, string(company), run)
-			next, found = NodeLost{r.Node, session}, true
+			next, found = NodeLost{Node: r.Node, Session: session}, true
 			break
 		}
 		if !found {
@@ -110,7 +141,7 @@ func SessionsAtWork(tx *ledger.Tx) []NodeLost {
 			}
 			if s, ok := ledger.SessionOf(tx, identity.NodeID(node)); ok && works &&
 				!slices.ContainsFunc(out, func(l NodeLost) bool { return l.Session == s.ID }) {
-				out = append(out, NodeLost{node, s.ID})
+				out = append(out, NodeLost{Node: node, Session: s.ID})
 			}
 			from = ledger.PrefixEnd(ledger.Key(family, node, ""))
 		}

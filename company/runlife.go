@@ -134,7 +134,21 @@ type Cancel struct {
 type NodeLost struct {
 	Node    string `cbor:"1,keyasint"`
 	Session uint64 `cbor:"2,keyasint"`
+	// Why is what the leader knows of the reason, at most MaxLossReason bytes; it
+	// counts from ledger.LevelLeases on.
+	Why string `cbor:"3,keyasint,omitempty"`
 }
+
+// TellLoss is the payload of "run.lost", by which a node that was lost tells, when
+// it is back, why: what it could not do meanwhile. It changes a run of its own
+// that ended with its lease, and only the words that say so.
+type TellLoss struct {
+	Run string `cbor:"1,keyasint"`
+	Why string `cbor:"2,keyasint"` // at most MaxLossReason bytes
+}
+
+// MaxLossReason bounds the reason of a lost lease, in bytes.
+const MaxLossReason = 300
 
 // Lost is what "node.lost" returns: how many runs are left to end.
 type Lost struct {
@@ -152,6 +166,7 @@ func registerRun(m ledger.Mux) {
 	ledger.Handle(m, "run.retry_now", retryNow)
 	ledger.Handle(m, "run.callback", callBack)
 	ledger.Handle(m, "node.lost", loseNode)
+	ledger.Handle(m, "run.lost", tellLoss)
 	registerRunCost(m)
 	registerStranded(m)
 }

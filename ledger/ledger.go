@@ -52,8 +52,11 @@ const (
 	// outlasts that by its budget. By it the confirmation that an
 	// issue in review names is decided by whom its review policy lets.
 	LevelCancels = 8
+	// LevelLeases lets the leader grant a session a longer lease than usual
+	// ([SessionLease]), and says in a run why its lease was lost.
+	LevelLeases = 9
 	// FeatureLevel is the newest that this version knows.
-	FeatureLevel = LevelCancels
+	FeatureLevel = LevelLeases
 )
 
 // Config is what a ledger needs. Span and Mux are required.

@@ -20,6 +20,7 @@ const (
 	KindOwnerAdd     = "owner.add"
 	KindSessionOpen  = "session.open"
 	KindSessionEnd   = "session.end"
+	KindSessionLease = "session.lease"
 	KindTimeStep     = "time.step"
 	KindFeatureRaise = "feature.raise"
 	KindKeysRotate   = "keys.rotate"
@@ -181,6 +182,7 @@ func MeshHandlers() Mux {
 	Handle(m, KindOwnerAdd, applyOwnerAdd)
 	Handle(m, KindSessionOpen, applySessionOpen)
 	Handle(m, KindSessionEnd, applySessionEnd)
+	Handle(m, KindSessionLease, applySessionLease)
 	Handle(m, KindTimeStep, applyTimeStep)
 	Handle(m, KindFeatureRaise, applyFeatureRaise)
 	Handle(m, KindKeysRotate, applyKeysRotate)

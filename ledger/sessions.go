@@ -13,6 +13,37 @@ type Session struct {
 	Opened      int64           `cbor:"5,keyasint"`           // ms since 1970
 	EndedAt     uint64          `cbor:"6,keyasint,omitempty"` // height; 0 while it lasts
 	Ended       int64           `cbor:"7,keyasint,omitempty"`
+	// Lease is the longest lease, in ms, that a leader may grant the session, 0 for
+	// the usual one; Leased is the mark of the command that said so.
+	Lease  int64     `cbor:"8,keyasint,omitempty"`
+	Leased LeaseMark `cbor:"9,keyasint,omitzero"`
+}
+
+// maxLease bounds what a session's lease may become, in ms: who waits for a dead
+// node waits that long.
+const maxLease = 120_000
+
+// A LeaseMark orders the commands about leases: those of a later term of raft, and
+// those of one leader as it gave them.
+type LeaseMark struct {
+	Term  uint64 `cbor:"1,keyasint"`
+	Count uint64 `cbor:"2,keyasint"` // grows within the leader's process and is not used twice
+}
+
+// After reports whether m was given after o.
+func (m LeaseMark) After(o LeaseMark) bool {
+	return m.Term > o.Term || m.Term == o.Term && m.Count > o.Count
+}
+
+// SessionLease is the payload of session.lease, by which the leader says how long
+// a lease it may grant a session from now on; its value is the [Session]. A leader
+// that does not know yet that another one has taken over is refused, when that
+// one has given one: its mark is not after the session's. How the leader keeps no
+// lease from outliving what a later leader waits is told at scheduler.Leader.
+type SessionLease struct {
+	Session uint64    `cbor:"1,keyasint"`
+	Lease   int64     `cbor:"2,keyasint"` // ms; 0 for the usual one
+	Mark    LeaseMark `cbor:"3,keyasint"`
 }
 
 // SessionOpen is the payload of session.open; its value is the [Session]. The
@@ -96,4 +127,27 @@ func applySessionEnd(c *Context, p SessionEnd) (any, error) {
 	}
 	EndSession(c, s.ID)
 	return nil, nil
+}
+
+func applySessionLease(c *Context, p SessionLease) (any, error) {
+	if Features(c.Tx) < LevelLeases {
+		return nil, Refuse(Conflict, nil, "leases of another length need feature level %d: finish the upgrade of all nodes", LevelLeases)
+	}
+	if c.Cmd.Actor.Type != "node" {
+		return nil, Refuse(Forbidden, nil, "the leader says how long leases are")
+	}
+	if p.Lease < 0 || p.Lease > maxLease {
+		return nil, Refuse(Invalid, nil, "lease: want 0 to %d ms", maxLease)
+	}
+	s, ok := FindSession(c.Tx, p.Session)
+	if !ok || s.EndedAt != 0 {
+		return nil, Refuse(NotFound, nil, "no such session")
+	}
+	if !p.Mark.After(s.Leased) {
+		return nil, Refuse(Conflict, nil, "a later leader has said how long the leases of this session are")
+	}
+	s.Lease, s.Leased = p.Lease, p.Mark
+	sessions.Put(c.Tx, Order(s.ID), s)
+	c.Record(Change{Action: "session.leased", EntityType: "session", EntityID: Order(s.ID)})
+	return s, nil
 }
