@@ -32,6 +32,15 @@ func (c *Consensus) IsLeader() bool {
 	return c.ready == term
 }
 
+// Leads returns the term in which this node leads and may serve, as IsLeader has it.
+// Nobody else ever leads in that term.
+func (c *Consensus) Leads() (term uint64, yes bool) {
+	c.mu.Lock()
+	term = c.ready // set only while this node led in it
+	c.mu.Unlock()
+	return term, c.IsLeader() && c.raft.CurrentTerm() == term
+}
+
 // Term returns the raft term this node is in.
 func (c *Consensus) Term() uint64 { return c.raft.CurrentTerm() }
 

@@ -17,8 +17,14 @@ const (
 	submitTimeout = 15 * time.Second
 	// readyTimeout bounds the strong read by which a node finds out whether it is ready.
 	readyTimeout = 2 * time.Second
-	// keepAliveTimeout bounds one keep-alive; the lease allows several.
+	// keepAliveTimeout bounds what a node waits for another in passing.
 	keepAliveTimeout = time.Second
+	// beatTimeout bounds how long a leader looks at a beat. Who sent it waits as long as
+	// its lease lets it, and ends the stream.
+	beatTimeout = 5 * time.Second
+	// maxGranted bounds, in ms, what a leader's answer is believed: a number is no reason
+	// to act for ever.
+	maxGranted = 120_000
 	// drainTimeout bounds what Close waits for requests under way.
 	drainTimeout = 5 * time.Second
 	// maxAdvertised bounds the addresses that a node tells others.

@@ -57,7 +57,7 @@ func (n *Node) openWork(context.Context) (err error) {
 	}
 	n.work.leader = scheduler.NewLeader(scheduler.LeaderConfig{
 		Node: n, Self: n.ID(), Verify: n.verifyLeading, Lease: n.conf.Lease, Clock: n.conf.Clock,
-		Now: n.consensus.Now, Logger: n.log,
+		Now: n.consensus.Now, Why: n.pulse.why, Logger: n.log,
 	})
 	dir, err := filepath.Abs(n.conf.Dir)
 	if err != nil {
@@ -107,7 +107,7 @@ func (n *Node) openWork(context.Context) (err error) {
 		Price: priceOfRun, Paid: func(run string) bool { return n.work.purse.Paid(run) },
 		Refused: func(run string) bool { return n.work.purse.Refused(run) },
 		OpenLog: func(ref string) (scheduler.Log, error) { return n.work.logs.Create(ref) }, LogRef: runlog.Ref,
-		Lease: n.conf.Lease, Margin: n.conf.Margin, Clock: n.conf.Clock, Logger: n.log,
+		Lease: n.conf.Lease, Margin: n.conf.Margin, Clock: n.conf.Clock, Late: n.pulse.Late, Why: n.pulse.why, Logger: n.log,
 	})
 	if err != nil {
 		return err
@@ -154,7 +154,11 @@ func bootID() string {
 func (n *Node) followLeadership(ctx context.Context) {
 	for {
 		changed := n.consensus.Changes()
-		n.work.leader.Lead(n.consensus.IsLeader())
+		if term, leads := n.consensus.Leads(); leads {
+			n.work.leader.LeadIn(term)
+		} else {
+			n.work.leader.Lead(false)
+		}
 		select {
 		case <-ctx.Done():
 			n.work.leader.Lead(false)
@@ -216,7 +220,7 @@ func (n *Node) runToken(run company.Run) (string, error) {
 // refusal its reason as text. Other types end the stream.
 const (
 	ipcBeat     = 1 // → clock, scheduler.Beat
-	ipcGranted  = 2 // ← nothing
+	ipcGranted  = 2 // ← how long the lease is, 8 bytes, big endian, ms; nothing: as long as usual
 	ipcNoLeader = 3 // ← reason
 	ipcOver     = 4 // ← nothing: the session is over
 	ipcProbe    = 5 // → probeAsk as JSON
@@ -224,12 +228,10 @@ const (
 )
 
 // keepAlive brings a beat to whoever leads, which may be this node.
-func (n *Node) keepAlive(ctx context.Context, b scheduler.Beat) error {
-	ctx, cancel := context.WithTimeout(ctx, keepAliveTimeout)
-	defer cancel()
+func (n *Node) keepAlive(ctx context.Context, b scheduler.Beat) (time.Duration, error) {
 	leader, ok := n.consensus.Leader()
 	if !ok {
-		return scheduler.ErrNotLeader
+		return 0, scheduler.ErrNotLeader
 	}
 	if leader == n.ID() {
 		return n.work.leader.KeepAlive(ctx, b)
@@ -237,18 +239,18 @@ func (n *Node) keepAlive(ctx context.Context, b scheduler.Beat) error {
 	return n.work.beat(ctx, leader, n.transport, b)
 }
 
-func (w *work) beat(ctx context.Context, leader identity.NodeID, t *transport.Transport, b scheduler.Beat) (err error) {
+func (w *work) beat(ctx context.Context, leader identity.NodeID, t *transport.Transport, b scheduler.Beat) (granted time.Duration, err error) {
 	select {
 	case w.turn <- struct{}{}:
 		defer func() { <-w.turn }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return 0, ctx.Err()
 	}
 	if w.line == nil || w.to != leader {
 		w.hangUpNow()
 		if w.line, err = t.Dial(ctx, leader, transport.KindIPC); err != nil {
 			w.line = nil
-			return err
+			return 0, err
 		}
 		w.to = leader
 	}
@@ -259,22 +261,24 @@ func (w *work) beat(ctx context.Context, leader identity.NodeID, t *transport.Tr
 	}()
 	deadline, _ := ctx.Deadline()
 	if err := w.line.SetDeadline(deadline); err != nil {
-		return err
+		return 0, err
 	}
 	frame := binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixMilli()))
 	if err := transport.WriteFrame(w.line, ipcBeat, append(frame, ledger.Marshal(b)...)); err != nil {
-		return err
+		return 0, err
 	}
 	typ, payload, err := transport.ReadFrameMax(w.line, maxFrame)
 	switch {
 	case err != nil:
-		return err
+		return 0, err
+	case typ == ipcGranted && len(payload) == 8:
+		return time.Duration(min(binary.BigEndian.Uint64(payload), maxGranted)) * time.Millisecond, nil
 	case typ == ipcGranted:
-		return nil
+		return 0, nil
 	case typ == ipcOver:
-		return scheduler.ErrSessionOver
+		return 0, scheduler.ErrSessionOver
 	}
-	return fmt.Errorf("%w: %s", scheduler.ErrNotLeader, payload)
+	return 0, fmt.Errorf("%w: %s", scheduler.ErrNotLeader, payload)
 }
 
 func (w *work) hangUp() {
@@ -308,21 +312,21 @@ func (n *Node) serveIPC(from identity.NodeID, c net.Conn) {
 			return
 		}
 		n.clocks.heard(from, int64(binary.BigEndian.Uint64(payload)), time.Now())
-		answer, reason := byte(ipcGranted), ""
-		ctx, cancel := context.WithTimeout(n.ctx, keepAliveTimeout)
-		err = scheduler.ErrNotLeader
+		ctx, cancel := context.WithTimeout(n.ctx, beatTimeout)
+		granted, err := time.Duration(0), scheduler.ErrNotLeader
 		if n.work.leader != nil {
-			err = n.work.leader.KeepAlive(ctx, b)
+			granted, err = n.work.leader.KeepAlive(ctx, b)
 		}
 		cancel()
+		answer, said := byte(ipcGranted), binary.BigEndian.AppendUint64(nil, uint64(granted.Milliseconds()))
 		switch {
 		case errors.Is(err, scheduler.ErrSessionOver):
-			answer = ipcOver
+			answer, said = ipcOver, nil
 		case err != nil:
-			answer, reason = ipcNoLeader, err.Error()
+			answer, said = ipcNoLeader, []byte(err.Error())
 		}
 		c.SetWriteDeadline(time.Now().Add(keepAliveTimeout))
-		if transport.WriteFrame(c, answer, []byte(reason)) != nil {
+		if transport.WriteFrame(c, answer, said) != nil {
 			return
 		}
 	}

@@ -31,8 +31,11 @@ type LeaderConfig struct {
 	// Verify returns nil when this node leads, shown by a check begun after the
 	// call. A new leader answers only when a command of its own term is applied.
 	Verify func(context.Context) error
-	Lease  time.Duration // default DefaultLease; the same on all nodes of a mesh
+	Lease  time.Duration // the usual one; default DefaultLease; the same on all nodes of a mesh
 	Clock  Clock         // required; the boot-time clock
+	// Why says why this node could not run since a moment of the clock, "" when it
+	// ran. nil: it always does.
+	Why func(since time.Duration) string
 	// Now is the time that a command submitted now would get: the mesh's, which does
 	// not jump when a machine's clock is set. Default: the wall clock.
 	Now    func() time.Time
@@ -44,13 +47,15 @@ type Leader struct {
 	cfg  LeaderConfig
 	wake *signal
 
-	mu      sync.Mutex // guards what follows
-	leading bool
-	term    int                // counts what Lead was told
-	leases  map[uint64]*lease  // by session
-	reload  bool               // read all timers anew
-	stale   map[[2]string]bool // timers to read anew, by company and agent
-	changed map[string]bool    // companies that may have been stopped; nil: any
+	mu       sync.Mutex // guards what follows
+	leading  bool
+	term     int                // counts what Lead was told
+	raftTerm uint64             // in which this node leads; 0: leases have the usual length
+	marks    uint64             // how many commands about leases were given
+	leases   map[uint64]*lease  // by session
+	reload   bool               // read all timers anew
+	stale    map[[2]string]bool // timers to read anew, by company and agent
+	changed  map[string]bool    // companies that may have been stopped; nil: any
 
 	// Only Run's goroutine touches these.
 	timers map[[2]string]company.Timer // by company and agent
@@ -58,6 +63,7 @@ type Leader struct {
 	said   map[string]string           // why a run waits, as it was told last, by run
 	never  map[string]time.Duration    // since when no node could ever take a run
 	terms  int                         // when never was begun
+	awake  time.Duration               // when it was done with its last look, on the clock; 0 at first
 	looked time.Duration               // when it looked for stranded issues last
 	sweep  sweep                       // where it goes on
 }
@@ -66,8 +72,16 @@ type Leader struct {
 type lease struct {
 	beat   Beat // Session and Node only, until the node was heard
 	heard  bool
-	expiry time.Duration // on the leader's clock
+	at     time.Duration // when it was granted last, or waited for first
+	expiry time.Duration // on the leader's clock; it never goes back
 	lost   bool          // declared; never granted again
+	asking int           // beats of it that are being checked
+
+	// How long it is, see grant.go.
+	want time.Duration    // what the node asked for last
+	row  ledger.Session   // as it was at the last beat
+	told bool             // a beat has come since mark was given
+	mark ledger.LeaseMark // of the last command that this leader gave about it
 }
 
 // NewLeader returns a leader that schedules nothing until [Leader.Lead].
@@ -85,56 +99,73 @@ func NewLeader(cfg LeaderConfig) *Leader {
 // Lead tells whether this node leads, at every change of leadership that it
 // hears of. A node that begins to lead knows nothing of what another granted
 // before or in between: it gives every session a full lease, each time it is told.
-func (l *Leader) Lead(leading bool) {
+// Leases then have the usual length, see [Leader.LeadIn].
+func (l *Leader) Lead(leading bool) { l.lead(leading, 0) }
+
+// LeadIn is Lead for a node that leads in a term of raft, of which it is the only
+// leader.
+func (l *Leader) LeadIn(term uint64) { l.lead(true, term) }
+
+func (l *Leader) lead(leading bool, term uint64) {
 	l.mu.Lock()
-	l.leading = leading
+	l.leading, l.raftTerm = leading, term
 	l.term++
 	l.leases, l.reload, l.changed = map[uint64]*lease{}, true, nil
 	l.mu.Unlock()
 	l.wake.set()
 }
 
-// KeepAlive grants a lease to the session that the beat names, or refuses with
-// ErrNotLeader or ErrSessionOver. The node counts from before it sent, and this
-// from after the check of leadership, which began after the beat arrived.
-func (l *Leader) KeepAlive(ctx context.Context, b Beat) error {
+// KeepAlive grants a lease to the session that the beat names and returns how long
+// it is, or refuses with ErrNotLeader or ErrSessionOver. The node counts from before
+// it sent, and this from after the check of leadership, which began after the beat
+// arrived.
+func (l *Leader) KeepAlive(ctx context.Context, b Beat) (time.Duration, error) {
 	l.mu.Lock()
 	leading := l.leading
+	if g := l.leases[b.Session]; leading && g != nil {
+		g.asking++ // nobody is lost while what it says is looked at
+		defer func() { l.mu.Lock(); g.asking--; l.mu.Unlock() }()
+	}
 	l.mu.Unlock()
 	if !leading {
-		return ErrNotLeader
+		return 0, ErrNotLeader
 	}
 	if err := l.cfg.Verify(ctx); err != nil {
-		return fmt.Errorf("%w: %w", ErrNotLeader, err)
+		return 0, fmt.Errorf("%w: %w", ErrNotLeader, err)
 	}
+	var s ledger.Session
 	open := false
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
-		s, ok := ledger.FindSession(tx, b.Session)
-		open = ok && s.EndedAt == 0 && s.Node == b.Node
+		s, open = ledger.FindSession(tx, b.Session)
+		open = open && s.EndedAt == 0 && s.Node == b.Node
 		return nil
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g := l.leases[b.Session]
+	now := l.cfg.Clock()
 	switch {
 	case !l.leading:
-		return ErrNotLeader
+		return 0, ErrNotLeader
 	case !open, g != nil && g.lost:
-		return ErrSessionOver
+		return 0, ErrSessionOver
 	case g == nil:
-		g = &lease{}
+		g = &lease{expiry: now + l.boundOf(s)} // what another leader may have granted
 		l.leases[b.Session] = g
 	}
 	fresh := !g.heard
 	b.Slots = min(max(b.Slots, 0), MaxSlots)
-	g.beat, g.heard, g.expiry = b, true, l.cfg.Clock()+l.cfg.Lease
+	g.want = stepped(l.cfg.Lease, time.Duration(b.Want)*time.Millisecond)
+	g.beat, g.heard, g.at, g.row, g.told = b, true, now, s, true
+	length := l.length(g)
+	g.expiry = max(g.expiry, now+length)
 	if fresh {
 		l.wake.set() // there may be work for it
 	}
-	return nil
+	return length, nil
 }
 
 // Live returns the beats of the nodes that hold a lease, by node.
@@ -182,6 +213,7 @@ func (l *Leader) Run(ctx context.Context) error {
 	})
 	again := time.Duration(0)
 	for l.wake.wait(ctx, again) {
+		l.overslept(again)
 		l.mu.Lock()
 		leading := l.leading
 		l.mu.Unlock()
@@ -190,13 +222,29 @@ func (l *Leader) Run(ctx context.Context) error {
 			l.look(ctx)
 			again = untilLook()
 		}
+		l.awake = l.cfg.Clock()
 	}
 	return ctx.Err()
 }
 
+// overslept gives the nodes the time that this one did not run: beats may have come
+// that it could not look at. To wait longer is always safe.
+func (l *Leader) overslept(pause time.Duration) {
+	late := l.cfg.Clock() - l.awake - pause
+	if l.awake == 0 || pause == 0 || late < oversleepLeast {
+		return
+	}
+	late = min(late, maxLeaseTimes*l.cfg.Lease)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, g := range l.leases {
+		g.expiry += late
+	}
+}
+
 // look does once what is due.
 func (l *Leader) look(ctx context.Context) {
-	for _, step := range []func(context.Context) error{l.declareLost, l.settleCompanies, l.fireTimers, l.fireRoutines, l.fireMonitors, l.placeRuns, l.recoverStranded} {
+	for _, step := range []func(context.Context) error{l.declareLost, l.setLeases, l.settleCompanies, l.fireTimers, l.fireRoutines, l.fireMonitors, l.placeRuns, l.recoverStranded} {
 		if err := step(ctx); err != nil && ctx.Err() == nil {
 			l.cfg.Logger.Info("scheduling was interrupted", "error", err)
 			return // leadership is likely gone; the next look tries again
@@ -220,28 +268,52 @@ func (l *Leader) submit(ctx context.Context, kind, of string, payload any) (ledg
 // full lease first.
 func (l *Leader) declareLost(ctx context.Context) error {
 	var working []company.NodeLost
-	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error { working = company.SessionsAtWork(tx); return nil })
+	rows := map[uint64]ledger.Session{}
+	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
+		working = company.SessionsAtWork(tx)
+		for _, s := range working {
+			rows[s.Session], _ = ledger.FindSession(tx, s.Session)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
 	var due []company.NodeLost
+	passed := func(g *lease, now time.Duration) bool { return g.expiry <= now && g.asking == 0 }
 	l.mu.Lock()
-	now := l.cfg.Clock()
+	now, doubt := l.cfg.Clock(), false
 	for _, s := range working {
 		if l.leases[s.Session] == nil {
-			l.leases[s.Session] = &lease{beat: Beat{Node: identity.NodeID(s.Node), Session: s.Session}, expiry: now + l.cfg.Lease}
+			l.leases[s.Session] = &lease{beat: Beat{Node: identity.NodeID(s.Node), Session: s.Session}, at: now, expiry: now + l.boundOf(rows[s.Session])}
 		}
 	}
+	for _, g := range l.leases {
+		doubt = doubt || passed(g, now)
+	}
+	l.mu.Unlock()
+	if !doubt {
+		return nil
+	}
+	// Who was deposed and does not know is not heard by the nodes, which beat to
+	// somebody else.
+	sure, cancel := context.WithTimeout(ctx, submitWait)
+	defer cancel()
+	if err := l.cfg.Verify(sure); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotLeader, err)
+	}
+	l.mu.Lock()
+	now = l.cfg.Clock()
 	for session, g := range l.leases {
-		if g.expiry <= now {
+		if passed(g, now) {
 			g.lost = true
-			due = append(due, company.NodeLost{Node: string(g.beat.Node), Session: session})
+			due = append(due, company.NodeLost{Node: string(g.beat.Node), Session: session, Why: l.reason(g, now)})
 		}
 	}
 	l.mu.Unlock()
 	slices.SortFunc(due, func(a, b company.NodeLost) int { return cmp.Compare(a.Session, b.Session) })
 	for _, lost := range due {
-		l.cfg.Logger.Warn("node is lost", "node", identity.NodeID(lost.Node).Short(), "session", lost.Session)
+		l.cfg.Logger.Warn("node is lost", "node", identity.NodeID(lost.Node).Short(), "session", lost.Session, "reason", lost.Why)
 		for left := 1; left > 0; {
 			r, err := l.submit(ctx, "node.lost", "", lost)
 			if err != nil {
@@ -260,6 +332,23 @@ func (l *Leader) declareLost(ctx context.Context) error {
 		l.mu.Unlock()
 	}
 	return nil
+}
+
+// reason says what is known of why a node was not heard; l.mu is held.
+func (l *Leader) reason(g *lease, now time.Duration) string {
+	why := fmt.Sprintf("the leader has not heard it for %.1f s", (now - g.at).Seconds())
+	if g.beat.Late >= tellLate {
+		why += fmt.Sprintf("; when it was heard last it ran up to %.1f s late", float64(g.beat.Late)/1000)
+		if g.beat.Facts.Load > 0 {
+			why += fmt.Sprintf(" under a load of %.0f", float64(g.beat.Facts.Load)/1000)
+		}
+	}
+	if l.cfg.Why != nil {
+		if own := l.cfg.Why(g.at); own != "" {
+			why += "; the leader: " + own
+		}
+	}
+	return why[:min(len(why), company.MaxLossReason)]
 }
 
 // settleCompanies ends what is left at work in companies that were stopped while

@@ -4,12 +4,21 @@ import "time"
 
 const (
 	// DefaultLease is how long a node may act after it sent a keep-alive that the
-	// leader granted. Short enough that a dead node's work is taken up within
+	// leader granted; one that is starved gets more, see grant.go. Short enough that a dead node's work is taken up within
 	// seconds, long enough for an election in between.
 	DefaultLease = 6 * time.Second
 	// DefaultMargin is how long before the end of its lease a node stops acting:
-	// for the KILL of its children, and for clocks that run at different speeds.
+	// for the KILL of its children, and for clocks that run at different speeds. Of a
+	// longer lease it is the same part: a starved node kills more slowly.
 	DefaultMargin = 2 * time.Second
+	// oversleepLeast is how late a look must be for the leader to give the nodes the
+	// time that it did not run.
+	oversleepLeast = 250 * time.Millisecond
+	// tellLate is from how late on, in ms, a node's lateness is a reason to tell.
+	tellLate = 250
+	// tripFades is by how much, in percent, what is remembered of how long a beat
+	// took fades with each: to a fifth in a minute.
+	tripFades = 4
 	// DefaultSlots bounds the runs that one node carries out at once.
 	DefaultSlots = 8
 	// MaxSlots bounds what a node may claim.
@@ -64,6 +73,8 @@ const (
 	// cost that it has lost: an hour, and the run takes none of its slots meanwhile.
 	tellCostTries = 360
 	tellCostPause = 10 * time.Second
+	// tellLossTries bounds how often a node tries to tell why a run was lost.
+	tellLossTries = 8
 	// reportEvery is how often a run that only writes its log is reported on, and
 	// reportGather how long a report waits for more to join it.
 	reportEvery  = 5 * time.Second

@@ -38,6 +38,7 @@ type mesh struct {
 	index  uint64
 	salt   uint64
 	leader int       // -1: nobody leads
+	term   uint64    // grows with each election
 	last   time.Time // the newest stamp
 	at     time.Time // when it was given
 }
@@ -61,6 +62,8 @@ type peer struct {
 
 	skew atomic.Int64 // of its wall clock, ns
 	paid atomic.Bool  // runs pay at its gateway
+	late atomic.Int64 // how late it runs, ns
+	why  atomic.Value // why it could not run
 
 	adapter *fake
 	worker  *Worker
@@ -106,6 +109,7 @@ func found(t *testing.T, n int) *mesh {
 	m := &mesh{t: t, store: s, ledger: l, leader: -1, began: time.Now()}
 	for i := range n {
 		p := &peer{m: m, i: i, keys: identity.Derive(sha256.Sum256([]byte{byte(i + 1)}))}
+		p.why.Store("")
 		m.nodes = append(m.nodes, p)
 	}
 	first := m.nodes[0]
@@ -208,12 +212,14 @@ func (m *mesh) elect(i int) {
 	m.mu.Lock()
 	old := m.leader
 	m.leader = i
+	m.term++
+	term := m.term
 	m.mu.Unlock()
 	if old >= 0 {
 		m.nodes[old].lead.Lead(false)
 	}
 	if i >= 0 {
-		m.nodes[i].lead.Lead(true)
+		m.nodes[i].lead.LeadIn(term)
 	}
 }
 
@@ -310,14 +316,16 @@ func (p *peer) start() {
 		Node: p, Self: p.id(), Lease: testLease, Margin: testMargin, Clock: clock, Slots: 4,
 		Session:     func() uint64 { p.mu.Lock(); defer p.mu.Unlock(); return p.session },
 		SessionOver: func(uint64) { p.open() },
-		KeepAlive: func(ctx context.Context, b Beat) error {
+		KeepAlive: func(ctx context.Context, b Beat) (time.Duration, error) {
 			if !p.reach(ctx) {
-				return ctx.Err()
+				return 0, ctx.Err()
 			}
 			time.Sleep(time.Millisecond)
 			return p.m.leading().lead.KeepAlive(ctx, b)
 		},
 		Adapters: adapters,
+		Late:     func() time.Duration { return time.Duration(p.late.Load()) },
+		Why:      func(time.Duration) string { return p.why.Load().(string) },
 		Facts:    func() Facts { p.mu.Lock(); defer p.mu.Unlock(); return p.facts },
 		Paid:     func(string) bool { return p.paid.Load() },
 		OpenLog:  func(string) (Log, error) { return &memLog{}, nil },

@@ -66,6 +66,8 @@ type Beat struct {
 	Adapters []string        `cbor:"3,keyasint,omitempty"` // types, sorted
 	Slots    int             `cbor:"5,keyasint"`           // runs that it carries out at once
 	Facts    Facts           `cbor:"6,keyasint,omitempty"`
+	Want     int64           `cbor:"7,keyasint,omitempty"` // how long a lease it asks for, in ms; 0: the usual one
+	Late     int64           `cbor:"8,keyasint,omitempty"` // how late it runs at the moment, in ms
 }
 
 // Facts are what a node is and how it does, for placement. The zero value of

@@ -29,8 +29,9 @@ type WorkerConfig struct {
 	// another one is opened. Optional.
 	SessionOver func(session uint64)
 	// KeepAlive sends the beat to the leader ([Leader.KeepAlive] there) and
-	// returns nil when it was granted. ErrSessionOver has to survive the way back.
-	KeepAlive func(context.Context, Beat) error
+	// returns how long a lease it was granted; 0 is the usual one. ErrSessionOver has
+	// to survive the way back.
+	KeepAlive func(context.Context, Beat) (time.Duration, error)
 	Adapters  map[string]Adapter // by type, such as "process"
 	Slots     int                // runs at once; default DefaultSlots, at most MaxSlots
 	Facts     func() Facts       // asked for each beat, so it is cheap; nil: none are known
@@ -57,10 +58,14 @@ type WorkerConfig struct {
 	// Skills are those that a run of an agent is to have; nil: none are handed over.
 	Skills func(tx *ledger.Tx, company, agent string) []company.RunSkill
 
-	Lease  time.Duration // default DefaultLease; the same on all nodes of a mesh
-	Margin time.Duration // default DefaultMargin, less than Lease
+	Lease  time.Duration // the usual one; default DefaultLease; the same on all nodes of a mesh
+	Margin time.Duration // of it; default DefaultMargin, less than Lease
 	Clock  Clock         // the boot-time clock
-	Logger *slog.Logger  // default: discard
+	// Late is how late this node runs at the moment: leases follow it. Why says why it
+	// could not run since a moment of the clock, "" when it ran. nil: it always does.
+	Late   func() time.Duration
+	Why    func(since time.Duration) string
+	Logger *slog.Logger // default: discard
 }
 
 // Validate reports every problem of the configuration.
@@ -100,6 +105,7 @@ type work struct {
 	adapter Adapter
 	kill    context.CancelFunc // ends Invoke at once
 	lapsed  bool               // the lease ended under it
+	why     string             // and why
 	back    bool               // it is given back, because the node drains
 	prepare context.CancelFunc // ends the making of its folder; nil before and after
 }
@@ -148,6 +154,11 @@ func (w *Worker) beat(session uint64) Beat {
 	if w.cfg.Facts != nil {
 		b.Facts = w.cfg.Facts()
 	}
+	late := w.late()
+	b.Late = late.Milliseconds()
+	if want := wantedLease(w.cfg.Lease, late, w.lease.slow()); want > w.cfg.Lease {
+		b.Want = want.Milliseconds()
+	}
 	return b
 }
 
@@ -182,7 +193,7 @@ func (w *Worker) drain(ctx context.Context) {
 	w.mu.Unlock()
 	if session := w.cfg.Session(); session != 0 {
 		ctx, cancel := context.WithTimeout(ctx, w.cfg.Lease/keepAliveDivisor)
-		_ = w.cfg.KeepAlive(ctx, w.beat(session)) // a courtesy: without it the lease runs out
+		_, _ = w.cfg.KeepAlive(ctx, w.beat(session)) // a courtesy: without it the lease runs out
 		cancel()
 	}
 	w.mu.Lock()
@@ -200,7 +211,8 @@ func (w *Worker) enforce() {
 	for _, k := range w.runs {
 		if k.session != session || !w.lease.holds(k.session) {
 			if !k.lapsed {
-				w.cfg.Logger.Warn("lease ended; stopping run", "run", k.run.ID)
+				k.why = w.lapseReason()
+				w.cfg.Logger.Warn("lease ended; stopping run", "run", k.run.ID, "reason", k.why)
 			}
 			k.lapsed = true
 			k.kill()
@@ -319,6 +331,9 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 	w.mu.Unlock()
 	out, digest, rest := w.invoke(ctx, last, k, ref, r.Index)
 	w.mu.Lock()
+	if !k.lapsed && out.Status == company.RunInterrupted && ctx.Err() == nil {
+		k.lapsed, k.why = true, w.lapseReason() // its shim was sooner to see it than this node
+	}
 	lapsed := k.lapsed
 	w.mu.Unlock()
 	out.Cost = w.cost(k, out.Cost)
@@ -327,7 +342,7 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 	}
 	switch {
 	case lapsed:
-		out = interrupted(out, "node_lost", "The node lost its lease and stopped this run")
+		out = interrupted(out, "node_lost", "The node lost its lease and stopped this run: "+k.why)
 	case ctx.Err() != nil && out.Status != company.RunSucceeded:
 		out = interrupted(out, "node_stopped", "The node was stopped")
 	}
@@ -362,6 +377,27 @@ func (w *Worker) folder(ctx context.Context, k *work, inv company.Invocation) (*
 // when it may not. What it started must be gone by then.
 func (w *Worker) Authority() time.Duration { return w.lease.end(w.cfg.Session()) }
 
+// tellLoss tells why a run was lost whose end could not be told, because its
+// session was over: in the node's next one. It tries tellLossTries times, since a
+// reason is no more than that.
+func (w *Worker) tellLoss(ctx context.Context, k *work) {
+	cmd := nodeCommand(w.cfg.Self, "run.lost", k.run.Company, company.TellLoss{Run: k.run.ID, Why: k.why})
+	for tries := range tellLossTries {
+		attempt, cancel := context.WithTimeout(ctx, submitWait)
+		r, err := w.cfg.Node.Submit(attempt, cmd)
+		cancel()
+		if err == nil && r.Refusal == nil {
+			return
+		}
+		w.cfg.Logger.Debug("why a run was lost could not be told", "run", k.run.ID, "error", err, "refusal", r.Refusal)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(min(retryFirst<<tries, retryMost)):
+		}
+	}
+}
+
 func outputMark(d company.LogDigest) *company.OutputMark {
 	if d.Seq == 0 {
 		return nil
@@ -377,7 +413,13 @@ func (w *Worker) finish(ctx context.Context, k *work, f company.Finish) {
 	case r.Refusal != nil:
 		w.cfg.Logger.Info("outcome of run came too late", "run", k.run.ID, "reason", r.Refusal.Message)
 	}
-	if f.Outcome.Cost != nil && (err != nil || r.Refusal != nil) {
+	if err == nil && r.Refusal == nil {
+		return
+	}
+	if k.why != "" {
+		w.tellLoss(ctx, k)
+	}
+	if f.Outcome.Cost != nil {
 		w.tellCost(ctx, k, *f.Outcome.Cost)
 	}
 }
