@@ -32,6 +32,7 @@ type Stats struct {
 	LogWriteTime time.Duration
 	LogWorst     time.Duration // the slowest of them
 	LogStalled   time.Duration // how long the write under way has taken, 0 when there is none
+	Election     time.Duration // the election time-out in force
 }
 
 type counters struct {
@@ -45,7 +46,7 @@ func (c *Consensus) Stats() Stats {
 		LastIndex: c.raft.LastIndex(), Commit: c.raft.CommitIndex(), Applied: c.cfg.State.Applied(),
 		Proposals: c.stats.proposals.Load(), Forwarded: c.stats.forwarded.Load(), StrongReads: c.stats.reads.Load(),
 		LeaderChanges: c.stats.leaderChanges.Load(), Divergences: c.stats.divergences.Load(),
-		LogStalled: c.watch.stalled(),
+		LogStalled: c.watch.stalled(), Election: c.pace.election(),
 	}
 	s.Leader, _ = c.Leader()
 	s.LogFirst, _ = c.logs.bounds()

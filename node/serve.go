@@ -175,6 +175,9 @@ func (n *Node) stats() []api.Stat {
 		count("blob_collected_total", "blobs thrown away because nothing referred to them", b.Collected),
 		count("blob_surplus_total", "blobs given up because others have them", b.Surplus),
 		count("blob_streams_total", "streams of blobs that peers opened", b.Streams),
+		gauge("late_seconds", "how late this node runs for want of a processor", n.pulse.Late().Seconds()),
+		gauge("raft_election_timeout_seconds", "election time-out in force; it follows late_seconds", c.Election.Seconds()),
+		gauge("lease_seconds", "length of the lease that this node was granted last", n.work.worker.LeaseLength().Seconds()),
 		gauge("runs_here", "runs that this node carries out", float64(len(n.work.worker.Running()))),
 	}
 }

@@ -31,7 +31,8 @@ type pulse struct {
 
 	mu     sync.Mutex // guards what follows
 	worst  [pulseSpans]span
-	stalls []stall // the newest last
+	stalls []stall   // the newest last
+	due    time.Time // when it measures next; zero before the first
 }
 
 // A span is one slot of the ring: which it is, and the worst of it.
@@ -97,6 +98,9 @@ func (p *pulse) why(since time.Duration) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var worst stall
+	if late := time.Since(p.due); !p.due.IsZero() && late >= stallLeast {
+		worst = stall{took: late, load: load()} // who asks was sooner than the pulse
+	}
 	for _, s := range p.stalls {
 		if s.ended > since && s.took > worst.took {
 			worst = s
@@ -119,6 +123,9 @@ func (p *pulse) beatOn(ctx context.Context) {
 	for {
 		pause := pulseEvery - time.Duration(time.Now().UnixNano()%int64(pulseEvery))
 		asleep, due := p.clock(), time.Now().Add(pause)
+		p.mu.Lock()
+		p.due = due
+		p.mu.Unlock()
 		select {
 		case <-ctx.Done():
 			return

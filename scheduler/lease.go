@@ -75,6 +75,13 @@ func (t *tenure) last() (sent time.Duration, failed error) {
 	return t.sent, t.failed
 }
 
+// lasts is how long the lease is that was granted last.
+func (t *tenure) lasts() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.length
+}
+
 // slow is how long a beat takes.
 func (t *tenure) slow() time.Duration {
 	t.mu.Lock()

@@ -373,6 +373,9 @@ func (w *Worker) folder(ctx context.Context, k *work, inv company.Invocation) (*
 	return w.cfg.Folder(ctx, inv)
 }
 
+// LeaseLength returns how long the lease is that was granted last, 0 before the first.
+func (w *Worker) LeaseLength() time.Duration { return w.lease.lasts() }
+
 // Authority returns the reading of the clock until which this node may act, 0
 // when it may not. What it started must be gone by then.
 func (w *Worker) Authority() time.Duration { return w.lease.end(w.cfg.Session()) }
