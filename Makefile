@@ -9,6 +9,7 @@ HTTP  ?= 3100
 MESH  ?= 9470
 SEEDS ?= 200
 CHAOS ?= 10m
+STARVED ?= 10m
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
@@ -55,9 +56,10 @@ contract: ## replay the recorded exchanges and write docs/contract.md
 bench: build ## print the table of docs/benchmarks.md (PARTS="checkout reads" for some of it)
 	./scripts/bench -parts "$(PARTS)"
 
-soak: build ## fault simulation for SEEDS seeds, then nodes killed for CHAOS under 200 runs
+soak: build ## fault simulation for SEEDS seeds, nodes killed for CHAOS under 200 runs, and starved for STARVED under 20
 	SELVAGE_SEEDS=$(SEEDS) go test -count=1 -timeout 24h -run TestMeshUnderFaults -v ./testnet/sim
 	SELVAGE_CHAOS=$(CHAOS) go test -count=1 -timeout 24h -run TestRunsUnderKills -v ./testnet
+	SELVAGE_STARVED=$(STARVED) go test -count=1 -timeout 24h -run TestAStarvedMeshLosesNothing -v ./testnet
 
 dist: ## make all that a release has, into dist/: builds, packages, image, sums
 	./scripts/dist $(if $(KEY),-key $(KEY))

@@ -330,6 +330,17 @@ func TestStoppedDaemonsChildDiesBeforeItsLockIsFree(t *testing.T) {
 		t.Errorf("run is %s (%s), want interrupted (node_lost)", row.Status, row.ErrorCode)
 	}
 	t.Logf("last beat %s before the lock was seen free", freed.Sub(died).Round(time.Millisecond))
+
+	// It says why, when it is back.
+	if err := p.Resume(victim); err != nil {
+		t.Fatal(err)
+	}
+	var lost struct{ Error string }
+	waitFor(t, "the node to say why", time.Minute, func() bool {
+		must(t, p, "GET", "/api/heartbeat-runs/"+run.ID, nil, &lost)
+		return strings.Contains(lost.Error, "was lost: this node could not run for ")
+	})
+	t.Log(lost.Error)
 }
 
 // A leader whose disk does not finish a sync falls silent, and another node
