@@ -37,6 +37,8 @@ type Config struct {
 	// StarvedRuns runs at work.
 	Starved           time.Duration
 	Hogs, StarvedRuns int
+	Runs              int    // runs of part memory, for each size of a node
+	Sizes             string // of the nodes in part memory
 	Etcd              bool
 	Profile           string // folder for a CPU profile of each node during part checkout; empty: none
 }
@@ -55,6 +57,7 @@ var parts = []part{
 	{"idle", false, false, "size of the program, memory of a node at rest", idle},
 	{"agents", false, false, "what 10,000 idle agents cost", agents},
 	{"runs", false, false, "how soon a child starts, and whether a node keeps up with 1,000 runs a minute", runs},
+	{"memory", false, false, "memory of a node, normal and small, under 12 runs a second and a minute after", memoryPart},
 	{"create", true, false, "POST issue", create},
 	{"checkout", true, true, "checkout beside etcd's claim", race},
 	{"one", true, true, "latencies of one client beside etcd's", one},
@@ -100,6 +103,8 @@ func main() {
 	flag.DurationVar(&c.Starved, "starved", 10*time.Minute, "how long part starved goes on")
 	flag.IntVar(&c.Hogs, "hogs", 4, "CPU hogs a core in part starved")
 	flag.IntVar(&c.StarvedRuns, "starved-runs", 20, "runs at work in part starved")
+	flag.IntVar(&c.Runs, "runs", 2600, "runs in part memory, for each size of a node")
+	flag.StringVar(&c.Sizes, "sizes", "normal small", "sizes of the nodes in part memory")
 	flag.BoolVar(&c.Etcd, "etcd", true, "measure etcd beside it")
 	flag.StringVar(&c.Profile, "profile", "", "folder for a CPU profile of each node, one for each part")
 	flag.Usage = func() {

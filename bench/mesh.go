@@ -48,11 +48,19 @@ type mesh struct {
 }
 
 func startMesh(ctx context.Context, c Config) (*mesh, error) {
-	m := &mesh{bin: c.Bin, dir: filepath.Join(c.Dir, "mesh"), http: &http.Client{
+	return startMeshAs(ctx, c, "mesh", httpPort, meshPort)
+}
+
+// startMeshAs starts a mesh in a folder of its own; its nodes get args besides.
+func startMeshAs(ctx context.Context, c Config, folder string, http1, mesh1 int, more ...string) (*mesh, error) {
+	m := &mesh{bin: c.Bin, dir: filepath.Join(c.Dir, folder), http: &http.Client{
 		Timeout:   30 * time.Second,
 		Transport: &http.Transport{MaxIdleConnsPerHost: 256, MaxConnsPerHost: 0},
 	}}
-	args := []string{"up", "-n", "3", "--http-port", strconv.Itoa(httpPort), "--mesh-port", strconv.Itoa(meshPort), "--node-arg=--slots=64", "--node-arg=--log-level=warn"}
+	args := []string{"up", "-n", "3", "--http-port", strconv.Itoa(http1), "--mesh-port", strconv.Itoa(mesh1), "--node-arg=--slots=64", "--node-arg=--log-level=warn"}
+	for _, arg := range more {
+		args = append(args, "--node-arg="+arg)
+	}
 	if c.Profile != "" {
 		if err := os.MkdirAll(c.Profile, 0o755); err != nil {
 			return nil, err
@@ -437,8 +445,13 @@ func (m *mesh) falseDeaths(ctx context.Context, watch time.Duration) error {
 	return nil
 }
 
-// profileNode takes one profile; the node's log says where.
+// profileNode takes a profile of a node's CPU.
 func (m *mesh) profileNode(ctx context.Context, node int, to string) error {
+	return m.fetchProfile(ctx, node, fmt.Sprintf("profile?seconds=%d", int(profileLength.Seconds())), to)
+}
+
+// fetchProfile takes one profile; the node's log says where.
+func (m *mesh) fetchProfile(ctx context.Context, node int, what, to string) error {
 	log, err := os.ReadFile(filepath.Join(m.dir, m.nodes[node].Name+".log"))
 	if err != nil {
 		return err
@@ -448,7 +461,7 @@ func (m *mesh) profileNode(ctx context.Context, node int, to string) error {
 		return errors.New("the node serves no profiles")
 	}
 	url, _, _ := strings.Cut(string(log[at+len(`"url":"`):]), `"`)
-	req, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("%sprofile?seconds=%d", url, int(profileLength.Seconds())), nil)
+	req, err := http.NewRequestWithContext(ctx, "GET", url+what, nil)
 	if err != nil {
 		return err
 	}
