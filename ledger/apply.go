@@ -45,7 +45,7 @@ func (a *applier) init(l *Ledger, pos Position) {
 	rows := newRowCache(l.cfg.RowCacheBytes)
 	*a = applier{l: l, pos: pos, rows: rows, rising: &rising{map[string]string{}}}
 	a.group = NewTx(applyReader{l.span, rows, a.rising})
-	a.group.cache = newDecoded()
+	a.group.cache = newDecoded(l.cfg.DecodedBytes)
 	a.child = a.group.Child()
 	a.windows = map[uint64]*window{}
 	a.keys = map[string]*rememberedOf{}
@@ -145,11 +145,19 @@ func (l *Ledger) publish(stop error) {
 // find what they wait for; l.mu is held.
 func (l *Ledger) remember(fresh []Entry) {
 	l.recent = append(l.recent, fresh...)
-	if len(l.recent) > 2*recentEntries { // readers have copies
-		n := copy(l.recent, l.recent[len(l.recent)-recentEntries:])
-		clear(l.recent[n:])
-		l.recent = l.recent[:n]
+	for i := range fresh {
+		l.recentSize += fresh[i].size()
 	}
+	if len(l.recent) <= 2*recentEntries && l.recentSize <= 2*recentBytes {
+		return
+	}
+	from := 0
+	for ; from < len(l.recent) && (len(l.recent)-from > recentEntries || l.recentSize > recentBytes); from++ {
+		l.recentSize -= l.recent[from].size()
+	}
+	n := copy(l.recent, l.recent[from:]) // readers have copies
+	clear(l.recent[n:])
+	l.recent = l.recent[:n]
 }
 
 // entries applies and writes a group. It returns why it stopped before the end.

@@ -56,31 +56,61 @@ func (c *rowCache) put(key string, v []byte) {
 	c.young[key] = v
 }
 
+// forget drops all rows.
+func (c *rowCache) forget() { c.young, c.old, c.size = map[string][]byte{}, nil, 0 }
+
 // decoded keeps rows in decoded form, by the identity of their bytes: the bytes
 // of a row never change, and a written row has new bytes. So it needs no
 // invalidation, and holds rows of the overlay as well as of the state. Only
 // rows without references are kept, or rows that have a Clone method: a handler
 // may change the copy it was given, and all replicas must read the same.
-type decoded struct{ young, old map[*byte]any }
+//
+// It is bounded as [rowCache] is: each version of a row that is written again and
+// again is a row of its own here, so a count of rows would not bound it.
+type decoded struct {
+	limit      int // bytes in each map
+	size       int // bytes in young
+	young, old map[*byte]decodedRow
+}
 
-func newDecoded() *decoded { return &decoded{young: map[*byte]any{}} }
+type decodedRow struct {
+	value any
+	size  int
+}
+
+func newDecoded(limit int) *decoded {
+	return &decoded{limit: limit / 2, young: map[*byte]decodedRow{}}
+}
 
 func (d *decoded) get(b []byte) any {
-	v, ok := d.young[&b[0]]
+	r, ok := d.young[&b[0]]
 	if !ok {
-		if v, ok = d.old[&b[0]]; ok {
-			d.put(b, v)
+		if r, ok = d.old[&b[0]]; ok {
+			d.add(&b[0], r)
 		}
 	}
-	return v
+	return r.value
 }
 
-func (d *decoded) put(b []byte, v any) {
-	if len(d.young) >= decodedRows/2 {
-		d.young, d.old = make(map[*byte]any, decodedRows/2), d.young
-	}
-	d.young[&b[0]] = v
+// put keeps v, which b decodes to; flat is the size of v without what it refers to.
+func (d *decoded) put(b []byte, v any, flat int) {
+	d.add(&b[0], decodedRow{v, decodedSize(len(b), flat)})
 }
+
+func (d *decoded) add(at *byte, r decodedRow) {
+	if d.size += r.size; d.size > d.limit {
+		d.young, d.old = make(map[*byte]decodedRow, len(d.young)), d.young
+		d.size = r.size
+	}
+	d.young[at] = r
+}
+
+// forget drops all rows.
+func (d *decoded) forget() { d.young, d.old, d.size = map[*byte]decodedRow{}, nil, 0 }
+
+// decodedSize is about what a decoded row takes, with its encoded bytes, which it
+// keeps alive: what it refers to is about as long as these.
+func decodedSize(encoded, flat int) int { return 2*encoded + flat + rowOverhead }
 
 // sharing says how a decoded row may be handed out again.
 type sharing byte

@@ -56,6 +56,16 @@ type Entry struct {
 	Hash Hash // of the entry itself; computed, not stored
 }
 
+// size is about what an entry takes in memory, in bytes.
+func (e *Entry) size() int {
+	n := entryOverhead + len(e.Kind) + len(e.Company) + len(e.Run) + len(e.Reason)
+	for i := range e.Changes {
+		c := &e.Changes[i]
+		n += changeOverhead + len(c.Action) + len(c.EntityType) + len(c.EntityID) + len(c.Details)
+	}
+	return n
+}
+
 const (
 	entryVersion = 1
 	entryDomain  = "selvage/entry/v1"

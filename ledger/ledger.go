@@ -78,6 +78,8 @@ type Config struct {
 	// RowCacheBytes bounds the rows that apply keeps in memory; 0 is
 	// DefaultRowCacheBytes. It fills with use.
 	RowCacheBytes int
+	// DecodedBytes bounds the rows that apply keeps decoded; 0 is DefaultDecodedBytes.
+	DecodedBytes int
 	// ReadCacheBytes bounds the rows that views share; 0 is DefaultReadCacheBytes.
 	ReadCacheBytes int
 	// Clock measures how long apply takes, for Stats; nil leaves it out. Nothing
@@ -113,7 +115,7 @@ func (c Config) Validate() error {
 	if c.Mux == nil {
 		errs = append(errs, errors.New("ledger: no handlers"))
 	}
-	if c.RowCacheBytes < 0 || c.ReadCacheBytes < 0 {
+	if c.RowCacheBytes < 0 || c.DecodedBytes < 0 || c.ReadCacheBytes < 0 {
 		errs = append(errs, errors.New("ledger: negative row cache"))
 	}
 	for kind := range MeshHandlers() {
@@ -143,13 +145,14 @@ type Ledger struct {
 	// View, or a snapshot that is being streamed.
 	readers sync.RWMutex
 
-	mu      sync.Mutex // guards what follows
-	pos     Position
-	err     error         // ErrUpgrade, or nil
-	closed  bool          // after Close
-	members members       // of the roster, as far as they were asked for
-	recent  []Entry       // the newest, ending at pos.Height; empty after Restore
-	changed chan struct{} // closed and replaced when one of these moves
+	mu         sync.Mutex // guards what follows
+	pos        Position
+	err        error         // ErrUpgrade, or nil
+	closed     bool          // after Close
+	members    members       // of the roster, as far as they were asked for
+	recent     []Entry       // the newest, ending at pos.Height; empty after Restore
+	recentSize int           // of these, see Entry.size
+	changed    chan struct{} // closed and replaced when one of these moves
 }
 
 // A LogEntry is one entry of the raft log. Data is an encoded batch, or nil for
@@ -166,6 +169,7 @@ func Open(cfg Config) (*Ledger, error) {
 	}
 	cfg.Level = cmp.Or(cfg.Level, FeatureLevel)
 	cfg.RowCacheBytes = cmp.Or(cfg.RowCacheBytes, DefaultRowCacheBytes)
+	cfg.DecodedBytes = cmp.Or(cfg.DecodedBytes, DefaultDecodedBytes)
 	cfg.ReadCacheBytes = cmp.Or(cfg.ReadCacheBytes, DefaultReadCacheBytes)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -183,6 +187,18 @@ func Open(cfg Config) (*Ledger, error) {
 		return nil, fmt.Errorf("open ledger: %w", err)
 	}
 	return l, nil
+}
+
+// Trim drops the rows that are kept in memory only to be read sooner. A node that
+// has little to do calls it, so that its memory goes to others.
+func (l *Ledger) Trim() {
+	l.applying.Lock()
+	l.apply.rows.forget()
+	l.apply.group.cache.forget()
+	l.applying.Unlock()
+	l.readers.RLock() // Restore makes another cache
+	l.reads.clear()
+	l.readers.RUnlock()
 }
 
 // tooNew returns an error that wraps [ErrUpgrade] when the state is of a level that

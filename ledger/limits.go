@@ -39,24 +39,33 @@ const (
 	feedPage = 256
 
 	// DefaultRowCacheBytes bounds the rows that apply keeps in memory.
-	DefaultRowCacheBytes = 32 << 20
+	DefaultRowCacheBytes = 16 << 20
+	// DefaultDecodedBytes bounds the rows that apply keeps decoded as well, by about
+	// what they take.
+	DefaultDecodedBytes = 16 << 20
 	// DefaultReadCacheBytes bounds the rows that views share. Lists and repeated
-	// reads of the same company, agents, goals and runs are what it is for.
-	DefaultReadCacheBytes = 32 << 20
+	// reads of the same company, agents, goals and runs are what it is for. What they
+	// decode to is counted.
+	DefaultReadCacheBytes = 16 << 20
 	// readShards spreads the locks of that cache, readSlots the memory of when keys
 	// were written: 64 × 256 slots, so a write hides few rows but its own.
 	readShards = 64
 	readSlots  = 256
 	// readIDs bounds a scan that is kept; longer ones are for lists.
 	readIDs = 128
-	// decodedRows bounds the rows that are kept decoded as well.
-	decodedRows = 16_384
 	// risingTables bounds the tables whose last key is known.
 	risingTables = 4096
 
 	// recentEntries is how many entries stay in memory for the feed: what is
 	// entered in the second or so that its slowest regular reader lags behind.
+	// recentBytes bounds what they take, as an entry may list 16 KiB of changes. Up
+	// to twice as much is kept between two times that old ones are dropped.
 	recentEntries = 2048
+	recentBytes   = 2 << 20
+	// entryOverhead and changeOverhead are what an entry and each of its changes take
+	// beside their texts.
+	entryOverhead  = 512
+	changeOverhead = 96
 
 	// resetWrites is the size from which an overlay's map is made anew.
 	resetWrites = 4096

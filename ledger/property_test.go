@@ -126,14 +126,17 @@ func TestAnyGroupingGivesTheSameBytes(t *testing.T) {
 			}
 			ledgers := map[string]*Ledger{
 				"one group":   newLedger(t),
-				"tiny cache":  newLedger(t, func(c *Config) { c.RowCacheBytes = 1 }),
+				"tiny cache":  newLedger(t, func(c *Config) { c.RowCacheBytes, c.DecodedBytes = 1, 1 }),
+				"trimmed":     newLedger(t),
 				"random":      newLedger(t),
 				"reading far": newLedger(t, func(c *Config) { c.Prefetch = prefetchNotes }),
 			}
+			trimmed := ledgers["trimmed"]
 			sizes := map[string]func() int{
 				"one group":   func() int { return len(log) },
 				"tiny cache":  func() int { return 1 + r.IntN(20) },
 				"random":      func() int { return 1 + r.IntN(20) },
+				"trimmed":     func() int { trimmed.Trim(); return 1 + r.IntN(5) },
 				"reading far": func() int { return 40 },
 			}
 			for _, name := range slices.Sorted(maps.Keys(ledgers)) {

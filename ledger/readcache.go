@@ -47,6 +47,7 @@ type readRow struct {
 	since   uint64
 	value   []byte // nil: the key is absent
 	ids     []string
+	decodes int // about what decoded takes, once it is there
 	decoded atomic.Pointer[any]
 }
 
@@ -96,7 +97,7 @@ func (c *readCache) add(key []byte, r *readRow, p uint64) {
 }
 
 func (s *readShard) put(key string, r *readRow) {
-	n := len(key) + len(r.value) + rowOverhead
+	n := len(key) + len(r.value) + rowOverhead + r.decodes
 	for _, id := range r.ids {
 		n += len(id) + 16
 	}
@@ -163,6 +164,16 @@ func (c *readCache) drop(key string, index uint64) {
 	s.mu.Unlock()
 }
 
+// clear drops all rows. When keys were written stays known.
+func (c *readCache) clear() {
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		s.young, s.old, s.size = map[string]*readRow{}, nil, 0
+		s.mu.Unlock()
+	}
+}
+
 // readCached tells which keys the cache may hold: not what is about the position
 // of the ledger, and not its own rows, which views read once.
 func readCached[T ~string | ~[]byte](key T) bool {
@@ -185,7 +196,9 @@ type viewReader struct {
 	at    uint64 // raft index that the snapshot has at least
 }
 
-func (r *viewReader) row(key []byte) *readRow {
+// row returns the row of key; flat is the size of what it decodes to, without what
+// that refers to, and 0 when that is not to be kept.
+func (r *viewReader) row(key []byte, flat int) *readRow {
 	if !readCached(key) {
 		v, _ := found(r.Snapshot.Get(key))
 		return &readRow{value: v}
@@ -195,13 +208,16 @@ func (r *viewReader) row(key []byte) *readRow {
 	}
 	v, _ := found(r.Snapshot.Get(key))
 	row := &readRow{value: v}
+	if v != nil && flat > 0 {
+		row.decodes = decodedSize(len(v), flat) - len(v)
+	}
 	r.cache.add(key, row, r.at)
 	return row
 }
 
 // Get is [Reader.Get].
 func (r *viewReader) Get(key []byte) ([]byte, bool) {
-	v := r.row(key).value
+	v := r.row(key, 0).value
 	return v, v != nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Views that run beside apply read through the shared cache what their snapshot
@@ -78,6 +79,16 @@ func TestViewsReadTheirMomentThroughTheCache(t *testing.T) {
 			}
 		})
 	}
+	wg.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Millisecond):
+				l.Trim()
+			}
+		}
+	})
 	r := rand.New(rand.NewPCG(7, 7))
 	var early bytes.Buffer
 	for step := range 150 {

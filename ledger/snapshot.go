@@ -296,7 +296,7 @@ func (l *Ledger) Restore(r io.Reader) error {
 	l.apply.init(l, pos)
 	l.reads = newReadCache(l.cfg.ReadCacheBytes) // nobody reads now
 	l.mu.Lock()
-	l.recent = nil
+	l.recent, l.recentSize = nil, 0
 	l.members.forget()
 	l.mu.Unlock()
 	stop, err := l.tooNew()

@@ -20,7 +20,7 @@ type Table[T any] struct {
 // NewTable returns the table called name. T must not be able to hold a float.
 func NewTable[T any](name string) Table[T] {
 	checkType[T]()
-	return Table[T]{name, rows[T]{name: name, share: sharingOf[T]()}}
+	return Table[T]{name, newRows[T](name)}
 }
 
 // Hot returns t as a table whose rows are read again soon after they were
@@ -73,7 +73,7 @@ type MeshTable[T any] struct {
 // NewMeshTable returns the table called name. T must not be able to hold a float.
 func NewMeshTable[T any](name string) MeshTable[T] {
 	checkType[T]()
-	return MeshTable[T]{name, rows[T]{name: name, share: sharingOf[T]()}}
+	return MeshTable[T]{name, newRows[T](name)}
 }
 
 // Key returns the key of a row.
@@ -101,12 +101,21 @@ func (t MeshTable[T]) All(tx *Tx) iter.Seq2[string, T] {
 type rows[T any] struct {
 	name  string
 	share sharing
+	flat  int // bytes of a T that is kept in decoded form, without what it refers to
 	hot   bool
+}
+
+func newRows[T any](name string) rows[T] {
+	r := rows[T]{name: name, share: sharingOf[T]()}
+	if r.share != shareNot {
+		r.flat = int(reflect.TypeFor[T]().Size())
+	}
+	return r
 }
 
 func (r rows[T]) get(tx *Tx, key []byte) (row T, ok bool) {
 	if tx.view != nil {
-		return r.view(tx.view.row(key))
+		return r.view(tx.view.row(key, r.flat))
 	}
 	b, ok := tx.Get(key)
 	if !ok {
@@ -120,7 +129,7 @@ func (r rows[T]) get(tx *Tx, key []byte) (row T, ok bool) {
 
 func (r rows[T]) look(tx *Tx, key []byte) *T {
 	if tx.view != nil {
-		if row, ok := r.view(tx.view.row(key)); ok {
+		if row, ok := r.view(tx.view.row(key, r.flat)); ok {
 			return &row
 		}
 		return nil
@@ -142,7 +151,7 @@ func (r rows[T]) kept(tx *Tx, b []byte) *T {
 		return v.(*T)
 	}
 	row := r.decode(b)
-	tx.cache.put(b, &row)
+	tx.cache.put(b, &row, r.flat)
 	return &row
 }
 
@@ -160,8 +169,10 @@ func (r rows[T]) view(found *readRow) (row T, ok bool) {
 		}
 	}
 	row = r.decode(found.value)
-	kept := any(r.handOut(row))
-	found.decoded.Store(&kept)
+	if found.decodes > 0 { // it is counted
+		kept := any(r.handOut(row))
+		found.decoded.Store(&kept)
+	}
 	return row, true
 }
 
@@ -176,7 +187,7 @@ func (r rows[T]) put(tx *Tx, key []byte, row T) []byte {
 		if CheckHot && !reflect.DeepEqual(kept, r.decode(b)) {
 			panic(fmt.Sprintf("ledger: row of %s does not read back as it was put: %+v", r.name, row))
 		}
-		tx.cache.put(b, &kept)
+		tx.cache.put(b, &kept, r.flat)
 	}
 	return b
 }
@@ -197,7 +208,7 @@ func (r rows[T]) all(tx *Tx, prefix []byte) iter.Seq2[string, T] {
 		if tx.view != nil {
 			if ids, ok := tx.view.ids(prefix); ok {
 				for _, id := range ids {
-					row, ok := r.view(tx.view.row(append(prefix[:len(prefix):len(prefix)], id...)))
+					row, ok := r.view(tx.view.row(append(prefix[:len(prefix):len(prefix)], id...), r.flat))
 					if ok && !yield(id, row) {
 						return
 					}

@@ -7,7 +7,7 @@ const (
 	// rows of some 100,000 issues: apply reads most rows it changes cold. The cache
 	// grows with use, so an idle node stays far below it, and it shrinks while more
 	// than one memtable is full, whose room Pebble takes from it.
-	DefaultCacheBytes = 128 << 20
+	DefaultCacheBytes = 64 << 20
 	SmallCacheBytes   = 8 << 20
 
 	// DefaultMemTableBytes and SmallMemTableBytes bound one memtable; up to
@@ -15,7 +15,7 @@ const (
 	// large because much of what is written is short-lived (outcomes, the log's
 	// tail): what dies in the memtable is never compacted. A memtable takes
 	// memory as it fills, so an idle node has little.
-	DefaultMemTableBytes = 64 << 20
+	DefaultMemTableBytes = 16 << 20
 	SmallMemTableBytes   = 2 << 20
 	memTables            = 3
 

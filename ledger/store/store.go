@@ -108,6 +108,7 @@ type Store struct {
 	opts  Options
 	fs    vfs.FS // as Pebble sees it
 	db    *pebble.DB
+	cache *pebble.Cache
 	lock  *pebble.Lock
 	stop  func() error // ends the health checks
 	space *space
@@ -140,6 +141,8 @@ func Open(dir string, o Options) (*Store, error) {
 	checked, closer := vfs.WithDiskHealthChecks(o.FS, o.SlowAfter, nil, s.slow)
 	s.stop = closer.Close
 	s.fs = &storeFS{FS: vfs.OnDiskFull(checked, s.space.giveUpBallast), store: s}
+	s.cache = pebble.NewCache(s.cacheBytes())
+	defer s.cache.Unref() // the database holds it
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, s.stop(), lock.Close())
 	}
@@ -291,12 +294,23 @@ func (s *Store) dropWrongOptions(opts *pebble.Options, path string) error {
 	return s.fs.Remove(path)
 }
 
+// cacheBytes is the size of Pebble's cache, which takes the memtables' room from it.
+func (s *Store) cacheBytes() int64 { return s.opts.CacheBytes + int64(s.opts.MemTableBytes) }
+
+// Trim empties the block cache. A store that has little to do reads from the
+// system's cache for a while then.
+func (s *Store) Trim() {
+	if !s.closed.Load() {
+		s.cache.Reserve(int(s.cacheBytes()))()
+	}
+}
+
 func (s *Store) pebbleOptions() *pebble.Options {
 	o := &pebble.Options{
 		FS:                          s.fs,
 		Lock:                        s.lock,
 		FormatMajorVersion:          formatVersion,
-		CacheSize:                   s.opts.CacheBytes + int64(s.opts.MemTableBytes), // Pebble takes the memtables' room from it
+		Cache:                       s.cache,
 		MemTableSize:                s.opts.MemTableBytes,
 		MemTableStopWritesThreshold: memTables,
 		MaxOpenFiles:                maxOpenFiles,

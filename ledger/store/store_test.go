@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -145,5 +146,30 @@ func TestSecondOpenIsRefused(t *testing.T) {
 	}
 	if err := s.Writable(); !errors.Is(err, ErrClosed) {
 		t.Errorf("Writable after Close = %v, want ErrClosed", err)
+	}
+}
+
+func TestTrimEmptiesTheBlockCache(t *testing.T) {
+	s := open(t, vfs.NewMem())
+	sp := s.Span('s')
+	for i := range 200 {
+		commit(t, sp, false, fmt.Sprintf("key-%03d", i), strings.Repeat("v", 1<<10))
+	}
+	if err := s.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(contents(sp)); n != 200 {
+		t.Fatalf("%d rows", n)
+	}
+	before := s.Metrics().CacheBytes
+	s.Trim()
+	if after := s.Metrics().CacheBytes; before < 100<<10 || after > before/10 {
+		t.Errorf("the cache held %d bytes before and %d after", before, after)
+	}
+	if n := len(contents(sp)); n != 200 {
+		t.Errorf("%d rows after it", n)
+	}
+	if again := s.Metrics().CacheBytes; again < before/2 {
+		t.Errorf("the cache fills to %d bytes after it was emptied, before to %d", again, before)
 	}
 }
