@@ -98,6 +98,9 @@ type Config struct {
 	// of the snapshot if that is more: a start reads all of it. Default 128 MiB.
 	SnapshotBytes    uint64
 	SnapshotInterval time.Duration
+	// LogCacheBytes bounds the newest entries that are kept in memory for followers.
+	// Default 8 MiB.
+	LogCacheBytes int
 	// CommitTimeout is the fallback by which followers learn of commits.
 	// Default 50 ms; see there.
 	CommitTimeout time.Duration
@@ -134,6 +137,7 @@ func (c Config) withDefaults() Config {
 	c.SnapshotThreshold = cmp.Or(c.SnapshotThreshold, snapshotThreshold)
 	c.TrailingLogs = cmp.Or(c.TrailingLogs, trailingLogs)
 	c.SnapshotBytes = cmp.Or(c.SnapshotBytes, snapshotBytes)
+	c.LogCacheBytes = cmp.Or(c.LogCacheBytes, logCacheBytes)
 	c.SnapshotInterval = cmp.Or(c.SnapshotInterval, snapshotInterval)
 	c.CommitTimeout = cmp.Or(c.CommitTimeout, commitTimeout)
 	c.ElectionTimeout = cmp.Or(c.ElectionTimeout, electionTimeout)

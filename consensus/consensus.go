@@ -119,6 +119,7 @@ func Open(cfg Config) (*Consensus, error) {
 	if c.logs, err = openLog(cfg.Span, !cfg.Faults.SkipFsync, c.watch, c.fatal); err != nil {
 		return nil, err
 	}
+	c.logs.recent.limit = cfg.LogCacheBytes
 	if cfg.Faults.AckBeforeCommit {
 		c.logs.appended = c.ackEarly
 	}

@@ -54,8 +54,9 @@ const (
 	maxAppendEntries = 64
 	// logCacheBytes and logCacheEntries bound the recent entries kept decoded,
 	// from which followers are fed; entries are batches, so bytes matter.
-	logCacheBytes   = 8 << 20
-	logCacheEntries = 4096
+	logCacheBytes    = 8 << 20
+	logCacheEntries  = 4096
+	logCacheOverhead = 192 // of an entry, beside its data
 	// trailingLogs stay after a snapshot so that a follower that was away for
 	// minutes catches up from the log.
 	trailingLogs = 10_240

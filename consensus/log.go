@@ -55,7 +55,7 @@ func openLog(span *store.Span, sync bool, watch *diskWatch, failed func(error)) 
 			err = fmt.Errorf("read raft log: %w", f)
 		}
 	}()
-	s = &logStore{span: span, sync: sync, watch: watch, failed: failed}
+	s = &logStore{span: span, sync: sync, watch: watch, failed: failed, recent: recentLogs{limit: logCacheBytes}}
 	switch b, err := span.Get([]byte{keyMark}); {
 	case errors.Is(err, store.ErrNotFound):
 	case err != nil:
@@ -358,6 +358,7 @@ func decodeEntry(b []byte, l *raft.Log) error {
 // recentLogs are the last entries, without a gap, bounded in bytes. Raft does
 // not change an entry once it is stored.
 type recentLogs struct {
+	limit int // in bytes
 	logs  []*raft.Log
 	bytes int
 }
@@ -367,11 +368,11 @@ func (r *recentLogs) reset() { r.logs, r.bytes = nil, 0 }
 func (r *recentLogs) append(logs []*raft.Log) {
 	for _, l := range logs {
 		r.logs = append(r.logs, l)
-		r.bytes += len(l.Data)
+		r.bytes += len(l.Data) + logCacheOverhead
 	}
 	n := 0
-	for n < len(r.logs)-1 && (r.bytes > logCacheBytes || len(r.logs)-n > logCacheEntries) {
-		r.bytes -= len(r.logs[n].Data)
+	for n < len(r.logs)-1 && (r.bytes > r.limit || len(r.logs)-n > logCacheEntries) {
+		r.bytes -= len(r.logs[n].Data) + logCacheOverhead
 		r.logs[n] = nil
 		n++
 	}

@@ -101,7 +101,7 @@ func TestLogKeepsItsEnds(t *testing.T) {
 }
 
 func TestRecentLogsAreBounded(t *testing.T) {
-	var r recentLogs
+	r := recentLogs{limit: logCacheBytes}
 	for i := range uint64(100) {
 		r.append([]*raft.Log{{Index: i + 1, Data: make([]byte, 1<<20)}})
 	}

@@ -320,14 +320,14 @@ func (n *Node) belong() (err error) {
 }
 
 func (n *Node) openLedger(context.Context) error {
-	rows := 0
-	if n.small {
-		rows = smallRowCacheBytes
-	}
-	l, err := ledger.Open(ledger.Config{
+	conf := ledger.Config{
 		Span: n.store.Span(spanState), Mux: company.Handlers(), Authorize: company.Authorize, Prefetch: company.Prefetch,
-		Clock: time.Now, Logger: n.log, Faults: n.conf.Faults.Ledger, RowCacheBytes: rows,
-	})
+		Clock: time.Now, Logger: n.log, Faults: n.conf.Faults.Ledger,
+	}
+	if n.small {
+		conf.RowCacheBytes, conf.DecodedBytes, conf.ReadCacheBytes = smallRowCacheBytes, smallDecodedBytes, smallReadCacheBytes
+	}
+	l, err := ledger.Open(conf)
 	if err != nil {
 		return err
 	}
@@ -450,7 +450,7 @@ func (n *Node) openConsensus(context.Context) error {
 		Logger: n.log, Faults: n.conf.Faults.Consensus,
 	}
 	if n.small {
-		conf.SnapshotBytes = smallSnapshotBytes
+		conf.SnapshotBytes, conf.LogCacheBytes = smallSnapshotBytes, smallLogCacheBytes
 	}
 	if n.conf.TuneConsensus != nil {
 		n.conf.TuneConsensus(&conf)

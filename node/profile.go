@@ -30,7 +30,12 @@ const (
 	// a board sold with 1 GB shows a little less than that.
 	smallMemory = 1 << 30
 	// smallRowCacheBytes bounds the rows that apply keeps in memory on a small machine.
-	smallRowCacheBytes = 4 << 20
+	// smallDecodedBytes and smallReadCacheBytes those of them that are decoded as well,
+	// and those that readers share; smallLogCacheBytes the newest of the raft log.
+	smallRowCacheBytes  = 4 << 20
+	smallDecodedBytes   = 4 << 20
+	smallReadCacheBytes = 4 << 20
+	smallLogCacheBytes  = 2 << 20
 	// smallSnapshotBytes bounds the log that a small machine reads when it starts: a
 	// card reads 20 MB a second.
 	smallSnapshotBytes = 48 << 20
@@ -156,4 +161,10 @@ func electionTimeout(sync, check time.Duration) time.Duration {
 		return t.Round(100 * time.Millisecond)
 	}
 	return 0
+}
+
+// Trim drops what this node keeps in memory only to read it sooner.
+func (n *Node) Trim() {
+	n.ledger.Trim()
+	n.store.Trim()
 }

@@ -10,8 +10,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime/debug"
-	"runtime/metrics"
 	"strings"
 	"time"
 
@@ -29,75 +27,6 @@ import (
 
 // maxTokenFile bounds what is read of a join token's file, in bytes.
 const maxTokenFile = 8 << 10
-
-// gcPercent lets the heap grow to three times what is live between collections:
-// a node's live heap is some ten megabytes, and collecting it all the time costs
-// more than the memory is worth. $GOGC goes before.
-const gcPercent = 300
-
-// memoryLimit is the size of the heap, in bytes, from which it is collected more
-// often: the store's caches and memtables, some 320 MB under load, are part of it,
-// and three times that would be no small program any more. $GOMEMLIMIT goes before.
-const memoryLimit = 768 << 20
-
-// A small node's memory is held down: its agents' processes need the rest.
-const (
-	smallGCPercent = 100
-	smallLimit     = 96 << 20
-)
-
-// tuneCollector sets the collector to the size of the node.
-func tuneCollector(small bool) {
-	percent, limit := gcPercent, int64(memoryLimit)
-	if small {
-		percent, limit = smallGCPercent, smallLimit
-	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(percent)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(limit)
-	}
-}
-
-// What starting took, or a burst of work, goes back to the system as soon as it is
-// quiet: the collector alone keeps three times what is live, for ever. It is
-// looked at giveBackAfter the start and each giveBackEvery; it costs a collection.
-const (
-	giveBackAfter = 5 * time.Second
-	giveBackEvery = 30 * time.Second
-	// quietAllocs is what a node at rest allocates at most between two looks, in bytes.
-	quietAllocs = 128 << 20
-	// worthGiving is how much a node must hold that is not live, in bytes.
-	worthGiving      = 48 << 20
-	worthGivingSmall = 8 << 20
-)
-
-// giveBack gives memory back that is free, until ctx ends.
-func giveBack(ctx context.Context, small bool) {
-	worth := uint64(worthGiving)
-	if small {
-		worth = worthGivingSmall
-	}
-	of := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"},
-		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
-	begun := false
-	var before uint64
-	for wait := giveBackAfter; ; wait = giveBackEvery {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-		}
-		metrics.Read(of)
-		allocs, live, held := of[0].Value.Uint64(), of[1].Value.Uint64(), of[2].Value.Uint64()+of[3].Value.Uint64()+of[4].Value.Uint64()
-		quiet := allocs-before < quietAllocs
-		if !begun || quiet && held > live+worth {
-			debug.FreeOSMemory()
-		}
-		begun, before = true, allocs
-	}
-}
 
 // upOptions is what up was told.
 type upOptions struct {
@@ -168,7 +97,7 @@ func (o *upOptions) up(cmd *cobra.Command) error {
 	slog.SetDefault(conf.Logger) // also for libraries that print lines of their own
 	// The library would print its own line about small socket buffers.
 	os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
-	tuneCollector(conf.Size.Small(node.Memory()))
+	tuneCollector(boundsOf(conf.Size.Small(node.Memory())))
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -342,7 +271,7 @@ func serveOnce(ctx context.Context, cmd *cobra.Command, conf node.Config) error 
 	}
 	notified := make(chan struct{})
 	watching, done := context.WithCancel(ctx)
-	go giveBack(watching, conf.Size.Small(node.Memory()))
+	go keepMemory(watching, conf.Size.Small(node.Memory()), n.Trim)
 	go func() {
 		defer close(notified)
 		notify(watching, n, conf.Logger)
