@@ -367,7 +367,8 @@ func (r *recentLogs) reset() { r.logs, r.bytes = nil, 0 }
 
 func (r *recentLogs) append(logs []*raft.Log) {
 	for _, l := range logs {
-		r.logs = append(r.logs, l)
+		kept := *l // l may lie in what raft answers its proposer with, results and all
+		r.logs = append(r.logs, &kept)
 		r.bytes += len(l.Data) + logCacheOverhead
 	}
 	n := 0

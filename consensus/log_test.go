@@ -111,7 +111,11 @@ func TestRecentLogsAreBounded(t *testing.T) {
 	if l := r.at(100); l == nil || l.Index != 100 {
 		t.Error("the newest entry is not kept")
 	}
-	if r.at(1) != nil || r.at(101) != nil {
+	given := &raft.Log{Index: 101}
+	if r.append([]*raft.Log{given}); r.at(101) == given {
+		t.Error("the entry that was given is kept itself, with all that it lies in")
+	}
+	if r.at(1) != nil || r.at(102) != nil {
 		t.Error("an entry that is not kept was found")
 	}
 }

@@ -43,11 +43,9 @@ func TestDecodedRowsAreBoundedInBytes(t *testing.T) {
 func TestDecodedRowsOfViewsAreCounted(t *testing.T) {
 	const limit, rows, long = 1 << 20, 4096, 1 << 10
 	c := newReadCache(limit)
-	var kept []*readRow
 	for i := range rows {
 		r := &readRow{value: make([]byte, long), decodes: decodedSize(long, 600) - long}
 		c.add([]byte(fmt.Sprint("c/x/note/", i)), r, 1)
-		kept = append(kept, r)
 	}
 	held := 0
 	for i := range c.shards {

@@ -99,6 +99,9 @@ const (
 	// maxKeepFailures bounds the warnings about those that can not be kept.
 	keepLogsEvery   = 2 * time.Second
 	maxKeepFailures = 20
+	// segmentGrace is how long a node keeps its own copy of a log that is kept: nodes
+	// whose state does not say so yet read that one.
+	segmentGrace = time.Minute
 	// keyOverlap is how long gossip accepts a new key before it uses it, and the
 	// old one after: a feed that lags by more is not a member that others hear.
 	keyOverlap = 1500 * time.Millisecond

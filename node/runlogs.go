@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/company"
@@ -18,7 +19,9 @@ import (
 // until it has told that it did.
 func (n *Node) keepLogs(ctx context.Context) {
 	var failures atomic.Int64
+	var twice []keptSegment // at most what is told in a segmentGrace
 	every(ctx, keepLogsEvery, func() {
+		twice = n.dropSegments(twice, time.Now())
 		if n.session() == 0 {
 			return
 		}
@@ -30,7 +33,7 @@ func (n *Node) keepLogs(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		kept := map[string][]company.KeptLog{}
+		kept, segments := map[string][]company.KeptLog{}, map[string][]keptSegment{}
 		var order []string
 		for _, r := range due {
 			l := company.KeptLog{Run: r.ID}
@@ -50,13 +53,42 @@ func (n *Node) keepLogs(ctx context.Context) {
 				order = append(order, r.Company)
 			}
 			kept[r.Company] = append(kept[r.Company], l)
+			if d, err := blob.ParseDigest(string(r.LogSHA256)); err == nil && len(l.Nodes) > 0 {
+				segments[r.Company] = append(segments[r.Company], keptSegment{r.ID, string(r.LogRef), d, time.Now()})
+			}
 		}
 		for _, of := range order {
 			if err := n.carryOut(ctx, n.command("run_log.keep", of, company.KeepLogs{Logs: kept[of]})); err != nil && ctx.Err() == nil {
 				n.log.Info("kept logs could not be told", "company", of, "error", err)
+				delete(segments, of)
 			}
+			twice = append(twice, segments[of]...)
 		}
 	})
+}
+
+// A keptSegment is the segment of a run whose log is kept as a blob: it is there twice.
+type keptSegment struct {
+	run, ref string
+	digest   blob.Digest
+	at       time.Time // when the mesh was told
+}
+
+// dropSegments removes segments of which the mesh was told segmentGrace ago, and of
+// which this node has the blob, and returns those to look at later. What a process
+// that ends leaves stays as long as other segments do, see pruneLogs.
+func (n *Node) dropSegments(all []keptSegment, now time.Time) (later []keptSegment) {
+	for _, s := range all {
+		switch {
+		case now.Sub(s.at) < segmentGrace:
+			later = append(later, s)
+		case n.blobs.Has(s.digest):
+			if err := n.work.logs.Remove(s.ref); err != nil {
+				n.log.Warn("segment of a kept log", "run", s.run, "error", err)
+			}
+		}
+	}
+	return later
 }
 
 // keepLog makes a blob of a closed log and brings it to others. The error wraps
@@ -100,21 +132,28 @@ func (n *Node) keepLog(ctx context.Context, r company.Run) ([]string, error) {
 	return nodes, nil
 }
 
-// RunLog reads a piece of a run's log: from the node that carried it out, and
-// when that is away, or has it no longer, from those that keep it.
+// RunLog reads a piece of a run's log: from the node that carried it out until it
+// is kept, and then from this node, or those that keep it: its segment goes soon,
+// see dropSegments.
 func (n *Node) RunLog(ctx context.Context, run company.Run, offset, limit int64) (runlog.Chunk, error) {
 	ref, on := string(run.LogRef), identity.NodeID(run.Node)
 	if ref == "" || on == "" {
 		return runlog.Chunk{}, runlog.ErrNoLog
 	}
-	if run.LogKeptAt != 0 && run.LogBytes != nil {
-		c, err := n.keptLog(ctx, run, offset, limit)
-		if err == nil {
-			return c, nil
-		}
-		n.log.Warn("a kept log can not be read; asking the node that wrote it", "run", run.ID, "error", err)
+	if run.LogKeptAt == 0 || run.LogBytes == nil {
+		return n.runLog(ctx, on, ref, offset, limit)
 	}
-	return n.runLog(ctx, on, ref, offset, limit)
+	c, err := n.keptLog(ctx, run, offset, limit)
+	if err == nil {
+		return c, nil
+	}
+	n.log.Warn("a kept log can not be read; asking the node that wrote it", "run", run.ID, "error", err)
+	if on == n.ID() || n.discovery.Alive(on) {
+		if own, ownErr := n.runLog(ctx, on, ref, offset, limit); ownErr == nil {
+			return own, nil
+		}
+	}
+	return c, err
 }
 
 func (n *Node) keptLog(ctx context.Context, run company.Run, offset, limit int64) (c runlog.Chunk, err error) {

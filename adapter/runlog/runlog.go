@@ -222,6 +222,24 @@ func (w *Writer) Close() (company.LogDigest, error) {
 	return w.digest, w.err
 }
 
+// Remove removes a finished segment, for the mesh keeps it elsewhere. One that is
+// not here, or still grows, is left alone.
+func (s *Store) Remove(ref string) error {
+	if checkRef(ref) != nil {
+		return nil
+	}
+	s.mu.Lock()
+	_, growing := s.open[ref]
+	s.mu.Unlock()
+	if growing {
+		return nil
+	}
+	if err := s.root.Remove(ref); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove run log: %w", err)
+	}
+	return nil
+}
+
 // A Chunk is a piece of a segment.
 type Chunk struct {
 	Content []byte `json:"content"`

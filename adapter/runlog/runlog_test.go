@@ -198,3 +198,34 @@ func FuzzServe(f *testing.F) {
 		<-done
 	})
 }
+
+func TestRemoveLeavesGrowingSegmentsAlone(t *testing.T) {
+	s, err := Open(t.TempDir(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ref := Ref("c", "a", "r")
+	w, err := s.Create(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Write("stdout", "text\n")
+	if err := s.Remove(ref); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Read(ref, 0, 0); err != nil {
+		t.Errorf("a segment that grows was removed: %v", err)
+	}
+	if _, err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time it is gone
+		if err := s.Remove(ref); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Read(ref, 0, 0); !errors.Is(err, ErrNoLog) {
+		t.Errorf("a removed segment reads %v", err)
+	}
+}

@@ -14,6 +14,7 @@ import (
 // program's own memory counts against. $GOGC and $GOMEMLIMIT go before.
 type heapBounds struct {
 	percent     int
+	quiet       int   // the percent of a quiet node
 	least, most int64 // the limit begins at least, and a busy node gets up to most; bytes
 	worth       int64 // what a quiet node must hold that is not live before it is given back
 }
@@ -23,10 +24,10 @@ type heapBounds struct {
 // stays below 250 MB with the pages of its program. That is enough for any number
 // of runs, but not for as many writes as the machine can do: there the collector
 // would scan the same rows again and again, so the limit rises, see nextLimit.
-var normalHeap = heapBounds{percent: 300, least: 176 << 20, most: 768 << 20, worth: 16 << 20}
+var normalHeap = heapBounds{percent: 300, quiet: 20, least: 176 << 20, most: 768 << 20, worth: 16 << 20}
 
 // A small node's memory is held down: its agents' processes need the rest.
-var smallHeap = heapBounds{percent: 100, least: 72 << 20, most: 96 << 20, worth: 8 << 20}
+var smallHeap = heapBounds{percent: 100, quiet: 20, least: 64 << 20, most: 72 << 20, worth: 8 << 20}
 
 const (
 	// limitEvery is how often it is looked at what the collector does.
@@ -41,9 +42,9 @@ const (
 	// is quiet: the collector alone keeps what it once had for minutes. It is looked
 	// at giveBackAfter the start and each giveBackEvery; it costs a collection.
 	giveBackAfter = 5 * time.Second
-	giveBackEvery = 30 * time.Second
-	// quietAllocs is what a node at rest allocates at most between two looks, in bytes.
-	quietAllocs = 128 << 20
+	giveBackEvery = 15 * time.Second
+	// quietAllocs is what a node at rest allocates at most in a second, in bytes.
+	quietAllocs = 4 << 20
 	// trimFrom is how much must be live, in bytes, before a quiet node's caches are
 	// emptied: less is not worth reading the rows again.
 	trimFrom = 40 << 20
@@ -94,14 +95,20 @@ const (
 // when the node is quiet, until ctx ends. trim drops what is kept in memory only to
 // be read sooner.
 func keepMemory(ctx context.Context, small bool, trim func()) {
-	b, adapt := boundsOf(small), os.Getenv("GOMEMLIMIT") == ""
-	limit := b.least
+	b, adapt, paced := boundsOf(small), os.Getenv("GOMEMLIMIT") == "", os.Getenv("GOGC") == ""
+	limit, percent := b.least, b.percent
+	pace := func(p int) {
+		if paced && p != percent {
+			percent = p
+			debug.SetGCPercent(p)
+		}
+	}
 	of := make([]metrics.Sample, sampleUnused+1)
 	for i, name := range []string{"/gc/cycles/automatic:gc-cycles", "/gc/scan/total:bytes", "/gc/heap/allocs:bytes", "/gc/heap/live:bytes",
 		"/memory/classes/heap/objects:bytes", "/memory/classes/heap/free:bytes", "/memory/classes/heap/unused:bytes"} {
 		of[i].Name = name
 	}
-	var cycles, allocs, rest uint64 // rest is what was live after the last trim
+	var cycles, second, allocs, rest uint64 // rest is what was live after the last trim
 	tick := time.NewTicker(limitEvery)
 	defer tick.Stop()
 	began, due := false, time.Now().Add(giveBackAfter)
@@ -119,14 +126,21 @@ func keepMemory(ctx context.Context, small bool, trim func()) {
 			limit = next
 			debug.SetMemoryLimit(limit)
 		}
+		if at(sampleAllocs)-second > quietAllocs {
+			pace(b.percent)
+		}
+		second = at(sampleAllocs)
 		if now.Before(due) {
 			continue
 		}
 		due = now.Add(giveBackEvery)
-		quiet := at(sampleAllocs)-allocs < quietAllocs
-		allocs = at(sampleAllocs)
+		quiet := second-allocs < quietAllocs*uint64(giveBackEvery/time.Second)
+		allocs = second
 		if began && !quiet {
 			continue
+		}
+		if quiet {
+			pace(b.quiet)
 		}
 		trims := began && at(sampleLive) > max(trimFrom, rest+uint64(b.worth))
 		if trims {
