@@ -39,6 +39,7 @@ type Config struct {
 	Hogs, StarvedRuns int
 	Runs              int    // runs of part memory, for each size of a node
 	Sizes             string // of the nodes in part memory
+	Other             string // binary that part compare compares with
 	Etcd              bool
 	Profile           string // folder for a CPU profile of each node during part checkout; empty: none
 }
@@ -58,6 +59,7 @@ var parts = []part{
 	{"agents", false, false, "what 10,000 idle agents cost", agents},
 	{"runs", false, false, "how soon a child starts, and whether a node keeps up with 1,000 runs a minute", runs},
 	{"memory", false, false, "memory of a node, normal and small, under 12 runs a second and a minute after", memoryPart},
+	{"compare", false, false, "writes of this binary beside those of another, in turns; needs -other", comparePart},
 	{"create", true, false, "POST issue", create},
 	{"checkout", true, true, "checkout beside etcd's claim", race},
 	{"one", true, true, "latencies of one client beside etcd's", one},
@@ -105,6 +107,7 @@ func main() {
 	flag.IntVar(&c.StarvedRuns, "starved-runs", 20, "runs at work in part starved")
 	flag.IntVar(&c.Runs, "runs", 2600, "runs in part memory, for each size of a node")
 	flag.StringVar(&c.Sizes, "sizes", "normal small", "sizes of the nodes in part memory")
+	flag.StringVar(&c.Other, "other", "", "another selvage binary, an older one, for part compare")
 	flag.BoolVar(&c.Etcd, "etcd", true, "measure etcd beside it")
 	flag.StringVar(&c.Profile, "profile", "", "folder for a CPU profile of each node, one for each part")
 	flag.Usage = func() {
@@ -156,6 +159,11 @@ func run(ctx context.Context, c Config) (err error) {
 	}
 	if c.Bin, err = filepath.Abs(c.Bin); err != nil {
 		return err
+	}
+	if c.Other != "" {
+		if c.Other, err = filepath.Abs(c.Other); err != nil {
+			return err
+		}
 	}
 	now, err := speed(c.Dir)
 	if err != nil {
