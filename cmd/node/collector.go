@@ -10,24 +10,23 @@ import (
 
 // heapBounds say how much memory a node takes so that the collector has less to do.
 // What is live is bounded by the caches (docs/operations.md has the list); on top
-// of it the heap grows to percent more, but not beyond the limit, which all of the
+// of it the heap grows by busy or quiet percent, but not beyond the limit, which all of the
 // program's own memory counts against. $GOGC and $GOMEMLIMIT go before.
 type heapBounds struct {
-	percent     int
-	quiet       int   // the percent of a quiet node
-	least, most int64 // the limit begins at least, and a busy node gets up to most; bytes
-	worth       int64 // what a quiet node must hold that is not live before it is given back
+	busy, quiet int   // $GOGC of a busy node and of a quiet one
+	least, most int64 // the limit begins at least, and rises up to most; bytes
+	worth       int64 // what a quiet node must hold that is not live before it is given back, in bytes
 }
 
 // A normal node has at most some 140 MB that are live: 80 of the store's cache and
-// memtables, 48 of rows, 16 of the newest entries. With the limit at 176 MiB it
+// memtables, 48 of rows, 12 of the newest entries. With the limit at 176 MiB it
 // stays below 250 MB with the pages of its program. That is enough for any number
 // of runs, but not for as many writes as the machine can do: there the collector
 // would scan the same rows again and again, so the limit rises, see nextLimit.
-var normalHeap = heapBounds{percent: 300, quiet: 20, least: 176 << 20, most: 768 << 20, worth: 16 << 20}
+var normalHeap = heapBounds{busy: 300, quiet: 20, least: 176 << 20, most: 768 << 20, worth: 16 << 20}
 
 // A small node's memory is held down: its agents' processes need the rest.
-var smallHeap = heapBounds{percent: 100, quiet: 20, least: 64 << 20, most: 72 << 20, worth: 8 << 20}
+var smallHeap = heapBounds{busy: 100, quiet: 20, least: 64 << 20, most: 72 << 20, worth: 8 << 20}
 
 const (
 	// limitEvery is how often it is looked at what the collector does.
@@ -60,7 +59,7 @@ func boundsOf(small bool) heapBounds {
 // tuneCollector sets the collector to the size of the node.
 func tuneCollector(b heapBounds) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(b.percent)
+		debug.SetGCPercent(b.busy)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(b.least)
@@ -80,7 +79,7 @@ func (b heapBounds) nextLimit(now int64, scanned uint64) int64 {
 	return min(max(now, b.least), b.most)
 }
 
-// The metrics that keepMemory reads, in the order of its samples.
+// The metrics that a memoryKeeper reads, in the order of its samples.
 const (
 	sampleCycles = iota
 	sampleScan
@@ -91,68 +90,97 @@ const (
 	sampleUnused
 )
 
-// keepMemory sets the limit by what the collector has to do, and gives memory back
-// when the node is quiet, until ctx ends. trim drops what is kept in memory only to
-// be read sooner.
-func keepMemory(ctx context.Context, small bool, trim func()) {
-	b, adapt, paced := boundsOf(small), os.Getenv("GOMEMLIMIT") == "", os.Getenv("GOGC") == ""
-	limit, percent := b.least, b.percent
-	pace := func(p int) {
-		if paced && p != percent {
-			percent = p
-			debug.SetGCPercent(p)
-		}
+var sampleNames = [...]string{
+	sampleCycles: "/gc/cycles/automatic:gc-cycles", sampleScan: "/gc/scan/total:bytes", sampleAllocs: "/gc/heap/allocs:bytes", sampleLive: "/gc/heap/live:bytes",
+	sampleObjects: "/memory/classes/heap/objects:bytes", sampleFree: "/memory/classes/heap/free:bytes", sampleUnused: "/memory/classes/heap/unused:bytes",
+}
+
+// A memoryKeeper sets the collector by what it has to do, and gives memory back
+// when the node is quiet. One goroutine uses it.
+type memoryKeeper struct {
+	heapBounds
+	trim    func() // drops what is kept in memory only to be read sooner
+	samples []metrics.Sample
+
+	limit   int64
+	percent int
+	cycles  uint64 // as they were a second ago
+	second  uint64 // allocated until then
+	looked  uint64 // allocated until the last look
+	rest    uint64 // live after the last trim
+	begun   bool   // it has looked
+}
+
+// keepMemory does that until ctx ends.
+func keepMemory(ctx context.Context, b heapBounds, trim func()) {
+	k := &memoryKeeper{heapBounds: b, trim: trim, samples: make([]metrics.Sample, len(sampleNames)), limit: b.least, percent: b.busy}
+	for i, name := range sampleNames {
+		k.samples[i].Name = name
 	}
-	of := make([]metrics.Sample, sampleUnused+1)
-	for i, name := range []string{"/gc/cycles/automatic:gc-cycles", "/gc/scan/total:bytes", "/gc/heap/allocs:bytes", "/gc/heap/live:bytes",
-		"/memory/classes/heap/objects:bytes", "/memory/classes/heap/free:bytes", "/memory/classes/heap/unused:bytes"} {
-		of[i].Name = name
-	}
-	var cycles, second, allocs, rest uint64 // rest is what was live after the last trim
 	tick := time.NewTicker(limitEvery)
 	defer tick.Stop()
-	began, due := false, time.Now().Add(giveBackAfter)
-	for {
-		var now time.Time
+	for due := time.Now().Add(giveBackAfter); ; {
 		select {
 		case <-ctx.Done():
 			return
-		case now = <-tick.C:
+		case now := <-tick.C:
+			k.follow()
+			if !now.Before(due) {
+				due = now.Add(giveBackEvery)
+				k.look()
+			}
 		}
-		metrics.Read(of)
-		at := func(i int) uint64 { return of[i].Value.Uint64() }
-		next := b.nextLimit(limit, (at(sampleCycles)-cycles)*at(sampleScan))
-		if cycles = at(sampleCycles); adapt && next != limit {
-			limit = next
-			debug.SetMemoryLimit(limit)
-		}
-		if at(sampleAllocs)-second > quietAllocs {
-			pace(b.percent)
-		}
-		second = at(sampleAllocs)
-		if now.Before(due) {
-			continue
-		}
-		due = now.Add(giveBackEvery)
-		quiet := second-allocs < quietAllocs*uint64(giveBackEvery/time.Second)
-		allocs = second
-		if began && !quiet {
-			continue
-		}
-		if quiet {
-			pace(b.quiet)
-		}
-		trims := began && at(sampleLive) > max(trimFrom, rest+uint64(b.worth))
-		if trims {
-			trim()
-		}
-		if held := at(sampleObjects) + at(sampleFree) + at(sampleUnused); !began || trims || held > at(sampleLive)+uint64(b.worth) {
-			debug.FreeOSMemory()
-		}
-		if trims {
-			metrics.Read(of)
-			rest = at(sampleLive)
-		}
-		began = true
 	}
+}
+
+func (k *memoryKeeper) at(sample int) uint64 { return k.samples[sample].Value.Uint64() }
+
+// follow sets the limit to what the collector scanned in the last second, and the
+// percent to that of a busy node when much was allocated in it.
+func (k *memoryKeeper) follow() {
+	metrics.Read(k.samples)
+	next := k.nextLimit(k.limit, (k.at(sampleCycles)-k.cycles)*k.at(sampleScan))
+	k.cycles = k.at(sampleCycles)
+	if next != k.limit && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(next)
+	}
+	k.limit = next
+	if k.at(sampleAllocs)-k.second > quietAllocs {
+		k.pace(k.busy)
+	}
+	k.second = k.at(sampleAllocs)
+}
+
+func (k *memoryKeeper) pace(percent int) {
+	if percent != k.percent && os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+	k.percent = percent
+}
+
+// look gives memory back when little was allocated since the last look, and the
+// first time what starting took.
+func (k *memoryKeeper) look() {
+	quiet := k.second-k.looked < quietAllocs*uint64(giveBackEvery/time.Second)
+	k.looked = k.second
+	if k.begun && !quiet {
+		return
+	}
+	if quiet {
+		k.pace(k.quiet)
+	}
+	live := k.at(sampleLive)
+	held := k.at(sampleObjects) + k.at(sampleFree) + k.at(sampleUnused)
+	trims := k.begun && live > max(trimFrom, k.rest+uint64(k.worth))
+	if trims {
+		k.trim()
+	}
+	if !k.begun || trims || held > live+uint64(k.worth) {
+		debug.FreeOSMemory()
+	}
+	if trims {
+		metrics.Read(k.samples)
+		k.rest = k.at(sampleLive)
+	}
+	k.begun = true
 }
