@@ -17,6 +17,7 @@ type patchGeneral struct {
 	BackupRetention   *keepRetention `json:"backupRetention,omitempty" nullable:"false"`
 	ExecutionMode     *string        `json:"executionMode,omitempty" enum:"kubernetes,any" nullable:"false"`
 	RunLogs           *keepLogs      `json:"runLogRetention,omitempty" nullable:"false"`
+	RunEvents         *keepEvents    `json:"runEventRetention,omitempty" nullable:"false"`
 	SignUps           *string        `json:"signUps,omitempty" enum:"open,invited,closed" nullable:"false"`
 }
 
@@ -24,6 +25,11 @@ type patchGeneral struct {
 type keepLogs struct {
 	Days  int64 `json:"days" minimum:"0" maximum:"3650"`
 	Bytes int64 `json:"maxBytes" minimum:"0" maximum:"1099511627776"`
+}
+
+// keepEvents is for how long the events of runs are kept.
+type keepEvents struct {
+	Days int64 `json:"days" minimum:"1" maximum:"3650"`
 }
 
 // patchInstance is the body that changes what belongs to no section.

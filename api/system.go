@@ -84,6 +84,8 @@ type general struct {
 	BackupRetention   retention `json:"backupRetention"`
 	// RunLogs says how long, and how much of, the mesh keeps the logs of runs.
 	RunLogs company.LogRetention `json:"runLogRetention"`
+	// RunEvents says how long the mesh keeps the events of runs.
+	RunEvents company.EventRetention `json:"runEventRetention"`
 	// SignUps says who may sign up where people do: open, invited or closed.
 	SignUps string `json:"signUps"`
 }
@@ -96,7 +98,7 @@ type retention struct {
 
 // generalSettings: nothing is shared with anybody.
 var generalSettings = general{DataSharing: "not_allowed", BackupRetention: retention{7, 4, 1},
-	RunLogs: company.LogRetention{Days: company.DefaultLogDays, Bytes: company.DefaultLogBytes}, SignUps: company.SignUpsOpen}
+	RunLogs: company.LogRetention{Days: company.DefaultLogDays, Bytes: company.DefaultLogBytes}, RunEvents: company.EventRetention{Days: company.DefaultEventDays}, SignUps: company.SignUpsOpen}
 
 // experimental says which parts of the board's pages are shown. What is false
 // has no routes behind it here.

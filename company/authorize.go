@@ -76,7 +76,7 @@ var allowed = map[string]allowance{
 
 	"agent.wake": mayBoard | mayAgent | mayNode, "agent.reset_session": mayBoard | mayAgent, "timer.tick": mayNode,
 	"run.place": mayNode, "run.unplaced": mayNode, "run.return": mayNode, "run.start": mayNode, "run.report": mayNode, "run.finish": mayNode, "run.cost": mayNode,
-	"run_log.keep": mayNode, "run_log.sweep": mayNode,
+	"run_log.keep": mayNode, "run_log.sweep": mayNode, "run_event.sweep": mayNode,
 	"run.cancel": mayBoard | mayAgent | mayNode, "run.callback": mayAgent,
 	"tool.trace": mayAgent,
 	"memory.put": mayBoard | mayAgent, "memory.delete": mayBoard | mayAgent, "message.send": mayBoard | mayAgent, "message.take": mayBoard | mayAgent,

@@ -513,6 +513,8 @@ func tellOfRuns(s *storyteller) {
 	s.byNode("run.lost", TellLoss{Run: run, Why: "it could not run for 9.1 s: load 31"}, "heartbeat.loss_explained")
 	s.now = s.now.Add(400 * 24 * time.Hour)
 	s.byNode("run_log.sweep", SweepLogs{}, "instance.run_logs_swept")
+	s.now = s.now.Add(DefaultEventDays * 24 * time.Hour)
+	s.byNode("run_event.sweep", SweepEvents{}, "heartbeat.run.events_swept")
 }
 
 func tellOfWorkspaces(s *storyteller) {

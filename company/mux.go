@@ -33,7 +33,7 @@ var registrars = []func(ledger.Mux){
 	registerRoutines,
 	registerFolders,
 	registerRun,
-	registerRunLogs,
+	registerRunLogs, registerRunEvents,
 	registerHalt,
 	registerDuty,
 	registerRecovery,

@@ -55,8 +55,11 @@ const (
 	// LevelLeases lets the leader grant a session a longer lease than usual
 	// ([SessionLease]), and says in a run why its lease was lost.
 	LevelLeases = 9
+	// LevelSheds lets the events of runs go after the time that the settings say. It
+	// came together with LevelLeases.
+	LevelSheds = 9
 	// FeatureLevel is the newest that this version knows.
-	FeatureLevel = LevelLeases
+	FeatureLevel = 9
 )
 
 // Config is what a ledger needs. Span and Mux are required.

@@ -95,6 +95,9 @@ func (n *Node) chores() (due []ledger.Command) {
 			if company.ThreadsToSweep(tx, c.ID) {
 				due = append(due, n.command("issue.sweep", c.ID, company.SweepThreads{}))
 			}
+			if company.EventsToSweep(tx, c.ID, now) {
+				due = append(due, n.command("run_event.sweep", c.ID, company.SweepEvents{}))
+			}
 			if company.PartsToSweep(tx, c.ID, now) {
 				due = append(due, n.command("part.sweep", c.ID, company.SweepParts{}))
 			}

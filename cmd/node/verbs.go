@@ -371,7 +371,8 @@ var settingsVerbs = []verb{
 	{use: "part NAME ON", short: "Turn a part of the board on or off: true or false", method: "PATCH", path: "/api/instance/settings/experimental", says: "changed", fields: []field{{place: 2, member: "{1}", kind: "json"}}},
 	{use: "environment ENVIRONMENT", short: "Choose where runs are carried out unless an agent says otherwise", method: "PATCH", path: "/api/instance/settings", says: "changed", fields: []field{{place: 1, member: "defaultEnvironmentId", kind: "environment"}}},
 	{use: "set", short: "Change the settings of the mesh", method: "PATCH", path: "/api/instance/settings/general", says: "changed", fields: []field{{name: "sign-ups", member: "signUps", about: "open, invited or closed"},
-		{name: "log-days", member: "runLogRetention.days", kind: "int", about: "how long the logs of runs are kept; with --log-bytes"}, {name: "log-bytes", member: "runLogRetention.maxBytes", kind: "int", about: "how much of them the mesh keeps; with --log-days"}}},
+		{name: "log-days", member: "runLogRetention.days", kind: "int", about: "how long the logs of runs are kept; with --log-bytes"}, {name: "log-bytes", member: "runLogRetention.maxBytes", kind: "int", about: "how much of them the mesh keeps; with --log-days"},
+		{name: "event-days", member: "runEventRetention.days", kind: "int", about: "how long the events of runs are kept"}}},
 }
 
 var topVerbs = []verb{

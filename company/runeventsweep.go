@@ -1,0 +1,94 @@
+package company
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+const (
+	// DefaultEventDays is how long the events of runs are kept unless the settings say
+	// otherwise: ten years.
+	DefaultEventDays = 3650
+	// sweptEvents is from how many removed events on a command that sweeps ends.
+	sweptEvents = 2048
+)
+
+const _ = uint(ledger.MaxTouched - sweptEvents - maxRunEvents - 2)
+
+// An EventRetention is for how long the events of runs are kept. The runs stay.
+type EventRetention struct {
+	Days int64 `json:"days"`
+}
+
+// EventRetentionOf returns what the settings of the mesh say.
+func EventRetentionOf(tx *ledger.Tx) EventRetention {
+	s := struct {
+		Keep EventRetention `json:"runEventRetention"`
+	}{EventRetention{DefaultEventDays}}
+	_ = json.Unmarshal(SettingsOf(tx, "general").Values, &s) // the API checked it
+	return s.Keep
+}
+
+// SweepEvents is the payload of run_event.sweep, which removes the events of runs of
+// a company that are over and too old. Not before ledger.LevelSheds.
+type SweepEvents struct{}
+
+func registerRunEvents(m ledger.Mux) { ledger.Handle(m, "run_event.sweep", sweepEvents) }
+
+// eventsSweptKey holds up to which run, by the index of all runs, events are gone.
+// What was still live when it was passed keeps its events.
+func eventsSweptKey(company string) []byte { return ledger.Key("c", company, "run-event-swept") }
+
+// oldRuns yields the runs of a company that were made longer ago than events are
+// kept and were not looked at yet, oldest first, with their place in the index.
+func oldRuns(tx *ledger.Tx, company string, now Time, yield func(at string, r Run) bool) {
+	before := now - Time(EventRetentionOf(tx).Days*int64(24*time.Hour/time.Millisecond))
+	prefix := ledger.Key("c", company, "run-time", allRuns, "")
+	swept, _ := tx.Get(eventsSweptKey(company))
+	for k := range tx.Scan(append(prefix[:len(prefix):len(prefix)], swept...), ledger.PrefixEnd(prefix), false) {
+		at := string(k[len(prefix):])
+		_, id, _ := strings.Cut(at, ".")
+		if at == string(swept) {
+			continue
+		}
+		if r, ok := runs.Get(tx, company, id); ok && (r.CreatedAt >= before || !yield(at, r)) {
+			return
+		}
+	}
+}
+
+// EventsToSweep reports whether a company has runs whose events are too old.
+func EventsToSweep(tx *ledger.Tx, company string, now Time) (due bool) {
+	if ledger.Features(tx) < ledger.LevelSheds {
+		return false
+	}
+	oldRuns(tx, company, now, func(string, Run) bool { due = true; return false })
+	return due
+}
+
+func sweepEvents(c *ledger.Context, _ SweepEvents) (any, error) {
+	company, n, last := c.Cmd.Company, 0, ""
+	if ledger.Features(c.Tx) < ledger.LevelSheds {
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "events of runs are kept until all nodes know how to remove them")
+	}
+	oldRuns(c.Tx, company, TimeOf(c.Now), func(at string, r Run) bool {
+		last = at
+		if !r.Status.Live() {
+			for _, e := range EventsOf(c.Tx, company, r.ID, 0, 2*maxRunEvents) {
+				c.Delete(runEventKey(company, r.ID, e.Seq))
+				n++
+			}
+		}
+		return n < sweptEvents
+	})
+	if last != "" {
+		c.Set(eventsSweptKey(company), []byte(last))
+	}
+	if n > 0 {
+		c.Record(ledger.Change{Action: "heartbeat.run.events_swept", EntityType: "company", EntityID: company, Details: jsonObject{}.int("events", int64(n)).close()})
+	}
+	return nil, nil
+}
