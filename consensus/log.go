@@ -363,6 +363,14 @@ type recentLogs struct {
 	bytes int
 }
 
+// Trim drops the entries that are kept in memory to feed followers: a node that has
+// little to do reads them from its log when one asks.
+func (c *Consensus) Trim() {
+	c.logs.mu.Lock()
+	defer c.logs.mu.Unlock()
+	c.logs.recent.reset()
+}
+
 func (r *recentLogs) reset() { r.logs, r.bytes = nil, 0 }
 
 func (r *recentLogs) append(logs []*raft.Log) {

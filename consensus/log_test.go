@@ -78,6 +78,8 @@ func TestLogKeepsItsEnds(t *testing.T) {
 			t.Fatalf("%s: %v", s.name, err)
 		}
 		checkLog(t, l, s.first, s.last)
+		(&Consensus{logs: l}).Trim()
+		checkLog(t, l, s.first, s.last)
 		if err := l.SetUint64([]byte("term"), s.last); err != nil { // synced, so all before is
 			t.Fatal(err)
 		}

@@ -192,7 +192,7 @@ func Open(cfg Config) (*Ledger, error) {
 	return l, nil
 }
 
-// Trim drops the rows that are kept in memory only to be read sooner. A node that
+// Trim drops the rows and entries that are kept in memory only to be read sooner. A node that
 // has little to do calls it, so that its memory goes to others.
 func (l *Ledger) Trim() {
 	l.applying.Lock()
@@ -202,6 +202,9 @@ func (l *Ledger) Trim() {
 	l.readers.RLock() // Restore makes another cache
 	l.reads.clear()
 	l.readers.RUnlock()
+	l.mu.Lock()
+	l.recent, l.recentSize = nil, 0 // readers of the feed go on in the store
+	l.mu.Unlock()
 }
 
 // tooNew returns an error that wraps [ErrUpgrade] when the state is of a level that

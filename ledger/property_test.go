@@ -152,6 +152,16 @@ func TestAnyGroupingGivesTheSameBytes(t *testing.T) {
 				}
 				wantSameState(t, dump(l), want)
 			}
+			trimmed.Trim()
+			n := uint64(0)
+			for e, err := range trimmed.Entries(t.Context(), 0) {
+				if n++; err != nil || e.Height != n {
+					t.Fatalf("entry %d of the feed after a trim is %d, %v", n, e.Height, err)
+				}
+				if n == entries {
+					break
+				}
+			}
 		})
 	}
 }

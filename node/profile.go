@@ -165,6 +165,7 @@ func electionTimeout(sync, check time.Duration) time.Duration {
 
 // Trim drops what this node keeps in memory only to read it sooner.
 func (n *Node) Trim() {
+	n.consensus.Trim()
 	n.ledger.Trim()
 	n.store.Trim()
 }

@@ -23,7 +23,7 @@ type heapBounds struct {
 // stays below 250 MB with the pages of its program. That is enough for any number
 // of runs, but not for as many writes as the machine can do: there the collector
 // would scan the same rows again and again, so the limit rises, see nextLimit.
-var normalHeap = heapBounds{busy: 300, quiet: 20, least: 176 << 20, most: 768 << 20, worth: 16 << 20}
+var normalHeap = heapBounds{busy: 300, quiet: 20, least: 176 << 20, most: 768 << 20, worth: 8 << 20}
 
 // A small node's memory is held down: its agents' processes need the rest.
 var smallHeap = heapBounds{busy: 100, quiet: 20, least: 64 << 20, most: 72 << 20, worth: 8 << 20}
