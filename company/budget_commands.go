@@ -94,7 +94,13 @@ func setPolicy(c *ledger.Context, p SetBudget) (ScopeBudget, error) {
 	if _, over := b.Exceeded(); over {
 		return b, nil
 	}
-	return b, resumeScope(c, b.Type, b.ID)
+	if !scopePaused(c.Tx, company, b.Type, b.ID) {
+		return b, nil
+	}
+	if err := resumeScope(c, b.Type, b.ID); err != nil {
+		return b, err
+	}
+	return b, resumeWork(c)
 }
 
 func set[T any](field *T, v *T) {

@@ -79,6 +79,7 @@ func projectStopped(tx *ledger.Tx, company, issue string) bool {
 // it. A scope that is stopped already stays as it is.
 func pauseScope(c *ledger.Context, t ScopeType, id string) error {
 	company, now := c.Cmd.Company, TimeOf(c.Now)
+	dropResumption(c, t, id)
 	switch t {
 	case ScopeAgent:
 		a, ok := agents.Get(c.Tx, company, id)
@@ -142,7 +143,8 @@ func cancelRunsIn(c *ledger.Context, t ScopeType, id string) {
 	}
 }
 
-// resumeScope lets a scope go on that was stopped for its budget alone.
+// resumeScope lets a scope go on that was stopped for its budget alone, and notes
+// that its work is to be woken, see resumeWork.
 func resumeScope(c *ledger.Context, t ScopeType, id string) error {
 	company, now := c.Cmd.Company, TimeOf(c.Now)
 	if !scopePaused(c.Tx, company, t, id) {
@@ -151,6 +153,7 @@ func resumeScope(c *ledger.Context, t ScopeType, id string) error {
 	switch t {
 	case ScopeAgent:
 		a, _ := agents.Get(c.Tx, company, id)
+		toResume(c, t, id, a.PausedAt)
 		a.PauseReason, a.PausedAt, a.UpdatedAt = "", 0, now
 		if a.Status == AgentPaused {
 			a.Status = AgentIdle
@@ -158,10 +161,12 @@ func resumeScope(c *ledger.Context, t ScopeType, id string) error {
 		putAgent(c.Tx, a)
 	case ScopeProject:
 		p, _ := projects.Get(c.Tx, company, id)
+		toResume(c, t, id, p.PausedAt)
 		p.PauseReason, p.PausedAt, p.UpdatedAt = "", 0, now
 		projects.Put(c.Tx, company, id, p)
 	case ScopeCompany:
 		row, _ := companies.Get(c.Tx, company, company)
+		toResume(c, t, id, row.PausedAt)
 		row.PauseReason, row.PausedAt, row.UpdatedAt = "", 0, now
 		if row.Status == "paused" {
 			row.Status = "active"
@@ -223,14 +228,15 @@ func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
 			return nil, err
 		}
 	}
-	return nil, nil
+	return nil, resumeWork(c)
 }
 
 // BudgetsToSweep reports whether budget.sweep would change something in company:
 // a scope is paused for a budget that is not exhausted at now, or runs go on in
-// one that is, or an incident is open whose window has passed.
+// one that is, or an incident is open whose window has passed, or work is to be
+// woken that a budget had stopped.
 func BudgetsToSweep(tx *ledger.Tx, company string, now Time) bool {
-	if len(pastIncidents(tx, company, now, 1)) > 0 || len(staleReservations(tx, company, now, 1)) > 0 {
+	if workToResume(tx, company) || len(pastIncidents(tx, company, now, 1)) > 0 || len(staleReservations(tx, company, now, 1)) > 0 {
 		return true
 	}
 	for _, b := range Budgets(tx, company, now) {

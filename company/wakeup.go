@@ -102,6 +102,9 @@ type Wake struct {
 	InteractionStatus string `cbor:"20,keyasint,omitempty"`
 
 	atOnce bool // a run that it joins does not wait to be tried again later
+	// stopped is what the run was about that this wake takes the place of. Nobody
+	// asked for it anew, so who answers for it stays the same.
+	stopped *RunContext
 }
 
 // manual reports whether a person asked for exactly this wake; such a wake
@@ -291,6 +294,12 @@ func (w Wake) context(tx *ledger.Tx, a wakeTarget, by ledger.Actor) RunContext {
 	}
 	if w.Comment != "" {
 		ctx.CommentIDs = []string{w.Comment}
+	}
+	if w.stopped != nil {
+		by = ledger.Actor{Type: "system"}
+		if len(w.stopped.CommentIDs) > 0 {
+			ctx.CommentIDs = slices.Clone(w.stopped.CommentIDs)
+		}
 	}
 	switch by.Type {
 	case "user":

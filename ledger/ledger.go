@@ -56,8 +56,11 @@ const (
 	// ([SessionLease]), and says in a run why its lease was lost.
 	LevelLeases = 9
 	// LevelSheds lets the events of runs go after the time that the settings say. It
-	// came together with LevelLeases.
+	// is of the same level.
 	LevelSheds = 9
+	// LevelResumes wakes the agents whose work a budget had stopped, when it lets them
+	// go on: because it was raised, or its window has passed. Of the same level.
+	LevelResumes = 9
 	// FeatureLevel is the newest that this version knows.
 	FeatureLevel = 9
 )
