@@ -21,6 +21,10 @@ const (
 	// maxAttentionAsked bounds the questions on issues that are looked at, for the same
 	// reason.
 	maxAttentionAsked = company.MaxIssueLimit
+	// attentionWaited is how long a run waits before that is told, and
+	// maxAttentionWaits bounds the agents that are told of.
+	attentionWaited   = company.Time(60_000)
+	maxAttentionWaits = 50
 	// attentionDays is how long an item is kept, in days; nothing is archived yet.
 	attentionDays = 30
 )
@@ -114,7 +118,7 @@ type attentionDesk struct {
 }
 
 // attentionSources add the items of each noun.
-var attentionSources = []func(*attentionDesk){(*attentionDesk).approvals, (*attentionDesk).interactions, (*attentionDesk).budgets, (*attentionDesk).agents, (*attentionDesk).recoveries, (*attentionDesk).blockers, (*attentionDesk).joins}
+var attentionSources = []func(*attentionDesk){(*attentionDesk).approvals, (*attentionDesk).interactions, (*attentionDesk).budgets, (*attentionDesk).agents, (*attentionDesk).recoveries, (*attentionDesk).blockers, (*attentionDesk).joins, (*attentionDesk).waits}
 
 func (s *Server) attentionRoutes() []Route {
 	return []Route{{Method: "GET", Path: "/api/companies/{companyId}/attention", Tag: "companies", Summary: "List what waits for a person, newest first", Out: attentionFeed{}, Handle: readAttention,
@@ -308,6 +312,23 @@ func (d *attentionDesk) agents() {
 			WhyNow: "The agent's last run went wrong.", EntryRule: "agents.status = 'error'", ExitRule: "The agent leaves error.",
 			Verbs:  []attentionVerb{{"inspect", "Inspect", "Look at what went wrong."}, {"dismiss", "Dismiss", "Take note of it."}},
 			Detail: attentionDetail{"kind": "agent_error", "agentName": a.Name, "failureReasonExcerpt": a.ErrorReason, "images": []string{}}})
+	}
+}
+
+// waits adds the agents whose runs wait for what does not come by itself.
+func (d *attentionDesk) waits() {
+	all, why := company.LongWaits(d.tx, d.row.ID, d.now, attentionWaited, maxAttentionWaits)
+	for n, r := range all {
+		name, _ := company.AgentLabel(d.tx, d.row.ID, r.Agent)
+		item := attentionItem{SourceKind: "waiting_run", Severity: "high", ActivityAt: why[n].Since, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, OriginAgent: company.NullText(name), DedupKey: "waiting_run:" + r.ID,
+			Subject: attentionSubject{Kind: "agent", ID: r.Agent, Company: d.row.ID, Title: name, Status: string(r.Status), Href: d.href("agents/" + r.Agent), Metadata: attentionDetail{"runId": r.ID}},
+			WhyNow:  "A run of " + name + " waits: " + why[n].Text + ".", EntryRule: "a run waits for a minute and no node can take it", ExitRule: "The run begins, or ends.",
+			Verbs:  []attentionVerb{{"inspect", "Inspect", string(why[n].Do)}},
+			Detail: attentionDetail{"kind": "waiting_run", "runId": r.ID, "reason": why[n].Reason, "images": []string{}}}
+		if i, ok := company.IssueOf(d.tx, d.row.ID, r.Context.IssueID); ok {
+			item.RelatedIssue = new(d.issue(i))
+		}
+		d.add(item)
 	}
 }
 

@@ -170,6 +170,7 @@ func verdict(tx *ledger.Tx, i company.Issue) (text string, stuck bool) {
 	w, r := waitsOf(tx, i), readinessOf(tx, i)
 	live, running := liveOf(tx, i)
 	owner := i.Assignee != "" || i.AssigneeUser != ""
+	why, stop := company.StoppedBy(tx, i.Company, i.Assignee, i.ID)
 	switch {
 	case i.Status.Terminal():
 		return "The issue is " + string(i.Status) + ".", false
@@ -186,7 +187,7 @@ func verdict(tx *ledger.Tx, i company.Issue) (text string, stuck bool) {
 	case live > 0 && w.RetryAt != 0:
 		return "A run of the issue waits to try again.", false
 	case live > 0:
-		return "A run of the issue is queued.", false
+		return queued(tx, i)
 	case r.Unresolved > 0:
 		return fmt.Sprintf("The issue waits for %d issues that are not done.", r.Unresolved), false
 	case i.Status == company.IssueBlocked && len(i.BlockedBy) > 0:
@@ -199,6 +200,8 @@ func verdict(tx *ledger.Tx, i company.Issue) (text string, stuck bool) {
 		return "The issue has no assignee.", true
 	case i.AssigneeUser != "":
 		return "The issue is a person's.", false
+	case stop != "":
+		return "The issue does not go on: " + stop + ".", why == string(company.DeniedBudget) || why == string(company.DeniedNoProgress)
 	case w.Monitor != 0:
 		return "The issue's agent waits for something outside, and is woken when it is to look again.", false
 	case i.Status == company.IssueInProgress:
@@ -207,6 +210,20 @@ func verdict(tx *ledger.Tx, i company.Issue) (text string, stuck bool) {
 		return "The issue is in review, and nobody was asked to decide.", true
 	}
 	return "The issue is to do; its agent has no run for it.", true
+}
+
+// queued says why the first run of an issue waits.
+func queued(tx *ledger.Tx, i company.Issue) (text string, stuck bool) {
+	for _, r := range company.LiveRunsOnIssue(tx, i) {
+		if w, ok := company.WaitOf(tx, r, now()); ok {
+			text = "A run of the issue is queued: " + w.Text + "."
+			if w.Do != "" {
+				text += " To do: " + string(w.Do) + "."
+			}
+			return text, w.Lasting
+		}
+	}
+	return "A run of the issue is queued.", false
 }
 
 func blockersOf(tx *ledger.Tx, i company.Issue) blockerDiagnosis {

@@ -237,7 +237,9 @@ func listRuns(rc *Request) (Response, error) {
 			if agent != "" && r.Agent != agent || len(statuses) > 0 && !slices.Contains(statuses, string(r.Status)) {
 				continue
 			}
-			if out = append(out, listItem(r)); len(out) == limit {
+			item := listItem(r)
+			item.Waiting = waitOf(tx, r, now())
+			if out = append(out, item); len(out) == limit {
 				break
 			}
 		}

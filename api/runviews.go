@@ -126,10 +126,18 @@ type runView struct {
 	Identities      []runIdentity    `json:"identityHistory"`
 	RetryExhausted  company.NullText `json:"retryExhaustedReason"`
 	Silence         runSilence       `json:"outputSilence"`
+	Waiting         *company.Wait    `json:"waiting,omitempty"` // why it has not begun
+}
+
+func waitOf(tx *ledger.Tx, r company.Run, now company.Time) *company.Wait {
+	if w, ok := company.WaitOf(tx, r, now); ok {
+		return &w
+	}
+	return nil
 }
 
 func viewRun(tx *ledger.Tx, r company.Run, now company.Time) runView {
-	v := runView{Run: r, Context: snapshotOf(r), Execution: executionOf(tx, r), Identities: []runIdentity{}, Silence: silenceOf(r, now)}
+	v := runView{Run: r, Context: snapshotOf(r), Execution: executionOf(tx, r), Identities: []runIdentity{}, Silence: silenceOf(r, now), Waiting: waitOf(tx, r, now)}
 	v.StatusMessage, v.StatusUpdatedAt = statusMessage(r)
 	v.LastEventAt = v.StatusUpdatedAt
 	if r.IdentityContext != "" {
@@ -159,6 +167,7 @@ func statusMessage(r company.Run) (*string, company.Time) {
 
 // A runListItem is a run in a list, without what is long.
 type runListItem struct {
+	Waiting               *company.Wait      `json:"waiting,omitempty"`
 	ID                    string             `json:"id"`
 	Company               string             `json:"companyId"`
 	Agent                 string             `json:"agentId"`

@@ -28,6 +28,10 @@ const (
 	lowMemory = 64
 	// certificateEnds is how early a certificate that ends is told.
 	certificateEnds = 30 * 24 * time.Hour
+	// longWait is how long, in milliseconds, a run waits before that is told, and
+	// maxToldWaits bounds the agents that are told of.
+	longWait     = company.Time(60_000)
+	maxToldWaits = 10
 )
 
 // findings builds the checks of a doctor.
@@ -54,6 +58,7 @@ func (n *Node) Doctor(ctx context.Context) []api.Check {
 	f.scrub(n.Scrubbed())
 	f.certificate(n)
 	f.backups(n)
+	f.waiting(n)
 	return f
 }
 
@@ -294,4 +299,30 @@ func (f *findings) backups(n *Node) {
 		}
 	}
 	f.add("backups", api.CheckWarn, "the newest one in "+b.Dir+" is older than the schedule allows, or there is none", "see the node's log for why")
+}
+
+// waiting tells of runs that wait for what does not come by itself.
+func (f *findings) waiting(n *Node) {
+	told := 0
+	err := n.ledger.View(func(tx *ledger.Tx) error {
+		now := company.TimeOf(n.consensus.Now())
+		for _, row := range company.Companies(tx) {
+			runs, why := company.LongWaits(tx, row.ID, now, longWait, maxToldWaits-told)
+			for i, r := range runs {
+				name, _ := company.AgentLabel(tx, row.ID, r.Agent)
+				since := time.Duration(now-why[i].Since) * time.Millisecond
+				f.add("runs", api.CheckWarn, fmt.Sprintf("run %s of agent %s (%s) has waited %s: %s", r.ID, name, row.Name, since.Round(time.Second), why[i].Text), string(why[i].Do))
+			}
+			if told += len(runs); told >= maxToldWaits {
+				break
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		f.add("runs", api.CheckBad, err.Error(), "see the node's log")
+	case told == 0:
+		f.add("runs", api.CheckOK, "none waits for a node that can not be had", "")
+	}
 }

@@ -52,6 +52,7 @@ type Leader struct {
 	term     int                // counts what Lead was told
 	raftTerm uint64             // in which this node leads; 0: leases have the usual length
 	marks    uint64             // how many commands about leases were given
+	led      time.Duration      // when Lead was told last
 	leases   map[uint64]*lease  // by session
 	reload   bool               // read all timers anew
 	stale    map[[2]string]bool // timers to read anew, by company and agent
@@ -110,6 +111,7 @@ func (l *Leader) lead(leading bool, term uint64) {
 	l.mu.Lock()
 	l.leading, l.raftTerm = leading, term
 	l.term++
+	l.led = l.cfg.Clock()
 	l.leases, l.reload, l.changed = map[uint64]*lease{}, true, nil
 	l.mu.Unlock()
 	l.wake.set()
@@ -488,7 +490,8 @@ func (l *Leader) placeRuns(ctx context.Context) error {
 
 // giveUp ends the runs that no node could take for giveUpAfter, as the nodes are:
 // a run that can never start comes to a clear end, and its issue before the board.
-// Who leads anew gives the nodes that it has not heard yet the same time.
+// Who leads anew goes on from when the reasons were told, so that changes of the
+// leader do not put the end off; while a node is not heard, there is none.
 func (l *Leader) giveUp(ctx context.Context, waiting []placement) error {
 	l.mu.Lock()
 	term := l.term
@@ -507,7 +510,8 @@ func (l *Leader) giveUp(ctx context.Context, waiting []placement) error {
 		if !known {
 			since = now
 		}
-		if never[p.run] = since; now-since >= giveUpAfter {
+		told := p.since != 0 && time.Duration(company.TimeOf(l.cfg.Now())-p.since)*time.Millisecond >= giveUpAfter
+		if never[p.run] = since; now-since >= giveUpAfter || told {
 			over = append(over, p)
 		}
 	}
@@ -521,15 +525,18 @@ func (l *Leader) giveUp(ctx context.Context, waiting []placement) error {
 // tellWaiting says why runs wait, when it has not been said: of those that wait
 // for some time, a few at each look, and again only when the reasons change.
 func (l *Leader) tellWaiting(ctx context.Context, waiting []placement) error {
+	l.mu.Lock()
+	young := l.cfg.Clock()-l.led < l.cfg.Lease // nodes may be there that it has not heard yet
+	l.mu.Unlock()
 	seen := map[string]string{}
 	var tell []placement
 	for _, p := range waiting {
-		reasons := ""
-		for _, c := range p.why.Candidates {
-			reasons += c.Node + ":" + string(c.Refusal) + ";"
+		if young && slices.ContainsFunc(p.why.Candidates, func(c company.Candidate) bool { return c.Refusal == notHeard }) {
+			continue
 		}
+		why := reasons(p.why)
 		old, known := l.said[p.run]
-		if seen[p.run] = reasons; old == reasons && known {
+		if seen[p.run] = why; old == why && known || p.since != 0 {
 			continue
 		}
 		if len(tell) == waitsPerLook {

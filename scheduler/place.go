@@ -26,6 +26,8 @@ type placement struct {
 	session      uint64
 	why          company.Placement
 	never        bool // as the nodes are, none will ever take it
+	// since is when that was told of the run, for the same reasons; 0 for not yet.
+	since company.Time
 }
 
 // bench is a node with the room that is left on it. Its labels are those of the
@@ -145,6 +147,14 @@ func choose(tx *ledger.Tx, live []Beat, now company.Time, last string) (places, 
 	return places, waiting, last
 }
 
+// reasons are those of a placement, to compare.
+func reasons(p company.Placement) (s string) {
+	for _, c := range p.Candidates {
+		s += c.Node + ":" + string(c.Refusal) + ";"
+	}
+	return s
+}
+
 // notHeard is why a member of the mesh gets no run whose lease is not there.
 const notHeard = "is not heard"
 
@@ -181,6 +191,9 @@ func (p *placement) choose(tx *ledger.Tx, r company.Run, benches []bench, away [
 	})
 	if over := len(p.why.Candidates) - company.MaxCandidates; over > 0 {
 		p.why.Candidates, p.why.Omitted = p.why.Candidates[:company.MaxCandidates], over
+	}
+	if old, ok := company.PlacementOf(tx, r.Company, r.ID); ok && best < 0 && old.Node == "" && old.At >= r.ScheduledRetryAt && reasons(old) == reasons(p.why) {
+		p.since = old.At
 	}
 	return best
 }

@@ -237,3 +237,21 @@ func forgetNothing(t *testing.T, m *mesh, rng *rand.Rand, steps int) {
 	}
 	m.wantAuthority()
 }
+
+// A run that no node could ever take ends in time, however often the leader changes
+// meanwhile: the time counts from when the reasons were told.
+func TestChangesOfTheLeaderDoNotPutOffTheEnd(t *testing.T) {
+	run(t, 2, func(t *testing.T, m *mesh) {
+		ada := m.agent(acme, "ada", "sleep 1s", `{"placement":{"programs":["claude"]}}`)
+		time.Sleep(2 * time.Second)
+		r := m.invoke(acme, ada)
+		for n := range 6 {
+			time.Sleep(giveUpAfter / 5)
+			m.elect(n % 2)
+		}
+		time.Sleep(time.Minute)
+		if r = m.run(r.ID); r.Status != company.RunFailed || r.ErrorCode != "no_node" {
+			t.Errorf("after 13 minutes and six leaders the run is %s, %s: %+v", r.Status, r.ErrorCode, m.placement(r.ID))
+		}
+	})
+}

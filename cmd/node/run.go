@@ -20,6 +20,10 @@ type runRow struct {
 	ErrorCode        *string `json:"errorCode"`
 	CreatedAt        string  `json:"createdAt"`
 	NodeID           string  `json:"nodeId"`
+	Waiting          *struct {
+		Text string  `json:"text"`
+		Do   *string `json:"do"`
+	} `json:"waiting"`
 }
 
 // A runDetail is a run with what it was about, how it went and what came of it.
@@ -73,6 +77,12 @@ func (r runDetail) print(w io.Writer, names, nodes map[string]string) {
 	}
 	if r.LogBytes != nil {
 		line("log", fmt.Sprintf("%d bytes: selvage run log %s", *r.LogBytes, r.ID))
+	}
+	if r.Waiting != nil {
+		line("waits", r.Waiting.Text)
+		if r.Waiting.Do != nil {
+			line("to do", *r.Waiting.Do)
+		}
 	}
 	if r.Error != nil {
 		line("error", *r.Error)
@@ -133,10 +143,12 @@ func runCommand(c *cli) *cobra.Command {
 					why := "-"
 					if r.Error != nil {
 						why = *r.Error
+					} else if r.Waiting != nil {
+						why = "waits: " + r.Waiting.Text
 					}
 					t = append(t, []string{r.ID, cmp.Or(names[r.AgentID], short(r.AgentID)), r.Status, r.InvocationSource, dash(nodes[r.NodeID]), ago(r.CreatedAt), why})
 				}
-				table(w, "RUN AGENT STATUS SOURCE NODE CREATED ERROR", t)
+				table(w, "RUN AGENT STATUS SOURCE NODE CREATED WHY", t)
 			})
 		},
 	}

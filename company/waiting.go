@@ -1,0 +1,158 @@
+package company
+
+import (
+	"strings"
+
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A Wait is why a run that has not begun does not begin.
+type Wait struct {
+	Reason string `json:"reason"` // such as no_node, for programs
+	Text   string `json:"text"`   // such as "no node has program claude"
+	// Lasting is set when the reason does not pass until somebody does something: Do.
+	Lasting bool     `json:"lasting"`
+	Do      NullText `json:"do"`
+	Since   Time     `json:"since"`
+}
+
+// WaitOf returns why a run waits at now; ok is false for one that has begun or ended.
+func WaitOf(tx *ledger.Tx, r Run, now Time) (w Wait, ok bool) {
+	if r.Status != RunQueued && r.Status != RunScheduledRetry {
+		return w, false
+	}
+	w = Wait{Reason: "node", Text: "it waits for a node", Since: max(r.CreatedAt, r.ScheduledRetryAt)}
+	reason, stop := StoppedBy(tx, r.Company, r.Agent, r.Context.IssueID)
+	switch {
+	case r.Session != 0:
+		w.Reason, w.Text = "starting", "its node is about to start it"
+	case stop != "":
+		w.Reason, w.Text = reason, stop
+	case r.ScheduledRetryAt > now:
+		w.Reason, w.Text, w.Since = "retry_later", "it is tried again at "+r.ScheduledRetryAt.String(), r.CreatedAt
+	case RoomForRuns(tx, r.Company, r.Agent) <= 0:
+		w.Reason, w.Text = "concurrency_limit", "its agent has as many runs at work as it may have (maxConcurrentRuns)"
+	case r.deferred(tx):
+		w.Reason, w.Text = "run_at_work", "another run of its agent is at work on the same issue"
+	default:
+		if p, told := PlacementOf(tx, r.Company, r.ID); told && p.Node == "" && len(p.Candidates) > 0 {
+			p.explain(tx, r, &w)
+		}
+	}
+	return w, true
+}
+
+// StoppedBy says why no run of an agent begins now about an issue, "" for none: as a
+// code and in words. Both are empty when nothing stops it.
+func StoppedBy(tx *ledger.Tx, company, agent, issue string) (reason, text string) {
+	if h, halted := Halted(tx); halted {
+		if text = "everything is stopped (selvage resume lets it go on)"; h.Reason != "" {
+			text = "everything is stopped: " + h.Reason + " (selvage resume lets it go on)"
+		}
+		return string(DeniedMeshStopped), text
+	}
+	row, _ := companies.Get(tx, company, company)
+	a, _ := agents.Get(tx, company, agent)
+	p, _ := projects.Get(tx, company, ProjectOfIssue(tx, company, issue))
+	switch {
+	case row.Status == CompanyArchived:
+		return string(DeniedCompany), "the company is archived"
+	case row.Status == CompanyPaused && row.PauseReason == pausedForBudget:
+		return string(DeniedBudget), "paused by its budget, that of company " + row.Name
+	case row.Status == CompanyPaused:
+		return string(DeniedCompany), "the company is paused (selvage company resume)"
+	case a.Status == AgentPaused && a.PauseReason == pausedForBudget:
+		return string(DeniedBudget), "paused by its budget, that of agent " + a.Name
+	case a.Status == AgentPaused && a.PauseReason == pausedForNoProgress:
+		return string(DeniedNoProgress), "agent " + a.Name + " is paused: its runs came to nothing"
+	case a.Status == AgentPaused:
+		return string(DeniedAgent), "agent " + a.Name + " is paused (selvage agent resume)"
+	case a.Status == AgentPendingApproval:
+		return string(DeniedAgent), "agent " + a.Name + " is not approved yet"
+	case issue != "" && p.PauseReason == pausedForBudget:
+		return string(DeniedBudget), "paused by its budget, that of project " + p.Name
+	}
+	return "", ""
+}
+
+// passing are the beginnings of refusals that pass when other work ends.
+var passing = []string{"all slots are taken", "takes no runs now", "has not "}
+
+// maxToldNodes bounds the nodes that a text names.
+const maxToldNodes = 4
+
+// explain says why no node takes r.
+func (p Placement) explain(tx *ledger.Tx, r Run, w *Wait) {
+	var each []string
+	same, lasting := true, true
+	for n, c := range p.Candidates {
+		why := string(c.Refusal)
+		if why == "" {
+			return // decided before something changed
+		}
+		for _, begins := range passing {
+			if strings.HasPrefix(why, begins) {
+				lasting = false
+			}
+		}
+		same = same && c.Refusal == p.Candidates[0].Refusal
+		if n < maxToldNodes {
+			node, _ := ledger.FindNode(tx, identity.NodeID(c.Node))
+			each = append(each, node.Name+" "+why)
+		}
+	}
+	first := string(p.Candidates[0].Refusal)
+	what, lacks := strings.CutPrefix(first, "has no ")
+	switch {
+	case same && lacks:
+		w.Text = "no node has " + strings.Replace(what, "GPU", "a GPU", 1)
+	case same:
+		w.Text = "of every node: " + first
+	default:
+		if w.Text = strings.Join(each, "; "); len(p.Candidates)+p.Omitted > maxToldNodes {
+			w.Text += "; and others"
+		}
+	}
+	w.Reason, w.Lasting = "no_node", lasting
+	if !lasting {
+		w.Reason = "no_slot"
+		return
+	}
+	a, _ := agents.Get(tx, r.Company, r.Agent)
+	w.Do = NullText(remedy(w.Text, a.Name))
+}
+
+// remedy says what to do about nodes that do not take the runs of an agent.
+func remedy(why, agent string) string {
+	name := `"` + agent + `"`
+	_, program, lacks := strings.Cut(why, " program ")
+	program, _, _ = strings.Cut(program, ";")
+	switch {
+	case lacks:
+		return "install " + program + " on a node, or change the adapter: selvage agent update " + name + " --adapter TYPE --config JSON"
+	case strings.Contains(why, " adapter "):
+		return "change the adapter: selvage agent update " + name + " --adapter TYPE --config JSON"
+	case strings.Contains(why, "is cordoned"), strings.Contains(why, "is being drained"):
+		return "let a node take runs again: selvage node uncordon NODE"
+	case strings.Contains(why, "is not heard"):
+		return "bring the node back; if it is gone for good: selvage node remove NODE"
+	}
+	return "bring a node that fits, or change runtimeConfig.placement: selvage agent update " + name + " --runtime JSON"
+}
+
+// LongWaits returns, of each agent of a company, the run that has waited longest for a
+// reason that does not pass by itself, when that is bound or more; up to n.
+func LongWaits(tx *ledger.Tx, company string, now, bound Time, n int) (out []Run, why []Wait) {
+	seen := map[string]bool{}
+	for _, r := range LiveRunsOf(tx, company) {
+		if len(out) == n {
+			break
+		}
+		if w, ok := WaitOf(tx, r, now); ok && w.Lasting && now-w.Since >= bound && !seen[r.Agent] {
+			seen[r.Agent] = true
+			out, why = append(out, r), append(why, w)
+		}
+	}
+	return out, why
+}
