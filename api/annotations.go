@@ -59,7 +59,7 @@ type shownAnnotation struct {
 func (s *Server) annotationRoutes() []Route {
 	const tag, base = "issues", "/api/issues/{id}/documents/{key}/annotations"
 	return []Route{
-		{Method: "GET", Path: base, Tag: tag, Summary: "List the remarks on a document", Out: []shownAnnotation{}, Query: []Param{{Name: "status", Doc: "open or resolved; all without"}}, Handle: listAnnotations},
+		{Method: "GET", Path: base, Tag: tag, Summary: "List the remarks on a document", Out: []shownAnnotation{}, Query: remarkParams, Handle: listAnnotations},
 		{Method: "POST", Path: base, Tag: tag, Summary: "Remark on a part of a document", In: annotationBody{}, Out: shownAnnotation{}, Status: 201, Handle: newAnnotation},
 		{Method: "GET", Path: base + "/{threadId}", Tag: tag, Summary: "Read a thread of remarks", Out: shownAnnotation{}, Handle: readAnnotation},
 		{Method: "PATCH", Path: base + "/{threadId}", Tag: tag, Summary: "Resolve a thread of remarks, or open it again", In: annotationPatch{}, Out: shownAnnotation{}, Handle: patchAnnotation},
@@ -75,14 +75,44 @@ func showAnnotation(a company.Annotation, d company.Document, text string) shown
 	return out
 }
 
+// remarkParams are the parameters of a list of threads.
+var remarkParams = []Param{
+	{Name: "status", Doc: "open, resolved or all (default)"},
+	{Name: "includeComments", Doc: "false: comments are empty lists (default true)"},
+}
+
+// wantedRemarks reads remarkParams and returns what leaves only the threads that
+// they ask for.
+func wantedRemarks(rc *Request) (only func([]company.Annotation) []company.Annotation, err error) {
+	status, comments := rc.Query("status"), true
+	switch status {
+	case "", "all", "open", "resolved":
+	default:
+		return nil, Invalid("Invalid status: expected open, resolved or all")
+	}
+	if rc.Query("includeComments") != "" {
+		if comments, err = rc.QueryBool("includeComments"); err != nil {
+			return nil, err
+		}
+	}
+	return func(list []company.Annotation) []company.Annotation {
+		list = slices.DeleteFunc(list, func(a company.Annotation) bool { return status != "" && status != "all" && a.Status != status })
+		for n := range list {
+			if !comments {
+				list[n].Comments = []company.AnnotationComment{}
+			}
+		}
+		return list
+	}, nil
+}
+
 func listAnnotations(rc *Request) (Response, error) {
-	status := rc.Query("status")
-	if status != "" && status != "open" && status != "resolved" {
-		return Response{}, Invalid("Invalid status: expected open or resolved")
+	only, err := wantedRemarks(rc)
+	if err != nil {
+		return Response{}, err
 	}
 	return ofDocument(func(tx *ledger.Tx, d company.Document) (any, error) {
-		list, text := company.AnnotationsOf(tx, d), d.Text(tx)
-		list = slices.DeleteFunc(list, func(a company.Annotation) bool { return status != "" && a.Status != status })
+		list, text := only(company.AnnotationsOf(tx, d)), d.Text(tx)
 		out := make([]shownAnnotation, len(list))
 		for n, a := range list {
 			out[n] = showAnnotation(a, d, text)

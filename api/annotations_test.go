@@ -29,6 +29,10 @@ func TestAnnotationsThroughTheAPI(t *testing.T) {
 	h.call("PATCH", path+"/"+id, `{"status":"gone"}`).want(t, 400, "status")
 	h.call("PATCH", path+"/"+id, `{"status":"resolved"}`).want(t, 200, `"resolvedByUserId":"`+LocalBoard)
 	h.call("GET", path+"?status=open", "").want(t, 200, "[]")
+	h.call("GET", path+"?status=all&includeComments=true", "").want(t, 200, `"body":"Which arm?"`) // as the page of an issue asks
+	h.call("GET", path+"?status=all&includeComments=false", "").want(t, 200, `"comments":[]`)
+	h.call("GET", path+"?status=gone", "").want(t, 400, "open, resolved or all")
+	h.call("GET", path+"?includeComments=maybe", "").want(t, 400, "includeComments")
 	h.call("POST", path+"/"+id+"/comments", `{"body":"Or not"}`).want(t, 201, `"status":"open"`)
 	h.call("PUT", doc, `{"format":"markdown","body":"# Plan","baseRevisionId":"`+first+`"}`).want(t, 200, "")
 	h.call("GET", path+"/"+id, "").want(t, 200, `"anchorState":"orphaned"`).want(t, 200, `"currentRevisionNumber":2`)

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
@@ -18,7 +17,7 @@ type shownRoutineRemark struct {
 func (s *Server) routineAnnotationRoutes() []Route {
 	const tag, base = "routines", "/api/routines/{id}/description/annotations"
 	return []Route{
-		{Method: "GET", Path: base, Tag: tag, Summary: "List the remarks on a routine's description", Out: []shownRoutineRemark{}, Query: []Param{{Name: "status", Doc: "open or resolved; all without"}}, Handle: listRoutineRemarks},
+		{Method: "GET", Path: base, Tag: tag, Summary: "List the remarks on a routine's description", Out: []shownRoutineRemark{}, Query: remarkParams, Handle: listRoutineRemarks},
 		{Method: "POST", Path: base, Tag: tag, Summary: "Remark on a part of a routine's description", In: annotationBody{}, Out: shownRoutineRemark{}, Status: 201, Handle: newRoutineRemark},
 		{Method: "GET", Path: base + "/{threadId}", Tag: tag, Summary: "Read a thread of remarks on a routine's description", Out: shownRoutineRemark{},
 			Handle: func(rc *Request) (Response, error) { return routineRemarkAt(rc, threadID(rc)) }},
@@ -32,17 +31,17 @@ func showRoutineRemark(r company.Routine, a company.Annotation) shownRoutineRema
 }
 
 func listRoutineRemarks(rc *Request) (Response, error) {
-	status, out := rc.Query("status"), []shownRoutineRemark{}
-	if status != "" && status != "open" && status != "resolved" {
-		return Response{}, Invalid("Invalid status: expected open or resolved")
+	out := []shownRoutineRemark{}
+	only, err := wantedRemarks(rc)
+	if err != nil {
+		return Response{}, err
 	}
-	err := rc.View(func(tx *ledger.Tx) error {
+	err = rc.View(func(tx *ledger.Tx) error {
 		r, err := routineIn(tx, rc)
 		if err != nil {
 			return err
 		}
-		list := slices.DeleteFunc(company.AnnotationsOf(tx, company.DescriptionOf(r)), func(a company.Annotation) bool { return status != "" && a.Status != status })
-		for _, a := range list {
+		for _, a := range only(company.AnnotationsOf(tx, company.DescriptionOf(r))) {
 			out = append(out, showRoutineRemark(r, a))
 		}
 		return nil

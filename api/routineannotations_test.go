@@ -28,6 +28,10 @@ func TestRemarksOnTheDescriptionOfARoutine(t *testing.T) {
 	h.call("POST", thread+"/comments", `{"body":"x","issueCommentId":"`+NewID()+`"}`).want(t, 404, "Comment not found")
 	h.call("PATCH", thread, `{"status":"resolved"}`).want(t, 200, `"resolvedByUserId":"local-board"`)
 	h.call("GET", on+"?status=open", "").want(t, 200, "[]")
+	h.call("GET", on+"?status=all&includeComments=true", "").want(t, 200, `"body":"Which?"`) // as the page of an issue asks
+	h.call("GET", on+"?status=all&includeComments=false", "").want(t, 200, `"comments":[]`)
+	h.call("GET", on+"?status=gone", "").want(t, 400, "open, resolved or all")
+	h.call("GET", on+"?includeComments=maybe", "").want(t, 400, "includeComments")
 	h.call("PATCH", "/api/routines/"+routine, `{"description":"Only write."}`).want(t, 200, "")
 	h.call("GET", thread, "").want(t, 200, `"anchorState":"orphaned"`)
 	h.call("POST", on, strings.Replace(body, "Which?", "About what was", 1)).want(t, 201, "orphaned") // a kept version
