@@ -86,6 +86,7 @@ type bench struct {
 	m     *mesh
 	load  *workload
 	rival *etcd
+	fail  context.CancelCauseFunc // ends the run with an error: what is measured from here on would be wrong
 }
 
 func main() {
@@ -170,7 +171,9 @@ func run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	fmt.Printf("machine: %s, %d cores, %s, %s\nat the beginning %s\n", cpuModel(), runtime.NumCPU(), memTotal(), kernel(), now)
-	b := &bench{Config: c}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	b := &bench{Config: c, fail: fail}
 	if slices.ContainsFunc(todo, func(p part) bool { return !slices.Contains(alone, p.name) }) {
 		if b.m, err = startMesh(ctx, c); err != nil {
 			return err
@@ -188,7 +191,7 @@ func run(ctx context.Context, c Config) (err error) {
 		}
 		err := p.run(ctx, b)
 		stop()
-		if err := errors.Join(err, ctx.Err()); err != nil {
+		if err := errors.Join(err, context.Cause(ctx)); err != nil {
 			return fmt.Errorf("part %s: %w", p.name, err)
 		}
 		fmt.Printf("# part %s took %s\n", p.name, time.Since(began).Round(time.Second))
@@ -212,6 +215,7 @@ func (b *bench) ready(ctx context.Context, p part) (err error) {
 		if b.load, err = b.m.prepare(ctx, b.Clients); err != nil {
 			return err
 		}
+		b.load.fail = b.fail
 	}
 	if p.name == "create" {
 		return nil

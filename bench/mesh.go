@@ -26,8 +26,9 @@ const (
 	sleeperSeconds = 7200
 )
 
-// errExhausted says that every loaded issue was claimed.
-var errExhausted = errors.New("no issue left")
+// errExhausted says that every loaded issue was claimed: it ends the run, for a
+// round that goes on without issues measures nothing.
+var errExhausted = errors.New("every loaded issue was claimed: run it again with more of them (-issues)")
 
 type nodeInfo struct {
 	Name string `json:"name"`
@@ -144,6 +145,7 @@ type workload struct {
 	agents  []worker
 	issues  []string
 	next    atomic.Int64
+	fail    context.CancelCauseFunc // see bench
 }
 
 type worker struct{ id, token, run string }
@@ -231,6 +233,7 @@ func (l *workload) fill(ctx context.Context, n, clients int) error {
 func (l *workload) claim(ctx context.Context, node, w int) error {
 	k := l.next.Add(1) - 1
 	if k >= int64(len(l.issues)) {
+		l.fail(errExhausted)
 		return errExhausted
 	}
 	a := l.agents[w%len(l.agents)]

@@ -23,6 +23,9 @@ func (b *bench) round(ctx context.Context, clients int, d time.Duration, f op) t
 	before := b.m.counters()
 	r := measure(ctx, clients, d, f)
 	after := b.m.counters()
+	if r.n() == 0 && ctx.Err() == nil {
+		b.fail(fmt.Errorf("nothing succeeded in a round of %s: %d conflicts, %d errors (%v)", d, r.conflicts, r.errors, r.last))
+	}
 	return timed{r, per(after.cpuMicros-before.cpuMicros, r.n()), per(after.syncs-before.syncs, r.n()) / float64(len(b.m.nodes))}
 }
 
@@ -37,10 +40,12 @@ func (t timed) String() string {
 	return s
 }
 
-// rows measures f once and prints a line.
+// row measures f once and prints a line, unless the run ends meanwhile.
 func (b *bench) row(ctx context.Context, what, want string, clients int, f op) timed {
 	t := b.round(ctx, clients, b.Seconds, f)
-	row(what, t.String(), want)
+	if ctx.Err() == nil {
+		row(what, t.String(), want)
+	}
 	return t
 }
 
@@ -98,6 +103,9 @@ func one(ctx context.Context, b *bench) error {
 	var ours, theirs []float64
 	for r := range b.Rounds {
 		o := measure(ctx, 1, b.Seconds/2, b.load.checkoutAt(leader))
+		if ctx.Err() != nil {
+			return nil // run says why
+		}
 		ours = append(ours, o.quantile(.5).Seconds()*1e3)
 		if b.rival != nil {
 			theirs = append(theirs, measure(ctx, 1, b.Seconds/2, b.rival.claim(1000+r)).quantile(.5).Seconds()*1e3)
