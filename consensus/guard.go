@@ -11,7 +11,7 @@ import (
 // errStalled is why a leader with a stalled disk sends nothing.
 var errStalled = errors.New("disk of this leader is stalled")
 
-// guard is raft's transport with six things added:
+// guard is raft's transport with eight things added:
 //
 //   - a leader whose disk stalls falls silent, so that another is elected
 //     (raft's heartbeats do not touch the disk and would go on for ever);
@@ -23,7 +23,10 @@ var errStalled = errors.New("disk of this leader is stalled")
 //   - heartbeats to all peers leave together (beat): a leader that has nothing
 //     to do wakes once for all of them;
 //   - a pipeline whose answers raft no longer takes is closed (guardPipeline);
-//   - when each peer last answered, for the autopilot.
+//   - when each peer last answered, for the autopilot;
+//   - a follower whose disk refuses entries is asked again at a steady pace (refused);
+//   - a follower that is far behind gets no pipeline: raft's sends one message for
+//     each trigger or commit time-out, and without it all that is missing at once.
 type guard struct {
 	*raft.NetworkTransport
 	watch *diskWatch
@@ -48,6 +51,7 @@ type guardPeer struct {
 	header     raft.RPCHeader
 	sentLast   uint64 // index of the last entry sent
 	sentCommit uint64 // highest commit index sent
+	matched    uint64 // last entry that it confirmed, outside of pipelines
 	announcing bool
 
 	// What the peer confirmed: that in ackTerm we lead, as of round ackRound.
@@ -77,7 +81,7 @@ func (g *guard) sending(id raft.ServerID, address raft.ServerAddress, a *raft.Ap
 		g.peers[id] = p
 	}
 	if a.Term > p.term {
-		p.term, p.sentLast, p.sentCommit = a.Term, 0, 0
+		p.term, p.sentLast, p.sentCommit, p.matched = a.Term, 0, 0, 0
 	}
 	p.address, p.header = address, a.RPCHeader
 	if n := len(a.Entries); n > 0 {
@@ -98,6 +102,9 @@ func (g *guard) answered(id raft.ServerID, a *raft.AppendEntriesRequest, r *raft
 	p.contact = time.Now()
 	if !r.Success || r.Term != a.Term {
 		return
+	}
+	if n := len(a.Entries); n > 0 && a.Term == p.term {
+		p.matched = max(p.matched, a.Entries[n-1].Index)
 	}
 	switch {
 	case a.Term > p.ackTerm:
@@ -121,7 +128,26 @@ func (g *guard) AppendEntries(id raft.ServerID, to raft.ServerAddress, a *raft.A
 		return err
 	}
 	g.answered(id, a, r, round)
+	if len(a.Entries) > 0 && !r.Success && !r.NoRetryBackoff && r.Term == a.Term {
+		g.refused(a.Entries)
+		r.NoRetryBackoff = true
+	}
 	return nil
+}
+
+// refused waits until a follower that could not store entries is sent them again.
+func (g *guard) refused(entries []*raft.Log) {
+	size := 0
+	for _, l := range entries {
+		size += len(l.Data)
+	}
+	wait := min(max(time.Duration(size)*time.Second/refusedRate, refusedLeast), refusedMost)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-g.done:
+	}
 }
 
 // beat holds a heartbeat to a peer back until the next moment at which heartbeats
@@ -148,11 +174,22 @@ func (g *guard) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddress) (
 	if g.silent() {
 		return nil, errStalled
 	}
+	if g.behind(id) {
+		return nil, raft.ErrPipelineReplicationNotSupported
+	}
 	p, err := g.NetworkTransport.AppendEntriesPipeline(id, to)
 	if err != nil {
 		return nil, err
 	}
 	return newGuardPipeline(p, g, id, to), nil
+}
+
+// behind tells whether a follower lacks more than one message of what is committed.
+func (g *guard) behind(id raft.ServerID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := g.peers[id]
+	return p != nil && p.matched > 0 && p.matched+maxAppendEntries < p.sentCommit
 }
 
 // A guardPipeline closes the pipeline below it once an answer has passed after

@@ -168,6 +168,7 @@ type node struct {
 	fs    *vfs.MemFS
 	wrap  func(vfs.FS) vfs.FS // nil: none
 	dir   string              // set for a node on the real disk
+	keep  uint64              // what its disk keeps free, in bytes; 1 when it is 0
 	store *store.Store
 	led   *ledger.Ledger
 	cons  *Consensus
@@ -287,7 +288,7 @@ func (n *node) start() {
 		log = slog.New(slog.NewTextHandler(n.m.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", n.id().Short())
 	}
 	var err error
-	if n.store, err = store.Open(dir+"/state", store.Options{FS: fs, Small: true, ReserveBytes: 1}); err != nil {
+	if n.store, err = store.Open(dir+"/state", store.Options{FS: fs, Small: true, ReserveBytes: max(n.keep, 1)}); err != nil {
 		n.m.t.Fatal(err)
 	}
 	if n.led, err = ledger.Open(ledger.Config{Span: n.store.Span('s'), Mux: testMux()}); err != nil {

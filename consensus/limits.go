@@ -85,6 +85,13 @@ const (
 	rpcTimeout = 3 * time.Second
 	// snapshotScale gives a snapshot rpcTimeout for each so many bytes.
 	snapshotScale = 64 << 10
+	// A follower that refused entries because its disk is full gets them again after
+	// refusedLeast, or where they are many after what they take at refusedRate bytes a
+	// second, up to refusedMost. Raft's own wait doubles up to 10 s, and the follower
+	// would be behind for that long when there is room again.
+	refusedLeast = 100 * time.Millisecond
+	refusedMost  = time.Second
+	refusedRate  = 16 << 20
 	// dialTimeout bounds opening a stream to a peer.
 	dialTimeout = 2 * time.Second
 	// maxRaftStreams bounds the raft streams accepted from one peer: its pool,

@@ -37,6 +37,9 @@ const (
 	// be. At 1 GB/s measureBytes are written in 8 ms, far less than the reserve.
 	measureEvery = time.Second
 	measureBytes = 8 << 20
+	// lookEvery is the same while the disk is full: everybody who is refused waits
+	// for the look that finds room. A look takes microseconds.
+	lookEvery = 50 * time.Millisecond
 
 	// DefaultSlowAfter is how long one disk operation may take before
 	// [Options.OnSlowDisk] hears of it.

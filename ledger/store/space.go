@@ -11,7 +11,8 @@ import (
 )
 
 // space watches the free space of the file system that holds the store. It has
-// no goroutine: whoever writes measures when the last reading is old.
+// no goroutine: whoever writes, or asks whether it may, measures when the last
+// reading is old, and while the disk is full sooner.
 //
 // There are three lines. Below the reserve no new work is taken in. Below half
 // of it the raft log takes no more entries either; votes and the state of what
@@ -49,8 +50,11 @@ func (sp *space) measure(force bool) {
 }
 
 func (sp *space) measureLocked(force bool) {
-	now := time.Now()
-	if !force && sp.written < measureBytes && now.Sub(sp.at) < measureEvery {
+	now, every := time.Now(), measureEvery
+	if sp.full {
+		every = lookEvery
+	}
+	if !force && sp.written < measureBytes && now.Sub(sp.at) < every {
 		return
 	}
 	sp.at, sp.written = now, 0
