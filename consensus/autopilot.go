@@ -30,6 +30,7 @@ type seat struct {
 	member  bool          // admitted and not revoked
 	outdone bool          // a later incarnation of its node has a seat too
 	alive   bool          // seen by discovery and by raft
+	stopped bool          // its state machine applies nothing more, until it is upgraded
 	well    time.Duration // how long it has been alive and caught up
 	gone    time.Duration // how long it has not been alive
 }
@@ -62,9 +63,10 @@ func (k moveKind) String() string { return [...]string{"stay", "promote", "demot
 //     allow that may vote, dead or alive. Two nodes have one voter: two would
 //     need both. From an odd number two are promoted, one after the other, and
 //     the first only when the second stands ready.
-//  3. A dead voter, or one that may not vote any more, is replaced when another
-//     stands ready: first the promotion, then the demotion. Without one it
-//     keeps its seat, for it may come back.
+//  3. A dead voter, one that has stopped applying, or one that may not vote any
+//     more, is replaced when another stands ready: first the promotion, then the
+//     demotion. Without one it keeps its seat: the dead may come back, and who has
+//     stopped still keeps the log, so fewer could fail without its vote.
 //  4. Voters are spread over zones, as far as rules 2 and 3 leave a choice.
 func plan(seats []seat, want int, settled time.Duration) move {
 	var voters, living, capable int
@@ -80,7 +82,7 @@ func plan(seats []seat, want int, settled time.Duration) move {
 		}
 		if s.member && s.may && !s.outdone {
 			capable++
-			if !s.voter && s.alive && s.well >= settled {
+			if !s.voter && s.alive && !s.stopped && s.well >= settled {
 				candidates = append(candidates, s)
 			}
 		}
@@ -98,7 +100,7 @@ func plan(seats []seat, want int, settled time.Duration) move {
 		}
 		return v > 0 && l > v/2
 	}
-	good := func(s seat) bool { return s.alive && s.may && s.member && !s.outdone }
+	good := func(s seat) bool { return s.alive && !s.stopped && s.may && s.member && !s.outdone }
 
 	for _, s := range seats {
 		switch {
@@ -148,7 +150,7 @@ func plan(seats []seat, want int, settled time.Duration) move {
 // hopeful tells whether a living server may yet become a candidate.
 func hopeful(seats []seat) bool {
 	return slices.ContainsFunc(seats, func(s seat) bool {
-		return !s.voter && s.alive && s.may && s.member && !s.outdone
+		return !s.voter && s.alive && !s.stopped && s.may && s.member && !s.outdone
 	})
 }
 
@@ -179,11 +181,8 @@ func (c *Consensus) autopilot(ctx context.Context, term uint64) {
 	memory := map[raft.ServerID]*health{}
 	interval := min(autopilotInterval, max(c.cfg.Stabilisation, autopilotLeast))
 	for sleep(ctx, interval) == nil {
-		if err := c.cfg.MayLead(); err != nil && c.otherVoters() > 0 {
-			c.log.Warn("consensus: this node must not lead, handing on", "err", err)
-			if err := c.leadTransfer(ctx); err != nil {
-				c.log.Warn("consensus: hand leadership on", "err", err)
-			}
+		if err := cmp.Or(c.cfg.State.Err(), c.cfg.MayLead()); err != nil && c.otherVoters() > 0 {
+			c.handOn(ctx, err)
 			continue
 		}
 		seats, writable := c.look(ctx, memory)
@@ -278,7 +277,8 @@ func (c *Consensus) look(ctx context.Context, memory map[raft.ServerID]*health) 
 		}
 		p := answers[i]
 		alive := v.self || c.cfg.Alive(node) && now.Sub(c.trans.contact(s.ID)) < aliveContact*c.pace.election()
-		well := v.self || alive && p != nil && p.writable && p.last+maxLag >= last
+		v.stopped = v.self && c.cfg.State.Err() != nil || p != nil && p.stopped
+		well := v.self || alive && p != nil && p.writable && !p.stopped && p.last+maxLag >= last
 		if alive != h.alive {
 			h.alive, h.since = alive, now
 		}

@@ -13,7 +13,7 @@ import (
 
 // seats are written as words: a letter, then what differs from a living member
 // that may vote and has been well for long: v voter, * the leader, d dead for a
-// minute, D dead for two days, n new (not yet well), o outdone by a later
+// minute, D dead for two days, n new (not yet well), s stopped, o outdone by a later
 // incarnation, x no member, - may not vote, 1-3 its zone.
 func parseSeats(words ...string) (out []seat) {
 	for _, w := range words {
@@ -30,6 +30,8 @@ func parseSeats(words ...string) (out []seat) {
 				s.alive, s.well, s.gone = false, 0, 48*time.Hour
 			case 'n':
 				s.well = time.Second
+			case 's':
+				s.stopped = true
 			case 'o':
 				s.outdone = true
 			case 'x':
@@ -73,6 +75,12 @@ func TestPlan(t *testing.T) {
 		{"who may not vote is replaced", parseSeats("a*", "bv", "cv-", "d"), "promote d"},
 		{"and demoted", parseSeats("a*", "bv", "cv-", "dv"), "demote c"},
 		{"who may not vote is no candidate", parseSeats("a*", "b", "c-"), "stay"},
+		{"who can not follow is replaced", parseSeats("a*", "bv", "cvs", "d"), "promote d"},
+		{"and demoted, too", parseSeats("a*", "bv", "cvs", "dv"), "demote c"},
+		{"who can not follow is no candidate", parseSeats("a*", "b", "cs"), "stay"},
+		{"nor one to wait for", parseSeats("a*", "bv", "cs"), "demote b"},
+		{"without another its vote is worth more than none", parseSeats("a*", "bv", "cvs"), "stay"},
+		{"also among five", parseSeats("a*", "bv", "cv", "dv", "evs"), "stay"},
 		{"a free zone is taken", parseSeats("a*1", "bv1", "cv2", "d3"), "promote d"},
 		{"zones are spread as they can be", parseSeats("a*1", "bv1", "cv2", "d2"), "stay"},
 		{"a crowded zone gives one up", parseSeats("a*1", "bv1", "cv1", "d2"), "promote d"},

@@ -25,6 +25,10 @@ type StateMachine interface {
 	ApplyBatch([]ledger.LogEntry) [][]byte
 	// Applied returns the index of the last entry applied.
 	Applied() uint64
+	// Err tells why it has stopped applying, for good (it met what only a newer
+	// version knows), and nil while it goes on. A node that has stopped keeps its log
+	// and votes, and does not lead; the autopilot replaces it.
+	Err() error
 	// Snapshot returns the state as it is now, at once; writing it out goes on
 	// beside further applies.
 	Snapshot() (Snapshot, error)

@@ -168,6 +168,7 @@ type node struct {
 	fs    *vfs.MemFS
 	wrap  func(vfs.FS) vfs.FS // nil: none
 	dir   string              // set for a node on the real disk
+	level uint64              // the newest feature level that it knows; 0: this program's
 	keep  uint64              // what its disk keeps free, in bytes; 1 when it is 0
 	store *store.Store
 	led   *ledger.Ledger
@@ -291,7 +292,7 @@ func (n *node) start() {
 	if n.store, err = store.Open(dir+"/state", store.Options{FS: fs, Small: true, ReserveBytes: max(n.keep, 1)}); err != nil {
 		n.m.t.Fatal(err)
 	}
-	if n.led, err = ledger.Open(ledger.Config{Span: n.store.Span('s'), Mux: testMux()}); err != nil {
+	if n.led, err = ledger.Open(ledger.Config{Span: n.store.Span('s'), Mux: testMux(), Level: n.level}); err != nil {
 		n.m.t.Fatal(err)
 	}
 	cfg := Config{

@@ -20,10 +20,10 @@ func (c *Consensus) Leader() (identity.NodeID, bool) {
 }
 
 // IsLeader tells whether this node leads and may serve: an entry of its own
-// term has passed through its state machine and its disk does not stall. It may
-// have been replaced a moment ago; see ReadIndex.
+// term has passed through its state machine, which goes on, and its disk does not
+// stall. It may have been replaced a moment ago; see ReadIndex.
 func (c *Consensus) IsLeader() bool {
-	if c.raft.State() != raft.Leader || c.trans.silent() {
+	if c.raft.State() != raft.Leader || c.trans.silent() || c.cfg.State.Err() != nil {
 		return false
 	}
 	term := c.raft.CurrentTerm()
@@ -126,11 +126,17 @@ func (c *Consensus) rule(ctx context.Context, term uint64) {
 
 // takeOver proposes an empty entry and waits until this node's state machine
 // has it: then it has everything that earlier leaders committed. Raft's own
-// no-op does not pass through state machines, so it can not tell.
+// no-op does not pass through state machines, so it can not tell. A node whose
+// state machine has stopped hands leadership on instead.
 func (c *Consensus) takeOver(ctx context.Context, term uint64) bool {
 	for ctx.Err() == nil && c.raft.State() == raft.Leader {
+		if stopped := c.cfg.State.Err(); stopped != nil {
+			c.handOn(ctx, stopped)
+			_ = sleep(ctx, c.cfg.ElectionTimeout)
+			continue
+		}
 		err := c.wait(ctx, c.raft.Apply(nil, enqueueTimeout))
-		if err == nil && c.raft.CurrentTerm() == term {
+		if err == nil && c.raft.CurrentTerm() == term && c.cfg.State.Err() == nil {
 			c.mu.Lock()
 			c.ready = term
 			c.mu.Unlock()
@@ -145,12 +151,24 @@ func (c *Consensus) takeOver(ctx context.Context, term uint64) bool {
 	return false
 }
 
+// handOn makes another voter the leader, if there is one, because this node must
+// not lead.
+func (c *Consensus) handOn(ctx context.Context, why error) {
+	if c.otherVoters() == 0 {
+		return
+	}
+	c.log.Warn("consensus: this node must not lead, handing on", "err", why)
+	if err := c.leadTransfer(ctx); err != nil {
+		c.log.Warn("consensus: hand leadership on", "err", err)
+	}
+}
+
 // awaitReady returns the term in which this node may serve as the leader, once
 // it may, or errNotLeader.
 func (c *Consensus) awaitReady(ctx context.Context) (uint64, error) {
 	for {
 		changed := c.Changes()
-		if c.raft.State() != raft.Leader || c.trans.silent() {
+		if c.raft.State() != raft.Leader || c.trans.silent() || c.cfg.State.Err() != nil {
 			return 0, errNotLeader
 		}
 		term := c.raft.CurrentTerm()

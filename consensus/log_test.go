@@ -155,6 +155,8 @@ type toy struct {
 
 func (m *toy) Applied() uint64 { return m.applied }
 
+func (m *toy) Err() error { return nil }
+
 func (m *toy) ApplyBatch(es []ledger.LogEntry) [][]byte {
 	out := make([][]byte, len(es))
 	for i, e := range es {

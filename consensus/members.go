@@ -273,17 +273,19 @@ func (c *Consensus) Leave(ctx context.Context) error { return c.Remove(ctx, c.no
 //
 //	8 bytes  index of the last entry in its log, big endian
 //	8 bytes  index that its state machine has applied
-//	1 byte   bit 0: its disk takes writes; other bits are 0, and ignored
+//	1 byte   bit 0: its disk takes writes; bit 1: its state machine has stopped;
+//	         other bits are 0, and ignored
 //	...      later versions may add more, which is ignored
 type progress struct {
 	last, applied uint64
 	writable      bool
+	stopped       bool
 }
 
 const progressBytes = 8 + 8 + 1
 
 func (c *Consensus) progress() progress {
-	return progress{last: c.raft.LastIndex(), applied: c.cfg.State.Applied(), writable: c.Healthy() == nil}
+	return progress{last: c.raft.LastIndex(), applied: c.cfg.State.Applied(), writable: c.Healthy() == nil, stopped: c.cfg.State.Err() != nil}
 }
 
 func (p progress) encode() []byte {
@@ -291,7 +293,10 @@ func (p progress) encode() []byte {
 	b = binary.BigEndian.AppendUint64(b, p.applied)
 	var flags byte
 	if p.writable {
-		flags = 1
+		flags |= 1
+	}
+	if p.stopped {
+		flags |= 2
 	}
 	return append(b, flags)
 }
@@ -300,5 +305,5 @@ func decodeProgress(b []byte) (progress, error) {
 	if len(b) < progressBytes {
 		return progress{}, errMessage
 	}
-	return progress{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]), b[16]&1 != 0}, nil
+	return progress{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]), b[16]&1 != 0, b[16]&2 != 0}, nil
 }

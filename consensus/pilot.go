@@ -33,6 +33,7 @@ type Seat struct {
 	Zone   string          `json:"zone"`
 	Member bool            `json:"member"`
 	Alive  bool            `json:"alive"`
+	Halted bool            `json:"cannotFollow"`  // it applies nothing more until it is upgraded
 	Well   int64           `json:"stableSeconds"` // how long it has been alive and caught up
 	Gone   int64           `json:"goneSeconds"`   // how long it has not been alive
 }
@@ -45,7 +46,7 @@ func (c *Consensus) noteAutopilot(term uint64, seats []seat, m move) {
 	s := AutopilotState{Term: term, Leader: c.node, At: time.Now().UTC(), Most: c.cfg.MaxVoters, Healthy: true, Seats: []Seat{}}
 	living := 0
 	for _, v := range seats {
-		s.Seats = append(s.Seats, Seat{Node: v.node, Voter: v.voter, Leader: v.self, May: v.may, Zone: v.zone, Member: v.member && !v.outdone, Alive: v.alive,
+		s.Seats = append(s.Seats, Seat{Node: v.node, Voter: v.voter, Leader: v.self, May: v.may, Zone: v.zone, Member: v.member && !v.outdone, Alive: v.alive, Halted: v.stopped,
 			Well: int64(v.well / time.Second), Gone: int64(v.gone / time.Second)})
 		if !v.voter {
 			continue
@@ -54,7 +55,7 @@ func (c *Consensus) noteAutopilot(term uint64, seats []seat, m move) {
 		if v.alive {
 			living++
 		}
-		s.Healthy = s.Healthy && (v.self || v.alive && v.well > 0)
+		s.Healthy = s.Healthy && !v.stopped && (v.self || v.alive && v.well > 0)
 	}
 	s.Tolerance = tolerance(s.Voters, living)
 	if m.do != stay {

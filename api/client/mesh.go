@@ -101,6 +101,7 @@ type Seat struct {
 	Zone    string `json:"zone"`
 	Member  bool   `json:"member"`
 	Alive   bool   `json:"alive"`
+	Halted  bool   `json:"cannotFollow"`  // until it is upgraded
 	Stable  int64  `json:"stableSeconds"` // how long it has been alive and caught up
 	Gone    int64  `json:"goneSeconds"`
 }

@@ -42,6 +42,7 @@ func autopilotCommand(c *cli) *cobra.Command {
 					May    bool   `json:"mayVote"`
 					Zone   string `json:"zone"`
 					Alive  bool   `json:"alive"`
+					Halted bool   `json:"cannotFollow"`
 					Stable int64  `json:"stableSeconds"`
 					Gone   int64  `json:"goneSeconds"`
 				} `json:"servers"`
@@ -66,6 +67,8 @@ func autopilotCommand(c *cli) *cobra.Command {
 					switch {
 					case !v.Alive:
 						standing = "gone for " + (time.Duration(v.Gone) * time.Second).String()
+					case v.Halted:
+						standing = "can not follow: upgrade it"
 					case v.Leader:
 						standing = "leads"
 					case v.Stable == 0:
