@@ -109,6 +109,30 @@ func TestDoorsAndBounds(t *testing.T) {
 	}
 }
 
+// Where too few voters hear each other a write says whom the node hears, and whether
+// it may have been carried out.
+func TestALostQuorumIsToldWithWhoIsHeard(t *testing.T) {
+	q := Quorum{Silent: []string{"n2", "n3"}, Leaderless: 12 * time.Second}
+	h := newHarness(t, func(c *Config) {
+		c.Name, c.Quorum = "n1", func() Quorum { return q }
+		c.Standing = func() Standing { return Standing{Age: 12 * time.Second} }
+	})
+	labels := "/api/companies/" + h.company("Acme") + "/labels"
+	write := func(err error) answer {
+		h.node.setFail(fmt.Errorf("submit: %w", err))
+		return h.call("POST", labels, `{"name":"bug","color":"#ff0000"}`)
+	}
+	a := write(consensus.ErrNoQuorum).want(t, 503, `"error":"No quorum: n1 hears 0 of 2 others (n2 and n3 are silent). Nothing was changed; try again","code":"no_quorum"`)
+	a.want(t, 503, `"details":{"node":"n1","heard":[],"silent":["n2","n3"],"leaderlessSeconds":12,"outcome":"none"}`)
+	if a.header.Get("Retry-After") == "" || a.header.Get("X-Selvage-Node-Name") != "n1" {
+		t.Errorf("headers %v", a.header)
+	}
+	write(fmt.Errorf("%w: %w", consensus.ErrOutcomeUnknown, consensus.ErrNoQuorum)).want(t, 503, `"code":"outcome_unknown"`).want(t, 503, "No quorum: n1 hears 0 of 2").
+		want(t, 503, "It is not known whether this was done; repeat it with the same Idempotency-Key").want(t, 503, `"outcome":"unknown"`)
+	q = Quorum{Heard: []string{"n2"}, Silent: []string{"n3"}, Of: "voters", Enough: true, Leaderless: 7 * time.Second}
+	write(consensus.ErrNoQuorum).want(t, 503, "No leader for 7s: n1 hears 1 of 2 voters (n3 is silent). Nothing was changed")
+}
+
 func TestWithoutQuorumReadsGoOnAndWritesSayWhenToTryAgain(t *testing.T) {
 	h := newHarness(t, func(c *Config) {
 		c.Standing = func() Standing { return Standing{Quorum: false, Age: 3 * time.Second} }

@@ -1,10 +1,13 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -41,9 +44,10 @@ var notNow = []struct {
 	err        error
 	code, text string
 }{
+	// First: what is said of why must not hide that it may have been done.
+	{consensus.ErrOutcomeUnknown, "outcome_unknown", "It is not known whether this was done; repeat it with the same Idempotency-Key, or look"},
 	{consensus.ErrNoLeader, "no_leader", "The mesh has no leader now; try again"},
 	{consensus.ErrBusy, "busy", "This node is busy; try again"},
-	{consensus.ErrOutcomeUnknown, "outcome_unknown", "It is not known whether this was done; repeat it with the same Idempotency-Key, or look"},
 	{consensus.ErrClosed, "closing", "This node is closing; use another one"},
 	{ledger.ErrClosed, "closing", "This node is closing; use another one"},
 	{ledger.ErrUpgrade, "upgrade_needed", "This node is older than the mesh; upgrade it, use another one"},
@@ -79,6 +83,33 @@ func answerOf(err error) (status int, body errorBody, failure bool) {
 		}
 	}
 	return http.StatusInternalServerError, errorBody{Error: internalError}, true
+}
+
+// tellQuorum says in an answer that there is no quorum: whom this node hears, and what
+// that means for what was asked. The code stays that of an unknown outcome where the
+// command may have left this node before.
+func (s *Server) tellQuorum(body *errorBody, unknown bool) {
+	q := Quorum{}
+	if s.cfg.Quorum != nil {
+		q = s.cfg.Quorum()
+	}
+	node := cmp.Or(s.cfg.Name, "this node")
+	why := "No quorum: " + q.text(node)
+	if q.Enough {
+		why = fmt.Sprintf("No leader for %s: %s", q.Leaderless.Round(time.Second), q.text(node))
+	}
+	body.Details = detailOf(struct {
+		Node   string   `json:"node"`
+		Heard  []string `json:"heard"`
+		Silent []string `json:"silent"`
+		Since  float64  `json:"leaderlessSeconds"`
+		Done   string   `json:"outcome"` // "none" or "unknown"
+	}{node, append([]string{}, q.Heard...), append([]string{}, q.Silent...), q.Leaderless.Round(100 * time.Millisecond).Seconds(), map[bool]string{false: "none", true: "unknown"}[unknown]})
+	if unknown {
+		body.Error = why + ". It is not known whether this was done; repeat it with the same Idempotency-Key, or look"
+		return
+	}
+	body.Code, body.Error = "no_quorum", why+". Nothing was changed; try again"
 }
 
 // bodyOf writes a refusal as the contract has it, which lifts details.code.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ const (
 	headerAge    = "X-Selvage-Age"
 	headerQuorum = "X-Selvage-Quorum"
 	headerNode   = "X-Selvage-Node"
+	headerName   = "X-Selvage-Node-Name"
 )
 
 var errBehind = &ledger.Refusal{Code: ledger.Unavailable, ErrCode: "behind", Message: "This node has not got as far as what you have seen; try again, or use another node"}
@@ -179,6 +181,7 @@ func (s *Server) standing(h http.Header) {
 	}
 	if st := s.cfg.Standing(); !st.Quorum {
 		h.Set(headerQuorum, "lost")
+		h.Set(headerName, url.PathEscape(s.cfg.Name))
 		h.Set(headerAge, strconv.FormatInt(st.Age.Milliseconds(), 10))
 	}
 }

@@ -78,10 +78,31 @@ type Standing struct {
 	Age    time.Duration   // since this node last knew that its state was current
 }
 
+// A Quorum is which of the voters, without itself, a node hears.
+type Quorum struct {
+	Heard, Silent []string // names
+	Of            string   // what they are: "others" (default), "voters" for a node that is none
+	Enough        bool     // those that are heard, with the node, are a majority
+	Leaderless    time.Duration
+}
+
+// text says how a node stands with its quorum: "n1 hears 0 of 2 others (n2 and n3 are silent)".
+func (q Quorum) text(node string) string {
+	s := fmt.Sprintf("%s hears %d of %d %s", node, len(q.Heard), len(q.Heard)+len(q.Silent), cmp.Or(q.Of, "others"))
+	switch n := len(q.Silent); {
+	case n == 1:
+		s += " (" + q.Silent[0] + " is silent)"
+	case n > 1:
+		s += " (" + strings.Join(q.Silent[:n-1], ", ") + " and " + q.Silent[n-1] + " are silent)"
+	}
+	return s
+}
+
 // Config is what a server needs. Node is required; without the others the
 // routes that need them answer 503.
 type Config struct {
 	Node    Node
+	Name    string // of the node
 	Version string // of the program
 	NodeID  identity.NodeID
 	Mesh    identity.MeshID // the instance that run tokens name
@@ -101,6 +122,8 @@ type Config struct {
 	Ready func(ctx context.Context) error
 	// Standing is asked for each answer, so it must be cheap.
 	Standing func() Standing
+	// Quorum is asked for what is told of a lost quorum.
+	Quorum func() Quorum
 	// RunLog reads a piece of a run's log, wherever it lies; the error wraps
 	// runlog.ErrNoLog when there is none.
 	RunLog func(ctx context.Context, run company.Run, offset, limit int64) (runlog.Chunk, error)
@@ -395,6 +418,10 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	status, body, failure := answerOf(err)
+	if errors.Is(err, consensus.ErrNoQuorum) {
+		s.tellQuorum(&body, errors.Is(err, consensus.ErrOutcomeUnknown))
+		s.standing(w.Header()) // it was lost while the caller waited
+	}
 	if failure {
 		s.log.Error("request failed", "request", idOf(r), "method", r.Method, "path", pathOf(r), "error", err)
 	}

@@ -72,6 +72,7 @@ type Consensus struct {
 	changed chan struct{} // closed and replaced when leadership or readiness changes
 	ready   uint64        // the term in which this node may serve as the leader
 	leader  raft.ServerID
+	lost    time.Time // when leader became ""
 	closing bool
 	acks    map[*byte]chan uint64 // Faults.AckBeforeCommit: batches in flight
 
@@ -107,6 +108,7 @@ func Open(cfg Config) (*Consensus, error) {
 		acks:    map[*byte]chan uint64{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.lost = time.Now()
 	c.clock = &clock{mesh: cfg.Time, wall: cfg.Wall}
 	c.clock.observe()
 	c.rounds.push = c.push

@@ -110,6 +110,9 @@ func (c *Consensus) noteLeader() {
 	if id != c.leader && id != "" {
 		c.stats.leaderChanges.Add(1)
 	}
+	if id == "" && c.leader != "" {
+		c.lost = time.Now()
+	}
 	c.leader = id
 	c.mu.Unlock()
 	c.notify()

@@ -106,6 +106,17 @@ const (
 	maxHops = 3
 	// proposeTimeout bounds one proposal, waiting for a leader included.
 	proposeTimeout = 5 * time.Second
+	// Where nobody has led for quorumElections election time-outs, within the bounds,
+	// there is no quorum: a leader that dies is missed within three of them, and
+	// elected within two more. A call waits for leastPatience in any case, so that who
+	// repeats it at once does no harm. quorumLook is how often one that waits looks,
+	// and outcomeGrace how much longer it waits to hear that nothing was done.
+	quorumElections = 6
+	quorumLeast     = 3 * time.Second
+	quorumMost      = 10 * time.Second
+	leastPatience   = time.Second
+	quorumLook      = 250 * time.Millisecond
+	outcomeGrace    = 500 * time.Millisecond
 	// enqueueTimeout bounds the wait for room in raft's own queue.
 	enqueueTimeout = time.Second
 	// maxLeading bounds the batches that a leader works on at once; more wait.

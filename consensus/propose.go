@@ -17,7 +17,7 @@ import (
 // and its raft index, once the leader's own state machine has applied it. It
 // takes at most 5 seconds. The batch is not changed.
 //
-// Errors: ErrNoLeader, ErrBusy, ErrClosed and store.ErrDiskFull (certainly not
+// Errors: ErrNoLeader (ErrNoQuorum when it has lasted), ErrBusy, ErrClosed and store.ErrDiskFull (certainly not
 // committed), ErrRefused (never will be), ErrOutcomeUnknown (perhaps
 // committed). ctx ending gives ErrOutcomeUnknown or ErrNoLeader likewise.
 func (c *Consensus) Propose(ctx context.Context, batch []byte) (result []byte, index uint64, err error) {
@@ -66,6 +66,9 @@ func (c *Consensus) toLeader(ctx context.Context, req *message) (*message, error
 			return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 		case errors.Is(err, ErrClosed):
 			return nil, ErrClosed
+		}
+		if c.leaderless() >= c.patience() {
+			return nil, ErrNoQuorum
 		}
 		select { // the leader is not known yet, or no longer right
 		case <-changed:

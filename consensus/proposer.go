@@ -144,10 +144,10 @@ func NewProposer(cfg ProposerConfig) *Proposer {
 // Submit has cmd carried out and returns what became of it; a refusal is part
 // of the receipt. An empty salt is filled in.
 //
-// Errors: ErrBusy when the queue is full, store.ErrDiskFull, ErrRefused,
-// ErrClosed, and the error of ctx when it ended before the command was sent: in
+// Errors: ErrBusy when the queue is full, store.ErrDiskFull, ErrNoQuorum, ErrRefused,
+// ErrClosed, and the cause of ctx when it ended before the command was sent: in
 // all these cases the command was certainly not carried out. ErrOutcomeUnknown,
-// joined with the error of ctx, when it ended later: the command may have been
+// joined with the cause of ctx, when it ended later: the command may have been
 // carried out, or may still be.
 func (p *Proposer) Submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt, error) {
 	if err := cmd.Check(); err != nil {
@@ -169,7 +169,7 @@ func (p *Proposer) Submit(ctx context.Context, cmd ledger.Command) (ledger.Recei
 	case <-ctx.Done():
 	}
 	if it.state.CompareAndSwap(itemQueued, itemGone) {
-		return ledger.Receipt{}, ctx.Err()
+		return ledger.Receipt{}, ended(ctx)
 	}
 	select {
 	case o := <-it.done: // it came at the same moment
@@ -178,7 +178,7 @@ func (p *Proposer) Submit(ctx context.Context, cmd ledger.Command) (ledger.Recei
 	}
 	it.state.Store(itemGone)
 	p.stats.unknown.Add(1)
-	return ledger.Receipt{}, fmt.Errorf("%w: %w", ErrOutcomeUnknown, ctx.Err())
+	return ledger.Receipt{}, fmt.Errorf("%w: %w", ErrOutcomeUnknown, ended(ctx))
 }
 
 func (p *Proposer) enqueue(it *item) error {
@@ -401,6 +401,8 @@ func (p *Proposer) bring(b *batch) {
 			return
 		case errors.Is(b.err, store.ErrDiskFull) && !b.maybe:
 			return
+		case errors.Is(b.err, ErrNoQuorum) && !b.maybe && time.Since(b.sentAt) >= leastPatience:
+			return
 		}
 		if b.abandoned() || sleep(p.ctx, wait) != nil {
 			return
@@ -516,13 +518,15 @@ func (p *Proposer) open() {
 	bytes := ledger.EncodeBatch(p.cfg.Mesh(), p.cfg.Node, 0, 0, 0, []ledger.Command{cmd}, p.cfg.Sign)
 	p.wg.Go(func() {
 		// The command carries a nonce, so repeating it opens one session only.
+		began := time.Now()
 		for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
 			result, err := p.attempt(bytes)
 			if err == nil {
 				p.opened <- openedBy(result)
 				return
 			}
-			if errors.Is(err, ErrRefused) || errors.Is(err, ErrClosed) || errors.Is(err, store.ErrDiskFull) || sleep(p.ctx, wait) != nil {
+			if errors.Is(err, ErrRefused) || errors.Is(err, ErrClosed) || errors.Is(err, store.ErrDiskFull) ||
+				errors.Is(err, ErrNoQuorum) && time.Since(began) >= leastPatience || sleep(p.ctx, wait) != nil {
 				p.opened <- opening{err: err}
 				return
 			}
@@ -560,7 +564,9 @@ func (p *Proposer) take(o opening) {
 		p.stats.sessions.Add(1)
 		return
 	}
-	p.log.Warn("consensus: no session", "refusal", o.refusal, "err", o.err)
+	if !errors.Is(o.err, ErrNoQuorum) { // of that others have told
+		p.log.Warn("consensus: no session", "refusal", o.refusal, "err", o.err)
+	}
 	for _, it := range p.pending {
 		it.done <- outcome{receipt: ledger.Receipt{Refusal: o.refusal}, err: o.err}
 	}

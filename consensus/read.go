@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -14,8 +15,8 @@ import (
 // The caller waits until its own state machine has it. Calls that come while
 // one is under way share the next.
 //
-// Errors: ErrNoLeader when no leader could be reached before ctx ended,
-// ErrClosed.
+// Errors: ErrNoLeader when no leader could be reached before ctx ended, ErrNoQuorum
+// when there has been none for long, ErrClosed.
 func (c *Consensus) ReadIndex(ctx context.Context) (uint64, error) {
 	if c.cfg.Faults.StaleStrongRead {
 		return c.cfg.State.Applied(), nil
@@ -32,12 +33,13 @@ func (c *Consensus) ReadIndex(ctx context.Context) (uint64, error) {
 func (c *Consensus) askIndex(ctx context.Context) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, proposeTimeout)
 	defer cancel()
+	began := time.Now()
 	for {
 		m, err := c.toLeader(ctx, &message{op: opReadIndex, hops: maxHops})
 		switch {
 		case err == nil:
 			return m.index, nil
-		case errors.Is(err, ErrClosed):
+		case errors.Is(err, ErrClosed), errors.Is(err, ErrNoQuorum) && time.Since(began) >= leastPatience:
 			return 0, err
 		case ctx.Err() != nil:
 			return 0, fmt.Errorf("%w: %w", ErrNoLeader, ctx.Err())

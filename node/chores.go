@@ -56,7 +56,7 @@ func every(ctx context.Context, d time.Duration, f func()) {
 func (n *Node) carryOut(ctx context.Context, cmd ledger.Command) error {
 	ctx, cancel := context.WithTimeout(ctx, submitTimeout)
 	defer cancel()
-	receipt, err := n.proposer.Submit(ctx, cmd)
+	receipt, err := n.submit(ctx, cmd)
 	if err != nil {
 		return err
 	}

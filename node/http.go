@@ -128,8 +128,8 @@ func (n *Node) openAPI(ctx context.Context) error {
 		return err
 	}
 	s, err := api.New(api.Config{
-		Node: n, Version: n.conf.Version, NodeID: n.ID(), Mesh: n.Mesh(), Logger: n.log,
-		DataKeys: n.keyring.dataKeys, DigestKey: n.digestKey, Unseal: n.unseal, Tools: n.tools(), Ready: n.Ready, Standing: n.standing, RunLog: n.RunLog, NodeLog: n.runLog, ProbeAdapter: n.probeAdapter, Blobs: n.blobs, Models: n.models,
+		Node: asked{n}, Name: n.conf.Name, Version: n.conf.Version, NodeID: n.ID(), Mesh: n.Mesh(), Logger: n.log,
+		DataKeys: n.keyring.dataKeys, DigestKey: n.digestKey, Unseal: n.unseal, Tools: n.tools(), Ready: n.Ready, Standing: n.standing, Quorum: n.quorum, RunLog: n.RunLog, NodeLog: n.runLog, ProbeAdapter: n.probeAdapter, Blobs: n.blobs, Models: n.models,
 		CreateToken: n.createToken, Joins: n, Leave: n.Leave, Unseat: n.consensus.Remove, Alive: n.discovery.Alive, Program: n.program, Raft: n.raftInfo,
 		Verify:   func(ctx context.Context) (ledger.Verified, error) { return n.ledger.Verify(ctx, nil) },
 		Operator: api.Operator{Autopilot: n.consensus.Autopilot, Doctor: n.Doctor, Scrub: n.Scrub, Scrubbed: n.Scrubbed, Logs: n.logLines, Transfer: n.consensus.TransferLeadership},
@@ -316,7 +316,7 @@ func (n *Node) announceEndpoint(ctx context.Context) {
 		}
 		if err == nil {
 			submit, cancel := context.WithTimeout(ctx, submitTimeout)
-			_, err = n.proposer.Submit(submit, n.command("instance.endpoint", "", company.SetEndpoint{URL: n.HTTPURL(), Fingerprint: n.Fingerprint()}))
+			_, err = n.submit(submit, n.command("instance.endpoint", "", company.SetEndpoint{URL: n.HTTPURL(), Fingerprint: n.Fingerprint()}))
 			cancel()
 		}
 		if err != nil {

@@ -121,7 +121,7 @@ func (n *Node) admit(ctx context.Context, p ledger.NodeAdmit, by ledger.Actor, w
 			cmd.Actor, cmd.Credential = by, with
 		}
 		ctx, cancel := context.WithTimeout(ctx, submitTimeout)
-		receipt, err = n.proposer.Submit(ctx, cmd)
+		receipt, err = n.submit(ctx, cmd)
 		cancel()
 		if err != nil {
 			return receipt, wrapped, errors.New("the mesh has no leader now, try again")
@@ -205,7 +205,7 @@ func (n *Node) createToken(ctx context.Context, by ledger.Actor, with ledger.Cre
 		ID: t.ID, Sealed: identity.Seal(data, tokenAAD(t.ID), t.PSK[:]), Uses: uint64(max(uses, 0)), TTL: ttl.Milliseconds(),
 	})
 	cmd.Actor, cmd.Credential = by, with
-	receipt, err := n.proposer.Submit(ctx, cmd)
+	receipt, err := n.submit(ctx, cmd)
 	if err != nil {
 		return "", err
 	}
@@ -248,7 +248,7 @@ func (n *Node) AddOwner(ctx context.Context, by ledger.Actor, with ledger.Creden
 	_, data, _ := n.keyring.current()
 	cmd := n.command(ledger.KindOwnerAdd, "", ledger.OwnerAdd{ID: key.TokenID(), Sealed: identity.Seal(data, tokenAAD(key.TokenID()), key[:]), Note: note})
 	cmd.Actor, cmd.Credential = by, with
-	receipt, err := n.proposer.Submit(ctx, cmd)
+	receipt, err := n.submit(ctx, cmd)
 	if err != nil {
 		return "", err
 	}

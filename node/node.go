@@ -86,7 +86,6 @@ type Node struct {
 	pulse       pulse       // how late this node runs
 
 	sessionID  atomic.Uint64
-	lastQuorum atomic.Int64          // ns since 1970, when a leader was last known
 	halted     atomic.Pointer[error] // why no command is taken any more
 	sessionEnd chan uint64
 	doubted    chan struct{} // a member holds this node to be revoked; to catchUp

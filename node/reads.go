@@ -2,9 +2,11 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
+	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -15,6 +17,30 @@ func (n *Node) Submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt, 
 	if err := n.mayWrite(); err != nil {
 		return ledger.Receipt{}, err
 	}
+	return n.submit(ctx, cmd)
+}
+
+// submit is for what nobody waits for: without a quorum it waits until ctx ends for
+// one to come back.
+func (n *Node) submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt, error) {
+	for {
+		receipt, err := n.proposer.Submit(ctx, cmd)
+		if !errors.Is(err, consensus.ErrNoQuorum) || errors.Is(err, consensus.ErrOutcomeUnknown) || ctx.Err() != nil {
+			return receipt, err
+		}
+	}
+}
+
+// An asked node is the node as the API has it: whoever waits for an answer hears soon
+// that there is no quorum.
+type asked struct{ *Node }
+
+func (n asked) Submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt, error) {
+	if err := n.mayWrite(); err != nil {
+		return ledger.Receipt{}, err
+	}
+	ctx, stop := n.consensus.Patient(ctx)
+	defer stop()
 	return n.proposer.Submit(ctx, cmd)
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/consensus"
+	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
@@ -19,13 +21,34 @@ func (n *Node) standing() api.Standing {
 	leader, ok := n.consensus.Leader()
 	st := api.Standing{Quorum: ok, Leader: leader}
 	if ok {
-		n.lastQuorum.Store(time.Now().UnixNano())
 		return st
 	}
-	if at := n.lastQuorum.Load(); at != 0 {
-		st.Age = time.Since(time.Unix(0, at))
+	at := n.consensus.Heard()
+	if at.IsZero() { // it has heard of none since it was started
+		at = n.ledger.Time()
 	}
+	st.Age = max(0, time.Since(at))
 	return st
+}
+
+// quorum is which voters this node hears, for people.
+func (n *Node) quorum() api.Quorum {
+	q := n.consensus.Quorum()
+	out := api.Quorum{Heard: n.names(q.Heard), Silent: n.names(q.Silent), Enough: q.Enough(), Leaderless: q.Leaderless}
+	if !q.Voter {
+		out.Of = "voters"
+	}
+	return out
+}
+
+// names are what people call nodes.
+func (n *Node) names(ids []identity.NodeID) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		m, _ := n.roster.node(id)
+		out[i] = cmp.Or(m.Name, id.Short())
+	}
+	return out
 }
 
 func (n *Node) raftInfo() (consensus.Stats, []consensus.Server) {
@@ -69,7 +92,7 @@ func (n *Node) Leave(ctx context.Context) error {
 			return fmt.Errorf("give up the vote: %w", err)
 		}
 	}
-	receipt, err := n.proposer.Submit(ctx, n.command(ledger.KindNodeRevoke, "", ledger.NodeRevoke{Node: n.ID(), Reason: "left"}))
+	receipt, err := n.submit(ctx, n.command(ledger.KindNodeRevoke, "", ledger.NodeRevoke{Node: n.ID(), Reason: "left"}))
 	if err != nil {
 		return err
 	}

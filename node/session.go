@@ -28,7 +28,7 @@ func (n *Node) keepSession(ctx context.Context) {
 		// A command under the ended session is refused, and the proposer opens a
 		// new one for it; this one changes nothing.
 		submit, cancel := context.WithTimeout(ctx, submitTimeout)
-		_, err = n.proposer.Submit(submit, n.command(ledger.KindNodeUpdate, "", ledger.NodeUpdate{Node: n.ID()}))
+		_, err = n.submit(submit, n.command(ledger.KindNodeUpdate, "", ledger.NodeUpdate{Node: n.ID()}))
 		cancel()
 		if err != nil {
 			n.log.Debug("open another session", "error", err)
