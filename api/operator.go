@@ -39,7 +39,9 @@ type LogLine struct {
 // An Operator is what a node lets its operators look at and do.
 type Operator struct {
 	Autopilot func(context.Context) (consensus.AutopilotState, error)
-	Doctor    func(context.Context) []Check
+	// OwnView is what this node sees itself, for when no leader tells.
+	OwnView func() consensus.AutopilotState
+	Doctor  func(context.Context) []Check
 	// Scrub begins to read all that this node keeps, and Scrubbed tells how far that is.
 	Scrub, Scrubbed func() ScrubState
 	// Logs returns at most limit lines after seq, the oldest first.
@@ -77,11 +79,14 @@ func (s *Server) readAutopilot(rc *Request) (Response, error) {
 		return Response{}, errNotHere
 	}
 	st, err := s.cfg.Operator.Autopilot(rc.Context())
-	if err != nil {
-		return Response{}, Unavailable("No leader tells how the voters are")
-	}
 	out := autopilotInfo{AutopilotState: st, Names: map[string]string{}}
-	if st.Voters < 3 {
+	switch {
+	case err != nil && (s.cfg.Operator.OwnView == nil || rc.read.Mode == ledger.ReadStrong):
+		return Response{}, Unavailable("No leader tells how the voters are")
+	case err != nil:
+		st = s.cfg.Operator.OwnView()
+		out.AutopilotState, out.Warning = st, "no leader tells how the voters are: this is what the answering node sees"
+	case st.Voters < 3:
 		out.Warning = "no failover until a third node"
 	}
 	err = rc.View(func(tx *ledger.Tx) error {

@@ -149,6 +149,8 @@ const (
 	probeTimeout = time.Second
 	// stepTries bounds how often a leader that leaves alone makes another a voter.
 	stepTries = 3
+	// pilotTimeout bounds the question how the leader sees the servers.
+	pilotTimeout = 2 * time.Second
 	// changeTimeout bounds one change of the configuration.
 	changeTimeout = 10 * time.Second
 	// enrollInterval is how often a node that is in no configuration asks in, and

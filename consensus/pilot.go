@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/selvage-mesh/selvage/identity"
 )
 
@@ -64,14 +66,40 @@ func (c *Consensus) noteAutopilot(term uint64, seats []seat, m move) {
 	c.pilot.Store(&s)
 }
 
+// OwnView is how this node sees the servers itself, for when no leader tells: who
+// votes by the newest configuration that it knows, and who lives by discovery. At is
+// when it last heard of a leader.
+func (c *Consensus) OwnView() AutopilotState {
+	s := AutopilotState{Term: c.raft.CurrentTerm(), At: c.Heard().UTC(), Most: c.cfg.MaxVoters, Seats: []Seat{}}
+	living := 0
+	for _, v := range c.configuration().Servers {
+		node := nodeOf(v.ID)
+		may, zone := c.cfg.MayVote(node)
+		seat := Seat{Node: node, Voter: v.Suffrage == raft.Voter, May: may, Zone: zone, Member: c.cfg.Member(node), Alive: v.ID == c.self || c.cfg.Alive(node),
+			Halted: v.ID == c.self && c.cfg.State.Err() != nil}
+		s.Seats = append(s.Seats, seat)
+		if seat.Voter {
+			s.Voters++
+			if seat.Alive {
+				living++
+			}
+		}
+	}
+	s.Tolerance = tolerance(s.Voters, living)
+	return s
+}
+
 // Autopilot asks the leader how it sees the servers. [ErrNoLeader] while nobody
-// leads, or the leader has only just begun.
+// leads, or the leader has only just begun; see OwnView.
 func (c *Consensus) Autopilot(ctx context.Context) (s AutopilotState, err error) {
 	if !c.enter() {
 		return s, ErrClosed
 	}
 	defer c.wg.Done()
-	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	if c.leaderless() > 0 {
+		return s, ErrNoLeader
+	}
+	ctx, cancel := context.WithTimeout(ctx, pilotTimeout)
 	defer cancel()
 	m, err := c.toLeader(ctx, &message{op: opAutopilot, hops: maxHops})
 	if err != nil {

@@ -56,6 +56,8 @@ type Config struct {
 	Run string
 	// Read is "", "default", "strong" or "stale".
 	Read string
+	// CutOff hears of each answer of a node that hears no leader, before it is returned.
+	CutOff func(Standing)
 	// Attempts bounds the tries of one call, all nodes together; DefaultAttempts.
 	Attempts int
 	// Impatient gives up at once where the only node is not there, for whom a person
@@ -77,6 +79,12 @@ type Client struct {
 	at int        // index into Nodes
 }
 
+// A Standing is what a node that hears no leader says of its answer.
+type Standing struct {
+	Node string        // its name
+	Age  time.Duration // since it last knew that its state was current
+}
+
 // An Error is an answer that says no.
 type Error struct {
 	Status    int             `json:"-"`
@@ -84,6 +92,7 @@ type Error struct {
 	Code      string          `json:"code,omitempty"`
 	Details   json.RawMessage `json:"details,omitempty"`
 	RequestID string          `json:"-"` // find it in the node's log
+	CutOff    bool            `json:"-"` // the node hears no leader
 }
 
 func (e *Error) Error() string {
@@ -205,6 +214,7 @@ func (c *Client) Raw(ctx context.Context, method, path string, in any) ([]byte, 
 		key = newKey()
 	}
 	var last error
+	maybe := false
 	for try := range c.cfg.Attempts {
 		if err := c.pause(ctx, try); err != nil {
 			return nil, errors.Join(last, err)
@@ -215,11 +225,27 @@ func (c *Client) Raw(ctx context.Context, method, path string, in any) ([]byte, 
 			return b, nil
 		}
 		if last = err; ctx.Err() != nil || !c.again(method, key, status, err) {
-			return nil, err
+			return nil, afterUnknown(maybe, err)
 		}
+		maybe = maybe || method != http.MethodGet && unsure(status, err)
 		c.leave(node)
 	}
-	return nil, last
+	return nil, afterUnknown(maybe, last)
+}
+
+// unsure reports whether a call that failed may have been carried out.
+func unsure(status int, err error) bool {
+	no, ok := errors.AsType[*Error](err)
+	return status == 0 && !notSent(err) || ok && (no.Code == "outcome_unknown" || no.Code == "timeout")
+}
+
+// afterUnknown keeps a later "nothing was changed" from hiding that an earlier try of
+// the same call may have been carried out.
+func afterUnknown(maybe bool, err error) error {
+	if no, ok := errors.AsType[*Error](err); ok && maybe && no.Code == "no_quorum" {
+		no.Code, no.Message = "outcome_unknown", "It is not known whether this was done: an earlier try may have been carried out. Now: "+no.Message
+	}
+	return err
 }
 
 // again reports whether a call that failed may be made again: what did not
@@ -237,7 +263,10 @@ func (c *Client) again(method, key string, status int, err error) bool {
 		return false
 	}
 	no, _ := errors.AsType[*Error](err)
-	return safe || no != nil && (no.Code == "no_leader" || no.Code == "busy")
+	if no != nil && no.CutOff && no.Code != "behind" && c.cfg.Impatient && len(c.cfg.Nodes) == 1 {
+		return false // it has waited for a leader already
+	}
+	return safe || no != nil && no.Code == "no_quorum" || no != nil && (no.Code == "no_leader" || no.Code == "busy")
 }
 
 // once makes one request. Status is 0 when there was no answer.
@@ -265,6 +294,14 @@ func (c *Client) once(ctx context.Context, node, method, path string, body []byt
 	}
 	if h, err := strconv.ParseUint(resp.Header.Get("X-Selvage-Height"), 10, 64); err == nil {
 		c.Since(h)
+	}
+	if c.cfg.CutOff != nil && cutOff(resp) {
+		age, _ := strconv.ParseInt(resp.Header.Get("X-Selvage-Age"), 10, 64)
+		name, err := url.PathUnescape(resp.Header.Get("X-Selvage-Node-Name"))
+		if err != nil || name == "" {
+			name = resp.Header.Get("X-Selvage-Node")
+		}
+		c.cfg.CutOff(Standing{name, time.Duration(age) * time.Millisecond})
 	}
 	return b, resp.StatusCode, nil
 }
@@ -302,7 +339,7 @@ func (c *Client) request(ctx context.Context, node, method, path string, body []
 }
 
 func refusal(resp *http.Response, b []byte) error {
-	e := &Error{Status: resp.StatusCode, RequestID: resp.Header.Get("X-Request-Id")}
+	e := &Error{Status: resp.StatusCode, RequestID: resp.Header.Get("X-Request-Id"), CutOff: cutOff(resp)}
 	_ = json.Unmarshal(b, e)
 	if e.Message == "" { // of somebody between the node and us
 		e.Message = resp.Status
@@ -312,6 +349,8 @@ func refusal(resp *http.Response, b []byte) error {
 	}
 	return e
 }
+
+func cutOff(resp *http.Response) bool { return resp.Header.Get("X-Selvage-Quorum") == "lost" }
 
 // node returns the node to ask now.
 func (c *Client) node() string {

@@ -164,3 +164,42 @@ func TestImpatienceIsForWhoIsNotThere(t *testing.T) {
 		}
 	}
 }
+
+// A node that is cut off says whose answer it is and how old; who waits for it is not
+// kept waiting by repetitions, and an earlier try that may have been carried out is not
+// hidden by a later one that was not.
+func TestANodeThatIsCutOffIsHeardOnce(t *testing.T) {
+	lost := func(h http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Selvage-Quorum", "lost")
+			w.Header().Set("X-Selvage-Age", "12000")
+			w.Header().Set("X-Selvage-Node-Name", "box%20one")
+			h(w, r)
+		}
+	}
+	none := answer(503, `{"error":"No quorum. Nothing was changed; try again","code":"no_quorum"}`)
+	n := newNodes(t, lost(none), answer(200, `{}`))
+	var told []Standing
+	ask := func(impatient bool, urls ...string) *Client {
+		c, err := New(Config{Nodes: urls, Attempts: 3, Impatient: impatient, CutOff: func(s Standing) { told = append(told, s) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	if err := ask(true, n.urls[0]).Patch(t.Context(), "/api/issues/1", nil, nil); err == nil || len(n.seen) != 1 {
+		t.Errorf("%v after %q", err, n.seen)
+	}
+	if err := ask(true, n.urls...).Patch(t.Context(), "/api/issues/1", nil, nil); err != nil || len(n.seen) != 3 {
+		t.Errorf("%v after %q: another node may have a quorum", err, n.seen)
+	}
+	n = newNodes(t, lost(answer(200, `[]`)))
+	if err := ask(true, n.urls[0]).Get(t.Context(), "/api/companies", nil); err != nil || len(told) != 1 || told[0] != (Standing{"box one", 12 * time.Second}) {
+		t.Errorf("told %v, %v", told, err)
+	}
+	n = newNodes(t, answer(503, `{"error":"not known","code":"outcome_unknown"}`), none)
+	err := ask(false, n.urls...).Post(t.Context(), "/api/companies", nil, nil)
+	if no, ok := errors.AsType[*Error](err); !ok || no.Code != "outcome_unknown" {
+		t.Errorf("%v, want an unknown outcome", err)
+	}
+}

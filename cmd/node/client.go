@@ -38,6 +38,12 @@ type cli struct {
 	kept         *credential
 	carrier      *http.Transport
 
+	read   string    // how fresh answers must be; "": as the command needs it
+	reads  bool      // the command changes nothing
+	height uint64    // that the newest answer reflected
+	talk   io.Writer // standard error
+	warned bool      // it has been said that the node hears no leader
+
 	made *[]verb // of which commands were made, for who asks
 }
 
@@ -47,6 +53,7 @@ func (c *cli) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&c.fingerprints, "fingerprint", nil, "SHA-256 of the node's certificate, which is trusted then (repeat for more; default $SELVAGE_FINGERPRINT)")
 	c.output = format(formats[0])
 	f.VarP(&c.output, "output", "o", strings.Join(formats, " or "))
+	f.StringVar(&c.read, "read", "", "how fresh answers must be: default (what this node has, its own writes among it), strong (all that the mesh has acknowledged) or stale")
 	f.StringVarP(&c.company, "company", "c", "", "company ID, prefix or name (default: the only one)")
 }
 
@@ -58,14 +65,15 @@ func (c *cli) url() string {
 // call makes one call of the API and decodes the answer into out: a pointer, a *[]byte
 // for the bytes as they are, or nil. The key comes from the environment or what auth
 // login has kept, never from the arguments. While the mesh elects, it is asked again.
+// What a command reads before it changes something is all that the mesh knows; without
+// a quorum the node says what it has.
 func (c *cli) call(ctx context.Context, method, path string, in, out any) error {
-	asks, err := c.client()
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	b, err := asks.Raw(ctx, method, path, in)
+	b, err := c.ask(ctx, c.freshness(method), method, path, in)
+	if no, ok := errors.AsType[*client.Error](err); ok && c.read == "" && method == http.MethodGet && no.CutOff && no.Status == http.StatusServiceUnavailable {
+		b, err = c.ask(ctx, "default", method, path, in)
+	}
 	if err != nil {
 		return c.noAnswer(err)
 	}
@@ -81,6 +89,47 @@ func (c *cli) call(ctx context.Context, method, path string, in, out any) error 
 	}
 	return nil
 }
+
+// freshness is how fresh an answer must be.
+func (c *cli) freshness(method string) string {
+	switch {
+	case c.read != "":
+		return c.read
+	case c.reads && method == http.MethodGet:
+		return "default"
+	}
+	return "strong"
+}
+
+func (c *cli) ask(ctx context.Context, read, method, path string, in any) ([]byte, error) {
+	asks, err := c.reading(read)
+	if err != nil {
+		return nil, err
+	}
+	asks.Since(c.height)
+	b, err := asks.Raw(ctx, method, path, in)
+	c.height = asks.Height()
+	return b, err
+}
+
+// cutOff says once that the node that answers hears no leader.
+func (c *cli) cutOff(s client.Standing) {
+	if c.warned || c.talk == nil {
+		return
+	}
+	c.warned = true
+	fmt.Fprintf(c.talk, "%s hears no leader; this is what it knew %s ago\n", s.Node, s.Age.Round(time.Second))
+}
+
+// changesNothing marks commands whose row says that they only read.
+const changesNothing = "changes nothing"
+
+var freshnesses = []string{"default", "strong", "stale"}
+
+// readers are the last words of commands that change nothing, beside those whose row
+// says so.
+var readers = strings.Fields(`activity asked attachments catalogue catalog dashboard debug doctor download events explain gates get incidents interactions list list-peers log
+members monitor pending raft relations requests revisions runs service-log show signups state stats status tail usage versions whoami`)
 
 // noAnswer tells a no of a node from no answer.
 func (c *cli) noAnswer(err error) error {

@@ -3,11 +3,13 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -171,9 +173,8 @@ func (c *cli) transport() (*http.Transport, error) {
 	return c.carrier, err
 }
 
-// client is the Go client, with the credential unless another is named, and with
-// reads that know of every write.
-func (c *cli) client() (*client.Client, error) { return c.reading("strong") }
+// client is the Go client, with the credential unless another is named.
+func (c *cli) client() (*client.Client, error) { return c.reading(c.freshness(http.MethodGet)) }
 
 // reading is client with reads of another kind.
 func (c *cli) reading(read string) (*client.Client, error) {
@@ -185,7 +186,7 @@ func (c *cli) reading(read string) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	asks, err := client.New(client.Config{Nodes: []string{c.url()}, Token: mine.Key, Run: os.Getenv("PAPERCLIP_RUN_ID"), Read: read, Impatient: true,
+	asks, err := client.New(client.Config{Nodes: []string{c.url()}, Token: mine.Key, Run: os.Getenv("PAPERCLIP_RUN_ID"), Read: read, Impatient: true, CutOff: c.cutOff,
 		HTTP: &http.Client{Timeout: callTimeout, Transport: transport}})
 	if err != nil {
 		return nil, misuse{err}
@@ -197,6 +198,9 @@ func (c *cli) reading(read string) (*client.Client, error) {
 func (c *cli) unreachable(err error) error {
 	if bad, ok := errors.AsType[*client.CertificateError](err); ok {
 		return fmt.Errorf("%s: %w\nThe node tells its fingerprint when it starts; if this is it, give it once: selvage auth login --fingerprint %s", c.url(), bad, bad.Fingerprint)
+	}
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer from %s in time: the node is stuck or overloaded; look at its log, and ask another one (--api URL): %w", c.url(), err)
 	}
 	return fmt.Errorf("no answer from %s: is a node running there? (selvage up, or --api URL): %w", c.url(), err)
 }

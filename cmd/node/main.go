@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -43,7 +44,7 @@ func run(args []string) int {
 
 // execute runs a command line and returns its exit status.
 func execute(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) int {
-	c := &cli{}
+	c := &cli{talk: talk}
 	root := newRootWith(c)
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
 		completes(c, root)
@@ -83,6 +84,10 @@ func newRootWith(c *cli) *cobra.Command {
 			if err := cmd.ValidateRequiredFlags(); err != nil {
 				return misuse{err}
 			}
+			if c.read != "" && !slices.Contains(freshnesses, c.read) {
+				return misuse{fmt.Errorf("--read is %q: want %s", c.read, strings.Join(freshnesses, ", "))}
+			}
+			c.reads = cmd.Annotations[changesNothing] != "" || slices.Contains(readers, cmd.Name())
 			return nil
 		},
 	}

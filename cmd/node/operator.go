@@ -71,6 +71,8 @@ func autopilotCommand(c *cli) *cobra.Command {
 						standing = "can not follow: upgrade it"
 					case v.Leader:
 						standing = "leads"
+					case s.Leader == "":
+						standing = "alive"
 					case v.Stable == 0:
 						standing = "catching up"
 					}

@@ -33,6 +33,13 @@ func refusedBy(e *client.Error) error {
 		r.text += ": sign in with selvage auth login, or set SELVAGE_API_KEY"
 		return r
 	}
+	switch e.Code {
+	case "no_quorum":
+		return r
+	case "outcome_unknown": // the key was the command's own
+		r.text = strings.Replace(r.text, "; repeat it with the same Idempotency-Key, or look", "; look before you do it again", 1)
+		return r
+	}
 	if text := invalid(e.Details); text != "" {
 		r.text += ": " + text
 	} else if text := inPairs(e.Details); text != "" {

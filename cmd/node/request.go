@@ -71,6 +71,7 @@ it lists the operations of this program's API, or those of a METHOD.`,
 					return misuse{fmt.Errorf("%q is no method: want %s", args[0], strings.Join(methods, ", "))}
 				}
 			}
+			c.reads = method == "GET"
 			if len(args) < 2 {
 				return c.listOperations(cmd, method)
 			}

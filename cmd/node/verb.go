@@ -52,6 +52,9 @@ func (v verb) command(c *cli) *cobra.Command {
 	least, most := wanted(v.use)
 	cmd := &cobra.Command{Use: v.use, Short: v.short, Long: v.long, Example: v.example, Args: cobra.RangeArgs(len(least), most)}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return v.run(c, cmd, args) }
+	if v.method == "" {
+		cmd.Annotations = map[string]string{changesNothing: "true"}
+	}
 	for _, f := range v.fields {
 		switch {
 		case f.place > 0:
