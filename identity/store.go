@@ -31,7 +31,7 @@ import (
 // Earlier programs wrote no sum; a file without one is taken as it is. A file with another first line was written by another version; every
 // deviation is an error, never repaired silently.
 const (
-	fileName   = "identity.key"
+	fileName   = File
 	fileHeader = "selvage identity v1"
 	noMachine  = "-"
 
@@ -40,6 +40,9 @@ const (
 	// maxFile bounds what is read of a file that should have under 400 bytes.
 	maxFile = 4096
 )
+
+// File is the name of the file with a node's keys, in its data directory.
+const File = "identity.key"
 
 var (
 	// ErrForeignMachine is returned by [Load] when the data directory was made

@@ -81,6 +81,88 @@ func content(t *testing.T, b []byte, k *identity.RecipientKey) io.Reader {
 	return r
 }
 
+// cutOff leaves in dir what a restore leaves that a crash has ended.
+func cutOff(t *testing.T, dir string, r io.Reader) {
+	t.Helper()
+	half := crash{from: filepath.Join(t.TempDir(), "half"), to: dir}
+	if _, err := Restore(t.Context(), half.from, testMachine, io.MultiReader(io.LimitReader(r, 5000), half)); !errors.Is(err, errCrash) {
+		t.Fatal("the restore was not cut off:", err)
+	}
+}
+
+// A crash keeps the directory as it is when more is read.
+type crash struct{ from, to string }
+
+var errCrash = errors.New("crash")
+
+func (c crash) Read([]byte) (int, error) {
+	return 0, errors.Join(errCrash, os.CopyFS(c.to, os.DirFS(c.from)), os.Chmod(filepath.Join(c.to, identity.File), 0o600))
+}
+
+// A restore that is refused leaves the directory as it was, whatever is wrong with the
+// backup; so do a recovery and a verification of a directory without state.
+func TestWhatIsRefusedLeavesTheDirectoryAsItWas(t *testing.T) {
+	n := start(t, filepath.Join(t.TempDir(), "first"))
+	found(t, n, "Acme")
+	b, key := backupOf(t, n)
+	whole, err := io.ReadAll(content(t, b, key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := bytes.Clone(whole)
+	flipped[len(flipped)/2] ^= 1
+	var keys *identity.Keys
+	for name, bad := range map[string][]byte{"nothing": nil, "no backup": []byte("hello"), "its head": whole[:100], "half": whole[:len(whole)/2], "no end": whole[:len(whole)-1], "more": append(bytes.Clone(whole), 0), "flipped": flipped} {
+		for _, with := range [][]string{nil, {"notes"}, {"notes", identity.File}} {
+			dir := t.TempDir()
+			for _, file := range with {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte("mine"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(with) == 2 {
+				if err := os.Remove(filepath.Join(dir, identity.File)); err != nil {
+					t.Fatal(err)
+				}
+				if keys, err = identity.Create(dir, testMachine); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := Restore(t.Context(), dir, testMachine, bytes.NewReader(bad)); err == nil {
+				t.Errorf("%s: restored", name)
+			}
+			left, err := os.ReadDir(dir)
+			if err != nil || len(left) != len(with) {
+				t.Errorf("%s over %v: %v is left, %v", name, with, left, err)
+			}
+			if len(with) == 2 {
+				if k, err := identity.Load(dir, testMachine); err != nil || k.ID() != keys.ID() {
+					t.Errorf("%s: the keys that were there: %v", name, err)
+				}
+			}
+		}
+	}
+	dir := t.TempDir()
+	if _, err := Recover(t.Context(), dir, testMachine, true); err == nil {
+		t.Error("recovered nothing")
+	}
+	if err := os.WriteFile(filepath.Join(dir, membershipFile), n.member.encode(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := identity.Create(dir, testMachine); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Recover(t.Context(), dir, testMachine, true); err == nil {
+		t.Error("recovered a membership without state")
+	}
+	if _, err := VerifyDir(t.Context(), dir); err == nil {
+		t.Error("verified nothing")
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
 const testMachine = "0123456789abcdef0123456789abcdef"
 
 // What a backup holds is on an empty machine what it was: the chain and its
@@ -121,6 +203,10 @@ func TestRestoreOnAnEmptyMachine(t *testing.T) {
 	if _, err := Restore(t.Context(), dir, testMachine, io.LimitReader(content(t, b, key), 5000)); err == nil {
 		t.Fatal("half a backup was restored")
 	}
+	if left, err := os.ReadDir(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a refused restore has left %v, %v", left, err)
+	}
+	cutOff(t, dir, content(t, b, key))
 	if _, err := Open(t.Context(), Config{Dir: dir, HTTP: "none", Machine: testMachine}); err == nil {
 		t.Fatal("a node started on half a restored directory")
 	}

@@ -124,27 +124,37 @@ func (a *archiveReader) files(v *Restored, take func(blob.Digest, int64, io.Read
 // gives), on a machine that has none. The node that is started on it founds the
 // next epoch of the mesh, alone; all nodes that were members when the backup was
 // made are struck off, and join again with tokens. A restore that was cut off
-// is begun again by the next one.
+// is begun again by the next one; one that is refused, by its end at the latest,
+// takes away what it has made.
 func Restore(ctx context.Context, dir, machine string, r io.Reader) (v Restored, err error) {
 	if err := emptyOrUnfinished(dir); err != nil {
+		return v, err
+	}
+	a, h, err := openArchive(r) // before anything is written
+	if err != nil {
+		return v, err
+	}
+	undo, err := madeIn(dir)
+	if err != nil {
 		return v, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return v, err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, undo())
+		}
+	}()
 	if err := writeWhole(filepath.Join(dir, unfinishedFile), []byte("selvage snapshot restore\n")); err != nil {
 		return v, err
 	}
-	for _, old := range []string{"store", "snapshots", "blobs", membershipFile} {
+	for _, old := range restoredFiles {
 		if err := os.RemoveAll(filepath.Join(dir, old)); err != nil {
 			return v, err
 		}
 	}
 	keys, err := identity.LoadOrCreate(dir, machine)
-	if err != nil {
-		return v, err
-	}
-	a, h, err := openArchive(r)
 	if err != nil {
 		return v, err
 	}
@@ -179,6 +189,38 @@ func Restore(ctx context.Context, dir, machine string, r io.Reader) (v Restored,
 		return v, err
 	}
 	return v, os.Remove(filepath.Join(dir, unfinishedFile))
+}
+
+// restoredFiles are what a restore makes in a data directory, beside the node's keys
+// and the mark.
+var restoredFiles = []string{"store", "snapshots", "blobs", membershipFile}
+
+// madeIn returns what takes away again all that a restore makes in a data directory.
+// What is there already stays, but for the half of an earlier restore.
+func madeIn(dir string) (undo func() error, err error) {
+	made := restoredFiles
+	for _, name := range []string{identity.File, unfinishedFile} {
+		if _, err := os.Stat(filepath.Join(dir, name)); errors.Is(err, os.ErrNotExist) {
+			made = append(slices.Clip(made), name)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	_, err = os.Stat(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	alone := err != nil
+	return func() error {
+		if alone {
+			return os.RemoveAll(dir)
+		}
+		var errs []error
+		for _, name := range made { // the mark last
+			errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))
+		}
+		return errors.Join(errs...)
+	}, nil
 }
 
 func emptyOrUnfinished(dir string) error {
@@ -239,6 +281,16 @@ func (h archiveHead) membership(keys *identity.Keys, l *ledger.Ledger) (m member
 	})
 	m.Roster = []ledger.Node{row}
 	return m, err
+}
+
+// hasStore returns an error where a data directory has no store: to open one would
+// make it.
+func hasStore(dir string) error {
+	_, err := os.Stat(storeDir(Config{Dir: dir, OnDisk: true}))
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s has no state of a node", dir)
+	}
+	return err
 }
 
 // withStore opens the store of a stopped node, with salvage also one whose log or
@@ -304,6 +356,9 @@ func Recover(ctx context.Context, dir, machine string, really bool) (v Recovered
 	if r.aside != "" && there(vfs.Default, filepath.Join(dir, r.aside, "store")) {
 		return v, fmt.Errorf("this node is about to build its state anew from its peers; what it had is in %s. "+
 			"Start it: without a quorum it puts that back and stops after %s, and can be recovered then", filepath.Join(dir, r.aside), healWait)
+	}
+	if err := hasStore(dir); err != nil {
+		return v, err
 	}
 	v.Damage = r.reason
 	err = withStore(dir, false, func(*store.Store, *ledger.Ledger) error { return nil })

@@ -122,6 +122,9 @@ func (n *Node) expelled() {
 
 // VerifyDir checks the chain in the data directory of a stopped node.
 func VerifyDir(ctx context.Context, dir string) (v ledger.Verified, err error) {
+	if err := hasStore(dir); err != nil {
+		return v, err
+	}
 	s, err := store.Open(storeDir(Config{Dir: dir, OnDisk: true}), store.Options{})
 	if err != nil {
 		return v, err
