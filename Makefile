@@ -13,7 +13,7 @@ STARVED ?= 10m
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: agent clients models system help up down build examples test race check contract bench soak dist clean
+.PHONY: notice agent clients models system help up down build examples test race check contract bench soak dist clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t12
@@ -49,6 +49,9 @@ system: ## install what tests need of Debian: emulators, nftables, podman; and t
 
 check: ## formatting, vet, staticcheck, floors, known vulnerabilities
 	./scripts/check
+
+notice: ## write NOTICE: what is linked into the program, and under which licences
+	go run ./scripts/notice
 
 contract: ## replay the recorded exchanges and write docs/contract.md
 	go test -count=1 ./api -run Recorded -contract.write

@@ -111,7 +111,7 @@ func room(importPath string) (string, int) {
 }
 
 func outside(importPath string) bool {
-	return importPath == module || strings.HasPrefix(importPath, module+"/examples/")
+	return importPath == module || strings.HasPrefix(importPath, module+"/examples/") || strings.HasPrefix(importPath, module+"/scripts/")
 }
 
 func TestFloors(t *testing.T) {

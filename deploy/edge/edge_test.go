@@ -225,6 +225,17 @@ func TestPackages(t *testing.T) {
 	}
 }
 
+// The licences of what is linked travel with the program.
+func TestLicencesTravelWithTheProgram(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	out(t, "tar", "-xzf", filepath.Join(made.dir, "selvage_1.2.3_linux_"+runtime.GOARCH+".tar.gz"), "-C", dir)
+	b, err := os.ReadFile(filepath.Join(dir, "NOTICE"))
+	if err != nil || !strings.Contains(string(b), "github.com/hashicorp/raft ") || !strings.Contains(string(b), "Mozilla Public License") {
+		t.Errorf("NOTICE of the archive: %d bytes, %v", len(b), err)
+	}
+}
+
 // TestConfigIsRead: a node starts with the file that the packages bring.
 func TestConfigIsRead(t *testing.T) {
 	t.Parallel()

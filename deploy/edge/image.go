@@ -75,7 +75,17 @@ func (r *release) platform(t target) (v1.Image, error) {
 		return nil, err
 	}
 	var b bytes.Buffer
+	notice, err := os.ReadFile(filepath.Join(r.root, "NOTICE"))
+	if err != nil {
+		return nil, err
+	}
+	licence, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
+	if err != nil {
+		return nil, err
+	}
 	err = r.tar(&b, []file{
+		{name: "LICENSE", mode: 0o644, body: licence},
+		{name: "NOTICE", mode: 0o644, body: notice},
 		{name: "data", mode: 0o700, dir: true, uid: nobody},
 		{name: "etc", mode: 0o755, dir: true},
 		{name: "etc/passwd", mode: 0o644, body: []byte("root:x:0:0::/:\nselvage:x:" + strconv.Itoa(nobody) + ":" + strconv.Itoa(nobody) + "::/data:\n")},

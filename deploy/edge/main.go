@@ -227,7 +227,7 @@ type file struct {
 // contents are what an archive holds beside the program.
 func (r *release) contents(program string) ([]file, error) {
 	var all []file
-	for name, src := range map[string]string{"LICENSE": "LICENSE", "README.md": "README.md"} {
+	for name, src := range map[string]string{"LICENSE": "LICENSE", "NOTICE": "NOTICE", "README.md": "README.md"} {
 		b, err := os.ReadFile(filepath.Join(r.root, src))
 		if err != nil {
 			return nil, err
