@@ -159,6 +159,118 @@ func TestADamagedStoreHealsItself(t *testing.T) {
 	b.Heads()
 }
 
+// TestDamageMetWhileRunning damages all tables of a node that runs, the leader
+// first. The scrub meets it; the node stops with that reason, and rebuilds itself
+// when it is opened again. Every read meanwhile is right or refused.
+func TestDamageMetWhileRunning(t *testing.T) {
+	b := Mesh(t, 3)
+	b.keepPort = true
+	of := b.Company("Acme")
+	w := writes(b, of)
+	for range 2 {
+		sick := b.Leader()
+		dir := b.confs[sick].Dir
+		w.except(sick)
+		b.Kill(sick)
+		b.Restart(sick) // its log becomes a table
+		b.Until("the node votes", func() bool { return b.Nodes[sick].Role() != "non-voter" })
+		tables, err := filepath.Glob(filepath.Join(dir, "store", "*.sst"))
+		if err != nil || len(tables) == 0 {
+			t.Fatalf("n%d has no tables: %v", sick+1, err)
+		}
+		for _, path := range tables {
+			inPlace(t, path)
+		}
+		b.Must(sick, "POST", "/api/v1/mesh/scrub", nil, nil)
+		var failed error
+		b.Until("the node stops", func() bool {
+			if a, err := b.Ask(sick, "GET", "/api/companies/"+of, nil, nil); err == nil && a.Status != 200 && a.Status != 503 {
+				t.Fatalf("a read was answered %d %s", a.Status, a.Body)
+			}
+			select {
+			case failed = <-b.Nodes[sick].Failed():
+				return true
+			default:
+				return false
+			}
+		})
+		if !errors.Is(failed, node.ErrDamaged) || !strings.Contains(failed.Error(), ".sst") {
+			t.Errorf("n%d stopped with %v", sick+1, failed)
+		}
+		began := time.Now()
+		b.Restart(sick)
+		b.Until("the node votes again", func() bool { return b.Nodes[sick].Role() != "non-voter" })
+		t.Logf("n%d: %v from the stop to a vote", sick+1, time.Since(began).Round(time.Millisecond))
+		if aside := setAsides(t, dir); len(aside) != 1 {
+			t.Errorf("n%d keeps %v", sick+1, aside)
+		}
+	}
+	w.stop()
+	for on := range b.Nodes {
+		w.wantAll(on)
+	}
+	b.Heads()
+}
+
+// inPlace flips bits all over a file without giving it another inode: whoever has
+// it open reads them.
+func inPlace(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, info.Size())
+	if _, err := f.ReadAt(b, 0); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(b); i += 50 {
+		b[i] ^= 1
+	}
+	if _, err := f.WriteAt(b, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTheOnlyVoterSaysWhatToDo: a node that is alone has nobody to rebuild its
+// store from. It does not start, says what can be done, and keeps everything.
+func TestTheOnlyVoterSaysWhatToDo(t *testing.T) {
+	b := Mesh(t, 1)
+	b.Company("Acme")
+	conf := b.confs[0]
+	b.Kill(0)
+	path := newest(t, conf.Dir, storeKinds[0])
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damages[2].do(t, path)
+	for range 2 { // the second time by its mark
+		_, err := node.Open(t.Context(), conf)
+		if !errors.Is(err, node.ErrNoHealing) {
+			t.Fatalf("it opens, or fails with %v", err)
+		}
+		for _, words := range []string{filepath.Base(path), "selvage recover", "selvage snapshot restore"} {
+			if !strings.Contains(err.Error(), words) {
+				t.Errorf("%q does not say %q", err, words)
+			}
+		}
+	}
+	if left, err := os.ReadFile(path); err != nil || len(left) != len(whole)/3 {
+		t.Errorf("the log has %d bytes, %v", len(left), err)
+	}
+	v, err := node.Recover(t.Context(), conf.Dir, conf.Machine, true)
+	if err != nil || v.Damage == "" {
+		t.Fatalf("recover: %+v, %v", v, err)
+	}
+	b.Restart(0)
+}
+
 // acquainted waits until every node hears every other: a node that is started
 // again has another address, and the next one to be killed may be who knew it.
 func (b *Bed) acquainted() {

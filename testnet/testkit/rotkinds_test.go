@@ -70,14 +70,16 @@ var rotKinds = []rotKind{
 	{name: "workspace of an agent", match: as(`runs/(workspaces|git)/.*`), user: true},
 
 	// The store: its cases say what a node does that lost its state.
-	{name: "table", match: as(`store/\d+\.sst`), elsewhere: "the store's own tests"},
-	{name: "write-ahead log", match: as(`store/\d+\.log`), elsewhere: "the store's own tests"},
-	{name: "manifest", match: as(`store/MANIFEST-\d+`), elsewhere: "the store's own tests"},
-	{name: "options", match: as(`store/OPTIONS-\d+`), elsewhere: "the store's own tests"},
-	{name: "marker", match: as(`store/marker\..*`), elsewhere: "the store's own tests"},
-	{name: "mark of what was synced", match: as(`store/MARK`), elsewhere: "the store's own tests"},
+	{name: "table", match: as(`store/\d+\.sst`), elsewhere: "TestADamagedStoreHealsItself"},
+	{name: "write-ahead log", match: as(`store/\d+\.log`), elsewhere: "TestADamagedStoreHealsItself"},
+	{name: "manifest", match: as(`store/MANIFEST-\d+`), elsewhere: "TestADamagedStoreHealsItself"},
+	{name: "options", match: as(`store/OPTIONS-\d+`), elsewhere: "TestADamagedStoreHealsItself"},
+	{name: "marker", match: as(`store/marker\..*`), elsewhere: "TestADamagedStoreHealsItself"},
+	{name: "mark of what was synced", match: as(`store/MARK`), elsewhere: "TestADamagedStoreHealsItself"},
+	{name: "why the store is built anew", match: as(`rebuild`), elsewhere: "TestADamagedStoreHealsItself"},
+	{name: "store that was set aside", match: as(`damaged-[0-9TZ]+/.*`), elsewhere: "nothing is read from it"},
 	{name: "lock, ballast and staging", match: as(`store/(LOCK|BALLAST|staging.*)`), elsewhere: "nothing is read from them"},
-	{name: "snapshot", match: as(`snapshots/.*`), elsewhere: "the store's own tests"},
+	{name: "snapshot", match: as(`snapshots/.*`), elsewhere: "TestADamagedStoreHealsItself"},
 }
 
 // kindOf returns the kind of a file, nil for one that nobody has thought of.
