@@ -29,7 +29,7 @@ var travelling = []string{
 
 // derived are the tables that follow from others, or only count and hold them.
 var derived = []string{
-	"issue-said", "issue-index", "part", "part-total", "memory-use", "agent-clock", "tree-hold-count", "asset",
+	"issue-said", "issue-index", "part", "part-total", "memory-use", "agent-clock", "tree-hold-count", "asset", "budget-resume",
 }
 
 // staying are all other tables. Kinds are the API's: do not rename.
