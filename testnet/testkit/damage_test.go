@@ -271,6 +271,50 @@ func TestTheOnlyVoterSaysWhatToDo(t *testing.T) {
 	b.Restart(0)
 }
 
+// TestWithoutAQuorumADamagedStoreIsPutBack: a damaged node whose peers are away puts
+// its store back and stops, and rebuilds itself once they are there.
+func TestWithoutAQuorumADamagedStoreIsPutBack(t *testing.T) {
+	b := Mesh(t, 3, func(_ int, c *node.Config) { c.HealWait = 3 * time.Second })
+	b.keepPort = true
+	b.Company("Acme")
+	for on := range b.Nodes {
+		b.Kill(on)
+	}
+	dir := b.confs[0].Dir
+	path := newest(t, dir, storeKinds[0])
+	damages[2].do(t, path)
+	cut, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := b.open(b.confs[0])
+	b.Nodes[0] = alone
+	select {
+	case err := <-alone.Failed():
+		if !errors.Is(err, node.ErrNoHealing) || !strings.Contains(err.Error(), filepath.Base(path)) {
+			t.Errorf("it stops with %v", err)
+		}
+	case <-time.After(settle):
+		t.Fatal("it looks for a quorum for ever")
+	}
+	if err := alone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.dead[alone] = true
+	if left, err := os.ReadFile(path); err != nil || len(left) != len(cut) {
+		t.Errorf("the log was not put back: %d bytes, %v", len(left), err)
+	}
+	if aside := setAsides(t, dir); len(aside) > 0 {
+		t.Errorf("%v is left", aside)
+	}
+	b.Nodes[1], b.Nodes[2] = b.open(b.confs[1]), b.open(b.confs[2])
+	b.Restart(0)
+	b.Until("it votes again", func() bool { return b.Nodes[0].Role() != "non-voter" })
+	if aside := setAsides(t, dir); len(aside) != 1 {
+		t.Errorf("%v was set aside", aside)
+	}
+}
+
 // acquainted waits until every node hears every other: a node that is started
 // again has another address, and the next one to be killed may be who knew it.
 func (b *Bed) acquainted() {
