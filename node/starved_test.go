@@ -1,6 +1,7 @@
 package node
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,14 +78,15 @@ func TestWhyANodeCouldNotRun(t *testing.T) {
 // The clock of the machine jumps when it was suspended, the timers' does not.
 func TestAPulseTellsSleepFromHunger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		began, jump := time.Now(), time.Duration(0)
-		p := &pulse{clock: func() time.Duration { return time.Since(began) + jump }}
+		began := time.Now()
+		var jump atomic.Int64
+		p := &pulse{clock: func() time.Duration { return time.Since(began) + time.Duration(jump.Load()) }}
 		go p.beatOn(t.Context())
 		time.Sleep(time.Minute)
 		if got, why := p.Late(), p.why(0); got != 0 || why != "" {
 			t.Errorf("in virtual time nobody is late: %v, %q", got, why)
 		}
-		jump = time.Hour
+		jump.Store(int64(time.Hour))
 		time.Sleep(time.Second)
 		if got, why := p.Late(), p.why(time.Minute); got != 0 || why != "this machine was asleep for 3600.0 s" {
 			t.Errorf("after a suspend: %v, %q", got, why)
