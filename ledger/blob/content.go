@@ -43,15 +43,24 @@ func (k *Keeper) remote(ref Reference, from []identity.NodeID) *remote {
 	return r
 }
 
-func (r *remote) Seek(offset int64, whence int) (int64, error) {
+// seekFrom is where a reader at pos of size bytes goes; it stays where it is with an error.
+func seekFrom(pos, size, offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:
-		offset += r.pos
+		offset += pos
 	case io.SeekEnd:
-		offset += r.ref.Size
+		offset += size
 	}
 	if offset < 0 {
-		return r.pos, errors.New("seek before the first byte")
+		return pos, errors.New("seek before the first byte")
+	}
+	return offset, nil
+}
+
+func (r *remote) Seek(offset int64, whence int) (int64, error) {
+	offset, err := seekFrom(r.pos, r.ref.Size, offset, whence)
+	if err != nil {
+		return r.pos, err
 	}
 	if offset != r.pos {
 		r.hangUp()

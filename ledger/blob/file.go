@@ -119,17 +119,9 @@ func (f *File) Read(p []byte) (int, error) {
 
 // Seek sets where the next Read begins.
 func (f *File) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += f.pos
-	case io.SeekEnd:
-		offset += f.sums.size
-	}
-	if offset < 0 {
-		return f.pos, errors.New("seek before the first byte")
-	}
-	f.pos = offset
-	return offset, nil
+	to, err := seekFrom(f.pos, f.sums.size, offset, whence)
+	f.pos = to
+	return to, err
 }
 
 // Close closes the file.

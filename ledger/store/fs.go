@@ -9,7 +9,8 @@ import (
 )
 
 // storeFS is the file system as Pebble sees it. It counts the syncs of write-ahead
-// log files, and tells the mark how far logs and manifests are synced. It writes tables as a [LongFile]: the page cache took a tenth of a
+// log files, and tells the mark how far logs and manifests are synced.
+// It writes tables as a [LongFile]: the page cache took a tenth of a
 // node's time under load. And it makes the files that a marker names durable before
 // it: Pebble syncs their directory only after it has made the marker, and what a
 // power loss leaves of a directory that was not synced may be the marker alone.
@@ -24,9 +25,7 @@ func (fs *storeFS) wrap(name string, f vfs.File, err error) (vfs.File, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case strings.HasSuffix(name, ".sst") && f.Fd() == vfs.InvalidFd:
-		return f, nil
-	case strings.HasSuffix(name, ".sst"):
+	case strings.HasSuffix(name, ".sst") && f.Fd() != vfs.InvalidFd:
 		return &longTable{File: f, long: NewLongFile(f)}, nil
 	}
 	logged, ok := loggedName(fs.PathBase(name))
