@@ -321,7 +321,11 @@ func (p *peer) start() {
 				return 0, ctx.Err()
 			}
 			time.Sleep(time.Millisecond)
-			return p.m.leading().lead.KeepAlive(ctx, b)
+			to := p.m.leading() // it may have died while the message was on its way
+			if to == nil {
+				return 0, errors.New("no leader")
+			}
+			return to.lead.KeepAlive(ctx, b)
 		},
 		Adapters: adapters,
 		Late:     func() time.Duration { return time.Duration(p.late.Load()) },
