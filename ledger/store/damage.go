@@ -59,12 +59,13 @@ func tableIn(err error) string {
 // damageOf returns err as a [Damage] when it says that bytes on the disk are
 // wrong, and nil otherwise.
 func damageOf(err error) *Damage {
+	if err == nil || errors.Is(err, ErrNotFound) { // by far the most often
+		return nil
+	}
 	if d, ok := errors.AsType[*Damage](err); ok {
 		return d
 	}
 	switch {
-	case err == nil:
-		return nil
 	case pebble.IsCorruptionError(err) || pebble.ExtractDataCorruptionInfo(err) != nil:
 		d := &Damage{File: tableIn(err), Kind: DamageContent, Err: err}
 		if info := pebble.ExtractDataCorruptionInfo(err); info != nil {

@@ -227,16 +227,19 @@ func checkFile(fsys vfs.FS, path string, want synced) *Damage {
 	return nil
 }
 
-// A mark keeps MARK true while the store is open. Its lock is a leaf: nothing
-// but the file is touched under it.
+// A mark keeps MARK true while the store is open. Its locks are leaves: nothing
+// but the file is touched under them.
 type mark struct {
 	fs  vfs.FS
 	dir string
 	log *slog.Logger
 
+	slots  sync.Mutex // held while both slots are written; taken before mu
 	mu     sync.Mutex // guards what follows, and the order of writes
 	f      vfs.File   // nil before begin: nothing is written yet
 	note   note
+	slow   bool        // both slots are being written: commits do not wait for it
+	late   bool        // a commit came meanwhile, whose note is still to be written
 	timer  *time.Timer // runs while the disk may have less than the file
 	busy   sync.WaitGroup
 	failed bool // a write failed; the last whole note stands
@@ -254,15 +257,17 @@ func newMark(fsys vfs.FS, dir string, n note, log *slog.Logger) *mark {
 
 // begin opens or makes the file and writes the note to it, durably.
 func (m *mark) begin() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	f, err := m.fs.OpenReadWrite(m.fs.PathJoin(m.dir, markFile), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return fmt.Errorf("open mark: %w", err)
 	}
+	m.mu.Lock()
 	m.f = f
+	m.mu.Unlock()
 	if err := errors.Join(m.both(), SyncDir(m.fs, m.dir)); err != nil {
+		m.mu.Lock()
 		m.f = nil
+		m.mu.Unlock()
 		return errors.Join(fmt.Errorf("write mark: %w", err), f.Close())
 	}
 	return nil
@@ -279,12 +284,13 @@ func (m *mark) reached(f loggedFile, s synced) {
 // for something else.
 func (m *mark) forget(f loggedFile) error {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, ok := m.note.files[f]; !ok || m.closed {
-		return nil
+	_, told := m.note.files[f]
+	if !m.closed {
+		delete(m.note.files, f)
 	}
-	delete(m.note.files, f)
-	if m.f == nil {
+	write := told && !m.closed && m.f != nil
+	m.mu.Unlock()
+	if !write {
 		return nil
 	}
 	return m.both()
@@ -301,6 +307,15 @@ func (m *mark) put(h Head) {
 	if h != (Head{}) {
 		m.note.head = h
 	}
+	if m.slow {
+		m.late = true
+		return
+	}
+	m.putLocked()
+}
+
+// putLocked is put; the caller holds mu.
+func (m *mark) putLocked() {
 	if err := m.write(); err != nil {
 		if !m.failed {
 			m.log.Error("store: the mark of what was synced can not be written", "err", err)
@@ -339,13 +354,29 @@ func (m *mark) write() error {
 }
 
 // both writes the note to both slots, one after the other, so that no slot that
-// survives a torn write speaks of what the note no longer names.
+// survives a torn write speaks of what the note no longer names. A commit that comes
+// meanwhile does not wait for the disk: its note is written at the end, and until then
+// the one before stands, which promises less.
 func (m *mark) both() error {
+	m.slots.Lock()
+	defer m.slots.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.slow = true
+	defer func() {
+		if m.slow = false; m.late && !m.closed {
+			m.putLocked()
+		}
+		m.late = false
+	}()
 	for range 2 {
 		if err := m.write(); err != nil {
 			return err
 		}
-		if err := m.f.SyncData(); err != nil {
+		m.mu.Unlock()
+		err := m.f.SyncData()
+		m.mu.Lock()
+		if err != nil {
 			return err
 		}
 	}
@@ -355,17 +386,16 @@ func (m *mark) both() error {
 // close writes all that is known and ends.
 func (m *mark) close() error {
 	m.mu.Lock()
-	if m.closed || m.f == nil {
-		m.closed = true
-		m.mu.Unlock()
-		return nil
-	}
+	ended := m.closed || m.f == nil
 	m.closed = true
-	if m.timer != nil && m.timer.Stop() {
+	if !ended && m.timer != nil && m.timer.Stop() {
 		m.busy.Done()
 	}
-	err := m.both()
 	m.mu.Unlock()
+	if ended {
+		return nil
+	}
+	err := m.both()
 	m.busy.Wait()
 	return errors.Join(err, m.f.Close())
 }

@@ -26,6 +26,11 @@ func filled(t *testing.T, n int) *vfs.MemFS {
 	value := strings.Repeat("entry", 400)
 	for i := range n {
 		commit(t, s.Span('r'), true, fmt.Sprintf("%06d", i), value)
+		if i == n/2 { // so that there are tables as well
+			if err := s.db.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	killed := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
 	if err := s.Close(); err != nil {
