@@ -15,7 +15,13 @@ const (
 	otherMeshPort = 29670
 	// turnOps is how many operations of each kind a turn has, so that both meshes do
 	// the same and have the same state after each round.
-	turnOps = 2_000
+	turnOps = 6_000
+	// After a turn its nodes flush and compact what they wrote. The other's turn begins
+	// when they rest: when they took less than restPart of a core for restLook, or after
+	// restMost.
+	restLook = 300 * time.Millisecond
+	restPart = 0.1
+	restMost = 10 * time.Second
 	// turnTries bounds how often an operation is tried again.
 	turnTries = 5
 )
@@ -48,15 +54,21 @@ func comparePart(ctx context.Context, b *bench) (err error) {
 		loads[i] = &workload{m: m, company: company}
 	}
 	kinds := []string{"POST issue", "PATCH issue", "comment"}
+	var whole [2][]float64 // CPU of a round with what came after it, in µs an operation
 	ratios, costs := map[string][]float64{}, map[string][]float64{}
 	rates, cpu := [2]map[string][]float64{{}, {}}, [2]map[string][]float64{{}, {}}
 	for round := range b.Rounds {
 		var now, micros [2]map[string]float64
 		for turn := range both {
 			i := (turn + round) % 2
+			before := both[i].counters().cpuMicros
 			if now[i], micros[i], err = loads[i].turn(ctx, b.Clients); err != nil {
 				return err
 			}
+			if err := both[i].rest(ctx); err != nil {
+				return err
+			}
+			whole[i] = append(whole[i], (both[i].counters().cpuMicros-before)/float64(turnOps*len(kinds)))
 		}
 		line := fmt.Sprintf("round %d:", round+1)
 		for _, k := range kinds {
@@ -74,6 +86,26 @@ func comparePart(ctx context.Context, b *bench) (err error) {
 	for _, k := range kinds {
 		row(k+", to the other binary", fmt.Sprintf("%s of %s", spread(ratios[k], "x"), spread(rates[1][k], "/s")), "≥ 0.97x")
 		row("CPU of all nodes for it, to the other's", fmt.Sprintf("%s of %s", spread(costs[k], "x"), spread(cpu[1][k], " µs")), "")
+	}
+	for i := range whole[0] {
+		whole[0][i] /= whole[1][i]
+	}
+	row("CPU of all nodes with what comes after, to the other's", fmt.Sprintf("%s of %s", spread(whole[0], "x"), spread(whole[1], " µs")), "")
+	return nil
+}
+
+// rest waits until the nodes have little to do.
+func (m *mesh) rest(ctx context.Context) error {
+	for began := time.Now(); time.Since(began) < restMost; {
+		before := m.counters().cpuMicros
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(restLook):
+		}
+		if m.counters().cpuMicros-before < restPart*float64(restLook.Microseconds()) {
+			return nil
+		}
 	}
 	return nil
 }
