@@ -42,10 +42,10 @@ type applier struct {
 }
 
 func (a *applier) init(l *Ledger, pos Position) {
-	rows := newRowCache(l.cfg.RowCacheBytes)
+	rows := newRowCache(l.room(l.cfg.RowCacheBytes))
 	*a = applier{l: l, pos: pos, rows: rows, rising: &rising{map[string]string{}}}
 	a.group = NewTx(applyReader{l.span, rows, a.rising})
-	a.group.cache = newDecoded(l.cfg.DecodedBytes)
+	a.group.cache = newDecoded(l.room(l.cfg.DecodedBytes))
 	a.child = a.group.Child()
 	a.windows = map[uint64]*window{}
 	a.keys = map[string]*rememberedOf{}

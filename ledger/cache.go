@@ -25,6 +25,9 @@ func newRowCache(limit int) *rowCache {
 	return &rowCache{limit: limit / 2, young: map[string][]byte{}}
 }
 
+// bound sets how much it may hold; what is too much goes as rows are put.
+func (c *rowCache) bound(limit int) { c.limit = limit / 2 }
+
 func (c *rowCache) get(key []byte) (v []byte, ok bool) {
 	c.total++
 	if v, ok = c.young[string(key)]; ok {
@@ -81,6 +84,9 @@ type decodedRow struct {
 func newDecoded(limit int) *decoded {
 	return &decoded{limit: limit / 2, young: map[*byte]decodedRow{}}
 }
+
+// bound sets how much it may hold; what is too much goes as rows are put.
+func (d *decoded) bound(limit int) { d.limit = limit / 2 }
 
 func (d *decoded) get(b []byte) any {
 	r, ok := d.young[&b[0]]

@@ -146,6 +146,7 @@ type Ledger struct {
 
 	// applying is held by ApplyBatch, Restore and Close.
 	applying sync.Mutex
+	wide     bool // see Widen; read and set under applying
 	// readers is held shared while something reads the span, and alone while
 	// Restore takes its content away. Reads are short: a page of the feed, a
 	// View, or a snapshot that is being streamed.
@@ -187,12 +188,33 @@ func Open(cfg Config) (*Ledger, error) {
 		return nil, fmt.Errorf("open ledger: %w", err)
 	}
 	l.pos = pos
-	l.reads = newReadCache(cfg.ReadCacheBytes)
+	l.reads = newReadCache(l.room(cfg.ReadCacheBytes))
 	l.apply.init(l, pos)
 	if l.err, err = l.tooNew(); err != nil {
 		return nil, fmt.Errorf("open ledger: %w", err)
 	}
 	return l, nil
+}
+
+// Widen lets what is kept in memory take wideTimes its usual bound, or takes that back:
+// while much is written it decides how much.
+func (l *Ledger) Widen(wide bool) {
+	l.applying.Lock()
+	defer l.applying.Unlock()
+	l.wide = wide
+	l.apply.rows.bound(l.room(l.cfg.RowCacheBytes))
+	l.apply.group.cache.bound(l.room(l.cfg.DecodedBytes))
+	l.readers.RLock() // Restore makes another cache
+	l.reads.bound(l.room(l.cfg.ReadCacheBytes))
+	l.readers.RUnlock()
+}
+
+// room is what a cache may hold now whose usual bound this is; l.applying is held.
+func (l *Ledger) room(bytes int) int {
+	if l.wide {
+		return wideTimes * bytes
+	}
+	return bytes
 }
 
 // Trim drops the rows and entries that are kept in memory only to be read sooner. A node that

@@ -47,6 +47,8 @@ const (
 	// reads of the same company, agents, goals and runs are what it is for. What they
 	// decode to is counted.
 	DefaultReadCacheBytes = 16 << 20
+	// wideTimes is how much more these three hold while much is written.
+	wideTimes = 3
 	// readShards spreads the locks of that cache, readSlots the memory of when keys
 	// were written: 64 × 256 slots, so a write hides few rows but its own.
 	readShards = 64

@@ -54,10 +54,20 @@ type readRow struct {
 func newReadCache(limit int) *readCache {
 	c := &readCache{seed: maphash.MakeSeed()}
 	for i := range c.shards {
-		c.shards[i].limit = limit / (2 * readShards)
 		c.shards[i].young = map[string]*readRow{}
 	}
+	c.bound(limit)
 	return c
+}
+
+// bound sets how much it may hold; what is too much goes as rows are put.
+func (c *readCache) bound(limit int) {
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		s.limit = limit / (2 * readShards)
+		s.mu.Unlock()
+	}
 }
 
 func (c *readCache) at(key []byte) (*readShard, *uint64) {

@@ -294,7 +294,7 @@ func (l *Ledger) Restore(r io.Reader) error {
 		return fmt.Errorf("restore: %w", err)
 	}
 	l.apply.init(l, pos)
-	l.reads = newReadCache(l.cfg.ReadCacheBytes) // nobody reads now
+	l.reads = newReadCache(l.room(l.cfg.ReadCacheBytes)) // nobody reads now
 	l.mu.Lock()
 	l.recent, l.recentSize = nil, 0
 	l.members.forget()

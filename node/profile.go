@@ -163,6 +163,13 @@ func electionTimeout(sync, check time.Duration) time.Duration {
 	return 0
 }
 
+// Widen lets what this node keeps in memory to read it sooner take more than usual, or
+// takes that back.
+func (n *Node) Widen(wide bool) {
+	n.ledger.Widen(wide)
+	n.store.Widen(wide)
+}
+
 // Trim drops what this node keeps in memory only to read it sooner.
 func (n *Node) Trim() {
 	n.consensus.Trim()

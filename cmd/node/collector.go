@@ -16,14 +16,17 @@ type heapBounds struct {
 	busy, quiet int   // $GOGC of a busy node and of a quiet one
 	least, most int64 // the limit begins at least, and rises up to most; bytes
 	worth       int64 // what a quiet node must hold that is not live before it is given back, in bytes
+	widens      bool  // it takes up to most, and wider caches, while much is written
 }
 
-// A normal node has at most some 140 MB that are live: 80 of the store's cache and
-// memtables, 48 of rows, 12 of the newest entries. With the limit at 176 MiB it
-// stays below 250 MB with the pages of its program. That is enough for any number
-// of runs, but not for as many writes as the machine can do: there the collector
-// would scan the same rows again and again, so the limit rises, see nextLimit.
-var normalHeap = heapBounds{busy: 300, quiet: 20, least: 176 << 20, most: 768 << 20, worth: 8 << 20}
+// A normal node has at most some 160 MB that are live: 100 of the store's cache and
+// memtables, 48 of rows, 12 of the newest entries. With the limit at 216 MiB, of which
+// the 96 of two memtables that are never filled are no memory, it stays below 250 MB
+// with the pages of its program. That is enough for any number
+// of runs, but not for as many writes as the machine can do: there it would read the
+// same rows from the disk and collect them again and again. So it gets wide, see
+// wideAllocs, and the limit rises in between as well, see nextLimit.
+var normalHeap = heapBounds{busy: 400, quiet: 20, least: 216 << 20, most: 768 << 20, worth: 8 << 20, widens: true}
 
 // A small node's memory is held down: its agents' processes need the rest.
 var smallHeap = heapBounds{busy: 100, quiet: 20, least: 64 << 20, most: 72 << 20, worth: 8 << 20}
@@ -36,6 +39,13 @@ const (
 	// core scans some 500 MB a second.
 	scanMuch   = 40 << 20
 	scanLittle = 10 << 20
+	// A node gets wide when it allocates wideAllocs, in bytes, in each of wideAfter
+	// seconds, and stays so until it did not for wideFor. Twelve runs a second take a
+	// quarter of it on each node, with single seconds of more; as many writes as two
+	// cores can do take three times as much.
+	wideAllocs = 32 << 20
+	wideAfter  = 2
+	wideFor    = 15 * time.Second
 
 	// What starting took, or a burst of work, goes back to the system as soon as it
 	// is quiet: the collector alone keeps what it once had for minutes. It is looked
@@ -69,9 +79,9 @@ func tuneCollector(b heapBounds) {
 // nextLimit is the memory limit of the next second, from the present one and from
 // how many bytes the collector scanned in the last. It counts bytes and not time:
 // a machine that has too much to do would look like one that collects too much.
-func (b heapBounds) nextLimit(now int64, scanned uint64) int64 {
+func (b heapBounds) nextLimit(now int64, scanned uint64, wide bool) int64 {
 	switch {
-	case scanned > scanMuch:
+	case wide, scanned > scanMuch:
 		now += now / 2
 	case scanned < scanLittle:
 		now -= now / 8
@@ -99,9 +109,12 @@ var sampleNames = [...]string{
 // when the node is quiet. One goroutine uses it.
 type memoryKeeper struct {
 	heapBounds
-	trim    func() // drops what is kept in memory only to be read sooner
+	trim    func()     // drops what is kept in memory only to be read sooner
+	widen   func(bool) // lets that take more, or takes it back
 	samples []metrics.Sample
 
+	much    int           // seconds in a row in which much was allocated
+	wide    time.Duration // for how long it stays so; 0 is narrow
 	limit   int64
 	percent int
 	cycles  uint64 // as they were a second ago
@@ -112,8 +125,8 @@ type memoryKeeper struct {
 }
 
 // keepMemory does that until ctx ends.
-func keepMemory(ctx context.Context, b heapBounds, trim func()) {
-	k := &memoryKeeper{heapBounds: b, trim: trim, samples: make([]metrics.Sample, len(sampleNames)), limit: b.least, percent: b.busy}
+func keepMemory(ctx context.Context, b heapBounds, trim func(), widen func(bool)) {
+	k := &memoryKeeper{heapBounds: b, trim: trim, widen: widen, samples: make([]metrics.Sample, len(sampleNames)), limit: b.least, percent: b.busy}
 	for i, name := range sampleNames {
 		k.samples[i].Name = name
 	}
@@ -135,11 +148,14 @@ func keepMemory(ctx context.Context, b heapBounds, trim func()) {
 
 func (k *memoryKeeper) at(sample int) uint64 { return k.samples[sample].Value.Uint64() }
 
-// follow sets the limit to what the collector scanned in the last second, and the
-// percent to that of a busy node when much was allocated in it.
+// follow sets the limit to what the collector scanned in the last second, and
+// percent and caches to those of a busy node when much was allocated in it.
 func (k *memoryKeeper) follow() {
 	metrics.Read(k.samples)
-	next := k.nextLimit(k.limit, (k.at(sampleCycles)-k.cycles)*k.at(sampleScan))
+	if k.widens {
+		k.getWide(k.at(sampleAllocs) - k.second)
+	}
+	next := k.nextLimit(k.limit, (k.at(sampleCycles)-k.cycles)*k.at(sampleScan), k.wide > 0)
 	k.cycles = k.at(sampleCycles)
 	if next != k.limit && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(next)
@@ -149,6 +165,19 @@ func (k *memoryKeeper) follow() {
 		k.pace(k.busy)
 	}
 	k.second = k.at(sampleAllocs)
+}
+
+// getWide makes the node wide or narrow by what it allocated in a second.
+func (k *memoryKeeper) getWide(allocs uint64) {
+	was := k.wide > 0
+	if k.wide = max(k.wide-limitEvery, 0); allocs < wideAllocs {
+		k.much = 0
+	} else if k.much++; k.much >= wideAfter || was {
+		k.wide = wideFor
+	}
+	if is := k.wide > 0; is != was {
+		k.widen(is)
+	}
 }
 
 func (k *memoryKeeper) pace(percent int) {

@@ -271,7 +271,7 @@ func serveOnce(ctx context.Context, cmd *cobra.Command, conf node.Config) error 
 	}
 	notified := make(chan struct{})
 	watching, done := context.WithCancel(ctx)
-	go keepMemory(watching, boundsOf(conf.Size.Small(node.Memory())), n.Trim)
+	go keepMemory(watching, boundsOf(conf.Size.Small(node.Memory())), n.Trim, n.Widen)
 	go func() {
 		defer close(notified)
 		notify(watching, n, conf.Logger)

@@ -5,19 +5,24 @@ import "time"
 const (
 	// DefaultCacheBytes and SmallCacheBytes bound the block cache. It holds the
 	// rows of some 100,000 issues: apply reads most rows it changes cold. The cache
-	// grows with use, so an idle node stays far below it, and it shrinks while more
-	// than one memtable is full, whose room Pebble takes from it.
-	DefaultCacheBytes = 64 << 20
+	// grows with use, so an idle node stays far below it, and it shrinks while a
+	// memtable is flushed, as Pebble takes the room of memtables from it.
+	DefaultCacheBytes = 48 << 20
 	SmallCacheBytes   = 8 << 20
+	// wideTimes that is what it may take on top while much is written, see [Store.Widen].
+	wideTimes = 3
 
 	// DefaultMemTableBytes and SmallMemTableBytes bound one memtable; up to
 	// memTables of them wait for a flush before writers are held up. They are
 	// large because much of what is written is short-lived (outcomes, the log's
 	// tail): what dies in the memtable is never compacted. A memtable takes
 	// memory as it fills, so an idle node has little.
-	DefaultMemTableBytes = 16 << 20
+	DefaultMemTableBytes = 64 << 20
 	SmallMemTableBytes   = 2 << 20
 	memTables            = 3
+	// earlyFlushBytes is what is written to a memtable before it is flushed while the
+	// store is not wide: the rest of a large one is never touched then.
+	earlyFlushBytes = 12 << 20
 
 	// DefaultReserveBytes stays free on the disk: below it new work is refused
 	// (see [Store.Writable]) while the raft log can still take what is under way.

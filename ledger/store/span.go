@@ -236,12 +236,16 @@ func (sp *Span) commit(b *Batch, sync bool, head Head) error {
 	if err := sp.s.space.admit(b.Len(), sync); err != nil {
 		return err
 	}
+	bytes := b.Len()
 	if !sync {
-		return b.b.Commit(pebble.NoSync)
+		if err := b.b.Commit(pebble.NoSync); err != nil {
+			return err
+		}
+		return sp.s.fill(bytes)
 	}
 	if err := b.b.Commit(pebble.Sync); err != nil {
 		return err
 	}
 	sp.s.mark.put(head)
-	return nil
+	return sp.s.fill(bytes)
 }

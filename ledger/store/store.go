@@ -115,6 +115,11 @@ type Store struct {
 	mark  *mark
 	syncs atomic.Uint64 // fsyncs of the write-ahead log
 
+	filled   atomic.Int64 // bytes that were written since the memtable was flushed early
+	wide     atomic.Bool
+	widening sync.Mutex // guards narrow, and changes of wide
+	narrow   func()     // gives the block cache what it may take when wide; nil while it may
+
 	closed   atomic.Bool
 	closing  sync.Once
 	closeErr error
@@ -141,7 +146,8 @@ func Open(dir string, o Options) (*Store, error) {
 	checked, closer := vfs.WithDiskHealthChecks(o.FS, o.SlowAfter, nil, s.slow)
 	s.stop = closer.Close
 	s.fs = &storeFS{FS: vfs.OnDiskFull(checked, s.space.giveUpBallast), store: s}
-	s.cache = pebble.NewCache(s.cacheBytes())
+	s.cache = pebble.NewCache(s.cacheBytes() + s.wideBytes())
+	s.narrow = s.cache.Reserve(int(s.wideBytes()))
 	defer s.cache.Unref() // the database holds it
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, s.stop(), lock.Close())
@@ -294,14 +300,47 @@ func (s *Store) dropWrongOptions(opts *pebble.Options, path string) error {
 	return s.fs.Remove(path)
 }
 
-// cacheBytes is the size of Pebble's cache, which takes the memtables' room from it.
-func (s *Store) cacheBytes() int64 { return s.opts.CacheBytes + int64(s.opts.MemTableBytes) }
+// cacheBytes is the size of Pebble's cache, which takes the memtables' room from it:
+// one is filled, and one is flushed now and then.
+func (s *Store) cacheBytes() int64 { return s.opts.CacheBytes + int64(s.opts.MemTableBytes)*3/2 }
+
+// wideBytes is what the cache may take on top while the store is wide.
+func (s *Store) wideBytes() int64 { return wideTimes * s.opts.CacheBytes }
+
+// Widen lets the block cache take more and memtables fill, or takes that back: while
+// much is written it is these that decide how much.
+func (s *Store) Widen(wide bool) {
+	s.widening.Lock()
+	defer s.widening.Unlock()
+	switch {
+	case s.closed.Load():
+	case wide && s.narrow != nil:
+		s.narrow()
+		s.narrow = nil
+		s.wide.Store(true)
+	case !wide && s.narrow == nil:
+		s.narrow = s.cache.Reserve(int(s.wideBytes()))
+		s.wide.Store(false)
+		s.filled.Store(earlyFlushBytes)
+	}
+}
+
+// fill counts what was written, and flushes the memtable when it is enough for a store
+// that is not wide.
+func (s *Store) fill(bytes int) error {
+	if s.wide.Load() || s.opts.MemTableBytes <= earlyFlushBytes || s.filled.Add(int64(bytes)) < earlyFlushBytes {
+		return nil
+	}
+	s.filled.Store(0)
+	_, err := s.db.AsyncFlush()
+	return err
+}
 
 // Trim empties the block cache. A store that has little to do reads from the
 // system's cache for a while then.
 func (s *Store) Trim() {
 	if !s.closed.Load() {
-		s.cache.Reserve(int(s.cacheBytes()))()
+		s.cache.Reserve(int(s.cacheBytes() + s.wideBytes()))()
 	}
 }
 

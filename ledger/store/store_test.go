@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -172,4 +173,46 @@ func TestTrimEmptiesTheBlockCache(t *testing.T) {
 	if again := s.Metrics().CacheBytes; again < before/2 {
 		t.Errorf("the cache fills to %d bytes after it was emptied, before to %d", again, before)
 	}
+}
+
+// A store that is not wide flushes a large memtable long before it is full, one that is
+// wide fills it, and it narrows again.
+func TestNarrowStoreFlushesEarly(t *testing.T) {
+	s, err := Open("db", Options{FS: vfs.NewMem(), MemTableBytes: 4 * earlyFlushBytes, CacheBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	write := func() {
+		t.Helper()
+		for i := range 6 {
+			commit(t, s.Span('r'), false, fmt.Sprint("key ", i), strings.Repeat("x", earlyFlushBytes/5))
+		}
+	}
+	waitFor := func(n int64) {
+		t.Helper()
+		for range 1000 {
+			if s.db.Metrics().Flush.Count >= n {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Fatalf("%d flushes, want %d", s.db.Metrics().Flush.Count, n)
+	}
+	s.Widen(true)
+	write() // the first memtables are small, and double
+	write()
+	if err := s.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	before := s.db.Metrics().Flush.Count
+	write()
+	if n := s.db.Metrics().Flush.Count; n != before {
+		t.Errorf("a wide store flushed %d times before its memtable was full", n-before)
+	}
+	s.Widen(false)
+	commit(t, s.Span('r'), false, "key", "x")
+	waitFor(before + 1) // what it has from then
+	write()
+	waitFor(before + 2)
 }
