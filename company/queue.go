@@ -148,7 +148,7 @@ func QueuedRuns(tx *ledger.Tx, now Time, last string, limit, perCompany int) []R
 				room[agent]++
 				continue // an older version left its key when it moved; below ledger.LevelTidy
 			}
-			if r.deferred(tx) {
+			if r.deferred(tx) || r.heldUp(tx) {
 				room[agent]++
 				continue
 			}
@@ -173,6 +173,21 @@ func QueuedRuns(tx *ledger.Tx, now Time, last string, limit, perCompany int) []R
 		}
 	}
 	return out
+}
+
+// heldUp reports whether a run that is over still holds the issue of r: its node has not
+// said yet that nothing of it is left, and until then r could do nothing about the
+// issue. That lasts until the node says so, or is lost.
+func (r Run) heldUp(tx *ledger.Tx) bool {
+	if r.Context.IssueID == "" {
+		return false
+	}
+	i, ok := issues.Get(tx, r.Company, r.Context.IssueID)
+	if !ok || i.CheckoutRun == "" || i.CheckoutRun == r.ID {
+		return false
+	}
+	holder, ok := runs.Get(tx, r.Company, i.CheckoutRun)
+	return ok && holder.Owed && !holder.Status.Live()
 }
 
 // RoomForRuns returns how many more runs an agent may have at work. One that is

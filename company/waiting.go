@@ -35,6 +35,8 @@ func WaitOf(tx *ledger.Tx, r Run, now Time) (w Wait, ok bool) {
 		w.Reason, w.Text = "concurrency_limit", "its agent has as many runs at work as it may have (maxConcurrentRuns)"
 	case r.deferred(tx):
 		w.Reason, w.Text = "run_at_work", "another run of its agent is at work on the same issue"
+	case r.heldUp(tx):
+		w.Reason, w.Text = "run_ending", "the run before it still holds the issue: it is over, but its node has not said yet that its processes are gone"
 	default:
 		if p, told := PlacementOf(tx, r.Company, r.ID); told && p.Node == "" && len(p.Candidates) > 0 {
 			p.explain(tx, r, &w)

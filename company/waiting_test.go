@@ -1,6 +1,9 @@
 package company
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // A run that waits says why: what stops it, its agent's limit, or what the nodes lack,
 // with what to do when that does not pass by itself.
@@ -74,5 +77,42 @@ func TestARunSaysWhyItWaits(t *testing.T) {
 	d := newDesk(t)
 	if _, ok := WaitOf(d.tx, Run{Status: RunRunning}, TimeOf(d.now)); ok {
 		t.Error("a run at work waits")
+	}
+}
+
+// A run whose issue is held by one that is over waits until that one's node says that
+// nothing of it is left, or is lost, and holds up no other.
+func TestARunWaitsForTheEndOfTheOneBeforeIt(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ada := d.hired("Ada")
+	held, free := d.issue(t, CreateIssue{Status: IssueTodo, Assignee: ada}), d.issue(t, CreateIssue{Status: IssueTodo, Assignee: ada})
+	r := LiveRunsOnIssue(d.tx, held)[0]
+	queued := func() (ids []string) {
+		for _, q := range QueuedRuns(d.tx, TimeOf(d.now), "", 10, 10) {
+			ids = append(ids, q.ID)
+		}
+		return ids
+	}
+	other := LiveRunsOnIssue(d.tx, free)[0]
+	if got := queued(); !slices.Contains(got, r.ID) || !slices.Contains(got, other.ID) {
+		t.Fatalf("queued are %v", got)
+	}
+	before, _ := RunOf(d.tx, d.company, d.run(ada))
+	before.Status, before.Session, before.Owed = RunCancelled, 7, true
+	d.storeRun(before)
+	next := d.load(held.ID)
+	next.CheckoutRun = before.ID
+	storeIssue(d.tx, d.load(held.ID), next)
+	if w, ok := WaitOf(d.tx, r, TimeOf(d.now)); !ok || w.Reason != "run_ending" || w.Lasting {
+		t.Errorf("it waits for %v %+v", ok, w)
+	}
+	if got := queued(); slices.Contains(got, r.ID) || !slices.Contains(got, other.ID) {
+		t.Errorf("while the issue is held, queued are %v", got)
+	}
+	before.Owed = false
+	d.storeRun(before)
+	if got := queued(); !slices.Contains(got, r.ID) {
+		t.Errorf("after that, queued are %v", got)
 	}
 }

@@ -38,13 +38,6 @@ curl -s -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-R
 		b.Must(0, "GET", "/api/companies/"+of+"/live-runs", nil, &rows)
 		return len(rows) == 0
 	})
-	for _, i := range issues {
-		b.Until("their processes are gone, and hold the issues no more", func() bool {
-			var row struct{ CheckoutRunID, ExecutionRunID *string }
-			b.Must(0, "GET", "/api/issues/"+i, nil, &row)
-			return row.CheckoutRunID == nil && row.ExecutionRunID == nil
-		})
-	}
 	var why struct{ Diagnosis string }
 	for _, i := range issues {
 		b.Must(0, "GET", "/api/issues/"+i+"/diagnostics/blockers", nil, &why)
