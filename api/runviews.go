@@ -245,6 +245,7 @@ func listItem(r company.Run) runListItem {
 // A liveRun is a run in a list of those that are queued or at work.
 type liveRun struct {
 	ID                  string             `json:"id"`
+	Waiting             *company.Wait      `json:"waiting,omitempty"` // why it has not begun
 	RuntimeMode         string             `json:"runtimeMode"`
 	Company             string             `json:"companyId"`
 	Status              company.RunStatus  `json:"status"`
@@ -290,6 +291,7 @@ func liveView(tx *ledger.Tx, r company.Run, now company.Time) liveRun {
 		LastUsefulActionAt: r.LastUsefulActionAt, NextAction: r.NextAction, LastOutputAt: r.LastOutputAt, LastOutputSeq: r.LastOutputSeq,
 		LastOutputStream: r.LastOutputStream, LastOutputBytes: r.LastOutputBytes, ProcessStartedAt: r.ProcessStartedAt,
 		Issue: company.NullText(r.Context.IssueID), Execution: executionOf(tx, r), Silence: silenceOf(r, now), Node: r.Node,
+		Waiting: waitOf(tx, r, now),
 	}
 	v.StatusMessage, v.StatusUpdatedAt = statusMessage(r)
 	v.LastEventAt = v.StatusUpdatedAt

@@ -70,8 +70,9 @@ func (r commentRow) who(names map[string]string) string {
 // localBoard is the user at the keyboard of a mesh that asks nobody to sign in.
 const localBoard = "local-board"
 
-// print writes an issue for people; names are those of agents.
-func (r issueDetail) print(w io.Writer, names map[string]string) {
+// print writes an issue for people; names are those of agents, runs its queued and
+// running ones.
+func (r issueDetail) print(w io.Writer, names map[string]string, runs []runRow) {
 	fmt.Fprintf(w, "%s  %s\nstatus %s, priority %s, updated %s\n", r.Identifier, visible(r.Title), r.Status, r.Priority, ago(r.UpdatedAt))
 	line := func(name string, words ...string) {
 		if text := strings.Join(words, ", "); text != "" {
@@ -86,6 +87,14 @@ func (r issueDetail) print(w io.Writer, names map[string]string) {
 	}
 	if r.Checkout != nil {
 		line("held by", "run "+*r.Checkout)
+	}
+	for _, run := range runs {
+		if run.Waiting != nil {
+			line("run waits", cmp.Or(names[run.AgentID], short(run.AgentID))+": "+run.Waiting.Text)
+		}
+		if run.Waiting != nil && run.Waiting.Do != nil {
+			line("to do", *run.Waiting.Do)
+		}
 	}
 	if r.Project != nil {
 		line("project", r.Project.Name)
@@ -134,14 +143,18 @@ func issueCommand(c *cli) *cobra.Command {
 			at := "/api/issues/" + url.PathEscape(args[0])
 			var row issueDetail
 			var comments []commentRow
+			var runs []runRow
 			if c.output != "json" {
+				if err := c.call(cmd.Context(), "GET", at+"/live-runs", nil, &runs); err != nil {
+					return err
+				}
 				if err := c.call(cmd.Context(), "GET", at+"/comments?order=asc", nil, &comments); err != nil {
 					return err
 				}
 			}
 			return c.show(cmd, at, &row, func(w io.Writer) {
 				names, _ := c.agentNames(cmd, row.CompanyID) // without them IDs are shown
-				row.print(w, names)
+				row.print(w, names, runs)
 				for _, m := range comments {
 					fmt.Fprintf(w, "\n--- %s, %s\n%s\n", m.who(names), ago(m.CreatedAt), visible(m.Body))
 				}
