@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,9 @@ import (
 func TestCommentsWaitForTheNextRun(t *testing.T) {
 	h := newWorkingHarness(t)
 	of := h.company("Queue")
-	agent := h.newAgent(of, "Busy", `case "$PAPERCLIP_WAKE_PAYLOAD_JSON" in *issue_commented*) echo told; exit 0;; esac; echo here; while :; do sleep 0.05; done`)
+	// The run that is told, and those that ask what becomes of the issue after it, end.
+	mark := filepath.Join(t.TempDir(), "told")
+	agent := h.newAgent(of, "Busy", `case "$PAPERCLIP_WAKE_PAYLOAD_JSON" in *issue_commented*) echo told; : >`+mark+`;; esac; [ ! -e `+mark+` ] || exit 0; echo here; while :; do sleep 0.05; done`)
 	issue := h.assign(of, agent, "Work")
 	path := "/api/issues/" + issue
 	var run company.Run
