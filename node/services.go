@@ -342,7 +342,7 @@ func (k *keeper) once(ctx context.Context, s company.RuntimeService, p spacePlac
 	started := make(chan int, 1)
 	ended := make(chan process.ShellEnd, 1)
 	go func() {
-		ended <- k.n.shell().Run(ctx, process.ShellCommand{Line: d.Command, Dir: dir, Env: vars, Secrets: secrets, Grace: commandGrace,
+		ended <- k.n.shell().Run(ctx, process.ShellCommand{Line: d.Command, Folder: p.f, Dir: dir, Env: vars, Secrets: secrets, Grace: commandGrace,
 			Authority: k.n.authorityWhile(s.Over), Log: log.Write, Started: func(pid int) { started <- pid }})
 	}()
 	select {

@@ -122,7 +122,9 @@ func (n *Node) wind(ctx context.Context, w company.ExecutionWorkspace, dir strin
 	}
 	defer done()
 	f := folderOf(w)
-	f.Dir = dir
+	if f.Dir = dir; w.Mode == company.IsolatedWorkspace {
+		f.Worktree = dir // also when its node had not told yet where it is
+	}
 	env, secrets, err := n.spaceEnv(ctx, run, f, string(w.SourceIssue), "")
 	if err != nil {
 		return err
@@ -198,7 +200,7 @@ func (n *Node) runIn(ctx context.Context, c spaceCommand, id, ref string) (end p
 	if err != nil {
 		return process.ShellEnd{Error: "its log could not be made: " + err.Error()}, digest
 	}
-	end = n.shell().Run(ctx, process.ShellCommand{Line: c.line, Dir: c.f.Dir, Env: c.env, Secrets: c.secrets, Limit: workspaceCommandTime, Grace: commandGrace,
+	end = n.shell().Run(ctx, process.ShellCommand{Line: c.line, Folder: c.f, Env: c.env, Secrets: c.secrets, Limit: workspaceCommandTime, Grace: commandGrace,
 		Authority: c.authority, Log: log.Write})
 	if digest, err = log.Close(); err != nil {
 		n.log.Warn("log of a workspace operation is incomplete", "operation", id, "error", err)

@@ -70,7 +70,7 @@ func (n *Node) openWork(context.Context) (err error) {
 	}
 	if len(n.conf.Shim) > 0 {
 		// What a run starts does not reach the files of a node but its own.
-		floor := shim.Floor{Hide: []string{dir}, Show: []string{filepath.Join(dir, "runs")}, Cgroup: n.conf.Cgroup, Nodes: n.conf.Nodes}
+		floor := shim.Floor{Hide: []string{dir}, Cgroup: n.conf.Cgroup, Nodes: n.conf.Nodes}
 		n.conf.Shim = append(slices.Clone(n.conf.Shim), floor.Args()...)
 	}
 	if n.work.trees, err = worktree.New(filepath.Join(dir, "runs", "git"), os.Environ()); err != nil {

@@ -95,16 +95,24 @@ func (h holding) check() error {
 // files, and where the job says that its program keeps things.
 func (h holding) hold(spec *shim.Spec, inv company.Invocation, job Job, home, scratch string) {
 	g := &shim.Guard{Hide: h.Hidden, Show: []string{home, scratch}, Confine: h.confines(job)}
-	// A worktree is the node's own make, so it may lie among the node's files.
-	if f := inv.Folder; f != nil && f.Worktree != "" {
-		g.Show = append(g.Show, f.Dir)
-		if repo := repositoryOf(f.Dir); repo != "" {
-			g.Show = append(g.Show, repo)
-		}
+	if f := inv.Folder; f != nil {
+		g.Show = append(g.Show, worktreeOf(*f)...)
 	}
 	g.Write = append(append(append(g.Write, g.Show...), spec.Dir), shim.Temporary...)
 	g.Write = append(append(g.Write, h.Writable...), job.Writable...)
 	spec.Guard = g
+}
+
+// worktreeOf are the folders of a worktree, none where a workspace is not one. It is the
+// node's own make, so it may lie among the node's files.
+func worktreeOf(f company.RunFolder) []string {
+	if f.Worktree == "" {
+		return nil
+	}
+	if repo := repositoryOf(f.Worktree); repo != "" {
+		return []string{f.Worktree, repo}
+	}
+	return []string{f.Worktree}
 }
 
 // confines tells whether a job's command writes only where hold says.

@@ -29,7 +29,7 @@ func held(t *testing.T, config any) (b *bed, data string) {
 			t.Fatal(err)
 		}
 	}
-	b.shims = shim.NewLauncher(append(b.cfg.Shim, shim.Floor{Hide: []string{data}, Show: []string{b.cfg.Dir}}.Args()...))
+	b.shims = shim.NewLauncher(append(b.cfg.Shim, shim.Floor{Hide: []string{data}}.Args()...))
 	t.Cleanup(b.shims.Close)
 	return b, data
 }

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -26,8 +27,11 @@ type Shell struct {
 // A ShellCommand is one command for a [Shell].
 type ShellCommand struct {
 	Line string // for sh -c
-	Dir  string // absolute
-	Env  map[string]string
+	// Folder is the workspace that it belongs to. A worktree of the node's, and the
+	// repository of it, are all that it reaches of the node's files.
+	Folder company.RunFolder
+	Dir    string // absolute; "": that of Folder
+	Env    map[string]string
 	// Secrets must not be seen in the output; variables of Env that are called
 	// like secrets are added.
 	Secrets []string
@@ -62,6 +66,7 @@ func (s Shell) Run(ctx context.Context, c ShellCommand) ShellEnd {
 			secrets = append(secrets, env[k])
 		}
 	}
+	c.Dir = cmp.Or(c.Dir, c.Folder.Dir)
 	if st, err := os.Stat(c.Dir); err != nil || !st.IsDir() {
 		return failed("the folder %s is not on this node", c.Dir)
 	}
@@ -69,7 +74,8 @@ func (s Shell) Run(ctx context.Context, c ShellCommand) ShellEnd {
 	if !ok {
 		sh = "/bin/sh"
 	}
-	spec := shim.Spec{Path: sh, Args: []string{"sh", "-c", c.Line}, Dir: c.Dir, Env: list(env), Deadline: c.Authority(), Limits: limits{}.of(true, s.MemoryMB)}
+	spec := shim.Spec{Path: sh, Args: []string{"sh", "-c", c.Line}, Dir: c.Dir, Env: list(env), Deadline: c.Authority(), Limits: limits{}.of(true, s.MemoryMB),
+		Guard: &shim.Guard{Show: worktreeOf(c.Folder)}}
 	if spec.Deadline <= shim.BootTime() {
 		return failed("the node's lease ended before the command began")
 	}

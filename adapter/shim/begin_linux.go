@@ -116,7 +116,7 @@ func dropCapabilities() {
 func (f Floor) guard(spec Spec) (Guard, bool) {
 	if spec.Guard == nil {
 		hide := f.hidden()
-		return Guard{Hide: hide, Show: f.Show}, len(hide) > 0
+		return Guard{Hide: hide}, len(hide) > 0
 	}
 	g := *spec.Guard
 	g.Hide = append(f.hidden(), g.Hide...)

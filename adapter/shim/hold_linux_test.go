@@ -79,7 +79,8 @@ ln -s $DATA/key $WORK/soft; cat $WORK/soft
 cat $HOME/project/main.c > $WORK/copy && echo kept > $HOME/project/new && cat $WORK/copy $HOME/project/new`)
 	spec.Env = append(spec.Env, "DATA="+data, "WORK="+work, "HOME="+home)
 	spec.Dir = work
-	out, _, p := runs(t, Floor{Hide: []string{data}, Show: []string{filepath.Join(data, "runs")}}, spec)
+	spec.Guard = &Guard{Show: []string{filepath.Join(data, "runs")}}
+	out, _, p := runs(t, Floor{Hide: []string{data}}, spec)
 	for _, no := range []string{"READ", "WROTE", "MADE", "LINKED", "MOVED", "CUT"} {
 		if strings.Contains(out, no) {
 			t.Errorf("the child did what it may not: %s", out)
@@ -155,7 +156,8 @@ func TestTheFilesOfOtherNodesAreOutOfReach(t *testing.T) {
 	spec, _ := script(t, text)
 	spec.Env = append(spec.Env, "DATA="+data, "BESIDE="+beside, "FAR="+far, "LATE="+late, "NODES="+nodes, "HOME="+home)
 	spec.Dir = work
-	f := Floor{Hide: []string{data}, Show: []string{work}, Nodes: nodes}
+	spec.Guard = &Guard{Show: []string{work}}
+	f := Floor{Hide: []string{data}, Nodes: nodes}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -223,7 +225,8 @@ func TestAChildReachesNoOtherProcess(t *testing.T) {
 kill -KILL $OTHER && echo KILLED; sleep 100 & kill -TERM $! && wait $!; echo own $?`)
 	spec.Env = append(spec.Env, fmt.Sprintf("OTHER=%d", other.Process.Pid), "DATA="+data)
 	spec.Dir = work
-	out, _, _ := runs(t, Floor{Hide: []string{data}, Show: []string{work}}, spec)
+	spec.Guard = &Guard{Show: []string{work}}
+	out, _, _ := runs(t, Floor{Hide: []string{data}}, spec)
 	for _, no := range []string{"READ", "LISTED", "canary"} {
 		if strings.Contains(out, no) {
 			t.Errorf("the child did what it may not: %s", out)
@@ -250,7 +253,8 @@ unshare -m true && echo UNSHARED; head -c1 /dev/mem && echo READ; for d in /dev/
 grep CapBnd /proc/self/status`)
 	spec.Env = append(spec.Env, "DATA="+data)
 	spec.Dir = work
-	out, _, _ := runs(t, Floor{Hide: []string{data}, Show: []string{work}}, spec)
+	spec.Guard = &Guard{Show: []string{work}}
+	out, _, _ := runs(t, Floor{Hide: []string{data}}, spec)
 	for _, no := range []string{"MOUNTED", "MADE", "UNSHARED", "READ"} {
 		if strings.Contains(out, no) {
 			t.Errorf("the child did what it may not: %s", out)
@@ -520,7 +524,7 @@ func TestRulesThatAreReady(t *testing.T) {
 
 func TestAFloorComesThroughTheCommandLine(t *testing.T) {
 	t.Parallel()
-	f := Floor{Hide: []string{"/a", "/b"}, Show: []string{"/a/runs"}, Cgroup: "/sys/fs/cgroup/x"}
+	f := Floor{Hide: []string{"/a", "/b"}, Cgroup: "/sys/fs/cgroup/x", Nodes: "/run/nodes"}
 	if got := floorOf(f.Args()); fmt.Sprint(got) != fmt.Sprint(f) {
 		t.Errorf("got %+v, want %+v", got, f)
 	}

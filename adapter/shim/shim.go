@@ -37,7 +37,7 @@
 // [Limits] bound a tree, [Guard] says which files it reaches. What holds for
 // every tree of a node is on the shim's command line, from [Floor]:
 //
-//	run-shim [--hide DIR]… [--show DIR]… [--cgroup DIR] [--nodes DIR]
+//	run-shim [--hide DIR]… [--cgroup DIR] [--nodes DIR]
 //
 // What the machine can not do is told in the notes of Started, never hidden.
 //
@@ -127,8 +127,8 @@ var Temporary = []string{"/tmp", "/var/tmp"}
 
 // A Floor is what holds for every tree of a node, whatever its spec says.
 type Floor struct {
-	Hide, Show []string // as in a Guard; Show counts for specs without a guard only
-	Cgroup     string   // a folder from [OpenCgroup]; "": none
+	Hide   []string // as in a Guard
+	Cgroup string   // a folder from [OpenCgroup]; "": none
 	// Nodes is the folder of [Register]: the data of the nodes that are in it is hidden
 	// too, as of when a tree begins. "": that of no other node is.
 	Nodes string
@@ -138,9 +138,6 @@ type Floor struct {
 func (f Floor) Args() (args []string) {
 	for _, d := range f.Hide {
 		args = append(args, "--hide", d)
-	}
-	for _, d := range f.Show {
-		args = append(args, "--show", d)
 	}
 	if f.Cgroup != "" {
 		args = append(args, "--cgroup", f.Cgroup)
@@ -157,8 +154,6 @@ func floorOf(args []string) (f Floor) {
 		switch args[0] {
 		case "--hide":
 			f.Hide = append(f.Hide, args[1])
-		case "--show":
-			f.Show = append(f.Show, args[1])
 		case "--cgroup":
 			f.Cgroup = args[1]
 		case "--nodes":

@@ -1,0 +1,57 @@
+package process
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/company"
+)
+
+// A command of a workspace, or a service of it, sees its own worktree among the files of
+// the node, and nothing of those of others; in a folder elsewhere it sees none of them.
+func TestAShellReachesItsOwnWorktreeOnly(t *testing.T) {
+	t.Parallel()
+	needLandlock(t, newBed(t, sh("true")))
+	data, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, other, project := filepath.Join(data, "runs/git/trees/own"), filepath.Join(data, "runs/git/trees/other"), t.TempDir()
+	for _, d := range []string{tree, other, project} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(d, "file"), []byte("canary\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := Shell{Argv: append([]string{"/proc/self/exe", "run-shim"}, shim.Floor{Hide: []string{data}}.Args()...), Environ: os.Environ()}
+	until := shim.BootTime() + time.Minute
+	for _, c := range []struct {
+		name string
+		f    company.RunFolder
+	}{
+		{"in a worktree", company.RunFolder{Dir: tree, Worktree: tree}},
+		{"in a folder elsewhere", company.RunFolder{Dir: project}},
+	} {
+		end := s.Run(context.Background(), ShellCommand{Line: `cat file; cat "$OTHER/file" 2> /dev/null; echo x > "$OTHER/new" && echo WROTE; echo x > new && cat new; [ "$PWD" = "$TREE" ] || cat "$TREE/file"; true`,
+			Folder: c.f, Env: map[string]string{"OTHER": other, "TREE": tree}, Limit: time.Minute, Grace: time.Second,
+			Authority: func() time.Duration { return until }, Log: func(string, string) {}})
+		if end.Error != "" || end.Stdout != "canary\nx\n" {
+			t.Errorf("%s: %q, it wrote %q and %q", c.name, end.Error, end.Stdout, end.Stderr)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return // whether names are hidden is tested where the view is made
+	}
+	end := s.Run(context.Background(), ShellCommand{Line: `ls "$DATA/runs/git/trees"`, Folder: company.RunFolder{Dir: tree, Worktree: tree}, Env: map[string]string{"DATA": data},
+		Limit: time.Minute, Grace: time.Second, Authority: func() time.Duration { return until }, Log: func(string, string) {}})
+	if strings.TrimSpace(end.Stdout) != "own" {
+		t.Errorf("it sees the names %q", end.Stdout)
+	}
+}
