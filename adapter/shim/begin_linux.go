@@ -36,14 +36,22 @@ func (s *shim) fork(spec Spec) (pid int, notes []string, err error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return 0, nil, errors.New("give up new privileges: " + err.Error())
 	}
-	if g, ok := s.floor.guard(spec); ok {
-		if err := veil(g); err != nil {
+	g, guarded := s.floor.guard(spec)
+	if guarded {
+		if notes, err = veil(g, s.floor.open); err != nil {
 			return 0, nil, err
 		}
 		dropCapabilities()
-		if notes, err = restrict(g, s.ready); err != nil {
+	}
+	if err := leaveNamespace(); err != nil {
+		return 0, nil, err
+	}
+	if guarded {
+		more, err := restrict(g, s.ready)
+		if err != nil {
 			return 0, nil, errors.New("restrict files: " + err.Error())
 		}
+		notes = append(notes, more...)
 	}
 	sys := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if s.group != nil {

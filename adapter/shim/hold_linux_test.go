@@ -163,7 +163,7 @@ func TestTheFilesOfOtherNodesAreOutOfReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	p, err := launch(append(slices.Clone(self), f.Args()...))
+	p, err := launch(append(slices.Clone(self), f.Args()...), false)
 	if err != nil {
 		t.Fatal(err)
 	}

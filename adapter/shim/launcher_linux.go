@@ -40,7 +40,7 @@ func (l *Launcher) Ready() {
 	}
 	l.making = make(chan struct{})
 	go func() {
-		p, err := launch(l.argv)
+		p, err := launch(l.argv, false)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		close(l.making)
@@ -85,6 +85,13 @@ func (l *Launcher) take() *Process {
 // Start is the function [Start], with an input for the command; nil: it is
 // empty. The caller closes stdin as it does the output.
 func (l *Launcher) Start(spec Spec, stdin, stdout, stderr *os.File) (*Process, error) {
+	if spec.Tool { // what is kept ready has not the node's privileges
+		p, err := launch(l.argv, true)
+		if err != nil {
+			return nil, err
+		}
+		return p.begin(spec, stdin, stdout, stderr)
+	}
 	// Starting another at once would take the core from the command that begins.
 	defer time.AfterFunc(spareAfter, l.Ready)
 	if p := l.take(); p != nil {
@@ -93,7 +100,7 @@ func (l *Launcher) Start(spec Spec, stdin, stdout, stderr *os.File) (*Process, e
 			return p, err
 		}
 	}
-	p, err := launch(l.argv)
+	p, err := launch(l.argv, false)
 	if err != nil {
 		return nil, err
 	}

@@ -113,7 +113,8 @@ const NoCgroup = "the node has no cgroup to divide: memory is bounded for each p
 // A Guard says which files a tree reaches, by Landlock. Paths are absolute.
 type Guard struct {
 	// Hide are folders of which nothing is read or written. Their files' names can be
-	// listed where the shim may not give the tree a view of its own (see veil). Show are folders in them that are reachable all the same.
+	// listed where the shim may not give the tree a view of its own (see veil), which a
+	// note tells. Show are folders in them that are reachable all the same.
 	Hide []string `json:"hide,omitempty"`
 	Show []string `json:"show,omitempty"`
 	// Confine says that only what is below Write is written, besides the
@@ -121,6 +122,9 @@ type Guard struct {
 	Confine bool     `json:"confine,omitempty"`
 	Write   []string `json:"write,omitempty"`
 }
+
+// notApart is the argument of a shim that says why it has no namespace of its own.
+const notApart = "--not-apart"
 
 // Temporary are the folders where every program may write.
 var Temporary = []string{"/tmp", "/var/tmp"}
@@ -132,6 +136,8 @@ type Floor struct {
 	// Nodes is the folder of [Register]: the data of the nodes that are in it is hidden
 	// too, as of when a tree begins. "": that of no other node is.
 	Nodes string
+
+	open string // why no view of the files can be had, from notApart; "": none is known
 }
 
 // Args are the arguments that a shim is started with, after "run-shim".
@@ -158,6 +164,8 @@ func floorOf(args []string) (f Floor) {
 			f.Cgroup = args[1]
 		case "--nodes":
 			f.Nodes = args[1]
+		case notApart:
+			f.open = args[1]
 		}
 	}
 	return f

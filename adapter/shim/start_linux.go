@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -27,15 +28,16 @@ type Process struct {
 // under it. The command's output goes to stdout and stderr, which the caller
 // opened and closes after Start returned. An error means that nothing runs.
 func Start(argv []string, spec Spec, stdout, stderr *os.File) (*Process, error) {
-	p, err := launch(argv)
+	p, err := launch(argv, spec.Tool)
 	if err != nil {
 		return nil, err
 	}
 	return p.begin(spec, nil, stdout, stderr)
 }
 
-// launch starts a shim that waits for its specification.
-func launch(argv []string) (*Process, error) {
+// launch starts a shim that waits for its specification. One for a tool has the
+// node's privileges and no others, see apart.
+func launch(argv []string, tool bool) (*Process, error) {
 	if len(argv) == 0 {
 		return nil, errors.New("no run shim is configured")
 	}
@@ -53,11 +55,19 @@ func launch(argv []string) (*Process, error) {
 		return nil, err
 	}
 	defer statusW.Close()
+	sys := &syscall.SysProcAttr{Setsid: true}
+	if os.Geteuid() != 0 && !tool {
+		if why := whyNotApart(argv); why == "" {
+			sys = apart()
+		} else {
+			argv = append(slices.Clone(argv), notApart, why)
+		}
+	}
 	p := &Process{control: control, status: statusR, cmd: &exec.Cmd{
 		Path: argv[0], Args: argv,
 		Env:   []string{"GOMAXPROCS=1", "GOMEMLIMIT=32MiB"}, // the shim itself needs nothing of ours
 		Stdin: theirs, ExtraFiles: []*os.File{statusW},
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		SysProcAttr: sys,
 	}}
 	if err := p.cmd.Start(); err != nil {
 		control.Close()
