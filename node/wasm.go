@@ -18,7 +18,7 @@ func (n *Node) wasmAdapter(dir string) (*wasm.Adapter, error) {
 	n.opened("sandbox", engine.Close)
 	n.work.sandbox = engine
 	return wasm.New(wasm.Config{Engine: engine, API: n.handler, Token: n.runToken, Private: n.conf.Private, Logger: n.log,
-		Home: filepath.Join(dir, "runs", "workspaces"), Hide: []string{dir}})
+		Home: filepath.Join(dir, "runs", "workspaces"), Hide: n.floor(dir).Hidden})
 }
 
 // handler answers requests of what runs in this process; nil while the node opens.

@@ -49,6 +49,11 @@ type work struct {
 	to   identity.NodeID
 }
 
+// floor is what holds for all that runs start; dir is the node's data, by its absolute path.
+func (n *Node) floor(dir string) shim.Floor {
+	return shim.Floor{Hide: []string{dir}, Cgroup: n.conf.Cgroup, Nodes: n.conf.Nodes}
+}
+
 func (n *Node) openWork(context.Context) (err error) {
 	n.work.turn = make(chan struct{}, 1)
 	n.work.logs, err = runlog.Open(filepath.Join(n.conf.Dir, "logs"), runlog.Config{})
@@ -70,8 +75,7 @@ func (n *Node) openWork(context.Context) (err error) {
 	}
 	if len(n.conf.Shim) > 0 {
 		// What a run starts does not reach the files of a node but its own.
-		floor := shim.Floor{Hide: []string{dir}, Cgroup: n.conf.Cgroup, Nodes: n.conf.Nodes}
-		n.conf.Shim = append(slices.Clone(n.conf.Shim), floor.Args()...)
+		n.conf.Shim = append(slices.Clone(n.conf.Shim), n.floor(dir).Args()...)
 	}
 	if n.work.trees, err = worktree.New(filepath.Join(dir, "runs", "git"), os.Environ()); err != nil {
 		return err

@@ -67,11 +67,13 @@ const (
 
 // Config is what the adapter needs. All but Private and Logger are required.
 type Config struct {
-	Engine  []string // command line of podman or docker, as from Find
-	Node    string   // this node, for the label
-	Shim    []string // how a shim is started
-	Dir     string   // of the process adapter: holds workspaces/<agent> and scratch/<run>
-	Private []string // folders of the node that no container is given
+	Engine []string // command line of podman or docker, as from Find
+	Node   string   // this node, for the label
+	Shim   []string // how a shim is started
+	Dir    string   // of the process adapter: holds workspaces/<agent> and scratch/<run>
+	// Private returns the folders that no container is given, of this node and of the
+	// others on the machine; it is asked at each run.
+	Private func() []string
 	Process *process.Adapter
 	API     func() http.Handler // answers requests as the node does; nil while it opens
 	Token   func(company.Run) (string, error)
@@ -101,8 +103,8 @@ func New(cfg Config) (*Adapter, error) {
 	switch {
 	case len(cfg.Engine) == 0 || !filepath.IsAbs(cfg.Engine[0]):
 		return nil, errors.New("container adapter: no engine, by its absolute path")
-	case cfg.Node == "" || len(cfg.Shim) == 0 || cfg.Process == nil || cfg.API == nil || cfg.Token == nil || !filepath.IsAbs(cfg.Dir):
-		return nil, errors.New("container adapter: node, shim, directory, process adapter, API and tokens are required")
+	case cfg.Node == "" || len(cfg.Shim) == 0 || cfg.Process == nil || cfg.API == nil || cfg.Token == nil || cfg.Private == nil || !filepath.IsAbs(cfg.Dir):
+		return nil, errors.New("container adapter: node, shim, directory, private folders, process adapter, API and tokens are required")
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -333,7 +335,7 @@ func (s *stage) set() error {
 	if c.Dir != "" {
 		s.source = "adapter_config"
 	}
-	made := []string{s.home, s.scratch}
+	made, private := []string{s.home, s.scratch}, s.adapter.cfg.Private()
 	if f != nil && (c.Dir == "" || f.Worktree != "") {
 		s.dir, s.source = f.Dir, f.Source
 		if f.Worktree != "" {
@@ -349,8 +351,8 @@ func (s *stage) set() error {
 		if strings.ContainsAny(real, ",\"\n\r") {
 			return fmt.Errorf("the folder %q has a name that no engine takes", real)
 		}
-		if s.adapter.private(real) && !slices.Contains(made, m.Source) {
-			return fmt.Errorf("the folder %s holds files of the node itself and is not given to containers", m.Source)
+		if holds(private, real) && !slices.Contains(made, m.Source) {
+			return fmt.Errorf("the folder %s holds files of this node, or of another on this machine, and is not given to containers", m.Source)
 		}
 		s.binds[i].Source = real
 	}
@@ -401,9 +403,9 @@ func (s *stage) inside() company.Invocation {
 	return inv
 }
 
-// private tells whether a folder is, holds, or is in one of the node's own.
-func (a *Adapter) private(dir string) bool {
-	return slices.ContainsFunc(a.cfg.Private, func(p string) bool {
+// holds tells whether a folder is, holds, or is in one of those that are private.
+func holds(private []string, dir string) bool {
+	return slices.ContainsFunc(private, func(p string) bool {
 		p, err := filepath.EvalSymlinks(p)
 		in := func(x, y string) bool { return x == y || y == "/" || strings.HasPrefix(x, y+"/") }
 		return err == nil && (in(dir, p) || in(p, dir))

@@ -244,7 +244,7 @@ func adapterIn(t testing.TB, data, node string) *Adapter {
 	if engine == nil {
 		engine = []string{"/bin/false"}
 	}
-	a, err := New(Config{Engine: engine, Node: node, Shim: []string{"/proc/self/exe", "run-shim"}, Dir: dir, Private: []string{data}, Process: p, Token: of, Environ: os.Environ(),
+	a, err := New(Config{Engine: engine, Node: node, Shim: []string{"/proc/self/exe", "run-shim"}, Dir: dir, Private: shim.Floor{Hide: []string{data}}.Hidden, Process: p, Token: of, Environ: os.Environ(),
 		API: func() http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				fmt.Fprintf(w, "asked by %t, cookie %q, run %q", r.Header.Get("Authorization") == "Bearer "+token, r.Header.Get("Cookie"), r.Header.Get("X-Paperclip-Run-Id"))
@@ -435,11 +435,42 @@ func TestWithoutAnEngine(t *testing.T) {
 
 func TestWhatAContainerIsNotGiven(t *testing.T) {
 	t.Parallel()
-	data := t.TempDir()
+	dir := t.TempDir()
+	data, floor := filepath.Join(dir, "own"), shim.Floor{Nodes: filepath.Join(dir, "nodes")}
+	floor.Hide = []string{data}
+	beside, far := filepath.Join(dir, "beside"), filepath.Join(t.TempDir(), "far")
+	for _, d := range []string{data, beside, far} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(d, "identity.key"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := shim.Register(floor.Nodes, far); err != nil {
+		t.Fatal(err)
+	}
+	within := filepath.Join(far, "runs")
+	if err := os.Mkdir(within, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(within, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	mounted := func(source string) map[string]any {
+		return map[string]any{"mounts": []any{map[string]any{"source": source, "target": "/x", "readOnly": true}}}
+	}
 	for _, c := range []struct {
 		config map[string]any
 		want   string
 	}{
+		{mounted(beside), "files of this node, or of another"},
+		{mounted(far), "files of this node, or of another"},
+		{mounted(within), "files of this node, or of another"},
+		{mounted(filepath.Dir(far)), "files of this node, or of another"},
+		{mounted(filepath.Join(dir, "link")), "files of this node, or of another"},
+		{mounted(floor.Nodes), "files of this node, or of another"},
+		{map[string]any{"cwd": far}, "files of this node, or of another"},
 		{map[string]any{"image": "--privileged"}, "no name of an image"},
 		{map[string]any{"network": "container:other"}, "network is none, host or bridge"},
 		{map[string]any{"cwd": "relative"}, "not absolute"},
@@ -447,14 +478,14 @@ func TestWhatAContainerIsNotGiven(t *testing.T) {
 		{map[string]any{"limits": map[string]any{"memoryMb": -1}}, "must not be negative"},
 		{map[string]any{"mounts": []any{map[string]any{"source": "/etc", "target": "/x,readonly"}}}, "without commas"},
 		{map[string]any{"mounts": []any{map[string]any{"source": "/etc", "target": "/work"}}}, "which the run has"},
-		{map[string]any{"cwd": data}, "files of the node itself"},
-		{map[string]any{"cwd": "/"}, "files of the node itself"},
-		{map[string]any{"mounts": []any{map[string]any{"source": data + "/runs", "target": "/x"}}}, "files of the node itself"},
+		{map[string]any{"cwd": data}, "files of this node"},
+		{map[string]any{"cwd": "/"}, "files of this node"},
+		{map[string]any{"mounts": []any{map[string]any{"source": data + "/runs", "target": "/x"}}}, "files of this node"},
 		{map[string]any{"mounts": []any{map[string]any{"source": "/not/there", "target": "/x"}}}, "not on this node"},
 		{map[string]any{"env": map[string]any{"TWO": "lines\nof text"}}, "more than one line"},
 	} {
 		b := newBed(t, data, c.config)
-		b.cfg.Engine = []string{"/bin/true"}
+		b.cfg.Engine, b.cfg.Private = []string{"/bin/true"}, floor.Hidden
 		if o := b.Invoke(t.Context(), b.inv); o.Status != company.RunFailed || !strings.Contains(o.Error, c.want) {
 			t.Errorf("%v: %s %q, want %q", c.config, o.Status, o.Error, c.want)
 		}

@@ -123,11 +123,11 @@ func dropCapabilities() {
 // guard returns what counts for a spec; false when nothing does.
 func (f Floor) guard(spec Spec) (Guard, bool) {
 	if spec.Guard == nil {
-		hide := f.hidden()
+		hide := f.Hidden()
 		return Guard{Hide: hide}, len(hide) > 0
 	}
 	g := *spec.Guard
-	g.Hide = append(f.hidden(), g.Hide...)
+	g.Hide = append(f.Hidden(), g.Hide...)
 	return g, true
 }
 

@@ -42,7 +42,7 @@ func Main(args []string) int {
 	s := &shim{status: status, orders: make(chan order), exits: make(chan exit), floor: floorOf(args)}
 	defer status.Close()
 	if !readable(0) {
-		s.ready = prepare(Guard{Hide: s.floor.hidden(), Confine: true, Write: Temporary})
+		s.ready = prepare(Guard{Hide: s.floor.Hidden(), Confine: true, Write: Temporary})
 	}
 	var first order
 	in := &rightsReader{}

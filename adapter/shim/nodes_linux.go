@@ -13,8 +13,6 @@ import (
 const (
 	// maxNodes bounds the nodes of one machine that are looked at.
 	maxNodes = 256
-	// keyFile is a file that each data directory of a node has.
-	keyFile = "identity.key"
 	// usersRuntime is where each user's folder for running programs lies.
 	usersRuntime = "/run/user"
 	nodesFolder  = "selvage/nodes"
@@ -77,10 +75,11 @@ func registered(path string) (dir string, ok bool) {
 	return dir, err == nil && filepath.IsAbs(dir) && filepath.Clean(dir) == dir
 }
 
-// hidden are the folders that no tree of the node reaches: what it was told, the
+// Hidden are the folders that no tree of the node reaches: what it was told, the
 // data of the other nodes on the machine, those that told of it and those beside its
-// own, and the folder in which they tell.
-func (f Floor) hidden() []string {
+// own, and the folder in which they tell. Whoever opens folders to runs in another way
+// asks at each run: nodes come and go.
+func (f Floor) Hidden() []string {
 	out := append([]string{}, f.Hide...)
 	if f.Nodes == "" {
 		return out
@@ -107,11 +106,8 @@ func (f Floor) hidden() []string {
 			}
 		}
 	}
-	for _, own := range f.Hide {
-		beside, _ := filepath.Glob(filepath.Join(filepath.Dir(own), "*", keyFile))
-		for _, key := range beside {
-			add(filepath.Dir(key), key)
-		}
+	for _, dir := range f.beside() {
+		add(dir, filepath.Join(dir, keyFile))
 	}
 	return out
 }

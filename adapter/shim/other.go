@@ -60,6 +60,9 @@ var bootBase = time.Now()
 // OpenCgroup says that there are none.
 func OpenCgroup() (dir, why string) { return "", "cgroups need Linux" }
 
+// Hidden are the folders that the floor hides, and the data of nodes beside them.
+func (f Floor) Hidden() []string { return append(f.beside(), f.Hide...) }
+
 // FromRun says no: there are no local processes of runs.
 func FromRun(client, server netip.AddrPort) (bool, error) { return false, nil }
 

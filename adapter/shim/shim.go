@@ -52,6 +52,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"time"
 )
 
@@ -138,6 +139,20 @@ type Floor struct {
 	Nodes string
 
 	open string // why no view of the files can be had, from notApart; "": none is known
+}
+
+// keyFile is a file that each data directory of a node has.
+const keyFile = "identity.key"
+
+// beside are the data directories of nodes that lie beside those that are hidden.
+func (f Floor) beside() (out []string) {
+	for _, own := range f.Hide {
+		keys, _ := filepath.Glob(filepath.Join(filepath.Dir(own), "*", keyFile))
+		for _, key := range keys {
+			out = append(out, filepath.Dir(key))
+		}
+	}
+	return out
 }
 
 // Args are the arguments that a shim is started with, after "run-shim".

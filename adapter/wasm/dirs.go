@@ -60,13 +60,13 @@ func (r *run) place(host string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("it is not on this node")
 	}
-	if slices.ContainsFunc(conf.Hide, func(h string) bool {
+	if conf.Hide != nil && slices.ContainsFunc(conf.Hide(), func(h string) bool {
 		if to, err := filepath.EvalSymlinks(h); err == nil {
 			h = to
 		}
 		return within(at, h) || within(h, at)
 	}) {
-		return "", fmt.Errorf("it holds files of the node itself")
+		return "", fmt.Errorf("it holds files of this node, or of another on this machine")
 	}
 	return at, nil
 }

@@ -10,10 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
@@ -33,6 +35,42 @@ func TestEachFunctionIsGrantedOrDenied(t *testing.T) {
 
 // eachFunction has a guest that does as the last two of its arguments say, a method
 // and a request, ask for everything.
+// The data of the machine's other nodes is not given to a module, nor what holds it or
+// lies in it: of a node that told where it is, and of one beside this one.
+func TestFilesOfOtherNodes(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("nodes tell where their data lies on Linux")
+	}
+	dir := t.TempDir()
+	own, beside, far, open := filepath.Join(dir, "own"), filepath.Join(dir, "beside"), filepath.Join(t.TempDir(), "far"), t.TempDir()
+	floor := shim.Floor{Hide: []string{own}, Nodes: filepath.Join(dir, "nodes")}
+	for _, d := range []string{own, beside, far} {
+		if err := os.MkdirAll(filepath.Join(d, "runs"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(d, "identity.key"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := shim.Register(floor.Nodes, far); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(far, filepath.Join(open, "way")); err != nil {
+		t.Fatal(err)
+	}
+	for at, refused := range map[string]bool{open: false, own: true, beside: true, far: true, filepath.Join(far, "runs"): true, filepath.Dir(far): true,
+		filepath.Join(open, "way"): true, filepath.Join(open, "way", "runs"): true, floor.Nodes: true} {
+		r := &run{adapter: &Adapter{cfg: Config{Hide: floor.Hidden}}, config: config{Dirs: []string{at + ":/d:ro"}}}
+		dirs, err := r.dirs()
+		for _, d := range dirs {
+			d.Root.Close()
+		}
+		if refused && (err == nil || !strings.Contains(err.Error(), "of another on this machine")) || !refused && err != nil {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+}
+
 func eachFunction(t *testing.T, path string, first ...string) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "there") }))
 	defer web.Close()
@@ -165,7 +203,7 @@ func TestFilesOfAnAgent(t *testing.T) {
 	d := &desk{}
 	a := open(t, d)
 	data, books := t.TempDir(), t.TempDir()
-	a.cfg.Home, a.cfg.Hide = filepath.Join(data, "runs", "workspaces"), []string{data}
+	a.cfg.Home, a.cfg.Hide = filepath.Join(data, "runs", "workspaces"), shim.Floor{Hide: []string{data}}.Hidden
 	for at, text := range map[string]string{data + "/key": "canary-key", books + "/b.txt": "a book", a.cfg.Home + "/agent-1/own.txt": "mine", a.cfg.Home + "/agent-2/own.txt": "canary-other"} {
 		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 			t.Fatal(err)
@@ -195,7 +233,7 @@ func TestFilesOfAnAgent(t *testing.T) {
 	if o := run(nil, "/home/own.txt"); strings.Contains(*o.Stdout, "mine") {
 		t.Errorf("without a directory it saw %q", *o.Stdout)
 	}
-	for spec, want := range map[string]string{data + ":/d": "files of the node", filepath.Dir(data) + ":/d": "files of the node", books + "/way:/d": "files of the node", filepath.Join(data, "runs") + ":/d": "files of the node",
+	for spec, want := range map[string]string{data + ":/d": "files of this node", filepath.Dir(data) + ":/d": "files of this node", books + "/way:/d": "files of this node", filepath.Join(data, "runs") + ":/d": "files of this node",
 		"books:/d": "not absolute", books: "is not HOST:GUEST", books + ":/a/../b": "clean absolute path", books + "/none:/d": "not on this node", books + ":/d:rw": "is not HOST:GUEST"} {
 		if o := run([]string{spec}, "/d/key"); o.Status != company.RunFailed || !strings.Contains(o.Error, want) {
 			t.Errorf("%s: it ended with %s %q", spec, o.Status, o.Error)

@@ -70,8 +70,9 @@ type Config struct {
 	// Home holds a lasting folder for each agent, for those that are given one.
 	// Default: none is.
 	Home string
-	// Hide are directories of the node that no module sees anything of, but for Home.
-	Hide   []string
+	// Hide returns the directories that no module sees anything of, but for Home: those
+	// of this node and of the others on the machine. It is asked at each run; nil: none.
+	Hide   func() []string
 	Logger *slog.Logger // default: discard
 }
 
