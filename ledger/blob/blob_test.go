@@ -397,6 +397,43 @@ func TestTending(t *testing.T) {
 	}
 }
 
+// A copy that is one too many is kept while one of the others is damaged, which nobody
+// has noticed: those that shall have it look at the bytes before it is given up.
+func TestSurplusIsNotGivenUpForDamagedCopies(t *testing.T) {
+	t.Parallel()
+	r := newRing(t, 4)
+	ref := put(t, r.k[r.ids[0]], content(11, 3*chunkBytes+77))
+	rank := Rank(ref.Digest, r.ids)
+	spare := rank[3]
+	if spare != r.ids[0] {
+		b, err := read(t, r.k[r.ids[0]], ref)
+		must(t, err)
+		put(t, r.k[spare], b)
+	}
+	k := r.k[spare]
+	if _, err := k.Spread(t.Context(), ref.Digest, ref.Size); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range rank[:3] {
+		rot(t, r.dirs[id], ref.Digest)
+	}
+	k.Tend(t.Context(), []Reference{ref}, true)
+	if !k.Has(ref.Digest) {
+		t.Fatal("the last good copy was given up")
+	}
+	for range 4 { // one damaged copy is found, and made again, at a time
+		r.tend(ref)
+	}
+	if k.Has(ref.Digest) {
+		t.Error("it is kept though all others are whole")
+	}
+	for _, id := range rank[:3] {
+		if err := r.k[id].Check(ref.Digest); err != nil {
+			t.Errorf("%s: %v", id.Short(), err)
+		}
+	}
+}
+
 // A reader reads ranges through a node that has no copy, and goes on with
 // another peer when one breaks off.
 func TestReadThrough(t *testing.T) {
@@ -492,6 +529,7 @@ func FuzzServe(f *testing.F) {
 	f.Add(AppendRequest(nil, Request{Op: OpPut, Digest: d, Length: 1 << 60}), []byte("abc"))
 	f.Add(AppendRequest(nil, Request{Op: OpGet, Digest: d, Offset: 1 << 63, Length: 1}), []byte{})
 	f.Add(AppendRequest(nil, Request{Op: OpHas, Digest: d}), []byte{})
+	f.Add(AppendRequest(nil, Request{Op: OpCheck, Digest: d}), []byte{})
 	f.Add([]byte{1, 2}, []byte{})
 	s, err := OpenStore(f.TempDir(), StoreConfig{MaxBytes: 1 << 20, MaxBlob: 1 << 16, Reserve: 1})
 	if err != nil {

@@ -26,6 +26,6 @@
 // Of a get, status held is followed by the bytes that were asked for; they end
 // early when the sender meets an error. Of a put, status send asks for the
 // bytes, after which a second head says what became of them; status held says
-// that they are there already. Of a has, status held or missing is all. size is
+// that they are there already. Of a has, or a check, status held or missing is all. size is
 // the whole blob's. Unknown statuses count as a no.
 package blob

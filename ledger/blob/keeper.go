@@ -152,7 +152,8 @@ func (k *Keeper) call(ctx context.Context, to identity.NodeID, r Request) (net.C
 	return k.cfg.Peers.Dial(ctx, to, AppendRequest(nil, r))
 }
 
-// has asks a peer whether it has a blob.
+// has asks a peer whether it has a blob. The peer does not look at the bytes, so this
+// says where to read, and nothing may be given up for it; see intact.
 func (k *Keeper) has(ctx context.Context, id identity.NodeID, d Digest) bool {
 	if id == k.cfg.Self {
 		return k.Has(d)
@@ -165,6 +166,22 @@ func (k *Keeper) has(ctx context.Context, id identity.NodeID, d Digest) bool {
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	defer stop()
 	st, _, err := readHead(patient{c})
+	return err == nil && st == statusHeld
+}
+
+// intact asks a peer whether it has a blob that is whole, which it hashes.
+func (k *Keeper) intact(ctx context.Context, id identity.NodeID, ref Reference) bool {
+	c, err := k.call(ctx, id, Request{Op: OpCheck, Digest: ref.Digest})
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	defer stop()
+	if c.SetReadDeadline(time.Now().Add(stall+time.Duration(ref.Size/slowestDisk)*time.Second)) != nil {
+		return false
+	}
+	st, _, err := readHead(c)
 	return err == nil && st == statusHeld
 }
 
@@ -309,7 +326,7 @@ func (k *Keeper) steady(now time.Time) (out []identity.NodeID) {
 
 // Tend looks after this node's blobs once, given all that the state refers to:
 // it fetches what this node shall have and does not, gives up what others shall
-// have and say that they do, and throws away what nothing refers to. Nothing is
+// have and have whole, and throws away what nothing refers to. Nothing is
 // thrown away while the state that refs come from is not current.
 func (k *Keeper) Tend(ctx context.Context, refs []Reference, current bool) {
 	now := time.Now()
@@ -320,7 +337,7 @@ func (k *Keeper) Tend(ctx context.Context, refs []Reference, current bool) {
 	}
 	nodes := k.steady(now)
 	var missing []Reference
-	var surplus []Digest
+	var surplus []Reference
 	wanted := map[Digest]bool{}
 	for _, ref := range refs {
 		if wanted[ref.Digest] {
@@ -333,7 +350,7 @@ func (k *Keeper) Tend(ctx context.Context, refs []Reference, current bool) {
 		case mine && !have && len(missing) < maxRepairs:
 			missing = append(missing, ref)
 		case !mine && have && len(surplus) < maxRepairs:
-			surplus = append(surplus, ref.Digest)
+			surplus = append(surplus, ref)
 		}
 	}
 	for _, ref := range missing {
@@ -353,17 +370,18 @@ func (k *Keeper) Tend(ctx context.Context, refs []Reference, current bool) {
 			k.count.collected.Add(1)
 		}
 	}
-	for _, d := range surplus {
-		if k.heldBy(ctx, d, Rank(d, nodes)) && k.Remove(d, before) {
+	for _, ref := range surplus {
+		if k.heldBy(ctx, ref, Rank(ref.Digest, nodes)) && k.Remove(ref.Digest, before) {
 			k.count.surplus.Add(1)
 		}
 	}
 }
 
-// heldBy reports whether all that shall have a blob say that they do.
-func (k *Keeper) heldBy(ctx context.Context, d Digest, rank []identity.NodeID) bool {
+// heldBy reports whether all that shall have a blob have it whole: what is given up for
+// that may be the last good copy.
+func (k *Keeper) heldBy(ctx context.Context, ref Reference, rank []identity.NodeID) bool {
 	for _, id := range rank[:Copies(len(rank))] {
-		if !k.has(ctx, id, d) {
+		if !k.intact(ctx, id, ref) {
 			return false
 		}
 	}

@@ -28,6 +28,9 @@ const (
 	wholeBytes = 8 << 20
 	// stall is how long one chunk may take between nodes.
 	stall = 10 * time.Second
+	// slowestDisk is how many bytes of a blob a peer hashes in a second at least, when
+	// it is asked to check it.
+	slowestDisk = 4 << 20
 	// mendTimeout bounds how long a reader waits until peers gave what is damaged here.
 	mendTimeout = 30 * time.Second
 	// patience is how long an upload waits for the last copies once a majority of

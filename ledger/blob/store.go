@@ -199,7 +199,9 @@ func (s *Store) Damaged() (n int) {
 }
 
 // Has reports whether the store has a blob that is not known to be damaged, without
-// looking at its bytes.
+// looking at its bytes: rot that nobody has read counts as a copy until the scrub reads
+// it, so it says what to fetch and where to read, and nothing is given up for it whose
+// other copies were not hashed.
 func (s *Store) Has(d Digest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

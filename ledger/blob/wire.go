@@ -15,7 +15,10 @@ type Op byte
 const (
 	OpGet Op = 1 // bytes of a blob
 	OpPut Op = 2 // to take a blob
-	OpHas Op = 3 // whether it is there
+	OpHas Op = 3 // whether it is there, without a look at its bytes
+	// OpCheck asks whether it is there and whole: it is hashed for the answer. Whoever
+	// does not know it says no.
+	OpCheck Op = 4
 )
 
 // A status is what an answer says. Sent between versions: do not renumber.
@@ -55,11 +58,11 @@ func AppendRequest(b []byte, r Request) []byte {
 
 // DecodeRequest is the inverse of AppendRequest.
 func DecodeRequest(b []byte) (r Request, err error) {
-	if len(b) != requestBytes || b[0] != 1 || Op(b[1]) < OpGet || Op(b[1]) > OpHas {
+	if len(b) != requestBytes || b[0] != 1 || Op(b[1]) < OpGet || Op(b[1]) > OpCheck {
 		return r, errors.New("malformed blob request")
 	}
 	r = Request{Op: Op(b[1]), Digest: Digest(b[2:34]), Offset: binary.BigEndian.Uint64(b[34:42]), Length: binary.BigEndian.Uint64(b[42:])}
-	if r.Op != OpGet && r.Offset != 0 || r.Op == OpHas && r.Length != 0 {
+	if r.Op != OpGet && r.Offset != 0 || r.Op >= OpHas && r.Length != 0 {
 		return r, errors.New("malformed blob request")
 	}
 	return r, nil
@@ -142,6 +145,11 @@ func (s *Store) Serve(c net.Conn, request []byte) (err error) {
 			return writeHead(conn, statusHeld, 0)
 		}
 		return writeHead(conn, statusMissing, 0)
+	case OpCheck:
+		if err := s.Check(r.Digest); err != nil {
+			return writeHead(conn, statusFor(err), 0)
+		}
+		return writeHead(conn, statusHeld, 0)
 	case OpGet:
 		return s.serveGet(conn, r)
 	}
