@@ -82,7 +82,7 @@ func (n *Node) dropSegments(all []keptSegment, now time.Time) (later []keptSegme
 		switch {
 		case now.Sub(s.at) < segmentGrace:
 			later = append(later, s)
-		case n.blobs.Has(s.digest):
+		case n.blobs.Check(s.digest) == nil: // hashed: the segment may be the only other copy
 			if err := n.work.logs.Remove(s.ref); err != nil {
 				n.log.Warn("segment of a kept log", "run", s.run, "error", err)
 			}
