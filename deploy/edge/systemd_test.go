@@ -128,6 +128,21 @@ func (b booted) log() string {
 	return out
 }
 
+// hidesNames tries under a unit with the same bounds whether runs get a view of the files
+// in which the data directories hold nothing but their own, as the node itself tries it.
+func (b booted) hidesNames() {
+	b.t.Helper()
+	const try = "/run/systemd/system/selvage-try.service"
+	b.must("sh", "-c", `sed -e '/^Restart/d; /^Watchdog/d; /^NotifyAccess/d; /^Environment/d; s|^Type=.*|Type=oneshot|' `+
+		`-e 's|^ExecStart=.*|ExecStart=/usr/bin/unshare --user --map-current-user --keep-caps /usr/bin/selvage run-shim --try-apart|' `+
+		`"$(systemctl show -P FragmentPath selvage.service)" > `+try+` && systemctl daemon-reload`)
+	if out, err := b.in("systemctl", "start", "selvage-try.service"); err != nil {
+		log, _ := b.in("journalctl", "--no-pager", "-o", "cat", "-u", "selvage-try")
+		b.t.Errorf("runs of the service can list what the data directories hold: %v: %s\n%s", err, out, log)
+	}
+	b.must("rm", try)
+}
+
 // until waits for something that systemd does by itself.
 func (b booted) until(what string, f func() bool) {
 	b.t.Helper()
@@ -279,6 +294,7 @@ func TestServiceUnderSystemd(t *testing.T) {
 		t.Errorf("systemd-analyze security: %s", got[strings.LastIndexByte(got, '\n')+1:])
 	}
 	b.dividesItsCgroup()
+	b.hidesNames()
 
 	identity := b.must("cat", "/var/lib/selvage/membership")
 	fed := b.shows("WatchdogTimestampMonotonic")
