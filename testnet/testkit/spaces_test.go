@@ -40,13 +40,18 @@ func TestCommandsOfWorkspaces(t *testing.T) {
 	t.Parallel()
 	const canary = "canary-of-the-project-4711"
 	repo, marks := gitRepo(t), t.TempDir()
-	work := working(t.TempDir())
+	work, folder := working(t.TempDir()), ""
 	b := Mesh(t, 3, func(i int, c *node.Config) {
 		if work(i, c); i > 0 {
 			c.Adapters = map[string]scheduler.Adapter{} // it carries out nothing
+		} else {
+			folder = filepath.Join(c.Dir, "runs")
 		}
 	})
 	of := b.Company("Acme")
+	if err := os.MkdirAll(filepath.Join(folder, "another-company"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	mark := func(name string) string { return filepath.Join(marks, name) }
 	setup := `echo "setup $PROJECT_TOKEN in $PWD as ${AGENT_TOKEN-nobody}"; echo "$PROJECT_TOKEN" > ` + mark("setup") + `; echo x >> ` + mark("times") + `; sleep 300 & `
 	var p struct {
@@ -61,7 +66,7 @@ func TestCommandsOfWorkspaces(t *testing.T) {
 		return map[string]any{"enabled": true, "defaultMode": "isolated_workspace", "workspaceStrategy": strategy}
 	}
 	b.Must(0, "POST", "/api/companies/"+of+"/projects", map[string]any{"name": "Site", "env": map[string]any{"PROJECT_TOKEN": canary},
-		"executionWorkspacePolicy": policy(map[string]any{"provisionCommand": `echo "$PAPERCLIP_WORKSPACE_BRANCH" > provisioned; test "$PAPERCLIP_API_KEY" = ""`,
+		"executionWorkspacePolicy": policy(map[string]any{"provisionCommand": `echo "$PAPERCLIP_WORKSPACE_BRANCH" > provisioned; ls ` + folder + ` > ` + mark("names") + `; test "$PAPERCLIP_API_KEY" = ""`,
 			"teardownCommand": "cp provisioned " + mark("torn")}),
 		"workspace": map[string]any{"name": "main", "cwd": repo, "isPrimary": true, "setupCommand": setup, "cleanupCommand": "test -e " + mark("clean")}}, &p)
 	a, err := b.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh", "args": []string{"-c", "cat provisioned"}, "env": map[string]any{"AGENT_TOKEN": "of the agent"}})
@@ -89,6 +94,9 @@ func TestCommandsOfWorkspaces(t *testing.T) {
 	one := assign("Fix the door")
 	if r := ended(one); r.Status != "succeeded" || !strings.Contains(r.StdoutExcerpt, "ACM-1-fix-the-door") {
 		t.Fatalf("the run is %+v", r)
+	}
+	if got := readFile(b, mark("names")); strings.Contains(got, "another-company") {
+		t.Errorf("a command of a workspace sees %q of the node's folder of runs", got)
 	}
 	if got := readFile(b, mark("setup")); got != canary {
 		t.Errorf("setup got the project's variable as %q", got)
