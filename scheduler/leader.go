@@ -244,13 +244,30 @@ func (l *Leader) overslept(pause time.Duration) {
 	}
 }
 
-// look does once what is due.
+// look does once what is due. A step that fails is tried again with the next look, and
+// keeps nothing from the steps after it but where this node does not lead.
 func (l *Leader) look(ctx context.Context) {
-	for _, step := range []func(context.Context) error{l.declareLost, l.setLeases, l.settleCompanies, l.fireTimers, l.fireRoutines, l.fireMonitors, l.placeRuns, l.recoverStranded} {
-		if err := step(ctx); err != nil && ctx.Err() == nil {
-			l.cfg.Logger.Info("scheduling was interrupted", "error", err)
-			return // leadership is likely gone; the next look tries again
+	var failed []error
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"end lost sessions", l.declareLost}, {"set leases", l.setLeases}, {"settle companies", l.settleCompanies}, {"fire timers", l.fireTimers},
+		{"fire routines", l.fireRoutines}, {"fire monitors", l.fireMonitors}, {"place runs", l.placeRuns}, {"recover issues", l.recoverStranded},
+	} {
+		err := step.do(ctx)
+		if ctx.Err() != nil {
+			return
 		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", step.name, err))
+		}
+		if errors.Is(err, ErrNotLeader) {
+			break
+		}
+	}
+	if err := errors.Join(failed...); err != nil {
+		l.cfg.Logger.Info("scheduling was interrupted", "error", err)
 	}
 }
 

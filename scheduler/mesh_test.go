@@ -57,6 +57,7 @@ type peer struct {
 	facts   Facts
 	kinds   []string // adapters of its next life besides process
 	started uint64   // index of the last run.start, as it was answered
+	refuses string   // the kind of commands that fail
 
 	waited atomic.Uint64 // highest index that a read waited for
 
@@ -256,6 +257,9 @@ func (p *peer) Submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt, 
 	if p.session == 0 {
 		return ledger.Receipt{}, errors.New("no session")
 	}
+	if cmd.Kind == p.refuses {
+		return ledger.Receipt{}, errors.New("the disk is full")
+	}
 	p.seq++
 	r := p.m.propose(p, p.session, p.seq, cmd)
 	if cmd.Kind == "run.start" {
@@ -280,6 +284,9 @@ func (p *peer) reach(ctx context.Context) bool {
 }
 
 func (p *peer) isCut() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.cut }
+
+// refuse lets commands of a kind fail at p, "" none.
+func (p *peer) refuse(kind string) { p.mu.Lock(); defer p.mu.Unlock(); p.refuses = kind }
 
 func (p *peer) setCut(cut bool) { p.mu.Lock(); defer p.mu.Unlock(); p.cut = cut }
 

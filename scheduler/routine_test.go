@@ -252,3 +252,19 @@ func TestAScheduleFiresOnceWhoeverLeads(t *testing.T) {
 		}
 	})
 }
+
+// A routine that can not be fired keeps no run from its node.
+func TestAStepThatFailsHoldsUpNoOther(t *testing.T) {
+	run(t, 1, func(t *testing.T, m *mesh) {
+		ada := m.agent(acme, "ada", "sleep 1s", "")
+		routine, _ := m.routine(acme, ada, "* * * * *", "UTC", nil)
+		m.nodes[0].refuse("routine.tick")
+		time.Sleep(2 * time.Minute)
+		if n := len(m.fired(routine)); n != 0 {
+			t.Fatalf("the routine was fired %d times", n)
+		}
+		m.untilStatus(m.invoke(acme, ada).ID, 10*time.Second, company.RunSucceeded)
+		m.nodes[0].refuse("")
+		m.until(2*time.Minute, "the routine is fired again", func() bool { return len(m.fired(routine)) > 0 })
+	})
+}
