@@ -106,10 +106,10 @@ func (e *exporter) allRoutines() error {
 
 // skillSteps make the skills of a package; who has which is said for the agents
 // that the import makes or changes.
-func (im *importer) skillSteps(rc *Request) {
+func (im *importer) skillSteps(rc *Request) error {
 	keys := map[string]string{} // by slug and by what the package calls it
 	there, texts := map[string]company.Skill{}, map[string]map[string]string{}
-	_ = rc.View(func(tx *ledger.Tx) error {
+	err := rc.View(func(tx *ledger.Tx) error {
 		for _, s := range company.SkillsOf(tx, im.company.ID) {
 			keys[s.Slug], there[s.Slug], texts[s.Slug] = s.Key(), s, map[string]string{}
 			for _, f := range s.Files {
@@ -118,6 +118,9 @@ func (im *importer) skillSteps(rc *Request) {
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
 	for _, s := range im.m.Skills {
 		name, description := s.Name, deref(s.Description)
 		slug := company.URLKey(s.Slug)
@@ -187,6 +190,7 @@ func (im *importer) skillSteps(rc *Request) {
 			im.step("agent.skills", company.SyncSkills{Agent: im.agents[a.Slug], Mode: "replace", Keys: want})
 		}
 	}
+	return nil
 }
 
 // replaceSkill gives a skill of the company the files of a package's.

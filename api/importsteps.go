@@ -50,7 +50,9 @@ func (im *importer) steps(rc *Request) error {
 	if err := im.agentSteps(); err != nil {
 		return err
 	}
-	im.skillSteps(rc)
+	if err := im.skillSteps(rc); err != nil {
+		return err
+	}
 	if err := im.projectSteps(); err != nil {
 		return err
 	}

@@ -4,7 +4,9 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image"
 	"image/png"
@@ -13,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/selvage-mesh/selvage/company"
@@ -727,5 +730,47 @@ func TestACompanyIsMadeOncePerIdempotencyKey(t *testing.T) {
 	}
 	if n := strings.Count(string(h.call("GET", "/api/companies", "").body), `"issuePrefix"`); n != 3 {
 		t.Errorf("%d companies, want 3", n)
+	}
+}
+
+// A failingReader is a node of whose reads one fails: the one that comes when left is 1.
+type failingReader struct {
+	Node
+	left atomic.Int64
+}
+
+func (n *failingReader) View(ctx context.Context, at ledger.Read, f func(*ledger.Tx) error) (uint64, error) {
+	if n.left.Add(-1) == 0 {
+		return 0, errors.New("the disk does not read")
+	}
+	return n.Node.View(ctx, at, f)
+}
+
+// An import that can not read what the company has does not plan as if it had nothing,
+// whichever read it is.
+func TestAnImportThatCanNotReadIsRefused(t *testing.T) {
+	t.Parallel()
+	var n *failingReader
+	h := newHarness(t, func(c *Config) {
+		n = &failingReader{Node: c.Node}
+		c.Node = n
+	})
+	of := h.company("Acme")
+	h.call("POST", "/api/companies/"+of+"/skills", `{"name":"greeting","description":"How to greet","markdown":"---\nname: greeting\ndescription: How to greet\n---\nSay hi.\n"}`).want(t, 201, "")
+	e := h.export(t, of, everything)
+	body := importOf(t, e, `{"mode":"existing_company","companyId":"`+of+`"}`, `,"collisionStrategy":"skip"`)
+	for k := int64(1); ; k++ {
+		n.left.Store(k)
+		a := h.call("POST", "/api/companies/import", body)
+		if n.left.Swap(0) > 0 { // it had no such read
+			a.want(t, 200, "the company's skill is the same")
+			if k < 3 {
+				t.Fatalf("an import reads %d times; the test shows nothing", k-1)
+			}
+			return
+		}
+		if a.status < 500 {
+			t.Errorf("its read %d failed: %d %s", k, a.status, a.body)
+		}
 	}
 }
