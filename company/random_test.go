@@ -21,6 +21,7 @@ type player struct {
 	more
 	faults        ledger.Faults
 	done, refused map[string]int
+	witness       func(kind string, value any, changes []ledger.Change, err error) // of each command; may be nil
 }
 
 const (
@@ -28,16 +29,24 @@ const (
 	randomSteps = 350
 )
 
-// play returns what was broken, and after which step.
-func play(seed uint64, steps int, faults ledger.Faults) (broken string, p *player) {
-	d := newDesk(nil2{})
-	p = &player{desk: d, rng: rand.New(rand.NewPCG(seed, 7)), faults: faults, done: map[string]int{}, refused: map[string]int{}}
+func newPlayer(seed uint64, faults ledger.Faults) *player {
+	return &player{desk: newDesk(nil2{}), rng: rand.New(rand.NewPCG(seed, 7)), faults: faults, done: map[string]int{}, refused: map[string]int{}}
+}
+
+// begin makes what there is before the first step, and returns what is wrong with it.
+func (p *player) begin() string {
 	_ = p.command(board, "instance.auth", "", SetAuth{Mode: Authenticated}) // where people sign in
 	root := p.id()
-	if err := p.command(board, "goal.create", root, SaveGoal{ID: root, Title: new("Root"), Level: new(GoalLevel("company"))}); err != "" {
+	p.goals = append(p.goals, root)
+	return p.command(board, "goal.create", root, SaveGoal{ID: root, Title: new("Root"), Level: new(GoalLevel("company"))})
+}
+
+// play returns what was broken, and after which step.
+func play(seed uint64, steps int, faults ledger.Faults) (broken string, p *player) {
+	p = newPlayer(seed, faults)
+	if err := p.begin(); err != "" {
 		return err, p
 	}
-	p.goals = append(p.goals, root)
 	for n := range steps {
 		kind, bad := p.step()
 		if bad == "" {
@@ -66,7 +75,11 @@ func (p *player) command(who as, kind, target string, payload any) string {
 func (p *player) carry(c *ledger.Context, kind, target string) string {
 	c.Faults = p.faults
 	c.Tx = p.tx.Child()
-	if _, err := p.mux[kind](c); err != nil {
+	value, err := p.mux[kind](c)
+	if p.witness != nil {
+		p.witness(kind, value, c.Changes(), err)
+	}
+	if err != nil {
 		if _, ok := err.(*ledger.Refusal); !ok {
 			return fmt.Sprintf("failed: %v", err)
 		}
