@@ -197,7 +197,7 @@ func TestWhatOthersWroteIsOnlyShown(t *testing.T) {
 		"GET /api/companies": oneCompany, "GET /api/companies/c/agents": `[{"id": "b", "name": "B\u001b[2Job\n2", "role": "qa", "status": "idle"}]`,
 		"GET /api/issues/ACM-1": `{"identifier": "ACM-1", "companyId": "c", "title": "\u001b]0;x\u0007", "description": "two\nlines\u009b"}`, "GET /api/issues/ACM-1/comments": `[{"body": "a\u001bc"}]`,
 		"GET /api/issues/ACM-1/live-runs": `[{"agentId": "b", "waiting": {"text": "no\u001b[2J node", "do": "\u0007"}}]`,
-		"GET /api/companies/c/goals": `[{"id": "g", "title": "\u001b[31mred"}]`,
+		"GET /api/companies/c/goals":      `[{"id": "g", "title": "\u001b[31mred"}]`,
 	})
 	for _, line := range []string{"agent list", "issue show ACM-1", "goal list"} {
 		status, out, talk := told(t, strings.Fields(line)...)
