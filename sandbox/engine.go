@@ -392,16 +392,18 @@ func (e *Engine) child(ctx context.Context, metered []byte) error {
 		return ctx.Err()
 	case errors.As(err, &exit) && exit.ExitCode() == exitInvalid:
 		return refuse(InvalidModule, "%s", firstLine(said.String()))
-	case exit != nil && exit.UserTime()+exit.SystemTime() >= time.Duration(seconds)*900*time.Millisecond: // as the kernel counts, more or less
+	case exit != nil && (exit.ExitCode() == exitTooLong || exit.UserTime()+exit.SystemTime() >= time.Duration(seconds)*time.Second):
 		return errCompileTime
 	}
 	return refuse(CompilationFailed, "the compiler ended with %v", err)
 }
 
-// exitInvalid is how a compiler ends for which a module is not valid. compileSeconds
-// is the variable that tells it how long it may work.
+// exitInvalid is how a compiler ends for which a module is not valid, exitTooLong how
+// one does that has used up its time. compileSeconds is the variable that tells it how
+// long it may work.
 const (
 	exitInvalid    = 3
+	exitTooLong    = 4
 	compileSeconds = "SELVAGE_COMPILE_SECONDS"
 )
 
