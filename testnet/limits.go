@@ -15,7 +15,11 @@ const (
 	// maxAnswer bounds what is read of a node's answer, in bytes.
 	maxAnswer = 1 << 20
 	// shownLog is how much of a node's log a failed test shows, in bytes.
-	shownLog = 4000
+	shownLog = 6000
+	// shownStacks is how much of its goroutines' stacks, in bytes, and shownFrames of
+	// how many calls each.
+	shownStacks = 16_000
+	shownFrames = 14
 	// maxFaultFile bounds the file that lists the cut links, in bytes.
 	maxFaultFile = 64 << 10
 )

@@ -488,8 +488,8 @@ func (p *Processes) fault(change func(*Faults)) error {
 	return nil
 }
 
-// End is Down at the end of a test, and shows the last that each node of a failed
-// one has said. p may be nil: a mesh that never was.
+// End is Down at the end of a test, and shows what each node of a failed one has
+// said, and what its goroutines waited for. p may be nil: a mesh that never was.
 func (p *Processes) End(t interface {
 	Error(args ...any)
 	Logf(format string, args ...any)
@@ -498,6 +498,9 @@ func (p *Processes) End(t interface {
 	if p == nil {
 		return
 	}
+	if t.Failed() {
+		p.autopsy()
+	}
 	if err := p.Down(); err != nil {
 		t.Error("down:", err)
 	}
@@ -505,8 +508,7 @@ func (p *Processes) End(t interface {
 		return
 	}
 	for i := range p.Nodes {
-		b, _ := os.ReadFile(p.logFile(&p.Nodes[i]))
-		t.Logf("%s:\n%s", p.Nodes[i].Name, b[max(0, len(b)-shownLog):])
+		t.Logf("%s:\n%s", p.Nodes[i].Name, lastWords(p.logFile(&p.Nodes[i])))
 	}
 }
 
