@@ -99,7 +99,7 @@ func Open(cfg Config) (*Consensus, error) {
 		self:    raft.ServerID(cfg.ServerID),
 		node:    nodeOf(raft.ServerID(cfg.ServerID)),
 		log:     cfg.Logger,
-		watch:   &diskWatch{},
+		watch:   &diskWatch{long: stallElections * cfg.ElectionTimeout},
 		commit:  make(chan commitPoint, 1),
 		order:   make(gate, 1),
 		room:    make(chan struct{}, maxLeading),
@@ -108,6 +108,7 @@ func Open(cfg Config) (*Consensus, error) {
 		acks:    map[*byte]chan uint64{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.watch.ended = c.notify // it may have been taken for one that does not lead
 	c.lost = time.Now()
 	c.clock = &clock{mesh: cfg.Time, wall: cfg.Wall}
 	c.clock.observe()

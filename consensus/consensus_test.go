@@ -358,6 +358,42 @@ func (f *stallFile) Sync() error                  { f.fs.pass(); return f.File.S
 func (f *stallFile) SyncData() error              { f.fs.pass(); return f.File.SyncData() }
 func (f *stallFile) SyncTo(n int64) (bool, error) { f.fs.pass(); return f.File.SyncTo(n) }
 
+// TestALeaderIsSeenToLeadAgainAfterAStall blocks the fsync of a leader that nobody
+// can replace: whoever took it for one that does not lead hears of the end.
+func TestALeaderIsSeenToLeadAgainAfterAStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &mesh{t: t, wires: newWires(), diverged: map[identity.NodeID][]Divergence{}, fatal: map[identity.NodeID]error{}}
+		var disk *stallFS
+		n := m.add(1)
+		n.wrap = func(fs vfs.FS) vfs.FS {
+			disk = &stallFS{FS: fs}
+			return disk
+		}
+		m.found()
+		m.leader()
+		disk.stall(true)
+		done := make(chan error, 1)
+		go func() { done <- n.add(t.Context(), "late") }()
+		time.Sleep(3 * electionTimeout)
+		changed := n.cons.Changes()
+		if _, leads := n.cons.Leads(); leads {
+			t.Fatal("a leader with a stalled disk serves")
+		}
+		disk.stall(false)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Minute):
+			t.Error("the end of the stall was not told")
+		}
+		if _, leads := n.cons.Leads(); !leads {
+			t.Error("it does not lead again")
+		}
+	})
+}
+
 // TestStalledDiskMakesTheLeaderStepDown blocks the leader's fsync: another node
 // accepts writes within 10 s, the old leader says that it is ill and, after
 // 20 s, that it is done for. When the disk comes back it follows.

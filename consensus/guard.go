@@ -69,7 +69,7 @@ func newGuard(t *raft.NetworkTransport, w *diskWatch, p *pace, done <-chan struc
 func (g *guard) silent() bool { return g.watch.stalled() > g.stall() }
 
 // stall is after how long a write to the log a leader falls silent.
-func (g *guard) stall() time.Duration { return 2 * g.pace.election() }
+func (g *guard) stall() time.Duration { return stallElections * g.pace.election() }
 
 // sending notes a message to a peer and returns the round it belongs to.
 func (g *guard) sending(id raft.ServerID, address raft.ServerAddress, a *raft.AppendEntriesRequest) uint64 {

@@ -99,8 +99,9 @@ const (
 	maxRaftStreams = 2 * (maxPool + 1)
 
 	// fatalStall is how long one append to the log may take before the node gives
-	// up; after two election time-outs it stops sending as a leader.
-	fatalStall = 20 * time.Second
+	// up; after stallElections election time-outs it stops sending as a leader.
+	fatalStall     = 20 * time.Second
+	stallElections = 2
 
 	// maxHops bounds how often a batch is handed on in search of the leader.
 	maxHops = 3
