@@ -33,8 +33,8 @@ const (
 	// startWithin is what all runs together may take to begin, on a busy machine.
 	startWithin = 4 * time.Minute
 	// invokedAgain is how many runs in all may end before the race and be invoked
-	// again: an emulated node on a busy machine may lose one.
-	invokedAgain = 5
+	// again: an emulated node on a busy machine may lose its lease, and all its runs.
+	invokedAgain = 2 * racers
 )
 
 // armMemory is the memory, in MB, that an idle 32-bit node may take.
@@ -158,11 +158,16 @@ func start(t *testing.T, script string) *mesh {
 	return &mesh{t, p, dir}
 }
 
-// call makes a call; an answer that says no is its status.
-func (m *mesh) call(on int, method, path string, in, out any, header ...string) (int, error) {
+// ask makes a call; an answer that says no is its status, and an error with its text.
+func (m *mesh) ask(on int, method, path string, in, out any, header ...string) (int, error) {
 	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
 	defer cancel()
-	status, err := m.Nodes[on].Call(ctx, method, path, in, out, header...)
+	return m.Nodes[on].Call(ctx, method, path, in, out, header...)
+}
+
+// call makes a call; an answer that says no is its status.
+func (m *mesh) call(on int, method, path string, in, out any, header ...string) (int, error) {
+	status, err := m.ask(on, method, path, in, out, header...)
 	if status != 0 && status/100 != 2 {
 		err = nil
 	}
@@ -176,14 +181,14 @@ func (m *mesh) again(on int, method, path string, in, out any, header ...string)
 	var status int
 	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if status, err = m.call(on, method, path, in, out, append(header, "Idempotency-Key", key)...); err == nil && status/100 == 2 {
+		if status, err = m.ask(on, method, path, in, out, append(header, "Idempotency-Key", key)...); err == nil && status/100 == 2 {
 			return nil
 		}
 		if status/100 == 4 && status != http.StatusTooManyRequests {
 			break
 		}
 	}
-	return errors.Join(fmt.Errorf("%s %s: HTTP %d", method, path, status), err)
+	return fmt.Errorf("%s %s of n%d: %w", method, path, on+1, err)
 }
 
 func (m *mesh) must(on int, method, path string, in, out any) {
