@@ -384,13 +384,6 @@ func (s *Server) followKeys(after uint64) {
 // endsKeys reports whether a kind of command may end a credential, or what one opens:
 // streams look again whether their reader still may.
 func endsKeys(kind string) bool {
-	if kind == "agent.wake" || kind == "agent.skills" {
-		return false
-	}
-	noun, _, _ := strings.Cut(kind, ".")
-	switch noun {
-	case "agent", "agent_key", "key", "company", "member", "approval", "board_key", "cli_auth", "user", "instance":
-		return true
-	}
-	return false
+	row, _ := company.KindOf(kind)
+	return row.Has(company.EndsKeys)
 }

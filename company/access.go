@@ -60,9 +60,14 @@ const maxEndpoint = 300 // bytes of a URL
 // EndpointOf returns where a node says that it serves.
 func EndpointOf(tx *ledger.Tx, node string) (Endpoint, bool) { return endpoints.Get(tx, node) }
 
-func registerAccess(m ledger.Mux) {
-	ledger.Handle(m, "instance.auth", setAuth)
-	ledger.Handle(m, "instance.endpoint", setEndpoint)
+const (
+	KindInstanceAuth     = "instance.auth"
+	KindInstanceEndpoint = "instance.endpoint"
+)
+
+var accessKinds = []Kind{
+	{Name: KindInstanceAuth, From: FromBoard, Traits: EndsKeys, Do: ledger.Typed(setAuth)},
+	{Name: KindInstanceEndpoint, From: FromNode, Traits: EndsKeys, Do: ledger.Typed(setEndpoint)},
 }
 
 func setAuth(c *ledger.Context, p SetAuth) (any, error) {

@@ -18,8 +18,10 @@ type Note struct {
 	Details    json.RawMessage `cbor:"4,keyasint,omitempty"`
 }
 
-func registerActivity(m ledger.Mux) {
-	ledger.Handle(m, "activity.note", note)
+const KindActivityNote = "activity.note"
+
+var activityKinds = []Kind{
+	{Name: KindActivityNote, From: FromBoard | FromNode, Do: ledger.Typed(note)},
 }
 
 func note(c *ledger.Context, p Note) (any, error) {

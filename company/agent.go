@@ -240,15 +240,26 @@ type ChangeAgent struct {
 	Agent string `cbor:"1,keyasint"`
 }
 
-func registerAgents(m ledger.Mux) {
-	ledger.Handle(m, "agent.create", createAgent)
-	ledger.Handle(m, "agent.update", updateAgent)
-	ledger.Handle(m, "agent.rollback", rollbackAgent)
-	ledger.Handle(m, "agent.permissions", grantAgent)
-	ledger.Handle(m, "agent.pause", pauseAgent)
-	ledger.Handle(m, "agent.resume", resumeAgent)
-	ledger.Handle(m, "agent.terminate", terminateAgent)
-	ledger.Handle(m, "agent.delete", deleteAgent)
+const (
+	KindAgentCreate      = "agent.create"
+	KindAgentUpdate      = "agent.update"
+	KindAgentRollback    = "agent.rollback"
+	KindAgentPermissions = "agent.permissions"
+	KindAgentPause       = "agent.pause"
+	KindAgentResume      = "agent.resume"
+	KindAgentTerminate   = "agent.terminate"
+	KindAgentDelete      = "agent.delete"
+)
+
+var agentKinds = []Kind{
+	{Name: KindAgentCreate, From: FromBoard, Needs: CreateAgents, Traits: Importable | EndsKeys, Do: ledger.Typed(createAgent)},
+	{Name: KindAgentUpdate, From: FromBoard | FromAgent, Needs: ConfigureAgents, Traits: Importable | EndsKeys, Do: ledger.Typed(updateAgent)},
+	{Name: KindAgentRollback, From: FromBoard, Needs: ConfigureAgents, Traits: EndsKeys, Do: ledger.Typed(rollbackAgent)},
+	{Name: KindAgentPermissions, From: FromBoard, Needs: ConfigureAgents, Traits: Importable | EndsKeys, Do: ledger.Typed(grantAgent)},
+	{Name: KindAgentPause, From: FromBoard, Traits: EndsKeys, Do: ledger.Typed(pauseAgent)},
+	{Name: KindAgentResume, From: FromBoard, Traits: EndsKeys, Do: ledger.Typed(resumeAgent)},
+	{Name: KindAgentTerminate, From: FromBoard, Needs: ConfigureAgents, Traits: Importable | EndsKeys, Do: ledger.Typed(terminateAgent)},
+	{Name: KindAgentDelete, From: FromBoard, Needs: ConfigureAgents, Traits: EndsKeys, Do: ledger.Typed(deleteAgent)},
 }
 
 // Next lists the statuses that a person may give an agent of status s: what it works

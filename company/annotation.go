@@ -100,12 +100,22 @@ type ChangeAnnotation struct {
 	Status  string `cbor:"5,keyasint,omitempty"` // open or resolved
 }
 
-func registerAnnotations(m ledger.Mux) {
-	for kind, of := range map[string]remarkable{"annotation": issueDocuments, "routine_annotation": routineDescriptions} {
-		ledger.Handle(m, kind+".create", of.annotate)
-		ledger.Handle(m, kind+".comment", of.comment)
-		ledger.Handle(m, kind+".update", of.update)
-	}
+const (
+	KindAnnotationCreate         = "annotation.create"
+	KindAnnotationComment        = "annotation.comment"
+	KindAnnotationUpdate         = "annotation.update"
+	KindRoutineAnnotationCreate  = "routine_annotation.create"
+	KindRoutineAnnotationComment = "routine_annotation.comment"
+	KindRoutineAnnotationUpdate  = "routine_annotation.update"
+)
+
+var annotationKinds = []Kind{
+	{Name: KindAnnotationCreate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(issueDocuments.annotate)},
+	{Name: KindAnnotationComment, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(issueDocuments.comment)},
+	{Name: KindAnnotationUpdate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(issueDocuments.update)},
+	{Name: KindRoutineAnnotationCreate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(routineDescriptions.annotate)},
+	{Name: KindRoutineAnnotationComment, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(routineDescriptions.comment)},
+	{Name: KindRoutineAnnotationUpdate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(routineDescriptions.update)},
 }
 
 func (a Annotation) rowKey() string { return revisionKey(a.Issue, a.Document, a.Seq) }

@@ -56,16 +56,28 @@ type Decision struct {
 	Refused  *ledger.Refusal `cbor:"2,keyasint,omitempty"`
 }
 
-func registerApprovals(m ledger.Mux) {
-	ledger.Handle(m, "approval.create", createApproval)
-	ledger.Handle(m, "approval.approve", approveApproval)
-	ledger.Handle(m, "approval.reject", rejectApproval)
-	ledger.Handle(m, "approval.revise", reviseApproval)
-	ledger.Handle(m, "approval.cancel", cancelApproval)
-	ledger.Handle(m, "approval.resubmit", resubmitApproval)
-	ledger.Handle(m, "approval.comment", commentApproval)
-	ledger.Handle(m, "approval.link", linkApprovalCommand)
-	ledger.Handle(m, "approval.unlink", unlinkApprovalCommand)
+const (
+	KindApprovalCreate   = "approval.create"
+	KindApprovalApprove  = "approval.approve"
+	KindApprovalReject   = "approval.reject"
+	KindApprovalRevise   = "approval.revise"
+	KindApprovalCancel   = "approval.cancel"
+	KindApprovalResubmit = "approval.resubmit"
+	KindApprovalComment  = "approval.comment"
+	KindApprovalLink     = "approval.link"
+	KindApprovalUnlink   = "approval.unlink"
+)
+
+var approvalKinds = []Kind{
+	{Name: KindApprovalCreate, From: FromBoard | FromAgent, Traits: Importable | EndsKeys, Do: ledger.Typed(createApproval)},
+	{Name: KindApprovalApprove, From: FromBoard, Traits: Importable | EndsKeys, Do: ledger.Typed(approveApproval)},
+	{Name: KindApprovalReject, From: FromBoard, Traits: EndsKeys, Do: ledger.Typed(rejectApproval)},
+	{Name: KindApprovalRevise, From: FromBoard, Traits: EndsKeys, Do: ledger.Typed(reviseApproval)},
+	{Name: KindApprovalCancel, From: FromBoard, Traits: EndsKeys, Do: ledger.Typed(cancelApproval)},
+	{Name: KindApprovalResubmit, From: FromBoard | FromAgent, Traits: EndsKeys, Do: ledger.Typed(resubmitApproval)},
+	{Name: KindApprovalComment, From: FromBoard | FromAgent, Traits: EndsKeys, Do: ledger.Typed(commentApproval)},
+	{Name: KindApprovalLink, From: FromBoard | FromAgent, Traits: EndsKeys, Do: ledger.Typed(linkApprovalCommand)},
+	{Name: KindApprovalUnlink, From: FromBoard | FromAgent, Traits: EndsKeys, Do: ledger.Typed(unlinkApprovalCommand)},
 }
 
 func createApproval(c *ledger.Context, p CreateApproval) (any, error) {

@@ -119,11 +119,18 @@ type Attached struct {
 	Asset      Asset      `cbor:"2,keyasint"`
 }
 
-func registerAssets(m ledger.Mux) {
-	ledger.Handle(m, "asset.create", createAsset)
-	ledger.Handle(m, "attachment.create", createAttachment)
-	ledger.Handle(m, "attachment.delete", deleteAttachment)
-	ledger.Handle(m, "attachment.sweep", sweepAttachments)
+const (
+	KindAssetCreate      = "asset.create"
+	KindAttachmentCreate = "attachment.create"
+	KindAttachmentDelete = "attachment.delete"
+	KindAttachmentSweep  = "attachment.sweep"
+)
+
+var assetKinds = []Kind{
+	{Name: KindAssetCreate, From: FromBoard | FromAgent, Traits: Importable | SeldomWork, Do: ledger.Typed(createAsset)},
+	{Name: KindAttachmentCreate, From: FromBoard | FromAgent, Traits: Importable | SeldomWork, Do: ledger.Typed(createAttachment)},
+	{Name: KindAttachmentDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(deleteAttachment)},
+	{Name: KindAttachmentSweep, From: FromNode, Traits: SeldomWork, Do: ledger.Typed(sweepAttachments)},
 }
 
 // AssetByID returns an asset.

@@ -1,6 +1,7 @@
 package company
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,25 +58,26 @@ func TestPermissionMatrix(t *testing.T) {
 	}
 }
 
-func TestEveryKindIsInTheMatrixAndNothingElse(t *testing.T) {
+func TestEveryKindHasARowAndSomebodyWhoCarriesItOut(t *testing.T) {
 	t.Parallel()
-	kinds := map[string]bool{}
-	for _, k := range Handlers().Kinds() {
-		kinds[k] = true
-	}
-	for _, k := range []string{ledger.KindGenesis, ledger.KindNodeAdmit, ledger.KindNodeUpdate, ledger.KindNodeRevoke, ledger.KindTokenCreate, ledger.KindTokenRevoke, ledger.KindOwnerAdd,
-		ledger.KindSessionOpen, ledger.KindSessionEnd, ledger.KindSessionLease, ledger.KindTimeStep, ledger.KindFeatureRaise, ledger.KindKeysRotate, ledger.KindEpoch} {
-		kinds[k] = true
-	}
-	for k := range kinds {
-		if allowed[k] == 0 {
-			t.Errorf("nobody may %s", k)
+	ofLedger := []string{ledger.KindGenesis, ledger.KindNodeAdmit, ledger.KindNodeUpdate, ledger.KindNodeRevoke, ledger.KindTokenCreate, ledger.KindTokenRevoke, ledger.KindOwnerAdd,
+		ledger.KindSessionOpen, ledger.KindSessionEnd, ledger.KindSessionLease, ledger.KindTimeStep, ledger.KindFeatureRaise, ledger.KindKeysRotate, ledger.KindEpoch}
+	for _, k := range ofLedger {
+		if row, ok := KindOf(k); !ok || row.Do != nil {
+			t.Errorf("%s has no row, or a handler beside the ledger's", k)
 		}
 	}
-	for k := range allowed {
-		if !kinds[k] {
-			t.Errorf("the matrix has %s, which no handler knows", k)
+	handlers := Handlers()
+	for _, k := range Kinds() {
+		if handlers[k.Name] == nil && !slices.Contains(ofLedger, k.Name) {
+			t.Errorf("nobody carries %s out", k.Name)
 		}
+		if k.Has(SeldomWork | NoWork) {
+			t.Errorf("%s gives work seldom, and never", k.Name)
+		}
+	}
+	if _, ok := KindOf("nobody.knows"); ok {
+		t.Error("a kind that nobody knows has a row")
 	}
 }
 

@@ -165,12 +165,20 @@ type DecideChallenge struct {
 	Key  string `cbor:"3,keyasint,omitempty"`
 }
 
-func registerBoardKeys(m ledger.Mux) {
-	ledger.Handle(m, "board_key.create", createBoardKey)
-	ledger.Handle(m, "board_key.revoke", revokeBoardKey)
-	ledger.Handle(m, "cli_auth.open", openChallenge)
-	ledger.Handle(m, "cli_auth.approve", approveChallenge)
-	ledger.Handle(m, "cli_auth.cancel", cancelChallenge)
+const (
+	KindBoardKeyCreate = "board_key.create"
+	KindBoardKeyRevoke = "board_key.revoke"
+	KindCliAuthOpen    = "cli_auth.open"
+	KindCliAuthApprove = "cli_auth.approve"
+	KindCliAuthCancel  = "cli_auth.cancel"
+)
+
+var boardKeyKinds = []Kind{
+	{Name: KindBoardKeyCreate, From: FromBoard, Traits: Personal | EndsKeys, Do: ledger.Typed(createBoardKey)},
+	{Name: KindBoardKeyRevoke, From: FromBoard, Traits: Personal | EndsKeys, Do: ledger.Typed(revokeBoardKey)},
+	{Name: KindCliAuthOpen, From: FromNode, Traits: EndsKeys, Do: ledger.Typed(openChallenge)},
+	{Name: KindCliAuthApprove, From: FromBoard, Traits: Personal | EndsKeys, Do: ledger.Typed(approveChallenge)},
+	{Name: KindCliAuthCancel, From: FromNode, Traits: EndsKeys, Do: ledger.Typed(cancelChallenge)},
 }
 
 func createBoardKey(c *ledger.Context, p CreateBoardKey) (any, error) {

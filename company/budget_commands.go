@@ -30,10 +30,16 @@ type ResolveIncident struct {
 // DefaultWarnPercent is where a warning is given unless a policy says otherwise.
 const DefaultWarnPercent = 80
 
-func registerBudgets(m ledger.Mux) {
-	ledger.Handle(m, "budget.set", setBudget)
-	ledger.Handle(m, "budget.resolve", resolveIncident)
-	ledger.Handle(m, "budget.sweep", sweepBudgets)
+const (
+	KindBudgetSet     = "budget.set"
+	KindBudgetResolve = "budget.resolve"
+	KindBudgetSweep   = "budget.sweep"
+)
+
+var budgetKinds = []Kind{
+	{Name: KindBudgetSet, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(setBudget)},
+	{Name: KindBudgetResolve, From: FromBoard, Do: ledger.Typed(resolveIncident)},
+	{Name: KindBudgetSweep, From: FromBoard | FromNode, Do: ledger.Typed(sweepBudgets)},
 }
 
 func setBudget(c *ledger.Context, p SetBudget) (any, error) {

@@ -30,10 +30,16 @@ type ForceReleased struct {
 	PreviousRun string `cbor:"2,keyasint,omitempty"`
 }
 
-func registerCheckout(m ledger.Mux) {
-	ledger.Handle(m, "issue.checkout", checkOut)
-	ledger.Handle(m, "issue.release", release)
-	ledger.Handle(m, "issue.force_release", forceRelease)
+const (
+	KindIssueCheckout     = "issue.checkout"
+	KindIssueRelease      = "issue.release"
+	KindIssueForceRelease = "issue.force_release"
+)
+
+var checkoutKinds = []Kind{
+	{Name: KindIssueCheckout, From: FromBoard | FromAgent, Traits: FencesItself | SeldomWork, Reads: issueFirst, Do: ledger.Typed(checkOut)},
+	{Name: KindIssueRelease, From: FromBoard | FromAgent, Traits: FencesItself | SeldomWork, Reads: issueFirst, Do: ledger.Typed(release)},
+	{Name: KindIssueForceRelease, From: FromBoard, Traits: SeldomWork, Do: ledger.Typed(forceRelease)},
 }
 
 // checkOut returns the issue's row as stored. An agent checks out for itself,

@@ -128,9 +128,14 @@ type DeleteComment struct {
 	ID    string `cbor:"2,keyasint"`
 }
 
-func registerComments(m ledger.Mux) {
-	ledger.Handle(m, "comment.create", createComment)
-	ledger.Handle(m, "comment.delete", deleteComment)
+const (
+	KindCommentCreate = "comment.create"
+	KindCommentDelete = "comment.delete"
+)
+
+var commentKinds = []Kind{
+	{Name: KindCommentCreate, From: FromBoard | FromAgent, Traits: Importable | FencesItself | SeldomWork, Do: ledger.Typed(createComment)},
+	{Name: KindCommentDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(deleteComment)},
 }
 
 func createComment(c *ledger.Context, p CreateComment) (any, error) {

@@ -68,11 +68,18 @@ type ChangeQueue struct {
 	Target   string   `cbor:"7,keyasint,omitempty"` // of interrupt: the run to end, "" for none
 }
 
-func registerCommentQueues(m ledger.Mux) {
-	ledger.Handle(m, "queue.edit", onQueue(editQueued))
-	ledger.Handle(m, "queue.drop", onQueue(dropQueued))
-	ledger.Handle(m, "queue.order", onQueue(orderQueue))
-	ledger.Handle(m, "queue.interrupt", onQueue(interruptFor))
+const (
+	KindQueueEdit      = "queue.edit"
+	KindQueueDrop      = "queue.drop"
+	KindQueueOrder     = "queue.order"
+	KindQueueInterrupt = "queue.interrupt"
+)
+
+var commentQueueKinds = []Kind{
+	{Name: KindQueueEdit, From: FromBoard, Do: ledger.Typed(onQueue(editQueued))},
+	{Name: KindQueueDrop, From: FromBoard, Do: ledger.Typed(onQueue(dropQueued))},
+	{Name: KindQueueOrder, From: FromBoard, Do: ledger.Typed(onQueue(orderQueue))},
+	{Name: KindQueueInterrupt, From: FromBoard, Do: ledger.Typed(onQueue(interruptFor))},
 }
 
 // onQueue gives a handler the queue, which must be as the caller saw it.

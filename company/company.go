@@ -100,15 +100,26 @@ type Deletion struct {
 	Done bool `cbor:"1,keyasint"`
 }
 
-func registerCompanies(m ledger.Mux) {
-	ledger.Handle(m, "company.create", createCompany)
-	ledger.Handle(m, "company.update", updateCompany)
-	ledger.Handle(m, "company.branding", brandCompany)
-	ledger.Handle(m, "company.archive", archiveCompany)
-	ledger.Handle(m, "company.pause", pauseCompany)
-	ledger.Handle(m, "company.settle", settleCompany)
-	ledger.Handle(m, "company.resume", resumeCompany)
-	ledger.Handle(m, "company.delete", deleteCompany)
+const (
+	KindCompanyCreate   = "company.create"
+	KindCompanyUpdate   = "company.update"
+	KindCompanyBranding = "company.branding"
+	KindCompanyArchive  = "company.archive"
+	KindCompanyPause    = "company.pause"
+	KindCompanySettle   = "company.settle"
+	KindCompanyResume   = "company.resume"
+	KindCompanyDelete   = "company.delete"
+)
+
+var companyKinds = []Kind{
+	{Name: KindCompanyCreate, From: FromBoard, Traits: AdminsOnly | Founds | Importable | EndsKeys, Do: ledger.Typed(createCompany)},
+	{Name: KindCompanyUpdate, From: FromBoard, Traits: Importable | EndsKeys, Do: ledger.Typed(updateCompany)},
+	{Name: KindCompanyBranding, From: FromBoard, Traits: EndsKeys, Do: ledger.Typed(brandCompany)},
+	{Name: KindCompanyArchive, From: FromBoard, Traits: LeadersOnly | EndsKeys, Do: ledger.Typed(archiveCompany)},
+	{Name: KindCompanyPause, From: FromBoard, Traits: LeadersOnly | EndsKeys, Do: ledger.Typed(pauseCompany)},
+	{Name: KindCompanySettle, From: FromNode, Traits: EndsKeys, Do: ledger.Typed(settleCompany)},
+	{Name: KindCompanyResume, From: FromBoard, Traits: LeadersOnly | EndsKeys, Do: ledger.Typed(resumeCompany)},
+	{Name: KindCompanyDelete, From: FromBoard | FromNode, Traits: LeadersOnly | WindsUp | EndsKeys, Do: ledger.Typed(deleteCompany)},
 }
 
 // CompanyOf returns the company with an ID.

@@ -139,7 +139,11 @@ type ReportCost struct {
 	Event CostEvent `cbor:"1,keyasint"`
 }
 
-func registerCosts(m ledger.Mux) { ledger.Handle(m, "cost.report", reportCost) }
+const KindCostReport = "cost.report"
+
+var costKinds = []Kind{
+	{Name: KindCostReport, From: FromBoard | FromAgent | FromNode, Traits: FencesItself | SeldomWork, Do: ledger.Typed(reportCost)},
+}
 
 func reportCost(c *ledger.Context, p ReportCost) (any, error) {
 	e := p.Event

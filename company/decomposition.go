@@ -63,7 +63,11 @@ type Decomposed struct {
 	Created       []string      `cbor:"3,keyasint" json:"newlyCreatedChildIssueIds"`
 }
 
-func registerDecompositions(m ledger.Mux) { ledger.Handle(m, "plan.decompose", decomposePlan) }
+const KindPlanDecompose = "plan.decompose"
+
+var decompositionKinds = []Kind{
+	{Name: KindPlanDecompose, From: FromBoard | FromAgent, Do: ledger.Typed(decomposePlan)},
+}
 
 // DecompositionsOf returns what an issue's plan was turned into, the latest first.
 func DecompositionsOf(tx *ledger.Tx, i Issue) []Decomposition {

@@ -49,9 +49,14 @@ var dismissals = ledger.NewTable[Dismissal]("inbox-dismissal")
 
 func dismissalRow(user, key string) string { return textKey(user) + "." + textKey(key) }
 
-func registerDismissals(m ledger.Mux) {
-	ledger.Handle(m, "inbox.dismiss", dismiss)
-	ledger.Handle(m, "inbox.restore", restoreToInbox)
+const (
+	KindInboxDismiss = "inbox.dismiss"
+	KindInboxRestore = "inbox.restore"
+)
+
+var dismissalKinds = []Kind{
+	{Name: KindInboxDismiss, From: FromBoard, Do: ledger.Typed(dismiss)},
+	{Name: KindInboxRestore, From: FromBoard, Do: ledger.Typed(restoreToInbox)},
 }
 
 // DismissalsOf returns what a user put aside in company, the newest first.

@@ -115,12 +115,20 @@ type SavedDocument struct {
 	Was      string   `cbor:"3,keyasint,omitempty"` // the revision before
 }
 
-func registerDocuments(m ledger.Mux) {
-	ledger.Handle(m, "document.save", saveDocument)
-	ledger.Handle(m, "document.restore", restoreDocument)
-	ledger.Handle(m, "document.delete", deleteDocument)
-	ledger.Handle(m, "document.lock", lockDocument)
-	ledger.Handle(m, "document.unlock", unlockDocument)
+const (
+	KindDocumentSave    = "document.save"
+	KindDocumentRestore = "document.restore"
+	KindDocumentDelete  = "document.delete"
+	KindDocumentLock    = "document.lock"
+	KindDocumentUnlock  = "document.unlock"
+)
+
+var documentKinds = []Kind{
+	{Name: KindDocumentSave, From: FromBoard | FromAgent, Traits: Importable | SeldomWork, Do: ledger.Typed(saveDocument)},
+	{Name: KindDocumentRestore, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(restoreDocument)},
+	{Name: KindDocumentDelete, From: FromBoard, Traits: SeldomWork, Do: ledger.Typed(deleteDocument)},
+	{Name: KindDocumentLock, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(lockDocument)},
+	{Name: KindDocumentUnlock, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(unlockDocument)},
 }
 
 func revisionKey(issue, document string, number uint64) string {

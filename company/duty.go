@@ -33,9 +33,14 @@ type Uncordon struct {
 	Node string `cbor:"1,keyasint"`
 }
 
-func registerDuty(m ledger.Mux) {
-	ledger.Handle(m, "node.cordon", cordon)
-	ledger.Handle(m, "node.uncordon", uncordon)
+const (
+	KindNodeCordon   = "node.cordon"
+	KindNodeUncordon = "node.uncordon"
+)
+
+var dutyKinds = []Kind{
+	{Name: KindNodeCordon, From: FromRoster, Do: ledger.Typed(cordon)},
+	{Name: KindNodeUncordon, From: FromRoster, Do: ledger.Typed(uncordon)},
 }
 
 func member(tx *ledger.Tx, id string) error {

@@ -78,10 +78,16 @@ type NameEnvironment struct {
 	Driver string `cbor:"2,keyasint,omitempty"`
 }
 
-func registerEnvironments(m ledger.Mux) {
-	ledger.Handle(m, "environment.save", saveEnvironment)
-	ledger.Handle(m, "environment.delete", deleteEnvironment)
-	ledger.Handle(m, "environment.probe", probeEnvironment)
+const (
+	KindEnvironmentSave   = "environment.save"
+	KindEnvironmentDelete = "environment.delete"
+	KindEnvironmentProbe  = "environment.probe"
+)
+
+var environmentKinds = []Kind{
+	{Name: KindEnvironmentSave, From: FromBoard, Needs: ManageSpaces, Do: ledger.Typed(saveEnvironment)},
+	{Name: KindEnvironmentDelete, From: FromBoard, Needs: ManageSpaces, Do: ledger.Typed(deleteEnvironment)},
+	{Name: KindEnvironmentProbe, From: FromBoard, Needs: ManageSpaces, Do: ledger.Typed(probeEnvironment)},
 }
 
 // EnvironmentsOf returns the environments that a company has described, oldest first.

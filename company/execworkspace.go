@@ -156,10 +156,16 @@ type CleanWorkspace struct {
 	Failed string `cbor:"2,keyasint,omitempty"`
 }
 
-func registerExecutionWorkspaces(m ledger.Mux) {
-	ledger.Handle(m, "exec_workspace.update", updateExecutionWorkspace)
-	ledger.Handle(m, "exec_workspace.realize", realizeWorkspace)
-	ledger.Handle(m, "exec_workspace.cleaned", cleanWorkspace)
+const (
+	KindExecWorkspaceUpdate  = "exec_workspace.update"
+	KindExecWorkspaceRealize = "exec_workspace.realize"
+	KindExecWorkspaceCleaned = "exec_workspace.cleaned"
+)
+
+var executionWorkspaceKinds = []Kind{
+	{Name: KindExecWorkspaceUpdate, From: FromBoard | FromAgent, Needs: ManageSpaces, Do: ledger.Typed(updateExecutionWorkspace)},
+	{Name: KindExecWorkspaceRealize, From: FromNode, Do: ledger.Typed(realizeWorkspace)},
+	{Name: KindExecWorkspaceCleaned, From: FromNode, Do: ledger.Typed(cleanWorkspace)},
 }
 
 // ExecutionWorkspaceByID returns an execution workspace.

@@ -29,8 +29,8 @@ func TestNothingIsWrittenUnderARunThatIsOver(t *testing.T) {
 		return Authorize(c)
 	}
 	n := 0
-	for kind, who := range allowed {
-		if who&mayAgent == 0 {
+	for kind, row := range kinds {
+		if row.From&FromAgent == 0 {
 			continue
 		}
 		n++
@@ -42,7 +42,7 @@ func TestNothingIsWrittenUnderARunThatIsOver(t *testing.T) {
 		}
 		r, ok := ask(kind, "agent_key", key, old).(*ledger.Refusal)
 		switch {
-		case fencedByHandler[kind]:
+		case row.Has(FencesItself):
 			if ok {
 				t.Errorf("%s does not reach its handler: %v", kind, r)
 			}

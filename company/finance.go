@@ -107,7 +107,11 @@ var (
 // MaxFinanceList bounds the bookings that a list shows at a time.
 const MaxFinanceList = 500
 
-func registerFinance(m ledger.Mux) { ledger.Handle(m, "finance.book", bookFinance) }
+const KindFinanceBook = "finance.book"
+
+var financeKinds = []Kind{
+	{Name: KindFinanceBook, From: FromBoard, Do: ledger.Typed(bookFinance)},
+}
 
 // bookFinance is finance.book; its payload is the event, with Company and
 // CreatedAt still empty.

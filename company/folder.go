@@ -66,10 +66,16 @@ type FileItem struct {
 	Folder string `cbor:"3,keyasint,omitempty"` // "" takes it out
 }
 
-func registerFolders(m ledger.Mux) {
-	ledger.Handle(m, "folder.save", saveFolder)
-	ledger.Handle(m, "folder.delete", deleteFolder)
-	ledger.Handle(m, "folder.file", fileItem)
+const (
+	KindFolderSave   = "folder.save"
+	KindFolderDelete = "folder.delete"
+	KindFolderFile   = "folder.file"
+)
+
+var folderKinds = []Kind{
+	{Name: KindFolderSave, From: FromBoard, Traits: Importable, Do: ledger.Typed(saveFolder)},
+	{Name: KindFolderDelete, From: FromBoard, Do: ledger.Typed(deleteFolder)},
+	{Name: KindFolderFile, From: FromBoard, Do: ledger.Typed(fileItem)},
 }
 
 // FoldersOf returns the folders of company of a kind ("" for all), by parent,

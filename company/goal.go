@@ -65,10 +65,16 @@ type DeleteGoal struct {
 	ID string `cbor:"1,keyasint"`
 }
 
-func registerGoals(m ledger.Mux) {
-	ledger.Handle(m, "goal.create", createGoal)
-	ledger.Handle(m, "goal.update", updateGoal)
-	ledger.Handle(m, "goal.delete", deleteGoal)
+const (
+	KindGoalCreate = "goal.create"
+	KindGoalUpdate = "goal.update"
+	KindGoalDelete = "goal.delete"
+)
+
+var goalKinds = []Kind{
+	{Name: KindGoalCreate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(createGoal)},
+	{Name: KindGoalUpdate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(updateGoal)},
+	{Name: KindGoalDelete, From: FromBoard, Do: ledger.Typed(deleteGoal)},
 }
 
 // GoalOf returns a goal of company; its implied root is one.

@@ -45,10 +45,16 @@ type Stopped struct {
 	More      bool `cbor:"2,keyasint,omitempty" json:"more"`
 }
 
-func registerHalt(m ledger.Mux) {
-	ledger.Handle(m, "mesh.stop", stopAll)
-	ledger.Handle(m, "mesh.resume", resumeAll)
-	ledger.Handle(m, "mesh.quiesce", quiesce)
+const (
+	KindMeshStop    = "mesh.stop"
+	KindMeshResume  = "mesh.resume"
+	KindMeshQuiesce = "mesh.quiesce"
+)
+
+var haltKinds = []Kind{
+	{Name: KindMeshStop, From: FromBoard, Do: ledger.Typed(stopAll)},
+	{Name: KindMeshResume, From: FromBoard, Do: ledger.Typed(resumeAll)},
+	{Name: KindMeshQuiesce, From: FromNode, Do: ledger.Typed(quiesce)},
 }
 
 func stopAll(c *ledger.Context, p StopAll) (any, error) {

@@ -45,7 +45,7 @@ func TestAStopCancelsAllCompanies(t *testing.T) {
 		t.Error(err)
 	}
 	wantRefusal(t, d.do(board, "node.cordon", Cordon{Node: "nobody"}, nil), ledger.NotFound, "Node not found")
-	if allowed["mesh.stop"]&mayAgent != 0 || allowed["node.cordon"]&mayAgent != 0 {
+	if (kinds[KindMeshStop].From|kinds[KindNodeCordon].From)&FromAgent != 0 {
 		t.Error("an agent may stop the mesh")
 	}
 }

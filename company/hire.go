@@ -22,7 +22,11 @@ type Hire struct {
 	Approval string `cbor:"2,keyasint,omitempty"`
 }
 
-func registerHires(m ledger.Mux) { ledger.Handle(m, "agent.hire", hireAgent) }
+const KindAgentHire = "agent.hire"
+
+var hireKinds = []Kind{
+	{Name: KindAgentHire, From: FromBoard | FromAgent, Needs: CreateAgents, Traits: EndsKeys, Do: ledger.Typed(hireAgent)},
+}
 
 // MayHire reports whether the agent may ask for new agents.
 func (a Agent) MayHire() bool { return a.Role == "ceo" || a.Permissions.CreateAgents }

@@ -1,10 +1,6 @@
 package company
 
-import (
-	"slices"
-
-	"github.com/selvage-mesh/selvage/ledger"
-)
+import "github.com/selvage-mesh/selvage/ledger"
 
 // An ImportStep is one command that an import is made of: its kind, and its
 // payload in CBOR.
@@ -41,17 +37,6 @@ type ImportCompany struct {
 	Result  []byte `cbor:"8,keyasint,omitempty"`
 }
 
-// importable are the kinds that an import may be made of: what the board itself
-// may do in one company, and nothing that shows or needs a secret.
-var importable = []string{
-	"company.create", "company.update", "asset.create", "agent.create", "agent.update", "agent.permissions", "goal.create", "goal.update", "project.create", "project.update",
-	"workspace.create", "instructions.file", "skill.create", "skill.file", "agent.skills", "routine.create", "routine_trigger.create", "label.create", "issue.create", "issue.update", "comment.create",
-	"document.save", "product.create", "attachment.create", "annotation.create", "annotation.comment", "annotation.update",
-	"routine_annotation.create", "routine_annotation.comment", "routine_annotation.update", "skill_comment.create", "skill_test.input", "skill_test.keep",
-	"approval.create", "approval.approve", "agent.terminate",
-	"watchdog.set", "budget.set", "memory.put", "folder.save", "user_secret.define",
-}
-
 const (
 	// MaxImportSteps bounds the commands of one import. Each writes three to eight
 	// keys, and all of them at most ledger.MaxTouchedWide. 5,000 issues with 20,000
@@ -79,13 +64,19 @@ func ImportFits(tx *ledger.Tx, n int) error {
 	return ledger.Refuse(ledger.Unprocessable, nil, "An import has 1 to %d parts (issues, comments, documents and so on), this one has %d: import fewer of them at once", MaxImportSteps, n)
 }
 
-func registerImport(m ledger.Mux) {
-	ledger.Handle(m, "company.import", func(c *ledger.Context, p ImportCompany) (any, error) {
-		return nil, importCompany(c, m, p)
+const KindCompanyImport = "company.import"
+
+var importKinds = []Kind{
+	{Name: KindCompanyImport, From: FromBoard, Traits: Founds | EndsKeys, DoWith: carryImport},
+}
+
+func carryImport(kinds map[string]Kind) ledger.Handler {
+	return ledger.Typed(func(c *ledger.Context, p ImportCompany) (any, error) {
+		return nil, importCompany(c, kinds, p)
 	})
 }
 
-func importCompany(c *ledger.Context, m ledger.Mux, p ImportCompany) error {
+func importCompany(c *ledger.Context, kinds map[string]Kind, p ImportCompany) error {
 	if p.Job != "" {
 		j, err := runningJob(c, p.Job)
 		if err != nil {
@@ -118,17 +109,18 @@ func importCompany(c *ledger.Context, m ledger.Mux, p ImportCompany) error {
 	if err := ImportFits(c.Tx, len(p.Steps)); err != nil {
 		return err
 	}
-	created := p.Steps[0].Kind == "company.create"
+	created := p.Steps[0].Kind == KindCompanyCreate
 	if !created {
 		if _, err := present(c); err != nil {
 			return err
 		}
 	}
 	for n, s := range p.Steps {
-		if !slices.Contains(importable, s.Kind) || s.Kind == "company.create" && n > 0 {
+		kind := kinds[s.Kind]
+		if !kind.Has(Importable) || kind.Has(Founds) && n > 0 {
 			return ledger.Refuse(ledger.Invalid, nil, "An import can not hold %s", s.Kind)
 		}
-		if err := s.carryOut(c, m, created); err != nil {
+		if err := s.carryOut(c, kind.Do, created); err != nil {
 			return err
 		}
 	}
@@ -140,12 +132,12 @@ func importCompany(c *ledger.Context, m ledger.Mux, p ImportCompany) error {
 	return nil
 }
 
-func (s ImportStep) carryOut(c *ledger.Context, m ledger.Mux, created bool) error {
+func (s ImportStep) carryOut(c *ledger.Context, do ledger.Handler, created bool) error {
 	cmd := *c.Cmd
 	cmd.Kind, cmd.Payload = s.Kind, s.Payload
 	part := c.Within(&cmd)
 	switch s.Kind {
-	case "annotation.create", "annotation.comment", "routine_annotation.create", "routine_annotation.comment", "skill_comment.create":
+	case KindAnnotationCreate, KindAnnotationComment, KindRoutineAnnotationCreate, KindRoutineAnnotationComment, KindSkillCommentCreate:
 		if s.Author == "" {
 			break
 		}
@@ -153,16 +145,16 @@ func (s ImportStep) carryOut(c *ledger.Context, m ledger.Mux, created bool) erro
 			return errNoAgent()
 		}
 		cmd.Actor = ledger.Actor{Type: "agent", ID: s.Author}
-	case "comment.create":
+	case KindCommentCreate:
 		if s.Author != "" {
 			return s.comment(part)
 		}
-	case "issue.create":
+	case KindIssueCreate:
 		if created && s.Number > 0 {
 			skipTo(c.Tx, cmd.Company, s.Number)
 		}
 	}
-	_, err := m[s.Kind](part)
+	_, err := do(part)
 	return err
 }
 

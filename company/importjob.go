@@ -87,11 +87,18 @@ type FailImportJob struct {
 // have failed, and those that are long over are forgotten.
 type SweepImportJobs struct{}
 
-func registerImportJobs(m ledger.Mux) {
-	ledger.Handle(m, "import_job.begin", beginImportJob)
-	ledger.Handle(m, "import_job.progress", tellImportJob)
-	ledger.Handle(m, "import_job.fail", failImportJob)
-	ledger.Handle(m, "import_job.sweep", sweepImportJobs)
+const (
+	KindImportJobBegin    = "import_job.begin"
+	KindImportJobProgress = "import_job.progress"
+	KindImportJobFail     = "import_job.fail"
+	KindImportJobSweep    = "import_job.sweep"
+)
+
+var importJobKinds = []Kind{
+	{Name: KindImportJobBegin, From: FromBoard, Traits: Personal, Do: ledger.Typed(beginImportJob)},
+	{Name: KindImportJobProgress, From: FromBoard, Traits: Personal, Do: ledger.Typed(tellImportJob)},
+	{Name: KindImportJobFail, From: FromBoard, Traits: Personal, Do: ledger.Typed(failImportJob)},
+	{Name: KindImportJobSweep, From: FromNode, Do: ledger.Typed(sweepImportJobs)},
 }
 
 // ImportJobOf returns a job to the person who asked for it.

@@ -276,9 +276,14 @@ type SetInstructions struct {
 	File *string `cbor:"7,keyasint,omitempty"`
 }
 
-func registerInstructions(m ledger.Mux) {
-	ledger.Handle(m, "instructions.file", saveInstructionFile)
-	ledger.Handle(m, "instructions.set", setInstructions)
+const (
+	KindInstructionsFile = "instructions.file"
+	KindInstructionsSet  = "instructions.set"
+)
+
+var instructionKinds = []Kind{
+	{Name: KindInstructionsFile, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(saveInstructionFile)},
+	{Name: KindInstructionsSet, From: FromBoard | FromAgent, Do: ledger.Typed(setInstructions)},
 }
 
 // mayInstruct lets the board, the agent itself and whoever it reports to change

@@ -179,15 +179,26 @@ type ResolveInteraction struct {
 	Judged  []Verdict `cbor:"8,keyasint,omitempty"`
 }
 
-func registerInteractions(m ledger.Mux) {
-	ledger.Handle(m, "interaction.create", createInteraction)
-	ledger.Handle(m, "interaction.accept", acceptInteraction)
-	ledger.Handle(m, "interaction.answer", answerInteraction)
-	ledger.Handle(m, "interaction.reject", rejectInteraction)
-	ledger.Handle(m, "interaction.cancel", cancelInteraction)
-	ledger.Handle(m, "interaction.judge", judgeItems)
-	ledger.Handle(m, "interaction.withdraw", withdrawInteraction)
-	ledger.Handle(m, "interaction.skip", skipInteraction)
+const (
+	KindInteractionCreate   = "interaction.create"
+	KindInteractionAccept   = "interaction.accept"
+	KindInteractionAnswer   = "interaction.answer"
+	KindInteractionReject   = "interaction.reject"
+	KindInteractionCancel   = "interaction.cancel"
+	KindInteractionJudge    = "interaction.judge"
+	KindInteractionWithdraw = "interaction.withdraw"
+	KindInteractionSkip     = "interaction.skip"
+)
+
+var interactionKinds = []Kind{
+	{Name: KindInteractionCreate, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(createInteraction)},
+	{Name: KindInteractionAccept, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(acceptInteraction)},
+	{Name: KindInteractionAnswer, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(answerInteraction)},
+	{Name: KindInteractionReject, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(rejectInteraction)},
+	{Name: KindInteractionCancel, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(cancelInteraction)},
+	{Name: KindInteractionJudge, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(judgeItems)},
+	{Name: KindInteractionWithdraw, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(withdrawInteraction)},
+	{Name: KindInteractionSkip, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(skipInteraction)},
 }
 
 func (in Interaction) rowKey() string { return in.Issue + "." + ledger.Order(in.Seq) }

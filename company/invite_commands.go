@@ -57,13 +57,22 @@ type ClaimKey struct {
 	Hash      string `cbor:"4,keyasint"`
 }
 
-func registerInvites(m ledger.Mux) {
-	ledger.Handle(m, "invite.create", createInvite)
-	ledger.Handle(m, "invite.revoke", revokeInvite)
-	ledger.Handle(m, "invite.accept", acceptInvite)
-	ledger.Handle(m, "join.approve", approveJoin)
-	ledger.Handle(m, "join.reject", rejectJoin)
-	ledger.Handle(m, "join.claim", claimJoin)
+const (
+	KindInviteCreate = "invite.create"
+	KindInviteRevoke = "invite.revoke"
+	KindInviteAccept = "invite.accept"
+	KindJoinApprove  = "join.approve"
+	KindJoinReject   = "join.reject"
+	KindJoinClaim    = "join.claim"
+)
+
+var inviteKinds = []Kind{
+	{Name: KindInviteCreate, From: FromBoard, Needs: InviteUsers, Do: ledger.Typed(createInvite)},
+	{Name: KindInviteRevoke, From: FromBoard, Needs: InviteUsers, Do: ledger.Typed(revokeInvite)},
+	{Name: KindInviteAccept, From: FromBoard | FromNode, Traits: Invited, Do: ledger.Typed(acceptInvite)},
+	{Name: KindJoinApprove, From: FromBoard, Needs: ApproveJoins, Do: ledger.Typed(approveJoin)},
+	{Name: KindJoinReject, From: FromBoard, Needs: ApproveJoins, Do: ledger.Typed(rejectJoin)},
+	{Name: KindJoinClaim, From: FromNode, Do: ledger.Typed(claimJoin)},
 }
 
 func errNoInvite() error { return ledger.Refuse(ledger.NotFound, nil, "Invite not found") }

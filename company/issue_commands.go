@@ -71,10 +71,16 @@ func issueResult(tx *ledger.Tx, i Issue) IssueResult {
 	return r
 }
 
-func registerIssues(m ledger.Mux) {
-	ledger.Handle(m, "issue.create", createIssue)
-	ledger.Handle(m, "issue.update", updateIssue)
-	ledger.Handle(m, "issue.delete", deleteIssue)
+const (
+	KindIssueCreate = "issue.create"
+	KindIssueUpdate = "issue.update"
+	KindIssueDelete = "issue.delete"
+)
+
+var issueKinds = []Kind{
+	{Name: KindIssueCreate, From: FromBoard | FromAgent, Traits: Importable | SeldomWork, Do: ledger.Typed(createIssue)},
+	{Name: KindIssueUpdate, From: FromBoard | FromAgent, Traits: Importable | FencesItself | SeldomWork, Reads: issueFirst, Do: ledger.Typed(updateIssue)},
+	{Name: KindIssueDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(deleteIssue)},
 }
 
 // The duplicate guard and the body's idempotencyKey each keep one row:

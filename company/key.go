@@ -58,9 +58,14 @@ type RevokeKey struct {
 	Agent string `cbor:"2,keyasint"`
 }
 
-func registerKeys(m ledger.Mux) {
-	ledger.Handle(m, "agent_key.create", createKey)
-	ledger.Handle(m, "agent_key.revoke", revokeKey)
+const (
+	KindAgentKeyCreate = "agent_key.create"
+	KindAgentKeyRevoke = "agent_key.revoke"
+)
+
+var keyKinds = []Kind{
+	{Name: KindAgentKeyCreate, From: FromBoard, Needs: ConfigureAgents, Traits: EndsKeys, Do: ledger.Typed(createKey)},
+	{Name: KindAgentKeyRevoke, From: FromBoard, Needs: ConfigureAgents, Traits: EndsKeys, Do: ledger.Typed(revokeKey)},
 }
 
 // KeyByHash returns the key whose token has a SHA-256 (hex), unless it is revoked.

@@ -77,9 +77,14 @@ type DeleteLabel struct {
 	ID string `cbor:"1,keyasint"`
 }
 
-func registerLabels(m ledger.Mux) {
-	ledger.Handle(m, "label.create", createLabel)
-	ledger.Handle(m, "label.delete", deleteLabel)
+const (
+	KindLabelCreate = "label.create"
+	KindLabelDelete = "label.delete"
+)
+
+var labelKinds = []Kind{
+	{Name: KindLabelCreate, From: FromBoard | FromAgent, Traits: Importable | SeldomWork, Do: ledger.Typed(createLabel)},
+	{Name: KindLabelDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(deleteLabel)},
 }
 
 func createLabel(c *ledger.Context, p CreateLabel) (any, error) {

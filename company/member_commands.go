@@ -22,10 +22,16 @@ type ArchiveMember struct {
 	Reassigned int    `cbor:"2,keyasint,omitempty"` // issues, for the activity log
 }
 
-func registerMembers(m ledger.Mux) {
-	ledger.Handle(m, "member.update", updateMember)
-	ledger.Handle(m, "member.archive", archiveMember)
-	ledger.Handle(m, "member.set", setMember)
+const (
+	KindMemberUpdate  = "member.update"
+	KindMemberArchive = "member.archive"
+	KindMemberSet     = "member.set"
+)
+
+var memberKinds = []Kind{
+	{Name: KindMemberUpdate, From: FromBoard, Needs: ManageUsers, Traits: EndsKeys, Do: ledger.Typed(updateMember)},
+	{Name: KindMemberArchive, From: FromBoard, Needs: ManageUsers, Traits: EndsKeys, Do: ledger.Typed(archiveMember)},
+	{Name: KindMemberSet, From: FromBoard, Traits: AdminsOnly | EndsKeys, Do: ledger.Typed(setMember)},
 }
 
 func errNoMember() error { return ledger.Refuse(ledger.NotFound, nil, "Member not found") }

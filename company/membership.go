@@ -37,7 +37,11 @@ const MaxMemberships = 2_000
 // resourceMemberships are kept by user.
 var resourceMemberships = ledger.NewTable[ResourceMembership]("resource-membership")
 
-func registerMemberships(m ledger.Mux) { ledger.Handle(m, "resource.join", joinResource) }
+const KindResourceJoin = "resource.join"
+
+var membershipKinds = []Kind{
+	{Name: KindResourceJoin, From: FromBoard, Do: ledger.Typed(joinResource)},
+}
 
 // ResourceMembershipOf returns what a user left or starred of a company.
 func ResourceMembershipOf(tx *ledger.Tx, company, user string) ResourceMembership {

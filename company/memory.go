@@ -125,11 +125,18 @@ type TakeMessages struct {
 	IDs   []string `cbor:"2,keyasint"`
 }
 
-func registerMemories(m ledger.Mux) {
-	ledger.Handle(m, "memory.put", putMemory)
-	ledger.Handle(m, "memory.delete", dropMemory)
-	ledger.Handle(m, "message.send", sendMessage)
-	ledger.Handle(m, "message.take", takeMessages)
+const (
+	KindMemoryPut    = "memory.put"
+	KindMemoryDelete = "memory.delete"
+	KindMessageSend  = "message.send"
+	KindMessageTake  = "message.take"
+)
+
+var memoryKinds = []Kind{
+	{Name: KindMemoryPut, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(putMemory)},
+	{Name: KindMemoryDelete, From: FromBoard | FromAgent, Do: ledger.Typed(dropMemory)},
+	{Name: KindMessageSend, From: FromBoard | FromAgent, Do: ledger.Typed(sendMessage)},
+	{Name: KindMessageTake, From: FromBoard | FromAgent, Do: ledger.Typed(takeMessages)},
 }
 
 // ownMemory finds the agent whose memory or inbox a command is about: the board

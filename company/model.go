@@ -192,11 +192,18 @@ type DropModelPrice struct {
 	Model string `cbor:"1,keyasint"`
 }
 
-func registerModels(m ledger.Mux) {
-	ledger.Handle(m, "model_provider.save", saveModelProvider)
-	ledger.Handle(m, "model_provider.remove", removeModelProvider)
-	ledger.Handle(m, "model_price.set", setModelPrice)
-	ledger.Handle(m, "model_price.remove", removeModelPrice)
+const (
+	KindModelProviderSave   = "model_provider.save"
+	KindModelProviderRemove = "model_provider.remove"
+	KindModelPriceSet       = "model_price.set"
+	KindModelPriceRemove    = "model_price.remove"
+)
+
+var modelKinds = []Kind{
+	{Name: KindModelProviderSave, From: FromBoard, Traits: LeadersOnly, Do: ledger.Typed(saveModelProvider)},
+	{Name: KindModelProviderRemove, From: FromBoard, Traits: LeadersOnly, Do: ledger.Typed(removeModelProvider)},
+	{Name: KindModelPriceSet, From: FromBoard, Traits: LeadersOnly, Do: ledger.Typed(setModelPrice)},
+	{Name: KindModelPriceRemove, From: FromBoard, Traits: LeadersOnly, Do: ledger.Typed(removeModelPrice)},
 }
 
 // ModelProvidersOf returns the upstreams of a company, or with "" of the mesh, by

@@ -49,7 +49,11 @@ func monitorKey(i Issue) []byte {
 	return ledger.Key("issue-monitor", ledger.Order(uint64(i.Monitor.NextAt)), i.ID)
 }
 
-func registerMonitors(m ledger.Mux) { ledger.Handle(m, "issue.monitor", checkMonitor) }
+const KindIssueMonitor = "issue.monitor"
+
+var monitorKinds = []Kind{
+	{Name: KindIssueMonitor, From: FromBoard | FromAgent | FromNode, Traits: SeldomWork, Do: ledger.Typed(checkMonitor)},
+}
 
 // monitors reports whether i waits for something outside: an agent has it, at
 // work or in review, and will be woken.

@@ -63,9 +63,14 @@ type StagedPart struct {
 // named for [PartAge].
 type SweepParts struct{}
 
-func registerParts(m ledger.Mux) {
-	ledger.Handle(m, "part.put", putPart)
-	ledger.Handle(m, "part.sweep", sweepParts)
+const (
+	KindPartPut   = "part.put"
+	KindPartSweep = "part.sweep"
+)
+
+var partKinds = []Kind{
+	{Name: KindPartPut, From: FromBoard | FromAgent | FromNode, Traits: SeldomWork, Do: ledger.Typed(putPart)},
+	{Name: KindPartSweep, From: FromNode, Traits: SeldomWork, Do: ledger.Typed(sweepParts)},
 }
 
 // PartName is the name of a part with these bytes: their SHA-256 in hex.

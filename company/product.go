@@ -83,10 +83,16 @@ type DeleteProduct struct {
 	ID string `cbor:"1,keyasint"`
 }
 
-func registerProducts(m ledger.Mux) {
-	ledger.Handle(m, "product.create", createProduct)
-	ledger.Handle(m, "product.update", updateProduct)
-	ledger.Handle(m, "product.delete", deleteProduct)
+const (
+	KindProductCreate = "product.create"
+	KindProductUpdate = "product.update"
+	KindProductDelete = "product.delete"
+)
+
+var productKinds = []Kind{
+	{Name: KindProductCreate, From: FromBoard | FromAgent, Traits: Importable | SeldomWork, Do: ledger.Typed(createProduct)},
+	{Name: KindProductUpdate, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(updateProduct)},
+	{Name: KindProductDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(deleteProduct)},
 }
 
 // ProductByID returns a work product of an issue that is there.

@@ -92,13 +92,22 @@ type DeleteProject struct {
 	ID string `cbor:"1,keyasint"`
 }
 
-func registerProjects(m ledger.Mux) {
-	ledger.Handle(m, "project.create", createProject)
-	ledger.Handle(m, "project.update", updateProject)
-	ledger.Handle(m, "project.delete", deleteProject)
-	ledger.Handle(m, "workspace.create", createWorkspace)
-	ledger.Handle(m, "workspace.update", updateWorkspace)
-	ledger.Handle(m, "workspace.delete", deleteWorkspace)
+const (
+	KindProjectCreate   = "project.create"
+	KindProjectUpdate   = "project.update"
+	KindProjectDelete   = "project.delete"
+	KindWorkspaceCreate = "workspace.create"
+	KindWorkspaceUpdate = "workspace.update"
+	KindWorkspaceDelete = "workspace.delete"
+)
+
+var projectKinds = []Kind{
+	{Name: KindProjectCreate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(createProject)},
+	{Name: KindProjectUpdate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(updateProject)},
+	{Name: KindProjectDelete, From: FromBoard, Do: ledger.Typed(deleteProject)},
+	{Name: KindWorkspaceCreate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(createWorkspace)},
+	{Name: KindWorkspaceUpdate, From: FromBoard | FromAgent, Do: ledger.Typed(updateWorkspace)},
+	{Name: KindWorkspaceDelete, From: FromBoard, Do: ledger.Typed(deleteWorkspace)},
 }
 
 // ProjectOf returns a project of company.

@@ -43,11 +43,18 @@ type MarkIssue struct {
 	User  string `cbor:"2,keyasint,omitempty"` // empty is the actor
 }
 
-func registerReadState(m ledger.Mux) {
-	ledger.Handle(m, "issue.read", markRead)
-	ledger.Handle(m, "issue.unread", markUnread)
-	ledger.Handle(m, "issue.archive", archiveIssue)
-	ledger.Handle(m, "issue.unarchive", unarchiveIssue)
+const (
+	KindIssueRead      = "issue.read"
+	KindIssueUnread    = "issue.unread"
+	KindIssueArchive   = "issue.archive"
+	KindIssueUnarchive = "issue.unarchive"
+)
+
+var readStateKinds = []Kind{
+	{Name: KindIssueRead, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(markRead)},
+	{Name: KindIssueUnread, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(markUnread)},
+	{Name: KindIssueArchive, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(archiveIssue)},
+	{Name: KindIssueUnarchive, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(unarchiveIssue)},
 }
 
 // marked returns the issue and the user whose view changes. An agent marks for

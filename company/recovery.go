@@ -78,8 +78,10 @@ const (
 // the one that is active.
 var recoveries = ledger.NewTable[RecoveryAction]("recovery-action")
 
-func registerRecovery(m ledger.Mux) {
-	ledger.Handle(m, "issue.resolve_recovery", resolveRecovery)
+const KindIssueResolveRecovery = "issue.resolve_recovery"
+
+var recoveryKinds = []Kind{
+	{Name: KindIssueResolveRecovery, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(resolveRecovery)},
 }
 
 // RecoveriesOf returns the recovery actions of an issue, newest first.

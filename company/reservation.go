@@ -178,10 +178,16 @@ type WriteOff struct {
 	Note        string `cbor:"3,keyasint,omitempty"`
 }
 
-func registerReservations(m ledger.Mux) {
-	ledger.Handle(m, "budget.reserve", reserve)
-	ledger.Handle(m, "budget.settle", settle)
-	ledger.Handle(m, "budget.writeoff", writeOff)
+const (
+	KindBudgetReserve  = "budget.reserve"
+	KindBudgetSettle   = "budget.settle"
+	KindBudgetWriteoff = "budget.writeoff"
+)
+
+var reservationKinds = []Kind{
+	{Name: KindBudgetReserve, From: FromNode, Traits: NoWork, Do: ledger.Typed(reserve)},
+	{Name: KindBudgetSettle, From: FromNode, Traits: NoWork, Do: ledger.Typed(settle)},
+	{Name: KindBudgetWriteoff, From: FromBoard, Do: ledger.Typed(writeOff)},
 }
 
 func errBudget(code string, detail []byte, format string, args ...any) error {

@@ -197,18 +197,32 @@ type RestoreRoutine struct {
 	Next     []TriggerNext `cbor:"3,keyasint,omitempty"`
 }
 
-func registerRoutines(m ledger.Mux) {
-	ledger.Handle(m, "routine.create", createRoutine)
-	ledger.Handle(m, "routine.update", updateRoutine)
-	ledger.Handle(m, "routine.restore", restoreRoutine)
-	ledger.Handle(m, "routine.delete", deleteRoutine)
-	ledger.Handle(m, "routine.run", runRoutine)
-	ledger.Handle(m, "routine.fire", fireRoutine)
-	ledger.Handle(m, "routine.tick", tickRoutine)
-	ledger.Handle(m, "routine_trigger.create", createTrigger)
-	ledger.Handle(m, "routine_trigger.update", updateTrigger)
-	ledger.Handle(m, "routine_trigger.rotate", rotateTrigger)
-	ledger.Handle(m, "routine_trigger.delete", deleteTrigger)
+const (
+	KindRoutineCreate        = "routine.create"
+	KindRoutineUpdate        = "routine.update"
+	KindRoutineRestore       = "routine.restore"
+	KindRoutineDelete        = "routine.delete"
+	KindRoutineRun           = "routine.run"
+	KindRoutineFire          = "routine.fire"
+	KindRoutineTick          = "routine.tick"
+	KindRoutineTriggerCreate = "routine_trigger.create"
+	KindRoutineTriggerUpdate = "routine_trigger.update"
+	KindRoutineTriggerRotate = "routine_trigger.rotate"
+	KindRoutineTriggerDelete = "routine_trigger.delete"
+)
+
+var routineKinds = []Kind{
+	{Name: KindRoutineCreate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(createRoutine)},
+	{Name: KindRoutineUpdate, From: FromBoard | FromAgent, Do: ledger.Typed(updateRoutine)},
+	{Name: KindRoutineRestore, From: FromBoard | FromAgent, Do: ledger.Typed(restoreRoutine)},
+	{Name: KindRoutineDelete, From: FromBoard, Do: ledger.Typed(deleteRoutine)},
+	{Name: KindRoutineRun, From: FromBoard | FromAgent, Do: ledger.Typed(runRoutine)},
+	{Name: KindRoutineFire, From: FromNode, Do: ledger.Typed(fireRoutine)},
+	{Name: KindRoutineTick, From: FromNode, Do: ledger.Typed(tickRoutine)},
+	{Name: KindRoutineTriggerCreate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(createTrigger)},
+	{Name: KindRoutineTriggerUpdate, From: FromBoard | FromAgent, Do: ledger.Typed(updateTrigger)},
+	{Name: KindRoutineTriggerRotate, From: FromBoard | FromAgent, Do: ledger.Typed(rotateTrigger)},
+	{Name: KindRoutineTriggerDelete, From: FromBoard | FromAgent, Do: ledger.Typed(deleteTrigger)},
 }
 
 // RoutineByID finds a routine of any company.

@@ -22,17 +22,21 @@ type TellCost struct {
 	Cost RunCost `cbor:"2,keyasint"`
 }
 
-func registerRunCost(m ledger.Mux) {
-	ledger.Handle(m, "run.cost", func(c *ledger.Context, p TellCost) (any, error) {
-		r, err := runOf(c, p.Run)
-		if err != nil {
-			return nil, err
-		}
-		if by := c.Cmd.Actor; by.Type != "node" || by.ID != r.Node {
-			return nil, ledger.Refuse(ledger.Forbidden, nil, "run %s was not placed on this node", r.ID)
-		}
-		return nil, bookRunCost(c, r, &p.Cost)
-	})
+const KindRunCost = "run.cost"
+
+var runCostKinds = []Kind{
+	{Name: KindRunCost, From: FromNode, Do: ledger.Typed(tellCost)},
+}
+
+func tellCost(c *ledger.Context, p TellCost) (any, error) {
+	r, err := runOf(c, p.Run)
+	if err != nil {
+		return nil, err
+	}
+	if by := c.Cmd.Actor; by.Type != "node" || by.ID != r.Node {
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "run %s was not placed on this node", r.ID)
+	}
+	return nil, bookRunCost(c, r, &p.Cost)
 }
 
 // runCostEvent names the event of what a run told, so that it is booked once.

@@ -36,7 +36,11 @@ func EventRetentionOf(tx *ledger.Tx) EventRetention {
 // a company that are over and too old. Not before ledger.LevelSheds.
 type SweepEvents struct{}
 
-func registerRunEvents(m ledger.Mux) { ledger.Handle(m, "run_event.sweep", sweepEvents) }
+const KindRunEventSweep = "run_event.sweep"
+
+var runEventKinds = []Kind{
+	{Name: KindRunEventSweep, From: FromNode, Do: ledger.Typed(sweepEvents)},
+}
 
 // eventsSweptKey holds up to which run, by the index of all runs, events are gone.
 // What was still live when it was passed keeps its events.

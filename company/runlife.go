@@ -155,20 +155,32 @@ type Lost struct {
 	Left int `cbor:"1,keyasint"`
 }
 
-func registerRun(m ledger.Mux) {
-	ledger.Handle(m, "run.place", placeRun)
-	ledger.Handle(m, "run.unplaced", unplaced)
-	ledger.Handle(m, "run.return", returnRun)
-	ledger.Handle(m, "run.start", startRun)
-	ledger.Handle(m, "run.report", reportRun)
-	ledger.Handle(m, "run.finish", finishRun)
-	ledger.Handle(m, "run.cancel", cancelRun)
-	ledger.Handle(m, "run.retry_now", retryNow)
-	ledger.Handle(m, "run.callback", callBack)
-	ledger.Handle(m, "node.lost", loseNode)
-	ledger.Handle(m, "run.lost", tellLoss)
-	registerRunCost(m)
-	registerStranded(m)
+const (
+	KindRunPlace    = "run.place"
+	KindRunUnplaced = "run.unplaced"
+	KindRunReturn   = "run.return"
+	KindRunStart    = "run.start"
+	KindRunReport   = "run.report"
+	KindRunFinish   = "run.finish"
+	KindRunCancel   = "run.cancel"
+	KindRunRetryNow = "run.retry_now"
+	KindRunCallback = "run.callback"
+	KindNodeLost    = "node.lost"
+	KindRunLost     = "run.lost"
+)
+
+var runKinds = []Kind{
+	{Name: KindRunPlace, From: FromNode, Do: ledger.Typed(placeRun)},
+	{Name: KindRunUnplaced, From: FromNode, Do: ledger.Typed(unplaced)},
+	{Name: KindRunReturn, From: FromNode, Do: ledger.Typed(returnRun)},
+	{Name: KindRunStart, From: FromNode, Do: ledger.Typed(startRun)},
+	{Name: KindRunReport, From: FromNode, Traits: NoWork, Do: ledger.Typed(reportRun)},
+	{Name: KindRunFinish, From: FromNode, Do: ledger.Typed(finishRun)},
+	{Name: KindRunCancel, From: FromBoard | FromAgent | FromNode, Traits: FencesItself, Do: ledger.Typed(cancelRun)},
+	{Name: KindRunRetryNow, From: FromBoard | FromAgent, Do: ledger.Typed(retryNow)},
+	{Name: KindRunCallback, From: FromAgent, Traits: FencesItself, Do: ledger.Typed(callBack)},
+	{Name: KindNodeLost, From: FromNode, Do: ledger.Typed(loseNode)},
+	{Name: KindRunLost, From: FromNode, Do: ledger.Typed(tellLoss)},
 }
 
 // newRun is the run that a wake makes.

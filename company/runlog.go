@@ -49,9 +49,14 @@ type KeptLog struct {
 // too much.
 type SweepLogs struct{}
 
-func registerRunLogs(m ledger.Mux) {
-	ledger.Handle(m, "run_log.keep", keepLogs)
-	ledger.Handle(m, "run_log.sweep", sweepLogs)
+const (
+	KindRunLogKeep  = "run_log.keep"
+	KindRunLogSweep = "run_log.sweep"
+)
+
+var runLogKinds = []Kind{
+	{Name: KindRunLogKeep, From: FromNode, Do: ledger.Typed(keepLogs)},
+	{Name: KindRunLogSweep, From: FromNode, Do: ledger.Typed(sweepLogs)},
 }
 
 // dueLog notes that a run's log is to be kept by its node.

@@ -121,10 +121,16 @@ type ReportService struct {
 	LogRef     string        `cbor:"11,keyasint,omitempty"`
 }
 
-func registerServices(m ledger.Mux) {
-	ledger.Handle(m, "runtime_service.control", controlServices)
-	ledger.Handle(m, "runtime_service.report", reportService)
-	ledger.Handle(m, "workspace_op.request", requestOperation)
+const (
+	KindRuntimeServiceControl = "runtime_service.control"
+	KindRuntimeServiceReport  = "runtime_service.report"
+	KindWorkspaceOpRequest    = "workspace_op.request"
+)
+
+var serviceKinds = []Kind{
+	{Name: KindRuntimeServiceControl, From: FromBoard | FromAgent, Needs: ManageSpaces, Do: ledger.Typed(controlServices)},
+	{Name: KindRuntimeServiceReport, From: FromNode, Do: ledger.Typed(reportService)},
+	{Name: KindWorkspaceOpRequest, From: FromBoard | FromAgent, Needs: ManageSpaces, Do: ledger.Typed(requestOperation)},
 }
 
 // ServicesOf returns the services of a workspace, as they were declared.

@@ -173,13 +173,22 @@ type Reseal struct {
 	New     []string `cbor:"5,keyasint"`
 }
 
-func registerSecrets(m ledger.Mux) {
-	ledger.Handle(m, "secret.create", createSecret)
-	ledger.Handle(m, "secret.rotate", rotateSecret)
-	ledger.Handle(m, "secret.update", updateSecret)
-	ledger.Handle(m, "secret.delete", deleteSecret)
-	ledger.Handle(m, "secret.access", accessSecrets)
-	ledger.Handle(m, "secret.reseal", reseal)
+const (
+	KindSecretCreate = "secret.create"
+	KindSecretRotate = "secret.rotate"
+	KindSecretUpdate = "secret.update"
+	KindSecretDelete = "secret.delete"
+	KindSecretAccess = "secret.access"
+	KindSecretReseal = "secret.reseal"
+)
+
+var secretKinds = []Kind{
+	{Name: KindSecretCreate, From: FromBoard, Do: ledger.Typed(createSecret)},
+	{Name: KindSecretRotate, From: FromBoard, Do: ledger.Typed(rotateSecret)},
+	{Name: KindSecretUpdate, From: FromBoard, Do: ledger.Typed(updateSecret)},
+	{Name: KindSecretDelete, From: FromBoard, Do: ledger.Typed(deleteSecret)},
+	{Name: KindSecretAccess, From: FromNode, Do: ledger.Typed(accessSecrets)},
+	{Name: KindSecretReseal, From: FromNode, Do: ledger.Typed(reseal)},
 }
 
 func errNoSecret() error { return ledger.Refuse(ledger.NotFound, nil, "Secret not found") }

@@ -66,8 +66,10 @@ func sessionRow(agent, adapter, task string) string {
 	return agent + "." + derivedID(adapter, task)
 }
 
-func registerSession(m ledger.Mux) {
-	ledger.Handle(m, "agent.reset_session", resetSession)
+const KindAgentResetSession = "agent.reset_session"
+
+var sessionKinds = []Kind{
+	{Name: KindAgentResetSession, From: FromBoard | FromAgent, Traits: EndsKeys, Do: ledger.Typed(resetSession)},
 }
 
 // sessionFor returns the session that a run resumes, unless it is to start afresh.

@@ -61,9 +61,14 @@ type OrderSidebar struct {
 	Ordered []string `cbor:"1,keyasint"`
 }
 
-func registerSettings(m ledger.Mux) {
-	ledger.Handle(m, "instance.settings", patchSettings)
-	ledger.Handle(m, "sidebar.order", orderSidebar)
+const (
+	KindInstanceSettings = "instance.settings"
+	KindSidebarOrder     = "sidebar.order"
+)
+
+var settingKinds = []Kind{
+	{Name: KindInstanceSettings, From: FromBoard, Traits: EndsKeys, Do: ledger.Typed(patchSettings)},
+	{Name: KindSidebarOrder, From: FromBoard, Traits: Personal, Do: ledger.Typed(orderSidebar)},
 }
 
 // SettingsOf returns a section; Values is nil when nothing was ever changed.

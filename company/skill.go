@@ -129,12 +129,20 @@ type SyncSkills struct {
 	Keys  []string `cbor:"3,keyasint,omitempty"`
 }
 
-func registerSkills(m ledger.Mux) {
-	ledger.Handle(m, "skill.create", createSkill)
-	ledger.Handle(m, "skill.update", updateSkill)
-	ledger.Handle(m, "skill.delete", deleteSkill)
-	ledger.Handle(m, "skill.file", saveSkillFile)
-	ledger.Handle(m, "agent.skills", syncSkills)
+const (
+	KindSkillCreate = "skill.create"
+	KindSkillUpdate = "skill.update"
+	KindSkillDelete = "skill.delete"
+	KindSkillFile   = "skill.file"
+	KindAgentSkills = "agent.skills"
+)
+
+var skillKinds = []Kind{
+	{Name: KindSkillCreate, From: FromBoard | FromAgent, Needs: CreateSkills, Traits: Importable, Do: ledger.Typed(createSkill)},
+	{Name: KindSkillUpdate, From: FromBoard | FromAgent, Needs: CreateSkills, Do: ledger.Typed(updateSkill)},
+	{Name: KindSkillDelete, From: FromBoard | FromAgent, Needs: CreateSkills, Do: ledger.Typed(deleteSkill)},
+	{Name: KindSkillFile, From: FromBoard | FromAgent, Needs: CreateSkills, Traits: Importable, Do: ledger.Typed(saveSkillFile)},
+	{Name: KindAgentSkills, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(syncSkills)},
 }
 
 // SkillsOf returns the skills of company by slug.

@@ -128,13 +128,22 @@ type ForgetSkillTest struct {
 	ID    string `cbor:"2,keyasint"`
 }
 
-func registerSkillReviews(m ledger.Mux) {
-	ledger.Handle(m, "skill_comment.create", commentSkill)
-	ledger.Handle(m, "skill_comment.update", changeSkillComment)
-	ledger.Handle(m, "skill_test.input", saveSkillInput)
-	ledger.Handle(m, "skill_test.start", startSkillTest)
-	ledger.Handle(m, "skill_test.keep", keepSkillTest)
-	ledger.Handle(m, "skill_test.forget", forgetSkillTest)
+const (
+	KindSkillCommentCreate = "skill_comment.create"
+	KindSkillCommentUpdate = "skill_comment.update"
+	KindSkillTestInput     = "skill_test.input"
+	KindSkillTestStart     = "skill_test.start"
+	KindSkillTestKeep      = "skill_test.keep"
+	KindSkillTestForget    = "skill_test.forget"
+)
+
+var skillReviewKinds = []Kind{
+	{Name: KindSkillCommentCreate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(commentSkill)},
+	{Name: KindSkillCommentUpdate, From: FromBoard | FromAgent, Do: ledger.Typed(changeSkillComment)},
+	{Name: KindSkillTestInput, From: FromBoard | FromAgent, Needs: CreateSkills, Traits: Importable, Do: ledger.Typed(saveSkillInput)},
+	{Name: KindSkillTestStart, From: FromBoard | FromAgent, Needs: CreateSkills, Do: ledger.Typed(startSkillTest)},
+	{Name: KindSkillTestKeep, From: FromBoard, Traits: Importable, Do: ledger.Typed(keepSkillTest)},
+	{Name: KindSkillTestForget, From: FromBoard | FromAgent, Needs: CreateSkills, Do: ledger.Typed(forgetSkillTest)},
 }
 
 func ofSkill[T any](tx *ledger.Tx, t ledger.Table[T], company, skill string) []T {

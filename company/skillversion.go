@@ -109,12 +109,20 @@ type StarSkill struct {
 	Star  bool   `cbor:"2,keyasint,omitempty"`
 }
 
-func registerSkillVersions(m ledger.Mux) {
-	ledger.Handle(m, "skill.version", versionSkill)
-	ledger.Handle(m, "skill.fork", forkSkill)
-	ledger.Handle(m, "skill.reset", resetSkill)
-	ledger.Handle(m, "skill.rename", renameSkill)
-	ledger.Handle(m, "skill.star", starSkill)
+const (
+	KindSkillVersion = "skill.version"
+	KindSkillFork    = "skill.fork"
+	KindSkillReset   = "skill.reset"
+	KindSkillRename  = "skill.rename"
+	KindSkillStar    = "skill.star"
+)
+
+var skillVersionKinds = []Kind{
+	{Name: KindSkillVersion, From: FromBoard | FromAgent, Needs: CreateSkills, Do: ledger.Typed(versionSkill)},
+	{Name: KindSkillFork, From: FromBoard | FromAgent, Needs: CreateSkills, Do: ledger.Typed(forkSkill)},
+	{Name: KindSkillReset, From: FromBoard | FromAgent, Needs: CreateSkills, Do: ledger.Typed(resetSkill)},
+	{Name: KindSkillRename, From: FromBoard | FromAgent, Needs: CreateSkills, Do: ledger.Typed(renameSkill)},
+	{Name: KindSkillStar, From: FromBoard, Do: ledger.Typed(starSkill)},
 }
 
 func textSum(text string) string {

@@ -42,7 +42,11 @@ type RecoverIssue struct {
 	Issue string `cbor:"1,keyasint"`
 }
 
-func registerStranded(m ledger.Mux) { ledger.Handle(m, "issue.recover", recoverIssue) }
+const KindIssueRecover = "issue.recover"
+
+var strandedKinds = []Kind{
+	{Name: KindIssueRecover, From: FromNode, Traits: SeldomWork, Do: ledger.Typed(recoverIssue)},
+}
 
 // PathOf says what will bring an issue on, in a word, or "" when nothing will.
 // Issues that are no agent's have a path: "person" or "nobody".

@@ -19,8 +19,10 @@ const _ = uint(ledger.MaxTouched - threadChunk*(3*(MaxDocument/MaxPart+2)+2))
 // SweepThreads is the payload of issue.sweep.
 type SweepThreads struct{}
 
-func registerThreads(m ledger.Mux) {
-	ledger.Handle(m, "issue.sweep", sweepThreads)
+const KindIssueSweep = "issue.sweep"
+
+var threadKinds = []Kind{
+	{Name: KindIssueSweep, From: FromNode, Traits: SeldomWork, Do: ledger.Typed(sweepThreads)},
 }
 
 func threadKey(company, issue string) []byte { return ledger.Key("c", company, threadSweep, issue) }

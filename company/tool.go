@@ -147,10 +147,16 @@ func ToolsOf(tx *ledger.Tx, company string) []Tool {
 // ToolOf returns a tool of a company.
 func ToolOf(tx *ledger.Tx, company, name string) (Tool, bool) { return toolRows.Get(tx, company, name) }
 
-func registerTools(m ledger.Mux) {
-	ledger.Handle(m, "tool.deploy", deployTool)
-	ledger.Handle(m, "tool.revoke", revokeTool)
-	ledger.Handle(m, "tool.execute", executeTool)
+const (
+	KindToolDeploy  = "tool.deploy"
+	KindToolRevoke  = "tool.revoke"
+	KindToolExecute = "tool.execute"
+)
+
+var toolKinds = []Kind{
+	{Name: KindToolDeploy, From: FromBoard, Traits: SeldomWork, Do: ledger.Typed(deployTool)},
+	{Name: KindToolRevoke, From: FromBoard, Traits: SeldomWork, Do: ledger.Typed(revokeTool)},
+	{Name: KindToolExecute, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(executeTool)},
 }
 
 func isToolName(s string) bool {

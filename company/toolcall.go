@@ -32,8 +32,10 @@ type TraceTools struct {
 	Omitted int64      `cbor:"2,keyasint,omitempty"` // calls that were too many to note
 }
 
-func registerToolCalls(m ledger.Mux) {
-	ledger.Handle(m, "tool.trace", traceTools)
+const KindToolTrace = "tool.trace"
+
+var toolCallKinds = []Kind{
+	{Name: KindToolTrace, From: FromAgent, Traits: FencesItself | AfterRun | SeldomWork, Do: ledger.Typed(traceTools)},
 }
 
 func traceTools(c *ledger.Context, p TraceTools) (any, error) {

@@ -30,7 +30,11 @@ const (
 // IndexIssues is the payload of issue.index.
 type IndexIssues struct{}
 
-func registerIndexing(m ledger.Mux) { ledger.Handle(m, "issue.index", indexIssues) }
+const KindIssueIndex = "issue.index"
+
+var indexingKinds = []Kind{
+	{Name: KindIssueIndex, From: FromNode, Traits: SeldomWork, Do: ledger.Typed(indexIssues)},
+}
 
 // IssuesToIndex reports whether the inboxes of a company may miss something that was
 // said before there was an index.

@@ -108,9 +108,14 @@ type ReleaseTree struct {
 	Metadata json.RawMessage `cbor:"4,keyasint,omitempty"`
 }
 
-func registerTreeHolds(m ledger.Mux) {
-	ledger.Handle(m, "tree.hold", holdTree)
-	ledger.Handle(m, "tree.release", releaseTree)
+const (
+	KindTreeHold    = "tree.hold"
+	KindTreeRelease = "tree.release"
+)
+
+var treeHoldKinds = []Kind{
+	{Name: KindTreeHold, From: FromBoard, Do: ledger.Typed(holdTree)},
+	{Name: KindTreeRelease, From: FromBoard, Do: ledger.Typed(releaseTree)},
 }
 
 // TreeHoldsOf returns the holds on an issue, newest first.

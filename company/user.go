@@ -203,16 +203,28 @@ type EndCredentials struct {
 	Keys bool   `cbor:"2,keyasint,omitempty"`
 }
 
-func registerUsers(m ledger.Mux) {
-	ledger.Handle(m, "user.create", createUser)
-	ledger.Handle(m, "user.sign_in", signIn)
-	ledger.Handle(m, "user.sign_out", signOut)
-	ledger.Handle(m, "user.claim", claimInstance)
-	ledger.Handle(m, "user.update", changeUser)
-	ledger.Handle(m, "user.password", changePassword)
-	ledger.Handle(m, "user.admin", appointAdmin)
-	ledger.Handle(m, "user.revoke", endCredentials)
-	ledger.Handle(m, "user.suspend", suspendUser)
+const (
+	KindUserCreate   = "user.create"
+	KindUserSignIn   = "user.sign_in"
+	KindUserSignOut  = "user.sign_out"
+	KindUserClaim    = "user.claim"
+	KindUserUpdate   = "user.update"
+	KindUserPassword = "user.password"
+	KindUserAdmin    = "user.admin"
+	KindUserRevoke   = "user.revoke"
+	KindUserSuspend  = "user.suspend"
+)
+
+var userKinds = []Kind{
+	{Name: KindUserCreate, From: FromNode, Traits: Personal | EndsKeys, Do: ledger.Typed(createUser)},
+	{Name: KindUserSignIn, From: FromNode, Traits: Personal | EndsKeys, Do: ledger.Typed(signIn)},
+	{Name: KindUserSignOut, From: FromBoard, Traits: Personal | EndsKeys, Do: ledger.Typed(signOut)},
+	{Name: KindUserClaim, From: FromBoard, Traits: Personal | EndsKeys, Do: ledger.Typed(claimInstance)},
+	{Name: KindUserUpdate, From: FromBoard, Traits: Personal | EndsKeys, Do: ledger.Typed(changeUser)},
+	{Name: KindUserPassword, From: FromBoard, Traits: Personal | EndsKeys, Do: ledger.Typed(changePassword)},
+	{Name: KindUserAdmin, From: FromBoard, Traits: Personal | EndsKeys, Do: ledger.Typed(appointAdmin)},
+	{Name: KindUserRevoke, From: FromBoard, Traits: Personal | EndsKeys, Do: ledger.Typed(endCredentials)},
+	{Name: KindUserSuspend, From: FromBoard, Traits: Personal | EndsKeys, Do: ledger.Typed(suspendUser)},
 }
 
 func checkUserText(name, image string) error {

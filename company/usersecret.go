@@ -39,10 +39,16 @@ type SaveUserSecretDefinition struct {
 	Guidance *string `cbor:"5,keyasint,omitempty"`
 }
 
-func registerUserSecrets(m ledger.Mux) {
-	ledger.Handle(m, "user_secret.define", defineUserSecret)
-	ledger.Handle(m, "user_secret.redefine", redefineUserSecret)
-	ledger.Handle(m, "user_secret.undefine", undefineUserSecret)
+const (
+	KindUserSecretDefine   = "user_secret.define"
+	KindUserSecretRedefine = "user_secret.redefine"
+	KindUserSecretUndefine = "user_secret.undefine"
+)
+
+var userSecretKinds = []Kind{
+	{Name: KindUserSecretDefine, From: FromBoard, Traits: Importable, Do: ledger.Typed(defineUserSecret)},
+	{Name: KindUserSecretRedefine, From: FromBoard, Do: ledger.Typed(redefineUserSecret)},
+	{Name: KindUserSecretUndefine, From: FromBoard, Do: ledger.Typed(undefineUserSecret)},
 }
 
 // UserSecretDefinitionOf returns a definition by ID.

@@ -41,8 +41,10 @@ const (
 // votes are kept by <issue>.<hash of target and user>.
 var votes = ledger.NewTable[Vote]("issue-vote")
 
-func registerVotes(m ledger.Mux) {
-	ledger.Handle(m, "issue.vote", castVote)
+const KindIssueVote = "issue.vote"
+
+var voteKinds = []Kind{
+	{Name: KindIssueVote, From: FromBoard, Traits: SeldomWork, Do: ledger.Typed(castVote)},
 }
 
 // VotesOf returns the votes on an issue.

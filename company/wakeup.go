@@ -141,16 +141,19 @@ type agentClock struct {
 
 var agentClocks = ledger.NewTable[agentClock]("agent-clock")
 
-func registerWakeup(m ledger.Mux) {
-	ledger.Handle(m, "agent.wake", func(c *ledger.Context, w Wake) (any, error) {
-		return wakeOnCommand(c, w)
-	})
-	ledger.Handle(m, "timer.tick", fireTimer)
+const (
+	KindAgentWake = "agent.wake"
+	KindTimerTick = "timer.tick"
+)
+
+var wakeupKinds = []Kind{
+	{Name: KindAgentWake, From: FromBoard | FromAgent | FromNode, Do: ledger.Typed(wakeAgent)},
+	{Name: KindTimerTick, From: FromNode, Do: ledger.Typed(fireTimer)},
 }
 
-// wakeOnCommand carries out a wake that somebody asked for: what may not be
+// wakeAgent carries out a wake that somebody asked for: what may not be
 // woken now is a refusal when a person or an agent asked, else a skip.
-func wakeOnCommand(c *ledger.Context, w Wake) (any, error) {
+func wakeAgent(c *ledger.Context, w Wake) (any, error) {
 	if !w.Source.Valid() {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "unknown wake source %q", w.Source)
 	}

@@ -73,10 +73,16 @@ type WatchDecision struct {
 	CreatedAt Time     `cbor:"11,keyasint" json:"createdAt"`
 }
 
-func registerWatchdogs(m ledger.Mux) {
-	ledger.Handle(m, "watchdog.set", setWatchdog)
-	ledger.Handle(m, "watchdog.remove", removeWatchdog)
-	ledger.Handle(m, "run.watch", decideWatch)
+const (
+	KindWatchdogSet    = "watchdog.set"
+	KindWatchdogRemove = "watchdog.remove"
+	KindRunWatch       = "run.watch"
+)
+
+var watchdogKinds = []Kind{
+	{Name: KindWatchdogSet, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(setWatchdog)},
+	{Name: KindWatchdogRemove, From: FromBoard | FromAgent, Do: ledger.Typed(removeWatchdog)},
+	{Name: KindRunWatch, From: FromBoard | FromAgent, Do: ledger.Typed(decideWatch)},
 }
 
 // WatchdogOf returns the watchdog of an issue.

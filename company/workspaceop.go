@@ -129,9 +129,14 @@ type FinishOperation struct {
 	LogSHA256 string `cbor:"7,keyasint,omitempty"`
 }
 
-func registerOperations(m ledger.Mux) {
-	ledger.Handle(m, "workspace_op.start", startOperation)
-	ledger.Handle(m, "workspace_op.finish", finishOperation)
+const (
+	KindWorkspaceOpStart  = "workspace_op.start"
+	KindWorkspaceOpFinish = "workspace_op.finish"
+)
+
+var operationKinds = []Kind{
+	{Name: KindWorkspaceOpStart, From: FromNode, Do: ledger.Typed(startOperation)},
+	{Name: KindWorkspaceOpFinish, From: FromNode, Do: ledger.Typed(finishOperation)},
 }
 
 // OperationByID returns an operation on a workspace.

@@ -91,18 +91,23 @@ type Handler func(c *Context) (value []byte, err error)
 // that knows the kind would not.
 type Mux map[string]Handler
 
-// Handle registers f for kind. The payload is decoded into P; a payload that
-// does not decode is refused as invalid. What f returns is encoded; a nil
-// any is an empty value, and a []byte is passed through as already encoded.
+// Handle registers f for kind, see [Typed].
 func Handle[P any](m Mux, kind string, f func(c *Context, p P) (any, error)) {
-	checkType[P]()
 	if _, ok := m[kind]; ok {
 		panic("ledger: two handlers for " + kind)
 	}
-	m[kind] = func(c *Context) ([]byte, error) {
+	m[kind] = Typed(f)
+}
+
+// Typed returns a handler that decodes the payload into P; a payload that does not
+// decode is refused as invalid. What f returns is encoded; a nil any is an empty
+// value, and a []byte is passed through as already encoded.
+func Typed[P any](f func(c *Context, p P) (any, error)) Handler {
+	checkType[P]()
+	return func(c *Context) ([]byte, error) {
 		var p P
 		if err := Unmarshal(c.Cmd.Payload, &p); err != nil {
-			return nil, Refuse(Invalid, nil, "malformed payload of %s", kind)
+			return nil, Refuse(Invalid, nil, "malformed payload of %s", c.Cmd.Kind)
 		}
 		v, err := f(c, p)
 		if err != nil {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -66,11 +66,11 @@ func follow(ctx context.Context, n Node, log *slog.Logger, begun func(), see fun
 // changes that some were left out is taken to matter. Were one missed, the next
 // look, lookEvery later, would find it.
 func concerns(e *ledger.Entry) bool {
-	noun, _, _ := strings.Cut(e.Kind, ".")
-	switch noun {
-	case "cost", "issue", "comment", "document", "interaction", "product", "label", "attachment", "asset", "part", "tool":
-	default:
-		return e.Kind != "run.report" && e.Kind != "budget.reserve" && e.Kind != "budget.settle"
+	switch kind, _ := company.KindOf(e.Kind); {
+	case kind.Has(company.NoWork):
+		return false
+	case !kind.Has(company.SeldomWork):
+		return true
 	}
 	return len(e.Changes) >= manyChanges || slices.ContainsFunc(e.Changes, func(ch ledger.Change) bool {
 		return ch.EntityType == "heartbeat_run" || ch.EntityType == "agent" || ch.EntityType == "company"

@@ -1,0 +1,142 @@
+package company
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A Kind is all that is true of one kind of command: one row, in the file of its
+// handler. Whoever needs such a fact reads the row.
+type Kind struct {
+	Name string // "noun.verb"; it stands in the log for ever
+	From Givers
+	// Needs is the permission that a person needs in the company who is not an
+	// administrator of the instance; "": any member who is more than a viewer.
+	Needs  Permission
+	Traits Traits
+	// Reads names rows that the handler reads beside those of [Prefetch].
+	Reads func(cmd *ledger.Command, want func(key []byte))
+	// Do is the handler. It is nil where the ledger itself carries the kind out, or
+	// where DoWith makes the handler: of a command that carries out commands of other
+	// kinds, whose rows it gets.
+	Do     ledger.Handler
+	DoWith func(map[string]Kind) ledger.Handler
+}
+
+// Givers are the actors who may give a kind of command. What depends on rows (one's
+// own issue, one's own subtree) is for the handlers.
+type Givers uint8
+
+const (
+	FromBoard  Givers = 1 << iota // a person
+	FromAgent                     // an agent of the command's company; the handler looks closer
+	FromNode                      // a member node, or the system
+	FromRoster = FromBoard | FromNode
+)
+
+// Traits are what is true of few kinds.
+type Traits uint16
+
+const (
+	// AdminsOnly, LeadersOnly, Invited: of people only an administrator of the
+	// instance gives it, only an owner or an admin of the company, whoever has an invite.
+	AdminsOnly Traits = 1 << iota
+	LeadersOnly
+	Invited
+	// Personal: a person gives it about himself; it names no company.
+	Personal
+	// Founds: it may name a company that does not exist yet. WindsUp: the board may
+	// give it while the company is being deleted.
+	Founds
+	WindsUp
+	// Importable: an import may hold it. These are kinds that the board itself may give
+	// in one company and that neither show nor need a secret.
+	Importable
+	// FencesItself: its handler refuses a run that is over, in words of its own, or it
+	// makes no difference: a cancelled run is over, and a run tells of its end after it.
+	FencesItself
+	// AfterRun: the token of a run that is over is still good for it.
+	AfterRun
+	// EndsKeys: it may end a credential, or what one opens.
+	EndsKeys
+	// SeldomWork: it gives the scheduler work only when a run, an agent or the company
+	// changed with it. NoWork: it never does. All others may.
+	SeldomWork
+	NoWork
+)
+
+// Has reports whether k has all of t.
+func (k Kind) Has(t Traits) bool { return k.Traits&t == t }
+
+// meshKinds are about the mesh itself; the ledger carries them out.
+var meshKinds = []Kind{
+	{Name: ledger.KindGenesis, From: FromRoster},
+	{Name: ledger.KindEpoch, From: FromNode},
+	{Name: ledger.KindNodeAdmit, From: FromRoster},
+	{Name: ledger.KindNodeRevoke, From: FromRoster},
+	{Name: ledger.KindTokenCreate, From: FromRoster},
+	{Name: ledger.KindTokenRevoke, From: FromRoster},
+	{Name: ledger.KindOwnerAdd, From: FromBoard},
+	{Name: ledger.KindSessionOpen, From: FromNode},
+	{Name: ledger.KindSessionEnd, From: FromNode},
+	{Name: ledger.KindSessionLease, From: FromNode},
+	{Name: ledger.KindTimeStep, From: FromRoster},
+	{Name: ledger.KindFeatureRaise, From: FromRoster},
+	{Name: ledger.KindKeysRotate, From: FromRoster},
+	{Name: ledger.KindNodeUpdate, From: FromRoster},
+}
+
+// kinds has the row of every kind.
+var kinds = index(
+	meshKinds, companyKinds, agentKinds, goalKinds, projectKinds, executionWorkspaceKinds, operationKinds,
+	serviceKinds, keyKinds, activityKinds, issueKinds, checkoutKinds, monitorKinds, watchdogKinds, commentQueueKinds,
+	commentKinds, partKinds, documentKinds, annotationKinds, decompositionKinds, environmentKinds, skillReviewKinds,
+	threadKinds, interactionKinds, productKinds, labelKinds, toolKinds, readStateKinds, indexingKinds, costKinds,
+	budgetKinds, reservationKinds, financeKinds, wakeupKinds, routineKinds, folderKinds, runKinds, runCostKinds,
+	strandedKinds, runLogKinds, runEventKinds, haltKinds, dutyKinds, recoveryKinds, dismissalKinds, voteKinds,
+	membershipKinds, treeHoldKinds, sessionKinds, toolCallKinds, importKinds, importJobKinds, skillKinds,
+	skillVersionKinds, memoryKinds, approvalKinds, hireKinds, assetKinds, secretKinds, userSecretKinds, settingKinds,
+	instructionKinds, memberKinds, inviteKinds, boardKeyKinds, modelKinds, userKinds, accessKinds,
+)
+
+func index(lists ...[]Kind) map[string]Kind {
+	all := map[string]Kind{}
+	for _, k := range slices.Concat(lists...) {
+		if _, twice := all[k.Name]; twice || k.From == 0 {
+			panic("company: " + k.Name + " has two rows, or nobody may give it")
+		}
+		all[k.Name] = k
+	}
+	return all
+}
+
+// KindOf returns the row of a kind. A kind without one is nobody's.
+func KindOf(name string) (Kind, bool) {
+	k, ok := kinds[name]
+	return k, ok
+}
+
+// Kinds returns the rows of all kinds, by name.
+func Kinds() []Kind {
+	var out []Kind
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		out = append(out, kinds[name])
+	}
+	return out
+}
+
+// Handlers returns the handlers of all company commands.
+func Handlers() ledger.Mux {
+	m := ledger.Mux{}
+	for name, k := range kinds {
+		switch {
+		case k.DoWith != nil:
+			m[name] = k.DoWith(kinds)
+		case k.Do != nil:
+			m[name] = k.Do
+		}
+	}
+	return m
+}
