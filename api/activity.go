@@ -180,7 +180,7 @@ func addActivity(rc *Request) (Response, error) {
 	if !IsUUID(companyID(rc)) {
 		return Response{}, NotFound("Company not found")
 	}
-	receipt, err := rc.Submit("activity.note", companyID(rc), company.Note{Action: in.Action, EntityType: in.EntityType, EntityID: in.EntityID, Details: in.Details.Or(nil)})
+	receipt, err := rc.Submit(company.KindActivityNote, companyID(rc), company.Note{Action: in.Action, EntityType: in.EntityType, EntityID: in.EntityID, Details: in.Details.Or(nil)})
 	if err != nil {
 		return Response{}, err
 	}

@@ -34,7 +34,7 @@ func approveAgent(rc *Request) (r Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	if r, err = decided(rc, "approval.approve", waits, company.DecideApproval{Approval: waits.ID}); err != nil {
+	if r, err = decided(rc, company.KindApprovalApprove, waits, company.DecideApproval{Approval: waits.ID}); err != nil {
 		return r, err
 	}
 	return showing(rc, func(tx *ledger.Tx, a company.Agent) agentDetail { return detailAgent(tx, a, rc.Now()) })

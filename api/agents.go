@@ -166,8 +166,8 @@ func (s *Server) agentRoutes() []Route {
 		{Method: "GET", Path: one, Tag: tag, Summary: "Read an agent by ID or name", Query: byName(), Out: agentDetail{}, Handle: readAgent},
 		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an agent", Query: byName(), In: patchAgent{}, Out: agentRow{}, Handle: updateAgent},
 		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete an agent", Who: Board, Query: byName(), Out: okay{}, Handle: deleteAgent},
-		change("pause", "agent.pause", "Pause an agent"), change("resume", "agent.resume", "Let an agent go on"),
-		change("clear-error", "agent.resume", "Let an agent go on after an error"), change("terminate", "agent.terminate", "End an agent for good"),
+		change("pause", company.KindAgentPause, "Pause an agent"), change("resume", company.KindAgentResume, "Let an agent go on"),
+		change("clear-error", company.KindAgentResume, "Let an agent go on after an error"), change("terminate", company.KindAgentTerminate, "End an agent for good"),
 		{Method: "PATCH", Path: one + "/permissions", Tag: tag, Summary: "Change what an agent may do", Who: Board, Query: byName(), In: agentPermissions{}, Out: agentDetail{}, Handle: permitAgent},
 		{Method: "GET", Path: one + "/configuration", Tag: tag, Summary: "Read how an agent is invoked", Query: byName(), Out: agentConfiguration{}, Handle: readConfiguration},
 		{Method: "GET", Path: one + "/config-revisions", Tag: tag, Summary: "List changes of an agent's configuration", Who: Board, Query: byName(), Out: []company.Revision{}, Handle: listRevisions},
@@ -294,7 +294,7 @@ func rollbackAgent(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return doAgent(rc, "agent.rollback", a.Company, company.RollbackAgent{Agent: a.ID, Revision: strings.ToLower(rc.Path("revisionId"))})
+	return doAgent(rc, company.KindAgentRollback, a.Company, company.RollbackAgent{Agent: a.ID, Revision: strings.ToLower(rc.Path("revisionId"))})
 }
 
 // doAgent submits a command about an agent and shows its row.
@@ -308,7 +308,7 @@ func doAgent(rc *Request, kind, of string, payload any) (r Response, err error) 
 		if !ok {
 			return NotFound("Agent not found")
 		}
-		if kind == "agent.permissions" {
+		if kind == company.KindAgentPermissions {
 			r = OK(detailAgent(tx, a, rc.Now()))
 		} else {
 			r = OK(showAgent(tx, a, rc.Now()))
@@ -333,7 +333,7 @@ func createAgent(rc *Request) (Response, error) {
 	if err := knowsEquipment(rc, &p); err != nil {
 		return Response{}, err
 	}
-	return doAgent(rc, "agent.create", companyID(rc), p)
+	return doAgent(rc, company.KindAgentCreate, companyID(rc), p)
 }
 
 // knowsEquipment sees to it that nobody is told of an agent's skills and files who
@@ -408,7 +408,7 @@ func updateAgent(rc *Request) (Response, error) {
 			return r, err // nothing else was asked for
 		}
 	}
-	return doAgent(rc, "agent.update", a.Company, company.SaveAgent{ID: a.ID, Name: in.Name, Role: given[string](in.Role), Title: textOf(in.Title), Icon: textOf(in.Icon),
+	return doAgent(rc, company.KindAgentUpdate, a.Company, company.SaveAgent{ID: a.ID, Name: in.Name, Role: given[string](in.Role), Title: textOf(in.Title), Icon: textOf(in.Icon),
 		ReportsTo: idPointer(in.ReportsTo), Capabilities: textOf(in.Capabilities), AdapterType: given[string](in.AdapterType), AdapterConfig: rawOf(in.AdapterConfig),
 		ReplaceAdapterConfig: in.ReplaceConfig, RuntimeConfig: rawOf(in.RuntimeConfig), DefaultEnvironment: idPointer(in.DefaultEnvironment),
 		Budget: centsOf(in.BudgetMonthlyCents), Metadata: rawOf(in.Metadata), ContextMode: given[string](in.ContextMode)})
@@ -443,14 +443,14 @@ func (in patchAgent) statusCommand(rc *Request, a company.Agent) (kind string, e
 	}
 	switch want {
 	case company.AgentPaused:
-		return "agent.pause", nil
+		return company.KindAgentPause, nil
 	case company.AgentTerminated:
-		return "agent.terminate", nil
+		return company.KindAgentTerminate, nil
 	case company.AgentIdle, company.AgentActive:
 		if have == company.AgentIdle || have == company.AgentActive || have == company.AgentRunning {
 			return "", nil // it may work, which is all that can be asked for
 		}
-		return "agent.resume", nil
+		return company.KindAgentResume, nil
 	}
 	return "", Unprocessable("An agent's status can be set to paused, idle or terminated; "+in.Status+" follows from its runs, or from its hire", nil)
 }
@@ -468,7 +468,7 @@ func deleteAgent(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	_, err = rc.Submit("agent.delete", a.Company, company.ChangeAgent{Agent: a.ID})
+	_, err = rc.Submit(company.KindAgentDelete, a.Company, company.ChangeAgent{Agent: a.ID})
 	return OK(okay{true}), err
 }
 
@@ -481,6 +481,6 @@ func permitAgent(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return doAgent(rc, "agent.permissions", a.Company, company.GrantAgent{Agent: a.ID,
+	return doAgent(rc, company.KindAgentPermissions, a.Company, company.GrantAgent{Agent: a.ID,
 		Grant: company.Grant{CreateAgents: &in.CreateAgents, AssignTasks: &in.AssignTasks, CreateSkills: in.CreateSkills}})
 }

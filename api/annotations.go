@@ -156,7 +156,7 @@ func newAnnotation(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	q, p := in.Selector.Quote, in.Selector.Position
-	return annotating(rc, "annotation.create", func(issue, key string) any {
+	return annotating(rc, company.KindAnnotationCreate, func(issue, key string) any {
 		return company.AnnotateDocument{ID: NewID(), Issue: issue, Key: key, Revision: strings.ToLower(in.Base), Number: uint64(in.Number), Exact: q.Exact, Before: q.Prefix,
 			After: q.Suffix, Start: p.Start, End: p.End, MarkdownStart: p.MarkdownStart, MarkdownEnd: p.MarkdownEnd,
 			Comment: company.Remark{ID: NewID(), Body: in.Body, IssueComment: bodyID(in.Comment)}}
@@ -168,7 +168,7 @@ func patchAnnotation(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return annotating(rc, "annotation.update", func(issue, key string) any {
+	return annotating(rc, company.KindAnnotationUpdate, func(issue, key string) any {
 		return company.ChangeAnnotation{Issue: issue, Key: key, Thread: threadID(rc), Status: in.Status}
 	})
 }
@@ -178,7 +178,7 @@ func commentAnnotation(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return annotating(rc, "annotation.comment", func(issue, key string) any {
+	return annotating(rc, company.KindAnnotationComment, func(issue, key string) any {
 		return company.ChangeAnnotation{Issue: issue, Key: key, Thread: threadID(rc), Comment: company.Remark{ID: NewID(), Body: in.Body, IssueComment: bodyID(in.Comment)}}
 	})
 }

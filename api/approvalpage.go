@@ -192,9 +192,9 @@ func (rc *Request) decidePage() {
 				return
 			}
 		}
-		kind, p := "cli_auth.approve", company.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: hashOf(token), Key: NewID()}
+		kind, p := company.KindCliAuthApprove, company.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: hashOf(token), Key: NewID()}
 		if form.Get("do") == "cancel" {
-			kind, p.Key = "cli_auth.cancel", ""
+			kind, p.Key = company.KindCliAuthCancel, ""
 			rc.ofNode("cli-auth")
 		}
 		if _, err := rc.Submit(kind, "", p); err != nil {

@@ -82,8 +82,8 @@ func (s *Server) approvalRoutes() []Route {
 			Query: []Param{{Name: "status", Doc: "statuses, separated by commas"}, {Name: "type", Doc: "types, separated by commas"}, {Name: "limit", Type: "integer", Doc: "at most 1000, 500 unless given"}, {Name: "offset", Type: "integer"}}},
 		{Method: "POST", Path: "/api/companies/{companyId}/approvals", Tag: tag, Summary: "Ask the board for something", In: newApproval{}, Out: company.Approval{}, Status: 201, Handle: createApproval},
 		{Method: "GET", Path: one, Tag: tag, Summary: "Read an approval", Out: company.Approval{}, Handle: readApproval},
-		decide("approve", "approval.approve", "Approve, and carry out what waits"), decide("reject", "approval.reject", "Reject"),
-		decide("request-revision", "approval.revise", "Send back to whoever asked"), decide("cancel", "approval.cancel", "Cancel"),
+		decide("approve", company.KindApprovalApprove, "Approve, and carry out what waits"), decide("reject", company.KindApprovalReject, "Reject"),
+		decide("request-revision", company.KindApprovalRevise, "Send back to whoever asked"), decide("cancel", company.KindApprovalCancel, "Cancel"),
 		{Method: "POST", Path: one + "/resubmit", Tag: tag, Summary: "Put a revised approval before the board again", In: resubmitApproval{}, Out: company.Approval{}, Handle: resubmit},
 		{Method: "GET", Path: one + "/comments", Tag: tag, Summary: "List the comments on an approval", Out: []company.ApprovalComment{}, Handle: listApprovalComments},
 		{Method: "POST", Path: one + "/comments", Tag: tag, Summary: "Comment on an approval", In: commentApproval{}, Out: company.ApprovalComment{}, Status: 201, Handle: newApprovalComment},
@@ -176,7 +176,7 @@ func createApproval(rc *Request) (Response, error) {
 	for _, id := range in.IssueIDs {
 		p.Issues = append(p.Issues, strings.ToLower(id))
 	}
-	a, err := Do[company.Approval](rc, "approval.create", companyID(rc), p)
+	a, err := Do[company.Approval](rc, company.KindApprovalCreate, companyID(rc), p)
 	return OK(a), err
 }
 
@@ -256,7 +256,7 @@ func resubmit(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return decided(rc, "approval.resubmit", a, company.ResubmitApproval{Approval: a.ID, Payload: payload, Agent: string(a.Agent)})
+	return decided(rc, company.KindApprovalResubmit, a, company.ResubmitApproval{Approval: a.ID, Payload: payload, Agent: string(a.Agent)})
 }
 
 func listApprovalComments(rc *Request) (Response, error) {
@@ -272,7 +272,7 @@ func newApprovalComment(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	cm, err := Do[company.ApprovalComment](rc, "approval.comment", a.Company, company.CommentApproval{ID: NewID(), Approval: a.ID, Body: in.Body})
+	cm, err := Do[company.ApprovalComment](rc, company.KindApprovalComment, a.Company, company.CommentApproval{ID: NewID(), Approval: a.ID, Body: in.Body})
 	return OK(cm), err
 }
 
@@ -306,7 +306,7 @@ func tieApproval(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if _, err := rc.Submit("approval.link", of, company.LinkApproval{Approval: strings.ToLower(in.ApprovalID), Issue: issue}); err != nil {
+	if _, err := rc.Submit(company.KindApprovalLink, of, company.LinkApproval{Approval: strings.ToLower(in.ApprovalID), Issue: issue}); err != nil {
 		return Response{}, err
 	}
 	return listIssueApprovals(rc)
@@ -317,6 +317,6 @@ func untieApproval(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	_, err = rc.Submit("approval.unlink", of, company.LinkApproval{Approval: strings.ToLower(rc.Path("approvalId")), Issue: issue})
+	_, err = rc.Submit(company.KindApprovalUnlink, of, company.LinkApproval{Approval: strings.ToLower(rc.Path("approvalId")), Issue: issue})
 	return OK(okay{true}), err
 }

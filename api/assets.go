@@ -130,7 +130,7 @@ func attach(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	at, err := Do[company.Attached](rc, "attachment.create", of, company.CreateAttachment{Issue: issue, ID: NewID(), File: up.File, Comment: comment})
+	at, err := Do[company.Attached](rc, company.KindAttachmentCreate, of, company.CreateAttachment{Issue: issue, ID: NewID(), File: up.File, Comment: comment})
 	if err != nil {
 		return Response{}, err
 	}
@@ -227,7 +227,7 @@ func detach(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if _, err := rc.Submit("attachment.delete", at.Asset.Company, company.DeleteAttachment{ID: at.Attachment.ID}); err != nil {
+	if _, err := rc.Submit(company.KindAttachmentDelete, at.Asset.Company, company.DeleteAttachment{ID: at.Attachment.ID}); err != nil {
 		return Response{}, err
 	}
 	return OK(okay{true}), nil
@@ -257,7 +257,7 @@ func storeImage(rc *Request, namespace string) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	a, err := Do[company.Asset](rc, "asset.create", of, company.CreateAsset{File: up.File, Namespace: cmp.Or(namespace, up.Fields["namespace"])})
+	a, err := Do[company.Asset](rc, company.KindAssetCreate, of, company.CreateAsset{File: up.File, Namespace: cmp.Or(namespace, up.Fields["namespace"])})
 	if err != nil {
 		return Response{}, err
 	}

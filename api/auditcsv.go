@@ -68,7 +68,7 @@ func auditCSV(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if _, err := rc.Submit("activity.note", of, company.Note{Action: "audit.exported", EntityType: "company", EntityID: of, Details: details}); err != nil {
+	if _, err := rc.Submit(company.KindActivityNote, of, company.Note{Action: "audit.exported", EntityType: "company", EntityID: of, Details: details}); err != nil {
 		return Response{}, err
 	}
 	r := Raw("text/csv; charset=utf-8", []byte(b.String()))

@@ -367,7 +367,7 @@ func (s *Server) followKeys(after uint64) {
 				break
 			}
 			after = e.Height
-			if e.Kind == ledger.KindGenesis || e.Kind == "instance.auth" {
+			if e.Kind == ledger.KindGenesis || e.Kind == company.KindInstanceAuth {
 				s.learnMode(s.ctx, 0)
 			}
 			s.keys.follow(e.Index, endsKeys(e.Kind))

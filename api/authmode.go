@@ -34,7 +34,7 @@ func setAuth(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	_, err = rc.Submit("instance.auth", "", company.SetAuth{Mode: in.Mode})
+	_, err = rc.Submit(company.KindInstanceAuth, "", company.SetAuth{Mode: in.Mode})
 	return OK(in), err
 }
 

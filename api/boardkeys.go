@@ -92,7 +92,7 @@ func createBoardKey(rc *Request) (Response, error) {
 	if in.ExpiresAt.Set {
 		p.ExpiresAt = new(in.ExpiresAt.Value)
 	}
-	k, err := Do[company.BoardKey](rc, "board_key.create", "", p)
+	k, err := Do[company.BoardKey](rc, company.KindBoardKeyCreate, "", p)
 	if err != nil {
 		return Response{}, err
 	}
@@ -104,7 +104,7 @@ func createBoardKey(rc *Request) (Response, error) {
 }
 
 func revokeBoardKey(rc *Request) (Response, error) {
-	_, err := rc.Submit("board_key.revoke", "", company.RevokeBoardKey{ID: strings.ToLower(rc.Path("keyId"))})
+	_, err := rc.Submit(company.KindBoardKeyRevoke, "", company.RevokeBoardKey{ID: strings.ToLower(rc.Path("keyId"))})
 	return OK(okay{true}), err
 }
 
@@ -113,7 +113,7 @@ func revokeCurrent(rc *Request) (Response, error) {
 		return Response{}, Forbidden("Current board API key is required")
 	}
 	id := rc.KeyID
-	_, err := rc.Submit("board_key.revoke", "", company.RevokeBoardKey{ID: id})
+	_, err := rc.Submit(company.KindBoardKeyRevoke, "", company.RevokeBoardKey{ID: id})
 	return OK(struct {
 		Revoked bool   `json:"revoked"`
 		KeyID   string `json:"keyId"`
@@ -195,7 +195,7 @@ func openChallenge(rc *Request) (Response, error) {
 	rc.ofNode("cli-auth")
 	token := challengeTokenPrefix + hex.EncodeToString(rc.Secret("cli-auth", tokenBytes))
 	key := boardTokenPrefix + hex.EncodeToString(rc.Secret("cli-auth-key", tokenBytes))
-	h, err := Do[company.Challenge](rc, "cli_auth.open", "", company.OpenChallenge{ID: NewID(), Hash: hashOf(token), KeyHash: hashOf(key), Command: in.Command,
+	h, err := Do[company.Challenge](rc, company.KindCliAuthOpen, "", company.OpenChallenge{ID: NewID(), Hash: hashOf(token), KeyHash: hashOf(key), Command: in.Command,
 		Client: in.Client.Or(""), Access: in.Access, Company: strings.ToLower(in.CompanyID.Or(""))})
 	if err != nil {
 		return Response{}, err
@@ -241,7 +241,7 @@ func approveChallenge(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	h, err := Do[company.Challenge](rc, "cli_auth.approve", "", company.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: hashOf(in.Token), Key: NewID()})
+	h, err := Do[company.Challenge](rc, company.KindCliAuthApprove, "", company.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: hashOf(in.Token), Key: NewID()})
 	if err != nil {
 		return Response{}, err
 	}
@@ -254,7 +254,7 @@ func cancelChallenge(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	rc.ofNode("cli-auth")
-	h, err := Do[company.Challenge](rc, "cli_auth.cancel", "", company.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: hashOf(in.Token)})
+	h, err := Do[company.Challenge](rc, company.KindCliAuthCancel, "", company.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: hashOf(in.Token)})
 	if err != nil {
 		return Response{}, err
 	}

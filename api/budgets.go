@@ -207,7 +207,7 @@ func putPolicy(rc *Request) (Response, error) {
 			p.Window = company.WindowLifetime
 		}
 	}
-	b, err := Do[company.ScopeBudget](rc, "budget.set", of, p)
+	b, err := Do[company.ScopeBudget](rc, company.KindBudgetSet, of, p)
 	if err != nil {
 		return Response{}, err
 	}
@@ -230,7 +230,7 @@ func resolveBudgetIncident(rc *Request) (Response, error) {
 	if in.Amount != nil {
 		p.Amount = new(company.Cents(*in.Amount))
 	}
-	incident, err := Do[company.BudgetIncident](rc, "budget.resolve", of, p)
+	incident, err := Do[company.BudgetIncident](rc, company.KindBudgetResolve, of, p)
 	if err != nil {
 		return Response{}, err
 	}
@@ -248,7 +248,7 @@ func setMonthly(rc *Request, of string, scope company.ScopeType, id string) erro
 	if err != nil {
 		return err
 	}
-	_, err = rc.Submit("budget.set", of, company.SetBudget{Type: scope, Scope: id, Window: company.WindowMonth, Amount: company.Cents(in.BudgetMonthlyCents)})
+	_, err = rc.Submit(company.KindBudgetSet, of, company.SetBudget{Type: scope, Scope: id, Window: company.WindowMonth, Amount: company.Cents(in.BudgetMonthlyCents)})
 	return err
 }
 

@@ -51,7 +51,7 @@ func checkOut(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	p.Issue = issue
-	i, err := Do[company.Issue](rc, "issue.checkout", of, p)
+	i, err := Do[company.Issue](rc, company.KindIssueCheckout, of, p)
 	if err != nil {
 		return Response{}, err
 	}
@@ -94,7 +94,7 @@ func releaseIssue(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	i, err := Do[company.Issue](rc, "issue.release", of, company.ReleaseIssue{Issue: issue})
+	i, err := Do[company.Issue](rc, company.KindIssueRelease, of, company.ReleaseIssue{Issue: issue})
 	if err != nil {
 		return Response{}, err
 	}
@@ -114,7 +114,7 @@ func forceRelease(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	r, err := Do[company.ForceReleased](rc, "issue.force_release", of, company.ForceReleaseIssue{Issue: issue, ClearAssignee: clearAssignee || in.ClearAssignee})
+	r, err := Do[company.ForceReleased](rc, company.KindIssueForceRelease, of, company.ForceReleaseIssue{Issue: issue, ClearAssignee: clearAssignee || in.ClearAssignee})
 	if err != nil {
 		return Response{}, err
 	}

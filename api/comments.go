@@ -45,14 +45,14 @@ func (s *Server) commentRoutes() []Route {
 			if err != nil {
 				return Response{}, err
 			}
-			cm, err := Do[company.Comment](rc, "comment.delete", of, company.DeleteComment{Issue: issue, ID: strings.ToLower(rc.Path("commentId"))})
+			cm, err := Do[company.Comment](rc, company.KindCommentDelete, of, company.DeleteComment{Issue: issue, ID: strings.ToLower(rc.Path("commentId"))})
 			return OK(cm), err
 		},
 	},
-		mark("POST", "/api/issues/{id}/read", "issue.read", "Mark an issue as read", company.ReadState{}, marked[company.ReadState]),
-		mark("DELETE", "/api/issues/{id}/read", "issue.unread", "Mark an issue as unread", company.Removed{}, marked[company.Removed]),
-		mark("POST", "/api/issues/{id}/inbox-archive", "issue.archive", "Put an issue away until it changes", company.InboxArchive{}, marked[company.InboxArchive]),
-		mark("DELETE", "/api/issues/{id}/inbox-archive", "issue.unarchive", "Take an issue back into the inbox", company.Removed{}, marked[company.Removed]),
+		mark("POST", "/api/issues/{id}/read", company.KindIssueRead, "Mark an issue as read", company.ReadState{}, marked[company.ReadState]),
+		mark("DELETE", "/api/issues/{id}/read", company.KindIssueUnread, "Mark an issue as unread", company.Removed{}, marked[company.Removed]),
+		mark("POST", "/api/issues/{id}/inbox-archive", company.KindIssueArchive, "Put an issue away until it changes", company.InboxArchive{}, marked[company.InboxArchive]),
+		mark("DELETE", "/api/issues/{id}/inbox-archive", company.KindIssueUnarchive, "Take an issue back into the inbox", company.Removed{}, marked[company.Removed]),
 	}
 }
 
@@ -100,7 +100,7 @@ func newComment(rc *Request) (Response, error) {
 	if err := knowsOrders(rc, in.Resume || in.Interrupt, "resume and interrupt"); err != nil {
 		return Response{}, err
 	}
-	cm, err := Do[company.Comment](rc, "comment.create", of, company.CreateComment{ID: NewID(), Issue: issue, Body: in.Body, OnBehalfOf: in.OnBehalfOf.Or(""),
+	cm, err := Do[company.Comment](rc, company.KindCommentCreate, of, company.CreateComment{ID: NewID(), Issue: issue, Body: in.Body, OnBehalfOf: in.OnBehalfOf.Or(""),
 		ClientRequest: strings.ToLower(in.ClientID), Presentation: in.Presentation.Or(nil), Metadata: in.Metadata.Or(nil), Reopen: in.Reopen,
 		Resume: in.Resume, Interrupt: in.Interrupt, Attachments: bodyIDs(in.Attachments)})
 	return OK(cm), err

@@ -173,7 +173,7 @@ func createCompany(rc *Request) (Response, error) {
 	if in.BudgetMonthlyCents > 0 {
 		p.Budget = new(company.Cents(in.BudgetMonthlyCents))
 	}
-	return saveCompany(rc, p.ID, "company.create", p)
+	return saveCompany(rc, p.ID, company.KindCompanyCreate, p)
 }
 
 func updateCompany(rc *Request) (Response, error) {
@@ -184,11 +184,11 @@ func updateCompany(rc *Request) (Response, error) {
 	p := company.SaveCompany{Name: in.Name, Description: textOf(in.Description), RequireHireApproval: in.RequireHireApproval, RequireStrategy: in.RequireStrategy, BrandColor: textOf(in.BrandColor),
 		LogoAsset: idPointer(in.LogoAssetID), AttachmentMaxBytes: in.AttachmentMaxBytes, ResponsibleUser: textOf(in.ResponsibleUser), Budget: centsOf(in.BudgetMonthlyCents),
 		FeedbackSharing: in.FeedbackSharing, FeedbackTerms: textOf(in.FeedbackTerms)}
-	r, err := saveCompany(rc, companyID(rc), "company.update", p)
+	r, err := saveCompany(rc, companyID(rc), company.KindCompanyUpdate, p)
 	if err != nil || in.Status == nil {
 		return r, err
 	}
-	kind := map[string]string{"active": "company.resume", "paused": "company.pause", "archived": "company.archive"}[*in.Status]
+	kind := map[string]string{"active": company.KindCompanyResume, "paused": company.KindCompanyPause, "archived": company.KindCompanyArchive}[*in.Status]
 	return saveCompany(rc, companyID(rc), kind, company.ChangeCompany{})
 }
 
@@ -205,7 +205,7 @@ func rebrandCompany(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return saveCompany(rc, companyID(rc), "company.branding", company.SaveCompany{Name: in.Name, Description: textOf(in.Description),
+	return saveCompany(rc, companyID(rc), company.KindCompanyBranding, company.SaveCompany{Name: in.Name, Description: textOf(in.Description),
 		BrandColor: textOf(in.BrandColor), LogoAsset: idPointer(in.LogoAssetID)})
 }
 
@@ -221,7 +221,7 @@ func deleteCompany(rc *Request) (Response, error) {
 		return Response{}, NotFound("Company not found")
 	}
 	for began := time.Now(); time.Since(began) < deleteTime; {
-		d, err := Do[company.Deletion](rc, "company.delete", id, company.ChangeCompany{})
+		d, err := Do[company.Deletion](rc, company.KindCompanyDelete, id, company.ChangeCompany{})
 		if err != nil {
 			return Response{}, err
 		}

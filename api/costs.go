@@ -219,7 +219,7 @@ func newCost(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	e, err := Do[company.CostEvent](rc, "cost.report", rc.Path("companyId"), company.ReportCost{Event: company.CostEvent{
+	e, err := Do[company.CostEvent](rc, company.KindCostReport, rc.Path("companyId"), company.ReportCost{Event: company.CostEvent{
 		ID: NewID(), Agent: strings.ToLower(in.AgentID), Issue: company.NullText(bodyID(in.IssueID)), Project: company.NullText(bodyID(in.ProjectID)),
 		Goal: company.NullText(bodyID(in.GoalID)), Run: company.NullText(bodyID(in.HeartbeatRunID)), BillingCode: company.NullText(in.BillingCode.Or("")),
 		Provider: in.Provider, Biller: in.Biller, BillingType: in.BillingType, CostStatus: in.CostStatus, Model: in.Model,

@@ -106,6 +106,6 @@ func decompose(rc *Request) (Response, error) {
 		}
 		p.Children = append(p.Children, c)
 	}
-	out, err := Do[company.Decomposed](rc, "plan.decompose", of, p)
+	out, err := Do[company.Decomposed](rc, company.KindPlanDecompose, of, p)
 	return OK(out), err
 }

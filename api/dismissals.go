@@ -49,12 +49,12 @@ func dismiss(rc *Request) (Response, error) {
 			return Response{}, Invalid("snoozedUntil is needed to snooze")
 		}
 	}
-	d, err := Do[company.Dismissal](rc, "inbox.dismiss", companyID(rc), p)
+	d, err := Do[company.Dismissal](rc, company.KindInboxDismiss, companyID(rc), p)
 	return OK(d), err
 }
 
 func undismiss(rc *Request) (Response, error) {
-	_, err := rc.Submit("inbox.restore", companyID(rc), company.Dismiss{Key: rc.Path("itemKey")})
+	_, err := rc.Submit(company.KindInboxRestore, companyID(rc), company.Dismiss{Key: rc.Path("itemKey")})
 	return OK(struct {
 		OK bool `json:"ok"`
 	}{true}), err

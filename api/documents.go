@@ -35,7 +35,7 @@ func (s *Server) documentRoutes() []Route {
 		{Method: "GET", Path: base + "/{key}/revisions", Tag: "issues", Summary: "List the revisions of a document", Out: []company.DocumentRevision{}, Handle: listDocumentRevisions},
 		{Method: "POST", Path: base + "/{key}/revisions/{revisionId}/restore", Tag: "issues", Summary: "Make an old revision of a document the latest", Out: shownDocument{}, Handle: restoreDocument},
 	}
-	for verb, kind := range map[string]string{"lock": "document.lock", "unlock": "document.unlock"} {
+	for verb, kind := range map[string]string{"lock": company.KindDocumentLock, "unlock": company.KindDocumentUnlock} {
 		summary := map[string]string{"lock": "Keep a document as it is", "unlock": "Let a document be changed again"}[verb]
 		rows = append(rows, Route{Method: "POST", Path: base + "/{key}/" + verb, Tag: "issues", Summary: summary, Out: shownDocument{},
 			Handle: func(rc *Request) (Response, error) {
@@ -114,7 +114,7 @@ func putDocument(rc *Request) (Response, error) {
 	if p.Body, p.Parts, p.Sum, err = stageText(rc, of, in.Body); err != nil {
 		return Response{}, err
 	}
-	saved, err := Do[company.SavedDocument](rc, "document.save", of, p)
+	saved, err := Do[company.SavedDocument](rc, company.KindDocumentSave, of, p)
 	if err != nil {
 		return Response{}, err
 	}
@@ -151,7 +151,7 @@ func stageText(rc *Request, of, text string) (body string, parts []string, sum s
 // stageParts brings a long value into the mesh, before the command that decides.
 func stageParts(rc *Request, of string, value []byte) (names []string, err error) {
 	for _, b := range company.SplitParts(value) {
-		if _, err := Do[company.StagedPart](rc, "part.put", of, company.PutPart{Bytes: b}); err != nil {
+		if _, err := Do[company.StagedPart](rc, company.KindPartPut, of, company.PutPart{Bytes: b}); err != nil {
 			return nil, err
 		}
 		names = append(names, company.PartName(b))
@@ -164,7 +164,7 @@ func restoreDocument(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	saved, err := Do[company.SavedDocument](rc, "document.restore", of, company.RestoreDocument{Issue: issue, Key: documentKey(rc),
+	saved, err := Do[company.SavedDocument](rc, company.KindDocumentRestore, of, company.RestoreDocument{Issue: issue, Key: documentKey(rc),
 		Revision: strings.ToLower(rc.Path("revisionId")), ID: NewID()})
 	if err != nil {
 		return Response{}, err
@@ -182,7 +182,7 @@ func dropDocument(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	_, err = Do[company.Document](rc, "document.delete", of, company.ChangeDocument{Issue: issue, Key: documentKey(rc)})
+	_, err = Do[company.Document](rc, company.KindDocumentDelete, of, company.ChangeDocument{Issue: issue, Key: documentKey(rc)})
 	return OK(okay{true}), err
 }
 

@@ -105,7 +105,7 @@ func newEnvironment(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	p := company.SaveEnvironment{ID: NewID(), Name: &in.Name, Description: textOf(in.Description), Driver: in.Driver, Status: &in.Status, Config: config, New: true}
-	e, err := Do[company.NamedEnvironment](rc, "environment.save", companyID(rc), p)
+	e, err := Do[company.NamedEnvironment](rc, company.KindEnvironmentSave, companyID(rc), p)
 	return OK(showEnvironment(e)), err
 }
 
@@ -152,7 +152,7 @@ func patchEnvironment(rc *Request) (Response, error) {
 			return Response{}, err
 		}
 	}
-	e, err := Do[company.NamedEnvironment](rc, "environment.save", of, company.SaveEnvironment{ID: pathID(rc, "id"), Name: in.Name, Description: textOf(in.Description), Driver: in.Driver, Status: in.Status, Config: in.Config})
+	e, err := Do[company.NamedEnvironment](rc, company.KindEnvironmentSave, of, company.SaveEnvironment{ID: pathID(rc, "id"), Name: in.Name, Description: textOf(in.Description), Driver: in.Driver, Status: in.Status, Config: in.Config})
 	return OK(showEnvironment(e)), err
 }
 
@@ -161,7 +161,7 @@ func removeEnvironment(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	e, err := Do[company.NamedEnvironment](rc, "environment.delete", of, company.NameEnvironment{ID: pathID(rc, "id")})
+	e, err := Do[company.NamedEnvironment](rc, company.KindEnvironmentDelete, of, company.NameEnvironment{ID: pathID(rc, "id")})
 	return OK(showEnvironment(e)), err
 }
 
@@ -200,7 +200,7 @@ func probeEnvironment(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if _, err := rc.Submit("environment.probe", of.ID, company.NameEnvironment{ID: row.ID}); err != nil {
+	if _, err := rc.Submit(company.KindEnvironmentProbe, of.ID, company.NameEnvironment{ID: row.ID}); err != nil {
 		return Response{}, err
 	}
 	if s, ok := row.Config.(company.SSHConfig); ok {
@@ -228,7 +228,7 @@ func probeConfig(rc *Request) (Response, error) {
 	default:
 		return OK(probeResult{false, in.Driver, "There is nothing here that carries runs out by " + in.Driver + ".", map[string]any{}}), nil
 	}
-	if _, err := rc.Submit("environment.probe", companyID(rc), company.NameEnvironment{Driver: in.Driver}); err != nil {
+	if _, err := rc.Submit(company.KindEnvironmentProbe, companyID(rc), company.NameEnvironment{Driver: in.Driver}); err != nil {
 		return Response{}, err
 	}
 	return OK(probeSSH(rc, s)), nil

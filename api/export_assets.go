@@ -102,7 +102,7 @@ func (im *importer) assetSteps(rc *Request) error {
 		}
 		up.File.ID, up.File.Object = im.newID(), im.newID()
 		im.renamed = append(im.renamed, assetPath+a.ID, assetPath+up.File.ID)
-		im.step("asset.create", company.CreateAsset{File: up.File, Namespace: a.Namespace})
+		im.step(company.KindAssetCreate, company.CreateAsset{File: up.File, Namespace: a.Namespace})
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (im *importer) logoSteps(rc *Request) error {
 				return err
 			}
 			up.File.ID, up.File.Object = im.newID(), im.newID()
-			im.step("asset.create", company.CreateAsset{File: up.File, Namespace: company.LogoNamespace})
+			im.step(company.KindAssetCreate, company.CreateAsset{File: up.File, Namespace: company.LogoNamespace})
 			p.LogoAsset = &up.File.ID
 		}
 	}
@@ -131,7 +131,7 @@ func (im *importer) logoSteps(rc *Request) error {
 		}
 	}
 	if p != (company.SaveCompany{ID: im.company.ID}) {
-		im.step("company.update", p)
+		im.step(company.KindCompanyUpdate, p)
 	}
 	return nil
 }

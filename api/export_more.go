@@ -161,10 +161,10 @@ func (im *importer) skillSteps(rc *Request) error {
 		id, text := im.newID(), s.Files[company.SkillFile]
 		row.ID = &id
 		im.done.Skills = append(im.done.Skills, row)
-		im.step("skill.create", company.SaveSkill{ID: id, Version: im.newID(), Slug: &slug, Name: &name, Description: &description, Markdown: &text})
+		im.step(company.KindSkillCreate, company.SaveSkill{ID: id, Version: im.newID(), Slug: &slug, Name: &name, Description: &description, Markdown: &text})
 		for _, f := range s.Inventory {
 			if f.Path != company.SkillFile {
-				im.step("skill.file", company.SaveSkillFile{Skill: id, Path: f.Path, Content: s.Files[f.Path], Version: im.newID()})
+				im.step(company.KindSkillFile, company.SaveSkillFile{Skill: id, Path: f.Path, Content: s.Files[f.Path], Version: im.newID()})
 			}
 		}
 		im.skills[s.Slug] = id
@@ -187,7 +187,7 @@ func (im *importer) skillSteps(rc *Request) error {
 			}
 		}
 		if len(want) > 0 {
-			im.step("agent.skills", company.SyncSkills{Agent: im.agents[a.Slug], Mode: "replace", Keys: want})
+			im.step(company.KindAgentSkills, company.SyncSkills{Agent: im.agents[a.Slug], Mode: "replace", Keys: want})
 		}
 	}
 	return nil
@@ -196,11 +196,11 @@ func (im *importer) skillSteps(rc *Request) error {
 // replaceSkill gives a skill of the company the files of a package's.
 func (im *importer) replaceSkill(old company.Skill, s portable.Skill) {
 	for _, f := range s.Inventory {
-		im.step("skill.file", company.SaveSkillFile{Skill: old.ID, Path: f.Path, Content: s.Files[f.Path], Version: im.newID()})
+		im.step(company.KindSkillFile, company.SaveSkillFile{Skill: old.ID, Path: f.Path, Content: s.Files[f.Path], Version: im.newID()})
 	}
 	for _, f := range old.Files {
 		if _, ok := s.Files[f.Path]; !ok && f.Path != company.SkillFile {
-			im.step("skill.file", company.SaveSkillFile{Skill: old.ID, Path: f.Path, Delete: "file", Version: im.newID()})
+			im.step(company.KindSkillFile, company.SaveSkillFile{Skill: old.ID, Path: f.Path, Delete: "file", Version: im.newID()})
 		}
 	}
 }
@@ -256,7 +256,7 @@ func (im *importer) routineSteps(rc *Request) error {
 			}
 			s.Variables = &list
 		}
-		im.step("routine.create", s)
+		im.step(company.KindRoutineCreate, s)
 		if i.Routine != nil {
 			im.remarkSteps("routine_annotation", id, "description", company.DocumentOfRoutine(id, 1), i.Routine.Remarks)
 		}
@@ -273,7 +273,7 @@ func (im *importer) routineSteps(rc *Request) error {
 			if err != nil {
 				return err
 			}
-			im.step("routine_trigger.create", p)
+			im.step(company.KindRoutineTriggerCreate, p)
 		}
 		im.done.Routines = append(im.done.Routines, importedRoutine{Slug: i.Slug, ID: &id, Action: "created", Title: i.Title, Status: string(rests)})
 	}

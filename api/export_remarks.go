@@ -96,11 +96,11 @@ func (im *importer) onSkillSteps(skill string, s portable.Skill) {
 		if c.Answers != nil && *c.Answers >= 0 && *c.Answers < n {
 			p.Parent = ids[*c.Answers]
 		}
-		im.by(im.step("skill_comment.create", p), c.AuthorAgent)
+		im.by(im.step(company.KindSkillCommentCreate, p), c.AuthorAgent)
 	}
 	for _, in := range s.Inputs {
 		id := im.newID()
 		im.skillInputs[s.Slug+"/"+in.Name] = id
-		im.step("skill_test.input", company.SaveSkillInput{ID: id, Skill: skill, Name: &in.Name, Content: &in.Content})
+		im.step(company.KindSkillTestInput, company.SaveSkillInput{ID: id, Skill: skill, Name: &in.Name, Content: &in.Content})
 	}
 }

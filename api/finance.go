@@ -147,6 +147,6 @@ func newFinance(rc *Request) (Response, error) {
 		}
 		e.Metadata = company.RedactConfig(raw) // what was pasted by mistake goes no further
 	}
-	e, err = Do[company.FinanceEvent](rc, "finance.book", rc.Path("companyId"), e)
+	e, err = Do[company.FinanceEvent](rc, company.KindFinanceBook, rc.Path("companyId"), e)
 	return OK(financeRow{e, rawJSON(e.Metadata)}), err
 }

@@ -70,7 +70,7 @@ func listFolders(rc *Request) (r Response, err error) {
 }
 
 func doFolder(rc *Request, p company.SaveFolder) (Response, error) {
-	f, err := Do[company.Folder](rc, "folder.save", companyID(rc), p)
+	f, err := Do[company.Folder](rc, company.KindFolderSave, companyID(rc), p)
 	return OK(f), err
 }
 
@@ -119,7 +119,7 @@ func relocateFolder(rc *Request) (Response, error) {
 }
 
 func removeFolder(rc *Request) (Response, error) {
-	f, err := Do[company.Folder](rc, "folder.delete", companyID(rc), company.DeleteFolder{ID: folderID(rc)})
+	f, err := Do[company.Folder](rc, company.KindFolderDelete, companyID(rc), company.DeleteFolder{ID: folderID(rc)})
 	return OK(f), err
 }
 
@@ -128,6 +128,6 @@ func moveItem(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	out, err := Do[company.FiledItem](rc, "folder.file", companyID(rc), company.FileItem{Kind: in.Kind, Item: strings.ToLower(in.ItemID), Folder: bodyID(in.FolderID)})
+	out, err := Do[company.FiledItem](rc, company.KindFolderFile, companyID(rc), company.FileItem{Kind: in.Kind, Item: strings.ToLower(in.ItemID), Folder: bodyID(in.FolderID)})
 	return OK(out), err
 }

@@ -98,7 +98,7 @@ func createGoal(rc *Request) (Response, error) {
 	if !IsUUID(companyID(rc)) {
 		return Response{}, NotFound("Company not found")
 	}
-	g, err := Do[company.Goal](rc, "goal.create", companyID(rc), company.SaveGoal{ID: NewID(), Title: &in.Title, Description: textOf(in.Description),
+	g, err := Do[company.Goal](rc, company.KindGoalCreate, companyID(rc), company.SaveGoal{ID: NewID(), Title: &in.Title, Description: textOf(in.Description),
 		Level: given[company.GoalLevel](in.Level), Status: given[company.GoalStatus](in.Status), Parent: idPointer(in.ParentID), Owner: idPointer(in.OwnerAgentID)})
 	return OK(g), err
 }
@@ -112,7 +112,7 @@ func updateGoal(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	g, err = Do[company.Goal](rc, "goal.update", g.Company, company.SaveGoal{ID: g.ID, Title: in.Title, Description: textOf(in.Description),
+	g, err = Do[company.Goal](rc, company.KindGoalUpdate, g.Company, company.SaveGoal{ID: g.ID, Title: in.Title, Description: textOf(in.Description),
 		Level: given[company.GoalLevel](in.Level), Status: given[company.GoalStatus](in.Status), Parent: idPointer(in.ParentID), Owner: idPointer(in.OwnerAgentID)})
 	return OK(g), err
 }
@@ -122,6 +122,6 @@ func deleteGoal(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	g, err = Do[company.Goal](rc, "goal.delete", g.Company, company.DeleteGoal{ID: g.ID})
+	g, err = Do[company.Goal](rc, company.KindGoalDelete, g.Company, company.DeleteGoal{ID: g.ID})
 	return OK(g), err
 }

@@ -49,7 +49,7 @@ func hireAgent(rc *Request) (r Response, err error) {
 			p.Issues = append(p.Issues, strings.ToLower(id))
 		}
 	}
-	h, err := Do[company.Hire](rc, "agent.hire", of, p)
+	h, err := Do[company.Hire](rc, company.KindAgentHire, of, p)
 	if err != nil {
 		return r, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -116,7 +117,7 @@ func (s *Server) submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt
 	s.metrics.submitted(cmd.Kind, r, err, time.Since(began))
 	if endsKeys(cmd.Kind) {
 		s.keys.drop() // the feed will say so too, a moment later
-		if cmd.Kind == "instance.auth" {
+		if cmd.Kind == company.KindInstanceAuth {
 			s.learnMode(ctx, r.Index)
 		}
 	}

@@ -228,7 +228,7 @@ func (im *importer) carryOut(rc *Request) (*imported, error) {
 		p.Steps, p.Sum = nil, company.PartName(steps)
 	}
 	rc.pace.set("carrying out", 0)
-	if _, err := rc.Submit("company.import", im.company.ID, p); err != nil {
+	if _, err := rc.Submit(company.KindCompanyImport, im.company.ID, p); err != nil {
 		return nil, err
 	}
 	return &im.done, nil

@@ -48,13 +48,13 @@ func (im *importer) structureSteps(rc *Request) error {
 			s.Parent = &parent
 		}
 		im.folders[key] = s.ID
-		im.step("folder.save", s)
+		im.step(company.KindFolderSave, s)
 	}
 	for _, d := range im.m.UserSecrets {
 		if slices.ContainsFunc(defined, func(o company.UserSecretDefinition) bool { return o.Key == d.Key }) {
 			continue
 		}
-		im.step("user_secret.define", company.SaveUserSecretDefinition{ID: im.newID(), Key: d.Key, Name: &d.Name, Status: &d.State, Guidance: d.Guidance})
+		im.step(company.KindUserSecretDefine, company.SaveUserSecretDefinition{ID: im.newID(), Key: d.Key, Name: &d.Name, Status: &d.State, Guidance: d.Guidance})
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func (im *importer) budgetSteps(kind company.ScopeType, id string, list []portab
 			im.warn("A limit of %s for %d cents is none that can be set, and was left out.", cut(b.Window, 40), b.Cents)
 			continue
 		}
-		im.step("budget.set", company.SetBudget{Type: kind, Scope: id, Window: company.WindowKind(b.Window), Amount: company.Money(b.Cents) * company.Cent,
+		im.step(company.KindBudgetSet, company.SetBudget{Type: kind, Scope: id, Window: company.WindowKind(b.Window), Amount: company.Money(b.Cents) * company.Cent,
 			WarnPercent: &b.Warn, HardStop: &b.Stop, Notify: &b.Notify, Active: &b.Active})
 	}
 }
@@ -94,8 +94,8 @@ func (im *importer) strategySteps() error {
 				p.Issues = append(p.Issues, id)
 			}
 		}
-		im.step("approval.create", p)
-		im.step("approval.approve", company.DecideApproval{Approval: p.ID, Note: deref(s.Note)})
+		im.step(company.KindApprovalCreate, p)
+		im.step(company.KindApprovalApprove, company.DecideApproval{Approval: p.ID, Note: deref(s.Note)})
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (im *importer) strategySteps() error {
 // memorySteps bring what an agent that the import makes kept.
 func (im *importer) memorySteps(agent string, list []portable.Memory) {
 	for _, m := range list {
-		im.step("memory.put", company.PutMemory{Agent: agent, Key: m.Key, Value: m.Value})
+		im.step(company.KindMemoryPut, company.PutMemory{Agent: agent, Key: m.Key, Value: m.Value})
 	}
 }
 
@@ -182,7 +182,7 @@ func (im *importer) kind(i portable.Issue, s *company.CreateIssue) {
 func (im *importer) watchdogSteps() {
 	for _, i := range im.m.Issues {
 		if w := i.Watchdog; w != nil && im.issues[i.Slug] != "" && im.agents[w.Agent] != "" {
-			im.step("watchdog.set", company.SetWatchdog{ID: im.newID(), Issue: im.issues[i.Slug], Agent: im.agents[w.Agent], Instructions: w.Instructions})
+			im.step(company.KindWatchdogSet, company.SetWatchdog{ID: im.newID(), Issue: im.issues[i.Slug], Agent: im.agents[w.Agent], Instructions: w.Instructions})
 		}
 	}
 }
@@ -205,7 +205,7 @@ func (im *importer) testSteps() {
 			if p.Status == "queued" || p.Status == "running" { // nobody goes on with it here
 				p.Status = "cancelled"
 			}
-			im.step("skill_test.keep", p)
+			im.step(company.KindSkillTestKeep, p)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (im *importer) issueSteps(rc *Request) error {
 	for _, l := range im.m.Labels {
 		if im.labels[l.Name] == "" {
 			im.labels[l.Name] = im.newID()
-			im.step("label.create", company.CreateLabel{ID: im.labels[l.Name], Name: l.Name, Color: l.Color})
+			im.step(company.KindLabelCreate, company.CreateLabel{ID: im.labels[l.Name], Name: l.Name, Color: l.Color})
 		}
 	}
 	left := slices.DeleteFunc(slices.Clone(im.m.Issues), func(i portable.Issue) bool { return i.Recurring })
@@ -56,7 +56,7 @@ func (im *importer) issueSteps(rc *Request) error {
 		if im.status(i) == company.IssueBlocked {
 			u.Status = company.IssueBlocked
 		}
-		im.step("issue.update", u)
+		im.step(company.KindIssueUpdate, u)
 	}
 	return nil
 }
@@ -171,7 +171,7 @@ func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
 	}
 	im.kind(i, &s)
 	s.Resting = true
-	step := im.step("issue.create", s)
+	step := im.step(company.KindIssueCreate, s)
 	if _, digits, ok := strings.Cut(deref(i.Identifier), "-"); ok {
 		step.Number, _ = strconv.ParseUint(digits, 10, 64) // 0: the next one
 	}
@@ -184,7 +184,7 @@ func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
 		if p.Metadata, err = rawObject(cm.Metadata); err != nil {
 			return err
 		}
-		step := im.step("comment.create", p)
+		step := im.step(company.KindCommentCreate, p)
 		im.by(step, cm.AuthorAgent)
 		comments = append(comments, p.ID)
 	}
@@ -193,7 +193,7 @@ func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
 		if d.Title != "" {
 			p.Title = &d.Title
 		}
-		im.step("document.save", p)
+		im.step(company.KindDocumentSave, p)
 		im.remarkSteps("annotation", id, p.Key, p.Revision, d.Remarks)
 	}
 	if err := im.products(i, id); err != nil {
@@ -211,7 +211,7 @@ func (im *importer) products(i portable.Issue, issue string) (err error) {
 		if p.Metadata, err = rawObject(w.Metadata); err != nil {
 			return err
 		}
-		im.step("product.create", p)
+		im.step(company.KindProductCreate, p)
 	}
 	return nil
 }
@@ -237,7 +237,7 @@ func (im *importer) attachments(rc *Request, i portable.Issue, issue string, com
 		if n := a.CommentIndex; n != nil && *n >= 0 && *n < len(comments) {
 			p.Comment = comments[*n]
 		}
-		im.step("attachment.create", p)
+		im.step(company.KindAttachmentCreate, p)
 	}
 	return nil
 }

@@ -156,7 +156,7 @@ func importAsJob(rc *Request) (Response, error) {
 	raw, _ := rc.RawBody()
 	fmt.Fprintf(signature, "%q", rc.HTTP.URL.RequestURI())
 	signature.Write(raw)
-	_, err = rc.Submit("import_job.begin", "", company.BeginImportJob{ID: id, Node: string(s.cfg.NodeID), Signature: hex.EncodeToString(signature.Sum(nil))})
+	_, err = rc.Submit(company.KindImportJobBegin, "", company.BeginImportJob{ID: id, Node: string(s.cfg.NodeID), Signature: hex.EncodeToString(signature.Sum(nil))})
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok {
 		var at struct {
 			Job string `json:"jobId"`
@@ -240,7 +240,7 @@ func (rc *Request) carryOut(id string, body importBody, files portable.Files) {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(rc.Context()), importJobLast)
 	defer cancel()
-	if _, err := rc.detached(last).Submit("import_job.fail", "", company.FailImportJob{ID: id, Error: why}); err != nil {
+	if _, err := rc.detached(last).Submit(company.KindImportJobFail, "", company.FailImportJob{ID: id, Error: why}); err != nil {
 		rc.server.log.Warn("end of an import job", "job", id, "error", err)
 	}
 }
@@ -263,7 +263,7 @@ func (rc *Request) tell(id string) {
 			return
 		case <-tick.C:
 			at := rc.pace.now()
-			if _, err := rc.Submit("import_job.progress", "", company.TellImportJob{ID: id, Phase: at.Phase, Done: at.Done, Total: at.Total}); err != nil {
+			if _, err := rc.Submit(company.KindImportJobProgress, "", company.TellImportJob{ID: id, Phase: at.Phase, Done: at.Done, Total: at.Total}); err != nil {
 				rc.server.log.Debug("progress of an import job", "job", id, "error", err)
 			}
 		}

@@ -29,10 +29,10 @@ func (im *importer) steps(rc *Request) error {
 	switch im.plan.Company {
 	case "create":
 		nobody := "" // answers for it by default, as recorded
-		im.step("company.create", company.SaveCompany{ID: im.company.ID, Name: &im.company.Name, Description: c.Description, ResponsibleUser: &nobody})
+		im.step(company.KindCompanyCreate, company.SaveCompany{ID: im.company.ID, Name: &im.company.Name, Description: c.Description, ResponsibleUser: &nobody})
 		im.done.Company.Action = "created"
 	case "update":
-		im.step("company.update", company.SaveCompany{ID: im.company.ID, Description: c.Description})
+		im.step(company.KindCompanyUpdate, company.SaveCompany{ID: im.company.ID, Description: c.Description})
 		im.done.Company.Action = "updated"
 	}
 	if im.plan.Company != "none" {
@@ -68,17 +68,17 @@ func (im *importer) steps(rc *Request) error {
 		return err
 	}
 	if im.created && c.RequireHireApproval { // last: the agents come with the package
-		im.step("company.update", company.SaveCompany{ID: im.company.ID, RequireHireApproval: &c.RequireHireApproval})
+		im.step(company.KindCompanyUpdate, company.SaveCompany{ID: im.company.ID, RequireHireApproval: &c.RequireHireApproval})
 	}
 	for n, a := range im.m.Agents { // when what they did is there
 		if a.Terminated && im.plan.Agents[n].Action == "create" {
 			id := im.agents[a.Slug]
-			im.step("agent.terminate", company.ChangeAgent{Agent: id})
-			im.step("agent.update", company.SaveAgent{ID: id, Name: &a.Name}) // which another may have by now
+			im.step(company.KindAgentTerminate, company.ChangeAgent{Agent: id})
+			im.step(company.KindAgentUpdate, company.SaveAgent{ID: id, Name: &a.Name}) // which another may have by now
 		}
 	}
 	for _, id := range im.archived { // when all that lies in them is there
-		im.step("project.update", company.SaveProject{ID: id, ArchivedAt: &im.at})
+		im.step(company.KindProjectUpdate, company.SaveProject{ID: id, ArchivedAt: &im.at})
 	}
 	im.rename()
 	im.done.Warnings = im.warnings
@@ -107,7 +107,7 @@ func (im *importer) goalSteps() {
 			if parent != "" {
 				s.Parent = &parent
 			}
-			im.step("goal.create", s)
+			im.step(company.KindGoalCreate, s)
 			return true
 		})
 		if len(left) == n {
@@ -164,15 +164,15 @@ func (im *importer) agentSteps() error {
 			return err
 		}
 		if p.Action == "update" {
-			im.step("agent.update", s)
+			im.step(company.KindAgentUpdate, s)
 		} else {
-			im.step("agent.create", s)
+			im.step(company.KindAgentCreate, s)
 		}
 		if a.Instructions != "" {
-			im.step("instructions.file", company.SaveInstructionFile{Agent: id, Path: company.InstructionsEntry, Content: a.Instructions})
+			im.step(company.KindInstructionsFile, company.SaveInstructionFile{Agent: id, Path: company.InstructionsEntry, Content: a.Instructions})
 		}
 		for _, at := range slices.Sorted(maps.Keys(a.OtherInstructions)) {
-			im.step("instructions.file", company.SaveInstructionFile{Agent: id, Path: at, Content: a.OtherInstructions[at]})
+			im.step(company.KindInstructionsFile, company.SaveInstructionFile{Agent: id, Path: at, Content: a.OtherInstructions[at]})
 		}
 		im.budgetSteps(company.ScopeAgent, id, a.Budgets)
 		if p.Action == "create" {
@@ -186,12 +186,12 @@ func (im *importer) agentSteps() error {
 			continue
 		}
 		boss := im.agents[*a.ReportsTo]
-		im.step("agent.update", company.SaveAgent{ID: im.agents[a.Slug], ReportsTo: &boss})
+		im.step(company.KindAgentUpdate, company.SaveAgent{ID: im.agents[a.Slug], ReportsTo: &boss})
 	}
 	for _, g := range im.m.Goals {
 		if g.Owner != nil && im.agents[*g.Owner] != "" {
 			owner := im.agents[*g.Owner]
-			im.step("goal.update", company.SaveGoal{ID: im.goals[g.Slug], Owner: &owner})
+			im.step(company.KindGoalUpdate, company.SaveGoal{ID: im.goals[g.Slug], Owner: &owner})
 		}
 	}
 	return nil
@@ -354,14 +354,14 @@ func (im *importer) projectSteps() error {
 			return err
 		}
 		if plan.Action == "update" {
-			im.step("project.update", s)
+			im.step(company.KindProjectUpdate, s)
 			continue // its workspaces stay as they are
 		}
 		placed := s.WorkspacePolicy
 		if _, ok := p.WorkspacePolicy[defaultSpaceKey]; ok {
 			s.WorkspacePolicy = nil // it names a workspace that is made below
 		}
-		im.step("project.create", s)
+		im.step(company.KindProjectCreate, s)
 		if p.Archived {
 			im.archived = append(im.archived, id)
 		}
@@ -372,10 +372,10 @@ func (im *importer) projectSteps() error {
 			if w.SourceType != "" {
 				space.SourceType = &w.SourceType
 			}
-			im.step("workspace.create", space)
+			im.step(company.KindWorkspaceCreate, space)
 		}
 		if s.WorkspacePolicy == nil && placed != nil {
-			im.step("project.update", company.SaveProject{ID: id, WorkspacePolicy: placed})
+			im.step(company.KindProjectUpdate, company.SaveProject{ID: id, WorkspacePolicy: placed})
 		}
 	}
 	return nil

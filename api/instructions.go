@@ -162,7 +162,7 @@ func writeInstructionFile(rc *Request) (r Response, err error) {
 		return r, err
 	}
 	p := company.SaveInstructionFile{Agent: a.ID, Path: in.Path, Content: in.Content, ClearLegacy: in.ClearLegacy}
-	if _, err := rc.Submit("instructions.file", a.Company, p); err != nil {
+	if _, err := rc.Submit(company.KindInstructionsFile, a.Company, p); err != nil {
 		return r, err
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
@@ -182,7 +182,7 @@ func removeInstructionFile(rc *Request) (r Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	return doInstructions(rc, "instructions.file", func(a company.Agent) any { return company.SaveInstructionFile{Agent: a.ID, Path: at, Delete: true} })
+	return doInstructions(rc, company.KindInstructionsFile, func(a company.Agent) any { return company.SaveInstructionFile{Agent: a.ID, Path: at, Delete: true} })
 }
 
 // doInstructions submits a command about the path's agent and shows its files.
@@ -202,7 +202,7 @@ func changeInstructions(rc *Request) (r Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	return doInstructions(rc, "instructions.set", func(a company.Agent) any {
+	return doInstructions(rc, company.KindInstructionsSet, func(a company.Agent) any {
 		return company.SetInstructions{Agent: a.ID, Mode: in.Mode, Root: textOf(in.Root), Entry: in.Entry, ClearLegacy: in.ClearLegacy}
 	})
 }
@@ -220,7 +220,7 @@ func setInstructionsPath(rc *Request) (r Response, err error) {
 	if key == "" {
 		key = company.InstructionPathKeys[0]
 	}
-	if _, err := rc.Submit("instructions.set", a.Company, company.SetInstructions{Agent: a.ID, Key: key, File: in.Path}); err != nil {
+	if _, err := rc.Submit(company.KindInstructionsSet, a.Company, company.SetInstructions{Agent: a.ID, Key: key, File: in.Path}); err != nil {
 		return r, err
 	}
 	return OK(instructionsPathSet{a.ID, a.AdapterType, key, in.Path}), nil

@@ -203,30 +203,30 @@ func (s *Server) interactionRoutes() []Route {
 		{Method: "GET", Path: base, Tag: "issues", Summary: "List what was asked on an issue", Out: []shownInteraction{}, Handle: listInteractions},
 		{Method: "POST", Path: base, Tag: "issues", Summary: "Suggest tasks, ask, or request a confirmation", In: interactionBody[json.RawMessage]{}, Out: shownInteraction{}, Status: 201, Handle: newInteraction},
 		{Method: "POST", Path: base + "/{interactionId}/accept", Tag: "issues", Summary: "Accept what was suggested", In: acceptInteraction{}, Out: shownInteraction{},
-			Handle: decide("interaction.accept", func(b acceptInteraction, p *company.ResolveInteraction) {
+			Handle: decide(company.KindInteractionAccept, func(b acceptInteraction, p *company.ResolveInteraction) {
 				p.Tasks, p.Options = chosen(b.Tasks), chosen(b.Options)
 			})},
 		{Method: "POST", Path: base + "/{interactionId}/respond", Tag: "issues", Summary: "Answer questions", In: answerInteraction{}, Out: shownInteraction{},
-			Handle: decide("interaction.answer", func(b answerInteraction, p *company.ResolveInteraction) {
+			Handle: decide(company.KindInteractionAnswer, func(b answerInteraction, p *company.ResolveInteraction) {
 				p.Summary = b.Summary.Or("")
 				for _, a := range b.Answers {
 					p.Answers = append(p.Answers, company.Answer{Question: a.Question, Options: a.Options, Other: a.Other.Or("")})
 				}
 			})},
 		{Method: "POST", Path: base + "/{interactionId}/reject", Tag: "issues", Summary: "Reject what was suggested", In: endInteraction{}, Out: shownInteraction{},
-			Handle: decide("interaction.reject", func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
+			Handle: decide(company.KindInteractionReject, func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
 		{Method: "POST", Path: base + "/{interactionId}/verdicts", Tag: "issues", Summary: "Say of each item what becomes of it", In: judgeItems{}, Out: shownInteraction{},
-			Handle: decide("interaction.judge", func(b judgeItems, p *company.ResolveInteraction) {
+			Handle: decide(company.KindInteractionJudge, func(b judgeItems, p *company.ResolveInteraction) {
 				for _, v := range b.Verdicts {
 					p.Judged = append(p.Judged, company.Verdict{Item: v.Item, Verdict: v.Verdict, Reason: v.Reason.Or("")})
 				}
 			})},
 		{Method: "POST", Path: base + "/{interactionId}/withdraw", Tag: "issues", Summary: "Withdraw what one asked", In: endInteraction{}, Out: shownInteraction{},
-			Handle: decide("interaction.withdraw", func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
+			Handle: decide(company.KindInteractionWithdraw, func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
 		{Method: "POST", Path: base + "/{interactionId}/skip", Tag: "issues", Summary: "End what was asked without deciding it", In: endInteraction{}, Out: shownInteraction{},
-			Handle: decide("interaction.skip", func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
+			Handle: decide(company.KindInteractionSkip, func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
 		{Method: "POST", Path: base + "/{interactionId}/cancel", Tag: "issues", Summary: "Take back what was asked", In: endInteraction{}, Out: shownInteraction{},
-			Handle: decide("interaction.cancel", func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
+			Handle: decide(company.KindInteractionCancel, func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
 	}
 }
 
@@ -281,7 +281,7 @@ func newInteraction(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	row, err := Do[company.Interaction](rc, "interaction.create", of, company.CreateInteraction{ID: NewID(), Issue: issue, Kind: in.Kind, Continuation: in.Continuation,
+	row, err := Do[company.Interaction](rc, company.KindInteractionCreate, of, company.CreateInteraction{ID: NewID(), Issue: issue, Kind: in.Kind, Continuation: in.Continuation,
 		Policy: in.Policy, AddresseeAgent: bodyID(in.AddresseeAgent), AddresseeUser: in.AddresseeUser.Or(""), RequestKey: in.IdempotencyKey.Or(""),
 		SourceComment: bodyID(in.SourceComment), SourceRun: bodyID(in.SourceRun), Title: in.Title.Or(""), Summary: in.Summary.Or(""), Payload: payload})
 	return OK(shown(row)), err

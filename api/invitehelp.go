@@ -168,6 +168,6 @@ func claimBoard(rc *Request) (Response, error) {
 	if !rc.claimable() {
 		return Response{}, NotFound("Board claim challenge not found")
 	}
-	u, err := Do[company.User](rc, "user.claim", "", company.ClaimInstance{})
+	u, err := Do[company.User](rc, company.KindUserClaim, "", company.ClaimInstance{})
 	return OK(claimed{true, u.ID}), err
 }

@@ -154,8 +154,8 @@ func (s *Server) inviteRoutes() []Route {
 		{Method: "POST", Path: by + "/accept", Tag: tag, Summary: "Ask to join", Who: Public, In: acceptBody{}, Out: joinAnswer{}, Status: 202, NoTool: true, Handle: acceptInvite},
 		{Method: "GET", Path: of + "/join-requests", Tag: tag, Summary: "List requests to join, newest first", Who: Board, Out: []joinRow{}, Handle: listJoins,
 			Query: []Param{{Name: "status", Doc: "pending_approval, approved or rejected"}, {Name: "requestType", Doc: "human or agent"}}},
-		{Method: "POST", Path: one + "/approve", Tag: tag, Summary: "Let somebody in", Who: Board, Out: company.JoinRequest{}, Handle: decideJoin("join.approve")},
-		{Method: "POST", Path: one + "/reject", Tag: tag, Summary: "Turn somebody away", Who: Board, Out: company.JoinRequest{}, Handle: decideJoin("join.reject")},
+		{Method: "POST", Path: one + "/approve", Tag: tag, Summary: "Let somebody in", Who: Board, Out: company.JoinRequest{}, Handle: decideJoin(company.KindJoinApprove)},
+		{Method: "POST", Path: one + "/reject", Tag: tag, Summary: "Turn somebody away", Who: Board, Out: company.JoinRequest{}, Handle: decideJoin(company.KindJoinReject)},
 		{Method: "POST", Path: "/api/join-requests/{requestId}/claim-api-key", Tag: tag, Summary: "Fetch the first key of an agent that was let in, once", Who: Public, In: claimBody{}, Out: claimedKey{}, Status: 201, NoTool: true, Handle: claimKey},
 	}
 }
@@ -241,7 +241,7 @@ func (rc *Request) invite(in newInvite) (row inviteRow, err error) {
 	if in.Defaults.Set && !in.Defaults.Null {
 		p.Defaults = in.Defaults.Value
 	}
-	i, err := Do[company.Invite](rc, "invite.create", of, p)
+	i, err := Do[company.Invite](rc, company.KindInviteCreate, of, p)
 	if err != nil {
 		return row, err
 	}
@@ -268,7 +268,7 @@ func revokeInvite(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	i, err := Do[company.Invite](rc, "invite.revoke", of, company.RevokeInvite{ID: id})
+	i, err := Do[company.Invite](rc, company.KindInviteRevoke, of, company.RevokeInvite{ID: id})
 	if err != nil {
 		return Response{}, err
 	}
@@ -345,7 +345,7 @@ func acceptInvite(rc *Request) (Response, error) {
 		if err := rc.authenticate(); err != nil || !rc.IsBoard() {
 			return Response{}, Unauthorized("Human invite acceptance requires authenticated user")
 		}
-		j, err := Do[company.JoinRequest](rc, "invite.accept", i.Company, p)
+		j, err := Do[company.JoinRequest](rc, company.KindInviteAccept, i.Company, p)
 		return OK(j), err
 	}
 	rc.ofNode("invite")
@@ -361,7 +361,7 @@ func acceptInvite(rc *Request) (Response, error) {
 	}
 	secret := claimTokenPrefix + hex.EncodeToString(rc.Secret("claim", tokenBytes))
 	p.ClaimHash = hashOf(secret)
-	j, err := Do[company.JoinRequest](rc, "invite.accept", i.Company, p)
+	j, err := Do[company.JoinRequest](rc, company.KindInviteAccept, i.Company, p)
 	if err != nil {
 		return Response{}, err
 	}
@@ -434,7 +434,7 @@ func claimKey(rc *Request) (Response, error) {
 	}
 	rc.ofNode("join-claim")
 	token := tokenPrefix + hex.EncodeToString(rc.Secret("agent-key", tokenBytes))
-	k, err := Do[company.AgentKey](rc, "join.claim", j.Company, company.ClaimKey{ID: j.ID, ClaimHash: hashOf(in.Secret), Key: NewID(), Hash: hashOf(token)})
+	k, err := Do[company.AgentKey](rc, company.KindJoinClaim, j.Company, company.ClaimKey{ID: j.ID, ClaimHash: hashOf(in.Secret), Key: NewID(), Hash: hashOf(token)})
 	if err != nil {
 		return Response{}, err
 	}

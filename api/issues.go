@@ -250,7 +250,7 @@ func newIssue(rc *Request, of, parent string) (Response, error) {
 	if err := checkOverrides(rc, of, p.Assignee, p.AdapterOverrides); err != nil {
 		return Response{}, err
 	}
-	r, err := Do[company.IssueResult](rc, "issue.create", of, p)
+	r, err := Do[company.IssueResult](rc, company.KindIssueCreate, of, p)
 	if err != nil {
 		return Response{}, err
 	}
@@ -357,7 +357,7 @@ func patchIssue(rc *Request) (Response, error) {
 	if err := in.check(rc, of, issue); err != nil {
 		return Response{}, err
 	}
-	r, err := Do[company.IssueResult](rc, "issue.update", of, p)
+	r, err := Do[company.IssueResult](rc, company.KindIssueUpdate, of, p)
 	if err != nil {
 		return Response{}, err
 	}
@@ -423,7 +423,7 @@ func removeIssue(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	r, err := Do[company.IssueResult](rc, "issue.delete", of, company.DeleteIssue{Issue: issue})
+	r, err := Do[company.IssueResult](rc, company.KindIssueDelete, of, company.DeleteIssue{Issue: issue})
 	if err != nil {
 		return Response{}, err
 	}

@@ -95,7 +95,7 @@ func setWatchdog(rc *Request) (Response, error) {
 	if in.Instructions.Set {
 		p.Instructions = new(in.Instructions.Or(""))
 	}
-	w, err := Do[company.Watchdog](rc, "watchdog.set", of, p)
+	w, err := Do[company.Watchdog](rc, company.KindWatchdogSet, of, p)
 	return OK(w), err
 }
 
@@ -104,7 +104,7 @@ func removeWatchdog(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	w, err := Do[company.Watchdog](rc, "watchdog.remove", of, company.RemoveWatchdog{Issue: issue})
+	w, err := Do[company.Watchdog](rc, company.KindWatchdogRemove, of, company.RemoveWatchdog{Issue: issue})
 	return OK(w), err
 }
 
@@ -113,7 +113,7 @@ func checkMonitor(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	_, err = rc.Submit("issue.monitor", of, company.CheckMonitor{Issue: issue})
+	_, err = rc.Submit(company.KindIssueMonitor, of, company.CheckMonitor{Issue: issue})
 	return OK(okay{true}), err
 }
 
@@ -122,7 +122,7 @@ func retryNow(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	r, err := Do[company.Run](rc, "run.retry_now", of, company.RetryNow{Issue: issue})
+	r, err := Do[company.Run](rc, company.KindRunRetryNow, of, company.RetryNow{Issue: issue})
 	if err != nil {
 		return Response{}, err
 	}
@@ -143,7 +143,7 @@ func decideWatch(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	d, err := Do[company.WatchDecision](rc, "run.watch", of, company.DecideWatch{ID: NewID(), Run: run, Decision: in.Decision, Until: in.Until.Or(0),
+	d, err := Do[company.WatchDecision](rc, company.KindRunWatch, of, company.DecideWatch{ID: NewID(), Run: run, Decision: in.Decision, Until: in.Until.Or(0),
 		Reason: in.Reason.Or(""), Issue: strings.ToLower(in.Issue.Or(""))})
 	return OK(d), err
 }
@@ -187,7 +187,7 @@ func changeQueue[T any](rc *Request, kind string, make func(in T, issue string) 
 }
 
 func editQueued(rc *Request) (Response, error) {
-	return changeQueue(rc, "queue.edit", func(in queueEditBody, issue string) company.ChangeQueue {
+	return changeQueue(rc, company.KindQueueEdit, func(in queueEditBody, issue string) company.ChangeQueue {
 		p := in.change(issue)
 		p.Body = in.Body
 		return p
@@ -195,11 +195,11 @@ func editQueued(rc *Request) (Response, error) {
 }
 
 func dropQueued(rc *Request) (Response, error) {
-	return changeQueue(rc, "queue.drop", func(in queueBody, issue string) company.ChangeQueue { return in.change(issue) })
+	return changeQueue(rc, company.KindQueueDrop, func(in queueBody, issue string) company.ChangeQueue { return in.change(issue) })
 }
 
 func orderQueue(rc *Request) (Response, error) {
-	return changeQueue(rc, "queue.order", func(in queueOrderBody, issue string) company.ChangeQueue {
+	return changeQueue(rc, company.KindQueueOrder, func(in queueOrderBody, issue string) company.ChangeQueue {
 		p := in.change(issue)
 		for _, id := range in.Order {
 			p.Order = append(p.Order, strings.ToLower(id))
@@ -209,7 +209,7 @@ func orderQueue(rc *Request) (Response, error) {
 }
 
 func interruptForQueue(rc *Request) (Response, error) {
-	return changeQueue(rc, "queue.interrupt", func(in queueTargetBody, issue string) company.ChangeQueue {
+	return changeQueue(rc, company.KindQueueInterrupt, func(in queueTargetBody, issue string) company.ChangeQueue {
 		p := in.change(issue)
 		p.Target = strings.ToLower(in.Target.Or(""))
 		return p

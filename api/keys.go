@@ -61,7 +61,7 @@ func createKey(rc *Request) (Response, error) {
 	}
 	token := tokenPrefix + hex.EncodeToString(rc.Secret("agent-key", tokenBytes))
 	hash := sha256.Sum256([]byte(token))
-	k, err := Do[company.AgentKey](rc, "agent_key.create", a.Company, company.CreateKey{ID: NewID(), Agent: a.ID, Name: in.Name, Hash: hex.EncodeToString(hash[:])})
+	k, err := Do[company.AgentKey](rc, company.KindAgentKeyCreate, a.Company, company.CreateKey{ID: NewID(), Agent: a.ID, Name: in.Name, Hash: hex.EncodeToString(hash[:])})
 	if err != nil {
 		return Response{}, err
 	}
@@ -78,6 +78,6 @@ func revokeKey(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	_, err = rc.Submit("agent_key.revoke", a.Company, company.RevokeKey{ID: strings.ToLower(rc.Path("keyId")), Agent: a.ID})
+	_, err = rc.Submit(company.KindAgentKeyRevoke, a.Company, company.RevokeKey{ID: strings.ToLower(rc.Path("keyId")), Agent: a.ID})
 	return OK(okay{true}), err
 }

@@ -33,7 +33,7 @@ func (s *Server) labelRoutes() []Route {
 			if err != nil {
 				return Response{}, err
 			}
-			l, err := Do[company.Label](rc, "label.create", rc.Path("companyId"), company.CreateLabel{ID: NewID(), Name: in.Name, Color: in.Color})
+			l, err := Do[company.Label](rc, company.KindLabelCreate, rc.Path("companyId"), company.CreateLabel{ID: NewID(), Name: in.Name, Color: in.Color})
 			return OK(l), err
 		},
 	}, {
@@ -51,7 +51,7 @@ func (s *Server) labelRoutes() []Route {
 			if err != nil {
 				return Response{}, err
 			}
-			l, err := Do[company.Label](rc, "label.delete", of, company.DeleteLabel{ID: id})
+			l, err := Do[company.Label](rc, company.KindLabelDelete, of, company.DeleteLabel{ID: id})
 			return OK(l), err
 		},
 	}}

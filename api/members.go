@@ -192,7 +192,7 @@ func changeMember(rc *Request, in patchMember, grants *[]company.MemberGrant) (R
 	if in.Status != nil {
 		p.Status = new(company.MemberStatus(*in.Status))
 	}
-	m, err := Do[company.Member](rc, "member.update", companyID(rc), p)
+	m, err := Do[company.Member](rc, company.KindMemberUpdate, companyID(rc), p)
 	if err != nil {
 		return Response{}, err
 	}
@@ -270,11 +270,11 @@ func archiveMember(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	for _, to.Issue = range issues {
-		if _, err := rc.Submit("issue.update", of, to); err != nil {
+		if _, err := rc.Submit(company.KindIssueUpdate, of, to); err != nil {
 			return Response{}, err
 		}
 	}
-	m, err := Do[company.Member](rc, "member.archive", of, company.ArchiveMember{ID: id, Reassigned: len(issues)})
+	m, err := Do[company.Member](rc, company.KindMemberArchive, of, company.ArchiveMember{ID: id, Reassigned: len(issues)})
 	if err != nil {
 		return Response{}, err
 	}
@@ -323,7 +323,7 @@ func setCompanyAccess(rc *Request) (Response, error) {
 			return Response{}, Invalid("companyIds.%d: a UUID is needed", i)
 		}
 		if id = strings.ToLower(id); !want[id] && !have[id] {
-			if _, err := rc.Submit("member.set", id, company.SetMember{User: is.User.ID, Role: company.RoleOperator}); err != nil {
+			if _, err := rc.Submit(company.KindMemberSet, id, company.SetMember{User: is.User.ID, Role: company.RoleOperator}); err != nil {
 				return Response{}, err
 			}
 		}
@@ -331,7 +331,7 @@ func setCompanyAccess(rc *Request) (Response, error) {
 	}
 	for _, id := range is.Companies {
 		if !want[id] {
-			if _, err := rc.Submit("member.set", id, company.SetMember{User: is.User.ID}); err != nil {
+			if _, err := rc.Submit(company.KindMemberSet, id, company.SetMember{User: is.User.ID}); err != nil {
 				return Response{}, err
 			}
 		}

@@ -171,7 +171,7 @@ func putMemory(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	row, err := Do[company.Memory](rc, "memory.put", a.Company, company.PutMemory{Agent: a.ID, Key: rc.Path("key"), Value: in.Value})
+	row, err := Do[company.Memory](rc, company.KindMemoryPut, a.Company, company.PutMemory{Agent: a.ID, Key: rc.Path("key"), Value: in.Value})
 	return OK(row), err
 }
 
@@ -180,7 +180,7 @@ func dropMemory(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	row, err := Do[company.Memory](rc, "memory.delete", a.Company, company.DropMemory{Agent: a.ID, Key: rc.Path("key")})
+	row, err := Do[company.Memory](rc, company.KindMemoryDelete, a.Company, company.DropMemory{Agent: a.ID, Key: rc.Path("key")})
 	return OK(row), err
 }
 
@@ -210,7 +210,7 @@ func sendMessage(rc *Request) (Response, error) {
 	if in.Payload == nil {
 		in.Payload = json.RawMessage("{}")
 	}
-	row, err := Do[company.Message](rc, "message.send", a.Company,
+	row, err := Do[company.Message](rc, company.KindMessageSend, a.Company,
 		company.SendMessage{ID: NewID(), To: a.ID, Type: in.Type, Correlation: in.Correlation, Payload: in.Payload})
 	return Response{Status: 201, Body: row}, err
 }
@@ -224,6 +224,6 @@ func takeMessages(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	out, err := Do[map[string]int64](rc, "message.take", a.Company, company.TakeMessages{Agent: a.ID, IDs: in.IDs})
+	out, err := Do[map[string]int64](rc, company.KindMessageTake, a.Company, company.TakeMessages{Agent: a.ID, IDs: in.IDs})
 	return OK(takenMessages{out["taken"]}), err
 }

@@ -134,7 +134,7 @@ func saveModelProvider(rc *Request, p company.SaveModelProvider) (Response, erro
 	if p.Key != nil && *p.Key != "" && p.Secret != nil && *p.Secret != "" {
 		return Response{}, Invalid("apiKey and secretId exclude each other")
 	}
-	row, err := Do[company.ModelProvider](rc, "model_provider.save", companyID(rc), p)
+	row, err := Do[company.ModelProvider](rc, company.KindModelProviderSave, companyID(rc), p)
 	return OK(showModelProvider(row)), err
 }
 
@@ -160,7 +160,7 @@ func updateModelProvider(rc *Request) (Response, error) {
 }
 
 func removeModelProvider(rc *Request) (Response, error) {
-	_, err := rc.Submit("model_provider.remove", companyID(rc), company.DropModelProvider{ID: strings.ToLower(rc.Path("id"))})
+	_, err := rc.Submit(company.KindModelProviderRemove, companyID(rc), company.DropModelProvider{ID: strings.ToLower(rc.Path("id"))})
 	return OK(okay{true}), err
 }
 
@@ -219,12 +219,12 @@ func putModelPrice(rc *Request) (Response, error) {
 	if in.CacheWrite != nil {
 		p.CacheWrite = *in.CacheWrite
 	}
-	row, err := Do[company.ModelPrice](rc, "model_price.set", companyID(rc), company.SetModelPrice{Price: p})
+	row, err := Do[company.ModelPrice](rc, company.KindModelPriceSet, companyID(rc), company.SetModelPrice{Price: p})
 	return OK(row), err
 }
 
 func removeModelPrice(rc *Request) (Response, error) {
-	_, err := rc.Submit("model_price.remove", companyID(rc), company.DropModelPrice{Model: rc.Query("model")})
+	_, err := rc.Submit(company.KindModelPriceRemove, companyID(rc), company.DropModelPrice{Model: rc.Query("model")})
 	return OK(okay{true}), err
 }
 

@@ -30,7 +30,7 @@ func joinResource(kind, id string) func(*Request) (Response, error) {
 		if in.State == "" && in.Starred == nil {
 			return Response{}, ValidationError(Issue{Code: "custom", Message: "state or starred is needed"})
 		}
-		if _, err := rc.Submit("resource.join", companyID(rc), company.JoinResource{Kind: kind, ID: strings.ToLower(rc.Path(id)), State: in.State, Starred: in.Starred}); err != nil {
+		if _, err := rc.Submit(company.KindResourceJoin, companyID(rc), company.JoinResource{Kind: kind, ID: strings.ToLower(rc.Path(id)), State: in.State, Starred: in.Starred}); err != nil {
 			return Response{}, err
 		}
 		return readMembership(rc)

@@ -68,7 +68,7 @@ func (s *Server) productRoutes() []Route {
 			if err != nil {
 				return Response{}, err
 			}
-			w, err := Do[company.WorkProduct](rc, "product.delete", of, company.DeleteProduct{ID: id})
+			w, err := Do[company.WorkProduct](rc, company.KindProductDelete, of, company.DeleteProduct{ID: id})
 			return OK(w), err
 		}},
 	}
@@ -88,7 +88,7 @@ func createProduct(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	p.ID, p.Issue, p.Type, p.Provider, p.Title = NewID(), issue, &in.Type, &in.Provider, &in.Title
-	w, err := Do[company.WorkProduct](rc, "product.create", of, p)
+	w, err := Do[company.WorkProduct](rc, company.KindProductCreate, of, p)
 	return OK(w), err
 }
 
@@ -106,7 +106,7 @@ func changeProduct(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	p.ID, p.Type, p.Provider, p.Title = id, in.Type, in.Provider, in.Title
-	w, err := Do[company.WorkProduct](rc, "product.update", of, p)
+	w, err := Do[company.WorkProduct](rc, company.KindProductUpdate, of, p)
 	return OK(w), err
 }
 

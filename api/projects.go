@@ -282,7 +282,7 @@ func createProject(rc *Request) (Response, error) {
 			p.More = append(p.More, company.SaveWorkspace{ID: NewID(), Project: p.ID, RepoURL: &at})
 		}
 	}
-	return doProject(rc, "project.create", companyID(rc), p)
+	return doProject(rc, company.KindProjectCreate, companyID(rc), p)
 }
 
 func updateProject(rc *Request) (Response, error) {
@@ -303,7 +303,7 @@ func updateProject(rc *Request) (Response, error) {
 	if in.ArchivedAt.Set {
 		s.ArchivedAt = new(in.ArchivedAt.Or(0))
 	}
-	return doProject(rc, "project.update", p.Company, s)
+	return doProject(rc, company.KindProjectUpdate, p.Company, s)
 }
 
 func deleteProject(rc *Request) (r Response, err error) {
@@ -317,7 +317,7 @@ func deleteProject(rc *Request) (r Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	_, err = rc.Submit("project.delete", p.Company, company.DeleteProject{ID: p.ID})
+	_, err = rc.Submit(company.KindProjectDelete, p.Company, company.DeleteProject{ID: p.ID})
 	return r, err
 }
 
@@ -362,7 +362,7 @@ func createWorkspace(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return doWorkspace(rc, "workspace.create", p.Company, in.command(NewID(), p.ID))
+	return doWorkspace(rc, company.KindWorkspaceCreate, p.Company, in.command(NewID(), p.ID))
 }
 
 func updateWorkspace(rc *Request) (Response, error) {
@@ -374,7 +374,7 @@ func updateWorkspace(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return doWorkspace(rc, "workspace.update", p.Company, in.command(strings.ToLower(rc.Path("workspaceId")), p.ID))
+	return doWorkspace(rc, company.KindWorkspaceUpdate, p.Company, in.command(strings.ToLower(rc.Path("workspaceId")), p.ID))
 }
 
 func deleteWorkspace(rc *Request) (Response, error) {
@@ -382,5 +382,5 @@ func deleteWorkspace(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return doWorkspace(rc, "workspace.delete", p.Company, company.DeleteWorkspace{ID: strings.ToLower(rc.Path("workspaceId")), Project: p.ID})
+	return doWorkspace(rc, company.KindWorkspaceDelete, p.Company, company.DeleteWorkspace{ID: strings.ToLower(rc.Path("workspaceId")), Project: p.ID})
 }

@@ -59,7 +59,7 @@ func resolveRecovery(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	res, err := Do[company.Recovered](rc, "issue.resolve_recovery", i.Company, company.ResolveRecovery{Issue: i.ID, Action: in.Action.Or(""),
+	res, err := Do[company.Recovered](rc, company.KindIssueResolveRecovery, i.Company, company.ResolveRecovery{Issue: i.ID, Action: in.Action.Or(""),
 		Outcome: in.Outcome, Status: company.IssueStatus(in.Status), Note: in.Note.Or("")})
 	if err != nil {
 		return Response{}, err

@@ -73,7 +73,7 @@ func writeOffReservation(rc *Request) (Response, error) {
 	if in.SpentCents != nil {
 		p.Spent = new(company.Cents(*in.SpentCents))
 	}
-	row, err := Do[company.Reservation](rc, "budget.writeoff", rc.Path("companyId"), p)
+	row, err := Do[company.Reservation](rc, company.KindBudgetWriteoff, rc.Path("companyId"), p)
 	if err != nil {
 		return Response{}, err
 	}

@@ -83,7 +83,7 @@ func newRoutineRemark(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	q, p := in.Selector.Quote, in.Selector.Position
-	return routineRemark(rc, "routine_annotation.create", func(routine string) any {
+	return routineRemark(rc, company.KindRoutineAnnotationCreate, func(routine string) any {
 		return company.AnnotateDocument{ID: NewID(), Issue: routine, Revision: strings.ToLower(in.Base), Number: uint64(in.Number), Exact: q.Exact, Before: q.Prefix,
 			After: q.Suffix, Start: p.Start, End: p.End, MarkdownStart: p.MarkdownStart, MarkdownEnd: p.MarkdownEnd,
 			Comment: company.Remark{ID: NewID(), Body: in.Body, IssueComment: bodyID(in.Comment)}}
@@ -95,7 +95,7 @@ func patchRoutineRemark(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return routineRemark(rc, "routine_annotation.update", func(routine string) any {
+	return routineRemark(rc, company.KindRoutineAnnotationUpdate, func(routine string) any {
 		return company.ChangeAnnotation{Issue: routine, Thread: threadID(rc), Status: in.Status}
 	})
 }
@@ -105,7 +105,7 @@ func commentRoutineRemark(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return routineRemark(rc, "routine_annotation.comment", func(routine string) any {
+	return routineRemark(rc, company.KindRoutineAnnotationComment, func(routine string) any {
 		return company.ChangeAnnotation{Issue: routine, Thread: threadID(rc), Comment: company.Remark{ID: NewID(), Body: in.Body, IssueComment: bodyID(in.Comment)}}
 	})
 }

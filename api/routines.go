@@ -380,7 +380,7 @@ func createRoutine(rc *Request) (Response, error) {
 	if !IsUUID(companyID(rc)) {
 		return Response{}, NotFound("Company not found")
 	}
-	r, err := Do[company.Routine](rc, "routine.create", companyID(rc), in.command(NewID()))
+	r, err := Do[company.Routine](rc, company.KindRoutineCreate, companyID(rc), in.command(NewID()))
 	return OK(showRoutine(r)), err
 }
 
@@ -409,7 +409,7 @@ func updateRoutine(rc *Request) (Response, error) {
 	if in.Status == string(company.RoutineActive) && r.Status != company.RoutineActive {
 		s.Next = upcoming(rc, triggers)
 	}
-	r, err = Do[company.Routine](rc, "routine.update", r.Company, s)
+	r, err = Do[company.Routine](rc, company.KindRoutineUpdate, r.Company, s)
 	return OK(showRoutine(r)), err
 }
 
@@ -418,7 +418,7 @@ func deleteRoutine(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	r, err = Do[company.Routine](rc, "routine.delete", r.Company, company.ChangeRoutine{ID: r.ID})
+	r, err = Do[company.Routine](rc, company.KindRoutineDelete, r.Company, company.ChangeRoutine{ID: r.ID})
 	return OK(showRoutine(r)), err
 }
 
@@ -445,7 +445,7 @@ func startRoutine(rc *Request) (Response, error) {
 			return Response{}, ValidationError(Issue{Code: "invalid_type", Expected: "record", Path: []any{"variables"}, Message: "Invalid input: expected record"})
 		}
 	}
-	run, err := Do[company.RoutineRun](rc, "routine.run", r.Company, p)
+	run, err := Do[company.RoutineRun](rc, company.KindRoutineRun, r.Company, p)
 	return OK(showRoutineRun(run)), err
 }
 
@@ -521,7 +521,7 @@ func restoreRoutine(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	done, err := Do[company.RestoredRoutine](rc, "routine.restore", r.Company, company.RestoreRoutine{ID: r.ID, Revision: id, Next: upcoming(rc, triggers)})
+	done, err := Do[company.RestoredRoutine](rc, company.KindRoutineRestore, r.Company, company.RestoreRoutine{ID: r.ID, Revision: id, Next: upcoming(rc, triggers)})
 	out.Routine, out.Revision = showRoutine(done.Routine), showRevision(done.Revision)
 	return OK(out), err
 }

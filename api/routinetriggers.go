@@ -128,7 +128,7 @@ func createTrigger(rc *Request) (Response, error) {
 			return Response{}, err
 		}
 	}
-	done, err := Do[company.TriggerResult](rc, "routine_trigger.create", r.Company, p)
+	done, err := Do[company.TriggerResult](rc, company.KindRoutineTriggerCreate, r.Company, p)
 	if err != nil {
 		return Response{}, err
 	}
@@ -169,7 +169,7 @@ func updateTrigger(rc *Request) (Response, error) {
 			return Response{}, err
 		}
 	}
-	done, err := Do[company.TriggerResult](rc, "routine_trigger.update", t.Company, p)
+	done, err := Do[company.TriggerResult](rc, company.KindRoutineTriggerUpdate, t.Company, p)
 	return OK(done.Trigger), err
 }
 
@@ -178,7 +178,7 @@ func deleteTrigger(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	_, err = Do[company.TriggerResult](rc, "routine_trigger.delete", t.Company, company.SaveTrigger{ID: t.ID})
+	_, err = Do[company.TriggerResult](rc, company.KindRoutineTriggerDelete, t.Company, company.SaveTrigger{ID: t.ID})
 	return OK(struct {
 		OK bool `json:"ok"`
 	}{true}), err
@@ -196,7 +196,7 @@ func rotateTrigger(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	done, err := Do[company.TriggerResult](rc, "routine_trigger.rotate", t.Company, company.SaveTrigger{ID: t.ID, Sealed: sealed})
+	done, err := Do[company.TriggerResult](rc, company.KindRoutineTriggerRotate, t.Company, company.SaveTrigger{ID: t.ID, Sealed: sealed})
 	if err != nil {
 		return Response{}, err
 	}
@@ -260,7 +260,7 @@ func fireWebhook(rc *Request) (Response, error) {
 	// The delivery speaks for the mesh, through this node: it is nobody's.
 	rc.Actor = ledger.Actor{Type: "system", ID: "routine-webhook"}
 	rc.Credential = ledger.Credential{Kind: "node", ID: string(rc.server.cfg.NodeID)}
-	run, err := Do[company.RoutineRun](rc, "routine.fire", t.Company, p)
+	run, err := Do[company.RoutineRun](rc, company.KindRoutineFire, t.Company, p)
 	return OK(showRoutineRun(run)), err
 }
 

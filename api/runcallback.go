@@ -36,6 +36,6 @@ func callBack(rc *Request) (Response, error) {
 	if u := in.Usage; u != nil {
 		p.Usage = &company.Usage{InputTokens: u.Input, OutputTokens: u.Output, CachedInputTokens: u.Cached}
 	}
-	row, err := Do[company.Callback](rc, "run.callback", r.Company, p)
+	row, err := Do[company.Callback](rc, company.KindRunCallback, r.Company, p)
 	return OK(row), err
 }

@@ -109,7 +109,7 @@ func now() company.Time { return company.TimeOf(time.Now()) }
 // wake submits a wake with fresh IDs and answers its run.
 func wake(rc *Request, of string, w company.Wake) (Response, error) {
 	w.Wakeup, w.Run = NewID(), NewID()
-	res, err := Do[company.WakeResult](rc, "agent.wake", of, w)
+	res, err := Do[company.WakeResult](rc, company.KindAgentWake, of, w)
 	if err != nil {
 		return Response{}, err
 	}
@@ -186,7 +186,7 @@ func resetSession(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	state, err := Do[company.RuntimeState](rc, "agent.reset_session", of, company.ResetSession{Agent: agent, TaskKey: in.TaskKey.Or("")})
+	state, err := Do[company.RuntimeState](rc, company.KindAgentResetSession, of, company.ResetSession{Agent: agent, TaskKey: in.TaskKey.Or("")})
 	return OK(state), err
 }
 
@@ -300,7 +300,7 @@ func cancelRun(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	r, err = Do[company.Run](rc, "run.cancel", r.Company, company.Cancel{Run: r.ID})
+	r, err = Do[company.Run](rc, company.KindRunCancel, r.Company, company.Cancel{Run: r.ID})
 	return OK(rowOf(r)), err
 }
 

@@ -62,9 +62,9 @@ func (s *Server) control(rc *Request, of, workspace, node string) (o company.Wor
 	if in.Index.Pointer() != nil {
 		p.Index = new(int(in.Index.Value))
 	}
-	kind := "runtime_service.control"
+	kind := company.KindRuntimeServiceControl
 	if action == "run" {
-		kind = "workspace_op.request"
+		kind = company.KindWorkspaceOpRequest
 	}
 	if _, err := rc.Submit(kind, of, p); err != nil {
 		return o, err

@@ -79,14 +79,14 @@ func stopEverything(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if _, err := rc.Submit("mesh.stop", "", company.StopAll{Reason: in.Reason.Or("")}); err != nil {
+	if _, err := rc.Submit(company.KindMeshStop, "", company.StopAll{Reason: in.Reason.Or("")}); err != nil {
 		return Response{}, err
 	}
 	return showStop(rc)
 }
 
 func resumeEverything(rc *Request) (Response, error) {
-	if _, err := rc.Submit("mesh.resume", "", company.ResumeAll{}); err != nil {
+	if _, err := rc.Submit(company.KindMeshResume, "", company.ResumeAll{}); err != nil {
 		return Response{}, err
 	}
 	return showStop(rc)
@@ -101,7 +101,7 @@ func (s *Server) cordonNode(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if _, err := rc.Submit("node.cordon", "", company.Cordon{Node: string(id), Drain: in.Drain, Reason: in.Reason.Or("")}); err != nil {
+	if _, err := rc.Submit(company.KindNodeCordon, "", company.Cordon{Node: string(id), Drain: in.Drain, Reason: in.Reason.Or("")}); err != nil {
 		return Response{}, err
 	}
 	return s.oneMember(rc, id)
@@ -112,7 +112,7 @@ func (s *Server) uncordonNode(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if _, err := rc.Submit("node.uncordon", "", company.Uncordon{Node: string(id)}); err != nil {
+	if _, err := rc.Submit(company.KindNodeUncordon, "", company.Uncordon{Node: string(id)}); err != nil {
 		return Response{}, err
 	}
 	return s.oneMember(rc, id)

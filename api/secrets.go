@@ -193,7 +193,7 @@ func createSecret(rc *Request) (Response, error) {
 	if p.Sealed, err = rc.sealSecret(of, p.ID, 1, in.Value.Value); err != nil {
 		return Response{}, err
 	}
-	s, err := Do[company.Secret](rc, "secret.create", of, p)
+	s, err := Do[company.Secret](rc, company.KindSecretCreate, of, p)
 	return OK(showSecret(s)), err
 }
 
@@ -230,12 +230,12 @@ func updateSecret(rc *Request) (Response, error) {
 // changeSecret changes a secret; the status "deleted" deletes it.
 func changeSecret(rc *Request, s company.Secret, in patchSecret) (Response, error) {
 	if in.Status != nil && *in.Status == "deleted" {
-		_, err := rc.Submit("secret.delete", s.Company, company.DropSecret{ID: s.ID})
+		_, err := rc.Submit(company.KindSecretDelete, s.Company, company.DropSecret{ID: s.ID})
 		row := showSecret(s)
 		row.Status, row.DeletedAt = "deleted", company.TimeOf(rc.Now())
 		return OK(row), err
 	}
-	s, err := Do[company.Secret](rc, "secret.update", s.Company, company.PatchSecret{ID: s.ID, Name: in.Name, Key: in.Key, Status: in.Status,
+	s, err := Do[company.Secret](rc, company.KindSecretUpdate, s.Company, company.PatchSecret{ID: s.ID, Name: in.Name, Key: in.Key, Status: in.Status,
 		Description: textOf(in.Description), Metadata: rawOf(in.Metadata)})
 	return OK(showSecret(s)), err
 }
@@ -245,7 +245,7 @@ func deleteSecret(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	_, err = rc.Submit("secret.delete", s.Company, company.DropSecret{ID: s.ID})
+	_, err = rc.Submit(company.KindSecretDelete, s.Company, company.DropSecret{ID: s.ID})
 	return OK(okay{true}), err
 }
 
@@ -277,7 +277,7 @@ func rotate(rc *Request, s company.Secret, value string) (company.Secret, error)
 		if p.Sealed, err = rc.sealSecret(s.Company, s.ID, p.Version, value); err != nil {
 			return s, err
 		}
-		next, err := Do[company.Secret](rc, "secret.rotate", s.Company, p)
+		next, err := Do[company.Secret](rc, company.KindSecretRotate, s.Company, p)
 		if !refusedWith(err, ledger.Conflict) || try == rotateTries || rc.HTTP.Header.Get(headerIdempotency) != "" {
 			return next, err
 		}

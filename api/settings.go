@@ -118,7 +118,7 @@ func updateInstance(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if _, err := rc.Submit("instance.settings", "", company.PatchSettings{Section: "instance", Values: values}); err != nil {
+	if _, err := rc.Submit(company.KindInstanceSettings, "", company.PatchSettings{Section: "instance", Values: values}); err != nil {
 		return Response{}, err
 	}
 	return readInstance(rc)
@@ -143,7 +143,7 @@ func updateGeneral(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if _, err := rc.Submit("instance.settings", "", company.PatchSettings{Section: "general", Values: values}); err != nil {
+	if _, err := rc.Submit(company.KindInstanceSettings, "", company.PatchSettings{Section: "general", Values: values}); err != nil {
 		return Response{}, err
 	}
 	return readGeneral(rc)
@@ -175,7 +175,7 @@ func updateExperimental(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if _, err := rc.Submit("instance.settings", "", company.PatchSettings{Section: "experimental", Values: values}); err != nil {
+	if _, err := rc.Submit(company.KindInstanceSettings, "", company.PatchSettings{Section: "experimental", Values: values}); err != nil {
 		return Response{}, err
 	}
 	return readExperimental(rc)
@@ -203,7 +203,7 @@ func orderSidebar(rc *Request) (Response, error) {
 	for _, id := range in.Ordered {
 		p.Ordered = append(p.Ordered, strings.ToLower(id))
 	}
-	if _, err := rc.Submit("sidebar.order", companyID(rc), p); err != nil {
+	if _, err := rc.Submit(company.KindSidebarOrder, companyID(rc), p); err != nil {
 		return Response{}, err
 	}
 	return readSidebar(rc)

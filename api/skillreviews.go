@@ -74,7 +74,7 @@ func (s *Server) skillReviewRoutes() []Route {
 		{Method: "POST", Path: comment, Tag: tag, Summary: "Say something about a skill", In: skillCommentBody{}, Out: company.SkillComment{}, Status: 201, Handle: newSkillComment},
 		{Method: "PATCH", Path: comment + "/{commentId}", Tag: tag, Summary: "Change one's comment on a skill", In: skillCommentPatch{}, Out: company.SkillComment{}, Handle: patchSkillComment},
 		{Method: "DELETE", Path: comment + "/{commentId}", Tag: tag, Summary: "Delete a comment on a skill", Out: company.SkillComment{}, Handle: func(rc *Request) (Response, error) {
-			return onSkill[company.SkillComment](rc, "skill_comment.update", func(id string) any {
+			return onSkill[company.SkillComment](rc, company.KindSkillCommentUpdate, func(id string) any {
 				return company.SaySkill{ID: pathID(rc, "commentId"), Skill: id, Delete: true}
 			})
 		}},
@@ -83,7 +83,7 @@ func (s *Server) skillReviewRoutes() []Route {
 		{Method: "POST", Path: input, Tag: tag, Summary: "Keep a text to try a skill on", In: skillInputBody{}, Out: company.SkillTestInput{}, Status: 201, Handle: newSkillInput},
 		{Method: "PATCH", Path: input + "/{inputId}", Tag: tag, Summary: "Change a text that a skill is tried on", In: skillInputPatch{}, Out: company.SkillTestInput{}, Handle: patchSkillInput},
 		{Method: "DELETE", Path: input + "/{inputId}", Tag: tag, Summary: "Delete a text that a skill is tried on", Out: company.SkillTestInput{}, Handle: func(rc *Request) (Response, error) {
-			return onSkill[company.SkillTestInput](rc, "skill_test.input", func(id string) any {
+			return onSkill[company.SkillTestInput](rc, company.KindSkillTestInput, func(id string) any {
 				return company.SaveSkillInput{ID: pathID(rc, "inputId"), Skill: id, Delete: true}
 			})
 		}},
@@ -92,7 +92,7 @@ func (s *Server) skillReviewRoutes() []Route {
 		{Method: "GET", Path: test + "/{runId}", Tag: tag, Summary: "Read a try of a skill", Out: skillTestRow{}, Handle: func(rc *Request) (Response, error) { return skillTestAt(rc, pathID(rc, "runId")) }},
 		{Method: "POST", Path: test + "/{runId}/cancel", Tag: tag, Summary: "Cancel a try of a skill", Out: skillTestRow{}, Handle: cancelSkillTest},
 		{Method: "DELETE", Path: test + "/{runId}", Tag: tag, Summary: "Take a try of a skill off the list", Out: company.SkillTest{}, Handle: func(rc *Request) (Response, error) {
-			return onSkill[company.SkillTest](rc, "skill_test.forget", func(id string) any {
+			return onSkill[company.SkillTest](rc, company.KindSkillTestForget, func(id string) any {
 				return company.ForgetSkillTest{ID: pathID(rc, "runId"), Skill: id}
 			})
 		}},
@@ -128,7 +128,7 @@ func newSkillComment(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return onSkill[company.SkillComment](rc, "skill_comment.create", func(id string) any {
+	return onSkill[company.SkillComment](rc, company.KindSkillCommentCreate, func(id string) any {
 		return company.SaySkill{ID: NewID(), Skill: id, Parent: bodyID(in.Parent), Body: in.Body}
 	})
 }
@@ -138,7 +138,7 @@ func patchSkillComment(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return onSkill[company.SkillComment](rc, "skill_comment.update", func(id string) any {
+	return onSkill[company.SkillComment](rc, company.KindSkillCommentUpdate, func(id string) any {
 		return company.SaySkill{ID: pathID(rc, "commentId"), Skill: id, Body: in.Body}
 	})
 }
@@ -148,7 +148,7 @@ func newSkillInput(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return onSkill[company.SkillTestInput](rc, "skill_test.input", func(id string) any {
+	return onSkill[company.SkillTestInput](rc, company.KindSkillTestInput, func(id string) any {
 		return company.SaveSkillInput{ID: NewID(), Skill: id, Name: &in.Name, Content: &in.Content}
 	})
 }
@@ -172,7 +172,7 @@ func patchSkillInput(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	v, err := Do[company.SkillTestInput](rc, "skill_test.input", row.Company, company.SaveSkillInput{ID: id, Skill: row.ID, Name: in.Name, Content: in.Content})
+	v, err := Do[company.SkillTestInput](rc, company.KindSkillTestInput, row.Company, company.SaveSkillInput{ID: id, Skill: row.ID, Name: in.Name, Content: in.Content})
 	return OK(v), err
 }
 
@@ -232,7 +232,7 @@ func startSkillTest(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	t, err := Do[company.SkillTest](rc, "skill_test.start", row.Company, company.StartSkillTest{ID: NewID(), Skill: row.ID, Agent: strings.ToLower(in.Agent), Issue: NewID(),
+	t, err := Do[company.SkillTest](rc, company.KindSkillTestStart, row.Company, company.StartSkillTest{ID: NewID(), Skill: row.ID, Agent: strings.ToLower(in.Agent), Issue: NewID(),
 		Input: bodyID(in.Input), Content: in.Content.Or(""), Version: bodyID(in.Version)})
 	if err != nil {
 		return Response{}, err
@@ -260,7 +260,7 @@ func cancelSkillTest(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	if !over {
-		if _, err := rc.Submit("issue.update", row.Company, company.UpdateIssue{Issue: issue, Status: company.IssueCancelled}); err != nil {
+		if _, err := rc.Submit(company.KindIssueUpdate, row.Company, company.UpdateIssue{Issue: issue, Status: company.IssueCancelled}); err != nil {
 			return Response{}, err
 		}
 	}
@@ -301,6 +301,6 @@ func auditSkill(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	rc.ofNode("skills")
-	_, err = rc.Submit("activity.note", of, company.Note{Action: "company.skill_audited", EntityType: "company_skill", EntityID: out.Skill, Details: details})
+	_, err = rc.Submit(company.KindActivityNote, of, company.Note{Action: "company.skill_audited", EntityType: "company_skill", EntityID: out.Skill, Details: details})
 	return OK(out), err
 }

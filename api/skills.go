@@ -338,7 +338,7 @@ func createSkill(rc *Request) (Response, error) {
 	if !IsUUID(companyID(rc)) {
 		return Response{}, NotFound("Company not found")
 	}
-	return doSkill(rc, "skill.create", p)
+	return doSkill(rc, company.KindSkillCreate, p)
 }
 
 // doSkill submits a command that returns a skill, and shows it.
@@ -396,7 +396,7 @@ func updateSkill(rc *Request) (Response, error) {
 		}
 	}
 	in.skillLooks.into(&p)
-	return doSkill(rc, "skill.update", p)
+	return doSkill(rc, company.KindSkillUpdate, p)
 }
 
 func deleteSkill(rc *Request) (r Response, err error) {
@@ -411,7 +411,7 @@ func deleteSkill(rc *Request) (r Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	_, err = rc.Submit("skill.delete", companyID(rc), company.DeleteSkill{ID: row.ID})
+	_, err = rc.Submit(company.KindSkillDelete, companyID(rc), company.DeleteSkill{ID: row.ID})
 	return r, err
 }
 
@@ -477,7 +477,7 @@ func writeSkillFile(rc *Request) (Response, error) {
 	if in.Path == company.SkillFile {
 		p.Name, p.Description = skills.FrontMatter(in.Content)
 	}
-	if _, err := Do[company.Skill](rc, "skill.file", companyID(rc), p); err != nil {
+	if _, err := Do[company.Skill](rc, company.KindSkillFile, companyID(rc), p); err != nil {
 		return Response{}, err
 	}
 	return OK(fileRow(row, in.Path, in.Content)), nil
@@ -492,7 +492,7 @@ func removeSkillFile(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return doSkill(rc, "skill.file", company.SaveSkillFile{Skill: row.ID, Path: in.Path, Delete: in.Target, Version: NewID()})
+	return doSkill(rc, company.KindSkillFile, company.SaveSkillFile{Skill: row.ID, Path: in.Path, Delete: in.Target, Version: NewID()})
 }
 
 // skillsOf shows what an agent is to have. Command lines are handed the texts with
@@ -561,7 +561,7 @@ func syncAgentSkills(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if _, err := rc.Submit("agent.skills", a.Company, p); err != nil {
+	if _, err := rc.Submit(company.KindAgentSkills, a.Company, p); err != nil {
 		return Response{}, err
 	}
 	return readAgentSkills(rc)

@@ -159,11 +159,11 @@ func foundIn(folder string, files map[string]string) foundSkill {
 func (f foundSkill) take(rc *Request, origin company.SkillOrigin) (skillDetail, error) {
 	text := f.files[company.SkillFile]
 	p := company.SaveSkill{ID: NewID(), Version: NewID(), Slug: &f.slug, Name: &f.name, Description: &f.about, Markdown: &text, Origin: origin}
-	if _, err := rc.Submit("skill.create", companyID(rc), p); err != nil {
+	if _, err := rc.Submit(company.KindSkillCreate, companyID(rc), p); err != nil {
 		return skillDetail{}, err
 	}
 	if err := f.fill(rc, p.ID, nil); err != nil {
-		rc.Submit("skill.delete", companyID(rc), company.DeleteSkill{ID: p.ID})
+		rc.Submit(company.KindSkillDelete, companyID(rc), company.DeleteSkill{ID: p.ID})
 		return skillDetail{}, err
 	}
 	return shownByID(rc, p.ID)
@@ -184,7 +184,7 @@ func (f foundSkill) fill(rc *Request, id string, have map[string]string) error {
 		if name == company.SkillFile {
 			p.Name, p.Description = f.name, f.about
 		}
-		if _, err := rc.Submit("skill.file", companyID(rc), p); err != nil {
+		if _, err := rc.Submit(company.KindSkillFile, companyID(rc), p); err != nil {
 			return err
 		}
 	}

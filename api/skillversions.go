@@ -76,7 +76,7 @@ func (s *Server) skillVersionRoutes() []Route {
 			if err != nil {
 				return Response{}, err
 			}
-			return doSkill(rc, "skill.star", company.StarSkill{Skill: row.ID, Star: on})
+			return doSkill(rc, company.KindSkillStar, company.StarSkill{Skill: row.ID, Star: on})
 		}
 	}
 	return []Route{
@@ -148,7 +148,7 @@ func newSkillVersion(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	p := company.VersionSkill{Skill: row.ID, ID: NewID(), Label: in.Label.Or(""), Summary: in.Summary.Or("")}
-	if _, err := Do[company.Skill](rc, "skill.version", companyID(rc), p); err != nil {
+	if _, err := Do[company.Skill](rc, company.KindSkillVersion, companyID(rc), p); err != nil {
 		return Response{}, err
 	}
 	return skillVersionAt(rc, p.ID)
@@ -220,7 +220,7 @@ func forkSkill(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return doSkill(rc, "skill.fork", p)
+	return doSkill(rc, company.KindSkillFork, p)
 }
 
 // originText returns the text of the bundled skill that a skill was forked from,
@@ -285,7 +285,7 @@ func resetSkill(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	p.To = bodyID(in.Version)
-	return doSkill(rc, "skill.reset", p)
+	return doSkill(rc, company.KindSkillReset, p)
 }
 
 func installSkillUpdate(rc *Request) (Response, error) {
@@ -298,7 +298,7 @@ func installSkillUpdate(rc *Request) (Response, error) {
 	case !status.HasUpdate:
 		return Response{}, Conflict("The skill is up to date", nil)
 	}
-	return doSkill(rc, "skill.reset", p)
+	return doSkill(rc, company.KindSkillReset, p)
 }
 
 func renameSkill(rc *Request) (r Response, err error) {
@@ -315,7 +315,7 @@ func renameSkill(rc *Request) (r Response, err error) {
 			return r, Conflict("Skill already exists: "+cut(slug, 200), nil)
 		}
 	}
-	s, err := Do[company.Skill](rc, "skill.rename", companyID(rc), company.RenameSkill{Skill: row.ID, Name: in.Name, Slug: in.Slug.Or("")})
+	s, err := Do[company.Skill](rc, company.KindSkillRename, companyID(rc), company.RenameSkill{Skill: row.ID, Name: in.Name, Slug: in.Slug.Or("")})
 	if err != nil {
 		return r, err
 	}
@@ -353,5 +353,5 @@ func installCatalog(rc *Request) (Response, error) {
 	if err != nil || p.ID == "" {
 		return r, err
 	}
-	return doSkill(rc, "skill.fork", p)
+	return doSkill(rc, company.KindSkillFork, p)
 }

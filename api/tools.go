@@ -143,7 +143,7 @@ func deployTool(rc *Request) (Response, error) {
 	}
 	p.File = up.File
 	p.Signer, p.Signature = s.cfg.Tools.Sign(company.ToolStatement{Mesh: s.cfg.Tools.Mesh, Company: of, Name: p.Name, Version: p.Version, Hash: p.File.SHA256})
-	t, err := Do[company.Tool](rc, "tool.deploy", of, p)
+	t, err := Do[company.Tool](rc, company.KindToolDeploy, of, p)
 	return OK(t), err
 }
 
@@ -186,7 +186,7 @@ func revokeTool(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, NotFound("Tool not found")
 	}
-	t, err := Do[company.Tool](rc, "tool.revoke", rc.Path("companyId"), company.RevokeTool{Name: rc.Path("name"), Version: uint32(v), Reason: in.Reason})
+	t, err := Do[company.Tool](rc, company.KindToolRevoke, rc.Path("companyId"), company.RevokeTool{Name: rc.Path("name"), Version: uint32(v), Reason: in.Reason})
 	return OK(t), err
 }
 
@@ -211,7 +211,7 @@ func executeTool(rc *Request) (Response, error) {
 		return Response{}, ledger.Refuse(ledger.TooMany, nil, "Too many tools are at work on this node; try again")
 	}
 	sum := sha256.Sum256(in.Input)
-	receipt, err := rc.Submit("tool.execute", rc.Path("companyId"), company.ExecuteTool{Name: rc.Path("name"), Version: uint32(in.Version), Input: hex.EncodeToString(sum[:])})
+	receipt, err := rc.Submit(company.KindToolExecute, rc.Path("companyId"), company.ExecuteTool{Name: rc.Path("name"), Version: uint32(in.Version), Input: hex.EncodeToString(sum[:])})
 	if err != nil {
 		return Response{}, err
 	}

@@ -91,7 +91,7 @@ func (t *traces) take() []ledger.Command {
 			n := min(len(all), company.MaxTracedCalls)
 			p := company.TraceTools{Calls: all[:n], Omitted: left}
 			all = all[n:]
-			cmd := ledger.Command{Kind: "tool.trace", Company: by.company, Actor: by.actor, Credential: by.credential, Run: by.run, Payload: ledger.Marshal(p)}
+			cmd := ledger.Command{Kind: company.KindToolTrace, Company: by.company, Actor: by.actor, Credential: by.credential, Run: by.run, Payload: ledger.Marshal(p)}
 			rand.Read(cmd.Salt[:])
 			out = append(out, cmd)
 		}

@@ -300,7 +300,7 @@ func holdTree(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	h, err := Do[company.TreeHold](rc, "tree.hold", root.Company, company.HoldTree{ID: NewID(), Issue: root.ID, Mode: in.Mode, Reason: in.Reason.Or(""),
+	h, err := Do[company.TreeHold](rc, company.KindTreeHold, root.Company, company.HoldTree{ID: NewID(), Issue: root.ID, Mode: in.Mode, Reason: in.Reason.Or(""),
 		Strategy: release.Strategy, Note: string(release.Note), Metadata: metadata})
 	out.Hold = shownHold(h)
 	return OK(out), err
@@ -319,6 +319,6 @@ func releaseHold(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	h, err := Do[company.TreeHold](rc, "tree.release", of, company.ReleaseTree{Issue: issue, Hold: strings.ToLower(rc.Path("holdId")), Reason: in.Reason.Or(""), Metadata: metadata})
+	h, err := Do[company.TreeHold](rc, company.KindTreeRelease, of, company.ReleaseTree{Issue: issue, Hold: strings.ToLower(rc.Path("holdId")), Reason: in.Reason.Or(""), Metadata: metadata})
 	return OK(shownHold(h)), err
 }

@@ -193,7 +193,7 @@ func signUp(rc *Request) (Response, error) {
 		invite = hashOf(in.Invite.Or(""))
 	}
 	rc.ofNode("auth")
-	u, err := Do[company.User](rc, "user.create", "", company.CreateUser{ID: NewID(), Name: name, Email: email, Password: kept, Image: in.Image.Or(""), Session: s, Invite: invite})
+	u, err := Do[company.User](rc, company.KindUserCreate, "", company.CreateUser{ID: NewID(), Name: name, Email: email, Password: kept, Image: in.Image.Or(""), Session: s, Invite: invite})
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Conflict {
 		return refuseAuth(http.StatusUnprocessableEntity, "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL", r.Message)
 	}
@@ -234,7 +234,7 @@ func signIn(rc *Request) (Response, error) {
 	}
 	s, token := newSession()
 	rc.ofNode("auth")
-	u, err = Do[company.User](rc, "user.sign_in", "", company.SignIn{User: u.ID, Password: sha256.Sum256([]byte(u.Password)), Session: s})
+	u, err = Do[company.User](rc, company.KindUserSignIn, "", company.SignIn{User: u.ID, Password: sha256.Sum256([]byte(u.Password)), Session: s})
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Unauthorized {
 		return wrong()
 	}
@@ -274,7 +274,7 @@ func signOut(rc *Request) (Response, error) {
 	if token, ok := cookieToken(rc.HTTP); ok && !rc.server.trustsAll() {
 		switch err := rc.bySession(token); err {
 		case nil:
-			if _, err := rc.Submit("user.sign_out", "", company.SignOut{}); err != nil {
+			if _, err := rc.Submit(company.KindUserSignOut, "", company.SignOut{}); err != nil {
 				return Response{}, err
 			}
 		case errNobody:
@@ -318,7 +318,7 @@ func changePassword(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	rc.HTTP.Header.Del(headerIdempotency) // the new hash differs each time
-	u, err = Do[company.User](rc, "user.password", "", company.ChangePassword{Was: sha256.Sum256([]byte(u.Password)), Password: kept})
+	u, err = Do[company.User](rc, company.KindUserPassword, "", company.ChangePassword{Was: sha256.Sum256([]byte(u.Password)), Password: kept})
 	if err != nil {
 		return Response{}, err
 	}
@@ -367,7 +367,7 @@ func updateProfile(rc *Request) (Response, error) {
 	if in.Image.Set {
 		p.Image = new(in.Image.Or(""))
 	}
-	if _, err := rc.Submit("user.update", "", p); err != nil {
+	if _, err := rc.Submit(company.KindUserUpdate, "", p); err != nil {
 		return Response{}, err
 	}
 	return readProfile(rc)
@@ -386,7 +386,7 @@ func claimInstance(rc *Request) (Response, error) {
 		subtle.ConstantTimeCompare([]byte(in.Code.Or("")), []byte(s.cfg.ClaimCode)) != 1 {
 		return Response{}, errClaimCode
 	}
-	u, err := Do[company.User](rc, "user.claim", "", company.ClaimInstance{})
+	u, err := Do[company.User](rc, company.KindUserClaim, "", company.ClaimInstance{})
 	return OK(claimed{true, u.ID}), err
 }
 
@@ -419,7 +419,7 @@ const maxUsersListed = 200
 
 func appoint(admin bool) func(*Request) (Response, error) {
 	return func(rc *Request) (Response, error) {
-		u, err := Do[company.User](rc, "user.admin", "", company.AppointAdmin{User: strings.ToLower(rc.Path("userId")), Admin: admin})
+		u, err := Do[company.User](rc, company.KindUserAdmin, "", company.AppointAdmin{User: strings.ToLower(rc.Path("userId")), Admin: admin})
 		if err != nil {
 			return Response{}, err
 		}
@@ -432,7 +432,7 @@ func appoint(admin bool) func(*Request) (Response, error) {
 // suspend shuts a user out, or lets them in again.
 func suspend(shut bool) func(*Request) (Response, error) {
 	return func(rc *Request) (Response, error) {
-		u, err := Do[company.User](rc, "user.suspend", "", company.SuspendUser{User: strings.ToLower(rc.Path("userId")), Suspend: shut})
+		u, err := Do[company.User](rc, company.KindUserSuspend, "", company.SuspendUser{User: strings.ToLower(rc.Path("userId")), Suspend: shut})
 		if err != nil {
 			return Response{}, err
 		}
@@ -448,14 +448,14 @@ func seconds(d time.Duration) string {
 }
 
 func revokeSessions(rc *Request) (Response, error) {
-	_, err := rc.Submit("user.revoke", "", company.EndCredentials{User: rc.Actor.ID})
+	_, err := rc.Submit(company.KindUserRevoke, "", company.EndCredentials{User: rc.Actor.ID})
 	return OK(struct {
 		Status bool `json:"status"`
 	}{true}), err
 }
 
 func revokeCredentials(rc *Request) (Response, error) {
-	u, err := Do[company.User](rc, "user.revoke", "", company.EndCredentials{User: strings.ToLower(rc.Path("userId")), Keys: true})
+	u, err := Do[company.User](rc, company.KindUserRevoke, "", company.EndCredentials{User: strings.ToLower(rc.Path("userId")), Keys: true})
 	if err != nil {
 		return Response{}, err
 	}

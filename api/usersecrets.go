@@ -114,7 +114,7 @@ func createDefinition(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	d, err := Do[company.UserSecretDefinition](rc, "user_secret.define", companyID(rc), company.SaveUserSecretDefinition{ID: NewID(), Key: in.Key, Name: &in.Name,
+	d, err := Do[company.UserSecretDefinition](rc, company.KindUserSecretDefine, companyID(rc), company.SaveUserSecretDefinition{ID: NewID(), Key: in.Key, Name: &in.Name,
 		Status: in.Status, Guidance: textOf(in.Guidance)})
 	return OK(showDefinition(d)), err
 }
@@ -130,13 +130,13 @@ func updateDefinition(rc *Request) (Response, error) {
 	if in.Status != nil && *in.Status == "deleted" {
 		return deleteDefinition(rc)
 	}
-	d, err := Do[company.UserSecretDefinition](rc, "user_secret.redefine", companyID(rc), company.SaveUserSecretDefinition{ID: strings.ToLower(rc.Path("definitionId")),
+	d, err := Do[company.UserSecretDefinition](rc, company.KindUserSecretRedefine, companyID(rc), company.SaveUserSecretDefinition{ID: strings.ToLower(rc.Path("definitionId")),
 		Name: in.Name, Status: in.Status, Guidance: textOf(in.Guidance)})
 	return OK(showDefinition(d)), err
 }
 
 func deleteDefinition(rc *Request) (Response, error) {
-	_, err := rc.Submit("user_secret.undefine", companyID(rc), company.DropSecret{ID: strings.ToLower(rc.Path("definitionId"))})
+	_, err := rc.Submit(company.KindUserSecretUndefine, companyID(rc), company.DropSecret{ID: strings.ToLower(rc.Path("definitionId"))})
 	return OK(okay{true}), err
 }
 
@@ -197,7 +197,7 @@ func createMySecret(rc *Request) (Response, error) {
 	if p.Sealed, err = rc.sealSecret(of, p.ID, 1, in.Value.Value); err != nil {
 		return Response{}, err
 	}
-	s, err := Do[company.Secret](rc, "secret.create", of, p)
+	s, err := Do[company.Secret](rc, company.KindSecretCreate, of, p)
 	return OK(showSecret(s)), err
 }
 
@@ -237,7 +237,7 @@ func deleteMySecret(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	_, err = rc.Submit("secret.delete", s.Company, company.DropSecret{ID: s.ID})
+	_, err = rc.Submit(company.KindSecretDelete, s.Company, company.DropSecret{ID: s.ID})
 	return OK(okay{true}), err
 }
 

@@ -41,7 +41,7 @@ func castVote(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	v, err := Do[company.Vote](rc, "issue.vote", i.Company, company.CastVote{Issue: i.ID, TargetType: in.TargetType, Target: in.Target, Vote: in.Vote,
+	v, err := Do[company.Vote](rc, company.KindIssueVote, i.Company, company.CastVote{Issue: i.ID, TargetType: in.TargetType, Target: in.Target, Vote: in.Vote,
 		Reason: in.Reason.Or(""), AllowSharing: in.Sharing.Or(false)})
 	return OK(v), err
 }

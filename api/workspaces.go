@@ -272,7 +272,7 @@ func updateExecutionWorkspace(rc *Request) (Response, error) {
 	if in.Status != nil {
 		p.Status = new(company.WorkspaceStatus(*in.Status))
 	}
-	if _, err := rc.Submit("exec_workspace.update", row.Company, p); err != nil {
+	if _, err := rc.Submit(company.KindExecWorkspaceUpdate, row.Company, p); err != nil {
 		return Response{}, err
 	}
 	return readExecutionWorkspace(rc)

@@ -85,7 +85,7 @@ func ShowActivity(tx *ledger.Tx, company string, list []ledger.Activity) []Activ
 		a.Actor, a.Run = DoneBy(a.Actor, a.Run, a.Change)
 		out[n] = ActivityRow{ID: a.ID, Company: a.Company, ActorType: a.Actor.Type, ActorID: a.Actor.ID, Action: a.Action, EntityType: a.EntityType,
 			EntityID: a.EntityID, Run: NullText(a.Run), ResponsibleUser: row.DefaultResponsibleUser, Details: orNull(a.Details), CreatedAt: TimeOf(a.At), Height: a.Height}
-		if a.Kind == "activity.note" {
+		if a.Kind == KindActivityNote {
 			out[n].ResponsibleUser = "" // a line that somebody wrote, not a thing done
 			continue
 		}

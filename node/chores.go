@@ -68,38 +68,38 @@ func (n *Node) chores() (due []ledger.Command) {
 	err := n.ledger.View(func(tx *ledger.Tx) error {
 		now := company.TimeOf(n.consensus.Now()) // the time of the newest entry is not that of a mesh at rest
 		for _, id := range company.UnfinishedDeletions(tx) {
-			due = append(due, n.command("company.delete", id, company.ChangeCompany{}))
+			due = append(due, n.command(company.KindCompanyDelete, id, company.ChangeCompany{}))
 		}
 		if company.PartsToSweep(tx, "", now) { // of imports into new companies
-			due = append(due, n.command("part.sweep", "", company.SweepParts{}))
+			due = append(due, n.command(company.KindPartSweep, "", company.SweepParts{}))
 		}
 		if company.ImportJobsToSweep(tx, now) {
-			due = append(due, n.command("import_job.sweep", "", company.SweepImportJobs{}))
+			due = append(due, n.command(company.KindImportJobSweep, "", company.SweepImportJobs{}))
 		}
 		if company.LogsToSweep(tx, now) {
-			due = append(due, n.command("run_log.sweep", "", company.SweepLogs{}))
+			due = append(due, n.command(company.KindRunLogSweep, "", company.SweepLogs{}))
 		}
 		for _, c := range company.Companies(tx) {
 			if len(due) >= maxChores {
 				break
 			}
 			if company.BudgetsToSweep(tx, c.ID, now) {
-				due = append(due, n.command("budget.sweep", c.ID, company.SweepBudgets{}))
+				due = append(due, n.command(company.KindBudgetSweep, c.ID, company.SweepBudgets{}))
 			}
 			if company.IssuesToIndex(tx, c.ID) {
-				due = append(due, n.command("issue.index", c.ID, company.IndexIssues{}))
+				due = append(due, n.command(company.KindIssueIndex, c.ID, company.IndexIssues{}))
 			}
 			if company.AttachmentsToSweep(tx, c.ID) {
-				due = append(due, n.command("attachment.sweep", c.ID, company.SweepAttachments{}))
+				due = append(due, n.command(company.KindAttachmentSweep, c.ID, company.SweepAttachments{}))
 			}
 			if company.ThreadsToSweep(tx, c.ID) {
-				due = append(due, n.command("issue.sweep", c.ID, company.SweepThreads{}))
+				due = append(due, n.command(company.KindIssueSweep, c.ID, company.SweepThreads{}))
 			}
 			if company.EventsToSweep(tx, c.ID, now) {
-				due = append(due, n.command("run_event.sweep", c.ID, company.SweepEvents{}))
+				due = append(due, n.command(company.KindRunEventSweep, c.ID, company.SweepEvents{}))
 			}
 			if company.PartsToSweep(tx, c.ID, now) {
-				due = append(due, n.command("part.sweep", c.ID, company.SweepParts{}))
+				due = append(due, n.command(company.KindPartSweep, c.ID, company.SweepParts{}))
 			}
 		}
 		return nil

@@ -316,7 +316,7 @@ func (n *Node) announceEndpoint(ctx context.Context) {
 		}
 		if err == nil {
 			submit, cancel := context.WithTimeout(ctx, submitTimeout)
-			_, err = n.submit(submit, n.command("instance.endpoint", "", company.SetEndpoint{URL: n.HTTPURL(), Fingerprint: n.Fingerprint()}))
+			_, err = n.submit(submit, n.command(company.KindInstanceEndpoint, "", company.SetEndpoint{URL: n.HTTPURL(), Fingerprint: n.Fingerprint()}))
 			cancel()
 		}
 		if err != nil {

@@ -31,5 +31,5 @@ func priceOfRun(tx *ledger.Tx, of string, told company.RunCost) (company.Money, 
 
 // noteModelKey notes that a run used a secret of its company as an upstream's key.
 func (n *Node) noteModelKey(ctx context.Context, run company.Run, use company.SecretUse) error {
-	return n.carryOut(ctx, n.command("secret.access", run.Company, company.UseSecrets{Run: run.ID, Uses: []company.SecretUse{use}}))
+	return n.carryOut(ctx, n.command(company.KindSecretAccess, run.Company, company.UseSecrets{Run: run.ID, Uses: []company.SecretUse{use}}))
 }

@@ -28,7 +28,7 @@ func (n *Node) resolveSecrets(ctx context.Context, run company.Run, config json.
 		err = try() // it was sealed with a key that is newer than those at hand
 	}
 	if len(r.Uses) > 0 {
-		if noted := n.carryOut(ctx, n.command("secret.access", run.Company, company.UseSecrets{Run: run.ID, Uses: r.Uses})); noted != nil {
+		if noted := n.carryOut(ctx, n.command(company.KindSecretAccess, run.Company, company.UseSecrets{Run: run.ID, Uses: r.Uses})); noted != nil {
 			err = errors.Join(err, fmt.Errorf("the use of secrets could not be noted: %w", noted))
 		}
 	}
@@ -68,7 +68,7 @@ func (n *Node) resealing() (due []ledger.Command) {
 					return nil
 				}
 				if next := again(tx, company.SecretAAD(mesh, c.ID, v.Secret, v.Version), v.Sealed); next != nil {
-					due = append(due, n.command("secret.reseal", c.ID, company.Reseal{Type: "secret", ID: v.Secret, Version: v.Version,
+					due = append(due, n.command(company.KindSecretReseal, c.ID, company.Reseal{Type: "secret", ID: v.Secret, Version: v.Version,
 						Old: []string{base64.StdEncoding.EncodeToString(v.Sealed)}, New: []string{base64.StdEncoding.EncodeToString(next)}}))
 				}
 			}
@@ -88,7 +88,7 @@ func (n *Node) resealing() (due []ledger.Command) {
 					}
 				}
 				if len(p.Old) > 0 {
-					due = append(due, n.command("secret.reseal", c.ID, p))
+					due = append(due, n.command(company.KindSecretReseal, c.ID, p))
 				}
 			}
 		}

@@ -137,7 +137,7 @@ func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
 func (k *keeper) job(ctx context.Context, o company.WorkspaceOperation) {
 	n := k.n
 	fail := func(why string) {
-		if err := n.carryOut(ctx, n.command("workspace_op.finish", o.Company, company.FinishOperation{ID: o.ID, Error: why})); err != nil {
+		if err := n.carryOut(ctx, n.command(company.KindWorkspaceOpFinish, o.Company, company.FinishOperation{ID: o.ID, Error: why})); err != nil {
 			n.log.Warn("end of a workspace operation could not be told", "operation", o.ID, "error", err)
 		}
 	}
@@ -211,7 +211,7 @@ func (k *keeper) place(of, id string) (p spacePlace, err error) {
 // report tells of a service; what cannot be told is logged, and looked at again.
 func (k *keeper) report(ctx context.Context, s company.RuntimeService, r company.ReportService) {
 	r.ID, r.Generation = s.ID, s.Generation
-	if err := k.n.carryOut(ctx, k.n.command("runtime_service.report", s.Company, r)); err != nil && ctx.Err() == nil {
+	if err := k.n.carryOut(ctx, k.n.command(company.KindRuntimeServiceReport, s.Company, r)); err != nil && ctx.Err() == nil {
 		k.n.log.Info("state of a service could not be told", "service", s.ID, "status", r.Status, "error", err)
 	}
 }

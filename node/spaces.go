@@ -96,7 +96,7 @@ func (n *Node) prepare(ctx context.Context, inv company.Invocation, w company.Ex
 			return err
 		}
 	}
-	return n.carryOut(ctx, n.command("exec_workspace.realize", w.Company, company.RealizeWorkspace{ID: w.ID, Run: inv.Run.ID, Cwd: f.Dir, Prepared: want}))
+	return n.carryOut(ctx, n.command(company.KindExecWorkspaceRealize, w.Company, company.RealizeWorkspace{ID: w.ID, Run: inv.Run.ID, Cwd: f.Dir, Prepared: want}))
 }
 
 // wind carries out the commands of a workspace that was closed.
@@ -175,7 +175,7 @@ func (n *Node) carryOutIn(ctx context.Context, c spaceCommand) error {
 	n.work.active.Store(id, true)
 	defer n.work.active.Delete(id)
 	ref := runlog.Ref(c.w.Company, operationLogs, id)
-	if err := n.carryOut(ctx, n.command("workspace_op.start", c.w.Company, company.StartOperation{ID: id, Workspace: c.w.ID, Run: c.run, Phase: c.phase,
+	if err := n.carryOut(ctx, n.command(company.KindWorkspaceOpStart, c.w.Company, company.StartOperation{ID: id, Workspace: c.w.ID, Run: c.run, Phase: c.phase,
 		Name: c.name, Command: c.line, Cwd: c.f.Dir, LogRef: ref})); err != nil {
 		return fmt.Errorf("tell the mesh of the workspace's %s: %w", c.name, err)
 	}
@@ -185,7 +185,7 @@ func (n *Node) carryOutIn(ctx context.Context, c spaceCommand) error {
 		done.ExitCode = new(int64(*end.Exit))
 	}
 	// Its end is told also when it was stopped, as long as the node can.
-	if err := n.carryOut(context.WithoutCancel(ctx), n.command("workspace_op.finish", c.w.Company, done)); err != nil {
+	if err := n.carryOut(context.WithoutCancel(ctx), n.command(company.KindWorkspaceOpFinish, c.w.Company, done)); err != nil {
 		n.log.Warn("end of a workspace operation could not be told", "operation", id, "error", err)
 	}
 	if end.Error != "" {

@@ -52,7 +52,7 @@ func (n *Node) runFolder(ctx context.Context, inv company.Invocation) (*company.
 		return nil, "", err
 	}
 	f.Worktree = f.Dir
-	cmd := n.command("exec_workspace.realize", w.Company, company.RealizeWorkspace{ID: w.ID, Run: run.ID, Cwd: f.Dir})
+	cmd := n.command(company.KindExecWorkspaceRealize, w.Company, company.RealizeWorkspace{ID: w.ID, Run: run.ID, Cwd: f.Dir})
 	if err := n.carryOut(ctx, cmd); err != nil {
 		return nil, "", fmt.Errorf("tell the mesh of the worktree: %w", err)
 	}
@@ -121,7 +121,7 @@ func (n *Node) cleanTrees(ctx context.Context) {
 				}
 				done.Failed = err.Error()
 			}
-			if err := n.carryOut(ctx, n.command("exec_workspace.cleaned", w.Company, done)); err != nil {
+			if err := n.carryOut(ctx, n.command(company.KindExecWorkspaceCleaned, w.Company, done)); err != nil {
 				n.log.Warn("worktrees: tell that one is removed", "workspace", w.ID, "error", err)
 			}
 		}

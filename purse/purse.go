@@ -330,7 +330,7 @@ func (p *Purse) fetch(ctx context.Context, of key, session uint64, ask company.S
 	if err != nil {
 		return fmt.Errorf("purse: note a reservation: %w", err)
 	}
-	r, err := p.submit(ctx, "budget.reserve", of.company, want)
+	r, err := p.submit(ctx, company.KindBudgetReserve, of.company, want)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.telling = false

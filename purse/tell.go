@@ -104,7 +104,7 @@ func (p *Purse) tellOf(ctx context.Context, s *stock) {
 		whole := len(calls) == len(s.ended) && len(s.under) == 0
 		say := company.Settle{Reservation: s.id, Calls: calls, Close: s.closing && whole && !s.unsure, Uncertain: s.unsure}
 		p.mu.Unlock()
-		r, err := p.submit(ctx, "budget.settle", s.of.company, say)
+		r, err := p.submit(ctx, company.KindBudgetSettle, s.of.company, say)
 		var told company.Reservation
 		if err == nil && r.Refusal == nil {
 			err = ledger.Unmarshal(r.Value, &told)

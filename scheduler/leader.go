@@ -334,7 +334,7 @@ func (l *Leader) declareLost(ctx context.Context) error {
 	for _, lost := range due {
 		l.cfg.Logger.Warn("node is lost", "node", identity.NodeID(lost.Node).Short(), "session", lost.Session, "reason", lost.Why)
 		for left := 1; left > 0; {
-			r, err := l.submit(ctx, "node.lost", "", lost)
+			r, err := l.submit(ctx, company.KindNodeLost, "", lost)
 			if err != nil {
 				return err
 			}
@@ -407,7 +407,7 @@ func (l *Leader) settleCompanies(ctx context.Context) error {
 	})
 	for err == nil && len(rest) > 0 {
 		for _, id := range rest {
-			r, failed := l.submit(ctx, "company.settle", id, company.SettleCompany{})
+			r, failed := l.submit(ctx, company.KindCompanySettle, id, company.SettleCompany{})
 			if failed != nil {
 				return again(failed)
 			}
@@ -465,7 +465,7 @@ func (l *Leader) fireTimers(ctx context.Context) error {
 	})
 	due = due[:min(len(due), ticksPerLook)]
 	err = each(due, func(t company.Timer) error {
-		_, err := l.submit(ctx, "timer.tick", t.Company, company.Tick{Agent: t.Agent, Seq: t.Seq})
+		_, err := l.submit(ctx, company.KindTimerTick, t.Company, company.Tick{Agent: t.Agent, Seq: t.Seq})
 		return err
 	})
 	l.mu.Lock()
@@ -496,11 +496,11 @@ func (l *Leader) placeRuns(ctx context.Context) error {
 		return err
 	}
 	if !quiet {
-		_, err := l.submit(ctx, "mesh.quiesce", "", company.Quiesce{})
+		_, err := l.submit(ctx, company.KindMeshQuiesce, "", company.Quiesce{})
 		return err
 	}
 	return errors.Join(l.giveUp(ctx, waiting), l.tellWaiting(ctx, waiting), each(places, func(p placement) error {
-		_, err := l.submit(ctx, "run.place", p.company, company.Place{Run: p.run, Node: string(p.node), Session: p.session, Why: &p.why})
+		_, err := l.submit(ctx, company.KindRunPlace, p.company, company.Place{Run: p.run, Node: string(p.node), Session: p.session, Why: &p.why})
 		return err
 	}))
 }
@@ -534,7 +534,7 @@ func (l *Leader) giveUp(ctx context.Context, waiting []placement) error {
 	}
 	l.never = never
 	return each(over, func(p placement) error {
-		_, err := l.submit(ctx, "run.unplaced", p.company, company.Unplaced{Run: p.run, Why: p.why, GiveUp: true})
+		_, err := l.submit(ctx, company.KindRunUnplaced, p.company, company.Unplaced{Run: p.run, Why: p.why, GiveUp: true})
 		return err
 	})
 }
@@ -564,7 +564,7 @@ func (l *Leader) tellWaiting(ctx context.Context, waiting []placement) error {
 	}
 	l.said = seen
 	return each(tell, func(p placement) error {
-		_, err := l.submit(ctx, "run.unplaced", p.company, company.Unplaced{Run: p.run, Why: p.why})
+		_, err := l.submit(ctx, company.KindRunUnplaced, p.company, company.Unplaced{Run: p.run, Why: p.why})
 		return err
 	})
 }

@@ -19,7 +19,7 @@ func (l *Leader) fireMonitors(ctx context.Context) error {
 		return err
 	}
 	return each(due, func(d company.DueMonitor) error {
-		_, err := l.submit(ctx, "issue.monitor", d.Company, d.CheckMonitor)
+		_, err := l.submit(ctx, company.KindIssueMonitor, d.Company, d.CheckMonitor)
 		return err
 	})
 }

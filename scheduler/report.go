@@ -82,7 +82,7 @@ func (p *reporter) run(ctx context.Context) {
 			seq = r.Output.Seq
 		}
 		attempt, cancel := context.WithTimeout(ctx, submitWait)
-		_, err := p.w.cfg.Node.Submit(attempt, nodeCommand(p.w.cfg.Self, "run.report", p.k.run.Company, r))
+		_, err := p.w.cfg.Node.Submit(attempt, nodeCommand(p.w.cfg.Self, company.KindRunReport, p.k.run.Company, r))
 		cancel()
 		if err != nil {
 			p.add(r) // progress may be told twice, never not at all

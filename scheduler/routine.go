@@ -118,7 +118,7 @@ func (l *Leader) fireRoutines(ctx context.Context) error {
 		return err
 	}
 	return each(all, func(d due) error {
-		_, err := l.submit(ctx, "routine.tick", d.company, d.tick)
+		_, err := l.submit(ctx, company.KindRoutineTick, d.company, d.tick)
 		return err
 	})
 }

@@ -55,7 +55,7 @@ func (l *Leader) recoverStranded(ctx context.Context) error {
 		return err
 	}
 	return each(all, func(i company.Issue) error {
-		_, err := l.submit(ctx, "issue.recover", i.Company, company.RecoverIssue{Issue: i.ID})
+		_, err := l.submit(ctx, company.KindIssueRecover, i.Company, company.RecoverIssue{Issue: i.ID})
 		return err
 	})
 }

@@ -305,7 +305,7 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 		return
 	}
 	if k.back {
-		_, _ = w.submit(ctx, k, "run.return", company.Return{Run: k.run.ID, Reason: "the node drains"}) // what is not known is looked at again
+		_, _ = w.submit(ctx, k, company.KindRunReturn, company.Return{Run: k.run.ID, Reason: "the node drains"}) // what is not known is looked at again
 		return
 	}
 	if r, ok := k.adapter.(Readier); ok {
@@ -313,7 +313,7 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 	}
 	ref := w.cfg.LogRef(k.run.Company, k.run.Agent, k.run.ID)
 	now := time.Now()
-	r, err := w.submit(ctx, k, "run.start", company.Start{Run: k.run.ID, LogStore: "local_file", LogRef: ref,
+	r, err := w.submit(ctx, k, company.KindRunStart, company.Start{Run: k.run.ID, LogStore: "local_file", LogRef: ref,
 		LeaseUntil: company.TimeOf(now.Add(w.lease.end(k.session) - w.cfg.Clock()))})
 	if err != nil || r.Refusal != nil {
 		return // what is not known to have started is looked at again
@@ -384,7 +384,7 @@ func (w *Worker) Authority() time.Duration { return w.lease.end(w.cfg.Session())
 // session was over: in the node's next one. It tries tellLossTries times, since a
 // reason is no more than that.
 func (w *Worker) tellLoss(ctx context.Context, k *work) {
-	cmd := nodeCommand(w.cfg.Self, "run.lost", k.run.Company, company.TellLoss{Run: k.run.ID, Why: k.why})
+	cmd := nodeCommand(w.cfg.Self, company.KindRunLost, k.run.Company, company.TellLoss{Run: k.run.ID, Why: k.why})
 	for tries := range tellLossTries {
 		attempt, cancel := context.WithTimeout(ctx, submitWait)
 		r, err := w.cfg.Node.Submit(attempt, cmd)
@@ -409,7 +409,7 @@ func outputMark(d company.LogDigest) *company.OutputMark {
 }
 
 func (w *Worker) finish(ctx context.Context, k *work, f company.Finish) {
-	r, err := w.submit(ctx, k, "run.finish", f)
+	r, err := w.submit(ctx, k, company.KindRunFinish, f)
 	switch {
 	case err != nil:
 		w.cfg.Logger.Warn("outcome of run could not be told", "run", k.run.ID, "error", err)
