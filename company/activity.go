@@ -108,3 +108,13 @@ func Live(ch ledger.Change) bool {
 	}
 	return false
 }
+
+func recordLive(c *ledger.Context, ch ledger.Change) {
+	n := len(ch.Details)
+	for _, other := range c.Changes() {
+		n += len(other.Details)
+	}
+	if n <= maxLiveChangeBytes && len(c.Changes()) < maxLiveChanges {
+		c.Record(ch)
+	}
+}

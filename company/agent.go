@@ -104,29 +104,6 @@ const (
 	orphanLimit = 1_000
 )
 
-// URLKey is what an agent or project is called in addresses: its name in lower
-// case, with dashes for what is neither a letter nor a digit.
-func URLKey(name string) string {
-	var b strings.Builder
-	dash := false
-	for i := range len(name) {
-		c := name[i]
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			dash = b.Len() > 0
-			continue
-		}
-		if dash {
-			b.WriteByte('-')
-			dash = false
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
-}
-
 // URLKey is the agent's, or its ID when the name has none.
 func (a Agent) URLKey() string {
 	if k := URLKey(a.Name); k != "" {

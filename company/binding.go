@@ -3,6 +3,7 @@ package company
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +31,7 @@ func Bindings(env json.RawMessage) ([]Binding, error) {
 	v, _ := parseJSON(env)
 	m, _ := v.(map[string]any)
 	out := make([]Binding, 0, len(m))
-	for _, k := range sortedKeys(m) {
+	for _, k := range slices.Sorted(maps.Keys(m)) {
 		b, err := bindingOf(k, m[k])
 		if err != nil {
 			return nil, err
@@ -46,7 +47,7 @@ func bindingOf(name string, v any) (Binding, error) {
 		return b, ledger.Refuse(ledger.Invalid, nil, "env.%s: %s", name, why)
 	}
 	if name == "" || len(name) > maxVariable || strings.ContainsAny(name, "=\x00\n") {
-		name = cutRunes(name, 40)
+		name = snippet(name, 40)
 		return bad("no name of a variable")
 	}
 	if s, ok := sealedText(v); ok {
@@ -110,7 +111,7 @@ func bindEnv(tx *ledger.Tx, company string, env, old json.RawMessage) (json.RawM
 	}
 	before, _ := Bindings(old)
 	refs := 0
-	for _, k := range sortedKeys(m) {
+	for _, k := range slices.Sorted(maps.Keys(m)) {
 		b, err := bindingOf(k, m[k])
 		if err != nil {
 			return nil, err

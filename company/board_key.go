@@ -313,7 +313,7 @@ func approveChallenge(c *ledger.Context, p DecideChallenge) (any, error) {
 	if err := h.CanApprove(c.Tx, c.Cmd.Actor.ID); err != nil {
 		return nil, err
 	}
-	name := "CLI: " + cutRunes(h.Command, maxKeyName-10)
+	name := "CLI: " + snippet(h.Command, maxKeyName-10)
 	k, err := addBoardKey(c, BoardKey{ID: p.Key, User: c.Cmd.Actor.ID, Name: name, Hash: h.KeyHash, CreatedAt: now, ExpiresAt: TimeOf(c.Now.Add(BoardKeyAge))})
 	if err != nil {
 		return nil, err

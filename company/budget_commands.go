@@ -50,7 +50,7 @@ func setBudget(c *ledger.Context, p SetBudget) (any, error) {
 		return nil, ledger.Refuse(ledger.NotFound, nil, "%s not found", scopeTitle(p.Type))
 	}
 	if p.Window != "" && !slices.Contains(WindowKinds, p.Window) && orders(c.Tx) {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "windowKind is not a window: %s", cutRunes(string(p.Window), 40))
+		return nil, ledger.Refuse(ledger.Invalid, nil, "windowKind is not a window: %s", snippet(string(p.Window), 40))
 	}
 	b, err := setPolicy(c, p)
 	if err != nil {
@@ -107,12 +107,6 @@ func setPolicy(c *ledger.Context, p SetBudget) (ScopeBudget, error) {
 		return b, err
 	}
 	return b, resumeWork(c)
-}
-
-func set[T any](field *T, v *T) {
-	if v != nil {
-		*field = *v
-	}
 }
 
 func resolveIncident(c *ledger.Context, p ResolveIncident) (any, error) {

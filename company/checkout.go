@@ -178,10 +178,5 @@ func releaseBoardLocks(c *ledger.Context, company, agent string) {
 	}
 }
 
-// isAgent reports whether an agent asks, and isBoard whether a person does.
-func isAgent(c *ledger.Context) bool { return c.Cmd.Actor.Type == "agent" }
-func isBoard(c *ledger.Context) bool { return c.Cmd.Actor.Type == "user" }
-
-func errNoIssue() error   { return ledger.Refuse(ledger.NotFound, nil, "Issue not found") }
-func errNoRunID() error   { return ledger.Refuse(ledger.Unauthorized, nil, "Agent run id required") }
-func errBoardOnly() error { return ledger.Refuse(ledger.Forbidden, nil, "Board access required") }
+func errNoIssue() error { return ledger.Refuse(ledger.NotFound, nil, "Issue not found") }
+func errNoRunID() error { return ledger.Refuse(ledger.Unauthorized, nil, "Agent run id required") }

@@ -3,7 +3,6 @@ package company
 import (
 	"encoding/json"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -236,17 +235,6 @@ func addComment(c *ledger.Context, i Issue, p CreateComment) (Issue, Comment, er
 	i.Comments++
 	i.UpdatedAt = now
 	return i, cm, nil
-}
-
-// snippet cuts s to at most n bytes, between characters.
-func snippet(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 // deleteComment empties a comment and keeps its place in the thread. Its author

@@ -250,7 +250,7 @@ func (p SaveCompany) details() []byte {
 		o = o.str("name", *p.Name)
 	}
 	if p.Description != nil {
-		o = o.null("description", cutRunes(*p.Description, 500))
+		o = o.null("description", snippet(*p.Description, 500))
 	}
 	if p.RequireHireApproval != nil {
 		o = o.bool("requireBoardApprovalForNewAgents", *p.RequireHireApproval)
@@ -271,17 +271,6 @@ func (p SaveCompany) details() []byte {
 		o = o.int("budgetMonthlyCents", p.Budget.Cents())
 	}
 	return o.close()
-}
-
-// cutRunes shortens s to at most n bytes at the end of a character.
-func cutRunes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xc0 == 0x80 {
-		n--
-	}
-	return s[:n]
 }
 
 func createCompany(c *ledger.Context, p SaveCompany) (any, error) {
@@ -571,11 +560,4 @@ func forget(tx *ledger.Tx, table, id string, row []byte) {
 		tx.Delete(sessionKey(r.Session, id))
 		forgetLog(tx, r)
 	}
-}
-
-func decodeRow[T any](b []byte) (v T) {
-	if err := ledger.Unmarshal(b, &v); err != nil {
-		panic("company: row does not decode: " + err.Error())
-	}
-	return v
 }

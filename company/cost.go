@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/selvage-mesh/selvage/ledger"
@@ -222,9 +223,9 @@ func (e CostEvent) complete(tx *ledger.Tx) (CostEvent, error) {
 			return missing("Heartbeat run")
 		}
 	}
-	e.Biller = orText(e.Biller, e.Provider)
-	e.BillingType = orText(e.BillingType, "unknown")
-	e.CostStatus = orText(e.CostStatus, "reported")
+	e.Biller = cmp.Or(e.Biller, e.Provider)
+	e.BillingType = cmp.Or(e.BillingType, "unknown")
+	e.CostStatus = cmp.Or(e.CostStatus, "reported")
 	if e.Cost < 0 || e.Cost > Cents(MaxEventCents) || e.OccurredAt < 0 ||
 		min(e.InputTokens, e.CachedInputTokens, e.OutputTokens) < 0 || max(e.InputTokens, e.CachedInputTokens, e.OutputTokens) > MaxEventTokens {
 		return e, ledger.Refuse(ledger.Invalid, nil, "Cost event is out of range")

@@ -80,7 +80,7 @@ func DeclaredCommands(runtime json.RawMessage) (out []DeclaredCommand, err error
 		Jobs     []DeclaredCommand `json:"jobs"`
 	}
 	if err := json.Unmarshal(runtime, &r); err != nil {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "workspaceRuntime is malformed: %s", cutRunes(err.Error(), 200))
+		return nil, ledger.Refuse(ledger.Invalid, nil, "workspaceRuntime is malformed: %s", snippet(err.Error(), 200))
 	}
 	for i := range r.Services {
 		r.Services[i].Kind = "service"

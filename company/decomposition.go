@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -100,7 +101,7 @@ func acceptedPlan(tx *ledger.Tx, i Issue, revision string) (Interaction, bool) {
 		if json.Unmarshal(in.Payload, &body) != nil {
 			continue
 		}
-		if t := body.Target; t != nil && t.Type == "issue_document" && t.Key == "plan" && t.Revision == revision && orText(t.Issue, i.ID) == i.ID {
+		if t := body.Target; t != nil && t.Type == "issue_document" && t.Key == "plan" && t.Revision == revision && cmp.Or(t.Issue, i.ID) == i.ID {
 			return in, true
 		}
 	}

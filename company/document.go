@@ -288,17 +288,6 @@ func documentIssue(c *ledger.Context, issue string) (Issue, error) {
 	return i, mayComment(c, i)
 }
 
-// actedBy returns the actor as the two columns of a row.
-func actedBy(c *ledger.Context) (agent, user NullText) {
-	switch c.Cmd.Actor.Type {
-	case "agent":
-		return NullText(c.Cmd.Actor.ID), ""
-	case "user":
-		return "", NullText(c.Cmd.Actor.ID)
-	}
-	return "", ""
-}
-
 // writeDocument makes r the latest revision of d.
 func writeDocument(c *ledger.Context, i Issue, d Document, r DocumentRevision, created bool, restored string) (any, error) {
 	now, was := TimeOf(c.Now), d.Latest

@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -305,12 +306,12 @@ func inheritWorkspace(tx *ledger.Tx, i Issue, from string, named bool) (Issue, e
 	if !ok {
 		return i, ledger.Refuse(ledger.NotFound, nil, "Issue to inherit the execution workspace from not found")
 	}
-	i.Project = orText(i.Project, source.Project)
+	i.Project = cmp.Or(i.Project, source.Project)
 	if i.Project != source.Project {
 		return i, refuseCode(ledger.Unprocessable, "other_project", jsonObject{}.str("inheritExecutionWorkspaceFromIssueId", source.ID).null("projectId", i.Project).
 			null("sourceProjectId", source.Project).close(), "The execution workspace of %s is of another project; leave projectId out, or do not inherit", source.Identifier)
 	}
-	i.Workspace = orText(i.Workspace, source.Workspace)
+	i.Workspace = cmp.Or(i.Workspace, source.Workspace)
 	if w, ok := WorkspaceOfIssue(tx, source); ok && !named {
 		i.ExecutionWorkspace = w.ID
 	}
@@ -401,7 +402,7 @@ func withoutCredentials(s string) string {
 // branchName fills a template in and keeps of it what Git takes for a branch.
 func branchName(template string, p Project, i Issue) string {
 	name := strings.NewReplacer("{{issue.identifier}}", i.Identifier, "{{issue.id}}", i.ID, "{{issue.title}}", i.Title,
-		"{{project.name}}", p.Name, "{{project.id}}", p.ID, "{{slug}}", cutRunes(URLKey(i.Title), 60)).Replace(template)
+		"{{project.name}}", p.Name, "{{project.id}}", p.ID, "{{slug}}", snippet(URLKey(i.Title), 60)).Replace(template)
 	var b strings.Builder
 	last := byte('/')
 	for k := range len(name) {
@@ -417,7 +418,7 @@ func branchName(template string, p Project, i Issue) string {
 		b.WriteByte(c)
 		last = c
 	}
-	name = strings.Trim(cutRunes(b.String(), MaxBranch), "-./")
+	name = strings.Trim(snippet(b.String(), MaxBranch), "-./")
 	var parts []string
 	for part := range strings.SplitSeq(name, "/") {
 		if part = strings.Trim(strings.TrimSuffix(part, ".lock"), "-."); part != "" {
@@ -564,11 +565,11 @@ func cleanWorkspace(c *ledger.Context, p CleanWorkspace) (any, error) {
 		// Nobody is left who could try again.
 		forgetWorkspace(c.Tx, w)
 		c.Record(ledger.Change{Action: "execution_workspace.deleted", EntityType: "execution_workspace", EntityID: w.ID,
-			Details: jsonObject{}.bool("removed", p.Failed == "").null("reason", cutRunes(p.Failed, maxCleanupReason)).close()})
+			Details: jsonObject{}.bool("removed", p.Failed == "").null("reason", snippet(p.Failed, maxCleanupReason)).close()})
 		return nil, nil
 	}
 	if p.Failed != "" {
-		w.Status, w.CleanupReason = WorkspaceCleanupFailed, NullText(cutRunes(p.Failed, maxCleanupReason))
+		w.Status, w.CleanupReason = WorkspaceCleanupFailed, NullText(snippet(p.Failed, maxCleanupReason))
 	} else {
 		w.CleanupEligibleAt, w.CleanupReason, w.Prepared = 0, "", ""
 		if w.Mode == IsolatedWorkspace {

@@ -120,13 +120,13 @@ func bookFinance(c *ledger.Context, e FinanceEvent) (any, error) {
 		return nil, errBoardOnly()
 	}
 	e.Company, e.CreatedAt = c.Cmd.Company, TimeOf(c.Now)
-	e.Direction, e.Currency = orText(e.Direction, Debit), orText(e.Currency, "USD")
+	e.Direction, e.Currency = cmp.Or(e.Direction, Debit), cmp.Or(e.Currency, "USD")
 	if err := e.check(c.Tx); err != nil {
 		return nil, err
 	}
 	if i, ok := issues.Get(c.Tx, e.Company, string(e.Issue)); ok && e.Issue != "" {
-		e.Project = NullText(orText(string(e.Project), i.Project))
-		e.BillingCode = NullText(orText(string(e.BillingCode), i.BillingCode))
+		e.Project = NullText(cmp.Or(string(e.Project), i.Project))
+		e.BillingCode = NullText(cmp.Or(string(e.BillingCode), i.BillingCode))
 	}
 	var err error
 	if e.Metadata, err = object("metadataJson", e.Metadata, MaxConfig); err != nil {

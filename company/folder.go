@@ -131,7 +131,7 @@ func saveFolder(c *ledger.Context, p SaveFolder) (any, error) {
 	setText(&f.Color, p.Color)
 	set(&f.Position, p.Position)
 	if f.Slug == "" {
-		f.Slug = orText(URLKey(f.Name), "folder")
+		f.Slug = cmp.Or(URLKey(f.Name), "folder")
 	}
 	f.UpdatedAt = now
 	if err := f.check(c.Tx); err != nil {
@@ -194,7 +194,7 @@ func deleteFolder(c *ledger.Context, p DeleteFolder) (any, error) {
 		}
 		child.Parent, child.UpdatedAt = f.Parent, now
 		for n := 2; child.check(c.Tx) != nil && n < MaxFolders+2; n++ { // only its slug can be in the way
-			child.Slug = cutRunes(child.Slug, 80) + "-" + uintText(uint64(n))
+			child.Slug = snippet(child.Slug, 80) + "-" + uintText(uint64(n))
 		}
 		folders.Put(c.Tx, company, child.ID, child)
 	}

@@ -116,12 +116,6 @@ func (g Goal) with(p SaveGoal) Goal {
 	return g
 }
 
-func setText(field *NullText, v *string) {
-	if v != nil {
-		*field = NullText(*v)
-	}
-}
-
 // check refuses a goal that is malformed by itself.
 func (g Goal) check() error {
 	switch {
@@ -286,7 +280,7 @@ func deleteGoal(c *ledger.Context, p DeleteGoal) (any, error) {
 	reindex(c.Tx, goalsByParent, company, string(g.Parent), "", g.ID)
 	dropGoal(c.Tx, g)
 	disown(c.Tx, g.ID)
-	to := orText(string(g.Parent), defaultGoal(c.Tx, company))
+	to := cmp.Or(string(g.Parent), defaultGoal(c.Tx, company))
 	unplanned(c, g.ID, to)
 	for _, id := range serving {
 		if i, ok := issues.Get(c.Tx, company, id); ok {

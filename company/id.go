@@ -1,7 +1,10 @@
 package company
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"iter"
+	"strconv"
 
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -70,3 +73,33 @@ func checkNewID(tx *ledger.Tx, id string) error {
 	}
 	return nil
 }
+
+func isHash(s string) bool {
+	if len(s) != 64 {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// derivedID returns a UUID (version 8) that follows from parts, for rows that a
+// rule creates without being told an ID.
+func derivedID(parts ...string) string {
+	h := sha256.New()
+	h.Write([]byte("selvage/id/v1"))
+	for _, p := range parts {
+		h.Write([]byte(strconv.Itoa(len(p)) + ":" + p))
+	}
+	b := h.Sum(nil)[:16]
+	b[6] = b[6]&0x0f | 0x80
+	b[8] = b[8]&0x3f | 0x80
+	s := hex.EncodeToString(b)
+	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+}
+
+// hashed makes any user's ID fit to be a key.
+func hashed(user string) string { return derivedID("user", user) }

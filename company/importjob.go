@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/selvage-mesh/selvage/ledger"
@@ -175,7 +176,7 @@ func runningJob(c *ledger.Context, id string) (ImportJob, error) {
 		return j, ledger.Refuse(ledger.NotFound, nil, "Import job not found")
 	}
 	if j.Status != JobRunning {
-		return j, ledger.Refuse(ledger.Conflict, jsonObject{}.str("jobId", j.ID).str("status", j.Status).close(), "The import job is over: %s", orText(j.Error, j.Status))
+		return j, ledger.Refuse(ledger.Conflict, jsonObject{}.str("jobId", j.ID).str("status", j.Status).close(), "The import job is over: %s", cmp.Or(j.Error, j.Status))
 	}
 	return j, nil
 }

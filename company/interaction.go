@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -324,8 +325,8 @@ func (p CreateInteraction) check(c *ledger.Context, i Issue) (in Interaction, er
 	invalid := func(format string, args ...any) (Interaction, error) {
 		return in, ledger.Refuse(ledger.Invalid, nil, format, args...)
 	}
-	continuation := orText(p.Continuation, defaultContinuation[p.Kind])
-	policy, known := policies[orText(p.Policy, "anyone")]
+	continuation := cmp.Or(p.Continuation, defaultContinuation[p.Kind])
+	policy, known := policies[cmp.Or(p.Policy, "anyone")]
 	switch {
 	case !isID(p.ID):
 		return invalid("malformed ID of an interaction")
@@ -353,7 +354,7 @@ func (p CreateInteraction) check(c *ledger.Context, i Issue) (in Interaction, er
 	now := TimeOf(c.Now)
 	in = Interaction{ID: p.ID, Company: i.Company, Issue: i.ID, Kind: p.Kind, Status: "pending", Continuation: continuation, Requested: policy, Effective: policy,
 		Provenance: "inherited", EffectiveSource: "requested", IdempotencyKey: NullText(p.RequestKey), SourceComment: NullText(p.SourceComment),
-		SourceRun: NullText(orText(p.SourceRun, c.Cmd.Run)), Title: NullText(p.Title), Summary: NullText(p.Summary),
+		SourceRun: NullText(cmp.Or(p.SourceRun, c.Cmd.Run)), Title: NullText(p.Title), Summary: NullText(p.Summary),
 		AddresseeAgent: NullText(p.AddresseeAgent), AddresseeUser: NullText(p.AddresseeUser), Payload: p.Payload, CreatedAt: now, UpdatedAt: now}
 	if p.Policy != "" {
 		in.Provenance = "explicit"
@@ -496,7 +497,7 @@ func (t SuggestedTask) checkNames(tx *ledger.Tx, company string) error {
 	}
 	err := checkReferences(tx, Issue{Company: company}, Issue{Company: company, Assignee: t.Assignee, AssigneeUser: t.AssigneeUser, Project: t.Project, Goal: t.Goal, Parent: t.Parent})
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok {
-		return &ledger.Refusal{Code: r.Code, ErrCode: r.ErrCode, Detail: r.Detail, Message: "Task " + cutRunes(t.ClientKey, 100) + ": " + r.Message}
+		return &ledger.Refusal{Code: r.Code, ErrCode: r.ErrCode, Detail: r.Detail, Message: "Task " + snippet(t.ClientKey, 100) + ": " + r.Message}
 	}
 	return err
 }

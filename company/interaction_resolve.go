@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -200,7 +201,7 @@ func acceptTasks(c *ledger.Context, i Issue, in Interaction, body interactionPay
 			skipped = append(skipped, t.ClientKey)
 			continue
 		}
-		parent := orText(t.Parent, orText(body.DefaultParent, i.ID))
+		parent := cmp.Or(t.Parent, cmp.Or(body.DefaultParent, i.ID))
 		if t.ParentClientKey != "" {
 			above, ok := made[t.ParentClientKey]
 			if !ok {

@@ -2,9 +2,9 @@ package company
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -340,20 +340,13 @@ func (i Issue) enter(to IssueStatus, now Time) Issue {
 }
 
 // Mode returns the work mode, "standard" unless another was set.
-func (i Issue) Mode() string { return orText(i.WorkMode, "standard") }
+func (i Issue) Mode() string { return cmp.Or(i.WorkMode, "standard") }
 
 // Origin returns what made the issue, "manual" unless another was set.
-func (i Issue) Origin() string { return orText(i.OriginKind, "manual") }
+func (i Issue) Origin() string { return cmp.Or(i.OriginKind, "manual") }
 
 // Fingerprint returns the origin's fingerprint, "default" unless another was set.
-func (i Issue) Fingerprint() string { return orText(i.OriginFingerprint, "default") }
-
-func orText(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
+func (i Issue) Fingerprint() string { return cmp.Or(i.OriginFingerprint, "default") }
 
 // Diff returns what differs between i and next as a JSON object of
 // {"field":{"from":…,"to":…}} in the contract's names, "{}" when nothing does.
@@ -426,11 +419,4 @@ func rawOrNull(b json.RawMessage) []byte {
 		return []byte("null")
 	}
 	return b
-}
-
-// sortedSet returns ids sorted and without repetitions or empty strings.
-func sortedSet(ids []string) []string {
-	out := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return strings.TrimSpace(id) == "" })
-	slices.Sort(out)
-	return slices.Compact(out)
 }

@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -212,7 +213,7 @@ func (i Issue) begin(c *ledger.Context, status IssueStatus) (Issue, error) {
 	i = i.enter(status, TimeOf(c.Now))
 	i.StatusVersion, i.BlockedAt, i.UnblockDescriptor = 0, 0, descriptor
 	if isAgent(c) {
-		i.CreatedAgent, i.OriginRun = c.Cmd.Actor.ID, orText(i.OriginRun, c.Cmd.Run)
+		i.CreatedAgent, i.OriginRun = c.Cmd.Actor.ID, cmp.Or(i.OriginRun, c.Cmd.Run)
 	} else if isBoard(c) {
 		i.CreatedUser, i.ResponsibleUser = c.Cmd.Actor.ID, c.Cmd.Actor.ID
 	}
@@ -238,13 +239,13 @@ func inherit(tx *ledger.Tx, i Issue) (Issue, error) {
 		if !ok {
 			return i, ledger.Refuse(ledger.NotFound, nil, "Parent issue not found")
 		}
-		i.Project = orText(i.Project, parent.Project)
+		i.Project = cmp.Or(i.Project, parent.Project)
 		if i.Project == parent.Project {
-			i.Workspace = orText(i.Workspace, parent.Workspace)
+			i.Workspace = cmp.Or(i.Workspace, parent.Workspace)
 		}
-		i.Goal = orText(i.Goal, parent.Goal)
+		i.Goal = cmp.Or(i.Goal, parent.Goal)
 		i.Depth = max(i.Depth, parent.Depth+1)
-		i.BillingCode = orText(i.BillingCode, parent.BillingCode)
+		i.BillingCode = cmp.Or(i.BillingCode, parent.BillingCode)
 		i.Allowance = parent.Allowance
 	}
 	if i.Project != "" {
@@ -252,7 +253,7 @@ func inherit(tx *ledger.Tx, i Issue) (Issue, error) {
 		if !ok {
 			return i, ledger.Refuse(ledger.NotFound, nil, "Project not found")
 		}
-		i.Goal, i.Workspace = orText(i.Goal, goal), orText(i.Workspace, workspace)
+		i.Goal, i.Workspace = cmp.Or(i.Goal, goal), cmp.Or(i.Workspace, workspace)
 	}
 	if i.Goal == "" {
 		i.Goal = defaultGoal(tx, i.Company)

@@ -1,7 +1,6 @@
 package company
 
 import (
-	"encoding/json"
 	"strconv"
 )
 
@@ -79,21 +78,5 @@ func (t Time) appendJSON(b []byte) []byte {
 	}
 	b = append(b, '"')
 	b = t.Std().AppendFormat(b, isoMillis)
-	return append(b, '"')
-}
-
-// AppendJSONString appends s as a JSON string.
-func AppendJSONString(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			q, err := json.Marshal(s)
-			if err != nil {
-				panic("company: a string does not encode: " + err.Error()) // strings always encode
-			}
-			return append(b, q...)
-		}
-	}
-	b = append(b, '"')
-	b = append(b, s...)
 	return append(b, '"')
 }

@@ -1,8 +1,6 @@
 package company
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strconv"
 
 	"github.com/selvage-mesh/selvage/ledger"
@@ -104,12 +102,6 @@ func mayWork(c *ledger.Context, agent, project string) error {
 func projectDefaults(tx *ledger.Tx, company, id string) (goal, workspace string, ok bool) {
 	p, ok := projects.Get(tx, company, id)
 	return p.Goal, p.Workspace, ok
-}
-
-// textKey makes a part of a key of free text.
-func textKey(text string) string {
-	h := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(h[:16])
 }
 
 // wakeForUpdate wakes whom a change of an issue concerns: its new assignee, the

@@ -141,7 +141,7 @@ func recount(tx *ledger.Tx, old, next Issue) {
 	if was == is {
 		return
 	}
-	company := orText(next.Company, old.Company)
+	company := cmp.Or(next.Company, old.Company)
 	row := make([]byte, 8*len(IssueStatuses))
 	if v, ok := tx.Get(issueCountKey(company)); ok {
 		copy(row, v)
@@ -219,19 +219,6 @@ func dropIssue(tx *ledger.Tx, i Issue) {
 	reindexAll(tx, issuesByBlocker, i.Company, i.BlockedBy, nil, i.ID)
 	tx.Delete(extrasKey(i.Company, i.ID))
 	issues.Delete(tx, i.Company, i.ID)
-}
-
-// reindex moves id between values of x, where "" is not indexed.
-func reindex(tx *ledger.Tx, x ledger.Index, company, from, to, id string) {
-	if from == to {
-		return
-	}
-	if from != "" {
-		x.Remove(tx, company, from, id)
-	}
-	if to != "" {
-		x.Add(tx, company, to, id)
-	}
 }
 
 func reindexAll(tx *ledger.Tx, x ledger.Index, company string, from, to []string, id string) {

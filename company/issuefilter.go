@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/ledger"
@@ -26,7 +27,7 @@ type IssueFilters struct {
 }
 
 // Viewer is whose view of the issues the list is, "" for nobody's.
-func (f IssueFilters) Viewer() string { return orText(f.UnreadBy, orText(f.Touched, f.InInboxOf)) }
+func (f IssueFilters) Viewer() string { return cmp.Or(f.UnreadBy, cmp.Or(f.Touched, f.InInboxOf)) }
 
 func (f *IssueFilters) any() bool {
 	return f.Touched != "" || f.InInboxOf != "" || f.UnreadBy != "" || f.Below != "" || f.Agent != "" || f.Space != "" || f.Workspace != "" ||
@@ -78,7 +79,7 @@ func (f *IssueFilters) take(tx *ledger.Tx, i Issue) bool {
 	switch {
 	case f.Space != "" && i.ExecutionWorkspace != f.Space, f.Workspace != "" && i.Workspace != f.Workspace,
 		f.Origin != "" && i.Origin() != f.Origin, f.OriginText != "" && !strings.HasPrefix(i.Origin(), f.OriginText),
-		f.OriginID != "" && i.OriginID != f.OriginID, f.WorkMode != "" && orText(i.WorkMode, "standard") != f.WorkMode,
+		f.OriginID != "" && i.OriginID != f.OriginID, f.WorkMode != "" && cmp.Or(i.WorkMode, "standard") != f.WorkMode,
 		f.NoRoutines && i.OriginKind == OriginRoutine,
 		f.Agent != "" && i.CreatedAgent != f.Agent && i.Assignee != f.Agent && !spoke(tx, i, agentVoice(f.Agent)),
 		f.toucher() != "" && !f.touched(tx, i),
@@ -90,7 +91,7 @@ func (f *IssueFilters) take(tx *ledger.Tx, i Issue) bool {
 }
 
 // toucher is the user whose issues are asked for, "" for nobody.
-func (f *IssueFilters) toucher() string { return orText(f.UnreadBy, f.Touched) }
+func (f *IssueFilters) toucher() string { return cmp.Or(f.UnreadBy, f.Touched) }
 
 func (f *IssueFilters) touched(tx *ledger.Tx, i Issue) bool {
 	user := f.toucher()

@@ -80,3 +80,19 @@ func room[T any](rows iter.Seq2[string, T], most int, what string) error {
 	}
 	return nil
 }
+
+// AppendJSONString appends s as a JSON string.
+func AppendJSONString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			q, err := json.Marshal(s)
+			if err != nil {
+				panic("company: a string does not encode: " + err.Error()) // strings always encode
+			}
+			return append(b, q...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}

@@ -105,18 +105,6 @@ func KeysOf(tx *ledger.Tx, company, agent string) []AgentKey {
 	return out
 }
 
-func isHash(s string) bool {
-	if len(s) != 64 {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
-
 func createKey(c *ledger.Context, p CreateKey) (any, error) {
 	a, ok := agents.Get(c.Tx, c.Cmd.Company, p.Agent)
 	switch {

@@ -192,16 +192,6 @@ func (p Project) with(s SaveProject) (Project, error) {
 	return p, nil
 }
 
-// unique returns list without what it has twice, in its order.
-func unique(list []string) (out []string) {
-	for _, s := range list {
-		if !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
 func (p Project) check(tx *ledger.Tx) error {
 	switch {
 	case strings.TrimSpace(p.Name) == "":
@@ -296,11 +286,11 @@ func createProject(c *ledger.Context, s SaveProject) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		workspace = orText(workspace, w.ID)
+		workspace = cmp.Or(workspace, w.ID)
 	}
 	c.Record(ledger.Change{Action: "project.created", EntityType: "project", EntityID: p.ID,
 		Details: jsonObject{}.null("icon", string(p.Icon)).str("name", p.Name).list("envKeys", envKeys(p.Env)).
-			null("description", cutRunes(string(p.Description), 500)).null("workspaceId", workspace).close()})
+			null("description", snippet(string(p.Description), 500)).null("workspaceId", workspace).close()})
 	return ProjectRef{p.ID}, nil
 }
 

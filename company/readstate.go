@@ -1,6 +1,10 @@
 package company
 
-import "github.com/selvage-mesh/selvage/ledger"
+import (
+	"cmp"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
 
 // A ReadState says when a user last read an issue.
 type ReadState struct {
@@ -64,7 +68,7 @@ func marked(c *ledger.Context, p MarkIssue) (Issue, string, error) {
 	if !ok {
 		return i, "", errNoIssue()
 	}
-	user := orText(p.User, c.Cmd.Actor.ID)
+	user := cmp.Or(p.User, c.Cmd.Actor.ID)
 	if c.Cmd.Actor.Type == "agent" {
 		user = i.ResponsibleUser
 	}

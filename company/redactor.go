@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -199,7 +200,7 @@ func (r *Redactor) value(v any) any {
 			v[i] = r.value(v[i])
 		}
 	case map[string]any:
-		for _, k := range sortedKeys(v) {
+		for _, k := range slices.Sorted(maps.Keys(v)) {
 			clean := r.value(v[k])
 			delete(v, k)
 			v[r.Clean(k)] = clean

@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -481,7 +482,7 @@ func (r Reservation) fresh(tx *ledger.Tx, calls []Metered, now Time) ([]Metered,
 				e.Run = ""
 			}
 		}
-		e.BillingType = orText(e.BillingType, "metered_api")
+		e.BillingType = cmp.Or(e.BillingType, "metered_api")
 		e.Reservation = NullText(r.ID)
 		if !projectExists(tx, r.Company, string(e.Project)) {
 			e.Project = ""

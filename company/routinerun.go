@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -194,7 +195,7 @@ func tickRoutine(c *ledger.Context, p TickRoutine) (any, error) {
 		t.Enabled = false
 	}
 	if p.Problem != "" {
-		t.LastResult = NullText(cutRunes(p.Problem, 200))
+		t.LastResult = NullText(snippet(p.Problem, 200))
 	}
 	t = storeTrigger(c.Tx, before, t, r.Status)
 	id := derivedID("routine-tick", t.ID, ledger.Order(uint64(p.Due)))
@@ -315,8 +316,8 @@ func dispatch(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine) (R
 	run.Payload = payload
 	now := r.present(c.Tx)
 	want := CreateIssue{ID: derivedID("routine-issue", run.ID), Title: snippet(fill(r.Title, values, run.TriggeredAt), MaxTitle),
-		Description: fill(string(r.Description), values, run.TriggeredAt), Priority: r.Priority, Assignee: orText(p.Assignee, string(r.Assignee)),
-		Project: orText(p.Project, string(now.Project)), Workspace: p.Workspace, Goal: string(now.Goal), Parent: string(now.Parent), Labels: now.Labels,
+		Description: fill(string(r.Description), values, run.TriggeredAt), Priority: r.Priority, Assignee: cmp.Or(p.Assignee, string(r.Assignee)),
+		Project: cmp.Or(p.Project, string(now.Project)), Workspace: p.Workspace, Goal: string(now.Goal), Parent: string(now.Parent), Labels: now.Labels,
 		BillingCode: string(r.BillingCode), OriginKind: OriginRoutine, OriginID: r.ID, OriginRun: run.ID, ExecutionWorkspace: p.ExecutionWorkspace,
 		WorkspacePref: p.WorkspacePref, WorkspaceSettings: p.WorkspaceSettings, Status: IssueTodo, AllowDuplicate: true}
 	if want.Assignee == "" {

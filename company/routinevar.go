@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -30,14 +31,14 @@ const MaxVariableValue = 16_000
 // texts name and nobody declared: required texts.
 func checkVariables(list []RoutineVariable, texts ...string) ([]RoutineVariable, error) {
 	bad := func(v RoutineVariable, what string) ([]RoutineVariable, error) {
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "Variable %q %s", cutRunes(v.Name, 100), what)
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "Variable %q %s", snippet(v.Name, 100), what)
 	}
 	out := make([]RoutineVariable, 0, len(list))
 	known := func(name string) bool {
 		return slices.ContainsFunc(out, func(v RoutineVariable) bool { return v.Name == name })
 	}
 	for _, v := range list {
-		v.Type = orText(v.Type, "text")
+		v.Type = cmp.Or(v.Type, "text")
 		switch {
 		case !variableName.MatchString(v.Name):
 			return bad(v, "has a name that is none")
@@ -166,5 +167,3 @@ func scalars(raw json.RawMessage) map[string]json.RawMessage {
 	}
 	return out
 }
-
-func uintText(n uint64) string { return strconv.FormatUint(n, 10) }

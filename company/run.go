@@ -1,12 +1,9 @@
 package company
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/ledger"
@@ -44,30 +41,6 @@ const (
 	PhaseSleep      Phase = "sleep"       // the adapter is done, its children are gone
 	PhaseReport     Phase = "report"      // the outcome is recorded
 )
-
-// NullText is a string whose empty value is null in JSON.
-type NullText string
-
-// MarshalJSON writes null for the empty string.
-func (s NullText) MarshalJSON() ([]byte, error) {
-	if s == "" {
-		return []byte("null"), nil
-	}
-	return json.Marshal(string(s))
-}
-
-// UnmarshalJSON reads a string or null.
-func (s *NullText) UnmarshalJSON(b []byte) error {
-	var p *string
-	if err := json.Unmarshal(b, &p); err != nil {
-		return err
-	}
-	*s = ""
-	if p != nil {
-		*s = NullText(*p)
-	}
-	return nil
-}
 
 // A Run is one heartbeat of one agent: why it was woken, where it runs, and
 // what became of it. The JSON keys are those of the recorded contract, in its
@@ -189,13 +162,6 @@ func (r Run) Clone() Run {
 	r.Context.ForceFreshSession = copied(r.Context.ForceFreshSession)
 	r.Place, r.Freshness, r.Watch = copied(r.Place), slices.Clone(r.Freshness), copied(r.Watch)
 	return r
-}
-
-func copied[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	return new(*p)
 }
 
 // A PhaseMark says when a run reached a phase.
@@ -387,21 +353,6 @@ func (r Run) ref() string { return ledger.Order(r.Queue) + "." + r.ID }
 func runAlive(tx *ledger.Tx, company, run, agent string) bool {
 	r := runs.Look(tx, company, run)
 	return r != nil && r.Agent == agent && r.Status == RunRunning
-}
-
-// derivedID returns a UUID (version 8) that follows from parts, for rows that a
-// rule creates without being told an ID.
-func derivedID(parts ...string) string {
-	h := sha256.New()
-	h.Write([]byte("selvage/id/v1"))
-	for _, p := range parts {
-		h.Write([]byte(strconv.Itoa(len(p)) + ":" + p))
-	}
-	b := h.Sum(nil)[:16]
-	b[6] = b[6]&0x0f | 0x80
-	b[8] = b[8]&0x3f | 0x80
-	s := hex.EncodeToString(b)
-	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
 // SuccessorOf returns the run that was queued because r ended as it did, or "".

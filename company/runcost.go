@@ -1,6 +1,10 @@
 package company
 
-import "github.com/selvage-mesh/selvage/ledger"
+import (
+	"cmp"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
 
 // A RunCost is what a run cost besides the model gateway, as its adapter tells:
 // of agents that call their vendors with keys of their own. It is booked once for
@@ -50,7 +54,7 @@ func bookRunCost(c *ledger.Context, r Run, told *RunCost) error {
 	}
 	bounded := func(n int64) int64 { return min(max(n, 0), MaxEventTokens) }
 	e := CostEvent{ID: runCostEvent(r.ID), Company: r.Company, Agent: r.Agent, Run: NullText(r.ID),
-		Provider: orText(told.Provider, "unknown"), Model: orText(told.Model, "unknown"), BillingType: told.BillingType, CostStatus: "reported",
+		Provider: cmp.Or(told.Provider, "unknown"), Model: cmp.Or(told.Model, "unknown"), BillingType: told.BillingType, CostStatus: "reported",
 		InputTokens: bounded(told.Usage.InputTokens), OutputTokens: bounded(told.Usage.OutputTokens), CachedInputTokens: bounded(told.Usage.CachedInputTokens),
 		Cost: min(max(told.Cost, 0), Cents(MaxEventCents)), OccurredAt: TimeOf(c.Now), CreatedAt: TimeOf(c.Now)}
 	if !told.Priced {

@@ -230,16 +230,6 @@ const (
 	maxLiveChangeBytes = 8 << 10
 )
 
-func recordLive(c *ledger.Context, ch ledger.Change) {
-	n := len(ch.Details)
-	for _, other := range c.Changes() {
-		n += len(other.Details)
-	}
-	if n <= maxLiveChangeBytes && len(c.Changes()) < maxLiveChanges {
-		c.Record(ch)
-	}
-}
-
 // recordStatus tells the feed that r changed its status.
 func recordStatus(c *ledger.Context, r Run) {
 	o := jsonObject{}.str("runId", r.ID).str("agentId", r.Agent)

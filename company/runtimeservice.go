@@ -245,7 +245,7 @@ func reportService(c *ledger.Context, p ReportService) (any, error) {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed report of a service")
 	}
 	now := TimeOf(c.Now)
-	s.Status, s.Health, s.URL, s.Error, s.Restarts, s.UpdatedAt = p.Status, p.Health, NullText(p.URL), NullText(cutRunes(p.Error, maxCleanupReason)), p.Restarts, now
+	s.Status, s.Health, s.URL, s.Error, s.Restarts, s.UpdatedAt = p.Status, p.Health, NullText(p.URL), NullText(snippet(p.Error, maxCleanupReason)), p.Restarts, now
 	s.Port, s.ProviderRef = nil, ""
 	if p.Port > 0 {
 		s.Port = new(p.Port)

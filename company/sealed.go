@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -164,7 +165,7 @@ func (s *sealing) value(v any, path string) (any, error) {
 		if _, ok := v[sealedKey]; ok {
 			return nil, errSealedInput(path)
 		}
-		for _, k := range sortedKeys(v) {
+		for _, k := range slices.Sorted(maps.Keys(v)) {
 			at, e := path+"."+k, error(nil)
 			env, isMap := v[k].(map[string]any)
 			switch {
@@ -191,7 +192,7 @@ func (s *sealing) value(v any, path string) (any, error) {
 }
 
 func (s *sealing) env(env map[string]any, path string) (map[string]any, error) {
-	for _, k := range sortedKeys(env) {
+	for _, k := range slices.Sorted(maps.Keys(env)) {
 		at := path + "." + k
 		switch v := env[k].(type) {
 		case string:
@@ -229,7 +230,7 @@ func (s *sealing) secret(v any, path string) (any, error) {
 		if isReference(v) {
 			return v, nil
 		}
-		for _, k := range sortedKeys(v) {
+		for _, k := range slices.Sorted(maps.Keys(v)) {
 			var err error
 			if v[k], err = s.secret(v[k], path+"."+k); err != nil {
 				return nil, err
@@ -273,15 +274,6 @@ func isReference(m map[string]any) bool {
 	return m["type"] == "secret_ref" || m["type"] == "user_secret_ref"
 }
 
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
 // OpenConfig returns a configuration with all sealed values in the clear, for
 // the node that carries out a run. root is the path under which it was sealed:
 // "adapterConfig", "runtimeConfig", "metadata", or "env" for that of a project or routine.
@@ -307,7 +299,7 @@ func mapSealed(v any, path string, f func(path, sealed string) (any, error)) (an
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		for _, k := range sortedKeys(v) {
+		for _, k := range slices.Sorted(maps.Keys(v)) {
 			next, err := mapSealed(v[k], path+"."+k, f)
 			if err != nil {
 				return nil, err

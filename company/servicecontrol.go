@@ -114,7 +114,7 @@ func (s servicePlace) company() string {
 // operation is the one that notes what was asked for.
 func (s servicePlace) operation(c *ledger.Context, p ControlServices, phase OperationPhase, command string) WorkspaceOperation {
 	now := TimeOf(c.Now)
-	o := WorkspaceOperation{ID: p.Operation, Company: s.company(), Phase: phase, Command: NullText(cutRunes(command, MaxCommandLine)), Run: NullText(c.Cmd.Run), Status: OperationRunning,
+	o := WorkspaceOperation{ID: p.Operation, Company: s.company(), Phase: phase, Command: NullText(snippet(command, MaxCommandLine)), Run: NullText(c.Cmd.Run), Status: OperationRunning,
 		StartedAt: now, CreatedAt: now, UpdatedAt: now, Node: NullText(s.node), Place: s.id(), Job: p.Command}
 	details := jsonObject{}.str("action", p.Action).null("workspaceCommandId", p.Command)
 	if s.exec != nil {
@@ -141,7 +141,7 @@ func asked(c *ledger.Context, p ControlServices, kind string) (s servicePlace, c
 
 func controlServices(c *ledger.Context, p ControlServices) (any, error) {
 	if !slices.Contains([]string{"start", "stop", "restart"}, p.Action) {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "Unknown action: %s", cutRunes(p.Action, 64))
+		return nil, ledger.Refuse(ledger.Invalid, nil, "Unknown action: %s", snippet(p.Action, 64))
 	}
 	s, chosen, err := asked(c, p, "service")
 	if err != nil {

@@ -2,6 +2,7 @@ package company
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/selvage-mesh/selvage/ledger"
@@ -92,9 +93,6 @@ func SidebarOf(tx *ledger.Tx, company, user string) SidebarOrder {
 	return o
 }
 
-// hashed makes any user's ID fit to be a key.
-func hashed(user string) string { return derivedID("user", user) }
-
 func patchSettings(c *ledger.Context, p PatchSettings) (any, error) {
 	if !slices.Contains(SettingsSections, p.Section) {
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Settings not found")
@@ -112,7 +110,7 @@ func patchSettings(c *ledger.Context, p PatchSettings) (any, error) {
 	v, _ := parseJSON(values)
 	m, _ := v.(map[string]any)
 	c.Record(ledger.Change{Action: "instance.settings." + p.Section + "_updated", EntityType: "instance_settings", EntityID: p.Section,
-		Details: jsonObject{}.list("changedKeys", sortedKeys(m)).close()})
+		Details: jsonObject{}.list("changedKeys", slices.Sorted(maps.Keys(m))).close()})
 	return nil, nil
 }
 

@@ -1,6 +1,7 @@
 package company
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -53,7 +54,7 @@ func AuditSkill(files map[string]string) (verdict string, findings []SkillFindin
 	} else if !strings.HasPrefix(files[SkillFile], "---\n") {
 		add("no_front_matter", "warning", SkillFile+" does not begin with its name and description", SkillFile)
 	}
-	for _, path := range sortedKeys(anyMap(files)) {
+	for _, path := range slices.Sorted(maps.Keys(files)) {
 		if KindOfSkillFile(path) == "script" {
 			add("script", "warning", "A script, which agents may run", path)
 		}

@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -331,7 +332,7 @@ func startSkillTest(c *ledger.Context, p StartSkillTest) (any, error) {
 		}
 		p.Content = in.Content
 	}
-	version, number := orText(p.Version, s.Version), uint64(0)
+	version, number := cmp.Or(p.Version, s.Version), uint64(0)
 	for _, v := range SkillVersionsOf(c.Tx, s) {
 		if v.ID == version {
 			number = v.Number

@@ -1,8 +1,10 @@
 package company
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,20 +160,12 @@ func HashOfSkill(tx *ledger.Tx, s Skill) string {
 // HashOfFiles is likewise that of files by their paths.
 func HashOfFiles(files map[string]string) string {
 	h := sha256.New()
-	for _, path := range sortedKeys(anyMap(files)) {
+	for _, path := range slices.Sorted(maps.Keys(files)) {
 		for _, part := range []string{path, files[path]} {
 			h.Write([]byte(strconv.Itoa(len(part)) + ":" + part))
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
-}
-
-func anyMap(files map[string]string) map[string]any {
-	out := map[string]any{}
-	for k := range files {
-		out[k] = nil
-	}
-	return out
 }
 
 // keepVersion notes the files of s as version s.Version.
@@ -258,7 +252,7 @@ func setFiles(c *ledger.Context, s Skill, files map[string]string, version strin
 		}
 	}
 	s.Files = nil
-	for _, path := range sortedKeys(anyMap(files)) {
+	for _, path := range slices.Sorted(maps.Keys(files)) {
 		var err error
 		if s, err = putSkillFile(c.Tx, s, path, files[path], version); err != nil {
 			return s, err
@@ -356,7 +350,7 @@ func renameSkill(c *ledger.Context, p RenameSkill) (any, error) {
 		return nil, err
 	}
 	was := s.Key()
-	s.Name, s.Slug, s.UpdatedAt = p.Name, orText(p.Slug, s.Slug), TimeOf(c.Now)
+	s.Name, s.Slug, s.UpdatedAt = p.Name, cmp.Or(p.Slug, s.Slug), TimeOf(c.Now)
 	if err := s.check(c.Tx); err != nil {
 		return nil, err
 	}

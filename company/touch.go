@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -56,7 +57,7 @@ func hands(how, who, id string) string {
 // keepHands keeps who made and who has an issue; old is zero for a new one, next
 // for one that goes.
 func keepHands(tx *ledger.Tx, old, next Issue) {
-	of, id := orText(next.Company, old.Company), orText(next.ID, old.ID)
+	of, id := cmp.Or(next.Company, old.Company), cmp.Or(next.ID, old.ID)
 	reindex(tx, issuesTouched, of, hands("made", "user", old.CreatedUser), hands("made", "user", next.CreatedUser), id)
 	reindex(tx, issuesTouched, of, hands("made", "agent", old.CreatedAgent), hands("made", "agent", next.CreatedAgent), id)
 	reindex(tx, issuesTouched, of, hands("has", "user", old.AssigneeUser), hands("has", "user", next.AssigneeUser), id)

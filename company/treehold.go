@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -287,7 +288,7 @@ func holdTree(c *ledger.Context, p HoldTree) (any, error) {
 	}
 	now := TimeOf(c.Now)
 	h := TreeHold{ID: p.ID, Company: root.Company, Root: root.ID, Mode: p.Mode, Status: "active", Reason: NullText(p.Reason),
-		Release: HoldRelease{orText(p.Strategy, "manual"), NullText(p.Note)}, Metadata: metadata, CreatedAt: now, UpdatedAt: now, Height: c.Height}
+		Release: HoldRelease{cmp.Or(p.Strategy, "manual"), NullText(p.Note)}, Metadata: metadata, CreatedAt: now, UpdatedAt: now, Height: c.Height}
 	_, h.CreatedUser = actedBy(c)
 	plan := PlanTree(c.Tx, root, p.Mode)
 	if plan.Members > MaxTreeMoves {

@@ -274,7 +274,7 @@ func finishOperation(c *ledger.Context, p FinishOperation) (any, error) {
 	case len(p.LogSHA256) != 0 && len(p.LogSHA256) != 2*sha256.Size:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed digest of a log")
 	}
-	o.Stdout, o.Stderr = NullText(cutRunes(p.Stdout, MaxExcerpt)), NullText(cutRunes(p.Stderr, MaxExcerpt))
+	o.Stdout, o.Stderr = NullText(snippet(p.Stdout, MaxExcerpt)), NullText(snippet(p.Stderr, MaxExcerpt))
 	o.ExitCode, o.LogBytes, o.LogSHA256 = p.ExitCode, new(p.LogBytes), NullText(p.LogSHA256)
 	endOperation(c, o, p.Error)
 	recordOperation(c, o.ended(p.Error), "workspace_operation.finished")
@@ -284,7 +284,7 @@ func finishOperation(c *ledger.Context, p FinishOperation) (any, error) {
 func (o WorkspaceOperation) ended(failed string) WorkspaceOperation {
 	o.Status = OperationSucceeded
 	if failed != "" {
-		o.Status, o.Error = OperationFailed, NullText(cutRunes(failed, maxCleanupReason))
+		o.Status, o.Error = OperationFailed, NullText(snippet(failed, maxCleanupReason))
 	}
 	return o
 }
