@@ -83,7 +83,10 @@ type Permissions struct {
 // agentsByKey lists agents under their urlKey, agentsByManager under whom they
 // report to ("root" when nobody), agentsByStatus under their status.
 var (
-	agents          = ledger.NewTable[Agent]("agent")
+	agents = owned(ledger.NewTable[Agent]("agent").
+		Indexed(agentsByKey, func(a *Agent) string { return a.URLKey() }).
+		Indexed(agentsByManager, func(a *Agent) string { return managerValue(*a) }).
+		Indexed(agentsByStatus, func(a *Agent) string { return string(a.Status) }))
 	agentsByKey     = ledger.NewIndex("agent-urlkey")
 	agentsByManager = ledger.NewIndex("agent-manager")
 	agentsByStatus  = ledger.NewIndex("agent-status")
@@ -425,26 +428,6 @@ func (a Agent) checkManager(tx *ledger.Tx) error {
 
 func errOrgCycle() error {
 	return ledger.Refuse(ledger.Unprocessable, nil, "Reporting relationship would create cycle")
-}
-
-// storeAgent writes a row and moves its index entries; old is the row before,
-// zero for a new one.
-func storeAgent(tx *ledger.Tx, old, next Agent) {
-	from, to := "", managerValue(next)
-	fromKey := ""
-	if old.ID != "" {
-		from, fromKey = managerValue(old), old.URLKey()
-	}
-	reindex(tx, agentsByManager, next.Company, from, to, next.ID)
-	reindex(tx, agentsByKey, next.Company, fromKey, next.URLKey(), next.ID)
-	putAgent(tx, next)
-}
-
-// putAgent writes a row whose name and manager are as they were.
-func putAgent(tx *ledger.Tx, a Agent) {
-	old, _ := agents.Get(tx, a.Company, a.ID)
-	reindex(tx, agentsByStatus, a.Company, string(old.Status), string(a.Status), a.ID)
-	agents.Put(tx, a.Company, a.ID, a)
 }
 
 func managerValue(a Agent) string {

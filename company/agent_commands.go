@@ -71,8 +71,7 @@ func makeAgent(c *ledger.Context, row Company, p SaveAgent, status AgentStatus) 
 	if a.Name, err = freeName(c.Tx, a); err != nil {
 		return a, err
 	}
-	own(c.Tx, row.ID, a.ID)
-	storeAgent(c.Tx, Agent{}, a)
+	agents.Put(c.Tx, a.Company, a.ID, a)
 	if status == AgentPendingApproval {
 		return a, nil // the hire says so
 	}
@@ -142,7 +141,7 @@ func changeAgent(c *ledger.Context, old Agent, p SaveAgent, from revisionOrigin)
 		return nil, ledger.Refuse(ledger.Conflict, nil, "Agent shortname '%s' is already in use in this company", a.URLKey())
 	}
 	before := configOf(c.Tx, old, a.UpdatedAt)
-	storeAgent(c.Tx, old, a)
+	agents.Put(c.Tx, a.Company, a.ID, a)
 	if p.Budget != nil {
 		if _, err := setPolicy(c, SetBudget{Type: ScopeAgent, Scope: a.ID, Amount: *p.Budget}); err != nil {
 			return nil, err
@@ -179,7 +178,7 @@ func grantAgent(c *ledger.Context, p GrantAgent) (any, error) {
 		return nil, errNoAgent()
 	}
 	a.Permissions, a.UpdatedAt = a.Permissions.with(p.Grant), TimeOf(c.Now)
-	putAgent(c.Tx, a)
+	agents.Put(c.Tx, a.Company, a.ID, a)
 	c.Record(ledger.Change{Action: "agent.permissions_updated", EntityType: "agent", EntityID: a.ID,
 		Details: jsonObject{}.str("trustPreset", "standard").bool("canAssignTasks", a.MayAssign()).
 			bool("canCreateAgents", a.Permissions.CreateAgents).bool("canCreateSkills", a.Permissions.CreateSkills).close()})
@@ -202,7 +201,7 @@ func pauseAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	cancelRunsOfAgent(c, a.Company, a.ID, DeniedAgent, "Cancelled: the agent was paused")
 	a, _ = agents.Get(c.Tx, a.Company, a.ID) // cancelling settled its state
 	a, _ = a.Pause("manual", TimeOf(c.Now))
-	putAgent(c.Tx, a)
+	agents.Put(c.Tx, a.Company, a.ID, a)
 	c.Record(ledger.Change{Action: "agent.paused", EntityType: "agent", EntityID: a.ID})
 	return AgentRef{a.ID}, nil
 }
@@ -220,7 +219,7 @@ func resumeAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	if policy, over := b.Exceeded(); over {
 		return nil, refuseBudget(b, policy)
 	}
-	putAgent(c.Tx, a)
+	agents.Put(c.Tx, a.Company, a.ID, a)
 	c.Record(ledger.Change{Action: "agent.resumed", EntityType: "agent", EntityID: a.ID})
 	return AgentRef{a.ID}, nil
 }

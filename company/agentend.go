@@ -25,7 +25,7 @@ func endAgent(c *ledger.Context, a Agent, why string) {
 	releaseBoardLocks(c, a.Company, a.ID)
 	a, _ = agents.Get(c.Tx, a.Company, a.ID)
 	a = a.Terminate(TimeOf(c.Now))
-	putAgent(c.Tx, a)
+	agents.Put(c.Tx, a.Company, a.ID, a)
 	revokeKeysOf(c, a)
 	c.Record(ledger.Change{Action: "agent.terminated", EntityType: "agent", EntityID: a.ID})
 }
@@ -50,7 +50,7 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 		}
 		next := report
 		next.ReportsTo, next.UpdatedAt = a.ReportsTo, now
-		storeAgent(c.Tx, report, next)
+		agents.Put(c.Tx, next.Company, next.ID, next)
 	}
 	n = 0
 	for i := range issuesIn(c.Tx, company, issuesOf(c.Tx, company, a.ID)) {
@@ -80,11 +80,7 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	agentClocks.Delete(c.Tx, company, a.ID)
 	wantedSkills.Delete(c.Tx, company, a.ID)
 	budgets.Delete(c.Tx, company, scopeKey(ScopeAgent, a.ID))
-	agentsByManager.Remove(c.Tx, company, managerValue(a), a.ID)
-	agentsByStatus.Remove(c.Tx, company, string(a.Status), a.ID)
-	agentsByKey.Remove(c.Tx, company, a.URLKey(), a.ID)
 	agents.Delete(c.Tx, company, a.ID)
-	disown(c.Tx, a.ID)
 	c.Record(ledger.Change{Action: "agent.deleted", EntityType: "agent", EntityID: a.ID, Details: jsonObject{}.str("name", a.Name).close()})
 	return nil, nil
 }

@@ -115,7 +115,7 @@ type approvalDraft struct {
 // hireApprovals finds what decides about a pending agent. Comments are keyed
 // "<approval>.<order of height>.<comment>".
 var (
-	approvals        = ledger.NewTable[Approval]("approval")
+	approvals        = ledger.NewTable[Approval]("approval").IndexedAs(approvalsByState, func(a *Approval, _ string) (value, entry string) { return a.state(), a.ref() })
 	approvalDrafts   = ledger.NewTable[approvalDraft]("approval-draft")
 	approvalComments = ledger.NewTable[ApprovalComment]("approval-comment")
 	approvalsByState = ledger.NewIndex("approval-status-type")
@@ -160,9 +160,6 @@ func idOfRef(ref string) string { return ref[min(len(ledger.Order(0))+1, len(ref
 func putApproval(tx *ledger.Tx, old, next Approval) {
 	if old.ID == "" {
 		tx.Set(approvalCompanyKey(next.ID), []byte(next.Company))
-		approvalsByState.Add(tx, next.Company, next.state(), next.ref())
-	} else {
-		approvalsByState.Move(tx, next.Company, old.state(), next.state(), next.ref())
 	}
 	if !next.Status.Open() {
 		approvalDrafts.Delete(tx, next.Company, next.ID)

@@ -48,9 +48,9 @@ type Attachment struct {
 //	attachment-issue/<issue>/<id>
 //	attachment-sweep/<issue>                 a deleted issue whose attachments are to go
 var (
-	assets           = ledger.NewTable[Asset]("asset")
+	assets           = owned(ledger.NewTable[Asset]("asset").Indexed(assetsCreated, func(a *Asset) string { return ledger.Order(uint64(a.CreatedAt)) }))
 	assetsCreated    = ledger.NewIndex("asset-created")
-	attachments      = ledger.NewTable[Attachment]("attachment")
+	attachments      = owned(ledger.NewTable[Attachment]("attachment").Indexed(attachmentsIssue, func(a *Attachment) string { return a.Issue }))
 	attachmentsIssue = ledger.NewIndex("attachment-issue")
 )
 
@@ -233,10 +233,8 @@ func addAsset(c *ledger.Context, f NewFile, place string) (Asset, error) {
 	if c.Has(key) {
 		return a, ledger.Refuse(ledger.Conflict, nil, "An asset with this object key exists already")
 	}
-	own(c.Tx, company, a.ID)
 	c.Set(key, []byte(a.ID))
 	assets.Put(c.Tx, company, a.ID, a)
-	assetsCreated.Add(c.Tx, company, ledger.Order(uint64(now)), a.ID)
 	refBlob(c.Tx, company, a.SHA256, a.Size, f.Nodes)
 	return a, nil
 }
@@ -256,10 +254,8 @@ func safeName(name string) string {
 }
 
 func dropAsset(tx *ledger.Tx, a Asset) {
-	disown(tx, a.ID)
 	tx.Delete(objectKey(a.Company, a.ObjectKey))
 	assets.Delete(tx, a.Company, a.ID)
-	assetsCreated.Remove(tx, a.Company, ledger.Order(uint64(a.CreatedAt)), a.ID)
 	unrefBlob(tx, a.Company, a.SHA256)
 }
 
@@ -367,9 +363,7 @@ func createAttachment(c *ledger.Context, p CreateAttachment) (any, error) {
 	if p.ID == a.ID {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "an attachment and its asset have the same ID")
 	}
-	own(c.Tx, at.Company, at.ID)
 	attachments.Put(c.Tx, at.Company, at.ID, at)
-	attachmentsIssue.Add(c.Tx, at.Company, at.Issue, at.ID)
 	c.Record(ledger.Change{Action: "issue.attachment_added", EntityType: "issue", EntityID: i.ID,
 		Details: jsonObject{}.str("attachmentId", at.ID).str("originalFilename", string(a.Filename)).str("contentType", a.ContentType).int("byteSize", a.Size).close()})
 	return Attached{at, a}, nil
@@ -435,9 +429,7 @@ func dropAttachment(tx *ledger.Tx, at Attachment) {
 	if a, ok := assets.Get(tx, at.Company, at.Asset); ok {
 		dropAsset(tx, a)
 	}
-	disown(tx, at.ID)
 	attachments.Delete(tx, at.Company, at.ID)
-	attachmentsIssue.Remove(tx, at.Company, at.Issue, at.ID)
 }
 
 // dropAttachments hides the attachments of an issue that is being deleted; they

@@ -32,7 +32,6 @@ func BenchmarkApplyCosts(b *testing.B) {
 		companies.Put(c.Tx, of, of, Company{ID: of, Name: "Acme", Status: "active", IssuePrefix: "ACM"})
 		for n := range agentsOf {
 			a := Agent{ID: id(2, n), Company: of, Name: fmt.Sprint("Agent ", n), Status: AgentIdle}
-			own(c.Tx, of, a.ID)
 			agents.Put(c.Tx, of, a.ID, a)
 			runs.Put(c.Tx, of, id(3, n), Run{ID: id(3, n), Company: of, Agent: a.ID, Status: RunRunning, Source: WakeOnDemand, StartedAt: 1})
 			agentKeys.Put(c.Tx, of, id(4, n), AgentKey{ID: id(4, n), Agent: a.ID, Name: "bench"})

@@ -63,7 +63,7 @@ func breakCircuit(c *ledger.Context, r Run) {
 	row, _ := agents.Get(c.Tx, r.Company, r.Agent)
 	now := TimeOf(c.Now)
 	row.Status, row.PauseReason, row.PausedAt, row.ErrorReason, row.UpdatedAt = AgentPaused, pausedForNoProgress, now, NullText(why), now
-	putAgent(c.Tx, row)
+	agents.Put(c.Tx, row.Company, row.ID, row)
 	c.Record(ledger.Change{Action: "agent.paused_no_progress", EntityType: "agent", EntityID: r.Agent,
 		Details: jsonObject{}.str("reason", why).int("runs", limit).str("lastRunId", r.ID).null("lastError", string(r.Error)).close()})
 	if i, ok := issues.Get(c.Tx, r.Company, r.Context.IssueID); ok && r.Context.IssueID != "" && i.Assignee == r.Agent && !i.Status.Terminal() && i.Status != IssueBlocked {

@@ -356,7 +356,7 @@ type BudgetIncident struct {
 }
 
 var (
-	incidents     = ledger.NewTable[BudgetIncident]("budget-incident")
+	incidents     = ledger.NewTable[BudgetIncident]("budget-incident").Indexed(incidentsOpen, func(in *BudgetIncident) string { return in.Status })
 	incidentsOpen = ledger.NewIndex("budget-incident-status")
 )
 
@@ -491,7 +491,6 @@ func openIncident(c *ledger.Context, b ScopeBudget, p BudgetPolicy, threshold st
 		in.Approval = askForOverride(c, b, p, in)
 	}
 	incidents.Put(c.Tx, c.Cmd.Company, in.ID, in)
-	incidentsOpen.Add(c.Tx, c.Cmd.Company, in.Status, in.ID)
 	c.Record(ledger.Change{Action: "budget." + threshold + "_threshold_crossed", EntityType: "budget_incident", EntityID: in.ID,
 		Details: jsonObject{}.str("scopeId", in.Scope).str("scopeType", string(in.Type)).int("amountLimit", in.Limit.Cents()).int("amountObserved", in.Observed.Cents()).close()})
 	return in.ID
@@ -511,7 +510,6 @@ func closeIncident(c *ledger.Context, id, status string) {
 	if id == "" || !ok || in.Status != "open" {
 		return
 	}
-	incidentsOpen.Move(c.Tx, c.Cmd.Company, in.Status, status, id)
 	in.Status, in.ResolvedAt, in.UpdatedAt = status, TimeOf(c.Now), TimeOf(c.Now)
 	incidents.Put(c.Tx, c.Cmd.Company, id, in)
 	to := ApprovalCancelled // nobody decided: a window has passed, or a manager changed the limit

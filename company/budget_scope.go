@@ -89,7 +89,7 @@ func pauseScope(c *ledger.Context, t ScopeType, id string) error {
 		cancelRunsOfAgent(c, company, id, DeniedBudget, "Cancelled: the agent's budget hard-stop was reached")
 		a, _ = agents.Get(c.Tx, company, id) // cancelling settled its state
 		a.Status, a.PauseReason, a.PausedAt, a.UpdatedAt = AgentPaused, pausedForBudget, now, now
-		putAgent(c.Tx, a)
+		agents.Put(c.Tx, a.Company, a.ID, a)
 	case ScopeProject:
 		p, ok := projects.Get(c.Tx, company, id)
 		if !ok || p.PauseReason != "" {
@@ -158,7 +158,7 @@ func resumeScope(c *ledger.Context, t ScopeType, id string) error {
 		if a.Status == AgentPaused {
 			a.Status = AgentIdle
 		}
-		putAgent(c.Tx, a)
+		agents.Put(c.Tx, a.Company, a.ID, a)
 	case ScopeProject:
 		p, _ := projects.Get(c.Tx, company, id)
 		toResume(c, t, id, p.PausedAt)

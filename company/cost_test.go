@@ -13,7 +13,6 @@ import (
 
 func (d *desk) project(name string) string {
 	id := d.id()
-	own(d.tx, d.company, id)
 	projects.Put(d.tx, d.company, id, Project{ID: id, Company: d.company, Name: name, Status: "backlog"})
 	return id
 }
@@ -57,7 +56,6 @@ func TestReportCost(t *testing.T) {
 	}
 	wantRefusal(t, d.cost(as{ada, ""}, bob, 1), ledger.Forbidden, "Agent can only report its own costs")
 	wantRefusal(t, d.cost(board, uid(3), 1), ledger.NotFound, "Agent not found")
-	own(d.tx, uid(4), uid(5))
 	agents.Put(d.tx, uid(4), uid(5), Agent{ID: uid(5), Company: uid(4)})
 	wantRefusal(t, d.cost(board, uid(5), 1), ledger.Unprocessable, "Agent does not belong to company")
 	for what, e := range map[string]CostEvent{"Issue": {Issue: NullText(uid(3))}, "Project": {Project: NullText(uid(3))}, "Goal": {Goal: NullText(uid(3))}, "Heartbeat run": {Run: NullText(uid(3))}} {

@@ -50,7 +50,7 @@ type SecretRef struct {
 	Version json.RawMessage `json:"version"` // "latest" or a number
 }
 
-var namedEnvironments = ledger.NewTable[NamedEnvironment]("environment")
+var namedEnvironments = owned(ledger.NewTable[NamedEnvironment]("environment"))
 
 const (
 	// MaxEnvironments bounds those of one company: lists show all.
@@ -202,7 +202,6 @@ func saveEnvironment(c *ledger.Context, p SaveEnvironment) (any, error) {
 		}
 	}
 	e.UpdatedAt = now
-	own(c.Tx, of, e.ID)
 	c.Record(e.change(action))
 	return namedEnvironments.Put(c.Tx, of, e.ID, e), nil
 }
@@ -219,7 +218,6 @@ func deleteEnvironment(c *ledger.Context, p NameEnvironment) (any, error) {
 		return nil, errNoEnvironment()
 	}
 	namedEnvironments.Delete(c.Tx, c.Cmd.Company, e.ID)
-	disown(c.Tx, e.ID)
 	c.Record(e.change("environment.deleted"))
 	return e, nil
 }

@@ -91,7 +91,16 @@ func (w ExecutionWorkspace) Clone() ExecutionWorkspace {
 //	exec-workspace-company/<id>         its company; spans companies
 //	exec-cleanup/<node>/<id>            its company: the node is to remove the folder; spans companies
 var (
-	execWorkspaces     = ledger.NewTable[ExecutionWorkspace]("exec-workspace")
+	execWorkspaces = ledger.NewTable[ExecutionWorkspace]("exec-workspace").
+			Indexed(execWorkspaceTimes, func(w *ExecutionWorkspace) string { return ledger.Order(uint64(w.CreatedAt)) }).
+			Indexed(execWorkspaceIssue, func(w *ExecutionWorkspace) string { // the one that runs get
+			if w.ClosedAt != 0 {
+				return ""
+			}
+			return string(w.SourceIssue)
+		}).
+		Indexed(execWorkspaceOf, func(w *ExecutionWorkspace) string { return w.listed(string(w.SourceIssue)) }).
+		Indexed(execWorkspaceOf, func(w *ExecutionWorkspace) string { return w.listed(w.Project) })
 	execWorkspaceTimes = ledger.NewIndex("exec-workspace-created")
 	execWorkspaceIssue = ledger.NewIndex("exec-workspace-issue")
 	execWorkspaceOf    = ledger.NewIndex("exec-workspace-of")
@@ -274,10 +283,6 @@ func openWorkspace(c *ledger.Context, r Run) Run {
 		w = want
 		w.ID, w.Company, w.SourceIssue, w.Name = derivedID("exec-workspace", r.ID), r.Company, NullText(i.ID), i.Identifier
 		w.OpenedAt, w.CreatedAt = now, now
-		execWorkspaceTimes.Add(c.Tx, w.Company, ledger.Order(uint64(now)), w.ID)
-		execWorkspaceIssue.Add(c.Tx, w.Company, i.ID, w.ID)
-		execWorkspaceOf.Add(c.Tx, w.Company, i.ID, w.ID)
-		execWorkspaceOf.Add(c.Tx, w.Company, w.Project, w.ID)
 		c.Set(execCompanyKey(w.ID), []byte(w.Company))
 	}
 	if string(w.Node) != r.Node {
@@ -497,7 +502,6 @@ func (w ExecutionWorkspace) move(c *ledger.Context, to WorkspaceStatus, now Time
 		}
 		w.ClosedAt = now
 		stopServices(c.Tx, w.Company, w.ID, now)
-		execWorkspaceIssue.Remove(c.Tx, w.Company, string(w.SourceIssue), w.ID)
 		l := LifecycleOf(c.Tx, w)
 		if w.Node != "" && w.Cwd != "" && (w.Mode == IsolatedWorkspace || l.Cleanup != "") {
 			w.CleanupEligibleAt, w.CleanupReason = now, "archived"

@@ -41,7 +41,6 @@ func dropExecutionWorkspace(tx *ledger.Tx, w ExecutionWorkspace, now Time) {
 		forgetWorkspace(tx, w)
 		return
 	}
-	unlistWorkspace(tx, w)
 	dropServices(tx, w.Company, w.ID)
 	w.Frozen = &l
 	w.Gone, w.Status, w.ClosedAt, w.UpdatedAt, w.CleanupEligibleAt, w.CleanupReason = true, WorkspaceArchived, now, now, now, "deleted"
@@ -49,17 +48,16 @@ func dropExecutionWorkspace(tx *ledger.Tx, w ExecutionWorkspace, now Time) {
 	tx.Set(execCleanupKey(string(w.Node), w.ID), []byte(w.Company))
 }
 
-// unlistWorkspace takes an execution workspace out of the indexes of its owners.
-func unlistWorkspace(tx *ledger.Tx, w ExecutionWorkspace) {
-	execWorkspaceIssue.Remove(tx, w.Company, string(w.SourceIssue), w.ID)
-	execWorkspaceOf.Remove(tx, w.Company, string(w.SourceIssue), w.ID)
-	execWorkspaceOf.Remove(tx, w.Company, w.Project, w.ID)
+// listed returns value, "" for an execution workspace whose owner is gone.
+func (w *ExecutionWorkspace) listed(value string) string {
+	if w.Gone {
+		return ""
+	}
+	return value
 }
 
 func forgetWorkspace(tx *ledger.Tx, w ExecutionWorkspace) {
 	dropServices(tx, w.Company, w.ID)
-	unlistWorkspace(tx, w)
-	execWorkspaceTimes.Remove(tx, w.Company, ledger.Order(uint64(w.CreatedAt)), w.ID)
 	execWorkspaces.Delete(tx, w.Company, w.ID)
 	tx.Delete(execCompanyKey(w.ID))
 	tx.Delete(execCleanupKey(string(w.Node), w.ID))

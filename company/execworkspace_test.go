@@ -54,8 +54,6 @@ func FuzzBranchName(f *testing.F) {
 func (d *desk) workspace(project, cwd, repo string) string {
 	id := d.id()
 	workspaces.Put(d.tx, d.company, id, Workspace{ID: id, Company: d.company, Project: project, Cwd: NullText(cwd), RepoURL: NullText(repo), Primary: true})
-	workspacesProject.Add(d.tx, d.company, project, id)
-	own(d.tx, d.company, id)
 	return id
 }
 

@@ -38,7 +38,7 @@ type Folder struct {
 	UpdatedAt Time     `cbor:"11,keyasint" json:"updatedAt"`
 }
 
-var folders = ledger.NewTable[Folder]("folder")
+var folders = owned(ledger.NewTable[Folder]("folder"))
 
 // SaveFolder is the payload of folder.save: a folder is made when New is set,
 // else changed, where a nil field keeps what is there.
@@ -137,9 +137,6 @@ func saveFolder(c *ledger.Context, p SaveFolder) (any, error) {
 	if err := f.check(c.Tx); err != nil {
 		return nil, err
 	}
-	if p.New {
-		own(c.Tx, company, f.ID)
-	}
 	folders.Put(c.Tx, company, f.ID, f)
 	c.Record(ledger.Change{Action: action, EntityType: "folder", EntityID: f.ID, Details: jsonObject{}.str("name", f.Name).str("kind", f.Kind).close()})
 	return f, nil
@@ -199,7 +196,6 @@ func deleteFolder(c *ledger.Context, p DeleteFolder) (any, error) {
 		folders.Put(c.Tx, company, child.ID, child)
 	}
 	folders.Delete(c.Tx, company, f.ID)
-	disown(c.Tx, f.ID)
 	c.Record(ledger.Change{Action: "folder.deleted", EntityType: "folder", EntityID: f.ID, Details: jsonObject{}.str("name", f.Name).str("kind", f.Kind).close()})
 	return f, nil
 }

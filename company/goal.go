@@ -34,7 +34,7 @@ type Goal struct {
 }
 
 var (
-	goals         = ledger.NewTable[Goal]("goal")
+	goals         = owned(ledger.NewTable[Goal]("goal").Indexed(goalsByParent, func(g *Goal) string { return string(g.Parent) }))
 	goalsByParent = ledger.NewIndex("goal-parent")
 )
 
@@ -175,9 +175,7 @@ func createGoal(c *ledger.Context, p SaveGoal) (any, error) {
 	if err := room(goals.All(c.Tx, company), MaxGoals, "goals"); err != nil {
 		return nil, err
 	}
-	own(c.Tx, company, g.ID)
 	storeGoal(c.Tx, g)
-	reindex(c.Tx, goalsByParent, company, "", string(g.Parent), g.ID)
 	c.Record(ledger.Change{Action: "goal.created", EntityType: "goal", EntityID: g.ID, Details: jsonObject{}.str("title", g.Title).close()})
 	return g, nil
 }
@@ -211,7 +209,6 @@ func updateGoal(c *ledger.Context, p SaveGoal) (any, error) {
 		}
 	}
 	storeGoal(c.Tx, g)
-	reindex(c.Tx, goalsByParent, company, string(old.Parent), string(g.Parent), g.ID)
 	c.Record(ledger.Change{Action: "goal.updated", EntityType: "goal", EntityID: g.ID, Details: p.details()})
 	return g, nil
 }
@@ -267,7 +264,6 @@ func deleteGoal(c *ledger.Context, p DeleteGoal) (any, error) {
 		}
 		child.Parent, child.UpdatedAt = g.Parent, now
 		storeGoal(c.Tx, child)
-		reindex(c.Tx, goalsByParent, company, g.ID, string(g.Parent), id)
 	}
 	for id, pr := range projects.All(c.Tx, company) {
 		if !slices.Contains(pr.Goals, g.ID) {
@@ -277,9 +273,7 @@ func deleteGoal(c *ledger.Context, p DeleteGoal) (any, error) {
 		pr.Goal = firstOf(pr.Goals)
 		projects.Put(c.Tx, company, id, pr)
 	}
-	reindex(c.Tx, goalsByParent, company, string(g.Parent), "", g.ID)
 	dropGoal(c.Tx, g)
-	disown(c.Tx, g.ID)
 	to := cmp.Or(string(g.Parent), defaultGoal(c.Tx, company))
 	unplanned(c, g.ID, to)
 	for _, id := range serving {

@@ -165,7 +165,6 @@ func TestDashboardCounts(t *testing.T) {
 	put := func(id string, status RunStatus, retryOf string, at Time) {
 		d.height++
 		r := Run{ID: id, Company: d.company, Agent: ada, Status: status, RetryOf: NullText(retryOf), Queue: d.height, CreatedAt: at}
-		runsByTime.Add(d.tx, d.company, allRuns, r.ref())
 		runs.Put(d.tx, d.company, id, r)
 	}
 	lost, old := d.id(), d.id()

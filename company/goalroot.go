@@ -51,7 +51,6 @@ func ownRoot(tx *ledger.Tx, company, id string) {
 		return
 	}
 	if g, ok := impliedGoal(tx, company); ok {
-		own(tx, company, id)
 		storeGoal(tx, g)
 	}
 }

@@ -213,7 +213,7 @@ func hireApproved(c *ledger.Context, a Approval, payload json.RawMessage) (strin
 	}
 	if agent.Status == AgentPendingApproval {
 		agent.Status, agent.UpdatedAt = AgentIdle, TimeOf(c.Now)
-		putAgent(c.Tx, agent)
+		agents.Put(c.Tx, agent.Company, agent.ID, agent)
 		c.Record(ledger.Change{Action: "agent.hire_approved", EntityType: "agent", EntityID: agent.ID, Details: jsonObject{}.str("name", agent.Name).str("approvalId", a.ID).close()})
 		if p.Budget != nil && *p.Budget > 0 {
 			_, err = setPolicy(c, SetBudget{Type: ScopeAgent, Scope: agent.ID, Amount: *p.Budget})
@@ -254,7 +254,7 @@ func reviseHire(c *ledger.Context, a Approval, payload json.RawMessage) error {
 	if next.Name, err = freeName(c.Tx, next); err != nil {
 		return err
 	}
-	storeAgent(c.Tx, old, next)
+	agents.Put(c.Tx, next.Company, next.ID, next)
 	return nil
 }
 

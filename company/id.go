@@ -28,8 +28,19 @@ func OwnerOf(tx *ledger.Tx, id string) string {
 	return string(v)
 }
 
-func own(tx *ledger.Tx, company, id string) { tx.Set(ownerKey(id), []byte(company)) }
-func disown(tx *ledger.Tx, id string)       { tx.Delete(ownerKey(id)) }
+// owned returns t as a table whose rows [OwnerOf] finds by their IDs.
+func owned[T any](t ledger.Table[T]) ledger.Table[T] {
+	return t.Beside(func(tx *ledger.Tx, company, id string, old, next *T) {
+		switch {
+		case next == nil:
+			tx.Delete(ownerKey(id))
+		case old == nil:
+			tx.Set(ownerKey(id), []byte(company))
+		}
+	})
+}
+
+func disown(tx *ledger.Tx, id string) { tx.Delete(ownerKey(id)) }
 
 // companyIDs yields the IDs of all companies, in order.
 func companyIDs(tx *ledger.Tx) iter.Seq[string] {

@@ -329,7 +329,7 @@ func configure(c *ledger.Context, old Agent, patch json.RawMessage, drop ...stri
 		return err
 	}
 	before := configOf(c.Tx, old, a.UpdatedAt)
-	storeAgent(c.Tx, old, a)
+	agents.Put(c.Tx, a.Company, a.ID, a)
 	keepRevision(c, a, before, configOf(c.Tx, a, a.UpdatedAt), revisionOrigin{})
 	return nil
 }

@@ -68,7 +68,12 @@ const (
 //	interaction-pending/<issue>/<number>
 //	interaction-request/<hash of issue and key>   <issue>.<number>
 var (
-	interactions        = ledger.NewTable[Interaction]("interaction")
+	interactions = ledger.NewTable[Interaction]("interaction").IndexedAs(interactionsPending, func(in *Interaction, _ string) (value, entry string) {
+		if in.Status != "pending" {
+			return "", ""
+		}
+		return in.Issue, ledger.Order(in.Seq)
+	})
 	interactionsPending = ledger.NewIndex("interaction-pending")
 )
 
@@ -297,7 +302,6 @@ func createInteraction(c *ledger.Context, p CreateInteraction) (any, error) {
 	}
 	in.Seq = uint64(len(list)) + 1
 	interactions.Put(c.Tx, i.Company, in.rowKey(), in)
-	interactionsPending.Add(c.Tx, i.Company, i.ID, ledger.Order(in.Seq))
 	if p.RequestKey != "" {
 		c.Set(interactionRequestKey(i.Company, i.ID, p.RequestKey), []byte(in.rowKey()))
 	}

@@ -334,7 +334,6 @@ func resolve(c *ledger.Context, i Issue, in Interaction, status string, result j
 	in.ResolvedAgent, in.ResolvedUser = actedBy(c)
 	in.ResolvedRun = NullText(c.Cmd.Run)
 	interactions.Put(c.Tx, i.Company, in.rowKey(), in)
-	interactionsPending.Remove(c.Tx, i.Company, i.ID, ledger.Order(in.Seq))
 	touch(c, i)
 	reason := "allow_board_actor"
 	if isAgent(c) {
@@ -392,7 +391,6 @@ func supersede(c *ledger.Context, i Issue, cm Comment) {
 		in.Result = jsonObject{}.int("version", 1).str("outcome", "superseded_by_comment").str("commentId", cm.ID).close()
 		in.ResolvedAgent, in.ResolvedUser = actedBy(c)
 		interactions.Put(c.Tx, i.Company, in.rowKey(), in)
-		interactionsPending.Remove(c.Tx, i.Company, i.ID, ledger.Order(in.Seq))
 		recordLive(c, ledger.Change{Action: "issue.thread_interaction_expired", EntityType: "issue", EntityID: i.ID,
 			Details: in.details().str("outcome", "superseded_by_comment").str("commentId", cm.ID).close()})
 	}

@@ -113,7 +113,12 @@ func joinCompanyKey(id string) []byte   { return ledger.Key("join-company", id) 
 
 var (
 	invites      = ledger.NewTable[Invite]("invite")
-	joinRequests = ledger.NewTable[JoinRequest]("join-request")
+	joinRequests = ledger.NewTable[JoinRequest]("join-request").Indexed(joinsPending, func(j *JoinRequest) string {
+		if j.Status != JoinPending {
+			return ""
+		}
+		return "all"
+	})
 	joinsPending = ledger.NewIndex("join-pending")
 )
 
@@ -216,6 +221,5 @@ func dropInvite(tx *ledger.Tx, i Invite) {
 
 func dropJoin(tx *ledger.Tx, j JoinRequest) {
 	tx.Delete(joinCompanyKey(j.ID))
-	joinsPending.Remove(tx, j.Company, "all", j.ID)
 	joinRequests.Delete(tx, j.Company, j.ID)
 }

@@ -223,11 +223,6 @@ func joinPerson(c *ledger.Context, i Invite, j *JoinRequest) error {
 
 func putJoin(tx *ledger.Tx, j JoinRequest) {
 	tx.Set(joinCompanyKey(j.ID), []byte(j.Company))
-	if j.Status == JoinPending {
-		joinsPending.Add(tx, j.Company, "all", j.ID)
-	} else {
-		joinsPending.Remove(tx, j.Company, "all", j.ID)
-	}
 	joinRequests.Put(tx, j.Company, j.ID, j)
 }
 

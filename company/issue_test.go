@@ -51,8 +51,7 @@ func (d *desk) id() string { d.ids++; return uid(1_000 + d.ids) }
 // agent adds an agent; run gives it a run that is running.
 func (d *desk) agent(name string) string {
 	id := d.id()
-	own(d.tx, d.company, id)
-	storeAgent(d.tx, Agent{}, Agent{ID: id, Company: d.company, Name: name, Status: AgentIdle})
+	agents.Put(d.tx, d.company, id, Agent{ID: id, Company: d.company, Name: name, Status: AgentIdle})
 	return id
 }
 
@@ -67,12 +66,7 @@ func (d *desk) run(agent string) string {
 
 // storeRun writes a live run with the keys by which it is found.
 func (d *desk) storeRun(r Run) {
-	runsByTime.Add(d.tx, r.Company, allRuns, r.ref())
-	runsByAgent.Add(d.tx, r.Company, r.Agent, r.ref())
 	runsLive.Add(d.tx, r.Company, r.Agent, r.ID)
-	if r.Context.IssueID != "" {
-		runsByIssue.Add(d.tx, r.Company, r.Context.IssueID, r.ref())
-	}
 	if r.Session != 0 {
 		d.tx.Set(sessionKey(r.Session, r.ID), []byte(r.Company))
 	}

@@ -35,7 +35,7 @@ func tokenKey(hash string) []byte    { return ledger.Key("agent-key-token", hash
 func keyCompanyKey(id string) []byte { return ledger.Key("agent-key-company", id) }
 
 var (
-	agentKeys   = ledger.NewTable[AgentKey]("agent-key")
+	agentKeys   = ledger.NewTable[AgentKey]("agent-key").Indexed(keysByAgent, func(k *AgentKey) string { return k.Agent })
 	keysByAgent = ledger.NewIndex("agent-key-agent")
 )
 
@@ -131,7 +131,6 @@ func createKey(c *ledger.Context, p CreateKey) (any, error) {
 	}
 	c.Set(keyCompanyKey(k.ID), []byte(k.Company))
 	c.Set(tokenKey(k.Hash), []byte(k.ID))
-	keysByAgent.Add(c.Tx, k.Company, k.Agent, k.ID)
 	agentKeys.Put(c.Tx, k.Company, k.ID, k)
 	c.Record(ledger.Change{Action: "agent.key_created", EntityType: "agent", EntityID: a.ID,
 		Details: jsonObject{}.str("name", k.Name).str("keyId", k.ID).raw("scope", json.RawMessage(`{"kind":"standard"}`)).
@@ -185,7 +184,6 @@ func revokeKeysOf(c *ledger.Context, a Agent) {
 func dropKey(tx *ledger.Tx, k AgentKey) {
 	tx.Delete(tokenKey(k.Hash))
 	tx.Delete(keyCompanyKey(k.ID))
-	keysByAgent.Remove(tx, k.Company, k.Agent, k.ID)
 	agentKeys.Delete(tx, k.Company, k.ID)
 }
 

@@ -42,7 +42,7 @@ func (w WorkProduct) Clone() WorkProduct {
 
 // Products are keyed by ID, and found by work-product-issue/<issue>/<id>.
 var (
-	products      = ledger.NewTable[WorkProduct]("work-product")
+	products      = owned(ledger.NewTable[WorkProduct]("work-product").Indexed(productsIssue, func(w *WorkProduct) string { return w.Issue }))
 	productsIssue = ledger.NewIndex("work-product-issue")
 )
 
@@ -196,8 +196,6 @@ func createProduct(c *ledger.Context, p SaveProduct) (any, error) {
 	if err := w.check(c.Tx, WorkProduct{}); err != nil {
 		return nil, err
 	}
-	own(c.Tx, i.Company, w.ID)
-	productsIssue.Add(c.Tx, i.Company, i.ID, w.ID)
 	addExtra(c.Tx, i.Company, i.ID, HasProducts)
 	w.keep(c, i)
 	c.Record(ledger.Change{Action: "issue.work_product_created", EntityType: "issue", EntityID: i.ID, Details: w.details()})
@@ -259,7 +257,5 @@ func deleteProduct(c *ledger.Context, p DeleteProduct) (any, error) {
 }
 
 func dropProduct(tx *ledger.Tx, w WorkProduct) {
-	disown(tx, w.ID)
-	productsIssue.Remove(tx, w.Company, w.Issue, w.ID)
 	products.Delete(tx, w.Company, w.ID)
 }

@@ -54,8 +54,8 @@ var (
 )
 
 var (
-	projects          = ledger.NewTable[Project]("project")
-	workspaces        = ledger.NewTable[Workspace]("workspace")
+	projects          = owned(ledger.NewTable[Project]("project"))
+	workspaces        = owned(ledger.NewTable[Workspace]("workspace").Indexed(workspacesProject, func(w *Workspace) string { return w.Project }))
 	workspacesProject = ledger.NewIndex("workspace-project")
 )
 
@@ -266,7 +266,6 @@ func createProject(c *ledger.Context, s SaveProject) (any, error) {
 	if err := p.checkPolicy(c.Tx, Project{}); err != nil {
 		return nil, err
 	}
-	own(c.Tx, company, p.ID)
 	projects.Put(c.Tx, company, p.ID, p)
 	workspace := ""
 	if s.Workspace != nil {
@@ -381,7 +380,6 @@ func deleteProject(c *ledger.Context, s DeleteProject) (any, error) {
 	}
 	unplanned(c, p.ID, "")
 	projects.Delete(c.Tx, p.Company, p.ID)
-	disown(c.Tx, p.ID)
 	c.Record(ledger.Change{Action: "project.deleted", EntityType: "project", EntityID: p.ID, Details: jsonObject{}.str("name", p.Name).close()})
 	return nil, nil
 }

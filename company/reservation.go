@@ -82,7 +82,19 @@ func (r Reservation) Held() Money {
 //	reservation-open/<node>/<id>          the open ones
 //	reservation-done/all/<height>.<id>    the settled ones, until they are swept
 var (
-	reservations     = ledger.NewTable[Reservation]("reservation")
+	reservations = ledger.NewTable[Reservation]("reservation").
+			Indexed(reservationsOpen, func(r *Reservation) string {
+			if r.Status != ReservationOpen {
+				return ""
+			}
+			return r.Node
+		}).
+		IndexedAs(reservationsDone, func(r *Reservation, _ string) (value, entry string) {
+			if r.Status != ReservationSettled {
+				return "", ""
+			}
+			return allDone, r.doneRef()
+		})
 	reservationsOpen = ledger.NewIndex("reservation-open")
 	reservationsDone = ledger.NewIndex("reservation-done")
 )
@@ -254,7 +266,6 @@ func reserve(c *ledger.Context, p Reserve) (any, error) {
 	}
 	countAllowance(c.Tx, company, string(r.Allowance), r.Amount, 0)
 	reservations.Put(c.Tx, company, r.ID, r)
-	reservationsOpen.Add(c.Tx, company, r.Node, r.ID)
 	c.Record(ledger.Change{Action: "budget.reserved", EntityType: "reservation", EntityID: r.ID,
 		Details: jsonObject{}.str("agentId", r.Agent).null("projectId", string(r.Project)).null("runId", string(r.Run)).
 			int("amountCents", r.Amount.Cents()).bool("slice", r.Slice).str("nodeId", r.Node).close()})
@@ -427,13 +438,9 @@ func settle(c *ledger.Context, p Settle) (any, error) {
 
 // close ends r and stores it.
 func (r *Reservation) close(c *ledger.Context, as ReservationStatus) {
-	if r.Status == ReservationOpen {
-		reservationsOpen.Remove(c.Tx, r.Company, r.Node, r.ID)
-	}
 	r.Status, r.UpdatedAt = as, TimeOf(c.Now)
 	if as == ReservationSettled {
 		r.Closing = c.Height
-		reservationsDone.Add(c.Tx, r.Company, allDone, r.doneRef())
 	}
 	reservations.Put(c.Tx, r.Company, r.ID, *r)
 }
@@ -559,7 +566,6 @@ func staleReservations(tx *ledger.Tx, company string, now Time, limit int) []Res
 
 func sweepReservations(c *ledger.Context) {
 	for _, r := range staleReservations(c.Tx, c.Cmd.Company, TimeOf(c.Now), sweptReservations) {
-		reservationsDone.Remove(c.Tx, r.Company, allDone, r.doneRef())
 		reservations.Delete(c.Tx, r.Company, r.ID)
 	}
 }

@@ -143,8 +143,8 @@ type RoutineRevision struct {
 //	(mesh) routine-due/<time>/<trigger>   company; schedules that will fire
 //	(mesh) routine-public/<publicId>      company/trigger
 var (
-	routines         = ledger.NewTable[Routine]("routine")
-	routineTriggers  = ledger.NewTable[RoutineTrigger]("routine-trigger")
+	routines         = owned(ledger.NewTable[Routine]("routine"))
+	routineTriggers  = owned(ledger.NewTable[RoutineTrigger]("routine-trigger").Indexed(triggersOf, func(t *RoutineTrigger) string { return t.Routine }))
 	triggersOf       = ledger.NewIndex("routine-trigger-of")
 	routineRuns      = ledger.NewTable[RoutineRun]("routine-run")
 	routineIssues    = ledger.NewIndex("routine-issue")
@@ -429,7 +429,6 @@ func createRoutine(c *ledger.Context, s SaveRoutine) (any, error) {
 	if r.Env, err = r.bindEnv(c, nil); err != nil {
 		return nil, err
 	}
-	own(c.Tx, company, r.ID)
 	r, _ = storeRoutine(c, Routine{}, r, "Created routine", "")
 	c.Record(ledger.Change{Action: "routine.created", EntityType: "routine", EntityID: r.ID,
 		Details: jsonObject{}.str("title", snippet(r.Title, 200)).null("assigneeAgentId", string(r.Assignee)).close()})
@@ -571,7 +570,6 @@ func deleteRoutine(c *ledger.Context, p ChangeRoutine) (any, error) {
 	}
 	dropAnnotations(c.Tx, DescriptionOf(r))
 	routines.Delete(c.Tx, r.Company, r.ID)
-	disown(c.Tx, r.ID)
 	c.Record(ledger.Change{Action: "routine.deleted", EntityType: "routine", EntityID: r.ID, Details: jsonObject{}.str("title", snippet(r.Title, 200)).close()})
 	return r, nil
 }

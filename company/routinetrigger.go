@@ -184,7 +184,6 @@ func dropTrigger(tx *ledger.Tx, t RoutineTrigger) {
 	for k := range tx.Prefix(ledger.Key("c", t.Company, "routine-seen-at", t.ID, "")) {
 		tx.Delete(slices.Clone(k))
 	}
-	triggersOf.Remove(tx, t.Company, t.Routine, t.ID)
 	routineTriggers.Delete(tx, t.Company, t.ID)
 }
 
@@ -276,8 +275,6 @@ func createTrigger(c *ledger.Context, s SaveTrigger) (any, error) {
 	if len(TriggersOf(c.Tx, r)) >= MaxTriggers {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "A routine has at most %d triggers", MaxTriggers)
 	}
-	own(c.Tx, t.Company, t.ID)
-	triggersOf.Add(c.Tx, t.Company, t.Routine, t.ID)
 	if t.PublicID != "" {
 		c.Set(publicTriggerKey(string(t.PublicID)), []byte(t.Company+"/"+t.ID))
 	}

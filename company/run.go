@@ -222,7 +222,10 @@ type Usage struct {
 // runs holds every run by ID; runsByAgent and runsByIssue list them by what
 // they belong to, oldest first; runsLive lists an agent's live ones.
 var (
-	runs        = ledger.NewTable[Run]("run")
+	runs = ledger.NewTable[Run]("run").
+		IndexedAs(runsByTime, func(r *Run, _ string) (value, entry string) { return allRuns, r.ref() }).
+		IndexedAs(runsByAgent, func(r *Run, _ string) (value, entry string) { return r.Agent, r.ref() }).
+		IndexedAs(runsByIssue, func(r *Run, _ string) (value, entry string) { return r.Context.IssueID, r.ref() })
 	runsByTime  = ledger.NewIndex("run-time")
 	runsByAgent = ledger.NewIndex("run-agent")
 	runsByIssue = ledger.NewIndex("run-issue")

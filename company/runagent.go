@@ -150,7 +150,7 @@ func AdapterConfigOf(tx *ledger.Tx, company, agent string) (name string, config 
 // setAgentRunning notes that an agent is at work; an earlier error is over.
 func setAgentRunning(c *ledger.Context, a wakeTarget) {
 	a.Status, a.ErrorReason, a.UpdatedAt = AgentRunning, "", TimeOf(c.Now)
-	putAgent(c.Tx, a.Agent)
+	agents.Put(c.Tx, a.Company, a.ID, a.Agent)
 	recordLive(c, ledger.Change{Action: "agent.status", EntityType: "agent", EntityID: a.ID,
 		Details: jsonObject{}.str("agentId", a.ID).str("status", "running").str("outcome", "running").close()})
 }
@@ -174,7 +174,7 @@ func settleAgent(c *ledger.Context, r Run, started bool, next *Run) {
 			a.Status, a.ErrorReason = AgentError, NullText(r.Error)
 		}
 	}
-	putAgent(c.Tx, a.Agent)
+	agents.Put(c.Tx, a.Company, a.ID, a.Agent)
 	recordLive(c, ledger.Change{Action: "agent.status", EntityType: "agent", EntityID: a.ID,
 		Details: jsonObject{}.str("agentId", a.ID).str("status", string(a.Status)).time("lastHeartbeatAt", now).
 			str("outcome", string(r.Status)).close()})

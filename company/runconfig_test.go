@@ -15,7 +15,7 @@ func TestARunAsksForAnotherModelAndForNothingElse(t *testing.T) {
 	a.AdapterConfig = []byte(`{"model":"dear","effort":"high","command":"claude","env":{"A":"1"}}`)
 	a.RuntimeConfig = []byte(`{"modelProfiles":{"cheap":{"adapterConfig":{"model":"small","effort":"low","command":"rm","env":{"A":"2"},"cwd":"/"}},
 		"off":{"enabled":false,"adapterConfig":{"model":"never"}},"odd":{"adapterConfig":{"model":{"$sealed":"x"}}}}}`)
-	putAgent(d.tx, a)
+	agents.Put(d.tx, a.Company, a.ID, a)
 	plain := d.issue(t, CreateIssue{})
 	own := d.issue(t, CreateIssue{Assignee: ada, Status: IssueTodo, AdapterOverrides: json.RawMessage(`{"modelProfile":"cheap","adapterConfig":{"effort":"max","args":["x"],"command":"rm"}}`)})
 	others := d.issue(t, CreateIssue{AdapterOverrides: json.RawMessage(`{"adapterConfig":{"model":"theirs"}}`)})
@@ -62,7 +62,7 @@ func TestAFatContextSaysWhatAThinOnePointsTo(t *testing.T) {
 	}
 	a, _ := agents.Get(d.tx, d.company, ada)
 	a.ContextMode = "fat"
-	putAgent(d.tx, a)
+	agents.Put(d.tx, a.Company, a.ID, a)
 	fat, err := WakeOf(d.tx, r, TimeOf(d.now))
 	if err != nil || len(fat) > 64<<10 {
 		t.Fatalf("%d bytes, %v", len(fat), err)

@@ -199,12 +199,7 @@ func enqueue(c *ledger.Context, r Run) Run {
 	r = r.reached(PhaseWake, TimeOf(c.Now))
 	c.Set(runCompanyKey(r.ID), []byte(r.Company))
 	r = r.wait(c.Tx, r.priority(c.Tx))
-	runsByTime.Add(c.Tx, r.Company, allRuns, r.ref())
-	runsByAgent.Add(c.Tx, r.Company, r.Agent, r.ref())
 	runsLive.Add(c.Tx, r.Company, r.Agent, r.ID)
-	if r.Context.IssueID != "" {
-		runsByIssue.Add(c.Tx, r.Company, r.Context.IssueID, r.ref())
-	}
 	runs.Put(c.Tx, r.Company, r.ID, r)
 	recordLive(c, ledger.Change{Action: "heartbeat.run.queued", EntityType: "heartbeat_run", EntityID: r.ID,
 		Details: jsonObject{}.str("runId", r.ID).str("agentId", r.Agent).str("invocationSource", string(r.Source)).

@@ -78,7 +78,7 @@ func (s RuntimeService) Clone() RuntimeService {
 //	runtime-service-company/<id>       its company; spans companies
 //	runtime-service-node/<node>/<id>   its company: the node is to look after it; spans companies
 var (
-	services      = ledger.NewTable[RuntimeService]("runtime-service")
+	services      = ledger.NewTable[RuntimeService]("runtime-service").Indexed(servicesPlace, func(s *RuntimeService) string { return s.Place })
 	servicesPlace = ledger.NewIndex("runtime-service-of")
 )
 
@@ -289,7 +289,6 @@ func stopServices(tx *ledger.Tx, company, workspace string, now Time) {
 func dropServices(tx *ledger.Tx, company, workspace string) {
 	for _, s := range ServicesOf(tx, company, workspace) {
 		services.Delete(tx, company, s.ID)
-		servicesPlace.Remove(tx, company, workspace, s.ID)
 		tx.Delete(serviceCompanyKey(s.ID))
 		tx.Delete(serviceNodeKey(string(s.Node), s.ID))
 	}

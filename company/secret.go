@@ -101,7 +101,15 @@ type SecretAccess struct {
 // Versions are kept by <secret>.<version>, accesses by <secret>.<number>. The
 // indexes hold names and keys of the company's own secrets: each is there once.
 var (
-	secrets         = ledger.NewTable[Secret]("secret")
+	secrets = owned(ledger.NewTable[Secret]("secret").
+		Indexed(secretsByName, func(s *Secret) string { return s.ofCompany(url.PathEscape(s.Name)) }).
+		Indexed(secretsByKey, func(s *Secret) string { return s.ofCompany(strings.ToLower(s.Key)) }).
+		Indexed(userSecretIndex, func(s *Secret) string {
+			if s.Scope == "company" {
+				return ""
+			}
+			return string(s.Definition) + "." + url.PathEscape(string(s.Owner))
+		}))
 	secretVersions  = ledger.NewTable[SecretVersion]("secret-version")
 	secretAccesses  = ledger.NewTable[SecretAccess]("secret-access")
 	secretsByName   = ledger.NewIndex("secret-name")
@@ -309,21 +317,15 @@ func (s Secret) claim(tx *ledger.Tx, old Secret) error {
 			return ledger.Refuse(ledger.Conflict, nil, "Secret key already exists: %s", s.Key)
 		}
 	}
-	if old.ID != "" {
-		old.free(tx)
-	}
-	secretsByName.Add(tx, s.Company, name, s.ID)
-	secretsByKey.Add(tx, s.Company, key, s.ID)
 	return nil
 }
 
-func (s Secret) free(tx *ledger.Tx) {
-	if s.Scope == "company" {
-		secretsByName.Remove(tx, s.Company, url.PathEscape(s.Name), s.ID)
-		secretsByKey.Remove(tx, s.Company, strings.ToLower(s.Key), s.ID)
-	} else {
-		userSecretIndex.Remove(tx, s.Company, string(s.Definition)+"."+url.PathEscape(string(s.Owner)), s.ID)
+// ofCompany returns value for a company's secret, "" for a user's.
+func (s *Secret) ofCompany(value string) string {
+	if s.Scope != "company" {
+		return ""
 	}
+	return value
 }
 
 func createSecret(c *ledger.Context, p SaveSecret) (any, error) {
@@ -354,12 +356,10 @@ func createSecret(c *ledger.Context, p SaveSecret) (any, error) {
 		if _, ok := UserSecret(c.Tx, row.ID, d.ID, c.Cmd.Actor.ID); ok {
 			return nil, ledger.Refuse(ledger.Conflict, nil, "Secret already exists: %s", d.Name)
 		}
-		userSecretIndex.Add(c.Tx, row.ID, d.ID+"."+url.PathEscape(c.Cmd.Actor.ID), s.ID)
 	}
 	if err := cmp.Or(s.check(), checkSealed(p.Sealed), s.claim(c.Tx, Secret{}), room(secrets.All(c.Tx, row.ID), MaxSecrets, "secrets")); err != nil {
 		return nil, err
 	}
-	own(c.Tx, row.ID, s.ID)
 	secrets.Put(c.Tx, row.ID, s.ID, s)
 	secretVersions.Put(c.Tx, row.ID, secretPart(s.ID, 1), SecretVersion{Secret: s.ID, Version: 1, Sealed: p.Sealed, CreatedAt: now})
 	c.Record(ledger.Change{Action: "secret.created", EntityType: "secret", EntityID: s.ID,
@@ -434,7 +434,6 @@ func deleteSecret(c *ledger.Context, p DropSecret) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.free(c.Tx)
 	for v := s.Oldest; v <= s.Latest; v++ {
 		secretVersions.Delete(c.Tx, s.Company, secretPart(s.ID, v))
 	}
@@ -442,7 +441,6 @@ func deleteSecret(c *ledger.Context, p DropSecret) (any, error) {
 		secretAccesses.Delete(c.Tx, s.Company, secretPart(s.ID, n))
 	}
 	secrets.Delete(c.Tx, s.Company, s.ID)
-	disown(c.Tx, s.ID)
 	c.Record(ledger.Change{Action: "secret.deleted", EntityType: "secret", EntityID: s.ID, Details: jsonObject{}.str("name", s.Name).close()})
 	return nil, nil
 }
@@ -527,7 +525,7 @@ func reseal(c *ledger.Context, p Reseal) (any, error) {
 		for _, config := range []*json.RawMessage{&a.AdapterConfig, &a.RuntimeConfig, &a.Metadata} {
 			*config = p.config(*config)
 		}
-		putAgent(c.Tx, a)
+		agents.Put(c.Tx, a.Company, a.ID, a)
 		for _, k := range revisionRows(c.Tx, a) { // MaxRevisions at most
 			v, _ := c.Tx.Get(k)
 			r := decodeRow[Revision](v)

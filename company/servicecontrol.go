@@ -210,7 +210,6 @@ func (s servicePlace) want(c *ledger.Context, d DeclaredCommand, action string) 
 			return
 		}
 		row = RuntimeService{ID: id, Company: s.company(), Provider: "local_process", Health: "unknown", CreatedAt: now, Place: s.id(), Status: ServiceStopped, Desired: "stopped"}
-		servicesPlace.Add(c.Tx, row.Company, row.Place, id)
 		c.Set(serviceCompanyKey(id), []byte(row.Company))
 	}
 	row.LastUsedAt, row.UpdatedAt = now, now

@@ -82,7 +82,7 @@ func TestWhatIsAtWorkEndsForEachDenial(t *testing.T) {
 func pauseFor(d *desk, agent, reason string) {
 	a, _ := agents.Get(d.tx, d.company, agent)
 	a.Status, a.PauseReason = AgentPaused, NullText(reason)
-	putAgent(d.tx, a)
+	agents.Put(d.tx, a.Company, a.ID, a)
 }
 
 // More is at work in a company that is paused than one command ends: the leader's

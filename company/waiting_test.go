@@ -23,9 +23,8 @@ func TestARunSaysWhyItWaits(t *testing.T) {
 	pausedFor := func(reason string) func(*testing.T, *desk, string, Run) {
 		return func(_ *testing.T, d *desk, ada string, _ Run) {
 			a, _ := agents.Get(d.tx, d.company, ada)
-			was := a
 			a.Status, a.PauseReason = AgentPaused, NullText(reason)
-			storeAgent(d.tx, was, a)
+			agents.Put(d.tx, a.Company, a.ID, a)
 		}
 	}
 	for name, c := range map[string]struct {

@@ -13,8 +13,7 @@ import (
 // hired is an agent that can be woken.
 func (d *desk) hired(name string) string {
 	id := d.id()
-	own(d.tx, d.company, id)
-	storeAgent(d.tx, Agent{}, Agent{ID: id, Company: d.company, Name: name, Status: AgentIdle, AdapterType: "process", RuntimeConfig: json.RawMessage(`{"heartbeat":{"wakeOnDemand":true,"maxConcurrentRuns":20}}`)})
+	agents.Put(d.tx, d.company, id, Agent{ID: id, Company: d.company, Name: name, Status: AgentIdle, AdapterType: "process", RuntimeConfig: json.RawMessage(`{"heartbeat":{"wakeOnDemand":true,"maxConcurrentRuns":20}}`)})
 	return id
 }
 
@@ -244,7 +243,7 @@ func TestWhatIsThoughtOfASilentRun(t *testing.T) {
 	a, _ := agents.Get(d.tx, d.company, ada)
 	next := a
 	next.ReportsTo = NullText(boss)
-	storeAgent(d.tx, a, next)
+	agents.Put(d.tx, next.Company, next.ID, next)
 	run := d.run(ada)
 	soon := TimeOf(d.now.Add(time.Hour))
 	for _, c := range []struct {

@@ -30,7 +30,7 @@ const (
 
 // Watchdogs are keyed by their issue.
 var (
-	watchdogs        = ledger.NewTable[Watchdog]("watchdog")
+	watchdogs        = ledger.NewTable[Watchdog]("watchdog").Indexed(watchdogsByAgent, func(w *Watchdog) string { return w.Agent })
 	watchdogsByAgent = ledger.NewIndex("watchdog-agent")
 )
 
@@ -121,7 +121,6 @@ func setWatchdog(c *ledger.Context, p SetWatchdog) (any, error) {
 				return nil, ledger.Refuse(ledger.Unprocessable, nil, "An agent looks after at most %d issues", MaxWatched)
 			}
 		}
-		reindex(c.Tx, watchdogsByAgent, i.Company, w.Agent, p.Agent, i.ID)
 	}
 	w.Agent, w.UpdatedAt = p.Agent, TimeOf(c.Now)
 	if p.Instructions != nil {
@@ -158,17 +157,13 @@ func removeWatchdog(c *ledger.Context, p RemoveWatchdog) (any, error) {
 
 // dropWatchdog removes what looks after an issue.
 func dropWatchdog(tx *ledger.Tx, i Issue) {
-	if w, ok := watchdogs.Get(tx, i.Company, i.ID); ok {
-		watchdogsByAgent.Remove(tx, i.Company, w.Agent, i.ID)
-		watchdogs.Delete(tx, i.Company, i.ID)
-	}
+	watchdogs.Delete(tx, i.Company, i.ID)
 }
 
 // dropWatchdogsOf removes what an agent looked after.
 func dropWatchdogsOf(tx *ledger.Tx, a Agent) {
 	for id := range watchdogsByAgent.IDs(tx, a.Company, a.ID, false) {
 		watchdogs.Delete(tx, a.Company, id)
-		watchdogsByAgent.Remove(tx, a.Company, a.ID, id)
 	}
 }
 

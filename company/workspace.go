@@ -192,8 +192,6 @@ func addWorkspace(c *ledger.Context, s SaveWorkspace) (Workspace, error) {
 	if len(WorkspacesOf(c.Tx, company, p.ID)) >= MaxWorkspaces {
 		return w, ledger.Refuse(ledger.Conflict, nil, "A project has at most %d workspaces", MaxWorkspaces)
 	}
-	own(c.Tx, company, w.ID)
-	workspacesProject.Add(c.Tx, company, p.ID, w.ID)
 	w.Primary = p.Workspace == "" || s.Primary != nil && *s.Primary
 	if w.Primary {
 		makePrimary(c, p, w.ID)
@@ -296,11 +294,9 @@ func (w Workspace) Services() Lifecycle {
 }
 
 func dropWorkspace(tx *ledger.Tx, w Workspace) {
-	workspacesProject.Remove(tx, w.Company, w.Project, w.ID)
 	workspaces.Delete(tx, w.Company, w.ID)
 	dropServices(tx, w.Company, w.ID)
 	if len(OperationsOf(tx, w.Company, w.ID)) > 0 {
 		tx.Set(threadKey(w.Company, w.ID), nil)
 	}
-	disown(tx, w.ID)
 }

@@ -80,7 +80,9 @@ func (o WorkspaceOperation) Clone() WorkspaceOperation {
 //	workspace-op-company/<id>       its company; spans companies
 //	workspace-op-node/<node>/<id>   its company: it is under way there; spans companies
 var (
-	operations      = ledger.NewTable[WorkspaceOperation]("workspace-op")
+	operations = ledger.NewTable[WorkspaceOperation]("workspace-op").
+			Indexed(operationsPlace, func(o *WorkspaceOperation) string { return o.Place }).
+			Indexed(operationsRun, func(o *WorkspaceOperation) string { return string(o.Run) })
 	operationsPlace = ledger.NewIndex("workspace-op-of")
 	operationsRun   = ledger.NewIndex("workspace-op-run")
 )
@@ -199,10 +201,6 @@ func openOperation(c *ledger.Context, o WorkspaceOperation) {
 		dropOperation(c.Tx, o.Company, id)
 	}
 	operations.Put(c.Tx, o.Company, o.ID, o)
-	operationsPlace.Add(c.Tx, o.Company, o.Place, o.ID)
-	if o.Run != "" {
-		operationsRun.Add(c.Tx, o.Company, string(o.Run), o.ID)
-	}
 	c.Set(operationCompanyKey(o.ID), []byte(o.Company))
 	c.Set(operationNodeKey(string(o.Node), o.ID), []byte(o.Company))
 }
@@ -213,8 +211,6 @@ func dropOperation(tx *ledger.Tx, company, id string) {
 		return
 	}
 	operations.Delete(tx, company, id)
-	operationsPlace.Remove(tx, company, o.Place, id)
-	operationsRun.Remove(tx, company, string(o.Run), id)
 	tx.Delete(operationCompanyKey(id))
 	tx.Delete(operationNodeKey(string(o.Node), id))
 }

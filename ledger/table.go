@@ -13,14 +13,57 @@ import (
 // Apply keeps rows in decoded form when T holds no references (pointers,
 // slices, maps), or has a method Clone() T that copies what it refers to.
 type Table[T any] struct {
-	name string
-	rows rows[T]
+	name  string
+	rows  rows[T]
+	sides []Side[T]
 }
+
+// A Side keeps what is stored beside a row up to date: it is called after the row
+// was written, with the row before, nil for a new one, and after, nil for a deleted one.
+type Side[T any] func(tx *Tx, company, id string, old, next *T)
 
 // NewTable returns the table called name. T must not be able to hold a float.
 func NewTable[T any](name string) Table[T] {
 	checkType[T]()
-	return Table[T]{name, newRows[T](name)}
+	return Table[T]{name: name, rows: newRows[T](name)}
+}
+
+// Name returns what the table is called in keys.
+func (t Table[T]) Name() string { return t.name }
+
+// Beside returns t as a table whose Put and Delete call side.
+func (t Table[T]) Beside(side Side[T]) Table[T] {
+	t.sides = append(t.sides[:len(t.sides):len(t.sides)], side)
+	return t
+}
+
+// Indexed returns t as a table that keeps an index: a row's ID stands in x under the
+// value that of returns, and nowhere when that is "".
+func (t Table[T]) Indexed(x Index, of func(row *T) (value string)) Table[T] {
+	return t.IndexedAs(x, func(row *T, id string) (string, string) { return of(row), id })
+}
+
+// IndexedAs is Indexed for an index that holds something else than the ID, such as the
+// ID behind what rows are sorted by.
+func (t Table[T]) IndexedAs(x Index, of func(row *T, id string) (value, entry string)) Table[T] {
+	return t.Beside(func(tx *Tx, company, id string, old, next *T) {
+		var from, to, was, is string
+		if old != nil {
+			from, was = of(old, id)
+		}
+		if next != nil {
+			to, is = of(next, id)
+		}
+		if from == to && was == is {
+			return
+		}
+		if from != "" {
+			x.Remove(tx, company, from, was)
+		}
+		if to != "" {
+			x.Add(tx, company, to, is)
+		}
+	})
 }
 
 // Hot returns t as a table whose rows are read again soon after they were
@@ -50,13 +93,33 @@ func (t Table[T]) Look(tx *Tx, company, id string) *T {
 	return t.rows.look(tx, tx.key("c", company, t.name, id))
 }
 
-// Put writes a row and returns its encoding.
+// Put writes a row, and what t keeps beside it, and returns the row's encoding.
 func (t Table[T]) Put(tx *Tx, company, id string, row T) []byte {
-	return t.rows.put(tx, tx.key("c", company, t.name, id), row)
+	if len(t.sides) == 0 {
+		return t.rows.put(tx, tx.key("c", company, t.name, id), row)
+	}
+	old := t.Look(tx, company, id)
+	b := t.rows.put(tx, tx.key("c", company, t.name, id), row)
+	for _, side := range t.sides {
+		side(tx, company, id, old, &row)
+	}
+	return b
 }
 
-// Delete removes a row.
-func (t Table[T]) Delete(tx *Tx, company, id string) { tx.Delete(tx.key("c", company, t.name, id)) }
+// Delete removes a row, and what t keeps beside it.
+func (t Table[T]) Delete(tx *Tx, company, id string) {
+	var old *T
+	if len(t.sides) > 0 {
+		old = t.Look(tx, company, id)
+	}
+	tx.Delete(tx.key("c", company, t.name, id))
+	if old == nil {
+		return
+	}
+	for _, side := range t.sides {
+		side(tx, company, id, old, nil)
+	}
+}
 
 // All yields the rows of company by ID.
 func (t Table[T]) All(tx *Tx, company string) iter.Seq2[string, T] {
