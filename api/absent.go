@@ -25,7 +25,7 @@ type omission struct {
 	Reason string `json:"reason"`
 }
 
-func (s *Server) absentRoutes() []Route {
+func absentRoutes() []Route {
 	const of, config = "/api/companies/{companyId}", "/api/secret-provider-configs/{id}"
 	const only = "Secrets are kept by the mesh itself; it reads from no other keeper"
 	refuse := func(method, path, tag, summary, why string) Route {

@@ -54,7 +54,7 @@ const (
 	maxActivityPages = 20
 )
 
-func (s *Server) activityRoutes() []Route {
+func activityRoutes() []Route {
 	filters := []Param{{Name: "agentId"}, {Name: "entityType"}, {Name: "entityId"}, {Name: "action"}, {Name: "runId"}, {Name: "actorType"}, {Name: "actorId"}, {Name: "responsibleUserId"},
 		{Name: "from", Type: "string", Doc: "ISO time, included"}, {Name: "to", Type: "string", Doc: "ISO time, included"},
 		{Name: "limit", Type: "integer", Doc: "at most 500, 100 unless given"}, {Name: "cursor", Doc: "nextCursor of the page before"}}

@@ -99,7 +99,7 @@ type nodeReport struct {
 	Checks []adapter.Finding `json:"checks"`
 }
 
-func (s *Server) adapterRoutes() []Route {
+func adapterRoutes() []Route {
 	const tag, one = "adapters", "/api/companies/{companyId}/adapters/{type}"
 	schema := func(rc *Request) (Response, error) {
 		k, err := adapterFor(rc)
@@ -121,8 +121,8 @@ func (s *Server) adapterRoutes() []Route {
 				_, err := adapterFor(rc)
 				return OK(nil), err
 			}},
-		{Method: "POST", Path: one + "/test-environment", Tag: tag, Summary: "Look what is missing for an adapter, on which node", Who: Board, In: testAdapterBody{}, Out: adapterReport{}, Timeout: probeTimeout,
-			Handle: s.testAdapter},
+		{Method: "POST", Path: one + "/test-environment", Once: true, Tag: tag, Summary: "Look what is missing for an adapter, on which node", Who: Board, In: testAdapterBody{}, Out: adapterReport{}, Timeout: probeTimeout,
+			Handle: testAdapter},
 	}
 }
 
@@ -178,7 +178,8 @@ func listAdapterModels(rc *Request) (Response, error) {
 	return OK(out), err
 }
 
-func (s *Server) testAdapter(rc *Request) (Response, error) {
+func testAdapter(rc *Request) (Response, error) {
+	s := rc.server
 	in, err := Body[testAdapterBody](rc)
 	if err != nil {
 		return Response{}, err

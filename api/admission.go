@@ -35,15 +35,15 @@ type JoinRequest struct {
 }
 
 // admissionRoutes are about who becomes a member, and about the keys that members share.
-func (s *Server) admissionRoutes() []Route {
+func admissionRoutes() []Route {
 	return []Route{
-		{Method: "GET", Path: "/api/v1/mesh/requests", Tag: "mesh", Summary: "List the nodes that ask to be let in", Who: Admin, Out: []joinRequest{}, Handle: s.listJoinRequests},
-		{Method: "POST", Path: "/api/v1/mesh/requests/{code}/approve", Tag: "mesh", Summary: "Let in the node that shows this code", Who: Admin, Out: member{}, Handle: s.approveJoin},
-		{Method: "POST", Path: "/api/v1/mesh/requests/{code}/reject", Tag: "mesh", Summary: "Send away the node that shows this code", Who: Admin, Status: 204, Handle: s.rejectJoin},
-		{Method: "POST", Path: "/api/v1/mesh/owner-keys", Tag: "mesh", Summary: "Add an owner key, by which nodes join by themselves; its text is shown once", Who: Admin, Status: 201,
-			NoTool: true, In: addOwnerKey{}, Out: ownerKey{}, Handle: s.addOwnerKey},
-		{Method: "GET", Path: "/api/v1/mesh/keys", Tag: "mesh", Summary: "Tell of which epoch the mesh's keys are", Who: Admin, Out: meshKeys{}, Handle: s.readMeshKeys},
-		{Method: "POST", Path: "/api/v1/mesh/keys/rotate", Tag: "mesh", Summary: "Draw new keys for the mesh", Who: Admin, Out: meshKeys{}, Handle: s.rotateMeshKeys},
+		{Method: "GET", Path: "/api/v1/mesh/requests", Tag: "mesh", Summary: "List the nodes that ask to be let in", Who: Admin, Out: []joinRequest{}, Handle: listJoinRequests},
+		{Method: "POST", Path: "/api/v1/mesh/requests/{code}/approve", Once: true, Tag: "mesh", Summary: "Let in the node that shows this code", Who: Admin, Out: member{}, Handle: approveJoin},
+		{Method: "POST", Path: "/api/v1/mesh/requests/{code}/reject", Once: true, Tag: "mesh", Summary: "Send away the node that shows this code", Who: Admin, Status: 204, Handle: rejectJoin},
+		{Method: "POST", Path: "/api/v1/mesh/owner-keys", Once: true, Limited: true, Tag: "mesh", Summary: "Add an owner key, by which nodes join by themselves; its text is shown once", Who: Admin, Status: 201,
+			NoTool: true, In: addOwnerKey{}, Out: ownerKey{}, Handle: tellOwnerKey},
+		{Method: "GET", Path: "/api/v1/mesh/keys", Tag: "mesh", Summary: "Tell of which epoch the mesh's keys are", Who: Admin, Out: meshKeys{}, Handle: readMeshKeys},
+		{Method: "POST", Path: "/api/v1/mesh/keys/rotate", Once: true, Limited: true, Tag: "mesh", Summary: "Draw new keys for the mesh", Who: Admin, Out: meshKeys{}, Handle: rotateMeshKeys},
 	}
 }
 
@@ -57,7 +57,8 @@ type joinRequest struct {
 	ExpiresAt company.Time    `json:"expiresAt"`
 }
 
-func (s *Server) listJoinRequests(rc *Request) (Response, error) {
+func listJoinRequests(rc *Request) (Response, error) {
+	s := rc.server
 	if s.cfg.Joins == nil {
 		return Response{}, errNotHere
 	}
@@ -79,7 +80,8 @@ func (s *Server) joinCode(rc *Request) (string, error) {
 	return code, nil
 }
 
-func (s *Server) approveJoin(rc *Request) (Response, error) {
+func approveJoin(rc *Request) (Response, error) {
+	s := rc.server
 	code, err := s.joinCode(rc)
 	if err != nil {
 		return Response{}, err
@@ -100,7 +102,8 @@ func (s *Server) approveJoin(rc *Request) (Response, error) {
 	return OK(out), err
 }
 
-func (s *Server) rejectJoin(rc *Request) (Response, error) {
+func rejectJoin(rc *Request) (Response, error) {
+	s := rc.server
 	code, err := s.joinCode(rc)
 	if err != nil {
 		return Response{}, err
@@ -120,7 +123,8 @@ type ownerKey struct {
 	Key string `json:"ownerKey"`
 }
 
-func (s *Server) addOwnerKey(rc *Request) (Response, error) {
+func tellOwnerKey(rc *Request) (Response, error) {
+	s := rc.server
 	in, err := Body[addOwnerKey](rc)
 	if err != nil {
 		return Response{}, err
@@ -144,7 +148,7 @@ type meshKeys struct {
 	Wanted    bool         `json:"rotationWanted"` // a node was revoked, and they are about to be replaced
 }
 
-func (s *Server) readMeshKeys(rc *Request) (Response, error) {
+func readMeshKeys(rc *Request) (Response, error) {
 	var out meshKeys
 	err := rc.View(func(tx *ledger.Tx) error {
 		k := ledger.CurrentKeys(tx)
@@ -154,12 +158,13 @@ func (s *Server) readMeshKeys(rc *Request) (Response, error) {
 	return OK(out), err
 }
 
-func (s *Server) rotateMeshKeys(rc *Request) (Response, error) {
+func rotateMeshKeys(rc *Request) (Response, error) {
+	s := rc.server
 	if s.cfg.Joins == nil {
 		return Response{}, errNotHere
 	}
 	if err := s.cfg.Joins.RotateKeys(rc.Context(), rc.Actor, rc.Credential); err != nil {
 		return Response{}, err
 	}
-	return s.readMeshKeys(rc)
+	return readMeshKeys(rc)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-func (s *Server) agentApproveRoutes() []Route {
+func agentApproveRoutes() []Route {
 	return []Route{{Method: "POST", Path: "/api/agents/{id}/approve", Tag: "agents", Summary: "Approve the hire of an agent that waits for it", Query: byName(), Who: Board, Out: agentDetail{}, Handle: approveAgent}}
 }
 

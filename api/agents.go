@@ -151,7 +151,7 @@ func configureAgent(a company.Agent) agentConfiguration {
 		AdapterConfig: company.RedactConfig(a.AdapterConfig), RuntimeConfig: company.RedactConfig(a.RuntimeConfig), Permissions: a.Permissions, UpdatedAt: a.UpdatedAt}
 }
 
-func (s *Server) agentRoutes() []Route {
+func agentRoutes() []Route {
 	const tag, one = "agents", "/api/agents/{id}"
 	change := func(verb, kind, summary string) Route {
 		return Route{Method: "POST", Path: one + "/" + verb, Tag: tag, Summary: summary, Who: Board, Query: byName(), Out: agentRow{},

@@ -56,7 +56,7 @@ type shownAnnotation struct {
 	Selector    json.RawMessage `json:"selector"`
 }
 
-func (s *Server) annotationRoutes() []Route {
+func annotationRoutes() []Route {
 	const tag, base = "issues", "/api/issues/{id}/documents/{key}/annotations"
 	return []Route{
 		{Method: "GET", Path: base, Tag: tag, Summary: "List the remarks on a document", Out: []shownAnnotation{}, Query: remarkParams, Handle: listAnnotations},

@@ -71,7 +71,7 @@ func showApprovalIssue(i company.Issue) approvalIssue {
 		BillingCode: company.NullText(i.BillingCode), StartedAt: i.StartedAt, CompletedAt: i.CompletedAt, CancelledAt: i.CancelledAt, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt}
 }
 
-func (s *Server) approvalRoutes() []Route {
+func approvalRoutes() []Route {
 	const tag, one = "approvals", "/api/approvals/{id}"
 	decide := func(verb, kind, summary string) Route {
 		return Route{Method: "POST", Path: one + "/" + verb, Tag: tag, Summary: summary, Who: Board, In: decideApproval{}, Out: company.Approval{},

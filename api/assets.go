@@ -75,7 +75,7 @@ func showAsset(a company.Asset, p blob.Placement) assetRow {
 		a.CreatedAt, a.UpdatedAt, "/api/assets/" + a.ID + "/content", copies{len(p.Holders), p.Wanted}}
 }
 
-func (s *Server) assetRoutes() []Route {
+func assetRoutes() []Route {
 	const tag = "assets"
 	download := []Param{{Name: "download", Type: "boolean", Doc: "save the file, do not show it"}}
 	upload := func(path, summary string, who Who, out any, handle func(*Request) (Response, error)) Route {

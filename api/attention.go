@@ -120,7 +120,7 @@ type attentionDesk struct {
 // attentionSources add the items of each noun.
 var attentionSources = []func(*attentionDesk){(*attentionDesk).approvals, (*attentionDesk).interactions, (*attentionDesk).budgets, (*attentionDesk).agents, (*attentionDesk).recoveries, (*attentionDesk).blockers, (*attentionDesk).joins, (*attentionDesk).waits}
 
-func (s *Server) attentionRoutes() []Route {
+func attentionRoutes() []Route {
 	return []Route{{Method: "GET", Path: "/api/companies/{companyId}/attention", Tag: "companies", Summary: "List what waits for a person, newest first", Out: attentionFeed{}, Handle: readAttention,
 		Query: []Param{{Name: "limit", Type: "integer", Doc: "at most 100, 50 unless given"}, {Name: "cursor", Doc: "nextCursor of the page before"}, {Name: "activitySince", Doc: "ISO date"}, {Name: "activityUntil", Doc: "ISO date"},
 			{Name: "includeDismissed", Type: "boolean", Doc: "also what the user put aside"}}}}

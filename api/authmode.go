@@ -15,7 +15,7 @@ type authMode struct {
 }
 
 // accessRoutes tell and change how people prove who they are, on all nodes.
-func (s *Server) accessRoutes() []Route {
+func accessRoutes() []Route {
 	const path = "/api/v1/mesh/auth"
 	return []Route{
 		{Method: "GET", Path: path, Tag: "mesh", Summary: "Tell how people prove who they are", Who: Admin, Out: authMode{}, Handle: readAuth},

@@ -9,10 +9,10 @@ import (
 )
 
 // operatorRoutes are what operators of the mesh do now and then.
-func (s *Server) operatorRoutes() []Route {
+func operatorRoutes() []Route {
 	return []Route{
-		{Method: "POST", Path: "/api/v1/mesh/snapshot", Tag: "mesh", Summary: "Stream a sealed backup of the mesh, as this node has it", Who: Admin,
-			In: takeBackup{}, Handle: s.backup},
+		{Method: "POST", Path: "/api/v1/mesh/snapshot", Once: true, Tag: "mesh", Summary: "Stream a sealed backup of the mesh, as this node has it", Who: Admin,
+			In: takeBackup{}, Handle: streamBackup},
 	}
 }
 
@@ -58,7 +58,8 @@ func (in takeBackup) recipients() (to []identity.Recipient, err error) {
 
 // backup streams a backup, however long that takes. When it fails on the way the
 // connection breaks off, and what came does not open.
-func (s *Server) backup(rc *Request) (Response, error) {
+func streamBackup(rc *Request) (Response, error) {
+	s := rc.server
 	in, err := Body[takeBackup](rc)
 	if err != nil {
 		return Response{}, err

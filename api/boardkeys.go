@@ -44,18 +44,18 @@ func hashOf(token string) string {
 	return hex.EncodeToString(hash[:])
 }
 
-func (s *Server) boardKeyRoutes() []Route {
+func boardKeyRoutes() []Route {
 	const tag, all, one = "auth", "/api/board-api-keys", "/api/cli-auth/challenges/{id}"
 	return []Route{
 		{Method: "GET", Path: all, Tag: tag, Summary: "List one's board keys", Who: Board, Out: []boardKeyRow{}, Handle: listBoardKeys},
-		{Method: "POST", Path: all, Tag: tag, Summary: "Make a board key; its token is shown once", Who: Board, In: newBoardKey{}, Out: boardKeyRow{}, Status: 201, NoTool: true, Handle: createBoardKey},
-		{Method: "DELETE", Path: all + "/{keyId}", Tag: tag, Summary: "Revoke a board key", Who: Board, Out: okay{}, NoTool: true, Handle: revokeBoardKey},
-		{Method: "POST", Path: "/api/cli-auth/challenges", Tag: tag, Summary: "Ask a person to let a program act as them", Who: Public, In: newChallenge{}, Out: madeChallenge{}, Status: 201, NoTool: true, Handle: openChallenge},
+		{Method: "POST", Path: all, Limited: true, Tag: tag, Summary: "Make a board key; its token is shown once", Who: Board, In: newBoardKey{}, Out: boardKeyRow{}, Status: 201, NoTool: true, Handle: createBoardKey},
+		{Method: "DELETE", Path: all + "/{keyId}", Limited: true, Tag: tag, Summary: "Revoke a board key", Who: Board, Out: okay{}, NoTool: true, Handle: revokeBoardKey},
+		{Method: "POST", Path: "/api/cli-auth/challenges", Limited: true, Tag: tag, Summary: "Ask a person to let a program act as them", Who: Public, In: newChallenge{}, Out: madeChallenge{}, Status: 201, NoTool: true, Handle: openChallenge},
 		{Method: "GET", Path: one, Tag: tag, Summary: "Tell what became of a challenge", Who: Public, Out: challengeRow{}, NoTool: true, Handle: pollChallenge, Query: []Param{{Name: "token"}}},
-		{Method: "POST", Path: one + "/approve", Tag: tag, Summary: "Let a program act as oneself", Who: Board, In: challengeToken{}, Out: challengeApproval{}, NoTool: true, Handle: approveChallenge},
-		{Method: "POST", Path: one + "/cancel", Tag: tag, Summary: "Withdraw a challenge", Who: Public, In: challengeToken{}, NoTool: true, Handle: cancelChallenge},
+		{Method: "POST", Path: one + "/approve", Limited: true, Tag: tag, Summary: "Let a program act as oneself", Who: Board, In: challengeToken{}, Out: challengeApproval{}, NoTool: true, Handle: approveChallenge},
+		{Method: "POST", Path: one + "/cancel", Limited: true, Tag: tag, Summary: "Withdraw a challenge", Who: Public, In: challengeToken{}, NoTool: true, Handle: cancelChallenge},
 		{Method: "GET", Path: "/api/cli-auth/me", Tag: tag, Summary: "Tell who the board is and which companies it may see", Who: Board, Out: boardAccess{}, Handle: boardMe},
-		{Method: "POST", Path: "/api/cli-auth/revoke-current", Tag: tag, Summary: "Revoke the board key that the request shows", Who: Board, NoTool: true, Handle: revokeCurrent},
+		{Method: "POST", Path: "/api/cli-auth/revoke-current", Limited: true, Tag: tag, Summary: "Revoke the board key that the request shows", Who: Board, NoTool: true, Handle: revokeCurrent},
 	}
 }
 

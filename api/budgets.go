@@ -100,7 +100,7 @@ type budgetOverview struct {
 	ReservationCount     int64            `json:"reservationCount"`
 }
 
-func (s *Server) budgetRoutes() []Route {
+func budgetRoutes() []Route {
 	return []Route{{
 		Method: "PATCH", Path: "/api/companies/{companyId}/budgets", Tag: "costs", Summary: "Set the monthly budget of a company", Who: Board, In: setBudget{}, Handle: setCompanyBudget,
 	}, {

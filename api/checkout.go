@@ -19,7 +19,7 @@ type forceReleaseIssue struct {
 	ClearAssignee bool `json:"clearAssignee,omitempty" doc:"the agent loses the issue, too"`
 }
 
-func (s *Server) checkoutRoutes() []Route {
+func checkoutRoutes() []Route {
 	return []Route{{
 		Method: "POST", Path: "/api/issues/{id}/checkout", Tag: "issues", Summary: "Check an issue out for an agent; one caller wins",
 		In: checkoutIssue{}, Handle: checkOut,

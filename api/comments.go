@@ -21,7 +21,7 @@ type createComment struct {
 	Attachments  []string             `json:"attachmentIds,omitempty" format:"uuid" maxItems:"50" doc:"of the issue's attachments, those that belong to the comment"`
 }
 
-func (s *Server) commentRoutes() []Route {
+func commentRoutes() []Route {
 	mark := func(method, path, kind, summary string, out any, answer func(rc *Request, kind, of, issue string) (Response, error)) Route {
 		return Route{Method: method, Path: path, Tag: "issues", Summary: summary, Out: out, Handle: func(rc *Request) (Response, error) {
 			of, issue, err := locateIssue(rc)

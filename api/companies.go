@@ -81,7 +81,7 @@ type okay struct {
 	OK bool `json:"ok"`
 }
 
-func (s *Server) companyRoutes() []Route {
+func companyRoutes() []Route {
 	const tag, one = "companies", "/api/companies/{companyId}"
 	change := func(verb, summary string) Route {
 		return Route{Method: "POST", Path: one + "/" + verb, Tag: tag, Summary: summary, Who: Board, Out: companyRow{},
@@ -90,8 +90,8 @@ func (s *Server) companyRoutes() []Route {
 			}}
 	}
 	return []Route{
-		{Method: "GET", Path: "/api/companies", Tag: tag, Summary: "List companies", Out: []companyRow{}, Handle: listCompanies},
-		{Method: "POST", Path: "/api/companies", Tag: tag, Summary: "Create a company", Who: Board, In: newCompany{}, Out: companyRow{}, Status: 201, Handle: createCompany},
+		{Method: "GET", Path: "/api/companies", NobodyAsAgent: true, Tag: tag, Summary: "List companies", Out: []companyRow{}, Handle: listCompanies},
+		{Method: "POST", Path: "/api/companies", NobodyAsAgent: true, Tag: tag, Summary: "Create a company", Who: Board, In: newCompany{}, Out: companyRow{}, Status: 201, Handle: createCompany},
 		{Method: "GET", Path: "/api/companies/stats", Tag: tag, Summary: "Count agents and issues by company", Who: Board, Handle: companyStats},
 		{Method: "GET", Path: one, Tag: tag, Summary: "Read a company", Out: companyRow{}, Handle: readCompany},
 		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a company", Who: Board, In: patchCompany{}, Out: companyRow{}, Handle: updateCompany},

@@ -121,7 +121,7 @@ type costByCode struct {
 	runCounts
 }
 
-func (s *Server) costRoutes() []Route {
+func costRoutes() []Route {
 	span := []Param{{Name: "from", Doc: "ISO date"}, {Name: "to", Doc: "ISO date"}}
 	report := func(name, summary string, out any, f func(tx *ledger.Tx, rc *Request, of string, s company.Span) any) Route {
 		return Route{Method: "GET", Path: "/api/companies/{companyId}/costs/" + name, Tag: "costs", Summary: summary, Query: span, Out: out,

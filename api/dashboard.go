@@ -5,7 +5,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-func (s *Server) dashboardRoutes() []Route {
+func dashboardRoutes() []Route {
 	return []Route{
 		{Method: "GET", Path: "/api/companies/{companyId}/dashboard", Tag: "companies", Summary: "Sum up a company", Out: company.Dashboard{},
 			Handle: func(rc *Request) (r Response, err error) {

@@ -40,7 +40,7 @@ type childBrief struct {
 	User       company.NullText    `json:"assigneeUserId"`
 }
 
-func (s *Server) decompositionRoutes() []Route {
+func decompositionRoutes() []Route {
 	const tag, path = "issues", "/api/issues/{id}/accepted-plan-decompositions"
 	return []Route{
 		{Method: "GET", Path: path, Tag: tag, Summary: "List what an issue's plan was turned into", Out: []shownDecomposition{}, Handle: listDecompositions},

@@ -100,7 +100,7 @@ type (
 	}
 )
 
-func (s *Server) diagnosticRoutes() []Route {
+func diagnosticRoutes() []Route {
 	const tag, path = "issues", "/api/issues/{id}/diagnostics"
 	return []Route{
 		{Method: "GET", Path: path + "/blockers", Tag: tag, Summary: "Tell what an issue waits for", Out: blockerDiagnosis{}, Handle: diagnose(blockersOf)},

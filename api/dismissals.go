@@ -5,7 +5,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-func (s *Server) dismissalRoutes() []Route {
+func dismissalRoutes() []Route {
 	const of = "/api/companies/{companyId}/inbox-dismissals"
 	return []Route{
 		{Method: "GET", Path: of, Tag: "inbox", Summary: "List what the user put aside", Who: Board, Out: []company.Dismissal{}, Handle: listDismissals},

@@ -25,7 +25,7 @@ type shownDocument struct {
 	LatestBody *string `json:"latestBody,omitempty"`
 }
 
-func (s *Server) documentRoutes() []Route {
+func documentRoutes() []Route {
 	const base = "/api/issues/{id}/documents"
 	rows := []Route{
 		{Method: "GET", Path: base, Tag: "issues", Summary: "List the documents of an issue", Out: []shownDocument{}, Handle: listDocuments},

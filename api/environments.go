@@ -95,7 +95,7 @@ const (
 	leasesAmong = 1000
 )
 
-func (s *Server) environmentRoutes() []Route {
+func environmentRoutes() []Route {
 	const tag, one = "environments", "/api/environments/{id}"
 	return []Route{
 		{Method: "GET", Path: "/api/companies/{companyId}/environments", Tag: tag, Summary: "List the environments that runs can be carried out in", Out: []environmentRow{},
@@ -113,7 +113,7 @@ func (s *Server) environmentRoutes() []Route {
 		{Method: "GET", Path: "/api/companies/{companyId}/environments/capabilities", Tag: tag, Summary: "Tell what adapters can do in which environment",
 			Out: environmentCapabilities{}, Handle: ofCompany(capabilities())},
 		{Method: "POST", Path: "/api/companies/{companyId}/environments", Tag: tag, Summary: "Describe a machine that is reached over ssh", Who: Board, In: environmentBody{}, Out: environmentRow{}, Status: 201, Handle: newEnvironment},
-		{Method: "POST", Path: "/api/companies/{companyId}/environments/probe-config", Tag: tag, Summary: "Look whether a machine answers, without keeping it", Who: Board, In: probeConfigBody{}, Out: probeResult{}, NoTool: true, Timeout: probeTime, Handle: probeConfig},
+		{Method: "POST", Path: "/api/companies/{companyId}/environments/probe-config", Once: true, Tag: tag, Summary: "Look whether a machine answers, without keeping it", Who: Board, In: probeConfigBody{}, Out: probeResult{}, NoTool: true, Timeout: probeTime, Handle: probeConfig},
 		{Method: "GET", Path: one, Tag: tag, Summary: "Read an environment", Out: environmentRow{}, Handle: func(rc *Request) (Response, error) {
 			_, row, err := environmentFor(rc)
 			return OK(row), err
@@ -121,7 +121,7 @@ func (s *Server) environmentRoutes() []Route {
 		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an environment; the given one stays as it is", Who: Board, In: environmentPatch{}, Out: environmentRow{}, NoTool: true, Handle: patchEnvironment},
 		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete an environment; the given one stays", Who: Board, Out: environmentRow{}, NoTool: true, Handle: removeEnvironment},
 		{Method: "GET", Path: one + "/delete-blast-radius", Tag: tag, Summary: "Tell what uses an environment", Out: blastRadius{}, Handle: readBlastRadius},
-		{Method: "POST", Path: one + "/probe", Tag: tag, Summary: "Look whether the machine of an environment answers", Who: Board, Out: probeResult{}, NoTool: true, Timeout: probeTime, Handle: probeEnvironment},
+		{Method: "POST", Path: one + "/probe", Once: true, Tag: tag, Summary: "Look whether the machine of an environment answers", Who: Board, Out: probeResult{}, NoTool: true, Timeout: probeTime, Handle: probeEnvironment},
 		{Method: "GET", Path: "/api/environment-leases/{leaseId}", Tag: tag, Summary: "Read the lease that a run holds, or held, on its environment", Out: leaseRow{}, Handle: readLease},
 		{Method: "GET", Path: one + "/leases", Tag: tag, Summary: "List the leases that runs hold, or held, on an environment", Out: []leaseRow{},
 			Query: []Param{{Name: "status", Doc: "active, released, expired or failed, comma separated"}}, Handle: listLeases},

@@ -15,12 +15,12 @@ import (
 
 // eventRoutes tell what happens in a company, as it happens, from the feed of
 // this node: any node tells the same, under the same numbers.
-func (s *Server) eventRoutes() []Route {
+func eventRoutes() []Route {
 	return []Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/events", Tag: "events", Who: Any, NoTool: true, Out: liveEvent{}, Handle: s.followEvents,
+		{Method: "GET", Path: "/api/companies/{companyId}/events", Tag: "events", Who: Any, NoTool: true, Out: liveEvent{}, Handle: followEvents,
 			Summary: "Follow a company's events as server-sent events; the event's ID is a height, at which any node resumes",
 			Query:   []Param{{Name: "after", Type: "integer", Doc: "height to resume after, as Last-Event-ID; without it, from now on"}}},
-		{Method: "GET", Path: "/api/companies/{companyId}/events/ws", Tag: "events", Who: Any, NoTool: true, Out: liveEvent{}, Handle: s.followSocket,
+		{Method: "GET", Path: "/api/companies/{companyId}/events/ws", Tag: "events", Who: Any, NoTool: true, Out: liveEvent{}, Handle: followSocket,
 			Summary: "Follow a company's events on a WebSocket",
 			Query:   []Param{{Name: "after", Type: "integer", Doc: "height to resume after; without it, from now on"}, {Name: "token", Doc: "bearer, where headers can not be set"}}},
 	}
@@ -243,7 +243,8 @@ func (w *watch) holds(ctx context.Context, must bool) bool {
 //
 // with the id on the last event of an entry only, so that resuming after it
 // leaves nothing out, and a comment line now and then to keep the line open.
-func (s *Server) followEvents(rc *Request) (Response, error) {
+func followEvents(rc *Request) (Response, error) {
+	s := rc.server
 	f, start, err := s.follow(rc)
 	if err != nil {
 		return Response{}, err

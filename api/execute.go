@@ -45,13 +45,14 @@ const (
 	maxSpentEvents = 10_000
 )
 
-func (s *Server) executeRoutes() []Route {
+func executeRoutes() []Route {
 	tag := "kernel"
 	return []Route{
-		{Method: "POST", Path: "/api/v1/execute", Tag: tag, Summary: "Have an agent do a task and wait for what came of it", In: executeBody{}, Out: execution{},
-			Timeout: MaxExecuteWait + requestTimeout, Handle: s.execute},
-		{Method: "GET", Path: "/api/v1/executions/{id}", Tag: tag, Summary: "Read what came of a task", Out: execution{}, Handle: readExecution},
-		{Method: "GET", Path: "/api/v1/health", Tag: tag, Summary: "Tell that the kernel's API answers", Who: Public, Out: kernelHealth{}, Handle: func(*Request) (Response, error) {
+		{Method: "POST", Path: "/api/v1/execute", Kernel: true, Once: true, Tag: tag, Summary: "Have an agent do a task and wait for what came of it", In: executeBody{}, Out: execution{},
+			Timeout: MaxExecuteWait + requestTimeout, Handle: executeTask},
+		{Method: "GET", Path: "/api/v1/executions/{id}", Kernel: true, Tag: tag, Summary: "Read what came of a task", Out: execution{}, Handle: readExecution},
+		{Method: "GET", Path: "/api/v1/health", Kernel: true, Tag: tag, Summary: "Tell that the kernel's API answers", Who: Public, Out: kernelHealth{}, Handle: func(rc *Request) (Response, error) {
+			s := rc.server
 			return OK(kernelHealth{"ok", s.cfg.Version, int64(time.Since(s.started).Seconds())}), nil
 		}},
 	}
@@ -129,12 +130,6 @@ var kernelCodes = map[int]string{http.StatusBadRequest: "PARSE_ERROR", http.Stat
 	http.StatusConflict: "CONFLICT", http.StatusTooManyRequests: "TOO_MANY", http.StatusPaymentRequired: "BUDGET_EXHAUSTED", http.StatusRequestEntityTooLarge: "PARSE_ERROR",
 	http.StatusUnsupportedMediaType: "PARSE_ERROR", http.StatusInternalServerError: "INTERNAL", http.StatusServiceUnavailable: "UNAVAILABLE"}
 
-// ofKernel reports whether a path is of the kernel's API, whose refusals carry a
-// code and a message.
-func ofKernel(path string) bool {
-	return path == "/api/v1/execute" || path == "/api/v1/health" || strings.HasPrefix(path, "/api/v1/executions/")
-}
-
 // A kernelBody is a refusal of the kernel's API.
 type kernelBody struct {
 	errorBody
@@ -146,7 +141,8 @@ func kernelBodyOf(status int, body errorBody) kernelBody {
 	return kernelBody{body, cmp.Or(strings.ToUpper(body.Code), kernelCodes[status], "REFUSED"), body.Error}
 }
 
-func (s *Server) execute(rc *Request) (Response, error) {
+func executeTask(rc *Request) (Response, error) {
+	s := rc.server
 	in, err := Body[executeBody](rc)
 	if err != nil {
 		return kernelBadBody(err)

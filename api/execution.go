@@ -84,7 +84,7 @@ func checkedPolicy(b json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(all)
 }
 
-func (s *Server) executionRoutes() []Route {
+func executionRoutes() []Route {
 	return []Route{{Method: "GET", Path: "/api/issues/{id}/execution-decisions", Tag: "issues", Summary: "List what was decided of an issue's work, stage by stage", Out: []company.ExecutionDecision{},
 		Handle: func(rc *Request) (Response, error) {
 			return viewed(rc, func(tx *ledger.Tx) ([]company.ExecutionDecision, error) {

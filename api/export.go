@@ -85,7 +85,7 @@ type exportCounts struct {
 	Issues   int `json:"issues"`
 }
 
-func (s *Server) exportRoutes() []Route {
+func exportRoutes() []Route {
 	rows := []Route{{Method: "POST", Path: "/api/companies/{companyId}/exports/preview", Tag: "portability", Summary: "Show what an export of a company would hold",
 		Who: Board, In: exportBody{}, Timeout: packageTimeout, NoTool: true, Handle: previewExport}}
 	for _, path := range []string{"/api/companies/{companyId}/export", "/api/companies/{companyId}/exports"} {

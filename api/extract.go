@@ -49,7 +49,7 @@ type extractSource struct {
 
 var extractLabels = map[string]string{"title": "Title", "description": "Description", "comment": "Comment", "document": "Document"}
 
-func (s *Server) extractRoutes() []Route {
+func extractRoutes() []Route {
 	return []Route{{Method: "GET", Path: "/api/companies/{companyId}/search/extract", Tag: "search", Summary: "List where a text, or addresses that hold it, stands in issues, comments and documents",
 		Out: extractAnswer{}, Handle: extract, Query: []Param{{Name: "contains", Doc: "2 characters or more"}, {Name: "kind", Doc: "literal or url"}, {Name: "scope", Doc: "all, issues, comments or documents"},
 			{Name: "status", Doc: "statuses, separated by commas"}, {Name: "updatedWithin", Doc: "such as 24h, 7d, 4w or 3m"}, {Name: "updatedAfter", Doc: "ISO date"},

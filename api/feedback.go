@@ -20,7 +20,7 @@ type bundleIssue struct {
 	Title      string `json:"title"`
 }
 
-func (s *Server) feedbackRoutes() []Route {
+func feedbackRoutes() []Route {
 	const tag = "issues"
 	return []Route{
 		{Method: "GET", Path: "/api/issues/{id}/feedback-traces", Tag: tag, Summary: "List the votes on an issue that may be handed on", Who: Board, Out: []company.FeedbackTrace{},

@@ -70,7 +70,7 @@ func financeTotalsOf(s company.FinanceSum) financeTotals {
 	return financeTotals{s.Debit, s.Credit, s.Net(), s.Estimated, s.Events}
 }
 
-func (s *Server) financeRoutes() []Route {
+func financeRoutes() []Route {
 	span := []Param{{Name: "from", Doc: "ISO date"}, {Name: "to", Doc: "ISO date"}}
 	report := func(name, summary string, out any, f func(tx *ledger.Tx, rc *Request, of string, s company.Span) any) Route {
 		return Route{Method: "GET", Path: "/api/companies/{companyId}/costs/" + name, Tag: "costs", Summary: summary, Query: span, Out: out,

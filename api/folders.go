@@ -44,7 +44,7 @@ type ownFolder struct {
 	Slug Opt[string] `json:"slug" minLength:"1" maxLength:"120"`
 }
 
-func (s *Server) folderRoutes() []Route {
+func folderRoutes() []Route {
 	const tag, all = "folders", "/api/companies/{companyId}/folders"
 	return []Route{
 		{Method: "GET", Path: all, Tag: tag, Summary: "List the folders of a kind", Out: folderList{}, Query: []Param{{Name: "kind", Doc: "routine or skill"}}, Handle: listFolders},

@@ -28,7 +28,7 @@ type patchGoal struct {
 	OwnerAgentID Opt[string] `json:"ownerAgentId" format:"uuid"`
 }
 
-func (s *Server) goalRoutes() []Route {
+func goalRoutes() []Route {
 	const tag, one = "goals", "/api/goals/{id}"
 	return []Route{
 		{Method: "GET", Path: "/api/companies/{companyId}/goals", Tag: tag, Summary: "List goals", Query: []Param{{Name: "projectId", Doc: "only those that this project works towards"}}, Out: []company.Goal{}, Handle: listGoals},

@@ -11,14 +11,14 @@ import (
 
 // healthRoutes say whether the process lives, whether the node can serve, and
 // what Paperclip's clients ask first.
-func (s *Server) healthRoutes() []Route {
+func healthRoutes() []Route {
 	return []Route{
-		{Method: "GET", Path: "/api/health", Tag: "system", Summary: "Tell that the server runs", Who: Public, Out: health{}, Handle: s.health},
+		{Method: "GET", Path: "/api/health", Tag: "system", Summary: "Tell that the server runs", Who: Public, Out: health{}, Handle: tellHealth},
 		{Method: "GET", Path: "/healthz", Tag: "system", Summary: "Tell that the process lives", Who: Public, Out: liveness{},
 			Handle: func(*Request) (Response, error) { return OK(liveness{"ok"}), nil }},
-		{Method: "GET", Path: "/readyz", Tag: "system", Summary: "Tell whether this node can serve", Who: Public, Out: readiness{}, Handle: s.ready},
-		{Method: "GET", Path: "/openapi.json", Tag: "system", Summary: "Describe this API", Who: Public, Handle: s.describe},
-		{Method: "GET", Path: "/api/openapi.json", Tag: "system", Summary: "Describe this API", Who: Public, Handle: s.describe},
+		{Method: "GET", Path: "/readyz", Tag: "system", Summary: "Tell whether this node can serve", Who: Public, Out: readiness{}, Handle: tellReady},
+		{Method: "GET", Path: "/openapi.json", Tag: "system", Summary: "Describe this API", Who: Public, Handle: tellAPI},
+		{Method: "GET", Path: "/api/openapi.json", Tag: "system", Summary: "Describe this API", Who: Public, Handle: tellAPI},
 	}
 }
 
@@ -91,7 +91,8 @@ type publicHealth struct {
 
 // health tells strangers less than those who have a credential, and nobody that
 // theirs is not good: it is asked whether the server runs.
-func (s *Server) health(rc *Request) (Response, error) {
+func tellHealth(rc *Request) (Response, error) {
+	s := rc.server
 	mode, bootstrap := s.Mode(), "ready"
 	if mode == company.Authenticated {
 		if _, err := s.cfg.Node.View(rc.Context(), ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
@@ -132,7 +133,8 @@ type readiness struct {
 // readyWait bounds how long a probe waits for the quorum.
 const readyWait = 2 * time.Second
 
-func (s *Server) ready(rc *Request) (Response, error) {
+func tellReady(rc *Request) (Response, error) {
+	s := rc.server
 	out := readiness{Status: "ready"}
 	if s.cfg.Head != nil {
 		out.Height, out.Applied = s.cfg.Head()
@@ -157,7 +159,8 @@ func (s *Server) ready(rc *Request) (Response, error) {
 	return OK(out), nil
 }
 
-func (s *Server) describe(*Request) (Response, error) {
+func tellAPI(rc *Request) (Response, error) {
+	s := rc.server
 	doc, err := s.openapi()
 	if err != nil {
 		return Response{}, err

@@ -21,7 +21,7 @@ type hired struct {
 	Approval *company.Approval `json:"approval"`
 }
 
-func (s *Server) hireRoutes() []Route {
+func hireRoutes() []Route {
 	return []Route{{Method: "POST", Path: "/api/companies/{companyId}/agent-hires", Tag: "agents", Summary: "Hire an agent, after the board's approval where one is needed",
 		In: newHire{}, Out: hired{}, Status: 201, Handle: hireAgent}}
 }

@@ -138,7 +138,7 @@ type importedRoutine struct {
 	Status string  `json:"status"`
 }
 
-func (s *Server) importRoutes() []Route {
+func importRoutes() []Route {
 	row := func(path, summary string, handle func(*Request) (Response, error), query ...Param) Route {
 		return Route{Method: "POST", Path: path, Tag: "portability", Summary: summary, Who: Board, In: importBody{}, MaxBody: maxPackage, Timeout: packageTimeout, NoTool: true, Query: query, Handle: handle}
 	}

@@ -79,7 +79,7 @@ func (t transferBody) Check() (out []Issue) {
 	return out
 }
 
-func (s *Server) transferRoutes() []Route {
+func transferRoutes() []Route {
 	const tag, all, one = "portability", "/api/companies/import/transfers", "/api/companies/import/transfers/{transferId}"
 	return []Route{
 		{Method: "POST", Path: all, Tag: tag, Summary: "Announce a package that comes as a zip file in parts", Who: Board, In: transferBody{}, Out: transferState{}, NoTool: true, Handle: openTransfer},

@@ -66,7 +66,7 @@ type instructionsPathSet struct {
 	Path    *string `json:"path"`
 }
 
-func (s *Server) instructionRoutes() []Route {
+func instructionRoutes() []Route {
 	const tag, all, file = "agents", "/api/agents/{id}/instructions-bundle", "/api/agents/{id}/instructions-bundle/file"
 	byPath := []Param{{Name: "path", Doc: "the file"}}
 	return []Route{

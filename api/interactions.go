@@ -197,7 +197,7 @@ func shown(in company.Interaction) shownInteraction {
 	return shownInteraction{in, in.Effective, policyAliases{company.PolicyAlias(in.Requested), company.PolicyAlias(in.Effective)}}
 }
 
-func (s *Server) interactionRoutes() []Route {
+func interactionRoutes() []Route {
 	const base = "/api/issues/{id}/interactions"
 	return []Route{
 		{Method: "GET", Path: base, Tag: "issues", Summary: "List what was asked on an issue", Out: []shownInteraction{}, Handle: listInteractions},

@@ -50,15 +50,15 @@ type promptBody struct {
 	Message Opt[string] `json:"agentMessage" maxLength:"4000"`
 }
 
-func (s *Server) inviteHelpRoutes() []Route {
+func inviteHelpRoutes() []Route {
 	const tag, by, claim = "members", "/api/invites/{token}", "/api/board-claim/{token}"
 	return []Route{
 		{Method: "GET", Path: by + "/logo", Tag: tag, Summary: "Read the logo of the company that invites", Who: Public, NoTool: true, Handle: inviteLogo},
 		{Method: "GET", Path: by + "/test-resolution", Tag: tag, Summary: "Tell whether this node reaches an address at which an agent would be called", Who: Public, Out: resolution{}, NoTool: true,
 			Query: []Param{{Name: "url", Doc: "http or https, not of a private network"}}, Handle: testResolution},
-		{Method: "POST", Path: "/api/companies/{companyId}/openclaw/invite-prompt", Tag: tag, Summary: "Invite an agent of OpenClaw; the token is shown once", Who: Board, In: promptBody{}, Out: invitePrompt{}, Status: 201, NoTool: true, Handle: promptOpenClaw},
+		{Method: "POST", Path: "/api/companies/{companyId}/openclaw/invite-prompt", Limited: true, Tag: tag, Summary: "Invite an agent of OpenClaw; the token is shown once", Who: Board, In: promptBody{}, Out: invitePrompt{}, Status: 201, NoTool: true, Handle: promptOpenClaw},
 		{Method: "GET", Path: claim, Tag: "auth", Summary: "Tell whether the instance can be claimed with a code", Who: Public, Out: boardClaim{}, NoTool: true, Handle: readBoardClaim},
-		{Method: "POST", Path: claim + "/claim", Tag: "auth", Summary: "Become the first administrator of the instance, with its code", Who: Board, Out: claimed{}, NoTool: true, Handle: claimBoard},
+		{Method: "POST", Path: claim + "/claim", Limited: true, Tag: "auth", Summary: "Become the first administrator of the instance, with its code", Who: Board, Out: claimed{}, NoTool: true, Handle: claimBoard},
 	}
 }
 

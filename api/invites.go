@@ -139,24 +139,24 @@ type claimedKey struct {
 
 const companyJoin = "company_join"
 
-func (s *Server) inviteRoutes() []Route {
+func inviteRoutes() []Route {
 	const tag, of, by, one = "members", "/api/companies/{companyId}", "/api/invites/{token}", "/api/companies/{companyId}/join-requests/{requestId}"
 	return []Route{
 		{Method: "GET", Path: of + "/invites", Tag: tag, Summary: "List invites, newest first", Who: Board, Out: inviteList{}, Handle: listInvites,
 			Query: []Param{{Name: "state", Doc: "active, accepted, revoked or expired"}, {Name: "limit", Type: "integer"}, {Name: "offset", Type: "integer"}}},
-		{Method: "POST", Path: of + "/invites", Tag: tag, Summary: "Invite people or agents; the token is shown once", Who: Board, In: newInvite{}, Out: inviteRow{}, Status: 201, Handle: createInvite},
-		{Method: "POST", Path: "/api/invites/{inviteId}/revoke", Tag: tag, Summary: "Revoke an invite", Who: Board, Out: inviteRow{}, Handle: revokeInvite},
+		{Method: "POST", Path: of + "/invites", Limited: true, Tag: tag, Summary: "Invite people or agents; the token is shown once", Who: Board, In: newInvite{}, Out: inviteRow{}, Status: 201, Handle: createInvite},
+		{Method: "POST", Path: "/api/invites/{inviteId}/revoke", Limited: true, Tag: tag, Summary: "Revoke an invite", Who: Board, Out: inviteRow{}, Handle: revokeInvite},
 		{Method: "GET", Path: by, Tag: tag, Summary: "Read an invite by its token", Who: Public, Out: invitation{}, NoTool: true, Handle: readInvite},
 		{Method: "GET", Path: by + "/onboarding", Tag: tag, Summary: "Read how to join", Who: Public, NoTool: true, Handle: readOnboarding},
 		{Method: "GET", Path: by + "/onboarding.txt", Tag: tag, Summary: "Read how to join, as text", Who: Public, NoTool: true, Handle: readOnboardingText},
 		{Method: "GET", Path: by + "/skills/index", Tag: tag, Summary: "List the skills for somebody who joins", Who: Public, Out: skillIndex{}, NoTool: true, Handle: invited(listBundled)},
 		{Method: "GET", Path: by + "/skills/{skillName}", Tag: tag, Summary: "Read a skill, as Markdown", Who: Public, NoTool: true, Handle: invited(readBundled)},
-		{Method: "POST", Path: by + "/accept", Tag: tag, Summary: "Ask to join", Who: Public, In: acceptBody{}, Out: joinAnswer{}, Status: 202, NoTool: true, Handle: acceptInvite},
+		{Method: "POST", Path: by + "/accept", Limited: true, Tag: tag, Summary: "Ask to join", Who: Public, In: acceptBody{}, Out: joinAnswer{}, Status: 202, NoTool: true, Handle: acceptInvite},
 		{Method: "GET", Path: of + "/join-requests", Tag: tag, Summary: "List requests to join, newest first", Who: Board, Out: []joinRow{}, Handle: listJoins,
 			Query: []Param{{Name: "status", Doc: "pending_approval, approved or rejected"}, {Name: "requestType", Doc: "human or agent"}}},
 		{Method: "POST", Path: one + "/approve", Tag: tag, Summary: "Let somebody in", Who: Board, Out: company.JoinRequest{}, Handle: decideJoin(company.KindJoinApprove)},
 		{Method: "POST", Path: one + "/reject", Tag: tag, Summary: "Turn somebody away", Who: Board, Out: company.JoinRequest{}, Handle: decideJoin(company.KindJoinReject)},
-		{Method: "POST", Path: "/api/join-requests/{requestId}/claim-api-key", Tag: tag, Summary: "Fetch the first key of an agent that was let in, once", Who: Public, In: claimBody{}, Out: claimedKey{}, Status: 201, NoTool: true, Handle: claimKey},
+		{Method: "POST", Path: "/api/join-requests/{requestId}/claim-api-key", Limited: true, Tag: tag, Summary: "Fetch the first key of an agent that was let in, once", Who: Public, In: claimBody{}, Out: claimedKey{}, Status: 201, NoTool: true, Handle: claimKey},
 	}
 }
 

@@ -89,7 +89,7 @@ type updateIssue struct {
 	OnBehalfOf         Opt[string]          `json:"onBehalfOfUserId" maxLength:"200"`
 }
 
-func (s *Server) issueRoutes() []Route {
+func issueRoutes() []Route {
 	return []Route{{
 		Method: "GET", Path: "/api/issues", Tag: "issues", Summary: "Say where issues are listed",
 		Handle: func(*Request) (Response, error) {

@@ -50,7 +50,7 @@ type commentQueue struct {
 	Entries  []company.Comment `json:"entries"`
 }
 
-func (s *Server) issueWatchRoutes() []Route {
+func issueWatchRoutes() []Route {
 	const tag, issue = "issues", "/api/issues/{id}"
 	const queue = issue + "/queued-comments"
 	return []Route{

@@ -37,12 +37,12 @@ const (
 	tokenBytes  = 24
 )
 
-func (s *Server) keyRoutes() []Route {
+func keyRoutes() []Route {
 	const tag, all = "agents", "/api/agents/{id}/keys"
 	return []Route{
 		{Method: "GET", Path: all, Tag: tag, Summary: "List an agent's API keys", Query: byName(), Who: Board, Out: []company.AgentKey{}, Handle: listKeys},
-		{Method: "POST", Path: all, Tag: tag, Summary: "Make an API key; its token is shown once", Query: byName(), Who: Board, In: newKey{}, Out: madeKey{}, Status: 201, Handle: createKey},
-		{Method: "DELETE", Path: all + "/{keyId}", Tag: tag, Summary: "Revoke an API key", Query: byName(), Who: Board, Out: okay{}, Handle: revokeKey},
+		{Method: "POST", Path: all, Limited: true, Tag: tag, Summary: "Make an API key; its token is shown once", Query: byName(), Who: Board, In: newKey{}, Out: madeKey{}, Status: 201, Handle: createKey},
+		{Method: "DELETE", Path: all + "/{keyId}", Limited: true, Tag: tag, Summary: "Revoke an API key", Query: byName(), Who: Board, Out: okay{}, Handle: revokeKey},
 	}
 }
 

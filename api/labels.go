@@ -13,7 +13,7 @@ type createLabel struct {
 	Color string `json:"color" pattern:"^#(?:[0-9a-fA-F]{6})$"`
 }
 
-func (s *Server) labelRoutes() []Route {
+func labelRoutes() []Route {
 	return []Route{{
 		Method: "GET", Path: "/api/companies/{companyId}/labels", Tag: "issues", Summary: "List labels", Out: []company.Label{},
 		Handle: func(rc *Request) (r Response, err error) {

@@ -16,7 +16,7 @@ const (
 
 // textRoutes are pages for agents to read: the skills that come with the
 // program, and how agents are configured.
-func (s *Server) textRoutes() []Route {
+func textRoutes() []Route {
 	return []Route{
 		{Method: "GET", Path: "/api/skills/index", Tag: "skills", Summary: "List the skills that come with the program", Out: skillIndex{}, Handle: listBundled},
 		{Method: "GET", Path: "/api/skills/available", Tag: "skills", Summary: "List the skills that come with the program, with what they are for", Out: availableSkills{}, Handle: listAvailable},

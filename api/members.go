@@ -106,7 +106,7 @@ type companyAccess struct {
 	Memberships []membership   `json:"companyAccess"`
 }
 
-func (s *Server) memberRoutes() []Route {
+func memberRoutes() []Route {
 	const tag, all = "members", "/api/companies/{companyId}/members"
 	const one, user = all + "/{memberId}", "/api/admin/users/{userId}/company-access"
 	return []Route{

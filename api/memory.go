@@ -16,7 +16,7 @@ import (
 // maxRecalled bounds the memories of one answer to a search.
 const maxRecalled = 100
 
-func (s *Server) memoryRoutes() []Route {
+func memoryRoutes() []Route {
 	const tag, at, inbox = "agents", "/api/agents/{id}/memory", "/api/agents/{id}/messages"
 	return []Route{
 		{Method: "GET", Path: at, Tag: tag, Summary: "List what an agent keeps; with q, what fits its words best first", Out: []recalled{},

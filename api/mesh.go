@@ -13,24 +13,24 @@ import (
 
 // meshRoutes are about the mesh itself: its members, consensus, join tokens and
 // the chain. They are the board's.
-func (s *Server) meshRoutes() []Route {
+func meshRoutes() []Route {
 	after := Param{Name: "after", Type: "integer", Doc: "only entries above this height"}
 	limit := Param{Name: "limit", Type: "integer", Doc: "at most so many"}
 	return []Route{
-		{Method: "GET", Path: "/api/v1/mesh", Tag: "mesh", Summary: "Tell which mesh this is and how it stands", Who: Admin, Out: meshInfo{}, Handle: s.readMesh},
-		{Method: "GET", Path: "/api/v1/mesh/members", Tag: "mesh", Summary: "List the members", Who: Admin, Out: []member{}, Handle: s.listMembers},
-		{Method: "GET", Path: "/api/v1/mesh/raft", Tag: "mesh", Summary: "Tell how consensus stands on this node", Who: Admin, Out: raftInfo{}, Handle: s.readRaft},
+		{Method: "GET", Path: "/api/v1/mesh", Tag: "mesh", Summary: "Tell which mesh this is and how it stands", Who: Admin, Out: meshInfo{}, Handle: readMesh},
+		{Method: "GET", Path: "/api/v1/mesh/members", Tag: "mesh", Summary: "List the members", Who: Admin, Out: []member{}, Handle: listMembers},
+		{Method: "GET", Path: "/api/v1/mesh/raft", Tag: "mesh", Summary: "Tell how consensus stands on this node", Who: Admin, Out: raftInfo{}, Handle: readRaft},
 		{Method: "GET", Path: "/api/v1/mesh/tokens", Tag: "mesh", Summary: "List the join tokens", Who: Admin, Out: []joinToken{}, Handle: listTokens},
-		{Method: "POST", Path: "/api/v1/mesh/tokens", Tag: "mesh", Summary: "Create a join token; its text is shown once", Who: Admin, Status: 201,
-			In: createToken{}, Out: createdToken{}, Handle: s.createToken},
-		{Method: "DELETE", Path: "/api/v1/mesh/tokens/{id}", Tag: "mesh", Summary: "Revoke a join token", Who: Admin, Out: joinToken{}, Handle: revokeToken},
-		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/revoke", Tag: "mesh", Summary: "Throw a node out of the mesh", Who: Admin, In: revokeNode{}, Out: revokedNode{}, Handle: s.revokeNode},
-		{Method: "POST", Path: "/api/v1/mesh/leave", Tag: "mesh", Summary: "Take this node out of the mesh for good", Who: Admin, Status: 202, Handle: s.leave},
-		{Method: "GET", Path: "/api/v1/mesh/ledger", Tag: "mesh", Summary: "Tell the head of the chain", Who: Admin, Out: ledgerHead{}, Handle: s.readLedger},
+		{Method: "POST", Path: "/api/v1/mesh/tokens", Limited: true, Tag: "mesh", Summary: "Create a join token; its text is shown once", Who: Admin, Status: 201,
+			In: createToken{}, Out: createdToken{}, Handle: createJoinToken},
+		{Method: "DELETE", Path: "/api/v1/mesh/tokens/{id}", Limited: true, Tag: "mesh", Summary: "Revoke a join token", Who: Admin, Out: joinToken{}, Handle: revokeToken},
+		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/revoke", Once: true, Tag: "mesh", Summary: "Throw a node out of the mesh", Who: Admin, In: revokeNode{}, Out: revokedNode{}, Handle: revokeMember},
+		{Method: "POST", Path: "/api/v1/mesh/leave", Once: true, Tag: "mesh", Summary: "Take this node out of the mesh for good", Who: Admin, Status: 202, Handle: leaveMesh},
+		{Method: "GET", Path: "/api/v1/mesh/ledger", Tag: "mesh", Summary: "Tell the head of the chain", Who: Admin, Out: ledgerHead{}, Handle: readLedger},
 		{Method: "GET", Path: "/api/v1/mesh/ledger/entries", Tag: "mesh", Summary: "List entries of the chain, the oldest first", Who: Admin, Out: []entry{},
 			Query: []Param{after, limit}, Handle: listEntries},
 		{Method: "GET", Path: "/api/v1/mesh/ledger/entries/{height}", Tag: "mesh", Summary: "Read one entry", Who: Admin, Out: entry{}, Handle: readEntry},
-		{Method: "POST", Path: "/api/v1/mesh/ledger/verify", Tag: "mesh", Summary: "Check every hash and signature of this node's chain from genesis", Who: Admin, Out: verified{}, Handle: s.verify},
+		{Method: "POST", Path: "/api/v1/mesh/ledger/verify", Tag: "mesh", Summary: "Check every hash and signature of this node's chain from genesis", Who: Admin, Out: verified{}, Handle: verifyChain},
 	}
 }
 
@@ -50,7 +50,8 @@ type meshInfo struct {
 	Features uint64          `json:"features"`
 }
 
-func (s *Server) readMesh(rc *Request) (Response, error) {
+func readMesh(rc *Request) (Response, error) {
+	s := rc.server
 	out := meshInfo{ID: s.cfg.Mesh, Node: s.cfg.NodeID}
 	if s.cfg.Standing != nil {
 		st := s.cfg.Standing()
@@ -128,7 +129,8 @@ func orEmpty(s []string) []string {
 	return s
 }
 
-func (s *Server) listMembers(rc *Request) (Response, error) {
+func listMembers(rc *Request) (Response, error) {
+	s := rc.server
 	out := []member{}
 	if err := rc.View(func(tx *ledger.Tx) error {
 		for _, n := range ledger.Roster(tx) {
@@ -176,7 +178,8 @@ type raftServer struct {
 	LastContact company.Time    `json:"lastContactAt"` // known to the leader only
 }
 
-func (s *Server) readRaft(*Request) (Response, error) {
+func readRaft(rc *Request) (Response, error) {
+	s := rc.server
 	if s.cfg.Raft == nil {
 		return Response{}, errNotHere
 	}
@@ -226,7 +229,8 @@ type createdToken struct {
 	Token string `json:"token"`
 }
 
-func (s *Server) createToken(rc *Request) (Response, error) {
+func createJoinToken(rc *Request) (Response, error) {
+	s := rc.server
 	in, err := Body[createToken](rc)
 	if err != nil {
 		return Response{}, err
@@ -269,7 +273,8 @@ const maxExposed = 2000
 
 // revokeNode takes a NodeID, or its short form where that names one member. The
 // order matters: its vote goes first, so that the mesh can go on without it.
-func (s *Server) revokeNode(rc *Request) (Response, error) {
+func revokeMember(rc *Request) (Response, error) {
+	s := rc.server
 	in, err := Body[revokeNode](rc)
 	if err != nil {
 		return Response{}, err
@@ -364,7 +369,8 @@ func (s *Server) findNode(rc *Request, ref string) (id identity.NodeID, err erro
 	return id, err
 }
 
-func (s *Server) leave(rc *Request) (Response, error) {
+func leaveMesh(rc *Request) (Response, error) {
+	s := rc.server
 	if s.cfg.Leave == nil {
 		return Response{}, errNotHere
 	}
@@ -379,7 +385,8 @@ type ledgerHead struct {
 	Digest string `json:"digest"`
 }
 
-func (s *Server) readLedger(rc *Request) (Response, error) {
+func readLedger(rc *Request) (Response, error) {
+	s := rc.server
 	var out ledgerHead
 	if s.cfg.Head == nil {
 		return Response{}, errNotHere
@@ -489,7 +496,8 @@ type verified struct {
 }
 
 // verify checks the whole chain while the caller waits, however long that takes.
-func (s *Server) verify(rc *Request) (Response, error) {
+func verifyChain(rc *Request) (Response, error) {
+	s := rc.server
 	if s.cfg.Verify == nil {
 		return Response{}, errNotHere
 	}

@@ -73,7 +73,7 @@ func showModelProvider(p company.ModelProvider) modelProviderRow {
 	return modelProviderRow{p, p.HasKey()}
 }
 
-func (s *Server) modelRoutes() (out []Route) {
+func modelRoutes() (out []Route) {
 	const tag = "models"
 	for _, of := range []struct {
 		root, whose string
@@ -86,7 +86,7 @@ func (s *Server) modelRoutes() (out []Route) {
 			Route{Method: "POST", Path: all, Tag: tag, Summary: "Add an upstream " + of.whose, Who: of.who, In: newModelProvider{}, Out: modelProviderRow{}, Status: 201, Handle: createModelProvider},
 			Route{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an upstream " + of.whose, Who: of.who, In: patchModelProvider{}, Out: modelProviderRow{}, Handle: updateModelProvider},
 			Route{Method: "DELETE", Path: one, Tag: tag, Summary: "Remove an upstream " + of.whose, Who: of.who, Out: okay{}, Handle: removeModelProvider},
-			Route{Method: "POST", Path: one + "/test", Tag: tag, Summary: "Ask an upstream " + of.whose + " whether it answers this node and takes its key", Who: of.who, Out: llm.Check{}, Timeout: testTimeout, Handle: testModelProvider},
+			Route{Method: "POST", Path: one + "/test", Once: true, Tag: tag, Summary: "Ask an upstream " + of.whose + " whether it answers this node and takes its key", Who: of.who, Out: llm.Check{}, Timeout: testTimeout, Handle: testModelProvider},
 			Route{Method: "GET", Path: prices, Tag: tag, Summary: "List the prices of models that hold " + of.whose, Who: of.who, Out: []modelPriceRow{}, Handle: listModelPrices},
 			Route{Method: "PUT", Path: prices, Tag: tag, Summary: "Set the price of a model " + of.whose, Who: of.who, In: setModelPrice{}, Out: company.ModelPrice{}, Handle: putModelPrice},
 			Route{Method: "DELETE", Path: prices, Tag: tag, Summary: "Take back a price " + of.whose + " that was set", Who: of.who, Out: okay{}, Handle: removeModelPrice,

@@ -53,18 +53,18 @@ type Operator struct {
 // maxLogLines bounds one answer of lines.
 const maxLogLines = 2000
 
-func (s *Server) moreOperatorRoutes() []Route {
+func moreOperatorRoutes() []Route {
 	return []Route{
-		{Method: "GET", Path: "/api/v1/mesh/autopilot", Tag: "mesh", Summary: "Tell how the leader sees the voters, and how many may fail", Who: Admin, Out: autopilotInfo{}, Handle: s.readAutopilot},
-		{Method: "GET", Path: "/api/v1/mesh/doctor", Tag: "mesh", Summary: "Tell what is wrong with this node and the mesh, and what to do", Who: Admin, Out: []Check{}, Handle: s.readDoctor},
-		{Method: "GET", Path: "/api/v1/mesh/scrub", Tag: "mesh", Summary: "Tell how far this node is with reading all that it keeps, and what of it is damaged", Who: Admin, Out: ScrubState{}, Handle: s.readScrub},
-		{Method: "POST", Path: "/api/v1/mesh/scrub", Tag: "mesh", Summary: "Begin to read all that this node keeps, to find what is damaged", Who: Admin, Out: ScrubState{}, Handle: s.startScrub},
+		{Method: "GET", Path: "/api/v1/mesh/autopilot", Tag: "mesh", Summary: "Tell how the leader sees the voters, and how many may fail", Who: Admin, Out: autopilotInfo{}, Handle: readAutopilot},
+		{Method: "GET", Path: "/api/v1/mesh/doctor", Tag: "mesh", Summary: "Tell what is wrong with this node and the mesh, and what to do", Who: Admin, Out: []Check{}, Handle: readDoctor},
+		{Method: "GET", Path: "/api/v1/mesh/scrub", Tag: "mesh", Summary: "Tell how far this node is with reading all that it keeps, and what of it is damaged", Who: Admin, Out: ScrubState{}, Handle: readScrub},
+		{Method: "POST", Path: "/api/v1/mesh/scrub", Once: true, Tag: "mesh", Summary: "Begin to read all that this node keeps, to find what is damaged", Who: Admin, Out: ScrubState{}, Handle: startScrub},
 		{Method: "GET", Path: "/api/v1/mesh/logs", Tag: "mesh", Summary: "Read the newest lines of this node's log", Who: Admin, Out: []LogLine{},
-			Query: []Param{{Name: "after", Type: "integer", Doc: "only lines after this one"}, {Name: "limit", Type: "integer", Doc: "at most so many"}}, Handle: s.readLogs},
-		{Method: "GET", Path: "/api/v1/mesh/stacks", Tag: "mesh", Summary: "Tell what every goroutine of this node is at", Who: Admin, Handle: s.readStacks},
-		{Method: "POST", Path: "/api/v1/mesh/raft/transfer", Tag: "mesh", Summary: "Make the leader hand leadership to another voter", Who: Admin, Out: raftInfo{}, Handle: s.transferLeader},
-		{Method: "POST", Path: "/api/v1/mesh/raft/remove/{id}", Tag: "mesh", Summary: "Take a node's servers out of the consensus group", Who: Admin, Out: raftInfo{}, Handle: s.removeServer},
-		{Method: "PATCH", Path: "/api/v1/mesh/nodes/{id}", Tag: "mesh", Summary: "Change a node's labels, or whether it votes", Who: Admin, In: changeNode{}, Out: member{}, Handle: s.changeNode},
+			Query: []Param{{Name: "after", Type: "integer", Doc: "only lines after this one"}, {Name: "limit", Type: "integer", Doc: "at most so many"}}, Handle: readLogs},
+		{Method: "GET", Path: "/api/v1/mesh/stacks", Tag: "mesh", Summary: "Tell what every goroutine of this node is at", Who: Admin, Handle: readStacks},
+		{Method: "POST", Path: "/api/v1/mesh/raft/transfer", Once: true, Tag: "mesh", Summary: "Make the leader hand leadership to another voter", Who: Admin, Out: raftInfo{}, Handle: transferLeader},
+		{Method: "POST", Path: "/api/v1/mesh/raft/remove/{id}", Once: true, Tag: "mesh", Summary: "Take a node's servers out of the consensus group", Who: Admin, Out: raftInfo{}, Handle: removeServer},
+		{Method: "PATCH", Path: "/api/v1/mesh/nodes/{id}", Tag: "mesh", Summary: "Change a node's labels, or whether it votes", Who: Admin, In: changeNode{}, Out: member{}, Handle: changeMeshNode},
 	}
 }
 
@@ -74,7 +74,8 @@ type autopilotInfo struct {
 	Warning string            `json:"warning,omitempty"`
 }
 
-func (s *Server) readAutopilot(rc *Request) (Response, error) {
+func readAutopilot(rc *Request) (Response, error) {
+	s := rc.server
 	if s.cfg.Operator.Autopilot == nil {
 		return Response{}, errNotHere
 	}
@@ -100,14 +101,16 @@ func (s *Server) readAutopilot(rc *Request) (Response, error) {
 	return OK(out), err
 }
 
-func (s *Server) readDoctor(rc *Request) (Response, error) {
+func readDoctor(rc *Request) (Response, error) {
+	s := rc.server
 	if s.cfg.Operator.Doctor == nil {
 		return Response{}, errNotHere
 	}
 	return OK(s.cfg.Operator.Doctor(rc.Context())), nil
 }
 
-func (s *Server) readLogs(rc *Request) (Response, error) {
+func readLogs(rc *Request) (Response, error) {
+	s := rc.server
 	after, err := rc.queryHeight("after")
 	if err != nil {
 		return Response{}, err
@@ -124,7 +127,7 @@ func (s *Server) readLogs(rc *Request) (Response, error) {
 }
 
 // readStacks tells functions and lines, never arguments' contents.
-func (s *Server) readStacks(*Request) (Response, error) {
+func readStacks(rc *Request) (Response, error) {
 	return Response{Stream: func(w http.ResponseWriter, _ *http.Request) error {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -132,19 +135,21 @@ func (s *Server) readStacks(*Request) (Response, error) {
 	}}, nil
 }
 
-func (s *Server) transferLeader(rc *Request) (Response, error) {
+func transferLeader(rc *Request) (Response, error) {
+	s := rc.server
 	if s.cfg.Operator.Transfer == nil {
 		return Response{}, errNotHere
 	}
 	if err := s.cfg.Operator.Transfer(rc.Context()); err != nil {
 		return Response{}, Conflict("Leadership was not handed on: "+err.Error(), nil)
 	}
-	return s.readRaft(rc)
+	return readRaft(rc)
 }
 
 // removeServer takes a node out of the consensus group and leaves it a member:
 // one that lives asks in again.
-func (s *Server) removeServer(rc *Request) (Response, error) {
+func removeServer(rc *Request) (Response, error) {
+	s := rc.server
 	if s.cfg.Unseat == nil {
 		return Response{}, errNotHere
 	}
@@ -155,7 +160,7 @@ func (s *Server) removeServer(rc *Request) (Response, error) {
 	if err := s.cfg.Unseat(rc.Context(), id); err != nil {
 		return Response{}, Conflict("The node was not taken out: "+err.Error(), nil)
 	}
-	return s.readRaft(rc)
+	return readRaft(rc)
 }
 
 type changeNode struct {
@@ -163,7 +168,8 @@ type changeNode struct {
 	Role   string          `json:"role,omitempty" enum:"voter,observer,auto" doc:"observer never votes; auto leaves it to the autopilot"`
 }
 
-func (s *Server) changeNode(rc *Request) (Response, error) {
+func changeMeshNode(rc *Request) (Response, error) {
+	s := rc.server
 	in, err := Body[changeNode](rc)
 	if err != nil {
 		return Response{}, err

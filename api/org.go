@@ -10,7 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-func (s *Server) orgRoutes() []Route {
+func orgRoutes() []Route {
 	return []Route{
 		{Method: "GET", Path: "/api/companies/{companyId}/org", Tag: "companies", Summary: "Read the org chart", Handle: func(rc *Request) (r Response, err error) {
 			err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {

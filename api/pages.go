@@ -48,7 +48,7 @@ type quotaWindow struct {
 
 // pageRoutes are calls of the board's pages about what this system does not
 // keep: they answer that there is none.
-func (s *Server) pageRoutes() []Route {
+func pageRoutes() []Route {
 	of := "/api/companies/{companyId}"
 	return []Route{
 		{Method: "GET", Path: of + "/resource-memberships/me", Tag: "companies", Summary: "Tell what the user left or starred", Who: Board, Out: company.ResourceMembership{}, Handle: readMembership},

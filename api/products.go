@@ -49,7 +49,7 @@ func (f productFields) payload() (company.SaveProduct, error) {
 	return p, rawBounds(p.Metadata)
 }
 
-func (s *Server) productRoutes() []Route {
+func productRoutes() []Route {
 	const base, one = "/api/issues/{id}/work-products", "/api/work-products/{id}"
 	return []Route{
 		{Method: "GET", Path: base, Tag: "issues", Summary: "List what work on an issue brought forth", Out: []company.WorkProduct{}, Handle: func(rc *Request) (Response, error) {

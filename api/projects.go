@@ -154,7 +154,7 @@ func showObject(b json.RawMessage) json.RawMessage {
 	return company.RedactConfig(b)
 }
 
-func (s *Server) projectRoutes() []Route {
+func projectRoutes() []Route {
 	const tag, all, one = "projects", "/api/companies/{companyId}/projects", "/api/projects/{id}"
 	return []Route{
 		{Method: "GET", Path: all, Tag: tag, Summary: "List projects", Out: []projectInList{}, Handle: listProjects},

@@ -76,20 +76,6 @@ func (l *limits) makeRoom(now time.Time) {
 	}
 }
 
-// keyRoutes make credentials, take them away, or trade one for another.
-var keyRoutes = map[string]bool{
-	"POST /api/board-api-keys": true, "DELETE /api/board-api-keys/{keyId}": true,
-	"POST /api/cli-auth/challenges": true, "POST /api/cli-auth/challenges/{id}/approve": true, "POST /api/cli-auth/challenges/{id}/cancel": true,
-	"POST /api/cli-auth/revoke-current": true, "POST /api/bootstrap/claim": true, "POST /api/auth/change-password": true,
-	"POST /api/agents/{id}/keys": true, "DELETE /api/agents/{id}/keys/{keyId}": true,
-	"POST /api/join-requests/{requestId}/claim-api-key": true, "POST /api/invites/{token}/accept": true,
-	"POST /api/auth/revoke-sessions": true, "POST /api/admin/users/{userId}/revoke-credentials": true, "PATCH /api/auth/profile": true,
-	"POST /api/board-claim/{token}/claim": true, "POST /api/companies/{companyId}/openclaw/invite-prompt": true,
-	"POST /api/companies/{companyId}/invites": true, "POST /api/invites/{inviteId}/revoke": true, "POST /api/v1/mesh/tokens": true,
-	"DELETE /api/v1/mesh/tokens/{id}": true, "POST /api/v1/mesh/owner-keys": true, "POST /api/v1/mesh/keys/rotate": true,
-	"POST /api/routines/{id}/triggers": true, "POST /api/routine-triggers/{id}/rotate-secret": true,
-}
-
 // source is the address that a request comes from; IPv6 counts by its /64, of
 // which one customer has all.
 func (s *Server) source(r *http.Request) string {

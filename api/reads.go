@@ -130,7 +130,7 @@ func (rc *Request) awaitOwn(least uint64) {
 // the refusal stands.
 func (rc *Request) mayBeBehind(err error) bool {
 	s, method := rc.server, rc.HTTP.Method
-	if err == nil || rc.submits > 0 || rc.asOf > 0 || rc.spent || rc.route.Who == Public || s.cfg.Head == nil || method == http.MethodGet || method == http.MethodHead {
+	if err == nil || rc.submits > 0 || rc.asOf > 0 || rc.spent || rc.route.Once || rc.route.Who == Public || s.cfg.Head == nil || method == http.MethodGet || method == http.MethodHead {
 		return false
 	}
 	no, ok := errors.AsType[*ledger.Refusal](err)

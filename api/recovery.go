@@ -23,7 +23,7 @@ type recoveryResult struct {
 	Issue  any                    `json:"issue"`
 }
 
-func (s *Server) recoveryRoutes() []Route {
+func recoveryRoutes() []Route {
 	return []Route{
 		{Method: "GET", Path: "/api/issues/{id}/recovery-actions", Tag: "issues", Summary: "List what was or is to be decided about an issue that got stuck",
 			Out: recoveryList{}, Handle: listRecoveries},

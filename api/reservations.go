@@ -24,7 +24,7 @@ type writeOff struct {
 	Note       Opt[string] `json:"note" maxLength:"2000"`
 }
 
-func (s *Server) reservationRoutes() []Route {
+func reservationRoutes() []Route {
 	return []Route{{
 		Method: "GET", Path: "/api/companies/{companyId}/budgets/reservations", Tag: "costs", Summary: "List the money that is set aside", Out: []reservation{}, Handle: listReservations,
 		Query: []Param{{Name: "lost", Type: "boolean", Doc: "only that of nodes that are lost or do not know what they spent"}},

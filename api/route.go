@@ -44,6 +44,17 @@ type Route struct {
 
 	// Timeout bounds the whole request; 0 means requestTimeout.
 	Timeout time.Duration
+	// Limited: it makes credentials, takes them away, or trades one for another, and is
+	// asked for at a bounded rate.
+	Limited bool
+	// NobodyAsAgent: who shows no credential is answered as an agent is, not that a
+	// credential is missing.
+	NobodyAsAgent bool
+	// Once: Handle does something besides submitting commands. A request that it refuses
+	// is not tried again on newer state, see [Request.mayBeBehind].
+	Once bool
+	// Kernel: its refusals have the shape of the kernel's API, {code, message}.
+	Kernel bool
 
 	// Handle decodes, submits or reads, and returns what to answer. A path value
 	// named companyId was checked against the company of an agent before.

@@ -9,70 +9,70 @@ import (
 )
 
 // table collects the rows of all nouns.
-func (s *Server) table() []Route {
+func table() []Route {
 	var all []Route
 	for _, rows := range [][]Route{
-		s.healthRoutes(),
-		s.systemRoutes(),
-		s.adapterRoutes(),
-		s.meshRoutes(), s.admissionRoutes(), s.operatorRoutes(), s.moreOperatorRoutes(),
-		s.eventRoutes(),
-		s.runRoutes(),
-		s.recoveryRoutes(),
-		s.dismissalRoutes(),
-		s.timelineRoutes(),
-		s.pageRoutes(),
-		s.voteRoutes(),
-		s.feedbackRoutes(),
-		s.treeHoldRoutes(),
-		s.issueWatchRoutes(), s.diagnosticRoutes(),
-		s.executionRoutes(),
-		s.companyRoutes(),
-		s.agentRoutes(),
-		s.keyRoutes(),
-		s.goalRoutes(),
-		s.projectRoutes(),
-		s.workspaceRoutes(), s.runtimeServiceRoutes(),
-		s.environmentRoutes(),
-		s.orgRoutes(),
-		s.dashboardRoutes(),
-		s.activityRoutes(), s.schedulerRoutes(),
-		s.issueRoutes(), s.extractRoutes(),
-		s.checkoutRoutes(),
-		s.commentRoutes(),
-		s.documentRoutes(),
-		s.annotationRoutes(), s.decompositionRoutes(), s.runnerGoalRoutes(),
-		s.interactionRoutes(),
-		s.productRoutes(),
-		s.labelRoutes(),
-		s.costRoutes(),
-		s.budgetRoutes(), s.reservationRoutes(), s.schedulingRoutes(),
-		s.financeRoutes(),
-		s.approvalRoutes(),
-		s.hireRoutes(), s.agentApproveRoutes(),
-		s.attentionRoutes(),
-		s.exportRoutes(),
-		s.importRoutes(), s.transferRoutes(),
-		s.assetRoutes(),
-		s.routineRoutes(),
-		s.routineAnnotationRoutes(),
-		s.folderRoutes(),
-		s.textRoutes(),
-		s.skillRoutes(),
-		s.skillVersionRoutes(),
-		s.skillSourceRoutes(), s.skillReviewRoutes(),
-		s.secretRoutes(),
-		s.userSecretRoutes(),
-		s.settingsRoutes(),
-		s.instructionRoutes(),
-		s.boardKeyRoutes(),
-		s.userRoutes(),
-		s.accessRoutes(),
-		s.memberRoutes(),
-		s.inviteRoutes(), s.inviteHelpRoutes(),
-		s.profileRoutes(), s.teamRoutes(), s.absentRoutes(),
-		s.modelRoutes(),
-		s.executeRoutes(), s.toolRoutes(), s.memoryRoutes(),
+		healthRoutes(),
+		systemRoutes(),
+		adapterRoutes(),
+		meshRoutes(), admissionRoutes(), operatorRoutes(), moreOperatorRoutes(),
+		eventRoutes(),
+		runRoutes(),
+		recoveryRoutes(),
+		dismissalRoutes(),
+		timelineRoutes(),
+		pageRoutes(),
+		voteRoutes(),
+		feedbackRoutes(),
+		treeHoldRoutes(),
+		issueWatchRoutes(), diagnosticRoutes(),
+		executionRoutes(),
+		companyRoutes(),
+		agentRoutes(),
+		keyRoutes(),
+		goalRoutes(),
+		projectRoutes(),
+		workspaceRoutes(), runtimeServiceRoutes(),
+		environmentRoutes(),
+		orgRoutes(),
+		dashboardRoutes(),
+		activityRoutes(), schedulerRoutes(),
+		issueRoutes(), extractRoutes(),
+		checkoutRoutes(),
+		commentRoutes(),
+		documentRoutes(),
+		annotationRoutes(), decompositionRoutes(), runnerGoalRoutes(),
+		interactionRoutes(),
+		productRoutes(),
+		labelRoutes(),
+		costRoutes(),
+		budgetRoutes(), reservationRoutes(), schedulingRoutes(),
+		financeRoutes(),
+		approvalRoutes(),
+		hireRoutes(), agentApproveRoutes(),
+		attentionRoutes(),
+		exportRoutes(),
+		importRoutes(), transferRoutes(),
+		assetRoutes(),
+		routineRoutes(),
+		routineAnnotationRoutes(),
+		folderRoutes(),
+		textRoutes(),
+		skillRoutes(),
+		skillVersionRoutes(),
+		skillSourceRoutes(), skillReviewRoutes(),
+		secretRoutes(),
+		userSecretRoutes(),
+		settingsRoutes(),
+		instructionRoutes(),
+		boardKeyRoutes(),
+		userRoutes(),
+		accessRoutes(),
+		memberRoutes(),
+		inviteRoutes(), inviteHelpRoutes(),
+		profileRoutes(), teamRoutes(), absentRoutes(),
+		modelRoutes(),
+		executeRoutes(), toolRoutes(), memoryRoutes(),
 	} {
 		all = append(all, rows...)
 	}
@@ -87,15 +87,14 @@ func (s *Server) mount() (err error) {
 		}
 	}()
 	s.mux = http.NewServeMux()
-	s.routes = s.table()
-	seen := map[string]bool{}
+	s.routes, s.byPattern = table(), map[string]*Route{}
 	for i := range s.routes {
 		route := &s.routes[i]
 		name := route.Method + " " + route.Path
-		if seen[name] {
+		if s.byPattern[name] != nil {
 			return fmt.Errorf("api: two routes for %s", name)
 		}
-		seen[name] = true
+		s.byPattern[name] = route
 		s.mux.HandleFunc(name, func(w http.ResponseWriter, r *http.Request) { s.serve(route, w, r) })
 	}
 	// Most nodes are never asked for the description, which takes more memory than
@@ -137,6 +136,12 @@ func (s *Server) mount() (err error) {
 	return nil
 }
 
+// routeOf returns the row that a request is for, or nil.
+func (s *Server) routeOf(r *http.Request) *Route {
+	_, pattern := s.mux.Handler(r)
+	return s.byPattern[pattern]
+}
+
 // toolsOf makes the MCP tools that a description gives.
 func toolsOf(openapi []byte) ([]*mcp.Tool, error) {
 	d, err := mcp.Describe(openapi)
@@ -158,7 +163,7 @@ func Tools(version string) ([]*mcp.Tool, error) {
 
 // Describe returns the OpenAPI document (JSON) of a node of this version, likewise.
 func Describe(version string) ([]byte, error) {
-	return describe(version, (&Server{cfg: Config{Version: version}}).table())
+	return describe(version, table())
 }
 
 // describe makes the OpenAPI document of routes.

@@ -14,7 +14,7 @@ type shownRoutineRemark struct {
 	Routine string  `json:"routineId"`
 }
 
-func (s *Server) routineAnnotationRoutes() []Route {
+func routineAnnotationRoutes() []Route {
 	const tag, base = "routines", "/api/routines/{id}/description/annotations"
 	return []Route{
 		{Method: "GET", Path: base, Tag: tag, Summary: "List the remarks on a routine's description", Out: []shownRoutineRemark{}, Query: remarkParams, Handle: listRoutineRemarks},

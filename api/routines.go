@@ -202,7 +202,7 @@ type snapshotTrigger struct {
 	ReplayWindow *int64           `json:"replayWindowSec"`
 }
 
-func (s *Server) routineRoutes() []Route {
+func routineRoutes() []Route {
 	const tag, all, one, trigger = "routines", "/api/companies/{companyId}/routines", "/api/routines/{id}", "/api/routine-triggers/{id}"
 	return []Route{
 		{Method: "GET", Path: all, Tag: tag, Summary: "List routines", Out: []routineInList{}, Handle: listRoutines},
@@ -215,10 +215,10 @@ func (s *Server) routineRoutes() []Route {
 			Query: []Param{{Name: "limit", Type: "integer"}}},
 		{Method: "GET", Path: one + "/revisions", Tag: tag, Summary: "List the revisions of a routine", Out: []routineRevision{}, Handle: listRoutineRevisions},
 		{Method: "POST", Path: one + "/revisions/{revisionId}/restore", Tag: tag, Summary: "Bring back a revision of a routine", Out: restoredRoutine{}, Handle: restoreRoutine},
-		{Method: "POST", Path: one + "/triggers", Tag: tag, Summary: "Add a trigger to a routine", In: newTrigger{}, Out: triggerAnswer{}, Status: 201, Handle: createTrigger},
+		{Method: "POST", Path: one + "/triggers", Limited: true, Tag: tag, Summary: "Add a trigger to a routine", In: newTrigger{}, Out: triggerAnswer{}, Status: 201, Handle: createTrigger},
 		{Method: "PATCH", Path: trigger, Tag: tag, Summary: "Change a trigger", In: patchTrigger{}, Out: company.RoutineTrigger{}, Handle: updateTrigger},
 		{Method: "DELETE", Path: trigger, Tag: tag, Summary: "Remove a trigger", Handle: deleteTrigger},
-		{Method: "POST", Path: trigger + "/rotate-secret", Tag: tag, Summary: "Give a webhook a new secret", Out: triggerAnswer{}, Handle: rotateTrigger},
+		{Method: "POST", Path: trigger + "/rotate-secret", Limited: true, Tag: tag, Summary: "Give a webhook a new secret", Out: triggerAnswer{}, Handle: rotateTrigger},
 		{Method: "POST", Path: "/api/routine-triggers/public/{publicId}/fire", Tag: tag, Summary: "Fire a webhook", Who: Public, Out: routineRunAnswer{}, Status: 202,
 			MaxBody: company.MaxRoutinePayload, Handle: fireWebhook},
 	}

@@ -49,7 +49,7 @@ type goalAction struct {
 	ConfirmReplace bool       `json:"confirmReplace,omitempty"`
 }
 
-func (s *Server) runnerGoalRoutes() []Route {
+func runnerGoalRoutes() []Route {
 	const tag, path = "issues", "/api/issues/{id}/runner-goal"
 	return []Route{
 		{Method: "GET", Path: path, Tag: tag, Summary: "Read the goal that an agent's session keeps", Out: runnerGoal{}, Query: []Param{{Name: "agentId", Doc: "the assignee unless given"}},

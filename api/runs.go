@@ -34,7 +34,7 @@ type resetBody struct {
 	TaskKey Opt[string] `json:"taskKey" minLength:"1" maxLength:"200"`
 }
 
-func (s *Server) runRoutes() []Route {
+func runRoutes() []Route {
 	limit := Param{Name: "limit", Type: "integer", Doc: "at most so many"}
 	return []Route{
 		{Method: "POST", Path: "/api/agents/{id}/heartbeat/invoke", Tag: "agents", Summary: "Invoke an agent now", Status: 202, Handle: invokeHeartbeat},
@@ -53,7 +53,7 @@ func (s *Server) runRoutes() []Route {
 		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/cancel", Tag: "runs", Summary: "Cancel a run", Who: Board, Handle: cancelRun},
 		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/events", Tag: "runs", Summary: "List the events of a run", Handle: listRunEvents,
 			Query: []Param{{Name: "afterSeq", Type: "integer", Doc: "only events after this one"}, limit}},
-		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/log", Tag: "runs", Summary: "Read the log of a run, also while it grows", Handle: s.readRunLog,
+		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/log", Tag: "runs", Summary: "Read the log of a run, also while it grows", Handle: readRunLog,
 			Query: []Param{{Name: "offset", Type: "integer", Doc: "byte to begin at"}, {Name: "limitBytes", Type: "integer", Doc: "at most so many bytes, up to 256000"}}},
 		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/issues", Tag: "runs", Summary: "List the issues that a run is about", Handle: listRunIssues},
 		{Method: "GET", Path: "/api/issues/{id}/runs", Tag: "runs", Summary: "List the runs for an issue, the newest first", Handle: listIssueRuns},
@@ -322,7 +322,8 @@ func listRunEvents(rc *Request) (Response, error) {
 	})
 }
 
-func (s *Server) readRunLog(rc *Request) (Response, error) {
+func readRunLog(rc *Request) (Response, error) {
+	s := rc.server
 	offset, err := rc.queryInt64("offset", 0, 0, 1<<40)
 	if err != nil {
 		return Response{}, err

@@ -33,18 +33,18 @@ type serviceLogPage struct {
 	logPage
 }
 
-func (s *Server) runtimeServiceRoutes() []Route {
+func runtimeServiceRoutes() []Route {
 	const one, of = "/api/execution-workspaces/{id}", "/api/projects/{id}/workspaces/{workspaceId}"
 	var rows []Route
 	for _, what := range []string{"services", "commands"} {
 		rows = append(rows,
 			Route{Method: "POST", Path: one + "/runtime-" + what + "/{action}", Tag: "execution-workspaces", In: controlServices{}, Out: controlled[executionWorkspaceRow]{},
-				Summary: "Start, stop or restart the services that the board declared for an execution workspace, or run one of its commands", Handle: s.controlExecutionWorkspace},
+				Summary: "Start, stop or restart the services that the board declared for an execution workspace, or run one of its commands", Handle: controlExecutionWorkspace},
 			Route{Method: "POST", Path: of + "/runtime-" + what + "/{action}", Tag: "projects", Query: byName(), In: controlServices{}, Out: controlled[company.Workspace]{}, Who: Board,
-				Summary: "Start, stop or restart the services of a project's workspace, or run one of its commands", Handle: s.controlProjectWorkspace})
+				Summary: "Start, stop or restart the services of a project's workspace, or run one of its commands", Handle: controlProjectWorkspace})
 	}
 	return append(rows, Route{Method: "GET", Path: "/api/runtime-services/{serviceId}/log", Tag: "execution-workspaces", Query: logQuery, Out: serviceLogPage{},
-		Summary: "Read the log of a runtime service since it was last started, also while it grows", Handle: s.readServiceLog})
+		Summary: "Read the log of a runtime service since it was last started, also while it grows", Handle: readServiceLog})
 }
 
 // control gives the command for an action and returns the operation that notes it.
@@ -76,7 +76,8 @@ func (s *Server) control(rc *Request, of, workspace, node string) (o company.Wor
 	return o, err
 }
 
-func (s *Server) controlExecutionWorkspace(rc *Request) (Response, error) {
+func controlExecutionWorkspace(rc *Request) (Response, error) {
+	s := rc.server
 	row, err := findWorkspace(rc)
 	if err != nil {
 		return Response{}, err
@@ -89,7 +90,8 @@ func (s *Server) controlExecutionWorkspace(rc *Request) (Response, error) {
 	return OK(controlled[executionWorkspaceRow]{row, o}), err
 }
 
-func (s *Server) controlProjectWorkspace(rc *Request) (Response, error) {
+func controlProjectWorkspace(rc *Request) (Response, error) {
+	s := rc.server
 	find := func() (w company.Workspace, err error) {
 		err = rc.View(func(tx *ledger.Tx) error {
 			p, err := projectIn(tx, rc)
@@ -123,7 +125,8 @@ func (s *Server) controlProjectWorkspace(rc *Request) (Response, error) {
 	return OK(controlled[company.Workspace]{w, o}), err
 }
 
-func (s *Server) readServiceLog(rc *Request) (Response, error) {
+func readServiceLog(rc *Request) (Response, error) {
+	s := rc.server
 	var row company.RuntimeService
 	err := rc.View(func(tx *ledger.Tx) error {
 		var ok bool

@@ -29,7 +29,7 @@ type schedulerRow struct {
 // maxSchedulerRows bounds the list: the first companies by name are shown.
 const maxSchedulerRows = 2_000
 
-func (s *Server) schedulerRoutes() []Route {
+func schedulerRoutes() []Route {
 	return []Route{{Method: "GET", Path: "/api/instance/scheduler-heartbeats", Tag: "system", Summary: "List the agents of all companies with their timers", Who: Admin, Out: []schedulerRow{}, Handle: listSchedulers}}
 }
 

@@ -44,13 +44,13 @@ type placementCandidate struct {
 	Name company.NullText `json:"name"`
 }
 
-func (s *Server) schedulingRoutes() []Route {
+func schedulingRoutes() []Route {
 	return []Route{
 		{Method: "GET", Path: "/api/v1/mesh/stop", Tag: "mesh", Summary: "Tell whether everything is stopped", Out: stopState{}, Who: Admin, Handle: readStop},
 		{Method: "POST", Path: "/api/v1/mesh/stop", Tag: "mesh", Summary: "Stop everything: cancel all runs of all companies, start none, spend nothing", Who: Admin, In: stopAll{}, Out: stopState{}, Handle: stopEverything},
 		{Method: "POST", Path: "/api/v1/mesh/resume", Tag: "mesh", Summary: "Let work begin again after a stop", Who: Admin, Out: stopState{}, Handle: resumeEverything},
-		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/cordon", Tag: "mesh", Summary: "Keep a node from new runs; drain it to take it away", Who: Admin, In: cordonNode{}, Out: member{}, Handle: s.cordonNode},
-		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/uncordon", Tag: "mesh", Summary: "Let a node have new runs again", Who: Admin, Out: member{}, Handle: s.uncordonNode},
+		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/cordon", Tag: "mesh", Summary: "Keep a node from new runs; drain it to take it away", Who: Admin, In: cordonNode{}, Out: member{}, Handle: cordonMember},
+		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/uncordon", Tag: "mesh", Summary: "Let a node have new runs again", Who: Admin, Out: member{}, Handle: uncordonNode},
 		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/placement", Tag: "runs", Summary: "Tell why a run is where it is, or why it waits", Out: placement{}, Handle: readPlacement},
 	}
 }
@@ -92,7 +92,8 @@ func resumeEverything(rc *Request) (Response, error) {
 	return showStop(rc)
 }
 
-func (s *Server) cordonNode(rc *Request) (Response, error) {
+func cordonMember(rc *Request) (Response, error) {
+	s := rc.server
 	in, err := Body[cordonNode](rc)
 	if err != nil {
 		return Response{}, err
@@ -107,7 +108,8 @@ func (s *Server) cordonNode(rc *Request) (Response, error) {
 	return s.oneMember(rc, id)
 }
 
-func (s *Server) uncordonNode(rc *Request) (Response, error) {
+func uncordonNode(rc *Request) (Response, error) {
+	s := rc.server
 	id, err := s.findNode(rc, rc.Path("id"))
 	if err != nil {
 		return Response{}, err

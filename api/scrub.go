@@ -29,14 +29,16 @@ type ScrubFinding struct {
 	At     time.Time `json:"at"`
 }
 
-func (s *Server) readScrub(*Request) (Response, error) {
+func readScrub(rc *Request) (Response, error) {
+	s := rc.server
 	if s.cfg.Operator.Scrubbed == nil {
 		return Response{}, errNotHere
 	}
 	return OK(s.cfg.Operator.Scrubbed()), nil
 }
 
-func (s *Server) startScrub(rc *Request) (Response, error) {
+func startScrub(rc *Request) (Response, error) {
+	s := rc.server
 	if s.cfg.Operator.Scrub == nil {
 		return Response{}, errNotHere
 	}

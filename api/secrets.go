@@ -110,7 +110,7 @@ type secretName struct {
 	Latest      int              `json:"latestVersion"`
 }
 
-func (s *Server) secretRoutes() []Route {
+func secretRoutes() []Route {
 	const tag, all, one = "secrets", "/api/companies/{companyId}/secrets", "/api/secrets/{id}"
 	return []Route{
 		{Method: "GET", Path: "/api/companies/{companyId}/secret-providers", Tag: tag, Summary: "List who can keep secrets", Who: Board, Out: []secretProvider{}, Handle: ofCompany(secretProviders)},

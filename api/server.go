@@ -188,27 +188,28 @@ type Config struct {
 
 // Server serves HTTP. Make one with New; its goroutine follows the feed until Close.
 type Server struct {
-	cfg      Config
-	log      *slog.Logger
-	started  time.Time
-	mux      *http.ServeMux
-	routes   []Route
-	openapi  func() ([]byte, error) // made when it is asked for first
-	metrics  *metrics
-	origin   *http.CrossOriginProtection
-	hosts    map[string]bool
-	mode     atomic.Value // string, see Mode
-	learning sync.Mutex   // see learnMode
-	hasher   hasher
-	limits   limits
-	keys     keyCache
-	strong   chan struct{} // bounds strong looks for unknown bearers
-	answered atomic.Uint64 // raft index of the newest command that this node answered
-	behind   chan struct{} // bounds callers who wait for a height before they are known
-	slots    chan struct{} // bounds requests
-	streams  chan struct{} // bounds streams
-	looks    chan struct{} // bounds looks after callers
-	tools    chan struct{} // bounds the tools at work
+	cfg       Config
+	log       *slog.Logger
+	started   time.Time
+	mux       *http.ServeMux
+	routes    []Route
+	byPattern map[string]*Route      // the same, by "METHOD path"
+	openapi   func() ([]byte, error) // made when it is asked for first
+	metrics   *metrics
+	origin    *http.CrossOriginProtection
+	hosts     map[string]bool
+	mode      atomic.Value // string, see Mode
+	learning  sync.Mutex   // see learnMode
+	hasher    hasher
+	limits    limits
+	keys      keyCache
+	strong    chan struct{} // bounds strong looks for unknown bearers
+	answered  atomic.Uint64 // raft index of the newest command that this node answered
+	behind    chan struct{} // bounds callers who wait for a height before they are known
+	slots     chan struct{} // bounds requests
+	streams   chan struct{} // bounds streams
+	looks     chan struct{} // bounds looks after callers
+	tools     chan struct{} // bounds the tools at work
 	// executing bounds those who wait for the end of a task.
 	executing chan struct{}
 	traces    traces
@@ -430,7 +431,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 			w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
 		}
 	}
-	if ofKernel(pathOf(r)) {
+	if route := s.routeOf(r); route != nil && route.Kernel {
 		writeJSON(w, status, kernelBodyOf(status, body))
 		return
 	}

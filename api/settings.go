@@ -50,7 +50,7 @@ type orderBody struct {
 	Ordered []string `json:"orderedIds" format:"uuid" maxItems:"2000"`
 }
 
-func (s *Server) settingsRoutes() []Route {
+func settingsRoutes() []Route {
 	const tag, root, mine = "system", "/api/instance/settings", "/sidebar-preferences/me"
 	return []Route{
 		{Method: "GET", Path: root, Tag: tag, Summary: "Read all settings", Who: Board, Out: allSettings{}, Handle: func(rc *Request) (Response, error) {

@@ -22,14 +22,10 @@ var (
 	errOrigin = Forbidden("Board mutation requires trusted browser origin")
 )
 
-// boardRefusals are the routes that answer nobody as they answer an agent; all
-// others say that a credential is missing.
-var boardRefusals = map[string]bool{"GET /api/companies": true, "POST /api/companies": true, "GET /api/plugins": true}
-
 // refuseNobody is what a caller without a credential is told.
 func (rc *Request) refuseNobody() error {
 	switch {
-	case boardRefusals[rc.route.Method+" "+rc.route.Path]:
+	case rc.route.NobodyAsAgent:
 		return errBoardOnly
 	case rc.route.Who == Agent:
 		return errAgentOnly

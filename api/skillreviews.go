@@ -66,7 +66,7 @@ type skillAudit struct {
 	Version   string                 `json:"scanVersion"`
 }
 
-func (s *Server) skillReviewRoutes() []Route {
+func skillReviewRoutes() []Route {
 	const tag, one = "skills", "/api/companies/{companyId}/skills/{skillId}"
 	comment, input, test := one+"/comments", one+"/test-inputs", one+"/test-runs"
 	return []Route{

@@ -158,7 +158,7 @@ type categoryCount struct {
 	Count int    `json:"count"`
 }
 
-func (s *Server) skillRoutes() []Route {
+func skillRoutes() []Route {
 	const tag, all, one = "skills", "/api/companies/{companyId}/skills", "/api/companies/{companyId}/skills/{skillId}"
 	return []Route{
 		{Method: "GET", Path: all, Tag: tag, Summary: "List the skills that agents of a company can have", Out: []skillInList{}, Handle: listSkills},

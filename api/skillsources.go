@@ -114,10 +114,10 @@ const (
 // skillFolders are where projects keep skills.
 var skillFolders = []string{"skills", ".claude/skills", ".agents/skills", ".codex/skills"}
 
-func (s *Server) skillSourceRoutes() []Route {
+func skillSourceRoutes() []Route {
 	const tag, all = "skills", "/api/companies/{companyId}/skills"
 	return []Route{
-		{Method: "POST", Path: all + "/import", Tag: tag, Summary: "Bring skills from a repository on GitHub", In: skillImportBody{}, Out: skillsImported{}, Status: 201, Handle: importSkills},
+		{Method: "POST", Path: all + "/import", Once: true, Tag: tag, Summary: "Bring skills from a repository on GitHub", In: skillImportBody{}, Out: skillsImported{}, Status: 201, Handle: importSkills},
 		{Method: "POST", Path: all + "/scan-projects", Tag: tag, Summary: "Bring the skills that lie in the folders of projects on this node", Who: Admin, In: skillScanBody{}, Out: skillScan{}, Handle: scanProjects},
 		{Method: "POST", Path: all + "/browse-project", Tag: tag, Summary: "List a folder of a project's workspace on this node", Who: Admin, In: skillBrowseBody{}, Out: browsed{}, Handle: browseProject},
 	}

@@ -68,7 +68,7 @@ type skillRenamed struct {
 	Skill skillDetail `json:"skill"`
 }
 
-func (s *Server) skillVersionRoutes() []Route {
+func skillVersionRoutes() []Route {
 	const tag, one = "skills", "/api/companies/{companyId}/skills/{skillId}"
 	star := func(on bool) func(*Request) (Response, error) {
 		return func(rc *Request) (Response, error) {

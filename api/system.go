@@ -7,13 +7,13 @@ import (
 
 // systemRoutes are what clients ask of the instance: who am I, which settings,
 // and lists that are empty until their noun is there.
-func (s *Server) systemRoutes() []Route {
+func systemRoutes() []Route {
 	rows := []Route{
 		{Method: "GET", Path: "/api/announcements/current", Tag: "system", Summary: "Read the announcement; there is none, no telemetry leaves the mesh", Who: Board,
 			Handle: func(*Request) (Response, error) { return OK(nil), nil }},
 	}
 	for _, path := range []string{"/api/plugins", "/api/plugins/ui-contributions", "/api/plugins/examples", "/api/plugins/tools"} {
-		rows = append(rows, Route{Method: "GET", Path: path, Tag: "system", Summary: "List what there is; nothing yet", Who: Board, Out: []struct{}{},
+		rows = append(rows, Route{Method: "GET", Path: path, Tag: "system", Summary: "List what there is; nothing yet", NobodyAsAgent: path == "/api/plugins", Who: Board, Out: []struct{}{},
 			Handle: func(*Request) (Response, error) { return OK([]struct{}{}), nil }})
 	}
 	return rows

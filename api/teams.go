@@ -50,7 +50,7 @@ type (
 	}
 )
 
-func (s *Server) teamRoutes() []Route {
+func teamRoutes() []Route {
 	const tag, one, of = "teams", "/api/teams/catalog/{catalogId}", "/api/companies/{companyId}/teams/catalog"
 	return []Route{
 		{Method: "GET", Path: "/api/teams/catalog", Tag: tag, Summary: "List the teams that come with the program", Who: Board, Out: []catalogTeam{}, Handle: listTeams},

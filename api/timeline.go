@@ -78,7 +78,7 @@ type timelineEdge struct {
 	Kind  string       `json:"kind"` // assignment or delegation
 }
 
-func (s *Server) timelineRoutes() []Route {
+func timelineRoutes() []Route {
 	return []Route{{Method: "GET", Path: "/api/companies/{companyId}/timeline", Tag: "companies", Summary: "Show who worked on what, when", Out: timeline{}, Handle: readTimeline,
 		Query: []Param{{Name: "from", Type: "string", Doc: "ISO time; seven days before to, at most 92"}, {Name: "to", Type: "string", Doc: "ISO time; now"},
 			{Name: "limit", Type: "integer", Doc: "issues of a page, at most 200"}, {Name: "offset", Type: "integer"}}}}

@@ -31,7 +31,7 @@ const (
 	maxToolsAtWork = 8
 )
 
-func (s *Server) toolRoutes() []Route {
+func toolRoutes() []Route {
 	const tag, all = "tools", "/api/companies/{companyId}/tools"
 	return []Route{
 		{Method: "GET", Path: "/api/v1/tools", Tag: tag, Summary: "List the tools of the catalogue, with their effects", Out: []company.CatalogueTool{},
@@ -40,7 +40,7 @@ func (s *Server) toolRoutes() []Route {
 		{Method: "POST", Path: all, Tag: tag, Summary: "Deploy a version of a tool: a form with file, name, description, parameters, effect", Who: Board, Status: 201,
 			Out: company.Tool{}, MaxBody: sandbox.DefaultModule + multipartRoom, NoTool: true, Timeout: uploadTimeout, Handle: deployTool},
 		{Method: "GET", Path: all + "/{name}", Tag: tag, Summary: "Read a tool", Out: company.Tool{}, Handle: readTool},
-		{Method: "POST", Path: all + "/{name}/execute", Tag: tag, Summary: "Run a tool in the sandbox of this node", In: executeToolBody{}, Out: toolResult{},
+		{Method: "POST", Path: all + "/{name}/execute", Once: true, Tag: tag, Summary: "Run a tool in the sandbox of this node", In: executeToolBody{}, Out: toolResult{},
 			Timeout: maxToolTime + requestTimeout, Handle: executeTool},
 		{Method: "POST", Path: all + "/{name}/versions/{version}/revoke", Tag: tag, Summary: "Take a version of a tool out of use", Who: Board, In: revokeToolBody{},
 			Out: company.Tool{}, Handle: revokeTool},

@@ -119,7 +119,7 @@ type pauseHold struct {
 	Since   company.Time        `json:"createdAt"`
 }
 
-func (s *Server) treeHoldRoutes() []Route {
+func treeHoldRoutes() []Route {
 	const tag, issue = "issues", "/api/issues/{id}"
 	return []Route{
 		{Method: "GET", Path: issue + "/tree-control/state", Tag: tag, Summary: "Tell whether an issue's tree is held", Out: treeState{}, Handle: readTreeState},

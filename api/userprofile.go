@@ -50,7 +50,7 @@ type profileIssue struct {
 	UpdatedAt company.Time `json:"updatedAt"`
 }
 
-func (s *Server) profileRoutes() []Route {
+func profileRoutes() []Route {
 	return []Route{{Method: "GET", Path: "/api/companies/{companyId}/users/{userSlug}/profile", Tag: "members", Summary: "Read what a company knows of one of its people",
 		Who: Board, Out: userProfile{}, Handle: readUserProfile}}
 }

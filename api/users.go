@@ -109,23 +109,23 @@ type adminUser struct {
 	Suspended company.Time `json:"suspendedAt"`
 }
 
-func (s *Server) userRoutes() []Route {
+func userRoutes() []Route {
 	const tag, admins = "auth", "/api/admin/users"
 	return []Route{
 		{Method: "POST", Path: "/api/auth/sign-up/email", Tag: tag, Summary: "Sign up with an e-mail address and a password", Who: Public, In: signUpBody{}, Out: signedIn{}, NoTool: true, Handle: signUp},
 		{Method: "POST", Path: "/api/auth/sign-in/email", Tag: tag, Summary: "Sign in with an e-mail address and a password", Who: Public, In: signInBody{}, Out: signedIn{}, NoTool: true, Handle: signIn},
 		{Method: "POST", Path: "/api/auth/sign-out", Tag: tag, Summary: "End the session of the request", Who: Public, NoTool: true, Handle: signOut},
-		{Method: "POST", Path: "/api/auth/change-password", Tag: tag, Summary: "Change one's password; other sessions end", Who: Board, In: passwordBody{}, NoTool: true, Handle: changePassword},
+		{Method: "POST", Path: "/api/auth/change-password", Limited: true, Tag: tag, Summary: "Change one's password; other sessions end", Who: Board, In: passwordBody{}, NoTool: true, Handle: changePassword},
 		{Method: "GET", Path: "/api/auth/get-session", Tag: tag, Summary: "Tell who is signed in", Who: Board, Out: session{}, Handle: getSession},
 		{Method: "GET", Path: "/api/auth/profile", Tag: tag, Summary: "Read the user's profile", Who: Board, Out: user{}, Handle: readProfile},
-		{Method: "PATCH", Path: "/api/auth/profile", Tag: tag, Summary: "Change the user's profile", Who: Board, In: profileBody{}, Out: user{}, Handle: updateProfile},
-		{Method: "POST", Path: "/api/bootstrap/claim", Tag: tag, Summary: "Become the first administrator of the instance", Who: Board, In: claimInstanceBody{}, Out: claimed{}, NoTool: true, Handle: claimInstance},
+		{Method: "PATCH", Path: "/api/auth/profile", Limited: true, Tag: tag, Summary: "Change the user's profile", Who: Board, In: profileBody{}, Out: user{}, Handle: updateProfile},
+		{Method: "POST", Path: "/api/bootstrap/claim", Limited: true, Tag: tag, Summary: "Become the first administrator of the instance", Who: Board, In: claimInstanceBody{}, Out: claimed{}, NoTool: true, Handle: claimInstance},
 		{Method: "GET", Path: admins, Tag: tag, Summary: "List the users", Who: Admin, Query: []Param{{Name: "query", Doc: "only those with this in name or address"},
 			{Name: "limit", Type: "integer", Doc: "at most so many"}, {Name: "offset", Type: "integer", Doc: "without the first so many"}}, Out: []adminUser{}, Handle: listUsers},
 		{Method: "POST", Path: admins + "/{userId}/promote-instance-admin", Tag: tag, Summary: "Make a user an administrator of the instance", Who: Admin, Out: adminUser{}, NoTool: true, Handle: appoint(true)},
 		{Method: "POST", Path: admins + "/{userId}/demote-instance-admin", Tag: tag, Summary: "Make a user no administrator of the instance", Who: Admin, Out: adminUser{}, NoTool: true, Handle: appoint(false)},
-		{Method: "POST", Path: "/api/auth/revoke-sessions", Tag: tag, Summary: "End all of one's sign-ins", Who: Board, NoTool: true, Handle: revokeSessions},
-		{Method: "POST", Path: admins + "/{userId}/revoke-credentials", Tag: tag, Summary: "End a user's sign-ins and revoke their board keys", Who: Admin, Out: adminUser{}, NoTool: true, Handle: revokeCredentials},
+		{Method: "POST", Path: "/api/auth/revoke-sessions", Limited: true, Tag: tag, Summary: "End all of one's sign-ins", Who: Board, NoTool: true, Handle: revokeSessions},
+		{Method: "POST", Path: admins + "/{userId}/revoke-credentials", Limited: true, Tag: tag, Summary: "End a user's sign-ins and revoke their board keys", Who: Admin, Out: adminUser{}, NoTool: true, Handle: revokeCredentials},
 		{Method: "POST", Path: admins + "/{userId}/suspend", Tag: tag, Summary: "Shut a user out: they are signed out and their keys open nothing", Who: Admin, Out: adminUser{}, NoTool: true, Handle: suspend(true)},
 		{Method: "POST", Path: admins + "/{userId}/resume", Tag: tag, Summary: "Let a suspended user in again", Who: Admin, Out: adminUser{}, NoTool: true, Handle: suspend(false)},
 	}

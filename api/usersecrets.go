@@ -70,7 +70,7 @@ func showDefinition(d company.UserSecretDefinition) definitionRow {
 	return definitionRow{UserSecretDefinition: d, Provider: company.LocalProvider, ManagedMode: "paperclip_managed", Metadata: rawJSON(nil)}
 }
 
-func (s *Server) userSecretRoutes() []Route {
+func userSecretRoutes() []Route {
 	const tag, all, mine = "secrets", "/api/companies/{companyId}/user-secret-definitions", "/api/companies/{companyId}/me/user-secrets"
 	return []Route{
 		{Method: "GET", Path: all, Tag: tag, Summary: "List the secrets that each user has a value for", Who: Board, Out: []definitionRow{}, Handle: listDefinitions},

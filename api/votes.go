@@ -13,7 +13,7 @@ type voteBody struct {
 	Sharing    Opt[bool]   `json:"allowSharing"`
 }
 
-func (s *Server) voteRoutes() []Route {
+func voteRoutes() []Route {
 	return []Route{
 		{Method: "GET", Path: "/api/issues/{id}/feedback-votes", Tag: "issues", Summary: "List what people think of what agents wrote", Out: []company.Vote{}, Handle: listVotes},
 		{Method: "POST", Path: "/api/issues/{id}/feedback-votes", Tag: "issues", Summary: "Say what one thinks of a comment or a revision", Who: Board,

@@ -76,7 +76,8 @@ func listRunOperations(rc *Request) (Response, error) {
 	})
 }
 
-func (s *Server) readOperationLog(rc *Request) (Response, error) {
+func readOperationLog(rc *Request) (Response, error) {
+	s := rc.server
 	var o company.WorkspaceOperation
 	err := rc.View(func(tx *ledger.Tx) error {
 		var ok bool

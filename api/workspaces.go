@@ -188,7 +188,7 @@ type closeReadiness struct {
 	Warnings []string `json:"warnings"`
 }
 
-func (s *Server) workspaceRoutes() []Route {
+func workspaceRoutes() []Route {
 	const tag, one = "execution-workspaces", "/api/execution-workspaces/{id}"
 	return []Route{
 		{Method: "GET", Path: "/api/companies/{companyId}/execution-workspaces", Tag: tag, Summary: "List execution workspaces, the newest first", Out: []executionWorkspaceRow{},
@@ -202,7 +202,7 @@ func (s *Server) workspaceRoutes() []Route {
 		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/workspace-operations", Tag: "runs", Summary: "List the commands that prepared the workspace of a run",
 			Out: []company.WorkspaceOperation{}, Handle: listRunOperations},
 		{Method: "GET", Path: "/api/workspace-operations/{operationId}/log", Tag: "runs", Summary: "Read the log of a workspace operation, also while it grows",
-			Query: logQuery, Handle: s.readOperationLog},
+			Query: logQuery, Handle: readOperationLog},
 	}
 }
 

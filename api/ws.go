@@ -10,7 +10,8 @@ import (
 
 // followSocket is the live-events socket that Paperclip's web pages open: each
 // text message is one frame. The server pings; what a client sends is refused.
-func (s *Server) followSocket(rc *Request) (Response, error) {
+func followSocket(rc *Request) (Response, error) {
+	s := rc.server
 	f, start, err := s.follow(rc)
 	if err != nil {
 		return Response{}, err
