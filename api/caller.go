@@ -20,6 +20,10 @@ var (
 		Message: "It can not be told whether this request, which has no credential, comes from an agent's run: keep the connection open until the answer, and ask from a process of this machine that the node's user may look into, or send a key as Authorization: Bearer"}
 )
 
+// errLooksBusy is for a request that found no turn to be looked after in its time.
+var errLooksBusy = &ledger.Refusal{Code: ledger.Unavailable, ErrCode: "caller_look_busy",
+	Message: "This node did not get to find out in time whether this request, which has no credential, comes from an agent's run. Try again, or send a key as Authorization: Bearer"}
+
 // A caller is who holds the other end of one connection. Whether that is a run is
 // looked up once, when the first request without a credential asks for it.
 type caller struct {
@@ -57,7 +61,7 @@ func (s *Server) notARun(ctx context.Context) error {
 		case s.looks <- struct{}{}:
 			defer func() { <-s.looks }()
 		case <-ctx.Done():
-			return ctx.Err()
+			return errLooksBusy
 		}
 		run, err := s.cfg.FromRun(c.client, c.server)
 		if err != nil { // the next request looks again

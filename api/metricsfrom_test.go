@@ -90,3 +90,26 @@ func (e ends) LocalAddr() net.Addr  { return e.server }
 func withLocal(ctx context.Context, at net.Addr) context.Context {
 	return context.WithValue(ctx, http.LocalAddrContextKey, at)
 }
+
+// A look after a caller that does not come to its end keeps others from theirs only as
+// long as they wait, and they are told what they waited for.
+func TestACallerIsToldThatNobodyLookedInTime(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, func(c *Config) {
+		c.FromRun = func(netip.AddrPort, netip.AddrPort) (bool, error) { return false, nil }
+	})
+	end := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 5}
+	ctx, cancel := context.WithCancel(h.Server.connContext(t.Context(), ends{client: end, server: end}))
+	for range maxLooks {
+		h.Server.looks <- struct{}{}
+	}
+	cancel()
+	status, body, _ := answerOf(h.Server.notARun(ctx))
+	if status != http.StatusServiceUnavailable || body.Code != "caller_look_busy" {
+		t.Errorf("got %d %+v", status, body)
+	}
+	<-h.Server.looks
+	if err := h.Server.notARun(h.Server.connContext(t.Context(), ends{client: end, server: end})); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+}
