@@ -330,28 +330,7 @@ func createAgent(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if err := knowsEquipment(rc, &p); err != nil {
-		return Response{}, err
-	}
 	return doAgent(rc, company.KindAgentCreate, companyID(rc), p)
-}
-
-// knowsEquipment sees to it that nobody is told of an agent's skills and files who
-// does not know what that is: a node of an older version.
-func knowsEquipment(rc *Request, p *company.SaveAgent) error {
-	if p.Skills == nil && p.Instructions == nil {
-		return nil
-	}
-	return rc.View(func(tx *ledger.Tx) error {
-		if ledger.Features(tx) >= ledger.LevelHandover {
-			return nil
-		}
-		if p.Instructions != nil {
-			return Conflict("This mesh has nodes of an older version; upgrade them first, or write the instructions when the agent is there", nil)
-		}
-		p.Skills = nil
-		return nil
-	})
 }
 
 // command is the body as a command that makes a new agent. What the body's type can

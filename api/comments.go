@@ -97,33 +97,10 @@ func newComment(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if err := knowsOrders(rc, in.Resume || in.Interrupt, "resume and interrupt"); err != nil {
-		return Response{}, err
-	}
 	cm, err := Do[company.Comment](rc, company.KindCommentCreate, of, company.CreateComment{ID: NewID(), Issue: issue, Body: in.Body, OnBehalfOf: in.OnBehalfOf.Or(""),
 		ClientRequest: strings.ToLower(in.ClientID), Presentation: in.Presentation.Or(nil), Metadata: in.Metadata.Or(nil), Reopen: in.Reopen,
 		Resume: in.Resume, Interrupt: in.Interrupt, Attachments: bodyIDs(in.Attachments)})
 	return OK(cm), err
-}
-
-// knowsOrders refuses what is asked for in members of a body that nodes of an older
-// version, of which the mesh has some, would take without effect.
-func knowsOrders(rc *Request, asked bool, members string) error {
-	return knows(rc, ledger.LevelOrders, asked, members)
-}
-
-// knows does the same for members that nodes know from a level on.
-func knows(rc *Request, needed uint64, asked bool, members string) error {
-	if !asked {
-		return nil
-	}
-	return rc.View(func(tx *ledger.Tx) error {
-		if level := ledger.Features(tx); level < needed {
-			return Conflict("This mesh has nodes of an older version, which do not know "+members+"; upgrade them first, or leave it out",
-				map[string]uint64{"level": level, "needed": needed})
-		}
-		return nil
-	})
 }
 
 func readComment(rc *Request) (r Response, err error) {

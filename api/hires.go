@@ -41,9 +41,6 @@ func hireAgent(rc *Request) (r Response, err error) {
 	}
 	p := company.HireAgent{Agent: agent, Approval: NewID()}
 	p.Skills = p.Agent.Skills
-	if err := knowsEquipment(rc, &p.Agent); err != nil {
-		return r, err
-	}
 	for _, id := range append(in.SourceIssueIDs, in.SourceIssueID.Or("")) {
 		if id != "" {
 			p.Issues = append(p.Issues, strings.ToLower(id))

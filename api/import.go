@@ -201,7 +201,7 @@ func (im *importer) carryOut(rc *Request) (*imported, error) {
 	if im.err != nil {
 		return nil, im.err
 	}
-	if err := rc.View(func(tx *ledger.Tx) error { return company.ImportFits(tx, max(len(im.list), 1)) }); err != nil {
+	if err := company.ImportFits(max(len(im.list), 1)); err != nil {
 		return nil, err
 	}
 	details, err := json.Marshal(map[string]any{"agents": len(im.m.Agents), "projects": len(im.m.Projects), "issues": len(im.m.Issues), "collisionStrategy": im.collision})

@@ -226,9 +226,6 @@ func newIssue(rc *Request, of, parent string) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if err := knowsOrders(rc, in.InheritFrom.Or("") != "", "inheritExecutionWorkspaceFromIssueId"); err != nil {
-		return Response{}, err
-	}
 	p := in.command(parent != "")
 	if parent != "" {
 		p.Parent = parent
@@ -335,13 +332,6 @@ func patchIssue(rc *Request) (Response, error) {
 	}
 	if (in.Resume || in.Interrupt) && in.Comment == "" {
 		return Response{}, Invalid("resume and interrupt belong to a comment; give one")
-	}
-	if err := knowsOrders(rc, in.Resume || in.Interrupt || in.ReviewRequest.Set || in.InheritFrom.Or("") != "",
-		"resume, interrupt, reviewRequest and inheritExecutionWorkspaceFromIssueId"); err != nil {
-		return Response{}, err
-	}
-	if err := knows(rc, ledger.LevelCancels, in.ReviewInteraction != "", "reviewInteractionId"); err != nil {
-		return Response{}, err
 	}
 	of, issue, err := locateIssue(rc)
 	if err != nil {

@@ -274,9 +274,6 @@ func createProject(rc *Request) (Response, error) {
 	case len(in.RepositoryURLs) > 0 && in.Workspace != nil:
 		return Response{}, Unprocessable("Give either workspace or repositoryUrls", nil)
 	}
-	if err := knowsOrders(rc, len(in.RepositoryURLs) > 0, "repositoryUrls"); err != nil {
-		return Response{}, err
-	}
 	for _, at := range in.RepositoryURLs {
 		if !slices.ContainsFunc(p.More, func(w company.SaveWorkspace) bool { return strings.EqualFold(*w.RepoURL, at) }) {
 			p.More = append(p.More, company.SaveWorkspace{ID: NewID(), Project: p.ID, RepoURL: &at})

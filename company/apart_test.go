@@ -498,18 +498,15 @@ func TestNoCommandReachesIntoAnotherCompany(t *testing.T) {
 	}
 }
 
-// A mesh whose nodes are not all of this version goes by what was taken before.
-func TestApartIsBehindItsLevel(t *testing.T) {
+// A wake about what is nowhere is refused.
+func TestNobodyIsWokenAboutWhatIsNowhere(t *testing.T) {
 	t.Parallel()
-	for level, want := range map[uint64]bool{ledger.LevelTidy: true, ledger.LevelApart: false} {
-		d := newDesk(t)
-		ledger.NewMeshTable[ledger.FeatureRaise]("feature").Put(d.tx, "-", ledger.FeatureRaise{Level: level})
-		ada := d.agent("Ada")
-		for about, w := range map[string]Wake{"an issue": {Issue: nowhere}, "a comment": {Comment: nowhere}, "an approval": {Approval: nowhere}, "an interaction": {Interaction: nowhere}, "a linked issue": {LinkedIssues: []string{nowhere}}} {
-			w.Agent, w.Source, w.Wakeup, w.Run = ada, WakeOnDemand, d.id(), d.id()
-			if err := d.do(board, "agent.wake", w, nil); (err == nil) != want {
-				t.Errorf("level %d: a wake about %s that is nowhere: %v", level, about, err)
-			}
+	d := newDesk(t)
+	ada := d.agent("Ada")
+	for about, w := range map[string]Wake{"an issue": {Issue: nowhere}, "a comment": {Comment: nowhere}, "an approval": {Approval: nowhere}, "an interaction": {Interaction: nowhere}, "a linked issue": {LinkedIssues: []string{nowhere}}} {
+		w.Agent, w.Source, w.Wakeup, w.Run = ada, WakeOnDemand, d.id(), d.id()
+		if err := d.do(board, "agent.wake", w, nil); err == nil {
+			t.Errorf("a wake about %s that is nowhere was taken", about)
 		}
 	}
 }

@@ -135,7 +135,7 @@ func checkPayload(c *ledger.Context, a Approval, payload json.RawMessage) error 
 		return checkHire(c, a, payload)
 	case ApprovalBudget:
 		o, err := overrideOf(payload)
-		if err == nil && o.Type != "" && o.Scope != "" && ledger.Features(c.Tx) >= ledger.LevelNamed && !scopeExists(c.Tx, a.Company, o.Type, o.Scope) {
+		if err == nil && o.Type != "" && o.Scope != "" && !scopeExists(c.Tx, a.Company, o.Type, o.Scope) {
 			return ledger.Refuse(ledger.NotFound, nil, "%s not found", scopeTitle(o.Type))
 		}
 		return err

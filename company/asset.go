@@ -371,7 +371,7 @@ func createAttachment(c *ledger.Context, p CreateAttachment) (any, error) {
 
 // attachTo gives a comment attachments of its issue that belong to no other.
 func attachTo(tx *ledger.Tx, cm Comment, ids []string) error {
-	if len(ids) == 0 || ledger.Features(tx) < ledger.LevelTidy {
+	if len(ids) == 0 {
 		return nil
 	}
 	if len(ids) > MaxAttachments {

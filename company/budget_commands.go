@@ -49,7 +49,7 @@ func setBudget(c *ledger.Context, p SetBudget) (any, error) {
 	if !scopeExists(c.Tx, c.Cmd.Company, p.Type, p.Scope) {
 		return nil, ledger.Refuse(ledger.NotFound, nil, "%s not found", scopeTitle(p.Type))
 	}
-	if p.Window != "" && !slices.Contains(WindowKinds, p.Window) && orders(c.Tx) {
+	if p.Window != "" && !slices.Contains(WindowKinds, p.Window) {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "windowKind is not a window: %s", snippet(string(p.Window), 40))
 	}
 	b, err := setPolicy(c, p)

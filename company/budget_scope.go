@@ -59,10 +59,9 @@ func scopePaused(tx *ledger.Tx, company string, t ScopeType, id string) bool {
 }
 
 // projectOfWork returns the project whose budget runs about an issue keep to, "" for
-// none. Below ledger.LevelCancels a run begins all the same, and only its checkout is
-// refused.
+// none.
 func projectOfWork(tx *ledger.Tx, company, issue string) string {
-	if issue == "" || !cancels(tx) {
+	if issue == "" {
 		return ""
 	}
 	return ProjectOfIssue(tx, company, issue)

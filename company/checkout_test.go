@@ -301,26 +301,23 @@ func BenchmarkCheckOut(b *testing.B) {
 }
 
 // Work that is in progress or in review goes on with the agent that it is handed to,
-// who is woken for it at once; below the level of that rule nodes do as older ones.
+// who is woken for it at once.
 func TestWhoIsHandedWorkThatGoesOnIsWoken(t *testing.T) {
 	t.Parallel()
-	for _, level := range []uint64{ledger.LevelTidy, ledger.LevelHandover} {
-		for _, c := range []struct {
-			status IssueStatus
-			wakes  bool
-		}{{IssueTodo, true}, {IssueInProgress, level == ledger.LevelHandover}, {IssueInReview, level == ledger.LevelHandover}, {IssueBacklog, false}, {IssueDone, false}} {
-			d := newDesk(t)
-			ledger.NewMeshTable[ledger.FeatureRaise]("feature").Put(d.tx, "-", ledger.FeatureRaise{Level: level})
-			ada, bob := d.agent("Ada"), d.agent("Bob")
-			i := d.issue(t, CreateIssue{Title: "Rig", Assignee: ada, Status: IssueBacklog})
-			for _, to := range []IssueStatus{IssueTodo, IssueInProgress, c.status} {
-				d.must(t, board, "issue.update", UpdateIssue{Issue: i.ID, Status: to}, nil)
-			}
-			d.must(t, board, "issue.update", UpdateIssue{Issue: i.ID, Assignee: &bob}, nil)
-			live := LiveRunsOfAgent(d.tx, d.company, bob)
-			if woken := len(live) == 1 && live[0].Context.WakeReason == "issue_assigned" && live[0].Context.IssueID == i.ID; woken != c.wakes || !c.wakes && len(live) > 0 {
-				t.Errorf("level %d, %s: woken %v with %d runs, want %v", level, c.status, woken, len(live), c.wakes)
-			}
+	for _, c := range []struct {
+		status IssueStatus
+		wakes  bool
+	}{{IssueTodo, true}, {IssueInProgress, true}, {IssueInReview, true}, {IssueBacklog, false}, {IssueDone, false}} {
+		d := newDesk(t)
+		ada, bob := d.agent("Ada"), d.agent("Bob")
+		i := d.issue(t, CreateIssue{Title: "Rig", Assignee: ada, Status: IssueBacklog})
+		for _, to := range []IssueStatus{IssueTodo, IssueInProgress, c.status} {
+			d.must(t, board, "issue.update", UpdateIssue{Issue: i.ID, Status: to}, nil)
+		}
+		d.must(t, board, "issue.update", UpdateIssue{Issue: i.ID, Assignee: &bob}, nil)
+		live := LiveRunsOfAgent(d.tx, d.company, bob)
+		if woken := len(live) == 1 && live[0].Context.WakeReason == "issue_assigned" && live[0].Context.IssueID == i.ID; woken != c.wakes || !c.wakes && len(live) > 0 {
+			t.Errorf("%s: woken %v with %d runs, want %v", c.status, woken, len(live), c.wakes)
 		}
 	}
 }

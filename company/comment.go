@@ -112,9 +112,8 @@ type CreateComment struct {
 	ClientRequest string          `cbor:"5,keyasint,omitempty"`
 	Presentation  json.RawMessage `cbor:"6,keyasint,omitempty"`
 	Metadata      json.RawMessage `cbor:"7,keyasint,omitempty"`
-	Reopen        bool            `cbor:"8,keyasint,omitempty"` // by the board: a done or cancelled issue is to do again; from ledger.LevelOrders on an agent's is refused
-	// Attachments are those of the issue that belong to the comment from now on; below
-	// ledger.LevelTidy they stay where they are.
+	Reopen        bool            `cbor:"8,keyasint,omitempty"` // by the board: a done or cancelled issue is to do again; an agent's is refused
+	// Attachments are those of the issue that belong to the comment from now on.
 	Attachments []string `cbor:"9,keyasint,omitempty"`
 	Resume      bool     `cbor:"10,keyasint,omitempty"` // see order.go
 	Interrupt   bool     `cbor:"11,keyasint,omitempty"` // likewise
@@ -145,7 +144,7 @@ func createComment(c *ledger.Context, p CreateComment) (any, error) {
 	if err := mayComment(c, i); err != nil {
 		return nil, err
 	}
-	if cm, ok := p.said(c.Tx, i); ok && orders(c.Tx) {
+	if cm, ok := p.said(c.Tx, i); ok {
 		return cm, nil
 	}
 	resume, interrupt, err := p.orders(c, i)

@@ -223,7 +223,7 @@ func (row Company) check() error {
 // names already may stay, such as who founds it.
 func (row Company) checkResponsible(tx *ledger.Tx, was Company) error {
 	u := row.DefaultResponsibleUser
-	if u == "" || u == was.DefaultResponsibleUser || ledger.Features(tx) < ledger.LevelTidy || belongs(tx, row.ID, string(u)) {
+	if u == "" || u == was.DefaultResponsibleUser || belongs(tx, row.ID, string(u)) {
 		return nil
 	}
 	return ledger.Refuse(ledger.NotFound, nil, "Responsible user not found")
@@ -302,10 +302,8 @@ func createCompany(c *ledger.Context, p SaveCompany) (any, error) {
 	if err := row.checkResponsible(c.Tx, founded); err != nil {
 		return nil, err
 	}
-	if apart(c) { // it has no assets yet
-		if err := row.checkLogo(c.Tx); err != nil {
-			return nil, err
-		}
+	if err := row.checkLogo(c.Tx); err != nil {
+		return nil, err
 	}
 	var err error
 	if row.IssuePrefix, err = freePrefix(c.Tx, row.Name); err != nil {
@@ -424,10 +422,8 @@ func pauseCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if row.Status != CompanyPaused || cancels(c.Tx) { // below the level, a paused company stayed as it was
-		if row, err = row.Pause("manual", TimeOf(c.Now)); err != nil {
-			return nil, err
-		}
+	if row, err = row.Pause("manual", TimeOf(c.Now)); err != nil {
+		return nil, err
 	}
 	return row.settle(c, "company.paused", "Cancelled: the company was paused"), nil
 }

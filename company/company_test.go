@@ -87,41 +87,37 @@ func TestACompanyOverItsBudgetDoesNotResume(t *testing.T) {
 }
 
 // A person who pauses a company that its budget has paused already means it: neither a
-// raise nor the next month lets it go on, only a person does. Below ledger.LevelCancels
-// the pause left nothing behind.
+// raise nor the next month lets it go on, only a person does.
 func TestAPersonsPauseOfACompanyOutlastsItsBudget(t *testing.T) {
 	t.Parallel()
-	for _, level := range []uint64{ledger.LevelNamed, ledger.LevelCancels} {
-		for _, next := range []string{"a raise", "a month"} {
-			for _, byPerson := range []bool{false, true} {
-				d := newDesk(t)
-				d.atLevel(level)
-				name, limit, more := "Acme", Cents(100), Cents(200)
-				d.company = d.id()
-				d.must(t, board, "company.create", SaveCompany{ID: d.company, Name: &name, Budget: &limit}, nil)
-				if err := d.cost(board, d.agent("Ada"), 100); err != nil {
-					t.Fatal(err)
-				}
-				if byPerson {
-					d.must(t, board, "company.pause", ChangeCompany{}, nil)
-				}
-				if next == "a month" {
-					d.now = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
-					d.must(t, board, "budget.sweep", SweepBudgets{}, nil)
-				} else {
-					d.must(t, board, "company.update", SaveCompany{Budget: &more}, nil)
-				}
-				want := CompanyActive
-				if byPerson && level == ledger.LevelCancels {
-					want = CompanyPaused
-				}
-				if row, _ := CompanyOf(d.tx, d.company); row.Status != want {
-					t.Errorf("level %d, after %s, paused by a person %v: the company is %s for %q", level, next, byPerson, row.Status, row.PauseReason)
-				}
-				d.must(t, board, "company.resume", ChangeCompany{}, nil)
-				if row, _ := CompanyOf(d.tx, d.company); row.Status != CompanyActive || row.PauseReason != "" {
-					t.Errorf("resumed by a person, the company is %s for %q", row.Status, row.PauseReason)
-				}
+	for _, next := range []string{"a raise", "a month"} {
+		for _, byPerson := range []bool{false, true} {
+			d := newDesk(t)
+			name, limit, more := "Acme", Cents(100), Cents(200)
+			d.company = d.id()
+			d.must(t, board, "company.create", SaveCompany{ID: d.company, Name: &name, Budget: &limit}, nil)
+			if err := d.cost(board, d.agent("Ada"), 100); err != nil {
+				t.Fatal(err)
+			}
+			if byPerson {
+				d.must(t, board, "company.pause", ChangeCompany{}, nil)
+			}
+			if next == "a month" {
+				d.now = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+				d.must(t, board, "budget.sweep", SweepBudgets{}, nil)
+			} else {
+				d.must(t, board, "company.update", SaveCompany{Budget: &more}, nil)
+			}
+			want := CompanyActive
+			if byPerson {
+				want = CompanyPaused
+			}
+			if row, _ := CompanyOf(d.tx, d.company); row.Status != want {
+				t.Errorf("after %s, paused by a person %v: the company is %s for %q", next, byPerson, row.Status, row.PauseReason)
+			}
+			d.must(t, board, "company.resume", ChangeCompany{}, nil)
+			if row, _ := CompanyOf(d.tx, d.company); row.Status != CompanyActive || row.PauseReason != "" {
+				t.Errorf("resumed by a person, the company is %s for %q", row.Status, row.PauseReason)
 			}
 		}
 	}

@@ -226,61 +226,49 @@ func TestBudgetsOfCompanyAndProject(t *testing.T) {
 // An agent that may work begins no run about an issue whose project its budget has
 // stopped: who wakes it is refused or its wake is skipped, what waits is cancelled when
 // it would start, and nobody takes the issue for stranded. When the limit is raised, or
-// its window has passed, it begins. Below ledger.LevelCancels the run began, and its
-// checkout was refused.
+// its window has passed, it begins.
 func TestNoRunBeginsInAStoppedProject(t *testing.T) {
 	t.Parallel()
-	for _, level := range []uint64{ledger.LevelNamed, ledger.LevelCancels} {
-		stops := level == ledger.LevelCancels
-		for _, next := range []string{"a raise", "a month"} {
-			d := newDesk(t)
-			d.atLevel(level)
-			ada, project := d.hired("Ada"), d.project("Arm")
-			waits := d.issue(t, CreateIssue{Status: IssueTodo, Project: project, Assignee: ada})
-			first := LiveRunsOnIssue(d.tx, d.load(waits.ID))[0].ID
-			set := SetBudget{Type: ScopeProject, Scope: project, Window: WindowMonth, Amount: Cents(10)}
+	for _, next := range []string{"a raise", "a month"} {
+		d := newDesk(t)
+		ada, project := d.hired("Ada"), d.project("Arm")
+		waits := d.issue(t, CreateIssue{Status: IssueTodo, Project: project, Assignee: ada})
+		first := LiveRunsOnIssue(d.tx, d.load(waits.ID))[0].ID
+		set := SetBudget{Type: ScopeProject, Scope: project, Window: WindowMonth, Amount: Cents(10)}
+		d.must(t, board, "budget.set", set, nil)
+		d.must(t, board, "cost.report", ReportCost{CostEvent{ID: d.id(), Agent: ada, Project: NullText(project), Provider: "p", Model: "m", Cost: Cents(10)}}, nil)
+		placed, _ := RunOf(d.tx, d.company, first)
+		placed.Node, placed.Session = "n1", 1
+		d.storeRun(placed)
+		if err := d.byNode("n1", "run.start", Start{Run: first}); err != nil {
+			t.Fatal(err)
+		}
+		if r, _ := RunOf(d.tx, d.company, first); r.Status != RunCancelled {
+			t.Errorf("what waited when the project was stopped is %s", r.Status)
+		}
+		later := d.issue(t, CreateIssue{Status: IssueTodo, Project: project, Assignee: ada})
+		if n := len(LiveRunsOnIssue(d.tx, d.load(later.ID))); n != 0 {
+			t.Errorf("%d runs wait for an issue of the project", n)
+		}
+		manual := func() error {
+			return d.do(board, "agent.wake", Wake{Agent: ada, Source: WakeOnDemand, TriggerDetail: "manual", Issue: later.ID, Wakeup: d.id(), Run: d.id()}, nil)
+		}
+		wantRefusal(t, manual(), ledger.Conflict, "Project is paused because its budget hard-stop was reached.")
+		if path := PathOf(d.tx, d.load(later.ID), TimeOf(d.now)); path != "paused" {
+			t.Errorf("what brings the issue on is %q", path)
+		}
+		elsewhere := d.issue(t, CreateIssue{Status: IssueTodo, Assignee: ada})
+		if n := len(LiveRunsOnIssue(d.tx, d.load(elsewhere.ID))); n != 1 {
+			t.Errorf("%d runs wait for an issue of no project", n)
+		}
+		if next == "a month" {
+			d.now = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+		} else {
+			set.Amount = Cents(100)
 			d.must(t, board, "budget.set", set, nil)
-			d.must(t, board, "cost.report", ReportCost{CostEvent{ID: d.id(), Agent: ada, Project: NullText(project), Provider: "p", Model: "m", Cost: Cents(10)}}, nil)
-			placed, _ := RunOf(d.tx, d.company, first)
-			placed.Node, placed.Session = "n1", 1
-			d.storeRun(placed)
-			if err := d.byNode("n1", "run.start", Start{Run: first}); err != nil {
-				t.Fatal(err)
-			}
-			if r, _ := RunOf(d.tx, d.company, first); (r.Status == RunCancelled) != stops {
-				t.Errorf("level %d: what waited when the project was stopped is %s", level, r.Status)
-			}
-			later := d.issue(t, CreateIssue{Status: IssueTodo, Project: project, Assignee: ada})
-			if n := len(LiveRunsOnIssue(d.tx, d.load(later.ID))); (n == 0) != stops {
-				t.Errorf("level %d: %d runs wait for an issue of the project", level, n)
-			}
-			manual := func() error {
-				return d.do(board, "agent.wake", Wake{Agent: ada, Source: WakeOnDemand, TriggerDetail: "manual", Issue: later.ID, Wakeup: d.id(), Run: d.id()}, nil)
-			}
-			err := manual()
-			if !stops {
-				if err != nil {
-					t.Error(err)
-				}
-				continue
-			}
-			wantRefusal(t, err, ledger.Conflict, "Project is paused because its budget hard-stop was reached.")
-			if path := PathOf(d.tx, d.load(later.ID), TimeOf(d.now)); path != "paused" {
-				t.Errorf("what brings the issue on is %q", path)
-			}
-			elsewhere := d.issue(t, CreateIssue{Status: IssueTodo, Assignee: ada})
-			if n := len(LiveRunsOnIssue(d.tx, d.load(elsewhere.ID))); n != 1 {
-				t.Errorf("%d runs wait for an issue of no project", n)
-			}
-			if next == "a month" {
-				d.now = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
-			} else {
-				set.Amount = Cents(100)
-				d.must(t, board, "budget.set", set, nil)
-			}
-			if err := manual(); err != nil || ScopePaused(d.tx, d.company, ScopeProject, project) {
-				t.Errorf("after %s: %v", next, err)
-			}
+		}
+		if err := manual(); err != nil || ScopePaused(d.tx, d.company, ScopeProject, project) {
+			t.Errorf("after %s: %v", next, err)
 		}
 	}
 }

@@ -140,11 +140,8 @@ func (i Issue) reviewRequest() json.RawMessage {
 const MaxReviewRequest = 20_000
 
 // requested returns next with what an update asks of the participant of its pending
-// stage, from ledger.LevelOrders on. What was asked in a stage goes with the stage.
+// stage. What was asked in a stage goes with the stage.
 func (i Issue) requested(tx *ledger.Tx, next Issue, p UpdateIssue) (Issue, error) {
-	if !orders(tx) {
-		return next, nil
-	}
 	s := next.Execution
 	pending := s != nil && s.Status == "pending" && next.Status == IssueInReview
 	was := i.Execution
@@ -179,7 +176,7 @@ func (p executionParticipant) is(agent, user string) bool {
 // checkParticipants refuses a policy that gives a stage to somebody who is not there, or
 // ended; whom it gave one to before is not looked up again.
 func checkParticipants(tx *ledger.Tx, old, next Issue) error {
-	if string(old.ExecutionPolicy) == string(next.ExecutionPolicy) || !orders(tx) {
+	if string(old.ExecutionPolicy) == string(next.ExecutionPolicy) {
 		return nil
 	}
 	var before []executionParticipant
@@ -216,7 +213,7 @@ func (s executionStage) participant(tx *ledger.Tx, company string, of ExecutionS
 			if a, ok := agents.Get(tx, company, p.Agent); !ok || a.Status == AgentTerminated || a.Status == AgentPendingApproval {
 				continue
 			}
-		} else if ledger.Features(tx) >= ledger.LevelNamed && !belongs(tx, company, p.User) {
+		} else if !belongs(tx, company, p.User) {
 			continue
 		}
 		return p, true

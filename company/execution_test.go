@@ -115,34 +115,28 @@ func TestReviewsAreBounded(t *testing.T) {
 	}
 }
 
-// Work comes to no stage of a user who left; below the level it does.
+// Work comes to no stage of a user who left.
 func TestStagesAreNotOfUsersWhoLeft(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ada := d.agent("Ada")
-	for _, level := range []uint64{ledger.LevelNamed - 1, ledger.LevelNamed} {
-		ledger.NewMeshTable[ledger.FeatureRaise]("feature").Put(d.tx, "-", ledger.FeatureRaise{Level: level})
-		for participants, want := range map[string]string{`{"type":"user","userId":"eve"},{"type":"user","userId":"ann"}`: "ann", `{"type":"user","userId":"eve"}`: ""} {
-			d.enlist("ann", RoleOperator)
-			eve := d.enlist("eve", RoleOperator)
-			i := d.issue(t, CreateIssue{Title: "x", AllowDuplicate: true, Status: IssueTodo, Assignee: ada,
-				ExecutionPolicy: fmt.Appendf(nil, `{"stages":[{"id":%q,"type":"review","participants":[%s]}]}`, d.id(), participants)})
-			eve.Status = MemberArchived
-			members.Put(d.tx, d.company, eve.ID, eve)
-			run := d.run(ada)
-			d.must(t, as{ada, run}, "issue.checkout", CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []IssueStatus{IssueTodo}}, nil)
-			err := d.do(as{ada, run}, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueDone}, nil)
-			d.endRun(run)
-			if level < ledger.LevelNamed {
-				want = "eve"
+	for participants, want := range map[string]string{`{"type":"user","userId":"eve"},{"type":"user","userId":"ann"}`: "ann", `{"type":"user","userId":"eve"}`: ""} {
+		d.enlist("ann", RoleOperator)
+		eve := d.enlist("eve", RoleOperator)
+		i := d.issue(t, CreateIssue{Title: "x", AllowDuplicate: true, Status: IssueTodo, Assignee: ada,
+			ExecutionPolicy: fmt.Appendf(nil, `{"stages":[{"id":%q,"type":"review","participants":[%s]}]}`, d.id(), participants)})
+		eve.Status = MemberArchived
+		members.Put(d.tx, d.company, eve.ID, eve)
+		run := d.run(ada)
+		d.must(t, as{ada, run}, "issue.checkout", CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []IssueStatus{IssueTodo}}, nil)
+		err := d.do(as{ada, run}, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueDone}, nil)
+		d.endRun(run)
+		if want == "" {
+			if r := refused(t, err); r.ErrCode != "execution_stage_without_participant" {
+				t.Errorf("%+v", r)
 			}
-			if want == "" {
-				if r := refused(t, err); r.ErrCode != "execution_stage_without_participant" {
-					t.Errorf("%+v", r)
-				}
-			} else if got := d.load(i.ID); err != nil || got.AssigneeUser != want {
-				t.Errorf("level %d: handed to %q, want %q, %v", level, got.AssigneeUser, want, err)
-			}
+		} else if got := d.load(i.ID); err != nil || got.AssigneeUser != want {
+			t.Errorf("handed to %q, want %q, %v", got.AssigneeUser, want, err)
 		}
 	}
 }

@@ -212,10 +212,9 @@ func WorkspaceOfIssue(tx *ledger.Tx, i Issue) (last ExecutionWorkspace, ok bool)
 }
 
 // namedWorkspace returns the execution workspace that an issue names, as long as runs
-// work there and it is of the issue's project. Below ledger.LevelOrders the name is kept
-// and nothing more.
+// work there and it is of the issue's project.
 func namedWorkspace(tx *ledger.Tx, i Issue) (ExecutionWorkspace, bool) {
-	if i.ExecutionWorkspace == "" || !orders(tx) {
+	if i.ExecutionWorkspace == "" {
 		return ExecutionWorkspace{}, false
 	}
 	w, ok := execWorkspaces.Get(tx, i.Company, i.ExecutionWorkspace)
@@ -289,7 +288,7 @@ func openWorkspace(c *ledger.Context, r Run) Run {
 		// What the other node has of it stays there; only what was pushed is here.
 		w.Node, w.Cwd = NullText(r.Node), w.begins(c.Tx)
 	}
-	if orders(c.Tx) && found {
+	if found {
 		w.Others = slices.DeleteFunc(append(slices.Clone(w.Others), w.Run), func(run string) bool { return run == r.ID || !w.worked(c.Tx, run) })
 	}
 	w.Status, w.LastUsedAt, w.UpdatedAt, w.Run, w.Adapter = WorkspaceActive, now, now, r.ID, r.AdapterType
@@ -304,7 +303,7 @@ func openWorkspace(c *ledger.Context, r Run) Run {
 // runs used last. An issue without a project takes the other's, and its workspace of the
 // project; while the other has no execution workspace, that is all.
 func inheritWorkspace(tx *ledger.Tx, i Issue, from string, named bool) (Issue, error) {
-	if from == "" || !orders(tx) {
+	if from == "" {
 		return i, nil
 	}
 	source, ok := issues.Get(tx, i.Company, from)
@@ -324,7 +323,7 @@ func inheritWorkspace(tx *ledger.Tx, i Issue, from string, named bool) (Issue, e
 }
 
 // workspaceThere returns the execution workspace that an issue's runs have, of the
-// kind that they are to have; from ledger.LevelOrders on the one that the issue names,
+// kind that they are to have; first the one that the issue names,
 // as long as it is there and of the issue's project.
 func workspaceThere(tx *ledger.Tx, i Issue, want ExecutionWorkspace) (ExecutionWorkspace, bool) {
 	if w, ok := namedWorkspace(tx, i); ok {
@@ -556,7 +555,7 @@ func realizeWorkspace(c *ledger.Context, p RealizeWorkspace) (any, error) {
 func cleanWorkspace(c *ledger.Context, p CleanWorkspace) (any, error) {
 	key := execCleanupKey(c.Cmd.Actor.ID, p.ID)
 	of, ok := c.Get(key)
-	if c.Cmd.Actor.Type != "node" || !ok || apart(c) && string(of) != c.Cmd.Company {
+	if c.Cmd.Actor.Type != "node" || !ok || string(of) != c.Cmd.Company {
 		return nil, errNoExecutionWorkspace()
 	}
 	c.Delete(key)

@@ -8,9 +8,6 @@ import "github.com/selvage-mesh/selvage/ledger"
 // leaderless takes an agent that goes from the projects that it leads and the
 // goals that it owns.
 func leaderless(c *ledger.Context, agent string) {
-	if ledger.Features(c.Tx) < ledger.LevelTidy {
-		return
-	}
 	company, now := c.Cmd.Company, TimeOf(c.Now)
 	for id, p := range projects.All(c.Tx, company) {
 		if string(p.Lead) == agent {
@@ -30,9 +27,6 @@ func leaderless(c *ledger.Context, agent string) {
 // routines that make their issues for it; instead is what takes its place, "" for
 // nothing. A routine that has no agent any more rests.
 func unplanned(c *ledger.Context, gone, instead string) {
-	if ledger.Features(c.Tx) < ledger.LevelTidy {
-		return
-	}
 	for _, old := range routines.All(c.Tx, c.Cmd.Company) {
 		r, changed := old, false
 		for _, field := range []*NullText{&r.Assignee, &r.Project, &r.Goal, &r.Parent} {

@@ -7,43 +7,36 @@ import (
 )
 
 // What named an agent, a project, a goal or an issue that was deleted names it no
-// more, and can be changed as before. Below the level it stays, as it was then.
+// more, and can be changed as before.
 func TestWhatIsGoneIsNotNamed(t *testing.T) {
 	t.Parallel()
-	for _, level := range []uint64{ledger.LevelWide, ledger.LevelTidy} {
-		d := newDesk(t)
-		ledger.NewMeshTable[ledger.FeatureRaise]("feature").Put(d.tx, "-", ledger.FeatureRaise{Level: level})
-		ada, root, name := d.hire(t, "Ada", ""), d.goal(t, "Root", ""), "Rig"
-		goal := d.goal(t, "Ship", root.ID)
-		d.must(t, board, "goal.update", SaveGoal{ID: goal.ID, Owner: &ada}, nil)
-		project := Project{ID: d.id()}
-		d.must(t, board, "project.create", SaveProject{ID: project.ID, Name: &name, Lead: &ada}, nil)
-		above := d.issue(t, CreateIssue{})
-		parent := d.issue(t, CreateIssue{Parent: above.ID})
-		routine := SaveRoutine{ID: d.id(), Title: new("Daily"), Assignee: &ada, Project: &project.ID, Goal: &goal.ID, Parent: &parent.ID}
-		d.must(t, board, "routine.create", routine, nil)
+	d := newDesk(t)
+	ada, root, name := d.hire(t, "Ada", ""), d.goal(t, "Root", ""), "Rig"
+	goal := d.goal(t, "Ship", root.ID)
+	d.must(t, board, "goal.update", SaveGoal{ID: goal.ID, Owner: &ada}, nil)
+	project := Project{ID: d.id()}
+	d.must(t, board, "project.create", SaveProject{ID: project.ID, Name: &name, Lead: &ada}, nil)
+	above := d.issue(t, CreateIssue{})
+	parent := d.issue(t, CreateIssue{Parent: above.ID})
+	routine := SaveRoutine{ID: d.id(), Title: new("Daily"), Assignee: &ada, Project: &project.ID, Goal: &goal.ID, Parent: &parent.ID}
+	d.must(t, board, "routine.create", routine, nil)
 
-		d.must(t, board, "agent.delete", ChangeAgent{Agent: ada}, nil)
-		err := d.do(board, "project.update", SaveProject{ID: project.ID, Description: new("x")}, nil)
-		if level < ledger.LevelTidy {
-			wantRefusal(t, err, ledger.NotFound, "Agent not found")
-			continue
-		}
-		p, _ := projects.Get(d.tx, d.company, project.ID)
-		g, _ := goals.Get(d.tx, d.company, goal.ID)
-		if err != nil || p.Lead != "" || g.Owner != "" {
-			t.Errorf("%v: the project has the lead %q, the goal the owner %q", err, p.Lead, g.Owner)
-		}
-		r, _ := routines.Get(d.tx, d.company, routine.ID)
-		if r.Assignee != "" || r.Status != RoutinePaused {
-			t.Errorf("the routine is %s with %q", r.Status, r.Assignee)
-		}
-		d.must(t, board, "project.delete", DeleteProject{ID: project.ID}, nil)
-		d.must(t, board, "goal.delete", DeleteGoal{ID: goal.ID}, nil)
-		d.must(t, board, "issue.delete", DeleteIssue{Issue: parent.ID}, nil)
-		if r, _ := routines.Get(d.tx, d.company, routine.ID); r.Project != "" || string(r.Goal) != root.ID || string(r.Parent) != above.ID {
-			t.Errorf("the routine is for project %q, goal %q and issue %q", r.Project, r.Goal, r.Parent)
-		}
+	d.must(t, board, "agent.delete", ChangeAgent{Agent: ada}, nil)
+	err := d.do(board, "project.update", SaveProject{ID: project.ID, Description: new("x")}, nil)
+	p, _ := projects.Get(d.tx, d.company, project.ID)
+	g, _ := goals.Get(d.tx, d.company, goal.ID)
+	if err != nil || p.Lead != "" || g.Owner != "" {
+		t.Errorf("%v: the project has the lead %q, the goal the owner %q", err, p.Lead, g.Owner)
+	}
+	r, _ := routines.Get(d.tx, d.company, routine.ID)
+	if r.Assignee != "" || r.Status != RoutinePaused {
+		t.Errorf("the routine is %s with %q", r.Status, r.Assignee)
+	}
+	d.must(t, board, "project.delete", DeleteProject{ID: project.ID}, nil)
+	d.must(t, board, "goal.delete", DeleteGoal{ID: goal.ID}, nil)
+	d.must(t, board, "issue.delete", DeleteIssue{Issue: parent.ID}, nil)
+	if r, _ := routines.Get(d.tx, d.company, routine.ID); r.Project != "" || string(r.Goal) != root.ID || string(r.Parent) != above.ID {
+		t.Errorf("the routine is for project %q, goal %q and issue %q", r.Project, r.Goal, r.Parent)
 	}
 }
 

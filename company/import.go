@@ -42,8 +42,6 @@ const (
 	// keys, and all of them at most ledger.MaxTouchedWide. 5,000 issues with 20,000
 	// comments and 2,500 documents are 27,500 steps, 91,000 keys and 0.9 s.
 	MaxImportSteps = 30_000
-	// narrowImportSteps bounds them in a mesh below ledger.LevelWide.
-	narrowImportSteps = 1_200
 	// maxIssueJump bounds how far an imported number may lie ahead.
 	maxIssueJump = 1_000_000
 	// MaxImport bounds the steps of one import, in bytes.
@@ -51,15 +49,9 @@ const (
 )
 
 // ImportFits refuses an import of n steps that the mesh does not take at once.
-func ImportFits(tx *ledger.Tx, n int) error {
-	level := ledger.Features(tx)
-	switch {
-	case n > 0 && n <= narrowImportSteps || n > 0 && n <= MaxImportSteps && level >= ledger.LevelWide:
+func ImportFits(n int) error {
+	if n > 0 && n <= MaxImportSteps {
 		return nil
-	case n > narrowImportSteps && n <= MaxImportSteps:
-		return refuseCode(ledger.Conflict, "feature_level", jsonObject{}.uint("level", level).uint("needed", ledger.LevelWide).int("parts", int64(n)).int("limit", narrowImportSteps).close(),
-			"The mesh takes at most %d parts (issues, comments, documents and so on) in one import while nodes of it run an older version, and this import has %d: finish the upgrade (selvage doctor names the nodes) and import again",
-			narrowImportSteps, n)
 	}
 	return ledger.Refuse(ledger.Unprocessable, nil, "An import has 1 to %d parts (issues, comments, documents and so on), this one has %d: import fewer of them at once", MaxImportSteps, n)
 }
@@ -101,12 +93,10 @@ func importCompany(c *ledger.Context, kinds map[string]Kind, p ImportCompany) er
 		if err := ledger.Unmarshal(b, &p.Steps); err != nil {
 			return ledger.Refuse(ledger.Invalid, nil, "malformed steps of an import")
 		}
-		if ledger.Features(c.Tx) >= ledger.LevelWide {
-			dropParts(c.Tx, of, p.Parts)
-		}
+		dropParts(c.Tx, of, p.Parts)
 	}
 	c.Widen()
-	if err := ImportFits(c.Tx, len(p.Steps)); err != nil {
+	if err := ImportFits(len(p.Steps)); err != nil {
 		return err
 	}
 	created := p.Steps[0].Kind == KindCompanyCreate

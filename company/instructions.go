@@ -220,9 +220,6 @@ func (n NewInstructions) check() error {
 // equip gives an agent that is being made the skills and files of p, and returns
 // its configuration, which names them.
 func equip(c *ledger.Context, a Agent, p SaveAgent) (json.RawMessage, error) {
-	if ledger.Features(c.Tx) < ledger.LevelHandover {
-		return a.AdapterConfig, nil
-	}
 	if len(p.Skills) > 0 {
 		if err := checkSkillKeys(c, p.Skills, false); err != nil {
 			return nil, err

@@ -378,7 +378,7 @@ func (p CreateInteraction) check(c *ledger.Context, i Issue) (in Interaction, er
 // nobody could agree to it.
 func (b interactionPayload) checkTarget(tx *ledger.Tx, i Issue) error {
 	t := b.Target
-	if t == nil || t.Type != "issue_document" || ledger.Features(tx) < ledger.LevelNamed {
+	if t == nil || t.Type != "issue_document" {
 		return nil
 	}
 	if t.Issue != "" && t.Issue != i.ID {
@@ -496,9 +496,6 @@ func (b interactionPayload) checkTasks(c *ledger.Context, i Issue) error {
 
 // checkNames refuses a task that names what is not there, or whom no task is given to.
 func (t SuggestedTask) checkNames(tx *ledger.Tx, company string) error {
-	if !orders(tx) {
-		return nil
-	}
 	err := checkReferences(tx, Issue{Company: company}, Issue{Company: company, Assignee: t.Assignee, AssigneeUser: t.AssigneeUser, Project: t.Project, Goal: t.Goal, Parent: t.Parent})
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok {
 		return &ledger.Refusal{Code: r.Code, ErrCode: r.ErrCode, Detail: r.Detail, Message: "Task " + snippet(t.ClientKey, 100) + ": " + r.Message}

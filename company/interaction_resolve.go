@@ -61,7 +61,7 @@ func (in Interaction) mayResolve(c *ledger.Context) error {
 // until the issue leaves the review, the issue's review policy says who decides it,
 // besides its own. Other confirmations of the issue are their own matter.
 func bindReview(c *ledger.Context, i Issue, id string) (Issue, error) {
-	if id == "" || !cancels(c.Tx) {
+	if id == "" {
 		return i, nil
 	}
 	in, ok := InteractionOf(c.Tx, i, id)

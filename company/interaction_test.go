@@ -351,27 +351,11 @@ func TestRequestsNameWhatIsOfTheCompany(t *testing.T) {
 		`{"version":1,"prompt":"?","target":{"type":"issue_document","issueId":"` + theirs.ID + `","key":"plan","revisionId":"` + doc.Document.Latest + `"}}`: "Issue not found",
 		`{"version":1,"prompt":"?","target":{"type":"issue_document","key":"plan","revisionId":"` + doc.Document.Latest + `"}}`:                               "Document revision not found",
 	} {
-		for _, level := range []uint64{ledger.LevelNamed - 1, ledger.LevelNamed} {
-			ledger.NewMeshTable[ledger.FeatureRaise]("feature").Put(d.tx, "-", ledger.FeatureRaise{Level: level})
-			p := CreateInteraction{ID: d.id(), Issue: ours.ID, Kind: Confirmation, Payload: []byte(payload)}
-			err := d.do(board, "interaction.create", p, nil)
-			if level == ledger.LevelNamed {
-				wantRefusal(t, err, ledger.NotFound, want)
-			} else if err != nil {
-				t.Errorf("below the level: %s: %v", payload, err)
-			}
-		}
+		p := CreateInteraction{ID: d.id(), Issue: ours.ID, Kind: Confirmation, Payload: []byte(payload)}
+		wantRefusal(t, d.do(board, "interaction.create", p, nil), ledger.NotFound, want)
 	}
 	ask := `{"scopeType":"agent","scopeId":"` + there + `","windowKind":"lifetime","amount":5}`
-	for _, level := range []uint64{ledger.LevelNamed - 1, ledger.LevelNamed} {
-		ledger.NewMeshTable[ledger.FeatureRaise]("feature").Put(d.tx, "-", ledger.FeatureRaise{Level: level})
-		err := d.do(board, "approval.create", CreateApproval{ID: d.id(), Type: ApprovalBudget, Payload: []byte(ask)}, nil)
-		if level == ledger.LevelNamed {
-			wantRefusal(t, err, ledger.NotFound, "Agent not found")
-		} else if err != nil {
-			t.Errorf("below the level: %v", err)
-		}
-	}
+	wantRefusal(t, d.do(board, "approval.create", CreateApproval{ID: d.id(), Type: ApprovalBudget, Payload: []byte(ask)}, nil), ledger.NotFound, "Agent not found")
 }
 
 // The confirmation that an issue in review names is decided by whom the issue's review
@@ -428,13 +412,7 @@ func TestAReviewIsAskedForByAConfirmationOfOnesOwn(t *testing.T) {
 		wantCode(t, d.do(who, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueInReview, Review: id}, nil), want, "")
 	}
 	wantCode(t, d.do(who, "issue.update", UpdateIssue{Issue: i.ID, Title: new("x"), Review: own.ID}, nil), ledger.Unprocessable, "")
-	d.atLevel(ledger.LevelNamed)
 	d.must(t, who, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueInReview, Review: own.ID}, nil)
-	if got := d.load(i.ID); got.Review != "" {
-		t.Errorf("below the level it names %s", got.Review)
-	}
-	d.atLevel(ledger.LevelCancels)
-	d.must(t, who, "issue.update", UpdateIssue{Issue: i.ID, Review: own.ID}, nil)
 	if got := d.load(i.ID); got.Review != own.ID {
 		t.Errorf("it names %q", got.Review)
 	}

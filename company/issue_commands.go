@@ -45,8 +45,8 @@ type CreateIssue struct {
 	BlockParent        bool            `cbor:"32,keyasint,omitempty"` // the parent waits for it
 	Resting            bool            `cbor:"33,keyasint,omitempty"` // its monitor is kept and does not fire: it is imported
 	Allowance          *Money          `cbor:"34,keyasint,omitempty"` // what the work on it may cost in all
-	// InheritFrom is an issue whose execution workspace this one uses too, from
-	// ledger.LevelOrders on; see inheritWorkspace.
+	// InheritFrom is an issue whose execution workspace this one uses too; see
+	// inheritWorkspace.
 	InheritFrom string `cbor:"35,keyasint,omitempty"`
 	many        bool   // one of many that one command makes
 }
@@ -197,7 +197,7 @@ func blockParent(c *ledger.Context, child Issue) error {
 // begin gives a new issue its first status, its authors, and refuses what no
 // issue may be.
 func (i Issue) begin(c *ledger.Context, status IssueStatus) (Issue, error) {
-	if status != "" && !slices.Contains(IssueStatuses, status) && ledger.Features(c.Tx) >= ledger.LevelTidy {
+	if status != "" && !slices.Contains(IssueStatuses, status) {
 		return i, ledger.Refuse(ledger.Invalid, nil, "status is one of %v", IssueStatuses)
 	}
 	if status == "" {
@@ -328,7 +328,7 @@ func belongs(tx *ledger.Tx, company, user string) bool {
 
 // checkPlace refuses a workspace of a project that is not the issue's.
 func (i Issue) checkPlace(tx *ledger.Tx) error {
-	if i.Workspace == "" || i.Project == "" || ledger.Features(tx) < ledger.LevelTidy {
+	if i.Workspace == "" || i.Project == "" {
 		return nil
 	}
 	if w, ok := workspaces.Get(tx, i.Company, i.Workspace); ok && w.Project != i.Project {

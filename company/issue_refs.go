@@ -10,10 +10,6 @@ import (
 
 func agentExists(tx *ledger.Tx, company, id string) bool { return tx.Has(agents.Key(company, id)) }
 
-// apart reports whether the rules refuse what names rows of another company also where
-// they did not always.
-func apart(c *ledger.Context) bool { return ledger.Features(c.Tx) >= ledger.LevelApart }
-
 func projectExists(tx *ledger.Tx, company, id string) bool { return tx.Has(projects.Key(company, id)) }
 
 func goalExists(tx *ledger.Tx, company, id string) bool {

@@ -36,9 +36,9 @@ type UpdateIssue struct {
 	HiddenAt           *Time           `cbor:"25,keyasint,omitempty"`
 	Reopen             bool            `cbor:"26,keyasint,omitempty"` // by the board: a terminal issue is to do again
 	Comment            *CreateComment  `cbor:"27,keyasint,omitempty"`
-	ReviewRequest      *string         `cbor:"28,keyasint,omitempty"` // what who decides the pending stage is asked; from ledger.LevelOrders on
+	ReviewRequest      *string         `cbor:"28,keyasint,omitempty"` // what who decides the pending stage is asked
 	InheritFrom        string          `cbor:"29,keyasint,omitempty"` // as in CreateIssue
-	Review             string          `cbor:"30,keyasint,omitempty"` // the interaction by which the review is asked for; from ledger.LevelCancels on
+	Review             string          `cbor:"30,keyasint,omitempty"` // the interaction by which the review is asked for
 }
 
 func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
@@ -74,7 +74,7 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 			return nil, err
 		}
 	}
-	if p.Status == "" && i.takesUp(p.Reopen && (isBoard(c) || orders(c.Tx)), resume) {
+	if p.Status == "" && i.takesUp(p.Reopen, resume) {
 		p.Status = IssueTodo
 	}
 	if next, p, err = reviewed(c, i, next, p); err != nil {
@@ -90,7 +90,7 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 	if next, err = bindReview(c, next, p.Review); err != nil {
 		return nil, err
 	}
-	if p.Depth != nil && ledger.Features(c.Tx) >= ledger.LevelTidy {
+	if p.Depth != nil {
 		if next.Depth, err = redepth(c, next, *p.Depth); err != nil {
 			return nil, err
 		}
@@ -125,7 +125,7 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 	if interrupt {
 		stopWork(c, i, interrupted, "issue.comment", comment.ID)
 	}
-	cancelled := next.Status == IssueCancelled && i.Status != IssueCancelled && isBoard(c) && cancels(c.Tx)
+	cancelled := next.Status == IssueCancelled && i.Status != IssueCancelled && isBoard(c)
 	if cancelled {
 		endWork(c, i)
 	}

@@ -21,7 +21,7 @@ func loseNode(c *ledger.Context, p NodeLost) (any, error) {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "why: at most %d bytes", MaxLossReason)
 	}
 	said := nodeWasLost
-	if p.Why != "" && ledger.Features(c.Tx) >= ledger.LevelLeases {
+	if p.Why != "" {
 		said += ": " + p.Why
 	}
 	ledger.EndSession(c, p.Session)
@@ -64,8 +64,8 @@ func tellLoss(c *ledger.Context, p TellLoss) (any, error) {
 	if by := c.Cmd.Actor; by.Type != "node" || by.ID != r.Node {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "run %s was not placed on this node", r.ID)
 	}
-	if ledger.Features(c.Tx) < ledger.LevelLeases || p.Why == "" || len(p.Why) > MaxLossReason {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "why: 1 to %d bytes, on a mesh of feature level %d", MaxLossReason, ledger.LevelLeases)
+	if p.Why == "" || len(p.Why) > MaxLossReason {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "why: 1 to %d bytes", MaxLossReason)
 	}
 	if r.Status != RunInterrupted || r.ErrorCode != "node_lost" || !strings.HasPrefix(string(r.Error), nodeWasLost) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s did not end because its node was lost", r.ID)

@@ -6,8 +6,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A comment may order something besides what it says. Below ledger.LevelOrders
-// nothing of it is done, as by the older nodes that do not know the words.
+// A comment may order something besides what it says.
 //
 // Interrupt, which only the board may say, ends the run at work on the issue, as
 // cancelling it by hand does. The assignee stays who it is and is woken with the
@@ -19,17 +18,13 @@ import (
 // its status; one that is to do or in progress stays. It is refused for an issue that
 // somebody else has to let go first: in backlog, in review, on hold, or blocked by
 // issues that are not done. An agent resumes as far as it may change the status, so
-// what is done or cancelled is opened again by the board only. From ledger.LevelCancels
-// on a run that the comment joins begins now, though it waits to be tried again later.
+// what is done or cancelled is opened again by the board only. A run that the comment
+// joins begins now, though it waits to be tried again later.
 //
 // A comment that was made before, by the same clientRequestId, orders nothing again.
 
 // interrupted is why a run ended that a comment interrupted.
 const interrupted = "Interrupted by a comment of the board"
-
-// orders reports whether the rules of ledger.LevelOrders are in force: what a comment
-// orders is carried out, and what names nothing is refused in more places.
-func orders(tx *ledger.Tx) bool { return ledger.Features(tx) >= ledger.LevelOrders }
 
 // said returns the comment that was made on i with the same clientRequestId.
 func (p *CreateComment) said(tx *ledger.Tx, i Issue) (Comment, bool) {
@@ -46,7 +41,7 @@ func (p *CreateComment) said(tx *ledger.Tx, i Issue) (Comment, bool) {
 // orders returns what a comment on i orders, nothing for none and for one that was
 // made before. It refuses the order to whom it is not for.
 func (p *CreateComment) orders(c *ledger.Context, i Issue) (resume, interrupt bool, err error) {
-	if p == nil || !orders(c.Tx) {
+	if p == nil {
 		return false, false, nil
 	}
 	if _, ok := p.said(c.Tx, i); ok {
@@ -85,13 +80,12 @@ func (i Issue) takesUp(reopen, resume bool) bool {
 
 // takeUp returns i as a comment on it leaves it: to do again, or as it is.
 func takeUp(c *ledger.Context, i Issue, p CreateComment) (Issue, error) {
-	resume := p.Resume && orders(c.Tx)
-	if resume {
+	if p.Resume {
 		if err := mayResume(c, i); err != nil {
 			return i, err
 		}
 	}
-	if !i.takesUp(p.Reopen && (isBoard(c) || orders(c.Tx)), resume) {
+	if !i.takesUp(p.Reopen, p.Resume) {
 		return i, nil
 	}
 	if err := mayUpdate(c, i); err != nil {
@@ -111,9 +105,6 @@ func takeUp(c *ledger.Context, i Issue, p CreateComment) (Issue, error) {
 	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID, Details: d.close()})
 	return next, nil
 }
-
-// cancels reports whether the rules of ledger.LevelCancels are in force.
-func cancels(tx *ledger.Tx) bool { return ledger.Features(tx) >= ledger.LevelCancels }
 
 // atWork are the runs at work on an issue: those of its assignee that are about it,
 // and the one that holds it.

@@ -8,10 +8,6 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-func (d *desk) atLevel(level uint64) {
-	ledger.NewMeshTable[ledger.FeatureRaise]("feature").Put(d.tx, "-", ledger.FeatureRaise{Level: level})
-}
-
 // wantCode looks for a refusal with a code that clients branch on, "" for any.
 func wantCode(t *testing.T, err error, status ledger.Code, code string) {
 	t.Helper()
@@ -161,40 +157,15 @@ func TestResumeWithAStatus(t *testing.T) {
 	}
 }
 
-// Nodes of an older version take the orders without effect, so a newer one does too
-// until all are of this version.
-func TestOrdersBelowTheirLevel(t *testing.T) {
-	t.Parallel()
-	for name, say := range ordering {
-		d := newDesk(t)
-		d.atLevel(ledger.LevelHandover)
-		ada := d.hired("Ada")
-		i := d.issue(t, CreateIssue{Assignee: ada, Status: IssueBacklog})
-		who := d.onIssue(t, ada, i)
-		for _, by := range []as{board, who} {
-			if err := say(d, by, CreateComment{ID: d.id(), Issue: i.ID, Body: "Stop", Interrupt: true, Resume: true, Reopen: true}); err != nil {
-				t.Fatal(name, err)
-			}
-		}
-		if r := runOfDesk(d, who); r.Status != RunRunning {
-			t.Errorf("%s: the run is %s", name, r.Status)
-		}
-	}
-}
-
-// Reopening by an agent said nothing below the level; now it is refused as the change
-// of the status is.
+// Reopening by an agent is refused as the change of the status is.
 func TestAnAgentDoesNotReopen(t *testing.T) {
 	t.Parallel()
-	for level, refused := range map[uint64]bool{ledger.LevelHandover: false, ledger.LevelOrders: true} {
-		d := newDesk(t)
-		d.atLevel(level)
-		ada := d.hired("Ada")
-		i := d.issue(t, CreateIssue{Assignee: ada, Status: IssueDone})
-		err := d.do(as{ada, d.run(ada)}, "comment.create", CreateComment{ID: d.id(), Issue: i.ID, Body: "Again", Reopen: true}, nil)
-		if (err != nil) != refused || d.load(i.ID).Status != IssueDone {
-			t.Errorf("level %d: %v, the issue is %s", level, err, d.load(i.ID).Status)
-		}
+	d := newDesk(t)
+	ada := d.hired("Ada")
+	i := d.issue(t, CreateIssue{Assignee: ada, Status: IssueDone})
+	err := d.do(as{ada, d.run(ada)}, "comment.create", CreateComment{ID: d.id(), Issue: i.ID, Body: "Again", Reopen: true}, nil)
+	if err == nil || d.load(i.ID).Status != IssueDone {
+		t.Errorf("%v, the issue is %s", err, d.load(i.ID).Status)
 	}
 }
 
@@ -202,56 +173,47 @@ func TestAnAgentDoesNotReopen(t *testing.T) {
 // as a run of either is at work there.
 func TestAnIssueInheritsAnExecutionWorkspace(t *testing.T) {
 	t.Parallel()
-	for _, level := range []uint64{ledger.LevelHandover, ledger.LevelOrders} {
-		d := newDesk(t)
-		d.atLevel(level)
-		ada := d.agent("Ada")
-		project, elsewhere := d.project("Site"), d.project("Yard")
-		d.workspace(project, "/srv/site", "https://example.org/site.git")
-		p, _ := projects.Get(d.tx, d.company, project)
-		p.WorkspacePolicy = []byte(`{"enabled":true,"defaultMode":"isolated_workspace","workspaceStrategy":{"type":"git_worktree"}}`)
-		projects.Put(d.tx, d.company, project, p)
-		source := d.issue(t, CreateIssue{Project: project, Title: "Source"})
-		first := d.start(d.run(ada), "n1", source.ID)
-		made := d.issue(t, CreateIssue{Title: "Follows", InheritFrom: source.ID})
-		if level < ledger.LevelOrders {
-			if made.Project != "" || made.ExecutionWorkspace != "" {
-				t.Errorf("below the level: %+v", made)
-			}
-			continue
+	d := newDesk(t)
+	ada := d.agent("Ada")
+	project, elsewhere := d.project("Site"), d.project("Yard")
+	d.workspace(project, "/srv/site", "https://example.org/site.git")
+	p, _ := projects.Get(d.tx, d.company, project)
+	p.WorkspacePolicy = []byte(`{"enabled":true,"defaultMode":"isolated_workspace","workspaceStrategy":{"type":"git_worktree"}}`)
+	projects.Put(d.tx, d.company, project, p)
+	source := d.issue(t, CreateIssue{Project: project, Title: "Source"})
+	first := d.start(d.run(ada), "n1", source.ID)
+	made := d.issue(t, CreateIssue{Title: "Follows", InheritFrom: source.ID})
+	later := d.issue(t, CreateIssue{Title: "Later", Project: project})
+	d.must(t, board, "issue.update", UpdateIssue{Issue: later.ID, InheritFrom: made.ID}, nil)
+	for _, i := range []Issue{d.load(made.ID), d.load(later.ID)} {
+		if i.ExecutionWorkspace != first.ExecutionWorkspace || i.Project != project || i.Workspace != source.Workspace {
+			t.Errorf("%s works in %q of %q", i.Title, i.ExecutionWorkspace, i.Project)
 		}
-		later := d.issue(t, CreateIssue{Title: "Later", Project: project})
-		d.must(t, board, "issue.update", UpdateIssue{Issue: later.ID, InheritFrom: made.ID}, nil)
-		for _, i := range []Issue{d.load(made.ID), d.load(later.ID)} {
-			if i.ExecutionWorkspace != first.ExecutionWorkspace || i.Project != project || i.Workspace != source.Workspace {
-				t.Errorf("%s works in %q of %q", i.Title, i.ExecutionWorkspace, i.Project)
-			}
-		}
-		second := d.start(d.run(ada), "n1", made.ID)
-		if second.ExecutionWorkspace != first.ExecutionWorkspace {
-			t.Errorf("the run works in %s, want %s", second.ExecutionWorkspace, first.ExecutionWorkspace)
-		}
-		d.endRun(second.ID)
-		over := func(id string) {
-			r, _ := runs.Get(d.tx, d.company, id)
-			r.Owed = false
-			runs.Put(d.tx, d.company, id, r)
-		}
-		over(second.ID)
-		archive := UpdateExecutionWorkspace{ID: first.ExecutionWorkspace, Status: new(WorkspaceArchived)}
-		wantCode(t, d.do(board, "exec_workspace.update", archive, nil), ledger.Conflict, "")
-		d.endRun(first.ID)
-		over(first.ID)
-		d.must(t, board, "exec_workspace.update", archive, nil)
-		if again := d.start(d.run(ada), "n1", made.ID); again.ExecutionWorkspace == first.ExecutionWorkspace || again.ExecutionWorkspace == "" {
-			t.Errorf("a run works in a closed workspace, or in none: %q", again.ExecutionWorkspace)
-		}
-		wantCode(t, d.do(board, "issue.create", CreateIssue{ID: d.id(), Title: "x", InheritFrom: uid(77)}, nil), ledger.NotFound, "")
-		wantCode(t, d.do(board, "issue.create", CreateIssue{ID: d.id(), Title: "y", Project: elsewhere, InheritFrom: source.ID}, nil), ledger.Unprocessable, "other_project")
-		bare := d.issue(t, CreateIssue{Title: "Bare"})
-		if i := d.issue(t, CreateIssue{Title: "Of bare", InheritFrom: bare.ID}); i.ExecutionWorkspace != "" {
-			t.Errorf("it inherits %q of an issue that has none", i.ExecutionWorkspace)
-		}
+	}
+	second := d.start(d.run(ada), "n1", made.ID)
+	if second.ExecutionWorkspace != first.ExecutionWorkspace {
+		t.Errorf("the run works in %s, want %s", second.ExecutionWorkspace, first.ExecutionWorkspace)
+	}
+	d.endRun(second.ID)
+	over := func(id string) {
+		r, _ := runs.Get(d.tx, d.company, id)
+		r.Owed = false
+		runs.Put(d.tx, d.company, id, r)
+	}
+	over(second.ID)
+	archive := UpdateExecutionWorkspace{ID: first.ExecutionWorkspace, Status: new(WorkspaceArchived)}
+	wantCode(t, d.do(board, "exec_workspace.update", archive, nil), ledger.Conflict, "")
+	d.endRun(first.ID)
+	over(first.ID)
+	d.must(t, board, "exec_workspace.update", archive, nil)
+	if again := d.start(d.run(ada), "n1", made.ID); again.ExecutionWorkspace == first.ExecutionWorkspace || again.ExecutionWorkspace == "" {
+		t.Errorf("a run works in a closed workspace, or in none: %q", again.ExecutionWorkspace)
+	}
+	wantCode(t, d.do(board, "issue.create", CreateIssue{ID: d.id(), Title: "x", InheritFrom: uid(77)}, nil), ledger.NotFound, "")
+	wantCode(t, d.do(board, "issue.create", CreateIssue{ID: d.id(), Title: "y", Project: elsewhere, InheritFrom: source.ID}, nil), ledger.Unprocessable, "other_project")
+	bare := d.issue(t, CreateIssue{Title: "Bare"})
+	if i := d.issue(t, CreateIssue{Title: "Of bare", InheritFrom: bare.ID}); i.ExecutionWorkspace != "" {
+		t.Errorf("it inherits %q of an issue that has none", i.ExecutionWorkspace)
 	}
 }
 
@@ -289,25 +251,17 @@ func TestAReviewIsAskedFor(t *testing.T) {
 	if asked() != "null" {
 		t.Errorf("taken back: %s", asked())
 	}
-	d.atLevel(ledger.LevelHandover)
-	d.must(t, board, "issue.update", ask("Sign"), nil)
-	if asked() != "null" {
-		t.Errorf("below the level: %s", asked())
-	}
 }
 
 // A project begins with a workspace for each repository.
 func TestAProjectOfManyRepositories(t *testing.T) {
 	t.Parallel()
-	for level, want := range map[uint64]int{ledger.LevelHandover: 0, ledger.LevelOrders: 2} {
-		d := newDesk(t)
-		d.atLevel(level)
-		id := d.id()
-		d.must(t, board, "project.create", SaveProject{ID: id, Name: new("Site"), More: []SaveWorkspace{{ID: d.id(), RepoURL: new("https://example.org/a.git")}, {ID: d.id(), RepoURL: new("https://example.org/b.git")}}}, nil)
-		list := WorkspacesOf(d.tx, d.company, id)
-		if len(list) != want || want > 0 && (!list[0].Primary || list[0].Name != "a" || list[1].Primary || list[1].SourceType != "git_repo") {
-			t.Errorf("level %d: %+v", level, list)
-		}
+	d := newDesk(t)
+	id := d.id()
+	d.must(t, board, "project.create", SaveProject{ID: id, Name: new("Site"), More: []SaveWorkspace{{ID: d.id(), RepoURL: new("https://example.org/a.git")}, {ID: d.id(), RepoURL: new("https://example.org/b.git")}}}, nil)
+	list := WorkspacesOf(d.tx, d.company, id)
+	if len(list) != 2 || (!list[0].Primary || list[0].Name != "a" || list[1].Primary || list[1].SourceType != "git_repo") {
+		t.Errorf("%+v", list)
 	}
 }
 
@@ -325,43 +279,40 @@ func TestCancellingAnIssueEndsTheWorkOnIt(t *testing.T) {
 		},
 	}
 	for name, cancel := range how {
-		for _, level := range []uint64{ledger.LevelNamed, ledger.LevelCancels} {
-			d := newDesk(t)
-			d.atLevel(level)
-			ada, bob := d.hired("Ada"), d.hired("Bob")
-			i, other := d.issue(t, CreateIssue{Assignee: ada, Status: IssueBacklog}), d.issue(t, CreateIssue{Assignee: ada, Status: IssueBacklog})
-			held := d.issue(t, CreateIssue{Assignee: bob, Status: IssueBacklog})
-			who, elsewhere := d.onIssue(t, ada, i), d.onIssue(t, ada, other)
-			d.must(t, board, "comment.create", CreateComment{ID: d.id(), Issue: i.ID, Body: "And then"}, nil) // waits behind the run
-			d.must(t, board, "agent.wake", Wake{Agent: ada, Source: WakeOnDemand, TriggerDetail: "manual", Issue: i.ID, Wakeup: d.id(), Run: d.id()}, nil)
-			holder := as{bob, d.run(bob)} // of its timer
-			d.must(t, holder, "issue.checkout", CheckOutIssue{Issue: held.ID, Agent: bob, Expected: IssueStatuses}, nil)
-			if n := len(LiveRunsOnIssue(d.tx, d.load(i.ID))); n != 3 {
-				t.Fatalf("%s: %d runs are about the issue", name, n)
+		d := newDesk(t)
+		ada, bob := d.hired("Ada"), d.hired("Bob")
+		i, other := d.issue(t, CreateIssue{Assignee: ada, Status: IssueBacklog}), d.issue(t, CreateIssue{Assignee: ada, Status: IssueBacklog})
+		held := d.issue(t, CreateIssue{Assignee: bob, Status: IssueBacklog})
+		who, elsewhere := d.onIssue(t, ada, i), d.onIssue(t, ada, other)
+		d.must(t, board, "comment.create", CreateComment{ID: d.id(), Issue: i.ID, Body: "And then"}, nil) // waits behind the run
+		d.must(t, board, "agent.wake", Wake{Agent: ada, Source: WakeOnDemand, TriggerDetail: "manual", Issue: i.ID, Wakeup: d.id(), Run: d.id()}, nil)
+		holder := as{bob, d.run(bob)} // of its timer
+		d.must(t, holder, "issue.checkout", CheckOutIssue{Issue: held.ID, Agent: bob, Expected: IssueStatuses}, nil)
+		if n := len(LiveRunsOnIssue(d.tx, d.load(i.ID))); n != 3 {
+			t.Fatalf("%s: %d runs are about the issue", name, n)
+		}
+		for _, x := range []Issue{i, held} {
+			if err := cancel(d, x); err != nil {
+				t.Fatal(name, err)
 			}
-			for _, x := range []Issue{i, held} {
-				if err := cancel(d, x); err != nil {
-					t.Fatal(name, err)
-				}
-			}
-			tree, ends := name == "tree", level == ledger.LevelCancels
-			if r := runOfDesk(d, who); (r.Status == RunCancelled) != (tree || ends) {
-				t.Errorf("%s, level %d: the run at work is %s", name, level, r.Status)
-			}
-			if r := runOfDesk(d, holder); (r.Status == RunCancelled) != ends {
-				t.Errorf("%s, level %d: the run that holds an issue is %s", name, level, r.Status)
-			}
-			if r := runOfDesk(d, elsewhere); r.Status != RunRunning {
-				t.Errorf("%s, level %d: the run on another issue is %s", name, level, r.Status)
-			}
-			left := LiveRunsOnIssue(d.tx, d.load(i.ID))
-			switch {
-			case tree && len(left) != 0, !tree && !ends && len(left) != 3, !tree && ends && (len(left) != 1 || !left[0].Manual):
-				t.Errorf("%s, level %d: left are %+v", name, level, left)
-			}
-			if got := d.load(i.ID); got.Status != IssueCancelled || got.Held() {
-				t.Errorf("%s, level %d: the issue is %s, held %v", name, level, got.Status, got.Held())
-			}
+		}
+		tree := name == "tree"
+		if r := runOfDesk(d, who); r.Status != RunCancelled {
+			t.Errorf("%s: the run at work is %s", name, r.Status)
+		}
+		if r := runOfDesk(d, holder); r.Status != RunCancelled {
+			t.Errorf("%s: the run that holds an issue is %s", name, r.Status)
+		}
+		if r := runOfDesk(d, elsewhere); r.Status != RunRunning {
+			t.Errorf("%s: the run on another issue is %s", name, r.Status)
+		}
+		left := LiveRunsOnIssue(d.tx, d.load(i.ID))
+		switch {
+		case tree && len(left) != 0, !tree && (len(left) != 1 || !left[0].Manual):
+			t.Errorf("%s: left are %+v", name, left)
+		}
+		if got := d.load(i.ID); got.Status != IssueCancelled || got.Held() {
+			t.Errorf("%s: the issue is %s, held %v", name, got.Status, got.Held())
 		}
 	}
 	d := newDesk(t)
@@ -387,16 +338,14 @@ func TestResumedWorkBeginsNow(t *testing.T) {
 	t.Parallel()
 	for name, say := range ordering {
 		for _, tc := range []struct {
-			level   uint64
 			resume  bool
 			byAgent bool
 			want    bool
-		}{{ledger.LevelCancels, true, false, true}, {ledger.LevelCancels, false, false, false}, {ledger.LevelNamed, true, false, false}, {ledger.LevelCancels, true, true, false}} {
+		}{{true, false, true}, {false, false, false}, {true, true, false}} {
 			if tc.byAgent && name == "update" {
 				continue // it is refused
 			}
 			d := newDesk(t)
-			d.atLevel(tc.level)
 			ada, bob := d.hired("Ada"), d.hired("Bob")
 			i := d.issue(t, CreateIssue{Assignee: ada, Status: IssueBacklog})
 			first := d.onIssue(t, ada, i)

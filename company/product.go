@@ -169,7 +169,7 @@ func (w WorkProduct) check(tx *ledger.Tx, before WorkProduct) error {
 		return ledger.Refuse(ledger.NotFound, nil, "Project not found")
 	case w.ExecutionWorkspace != before.ExecutionWorkspace && w.ExecutionWorkspace != "" && !execWorkspaceExists(tx, w.Company, string(w.ExecutionWorkspace)):
 		return errNoExecutionWorkspace()
-	case w.RuntimeService != before.RuntimeService && w.RuntimeService != "" && orders(tx) && !tx.Has(services.Key(w.Company, string(w.RuntimeService))):
+	case w.RuntimeService != before.RuntimeService && w.RuntimeService != "" && !tx.Has(services.Key(w.Company, string(w.RuntimeService))):
 		return ledger.Refuse(ledger.NotFound, nil, "runtimeServiceId: runtime service not found")
 	}
 	return nil

@@ -83,7 +83,7 @@ type SaveProject struct {
 	ArchivedAt      *Time           `cbor:"11,keyasint,omitempty"`
 	Goals           *[]string       `cbor:"12,keyasint,omitempty"`
 	Workspace       *SaveWorkspace  `cbor:"13,keyasint,omitempty"` // made with the project
-	More            []SaveWorkspace `cbor:"14,keyasint,omitempty"` // made with it after that, from ledger.LevelOrders on
+	More            []SaveWorkspace `cbor:"14,keyasint,omitempty"` // made with it after that
 }
 
 // DeleteProject is the payload of project.delete, DeleteWorkspace that of
@@ -231,7 +231,7 @@ func (p Project) defaultWorkspace() string {
 // project; a new project has none yet. What it named before may be gone.
 func (p Project) checkPolicy(tx *ledger.Tx, before Project) error {
 	id := p.defaultWorkspace()
-	if id == "" || id == before.defaultWorkspace() || !orders(tx) {
+	if id == "" || id == before.defaultWorkspace() {
 		return nil
 	}
 	if w, ok := workspaces.Get(tx, p.Company, id); !ok || w.Project != p.ID {
@@ -277,9 +277,6 @@ func createProject(c *ledger.Context, s SaveProject) (any, error) {
 		workspace = w.ID
 	}
 	for _, more := range s.More {
-		if !orders(c.Tx) {
-			break
-		}
 		more.Project = p.ID
 		w, err := addWorkspace(c, more)
 		if err != nil {

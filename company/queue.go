@@ -146,7 +146,7 @@ func QueuedRuns(tx *ledger.Tx, now Time, last string, limit, perCompany int) []R
 			}
 			if string(queueKey(r)) != string(k) || r.Session != 0 || !r.Status.Live() {
 				room[agent]++
-				continue // an older version left its key when it moved; below ledger.LevelTidy
+				continue
 			}
 			if r.deferred(tx) || r.heldUp(tx) {
 				room[agent]++

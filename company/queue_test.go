@@ -45,36 +45,32 @@ func TestNothingIsOvertakenForEver(t *testing.T) {
 	}
 }
 
-// What waits to try again and is told to go at once has one place in the queue. A
-// place that an older version left is passed over.
+// What waits to try again and is told to go at once has one place in the queue.
 func TestARunHasOnePlaceInTheQueue(t *testing.T) {
 	t.Parallel()
-	for level, want := range map[uint64]int{ledger.LevelWide: 2, ledger.LevelTidy: 1} {
-		d := newDesk(t)
-		ledger.NewMeshTable[ledger.FeatureRaise]("feature").Put(d.tx, "-", ledger.FeatureRaise{Level: level})
-		ada := d.hired("Ada")
-		i := d.issue(t, CreateIssue{Status: IssueTodo, Assignee: ada})
-		for r := range RunsOfIssue(d.tx, d.company, i.ID) {
-			endRun(d.context(as{}, "", nil), r, Outcome{Status: RunCancelled})
-		}
-		c := d.context(board, "", nil)
-		r := enqueue(c, Run{ID: d.id(), Company: d.company, Agent: ada, Status: RunScheduledRetry, Source: WakeAutomation, Context: RunContext{IssueID: i.ID}, CreatedAt: TimeOf(c.Now), ScheduledRetryAt: TimeOf(c.Now.Add(time.Hour))})
-		d.must(t, board, "run.retry_now", RetryNow{Issue: i.ID}, nil)
-		n := 0
-		for range d.tx.Prefix(ledger.Key("sched", "queue", "")) {
-			n++
-		}
-		if n != want {
-			t.Errorf("level %d: %d places, want %d", level, n, want)
-		}
-		later := TimeOf(d.now.Add(2 * time.Hour))
-		if all := QueuedRuns(d.tx, later, "", 10, 10); len(all) != 1 || all[0].ID != r.ID {
-			t.Errorf("level %d: %d runs wait, want one", level, len(all))
-		}
-		r, _ = runs.Get(d.tx, d.company, r.ID)
+	d := newDesk(t)
+	ada := d.hired("Ada")
+	i := d.issue(t, CreateIssue{Status: IssueTodo, Assignee: ada})
+	for r := range RunsOfIssue(d.tx, d.company, i.ID) {
 		endRun(d.context(as{}, "", nil), r, Outcome{Status: RunCancelled})
-		if all := QueuedRuns(d.tx, later, "", 10, 10); len(all) != 0 {
-			t.Errorf("level %d: %d runs wait that are over", level, len(all))
-		}
+	}
+	c := d.context(board, "", nil)
+	r := enqueue(c, Run{ID: d.id(), Company: d.company, Agent: ada, Status: RunScheduledRetry, Source: WakeAutomation, Context: RunContext{IssueID: i.ID}, CreatedAt: TimeOf(c.Now), ScheduledRetryAt: TimeOf(c.Now.Add(time.Hour))})
+	d.must(t, board, "run.retry_now", RetryNow{Issue: i.ID}, nil)
+	n := 0
+	for range d.tx.Prefix(ledger.Key("sched", "queue", "")) {
+		n++
+	}
+	if n != 1 {
+		t.Errorf("%d places, want one", n)
+	}
+	later := TimeOf(d.now.Add(2 * time.Hour))
+	if all := QueuedRuns(d.tx, later, "", 10, 10); len(all) != 1 || all[0].ID != r.ID {
+		t.Errorf("%d runs wait, want one", len(all))
+	}
+	r, _ = runs.Get(d.tx, d.company, r.ID)
+	endRun(d.context(as{}, "", nil), r, Outcome{Status: RunCancelled})
+	if all := QueuedRuns(d.tx, later, "", 10, 10); len(all) != 0 {
+		t.Errorf("%d runs wait that are over", len(all))
 	}
 }

@@ -33,13 +33,9 @@ type resumption struct {
 
 var resumptions = ledger.NewTable[resumption]("budget-resume")
 
-func resumes(tx *ledger.Tx) bool { return ledger.Features(tx) >= ledger.LevelResumes }
-
 // toResume notes that the work of a scope which was stopped at since is to go on.
 func toResume(c *ledger.Context, t ScopeType, id string, since Time) {
-	if resumes(c.Tx) {
-		resumptions.Put(c.Tx, c.Cmd.Company, scopeKey(t, id), resumption{Type: t, ID: id, Since: since})
-	}
+	resumptions.Put(c.Tx, c.Cmd.Company, scopeKey(t, id), resumption{Type: t, ID: id, Since: since})
 }
 
 // dropResumption forgets what was to go on in a scope that is stopped anew.

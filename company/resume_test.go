@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // stoppedWork is a scope that its budget stopped in the middle of work: an issue in
@@ -22,10 +20,9 @@ type stoppedWork struct {
 	comment                string // of which the run at work was told
 }
 
-func stopInTheMiddle(t *testing.T, level uint64, scope ScopeType) *stoppedWork {
+func stopInTheMiddle(t *testing.T, scope ScopeType) *stoppedWork {
 	t.Helper()
 	d := newDesk(t)
-	d.atLevel(level)
 	s := &stoppedWork{desk: d, ada: d.hired("Ada"), project: d.project("Arm"), scope: scope}
 	s.id = map[ScopeType]string{ScopeCompany: d.company, ScopeAgent: s.ada, ScopeProject: s.project}[scope]
 	issue := func() Issue { return d.issue(t, CreateIssue{Status: IssueTodo, Project: s.project, Assignee: s.ada}) }
@@ -97,48 +94,39 @@ func (s *stoppedWork) goesOn(t *testing.T, way string) {
 // However a budget comes to let its scope go on, what it stopped goes on in the same
 // entry: what was at work, with the words that it was told of and for whom it was; what
 // waited; and what came meanwhile. A run about no issue belongs to no project. What is on
-// hold stays. Below ledger.LevelResumes nothing began.
+// hold stays.
 func TestWhatABudgetStoppedGoesOn(t *testing.T) {
 	t.Parallel()
-	for _, level := range []uint64{ledger.LevelCancels, ledger.LevelResumes} {
-		for _, scope := range []ScopeType{ScopeAgent, ScopeProject, ScopeCompany} {
-			for _, way := range []string{"resolve", "raise", "removed", "inactive", "no hard stop", "month", "month, found by a checkout"} {
-				t.Run(fmt.Sprintf("%d %s %s", level, scope, way), func(t *testing.T) {
-					s := stopInTheMiddle(t, level, scope)
-					s.goesOn(t, way)
-					want := 1
-					if level < ledger.LevelResumes {
-						want = 0
+	for _, scope := range []ScopeType{ScopeAgent, ScopeProject, ScopeCompany} {
+		for _, way := range []string{"resolve", "raise", "removed", "inactive", "no hard stop", "month", "month, found by a checkout"} {
+			t.Run(fmt.Sprintf("%s %s", scope, way), func(t *testing.T) {
+				s := stopInTheMiddle(t, scope)
+				s.goesOn(t, way)
+				for _, i := range []Issue{s.at, s.waits, s.later} {
+					if n := len(LiveRunsOnIssue(s.tx, s.load(i.ID))); n != 1 {
+						t.Errorf("%s has %d runs, want 1", i.Identifier, n)
 					}
-					for _, i := range []Issue{s.at, s.waits, s.later} {
-						if n := len(LiveRunsOnIssue(s.tx, s.load(i.ID))); n != want {
-							t.Errorf("%s has %d runs, want %d", i.Identifier, n, want)
-						}
-					}
-					if n := len(LiveRunsOnIssue(s.tx, s.load(s.held.ID))); n != 0 {
-						t.Errorf("what is on hold has %d runs", n)
-					}
-					if want == 0 {
-						return
-					}
-					r := LiveRunsOnIssue(s.tx, s.load(s.at.ID))[0]
-					if !slices.Equal(r.Context.CommentIDs, []string{s.comment}) || r.Context.ResponsibleUserID != "somebody" || r.Context.WakeReason != budgetResumed {
-						t.Errorf("what was at work goes on about %+v", r.Context)
-					}
-					free := slices.DeleteFunc(LiveRunsOfAgent(s.tx, s.company, s.ada), func(r Run) bool { return r.Context.IssueID != "" || r.ID == s.free })
-					if want := map[bool]int{true: 0, false: 1}[scope == ScopeProject]; len(free) != want {
-						t.Errorf("%d runs about no issue, want %d", len(free), want)
-					}
-					if BudgetsToSweep(s.tx, s.company, TimeOf(s.now)) {
-						t.Error("something is left to sweep")
-					}
-					before := len(LiveRunsOfAgent(s.tx, s.company, s.ada))
-					s.must(t, board, "budget.sweep", SweepBudgets{}, nil)
-					if n := len(LiveRunsOfAgent(s.tx, s.company, s.ada)); n != before {
-						t.Errorf("%d runs, %d after another sweep", before, n)
-					}
-				})
-			}
+				}
+				if n := len(LiveRunsOnIssue(s.tx, s.load(s.held.ID))); n != 0 {
+					t.Errorf("what is on hold has %d runs", n)
+				}
+				r := LiveRunsOnIssue(s.tx, s.load(s.at.ID))[0]
+				if !slices.Equal(r.Context.CommentIDs, []string{s.comment}) || r.Context.ResponsibleUserID != "somebody" || r.Context.WakeReason != budgetResumed {
+					t.Errorf("what was at work goes on about %+v", r.Context)
+				}
+				free := slices.DeleteFunc(LiveRunsOfAgent(s.tx, s.company, s.ada), func(r Run) bool { return r.Context.IssueID != "" || r.ID == s.free })
+				if want := map[bool]int{true: 0, false: 1}[scope == ScopeProject]; len(free) != want {
+					t.Errorf("%d runs about no issue, want %d", len(free), want)
+				}
+				if BudgetsToSweep(s.tx, s.company, TimeOf(s.now)) {
+					t.Error("something is left to sweep")
+				}
+				before := len(LiveRunsOfAgent(s.tx, s.company, s.ada))
+				s.must(t, board, "budget.sweep", SweepBudgets{}, nil)
+				if n := len(LiveRunsOfAgent(s.tx, s.company, s.ada)); n != before {
+					t.Errorf("%d runs, %d after another sweep", before, n)
+				}
+			})
 		}
 	}
 }
@@ -167,7 +155,7 @@ func TestARaiseLeavesWhatAPersonDecided(t *testing.T) {
 	} {
 		for _, scope := range []ScopeType{ScopeAgent, ScopeProject, ScopeCompany} {
 			t.Run(name+" "+string(scope), func(t *testing.T) {
-				s := stopInTheMiddle(t, ledger.LevelResumes, scope)
+				s := stopInTheMiddle(t, scope)
 				decide(t, s)
 				s.goesOn(t, "raise")
 				if n := len(LiveRunsOnIssue(s.tx, s.load(s.at.ID))); n != 0 {

@@ -33,7 +33,7 @@ func EventRetentionOf(tx *ledger.Tx) EventRetention {
 }
 
 // SweepEvents is the payload of run_event.sweep, which removes the events of runs of
-// a company that are over and too old. Not before ledger.LevelSheds.
+// a company that are over and too old.
 type SweepEvents struct{}
 
 const KindRunEventSweep = "run_event.sweep"
@@ -66,18 +66,12 @@ func oldRuns(tx *ledger.Tx, company string, now Time, yield func(at string, r Ru
 
 // EventsToSweep reports whether a company has runs whose events are too old.
 func EventsToSweep(tx *ledger.Tx, company string, now Time) (due bool) {
-	if ledger.Features(tx) < ledger.LevelSheds {
-		return false
-	}
 	oldRuns(tx, company, now, func(string, Run) bool { due = true; return false })
 	return due
 }
 
 func sweepEvents(c *ledger.Context, _ SweepEvents) (any, error) {
 	company, n, last := c.Cmd.Company, 0, ""
-	if ledger.Features(c.Tx) < ledger.LevelSheds {
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "events of runs are kept until all nodes know how to remove them")
-	}
 	oldRuns(c.Tx, company, TimeOf(c.Now), func(at string, r Run) bool {
 		last = at
 		if !r.Status.Live() {

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"testing"
 	"time"
-
-	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // Events of runs go when they are older than the settings say; those of younger runs
@@ -43,14 +41,6 @@ func TestEventsOfOldRunsAreSwept(t *testing.T) {
 		t.Error("events are to go although nobody said so")
 	}
 	d.must(t, board, "instance.settings", PatchSettings{Section: "general", Values: json.RawMessage(`{"runEventRetention":{"days":30}}`)}, nil)
-	d.atLevel(ledger.LevelCancels)
-	if due() {
-		t.Error("events are to go before all nodes know how")
-	}
-	if err := d.byNode("n1", "run_event.sweep", SweepEvents{}); err == nil || have(old[0]) == 0 {
-		t.Error("events were removed before all nodes know how")
-	}
-	d.atLevel(ledger.LevelSheds)
 	if !due() {
 		t.Fatal("nothing is due")
 	}

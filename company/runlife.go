@@ -134,8 +134,7 @@ type Cancel struct {
 type NodeLost struct {
 	Node    string `cbor:"1,keyasint"`
 	Session uint64 `cbor:"2,keyasint"`
-	// Why is what the leader knows of the reason, at most MaxLossReason bytes; it
-	// counts from ledger.LevelLeases on.
+	// Why is what the leader knows of the reason, at most MaxLossReason bytes.
 	Why string `cbor:"3,keyasint,omitempty"`
 }
 

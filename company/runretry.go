@@ -38,9 +38,7 @@ func retryNow(c *ledger.Context, p RetryNow) (any, error) {
 
 // tryNow lets a run begin that waits to try again for i later.
 func tryNow(c *ledger.Context, i Issue, r Run) Run {
-	if ledger.Features(c.Tx) >= ledger.LevelTidy {
-		c.Delete(queueKey(r))
-	}
+	c.Delete(queueKey(r))
 	now := TimeOf(c.Now)
 	r.ScheduledRetryAt, r.UpdatedAt = min(r.ScheduledRetryAt, now), now
 	r = r.wait(c.Tx, r.priority(c.Tx))

@@ -240,7 +240,7 @@ func PlanTree(tx *ledger.Tx, root Issue, mode string) TreePlan {
 		}
 		p.Issues = append(p.Issues, row)
 		inTree[i.ID] = true
-		if mode == "cancel" && i.CheckoutRun != "" && cancels(tx) {
+		if mode == "cancel" && i.CheckoutRun != "" {
 			holding[i.CheckoutRun] = true
 		}
 		for id := range issuesByParent.IDs(tx, i.Company, i.ID, false) {

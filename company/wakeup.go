@@ -165,10 +165,8 @@ func wakeAgent(c *ledger.Context, w Wake) (any, error) {
 	if by.Type == "agent" && by.ID != w.Agent {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "Agent can only invoke itself")
 	}
-	if apart(c) {
-		if err := w.checkAbout(c.Tx, a.Company); err != nil {
-			return nil, err
-		}
+	if err := w.checkAbout(c.Tx, a.Company); err != nil {
+		return nil, err
 	}
 	if w.IdempotencyKey != "" {
 		if id, ok := c.Get(wakeupOnceKey(c.Cmd.Company, w.Agent, w.IdempotencyKey)); ok {
@@ -516,7 +514,7 @@ func fireTimer(c *ledger.Context, k Tick) (any, error) {
 // broken invariant is an error.
 func wakeForAssignment(c *ledger.Context, before, i Issue) error {
 	handed := before.Assignee != i.Assignee && (i.Status == IssueInProgress || i.Status == IssueInReview) &&
-		(i.Execution == nil || i.Execution.Status != "pending") && ledger.Features(c.Tx) >= ledger.LevelHandover
+		(i.Execution == nil || i.Execution.Status != "pending")
 	ready := i.Status == IssueTodo && (before.Assignee != i.Assignee || before.Status != i.Status)
 	if i.Assignee == "" || !ready && !handed || isAgent(c) && c.Cmd.Actor.ID == i.Assignee {
 		return nil
@@ -536,7 +534,7 @@ func wakeForComment(c *ledger.Context, i Issue, cm Comment, resumed bool) error 
 		i.Status.Terminal() || i.Status == IssueBacklog {
 		return nil
 	}
-	return wakeFor(c, i, WakeAutomation, "issue.comment", "issue_commented", cm.ID, resumed && cancels(c.Tx))
+	return wakeFor(c, i, WakeAutomation, "issue.comment", "issue_commented", cm.ID, resumed)
 }
 
 func wakeForIssue(c *ledger.Context, i Issue, source WakeSource, from, reason, comment string) error {

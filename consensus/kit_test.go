@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -168,7 +169,7 @@ type node struct {
 	fs    *vfs.MemFS
 	wrap  func(vfs.FS) vfs.FS // nil: none
 	dir   string              // set for a node on the real disk
-	level uint64              // the newest feature level that it knows; 0: this program's
+	level uint64              // the newest feature level that it knows; 0: one more than this program, which a test may raise
 	keep  uint64              // what its disk keeps free, in bytes; 1 when it is 0
 	store *store.Store
 	led   *ledger.Ledger
@@ -292,7 +293,7 @@ func (n *node) start() {
 	if n.store, err = store.Open(dir+"/state", store.Options{FS: fs, Small: true, ReserveBytes: max(n.keep, 1)}); err != nil {
 		n.m.t.Fatal(err)
 	}
-	if n.led, err = ledger.Open(ledger.Config{Span: n.store.Span('s'), Mux: testMux(), Level: n.level}); err != nil {
+	if n.led, err = ledger.Open(ledger.Config{Span: n.store.Span('s'), Mux: testMux(), Level: cmp.Or(n.level, ledger.FeatureLevel+1)}); err != nil {
 		n.m.t.Fatal(err)
 	}
 	cfg := Config{

@@ -17,13 +17,13 @@ func (m *mesh) downgrade(n *node) {
 	l := m.leader()
 	id := string(l.id())
 	r, err := l.prop.Submit(m.t.Context(), ledger.Command{Kind: ledger.KindFeatureRaise, Actor: ledger.Actor{Type: "node", ID: id},
-		Credential: ledger.Credential{Kind: "node", ID: id}, Payload: ledger.Marshal(ledger.FeatureRaise{Level: 2})})
+		Credential: ledger.Credential{Kind: "node", ID: id}, Payload: ledger.Marshal(ledger.FeatureRaise{Level: ledger.FeatureLevel + 1})})
 	if err != nil || r.Refusal != nil {
 		m.t.Fatal("raise the level:", err, r.Refusal)
 	}
 	m.same(nil)
 	n.stop(false)
-	n.level = 1
+	n.level = ledger.FeatureLevel
 	n.start()
 	if err := n.led.Err(); !errors.Is(err, ledger.ErrUpgrade) {
 		m.t.Fatalf("the older program goes on: %v", err)

@@ -51,9 +51,8 @@ func (c *Context) Record(ch Change) {
 func (c *Context) Defer() { c.deferred = true }
 
 // Widen lets the command write MaxTouchedWide keys: for the one whose point is
-// that much becomes true at once, or none of it. It does nothing in a mesh below
-// [LevelWide], whose older nodes would refuse what others carry out.
-func (c *Context) Widen() { c.wide = Features(c.Tx) >= LevelWide }
+// that much becomes true at once, or none of it.
+func (c *Context) Widen() { c.wide = true }
 
 // Changes returns the lines recorded so far.
 func (c *Context) Changes() []Change { return c.changes }

@@ -16,8 +16,6 @@ func TestALaterLeaderSaysHowLongALeaseIs(t *testing.T) {
 	}
 	var bare Session
 	m.view(func(tx *Tx) { bare, _ = FindSession(tx, id) })
-	wantRefusal(t, say(node, id, 12_000, 1, 1), Conflict)
-	wantOK(t, []Receipt{m.ask(m.one, board, KindFeatureRaise, FeatureRaise{Level: LevelLeases})})
 	wantRefusal(t, say(board, id, 12_000, 1, 1), Forbidden)
 	wantRefusal(t, say(node, id+1000, 12_000, 1, 1), NotFound)
 	wantRefusal(t, say(node, id, maxLease+1, 1, 1), Invalid)

@@ -22,48 +22,11 @@ var (
 	ErrClosed = errors.New("ledger is closed")
 )
 
-// A change of what a command does stands behind a level: a mesh has one, all its
-// nodes act by it, and feature.raise (or genesis) switches it on when all know it.
-// Do not reorder.
-const (
-	// LevelWide lets a command be wide, see [Context.Widen].
-	LevelWide = 2
-	// LevelTidy takes away what stayed behind when that which it belonged to went or
-	// moved, refuses an issue that begins in a status that there is not, lets the depth
-	// of one be changed and a comment take its attachments, and refuses to name what is not the project's or the company's.
-	LevelTidy = 3
-	// LevelApart refuses what named rows of another company and was taken before.
-	LevelApart = 4
-	// LevelHandover wakes the agent to whom work is handed that goes on already or
-	// waits to be looked at, and gives a new agent the skills and files it is made with.
-	LevelHandover = 5
-	// LevelOrders carries out what was taken without effect before: that a comment
-	// interrupts a run and resumes the work, whose execution workspace an issue uses, what
-	// a reviewer is asked, and the repositories that a project begins with; and refuses
-	// to name what is not there in a budget, a policy, a work product or a proposed task.
-	LevelOrders = 6
-	// LevelNamed refuses at once a confirmation and a request to raise a budget about
-	// what is not the company's, and passes over a user who left the company when work
-	// comes to a stage.
-	LevelNamed = 7
-	// LevelCancels ends the work on an issue that the board cancels, and lets work that
-	// is resumed begin now, though it waits to be tried again later; and begins no run
-	// about an issue whose project its budget has stopped. A person's pause of a company
-	// outlasts that by its budget. By it the confirmation that an
-	// issue in review names is decided by whom its review policy lets.
-	LevelCancels = 8
-	// LevelLeases lets the leader grant a session a longer lease than usual
-	// ([SessionLease]), and says in a run why its lease was lost.
-	LevelLeases = 9
-	// LevelSheds lets the events of runs go after the time that the settings say. It
-	// is of the same level.
-	LevelSheds = 9
-	// LevelResumes wakes the agents whose work a budget had stopped, when it lets them
-	// go on: because it was raised, or its window has passed. Of the same level.
-	LevelResumes = 9
-	// FeatureLevel is the newest that this version knows.
-	FeatureLevel = 9
-)
+// FeatureLevel is the newest level that this version knows. A change of what a command
+// does stands behind a level: a mesh has one, all its nodes act by it, and feature.raise
+// (or genesis) switches it on when all know it. A new one gets a constant here, LevelX
+// = 2, that says what it changes, and rules ask Features(tx) >= LevelX.
+const FeatureLevel = 1
 
 // Config is what a ledger needs. Span and Mux are required.
 type Config struct {

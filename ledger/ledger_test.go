@@ -594,13 +594,9 @@ func TestTooManyRowsAreRefused(t *testing.T) {
 	if got := hex.EncodeToString(rs[1].Value); got != "00" {
 		t.Errorf("rows left: %s", got)
 	}
-	// What comes in as a whole may be wide where all nodes know it, up to a bound of
+	// What comes in as a whole may be wide, up to a bound of
 	// its own, and the next command is not.
-	w.add(k, session(t, l, k), 3, 3, w.note("note.wide", "", fmt.Sprint(MaxTouched+1)))
-	wantRefusal(t, w.apply(l)[0], TooLarge)
-	w.add(k, session(t, l, k), 4, 4, w.user(KindFeatureRaise, FeatureRaise{Level: LevelWide}))
-	w.apply(l)
-	w.add(k, session(t, l, k), 5, 5, w.note("note.wide", "", fmt.Sprint(MaxTouchedWide+1)), w.note("note.wide", "", fmt.Sprint(MaxTouched+1)), w.note("note.many", "", ""))
+	w.add(k, session(t, l, k), 3, 3, w.note("note.wide", "", fmt.Sprint(MaxTouchedWide+1)), w.note("note.wide", "", fmt.Sprint(MaxTouched+1)), w.note("note.many", "", ""))
 	rs = w.apply(l)
 	wantRefusal(t, rs[0], TooLarge)
 	if rs[1].Refusal != nil {

@@ -303,6 +303,7 @@ func TestFeatureLevelIsOnlyRaised(t *testing.T) {
 // wherever it has the state from.
 func TestALevelThatIsNotKnownStopsTheLedger(t *testing.T) {
 	m := newMesh(t)
+	m.l.cfg.Level = 2
 	self := Actor{Type: "node", ID: string(m.one.ID())}
 	wantRefusal(t, m.ask(m.one, Actor{Type: "node", ID: string(keysOf(7).ID())}, KindFeatureRaise, FeatureRaise{Level: 2}), Forbidden)
 	wantOK(t, []Receipt{m.ask(m.one, self, KindFeatureRaise, FeatureRaise{Level: 2})})

@@ -130,9 +130,6 @@ func applySessionEnd(c *Context, p SessionEnd) (any, error) {
 }
 
 func applySessionLease(c *Context, p SessionLease) (any, error) {
-	if Features(c.Tx) < LevelLeases {
-		return nil, Refuse(Conflict, nil, "leases of another length need feature level %d: finish the upgrade of all nodes", LevelLeases)
-	}
 	if c.Cmd.Actor.Type != "node" {
 		return nil, Refuse(Forbidden, nil, "the leader says how long leases are")
 	}

@@ -42,9 +42,7 @@ import (
 //     safe by the books of a leader that knew all grants that there had been.
 //  5. A raise that comes late makes somebody wait longer, and that is all.
 //
-// Nodes of the feature level before know one length. The row can be raised only
-// when all nodes of the mesh know it (ledger.LevelLeases). An answer without a
-// length, of an older leader, is the usual one, and so is what an older node counts.
+// An answer without a length is the usual one.
 const maxLeaseTimes = 5
 
 // leaseSteps are the lengths that there are, in times of the usual one: each
@@ -98,11 +96,6 @@ func (l *Leader) length(g *lease) time.Duration {
 // setLeases gives the commands by which leases become longer or shorter.
 func (l *Leader) setLeases(ctx context.Context) error {
 	var due []ledger.SessionLease
-	known := false
-	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error { known = ledger.Features(tx) >= ledger.LevelLeases; return nil })
-	if err != nil || !known {
-		return err
-	}
 	l.mu.Lock()
 	now := l.cfg.Clock()
 	for session, g := range l.leases {

@@ -89,7 +89,7 @@ func TestAWakeWhoseReasonIsGoneIsCancelled(t *testing.T) {
 		m.invoke(acme, ada)
 		time.Sleep(time.Second)
 		issue := m.issue(acme, ada)
-		m.must(board("issue.update", acme, company.UpdateIssue{Issue: issue, Status: company.IssueCancelled}))
+		m.must(board("issue.update", acme, company.UpdateIssue{Issue: issue, Status: company.IssueDone}))
 		time.Sleep(20 * time.Second)
 		all := m.runs(acme)
 		if len(all) != 2 || all[1].Status != company.RunCancelled || all[1].ErrorCode != "stale_wake" || all[1].StartedAt != 0 {

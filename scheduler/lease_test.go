@@ -12,15 +12,6 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// leases plays f on a mesh that knows leases of several lengths.
-func leases(t *testing.T, n int, f func(t *testing.T, m *mesh)) {
-	t.Helper()
-	run(t, n, func(t *testing.T, m *mesh) {
-		m.must(board(ledger.KindFeatureRaise, "", ledger.FeatureRaise{Level: ledger.LevelLeases}))
-		f(t, m)
-	})
-}
-
 // on starts a run on a node and returns it when it is at work.
 func (m *mesh) onNode(i int, script string) company.Run {
 	m.t.Helper()
@@ -45,7 +36,7 @@ const longest = maxLeaseTimes * testLease
 // A node that runs late gets a longer lease, within what is told; its run lives
 // through a silence that a calm node's does not. When it is calm again so is its lease.
 func TestAStarvedNodesLeaseIsLonger(t *testing.T) {
-	leases(t, 3, func(t *testing.T, m *mesh) {
+	run(t, 3, func(t *testing.T, m *mesh) {
 		starved, calm := m.onNode(1, "sleep 20m"), m.onNode(2, "sleep 20m")
 		m.nodes[1].late.Store(int64(2 * time.Second))
 		m.until(10*time.Second, "the lease is as long as can be", func() bool { return m.row(1) == longest })
@@ -78,29 +69,10 @@ func TestAStarvedNodesLeaseIsLonger(t *testing.T) {
 	})
 }
 
-// Below the level nobody knows but one length.
-func TestLeasesAreUsualBelowTheLevel(t *testing.T) {
-	run(t, 2, func(t *testing.T, m *mesh) {
-		m.nodes[1].late.Store(int64(2 * time.Second))
-		r := m.onNode(1, "sleep 20m")
-		time.Sleep(20 * time.Second)
-		m.nodes[1].setCut(true)
-		cut := time.Now()
-		r = m.untilStatus(r.ID, longest, company.RunInterrupted)
-		if d := time.Since(cut); d > testLease+time.Second || m.row(1) != 0 {
-			t.Errorf("lost after %v, lease %v", d, m.row(1))
-		}
-		if r.Error != "The node that carried out this run was lost" {
-			t.Errorf("error %q", r.Error)
-		}
-		m.wantAuthority()
-	})
-}
-
 // The leader that granted a long lease is gone, and so is who holds it: the new
 // leader waits as long as that one may act, and no longer than the longest.
 func TestANewLeaderWaitsForTheLongestLease(t *testing.T) {
-	leases(t, 3, func(t *testing.T, m *mesh) {
+	run(t, 3, func(t *testing.T, m *mesh) {
 		r := m.onNode(2, "sleep 20m")
 		m.nodes[2].late.Store(int64(2 * time.Second))
 		m.until(10*time.Second, "a long lease", func() bool { return m.row(2) == longest })
@@ -123,7 +95,7 @@ func TestANewLeaderWaitsForTheLongestLease(t *testing.T) {
 // A leader that was deposed and does not know lowers what its successor has granted
 // to: its word comes too late.
 func TestADeposedLeaderLowersNothing(t *testing.T) {
-	leases(t, 2, func(t *testing.T, m *mesh) {
+	run(t, 2, func(t *testing.T, m *mesh) {
 		m.nodes[1].late.Store(int64(2 * time.Second))
 		m.until(10*time.Second, "a long lease", func() bool { return m.row(1) == longest })
 		var s ledger.Session
@@ -174,7 +146,7 @@ func TestALeaderThatOversleptLosesNobody(t *testing.T) {
 // are gone.
 func TestNoRunOutlivesItsLease(t *testing.T) {
 	for seed := range uint64(4) {
-		leases(t, 3, func(t *testing.T, m *mesh) {
+		run(t, 3, func(t *testing.T, m *mesh) {
 			rng := rand.New(rand.NewPCG(seed, 15))
 			var agents []string
 			for n := range 12 {
@@ -222,7 +194,7 @@ func TestNoRunOutlivesItsLease(t *testing.T) {
 // Why a lease was lost is told in the run: by the node while its session lasts, and
 // afterwards when it is back.
 func TestARunSaysWhyItsLeaseWasLost(t *testing.T) {
-	leases(t, 2, func(t *testing.T, m *mesh) {
+	run(t, 2, func(t *testing.T, m *mesh) {
 		const why = "this node could not run for 9.1 s: load 31"
 		r := m.onNode(1, "sleep 5m")
 		m.nodes[1].why.Store(why)
@@ -261,7 +233,7 @@ func TestTheLeaseThatANodeWants(t *testing.T) {
 // A node that is calm again still holds what it was granted before: nobody who is
 // elected then waits less than that.
 func TestALeaseIsNotLoweredUnderItsHolder(t *testing.T) {
-	leases(t, 3, func(t *testing.T, m *mesh) {
+	run(t, 3, func(t *testing.T, m *mesh) {
 		r := m.onNode(2, "sleep 20m")
 		m.nodes[2].late.Store(int64(2 * time.Second))
 		m.until(10*time.Second, "a long lease", func() bool { return m.row(2) == longest })
@@ -278,7 +250,7 @@ func TestALeaseIsNotLoweredUnderItsHolder(t *testing.T) {
 // What a leader grants, step by step: a long lease only between the moment at which
 // its own word about it is applied and the moment at which it gives another.
 func TestALeaderGrantsByItsOwnWord(t *testing.T) {
-	leases(t, 2, func(t *testing.T, m *mesh) {
+	run(t, 2, func(t *testing.T, m *mesh) {
 		m.elect(-1)
 		p := m.nodes[1]
 		p.setCut(true) // its own beats do not come between

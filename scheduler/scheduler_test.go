@@ -104,23 +104,30 @@ func TestWakesCoalesceByTaskAndManualOnesNever(t *testing.T) {
 			w.Issue, w.Comment = issue, comment
 			return m.woken(board("agent.wake", acme, w))
 		}
-		a := task("task-a", "")
-		if b := task("task-a", ""); b.ID != a.ID || b.Context.MergedWakes != 1 {
+		taskA, taskB := m.issue(acme, ""), m.issue(acme, "")
+		comment := func() string {
+			id := m.wake(ada, company.WakeOnDemand, "manual").Wakeup // a free one
+			m.must(board("comment.create", acme, company.CreateComment{ID: id, Issue: taskA, Body: "Look"}))
+			return id
+		}
+		a := task(taskA, "")
+		if b := task(taskA, ""); b.ID != a.ID || b.Context.MergedWakes != 1 {
 			t.Errorf("second wake of a task gave %s, want %s", b.ID, a.ID)
 		}
-		if b := task("task-b", ""); b.ID == a.ID {
+		if b := task(taskB, ""); b.ID == a.ID {
 			t.Error("wakes of two tasks merged")
 		}
 		m.untilStatus(a.ID, time.Second, company.RunRunning)
-		if b := task("task-a", ""); b.ID != a.ID {
+		if b := task(taskA, ""); b.ID != a.ID {
 			t.Error("a wake did not merge into the running run of its task")
 		}
 		// A comment on what runs queues one follow-up, and the next comment joins it.
-		c := task("task-a", "comment-1")
+		first, second := comment(), comment()
+		c := task(taskA, first)
 		if c.ID == a.ID {
 			t.Fatal("a comment was merged into a run that may have read past it")
 		}
-		if d := task("task-a", "comment-2"); d.ID != c.ID || !slices.Equal(d.Context.CommentIDs, []string{"comment-1", "comment-2"}) {
+		if d := task(taskA, second); d.ID != c.ID || !slices.Equal(d.Context.CommentIDs, []string{first, second}) {
 			t.Errorf("second comment gave %s with %v", d.ID, d.Context.CommentIDs)
 		}
 	})
