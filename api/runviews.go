@@ -232,7 +232,7 @@ func listItem(r company.Run) runListItem {
 		ID: r.ID, Company: r.Company, Agent: r.Agent, Source: r.Source, TriggerDetail: r.TriggerDetail, Status: r.Status, StartedAt: r.StartedAt,
 		FinishedAt: r.FinishedAt, Error: r.Error, WakeupRequest: r.WakeupRequest, ExitCode: r.ExitCode, Signal: r.Signal, Usage: r.UsageJSON,
 		SessionBefore: r.SessionBefore, SessionAfter: r.SessionAfter, LogStore: r.LogStore, LogRef: r.LogRef, LogBytes: r.LogBytes, LogSHA256: r.LogSHA256,
-		LogCompressed: r.LogCompressed, ErrorCode: r.ErrorCode, ExternalRun: r.ExternalRun, ProcessPID: r.ProcessPID, ProcessGroup: r.ProcessGroup,
+		ErrorCode: r.ErrorCode, ProcessPID: r.ProcessPID, ProcessGroup: r.ProcessGroup,
 		ProcessStartedAt: r.ProcessStartedAt, LastOutputAt: r.LastOutputAt, LastOutputSeq: r.LastOutputSeq, LastOutputStream: r.LastOutputStream,
 		LastOutputBytes: r.LastOutputBytes, RetryOf: r.RetryOf, ProcessLossRetryCount: r.ProcessLossRetryCount, ScheduledRetryAt: r.ScheduledRetryAt,
 		ScheduledRetryAttempt: r.ScheduledRetryAttempt, ScheduledRetryReason: r.ScheduledRetryReason, LivenessState: r.LivenessState,

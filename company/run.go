@@ -69,27 +69,16 @@ type Run struct {
 	RuntimeModeReason          NullText        `cbor:"21,keyasint,omitempty" json:"runtimeModeReason"`
 	RuntimeModeResolvedAt      Time            `cbor:"22,keyasint,omitempty" json:"runtimeModeResolvedAt"`
 	RunnerProfileJSON          json.RawMessage `cbor:"23,keyasint,omitempty" json:"runnerProfileJson"`
-	RunnerInstance             NullText        `cbor:"24,keyasint,omitempty" json:"runnerInstanceId"`
-	NativeSession              NullText        `cbor:"25,keyasint,omitempty" json:"nativeSessionId"`
-	NativeIssue                NullText        `cbor:"26,keyasint,omitempty" json:"nativeIssueId"`
-	DriverKind                 NullText        `cbor:"27,keyasint,omitempty" json:"driverKind"`
-	DriverVersion              NullText        `cbor:"28,keyasint,omitempty" json:"driverVersion"`
-	CompletionContract         NullText        `cbor:"29,keyasint,omitempty" json:"completionContractId"`
-	CompletionContractSHA256   NullText        `cbor:"30,keyasint,omitempty" json:"completionContractSha256"`
 	NextEventSeq               int64           `cbor:"31,keyasint" json:"nextEventSeq"`
-	NativePhase                NullText        `cbor:"32,keyasint,omitempty" json:"nativePhase"`
-	NativePhaseUpdatedAt       Time            `cbor:"33,keyasint,omitempty" json:"nativePhaseUpdatedAt"`
 	SessionBefore              NullText        `cbor:"34,keyasint,omitempty" json:"sessionIdBefore"`
 	SessionAfter               NullText        `cbor:"35,keyasint,omitempty" json:"sessionIdAfter"`
 	LogStore                   NullText        `cbor:"36,keyasint,omitempty" json:"logStore"`
 	LogRef                     NullText        `cbor:"37,keyasint,omitempty" json:"logRef"`
 	LogBytes                   *int64          `cbor:"38,keyasint,omitempty" json:"logBytes"`
 	LogSHA256                  NullText        `cbor:"39,keyasint,omitempty" json:"logSha256"`
-	LogCompressed              bool            `cbor:"40,keyasint,omitempty" json:"logCompressed"`
 	StdoutExcerpt              *string         `cbor:"41,keyasint,omitempty" json:"stdoutExcerpt"`
 	StderrExcerpt              *string         `cbor:"42,keyasint,omitempty" json:"stderrExcerpt"`
 	ErrorCode                  NullText        `cbor:"43,keyasint,omitempty" json:"errorCode"`
-	ExternalRun                NullText        `cbor:"44,keyasint,omitempty" json:"externalRunId"`
 	ControllerBoot             NullText        `cbor:"45,keyasint,omitempty" json:"controllerBootId"`
 	ControllerLeaseExpiresAt   Time            `cbor:"46,keyasint,omitempty" json:"controllerLeaseExpiresAt"`
 	ExecutionStage             NullText        `cbor:"47,keyasint,omitempty" json:"executionStage"`
@@ -106,8 +95,6 @@ type Run struct {
 	ScheduledRetryAttempt      int             `cbor:"58,keyasint,omitempty" json:"scheduledRetryAttempt"`
 	ScheduledRetryReason       NullText        `cbor:"59,keyasint,omitempty" json:"scheduledRetryReason"`
 	IssueCommentStatus         string          `cbor:"60,keyasint" json:"issueCommentStatus"`
-	IssueCommentSatisfiedBy    NullText        `cbor:"61,keyasint,omitempty" json:"issueCommentSatisfiedByCommentId"`
-	IssueCommentRetryQueuedAt  Time            `cbor:"62,keyasint,omitempty" json:"issueCommentRetryQueuedAt"`
 	LivenessState              NullText        `cbor:"63,keyasint,omitempty" json:"livenessState"`
 	LivenessReason             NullText        `cbor:"64,keyasint,omitempty" json:"livenessReason"`
 	ContinuationAttempt        int             `cbor:"65,keyasint,omitempty" json:"continuationAttempt"`
@@ -116,6 +103,7 @@ type Run struct {
 	Context                    RunContext      `cbor:"68,keyasint" json:"contextSnapshot"`
 	CreatedAt                  Time            `cbor:"69,keyasint" json:"createdAt"`
 	UpdatedAt                  Time            `cbor:"70,keyasint" json:"updatedAt"`
+	notHere                    `cbor:"-"`
 
 	// Node and Session say who may act for the run; Session 0 means that it is
 	// not placed. A run keeps both after its end, for whoever wants its log.
@@ -151,6 +139,36 @@ type Run struct {
 	// Watch is what somebody thinks of the silence of the run.
 	Watch *WatchDecision `cbor:"97,keyasint,omitempty" json:"-"`
 }
+
+// notHere are fields of the contract's run that nothing here has a value for. They are
+// no part of the state: the keys 24 to 30, 32, 33, 40, 44, 61 and 62 are not used again.
+type notHere struct {
+	RunnerInstance            null  `json:"runnerInstanceId"`
+	NativeSession             null  `json:"nativeSessionId"`
+	NativeIssue               null  `json:"nativeIssueId"`
+	DriverKind                null  `json:"driverKind"`
+	DriverVersion             null  `json:"driverVersion"`
+	CompletionContract        null  `json:"completionContractId"`
+	CompletionContractSHA256  null  `json:"completionContractSha256"`
+	NativePhase               null  `json:"nativePhase"`
+	NativePhaseUpdatedAt      null  `json:"nativePhaseUpdatedAt"`
+	LogCompressed             never `json:"logCompressed"`
+	ExternalRun               null  `json:"externalRunId"`
+	IssueCommentSatisfiedBy   null  `json:"issueCommentSatisfiedByCommentId"`
+	IssueCommentRetryQueuedAt null  `json:"issueCommentRetryQueuedAt"`
+}
+
+// A null is null in JSON, and a never false.
+type (
+	null  struct{}
+	never struct{}
+)
+
+// MarshalJSON writes null.
+func (null) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+
+// MarshalJSON writes false.
+func (never) MarshalJSON() ([]byte, error) { return []byte("false"), nil }
 
 // Clone returns a copy that shares nothing with r.
 func (r Run) Clone() Run {
