@@ -47,7 +47,8 @@ func keysOf(t *testing.T, v any) []string {
 	}
 }
 
-// recordedRunKeys are those of a run in the recorded contract, in its order.
+// recordedRunKeys are those of a run in the recorded contract. Their order says nothing
+// to a reader of JSON.
 const recordedRunKeys = `id companyId agentId invocationSource triggerDetail status responsibleUserId activeIdentityContextId
 startedAt finishedAt executionControlDeadlineAt executionStatusDeliveryId error wakeupRequestId exitCode signal usageJson resultJson
 runtimeMode runtimeModeResolverVersion runtimeModeReason runtimeModeResolvedAt runnerProfileJson runnerInstanceId nativeSessionId
@@ -60,7 +61,7 @@ lastUsefulActionAt nextAction contextSnapshot createdAt updatedAt`
 
 func TestARunHasTheRecordedKeys(t *testing.T) {
 	t.Parallel()
-	got, want := keysOf(t, Run{}), strings.Fields(recordedRunKeys)
+	got, want := slices.Sorted(slices.Values(keysOf(t, Run{}))), slices.Sorted(slices.Values(strings.Fields(recordedRunKeys)))
 	if !slices.Equal(got, want) {
 		t.Errorf("keys\n%v, want\n%v", got, want)
 	}
