@@ -8,8 +8,8 @@ import (
 	"github.com/selvage-mesh/selvage/identity"
 )
 
-// operatorRoutes are what operators of the mesh do now and then.
-func operatorRoutes() []Route {
+// backupRoutes are what operators of the mesh do now and then.
+func backupRoutes() []Route {
 	return []Route{
 		{Method: "POST", Path: "/api/v1/mesh/snapshot", Once: true, Tag: "mesh", Summary: "Stream a sealed backup of the mesh, as this node has it", Who: Admin,
 			In: takeBackup{}, Handle: streamBackup},

@@ -53,7 +53,7 @@ type Operator struct {
 // maxLogLines bounds one answer of lines.
 const maxLogLines = 2000
 
-func moreOperatorRoutes() []Route {
+func operatorRoutes() []Route {
 	return []Route{
 		{Method: "GET", Path: "/api/v1/mesh/autopilot", Tag: "mesh", Summary: "Tell how the leader sees the voters, and how many may fail", Who: Admin, Out: autopilotInfo{}, Handle: readAutopilot},
 		{Method: "GET", Path: "/api/v1/mesh/doctor", Tag: "mesh", Summary: "Tell what is wrong with this node and the mesh, and what to do", Who: Admin, Out: []Check{}, Handle: readDoctor},

@@ -15,7 +15,7 @@ func table() []Route {
 		healthRoutes(),
 		systemRoutes(),
 		adapterRoutes(),
-		meshRoutes(), admissionRoutes(), operatorRoutes(), moreOperatorRoutes(),
+		meshRoutes(), admissionRoutes(), backupRoutes(), operatorRoutes(),
 		eventRoutes(),
 		runRoutes(),
 		recoveryRoutes(),

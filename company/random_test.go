@@ -18,7 +18,7 @@ type player struct {
 	rng                                   *rand.Rand
 	agents, goals, projects, issues, runs []string
 	routines                              []string
-	more
+	nouns
 	faults        ledger.Faults
 	done, refused map[string]int
 	witness       func(kind string, value any, changes []ledger.Change, err error) // of each command; may be nil

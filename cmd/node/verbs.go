@@ -38,12 +38,11 @@ func addVerbs(root *cobra.Command, c *cli) {
 		noun(c, "monitor", "When an issue's agent looks again at something outside", monitorVerbs...),
 		noun(c, "plan", "What became of an issue's plan", planVerbs...),
 		subs(noun(c, "remark", "Remarks on the words of a document", remarkVerbs...), remarkOnDocument(c)))
-	with(c, find("issue"), moreIssueVerbs...).AddCommand(noun(c, "product", "What came of an issue", productVerbs...))
-	with(c, find("agent"), moreAgentVerbs...).AddCommand(noun(c, "memory", "What an agent keeps from run to run", memoryVerbs...), noun(c, "message", "Messages that wait for an agent", messageVerbs...))
+	find("issue").AddCommand(noun(c, "product", "What came of an issue", productVerbs...))
+	find("agent").AddCommand(noun(c, "memory", "What an agent keeps from run to run", memoryVerbs...), noun(c, "message", "Messages that wait for an agent", messageVerbs...))
 	with(c, find("secret"), secretVerbs...).AddCommand(
 		noun(c, "wanted", "What each person may bring a secret for", definitionVerbs...),
 		subs(noun(c, "mine", "Your own secrets, which runs use that are yours to answer for", mineVerbs...), setMine(c)))
-	with(c, find("cost"), moreCostVerbs...)
 	with(c, find("approval"), verb{use: "resubmit APPROVAL", short: "Put a revised approval before the board again", method: "POST", path: "/api/approvals/{1}/resubmit", says: "{type} {status}",
 		fields: []field{{name: "payload", member: "payload", kind: "json", about: "what is asked for now, or a file with it"}}})
 	with(c, find("routine"), routineVerbs...)
@@ -86,53 +85,12 @@ var companyVerbs = []verb{
 	{use: "left-out", short: "Tell what an export of a company does not hold", path: "/api/companies/{company}/export/fidelity", rows: "omissions", columns: "WHAT=kind COUNT=count WHY=reason"},
 }
 
-var agentVerbs = []verb{
-	{use: "show AGENT", short: "Show an agent", path: "/api/agents/{agent:1}"},
-	{use: "config AGENT", short: "Show how an agent is invoked", path: "/api/agents/{agent:1}/configuration"},
-	{use: "revision AGENT REVISION", short: "Show one change of an agent's configuration", path: "/api/agents/{agent:1}/config-revisions/{2}"},
-	{use: "update AGENT", short: "Change an agent", method: "PATCH", path: "/api/agents/{agent:1}", says: "{name} {status}",
-		fields: []field{{name: "name", member: "name", about: "its new name"}, {name: "title", member: "title", about: "what it is called"}, {name: "capabilities", member: "capabilities", about: "what it can do"},
-			{name: "role", member: "role", about: agentRoles}, {name: "reports-to", member: "reportsTo", kind: "agent", about: "its manager; empty for none"},
-			{name: "adapter", member: "adapterType", about: "how its runs are carried out; give --config with it"}, {name: "environment", member: "defaultEnvironmentId", kind: "environment", about: "where they are carried out; empty for the mesh's choice"}, {name: "config", member: "adapterConfig", kind: "json", about: "the adapter's configuration, or a file with it"},
-			{name: "runtime", member: "runtimeConfig", kind: "json", about: "heartbeat and placement, or a file with it"}}},
-	{use: "delete AGENT", short: "Delete an agent; its open issues are nobody's then", method: "DELETE", path: "/api/agents/{agent:1}", says: "deleted"},
-	{use: "wake AGENT", short: "Wake an agent for a reason", method: "POST", path: "/api/agents/{agent:1}/wakeup", says: "{id} {status}", fixed: map[string]any{"source": "on_demand"},
-		fields: []field{{name: "reason", member: "reason", about: "why"}, {name: "fresh", member: "forceFreshSession", kind: "bool", about: "forget the session that it would resume"}}},
-	{use: "wakeups AGENT", short: "List why an agent was woken, the newest first", path: "/api/agents/{agent:1}/wakeups", columns: "ID=id SOURCE=source STATUS=status REASON=reason ERROR=error AT=requestedAt"},
-	{use: "state AGENT", short: "Show what an agent's runs added up to", path: "/api/agents/{agent:1}/runtime-state"},
-	{use: "sessions AGENT", short: "List what an agent would resume, by task", path: "/api/agents/{agent:1}/task-sessions", columns: "TASK=taskKey ADAPTER=adapterType SESSION=sessionDisplayId UPDATED=updatedAt"},
-	{use: "reset AGENT", short: "Forget what an agent would resume", method: "POST", path: "/api/agents/{agent:1}/runtime-state/reset-session", says: "reset", fields: []field{{name: "task", member: "taskKey", about: "only that of a task"}}},
-	{use: "keys AGENT", short: "List the API keys of an agent, without their tokens", path: "/api/agents/{agent:1}/keys", columns: "ID=id NAME=name CREATED=createdAt REVOKED=revokedAt"},
-	{use: "revoke-key AGENT KEY", short: "Revoke an API key of an agent", method: "DELETE", path: "/api/agents/{agent:1}/keys/{2}", says: "revoked"},
-	{use: "skills AGENT", short: "List the skills that an agent has", path: "/api/agents/{agent:1}/skills", rows: "entries", columns: "SKILL=name STATE=state KEY=key"},
-	{use: "teach AGENT", short: "Say which skills an agent has, by their keys", method: "POST", path: "/api/agents/{agent:1}/skills/sync", says: "{adapterType} {mode}", fields: []field{{name: "skill", member: "desiredSkills", kind: "list", about: "keys of skills; repeat for more"}}},
-}
-
 var runVerbs = []verb{
 	{use: "issues RUN", short: "List the issues that a run is about", path: "/api/heartbeat-runs/{run:1}/issues", columns: "ID=identifier STATUS=status PRIORITY=priority TITLE=title"},
 	{use: "operations RUN", short: "List the commands that prepared the workspace of a run", path: "/api/heartbeat-runs/{run:1}/workspace-operations", columns: operationTable},
 	{use: "judge RUN DECISION", short: "Say what to think of a run that is silent: continue, dismissed_false_positive or snooze", method: "POST", path: "/api/heartbeat-runs/{run:1}/watchdog-decisions", says: "{decision}",
 		fields: []field{{place: 2, member: "decision"}, {name: "until", member: "snoozedUntil", about: "of a snooze: ISO instant"}, {name: "reason", member: "reason", about: "why"}}},
 	{use: "live", short: "List the runs that are queued or at work", path: "/api/companies/{company}/live-runs", columns: "ID=id AGENT=agentName STATUS=status ISSUE=issueId SILENT=outputSilence.level STARTED=startedAt"},
-}
-
-var costVerbs = []verb{
-	costVerb("by-agent", "agent", "AGENT=agentName COST=costCents INPUT=inputTokens OUTPUT=outputTokens"),
-	{use: "summary", short: "Show what a company spent this month, or in a time", path: "/api/companies/{company}/costs/summary", says: "{spendCents} of {budgetCents}", fields: between},
-	costVerb("by-project", "project", "PROJECT=projectName COST=costCents INPUT=inputTokens OUTPUT=outputTokens"), costVerb("by-model", "agent and model", "AGENT=agentName MODEL=model COST=costCents INPUT=inputTokens OUTPUT=outputTokens"),
-	costVerb("by-provider", "provider", "PROVIDER=provider MODEL=model COST=costCents INPUT=inputTokens OUTPUT=outputTokens"), costVerb("by-biller", "who sends the bill", "BILLER=biller COST=costCents INPUT=inputTokens OUTPUT=outputTokens"),
-}
-
-func costVerb(use, by, columns string) verb {
-	path := use
-	switch use {
-	case "by-model":
-		path = "by-agent-model"
-	case "by-code":
-		path = "by-billing-code"
-	}
-	return verb{use: use, short: "Show costs by " + by, path: "/api/companies/{company}/costs/" + path, columns: columns,
-		fields: between}
 }
 
 var memberVerbs = []verb{
@@ -150,46 +108,6 @@ var issueFields = []field{withDescription, {name: "assignee", member: "assigneeA
 	{name: "project", member: "projectId", kind: "project", about: "its project"}, {name: "goal", member: "goalId", kind: "goal", about: "its goal"}, {name: "parent", member: "parentId", kind: "issue", about: "the issue that it is part of"},
 	{name: "blocked-by", member: "blockedByIssueIds", kind: "issues", about: "what it waits for; repeat for more"}, {name: "label", member: "labelIds", kind: "labels", about: "its labels; repeat for more"},
 	{name: "billing-code", member: "billingCode", about: "where its costs go"}, {name: "priority", member: "priority", about: "critical, high, medium or low", value: "medium"}, {name: "status", member: "status", about: "backlog or todo", value: "todo"}, withMode, withPolicy}
-
-var issueVerbs = []verb{
-	{use: "list", short: "List the issues of a company", path: "/api/companies/{company}/issues", columns: "ISSUE=identifier STATUS=status PRIORITY=priority ASSIGNEE=agent:assigneeAgentId UPDATED=updatedAt TITLE=title",
-		fields: []field{{name: "status", member: "status", about: "only these statuses, comma separated"}, {name: "assignee", member: "assigneeAgentId", kind: "agent or none", about: "only this agent's, by name or ID; none for nobody's"}, {name: "user", member: "assigneeUserId", about: "only this user's; me is you"}, {name: "goal", member: "goalId", kind: "goal", about: "only of this goal"},
-			{name: "project", member: "projectId", kind: "project", about: "only of this project"}, {name: "label", member: "labelId", kind: "label", about: "only with this label"}, {name: "parent", member: "parentId", kind: "issue", about: "only parts of this issue"},
-			{name: "below", member: "descendantOf", kind: "issue", about: "only what is below this issue"}, {name: "words", member: "q", about: "only with these words"}, {name: "since", member: "updatedSince", about: "only what changed since this ISO instant"},
-			{name: "sort", member: "sortField", about: "created, updated, priority, status or title", value: "created"}, {name: "order", member: "sortDir", about: "asc or desc", value: "asc"}, withLimit, withOffset}},
-	{use: "create TITLE", short: "Create an issue", example: `  selvage issue create "Fix the flaky test" --assignee Bob --label bug`, method: "POST", path: "/api/companies/{company}/issues", says: issueSays, fields: append([]field{{place: 1, member: "title"}}, issueFields...)},
-	{use: "comment ISSUE TEXT", short: "Comment on an issue", method: "POST", path: "/api/issues/{1}/comments", says: done, fields: []field{{place: 2, member: "body"}, {name: "reopen", member: "reopen", kind: "bool", about: "and open the issue again"},
-		{name: "resume", member: "resume", kind: "bool", about: "and let the work go on: what is done, cancelled or blocked is to do again"},
-		{name: "interrupt", member: "interrupt", kind: "bool", about: "and end the run at work on the issue, so that its agent is told now"}}},
-	{use: "move ISSUE STATUS", short: "Move an issue to another status", method: "PATCH", path: "/api/issues/{1}", says: "{identifier} {status}", fields: []field{{place: 2, member: "status"}}},
-	{use: "update ISSUE", short: "Change an issue", method: "PATCH", path: "/api/issues/{1}", says: issueSays, fields: []field{{name: "title", member: "title", about: "its new title"}, withDescription,
-		{name: "priority", member: "priority", about: "critical, high, medium or low"}, {name: "assignee", member: "assigneeAgentId", kind: "agent", about: "agent that has it; empty for none"},
-		{name: "user", member: "assigneeUserId", about: "user that has it; empty for none"}, {name: "project", member: "projectId", kind: "project", about: "its project; empty for none"},
-		{name: "goal", member: "goalId", kind: "goal", about: "its goal"}, {name: "parent", member: "parentId", kind: "issue", about: "the issue that it is part of; empty for none"},
-		{name: "blocked-by", member: "blockedByIssueIds", kind: "issues", about: "what it waits for, all of it"}, {name: "label", member: "labelIds", kind: "labels", about: "its labels, all of them"},
-		{name: "billing-code", member: "billingCode", about: "where its costs go"}, withMode, withPolicy, {name: "comment", member: "comment", about: "a comment with it"}}},
-	{use: "part ISSUE TITLE", short: "Make a sub-issue", method: "POST", path: "/api/issues/{1}/children", says: issueSays, fields: []field{{place: 2, member: "title"}, withDescription,
-		{name: "assignee", member: "assigneeAgentId", kind: "agent", about: "agent that has it"}, {name: "priority", member: "priority", about: "critical, high, medium or low"}, {name: "wait", member: "blockParentUntilDone", kind: "bool", about: "the issue waits for it"}}},
-	{use: "delete ISSUE", short: "Delete an issue; its parts move up", method: "DELETE", path: "/api/issues/{1}", says: "{identifier} deleted"},
-	{use: "checkout ISSUE AGENT", short: "Check an issue out for an agent", method: "POST", path: "/api/issues/{1}/checkout", says: "{identifier} {status}, fencing token {fencingToken}",
-		fixed: map[string]any{"expectedStatuses": []string{"todo", "backlog", "blocked", "in_review", "in_progress"}}, fields: []field{{place: 2, member: "agentId", kind: "agent"}}},
-	{use: "release ISSUE", short: "Give an issue back", method: "POST", path: "/api/issues/{1}/release", says: "{identifier} {status}"},
-	{use: "force-release ISSUE", short: "Take an issue from whoever holds it", method: "POST", path: "/api/issues/{1}/admin/force-release", says: "released"},
-	{use: "activity ISSUE", short: "List what happened to an issue, newest first", path: "/api/issues/{1}/activity", columns: "AT=createdAt WHO=actorType ACTION=action"},
-	{use: "runs ISSUE", short: "List the runs for an issue, newest first", path: "/api/issues/{1}/runs", columns: "RUN=runId AGENT=agent:agentId STATUS=status SOURCE=invocationSource STARTED=startedAt"},
-	{use: "cost ISSUE", short: "Show what an issue cost", path: "/api/issues/{1}/cost-summary"},
-	{use: "explain ISSUE", short: "Tell why an issue does not go on, and what it waits for", path: "/api/issues/{1}/diagnostics/blockers", says: "{issue.identifier} {issue.status}: {diagnosis}"},
-	{use: "stuck ISSUE", short: "Tell which issues below one need somebody", path: "/api/issues/{1}/diagnostics/subtree", rows: "issues", columns: "ID=identifier STATUS=status STUCK=needsAttention RUNS=liveRuns WHY=diagnosis"},
-	{use: "wakes ISSUE", short: "Tell why an issue's agent was woken, or was not", path: "/api/issues/{1}/diagnostics/wakes", rows: "events", columns: "AT=requestedAt KIND=kind AGENT=agent:agentId STATUS=status REASON=reason ERROR=error"},
-	{use: "retry ISSUE", short: "Try again now what would be tried again later", method: "POST", path: "/api/issues/{1}/scheduled-retry/retry-now", says: "{scheduledRetry.runId} {scheduledRetry.scheduledRetryAt}"},
-	{use: "resolve ISSUE OUTCOME STATUS", short: "Decide what becomes of an issue that got stuck", long: "OUTCOME is restored, false_positive, blocked or cancelled, STATUS todo, done, in_review or blocked.", method: "POST", path: "/api/issues/{1}/recovery-actions/resolve",
-		says: "{issue.identifier} {issue.status}", fields: []field{{place: 2, member: "outcome"}, {place: 3, member: "sourceIssueStatus"}, {name: "note", member: "resolutionNote", about: "why"}}},
-	{use: "read ISSUE", short: "Mark an issue as read", method: "POST", path: "/api/issues/{1}/read", says: "read"},
-	{use: "archive ISSUE", short: "Put an issue away until it changes", method: "POST", path: "/api/issues/{1}/inbox-archive", says: "put away"},
-	{use: "products ISSUE", short: "List what came of an issue", path: "/api/issues/{1}/work-products", columns: "ID=id TYPE=type STATUS=status TITLE=title URL=url"},
-	{use: "vote ISSUE COMMENT VERDICT", short: "Say what you think of a comment of an agent: up or down", method: "POST", path: "/api/issues/{1}/feedback-votes", says: "{vote}",
-		fixed: map[string]any{"targetType": "issue_comment"}, fields: []field{{place: 2, member: "targetId"}, {place: 3, member: "vote"}, {name: "reason", member: "reason", about: "why"}}},
-}
 
 var holdVerbs = []verb{
 	{use: "list ISSUE", short: "List the holds on an issue, newest first", path: "/api/issues/{1}/tree-holds", columns: "ID=id MODE=mode STATUS=status REASON=reason SINCE=createdAt"},
@@ -379,4 +297,21 @@ var topVerbs = []verb{
 	{use: "search TEXT", short: "Look for a text in issues, comments, documents, agents and projects", path: "/api/companies/{company}/search", rows: "results", columns: "KIND=type TITLE=title WHERE=href TEXT=snippet", fields: []field{{place: 1, member: "q"}, withLimit}},
 	{use: "extract TEXT", short: "List where a text, or addresses that hold it, stands", path: "/api/companies/{company}/search/extract", rows: "results", columns: "ID=identifier STATUS=status MATCHES=matches TITLE=title",
 		fields: []field{{place: 1, member: "contains"}, {name: "kind", member: "kind", about: "literal or url"}, {name: "scope", member: "scope", about: "all, issues, comments or documents"}, {name: "within", member: "updatedWithin", about: "such as 24h, 7d, 4w or 3m"}, withLimit}},
+}
+
+// subs adds commands to a group.
+func subs(to *cobra.Command, more ...*cobra.Command) *cobra.Command {
+	to.AddCommand(more...)
+	return to
+}
+
+var profileVerbs = []verb{
+	{use: "profile", short: "Show what others see of you", path: "/api/auth/profile"},
+	{use: "rename NAME", short: "Change what you are called", method: "PATCH", path: "/api/auth/profile", says: "{name}", fields: []field{{place: 1, member: "name"}}},
+}
+
+var secretVerbs = []verb{
+	{use: "update SECRET", short: "Change a secret's name, key or status", method: "PATCH", path: "/api/secrets/{secret:1}", says: "{key} {status}", fields: []field{{name: "name", member: "name", about: "its new name"}, {name: "key", member: "key", about: "its new key"},
+		{name: "status", member: "status", about: "active, disabled or archived"}, withDescription}},
+	{use: "accesses SECRET", short: "List which runs used a secret, the newest first", path: "/api/secrets/{secret:1}/access-events", columns: "AT=createdAt RUN=heartbeatRunId BY=actorType VARIABLE=configPath VERSION=version OUTCOME=outcome"},
 }

@@ -12,9 +12,9 @@ import (
 // A planned is a document of an issue that people remark on and agree on.
 type planned struct{ issue, revision, thread string }
 
-// more are the newer nouns of a player: what people leave on plans, skills and
+// nouns are the newer ones of a player: what people leave on plans, skills and
 // routines, machines and workspaces, who looks after what, and accounts.
-type more struct {
+type nouns struct {
 	plans                                                       []planned
 	skills, spaces, machines, comments, said, tests, inputs, on []string // on: routines with a remark
 	people                                                      []string
