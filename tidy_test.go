@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -229,4 +230,68 @@ func TestWords(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestArchitecture holds ARCHITECTURE.md to its length, and to the tests and files that
+// it and the decisions name.
+func TestArchitecture(t *testing.T) {
+	const most = 250 // lines; what is longer is not read
+	page, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(page), "\n"); n > most {
+		t.Errorf("ARCHITECTURE.md has %d lines, at most %d: move details to docs/decisions or to package comments", n, most)
+	}
+	decisions, err := filepath.Glob("docs/decisions/[0-9]*.md")
+	if err != nil || len(decisions) == 0 {
+		t.Fatalf("no decisions: %v", err)
+	}
+	index, err := os.ReadFile("docs/decisions/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := testNames(t)
+	named := regexp.MustCompile(`\bTest[A-Z]\w+`)
+	links := regexp.MustCompile(`\]\(([^)#:]+)\)`)
+	for _, name := range append(decisions, "ARCHITECTURE.md", "docs/decisions/README.md") {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range named.FindAllString(string(b), -1) {
+			if !tests[test] {
+				t.Errorf("%s names %s, and there is no such test", name, test)
+			}
+		}
+		for _, link := range links.FindAllStringSubmatch(string(b), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(name), link[1])); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if base := filepath.Base(name); name != "ARCHITECTURE.md" && base != "README.md" && !strings.Contains(string(index), "("+base+")") {
+			t.Errorf("docs/decisions/README.md does not list %s", base)
+		}
+	}
+}
+
+// testNames returns the names of all tests of the module.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	out, err := exec.Command("git", "ls-files", "*_test.go").Output()
+	if err != nil {
+		t.Skip("not a Git checkout")
+	}
+	names := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	for name := range strings.FieldsSeq(string(out)) {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			continue // deleted, not yet committed
+		}
+		for _, m := range declared.FindAllStringSubmatch(string(b), -1) {
+			names[m[1]] = true
+		}
+	}
+	return names
 }
