@@ -85,7 +85,7 @@ func agentCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	agent := group("agent", "Agents of a company", list, create, hireCommand(c), key, mayCommand(c),
+	agent := group("agent", "Hire, configure, wake, pause and list agents", list, create, hireCommand(c), key, mayCommand(c),
 		agentDoes(c, "invoke", "/heartbeat/invoke", "Start a heartbeat run now"),
 		agentDoes(c, "pause", "/pause", "Pause an agent"),
 		agentDoes(c, "resume", "/resume", "Let a paused agent work again"),

@@ -76,7 +76,7 @@ func (r approvalRow) print(w io.Writer, names map[string]string) {
 
 func approvalCommand(c *cli) *cobra.Command {
 	approve, reject, revise, cancel := decideCommands(c)
-	return group("approval", "What agents ask of the board", approvalList(c), approvalShow(c), askCommand(c), approve, reject, revise, cancel, approvalComment(c))
+	return group("approval", "Approve or reject what agents ask for", approvalList(c), approvalShow(c), askCommand(c), approve, reject, revise, cancel, approvalComment(c))
 }
 
 func approvalList(c *cli) *cobra.Command {

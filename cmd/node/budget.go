@@ -41,7 +41,7 @@ func (p policyRow) cells() []string {
 const policyHeader = "SCOPE NAME WINDOW SPENT HELD LIMIT STATUS RULE"
 
 func budgetCommand(c *cli) *cobra.Command {
-	return group("budget", "What may be spent, and what was stopped", budgetSet(c), budgetList(c), budgetIncidents(c), budgetResolve(c), budgetHeld(c))
+	return group("budget", "Set limits on spending, and resolve what they stopped", budgetSet(c), budgetList(c), budgetIncidents(c), budgetResolve(c), budgetHeld(c))
 }
 
 func budgetSet(c *cli) *cobra.Command {

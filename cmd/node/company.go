@@ -74,11 +74,11 @@ func companyCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("company", "Companies", list, create, dashboard, statsCommand(c), gatesCommand(c), exportCommand(c), importCommand(c))
+	return group("company", "Create, show, export and import companies", list, create, dashboard, statsCommand(c), gatesCommand(c), exportCommand(c), importCommand(c))
 }
 
 func costCommand(c *cli) *cobra.Command {
-	return group("cost", "Costs of a company")
+	return group("cost", "Show what was spent, by agent, project or model")
 }
 
 // statsCommand counts what companies have.

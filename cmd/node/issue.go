@@ -162,5 +162,5 @@ func issueCommand(c *cli) *cobra.Command {
 		},
 	}
 	rest := append(interactionCommands(c), attachCommand(c), attachmentsCommand(c), downloadCommand(c), documentCommand(c))
-	return group("issue", "Issues of a company", append(append(relationCommands(c), show), rest...)...)
+	return group("issue", "Create, assign, comment on and close issues", append(append(relationCommands(c), show), rest...)...)
 }

@@ -108,32 +108,10 @@ func newRootWith(c *cli) *cobra.Command {
 	}
 	addVerbs(root, c)
 	inGroups(root)
+	help(root)
 	misusedArguments(root)
 	examples(root)
 	return root
-}
-
-// helpGroups are the headings under which the help lists the commands.
-var helpGroups = [][2]string{
-	{"Work:", "goal project issue label routine inbox search extract feedback"},
-	{"Who works:", "agent org run workspace environment skill tool team adapter model mcp sandbox"},
-	{"Who decides:", "onboard company approval budget cost secret member user key auth settings folder"},
-	{"What happened:", "activity audit events ledger monitor api"},
-	{"The mesh:", "up members node drain uncordon remove leave token pending approve reject owner-key identity keyring raft autopilot recover snapshot doctor scrub debug stop resume testnet"},
-}
-
-// inGroups puts the commands under their headings.
-func inGroups(root *cobra.Command) {
-	for _, g := range helpGroups {
-		root.AddGroup(&cobra.Group{ID: g[0], Title: g[0]})
-		for name := range strings.FieldsSeq(g[1]) {
-			for _, cmd := range root.Commands() {
-				if cmd.Name() == name {
-					cmd.GroupID = g[0]
-				}
-			}
-		}
-	}
 }
 
 // misusedArguments makes a wrong number of arguments a misuse, everywhere, and says

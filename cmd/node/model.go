@@ -52,7 +52,7 @@ type modelPriceRow struct {
 }
 
 func modelCommand(c *cli) *cobra.Command {
-	return group("model", "Models that agents may use: who serves them, and what they cost",
+	return group("model", "Set up the models that agents may use, and their prices",
 		group("provider", "Upstreams of the model gateway", modelProviderAdd(c), modelProviderList(c), modelProviderUpdate(c), modelProviderRemove(c), modelProviderTest(c)),
 		group("price", "What the tokens of models cost", modelPriceSet(c), modelPriceList(c), modelPriceRemove(c)))
 }

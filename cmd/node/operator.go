@@ -189,7 +189,7 @@ selvage leave; selvage node revoke throws it out.`,
 func doctorCommand(c *cli) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
-		Use: "doctor", Short: "Tell what is wrong with the node at --api and its mesh, and what to do", Args: cobra.NoArgs,
+		Use: "doctor", Short: "Check the node at --api and its mesh, and say what to do", Args: cobra.NoArgs,
 		Long: `Tell what is wrong with the node at --api and its mesh, and what to do: quorum,
 voters, members, versions, ports, clock, disk, memory, state, files, certificate, backups.
 With --dir it looks at the data directory of a node that does not start. It ends

@@ -71,7 +71,7 @@ func orDash(s *string) string {
 }
 
 func routineCommand(c *cli) *cobra.Command {
-	return group("routine", "Issues that are made again and again", routineCreate(c), routineList(c), routineShow(c), routineRun(c), routineRuns(c),
+	return group("routine", "Create issues on a schedule or by a webhook", routineCreate(c), routineList(c), routineShow(c), routineRun(c), routineRuns(c),
 		group("trigger", "What fires a routine", triggerAdd(c),
 			triggerVerb(c, "remove TRIGGER", "Remove a trigger", "DELETE", ""),
 			triggerVerb(c, "rotate TRIGGER", "Give a webhook a new secret; the old one is void at once", "POST", "/rotate-secret")),

@@ -196,5 +196,5 @@ func runCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("run", "Heartbeat runs", list, show, log, runEvents(c), explainCommand(c), cancel)
+	return group("run", "List, follow, explain and cancel runs of agents", list, show, log, runEvents(c), explainCommand(c), cancel)
 }

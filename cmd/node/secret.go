@@ -108,7 +108,7 @@ func secretCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("secret", "Secrets of a company: sealed values that agents' variables refer to", list, create, rotate, remove, usage)
+	return group("secret", "Store sealed values that agents' variables refer to", list, create, rotate, remove, usage)
 }
 
 func (secretRow) print(what string, r *secretRow) func(io.Writer) {

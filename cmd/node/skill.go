@@ -47,7 +47,7 @@ func (c *cli) skillsAt(cmd *cobra.Command, more ...string) (string, error) {
 }
 
 func skillCommand(c *cli) *cobra.Command {
-	return group("skill", "What agents can learn", skillListCommand(c), skillShowCommand(c), skillAddCommand(c), skillUpdateCommand(c), skillForkCommand(c), skillRemoveCommand(c))
+	return group("skill", "Write skills that agents learn, and test them", skillListCommand(c), skillShowCommand(c), skillAddCommand(c), skillUpdateCommand(c), skillForkCommand(c), skillRemoveCommand(c))
 }
 
 func skillListCommand(c *cli) *cobra.Command {

@@ -87,7 +87,7 @@ func testnetCommand(c *cli) *cobra.Command {
 			},
 		}
 	}
-	g := group("testnet", "A mesh of real processes on this machine", up, status, partition,
+	g := group("testnet", "Start and stop a mesh of several nodes on this machine", up, status, partition,
 		one("kill", "End a node without warning (SIGKILL)", func(_ *cobra.Command, p *testnet.Processes, n string) error { return p.Kill(n) }),
 		one("start", "Start a node again", func(cmd *cobra.Command, p *testnet.Processes, n string) error { return p.Start(cmd.Context(), n) }),
 		one("pause", "Stop a node's process (SIGSTOP)", func(_ *cobra.Command, p *testnet.Processes, n string) error { return p.Pause(n) }),

@@ -40,7 +40,7 @@ type upOptions struct {
 func upCommand(_ *cli) *cobra.Command {
 	var o upOptions
 	cmd := &cobra.Command{
-		Use: "up", Short: "Run a node: found a mesh, join one, or come back to one", Args: cobra.NoArgs,
+		Use: "up", Short: "Start a node: found a mesh, join one, or return to one", Args: cobra.NoArgs,
 		Long: `Run a node in the foreground until it is told to stop (SIGTERM, SIGINT).
 
 A node without state joins a mesh or founds one. With --join it joins by the token;

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"net/http"
@@ -240,5 +241,32 @@ func TestFieldsAreTranslated(t *testing.T) {
 		if status, _, talk := told(t, strings.Fields(c.line)...); status != c.status || seen != c.seen || !strings.Contains(talk, c.says) {
 			t.Errorf("selvage %s ended with %d, asked for %q and said %s, want %+v", c.line, status, seen, talk, c)
 		}
+	}
+}
+
+// A newcomer sees a short list; everything else is one word away.
+func TestHelpIsShort(t *testing.T) {
+	help := func(args ...string) string {
+		var out, talk bytes.Buffer
+		if status := execute(t.Context(), args, nil, &out, &talk); status != 0 {
+			t.Fatalf("%v: status %d: %s", args, status, &talk)
+		}
+		return out.String()
+	}
+	listed := regexp.MustCompile(`(?m)^  ([a-z-]+) {2,}\S`)
+	short, all := help("--help"), help("help", "all")
+	if n := len(listed.FindAllString(short, -1)); n < 10 || n > newcomers {
+		t.Errorf("%d commands in the help, at most %d:\n%s", n, newcomers, short)
+	}
+	if help() != short || help("help") != short {
+		t.Error("selvage, selvage help and selvage --help differ")
+	}
+	for _, c := range newRoot().Commands() {
+		if !c.Hidden && !strings.Contains(all, "\n  "+c.Name()+" ") {
+			t.Errorf("help all does not list %s", c.Name())
+		}
+	}
+	if got := help("help", "issue", "create"); !strings.Contains(got, "selvage issue create TITLE") {
+		t.Errorf("help issue create:\n%s", got)
 	}
 }

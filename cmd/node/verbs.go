@@ -57,11 +57,11 @@ func addVerbs(root *cobra.Command, c *cli) {
 	with(c, find("member"), verb{use: "directory", short: "List the people of a company", path: "/api/companies/{company}/user-directory", rows: "users", columns: "NAME=user.name EMAIL=user.email ID=principalId STATUS=status"})
 	with(c, find("skill"), skillVerbs...).AddCommand(noun(c, "test", "Have agents try a skill", skillTestVerbs...), noun(c, "file", "Files of a skill", skillFileVerbs...))
 	root.AddCommand(
-		noun(c, "goal", "Goals of a company", goalVerbs...),
-		with(c, group("project", "Projects of a company", noun(c, "workspace", "Where the work of a project lies", workspaceVerbs...)), projectVerbs...),
+		noun(c, "goal", "Create and list the goals of a company", goalVerbs...),
+		with(c, group("project", "Create and list projects, and where their work lies", noun(c, "workspace", "Where the work of a project lies", workspaceVerbs...)), projectVerbs...),
 		noun(c, "label", "Labels of issues", labelVerbs...),
 		noun(c, "environment", "Where runs are carried out, and machines that are reached over ssh", environmentVerbs...),
-		noun(c, "inbox", "What waits for you", inboxVerbs...),
+		noun(c, "inbox", "List what waits for you", inboxVerbs...),
 		noun(c, "folder", "Folders of skills and routines", folderVerbs...),
 		noun(c, "team", "Teams that come with the program", teamVerbs...),
 		noun(c, "feedback", "What people thought of what agents did", feedbackVerbs...),

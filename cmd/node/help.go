@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// A heading of the help and the commands below it. The first ones are what a newcomer
+// needs; `selvage help all` lists the rest too.
+type heading struct{ title, first, rest string }
+
+var headings = []heading{
+	{"Start:", "up onboard testnet members doctor", ""},
+	{"Work:", "company goal project issue routine inbox", "label search extract feedback folder"},
+	{"Agents:", "agent run skill", "org workspace environment tool team adapter mcp sandbox"},
+	{"Money and decisions:", "approval budget cost model secret", "member user key auth settings"},
+	{"What happened:", "activity", "audit events ledger monitor api"},
+	{"The mesh:", "", "node drain uncordon remove leave token pending approve reject owner-key identity keyring raft autopilot recover snapshot scrub debug stop resume"},
+	{"Shell:", "", "completion help"},
+}
+
+// newcomers is how many commands the help lists at most when it is not asked for all:
+// more are not read.
+const newcomers = 20
+
+// inGroups puts the commands below their headings.
+func inGroups(root *cobra.Command) {
+	for _, h := range headings {
+		root.AddGroup(&cobra.Group{ID: h.title, Title: h.title})
+		names := append(strings.Fields(h.first), strings.Fields(h.rest)...)
+		for _, cmd := range root.Commands() {
+			if slices.Contains(names, cmd.Name()) {
+				cmd.GroupID = h.title
+			}
+		}
+	}
+	root.SetCompletionCommandGroupID("Shell:")
+}
+
+// help makes the help of root short: the first commands of each heading, unless all are
+// asked for.
+func help(root *cobra.Command) {
+	usual := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if cmd != root {
+			usual(cmd, args)
+			return
+		}
+		shortHelp(cmd.OutOrStdout(), root)
+	})
+	root.SetHelpCommand(&cobra.Command{
+		Use:     "help [COMMAND...]",
+		Short:   "Help about a command; help all lists every command",
+		GroupID: "Shell:",
+		Args:    cobra.ArbitraryArgs,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+			at, _, err := root.Find(args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var names []string
+			for _, sub := range at.Commands() {
+				if sub.IsAvailableCommand() && strings.HasPrefix(sub.Name(), begin) {
+					names = append(names, sub.Name()+"\t"+sub.Short)
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 && args[0] == "all" {
+				usual(root, args)
+				return nil
+			}
+			cmd, left, err := root.Find(args)
+			if err == nil && len(left) > 0 {
+				err = wrongArguments(cmd, left, fmt.Errorf("%s has no command %q", cmd.CommandPath(), left[0]))
+			}
+			if err != nil {
+				return misuse{err}
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	})
+}
+
+// shortHelp writes the help that a newcomer sees.
+func shortHelp(out io.Writer, root *cobra.Command) {
+	fmt.Fprintf(out, "%s\n\nUsage:\n  %s COMMAND [flags]\n", root.Short, root.Name())
+	for _, h := range headings {
+		if h.first == "" {
+			continue
+		}
+		fmt.Fprintf(out, "\n%s\n", h.title)
+		for name := range strings.FieldsSeq(h.first) {
+			cmd, _, err := root.Find([]string{name})
+			if err == nil {
+				fmt.Fprintf(out, "  %-10s %s\n", cmd.Name(), cmd.Short)
+			}
+		}
+	}
+	fmt.Fprintf(out, "\nUse \"%[1]s COMMAND --help\" for a command, and \"%[1]s help all\" for every command and the flags that all share.\n", root.Name())
+}
