@@ -3,8 +3,6 @@ package api
 import (
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,40 +60,13 @@ type authExchange struct {
 	Cookie *string `json:"setCookie"`
 }
 
-func authRecordings(t *testing.T) []authExchange {
-	t.Helper()
-	for _, dir := range []string{os.Getenv("SELVAGE_CONTRACT"), "../../shared/contract"} {
-		files, _ := filepath.Glob(filepath.Join(dir, "http-auth", "[0-9]*.json"))
-		if dir == "" || len(files) == 0 {
-			continue
-		}
-		slices.Sort(files)
-		var all []authExchange
-		for _, f := range files {
-			b, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			e := authExchange{}
-			e.number = filepath.Base(f)[:2]
-			if err := json.Unmarshal(b, &e); err != nil {
-				t.Fatalf("%s: %v", f, err)
-			}
-			all = append(all, e)
-		}
-		return all
-	}
-	t.Skip("the recorded exchanges are not here: set SELVAGE_CONTRACT to the directory that holds http-auth/")
-	return nil
-}
-
 // userText are IDs of users as they were recorded.
 var userText = regexp.MustCompile(`\b[A-Za-z0-9]{32}\b`)
 
 // The story of authenticated mode told again: Ann signs up, claims the instance,
 // invites Bob, and signs out.
 func TestRecordedExchangesOfAuthenticatedMode(t *testing.T) {
-	all := authRecordings(t)
+	all := asRecorded[authExchange](t, signInsFile)
 	h := newHarnessOn(t, newSoloOf(t, company.Authenticated))
 	m := &replay{ids: map[string]string{}, tokens: map[string]string{}}
 	users, secrets := map[string]string{}, map[string]string{} // by what was recorded
@@ -116,7 +87,7 @@ func TestRecordedExchangesOfAuthenticatedMode(t *testing.T) {
 	plain := make([]exchange, len(all))
 	for i, e := range all {
 		plain[i] = e.exchange
-		name := e.number + "-" + e.Name
+		name := e.Number + "-" + e.Name
 		var headers []string
 		for k, v := range e.Request {
 			switch {

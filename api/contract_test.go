@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,6 +18,7 @@ import (
 
 // An exchange is one recorded request with its answer.
 type exchange struct {
+	Number  string            `json:"number"`
 	Name    string            `json:"name"`
 	Method  string            `json:"method"`
 	Path    string            `json:"path"`
@@ -28,37 +27,6 @@ type exchange struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"responseHeaders"`
 	Answer  json.RawMessage   `json:"responseBody"`
-	number  string
-}
-
-func recordings(t *testing.T) []exchange {
-	t.Helper()
-	dirs := []string{os.Getenv("SELVAGE_CONTRACT"), "../../shared/contract"}
-	for _, dir := range dirs {
-		if dir == "" {
-			continue
-		}
-		files, _ := filepath.Glob(filepath.Join(dir, "http", "[0-9]*.json"))
-		if len(files) == 0 {
-			continue
-		}
-		slices.Sort(files)
-		var all []exchange
-		for _, f := range files {
-			b, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			e := exchange{number: filepath.Base(f)[:3]}
-			if err := json.Unmarshal(b, &e); err != nil {
-				t.Fatalf("%s: %v", f, err)
-			}
-			all = append(all, e)
-		}
-		return all
-	}
-	t.Skip("the recorded exchanges are not here: set SELVAGE_CONTRACT to the directory that holds http/")
-	return nil
 }
 
 // Where we answer otherwise on purpose: the status, and the error's text.
@@ -315,14 +283,14 @@ func leaveOut(recorded any) {
 // The recorded story told again, in order, to a server on one node that really
 // carries out what is asked of its agents.
 func TestRecordedExchanges(t *testing.T) {
-	all := recordings(t)
+	all := asRecorded[exchange](t, exchangesFile)
 	h := newWorkingHarness(t)
 	h.gate.shut.Lock()
 	m := &replay{ids: map[string]string{}, tokens: map[string]string{}}
 	var exact, nulls, differing, missing []string
 	verdicts := map[string]string{}
 	for _, e := range all {
-		name := e.number + "-" + e.Name
+		name := e.Number + "-" + e.Name
 		switch {
 		case restsBefore[e.Name]:
 			h.during(h.rest)

@@ -1,13 +1,10 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -38,27 +35,6 @@ func (f frame) kind() string {
 	return f.Type
 }
 
-func recordedFrames(t *testing.T) []frame {
-	t.Helper()
-	for _, dir := range []string{os.Getenv("SELVAGE_CONTRACT"), "../../shared/contract"} {
-		b, err := os.ReadFile(filepath.Join(dir, "http", "_ws-live-events.ndjson"))
-		if dir == "" || err != nil {
-			continue
-		}
-		var all []frame
-		for line := range bytes.Lines(b) {
-			var f frame
-			if err := json.Unmarshal(line, &f); err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, f)
-		}
-		return all
-	}
-	t.Skip("the recorded frames are not here: set SELVAGE_CONTRACT to the directory that holds http/")
-	return nil
-}
-
 // What the recorded agent did, in the order of its frames.
 const simulated = `
 api() { curl -s -o /dev/null -X "$1" -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d "$3" "$PAPERCLIP_API_URL/api/$2"; }
@@ -78,7 +54,7 @@ echo "== bye"`
 // log's before the end of their run: on a WebSocket and as server-sent events, which
 // say the same and go on after any ID that they gave.
 func TestLiveEventsAreTheRecordedFrames(t *testing.T) {
-	want := recordedFrames(t)
+	want := asRecorded[frame](t, framesFile)
 	h := newWorkingHarness(t)
 	of := h.company("Agents")
 	agent := h.newAgent(of, "Sim", simulated)

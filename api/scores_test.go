@@ -65,7 +65,7 @@ var pathValue = regexp.MustCompile(`/(?:[0-9a-f]{8}-[0-9a-f-]{27}|[A-Z]{2,6}-\d+
 func scoresOf(all []exchange, verdicts map[string]string, exact, nulls, differing, missing []string) []score {
 	var out []score
 	for _, e := range all {
-		name := e.number + "-" + e.Name
+		name := e.Number + "-" + e.Name
 		path, _, _ := strings.Cut(e.Path, "?")
 		s := score{name: name, endpoint: e.Method + " " + pathValue.ReplaceAllString(path, "/{}"), why: verdicts[name]}
 		_, meant := otherwise[e.Name]
