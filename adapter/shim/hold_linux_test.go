@@ -318,34 +318,6 @@ func TestAForkBombIsPutOut(t *testing.T) {
 	wantGone(t, pids, 0)
 }
 
-// A real cgroup, where this process has one of its own: in a service or a
-// container with version 2.
-func TestACgroupHoldsTheTree(t *testing.T) {
-	if os.Getenv("SELVAGE_TEST_CGROUP") == "" {
-		dir, why := OpenCgroup()
-		if dir == "" {
-			t.Skip("no cgroup to divide: " + why)
-		}
-		t.Setenv("SELVAGE_TEST_CGROUP", dir)
-	}
-	dir := os.Getenv("SELVAGE_TEST_CGROUP")
-	spec, _ := script(t, `x=$(head -c 200000000 /dev/zero | tr "\0" x); echo over`)
-	spec.Limits = Limits{MemoryMB: 64, Processes: 20}
-	out, e, p := runs(t, Floor{Cgroup: dir}, spec)
-	if e.Killed != "memory" || strings.Contains(out, "over") || len(p.Notes) > 0 {
-		t.Errorf("output %q, exit %+v, notes %q", out, e, p.Notes)
-	}
-	spec, _ = script(t, `i=0; while [ $i -lt 40 ]; do sleep 100 & i=$((i+1)); done; echo all`)
-	spec.Limits = Limits{Processes: 20}
-	if out, _, _ := runs(t, Floor{Cgroup: dir}, spec); strings.Contains(out, "all") {
-		t.Errorf("more processes than the cgroup takes: %q", out)
-	}
-	left, _ := filepath.Glob(filepath.Join(dir, "*", "cgroup.procs"))
-	if len(left) > 0 {
-		t.Errorf("left over: %v", left)
-	}
-}
-
 // The files that a kernel would read, in a folder that is no cgroup.
 func TestWhatACgroupIsTold(t *testing.T) {
 	t.Parallel()

@@ -1,5 +1,6 @@
 # What limits of runs are worth where version 2 has the controllers: run as root
-# on a machine whose first process is systemd.
+# on a machine whose first process is systemd. $shim_test are the tests of
+# adapter/shim that need a cgroup of their own.
 set -eu
 dpkg -i /selvage.deb
 group=/sys/fs/cgroup$(systemctl show -P ControlGroup selvage.service)
@@ -22,3 +23,15 @@ for name in Hog Rabbit; do
 	selvage run log "$id"
 done
 echo "killed for memory: $(awk '$1 == "oom_kill" { print $2 }' "$group/runs/memory.events")"
+cat >/etc/systemd/system/shim-test.service <<UNIT
+[Service]
+Type=oneshot
+Delegate=yes
+Environment=HOME=/root PATH=$PATH
+StandardOutput=append:/shim-test
+StandardError=append:/shim-test
+ExecStart=$shim_test -test.v -test.run TestACgroupHoldsTheTree
+UNIT
+systemctl daemon-reload
+systemctl start shim-test || true
+cat /shim-test
