@@ -59,9 +59,10 @@ contract: ## replay the recorded exchanges and write docs/contract.md
 bench: build ## print the table of docs/benchmarks.md (PARTS="checkout reads" for some of it)
 	./scripts/bench -parts "$(PARTS)"
 
-soak: build ## fault simulation for SEEDS seeds, nodes killed for CHAOS under 200 runs, and starved for STARVED under 20
+soak: build ## fault simulation for SEEDS seeds, nodes killed for CHAOS under 200 runs, starved for STARVED under 20; gossip under hogs
 	SELVAGE_SEEDS=$(SEEDS) go test -count=1 -timeout 24h -run TestMeshUnderFaults -v ./testnet/sim
 	SELVAGE_CHAOS=$(CHAOS) go test -count=1 -timeout 24h -run TestRunsUnderKills -v ./testnet
+	go test -count=1 -timeout 24h -tags measure -run TestMeasureDeaths -v ./discovery
 	SELVAGE_STARVED=$(STARVED) go test -count=1 -timeout 24h -run TestAStarvedMeshLosesNothing -v ./testnet
 
 dist: ## make all that a release has, into dist/: builds, packages, image, sums
