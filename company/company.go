@@ -512,9 +512,10 @@ func removeRows(tx *ledger.Tx, company string) (done bool) {
 
 // forget removes what names a row from outside its company.
 func forget(tx *ledger.Tx, table, id string, row []byte) {
-	switch table {
-	case "agent", "goal", "project", "workspace", "work-product", "secret", "attachment", "routine", "folder":
+	if ownedTables[table] {
 		disown(tx, id)
+	}
+	switch table {
 	case "exec-workspace":
 		tx.Delete(execCompanyKey(id))
 		tx.Delete(execCleanupKey(string(decodeRow[ExecutionWorkspace](row).Node), id))
@@ -525,7 +526,6 @@ func forget(tx *ledger.Tx, table, id string, row []byte) {
 		tx.Delete(operationCompanyKey(id))
 		tx.Delete(operationNodeKey(string(decodeRow[WorkspaceOperation](row).Node), id))
 	case "asset":
-		disown(tx, id)
 		a := decodeRow[Asset](row)
 		tx.Delete(blobKey(a.SHA256, a.Company))
 	case "routine-trigger":

@@ -28,8 +28,13 @@ func OwnerOf(tx *ledger.Tx, id string) string {
 	return string(v)
 }
 
+// ownedTables are the names of the tables that owned was called for. Package variables
+// are made in one order, and nothing is added afterwards.
+var ownedTables = map[string]bool{}
+
 // owned returns t as a table whose rows [OwnerOf] finds by their IDs.
 func owned[T any](t ledger.Table[T]) ledger.Table[T] {
+	ownedTables[t.Name()] = true
 	return t.Beside(func(tx *ledger.Tx, company, id string, old, next *T) {
 		switch {
 		case next == nil:

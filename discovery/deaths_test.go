@@ -3,10 +3,12 @@
 package discovery
 
 import (
+	"bufio"
 	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -93,5 +95,73 @@ func TestMeasureDeaths(t *testing.T) {
 		c.stdin.Close()
 		time.Sleep(500 * time.Millisecond)
 		t.Logf("node %d: doubts, spared, failures, health: %v", i, c.collect())
+	}
+}
+
+type child struct {
+	*exec.Cmd
+	lines chan string
+	stdin interface{ Close() error }
+}
+
+func startChild(t *testing.T, what string) *child {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "SELVAGE_CHILD="+what)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := &child{cmd, make(chan string, 1000), in}
+	go func() {
+		defer close(c.lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			c.lines <- s.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	return c
+}
+
+// expect waits for a line and fails on another, unless it is to be skipped.
+func (c *child) expect(t *testing.T, want string, skip ...string) {
+	t.Helper()
+	late := time.After(30 * time.Second)
+	for {
+		select {
+		case got := <-c.lines:
+			if got == want {
+				return
+			}
+			if !slices.Contains(skip, got) {
+				t.Fatalf("got %q, want %q", got, want)
+			}
+		case <-late:
+			t.Fatalf("no %q", want)
+		}
+	}
+}
+
+func (c *child) collect() (lines []string) {
+	for {
+		select {
+		case l, open := <-c.lines:
+			if !open {
+				return lines
+			}
+			lines = append(lines, l)
+		default:
+			return lines
+		}
 	}
 }
