@@ -146,9 +146,6 @@ func forceRelease(c *ledger.Context, p ForceReleaseIssue) (any, error) {
 // same command that ends the run, so no lock outlives its run. The issues stay
 // assigned and in progress: their agent may take them up again in a later run.
 func releaseLocksOfRun(c *ledger.Context, company, run string) {
-	if c.Faults.KeepLocks {
-		return
-	}
 	for i := range IssuesHeldBy(c.Tx, company, run) {
 		next := i.unheld()
 		next.UpdatedAt = TimeOf(c.Now)

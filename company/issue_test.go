@@ -32,7 +32,6 @@ type desk struct {
 	height  uint64
 	ids     int
 	last    []ledger.Change // of the last command that succeeded
-	faults  ledger.Faults
 }
 
 func newDesk(t testing.TB) *desk {

@@ -308,9 +308,6 @@ func mayUpdate(c *ledger.Context, i Issue) error {
 	if run == "" {
 		return errNoRunID()
 	}
-	if c.Faults.Unfenced {
-		return nil
-	}
 	if !runAlive(c.Tx, i.Company, run, actor) {
 		return i.staleRun(actor, run)
 	}

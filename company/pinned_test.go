@@ -35,7 +35,7 @@ func TestStatesArePinned(t *testing.T) {
 	for first := uint64(0); first < pinnedSeeds; first += pinnedOf {
 		h := sha256.New()
 		for seed := first; seed < first+pinnedOf; seed++ {
-			p := newPlayer(seed, ledger.Faults{})
+			p := newPlayer(seed, nil)
 			p.witness = func(kind string, value any, changes []ledger.Change, err error) { pin(t, h, kind, value, changes, err) }
 			if bad := p.begin(); bad != "" {
 				t.Fatalf("seed %d: %s", seed, bad)

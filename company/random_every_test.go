@@ -35,7 +35,7 @@ type brancher struct {
 	drawn map[string]int
 	done  map[string]int
 
-	faults ledger.Faults
+	bug bug
 }
 
 // branch plays commands at random on a copy of the company as it is: those that the
@@ -66,9 +66,8 @@ func (b *brancher) play(s *storyteller, p played) string {
 	b.drawn[kind]++
 	c := s.context(board, kind, nil)
 	cmd := p.cmd
-	c.Faults = b.faults
 	c.Cmd, c.Session, c.Mesh, c.Origin, c.Tx = &cmd, p.session, "m", s.keys.ID(), s.tx.Child()
-	if _, err := s.mux[kind](c); err != nil {
+	if _, err := b.bug.in(s.mux[kind])(c); err != nil {
 		if _, ok := err.(*ledger.Refusal); !ok {
 			return fmt.Sprintf("failed: %v", err)
 		}
@@ -147,9 +146,9 @@ func withinLimits(s *storyteller) string {
 }
 
 // playStories tells all stories, with branches from seed to seed, until something is
-// broken. faults are planted in the branches.
-func playStories(t *testing.T, faults ledger.Faults) (b *brancher, broken string) {
-	b = &brancher{owns: map[string]map[string]bool{}, drawn: map[string]int{}, done: map[string]int{}, faults: faults}
+// broken. The bug is planted in the branches.
+func playStories(t *testing.T, planted bug) (b *brancher, broken string) {
+	b = &brancher{owns: map[string]map[string]bool{}, drawn: map[string]int{}, done: map[string]int{}, bug: planted}
 	told := make([][]played, len(stories))
 	for n, story := range stories {
 		s := newStory(t, map[string]int{})
@@ -189,7 +188,7 @@ func playStories(t *testing.T, faults ledger.Faults) (b *brancher, broken string
 // orphan work, circle, second owner or reservation beyond a limit.
 func TestEveryKindAtRandom(t *testing.T) {
 	t.Parallel()
-	b, broken := playStories(t, ledger.Faults{})
+	b, broken := playStories(t, nil)
 	if broken != "" {
 		t.Fatal(broken)
 	}
@@ -212,7 +211,7 @@ func TestEveryKindAtRandom(t *testing.T) {
 // A planted bug is found: locks that outlive their runs.
 func TestEveryKindAtRandomFindsBugs(t *testing.T) {
 	t.Parallel()
-	if _, broken := playStories(t, ledger.Faults{KeepLocks: true}); !strings.Contains(broken, "held by a run that is over") {
+	if _, broken := playStories(t, keptLocks); !strings.Contains(broken, "held by a run that is over") {
 		t.Errorf("found %q", broken)
 	}
 }

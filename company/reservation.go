@@ -320,9 +320,6 @@ func (r Reservation) fit(c *ledger.Context, p Reserve, now Time) (Money, error) 
 	amount, most := p.Want, p.Slice
 	for _, s := range r.scopesOf(c.Tx) {
 		b := BudgetOf(c.Tx, r.Company, s.Type, s.ID, now)
-		if c.Faults.UncountedHolds {
-			b.Held = 0
-		}
 		if s.Type == ScopeCompany && b.Holds >= MaxOpenReservations {
 			return 0, ledger.Refuse(ledger.TooMany, nil, "The company has %d reservations that are not settled", b.Holds)
 		}
@@ -344,9 +341,6 @@ func (r Reservation) fit(c *ledger.Context, p Reserve, now Time) (Money, error) 
 	}
 	if a, ok := allowances.Get(c.Tx, r.Company, string(r.Allowance)); ok && r.Allowance != "" {
 		room := a.Left()
-		if c.Faults.UncountedHolds {
-			room += a.Held
-		}
 		if room < p.Least {
 			return 0, a.refuse(p.Least)
 		}

@@ -30,7 +30,7 @@ func (d *desk) shut(session uint64) {
 // ofNode carries out a command of a node.
 func (d *desk) ofNode(node string, session uint64, kind string, payload, out any) error {
 	c := d.context(board, kind, payload)
-	c.Cmd.Actor, c.Session, c.Faults = ledger.Actor{Type: "node", ID: node}, session, d.faults
+	c.Cmd.Actor, c.Session = ledger.Actor{Type: "node", ID: node}, session
 	c.Tx = d.tx.Child()
 	v, err := d.mux[kind](c)
 	if err != nil {
@@ -574,9 +574,12 @@ func TestNothingMeteredIsOverspent(t *testing.T) {
 // A planted bug is found: grants that do not see what is held.
 func TestOverspendIsFound(t *testing.T) {
 	t.Parallel()
-	for faults, want := range map[ledger.Faults]Money{{}: 0, {UncountedHolds: true}: Cents(100)} {
+	for name, planted := range map[string]struct {
+		bug  bug
+		want Money
+	}{"none": {}, "uncounted holds": {uncountedHolds, Cents(100)}} {
 		d := newDesk(nil2{})
-		d.faults = faults
+		d.mux["budget.reserve"] = planted.bug.in(d.mux["budget.reserve"])
 		s := &spender{desk: d, agents: []string{d.agent("Ada")}, worst: -MaxMoney}
 		d.must(t, board, "budget.set", SetBudget{Type: ScopeAgent, Scope: s.agents[0], Amount: Cents(100)}, nil)
 		s.limits = []limitSpan{{s.agents[0], WindowMonth, Cents(100), TimeOf(d.now)}}
@@ -586,8 +589,8 @@ func TestOverspendIsFound(t *testing.T) {
 				s.calls = append(s.calls, realCall{r.Agent, "", r.CreatedAt, TimeOf(d.now), r.Amount})
 			}
 		}
-		if got := s.overspent(ScopeBudget{Type: ScopeAgent, ID: s.agents[0]}, WindowMonth, TimeOf(d.now)); got != want {
-			t.Errorf("%+v: overspent by %d, want %d", faults, got, want)
+		if got := s.overspent(ScopeBudget{Type: ScopeAgent, ID: s.agents[0]}, WindowMonth, TimeOf(d.now)); got != planted.want {
+			t.Errorf("%s: overspent by %d, want %d", name, got, planted.want)
 		}
 	}
 }

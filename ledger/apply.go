@@ -459,8 +459,7 @@ func (a *applier) command(index uint64, b *Batch, i int, r *Receipt, s *speaker)
 		return false
 	}
 	c := &Context{
-		Faults: a.l.cfg.Faults,
-		Tx:     a.child, Now: time.UnixMilli(a.pos.Time).UTC(), Height: a.pos.Height + 1, Cmd: cmd,
+		Tx: a.child, Now: time.UnixMilli(a.pos.Time).UTC(), Height: a.pos.Height + 1, Cmd: cmd,
 		Mesh: b.Mesh, Origin: b.Origin, Session: b.Session, Index: index,
 	}
 	a.child.reset()

@@ -21,9 +21,6 @@ type Context struct {
 	Session uint64          // the origin's session; 0 for genesis and session.open
 	Index   uint64          // raft index of the batch
 
-	// Faults are the planted bugs that rules carry out, off but in tests.
-	Faults Faults
-
 	// Quiet says that the command is carried out as a part of another one (see
 	// [Context.Within]): rules then start nothing of themselves, such as runs.
 	Quiet bool

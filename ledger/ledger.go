@@ -67,12 +67,6 @@ type Faults struct {
 	// StateAheadOfLog stores an applied index that is one too high, as if the
 	// state had been written before the log: after a restart an entry is skipped.
 	StateAheadOfLog bool
-	// KeepLocks makes the rules leave an issue locked when its run has ended.
-	KeepLocks bool
-	// Unfenced makes the rules take the writes of a run that no longer holds the issue.
-	Unfenced bool
-	// UncountedHolds makes the rules grant reservations as if nothing were held.
-	UncountedHolds bool
 }
 
 // Validate reports every problem of the configuration at once.

@@ -156,6 +156,8 @@ type Blobs struct {
 type Faults struct {
 	Consensus consensus.Faults
 	Ledger    ledger.Faults
+	// Rules wraps the handler of each kind of command, on every node alike; nil wraps none.
+	Rules func(kind string, h ledger.Handler) ledger.Handler
 }
 
 func (c Config) withDefaults() Config {

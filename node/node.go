@@ -319,8 +319,14 @@ func (n *Node) belong() (err error) {
 }
 
 func (n *Node) openLedger(context.Context) error {
+	rules := company.Handlers()
+	if wrap := n.conf.Faults.Rules; wrap != nil {
+		for kind, h := range rules {
+			rules[kind] = wrap(kind, h)
+		}
+	}
 	conf := ledger.Config{
-		Span: n.store.Span(spanState), Mux: company.Handlers(), Authorize: company.Authorize, Prefetch: company.Prefetch,
+		Span: n.store.Span(spanState), Mux: rules, Authorize: company.Authorize, Prefetch: company.Prefetch,
 		Clock: time.Now, Logger: n.log, Faults: n.conf.Faults.Ledger,
 	}
 	if n.small {

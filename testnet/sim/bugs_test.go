@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
 )
 
@@ -24,8 +28,8 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		{"skipped fsync", func(f *node.Faults) { f.Consensus.SkipFsync = true }, powerLoss},
 		{"stale strong read", func(f *node.Faults) { f.Consensus.StaleStrongRead = true }, blindFollower},
 		{"state ahead of log", func(f *node.Faults) { f.Ledger.StateAheadOfLog = true }, crashesUnderLoad},
-		{"lock kept after its run", func(f *node.Faults) { f.Ledger.KeepLocks = true }, careless},
-		{"unfenced write", func(f *node.Faults) { f.Ledger.Unfenced = true }, careless},
+		{"lock kept after its run", func(f *node.Faults) { f.Rules = keptLocks }, careless},
+		{"unfenced write", func(f *node.Faults) { f.Rules = unfenced }, careless},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -155,5 +159,47 @@ func careless(seed uint64) func(context.Context, *world) error {
 			return fmt.Errorf("only %d runs", w.runs)
 		}
 		return nil
+	}
+}
+
+// keptLocks leaves an issue locked when its run has ended.
+func keptLocks(_ string, h ledger.Handler) ledger.Handler {
+	issues := ledger.NewTable[company.Issue]("issue")
+	return func(c *ledger.Context) ([]byte, error) {
+		held := map[string]company.Issue{}
+		for id, i := range issues.All(c.Tx, c.Cmd.Company) {
+			if i.Held() {
+				held[id] = i
+			}
+		}
+		v, err := h(c)
+		if err != nil {
+			return v, err
+		}
+		for _, id := range slices.Sorted(maps.Keys(held)) {
+			was := held[id]
+			now, ok := issues.Get(c.Tx, c.Cmd.Company, id)
+			if r, known := company.RunByID(c.Tx, was.CheckoutRun); ok && !now.Held() && known && !r.Status.Live() {
+				now.CheckoutRun, now.Fence = was.CheckoutRun, was.Fence
+				issues.Put(c.Tx, c.Cmd.Company, id, now)
+			}
+		}
+		return v, err
+	}
+}
+
+// unfenced takes the writes of a run that no longer holds the issue: as if the board
+// had sent them.
+func unfenced(kind string, h ledger.Handler) ledger.Handler {
+	if kind != company.KindIssueUpdate {
+		return h
+	}
+	return func(c *ledger.Context) ([]byte, error) {
+		sent := c.Cmd
+		defer func() { c.Cmd = sent }()
+		cmd := *sent
+		cmd.Actor, cmd.Run = ledger.Actor{Type: "user", ID: "local-board"}, ""
+		c.Cmd = &cmd
+		return h(c)
 	}
 }
