@@ -41,104 +41,141 @@ type UpdateIssue struct {
 	Review             string          `cbor:"30,keyasint,omitempty"` // the interaction by which the review is asked for
 }
 
+// An issueUpdate is one issue.update while it is carried out.
+type issueUpdate struct {
+	c         *ledger.Context
+	p         UpdateIssue // as it was sent; a review may change status and comment
+	was, next Issue
+	resume    bool // the comment orders the work to go on
+	interrupt bool // the comment orders the run at work to end
+	override  bool // the board moved the issue as the table of statuses does not allow
+}
+
 func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
-	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	was, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return nil, errNoIssue()
 	}
+	u := issueUpdate{c: c, p: p, was: was}
+	if err := u.edit(); err != nil {
+		return nil, err
+	}
+	if err := u.move(); err != nil {
+		return nil, err
+	}
+	if err := u.settle(); err != nil {
+		return nil, err
+	}
+	return u.store()
+}
+
+// edit makes next of the plain fields, and refuses what the actor may not set and what
+// refers to nothing.
+func (u *issueUpdate) edit() (err error) {
+	c, i := u.c, u.was
 	if err := mayUpdate(c, i); err != nil {
-		return nil, err
+		return err
 	}
-	next, err := inheritWorkspace(c.Tx, p.fields(i), p.InheritFrom, p.ExecutionWorkspace != nil)
-	if err != nil {
-		return nil, err
+	if u.next, err = inheritWorkspace(c.Tx, u.p.fields(i), u.p.InheritFrom, u.p.ExecutionWorkspace != nil); err != nil {
+		return err
 	}
-	if next, err = monitored(c, i, next); err != nil {
-		return nil, err
+	if u.next, err = monitored(c, i, u.next); err != nil {
+		return err
 	}
-	if err := mayReassign(c, i, next); err != nil {
-		return nil, err
+	if err := mayReassign(c, i, u.next); err != nil {
+		return err
 	}
-	if isAgent(c) && next.HiddenAt != i.HiddenAt && i.CreatedAgent != c.Cmd.Actor.ID {
-		return nil, errBoardOnly() // out of sight is as good as cancelled
+	if isAgent(c) && u.next.HiddenAt != i.HiddenAt && i.CreatedAgent != c.Cmd.Actor.ID {
+		return errBoardOnly() // out of sight is as good as cancelled
 	}
-	if err := checkReferences(c.Tx, i, next); err != nil {
-		return nil, err
+	return checkReferences(c.Tx, i, u.next)
+}
+
+// move brings next to the status that is asked for: by the payload, by what the comment
+// orders, or by the review that the issue is in.
+func (u *issueUpdate) move() (err error) {
+	c, i := u.c, u.was
+	if u.resume, u.interrupt, err = u.p.Comment.orders(c, i); err != nil {
+		return err
 	}
-	resume, interrupt, err := p.Comment.orders(c, i)
-	if err != nil {
-		return nil, err
-	}
-	if resume {
-		if err := mayResume(c, next); err != nil {
-			return nil, err
+	if u.resume {
+		if err := mayResume(c, u.next); err != nil {
+			return err
 		}
 	}
-	if p.Status == "" && i.takesUp(p.Reopen, resume) {
-		p.Status = IssueTodo
+	if u.p.Status == "" && i.takesUp(u.p.Reopen, u.resume) {
+		u.p.Status = IssueTodo
 	}
-	if next, p, err = reviewed(c, i, next, p); err != nil {
-		return nil, err
+	if u.next, u.p, err = reviewed(c, i, u.next, u.p); err != nil {
+		return err
 	}
-	next, override, err := moveIssue(c, i, next, p.Status)
-	if err != nil {
-		return nil, err
+	if u.next, u.override, err = moveIssue(c, i, u.next, u.p.Status); err != nil {
+		return err
 	}
-	if next, err = i.requested(c.Tx, next, p); err != nil {
-		return nil, err
+	if u.next, err = i.requested(c.Tx, u.next, u.p); err != nil {
+		return err
 	}
-	if next, err = bindReview(c, next, p.Review); err != nil {
-		return nil, err
-	}
-	if p.Depth != nil {
-		if next.Depth, err = redepth(c, next, *p.Depth); err != nil {
-			return nil, err
+	u.next, err = bindReview(c, u.next, u.p.Review)
+	return err
+}
+
+// settle makes next whole: its depth, whether work may start on it, and where that is
+// done.
+func (u *issueUpdate) settle() (err error) {
+	c, i := u.c, u.was
+	if u.p.Depth != nil {
+		if u.next.Depth, err = redepth(c, u.next, *u.p.Depth); err != nil {
+			return err
 		}
 	}
-	if err := mayStart(c, i, next); err != nil {
-		return nil, err
+	if err := mayStart(c, i, u.next); err != nil {
+		return err
 	}
-	if next.Project != i.Project && p.Workspace == nil {
-		next.Workspace = ""
-		if next.Project != "" {
-			_, next.Workspace, _ = projectDefaults(c.Tx, i.Company, next.Project)
+	if u.next.Project == i.Project {
+		return nil
+	}
+	if u.p.Workspace == nil {
+		u.next.Workspace = ""
+		if u.next.Project != "" {
+			_, u.next.Workspace, _ = projectDefaults(c.Tx, i.Company, u.next.Project)
 		}
 	}
-	if next.Project != i.Project {
-		if err := next.checkPlace(c.Tx); err != nil {
-			return nil, err
-		}
-	}
-	changes := i.Diff(next)
+	return u.next.checkPlace(c.Tx)
+}
+
+// store records and writes the change, and does what follows from it.
+func (u *issueUpdate) store() (any, error) {
+	c, i := u.c, u.was
+	changes := i.Diff(u.next)
 	if len(changes) > len("{}") {
-		next.UpdatedAt = TimeOf(c.Now)
-		recordUpdated(c, i, next, changes, override)
+		u.next.UpdatedAt = TimeOf(c.Now)
+		recordUpdated(c, i, u.next, changes, u.override)
 	}
-	comment, err := commentWith(c, &next, p.Comment)
+	comment, err := commentWith(c, &u.next, u.p.Comment)
 	if err != nil {
 		return nil, err
 	}
-	storeIssue(c.Tx, i, next)
-	if next.Depth != i.Depth {
-		deepen(c.Tx, next)
+	storeIssue(c.Tx, i, u.next)
+	if u.next.Depth != i.Depth {
+		deepen(c.Tx, u.next)
 	}
-	if interrupt {
+	if u.interrupt {
 		stopWork(c, i, interrupted, "issue.comment", comment.ID)
 	}
-	cancelled := next.Status == IssueCancelled && i.Status != IssueCancelled && isBoard(c)
+	cancelled := u.next.Status == IssueCancelled && i.Status != IssueCancelled && isBoard(c)
 	if cancelled {
 		endWork(c, i)
 	}
-	if interrupt || cancelled {
-		next, _ = issues.Get(c.Tx, i.Company, i.ID)
+	if u.interrupt || cancelled {
+		u.next, _ = issues.Get(c.Tx, i.Company, i.ID)
 	}
-	if err := wakeForUpdate(c, i, next, comment, resume); err != nil {
+	if err := wakeForUpdate(c, i, u.next, comment, u.resume); err != nil {
 		return nil, err
 	}
-	if err := wakeForStage(c, i, next); err != nil {
+	if err := wakeForStage(c, i, u.next); err != nil {
 		return nil, err
 	}
-	r := issueResult(c.Tx, next)
+	r := issueResult(c.Tx, u.next)
 	r.Changes, r.Comment = changes, comment
 	return r, nil
 }
