@@ -315,7 +315,11 @@ func (r *rotBed) back(k *rotKind, file string) {
 	r.t.Helper()
 	r.Until(k.name+" is put right", func() bool {
 		got, err := os.ReadFile(filepath.Join(r.dir, filepath.FromSlash(file)))
-		return err == nil && bytes.Equal(got, r.good[file])
+		want := r.good[file]
+		if whole := k.twin; err == nil && whole != "" { // what it says may have changed since
+			want, err = os.ReadFile(filepath.Join(r.dir, filepath.FromSlash(whole)))
+		}
+		return err == nil && bytes.Equal(got, want)
 	})
 }
 

@@ -22,6 +22,9 @@ type rotKind struct {
 	doctor map[string]string
 	// back: the file is as it was, soon after.
 	back bool
+	// twin holds the same bytes, which may change while the test goes on: the members'
+	// addresses are among them.
+	twin string
 	// elsewhere names the test that has this kind's cases; it is only recognised here.
 	elsewhere string
 	// user: the file is what agents work with, and not the node's; it starts all the same.
@@ -52,8 +55,8 @@ const hex64 = `[0-9a-f]{64}`
 // rotKinds are all kinds of files that a node keeps. The first that matches counts.
 var rotKinds = []rotKind{
 	{name: "identity.key", match: as(`identity\.key`), refuses: "put it back from a copy of this machine's disk", doctor: always("identity")},
-	{name: "membership", match: as(`membership`), log: always("written again from its copy"), doctor: always("membership"), back: true},
-	{name: "copy of the membership", match: as(`membership\.copy`), log: written("written again from its copy"), doctor: always("membership"), back: true},
+	{name: "membership", match: as(`membership`), log: always("written again from its copy"), doctor: always("membership"), back: true, twin: "membership.copy"},
+	{name: "copy of the membership", match: as(`membership\.copy`), log: written("written again from its copy"), doctor: always("membership"), back: true, twin: "membership"},
 	{name: "peer cache", match: as(`peers`)},
 	{name: "claim code", match: as(`claim-code`), log: map[string]string{"zero": "the claim code is damaged", "cut": "the claim code is damaged"}},
 	{name: "loopback address", match: as(`http-loopback`), elsewhere: "node: TestDamagedLoopbackAddress"},
