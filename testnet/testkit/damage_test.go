@@ -400,14 +400,15 @@ func (w *writer) stop() {
 	<-w.over
 }
 
-// wantAll fails the test when a node lacks an acknowledged write.
+// wantAll fails the test when a node lacks an acknowledged write. The read is strong: a
+// node may have the last one a moment later than the node that took it.
 func (w *writer) wantAll(on int) {
 	w.b.t.Helper()
 	if len(w.acked) == 0 {
 		w.b.t.Fatal("nothing was acknowledged")
 	}
 	var goals []struct{ Title string }
-	w.b.Must(on, "GET", "/api/companies/"+w.company+"/goals", nil, &goals)
+	w.b.Must(on, "GET", "/api/companies/"+w.company+"/goals", nil, &goals, Strong...)
 	has := map[string]bool{}
 	for _, g := range goals {
 		has[g.Title] = true
