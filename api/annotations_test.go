@@ -19,7 +19,7 @@ func TestAnnotationsThroughTheAPI(t *testing.T) {
 			revision, number, exact)
 	}
 	h.call("POST", path, `{"body":"x"}`).want(t, 400, "selector")
-	h.call("POST", path, body(first, 1, "the leg")).want(t, 422, "does not stand in the revision")
+	h.call("POST", path, body(first, 1, "the leg")).want(t, 422, "The revision does not contain the selected text")
 	h.call("POST", path, body(first, 2, "the arm")).want(t, 409, "currentRevisionId")
 	h.call("POST", path, body(NewID(), 1, "the arm")).want(t, 409, "currentRevisionId")
 	id := h.call("POST", path, body(first, 1, "the arm")).want(t, 201, `"anchorState":"active"`).want(t, 201, `"body":"Which arm?"`).field(t, "id")

@@ -204,7 +204,7 @@ func changeMeshNode(rc *Request) (Response, error) {
 		p.Role = &role
 	}
 	if p.Labels == nil && p.Role == nil {
-		return Response{}, Invalid("labels or role: nothing is to be changed")
+		return Response{}, Invalid("nothing to change: set labels or role")
 	}
 	if _, err := rc.Submit(ledger.KindNodeUpdate, "", p); err != nil {
 		return Response{}, err

@@ -17,7 +17,7 @@ func TestRemarksOnTheDescriptionOfARoutine(t *testing.T) {
 	rev, number := text()
 	body := `{"baseRevisionId":"` + rev + `","baseRevisionNumber":` + number + `,"selector":{"quote":{"exact":"the logs"},"position":{"normalizedStart":5,"normalizedEnd":13,"markdownStart":5,"markdownEnd":13}},"body":"Which?"}`
 	h.call("GET", on, "").want(t, 200, "[]")
-	h.call("POST", on, strings.Replace(body, "the logs", "no logs", 1)).want(t, 422, "does not stand in the revision")
+	h.call("POST", on, strings.Replace(body, "the logs", "no logs", 1)).want(t, 422, "The revision does not contain the selected text")
 	h.call("POST", on, strings.Replace(body, rev, NewID(), 1)).want(t, 409, "The description has no such revision")
 	a := h.call("POST", on, body).want(t, 201, `"anchorState":"active"`)
 	if a.field(t, "routineId") != routine || a.decode(t).(map[string]any)["issueId"] != nil {

@@ -74,11 +74,11 @@ func suspendUser(c *ledger.Context, p SuspendUser) (any, error) {
 	case !ok:
 		return nil, ledger.Refuse(ledger.NotFound, nil, "User not found")
 	case p.Suspend && u.ID == c.Cmd.Actor.ID:
-		return nil, ledger.Refuse(ledger.Conflict, nil, "Nobody suspends themselves")
+		return nil, ledger.Refuse(ledger.Conflict, nil, "You can not suspend yourself")
 	case p.Suspend == u.Suspended():
 		return u.shown(), nil
 	case p.Suspend && u.Admin && !otherAdmin(c.Tx, u.ID):
-		return nil, ledger.Refuse(ledger.Conflict, nil, "The last administrator of the instance is not suspended")
+		return nil, ledger.Refuse(ledger.Conflict, nil, "The last administrator of the instance can not be suspended")
 	}
 	ended, action := 0, "user.resumed"
 	u.SuspendedAt, u.UpdatedAt = 0, TimeOf(c.Now)

@@ -19,7 +19,7 @@ func TestSuspendedUsersAreShutOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantRefusal(t, d.speak(bob, byBob, "user.suspend", "", SuspendUser{User: ann.ID, Suspend: true}), ledger.Forbidden, "")
-	wantRefusal(t, d.speak(ann, byAnn, "user.suspend", "", SuspendUser{User: ann.ID, Suspend: true}), ledger.Conflict, "Nobody suspends themselves")
+	wantRefusal(t, d.speak(ann, byAnn, "user.suspend", "", SuspendUser{User: ann.ID, Suspend: true}), ledger.Conflict, "You can not suspend yourself")
 	wantRefusal(t, d.speak(ann, byAnn, "user.suspend", "", SuspendUser{User: uid(99), Suspend: true}), ledger.NotFound, "")
 	if err := d.speak(ann, byAnn, "user.admin", "", AppointAdmin{User: bob.ID, Admin: true}); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestSuspendedUsersAreShutOut(t *testing.T) {
 		t.Error("a suspended user administers the mesh")
 	}
 	// One who is shut out does not count as the administrator who is left.
-	wantRefusal(t, d.speak(ann, byAnn, "user.admin", "", AppointAdmin{User: ann.ID}), ledger.Conflict, "The last administrator of the instance stays one")
+	wantRefusal(t, d.speak(ann, byAnn, "user.admin", "", AppointAdmin{User: ann.ID}), ledger.Conflict, "The last administrator of the instance can not lose the role")
 	if err := d.speak(ann, byAnn, "user.suspend", "", SuspendUser{User: bob.ID}); err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func allow(c *ledger.Context, i Issue, limit *Money) (Issue, error) {
 			"The work is paid from the allowance of another issue already; leave out what it may cost")
 	}
 	if *limit <= 0 || *limit > MaxAllowance {
-		return i, ledger.Refuse(ledger.Invalid, nil, "An allowance is more than nothing and at most %d USD", MaxAllowance.Cents()/100)
+		return i, ledger.Refuse(ledger.Invalid, nil, "An allowance must be above 0 and at most %d USD", MaxAllowance.Cents()/100)
 	}
 	i.Allowance = i.ID
 	allowances.Put(c.Tx, i.Company, i.ID, Allowance{Issue: i.ID, Limit: *limit})

@@ -179,7 +179,7 @@ func newAnnotation(c *ledger.Context, i Issue, d Document, r DocumentRevision, p
 	case !isID(p.ID):
 		return a, ledger.Refuse(ledger.Invalid, nil, "malformed ID of an annotation")
 	case p.Exact == "" || !strings.Contains(r.Body, p.Exact):
-		return a, ledger.Refuse(ledger.Unprocessable, nil, "The selected text does not stand in the revision")
+		return a, ledger.Refuse(ledger.Unprocessable, nil, "The revision does not contain the selected text")
 	case p.Start < 0 || p.End < p.Start || p.MarkdownStart < 0 || p.MarkdownEnd < p.MarkdownStart:
 		return a, ledger.Refuse(ledger.Invalid, nil, "The end of a selection is not before its start")
 	}

@@ -115,7 +115,7 @@ func decomposePlan(c *ledger.Context, p DecomposePlan) (any, error) {
 		return nil, err
 	}
 	if n := len(p.Children); n == 0 || n > MaxDecomposed || !isID(p.ID) {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "A plan is turned into 1 to %d issues", MaxDecomposed)
+		return nil, ledger.Refuse(ledger.Invalid, nil, "A plan can become 1 to %d issues", MaxDecomposed)
 	}
 	d, ok := DocumentOf(c.Tx, i, "plan")
 	if ok {
@@ -136,7 +136,7 @@ func decomposePlan(c *ledger.Context, p DecomposePlan) (any, error) {
 		return Decomposed{old, old.Children, []string{}}, nil
 	}
 	if len(DecompositionsOf(c.Tx, i)) >= MaxDecompositions {
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "An issue's plan is turned into issues at most %d times", MaxDecompositions)
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "An issue's plan can be turned into issues at most %d times", MaxDecompositions)
 	}
 	now := TimeOf(c.Now)
 	row := Decomposition{ID: p.ID, Company: i.Company, Issue: i.ID, Revision: p.Revision, Interaction: in.ID, Status: "completed", Fingerprint: asked,

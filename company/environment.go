@@ -167,7 +167,7 @@ func saveEnvironment(c *ledger.Context, p SaveEnvironment) (any, error) {
 	case !ok && !p.New:
 		return nil, errNoEnvironment()
 	case p.Driver != "" && p.Driver != "ssh" || ok && p.Driver != "" && p.Driver != e.Driver:
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "An environment is reached over ssh, and stays with its driver")
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "driver: must be ssh, and can not change")
 	}
 	if p.New {
 		if err := room(namedEnvironments.All(c.Tx, of), MaxEnvironments, "environments"); err != nil {

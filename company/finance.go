@@ -156,7 +156,7 @@ func (e FinanceEvent) check(tx *ledger.Tx) error {
 		return ledger.Refuse(ledger.Invalid, nil, "Finance event is out of range")
 	}
 	if e.Currency != "USD" {
-		return ledger.Refuse(ledger.Unprocessable, nil, "Sums are in USD: convert what was billed in another currency")
+		return ledger.Refuse(ledger.Unprocessable, nil, "currency: must be USD; convert other currencies first")
 	}
 	_, costed := tx.Get(costIDKey(e.Company, string(e.Cost)))
 	for _, ref := range []struct {

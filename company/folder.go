@@ -147,7 +147,7 @@ func (f Folder) check(tx *ledger.Tx) error {
 	case !slices.Contains(FolderKinds, f.Kind):
 		return ledger.Refuse(ledger.Invalid, nil, "Unknown kind of folder")
 	case f.Name == "" || len(f.Name) > MaxName || len(f.Color) > MaxName || len(f.Slug) > MaxName || f.Position < 0:
-		return ledger.Refuse(ledger.Invalid, nil, "A folder needs a name, and its texts have bounds")
+		return ledger.Refuse(ledger.Invalid, nil, "name: required; name, color and slug have at most %d bytes, position is 0 or more", MaxName)
 	case !folderSlug.MatchString(f.Slug):
 		return ledger.Refuse(ledger.Invalid, nil, "A folder's slug has small letters, digits and single dashes")
 	}

@@ -241,7 +241,7 @@ func deleteGoal(c *ledger.Context, p DeleteGoal) (any, error) {
 	g, ok := goals.Get(c.Tx, company, p.ID)
 	if !ok {
 		if p.ID == impliedGoalID(company) {
-			return nil, ledger.Refuse(ledger.Conflict, nil, "A company's root goal is there as long as no other takes its place")
+			return nil, ledger.Refuse(ledger.Conflict, nil, "The last root goal can not be deleted; create another root goal first")
 		}
 		return nil, errNoGoal()
 	}

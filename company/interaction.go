@@ -535,7 +535,7 @@ func ordered(tasks []SuggestedTask) (out []SuggestedTask, err error) {
 			}
 		}
 		if len(out) == before {
-			return nil, ledger.Refuse(ledger.Invalid, nil, "Suggested tasks are each other's parents")
+			return nil, ledger.Refuse(ledger.Invalid, nil, "Suggested tasks form a cycle of parents")
 		}
 	}
 	return out, nil

@@ -299,7 +299,7 @@ func (b interactionPayload) checkAnswer(a Answer, given map[string]bool) error {
 	case q.SelectionMode == "single" && len(a.Options) > 1:
 		return ledger.Refuse(ledger.Unprocessable, nil, "Question %s takes one option", a.Question)
 	case a.Other != "" && !free:
-		return ledger.Refuse(ledger.Unprocessable, nil, "Question %s takes no text of one's own", a.Question)
+		return ledger.Refuse(ledger.Unprocessable, nil, "Question %s does not accept free text", a.Question)
 	}
 	given[a.Question] = len(a.Options) > 0 || a.Other != ""
 	return nil

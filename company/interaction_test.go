@@ -81,7 +81,7 @@ func TestWhoAskedIsToldWhatBecameOfIt(t *testing.T) {
 		"option":    {[]Answer{{Question: "q", Options: []string{"z"}}}, "no option"},
 		"two":       {[]Answer{{Question: "q", Options: []string{"a", "b"}}}, "takes one option"},
 		"twice":     {[]Answer{{Question: "q", Options: []string{"a"}}, {Question: "q", Options: []string{"a"}}}, "twice"},
-		"one's own": {[]Answer{{Question: "q", Other: "mine"}}, "no text of one's own"},
+		"one's own": {[]Answer{{Question: "q", Other: "mine"}}, "does not accept free text"},
 	} {
 		p.Answers = tc.answers
 		if err := d.do(board, "interaction.answer", p, nil); err == nil || !strings.Contains(err.Error(), tc.text) {

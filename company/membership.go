@@ -86,7 +86,7 @@ func joinResource(c *ledger.Context, p JoinResource) (any, error) {
 		}
 	}
 	if max(len(of), len(m.Starred)) > MaxMemberships {
-		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A user names at most %d resources", MaxMemberships)
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A user can list at most %d resources", MaxMemberships)
 	}
 	m.UpdatedAt = TimeOf(c.Now)
 	resourceMemberships.Put(c.Tx, company, hashed(user), m)

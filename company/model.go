@@ -404,7 +404,7 @@ func modelPriceOf(tx *ledger.Tx, company, model string) (ModelPrice, bool) {
 func setModelPrice(c *ledger.Context, p SetModelPrice) (any, error) {
 	of, row := c.Cmd.Company, p.Price
 	if !modelPattern(row.Model) {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "model: %q is no name of a model", row.Model)
+		return nil, ledger.Refuse(ledger.Invalid, nil, "model: %q is not the name of a model", row.Model)
 	}
 	if min(row.Input, row.Output, row.CacheRead, row.CacheWrite) < 0 || max(row.Input, row.Output, row.CacheRead, row.CacheWrite) > MaxModelPrice {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "A price is 0 to %d micro-cents for a million tokens", int64(MaxModelPrice))

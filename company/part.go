@@ -142,7 +142,7 @@ func joinParts(tx *ledger.Tx, company string, names []string, sum string, limit 
 		all = append(all, p.Bytes...)
 	}
 	if PartName(all) != sum {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "The parts of the value do not make what was announced")
+		return nil, ledger.Refuse(ledger.Conflict, nil, "The parts of the value do not have the announced length and hash")
 	}
 	return all, nil
 }

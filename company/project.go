@@ -203,7 +203,7 @@ func (p Project) check(tx *ledger.Tx) error {
 	case p.Lead != "" && !agentExists(tx, p.Company, string(p.Lead)):
 		return ledger.Refuse(ledger.NotFound, nil, "Agent not found")
 	case len(p.Goals) > MaxProjectGoals:
-		return ledger.Refuse(ledger.Unprocessable, nil, "A project serves at most %d goals", MaxProjectGoals)
+		return ledger.Refuse(ledger.Unprocessable, nil, "A project can have at most %d goals", MaxProjectGoals)
 	}
 	if p.TargetDate != "" {
 		if _, err := time.Parse(time.DateOnly, string(p.TargetDate)); err != nil {

@@ -355,7 +355,7 @@ func settle(c *ledger.Context, p Settle) (any, error) {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "Reservations are settled by nodes")
 	}
 	if len(p.Calls) > MaxSettledEvents || p.Close && p.Uncertain {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "One command settles at most %d calls, and closes what is certain", MaxSettledEvents)
+		return nil, ledger.Refuse(ledger.Invalid, nil, "One command settles at most %d calls, and can not both close and be uncertain", MaxSettledEvents)
 	}
 	r, ok := reservations.Get(c.Tx, company, p.Reservation)
 	switch {

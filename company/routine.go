@@ -325,7 +325,7 @@ func (r Routine) check(tx *ledger.Tx, old Routine) error {
 	one := func(list []string, v string) bool { return slices.Contains(list, v) }
 	switch {
 	case r.Title == "" || len(r.Title) > MaxTitle || len(r.Description) > MaxText || len(r.BillingCode) > MaxName:
-		return ledger.Refuse(ledger.Invalid, nil, "A routine needs a title, and its texts have bounds")
+		return ledger.Refuse(ledger.Invalid, nil, "title: required, at most %d bytes; description has at most %d, billingCode %d", MaxTitle, MaxText, MaxName)
 	case !slices.Contains(routineStatuses, r.Status) || r.Priority.Rank() == len(Priorities) || !one(routineConcurrency, r.Concurrency) ||
 		!one(routineCatchUps, r.CatchUp) || !one(routineGates, r.Gate) || !one(routineGateScopes, r.GateScope):
 		return ledger.Refuse(ledger.Invalid, nil, "Unknown status or policy of a routine")

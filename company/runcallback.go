@@ -56,7 +56,7 @@ func callBack(c *ledger.Context, p Callback) (any, error) {
 		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "The run is %s", r.Status)
 	}
 	if _, told := CallbackOf(c.Tx, r.Company, r.ID); told {
-		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "The end of the run was told already")
+		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "The end of the run was reported already")
 	}
 	if p.Status != RunSucceeded && p.Status != RunFailed {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "A run has succeeded or failed")

@@ -33,7 +33,7 @@ func TestAnAgentTellsTheEndOfItsRun(t *testing.T) {
 	if err := try(asAda, nil); err != nil {
 		t.Fatal(err)
 	}
-	wantRefusal(t, try(asAda, nil), ledger.Conflict, "The end of the run was told already")
+	wantRefusal(t, try(asAda, nil), ledger.Conflict, "The end of the run was reported already")
 	if got, ok := CallbackOf(d.tx, d.company, run); !ok || got.Summary != "done" || got.Usage.InputTokens != 3 || got.At == 0 {
 		t.Errorf("it was told %+v", got)
 	}

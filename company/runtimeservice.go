@@ -237,7 +237,7 @@ func reportService(c *ledger.Context, p ReportService) (any, error) {
 	case !ok:
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Runtime service not found")
 	case c.Cmd.Actor.Type != "node" || string(s.Node) != c.Cmd.Actor.ID:
-		return nil, ledger.Refuse(ledger.Forbidden, nil, "services are told of by their node")
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "only its node reports on a service")
 	case s.Generation != p.Generation:
 		return nil, ledger.Refuse(ledger.Conflict, nil, "the service was started anew")
 	case !slices.Contains([]ServiceStatus{ServiceStarting, ServiceRunning, ServiceStopped, ServiceFailed}, p.Status) ||

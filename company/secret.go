@@ -503,7 +503,7 @@ func (p Reseal) sealed() ([]byte, error) {
 
 func reseal(c *ledger.Context, p Reseal) (any, error) {
 	if len(p.Old) != len(p.New) || len(p.Old) == 0 || len(p.Old) > MaxRunSecrets {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "old and new values do not pair")
+		return nil, ledger.Refuse(ledger.Invalid, nil, "old and new values must be lists of the same length")
 	}
 	company := c.Cmd.Company
 	switch p.Type {

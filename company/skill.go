@@ -450,7 +450,7 @@ func errTooManySkills() error {
 func checkSkillKeys(c *ledger.Context, keys []string, gone bool) error {
 	for _, k := range keys {
 		if k == "" || len(k) > MaxName {
-			return ledger.Refuse(ledger.Invalid, nil, "A skill is named by a key of at most %d bytes", MaxName)
+			return ledger.Refuse(ledger.Invalid, nil, "A skill's key has at most %d bytes", MaxName)
 		}
 		if strings.HasPrefix(k, "company/") && !gone {
 			if _, ok := SkillOf(c.Tx, c.Cmd.Company, k); !ok {

@@ -344,7 +344,7 @@ func startSkillTest(c *ledger.Context, p StartSkillTest) (any, error) {
 	case !isID(p.ID) || slices.ContainsFunc(list, func(t SkillTest) bool { return t.ID == p.ID }):
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed ID of a test")
 	case strings.TrimSpace(p.Content) == "" || len(p.Content) > MaxSkillInput:
-		return nil, ledger.Refuse(ledger.Invalid, nil, "A skill is tried on a content of at most %d bytes", MaxSkillInput)
+		return nil, ledger.Refuse(ledger.Invalid, nil, "The content that a skill is tested with has at most %d bytes", MaxSkillInput)
 	case number == 0:
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Skill version not found")
 	case !ok || a.Status == AgentTerminated:

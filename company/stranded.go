@@ -158,7 +158,7 @@ func recoverIssue(c *ledger.Context, p RecoverIssue) (any, error) {
 		return nil, errNoIssue()
 	}
 	if !i.stranded(c.Tx, TimeOf(c.Now)) {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "issue %s has somebody or something that brings it on", i.Identifier)
+		return nil, ledger.Refuse(ledger.Conflict, nil, "issue %s has a run, a person or a timer that moves it on", i.Identifier)
 	}
 	if i.Status == IssueInReview {
 		return nil, openReview(c, i)

@@ -49,13 +49,13 @@ func traceTools(c *ledger.Context, p TraceTools) (any, error) {
 		}
 		b, err := json.Marshal(t)
 		if err != nil {
-			return nil, ledger.Refuse(ledger.Invalid, nil, "A traced call that has no JSON")
+			return nil, ledger.Refuse(ledger.Invalid, nil, "A traced call must be JSON")
 		}
 		calls[i] = b
 	}
 	list, err := json.Marshal(calls)
 	if err != nil {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "Traced calls that have no JSON")
+		return nil, ledger.Refuse(ledger.Invalid, nil, "Traced calls must be JSON")
 	}
 	c.Record(ledger.Change{Action: "mcp.tool_called", EntityType: "agent", EntityID: c.Cmd.Actor.ID,
 		Details: jsonObject{}.raw("calls", list).int("omitted", p.Omitted).close()})

@@ -383,7 +383,7 @@ func (h TreeHold) change(action string) ledger.Change {
 func (h TreeHold) pause(c *ledger.Context, plan TreePlan) error {
 	letFinish := h.Release.Strategy == "after_active_runs_finish"
 	if letFinish && (len(plan.Runs) == 0 || plan.Runs[0].Status != RunRunning) {
-		return ledger.Refuse(ledger.Unprocessable, nil, "No run is at work in this tree: the hold would be over at once")
+		return ledger.Refuse(ledger.Unprocessable, nil, "No run is active in this tree; the hold would end at once")
 	}
 	h.put(c) // before runs end, so that nothing follows them
 	endTreeRuns(c, plan, letFinish, "Cancelled: the issue's tree was paused")

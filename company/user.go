@@ -239,7 +239,7 @@ func checkUserText(name, image string) error {
 
 func createUser(c *ledger.Context, p CreateUser) (any, error) {
 	if !SignsIn(c.Tx) {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "Nobody signs in while the mode is %s", LocalTrusted)
+		return nil, ledger.Refuse(ledger.Conflict, nil, "Nobody can sign in while the mode is %s", LocalTrusted)
 	}
 	if err := checkUserText(p.Name, p.Image); err != nil {
 		return nil, err
@@ -391,7 +391,7 @@ func changePassword(c *ledger.Context, p ChangePassword) (any, error) {
 	case err != nil:
 		return nil, err
 	case c.Cmd.Credential.Kind != "session":
-		return nil, ledger.Refuse(ledger.Forbidden, nil, "A password is changed by who has signed in with it")
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "Only a user who signed in with a password can change it")
 	case sha256.Sum256([]byte(u.Password)) != p.Was:
 		return nil, ledger.Refuse(ledger.Conflict, nil, "The password was changed by someone else")
 	case p.Password == "" || len(p.Password) > maxPassword:
@@ -443,7 +443,7 @@ func appointAdmin(c *ledger.Context, p AppointAdmin) (any, error) {
 		return u.shown(), nil
 	}
 	if !p.Admin && !otherAdmin(c.Tx, u.ID) {
-		return nil, ledger.Refuse(ledger.Conflict, nil, "The last administrator of the instance stays one")
+		return nil, ledger.Refuse(ledger.Conflict, nil, "The last administrator of the instance can not lose the role")
 	}
 	u.Admin, u.UpdatedAt = p.Admin, TimeOf(c.Now)
 	users.Put(c.Tx, u.ID, u)

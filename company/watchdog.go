@@ -118,7 +118,7 @@ func setWatchdog(c *ledger.Context, p SetWatchdog) (any, error) {
 		n := 0
 		for range watchdogsByAgent.IDs(c.Tx, i.Company, p.Agent, false) {
 			if n++; n >= MaxWatched {
-				return nil, ledger.Refuse(ledger.Unprocessable, nil, "An agent looks after at most %d issues", MaxWatched)
+				return nil, ledger.Refuse(ledger.Unprocessable, nil, "An agent can watch at most %d issues", MaxWatched)
 			}
 		}
 	}

@@ -218,7 +218,7 @@ func dropOperation(tx *ledger.Tx, company, id string) {
 func startOperation(c *ledger.Context, p StartOperation) (any, error) {
 	by := c.Cmd.Actor
 	if by.Type != "node" {
-		return nil, ledger.Refuse(ledger.Forbidden, nil, "operations are told by their node")
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "only its node reports on an operation")
 	}
 	if len(p.Command) > MaxCommandLine || max(len(p.Cwd), len(p.LogRef), len(p.Name)) > maxPlacePath {
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "the operation's texts are too long")
@@ -264,7 +264,7 @@ func finishOperation(c *ledger.Context, p FinishOperation) (any, error) {
 	case !ok:
 		return nil, errNoOperation()
 	case c.Cmd.Actor.Type != "node" || string(o.Node) != c.Cmd.Actor.ID:
-		return nil, ledger.Refuse(ledger.Forbidden, nil, "operations are told by their node")
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "only its node reports on an operation")
 	case o.Status != OperationRunning:
 		return nil, ledger.Refuse(ledger.Conflict, jsonObject{}.str("status", string(o.Status)).close(), "the operation is over")
 	case len(p.LogSHA256) != 0 && len(p.LogSHA256) != 2*sha256.Size:

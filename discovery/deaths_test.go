@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// TestMeasureDeaths measures what DESIGN promises with real processes: how long
+// TestMeasureDeaths measures with real processes: how long
 // until a killed node is declared, and whether live ones are, with two hogs a
 // core for SELVAGE_STARVE (default 60s) and with nodes that are stopped for a second.
 func TestMeasureDeaths(t *testing.T) {

@@ -66,7 +66,7 @@ func (m Meta) MarshalBinary() ([]byte, error) {
 	for _, id := range []string{string(m.Mesh), string(m.Node)} {
 		raw, err := hex.DecodeString(id)
 		if err != nil || len(raw) != 16 {
-			return nil, fmt.Errorf("%w: %q is no ID", ErrMeta, id)
+			return nil, fmt.Errorf("%w: %q is not an ID", ErrMeta, id)
 		}
 		b = append(b, raw...)
 	}

@@ -63,7 +63,7 @@ func TestEachCriterionDecides(t *testing.T) {
 		"architecture": {wish: `{"arch":"amd64"}`, before: fact(0, func(f *Facts) { f.Arch = "arm64" }), why: "is arm64, not amd64"},
 		"GPU":          {wish: `{"gpu":true}`, before: fact(1, func(f *Facts) { f.GPUs = 1 }), why: "has no GPU"},
 		"GPU by label": {wish: `{"gpu":true}`, before: label(1, "gpu"), why: "has no GPU"},
-		"memory":       {wish: `{"memoryMb":2000}`, before: fact(0, func(f *Facts) { f.FreeMB = 1999 }), why: "has not 2000 MB of memory free"},
+		"memory":       {wish: `{"memoryMb":2000}`, before: fact(0, func(f *Facts) { f.FreeMB = 1999 }), why: "needs 2000 MB of free memory"},
 		"program":      {wish: `{"programs":["psql"]}`, before: fact(1, func(f *Facts) { f.Programs = []string{"git", "psql"} }), why: "has no program psql"},
 		"command line": {adapter: "claude_local", config: `{"model":"m"}`, before: func(m *mesh) {
 			for i := range 2 {

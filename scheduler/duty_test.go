@@ -170,7 +170,7 @@ func TestPlacementKnowsTheMachines(t *testing.T) {
 		}{
 			"arm":    {`{"arch":"arm64"}`, 2, map[int]string{0: "is amd64, not arm64"}},
 			"gpu":    {`{"gpu":true}`, 2, map[int]string{1: "has no GPU"}},
-			"memory": {`{"memoryMb":2000,"arch":"amd64"}`, 1, map[int]string{0: "has not 2000 MB of memory free"}},
+			"memory": {`{"memoryMb":2000,"arch":"amd64"}`, 1, map[int]string{0: "needs 2000 MB of free memory"}},
 			"codex":  {`{"programs":["codex"]}`, 0, map[int]string{2: "has no program codex"}},
 			"load":   {`{}`, 1, nil},
 			"plan9":  {`{"os":"plan9"}`, -1, map[int]string{0: "runs linux, not plan9"}},

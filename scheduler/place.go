@@ -76,7 +76,7 @@ func (b bench) refuses(adapter string, want company.Wish, secrets, wanted bool) 
 	case b.cordoned != "":
 		return b.cordoned, true
 	case want.MemoryMB > 0 && b.Facts.FreeMB < want.MemoryMB:
-		return fmt.Sprintf("has not %d MB of memory free", want.MemoryMB), true // how much it has changes all the time
+		return fmt.Sprintf("needs %d MB of free memory", want.MemoryMB), true // how much it has changes all the time
 	case b.busy >= b.Slots:
 		return "all slots are taken", true
 	}

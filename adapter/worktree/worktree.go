@@ -279,7 +279,7 @@ func (m *Maker) Remove(ctx context.Context, dir string) error {
 		return nil
 	}
 	if !isWorktree(dir) {
-		return fmt.Errorf("%s is no Git worktree; it was left alone", dir)
+		return fmt.Errorf("%s is not a Git worktree; it was left alone", dir)
 	}
 	if err := m.wait(ctx); err != nil {
 		return err

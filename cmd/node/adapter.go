@@ -101,7 +101,7 @@ func adapterShow(c *cli) *cobra.Command {
 func adapterTest(c *cli) *cobra.Command {
 	var node, config string
 	cmd := &cobra.Command{
-		Use: "test TYPE", Short: "Look what is missing for an adapter, on which node", Args: cobra.ExactArgs(1),
+		Use: "test TYPE", Short: "Check on each node what an adapter lacks", Args: cobra.ExactArgs(1),
 		Example: `  selvage adapter test claude_local
   selvage adapter test process --node berlin-1 --config '{"command": "/srv/agent", "cwd": "/srv"}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -64,7 +64,7 @@ they differ, somebody stands between.`,
 
 func approveNodeCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use: "approve CODE", Short: "Let in the node that shows this code", Args: cobra.ExactArgs(1),
+		Use: "approve CODE", Short: "Admit the node that shows this code", Args: cobra.ExactArgs(1),
 		Long: "Let in the node that shows this code (see selvage pending). Anything else that is to be approved: selvage approval.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var m memberRow
@@ -77,7 +77,7 @@ func approveNodeCommand(c *cli) *cobra.Command {
 
 func rejectNodeCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use: "reject CODE", Short: "Send away the node that shows this code", Args: cobra.ExactArgs(1),
+		Use: "reject CODE", Short: "Reject the node that shows this code", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.call(cmd.Context(), "POST", "/api/v1/mesh/requests/"+url.PathEscape(args[0])+"/reject", map[string]any{}, nil); err != nil {
 				return err
@@ -90,7 +90,7 @@ func rejectNodeCommand(c *cli) *cobra.Command {
 
 func ownerKeyCommand(c *cli) *cobra.Command {
 	draw := &cobra.Command{
-		Use: "new", Short: "Draw an owner key without asking any mesh", Args: cobra.NoArgs,
+		Use: "new", Short: "Generate an owner key, offline", Args: cobra.NoArgs,
 		Long: `Draw an owner key. Nodes that find it as owner.key in their data directory (or are
 started with --owner) make one mesh by themselves: the first founds it, the others join.
 Whoever has the key can join: keep it as you keep a password.`,
@@ -102,7 +102,7 @@ Whoever has the key can join: keep it as you keep a password.`,
 	}
 	var note string
 	add := &cobra.Command{
-		Use: "add [@FILE]", Short: "Tell the mesh of an owner key: of the one in FILE, or of a new one, which is shown once", Args: cobra.MaximumNArgs(1),
+		Use: "add [@FILE]", Short: "Add an owner key to the mesh: the one in FILE, or a new one, which is shown once", Args: cobra.MaximumNArgs(1),
 		Long: "Tell the mesh of an owner key. It is listed among the join tokens and revoked as these are.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := map[string]any{"note": note}
@@ -146,14 +146,14 @@ func (k meshKeysRow) print(w io.Writer) {
 
 func keyringCommand(c *cli) *cobra.Command {
 	status := &cobra.Command{
-		Use: "status", Short: "Tell of which epoch the mesh's keys are", Args: cobra.NoArgs,
+		Use: "status", Short: "Show the epoch of the mesh's keys", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var k meshKeysRow
 			return c.show(cmd, "/api/v1/mesh/keys", &k, func(w io.Writer) { k.print(w) })
 		},
 	}
 	rotate := &cobra.Command{
-		Use: "rotate", Short: "Draw new data and gossip keys for the mesh", Args: cobra.NoArgs,
+		Use: "rotate", Short: "Rotate the data and gossip keys of the mesh", Args: cobra.NoArgs,
 		Long: `Draw new data and gossip keys for the mesh, as happens by itself when a node is revoked,
 and when they are old. Nothing is interrupted: what is sealed with earlier keys stays
 readable, and is sealed anew little by little.`,

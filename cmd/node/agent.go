@@ -71,7 +71,7 @@ func agentCommand(c *cli) *cobra.Command {
 	}
 	who.add(create.Flags())
 	key := &cobra.Command{
-		Use: "key AGENT NAME", Short: "Make an API key, shown once", Args: cobra.ExactArgs(2),
+		Use: "key AGENT NAME", Short: "Create an API key, shown once", Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := c.agentID(cmd, args[0])
 			if err != nil {
@@ -121,7 +121,7 @@ func mayCommand(c *cli) *cobra.Command {
 	}
 	given := make([]bool, len(what))
 	cmd := &cobra.Command{
-		Use: "may AGENT", Short: "Show or say what an agent may do besides its work", Args: cobra.ExactArgs(1),
+		Use: "may AGENT", Short: "Show or set the permissions of an agent", Args: cobra.ExactArgs(1),
 		Example: `  selvage agent may Bob
   selvage agent may Bob --assign --create-agents=false`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -82,7 +82,7 @@ func approvalCommand(c *cli) *cobra.Command {
 func approvalList(c *cli) *cobra.Command {
 	var status string
 	list := &cobra.Command{
-		Use: "list", Short: "List what was asked of the board, newest first", Args: cobra.NoArgs,
+		Use: "list", Short: "List approvals, newest first", Args: cobra.NoArgs,
 		Example: `  selvage approval list --status pending`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			company, err := c.companyID(cmd)

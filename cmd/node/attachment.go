@@ -110,7 +110,7 @@ func downloadCommand(c *cli) *cobra.Command {
 			case len(found) == 0:
 				return fmt.Errorf("%s has no attachment %q: see selvage issue attachments %s", args[0], args[1], args[0])
 			case len(found) > 1:
-				return misuse{fmt.Errorf("%d attachments are called %q: name one by its ID", len(found), args[1])}
+				return misuse{fmt.Errorf("%d attachments have the name %q: give an ID", len(found), args[1])}
 			}
 			return c.download(cmd, found[0], to)
 		},

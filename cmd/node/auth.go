@@ -69,7 +69,7 @@ func signupCommand(c *cli) *cobra.Command {
 and sign in as login does.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := mail.ParseAddress(args[0]); err != nil {
-				return misuse{fmt.Errorf("%q is no e-mail address", args[0])}
+				return misuse{fmt.Errorf("%q is not an e-mail address", args[0])}
 			}
 			if name == "" {
 				name, _, _ = strings.Cut(args[0], "@")
@@ -125,7 +125,7 @@ func logoutCommand(c *cli) *cobra.Command {
 
 func whoamiCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use: "whoami", Short: "Tell as whom the command line speaks", Args: cobra.NoArgs,
+		Use: "whoami", Short: "Show as whom you are signed in", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var row whoRow
 			return c.show(cmd, "/api/cli-auth/me", &row, func(w io.Writer) {
@@ -217,7 +217,7 @@ two lines of standard input. Sign-ins elsewhere end; keys stay (selvage key boar
 
 func authModeCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use: "mode [local_trusted|authenticated]", Short: "Tell or change how people prove who they are, on all nodes", Args: cobra.MaximumNArgs(1),
+		Use: "mode [local_trusted|authenticated]", Short: "Show or change whether people must sign in, on all nodes", Args: cobra.MaximumNArgs(1),
 		Long: `Tell how people prove who they are, or change it on all nodes at once. With
 local_trusted, nodes that listen beyond loopback answer nobody from elsewhere.`,
 		ValidArgs: []string{"local_trusted", "authenticated"},

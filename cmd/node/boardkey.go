@@ -36,7 +36,7 @@ func keyCommand(c *cli) *cobra.Command {
 	}
 	var ttl time.Duration
 	create := &cobra.Command{
-		Use: "create NAME", Short: "Make a board key, with which a program acts as you; it is shown once", Args: cobra.ExactArgs(1),
+		Use: "create NAME", Short: "Create a board key, with which a program acts as you; it is shown once", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := map[string]any{"name": args[0]}
 			if ttl > 0 {

@@ -170,7 +170,7 @@ func budgetIncidents(c *cli) *cobra.Command {
 func budgetResolve(c *cli) *cobra.Command {
 	var amount int64
 	cmd := &cobra.Command{
-		Use: "resolve INCIDENT", Short: "Raise the limit and go on, or keep the scope paused", Args: cobra.ExactArgs(1),
+		Use: "resolve INCIDENT", Short: "Raise the limit and continue, or keep the scope paused", Args: cobra.ExactArgs(1),
 		Example: `  selvage budget resolve 0199c0de-… --raise 2000`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := c.filled(cmd, "/api/companies/{company}/budget-incidents/{1}/resolve", args)

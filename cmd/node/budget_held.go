@@ -65,7 +65,7 @@ func budgetHeld(c *cli) *cobra.Command {
 	var spent int64
 	var note string
 	off := &cobra.Command{
-		Use: "writeoff ID", Short: "End what a lost node holds", Args: cobra.ExactArgs(1),
+		Use: "writeoff ID", Short: "Write off what a lost node holds", Args: cobra.ExactArgs(1),
 		Long: `End what a lost node holds, so that it does not count against budgets any more.
 All of it is booked as spent, unless --spent says how much was. When the node
 comes back and tells after all, what it tells is not booked twice.`,

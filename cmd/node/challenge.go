@@ -103,7 +103,7 @@ func (c *cli) keep(ctx context.Context, cmd *cobra.Command, cl *client.Client, k
 
 func approveCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use: "approve URL", Short: "Let a program that asked act as you", Args: cobra.ExactArgs(1),
+		Use: "approve URL", Short: "Approve a program's request to act as you", Args: cobra.ExactArgs(1),
 		Long: `Let a program act as you that asked for it, by the URL that it printed: selvage auth
 login without an address, or another client of this API. It gets a key of its own,
 which selvage key board list shows.`,
@@ -129,7 +129,7 @@ which selvage key board list shows.`,
 
 func signUpsCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use: "signups [open|invited|closed]", Short: "Tell or change who may sign up", Args: cobra.MaximumNArgs(1),
+		Use: "signups [open|invited|closed]", Short: "Show or change who may sign up", Args: cobra.MaximumNArgs(1),
 		Long: `Tell or change who may sign up, on all nodes: anybody (open), who has an invite to
 a company (invited), or nobody (closed). Those who have signed up may sign in.`,
 		ValidArgs: []string{"open", "invited", "closed"},

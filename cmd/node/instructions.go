@@ -40,7 +40,7 @@ func revisionsCommands(c *cli) []*cobra.Command {
 		},
 	}
 	rollback := &cobra.Command{
-		Use: "rollback AGENT REVISION", Short: "Give an agent the configuration that it had after a change", Args: cobra.ExactArgs(2),
+		Use: "rollback AGENT REVISION", Short: "Roll an agent back to an earlier configuration", Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := c.filled(cmd, "/api/agents/{agent:1}/config-revisions/{2}/rollback", args)
 			if err != nil {
@@ -57,7 +57,7 @@ func revisionsCommands(c *cli) []*cobra.Command {
 
 func instructionsCommand(c *cli) *cobra.Command {
 	list := &cobra.Command{
-		Use: "list AGENT", Short: "List the files that tell an agent what to do", Args: cobra.ExactArgs(1),
+		Use: "list AGENT", Short: "List the instruction files of an agent", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := c.agentID(cmd, args[0])
 			if err != nil {
@@ -124,5 +124,5 @@ func instructionsCommand(c *cli) *cobra.Command {
 		},
 	}
 	put.Flags().StringVar(&from, "from", "", "file to read")
-	return group("instructions", "What an agent is told: files that each of its runs finds", list, get, put)
+	return group("instructions", "Instruction files of an agent", list, get, put)
 }

@@ -97,7 +97,7 @@ func (a askedThing) print(w io.Writer, before string) {
 // interactionCommands show what agents ask on an issue, and answer it.
 func interactionCommands(c *cli) []*cobra.Command {
 	list := &cobra.Command{
-		Use: "interactions ISSUE", Short: "List what was asked on an issue", Args: cobra.ExactArgs(1),
+		Use: "interactions ISSUE", Short: "List the questions and requests on an issue", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var rows []interactionRow
 			return c.show(cmd, "/api/issues/"+url.PathEscape(args[0])+"/interactions", &rows, func(w io.Writer) {
@@ -159,7 +159,7 @@ func (c *cli) interact(cmd *cobra.Command, args []string, verb string, body map[
 // judgeCommand gives verdicts on the items of a request.
 func judgeCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use: "judge ISSUE INTERACTION ITEM=approve|reject|defer[:REASON]...", Short: "Say of each item what becomes of it", Args: cobra.MinimumNArgs(3),
+		Use: "judge ISSUE INTERACTION ITEM=approve|reject|defer[:REASON]...", Short: "Give a verdict on each item", Args: cobra.MinimumNArgs(3),
 		Example: `  selvage issue judge ACM-1 8e40b13d-5f02-49a6-92bc-807bd79fee94 logo=approve "slogan=reject:too long"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var verdicts []map[string]any
@@ -167,7 +167,7 @@ func judgeCommand(c *cli) *cobra.Command {
 				item, said, ok := strings.Cut(a, "=")
 				verdict, why, _ := strings.Cut(said, ":")
 				if !ok || item == "" || verdict == "" {
-					return misuse{fmt.Errorf("%q is no ITEM=VERDICT; selvage issue asked %s %s shows the items", a, args[0], args[1])}
+					return misuse{fmt.Errorf("%q is not ITEM=VERDICT; selvage issue asked %s %s shows the items", a, args[0], args[1])}
 				}
 				v := map[string]any{"id": item, "verdict": verdict}
 				if why != "" {
@@ -192,7 +192,7 @@ func answerCommand(c *cli) *cobra.Command {
 				question, said, ok := strings.Cut(a, "=")
 				chosen, other, _ := strings.Cut(said, ":")
 				if !ok || question == "" || chosen+other == "" {
-					return misuse{fmt.Errorf("%q is no QUESTION=OPTION: selvage issue asked %s %s shows both", a, args[0], args[1])}
+					return misuse{fmt.Errorf("%q is not QUESTION=OPTION: selvage issue asked %s %s shows both", a, args[0], args[1])}
 				}
 				one := map[string]any{"questionId": question, "optionIds": []string{}}
 				if chosen != "" {

@@ -48,19 +48,19 @@ func queueCommands(c *cli) []*cobra.Command {
 		return c.send(cmd, method, at(issue)+rest, in, &after, func(w io.Writer) { after.print(w) })
 	}
 	return []*cobra.Command{
-		{Use: "edit ISSUE COMMENT TEXT", Short: "Change a comment that was not told yet", Args: cobra.ExactArgs(3),
+		{Use: "edit ISSUE COMMENT TEXT", Short: "Edit a queued comment before the agent reads it", Args: cobra.ExactArgs(3),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return change(cmd, args[0], "PATCH", "/"+url.PathEscape(args[1]), map[string]any{"body": args[2]})
 			}},
-		{Use: "order ISSUE COMMENT...", Short: "Order the comments that were not told yet, all of them", Args: cobra.MinimumNArgs(2),
+		{Use: "order ISSUE COMMENT...", Short: "Reorder the queued comments", Args: cobra.MinimumNArgs(2),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return change(cmd, args[0], "PUT", "/order", map[string]any{"orderedCommentIds": args[1:]})
 			}},
-		{Use: "drop ISSUE COMMENT", Short: "Take back a comment that was not told yet", Args: cobra.ExactArgs(2),
+		{Use: "drop ISSUE COMMENT", Short: "Delete a queued comment", Args: cobra.ExactArgs(2),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return change(cmd, args[0], "DELETE", "/"+url.PathEscape(args[1]), map[string]any{})
 			}},
-		{Use: "interrupt ISSUE", Short: "End the run at work, so that the comments are told now", Args: cobra.ExactArgs(1),
+		{Use: "interrupt ISSUE", Short: "Interrupt the run, so that its agent reads the queued comments now", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return change(cmd, args[0], "POST", "/interrupt", map[string]any{})
 			}},

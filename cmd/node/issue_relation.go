@@ -29,7 +29,7 @@ type issueRef struct {
 func relationCommands(c *cli) []*cobra.Command {
 	at := func(issue string) string { return "/api/issues/" + url.PathEscape(issue) }
 	show := &cobra.Command{
-		Use: "relations ISSUE", Short: "List what an issue is part of, waits for and holds up", Args: cobra.ExactArgs(1),
+		Use: "relations ISSUE", Short: "List the parent, blockers and dependents of an issue", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var row related
 			return c.show(cmd, at(args[0]), &row, func(w io.Writer) {

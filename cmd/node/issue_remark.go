@@ -26,7 +26,7 @@ func addRemark(c *cli, use, short string, args int, path func(args []string) str
 			}
 			at := strings.Index(row.Body, words)
 			if at < 0 || words == "" || row.RevisionID == nil {
-				return fmt.Errorf("%q does not stand there", words)
+				return fmt.Errorf("%q is not there", words)
 			}
 			units := func(s string) int { return len(utf16.Encode([]rune(s))) }
 			start, end := units(row.Body[:at]), units(row.Body[:at+len(words)])

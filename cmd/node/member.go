@@ -66,7 +66,7 @@ func memberCommand(c *cli) *cobra.Command {
 	}
 	role, joins := "", ""
 	invite := &cobra.Command{
-		Use: "invite", Short: "Make an invite; its token is shown once", Args: cobra.NoArgs,
+		Use: "invite", Short: "Create an invite; its token is shown once", Args: cobra.NoArgs,
 		Long: `Make an invite to a company. Whoever has its token may join within three days:
 people with selvage member join, agents as the invite's onboarding text says.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -145,7 +145,7 @@ people with selvage member join, agents as the invite's onboarding text says.`,
 func grantsCommand(c *cli) *cobra.Command {
 	var none bool
 	cmd := &cobra.Command{
-		Use: "grants MEMBER [PERMISSION...]", Short: "Show what a member may do, or say all that they may", Args: cobra.MinimumNArgs(1),
+		Use: "grants MEMBER [PERMISSION...]", Short: "Show or set the permissions of a member", Args: cobra.MinimumNArgs(1),
 		Example: `  selvage member grants ann@example.com
   selvage member grants ann@example.com agents:create tasks:assign`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -198,7 +198,7 @@ func (m *companyMember) printGrants(w io.Writer) {
 // accessCommand shows which companies a user is in, or says so.
 func accessCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use: "access USER [COMPANY...]", Short: "Show which companies a user is in, or say all of them", Args: cobra.MinimumNArgs(1),
+		Use: "access USER [COMPANY...]", Short: "Show or set the companies of a user", Args: cobra.MinimumNArgs(1),
 		Long: "Show which companies a user is in, or say all of them, by their IDs.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := c.filled(cmd, "/api/admin/users/{user:1}/company-access", args)

@@ -99,7 +99,7 @@ func tokenCommand(c *cli) *cobra.Command {
 	var uses int
 	var ttl time.Duration
 	create := &cobra.Command{
-		Use: "create", Short: "Make a join token, shown once", Args: cobra.NoArgs,
+		Use: "create", Short: "Create a join token, shown once", Args: cobra.NoArgs,
 		Example: `  selvage token create --uses 1 --ttl 1h > token; scp token box2: ; selvage up --join @token   # on box2`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var t struct {
@@ -141,7 +141,7 @@ func tokenCommand(c *cli) *cobra.Command {
 		},
 	}
 	revoke := &cobra.Command{
-		Use: "revoke TOKEN-ID", Short: "Make a join token useless", Args: cobra.ExactArgs(1),
+		Use: "revoke TOKEN-ID", Short: "Revoke a join token", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var row any
 			return c.send(cmd, "DELETE", "/api/v1/mesh/tokens/"+url.PathEscape(args[0]), nil, &row, func(w io.Writer) { fmt.Fprintln(w, "revoked") })
@@ -152,7 +152,7 @@ func tokenCommand(c *cli) *cobra.Command {
 
 func leaveCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use: "leave", Short: "Let the node at --api leave the mesh for good", Args: cobra.NoArgs,
+		Use: "leave", Short: "Remove the node at --api from the mesh for good", Args: cobra.NoArgs,
 		Long: "Let the node at --api leave the mesh for good: it gives up leadership and its vote, and stops. Its data stays on disk; it can come back only with a new join.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.call(cmd.Context(), "POST", "/api/v1/mesh/leave", map[string]any{}, nil); err != nil {
@@ -166,7 +166,7 @@ func leaveCommand(c *cli) *cobra.Command {
 
 func nodeCommand(c *cli) *cobra.Command {
 	revoke := &cobra.Command{
-		Use: "revoke NODE", Short: "Throw a node out of the mesh, and list what it could read", Args: cobra.ExactArgs(1),
+		Use: "revoke NODE", Short: "Revoke a node, and list what it could read", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := c.nodeID(cmd, args[0])
 			if err != nil {

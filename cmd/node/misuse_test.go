@@ -60,11 +60,11 @@ func TestGarbageIsMisuse(t *testing.T) {
 	}
 	refuses(`selvage has no command "isue"; did you mean issue`, "isue")
 	refuses(`selvage issue doc has no command "gte"; did you mean get?`, "issue", "doc", "gte")
-	refuses(`"c" is no whole number`, "agent", "budget", "0199c0de-0000-7000-8000-000000000000", "c")
+	refuses(`"c" is not a whole number`, "agent", "budget", "0199c0de-0000-7000-8000-000000000000", "c")
 	refuses("an argument is empty", "agent", "delete", "")
 	refuses(`required flag(s) "in" not set`, "model", "price", "set", "x")
-	refuses("is no method", "api", "FETCH")
-	refuses("is no path of the API", "api", "GET", "api/health")
+	refuses("is not a method", "api", "FETCH")
+	refuses("is not a path of the API", "api", "GET", "api/health")
 	refuses("--data is not JSON", "api", "POST", "/api/companies", "--data", "{")
 }
 

@@ -209,7 +209,7 @@ func modelProviderUpdate(c *cli) *cobra.Command {
 				body["apiKey"] = value
 			}
 			if len(body) == 0 {
-				return misuse{errors.New("nothing is to be changed: give a flag")}
+				return misuse{errors.New("nothing to change: pass a flag (see --help)")}
 			}
 			path, err := c.modelProviderPath(cmd, mesh, args[0])
 			if err != nil {
@@ -281,7 +281,7 @@ const microPerDollar = 100_000_000
 // parseDollars reads an amount like 3, 0.25 or 1.875 exactly.
 func parseDollars(text string) (int64, error) {
 	whole, part, _ := strings.Cut(text, ".")
-	bad := misuse{fmt.Errorf("%q is no price: dollars for a million tokens, such as 0.25", text)}
+	bad := misuse{fmt.Errorf("%q is not a price: want dollars for a million tokens, such as 0.25", text)}
 	if len(part) > 8 || len(whole) > 6 || whole == "" || strings.ContainsAny(whole+part, "+-") {
 		return 0, bad
 	}
@@ -302,7 +302,7 @@ func modelPriceSet(c *cli) *cobra.Command {
 	var mesh bool
 	prices := map[string]*string{}
 	cmd := &cobra.Command{
-		Use: "set MODEL", Short: "Set what a model's tokens cost, in dollars for a million of them", Args: cobra.ExactArgs(1),
+		Use: "set MODEL", Short: "Set a model's price, in dollars per million tokens", Args: cobra.ExactArgs(1),
 		Long: `Set what a model's tokens cost, in dollars for a million of them. MODEL is a
 name, UPSTREAM/NAME, or either with * at its end; what says most of a name holds.
 Calls that have begun are settled at the price at which they were paid for.`,
@@ -337,7 +337,7 @@ Calls that have begun are settled at the price at which they were paid for.`,
 func modelPriceList(c *cli) *cobra.Command {
 	var mesh bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the prices that hold, in dollars for a million tokens", Args: cobra.NoArgs,
+		Use: "list", Short: "List the prices in force, in dollars per million tokens", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := c.modelRoot(cmd, mesh)
 			if err != nil {
@@ -359,7 +359,7 @@ func modelPriceList(c *cli) *cobra.Command {
 func modelPriceRemove(c *cli) *cobra.Command {
 	var mesh bool
 	cmd := &cobra.Command{
-		Use: "remove MODEL", Short: "Take back a price that was set", Args: cobra.ExactArgs(1),
+		Use: "remove MODEL", Short: "Delete a price", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, err := c.modelRoot(cmd, mesh)
 			if err != nil {

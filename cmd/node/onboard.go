@@ -44,7 +44,7 @@ const maxAnswerLine = 16 << 10
 func onboardCommand(c *cli) *cobra.Command {
 	o := &onboarding{c: c}
 	cmd := &cobra.Command{
-		Use: "onboard", Short: "Make a first company, its goal and its CEO, step by step",
+		Use: "onboard", Short: "Create a first company, its goal and its CEO, step by step",
 		Long: `Make a first company, its goal and its CEO, step by step, and say what comes
 next. Each step asks; an empty answer takes what stands in brackets. With --yes
 nothing is asked. What is there already under the same name is kept, so the

@@ -86,14 +86,14 @@ func autopilotCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("autopilot", "Who votes, and who will", state)
+	return group("autopilot", "Show who votes, and who will", state)
 }
 
 // raftVerbs are the subcommands of raft.
 func raftVerbs(c *cli, list func(cmd *cobra.Command, _ []string) error) []*cobra.Command {
 	peers := &cobra.Command{Use: "list-peers", Short: "List the servers of the consensus group", Args: cobra.NoArgs, RunE: list}
 	transfer := &cobra.Command{
-		Use: "transfer-leader", Short: "Make the leader hand leadership to another voter", Args: cobra.NoArgs,
+		Use: "transfer-leader", Short: "Hand leadership to another voter", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.call(cmd.Context(), "POST", "/api/v1/mesh/raft/transfer", map[string]any{}, nil); err != nil {
 				return err
@@ -102,7 +102,7 @@ func raftVerbs(c *cli, list func(cmd *cobra.Command, _ []string) error) []*cobra
 		},
 	}
 	remove := &cobra.Command{
-		Use: "remove NODE", Short: "Take a node out of the consensus group; a living member asks in again", Args: cobra.ExactArgs(1),
+		Use: "remove NODE", Short: "Remove a node from the consensus group; a live member rejoins", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := c.nodeID(cmd, args[0])
 			if err != nil {
@@ -121,7 +121,7 @@ func raftVerbs(c *cli, list func(cmd *cobra.Command, _ []string) error) []*cobra
 func nodeVerbs(c *cli) []*cobra.Command {
 	var force bool
 	remove := &cobra.Command{
-		Use: "remove NODE", Short: "Strike a node that is gone for good off the mesh", Args: cobra.ExactArgs(1),
+		Use: "remove NODE", Short: "Remove a lost node from the mesh", Args: cobra.ExactArgs(1),
 		Long: `Strike a node that is gone for good off the mesh: it loses its vote and its
 membership, and its runs are given to others. One that still lives leaves by
 selvage leave; selvage node revoke throws it out.`,
@@ -178,7 +178,7 @@ selvage leave; selvage node revoke throws it out.`,
 		},
 	}
 	role := &cobra.Command{
-		Use: "role NODE auto|voter|observer", Short: "Say whether a node may vote: an observer never does", Args: cobra.ExactArgs(2),
+		Use: "role NODE auto|voter|observer", Short: "Set whether a node may vote; an observer never does", Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return change(cmd, args[0], map[string]any{"role": args[1]})
 		},
@@ -235,7 +235,7 @@ var bundle = []struct{ name, path string }{
 
 func debugCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use: "debug FILE", Short: "Write what helps to find a fault into a .tar.gz, without secrets", Args: cobra.ExactArgs(1),
+		Use: "debug FILE", Short: "Collect diagnostics into a .tar.gz, without secrets", Args: cobra.ExactArgs(1),
 		Long: `Write what helps to find a fault into a .tar.gz: how the mesh, raft and the
 voters stand, the doctor's findings, metrics, goroutines, and the newest lines of
 the log of the node at --api. There are no secrets in it, no configurations, and

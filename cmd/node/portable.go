@@ -17,7 +17,7 @@ import (
 func exportCommand(c *cli) *cobra.Command {
 	var template, force bool
 	export := &cobra.Command{
-		Use: "export DIR", Short: "Write a company as a portable package", Args: cobra.ExactArgs(1),
+		Use: "export DIR", Short: "Export a company as a portable package", Args: cobra.ExactArgs(1),
 		Long: `Write a company as a portable package: Markdown with front matter, and one sidecar.
 By default it is a snapshot with projects, issues, comments and files; with --template
 only who works there. Values of secrets and environments, local paths and commands of
@@ -83,7 +83,7 @@ func importCommand(c *cli) *cobra.Command {
 	var name, collision string
 	var into, preview bool
 	imports := &cobra.Command{
-		Use: "import DIR|FILE.zip|https://github.com/OWNER/REPO|STARTER", Short: "Make a company from a portable package", Args: cobra.ExactArgs(1),
+		Use: "import DIR|FILE.zip|https://github.com/OWNER/REPO|STARTER", Short: "Import a company from a portable package", Args: cobra.ExactArgs(1),
 		Long: `Make a company from a portable package: a folder, a zip file, a folder on GitHub, or
 one of the starters that come with the program: ` + strings.Join(portable.Starters(), ", ") + `.
 All of it is imported or nothing. Timers are off and no agent is woken; the variables
@@ -190,7 +190,7 @@ func packageSource(from string) (map[string]any, error) {
 			return nil, err
 		}
 	} else if !starter {
-		return nil, fmt.Errorf("%s is no folder or file, and no starter (%s)", from, strings.Join(portable.Starters(), ", "))
+		return nil, fmt.Errorf("%s is not a folder, a file or a starter (%s)", from, strings.Join(portable.Starters(), ", "))
 	}
 	return map[string]any{"type": "inline", "rootPath": filepath.Base(filepath.Clean(from)), "files": files}, nil
 }

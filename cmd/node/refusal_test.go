@@ -134,7 +134,7 @@ func TestListedAreNamed(t *testing.T) {
 	for _, c := range []struct{ line, asked, says string }{
 		{"agent revoke-key Bob laptop", "DELETE /api/agents/b/keys/0199-a {}", ""},
 		{"agent revoke-key Bob 0200", "DELETE /api/agents/b/keys/0200-c {}", ""},
-		{"agent revoke-key Bob desk", "", "2 of key are \"desk\" or begin so: give more of the ID, of one of 0199-b, 0200-c"},
+		{"agent revoke-key Bob desk", "", "2 of key match \"desk\": give more of the ID; it is one of 0199-b, 0200-c"},
 		{"agent revoke-key Bob 07", "DELETE /api/agents/b/keys/07 {}", ""},
 		{"issue accept ACM-1 0199-b", "POST /api/issues/ACM-1/interactions/0199-b/accept {}", ""},
 		{"issue accept ACM-1 0199", "", "2 of interaction are"},

@@ -68,7 +68,7 @@ it lists the operations of this program's API, or those of a METHOD.`,
 			method := ""
 			if len(args) > 0 {
 				if method = strings.ToUpper(args[0]); !slices.Contains(methods, method) {
-					return misuse{fmt.Errorf("%q is no method: want %s", args[0], strings.Join(methods, ", "))}
+					return misuse{fmt.Errorf("%q is not a method: want %s", args[0], strings.Join(methods, ", "))}
 				}
 			}
 			c.reads = method == "GET"
@@ -77,7 +77,7 @@ it lists the operations of this program's API, or those of a METHOD.`,
 			}
 			at, err := url.Parse(args[1])
 			if err != nil || !strings.HasPrefix(args[1], "/") || at.Host != "" {
-				return misuse{fmt.Errorf("%q is no path of the API: it begins with /, such as /api/companies", args[1])}
+				return misuse{fmt.Errorf("%q is not a path of the API: one begins with /, such as /api/companies", args[1])}
 			}
 			path, err := c.filled(cmd, args[1], nil)
 			if err != nil {

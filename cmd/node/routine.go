@@ -72,7 +72,7 @@ func orDash(s *string) string {
 
 func routineCommand(c *cli) *cobra.Command {
 	return group("routine", "Create issues on a schedule or by a webhook", routineCreate(c), routineList(c), routineShow(c), routineRun(c), routineRuns(c),
-		group("trigger", "What fires a routine", triggerAdd(c),
+		group("trigger", "Triggers of a routine", triggerAdd(c),
 			triggerVerb(c, "remove TRIGGER", "Remove a trigger", "DELETE", ""),
 			triggerVerb(c, "rotate TRIGGER", "Give a webhook a new secret; the old one is void at once", "POST", "/rotate-secret")),
 		routineStatus(c, "pause", "paused", "Let a routine rest"),

@@ -173,7 +173,7 @@ func runCommand(c *cli) *cobra.Command {
 	}
 	var follow bool
 	log := &cobra.Command{
-		Use: "log RUN", Aliases: []string{"logs"}, Short: "Print what a run has written", Args: cobra.ExactArgs(1),
+		Use: "log RUN", Aliases: []string{"logs"}, Short: "Print the log of a run", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := c.runID(cmd, args[0])
 			if err != nil {

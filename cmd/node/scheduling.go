@@ -64,7 +64,7 @@ itself when its lease ends. What waits keeps its place until selvage resume.`,
 
 func resumeCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use: "resume", Short: "Let work begin again after selvage stop --all", Args: cobra.NoArgs,
+		Use: "resume", Short: "Resume work after selvage stop --all", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var row stopRow
 			return c.send(cmd, "POST", "/api/v1/mesh/resume", map[string]any{}, &row, func(w io.Writer) { row.print(w) })
@@ -88,7 +88,7 @@ func cordonCommands(c *cli) []*cobra.Command {
 		return c.print(cmd, m, func(w io.Writer) { fmt.Fprintf(w, "%s is %s, %d runs\n", m.Name, m.Scheduling, m.Runs) })
 	}
 	cordon := &cobra.Command{
-		Use: "cordon NODE", Short: "Give a node no new runs", Args: cobra.ExactArgs(1),
+		Use: "cordon NODE", Short: "Place no new runs on a node", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			row, _, err := change(cmd, args[0], "cordon", map[string]any{"reason": reason})
 			if err != nil {
@@ -98,7 +98,7 @@ func cordonCommands(c *cli) []*cobra.Command {
 		},
 	}
 	drain := &cobra.Command{
-		Use: "drain NODE", Short: "Give a node no new runs, and wait until it has none", Args: cobra.ExactArgs(1),
+		Use: "drain NODE", Short: "Place no new runs on a node, and wait until it has none", Args: cobra.ExactArgs(1),
 		Long: `Give a node no new runs, let it give back what it has not begun and hand
 leadership on, and wait until what it has begun is over.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -128,7 +128,7 @@ leadership on, and wait until what it has begun is over.`,
 		cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
 	}
 	uncordon := &cobra.Command{
-		Use: "uncordon NODE", Aliases: []string{"undrain"}, Short: "Give a node runs again", Args: cobra.ExactArgs(1),
+		Use: "uncordon NODE", Aliases: []string{"undrain"}, Short: "Allow runs on a node again", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			row, _, err := change(cmd, args[0], "uncordon", map[string]any{})
 			if err != nil {
@@ -142,7 +142,7 @@ leadership on, and wait until what it has begun is over.`,
 
 func explainCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use: "explain RUN", Short: "Tell why a run is where it is, or why it waits", Args: cobra.ExactArgs(1),
+		Use: "explain RUN", Short: "Explain why a run is on its node, or why it waits", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := c.runID(cmd, args[0])
 			if err != nil {

@@ -19,7 +19,7 @@ func scrubCommand(c *cli) *cobra.Command {
 	var dir string
 	var status, noWait bool
 	cmd := &cobra.Command{
-		Use: "scrub", Short: "Read all that the node at --api keeps on its disk, and tell what of it is damaged", Args: cobra.NoArgs,
+		Use: "scrub", Short: "Read everything that the node at --api has on disk, and report damage", Args: cobra.NoArgs,
 		Long: `Read all of the store and the blobs of the node at --api, check it against its sums,
 and tell what is damaged. A node does that by itself once a week (up --scrub-every),
 with at most 2 % of a processor; asked for, it takes a quarter of one. What is

@@ -9,12 +9,12 @@ import (
 
 // definitionVerbs are about what each person may bring a secret for.
 var definitionVerbs = []verb{
-	{use: "list", short: "List what each person may bring a secret for", path: "/api/companies/{company}/user-secret-definitions", columns: "KEY=key NAME=name STATUS=status GUIDANCE=usageGuidance ID=id"},
-	{use: "add KEY NAME", short: "Let each person bring a secret of a key", method: "POST", path: "/api/companies/{company}/user-secret-definitions", says: "{key} {status} {id}",
+	{use: "list", short: "List the definitions of personal secrets", path: "/api/companies/{company}/user-secret-definitions", columns: "KEY=key NAME=name STATUS=status GUIDANCE=usageGuidance ID=id"},
+	{use: "add KEY NAME", short: "Define a secret that each person stores for themselves", method: "POST", path: "/api/companies/{company}/user-secret-definitions", says: "{key} {status} {id}",
 		fields: []field{{place: 1, member: "key"}, {place: 2, member: "name"}, {name: "guidance", member: "usageGuidance", about: "what people are told of it"}}},
-	{use: "update DEFINITION", short: "Change what each person may bring a secret for", method: "PATCH", path: "/api/companies/{company}/user-secret-definitions/{definition:1}", says: "{key} {status}",
+	{use: "update DEFINITION", short: "Edit the definition of a personal secret", method: "PATCH", path: "/api/companies/{company}/user-secret-definitions/{definition:1}", says: "{key} {status}",
 		fields: []field{{name: "name", member: "name", about: "its new name"}, {name: "status", member: "status", about: "active, disabled or archived"}, {name: "guidance", member: "usageGuidance", about: "what people are told of it"}}},
-	{use: "remove DEFINITION", short: "Let nobody bring a secret for it any more", method: "DELETE", path: "/api/companies/{company}/user-secret-definitions/{definition:1}", says: "removed"},
+	{use: "remove DEFINITION", short: "Delete the definition of a personal secret", method: "DELETE", path: "/api/companies/{company}/user-secret-definitions/{definition:1}", says: "removed"},
 }
 
 // mineVerbs are about the caller's own secrets, but for their values.
@@ -26,7 +26,7 @@ var mineVerbs = []verb{
 // setMine gives the caller's value for a definition, or a new one.
 func setMine(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use: "set KEY", Short: "Give your own value for a key; it comes from standard input, or a prompt", Args: cobra.ExactArgs(1),
+		Use: "set KEY", Short: "Store your own secret; its value comes from standard input, or a prompt", Args: cobra.ExactArgs(1),
 		Example: `  selvage secret mine set GITHUB_TOKEN <token.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			company, err := c.companyID(cmd)

@@ -140,7 +140,7 @@ func skillAddCommand(c *cli) *cobra.Command {
 func skillUpdateCommand(c *cli) *cobra.Command {
 	var from string
 	update := &cobra.Command{
-		Use: "update SKILL", Short: "Take over what changed in the skill that one was forked from, or a new text", Args: cobra.ExactArgs(1),
+		Use: "update SKILL", Short: "Update a skill from its origin, or with a new text", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, err := c.skillsAt(cmd, args[0])
 			if err != nil {
@@ -164,7 +164,7 @@ func skillUpdateCommand(c *cli) *cobra.Command {
 
 func skillForkCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use: "fork SKILL [NAME]", Short: "Make a skill of one's own from another", Args: cobra.RangeArgs(1, 2),
+		Use: "fork SKILL [NAME]", Short: "Fork a skill", Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, err := c.skillsAt(cmd, args[0], "fork")
 			if err != nil {

@@ -132,7 +132,7 @@ func snapshotCommand(c *cli) *cobra.Command {
 
 func snapshotKeyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "key FILE", Short: "Make a key that opens backups, and print its public half", Args: cobra.ExactArgs(1),
+		Use: "key FILE", Short: "Create a key pair for backups, and print the public key", Args: cobra.ExactArgs(1),
 		Long: `Make a key that opens backups, and print its public half, which --to takes. A node
 that makes backups for it holds no secret that opens them. Keep FILE away from the nodes.`,
 		Example: `  selvage snapshot key backup.key > backup.pub
@@ -265,7 +265,7 @@ func snapshotInspectCommand(c *cli) *cobra.Command {
 	var o opener
 	var check bool
 	cmd := &cobra.Command{
-		Use: "inspect FILE", Short: "Tell what a backup is; with its key, check every byte of it", Args: cobra.ExactArgs(1),
+		Use: "inspect FILE", Short: "Describe a backup; with its key, check every byte", Args: cobra.ExactArgs(1),
 		Example: `  selvage snapshot inspect mesh.selvage
   selvage snapshot inspect mesh.selvage --key backup.key`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -311,7 +311,7 @@ func snapshotRestoreCommand(c *cli) *cobra.Command {
 	var o opener
 	var dir string
 	cmd := &cobra.Command{
-		Use: "restore FILE", Short: "Make a data directory of a backup, on a machine that has none", Args: cobra.ExactArgs(1),
+		Use: "restore FILE", Short: "Restore a backup into a new data directory", Args: cobra.ExactArgs(1),
 		Long: `Make a data directory of a backup, on a machine that has none. The node that is
 started on it (selvage up) founds the next epoch of the mesh, alone. No node that
 was a member when the backup was taken is one any more: their data directories
@@ -349,7 +349,7 @@ func recoverCommand(c *cli) *cobra.Command {
 	var dir string
 	var yes, follow bool
 	cmd := &cobra.Command{
-		Use: "recover", Short: "Go on with one survivor when most voters are lost for good", Args: cobra.NoArgs,
+		Use: "recover", Short: "Continue on one survivor after most voters are lost for good", Args: cobra.NoArgs,
 		Long: `Go on with one survivor when most voters are lost for good. Run it on the stopped
 node whose state is the newest: without --yes it tells what is there, on each node.
 With --yes the node founds the next epoch of the mesh when it is started. Nodes of

@@ -66,7 +66,7 @@ func toolCommand(c *cli) *cobra.Command {
 		},
 	}
 	catalogue := &cobra.Command{
-		Use: "catalogue", Short: "List the kernel's tools, their risk, and what of this program does the same", Args: cobra.NoArgs,
+		Use: "catalogue", Short: "List the kernel's tools, their risk, and their counterparts here", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var rows []toolRow
 			return c.show(cmd, "/api/v1/tools", &rows, func(w io.Writer) {
@@ -197,7 +197,7 @@ func toolRunCommand(c *cli, at func(*cobra.Command, string) (string, error)) *co
 func toolRevokeCommand(c *cli, at func(*cobra.Command, string) (string, error)) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use: "revoke NAME VERSION", Short: "Take a version of a tool out of use for good", Args: cobra.ExactArgs(2),
+		Use: "revoke NAME VERSION", Short: "Revoke a version of a tool", Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := at(cmd, "/"+url.PathEscape(args[0])+"/versions/"+url.PathEscape(args[1])+"/revoke")
 			if err != nil {

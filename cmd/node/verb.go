@@ -96,7 +96,7 @@ func (v verb) run(c *cli, cmd *cobra.Command, args []string) error {
 	}
 	method := v.method
 	if method == "PATCH" && len(in) == 0 {
-		return misuse{fmt.Errorf("nothing is to be changed: give a flag, see %s --help", cmd.CommandPath())}
+		return misuse{fmt.Errorf("nothing to change: pass a flag (see %s --help)", cmd.CommandPath())}
 	}
 	var body any = in
 	if method == "" {
@@ -196,7 +196,7 @@ func (f field) read(c *cli, cmd *cobra.Command, args []string) (value any, given
 	case "int":
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			err = misuse{fmt.Errorf("%q is no whole number: %s", text, cmd.UseLine())}
+			err = misuse{fmt.Errorf("%q is not a whole number: %s", text, cmd.UseLine())}
 		}
 		return n, true, err
 	case "file":
@@ -214,7 +214,7 @@ func (f field) read(c *cli, cmd *cobra.Command, args []string) (value any, given
 			b = []byte(from)
 		}
 		if err := json.Unmarshal(b, &value); err != nil {
-			return nil, false, misuse{fmt.Errorf("%s is no JSON: %w", f.word(), err)}
+			return nil, false, misuse{fmt.Errorf("%s is not JSON: %w", f.word(), err)}
 		}
 		return value, true, nil
 	}

@@ -22,10 +22,10 @@ var adapterVerbs = []verb{
 }
 
 var memoryVerbs = []verb{
-	{use: "list AGENT", short: "List what an agent keeps", path: "/api/agents/{agent:1}/memory", columns: "KEY=key UPDATED=updatedAt TEXT=value", fields: []field{{name: "words", member: "q", about: "what fits these words, best first"}}},
-	{use: "show AGENT KEY", short: "Show what an agent keeps under a key", path: "/api/agents/{agent:1}/memory/{2}", says: "{value}"},
-	{use: "put AGENT KEY TEXT", short: "Have an agent keep a text", method: "PUT", path: "/api/agents/{agent:1}/memory/{2}", says: "{key}", fields: []field{{place: 3, member: "value"}}},
-	{use: "forget AGENT KEY", short: "Have an agent forget what is under a key", method: "DELETE", path: "/api/agents/{agent:1}/memory/{2}", says: "forgotten"},
+	{use: "list AGENT", short: "List the memories of an agent", path: "/api/agents/{agent:1}/memory", columns: "KEY=key UPDATED=updatedAt TEXT=value", fields: []field{{name: "words", member: "q", about: "what fits these words, best first"}}},
+	{use: "show AGENT KEY", short: "Show a memory of an agent", path: "/api/agents/{agent:1}/memory/{2}", says: "{value}"},
+	{use: "put AGENT KEY TEXT", short: "Write a memory of an agent", method: "PUT", path: "/api/agents/{agent:1}/memory/{2}", says: "{key}", fields: []field{{place: 3, member: "value"}}},
+	{use: "forget AGENT KEY", short: "Delete a memory of an agent", method: "DELETE", path: "/api/agents/{agent:1}/memory/{2}", says: "forgotten"},
 }
 
 var messageVerbs = []verb{
@@ -43,17 +43,17 @@ var agentVerbs = []verb{
 			{name: "role", member: "role", about: agentRoles}, {name: "reports-to", member: "reportsTo", kind: "agent", about: "its manager; empty for none"},
 			{name: "adapter", member: "adapterType", about: "how its runs are carried out; give --config with it"}, {name: "environment", member: "defaultEnvironmentId", kind: "environment", about: "where they are carried out; empty for the mesh's choice"}, {name: "config", member: "adapterConfig", kind: "json", about: "the adapter's configuration, or a file with it"},
 			{name: "runtime", member: "runtimeConfig", kind: "json", about: "heartbeat and placement, or a file with it"}}},
-	{use: "delete AGENT", short: "Delete an agent; its open issues are nobody's then", method: "DELETE", path: "/api/agents/{agent:1}", says: "deleted"},
+	{use: "delete AGENT", short: "Delete an agent; its open issues become unassigned", method: "DELETE", path: "/api/agents/{agent:1}", says: "deleted"},
 	{use: "wake AGENT", short: "Wake an agent for a reason", method: "POST", path: "/api/agents/{agent:1}/wakeup", says: "{id} {status}", fixed: map[string]any{"source": "on_demand"},
 		fields: []field{{name: "reason", member: "reason", about: "why"}, {name: "fresh", member: "forceFreshSession", kind: "bool", about: "forget the session that it would resume"}}},
 	{use: "wakeups AGENT", short: "List why an agent was woken, the newest first", path: "/api/agents/{agent:1}/wakeups", columns: "ID=id SOURCE=source STATUS=status REASON=reason ERROR=error AT=requestedAt"},
-	{use: "state AGENT", short: "Show what an agent's runs added up to", path: "/api/agents/{agent:1}/runtime-state"},
-	{use: "sessions AGENT", short: "List what an agent would resume, by task", path: "/api/agents/{agent:1}/task-sessions", columns: "TASK=taskKey ADAPTER=adapterType SESSION=sessionDisplayId UPDATED=updatedAt"},
-	{use: "reset AGENT", short: "Forget what an agent would resume", method: "POST", path: "/api/agents/{agent:1}/runtime-state/reset-session", says: "reset", fields: []field{{name: "task", member: "taskKey", about: "only that of a task"}}},
+	{use: "state AGENT", short: "Show the totals of an agent's runs", path: "/api/agents/{agent:1}/runtime-state"},
+	{use: "sessions AGENT", short: "List the saved sessions of an agent, by task", path: "/api/agents/{agent:1}/task-sessions", columns: "TASK=taskKey ADAPTER=adapterType SESSION=sessionDisplayId UPDATED=updatedAt"},
+	{use: "reset AGENT", short: "Delete an agent's saved sessions", method: "POST", path: "/api/agents/{agent:1}/runtime-state/reset-session", says: "reset", fields: []field{{name: "task", member: "taskKey", about: "only that of a task"}}},
 	{use: "keys AGENT", short: "List the API keys of an agent, without their tokens", path: "/api/agents/{agent:1}/keys", columns: "ID=id NAME=name CREATED=createdAt REVOKED=revokedAt"},
 	{use: "revoke-key AGENT KEY", short: "Revoke an API key of an agent", method: "DELETE", path: "/api/agents/{agent:1}/keys/{2}", says: "revoked"},
 	{use: "skills AGENT", short: "List the skills that an agent has", path: "/api/agents/{agent:1}/skills", rows: "entries", columns: "SKILL=name STATE=state KEY=key"},
-	{use: "teach AGENT", short: "Say which skills an agent has, by their keys", method: "POST", path: "/api/agents/{agent:1}/skills/sync", says: "{adapterType} {mode}", fields: []field{{name: "skill", member: "desiredSkills", kind: "list", about: "keys of skills; repeat for more"}}},
+	{use: "teach AGENT", short: "Set the skills of an agent, by their keys", method: "POST", path: "/api/agents/{agent:1}/skills/sync", says: "{adapterType} {mode}", fields: []field{{name: "skill", member: "desiredSkills", kind: "list", about: "keys of skills; repeat for more"}}},
 	{use: "clear-error AGENT", short: "Let an agent work again after an error", method: "POST", path: "/api/agents/{agent:1}/clear-error", says: "{name} {status}"},
 	{use: "approve AGENT", short: "Hire an agent that waits for approval", method: "POST", path: "/api/agents/{agent:1}/approve", says: "{name} {status}"},
 	{use: "budget AGENT CENTS", short: "Set what an agent may spend in a month, in cents", method: "PATCH", path: "/api/agents/{agent:1}/budgets", says: "{name} {budgetMonthlyCents}", fields: []field{{place: 2, member: "budgetMonthlyCents", kind: "int"}}},

@@ -9,8 +9,8 @@ const spacePath = "/api/execution-workspaces/{workspace:1}"
 
 var spaceVerbs = []verb{
 	{use: "show WORKSPACE", short: "Show where an issue's runs work", path: spacePath},
-	{use: "ready WORKSPACE", short: "Tell whether a workspace can be closed", path: spacePath + "/close-readiness"},
-	{use: "operations WORKSPACE", short: "List the commands that were carried out in a workspace, newest first", path: spacePath + "/workspace-operations", columns: operationTable},
+	{use: "ready WORKSPACE", short: "Check whether a workspace can be closed", path: spacePath + "/close-readiness"},
+	{use: "operations WORKSPACE", short: "List the commands that ran in a workspace, newest first", path: spacePath + "/workspace-operations", columns: operationTable},
 	serviceVerb("start", "Start the services of a workspace", "WORKSPACE", spacePath), serviceVerb("stop", "Stop the services of a workspace", "WORKSPACE", spacePath), serviceVerb("restart", "Start the services of a workspace again", "WORKSPACE", spacePath),
 	{use: "run WORKSPACE COMMAND", short: "Run a command that the board declared for a workspace", method: "POST", path: spacePath + "/runtime-commands/run", says: "{operation.id} {operation.status}", fields: []field{{place: 2, member: "workspaceCommandId"}}},
 }

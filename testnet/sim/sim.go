@@ -107,7 +107,7 @@ func (m *Mesh) waitVoters(ctx context.Context) error {
 func (m *Mesh) until(ctx context.Context, what string, done func() bool) error {
 	for deadline := time.Now().Add(settleTimeout); !done(); {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("after %s it is not so that %s", settleTimeout, what)
+			return fmt.Errorf("timed out after %s waiting until %s", settleTimeout, what)
 		}
 		if err := sleep(ctx, 50*time.Millisecond); err != nil {
 			return err

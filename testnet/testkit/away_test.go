@@ -59,7 +59,7 @@ func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(settle); !done(); time.Sleep(poll) {
 		if time.Now().After(deadline) {
-			t.Fatalf("after %s it is not so that %s", settle, what)
+			t.Fatalf("timed out after %s waiting until %s", settle, what)
 		}
 	}
 }

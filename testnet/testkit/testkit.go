@@ -253,7 +253,7 @@ func (b *Bed) Until(what string, done func() bool) {
 	b.t.Helper()
 	for deadline := time.Now().Add(settle); !done(); time.Sleep(poll) {
 		if time.Now().After(deadline) {
-			b.t.Fatalf("after %s it is not so that %s", settle, what)
+			b.t.Fatalf("timed out after %s waiting until %s", settle, what)
 		}
 	}
 }
