@@ -92,8 +92,8 @@ func TestNamesAreOfOne(t *testing.T) {
 	}{
 		{name: "ada", asked: "DELETE /api/agents/0199-a"},
 		{name: "0199-b", asked: "DELETE /api/agents/0199-b"},
-		{name: "0199", says: "3 of agent are", status: exitMisused},
-		{name: "Bob", says: "2 of agent are", status: exitMisused},
+		{name: "0199", says: "more than one agent matches \"0199\": give more of the ID, which is one of 0199-a, 0199-b, 0199-c\n", status: exitMisused},
+		{name: "Bob", says: "more than one agent matches \"Bob\": give more of the ID, which is one of 0199-b, 0199-c\n", status: exitMisused},
 		{name: "", says: "an argument is empty", status: exitMisused},
 		{name: "Eve", says: `no agent "Eve": see selvage agent list`, status: exitFailed},
 	} {

@@ -152,7 +152,7 @@ func (n nounRows) find(noun, ref string, rows []any) (string, error) {
 	case 1:
 		return named[0], nil
 	}
-	return "", misuse{fmt.Errorf("%d of %s match %q: give more of the ID; it is one of %s", len(named), noun, ref, strings.Join(named[:min(len(named), maxNamed)], ", "))}
+	return "", misuse{fmt.Errorf("more than one %s matches %q: give more of the ID, which is one of %s", noun, ref, strings.Join(named[:min(len(named), maxNamed)], ", "))}
 }
 
 // rowsOf are the rows of a list, which is a member of the answer unless rows is "".

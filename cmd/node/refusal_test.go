@@ -134,10 +134,10 @@ func TestListedAreNamed(t *testing.T) {
 	for _, c := range []struct{ line, asked, says string }{
 		{"agent revoke-key Bob laptop", "DELETE /api/agents/b/keys/0199-a {}", ""},
 		{"agent revoke-key Bob 0200", "DELETE /api/agents/b/keys/0200-c {}", ""},
-		{"agent revoke-key Bob desk", "", "2 of key match \"desk\": give more of the ID; it is one of 0199-b, 0200-c"},
+		{"agent revoke-key Bob desk", "", "more than one key matches \"desk\": give more of the ID, which is one of 0199-b, 0200-c"},
 		{"agent revoke-key Bob 07", "DELETE /api/agents/b/keys/07 {}", ""},
 		{"issue accept ACM-1 0199-b", "POST /api/issues/ACM-1/interactions/0199-b/accept {}", ""},
-		{"issue accept ACM-1 0199", "", "2 of interaction are"},
+		{"issue accept ACM-1 0199", "", "more than one interaction matches \"0199\""},
 		{"issue answer ACM-1 0199-a which=a,b:or", `POST /api/issues/ACM-1/interactions/0199-a/respond {"answers":[{"optionIds":["a","b"],"otherText":"or","questionId":"which"}]}`, ""},
 		{"issue answer ACM-1 0199-a which", "", "selvage issue asked ACM-1 0199-a shows both"},
 		{"issue link ACM-1 01", `POST /api/issues/ACM-1/approvals {"approvalId":"0199-a"}`, ""},
