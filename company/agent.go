@@ -167,11 +167,6 @@ func AgentsOf(tx *ledger.Tx, company string, terminated bool) []Agent {
 	return out
 }
 
-// AgentBudget returns the monthly limit of an agent, and what it spent.
-func AgentBudget(tx *ledger.Tx, company, agent string, now Time) (limit, spent Money) {
-	return monthly(tx, company, ScopeAgent, agent, now)
-}
-
 func errNoAgent() error { return ledger.Refuse(ledger.NotFound, nil, "Agent not found") }
 
 // SaveAgent is the payload of agent.create, and of agent.update, where a nil
@@ -353,7 +348,7 @@ func (a Agent) with(p SaveAgent) (Agent, error) {
 // checkEnvironment refuses an environment that there is not, unless it was named before.
 func (a Agent) checkEnvironment(tx *ledger.Tx, before NullText) error {
 	if id := a.DefaultEnvironment; id != "" && id != before && string(id) != LocalEnvironment.ID {
-		if _, ok := namedEnvironments.Get(tx, a.Company, string(id)); ok {
+		if ask.Remote(tx, a.Company, string(id)) {
 			return ledger.Refuse(ledger.Unprocessable, nil, "Runs are carried out by their node; an environment over ssh can not be chosen for an agent")
 		}
 		return ledger.Refuse(ledger.NotFound, nil, "Environment not found")
@@ -457,4 +452,65 @@ func freeName(tx *ledger.Tx, a Agent) (string, error) {
 		a.Name = name + " " + strconv.Itoa(n)
 	}
 	return "", ledger.Refuse(ledger.Conflict, nil, "No name like %q is free", name)
+}
+
+// hireDraft is a hire's payload as the rules read it; keys that they do not
+// know are kept and shown, and do nothing.
+type hireDraft struct {
+	Name               *string         `json:"name"`
+	Role               *string         `json:"role"`
+	Title              *string         `json:"title"`
+	Icon               *string         `json:"icon"`
+	ReportsTo          *string         `json:"reportsTo"`
+	Capabilities       *string         `json:"capabilities"`
+	AdapterType        *string         `json:"adapterType"`
+	AdapterConfig      json.RawMessage `json:"adapterConfig"`
+	RuntimeConfig      json.RawMessage `json:"runtimeConfig"`
+	DefaultEnvironment *string         `json:"defaultEnvironmentId"`
+	BudgetMonthlyCents *int64          `json:"budgetMonthlyCents"`
+	Metadata           json.RawMessage `json:"metadata"`
+	ContextMode        *string         `json:"contextMode"`
+	DesiredSkills      json.RawMessage `json:"desiredSkills"`
+	Instructions       json.RawMessage `json:"instructionsBundle"`
+}
+
+// NewInstructions are the files that an agent is made with.
+type NewInstructions struct {
+	Entry string           `cbor:"1,keyasint,omitempty"` // one of Files; "" is InstructionsEntry
+	Files []NewInstruction `cbor:"2,keyasint"`           // in the order of their paths
+}
+
+// A NewInstruction is one of the files.
+type NewInstruction struct {
+	Path    string `cbor:"1,keyasint"`
+	Content string `cbor:"2,keyasint"`
+}
+
+// check refuses files that could not be written one by one.
+func (n NewInstructions) check() error {
+	if len(n.Files) > MaxInstructionFiles {
+		return errTooManyFiles()
+	}
+	entry := false
+	for i, f := range n.Files {
+		if _, err := CleanInstructionPath(f.Path); err != nil {
+			return err
+		}
+		if len(f.Content) > MaxInstructionFile {
+			return errLongFile()
+		}
+		for _, other := range n.Files[:i] {
+			if other.Path >= f.Path {
+				return ledger.Refuse(ledger.Invalid, nil, "The files of instructions are not in the order of their paths")
+			}
+			if nested(f.Path, other.Path) {
+				return errFileAndFolder(other.Path)
+			}
+		}
+		entry = entry || f.Path == n.Entry
+	}
+	if !entry {
+		return ledger.Refuse(ledger.Unprocessable, nil, "instructionsBundle.files has no %s; give it, or name another of the files as entryFile", n.Entry)
+	}
+	return nil
 }

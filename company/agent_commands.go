@@ -53,10 +53,10 @@ func makeAgent(c *ledger.Context, row Company, p SaveAgent, status AgentStatus) 
 	if err != nil {
 		return a, err
 	}
-	if a.AdapterConfig, err = bindConfig(c.Tx, row.ID, a.AdapterConfig, nil); err != nil {
+	if a.AdapterConfig, err = ask.BindConfig(c.Tx, row.ID, a.AdapterConfig, nil); err != nil {
 		return a, err
 	}
-	if a.AdapterConfig, err = equip(c, a, p); err != nil {
+	if a.AdapterConfig, err = ask.Skills.Equip(c, a, p); err != nil {
 		return a, err
 	}
 	if err := a.check(); err != nil {
@@ -76,14 +76,14 @@ func makeAgent(c *ledger.Context, row Company, p SaveAgent, status AgentStatus) 
 		return a, nil // the hire says so
 	}
 	details := jsonObject{}.str("name", a.Name).str("role", a.Role)
-	if skills := SkillsOfAgent(c.Tx, row.ID, a.ID); len(skills) > 0 {
+	if skills := ask.Of(c.Tx, row.ID, a.ID); len(skills) > 0 {
 		details = details.list("desiredSkills", skills)
 	} else {
 		details = details.null("desiredSkills", "")
 	}
 	c.Record(ledger.Change{Action: "agent.created", EntityType: "agent", EntityID: a.ID, Details: details.close()})
 	if p.Budget != nil && *p.Budget > 0 {
-		if _, err := setPolicy(c, SetBudget{Type: ScopeAgent, Scope: a.ID, Amount: *p.Budget}); err != nil {
+		if err := ask.Set(c, ScopeAgent, a.ID, *p.Budget); err != nil {
 			return a, err
 		}
 	}
@@ -124,7 +124,7 @@ func changeAgent(c *ledger.Context, old Agent, p SaveAgent, from revisionOrigin)
 		if from.revision != "" {
 			known = a.AdapterConfig // what it refers to was looked up when it was set
 		}
-		if a.AdapterConfig, err = bindConfig(c.Tx, a.Company, a.AdapterConfig, known); err != nil {
+		if a.AdapterConfig, err = ask.BindConfig(c.Tx, a.Company, a.AdapterConfig, known); err != nil {
 			return nil, err
 		}
 	}
@@ -143,7 +143,7 @@ func changeAgent(c *ledger.Context, old Agent, p SaveAgent, from revisionOrigin)
 	before := configOf(c.Tx, old, a.UpdatedAt)
 	agents.Put(c.Tx, a.Company, a.ID, a)
 	if p.Budget != nil {
-		if _, err := setPolicy(c, SetBudget{Type: ScopeAgent, Scope: a.ID, Amount: *p.Budget}); err != nil {
+		if err := ask.Set(c, ScopeAgent, a.ID, *p.Budget); err != nil {
 			return nil, err
 		}
 	}
@@ -215,9 +215,8 @@ func resumeAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := BudgetOf(c.Tx, a.Company, ScopeAgent, a.ID, TimeOf(c.Now))
-	if policy, over := b.Exceeded(); over {
-		return nil, refuseBudget(b, policy)
+	if err := ask.MayResume(c, ScopeAgent, a.ID); err != nil {
+		return nil, err
 	}
 	agents.Put(c.Tx, a.Company, a.ID, a)
 	c.Record(ledger.Change{Action: "agent.resumed", EntityType: "agent", EntityID: a.ID})

@@ -14,7 +14,7 @@ func terminateAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	if a.Status == AgentTerminated {
 		return AgentRef{a.ID}, nil
 	}
-	cancelHire(c, a)
+	agentEnds(c, a)
 	endAgent(c, a, "Cancelled: the agent was terminated")
 	return AgentRef{a.ID}, nil
 }
@@ -26,7 +26,7 @@ func endAgent(c *ledger.Context, a Agent, why string) {
 	a, _ = agents.Get(c.Tx, a.Company, a.ID)
 	a = a.Terminate(TimeOf(c.Now))
 	agents.Put(c.Tx, a.Company, a.ID, a)
-	revokeKeysOf(c, a)
+	agentEnded(c, a)
 	c.Record(ledger.Change{Action: "agent.terminated", EntityType: "agent", EntityID: a.ID})
 }
 
@@ -65,21 +65,14 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	}
 	leaderless(c, a.ID)
 	unplanned(c, a.ID, "")
-	cancelHire(c, a)
-	dropHire(c.Tx, a)
-	dropIncidents(c, a)
-	dropKeysOf(c.Tx, a)
-	dropWatchdogsOf(c.Tx, a)
+	agentEnds(c, a)
+	agentDeleted(c, a)
 	dropRevisions(c.Tx, a)
-	dropInstructions(c.Tx, a)
-	dropMemories(c.Tx, a)
 	for _, s := range TaskSessionsOf(c.Tx, company, a.ID) {
 		taskSessions.Delete(c.Tx, company, sessionRow(a.ID, s.AdapterType, s.TaskKey))
 	}
 	runtimeStates.Delete(c.Tx, company, a.ID)
 	agentClocks.Delete(c.Tx, company, a.ID)
-	wantedSkills.Delete(c.Tx, company, a.ID)
-	budgets.Delete(c.Tx, company, scopeKey(ScopeAgent, a.ID))
 	agents.Delete(c.Tx, company, a.ID)
 	c.Record(ledger.Change{Action: "agent.deleted", EntityType: "agent", EntityID: a.ID, Details: jsonObject{}.str("name", a.Name).close()})
 	return nil, nil

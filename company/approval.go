@@ -256,15 +256,6 @@ func ApprovalsOfIssue(tx *ledger.Tx, company, issue string) []Approval {
 	return out
 }
 
-// awaitsBoard reports whether an issue has an approval or an interaction that
-// is not decided: then it may be blocked for it.
-func awaitsBoard(tx *ledger.Tx, i Issue) bool {
-	for range interactionsPending.IDs(tx, i.Company, i.ID, false) {
-		return true
-	}
-	return slices.ContainsFunc(ApprovalsOfIssue(tx, i.Company, i.ID), func(a Approval) bool { return a.Status.Open() })
-}
-
 // IssuesOfApproval yields the issues that are linked to an approval, by ID.
 func IssuesOfApproval(tx *ledger.Tx, company, approval string) iter.Seq[Issue] {
 	return issuesIn(tx, company, issuesByApproval.IDs(tx, company, approval, false))

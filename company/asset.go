@@ -64,8 +64,6 @@ func sweepKey(company, issue string) []byte {
 }
 
 const (
-	// MaxAttachmentBytes is the most that a company may allow for one attachment.
-	MaxAttachmentBytes = 1 << 30
 	// MaxAttachments bounds the attachments of one issue: lists show all of them.
 	MaxAttachments = 500
 	// MaxFilename and MaxContentType bound what a file says of itself, in bytes.
@@ -469,4 +467,39 @@ func sweepAttachments(c *ledger.Context, _ SweepAttachments) (any, error) {
 			Details: jsonObject{}.int("attachments", int64(sweepChunk-max(left, 0))).close()})
 	}
 	return nil, nil
+}
+
+// fileRules are what files add to the kernel.
+var fileRules = Rules{
+	Kinds: slices.Concat(partKinds, productKinds, assetKinds),
+	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){
+		"asset": func(tx *ledger.Tx, _ string, row []byte) {
+			a := decodeRow[Asset](row)
+			tx.Delete(blobKey(a.SHA256, a.Company))
+		},
+	},
+	Left: func(tx *ledger.Tx, company, issue string) iter.Seq2[[]byte, func(Time)] {
+		return func(yield func([]byte, func(Time)) bool) {
+			for id := range productsIssue.IDs(tx, company, issue, false) {
+				w, _ := products.Get(tx, company, id)
+				if !yield(products.Key(company, id), func(Time) { dropProduct(tx, w) }) {
+					return
+				}
+			}
+		}
+	},
+	CheckCompany: func(tx *ledger.Tx, row Company, p SaveCompany) error {
+		if p.LogoAsset == nil {
+			return nil
+		}
+		return row.checkLogo(tx)
+	},
+	CompanyStored: func(c *ledger.Context, was, row Company, _ SaveCompany) error {
+		dropLogo(c.Tx, was, row)
+		return nil
+	},
+	IssueDeleted: func(c *ledger.Context, i Issue) { dropAttachments(c.Tx, i) },
+	CommentAdded: func(c *ledger.Context, _ Issue, cm Comment, attachments []string) error {
+		return attachTo(c.Tx, cm, attachments)
+	},
 }

@@ -153,13 +153,3 @@ func Prefetch(cmd *ledger.Command, want func(key []byte)) {
 		reads(cmd, want)
 	}
 }
-
-// issueFirst is the Reads of commands whose payload names the issue first.
-func issueFirst(cmd *ledger.Command, want func(key []byte)) {
-	var p struct {
-		Issue string `cbor:"1,keyasint"`
-	}
-	if ledger.Unmarshal(cmd.Payload, &p) == nil && isID(p.Issue) {
-		want(issues.Key(cmd.Company, p.Issue))
-	}
-}

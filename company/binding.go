@@ -305,3 +305,17 @@ func SecretUsage(tx *ledger.Tx, company string) []SecretBinding {
 	}
 	return out
 }
+
+// secretRules are what secrets add to the kernel.
+var secretRules = Rules{Kinds: slices.Concat(secretKinds, userSecretKinds), Secrets: bindings{}}
+
+// bindings answers what the kernel asks of secrets.
+type bindings struct{}
+
+func (bindings) BindEnv(tx *ledger.Tx, company string, env, old json.RawMessage) (json.RawMessage, error) {
+	return bindEnv(tx, company, env, old)
+}
+
+func (bindings) BindConfig(tx *ledger.Tx, company string, config, old json.RawMessage) (json.RawMessage, error) {
+	return bindConfig(tx, company, config, old)
+}

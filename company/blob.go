@@ -86,3 +86,7 @@ func BlobOf(tx *ledger.Tx, company, sha256 string) (BlobRef, bool) {
 	}
 	return blobRef(tx, sha256, company)
 }
+
+// MaxAttachmentBytes is the most that a company may allow for one attachment, and the
+// size of the largest blob.
+const MaxAttachmentBytes = 1 << 30

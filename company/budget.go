@@ -9,15 +9,6 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A ScopeType says what a budget is for. Persisted: do not rename.
-type ScopeType string
-
-const (
-	ScopeCompany ScopeType = "company"
-	ScopeAgent   ScopeType = "agent"
-	ScopeProject ScopeType = "project"
-)
-
 // A WindowKind says over which time a limit counts. Windows are counted by the
 // time of the entry, not by what an agent says about when it spent.
 // Persisted: do not rename.
@@ -538,3 +529,113 @@ func overBudget(c *ledger.Context, agent, project string) error {
 	}
 	return nil
 }
+
+// AgentBudget returns the monthly limit of an agent, and what it spent.
+func AgentBudget(tx *ledger.Tx, company, agent string, now Time) (limit, spent Money) {
+	return monthly(tx, company, ScopeAgent, agent, now)
+}
+
+// CompanyBudget returns the monthly limit of a company, and what it spent.
+func CompanyBudget(tx *ledger.Tx, company string, now Time) (limit, spent Money) {
+	return monthly(tx, company, ScopeCompany, company, now)
+}
+
+func monthly(tx *ledger.Tx, company string, t ScopeType, id string, now Time) (limit, spent Money) {
+	b := BudgetOf(tx, company, t, id, now)
+	if p, ok := b.Policy(WindowMonth); ok && p.Active {
+		limit = p.Amount
+	}
+	return limit, b.Spent(WindowMonth)
+}
+
+type fatBudget struct {
+	SpentMonthlyCents Money       `json:"spentMonthlyCents"`
+	Policies          []fatPolicy `json:"policies"`
+}
+
+type fatPolicy struct {
+	Window WindowKind `json:"windowKind"`
+	Amount Money      `json:"amountCents"`
+}
+
+// moneyRules are what money adds to the kernel.
+var moneyRules = Rules{
+	Kinds:  slices.Concat(costKinds, budgetKinds, reservationKinds, financeKinds, runCostKinds, approvalKinds, hireKinds, modelKinds),
+	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){"approval": func(tx *ledger.Tx, id string, _ []byte) { tx.Delete(approvalCompanyKey(id)) }},
+	CompanyStored: func(c *ledger.Context, was, row Company, p SaveCompany) error {
+		if p.Budget == nil || was.ID == "" && *p.Budget <= 0 {
+			return nil
+		}
+		return limits{}.Set(c, ScopeCompany, row.ID, *p.Budget)
+	},
+	AgentEnds: cancelHire,
+	AgentDeleted: func(c *ledger.Context, a Agent) {
+		dropHire(c.Tx, a)
+		dropIncidents(c, a)
+		budgets.Delete(c.Tx, a.Company, scopeKey(ScopeAgent, a.ID))
+	},
+	IssueDeleted: func(c *ledger.Context, i Issue) { dropApprovalLinks(c.Tx, i) },
+	CheckWake: func(tx *ledger.Tx, company string, _ Issue, w Wake) error {
+		if w.Approval != "" && !tx.Has(approvals.Key(company, w.Approval)) {
+			return ledger.Refuse(ledger.NotFound, nil, "Approval not found")
+		}
+		return nil
+	},
+	Spent: func(tx *ledger.Tx, r Run) error {
+		if r.exhausted(tx) {
+			return ledger.Refuse(ledger.Conflict, nil, "what the work on the issue may cost is spent")
+		}
+		return nil
+	},
+	Awaits: func(tx *ledger.Tx, i Issue) bool {
+		return slices.ContainsFunc(ApprovalsOfIssue(tx, i.Company, i.ID), func(a Approval) bool { return a.Status.Open() })
+	},
+	Limits: limits{},
+}
+
+// limits answers what the kernel asks of budgets.
+type limits struct{}
+
+func (limits) Set(c *ledger.Context, t ScopeType, id string, limit Money) error {
+	_, err := setPolicy(c, SetBudget{Type: t, Scope: id, Amount: limit})
+	return err
+}
+
+func (limits) Limit(tx *ledger.Tx, company, agent string, now Time) Money {
+	limit, _ := AgentBudget(tx, company, agent, now)
+	return limit
+}
+
+func (limits) Today(tx *ledger.Tx, company, agent string, now Time) Money {
+	return BudgetOf(tx, company, ScopeAgent, agent, now).Day
+}
+
+func (limits) Told(tx *ledger.Tx, company, agent string, now Time) any {
+	b := BudgetOf(tx, company, ScopeAgent, agent, now)
+	budget := fatBudget{SpentMonthlyCents: b.Month, Policies: []fatPolicy{}}
+	for _, p := range b.Policies {
+		budget.Policies = append(budget.Policies, fatPolicy{p.Window, p.Amount})
+	}
+	return budget
+}
+
+func (limits) MayResume(c *ledger.Context, t ScopeType, id string) error {
+	b := BudgetOf(c.Tx, c.Cmd.Company, t, id, TimeOf(c.Now))
+	if p, over := b.Exceeded(); over {
+		return refuseBudget(b, p)
+	}
+	return nil
+}
+
+func (limits) Renew(c *ledger.Context, agent, project string) error {
+	if err := overBudget(c, agent, project); err != nil {
+		return err
+	}
+	return renewScopes(c, agent, project)
+}
+
+func (limits) Allow(c *ledger.Context, i Issue, limit *Money) (Issue, error) {
+	return allow(c, i, limit)
+}
+
+func (limits) Book(c *ledger.Context, r Run, told *RunCost) error { return bookRunCost(c, r, told) }

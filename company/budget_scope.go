@@ -6,14 +6,6 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// pausedForBudget is the pause reason of a scope that reached its limit; such a
-// pause ends with the limit, any other only by a person.
-const pausedForBudget = "budget"
-
-// maxStoppedRuns bounds the runs of a company or project that one command
-// cancels, at ten keys or so for a run; budget.sweep goes on with the others.
-const maxStoppedRuns = 200
-
 func scopeExists(tx *ledger.Tx, company string, t ScopeType, id string) bool {
 	switch t {
 	case ScopeAgent:
@@ -38,40 +30,6 @@ func ScopeName(tx *ledger.Tx, company string, t ScopeType, id string) string {
 	}
 	row, _ := companies.Get(tx, company, company)
 	return row.Name
-}
-
-// ScopePaused reports whether a scope is paused because of its budget.
-func ScopePaused(tx *ledger.Tx, company string, t ScopeType, id string) bool {
-	return scopePaused(tx, company, t, id)
-}
-
-func scopePaused(tx *ledger.Tx, company string, t ScopeType, id string) bool {
-	switch t {
-	case ScopeAgent:
-		a, _ := agents.Get(tx, company, id)
-		return a.PauseReason == pausedForBudget
-	case ScopeProject:
-		p, _ := projects.Get(tx, company, id)
-		return p.PauseReason == pausedForBudget
-	}
-	row, _ := companies.Get(tx, company, company)
-	return row.PauseReason == pausedForBudget
-}
-
-// projectOfWork returns the project whose budget runs about an issue keep to, "" for
-// none.
-func projectOfWork(tx *ledger.Tx, company, issue string) string {
-	if issue == "" {
-		return ""
-	}
-	return ProjectOfIssue(tx, company, issue)
-}
-
-// projectStopped reports whether no run about an issue begins because of the budget of
-// its project.
-func projectStopped(tx *ledger.Tx, company, issue string) bool {
-	project := projectOfWork(tx, company, issue)
-	return project != "" && scopePaused(tx, company, ScopeProject, project)
 }
 
 // pauseScope stops a scope that has reached its limit, and cancels what runs in
@@ -106,34 +64,6 @@ func pauseScope(c *ledger.Context, t ScopeType, id string) error {
 	}
 	cancelRunsIn(c, t, id)
 	return nil
-}
-
-// runsInScope returns up to limit live runs of a company or project: of the agents of
-// the one, on the issues of the other.
-func runsInScope(tx *ledger.Tx, company string, t ScopeType, id string, limit int) []Run {
-	var out []Run
-	switch t {
-	case ScopeCompany:
-		for agent := range agents.All(tx, company) {
-			out = append(out, LiveRunsOfAgent(tx, company, agent)...)
-			if len(out) >= limit {
-				return out[:limit]
-			}
-		}
-	case ScopeProject:
-		for i := range issuesIn(tx, company, issuesByProject.IDs(tx, company, id, false)) {
-			if i.CheckoutRun == "" {
-				continue
-			}
-			if r, ok := runs.Get(tx, company, i.CheckoutRun); ok && r.Status.Live() && !slices.ContainsFunc(out, func(o Run) bool { return o.ID == r.ID }) {
-				out = append(out, r)
-			}
-			if len(out) == limit {
-				break
-			}
-		}
-	}
-	return out
 }
 
 func cancelRunsIn(c *ledger.Context, t ScopeType, id string) {

@@ -218,19 +218,17 @@ func addComment(c *ledger.Context, i Issue, p CreateComment) (Issue, Comment, er
 	default:
 		cm.AuthorType, reason = "system", "allow_system"
 	}
-	if err := attachTo(c.Tx, cm, p.Attachments); err != nil {
-		return i, Comment{}, err
-	}
 	comments.Put(c.Tx, company, cm.rowKey(), cm)
 	c.Set(commentAtKey(company, cm.ID), []byte(cm.rowKey()))
-	hear(c.Tx, cm)
 	if p.ClientRequest != "" {
 		c.Set(commentRequestKey(company, i.ID, p.ClientRequest), []byte(cm.rowKey()))
 	}
 	c.Record(ledger.Change{Action: "issue.comment_added", EntityType: "issue", EntityID: i.ID,
 		Details: jsonObject{}.str("commentId", cm.ID).str("identifier", i.Identifier).str("issueTitle", i.Title).
 			str("bodySnippet", snippet(cm.Body, 120)).str("authorizationReason", reason).bool("updated", p.withUpdate).close()})
-	supersede(c, i, cm)
+	if err := commentAdded(c, i, cm, p.Attachments); err != nil {
+		return i, Comment{}, err
+	}
 	i.Comments++
 	i.UpdatedAt = now
 	return i, cm, nil
@@ -260,7 +258,7 @@ func deleteComment(c *ledger.Context, p DeleteComment) (any, error) {
 			cm.DeletedByAgent, cm.DeletedByRun = NullText(c.Cmd.Actor.ID), NullText(c.Cmd.Run)
 		}
 		comments.Put(c.Tx, company, string(at), cm)
-		unhear(c.Tx, cm)
+		commentEmptied(c.Tx, cm)
 		c.Record(ledger.Change{Action: "issue.comment_deleted", EntityType: "issue", EntityID: cm.Issue,
 			Details: jsonObject{}.str("commentId", cm.ID).close()})
 	}
@@ -269,7 +267,7 @@ func deleteComment(c *ledger.Context, p DeleteComment) (any, error) {
 
 // dropComments removes the comments of i with their indexes.
 func dropComments(tx *ledger.Tx, i Issue) {
-	dropVoices(tx, i)
+	commentsGone(tx, i)
 	prefix := comments.Key(i.Company, i.ID+".")
 	for k, v := range tx.Prefix(prefix) {
 		var cm Comment

@@ -164,19 +164,6 @@ func UnfinishedDeletions(tx *ledger.Tx) []string {
 
 func deletingKey(id string) []byte { return ledger.Key("company-deleting", id) }
 
-// CompanyBudget returns the monthly limit of a company, and what it spent.
-func CompanyBudget(tx *ledger.Tx, company string, now Time) (limit, spent Money) {
-	return monthly(tx, company, ScopeCompany, company, now)
-}
-
-func monthly(tx *ledger.Tx, company string, t ScopeType, id string, now Time) (limit, spent Money) {
-	b := BudgetOf(tx, company, t, id, now)
-	if p, ok := b.Policy(WindowMonth); ok && p.Active {
-		limit = p.Amount
-	}
-	return limit, b.Spent(WindowMonth)
-}
-
 // prefixOf is what a name's letters make the prefix begin with: the first
 // three, in upper case.
 func prefixOf(name string) string {
@@ -223,7 +210,7 @@ func (row Company) check() error {
 // names already may stay, such as who founds it.
 func (row Company) checkResponsible(tx *ledger.Tx, was Company) error {
 	u := row.DefaultResponsibleUser
-	if u == "" || u == was.DefaultResponsibleUser || belongs(tx, row.ID, string(u)) {
+	if u == "" || u == was.DefaultResponsibleUser || ask.Belongs(tx, row.ID, string(u)) {
 		return nil
 	}
 	return ledger.Refuse(ledger.NotFound, nil, "Responsible user not found")
@@ -302,7 +289,7 @@ func createCompany(c *ledger.Context, p SaveCompany) (any, error) {
 	if err := row.checkResponsible(c.Tx, founded); err != nil {
 		return nil, err
 	}
-	if err := row.checkLogo(c.Tx); err != nil {
+	if err := checkCompany(c.Tx, row, p); err != nil {
 		return nil, err
 	}
 	var err error
@@ -312,18 +299,8 @@ func createCompany(c *ledger.Context, p SaveCompany) (any, error) {
 	c.Set(companyIDKey(row.ID), nil)
 	c.Set(prefixKey(row.IssuePrefix), []byte(row.ID))
 	companies.Put(c.Tx, row.ID, row.ID, row)
-	indexed(c.Tx, row.ID)
-	if isBoard(c) {
-		m := founder(row.ID, c.Cmd.Actor.ID, now)
-		members.Put(c.Tx, row.ID, m.ID, m)
-	}
 	c.Record(ledger.Change{Action: "company.created", EntityType: "company", EntityID: row.ID, Details: jsonObject{}.str("name", row.Name).close()})
-	if p.Budget != nil && *p.Budget > 0 {
-		if _, err := setPolicy(c, SetBudget{Type: ScopeCompany, Scope: row.ID, Amount: *p.Budget}); err != nil {
-			return nil, err
-		}
-	}
-	return row, nil
+	return row, companyStored(c, Company{}, row, p)
 }
 
 // present returns the command's company.
@@ -360,20 +337,15 @@ func saveCompany(c *ledger.Context, p SaveCompany, action string) (any, error) {
 	if err := row.checkResponsible(c.Tx, was); err != nil {
 		return nil, err
 	}
-	if p.LogoAsset != nil {
-		if err := row.checkLogo(c.Tx); err != nil {
-			return nil, err
-		}
-		dropLogo(c.Tx, was, row)
+	if err := checkCompany(c.Tx, row, p); err != nil {
+		return nil, err
 	}
 	companies.Put(c.Tx, row.ID, row.ID, row)
 	c.Record(ledger.Change{Action: action, EntityType: "company", EntityID: row.ID, Details: p.details()})
-	if p.Budget != nil {
-		if _, err := setPolicy(c, SetBudget{Type: ScopeCompany, Scope: row.ID, Amount: *p.Budget}); err != nil {
-			return nil, err
-		}
-		row, _ = companies.Get(c.Tx, row.ID, row.ID)
+	if err := companyStored(c, was, row, p); err != nil {
+		return nil, err
 	}
+	row, _ = companies.Get(c.Tx, row.ID, row.ID) // a budget may have stopped it
 	return row, nil
 }
 
@@ -444,9 +416,8 @@ func resumeCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := BudgetOf(c.Tx, row.ID, ScopeCompany, row.ID, TimeOf(c.Now))
-	if p, over := b.Exceeded(); over {
-		return nil, refuseBudget(b, p)
+	if err := ask.MayResume(c, ScopeCompany, row.ID); err != nil {
+		return nil, err
 	}
 	row = row.Resume(TimeOf(c.Now))
 	companies.Put(c.Tx, row.ID, row.ID, row)
@@ -510,50 +481,30 @@ func removeRows(tx *ledger.Tx, company string) (done bool) {
 	return done
 }
 
-// forget removes what names a row from outside its company.
-func forget(tx *ledger.Tx, table, id string, row []byte) {
-	if ownedTables[table] {
-		disown(tx, id)
-	}
-	switch table {
-	case "exec-workspace":
-		tx.Delete(execCompanyKey(id))
-		tx.Delete(execCleanupKey(string(decodeRow[ExecutionWorkspace](row).Node), id))
-	case "runtime-service":
-		tx.Delete(serviceCompanyKey(id))
-		tx.Delete(serviceNodeKey(string(decodeRow[RuntimeService](row).Node), id))
-	case "workspace-op":
-		tx.Delete(operationCompanyKey(id))
-		tx.Delete(operationNodeKey(string(decodeRow[WorkspaceOperation](row).Node), id))
-	case "asset":
-		a := decodeRow[Asset](row)
-		tx.Delete(blobKey(a.SHA256, a.Company))
-	case "routine-trigger":
-		for _, key := range triggerKeys(decodeRow[RoutineTrigger](row)) {
-			tx.Delete(key)
-		}
-	case "agent-key":
-		tx.Delete(keyCompanyKey(id))
-		tx.Delete(tokenKey(decodeRow[AgentKey](row).Hash))
-	case "invite":
-		tx.Delete(inviteCompanyKey(id))
-		tx.Delete(inviteTokenKey(decodeRow[Invite](row).Hash))
-	case "join-request":
-		tx.Delete(joinCompanyKey(id))
-	case "issue":
+// forgetKernel are the tables of the kernel whose rows are named from outside their
+// company.
+var forgetKernel = map[string]func(tx *ledger.Tx, id string, row []byte){
+	"issue": func(tx *ledger.Tx, id string, row []byte) {
 		tx.Delete(issueCompanyKey(id))
-		i := decodeRow[Issue](row)
-		tx.Delete(identifierKey(i.Identifier))
-		scheduleMonitor(tx, i, Issue{})
-	case "approval":
-		tx.Delete(approvalCompanyKey(id))
-	case "label":
-		tx.Delete(labelCompanyKey(id))
-	case "run":
+		tx.Delete(identifierKey(decodeRow[Issue](row).Identifier))
+	},
+	"label": func(tx *ledger.Tx, id string, _ []byte) { tx.Delete(labelCompanyKey(id)) },
+	"run": func(tx *ledger.Tx, id string, row []byte) {
 		r := decodeRow[Run](row)
 		tx.Delete(runCompanyKey(id))
 		tx.Delete(queueKey(r))
 		tx.Delete(sessionKey(r.Session, id))
 		forgetLog(tx, r)
+	},
+}
+
+// consent notes what the board agrees to; by whom and when with the first yes.
+func (f FeedbackConsent) consent(c *ledger.Context, p SaveCompany) FeedbackConsent {
+	if p.FeedbackSharing != nil && *p.FeedbackSharing != f.Sharing {
+		if f = (FeedbackConsent{Terms: f.Terms}); *p.FeedbackSharing {
+			f.Sharing, f.At, f.By = true, TimeOf(c.Now), NullText(c.Cmd.Actor.ID)
+		}
 	}
+	setText(&f.Terms, p.FeedbackTerms)
+	return f
 }

@@ -39,9 +39,7 @@ var (
 )
 
 const (
-	// MaxEventCents bounds one event (ten million dollars), and MaxEventTokens its
-	// counts, so that a typing error is refused and sums have room.
-	MaxEventCents  = 1_000_000_000
+	// MaxEventTokens bounds the counts of one event, see [MaxEventCents].
 	MaxEventTokens = 1_000_000_000_000
 )
 

@@ -2,6 +2,7 @@ package company
 
 import (
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -412,3 +413,72 @@ func setLock(c *ledger.Context, p ChangeDocument, lock bool) (any, error) {
 	c.Record(ledger.Change{Action: action, EntityType: "issue", EntityID: i.ID, Details: jsonObject{}.str("key", d.Key).str("documentId", d.ID).close()})
 	return d, nil
 }
+
+// paperRules are what paper adds to the kernel.
+var paperRules = Rules{
+	Kinds: slices.Concat(documentKinds, annotationKinds, decompositionKinds, interactionKinds),
+	Left: func(tx *ledger.Tx, company, issue string) iter.Seq2[[]byte, func(Time)] {
+		return func(yield func([]byte, func(Time)) bool) {
+			for k, v := range tx.Prefix(docRevisions.Key(company, issue+".")) {
+				named := decodeRow[DocumentRevision](v).Parts
+				if !yield(k, func(now Time) { unrefParts(tx, company, named, now) }) {
+					return
+				}
+			}
+			for k, v := range tx.Prefix(interactions.Key(company, issue+".")) {
+				in := decodeRow[Interaction](v)
+				if !yield(k, func(Time) {
+					interactionsPending.Remove(tx, company, issue, ledger.Order(in.Seq))
+					tx.Delete(interactionRequestKey(company, issue, string(in.IdempotencyKey)))
+				}) {
+					return
+				}
+			}
+			for _, prefix := range [][]byte{executionDecisions.Key(company, issue+"."), decompositions.Key(company, issue+"."), annotations.Key(company, issue+"."), documents.Key(company, issue+".")} {
+				for k := range tx.Prefix(prefix) {
+					if !yield(k, func(Time) {}) {
+						return
+					}
+				}
+			}
+		}
+	},
+	CommentAdded: func(c *ledger.Context, i Issue, cm Comment, _ []string) error {
+		supersede(c, i, cm)
+		return nil
+	},
+	CheckIssue: checkParticipants,
+	CheckWake: func(tx *ledger.Tx, _ string, i Issue, w Wake) error {
+		if w.Interaction == "" {
+			return nil
+		}
+		if _, ok := InteractionOf(tx, i, w.Interaction); !ok {
+			return ledger.Refuse(ledger.NotFound, nil, "Interaction not found")
+		}
+		return nil
+	},
+	Awaits: func(tx *ledger.Tx, i Issue) bool {
+		for range interactionsPending.IDs(tx, i.Company, i.ID, false) {
+			return true
+		}
+		return false
+	},
+	Stages: reviews{},
+}
+
+// reviews answers what the kernel asks of stages.
+type reviews struct{}
+
+func (reviews) Review(c *ledger.Context, was, next Issue, p UpdateIssue) (Issue, UpdateIssue, error) {
+	return reviewed(c, was, next, p)
+}
+
+func (reviews) Request(c *ledger.Context, was, next Issue, p UpdateIssue) (Issue, error) {
+	next, err := was.requested(c.Tx, next, p)
+	if err != nil {
+		return next, err
+	}
+	return bindReview(c, next, p.Review)
+}
+
+func (reviews) Wake(c *ledger.Context, was, next Issue) error { return wakeForStage(c, was, next) }

@@ -171,26 +171,3 @@ func unplaced(c *ledger.Context, p Unplaced) (any, error) {
 		Details: jsonObject{}.str("agentId", r.Agent).int("candidates", int64(len(p.Why.Candidates))).close()})
 	return nil, nil
 }
-
-// Affinity returns the nodes where a queued run would find something of its own:
-// where the session that it resumes was left, and where its workspace lies; ""
-// for none.
-func Affinity(tx *ledger.Tx, r Run) (session, workspace string) {
-	if s, ok := sessionFor(tx, r); ok {
-		last, _ := runs.Get(tx, r.Company, string(s.LastRun))
-		session = last.Node
-	}
-	i, ok := issues.Get(tx, r.Company, r.Context.IssueID)
-	if r.Context.IssueID == "" || !ok || i.Project == "" {
-		return session, ""
-	}
-	p, ok := projects.Get(tx, r.Company, i.Project)
-	if !ok {
-		return session, ""
-	}
-	if want, ok := planWorkspace(tx, p, i); ok && want.Mode == IsolatedWorkspace {
-		w, _ := workspaceThere(tx, i, want)
-		workspace = string(w.Node)
-	}
-	return session, workspace
-}

@@ -1,57 +1,12 @@
 package company
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/ledger"
 )
-
-// An executionPolicy says who looks at the work on an issue before it is done,
-// stage by stage. It is kept as it came in; the API has checked its form.
-type executionPolicy struct {
-	CommentRequired *bool            `json:"commentRequired"` // true when absent
-	Stages          []executionStage `json:"stages"`
-	MaxRounds       int              `json:"maxReviewRounds"` // 0: no bound
-	Monitor         *monitorPolicy   `json:"monitor"`
-}
-
-type executionStage struct {
-	ID           string                 `json:"id"`
-	Type         string                 `json:"type"` // review or approval
-	Participants []executionParticipant `json:"participants"`
-}
-
-// An executionParticipant may decide a stage.
-type executionParticipant struct {
-	Type  string `json:"type"` // agent or user
-	Agent string `json:"agentId"`
-	User  string `json:"userId"`
-}
-
-// MaxStages bounds the stages of an execution policy, and MaxParticipants those
-// who may decide one.
-const (
-	MaxStages       = 20
-	MaxParticipants = 20
-)
-
-// An ExecutionState is how far the stages of an issue's policy are.
-type ExecutionState struct {
-	Status      string   `cbor:"1,keyasint"` // pending, changes_requested or completed
-	Stage       string   `cbor:"2,keyasint,omitempty"`
-	Agent       string   `cbor:"3,keyasint,omitempty"` // who is to decide
-	User        string   `cbor:"4,keyasint,omitempty"`
-	ReturnAgent string   `cbor:"5,keyasint,omitempty"` // whose work it is
-	ReturnUser  string   `cbor:"6,keyasint,omitempty"`
-	Completed   []string `cbor:"7,keyasint,omitempty"` // stages that were approved
-	Rounds      int      `cbor:"8,keyasint,omitempty"` // how often changes were asked for
-	Decision    string   `cbor:"9,keyasint,omitempty"` // the last one
-	Outcome     string   `cbor:"10,keyasint,omitempty"`
-	Request     string   `cbor:"11,keyasint,omitempty"` // what who is to decide the pending stage is asked to look at
-}
 
 // An ExecutionDecision is what somebody said of the work on an issue in a stage.
 type ExecutionDecision struct {
@@ -81,59 +36,6 @@ func ExecutionDecisionsOf(tx *ledger.Tx, i Issue) []ExecutionDecision {
 		out = append(out, decodeRow[ExecutionDecision](v))
 	}
 	return out
-}
-
-func (i Issue) policy() (p executionPolicy) {
-	if len(i.ExecutionPolicy) > 0 {
-		_ = json.Unmarshal(i.ExecutionPolicy, &p) // of another form: no stages
-	}
-	p.Stages = p.Stages[:min(len(p.Stages), MaxStages)]
-	return p
-}
-
-func (p executionPolicy) stage(id string) (executionStage, bool) {
-	n := slices.IndexFunc(p.Stages, func(s executionStage) bool { return s.ID == id })
-	if n < 0 {
-		return executionStage{}, false
-	}
-	return p.Stages[n], true
-}
-
-// ExecutionStateJSON is the state of the stages as clients see it, null when
-// nothing was handed in yet.
-func (i Issue) ExecutionStateJSON() json.RawMessage {
-	s := i.Execution
-	if s == nil {
-		return json.RawMessage("null")
-	}
-	p := i.policy()
-	who := func(agent, user string) json.RawMessage {
-		switch {
-		case agent != "":
-			return jsonObject{}.str("type", "agent").str("agentId", agent).null("userId", "").close()
-		case user != "":
-			return jsonObject{}.str("type", "user").null("agentId", "").str("userId", user).close()
-		}
-		return json.RawMessage("null")
-	}
-	stage, _ := p.stage(s.Stage)
-	o := jsonObject{}.str("status", s.Status).null("currentStageId", s.Stage)
-	if at := slices.IndexFunc(p.Stages, func(st executionStage) bool { return st.ID == s.Stage }); at >= 0 {
-		o = o.int("currentStageIndex", int64(at))
-	} else {
-		o = o.null("currentStageIndex", "")
-	}
-	return o.null("currentStageType", stage.Type).raw("currentParticipant", who(s.Agent, s.User)).raw("returnAssignee", who(s.ReturnAgent, s.ReturnUser)).
-		list("completedStageIds", s.Completed).int("changesRequestedCount", int64(s.Rounds)).null("lastDecisionId", s.Decision).null("lastDecisionOutcome", s.Outcome).
-		raw("reviewRequest", i.reviewRequest()).close()
-}
-
-// reviewRequest is what the participant of the pending stage is asked, null for nothing.
-func (i Issue) reviewRequest() json.RawMessage {
-	if i.Execution == nil || i.Execution.Request == "" {
-		return json.RawMessage("null")
-	}
-	return jsonObject{}.str("instructions", i.Execution.Request).close()
 }
 
 // MaxReviewRequest bounds what a reviewer is asked to look at, in bytes.
@@ -169,10 +71,6 @@ func (i Issue) requested(tx *ledger.Tx, next Issue, p UpdateIssue) (Issue, error
 	return next, nil
 }
 
-func (p executionParticipant) is(agent, user string) bool {
-	return p.Type == "agent" && p.Agent != "" && p.Agent == agent || p.Type == "user" && p.User != "" && p.User == user
-}
-
 // checkParticipants refuses a policy that gives a stage to somebody who is not there, or
 // ended; whom it gave one to before is not looked up again.
 func checkParticipants(tx *ledger.Tx, old, next Issue) error {
@@ -194,31 +92,12 @@ func checkParticipants(tx *ledger.Tx, old, next Issue) error {
 				return ledger.Refuse(ledger.NotFound, nil, "%s.agentId: agent not found", at)
 			case p.Type == "agent" && a.Status == AgentTerminated:
 				return ledger.Refuse(ledger.Unprocessable, a.standing(), "%s.agentId: a terminated agent decides nothing", at)
-			case p.Type == "user" && !belongs(tx, next.Company, p.User):
+			case p.Type == "user" && !ask.Belongs(tx, next.Company, p.User):
 				return ledger.Refuse(ledger.NotFound, nil, "%s.userId: user not found", at)
 			}
 		}
 	}
 	return nil
-}
-
-// participant returns the first who may decide a stage: somebody who is there
-// and did not do the work.
-func (s executionStage) participant(tx *ledger.Tx, company string, of ExecutionState) (executionParticipant, bool) {
-	for _, p := range s.Participants {
-		if p.is(of.ReturnAgent, of.ReturnUser) {
-			continue
-		}
-		if p.Type == "agent" {
-			if a, ok := agents.Get(tx, company, p.Agent); !ok || a.Status == AgentTerminated || a.Status == AgentPendingApproval {
-				continue
-			}
-		} else if !belongs(tx, company, p.User) {
-			continue
-		}
-		return p, true
-	}
-	return executionParticipant{}, false
 }
 
 // reviewed carries an update of an issue through the stages of its policy. What

@@ -3,22 +3,12 @@ package company
 import (
 	"cmp"
 	"encoding/json"
+	"iter"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/ledger"
-)
-
-// A WorkspaceMode says who else works in the folder of a run. Persisted: do not
-// rename.
-type WorkspaceMode string
-
-const (
-	// SharedWorkspace is the project's own folder: all its runs work there.
-	SharedWorkspace WorkspaceMode = "shared_workspace"
-	// IsolatedWorkspace is a Git worktree of its own for each issue.
-	IsolatedWorkspace WorkspaceMode = "isolated_workspace"
 )
 
 // A WorkspaceStatus is how far an execution workspace is. Persisted: do not rename.
@@ -590,4 +580,128 @@ func cleanWorkspace(c *ledger.Context, p CleanWorkspace) (any, error) {
 // the folder, and must not be shown.
 func RepositoryOf(tx *ledger.Tx, w ExecutionWorkspace) (Workspace, bool) {
 	return workspaces.Get(tx, w.Company, string(w.ProjectWorkspace))
+}
+
+// Affinity returns the nodes where a queued run would find something of its own:
+// where the session that it resumes was left, and where its workspace lies; ""
+// for none.
+func Affinity(tx *ledger.Tx, r Run) (session, workspace string) {
+	if s, ok := sessionFor(tx, r); ok {
+		last, _ := runs.Get(tx, r.Company, string(s.LastRun))
+		session = last.Node
+	}
+	i, ok := issues.Get(tx, r.Company, r.Context.IssueID)
+	if r.Context.IssueID == "" || !ok || i.Project == "" {
+		return session, ""
+	}
+	p, ok := projects.Get(tx, r.Company, i.Project)
+	if !ok {
+		return session, ""
+	}
+	if want, ok := planWorkspace(tx, p, i); ok && want.Mode == IsolatedWorkspace {
+		w, _ := workspaceThere(tx, i, want)
+		workspace = string(w.Node)
+	}
+	return session, workspace
+}
+
+// placeRules are what places add to the kernel.
+var placeRules = Rules{
+	Kinds: slices.Concat(workspaceKinds, executionWorkspaceKinds, operationKinds, serviceKinds, environmentKinds),
+	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){
+		"exec-workspace": func(tx *ledger.Tx, id string, row []byte) {
+			tx.Delete(execCompanyKey(id))
+			tx.Delete(execCleanupKey(string(decodeRow[ExecutionWorkspace](row).Node), id))
+		},
+		"runtime-service": func(tx *ledger.Tx, id string, row []byte) {
+			tx.Delete(serviceCompanyKey(id))
+			tx.Delete(serviceNodeKey(string(decodeRow[RuntimeService](row).Node), id))
+		},
+		"workspace-op": func(tx *ledger.Tx, id string, row []byte) {
+			tx.Delete(operationCompanyKey(id))
+			tx.Delete(operationNodeKey(string(decodeRow[WorkspaceOperation](row).Node), id))
+		},
+	},
+	Left: func(tx *ledger.Tx, company, owner string) iter.Seq2[[]byte, func(Time)] {
+		return func(yield func([]byte, func(Time)) bool) {
+			for id := range operationsPlace.IDs(tx, company, owner, false) {
+				if !yield(operations.Key(company, id), func(Time) { dropOperation(tx, company, id) }) {
+					return
+				}
+			}
+			for id := range execWorkspaceOf.IDs(tx, company, owner, false) {
+				w, _ := execWorkspaces.Get(tx, company, id)
+				// The key of the index goes whatever becomes of the row.
+				if !yield(ledger.Key("c", company, "exec-workspace-of", owner, id), func(now Time) { dropExecutionWorkspace(tx, w, now) }) {
+					return
+				}
+			}
+		}
+	},
+	ProjectDeleted: func(c *ledger.Context, p Project) {
+		dropWorkspacesOf(c, p.Company, p.ID)
+		for _, w := range WorkspacesOf(c.Tx, p.Company, p.ID) {
+			dropWorkspace(c.Tx, w)
+		}
+	},
+	IssueDeleted: func(c *ledger.Context, i Issue) { dropWorkspacesOf(c, i.Company, i.ID) },
+	CheckIssue: func(tx *ledger.Tx, was, next Issue) error {
+		if next.Workspace != "" && next.Workspace != was.Workspace {
+			if !workspaceExists(tx, next.Company, next.Workspace) {
+				return errNoWorkspace()
+			}
+			if err := next.checkPlace(tx); err != nil {
+				return err
+			}
+		}
+		if next.ExecutionWorkspace != "" && next.ExecutionWorkspace != was.ExecutionWorkspace && !execWorkspaceExists(tx, next.Company, next.ExecutionWorkspace) {
+			return errNoExecutionWorkspace()
+		}
+		return nil
+	},
+	RunStarted: openWorkspace,
+	NodeLost: func(c *ledger.Context, node string) {
+		loseOperations(c, node)
+		loseServices(c, node)
+	},
+	Places: locations{},
+}
+
+// locations answers what the kernel asks of places.
+type locations struct{}
+
+func (locations) Inherit(tx *ledger.Tx, i Issue, from string, named bool) (Issue, error) {
+	return inheritWorkspace(tx, i, from, named)
+}
+
+func (locations) Fits(tx *ledger.Tx, i Issue) error { return i.checkPlace(tx) }
+
+func (locations) CheckProject(c *ledger.Context, was, p Project) error {
+	if policyCommands(p.WorkspacePolicy) != policyCommands(was.WorkspacePolicy) {
+		if err := mayDefineCommands(c); err != nil {
+			return err
+		}
+	}
+	return p.checkPolicy(c.Tx, was)
+}
+
+func (locations) Equip(c *ledger.Context, p Project, s SaveProject) (first string, err error) {
+	all := s.More
+	if s.Workspace != nil {
+		all = append([]SaveWorkspace{*s.Workspace}, all...)
+	}
+	for _, one := range all {
+		one.Project = p.ID
+		w, err := addWorkspace(c, one)
+		if err != nil {
+			return "", err
+		}
+		first = cmp.Or(first, w.ID)
+	}
+	return first, nil
+}
+
+func (locations) Remote(tx *ledger.Tx, company, id string) bool {
+	_, ok := namedEnvironments.Get(tx, company, id)
+	return ok
 }

@@ -14,17 +14,6 @@ type FeedbackTrace struct {
 // MaxTraces bounds the issues and the traces that one list of a company looks at.
 const MaxTraces = 1_000
 
-// consent notes what the board agrees to; by whom and when with the first yes.
-func (f FeedbackConsent) consent(c *ledger.Context, p SaveCompany) FeedbackConsent {
-	if p.FeedbackSharing != nil && *p.FeedbackSharing != f.Sharing {
-		if f = (FeedbackConsent{Terms: f.Terms}); *p.FeedbackSharing {
-			f.Sharing, f.At, f.By = true, TimeOf(c.Now), NullText(c.Cmd.Actor.ID)
-		}
-	}
-	setText(&f.Terms, p.FeedbackTerms)
-	return f
-}
-
 // TraceID is the ID of the trace of a vote.
 func TraceID(v Vote) string { return derivedID("feedback-trace", v.ID) }
 

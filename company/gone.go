@@ -22,25 +22,3 @@ func leaderless(c *ledger.Context, agent string) {
 		}
 	}
 }
-
-// unplanned takes an agent, a project, a goal or an issue that goes from the
-// routines that make their issues for it; instead is what takes its place, "" for
-// nothing. A routine that has no agent any more rests.
-func unplanned(c *ledger.Context, gone, instead string) {
-	for _, old := range routines.All(c.Tx, c.Cmd.Company) {
-		r, changed := old, false
-		for _, field := range []*NullText{&r.Assignee, &r.Project, &r.Goal, &r.Parent} {
-			if string(*field) == gone {
-				*field, changed = NullText(instead), true
-			}
-		}
-		if !changed {
-			continue
-		}
-		if r.Assignee == "" && r.Status == RoutineActive {
-			r.Status = RoutinePaused
-		}
-		r, _ = storeRoutine(c, old, r, "What it named was deleted", "")
-		reschedule(c, r, nil)
-	}
-}

@@ -102,26 +102,6 @@ func hirePayload(a Agent, budget *Money, skills []string, asked NullText) json.R
 	return formatJSON(v)
 }
 
-// hireDraft is a hire's payload as the rules read it; keys that they do not
-// know are kept and shown, and do nothing.
-type hireDraft struct {
-	Name               *string         `json:"name"`
-	Role               *string         `json:"role"`
-	Title              *string         `json:"title"`
-	Icon               *string         `json:"icon"`
-	ReportsTo          *string         `json:"reportsTo"`
-	Capabilities       *string         `json:"capabilities"`
-	AdapterType        *string         `json:"adapterType"`
-	AdapterConfig      json.RawMessage `json:"adapterConfig"`
-	RuntimeConfig      json.RawMessage `json:"runtimeConfig"`
-	DefaultEnvironment *string         `json:"defaultEnvironmentId"`
-	BudgetMonthlyCents *int64          `json:"budgetMonthlyCents"`
-	Metadata           json.RawMessage `json:"metadata"`
-	ContextMode        *string         `json:"contextMode"`
-	DesiredSkills      json.RawMessage `json:"desiredSkills"`
-	Instructions       json.RawMessage `json:"instructionsBundle"`
-}
-
 // maxHireBudget bounds the monthly budget of a hire, in cents, as for any agent.
 const maxHireBudget = 1_000_000_000_000
 

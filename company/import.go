@@ -1,6 +1,10 @@
 package company
 
-import "github.com/selvage-mesh/selvage/ledger"
+import (
+	"slices"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
 
 // An ImportStep is one command that an import is made of: its kind, and its
 // payload in CBOR.
@@ -177,3 +181,6 @@ func skipTo(tx *ledger.Tx, company string, n uint64) {
 		companies.Put(tx, company, company, row)
 	}
 }
+
+// transferRules are what imports add to the kernel.
+var transferRules = Rules{Kinds: slices.Concat(importKinds, importJobKinds)}

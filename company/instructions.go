@@ -108,13 +108,6 @@ func InstructionText(tx *ledger.Tx, company, agent, path string) (text string, o
 	return string(b), ok
 }
 
-// RunInstructions are the managed files of an agent with their texts, for the
-// node that carries out a run.
-type RunInstructions struct {
-	Entry string
-	Texts map[string]string // by path
-}
-
 // InstructionsFor returns what a run of an agent is to be given; nil when the
 // mesh keeps nothing for it.
 func InstructionsFor(tx *ledger.Tx, company, agent string) *RunInstructions {
@@ -152,18 +145,6 @@ func localPath(p string) bool {
 	return true
 }
 
-// NewInstructions are the files that an agent is made with.
-type NewInstructions struct {
-	Entry string           `cbor:"1,keyasint,omitempty"` // one of Files; "" is InstructionsEntry
-	Files []NewInstruction `cbor:"2,keyasint"`           // in the order of their paths
-}
-
-// A NewInstruction is one of the files.
-type NewInstruction struct {
-	Path    string `cbor:"1,keyasint"`
-	Content string `cbor:"2,keyasint"`
-}
-
 // InstructionsIn returns files by their paths as what an agent is made with.
 func InstructionsIn(entry string, files map[string]string) *NewInstructions {
 	n := &NewInstructions{Entry: entry}
@@ -187,35 +168,6 @@ func errFileAndFolder(path string) error {
 
 // nested reports whether a path lies below another.
 func nested(path, folder string) bool { return strings.HasPrefix(path, folder+"/") }
-
-// check refuses files that could not be written one by one.
-func (n NewInstructions) check() error {
-	if len(n.Files) > MaxInstructionFiles {
-		return errTooManyFiles()
-	}
-	entry := false
-	for i, f := range n.Files {
-		if _, err := CleanInstructionPath(f.Path); err != nil {
-			return err
-		}
-		if len(f.Content) > MaxInstructionFile {
-			return errLongFile()
-		}
-		for _, other := range n.Files[:i] {
-			if other.Path >= f.Path {
-				return ledger.Refuse(ledger.Invalid, nil, "The files of instructions are not in the order of their paths")
-			}
-			if nested(f.Path, other.Path) {
-				return errFileAndFolder(other.Path)
-			}
-		}
-		entry = entry || f.Path == n.Entry
-	}
-	if !entry {
-		return ledger.Refuse(ledger.Unprocessable, nil, "instructionsBundle.files has no %s; give it, or name another of the files as entryFile", n.Entry)
-	}
-	return nil
-}
 
 // equip gives an agent that is being made the skills and files of p, and returns
 // its configuration, which names them.
@@ -453,4 +405,26 @@ func dropInstructions(tx *ledger.Tx, a Agent) {
 		tx.Delete(instructionKey(a.Company, a.ID, f.Path))
 	}
 	instructionRows.Delete(tx, a.Company, a.ID)
+}
+
+// skillRules are what skills add to the kernel.
+var skillRules = Rules{
+	Kinds: slices.Concat(skillReviewKinds, toolKinds, toolCallKinds, skillKinds, skillVersionKinds, memoryKinds, instructionKinds),
+	AgentDeleted: func(c *ledger.Context, a Agent) {
+		dropInstructions(c.Tx, a)
+		dropMemories(c.Tx, a)
+		wantedSkills.Delete(c.Tx, a.Company, a.ID)
+	},
+	Skills: equipment{},
+}
+
+// equipment answers what the kernel asks of skills.
+type equipment struct{}
+
+func (equipment) Equip(c *ledger.Context, a Agent, p SaveAgent) (json.RawMessage, error) {
+	return equip(c, a, p)
+}
+
+func (equipment) Of(tx *ledger.Tx, company, agent string) []string {
+	return SkillsOfAgent(tx, company, agent)
 }

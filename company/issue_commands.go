@@ -108,14 +108,14 @@ func createIssue(c *ledger.Context, p CreateIssue) (any, error) {
 	if i.Priority == "" {
 		i.Priority = PriorityMedium
 	}
-	i, err := inheritWorkspace(c.Tx, i, p.InheritFrom, p.ExecutionWorkspace != "")
+	i, err := ask.Inherit(c.Tx, i, p.InheritFrom, p.ExecutionWorkspace != "")
 	if err != nil {
 		return nil, err
 	}
 	if i, err = inherit(c.Tx, i); err != nil {
 		return nil, err
 	}
-	if i, err = monitored(c, Issue{}, i); err != nil {
+	if i, err = ask.Plan(c, Issue{}, i); err != nil {
 		return nil, err
 	}
 	if p.Resting && i.Monitor != nil {
@@ -154,7 +154,7 @@ func createIssue(c *ledger.Context, p CreateIssue) (any, error) {
 	if i.Identifier, i.Number, err = takeIdentifier(c, company); err != nil {
 		return nil, err
 	}
-	if i, err = allow(c, i, p.Allowance); err != nil {
+	if i, err = ask.Allow(c, i, p.Allowance); err != nil {
 		return nil, err
 	}
 	storeIssue(c.Tx, Issue{}, i)
@@ -279,7 +279,7 @@ func checkReferences(tx *ledger.Tx, old, next Issue) error {
 		}
 	}
 	if u := next.AssigneeUser; u != "" && u != old.AssigneeUser {
-		if !belongs(tx, next.Company, u) {
+		if !ask.Belongs(tx, next.Company, u) {
 			return ledger.Refuse(ledger.NotFound, nil, "Assignee user not found")
 		}
 	}
@@ -294,18 +294,7 @@ func checkReferences(tx *ledger.Tx, old, next Issue) error {
 			return err
 		}
 	}
-	if next.Workspace != "" && next.Workspace != old.Workspace {
-		if !workspaceExists(tx, next.Company, next.Workspace) {
-			return errNoWorkspace()
-		}
-		if err := next.checkPlace(tx); err != nil {
-			return err
-		}
-	}
-	if next.ExecutionWorkspace != "" && next.ExecutionWorkspace != old.ExecutionWorkspace && !execWorkspaceExists(tx, next.Company, next.ExecutionWorkspace) {
-		return errNoExecutionWorkspace()
-	}
-	if err := checkParticipants(tx, old, next); err != nil {
+	if err := checkIssue(tx, old, next); err != nil {
 		return err
 	}
 	if !slices.Equal(old.Labels, next.Labels) {
@@ -315,25 +304,6 @@ func checkReferences(tx *ledger.Tx, old, next Issue) error {
 	}
 	if !slices.Equal(old.BlockedBy, next.BlockedBy) {
 		return checkBlockers(tx, next.Company, next.ID, next.BlockedBy)
-	}
-	return nil
-}
-
-// belongs reports whether a user may be asked about a company's work: an active
-// member, or an administrator.
-func belongs(tx *ledger.Tx, company, user string) bool {
-	m, ok := MembershipOf(tx, company, user)
-	return Speaks(tx, user) && (ok && m.Status == MemberActive || IsAdmin(tx, user))
-}
-
-// checkPlace refuses a workspace of a project that is not the issue's.
-func (i Issue) checkPlace(tx *ledger.Tx) error {
-	if i.Workspace == "" || i.Project == "" {
-		return nil
-	}
-	if w, ok := workspaces.Get(tx, i.Company, i.Workspace); ok && w.Project != i.Project {
-		return ledger.Refuse(ledger.Unprocessable, jsonObject{}.str("projectId", i.Project).str("projectWorkspaceId", w.ID).str("workspaceProjectId", w.Project).close(),
-			"Project workspace must belong to the selected project")
 	}
 	return nil
 }
@@ -438,15 +408,8 @@ func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 		recordLive(c, updatedChange(c, waiting, next, waiting.Diff(next), false))
 	}
 	dropComments(c.Tx, i)
-	dropRecoveries(c.Tx, i)
-	dropWatchdog(c.Tx, i)
-	dropVotes(c.Tx, i)
-	dropHolds(c.Tx, i)
-	dropReads(c.Tx, i)
-	dropApprovalLinks(c.Tx, i)
-	dropAttachments(c.Tx, i)
 	unplanned(c, i.ID, i.Parent)
-	dropWorkspacesOf(c, i.Company, i.ID)
+	issueDeleted(c, i)
 	dropThread(c.Tx, i)
 	for _, key := range [][]byte{recentKey(i.Company, i.TitleHash), requestKey(i.Company, i.RequestHash)} {
 		if id, ok := c.Get(key); ok && string(id) == i.ID {

@@ -2,8 +2,6 @@ package company
 
 import (
 	"time"
-
-	"github.com/selvage-mesh/selvage/ledger"
 )
 
 const (
@@ -45,6 +43,3 @@ const (
 	// MaxReads bounds the readers and archivers kept for one issue.
 	MaxReads = 200
 )
-
-// Deleting an issue at all of its bounds stays within one command.
-const _ = uint(ledger.MaxTouched - 4*MaxChildren - 4*MaxBlocked - 3*MaxComments - 2*MaxReads - 2*MaxApprovalLinks - 2*(MaxVoices+1) - 100)

@@ -83,10 +83,7 @@ func mayWork(c *ledger.Context, agent, project string) error {
 		return ledger.Refuse(ledger.NotFound, nil, "Agent not found")
 	}
 	if a.PauseReason == pausedForBudget || scopePaused(c.Tx, company, ScopeCompany, company) || project != "" && scopePaused(c.Tx, company, ScopeProject, project) {
-		if err := overBudget(c, agent, project); err != nil {
-			return err
-		}
-		if err := renewScopes(c, agent, project); err != nil {
+		if err := ask.Renew(c, agent, project); err != nil {
 			return err
 		}
 		a, _ = wakeable(c.Tx, company, agent)

@@ -167,10 +167,7 @@ func (i Issue) counted() int {
 // storeIssue writes next and brings every index from old to it; the zero old
 // is an issue that did not exist. It returns the row as stored.
 func storeIssue(tx *ledger.Tx, old, next Issue) []byte {
-	next = settleRecovery(tx, next)
-	settleRoutineIssue(tx, old, next)
-	scheduleMonitor(tx, old, next)
-	keepHands(tx, old, next)
+	next = issueStored(tx, old, next)
 	company, id := next.Company, next.ID
 	fresh := old.ID == ""
 	if fresh {
@@ -203,9 +200,7 @@ func storeIssue(tx *ledger.Tx, old, next Issue) []byte {
 
 // dropIssue removes the row and every index entry of i.
 func dropIssue(tx *ledger.Tx, i Issue) {
-	settleRoutineIssue(tx, i, Issue{})
-	scheduleMonitor(tx, i, Issue{})
-	keepHands(tx, i, Issue{})
+	issueStored(tx, i, Issue{})
 	tx.Delete(issueCompanyKey(i.ID))
 	tx.Delete(identifierKey(i.Identifier))
 	tx.Delete(issueStatusKey(i))

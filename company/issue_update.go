@@ -76,10 +76,10 @@ func (u *issueUpdate) edit() (err error) {
 	if err := mayUpdate(c, i); err != nil {
 		return err
 	}
-	if u.next, err = inheritWorkspace(c.Tx, u.p.fields(i), u.p.InheritFrom, u.p.ExecutionWorkspace != nil); err != nil {
+	if u.next, err = ask.Inherit(c.Tx, u.p.fields(i), u.p.InheritFrom, u.p.ExecutionWorkspace != nil); err != nil {
 		return err
 	}
-	if u.next, err = monitored(c, i, u.next); err != nil {
+	if u.next, err = ask.Plan(c, i, u.next); err != nil {
 		return err
 	}
 	if err := mayReassign(c, i, u.next); err != nil {
@@ -106,16 +106,13 @@ func (u *issueUpdate) move() (err error) {
 	if u.p.Status == "" && i.takesUp(u.p.Reopen, u.resume) {
 		u.p.Status = IssueTodo
 	}
-	if u.next, u.p, err = reviewed(c, i, u.next, u.p); err != nil {
+	if u.next, u.p, err = ask.Review(c, i, u.next, u.p); err != nil {
 		return err
 	}
 	if u.next, u.override, err = moveIssue(c, i, u.next, u.p.Status); err != nil {
 		return err
 	}
-	if u.next, err = i.requested(c.Tx, u.next, u.p); err != nil {
-		return err
-	}
-	u.next, err = bindReview(c, u.next, u.p.Review)
+	u.next, err = ask.Request(c, i, u.next, u.p)
 	return err
 }
 
@@ -140,7 +137,7 @@ func (u *issueUpdate) settle() (err error) {
 			_, u.next.Workspace, _ = projectDefaults(c.Tx, i.Company, u.next.Project)
 		}
 	}
-	return u.next.checkPlace(c.Tx)
+	return ask.Fits(c.Tx, u.next)
 }
 
 // store records and writes the change, and does what follows from it.
@@ -172,7 +169,7 @@ func (u *issueUpdate) store() (any, error) {
 	if err := wakeForUpdate(c, i, u.next, comment, u.resume); err != nil {
 		return nil, err
 	}
-	if err := wakeForStage(c, i, u.next); err != nil {
+	if err := ask.Wake(c, i, u.next); err != nil {
 		return nil, err
 	}
 	r := issueResult(c.Tx, u.next)

@@ -88,18 +88,10 @@ var meshKinds = []Kind{
 	{Name: ledger.KindNodeUpdate, From: FromRoster},
 }
 
-// kinds has the row of every kind.
-var kinds = index(
-	meshKinds, companyKinds, agentKinds, goalKinds, projectKinds, executionWorkspaceKinds, operationKinds,
-	serviceKinds, keyKinds, activityKinds, issueKinds, checkoutKinds, monitorKinds, watchdogKinds, commentQueueKinds,
-	commentKinds, partKinds, documentKinds, annotationKinds, decompositionKinds, environmentKinds, skillReviewKinds,
-	threadKinds, interactionKinds, productKinds, labelKinds, toolKinds, readStateKinds, indexingKinds, costKinds,
-	budgetKinds, reservationKinds, financeKinds, wakeupKinds, routineKinds, folderKinds, runKinds, runCostKinds,
-	strandedKinds, runLogKinds, runEventKinds, haltKinds, dutyKinds, recoveryKinds, dismissalKinds, voteKinds,
-	membershipKinds, treeHoldKinds, sessionKinds, toolCallKinds, importKinds, importJobKinds, skillKinds,
-	skillVersionKinds, memoryKinds, approvalKinds, hireKinds, assetKinds, secretKinds, userSecretKinds, settingKinds,
-	instructionKinds, memberKinds, inviteKinds, boardKeyKinds, modelKinds, userKinds, accessKinds,
-)
+// kernel are the rules of the kernel itself.
+var kernel = Rules{Kinds: slices.Concat(
+	companyKinds, agentKinds, goalKinds, projectKinds, activityKinds, issueKinds, checkoutKinds, commentQueueKinds, commentKinds, threadKinds, labelKinds, wakeupKinds, runKinds, runLogKinds, runEventKinds, haltKinds, dutyKinds, sessionKinds, settingKinds,
+), Forget: forgetKernel}
 
 func index(lists ...[]Kind) map[string]Kind {
 	all := map[string]Kind{}
@@ -139,4 +131,14 @@ func Handlers() ledger.Mux {
 		}
 	}
 	return m
+}
+
+// issueFirst is the Reads of commands whose payload names the issue first.
+func issueFirst(cmd *ledger.Command, want func(key []byte)) {
+	var p struct {
+		Issue string `cbor:"1,keyasint"`
+	}
+	if ledger.Unmarshal(cmd.Payload, &p) == nil && isID(p.Issue) {
+		want(issues.Key(cmd.Company, p.Issue))
+	}
 }

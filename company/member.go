@@ -31,20 +31,6 @@ const (
 	MemberArchived  MemberStatus = "archived" // not shown any more
 )
 
-// A Permission is what a grant allows. Persisted: do not rename.
-type Permission string
-
-const (
-	CreateAgents    Permission = "agents:create"
-	ConfigureAgents Permission = "agents:configure"
-	CreateSkills    Permission = "skills:create"
-	ManageSpaces    Permission = "environments:manage"
-	InviteUsers     Permission = "users:invite"
-	ManageUsers     Permission = "users:manage_permissions"
-	ApproveJoins    Permission = "joins:approve"
-	AssignTasks     Permission = "tasks:assign"
-)
-
 // MemberPermissions are all that can be granted. Those that no rule asks for are kept
 // and shown.
 var MemberPermissions = []Permission{CreateAgents, ConfigureAgents, "agents:suggest-changes", CreateSkills, "skills:suggest-changes", ManageSpaces,
@@ -238,4 +224,43 @@ func OpenIssuesOfUser(tx *ledger.Tx, company, user string, most int) []string {
 		}
 	}
 	return out
+}
+
+// peopleRules are what people add to the kernel.
+var peopleRules = Rules{
+	Kinds: slices.Concat(keyKinds, membershipKinds, memberKinds, inviteKinds, boardKeyKinds, userKinds, accessKinds),
+	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){
+		"agent-key": func(tx *ledger.Tx, id string, row []byte) {
+			tx.Delete(keyCompanyKey(id))
+			tx.Delete(tokenKey(decodeRow[AgentKey](row).Hash))
+		},
+		"invite": func(tx *ledger.Tx, id string, row []byte) {
+			tx.Delete(inviteCompanyKey(id))
+			tx.Delete(inviteTokenKey(decodeRow[Invite](row).Hash))
+		},
+		"join-request": func(tx *ledger.Tx, id string, _ []byte) { tx.Delete(joinCompanyKey(id)) },
+	},
+	CompanyStored: func(c *ledger.Context, was, row Company, _ SaveCompany) error {
+		if was.ID == "" && isBoard(c) {
+			m := founder(row.ID, c.Cmd.Actor.ID, row.CreatedAt)
+			members.Put(c.Tx, row.ID, m.ID, m)
+		}
+		return nil
+	},
+	AgentEnded:   revokeKeysOf,
+	AgentDeleted: func(c *ledger.Context, a Agent) { dropKeysOf(c.Tx, a) },
+	People:       membership{},
+}
+
+// membership answers what the kernel asks of people.
+type membership struct{}
+
+func (membership) Belongs(tx *ledger.Tx, company, user string) bool {
+	m, ok := MembershipOf(tx, company, user)
+	return Speaks(tx, user) && (ok && m.Status == MemberActive || IsAdmin(tx, user))
+}
+
+func (membership) Permitted(tx *ledger.Tx, company, user string, needs Permission) bool {
+	m, ok := MembershipOf(tx, company, user)
+	return IsAdmin(tx, user) || ok && m.May(needs)
 }

@@ -83,3 +83,7 @@ func (p Percent) MarshalJSON() ([]byte, error) {
 	}
 	return b, nil
 }
+
+// MaxEventCents bounds one cost (ten million dollars), so that a typing error is refused
+// and sums have room.
+const MaxEventCents = 1_000_000_000

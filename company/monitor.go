@@ -8,27 +8,6 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Monitor is how an issue's owner waits for something outside: the policy of
-// the issue says when to look again, and its agent is woken then, once. As long
-// as it waits the issue is not one that was left undecided.
-type Monitor struct {
-	NextAt   Time   `cbor:"1,keyasint,omitempty"` // 0: nothing is scheduled
-	LastAt   Time   `cbor:"2,keyasint,omitempty"` // when it fired last
-	Attempts int64  `cbor:"3,keyasint,omitempty"` // how often it fired
-	Notes    string `cbor:"4,keyasint,omitempty"`
-	By       string `cbor:"5,keyasint,omitempty"` // assignee or board
-}
-
-// A monitorPolicy is the member monitor of an execution policy.
-type monitorPolicy struct {
-	NextAt      Time   `json:"nextCheckAt"`
-	Notes       string `json:"notes"`
-	By          string `json:"scheduledBy"`
-	TimeoutAt   Time   `json:"timeoutAt"`
-	MaxAttempts int64  `json:"maxAttempts"`
-	Recovery    string `json:"recoveryPolicy"` // what happens past the time-out or the attempts
-}
-
 // CheckMonitor is the payload of issue.monitor. The leader sends it when the time
 // has come; who may change the issue sends it to look now.
 type CheckMonitor struct {
@@ -53,16 +32,6 @@ const KindIssueMonitor = "issue.monitor"
 
 var monitorKinds = []Kind{
 	{Name: KindIssueMonitor, From: FromBoard | FromAgent | FromNode, Traits: SeldomWork, Do: ledger.Typed(checkMonitor)},
-}
-
-// monitors reports whether i waits for something outside: an agent has it, at
-// work or in review, and will be woken.
-func (i Issue) monitors() bool {
-	return i.Monitor != nil && i.Monitor.NextAt > 0 && i.watchable()
-}
-
-func (i Issue) watchable() bool {
-	return i.Assignee != "" && i.AssigneeUser == "" && (i.Status == IssueInProgress || i.Status == IssueInReview)
 }
 
 // monitored takes over what the execution policy of next says about a monitor,

@@ -54,9 +54,7 @@ var (
 )
 
 var (
-	projects          = owned(ledger.NewTable[Project]("project"))
-	workspaces        = owned(ledger.NewTable[Workspace]("workspace").Indexed(workspacesProject, func(w *Workspace) string { return w.Project }))
-	workspacesProject = ledger.NewIndex("workspace-project")
+	projects = owned(ledger.NewTable[Project]("project"))
 )
 
 const (
@@ -105,9 +103,6 @@ var projectKinds = []Kind{
 	{Name: KindProjectCreate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(createProject)},
 	{Name: KindProjectUpdate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(updateProject)},
 	{Name: KindProjectDelete, From: FromBoard, Do: ledger.Typed(deleteProject)},
-	{Name: KindWorkspaceCreate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(createWorkspace)},
-	{Name: KindWorkspaceUpdate, From: FromBoard | FromAgent, Do: ledger.Typed(updateWorkspace)},
-	{Name: KindWorkspaceDelete, From: FromBoard, Do: ledger.Typed(deleteWorkspace)},
 }
 
 // ProjectOf returns a project of company.
@@ -227,19 +222,6 @@ func (p Project) defaultWorkspace() string {
 	return policy.ID
 }
 
-// checkPolicy refuses a policy with a default workspace that is not one of the
-// project; a new project has none yet. What it named before may be gone.
-func (p Project) checkPolicy(tx *ledger.Tx, before Project) error {
-	id := p.defaultWorkspace()
-	if id == "" || id == before.defaultWorkspace() {
-		return nil
-	}
-	if w, ok := workspaces.Get(tx, p.Company, id); !ok || w.Project != p.ID {
-		return ledger.Refuse(ledger.NotFound, nil, "executionWorkspacePolicy.defaultProjectWorkspaceId: the project has no such workspace")
-	}
-	return nil
-}
-
 func createProject(c *ledger.Context, s SaveProject) (any, error) {
 	company, now := c.Cmd.Company, TimeOf(c.Now)
 	if err := checkNewID(c.Tx, s.ID); err != nil {
@@ -249,40 +231,22 @@ func createProject(c *ledger.Context, s SaveProject) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Env, err = bindEnv(c.Tx, company, p.Env, nil); err != nil {
+	if p.Env, err = ask.BindEnv(c.Tx, company, p.Env, nil); err != nil {
 		return nil, err
 	}
 	if err := p.check(c.Tx); err != nil {
 		return nil, err
 	}
-	if policyCommands(p.WorkspacePolicy) != policyCommands(nil) {
-		if err := mayDefineCommands(c); err != nil {
-			return nil, err
-		}
-	}
 	if err := room(projects.All(c.Tx, company), MaxProjects, "projects"); err != nil {
 		return nil, err
 	}
-	if err := p.checkPolicy(c.Tx, Project{}); err != nil {
+	if err := ask.CheckProject(c, Project{}, p); err != nil {
 		return nil, err
 	}
 	projects.Put(c.Tx, company, p.ID, p)
-	workspace := ""
-	if s.Workspace != nil {
-		s.Workspace.Project = p.ID
-		w, err := addWorkspace(c, *s.Workspace)
-		if err != nil {
-			return nil, err
-		}
-		workspace = w.ID
-	}
-	for _, more := range s.More {
-		more.Project = p.ID
-		w, err := addWorkspace(c, more)
-		if err != nil {
-			return nil, err
-		}
-		workspace = cmp.Or(workspace, w.ID)
+	workspace, err := ask.Places.Equip(c, p, s)
+	if err != nil {
+		return nil, err
 	}
 	c.Record(ledger.Change{Action: "project.created", EntityType: "project", EntityID: p.ID,
 		Details: jsonObject{}.null("icon", string(p.Icon)).str("name", p.Name).list("envKeys", envKeys(p.Env)).
@@ -317,12 +281,7 @@ func updateProject(c *ledger.Context, s SaveProject) (any, error) {
 		return nil, err
 	}
 	if len(s.Env) > 0 {
-		if p.Env, err = bindEnv(c.Tx, p.Company, p.Env, old.Env); err != nil {
-			return nil, err
-		}
-	}
-	if len(s.WorkspacePolicy) > 0 && policyCommands(p.WorkspacePolicy) != policyCommands(old.WorkspacePolicy) {
-		if err := mayDefineCommands(c); err != nil {
+		if p.Env, err = ask.BindEnv(c.Tx, p.Company, p.Env, old.Env); err != nil {
 			return nil, err
 		}
 	}
@@ -330,7 +289,7 @@ func updateProject(c *ledger.Context, s SaveProject) (any, error) {
 	if err := p.check(c.Tx); err != nil {
 		return nil, err
 	}
-	if err := p.checkPolicy(c.Tx, old); err != nil {
+	if err := ask.CheckProject(c, old, p); err != nil {
 		return nil, err
 	}
 	projects.Put(c.Tx, p.Company, p.ID, p)
@@ -371,10 +330,7 @@ func deleteProject(c *ledger.Context, s DeleteProject) (any, error) {
 		next.Project, next.Workspace = "", ""
 		storeIssue(c.Tx, i, next)
 	}
-	dropWorkspacesOf(c, p.Company, p.ID)
-	for _, w := range WorkspacesOf(c.Tx, p.Company, p.ID) {
-		dropWorkspace(c.Tx, w)
-	}
+	projectDeleted(c, p)
 	unplanned(c, p.ID, "")
 	projects.Delete(c.Tx, p.Company, p.ID)
 	c.Record(ledger.Change{Action: "project.deleted", EntityType: "project", EntityID: p.ID, Details: jsonObject{}.str("name", p.Name).close()})

@@ -42,16 +42,6 @@ type RecoveryAction struct {
 	UpdatedAt     Time            `cbor:"22,keyasint" json:"updatedAt"`
 }
 
-// A Handoff says that a run of an issue ended well without a word on what
-// becomes of the issue, and which run asks again.
-type Handoff struct {
-	Source     string `cbor:"1,keyasint" json:"-"`
-	Corrective string `cbor:"2,keyasint" json:"-"`
-	Assignee   string `cbor:"3,keyasint" json:"-"`
-	Summary    string `cbor:"4,keyasint" json:"-"`
-	At         Time   `cbor:"5,keyasint" json:"-"`
-}
-
 // ResolveRecovery is the payload of issue.resolve_recovery.
 type ResolveRecovery struct {
 	Issue   string      `cbor:"1,keyasint"`

@@ -44,7 +44,7 @@ func configOf(tx *ledger.Tx, a Agent, now Time) map[string]json.RawMessage {
 		}
 		return text(string(s))
 	}
-	limit, _ := AgentBudget(tx, a.Company, a.ID, now)
+	limit := ask.Limit(tx, a.Company, a.ID, now)
 	budget, _ := limit.MarshalJSON() // never fails
 	return map[string]json.RawMessage{
 		"name": text(a.Name), "role": text(a.Role), "title": orNothing(a.Title), "icon": orNothing(a.Icon), "reportsTo": orNothing(a.ReportsTo),
@@ -154,7 +154,7 @@ func (r Revision) restore(tx *ledger.Tx, a Agent, now Time) (p SaveAgent, err er
 		AdapterType: d.AdapterType, AdapterConfig: d.AdapterConfig, RuntimeConfig: d.RuntimeConfig, DefaultEnvironment: text(d.DefaultEnvironment),
 		Metadata: orNull(d.Metadata), ContextMode: d.ContextMode, ReplaceAdapterConfig: true}
 	if d.BudgetMonthlyCents != nil {
-		if limit, _ := AgentBudget(tx, a.Company, a.ID, now); limit != Cents(*d.BudgetMonthlyCents) {
+		if limit := ask.Limit(tx, a.Company, a.ID, now); limit != Cents(*d.BudgetMonthlyCents) {
 			p.Budget = new(Cents(*d.BudgetMonthlyCents))
 		}
 	}

@@ -579,3 +579,42 @@ func deleteRoutine(c *ledger.Context, p ChangeRoutine) (any, error) {
 func DocumentOfRoutine(routine string, version uint64) string {
 	return derivedID("routine-description", routine, ledger.Order(version))
 }
+
+// gone takes an agent, a project, a goal or an issue that goes from the
+// routines that make their issues for it; instead is what takes its place, "" for
+// nothing. A routine that has no agent any more rests.
+func gone(c *ledger.Context, gone, instead string) {
+	for _, old := range routines.All(c.Tx, c.Cmd.Company) {
+		r, changed := old, false
+		for _, field := range []*NullText{&r.Assignee, &r.Project, &r.Goal, &r.Parent} {
+			if string(*field) == gone {
+				*field, changed = NullText(instead), true
+			}
+		}
+		if !changed {
+			continue
+		}
+		if r.Assignee == "" && r.Status == RoutineActive {
+			r.Status = RoutinePaused
+		}
+		r, _ = storeRoutine(c, old, r, "What it named was deleted", "")
+		reschedule(c, r, nil)
+	}
+}
+
+// routineRules are what routines add to the kernel.
+var routineRules = Rules{
+	Kinds: slices.Concat(routineKinds, folderKinds),
+	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){
+		"routine-trigger": func(tx *ledger.Tx, _ string, row []byte) {
+			for _, key := range triggerKeys(decodeRow[RoutineTrigger](row)) {
+				tx.Delete(key)
+			}
+		},
+	},
+	IssueStored: func(tx *ledger.Tx, was, next Issue) Issue {
+		settleRoutineIssue(tx, was, next)
+		return next
+	},
+	Gone: gone,
+}

@@ -115,16 +115,6 @@ type fatGoal struct {
 	Status      GoalStatus `json:"status"`
 }
 
-type fatBudget struct {
-	SpentMonthlyCents Money       `json:"spentMonthlyCents"`
-	Policies          []fatPolicy `json:"policies"`
-}
-
-type fatPolicy struct {
-	Window WindowKind `json:"windowKind"`
-	Amount Money      `json:"amountCents"`
-}
-
 // WakeOf is the context of a run as the agent is given it: for agents whose
 // contextMode is thin, which is the default, IDs and reasons; for fat ones also
 // what is assigned to them, the goal of the issue, their budget, and the latest
@@ -149,12 +139,7 @@ func WakeOf(tx *ledger.Tx, r Run, now Time) (json.RawMessage, error) {
 		}
 	}
 	all["assignments"] = assigned
-	b := BudgetOf(tx, r.Company, ScopeAgent, r.Agent, now)
-	budget := fatBudget{SpentMonthlyCents: b.Month, Policies: []fatPolicy{}}
-	for _, p := range b.Policies {
-		budget.Policies = append(budget.Policies, fatPolicy{p.Window, p.Amount})
-	}
-	all["budget"] = budget
+	all["budget"] = ask.Told(tx, r.Company, r.Agent, now)
 	comments := []fatComment{}
 	if i, ok := IssueOf(tx, r.Company, r.Context.issue()); ok {
 		all["issue"] = map[string]any{"id": i.ID, "title": i.Title, "status": i.Status, "description": fatText(i.Description)}

@@ -6,19 +6,6 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A RunCost is what a run cost besides the model gateway, as its adapter tells:
-// of agents that call their vendors with keys of their own. It is booked once for
-// a run, as a reported cost: nothing was set aside for it, and whoever told it may
-// be wrong.
-type RunCost struct {
-	Provider    string `cbor:"1,keyasint"`
-	Model       string `cbor:"2,keyasint"`           // "" for unknown
-	BillingType string `cbor:"3,keyasint,omitempty"` // "" for unknown
-	Usage       Usage  `cbor:"4,keyasint"`
-	Cost        Money  `cbor:"5,keyasint,omitempty"`
-	Priced      bool   `cbor:"6,keyasint,omitempty"` // Cost is known; else nobody knows the price
-}
-
 // TellCost is the payload of run.cost, by which a node tells what a run of its own
 // cost, when the command that should have closed the run came too late.
 type TellCost struct {

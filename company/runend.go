@@ -44,7 +44,7 @@ func finishRun(c *ledger.Context, p Finish) (any, error) {
 		r.UpdatedAt = TimeOf(c.Now)
 	}
 	r = handBack(c, r)
-	if err := c.Try(func(c *ledger.Context) error { return bookRunCost(c, r, p.Outcome.Cost) }); err != nil {
+	if err := c.Try(func(c *ledger.Context) error { return ask.Book(c, r, p.Outcome.Cost) }); err != nil {
 		r = addEvent(c, r, "error", "warn", "What the run cost was not booked: "+err.Error(), nil)
 		runs.Put(c.Tx, r.Company, r.ID, r)
 	}
@@ -121,8 +121,7 @@ func endRun(c *ledger.Context, r Run, o Outcome) Run {
 	settleAgent(c, r, started, next)
 	if started {
 		recordLease(c, r)
-		settleHold(c, r)
-		breakCircuit(c, r)
+		runEnded(c, r)
 	}
 	return r
 }
@@ -165,82 +164,6 @@ func (r Run) livelihood(tx *ledger.Tx) Run {
 // without a word: still in progress, and not waiting for something outside.
 func undecided(i Issue, r Run) bool {
 	return r.Context.CheckedOut && i.Assignee == r.Agent && i.Status == IssueInProgress && !i.monitors()
-}
-
-// followUp queues what has to come after r, and returns it: a retry where the
-// node was lost, the upstream failed for a moment or the run failed on its issue,
-// a follow-up where the issue was left undecided. Each is bounded; past the bound the issue is
-// blocked for a person to decide.
-func followUp(c *ledger.Context, r Run, o Outcome) *Run {
-	a, ok := wakeable(c.Tx, r.Company, r.Agent)
-	if !ok || a.stopped(c.Tx) != "" {
-		return nil
-	}
-	i, bound := issues.Get(c.Tx, r.Company, r.Context.IssueID)
-	if bound && (i.Status.Terminal() || i.Assignee != r.Agent) {
-		return nil // nothing is left to do for it
-	}
-	if bound && onHold(c.Tx, r.Company, i.ID) {
-		return nil // its assignee is woken when the hold is released
-	}
-	next := Run{
-		ID: derivedID("after", r.ID), Company: r.Company, Agent: r.Agent, Source: WakeAutomation, TriggerDetail: "system",
-		Status: RunQueued, ResponsibleUser: r.ResponsibleUser, RuntimeMode: "legacy", NextEventSeq: 1,
-		IssueCommentStatus: "not_applicable", RetryOf: NullText(r.ID), ProcessLossRetryCount: r.ProcessLossRetryCount,
-		ContinuationAttempt: r.ContinuationAttempt, Followups: r.Followups, Failures: r.Failures, Context: r.Context, AdapterType: r.AdapterType,
-		CreatedAt: TimeOf(c.Now), UpdatedAt: TimeOf(c.Now),
-	}
-	next.Context.CheckedOut, next.Context.WakeSource = false, string(WakeAutomation)
-	reason := ""
-	switch {
-	case r.Status == RunInterrupted && r.ProcessLossRetryCount+1 < MaxRunAttempts:
-		next.ProcessLossRetryCount++
-		reason = "process_lost"
-	case r.Status == RunFailed && o.Transient && r.ScheduledRetryAttempt < MaxTransientRetries:
-		next.Status, next.ScheduledRetryAttempt = RunScheduledRetry, r.ScheduledRetryAttempt+1
-		next.ScheduledRetryAt, next.ScheduledRetryReason = max(TimeOf(c.Now)+transientDelay<<r.ScheduledRetryAttempt, o.RetryNotEarly), "transient_failure"
-		reason = "transient_failure"
-	case r.Status == RunSucceeded && bound && undecided(i, r) && !othersAtWork(c.Tx, r) && !awaitsBoard(c.Tx, i):
-		if r.Followups >= MaxFollowups {
-			blockUndecided(c, i, r)
-			return nil
-		}
-		next.Followups, next.ContinuationAttempt = r.Followups+1, r.ContinuationAttempt+1
-		reason = "missing_disposition"
-	case (r.Status == RunFailed || r.Status == RunTimedOut) && bound && undecided(i, r) && !othersAtWork(c.Tx, r) && !awaitsBoard(c.Tx, i):
-		var again bool
-		if next, reason, again = tryAgain(c, i, r, next, o); !again {
-			blockFailed(c, i, r)
-			return nil
-		}
-	default:
-		if r.ErrorCode == errNoNode && bound && (i.Status == IssueTodo || i.Status == IssueInProgress) && !othersAtWork(c.Tx, r) {
-			blockFailed(c, i, r)
-		}
-		if r.Status == RunInterrupted && bound && undecided(i, r) {
-			blockUndecided(c, i, r)
-		}
-		return nil
-	}
-	next.Context.WakeReason = reason
-	u := Wakeup{ID: derivedID("after-wakeup", r.ID), Company: r.Company, Agent: r.Agent, Source: WakeAutomation,
-		TriggerDetail: "system", Reason: NullText(reason), Status: WakeQueued, ActorType: "system", Run: NullText(next.ID), RequestedAt: next.CreatedAt}
-	clock, _ := agentClocks.Get(c.Tx, r.Company, r.Agent)
-	keepWakeup(c, u, clock)
-	next.WakeupRequest = NullText(u.ID)
-	next = enqueue(c, next)
-	if reason == "missing_disposition" {
-		askAgain(c, i, r, next)
-	}
-	return &next
-}
-
-// othersAtWork reports whether another live run of the agent is about the same
-// issue, so that the issue has somebody who will decide.
-func othersAtWork(tx *ledger.Tx, r Run) bool {
-	return slices.ContainsFunc(LiveRunsOfAgent(tx, r.Company, r.Agent), func(o Run) bool {
-		return o.ID != r.ID && o.Context.IssueID == r.Context.IssueID
-	})
 }
 
 func cancelRun(c *ledger.Context, p Cancel) (any, error) {

@@ -64,3 +64,10 @@ type LogDigest struct {
 	At     time.Time
 	Cut    bool // the run wrote more than was kept
 }
+
+// RunInstructions are the managed files of an agent with their texts, for the
+// node that carries out a run.
+type RunInstructions struct {
+	Entry string
+	Texts map[string]string // by path
+}

@@ -42,26 +42,3 @@ func checkOutForRun(c *ledger.Context, r Run) Run {
 	}
 	return r
 }
-
-// blockUndecided hands an issue to the board that its agent left undecided more
-// often than we start it over: blocked, and a comment that says why.
-func blockUndecided(c *ledger.Context, i Issue, r Run) {
-	kind, body := "missing_disposition", "The agent's runs on this issue ended without saying what becomes of it, and starting over did not help. "+
-		"The issue is blocked until a person decides: reassign it, reopen it, or close it."
-	if r.Status == RunInterrupted {
-		kind = "process_lost"
-		body = "The node that worked on this issue was lost, again after it was started over. " +
-			"The issue is blocked until a person decides whether to try once more."
-	}
-	blockFor(c, i, r, kind, "missing_disposition", "Decide what becomes of the issue: reassign it, reopen it, or close it.", body)
-}
-
-// askAgain notes on an issue that next was queued because r left it undecided.
-func askAgain(c *ledger.Context, i Issue, r, next Run) {
-	to := i
-	to.Handoff = &Handoff{Source: r.ID, Corrective: next.ID, Assignee: i.Assignee, Summary: string(r.LivenessReason), At: TimeOf(c.Now)}
-	storeIssue(c.Tx, i, to)
-	recordLive(c, ledger.Change{Action: "issue.successful_run_handoff_required", EntityType: "issue", EntityID: i.ID,
-		Details: jsonObject{}.str("identifier", i.Identifier).str("sourceRunId", r.ID).str("correctiveRunId", next.ID).
-			str("handoffReason", "missing_disposition").close()})
-}

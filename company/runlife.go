@@ -359,8 +359,8 @@ func startRun(c *ledger.Context, p Start) (any, error) {
 	if projectStopped(c.Tx, r.Company, r.Context.IssueID) {
 		return handBack(c, denyLive(c, r, DeniedBudget, "Cancelled: the budget hard-stop of the project was reached")), nil
 	}
-	if r.exhausted(c.Tx) {
-		return handBack(c, endRun(c, r, Outcome{Status: RunCancelled, Error: "Cancelled: what the work on the issue may cost is spent", ErrorCode: "budget_refused"})), nil
+	if err := spent(c.Tx, r); err != nil {
+		return handBack(c, endRun(c, r, Outcome{Status: RunCancelled, Error: "Cancelled: " + err.Error(), ErrorCode: "budget_refused"})), nil
 	}
 	r.Status, r.StartedAt, r.UpdatedAt = RunRunning, now, now
 	r.LogStore, r.LogRef = NullText(p.LogStore), NullText(p.LogRef)
@@ -378,7 +378,7 @@ func startRun(c *ledger.Context, p Start) (any, error) {
 	r = r.reached(PhaseCheckQueue, now)
 	runs.Put(c.Tx, r.Company, r.ID, r)
 	r = checkOutForRun(c, r)
-	r = openWorkspace(c, r)
+	r = runStarted(c, r)
 	r = addEvent(c, r, "lifecycle", "info", "run started", nil)
 	runs.Put(c.Tx, r.Company, r.ID, r)
 	closeWakeup(c, r, WakeClaimed, "")
@@ -453,3 +453,16 @@ func recordProgress(c *ledger.Context, r Run) {
 
 // standing is the detail of a refusal that has its reason in the run's status.
 func (r Run) standing() []byte { return statusDetail("runId", r.ID, r.Status) }
+
+// A RunCost is what a run cost besides the model gateway, as its adapter tells:
+// of agents that call their vendors with keys of their own. It is booked once for
+// a run, as a reported cost: nothing was set aside for it, and whoever told it may
+// be wrong.
+type RunCost struct {
+	Provider    string `cbor:"1,keyasint"`
+	Model       string `cbor:"2,keyasint"`           // "" for unknown
+	BillingType string `cbor:"3,keyasint,omitempty"` // "" for unknown
+	Usage       Usage  `cbor:"4,keyasint"`
+	Cost        Money  `cbor:"5,keyasint,omitempty"`
+	Priced      bool   `cbor:"6,keyasint,omitempty"` // Cost is known; else nobody knows the price
+}

@@ -1,10 +1,13 @@
 package company
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -311,4 +314,41 @@ func loseServices(c *ledger.Context, node string) {
 			break
 		}
 	}
+}
+
+// SessionsAtWork returns the sessions whose node somebody relies on: those with
+// runs, and those of nodes with a service or a workspace's command under way. By session.
+func SessionsAtWork(tx *ledger.Tx) []NodeLost {
+	out := SessionsWithRuns(tx)
+	busy := func(family string, at func(company, id string) bool) {
+		prefix := ledger.Key(family, "")
+		for from := prefix; from != nil; {
+			node, works := "", false
+			for k, of := range tx.Scan(from, ledger.PrefixEnd(prefix), false) {
+				n, id, _ := strings.Cut(string(k[len(prefix):]), "/")
+				if node != "" && n != node {
+					break
+				}
+				if node = n; at(string(of), id) {
+					works = true
+					break
+				}
+			}
+			if node == "" {
+				return
+			}
+			if s, ok := ledger.SessionOf(tx, identity.NodeID(node)); ok && works &&
+				!slices.ContainsFunc(out, func(l NodeLost) bool { return l.Session == s.ID }) {
+				out = append(out, NodeLost{Node: node, Session: s.ID})
+			}
+			from = ledger.PrefixEnd(ledger.Key(family, node, ""))
+		}
+	}
+	busy(serviceNodes, func(of, id string) bool {
+		s, ok := services.Get(tx, of, id)
+		return ok && s.Status != ServiceStopped && s.Status != ServiceFailed
+	})
+	busy(operationNodes, func(string, string) bool { return true })
+	slices.SortFunc(out, func(a, b NodeLost) int { return cmp.Compare(a.Session, b.Session) })
+	return out
 }

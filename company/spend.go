@@ -2,8 +2,6 @@ package company
 
 import (
 	"time"
-
-	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // What the model gateway and the purse of a node say to each other stands
@@ -49,10 +47,4 @@ type SpendUse struct {
 	Cost       Money
 	Unsent     bool      // the call never left; all of the grant is given back
 	OccurredAt time.Time // zero: now
-}
-
-// ProjectOfIssue returns the project that an issue belongs to, "" for none.
-func ProjectOfIssue(tx *ledger.Tx, company, issue string) string {
-	i, _ := issues.Get(tx, company, issue)
-	return i.Project
 }

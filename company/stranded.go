@@ -265,3 +265,137 @@ func tryAgain(c *ledger.Context, i Issue, r, next Run, o Outcome) (_ Run, reason
 	next.Failures++
 	return next, "run_failed", true
 }
+
+// follow queues what has to come after r, and returns it: a retry where the
+// node was lost, the upstream failed for a moment or the run failed on its issue,
+// a follow-up where the issue was left undecided. Each is bounded; past the bound the issue is
+// blocked for a person to decide.
+func follow(c *ledger.Context, r Run, o Outcome) *Run {
+	a, ok := wakeable(c.Tx, r.Company, r.Agent)
+	if !ok || a.stopped(c.Tx) != "" {
+		return nil
+	}
+	i, bound := issues.Get(c.Tx, r.Company, r.Context.IssueID)
+	if bound && (i.Status.Terminal() || i.Assignee != r.Agent) {
+		return nil // nothing is left to do for it
+	}
+	if bound && onHold(c.Tx, r.Company, i.ID) {
+		return nil // its assignee is woken when the hold is released
+	}
+	next := Run{
+		ID: derivedID("after", r.ID), Company: r.Company, Agent: r.Agent, Source: WakeAutomation, TriggerDetail: "system",
+		Status: RunQueued, ResponsibleUser: r.ResponsibleUser, RuntimeMode: "legacy", NextEventSeq: 1,
+		IssueCommentStatus: "not_applicable", RetryOf: NullText(r.ID), ProcessLossRetryCount: r.ProcessLossRetryCount,
+		ContinuationAttempt: r.ContinuationAttempt, Followups: r.Followups, Failures: r.Failures, Context: r.Context, AdapterType: r.AdapterType,
+		CreatedAt: TimeOf(c.Now), UpdatedAt: TimeOf(c.Now),
+	}
+	next.Context.CheckedOut, next.Context.WakeSource = false, string(WakeAutomation)
+	reason := ""
+	switch {
+	case r.Status == RunInterrupted && r.ProcessLossRetryCount+1 < MaxRunAttempts:
+		next.ProcessLossRetryCount++
+		reason = "process_lost"
+	case r.Status == RunFailed && o.Transient && r.ScheduledRetryAttempt < MaxTransientRetries:
+		next.Status, next.ScheduledRetryAttempt = RunScheduledRetry, r.ScheduledRetryAttempt+1
+		next.ScheduledRetryAt, next.ScheduledRetryReason = max(TimeOf(c.Now)+transientDelay<<r.ScheduledRetryAttempt, o.RetryNotEarly), "transient_failure"
+		reason = "transient_failure"
+	case r.Status == RunSucceeded && bound && undecided(i, r) && !othersAtWork(c.Tx, r) && !awaitsBoard(c.Tx, i):
+		if r.Followups >= MaxFollowups {
+			blockUndecided(c, i, r)
+			return nil
+		}
+		next.Followups, next.ContinuationAttempt = r.Followups+1, r.ContinuationAttempt+1
+		reason = "missing_disposition"
+	case (r.Status == RunFailed || r.Status == RunTimedOut) && bound && undecided(i, r) && !othersAtWork(c.Tx, r) && !awaitsBoard(c.Tx, i):
+		var again bool
+		if next, reason, again = tryAgain(c, i, r, next, o); !again {
+			blockFailed(c, i, r)
+			return nil
+		}
+	default:
+		if r.ErrorCode == errNoNode && bound && (i.Status == IssueTodo || i.Status == IssueInProgress) && !othersAtWork(c.Tx, r) {
+			blockFailed(c, i, r)
+		}
+		if r.Status == RunInterrupted && bound && undecided(i, r) {
+			blockUndecided(c, i, r)
+		}
+		return nil
+	}
+	next.Context.WakeReason = reason
+	u := Wakeup{ID: derivedID("after-wakeup", r.ID), Company: r.Company, Agent: r.Agent, Source: WakeAutomation,
+		TriggerDetail: "system", Reason: NullText(reason), Status: WakeQueued, ActorType: "system", Run: NullText(next.ID), RequestedAt: next.CreatedAt}
+	clock, _ := agentClocks.Get(c.Tx, r.Company, r.Agent)
+	keepWakeup(c, u, clock)
+	next.WakeupRequest = NullText(u.ID)
+	next = enqueue(c, next)
+	if reason == "missing_disposition" {
+		askAgain(c, i, r, next)
+	}
+	return &next
+}
+
+// othersAtWork reports whether another live run of the agent is about the same
+// issue, so that the issue has somebody who will decide.
+func othersAtWork(tx *ledger.Tx, r Run) bool {
+	return slices.ContainsFunc(LiveRunsOfAgent(tx, r.Company, r.Agent), func(o Run) bool {
+		return o.ID != r.ID && o.Context.IssueID == r.Context.IssueID
+	})
+}
+
+// blockUndecided hands an issue to the board that its agent left undecided more
+// often than we start it over: blocked, and a comment that says why.
+func blockUndecided(c *ledger.Context, i Issue, r Run) {
+	kind, body := "missing_disposition", "The agent's runs on this issue ended without saying what becomes of it, and starting over did not help. "+
+		"The issue is blocked until a person decides: reassign it, reopen it, or close it."
+	if r.Status == RunInterrupted {
+		kind = "process_lost"
+		body = "The node that worked on this issue was lost, again after it was started over. " +
+			"The issue is blocked until a person decides whether to try once more."
+	}
+	blockFor(c, i, r, kind, "missing_disposition", "Decide what becomes of the issue: reassign it, reopen it, or close it.", body)
+}
+
+// askAgain notes on an issue that next was queued because r left it undecided.
+func askAgain(c *ledger.Context, i Issue, r, next Run) {
+	to := i
+	to.Handoff = &Handoff{Source: r.ID, Corrective: next.ID, Assignee: i.Assignee, Summary: string(r.LivenessReason), At: TimeOf(c.Now)}
+	storeIssue(c.Tx, i, to)
+	recordLive(c, ledger.Change{Action: "issue.successful_run_handoff_required", EntityType: "issue", EntityID: i.ID,
+		Details: jsonObject{}.str("identifier", i.Identifier).str("sourceRunId", r.ID).str("correctiveRunId", next.ID).
+			str("handoffReason", "missing_disposition").close()})
+}
+
+// careRules are what care adds to the kernel.
+var careRules = Rules{
+	Kinds: slices.Concat(monitorKinds, watchdogKinds, strandedKinds, recoveryKinds, treeHoldKinds),
+	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){
+		"issue": func(tx *ledger.Tx, _ string, row []byte) { scheduleMonitor(tx, decodeRow[Issue](row), Issue{}) },
+	},
+	IssueStored: func(tx *ledger.Tx, was, next Issue) Issue {
+		if next.ID != "" {
+			next = settleRecovery(tx, next)
+		}
+		scheduleMonitor(tx, was, next)
+		return next
+	},
+	IssueDeleted: func(c *ledger.Context, i Issue) {
+		dropRecoveries(c.Tx, i)
+		dropWatchdog(c.Tx, i)
+		dropHolds(c.Tx, i)
+	},
+	AgentDeleted: func(c *ledger.Context, a Agent) { dropWatchdogsOf(c.Tx, a) },
+	Held:         treeHeld,
+	Follow:       follow,
+	RunEnded: func(c *ledger.Context, r Run) {
+		settleHold(c, r)
+		breakCircuit(c, r)
+	},
+	Watches: monitors{},
+}
+
+// monitors answers what the kernel asks of monitors.
+type monitors struct{}
+
+func (monitors) Plan(c *ledger.Context, was, next Issue) (Issue, error) {
+	return monitored(c, was, next)
+}

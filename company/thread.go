@@ -14,8 +14,6 @@ const threadSweep = "thread-sweep"
 // name all parts of a long document.
 const threadChunk = 250
 
-const _ = uint(ledger.MaxTouched - threadChunk*(3*(MaxDocument/MaxPart+2)+2))
-
 // SweepThreads is the payload of issue.sweep.
 type SweepThreads struct{}
 
@@ -29,7 +27,7 @@ func threadKey(company, issue string) []byte { return ledger.Key("c", company, t
 
 // dropThread marks what is left of a deleted issue.
 func dropThread(tx *ledger.Tx, i Issue) {
-	for range threadRows(tx, i.Company, i.ID) {
+	for range leftBehind(tx, i.Company, i.ID) {
 		tx.Set(threadKey(i.Company, i.ID), nil)
 		return
 	}
@@ -54,7 +52,7 @@ func sweepThreads(c *ledger.Context, _ SweepThreads) (any, error) {
 	now := TimeOf(c.Now)
 	for k := range c.Prefix(prefix) {
 		issue := string(k[len(prefix):])
-		for key, drop := range threadRows(c.Tx, company, issue) {
+		for key, drop := range leftBehind(c.Tx, company, issue) {
 			if len(rows) == threadChunk {
 				break
 			}
@@ -77,50 +75,4 @@ func sweepThreads(c *ledger.Context, _ SweepThreads) (any, error) {
 			Details: jsonObject{}.int("rows", int64(len(rows))).close()})
 	}
 	return nil, nil
-}
-
-// threadRows yields the keys of an issue's rows, each with what goes besides it.
-func threadRows(tx *ledger.Tx, company, issue string) func(func([]byte, func(Time)) bool) {
-	return func(yield func([]byte, func(Time)) bool) {
-		for k, v := range tx.Prefix(docRevisions.Key(company, issue+".")) {
-			named := decodeRow[DocumentRevision](v).Parts
-			if !yield(k, func(now Time) { unrefParts(tx, company, named, now) }) {
-				return
-			}
-		}
-		for id := range productsIssue.IDs(tx, company, issue, false) {
-			w, _ := products.Get(tx, company, id)
-			if !yield(products.Key(company, id), func(Time) { dropProduct(tx, w) }) {
-				return
-			}
-		}
-		for k, v := range tx.Prefix(interactions.Key(company, issue+".")) {
-			in := decodeRow[Interaction](v)
-			if !yield(k, func(Time) {
-				interactionsPending.Remove(tx, company, issue, ledger.Order(in.Seq))
-				tx.Delete(interactionRequestKey(company, issue, string(in.IdempotencyKey)))
-			}) {
-				return
-			}
-		}
-		for id := range operationsPlace.IDs(tx, company, issue, false) {
-			if !yield(operations.Key(company, id), func(Time) { dropOperation(tx, company, id) }) {
-				return
-			}
-		}
-		for id := range execWorkspaceOf.IDs(tx, company, issue, false) {
-			w, _ := execWorkspaces.Get(tx, company, id)
-			// The key of the index goes whatever becomes of the row.
-			if !yield(ledger.Key("c", company, "exec-workspace-of", issue, id), func(now Time) { dropExecutionWorkspace(tx, w, now) }) {
-				return
-			}
-		}
-		for _, prefix := range [][]byte{executionDecisions.Key(company, issue+"."), decompositions.Key(company, issue+"."), annotations.Key(company, issue+"."), documents.Key(company, issue+".")} {
-			for k := range tx.Prefix(prefix) {
-				if !yield(k, func(Time) {}) {
-					return
-				}
-			}
-		}
-	}
 }

@@ -166,3 +166,28 @@ func handled(tx *ledger.Tx, company string, first iter.Seq[string], values ...st
 	}
 	return slices.Values(slices.Sorted(maps.Keys(all)))
 }
+
+// inboxRules are what the inbox adds to the kernel.
+var inboxRules = Rules{
+	Kinds: slices.Concat(readStateKinds, indexingKinds, dismissalKinds, voteKinds),
+	CompanyStored: func(c *ledger.Context, was, row Company, _ SaveCompany) error {
+		if was.ID == "" {
+			indexed(c.Tx, row.ID)
+		}
+		return nil
+	},
+	IssueStored: func(tx *ledger.Tx, was, next Issue) Issue {
+		keepHands(tx, was, next)
+		return next
+	},
+	IssueDeleted: func(c *ledger.Context, i Issue) {
+		dropVotes(c.Tx, i)
+		dropReads(c.Tx, i)
+	},
+	CommentAdded: func(c *ledger.Context, _ Issue, cm Comment, _ []string) error {
+		hear(c.Tx, cm)
+		return nil
+	},
+	CommentEmptied: unhear,
+	CommentsGone:   dropVoices,
+}

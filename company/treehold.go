@@ -157,20 +157,8 @@ func HeldBy(tx *ledger.Tx, i Issue) (TreeHold, bool) {
 	return TreeHold{}, false
 }
 
-func onHold(tx *ledger.Tx, company, issue string) bool {
-	if issue == "" {
-		return false
-	}
-	i, ok := issues.Get(tx, company, issue)
-	if !ok {
-		return false
-	}
-	_, yes := HeldBy(tx, i)
-	return yes
-}
-
-// notHeld refuses work on an issue whose tree is paused.
-func notHeld(tx *ledger.Tx, i Issue) error {
+// treeHeld refuses work on an issue whose tree is paused.
+func treeHeld(tx *ledger.Tx, i Issue) error {
 	h, ok := HeldBy(tx, i)
 	if !ok {
 		return nil

@@ -206,16 +206,7 @@ func (w Wake) checkAbout(tx *ledger.Tx, company string) error {
 	if w.Comment != "" && !tx.Has(commentAtKey(company, w.Comment)) {
 		return ledger.Refuse(ledger.NotFound, nil, "Comment not found")
 	}
-	if w.Approval != "" && !tx.Has(approvals.Key(company, w.Approval)) {
-		return ledger.Refuse(ledger.NotFound, nil, "Approval not found")
-	}
-	if w.Interaction == "" {
-		return nil
-	}
-	if _, ok := InteractionOf(tx, i, w.Interaction); !ok {
-		return ledger.Refuse(ledger.NotFound, nil, "Interaction not found")
-	}
-	return nil
+	return checkWake(tx, company, i, w)
 }
 
 func replayed(tx *ledger.Tx, u Wakeup) WakeResult {
@@ -340,7 +331,7 @@ func skipReason(tx *ledger.Tx, a wakeTarget, w Wake, clock agentClock, live []Ru
 		return "heartbeat.wakeOnDemand.disabled"
 	case p.MaxDailyRuns > 0 && clock.Runs >= p.MaxDailyRuns:
 		return "heartbeat.maxDailyRuns.reached"
-	case p.MaxDailyCost > 0 && BudgetOf(tx, a.Company, ScopeAgent, a.ID, now).Day >= p.MaxDailyCost:
+	case p.MaxDailyCost > 0 && ask.Today(tx, a.Company, a.ID, now) >= p.MaxDailyCost:
 		return "heartbeat.maxDailyCostCents.reached"
 	case w.Source != WakeTimer:
 		return ""

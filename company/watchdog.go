@@ -58,21 +58,6 @@ type DecideWatch struct {
 	Issue    string `cbor:"6,keyasint,omitempty"` // where it was looked into
 }
 
-// A WatchDecision is what somebody thought of a silent run; a run keeps the last.
-type WatchDecision struct {
-	ID        string   `cbor:"1,keyasint" json:"id"`
-	Company   string   `cbor:"2,keyasint" json:"companyId"`
-	Run       string   `cbor:"3,keyasint" json:"runId"`
-	Decision  string   `cbor:"4,keyasint" json:"decision"`
-	Until     Time     `cbor:"5,keyasint,omitempty" json:"snoozedUntil"`
-	Reason    NullText `cbor:"6,keyasint,omitempty" json:"reason"`
-	Issue     NullText `cbor:"7,keyasint,omitempty" json:"evaluationIssueId"`
-	ByAgent   NullText `cbor:"8,keyasint,omitempty" json:"createdByAgentId"`
-	ByUser    NullText `cbor:"9,keyasint,omitempty" json:"createdByUserId"`
-	ByRun     NullText `cbor:"10,keyasint,omitempty" json:"createdByRunId"`
-	CreatedAt Time     `cbor:"11,keyasint" json:"createdAt"`
-}
-
 const (
 	KindWatchdogSet    = "watchdog.set"
 	KindWatchdogRemove = "watchdog.remove"

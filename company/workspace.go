@@ -300,3 +300,90 @@ func dropWorkspace(tx *ledger.Tx, w Workspace) {
 		tx.Set(threadKey(w.Company, w.ID), nil)
 	}
 }
+
+// A WorkspaceMode says who else works in the folder of a run. Persisted: do not
+// rename.
+type WorkspaceMode string
+
+const (
+	// SharedWorkspace is the project's own folder: all its runs work there.
+	SharedWorkspace WorkspaceMode = "shared_workspace"
+	// IsolatedWorkspace is a Git worktree of its own for each issue.
+	IsolatedWorkspace WorkspaceMode = "isolated_workspace"
+)
+
+// mayDefineCommands refuses whoever may not say what nodes execute: agents, and
+// members of the company who may not manage where work happens.
+func mayDefineCommands(c *ledger.Context) error {
+	if isAgent(c) {
+		return ledger.Refuse(ledger.Forbidden, nil, "Agents may not define what a node executes; ask the board")
+	}
+	if c.Cmd.Actor.Type != "user" || c.Cmd.Credential.Kind == "local" || c.Cmd.Credential.Kind == "" {
+		return nil
+	}
+	if !ask.Permitted(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID, ManageSpaces) {
+		return ledger.Refuse(ledger.Forbidden, nil, "Missing permission: %s", ManageSpaces)
+	}
+	return nil
+}
+
+// policyCommands is what of a project's policy a node would execute.
+func policyCommands(policy json.RawMessage) string {
+	v, _ := parseJSON(policy)
+	m, _ := v.(map[string]any)
+	out := map[string]any{"runtime": m["workspaceRuntime"]}
+	if s, ok := m["workspaceStrategy"].(map[string]any); ok {
+		for _, k := range []string{"provisionCommand", "runtimeProvisionCommand", "teardownCommand"} {
+			out[k] = s[k]
+		}
+	}
+	for k, v := range out {
+		if v == nil || v == "" {
+			delete(out, k)
+		}
+	}
+	return string(formatJSON(out))
+}
+
+// workspaceCommands is what of a project's workspace a node would execute.
+func (w Workspace) commands() string {
+	v, _ := parseJSON(w.RuntimeConfig)
+	m, _ := v.(map[string]any)
+	return string(formatJSON([]any{string(w.SetupCommand), string(w.CleanupCommand), m["workspaceRuntime"]}))
+}
+
+var (
+	workspacesProject = ledger.NewIndex("workspace-project")
+	workspaces        = owned(ledger.NewTable[Workspace]("workspace").Indexed(workspacesProject, func(w *Workspace) string { return w.Project }))
+)
+
+var workspaceKinds = []Kind{
+	{Name: KindWorkspaceCreate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(createWorkspace)},
+	{Name: KindWorkspaceUpdate, From: FromBoard | FromAgent, Do: ledger.Typed(updateWorkspace)},
+	{Name: KindWorkspaceDelete, From: FromBoard, Do: ledger.Typed(deleteWorkspace)},
+}
+
+// checkPlace refuses a workspace of a project that is not the issue's.
+func (i Issue) checkPlace(tx *ledger.Tx) error {
+	if i.Workspace == "" || i.Project == "" {
+		return nil
+	}
+	if w, ok := workspaces.Get(tx, i.Company, i.Workspace); ok && w.Project != i.Project {
+		return ledger.Refuse(ledger.Unprocessable, jsonObject{}.str("projectId", i.Project).str("projectWorkspaceId", w.ID).str("workspaceProjectId", w.Project).close(),
+			"Project workspace must belong to the selected project")
+	}
+	return nil
+}
+
+// checkPolicy refuses a policy with a default workspace that is not one of the
+// project; a new project has none yet. What it named before may be gone.
+func (p Project) checkPolicy(tx *ledger.Tx, before Project) error {
+	id := p.defaultWorkspace()
+	if id == "" || id == before.defaultWorkspace() {
+		return nil
+	}
+	if w, ok := workspaces.Get(tx, p.Company, id); !ok || w.Project != p.ID {
+		return ledger.Refuse(ledger.NotFound, nil, "executionWorkspacePolicy.defaultProjectWorkspaceId: the project has no such workspace")
+	}
+	return nil
+}
