@@ -2,7 +2,7 @@
 # on a machine whose first process is systemd. $shim_test are the tests of
 # adapter/shim that need a cgroup of their own.
 set -eu
-dpkg -i /selvage.deb
+dpkg -i /selvage.deb || { journalctl --no-pager -u selvage; exit 1; }
 group=/sys/fs/cgroup$(systemctl show -P ControlGroup selvage.service)
 echo "shared out: $(cat "$group/cgroup.subtree_control")"
 echo "runs without cgroups: $(journalctl --no-pager -o cat -u selvage | grep -c 'runs have no cgroups' || true)"
