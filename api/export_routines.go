@@ -58,7 +58,7 @@ func (e *exporter) allRoutines() error {
 			return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(deref(a.Cron), deref(b.Cron)), cmp.Compare(deref(a.Label), deref(b.Label)))
 		})
 		out.Folder = known(e.paths, string(r.Folder))
-		out.Routine.Remarks = e.remarks(company.DescriptionOf(r), string(r.Description), "Routine "+s)
+		out.Routine.Remarks = e.remarks(company.DescriptionOf(r.Described()), string(r.Description), "Routine "+s)
 		e.inputs(any(objectOf(r.Env)), "routine", s, func(in *portable.EnvInput) { in.Routine = &s })
 		e.m.Issues = append(e.m.Issues, out)
 	}

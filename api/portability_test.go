@@ -87,7 +87,7 @@ func (h *harness) acme(t *testing.T) (of string) {
 	remark("/api/issues/"+first+"/documents/plan/annotations", plan, "more")
 	view(t, h, func(tx *ledger.Tx) {
 		r, _ := company.RoutineByID(tx, daily)
-		plan = company.DescriptionOf(r).Latest
+		plan = company.DescriptionOf(r.Described()).Latest
 	})
 	remark("/api/routines/"+daily+"/description/annotations", plan, "Write", "Daily")
 	said := h.call("POST", in+"/skills/greeting/comments", `{"body":"Say it louder"}`).want(t, 201, "").field(t, "id")

@@ -27,7 +27,7 @@ func routineAnnotationRoutes() []Route {
 }
 
 func showRoutineRemark(r company.Routine, a company.Annotation) shownRoutineRemark {
-	return shownRoutineRemark{shownAnnotation: showAnnotation(a, company.DescriptionOf(r), string(r.Description)), Routine: r.ID}
+	return shownRoutineRemark{shownAnnotation: showAnnotation(a, company.DescriptionOf(r.Described()), string(r.Description)), Routine: r.ID}
 }
 
 func listRoutineRemarks(rc *Request) (Response, error) {
@@ -41,7 +41,7 @@ func listRoutineRemarks(rc *Request) (Response, error) {
 		if err != nil {
 			return err
 		}
-		for _, a := range only(company.AnnotationsOf(tx, company.DescriptionOf(r))) {
+		for _, a := range only(company.AnnotationsOf(tx, company.DescriptionOf(r.Described()))) {
 			out = append(out, showRoutineRemark(r, a))
 		}
 		return nil
@@ -55,7 +55,7 @@ func routineRemarkAt(rc *Request, id string) (out Response, err error) {
 		if err != nil {
 			return err
 		}
-		a, ok := company.AnnotationOf(tx, company.DescriptionOf(r), id)
+		a, ok := company.AnnotationOf(tx, company.DescriptionOf(r.Described()), id)
 		if !ok {
 			return NotFound("Annotation thread not found")
 		}

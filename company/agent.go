@@ -3,6 +3,7 @@ package company
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -486,31 +487,30 @@ type NewInstruction struct {
 	Content string `cbor:"2,keyasint"`
 }
 
-// check refuses files that could not be written one by one.
-func (n NewInstructions) check() error {
-	if len(n.Files) > MaxInstructionFiles {
-		return errTooManyFiles()
+// InstructionsIn returns files by their paths as what an agent is made with.
+func InstructionsIn(entry string, files map[string]string) *NewInstructions {
+	n := &NewInstructions{Entry: entry}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		n.Files = append(n.Files, NewInstruction{path, files[path]})
 	}
-	entry := false
-	for i, f := range n.Files {
-		if _, err := CleanInstructionPath(f.Path); err != nil {
-			return err
+	return n
+}
+
+// SkillKeysIn returns the keys in a list of skills as a body has it, each a key or
+// an object with one.
+func SkillKeysIn(list []json.RawMessage) (names []string) {
+	for _, b := range list {
+		var name string
+		var keyed struct {
+			Key string `json:"key"`
 		}
-		if len(f.Content) > MaxInstructionFile {
-			return errLongFile()
+		if json.Unmarshal(b, &name) != nil {
+			_ = json.Unmarshal(b, &keyed)
+			name = keyed.Key
 		}
-		for _, other := range n.Files[:i] {
-			if other.Path >= f.Path {
-				return ledger.Refuse(ledger.Invalid, nil, "The files of instructions are not in the order of their paths")
-			}
-			if nested(f.Path, other.Path) {
-				return errFileAndFolder(other.Path)
-			}
+		if name != "" && len(name) <= MaxName {
+			names = append(names, name)
 		}
-		entry = entry || f.Path == n.Entry
 	}
-	if !entry {
-		return ledger.Refuse(ledger.Unprocessable, nil, "instructionsBundle.files has no %s; give it, or name another of the files as entryFile", n.Entry)
-	}
-	return nil
+	return names
 }

@@ -110,11 +110,11 @@ const (
 )
 
 var annotationKinds = []Kind{
-	{Name: KindAnnotationCreate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(issueDocuments.annotate)},
-	{Name: KindAnnotationComment, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(issueDocuments.comment)},
+	{Name: KindAnnotationCreate, From: FromBoard | FromAgent, Traits: Importable | Authored, Do: ledger.Typed(issueDocuments.annotate)},
+	{Name: KindAnnotationComment, From: FromBoard | FromAgent, Traits: Importable | Authored, Do: ledger.Typed(issueDocuments.comment)},
 	{Name: KindAnnotationUpdate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(issueDocuments.update)},
-	{Name: KindRoutineAnnotationCreate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(routineDescriptions.annotate)},
-	{Name: KindRoutineAnnotationComment, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(routineDescriptions.comment)},
+	{Name: KindRoutineAnnotationCreate, From: FromBoard | FromAgent, Traits: Importable | Authored, Do: ledger.Typed(routineDescriptions.annotate)},
+	{Name: KindRoutineAnnotationComment, From: FromBoard | FromAgent, Traits: Importable | Authored, Do: ledger.Typed(routineDescriptions.comment)},
 	{Name: KindRoutineAnnotationUpdate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(routineDescriptions.update)},
 }
 

@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -259,7 +260,7 @@ func approveApproval(c *ledger.Context, p DecideApproval) (any, error) {
 			next.Agent = NullText(agent)
 			putApproval(c.Tx, next, next)
 		case ApprovalStrategy:
-			approveStrategy(c, next)
+			approveStrategy(c, next.ID)
 		case ApprovalBudget:
 			return overrideBudget(c, next, draft, p.Amount)
 		}
@@ -471,4 +472,19 @@ func settleApproval(c *ledger.Context, id string, to ApprovalStatus) {
 	next, _ := a.decided(c, to, "")
 	putApproval(c.Tx, a, next)
 	recordLive(c, ledger.Change{Action: "approval." + string(to), EntityType: "approval", EntityID: id, Details: jsonObject{}.str("type", string(a.Type)).close()})
+}
+
+// Sealed seals what the payload would hide. The agent of an approved hire is
+// the one that its values open for.
+func (p CreateApproval) Sealed(seal SealFunc) (any, error) {
+	var err error
+	p.Payload, err = sealPayload(p.Payload, derivedID("hire", p.ID), seal)
+	return p, err
+}
+
+// Sealed seals what the payload would hide.
+func (p ResubmitApproval) Sealed(seal SealFunc) (any, error) {
+	var err error
+	p.Payload, err = sealPayload(p.Payload, cmp.Or(p.Agent, derivedID("hire", p.Approval)), seal)
+	return p, err
 }

@@ -77,17 +77,6 @@ const (
 
 const _ = uint(ledger.MaxTouched - 8*sweepChunk)
 
-// A NewFile is what a payload says of a file whose bytes the nodes have.
-type NewFile struct {
-	ID          string   `cbor:"1,keyasint"` // of the asset
-	Object      string   `cbor:"2,keyasint"` // random UUID, part of the object key
-	Name        string   `cbor:"3,keyasint,omitempty"`
-	ContentType string   `cbor:"4,keyasint"`
-	Size        int64    `cbor:"5,keyasint"`
-	SHA256      string   `cbor:"6,keyasint"`
-	Nodes       []string `cbor:"7,keyasint,omitempty"` // who has synced the bytes
-}
-
 // CreateAsset is the payload of asset.create.
 type CreateAsset struct {
 	File      NewFile `cbor:"1,keyasint"`
@@ -190,22 +179,6 @@ func AttachmentsToSweep(tx *ledger.Tx, company string) bool {
 		return true
 	}
 	return false
-}
-
-// check refuses a file that could not have come from an upload.
-func (f NewFile) check(tx *ledger.Tx) error {
-	switch {
-	case !isID(f.ID) || !isID(f.Object):
-		return ledger.Refuse(ledger.Invalid, nil, "malformed ID of a file")
-	case len(f.Name) > MaxFilename || !plainText(f.Name) || strings.ContainsAny(f.Name, `/\`):
-		return ledger.Refuse(ledger.Invalid, nil, "A file's name has at most %d bytes, and no slashes", MaxFilename)
-	case f.ContentType == "" || len(f.ContentType) > MaxContentType || !plainText(f.ContentType):
-		return ledger.Refuse(ledger.Invalid, nil, "A file's type has at most %d bytes", MaxContentType)
-	}
-	if err := checkBlob(f.SHA256, f.Size, f.Nodes); err != nil {
-		return err
-	}
-	return checkNewID(tx, f.ID)
 }
 
 // plainText reports whether s has no control characters and is valid UTF-8.
@@ -499,7 +472,32 @@ var fileRules = Rules{
 		return nil
 	},
 	IssueDeleted: func(c *ledger.Context, i Issue) { dropAttachments(c.Tx, i) },
+	Files:        storage{},
 	CommentAdded: func(c *ledger.Context, _ Issue, cm Comment, attachments []string) error {
 		return attachTo(c.Tx, cm, attachments)
 	},
+}
+
+// storage answers what the kernel asks of files.
+type storage struct{}
+
+func (storage) Add(c *ledger.Context, f NewFile, place string) (string, error) {
+	a, err := addAsset(c, f, place)
+	return a.ID, err
+}
+
+// check refuses a file that could not have come from an upload.
+func (f NewFile) check(tx *ledger.Tx) error {
+	switch {
+	case !isID(f.ID) || !isID(f.Object):
+		return ledger.Refuse(ledger.Invalid, nil, "malformed ID of a file")
+	case len(f.Name) > MaxFilename || !plainText(f.Name) || strings.ContainsAny(f.Name, `/\`):
+		return ledger.Refuse(ledger.Invalid, nil, "A file's name has at most %d bytes, and no slashes", MaxFilename)
+	case f.ContentType == "" || len(f.ContentType) > MaxContentType || !plainText(f.ContentType):
+		return ledger.Refuse(ledger.Invalid, nil, "A file's type has at most %d bytes", MaxContentType)
+	}
+	if err := checkBlob(f.SHA256, f.Size, f.Nodes); err != nil {
+		return err
+	}
+	return checkNewID(tx, f.ID)
 }

@@ -1,104 +1,13 @@
 package company
 
 import (
-	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/ledger"
 )
-
-// A Binding is one variable of an env: where its value comes from.
-type Binding struct {
-	Name    string // of the variable
-	Plain   string // the value, when Secret and User are ""
-	Sealed  bool   // Plain is sealed text
-	Hidden  bool   // a value that is not there: only its mark was ever given
-	Secret  string // ID
-	Version int    // 0: the latest
-	User    string // key of a user's secret
-}
-
-// maxVariable bounds the name of a variable, in bytes.
-const maxVariable = 256
-
-// Bindings reads an env object. References that are malformed are refused with
-// the variable named.
-func Bindings(env json.RawMessage) ([]Binding, error) {
-	v, _ := parseJSON(env)
-	m, _ := v.(map[string]any)
-	out := make([]Binding, 0, len(m))
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		b, err := bindingOf(k, m[k])
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, b)
-	}
-	return out, nil
-}
-
-func bindingOf(name string, v any) (Binding, error) {
-	b := Binding{Name: name}
-	bad := func(why string) (Binding, error) {
-		return b, ledger.Refuse(ledger.Invalid, nil, "env.%s: %s", name, why)
-	}
-	if name == "" || len(name) > maxVariable || strings.ContainsAny(name, "=\x00\n") {
-		name = snippet(name, 40)
-		return bad("no name of a variable")
-	}
-	if s, ok := sealedText(v); ok {
-		b.Plain, b.Sealed = s, true
-		return b, nil
-	}
-	switch v := v.(type) {
-	case string:
-		b.Plain, b.Hidden = v, v == Redacted
-		return b, nil
-	case map[string]any:
-		switch v["type"] {
-		case "plain", nil:
-			s, ok := v["value"].(string)
-			if !ok {
-				return bad("a plain binding needs a value, which is a text")
-			}
-			b.Plain, b.Hidden = s, s == Redacted
-			return b, nil
-		case "secret_ref":
-			id, _ := v["secretId"].(string)
-			if b.Secret = strings.ToLower(id); !isID(b.Secret) {
-				return bad("secretId is no UUID")
-			}
-			switch version := v["version"].(type) {
-			case nil:
-			case string:
-				if version != "latest" {
-					return bad(`version is "latest" or a number from 1`)
-				}
-			case json.Number:
-				n, err := strconv.Atoi(version.String())
-				if err != nil || n < 1 {
-					return bad(`version is "latest" or a number from 1`)
-				}
-				b.Version = n
-			default:
-				return bad(`version is "latest" or a number from 1`)
-			}
-			return b, nil
-		case "user_secret_ref":
-			key, _ := v["key"].(string)
-			if checkSecretKey(key) != nil {
-				return bad("key names no user secret")
-			}
-			b.User = key
-			return b, nil
-		}
-	}
-	return bad("a text, or a binding of type plain, secret_ref or user_secret_ref, is needed")
-}
 
 // bindEnv checks the env of a configuration as it was given, and returns it
 // with references completed. A reference that was there before is not looked
@@ -152,32 +61,6 @@ func bindEnv(tx *ledger.Tx, company string, env, old json.RawMessage) (json.RawM
 	return formatJSON(m), nil
 }
 
-// EnvOf returns the env of an adapterConfig, nil when there is none.
-func EnvOf(config json.RawMessage) json.RawMessage {
-	v, _ := parseJSON(config)
-	m, _ := v.(map[string]any)
-	env, ok := m["env"].(map[string]any)
-	if !ok {
-		return nil
-	}
-	return formatJSON(env)
-}
-
-// WithEnv returns an adapterConfig with other variables.
-func WithEnv(config json.RawMessage, env map[string]string) json.RawMessage {
-	v, _ := parseJSON(config)
-	m, ok := v.(map[string]any)
-	if !ok {
-		m = map[string]any{}
-	}
-	vars := make(map[string]any, len(env))
-	for k, v := range env {
-		vars[k] = v
-	}
-	m["env"] = vars
-	return formatJSON(m)
-}
-
 // bindConfig is bindEnv on the env of an adapterConfig.
 func bindConfig(tx *ledger.Tx, company string, config, old json.RawMessage) (json.RawMessage, error) {
 	v, _ := parseJSON(config)
@@ -202,7 +85,7 @@ func bindConfig(tx *ledger.Tx, company string, config, old json.RawMessage) (jso
 func NeedsSecrets(tx *ledger.Tx, r Run) bool {
 	a, _ := agents.Get(tx, r.Company, r.Agent)
 	p, _ := ProjectOfRun(tx, r)
-	ro, _ := RoutineOfRun(tx, r)
+	ro, _ := routineOfRun(tx, r)
 	for _, b := range []json.RawMessage{a.AdapterConfig, p.Env, ro.Env} {
 		if s := string(b); strings.Contains(s, sealedKey) || strings.Contains(s, `secret_ref"`) {
 			return true
@@ -220,14 +103,14 @@ func ProjectOfRun(tx *ledger.Tx, r Run) (Project, bool) {
 	return projects.Get(tx, r.Company, string(i.Project))
 }
 
-// RoutineOfRun returns the routine that made the issue a run is for. Issues
-// below that one are not the routine's.
-func RoutineOfRun(tx *ledger.Tx, r Run) (Routine, bool) {
+// routineOfRun returns the variables of the routine that made the issue a run is for.
+// Issues below that one are not the routine's.
+func routineOfRun(tx *ledger.Tx, r Run) (EnvUse, bool) {
 	i, ok := issueOfRun(tx, r)
-	if !ok || i.OriginKind != OriginRoutine || !isID(i.OriginID) {
-		return Routine{}, false
+	if !ok {
+		return EnvUse{}, false
 	}
-	return routines.Get(tx, r.Company, i.OriginID)
+	return ask.Routines.Env(tx, i)
 }
 
 func issueOfRun(tx *ledger.Tx, r Run) (Issue, bool) {
@@ -255,15 +138,6 @@ type SecretBinding struct {
 	BindingTarget SecretTarget `json:"target"`
 }
 
-// A SecretTarget is what a binding belongs to, as people know it.
-type SecretTarget struct {
-	Type   string `json:"type"`
-	ID     string `json:"id"`
-	Label  string `json:"label"`
-	Href   string `json:"href"`
-	Status string `json:"status"`
-}
-
 // SecretUsage returns the variables of company that refer to secrets.
 func SecretUsage(tx *ledger.Tx, company string) []SecretBinding {
 	out := []SecretBinding{}
@@ -287,21 +161,8 @@ func SecretUsage(tx *ledger.Tx, company string) []SecretBinding {
 			out = append(out, s)
 		}
 	}
-	for _, a := range agents.All(tx, company) {
-		if !strings.Contains(string(a.AdapterConfig), `"secret_ref"`) {
-			continue
-		}
-		label := a.Name
-		if a.Title != "" {
-			label += " (" + string(a.Title) + ")"
-		}
-		add(EnvOf(a.AdapterConfig), SecretTarget{"agent", a.ID, label, "/agents/" + a.URLKey(), string(a.Status)}, a.UpdatedAt)
-	}
-	for _, p := range projects.All(tx, company) {
-		add(p.Env, SecretTarget{"project", p.ID, p.Name, "/projects/" + cmp.Or(URLKey(p.Name), p.ID), string(p.Status)}, p.UpdatedAt)
-	}
-	for _, r := range routines.All(tx, company) {
-		add(r.Env, SecretTarget{"routine", r.ID, r.Title, "/routines/" + r.ID, string(r.Status)}, r.UpdatedAt)
+	for _, e := range envs(tx, company) {
+		add(e.Env, e.Of, e.At)
 	}
 	return out
 }
@@ -318,4 +179,9 @@ func (bindings) BindEnv(tx *ledger.Tx, company string, env, old json.RawMessage)
 
 func (bindings) BindConfig(tx *ledger.Tx, company string, config, old json.RawMessage) (json.RawMessage, error) {
 	return bindConfig(tx, company, config, old)
+}
+
+func (bindings) Known(tx *ledger.Tx, company, id string) (shared, ok bool) {
+	s, ok := SecretOf(tx, company, id)
+	return ok && s.Scope == "company", ok
 }

@@ -90,3 +90,14 @@ func BlobOf(tx *ledger.Tx, company, sha256 string) (BlobRef, bool) {
 // MaxAttachmentBytes is the most that a company may allow for one attachment, and the
 // size of the largest blob.
 const MaxAttachmentBytes = 1 << 30
+
+// A NewFile is what a payload says of a file whose bytes the nodes have.
+type NewFile struct {
+	ID          string   `cbor:"1,keyasint"` // of the asset
+	Object      string   `cbor:"2,keyasint"` // random UUID, part of the object key
+	Name        string   `cbor:"3,keyasint,omitempty"`
+	ContentType string   `cbor:"4,keyasint"`
+	Size        int64    `cbor:"5,keyasint"`
+	SHA256      string   `cbor:"6,keyasint"`
+	Nodes       []string `cbor:"7,keyasint,omitempty"` // who has synced the bytes
+}

@@ -6,17 +6,6 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-const (
-	// DefaultFruitlessRuns is how many runs in a row may come to nothing before
-	// their agent is paused, unless runtimeConfig.heartbeat.maxFruitlessRuns says
-	// otherwise; MaxFruitlessRuns bounds that. 0 there means that it is never
-	// paused for it.
-	DefaultFruitlessRuns = 10
-	MaxFruitlessRuns     = 1_000
-	// pausedForNoProgress is the pause reason of an agent whose runs came to nothing.
-	pausedForNoProgress = "no_progress"
-)
-
 // fruitless reports whether a run that ended came to nothing: it failed, or ended
 // well and left its issue as it was. Runs that were cancelled or whose node was
 // lost tell neither way.

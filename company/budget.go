@@ -591,6 +591,44 @@ var moneyRules = Rules{
 		return slices.ContainsFunc(ApprovalsOfIssue(tx, i.Company, i.ID), func(a Approval) bool { return a.Status.Open() })
 	},
 	Limits: limits{},
+	Sealed: func(tx *ledger.Tx, company string) (out []SealedConfig) {
+		for _, p := range ModelProvidersOf(tx, company) {
+			if p.Sealed != "" {
+				out = append(out, SealedConfig{Type: "model_provider", ID: p.ID, Owner: p.ID, Values: []SealedValue{{ModelKeyPath, p.Sealed}}})
+			}
+		}
+		if company == "" {
+			return out
+		}
+		for id, d := range approvalDrafts.All(tx, company) {
+			if a, ok := approvals.Get(tx, company, id); ok {
+				o := SealedConfig{Type: "approval", ID: id, Owner: cmp.Or(string(a.Agent), derivedID("hire", id))}
+				o.collect("", d.Payload)
+				out = append(out, o)
+			}
+		}
+		return out
+	},
+	Reseal: map[string]func(c *ledger.Context, p Reseal) error{
+		"model_provider": func(c *ledger.Context, p Reseal) error {
+			m, ok := ModelProviderOf(c.Tx, c.Cmd.Company, p.ID)
+			if !ok || m.Sealed != p.Old[0] {
+				return errNoModelProvider()
+			}
+			m.Sealed = p.New[0]
+			putModelProvider(c.Tx, m)
+			return nil
+		},
+		"approval": func(c *ledger.Context, p Reseal) error {
+			d, ok := approvalDrafts.Get(c.Tx, c.Cmd.Company, p.ID)
+			if !ok {
+				return errNoApproval()
+			}
+			d.Payload = p.config(d.Payload)
+			approvalDrafts.Put(c.Tx, c.Cmd.Company, p.ID, d)
+			return nil
+		},
+	},
 }
 
 // limits answers what the kernel asks of budgets.

@@ -1,6 +1,7 @@
 package company
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/selvage-mesh/selvage/ledger"
@@ -79,4 +80,43 @@ func refuseDenied(why Denial, format string, args ...any) error {
 // row says of its end names why, and that the sandbox was told so.
 func denyLive(c *ledger.Context, r Run, denied Denial, why string) Run {
 	return cancelFor(c, r, why, c.Cmd.Actor, denied)
+}
+
+// What ends something that was allowed besides governance: its run is over, or the
+// version of the tool was taken out of use. A request meets neither as a
+// [GovernanceDenied].
+const (
+	DeniedRunOver Denial = "run_over"
+	DeniedTool    Denial = "tool_revoked"
+)
+
+// endedFor returns why what by was allowed to do has to end, or "". outlives says
+// that it goes on when the run came to its own end.
+func endedFor(tx *ledger.Tx, of string, by ledger.Actor, run string, outlives bool) Denial {
+	if why := deniedTo(tx, of, by); why != "" {
+		return why
+	}
+	if _, ok := CompanyOf(tx, of); !ok {
+		return DeniedCompany // it is being deleted
+	}
+	if by.Type != "agent" {
+		return ""
+	}
+	if _, ok := wakeable(tx, of, by.ID); !ok {
+		return DeniedAgent // it is gone
+	}
+	if run == "" {
+		return ""
+	}
+	r, ok := runs.Get(tx, of, run)
+	if ok && (r.Status.Live() || outlives && r.Status != RunCancelled) {
+		return ""
+	}
+	var end struct {
+		DeniedBy Denial `json:"deniedBy"`
+	}
+	if ok && json.Unmarshal(r.ResultJSON, &end) == nil && end.DeniedBy != "" {
+		return end.DeniedBy // such as the budget of a project
+	}
+	return DeniedRunOver
 }

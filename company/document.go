@@ -280,15 +280,6 @@ func saveDocument(c *ledger.Context, p SaveDocument) (any, error) {
 	return writeDocument(c, i, d, r, !ok, "")
 }
 
-// documentIssue returns the issue, if the actor may write documents of it.
-func documentIssue(c *ledger.Context, issue string) (Issue, error) {
-	i, ok := issues.Get(c.Tx, c.Cmd.Company, issue)
-	if !ok {
-		return i, errNoIssue()
-	}
-	return i, mayComment(c, i)
-}
-
 // writeDocument makes r the latest revision of d.
 func writeDocument(c *ledger.Context, i Issue, d Document, r DocumentRevision, created bool, restored string) (any, error) {
 	now, was := TimeOf(c.Now), d.Latest
@@ -463,7 +454,9 @@ var paperRules = Rules{
 		}
 		return false
 	},
-	Stages: reviews{},
+	Stages:          reviews{},
+	Papers:          texts{},
+	DescriptionGone: func(c *ledger.Context, d Description) { dropAnnotations(c.Tx, DescriptionOf(d)) },
 }
 
 // reviews answers what the kernel asks of stages.
@@ -482,3 +475,24 @@ func (reviews) Request(c *ledger.Context, was, next Issue, p UpdateIssue) (Issue
 }
 
 func (reviews) Wake(c *ledger.Context, was, next Issue) error { return wakeForStage(c, was, next) }
+
+// texts answers what the kernel asks of documents.
+type texts struct{}
+
+func (texts) Each(tx *ledger.Tx, company string, found func(issue, key, text string) bool) {
+	for _, v := range tx.Prefix(documents.Key(company, "")) {
+		d := decodeRow[Document](v)
+		if !found(d.Issue, d.Key, d.Text(tx)) {
+			return
+		}
+	}
+}
+
+func (texts) Revision(tx *ledger.Tx, i Issue, id string) (string, bool) {
+	for _, d := range DocumentsOf(tx, i) {
+		if r, ok := RevisionOfDocument(tx, d, id); ok {
+			return r.Body, true
+		}
+	}
+	return "", false
+}

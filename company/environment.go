@@ -185,7 +185,7 @@ func saveEnvironment(c *ledger.Context, p SaveEnvironment) (any, error) {
 			return nil, err
 		}
 		if s.Key != nil {
-			if _, ok := SecretOf(c.Tx, of, s.Key.Secret); !ok {
+			if _, ok := ask.Known(c.Tx, of, s.Key.Secret); !ok {
 				return nil, ledger.Refuse(ledger.NotFound, nil, "Secret not found")
 			}
 		}

@@ -559,7 +559,7 @@ func tellOfRoutines(s *storyteller) {
 	s.by(board, "routine.restore", RestoreRoutine{ID: r.ID, Revision: first}, "routine.revision_restored")
 	s.by(board, "routine.run", FireRoutine{Routine: r.ID, Run: s.id(), Source: "manual"}, "routine.run_triggered & issue.created")
 	r, _ = routines.Get(s.tx, s.company, r.ID)
-	d, thread := DescriptionOf(r), s.id()
+	d, thread := DescriptionOf(r.Described()), s.id()
 	s.by(board, "routine_annotation.create", AnnotateDocument{ID: thread, Issue: r.ID, Key: "description", Revision: d.Latest, Number: d.Number, Exact: "weld", End: 4, MarkdownEnd: 4, Comment: Remark{ID: s.id(), Body: "why"}}, "routine.description_annotation_created")
 	s.by(board, "routine_annotation.comment", ChangeAnnotation{Issue: r.ID, Key: "description", Thread: thread, Comment: Remark{ID: s.id(), Body: "so"}}, "routine.description_annotation_commented")
 	s.by(board, "routine_annotation.update", ChangeAnnotation{Issue: r.ID, Key: "description", Thread: thread, Status: "resolved"}, "routine.description_annotation_updated")

@@ -705,3 +705,11 @@ func (locations) Remote(tx *ledger.Tx, company, id string) bool {
 	_, ok := namedEnvironments.Get(tx, company, id)
 	return ok
 }
+
+func (locations) HasWorkspace(tx *ledger.Tx, company, id string) bool {
+	return execWorkspaceExists(tx, company, id)
+}
+
+func (locations) HasService(tx *ledger.Tx, company, id string) bool {
+	return tx.Has(services.Key(company, id))
+}

@@ -60,10 +60,6 @@ func (v Vote) TargetText(tx *ledger.Tx, i Issue) string {
 		cm, _ := CommentOf(tx, i.Company, i.ID, v.Target)
 		return cm.Body
 	}
-	for _, d := range DocumentsOf(tx, i) {
-		if r, ok := RevisionOfDocument(tx, d, v.Target); ok {
-			return r.Body
-		}
-	}
-	return ""
+	text, _ := ask.Revision(tx, i, v.Target)
+	return text
 }

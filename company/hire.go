@@ -218,10 +218,10 @@ func reviseHire(c *ledger.Context, a Approval, payload json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	if next.AdapterConfig, err = bindConfig(c.Tx, next.Company, next.AdapterConfig, old.AdapterConfig); err != nil {
+	if next.AdapterConfig, err = ask.BindConfig(c.Tx, next.Company, next.AdapterConfig, old.AdapterConfig); err != nil {
 		return err
 	}
-	if next.AdapterConfig, err = equip(c, next, p); err != nil {
+	if next.AdapterConfig, err = ask.Skills.Equip(c, next, p); err != nil {
 		return err
 	}
 	next.UpdatedAt = TimeOf(c.Now)
@@ -250,4 +250,14 @@ func dropHire(tx *ledger.Tx, a Agent) {
 	for id := range hireApprovals.IDs(tx, a.Company, a.ID, false) {
 		hireApprovals.Remove(tx, a.Company, a.ID, id)
 	}
+}
+
+// Sealed seals the configurations of the agent that is to be hired.
+func (p HireAgent) Sealed(seal SealFunc) (any, error) {
+	v, err := p.Agent.Sealed(seal)
+	if err != nil {
+		return nil, err
+	}
+	p.Agent = v.(SaveAgent)
+	return p, nil
 }

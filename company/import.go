@@ -130,8 +130,9 @@ func (s ImportStep) carryOut(c *ledger.Context, do ledger.Handler, created bool)
 	cmd := *c.Cmd
 	cmd.Kind, cmd.Payload = s.Kind, s.Payload
 	part := c.Within(&cmd)
-	switch s.Kind {
-	case KindAnnotationCreate, KindAnnotationComment, KindRoutineAnnotationCreate, KindRoutineAnnotationComment, KindSkillCommentCreate:
+	kind, _ := KindOf(s.Kind)
+	switch {
+	case kind.Has(Authored):
 		if s.Author == "" {
 			break
 		}
@@ -139,11 +140,11 @@ func (s ImportStep) carryOut(c *ledger.Context, do ledger.Handler, created bool)
 			return errNoAgent()
 		}
 		cmd.Actor = ledger.Actor{Type: "agent", ID: s.Author}
-	case KindCommentCreate:
+	case s.Kind == KindCommentCreate:
 		if s.Author != "" {
 			return s.comment(part)
 		}
-	case KindIssueCreate:
+	case s.Kind == KindIssueCreate:
 		if created && s.Number > 0 {
 			skipTo(c.Tx, cmd.Company, s.Number)
 		}

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -143,15 +142,6 @@ func localPath(p string) bool {
 		}
 	}
 	return true
-}
-
-// InstructionsIn returns files by their paths as what an agent is made with.
-func InstructionsIn(entry string, files map[string]string) *NewInstructions {
-	n := &NewInstructions{Entry: entry}
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		n.Files = append(n.Files, NewInstruction{path, files[path]})
-	}
-	return n
 }
 
 func errTooManyFiles() error {
@@ -427,4 +417,33 @@ func (equipment) Equip(c *ledger.Context, a Agent, p SaveAgent) (json.RawMessage
 
 func (equipment) Of(tx *ledger.Tx, company, agent string) []string {
 	return SkillsOfAgent(tx, company, agent)
+}
+
+// check refuses files that could not be written one by one.
+func (n NewInstructions) check() error {
+	if len(n.Files) > MaxInstructionFiles {
+		return errTooManyFiles()
+	}
+	entry := false
+	for i, f := range n.Files {
+		if _, err := CleanInstructionPath(f.Path); err != nil {
+			return err
+		}
+		if len(f.Content) > MaxInstructionFile {
+			return errLongFile()
+		}
+		for _, other := range n.Files[:i] {
+			if other.Path >= f.Path {
+				return ledger.Refuse(ledger.Invalid, nil, "The files of instructions are not in the order of their paths")
+			}
+			if nested(f.Path, other.Path) {
+				return errFileAndFolder(other.Path)
+			}
+		}
+		entry = entry || f.Path == n.Entry
+	}
+	if !entry {
+		return ledger.Refuse(ledger.Unprocessable, nil, "instructionsBundle.files has no %s; give it, or name another of the files as entryFile", n.Entry)
+	}
+	return nil
 }

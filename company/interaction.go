@@ -311,13 +311,6 @@ func createInteraction(c *ledger.Context, p CreateInteraction) (any, error) {
 	return in, nil
 }
 
-// touch notes that something on an issue changed.
-func touch(c *ledger.Context, i Issue) {
-	next := i
-	next.UpdatedAt = TimeOf(c.Now)
-	storeIssue(c.Tx, i, next)
-}
-
 func (in Interaction) details() jsonObject {
 	return jsonObject{}.str("interactionId", in.ID).str("interactionKind", in.Kind).str("interactionStatus", in.Status).
 		str("requestedResolverPolicy", in.Requested).str("effectiveResolverPolicy", in.Effective).

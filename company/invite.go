@@ -223,3 +223,11 @@ func dropJoin(tx *ledger.Tx, j JoinRequest) {
 	tx.Delete(joinCompanyKey(j.ID))
 	joinRequests.Delete(tx, j.Company, j.ID)
 }
+
+// Sealed seals the configuration of an agent that asks to join, for the agent
+// that an approval makes.
+func (p AcceptInvite) Sealed(seal SealFunc) (any, error) {
+	var err error
+	p.Defaults, err = sealConfig(p.Defaults, "adapterConfig", func(path, plain string) (string, error) { return seal(joinedAgent(p.ID), path, plain) })
+	return p, err
+}

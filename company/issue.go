@@ -420,3 +420,6 @@ func rawOrNull(b json.RawMessage) []byte {
 	}
 	return b
 }
+
+// OriginRoutine is the origin kind of issues that routines make.
+const OriginRoutine = "routine_execution"

@@ -154,3 +154,35 @@ func AgentLabel(tx *ledger.Tx, company, agent string) (name, status string) {
 	a, _ := agents.Get(tx, company, agent)
 	return a.Name, string(a.Status)
 }
+
+// documentIssue returns the issue, if the actor may write documents of it.
+func documentIssue(c *ledger.Context, issue string) (Issue, error) {
+	i, ok := issues.Get(c.Tx, c.Cmd.Company, issue)
+	if !ok {
+		return i, errNoIssue()
+	}
+	return i, mayComment(c, i)
+}
+
+// touch notes that something on an issue changed.
+func touch(c *ledger.Context, i Issue) {
+	next := i
+	next.UpdatedAt = TimeOf(c.Now)
+	storeIssue(c.Tx, i, next)
+}
+
+// managers yields whom an agent reports to, from the nearest up.
+func managers(tx *ledger.Tx, a Agent) func(yield func(Agent) bool) {
+	return func(yield func(Agent) bool) {
+		for range MaxOrgDepth {
+			if a.ReportsTo == "" {
+				return
+			}
+			boss, ok := agents.Get(tx, a.Company, string(a.ReportsTo))
+			if !ok || !yield(boss) {
+				return
+			}
+			a = boss
+		}
+	}
+}

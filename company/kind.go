@@ -54,6 +54,8 @@ const (
 	// Importable: an import may hold it. These are kinds that the board itself may give
 	// in one company and that neither show nor need a secret.
 	Importable
+	// Authored: an import may hold it in the name of the agent that wrote it.
+	Authored
 	// FencesItself: its handler refuses a run that is over, in words of its own, or it
 	// makes no difference: a cancelled run is over, and a run tells of its end after it.
 	FencesItself
@@ -91,7 +93,8 @@ var meshKinds = []Kind{
 // kernel are the rules of the kernel itself.
 var kernel = Rules{Kinds: slices.Concat(
 	companyKinds, agentKinds, goalKinds, projectKinds, activityKinds, issueKinds, checkoutKinds, commentQueueKinds, commentKinds, threadKinds, labelKinds, wakeupKinds, runKinds, runLogKinds, runEventKinds, haltKinds, dutyKinds, sessionKinds, settingKinds,
-), Forget: forgetKernel}
+), Forget: forgetKernel, Sealed: sealedKernel, Envs: envsKernel,
+	Reseal: map[string]func(c *ledger.Context, p Reseal) error{"agent": resealAgent, "project": resealProject}}
 
 func index(lists ...[]Kind) map[string]Kind {
 	all := map[string]Kind{}

@@ -250,6 +250,28 @@ var peopleRules = Rules{
 	AgentEnded:   revokeKeysOf,
 	AgentDeleted: func(c *ledger.Context, a Agent) { dropKeysOf(c.Tx, a) },
 	People:       membership{},
+	Sealed: func(tx *ledger.Tx, company string) (out []SealedConfig) {
+		if company == "" {
+			return nil
+		}
+		for id, j := range joinRequests.All(tx, company) {
+			o := SealedConfig{Type: "join_request", ID: id, Owner: joinedAgent(id)}
+			o.collect("adapterConfig", j.Defaults)
+			out = append(out, o)
+		}
+		return out
+	},
+	Reseal: map[string]func(c *ledger.Context, p Reseal) error{
+		"join_request": func(c *ledger.Context, p Reseal) error {
+			j, ok := joinRequests.Get(c.Tx, c.Cmd.Company, p.ID)
+			if !ok {
+				return errNoJoin()
+			}
+			j.Defaults = p.config(j.Defaults)
+			joinRequests.Put(c.Tx, c.Cmd.Company, p.ID, j)
+			return nil
+		},
+	},
 }
 
 // membership answers what the kernel asks of people.

@@ -345,7 +345,7 @@ func (p ModelProvider) check(tx *ledger.Tx) error {
 		}
 	}
 	if p.Secret != "" {
-		if s, ok := SecretOf(tx, string(p.Company), string(p.Secret)); p.Company == "" || !ok || s.Scope != "company" {
+		if shared, _ := ask.Known(tx, string(p.Company), string(p.Secret)); p.Company == "" || !shared {
 			return ledger.Refuse(ledger.NotFound, nil, "Secret not found")
 		}
 	}

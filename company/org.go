@@ -89,22 +89,6 @@ func (a Agent) link(depth int) ChainLink {
 	return l
 }
 
-// managers yields whom an agent reports to, from the nearest up.
-func managers(tx *ledger.Tx, a Agent) func(yield func(Agent) bool) {
-	return func(yield func(Agent) bool) {
-		for range MaxOrgDepth {
-			if a.ReportsTo == "" {
-				return
-			}
-			boss, ok := agents.Get(tx, a.Company, string(a.ReportsTo))
-			if !ok || !yield(boss) {
-				return
-			}
-			a = boss
-		}
-	}
-}
-
 // A Superior is an agent above another one, as the other one sees it.
 type Superior struct {
 	ID    string   `json:"id"`

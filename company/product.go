@@ -167,9 +167,9 @@ func (w WorkProduct) check(tx *ledger.Tx, before WorkProduct) error {
 		return ledger.Refuse(ledger.TooLarge, nil, "The work product is too long")
 	case w.Project != "" && !projectExists(tx, w.Company, string(w.Project)):
 		return ledger.Refuse(ledger.NotFound, nil, "Project not found")
-	case w.ExecutionWorkspace != before.ExecutionWorkspace && w.ExecutionWorkspace != "" && !execWorkspaceExists(tx, w.Company, string(w.ExecutionWorkspace)):
-		return errNoExecutionWorkspace()
-	case w.RuntimeService != before.RuntimeService && w.RuntimeService != "" && !tx.Has(services.Key(w.Company, string(w.RuntimeService))):
+	case w.ExecutionWorkspace != before.ExecutionWorkspace && w.ExecutionWorkspace != "" && !ask.HasWorkspace(tx, w.Company, string(w.ExecutionWorkspace)):
+		return ledger.Refuse(ledger.NotFound, nil, "Execution workspace not found")
+	case w.RuntimeService != before.RuntimeService && w.RuntimeService != "" && !ask.HasService(tx, w.Company, string(w.RuntimeService)):
 		return ledger.Refuse(ledger.NotFound, nil, "runtimeServiceId: runtime service not found")
 	}
 	return nil

@@ -336,3 +336,25 @@ func deleteProject(c *ledger.Context, s DeleteProject) (any, error) {
 	c.Record(ledger.Change{Action: "project.deleted", EntityType: "project", EntityID: p.ID, Details: jsonObject{}.str("name", p.Name).close()})
 	return nil, nil
 }
+
+// SaveWorkspace is the payload of workspace.create, and of workspace.update,
+// where a nil field keeps what is there and an empty one clears it.
+type SaveWorkspace struct {
+	ID             string          `cbor:"1,keyasint"`
+	Project        string          `cbor:"2,keyasint"`
+	Name           *string         `cbor:"3,keyasint,omitempty"`
+	SourceType     *string         `cbor:"4,keyasint,omitempty"`
+	Cwd            *string         `cbor:"5,keyasint,omitempty"`
+	RepoURL        *string         `cbor:"6,keyasint,omitempty"`
+	RepoRef        *string         `cbor:"7,keyasint,omitempty"`
+	DefaultRef     *string         `cbor:"8,keyasint,omitempty"`
+	Visibility     *string         `cbor:"9,keyasint,omitempty"`
+	SetupCommand   *string         `cbor:"10,keyasint,omitempty"`
+	CleanupCommand *string         `cbor:"11,keyasint,omitempty"`
+	RemoteProvider *string         `cbor:"12,keyasint,omitempty"`
+	RemoteRef      *string         `cbor:"13,keyasint,omitempty"`
+	SharedKey      *string         `cbor:"14,keyasint,omitempty"`
+	Metadata       json.RawMessage `cbor:"15,keyasint,omitempty"`
+	RuntimeConfig  json.RawMessage `cbor:"16,keyasint,omitempty"`
+	Primary        *bool           `cbor:"17,keyasint,omitempty"`
+}

@@ -176,7 +176,7 @@ func (p *player) further() (kind, broken string) {
 		if r.Description == "" {
 			return "routine.update", p.command(board, "routine.update", routine, SaveRoutine{ID: routine, Description: new("weld it")})
 		}
-		d := DescriptionOf(r)
+		d := DescriptionOf(r.Described())
 		p.on = append(p.on, routine)
 		return "routine_annotation.create", p.command(who, "routine_annotation.create", routine, AnnotateDocument{ID: id, Issue: routine, Key: "description", Revision: d.Latest, Number: d.Number, Exact: "weld", End: 4, MarkdownEnd: 4, Comment: Remark{ID: p.id(), Body: "why"}})
 	default:

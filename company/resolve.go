@@ -71,8 +71,8 @@ func (r *resolver) all(config json.RawMessage) error {
 			return err
 		}
 	}
-	if ro, ok := RoutineOfRun(r.tx, r.run); ok {
-		if err := over("routine", ro.Title, ro.ID, ro.Env); err != nil {
+	if ro, ok := routineOfRun(r.tx, r.run); ok {
+		if err := over("routine", ro.Of.Label, ro.Of.ID, ro.Env); err != nil {
 			return err
 		}
 	}

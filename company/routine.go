@@ -2,6 +2,7 @@ package company
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"slices"
 
@@ -356,7 +357,7 @@ func (r Routine) check(tx *ledger.Tx, old Routine) error {
 // gives the runs of a routine no secret that they do not have: which secrets an
 // agent is handed is for the board to say.
 func (r Routine) bindEnv(c *ledger.Context, old json.RawMessage) (json.RawMessage, error) {
-	env, err := bindEnv(c.Tx, r.Company, r.Env, old)
+	env, err := ask.BindEnv(c.Tx, r.Company, r.Env, old)
 	if err != nil || !isAgent(c) {
 		return env, err
 	}
@@ -568,16 +569,10 @@ func deleteRoutine(c *ledger.Context, p ChangeRoutine) (any, error) {
 	for id := range routineIssues.IDs(c.Tx, r.Company, r.ID, false) {
 		routineIssues.Remove(c.Tx, r.Company, r.ID, id)
 	}
-	dropAnnotations(c.Tx, DescriptionOf(r))
+	descriptionGone(c, r.Described())
 	routines.Delete(c.Tx, r.Company, r.ID)
 	c.Record(ledger.Change{Action: "routine.deleted", EntityType: "routine", EntityID: r.ID, Details: jsonObject{}.str("title", snippet(r.Title, 200)).close()})
 	return r, nil
-}
-
-// DocumentOfRoutine returns the ID of a routine's description as a document,
-// for version 0, and of that version of it otherwise.
-func DocumentOfRoutine(routine string, version uint64) string {
-	return derivedID("routine-description", routine, ledger.Order(version))
 }
 
 // gone takes an agent, a project, a goal or an issue that goes from the
@@ -616,5 +611,103 @@ var routineRules = Rules{
 		settleRoutineIssue(tx, was, next)
 		return next
 	},
-	Gone: gone,
+	Gone:     gone,
+	Routines: origins{},
+	Sealed: func(tx *ledger.Tx, company string) (out []SealedConfig) {
+		for _, r := range routines.All(tx, company) {
+			o := SealedConfig{Type: "routine", ID: r.ID, Owner: r.ID}
+			o.collect("env", r.Env)
+			for _, v := range RoutineRevisions(tx, r) {
+				o.collect("env", v.Routine.Env)
+			}
+			out = append(out, o)
+		}
+		for _, t := range routineTriggers.All(tx, company) {
+			if len(t.Sealed) > 0 {
+				out = append(out, SealedConfig{Type: "routine_trigger", ID: t.ID, Owner: t.ID, Values: []SealedValue{{"", base64.StdEncoding.EncodeToString(t.Sealed)}}})
+			}
+		}
+		return out
+	},
+	Reseal: map[string]func(c *ledger.Context, p Reseal) error{"routine": resealRoutine, "routine_trigger": resealTrigger},
+	Envs: func(tx *ledger.Tx, company string) (out []EnvUse) {
+		for _, r := range routines.All(tx, company) {
+			out = append(out, r.envUse())
+		}
+		return out
+	},
+}
+
+// Sealed seals the variables of a routine.
+func (s SaveRoutine) Sealed(seal SealFunc) (any, error) {
+	var err error
+	s.Env, err = sealEnv(s.Env, s.ID, seal)
+	return s, err
+}
+
+// origins answers what the kernel asks of routines.
+type origins struct{}
+
+func (origins) Env(tx *ledger.Tx, i Issue) (EnvUse, bool) {
+	if i.OriginKind != OriginRoutine || !isID(i.OriginID) {
+		return EnvUse{}, false
+	}
+	r, ok := routines.Get(tx, i.Company, i.OriginID)
+	return r.envUse(), ok
+}
+
+func (origins) Description(tx *ledger.Tx, company, id string) (Description, bool) {
+	r, ok := routines.Get(tx, company, id)
+	return r.Described(), ok
+}
+
+func (origins) DescriptionAt(tx *ledger.Tx, company, id, revision string, number uint64) (version uint64, text string, ok bool) {
+	r, _ := routines.Get(tx, company, id)
+	is := func(of Routine) bool {
+		return DocumentOfRoutine(r.ID, of.TextVersion) == revision && of.TextVersion == number
+	}
+	if is(r) {
+		return r.TextVersion, string(r.Description), true
+	}
+	for _, v := range RoutineRevisions(tx, r) {
+		if is(v.Routine) || v.ID == revision && v.Number == number {
+			return v.Routine.TextVersion, string(v.Routine.Description), true
+		}
+	}
+	return 0, "", false
+}
+
+// Described is what there is to remark on.
+func (r Routine) Described() Description {
+	return Description{Company: r.Company, Routine: r.ID, Version: r.TextVersion, At: r.TextAt}
+}
+
+func (r Routine) envUse() EnvUse {
+	return EnvUse{r.Env, SecretTarget{"routine", r.ID, r.Title, "/routines/" + r.ID, string(r.Status)}, r.UpdatedAt}
+}
+
+func resealRoutine(c *ledger.Context, p Reseal) error {
+	ro, ok := routines.Get(c.Tx, c.Cmd.Company, p.ID)
+	if !ok {
+		return errNoRoutine()
+	}
+	ro.Env = p.config(ro.Env)
+	routines.Put(c.Tx, ro.Company, ro.ID, ro)
+	for _, v := range RoutineRevisions(c.Tx, ro) { // keptRoutineRevisions at most
+		v.Routine.Env = p.config(v.Routine.Env)
+		routineRevisions.Put(c.Tx, ro.Company, ro.ID+"."+ledger.Order(v.Number), v)
+	}
+	return nil
+}
+
+func resealTrigger(c *ledger.Context, p Reseal) error {
+	t, ok := routineTriggers.Get(c.Tx, c.Cmd.Company, p.ID)
+	if !ok || base64.StdEncoding.EncodeToString(t.Sealed) != p.Old[0] {
+		return ledger.Refuse(ledger.NotFound, nil, "Routine trigger not found")
+	}
+	var err error
+	if t.Sealed, err = p.sealed(); err == nil {
+		routineTriggers.Put(c.Tx, c.Cmd.Company, t.ID, t)
+	}
+	return err
 }

@@ -22,9 +22,6 @@ const (
 	RoutineFailed    RoutineRunStatus = "failed"
 )
 
-// OriginRoutine is the origin kind of issues that routines make.
-const OriginRoutine = "routine_execution"
-
 // A RoutineRun is one firing of a routine and what became of it.
 type RoutineRun struct {
 	ID              string           `cbor:"1,keyasint" json:"id"`

@@ -76,11 +76,6 @@ func (t RoutineTrigger) Clone() RoutineTrigger {
 	return t
 }
 
-// TriggerAAD binds the sealed secret of a trigger to its place.
-func TriggerAAD(mesh, company, trigger string) []byte {
-	return []byte("selvage/routine-trigger/v1/" + mesh + "/" + company + "/" + trigger)
-}
-
 func routineDueKey(t RoutineTrigger) []byte {
 	return ledger.Key("routine-due", ledger.Order(uint64(t.Due)), t.ID)
 }

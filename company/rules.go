@@ -58,13 +58,25 @@ type Rules struct {
 	NodeLost   func(c *ledger.Context, node string)
 
 	// What one room alone answers.
-	People  People
-	Limits  Limits
-	Places  Places
-	Stages  Stages
-	Secrets Secrets
-	Skills  Skills
-	Watches Watches
+	People   People
+	Limits   Limits
+	Places   Places
+	Stages   Stages
+	Secrets  Secrets
+	Skills   Skills
+	Watches  Watches
+	Files    Files
+	Papers   Papers
+	Routines Routines
+
+	// Sealed lists what holds sealed values in a company, "" for what is the mesh's.
+	// Reseal puts values that were sealed anew in place, by the type of what holds them.
+	Sealed func(tx *ledger.Tx, company string) []SealedConfig
+	Reseal map[string]func(c *ledger.Context, p Reseal) error
+	// Envs lists whose variables may refer to secrets.
+	Envs func(tx *ledger.Tx, company string) []EnvUse
+	// DescriptionGone removes what was remarked on a description.
+	DescriptionGone func(c *ledger.Context, d Description)
 }
 
 // People says who belongs to a company.
@@ -105,6 +117,10 @@ type Places interface {
 	// come with a new project and returns the ID of the first.
 	CheckProject(c *ledger.Context, was, p Project) error
 	Equip(c *ledger.Context, p Project, s SaveProject) (string, error)
+	// HasWorkspace and HasService report whether a company has an execution workspace, or
+	// a service.
+	HasWorkspace(tx *ledger.Tx, company, id string) bool
+	HasService(tx *ledger.Tx, company, id string) bool
 	// Remote reports whether an ID is of an environment that is not the node itself.
 	Remote(tx *ledger.Tx, company, id string) bool
 }
@@ -125,6 +141,8 @@ type Secrets interface {
 	// and complete them; what old had is not looked up again.
 	BindEnv(tx *ledger.Tx, company string, env, old json.RawMessage) (json.RawMessage, error)
 	BindConfig(tx *ledger.Tx, company string, config, old json.RawMessage) (json.RawMessage, error)
+	// Known reports whether a company has a secret; shared, that it is no user's own.
+	Known(tx *ledger.Tx, company, id string) (shared, ok bool)
 }
 
 // Skills are what agents have at hand.
@@ -139,6 +157,47 @@ type Skills interface {
 type Watches interface {
 	// Plan takes over what the execution policy of next says about a monitor.
 	Plan(c *ledger.Context, was, next Issue) (Issue, error)
+	// Stops reports whether what goes on for an issue has to end, too, and not only to
+	// wait.
+	Stops(tx *ledger.Tx, i Issue) bool
+}
+
+// Files keeps bytes under a name.
+type Files interface {
+	// Add stores a file of a company at a place, and returns its ID.
+	Add(c *ledger.Context, f NewFile, place string) (string, error)
+}
+
+// Papers have texts of issues besides comments.
+type Papers interface {
+	// Each hands out the latest texts of a company by issue and key, until found says no.
+	Each(tx *ledger.Tx, company string, found func(issue, key, text string) bool)
+	// Revision is the text of one revision of a document of an issue.
+	Revision(tx *ledger.Tx, i Issue, id string) (string, bool)
+}
+
+// Routines make issues.
+type Routines interface {
+	// Env returns the variables of the routine that made an issue.
+	Env(tx *ledger.Tx, i Issue) (EnvUse, bool)
+	// Description is the text of a routine, as far as it is kept: by the ID of the
+	// revision and its number.
+	Description(tx *ledger.Tx, company, id string) (Description, bool)
+	DescriptionAt(tx *ledger.Tx, company, id, revision string, number uint64) (version uint64, text string, ok bool)
+}
+
+// An EnvUse is an env and whose it is.
+type EnvUse struct {
+	Env json.RawMessage
+	Of  SecretTarget
+	At  Time // when it was changed last
+}
+
+// A Description is the text of a routine as something to remark on.
+type Description struct {
+	Company, Routine string
+	Version          uint64
+	At               Time
 }
 
 // composed are the rules of all rooms, in the order of company/rules; what one room
@@ -154,6 +213,9 @@ var (
 		Secrets
 		Skills
 		Watches
+		Files
+		Papers
+		Routines
 	}
 )
 
@@ -174,6 +236,9 @@ func Compose(rooms ...Rules) {
 		provide(&ask.Secrets, r.Secrets)
 		provide(&ask.Skills, r.Skills)
 		provide(&ask.Watches, r.Watches)
+		provide(&ask.Files, r.Files)
+		provide(&ask.Papers, r.Papers)
+		provide(&ask.Routines, r.Routines)
 	}
 	kinds = index(lists...)
 }
@@ -418,4 +483,55 @@ func nodeLost(c *ledger.Context, node string) {
 			r.NodeLost(c, node)
 		}
 	}
+}
+
+// descriptionGone tells that a description goes.
+func descriptionGone(c *ledger.Context, d Description) {
+	for _, r := range composed {
+		if r.DescriptionGone != nil {
+			r.DescriptionGone(c, d)
+		}
+	}
+}
+
+// envs lists whose variables may refer to secrets.
+func envs(tx *ledger.Tx, company string) (out []EnvUse) {
+	for _, r := range composed {
+		if r.Envs != nil {
+			out = append(out, r.Envs(tx, company)...)
+		}
+	}
+	return out
+}
+
+// SealedConfigs returns all in a company that holds sealed values, beside the
+// versions of its secrets; with "" what is the mesh's.
+func SealedConfigs(tx *ledger.Tx, company string) (out []SealedConfig) {
+	for _, r := range composed {
+		if r.Sealed == nil {
+			continue
+		}
+		for _, o := range r.Sealed(tx, company) {
+			if len(o.Values) > 0 {
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+// resealRow puts new sealed values in place; ok is false where no room has such rows.
+func resealRow(c *ledger.Context, p Reseal) (ok bool, err error) {
+	for _, r := range composed {
+		if f := r.Reseal[p.Type]; f != nil {
+			return true, f(c, p)
+		}
+	}
+	return false, nil
+}
+
+// DocumentOfRoutine returns the ID of a routine's description as a document,
+// for version 0, and of that version of it otherwise.
+func DocumentOfRoutine(routine string, version uint64) string {
+	return derivedID("routine-description", routine, ledger.Order(version))
 }

@@ -187,3 +187,14 @@ func hasActionableWork(tx *ledger.Tx, company, agent string) bool {
 	}
 	return false
 }
+
+const (
+	// DefaultFruitlessRuns is how many runs in a row may come to nothing before
+	// their agent is paused, unless runtimeConfig.heartbeat.maxFruitlessRuns says
+	// otherwise; MaxFruitlessRuns bounds that. 0 there means that it is never
+	// paused for it.
+	DefaultFruitlessRuns = 10
+	MaxFruitlessRuns     = 1_000
+	// pausedForNoProgress is the pause reason of an agent whose runs came to nothing.
+	pausedForNoProgress = "no_progress"
+)

@@ -200,3 +200,14 @@ type RunFolder struct {
 	RepoURL, BaseRef string // without credentials
 	Branch, Worktree string // "" in a shared workspace
 }
+
+// A WorkspaceMode says who else works in the folder of a run. Persisted: do not
+// rename.
+type WorkspaceMode string
+
+const (
+	// SharedWorkspace is the project's own folder: all its runs work there.
+	SharedWorkspace WorkspaceMode = "shared_workspace"
+	// IsolatedWorkspace is a Git worktree of its own for each issue.
+	IsolatedWorkspace WorkspaceMode = "isolated_workspace"
+)

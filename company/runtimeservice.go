@@ -214,7 +214,7 @@ func deniedService(tx *ledger.Tx, of, issue string) Denial {
 		return why
 	}
 	if i, ok := issues.Get(tx, of, issue); ok && issue != "" {
-		if h, held := HeldBy(tx, i); held && h.Release.Strategy != "after_active_runs_finish" {
+		if ask.Stops(tx, i) {
 			return DeniedTreeHold
 		}
 	}

@@ -1,10 +1,8 @@
 package company
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
-	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -73,13 +71,6 @@ func (s SaveProject) Sealed(seal SealFunc) (any, error) {
 	return s, err
 }
 
-// Sealed seals the variables of a routine.
-func (s SaveRoutine) Sealed(seal SealFunc) (any, error) {
-	var err error
-	s.Env, err = sealEnv(s.Env, s.ID, seal)
-	return s, err
-}
-
 // sealEnv seals the plain values of an env of owner. What is no object is left
 // for the rules to refuse.
 func sealEnv(env json.RawMessage, owner string, seal SealFunc) (json.RawMessage, error) {
@@ -93,39 +84,6 @@ func sealEnv(env json.RawMessage, owner string, seal SealFunc) (json.RawMessage,
 		return nil, err
 	}
 	return formatJSON(out), nil
-}
-
-// Sealed seals the configurations of the agent that is to be hired.
-func (p HireAgent) Sealed(seal SealFunc) (any, error) {
-	v, err := p.Agent.Sealed(seal)
-	if err != nil {
-		return nil, err
-	}
-	p.Agent = v.(SaveAgent)
-	return p, nil
-}
-
-// Sealed seals what the payload would hide. The agent of an approved hire is
-// the one that its values open for.
-func (p CreateApproval) Sealed(seal SealFunc) (any, error) {
-	var err error
-	p.Payload, err = sealPayload(p.Payload, derivedID("hire", p.ID), seal)
-	return p, err
-}
-
-// Sealed seals what the payload would hide.
-func (p ResubmitApproval) Sealed(seal SealFunc) (any, error) {
-	var err error
-	p.Payload, err = sealPayload(p.Payload, cmp.Or(p.Agent, derivedID("hire", p.Approval)), seal)
-	return p, err
-}
-
-// Sealed seals the configuration of an agent that asks to join, for the agent
-// that an approval makes.
-func (p AcceptInvite) Sealed(seal SealFunc) (any, error) {
-	var err error
-	p.Defaults, err = sealConfig(p.Defaults, "adapterConfig", func(path, plain string) (string, error) { return seal(joinedAgent(p.ID), path, plain) })
-	return p, err
 }
 
 func sealPayload(payload json.RawMessage, owner string, seal SealFunc) (json.RawMessage, error) {
@@ -339,67 +297,6 @@ func (o SealedConfig) AAD(mesh, company string, v SealedValue) []byte {
 // A SealedValue is a sealed text and its path.
 type SealedValue struct{ Path, Sealed string }
 
-// SealedConfigs returns all in a company that holds sealed values, beside the
-// versions of its secrets; with "" what is the mesh's.
-func SealedConfigs(tx *ledger.Tx, company string) (out []SealedConfig) {
-	for _, p := range ModelProvidersOf(tx, company) {
-		if p.Sealed != "" {
-			out = append(out, SealedConfig{Type: "model_provider", ID: p.ID, Owner: p.ID, Values: []SealedValue{{ModelKeyPath, p.Sealed}}})
-		}
-	}
-	if company == "" {
-		return out
-	}
-	add := func(o SealedConfig) {
-		if len(o.Values) > 0 {
-			out = append(out, o)
-		}
-	}
-	for _, a := range agents.All(tx, company) {
-		o := SealedConfig{Type: "agent", ID: a.ID, Owner: a.ID}
-		o.collect("adapterConfig", a.AdapterConfig)
-		o.collect("runtimeConfig", a.RuntimeConfig)
-		o.collect("metadata", a.Metadata)
-		for _, v := range tx.Prefix(revisions.Key(company, a.ID+".")) {
-			r := decodeRow[Revision](v)
-			o.collect("", r.Before)
-			o.collect("", r.After)
-		}
-		add(o)
-	}
-	for _, p := range projects.All(tx, company) {
-		o := SealedConfig{Type: "project", ID: p.ID, Owner: p.ID}
-		o.collect("env", p.Env)
-		add(o)
-	}
-	for _, r := range routines.All(tx, company) {
-		o := SealedConfig{Type: "routine", ID: r.ID, Owner: r.ID}
-		o.collect("env", r.Env)
-		for _, v := range RoutineRevisions(tx, r) {
-			o.collect("env", v.Routine.Env)
-		}
-		add(o)
-	}
-	for _, t := range routineTriggers.All(tx, company) {
-		if len(t.Sealed) > 0 {
-			add(SealedConfig{Type: "routine_trigger", ID: t.ID, Owner: t.ID, Values: []SealedValue{{"", base64.StdEncoding.EncodeToString(t.Sealed)}}})
-		}
-	}
-	for id, d := range approvalDrafts.All(tx, company) {
-		if a, ok := approvals.Get(tx, company, id); ok {
-			o := SealedConfig{Type: "approval", ID: id, Owner: cmp.Or(string(a.Agent), derivedID("hire", id))}
-			o.collect("", d.Payload)
-			add(o)
-		}
-	}
-	for id, j := range joinRequests.All(tx, company) {
-		o := SealedConfig{Type: "join_request", ID: id, Owner: joinedAgent(id)}
-		o.collect("adapterConfig", j.Defaults)
-		add(o)
-	}
-	return out
-}
-
 // collect adds what is sealed in a configuration; root is the path of all of it.
 func (o *SealedConfig) collect(root string, config json.RawMessage) {
 	if !strings.Contains(string(config), sealedKey) {
@@ -414,13 +311,109 @@ func (o *SealedConfig) collect(root string, config json.RawMessage) {
 	})
 }
 
-// SecretVersions yields all versions of all secrets of company.
-func SecretVersions(tx *ledger.Tx, company string) iter.Seq[SecretVersion] {
-	return func(yield func(SecretVersion) bool) {
-		for _, v := range secretVersions.All(tx, company) {
-			if !yield(v) {
-				return
-			}
-		}
+// TriggerAAD binds the sealed secret of a trigger to its place.
+func TriggerAAD(mesh, company, trigger string) []byte {
+	return []byte("selvage/routine-trigger/v1/" + mesh + "/" + company + "/" + trigger)
+}
+
+// Reseal is the payload of secret.reseal: the same values sealed with the
+// mesh's present data key, for those sealed with an earlier one.
+type Reseal struct {
+	Type    string   `cbor:"1,keyasint"` // secret, agent, project, routine or model_provider
+	ID      string   `cbor:"2,keyasint"`
+	Version int      `cbor:"3,keyasint,omitempty"` // of a secret
+	Old     []string `cbor:"4,keyasint"`           // as configurations store it, in base64
+	New     []string `cbor:"5,keyasint"`
+}
+
+// reseal puts values in place that were sealed anew after the data key changed.
+// What changed meanwhile stays as it is.
+// sealed is the one new value of a row that holds bytes.
+func (p Reseal) sealed() ([]byte, error) {
+	b, err := base64.StdEncoding.DecodeString(p.New[0])
+	if err != nil {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed sealed value")
 	}
+	return b, checkSealed(b)
+}
+
+// config returns a configuration with the new sealed texts for the old ones.
+func (p Reseal) config(config json.RawMessage) json.RawMessage {
+	if len(config) == 0 {
+		return config
+	}
+	v, ok := parseJSON(config)
+	if !ok {
+		return config
+	}
+	v, _ = mapSealed(v, "", func(_, sealed string) (any, error) { // never fails
+		if i := slices.Index(p.Old, sealed); i >= 0 {
+			sealed = p.New[i]
+		}
+		return map[string]any{sealedKey: sealed}, nil
+	})
+	return formatJSON(v)
+}
+
+// sealedKernel are the agents, with their revisions, and projects of a company.
+func sealedKernel(tx *ledger.Tx, company string) (out []SealedConfig) {
+	if company == "" {
+		return nil
+	}
+	for _, a := range agents.All(tx, company) {
+		o := SealedConfig{Type: "agent", ID: a.ID, Owner: a.ID}
+		o.collect("adapterConfig", a.AdapterConfig)
+		o.collect("runtimeConfig", a.RuntimeConfig)
+		o.collect("metadata", a.Metadata)
+		for _, v := range tx.Prefix(revisions.Key(company, a.ID+".")) {
+			r := decodeRow[Revision](v)
+			o.collect("", r.Before)
+			o.collect("", r.After)
+		}
+		out = append(out, o)
+	}
+	for _, p := range projects.All(tx, company) {
+		o := SealedConfig{Type: "project", ID: p.ID, Owner: p.ID}
+		o.collect("env", p.Env)
+		out = append(out, o)
+	}
+	return out
+}
+
+func resealAgent(c *ledger.Context, p Reseal) error {
+	a, ok := agents.Get(c.Tx, c.Cmd.Company, p.ID)
+	if !ok {
+		return errNoAgent()
+	}
+	for _, config := range []*json.RawMessage{&a.AdapterConfig, &a.RuntimeConfig, &a.Metadata} {
+		*config = p.config(*config)
+	}
+	agents.Put(c.Tx, a.Company, a.ID, a)
+	for _, k := range revisionRows(c.Tx, a) { // MaxRevisions at most
+		v, _ := c.Tx.Get(k)
+		r := decodeRow[Revision](v)
+		r.Before, r.After = p.config(r.Before), p.config(r.After)
+		c.Set(k, ledger.Marshal(r))
+	}
+	return nil
+}
+
+func resealProject(c *ledger.Context, p Reseal) error {
+	pr, ok := projects.Get(c.Tx, c.Cmd.Company, p.ID)
+	if !ok {
+		return errNoProject()
+	}
+	pr.Env = p.config(pr.Env)
+	projects.Put(c.Tx, pr.Company, pr.ID, pr)
+	return nil
+}
+
+func checkSealed(sealed []byte) error {
+	switch {
+	case len(sealed) == 0:
+		return ledger.Refuse(ledger.Invalid, nil, "A secret needs a value")
+	case len(sealed) > MaxSecretValue+sealOverhead:
+		return ledger.Refuse(ledger.TooLarge, nil, "A secret's value is at most %d bytes long", MaxSecretValue)
+	}
+	return nil
 }

@@ -166,15 +166,14 @@ type foundText struct {
 
 func eachTextOf(tx *ledger.Tx, company string, found func(foundText)) (partial bool) {
 	size := 0
-	for _, v := range tx.Prefix(documents.Key(company, "")) {
-		d := decodeRow[Document](v)
-		text := d.Text(tx)
+	ask.Each(tx, company, func(issue, key, text string) bool {
 		if size += len(text); size > maxSearched/2 {
 			partial = true
-			break
+			return false
 		}
-		found(foundText{field: "document", issue: d.Issue, text: text, key: d.Key})
-	}
+		found(foundText{field: "document", issue: issue, text: text, key: key})
+		return true
+	})
 	size = 0
 	for _, v := range tx.Prefix(comments.Key(company, "")) {
 		if size += len(v); size > maxSearched {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"iter"
 	"net/url"
 	"slices"
 	"strconv"
@@ -20,16 +21,8 @@ const (
 	// MaxSecretVersions bounds the versions that are kept of a secret; the
 	// oldest makes room.
 	MaxSecretVersions = 50
-	// MaxSecretValue bounds a value, in bytes.
-	MaxSecretValue = 64 << 10
-	// MaxSecretKey bounds the key of a secret.
-	MaxSecretKey = 120
 	// MaxSecretAccesses bounds the access events that are kept of a secret.
 	MaxSecretAccesses = 500
-	// MaxRunSecrets bounds the secrets that one run uses.
-	MaxRunSecrets = 200
-	// sealOverhead is more than sealing adds to a value, in bytes.
-	sealOverhead = 128
 )
 
 // LocalProvider is the provider of secrets that the mesh itself keeps, sealed
@@ -171,16 +164,6 @@ type SecretUse struct {
 	Error   string `cbor:"4,keyasint,omitempty"`
 }
 
-// Reseal is the payload of secret.reseal: the same values sealed with the
-// mesh's present data key, for those sealed with an earlier one.
-type Reseal struct {
-	Type    string   `cbor:"1,keyasint"` // secret, agent, project, routine or model_provider
-	ID      string   `cbor:"2,keyasint"`
-	Version int      `cbor:"3,keyasint,omitempty"` // of a secret
-	Old     []string `cbor:"4,keyasint"`           // as configurations store it, in base64
-	New     []string `cbor:"5,keyasint"`
-}
-
 const (
 	KindSecretCreate = "secret.create"
 	KindSecretRotate = "secret.rotate"
@@ -267,18 +250,6 @@ func SecretKey(name string) string {
 	return key[:min(len(key), MaxSecretKey)]
 }
 
-func keyByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '-'
-}
-
-// checkSecretKey refuses what is no key.
-func checkSecretKey(key string) error {
-	if key == "" || len(key) > MaxSecretKey || slices.ContainsFunc([]byte(key), func(c byte) bool { return !keyByte(c) }) {
-		return ledger.Refuse(ledger.Invalid, nil, "key: 1 to %d letters, digits, dots, dashes and underscores are needed", MaxSecretKey)
-	}
-	return nil
-}
-
 func (s Secret) check() error {
 	switch {
 	case strings.TrimSpace(s.Name) == "":
@@ -289,16 +260,6 @@ func (s Secret) check() error {
 		return ledger.Refuse(ledger.Invalid, nil, "Unknown status of a secret: %s", s.Status)
 	}
 	return checkSecretKey(s.Key)
-}
-
-func checkSealed(sealed []byte) error {
-	switch {
-	case len(sealed) == 0:
-		return ledger.Refuse(ledger.Invalid, nil, "A secret needs a value")
-	case len(sealed) > MaxSecretValue+sealOverhead:
-		return ledger.Refuse(ledger.TooLarge, nil, "A secret's value is at most %d bytes long", MaxSecretValue)
-	}
-	return nil
 }
 
 // claim enters the name and key of a company's secret, which must be free.
@@ -490,17 +451,6 @@ func accessSecrets(c *ledger.Context, p UseSecrets) (any, error) {
 	return nil, nil
 }
 
-// reseal puts values in place that were sealed anew after the data key changed.
-// What changed meanwhile stays as it is.
-// sealed is the one new value of a row that holds bytes.
-func (p Reseal) sealed() ([]byte, error) {
-	b, err := base64.StdEncoding.DecodeString(p.New[0])
-	if err != nil {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed sealed value")
-	}
-	return b, checkSealed(b)
-}
-
 func reseal(c *ledger.Context, p Reseal) (any, error) {
 	if len(p.Old) != len(p.New) || len(p.Old) == 0 || len(p.Old) > MaxRunSecrets {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "old and new values must be lists of the same length")
@@ -517,91 +467,26 @@ func reseal(c *ledger.Context, p Reseal) (any, error) {
 			return nil, err
 		}
 		secretVersions.Put(c.Tx, company, secretPart(p.ID, p.Version), v)
-	case "agent":
-		a, ok := agents.Get(c.Tx, company, p.ID)
-		if !ok {
-			return nil, errNoAgent()
-		}
-		for _, config := range []*json.RawMessage{&a.AdapterConfig, &a.RuntimeConfig, &a.Metadata} {
-			*config = p.config(*config)
-		}
-		agents.Put(c.Tx, a.Company, a.ID, a)
-		for _, k := range revisionRows(c.Tx, a) { // MaxRevisions at most
-			v, _ := c.Tx.Get(k)
-			r := decodeRow[Revision](v)
-			r.Before, r.After = p.config(r.Before), p.config(r.After)
-			c.Set(k, ledger.Marshal(r))
-		}
-	case "project":
-		pr, ok := projects.Get(c.Tx, company, p.ID)
-		if !ok {
-			return nil, errNoProject()
-		}
-		pr.Env = p.config(pr.Env)
-		projects.Put(c.Tx, company, pr.ID, pr)
-	case "routine":
-		ro, ok := routines.Get(c.Tx, company, p.ID)
-		if !ok {
-			return nil, errNoRoutine()
-		}
-		ro.Env = p.config(ro.Env)
-		routines.Put(c.Tx, company, ro.ID, ro)
-		for _, v := range RoutineRevisions(c.Tx, ro) { // keptRoutineRevisions at most
-			v.Routine.Env = p.config(v.Routine.Env)
-			routineRevisions.Put(c.Tx, company, ro.ID+"."+ledger.Order(v.Number), v)
-		}
-	case "model_provider":
-		m, ok := ModelProviderOf(c.Tx, company, p.ID)
-		if !ok || m.Sealed != p.Old[0] {
-			return nil, errNoModelProvider()
-		}
-		m.Sealed = p.New[0]
-		putModelProvider(c.Tx, m)
-	case "routine_trigger":
-		t, ok := routineTriggers.Get(c.Tx, company, p.ID)
-		if !ok || base64.StdEncoding.EncodeToString(t.Sealed) != p.Old[0] {
-			return nil, ledger.Refuse(ledger.NotFound, nil, "Routine trigger not found")
-		}
-		var err error
-		if t.Sealed, err = p.sealed(); err != nil {
-			return nil, err
-		}
-		routineTriggers.Put(c.Tx, company, t.ID, t)
-	case "approval":
-		d, ok := approvalDrafts.Get(c.Tx, company, p.ID)
-		if !ok {
-			return nil, errNoApproval()
-		}
-		d.Payload = p.config(d.Payload)
-		approvalDrafts.Put(c.Tx, company, p.ID, d)
-	case "join_request":
-		j, ok := joinRequests.Get(c.Tx, company, p.ID)
-		if !ok {
-			return nil, errNoJoin()
-		}
-		j.Defaults = p.config(j.Defaults)
-		joinRequests.Put(c.Tx, company, p.ID, j)
 	default:
-		return nil, ledger.Refuse(ledger.Invalid, nil, "nothing sealed in %q", p.Type)
+		ok, err := resealRow(c, p)
+		switch {
+		case err != nil:
+			return nil, err
+		case !ok:
+			return nil, ledger.Refuse(ledger.Invalid, nil, "nothing sealed in %q", p.Type)
+		}
 	}
 	c.Record(ledger.Change{Action: "secret.resealed", EntityType: p.Type, EntityID: p.ID})
 	return nil, nil
 }
 
-// config returns a configuration with the new sealed texts for the old ones.
-func (p Reseal) config(config json.RawMessage) json.RawMessage {
-	if len(config) == 0 {
-		return config
-	}
-	v, ok := parseJSON(config)
-	if !ok {
-		return config
-	}
-	v, _ = mapSealed(v, "", func(_, sealed string) (any, error) { // never fails
-		if i := slices.Index(p.Old, sealed); i >= 0 {
-			sealed = p.New[i]
+// SecretVersions yields all versions of all secrets of company.
+func SecretVersions(tx *ledger.Tx, company string) iter.Seq[SecretVersion] {
+	return func(yield func(SecretVersion) bool) {
+		for _, v := range secretVersions.All(tx, company) {
+			if !yield(v) {
+				return
+			}
 		}
-		return map[string]any{sealedKey: sealed}, nil
-	})
-	return formatJSON(v)
+	}
 }

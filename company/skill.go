@@ -3,7 +3,6 @@ package company
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"path"
 	"slices"
 	"strings"
@@ -420,25 +419,6 @@ func saveSkillFile(c *ledger.Context, p SaveSkillFile) (any, error) {
 	c.Record(ledger.Change{Action: "company.skill_file_updated", EntityType: "company_skill", EntityID: s.ID,
 		Details: jsonObject{}.str("path", at).str("slug", s.Slug).close()})
 	return skillRows.Put(c.Tx, s.Company, s.ID, s), nil
-}
-
-// SkillKeysIn returns the keys in a list of skills as a body has it, each a key or
-// an object with one.
-func SkillKeysIn(list []json.RawMessage) (names []string) {
-	for _, b := range list {
-		var name string
-		var keyed struct {
-			Key string `json:"key"`
-		}
-		if json.Unmarshal(b, &name) != nil {
-			_ = json.Unmarshal(b, &keyed)
-			name = keyed.Key
-		}
-		if name != "" && len(name) <= MaxName {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 func errTooManySkills() error {

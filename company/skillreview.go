@@ -139,7 +139,7 @@ const (
 )
 
 var skillReviewKinds = []Kind{
-	{Name: KindSkillCommentCreate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(commentSkill)},
+	{Name: KindSkillCommentCreate, From: FromBoard | FromAgent, Traits: Importable | Authored, Do: ledger.Typed(commentSkill)},
 	{Name: KindSkillCommentUpdate, From: FromBoard | FromAgent, Do: ledger.Typed(changeSkillComment)},
 	{Name: KindSkillTestInput, From: FromBoard | FromAgent, Needs: CreateSkills, Traits: Importable, Do: ledger.Typed(saveSkillInput)},
 	{Name: KindSkillTestStart, From: FromBoard | FromAgent, Needs: CreateSkills, Do: ledger.Typed(startSkillTest)},

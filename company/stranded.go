@@ -48,60 +48,6 @@ var strandedKinds = []Kind{
 	{Name: KindIssueRecover, From: FromNode, Traits: SeldomWork, Do: ledger.Typed(recoverIssue)},
 }
 
-// PathOf says what will bring an issue on, in a word, or "" when nothing will.
-// Issues that are no agent's have a path: "person" or "nobody".
-func PathOf(tx *ledger.Tx, i Issue, now Time) string {
-	switch {
-	case i.Status.rests():
-		return "rest"
-	case i.AssigneeUser != "":
-		return "person"
-	case i.Assignee == "":
-		return "nobody"
-	case i.Recovery != "":
-		return "recovery"
-	case i.Status == IssueInReview && i.Execution != nil && i.Execution.Status == "pending":
-		return "review"
-	case len(i.UnblockDescriptor) > 0 && i.Status == IssueBlocked:
-		return "unblock"
-	case onHold(tx, i.Company, i.ID):
-		return "hold"
-	case awaitsBoard(tx, i):
-		return "board"
-	case i.monitors():
-		return "monitor"
-	case len(Unresolved(tx, i)) > 0:
-		return "blockers"
-	}
-	a, ok := wakeable(tx, i.Company, i.Assignee)
-	if !ok || a.gone() {
-		return ""
-	}
-	live := LiveRunsOfAgent(tx, i.Company, i.Assignee)
-	if slices.ContainsFunc(live, func(r Run) bool { return r.Context.IssueID == i.ID }) {
-		return "run"
-	}
-	if i.Status == IssueInReview {
-		return "" // its agent has handed it in, and nobody was named to look at it
-	}
-	if a.stopped(tx) != "" || projectStopped(tx, i.Company, i.ID) {
-		return "paused"
-	}
-	p := a.policy()
-	if p.Enabled && p.IntervalSec > 0 && i.Status != IssueBlocked {
-		return "timer"
-	}
-	clock, _ := agentClocks.Get(tx, i.Company, i.Assignee)
-	if clock.Day != now.Std().Format("2006-01-02") {
-		clock.Runs = 0
-	}
-	switch skipReason(tx, a, Wake{Agent: a.ID, Source: WakeAutomation, Issue: i.ID}, clock, live, i.ID, now) {
-	case "heartbeat.maxDailyRuns.reached", "heartbeat.maxDailyCostCents.reached":
-		return "tomorrow"
-	}
-	return ""
-}
-
 // Stranded returns up to n issues of a company that nothing brings on. It goes
 // through the issues that agents have, from where an earlier look ended (nil: the
 // beginning), and reads up to reads of them; next is where another goes on, nil at
@@ -131,9 +77,6 @@ func Stranded(tx *ledger.Tx, company string, now Time, from []byte, n, reads int
 	}
 	return out, nil, reads
 }
-
-// rests reports whether an issue in this status wants nobody to go on with it.
-func (s IssueStatus) rests() bool { return s.Terminal() || s == IssueBacklog }
 
 func (i Issue) stranded(tx *ledger.Tx, now Time) bool {
 	if i.Assignee == "" || i.UpdatedAt+strandedAfter > now {
@@ -398,4 +341,9 @@ type monitors struct{}
 
 func (monitors) Plan(c *ledger.Context, was, next Issue) (Issue, error) {
 	return monitored(c, was, next)
+}
+
+func (monitors) Stops(tx *ledger.Tx, i Issue) bool {
+	h, held := HeldBy(tx, i)
+	return held && h.Release.Strategy != "after_active_runs_finish"
 }

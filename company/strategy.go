@@ -18,9 +18,9 @@ import "github.com/selvage-mesh/selvage/ledger"
 func (row Company) Drafting() bool { return !row.NoStrategyGate && row.Strategy == "" }
 
 // approveStrategy opens the gate for good.
-func approveStrategy(c *ledger.Context, a Approval) {
-	if row, ok := companies.Get(c.Tx, a.Company, a.Company); ok && row.Strategy == "" {
-		row.Strategy, row.UpdatedAt = NullText(a.ID), TimeOf(c.Now)
+func approveStrategy(c *ledger.Context, approval string) {
+	if row, ok := companies.Get(c.Tx, c.Cmd.Company, c.Cmd.Company); ok && row.Strategy == "" {
+		row.Strategy, row.UpdatedAt = NullText(approval), TimeOf(c.Now)
 		companies.Put(c.Tx, row.ID, row.ID, row)
 	}
 }

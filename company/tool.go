@@ -215,15 +215,15 @@ func deployTool(c *ledger.Context, p DeployTool) (any, error) {
 	if p.Signer != string(c.Origin) || !s.SignedBy(c.Tx, p.Signer, p.Signature) {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "The version is not signed by the node that deploys it")
 	}
-	a, err := addAsset(c, p.File, "tools/"+p.Name)
+	asset, err := ask.Add(c, p.File, "tools/"+p.Name)
 	if err != nil {
 		return nil, err
 	}
 	t.Description, t.Parameters, t.Effect, t.UpdatedAt = p.Description, p.Parameters, p.Effect, TimeOf(c.Now)
-	t.Versions = append(slices.Clone(t.Versions), ToolVersion{Version: p.Version, Hash: a.SHA256, Size: a.Size, Asset: a.ID, Signature: p.Signature,
+	t.Versions = append(slices.Clone(t.Versions), ToolVersion{Version: p.Version, Hash: p.File.SHA256, Size: p.File.Size, Asset: asset, Signature: p.Signature,
 		Signer: p.Signer, DeployedAt: TimeOf(c.Now), Seq: c.Height})
 	c.Record(ledger.Change{Action: "tool.deployed", EntityType: "tool", EntityID: p.Name,
-		Details: jsonObject{}.int("version", int64(p.Version)).str("moduleHash", a.SHA256).str("signerId", p.Signer).close()})
+		Details: jsonObject{}.int("version", int64(p.Version)).str("moduleHash", p.File.SHA256).str("signerId", p.Signer).close()})
 	return toolRows.Put(c.Tx, of, p.Name, t), nil
 }
 

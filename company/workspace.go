@@ -34,28 +34,6 @@ type Workspace struct {
 	UpdatedAt       Time             `cbor:"21,keyasint" json:"updatedAt"`
 }
 
-// SaveWorkspace is the payload of workspace.create, and of workspace.update,
-// where a nil field keeps what is there and an empty one clears it.
-type SaveWorkspace struct {
-	ID             string          `cbor:"1,keyasint"`
-	Project        string          `cbor:"2,keyasint"`
-	Name           *string         `cbor:"3,keyasint,omitempty"`
-	SourceType     *string         `cbor:"4,keyasint,omitempty"`
-	Cwd            *string         `cbor:"5,keyasint,omitempty"`
-	RepoURL        *string         `cbor:"6,keyasint,omitempty"`
-	RepoRef        *string         `cbor:"7,keyasint,omitempty"`
-	DefaultRef     *string         `cbor:"8,keyasint,omitempty"`
-	Visibility     *string         `cbor:"9,keyasint,omitempty"`
-	SetupCommand   *string         `cbor:"10,keyasint,omitempty"`
-	CleanupCommand *string         `cbor:"11,keyasint,omitempty"`
-	RemoteProvider *string         `cbor:"12,keyasint,omitempty"`
-	RemoteRef      *string         `cbor:"13,keyasint,omitempty"`
-	SharedKey      *string         `cbor:"14,keyasint,omitempty"`
-	Metadata       json.RawMessage `cbor:"15,keyasint,omitempty"`
-	RuntimeConfig  json.RawMessage `cbor:"16,keyasint,omitempty"`
-	Primary        *bool           `cbor:"17,keyasint,omitempty"`
-}
-
 // DeleteWorkspace is the payload of workspace.delete.
 type DeleteWorkspace struct {
 	ID      string `cbor:"1,keyasint"`
@@ -300,17 +278,6 @@ func dropWorkspace(tx *ledger.Tx, w Workspace) {
 		tx.Set(threadKey(w.Company, w.ID), nil)
 	}
 }
-
-// A WorkspaceMode says who else works in the folder of a run. Persisted: do not
-// rename.
-type WorkspaceMode string
-
-const (
-	// SharedWorkspace is the project's own folder: all its runs work there.
-	SharedWorkspace WorkspaceMode = "shared_workspace"
-	// IsolatedWorkspace is a Git worktree of its own for each issue.
-	IsolatedWorkspace WorkspaceMode = "isolated_workspace"
-)
 
 // mayDefineCommands refuses whoever may not say what nodes execute: agents, and
 // members of the company who may not manage where work happens.

@@ -436,3 +436,15 @@ func (w WorkspaceConfig) with(s WorkspaceConfig) (WorkspaceConfig, error) {
 	}
 	return w, nil
 }
+
+// Over returns why a command that an agent asked for in a workspace may go on no
+// longer, or "": its agent may do nothing now, or its run was cancelled. A run that
+// came to its own end leaves it at work. What a person asked for goes on but for
+// the emergency stop.
+func (o WorkspaceOperation) Over(tx *ledger.Tx) Denial {
+	r, ok := runs.Get(tx, o.Company, string(o.Run))
+	if o.Run == "" || !ok {
+		return endedFor(tx, o.Company, ledger.Actor{}, "", false)
+	}
+	return endedFor(tx, o.Company, ledger.Actor{Type: "agent", ID: r.Agent}, r.ID, true)
+}

@@ -1,0 +1,245 @@
+package company
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// An IssueSortField orders a list of issues.
+type IssueSortField string
+
+const (
+	SortDefault  IssueSortField = ""          // priority, then the latest change first
+	SortPriority IssueSortField = "priority"  // the most urgent first when ascending
+	SortUpdated  IssueSortField = "updatedAt" // also lastActivityAt
+	SortCreated  IssueSortField = "createdAt" // also issueNumber
+	SortTitle    IssueSortField = "title"
+	SortStatus   IssueSortField = "status"
+)
+
+// An IssueQuery selects issues of a company. Zero fields select everything.
+type IssueQuery struct {
+	Statuses     []IssueStatus
+	Assignee     string // agent
+	AssigneeUser string
+	Unassigned   bool
+	Project      string
+	Goal         string
+	Parent       string
+	Label        string
+	CreatedAgent string
+	Text         string // in identifier, title, description, comments or documents, upper or lower case
+	UpdatedSince Time
+	Hidden       bool // also the hidden ones
+	Sort         IssueSortField
+	Descending   bool
+	Limit        int // 0 is DefaultIssueLimit, at most MaxIssueLimit
+	Offset       int
+	IssueFilters
+
+	mentioned map[string]bool // issues in whose comments or documents Text stands
+}
+
+// ListIssues returns the issues that q selects, sorted and cut. Without a
+// filter that needs rows, only the rows that are returned are read.
+func ListIssues(tx *ledger.Tx, company string, q IssueQuery) []Issue {
+	limit := min(cmp.Or(q.Limit, DefaultIssueLimit), MaxIssueLimit)
+	found, ordered := q.first(tx, company, limit)
+	if !ordered {
+		found = q.candidates(tx, company)
+		slices.SortFunc(found, q.compare)
+		found = found[min(q.Offset, len(found)):]
+		found = found[:min(limit, len(found))]
+	}
+	out := make([]Issue, 0, len(found))
+	for _, f := range found {
+		if f.issue != nil {
+			out = append(out, *f.issue)
+		} else if i, ok := issues.Get(tx, company, f.id); ok {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// CountMatching returns how many issues q selects, whatever its limit.
+func CountMatching(tx *ledger.Tx, company string, q IssueQuery) int {
+	return len(q.candidates(tx, company))
+}
+
+// A candidate is an issue that a query may return; its row is nil unless a
+// filter needed it.
+type candidate struct {
+	id     string
+	status IssueStatus
+	sort   issueSort
+	issue  *Issue
+}
+
+func (q IssueQuery) candidates(tx *ledger.Tx, company string) []candidate {
+	if q.Text != "" {
+		q.mentioned = mentions(tx, company, q.Text)
+	}
+	q.look(tx, company)
+	var ids iter.Seq[string]
+	switch {
+	case q.Parent != "":
+		ids = issuesByParent.IDs(tx, company, q.Parent, false)
+	case q.Assignee != "":
+		ids = issuesOf(tx, company, q.Assignee, q.Statuses...)
+	case q.Label != "":
+		ids = issuesByLabel.IDs(tx, company, q.Label, false)
+	case q.toucher() != "":
+		ids = issuesOfUser(tx, company, q.toucher())
+	case q.Agent != "":
+		ids = issuesOfAgent(tx, company, q.Agent)
+	case q.Project != "":
+		ids = issuesByProject.IDs(tx, company, q.Project, false)
+	default:
+		return q.scan(tx, company)
+	}
+	var out []candidate
+	for i := range issuesIn(tx, company, ids) {
+		if q.matches(i) && q.take(tx, i) {
+			out = append(out, candidate{i.ID, i.Status, i.sort(), &i})
+		}
+	}
+	return out
+}
+
+// scan walks the status index, and reads rows only for filters that need them.
+func (q IssueQuery) scan(tx *ledger.Tx, company string) []candidate {
+	var out []candidate
+	for _, s := range q.statuses() {
+		out = slices.AppendSeq(out, q.stream(tx, company, s, ""))
+	}
+	if !q.needsRows() {
+		return out
+	}
+	kept := out[:0]
+	for _, c := range out {
+		if i, ok := issues.Get(tx, company, c.id); ok && q.matches(i) && q.take(tx, i) {
+			c.issue = &i
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// needsRows reports whether the status index alone can not tell what q selects.
+func (q IssueQuery) needsRows() bool {
+	return q.Text != "" || q.Goal != "" || q.AssigneeUser != "" || q.Unassigned || q.CreatedAgent != "" || q.Sort == SortTitle || q.IssueFilters.any()
+}
+
+func (q IssueQuery) statuses() []IssueStatus {
+	return slices.DeleteFunc(slices.Clone(IssueStatuses), func(s IssueStatus) bool { return len(q.Statuses) > 0 && !slices.Contains(q.Statuses, s) })
+}
+
+// stream yields what the status index has under a status and the beginning of a
+// sort key, in its order, without what q can tell by it not to select.
+func (q IssueQuery) stream(tx *ledger.Tx, company string, s IssueStatus, sort string) iter.Seq[candidate] {
+	return func(yield func(candidate) bool) {
+		table := ledger.Key("c", company, "issue-status", string(s), "")
+		for k, v := range tx.Prefix(append(table[:len(table):len(table)], sort...)) {
+			at, id, ok := parseIssueSort(k[len(table):], v)
+			if !ok || at.hidden && !q.Hidden || at.updated < q.UpdatedSince {
+				continue
+			}
+			if !yield(candidate{id: id, status: s, sort: at}) {
+				return
+			}
+		}
+	}
+}
+
+// first returns the page that q asks for when the order of the status index is
+// its order, reading no more than the page; else false.
+func (q IssueQuery) first(tx *ledger.Tx, company string, limit int) (page []candidate, ok bool) {
+	if q.needsRows() || q.Parent != "" || q.Assignee != "" || q.Label != "" || q.Project != "" {
+		return nil, false
+	}
+	starts := []string{""}
+	switch {
+	case (q.Sort == SortDefault || q.Sort == SortPriority) && !q.Descending:
+	case q.Sort == SortUpdated && q.Descending:
+		// Within a rank the index is in this order.
+		starts = starts[:0]
+		for rank := range len(Priorities) + 1 {
+			starts = append(starts, issueSort{rank: byte(rank)}.key()[:1])
+		}
+	default:
+		return nil, false
+	}
+	var heads []candidate
+	var pull []func() (candidate, bool)
+	for _, s := range q.statuses() {
+		for _, start := range starts {
+			next, stop := iter.Pull(q.stream(tx, company, s, start))
+			defer stop()
+			if c, ok := next(); ok {
+				heads, pull = append(heads, c), append(pull, next)
+			}
+		}
+	}
+	for n := 0; n < q.Offset+limit && len(heads) > 0; n++ {
+		best := 0
+		for k := range heads {
+			if q.compare(heads[k], heads[best]) < 0 {
+				best = k
+			}
+		}
+		if n >= q.Offset {
+			page = append(page, heads[best])
+		}
+		var more bool
+		if heads[best], more = pull[best](); !more {
+			heads, pull = slices.Delete(heads, best, best+1), slices.Delete(pull, best, best+1)
+		}
+	}
+	return page, true
+}
+
+func (q IssueQuery) matches(i Issue) bool {
+	switch {
+	case len(q.Statuses) > 0 && !slices.Contains(q.Statuses, i.Status),
+		q.Assignee != "" && i.Assignee != q.Assignee,
+		q.AssigneeUser != "" && i.AssigneeUser != q.AssigneeUser,
+		q.Unassigned && (i.Assignee != "" || i.AssigneeUser != ""),
+		q.Project != "" && i.Project != q.Project,
+		q.Goal != "" && i.Goal != q.Goal,
+		q.Parent != "" && i.Parent != q.Parent,
+		q.Label != "" && !slices.Contains(i.Labels, q.Label),
+		q.CreatedAgent != "" && i.CreatedAgent != q.CreatedAgent,
+		i.UpdatedAt < q.UpdatedSince,
+		i.HiddenAt != 0 && !q.Hidden:
+		return false
+	}
+	return q.Text == "" || containsFold(i.Identifier, q.Text) || containsFold(i.Title, q.Text) || containsFold(i.Description, q.Text) || q.mentioned[i.ID]
+}
+
+func (q IssueQuery) compare(a, b candidate) int {
+	var n int
+	switch q.Sort {
+	case SortPriority:
+		n = cmp.Compare(a.sort.rank, b.sort.rank)
+	case SortUpdated:
+		n = cmp.Compare(a.sort.updated, b.sort.updated)
+	case SortCreated:
+		n = cmp.Compare(a.sort.number, b.sort.number)
+	case SortStatus:
+		n = cmp.Compare(slices.Index(IssueStatuses, a.status), slices.Index(IssueStatuses, b.status))
+	case SortTitle:
+		n = strings.Compare(strings.ToLower(a.issue.Title), strings.ToLower(b.issue.Title))
+	default:
+		n = cmp.Compare(a.sort.rank, b.sort.rank)
+	}
+	if q.Descending {
+		n = -n
+	}
+	// Equal ones: the latest change first, and then the newest issue.
+	return cmp.Or(n, cmp.Compare(b.sort.updated, a.sort.updated), cmp.Compare(b.sort.number, a.sort.number))
+}

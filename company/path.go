@@ -1,0 +1,66 @@
+package company
+
+import (
+	"slices"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// What brings an issue on.
+
+// PathOf says what will bring an issue on, in a word, or "" when nothing will.
+// Issues that are no agent's have a path: "person" or "nobody".
+func PathOf(tx *ledger.Tx, i Issue, now Time) string {
+	switch {
+	case i.Status.rests():
+		return "rest"
+	case i.AssigneeUser != "":
+		return "person"
+	case i.Assignee == "":
+		return "nobody"
+	case i.Recovery != "":
+		return "recovery"
+	case i.Status == IssueInReview && i.Execution != nil && i.Execution.Status == "pending":
+		return "review"
+	case len(i.UnblockDescriptor) > 0 && i.Status == IssueBlocked:
+		return "unblock"
+	case onHold(tx, i.Company, i.ID):
+		return "hold"
+	case awaitsBoard(tx, i):
+		return "board"
+	case i.monitors():
+		return "monitor"
+	case len(Unresolved(tx, i)) > 0:
+		return "blockers"
+	}
+	a, ok := wakeable(tx, i.Company, i.Assignee)
+	if !ok || a.gone() {
+		return ""
+	}
+	live := LiveRunsOfAgent(tx, i.Company, i.Assignee)
+	if slices.ContainsFunc(live, func(r Run) bool { return r.Context.IssueID == i.ID }) {
+		return "run"
+	}
+	if i.Status == IssueInReview {
+		return "" // its agent has handed it in, and nobody was named to look at it
+	}
+	if a.stopped(tx) != "" || projectStopped(tx, i.Company, i.ID) {
+		return "paused"
+	}
+	p := a.policy()
+	if p.Enabled && p.IntervalSec > 0 && i.Status != IssueBlocked {
+		return "timer"
+	}
+	clock, _ := agentClocks.Get(tx, i.Company, i.Assignee)
+	if clock.Day != now.Std().Format("2006-01-02") {
+		clock.Runs = 0
+	}
+	switch skipReason(tx, a, Wake{Agent: a.ID, Source: WakeAutomation, Issue: i.ID}, clock, live, i.ID, now) {
+	case "heartbeat.maxDailyRuns.reached", "heartbeat.maxDailyCostCents.reached":
+		return "tomorrow"
+	}
+	return ""
+}
+
+// rests reports whether an issue in this status wants nobody to go on with it.
+func (s IssueStatus) rests() bool { return s.Terminal() || s == IssueBacklog }
