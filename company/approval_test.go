@@ -329,8 +329,8 @@ func TestAHardStopAndItsApprovalEndTogether(t *testing.T) {
 		}
 		after, _ := Incident(d.tx, d.company, in.ID)
 		a, _ := ApprovalByID(d.tx, in.Approval)
-		if after.Status != c.incident || a.Status != c.approval || scopePaused(d.tx, d.company, ScopeAgent, bob) != c.paused {
-			t.Errorf("after %s: incident %s, approval %s, paused %v", c.name, after.Status, a.Status, scopePaused(d.tx, d.company, ScopeAgent, bob))
+		if after.Status != c.incident || a.Status != c.approval || ScopePaused(d.tx, d.company, ScopeAgent, bob) != c.paused {
+			t.Errorf("after %s: incident %s, approval %s, paused %v", c.name, after.Status, a.Status, ScopePaused(d.tx, d.company, ScopeAgent, bob))
 		}
 	}
 }
@@ -350,7 +350,7 @@ func TestAnOverrideBelowWhatWasSpentIsRefusedAndStaysOpen(t *testing.T) {
 		t.Errorf("decision %+v", v)
 	}
 	d.must(t, board, "approval.approve", DecideApproval{Approval: in.Approval, Amount: new(Cents(1121))}, &v)
-	if limit, _ := AgentBudget(d.tx, d.company, bob, TimeOf(d.now)); v.Refused != nil || limit != Cents(1121) || scopePaused(d.tx, d.company, ScopeAgent, bob) {
+	if limit, _ := AgentBudget(d.tx, d.company, bob, TimeOf(d.now)); v.Refused != nil || limit != Cents(1121) || ScopePaused(d.tx, d.company, ScopeAgent, bob) {
 		t.Errorf("decision %+v, limit %d", v, limit.Cents())
 	}
 }

@@ -16,7 +16,7 @@ func Authorize(c *ledger.Context) error {
 	if err != nil {
 		return err
 	}
-	kind := kinds[c.Cmd.Kind] // the zero Kind is nobody's
+	kind, _ := KindOf(c.Cmd.Kind) // the zero Kind is nobody's
 	if c.Cmd.Company != "" && !kind.Has(Founds) {
 		row := companies.Look(c.Tx, c.Cmd.Company, c.Cmd.Company)
 		// A company that is being removed still takes what winds it up.
@@ -93,7 +93,7 @@ func checkAgent(c *ledger.Context) error {
 		if r == nil || r.Agent != a.ID {
 			return ledger.Refuse(ledger.Forbidden, nil, "The run is not one of this agent")
 		}
-		if !r.Status.Live() && !kinds[c.Cmd.Kind].Has(FencesItself) {
+		if kind, _ := KindOf(c.Cmd.Kind); !r.Status.Live() && !kind.Has(FencesItself) {
 			return refuseOver(*r)
 		}
 	}
@@ -104,7 +104,7 @@ func checkAgent(c *ledger.Context) error {
 			return errToken()
 		}
 	case "run":
-		if r := runs.Look(c.Tx, a.Company, cred.ID); kinds[c.Cmd.Kind].Has(AfterRun) && r != nil && r.Agent == a.ID {
+		if r := runs.Look(c.Tx, a.Company, cred.ID); afterRun(c.Cmd.Kind) && r != nil && r.Agent == a.ID {
 			break // the last calls of a run are noted after it has ended; its token was good when they were made
 		}
 		if !runAlive(c.Tx, a.Company, cred.ID, a.ID) {
@@ -149,7 +149,13 @@ func Prefetch(cmd *ledger.Command, want func(key []byte)) {
 	if cmd.Run != "" {
 		want(runs.Key(of, cmd.Run))
 	}
-	if reads := kinds[cmd.Kind].Reads; reads != nil {
-		reads(cmd, want)
+	if kind, _ := KindOf(cmd.Kind); kind.Reads != nil {
+		kind.Reads(cmd, want)
 	}
+}
+
+// afterRun reports whether the token of a run that is over is still good for a kind.
+func afterRun(name string) bool {
+	kind, _ := KindOf(name)
+	return kind.Has(AfterRun)
 }

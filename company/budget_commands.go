@@ -100,7 +100,7 @@ func setPolicy(c *ledger.Context, p SetBudget) (ScopeBudget, error) {
 	if _, over := b.Exceeded(); over {
 		return b, nil
 	}
-	if !scopePaused(c.Tx, company, b.Type, b.ID) {
+	if !ScopePaused(c.Tx, company, b.Type, b.ID) {
 		return b, nil
 	}
 	if err := resumeScope(c, b.Type, b.ID); err != nil {

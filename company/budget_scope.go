@@ -76,7 +76,7 @@ func cancelRunsIn(c *ledger.Context, t ScopeType, id string) {
 // that its work is to be woken, see resumeWork.
 func resumeScope(c *ledger.Context, t ScopeType, id string) error {
 	company, now := c.Cmd.Company, TimeOf(c.Now)
-	if !scopePaused(c.Tx, company, t, id) {
+	if !ScopePaused(c.Tx, company, t, id) {
 		return nil
 	}
 	switch t {
@@ -122,7 +122,7 @@ func renewScopes(c *ledger.Context, agent, project string) error {
 // renewScope is resumeScope where nobody asked for it: its line in the activity
 // log is all that tells of it.
 func renewScope(c *ledger.Context, t ScopeType, id string) error {
-	if !scopePaused(c.Tx, c.Cmd.Company, t, id) {
+	if !ScopePaused(c.Tx, c.Cmd.Company, t, id) {
 		return nil
 	}
 	recordLive(c, ledger.Change{Action: "budget.scope_resumed", EntityType: string(t), EntityID: id, Details: jsonObject{}.str("reason", "window_passed").close()})
@@ -148,7 +148,7 @@ func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
 			cancelRunsIn(c, b.Type, b.ID)
 			continue
 		}
-		if scopePaused(c.Tx, c.Cmd.Company, b.Type, b.ID) && slices.ContainsFunc(b.Policies, func(p BudgetPolicy) bool { return p.Window.rolling() }) {
+		if ScopePaused(c.Tx, c.Cmd.Company, b.Type, b.ID) && slices.ContainsFunc(b.Policies, func(p BudgetPolicy) bool { return p.Window.rolling() }) {
 			if err := enforce(c, b); err != nil { // closes what a rolling window has left behind
 				return nil, err
 			}
@@ -173,7 +173,7 @@ func BudgetsToSweep(tx *ledger.Tx, company string, now Time) bool {
 			if len(runsInScope(tx, company, b.Type, b.ID, 1)) > 0 {
 				return true
 			}
-		} else if scopePaused(tx, company, b.Type, b.ID) {
+		} else if ScopePaused(tx, company, b.Type, b.ID) {
 			return true
 		}
 	}

@@ -2,6 +2,17 @@ package company
 
 import "github.com/selvage-mesh/selvage/ledger"
 
+// Handlers returns the handlers of all commands of companies.
+func Handlers() ledger.Mux {
+	m := ledger.Mux{}
+	for _, k := range Kinds() {
+		if k.Do != nil {
+			m[k.Name] = k.Do
+		}
+	}
+	return m
+}
+
 func init() {
 	Compose(peopleRules, careRules, routineRules, moneyRules, skillRules, inboxRules, fileRules, placeRules, paperRules, secretRules, transferRules)
 }

@@ -1,7 +1,6 @@
 package company
 
 import (
-	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -139,24 +138,6 @@ type SecretTarget struct {
 
 // MaxRunSecrets bounds the secrets that one run uses, and that one env names.
 const MaxRunSecrets = 200
-
-// envsKernel are the variables of agents and projects.
-func envsKernel(tx *ledger.Tx, company string) (out []EnvUse) {
-	for _, a := range agents.All(tx, company) {
-		if !strings.Contains(string(a.AdapterConfig), `"secret_ref"`) {
-			continue
-		}
-		label := a.Name
-		if a.Title != "" {
-			label += " (" + string(a.Title) + ")"
-		}
-		out = append(out, EnvUse{EnvOf(a.AdapterConfig), SecretTarget{"agent", a.ID, label, "/agents/" + a.URLKey(), string(a.Status)}, a.UpdatedAt})
-	}
-	for _, p := range projects.All(tx, company) {
-		out = append(out, EnvUse{p.Env, SecretTarget{"project", p.ID, p.Name, "/projects/" + cmp.Or(URLKey(p.Name), p.ID), string(p.Status)}, p.UpdatedAt})
-	}
-	return out
-}
 
 // checkSecretKey refuses what is no key.
 func checkSecretKey(key string) error {

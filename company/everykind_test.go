@@ -86,7 +86,7 @@ func (s *storyteller) byUser(user, session, kind string, payload any, lines stri
 func (s *storyteller) carryOut(c *ledger.Context, kind, lines string, out []any) {
 	s.t.Helper()
 	column := map[string]Givers{"user": FromBoard, "agent": FromAgent, "node": FromNode, "system": FromNode}[c.Cmd.Actor.Type]
-	if kinds[kind].From&column == 0 {
+	if row, _ := KindOf(kind); row.From&column == 0 {
 		s.t.Fatalf("%s is not for a %s", kind, c.Cmd.Actor.Type)
 	}
 	if ofMesh(kind) {

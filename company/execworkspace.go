@@ -586,7 +586,7 @@ func RepositoryOf(tx *ledger.Tx, w ExecutionWorkspace) (Workspace, bool) {
 // where the session that it resumes was left, and where its workspace lies; ""
 // for none.
 func Affinity(tx *ledger.Tx, r Run) (session, workspace string) {
-	if s, ok := sessionFor(tx, r); ok {
+	if s, ok := SessionFor(tx, r); ok {
 		last, _ := runs.Get(tx, r.Company, string(s.LastRun))
 		session = last.Node
 	}

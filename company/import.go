@@ -63,16 +63,12 @@ func ImportFits(n int) error {
 const KindCompanyImport = "company.import"
 
 var importKinds = []Kind{
-	{Name: KindCompanyImport, From: FromBoard, Traits: Founds | EndsKeys, DoWith: carryImport},
+	{Name: KindCompanyImport, From: FromBoard, Traits: Founds | EndsKeys, Do: ledger.Typed(carryImport)},
 }
 
-func carryImport(kinds map[string]Kind) ledger.Handler {
-	return ledger.Typed(func(c *ledger.Context, p ImportCompany) (any, error) {
-		return nil, importCompany(c, kinds, p)
-	})
-}
+func carryImport(c *ledger.Context, p ImportCompany) (any, error) { return nil, importCompany(c, p) }
 
-func importCompany(c *ledger.Context, kinds map[string]Kind, p ImportCompany) error {
+func importCompany(c *ledger.Context, p ImportCompany) error {
 	if p.Job != "" {
 		j, err := runningJob(c, p.Job)
 		if err != nil {
@@ -110,7 +106,7 @@ func importCompany(c *ledger.Context, kinds map[string]Kind, p ImportCompany) er
 		}
 	}
 	for n, s := range p.Steps {
-		kind := kinds[s.Kind]
+		kind, _ := KindOf(s.Kind)
 		if !kind.Has(Importable) || kind.Has(Founds) && n > 0 {
 			return ledger.Refuse(ledger.Invalid, nil, "An import can not hold %s", s.Kind)
 		}

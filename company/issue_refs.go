@@ -82,7 +82,7 @@ func mayWork(c *ledger.Context, agent, project string) error {
 	if !ok {
 		return ledger.Refuse(ledger.NotFound, nil, "Agent not found")
 	}
-	if a.PauseReason == pausedForBudget || scopePaused(c.Tx, company, ScopeCompany, company) || project != "" && scopePaused(c.Tx, company, ScopeProject, project) {
+	if a.PauseReason == pausedForBudget || ScopePaused(c.Tx, company, ScopeCompany, company) || project != "" && ScopePaused(c.Tx, company, ScopeProject, project) {
 		if err := ask.Renew(c, agent, project); err != nil {
 			return err
 		}

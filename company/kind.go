@@ -18,11 +18,8 @@ type Kind struct {
 	Traits Traits
 	// Reads names rows that the handler reads beside those of [Prefetch].
 	Reads func(cmd *ledger.Command, want func(key []byte))
-	// Do is the handler. It is nil where the ledger itself carries the kind out, or
-	// where DoWith makes the handler: of a command that carries out commands of other
-	// kinds, whose rows it gets.
-	Do     ledger.Handler
-	DoWith func(map[string]Kind) ledger.Handler
+	// Do is the handler. It is nil where the ledger itself carries the kind out.
+	Do ledger.Handler
 }
 
 // Givers are the actors who may give a kind of command. What depends on rows (one's
@@ -120,20 +117,6 @@ func Kinds() []Kind {
 		out = append(out, kinds[name])
 	}
 	return out
-}
-
-// Handlers returns the handlers of all company commands.
-func Handlers() ledger.Mux {
-	m := ledger.Mux{}
-	for name, k := range kinds {
-		switch {
-		case k.DoWith != nil:
-			m[name] = k.DoWith(kinds)
-		case k.Do != nil:
-			m[name] = k.Do
-		}
-	}
-	return m
 }
 
 // issueFirst is the Reads of commands whose payload names the issue first.

@@ -370,7 +370,7 @@ func startRun(c *ledger.Context, p Start) (any, error) {
 	r.AdapterType = a.AdapterType
 	r.IdentityContext = NullText(derivedID("identity", r.ID))
 	r.Fingerprint = fingerprint(c.Tx, a.Agent)
-	s, resumes := sessionFor(c.Tx, r)
+	s, resumes := SessionFor(c.Tx, r)
 	if resumes {
 		r.SessionBefore = s.SessionID
 	}

@@ -29,10 +29,6 @@ const maxStoppedRuns = 200
 
 // ScopePaused reports whether a scope is paused because of its budget.
 func ScopePaused(tx *ledger.Tx, company string, t ScopeType, id string) bool {
-	return scopePaused(tx, company, t, id)
-}
-
-func scopePaused(tx *ledger.Tx, company string, t ScopeType, id string) bool {
 	switch t {
 	case ScopeAgent:
 		a, _ := agents.Get(tx, company, id)
@@ -58,7 +54,7 @@ func projectOfWork(tx *ledger.Tx, company, issue string) string {
 // its project.
 func projectStopped(tx *ledger.Tx, company, issue string) bool {
 	project := projectOfWork(tx, company, issue)
-	return project != "" && scopePaused(tx, company, ScopeProject, project)
+	return project != "" && ScopePaused(tx, company, ScopeProject, project)
 }
 
 // runsInScope returns up to limit live runs of a company or project: of the agents of

@@ -72,8 +72,8 @@ var sessionKinds = []Kind{
 	{Name: KindAgentResetSession, From: FromBoard | FromAgent, Traits: EndsKeys, Do: ledger.Typed(resetSession)},
 }
 
-// sessionFor returns the session that a run resumes, unless it is to start afresh.
-func sessionFor(tx *ledger.Tx, r Run) (TaskSession, bool) {
+// SessionFor returns the session that a run resumes, unless it is to start afresh.
+func SessionFor(tx *ledger.Tx, r Run) (TaskSession, bool) {
 	task := r.Context.Scope()
 	if task == "" || r.Context.ForceFreshSession != nil && *r.Context.ForceFreshSession || r.Context.WakeReason == "issue_assigned" {
 		return TaskSession{}, false
@@ -91,9 +91,6 @@ func sessionFingerprint(tx *ledger.Tx, r Run) string {
 	s, _ := taskSessions.Get(tx, r.Company, sessionRow(r.Agent, r.AdapterType, task))
 	return s.Fingerprint
 }
-
-// SessionFor returns the session that a run resumes, if there is one.
-func SessionFor(tx *ledger.Tx, r Run) (TaskSession, bool) { return sessionFor(tx, r) }
 
 // keepSession notes what a run leaves for the next one on its task.
 func keepSession(c *ledger.Context, r *Run, o Outcome) {
