@@ -10,7 +10,7 @@ import (
 )
 
 func TestAccountsAreSuspendedAndSignUpsClosed(t *testing.T) {
-	h := people(t)
+	h := peopled(t)
 	ann := h.admin()
 	bob, id := h.signUp("Bob")
 	of := h.call("POST", "/api/companies", `{"name":"Acme"}`, ann, ownOrigin).want(t, 201, "").field(t, "id")
@@ -44,7 +44,7 @@ func TestAccountsAreSuspendedAndSignUpsClosed(t *testing.T) {
 // stream that was open before neither.
 func TestAStreamTellsNothingToWhoWasTakenOut(t *testing.T) {
 	t.Parallel()
-	h := people(t)
+	h := peopled(t)
 	ann := h.admin()
 	bob, id := h.signUp("Bob")
 	of := h.call("POST", "/api/companies", `{"name":"Acme"}`, ann, ownOrigin).want(t, 201, "").field(t, "id")

@@ -28,7 +28,7 @@ var hiddenWord = regexp.MustCompile(`name="word" value="([0-9a-f]+)"`)
 // A person lets a program in on a page of plain forms: signs in, approves, and
 // only the form of that very page and sign-in counts.
 func TestTheApprovalPage(t *testing.T) {
-	h := people(t)
+	h := peopled(t)
 	cookie := h.admin()
 	ask := func() (path, token, key string) {
 		a := h.call("POST", "/api/cli-auth/challenges", `{"command":"selvage <b>login</b>","clientName":"me & mine"}`).want(t, 201, "")

@@ -149,7 +149,7 @@ func decodeAt(b []byte, v any, at ...any) error {
 	}
 	target := reflect.ValueOf(v).Elem()
 	d := decoder{path: slices.Clip(at)}
-	d.value(bytes.TrimSpace(b), planOf(target.Type()), rules{types: anyJSON}, target)
+	d.value(bytes.TrimSpace(b), planOf(target.Type()), bounds{types: anyJSON}, target)
 	if len(d.issues) == 0 {
 		if c, ok := v.(interface{ Check() []Issue }); ok {
 			d.issues = c.Check()
@@ -221,7 +221,7 @@ func (p *plan) expected() string {
 }
 
 // mismatch reports a value of the wrong type, or an absent one.
-func (d *decoder) mismatch(p *plan, r rules, received string) {
+func (d *decoder) mismatch(p *plan, r bounds, received string) {
 	if len(r.enum) > 0 && p.expected() == "string" {
 		d.badEnum(r)
 		return
@@ -233,7 +233,7 @@ func (d *decoder) mismatch(p *plan, r rules, received string) {
 	d.wrongType(p.expected(), received)
 }
 
-func (d *decoder) badEnum(r rules) {
+func (d *decoder) badEnum(r bounds) {
 	values := make([]any, len(r.enum))
 	for i, v := range r.enum {
 		values[i] = v
@@ -245,7 +245,7 @@ func (d *decoder) badEnum(r rules) {
 	d.issue(Issue{Code: "invalid_value", Values: values, Message: text})
 }
 
-func (d *decoder) value(b []byte, p *plan, r rules, v reflect.Value) {
+func (d *decoder) value(b []byte, p *plan, r bounds, v reflect.Value) {
 	null := b[0] == 'n'
 	switch {
 	case p.ptr:
@@ -304,12 +304,12 @@ func (d *decoder) value(b []byte, p *plan, r rules, v reflect.Value) {
 }
 
 // takesNull reports whether JSON that is taken over may be null as well as anything else.
-func (r rules) takesNull() bool { return len(r.types) > 0 && r.types[0] == "any" }
+func (r bounds) takesNull() bool { return len(r.types) > 0 && r.types[0] == "any" }
 
 // expected names what JSON that is taken over may be.
-func (r rules) expected() string { return strings.Join(r.kinds(), " or ") }
+func (r bounds) expected() string { return strings.Join(r.kinds(), " or ") }
 
-func (r rules) kinds() []string {
+func (r bounds) kinds() []string {
 	if r.types == nil {
 		return onlyObject
 	}
@@ -317,7 +317,7 @@ func (r rules) kinds() []string {
 }
 
 // raw looks at JSON that is taken over as it is.
-func (d *decoder) raw(b []byte, r rules) bool {
+func (d *decoder) raw(b []byte, r bounds) bool {
 	if have := typeName(b); !r.takesNull() && !slices.Contains(r.kinds(), have) {
 		d.wrongType(r.expected(), have)
 		return false
@@ -337,7 +337,7 @@ func (d *decoder) raw(b []byte, r rules) bool {
 var onlyObject, anyJSON = []string{"object"}, []string{"any"}
 
 // typed decodes a value of the right JSON type.
-func (d *decoder) typed(b []byte, p *plan, r rules, v reflect.Value) {
+func (d *decoder) typed(b []byte, p *plan, r bounds, v reflect.Value) {
 	switch p.shape {
 	case isString:
 		s := text(b)
@@ -359,7 +359,7 @@ func (d *decoder) typed(b []byte, p *plan, r rules, v reflect.Value) {
 	}
 }
 
-func (d *decoder) number(b []byte, p *plan, r rules, v reflect.Value) {
+func (d *decoder) number(b []byte, p *plan, r bounds, v reflect.Value) {
 	f, err := strconv.ParseFloat(string(b), 64)
 	if err != nil || math.IsInf(f, 0) {
 		d.wrongType("number", "number")
@@ -407,7 +407,7 @@ func short(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 const guidPattern = "/^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})$/"
 
-func (d *decoder) checkText(s string, r rules) {
+func (d *decoder) checkText(s string, r bounds) {
 	if len(r.enum) > 0 && !slices.Contains(r.enum, s) {
 		d.badEnum(r)
 		return
@@ -456,15 +456,15 @@ func (d *decoder) size(origin, unit string, n, least, most int) {
 }
 
 // items are the rules of what a list or record holds.
-func (r rules) items() rules {
+func (r bounds) items() bounds {
 	most := MaxItemLength
 	if r.maxLength > 0 {
 		most = r.maxLength
 	}
-	return rules{minLength: r.minLength, maxLength: most, minItems: -1, maxItems: -1, enum: r.enum, format: r.format, trim: r.trim, types: r.types, maxBytes: r.maxBytes, limited: true}
+	return bounds{minLength: r.minLength, maxLength: most, minItems: -1, maxItems: -1, enum: r.enum, format: r.format, trim: r.trim, types: r.types, maxBytes: r.maxBytes, limited: true}
 }
 
-func (d *decoder) list(b []byte, p *plan, r rules, v reflect.Value) {
+func (d *decoder) list(b []byte, p *plan, r bounds, v reflect.Value) {
 	items := r.items()
 	out := reflect.MakeSlice(p.typ, 0, 4)
 	pos := position{b: b, i: 1}
@@ -481,7 +481,7 @@ func (d *decoder) list(b []byte, p *plan, r rules, v reflect.Value) {
 	}
 }
 
-func (d *decoder) object(b []byte, p *plan, r rules, v reflect.Value) {
+func (d *decoder) object(b []byte, p *plan, r bounds, v reflect.Value) {
 	out := reflect.MakeMap(p.typ)
 	items := r.items()
 	pos := position{b: b, i: 1}

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// rules are the limits that the tags of one field give.
-type rules struct {
+// bounds are the limits that the tags of one field give.
+type bounds struct {
 	minLength, maxLength int // 0 and -1: none
 	minItems, maxItems   int
 	minimum, maximum     *float64
@@ -23,14 +23,14 @@ type rules struct {
 	maxBytes             int
 	trim, nullable       bool
 	seen                 bool // a name that people read: white space alone is none
-	limited              bool // the zero value of rules has no limits
+	limited              bool // the zero value of bounds has no limits
 }
 
 type field struct {
 	name     string
 	index    []int
 	plan     *plan
-	rules    rules
+	bounds   bounds
 	required bool
 	fallback []byte // JSON of the default
 }
@@ -178,7 +178,7 @@ func (p *plan) addFields(t reflect.Type, at []int, seen map[reflect.Type]*plan) 
 	}
 }
 
-func rulesOf(tag reflect.StructTag) (r rules) {
+func rulesOf(tag reflect.StructTag) (r bounds) {
 	whole := func(name string) int {
 		v, ok := tag.Lookup(name)
 		if !ok {

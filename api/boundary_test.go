@@ -38,7 +38,7 @@ func TestNobodyReachesIntoAnotherCompany(t *testing.T) {
 // TestMembersStayInTheirCompany goes through the whole table where everybody
 // signs in, as members of another company, of each role, by session and by key.
 func TestMembersStayInTheirCompany(t *testing.T) {
-	h := people(t)
+	h := peopled(t)
 	ann := h.admin()
 	h.as = []string{ann, ownOrigin}
 	theirs, ours := newTown(h, "Theirs"), h.company("Ours")
@@ -72,7 +72,7 @@ func (h *harness) plant(route Route) {
 
 // Doors that are left open on purpose are found.
 func TestOpenDoorsAreFound(t *testing.T) {
-	h := people(t)
+	h := peopled(t)
 	ann := h.admin()
 	h.as = []string{ann, ownOrigin}
 	theirs, ours := newTown(h, "Theirs"), h.company("Ours")

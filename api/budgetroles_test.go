@@ -12,7 +12,7 @@ import (
 // by no agent for itself, also not by one that configures its own row.
 func TestWhoRaisesABudget(t *testing.T) {
 	t.Parallel()
-	h := people(t)
+	h := peopled(t)
 	admin := h.admin()
 	of := h.call("POST", "/api/companies", `{"name":"Acme"}`, admin, ownOrigin).want(t, 201, "").field(t, "id")
 	in := "/api/companies/" + of

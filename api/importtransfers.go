@@ -42,7 +42,7 @@ type (
 		SHA256 string `json:"sha256" pattern:"^[0-9a-f]{64}$"`
 	}
 	// A transfer is what was announced, and by whom: nobody else goes on with it.
-	transfer struct {
+	staged struct {
 		By string `json:"by"`
 		transferBody
 	}
@@ -99,7 +99,7 @@ func openTransfer(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	b, err := json.Marshal(transfer{rc.Actor.ID, in})
+	b, err := json.Marshal(staged{rc.Actor.ID, in})
 	if err != nil {
 		return Response{}, err
 	}
@@ -107,7 +107,7 @@ func openTransfer(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return rc.transferState(fmt.Sprintf("%s%08x", up.File.SHA256, len(b)), transfer{rc.Actor.ID, in})
+	return rc.transferState(fmt.Sprintf("%s%08x", up.File.SHA256, len(b)), staged{rc.Actor.ID, in})
 }
 
 // fetchBlob reads a blob that nothing names yet.
@@ -128,7 +128,7 @@ func (rc *Request) fetchBlob(sum string, size, limit int64) (b []byte, err error
 }
 
 // findTransfer returns the transfer that the path names, if it is the caller's.
-func (rc *Request) findTransfer() (id string, t transfer, err error) {
+func (rc *Request) findTransfer() (id string, t staged, err error) {
 	id = strings.ToLower(rc.Path("transferId"))
 	if len(id) != 72 {
 		return id, t, errNoTransfer()
@@ -157,7 +157,7 @@ func (rc *Request) has(p transferPart) bool {
 	return c.Close() == nil
 }
 
-func (rc *Request) transferState(id string, t transfer) (Response, error) {
+func (rc *Request) transferState(id string, t staged) (Response, error) {
 	s := transferState{ID: id, Status: "ready", Total: t.Total, SHA256: t.SHA256, Parts: len(t.Parts), Completed: []int{}, Missing: []int{}}
 	for n, p := range t.Parts {
 		if rc.has(p) {

@@ -10,26 +10,26 @@ import (
 )
 
 // A place is a string, a time or a piece of JSON in a body, however deep.
-type place struct {
+type site struct {
 	at     []any // its path, as a refusal names it
 	shape  shape
-	rules  rules
+	bounds bounds
 	around func(any) map[string]any // the body with a value in this place, and what else it takes
 }
 
 // places are those of a body's plan; good is a body to begin with.
-func (w *town) places(p *plan, good map[string]any) (out []place) {
-	var walk func(p *plan, r rules, at []any, around func(any) map[string]any, inside []*plan)
-	walk = func(p *plan, r rules, at []any, around func(any) map[string]any, inside []*plan) {
+func (w *town) places(p *plan, good map[string]any) (out []site) {
+	var walk func(p *plan, r bounds, at []any, around func(any) map[string]any, inside []*plan)
+	walk = func(p *plan, r bounds, at []any, around func(any) map[string]any, inside []*plan) {
 		for p.ptr || p.opt {
 			p = p.elem
 		}
-		deeper := func(p *plan, r rules, step any, around func(any) map[string]any) {
+		deeper := func(p *plan, r bounds, step any, around func(any) map[string]any) {
 			walk(p, r, append(at[:len(at):len(at)], step), around, inside)
 		}
 		switch p.shape {
 		case isString, isTime, isRaw, isAny:
-			out = append(out, place{at, p.shape, r, around})
+			out = append(out, site{at, p.shape, r, around})
 		case isList:
 			deeper(p.elem, r.items(), 0, func(v any) map[string]any { return around([]any{v}) })
 		case isMap:
@@ -43,7 +43,7 @@ func (w *town) places(p *plan, good map[string]any) (out []place) {
 			inside = append(inside[:len(inside):len(inside)], p)
 			for _, f := range p.fields {
 				deeper(f.plan, f.rules, f.name, func(v any) map[string]any {
-					o, _ := w.sample(p, rules{minLength: -1}, "").(map[string]any)
+					o, _ := w.sample(p, bounds{minLength: -1}, "").(map[string]any)
 					if len(at) == 0 {
 						for name, v := range good {
 							o[name] = v
@@ -57,13 +57,13 @@ func (w *town) places(p *plan, good map[string]any) (out []place) {
 			}
 		}
 	}
-	walk(p, rules{}, nil, nil, nil)
+	walk(p, bounds{}, nil, nil, nil)
 	return out
 }
 
 // most is how long the value of a place may be: characters of a string, bytes of JSON.
 // Of a string that is one of several, or of a form that has its length, it is 0.
-func (p place) most() (n int, bound bool) {
+func (p site) most() (n int, bound bool) {
 	switch {
 	case p.shape == isRaw && p.rules.maxBytes > 0:
 		return p.rules.maxBytes, true
@@ -76,7 +76,7 @@ func (p place) most() (n int, bound bool) {
 }
 
 // filled is the body with a text of n of a character in the place.
-func (p place) filled(with string, n int) string {
+func (p site) filled(with string, n int) string {
 	var v any = strings.Repeat(with, n)
 	if t := p.rules.types; p.shape == isRaw && (t == nil || t[0] == "object") {
 		v = map[string]any{"a": v}
@@ -91,7 +91,7 @@ func (p place) filled(with string, n int) string {
 }
 
 // eachPlace calls f for each place of each body in the table of routes.
-func eachPlace(t *testing.T, h *harness, w *town, f func(name string, p place, call func(body string) answer, into reflect.Type)) {
+func eachPlace(t *testing.T, h *harness, w *town, f func(name string, p site, call func(body string) answer, into reflect.Type)) {
 	for _, route := range h.Routes() {
 		if route.In == nil || route.Method == "GET" || changesAll(route) {
 			continue
@@ -123,7 +123,7 @@ func TestEveryStringOfEveryBodyHasALength(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	tried := 0
-	eachPlace(t, h, newTown(h, "Long"), func(name string, p place, call func(string) answer, in reflect.Type) {
+	eachPlace(t, h, newTown(h, "Long"), func(name string, p site, call func(string) answer, in reflect.Type) {
 		most, bound := p.most()
 		switch {
 		case !bound && name == "PUT /api/issues/{id}/documents/{key}": // a 413 beyond company.MaxDocument
@@ -164,7 +164,7 @@ func TestWhatABodyMayHoldTheRulesMayHoldToo(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	tried := 0
-	eachPlace(t, h, newTown(h, "Full"), func(name string, p place, call func(string) answer, _ reflect.Type) {
+	eachPlace(t, h, newTown(h, "Full"), func(name string, p site, call func(string) answer, _ reflect.Type) {
 		most, bound := p.most()
 		if !bound || most == 0 || most >= MaxBody {
 			return

@@ -21,7 +21,7 @@ func TestWhoReadsTheFigures(t *testing.T) {
 		c.MetricsFrom = []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24"), netip.MustParsePrefix("fd00::/64")}
 		c.FromRun = func(netip.AddrPort, netip.AddrPort) (bool, error) { return run, nil }
 	}
-	h := people(t, change)
+	h := peopled(t, change)
 	admin := h.admin()
 	of := h.call("POST", "/api/companies", `{"name":"Acme"}`, admin, ownOrigin).want(t, 201, "").field(t, "id")
 	operator, _ := h.join(of, admin, "Olga", company.RoleOperator)
@@ -62,7 +62,7 @@ func TestWhoReadsTheFigures(t *testing.T) {
 			t.Errorf("%s was answered %d, want %d", c.name, got, c.want)
 		}
 	}
-	proxied := people(t, change, func(c *Config) { c.Proxied = true })
+	proxied := peopled(t, change, func(c *Config) { c.Proxied = true })
 	run = true // the proxy is whoever it is
 	for forwarded, want := range map[string]int{"10.1.2.7": 200, "10.1.3.7": 401, "10.1.2.7, 10.1.3.7": 401, "": 401} {
 		if got := ask(proxied.Server, "10.1.2.9:5", "10.1.2.1:3100", forwarded); got != want {

@@ -32,8 +32,8 @@ func namesRow(name, format string) bool {
 // spotsOf returns the spots of a body. raw is told of each member that is JSON of
 // any kind, and gives what goes there.
 func spotsOf(t reflect.Type, raw func(at []string) []string) (all []spot) {
-	var walk func(p *plan, r rules, name string, at []string)
-	walk = func(p *plan, r rules, name string, at []string) {
+	var walk func(p *plan, r bounds, name string, at []string)
+	walk = func(p *plan, r bounds, name string, at []string) {
 		for p.ptr || p.opt {
 			p = p.elem
 		}
@@ -59,12 +59,12 @@ func spotsOf(t reflect.Type, raw func(at []string) []string) (all []spot) {
 			}
 		}
 	}
-	walk(planOf(t), rules{}, "", nil)
+	walk(planOf(t), bounds{}, "", nil)
 	return all
 }
 
 // put returns what is there, or a sample of it, with an ID at a place in it.
-func (w *town) put(p *plan, r rules, name string, there any, at []string, value any) any {
+func (w *town) put(p *plan, r bounds, name string, there any, at []string, value any) any {
 	for p.ptr || p.opt {
 		p = p.elem
 	}
@@ -100,7 +100,7 @@ func (w *town) with(route Route, s spot, id string) string {
 	if err := json.Unmarshal([]byte(w.body(route)), &body); err != nil {
 		w.h.t.Fatal(err)
 	}
-	b, err := json.Marshal(w.put(planOf(reflect.TypeOf(route.In)), rules{}, "", body, s.at, value))
+	b, err := json.Marshal(w.put(planOf(reflect.TypeOf(route.In)), bounds{}, "", body, s.at, value))
 	if err != nil {
 		w.h.t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestBodiesNameNoRowsOfOthers(t *testing.T) {
 	})
 	t.Run("an owner", func(t *testing.T) {
 		t.Parallel()
-		h := people(t)
+		h := peopled(t)
 		ann := h.admin()
 		h.as = []string{ann, ownOrigin}
 		theirs, ours := newTown(h, "Theirs"), newTown(h, "Ours")
@@ -439,7 +439,7 @@ func (w *town) ask(theirs *town, as ...string) (got []string) {
 // A filter by a row of another company finds what a filter by no row does.
 func TestFiltersByRowsOfOthers(t *testing.T) {
 	t.Parallel()
-	h := people(t)
+	h := peopled(t)
 	ann := h.admin()
 	h.as = []string{ann, ownOrigin}
 	theirs, ours := newTown(h, "Theirs"), newTown(h, "Ours")

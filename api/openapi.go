@@ -187,7 +187,7 @@ func bounded(registry huma.Registry, s *huma.Schema, p *plan, seen map[*plan]boo
 	}
 }
 
-func boundedValue(registry huma.Registry, s *huma.Schema, p *plan, r rules, seen map[*plan]bool) *huma.Schema {
+func boundedValue(registry huma.Registry, s *huma.Schema, p *plan, r bounds, seen map[*plan]bool) *huma.Schema {
 	for p.ptr || p.opt {
 		p = p.elem
 	}

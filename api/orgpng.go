@@ -33,7 +33,7 @@ const (
 // are the steps from one to another that the edges of letters need.
 const (
 	inkSteps = 16
-	paper    = 0            // behind everything, on to black
+	sheet    = 0            // behind everything, on to black
 	card     = inkSteps     // a box, on to black
 	faint    = 2 * inkSteps // a box, on to grey
 	line     = 3 * inkSteps
@@ -100,7 +100,7 @@ func paintOrg(title string, roots []*company.OrgNode) ([]byte, error) {
 			return nil, fmt.Errorf("font of the org chart: %w", err)
 		}
 	}
-	p.text(p.title, shortened(title, 80), orgMargin, orgMargin+8, c.width-orgMargin, paper)
+	p.text(p.title, shortened(title, 80), orgMargin, orgMargin+8, c.width-orgMargin, sheet)
 	for _, b := range c.boxes {
 		p.box(b)
 	}

@@ -25,7 +25,7 @@ import (
 const ownOrigin = "Origin: http://127.0.0.1:3100"
 
 // people are a harness where everybody signs in.
-func people(t testing.TB, change ...func(*Config)) *harness {
+func peopled(t testing.TB, change ...func(*Config)) *harness {
 	t.Helper()
 	return newHarnessOn(t, newSoloOf(t, company.Authenticated), change...)
 }
@@ -68,7 +68,7 @@ func (h *harness) join(of, admin, name string, r company.Role) (cookie, id strin
 }
 
 func TestCookiesOfSessions(t *testing.T) {
-	h := people(t)
+	h := peopled(t)
 	a := h.call("POST", "/api/auth/sign-up/email", `{"name":"Ann","email":"ANN@example.com ","password":"password of Ann"}`).want(t, 200, `"ann@example.com"`)
 	cookie, token, c := a.cookieOf(t)
 	if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure || c.Path != "/" || c.MaxAge != int(company.SessionAge/time.Second) || len(token) < 40 {
@@ -114,7 +114,7 @@ func TestCookiesOfSessions(t *testing.T) {
 }
 
 func TestSessionsExpire(t *testing.T) {
-	h := people(t)
+	h := peopled(t)
 	now := time.Now()
 	who := holder{actor: ledger.Actor{Type: "user", ID: NewID()}, cred: ledger.Credential{Kind: "session", ID: NewID()}, until: company.TimeOf(now.Add(-time.Millisecond))}
 	h.keys.keep([32]byte{1}, who, h.keys.generation(), 0, now)
@@ -128,7 +128,7 @@ func TestSessionsExpire(t *testing.T) {
 
 // What a browser sends along from other pages changes nothing.
 func TestChangesBySessionComeFromOwnPages(t *testing.T) {
-	h := people(t)
+	h := peopled(t)
 	ann := h.admin()
 	for what, c := range map[string]struct {
 		headers []string
@@ -170,7 +170,7 @@ func TestChangesBySessionComeFromOwnPages(t *testing.T) {
 }
 
 func TestSignUpAndSignInRefuse(t *testing.T) {
-	h := people(t)
+	h := peopled(t)
 	h.signUp("Ann")
 	for body, want := range map[string]int{
 		`{"name":"B","email":"no","password":"long enough"}`:                                     400,
@@ -201,7 +201,7 @@ func TestSignUpAndSignInRefuse(t *testing.T) {
 }
 
 func TestTooManySignIns(t *testing.T) {
-	h := people(t)
+	h := peopled(t)
 	h.signUp("Ann")
 	in := func(email string) answer {
 		return h.call("POST", "/api/auth/sign-in/email", `{"email":"`+email+`","password":"wrong password"}`)
@@ -430,16 +430,16 @@ func TestClaimingFromElsewhereTakesTheCode(t *testing.T) {
 		return answer{w.Code, w.Header(), w.Body.Bytes()}
 	}
 	coded := func(c *Config) { c.ClaimCode = "THECODE" }
-	h := people(t, coded)
+	h := peopled(t, coded)
 	ann, _ := h.signUp("Ann")
 	claim(h, ann, "192.0.2.9:1", `{}`).want(t, 403, "claim-code")
 	claim(h, ann, "192.0.2.9:1", `{"code":"THECODe"}`).want(t, 403, "claim-code")
 	claim(h, ann, "192.0.2.9:1", `{"code":""}`).want(t, 403, "claim-code")
 	claim(h, ann, "192.0.2.9:1", `{"code":"THECODE"}`).want(t, 200, "")
-	h = people(t, coded)
+	h = peopled(t, coded)
 	ann, _ = h.signUp("Ann")
 	claim(h, ann, "127.0.0.1:1", `{}`).want(t, 200, "")
-	h = people(t, coded, func(c *Config) { c.Proxied = true }) // everybody comes from loopback
+	h = peopled(t, coded, func(c *Config) { c.Proxied = true }) // everybody comes from loopback
 	ann, _ = h.signUp("Ann")
 	claim(h, ann, "127.0.0.1:1", `{}`).want(t, 403, "claim-code")
 }
@@ -547,7 +547,7 @@ func TestTheModeIsTheNewest(t *testing.T) {
 // A stream ends with the credential that opened it.
 func TestStreamsEndWithTheirCredential(t *testing.T) {
 	t.Parallel()
-	h := people(t)
+	h := peopled(t)
 	ann := h.admin()
 	of := h.call("POST", "/api/companies", `{"name":"Acme"}`, ann, ownOrigin).want(t, 201, "").field(t, "id")
 	bob, _ := h.join(of, ann, "Bob", company.RoleViewer)
@@ -597,7 +597,7 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 // Passwords and tokens of sessions are nowhere: not in rows, entries, log lines or
 // answers, and commands carry hashes.
 func TestPasswordsAndSessionsAreKeptNowhere(t *testing.T) {
-	h := people(t)
+	h := peopled(t)
 	secrets := map[string]string{"password": "canary-password-1", "new password": "canary-password-2", "wrong password": "canary-password-3", "code": "CANARYCODE"}
 	h.cfg.ClaimCode = secrets["code"]
 	var told []string // answers, without the cookie
@@ -669,7 +669,7 @@ func TestPasswordsAndSessionsAreKeptNowhere(t *testing.T) {
 // and not by the old one.
 func TestAPasswordThatWasChangedOnAnotherNodeOpensHere(t *testing.T) {
 	t.Parallel()
-	h := people(t)
+	h := peopled(t)
 	cookie, _ := h.signUp("Ann")
 	const was, now = "password of Ann", "another of Ann's"
 	signIn := func(password string) answer {

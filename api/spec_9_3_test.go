@@ -20,7 +20,7 @@ func TestSpec_9_3_PermissionMatrix(t *testing.T) {
 			who := map[bool]string{true: "an administrator", false: "an owner"}[admin] + map[bool]string{true: " by key", false: " by session"}[key]
 			t.Run(who, func(t *testing.T) {
 				t.Parallel()
-				h := people(t)
+				h := peopled(t)
 				cookie := h.admin()
 				of := h.call("POST", "/api/companies", `{"name":"Acme"}`, cookie, ownOrigin).want(t, 201, "").field(t, "id")
 				outsider, _ := h.signUp("Out")

@@ -179,7 +179,7 @@ func (w *town) body(route Route) string {
 		}
 		return "{}"
 	}
-	v := w.sample(planOf(reflect.TypeOf(route.In)), rules{minLength: -1}, "")
+	v := w.sample(planOf(reflect.TypeOf(route.In)), bounds{minLength: -1}, "")
 	b, err := json.Marshal(v)
 	if err != nil {
 		w.h.t.Fatal(err)
@@ -188,7 +188,7 @@ func (w *town) body(route Route) string {
 }
 
 // sample is a value that a plan takes; optional members are left out.
-func (w *town) sample(p *plan, r rules, name string) any {
+func (w *town) sample(p *plan, r bounds, name string) any {
 	switch {
 	case p.ptr, p.opt:
 		return w.sample(p.elem, r, name)
@@ -205,7 +205,7 @@ func (w *town) sample(p *plan, r rules, name string) any {
 		return "2026-11-20T12:00:00Z"
 	case isList:
 		if r.minItems > 0 {
-			return []any{w.sample(p.elem, rules{enum: r.enum, format: r.format, minLength: -1}, name)}
+			return []any{w.sample(p.elem, bounds{enum: r.enum, format: r.format, minLength: -1}, name)}
 		}
 		return []any{}
 	case isMap, isRaw, isAny:

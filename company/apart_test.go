@@ -36,14 +36,14 @@ var rewrite = flag.Bool("rewrite", false, "write the list of fields that take an
 type world struct {
 	*storyteller
 	of      [2]string
-	rows    map[string]*place // by ID
+	rows    map[string]*spot // by ID
 	at      map[string]string // those of other companies than the first, by table
 	telling int               // counts tellings
 	others  map[string]bool   // the companies of which at is
 }
 
 // A place is where an ID was first the ID of a row; of is "" for rows of the mesh.
-type place struct {
+type spot struct {
 	of     string
 	tables []string
 }
@@ -97,7 +97,7 @@ func rowOf(key string) (company, table, id string) {
 
 // newWorld makes two companies, with nothing in them.
 func newWorld(t *testing.T) *world {
-	w := &world{storyteller: newStory(t, map[string]int{}), rows: map[string]*place{}}
+	w := &world{storyteller: newStory(t, map[string]int{}), rows: map[string]*spot{}}
 	w.quiet = true
 	w.of = [2]string{w.company, uid(2)}
 	companies.Put(w.tx, uid(2), uid(2), Company{ID: uid(2), Name: "Bee", Status: "active", IssuePrefix: "BEE", DefaultResponsibleUser: "local-board"})
@@ -124,7 +124,7 @@ func (w *world) note(key string) {
 	}
 	p := w.rows[id]
 	if p == nil {
-		p = &place{of: of}
+		p = &spot{of: of}
 		w.rows[id] = p
 	}
 	if p.of == of && !slices.Contains(p.tables, table) {
@@ -418,7 +418,7 @@ func wander(t *testing.T, only []string, plant func(*world)) (tried, taken map[s
 		w.tx, w.rows = base.Child(), maps.Clone(rows)
 		w.session = w.newSession()
 		for id, p := range w.rows {
-			w.rows[id] = &place{p.of, slices.Clone(p.tables)}
+			w.rows[id] = &spot{p.of, slices.Clone(p.tables)}
 		}
 		next, stop := func() ([]byte, bool) { return nil, false }, func() {}
 		if story.of != "people" && story.of != "the mesh" {
