@@ -30,7 +30,7 @@ type field struct {
 	name     string
 	index    []int
 	plan     *plan
-	bounds   bounds
+	rules    bounds
 	required bool
 	fallback []byte // JSON of the default
 }

@@ -13,7 +13,7 @@ import (
 type site struct {
 	at     []any // its path, as a refusal names it
 	shape  shape
-	bounds bounds
+	rules  bounds
 	around func(any) map[string]any // the body with a value in this place, and what else it takes
 }
 
