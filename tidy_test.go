@@ -33,6 +33,19 @@ var floors = []string{
 	"cmd/node",
 }
 
+// satellites are the rooms inside a room: each imports the kernel (the room itself) and
+// what is listed as below it, never another satellite. What is listed as above may import
+// all of them.
+var satellites = map[string]struct{ below, above []string }{
+	"company": {below: []string{"core", "conceal"}, above: []string{"rules", "companytest"}},
+}
+
+// Bounds of one package, tests aside.
+const (
+	maxFiles = 60
+	maxLines = 12_000
+)
+
 // homes says which room a third-party library lives in; others may not import
 // it. Libraries that are not listed are plain tools, free for all.
 var homes = map[string]string{
@@ -132,6 +145,58 @@ func TestFloors(t *testing.T) {
 			if other, below := room(imp); other != own && below >= floor {
 				t.Errorf("%s (floor %d) imports %s (floor %d)", own, floor, other, below)
 			}
+		}
+	}
+}
+
+// TestSatellites holds rooms inside a room apart.
+func TestSatellites(t *testing.T) {
+	all := packages(t)
+	for name, s := range satellites {
+		inside := func(importPath string) (string, bool) {
+			rest, ok := strings.CutPrefix(importPath, module+"/"+name)
+			if !ok || rest != "" && rest[0] != '/' {
+				return "", false
+			}
+			return strings.TrimPrefix(rest, "/"), true
+		}
+		for _, p := range all {
+			own, ok := inside(p.ImportPath)
+			if !ok || slices.Contains(s.above, own) {
+				continue
+			}
+			for _, imp := range p.Imports {
+				to, ok := inside(imp)
+				below := slices.Contains(s.below, to)
+				switch {
+				case !ok || below && !slices.Contains(s.below, own):
+				case below && slices.Index(s.below, to) < slices.Index(s.below, own):
+				case to == "" && !slices.Contains(s.below, own):
+				default:
+					t.Errorf("%s imports %s: rooms of %s know its kernel and what is below it alone; ask through its rules", p.ImportPath, imp, name)
+				}
+			}
+		}
+	}
+}
+
+// TestPackagesAreSmall holds the rooms that were divided to their size.
+func TestPackagesAreSmall(t *testing.T) {
+	for _, p := range packages(t) {
+		own, _ := room(p.ImportPath)
+		if _, divided := satellites[own]; !divided {
+			continue
+		}
+		lines := 0
+		for _, f := range p.GoFiles {
+			b, err := os.ReadFile(filepath.Join(p.Dir, f))
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines += strings.Count(string(b), "\n")
+		}
+		if len(p.GoFiles) > maxFiles || lines > maxLines {
+			t.Errorf("%s has %d files and %d lines, at most %d and %d: divide it", p.ImportPath, len(p.GoFiles), lines, maxFiles, maxLines)
 		}
 	}
 }

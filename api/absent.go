@@ -5,6 +5,9 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -124,8 +127,8 @@ func readFidelity(rc *Request) (Response, error) {
 				projects++
 			}
 		}
-		for _, r := range company.RoutinesOf(tx, row.ID) {
-			if r.Status == company.RoutineArchived {
+		for _, r := range routine.RoutinesOf(tx, row.ID) {
+			if r.Status == routine.RoutineArchived {
 				routines++
 			}
 		}
@@ -141,7 +144,7 @@ func readFidelity(rc *Request) (Response, error) {
 const maxCounted = 1000
 
 // slugOf is how a user is named in paths: the part of their address before the @.
-func slugOf(p company.Person) string {
+func slugOf(p people.Person) string {
 	name, _, _ := strings.Cut(p.Email, "@")
-	return company.URLKey(name)
+	return core.URLKey(name)
 }

@@ -3,7 +3,7 @@ package api
 import (
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -25,7 +25,7 @@ func (rc *Request) enters(tx *ledger.Tx, of string) bool {
 	case rc.trusted():
 		return true
 	}
-	return rc.IsBoard() && company.MayEnter(tx, of, rc.Actor.ID)
+	return rc.IsBoard() && people.MayEnter(tx, of, rc.Actor.ID)
 }
 
 // checkPerson refuses a person what the route does not open to them: it may be
@@ -36,7 +36,7 @@ func (rc *Request) checkPerson() error {
 		return nil
 	}
 	if rc.route.Who == Admin {
-		ok, err := rc.stillTrue(func(tx *ledger.Tx) bool { return company.IsAdmin(tx, rc.Actor.ID) })
+		ok, err := rc.stillTrue(func(tx *ledger.Tx) bool { return people.IsAdmin(tx, rc.Actor.ID) })
 		if err == nil && !ok {
 			err = errNotAdmin
 		}
@@ -48,7 +48,7 @@ func (rc *Request) checkPerson() error {
 	if of == "" {
 		return nil
 	}
-	ok, err := rc.stillTrue(func(tx *ledger.Tx) bool { return company.MayEnter(tx, of, rc.Actor.ID) })
+	ok, err := rc.stillTrue(func(tx *ledger.Tx) bool { return people.MayEnter(tx, of, rc.Actor.ID) })
 	switch {
 	case err != nil:
 		return err
@@ -57,7 +57,7 @@ func (rc *Request) checkPerson() error {
 	case rc.HTTP.Method == "GET" || rc.HTTP.Method == "HEAD":
 		return nil
 	}
-	if ok, err = rc.stillTrue(func(tx *ledger.Tx) bool { return company.MayWrite(tx, of, rc.Actor.ID) }); err == nil && !ok {
+	if ok, err = rc.stillTrue(func(tx *ledger.Tx) bool { return people.MayWrite(tx, of, rc.Actor.ID) }); err == nil && !ok {
 		err = errViewer
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -40,9 +41,9 @@ type auditIssue struct {
 }
 
 type auditPage struct {
-	Items      []auditRow       `json:"items"`
-	NextCursor company.NullText `json:"nextCursor"`
-	AccessTier string           `json:"accessTier"`
+	Items      []auditRow    `json:"items"`
+	NextCursor core.NullText `json:"nextCursor"`
+	AccessTier string        `json:"accessTier"`
 }
 
 const (
@@ -222,7 +223,7 @@ func listAudit(rc *Request) (Response, error) {
 		}
 		if len(list) == f.Limit {
 			last := list[len(list)-1]
-			page.NextCursor = company.NullText(fmt.Sprintf("%d.%d", last.Height, last.Number))
+			page.NextCursor = core.NullText(fmt.Sprintf("%d.%d", last.Height, last.Number))
 		}
 		return nil
 	})

@@ -9,6 +9,8 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -88,7 +90,7 @@ type adapterReport struct {
 	Type     string            `json:"adapterType"`
 	Status   string            `json:"status"` // pass, warn or fail
 	Checks   []adapter.Finding `json:"checks"`
-	TestedAt company.Time      `json:"testedAt"`
+	TestedAt core.Time         `json:"testedAt"`
 	Nodes    []nodeReport      `json:"nodes"`
 }
 
@@ -165,7 +167,7 @@ func listAdapterModels(rc *Request) (Response, error) {
 		return OK(out), nil
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
-		for _, p := range company.ModelProvidersOf(tx, rc.Path("companyId")) {
+		for _, p := range money.ModelProvidersOf(tx, rc.Path("companyId")) {
 			for _, m := range p.Models {
 				known := slices.ContainsFunc(out, func(o adapter.OfferedModel) bool { return o.ID == m.Name })
 				if !p.Disabled && !known && !strings.HasSuffix(m.Name, "*") {
@@ -191,7 +193,7 @@ func testAdapter(rc *Request) (Response, error) {
 	if s.cfg.ProbeAdapter == nil {
 		return Response{}, Unavailable("This node can not look for adapters")
 	}
-	report := adapterReport{Type: k.Type, TestedAt: company.TimeOf(rc.Now()), Nodes: []nodeReport{}}
+	report := adapterReport{Type: k.Type, TestedAt: core.TimeOf(rc.Now()), Nodes: []nodeReport{}}
 	var shared []adapter.Finding
 	err = rc.View(func(tx *ledger.Tx) error {
 		for _, n := range ledger.Roster(tx) {
@@ -204,7 +206,7 @@ func testAdapter(rc *Request) (Response, error) {
 			}
 			report.Nodes = append(report.Nodes, nodeReport{Node: string(n.ID), Name: n.Name})
 		}
-		if k.Gateway && len(company.ModelProvidersOf(tx, rc.Path("companyId"))) == 0 {
+		if k.Gateway && len(money.ModelProvidersOf(tx, rc.Path("companyId"))) == 0 {
 			shared = append(shared, adapter.Finding{Code: "no_upstream", Level: "warn", Message: "The model gateway has no upstream for this company",
 				Hint: "selvage model provider add"})
 		}

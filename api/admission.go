@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -53,8 +53,8 @@ type joinRequest struct {
 	Name      string          `json:"name"`
 	Labels    []string        `json:"labels"`
 	Address   string          `json:"address"`
-	AskedAt   company.Time    `json:"askedAt"`
-	ExpiresAt company.Time    `json:"expiresAt"`
+	AskedAt   core.Time       `json:"askedAt"`
+	ExpiresAt core.Time       `json:"expiresAt"`
 }
 
 func listJoinRequests(rc *Request) (Response, error) {
@@ -64,7 +64,7 @@ func listJoinRequests(rc *Request) (Response, error) {
 	}
 	out := []joinRequest{}
 	for _, r := range s.cfg.Joins.JoinRequests(rc.Context()) {
-		out = append(out, joinRequest{r.Code, r.Node, r.Name, orEmpty(r.Labels), r.Address, company.Time(r.Asked), company.Time(r.Until)})
+		out = append(out, joinRequest{r.Code, r.Node, r.Name, orEmpty(r.Labels), r.Address, core.Time(r.Asked), core.Time(r.Until)})
 	}
 	return OK(out), nil
 }
@@ -142,17 +142,17 @@ func tellOwnerKey(rc *Request) (Response, error) {
 }
 
 type meshKeys struct {
-	Epoch     uint64       `json:"epoch"`
-	RotatedAt company.Time `json:"rotatedAt"`
-	Height    uint64       `json:"height"`
-	Wanted    bool         `json:"rotationWanted"` // a node was revoked, and they are about to be replaced
+	Epoch     uint64    `json:"epoch"`
+	RotatedAt core.Time `json:"rotatedAt"`
+	Height    uint64    `json:"height"`
+	Wanted    bool      `json:"rotationWanted"` // a node was revoked, and they are about to be replaced
 }
 
 func readMeshKeys(rc *Request) (Response, error) {
 	var out meshKeys
 	err := rc.View(func(tx *ledger.Tx) error {
 		k := ledger.CurrentKeys(tx)
-		out = meshKeys{k.Epoch, company.TimeOf(ledger.KeysSince(tx)), k.RotatedAt, k.Wanted}
+		out = meshKeys{k.Epoch, core.TimeOf(ledger.KeysSince(tx)), k.RotatedAt, k.Wanted}
 		return nil
 	})
 	return OK(out), err

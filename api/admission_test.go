@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -88,7 +88,7 @@ func TestAdmissionRoutes(t *testing.T) {
 // Whoever throws a node out is told what it could read, names and no values.
 func TestRevokedNodesSecretsAreListed(t *testing.T) {
 	h := newHarness(t)
-	board, local := ledger.Actor{Type: "user", ID: company.LocalBoard}, ledger.Credential{Kind: "local"}
+	board, local := ledger.Actor{Type: "user", ID: people.LocalBoard}, ledger.Credential{Kind: "local"}
 	of := h.company("Acme")
 	h.call("POST", "/api/companies/"+of+"/secrets", `{"name":"Deploy key","key":"deploy","value":"canary-5d1f"}`).want(t, 201, "")
 	h.submitAs(board, local, ledger.KindTokenCreate, "", ledger.TokenCreate{ID: "tok", Sealed: []byte("s"), Uses: 1, TTL: 60_000})

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -20,11 +21,11 @@ func approveAgent(rc *Request) (r Response, err error) {
 	if a.Status != company.AgentPendingApproval {
 		return r, a.Illegal(company.AgentIdle, "Only pending approval agents can be approved")
 	}
-	var waits company.Approval
+	var waits money.Approval
 	err = rc.View(func(tx *ledger.Tx) error {
-		list := company.ApprovalsOf(tx, a.Company, company.ApprovalQuery{Types: []company.ApprovalType{company.ApprovalHire},
-			Statuses: []company.ApprovalStatus{company.ApprovalPending, company.ApprovalRevision}, Limit: company.MaxApprovalLimit})
-		n := slices.IndexFunc(list, func(p company.Approval) bool { return string(p.Agent) == a.ID })
+		list := money.ApprovalsOf(tx, a.Company, money.ApprovalQuery{Types: []money.ApprovalType{money.ApprovalHire},
+			Statuses: []money.ApprovalStatus{money.ApprovalPending, money.ApprovalRevision}, Limit: money.MaxApprovalLimit})
+		n := slices.IndexFunc(list, func(p money.Approval) bool { return string(p.Agent) == a.ID })
 		if n < 0 {
 			return Conflict("No open approval is about this agent; it was sent back, or is beyond those that are listed", nil)
 		}
@@ -34,7 +35,7 @@ func approveAgent(rc *Request) (r Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	if r, err = decided(rc, company.KindApprovalApprove, waits, company.DecideApproval{Approval: waits.ID}); err != nil {
+	if r, err = decided(rc, money.KindApprovalApprove, waits, money.DecideApproval{Approval: waits.ID}); err != nil {
 		return r, err
 	}
 	return showing(rc, func(tx *ledger.Tx, a company.Agent) agentDetail { return detailAgent(tx, a, rc.Now()) })

@@ -11,6 +11,11 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
+	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -46,9 +51,9 @@ func (n newInstructions) texts() (files map[string]string, err error) {
 		return nil, ValidationError(Issue{Code: "invalid_type", Expected: "record", Path: []any{"instructionsBundle", "files"}, Message: "Invalid input: expected the text of each file by its path"})
 	}
 	for _, text := range files {
-		if len(text) > company.MaxInstructionFile {
-			return nil, ValidationError(Issue{Code: "too_big", Path: []any{"instructionsBundle", "files"}, Maximum: new(float64(company.MaxInstructionFile)), Inclusive: new(true),
-				Message: fmt.Sprintf("Too big: expected each file to have <=%d bytes", company.MaxInstructionFile)})
+		if len(text) > skill.MaxInstructionFile {
+			return nil, ValidationError(Issue{Code: "too_big", Path: []any{"instructionsBundle", "files"}, Maximum: new(float64(skill.MaxInstructionFile)), Inclusive: new(true),
+				Message: fmt.Sprintf("Too big: expected each file to have <=%d bytes", skill.MaxInstructionFile)})
 		}
 	}
 	return files, nil
@@ -96,22 +101,22 @@ type agentPermissions struct {
 // other rows say of it.
 type agentRow struct {
 	company.Agent
-	AdapterConfig json.RawMessage   `json:"adapterConfig"`
-	RuntimeConfig json.RawMessage   `json:"runtimeConfig"`
-	BudgetMonthly company.Money     `json:"budgetMonthlyCents"`
-	SpentMonthly  company.Money     `json:"spentMonthlyCents"`
-	Held          company.Money     `json:"heldCents"` // set aside for calls under way
-	Metadata      json.RawMessage   `json:"metadata"`
-	ContextMode   string            `json:"contextMode" enum:"thin,fat"`
-	URLKey        string            `json:"urlKey"`
-	OrgHealth     company.OrgHealth `json:"orgChainHealth"`
+	AdapterConfig json.RawMessage  `json:"adapterConfig"`
+	RuntimeConfig json.RawMessage  `json:"runtimeConfig"`
+	BudgetMonthly core.Money       `json:"budgetMonthlyCents"`
+	SpentMonthly  core.Money       `json:"spentMonthlyCents"`
+	Held          core.Money       `json:"heldCents"` // set aside for calls under way
+	Metadata      json.RawMessage  `json:"metadata"`
+	ContextMode   string           `json:"contextMode" enum:"thin,fat"`
+	URLKey        string           `json:"urlKey"`
+	OrgHealth     people.OrgHealth `json:"orgChainHealth"`
 }
 
 // An agentDetail is an agent by itself.
 type agentDetail struct {
 	agentRow
-	ChainOfCommand []company.Superior `json:"chainOfCommand"`
-	Access         company.Access     `json:"access"`
+	ChainOfCommand []people.Superior `json:"chainOfCommand"`
+	Access         people.Access     `json:"access"`
 }
 
 // An agentConfiguration is how an agent is invoked.
@@ -120,22 +125,22 @@ type agentConfiguration struct {
 	Company       string              `json:"companyId"`
 	Name          string              `json:"name"`
 	Role          string              `json:"role"`
-	Title         company.NullText    `json:"title"`
+	Title         core.NullText       `json:"title"`
 	Status        company.AgentStatus `json:"status"`
-	ReportsTo     company.NullText    `json:"reportsTo"`
+	ReportsTo     core.NullText       `json:"reportsTo"`
 	AdapterType   string              `json:"adapterType"`
 	AdapterConfig json.RawMessage     `json:"adapterConfig"`
 	RuntimeConfig json.RawMessage     `json:"runtimeConfig"`
 	Permissions   company.Permissions `json:"permissions"`
-	UpdatedAt     company.Time        `json:"updatedAt"`
+	UpdatedAt     core.Time           `json:"updatedAt"`
 }
 
 func showAgent(tx *ledger.Tx, a company.Agent, now time.Time) agentRow {
-	limit, spent := company.AgentBudget(tx, a.Company, a.ID, company.TimeOf(now))
-	row := agentRow{Agent: a, AdapterConfig: company.RedactConfig(a.AdapterConfig), RuntimeConfig: company.RedactConfig(a.RuntimeConfig),
-		BudgetMonthly: limit, SpentMonthly: spent, Held: company.MoneyHeld(tx, a.Company, company.ScopeAgent, a.ID), Metadata: rawJSON(nil), ContextMode: a.Mode(), URLKey: a.URLKey(), OrgHealth: company.OrgHealthOf(tx, a)}
+	limit, spent := money.AgentBudget(tx, a.Company, a.ID, core.TimeOf(now))
+	row := agentRow{Agent: a, AdapterConfig: conceal.RedactConfig(a.AdapterConfig), RuntimeConfig: conceal.RedactConfig(a.RuntimeConfig),
+		BudgetMonthly: limit, SpentMonthly: spent, Held: money.MoneyHeld(tx, a.Company, company.ScopeAgent, a.ID), Metadata: rawJSON(nil), ContextMode: a.Mode(), URLKey: a.URLKey(), OrgHealth: people.OrgHealthOf(tx, a)}
 	if len(a.Metadata) > 0 {
-		row.Metadata = company.RedactConfig(a.Metadata)
+		row.Metadata = conceal.RedactConfig(a.Metadata)
 	}
 	// The embedded row's own configurations are not shown; they are not carried either.
 	row.Agent.AdapterConfig, row.Agent.RuntimeConfig, row.Agent.Metadata = nil, nil, nil
@@ -143,12 +148,12 @@ func showAgent(tx *ledger.Tx, a company.Agent, now time.Time) agentRow {
 }
 
 func detailAgent(tx *ledger.Tx, a company.Agent, now time.Time) agentDetail {
-	return agentDetail{showAgent(tx, a, now), company.ChainOfCommand(tx, a), company.AccessOf(a)}
+	return agentDetail{showAgent(tx, a, now), people.ChainOfCommand(tx, a), people.AccessOf(a)}
 }
 
 func configureAgent(a company.Agent) agentConfiguration {
 	return agentConfiguration{ID: a.ID, Company: a.Company, Name: a.Name, Role: a.Role, Title: a.Title, Status: a.Status, ReportsTo: a.ReportsTo, AdapterType: a.AdapterType,
-		AdapterConfig: company.RedactConfig(a.AdapterConfig), RuntimeConfig: company.RedactConfig(a.RuntimeConfig), Permissions: a.Permissions, UpdatedAt: a.UpdatedAt}
+		AdapterConfig: conceal.RedactConfig(a.AdapterConfig), RuntimeConfig: conceal.RedactConfig(a.RuntimeConfig), Permissions: a.Permissions, UpdatedAt: a.UpdatedAt}
 }
 
 func agentRoutes() []Route {
@@ -399,7 +404,7 @@ func (in patchAgent) check(a company.Agent) error {
 	kind, config := cmp.Or(in.AdapterType, a.AdapterType), in.AdapterConfig.Or(nil)
 	if kind != a.AdapterType && !in.ReplaceConfig {
 		var members, given map[string]json.RawMessage
-		_ = json.Unmarshal(company.RedactConfig(a.AdapterConfig), &members)
+		_ = json.Unmarshal(conceal.RedactConfig(a.AdapterConfig), &members)
 		_ = json.Unmarshal(config, &given) // absent
 		if members == nil {
 			members = map[string]json.RawMessage{}

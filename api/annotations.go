@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -49,7 +49,7 @@ type (
 // A shownAnnotation is a thread, and whether its words still stand in the
 // document: active, or orphaned when they do not.
 type shownAnnotation struct {
-	company.Annotation
+	paper.Annotation
 	AnchorState string          `json:"anchorState"`
 	Current     string          `json:"currentRevisionId"`
 	CurrentNo   uint64          `json:"currentRevisionNumber"`
@@ -67,7 +67,7 @@ func annotationRoutes() []Route {
 	}
 }
 
-func showAnnotation(a company.Annotation, d company.Document, text string) shownAnnotation {
+func showAnnotation(a paper.Annotation, d paper.Document, text string) shownAnnotation {
 	out := shownAnnotation{Annotation: a, AnchorState: "active", Current: d.Latest, CurrentNo: d.Number, Selector: a.AnnotationSelector()}
 	if !strings.Contains(text, a.Exact) {
 		out.AnchorState = "orphaned"
@@ -83,7 +83,7 @@ var remarkParams = []Param{
 
 // wantedRemarks reads remarkParams and returns what leaves only the threads that
 // they ask for.
-func wantedRemarks(rc *Request) (only func([]company.Annotation) []company.Annotation, err error) {
+func wantedRemarks(rc *Request) (only func([]paper.Annotation) []paper.Annotation, err error) {
 	status, comments := rc.Query("status"), true
 	switch status {
 	case "", "all", "open", "resolved":
@@ -95,11 +95,11 @@ func wantedRemarks(rc *Request) (only func([]company.Annotation) []company.Annot
 			return nil, err
 		}
 	}
-	return func(list []company.Annotation) []company.Annotation {
-		list = slices.DeleteFunc(list, func(a company.Annotation) bool { return status != "" && status != "all" && a.Status != status })
+	return func(list []paper.Annotation) []paper.Annotation {
+		list = slices.DeleteFunc(list, func(a paper.Annotation) bool { return status != "" && status != "all" && a.Status != status })
 		for n := range list {
 			if !comments {
-				list[n].Comments = []company.AnnotationComment{}
+				list[n].Comments = []paper.AnnotationComment{}
 			}
 		}
 		return list
@@ -111,8 +111,8 @@ func listAnnotations(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return ofDocument(func(tx *ledger.Tx, d company.Document) (any, error) {
-		list, text := only(company.AnnotationsOf(tx, d)), d.Text(tx)
+	return ofDocument(func(tx *ledger.Tx, d paper.Document) (any, error) {
+		list, text := only(paper.AnnotationsOf(tx, d)), d.Text(tx)
 		out := make([]shownAnnotation, len(list))
 		for n, a := range list {
 			out[n] = showAnnotation(a, d, text)
@@ -123,8 +123,8 @@ func listAnnotations(rc *Request) (Response, error) {
 
 // annotationAt shows one thread of the document that the path names.
 func annotationAt(rc *Request, id string) (Response, error) {
-	return ofDocument(func(tx *ledger.Tx, d company.Document) (any, error) {
-		a, ok := company.AnnotationOf(tx, d, id)
+	return ofDocument(func(tx *ledger.Tx, d paper.Document) (any, error) {
+		a, ok := paper.AnnotationOf(tx, d, id)
 		if !ok {
 			return nil, NotFound("Annotation thread not found")
 		}
@@ -143,7 +143,7 @@ func annotating(rc *Request, kind string, payload func(issue, key string) any) (
 	if err != nil {
 		return Response{}, err
 	}
-	a, err := Do[company.Annotation](rc, kind, of, payload(issue, documentKey(rc)))
+	a, err := Do[paper.Annotation](rc, kind, of, payload(issue, documentKey(rc)))
 	if err != nil {
 		return Response{}, err
 	}
@@ -156,10 +156,10 @@ func newAnnotation(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	q, p := in.Selector.Quote, in.Selector.Position
-	return annotating(rc, company.KindAnnotationCreate, func(issue, key string) any {
-		return company.AnnotateDocument{ID: NewID(), Issue: issue, Key: key, Revision: strings.ToLower(in.Base), Number: uint64(in.Number), Exact: q.Exact, Before: q.Prefix,
+	return annotating(rc, paper.KindAnnotationCreate, func(issue, key string) any {
+		return paper.AnnotateDocument{ID: NewID(), Issue: issue, Key: key, Revision: strings.ToLower(in.Base), Number: uint64(in.Number), Exact: q.Exact, Before: q.Prefix,
 			After: q.Suffix, Start: p.Start, End: p.End, MarkdownStart: p.MarkdownStart, MarkdownEnd: p.MarkdownEnd,
-			Comment: company.Remark{ID: NewID(), Body: in.Body, IssueComment: bodyID(in.Comment)}}
+			Comment: paper.Remark{ID: NewID(), Body: in.Body, IssueComment: bodyID(in.Comment)}}
 	})
 }
 
@@ -168,8 +168,8 @@ func patchAnnotation(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return annotating(rc, company.KindAnnotationUpdate, func(issue, key string) any {
-		return company.ChangeAnnotation{Issue: issue, Key: key, Thread: threadID(rc), Status: in.Status}
+	return annotating(rc, paper.KindAnnotationUpdate, func(issue, key string) any {
+		return paper.ChangeAnnotation{Issue: issue, Key: key, Thread: threadID(rc), Status: in.Status}
 	})
 }
 
@@ -178,7 +178,7 @@ func commentAnnotation(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return annotating(rc, company.KindAnnotationComment, func(issue, key string) any {
-		return company.ChangeAnnotation{Issue: issue, Key: key, Thread: threadID(rc), Comment: company.Remark{ID: NewID(), Body: in.Body, IssueComment: bodyID(in.Comment)}}
+	return annotating(rc, paper.KindAnnotationComment, func(issue, key string) any {
+		return paper.ChangeAnnotation{Issue: issue, Key: key, Thread: threadID(rc), Comment: paper.Remark{ID: NewID(), Body: in.Body, IssueComment: bodyID(in.Comment)}}
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -25,14 +25,14 @@ func TestBindOnlyToLoopbackWithoutAuthentication(t *testing.T) {
 		"127.0.0.1:3100": true, "localhost:3100": true, "[::1]:0": true, "127.8.8.8:80": true, "[::ffff:127.0.0.1]:80": true,
 		":3100": false, "0.0.0.0:3100": false, "192.168.1.7:3100": false, "[::]:3100": false, "example.org:80": false, "3100": false,
 	} {
-		if err := CheckBind(addr, company.LocalTrusted); (err == nil) != ok {
+		if err := CheckBind(addr, people.LocalTrusted); (err == nil) != ok {
 			t.Errorf("CheckBind(%q) = %v, want ok %t", addr, err, ok)
 		}
 	}
-	if err := CheckBind("0.0.0.0:3100", company.Authenticated); err != nil {
+	if err := CheckBind("0.0.0.0:3100", people.Authenticated); err != nil {
 		t.Error(err)
 	}
-	if CheckBind("127.0.0.1:1", "open") == nil || CheckBind("3100", company.Authenticated) == nil {
+	if CheckBind("127.0.0.1:1", "open") == nil || CheckBind("3100", people.Authenticated) == nil {
 		t.Error("a mode or an address that is none may listen")
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -103,7 +105,7 @@ func (rc *Request) approval(token string) (v approvalView, status int) {
 	someone := rc.authenticate() == nil && rc.IsBoard()
 	v = approvalView{Token: token}
 	err := rc.viewBySecret(func(tx *ledger.Tx) error {
-		c, ok := company.ChallengeByID(tx, strings.ToLower(rc.Path("id")), hashOf(token))
+		c, ok := people.ChallengeByID(tx, strings.ToLower(rc.Path("id")), hashOf(token))
 		if !ok {
 			return errNoChallenge()
 		}
@@ -115,7 +117,7 @@ func (rc *Request) approval(token string) (v approvalView, status int) {
 			v.CompanyName = row.Name
 		}
 		v.Expires = c.ExpiresAt.Std().Format(time.RFC1123)
-		switch state := c.Status(company.TimeOf(rc.Now())); state {
+		switch state := c.Status(core.TimeOf(rc.Now())); state {
 		case "pending":
 			v.Pending = true
 		case "approved":
@@ -126,7 +128,7 @@ func (rc *Request) approval(token string) (v approvalView, status int) {
 		if !someone {
 			return nil
 		}
-		p, _ := company.PersonOf(tx, rc.Actor.ID)
+		p, _ := people.PersonOf(tx, rc.Actor.ID)
 		v.User, v.Word = p.Name, rc.pageWord()
 		if err := c.CanApprove(tx, rc.Actor.ID); err != nil {
 			v.Why = said(err)
@@ -192,9 +194,9 @@ func (rc *Request) decidePage() {
 				return
 			}
 		}
-		kind, p := company.KindCliAuthApprove, company.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: hashOf(token), Key: NewID()}
+		kind, p := people.KindCliAuthApprove, people.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: hashOf(token), Key: NewID()}
 		if form.Get("do") == "cancel" {
-			kind, p.Key = company.KindCliAuthCancel, ""
+			kind, p.Key = people.KindCliAuthCancel, ""
 			rc.ofNode("cli-auth")
 		}
 		if _, err := rc.Submit(kind, "", p); err != nil {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -41,63 +43,63 @@ type linkApproval struct {
 
 // An approvalIssue is an issue as an approval shows it.
 type approvalIssue struct {
-	ID              string           `json:"id"`
-	Company         string           `json:"companyId"`
-	Project         company.NullText `json:"projectId"`
-	Goal            company.NullText `json:"goalId"`
-	Parent          company.NullText `json:"parentId"`
-	Title           string           `json:"title"`
-	Description     company.NullText `json:"description"`
-	Status          string           `json:"status"`
-	Priority        string           `json:"priority"`
-	AssigneeAgentID company.NullText `json:"assigneeAgentId"`
-	CreatedByAgent  company.NullText `json:"createdByAgentId"`
-	CreatedByUser   company.NullText `json:"createdByUserId"`
-	Number          uint64           `json:"issueNumber"`
-	Identifier      string           `json:"identifier"`
-	RequestDepth    uint64           `json:"requestDepth"`
-	BillingCode     company.NullText `json:"billingCode"`
-	StartedAt       company.Time     `json:"startedAt"`
-	CompletedAt     company.Time     `json:"completedAt"`
-	CancelledAt     company.Time     `json:"cancelledAt"`
-	CreatedAt       company.Time     `json:"createdAt"`
-	UpdatedAt       company.Time     `json:"updatedAt"`
+	ID              string        `json:"id"`
+	Company         string        `json:"companyId"`
+	Project         core.NullText `json:"projectId"`
+	Goal            core.NullText `json:"goalId"`
+	Parent          core.NullText `json:"parentId"`
+	Title           string        `json:"title"`
+	Description     core.NullText `json:"description"`
+	Status          string        `json:"status"`
+	Priority        string        `json:"priority"`
+	AssigneeAgentID core.NullText `json:"assigneeAgentId"`
+	CreatedByAgent  core.NullText `json:"createdByAgentId"`
+	CreatedByUser   core.NullText `json:"createdByUserId"`
+	Number          uint64        `json:"issueNumber"`
+	Identifier      string        `json:"identifier"`
+	RequestDepth    uint64        `json:"requestDepth"`
+	BillingCode     core.NullText `json:"billingCode"`
+	StartedAt       core.Time     `json:"startedAt"`
+	CompletedAt     core.Time     `json:"completedAt"`
+	CancelledAt     core.Time     `json:"cancelledAt"`
+	CreatedAt       core.Time     `json:"createdAt"`
+	UpdatedAt       core.Time     `json:"updatedAt"`
 }
 
 func showApprovalIssue(i company.Issue) approvalIssue {
-	return approvalIssue{ID: i.ID, Company: i.Company, Project: company.NullText(i.Project), Goal: company.NullText(i.Goal), Parent: company.NullText(i.Parent), Title: i.Title,
-		Description: company.NullText(i.Description), Status: string(i.Status), Priority: string(i.Priority), AssigneeAgentID: company.NullText(i.Assignee),
-		CreatedByAgent: company.NullText(i.CreatedAgent), CreatedByUser: company.NullText(i.CreatedUser), Number: i.Number, Identifier: i.Identifier, RequestDepth: i.Depth,
-		BillingCode: company.NullText(i.BillingCode), StartedAt: i.StartedAt, CompletedAt: i.CompletedAt, CancelledAt: i.CancelledAt, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt}
+	return approvalIssue{ID: i.ID, Company: i.Company, Project: core.NullText(i.Project), Goal: core.NullText(i.Goal), Parent: core.NullText(i.Parent), Title: i.Title,
+		Description: core.NullText(i.Description), Status: string(i.Status), Priority: string(i.Priority), AssigneeAgentID: core.NullText(i.Assignee),
+		CreatedByAgent: core.NullText(i.CreatedAgent), CreatedByUser: core.NullText(i.CreatedUser), Number: i.Number, Identifier: i.Identifier, RequestDepth: i.Depth,
+		BillingCode: core.NullText(i.BillingCode), StartedAt: i.StartedAt, CompletedAt: i.CompletedAt, CancelledAt: i.CancelledAt, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt}
 }
 
 func approvalRoutes() []Route {
 	const tag, one = "approvals", "/api/approvals/{id}"
 	decide := func(verb, kind, summary string) Route {
-		return Route{Method: "POST", Path: one + "/" + verb, Tag: tag, Summary: summary, Who: Board, In: decideApproval{}, Out: company.Approval{},
+		return Route{Method: "POST", Path: one + "/" + verb, Tag: tag, Summary: summary, Who: Board, In: decideApproval{}, Out: money.Approval{},
 			Handle: func(rc *Request) (Response, error) { return decideOn(rc, kind) }}
 	}
 	return []Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/approvals", Tag: tag, Summary: "List approvals, newest first", Out: []company.Approval{}, Handle: listApprovals,
+		{Method: "GET", Path: "/api/companies/{companyId}/approvals", Tag: tag, Summary: "List approvals, newest first", Out: []money.Approval{}, Handle: listApprovals,
 			Query: []Param{{Name: "status", Doc: "statuses, separated by commas"}, {Name: "type", Doc: "types, separated by commas"}, {Name: "limit", Type: "integer", Doc: "at most 1000, 500 unless given"}, {Name: "offset", Type: "integer"}}},
-		{Method: "POST", Path: "/api/companies/{companyId}/approvals", Tag: tag, Summary: "Ask the board for something", In: newApproval{}, Out: company.Approval{}, Status: 201, Handle: createApproval},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Read an approval", Out: company.Approval{}, Handle: readApproval},
-		decide("approve", company.KindApprovalApprove, "Approve, and carry out what waits"), decide("reject", company.KindApprovalReject, "Reject"),
-		decide("request-revision", company.KindApprovalRevise, "Send back to whoever asked"), decide("cancel", company.KindApprovalCancel, "Cancel"),
-		{Method: "POST", Path: one + "/resubmit", Tag: tag, Summary: "Put a revised approval before the board again", In: resubmitApproval{}, Out: company.Approval{}, Handle: resubmit},
-		{Method: "GET", Path: one + "/comments", Tag: tag, Summary: "List the comments on an approval", Out: []company.ApprovalComment{}, Handle: listApprovalComments},
-		{Method: "POST", Path: one + "/comments", Tag: tag, Summary: "Comment on an approval", In: commentApproval{}, Out: company.ApprovalComment{}, Status: 201, Handle: newApprovalComment},
+		{Method: "POST", Path: "/api/companies/{companyId}/approvals", Tag: tag, Summary: "Ask the board for something", In: newApproval{}, Out: money.Approval{}, Status: 201, Handle: createApproval},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read an approval", Out: money.Approval{}, Handle: readApproval},
+		decide("approve", money.KindApprovalApprove, "Approve, and carry out what waits"), decide("reject", money.KindApprovalReject, "Reject"),
+		decide("request-revision", money.KindApprovalRevise, "Send back to whoever asked"), decide("cancel", money.KindApprovalCancel, "Cancel"),
+		{Method: "POST", Path: one + "/resubmit", Tag: tag, Summary: "Put a revised approval before the board again", In: resubmitApproval{}, Out: money.Approval{}, Handle: resubmit},
+		{Method: "GET", Path: one + "/comments", Tag: tag, Summary: "List the comments on an approval", Out: []money.ApprovalComment{}, Handle: listApprovalComments},
+		{Method: "POST", Path: one + "/comments", Tag: tag, Summary: "Comment on an approval", In: commentApproval{}, Out: money.ApprovalComment{}, Status: 201, Handle: newApprovalComment},
 		{Method: "GET", Path: one + "/issues", Tag: tag, Summary: "List the issues of an approval", Out: []approvalIssue{}, Handle: listApprovalIssues},
-		{Method: "GET", Path: "/api/issues/{id}/approvals", Tag: tag, Summary: "List the approvals of an issue", Out: []company.Approval{}, Handle: listIssueApprovals},
-		{Method: "POST", Path: "/api/issues/{id}/approvals", Tag: tag, Summary: "Tie an approval to an issue", In: linkApproval{}, Out: []company.Approval{}, Status: 201, Handle: tieApproval},
+		{Method: "GET", Path: "/api/issues/{id}/approvals", Tag: tag, Summary: "List the approvals of an issue", Out: []money.Approval{}, Handle: listIssueApprovals},
+		{Method: "POST", Path: "/api/issues/{id}/approvals", Tag: tag, Summary: "Tie an approval to an issue", In: linkApproval{}, Out: []money.Approval{}, Status: 201, Handle: tieApproval},
 		{Method: "DELETE", Path: "/api/issues/{id}/approvals/{approvalId}", Tag: tag, Summary: "Untie an approval from an issue", Out: okay{}, Handle: untieApproval},
 	}
 }
 
 // approvalIn returns the approval that the path names. An agent sees its own
 // company only.
-func approvalIn(tx *ledger.Tx, rc *Request) (company.Approval, error) {
-	a, ok := company.ApprovalByID(tx, strings.ToLower(rc.Path("id")))
+func approvalIn(tx *ledger.Tx, rc *Request) (money.Approval, error) {
+	a, ok := money.ApprovalByID(tx, strings.ToLower(rc.Path("id")))
 	if !ok || !seen(tx, rc, a.Company) {
 		return a, NotFound("Approval not found")
 	}
@@ -106,7 +108,7 @@ func approvalIn(tx *ledger.Tx, rc *Request) (company.Approval, error) {
 
 // locateApproval returns the approval that a command is about, as this node
 // has it, or as the leader has what was made on another node just now.
-func locateApproval(rc *Request) (a company.Approval, err error) {
+func locateApproval(rc *Request) (a money.Approval, err error) {
 	look := func(tx *ledger.Tx) (err error) { a, err = approvalIn(tx, rc); return err }
 	if err = rc.View(look); err == nil || rc.read.Mode == ledger.ReadStrong {
 		return a, err
@@ -116,7 +118,7 @@ func locateApproval(rc *Request) (a company.Approval, err error) {
 }
 
 // ofApproval answers what show makes of the path's approval.
-func ofApproval[T any](rc *Request, show func(tx *ledger.Tx, a company.Approval) T) (r Response, err error) {
+func ofApproval[T any](rc *Request, show func(tx *ledger.Tx, a money.Approval) T) (r Response, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		a, err := approvalIn(tx, rc)
 		if err == nil {
@@ -128,21 +130,21 @@ func ofApproval[T any](rc *Request, show func(tx *ledger.Tx, a company.Approval)
 }
 
 func listApprovals(rc *Request) (r Response, err error) {
-	var q company.ApprovalQuery
-	if q.Statuses, err = words(rc, "status", company.ApprovalStatuses); err != nil {
+	var q money.ApprovalQuery
+	if q.Statuses, err = words(rc, "status", money.ApprovalStatuses); err != nil {
 		return r, err
 	}
-	if q.Types, err = words(rc, "type", company.ApprovalTypes); err != nil {
+	if q.Types, err = words(rc, "type", money.ApprovalTypes); err != nil {
 		return r, err
 	}
-	if q.Limit, err = rc.QueryInt("limit", company.DefaultApprovalLimit, 1, company.MaxApprovalLimit); err != nil {
+	if q.Limit, err = rc.QueryInt("limit", money.DefaultApprovalLimit, 1, money.MaxApprovalLimit); err != nil {
 		return r, err
 	}
-	if q.Offset, err = rc.QueryInt("offset", 0, 0, company.MaxApprovalOffset); err != nil {
+	if q.Offset, err = rc.QueryInt("offset", 0, 0, money.MaxApprovalOffset); err != nil {
 		return r, err
 	}
 	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		r = OK(company.ApprovalsOf(tx, row.ID, q))
+		r = OK(money.ApprovalsOf(tx, row.ID, q))
 		return nil
 	})
 	return r, err
@@ -166,17 +168,17 @@ func createApproval(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if err := payloadOf(company.ApprovalType(in.Type), in.Payload); err != nil {
+	if err := payloadOf(money.ApprovalType(in.Type), in.Payload); err != nil {
 		return Response{}, err
 	}
 	if !IsUUID(companyID(rc)) {
 		return Response{}, NotFound("Company not found")
 	}
-	p := company.CreateApproval{ID: NewID(), Type: company.ApprovalType(in.Type), Agent: strings.ToLower(in.Agent.Or("")), Payload: in.Payload}
+	p := money.CreateApproval{ID: NewID(), Type: money.ApprovalType(in.Type), Agent: strings.ToLower(in.Agent.Or("")), Payload: in.Payload}
 	for _, id := range in.IssueIDs {
 		p.Issues = append(p.Issues, strings.ToLower(id))
 	}
-	a, err := Do[company.Approval](rc, company.KindApprovalCreate, companyID(rc), p)
+	a, err := Do[money.Approval](rc, money.KindApprovalCreate, companyID(rc), p)
 	return OK(a), err
 }
 
@@ -190,11 +192,11 @@ func payloadObject(b json.RawMessage) error {
 
 // payloadOf refuses a payload that an approval of its type can not carry out as
 // it says.
-func payloadOf(t company.ApprovalType, b json.RawMessage) error {
-	if err := payloadObject(b); err != nil || t != company.ApprovalHire {
+func payloadOf(t money.ApprovalType, b json.RawMessage) error {
+	if err := payloadObject(b); err != nil || t != money.ApprovalHire {
 		return err
 	}
-	p, err := company.HireOf(b)
+	p, err := money.HireOf(b)
 	if err != nil {
 		return err
 	}
@@ -206,7 +208,7 @@ func payloadOf(t company.ApprovalType, b json.RawMessage) error {
 }
 
 func readApproval(rc *Request) (Response, error) {
-	return ofApproval(rc, func(_ *ledger.Tx, a company.Approval) any { return a })
+	return ofApproval(rc, func(_ *ledger.Tx, a money.Approval) any { return a })
 }
 
 func decideOn(rc *Request, kind string) (Response, error) {
@@ -218,20 +220,20 @@ func decideOn(rc *Request, kind string) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return decided(rc, kind, a, company.DecideApproval{Approval: a.ID, Note: in.DecisionNote.Or(""), Amount: centsOf(in.Amount)})
+	return decided(rc, kind, a, money.DecideApproval{Approval: a.ID, Note: in.DecisionNote.Or(""), Amount: centsOf(in.Amount)})
 }
 
 // decided submits a decision. What was approved and could not be carried out is
 // answered as the refusal that it met, with the approval, which says so too.
-func decided(rc *Request, kind string, a company.Approval, payload any) (Response, error) {
-	d, err := Do[company.Decision](rc, kind, a.Company, payload)
+func decided(rc *Request, kind string, a money.Approval, payload any) (Response, error) {
+	d, err := Do[money.Decision](rc, kind, a.Company, payload)
 	if err != nil {
 		return Response{}, err
 	}
 	if d.Refused != nil {
 		details := struct {
-			Approval company.Approval `json:"approval"`
-			Details  json.RawMessage  `json:"details,omitempty"`
+			Approval money.Approval  `json:"approval"`
+			Details  json.RawMessage `json:"details,omitempty"`
 		}{d.Approval, d.Refused.Detail}
 		return Response{}, &ledger.Refusal{Code: d.Refused.Code, ErrCode: d.Refused.ErrCode, Message: d.Refused.Message, Detail: detailOf(details)}
 	}
@@ -256,11 +258,11 @@ func resubmit(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return decided(rc, company.KindApprovalResubmit, a, company.ResubmitApproval{Approval: a.ID, Payload: payload, Agent: string(a.Agent)})
+	return decided(rc, money.KindApprovalResubmit, a, money.ResubmitApproval{Approval: a.ID, Payload: payload, Agent: string(a.Agent)})
 }
 
 func listApprovalComments(rc *Request) (Response, error) {
-	return ofApproval(rc, func(tx *ledger.Tx, a company.Approval) any { return company.CommentsOfApproval(tx, a.Company, a.ID) })
+	return ofApproval(rc, func(tx *ledger.Tx, a money.Approval) any { return money.CommentsOfApproval(tx, a.Company, a.ID) })
 }
 
 func newApprovalComment(rc *Request) (Response, error) {
@@ -272,14 +274,14 @@ func newApprovalComment(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	cm, err := Do[company.ApprovalComment](rc, company.KindApprovalComment, a.Company, company.CommentApproval{ID: NewID(), Approval: a.ID, Body: in.Body})
+	cm, err := Do[money.ApprovalComment](rc, money.KindApprovalComment, a.Company, money.CommentApproval{ID: NewID(), Approval: a.ID, Body: in.Body})
 	return OK(cm), err
 }
 
 func listApprovalIssues(rc *Request) (Response, error) {
-	return ofApproval(rc, func(tx *ledger.Tx, a company.Approval) any {
+	return ofApproval(rc, func(tx *ledger.Tx, a money.Approval) any {
 		out := []approvalIssue{}
-		for i := range company.IssuesOfApproval(tx, a.Company, a.ID) {
+		for i := range money.IssuesOfApproval(tx, a.Company, a.ID) {
 			out = append(out, showApprovalIssue(i))
 		}
 		return out
@@ -290,7 +292,7 @@ func listIssueApprovals(rc *Request) (r Response, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		i, err := findIssue(tx, rc)
 		if err == nil {
-			r = OK(company.ApprovalsOfIssue(tx, i.Company, i.ID))
+			r = OK(money.ApprovalsOfIssue(tx, i.Company, i.ID))
 		}
 		return err
 	})
@@ -306,7 +308,7 @@ func tieApproval(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if _, err := rc.Submit(company.KindApprovalLink, of, company.LinkApproval{Approval: strings.ToLower(in.ApprovalID), Issue: issue}); err != nil {
+	if _, err := rc.Submit(money.KindApprovalLink, of, money.LinkApproval{Approval: strings.ToLower(in.ApprovalID), Issue: issue}); err != nil {
 		return Response{}, err
 	}
 	return listIssueApprovals(rc)
@@ -317,6 +319,6 @@ func untieApproval(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	_, err = rc.Submit(company.KindApprovalUnlink, of, company.LinkApproval{Approval: strings.ToLower(rc.Path("approvalId")), Issue: issue})
+	_, err = rc.Submit(money.KindApprovalUnlink, of, money.LinkApproval{Approval: strings.ToLower(rc.Path("approvalId")), Issue: issue})
 	return OK(okay{true}), err
 }

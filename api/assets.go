@@ -11,32 +11,34 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
 )
 
 // An attachmentRow is an attachment as it is shown.
 type attachmentRow struct {
-	ID           string           `json:"id"`
-	Company      string           `json:"companyId"`
-	Issue        string           `json:"issueId"`
-	Comment      company.NullText `json:"issueCommentId"`
-	Run          company.NullText `json:"originatingRunId"`
-	Asset        string           `json:"assetId"`
-	Provider     string           `json:"provider"`
-	ObjectKey    string           `json:"objectKey"`
-	ContentType  string           `json:"contentType"`
-	Size         int64            `json:"byteSize"`
-	SHA256       string           `json:"sha256"`
-	Filename     company.NullText `json:"originalFilename"`
-	CreatedAgent company.NullText `json:"createdByAgentId"`
-	CreatedUser  company.NullText `json:"createdByUserId"`
-	CreatedAt    company.Time     `json:"createdAt"`
-	UpdatedAt    company.Time     `json:"updatedAt"`
-	ContentPath  string           `json:"contentPath"`
-	OpenPath     string           `json:"openPath"`
-	DownloadPath string           `json:"downloadPath"`
-	Copies       *copies          `json:"copies,omitempty"` // of an upload
+	ID           string        `json:"id"`
+	Company      string        `json:"companyId"`
+	Issue        string        `json:"issueId"`
+	Comment      core.NullText `json:"issueCommentId"`
+	Run          core.NullText `json:"originatingRunId"`
+	Asset        string        `json:"assetId"`
+	Provider     string        `json:"provider"`
+	ObjectKey    string        `json:"objectKey"`
+	ContentType  string        `json:"contentType"`
+	Size         int64         `json:"byteSize"`
+	SHA256       string        `json:"sha256"`
+	Filename     core.NullText `json:"originalFilename"`
+	CreatedAgent core.NullText `json:"createdByAgentId"`
+	CreatedUser  core.NullText `json:"createdByUserId"`
+	CreatedAt    core.Time     `json:"createdAt"`
+	UpdatedAt    core.Time     `json:"updatedAt"`
+	ContentPath  string        `json:"contentPath"`
+	OpenPath     string        `json:"openPath"`
+	DownloadPath string        `json:"downloadPath"`
+	Copies       *copies       `json:"copies,omitempty"` // of an upload
 }
 
 // copies say on how many nodes a file was synced when its upload was answered,
@@ -46,7 +48,7 @@ type copies struct {
 	Wanted int `json:"wanted"`
 }
 
-func showAttachment(at company.Attached) attachmentRow {
+func showAttachment(at file.Attached) attachmentRow {
 	a, path := at.Asset, "/api/attachments/"+at.Attachment.ID+"/content"
 	return attachmentRow{at.Attachment.ID, a.Company, at.Attachment.Issue, at.Attachment.Comment, at.Attachment.Run, a.ID, a.Provider, a.ObjectKey,
 		a.ContentType, a.Size, a.SHA256, a.Filename, a.CreatedAgent, a.CreatedUser, a.CreatedAt, a.UpdatedAt, path, path, path + "?download=1", nil}
@@ -54,23 +56,23 @@ func showAttachment(at company.Attached) attachmentRow {
 
 // An assetRow is an asset as it is shown: its ID has a name of its own.
 type assetRow struct {
-	ID           string           `json:"assetId"`
-	Company      string           `json:"companyId"`
-	Provider     string           `json:"provider"`
-	ObjectKey    string           `json:"objectKey"`
-	ContentType  string           `json:"contentType"`
-	Size         int64            `json:"byteSize"`
-	SHA256       string           `json:"sha256"`
-	Filename     company.NullText `json:"originalFilename"`
-	CreatedAgent company.NullText `json:"createdByAgentId"`
-	CreatedUser  company.NullText `json:"createdByUserId"`
-	CreatedAt    company.Time     `json:"createdAt"`
-	UpdatedAt    company.Time     `json:"updatedAt"`
-	ContentPath  string           `json:"contentPath"`
-	Copies       copies           `json:"copies"`
+	ID           string        `json:"assetId"`
+	Company      string        `json:"companyId"`
+	Provider     string        `json:"provider"`
+	ObjectKey    string        `json:"objectKey"`
+	ContentType  string        `json:"contentType"`
+	Size         int64         `json:"byteSize"`
+	SHA256       string        `json:"sha256"`
+	Filename     core.NullText `json:"originalFilename"`
+	CreatedAgent core.NullText `json:"createdByAgentId"`
+	CreatedUser  core.NullText `json:"createdByUserId"`
+	CreatedAt    core.Time     `json:"createdAt"`
+	UpdatedAt    core.Time     `json:"updatedAt"`
+	ContentPath  string        `json:"contentPath"`
+	Copies       copies        `json:"copies"`
 }
 
-func showAsset(a company.Asset, p blob.Placement) assetRow {
+func showAsset(a file.Asset, p blob.Placement) assetRow {
 	return assetRow{a.ID, a.Company, a.Provider, a.ObjectKey, a.ContentType, a.Size, a.SHA256, a.Filename, a.CreatedAgent, a.CreatedUser,
 		a.CreatedAt, a.UpdatedAt, "/api/assets/" + a.ID + "/content", copies{len(p.Holders), p.Wanted}}
 }
@@ -91,7 +93,7 @@ func assetRoutes() []Route {
 			return storeImage(rc, "")
 		}),
 		upload("/api/companies/{companyId}/logo", "Store an image for a company's logo, which its branding then names: a form with the part file", Board, assetRow{}, func(rc *Request) (Response, error) {
-			return storeImage(rc, company.LogoNamespace)
+			return storeImage(rc, file.LogoNamespace)
 		}),
 		{Method: "GET", Path: "/api/assets/{id}/content", Tag: tag, Summary: "Read an asset's bytes, also in ranges", Query: download, NoTool: true, Handle: assetContent},
 	}
@@ -106,7 +108,7 @@ func attach(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		limit = row.AttachmentLimit()
+		limit = file.AttachmentLimit(row)
 		if row.ID != of {
 			return Unprocessable("Issue does not belong to company", nil)
 		}
@@ -130,7 +132,7 @@ func attach(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	at, err := Do[company.Attached](rc, company.KindAttachmentCreate, of, company.CreateAttachment{Issue: issue, ID: NewID(), File: up.File, Comment: comment})
+	at, err := Do[file.Attached](rc, file.KindAttachmentCreate, of, file.CreateAttachment{Issue: issue, ID: NewID(), File: up.File, Comment: comment})
 	if err != nil {
 		return Response{}, err
 	}
@@ -141,17 +143,17 @@ func attach(rc *Request) (Response, error) {
 
 // A contextAttachment is what an agent is told of an attachment when it wakes.
 type contextAttachment struct {
-	ID          string           `json:"id"`
-	Filename    company.NullText `json:"filename"`
-	ContentType string           `json:"contentType"`
-	Size        int64            `json:"byteSize"`
-	ContentPath string           `json:"contentPath"`
-	CreatedAt   company.Time     `json:"createdAt"`
+	ID          string        `json:"id"`
+	Filename    core.NullText `json:"filename"`
+	ContentType string        `json:"contentType"`
+	Size        int64         `json:"byteSize"`
+	ContentPath string        `json:"contentPath"`
+	CreatedAt   core.Time     `json:"createdAt"`
 }
 
 func contextAttachments(tx *ledger.Tx, i company.Issue) []contextAttachment {
 	out := []contextAttachment{}
-	for _, at := range company.AttachmentsOf(tx, i) {
+	for _, at := range file.AttachmentsOf(tx, i) {
 		out = append(out, contextAttachment{at.Attachment.ID, at.Asset.Filename, at.Asset.ContentType, at.Asset.Size,
 			"/api/attachments/" + at.Attachment.ID + "/content", at.Asset.CreatedAt})
 	}
@@ -165,7 +167,7 @@ func listAttachments(rc *Request) (r Response, err error) {
 			return err
 		}
 		rows := []attachmentRow{}
-		for _, at := range company.AttachmentsOf(tx, i) {
+		for _, at := range file.AttachmentsOf(tx, i) {
 			rows = append(rows, showAttachment(at))
 		}
 		r = OK(rows)
@@ -175,10 +177,10 @@ func listAttachments(rc *Request) (r Response, err error) {
 }
 
 // findAttachment returns an attachment that the caller may see.
-func findAttachment(rc *Request) (at company.Attached, ref company.BlobRef, err error) {
+func findAttachment(rc *Request) (at file.Attached, ref company.BlobRef, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		var ok bool
-		at, ok = company.AttachmentByID(tx, strings.ToLower(rc.Path("id")))
+		at, ok = file.AttachmentByID(tx, strings.ToLower(rc.Path("id")))
 		if !ok || !seen(tx, rc, at.Asset.Company) {
 			return NotFound("Attachment not found")
 		}
@@ -197,11 +199,11 @@ func attachmentContent(rc *Request) (Response, error) {
 }
 
 func assetContent(rc *Request) (Response, error) {
-	var a company.Asset
+	var a file.Asset
 	var ref company.BlobRef
 	err := rc.View(func(tx *ledger.Tx) error {
 		var ok bool
-		a, ok = company.AssetByID(tx, strings.ToLower(rc.Path("id")))
+		a, ok = file.AssetByID(tx, strings.ToLower(rc.Path("id")))
 		if !ok || !seen(tx, rc, a.Company) {
 			return NotFound("Asset not found")
 		}
@@ -214,7 +216,7 @@ func assetContent(rc *Request) (Response, error) {
 	return content(rc, a, ref)
 }
 
-func content(rc *Request, a company.Asset, ref company.BlobRef) (Response, error) {
+func content(rc *Request, a file.Asset, ref company.BlobRef) (Response, error) {
 	download, err := rc.QueryBool("download")
 	if err != nil {
 		return Response{}, err
@@ -227,7 +229,7 @@ func detach(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if _, err := rc.Submit(company.KindAttachmentDelete, at.Asset.Company, company.DeleteAttachment{ID: at.Attachment.ID}); err != nil {
+	if _, err := rc.Submit(file.KindAttachmentDelete, at.Asset.Company, file.DeleteAttachment{ID: at.Attachment.ID}); err != nil {
 		return Response{}, err
 	}
 	return OK(okay{true}), nil
@@ -257,7 +259,7 @@ func storeImage(rc *Request, namespace string) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	a, err := Do[company.Asset](rc, company.KindAssetCreate, of, company.CreateAsset{File: up.File, Namespace: cmp.Or(namespace, up.Fields["namespace"])})
+	a, err := Do[file.Asset](rc, file.KindAssetCreate, of, file.CreateAsset{File: up.File, Namespace: cmp.Or(namespace, up.Fields["namespace"])})
 	if err != nil {
 		return Response{}, err
 	}

@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/inbox"
+	"github.com/selvage-mesh/selvage/company/money"
+	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -23,7 +27,7 @@ const (
 	maxAttentionAsked = company.MaxIssueLimit
 	// attentionWaited is how long a run waits before that is told, and
 	// maxAttentionWaits bounds the agents that are told of.
-	attentionWaited   = company.Time(60_000)
+	attentionWaited   = core.Time(60_000)
 	maxAttentionWaits = 50
 	// attentionDays is how long an item is kept, in days; nothing is archived yet.
 	attentionDays = 30
@@ -31,13 +35,13 @@ const (
 
 // An attentionFeed is everything that waits for a person, newest first.
 type attentionFeed struct {
-	Company     string           `json:"companyId"`
-	GeneratedAt company.Time     `json:"generatedAt"`
-	Total       int              `json:"totalCount"`
-	DeskBadge   int              `json:"deskBadgeCount"`
-	NextCursor  company.NullText `json:"nextCursor"`
-	Counts      map[string]int   `json:"countsBySourceKind"`
-	Items       []attentionItem  `json:"items"`
+	Company     string          `json:"companyId"`
+	GeneratedAt core.Time       `json:"generatedAt"`
+	Total       int             `json:"totalCount"`
+	DeskBadge   int             `json:"deskBadgeCount"`
+	NextCursor  core.NullText   `json:"nextCursor"`
+	Counts      map[string]int  `json:"countsBySourceKind"`
+	Items       []attentionItem `json:"items"`
 }
 
 // attentionKinds are the sources of items, in the contract's order. What has no
@@ -48,53 +52,53 @@ var attentionKinds = []string{"approval", "decision", "issue_thread_interaction"
 // An attentionItem is one thing that waits for a person: why, what can be done
 // about it, and when it goes away. Keys that nothing fills stay null.
 type attentionItem struct {
-	Company          string             `json:"companyId"`
-	SourceKind       string             `json:"sourceKind"`
-	Subject          attentionSubject   `json:"subject"`
-	WhyNow           string             `json:"whyNow"`
-	Verbs            []attentionVerb    `json:"decisionVerbs"`
-	Inline           bool               `json:"inlineResolvable"`
-	EntryRule        string             `json:"entryRule"`
-	ExitRule         string             `json:"exitRule"`
-	DedupKey         string             `json:"dedupKey"`
-	Severity         string             `json:"severity"` // low, medium or high
-	ActivityAt       company.Time       `json:"activityAt"`
-	CreatedAt        company.Time       `json:"createdAt"`
-	UpdatedAt        company.Time       `json:"updatedAt"`
-	RelatedIssue     *attentionSubject  `json:"relatedIssue"`
-	Detail           any                `json:"detail"`
-	ID               string             `json:"id"`
-	DismissalKey     string             `json:"dismissalKey"`
-	Dismissal        *company.Dismissal `json:"dismissal"`
-	Project          *struct{}          `json:"project"`
-	Workspace        *struct{}          `json:"workspace"`
-	ExpiresAt        company.Time       `json:"expiresAt"`
-	RuleKey          *string            `json:"ruleKey"`
-	OriginAgent      company.NullText   `json:"originAgentName"`
-	Queues           []string           `json:"queues"`
-	Shelf            bool               `json:"shelf"`
-	RetentionDays    int                `json:"retentionDays"`
-	Keep             bool               `json:"keep"`
-	ArchivedAt       company.Time       `json:"archivedAt"`
-	RetentionVersion int                `json:"retentionVersion"`
-	DecideBy         company.Time       `json:"decideBy"`
-	DecideByWhom     *string            `json:"decideByAttribution"`
-	SnoozedUntil     company.Time       `json:"snoozedUntil"`
-	TrainingExample  *string            `json:"trainingExampleId"`
-	Audience         *string            `json:"resolverAudience"`
-	Rank             int                `json:"rank"`
+	Company          string            `json:"companyId"`
+	SourceKind       string            `json:"sourceKind"`
+	Subject          attentionSubject  `json:"subject"`
+	WhyNow           string            `json:"whyNow"`
+	Verbs            []attentionVerb   `json:"decisionVerbs"`
+	Inline           bool              `json:"inlineResolvable"`
+	EntryRule        string            `json:"entryRule"`
+	ExitRule         string            `json:"exitRule"`
+	DedupKey         string            `json:"dedupKey"`
+	Severity         string            `json:"severity"` // low, medium or high
+	ActivityAt       core.Time         `json:"activityAt"`
+	CreatedAt        core.Time         `json:"createdAt"`
+	UpdatedAt        core.Time         `json:"updatedAt"`
+	RelatedIssue     *attentionSubject `json:"relatedIssue"`
+	Detail           any               `json:"detail"`
+	ID               string            `json:"id"`
+	DismissalKey     string            `json:"dismissalKey"`
+	Dismissal        *inbox.Dismissal  `json:"dismissal"`
+	Project          *struct{}         `json:"project"`
+	Workspace        *struct{}         `json:"workspace"`
+	ExpiresAt        core.Time         `json:"expiresAt"`
+	RuleKey          *string           `json:"ruleKey"`
+	OriginAgent      core.NullText     `json:"originAgentName"`
+	Queues           []string          `json:"queues"`
+	Shelf            bool              `json:"shelf"`
+	RetentionDays    int               `json:"retentionDays"`
+	Keep             bool              `json:"keep"`
+	ArchivedAt       core.Time         `json:"archivedAt"`
+	RetentionVersion int               `json:"retentionVersion"`
+	DecideBy         core.Time         `json:"decideBy"`
+	DecideByWhom     *string           `json:"decideByAttribution"`
+	SnoozedUntil     core.Time         `json:"snoozedUntil"`
+	TrainingExample  *string           `json:"trainingExampleId"`
+	Audience         *string           `json:"resolverAudience"`
+	Rank             int               `json:"rank"`
 }
 
 // An attentionSubject is what an item is about.
 type attentionSubject struct {
-	Kind       string           `json:"kind"`
-	ID         string           `json:"id"`
-	Company    string           `json:"companyId"`
-	Title      string           `json:"title"`
-	Identifier company.NullText `json:"identifier"`
-	Status     string           `json:"status"`
-	Href       string           `json:"href"`
-	Metadata   any              `json:"metadata"`
+	Kind       string        `json:"kind"`
+	ID         string        `json:"id"`
+	Company    string        `json:"companyId"`
+	Title      string        `json:"title"`
+	Identifier core.NullText `json:"identifier"`
+	Status     string        `json:"status"`
+	Href       string        `json:"href"`
+	Metadata   any           `json:"metadata"`
 }
 
 // An attentionVerb is something that a person can do about an item.
@@ -111,9 +115,9 @@ type attentionDetail map[string]any
 type attentionDesk struct {
 	tx    *ledger.Tx
 	row   company.Company
-	now   company.Time
-	aside map[string]company.Dismissal // by dismissalKey
-	all   bool                         // also what was put aside
+	now   core.Time
+	aside map[string]inbox.Dismissal // by dismissalKey
+	all   bool                       // also what was put aside
 	items []attentionItem
 }
 
@@ -144,7 +148,7 @@ func readAttention(rc *Request) (r Response, err error) {
 		return r, err
 	}
 	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		d := attentionDesk{tx: tx, row: row, now: company.TimeOf(rc.Now()), aside: aside(tx, row.ID, rc.Actor.ID), all: all}
+		d := attentionDesk{tx: tx, row: row, now: core.TimeOf(rc.Now()), aside: aside(tx, row.ID, rc.Actor.ID), all: all}
 		feed, err := d.feed(limit, rc.Query("cursor"), since, until)
 		r = OK(feed)
 		return err
@@ -159,7 +163,7 @@ func (d *attentionDesk) feed(limit int, cursor string, since, until time.Time) (
 		add(d)
 	}
 	items := slices.DeleteFunc(d.items, func(i attentionItem) bool {
-		return !since.IsZero() && i.ActivityAt < company.TimeOf(since) || !until.IsZero() && i.ActivityAt > company.TimeOf(until)
+		return !since.IsZero() && i.ActivityAt < core.TimeOf(since) || !until.IsZero() && i.ActivityAt > core.TimeOf(until)
 	})
 	slices.SortStableFunc(items, func(a, b attentionItem) int {
 		return cmp.Or(cmp.Compare(b.ActivityAt, a.ActivityAt), cmp.Compare(a.ID, b.ID))
@@ -181,7 +185,7 @@ func (d *attentionDesk) feed(limit int, cursor string, since, until time.Time) (
 	page := items[from:min(from+limit, len(items))]
 	feed.Items = append(feed.Items, page...)
 	if from+limit < len(items) {
-		feed.NextCursor = company.NullText(page[len(page)-1].ID)
+		feed.NextCursor = core.NullText(page[len(page)-1].ID)
 	}
 	return feed, nil
 }
@@ -202,40 +206,40 @@ func (d *attentionDesk) add(i attentionItem) {
 func (d *attentionDesk) href(path string) string { return "/" + d.row.IssuePrefix + "/" + path }
 
 func (d *attentionDesk) issue(i company.Issue) attentionSubject {
-	return attentionSubject{Kind: "issue", ID: i.ID, Company: i.Company, Title: i.Title, Identifier: company.NullText(i.Identifier), Status: string(i.Status), Href: d.href("issues/" + i.Identifier),
+	return attentionSubject{Kind: "issue", ID: i.ID, Company: i.Company, Title: i.Title, Identifier: core.NullText(i.Identifier), Status: string(i.Status), Href: d.href("issues/" + i.Identifier),
 		Metadata: struct {
-			Priority     string           `json:"priority"`
-			Agent        company.NullText `json:"assigneeAgentId"`
-			User         company.NullText `json:"assigneeUserId"`
-			ReviewPolicy company.NullText `json:"reviewPolicy"`
-		}{string(i.Priority), company.NullText(i.Assignee), company.NullText(i.AssigneeUser), company.NullText(i.ReviewPolicy)}}
+			Priority     string        `json:"priority"`
+			Agent        core.NullText `json:"assigneeAgentId"`
+			User         core.NullText `json:"assigneeUserId"`
+			ReviewPolicy core.NullText `json:"reviewPolicy"`
+		}{string(i.Priority), core.NullText(i.Assignee), core.NullText(i.AssigneeUser), core.NullText(i.ReviewPolicy)}}
 }
 
 // approvals adds what the board has to decide.
 func (d *attentionDesk) approvals() {
-	for _, a := range company.ApprovalsOf(d.tx, d.row.ID, company.ApprovalQuery{Statuses: []company.ApprovalStatus{company.ApprovalPending}, Limit: company.MaxApprovalLimit}) {
+	for _, a := range money.ApprovalsOf(d.tx, d.row.ID, money.ApprovalQuery{Statuses: []money.ApprovalStatus{money.ApprovalPending}, Limit: money.MaxApprovalLimit}) {
 		var related *attentionSubject
-		first := company.NullText("")
-		for i := range company.IssuesOfApproval(d.tx, a.Company, a.ID) {
-			related, first = new(d.issue(i)), company.NullText(i.ID)
+		first := core.NullText("")
+		for i := range money.IssuesOfApproval(d.tx, a.Company, a.ID) {
+			related, first = new(d.issue(i)), core.NullText(i.ID)
 			break
 		}
 		origin, _ := company.AgentLabel(d.tx, a.Company, string(a.RequestedByAgent))
-		item := attentionItem{SourceKind: "approval", Inline: true, Severity: "medium", ActivityAt: a.UpdatedAt, CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt, RelatedIssue: related, OriginAgent: company.NullText(origin),
+		item := attentionItem{SourceKind: "approval", Inline: true, Severity: "medium", ActivityAt: a.UpdatedAt, CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt, RelatedIssue: related, OriginAgent: core.NullText(origin),
 			Subject: attentionSubject{Kind: "approval", ID: a.ID, Company: a.Company, Title: strings.ReplaceAll(string(a.Type), "_", " "), Status: string(a.Status), Href: d.href("approvals/" + a.ID),
 				Metadata: struct {
-					Type  company.ApprovalType `json:"type"`
-					Agent company.NullText     `json:"requestedByAgentId"`
-					User  company.NullText     `json:"requestedByUserId"`
-					Issue company.NullText     `json:"issueId"`
+					Type  money.ApprovalType `json:"type"`
+					Agent core.NullText      `json:"requestedByAgentId"`
+					User  core.NullText      `json:"requestedByUserId"`
+					Issue core.NullText      `json:"issueId"`
 				}{a.Type, a.RequestedByAgent, a.RequestedByUser, first}},
 			WhyNow: "The board has not decided yet.", EntryRule: "approvals.status = 'pending'", ExitRule: "The approval is decided.", DedupKey: "approval:" + a.ID,
 			Verbs:  []attentionVerb{{"approve", "Approve", "Let it happen."}, {"reject", "Reject", "Do not let it happen."}, {"request_revision", "Request revision", "Send it back to be changed."}},
-			Detail: attentionDetail{"kind": "approval", "approvalType": a.Type, "summaryExcerpt": company.NullText(excerptOf(a.Payload)), "images": []string{}}}
+			Detail: attentionDetail{"kind": "approval", "approvalType": a.Type, "summaryExcerpt": core.NullText(excerptOf(a.Payload)), "images": []string{}}}
 		if a.Refused != nil {
 			item.WhyNow, item.Severity = "It was approved and could not be carried out: "+a.Refused.Error, "high"
 		}
-		if a.Type == company.ApprovalBudget {
+		if a.Type == money.ApprovalBudget {
 			item.Severity = "high"
 		}
 		d.add(item)
@@ -244,18 +248,18 @@ func (d *attentionDesk) approvals() {
 
 // interactions adds what was asked on issues, unless an agent is to answer.
 func (d *attentionDesk) interactions() {
-	asked, on := company.WaitingInteractions(d.tx, d.row.ID, maxAttentionAsked)
+	asked, on := paper.WaitingInteractions(d.tx, d.row.ID, maxAttentionAsked)
 	for n, in := range asked {
 		issue := d.issue(on[n])
 		origin, _ := company.AgentLabel(d.tx, d.row.ID, string(in.CreatedAgent))
 		d.add(attentionItem{SourceKind: "issue_thread_interaction", Inline: true, Severity: "medium", ActivityAt: in.UpdatedAt, CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt,
-			RelatedIssue: &issue, OriginAgent: company.NullText(origin),
+			RelatedIssue: &issue, OriginAgent: core.NullText(origin),
 			Subject: attentionSubject{Kind: "interaction", ID: in.ID, Company: d.row.ID, Title: cmp.Or(string(in.Title), issue.Title), Identifier: issue.Identifier, Status: in.Status, Href: issue.Href,
 				Metadata: struct {
-					Kind  string           `json:"kind"`
-					Issue string           `json:"issueId"`
-					Agent company.NullText `json:"createdByAgentId"`
-					User  company.NullText `json:"createdByUserId"`
+					Kind  string        `json:"kind"`
+					Issue string        `json:"issueId"`
+					Agent core.NullText `json:"createdByAgentId"`
+					User  core.NullText `json:"createdByUserId"`
 				}{in.Kind, in.Issue, in.CreatedAgent, in.CreatedUser}},
 			WhyNow: askedFor[in.Kind].Description, EntryRule: "issue_thread_interactions.status = 'pending'", ExitRule: "It is answered, or withdrawn.", DedupKey: "interaction:" + in.ID,
 			Verbs:  []attentionVerb{askedFor[in.Kind], {"reject", "Reject", "Say no to it."}},
@@ -265,11 +269,11 @@ func (d *attentionDesk) interactions() {
 
 // askedFor is what a person does about an interaction, by its kind.
 var askedFor = map[string]attentionVerb{
-	company.SuggestTasks:    {"accept", "Accept", "Tasks were suggested that nobody has accepted yet."},
-	company.AskQuestions:    {"answer", "Answer", "Questions were asked that nobody has answered yet."},
-	company.Confirmation:    {"accept", "Confirm", "A confirmation was asked for and not given yet."},
-	company.CheckboxConfirm: {"accept", "Confirm", "A choice was asked for and not made yet."},
-	company.ItemVerdicts:    {"judge", "Judge", "Verdicts were asked for and not given yet."},
+	paper.SuggestTasks:    {"accept", "Accept", "Tasks were suggested that nobody has accepted yet."},
+	paper.AskQuestions:    {"answer", "Answer", "Questions were asked that nobody has answered yet."},
+	paper.Confirmation:    {"accept", "Confirm", "A confirmation was asked for and not given yet."},
+	paper.CheckboxConfirm: {"accept", "Confirm", "A choice was asked for and not made yet."},
+	paper.ItemVerdicts:    {"judge", "Judge", "Verdicts were asked for and not given yet."},
 }
 
 // excerptOf is what a payload says about itself, cut short.
@@ -282,11 +286,11 @@ func excerptOf(payload json.RawMessage) string {
 
 // budgets adds warnings; a hard stop is an approval.
 func (d *attentionDesk) budgets() {
-	for _, in := range company.OpenIncidents(d.tx, d.row.ID, d.now) {
+	for _, in := range money.OpenIncidents(d.tx, d.row.ID, d.now) {
 		if in.Approval != "" {
 			continue
 		}
-		name := company.ScopeName(d.tx, d.row.ID, in.Type, in.Scope)
+		name := money.ScopeName(d.tx, d.row.ID, in.Type, in.Scope)
 		d.add(attentionItem{SourceKind: "budget_alert", Severity: "medium", ActivityAt: in.UpdatedAt, CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, DedupKey: "budget:" + in.ID,
 			Subject: attentionSubject{Kind: "budget_incident", ID: in.ID, Company: d.row.ID, Title: name, Status: in.Status, Href: d.href("costs"),
 				Metadata: attentionDetail{"scopeType": in.Type, "scopeId": in.Scope, "amountLimit": in.Limit, "amountObserved": in.Observed}},
@@ -303,11 +307,11 @@ func (d *attentionDesk) agents() {
 			continue
 		}
 		at := max(a.UpdatedAt, a.LastHeartbeatAt)
-		d.add(attentionItem{SourceKind: "agent_error_alert", Inline: true, Severity: "high", ActivityAt: at, CreatedAt: a.CreatedAt, UpdatedAt: at, OriginAgent: company.NullText(a.Name), DedupKey: "agent_error:" + a.ID,
+		d.add(attentionItem{SourceKind: "agent_error_alert", Inline: true, Severity: "high", ActivityAt: at, CreatedAt: a.CreatedAt, UpdatedAt: at, OriginAgent: core.NullText(a.Name), DedupKey: "agent_error:" + a.ID,
 			Subject: attentionSubject{Kind: "agent", ID: a.ID, Company: a.Company, Title: a.Name, Status: string(a.Status), Href: d.href("agents/" + a.ID),
 				Metadata: struct {
-					Role   string           `json:"role"`
-					Reason company.NullText `json:"errorReason"`
+					Role   string        `json:"role"`
+					Reason core.NullText `json:"errorReason"`
 				}{a.Role, a.ErrorReason}},
 			WhyNow: "The agent's last run went wrong.", EntryRule: "agents.status = 'error'", ExitRule: "The agent leaves error.",
 			Verbs:  []attentionVerb{{"inspect", "Inspect", "Look at what went wrong."}, {"dismiss", "Dismiss", "Take note of it."}},
@@ -320,7 +324,7 @@ func (d *attentionDesk) waits() {
 	all, why := company.LongWaits(d.tx, d.row.ID, d.now, attentionWaited, maxAttentionWaits)
 	for n, r := range all {
 		name, _ := company.AgentLabel(d.tx, d.row.ID, r.Agent)
-		item := attentionItem{SourceKind: "waiting_run", Severity: "high", ActivityAt: why[n].Since, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, OriginAgent: company.NullText(name), DedupKey: "waiting_run:" + r.ID,
+		item := attentionItem{SourceKind: "waiting_run", Severity: "high", ActivityAt: why[n].Since, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, OriginAgent: core.NullText(name), DedupKey: "waiting_run:" + r.ID,
 			Subject: attentionSubject{Kind: "agent", ID: r.Agent, Company: d.row.ID, Title: name, Status: string(r.Status), Href: d.href("agents/" + r.Agent), Metadata: attentionDetail{"runId": r.ID}},
 			WhyNow:  "A run of " + name + " waits: " + why[n].Text + ".", EntryRule: "a run waits for a minute and no node can take it", ExitRule: "The run begins, or ends.",
 			Verbs:  []attentionVerb{{"inspect", "Inspect", string(why[n].Do)}},
@@ -335,7 +339,7 @@ func (d *attentionDesk) waits() {
 // blockers adds blocked issues: those that a person said to unblock, and those
 // whose blockers nobody works on.
 func (d *attentionDesk) blockers() {
-	blocked := company.ListIssues(d.tx, d.row.ID, company.IssueQuery{Statuses: []company.IssueStatus{company.IssueBlocked}, Sort: company.SortUpdated, Descending: true, Limit: maxAttentionBlocked})
+	blocked := inbox.ListIssues(d.tx, d.row.ID, inbox.IssueQuery{Statuses: []company.IssueStatus{company.IssueBlocked}, Sort: inbox.SortUpdated, Descending: true, Limit: maxAttentionBlocked})
 	for _, i := range blocked {
 		if i.Recovery != "" {
 			continue // told by its recovery action

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -19,7 +21,7 @@ const (
 	headerRun = "X-Paperclip-Run-Id"
 
 	// LocalBoard is the user who speaks on loopback without a credential.
-	LocalBoard = company.LocalBoard
+	LocalBoard = people.LocalBoard
 )
 
 var (
@@ -196,8 +198,8 @@ func (rc *Request) byRunToken(token, run string) error {
 type holder struct {
 	actor   ledger.Actor
 	cred    ledger.Credential
-	company string       // of an agent
-	until   company.Time // when the key ends; 0: never
+	company string    // of an agent
+	until   core.Time // when the key ends; 0: never
 }
 
 func (h holder) enter(rc *Request) {
@@ -205,16 +207,16 @@ func (h holder) enter(rc *Request) {
 }
 
 func agentKeyOpens(tx *ledger.Tx, hash string) (holder, bool) {
-	key, ok := company.KeyByHash(tx, hash)
+	key, ok := people.KeyByHash(tx, hash)
 	return holder{actor: ledger.Actor{Type: "agent", ID: key.Agent}, cred: ledger.Credential{Kind: "agent_key", ID: key.ID}, company: key.Company},
 		ok && key.RevokedAt == 0 && agentSpeaks(tx, key.Agent)
 }
 
 func boardKeyOpens(tx *ledger.Tx, hash string) (holder, bool) {
-	key, ok := company.BoardKeyByHash(tx, hash)
-	_, known := company.PersonOf(tx, key.User)
+	key, ok := people.BoardKeyByHash(tx, hash)
+	_, known := people.PersonOf(tx, key.User)
 	return holder{actor: ledger.Actor{Type: "user", ID: key.User}, cred: ledger.Credential{Kind: "board_key", ID: key.ID}, until: key.ExpiresAt},
-		ok && known && company.Speaks(tx, key.User) && key.Valid(company.TimeOf(time.Now()))
+		ok && known && people.Speaks(tx, key.User) && key.Valid(core.TimeOf(time.Now()))
 }
 
 // byKey finds who a token of a kind stands for; opens looks its hash (hex) up.
@@ -318,7 +320,7 @@ func (c *keyCache) find(hash [32]byte, least uint64, now time.Time) (holder, boo
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k, ok := c.keys[hash]
-	return k.holder, ok && max(k.at, c.seen) >= least && now.Before(k.fresh) && (k.until == 0 || company.TimeOf(now) < k.until)
+	return k.holder, ok && max(k.at, c.seen) >= least && now.Before(k.fresh) && (k.until == 0 || core.TimeOf(now) < k.until)
 }
 
 // follow notes an entry of the feed: all batches before its own are seen whole.
@@ -367,7 +369,7 @@ func (s *Server) followKeys(after uint64) {
 				break
 			}
 			after = e.Height
-			if e.Kind == ledger.KindGenesis || e.Kind == company.KindInstanceAuth {
+			if e.Kind == ledger.KindGenesis || e.Kind == people.KindInstanceAuth {
 				s.learnMode(s.ctx, 0)
 			}
 			s.keys.follow(e.Index, endsKeys(e.Kind))

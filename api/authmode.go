@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -25,7 +25,7 @@ func accessRoutes() []Route {
 
 func readAuth(rc *Request) (Response, error) {
 	var out authMode
-	err := rc.View(func(tx *ledger.Tx) error { out.Mode = company.AuthMode(tx); return nil })
+	err := rc.View(func(tx *ledger.Tx) error { out.Mode = people.AuthMode(tx); return nil })
 	return OK(out), err
 }
 
@@ -34,7 +34,7 @@ func setAuth(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	_, err = rc.Submit(company.KindInstanceAuth, "", company.SetAuth{Mode: in.Mode})
+	_, err = rc.Submit(people.KindInstanceAuth, "", people.SetAuth{Mode: in.Mode})
 	return OK(in), err
 }
 

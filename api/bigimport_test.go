@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/company/transfer"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -89,7 +89,7 @@ func TestAnImportBeyondItsBoundsNamesThem(t *testing.T) {
 		files portable.Files
 		want  string
 	}{
-		"parts":  {comments(company.MaxImportSteps, "x"), fmt.Sprintf("1 to %d parts", company.MaxImportSteps)},
+		"parts":  {comments(transfer.MaxImportSteps, "x"), fmt.Sprintf("1 to %d parts", transfer.MaxImportSteps)},
 		"values": {sidecar("labels: [" + strings.Repeat("x,", 1_600_000) + "]"), "more than 1500000 values"},
 		"files":  {many, fmt.Sprintf("at most %d can be imported", portable.MaxFiles)},
 	} {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -18,23 +20,23 @@ const (
 
 // newBoardKey is the body that makes a board key.
 type newBoardKey struct {
-	Name      string            `json:"name,omitempty" minLength:"1" maxLength:"120" default:"API key"`
-	ExpiresAt Opt[company.Time] `json:"expiresAt"`
-	CompanyID Opt[string]       `json:"requestedCompanyId" format:"uuid"`
+	Name      string         `json:"name,omitempty" minLength:"1" maxLength:"120" default:"API key"`
+	ExpiresAt Opt[core.Time] `json:"expiresAt"`
+	CompanyID Opt[string]    `json:"requestedCompanyId" format:"uuid"`
 }
 
 // A boardKeyRow is a board key as it is shown; Token only where it was made.
 type boardKeyRow struct {
-	ID         string       `json:"id"`
-	Name       string       `json:"name"`
-	Token      string       `json:"token,omitempty"`
-	CreatedAt  company.Time `json:"createdAt"`
-	LastUsedAt company.Time `json:"lastUsedAt"` // always null: reads leave no trace in the log
-	RevokedAt  company.Time `json:"revokedAt"`
-	ExpiresAt  company.Time `json:"expiresAt"`
+	ID         string    `json:"id"`
+	Name       string    `json:"name"`
+	Token      string    `json:"token,omitempty"`
+	CreatedAt  core.Time `json:"createdAt"`
+	LastUsedAt core.Time `json:"lastUsedAt"` // always null: reads leave no trace in the log
+	RevokedAt  core.Time `json:"revokedAt"`
+	ExpiresAt  core.Time `json:"expiresAt"`
 }
 
-func showBoardKey(k company.BoardKey, token string) boardKeyRow {
+func showBoardKey(k people.BoardKey, token string) boardKeyRow {
 	return boardKeyRow{ID: k.ID, Name: k.Name, Token: token, CreatedAt: k.CreatedAt, RevokedAt: k.RevokedAt, ExpiresAt: k.ExpiresAt}
 }
 
@@ -62,7 +64,7 @@ func boardKeyRoutes() []Route {
 func listBoardKeys(rc *Request) (Response, error) {
 	out := []boardKeyRow{}
 	err := rc.View(func(tx *ledger.Tx) error {
-		for _, k := range company.BoardKeysOf(tx, rc.Actor.ID) {
+		for _, k := range people.BoardKeysOf(tx, rc.Actor.ID) {
 			if k.RevokedAt == 0 {
 				out = append(out, showBoardKey(k, ""))
 			}
@@ -88,11 +90,11 @@ func createBoardKey(rc *Request) (Response, error) {
 		}
 	}
 	token := boardTokenPrefix + hex.EncodeToString(rc.Secret("board-key", tokenBytes))
-	p := company.CreateBoardKey{ID: NewID(), Name: in.Name, Hash: hashOf(token)}
+	p := people.CreateBoardKey{ID: NewID(), Name: in.Name, Hash: hashOf(token)}
 	if in.ExpiresAt.Set {
 		p.ExpiresAt = new(in.ExpiresAt.Value)
 	}
-	k, err := Do[company.BoardKey](rc, company.KindBoardKeyCreate, "", p)
+	k, err := Do[people.BoardKey](rc, people.KindBoardKeyCreate, "", p)
 	if err != nil {
 		return Response{}, err
 	}
@@ -104,7 +106,7 @@ func createBoardKey(rc *Request) (Response, error) {
 }
 
 func revokeBoardKey(rc *Request) (Response, error) {
-	_, err := rc.Submit(company.KindBoardKeyRevoke, "", company.RevokeBoardKey{ID: strings.ToLower(rc.Path("keyId"))})
+	_, err := rc.Submit(people.KindBoardKeyRevoke, "", people.RevokeBoardKey{ID: strings.ToLower(rc.Path("keyId"))})
 	return OK(okay{true}), err
 }
 
@@ -113,7 +115,7 @@ func revokeCurrent(rc *Request) (Response, error) {
 		return Response{}, Forbidden("Current board API key is required")
 	}
 	id := rc.KeyID
-	_, err := rc.Submit(company.KindBoardKeyRevoke, "", company.RevokeBoardKey{ID: id})
+	_, err := rc.Submit(people.KindBoardKeyRevoke, "", people.RevokeBoardKey{ID: id})
 	return OK(struct {
 		Revoked bool   `json:"revoked"`
 		KeyID   string `json:"keyId"`
@@ -134,39 +136,39 @@ type challengeToken struct {
 }
 
 type madeChallenge struct {
-	ID           string       `json:"id"`
-	Token        string       `json:"token"`
-	BoardToken   string       `json:"boardApiToken"` // good when somebody has approved
-	ApprovalPath string       `json:"approvalPath"`
-	ApprovalURL  string       `json:"approvalUrl"`
-	PollPath     string       `json:"pollPath"`
-	ExpiresAt    company.Time `json:"expiresAt"`
-	PollEvery    int          `json:"suggestedPollIntervalMs"`
+	ID           string    `json:"id"`
+	Token        string    `json:"token"`
+	BoardToken   string    `json:"boardApiToken"` // good when somebody has approved
+	ApprovalPath string    `json:"approvalPath"`
+	ApprovalURL  string    `json:"approvalUrl"`
+	PollPath     string    `json:"pollPath"`
+	ExpiresAt    core.Time `json:"expiresAt"`
+	PollEvery    int       `json:"suggestedPollIntervalMs"`
 }
 
 type challengeRow struct {
-	ID             string           `json:"id"`
-	Status         string           `json:"status"` // pending, approved, cancelled or expired
-	Command        string           `json:"command"`
-	Client         company.NullText `json:"clientName"`
-	Access         string           `json:"requestedAccess"`
-	Company        company.NullText `json:"requestedCompanyId"`
-	CompanyName    company.NullText `json:"requestedCompanyName"`
-	ApprovedAt     company.Time     `json:"approvedAt"`
-	CancelledAt    company.Time     `json:"cancelledAt"`
-	ExpiresAt      company.Time     `json:"expiresAt"`
-	ApprovedBy     *boardName       `json:"approvedByUser"`
-	RequiresSignIn bool             `json:"requiresSignIn"`
-	CanApprove     bool             `json:"canApprove"`
-	CurrentUser    company.NullText `json:"currentUserId"`
+	ID             string        `json:"id"`
+	Status         string        `json:"status"` // pending, approved, cancelled or expired
+	Command        string        `json:"command"`
+	Client         core.NullText `json:"clientName"`
+	Access         string        `json:"requestedAccess"`
+	Company        core.NullText `json:"requestedCompanyId"`
+	CompanyName    core.NullText `json:"requestedCompanyName"`
+	ApprovedAt     core.Time     `json:"approvedAt"`
+	CancelledAt    core.Time     `json:"cancelledAt"`
+	ExpiresAt      core.Time     `json:"expiresAt"`
+	ApprovedBy     *boardName    `json:"approvedByUser"`
+	RequiresSignIn bool          `json:"requiresSignIn"`
+	CanApprove     bool          `json:"canApprove"`
+	CurrentUser    core.NullText `json:"currentUserId"`
 }
 
 type challengeApproval struct {
-	Approved  bool             `json:"approved"`
-	Status    string           `json:"status"`
-	User      company.NullText `json:"userId"`
-	Key       company.NullText `json:"keyId"`
-	ExpiresAt company.Time     `json:"expiresAt"`
+	Approved  bool          `json:"approved"`
+	Status    string        `json:"status"`
+	User      core.NullText `json:"userId"`
+	Key       core.NullText `json:"keyId"`
+	ExpiresAt core.Time     `json:"expiresAt"`
 }
 
 // ofNode makes what follows the node's, on behalf of nobody: what a system
@@ -195,7 +197,7 @@ func openChallenge(rc *Request) (Response, error) {
 	rc.ofNode("cli-auth")
 	token := challengeTokenPrefix + hex.EncodeToString(rc.Secret("cli-auth", tokenBytes))
 	key := boardTokenPrefix + hex.EncodeToString(rc.Secret("cli-auth-key", tokenBytes))
-	h, err := Do[company.Challenge](rc, company.KindCliAuthOpen, "", company.OpenChallenge{ID: NewID(), Hash: hashOf(token), KeyHash: hashOf(key), Command: in.Command,
+	h, err := Do[people.Challenge](rc, people.KindCliAuthOpen, "", people.OpenChallenge{ID: NewID(), Hash: hashOf(token), KeyHash: hashOf(key), Command: in.Command,
 		Client: in.Client.Or(""), Access: in.Access, Company: strings.ToLower(in.CompanyID.Or(""))})
 	if err != nil {
 		return Response{}, err
@@ -214,21 +216,21 @@ func pollChallenge(rc *Request) (Response, error) {
 	someone := rc.authenticate() == nil && rc.IsBoard()
 	var out challengeRow
 	err := rc.viewBySecret(func(tx *ledger.Tx) error {
-		h, ok := company.ChallengeByID(tx, strings.ToLower(rc.Path("id")), hashOf(rc.Query("token")))
+		h, ok := people.ChallengeByID(tx, strings.ToLower(rc.Path("id")), hashOf(rc.Query("token")))
 		if !ok {
 			return errNoChallenge()
 		}
-		now := company.TimeOf(rc.Now())
+		now := core.TimeOf(rc.Now())
 		out = challengeRow{ID: h.ID, Status: h.Status(now), Command: h.Command, Client: h.Client, Access: h.Access, Company: h.Company,
 			ApprovedAt: h.ApprovedAt, CancelledAt: h.CancelledAt, ExpiresAt: h.ExpiresAt, RequiresSignIn: !someone}
 		if row, ok := company.CompanyOf(tx, string(h.Company)); ok {
-			out.CompanyName = company.NullText(row.Name)
+			out.CompanyName = core.NullText(row.Name)
 		}
-		if p, ok := company.PersonOf(tx, string(h.ApprovedBy)); ok {
+		if p, ok := people.PersonOf(tx, string(h.ApprovedBy)); ok {
 			out.ApprovedBy = &boardName{p.ID, p.Name, p.Email}
 		}
 		if someone {
-			out.CurrentUser = company.NullText(rc.Actor.ID)
+			out.CurrentUser = core.NullText(rc.Actor.ID)
 			out.CanApprove = out.Status == "pending" && h.CanApprove(tx, rc.Actor.ID) == nil
 		}
 		return nil
@@ -241,11 +243,11 @@ func approveChallenge(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	h, err := Do[company.Challenge](rc, company.KindCliAuthApprove, "", company.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: hashOf(in.Token), Key: NewID()})
+	h, err := Do[people.Challenge](rc, people.KindCliAuthApprove, "", people.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: hashOf(in.Token), Key: NewID()})
 	if err != nil {
 		return Response{}, err
 	}
-	return OK(challengeApproval{h.ApprovedAt != 0 && h.CancelledAt == 0, h.Status(company.TimeOf(rc.Now())), h.ApprovedBy, h.Key, h.ExpiresAt}), nil
+	return OK(challengeApproval{h.ApprovedAt != 0 && h.CancelledAt == 0, h.Status(core.TimeOf(rc.Now())), h.ApprovedBy, h.Key, h.ExpiresAt}), nil
 }
 
 func cancelChallenge(rc *Request) (Response, error) {
@@ -254,14 +256,14 @@ func cancelChallenge(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	rc.ofNode("cli-auth")
-	h, err := Do[company.Challenge](rc, company.KindCliAuthCancel, "", company.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: hashOf(in.Token)})
+	h, err := Do[people.Challenge](rc, people.KindCliAuthCancel, "", people.DecideChallenge{ID: strings.ToLower(rc.Path("id")), Hash: hashOf(in.Token)})
 	if err != nil {
 		return Response{}, err
 	}
 	return OK(struct {
 		Status    string `json:"status"`
 		Cancelled bool   `json:"cancelled"`
-	}{h.Status(company.TimeOf(rc.Now())), h.CancelledAt != 0}), nil
+	}{h.Status(core.TimeOf(rc.Now())), h.CancelledAt != 0}), nil
 }
 
 // boardMe tells who the board is: the person behind the credential, and the
@@ -275,11 +277,11 @@ func boardMe(rc *Request) (Response, error) {
 		out.KeyID = &rc.KeyID
 	}
 	err := rc.View(func(tx *ledger.Tx) error {
-		p, _ := company.PersonOf(tx, rc.Actor.ID)
-		out.User, out.Admin = boardName{p.ID, p.Name, p.Email}, rc.trusted() || company.IsAdmin(tx, rc.Actor.ID)
-		for _, m := range company.MembershipsOf(tx, rc.Actor.ID) {
+		p, _ := people.PersonOf(tx, rc.Actor.ID)
+		out.User, out.Admin = boardName{p.ID, p.Name, p.Email}, rc.trusted() || people.IsAdmin(tx, rc.Actor.ID)
+		for _, m := range people.MembershipsOf(tx, rc.Actor.ID) {
 			out.Companies = append(out.Companies, m.Company)
-			out.Memberships = append(out.Memberships, membership{m.Company, company.NullText(m.Role), string(m.Status)})
+			out.Memberships = append(out.Memberships, membership{m.Company, core.NullText(m.Role), string(m.Status)})
 		}
 		return nil
 	})

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -20,7 +20,7 @@ type sample struct {
 	Share    float64           `json:"share,omitempty" maximum:"1"`
 	Parent   Opt[string]       `json:"parentId" format:"uuid"`
 	On       bool              `json:"on,omitempty"`
-	At       company.Time      `json:"at,omitempty"`
+	At       core.Time         `json:"at,omitempty"`
 	Raw      json.RawMessage   `json:"raw,omitempty"`
 	Env      map[string]string `json:"env,omitempty"`
 	Inner    inner             `json:"inner,omitzero"`

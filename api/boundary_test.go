@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -43,7 +44,7 @@ func TestMembersStayInTheirCompany(t *testing.T) {
 	h.as = []string{ann, ownOrigin}
 	theirs, ours := newTown(h, "Theirs"), h.company("Ours")
 	everybody := map[string][]string{}
-	for _, role := range []company.Role{company.RoleOwner, company.RoleAdmin, company.RoleOperator, company.RoleViewer} {
+	for _, role := range []people.Role{people.RoleOwner, people.RoleAdmin, people.RoleOperator, people.RoleViewer} {
 		cookie, _ := h.join(ours, ann, "a-"+string(role), role)
 		h.call("GET", "/api/companies/"+ours, "", cookie).want(t, 200, `"Ours"`)
 		everybody["the "+string(role)+" of another company"] = []string{cookie, ownOrigin}
@@ -52,7 +53,7 @@ func TestMembersStayInTheirCompany(t *testing.T) {
 		everybody["a key of the "+string(role)+" of another company"] = []string{key}
 	}
 	// Who left, and who was a member of this very company before.
-	gone, left := h.join(theirs.of, ann, "left", company.RoleOwner)
+	gone, left := h.join(theirs.of, ann, "left", people.RoleOwner)
 	for _, m := range h.call("GET", "/api/companies/"+theirs.of+"/members", "").want(t, 200, "").decode(t).(map[string]any)["members"].([]any) {
 		if m := m.(map[string]any); m["principalId"] == left {
 			h.call("POST", "/api/companies/"+theirs.of+"/members/"+m["id"].(string)+"/archive", `{}`).want(t, 200, "")
@@ -76,7 +77,7 @@ func TestOpenDoorsAreFound(t *testing.T) {
 	ann := h.admin()
 	h.as = []string{ann, ownOrigin}
 	theirs, ours := newTown(h, "Theirs"), h.company("Ours")
-	owner, _ := h.join(ours, ann, "olga", company.RoleOwner)
+	owner, _ := h.join(ours, ann, "olga", people.RoleOwner)
 	issue := func(rc *Request) (i company.Issue, err error) {
 		err = rc.View(func(tx *ledger.Tx) error {
 			i, _ = company.FindIssue(tx, rc.Path("id"))

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 )
 
 // Where people sign in, a budget is set and raised by every member who is more than
@@ -25,10 +25,10 @@ func TestWhoRaisesABudget(t *testing.T) {
 		says         string
 	}
 	askers := []asker{{"admin of the instance", admin, 200, ""}, {"stranger", stranger, 403, "User does not have access to this company"}, {"nobody", "", 401, ""}, {"agent", key, 403, "Board access required"}}
-	for _, r := range company.MemberRoles {
+	for _, r := range people.MemberRoles {
 		cookie, _ := h.join(of, admin, string(r), r)
 		a := asker{string(r), cookie, 200, ""}
-		if r == company.RoleViewer {
+		if r == people.RoleViewer {
 			a.status, a.says = 403, "Viewer access is read-only"
 		}
 		askers = append(askers, a)

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -34,59 +36,59 @@ type resolveIncident struct {
 
 // A budgetPolicy is a policy as it stands, with what was spent.
 type budgetPolicy struct {
-	PolicyID           string             `json:"policyId"`
-	CompanyID          string             `json:"companyId"`
-	ScopeType          company.ScopeType  `json:"scopeType"`
-	ScopeID            string             `json:"scopeId"`
-	ScopeName          string             `json:"scopeName"`
-	Metric             string             `json:"metric"`
-	WindowKind         company.WindowKind `json:"windowKind"`
-	Amount             company.Money      `json:"amount"`
-	ObservedAmount     company.Money      `json:"observedAmount"`
-	RemainingAmount    company.Money      `json:"remainingAmount"`
-	HeldAmount         company.Money      `json:"heldAmount"` // set aside for calls under way, besides what was observed
-	UtilizationPercent company.Percent    `json:"utilizationPercent"`
-	WarnPercent        int64              `json:"warnPercent"`
-	HardStopEnabled    bool               `json:"hardStopEnabled"`
-	NotifyEnabled      bool               `json:"notifyEnabled"`
-	IsActive           bool               `json:"isActive"`
-	Status             string             `json:"status"`
-	Paused             bool               `json:"paused"`
-	PauseReason        company.NullText   `json:"pauseReason"`
-	WindowStart        instant            `json:"windowStart"`
-	WindowEnd          instant            `json:"windowEnd"`
+	PolicyID           string            `json:"policyId"`
+	CompanyID          string            `json:"companyId"`
+	ScopeType          company.ScopeType `json:"scopeType"`
+	ScopeID            string            `json:"scopeId"`
+	ScopeName          string            `json:"scopeName"`
+	Metric             string            `json:"metric"`
+	WindowKind         money.WindowKind  `json:"windowKind"`
+	Amount             core.Money        `json:"amount"`
+	ObservedAmount     core.Money        `json:"observedAmount"`
+	RemainingAmount    core.Money        `json:"remainingAmount"`
+	HeldAmount         core.Money        `json:"heldAmount"` // set aside for calls under way, besides what was observed
+	UtilizationPercent core.Percent      `json:"utilizationPercent"`
+	WarnPercent        int64             `json:"warnPercent"`
+	HardStopEnabled    bool              `json:"hardStopEnabled"`
+	NotifyEnabled      bool              `json:"notifyEnabled"`
+	IsActive           bool              `json:"isActive"`
+	Status             string            `json:"status"`
+	Paused             bool              `json:"paused"`
+	PauseReason        core.NullText     `json:"pauseReason"`
+	WindowStart        instant           `json:"windowStart"`
+	WindowEnd          instant           `json:"windowEnd"`
 }
 
 // An instant is a time that is never null: a lifetime begins at zero.
-type instant company.Time
+type instant core.Time
 
 func (t instant) MarshalJSON() ([]byte, error) {
 	if t == 0 {
 		return []byte(`"1970-01-01T00:00:00.000Z"`), nil
 	}
-	return company.Time(t).MarshalJSON()
+	return core.Time(t).MarshalJSON()
 }
 
 type budgetIncident struct {
-	ID             string             `json:"id"`
-	CompanyID      string             `json:"companyId"`
-	PolicyID       string             `json:"policyId"`
-	ScopeType      company.ScopeType  `json:"scopeType"`
-	ScopeID        string             `json:"scopeId"`
-	ScopeName      string             `json:"scopeName"`
-	Metric         string             `json:"metric"`
-	WindowKind     company.WindowKind `json:"windowKind"`
-	WindowStart    instant            `json:"windowStart"`
-	WindowEnd      instant            `json:"windowEnd"`
-	ThresholdType  string             `json:"thresholdType"`
-	AmountLimit    company.Money      `json:"amountLimit"`
-	AmountObserved company.Money      `json:"amountObserved"`
-	Status         string             `json:"status"`
-	ApprovalID     company.NullText   `json:"approvalId"`
-	ApprovalStatus company.NullText   `json:"approvalStatus"`
-	ResolvedAt     company.Time       `json:"resolvedAt"`
-	CreatedAt      company.Time       `json:"createdAt"`
-	UpdatedAt      company.Time       `json:"updatedAt"`
+	ID             string            `json:"id"`
+	CompanyID      string            `json:"companyId"`
+	PolicyID       string            `json:"policyId"`
+	ScopeType      company.ScopeType `json:"scopeType"`
+	ScopeID        string            `json:"scopeId"`
+	ScopeName      string            `json:"scopeName"`
+	Metric         string            `json:"metric"`
+	WindowKind     money.WindowKind  `json:"windowKind"`
+	WindowStart    instant           `json:"windowStart"`
+	WindowEnd      instant           `json:"windowEnd"`
+	ThresholdType  string            `json:"thresholdType"`
+	AmountLimit    core.Money        `json:"amountLimit"`
+	AmountObserved core.Money        `json:"amountObserved"`
+	Status         string            `json:"status"`
+	ApprovalID     core.NullText     `json:"approvalId"`
+	ApprovalStatus core.NullText     `json:"approvalStatus"`
+	ResolvedAt     core.Time         `json:"resolvedAt"`
+	CreatedAt      core.Time         `json:"createdAt"`
+	UpdatedAt      core.Time         `json:"updatedAt"`
 }
 
 type budgetOverview struct {
@@ -96,7 +98,7 @@ type budgetOverview struct {
 	PausedAgentCount     int              `json:"pausedAgentCount"`
 	PausedProjectCount   int              `json:"pausedProjectCount"`
 	PendingApprovalCount int              `json:"pendingApprovalCount"`
-	HeldAmount           company.Money    `json:"heldAmount"` // of the whole company
+	HeldAmount           core.Money       `json:"heldAmount"` // of the whole company
 	ReservationCount     int64            `json:"reservationCount"`
 }
 
@@ -118,9 +120,9 @@ func budgetRoutes() []Route {
 	}}
 }
 
-func policyShown(tx *ledger.Tx, of string, b company.ScopeBudget, p company.BudgetPolicy, now company.Time) budgetPolicy {
+func policyShown(tx *ledger.Tx, of string, b money.ScopeBudget, p money.BudgetPolicy, now core.Time) budgetPolicy {
 	spent, window := b.Spent(p.Window), p.Window.Window(now)
-	out := budgetPolicy{PolicyID: p.ID, CompanyID: of, ScopeType: b.Type, ScopeID: b.ID, ScopeName: company.ScopeName(tx, of, b.Type, b.ID), Metric: "billed_cents",
+	out := budgetPolicy{PolicyID: p.ID, CompanyID: of, ScopeType: b.Type, ScopeID: b.ID, ScopeName: money.ScopeName(tx, of, b.Type, b.ID), Metric: "billed_cents",
 		WindowKind: p.Window, Amount: p.Amount, ObservedAmount: spent, RemainingAmount: max(p.Amount-spent, 0), HeldAmount: b.Held, UtilizationPercent: spent.Percent(p.Amount),
 		WarnPercent: p.WarnPercent, HardStopEnabled: p.HardStop, NotifyEnabled: p.Notify, IsActive: p.Active, Status: p.Status(spent),
 		Paused: company.ScopePaused(tx, of, b.Type, b.ID), WindowStart: instant(window.From), WindowEnd: instant(window.To)}
@@ -130,24 +132,24 @@ func policyShown(tx *ledger.Tx, of string, b company.ScopeBudget, p company.Budg
 	return out
 }
 
-func incidentShown(tx *ledger.Tx, of string, in company.BudgetIncident) budgetIncident {
-	out := budgetIncident{ID: in.ID, CompanyID: of, PolicyID: in.Policy, ScopeType: in.Type, ScopeID: in.Scope, ScopeName: company.ScopeName(tx, of, in.Type, in.Scope),
+func incidentShown(tx *ledger.Tx, of string, in money.BudgetIncident) budgetIncident {
+	out := budgetIncident{ID: in.ID, CompanyID: of, PolicyID: in.Policy, ScopeType: in.Type, ScopeID: in.Scope, ScopeName: money.ScopeName(tx, of, in.Type, in.Scope),
 		Metric: "billed_cents", WindowKind: in.Window, WindowStart: instant(in.Start), WindowEnd: instant(in.End), ThresholdType: in.Threshold,
 		AmountLimit: in.Limit, AmountObserved: in.Observed, Status: in.Status, ResolvedAt: in.ResolvedAt, CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt}
-	if a, ok := company.ApprovalByID(tx, in.Approval); ok {
-		out.ApprovalID, out.ApprovalStatus = company.NullText(a.ID), company.NullText(a.Status)
+	if a, ok := money.ApprovalByID(tx, in.Approval); ok {
+		out.ApprovalID, out.ApprovalStatus = core.NullText(a.ID), core.NullText(a.Status)
 	}
 	return out
 }
 
 func readBudgets(rc *Request) (r Response, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
-		of, now := rc.Path("companyId"), company.TimeOf(rc.Now())
+		of, now := rc.Path("companyId"), core.TimeOf(rc.Now())
 		if !company.CompanyExists(tx, of) {
 			return NotFound("Company not found")
 		}
 		out := budgetOverview{CompanyID: of, Policies: []budgetPolicy{}, ActiveIncidents: []budgetIncident{}}
-		for _, b := range company.Budgets(tx, of, now) {
+		for _, b := range money.Budgets(tx, of, now) {
 			for _, p := range b.Policies {
 				out.Policies = append(out.Policies, policyShown(tx, of, b, p, now))
 			}
@@ -160,11 +162,11 @@ func readBudgets(rc *Request) (r Response, err error) {
 				}
 			}
 		}
-		for _, in := range company.OpenIncidents(tx, of, now) {
+		for _, in := range money.OpenIncidents(tx, of, now) {
 			out.ActiveIncidents = append(out.ActiveIncidents, incidentShown(tx, of, in))
 		}
-		_, out.PendingApprovalCount = company.PendingApprovals(tx, of)
-		whole := company.BudgetOf(tx, of, company.ScopeCompany, of, now)
+		_, out.PendingApprovalCount = money.PendingApprovals(tx, of)
+		whole := money.BudgetOf(tx, of, company.ScopeCompany, of, now)
 		out.HeldAmount, out.ReservationCount = whole.Held, whole.Holds
 		r = OK(out)
 		return nil
@@ -184,7 +186,7 @@ func listIncidents(rc *Request) (r Response, err error) {
 		if !company.CompanyExists(tx, of) {
 			return NotFound("Company not found")
 		}
-		for _, in := range company.IncidentsOf(tx, of, status) {
+		for _, in := range money.IncidentsOf(tx, of, status) {
 			out = append(out, incidentShown(tx, of, in))
 		}
 		r = OK(out)
@@ -199,22 +201,22 @@ func putPolicy(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	of := rc.Path("companyId")
-	p := company.SetBudget{Type: company.ScopeType(in.ScopeType), Scope: strings.ToLower(in.ScopeID), Window: company.WindowKind(in.WindowKind),
-		Amount: company.Cents(in.Amount), WarnPercent: in.WarnPercent, HardStop: in.HardStopEnabled, Notify: in.NotifyEnabled, Active: in.IsActive}
+	p := money.SetBudget{Type: company.ScopeType(in.ScopeType), Scope: strings.ToLower(in.ScopeID), Window: money.WindowKind(in.WindowKind),
+		Amount: core.Cents(in.Amount), WarnPercent: in.WarnPercent, HardStop: in.HardStopEnabled, Notify: in.NotifyEnabled, Active: in.IsActive}
 	if p.Window == "" {
-		p.Window = company.WindowMonth
+		p.Window = money.WindowMonth
 		if p.Type == company.ScopeProject {
-			p.Window = company.WindowLifetime
+			p.Window = money.WindowLifetime
 		}
 	}
-	b, err := Do[company.ScopeBudget](rc, company.KindBudgetSet, of, p)
+	b, err := Do[money.ScopeBudget](rc, money.KindBudgetSet, of, p)
 	if err != nil {
 		return Response{}, err
 	}
 	var r Response
 	err = rc.View(func(tx *ledger.Tx) error {
 		policy, _ := b.Policy(p.Window)
-		r = OK(policyShown(tx, of, b, policy, company.TimeOf(rc.Now())))
+		r = OK(policyShown(tx, of, b, policy, core.TimeOf(rc.Now())))
 		return nil
 	})
 	return r, err
@@ -226,11 +228,11 @@ func resolveBudgetIncident(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	of := rc.Path("companyId")
-	p := company.ResolveIncident{Incident: strings.ToLower(rc.Path("incidentId")), Action: in.Action, Note: in.DecisionNote.Or("")}
+	p := money.ResolveIncident{Incident: strings.ToLower(rc.Path("incidentId")), Action: in.Action, Note: in.DecisionNote.Or("")}
 	if in.Amount != nil {
-		p.Amount = new(company.Cents(*in.Amount))
+		p.Amount = new(core.Cents(*in.Amount))
 	}
-	incident, err := Do[company.BudgetIncident](rc, company.KindBudgetResolve, of, p)
+	incident, err := Do[money.BudgetIncident](rc, money.KindBudgetResolve, of, p)
 	if err != nil {
 		return Response{}, err
 	}
@@ -248,7 +250,7 @@ func setMonthly(rc *Request, of string, scope company.ScopeType, id string) erro
 	if err != nil {
 		return err
 	}
-	_, err = rc.Submit(company.KindBudgetSet, of, company.SetBudget{Type: scope, Scope: id, Window: company.WindowMonth, Amount: company.Cents(in.BudgetMonthlyCents)})
+	_, err = rc.Submit(money.KindBudgetSet, of, money.SetBudget{Type: scope, Scope: id, Window: money.WindowMonth, Amount: core.Cents(in.BudgetMonthlyCents)})
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -49,15 +50,15 @@ func commentRoutes() []Route {
 			return OK(cm), err
 		},
 	},
-		mark("POST", "/api/issues/{id}/read", company.KindIssueRead, "Mark an issue as read", company.ReadState{}, marked[company.ReadState]),
-		mark("DELETE", "/api/issues/{id}/read", company.KindIssueUnread, "Mark an issue as unread", company.Removed{}, marked[company.Removed]),
-		mark("POST", "/api/issues/{id}/inbox-archive", company.KindIssueArchive, "Put an issue away until it changes", company.InboxArchive{}, marked[company.InboxArchive]),
-		mark("DELETE", "/api/issues/{id}/inbox-archive", company.KindIssueUnarchive, "Take an issue back into the inbox", company.Removed{}, marked[company.Removed]),
+		mark("POST", "/api/issues/{id}/read", inbox.KindIssueRead, "Mark an issue as read", inbox.ReadState{}, marked[inbox.ReadState]),
+		mark("DELETE", "/api/issues/{id}/read", inbox.KindIssueUnread, "Mark an issue as unread", inbox.Removed{}, marked[inbox.Removed]),
+		mark("POST", "/api/issues/{id}/inbox-archive", inbox.KindIssueArchive, "Put an issue away until it changes", inbox.InboxArchive{}, marked[inbox.InboxArchive]),
+		mark("DELETE", "/api/issues/{id}/inbox-archive", inbox.KindIssueUnarchive, "Take an issue back into the inbox", inbox.Removed{}, marked[inbox.Removed]),
 	}
 }
 
 func marked[T any](rc *Request, kind, of, issue string) (Response, error) {
-	row, err := Do[T](rc, kind, of, company.MarkIssue{Issue: issue})
+	row, err := Do[T](rc, kind, of, inbox.MarkIssue{Issue: issue})
 	return OK(row), err
 }
 

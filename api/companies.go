@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
+	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -54,21 +57,21 @@ func (b brandCompany) Check() []Issue {
 // A companyRow is a company as it is shown: its row, and what other rows say of it.
 type companyRow struct {
 	company.Company
-	BudgetMonthly        company.Money    `json:"budgetMonthlyCents"`
-	SpentMonthly         company.Money    `json:"spentMonthlyCents"`
-	Held                 company.Money    `json:"heldCents"` // set aside for calls under way
-	ResolverGovernance   struct{}         `json:"interactionResolverGovernance"`
-	FeedbackSharing      bool             `json:"feedbackDataSharingEnabled"`
-	FeedbackConsentAt    company.Time     `json:"feedbackDataSharingConsentAt"`
-	FeedbackConsentBy    company.NullText `json:"feedbackDataSharingConsentByUserId"`
-	FeedbackTermsVersion company.NullText `json:"feedbackDataSharingTermsVersion"`
-	LogoURL              company.NullText `json:"logoUrl"`
-	RequireStrategy      bool             `json:"requireBoardApprovalForCeoStrategy"`
+	BudgetMonthly        core.Money    `json:"budgetMonthlyCents"`
+	SpentMonthly         core.Money    `json:"spentMonthlyCents"`
+	Held                 core.Money    `json:"heldCents"` // set aside for calls under way
+	ResolverGovernance   struct{}      `json:"interactionResolverGovernance"`
+	FeedbackSharing      bool          `json:"feedbackDataSharingEnabled"`
+	FeedbackConsentAt    core.Time     `json:"feedbackDataSharingConsentAt"`
+	FeedbackConsentBy    core.NullText `json:"feedbackDataSharingConsentByUserId"`
+	FeedbackTermsVersion core.NullText `json:"feedbackDataSharingTermsVersion"`
+	LogoURL              core.NullText `json:"logoUrl"`
+	RequireStrategy      bool          `json:"requireBoardApprovalForCeoStrategy"`
 }
 
 func showCompany(tx *ledger.Tx, row company.Company, now time.Time) companyRow {
-	limit, spent := company.CompanyBudget(tx, row.ID, company.TimeOf(now))
-	out := companyRow{Company: row, BudgetMonthly: limit, SpentMonthly: spent, Held: company.MoneyHeld(tx, row.ID, company.ScopeCompany, row.ID), RequireStrategy: !row.NoStrategyGate,
+	limit, spent := money.CompanyBudget(tx, row.ID, core.TimeOf(now))
+	out := companyRow{Company: row, BudgetMonthly: limit, SpentMonthly: spent, Held: money.MoneyHeld(tx, row.ID, company.ScopeCompany, row.ID), RequireStrategy: !row.NoStrategyGate,
 		FeedbackSharing: row.Feedback.Sharing, FeedbackConsentAt: row.Feedback.At, FeedbackConsentBy: row.Feedback.By, FeedbackTermsVersion: row.Feedback.Terms}
 	if row.LogoAsset != "" {
 		out.LogoURL = "/api/assets/" + row.LogoAsset + "/content"
@@ -129,9 +132,9 @@ func listCompanies(rc *Request) (Response, error) {
 }
 
 func companyStats(rc *Request) (Response, error) {
-	var out map[string]company.Stat
+	var out map[string]rules.Stat
 	err := rc.View(func(tx *ledger.Tx) error {
-		out = company.Stats(tx)
+		out = rules.Stats(tx)
 		for id := range out {
 			if !rc.enters(tx, id) {
 				delete(out, id)
@@ -171,7 +174,7 @@ func createCompany(rc *Request) (Response, error) {
 	}
 	p := company.SaveCompany{ID: rc.ids()(), Name: &in.Name, Description: textOf(in.Description), BrandColor: textOf(in.BrandColor), ResponsibleUser: textOf(in.ResponsibleUser)}
 	if in.BudgetMonthlyCents > 0 {
-		p.Budget = new(company.Cents(in.BudgetMonthlyCents))
+		p.Budget = new(core.Cents(in.BudgetMonthlyCents))
 	}
 	return saveCompany(rc, p.ID, company.KindCompanyCreate, p)
 }
@@ -193,11 +196,11 @@ func updateCompany(rc *Request) (Response, error) {
 }
 
 // centsOf returns whole cents as money, nil for none.
-func centsOf(cents *int64) *company.Money {
+func centsOf(cents *int64) *core.Money {
 	if cents == nil {
 		return nil
 	}
-	return new(company.Cents(*cents))
+	return new(core.Cents(*cents))
 }
 
 func rebrandCompany(rc *Request) (Response, error) {

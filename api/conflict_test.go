@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -90,7 +91,7 @@ func TestAStepThatTheStateForbidsTellsTheState(t *testing.T) {
 	post(in+"/cost-events", `{"agentId":"`+spender+`","provider":"p","model":"m","costCents":11,"occurredAt":"`+time.Now().UTC().Format(time.RFC3339)+`"}`, 201)
 	incident := ""
 	if err := h.node.ledger.View(func(tx *ledger.Tx) error {
-		for _, i := range company.OpenIncidents(tx, of, company.TimeOf(time.Now())) {
+		for _, i := range money.OpenIncidents(tx, of, core.TimeOf(time.Now())) {
 			if i.Threshold == "hard" {
 				incident = in + "/budget-incidents/" + i.ID + "/resolve"
 			}

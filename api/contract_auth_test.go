@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 )
 
 // authPassList are the exchanges of authenticated mode that answer as recorded,
@@ -67,7 +67,7 @@ var userText = regexp.MustCompile(`\b[A-Za-z0-9]{32}\b`)
 // invites Bob, and signs out.
 func TestRecordedExchangesOfAuthenticatedMode(t *testing.T) {
 	all := asRecorded[authExchange](t, signInsFile)
-	h := newHarnessOn(t, newSoloOf(t, company.Authenticated))
+	h := newHarnessOn(t, newSoloOf(t, people.Authenticated))
 	m := &replay{ids: map[string]string{}, tokens: map[string]string{}}
 	users, secrets := map[string]string{}, map[string]string{} // by what was recorded
 	text := func(s string) string {

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -29,13 +31,13 @@ type reportCost struct {
 
 // tokens are the counts that every line of a report has.
 type tokens struct {
-	CostCents         company.Money `json:"costCents"`
-	InputTokens       int64         `json:"inputTokens"`
-	CachedInputTokens int64         `json:"cachedInputTokens"`
-	OutputTokens      int64         `json:"outputTokens"`
+	CostCents         core.Money `json:"costCents"`
+	InputTokens       int64      `json:"inputTokens"`
+	CachedInputTokens int64      `json:"cachedInputTokens"`
+	OutputTokens      int64      `json:"outputTokens"`
 }
 
-func tokensOf(t company.Total) tokens { return tokens{t.Cost, t.Input, t.Cached, t.Output} }
+func tokensOf(t money.Total) tokens { return tokens{t.Cost, t.Input, t.Cached, t.Output} }
 
 // runCounts are the counts that lines about agents and providers have besides.
 type runCounts struct {
@@ -46,15 +48,15 @@ type runCounts struct {
 	SubscriptionOutputTokens      int64 `json:"subscriptionOutputTokens"`
 }
 
-func runCountsOf(s company.CostSum) runCounts {
+func runCountsOf(s money.CostSum) runCounts {
 	return runCounts{s.APIRuns, s.SubscriptionRuns, s.Subscription.Cached, s.Subscription.Input, s.Subscription.Output}
 }
 
 type costSummary struct {
-	CompanyID          string          `json:"companyId"`
-	SpendCents         company.Money   `json:"spendCents"`
-	BudgetCents        company.Money   `json:"budgetCents"`
-	UtilizationPercent company.Percent `json:"utilizationPercent"`
+	CompanyID          string       `json:"companyId"`
+	SpendCents         core.Money   `json:"spendCents"`
+	BudgetCents        core.Money   `json:"budgetCents"`
+	UtilizationPercent core.Percent `json:"utilizationPercent"`
 }
 
 type costByAgent struct {
@@ -123,47 +125,47 @@ type costByCode struct {
 
 func costRoutes() []Route {
 	span := []Param{{Name: "from", Doc: "ISO date"}, {Name: "to", Doc: "ISO date"}}
-	report := func(name, summary string, out any, f func(tx *ledger.Tx, rc *Request, of string, s company.Span) any) Route {
+	report := func(name, summary string, out any, f func(tx *ledger.Tx, rc *Request, of string, s money.Span) any) Route {
 		return Route{Method: "GET", Path: "/api/companies/{companyId}/costs/" + name, Tag: "costs", Summary: summary, Query: span, Out: out,
 			Handle: func(rc *Request) (Response, error) { return costReport(rc, f) }}
 	}
 	return []Route{
-		{Method: "POST", Path: "/api/companies/{companyId}/cost-events", Tag: "costs", Summary: "Report a cost", In: reportCost{}, Out: company.CostEvent{}, Status: 201, Handle: newCost},
-		report("summary", "Sum up what a company spent", costSummary{}, func(tx *ledger.Tx, rc *Request, of string, s company.Span) any {
-			spent := company.SpentIn(tx, of, s).Cost
-			limit := company.BudgetOf(tx, of, company.ScopeCompany, of, company.TimeOf(rc.Now())).MonthlyLimit()
+		{Method: "POST", Path: "/api/companies/{companyId}/cost-events", Tag: "costs", Summary: "Report a cost", In: reportCost{}, Out: money.CostEvent{}, Status: 201, Handle: newCost},
+		report("summary", "Sum up what a company spent", costSummary{}, func(tx *ledger.Tx, rc *Request, of string, s money.Span) any {
+			spent := money.SpentIn(tx, of, s).Cost
+			limit := money.BudgetOf(tx, of, company.ScopeCompany, of, core.TimeOf(rc.Now())).MonthlyLimit()
 			return costSummary{of, spent, limit, spent.Percent(limit)}
 		}),
-		report("by-agent", "Sum up costs by agent", []costByAgent{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
-			return lines(tx, of, company.ByAgent, s, func(l company.CostSum) costByAgent {
+		report("by-agent", "Sum up costs by agent", []costByAgent{}, func(tx *ledger.Tx, _ *Request, of string, s money.Span) any {
+			return lines(tx, of, money.ByAgent, s, func(l money.CostSum) costByAgent {
 				name, status := company.AgentLabel(tx, of, l.Agent)
 				return costByAgent{l.Agent, name, status, tokensOf(l.Total), runCountsOf(l)}
 			})
 		}),
-		report("by-agent-model", "Sum up costs by agent and model", []costByAgentModel{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
-			return lines(tx, of, company.ByAgentModel, s, func(l company.CostSum) costByAgentModel {
+		report("by-agent-model", "Sum up costs by agent and model", []costByAgentModel{}, func(tx *ledger.Tx, _ *Request, of string, s money.Span) any {
+			return lines(tx, of, money.ByAgentModel, s, func(l money.CostSum) costByAgentModel {
 				name, _ := company.AgentLabel(tx, of, l.Agent)
 				return costByAgentModel{l.Agent, name, l.Provider, l.Biller, l.BillingType, l.Model, tokensOf(l.Total)}
 			})
 		}),
-		report("by-provider", "Sum up costs by provider and model", []costByProvider{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
-			return lines(tx, of, company.ByProvider, s, func(l company.CostSum) costByProvider {
+		report("by-provider", "Sum up costs by provider and model", []costByProvider{}, func(tx *ledger.Tx, _ *Request, of string, s money.Span) any {
+			return lines(tx, of, money.ByProvider, s, func(l money.CostSum) costByProvider {
 				return costByProvider{l.Provider, l.Biller, l.BillingType, l.Model, tokensOf(l.Total), runCountsOf(l)}
 			})
 		}),
-		report("by-biller", "Sum up costs by biller", []costByBiller{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
-			return lines(tx, of, company.ByBiller, s, func(l company.CostSum) costByBiller {
+		report("by-biller", "Sum up costs by biller", []costByBiller{}, func(tx *ledger.Tx, _ *Request, of string, s money.Span) any {
+			return lines(tx, of, money.ByBiller, s, func(l money.CostSum) costByBiller {
 				return costByBiller{l.Biller, tokensOf(l.Total), runCountsOf(l), l.Providers, l.Models}
 			})
 		}),
-		report("by-project", "Sum up costs by project", []costByProject{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
-			return lines(tx, of, company.ByProject, s, func(l company.CostSum) costByProject {
-				return costByProject{l.Project, company.ScopeName(tx, of, company.ScopeProject, l.Project), tokensOf(l.Total)}
+		report("by-project", "Sum up costs by project", []costByProject{}, func(tx *ledger.Tx, _ *Request, of string, s money.Span) any {
+			return lines(tx, of, money.ByProject, s, func(l money.CostSum) costByProject {
+				return costByProject{l.Project, money.ScopeName(tx, of, company.ScopeProject, l.Project), tokensOf(l.Total)}
 			})
 		}),
 		{Method: "GET", Path: "/api/companies/{companyId}/costs/window-spend", Tag: "costs", Summary: "Sum up the last hours, day and week", Out: []windowSpend{}, Handle: readWindowSpend},
-		report("by-billing-code", "Sum up costs by billing code, with all that was delegated under it", []costByCode{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
-			return lines(tx, of, company.ByBillingCode, s, func(l company.CostSum) costByCode {
+		report("by-billing-code", "Sum up costs by billing code, with all that was delegated under it", []costByCode{}, func(tx *ledger.Tx, _ *Request, of string, s money.Span) any {
+			return lines(tx, of, money.ByBillingCode, s, func(l money.CostSum) costByCode {
 				return costByCode{l.BillingCode, tokensOf(l.Total), runCountsOf(l)}
 			})
 		}),
@@ -171,7 +173,7 @@ func costRoutes() []Route {
 	}
 }
 
-func costReport(rc *Request, f func(tx *ledger.Tx, rc *Request, of string, s company.Span) any) (r Response, err error) {
+func costReport(rc *Request, f func(tx *ledger.Tx, rc *Request, of string, s money.Span) any) (r Response, err error) {
 	span, err := querySpan(rc)
 	if err != nil {
 		return r, err
@@ -194,7 +196,7 @@ func readWindowSpend(rc *Request) (Response, error) {
 			return nil, NotFound("Company not found")
 		}
 		out := []windowSpend{}
-		for _, w := range company.SpendWindows(tx, of, company.TimeOf(rc.Now())) {
+		for _, w := range money.SpendWindows(tx, of, core.TimeOf(rc.Now())) {
 			name := map[int64]string{5: "5h", 24: "24h", 168: "7d"}[w.Hours]
 			out = append(out, windowSpend{w.Provider, w.Biller, name, w.Hours, tokensOf(w.Total)})
 		}
@@ -202,9 +204,9 @@ func readWindowSpend(rc *Request) (Response, error) {
 	})
 }
 
-func lines[T any](tx *ledger.Tx, of string, by company.CostGrouping, s company.Span, line func(company.CostSum) T) []T {
+func lines[T any](tx *ledger.Tx, of string, by money.CostGrouping, s money.Span, line func(money.CostSum) T) []T {
 	out := []T{}
-	for _, l := range company.CostsBy(tx, of, by, s) {
+	for _, l := range money.CostsBy(tx, of, by, s) {
 		out = append(out, line(l))
 	}
 	return out
@@ -219,19 +221,19 @@ func newCost(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	e, err := Do[company.CostEvent](rc, company.KindCostReport, rc.Path("companyId"), company.ReportCost{Event: company.CostEvent{
-		ID: NewID(), Agent: strings.ToLower(in.AgentID), Issue: company.NullText(bodyID(in.IssueID)), Project: company.NullText(bodyID(in.ProjectID)),
-		Goal: company.NullText(bodyID(in.GoalID)), Run: company.NullText(bodyID(in.HeartbeatRunID)), BillingCode: company.NullText(in.BillingCode.Or("")),
+	e, err := Do[money.CostEvent](rc, money.KindCostReport, rc.Path("companyId"), money.ReportCost{Event: money.CostEvent{
+		ID: NewID(), Agent: strings.ToLower(in.AgentID), Issue: core.NullText(bodyID(in.IssueID)), Project: core.NullText(bodyID(in.ProjectID)),
+		Goal: core.NullText(bodyID(in.GoalID)), Run: core.NullText(bodyID(in.HeartbeatRunID)), BillingCode: core.NullText(in.BillingCode.Or("")),
 		Provider: in.Provider, Biller: in.Biller, BillingType: in.BillingType, CostStatus: in.CostStatus, Model: in.Model,
-		InputTokens: in.InputTokens, CachedInputTokens: in.CachedInputTokens, OutputTokens: in.OutputTokens, Cost: company.Cents(in.CostCents), OccurredAt: at,
+		InputTokens: in.InputTokens, CachedInputTokens: in.CachedInputTokens, OutputTokens: in.OutputTokens, Cost: core.Cents(in.CostCents), OccurredAt: at,
 	}})
 	return OK(e), err
 }
 
 // parseInstant reads the time of a cost event, which lies after 1970.
-func parseInstant(s string) (company.Time, error) {
-	var t company.Time
-	if err := t.UnmarshalJSON(company.AppendJSONString(nil, s)); err != nil || t < 0 {
+func parseInstant(s string) (core.Time, error) {
+	var t core.Time
+	if err := t.UnmarshalJSON(core.AppendJSONString(nil, s)); err != nil || t < 0 {
 		return 0, ValidationError(Issue{Origin: "string", Code: "invalid_format", Format: "datetime", Path: []any{"occurredAt"}, Message: "Invalid ISO datetime"})
 	}
 	return t, nil
@@ -247,7 +249,7 @@ func readIssueCosts(rc *Request) (r Response, err error) {
 		if err != nil {
 			return err
 		}
-		c := company.CostsOfIssue(tx, i.Company, i.ID, span)
+		c := money.CostsOfIssue(tx, i.Company, i.ID, span)
 		r = OK(issueCosts{i.ID, c.Issues, true, tokensOf(c.Total), c.HeartbeatRuns, c.RuntimeMS})
 		return nil
 	})

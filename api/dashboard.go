@@ -2,23 +2,25 @@ package api
 
 import (
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 func dashboardRoutes() []Route {
 	return []Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/dashboard", Tag: "companies", Summary: "Sum up a company", Out: company.Dashboard{},
+		{Method: "GET", Path: "/api/companies/{companyId}/dashboard", Tag: "companies", Summary: "Sum up a company", Out: rules.Dashboard{},
 			Handle: func(rc *Request) (r Response, err error) {
 				err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-					r = OK(company.DashboardOf(tx, row.ID, company.TimeOf(rc.Now())))
+					r = OK(rules.DashboardOf(tx, row.ID, core.TimeOf(rc.Now())))
 					return nil
 				})
 				return r, err
 			}},
-		{Method: "GET", Path: "/api/companies/{companyId}/sidebar-badges", Tag: "companies", Summary: "Count what waits for the board", Out: company.Badges{},
+		{Method: "GET", Path: "/api/companies/{companyId}/sidebar-badges", Tag: "companies", Summary: "Count what waits for the board", Out: rules.Badges{},
 			Handle: func(rc *Request) (r Response, err error) {
 				err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-					r = OK(company.BadgesOf(tx, row.ID))
+					r = OK(rules.BadgesOf(tx, row.ID))
 					return nil
 				})
 				return r, err

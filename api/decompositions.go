@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -25,7 +27,7 @@ var siblingText = regexp.MustCompile(`^#[0-9]{1,2}$`)
 
 // A shownDecomposition is one with the issues that it made.
 type shownDecomposition struct {
-	company.Decomposition
+	paper.Decomposition
 	Number int64        `json:"acceptedPlanRevisionNumber"`
 	Issues []childBrief `json:"childIssues"`
 }
@@ -36,15 +38,15 @@ type childBrief struct {
 	Title      string              `json:"title"`
 	Status     company.IssueStatus `json:"status"`
 	Priority   company.Priority    `json:"priority"`
-	Assignee   company.NullText    `json:"assigneeAgentId"`
-	User       company.NullText    `json:"assigneeUserId"`
+	Assignee   core.NullText       `json:"assigneeAgentId"`
+	User       core.NullText       `json:"assigneeUserId"`
 }
 
 func decompositionRoutes() []Route {
 	const tag, path = "issues", "/api/issues/{id}/accepted-plan-decompositions"
 	return []Route{
 		{Method: "GET", Path: path, Tag: tag, Summary: "List what an issue's plan was turned into", Out: []shownDecomposition{}, Handle: listDecompositions},
-		{Method: "POST", Path: path, Tag: tag, Summary: "Turn a plan that was agreed on into sub-issues, all or none", In: decomposeBody{}, Out: company.Decomposed{}, Handle: decompose},
+		{Method: "POST", Path: path, Tag: tag, Summary: "Turn a plan that was agreed on into sub-issues, all or none", In: decomposeBody{}, Out: paper.Decomposed{}, Handle: decompose},
 	}
 }
 
@@ -55,16 +57,16 @@ func listDecompositions(rc *Request) (r Response, err error) {
 		if err != nil {
 			return err
 		}
-		d, planned := company.DocumentOf(tx, i, "plan")
-		for _, row := range company.DecompositionsOf(tx, i) {
+		d, planned := paper.DocumentOf(tx, i, "plan")
+		for _, row := range paper.DecompositionsOf(tx, i) {
 			shown := shownDecomposition{Decomposition: row, Issues: []childBrief{}}
 			if planned {
-				rev, _ := company.RevisionOfDocument(tx, d, row.Revision)
+				rev, _ := paper.RevisionOfDocument(tx, d, row.Revision)
 				shown.Number = int64(rev.Number)
 			}
 			for _, id := range row.Children {
 				if c, ok := company.IssueOf(tx, i.Company, id); ok {
-					shown.Issues = append(shown.Issues, childBrief{c.ID, c.Identifier, c.Title, c.Status, c.Priority, company.NullText(c.Assignee), company.NullText(c.AssigneeUser)})
+					shown.Issues = append(shown.Issues, childBrief{c.ID, c.Identifier, c.Title, c.Status, c.Priority, core.NullText(c.Assignee), core.NullText(c.AssigneeUser)})
 				}
 			}
 			out = append(out, shown)
@@ -83,7 +85,7 @@ func decompose(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.DecomposePlan{ID: NewID(), Issue: issue, Revision: strings.ToLower(in.Revision)}
+	p := paper.DecomposePlan{ID: NewID(), Issue: issue, Revision: strings.ToLower(in.Revision)}
 	for n, child := range in.Children {
 		for _, b := range child.After {
 			if !IsUUID(b) && !siblingText.MatchString(b) {
@@ -106,6 +108,6 @@ func decompose(rc *Request) (Response, error) {
 		}
 		p.Children = append(p.Children, c)
 	}
-	out, err := Do[company.Decomposed](rc, company.KindPlanDecompose, of, p)
+	out, err := Do[paper.Decomposed](rc, paper.KindPlanDecompose, of, p)
 	return OK(out), err
 }

@@ -6,6 +6,10 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
+	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -25,8 +29,8 @@ type (
 		Identifier string              `json:"identifier"`
 		Status     company.IssueStatus `json:"status"`
 		Title      string              `json:"title"`
-		Agent      company.NullText    `json:"assigneeAgentId"`
-		User       company.NullText    `json:"assigneeUserId"`
+		Agent      core.NullText       `json:"assigneeAgentId"`
+		User       core.NullText       `json:"assigneeUserId"`
 	}
 	diagnosedBlocker struct {
 		company.IssueRef
@@ -51,8 +55,8 @@ type (
 		Interactions int             `json:"pendingInteractions"`
 		Approvals    int             `json:"pendingApprovals"`
 		Recovery     bool            `json:"recoveryAction"`
-		Monitor      company.Time    `json:"monitorNextCheckAt"`
-		RetryAt      company.Time    `json:"scheduledRetryAt"`
+		Monitor      core.Time       `json:"monitorNextCheckAt"`
+		RetryAt      core.Time       `json:"scheduledRetryAt"`
 		Unblock      json.RawMessage `json:"unblockDescriptor"`
 	}
 	wakeEvent struct {
@@ -61,29 +65,29 @@ type (
 		Agent       string             `json:"agentId"`
 		Source      company.WakeSource `json:"source"`
 		Status      string             `json:"status"`
-		Reason      company.NullText   `json:"reason"`
-		Error       company.NullText   `json:"error"`
-		Run         company.NullText   `json:"runId"`
-		RequestedAt company.Time       `json:"requestedAt"`
-		FinishedAt  company.Time       `json:"finishedAt"`
+		Reason      core.NullText      `json:"reason"`
+		Error       core.NullText      `json:"error"`
+		Run         core.NullText      `json:"runId"`
+		RequestedAt core.Time          `json:"requestedAt"`
+		FinishedAt  core.Time          `json:"finishedAt"`
 	}
 	wakeDiagnosis struct {
-		Issue     diagnosedIssue    `json:"issue"`
-		Diagnosis string            `json:"diagnosis"`
-		Agent     *diagnosedAgent   `json:"assignee"`
-		Live      int               `json:"liveRuns"`
-		Watchdog  *company.Watchdog `json:"watchdog"`
-		Events    []wakeEvent       `json:"events"`
+		Issue     diagnosedIssue  `json:"issue"`
+		Diagnosis string          `json:"diagnosis"`
+		Agent     *diagnosedAgent `json:"assignee"`
+		Live      int             `json:"liveRuns"`
+		Watchdog  *care.Watchdog  `json:"watchdog"`
+		Events    []wakeEvent     `json:"events"`
 	}
 	diagnosedAgent struct {
 		ID          string              `json:"id"`
 		Name        string              `json:"name"`
 		Status      company.AgentStatus `json:"status"`
-		PauseReason company.NullText    `json:"pauseReason"`
+		PauseReason core.NullText       `json:"pauseReason"`
 	}
 	subtreeRow struct {
 		diagnosedIssue
-		Parent    company.NullText `json:"parentId"`
+		Parent    core.NullText    `json:"parentId"`
 		Depth     int              `json:"depth"`
 		Diagnosis string           `json:"diagnosis"`
 		Readiness blockerReadiness `json:"readiness"`
@@ -122,7 +126,7 @@ func diagnose[T any](look func(*ledger.Tx, company.Issue) T) func(*Request) (Res
 }
 
 func diagnosed(i company.Issue) diagnosedIssue {
-	return diagnosedIssue{i.ID, i.Identifier, i.Status, i.Title, company.NullText(i.Assignee), company.NullText(i.AssigneeUser)}
+	return diagnosedIssue{i.ID, i.Identifier, i.Status, i.Title, core.NullText(i.Assignee), core.NullText(i.AssigneeUser)}
 }
 
 // liveOf counts the runs of an issue's agent that are about it.
@@ -138,15 +142,15 @@ func liveOf(tx *ledger.Tx, i company.Issue) (live, running int) {
 
 func waitsOf(tx *ledger.Tx, i company.Issue) issueWaits {
 	w := issueWaits{Recovery: i.Recovery != "", Unblock: rawJSON(i.UnblockDescriptor)}
-	if h, ok := company.HeldBy(tx, i); ok {
+	if h, ok := care.HeldBy(tx, i); ok {
 		w.Hold = &pauseHold{Hold: h.ID, Root: h.Root, Issue: i.ID, IsRoot: h.Root == i.ID, Mode: h.Mode, Reason: h.Reason, Release: h.Release, Since: h.CreatedAt}
 	}
-	for _, in := range company.InteractionsOf(tx, i) {
+	for _, in := range paper.InteractionsOf(tx, i) {
 		if in.Status == "pending" {
 			w.Interactions++
 		}
 	}
-	for _, a := range company.ApprovalsOfIssue(tx, i.Company, i.ID) {
+	for _, a := range money.ApprovalsOfIssue(tx, i.Company, i.ID) {
 		if a.Status.Open() {
 			w.Approvals++
 		}
@@ -242,7 +246,7 @@ func wakesOf(tx *ledger.Tx, i company.Issue) wakeDiagnosis {
 	if a, ok := company.AgentByID(tx, i.Assignee); ok {
 		out.Agent = &diagnosedAgent{a.ID, a.Name, a.Status, a.PauseReason}
 	}
-	if w, ok := company.WatchdogOf(tx, i.Company, i.ID); ok {
+	if w, ok := care.WatchdogOf(tx, i.Company, i.ID); ok {
 		out.Watchdog = &w
 	}
 	out.Live, _ = liveOf(tx, i)
@@ -250,7 +254,7 @@ func wakesOf(tx *ledger.Tx, i company.Issue) wakeDiagnosis {
 		if len(out.Events) == maxWakeEvents {
 			break
 		}
-		out.Events = append(out.Events, wakeEvent{"run", r.ID, r.Agent, r.Source, string(r.Status), company.NullText(r.Context.WakeReason), r.Error, company.NullText(r.ID), r.CreatedAt, r.FinishedAt})
+		out.Events = append(out.Events, wakeEvent{"run", r.ID, r.Agent, r.Source, string(r.Status), core.NullText(r.Context.WakeReason), r.Error, core.NullText(r.ID), r.CreatedAt, r.FinishedAt})
 	}
 	// A wake that made no run knows its issue by what it was given.
 	for _, u := range company.WakeupsOf(tx, i.Company, i.Assignee) {
@@ -279,7 +283,7 @@ func subtreeOf(tx *ledger.Tx, root company.Issue) subtreeDiagnosis {
 		if id != root.ID {
 			depth[id] = depth[i.Parent] + 1
 		}
-		row := subtreeRow{diagnosedIssue: diagnosed(i), Parent: company.NullText(i.Parent), Depth: depth[id], Readiness: readinessOf(tx, i)}
+		row := subtreeRow{diagnosedIssue: diagnosed(i), Parent: core.NullText(i.Parent), Depth: depth[id], Readiness: readinessOf(tx, i)}
 		row.Diagnosis, row.Stuck = verdict(tx, i)
 		if row.Live, _ = liveOf(tx, i); row.Stuck {
 			out.Stuck++

@@ -2,14 +2,16 @@ package api
 
 import (
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 func dismissalRoutes() []Route {
 	const of = "/api/companies/{companyId}/inbox-dismissals"
 	return []Route{
-		{Method: "GET", Path: of, Tag: "inbox", Summary: "List what the user put aside", Who: Board, Out: []company.Dismissal{}, Handle: listDismissals},
-		{Method: "POST", Path: of, Tag: "inbox", Summary: "Put an item of the inbox aside, for good or for a while", Who: Board, In: dismissBody{}, Out: company.Dismissal{}, Handle: dismiss},
+		{Method: "GET", Path: of, Tag: "inbox", Summary: "List what the user put aside", Who: Board, Out: []inbox.Dismissal{}, Handle: listDismissals},
+		{Method: "POST", Path: of, Tag: "inbox", Summary: "Put an item of the inbox aside, for good or for a while", Who: Board, In: dismissBody{}, Out: inbox.Dismissal{}, Handle: dismiss},
 		{Method: "DELETE", Path: of + "/{itemKey}", Tag: "inbox", Summary: "Bring an item back into the inbox", Who: Board, Handle: undismiss},
 	}
 }
@@ -22,9 +24,9 @@ type dismissBody struct {
 }
 
 // aside is what a user put aside, by the key of the item.
-func aside(tx *ledger.Tx, of, user string) map[string]company.Dismissal {
-	out := map[string]company.Dismissal{}
-	for _, d := range company.DismissalsOf(tx, of, user) {
+func aside(tx *ledger.Tx, of, user string) map[string]inbox.Dismissal {
+	out := map[string]inbox.Dismissal{}
+	for _, d := range inbox.DismissalsOf(tx, of, user) {
 		out[d.Key] = d
 	}
 	return out
@@ -32,7 +34,7 @@ func aside(tx *ledger.Tx, of, user string) map[string]company.Dismissal {
 
 func listDismissals(rc *Request) (r Response, err error) {
 	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		r = OK(company.DismissalsOf(tx, row.ID, rc.Actor.ID))
+		r = OK(inbox.DismissalsOf(tx, row.ID, rc.Actor.ID))
 		return nil
 	})
 	return r, err
@@ -43,18 +45,18 @@ func dismiss(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.Dismiss{Key: in.Key}
+	p := inbox.Dismiss{Key: in.Key}
 	if in.Kind == "snooze" {
-		if p.Until, err = company.ParseTime(in.Until.Or("")); err != nil {
+		if p.Until, err = inbox.ParseTime(in.Until.Or("")); err != nil {
 			return Response{}, Invalid("snoozedUntil is needed to snooze")
 		}
 	}
-	d, err := Do[company.Dismissal](rc, company.KindInboxDismiss, companyID(rc), p)
+	d, err := Do[inbox.Dismissal](rc, inbox.KindInboxDismiss, companyID(rc), p)
 	return OK(d), err
 }
 
 func undismiss(rc *Request) (Response, error) {
-	_, err := rc.Submit(company.KindInboxRestore, companyID(rc), company.Dismiss{Key: rc.Path("itemKey")})
+	_, err := rc.Submit(inbox.KindInboxRestore, companyID(rc), inbox.Dismiss{Key: rc.Path("itemKey")})
 	return OK(struct {
 		OK bool `json:"ok"`
 	}{true}), err
@@ -62,8 +64,8 @@ func undismiss(rc *Request) (Response, error) {
 
 // recoveries adds issues that got stuck, and what is to be decided about them.
 func (d *attentionDesk) recoveries() {
-	for _, i := range company.ListIssues(d.tx, d.row.ID, company.IssueQuery{Statuses: []company.IssueStatus{company.IssueBlocked}, Sort: company.SortUpdated, Descending: true, Limit: maxAttentionBlocked}) {
-		a, ok := company.ActiveRecovery(d.tx, i)
+	for _, i := range inbox.ListIssues(d.tx, d.row.ID, inbox.IssueQuery{Statuses: []company.IssueStatus{company.IssueBlocked}, Sort: inbox.SortUpdated, Descending: true, Limit: maxAttentionBlocked}) {
+		a, ok := care.ActiveRecovery(d.tx, i)
 		if !ok {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -20,7 +21,7 @@ type saveDocument struct {
 // A shownDocument is a document with its text. LatestBody is the text before a
 // change; only the answer to the change has it.
 type shownDocument struct {
-	company.Document
+	paper.Document
 	Body       string  `json:"body"`
 	LatestBody *string `json:"latestBody,omitempty"`
 }
@@ -32,10 +33,10 @@ func documentRoutes() []Route {
 		{Method: "GET", Path: base + "/{key}", Tag: "issues", Summary: "Read a document", Out: shownDocument{}, Handle: readDocument},
 		{Method: "PUT", Path: base + "/{key}", Tag: "issues", Summary: "Write a document", In: saveDocument{}, Out: shownDocument{}, MaxBody: maxDocumentBody, Handle: putDocument},
 		{Method: "DELETE", Path: base + "/{key}", Tag: "issues", Summary: "Delete a document", Who: Board, Out: okay{}, Handle: dropDocument},
-		{Method: "GET", Path: base + "/{key}/revisions", Tag: "issues", Summary: "List the revisions of a document", Out: []company.DocumentRevision{}, Handle: listDocumentRevisions},
+		{Method: "GET", Path: base + "/{key}/revisions", Tag: "issues", Summary: "List the revisions of a document", Out: []paper.DocumentRevision{}, Handle: listDocumentRevisions},
 		{Method: "POST", Path: base + "/{key}/revisions/{revisionId}/restore", Tag: "issues", Summary: "Make an old revision of a document the latest", Out: shownDocument{}, Handle: restoreDocument},
 	}
-	for verb, kind := range map[string]string{"lock": company.KindDocumentLock, "unlock": company.KindDocumentUnlock} {
+	for verb, kind := range map[string]string{"lock": paper.KindDocumentLock, "unlock": paper.KindDocumentUnlock} {
 		summary := map[string]string{"lock": "Keep a document as it is", "unlock": "Let a document be changed again"}[verb]
 		rows = append(rows, Route{Method: "POST", Path: base + "/{key}/" + verb, Tag: "issues", Summary: summary, Out: shownDocument{},
 			Handle: func(rc *Request) (Response, error) {
@@ -43,7 +44,7 @@ func documentRoutes() []Route {
 				if err != nil {
 					return Response{}, err
 				}
-				if _, err = Do[company.Document](rc, kind, of, company.ChangeDocument{Issue: issue, Key: documentKey(rc)}); err != nil {
+				if _, err = Do[paper.Document](rc, kind, of, paper.ChangeDocument{Issue: issue, Key: documentKey(rc)}); err != nil {
 					return Response{}, err
 				}
 				return readDocument(rc)
@@ -55,14 +56,14 @@ func documentRoutes() []Route {
 // documentKey is the key that the path names; keys have small letters.
 func documentKey(rc *Request) string { return strings.ToLower(rc.Path("key")) }
 
-func ofDocument(f func(*ledger.Tx, company.Document) (any, error)) func(*Request) (Response, error) {
+func ofDocument(f func(*ledger.Tx, paper.Document) (any, error)) func(*Request) (Response, error) {
 	return func(rc *Request) (Response, error) {
 		return viewed(rc, func(tx *ledger.Tx) (any, error) {
 			i, err := findIssue(tx, rc)
 			if err != nil {
 				return nil, err
 			}
-			d, ok := company.DocumentOf(tx, i, documentKey(rc))
+			d, ok := paper.DocumentOf(tx, i, documentKey(rc))
 			if !ok {
 				return nil, NotFound("Document not found")
 			}
@@ -72,14 +73,14 @@ func ofDocument(f func(*ledger.Tx, company.Document) (any, error)) func(*Request
 }
 
 func readDocument(rc *Request) (Response, error) {
-	return ofDocument(func(tx *ledger.Tx, d company.Document) (any, error) {
+	return ofDocument(func(tx *ledger.Tx, d paper.Document) (any, error) {
 		return shownDocument{Document: d, Body: d.Text(tx)}, nil
 	})(rc)
 }
 
 func listDocumentRevisions(rc *Request) (Response, error) {
-	return ofDocument(func(tx *ledger.Tx, d company.Document) (any, error) {
-		return company.RevisionsOfDocument(tx, d), nil
+	return ofDocument(func(tx *ledger.Tx, d paper.Document) (any, error) {
+		return paper.RevisionsOfDocument(tx, d), nil
 	})(rc)
 }
 
@@ -90,7 +91,7 @@ func listDocuments(rc *Request) (Response, error) {
 			return nil, err
 		}
 		out := []shownDocument{}
-		for _, d := range company.DocumentsOf(tx, i) {
+		for _, d := range paper.DocumentsOf(tx, i) {
 			out = append(out, shownDocument{Document: d, Body: d.Text(tx)})
 		}
 		return out, nil
@@ -102,19 +103,19 @@ func putDocument(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if len(in.Body) > company.MaxDocument {
-		return Response{}, ledger.Refuse(ledger.TooLarge, nil, "A document has at most %d bytes", company.MaxDocument)
+	if len(in.Body) > paper.MaxDocument {
+		return Response{}, ledger.Refuse(ledger.TooLarge, nil, "A document has at most %d bytes", paper.MaxDocument)
 	}
 	of, issue, err := locateIssue(rc)
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.SaveDocument{Issue: issue, Key: documentKey(rc), ID: NewID(), Revision: NewID(), Title: textOf(in.Title), Format: in.Format,
+	p := paper.SaveDocument{Issue: issue, Key: documentKey(rc), ID: NewID(), Revision: NewID(), Title: textOf(in.Title), Format: in.Format,
 		Summary: in.Summary.Or(""), Base: strings.ToLower(in.Base.Or(""))}
 	if p.Body, p.Parts, p.Sum, err = stageText(rc, of, in.Body); err != nil {
 		return Response{}, err
 	}
-	saved, err := Do[company.SavedDocument](rc, company.KindDocumentSave, of, p)
+	saved, err := Do[paper.SavedDocument](rc, paper.KindDocumentSave, of, p)
 	if err != nil {
 		return Response{}, err
 	}
@@ -127,11 +128,11 @@ func putDocument(rc *Request) (Response, error) {
 }
 
 // beforeIt adds the text that a document had before a change.
-func beforeIt(rc *Request, saved company.SavedDocument, out *shownDocument) error {
+func beforeIt(rc *Request, saved paper.SavedDocument, out *shownDocument) error {
 	was := ""
 	out.LatestBody = &was
 	return rc.View(func(tx *ledger.Tx) error {
-		if r, ok := company.RevisionOfDocument(tx, saved.Document, saved.Was); ok {
+		if r, ok := paper.RevisionOfDocument(tx, saved.Document, saved.Was); ok {
 			was = r.Body
 		}
 		return nil
@@ -141,7 +142,7 @@ func beforeIt(rc *Request, saved company.SavedDocument, out *shownDocument) erro
 // stageText returns a text as a command takes it: itself when it is short, else
 // the names of its parts and their sum, staged before.
 func stageText(rc *Request, of, text string) (body string, parts []string, sum string, err error) {
-	if len(text) <= company.InlineDocument {
+	if len(text) <= paper.InlineDocument {
 		return text, nil, "", nil
 	}
 	parts, err = stageParts(rc, of, []byte(text))
@@ -164,7 +165,7 @@ func restoreDocument(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	saved, err := Do[company.SavedDocument](rc, company.KindDocumentRestore, of, company.RestoreDocument{Issue: issue, Key: documentKey(rc),
+	saved, err := Do[paper.SavedDocument](rc, paper.KindDocumentRestore, of, paper.RestoreDocument{Issue: issue, Key: documentKey(rc),
 		Revision: strings.ToLower(rc.Path("revisionId")), ID: NewID()})
 	if err != nil {
 		return Response{}, err
@@ -182,7 +183,7 @@ func dropDocument(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	_, err = Do[company.Document](rc, company.KindDocumentDelete, of, company.ChangeDocument{Issue: issue, Key: documentKey(rc)})
+	_, err = Do[paper.Document](rc, paper.KindDocumentDelete, of, paper.ChangeDocument{Issue: issue, Key: documentKey(rc)})
 	return OK(okay{true}), err
 }
 
@@ -192,9 +193,9 @@ func (b jsonRow) documents(tx *ledger.Tx, i company.Issue, has company.Extras) j
 	if has&company.HasDocuments == 0 {
 		return b.fixed(`"planDocument":null,"documentSummaries":[],"legacyPlanDocument":null`)
 	}
-	list := company.DocumentsOf(tx, i)
+	list := paper.DocumentsOf(tx, i)
 	b = b.fixed(`"planDocument":`)
-	if d, ok := company.DocumentOf(tx, i, "plan"); ok {
+	if d, ok := paper.DocumentOf(tx, i, "plan"); ok {
 		plan, _ := json.Marshal(shownDocument{Document: d, Body: d.Text(tx)})
 		b = append(b, plan...)
 	} else {

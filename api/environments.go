@@ -2,6 +2,8 @@ package api
 
 import (
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -16,9 +18,9 @@ type environmentRow struct {
 	Config      any                 `json:"config"`
 	EnvVars     struct{}            `json:"envVars"`
 	Metadata    environmentMetadata `json:"metadata"`
-	Company     company.NullText    `json:"companyId"` // null: of the mesh
-	CreatedAt   company.Time        `json:"createdAt"`
-	UpdatedAt   company.Time        `json:"updatedAt"`
+	Company     core.NullText       `json:"companyId"` // null: of the mesh
+	CreatedAt   core.Time           `json:"createdAt"`
+	UpdatedAt   core.Time           `json:"updatedAt"`
 }
 
 type environmentMetadata struct {
@@ -82,10 +84,10 @@ type environmentCapabilities struct {
 // A leaseRow is a run's lease of its environment.
 type leaseRow struct {
 	company.EnvironmentLease
-	Company     string           `json:"companyId"`
-	Environment string           `json:"environmentId"`
-	Issue       company.NullText `json:"issueId"`
-	Run         string           `json:"heartbeatRunId"`
+	Company     string        `json:"companyId"`
+	Environment string        `json:"environmentId"`
+	Issue       core.NullText `json:"issueId"`
+	Run         string        `json:"heartbeatRunId"`
 }
 
 // The list of leases is of the latest runs: so many are shown, out of so many
@@ -102,7 +104,7 @@ func environmentRoutes() []Route {
 			Handle: func(rc *Request) (r Response, err error) {
 				err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
 					out := []environmentRow{localEnvironment(row)}
-					for _, e := range company.EnvironmentsOf(tx, row.ID) {
+					for _, e := range place.EnvironmentsOf(tx, row.ID) {
 						out = append(out, showEnvironment(e))
 					}
 					r = OK(out)
@@ -145,7 +147,7 @@ func capabilities() environmentCapabilities {
 func environmentFor(rc *Request) (of company.Company, row environmentRow, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		id := pathID(rc, "id")
-		if e, ok := company.EnvironmentByID(tx, id); ok && seen(tx, rc, e.Company) {
+		if e, ok := place.EnvironmentByID(tx, id); ok && seen(tx, rc, e.Company) {
 			of, _ = company.CompanyOf(tx, e.Company)
 			row = showEnvironment(e)
 			return nil
@@ -190,7 +192,7 @@ func listLeases(rc *Request) (Response, error) {
 			seen := 0
 			for r := range company.RunsOf(tx, of.ID) {
 				if l, ok := r.Lease(); ok && (len(want) == 0 || want[l.Status]) {
-					out = append(out, leaseRow{l, of.ID, company.LocalEnvironment.ID, company.NullText(r.Context.IssueID), r.ID})
+					out = append(out, leaseRow{l, of.ID, company.LocalEnvironment.ID, core.NullText(r.Context.IssueID), r.ID})
 				}
 				if seen++; seen == leasesAmong || len(out) == maxLeases {
 					break

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/place"
+	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -45,19 +48,19 @@ type probeResult struct {
 }
 
 type blastRadius struct {
-	ID        string           `json:"environmentId"`
-	CanDelete bool             `json:"canDelete"`
-	Blocked   company.NullText `json:"blockedReason"`
-	Agents    int              `json:"agentCount"`
-	Leases    int              `json:"activeLeaseCount"`
+	ID        string        `json:"environmentId"`
+	CanDelete bool          `json:"canDelete"`
+	Blocked   core.NullText `json:"blockedReason"`
+	Agents    int           `json:"agentCount"`
+	Leases    int           `json:"activeLeaseCount"`
 }
 
 type environmentSecret struct {
-	Path    string           `json:"configPath"`
-	Secret  string           `json:"secretId"`
-	Version json.RawMessage  `json:"version"`
-	Name    company.NullText `json:"secretName"`
-	Status  string           `json:"status"` // of the secret, or missing
+	Path    string          `json:"configPath"`
+	Secret  string          `json:"secretId"`
+	Version json.RawMessage `json:"version"`
+	Name    core.NullText   `json:"secretName"`
+	Status  string          `json:"status"` // of the secret, or missing
 }
 
 const (
@@ -69,8 +72,8 @@ const (
 	maxBanner = 255
 )
 
-func showEnvironment(e company.NamedEnvironment) environmentRow {
-	return environmentRow{ID: e.ID, Name: e.Name, Description: string(e.Description), Driver: e.Driver, Status: e.Status, Config: e.SSH(), Company: company.NullText(e.Company), CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt}
+func showEnvironment(e place.NamedEnvironment) environmentRow {
+	return environmentRow{ID: e.ID, Name: e.Name, Description: string(e.Description), Driver: e.Driver, Status: e.Status, Config: e.SSH(), Company: core.NullText(e.Company), CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt}
 }
 
 // errDriver says what there is instead of what was asked for.
@@ -104,15 +107,15 @@ func newEnvironment(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.SaveEnvironment{ID: NewID(), Name: &in.Name, Description: textOf(in.Description), Driver: in.Driver, Status: &in.Status, Config: config, New: true}
-	e, err := Do[company.NamedEnvironment](rc, company.KindEnvironmentSave, companyID(rc), p)
+	p := place.SaveEnvironment{ID: NewID(), Name: &in.Name, Description: textOf(in.Description), Driver: in.Driver, Status: &in.Status, Config: config, New: true}
+	e, err := Do[place.NamedEnvironment](rc, place.KindEnvironmentSave, companyID(rc), p)
 	return OK(showEnvironment(e)), err
 }
 
 // checkedSSH returns a configuration as it is kept. What it must not hold, such as
 // a key, is refused before it is part of a command: commands are kept as they come.
 func checkedSSH(b json.RawMessage) (json.RawMessage, error) {
-	s, err := company.ReadSSHConfig(b)
+	s, err := place.ReadSSHConfig(b)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +155,7 @@ func patchEnvironment(rc *Request) (Response, error) {
 			return Response{}, err
 		}
 	}
-	e, err := Do[company.NamedEnvironment](rc, company.KindEnvironmentSave, of, company.SaveEnvironment{ID: pathID(rc, "id"), Name: in.Name, Description: textOf(in.Description), Driver: in.Driver, Status: in.Status, Config: in.Config})
+	e, err := Do[place.NamedEnvironment](rc, place.KindEnvironmentSave, of, place.SaveEnvironment{ID: pathID(rc, "id"), Name: in.Name, Description: textOf(in.Description), Driver: in.Driver, Status: in.Status, Config: in.Config})
 	return OK(showEnvironment(e)), err
 }
 
@@ -161,7 +164,7 @@ func removeEnvironment(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	e, err := Do[company.NamedEnvironment](rc, company.KindEnvironmentDelete, of, company.NameEnvironment{ID: pathID(rc, "id")})
+	e, err := Do[place.NamedEnvironment](rc, place.KindEnvironmentDelete, of, place.NameEnvironment{ID: pathID(rc, "id")})
 	return OK(showEnvironment(e)), err
 }
 
@@ -180,11 +183,11 @@ func listEnvironmentSecrets(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	out := []environmentSecret{}
-	if s, ok := row.Config.(company.SSHConfig); ok && s.Key != nil {
+	if s, ok := row.Config.(place.SSHConfig); ok && s.Key != nil {
 		ref := environmentSecret{Path: "privateKeySecretRef", Secret: s.Key.Secret, Version: s.Key.Version, Status: "missing"}
 		err = rc.View(func(tx *ledger.Tx) error {
-			if secret, ok := company.SecretOf(tx, of.ID, s.Key.Secret); ok {
-				ref.Name, ref.Status = company.NullText(secret.Name), secret.Status
+			if secret, ok := secret.SecretOf(tx, of.ID, s.Key.Secret); ok {
+				ref.Name, ref.Status = core.NullText(secret.Name), secret.Status
 			}
 			return nil
 		})
@@ -200,10 +203,10 @@ func probeEnvironment(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if _, err := rc.Submit(company.KindEnvironmentProbe, of.ID, company.NameEnvironment{ID: row.ID}); err != nil {
+	if _, err := rc.Submit(place.KindEnvironmentProbe, of.ID, place.NameEnvironment{ID: row.ID}); err != nil {
 		return Response{}, err
 	}
-	if s, ok := row.Config.(company.SSHConfig); ok {
+	if s, ok := row.Config.(place.SSHConfig); ok {
 		return OK(probeSSH(rc, s)), nil
 	}
 	return OK(probeResult{true, "local", "Runs are carried out by the nodes that take them.", map[string]any{}}), nil
@@ -217,18 +220,18 @@ func probeConfig(rc *Request) (Response, error) {
 	if err := inCompany(rc, func(*ledger.Tx, company.Company) error { return nil }); err != nil {
 		return Response{}, err
 	}
-	s := company.SSHConfig{}
+	s := place.SSHConfig{}
 	switch in.Driver {
 	case "local":
 		return OK(probeResult{true, "local", "Runs are carried out by the nodes that take them.", map[string]any{}}), nil
 	case "ssh":
-		if s, err = company.ReadSSHConfig(orObject(in.Config)); err != nil {
+		if s, err = place.ReadSSHConfig(orObject(in.Config)); err != nil {
 			return Response{}, err
 		}
 	default:
 		return OK(probeResult{false, in.Driver, "There is nothing here that carries runs out by " + in.Driver + ".", map[string]any{}}), nil
 	}
-	if _, err := rc.Submit(company.KindEnvironmentProbe, companyID(rc), company.NameEnvironment{Driver: in.Driver}); err != nil {
+	if _, err := rc.Submit(place.KindEnvironmentProbe, companyID(rc), place.NameEnvironment{Driver: in.Driver}); err != nil {
 		return Response{}, err
 	}
 	return OK(probeSSH(rc, s)), nil
@@ -236,7 +239,7 @@ func probeConfig(rc *Request) (Response, error) {
 
 // probeSSH connects to a machine and reads the line by which an SSH server names
 // itself. It signs in nowhere, so ok stays false: no run is carried out there.
-func probeSSH(rc *Request, s company.SSHConfig) probeResult {
+func probeSSH(rc *Request, s place.SSHConfig) probeResult {
 	at := net.JoinHostPort(s.Host, strconv.Itoa(s.Port))
 	out := probeResult{Driver: "ssh", Details: map[string]any{"host": s.Host, "port": s.Port, "username": s.User, "remoteWorkspacePath": s.Path, "reachable": false, "runExecution": "unsupported"}}
 	fail := func(why string) probeResult {
@@ -288,7 +291,7 @@ func readLease(rc *Request) (Response, error) {
 			looked := 0
 			for r := range company.RunsOf(tx, of.ID) {
 				if l, ok := r.Lease(); ok && l.ID == id {
-					out = &leaseRow{l, of.ID, company.LocalEnvironment.ID, company.NullText(r.Context.IssueID), r.ID}
+					out = &leaseRow{l, of.ID, company.LocalEnvironment.ID, core.NullText(r.Context.IssueID), r.ID}
 					return nil
 				}
 				if looked++; looked == leasesAmong {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -33,7 +34,7 @@ type liveEvent struct {
 	ID        uint64          `json:"id"`
 	Company   string          `json:"companyId"`
 	Type      string          `json:"type"` // "activity.logged", "heartbeat.run.status" …
-	CreatedAt company.Time    `json:"createdAt"`
+	CreatedAt core.Time       `json:"createdAt"`
 	Payload   json.RawMessage `json:"payload"`
 	volatile  bool            // not of the feed: nothing resumes after it
 }
@@ -63,7 +64,7 @@ func eventsOf(e ledger.Entry, of string) []liveEvent {
 	}
 	var out []liveEvent
 	for _, ch := range e.Changes {
-		ev := liveEvent{ID: e.Height, Company: of, Type: "activity.logged", CreatedAt: company.TimeOf(e.Time)}
+		ev := liveEvent{ID: e.Height, Company: of, Type: "activity.logged", CreatedAt: core.TimeOf(e.Time)}
 		if liveActions[ch.Action] && json.Valid(ch.Details) {
 			ev.Type, ev.Payload = ch.Action, ch.Details
 			out = append(out, ev)

@@ -16,6 +16,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/adapter/webcall"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/scheduler"
@@ -80,9 +81,9 @@ func newWorkingHarness(t testing.TB) *harness {
 		Adapters: map[string]scheduler.Adapter{"process": p, "http": webcall.New(webcall.Config{})}, LogRef: runlog.Ref,
 		OpenLog: func(ref string) (scheduler.Log, error) { return logs.Create(ref) },
 		Secrets: func(_ context.Context, r company.Run, config json.RawMessage) (json.RawMessage, []string, error) {
-			var got company.Resolution
+			var got secret.Resolution
 			err := h.node.ledger.View(func(tx *ledger.Tx) (err error) {
-				got, err = company.Resolve(tx, string(h.node.mesh), r, config, func(aad, sealed []byte) ([]byte, error) { return identity.Open(testDataKey, aad, sealed) })
+				got, err = secret.Resolve(tx, string(h.node.mesh), r, config, func(aad, sealed []byte) ([]byte, error) { return identity.Open(testDataKey, aad, sealed) })
 				return err
 			})
 			return got.Config, got.Values, err

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -215,7 +217,7 @@ func (s *Server) taskIssue(rc *Request, a company.Agent, task string, context js
 	fields := map[string]any{"title": strings.TrimSpace(title), "description": text, "assigneeAgentId": a.ID, "status": "todo",
 		"originKind": "execute", "allowDuplicate": true}
 	if budget != nil {
-		fields["allowanceUsd"] = min(*budget, dollars(company.MaxAllowance))
+		fields["allowanceUsd"] = min(*budget, dollars(money.MaxAllowance))
 	}
 	body, err := json.Marshal(fields)
 	if err != nil {
@@ -343,7 +345,7 @@ func taskOf(tx *ledger.Tx, of, issue string) (execution, error) {
 	}
 	e := execution{ID: i.ID, Issue: i.ID, Company: of, Agent: i.Assignee, Status: "waiting", URL: "/api/v1/executions/" + i.ID}
 	var last, first company.Run
-	if a, ok := company.AllowanceOf(tx, i); ok {
+	if a, ok := money.AllowanceOf(tx, i); ok {
 		e.Budget = new(dollars(max(a.Limit-a.Spent, 0)))
 	}
 	live, runs := false, map[string]bool{}
@@ -431,9 +433,9 @@ func wordsOf(tx *ledger.Tx, i company.Issue, r company.Run) *string {
 // spent sums what the runs of the issue were charged, since the first began. The
 // model is the one that had most of the tokens, of equals the one asked last.
 func (e *execution) spent(tx *ledger.Tx, first company.Run, runs map[string]bool) {
-	var cost company.Money
+	var cost core.Money
 	n, of, most := 0, map[string]int64{}, int64(-1)
-	for c := range company.CostsOfAgentSince(tx, e.Company, e.Agent, first.CreatedAt-executeSlack) {
+	for c := range money.CostsOfAgentSince(tx, e.Company, e.Agent, first.CreatedAt-executeSlack) {
 		if n++; n > maxSpentEvents {
 			break
 		}
@@ -450,4 +452,4 @@ func (e *execution) spent(tx *ledger.Tx, first company.Run, runs map[string]bool
 	e.Cost = new(dollars(cost))
 }
 
-func dollars(m company.Money) float64 { return float64(m) / float64(company.Cent) / 100 }
+func dollars(m core.Money) float64 { return float64(m) / float64(core.Cent) / 100 }

@@ -3,7 +3,8 @@ package api
 import (
 	"encoding/json"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -19,15 +20,15 @@ type policyBody struct {
 
 // monitorBody says when an issue's agent looks again at something outside.
 type monitorBody struct {
-	NextCheckAt company.Time      `json:"nextCheckAt"`
-	Notes       Opt[string]       `json:"notes" maxLength:"500"`
-	By          string            `json:"scheduledBy,omitempty" enum:"assignee,board"`
-	Kind        Opt[string]       `json:"kind" enum:"external_service"`
-	Service     Opt[string]       `json:"serviceName" minLength:"1" maxLength:"120"`
-	Ref         Opt[string]       `json:"externalRef" minLength:"1" maxLength:"500"`
-	TimeoutAt   Opt[company.Time] `json:"timeoutAt"`
-	MaxAttempts Opt[int]          `json:"maxAttempts" minimum:"1" maximum:"100"`
-	Recovery    Opt[string]       `json:"recoveryPolicy" enum:"wake_owner,create_recovery_issue,escalate_to_board"`
+	NextCheckAt core.Time      `json:"nextCheckAt"`
+	Notes       Opt[string]    `json:"notes" maxLength:"500"`
+	By          string         `json:"scheduledBy,omitempty" enum:"assignee,board"`
+	Kind        Opt[string]    `json:"kind" enum:"external_service"`
+	Service     Opt[string]    `json:"serviceName" minLength:"1" maxLength:"120"`
+	Ref         Opt[string]    `json:"externalRef" minLength:"1" maxLength:"500"`
+	TimeoutAt   Opt[core.Time] `json:"timeoutAt"`
+	MaxAttempts Opt[int]       `json:"maxAttempts" minimum:"1" maximum:"100"`
+	Recovery    Opt[string]    `json:"recoveryPolicy" enum:"wake_owner,create_recovery_issue,escalate_to_board"`
 }
 
 type stageBody struct {
@@ -85,14 +86,14 @@ func checkedPolicy(b json.RawMessage) (json.RawMessage, error) {
 }
 
 func executionRoutes() []Route {
-	return []Route{{Method: "GET", Path: "/api/issues/{id}/execution-decisions", Tag: "issues", Summary: "List what was decided of an issue's work, stage by stage", Out: []company.ExecutionDecision{},
+	return []Route{{Method: "GET", Path: "/api/issues/{id}/execution-decisions", Tag: "issues", Summary: "List what was decided of an issue's work, stage by stage", Out: []paper.ExecutionDecision{},
 		Handle: func(rc *Request) (Response, error) {
-			return viewed(rc, func(tx *ledger.Tx) ([]company.ExecutionDecision, error) {
+			return viewed(rc, func(tx *ledger.Tx) ([]paper.ExecutionDecision, error) {
 				i, err := findIssue(tx, rc)
 				if err != nil {
 					return nil, err
 				}
-				return company.ExecutionDecisionsOf(tx, i), nil
+				return paper.ExecutionDecisionsOf(tx, i), nil
 			})
 		}}}
 }

@@ -10,7 +10,14 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/file"
+	"github.com/selvage-mesh/selvage/company/money"
+	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -127,10 +134,10 @@ type exporter struct {
 	labels   map[string]company.Label
 	issues   map[string]string
 	lost     map[string][]string // by workspace that does not travel: the issues that name it
-	assets   []company.Asset     // whose bytes travel
-	logo     *company.Asset
+	assets   []file.Asset        // whose bytes travel
+	logo     *file.Asset
 	paths    map[string]string // of folders by ID
-	at       company.Time
+	at       core.Time
 }
 
 func export(rc *Request) (out exported, err error) {
@@ -138,7 +145,7 @@ func export(rc *Request) (out exported, err error) {
 	if err != nil {
 		return out, err
 	}
-	e := &exporter{body: body, at: company.TimeOf(rc.Now()), agents: map[string]string{}, projects: map[string]string{}, goals: map[string]string{}, spaces: map[string]string{},
+	e := &exporter{body: body, at: core.TimeOf(rc.Now()), agents: map[string]string{}, projects: map[string]string{}, goals: map[string]string{}, spaces: map[string]string{},
 		labels: map[string]company.Label{}, issues: map[string]string{}, lost: map[string][]string{}, paths: map[string]string{}, warnings: []string{}}
 	e.include = body.Include.or(portable.Includes{Company: true, Agents: true})
 	err = rc.View(func(tx *ledger.Tx) (err error) {
@@ -207,7 +214,7 @@ func (e *exporter) warn(format string, args ...any) {
 
 // slug gives each row of a kind a name of its own.
 func slug(taken map[string]string, id, name, fallback string) string {
-	base := cmp.Or(company.URLKey(name), fallback)
+	base := cmp.Or(core.URLKey(name), fallback)
 	out := base
 	for n := 2; slices.Contains(slices.Collect(maps.Values(taken)), out); n++ {
 		out = base + "-" + strconv.Itoa(n)
@@ -256,7 +263,7 @@ func (e *exporter) company() error {
 	e.m.Teams, e.m.Issues, e.m.EnvInputs = []portable.Team{}, []portable.Issue{}, []portable.EnvInput{}
 	e.m.Company = &portable.Company{Path: "COMPANY.md", Name: e.of.Name, Description: optional(e.of.Description), RequireHireApproval: e.of.RequireHireApproval,
 		BrandColor: optional(e.of.BrandColor), NoStrategyGate: e.of.NoStrategyGate, AttachmentMaxBytes: e.of.AttachmentMaxBytes}
-	if a, ok := company.AssetByID(e.tx, string(e.of.LogoAsset)); ok && a.Company == e.of.ID {
+	if a, ok := file.AssetByID(e.tx, string(e.of.LogoAsset)); ok && a.Company == e.of.ID {
 		e.logo = &a
 	}
 	for _, l := range company.LabelsOf(e.tx, e.of.ID) {
@@ -291,7 +298,7 @@ func (e *exporter) allAgents() error {
 	all := company.AgentsOf(e.tx, e.of.ID, e.include.Issues) // of those whose time is over the work is told
 	over := func(a company.Agent) bool { return a.Status == company.AgentTerminated }
 	slices.SortFunc(all, func(a, b company.Agent) int {
-		keyA, keyB := company.URLKey(a.Name), company.URLKey(b.Name)
+		keyA, keyB := core.URLKey(a.Name), core.URLKey(b.Name)
 		return cmp.Or(later(keyA == "", keyB == ""), cmp.Compare(keyA, keyB), later(over(a), over(b)), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	for _, a := range all {
@@ -330,11 +337,11 @@ func later(a, b bool) int {
 }
 
 func (e *exporter) agent(a company.Agent, s string) portable.Agent {
-	limit, _ := company.AgentBudget(e.tx, e.of.ID, a.ID, e.at)
+	limit, _ := money.AgentBudget(e.tx, e.of.ID, a.ID, e.at)
 	out := portable.Agent{Slug: s, Name: a.Name, Path: "agents/" + s + "/AGENTS.md", Skills: e.skillsOf(a.ID), Role: a.Role, Title: optional(a.Title), Icon: optional(a.Icon),
 		Capabilities: optional(a.Capabilities), ReportsTo: known(e.agents, string(a.ReportsTo)), AdapterType: a.AdapterType,
 		Permissions:      map[string]bool{"canCreateAgents": a.Permissions.CreateAgents, "canCreateSkills": a.Permissions.CreateSkills},
-		PermissionGrants: []portable.PermissionGrant{}, BudgetCents: limit.Cents(), Metadata: objectOf(company.RedactConfig(a.Metadata))}
+		PermissionGrants: []portable.PermissionGrant{}, BudgetCents: limit.Cents(), Metadata: objectOf(conceal.RedactConfig(a.Metadata))}
 	if len(out.Metadata) == 0 {
 		out.Metadata = nil
 	}
@@ -344,17 +351,17 @@ func (e *exporter) agent(a company.Agent, s string) portable.Agent {
 	if a.Permissions.AssignTasks {
 		out.Permissions["canAssignTasks"] = true
 	}
-	for _, g := range company.AccessOf(a).Grants {
+	for _, g := range people.AccessOf(a).Grants {
 		out.PermissionGrants = append(out.PermissionGrants, portable.PermissionGrant{Key: g.Permission})
 	}
-	config := objectOf(company.RedactConfig(a.AdapterConfig))
+	config := objectOf(conceal.RedactConfig(a.AdapterConfig))
 	e.inputs(objectOf(a.AdapterConfig)["env"], "agent", s, func(in *portable.EnvInput) { in.Agent = &s })
 	if command, ok := config["command"].(string); ok && strings.ContainsAny(command, `/\`) {
 		e.warn("Agent %s command %s was omitted from export because it is system-dependent.", s, command)
 		delete(config, "command")
 	}
 	out.AdapterConfig = e.scrub("Agent "+s, config)
-	out.RuntimeConfig = e.scrub("Agent "+s, objectOf(company.RedactConfig(a.RuntimeConfig)))
+	out.RuntimeConfig = e.scrub("Agent "+s, objectOf(conceal.RedactConfig(a.RuntimeConfig)))
 	if beat, ok := out.RuntimeConfig["heartbeat"].(map[string]any); ok {
 		delete(beat, "enabled") // no package starts runs by itself
 		if n, ok := beat["maxConcurrentRuns"].(float64); ok && n == company.DefaultConcurrentRuns {
@@ -373,7 +380,7 @@ func (e *exporter) agent(a company.Agent, s string) portable.Agent {
 // instructions are the files that the mesh keeps for an agent; the one that is
 // read first becomes the body of AGENTS.md.
 func (e *exporter) instructions(a company.Agent, out *portable.Agent) {
-	in := company.InstructionsOf(e.tx, a)
+	in := skill.InstructionsOf(e.tx, a)
 	if in.Mode != "managed" {
 		if in.Mode == "external" {
 			e.warn("Agent %s: its instructions are files of a node and were left out.", out.Slug)
@@ -381,11 +388,11 @@ func (e *exporter) instructions(a company.Agent, out *portable.Agent) {
 		return
 	}
 	for _, f := range in.Files {
-		text, _ := company.InstructionText(e.tx, a.Company, a.ID, f.Path)
+		text, _ := skill.InstructionText(e.tx, a.Company, a.ID, f.Path)
 		switch {
 		case f.Path == in.Entry:
 			out.Instructions = text
-		case f.Path == company.InstructionsEntry:
+		case f.Path == skill.InstructionsEntry:
 			e.warn("Agent %s: its %s is not what it reads first and was left out.", out.Slug, f.Path)
 		default:
 			if out.OtherInstructions == nil {
@@ -415,7 +422,7 @@ func (e *exporter) scrub(what string, m map[string]any) map[string]any {
 			e.warn("%s: %s holds a secret and was left out.", what, k)
 		}
 		if holes {
-			e.warn("%s: %s names a credential; "+company.Redacted+" stands in its place.", what, k)
+			e.warn("%s: %s names a credential; "+conceal.Redacted+" stands in its place.", what, k)
 		}
 		if v != nil || !left {
 			out[k] = v
@@ -429,14 +436,14 @@ func (e *exporter) scrub(what string, m map[string]any) map[string]any {
 func travelling(v any) (kept any, left, holes bool) {
 	switch x := v.(type) {
 	case string:
-		if x == company.Redacted {
+		if x == conceal.Redacted {
 			return nil, true, false
 		}
-		return x, false, strings.Contains(x, company.Redacted)
+		return x, false, strings.Contains(x, conceal.Redacted)
 	case []any:
 		out := make([]any, 0, len(x))
 		for _, v := range x {
-			if v == company.Redacted { // its place counts
+			if v == conceal.Redacted { // its place counts
 				out, holes = append(out, v), true
 				continue
 			}
@@ -470,7 +477,7 @@ func (e *exporter) inputs(env any, what, slug string, of func(*portable.EnvInput
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		in := portable.EnvInput{Key: key, Kind: "plain", Requirement: "optional", Portability: "portable",
 			Description: "Provide " + key + " for " + what + " " + slug}
-		if ref, ok := m[key].(map[string]any); ok && (ref["type"] == "secret_ref" || ref["type"] == "user_secret_ref") || company.SecretName(key) {
+		if ref, ok := m[key].(map[string]any); ok && (ref["type"] == "secret_ref" || ref["type"] == "user_secret_ref") || conceal.SecretName(key) {
 			in.Kind = "secret"
 		}
 		of(&in)
@@ -497,9 +504,9 @@ func (e *exporter) sidebar() {
 		e.m.Sidebar.Agents, e.m.Sidebar.Projects = append(e.m.Sidebar.Agents, o.Agents...), append(e.m.Sidebar.Projects, o.Projects...)
 		return
 	}
-	var walk func([]*company.OrgNode)
-	walk = func(level []*company.OrgNode) {
-		level = slices.SortedFunc(slices.Values(level), func(a, b *company.OrgNode) int { return cmp.Compare(e.agents[a.ID], e.agents[b.ID]) })
+	var walk func([]*people.OrgNode)
+	walk = func(level []*people.OrgNode) {
+		level = slices.SortedFunc(slices.Values(level), func(a, b *people.OrgNode) int { return cmp.Compare(e.agents[a.ID], e.agents[b.ID]) })
 		for _, n := range level {
 			if s, ok := e.agents[n.ID]; ok {
 				e.m.Sidebar.Agents = append(e.m.Sidebar.Agents, s)
@@ -509,7 +516,7 @@ func (e *exporter) sidebar() {
 			walk(n.Reports)
 		}
 	}
-	walk(company.Org(e.tx, e.of.ID))
+	walk(people.Org(e.tx, e.of.ID))
 }
 
 // byMaking sorts projects by when they were made, those of an import, which are of one
@@ -555,14 +562,14 @@ func (e *exporter) allProjects() error {
 		out.Budgets = e.budgets(company.ScopeProject, p.ID)
 		e.inputs(any(objectOf(p.Env)), "project", s, func(in *portable.EnvInput) { in.Project = &s })
 		taken := map[string]string{}
-		for _, w := range company.WorkspacesOf(e.tx, e.of.ID, p.ID) {
+		for _, w := range place.WorkspacesOf(e.tx, e.of.ID, p.ID) {
 			if w.RepoURL == "" {
 				e.warn("Project %s workspace %s was omitted from export because it does not have a portable repoUrl.", s, w.Name)
 				continue
 			}
 			key := slug(taken, w.ID, w.Name, "workspace")
 			e.spaces[w.ID] = key
-			url := company.RedactText(withoutUser(string(w.RepoURL)))
+			url := conceal.RedactText(withoutUser(string(w.RepoURL)))
 			out.Workspaces = append(out.Workspaces, portable.Workspace{Key: key, Name: w.Name, SourceType: w.SourceType, RepoURL: &url, RepoRef: optional(w.RepoRef),
 				DefaultRef: optional(w.DefaultRef), Visibility: optional(w.Visibility), SetupCommand: optional(redactedText(w.SetupCommand)),
 				CleanupCommand: optional(redactedText(w.CleanupCommand)), Primary: w.Primary})
@@ -579,8 +586,8 @@ func (e *exporter) allProjects() error {
 }
 
 // redactedText is a text without the credentials in it.
-func redactedText(s company.NullText) company.NullText {
-	return company.NullText(company.RedactText(string(s)))
+func redactedText(s core.NullText) core.NullText {
+	return core.NullText(conceal.RedactText(string(s)))
 }
 
 // withoutUser takes the user and password out of an address.

@@ -9,11 +9,12 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/portable"
 )
 
 // carry has the bytes of an asset travel, once.
-func (e *exporter) carry(a company.Asset) {
+func (e *exporter) carry(a file.Asset) {
 	if slices.ContainsFunc(e.m.Blobs, func(b portable.Blob) bool { return b.SHA256 == a.SHA256 }) {
 		return
 	}
@@ -25,8 +26,8 @@ func (e *exporter) carry(a company.Asset) {
 // along, else those that a text of the package shows.
 func (e *exporter) looseAssets() error {
 	var texts portable.Files // what is written without them
-	for a, space := range company.LooseAssetsOf(e.tx, e.of.ID) {
-		if e.logo != nil && a.ID == e.logo.ID && space == company.LogoNamespace {
+	for a, space := range file.LooseAssetsOf(e.tx, e.of.ID) {
+		if e.logo != nil && a.ID == e.logo.ID && space == file.LogoNamespace {
 			continue // a file of its own
 		}
 		if !e.include.Issues {
@@ -102,7 +103,7 @@ func (im *importer) assetSteps(rc *Request) error {
 		}
 		up.File.ID, up.File.Object = im.newID(), im.newID()
 		im.renamed = append(im.renamed, assetPath+a.ID, assetPath+up.File.ID)
-		im.step(company.KindAssetCreate, company.CreateAsset{File: up.File, Namespace: a.Namespace})
+		im.step(file.KindAssetCreate, file.CreateAsset{File: up.File, Namespace: a.Namespace})
 	}
 	return nil
 }
@@ -120,7 +121,7 @@ func (im *importer) logoSteps(rc *Request) error {
 				return err
 			}
 			up.File.ID, up.File.Object = im.newID(), im.newID()
-			im.step(company.KindAssetCreate, company.CreateAsset{File: up.File, Namespace: company.LogoNamespace})
+			im.step(file.KindAssetCreate, file.CreateAsset{File: up.File, Namespace: file.LogoNamespace})
 			p.LogoAsset = &up.File.ID
 		}
 	}

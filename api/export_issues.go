@@ -10,6 +10,10 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/file"
+	"github.com/selvage-mesh/selvage/company/inbox"
+	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/company/portable"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
@@ -21,7 +25,7 @@ func (e *exporter) allIssues() error {
 	}
 	var all []company.Issue
 	for offset := 0; ; offset += company.MaxIssueLimit {
-		page := company.ListIssues(e.tx, e.of.ID, company.IssueQuery{Sort: company.SortCreated, Limit: company.MaxIssueLimit, Offset: offset})
+		page := inbox.ListIssues(e.tx, e.of.ID, inbox.IssueQuery{Sort: inbox.SortCreated, Limit: company.MaxIssueLimit, Offset: offset})
 		all = append(all, page...)
 		if len(page) < company.MaxIssueLimit || len(all) > portable.MaxFiles {
 			break
@@ -65,7 +69,7 @@ func (e *exporter) asksFor(i company.Issue) bool {
 func (e *exporter) issue(i company.Issue) (portable.Issue, error) {
 	s := e.issues[i.ID]
 	status, priority := string(i.Status), string(i.Priority)
-	times := func(t company.Time) *string {
+	times := func(t core.Time) *string {
 		if t == 0 {
 			return nil
 		}
@@ -108,17 +112,17 @@ func (e *exporter) issue(i company.Issue) (portable.Issue, error) {
 			break
 		}
 	}
-	for _, d := range company.DocumentsOf(e.tx, i) {
+	for _, d := range paper.DocumentsOf(e.tx, i) {
 		text := d.Text(e.tx)
 		out.Documents = append(out.Documents, portable.Document{Key: d.Key, Title: string(d.Title), Format: d.Format,
 			Path: "tasks/" + s + "/documents/" + d.Key + ".md", Body: text, Remarks: e.remarks(d, text, "Document "+d.Key+" of task "+s)})
 	}
 	slices.SortFunc(out.Documents, func(a, b portable.Document) int { return cmp.Compare(a.Key, b.Key) })
-	for _, w := range company.ProductsOf(e.tx, i) {
+	for _, w := range file.ProductsOf(e.tx, i) {
 		out.WorkProducts = append(out.WorkProducts, portable.WorkProduct{Type: w.Type, Provider: w.Provider, ExternalID: optional(w.External), Title: w.Title,
 			URL: optional(w.URL), Status: w.Status, ReviewState: w.ReviewState, Primary: w.Primary, HealthStatus: w.Health, Summary: optional(w.Summary), Metadata: objectOf(w.Metadata)})
 	}
-	for _, a := range company.AttachmentsOf(e.tx, i) {
+	for _, a := range file.AttachmentsOf(e.tx, i) {
 		file := portable.Attachment{ID: a.Attachment.ID, SHA256: a.Asset.SHA256, ContentType: a.Asset.ContentType, Filename: optional(a.Asset.Filename), ByteSize: a.Asset.Size}
 		if n, ok := at[string(a.Attachment.Comment)]; ok {
 			file.CommentIndex = &n
@@ -176,7 +180,7 @@ func deref(p *string) string {
 }
 
 // blobBytes reads the whole of an asset, which the caller has found small enough.
-func (rc *Request) blobBytes(a company.Asset) (b []byte, err error) {
+func (rc *Request) blobBytes(a file.Asset) (b []byte, err error) {
 	if rc.server.cfg.Blobs == nil {
 		return nil, Unavailable("This node keeps no files")
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
 )
 
 // Objects that say how work is placed (a project's policy, what an issue sets
@@ -20,7 +20,7 @@ const (
 
 // placing is such an object as it travels, nil where nothing is left of it.
 func (e *exporter) placing(what string, raw json.RawMessage) map[string]any {
-	m := objectOf(company.RedactConfig(raw))
+	m := objectOf(conceal.RedactConfig(raw))
 	if id, ok := m[defaultSpaceID].(string); ok {
 		delete(m, defaultSpaceID)
 		if key := known(e.spaces, id); key != nil {

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/company/skill"
+	"github.com/selvage-mesh/selvage/company/transfer"
 )
 
 // What people and agents left on texts and skills travels with these. Who said
@@ -16,9 +18,9 @@ import (
 // remarks are the threads on a document that lies with an issue or a routine,
 // whose latest text it is. What is about words that do not stand there any more
 // stays behind.
-func (e *exporter) remarks(d company.Document, text, where string) (out []portable.Remark) {
+func (e *exporter) remarks(d paper.Document, text, where string) (out []portable.Remark) {
 	gone := 0
-	for _, a := range company.AnnotationsOf(e.tx, d) {
+	for _, a := range paper.AnnotationsOf(e.tx, d) {
 		if !strings.Contains(text, a.Exact) {
 			gone++
 			continue
@@ -36,9 +38,9 @@ func (e *exporter) remarks(d company.Document, text, where string) (out []portab
 }
 
 // onSkill is what was said about a skill, and what it is tried on.
-func (e *exporter) onSkill(s company.Skill) (said []portable.Said, inputs []portable.SkillInput) {
+func (e *exporter) onSkill(s skill.Skill) (said []portable.Said, inputs []portable.SkillInput) {
 	at := map[string]int{}
-	for _, c := range company.SkillCommentsOf(e.tx, s) {
+	for _, c := range skill.SkillCommentsOf(e.tx, s) {
 		if c.DeletedAt != 0 {
 			continue
 		}
@@ -49,7 +51,7 @@ func (e *exporter) onSkill(s company.Skill) (said []portable.Said, inputs []port
 		at[c.ID] = len(said)
 		said = append(said, line)
 	}
-	for _, in := range company.SkillInputsOf(e.tx, s) {
+	for _, in := range skill.SkillInputsOf(e.tx, s) {
 		inputs = append(inputs, portable.SkillInput{Name: in.Name, Content: in.Content})
 	}
 	slices.SortFunc(inputs, func(a, b portable.SkillInput) int {
@@ -64,43 +66,43 @@ func (im *importer) remarkSteps(kind, on, key, revision string, list []portable.
 	for _, r := range list {
 		thread := im.newID()
 		for n, c := range r.Said {
-			said := company.Remark{ID: im.newID(), Body: c.Body}
-			var step *company.ImportStep
+			said := paper.Remark{ID: im.newID(), Body: c.Body}
+			var step *transfer.ImportStep
 			if n == 0 {
-				step = im.step(kind+".create", company.AnnotateDocument{ID: thread, Issue: on, Key: key, Revision: revision, Number: 1, Exact: r.Exact, Before: r.Before, After: r.After,
+				step = im.step(kind+".create", paper.AnnotateDocument{ID: thread, Issue: on, Key: key, Revision: revision, Number: 1, Exact: r.Exact, Before: r.Before, After: r.After,
 					Start: r.Start, End: r.End, MarkdownStart: r.MarkdownStart, MarkdownEnd: r.MarkdownEnd, Comment: said})
 			} else {
-				step = im.step(kind+".comment", company.ChangeAnnotation{Issue: on, Key: key, Thread: thread, Comment: said})
+				step = im.step(kind+".comment", paper.ChangeAnnotation{Issue: on, Key: key, Thread: thread, Comment: said})
 			}
 			im.by(step, c.AuthorAgent)
 		}
 		if r.Status == "resolved" && len(r.Said) > 0 {
-			im.step(kind+".update", company.ChangeAnnotation{Issue: on, Key: key, Thread: thread, Status: r.Status})
+			im.step(kind+".update", paper.ChangeAnnotation{Issue: on, Key: key, Thread: thread, Status: r.Status})
 		}
 	}
 }
 
 // by says which agent said what a step says.
-func (im *importer) by(step *company.ImportStep, slug *string) {
+func (im *importer) by(step *transfer.ImportStep, slug *string) {
 	if slug != nil {
 		step.Author = cmp.Or(im.agents[*slug], im.past[*slug])
 	}
 }
 
 // onSkillSteps make what was said about a skill that the import makes.
-func (im *importer) onSkillSteps(skill string, s portable.Skill) {
+func (im *importer) onSkillSteps(theSkill string, s portable.Skill) {
 	ids := make([]string, len(s.Comments))
 	for n, c := range s.Comments {
 		ids[n] = im.newID()
-		p := company.SaySkill{ID: ids[n], Skill: skill, Body: c.Body}
+		p := skill.SaySkill{ID: ids[n], Skill: theSkill, Body: c.Body}
 		if c.Answers != nil && *c.Answers >= 0 && *c.Answers < n {
 			p.Parent = ids[*c.Answers]
 		}
-		im.by(im.step(company.KindSkillCommentCreate, p), c.AuthorAgent)
+		im.by(im.step(skill.KindSkillCommentCreate, p), c.AuthorAgent)
 	}
 	for _, in := range s.Inputs {
 		id := im.newID()
 		im.skillInputs[s.Slug+"/"+in.Name] = id
-		im.step(company.KindSkillTestInput, company.SaveSkillInput{ID: id, Skill: skill, Name: &in.Name, Content: &in.Content})
+		im.step(skill.KindSkillTestInput, skill.SaveSkillInput{ID: id, Skill: theSkill, Name: &in.Name, Content: &in.Content})
 	}
 }

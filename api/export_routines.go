@@ -6,7 +6,10 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/scheduler"
 )
 
@@ -15,8 +18,8 @@ func (e *exporter) allRoutines() error {
 	if !e.include.Issues || len(e.body.Issues) > 0 {
 		return nil
 	}
-	all := company.RoutinesOf(e.tx, e.of.ID)
-	slices.SortFunc(all, func(a, b company.Routine) int {
+	all := routine.RoutinesOf(e.tx, e.of.ID)
+	slices.SortFunc(all, func(a, b routine.Routine) int {
 		return cmp.Or(cmp.Compare(a.Title, b.Title), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	for _, r := range all {
@@ -29,10 +32,10 @@ func (e *exporter) allRoutines() error {
 			Goal: known(e.goals, string(r.Goal)), Description: optional(r.Description), Recurring: true, Status: &status, Priority: &priority, LabelIDs: []string{}, Labels: e.labelNames(r.Labels), BillingCode: optional(r.BillingCode),
 			Comments: []portable.Comment{}, BlockedBy: []string{}, Documents: []portable.Document{}, WorkProducts: []portable.WorkProduct{}, Attachments: []portable.Attachment{},
 			Routine: &portable.Routine{Variables: []portable.Variable{}, Triggers: []portable.Trigger{}}}
-		if r.Concurrency != company.RoutineCoalesce {
+		if r.Concurrency != routine.RoutineCoalesce {
 			out.Routine.Concurrency = &r.Concurrency
 		}
-		if r.CatchUp != company.CatchUpSkip {
+		if r.CatchUp != routine.CatchUpSkip {
 			out.Routine.CatchUp = &r.CatchUp
 		}
 		if r.Gate != "always" {
@@ -50,7 +53,7 @@ func (e *exporter) allRoutines() error {
 			}
 			out.Routine.Variables = append(out.Routine.Variables, pv)
 		}
-		for _, t := range company.TriggersOf(e.tx, r) {
+		for _, t := range routine.TriggersOf(e.tx, r) {
 			out.Routine.Triggers = append(out.Routine.Triggers, portable.Trigger{Kind: t.Kind, Label: optional(t.Label), Enabled: t.Enabled, Cron: optional(t.Cron),
 				Timezone: optional(t.Zone), SigningMode: optional(t.Signing), ReplayWindow: t.ReplayWindow})
 		}
@@ -58,7 +61,7 @@ func (e *exporter) allRoutines() error {
 			return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(deref(a.Cron), deref(b.Cron)), cmp.Compare(deref(a.Label), deref(b.Label)))
 		})
 		out.Folder = known(e.paths, string(r.Folder))
-		out.Routine.Remarks = e.remarks(company.DescriptionOf(r.Described()), string(r.Description), "Routine "+s)
+		out.Routine.Remarks = e.remarks(paper.DescriptionOf(r.Described()), string(r.Description), "Routine "+s)
 		e.inputs(any(objectOf(r.Env)), "routine", s, func(in *portable.EnvInput) { in.Routine = &s })
 		e.m.Issues = append(e.m.Issues, out)
 	}
@@ -72,11 +75,11 @@ func (im *importer) routineSteps(rc *Request) error {
 		if !i.Recurring {
 			continue
 		}
-		id, rests := im.newID(), company.RoutinePaused
-		if deref(i.Status) == string(company.RoutineArchived) {
-			rests = company.RoutineArchived
+		id, rests := im.newID(), routine.RoutinePaused
+		if deref(i.Status) == string(routine.RoutineArchived) {
+			rests = routine.RoutineArchived
 		}
-		s := company.SaveRoutine{ID: id, Title: &i.Title, Description: i.Description, Status: &rests, BillingCode: i.BillingCode}
+		s := routine.SaveRoutine{ID: id, Title: &i.Title, Description: i.Description, Status: &rests, BillingCode: i.BillingCode}
 		var err error
 		if s.Env, err = rawObject(im.env(func(e portable.EnvInput) bool { return deref(e.Routine) == i.Slug })); err != nil {
 			return err
@@ -96,15 +99,15 @@ func (im *importer) routineSteps(rc *Request) error {
 		if i.Goal != nil && im.goals[*i.Goal] != "" {
 			s.Goal = new(im.goals[*i.Goal])
 		}
-		if i.Folder != nil && im.folders[company.FolderRoutines+"/"+*i.Folder] != "" {
-			s.Folder = new(im.folders[company.FolderRoutines+"/"+*i.Folder])
+		if i.Folder != nil && im.folders[routine.FolderRoutines+"/"+*i.Folder] != "" {
+			s.Folder = new(im.folders[routine.FolderRoutines+"/"+*i.Folder])
 		}
 		var triggers []portable.Trigger
 		if r := i.Routine; r != nil {
 			s.Concurrency, s.CatchUp, s.Gate, s.GateScope, triggers = r.Concurrency, r.CatchUp, r.Gate, r.GateScope, r.Triggers
-			list := []company.RoutineVariable{}
+			list := []routine.RoutineVariable{}
 			for _, v := range r.Variables {
-				row := company.RoutineVariable{Name: v.Name, Type: v.Type, Label: company.NullText(deref(v.Label)), Options: v.Options, Required: v.Required}
+				row := routine.RoutineVariable{Name: v.Name, Type: v.Type, Label: core.NullText(deref(v.Label)), Options: v.Options, Required: v.Required}
 				if v.Default != nil {
 					b, err := json.Marshal(v.Default)
 					if err != nil {
@@ -116,24 +119,24 @@ func (im *importer) routineSteps(rc *Request) error {
 			}
 			s.Variables = &list
 		}
-		im.step(company.KindRoutineCreate, s)
+		im.step(routine.KindRoutineCreate, s)
 		if i.Routine != nil {
 			im.remarkSteps("routine_annotation", id, "description", company.DocumentOfRoutine(id, 1), i.Routine.Remarks)
 		}
 		for _, t := range triggers {
-			p := company.SaveTrigger{ID: im.newID(), Routine: id, Kind: t.Kind, Label: t.Label, Enabled: &t.Enabled, Cron: t.Cron, Zone: t.Timezone, Signing: t.SigningMode, ReplayWindow: t.ReplayWindow}
+			p := routine.SaveTrigger{ID: im.newID(), Routine: id, Kind: t.Kind, Label: t.Label, Enabled: &t.Enabled, Cron: t.Cron, Zone: t.Timezone, Signing: t.SigningMode, ReplayWindow: t.ReplayWindow}
 			var err error
 			switch t.Kind {
-			case company.TriggerSchedule:
+			case routine.TriggerSchedule:
 				p.Next, err = scheduler.NextRun(deref(t.Cron), cmp.Or(deref(t.Timezone), "UTC"), rc.Now())
-			case company.TriggerWebhook:
+			case routine.TriggerWebhook:
 				p.PublicID = randomHex(12)
 				_, p.Sealed, err = rc.newSecret(im.company.ID, p.ID)
 			}
 			if err != nil {
 				return err
 			}
-			im.step(company.KindRoutineTriggerCreate, p)
+			im.step(routine.KindRoutineTriggerCreate, p)
 		}
 		im.done.Routines = append(im.done.Routines, importedRoutine{Slug: i.Slug, ID: &id, Action: "created", Title: i.Title, Status: string(rests)})
 	}

@@ -7,8 +7,9 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api/skills"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -16,7 +17,7 @@ import (
 // by their slugs, those of the program by their keys.
 func (e *exporter) skillsOf(agent string) []string {
 	out := []string{}
-	for _, key := range company.SkillsOfAgent(e.tx, e.of.ID, agent) {
+	for _, key := range skill.SkillsOfAgent(e.tx, e.of.ID, agent) {
 		out = append(out, strings.TrimPrefix(key, "company/"+e.of.ID+"/"))
 	}
 	slices.Sort(out)
@@ -28,14 +29,14 @@ func (e *exporter) allSkills() error {
 	if !e.include.Skills && len(e.body.Skills) == 0 {
 		return nil
 	}
-	for _, s := range company.SkillsOf(e.tx, e.of.ID) {
+	for _, s := range skill.SkillsOf(e.tx, e.of.ID) {
 		if !wanted(e.body.Skills, s.Slug, s.ID, s.Key()) {
 			continue
 		}
-		out := portable.Skill{Key: "company/" + s.Slug, Slug: s.Slug, Name: s.Name, Path: "skills/" + s.Slug + "/" + company.SkillFile, Description: optional(s.Description),
+		out := portable.Skill{Key: "company/" + s.Slug, Slug: s.Slug, Name: s.Name, Path: "skills/" + s.Slug + "/" + skill.SkillFile, Description: optional(s.Description),
 			SourceType: "local_path", Metadata: map[string]any{"sourceKind": "local_path"}, Compatibility: "compatible", Inventory: []portable.SkillFile{}, Files: map[string]string{}}
 		for _, f := range s.Files {
-			text, _ := company.SkillText(e.tx, s, f.Path)
+			text, _ := skill.SkillText(e.tx, s, f.Path)
 			out.Files[f.Path] = text
 			out.Inventory = append(out.Inventory, portable.SkillFile{Path: f.Path, Kind: f.Kind})
 		}
@@ -50,12 +51,12 @@ func (e *exporter) allSkills() error {
 // that the import makes or changes.
 func (im *importer) skillSteps(rc *Request) error {
 	keys := map[string]string{} // by slug and by what the package calls it
-	there, texts := map[string]company.Skill{}, map[string]map[string]string{}
+	there, texts := map[string]skill.Skill{}, map[string]map[string]string{}
 	err := rc.View(func(tx *ledger.Tx) error {
-		for _, s := range company.SkillsOf(tx, im.company.ID) {
+		for _, s := range skill.SkillsOf(tx, im.company.ID) {
 			keys[s.Slug], there[s.Slug], texts[s.Slug] = s.Key(), s, map[string]string{}
 			for _, f := range s.Files {
-				texts[s.Slug][f.Path], _ = company.SkillText(tx, s, f.Path)
+				texts[s.Slug][f.Path], _ = skill.SkillText(tx, s, f.Path)
 			}
 		}
 		return nil
@@ -65,7 +66,7 @@ func (im *importer) skillSteps(rc *Request) error {
 	}
 	for _, s := range im.m.Skills {
 		name, description := s.Name, deref(s.Description)
-		slug := company.URLKey(s.Slug)
+		slug := core.URLKey(s.Slug)
 		row := importedRow{Slug: s.Slug, Name: name, Action: "created"}
 		_, bundled := skills.Find(slug)
 		switch {
@@ -100,13 +101,13 @@ func (im *importer) skillSteps(rc *Request) error {
 			}
 			row.Name = slug
 		}
-		id, text := im.newID(), s.Files[company.SkillFile]
+		id, text := im.newID(), s.Files[skill.SkillFile]
 		row.ID = &id
 		im.done.Skills = append(im.done.Skills, row)
-		im.step(company.KindSkillCreate, company.SaveSkill{ID: id, Version: im.newID(), Slug: &slug, Name: &name, Description: &description, Markdown: &text})
+		im.step(skill.KindSkillCreate, skill.SaveSkill{ID: id, Version: im.newID(), Slug: &slug, Name: &name, Description: &description, Markdown: &text})
 		for _, f := range s.Inventory {
-			if f.Path != company.SkillFile {
-				im.step(company.KindSkillFile, company.SaveSkillFile{Skill: id, Path: f.Path, Content: s.Files[f.Path], Version: im.newID()})
+			if f.Path != skill.SkillFile {
+				im.step(skill.KindSkillFile, skill.SaveSkillFile{Skill: id, Path: f.Path, Content: s.Files[f.Path], Version: im.newID()})
 			}
 		}
 		im.skills[s.Slug] = id
@@ -129,20 +130,20 @@ func (im *importer) skillSteps(rc *Request) error {
 			}
 		}
 		if len(want) > 0 {
-			im.step(company.KindAgentSkills, company.SyncSkills{Agent: im.agents[a.Slug], Mode: "replace", Keys: want})
+			im.step(skill.KindAgentSkills, skill.SyncSkills{Agent: im.agents[a.Slug], Mode: "replace", Keys: want})
 		}
 	}
 	return nil
 }
 
 // replaceSkill gives a skill of the company the files of a package's.
-func (im *importer) replaceSkill(old company.Skill, s portable.Skill) {
+func (im *importer) replaceSkill(old skill.Skill, s portable.Skill) {
 	for _, f := range s.Inventory {
-		im.step(company.KindSkillFile, company.SaveSkillFile{Skill: old.ID, Path: f.Path, Content: s.Files[f.Path], Version: im.newID()})
+		im.step(skill.KindSkillFile, skill.SaveSkillFile{Skill: old.ID, Path: f.Path, Content: s.Files[f.Path], Version: im.newID()})
 	}
 	for _, f := range old.Files {
-		if _, ok := s.Files[f.Path]; !ok && f.Path != company.SkillFile {
-			im.step(company.KindSkillFile, company.SaveSkillFile{Skill: old.ID, Path: f.Path, Delete: "file", Version: im.newID()})
+		if _, ok := s.Files[f.Path]; !ok && f.Path != skill.SkillFile {
+			im.step(skill.KindSkillFile, skill.SaveSkillFile{Skill: old.ID, Path: f.Path, Delete: "file", Version: im.newID()})
 		}
 	}
 }

@@ -6,7 +6,13 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/company/routine"
+	"github.com/selvage-mesh/selvage/company/secret"
+	"github.com/selvage-mesh/selvage/company/skill"
 )
 
 // What puts a company in order travels with its work: limits of money, folders,
@@ -19,7 +25,7 @@ func (e *exporter) structure() error {
 		return nil
 	}
 	e.m.Structure = portable.Structure{Budgets: e.budgets(company.ScopeCompany, e.of.ID), Folders: e.folders()}
-	for _, d := range company.UserSecretDefinitionsOf(e.tx, e.of.ID) {
+	for _, d := range secret.UserSecretDefinitionsOf(e.tx, e.of.ID) {
 		e.m.UserSecrets = append(e.m.UserSecrets, portable.UserSecret{Key: d.Key, Name: d.Name, State: d.Status, Guidance: optional(d.Guidance)})
 	}
 	slices.SortFunc(e.m.UserSecrets, func(a, b portable.UserSecret) int { return cmp.Compare(a.Key, b.Key) })
@@ -29,10 +35,10 @@ func (e *exporter) structure() error {
 // budgets are the limits of a scope. The usual one of an agent is told with the
 // agent itself.
 func (e *exporter) budgets(kind company.ScopeType, id string) (out []portable.Budget) {
-	for _, p := range company.BudgetOf(e.tx, e.of.ID, kind, id, e.at).Policies {
+	for _, p := range money.BudgetOf(e.tx, e.of.ID, kind, id, e.at).Policies {
 		b := portable.Budget{Window: string(p.Window), Cents: p.Amount.Cents(), Warn: p.WarnPercent, Stop: p.HardStop, Notify: p.Notify, Active: p.Active}
-		usual := b.Warn == company.DefaultWarnPercent && b.Stop && b.Notify && b.Active
-		if usual && (b.Cents == 0 || kind == company.ScopeAgent && p.Window == company.WindowMonth) {
+		usual := b.Warn == money.DefaultWarnPercent && b.Stop && b.Notify && b.Active
+		if usual && (b.Cents == 0 || kind == company.ScopeAgent && p.Window == money.WindowMonth) {
 			continue
 		}
 		out = append(out, b)
@@ -43,7 +49,7 @@ func (e *exporter) budgets(kind company.ScopeType, id string) (out []portable.Bu
 
 // folders are all folders, those that hold others first.
 func (e *exporter) folders() (out []portable.Folder) {
-	all := company.FoldersOf(e.tx, e.of.ID, "")
+	all := routine.FoldersOf(e.tx, e.of.ID, "")
 	for _, f := range all {
 		e.paths[f.ID] = folderPath(all, f)
 		out = append(out, portable.Folder{Kind: f.Kind, Path: e.paths[f.ID], Name: f.Name, Color: optional(f.Color), Position: f.Position})
@@ -55,10 +61,10 @@ func (e *exporter) folders() (out []portable.Folder) {
 }
 
 // folderPath is where a folder lies: the slugs down to it.
-func folderPath(all []company.Folder, f company.Folder) string {
+func folderPath(all []routine.Folder, f routine.Folder) string {
 	path := f.Slug
-	for range company.MaxFolderDepth {
-		at := slices.IndexFunc(all, func(o company.Folder) bool { return o.ID == string(f.Parent) })
+	for range routine.MaxFolderDepth {
+		at := slices.IndexFunc(all, func(o routine.Folder) bool { return o.ID == string(f.Parent) })
 		if at < 0 {
 			break
 		}
@@ -74,15 +80,15 @@ func (e *exporter) strategies() error {
 	if !e.include.Issues {
 		return nil
 	}
-	q := company.ApprovalQuery{Types: []company.ApprovalType{company.ApprovalStrategy}, Statuses: []company.ApprovalStatus{company.ApprovalApproved}, Limit: maxPackageStrategies}
-	all := company.ApprovalsOf(e.tx, e.of.ID, q)
+	q := money.ApprovalQuery{Types: []money.ApprovalType{money.ApprovalStrategy}, Statuses: []money.ApprovalStatus{money.ApprovalApproved}, Limit: maxPackageStrategies}
+	all := money.ApprovalsOf(e.tx, e.of.ID, q)
 	if len(all) == maxPackageStrategies {
 		e.warn("Of the approved strategies the newest %d travel.", maxPackageStrategies)
 	}
 	for _, a := range slices.Backward(all) {
-		s := portable.Strategy{Agent: known(e.agents, string(a.RequestedByAgent)), Payload: e.scrub("The strategy", objectOf(company.RedactConfig(a.Payload))),
+		s := portable.Strategy{Agent: known(e.agents, string(a.RequestedByAgent)), Payload: e.scrub("The strategy", objectOf(conceal.RedactConfig(a.Payload))),
 			Note: optional(redactedText(a.DecisionNote)), Tasks: []string{}}
-		for i := range company.IssuesOfApproval(e.tx, e.of.ID, a.ID) {
+		for i := range money.IssuesOfApproval(e.tx, e.of.ID, a.ID) {
 			if t := known(e.issues, i.ID); t != nil {
 				s.Tasks = append(s.Tasks, *t)
 			}
@@ -98,22 +104,22 @@ func (e *exporter) memories(agent string) (out []portable.Memory) {
 	if !e.include.Issues {
 		return nil
 	}
-	for _, m := range company.MemoriesOf(e.tx, e.of.ID, agent) {
-		out = append(out, portable.Memory{Key: m.Key, Value: company.RedactText(m.Value)})
+	for _, m := range skill.MemoriesOf(e.tx, e.of.ID, agent) {
+		out = append(out, portable.Memory{Key: m.Key, Value: conceal.RedactText(m.Value)})
 	}
 	return out
 }
 
 // watched fills in who looks at the work on an issue, and when.
 func (e *exporter) watched(i company.Issue, out *portable.Issue) {
-	if w, ok := company.WatchdogOf(e.tx, i.Company, i.ID); ok {
+	if w, ok := care.WatchdogOf(e.tx, i.Company, i.ID); ok {
 		if s := known(e.agents, w.Agent); s != nil {
 			out.Watchdog = &portable.Watchdog{Agent: *s, Instructions: optional(redactedText(w.Instructions))}
 		} else {
 			e.warn("Task %s: who watches it does not travel.", out.Slug)
 		}
 	}
-	policy := e.scrub("Task "+out.Slug, objectOf(company.RedactConfig(i.ExecutionPolicy)))
+	policy := e.scrub("Task "+out.Slug, objectOf(conceal.RedactConfig(i.ExecutionPolicy)))
 	out.Monitor, _ = policy["monitor"].(map[string]any)
 	delete(policy, "monitor")
 	if stages, ok := policy["stages"].([]any); ok {
@@ -160,12 +166,12 @@ func (e *exporter) stages(list []any, task string) []any {
 }
 
 // tests are what came of the tries of a skill, the oldest first.
-func (e *exporter) tests(s company.Skill) (out []portable.SkillTest) {
+func (e *exporter) tests(s skill.Skill) (out []portable.SkillTest) {
 	names := map[string]string{}
-	for _, in := range company.SkillInputsOf(e.tx, s) {
+	for _, in := range skill.SkillInputsOf(e.tx, s) {
 		names[in.ID] = in.Name
 	}
-	for _, t := range slices.Backward(company.SkillTestsOf(e.tx, s)) {
+	for _, t := range slices.Backward(skill.SkillTestsOf(e.tx, s)) {
 		shown := showSkillTest(e.tx, t)
 		row := portable.SkillTest{Input: known(names, string(t.Input)), Content: t.Content, Agent: known(e.agents, t.Agent), Task: known(e.issues, t.Issue), Status: shown.Status}
 		if row.Task == nil {
@@ -173,10 +179,10 @@ func (e *exporter) tests(s company.Skill) (out []portable.SkillTest) {
 				e.warn("Skill %s: a test that goes on was left out.", s.Slug)
 				continue
 			}
-			if len(shown.Output) > company.MaxSkillInput {
+			if len(shown.Output) > skill.MaxSkillInput {
 				e.warn("Skill %s: the output of a test was cut.", s.Slug)
 			}
-			row.Output = optional(cut(shown.Output, company.MaxSkillInput))
+			row.Output = optional(cut(shown.Output, skill.MaxSkillInput))
 		}
 		out = append(out, row)
 	}

@@ -5,6 +5,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -26,8 +28,8 @@ type extractIssue struct {
 	Identifier string              `json:"identifier"`
 	Title      string              `json:"title"`
 	Status     company.IssueStatus `json:"status"`
-	Assignee   company.NullText    `json:"assigneeAgentId"`
-	UpdatedAt  company.Time        `json:"updatedAt"`
+	Assignee   core.NullText       `json:"assigneeAgentId"`
+	UpdatedAt  core.Time           `json:"updatedAt"`
 	Matches    []extractMatch      `json:"matches"`
 	Cut        bool                `json:"matchesTruncated"`
 }
@@ -42,9 +44,9 @@ type extractMatch struct {
 }
 
 type extractSource struct {
-	Type    string           `json:"type"`
-	Comment company.NullText `json:"commentId"`
-	Key     company.NullText `json:"documentKey"`
+	Type    string        `json:"type"`
+	Comment core.NullText `json:"commentId"`
+	Key     core.NullText `json:"documentKey"`
 }
 
 var extractLabels = map[string]string{"title": "Title", "description": "Description", "comment": "Comment", "document": "Document"}
@@ -61,23 +63,23 @@ func extract(rc *Request) (r Response, err error) {
 	switch {
 	case utf8.RuneCountInString(out.Contains) < 2:
 		return r, Invalid("contains must be at least 2 characters")
-	case len(out.Contains) > company.MaxQuery:
-		return r, Invalid("contains must be at most %d bytes", company.MaxQuery)
+	case len(out.Contains) > inbox.MaxQuery:
+		return r, Invalid("contains must be at most %d bytes", inbox.MaxQuery)
 	case out.Kind != "literal" && out.Kind != "url":
 		return r, Invalid("kind must be literal or url")
 	case !slices.Contains([]string{"all", "issues", "comments", "documents"}, out.Scope):
 		return r, Invalid("scope must be all, issues, comments, or documents")
 	}
-	if out.Limit, err = rc.QueryInt("limit", 100, 1, company.MaxExtracted); err != nil {
+	if out.Limit, err = rc.QueryInt("limit", 100, 1, inbox.MaxExtracted); err != nil {
 		return r, err
 	}
-	if out.Offset, err = rc.QueryInt("offset", 0, 0, company.MaxExtractOffset); err != nil {
+	if out.Offset, err = rc.QueryInt("offset", 0, 0, inbox.MaxExtractOffset); err != nil {
 		return r, err
 	}
-	if out.PerIssue, err = rc.QueryInt("matchesPerIssue", 20, 1, company.MaxExtractMatches); err != nil {
+	if out.PerIssue, err = rc.QueryInt("matchesPerIssue", 20, 1, inbox.MaxExtractMatches); err != nil {
 		return r, err
 	}
-	x := company.Extraction{Contains: out.Contains, URLs: out.Kind == "url", Scope: out.Scope, Limit: out.Limit, Offset: out.Offset, PerIssue: out.PerIssue}
+	x := inbox.Extraction{Contains: out.Contains, URLs: out.Kind == "url", Scope: out.Scope, Limit: out.Limit, Offset: out.Offset, PerIssue: out.PerIssue}
 	for _, s := range rc.QueryList("status") {
 		if !company.IssueStatus(s).Valid() {
 			return r, Invalid("Invalid status: %s", cut(s, 40))
@@ -89,7 +91,7 @@ func extract(rc *Request) (r Response, err error) {
 		return r, err
 	}
 	if w := rc.Query("updatedWithin"); w != "" {
-		d, ok := company.UpdatedWithin(w)
+		d, ok := inbox.UpdatedWithin(w)
 		switch {
 		case !ok:
 			return r, Invalid("Invalid updatedWithin: expected such as 24h, 7d, 4w or 3m")
@@ -99,16 +101,16 @@ func extract(rc *Request) (r Response, err error) {
 		after = rc.Now().Add(-d)
 	}
 	if !after.IsZero() {
-		x.Since = company.TimeOf(after)
+		x.Since = core.TimeOf(after)
 	}
 	err = inCompany(rc, func(tx *ledger.Tx, of company.Company) error {
-		found, more, partial := company.Extracts(tx, of.ID, x)
+		found, more, partial := inbox.Extracts(tx, of.ID, x)
 		out.More, out.Partial, out.Truncated = more, partial, more || partial
 		for _, e := range found {
 			i := e.Issue
-			row := extractIssue{ID: i.ID, Identifier: i.Identifier, Title: i.Title, Status: i.Status, Assignee: company.NullText(i.Assignee), UpdatedAt: i.UpdatedAt, Matches: []extractMatch{}, Cut: e.Cut}
+			row := extractIssue{ID: i.ID, Identifier: i.Identifier, Title: i.Title, Status: i.Status, Assignee: core.NullText(i.Assignee), UpdatedAt: i.UpdatedAt, Matches: []extractMatch{}, Cut: e.Cut}
 			for _, m := range e.Matches {
-				source := extractSource{Type: "issue", Comment: company.NullText(m.Comment), Key: company.NullText(m.Key)}
+				source := extractSource{Type: "issue", Comment: core.NullText(m.Comment), Key: core.NullText(m.Key)}
 				if m.Comment != "" || m.Key != "" {
 					source.Type = m.Field
 				}

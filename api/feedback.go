@@ -4,14 +4,15 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // A feedbackBundle is a trace with the text that the vote is about.
 type feedbackBundle struct {
-	Trace company.FeedbackTrace `json:"trace"`
-	Issue bundleIssue           `json:"issue"`
-	Text  string                `json:"targetText"`
+	Trace inbox.FeedbackTrace `json:"trace"`
+	Issue bundleIssue         `json:"issue"`
+	Text  string              `json:"targetText"`
 }
 
 type bundleIssue struct {
@@ -23,22 +24,22 @@ type bundleIssue struct {
 func feedbackRoutes() []Route {
 	const tag = "issues"
 	return []Route{
-		{Method: "GET", Path: "/api/issues/{id}/feedback-traces", Tag: tag, Summary: "List the votes on an issue that may be handed on", Who: Board, Out: []company.FeedbackTrace{},
+		{Method: "GET", Path: "/api/issues/{id}/feedback-traces", Tag: tag, Summary: "List the votes on an issue that may be handed on", Who: Board, Out: []inbox.FeedbackTrace{},
 			Handle: func(rc *Request) (Response, error) {
-				return viewed(rc, func(tx *ledger.Tx) ([]company.FeedbackTrace, error) {
+				return viewed(rc, func(tx *ledger.Tx) ([]inbox.FeedbackTrace, error) {
 					i, err := findIssue(tx, rc)
-					return company.TracesOfIssue(tx, i), err
+					return inbox.TracesOfIssue(tx, i), err
 				})
 			}},
-		{Method: "GET", Path: "/api/companies/{companyId}/feedback-traces", Tag: "companies", Summary: "List the votes of a company that may be handed on", Who: Board, Out: []company.FeedbackTrace{},
+		{Method: "GET", Path: "/api/companies/{companyId}/feedback-traces", Tag: "companies", Summary: "List the votes of a company that may be handed on", Who: Board, Out: []inbox.FeedbackTrace{},
 			Handle: func(rc *Request) (r Response, err error) {
 				err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-					r = OK(company.TracesOf(tx, row.ID))
+					r = OK(inbox.TracesOf(tx, row.ID))
 					return nil
 				})
 				return r, err
 			}},
-		{Method: "GET", Path: "/api/feedback-traces/{traceId}", Tag: tag, Summary: "Read a vote that may be handed on", Who: Board, Out: company.FeedbackTrace{},
+		{Method: "GET", Path: "/api/feedback-traces/{traceId}", Tag: tag, Summary: "Read a vote that may be handed on", Who: Board, Out: inbox.FeedbackTrace{},
 			Handle: func(rc *Request) (Response, error) {
 				b, err := findTrace(rc)
 				return OK(b.Trace), err
@@ -59,7 +60,7 @@ func findTrace(rc *Request) (b feedbackBundle, err error) {
 			if !row.Feedback.Sharing || !seen(tx, rc, row.ID) {
 				continue
 			}
-			for _, t := range company.TracesOf(tx, row.ID) {
+			for _, t := range inbox.TracesOf(tx, row.ID) {
 				if t.TraceID != id {
 					continue
 				}

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -37,16 +40,16 @@ type bookFinance struct {
 
 // A financeRow is a booking as it is shown.
 type financeRow struct {
-	company.FinanceEvent
+	money.FinanceEvent
 	Metadata json.RawMessage `json:"metadataJson"`
 }
 
 type financeTotals struct {
-	DebitCents          company.Money `json:"debitCents"`
-	CreditCents         company.Money `json:"creditCents"`
-	NetCents            company.Money `json:"netCents"`
-	EstimatedDebitCents company.Money `json:"estimatedDebitCents"`
-	EventCount          int64         `json:"eventCount"`
+	DebitCents          core.Money `json:"debitCents"`
+	CreditCents         core.Money `json:"creditCents"`
+	NetCents            core.Money `json:"netCents"`
+	EstimatedDebitCents core.Money `json:"estimatedDebitCents"`
+	EventCount          int64      `json:"eventCount"`
 }
 
 type financeSummary struct {
@@ -66,13 +69,13 @@ type financeByKind struct {
 	BillerCount int `json:"billerCount"`
 }
 
-func financeTotalsOf(s company.FinanceSum) financeTotals {
+func financeTotalsOf(s money.FinanceSum) financeTotals {
 	return financeTotals{s.Debit, s.Credit, s.Net(), s.Estimated, s.Events}
 }
 
 func financeRoutes() []Route {
 	span := []Param{{Name: "from", Doc: "ISO date"}, {Name: "to", Doc: "ISO date"}}
-	report := func(name, summary string, out any, f func(tx *ledger.Tx, rc *Request, of string, s company.Span) any) Route {
+	report := func(name, summary string, out any, f func(tx *ledger.Tx, rc *Request, of string, s money.Span) any) Route {
 		return Route{Method: "GET", Path: "/api/companies/{companyId}/costs/" + name, Tag: "costs", Summary: summary, Query: span, Out: out,
 			Handle: func(rc *Request) (Response, error) { return costReport(rc, f) }}
 	}
@@ -83,23 +86,23 @@ func financeRoutes() []Route {
 		{Method: "POST", Path: "/api/companies/{companyId}/finance-events", Tag: "costs", Summary: "Book a fee, a credit or a correction", Who: Board, In: bookFinance{},
 			Out: financeRow{}, Status: 201, Handle: newFinance},
 		events,
-		report("finance-summary", "Sum up bookings that are no cost events", financeSummary{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
+		report("finance-summary", "Sum up bookings that are no cost events", financeSummary{}, func(tx *ledger.Tx, _ *Request, of string, s money.Span) any {
 			out := financeSummary{CompanyID: of}
-			for _, line := range company.Finances(tx, of, s, company.AllFinances) {
+			for _, line := range money.Finances(tx, of, s, money.AllFinances) {
 				out.financeTotals = financeTotalsOf(line)
 			}
 			return out
 		}),
-		report("finance-by-biller", "Sum up bookings by biller", []financeByBiller{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
+		report("finance-by-biller", "Sum up bookings by biller", []financeByBiller{}, func(tx *ledger.Tx, _ *Request, of string, s money.Span) any {
 			out := []financeByBiller{}
-			for _, line := range company.Finances(tx, of, s, company.ByFinanceBiller) {
+			for _, line := range money.Finances(tx, of, s, money.ByFinanceBiller) {
 				out = append(out, financeByBiller{line.Biller, financeTotalsOf(line), line.Others})
 			}
 			return out
 		}),
-		report("finance-by-kind", "Sum up bookings by kind", []financeByKind{}, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
+		report("finance-by-kind", "Sum up bookings by kind", []financeByKind{}, func(tx *ledger.Tx, _ *Request, of string, s money.Span) any {
 			out := []financeByKind{}
-			for _, line := range company.Finances(tx, of, s, company.ByFinanceKind) {
+			for _, line := range money.Finances(tx, of, s, money.ByFinanceKind) {
 				out = append(out, financeByKind{line.Kind, financeTotalsOf(line), line.Others})
 			}
 			return out
@@ -108,13 +111,13 @@ func financeRoutes() []Route {
 }
 
 func listFinance(rc *Request) (Response, error) {
-	limit, err := rc.QueryInt("limit", 100, 1, company.MaxFinanceList)
+	limit, err := rc.QueryInt("limit", 100, 1, money.MaxFinanceList)
 	if err != nil {
 		return Response{}, err
 	}
-	return costReport(rc, func(tx *ledger.Tx, _ *Request, of string, s company.Span) any {
+	return costReport(rc, func(tx *ledger.Tx, _ *Request, of string, s money.Span) any {
 		out := []financeRow{}
-		for _, e := range company.FinanceEvents(tx, of, s, limit) {
+		for _, e := range money.FinanceEvents(tx, of, s, limit) {
 			out = append(out, financeRow{e, rawJSON(e.Metadata)})
 		}
 		return out
@@ -130,11 +133,11 @@ func newFinance(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	text := func(o Opt[string]) company.NullText { return company.NullText(o.Or("")) }
-	id := func(o Opt[string]) company.NullText { return company.NullText(bodyID(o)) }
-	e := company.FinanceEvent{ID: NewID(), Agent: id(in.AgentID), Issue: id(in.IssueID), Project: id(in.ProjectID), Goal: id(in.GoalID), Run: id(in.RunID), Cost: id(in.CostID),
+	text := func(o Opt[string]) core.NullText { return core.NullText(o.Or("")) }
+	id := func(o Opt[string]) core.NullText { return core.NullText(bodyID(o)) }
+	e := money.FinanceEvent{ID: NewID(), Agent: id(in.AgentID), Issue: id(in.IssueID), Project: id(in.ProjectID), Goal: id(in.GoalID), Run: id(in.RunID), Cost: id(in.CostID),
 		BillingCode: text(in.BillingCode), Description: text(in.Description), Kind: in.Kind, Direction: in.Direction, Biller: in.Biller, Provider: text(in.Provider),
-		Adapter: text(in.Adapter), Tier: text(in.Tier), Region: text(in.Region), Model: text(in.Model), Unit: text(in.Unit), Amount: company.Cents(in.AmountCents),
+		Adapter: text(in.Adapter), Tier: text(in.Tier), Region: text(in.Region), Model: text(in.Model), Unit: text(in.Unit), Amount: core.Cents(in.AmountCents),
 		Currency: in.Currency, Estimated: in.Estimated, Invoice: text(in.Invoice), OccurredAt: at}
 	if in.Quantity.Set {
 		if n := in.Quantity.Or(-1); n >= 0 {
@@ -145,8 +148,8 @@ func newFinance(rc *Request) (Response, error) {
 		if len(raw) > company.MaxConfig || raw[0] != '{' {
 			return Response{}, ValidationError(Issue{Code: "invalid_type", Expected: "record", Path: []any{"metadataJson"}, Message: "Invalid input: expected record"})
 		}
-		e.Metadata = company.RedactConfig(raw) // what was pasted by mistake goes no further
+		e.Metadata = conceal.RedactConfig(raw) // what was pasted by mistake goes no further
 	}
-	e, err = Do[company.FinanceEvent](rc, company.KindFinanceBook, rc.Path("companyId"), e)
+	e, err = Do[money.FinanceEvent](rc, money.KindFinanceBook, rc.Path("companyId"), e)
 	return OK(financeRow{e, rawJSON(e.Metadata)}), err
 }

@@ -5,12 +5,14 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // folderList is the answer to a list of folders.
 type folderList struct {
-	Folders []company.Folder `json:"folders"`
+	Folders []routine.Folder `json:"folders"`
 }
 
 type newFolder struct {
@@ -48,29 +50,29 @@ func folderRoutes() []Route {
 	const tag, all = "folders", "/api/companies/{companyId}/folders"
 	return []Route{
 		{Method: "GET", Path: all, Tag: tag, Summary: "List the folders of a kind", Out: folderList{}, Query: []Param{{Name: "kind", Doc: "routine or skill"}}, Handle: listFolders},
-		{Method: "POST", Path: all, Tag: tag, Summary: "Make a folder", Who: Board, In: newFolder{}, Out: company.Folder{}, Status: 201, Handle: createFolder},
-		{Method: "POST", Path: all + "/ensure-my", Tag: tag, Summary: "Find or make the user's own folder of skills", Who: Board, In: ownFolder{}, Out: company.Folder{}, Handle: ensureFolder},
-		{Method: "POST", Path: all + "/items/move", Tag: tag, Summary: "Put a routine into a folder", Who: Board, In: fileItem{}, Out: company.FiledItem{}, Handle: moveItem},
-		{Method: "PATCH", Path: all + "/{folderId}", Tag: tag, Summary: "Change a folder", Who: Board, In: patchFolder{}, Out: company.Folder{}, Handle: updateFolder},
-		{Method: "POST", Path: all + "/{folderId}/move", Tag: tag, Summary: "Move a folder", Who: Board, In: moveFolder{}, Out: company.Folder{}, Handle: relocateFolder},
-		{Method: "DELETE", Path: all + "/{folderId}", Tag: tag, Summary: "Delete a folder; what lies in it moves up", Who: Board, Out: company.Folder{}, Handle: removeFolder},
+		{Method: "POST", Path: all, Tag: tag, Summary: "Make a folder", Who: Board, In: newFolder{}, Out: routine.Folder{}, Status: 201, Handle: createFolder},
+		{Method: "POST", Path: all + "/ensure-my", Tag: tag, Summary: "Find or make the user's own folder of skills", Who: Board, In: ownFolder{}, Out: routine.Folder{}, Handle: ensureFolder},
+		{Method: "POST", Path: all + "/items/move", Tag: tag, Summary: "Put a routine into a folder", Who: Board, In: fileItem{}, Out: routine.FiledItem{}, Handle: moveItem},
+		{Method: "PATCH", Path: all + "/{folderId}", Tag: tag, Summary: "Change a folder", Who: Board, In: patchFolder{}, Out: routine.Folder{}, Handle: updateFolder},
+		{Method: "POST", Path: all + "/{folderId}/move", Tag: tag, Summary: "Move a folder", Who: Board, In: moveFolder{}, Out: routine.Folder{}, Handle: relocateFolder},
+		{Method: "DELETE", Path: all + "/{folderId}", Tag: tag, Summary: "Delete a folder; what lies in it moves up", Who: Board, Out: routine.Folder{}, Handle: removeFolder},
 	}
 }
 
 func listFolders(rc *Request) (r Response, err error) {
 	kind := rc.Query("kind")
-	if kind != "" && !slices.Contains(company.FolderKinds, kind) {
+	if kind != "" && !slices.Contains(routine.FolderKinds, kind) {
 		return r, Invalid("Invalid kind: expected routine or skill")
 	}
 	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		r = OK(folderList{company.FoldersOf(tx, row.ID, kind)})
+		r = OK(folderList{routine.FoldersOf(tx, row.ID, kind)})
 		return nil
 	})
 	return r, err
 }
 
-func doFolder(rc *Request, p company.SaveFolder) (Response, error) {
-	f, err := Do[company.Folder](rc, company.KindFolderSave, companyID(rc), p)
+func doFolder(rc *Request, p routine.SaveFolder) (Response, error) {
+	f, err := Do[routine.Folder](rc, routine.KindFolderSave, companyID(rc), p)
 	return OK(f), err
 }
 
@@ -82,10 +84,10 @@ func createFolder(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	id, slug := NewID(), in.Slug.Pointer()
-	if slug == nil && company.URLKey(in.Name) == "" {
+	if slug == nil && core.URLKey(in.Name) == "" {
 		slug = new(ownSlug("folder", id))
 	}
-	return doFolder(rc, company.SaveFolder{ID: id, New: true, Kind: in.Kind, Parent: idPointer(in.ParentID), Name: &in.Name, Slug: slug, Color: textOf(in.Color),
+	return doFolder(rc, routine.SaveFolder{ID: id, New: true, Kind: in.Kind, Parent: idPointer(in.ParentID), Name: &in.Name, Slug: slug, Color: textOf(in.Color),
 		Position: in.Position.Pointer()})
 }
 
@@ -99,7 +101,7 @@ func ensureFolder(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	name := in.Slug.Or("my-skills")
-	return doFolder(rc, company.SaveFolder{ID: NewID(), New: true, Kind: company.FolderSkills, Name: new("My skills"), Slug: &name, SystemKey: "my:" + rc.Actor.ID})
+	return doFolder(rc, routine.SaveFolder{ID: NewID(), New: true, Kind: routine.FolderSkills, Name: new("My skills"), Slug: &name, SystemKey: "my:" + rc.Actor.ID})
 }
 
 func updateFolder(rc *Request) (Response, error) {
@@ -107,7 +109,7 @@ func updateFolder(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return doFolder(rc, company.SaveFolder{ID: folderID(rc), Name: in.Name, Slug: in.Slug, Color: textOf(in.Color), Position: in.Position})
+	return doFolder(rc, routine.SaveFolder{ID: folderID(rc), Name: in.Name, Slug: in.Slug, Color: textOf(in.Color), Position: in.Position})
 }
 
 func relocateFolder(rc *Request) (Response, error) {
@@ -115,11 +117,11 @@ func relocateFolder(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return doFolder(rc, company.SaveFolder{ID: folderID(rc), Parent: idPointer(in.ParentID), Position: &in.Position})
+	return doFolder(rc, routine.SaveFolder{ID: folderID(rc), Parent: idPointer(in.ParentID), Position: &in.Position})
 }
 
 func removeFolder(rc *Request) (Response, error) {
-	f, err := Do[company.Folder](rc, company.KindFolderDelete, companyID(rc), company.DeleteFolder{ID: folderID(rc)})
+	f, err := Do[routine.Folder](rc, routine.KindFolderDelete, companyID(rc), routine.DeleteFolder{ID: folderID(rc)})
 	return OK(f), err
 }
 
@@ -128,6 +130,6 @@ func moveItem(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	out, err := Do[company.FiledItem](rc, company.KindFolderFile, companyID(rc), company.FileItem{Kind: in.Kind, Item: strings.ToLower(in.ItemID), Folder: bodyID(in.FolderID)})
+	out, err := Do[routine.FiledItem](rc, routine.KindFolderFile, companyID(rc), routine.FileItem{Kind: in.Kind, Item: strings.ToLower(in.ItemID), Folder: bodyID(in.FolderID)})
 	return OK(out), err
 }

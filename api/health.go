@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -94,9 +94,9 @@ type publicHealth struct {
 func tellHealth(rc *Request) (Response, error) {
 	s := rc.server
 	mode, bootstrap := s.Mode(), "ready"
-	if mode == company.Authenticated {
+	if mode == people.Authenticated {
 		if _, err := s.cfg.Node.View(rc.Context(), ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
-			if !company.Claimed(tx) {
+			if !people.Claimed(tx) {
 				bootstrap = "bootstrap_pending"
 			}
 			return nil

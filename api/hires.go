@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -17,8 +18,8 @@ type newHire struct {
 // A hired answers a hire: the agent, and the approval that decides about it,
 // null when none is needed.
 type hired struct {
-	Agent    agentRow          `json:"agent"`
-	Approval *company.Approval `json:"approval"`
+	Agent    agentRow        `json:"agent"`
+	Approval *money.Approval `json:"approval"`
 }
 
 func hireRoutes() []Route {
@@ -39,14 +40,14 @@ func hireAgent(rc *Request) (r Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	p := company.HireAgent{Agent: agent, Approval: NewID()}
+	p := money.HireAgent{Agent: agent, Approval: NewID()}
 	p.Skills = p.Agent.Skills
 	for _, id := range append(in.SourceIssueIDs, in.SourceIssueID.Or("")) {
 		if id != "" {
 			p.Issues = append(p.Issues, strings.ToLower(id))
 		}
 	}
-	h, err := Do[company.Hire](rc, company.KindAgentHire, of, p)
+	h, err := Do[money.Hire](rc, money.KindAgentHire, of, p)
 	if err != nil {
 		return r, err
 	}
@@ -56,7 +57,7 @@ func hireAgent(rc *Request) (r Response, err error) {
 			return NotFound("Agent not found")
 		}
 		out := hired{Agent: showAgent(tx, a, rc.Now())}
-		if approval, ok := company.ApprovalByID(tx, h.Approval); ok {
+		if approval, ok := money.ApprovalByID(tx, h.Approval); ok {
 			out.Approval = &approval
 		}
 		r = OK(out)

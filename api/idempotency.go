@@ -10,8 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -117,7 +116,7 @@ func (s *Server) submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt
 	s.metrics.submitted(cmd.Kind, r, err, time.Since(began))
 	if endsKeys(cmd.Kind) {
 		s.keys.drop() // the feed will say so too, a moment later
-		if cmd.Kind == company.KindInstanceAuth {
+		if cmd.Kind == people.KindInstanceAuth {
 			s.learnMode(ctx, r.Index)
 		}
 	}

@@ -11,7 +11,11 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/paper"
+	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/company/transfer"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -201,21 +205,21 @@ func (im *importer) carryOut(rc *Request) (*imported, error) {
 	if im.err != nil {
 		return nil, im.err
 	}
-	if err := company.ImportFits(max(len(im.list), 1)); err != nil {
+	if err := transfer.ImportFits(max(len(im.list), 1)); err != nil {
 		return nil, err
 	}
 	details, err := json.Marshal(map[string]any{"agents": len(im.m.Agents), "projects": len(im.m.Projects), "issues": len(im.m.Issues), "collisionStrategy": im.collision})
 	if err != nil {
 		return nil, err
 	}
-	p := company.ImportCompany{Steps: im.list, Details: details, New: im.created}
+	p := transfer.ImportCompany{Steps: im.list, Details: details, New: im.created}
 	if rc.job != "" {
 		if p, err = im.endsJob(rc.job, p); err != nil {
 			return nil, err
 		}
 	}
-	if steps := ledger.Marshal(im.list); len(steps) > company.MaxImport {
-		return nil, Unprocessable(fmt.Sprintf("The texts of an import are at most %d MiB, those of this one are %d: import fewer issues at once", company.MaxImport>>20, len(steps)>>20), nil)
+	if steps := ledger.Marshal(im.list); len(steps) > transfer.MaxImport {
+		return nil, Unprocessable(fmt.Sprintf("The texts of an import are at most %d MiB, those of this one are %d: import fewer issues at once", transfer.MaxImport>>20, len(steps)>>20), nil)
 	} else if len(steps)+len(p.Result) > company.MaxPart {
 		of := im.company.ID
 		if im.created {
@@ -228,14 +232,14 @@ func (im *importer) carryOut(rc *Request) (*imported, error) {
 		p.Steps, p.Sum = nil, company.PartName(steps)
 	}
 	rc.pace.set("carrying out", 0)
-	if _, err := rc.Submit(company.KindCompanyImport, im.company.ID, p); err != nil {
+	if _, err := rc.Submit(transfer.KindCompanyImport, im.company.ID, p); err != nil {
 		return nil, err
 	}
 	return &im.done, nil
 }
 
 // endsJob has an import end its job. A result that is too long is told in short.
-func (im *importer) endsJob(id string, p company.ImportCompany) (_ company.ImportCompany, err error) {
+func (im *importer) endsJob(id string, p transfer.ImportCompany) (_ transfer.ImportCompany, err error) {
 	p.Job = id
 	if p.Summary, err = json.Marshal(im.done.summary()); err != nil {
 		return p, err
@@ -243,7 +247,7 @@ func (im *importer) endsJob(id string, p company.ImportCompany) (_ company.Impor
 	if p.Result, err = json.Marshal(&im.done); err != nil {
 		return p, err
 	}
-	if len(p.Result) > company.MaxImportResult {
+	if len(p.Result) > transfer.MaxImportResult {
 		p.Result = nil
 	}
 	return p, nil
@@ -281,10 +285,10 @@ type importer struct {
 	early       []portable.Issue // made before some that they wait for
 	finished    map[string]bool  // issues that are done, by slug
 	archived    []string         // projects that are laid aside at the end
-	at          company.Time     // of the import
+	at          core.Time        // of the import
 	renamed     []string         // of files that texts name: the old path, the new one
 
-	list []company.ImportStep
+	list []transfer.ImportStep
 	done imported
 }
 
@@ -317,7 +321,7 @@ func planImport(rc *Request, body importBody, files portable.Files) (*importer, 
 	if im.rooted, err = im.files.Rooted(); err != nil {
 		return nil, err
 	}
-	im.at = company.TimeOf(rc.Now())
+	im.at = core.TimeOf(rc.Now())
 	im.m.GeneratedAt = im.at.String()
 	im.include = body.Include.or(m.Includes)
 	if err := im.choose(); err != nil {
@@ -384,7 +388,7 @@ func (im *importer) checkTexts() error {
 			return err
 		}
 		for _, d := range i.Documents {
-			if err := long("Task", i.Slug, "document "+cut(d.Key, 40), len(d.Body), company.MaxDocument); err != nil {
+			if err := long("Task", i.Slug, "document "+cut(d.Key, 40), len(d.Body), paper.MaxDocument); err != nil {
 				return err
 			}
 		}
@@ -501,7 +505,7 @@ func (im *importer) against(tx *ledger.Tx) error {
 			im.plan.Agents = append(im.plan.Agents, p)
 			continue
 		}
-		key := company.URLKey(p.Name)
+		key := core.URLKey(p.Name)
 		at := slices.IndexFunc(agents, func(b company.Agent) bool {
 			return nameKey(b.Name) == nameKey(p.Name) || b.URLKey() == a.Slug && (key != "" || b.ID == a.Slug)
 		})
@@ -526,7 +530,7 @@ func (im *importer) against(tx *ledger.Tx) error {
 	for _, p := range im.m.Projects {
 		plan := projectPlan{Slug: p.Slug, Action: "create", Name: p.Name}
 		if at := slices.IndexFunc(projects, func(b company.Project) bool {
-			if company.URLKey(p.Name) == "" {
+			if core.URLKey(p.Name) == "" {
 				return b.Name == p.Name
 			}
 			return there[b.ID] == p.Slug
@@ -537,7 +541,7 @@ func (im *importer) against(tx *ledger.Tx) error {
 			} else {
 				plan.Existing = &projects[at].ID
 				taken := map[string]string{}
-				for _, w := range company.WorkspacesOf(tx, im.company.ID, projects[at].ID) { // named as an export would
+				for _, w := range place.WorkspacesOf(tx, im.company.ID, projects[at].ID) { // named as an export would
 					if w.RepoURL != "" {
 						im.spaces[p.Slug+"/"+slug(taken, w.ID, w.Name, "workspace")] = w.ID
 					}
@@ -572,7 +576,7 @@ func (im *importer) collide(what string) (action string, reason *string) {
 
 // nameKey is what tells names apart: what they are called in addresses, or
 // themselves when they have no letter or digit for it, as in other scripts.
-func nameKey(name string) string { return cmp.Or(company.URLKey(name), name) }
+func nameKey(name string) string { return cmp.Or(core.URLKey(name), name) }
 
 func freeName(taken map[string]bool, name string) string {
 	out := name

@@ -6,7 +6,13 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/company/routine"
+	"github.com/selvage-mesh/selvage/company/secret"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -16,13 +22,13 @@ func (im *importer) structureSteps(rc *Request) error {
 	if !im.include.Issues {
 		return nil
 	}
-	var defined []company.UserSecretDefinition
+	var defined []secret.UserSecretDefinition
 	err := rc.View(func(tx *ledger.Tx) error {
-		all := company.FoldersOf(tx, im.company.ID, "")
+		all := routine.FoldersOf(tx, im.company.ID, "")
 		for _, f := range all {
 			im.folders[f.Kind+"/"+folderPath(all, f)] = f.ID
 		}
-		defined = company.UserSecretDefinitionsOf(tx, im.company.ID)
+		defined = secret.UserSecretDefinitionsOf(tx, im.company.ID)
 		return nil
 	})
 	if err != nil {
@@ -43,18 +49,18 @@ func (im *importer) structureSteps(rc *Request) error {
 			}
 		}
 		slug := path.Base(f.Path)
-		s := company.SaveFolder{ID: im.newID(), New: true, Kind: f.Kind, Name: &f.Name, Slug: &slug, Color: f.Color, Position: &f.Position}
+		s := routine.SaveFolder{ID: im.newID(), New: true, Kind: f.Kind, Name: &f.Name, Slug: &slug, Color: f.Color, Position: &f.Position}
 		if parent != "" {
 			s.Parent = &parent
 		}
 		im.folders[key] = s.ID
-		im.step(company.KindFolderSave, s)
+		im.step(routine.KindFolderSave, s)
 	}
 	for _, d := range im.m.UserSecrets {
-		if slices.ContainsFunc(defined, func(o company.UserSecretDefinition) bool { return o.Key == d.Key }) {
+		if slices.ContainsFunc(defined, func(o secret.UserSecretDefinition) bool { return o.Key == d.Key }) {
 			continue
 		}
-		im.step(company.KindUserSecretDefine, company.SaveUserSecretDefinition{ID: im.newID(), Key: d.Key, Name: &d.Name, Status: &d.State, Guidance: d.Guidance})
+		im.step(secret.KindUserSecretDefine, secret.SaveUserSecretDefinition{ID: im.newID(), Key: d.Key, Name: &d.Name, Status: &d.State, Guidance: d.Guidance})
 	}
 	return nil
 }
@@ -62,11 +68,11 @@ func (im *importer) structureSteps(rc *Request) error {
 // budgetSteps set the limits of a scope.
 func (im *importer) budgetSteps(kind company.ScopeType, id string, list []portable.Budget) {
 	for _, b := range list {
-		if !slices.Contains(company.WindowKinds, company.WindowKind(b.Window)) || b.Cents < 0 || b.Cents > maxPackageCents || b.Warn < 1 || b.Warn > 99 {
+		if !slices.Contains(money.WindowKinds, money.WindowKind(b.Window)) || b.Cents < 0 || b.Cents > maxPackageCents || b.Warn < 1 || b.Warn > 99 {
 			im.warn("A limit of %s for %d cents is none that can be set, and was left out.", cut(b.Window, 40), b.Cents)
 			continue
 		}
-		im.step(company.KindBudgetSet, company.SetBudget{Type: kind, Scope: id, Window: company.WindowKind(b.Window), Amount: company.Money(b.Cents) * company.Cent,
+		im.step(money.KindBudgetSet, money.SetBudget{Type: kind, Scope: id, Window: money.WindowKind(b.Window), Amount: core.Money(b.Cents) * core.Cent,
 			WarnPercent: &b.Warn, HardStop: &b.Stop, Notify: &b.Notify, Active: &b.Active})
 	}
 }
@@ -78,7 +84,7 @@ func (im *importer) strategySteps() error {
 		return nil
 	}
 	for _, s := range im.m.Strategies[:min(len(im.m.Strategies), maxPackageStrategies)] {
-		p := company.CreateApproval{ID: im.newID(), Type: company.ApprovalStrategy}
+		p := money.CreateApproval{ID: im.newID(), Type: money.ApprovalStrategy}
 		if s.Agent != nil {
 			p.Agent = im.agents[*s.Agent]
 		}
@@ -94,8 +100,8 @@ func (im *importer) strategySteps() error {
 				p.Issues = append(p.Issues, id)
 			}
 		}
-		im.step(company.KindApprovalCreate, p)
-		im.step(company.KindApprovalApprove, company.DecideApproval{Approval: p.ID, Note: deref(s.Note)})
+		im.step(money.KindApprovalCreate, p)
+		im.step(money.KindApprovalApprove, money.DecideApproval{Approval: p.ID, Note: deref(s.Note)})
 	}
 	return nil
 }
@@ -103,7 +109,7 @@ func (im *importer) strategySteps() error {
 // memorySteps bring what an agent that the import makes kept.
 func (im *importer) memorySteps(agent string, list []portable.Memory) {
 	for _, m := range list {
-		im.step(company.KindMemoryPut, company.PutMemory{Agent: agent, Key: m.Key, Value: m.Value})
+		im.step(skill.KindMemoryPut, skill.PutMemory{Agent: agent, Key: m.Key, Value: m.Value})
 	}
 }
 
@@ -182,7 +188,7 @@ func (im *importer) kind(i portable.Issue, s *company.CreateIssue) {
 func (im *importer) watchdogSteps() {
 	for _, i := range im.m.Issues {
 		if w := i.Watchdog; w != nil && im.issues[i.Slug] != "" && im.agents[w.Agent] != "" {
-			im.step(company.KindWatchdogSet, company.SetWatchdog{ID: im.newID(), Issue: im.issues[i.Slug], Agent: im.agents[w.Agent], Instructions: w.Instructions})
+			im.step(care.KindWatchdogSet, care.SetWatchdog{ID: im.newID(), Issue: im.issues[i.Slug], Agent: im.agents[w.Agent], Instructions: w.Instructions})
 		}
 	}
 }
@@ -190,12 +196,12 @@ func (im *importer) watchdogSteps() {
 // testSteps bring what came of the tries of the skills that the import makes.
 func (im *importer) testSteps() {
 	for _, s := range im.m.Skills {
-		skill := im.skills[s.Slug]
-		if skill == "" {
+		theSkill := im.skills[s.Slug]
+		if theSkill == "" {
 			continue
 		}
 		for _, t := range s.Tests {
-			p := company.KeepSkillTest{ID: im.newID(), Skill: skill, Input: im.skillInputs[s.Slug+"/"+deref(t.Input)], Content: t.Content, Status: t.Status, Output: deref(t.Output)}
+			p := skill.KeepSkillTest{ID: im.newID(), Skill: theSkill, Input: im.skillInputs[s.Slug+"/"+deref(t.Input)], Content: t.Content, Status: t.Status, Output: deref(t.Output)}
 			if t.Agent != nil {
 				p.Agent = im.agents[*t.Agent]
 			}
@@ -205,7 +211,7 @@ func (im *importer) testSteps() {
 			if p.Status == "queued" || p.Status == "running" { // nobody goes on with it here
 				p.Status = "cancelled"
 			}
-			im.step(company.KindSkillTestKeep, p)
+			im.step(skill.KindSkillTestKeep, p)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/file"
+	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/company/portable"
 )
 
@@ -189,11 +191,11 @@ func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
 		comments = append(comments, p.ID)
 	}
 	for _, d := range i.Documents {
-		p := company.SaveDocument{Issue: id, Key: strings.ToLower(d.Key), ID: im.newID(), Revision: im.newID(), Format: d.Format, Body: d.Body}
+		p := paper.SaveDocument{Issue: id, Key: strings.ToLower(d.Key), ID: im.newID(), Revision: im.newID(), Format: d.Format, Body: d.Body}
 		if d.Title != "" {
 			p.Title = &d.Title
 		}
-		im.step(company.KindDocumentSave, p)
+		im.step(paper.KindDocumentSave, p)
 		im.remarkSteps("annotation", id, p.Key, p.Revision, d.Remarks)
 	}
 	if err := im.products(i, id); err != nil {
@@ -206,12 +208,12 @@ func (im *importer) issue(rc *Request, i portable.Issue) (err error) {
 // not travel.
 func (im *importer) products(i portable.Issue, issue string) (err error) {
 	for _, w := range slices.Backward(i.WorkProducts) { // the newest is listed first
-		p := company.SaveProduct{ID: im.newID(), Issue: issue, Type: &w.Type, Provider: &w.Provider, External: w.ExternalID, Title: &w.Title, URL: w.URL, Status: &w.Status,
+		p := file.SaveProduct{ID: im.newID(), Issue: issue, Type: &w.Type, Provider: &w.Provider, External: w.ExternalID, Title: &w.Title, URL: w.URL, Status: &w.Status,
 			ReviewState: &w.ReviewState, Primary: &w.Primary, Health: &w.HealthStatus, Summary: w.Summary}
 		if p.Metadata, err = rawObject(w.Metadata); err != nil {
 			return err
 		}
-		im.step(company.KindProductCreate, p)
+		im.step(file.KindProductCreate, p)
 	}
 	return nil
 }
@@ -230,14 +232,14 @@ func (im *importer) attachments(rc *Request, i portable.Issue, issue string, com
 		}
 		rc.pace.step()
 		up.File.ID, up.File.Object = im.newID(), im.newID()
-		p := company.CreateAttachment{Issue: issue, ID: im.newID(), File: up.File}
+		p := file.CreateAttachment{Issue: issue, ID: im.newID(), File: up.File}
 		if a.ID != "" {
 			im.renamed = append(im.renamed, attachmentPath+a.ID, attachmentPath+p.ID)
 		}
 		if n := a.CommentIndex; n != nil && *n >= 0 && *n < len(comments) {
 			p.Comment = comments[*n]
 		}
-		im.step(company.KindAttachmentCreate, p)
+		im.step(file.KindAttachmentCreate, p)
 	}
 	return nil
 }

@@ -12,8 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/company/transfer"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -30,7 +31,7 @@ const (
 	// the nodes that shall have them.
 	importJobTime = 10 * time.Minute
 	// importJobBeat is how often a job is told of: several times in a lease.
-	importJobBeat = company.ImportJobLease / 8
+	importJobBeat = transfer.ImportJobLease / 8
 	// importJobLast is how long a node that stops waits to tell the end of a job.
 	importJobLast = 2 * time.Second
 	// importJobPoll is after what a client is to ask again, in milliseconds.
@@ -59,9 +60,9 @@ type (
 	jobState struct {
 		Job struct {
 			jobRef
-			CreatedAt company.Time    `json:"createdAt"`
-			UpdatedAt company.Time    `json:"updatedAt"`
-			EndedAt   *company.Time   `json:"completedAt,omitempty"`
+			CreatedAt core.Time       `json:"createdAt"`
+			UpdatedAt core.Time       `json:"updatedAt"`
+			EndedAt   *core.Time      `json:"completedAt,omitempty"`
 			Progress  *jobProgress    `json:"progress,omitempty"` // while it runs
 			Error     *jobError       `json:"error,omitempty"`
 			Summary   json.RawMessage `json:"result,omitempty"`
@@ -86,7 +87,7 @@ type (
 func jobURL(id string) string { return "/api/companies/import/jobs/" + id }
 
 func accepted(id string) jobAccepted {
-	return jobAccepted{Job: jobRef{id, company.JobRunning}, URL: jobURL(id), Retry: importJobPoll}
+	return jobAccepted{Job: jobRef{id, transfer.JobRunning}, URL: jobURL(id), Retry: importJobPoll}
 }
 
 // summary is what came of an import in short.
@@ -156,7 +157,7 @@ func importAsJob(rc *Request) (Response, error) {
 	raw, _ := rc.RawBody()
 	fmt.Fprintf(signature, "%q", rc.HTTP.URL.RequestURI())
 	signature.Write(raw)
-	_, err = rc.Submit(company.KindImportJobBegin, "", company.BeginImportJob{ID: id, Node: string(s.cfg.NodeID), Signature: hex.EncodeToString(signature.Sum(nil))})
+	_, err = rc.Submit(transfer.KindImportJobBegin, "", transfer.BeginImportJob{ID: id, Node: string(s.cfg.NodeID), Signature: hex.EncodeToString(signature.Sum(nil))})
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok {
 		var at struct {
 			Job string `json:"jobId"`
@@ -240,7 +241,7 @@ func (rc *Request) carryOut(id string, body importBody, files portable.Files) {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(rc.Context()), importJobLast)
 	defer cancel()
-	if _, err := rc.detached(last).Submit(company.KindImportJobFail, "", company.FailImportJob{ID: id, Error: why}); err != nil {
+	if _, err := rc.detached(last).Submit(transfer.KindImportJobFail, "", transfer.FailImportJob{ID: id, Error: why}); err != nil {
 		rc.server.log.Warn("end of an import job", "job", id, "error", err)
 	}
 }
@@ -263,7 +264,7 @@ func (rc *Request) tell(id string) {
 			return
 		case <-tick.C:
 			at := rc.pace.now()
-			if _, err := rc.Submit(company.KindImportJobProgress, "", company.TellImportJob{ID: id, Phase: at.Phase, Done: at.Done, Total: at.Total}); err != nil {
+			if _, err := rc.Submit(transfer.KindImportJobProgress, "", transfer.TellImportJob{ID: id, Phase: at.Phase, Done: at.Done, Total: at.Total}); err != nil {
 				rc.server.log.Debug("progress of an import job", "job", id, "error", err)
 			}
 		}
@@ -271,9 +272,9 @@ func (rc *Request) tell(id string) {
 }
 
 // importJob returns a job of the caller's.
-func (rc *Request) importJob(id string) (j company.ImportJob, ok bool, err error) {
+func (rc *Request) importJob(id string) (j transfer.ImportJob, ok bool, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
-		j, ok = company.ImportJobOf(tx, id, rc.Actor.ID)
+		j, ok = transfer.ImportJobOf(tx, id, rc.Actor.ID)
 		return nil
 	})
 	return j, ok, err
@@ -290,7 +291,7 @@ func readImportJob(rc *Request) (Response, error) {
 	var out jobState
 	out.Job.jobRef, out.Job.CreatedAt, out.Job.UpdatedAt = jobRef{j.ID, j.Status}, j.CreatedAt, j.UpdatedAt
 	out.Job.Summary, out.Job.Result = j.Summary, j.Result
-	if j.Status == company.JobRunning {
+	if j.Status == transfer.JobRunning {
 		out.Retry, out.Job.Progress = importJobPoll, &jobProgress{j.Phase, j.Done, j.Total}
 	} else {
 		out.Job.EndedAt = &j.EndedAt

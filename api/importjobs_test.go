@@ -11,6 +11,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/company/transfer"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -75,7 +76,7 @@ func TestAnImportJobGoesOnAfterItsAnswer(t *testing.T) {
 	h.call("POST", "/api/companies/import?async=1", `{"source":{"type":"inline"}}`).want(t, 400, "target")
 	h.call("GET", "/api/companies/import/jobs/import-"+NewID(), "").want(t, 404, "Import job not found")
 	view(t, h, func(tx *ledger.Tx) {
-		if _, ok := company.ImportJobOf(tx, in.Job.ID, "somebody-else"); ok {
+		if _, ok := transfer.ImportJobOf(tx, in.Job.ID, "somebody-else"); ok {
 			t.Error("a job is shown to others")
 		}
 	})
@@ -121,18 +122,18 @@ func TestAJobOfALostNodeFails(t *testing.T) {
 	other.call("GET", in.URL, "").want(t, 200, `"status":"running"`)
 	sweep := func() {
 		self := string(lost.node.keys.ID())
-		other.submitAs(ledger.Actor{Type: "node", ID: self}, ledger.Credential{Kind: "node", ID: self}, "import_job.sweep", "", company.SweepImportJobs{})
+		other.submitAs(ledger.Actor{Type: "node", ID: self}, ledger.Credential{Kind: "node", ID: self}, "import_job.sweep", "", transfer.SweepImportJobs{})
 	}
 	sweep()
 	other.call("GET", in.URL, "").want(t, 200, `"status":"running"`)
-	lost.node.pass(company.ImportJobLease + time.Second)
+	lost.node.pass(transfer.ImportJobLease + time.Second)
 	sweep()
 	other.call("GET", in.URL, "").want(t, 200, "was lost, and nothing of it was applied")
 	// The import of a job that was given up is refused as a whole.
 	name, id := "Late", NewID()
 	r, err := lost.node.Submit(t.Context(), ledger.Command{Kind: "company.import", Company: id, Actor: ledger.Actor{Type: "user", ID: LocalBoard}, Credential: ledger.Credential{Kind: "local"},
-		Payload: ledger.Marshal(company.ImportCompany{Job: in.Job.ID, New: true,
-			Steps: []company.ImportStep{{Kind: "company.create", Payload: ledger.Marshal(company.SaveCompany{ID: id, Name: &name})}}})})
+		Payload: ledger.Marshal(transfer.ImportCompany{Job: in.Job.ID, New: true,
+			Steps: []transfer.ImportStep{{Kind: "company.create", Payload: ledger.Marshal(company.SaveCompany{ID: id, Name: &name})}}})})
 	if err != nil || r.Refusal == nil || r.Refusal.Code != ledger.Conflict {
 		t.Errorf("a late import: %+v %v", r, err)
 	}
@@ -140,7 +141,7 @@ func TestAJobOfALostNodeFails(t *testing.T) {
 		t.Errorf("left behind: %s", got.body)
 	}
 	// In an hour it is forgotten.
-	lost.node.pass(company.ImportJobAge + time.Second)
+	lost.node.pass(transfer.ImportJobAge + time.Second)
 	sweep()
 	other.call("GET", in.URL, "").want(t, 404, "Import job not found")
 }

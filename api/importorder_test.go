@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/company/portable"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -49,7 +50,7 @@ func TestBlockersComeThroughAnImport(t *testing.T) {
 	}
 	got := map[string]string{}
 	view(t, h, func(tx *ledger.Tx) {
-		for _, i := range company.ListIssues(tx, done.Company.ID, company.IssueQuery{Limit: 100}) {
+		for _, i := range inbox.ListIssues(tx, done.Company.ID, inbox.IssueQuery{Limit: 100}) {
 			by := []string{}
 			for _, b := range company.Blockers(tx, i) {
 				by = append(by, b.Title)

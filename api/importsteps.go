@@ -6,17 +6,20 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/company/skill"
+	"github.com/selvage-mesh/selvage/company/transfer"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-func (im *importer) step(kind string, payload any) *company.ImportStep {
+func (im *importer) step(kind string, payload any) *transfer.ImportStep {
 	sealed, err := im.seal(payload)
 	if err != nil && im.err == nil {
 		im.err = err
 	}
 	payload = sealed
-	im.list = append(im.list, company.ImportStep{Kind: kind, Payload: ledger.Marshal(payload)})
+	im.list = append(im.list, transfer.ImportStep{Kind: kind, Payload: ledger.Marshal(payload)})
 	return &im.list[len(im.list)-1]
 }
 
@@ -169,10 +172,10 @@ func (im *importer) agentSteps() error {
 			im.step(company.KindAgentCreate, s)
 		}
 		if a.Instructions != "" {
-			im.step(company.KindInstructionsFile, company.SaveInstructionFile{Agent: id, Path: company.InstructionsEntry, Content: a.Instructions})
+			im.step(skill.KindInstructionsFile, skill.SaveInstructionFile{Agent: id, Path: skill.InstructionsEntry, Content: a.Instructions})
 		}
 		for _, at := range slices.Sorted(maps.Keys(a.OtherInstructions)) {
-			im.step(company.KindInstructionsFile, company.SaveInstructionFile{Agent: id, Path: at, Content: a.OtherInstructions[at]})
+			im.step(skill.KindInstructionsFile, skill.SaveInstructionFile{Agent: id, Path: at, Content: a.OtherInstructions[at]})
 		}
 		im.budgetSteps(company.ScopeAgent, id, a.Budgets)
 		if p.Action == "create" {
@@ -216,7 +219,7 @@ func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s company.S
 		config["env"] = env
 	}
 	config["paperclipSkillSync"] = map[string]any{"desiredSkills": a.Skills}
-	if err := json.Unmarshal(company.ManagedInstructionsConfig(im.company.ID, id, company.InstructionsEntry), &config); err != nil {
+	if err := json.Unmarshal(skill.ManagedInstructionsConfig(im.company.ID, id, skill.InstructionsEntry), &config); err != nil {
 		return s, err
 	}
 	// No timer runs because of an import, also not one that the specification's place
@@ -254,7 +257,7 @@ func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s company.S
 	if a.BudgetCents < 0 || a.BudgetCents > maxPackageCents {
 		im.warn("Agent %s: a budget of %d cents a month is none that can be set, and was left out.", a.Slug, a.BudgetCents)
 	} else if a.BudgetCents > 0 {
-		budget := company.Money(a.BudgetCents) * company.Cent
+		budget := core.Money(a.BudgetCents) * core.Cent
 		s.Budget = &budget
 	}
 	grant := company.Grant{}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -81,8 +82,8 @@ func instructionRoutes() []Route {
 }
 
 func showInstructions(tx *ledger.Tx, a company.Agent) instructionBundle {
-	in := company.InstructionsOf(tx, a)
-	b := instructionBundle{Agent: a.ID, Company: a.Company, Mode: optional(in.Mode), Root: optional(in.Root), ManagedRoot: company.ManagedInstructions(a.Company, a.ID),
+	in := skill.InstructionsOf(tx, a)
+	b := instructionBundle{Agent: a.ID, Company: a.Company, Mode: optional(in.Mode), Root: optional(in.Root), ManagedRoot: skill.ManagedInstructions(a.Company, a.ID),
 		Entry: in.Entry, Editable: in.Mode == "managed", Warnings: []string{}, Legacy: in.LegacyPrompt, LegacyBoot: in.LegacyBoot, Files: []instructionSummary{}}
 	if in.Mode != "" {
 		b.EntryPath = new(path.Join(in.Root, in.Entry))
@@ -97,7 +98,7 @@ func showInstructions(tx *ledger.Tx, a company.Agent) instructionBundle {
 	return b
 }
 
-func summarize(in company.Instructions, f company.InstructionFile) instructionSummary {
+func summarize(in skill.Instructions, f skill.InstructionFile) instructionSummary {
 	markdown := strings.HasSuffix(strings.ToLower(f.Path), ".md")
 	language := "text"
 	switch ext := strings.TrimPrefix(strings.ToLower(path.Ext(f.Path)), "."); {
@@ -117,10 +118,10 @@ func readInstructions(rc *Request) (Response, error) {
 
 // instructionFileOf shows one file.
 func instructionFileOf(tx *ledger.Tx, a company.Agent, at string) (instructionFile, error) {
-	in := company.InstructionsOf(tx, a)
+	in := skill.InstructionsOf(tx, a)
 	for _, f := range in.Files {
 		if f.Path == at && in.Mode == "managed" {
-			text, _ := company.InstructionText(tx, a.Company, a.ID, at)
+			text, _ := skill.InstructionText(tx, a.Company, a.ID, at)
 			return instructionFile{summarize(in, f), text}, nil
 		}
 	}
@@ -132,7 +133,7 @@ func queriedFile(rc *Request) (string, error) {
 	if at == "" {
 		return "", Unprocessable("Query parameter 'path' is required", nil)
 	}
-	return company.CleanInstructionPath(at)
+	return skill.CleanInstructionPath(at)
 }
 
 func readInstructionFile(rc *Request) (r Response, err error) {
@@ -161,8 +162,8 @@ func writeInstructionFile(rc *Request) (r Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	p := company.SaveInstructionFile{Agent: a.ID, Path: in.Path, Content: in.Content, ClearLegacy: in.ClearLegacy}
-	if _, err := rc.Submit(company.KindInstructionsFile, a.Company, p); err != nil {
+	p := skill.SaveInstructionFile{Agent: a.ID, Path: in.Path, Content: in.Content, ClearLegacy: in.ClearLegacy}
+	if _, err := rc.Submit(skill.KindInstructionsFile, a.Company, p); err != nil {
 		return r, err
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
@@ -182,7 +183,7 @@ func removeInstructionFile(rc *Request) (r Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	return doInstructions(rc, company.KindInstructionsFile, func(a company.Agent) any { return company.SaveInstructionFile{Agent: a.ID, Path: at, Delete: true} })
+	return doInstructions(rc, skill.KindInstructionsFile, func(a company.Agent) any { return skill.SaveInstructionFile{Agent: a.ID, Path: at, Delete: true} })
 }
 
 // doInstructions submits a command about the path's agent and shows its files.
@@ -202,8 +203,8 @@ func changeInstructions(rc *Request) (r Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	return doInstructions(rc, company.KindInstructionsSet, func(a company.Agent) any {
-		return company.SetInstructions{Agent: a.ID, Mode: in.Mode, Root: textOf(in.Root), Entry: in.Entry, ClearLegacy: in.ClearLegacy}
+	return doInstructions(rc, skill.KindInstructionsSet, func(a company.Agent) any {
+		return skill.SetInstructions{Agent: a.ID, Mode: in.Mode, Root: textOf(in.Root), Entry: in.Entry, ClearLegacy: in.ClearLegacy}
 	})
 }
 
@@ -218,9 +219,9 @@ func setInstructionsPath(rc *Request) (r Response, err error) {
 	}
 	key := in.Key
 	if key == "" {
-		key = company.InstructionPathKeys[0]
+		key = skill.InstructionPathKeys[0]
 	}
-	if _, err := rc.Submit(company.KindInstructionsSet, a.Company, company.SetInstructions{Agent: a.ID, Key: key, File: in.Path}); err != nil {
+	if _, err := rc.Submit(skill.KindInstructionsSet, a.Company, skill.SetInstructions{Agent: a.ID, Key: key, File: in.Path}); err != nil {
 		return r, err
 	}
 	return OK(instructionsPathSet{a.ID, a.AdapterType, key, in.Path}), nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -26,7 +27,7 @@ func TestInstructionsAreFilesOfAnAgent(t *testing.T) {
 		}
 		h.call("PUT", file, `{"path":`+string(b)+`,"content":"x"}`).want(t, 422, "Invalid path")
 	}
-	h.call("PUT", file, `{"path":"big.md","content":"`+strings.Repeat("x", company.MaxInstructionFile+1)+`"}`).want(t, 400, "content")
+	h.call("PUT", file, `{"path":"big.md","content":"`+strings.Repeat("x", skill.MaxInstructionFile+1)+`"}`).want(t, 400, "content")
 	h.call("GET", file+"?path=AGENTS.md", "").want(t, 200, `"content":"Lead."`)
 	h.call("GET", file+"?path=none.md", "").want(t, 404, "Instructions file not found")
 	h.call("GET", file, "").want(t, 422, "'path'")
@@ -53,14 +54,14 @@ func TestInstructionsAreFilesOfAnAgent(t *testing.T) {
 	h.call("PATCH", "/api/agents/"+agent+"/instructions-path", `{"path":"/srv/x","adapterConfigKey":"command"}`).want(t, 422, "adapterConfigKey")
 	h.call("PATCH", "/api/agents/"+agent+"/instructions-path", `{"path":null}`).want(t, 200, `"path":null`)
 	view(t, h, func(tx *ledger.Tx) {
-		if in := company.InstructionsFor(tx, of, agent); in == nil || in.Texts["AGENTS.md"] != "Lead." {
+		if in := skill.InstructionsFor(tx, of, agent); in == nil || in.Texts["AGENTS.md"] != "Lead." {
 			t.Errorf("a run gets %+v", in)
 		}
 	})
 	// A deletion takes the files along.
 	h.call("DELETE", "/api/agents/"+agent, "").want(t, 200, "")
 	view(t, h, func(tx *ledger.Tx) {
-		if _, ok := company.InstructionText(tx, of, agent, "AGENTS.md"); ok {
+		if _, ok := skill.InstructionText(tx, of, agent, "AGENTS.md"); ok {
 			t.Error("the text outlived its agent")
 		}
 	})
@@ -79,7 +80,7 @@ func TestAnAgentIsMadeWithItsInstructions(t *testing.T) {
 		h.call("GET", "/api/agents/"+agent+"/instructions-bundle/file?path=notes/how.md", "").want(t, 200, `"content":"Slowly."`)
 		h.call("GET", "/api/agents/"+agent+"/skills", "").want(t, 200, `"desiredSkills":["paperclip","para-memory-files"]`)
 		view(t, h, func(tx *ledger.Tx) {
-			if in := company.InstructionsFor(tx, of, agent); in == nil || in.Entry != "ROLE.md" || in.Texts["ROLE.md"] != "Lead." {
+			if in := skill.InstructionsFor(tx, of, agent); in == nil || in.Entry != "ROLE.md" || in.Texts["ROLE.md"] != "Lead." {
 				t.Errorf("a run of %s gets %+v", name, in)
 			}
 		})

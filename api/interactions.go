@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -180,7 +180,7 @@ func chosen(list *[]string) *[]string {
 
 // A shownInteraction is an interaction with the older names of its policies.
 type shownInteraction struct {
-	company.Interaction
+	paper.Interaction
 	Policy  string        `json:"resolverPolicy"`
 	Aliases policyAliases `json:"legacyResolverPolicyAliases"`
 }
@@ -190,11 +190,11 @@ type policyAliases struct {
 	Effective string `json:"effective"`
 }
 
-func shown(in company.Interaction) shownInteraction {
+func shown(in paper.Interaction) shownInteraction {
 	if in.OriginComments == nil {
 		in.OriginComments = []string{}
 	}
-	return shownInteraction{in, in.Effective, policyAliases{company.PolicyAlias(in.Requested), company.PolicyAlias(in.Effective)}}
+	return shownInteraction{in, in.Effective, policyAliases{paper.PolicyAlias(in.Requested), paper.PolicyAlias(in.Effective)}}
 }
 
 func interactionRoutes() []Route {
@@ -203,30 +203,30 @@ func interactionRoutes() []Route {
 		{Method: "GET", Path: base, Tag: "issues", Summary: "List what was asked on an issue", Out: []shownInteraction{}, Handle: listInteractions},
 		{Method: "POST", Path: base, Tag: "issues", Summary: "Suggest tasks, ask, or request a confirmation", In: interactionBody[json.RawMessage]{}, Out: shownInteraction{}, Status: 201, Handle: newInteraction},
 		{Method: "POST", Path: base + "/{interactionId}/accept", Tag: "issues", Summary: "Accept what was suggested", In: acceptInteraction{}, Out: shownInteraction{},
-			Handle: decide(company.KindInteractionAccept, func(b acceptInteraction, p *company.ResolveInteraction) {
+			Handle: decide(paper.KindInteractionAccept, func(b acceptInteraction, p *paper.ResolveInteraction) {
 				p.Tasks, p.Options = chosen(b.Tasks), chosen(b.Options)
 			})},
 		{Method: "POST", Path: base + "/{interactionId}/respond", Tag: "issues", Summary: "Answer questions", In: answerInteraction{}, Out: shownInteraction{},
-			Handle: decide(company.KindInteractionAnswer, func(b answerInteraction, p *company.ResolveInteraction) {
+			Handle: decide(paper.KindInteractionAnswer, func(b answerInteraction, p *paper.ResolveInteraction) {
 				p.Summary = b.Summary.Or("")
 				for _, a := range b.Answers {
-					p.Answers = append(p.Answers, company.Answer{Question: a.Question, Options: a.Options, Other: a.Other.Or("")})
+					p.Answers = append(p.Answers, paper.Answer{Question: a.Question, Options: a.Options, Other: a.Other.Or("")})
 				}
 			})},
 		{Method: "POST", Path: base + "/{interactionId}/reject", Tag: "issues", Summary: "Reject what was suggested", In: endInteraction{}, Out: shownInteraction{},
-			Handle: decide(company.KindInteractionReject, func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
+			Handle: decide(paper.KindInteractionReject, func(b endInteraction, p *paper.ResolveInteraction) { p.Reason = b.Reason })},
 		{Method: "POST", Path: base + "/{interactionId}/verdicts", Tag: "issues", Summary: "Say of each item what becomes of it", In: judgeItems{}, Out: shownInteraction{},
-			Handle: decide(company.KindInteractionJudge, func(b judgeItems, p *company.ResolveInteraction) {
+			Handle: decide(paper.KindInteractionJudge, func(b judgeItems, p *paper.ResolveInteraction) {
 				for _, v := range b.Verdicts {
-					p.Judged = append(p.Judged, company.Verdict{Item: v.Item, Verdict: v.Verdict, Reason: v.Reason.Or("")})
+					p.Judged = append(p.Judged, paper.Verdict{Item: v.Item, Verdict: v.Verdict, Reason: v.Reason.Or("")})
 				}
 			})},
 		{Method: "POST", Path: base + "/{interactionId}/withdraw", Tag: "issues", Summary: "Withdraw what one asked", In: endInteraction{}, Out: shownInteraction{},
-			Handle: decide(company.KindInteractionWithdraw, func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
+			Handle: decide(paper.KindInteractionWithdraw, func(b endInteraction, p *paper.ResolveInteraction) { p.Reason = b.Reason })},
 		{Method: "POST", Path: base + "/{interactionId}/skip", Tag: "issues", Summary: "End what was asked without deciding it", In: endInteraction{}, Out: shownInteraction{},
-			Handle: decide(company.KindInteractionSkip, func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
+			Handle: decide(paper.KindInteractionSkip, func(b endInteraction, p *paper.ResolveInteraction) { p.Reason = b.Reason })},
 		{Method: "POST", Path: base + "/{interactionId}/cancel", Tag: "issues", Summary: "Take back what was asked", In: endInteraction{}, Out: shownInteraction{},
-			Handle: decide(company.KindInteractionCancel, func(b endInteraction, p *company.ResolveInteraction) { p.Reason = b.Reason })},
+			Handle: decide(paper.KindInteractionCancel, func(b endInteraction, p *paper.ResolveInteraction) { p.Reason = b.Reason })},
 	}
 }
 
@@ -237,7 +237,7 @@ func listInteractions(rc *Request) (Response, error) {
 			return nil, err
 		}
 		out := []shownInteraction{}
-		for _, in := range company.InteractionsOf(tx, i) {
+		for _, in := range paper.InteractionsOf(tx, i) {
 			out = append(out, shown(in))
 		}
 		return out, nil
@@ -252,18 +252,18 @@ func newInteraction(rc *Request) (Response, error) {
 	defaults := map[string]json.RawMessage{}
 	yes := json.RawMessage("true")
 	switch in.Kind {
-	case company.SuggestTasks:
+	case paper.SuggestTasks:
 		_, err = Body[interactionBody[tasksPayload]](rc)
-	case company.AskQuestions:
+	case paper.AskQuestions:
 		_, err = Body[interactionBody[questionsPayload]](rc)
 		defaults["supersedeOnUserComment"] = yes
-	case company.Confirmation:
+	case paper.Confirmation:
 		_, err = Body[interactionBody[confirmationPayload]](rc)
 		defaults["allowDeclineReason"], defaults["supersedeOnUserComment"] = yes, yes
-	case company.CheckboxConfirm:
+	case paper.CheckboxConfirm:
 		_, err = Body[interactionBody[checkboxPayload]](rc)
 		defaults["allowDeclineReason"], defaults["supersedeOnUserComment"] = yes, yes
-	case company.ItemVerdicts:
+	case paper.ItemVerdicts:
 		_, err = Body[interactionBody[verdictsPayload]](rc)
 		defaults["verdicts"], defaults["allowBulkApprove"], defaults["supersedeOnUserComment"] = json.RawMessage(`["approve","reject","defer"]`), yes, yes
 	}
@@ -274,14 +274,14 @@ func newInteraction(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if len(payload) > company.MaxInteraction {
-		return Response{}, ledger.Refuse(ledger.TooLarge, nil, "An interaction has at most %d bytes", company.MaxInteraction)
+	if len(payload) > paper.MaxInteraction {
+		return Response{}, ledger.Refuse(ledger.TooLarge, nil, "An interaction has at most %d bytes", paper.MaxInteraction)
 	}
 	of, issue, err := locateIssue(rc)
 	if err != nil {
 		return Response{}, err
 	}
-	row, err := Do[company.Interaction](rc, company.KindInteractionCreate, of, company.CreateInteraction{ID: NewID(), Issue: issue, Kind: in.Kind, Continuation: in.Continuation,
+	row, err := Do[paper.Interaction](rc, paper.KindInteractionCreate, of, paper.CreateInteraction{ID: NewID(), Issue: issue, Kind: in.Kind, Continuation: in.Continuation,
 		Policy: in.Policy, AddresseeAgent: bodyID(in.AddresseeAgent), AddresseeUser: in.AddresseeUser.Or(""), RequestKey: in.IdempotencyKey.Or(""),
 		SourceComment: bodyID(in.SourceComment), SourceRun: bodyID(in.SourceRun), Title: in.Title.Or(""), Summary: in.Summary.Or(""), Payload: payload})
 	return OK(shown(row)), err
@@ -302,7 +302,7 @@ func withDefaults(b json.RawMessage, defaults map[string]json.RawMessage) (json.
 }
 
 // decide answers a route that ends an interaction.
-func decide[B any](kind string, fill func(B, *company.ResolveInteraction)) func(*Request) (Response, error) {
+func decide[B any](kind string, fill func(B, *paper.ResolveInteraction)) func(*Request) (Response, error) {
 	return func(rc *Request) (Response, error) {
 		in, err := Body[B](rc)
 		if err != nil {
@@ -312,9 +312,9 @@ func decide[B any](kind string, fill func(B, *company.ResolveInteraction)) func(
 		if err != nil {
 			return Response{}, err
 		}
-		p := company.ResolveInteraction{Issue: issue, ID: strings.ToLower(rc.Path("interactionId"))}
+		p := paper.ResolveInteraction{Issue: issue, ID: strings.ToLower(rc.Path("interactionId"))}
 		fill(in, &p)
-		row, err := Do[company.Interaction](rc, kind, of, p)
+		row, err := Do[paper.Interaction](rc, kind, of, p)
 		return OK(shown(row)), err
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/webcall"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/file"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -63,14 +65,14 @@ func inviteHelpRoutes() []Route {
 }
 
 func inviteLogo(rc *Request) (Response, error) {
-	var asset company.Asset
+	var asset file.Asset
 	var ref company.BlobRef
 	err := rc.viewBySecret(func(tx *ledger.Tx) error {
 		_, row, err := inviteIn(tx, rc)
 		if err != nil {
 			return err
 		}
-		a, ok := company.AssetByID(tx, string(row.LogoAsset))
+		a, ok := file.AssetByID(tx, string(row.LogoAsset))
 		if !ok || a.Company != row.ID {
 			return NotFound("Invite logo not found")
 		}
@@ -133,7 +135,7 @@ func promptOpenClaw(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	row, err := rc.invite(newInvite{Joins: string(company.JoinAgent), Message: in.Message})
+	row, err := rc.invite(newInvite{Joins: string(people.JoinAgent), Message: in.Message})
 	if err != nil {
 		return Response{}, err
 	}
@@ -156,7 +158,7 @@ func readBoardClaim(rc *Request) (Response, error) {
 	}
 	out := boardClaim{Status: "available", RequiresSignIn: rc.authenticate() != nil || !rc.IsBoard()}
 	err := rc.View(func(tx *ledger.Tx) error {
-		if company.Claimed(tx) {
+		if people.Claimed(tx) {
 			out.Status = "claimed"
 		}
 		return nil
@@ -168,6 +170,6 @@ func claimBoard(rc *Request) (Response, error) {
 	if !rc.claimable() {
 		return Response{}, NotFound("Board claim challenge not found")
 	}
-	u, err := Do[company.User](rc, company.KindUserClaim, "", company.ClaimInstance{})
+	u, err := Do[people.User](rc, people.KindUserClaim, "", people.ClaimInstance{})
 	return OK(claimed{true, u.ID}), err
 }

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -45,29 +48,29 @@ type claimBody struct {
 
 // An inviteRow is an invite as the board sees it.
 type inviteRow struct {
-	ID             string           `json:"id"`
-	Company        string           `json:"companyId"`
-	Type           string           `json:"inviteType"`
-	TokenHash      string           `json:"tokenHash"`
-	Joins          company.JoinType `json:"allowedJoinTypes"`
-	Defaults       json.RawMessage  `json:"defaultsPayload"`
-	ExpiresAt      company.Time     `json:"expiresAt"`
-	InvitedBy      company.NullText `json:"invitedByUserId"`
-	RevokedAt      company.Time     `json:"revokedAt"`
-	AcceptedAt     company.Time     `json:"acceptedAt"`
-	CreatedAt      company.Time     `json:"createdAt"`
-	UpdatedAt      company.Time     `json:"updatedAt"`
-	CompanyName    string           `json:"companyName"`
-	InviteMessage  company.NullText `json:"inviteMessage"`
-	HumanRole      company.NullText `json:"humanRole"`
-	State          string           `json:"state"` // active, accepted, revoked or expired
-	InvitedByUser  *company.Person  `json:"invitedByUser"`
-	RelatedJoin    company.NullText `json:"relatedJoinRequestId"`
-	Token          string           `json:"token,omitempty"` // and what follows: only where it was made
-	InvitePath     string           `json:"invitePath,omitempty"`
-	InviteURL      string           `json:"inviteUrl,omitempty"`
-	OnboardingPath string           `json:"onboardingTextPath,omitempty"`
-	OnboardingURL  string           `json:"onboardingTextUrl,omitempty"`
+	ID             string          `json:"id"`
+	Company        string          `json:"companyId"`
+	Type           string          `json:"inviteType"`
+	TokenHash      string          `json:"tokenHash"`
+	Joins          people.JoinType `json:"allowedJoinTypes"`
+	Defaults       json.RawMessage `json:"defaultsPayload"`
+	ExpiresAt      core.Time       `json:"expiresAt"`
+	InvitedBy      core.NullText   `json:"invitedByUserId"`
+	RevokedAt      core.Time       `json:"revokedAt"`
+	AcceptedAt     core.Time       `json:"acceptedAt"`
+	CreatedAt      core.Time       `json:"createdAt"`
+	UpdatedAt      core.Time       `json:"updatedAt"`
+	CompanyName    string          `json:"companyName"`
+	InviteMessage  core.NullText   `json:"inviteMessage"`
+	HumanRole      core.NullText   `json:"humanRole"`
+	State          string          `json:"state"` // active, accepted, revoked or expired
+	InvitedByUser  *people.Person  `json:"invitedByUser"`
+	RelatedJoin    core.NullText   `json:"relatedJoinRequestId"`
+	Token          string          `json:"token,omitempty"` // and what follows: only where it was made
+	InvitePath     string          `json:"invitePath,omitempty"`
+	InviteURL      string          `json:"inviteUrl,omitempty"`
+	OnboardingPath string          `json:"onboardingTextPath,omitempty"`
+	OnboardingURL  string          `json:"onboardingTextUrl,omitempty"`
 }
 
 type inviteList struct {
@@ -77,53 +80,53 @@ type inviteList struct {
 
 // An invitation is an invite as the one sees it who holds its token.
 type invitation struct {
-	ID             string           `json:"id"`
-	Company        string           `json:"companyId"`
-	CompanyName    string           `json:"companyName"`
-	CompanyLogo    company.NullText `json:"companyLogoUrl"`
-	Type           string           `json:"inviteType"`
-	Joins          company.JoinType `json:"allowedJoinTypes"`
-	HumanRole      company.NullText `json:"humanRole"`
-	ExpiresAt      company.Time     `json:"expiresAt"`
-	InvitePath     string           `json:"invitePath"`
-	InviteURL      string           `json:"inviteUrl"`
-	OnboardPath    string           `json:"onboardingPath"`
-	OnboardURL     string           `json:"onboardingUrl"`
-	OnboardTxtPath string           `json:"onboardingTextPath"`
-	OnboardTxtURL  string           `json:"onboardingTextUrl"`
-	SkillPath      string           `json:"skillIndexPath"`
-	SkillURL       string           `json:"skillIndexUrl"`
-	Message        company.NullText `json:"inviteMessage"`
-	InvitedBy      company.NullText `json:"invitedByUserName"`
-	JoinStatus     company.NullText `json:"joinRequestStatus"`
-	JoinType       company.NullText `json:"joinRequestType"`
+	ID             string          `json:"id"`
+	Company        string          `json:"companyId"`
+	CompanyName    string          `json:"companyName"`
+	CompanyLogo    core.NullText   `json:"companyLogoUrl"`
+	Type           string          `json:"inviteType"`
+	Joins          people.JoinType `json:"allowedJoinTypes"`
+	HumanRole      core.NullText   `json:"humanRole"`
+	ExpiresAt      core.Time       `json:"expiresAt"`
+	InvitePath     string          `json:"invitePath"`
+	InviteURL      string          `json:"inviteUrl"`
+	OnboardPath    string          `json:"onboardingPath"`
+	OnboardURL     string          `json:"onboardingUrl"`
+	OnboardTxtPath string          `json:"onboardingTextPath"`
+	OnboardTxtURL  string          `json:"onboardingTextUrl"`
+	SkillPath      string          `json:"skillIndexPath"`
+	SkillURL       string          `json:"skillIndexUrl"`
+	Message        core.NullText   `json:"inviteMessage"`
+	InvitedBy      core.NullText   `json:"invitedByUserName"`
+	JoinStatus     core.NullText   `json:"joinRequestStatus"`
+	JoinType       core.NullText   `json:"joinRequestType"`
 }
 
 // A joinRow is a request to join as the board sees it in a list.
 type joinRow struct {
-	company.JoinRequest
-	Requester  *company.Person `json:"requesterUser"`
-	ApprovedBy *company.Person `json:"approvedByUser"`
-	RejectedBy *company.Person `json:"rejectedByUser"`
-	Invite     *joinInvite     `json:"invite"`
+	people.JoinRequest
+	Requester  *people.Person `json:"requesterUser"`
+	ApprovedBy *people.Person `json:"approvedByUser"`
+	RejectedBy *people.Person `json:"rejectedByUser"`
+	Invite     *joinInvite    `json:"invite"`
 }
 
 type joinInvite struct {
-	ID         string           `json:"id"`
-	Type       string           `json:"inviteType"`
-	Joins      company.JoinType `json:"allowedJoinTypes"`
-	HumanRole  company.NullText `json:"humanRole"`
-	Message    company.NullText `json:"inviteMessage"`
-	CreatedAt  company.Time     `json:"createdAt"`
-	ExpiresAt  company.Time     `json:"expiresAt"`
-	RevokedAt  company.Time     `json:"revokedAt"`
-	AcceptedAt company.Time     `json:"acceptedAt"`
-	InvitedBy  *company.Person  `json:"invitedByUser"`
+	ID         string          `json:"id"`
+	Type       string          `json:"inviteType"`
+	Joins      people.JoinType `json:"allowedJoinTypes"`
+	HumanRole  core.NullText   `json:"humanRole"`
+	Message    core.NullText   `json:"inviteMessage"`
+	CreatedAt  core.Time       `json:"createdAt"`
+	ExpiresAt  core.Time       `json:"expiresAt"`
+	RevokedAt  core.Time       `json:"revokedAt"`
+	AcceptedAt core.Time       `json:"acceptedAt"`
+	InvitedBy  *people.Person  `json:"invitedByUser"`
 }
 
 // A joinAnswer is what an agent that asks to join is told.
 type joinAnswer struct {
-	company.JoinRequest
+	people.JoinRequest
 	ClaimSecret string      `json:"claimSecret"`
 	ClaimPath   string      `json:"claimApiKeyPath"`
 	Onboarding  *onboarding `json:"onboarding"`
@@ -131,10 +134,10 @@ type joinAnswer struct {
 }
 
 type claimedKey struct {
-	KeyID     string       `json:"keyId"`
-	Token     string       `json:"token"`
-	AgentID   string       `json:"agentId"`
-	CreatedAt company.Time `json:"createdAt"`
+	KeyID     string    `json:"keyId"`
+	Token     string    `json:"token"`
+	AgentID   string    `json:"agentId"`
+	CreatedAt core.Time `json:"createdAt"`
 }
 
 const companyJoin = "company_join"
@@ -154,8 +157,8 @@ func inviteRoutes() []Route {
 		{Method: "POST", Path: by + "/accept", Limited: true, Tag: tag, Summary: "Ask to join", Who: Public, In: acceptBody{}, Out: joinAnswer{}, Status: 202, NoTool: true, Handle: acceptInvite},
 		{Method: "GET", Path: of + "/join-requests", Tag: tag, Summary: "List requests to join, newest first", Who: Board, Out: []joinRow{}, Handle: listJoins,
 			Query: []Param{{Name: "status", Doc: "pending_approval, approved or rejected"}, {Name: "requestType", Doc: "human or agent"}}},
-		{Method: "POST", Path: one + "/approve", Tag: tag, Summary: "Let somebody in", Who: Board, Out: company.JoinRequest{}, Handle: decideJoin(company.KindJoinApprove)},
-		{Method: "POST", Path: one + "/reject", Tag: tag, Summary: "Turn somebody away", Who: Board, Out: company.JoinRequest{}, Handle: decideJoin(company.KindJoinReject)},
+		{Method: "POST", Path: one + "/approve", Tag: tag, Summary: "Let somebody in", Who: Board, Out: people.JoinRequest{}, Handle: decideJoin(people.KindJoinApprove)},
+		{Method: "POST", Path: one + "/reject", Tag: tag, Summary: "Turn somebody away", Who: Board, Out: people.JoinRequest{}, Handle: decideJoin(people.KindJoinReject)},
 		{Method: "POST", Path: "/api/join-requests/{requestId}/claim-api-key", Limited: true, Tag: tag, Summary: "Fetch the first key of an agent that was let in, once", Who: Public, In: claimBody{}, Out: claimedKey{}, Status: 201, NoTool: true, Handle: claimKey},
 	}
 }
@@ -164,10 +167,10 @@ func errNoInvite() error { return NotFound("Invite not found") }
 
 // defaultsOf shows what comes with an invite: what was given, and what a person
 // gets.
-func defaultsOf(i company.Invite) json.RawMessage {
+func defaultsOf(i people.Invite) json.RawMessage {
 	out := map[string]any{}
 	if len(i.Defaults) > 0 {
-		json.Unmarshal(company.RedactConfig(i.Defaults), &out) // an object, or nothing
+		json.Unmarshal(conceal.RedactConfig(i.Defaults), &out) // an object, or nothing
 	}
 	if i.Role != "" {
 		type grant struct {
@@ -175,7 +178,7 @@ func defaultsOf(i company.Invite) json.RawMessage {
 			Permission company.Permission `json:"permissionKey"`
 		}
 		grants := []grant{}
-		for _, p := range company.GrantsOf(i.Role) {
+		for _, p := range people.GrantsOf(i.Role) {
 			grants = append(grants, grant{nil, p})
 		}
 		out["human"] = map[string]any{"role": i.Role, "grants": grants}
@@ -187,11 +190,11 @@ func defaultsOf(i company.Invite) json.RawMessage {
 	return b
 }
 
-func showInvite(tx *ledger.Tx, i company.Invite, now company.Time) inviteRow {
+func showInvite(tx *ledger.Tx, i people.Invite, now core.Time) inviteRow {
 	row, _ := company.CompanyOf(tx, i.Company)
 	return inviteRow{ID: i.ID, Company: i.Company, Type: companyJoin, TokenHash: i.Hash, Joins: i.Joins, Defaults: defaultsOf(i), ExpiresAt: i.ExpiresAt,
 		InvitedBy: i.InvitedBy, RevokedAt: i.RevokedAt, AcceptedAt: i.AcceptedAt, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt, CompanyName: row.Name,
-		InviteMessage: i.Message, HumanRole: company.NullText(i.Role), State: i.State(now), InvitedByUser: personOf(tx, string(i.InvitedBy)), RelatedJoin: company.NullText(i.Request)}
+		InviteMessage: i.Message, HumanRole: core.NullText(i.Role), State: i.State(now), InvitedByUser: personOf(tx, string(i.InvitedBy)), RelatedJoin: core.NullText(i.Request)}
 }
 
 func listInvites(rc *Request) (r Response, err error) {
@@ -199,14 +202,14 @@ func listInvites(rc *Request) (r Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	offset, err := rc.QueryInt("offset", 0, 0, company.MaxInvites)
+	offset, err := rc.QueryInt("offset", 0, 0, people.MaxInvites)
 	if err != nil {
 		return r, err
 	}
 	out := inviteList{Invites: []inviteRow{}}
 	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		now, at := company.TimeOf(rc.Now()), 0
-		for _, i := range company.InvitesOf(tx, row.ID) {
+		now, at := core.TimeOf(rc.Now()), 0
+		for _, i := range people.InvitesOf(tx, row.ID) {
 			if state := rc.Query("state"); state != "" && i.State(now) != state {
 				continue
 			}
@@ -237,18 +240,18 @@ func createInvite(rc *Request) (Response, error) {
 func (rc *Request) invite(in newInvite) (row inviteRow, err error) {
 	of := companyID(rc)
 	token := inviteTokenPrefix + base64.RawURLEncoding.EncodeToString(rc.Secret("invite", inviteTokenBytes))
-	p := company.CreateInvite{ID: NewID(), Hash: hashOf(token), Joins: company.JoinType(in.Joins), Role: company.Role(in.Role.Or("")), Message: in.Message.Or("")}
+	p := people.CreateInvite{ID: NewID(), Hash: hashOf(token), Joins: people.JoinType(in.Joins), Role: people.Role(in.Role.Or("")), Message: in.Message.Or("")}
 	if in.Defaults.Set && !in.Defaults.Null {
 		p.Defaults = in.Defaults.Value
 	}
-	i, err := Do[company.Invite](rc, company.KindInviteCreate, of, p)
+	i, err := Do[people.Invite](rc, people.KindInviteCreate, of, p)
 	if err != nil {
 		return row, err
 	}
 	if i.Hash != p.Hash {
 		return row, Conflict("The invite was made by an earlier request; its token can not be shown again", map[string]string{"inviteId": i.ID})
 	}
-	err = rc.View(func(tx *ledger.Tx) error { row = showInvite(tx, i, company.TimeOf(rc.Now())); return nil })
+	err = rc.View(func(tx *ledger.Tx) error { row = showInvite(tx, i, core.TimeOf(rc.Now())); return nil })
 	row.Token, row.InvitePath, row.OnboardingPath = token, "/invite/"+token, "/api/invites/"+token+"/onboarding.txt"
 	row.InviteURL, row.OnboardingURL = rc.base()+row.InvitePath, rc.base()+row.OnboardingPath
 	rc.SetHeader("Cache-Control", "no-store")
@@ -258,7 +261,7 @@ func (rc *Request) invite(in newInvite) (row inviteRow, err error) {
 func revokeInvite(rc *Request) (Response, error) {
 	of, id := "", strings.ToLower(rc.Path("inviteId"))
 	err := rc.View(func(tx *ledger.Tx) error {
-		i, ok := company.InviteByID(tx, id)
+		i, ok := people.InviteByID(tx, id)
 		if !ok || !seen(tx, rc, i.Company) {
 			return errNoInvite()
 		}
@@ -268,21 +271,21 @@ func revokeInvite(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	i, err := Do[company.Invite](rc, company.KindInviteRevoke, of, company.RevokeInvite{ID: id})
+	i, err := Do[people.Invite](rc, people.KindInviteRevoke, of, people.RevokeInvite{ID: id})
 	if err != nil {
 		return Response{}, err
 	}
 	var r Response
-	err = rc.View(func(tx *ledger.Tx) error { r = OK(showInvite(tx, i, company.TimeOf(rc.Now()))); return nil })
+	err = rc.View(func(tx *ledger.Tx) error { r = OK(showInvite(tx, i, core.TimeOf(rc.Now()))); return nil })
 	return r, err
 }
 
 // inviteIn returns the invite whose token the path has. One that can not be
 // used any more is shown only when it led to a request.
-func inviteIn(tx *ledger.Tx, rc *Request) (company.Invite, company.Company, error) {
-	i, ok := company.InviteByHash(tx, hashOf(rc.Path("token")))
+func inviteIn(tx *ledger.Tx, rc *Request) (people.Invite, company.Company, error) {
+	i, ok := people.InviteByHash(tx, hashOf(rc.Path("token")))
 	row, there := company.CompanyOf(tx, i.Company)
-	now := company.TimeOf(rc.Now())
+	now := core.TimeOf(rc.Now())
 	if !ok || !there || i.RevokedAt != 0 || i.AcceptedAt == 0 && now >= i.ExpiresAt {
 		return i, row, errNoInvite()
 	}
@@ -298,17 +301,17 @@ func readInvite(rc *Request) (Response, error) {
 		}
 		token, base := rc.Path("token"), rc.base()
 		path := "/api/invites/" + token
-		out = invitation{ID: i.ID, Company: i.Company, CompanyName: row.Name, Type: companyJoin, Joins: i.Joins, HumanRole: company.NullText(i.Role), ExpiresAt: i.ExpiresAt,
+		out = invitation{ID: i.ID, Company: i.Company, CompanyName: row.Name, Type: companyJoin, Joins: i.Joins, HumanRole: core.NullText(i.Role), ExpiresAt: i.ExpiresAt,
 			InvitePath: "/invite/" + token, InviteURL: base + "/invite/" + token, OnboardPath: path + "/onboarding", OnboardURL: base + path + "/onboarding",
 			OnboardTxtPath: path + "/onboarding.txt", OnboardTxtURL: base + path + "/onboarding.txt", SkillPath: path + "/skills/index", SkillURL: base + path + "/skills/index", Message: i.Message}
 		if p := personOf(tx, string(i.InvitedBy)); p != nil {
-			out.InvitedBy = company.NullText(p.Name)
+			out.InvitedBy = core.NullText(p.Name)
 		}
 		if row.LogoAsset != "" {
-			out.CompanyLogo = company.NullText(path + "/logo")
+			out.CompanyLogo = core.NullText(path + "/logo")
 		}
-		if j, ok := company.JoinByID(tx, i.Request); ok {
-			out.JoinStatus, out.JoinType = company.NullText(j.Status), company.NullText(j.Type)
+		if j, ok := people.JoinByID(tx, i.Request); ok {
+			out.JoinStatus, out.JoinType = core.NullText(j.Status), core.NullText(j.Type)
 		}
 		return nil
 	})
@@ -330,22 +333,22 @@ func acceptInvite(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	var i company.Invite
+	var i people.Invite
 	if err := rc.viewBySecret(func(tx *ledger.Tx) (err error) { i, _, err = inviteIn(tx, rc); return err }); err != nil {
 		return Response{}, err
 	}
 	if i.AcceptedAt != 0 {
 		return Response{}, errNoInvite()
 	}
-	p := company.AcceptInvite{ID: NewID(), Hash: i.Hash, Type: company.JoinType(in.Type)}
+	p := people.AcceptInvite{ID: NewID(), Hash: i.Hash, Type: people.JoinType(in.Type)}
 	if host, _, err := net.SplitHostPort(rc.HTTP.RemoteAddr); err == nil {
 		p.IP = host
 	}
-	if p.Type == company.JoinHuman {
+	if p.Type == people.JoinHuman {
 		if err := rc.authenticate(); err != nil || !rc.IsBoard() {
 			return Response{}, Unauthorized("Human invite acceptance requires authenticated user")
 		}
-		j, err := Do[company.JoinRequest](rc, company.KindInviteAccept, i.Company, p)
+		j, err := Do[people.JoinRequest](rc, people.KindInviteAccept, i.Company, p)
 		return OK(j), err
 	}
 	rc.ofNode("invite")
@@ -361,7 +364,7 @@ func acceptInvite(rc *Request) (Response, error) {
 	}
 	secret := claimTokenPrefix + hex.EncodeToString(rc.Secret("claim", tokenBytes))
 	p.ClaimHash = hashOf(secret)
-	j, err := Do[company.JoinRequest](rc, company.KindInviteAccept, i.Company, p)
+	j, err := Do[people.JoinRequest](rc, people.KindInviteAccept, i.Company, p)
 	if err != nil {
 		return Response{}, err
 	}
@@ -372,9 +375,9 @@ func acceptInvite(rc *Request) (Response, error) {
 func claimPath(request string) string { return "/api/join-requests/" + request + "/claim-api-key" }
 
 // showJoin returns a request as it may be shown.
-func showJoin(j company.JoinRequest) company.JoinRequest {
+func showJoin(j people.JoinRequest) people.JoinRequest {
 	if len(j.Defaults) > 0 {
-		j.Defaults = company.RedactConfig(j.Defaults)
+		j.Defaults = conceal.RedactConfig(j.Defaults)
 	} else {
 		j.Defaults = rawJSON(nil)
 	}
@@ -383,24 +386,24 @@ func showJoin(j company.JoinRequest) company.JoinRequest {
 
 func listJoins(rc *Request) (Response, error) {
 	out := []joinRow{}
-	status := company.JoinStatus(rc.Query("status"))
+	status := people.JoinStatus(rc.Query("status"))
 	switch status {
-	case "", company.JoinPending, company.JoinApproved, company.JoinRejected:
+	case "", people.JoinPending, people.JoinApproved, people.JoinRejected:
 	default:
 		return Response{}, Invalid("Invalid status: expected pending_approval, approved or rejected")
 	}
-	of := company.JoinType(rc.Query("requestType"))
-	if of != "" && of != company.JoinHuman && of != company.JoinAgent {
+	of := people.JoinType(rc.Query("requestType"))
+	if of != "" && of != people.JoinHuman && of != people.JoinAgent {
 		return Response{}, Invalid("Invalid requestType: expected human or agent")
 	}
 	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		if !rc.trusted() && !company.MayManage(tx, row.ID, rc.Actor.ID, company.ApproveJoins) {
+		if !rc.trusted() && !people.MayManage(tx, row.ID, rc.Actor.ID, company.ApproveJoins) {
 			return Forbidden("Missing permission: " + string(company.ApproveJoins))
 		}
-		for _, j := range company.JoinsOf(tx, row.ID, status, of) {
+		for _, j := range people.JoinsOf(tx, row.ID, status, of) {
 			line := joinRow{JoinRequest: showJoin(j), Requester: personOf(tx, string(j.User)), ApprovedBy: personOf(tx, string(j.ApprovedBy)), RejectedBy: personOf(tx, string(j.RejectedBy))}
-			if i, ok := company.InviteOf(tx, row.ID, j.Invite); ok {
-				line.Invite = &joinInvite{i.ID, companyJoin, i.Joins, company.NullText(i.Role), i.Message, i.CreatedAt, i.ExpiresAt, i.RevokedAt, i.AcceptedAt, personOf(tx, string(i.InvitedBy))}
+			if i, ok := people.InviteOf(tx, row.ID, j.Invite); ok {
+				line.Invite = &joinInvite{i.ID, companyJoin, i.Joins, core.NullText(i.Role), i.Message, i.CreatedAt, i.ExpiresAt, i.RevokedAt, i.AcceptedAt, personOf(tx, string(i.InvitedBy))}
 			}
 			out = append(out, line)
 		}
@@ -411,7 +414,7 @@ func listJoins(rc *Request) (Response, error) {
 
 func decideJoin(kind string) func(*Request) (Response, error) {
 	return func(rc *Request) (Response, error) {
-		j, err := Do[company.JoinRequest](rc, kind, companyID(rc), company.DecideJoin{ID: strings.ToLower(rc.Path("requestId"))})
+		j, err := Do[people.JoinRequest](rc, kind, companyID(rc), people.DecideJoin{ID: strings.ToLower(rc.Path("requestId"))})
 		return OK(showJoin(j)), err
 	}
 }
@@ -421,10 +424,10 @@ func claimKey(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	var j company.JoinRequest
+	var j people.JoinRequest
 	err = rc.viewBySecret(func(tx *ledger.Tx) error {
 		var ok bool
-		if j, ok = company.JoinByID(tx, strings.ToLower(rc.Path("requestId"))); !ok {
+		if j, ok = people.JoinByID(tx, strings.ToLower(rc.Path("requestId"))); !ok {
 			return NotFound("Join request not found")
 		}
 		return nil
@@ -434,7 +437,7 @@ func claimKey(rc *Request) (Response, error) {
 	}
 	rc.ofNode("join-claim")
 	token := tokenPrefix + hex.EncodeToString(rc.Secret("agent-key", tokenBytes))
-	k, err := Do[company.AgentKey](rc, company.KindJoinClaim, j.Company, company.ClaimKey{ID: j.ID, ClaimHash: hashOf(in.Secret), Key: NewID(), Hash: hashOf(token)})
+	k, err := Do[people.AgentKey](rc, people.KindJoinClaim, j.Company, people.ClaimKey{ID: j.ID, ClaimHash: hashOf(in.Secret), Key: NewID(), Hash: hashOf(token)})
 	if err != nil {
 		return Response{}, err
 	}
@@ -444,9 +447,9 @@ func claimKey(rc *Request) (Response, error) {
 
 // joins adds who wants in.
 func (d *attentionDesk) joins() {
-	for _, j := range company.JoinsOf(d.tx, d.row.ID, company.JoinPending, "") {
+	for _, j := range people.JoinsOf(d.tx, d.row.ID, people.JoinPending, "") {
 		who := string(j.AgentName)
-		if j.Type == company.JoinHuman {
+		if j.Type == people.JoinHuman {
 			who = string(j.Email)
 		}
 		d.add(attentionItem{SourceKind: "join_request", Inline: true, Severity: "medium", ActivityAt: j.UpdatedAt, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt, DedupKey: "join:" + j.ID,

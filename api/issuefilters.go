@@ -2,12 +2,13 @@ package api
 
 import (
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // issueFilters reads what a list of issues is narrowed by besides the fields of
 // the issue. "me" is the person who asks.
-func issueFilters(rc *Request, q *company.IssueQuery) (err error) {
+func issueFilters(rc *Request, q *inbox.IssueQuery) (err error) {
 	for _, f := range []struct {
 		name string
 		to   *string
@@ -49,7 +50,7 @@ const maxUserRef = 200
 // inboxMine lists what a person has in their inbox, for the agent that looks
 // after it.
 func inboxMine(rc *Request) (r Response, err error) {
-	q := company.IssueQuery{Sort: company.SortUpdated, Descending: true}
+	q := inbox.IssueQuery{Sort: inbox.SortUpdated, Descending: true}
 	user := rc.Query("userId")
 	if user == "" || len(user) > maxUserRef {
 		return r, Invalid("Invalid userId: whose inbox?")

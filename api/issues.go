@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/inbox"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -79,7 +82,7 @@ type updateIssue struct {
 	InheritFrom        Opt[string]          `json:"inheritExecutionWorkspaceFromIssueId" format:"uuid" doc:"another issue of the project, whose execution workspace the runs of this one use too"`
 	ReviewRequest      Opt[reviewRequest]   `json:"reviewRequest" doc:"what who decides the pending stage of the executionPolicy is asked to look at; null takes it back"`
 	ReviewInteraction  string               `json:"reviewInteractionId,omitempty" format:"uuid" doc:"with the status in_review: the pending confirmation, made by who changes the issue, by which the review is asked for; reviewPolicy says who decides it"`
-	HiddenAt           Opt[company.Time]    `json:"hiddenAt" format:"date-time"`
+	HiddenAt           Opt[core.Time]       `json:"hiddenAt" format:"date-time"`
 	Reopen             bool                 `json:"reopen,omitempty" doc:"a done or cancelled issue is to do again; the board only"`
 	Comment            string               `json:"comment,omitempty" minLength:"1" maxLength:"200000" maxBytes:"200000"`
 	Resume             bool                 `json:"resume,omitempty" doc:"with a comment: the work goes on; a done, cancelled or blocked issue is to do again unless status says otherwise, and its assignee is woken; an agent may for what is blocked"`
@@ -214,7 +217,7 @@ func countIssues(rc *Request) (r Response, err error) {
 		if !company.CompanyExists(tx, of) {
 			return NotFound("Company not found")
 		}
-		r = readyJSON(append(jsonRow{}, '{').num("count", int64(company.CountMatching(tx, of, q))).done())
+		r = readyJSON(append(jsonRow{}, '{').num("count", int64(inbox.CountMatching(tx, of, q))).done())
 		return nil
 	})
 	return r, err
@@ -282,8 +285,8 @@ func (in createIssue) command(child bool) company.CreateIssue {
 
 // moneyOf is an amount of USD, at most as much as an allowance may be; what is below
 // a micro-cent does not count.
-func moneyOf(usd float64) company.Money {
-	return company.Money(min(usd*100*float64(company.Cent), float64(company.MaxAllowance)))
+func moneyOf(usd float64) core.Money {
+	return core.Money(min(usd*100*float64(core.Cent), float64(money.MaxAllowance)))
 }
 
 // bodyID returns an ID of a body in lower case, as rows have it.
@@ -440,10 +443,10 @@ func readHeartbeatContext(rc *Request) (r Response, err error) {
 
 func searchIssues(rc *Request) (r Response, err error) {
 	query := rc.Query("q")
-	if len(query) > company.MaxQuery {
-		return r, Invalid("Invalid q: at most %d bytes", company.MaxQuery)
+	if len(query) > inbox.MaxQuery {
+		return r, Invalid("Invalid q: at most %d bytes", inbox.MaxQuery)
 	}
-	limit, err := rc.QueryInt("limit", company.DefaultSearchLimit, 1, company.MaxSearchLimit)
+	limit, err := rc.QueryInt("limit", inbox.DefaultSearchLimit, 1, inbox.MaxSearchLimit)
 	if err != nil {
 		return r, err
 	}
@@ -457,7 +460,7 @@ func searchIssues(rc *Request) (r Response, err error) {
 		if !ok {
 			return NotFound("Company not found")
 		}
-		r = readyJSON(searchAnswer(tx, of, prefix, query, limit, offset, company.TimeOf(rc.Now())))
+		r = readyJSON(searchAnswer(tx, of, prefix, query, limit, offset, core.TimeOf(rc.Now())))
 		return nil
 	})
 	return r, err

@@ -6,6 +6,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/file"
+	"github.com/selvage-mesh/selvage/company/inbox"
+	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -28,7 +33,7 @@ func (b jsonRow) key(name string) jsonRow {
 	return append(b, '"', ':')
 }
 
-func (b jsonRow) str(name, v string) jsonRow { return company.AppendJSONString(b.key(name), v) }
+func (b jsonRow) str(name, v string) jsonRow { return core.AppendJSONString(b.key(name), v) }
 
 // null adds a string, or null when it is empty.
 func (b jsonRow) null(name, v string) jsonRow {
@@ -42,7 +47,7 @@ func (b jsonRow) num(name string, v int64) jsonRow { return strconv.AppendInt(b.
 
 func (b jsonRow) flag(name string, v bool) jsonRow { return strconv.AppendBool(b.key(name), v) }
 
-func (b jsonRow) at(name string, v company.Time) jsonRow {
+func (b jsonRow) at(name string, v core.Time) jsonRow {
 	j, _ := v.MarshalJSON() // never fails
 	return append(b.key(name), j...)
 }
@@ -100,7 +105,7 @@ func issueRowWith(i company.Issue, labels []company.Label, listed bool, watchdog
 	if listed {
 		b = b.flag("descriptionTruncated", cut)
 	}
-	b = b.str("status", string(i.Status)).num("statusVersion", int64(i.StatusVersion)).null("lastStatusDecisionId", i.LastDecision()).
+	b = b.str("status", string(i.Status)).num("statusVersion", int64(i.StatusVersion)).null("lastStatusDecisionId", paper.LastDecision(i)).
 		str("workMode", i.Mode()).null("harnessKind", i.HarnessKind).str("priority", string(i.Priority)).null("reviewPolicy", i.ReviewPolicy).
 		null("assigneeAgentId", i.Assignee).null("assigneeUserId", i.AssigneeUser).
 		null("checkoutRunId", i.CheckoutRun).null("executionRunId", i.CheckoutRun).fixed(`"executionAgentNameKey":null,"executionLockedAt":null`).
@@ -242,7 +247,7 @@ func listedRow(tx *ledger.Tx, i company.Issue, viewer string) jsonRow {
 	b := issueRow(i, company.LabelRows(tx, i), true).activeRun(tx, i).at("lastActivityAt", i.UpdatedAt).
 		attention(tx, i).fixed(noReview).handoff(tx, i).recovery(tx, i)
 	if viewer != "" {
-		s := company.StandingOf(tx, i, viewer)
+		s := inbox.StandingOf(tx, i, viewer)
 		b = b.at("myLastTouchAt", s.Touched).at("lastExternalCommentAt", s.External).flag("isUnreadForMe", s.Unread())
 	}
 	return b
@@ -262,7 +267,7 @@ func watchdogRow(tx *ledger.Tx, i company.Issue, has company.Extras) json.RawMes
 	if has&company.HasWatchdog == 0 {
 		return nil
 	}
-	w, ok := company.WatchdogOf(tx, i.Company, i.ID)
+	w, ok := care.WatchdogOf(tx, i.Company, i.ID)
 	if !ok {
 		return nil
 	}
@@ -285,7 +290,7 @@ func (b jsonRow) products(tx *ledger.Tx, i company.Issue, has company.Extras) js
 	if has&company.HasProducts == 0 {
 		return b.fixed(`"workProducts":[]`)
 	}
-	return b.value("workProducts", company.ProductsOf(tx, i))
+	return b.value("workProducts", file.ProductsOf(tx, i))
 }
 
 func (b jsonRow) ancestors(tx *ledger.Tx, i company.Issue) jsonRow {

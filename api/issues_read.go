@@ -6,11 +6,14 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/inbox"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // issueQuery reads the filters of a list, its order and which page of it.
-func issueQuery(rc *Request) (q company.IssueQuery, err error) {
+func issueQuery(rc *Request) (q inbox.IssueQuery, err error) {
 	if q, err = issueChoice(rc); err != nil {
 		return q, err
 	}
@@ -37,7 +40,7 @@ func issueChoices() []Param {
 }
 
 // issueChoice reads which issues are meant.
-func issueChoice(rc *Request) (q company.IssueQuery, err error) {
+func issueChoice(rc *Request) (q inbox.IssueQuery, err error) {
 	for _, f := range []struct {
 		name string
 		to   *string
@@ -59,8 +62,8 @@ func issueChoice(rc *Request) (q company.IssueQuery, err error) {
 	if q.AssigneeUser = rc.Query("assigneeUserId"); q.AssigneeUser == "me" {
 		q.AssigneeUser = rc.Actor.ID
 	}
-	if q.Text = strings.TrimSpace(rc.Query("q")); len(q.Text) > company.MaxQuery {
-		return q, Invalid("Invalid q: at most %d bytes", company.MaxQuery)
+	if q.Text = strings.TrimSpace(rc.Query("q")); len(q.Text) > inbox.MaxQuery {
+		return q, Invalid("Invalid q: at most %d bytes", inbox.MaxQuery)
 	}
 	for _, part := range rc.QueryList("status") {
 		s := company.IssueStatus(part)
@@ -85,23 +88,23 @@ func issueChoice(rc *Request) (q company.IssueQuery, err error) {
 	if err != nil {
 		return q, err
 	}
-	q.UpdatedSince = company.TimeOf(since)
+	q.UpdatedSince = core.TimeOf(since)
 	return q, nil
 }
 
-func issueOrder(rc *Request, q *company.IssueQuery) error {
+func issueOrder(rc *Request, q *inbox.IssueQuery) error {
 	switch field := rc.Query("sortField") + rc.Query("sort"); field {
 	case "":
 	case "updatedAt", "updated", "lastActivityAt":
-		q.Sort, q.Descending = company.SortUpdated, true
+		q.Sort, q.Descending = inbox.SortUpdated, true
 	case "createdAt", "created", "issueNumber", "id":
-		q.Sort, q.Descending = company.SortCreated, true
+		q.Sort, q.Descending = inbox.SortCreated, true
 	case "priority":
-		q.Sort = company.SortPriority
+		q.Sort = inbox.SortPriority
 	case "title":
-		q.Sort = company.SortTitle
+		q.Sort = inbox.SortTitle
 	case "status":
-		q.Sort = company.SortStatus
+		q.Sort = inbox.SortStatus
 	default:
 		return Invalid("Invalid sortField: %s", field)
 	}
@@ -118,22 +121,22 @@ func issueOrder(rc *Request, q *company.IssueQuery) error {
 }
 
 // querySpan reads from and to; what happened at to is inside.
-func querySpan(rc *Request) (company.Span, error) {
+func querySpan(rc *Request) (money.Span, error) {
 	from, err := rc.QueryTime("from")
 	if err != nil {
-		return company.Span{}, err
+		return money.Span{}, err
 	}
 	to, err := rc.QueryTime("to")
 	if err != nil || to.IsZero() {
-		return company.Span{From: company.TimeOf(from)}, err
+		return money.Span{From: core.TimeOf(from)}, err
 	}
-	return company.Span{From: company.TimeOf(from), To: company.TimeOf(to) + 1}, nil
+	return money.Span{From: core.TimeOf(from), To: core.TimeOf(to) + 1}, nil
 }
 
 // listedIssues answers a list, ready; with live, each row says how many issues below
 // it are worked on.
-func listedIssues(tx *ledger.Tx, of string, q company.IssueQuery, live bool) json.RawMessage {
-	found := company.ListIssues(tx, of, q)
+func listedIssues(tx *ledger.Tx, of string, q inbox.IssueQuery, live bool) json.RawMessage {
+	found := inbox.ListIssues(tx, of, q)
 	var below map[string]int
 	if live {
 		below = company.LiveBelow(tx, of)
@@ -152,7 +155,7 @@ func listedIssues(tx *ledger.Tx, of string, q company.IssueQuery, live bool) jso
 // inboxLite is what an agent has to do, in short: its open work, what it is at
 // first, then by priority.
 func inboxLite(tx *ledger.Tx, of, agent string) json.RawMessage {
-	found := company.ListIssues(tx, of, company.IssueQuery{Assignee: agent,
+	found := inbox.ListIssues(tx, of, inbox.IssueQuery{Assignee: agent,
 		Statuses: []company.IssueStatus{company.IssueTodo, company.IssueInProgress, company.IssueInReview, company.IssueBlocked}})
 	slices.SortStableFunc(found, func(a, b company.Issue) int { return atWork(b) - atWork(a) })
 	rows := make([]json.RawMessage, len(found))
@@ -206,10 +209,10 @@ func heartbeatContext(tx *ledger.Tx, i company.Issue, wakeComment string, projec
 }
 
 // searchAnswer answers a search.
-func searchAnswer(tx *ledger.Tx, of, prefix, query string, limit, offset int, now company.Time) json.RawMessage {
-	found := company.Search(tx, of, query, limit, offset)
+func searchAnswer(tx *ledger.Tx, of, prefix, query string, limit, offset int, now core.Time) json.RawMessage {
+	found := inbox.Search(tx, of, query, limit, offset)
 	if limit == 0 {
-		limit = company.DefaultSearchLimit
+		limit = inbox.DefaultSearchLimit
 	}
 	rows := make([]json.RawMessage, len(found.Hits))
 	counts := map[string]map[string]int{"status": {}, "priority": {}, "assigneeAgentId": {}, "assigneeUserId": {}, "projectId": {}, "labelId": {}, "updatedWithin": {}}
@@ -220,7 +223,7 @@ func searchAnswer(tx *ledger.Tx, of, prefix, query string, limit, offset int, no
 				counts[name][v]++
 			}
 		}
-		for name, days := range map[string]company.Time{"24h": 1, "7d": 7, "30d": 30, "90d": 90} {
+		for name, days := range map[string]core.Time{"24h": 1, "7d": 7, "30d": 30, "90d": 90} {
 			if now-i.UpdatedAt <= days*24*3_600_000 {
 				counts["updatedWithin"][name]++
 			}
@@ -234,10 +237,10 @@ func searchAnswer(tx *ledger.Tx, of, prefix, query string, limit, offset int, no
 		// Agents and projects come after all issues, where there is room.
 		others := make([]json.RawMessage, 0, len(found.Agents)+len(found.Projects))
 		for _, a := range found.Agents {
-			others = append(others, nameHit("agent", a.ID, a.Name, "/"+prefix+"/agents/"+company.URLKey(a.Name), a.UpdatedAt))
+			others = append(others, nameHit("agent", a.ID, a.Name, "/"+prefix+"/agents/"+core.URLKey(a.Name), a.UpdatedAt))
 		}
 		for _, p := range found.Projects {
-			others = append(others, nameHit("project", p.ID, p.Name, "/"+prefix+"/projects/"+company.URLKey(p.Name), p.UpdatedAt))
+			others = append(others, nameHit("project", p.ID, p.Name, "/"+prefix+"/projects/"+core.URLKey(p.Name), p.UpdatedAt))
 		}
 		others = others[min(max(offset-found.Total, 0), len(others)):]
 		rows = append(rows, others[:min(limit-len(rows), len(others))]...)
@@ -250,13 +253,13 @@ func searchAnswer(tx *ledger.Tx, of, prefix, query string, limit, offset int, no
 }
 
 // nameHit is an agent or a project that was found by its name.
-func nameHit(kind, id, name, href string, updated company.Time) json.RawMessage {
+func nameHit(kind, id, name, href string, updated core.Time) json.RawMessage {
 	label := strings.ToUpper(kind[:1]) + kind[1:]
 	return append(jsonRow{}, '{').str("id", id).str("type", kind).num("score", 1_000).str("title", name).str("href", href).value("matchedFields", []string{"name"}).
 		str("sourceLabel", label).str("snippet", name).raw("snippets", jsonList(nil)).raw("issue", nil).at("updatedAt", updated).fixed(`"previewImageUrl":null`).done()
 }
 
-func searchHit(h company.Hit, prefix string) json.RawMessage {
+func searchHit(h inbox.Hit, prefix string) json.RawMessage {
 	i := h.Issue
 	snippets := make([]json.RawMessage, len(h.Snippets))
 	first := i.Title

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/inbox"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -87,8 +89,8 @@ func TestIssueAnswersHaveTheRecordedKeys(t *testing.T) {
 	wantKeys(t, "search", searchAnswer(tx, "c", "ACM", "gripper", 0, 0, 0))
 	wantKeys(t, "comment", company.Comment{})
 	wantKeys(t, "label", labels[0])
-	wantKeys(t, "read", company.ReadState{})
-	wantKeys(t, "archived", company.InboxArchive{})
+	wantKeys(t, "read", inbox.ReadState{})
+	wantKeys(t, "archived", inbox.InboxArchive{})
 
 	var got map[string]any
 	if err := json.Unmarshal(issueBare(i, nil), &got); err != nil {
@@ -103,11 +105,11 @@ func TestCostAnswersHaveTheRecordedKeys(t *testing.T) {
 	t.Parallel()
 	tx := ledger.NewTx(noState{})
 	for name, answer := range map[string]any{
-		"cost": company.CostEvent{}, "costSummary": costSummary{}, "byAgent": costByAgent{}, "byAgentModel": costByAgentModel{}, "byProvider": costByProvider{},
+		"cost": money.CostEvent{}, "costSummary": costSummary{}, "byAgent": costByAgent{}, "byAgentModel": costByAgentModel{}, "byProvider": costByProvider{},
 		"byBiller": costByBiller{}, "byProject": costByProject{}, "windowSpend": windowSpend{}, "financeSummary": financeSummary{}, "issueCosts": issueCosts{},
 		"overview": budgetOverview{Policies: []budgetPolicy{}, ActiveIncidents: []budgetIncident{}},
-		"incident": incidentShown(tx, "c", company.BudgetIncident{Type: company.ScopeAgent}),
-		"policy":   policyShown(tx, "c", company.ScopeBudget{Type: company.ScopeProject}, company.BudgetPolicy{Window: company.WindowLifetime}, 1),
+		"incident": incidentShown(tx, "c", money.BudgetIncident{Type: company.ScopeAgent}),
+		"policy":   policyShown(tx, "c", money.ScopeBudget{Type: company.ScopeProject}, money.BudgetPolicy{Window: money.WindowLifetime}, 1),
 	} {
 		wantKeys(t, name, answer)
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -15,10 +17,10 @@ type (
 		Instructions Opt[string] `json:"instructions" maxLength:"4000" maxBytes:"4096"`
 	}
 	watchDecisionBody struct {
-		Decision string            `json:"decision" enum:"snooze,continue,dismissed_false_positive"`
-		Issue    Opt[string]       `json:"evaluationIssueId" format:"uuid"`
-		Reason   Opt[string]       `json:"reason" maxLength:"4000"`
-		Until    Opt[company.Time] `json:"snoozedUntil"`
+		Decision string         `json:"decision" enum:"snooze,continue,dismissed_false_positive"`
+		Issue    Opt[string]    `json:"evaluationIssueId" format:"uuid"`
+		Reason   Opt[string]    `json:"reason" maxLength:"4000"`
+		Until    Opt[core.Time] `json:"snoozedUntil"`
 	}
 	queueBody struct {
 		Queue    string `json:"queueId" minLength:"1" maxLength:"36"`
@@ -42,9 +44,9 @@ type (
 // when nothing does.
 type commentQueue struct {
 	Issue    string            `json:"issueId"`
-	ID       company.NullText  `json:"queueId"`
-	State    company.NullText  `json:"state"` // deferred: the run that brings it waits
-	Target   company.NullText  `json:"targetRunId"`
+	ID       core.NullText     `json:"queueId"`
+	State    core.NullText     `json:"state"` // deferred: the run that brings it waits
+	Target   core.NullText     `json:"targetRunId"`
 	Revision string            `json:"revision"`
 	Protocol string            `json:"protocol"`
 	Entries  []company.Comment `json:"entries"`
@@ -54,9 +56,9 @@ func issueWatchRoutes() []Route {
 	const tag, issue = "issues", "/api/issues/{id}"
 	const queue = issue + "/queued-comments"
 	return []Route{
-		{Method: "GET", Path: issue + "/watchdog", Tag: tag, Summary: "Tell which agent looks after an issue, or null", Out: company.Watchdog{}, Handle: readWatchdog},
-		{Method: "PUT", Path: issue + "/watchdog", Tag: tag, Summary: "Have an agent look after an issue and all below it", In: watchdogBody{}, Out: company.Watchdog{}, Handle: setWatchdog},
-		{Method: "DELETE", Path: issue + "/watchdog", Tag: tag, Summary: "Have nobody look after an issue", Out: company.Watchdog{}, Handle: removeWatchdog},
+		{Method: "GET", Path: issue + "/watchdog", Tag: tag, Summary: "Tell which agent looks after an issue, or null", Out: care.Watchdog{}, Handle: readWatchdog},
+		{Method: "PUT", Path: issue + "/watchdog", Tag: tag, Summary: "Have an agent look after an issue and all below it", In: watchdogBody{}, Out: care.Watchdog{}, Handle: setWatchdog},
+		{Method: "DELETE", Path: issue + "/watchdog", Tag: tag, Summary: "Have nobody look after an issue", Out: care.Watchdog{}, Handle: removeWatchdog},
 		{Method: "POST", Path: issue + "/monitor/check-now", Tag: tag, Summary: "Wake an issue's agent for what its monitor waits for", Out: okay{}, Handle: checkMonitor},
 		{Method: "POST", Path: issue + "/scheduled-retry/retry-now", Tag: tag, Summary: "Try again now what would be tried again later", Handle: retryNow},
 		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/watchdog-decisions", Tag: "runs", Summary: "Say what to think of a run that is silent", In: watchDecisionBody{}, Out: company.WatchDecision{}, Handle: decideWatch},
@@ -70,12 +72,12 @@ func issueWatchRoutes() []Route {
 }
 
 func readWatchdog(rc *Request) (Response, error) {
-	return viewed(rc, func(tx *ledger.Tx) (*company.Watchdog, error) {
+	return viewed(rc, func(tx *ledger.Tx) (*care.Watchdog, error) {
 		i, err := findIssue(tx, rc)
 		if err != nil {
 			return nil, err
 		}
-		if w, ok := company.WatchdogOf(tx, i.Company, i.ID); ok {
+		if w, ok := care.WatchdogOf(tx, i.Company, i.ID); ok {
 			return &w, nil
 		}
 		return nil, nil
@@ -91,11 +93,11 @@ func setWatchdog(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.SetWatchdog{ID: NewID(), Issue: issue, Agent: strings.ToLower(in.Agent)}
+	p := care.SetWatchdog{ID: NewID(), Issue: issue, Agent: strings.ToLower(in.Agent)}
 	if in.Instructions.Set {
 		p.Instructions = new(in.Instructions.Or(""))
 	}
-	w, err := Do[company.Watchdog](rc, company.KindWatchdogSet, of, p)
+	w, err := Do[care.Watchdog](rc, care.KindWatchdogSet, of, p)
 	return OK(w), err
 }
 
@@ -104,7 +106,7 @@ func removeWatchdog(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	w, err := Do[company.Watchdog](rc, company.KindWatchdogRemove, of, company.RemoveWatchdog{Issue: issue})
+	w, err := Do[care.Watchdog](rc, care.KindWatchdogRemove, of, care.RemoveWatchdog{Issue: issue})
 	return OK(w), err
 }
 
@@ -113,7 +115,7 @@ func checkMonitor(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	_, err = rc.Submit(company.KindIssueMonitor, of, company.CheckMonitor{Issue: issue})
+	_, err = rc.Submit(care.KindIssueMonitor, of, care.CheckMonitor{Issue: issue})
 	return OK(okay{true}), err
 }
 
@@ -143,7 +145,7 @@ func decideWatch(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	d, err := Do[company.WatchDecision](rc, company.KindRunWatch, of, company.DecideWatch{ID: NewID(), Run: run, Decision: in.Decision, Until: in.Until.Or(0),
+	d, err := Do[company.WatchDecision](rc, care.KindRunWatch, of, care.DecideWatch{ID: NewID(), Run: run, Decision: in.Decision, Until: in.Until.Or(0),
 		Reason: in.Reason.Or(""), Issue: strings.ToLower(in.Issue.Or(""))})
 	return OK(d), err
 }
@@ -156,8 +158,8 @@ func readQueue(rc *Request) (Response, error) {
 		}
 		out := commentQueue{Issue: i.ID, Protocol: "legacy", Entries: []company.Comment{}}
 		q, ok := company.QueueOf(tx, i)
-		if out.Target, out.Revision = company.NullText(q.Target), q.Revision(); ok {
-			out.ID, out.State, out.Entries = company.NullText(q.Run.ID), "deferred", q.Entries
+		if out.Target, out.Revision = core.NullText(q.Target), q.Revision(); ok {
+			out.ID, out.State, out.Entries = core.NullText(q.Run.ID), "deferred", q.Entries
 		}
 		return out, nil
 	})
@@ -258,7 +260,7 @@ func (d discoveryBody) apply(rc *Request, of string, p company.CreateIssue, chil
 	err := rc.View(func(tx *ledger.Tx) error {
 		r, ok := company.RunOf(tx, of, rc.Run)
 		if ok = ok && rc.IsAgent() && r.Agent == rc.Actor.ID; ok {
-			watched, ok = company.WatchedBy(tx, r, r.Agent)
+			watched, ok = care.WatchedBy(tx, r, r.Agent)
 		}
 		if !ok {
 			return ledger.Refuse(ledger.Forbidden, nil, "watchdogDiscovery is for an agent in a run for an issue that it looks after; make the issue without it")

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -23,12 +25,12 @@ type keyScope struct {
 
 // A madeKey is a key with its token, which is shown this once.
 type madeKey struct {
-	ID              string           `json:"id"`
-	Name            string           `json:"name"`
-	Scope           json.RawMessage  `json:"scope"`
-	ResponsibleUser company.NullText `json:"responsibleUserId"`
-	Token           string           `json:"token"`
-	CreatedAt       company.Time     `json:"createdAt"`
+	ID              string          `json:"id"`
+	Name            string          `json:"name"`
+	Scope           json.RawMessage `json:"scope"`
+	ResponsibleUser core.NullText   `json:"responsibleUserId"`
+	Token           string          `json:"token"`
+	CreatedAt       core.Time       `json:"createdAt"`
 }
 
 const (
@@ -40,14 +42,14 @@ const (
 func keyRoutes() []Route {
 	const tag, all = "agents", "/api/agents/{id}/keys"
 	return []Route{
-		{Method: "GET", Path: all, Tag: tag, Summary: "List an agent's API keys", Query: byName(), Who: Board, Out: []company.AgentKey{}, Handle: listKeys},
+		{Method: "GET", Path: all, Tag: tag, Summary: "List an agent's API keys", Query: byName(), Who: Board, Out: []people.AgentKey{}, Handle: listKeys},
 		{Method: "POST", Path: all, Limited: true, Tag: tag, Summary: "Make an API key; its token is shown once", Query: byName(), Who: Board, In: newKey{}, Out: madeKey{}, Status: 201, Handle: createKey},
 		{Method: "DELETE", Path: all + "/{keyId}", Limited: true, Tag: tag, Summary: "Revoke an API key", Query: byName(), Who: Board, Out: okay{}, Handle: revokeKey},
 	}
 }
 
 func listKeys(rc *Request) (Response, error) {
-	return showing(rc, func(tx *ledger.Tx, a company.Agent) any { return company.KeysOf(tx, a.Company, a.ID) })
+	return showing(rc, func(tx *ledger.Tx, a company.Agent) any { return people.KeysOf(tx, a.Company, a.ID) })
 }
 
 func createKey(rc *Request) (Response, error) {
@@ -61,7 +63,7 @@ func createKey(rc *Request) (Response, error) {
 	}
 	token := tokenPrefix + hex.EncodeToString(rc.Secret("agent-key", tokenBytes))
 	hash := sha256.Sum256([]byte(token))
-	k, err := Do[company.AgentKey](rc, company.KindAgentKeyCreate, a.Company, company.CreateKey{ID: NewID(), Agent: a.ID, Name: in.Name, Hash: hex.EncodeToString(hash[:])})
+	k, err := Do[people.AgentKey](rc, people.KindAgentKeyCreate, a.Company, people.CreateKey{ID: NewID(), Agent: a.ID, Name: in.Name, Hash: hex.EncodeToString(hash[:])})
 	if err != nil {
 		return Response{}, err
 	}
@@ -78,6 +80,6 @@ func revokeKey(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	_, err = rc.Submit(company.KindAgentKeyRevoke, a.Company, company.RevokeKey{ID: strings.ToLower(rc.Path("keyId")), Agent: a.ID})
+	_, err = rc.Submit(people.KindAgentKeyRevoke, a.Company, people.RevokeKey{ID: strings.ToLower(rc.Path("keyId")), Agent: a.ID})
 	return OK(okay{true}), err
 }

@@ -20,8 +20,9 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
@@ -58,7 +59,7 @@ func newSoloOf(t testing.TB, mode string) *solo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := ledger.Open(ledger.Config{Span: db.Span('s'), Mux: company.Handlers(), Authorize: company.Authorize})
+	l, err := ledger.Open(ledger.Config{Span: db.Span('s'), Mux: rules.Handlers(), Authorize: people.Authorize})
 	if err != nil {
 		t.Fatal(err)
 	}

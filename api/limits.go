@@ -3,7 +3,7 @@ package api
 import (
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/paper"
 )
 
 const (
@@ -12,7 +12,7 @@ const (
 	MaxBody = 1 << 20
 	// maxDocumentBody bounds the body with a document: its text, of which JSON may
 	// escape every other byte, and the rest.
-	maxDocumentBody = 2*company.MaxDocument + 64<<10
+	maxDocumentBody = 2*paper.MaxDocument + 64<<10
 	// smallBody is what is read into a buffer of its announced size.
 	smallBody = 64 << 10
 	// MaxDepth bounds how deeply a body is nested; decoding is recursive.

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/selvage-mesh/selvage/api/mcp"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -553,7 +553,7 @@ func (h *harness) traced(t *testing.T, query, run string) (made, tools []string)
 	for _, r := range rows {
 		made = append(made, r.Action+" "+map[bool]string{true: "of the run", false: "of no run"}[string(r.Run) == run])
 		var d struct {
-			Calls []company.ToolCall `json:"calls"`
+			Calls []skill.ToolCall `json:"calls"`
 		}
 		if r.Action == "mcp.tool_called" && json.Unmarshal(r.Details, &d) == nil {
 			for _, c := range d.Calls {
@@ -578,11 +578,11 @@ func TestTracesAreBounded(t *testing.T) {
 	var all traces
 	by := tracer{actor: ledger.Actor{Type: "agent", ID: "a"}, company: "c", run: "r"}
 	for range traceQueue + 7 {
-		all.add(traced{by, company.ToolCall{Tool: "x", Method: "GET", Path: "/"}})
+		all.add(traced{by, skill.ToolCall{Tool: "x", Method: "GET", Path: "/"}})
 	}
 	n, omitted := 0, int64(0)
 	for _, cmd := range all.take() {
-		var p company.TraceTools
+		var p skill.TraceTools
 		if err := ledger.Unmarshal(cmd.Payload, &p); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -19,29 +21,29 @@ type memberList struct {
 
 // memberAccess is what the one who asks may do about members.
 type memberAccess struct {
-	Role    company.NullText `json:"currentUserRole"`
-	Manage  bool             `json:"canManageMembers"`
-	Invite  bool             `json:"canInviteUsers"`
-	Approve bool             `json:"canApproveJoinRequests"`
+	Role    core.NullText `json:"currentUserRole"`
+	Manage  bool          `json:"canManageMembers"`
+	Invite  bool          `json:"canInviteUsers"`
+	Approve bool          `json:"canApproveJoinRequests"`
 }
 
 type memberRow struct {
-	ID            string               `json:"id"`
-	Company       string               `json:"companyId"`
-	PrincipalType string               `json:"principalType"` // user
-	Principal     string               `json:"principalId"`
-	Status        company.MemberStatus `json:"status"`
-	Role          company.NullText     `json:"membershipRole"`
-	CreatedAt     company.Time         `json:"createdAt"`
-	UpdatedAt     company.Time         `json:"updatedAt"`
-	User          *company.Person      `json:"user"`
-	Grants        []grantRow           `json:"grants"`
-	Removal       memberRemoval        `json:"removal"`
+	ID            string              `json:"id"`
+	Company       string              `json:"companyId"`
+	PrincipalType string              `json:"principalType"` // user
+	Principal     string              `json:"principalId"`
+	Status        people.MemberStatus `json:"status"`
+	Role          core.NullText       `json:"membershipRole"`
+	CreatedAt     core.Time           `json:"createdAt"`
+	UpdatedAt     core.Time           `json:"updatedAt"`
+	User          *people.Person      `json:"user"`
+	Grants        []grantRow          `json:"grants"`
+	Removal       memberRemoval       `json:"removal"`
 }
 
 type memberRemoval struct {
-	Can    bool             `json:"canArchive"`
-	Reason company.NullText `json:"reason"`
+	Can    bool          `json:"canArchive"`
+	Reason core.NullText `json:"reason"`
 }
 
 type grantRow struct {
@@ -51,9 +53,9 @@ type grantRow struct {
 	Principal     string             `json:"principalId"`
 	Permission    company.Permission `json:"permissionKey"`
 	Scope         json.RawMessage    `json:"scope"`
-	By            company.NullText   `json:"grantedByUserId"`
-	CreatedAt     company.Time       `json:"createdAt"`
-	UpdatedAt     company.Time       `json:"updatedAt"`
+	By            core.NullText      `json:"grantedByUserId"`
+	CreatedAt     core.Time          `json:"createdAt"`
+	UpdatedAt     core.Time          `json:"updatedAt"`
 }
 
 // grantBody is a grant as a body has it.
@@ -100,10 +102,10 @@ type accessBody struct {
 }
 
 type companyAccess struct {
-	User        company.Person `json:"user"`
-	Admin       bool           `json:"isInstanceAdmin"`
-	Companies   []string       `json:"companyIds"`
-	Memberships []membership   `json:"companyAccess"`
+	User        people.Person `json:"user"`
+	Admin       bool          `json:"isInstanceAdmin"`
+	Companies   []string      `json:"companyIds"`
+	Memberships []membership  `json:"companyAccess"`
 }
 
 func memberRoutes() []Route {
@@ -122,38 +124,38 @@ func memberRoutes() []Route {
 }
 
 // personOf returns a user as they are shown, also one who is gone.
-func personOf(tx *ledger.Tx, id string) *company.Person {
+func personOf(tx *ledger.Tx, id string) *people.Person {
 	if id == "" {
 		return nil
 	}
-	if p, ok := company.PersonOf(tx, id); ok {
+	if p, ok := people.PersonOf(tx, id); ok {
 		return &p
 	}
 	return nil
 }
 
-func showMember(tx *ledger.Tx, rc *Request, m company.Member) memberRow {
-	row := memberRow{ID: m.ID, Company: m.Company, PrincipalType: "user", Principal: m.User, Status: m.Status, Role: company.NullText(m.Role),
+func showMember(tx *ledger.Tx, rc *Request, m people.Member) memberRow {
+	row := memberRow{ID: m.ID, Company: m.Company, PrincipalType: "user", Principal: m.User, Status: m.Status, Role: core.NullText(m.Role),
 		CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, User: personOf(tx, m.User), Grants: []grantRow{}}
 	for _, g := range m.Grants {
 		row.Grants = append(row.Grants, grantRow{ID: m.GrantID(g.Permission), Company: m.Company, PrincipalType: "user", Principal: m.User, Permission: g.Permission,
 			Scope: rawJSON(g.Scope), By: g.By, CreatedAt: g.At, UpdatedAt: g.At})
 	}
-	can, why := company.Removal(tx, m, rc.Actor.ID)
-	row.Removal = memberRemoval{can, company.NullText(why)}
+	can, why := people.Removal(tx, m, rc.Actor.ID)
+	row.Removal = memberRemoval{can, core.NullText(why)}
 	return row
 }
 
 func listCompanyMembers(rc *Request) (Response, error) {
 	out := memberList{Members: []memberRow{}}
 	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		for _, m := range company.MembersOf(tx, row.ID) {
+		for _, m := range people.MembersOf(tx, row.ID) {
 			out.Members = append(out.Members, showMember(tx, rc, m))
 		}
-		may := func(p company.Permission) bool { return rc.trusted() || company.MayManage(tx, row.ID, rc.Actor.ID, p) }
+		may := func(p company.Permission) bool { return rc.trusted() || people.MayManage(tx, row.ID, rc.Actor.ID, p) }
 		out.Access = memberAccess{Manage: may(company.ManageUsers), Invite: may(company.InviteUsers), Approve: may(company.ApproveJoins)}
-		if m, ok := company.MembershipOf(tx, row.ID, rc.Actor.ID); ok && m.Status == company.MemberActive {
-			out.Access.Role = company.NullText(m.Role)
+		if m, ok := people.MembershipOf(tx, row.ID, rc.Actor.ID); ok && m.Status == people.MemberActive {
+			out.Access.Role = core.NullText(m.Role)
 		}
 		return nil
 	})
@@ -163,8 +165,8 @@ func listCompanyMembers(rc *Request) (Response, error) {
 func listDirectory(rc *Request) (Response, error) {
 	out := directory{Users: []directoryUser{}}
 	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		for _, m := range company.MembersOf(tx, row.ID) {
-			if p, ok := company.PersonOf(tx, m.User); ok && m.Status == company.MemberActive {
+		for _, m := range people.MembersOf(tx, row.ID) {
+			if p, ok := people.PersonOf(tx, m.User); ok && m.Status == people.MemberActive {
 				out.Users = append(out.Users, directoryUser{m.User, string(m.Status), user(p)})
 			}
 		}
@@ -173,8 +175,8 @@ func listDirectory(rc *Request) (Response, error) {
 	return OK(out), err
 }
 
-func grantsOf(list []grantBody) *[]company.MemberGrant {
-	out := make([]company.MemberGrant, len(list))
+func grantsOf(list []grantBody) *[]people.MemberGrant {
+	out := make([]people.MemberGrant, len(list))
 	for i, g := range list {
 		out[i].Permission = company.Permission(g.Permission)
 		if g.Scope.Set && !g.Scope.Null {
@@ -184,15 +186,15 @@ func grantsOf(list []grantBody) *[]company.MemberGrant {
 	return &out
 }
 
-func changeMember(rc *Request, in patchMember, grants *[]company.MemberGrant) (Response, error) {
-	p := company.ChangeMember{ID: strings.ToLower(rc.Path("memberId")), Grants: grants}
+func changeMember(rc *Request, in patchMember, grants *[]people.MemberGrant) (Response, error) {
+	p := people.ChangeMember{ID: strings.ToLower(rc.Path("memberId")), Grants: grants}
 	if in.Role.Set {
-		p.Role = new(company.Role(in.Role.Value))
+		p.Role = new(people.Role(in.Role.Value))
 	}
 	if in.Status != nil {
-		p.Status = new(company.MemberStatus(*in.Status))
+		p.Status = new(people.MemberStatus(*in.Status))
 	}
-	m, err := Do[company.Member](rc, company.KindMemberUpdate, companyID(rc), p)
+	m, err := Do[people.Member](rc, people.KindMemberUpdate, companyID(rc), p)
 	if err != nil {
 		return Response{}, err
 	}
@@ -214,7 +216,7 @@ func updateMemberGrants(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	var grants *[]company.MemberGrant
+	var grants *[]people.MemberGrant
 	if in.Grants != nil {
 		grants = grantsOf(*in.Grants)
 	}
@@ -246,20 +248,20 @@ func archiveMember(rc *Request) (Response, error) {
 	}
 	var issues []string
 	err = rc.View(func(tx *ledger.Tx) error {
-		for _, m := range company.MembersOf(tx, of) {
+		for _, m := range people.MembersOf(tx, of) {
 			if m.ID != id {
 				continue
 			}
-			if can, why := company.Removal(tx, m, rc.Actor.ID); !can {
+			if can, why := people.Removal(tx, m, rc.Actor.ID); !can {
 				return Conflict(why, nil)
 			}
 			if a := *to.Assignee; a != "" && company.CompanyOfAgent(tx, a) != of { // also when there is nothing to hand on
 				return NotFound("Agent not found")
 			}
-			if u := *to.AssigneeUser; u != "" && !company.MayEnter(tx, of, u) {
+			if u := *to.AssigneeUser; u != "" && !people.MayEnter(tx, of, u) {
 				return NotFound("Assignee user not found")
 			}
-			if issues = company.OpenIssuesOfUser(tx, of, m.User, maxReassigned+1); len(issues) > maxReassigned {
+			if issues = people.OpenIssuesOfUser(tx, of, m.User, maxReassigned+1); len(issues) > maxReassigned {
 				return Unprocessable("The member has too many open issues; hand some of them on first", nil)
 			}
 			return nil
@@ -274,7 +276,7 @@ func archiveMember(rc *Request) (Response, error) {
 			return Response{}, err
 		}
 	}
-	m, err := Do[company.Member](rc, company.KindMemberArchive, of, company.ArchiveMember{ID: id, Reassigned: len(issues)})
+	m, err := Do[people.Member](rc, people.KindMemberArchive, of, people.ArchiveMember{ID: id, Reassigned: len(issues)})
 	if err != nil {
 		return Response{}, err
 	}
@@ -284,14 +286,14 @@ func archiveMember(rc *Request) (Response, error) {
 }
 
 func accessOf(tx *ledger.Tx, id string) (out companyAccess, err error) {
-	p, ok := company.PersonOf(tx, id)
+	p, ok := people.PersonOf(tx, id)
 	if !ok {
 		return out, NotFound("User not found")
 	}
-	out = companyAccess{User: p, Admin: company.IsAdmin(tx, id), Companies: []string{}, Memberships: []membership{}}
-	for _, m := range company.MembershipsOf(tx, id) {
+	out = companyAccess{User: p, Admin: people.IsAdmin(tx, id), Companies: []string{}, Memberships: []membership{}}
+	for _, m := range people.MembershipsOf(tx, id) {
 		out.Companies = append(out.Companies, m.Company)
-		out.Memberships = append(out.Memberships, membership{m.Company, company.NullText(m.Role), string(m.Status)})
+		out.Memberships = append(out.Memberships, membership{m.Company, core.NullText(m.Role), string(m.Status)})
 	}
 	return out, nil
 }
@@ -323,7 +325,7 @@ func setCompanyAccess(rc *Request) (Response, error) {
 			return Response{}, Invalid("companyIds.%d: a UUID is needed", i)
 		}
 		if id = strings.ToLower(id); !want[id] && !have[id] {
-			if _, err := rc.Submit(company.KindMemberSet, id, company.SetMember{User: is.User.ID, Role: company.RoleOperator}); err != nil {
+			if _, err := rc.Submit(people.KindMemberSet, id, people.SetMember{User: is.User.ID, Role: people.RoleOperator}); err != nil {
 				return Response{}, err
 			}
 		}
@@ -331,7 +333,7 @@ func setCompanyAccess(rc *Request) (Response, error) {
 	}
 	for _, id := range is.Companies {
 		if !want[id] {
-			if _, err := rc.Submit(company.KindMemberSet, id, company.SetMember{User: is.User.ID}); err != nil {
+			if _, err := rc.Submit(people.KindMemberSet, id, people.SetMember{User: is.User.ID}); err != nil {
 				return Response{}, err
 			}
 		}

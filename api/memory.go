@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -21,12 +22,12 @@ func memoryRoutes() []Route {
 	return []Route{
 		{Method: "GET", Path: at, Tag: tag, Summary: "List what an agent keeps; with q, what fits its words best first", Out: []recalled{},
 			Query: append(byName(), Param{Name: "q", Doc: "words to look for, in keys and texts"}, Param{Name: "limit", Doc: "at most so many; 100 with q"}), Handle: listMemories},
-		{Method: "GET", Path: at + "/{key}", Tag: tag, Summary: "Read what an agent keeps under a key", Query: byName(), Out: company.Memory{}, Handle: readMemory},
-		{Method: "PUT", Path: at + "/{key}", Tag: tag, Summary: "Keep a text under a key", Query: byName(), In: memoryBody{}, Out: company.Memory{}, Handle: putMemory},
-		{Method: "DELETE", Path: at + "/{key}", Tag: tag, Summary: "Forget what is under a key", Query: byName(), Out: company.Memory{}, Handle: dropMemory},
-		{Method: "GET", Path: inbox, Tag: tag, Summary: "List the messages that wait for an agent, oldest first", Out: []company.Message{},
+		{Method: "GET", Path: at + "/{key}", Tag: tag, Summary: "Read what an agent keeps under a key", Query: byName(), Out: skill.Memory{}, Handle: readMemory},
+		{Method: "PUT", Path: at + "/{key}", Tag: tag, Summary: "Keep a text under a key", Query: byName(), In: memoryBody{}, Out: skill.Memory{}, Handle: putMemory},
+		{Method: "DELETE", Path: at + "/{key}", Tag: tag, Summary: "Forget what is under a key", Query: byName(), Out: skill.Memory{}, Handle: dropMemory},
+		{Method: "GET", Path: inbox, Tag: tag, Summary: "List the messages that wait for an agent, oldest first", Out: []skill.Message{},
 			Query: append(byName(), Param{Name: "limit", Doc: "at most so many; 100 unless given"}), Handle: listMessages},
-		{Method: "POST", Path: inbox, Tag: tag, Summary: "Send a message to an agent, which takes it when it runs next", Query: byName(), In: messageBody{}, Out: company.Message{}, Status: 201, Handle: sendMessage},
+		{Method: "POST", Path: inbox, Tag: tag, Summary: "Send a message to an agent, which takes it when it runs next", Query: byName(), In: messageBody{}, Out: skill.Message{}, Status: 201, Handle: sendMessage},
 		{Method: "POST", Path: inbox + "/take", Tag: tag, Summary: "Take messages out of an inbox", Query: byName(), In: takeBody{}, Out: takenMessages{}, Handle: takeMessages},
 	}
 }
@@ -48,7 +49,7 @@ type (
 	}
 	// A recalled memory has a score when words were looked for.
 	recalled struct {
-		company.Memory
+		skill.Memory
 		Score *float64 `json:"score"`
 	}
 )
@@ -76,7 +77,7 @@ func limitOf(rc *Request, most int) (int, error) {
 }
 
 func listMemories(rc *Request) (Response, error) {
-	most := company.MaxMemories
+	most := skill.MaxMemories
 	if rc.Query("q") != "" {
 		most = maxRecalled
 	}
@@ -89,7 +90,7 @@ func listMemories(rc *Request) (Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		out := recall(company.MemoriesOf(tx, a.Company, a.ID), rc.Query("q"))
+		out := recall(skill.MemoriesOf(tx, a.Company, a.ID), rc.Query("q"))
 		return out[:min(len(out), limit)], nil
 	})
 }
@@ -97,7 +98,7 @@ func listMemories(rc *Request) (Response, error) {
 // recall ranks memories by the words of a question (BM25 over what the agent
 // keeps; words of a key count three times), and leaves out what has none of them.
 // It knows words, not meanings.
-func recall(all []company.Memory, question string) []recalled {
+func recall(all []skill.Memory, question string) []recalled {
 	out := []recalled{}
 	if strings.TrimSpace(question) == "" {
 		for _, m := range all {
@@ -149,12 +150,12 @@ func termsOf(s string) []string {
 }
 
 func readMemory(rc *Request) (Response, error) {
-	return viewed(rc, func(tx *ledger.Tx) (company.Memory, error) {
+	return viewed(rc, func(tx *ledger.Tx) (skill.Memory, error) {
 		a, err := ownOrBoard(tx, rc)
 		if err != nil {
-			return company.Memory{}, err
+			return skill.Memory{}, err
 		}
-		m, ok := company.MemoryOf(tx, a.Company, a.ID, rc.Path("key"))
+		m, ok := skill.MemoryOf(tx, a.Company, a.ID, rc.Path("key"))
 		if !ok {
 			return m, NotFound("Memory not found")
 		}
@@ -171,7 +172,7 @@ func putMemory(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	row, err := Do[company.Memory](rc, company.KindMemoryPut, a.Company, company.PutMemory{Agent: a.ID, Key: rc.Path("key"), Value: in.Value})
+	row, err := Do[skill.Memory](rc, skill.KindMemoryPut, a.Company, skill.PutMemory{Agent: a.ID, Key: rc.Path("key"), Value: in.Value})
 	return OK(row), err
 }
 
@@ -180,7 +181,7 @@ func dropMemory(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	row, err := Do[company.Memory](rc, company.KindMemoryDelete, a.Company, company.DropMemory{Agent: a.ID, Key: rc.Path("key")})
+	row, err := Do[skill.Memory](rc, skill.KindMemoryDelete, a.Company, skill.DropMemory{Agent: a.ID, Key: rc.Path("key")})
 	return OK(row), err
 }
 
@@ -189,12 +190,12 @@ func listMessages(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return viewed(rc, func(tx *ledger.Tx) ([]company.Message, error) {
+	return viewed(rc, func(tx *ledger.Tx) ([]skill.Message, error) {
 		a, err := ownOrBoard(tx, rc)
 		if err != nil {
 			return nil, err
 		}
-		return company.InboxOf(tx, a.Company, a.ID, limit), nil
+		return skill.InboxOf(tx, a.Company, a.ID, limit), nil
 	})
 }
 
@@ -210,8 +211,8 @@ func sendMessage(rc *Request) (Response, error) {
 	if in.Payload == nil {
 		in.Payload = json.RawMessage("{}")
 	}
-	row, err := Do[company.Message](rc, company.KindMessageSend, a.Company,
-		company.SendMessage{ID: NewID(), To: a.ID, Type: in.Type, Correlation: in.Correlation, Payload: in.Payload})
+	row, err := Do[skill.Message](rc, skill.KindMessageSend, a.Company,
+		skill.SendMessage{ID: NewID(), To: a.ID, Type: in.Type, Correlation: in.Correlation, Payload: in.Payload})
 	return Response{Status: 201, Body: row}, err
 }
 
@@ -224,6 +225,6 @@ func takeMessages(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	out, err := Do[map[string]int64](rc, company.KindMessageTake, a.Company, company.TakeMessages{Agent: a.ID, IDs: in.IDs})
+	out, err := Do[map[string]int64](rc, skill.KindMessageTake, a.Company, skill.TakeMessages{Agent: a.ID, IDs: in.IDs})
 	return OK(takenMessages{out["taken"]}), err
 }

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -89,29 +92,29 @@ type member struct {
 	Voter  bool            `json:"voter"`
 	Here   bool            `json:"here"` // it is the node that answers
 	// Version is that of the program that the node runs, null while that is not known.
-	Version    company.NullText `json:"version"`
-	Role       string           `json:"role"` // what its operator wants: "", "voter" or "observer"
-	Labels     []string         `json:"labels"`
-	Addresses  []string         `json:"addresses"`
-	AdmittedBy identity.NodeID  `json:"admittedBy"`
-	AdmittedAt company.Time     `json:"admittedAt"`
-	Height     uint64           `json:"admittedHeight"`
-	RevokedAt  company.Time     `json:"revokedAt"`
+	Version    core.NullText   `json:"version"`
+	Role       string          `json:"role"` // what its operator wants: "", "voter" or "observer"
+	Labels     []string        `json:"labels"`
+	Addresses  []string        `json:"addresses"`
+	AdmittedBy identity.NodeID `json:"admittedBy"`
+	AdmittedAt core.Time       `json:"admittedAt"`
+	Height     uint64          `json:"admittedHeight"`
+	RevokedAt  core.Time       `json:"revokedAt"`
 	// Endpoint is where the node serves the API with a certificate, null when it
 	// has not said so.
-	Endpoint *company.Endpoint `json:"endpoint"`
+	Endpoint *people.Endpoint `json:"endpoint"`
 	// Scheduling is "open", "cordoned" or "draining".
-	Scheduling       string           `json:"scheduling"`
-	SchedulingReason company.NullText `json:"schedulingReason"`
-	Runs             int              `json:"runs"` // that it has not given back
+	Scheduling       string        `json:"scheduling"`
+	SchedulingReason core.NullText `json:"schedulingReason"`
+	Runs             int           `json:"runs"` // that it has not given back
 }
 
 func (s *Server) memberOf(n ledger.Node) member {
 	m := member{ID: n.ID, Name: n.Name, Status: "alive", Here: n.ID == s.cfg.NodeID, Role: n.Role,
 		Labels: orEmpty(n.Labels), Addresses: orEmpty(n.Addresses), AdmittedBy: n.AdmittedBy,
-		AdmittedAt: company.Time(n.Admitted), Height: n.AdmittedAt, RevokedAt: company.Time(n.Revoked)}
+		AdmittedAt: core.Time(n.Admitted), Height: n.AdmittedAt, RevokedAt: core.Time(n.Revoked)}
 	if s.cfg.Program != nil && n.Member() {
-		m.Version = company.NullText(s.cfg.Program(n.ID))
+		m.Version = core.NullText(s.cfg.Program(n.ID))
 	}
 	switch {
 	case !n.Member():
@@ -135,7 +138,7 @@ func listMembers(rc *Request) (Response, error) {
 	if err := rc.View(func(tx *ledger.Tx) error {
 		for _, n := range ledger.Roster(tx) {
 			m := s.memberOf(n).onDuty(tx)
-			if e, ok := company.EndpointOf(tx, string(n.ID)); ok && n.Member() {
+			if e, ok := people.EndpointOf(tx, string(n.ID)); ok && n.Member() {
 				m.Endpoint = &e
 			}
 			out = append(out, m)
@@ -175,7 +178,7 @@ type raftServer struct {
 	Node        identity.NodeID `json:"node"`
 	Voter       bool            `json:"voter"`
 	Leader      bool            `json:"leader"`
-	LastContact company.Time    `json:"lastContactAt"` // known to the leader only
+	LastContact core.Time       `json:"lastContactAt"` // known to the leader only
 }
 
 func readRaft(rc *Request) (Response, error) {
@@ -187,26 +190,26 @@ func readRaft(rc *Request) (Response, error) {
 	out := raftInfo{State: st.State, Serving: st.Serving, Term: st.Term, Leader: st.Leader, Voter: st.Voter, LastIndex: st.LastIndex,
 		Commit: st.Commit, Applied: st.Applied, FirstIndex: st.LogFirst, Snapshot: st.Snapshot, LeaderChanges: st.LeaderChanges, Servers: []raftServer{}}
 	for _, v := range servers {
-		out.Servers = append(out.Servers, raftServer{v.ID, v.Node, v.Voter, v.Leader, company.TimeOf(v.LastContact)})
+		out.Servers = append(out.Servers, raftServer{v.ID, v.Node, v.Voter, v.Leader, core.TimeOf(v.LastContact)})
 	}
 	return OK(out), nil
 }
 
 type joinToken struct {
-	ID        string       `json:"id"`
-	Note      string       `json:"note"`
-	Uses      uint64       `json:"uses"`
-	Used      uint64       `json:"used"`
-	CreatedAt company.Time `json:"createdAt"`
-	ExpiresAt company.Time `json:"expiresAt"`
-	RevokedAt company.Time `json:"revokedAt"`
-	Usable    bool         `json:"usable"`
-	Owner     bool         `json:"owner"` // an owner key: it has neither uses nor an end
+	ID        string    `json:"id"`
+	Note      string    `json:"note"`
+	Uses      uint64    `json:"uses"`
+	Used      uint64    `json:"used"`
+	CreatedAt core.Time `json:"createdAt"`
+	ExpiresAt core.Time `json:"expiresAt"`
+	RevokedAt core.Time `json:"revokedAt"`
+	Usable    bool      `json:"usable"`
+	Owner     bool      `json:"owner"` // an owner key: it has neither uses nor an end
 }
 
 func tokenOf(t ledger.Token, now time.Time) joinToken {
-	return joinToken{ID: t.ID, Note: t.Note, Uses: t.Uses, Used: t.Used, CreatedAt: company.Time(t.Created), ExpiresAt: company.Time(t.Expires),
-		RevokedAt: company.Time(t.Revoked), Usable: t.Usable(now.UnixMilli()), Owner: t.Owner}
+	return joinToken{ID: t.ID, Note: t.Note, Uses: t.Uses, Used: t.Used, CreatedAt: core.Time(t.Created), ExpiresAt: core.Time(t.Expires),
+		RevokedAt: core.Time(t.Revoked), Usable: t.Usable(now.UnixMilli()), Owner: t.Owner}
 }
 
 func listTokens(rc *Request) (Response, error) {
@@ -261,11 +264,11 @@ type revokedNode struct {
 
 // An exposedSecret is a secret that a revoked node could open.
 type exposedSecret struct {
-	Type      string           `json:"type"` // "secret", "config" (values in the configuration of something), "join_token" or "owner_key"; the last two were revoked too
-	CompanyID company.NullText `json:"companyId"`
-	Company   company.NullText `json:"company"`
-	ID        string           `json:"id"`
-	Name      string           `json:"name"`
+	Type      string        `json:"type"` // "secret", "config" (values in the configuration of something), "join_token" or "owner_key"; the last two were revoked too
+	CompanyID core.NullText `json:"companyId"`
+	Company   core.NullText `json:"company"`
+	ID        string        `json:"id"`
+	Name      string        `json:"name"`
 }
 
 // maxExposed bounds the secrets of one answer.
@@ -319,15 +322,15 @@ func (r *revokedNode) expose(tx *ledger.Tx, now time.Time) {
 		}
 	}
 	for _, c := range append(company.Companies(tx), company.Company{}) { // the last is the mesh itself
-		of, name := company.NullText(c.ID), company.NullText(c.Name)
+		of, name := core.NullText(c.ID), core.NullText(c.Name)
 		last := ""
-		for v := range company.SecretVersions(tx, c.ID) {
+		for v := range secret.SecretVersions(tx, c.ID) {
 			if v.Secret == last {
 				continue
 			}
 			last = v.Secret
 			shown := v.Secret
-			if sec, ok := company.SecretByID(tx, v.Secret); ok {
+			if sec, ok := secret.SecretByID(tx, v.Secret); ok {
 				shown = sec.Name
 			}
 			add(exposedSecret{"secret", of, name, v.Secret, shown})
@@ -404,7 +407,7 @@ func readLedger(rc *Request) (Response, error) {
 
 type entry struct {
 	Height      uint64         `json:"height"`
-	Time        company.Time   `json:"time"`
+	Time        core.Time      `json:"time"`
 	Hash        string         `json:"hash"`
 	Prev        string         `json:"previousHash"`
 	Index       uint64         `json:"index"`
@@ -432,7 +435,7 @@ type entryChange struct {
 }
 
 func entryOf(e ledger.Entry) entry {
-	out := entry{Height: e.Height, Time: company.TimeOf(e.Time), Hash: hex.EncodeToString(e.Hash[:]), Prev: hex.EncodeToString(e.Prev[:]),
+	out := entry{Height: e.Height, Time: core.TimeOf(e.Time), Hash: hex.EncodeToString(e.Hash[:]), Prev: hex.EncodeToString(e.Prev[:]),
 		Index: e.Index, Position: e.Position, PayloadHash: hex.EncodeToString(e.PayloadHash[:]), Kind: e.Kind, Company: e.Company,
 		Actor: actor(e.Actor), Credential: actor{e.Credential.Kind, e.Credential.ID}, Run: e.Run, Outcome: e.Outcome, Reason: e.Reason, Changes: []entryChange{}}
 	for _, ch := range e.Changes {

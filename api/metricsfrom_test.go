@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 )
 
 // Where people sign in, the figures are for administrators, and for the networks
@@ -24,7 +24,7 @@ func TestWhoReadsTheFigures(t *testing.T) {
 	h := peopled(t, change)
 	admin := h.admin()
 	of := h.call("POST", "/api/companies", `{"name":"Acme"}`, admin, ownOrigin).want(t, 201, "").field(t, "id")
-	operator, _ := h.join(of, admin, "Olga", company.RoleOperator)
+	operator, _ := h.join(of, admin, "Olga", people.RoleOperator)
 	h.call("GET", "/metrics", "").want(t, 401, "")
 	h.call("GET", "/metrics", "", admin).want(t, 200, "selvage_http_requests_total")
 	h.call("GET", "/metrics", "", operator).want(t, 403, "Instance admin required")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/llm"
 )
@@ -59,13 +60,13 @@ type setModelPrice struct {
 
 // A modelProviderRow is an upstream as it is shown: never with its key.
 type modelProviderRow struct {
-	company.ModelProvider
+	money.ModelProvider
 	HasKey bool `json:"hasKey"`
 }
 
-func showModelProvider(p company.ModelProvider) modelProviderRow {
+func showModelProvider(p money.ModelProvider) modelProviderRow {
 	if p.Models == nil {
-		p.Models = []company.ModelRoute{}
+		p.Models = []money.ModelRoute{}
 	}
 	if p.Labels == nil {
 		p.Labels = []string{}
@@ -88,7 +89,7 @@ func modelRoutes() (out []Route) {
 			Route{Method: "DELETE", Path: one, Tag: tag, Summary: "Remove an upstream " + of.whose, Who: of.who, Out: okay{}, Handle: removeModelProvider},
 			Route{Method: "POST", Path: one + "/test", Once: true, Tag: tag, Summary: "Ask an upstream " + of.whose + " whether it answers this node and takes its key", Who: of.who, Out: llm.Check{}, Timeout: testTimeout, Handle: testModelProvider},
 			Route{Method: "GET", Path: prices, Tag: tag, Summary: "List the prices of models that hold " + of.whose, Who: of.who, Out: []modelPriceRow{}, Handle: listModelPrices},
-			Route{Method: "PUT", Path: prices, Tag: tag, Summary: "Set the price of a model " + of.whose, Who: of.who, In: setModelPrice{}, Out: company.ModelPrice{}, Handle: putModelPrice},
+			Route{Method: "PUT", Path: prices, Tag: tag, Summary: "Set the price of a model " + of.whose, Who: of.who, In: setModelPrice{}, Out: money.ModelPrice{}, Handle: putModelPrice},
 			Route{Method: "DELETE", Path: prices, Tag: tag, Summary: "Take back a price " + of.whose + " that was set", Who: of.who, Out: okay{}, Handle: removeModelPrice,
 				Query: []Param{{Name: "model", Doc: "the price's model, as it was set"}}},
 		)
@@ -111,7 +112,7 @@ func viewOf(rc *Request, f func(tx *ledger.Tx, of string) error) error {
 func listModelProviders(rc *Request) (Response, error) {
 	out := []modelProviderRow{}
 	err := viewOf(rc, func(tx *ledger.Tx, of string) error {
-		for _, p := range company.ModelProvidersOf(tx, of) {
+		for _, p := range money.ModelProvidersOf(tx, of) {
 			out = append(out, showModelProvider(p))
 		}
 		return nil
@@ -119,22 +120,22 @@ func listModelProviders(rc *Request) (Response, error) {
 	return OK(out), err
 }
 
-func modelRoutesOf(in *[]modelRoute) *[]company.ModelRoute {
+func modelRoutesOf(in *[]modelRoute) *[]money.ModelRoute {
 	if in == nil {
 		return nil
 	}
-	out := []company.ModelRoute{}
+	out := []money.ModelRoute{}
 	for _, m := range *in {
-		out = append(out, company.ModelRoute{Name: m.Name, As: m.As})
+		out = append(out, money.ModelRoute{Name: m.Name, As: m.As})
 	}
 	return &out
 }
 
-func saveModelProvider(rc *Request, p company.SaveModelProvider) (Response, error) {
+func saveModelProvider(rc *Request, p money.SaveModelProvider) (Response, error) {
 	if p.Key != nil && *p.Key != "" && p.Secret != nil && *p.Secret != "" {
 		return Response{}, Invalid("apiKey and secretId exclude each other")
 	}
-	row, err := Do[company.ModelProvider](rc, company.KindModelProviderSave, companyID(rc), p)
+	row, err := Do[money.ModelProvider](rc, money.KindModelProviderSave, companyID(rc), p)
 	return OK(showModelProvider(row)), err
 }
 
@@ -146,7 +147,7 @@ func createModelProvider(rc *Request) (Response, error) {
 	if err := viewOf(rc, func(*ledger.Tx, string) error { return nil }); err != nil {
 		return Response{}, err
 	}
-	return saveModelProvider(rc, company.SaveModelProvider{ID: NewID(), Create: true, Name: &in.Name, Kind: new(company.ModelKind(in.Kind)), BaseURL: &in.BaseURL,
+	return saveModelProvider(rc, money.SaveModelProvider{ID: NewID(), Create: true, Name: &in.Name, Kind: new(money.ModelKind(in.Kind)), BaseURL: &in.BaseURL,
 		Key: textOf(in.APIKey), Secret: textOf(in.SecretID), Models: modelRoutesOf(in.Models), Labels: in.Labels, Priority: in.Priority, Free: in.Free})
 }
 
@@ -155,12 +156,12 @@ func updateModelProvider(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return saveModelProvider(rc, company.SaveModelProvider{ID: strings.ToLower(rc.Path("id")), Name: in.Name, Kind: (*company.ModelKind)(in.Kind), BaseURL: in.BaseURL,
+	return saveModelProvider(rc, money.SaveModelProvider{ID: strings.ToLower(rc.Path("id")), Name: in.Name, Kind: (*money.ModelKind)(in.Kind), BaseURL: in.BaseURL,
 		Key: textOf(in.APIKey), Secret: textOf(in.SecretID), Models: modelRoutesOf(in.Models), Labels: in.Labels, Priority: in.Priority, Free: in.Free, Disabled: in.Disabled})
 }
 
 func removeModelProvider(rc *Request) (Response, error) {
-	_, err := rc.Submit(company.KindModelProviderRemove, companyID(rc), company.DropModelProvider{ID: strings.ToLower(rc.Path("id"))})
+	_, err := rc.Submit(money.KindModelProviderRemove, companyID(rc), money.DropModelProvider{ID: strings.ToLower(rc.Path("id"))})
 	return OK(okay{true}), err
 }
 
@@ -178,7 +179,7 @@ func testModelProvider(rc *Request) (Response, error) {
 // A modelPriceRow is a price and where it comes from: the company, the mesh, or
 // the program ("default").
 type modelPriceRow struct {
-	company.ModelPrice
+	money.ModelPrice
 	Source string `json:"source"`
 }
 
@@ -187,7 +188,7 @@ func listModelPrices(rc *Request) (Response, error) {
 	out := []modelPriceRow{}
 	err := viewOf(rc, func(tx *ledger.Tx, of string) error {
 		seen := map[string]bool{}
-		add := func(source string, rows []company.ModelPrice) {
+		add := func(source string, rows []money.ModelPrice) {
 			for _, p := range rows {
 				if !seen[p.Model] {
 					seen[p.Model] = true
@@ -196,9 +197,9 @@ func listModelPrices(rc *Request) (Response, error) {
 			}
 		}
 		if of != "" {
-			add("company", company.ModelPricesOf(tx, of))
+			add("company", money.ModelPricesOf(tx, of))
 		}
-		add("mesh", company.ModelPricesOf(tx, ""))
+		add("mesh", money.ModelPricesOf(tx, ""))
 		add("default", llm.Defaults())
 		return nil
 	})
@@ -212,19 +213,19 @@ func putModelPrice(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.ModelPrice{Model: in.Model, Input: in.Input, Output: in.Output, CacheRead: in.Input, CacheWrite: in.Input}
+	p := money.ModelPrice{Model: in.Model, Input: in.Input, Output: in.Output, CacheRead: in.Input, CacheWrite: in.Input}
 	if in.CacheRead != nil {
 		p.CacheRead = *in.CacheRead
 	}
 	if in.CacheWrite != nil {
 		p.CacheWrite = *in.CacheWrite
 	}
-	row, err := Do[company.ModelPrice](rc, company.KindModelPriceSet, companyID(rc), company.SetModelPrice{Price: p})
+	row, err := Do[money.ModelPrice](rc, money.KindModelPriceSet, companyID(rc), money.SetModelPrice{Price: p})
 	return OK(row), err
 }
 
 func removeModelPrice(rc *Request) (Response, error) {
-	_, err := rc.Submit(company.KindModelPriceRemove, companyID(rc), company.DropModelPrice{Model: rc.Query("model")})
+	_, err := rc.Submit(money.KindModelPriceRemove, companyID(rc), money.DropModelPrice{Model: rc.Query("model")})
 	return OK(okay{true}), err
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -324,7 +325,7 @@ func TestBodiesNameNoRowsOfOthers(t *testing.T) {
 		ann := h.admin()
 		h.as = []string{ann, ownOrigin}
 		theirs, ours := newTown(h, "Theirs"), newTown(h, "Ours")
-		olga, _ := h.join(ours.of, ann, "olga", company.RoleOwner)
+		olga, _ := h.join(ours.of, ann, "olga", people.RoleOwner)
 		n, got := ours.lure(theirs, olga, ownOrigin)
 		enough(t, n)
 		for _, bad := range got {
@@ -443,7 +444,7 @@ func TestFiltersByRowsOfOthers(t *testing.T) {
 	ann := h.admin()
 	h.as = []string{ann, ownOrigin}
 	theirs, ours := newTown(h, "Theirs"), newTown(h, "Ours")
-	olga, _ := h.join(ours.of, ann, "olga", company.RoleOwner)
+	olga, _ := h.join(ours.of, ann, "olga", people.RoleOwner)
 	for who, as := range map[string][]string{"the board of both": nil, "an owner": {olga, ownOrigin}, "an agent": {"Authorization: Bearer " + ours.token, "X-Paperclip-Run-Id: " + ours.run}} {
 		for _, bad := range ours.ask(theirs, as...) {
 			t.Error(who, bad)

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -13,15 +15,15 @@ const onboardSkill = "paperclip"
 
 // An onboarding tells a program how to join, with the addresses of this node.
 type onboarding struct {
-	Instructions string           `json:"instructions"`
-	Message      company.NullText `json:"inviteMessage"`
-	Recommended  company.NullText `json:"recommendedAdapterType"`
-	Fields       joinFields       `json:"requiredFields"`
-	Registration endpoint         `json:"registrationEndpoint"`
-	Claim        claimEndpoint    `json:"claimEndpointTemplate"`
-	Connectivity connectivity     `json:"connectivity"`
-	Text         textLink         `json:"textInstructions"`
-	Skill        skillLink        `json:"skill"`
+	Instructions string        `json:"instructions"`
+	Message      core.NullText `json:"inviteMessage"`
+	Recommended  core.NullText `json:"recommendedAdapterType"`
+	Fields       joinFields    `json:"requiredFields"`
+	Registration endpoint      `json:"registrationEndpoint"`
+	Claim        claimEndpoint `json:"claimEndpointTemplate"`
+	Connectivity connectivity  `json:"connectivity"`
+	Text         textLink      `json:"textInstructions"`
+	Skill        skillLink     `json:"skill"`
 }
 
 type joinFields struct {
@@ -77,7 +79,7 @@ type skillLink struct {
 }
 
 // onboarding tells how to use the invite whose token the path has.
-func (rc *Request) onboarding(i company.Invite) *onboarding {
+func (rc *Request) onboarding(i people.Invite) *onboarding {
 	base, path := rc.base(), "/api/invites/"+rc.Path("token")
 	o := &onboarding{Message: i.Message,
 		Instructions: "Ask to join with requestType agent and your agentName, keep the claim secret that the answer shows, wait until a person of the company lets you in, then trade the secret for your API key. The secret works once.",
@@ -119,10 +121,10 @@ func readOnboarding(rc *Request) (r Response, err error) {
 			return err
 		}
 		r = OK(struct {
-			Invite     company.JoinType `json:"allowedJoinTypes"`
-			ExpiresAt  company.Time     `json:"expiresAt"`
-			Company    string           `json:"companyName"`
-			Onboarding *onboarding      `json:"onboarding"`
+			Invite     people.JoinType `json:"allowedJoinTypes"`
+			ExpiresAt  core.Time       `json:"expiresAt"`
+			Company    string          `json:"companyName"`
+			Onboarding *onboarding     `json:"onboarding"`
 		}{i.Joins, i.ExpiresAt, row.Name, rc.onboarding(i)})
 		return nil
 	})
@@ -142,7 +144,7 @@ func readOnboardingText(rc *Request) (r Response, err error) {
 }
 
 // onboardingText says the same in words, with commands to copy.
-func (rc *Request) onboardingText(i company.Invite, row company.Company) string {
+func (rc *Request) onboardingText(i people.Invite, row company.Company) string {
 	o := rc.onboarding(i)
 	var b strings.Builder
 	fmt.Fprintf(&b, `# How to join %s
@@ -156,10 +158,10 @@ You hold an invite to a company of agents. This page is for people and for progr
 	if i.Message != "" {
 		fmt.Fprintf(&b, "\n## A word from the one who invites you\n\n%s\n", i.Message)
 	}
-	if i.Joins != company.JoinAgent {
+	if i.Joins != people.JoinAgent {
 		fmt.Fprintf(&b, "\n## A person\n\nSign in to this server and open %s/invite/%s. You come in as %s.\n", rc.base(), rc.Path("token"), i.Role)
 	}
-	if i.Joins != company.JoinHuman {
+	if i.Joins != people.JoinHuman {
 		fmt.Fprintf(&b, `
 ## An agent
 

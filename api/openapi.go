@@ -9,15 +9,14 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 )
 
 // newOpenAPI returns the description to which the routes are added. Schemas
 // come from the same types and tags by which bodies are checked.
 func newOpenAPI(version string) *huma.OpenAPI {
 	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
-	registry.RegisterTypeAlias(reflect.TypeFor[company.Time](), reflect.TypeFor[*time.Time]())
+	registry.RegisterTypeAlias(reflect.TypeFor[core.Time](), reflect.TypeFor[*time.Time]())
 	registry.RegisterTypeAlias(rawType, reflect.TypeFor[any]())
 	o := &huma.OpenAPI{
 		OpenAPI: "3.1.0",

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -243,7 +243,7 @@ func (s *Server) memberByID(rc *Request, id identity.NodeID) (Response, error) {
 			return NotFound("Node not found")
 		}
 		out = s.memberOf(n).onDuty(tx)
-		if e, ok := company.EndpointOf(tx, string(n.ID)); ok {
+		if e, ok := people.EndpointOf(tx, string(n.ID)); ok {
 			out.Endpoint = &e
 		}
 		return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -14,23 +15,23 @@ func orgRoutes() []Route {
 	return []Route{
 		{Method: "GET", Path: "/api/companies/{companyId}/org", Tag: "companies", Summary: "Read the org chart", Handle: func(rc *Request) (r Response, err error) {
 			err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-				r = OK(company.Org(tx, row.ID))
+				r = OK(people.Org(tx, row.ID))
 				return nil
 			})
 			return r, err
 		}},
 		{Method: "GET", Path: "/api/companies/{companyId}/org.svg", Tag: "companies", Summary: "Draw the org chart", Handle: func(rc *Request) (r Response, err error) {
 			err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-				r = Raw("image/svg+xml; charset=utf-8", drawOrg(row.Name, company.Org(tx, row.ID)))
+				r = Raw("image/svg+xml; charset=utf-8", drawOrg(row.Name, people.Org(tx, row.ID)))
 				return nil
 			})
 			return r, err
 		}},
 		{Method: "GET", Path: "/api/companies/{companyId}/org.png", Tag: "companies", Summary: "Draw the org chart as an image", Handle: func(rc *Request) (r Response, err error) {
 			var title string
-			var roots []*company.OrgNode
+			var roots []*people.OrgNode
 			err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-				title, roots = row.Name, company.Org(tx, row.ID)
+				title, roots = row.Name, people.Org(tx, row.ID)
 				return nil
 			})
 			if err != nil {
@@ -52,7 +53,7 @@ const (
 
 // A box is an agent with its place in the drawing, or says how many are not drawn.
 type box struct {
-	node *company.OrgNode
+	node *people.OrgNode
 	more int // when node is nil
 	x, y int
 	kids []*box
@@ -67,9 +68,9 @@ type chart struct {
 
 // layOut places the boxes. At most wide of those who report to one agent, and
 // deep levels below the first, are drawn, and a box with the number of the rest.
-func layOut(roots []*company.OrgNode, wide, deep int) chart {
+func layOut(roots []*people.OrgNode, wide, deep int) chart {
 	next, deepest := orgMargin, 0
-	var row func(of []*company.OrgNode, depth int) []*box
+	var row func(of []*people.OrgNode, depth int) []*box
 	put := func(b *box, depth int) *box {
 		deepest = max(deepest, depth)
 		b.y = orgMargin + orgTitle + depth*(boxHeight+boxGapY)
@@ -81,7 +82,7 @@ func layOut(roots []*company.OrgNode, wide, deep int) chart {
 		}
 		return b
 	}
-	row = func(of []*company.OrgNode, depth int) (out []*box) {
+	row = func(of []*people.OrgNode, depth int) (out []*box) {
 		shown := of
 		if depth > deep {
 			shown = nil
@@ -102,7 +103,7 @@ func layOut(roots []*company.OrgNode, wide, deep int) chart {
 	return c
 }
 
-func countOrg(nodes []*company.OrgNode) (n int) {
+func countOrg(nodes []*people.OrgNode) (n int) {
 	for _, o := range nodes {
 		n += 1 + countOrg(o.Reports)
 	}
@@ -110,7 +111,7 @@ func countOrg(nodes []*company.OrgNode) (n int) {
 }
 
 // drawOrg draws an org chart as SVG, with everybody in it.
-func drawOrg(title string, roots []*company.OrgNode) []byte {
+func drawOrg(title string, roots []*people.OrgNode) []byte {
 	c := layOut(roots, math.MaxInt, math.MaxInt)
 	var w strings.Builder
 	fmt.Fprintf(&w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif">`+"\n", c.width, c.height, c.width, c.height)

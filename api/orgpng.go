@@ -11,14 +11,14 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/company/portable"
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/gobold"
 	"golang.org/x/image/font/gofont/goregular"
 	"golang.org/x/image/font/opentype"
 	"golang.org/x/image/math/fixed"
-
-	"github.com/selvage-mesh/selvage/company"
-	"github.com/selvage-mesh/selvage/company/portable"
 )
 
 const (
@@ -84,7 +84,7 @@ type painter struct {
 // paintOrg paints an org chart as PNG: the same chart gives the same bytes. One
 // that is too large is shown as far as it fits, with the number of those left
 // out.
-func paintOrg(title string, roots []*company.OrgNode) ([]byte, error) {
+func paintOrg(title string, roots []*people.OrgNode) ([]byte, error) {
 	c := fitOrg(roots)
 	fonts, err := orgFonts()
 	if err != nil {
@@ -112,7 +112,7 @@ func paintOrg(title string, roots []*company.OrgNode) ([]byte, error) {
 }
 
 // fitOrg lays a chart out within maxOrgPixels, with as many as can be.
-func fitOrg(roots []*company.OrgNode) (c chart) {
+func fitOrg(roots []*people.OrgNode) (c chart) {
 	for _, most := range [][2]int{{1 << 30, 1 << 30}, {40, 20}, {20, 12}, {10, 6}, {6, 4}, {3, 3}, {2, 2}} {
 		if c = layOut(roots, most[0], most[1]); c.width <= maxOrgSide && c.height <= maxOrgSide && c.width*c.height <= maxOrgPixels {
 			break
@@ -183,12 +183,12 @@ func (p painter) text(face font.Face, s string, x, y, end int, ink uint8) {
 
 // orgOfPackage is the org chart of a package: it has no statuses, which do not
 // travel.
-func orgOfPackage(m portable.Manifest) (roots []*company.OrgNode) {
+func orgOfPackage(m portable.Manifest) (roots []*people.OrgNode) {
 	agents := slices.Clone(m.Agents)
 	slices.SortFunc(agents, func(a, b portable.Agent) int { return strings.Compare(a.Slug, b.Slug) })
-	nodes := map[string]*company.OrgNode{}
+	nodes := map[string]*people.OrgNode{}
 	for _, a := range agents {
-		nodes[a.Slug] = &company.OrgNode{Name: a.Name, Role: a.Role}
+		nodes[a.Slug] = &people.OrgNode{Name: a.Name, Role: a.Role}
 	}
 	for _, a := range agents {
 		if a.ReportsTo != nil && nodes[*a.ReportsTo] != nil {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -15,7 +16,7 @@ type membershipBody struct {
 
 func readMembership(rc *Request) (r Response, err error) {
 	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		r = OK(company.ResourceMembershipOf(tx, row.ID, rc.Actor.ID))
+		r = OK(people.ResourceMembershipOf(tx, row.ID, rc.Actor.ID))
 		return nil
 	})
 	return r, err
@@ -30,7 +31,7 @@ func joinResource(kind, id string) func(*Request) (Response, error) {
 		if in.State == "" && in.Starred == nil {
 			return Response{}, ValidationError(Issue{Code: "custom", Message: "state or starred is needed"})
 		}
-		if _, err := rc.Submit(company.KindResourceJoin, companyID(rc), company.JoinResource{Kind: kind, ID: strings.ToLower(rc.Path(id)), State: in.State, Starred: in.Starred}); err != nil {
+		if _, err := rc.Submit(people.KindResourceJoin, companyID(rc), people.JoinResource{Kind: kind, ID: strings.ToLower(rc.Path(id)), State: in.State, Starred: in.Starred}); err != nil {
 			return Response{}, err
 		}
 		return readMembership(rc)
@@ -51,10 +52,10 @@ type quotaWindow struct {
 func pageRoutes() []Route {
 	of := "/api/companies/{companyId}"
 	return []Route{
-		{Method: "GET", Path: of + "/resource-memberships/me", Tag: "companies", Summary: "Tell what the user left or starred", Who: Board, Out: company.ResourceMembership{}, Handle: readMembership},
-		{Method: "PUT", Path: of + "/resource-memberships/me/agents/{agentId}", Tag: "companies", Summary: "Join, leave or star an agent", Who: Board, In: membershipBody{}, Out: company.ResourceMembership{}, Handle: joinResource("agent", "agentId")},
-		{Method: "PUT", Path: of + "/resource-memberships/me/projects/{projectId}", Tag: "companies", Summary: "Join, leave or star a project", Who: Board, In: membershipBody{}, Out: company.ResourceMembership{}, Handle: joinResource("project", "projectId")},
-		{Method: "PUT", Path: of + "/resource-memberships/me/documents/{documentId}", Tag: "companies", Summary: "Star a document", Who: Board, In: membershipBody{}, Out: company.ResourceMembership{}, Handle: joinResource("document", "documentId")},
+		{Method: "GET", Path: of + "/resource-memberships/me", Tag: "companies", Summary: "Tell what the user left or starred", Who: Board, Out: people.ResourceMembership{}, Handle: readMembership},
+		{Method: "PUT", Path: of + "/resource-memberships/me/agents/{agentId}", Tag: "companies", Summary: "Join, leave or star an agent", Who: Board, In: membershipBody{}, Out: people.ResourceMembership{}, Handle: joinResource("agent", "agentId")},
+		{Method: "PUT", Path: of + "/resource-memberships/me/projects/{projectId}", Tag: "companies", Summary: "Join, leave or star a project", Who: Board, In: membershipBody{}, Out: people.ResourceMembership{}, Handle: joinResource("project", "projectId")},
+		{Method: "PUT", Path: of + "/resource-memberships/me/documents/{documentId}", Tag: "companies", Summary: "Star a document", Who: Board, In: membershipBody{}, Out: people.ResourceMembership{}, Handle: joinResource("document", "documentId")},
 		{Method: "GET", Path: of + "/costs/quota-windows", Tag: "costs", Summary: "Tell how much of the providers' subscriptions is used", Out: []quotaWindow{},
 			Handle: ofCompany([]quotaWindow{
 				{"anthropic", false, "The mesh meters calls itself and signs in to no subscription", []struct{}{}},

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/place"
 )
 
 // at is the path of a member as a refusal has it.
@@ -129,7 +129,7 @@ func TestWhereRunsWorkIsSaidInTheRightTypes(t *testing.T) {
 func TestDeclaredCommandsAreLookedAtAsTheyAreRead(t *testing.T) {
 	t.Parallel()
 	looked := planOf(reflect.TypeFor[commandBody]()).byName
-	for f := range reflect.TypeFor[company.DeclaredCommand]().Fields() {
+	for f := range reflect.TypeFor[place.DeclaredCommand]().Fields() {
 		name := f.Tag.Get("json")
 		if _, ok := looked[name]; !ok && name != "-" {
 			t.Errorf("nothing looks at %s", name)

@@ -19,7 +19,14 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/paper"
+	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/company/routine"
+	"github.com/selvage-mesh/selvage/company/secret"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -86,8 +93,8 @@ func (h *harness) acme(t *testing.T) (of string) {
 	remark("/api/issues/"+first+"/documents/plan/annotations", plan, "Plan", "Because", "I see")
 	remark("/api/issues/"+first+"/documents/plan/annotations", plan, "more")
 	view(t, h, func(tx *ledger.Tx) {
-		r, _ := company.RoutineByID(tx, daily)
-		plan = company.DescriptionOf(r.Described()).Latest
+		r, _ := routine.RoutineByID(tx, daily)
+		plan = paper.DescriptionOf(r.Described()).Latest
 	})
 	remark("/api/routines/"+daily+"/description/annotations", plan, "Write", "Daily")
 	said := h.call("POST", in+"/skills/greeting/comments", `{"body":"Say it louder"}`).want(t, 201, "").field(t, "id")
@@ -275,8 +282,8 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 			if p.Name != "Robot Arm" {
 				continue
 			}
-			spaces := company.WorkspacesOf(tx, done.Company.ID, p.ID)
-			if n := slices.IndexFunc(spaces, func(w company.Workspace) bool { return w.Name == "second" }); n < 0 || !strings.Contains(string(p.WorkspacePolicy), spaces[n].ID) {
+			spaces := place.WorkspacesOf(tx, done.Company.ID, p.ID)
+			if n := slices.IndexFunc(spaces, func(w place.Workspace) bool { return w.Name == "second" }); n < 0 || !strings.Contains(string(p.WorkspacePolicy), spaces[n].ID) {
 				t.Errorf("the policy came in as %s", p.WorkspacePolicy)
 			}
 		}
@@ -286,22 +293,22 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 	}
 	// Nothing runs, and nothing is woken.
 	view(t, to, func(tx *ledger.Tx) {
-		if due := company.DueMonitors(tx, 1<<50, 10); len(due) > 0 {
+		if due := care.DueMonitors(tx, 1<<50, 10); len(due) > 0 {
 			t.Errorf("monitors of an import would fire: %+v", due)
 		}
-		r := company.RoutinesOf(tx, done.Company.ID)
-		if n := slices.IndexFunc(r, func(r company.Routine) bool { return r.Status == company.RoutineArchived }); n < 0 {
+		r := routine.RoutinesOf(tx, done.Company.ID)
+		if n := slices.IndexFunc(r, func(r routine.Routine) bool { return r.Status == routine.RoutineArchived }); n < 0 {
 			t.Error("no routine came in laid aside")
 		} else {
 			r = slices.Delete(r, n, n+1)
 		}
-		if len(r) != 1 || r[0].Status != company.RoutinePaused || len(company.TriggersOf(tx, r[0])) != 2 {
+		if len(r) != 1 || r[0].Status != routine.RoutinePaused || len(routine.TriggersOf(tx, r[0])) != 2 {
 			t.Errorf("routines came back as %+v", r)
 		} else if string(r[0].BillingCode) != "BC-2" || r[0].Gate != "require_external_activity" || r[0].GateScope != "project" || len(r[0].Labels) != 1 ||
-			!strings.Contains(string(company.RedactEnv(r[0].Env)), "MAIL_TOKEN") {
+			!strings.Contains(string(conceal.RedactEnv(r[0].Env)), "MAIL_TOKEN") {
 			t.Errorf("the routine came back as %+v", r[0])
 		}
-		if s := company.SkillsOf(tx, done.Company.ID); len(s) != 1 || len(s[0].Files) != 2 {
+		if s := skill.SkillsOf(tx, done.Company.ID); len(s) != 1 || len(s[0].Files) != 2 {
 			t.Errorf("skills came back as %+v", s)
 		}
 		if n := len(company.AgentsOf(tx, done.Company.ID, true)); n != 6 {
@@ -450,10 +457,10 @@ func TestCollisionsFollowTheStrategy(t *testing.T) {
 				if l := company.LabelsOf(tx, of); len(l) != 1 {
 					t.Errorf("%d labels", len(l))
 				}
-				if f := company.FoldersOf(tx, of, ""); len(f) != 2 {
+				if f := routine.FoldersOf(tx, of, ""); len(f) != 2 {
 					t.Errorf("%d folders", len(f))
 				}
-				if d := company.UserSecretDefinitionsOf(tx, of); len(d) != 1 {
+				if d := secret.UserSecretDefinitionsOf(tx, of); len(d) != 1 {
 					t.Errorf("%d definitions of secrets", len(d))
 				}
 			})

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -37,8 +37,8 @@ type productFields struct {
 	Metadata           Opt[json.RawMessage] `json:"metadata" maxBytes:"16000"`
 }
 
-func (f productFields) payload() (company.SaveProduct, error) {
-	p := company.SaveProduct{Project: idPointer(f.Project), ExecutionWorkspace: idPointer(f.ExecutionWorkspace), RuntimeService: idPointer(f.RuntimeService),
+func (f productFields) payload() (file.SaveProduct, error) {
+	p := file.SaveProduct{Project: idPointer(f.Project), ExecutionWorkspace: idPointer(f.ExecutionWorkspace), RuntimeService: idPointer(f.RuntimeService),
 		External: textOf(f.External), URL: textOf(f.URL), Status: f.Status, ReviewState: f.ReviewState, Primary: f.Primary, Health: f.Health, Summary: textOf(f.Summary)}
 	if f.Metadata.Set {
 		p.Metadata = f.Metadata.Or(json.RawMessage("null"))
@@ -52,23 +52,23 @@ func (f productFields) payload() (company.SaveProduct, error) {
 func productRoutes() []Route {
 	const base, one = "/api/issues/{id}/work-products", "/api/work-products/{id}"
 	return []Route{
-		{Method: "GET", Path: base, Tag: "issues", Summary: "List what work on an issue brought forth", Out: []company.WorkProduct{}, Handle: func(rc *Request) (Response, error) {
-			return viewed(rc, func(tx *ledger.Tx) ([]company.WorkProduct, error) {
+		{Method: "GET", Path: base, Tag: "issues", Summary: "List what work on an issue brought forth", Out: []file.WorkProduct{}, Handle: func(rc *Request) (Response, error) {
+			return viewed(rc, func(tx *ledger.Tx) ([]file.WorkProduct, error) {
 				i, err := findIssue(tx, rc)
 				if err != nil {
 					return nil, err
 				}
-				return company.ProductsOf(tx, i), nil
+				return file.ProductsOf(tx, i), nil
 			})
 		}},
-		{Method: "POST", Path: base, Tag: "issues", Summary: "Note what work on an issue brought forth", In: newProduct{}, Out: company.WorkProduct{}, Status: 201, Handle: createProduct},
-		{Method: "PATCH", Path: one, Tag: "issues", Summary: "Change a work product", In: changedProduct{}, Out: company.WorkProduct{}, Handle: changeProduct},
-		{Method: "DELETE", Path: one, Tag: "issues", Summary: "Delete a work product", Out: company.WorkProduct{}, Handle: func(rc *Request) (Response, error) {
+		{Method: "POST", Path: base, Tag: "issues", Summary: "Note what work on an issue brought forth", In: newProduct{}, Out: file.WorkProduct{}, Status: 201, Handle: createProduct},
+		{Method: "PATCH", Path: one, Tag: "issues", Summary: "Change a work product", In: changedProduct{}, Out: file.WorkProduct{}, Handle: changeProduct},
+		{Method: "DELETE", Path: one, Tag: "issues", Summary: "Delete a work product", Out: file.WorkProduct{}, Handle: func(rc *Request) (Response, error) {
 			of, id, err := locateProduct(rc)
 			if err != nil {
 				return Response{}, err
 			}
-			w, err := Do[company.WorkProduct](rc, company.KindProductDelete, of, company.DeleteProduct{ID: id})
+			w, err := Do[file.WorkProduct](rc, file.KindProductDelete, of, file.DeleteProduct{ID: id})
 			return OK(w), err
 		}},
 	}
@@ -88,7 +88,7 @@ func createProduct(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	p.ID, p.Issue, p.Type, p.Provider, p.Title = NewID(), issue, &in.Type, &in.Provider, &in.Title
-	w, err := Do[company.WorkProduct](rc, company.KindProductCreate, of, p)
+	w, err := Do[file.WorkProduct](rc, file.KindProductCreate, of, p)
 	return OK(w), err
 }
 
@@ -106,7 +106,7 @@ func changeProduct(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	p.ID, p.Type, p.Provider, p.Title = id, in.Type, in.Provider, in.Title
-	w, err := Do[company.WorkProduct](rc, company.KindProductUpdate, of, p)
+	w, err := Do[file.WorkProduct](rc, file.KindProductUpdate, of, p)
 	return OK(w), err
 }
 
@@ -115,7 +115,7 @@ func changeProduct(rc *Request) (Response, error) {
 func locateProduct(rc *Request) (of, id string, err error) {
 	id = strings.ToLower(rc.Path("id"))
 	look := func(tx *ledger.Tx) error {
-		w, ok := company.ProductByID(tx, id)
+		w, ok := file.ProductByID(tx, id)
 		if !ok || rc.IsAgent() && w.Company != rc.Company {
 			return NotFound("Work product not found")
 		}

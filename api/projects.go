@@ -7,6 +7,10 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
+	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -23,7 +27,7 @@ type newProject struct {
 	Icon            Opt[string]          `json:"icon" maxLength:"100"`
 	Env             Opt[json.RawMessage] `json:"env" maxBytes:"65536"`
 	WorkspacePolicy Opt[json.RawMessage] `json:"executionWorkspacePolicy" maxBytes:"65536"`
-	ArchivedAt      Opt[company.Time]    `json:"archivedAt" format:"date-time"`
+	ArchivedAt      Opt[core.Time]       `json:"archivedAt" format:"date-time"`
 	Workspace       *newWorkspace        `json:"workspace,omitempty"`
 	RepositoryURLs  []string             `json:"repositoryUrls,omitempty" format:"uri" maxLength:"2000" maxItems:"50" doc:"instead of workspace: one workspace for each; the first is the primary one"`
 	RepositoryIDs   []string             `json:"repositoryIds,omitempty" maxItems:"50" doc:"of a connection to GitHub, which there is not here: refused, see repositoryUrls"`
@@ -42,7 +46,7 @@ type patchProject struct {
 	Icon            Opt[string]          `json:"icon" maxLength:"100"`
 	Env             Opt[json.RawMessage] `json:"env" maxBytes:"65536"`
 	WorkspacePolicy Opt[json.RawMessage] `json:"executionWorkspacePolicy" maxBytes:"65536"`
-	ArchivedAt      Opt[company.Time]    `json:"archivedAt" format:"date-time"`
+	ArchivedAt      Opt[core.Time]       `json:"archivedAt" format:"date-time"`
 }
 
 // newWorkspace is the body that adds a workspace to a project, or changes one.
@@ -67,16 +71,16 @@ type newWorkspace struct {
 // A projectRow is a project as it is shown.
 type projectRow struct {
 	company.Project
-	GoalID           company.NullText    `json:"goalId"`
-	Env              json.RawMessage     `json:"env"`
-	WorkspacePolicy  json.RawMessage     `json:"executionWorkspacePolicy"`
-	URLKey           string              `json:"urlKey"`
-	GoalIDs          []string            `json:"goalIds"`
-	Goals            []goalTitle         `json:"goals"`
-	Codebase         codebase            `json:"codebase"`
-	Workspaces       []company.Workspace `json:"workspaces"`
-	PrimaryWorkspace *company.Workspace  `json:"primaryWorkspace"`
-	ManagedByPlugin  *struct{}           `json:"managedByPlugin"`
+	GoalID           core.NullText     `json:"goalId"`
+	Env              json.RawMessage   `json:"env"`
+	WorkspacePolicy  json.RawMessage   `json:"executionWorkspacePolicy"`
+	URLKey           string            `json:"urlKey"`
+	GoalIDs          []string          `json:"goalIds"`
+	Goals            []goalTitle       `json:"goals"`
+	Codebase         codebase          `json:"codebase"`
+	Workspaces       []place.Workspace `json:"workspaces"`
+	PrimaryWorkspace *place.Workspace  `json:"primaryWorkspace"`
+	ManagedByPlugin  *struct{}         `json:"managedByPlugin"`
 }
 
 // A projectInList has what a list shows besides.
@@ -87,8 +91,8 @@ type projectInList struct {
 }
 
 type projectBudgetRow struct {
-	Amount company.Money `json:"amountCents"`
-	Spent  company.Money `json:"spentCents"`
+	Amount core.Money `json:"amountCents"`
+	Spent  core.Money `json:"spentCents"`
 }
 
 type goalTitle struct {
@@ -98,26 +102,26 @@ type goalTitle struct {
 
 // A codebase is where the code of a project lies, by its primary workspace.
 type codebase struct {
-	Workspace       company.NullText `json:"workspaceId"`
-	RepoURL         company.NullText `json:"repoUrl"`
-	RepoRef         company.NullText `json:"repoRef"`
-	DefaultRef      company.NullText `json:"defaultRef"`
-	RepoName        company.NullText `json:"repoName"`
-	LocalFolder     company.NullText `json:"localFolder"`
-	ManagedFolder   string           `json:"managedFolder"` // below each node's own directory
-	EffectiveFolder string           `json:"effectiveLocalFolder"`
-	Origin          string           `json:"origin"`
+	Workspace       core.NullText `json:"workspaceId"`
+	RepoURL         core.NullText `json:"repoUrl"`
+	RepoRef         core.NullText `json:"repoRef"`
+	DefaultRef      core.NullText `json:"defaultRef"`
+	RepoName        core.NullText `json:"repoName"`
+	LocalFolder     core.NullText `json:"localFolder"`
+	ManagedFolder   string        `json:"managedFolder"` // below each node's own directory
+	EffectiveFolder string        `json:"effectiveLocalFolder"`
+	Origin          string        `json:"origin"`
 }
 
-func codebaseOf(p company.Project, w *company.Workspace) codebase {
+func codebaseOf(p company.Project, w *place.Workspace) codebase {
 	c := codebase{ManagedFolder: path.Join("projects", p.Company, p.ID, "_default"), Origin: "managed_checkout"}
 	c.EffectiveFolder = c.ManagedFolder
 	if w == nil {
 		return c
 	}
-	c.Workspace, c.RepoURL, c.RepoRef, c.DefaultRef = company.NullText(w.ID), w.RepoURL, w.RepoRef, w.DefaultRef
+	c.Workspace, c.RepoURL, c.RepoRef, c.DefaultRef = core.NullText(w.ID), w.RepoURL, w.RepoRef, w.DefaultRef
 	if w.RepoURL != "" {
-		c.RepoName = company.NullText(strings.TrimSuffix(path.Base(string(w.RepoURL)), ".git"))
+		c.RepoName = core.NullText(strings.TrimSuffix(path.Base(string(w.RepoURL)), ".git"))
 	}
 	if w.Cwd != "" {
 		c.LocalFolder, c.EffectiveFolder, c.Origin = w.Cwd, string(w.Cwd), "local_folder"
@@ -126,8 +130,8 @@ func codebaseOf(p company.Project, w *company.Workspace) codebase {
 }
 
 func showProject(tx *ledger.Tx, p company.Project) projectRow {
-	row := projectRow{Project: p, GoalID: company.NullText(p.Goal), Env: company.RedactEnv(p.Env), WorkspacePolicy: rawJSON(p.WorkspacePolicy),
-		URLKey: company.URLKey(p.Name), GoalIDs: []string{}, Goals: []goalTitle{}, Workspaces: company.WorkspacesOf(tx, p.Company, p.ID)}
+	row := projectRow{Project: p, GoalID: core.NullText(p.Goal), Env: conceal.RedactEnv(p.Env), WorkspacePolicy: rawJSON(p.WorkspacePolicy),
+		URLKey: core.URLKey(p.Name), GoalIDs: []string{}, Goals: []goalTitle{}, Workspaces: place.WorkspacesOf(tx, p.Company, p.ID)}
 	for i, w := range row.Workspaces {
 		w.Metadata, w.RuntimeConfig = showObject(w.Metadata), showObject(w.RuntimeConfig)
 		row.Workspaces[i] = w
@@ -151,7 +155,7 @@ func showObject(b json.RawMessage) json.RawMessage {
 	if len(b) == 0 {
 		return json.RawMessage("null")
 	}
-	return company.RedactConfig(b)
+	return conceal.RedactConfig(b)
 }
 
 func projectRoutes() []Route {
@@ -162,10 +166,10 @@ func projectRoutes() []Route {
 		{Method: "GET", Path: one, Tag: tag, Summary: "Read a project by ID or name", Out: projectRow{}, Query: byName(), Handle: readProject},
 		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a project", Query: byName(), In: patchProject{}, Out: projectRow{}, Handle: updateProject},
 		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a project", Query: byName(), Who: Board, Out: projectRow{}, Handle: deleteProject},
-		{Method: "GET", Path: one + "/workspaces", Tag: tag, Summary: "List a project's workspaces", Query: byName(), Out: []company.Workspace{}, Handle: listWorkspaces},
-		{Method: "POST", Path: one + "/workspaces", Tag: tag, Summary: "Add a workspace", Query: byName(), In: newWorkspace{}, Out: company.Workspace{}, Status: 201, Handle: createWorkspace},
-		{Method: "PATCH", Path: one + "/workspaces/{workspaceId}", Tag: tag, Summary: "Change a workspace", Query: byName(), In: newWorkspace{}, Out: company.Workspace{}, Handle: updateWorkspace},
-		{Method: "DELETE", Path: one + "/workspaces/{workspaceId}", Tag: tag, Summary: "Remove a workspace", Query: byName(), Who: Board, Out: company.Workspace{}, Handle: deleteWorkspace},
+		{Method: "GET", Path: one + "/workspaces", Tag: tag, Summary: "List a project's workspaces", Query: byName(), Out: []place.Workspace{}, Handle: listWorkspaces},
+		{Method: "POST", Path: one + "/workspaces", Tag: tag, Summary: "Add a workspace", Query: byName(), In: newWorkspace{}, Out: place.Workspace{}, Status: 201, Handle: createWorkspace},
+		{Method: "PATCH", Path: one + "/workspaces/{workspaceId}", Tag: tag, Summary: "Change a workspace", Query: byName(), In: newWorkspace{}, Out: place.Workspace{}, Handle: updateWorkspace},
+		{Method: "DELETE", Path: one + "/workspaces/{workspaceId}", Tag: tag, Summary: "Remove a workspace", Query: byName(), Who: Board, Out: place.Workspace{}, Handle: deleteWorkspace},
 	}
 }
 
@@ -192,12 +196,12 @@ func findProject(rc *Request) (p company.Project, err error) {
 func listProjects(rc *Request) (Response, error) {
 	out := []projectInList{}
 	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		now := company.TimeOf(rc.Now())
+		now := core.TimeOf(rc.Now())
 		for _, p := range company.ProjectsOf(tx, row.ID) {
 			in := projectInList{projectRow: showProject(tx, p), TaskCount: company.CountProjectIssues(tx, row.ID, p.ID)}
-			b := company.BudgetOf(tx, row.ID, company.ScopeProject, p.ID, now)
-			if policy, ok := b.Policy(company.WindowLifetime); ok && policy.Active {
-				in.Budget = &projectBudgetRow{policy.Amount, b.Spent(company.WindowLifetime)}
+			b := money.BudgetOf(tx, row.ID, company.ScopeProject, p.ID, now)
+			if policy, ok := b.Policy(money.WindowLifetime); ok && policy.Active {
+				in.Budget = &projectBudgetRow{policy.Amount, b.Spent(money.WindowLifetime)}
 			}
 			out = append(out, in)
 		}
@@ -338,12 +342,12 @@ func listWorkspaces(rc *Request) (r Response, err error) {
 
 // doWorkspace submits a command that returns a workspace.
 func doWorkspace(rc *Request, kind, of string, payload any) (Response, error) {
-	w, err := Do[company.Workspace](rc, kind, of, payload)
+	w, err := Do[place.Workspace](rc, kind, of, payload)
 	if err != nil {
 		return Response{}, err
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
-		w.RuntimeServices = company.ServicesOf(tx, w.Company, w.ID)
+		w.RuntimeServices = place.ServicesOf(tx, w.Company, w.ID)
 		return nil
 	})
 	w.Metadata, w.RuntimeConfig = showObject(w.Metadata), showObject(w.RuntimeConfig)
@@ -379,5 +383,5 @@ func deleteWorkspace(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return doWorkspace(rc, company.KindWorkspaceDelete, p.Company, company.DeleteWorkspace{ID: strings.ToLower(rc.Path("workspaceId")), Project: p.ID})
+	return doWorkspace(rc, company.KindWorkspaceDelete, p.Company, place.DeleteWorkspace{ID: strings.ToLower(rc.Path("workspaceId")), Project: p.ID})
 }

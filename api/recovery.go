@@ -2,6 +2,7 @@ package api
 
 import (
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -14,13 +15,13 @@ type recoveryBody struct {
 }
 
 type recoveryList struct {
-	Active  *company.RecoveryAction  `json:"active"`
-	Actions []company.RecoveryAction `json:"actions"`
+	Active  *care.RecoveryAction  `json:"active"`
+	Actions []care.RecoveryAction `json:"actions"`
 }
 
 type recoveryResult struct {
-	Action company.RecoveryAction `json:"action"`
-	Issue  any                    `json:"issue"`
+	Action care.RecoveryAction `json:"action"`
+	Issue  any                 `json:"issue"`
 }
 
 func recoveryRoutes() []Route {
@@ -38,8 +39,8 @@ func listRecoveries(rc *Request) (Response, error) {
 		if err != nil {
 			return out, err
 		}
-		out.Actions = company.RecoveriesOf(tx, i)
-		if a, ok := company.ActiveRecovery(tx, i); ok {
+		out.Actions = care.RecoveriesOf(tx, i)
+		if a, ok := care.ActiveRecovery(tx, i); ok {
 			out.Active = &a
 		}
 		return out, nil
@@ -59,7 +60,7 @@ func resolveRecovery(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	res, err := Do[company.Recovered](rc, company.KindIssueResolveRecovery, i.Company, company.ResolveRecovery{Issue: i.ID, Action: in.Action.Or(""),
+	res, err := Do[care.Recovered](rc, care.KindIssueResolveRecovery, i.Company, care.ResolveRecovery{Issue: i.ID, Action: in.Action.Or(""),
 		Outcome: in.Outcome, Status: company.IssueStatus(in.Status), Note: in.Note.Or("")})
 	if err != nil {
 		return Response{}, err
@@ -69,7 +70,7 @@ func resolveRecovery(rc *Request) (Response, error) {
 
 // recovery writes what has to be decided about an issue, or null.
 func (b jsonRow) recovery(tx *ledger.Tx, i company.Issue) jsonRow {
-	if a, ok := company.ActiveRecovery(tx, i); ok {
+	if a, ok := care.ActiveRecovery(tx, i); ok {
 		return b.value("activeRecoveryAction", a)
 	}
 	return b.raw("activeRecoveryAction", nil)

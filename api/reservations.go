@@ -6,16 +6,18 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // A reservation is money that a node has set aside, as it is shown.
 type reservation struct {
-	company.Reservation
-	Held company.Money `json:"held"` // of amount, what is not spent
-	Lost bool          `json:"lost"` // its node was lost or started anew, and has not told what it spent
-	Node string        `json:"nodeName"`
+	money.Reservation
+	Held core.Money `json:"held"` // of amount, what is not spent
+	Lost bool       `json:"lost"` // its node was lost or started anew, and has not told what it spent
+	Node string     `json:"nodeName"`
 }
 
 // writeOff is the body that ends a reservation in its node's place.
@@ -34,8 +36,8 @@ func reservationRoutes() []Route {
 	}}
 }
 
-func reservationShown(tx *ledger.Tx, r company.Reservation) reservation {
-	out := reservation{Reservation: r, Held: r.Held(), Lost: company.ReservationLost(tx, r)}
+func reservationShown(tx *ledger.Tx, r money.Reservation) reservation {
+	out := reservation{Reservation: r, Held: r.Held(), Lost: money.ReservationLost(tx, r)}
 	if n, ok := ledger.FindNode(tx, identity.NodeID(r.Node)); ok {
 		out.Node = n.Name
 	}
@@ -52,7 +54,7 @@ func listReservations(rc *Request) (r Response, err error) {
 		if !company.CompanyExists(tx, of) {
 			return NotFound("Company not found")
 		}
-		for _, held := range company.OpenReservations(tx, of) {
+		for _, held := range money.OpenReservations(tx, of) {
 			if shown := reservationShown(tx, held); !only || shown.Lost || held.Uncertain {
 				out = append(out, shown)
 			}
@@ -69,11 +71,11 @@ func writeOffReservation(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.WriteOff{Reservation: strings.ToLower(rc.Path("reservationId")), Note: in.Note.Or("")}
+	p := money.WriteOff{Reservation: strings.ToLower(rc.Path("reservationId")), Note: in.Note.Or("")}
 	if in.SpentCents != nil {
-		p.Spent = new(company.Cents(*in.SpentCents))
+		p.Spent = new(core.Cents(*in.SpentCents))
 	}
-	row, err := Do[company.Reservation](rc, company.KindBudgetWriteoff, rc.Path("companyId"), p)
+	row, err := Do[money.Reservation](rc, money.KindBudgetWriteoff, rc.Path("companyId"), p)
 	if err != nil {
 		return Response{}, err
 	}

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -19,7 +20,7 @@ func TestWhatIsHeldIsShownAndWrittenOff(t *testing.T) {
 	self := string(h.node.keys.ID())
 	node, own := ledger.Actor{Type: "node", ID: self}, ledger.Credential{Kind: "node", ID: self}
 	id := NewID()
-	h.submitAs(node, own, "budget.reserve", of, company.Reserve{ID: id, Agent: agent, Want: company.Cents(40), Slice: company.Cents(60), Until: company.TimeOf(time.Now().Add(time.Minute))})
+	h.submitAs(node, own, "budget.reserve", of, money.Reserve{ID: id, Agent: agent, Want: core.Cents(40), Slice: core.Cents(60), Until: core.TimeOf(time.Now().Add(time.Minute))})
 
 	base := "/api/companies/" + of
 	var rows []struct {

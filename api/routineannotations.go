@@ -3,7 +3,8 @@ package api
 import (
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/paper"
+	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -26,8 +27,8 @@ func routineAnnotationRoutes() []Route {
 	}
 }
 
-func showRoutineRemark(r company.Routine, a company.Annotation) shownRoutineRemark {
-	return shownRoutineRemark{shownAnnotation: showAnnotation(a, company.DescriptionOf(r.Described()), string(r.Description)), Routine: r.ID}
+func showRoutineRemark(r routine.Routine, a paper.Annotation) shownRoutineRemark {
+	return shownRoutineRemark{shownAnnotation: showAnnotation(a, paper.DescriptionOf(r.Described()), string(r.Description)), Routine: r.ID}
 }
 
 func listRoutineRemarks(rc *Request) (Response, error) {
@@ -41,7 +42,7 @@ func listRoutineRemarks(rc *Request) (Response, error) {
 		if err != nil {
 			return err
 		}
-		for _, a := range only(company.AnnotationsOf(tx, company.DescriptionOf(r.Described()))) {
+		for _, a := range only(paper.AnnotationsOf(tx, paper.DescriptionOf(r.Described()))) {
 			out = append(out, showRoutineRemark(r, a))
 		}
 		return nil
@@ -55,7 +56,7 @@ func routineRemarkAt(rc *Request, id string) (out Response, err error) {
 		if err != nil {
 			return err
 		}
-		a, ok := company.AnnotationOf(tx, company.DescriptionOf(r.Described()), id)
+		a, ok := paper.AnnotationOf(tx, paper.DescriptionOf(r.Described()), id)
 		if !ok {
 			return NotFound("Annotation thread not found")
 		}
@@ -70,7 +71,7 @@ func routineRemark(rc *Request, kind string, payload func(routine string) any) (
 	if err != nil {
 		return Response{}, err
 	}
-	a, err := Do[company.Annotation](rc, kind, r.Company, payload(r.ID))
+	a, err := Do[paper.Annotation](rc, kind, r.Company, payload(r.ID))
 	if err != nil {
 		return Response{}, err
 	}
@@ -83,10 +84,10 @@ func newRoutineRemark(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	q, p := in.Selector.Quote, in.Selector.Position
-	return routineRemark(rc, company.KindRoutineAnnotationCreate, func(routine string) any {
-		return company.AnnotateDocument{ID: NewID(), Issue: routine, Revision: strings.ToLower(in.Base), Number: uint64(in.Number), Exact: q.Exact, Before: q.Prefix,
+	return routineRemark(rc, paper.KindRoutineAnnotationCreate, func(routine string) any {
+		return paper.AnnotateDocument{ID: NewID(), Issue: routine, Revision: strings.ToLower(in.Base), Number: uint64(in.Number), Exact: q.Exact, Before: q.Prefix,
 			After: q.Suffix, Start: p.Start, End: p.End, MarkdownStart: p.MarkdownStart, MarkdownEnd: p.MarkdownEnd,
-			Comment: company.Remark{ID: NewID(), Body: in.Body, IssueComment: bodyID(in.Comment)}}
+			Comment: paper.Remark{ID: NewID(), Body: in.Body, IssueComment: bodyID(in.Comment)}}
 	})
 }
 
@@ -95,8 +96,8 @@ func patchRoutineRemark(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return routineRemark(rc, company.KindRoutineAnnotationUpdate, func(routine string) any {
-		return company.ChangeAnnotation{Issue: routine, Thread: threadID(rc), Status: in.Status}
+	return routineRemark(rc, paper.KindRoutineAnnotationUpdate, func(routine string) any {
+		return paper.ChangeAnnotation{Issue: routine, Thread: threadID(rc), Status: in.Status}
 	})
 }
 
@@ -105,7 +106,7 @@ func commentRoutineRemark(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return routineRemark(rc, company.KindRoutineAnnotationComment, func(routine string) any {
-		return company.ChangeAnnotation{Issue: routine, Thread: threadID(rc), Comment: company.Remark{ID: NewID(), Body: in.Body, IssueComment: bodyID(in.Comment)}}
+	return routineRemark(rc, paper.KindRoutineAnnotationComment, func(routine string) any {
+		return paper.ChangeAnnotation{Issue: routine, Thread: threadID(rc), Comment: paper.Remark{ID: NewID(), Body: in.Body, IssueComment: bodyID(in.Comment)}}
 	})
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/scheduler"
 )
@@ -58,8 +61,8 @@ type runRoutine struct {
 
 // A routineRow is a routine as it is shown.
 type routineRow struct {
-	company.Routine
-	Variables []company.RoutineVariable `json:"variables"`
+	routine.Routine
+	Variables []routine.RoutineVariable `json:"variables"`
 	Env       json.RawMessage           `json:"env"`
 	LabelIDs  []string                  `json:"labelIds"`
 }
@@ -68,7 +71,7 @@ type routineRow struct {
 type routineInList struct {
 	routineRow
 	ManagedByPlugin *struct{}                `json:"managedByPlugin"`
-	Triggers        []company.RoutineTrigger `json:"triggers"`
+	Triggers        []routine.RoutineTrigger `json:"triggers"`
 	LastRun         *routineRunRow           `json:"lastRun"`
 	ActiveIssue     *routineIssue            `json:"activeIssue"`
 }
@@ -80,24 +83,24 @@ type routineDetail struct {
 	Assignee        *routineAgent            `json:"assignee"`
 	ParentIssue     *routineIssue            `json:"parentIssue"`
 	Text            *routineText             `json:"descriptionDocument"`
-	Triggers        []company.RoutineTrigger `json:"triggers"`
+	Triggers        []routine.RoutineTrigger `json:"triggers"`
 	RecentRuns      []routineRunRow          `json:"recentRuns"`
 	ActiveIssue     *routineIssue            `json:"activeIssue"`
 }
 
 type routineProject struct {
 	company.Project
-	GoalID          company.NullText `json:"goalId"`
-	Env             json.RawMessage  `json:"env"`
-	WorkspacePolicy json.RawMessage  `json:"executionWorkspacePolicy"`
+	GoalID          core.NullText   `json:"goalId"`
+	Env             json.RawMessage `json:"env"`
+	WorkspacePolicy json.RawMessage `json:"executionWorkspacePolicy"`
 }
 
 type routineAgent struct {
-	ID     string           `json:"id"`
-	Name   string           `json:"name"`
-	Role   string           `json:"role"`
-	Title  company.NullText `json:"title"`
-	URLKey string           `json:"urlKey"`
+	ID     string        `json:"id"`
+	Name   string        `json:"name"`
+	Role   string        `json:"role"`
+	Title  core.NullText `json:"title"`
+	URLKey string        `json:"urlKey"`
 }
 
 type routineIssue struct {
@@ -106,30 +109,30 @@ type routineIssue struct {
 	Title      string              `json:"title"`
 	Status     company.IssueStatus `json:"status"`
 	Priority   company.Priority    `json:"priority"`
-	UpdatedAt  company.Time        `json:"updatedAt"`
+	UpdatedAt  core.Time           `json:"updatedAt"`
 }
 
 // A routineText is a routine's description as a document.
 type routineText struct {
-	ID             string           `json:"id"`
-	Company        string           `json:"companyId"`
-	Routine        string           `json:"routineId"`
-	Key            string           `json:"key"`
-	Title          string           `json:"title"`
-	Format         string           `json:"format"`
-	Body           string           `json:"body"`
-	Revision       string           `json:"latestRevisionId"`
-	RevisionNumber uint64           `json:"latestRevisionNumber"`
-	CreatedAgent   company.NullText `json:"createdByAgentId"`
-	CreatedUser    company.NullText `json:"createdByUserId"`
-	UpdatedAgent   company.NullText `json:"updatedByAgentId"`
-	UpdatedUser    company.NullText `json:"updatedByUserId"`
-	CreatedAt      company.Time     `json:"createdAt"`
-	UpdatedAt      company.Time     `json:"updatedAt"`
+	ID             string        `json:"id"`
+	Company        string        `json:"companyId"`
+	Routine        string        `json:"routineId"`
+	Key            string        `json:"key"`
+	Title          string        `json:"title"`
+	Format         string        `json:"format"`
+	Body           string        `json:"body"`
+	Revision       string        `json:"latestRevisionId"`
+	RevisionNumber uint64        `json:"latestRevisionNumber"`
+	CreatedAgent   core.NullText `json:"createdByAgentId"`
+	CreatedUser    core.NullText `json:"createdByUserId"`
+	UpdatedAgent   core.NullText `json:"updatedByAgentId"`
+	UpdatedUser    core.NullText `json:"updatedByUserId"`
+	CreatedAt      core.Time     `json:"createdAt"`
+	UpdatedAt      core.Time     `json:"updatedAt"`
 }
 
 type routineRunRow struct {
-	company.RoutineRun
+	routine.RoutineRun
 	Payload     json.RawMessage    `json:"triggerPayload"`
 	LinkedIssue *routineIssue      `json:"linkedIssue"`
 	Trigger     *routineRunTrigger `json:"trigger"`
@@ -137,31 +140,31 @@ type routineRunRow struct {
 
 // A routineRunAnswer is a run where nothing around it is shown.
 type routineRunAnswer struct {
-	company.RoutineRun
+	routine.RoutineRun
 	Payload json.RawMessage `json:"triggerPayload"`
 }
 
 type routineRunTrigger struct {
-	ID    string           `json:"id"`
-	Kind  string           `json:"kind"`
-	Label company.NullText `json:"label"`
+	ID    string        `json:"id"`
+	Kind  string        `json:"kind"`
+	Label core.NullText `json:"label"`
 }
 
 type routineRevision struct {
-	ID              string           `json:"id"`
-	Company         string           `json:"companyId"`
-	Routine         string           `json:"routineId"`
-	Number          uint64           `json:"revisionNumber"`
-	Title           string           `json:"title"`
-	Description     company.NullText `json:"description"`
-	Snapshot        routineSnapshot  `json:"snapshot"`
-	Summary         company.NullText `json:"changeSummary"`
-	RestoredFrom    company.NullText `json:"restoredFromRevisionId"`
-	Agent           company.NullText `json:"createdByAgentId"`
-	User            company.NullText `json:"createdByUserId"`
-	Run             company.NullText `json:"createdByRunId"`
-	ResponsibleUser company.NullText `json:"responsibleUserId"`
-	CreatedAt       company.Time     `json:"createdAt"`
+	ID              string          `json:"id"`
+	Company         string          `json:"companyId"`
+	Routine         string          `json:"routineId"`
+	Number          uint64          `json:"revisionNumber"`
+	Title           string          `json:"title"`
+	Description     core.NullText   `json:"description"`
+	Snapshot        routineSnapshot `json:"snapshot"`
+	Summary         core.NullText   `json:"changeSummary"`
+	RestoredFrom    core.NullText   `json:"restoredFromRevisionId"`
+	Agent           core.NullText   `json:"createdByAgentId"`
+	User            core.NullText   `json:"createdByUserId"`
+	Run             core.NullText   `json:"createdByRunId"`
+	ResponsibleUser core.NullText   `json:"responsibleUserId"`
+	CreatedAt       core.Time       `json:"createdAt"`
 }
 
 type routineSnapshot struct {
@@ -174,32 +177,32 @@ type snapshotRoutine struct {
 	ID              string                    `json:"id"`
 	Env             json.RawMessage           `json:"env"`
 	Title           string                    `json:"title"`
-	GoalID          company.NullText          `json:"goalId"`
-	Status          company.RoutineStatus     `json:"status"`
+	GoalID          core.NullText             `json:"goalId"`
+	Status          routine.RoutineStatus     `json:"status"`
 	Priority        company.Priority          `json:"priority"`
 	Company         string                    `json:"companyId"`
-	ProjectID       company.NullText          `json:"projectId"`
-	Variables       []company.RoutineVariable `json:"variables"`
-	Description     company.NullText          `json:"description"`
+	ProjectID       core.NullText             `json:"projectId"`
+	Variables       []routine.RoutineVariable `json:"variables"`
+	Description     core.NullText             `json:"description"`
 	CatchUp         string                    `json:"catchUpPolicy"`
-	ParentIssueID   company.NullText          `json:"parentIssueId"`
-	AssigneeID      company.NullText          `json:"assigneeAgentId"`
+	ParentIssueID   core.NullText             `json:"parentIssueId"`
+	AssigneeID      core.NullText             `json:"assigneeAgentId"`
 	GateScope       string                    `json:"activityGateScope"`
 	Concurrency     string                    `json:"concurrencyPolicy"`
-	ResponsibleUser company.NullText          `json:"responsibleUserId"`
+	ResponsibleUser core.NullText             `json:"responsibleUserId"`
 	Gate            string                    `json:"activityGatePolicy"`
 }
 
 type snapshotTrigger struct {
-	ID           string           `json:"id"`
-	Kind         string           `json:"kind"`
-	Label        company.NullText `json:"label"`
-	Enabled      bool             `json:"enabled"`
-	PublicID     company.NullText `json:"publicId"`
-	Zone         company.NullText `json:"timezone"`
-	Signing      company.NullText `json:"signingMode"`
-	Cron         company.NullText `json:"cronExpression"`
-	ReplayWindow *int64           `json:"replayWindowSec"`
+	ID           string        `json:"id"`
+	Kind         string        `json:"kind"`
+	Label        core.NullText `json:"label"`
+	Enabled      bool          `json:"enabled"`
+	PublicID     core.NullText `json:"publicId"`
+	Zone         core.NullText `json:"timezone"`
+	Signing      core.NullText `json:"signingMode"`
+	Cron         core.NullText `json:"cronExpression"`
+	ReplayWindow *int64        `json:"replayWindowSec"`
 }
 
 func routineRoutes() []Route {
@@ -216,23 +219,23 @@ func routineRoutes() []Route {
 		{Method: "GET", Path: one + "/revisions", Tag: tag, Summary: "List the revisions of a routine", Out: []routineRevision{}, Handle: listRoutineRevisions},
 		{Method: "POST", Path: one + "/revisions/{revisionId}/restore", Tag: tag, Summary: "Bring back a revision of a routine", Out: restoredRoutine{}, Handle: restoreRoutine},
 		{Method: "POST", Path: one + "/triggers", Limited: true, Tag: tag, Summary: "Add a trigger to a routine", In: newTrigger{}, Out: triggerAnswer{}, Status: 201, Handle: createTrigger},
-		{Method: "PATCH", Path: trigger, Tag: tag, Summary: "Change a trigger", In: patchTrigger{}, Out: company.RoutineTrigger{}, Handle: updateTrigger},
+		{Method: "PATCH", Path: trigger, Tag: tag, Summary: "Change a trigger", In: patchTrigger{}, Out: routine.RoutineTrigger{}, Handle: updateTrigger},
 		{Method: "DELETE", Path: trigger, Tag: tag, Summary: "Remove a trigger", Handle: deleteTrigger},
 		{Method: "POST", Path: trigger + "/rotate-secret", Limited: true, Tag: tag, Summary: "Give a webhook a new secret", Out: triggerAnswer{}, Handle: rotateTrigger},
 		{Method: "POST", Path: "/api/routine-triggers/public/{publicId}/fire", Tag: tag, Summary: "Fire a webhook", Who: Public, Out: routineRunAnswer{}, Status: 202,
-			MaxBody: company.MaxRoutinePayload, Handle: fireWebhook},
+			MaxBody: routine.MaxRoutinePayload, Handle: fireWebhook},
 	}
 }
 
-func showRoutine(r company.Routine) routineRow {
-	row := routineRow{Routine: r, Variables: showVariables(r.Variables), Env: company.RedactEnv(r.Env), LabelIDs: r.Labels}
+func showRoutine(r routine.Routine) routineRow {
+	row := routineRow{Routine: r, Variables: showVariables(r.Variables), Env: conceal.RedactEnv(r.Env), LabelIDs: r.Labels}
 	if row.LabelIDs == nil {
 		row.LabelIDs = []string{}
 	}
 	return row
 }
 
-func showVariables(list []company.RoutineVariable) []company.RoutineVariable {
+func showVariables(list []routine.RoutineVariable) []routine.RoutineVariable {
 	out := slices.Clone(list)
 	for n := range out {
 		if out[n].Options == nil {
@@ -241,7 +244,7 @@ func showVariables(list []company.RoutineVariable) []company.RoutineVariable {
 		out[n].Default = rawJSON(out[n].Default)
 	}
 	if out == nil {
-		out = []company.RoutineVariable{}
+		out = []routine.RoutineVariable{}
 	}
 	return out
 }
@@ -254,23 +257,23 @@ func showRoutineIssue(tx *ledger.Tx, of, id string) *routineIssue {
 	return &routineIssue{i.ID, i.Identifier, i.Title, i.Status, i.Priority, i.UpdatedAt}
 }
 
-func activeIssue(tx *ledger.Tx, r company.Routine) *routineIssue {
-	i, ok := company.ActiveRoutineIssue(tx, r)
+func activeIssue(tx *ledger.Tx, r routine.Routine) *routineIssue {
+	i, ok := routine.ActiveRoutineIssue(tx, r)
 	if !ok {
 		return nil
 	}
 	return showRoutineIssue(tx, r.Company, i.ID)
 }
 
-func showRoutineRun(run company.RoutineRun) routineRunAnswer {
+func showRoutineRun(run routine.RoutineRun) routineRunAnswer {
 	return routineRunAnswer{run, rawJSON(run.Payload)}
 }
 
-func routineRuns(tx *ledger.Tx, r company.Routine, limit int) []routineRunRow {
+func routineRuns(tx *ledger.Tx, r routine.Routine, limit int) []routineRunRow {
 	out := []routineRunRow{}
-	for _, run := range company.RoutineRunsOf(tx, r, limit) {
+	for _, run := range routine.RoutineRunsOf(tx, r, limit) {
 		row := routineRunRow{RoutineRun: run, Payload: rawJSON(run.Payload), LinkedIssue: showRoutineIssue(tx, r.Company, string(run.Issue))}
-		if t, ok := company.TriggerByID(tx, string(run.Trigger)); ok {
+		if t, ok := routine.TriggerByID(tx, string(run.Trigger)); ok {
 			row.Trigger = &routineRunTrigger{t.ID, t.Kind, t.Label}
 		}
 		out = append(out, row)
@@ -278,11 +281,11 @@ func routineRuns(tx *ledger.Tx, r company.Routine, limit int) []routineRunRow {
 	return out
 }
 
-func showRevision(v company.RoutineRevision) routineRevision {
+func showRevision(v routine.RoutineRevision) routineRevision {
 	r := v.Routine
 	out := routineRevision{ID: v.ID, Company: r.Company, Routine: r.ID, Number: v.Number, Title: r.Title, Description: r.Description, Summary: v.Summary,
 		RestoredFrom: v.RestoredFrom, Agent: v.Agent, User: v.User, Run: v.Run, ResponsibleUser: r.ResponsibleUser, CreatedAt: v.CreatedAt}
-	out.Snapshot = routineSnapshot{Version: 1, Triggers: []snapshotTrigger{}, Routine: snapshotRoutine{r.ID, company.RedactEnv(r.Env), r.Title, r.Goal, r.Status,
+	out.Snapshot = routineSnapshot{Version: 1, Triggers: []snapshotTrigger{}, Routine: snapshotRoutine{r.ID, conceal.RedactEnv(r.Env), r.Title, r.Goal, r.Status,
 		r.Priority, r.Company, r.Project, showVariables(r.Variables), r.Description, r.CatchUp, r.Parent, r.Assignee, r.GateScope, r.Concurrency, r.ResponsibleUser, r.Gate}}
 	for _, t := range v.Triggers {
 		out.Snapshot.Triggers = append(out.Snapshot.Triggers, snapshotTrigger{t.ID, t.Kind, t.Label, t.Enabled, t.PublicID, t.Zone, t.Signing, t.Cron, t.ReplayWindow})
@@ -290,8 +293,8 @@ func showRevision(v company.RoutineRevision) routineRevision {
 	return out
 }
 
-func routineIn(tx *ledger.Tx, rc *Request) (company.Routine, error) {
-	r, ok := company.RoutineByID(tx, strings.ToLower(rc.Path("id")))
+func routineIn(tx *ledger.Tx, rc *Request) (routine.Routine, error) {
+	r, ok := routine.RoutineByID(tx, strings.ToLower(rc.Path("id")))
 	if !ok || !seen(tx, rc, r.Company) {
 		return r, NotFound("Routine not found")
 	}
@@ -299,10 +302,10 @@ func routineIn(tx *ledger.Tx, rc *Request) (company.Routine, error) {
 }
 
 // findRoutine returns the path's routine with its triggers.
-func findRoutine(rc *Request) (r company.Routine, triggers []company.RoutineTrigger, err error) {
+func findRoutine(rc *Request) (r routine.Routine, triggers []routine.RoutineTrigger, err error) {
 	err = rc.View(func(tx *ledger.Tx) (err error) {
 		if r, err = routineIn(tx, rc); err == nil {
-			triggers = company.TriggersOf(tx, r)
+			triggers = routine.TriggersOf(tx, r)
 		}
 		return err
 	})
@@ -312,8 +315,8 @@ func findRoutine(rc *Request) (r company.Routine, triggers []company.RoutineTrig
 func listRoutines(rc *Request) (Response, error) {
 	out := []routineInList{}
 	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		for _, r := range company.RoutinesOf(tx, row.ID) {
-			in := routineInList{routineRow: showRoutine(r), Triggers: company.TriggersOf(tx, r), ActiveIssue: activeIssue(tx, r)}
+		for _, r := range routine.RoutinesOf(tx, row.ID) {
+			in := routineInList{routineRow: showRoutine(r), Triggers: routine.TriggersOf(tx, r), ActiveIssue: activeIssue(tx, r)}
 			if last := routineRuns(tx, r, 1); len(last) > 0 {
 				in.LastRun = &last[0]
 			}
@@ -330,10 +333,10 @@ func readRoutine(rc *Request) (answer Response, err error) {
 		if err != nil {
 			return err
 		}
-		out := routineDetail{routineRow: showRoutine(r), Triggers: company.TriggersOf(tx, r), RecentRuns: routineRuns(tx, r, 25), ActiveIssue: activeIssue(tx, r),
+		out := routineDetail{routineRow: showRoutine(r), Triggers: routine.TriggersOf(tx, r), RecentRuns: routineRuns(tx, r, 25), ActiveIssue: activeIssue(tx, r),
 			ParentIssue: showRoutineIssue(tx, r.Company, string(r.Parent))}
 		if p, ok := company.ProjectOf(tx, r.Company, string(r.Project)); ok {
-			out.Project = &routineProject{p, company.NullText(p.Goal), company.RedactEnv(p.Env), rawJSON(p.WorkspacePolicy)}
+			out.Project = &routineProject{p, core.NullText(p.Goal), conceal.RedactEnv(p.Env), rawJSON(p.WorkspacePolicy)}
 			out.Project.Project.Env = nil
 		}
 		if a, ok := company.AgentByID(tx, string(r.Assignee)); ok {
@@ -350,18 +353,18 @@ func readRoutine(rc *Request) (answer Response, err error) {
 	return answer, err
 }
 
-func (in saveRoutine) command(id string) company.SaveRoutine {
-	s := company.SaveRoutine{ID: id, Title: in.Title, Description: textOf(in.Description), Project: idPointer(in.ProjectID), Folder: idPointer(in.FolderID),
+func (in saveRoutine) command(id string) routine.SaveRoutine {
+	s := routine.SaveRoutine{ID: id, Title: in.Title, Description: textOf(in.Description), Project: idPointer(in.ProjectID), Folder: idPointer(in.FolderID),
 		Goal: idPointer(in.GoalID), Parent: idPointer(in.ParentIssueID), Assignee: idPointer(in.AssigneeID), Priority: given[company.Priority](in.Priority),
-		Status: given[company.RoutineStatus](in.Status), Concurrency: given[string](in.Concurrency), CatchUp: given[string](in.CatchUp), Gate: given[string](in.Gate),
+		Status: given[routine.RoutineStatus](in.Status), Concurrency: given[string](in.Concurrency), CatchUp: given[string](in.CatchUp), Gate: given[string](in.Gate),
 		GateScope: given[string](in.GateScope), Env: rawOf(in.Env), BillingCode: textOf(in.BillingCode), Base: bodyID(in.Base)}
 	if in.LabelIDs != nil {
 		s.Labels = new(bodyIDs(*in.LabelIDs))
 	}
 	if in.Variables != nil {
-		list := []company.RoutineVariable{}
+		list := []routine.RoutineVariable{}
 		for _, v := range *in.Variables {
-			list = append(list, company.RoutineVariable{Name: v.Name, Type: v.Type, Label: company.NullText(v.Label.Or("")), Options: v.Options,
+			list = append(list, routine.RoutineVariable{Name: v.Name, Type: v.Type, Label: core.NullText(v.Label.Or("")), Options: v.Options,
 				Required: v.Required == nil || *v.Required, Default: v.Default.Or(nil)})
 		}
 		s.Variables = &list
@@ -380,16 +383,16 @@ func createRoutine(rc *Request) (Response, error) {
 	if !IsUUID(companyID(rc)) {
 		return Response{}, NotFound("Company not found")
 	}
-	r, err := Do[company.Routine](rc, company.KindRoutineCreate, companyID(rc), in.command(NewID()))
+	r, err := Do[routine.Routine](rc, routine.KindRoutineCreate, companyID(rc), in.command(NewID()))
 	return OK(showRoutine(r)), err
 }
 
 // upcoming works out when the schedules of a routine fire next.
-func upcoming(rc *Request, triggers []company.RoutineTrigger) (next []company.TriggerNext) {
+func upcoming(rc *Request, triggers []routine.RoutineTrigger) (next []routine.TriggerNext) {
 	for _, t := range triggers {
-		if t.Kind == company.TriggerSchedule {
+		if t.Kind == routine.TriggerSchedule {
 			if at, err := scheduler.NextRun(string(t.Cron), string(t.Zone), rc.Now()); err == nil {
-				next = append(next, company.TriggerNext{Trigger: t.ID, At: at})
+				next = append(next, routine.TriggerNext{Trigger: t.ID, At: at})
 			}
 		}
 	}
@@ -406,10 +409,10 @@ func updateRoutine(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	s := in.command(r.ID)
-	if in.Status == string(company.RoutineActive) && r.Status != company.RoutineActive {
+	if in.Status == string(routine.RoutineActive) && r.Status != routine.RoutineActive {
 		s.Next = upcoming(rc, triggers)
 	}
-	r, err = Do[company.Routine](rc, company.KindRoutineUpdate, r.Company, s)
+	r, err = Do[routine.Routine](rc, routine.KindRoutineUpdate, r.Company, s)
 	return OK(showRoutine(r)), err
 }
 
@@ -418,7 +421,7 @@ func deleteRoutine(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	r, err = Do[company.Routine](rc, company.KindRoutineDelete, r.Company, company.ChangeRoutine{ID: r.ID})
+	r, err = Do[routine.Routine](rc, routine.KindRoutineDelete, r.Company, routine.ChangeRoutine{ID: r.ID})
 	return OK(showRoutine(r)), err
 }
 
@@ -437,15 +440,15 @@ func startRoutine(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.FireRoutine{Routine: r.ID, Run: NewID(), Trigger: bodyID(in.Trigger), Source: orElse(in.Source, "manual"), Payload: in.Payload.Or(nil),
+	p := routine.FireRoutine{Routine: r.ID, Run: NewID(), Trigger: bodyID(in.Trigger), Source: orElse(in.Source, "manual"), Payload: in.Payload.Or(nil),
 		Project: bodyID(in.ProjectID), Workspace: bodyID(in.Workspace), Assignee: bodyID(in.AssigneeID), IdempotencyKey: in.IdempotencyKey.Or(""),
 		ExecutionWorkspace: bodyID(in.ExecutionWorkspace), WorkspacePref: in.WorkspacePref.Or(""), WorkspaceSettings: in.WorkspaceSettings.Or(nil)}
 	if raw := in.Variables.Or(nil); raw != nil {
-		if len(raw) > company.MaxRoutinePayload || json.Unmarshal(raw, &p.Variables) != nil {
+		if len(raw) > routine.MaxRoutinePayload || json.Unmarshal(raw, &p.Variables) != nil {
 			return Response{}, ValidationError(Issue{Code: "invalid_type", Expected: "record", Path: []any{"variables"}, Message: "Invalid input: expected record"})
 		}
 	}
-	run, err := Do[company.RoutineRun](rc, company.KindRoutineRun, r.Company, p)
+	run, err := Do[routine.RoutineRun](rc, routine.KindRoutineRun, r.Company, p)
 	return OK(showRoutineRun(run)), err
 }
 
@@ -478,7 +481,7 @@ func listRoutineRevisions(rc *Request) (answer Response, err error) {
 			return err
 		}
 		out := []routineRevision{}
-		for _, v := range company.RoutineRevisions(tx, r) {
+		for _, v := range routine.RoutineRevisions(tx, r) {
 			out = append(out, showRevision(v))
 		}
 		answer = OK(out)
@@ -503,7 +506,7 @@ func restoreRoutine(rc *Request) (Response, error) {
 	id := strings.ToLower(rc.Path("revisionId"))
 	out := restoredRoutine{RestoredFrom: id}
 	err = rc.View(func(tx *ledger.Tx) error {
-		for _, v := range company.RoutineRevisions(tx, r) {
+		for _, v := range routine.RoutineRevisions(tx, r) {
 			if v.ID != id {
 				continue
 			}
@@ -521,7 +524,7 @@ func restoreRoutine(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	done, err := Do[company.RestoredRoutine](rc, company.KindRoutineRestore, r.Company, company.RestoreRoutine{ID: r.ID, Revision: id, Next: upcoming(rc, triggers)})
+	done, err := Do[routine.RestoredRoutine](rc, routine.KindRoutineRestore, r.Company, routine.RestoreRoutine{ID: r.ID, Revision: id, Next: upcoming(rc, triggers)})
 	out.Routine, out.Revision = showRoutine(done.Routine), showRevision(done.Revision)
 	return OK(out), err
 }

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/scheduler"
@@ -36,7 +39,7 @@ type patchTrigger struct {
 
 // triggerAnswer is a trigger with its secret, which is shown this once.
 type triggerAnswer struct {
-	Trigger  company.RoutineTrigger `json:"trigger"`
+	Trigger  routine.RoutineTrigger `json:"trigger"`
 	Secret   *triggerSecret         `json:"secretMaterial"`
 	Revision routineRevision        `json:"revision"`
 }
@@ -46,8 +49,8 @@ type triggerSecret struct {
 	Secret string `json:"webhookSecret"`
 }
 
-func (in patchTrigger) command() company.SaveTrigger {
-	return company.SaveTrigger{Label: textOf(in.Label), Enabled: in.Enabled, Cron: in.Cron.Pointer(), Zone: in.Zone.Pointer(), Signing: in.Signing.Pointer(),
+func (in patchTrigger) command() routine.SaveTrigger {
+	return routine.SaveTrigger{Label: textOf(in.Label), Enabled: in.Enabled, Cron: in.Cron.Pointer(), Zone: in.Zone.Pointer(), Signing: in.Signing.Pointer(),
 		ReplayWindow: in.ReplayWindow.Pointer()}
 }
 
@@ -58,8 +61,8 @@ func (in patchTrigger) fits(kind string, there bool) error {
 		name, of  string
 		set, null bool
 	}{
-		{"cronExpression", company.TriggerSchedule, in.Cron.Set, in.Cron.Null}, {"timezone", company.TriggerSchedule, in.Zone.Set, in.Zone.Null},
-		{"signingMode", company.TriggerWebhook, in.Signing.Set, in.Signing.Null}, {"replayWindowSec", company.TriggerWebhook, in.ReplayWindow.Set, in.ReplayWindow.Null},
+		{"cronExpression", routine.TriggerSchedule, in.Cron.Set, in.Cron.Null}, {"timezone", routine.TriggerSchedule, in.Zone.Set, in.Zone.Null},
+		{"signingMode", routine.TriggerWebhook, in.Signing.Set, in.Signing.Null}, {"replayWindowSec", routine.TriggerWebhook, in.ReplayWindow.Set, in.ReplayWindow.Null},
 	} {
 		switch {
 		case f.set && !f.null && f.of != kind:
@@ -85,7 +88,7 @@ func (rc *Request) newSecret(of, trigger string) (secret string, sealed []byte, 
 		return "", nil, Unavailable("This node does not hold the mesh's data key and can not make secrets; ask another node")
 	}
 	secret = randomHex(24)
-	return secret, identity.Seal(key, company.TriggerAAD(string(s.cfg.Mesh), of, trigger), []byte(secret)), nil
+	return secret, identity.Seal(key, conceal.TriggerAAD(string(s.cfg.Mesh), of, trigger), []byte(secret)), nil
 }
 
 func randomHex(n int) string {
@@ -95,7 +98,7 @@ func randomHex(n int) string {
 }
 
 // material is what the caller needs to deliver a webhook.
-func (rc *Request) material(t company.RoutineTrigger, secret string) *triggerSecret {
+func (rc *Request) material(t routine.RoutineTrigger, secret string) *triggerSecret {
 	scheme := "http"
 	if rc.HTTP.TLS != nil {
 		scheme = "https"
@@ -118,17 +121,17 @@ func createTrigger(rc *Request) (Response, error) {
 	p, secret := in.command(), ""
 	p.ID, p.Routine, p.Kind = NewID(), r.ID, in.Kind
 	switch in.Kind {
-	case company.TriggerSchedule:
+	case routine.TriggerSchedule:
 		if p.Next, err = scheduler.NextRun(in.Cron.Or(""), in.Zone.Or("UTC"), rc.Now()); err != nil {
 			return Response{}, err
 		}
-	case company.TriggerWebhook:
+	case routine.TriggerWebhook:
 		p.PublicID = randomHex(12)
 		if secret, p.Sealed, err = rc.newSecret(r.Company, p.ID); err != nil {
 			return Response{}, err
 		}
 	}
-	done, err := Do[company.TriggerResult](rc, company.KindRoutineTriggerCreate, r.Company, p)
+	done, err := Do[routine.TriggerResult](rc, routine.KindRoutineTriggerCreate, r.Company, p)
 	if err != nil {
 		return Response{}, err
 	}
@@ -139,10 +142,10 @@ func createTrigger(rc *Request) (Response, error) {
 	return OK(out), nil
 }
 
-func findTrigger(rc *Request) (t company.RoutineTrigger, err error) {
+func findTrigger(rc *Request) (t routine.RoutineTrigger, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		var ok bool
-		if t, ok = company.TriggerByID(tx, strings.ToLower(rc.Path("id"))); !ok || !seen(tx, rc, t.Company) {
+		if t, ok = routine.TriggerByID(tx, strings.ToLower(rc.Path("id"))); !ok || !seen(tx, rc, t.Company) {
 			return NotFound("Routine trigger not found")
 		}
 		return nil
@@ -164,12 +167,12 @@ func updateTrigger(rc *Request) (Response, error) {
 	}
 	p := in.command()
 	p.ID = t.ID
-	if t.Kind == company.TriggerSchedule && (p.Cron != nil || p.Zone != nil || p.Enabled != nil && *p.Enabled) {
+	if t.Kind == routine.TriggerSchedule && (p.Cron != nil || p.Zone != nil || p.Enabled != nil && *p.Enabled) {
 		if p.Next, err = scheduler.NextRun(in.Cron.Or(string(t.Cron)), in.Zone.Or(string(t.Zone)), rc.Now()); err != nil {
 			return Response{}, err
 		}
 	}
-	done, err := Do[company.TriggerResult](rc, company.KindRoutineTriggerUpdate, t.Company, p)
+	done, err := Do[routine.TriggerResult](rc, routine.KindRoutineTriggerUpdate, t.Company, p)
 	return OK(done.Trigger), err
 }
 
@@ -178,7 +181,7 @@ func deleteTrigger(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	_, err = Do[company.TriggerResult](rc, company.KindRoutineTriggerDelete, t.Company, company.SaveTrigger{ID: t.ID})
+	_, err = Do[routine.TriggerResult](rc, routine.KindRoutineTriggerDelete, t.Company, routine.SaveTrigger{ID: t.ID})
 	return OK(struct {
 		OK bool `json:"ok"`
 	}{true}), err
@@ -189,14 +192,14 @@ func rotateTrigger(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if t.Kind != company.TriggerWebhook {
+	if t.Kind != routine.TriggerWebhook {
 		return Response{}, Unprocessable("Only webhook triggers have a secret to rotate", nil)
 	}
 	secret, sealed, err := rc.newSecret(t.Company, t.ID)
 	if err != nil {
 		return Response{}, err
 	}
-	done, err := Do[company.TriggerResult](rc, company.KindRoutineTriggerRotate, t.Company, company.SaveTrigger{ID: t.ID, Sealed: sealed})
+	done, err := Do[routine.TriggerResult](rc, routine.KindRoutineTriggerRotate, t.Company, routine.SaveTrigger{ID: t.ID, Sealed: sealed})
 	if err != nil {
 		return Response{}, err
 	}
@@ -207,9 +210,9 @@ func rotateTrigger(rc *Request) (Response, error) {
 var errSignature = Unauthorized("Webhook signature did not verify")
 
 // openSecret opens a trigger's secret on this node.
-func (rc *Request) openSecret(t company.RoutineTrigger) ([]byte, error) {
+func (rc *Request) openSecret(t routine.RoutineTrigger) ([]byte, error) {
 	s := rc.server
-	aad := company.TriggerAAD(string(s.cfg.Mesh), t.Company, t.ID)
+	aad := conceal.TriggerAAD(string(s.cfg.Mesh), t.Company, t.ID)
 	if s.cfg.Unseal != nil {
 		return s.cfg.Unseal(rc.Context(), aad, t.Sealed)
 	}
@@ -226,10 +229,10 @@ func (rc *Request) openSecret(t company.RoutineTrigger) ([]byte, error) {
 // fireWebhook takes a delivery to the public address of a webhook. Whether it is
 // genuine is found out here, whether it came before where it is applied.
 func fireWebhook(rc *Request) (Response, error) {
-	var t company.RoutineTrigger
+	var t routine.RoutineTrigger
 	err := rc.viewBySecret(func(tx *ledger.Tx) error {
 		var ok bool
-		if t, ok = company.TriggerByPublicID(tx, strings.ToLower(rc.Path("publicId"))); !ok || t.Kind != company.TriggerWebhook {
+		if t, ok = routine.TriggerByPublicID(tx, strings.ToLower(rc.Path("publicId"))); !ok || t.Kind != routine.TriggerWebhook {
 			return NotFound("Routine trigger not found")
 		}
 		return nil
@@ -241,7 +244,7 @@ func fireWebhook(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.FireRoutine{Run: NewID(), Trigger: t.ID, IdempotencyKey: cut(rc.HTTP.Header.Get(headerIdempotency), 255)}
+	p := routine.FireRoutine{Run: NewID(), Trigger: t.ID, IdempotencyKey: cut(rc.HTTP.Header.Get(headerIdempotency), 255)}
 	if p.Delivery, p.Until, err = rc.verify(t, body); err != nil {
 		return Response{}, err
 	}
@@ -260,13 +263,13 @@ func fireWebhook(rc *Request) (Response, error) {
 	// The delivery speaks for the mesh, through this node: it is nobody's.
 	rc.Actor = ledger.Actor{Type: "system", ID: "routine-webhook"}
 	rc.Credential = ledger.Credential{Kind: "node", ID: string(rc.server.cfg.NodeID)}
-	run, err := Do[company.RoutineRun](rc, company.KindRoutineFire, t.Company, p)
+	run, err := Do[routine.RoutineRun](rc, routine.KindRoutineFire, t.Company, p)
 	return OK(showRoutineRun(run)), err
 }
 
 // mayFire refuses a delivery to a company that is paused or archived: its schedules
 // rest as well. The delivery is not remembered, so that it may be sent again.
-func mayFire(tx *ledger.Tx, t company.RoutineTrigger) error {
+func mayFire(tx *ledger.Tx, t routine.RoutineTrigger) error {
 	row, ok := company.CompanyOf(tx, t.Company)
 	if !ok || row.Status == company.CompanyActive {
 		return nil // what is gone is refused where the delivery is applied
@@ -276,8 +279,8 @@ func mayFire(tx *ledger.Tx, t company.RoutineTrigger) error {
 
 // verify checks a delivery's credential by the trigger's mode, in constant time.
 // For a signature it returns what to remember so that it is good once, and until when.
-func (rc *Request) verify(t company.RoutineTrigger, body []byte) (delivery string, until company.Time, err error) {
-	if t.Signing == company.SignedNone {
+func (rc *Request) verify(t routine.RoutineTrigger, body []byte) (delivery string, until core.Time, err error) {
+	if t.Signing == routine.SignedNone {
 		return "", 0, nil
 	}
 	secret, err := rc.openSecret(t)
@@ -285,7 +288,7 @@ func (rc *Request) verify(t company.RoutineTrigger, body []byte) (delivery strin
 		return "", 0, err
 	}
 	defer clear(secret)
-	now, window := rc.Now(), int64(company.DefaultReplayWindow)
+	now, window := rc.Now(), int64(routine.DefaultReplayWindow)
 	if t.ReplayWindow != nil {
 		window = *t.ReplayWindow
 	}
@@ -302,19 +305,19 @@ func (rc *Request) verify(t company.RoutineTrigger, body []byte) (delivery strin
 		return subtle.ConstantTimeCompare([]byte(given), []byte(want)) == 1
 	}
 	switch t.Signing {
-	case company.SignedBearer:
+	case routine.SignedBearer:
 		token, given, err := parseBearer(head["Authorization"])
 		if err != nil || !given || subtle.ConstantTimeCompare([]byte(token), secret) != 1 {
 			return "", 0, errBearer
 		}
 		return "", 0, nil
-	case company.SignedGitHub:
+	case routine.SignedGitHub:
 		want := sign(body)
 		if !same(head.Get("X-Hub-Signature-256"), want) {
 			return "", 0, errSignature
 		}
-		return want, company.TimeOf(now.Add(time.Duration(window) * time.Second)), nil
-	case company.SignedHMAC:
+		return want, core.TimeOf(now.Add(time.Duration(window) * time.Second)), nil
+	case routine.SignedHMAC:
 		stamp := strings.TrimSpace(head.Get("X-Paperclip-Timestamp"))
 		sent, err := sentAt(stamp)
 		if err != nil {
@@ -328,7 +331,7 @@ func (rc *Request) verify(t company.RoutineTrigger, body []byte) (delivery strin
 			return "", 0, errSignature
 		}
 		// As long as the timestamp passes on any node, whose clocks differ a little.
-		return want, company.TimeOf(sent.Add(time.Duration(window)*time.Second + time.Minute)), nil
+		return want, core.TimeOf(sent.Add(time.Duration(window)*time.Second + time.Minute)), nil
 	}
 	return "", 0, errSignature
 }

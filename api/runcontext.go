@@ -2,6 +2,7 @@ package api
 
 import (
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 )
 
 // A runSnapshot is contextSnapshot: why the run exists and, once it has
@@ -49,51 +50,51 @@ type environmentNote struct {
 }
 
 type workspaceNote struct {
-	Dir         string           `json:"cwd"`
-	Mode        string           `json:"mode"`
-	Source      string           `json:"source"`
-	RepoRef     *string          `json:"repoRef"`
-	RepoURL     *string          `json:"repoUrl"`
-	Strategy    string           `json:"strategy"`
-	Home        string           `json:"agentHome"`
-	Project     company.NullText `json:"projectId"`
-	Branch      *string          `json:"branchName"`
-	Realization realizationNote  `json:"realization"`
-	ID          company.NullText `json:"workspaceId"`
-	Worktree    *string          `json:"worktreePath"`
+	Dir         string          `json:"cwd"`
+	Mode        string          `json:"mode"`
+	Source      string          `json:"source"`
+	RepoRef     *string         `json:"repoRef"`
+	RepoURL     *string         `json:"repoUrl"`
+	Strategy    string          `json:"strategy"`
+	Home        string          `json:"agentHome"`
+	Project     core.NullText   `json:"projectId"`
+	Branch      *string         `json:"branchName"`
+	Realization realizationNote `json:"realization"`
+	ID          core.NullText   `json:"workspaceId"`
+	Worktree    *string         `json:"worktreePath"`
 }
 
 // A folderNote says which folder a run works in.
 type folderNote struct {
-	Kind      string           `json:"kind,omitempty"`
-	LocalPath *string          `json:"localPath,omitempty"`
-	Path      *string          `json:"path,omitempty"`
-	Source    string           `json:"source,omitempty"`
-	RepoRef   *string          `json:"repoRef"`
-	RepoURL   *string          `json:"repoUrl"`
-	Strategy  string           `json:"strategy"`
-	Project   company.NullText `json:"projectId"`
-	Branch    *string          `json:"branchName"`
-	Worktree  *string          `json:"worktreePath"`
-	Workspace company.NullText `json:"projectWorkspaceId"`
+	Kind      string        `json:"kind,omitempty"`
+	LocalPath *string       `json:"localPath,omitempty"`
+	Path      *string       `json:"path,omitempty"`
+	Source    string        `json:"source,omitempty"`
+	RepoRef   *string       `json:"repoRef"`
+	RepoURL   *string       `json:"repoUrl"`
+	Strategy  string        `json:"strategy"`
+	Project   core.NullText `json:"projectId"`
+	Branch    *string       `json:"branchName"`
+	Worktree  *string       `json:"worktreePath"`
+	Workspace core.NullText `json:"projectWorkspaceId"`
 }
 
 type realizationNote struct {
-	Mode          string           `json:"mode"`
-	Local         folderNote       `json:"local"`
-	Remote        remoteNote       `json:"remote"`
-	Lease         string           `json:"leaseId"`
-	Rebuild       rebuildNote      `json:"rebuild"`
-	Summary       string           `json:"summary"`
-	Version       int              `json:"version"`
-	Provider      string           `json:"provider"`
-	Bootstrap     commandNote      `json:"bootstrap"`
-	Additional    []struct{}       `json:"additional"`
-	Aliases       []struct{}       `json:"pathAliases"`
-	Environment   string           `json:"environmentId"`
-	ProviderLease company.NullText `json:"providerLeaseId"`
-	Root          string           `json:"authoritativeRoot"`
-	Outbound      []struct{}       `json:"outboundRestorePaths"`
+	Mode          string        `json:"mode"`
+	Local         folderNote    `json:"local"`
+	Remote        remoteNote    `json:"remote"`
+	Lease         string        `json:"leaseId"`
+	Rebuild       rebuildNote   `json:"rebuild"`
+	Summary       string        `json:"summary"`
+	Version       int           `json:"version"`
+	Provider      string        `json:"provider"`
+	Bootstrap     commandNote   `json:"bootstrap"`
+	Additional    []struct{}    `json:"additional"`
+	Aliases       []struct{}    `json:"pathAliases"`
+	Environment   string        `json:"environmentId"`
+	ProviderLease core.NullText `json:"providerLeaseId"`
+	Root          string        `json:"authoritativeRoot"`
+	Outbound      []struct{}    `json:"outboundRestorePaths"`
 }
 
 type remoteNote struct {
@@ -105,14 +106,14 @@ type commandNote struct {
 }
 
 type rebuildNote struct {
-	Mode               string           `json:"mode"`
-	RepoRef            *string          `json:"repoRef"`
-	RepoURL            *string          `json:"repoUrl"`
-	Metadata           rebuildMetadata  `json:"metadata"`
-	LocalPath          string           `json:"localPath"`
-	RemotePath         *string          `json:"remotePath"`
-	ProviderLease      company.NullText `json:"providerLeaseId"`
-	ExecutionWorkspace company.NullText `json:"executionWorkspaceId"`
+	Mode               string          `json:"mode"`
+	RepoRef            *string         `json:"repoRef"`
+	RepoURL            *string         `json:"repoUrl"`
+	Metadata           rebuildMetadata `json:"metadata"`
+	LocalPath          string          `json:"localPath"`
+	RemotePath         *string         `json:"remotePath"`
+	ProviderLease      core.NullText   `json:"providerLeaseId"`
+	ExecutionWorkspace core.NullText   `json:"executionWorkspaceId"`
 }
 
 type rebuildMetadata struct {
@@ -147,11 +148,11 @@ func snapshotOf(r company.Run) runSnapshot {
 	}
 	const mode, strategy = "shared_workspace", "project_primary"
 	env := company.LocalEnvironment
-	project := company.NullText(r.Context.ProjectID)
+	project := core.NullText(r.Context.ProjectID)
 	local := folderNote{Path: &p.Dir, Source: p.Source, Strategy: strategy, Project: project}
 	source := folderNote{Kind: p.Source, LocalPath: &p.Dir, Strategy: strategy, Project: project}
 	realized := realizationNote{Mode: "copy", Local: local, Lease: lease.ID, Summary: "The run works in " + p.Dir + " on its node.", Version: 1, Provider: env.Driver,
-		Rebuild:    rebuildNote{Mode: mode, LocalPath: p.Dir, ExecutionWorkspace: company.NullText(r.ExecutionWorkspace), Metadata: rebuildMetadata{Source: source, Provider: env.Driver, Driver: env.Driver}},
+		Rebuild:    rebuildNote{Mode: mode, LocalPath: p.Dir, ExecutionWorkspace: core.NullText(r.ExecutionWorkspace), Metadata: rebuildMetadata{Source: source, Provider: env.Driver, Driver: env.Driver}},
 		Additional: []struct{}{}, Aliases: []struct{}{}, Outbound: []struct{}{}, Environment: env.ID, Root: p.Dir}
 	s.runSurroundings = &runSurroundings{
 		Wake:        wakeNote{Reason: r.Context.WakeReason, Issue: r.Context.IssueID, Comments: r.Context.CommentIDs, CheckedOut: r.Context.CheckedOut},

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -11,17 +12,17 @@ import (
 // adapter of this version has sessions that do, so there never is one: what an
 // agent is after is its issue and the goals above it.
 type runnerGoal struct {
-	Issue      string           `json:"issueId"`
-	Agent      company.NullText `json:"agentId"`
-	Adapter    company.NullText `json:"adapterType"`
-	Session    *string          `json:"sessionId"`
-	Capability goalCapability   `json:"capability"`
-	Goal       *struct{}        `json:"goal"`
-	Working    bool             `json:"workingNow"`
-	Run        company.NullText `json:"activeRunId"`
-	Pending    *string          `json:"pendingAction"`
-	Revision   int              `json:"revision"`
-	ObservedAt *string          `json:"observedAt"`
+	Issue      string         `json:"issueId"`
+	Agent      core.NullText  `json:"agentId"`
+	Adapter    core.NullText  `json:"adapterType"`
+	Session    *string        `json:"sessionId"`
+	Capability goalCapability `json:"capability"`
+	Goal       *struct{}      `json:"goal"`
+	Working    bool           `json:"workingNow"`
+	Run        core.NullText  `json:"activeRunId"`
+	Pending    *string        `json:"pendingAction"`
+	Revision   int            `json:"revision"`
+	ObservedAt *string        `json:"observedAt"`
 }
 
 type goalCapability struct {
@@ -78,7 +79,7 @@ func runnerGoalOf(tx *ledger.Tx, rc *Request, agent string) (runnerGoal, error) 
 	if !ok {
 		return g, nil
 	}
-	g.Agent, g.Adapter, g.Run = company.NullText(a.ID), company.NullText(a.AdapterType), company.NullText(i.CheckoutRun)
+	g.Agent, g.Adapter, g.Run = core.NullText(a.ID), core.NullText(a.AdapterType), core.NullText(i.CheckoutRun)
 	g.Capability.Code, g.Capability.Reason = "persistent_session_goal_extension_required", "The sessions of this adapter keep no goal of their own."
 	return g, nil
 }

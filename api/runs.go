@@ -10,6 +10,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -104,7 +105,7 @@ func viewed[T any](rc *Request, f func(*ledger.Tx) (T, error)) (Response, error)
 	return OK(v), nil
 }
 
-func now() company.Time { return company.TimeOf(time.Now()) }
+func now() core.Time { return core.TimeOf(time.Now()) }
 
 // wake submits a wake with fresh IDs and answers its run.
 func wake(rc *Request, of string, w company.Wake) (Response, error) {

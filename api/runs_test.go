@@ -9,6 +9,8 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -126,7 +128,7 @@ func TestSilenceIsMeasuredWhileARunWorks(t *testing.T) {
 	t.Parallel()
 	r := sampleRun(company.RunRunning)
 	for after, want := range map[time.Duration]string{time.Minute: "ok", 2 * time.Hour: "suspicious", 5 * time.Hour: "critical"} {
-		if s := silenceOf(r, r.LastOutputAt+company.Time(after.Milliseconds())); s.Level != want || *s.SilenceAgeMs != after.Milliseconds() {
+		if s := silenceOf(r, r.LastOutputAt+core.Time(after.Milliseconds())); s.Level != want || *s.SilenceAgeMs != after.Milliseconds() {
 			t.Errorf("after %v: %s", after, s.Level)
 		}
 	}
@@ -168,8 +170,8 @@ func TestALogOfACommandThatIsYetToBeOpenedIsEmpty(t *testing.T) {
 	h.call("GET", at, "").want(t, 404, "not found") // nobody has begun it
 	self := string(h.node.keys.ID())
 	node, own := ledger.Actor{Type: "node", ID: self}, ledger.Credential{Kind: "node", ID: self}
-	h.submitAs(node, own, "workspace_op.start", of, company.StartOperation{ID: op, Workspace: space, Phase: company.OperationProvision, LogRef: runlog.Ref(of, "ops", op)})
+	h.submitAs(node, own, "workspace_op.start", of, place.StartOperation{ID: op, Workspace: space, Phase: place.OperationProvision, LogRef: runlog.Ref(of, "ops", op)})
 	h.call("GET", at, "").want(t, 200, `"content":""`)
-	h.submitAs(node, own, "workspace_op.finish", of, company.FinishOperation{ID: op})
+	h.submitAs(node, own, "workspace_op.finish", of, place.FinishOperation{ID: op})
 	h.call("GET", at, "").want(t, 404, "Workspace operation log not found")
 }

@@ -7,8 +7,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -23,8 +22,8 @@ type controlServices struct {
 
 // A controlled is what an action on services answers.
 type controlled[T any] struct {
-	Workspace T                          `json:"workspace"`
-	Operation company.WorkspaceOperation `json:"operation"`
+	Workspace T                        `json:"workspace"`
+	Operation place.WorkspaceOperation `json:"operation"`
 }
 
 // A serviceLogPage is a piece of the log of a runtime service.
@@ -40,7 +39,7 @@ func runtimeServiceRoutes() []Route {
 		rows = append(rows,
 			Route{Method: "POST", Path: one + "/runtime-" + what + "/{action}", Tag: "execution-workspaces", In: controlServices{}, Out: controlled[executionWorkspaceRow]{},
 				Summary: "Start, stop or restart the services that the board declared for an execution workspace, or run one of its commands", Handle: controlExecutionWorkspace},
-			Route{Method: "POST", Path: of + "/runtime-" + what + "/{action}", Tag: "projects", Query: byName(), In: controlServices{}, Out: controlled[company.Workspace]{}, Who: Board,
+			Route{Method: "POST", Path: of + "/runtime-" + what + "/{action}", Tag: "projects", Query: byName(), In: controlServices{}, Out: controlled[place.Workspace]{}, Who: Board,
 				Summary: "Start, stop or restart the services of a project's workspace, or run one of its commands", Handle: controlProjectWorkspace})
 	}
 	return append(rows, Route{Method: "GET", Path: "/api/runtime-services/{serviceId}/log", Tag: "execution-workspaces", Query: logQuery, Out: serviceLogPage{},
@@ -48,7 +47,7 @@ func runtimeServiceRoutes() []Route {
 }
 
 // control gives the command for an action and returns the operation that notes it.
-func (s *Server) control(rc *Request, of, workspace, node string) (o company.WorkspaceOperation, err error) {
+func (s *Server) control(rc *Request, of, workspace, node string) (o place.WorkspaceOperation, err error) {
 	action := rc.Path("action")
 	if !slices.Contains([]string{"start", "stop", "restart", "run"}, action) {
 		return o, NotFound("Unknown action: " + cut(action, 64))
@@ -57,20 +56,20 @@ func (s *Server) control(rc *Request, of, workspace, node string) (o company.Wor
 	if err != nil {
 		return o, err
 	}
-	p := company.ControlServices{Operation: uuid.Must(uuid.NewV7()).String(), Workspace: workspace, Action: action, Command: in.Command.Or(""),
+	p := place.ControlServices{Operation: uuid.Must(uuid.NewV7()).String(), Workspace: workspace, Action: action, Command: in.Command.Or(""),
 		Service: strings.ToLower(in.Service.Or("")), Node: node}
 	if in.Index.Pointer() != nil {
 		p.Index = new(int(in.Index.Value))
 	}
-	kind := company.KindRuntimeServiceControl
+	kind := place.KindRuntimeServiceControl
 	if action == "run" {
-		kind = company.KindWorkspaceOpRequest
+		kind = place.KindWorkspaceOpRequest
 	}
 	if _, err := rc.Submit(kind, of, p); err != nil {
 		return o, err
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
-		o, _ = company.OperationByID(tx, p.Operation)
+		o, _ = place.OperationByID(tx, p.Operation)
 		return nil
 	})
 	return o, err
@@ -92,13 +91,13 @@ func controlExecutionWorkspace(rc *Request) (Response, error) {
 
 func controlProjectWorkspace(rc *Request) (Response, error) {
 	s := rc.server
-	find := func() (w company.Workspace, err error) {
+	find := func() (w place.Workspace, err error) {
 		err = rc.View(func(tx *ledger.Tx) error {
 			p, err := projectIn(tx, rc)
 			if err != nil {
 				return err
 			}
-			for _, of := range company.WorkspacesOf(tx, p.Company, p.ID) {
+			for _, of := range place.WorkspacesOf(tx, p.Company, p.ID) {
 				if of.ID == strings.ToLower(rc.Path("workspaceId")) {
 					of.Metadata, of.RuntimeConfig = showObject(of.Metadata), showObject(of.RuntimeConfig)
 					w = of
@@ -122,15 +121,15 @@ func controlProjectWorkspace(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	w, err = find()
-	return OK(controlled[company.Workspace]{w, o}), err
+	return OK(controlled[place.Workspace]{w, o}), err
 }
 
 func readServiceLog(rc *Request) (Response, error) {
 	s := rc.server
-	var row company.RuntimeService
+	var row place.RuntimeService
 	err := rc.View(func(tx *ledger.Tx) error {
 		var ok bool
-		if row, ok = company.ServiceByID(tx, strings.ToLower(rc.Path("serviceId"))); !ok || !seen(tx, rc, row.Company) {
+		if row, ok = place.ServiceByID(tx, strings.ToLower(rc.Path("serviceId"))); !ok || !seen(tx, rc, row.Company) {
 			return NotFound("Runtime service not found")
 		}
 		return nil

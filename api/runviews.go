@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -16,24 +17,24 @@ const (
 
 // A runExecution says in words for people how far a run has come.
 type runExecution struct {
-	Phase            string           `json:"phase"`
-	Label            string           `json:"label"`
-	Cause            company.NullText `json:"cause"`
-	LastActivityAt   company.Time     `json:"lastConfirmedActivityAt"`
-	RetryAt          company.Time     `json:"retryAt"`
-	Attempt          int              `json:"attempt"`
-	MaxAttempts      int              `json:"maxAttempts"`
-	RecoveryOwner    *string          `json:"recoveryOwner"`
-	NextAction       *string          `json:"nextAction"`
-	PermittedActions []string         `json:"permittedActions"`
-	Predecessor      company.NullText `json:"predecessorRunId"`
-	Successor        company.NullText `json:"successorRunId"`
+	Phase            string        `json:"phase"`
+	Label            string        `json:"label"`
+	Cause            core.NullText `json:"cause"`
+	LastActivityAt   core.Time     `json:"lastConfirmedActivityAt"`
+	RetryAt          core.Time     `json:"retryAt"`
+	Attempt          int           `json:"attempt"`
+	MaxAttempts      int           `json:"maxAttempts"`
+	RecoveryOwner    *string       `json:"recoveryOwner"`
+	NextAction       *string       `json:"nextAction"`
+	PermittedActions []string      `json:"permittedActions"`
+	Predecessor      core.NullText `json:"predecessorRunId"`
+	Successor        core.NullText `json:"successorRunId"`
 }
 
 func executionOf(tx *ledger.Tx, r company.Run) runExecution {
 	e := runExecution{Phase: "failed", Label: "Failed", Cause: r.ErrorCode, LastActivityAt: max(r.StartedAt, r.LastOutputAt, r.LastUsefulActionAt),
 		RetryAt: r.ScheduledRetryAt, Attempt: r.ProcessLossRetryCount + r.ScheduledRetryAttempt + 1, MaxAttempts: company.MaxRunAttempts,
-		PermittedActions: []string{"inspect_run"}, Predecessor: r.RetryOf, Successor: company.NullText(company.SuccessorOf(tx, r))}
+		PermittedActions: []string{"inspect_run"}, Predecessor: r.RetryOf, Successor: core.NullText(company.SuccessorOf(tx, r))}
 	switch r.Status {
 	case company.RunQueued:
 		e.Phase, e.Label, e.Cause = "queued", "Queued", ""
@@ -53,21 +54,21 @@ func executionOf(tx *ledger.Tx, r company.Run) runExecution {
 
 // A runSilence says how long a run has written nothing.
 type runSilence struct {
-	LastOutputAt       company.Time     `json:"lastOutputAt"`
-	LastOutputSeq      int64            `json:"lastOutputSeq"`
-	LastOutputStream   company.NullText `json:"lastOutputStream"`
-	SilenceStartedAt   company.Time     `json:"silenceStartedAt"`
-	SilenceAgeMs       *int64           `json:"silenceAgeMs"`
-	Level              string           `json:"level"`
-	Suspicion          int64            `json:"suspicionThresholdMs"`
-	Critical           int64            `json:"criticalThresholdMs"`
-	SnoozedUntil       company.Time     `json:"snoozedUntil"`
-	EvaluationIssue    *string          `json:"evaluationIssueId"`
-	EvaluationIdent    *string          `json:"evaluationIssueIdentifier"`
-	EvaluationAssignee *string          `json:"evaluationIssueAssigneeAgentId"`
+	LastOutputAt       core.Time     `json:"lastOutputAt"`
+	LastOutputSeq      int64         `json:"lastOutputSeq"`
+	LastOutputStream   core.NullText `json:"lastOutputStream"`
+	SilenceStartedAt   core.Time     `json:"silenceStartedAt"`
+	SilenceAgeMs       *int64        `json:"silenceAgeMs"`
+	Level              string        `json:"level"`
+	Suspicion          int64         `json:"suspicionThresholdMs"`
+	Critical           int64         `json:"criticalThresholdMs"`
+	SnoozedUntil       core.Time     `json:"snoozedUntil"`
+	EvaluationIssue    *string       `json:"evaluationIssueId"`
+	EvaluationIdent    *string       `json:"evaluationIssueIdentifier"`
+	EvaluationAssignee *string       `json:"evaluationIssueAssigneeAgentId"`
 }
 
-func silenceOf(r company.Run, now company.Time) runSilence {
+func silenceOf(r company.Run, now core.Time) runSilence {
 	s := runSilence{LastOutputAt: r.LastOutputAt, LastOutputSeq: r.LastOutputSeq, LastOutputStream: r.LastOutputStream,
 		SilenceStartedAt: max(r.LastOutputAt, r.StartedAt), Level: "not_applicable",
 		Suspicion: suspiciousSilence.Milliseconds(), Critical: criticalSilence.Milliseconds()}
@@ -98,45 +99,45 @@ func silenceOf(r company.Run, now company.Time) runSilence {
 
 // A runIdentity says for whom a run acts.
 type runIdentity struct {
-	ID              company.NullText `json:"id"`
-	Company         string           `json:"companyId"`
-	Run             string           `json:"runId"`
-	Revision        int              `json:"revision"`
-	ResponsibleUser company.NullText `json:"responsibleUserId"`
-	Message         *string          `json:"messageId"`
-	ParentContext   *string          `json:"parentContextId"`
-	Cause           string           `json:"cause"`
-	Correlation     string           `json:"correlationId"`
-	Status          string           `json:"status"`
-	AcceptedAt      company.Time     `json:"acceptedAt"`
-	GitHub          *string          `json:"github"`
-	CreatedAt       company.Time     `json:"createdAt"`
+	ID              core.NullText `json:"id"`
+	Company         string        `json:"companyId"`
+	Run             string        `json:"runId"`
+	Revision        int           `json:"revision"`
+	ResponsibleUser core.NullText `json:"responsibleUserId"`
+	Message         *string       `json:"messageId"`
+	ParentContext   *string       `json:"parentContextId"`
+	Cause           string        `json:"cause"`
+	Correlation     string        `json:"correlationId"`
+	Status          string        `json:"status"`
+	AcceptedAt      core.Time     `json:"acceptedAt"`
+	GitHub          *string       `json:"github"`
+	CreatedAt       core.Time     `json:"createdAt"`
 }
 
 // A runView is a run as it is got by itself.
 type runView struct {
 	company.Run
-	Context         runSnapshot      `json:"contextSnapshot"`
-	StatusMessage   *string          `json:"currentStatusMessage"`
-	StatusUpdatedAt company.Time     `json:"currentStatusUpdatedAt"`
-	ToolName        *string          `json:"currentToolName"`
-	Snippet         *string          `json:"lastAssistantSnippet"`
-	LastEventAt     company.Time     `json:"lastEventAt"`
-	Execution       runExecution     `json:"execution"`
-	Identities      []runIdentity    `json:"identityHistory"`
-	RetryExhausted  company.NullText `json:"retryExhaustedReason"`
-	Silence         runSilence       `json:"outputSilence"`
-	Waiting         *company.Wait    `json:"waiting,omitempty"` // why it has not begun
+	Context         runSnapshot   `json:"contextSnapshot"`
+	StatusMessage   *string       `json:"currentStatusMessage"`
+	StatusUpdatedAt core.Time     `json:"currentStatusUpdatedAt"`
+	ToolName        *string       `json:"currentToolName"`
+	Snippet         *string       `json:"lastAssistantSnippet"`
+	LastEventAt     core.Time     `json:"lastEventAt"`
+	Execution       runExecution  `json:"execution"`
+	Identities      []runIdentity `json:"identityHistory"`
+	RetryExhausted  core.NullText `json:"retryExhaustedReason"`
+	Silence         runSilence    `json:"outputSilence"`
+	Waiting         *company.Wait `json:"waiting,omitempty"` // why it has not begun
 }
 
-func waitOf(tx *ledger.Tx, r company.Run, now company.Time) *company.Wait {
+func waitOf(tx *ledger.Tx, r company.Run, now core.Time) *company.Wait {
 	if w, ok := company.WaitOf(tx, r, now); ok {
 		return &w
 	}
 	return nil
 }
 
-func viewRun(tx *ledger.Tx, r company.Run, now company.Time) runView {
+func viewRun(tx *ledger.Tx, r company.Run, now core.Time) runView {
 	v := runView{Run: r, Context: snapshotOf(r), Execution: executionOf(tx, r), Identities: []runIdentity{}, Silence: silenceOf(r, now), Waiting: waitOf(tx, r, now)}
 	v.StatusMessage, v.StatusUpdatedAt = statusMessage(r)
 	v.LastEventAt = v.StatusUpdatedAt
@@ -155,7 +156,7 @@ func viewRun(tx *ledger.Tx, r company.Run, now company.Time) runView {
 }
 
 // statusMessage says what a running run does, and since when.
-func statusMessage(r company.Run) (*string, company.Time) {
+func statusMessage(r company.Run) (*string, core.Time) {
 	if r.Status != company.RunRunning {
 		return nil, 0
 	}
@@ -172,45 +173,45 @@ type runListItem struct {
 	Company               string             `json:"companyId"`
 	Agent                 string             `json:"agentId"`
 	Source                company.WakeSource `json:"invocationSource"`
-	TriggerDetail         company.NullText   `json:"triggerDetail"`
+	TriggerDetail         core.NullText      `json:"triggerDetail"`
 	Status                company.RunStatus  `json:"status"`
-	StartedAt             company.Time       `json:"startedAt"`
-	FinishedAt            company.Time       `json:"finishedAt"`
-	Error                 company.NullText   `json:"error"`
-	WakeupRequest         company.NullText   `json:"wakeupRequestId"`
+	StartedAt             core.Time          `json:"startedAt"`
+	FinishedAt            core.Time          `json:"finishedAt"`
+	Error                 core.NullText      `json:"error"`
+	WakeupRequest         core.NullText      `json:"wakeupRequestId"`
 	ExitCode              *int               `json:"exitCode"`
-	Signal                company.NullText   `json:"signal"`
+	Signal                core.NullText      `json:"signal"`
 	Usage                 json.RawMessage    `json:"usageJson"`
-	SessionBefore         company.NullText   `json:"sessionIdBefore"`
-	SessionAfter          company.NullText   `json:"sessionIdAfter"`
-	LogStore              company.NullText   `json:"logStore"`
-	LogRef                company.NullText   `json:"logRef"`
+	SessionBefore         core.NullText      `json:"sessionIdBefore"`
+	SessionAfter          core.NullText      `json:"sessionIdAfter"`
+	LogStore              core.NullText      `json:"logStore"`
+	LogRef                core.NullText      `json:"logRef"`
 	LogBytes              *int64             `json:"logBytes"`
-	LogSHA256             company.NullText   `json:"logSha256"`
+	LogSHA256             core.NullText      `json:"logSha256"`
 	LogCompressed         bool               `json:"logCompressed"`
 	StdoutExcerpt         *string            `json:"stdoutExcerpt"`
 	StderrExcerpt         *string            `json:"stderrExcerpt"`
-	ErrorCode             company.NullText   `json:"errorCode"`
-	ExternalRun           company.NullText   `json:"externalRunId"`
+	ErrorCode             core.NullText      `json:"errorCode"`
+	ExternalRun           core.NullText      `json:"externalRunId"`
 	ProcessPID            *int64             `json:"processPid"`
 	ProcessGroup          *int64             `json:"processGroupId"`
-	ProcessStartedAt      company.Time       `json:"processStartedAt"`
-	LastOutputAt          company.Time       `json:"lastOutputAt"`
+	ProcessStartedAt      core.Time          `json:"processStartedAt"`
+	LastOutputAt          core.Time          `json:"lastOutputAt"`
 	LastOutputSeq         int64              `json:"lastOutputSeq"`
-	LastOutputStream      company.NullText   `json:"lastOutputStream"`
+	LastOutputStream      core.NullText      `json:"lastOutputStream"`
 	LastOutputBytes       *int64             `json:"lastOutputBytes"`
-	RetryOf               company.NullText   `json:"retryOfRunId"`
+	RetryOf               core.NullText      `json:"retryOfRunId"`
 	ProcessLossRetryCount int                `json:"processLossRetryCount"`
-	ScheduledRetryAt      company.Time       `json:"scheduledRetryAt"`
+	ScheduledRetryAt      core.Time          `json:"scheduledRetryAt"`
 	ScheduledRetryAttempt int                `json:"scheduledRetryAttempt"`
-	ScheduledRetryReason  company.NullText   `json:"scheduledRetryReason"`
-	LivenessState         company.NullText   `json:"livenessState"`
-	LivenessReason        company.NullText   `json:"livenessReason"`
+	ScheduledRetryReason  core.NullText      `json:"scheduledRetryReason"`
+	LivenessState         core.NullText      `json:"livenessState"`
+	LivenessReason        core.NullText      `json:"livenessReason"`
 	ContinuationAttempt   int                `json:"continuationAttempt"`
-	LastUsefulActionAt    company.Time       `json:"lastUsefulActionAt"`
-	NextAction            company.NullText   `json:"nextAction"`
-	CreatedAt             company.Time       `json:"createdAt"`
-	UpdatedAt             company.Time       `json:"updatedAt"`
+	LastUsefulActionAt    core.Time          `json:"lastUsefulActionAt"`
+	NextAction            core.NullText      `json:"nextAction"`
+	CreatedAt             core.Time          `json:"createdAt"`
+	UpdatedAt             core.Time          `json:"updatedAt"`
 	Context               runListContext     `json:"contextSnapshot"`
 	Result                json.RawMessage    `json:"resultJson"`
 	Node                  string             `json:"nodeId,omitempty"`
@@ -250,47 +251,47 @@ type liveRun struct {
 	Company             string             `json:"companyId"`
 	Status              company.RunStatus  `json:"status"`
 	Source              company.WakeSource `json:"invocationSource"`
-	TriggerDetail       company.NullText   `json:"triggerDetail"`
-	ContextComment      company.NullText   `json:"contextCommentId"`
-	WakeComment         company.NullText   `json:"contextWakeCommentId"`
-	StartedAt           company.Time       `json:"startedAt"`
-	FinishedAt          company.Time       `json:"finishedAt"`
-	CreatedAt           company.Time       `json:"createdAt"`
+	TriggerDetail       core.NullText      `json:"triggerDetail"`
+	ContextComment      core.NullText      `json:"contextCommentId"`
+	WakeComment         core.NullText      `json:"contextWakeCommentId"`
+	StartedAt           core.Time          `json:"startedAt"`
+	FinishedAt          core.Time          `json:"finishedAt"`
+	CreatedAt           core.Time          `json:"createdAt"`
 	Agent               string             `json:"agentId"`
 	AgentName           string             `json:"agentName"`
 	AdapterType         string             `json:"adapterType"`
 	LogBytes            *int64             `json:"logBytes"`
-	LivenessState       company.NullText   `json:"livenessState"`
-	LivenessReason      company.NullText   `json:"livenessReason"`
+	LivenessState       core.NullText      `json:"livenessState"`
+	LivenessReason      core.NullText      `json:"livenessReason"`
 	ContinuationAttempt int                `json:"continuationAttempt"`
-	LastUsefulActionAt  company.Time       `json:"lastUsefulActionAt"`
-	NextAction          company.NullText   `json:"nextAction"`
-	LastOutputAt        company.Time       `json:"lastOutputAt"`
+	LastUsefulActionAt  core.Time          `json:"lastUsefulActionAt"`
+	NextAction          core.NullText      `json:"nextAction"`
+	LastOutputAt        core.Time          `json:"lastOutputAt"`
 	LastOutputSeq       int64              `json:"lastOutputSeq"`
-	LastOutputStream    company.NullText   `json:"lastOutputStream"`
+	LastOutputStream    core.NullText      `json:"lastOutputStream"`
 	LastOutputBytes     *int64             `json:"lastOutputBytes"`
-	ProcessStartedAt    company.Time       `json:"processStartedAt"`
-	Issue               company.NullText   `json:"issueId"`
+	ProcessStartedAt    core.Time          `json:"processStartedAt"`
+	Issue               core.NullText      `json:"issueId"`
 	StatusMessage       *string            `json:"currentStatusMessage"`
-	StatusUpdatedAt     company.Time       `json:"currentStatusUpdatedAt"`
+	StatusUpdatedAt     core.Time          `json:"currentStatusUpdatedAt"`
 	ToolName            *string            `json:"currentToolName"`
 	Snippet             *string            `json:"lastAssistantSnippet"`
-	LastEventAt         company.Time       `json:"lastEventAt"`
+	LastEventAt         core.Time          `json:"lastEventAt"`
 	Execution           runExecution       `json:"execution"`
 	Silence             runSilence         `json:"outputSilence"`
 	Node                string             `json:"nodeId,omitempty"`
 }
 
-func liveView(tx *ledger.Tx, r company.Run, now company.Time) liveRun {
+func liveView(tx *ledger.Tx, r company.Run, now core.Time) liveRun {
 	name, _, _ := company.AdapterConfigOf(tx, r.Company, r.Agent)
 	v := liveRun{
 		ID: r.ID, RuntimeMode: r.RuntimeMode, Company: r.Company, Status: r.Status, Source: r.Source, TriggerDetail: r.TriggerDetail,
-		ContextComment: company.NullText(r.Context.CommentID), WakeComment: company.NullText(r.Context.CommentID), StartedAt: r.StartedAt,
+		ContextComment: core.NullText(r.Context.CommentID), WakeComment: core.NullText(r.Context.CommentID), StartedAt: r.StartedAt,
 		FinishedAt: r.FinishedAt, CreatedAt: r.CreatedAt, Agent: r.Agent, AgentName: name, AdapterType: r.AdapterType, LogBytes: r.LogBytes,
 		LivenessState: r.LivenessState, LivenessReason: r.LivenessReason, ContinuationAttempt: r.ContinuationAttempt,
 		LastUsefulActionAt: r.LastUsefulActionAt, NextAction: r.NextAction, LastOutputAt: r.LastOutputAt, LastOutputSeq: r.LastOutputSeq,
 		LastOutputStream: r.LastOutputStream, LastOutputBytes: r.LastOutputBytes, ProcessStartedAt: r.ProcessStartedAt,
-		Issue: company.NullText(r.Context.IssueID), Execution: executionOf(tx, r), Silence: silenceOf(r, now), Node: r.Node,
+		Issue: core.NullText(r.Context.IssueID), Execution: executionOf(tx, r), Silence: silenceOf(r, now), Node: r.Node,
 		Waiting: waitOf(tx, r, now),
 	}
 	v.StatusMessage, v.StatusUpdatedAt = statusMessage(r)
@@ -305,37 +306,37 @@ type issueRun struct {
 	Status                company.RunStatus  `json:"status"`
 	Agent                 string             `json:"agentId"`
 	AdapterType           string             `json:"adapterType"`
-	StartedAt             company.Time       `json:"startedAt"`
-	FinishedAt            company.Time       `json:"finishedAt"`
-	CreatedAt             company.Time       `json:"createdAt"`
+	StartedAt             core.Time          `json:"startedAt"`
+	FinishedAt            core.Time          `json:"finishedAt"`
+	CreatedAt             core.Time          `json:"createdAt"`
 	Source                company.WakeSource `json:"invocationSource"`
-	ResponsibleUser       company.NullText   `json:"responsibleUserId"`
-	ErrorCode             company.NullText   `json:"errorCode"`
+	ResponsibleUser       core.NullText      `json:"responsibleUserId"`
+	ErrorCode             core.NullText      `json:"errorCode"`
 	Usage                 json.RawMessage    `json:"usageJson"`
 	Result                json.RawMessage    `json:"resultJson"`
 	LogBytes              *int64             `json:"logBytes"`
-	RetryOf               company.NullText   `json:"retryOfRunId"`
-	ScheduledRetryAt      company.Time       `json:"scheduledRetryAt"`
+	RetryOf               core.NullText      `json:"retryOfRunId"`
+	ScheduledRetryAt      core.Time          `json:"scheduledRetryAt"`
 	ScheduledRetryAttempt int                `json:"scheduledRetryAttempt"`
-	ScheduledRetryReason  company.NullText   `json:"scheduledRetryReason"`
-	LivenessState         company.NullText   `json:"livenessState"`
-	LivenessReason        company.NullText   `json:"livenessReason"`
+	ScheduledRetryReason  core.NullText      `json:"scheduledRetryReason"`
+	LivenessState         core.NullText      `json:"livenessState"`
+	LivenessReason        core.NullText      `json:"livenessReason"`
 	ContinuationAttempt   int                `json:"continuationAttempt"`
-	LastUsefulActionAt    company.Time       `json:"lastUsefulActionAt"`
-	NextAction            company.NullText   `json:"nextAction"`
+	LastUsefulActionAt    core.Time          `json:"lastUsefulActionAt"`
+	NextAction            core.NullText      `json:"nextAction"`
 	WakeComments          []string           `json:"wakeCommentIds"`
-	WakeComment           company.NullText   `json:"wakeCommentId"`
-	ContextComment        company.NullText   `json:"contextCommentId"`
-	ContextIssue          company.NullText   `json:"contextIssueId"`
+	WakeComment           core.NullText      `json:"wakeCommentId"`
+	ContextComment        core.NullText      `json:"contextCommentId"`
+	ContextIssue          core.NullText      `json:"contextIssueId"`
 	Execution             runExecution       `json:"execution"`
-	RetryExhausted        company.NullText   `json:"retryExhaustedReason"`
+	RetryExhausted        core.NullText      `json:"retryExhaustedReason"`
 	Node                  string             `json:"nodeId,omitempty"`
 
 	Environment *company.Environment      `json:"environment"`
 	Lease       *company.EnvironmentLease `json:"environmentLease"`
 }
 
-func issueRunView(tx *ledger.Tx, r company.Run, now company.Time) issueRun {
+func issueRunView(tx *ledger.Tx, r company.Run, now core.Time) issueRun {
 	env, lease := leaseOf(r)
 	return issueRun{
 		Environment: env, Lease: lease, Run: r.ID, RuntimeMode: r.RuntimeMode, Status: r.Status, Agent: r.Agent, AdapterType: r.AdapterType, StartedAt: r.StartedAt,
@@ -343,8 +344,8 @@ func issueRunView(tx *ledger.Tx, r company.Run, now company.Time) issueRun {
 		Usage: r.UsageJSON, Result: shortResult(r.ResultJSON), LogBytes: r.LogBytes, RetryOf: r.RetryOf, ScheduledRetryAt: r.ScheduledRetryAt,
 		ScheduledRetryAttempt: r.ScheduledRetryAttempt, ScheduledRetryReason: r.ScheduledRetryReason, LivenessState: r.LivenessState,
 		LivenessReason: r.LivenessReason, ContinuationAttempt: r.ContinuationAttempt, LastUsefulActionAt: r.LastUsefulActionAt,
-		NextAction: r.NextAction, WakeComments: r.Context.CommentIDs, WakeComment: company.NullText(r.Context.CommentID),
-		ContextComment: company.NullText(r.Context.CommentID), ContextIssue: company.NullText(r.Context.IssueID),
+		NextAction: r.NextAction, WakeComments: r.Context.CommentIDs, WakeComment: core.NullText(r.Context.CommentID),
+		ContextComment: core.NullText(r.Context.CommentID), ContextIssue: core.NullText(r.Context.IssueID),
 		Execution: executionOf(tx, r), RetryExhausted: viewRun(tx, r, now).RetryExhausted, Node: r.Node,
 	}
 }
@@ -382,9 +383,9 @@ type runIssue struct {
 
 // A runLogPage is a piece of a run's log.
 type runLogPage struct {
-	Run     string           `json:"runId"`
-	Store   company.NullText `json:"store"`
-	Ref     company.NullText `json:"logRef"`
-	Content string           `json:"content"`
-	Next    *int64           `json:"nextOffset,omitempty"`
+	Run     string        `json:"runId"`
+	Store   core.NullText `json:"store"`
+	Ref     core.NullText `json:"logRef"`
+	Content string        `json:"content"`
+	Next    *int64        `json:"nextOffset,omitempty"`
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -17,13 +18,13 @@ type schedulerRow struct {
 	Agent       string              `json:"agentName"`
 	Key         string              `json:"agentUrlKey"`
 	Role        string              `json:"role"`
-	Title       company.NullText    `json:"title"`
+	Title       core.NullText       `json:"title"`
 	Status      company.AgentStatus `json:"status"`
 	Adapter     string              `json:"adapterType"`
 	Interval    int64               `json:"intervalSec"`
 	Enabled     bool                `json:"heartbeatEnabled"`
 	Active      bool                `json:"schedulerActive"`
-	LastAt      company.Time        `json:"lastHeartbeatAt"`
+	LastAt      core.Time           `json:"lastHeartbeatAt"`
 }
 
 // maxSchedulerRows bounds the list: the first companies by name are shown.

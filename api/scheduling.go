@@ -2,6 +2,7 @@ package api
 
 import (
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -32,7 +33,7 @@ const maxCountedRuns = 1_000
 type placement struct {
 	company.Placement
 	Status     company.RunStatus    `json:"status"`
-	NodeName   company.NullText     `json:"nodeName"`
+	NodeName   core.NullText        `json:"nodeName"`
 	Summary    string               `json:"summary"`
 	Adapter    string               `json:"adapterType"`
 	Wish       company.Wish         `json:"placement"` // what the agent wishes now
@@ -41,7 +42,7 @@ type placement struct {
 
 type placementCandidate struct {
 	company.Candidate
-	Name company.NullText `json:"name"`
+	Name core.NullText `json:"name"`
 }
 
 func schedulingRoutes() []Route {
@@ -134,7 +135,7 @@ func (s *Server) oneMember(rc *Request, id identity.NodeID) (Response, error) {
 func (m member) onDuty(tx *ledger.Tx) member {
 	m.Scheduling = "open"
 	if d, ok := company.DutyOf(tx, string(m.ID)); ok {
-		m.Scheduling, m.SchedulingReason = "cordoned", company.NullText(d.Reason)
+		m.Scheduling, m.SchedulingReason = "cordoned", core.NullText(d.Reason)
 		if d.Drain {
 			m.Scheduling = "draining"
 		}
@@ -151,9 +152,9 @@ func readPlacement(rc *Request) (Response, error) {
 		if err != nil {
 			return placement{}, err
 		}
-		name := func(id string) company.NullText {
+		name := func(id string) core.NullText {
 			n, _ := ledger.FindNode(tx, identity.NodeID(id))
-			return company.NullText(n.Name)
+			return core.NullText(n.Name)
 		}
 		p, decided := company.PlacementOf(tx, r.Company, r.ID)
 		out := placement{Placement: p, Status: r.Status, NodeName: name(string(p.Node)), Candidates: []placementCandidate{}}
@@ -167,7 +168,7 @@ func readPlacement(rc *Request) (Response, error) {
 		switch {
 		case waits && halted:
 			out.Summary = "waits: everything is stopped"
-		case waits && company.TimeOf(rc.Now()) < r.ScheduledRetryAt:
+		case waits && core.TimeOf(rc.Now()) < r.ScheduledRetryAt:
 			out.Summary = "waits: it is to be tried again at " + r.ScheduledRetryAt.String()
 		case waits && company.RoomForRuns(tx, r.Company, r.Agent) <= 0:
 			out.Summary = "waits: its agent has as many runs at work as it may have"

@@ -3,7 +3,7 @@ package api
 import (
 	"encoding/base64"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -22,20 +22,20 @@ func (s *Server) sealKey() (identity.DataKey, error) {
 // sealed returns a payload with its secrets sealed: none is part of a command
 // in the clear.
 func (rc *Request) sealed(of string, payload any) (any, error) {
-	p, ok := payload.(company.Sealable)
+	p, ok := payload.(conceal.Sealable)
 	if !ok {
 		return payload, nil
 	}
 	s := rc.server
 	return p.Sealed(func(owner, path, plain string) (string, error) {
-		if len(plain) > company.MaxSecretValue {
-			return "", Invalid("%s is longer than %d bytes", path, company.MaxSecretValue)
+		if len(plain) > conceal.MaxSecretValue {
+			return "", Invalid("%s is longer than %d bytes", path, conceal.MaxSecretValue)
 		}
 		key, err := s.sealKey()
 		if err != nil {
 			return "", err
 		}
-		return base64.StdEncoding.EncodeToString(identity.Seal(key, company.ValueAAD(string(s.cfg.Mesh), of, owner, path), []byte(plain))), nil
+		return base64.StdEncoding.EncodeToString(identity.Seal(key, conceal.ValueAAD(string(s.cfg.Mesh), of, owner, path), []byte(plain))), nil
 	})
 }
 
@@ -45,7 +45,7 @@ func (rc *Request) sealSecret(of, id string, version int, value string) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	return identity.Seal(key, company.SecretAAD(string(rc.server.cfg.Mesh), of, id, version), []byte(value)), nil
+	return identity.Seal(key, conceal.SecretAAD(string(rc.server.cfg.Mesh), of, id, version), []byte(value)), nil
 }
 
 // refusedWith reports whether err is a refusal of a code.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -48,13 +50,13 @@ type rotateBody struct {
 
 // A secretRow is a secret as it is shown: never with its value.
 type secretRow struct {
-	company.Secret
+	secret.Secret
 	Provider       string          `json:"provider"`
 	ManagedMode    string          `json:"managedMode"`
 	ExternalRef    *string         `json:"externalRef"`
 	ProviderConfig *string         `json:"providerConfigId"`
 	Metadata       json.RawMessage `json:"providerMetadata"`
-	DeletedAt      company.Time    `json:"deletedAt"`
+	DeletedAt      core.Time       `json:"deletedAt"`
 }
 
 // A secretListItem is a secret in a list, with how many variables refer to it.
@@ -63,8 +65,8 @@ type secretListItem struct {
 	References int `json:"referenceCount"`
 }
 
-func showSecret(s company.Secret) secretRow {
-	row := secretRow{Secret: s, Provider: company.LocalProvider, ManagedMode: "paperclip_managed", Metadata: rawJSON(s.Metadata)}
+func showSecret(s secret.Secret) secretRow {
+	row := secretRow{Secret: s, Provider: secret.LocalProvider, ManagedMode: "paperclip_managed", Metadata: rawJSON(s.Metadata)}
 	row.Secret.Metadata = nil
 	return row
 }
@@ -82,7 +84,7 @@ type secretProvider struct {
 // secretProviders: the mesh keeps secrets itself; the others are named because
 // clients know them.
 var secretProviders = []secretProvider{
-	{ID: company.LocalProvider, Label: "Sealed by the mesh (default)", Managed: true, Configured: true},
+	{ID: secret.LocalProvider, Label: "Sealed by the mesh (default)", Managed: true, Configured: true},
 	{ID: "aws_secrets_manager", Label: "AWS Secrets Manager", Managed: true, External: true, ExternalWrites: true},
 	{ID: "gcp_secret_manager", Label: "GCP Secret Manager", NeedsRef: true, External: true},
 	{ID: "vault", Label: "HashiCorp Vault", NeedsRef: true, External: true},
@@ -96,18 +98,18 @@ type providerHealth struct {
 }
 
 type secretUsage struct {
-	Secret   string                  `json:"secretId"`
-	Bindings []company.SecretBinding `json:"bindings"`
+	Secret   string                 `json:"secretId"`
+	Bindings []secret.SecretBinding `json:"bindings"`
 }
 
 // A secretName is a secret in the catalog: what may be referred to.
 type secretName struct {
-	ID          string           `json:"id"`
-	Key         string           `json:"key"`
-	Name        string           `json:"name"`
-	Status      string           `json:"status"`
-	Description company.NullText `json:"description"`
-	Latest      int              `json:"latestVersion"`
+	ID          string        `json:"id"`
+	Key         string        `json:"key"`
+	Name        string        `json:"name"`
+	Status      string        `json:"status"`
+	Description core.NullText `json:"description"`
+	Latest      int           `json:"latestVersion"`
 }
 
 func secretRoutes() []Route {
@@ -123,7 +125,7 @@ func secretRoutes() []Route {
 		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a secret with all its versions", Who: Board, Out: okay{}, Handle: deleteSecret},
 		{Method: "POST", Path: one + "/rotate", Tag: tag, Summary: "Give a secret a new value", Who: Board, In: rotateBody{}, Out: secretRow{}, Handle: rotateSecret},
 		{Method: "GET", Path: one + "/usage", Tag: tag, Summary: "List the variables that refer to a secret", Who: Board, Out: secretUsage{}, Handle: readSecretUsage},
-		{Method: "GET", Path: one + "/access-events", Tag: tag, Summary: "List which runs used a secret, the newest first", Who: Board, Out: []company.SecretAccess{}, Handle: listSecretAccesses,
+		{Method: "GET", Path: one + "/access-events", Tag: tag, Summary: "List which runs used a secret, the newest first", Who: Board, Out: []secret.SecretAccess{}, Handle: listSecretAccesses,
 			Query: []Param{{Name: "limit", Type: "integer", Doc: "at most so many"}, {Name: "offset", Type: "integer", Doc: "without the first so many"}}},
 	}
 }
@@ -131,17 +133,17 @@ func secretRoutes() []Route {
 // providerOnly refuses what only another keeper of secrets could do; named is what
 // the body says of where such a one has the value.
 func providerOnly(provider, mode string, named ...Opt[string]) error {
-	if provider != "" && provider != company.LocalProvider {
+	if provider != "" && provider != secret.LocalProvider {
 		return Unprocessable("Secret provider is not configured: "+provider, nil)
 	}
 	if mode == "external_reference" || slices.ContainsFunc(named, func(o Opt[string]) bool { return o.Or("") != "" }) {
-		return Unprocessable("Provider "+company.LocalProvider+" does not support external references", nil)
+		return Unprocessable("Provider "+secret.LocalProvider+" does not support external references", nil)
 	}
 	return nil
 }
 
 func secretHealth(rc *Request) (Response, error) {
-	h := providerHealth{Provider: company.LocalProvider, Status: "ok", Message: "This node holds the mesh's data key", Warnings: []string{}}
+	h := providerHealth{Provider: secret.LocalProvider, Status: "ok", Message: "This node holds the mesh's data key", Warnings: []string{}}
 	if _, err := rc.server.sealKey(); err != nil {
 		h.Status, h.Message = "error", err.Error()
 	}
@@ -152,10 +154,10 @@ func listSecrets(rc *Request) (Response, error) {
 	out := []secretListItem{}
 	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
 		count := map[string]int{}
-		for _, b := range company.SecretUsage(tx, row.ID) {
+		for _, b := range secret.SecretUsage(tx, row.ID) {
 			count[b.Secret]++
 		}
-		for _, s := range company.SecretsOf(tx, row.ID, "company", "") {
+		for _, s := range secret.SecretsOf(tx, row.ID, "company", "") {
 			out = append(out, secretListItem{showSecret(s), count[s.ID]})
 		}
 		return nil
@@ -166,7 +168,7 @@ func listSecrets(rc *Request) (Response, error) {
 func listSecretNames(rc *Request) (Response, error) {
 	out := []secretName{}
 	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		for _, s := range company.SecretsOf(tx, row.ID, "company", "") {
+		for _, s := range secret.SecretsOf(tx, row.ID, "company", "") {
 			out = append(out, secretName{s.ID, s.Key, s.Name, s.Status, s.Description, s.Latest})
 		}
 		return nil
@@ -189,25 +191,25 @@ func createSecret(rc *Request) (Response, error) {
 	if err := inCompany(rc, func(*ledger.Tx, company.Company) error { return nil }); err != nil {
 		return Response{}, err
 	}
-	p := company.SaveSecret{ID: NewID(), Name: in.Name, Key: in.Key, Description: in.Description.Or(""), Metadata: in.Metadata.Or(nil)}
+	p := secret.SaveSecret{ID: NewID(), Name: in.Name, Key: in.Key, Description: in.Description.Or(""), Metadata: in.Metadata.Or(nil)}
 	if p.Sealed, err = rc.sealSecret(of, p.ID, 1, in.Value.Value); err != nil {
 		return Response{}, err
 	}
-	s, err := Do[company.Secret](rc, company.KindSecretCreate, of, p)
+	s, err := Do[secret.Secret](rc, secret.KindSecretCreate, of, p)
 	return OK(showSecret(s)), err
 }
 
 // secretIn returns the secret that a path value names. A user's own is for
 // that user.
-func secretIn(tx *ledger.Tx, rc *Request, name string) (company.Secret, error) {
-	s, ok := company.SecretByID(tx, strings.ToLower(rc.Path(name)))
+func secretIn(tx *ledger.Tx, rc *Request, name string) (secret.Secret, error) {
+	s, ok := secret.SecretByID(tx, strings.ToLower(rc.Path(name)))
 	if !ok || !seen(tx, rc, s.Company) || s.Scope == "user" && string(s.Owner) != rc.Actor.ID {
 		return s, NotFound("Secret not found")
 	}
 	return s, nil
 }
 
-func findSecret(rc *Request) (s company.Secret, err error) {
+func findSecret(rc *Request) (s secret.Secret, err error) {
 	err = rc.View(func(tx *ledger.Tx) (err error) { s, err = secretIn(tx, rc, "id"); return err })
 	return s, err
 }
@@ -228,14 +230,14 @@ func updateSecret(rc *Request) (Response, error) {
 }
 
 // changeSecret changes a secret; the status "deleted" deletes it.
-func changeSecret(rc *Request, s company.Secret, in patchSecret) (Response, error) {
+func changeSecret(rc *Request, s secret.Secret, in patchSecret) (Response, error) {
 	if in.Status != nil && *in.Status == "deleted" {
-		_, err := rc.Submit(company.KindSecretDelete, s.Company, company.DropSecret{ID: s.ID})
+		_, err := rc.Submit(secret.KindSecretDelete, s.Company, secret.DropSecret{ID: s.ID})
 		row := showSecret(s)
-		row.Status, row.DeletedAt = "deleted", company.TimeOf(rc.Now())
+		row.Status, row.DeletedAt = "deleted", core.TimeOf(rc.Now())
 		return OK(row), err
 	}
-	s, err := Do[company.Secret](rc, company.KindSecretUpdate, s.Company, company.PatchSecret{ID: s.ID, Name: in.Name, Key: in.Key, Status: in.Status,
+	s, err := Do[secret.Secret](rc, secret.KindSecretUpdate, s.Company, secret.PatchSecret{ID: s.ID, Name: in.Name, Key: in.Key, Status: in.Status,
 		Description: textOf(in.Description), Metadata: rawOf(in.Metadata)})
 	return OK(showSecret(s)), err
 }
@@ -245,7 +247,7 @@ func deleteSecret(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	_, err = rc.Submit(company.KindSecretDelete, s.Company, company.DropSecret{ID: s.ID})
+	_, err = rc.Submit(secret.KindSecretDelete, s.Company, secret.DropSecret{ID: s.ID})
 	return OK(okay{true}), err
 }
 
@@ -270,19 +272,19 @@ func rotateSecret(rc *Request) (Response, error) {
 
 // rotate gives s another value: the version after the latest, whichever that is
 // by then.
-func rotate(rc *Request, s company.Secret, value string) (company.Secret, error) {
+func rotate(rc *Request, s secret.Secret, value string) (secret.Secret, error) {
 	for try := 1; ; try++ {
-		p := company.RotateSecret{ID: s.ID, Version: s.Latest + 1}
+		p := secret.RotateSecret{ID: s.ID, Version: s.Latest + 1}
 		var err error
 		if p.Sealed, err = rc.sealSecret(s.Company, s.ID, p.Version, value); err != nil {
 			return s, err
 		}
-		next, err := Do[company.Secret](rc, company.KindSecretRotate, s.Company, p)
+		next, err := Do[secret.Secret](rc, secret.KindSecretRotate, s.Company, p)
 		if !refusedWith(err, ledger.Conflict) || try == rotateTries || rc.HTTP.Header.Get(headerIdempotency) != "" {
 			return next, err
 		}
 		if err := rc.View(func(tx *ledger.Tx) error {
-			again, ok := company.SecretOf(tx, s.Company, s.ID)
+			again, ok := secret.SecretOf(tx, s.Company, s.ID)
 			if !ok {
 				return NotFound("Secret not found")
 			}
@@ -300,7 +302,7 @@ func readSecretUsage(rc *Request) (r Response, err error) {
 		if err != nil {
 			return err
 		}
-		list := slices.DeleteFunc(company.SecretUsage(tx, s.Company), func(b company.SecretBinding) bool { return b.Secret != s.ID })
+		list := slices.DeleteFunc(secret.SecretUsage(tx, s.Company), func(b secret.SecretBinding) bool { return b.Secret != s.ID })
 		r = OK(secretUsage{s.ID, list})
 		return nil
 	})
@@ -313,7 +315,7 @@ func listSecretAccesses(rc *Request) (r Response, err error) {
 		if err != nil {
 			return err
 		}
-		list, err := Page(rc, company.SecretAccessesOf(tx, s), 100, company.MaxSecretAccesses)
+		list, err := Page(rc, secret.SecretAccessesOf(tx, s), 100, secret.MaxSecretAccesses)
 		r = OK(list)
 		return err
 	})

@@ -20,10 +20,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/selvage-mesh/selvage/adapter"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -50,15 +50,15 @@ var ErrBind = errors.New("refused to listen")
 // loopback will do.
 func CheckBind(addr, mode string) error {
 	switch mode {
-	case company.Authenticated, company.LocalTrusted:
+	case people.Authenticated, people.LocalTrusted:
 	default:
-		return fmt.Errorf("%w: mode %q is neither %s nor %s", ErrBind, mode, company.LocalTrusted, company.Authenticated)
+		return fmt.Errorf("%w: mode %q is neither %s nor %s", ErrBind, mode, people.LocalTrusted, people.Authenticated)
 	}
 	loopback, err := Loopback(addr)
-	if err != nil || loopback || mode == company.Authenticated {
+	if err != nil || loopback || mode == people.Authenticated {
 		return err
 	}
-	return fmt.Errorf("%w on %s: without authentication the API is for this machine only; use 127.0.0.1, [::1] or localhost, or a mesh with --auth %s", ErrBind, addr, company.Authenticated)
+	return fmt.Errorf("%w on %s: without authentication the API is for this machine only; use 127.0.0.1, [::1] or localhost, or a mesh with --auth %s", ErrBind, addr, people.Authenticated)
 }
 
 // Loopback reports whether an address (host:port) is one of this machine only.
@@ -341,7 +341,7 @@ func (s *Server) checkHost(r *http.Request) error {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") || s.hosts[host] {
 		return nil
 	}
-	if ip, err := netip.ParseAddr(host); err == nil && (ip.Unmap().IsLoopback() || s.Mode() == company.Authenticated) {
+	if ip, err := netip.ParseAddr(host); err == nil && (ip.Unmap().IsLoopback() || s.Mode() == people.Authenticated) {
 		return nil // no name was pointed anywhere
 	}
 	return Forbidden("Host header is not a name of this node")

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -52,7 +53,7 @@ func (s *Server) learnMode(ctx context.Context, least uint64) {
 	mode := ""
 	_, err := s.cfg.Node.View(s.ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
 		if _, _, founded := ledger.Founding(tx); founded {
-			mode = company.AuthMode(tx)
+			mode = people.AuthMode(tx)
 		}
 		return nil
 	})
@@ -63,7 +64,7 @@ func (s *Server) learnMode(ctx context.Context, least uint64) {
 
 // trustsAll reports whether whoever reaches this node over a connection is the
 // board: in local_trusted mode, on loopback, unless a proxy brings anybody there.
-func (s *Server) trustsAll() bool { return s.Mode() == company.LocalTrusted && !s.cfg.Proxied }
+func (s *Server) trustsAll() bool { return s.Mode() == people.LocalTrusted && !s.cfg.Proxied }
 
 // checkDoor refuses what came over the network while the mesh asks nobody for a
 // credential: the mode may have changed after the address was bound.
@@ -76,7 +77,7 @@ func (s *Server) checkDoor(r *http.Request) error {
 	if err != nil || addr.Addr().Unmap().IsLoopback() {
 		return nil
 	}
-	if s.Mode() == company.Authenticated {
+	if s.Mode() == people.Authenticated {
 		return nil
 	}
 	return Forbidden("This mesh does not ask for credentials; its API is for each node's own machine only")
@@ -112,9 +113,9 @@ func (rc *Request) bySession(token string) error {
 }
 
 func sessionOpens(tx *ledger.Tx, hash string) (holder, bool) {
-	s, ok := company.SessionByHash(tx, hash)
+	s, ok := people.SessionByHash(tx, hash)
 	return holder{actor: ledger.Actor{Type: "user", ID: s.User}, cred: ledger.Credential{Kind: "session", ID: s.ID}, until: s.ExpiresAt},
-		ok && company.SignsIn(tx) && s.Valid(company.TimeOf(time.Now()))
+		ok && people.SignsIn(tx) && s.Valid(core.TimeOf(time.Now()))
 }
 
 // ownPage reports whether a request says that a page of this very host sent it.
@@ -135,7 +136,7 @@ func (s *Server) secure(r *http.Request) bool {
 // keepCookie has the browser keep a session's token, or with "" forget it.
 func (rc *Request) keepCookie(token string) {
 	c := &http.Cookie{Name: sessionCookie, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
-		Secure: rc.server.secure(rc.HTTP), MaxAge: int(company.SessionAge / time.Second)}
+		Secure: rc.server.secure(rc.HTTP), MaxAge: int(people.SessionAge / time.Second)}
 	if token == "" {
 		c.MaxAge = -1
 	}

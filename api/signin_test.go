@@ -18,7 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -27,7 +28,7 @@ const ownOrigin = "Origin: http://127.0.0.1:3100"
 // people are a harness where everybody signs in.
 func peopled(t testing.TB, change ...func(*Config)) *harness {
 	t.Helper()
-	return newHarnessOn(t, newSoloOf(t, company.Authenticated), change...)
+	return newHarnessOn(t, newSoloOf(t, people.Authenticated), change...)
 }
 
 // cookieOf returns the session that an answer sets, as a header and bare.
@@ -59,7 +60,7 @@ func (h *harness) admin() (cookie string) {
 }
 
 // join makes a user a member of a company.
-func (h *harness) join(of, admin, name string, r company.Role) (cookie, id string) {
+func (h *harness) join(of, admin, name string, r people.Role) (cookie, id string) {
 	h.t.Helper()
 	cookie, id = h.signUp(name)
 	invite := h.call("POST", "/api/companies/"+of+"/invites", `{"allowedJoinTypes":"human","humanRole":"`+string(r)+`"}`, admin, ownOrigin).want(h.t, 201, "").field(h.t, "token")
@@ -71,7 +72,7 @@ func TestCookiesOfSessions(t *testing.T) {
 	h := peopled(t)
 	a := h.call("POST", "/api/auth/sign-up/email", `{"name":"Ann","email":"ANN@example.com ","password":"password of Ann"}`).want(t, 200, `"ann@example.com"`)
 	cookie, token, c := a.cookieOf(t)
-	if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure || c.Path != "/" || c.MaxAge != int(company.SessionAge/time.Second) || len(token) < 40 {
+	if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure || c.Path != "/" || c.MaxAge != int(people.SessionAge/time.Second) || len(token) < 40 {
 		t.Errorf("cookie %+v", c)
 	}
 	if strings.Contains(string(a.body), token) {
@@ -116,12 +117,12 @@ func TestCookiesOfSessions(t *testing.T) {
 func TestSessionsExpire(t *testing.T) {
 	h := peopled(t)
 	now := time.Now()
-	who := holder{actor: ledger.Actor{Type: "user", ID: NewID()}, cred: ledger.Credential{Kind: "session", ID: NewID()}, until: company.TimeOf(now.Add(-time.Millisecond))}
+	who := holder{actor: ledger.Actor{Type: "user", ID: NewID()}, cred: ledger.Credential{Kind: "session", ID: NewID()}, until: core.TimeOf(now.Add(-time.Millisecond))}
 	h.keys.keep([32]byte{1}, who, h.keys.generation(), 0, now)
 	if _, ok := h.keys.find([32]byte{1}, 0, now); ok {
 		t.Error("a remembered session opens after its end")
 	}
-	if s := (company.UserSession{ExpiresAt: company.TimeOf(now)}); s.Valid(company.TimeOf(now)) {
+	if s := (people.UserSession{ExpiresAt: core.TimeOf(now)}); s.Valid(core.TimeOf(now)) {
 		t.Error("a session is good at its end")
 	}
 }
@@ -508,7 +509,7 @@ func TestTheModeChangesAtTheStart(t *testing.T) {
 			return head()
 		}
 	})
-	if got := h.Mode(); got != company.Authenticated {
+	if got := h.Mode(); got != people.Authenticated {
 		t.Errorf("mode %q", got)
 	}
 }
@@ -539,7 +540,7 @@ func TestTheModeIsTheNewest(t *testing.T) {
 	}
 	close(slow.released)
 	both.Wait()
-	if got := h.Mode(); got != company.Authenticated {
+	if got := h.Mode(); got != people.Authenticated {
 		t.Errorf("mode %q", got)
 	}
 }
@@ -550,8 +551,8 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	h := peopled(t)
 	ann := h.admin()
 	of := h.call("POST", "/api/companies", `{"name":"Acme"}`, ann, ownOrigin).want(t, 201, "").field(t, "id")
-	bob, _ := h.join(of, ann, "Bob", company.RoleViewer)
-	eve, id := h.join(of, ann, "Eve", company.RoleViewer)
+	bob, _ := h.join(of, ann, "Bob", people.RoleViewer)
+	eve, id := h.join(of, ann, "Eve", people.RoleViewer)
 	at := h.serve()
 	open := func(cookie string) (over <-chan error) {
 		req, err := http.NewRequestWithContext(t.Context(), "GET", at.URL+"/api/companies/"+of+"/events", nil)
@@ -702,7 +703,7 @@ func TestASecretThatWasMadeOnAnotherNodeOpensHere(t *testing.T) {
 	}
 	invited := func(token string) func() {
 		return elsewhere(ledger.Command{Kind: "invite.create", Company: of, Actor: ledger.Actor{Type: "user", ID: LocalBoard}, Credential: ledger.Credential{Kind: "local"},
-			Payload: ledger.Marshal(company.CreateInvite{ID: NewID(), Hash: hashOf(token), Joins: "agent"})})
+			Payload: ledger.Marshal(people.CreateInvite{ID: NewID(), Hash: hashOf(token), Joins: "agent"})})
 	}
 	const joins = `{"requestType":"agent","agentName":"Ada","adapterType":"process"}`
 	h.node.late = invited("one")
@@ -713,7 +714,7 @@ func TestASecretThatWasMadeOnAnotherNodeOpensHere(t *testing.T) {
 	h.call("GET", "/api/invites/three/onboarding.txt", "").want(t, 200, "Acme")
 	id := NewID()
 	h.node.late = elsewhere(ledger.Command{Kind: "cli_auth.open", Actor: ledger.Actor{Type: "system", ID: "cli-auth"}, Credential: ledger.Credential{Kind: "node", ID: string(h.node.keys.ID())},
-		Payload: ledger.Marshal(company.OpenChallenge{ID: id, Hash: hashOf("shown"), KeyHash: hashOf("key"), Command: "selvage", Access: "board"})})
+		Payload: ledger.Marshal(people.OpenChallenge{ID: id, Hash: hashOf("shown"), KeyHash: hashOf("key"), Command: "selvage", Access: "board"})})
 	h.call("GET", "/api/cli-auth/challenges/"+id+"?token=shown", "").want(t, 200, `"pending"`)
 	h.node.setFail(errors.New("no quorum"))
 	h.call("POST", "/api/invites/none/accept", joins).want(t, 404, "Invite not found")

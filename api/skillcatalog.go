@@ -8,6 +8,8 @@ import (
 
 	"github.com/selvage-mesh/selvage/api/skills"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/skill"
 )
 
 // A catalogSkill is a skill that comes with the program, as its catalog shows it.
@@ -43,9 +45,9 @@ type catalogFile struct {
 func catalogRow(b skills.Skill, version string) catalogSkill {
 	sum := sha256.Sum256([]byte(b.Markdown))
 	return catalogSkill{ID: "selvage:bundled:core:" + b.Name, Key: bundledKey + b.Name, Kind: "bundled", Category: "core", Slug: b.Name, Name: b.Name,
-		Description: b.Description, Path: "bundled/" + b.Name, Entrypoint: company.SkillFile, TrustLevel: "markdown_only", Compatibility: "compatible",
+		Description: b.Description, Path: "bundled/" + b.Name, Entrypoint: skill.SkillFile, TrustLevel: "markdown_only", Compatibility: "compatible",
 		DefaultInstall: true, Roles: b.Roles, Requires: []string{}, Tags: b.Tags,
-		Files:       []catalogFile{{company.SkillFile, "skill", len(b.Markdown), hex.EncodeToString(sum[:])}},
+		Files:       []catalogFile{{skill.SkillFile, "skill", len(b.Markdown), hex.EncodeToString(sum[:])}},
 		ContentHash: "sha256:" + hex.EncodeToString(sum[:]), PackageName: "selvage", PackageVersion: version}
 }
 
@@ -78,5 +80,5 @@ func readCatalogFile(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return OK(fileRow(bundledIn(company.Company{CreatedAt: company.TimeOf(time.Time{})}, b), company.SkillFile, b.Markdown)), nil
+	return OK(fileRow(bundledIn(company.Company{CreatedAt: core.TimeOf(time.Time{})}, b), skill.SkillFile, b.Markdown)), nil
 }

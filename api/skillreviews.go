@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/paper"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -36,7 +39,7 @@ type (
 
 // A skillTestRow is a test with what became of it.
 type skillTestRow struct {
-	company.SkillTest
+	skill.SkillTest
 	Status      string         `json:"status"`
 	OutputKey   string         `json:"outputDocumentKey"`
 	Output      string         `json:"outputSnapshot"`
@@ -52,48 +55,48 @@ type skillTestTask struct {
 	Identifier string              `json:"identifier"`
 	Title      string              `json:"title"`
 	Status     company.IssueStatus `json:"status"`
-	HiddenAt   company.Time        `json:"hiddenAt"`
+	HiddenAt   core.Time           `json:"hiddenAt"`
 }
 
 type skillAudit struct {
-	Skill     string                 `json:"skillId"`
-	Installed string                 `json:"installedHash"`
-	Origin    company.NullText       `json:"originHash"`
-	Verdict   string                 `json:"verdict"`
-	Codes     []string               `json:"codes"`
-	Findings  []company.SkillFinding `json:"findings"`
-	ScannedAt company.Time           `json:"scannedAt"`
-	Version   string                 `json:"scanVersion"`
+	Skill     string               `json:"skillId"`
+	Installed string               `json:"installedHash"`
+	Origin    core.NullText        `json:"originHash"`
+	Verdict   string               `json:"verdict"`
+	Codes     []string             `json:"codes"`
+	Findings  []skill.SkillFinding `json:"findings"`
+	ScannedAt core.Time            `json:"scannedAt"`
+	Version   string               `json:"scanVersion"`
 }
 
 func skillReviewRoutes() []Route {
 	const tag, one = "skills", "/api/companies/{companyId}/skills/{skillId}"
 	comment, input, test := one+"/comments", one+"/test-inputs", one+"/test-runs"
 	return []Route{
-		{Method: "GET", Path: comment, Tag: tag, Summary: "List what was said about a skill", Out: []company.SkillComment{}, Handle: ofOwnSkill(company.SkillCommentsOf)},
-		{Method: "POST", Path: comment, Tag: tag, Summary: "Say something about a skill", In: skillCommentBody{}, Out: company.SkillComment{}, Status: 201, Handle: newSkillComment},
-		{Method: "PATCH", Path: comment + "/{commentId}", Tag: tag, Summary: "Change one's comment on a skill", In: skillCommentPatch{}, Out: company.SkillComment{}, Handle: patchSkillComment},
-		{Method: "DELETE", Path: comment + "/{commentId}", Tag: tag, Summary: "Delete a comment on a skill", Out: company.SkillComment{}, Handle: func(rc *Request) (Response, error) {
-			return onSkill[company.SkillComment](rc, company.KindSkillCommentUpdate, func(id string) any {
-				return company.SaySkill{ID: pathID(rc, "commentId"), Skill: id, Delete: true}
+		{Method: "GET", Path: comment, Tag: tag, Summary: "List what was said about a skill", Out: []skill.SkillComment{}, Handle: ofOwnSkill(skill.SkillCommentsOf)},
+		{Method: "POST", Path: comment, Tag: tag, Summary: "Say something about a skill", In: skillCommentBody{}, Out: skill.SkillComment{}, Status: 201, Handle: newSkillComment},
+		{Method: "PATCH", Path: comment + "/{commentId}", Tag: tag, Summary: "Change one's comment on a skill", In: skillCommentPatch{}, Out: skill.SkillComment{}, Handle: patchSkillComment},
+		{Method: "DELETE", Path: comment + "/{commentId}", Tag: tag, Summary: "Delete a comment on a skill", Out: skill.SkillComment{}, Handle: func(rc *Request) (Response, error) {
+			return onSkill[skill.SkillComment](rc, skill.KindSkillCommentUpdate, func(id string) any {
+				return skill.SaySkill{ID: pathID(rc, "commentId"), Skill: id, Delete: true}
 			})
 		}},
 		{Method: "POST", Path: one + "/audit", Tag: tag, Summary: "Look through the files of a skill for what should not be there", Out: skillAudit{}, Handle: auditSkill},
-		{Method: "GET", Path: input, Tag: tag, Summary: "List the texts that a skill is tried on", Out: []company.SkillTestInput{}, Handle: ofOwnSkill(company.SkillInputsOf)},
-		{Method: "POST", Path: input, Tag: tag, Summary: "Keep a text to try a skill on", In: skillInputBody{}, Out: company.SkillTestInput{}, Status: 201, Handle: newSkillInput},
-		{Method: "PATCH", Path: input + "/{inputId}", Tag: tag, Summary: "Change a text that a skill is tried on", In: skillInputPatch{}, Out: company.SkillTestInput{}, Handle: patchSkillInput},
-		{Method: "DELETE", Path: input + "/{inputId}", Tag: tag, Summary: "Delete a text that a skill is tried on", Out: company.SkillTestInput{}, Handle: func(rc *Request) (Response, error) {
-			return onSkill[company.SkillTestInput](rc, company.KindSkillTestInput, func(id string) any {
-				return company.SaveSkillInput{ID: pathID(rc, "inputId"), Skill: id, Delete: true}
+		{Method: "GET", Path: input, Tag: tag, Summary: "List the texts that a skill is tried on", Out: []skill.SkillTestInput{}, Handle: ofOwnSkill(skill.SkillInputsOf)},
+		{Method: "POST", Path: input, Tag: tag, Summary: "Keep a text to try a skill on", In: skillInputBody{}, Out: skill.SkillTestInput{}, Status: 201, Handle: newSkillInput},
+		{Method: "PATCH", Path: input + "/{inputId}", Tag: tag, Summary: "Change a text that a skill is tried on", In: skillInputPatch{}, Out: skill.SkillTestInput{}, Handle: patchSkillInput},
+		{Method: "DELETE", Path: input + "/{inputId}", Tag: tag, Summary: "Delete a text that a skill is tried on", Out: skill.SkillTestInput{}, Handle: func(rc *Request) (Response, error) {
+			return onSkill[skill.SkillTestInput](rc, skill.KindSkillTestInput, func(id string) any {
+				return skill.SaveSkillInput{ID: pathID(rc, "inputId"), Skill: id, Delete: true}
 			})
 		}},
 		{Method: "GET", Path: test, Tag: tag, Summary: "List the tries of a skill, the latest first", Out: []skillTestRow{}, Query: []Param{{Name: "inputId"}}, Handle: listSkillTests},
 		{Method: "POST", Path: test, Tag: tag, Summary: "Have an agent try a skill, in an issue of its own", In: skillTestBody{}, Out: skillTestRow{}, Status: 201, Handle: startSkillTest},
 		{Method: "GET", Path: test + "/{runId}", Tag: tag, Summary: "Read a try of a skill", Out: skillTestRow{}, Handle: func(rc *Request) (Response, error) { return skillTestAt(rc, pathID(rc, "runId")) }},
 		{Method: "POST", Path: test + "/{runId}/cancel", Tag: tag, Summary: "Cancel a try of a skill", Out: skillTestRow{}, Handle: cancelSkillTest},
-		{Method: "DELETE", Path: test + "/{runId}", Tag: tag, Summary: "Take a try of a skill off the list", Out: company.SkillTest{}, Handle: func(rc *Request) (Response, error) {
-			return onSkill[company.SkillTest](rc, company.KindSkillTestForget, func(id string) any {
-				return company.ForgetSkillTest{ID: pathID(rc, "runId"), Skill: id}
+		{Method: "DELETE", Path: test + "/{runId}", Tag: tag, Summary: "Take a try of a skill off the list", Out: skill.SkillTest{}, Handle: func(rc *Request) (Response, error) {
+			return onSkill[skill.SkillTest](rc, skill.KindSkillTestForget, func(id string) any {
+				return skill.ForgetSkillTest{ID: pathID(rc, "runId"), Skill: id}
 			})
 		}},
 	}
@@ -102,7 +105,7 @@ func skillReviewRoutes() []Route {
 func pathID(rc *Request, name string) string { return strings.ToLower(rc.Path(name)) }
 
 // ofOwnSkill lists something of the path's skill; the program's own skills have none.
-func ofOwnSkill[T any](list func(*ledger.Tx, company.Skill) []T) func(*Request) (Response, error) {
+func ofOwnSkill[T any](list func(*ledger.Tx, skill.Skill) []T) func(*Request) (Response, error) {
 	return func(rc *Request) (Response, error) {
 		return viewSkill(rc, func(tx *ledger.Tx, _ company.Company, row skillRow) (any, error) {
 			if row.bundled() {
@@ -128,8 +131,8 @@ func newSkillComment(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return onSkill[company.SkillComment](rc, company.KindSkillCommentCreate, func(id string) any {
-		return company.SaySkill{ID: NewID(), Skill: id, Parent: bodyID(in.Parent), Body: in.Body}
+	return onSkill[skill.SkillComment](rc, skill.KindSkillCommentCreate, func(id string) any {
+		return skill.SaySkill{ID: NewID(), Skill: id, Parent: bodyID(in.Parent), Body: in.Body}
 	})
 }
 
@@ -138,8 +141,8 @@ func patchSkillComment(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return onSkill[company.SkillComment](rc, company.KindSkillCommentUpdate, func(id string) any {
-		return company.SaySkill{ID: pathID(rc, "commentId"), Skill: id, Body: in.Body}
+	return onSkill[skill.SkillComment](rc, skill.KindSkillCommentUpdate, func(id string) any {
+		return skill.SaySkill{ID: pathID(rc, "commentId"), Skill: id, Body: in.Body}
 	})
 }
 
@@ -148,8 +151,8 @@ func newSkillInput(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return onSkill[company.SkillTestInput](rc, company.KindSkillTestInput, func(id string) any {
-		return company.SaveSkillInput{ID: NewID(), Skill: id, Name: &in.Name, Content: &in.Content}
+	return onSkill[skill.SkillTestInput](rc, skill.KindSkillTestInput, func(id string) any {
+		return skill.SaveSkillInput{ID: NewID(), Skill: id, Name: &in.Name, Content: &in.Content}
 	})
 }
 
@@ -164,7 +167,7 @@ func patchSkillInput(rc *Request) (Response, error) {
 	}
 	id := pathID(rc, "inputId")
 	err = rc.View(func(tx *ledger.Tx) error {
-		if !slices.ContainsFunc(company.SkillInputsOf(tx, row.Skill), func(o company.SkillTestInput) bool { return o.ID == id }) {
+		if !slices.ContainsFunc(skill.SkillInputsOf(tx, row.Skill), func(o skill.SkillTestInput) bool { return o.ID == id }) {
 			return NotFound("Test input not found")
 		}
 		return nil
@@ -172,19 +175,19 @@ func patchSkillInput(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	v, err := Do[company.SkillTestInput](rc, company.KindSkillTestInput, row.Company, company.SaveSkillInput{ID: id, Skill: row.ID, Name: in.Name, Content: in.Content})
+	v, err := Do[skill.SkillTestInput](rc, skill.KindSkillTestInput, row.Company, skill.SaveSkillInput{ID: id, Skill: row.ID, Name: in.Name, Content: in.Content})
 	return OK(v), err
 }
 
-func showSkillTest(tx *ledger.Tx, t company.SkillTest) skillTestRow {
+func showSkillTest(tx *ledger.Tx, t skill.SkillTest) skillTestRow {
 	i, there := company.IssueOf(tx, t.Company, t.Issue)
-	row := skillTestRow{SkillTest: t, Status: t.Status(i, there), OutputKey: company.SkillTestOutput, Expired: !there}
+	row := skillTestRow{SkillTest: t, Status: t.Status(i, there), OutputKey: skill.SkillTestOutput, Expired: !there}
 	if !there {
 		row.Output = t.Output
 		return row
 	}
 	row.Description, row.Issue = i.Description, &skillTestTask{i.ID, i.Identifier, i.Title, i.Status, i.HiddenAt}
-	if d, ok := company.DocumentOf(tx, i, company.SkillTestOutput); ok {
+	if d, ok := paper.DocumentOf(tx, i, skill.SkillTestOutput); ok {
 		row.Output = d.Text(tx)
 	}
 	return row
@@ -200,7 +203,7 @@ func listSkillTests(rc *Request) (Response, error) {
 		if row.bundled() {
 			return out, nil
 		}
-		for _, t := range company.SkillTestsOf(tx, row.Skill) {
+		for _, t := range skill.SkillTestsOf(tx, row.Skill) {
 			if input != "" && string(t.Input) != input {
 				continue
 			}
@@ -214,7 +217,7 @@ func listSkillTests(rc *Request) (Response, error) {
 
 func skillTestAt(rc *Request, id string) (Response, error) {
 	return viewSkill(rc, func(tx *ledger.Tx, _ company.Company, row skillRow) (any, error) {
-		for _, t := range company.SkillTestsOf(tx, row.Skill) {
+		for _, t := range skill.SkillTestsOf(tx, row.Skill) {
 			if t.ID == id {
 				return showSkillTest(tx, t), nil
 			}
@@ -232,7 +235,7 @@ func startSkillTest(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	t, err := Do[company.SkillTest](rc, company.KindSkillTestStart, row.Company, company.StartSkillTest{ID: NewID(), Skill: row.ID, Agent: strings.ToLower(in.Agent), Issue: NewID(),
+	t, err := Do[skill.SkillTest](rc, skill.KindSkillTestStart, row.Company, skill.StartSkillTest{ID: NewID(), Skill: row.ID, Agent: strings.ToLower(in.Agent), Issue: NewID(),
 		Input: bodyID(in.Input), Content: in.Content.Or(""), Version: bodyID(in.Version)})
 	if err != nil {
 		return Response{}, err
@@ -247,7 +250,7 @@ func cancelSkillTest(rc *Request) (Response, error) {
 	}
 	id, issue, over := pathID(rc, "runId"), "", false
 	err = rc.View(func(tx *ledger.Tx) error {
-		for _, t := range company.SkillTestsOf(tx, row.Skill) {
+		for _, t := range skill.SkillTestsOf(tx, row.Skill) {
 			if t.ID == id {
 				i, there := company.IssueOf(tx, t.Company, t.Issue)
 				issue, over = t.Issue, !there || i.Status.Terminal()
@@ -276,15 +279,15 @@ func auditSkill(rc *Request) (Response, error) {
 		of = in.ID
 		files := map[string]string{}
 		if row.bundled() {
-			files[company.SkillFile] = row.bundledContent
+			files[skill.SkillFile] = row.bundledContent
 		}
 		for _, f := range row.Files {
 			if !row.bundled() {
-				files[f.Path], _ = company.SkillText(tx, row.Skill, f.Path)
+				files[f.Path], _ = skill.SkillText(tx, row.Skill, f.Path)
 			}
 		}
-		out = skillAudit{Skill: row.ID, Installed: company.HashOfFiles(files), Origin: company.NullText(row.Origin.Hash), Codes: []string{}, ScannedAt: company.TimeOf(rc.Now()), Version: company.SkillAuditVersion}
-		out.Verdict, out.Findings = company.AuditSkill(files)
+		out = skillAudit{Skill: row.ID, Installed: skill.HashOfFiles(files), Origin: core.NullText(row.Origin.Hash), Codes: []string{}, ScannedAt: core.TimeOf(rc.Now()), Version: skill.SkillAuditVersion}
+		out.Verdict, out.Findings = skill.AuditSkill(files)
 		for _, f := range out.Findings {
 			if !slices.Contains(out.Codes, f.Code) {
 				out.Codes = append(out.Codes, f.Code)

@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-
 	"github.com/selvage-mesh/selvage/adapter"
 	"github.com/selvage-mesh/selvage/api/skills"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -67,7 +68,7 @@ type syncSkillsBody struct {
 
 // A skillRow is a skill as answers show it, of the company or of the program.
 type skillRow struct {
-	company.Skill
+	skill.Skill
 	Folder         *string `json:"folderId"`
 	FolderPath     *string `json:"folderPath"`
 	Key            string  `json:"key"`
@@ -185,14 +186,14 @@ var bundledIDs = uuid.MustParse("6f0a6d56-7a0e-4f0c-9c39-2a9f3f1f7c11")
 // the company and the name.
 func bundledIn(of company.Company, b skills.Skill) skillRow {
 	folder := uuid.NewSHA1(bundledIDs, []byte(of.ID)).String()
-	return skillRow{Skill: company.Skill{ID: uuid.NewSHA1(bundledIDs, []byte(of.ID+"/"+b.Name)).String(), Company: of.ID, Slug: b.Name, Name: b.Name,
-		Description: company.NullText(b.Description), Categories: []string{}, Scope: "company", Files: []company.SkillPath{{Path: company.SkillFile, Kind: "skill"}},
+	return skillRow{Skill: skill.Skill{ID: uuid.NewSHA1(bundledIDs, []byte(of.ID+"/"+b.Name)).String(), Company: of.ID, Slug: b.Name, Name: b.Name,
+		Description: core.NullText(b.Description), Categories: []string{}, Scope: "company", Files: []skill.SkillPath{{Path: skill.SkillFile, Kind: "skill"}},
 		CreatedAt: of.CreatedAt, UpdatedAt: of.CreatedAt},
 		Folder: &folder, FolderPath: new(bundledFolder), Key: bundledKey + b.Name, SourceType: "local_path", SourceLocator: "bundled/" + b.Name,
 		TrustLevel: "markdown_only", Compatibility: "compatible", Installs: 1, bundledContent: b.Markdown}
 }
 
-func showSkill(s company.Skill) skillRow {
+func showSkill(s skill.Skill) skillRow {
 	row := skillRow{Skill: s, Key: s.Key(), SourceType: "local_path", SourceLocator: "skills/" + s.Company + "/" + s.Slug, TrustLevel: "markdown_only",
 		Compatibility: "compatible", Installs: 1, VersionOrNull: &s.Version}
 	if o := s.Origin; o.Locator != "" {
@@ -231,11 +232,11 @@ func (r skillRow) inList(users []skillUser) skillInList {
 func (r skillRow) detail(tx *ledger.Tx) skillDetail {
 	users := usersOf(tx, r.Company)[r.Key]
 	if !r.bundled() {
-		r.Stars = company.StarsOfSkill(tx, r.Skill)
+		r.Stars = skill.StarsOfSkill(tx, r.Skill)
 	}
 	d := skillDetail{skillInList: r.inList(users), Markdown: r.bundledContent, Metadata: skillMetadata{r.Key, "paperclip_bundled"}, UsedBy: users}
 	if !r.bundled() {
-		d.Markdown, _ = company.SkillText(tx, r.Skill, company.SkillFile)
+		d.Markdown, _ = skill.SkillText(tx, r.Skill, skill.SkillFile)
 		d.Metadata.SourceKind = "managed_local"
 	}
 	if d.UsedBy == nil {
@@ -248,7 +249,7 @@ func (r skillRow) detail(tx *ledger.Tx) skillDetail {
 func usersOf(tx *ledger.Tx, of string) map[string][]skillUser {
 	users := map[string][]skillUser{}
 	for _, a := range company.AgentsOf(tx, of, true) {
-		for _, k := range company.SkillsOfAgent(tx, of, a.ID) {
+		for _, k := range skill.SkillsOfAgent(tx, of, a.ID) {
 			users[k] = append(users[k], skillUser{a.ID, a.Name})
 		}
 	}
@@ -257,7 +258,7 @@ func usersOf(tx *ledger.Tx, of string) map[string][]skillUser {
 
 // skillIn finds the path's skill by ID, slug or key.
 func skillIn(tx *ledger.Tx, of company.Company, ref string) (skillRow, error) {
-	if s, ok := company.SkillOf(tx, of.ID, ref); ok {
+	if s, ok := skill.SkillOf(tx, of.ID, ref); ok {
 		return showSkill(s), nil
 	}
 	for _, b := range skills.Bundled() {
@@ -276,9 +277,9 @@ func listSkills(rc *Request) (Response, error) {
 			row := bundledIn(of, b)
 			out = append(out, row.inList(users[row.Key]))
 		}
-		for _, s := range company.SkillsOf(tx, of.ID) {
+		for _, s := range skill.SkillsOf(tx, of.ID) {
 			row := showSkill(s)
-			row.Stars = company.StarsOfSkill(tx, s)
+			row.Stars = skill.StarsOfSkill(tx, s)
 			out = append(out, row.inList(users[row.Key]))
 		}
 		return nil
@@ -290,7 +291,7 @@ func listSkills(rc *Request) (Response, error) {
 func skillCategories(rc *Request) (Response, error) {
 	out := []categoryCount{}
 	err := inCompany(rc, func(tx *ledger.Tx, of company.Company) error {
-		for _, s := range company.SkillsOf(tx, of.ID) {
+		for _, s := range skill.SkillsOf(tx, of.ID) {
 			for _, name := range s.Categories {
 				i, found := slices.BinarySearchFunc(out, name, func(c categoryCount, n string) int { return strings.Compare(c.Slug, n) })
 				if !found {
@@ -304,7 +305,7 @@ func skillCategories(rc *Request) (Response, error) {
 	return OK(out), err
 }
 
-func (in skillLooks) into(p *company.SaveSkill) {
+func (in skillLooks) into(p *skill.SaveSkill) {
 	p.IconURL, p.Color, p.Tagline, p.Author, p.Homepage = textOf(in.IconURL), textOf(in.Color), textOf(in.Tagline), textOf(in.Author), textOf(in.Homepage)
 	p.Categories, p.Scope = in.Categories, given[string](in.Scope)
 }
@@ -320,7 +321,7 @@ func createSkill(rc *Request) (Response, error) {
 	text := in.Markdown.Or("")
 	name, description := skills.FrontMatter(text)
 	id := NewID()
-	slug := in.Slug.Or(cmp.Or(company.URLKey(in.Name), ownSlug("skill", id)))
+	slug := in.Slug.Or(cmp.Or(core.URLKey(in.Name), ownSlug("skill", id)))
 	if name == "" {
 		name = in.Name
 	}
@@ -333,17 +334,17 @@ func createSkill(rc *Request) (Response, error) {
 	if _, taken := skills.Find(slug); taken {
 		return Response{}, Conflict("Skill already exists: "+slug, nil)
 	}
-	p := company.SaveSkill{ID: id, Version: NewID(), Slug: &slug, Name: &name, Description: &description, Markdown: &text}
+	p := skill.SaveSkill{ID: id, Version: NewID(), Slug: &slug, Name: &name, Description: &description, Markdown: &text}
 	in.skillLooks.into(&p)
 	if !IsUUID(companyID(rc)) {
 		return Response{}, NotFound("Company not found")
 	}
-	return doSkill(rc, company.KindSkillCreate, p)
+	return doSkill(rc, skill.KindSkillCreate, p)
 }
 
 // doSkill submits a command that returns a skill, and shows it.
 func doSkill(rc *Request, kind string, payload any) (r Response, err error) {
-	s, err := Do[company.Skill](rc, kind, companyID(rc), payload)
+	s, err := Do[skill.Skill](rc, kind, companyID(rc), payload)
 	if err != nil {
 		return r, err
 	}
@@ -385,7 +386,7 @@ func updateSkill(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.SaveSkill{ID: row.ID, Version: NewID(), Name: in.Name, Description: textOf(in.Description), Markdown: in.Markdown}
+	p := skill.SaveSkill{ID: row.ID, Version: NewID(), Name: in.Name, Description: textOf(in.Description), Markdown: in.Markdown}
 	if in.Markdown != nil {
 		name, description := skills.FrontMatter(*in.Markdown)
 		if name != "" && p.Name == nil {
@@ -396,7 +397,7 @@ func updateSkill(rc *Request) (Response, error) {
 		}
 	}
 	in.skillLooks.into(&p)
-	return doSkill(rc, company.KindSkillUpdate, p)
+	return doSkill(rc, skill.KindSkillUpdate, p)
 }
 
 func deleteSkill(rc *Request) (r Response, err error) {
@@ -411,12 +412,12 @@ func deleteSkill(rc *Request) (r Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	_, err = rc.Submit(company.KindSkillDelete, companyID(rc), company.DeleteSkill{ID: row.ID})
+	_, err = rc.Submit(skill.KindSkillDelete, companyID(rc), skill.DeleteSkill{ID: row.ID})
 	return r, err
 }
 
 func fileRow(row skillRow, path, content string) skillFileRow {
-	f := skillFileRow{Skill: row.ID, Path: path, Kind: company.KindOfSkillFile(path), Content: content, Editable: !row.bundled()}
+	f := skillFileRow{Skill: row.ID, Path: path, Kind: skill.KindOfSkillFile(path), Content: content, Editable: !row.bundled()}
 	if i := strings.LastIndexByte(path, '.'); i >= 0 {
 		switch path[i:] {
 		case ".md", ".markdown":
@@ -441,9 +442,9 @@ func fileRow(row skillRow, path, content string) skillFileRow {
 func readSkillFile(rc *Request) (r Response, err error) {
 	path := rc.Query("path")
 	if path == "" {
-		path = company.SkillFile
+		path = skill.SkillFile
 	}
-	if _, err := company.CleanSkillPath(path); err != nil {
+	if _, err := skill.CleanSkillPath(path); err != nil {
 		return r, err
 	}
 	err = inCompany(rc, func(tx *ledger.Tx, of company.Company) error {
@@ -451,9 +452,9 @@ func readSkillFile(rc *Request) (r Response, err error) {
 		if err != nil {
 			return err
 		}
-		text, ok := row.bundledContent, path == company.SkillFile
+		text, ok := row.bundledContent, path == skill.SkillFile
 		if !row.bundled() {
-			text, ok = company.SkillText(tx, row.Skill, path)
+			text, ok = skill.SkillText(tx, row.Skill, path)
 		}
 		if !ok {
 			return NotFound("Skill file not found")
@@ -473,11 +474,11 @@ func writeSkillFile(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.SaveSkillFile{Skill: row.ID, Path: in.Path, Content: in.Content, Version: NewID()}
-	if in.Path == company.SkillFile {
+	p := skill.SaveSkillFile{Skill: row.ID, Path: in.Path, Content: in.Content, Version: NewID()}
+	if in.Path == skill.SkillFile {
 		p.Name, p.Description = skills.FrontMatter(in.Content)
 	}
-	if _, err := Do[company.Skill](rc, company.KindSkillFile, companyID(rc), p); err != nil {
+	if _, err := Do[skill.Skill](rc, skill.KindSkillFile, companyID(rc), p); err != nil {
 		return Response{}, err
 	}
 	return OK(fileRow(row, in.Path, in.Content)), nil
@@ -492,7 +493,7 @@ func removeSkillFile(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return doSkill(rc, company.KindSkillFile, company.SaveSkillFile{Skill: row.ID, Path: in.Path, Delete: in.Target, Version: NewID()})
+	return doSkill(rc, skill.KindSkillFile, skill.SaveSkillFile{Skill: row.ID, Path: in.Path, Delete: in.Target, Version: NewID()})
 }
 
 // skillsOf shows what an agent is to have. Command lines are handed the texts with
@@ -509,7 +510,7 @@ func skillsOf(tx *ledger.Tx, a company.Agent) agentSkillSet {
 		out.Supported, out.Mode, out.Warnings = true, "ephemeral", []string{}
 	}
 	of, _ := company.CompanyOf(tx, a.Company)
-	for _, k := range company.SkillsOfAgent(tx, a.Company, a.ID) {
+	for _, k := range skill.SkillsOfAgent(tx, a.Company, a.ID) {
 		out.Desired = append(out.Desired, k)
 		out.Entries = append(out.Entries, desiredSkill{Key: k})
 		e := agentSkillInstall{Key: k, Name: k, Desired: true, State: "missing"}
@@ -532,7 +533,7 @@ func syncAgentSkills(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.SyncSkills{Agent: a.ID, Mode: in.Mode}
+	p := skill.SyncSkills{Agent: a.ID, Mode: in.Mode}
 	err = rc.View(func(tx *ledger.Tx) error {
 		of, _ := company.CompanyOf(tx, a.Company)
 		for i, raw := range in.Desired {
@@ -561,7 +562,7 @@ func syncAgentSkills(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if _, err := rc.Submit(company.KindAgentSkills, a.Company, p); err != nil {
+	if _, err := rc.Submit(skill.KindAgentSkills, a.Company, p); err != nil {
 		return Response{}, err
 	}
 	return readAgentSkills(rc)

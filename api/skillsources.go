@@ -13,6 +13,9 @@ import (
 
 	"github.com/selvage-mesh/selvage/api/skills"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/place"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -132,22 +135,22 @@ type foundSkill struct {
 
 // foundIn makes a skill of the files of a folder.
 func foundIn(folder string, files map[string]string) foundSkill {
-	f := foundSkill{slug: company.URLKey(path.Base(folder)), files: files}
-	f.name, f.about = skills.FrontMatter(files[company.SkillFile])
+	f := foundSkill{slug: core.URLKey(path.Base(folder)), files: files}
+	f.name, f.about = skills.FrontMatter(files[skill.SkillFile])
 	if f.name == "" {
 		f.name = path.Base(folder)
 	}
 	if f.slug == "" || f.slug == "." {
-		f.slug = company.URLKey(f.name)
+		f.slug = core.URLKey(f.name)
 	}
 	switch {
-	case len(files) > company.MaxSkillFiles:
-		f.problem = fmt.Sprintf("It has more than %d files", company.MaxSkillFiles)
-	case strings.TrimSpace(files[company.SkillFile]) == "":
-		f.problem = company.SkillFile + " is empty"
+	case len(files) > skill.MaxSkillFiles:
+		f.problem = fmt.Sprintf("It has more than %d files", skill.MaxSkillFiles)
+	case strings.TrimSpace(files[skill.SkillFile]) == "":
+		f.problem = skill.SkillFile + " is empty"
 	}
 	for name, text := range files {
-		if _, err := company.CleanSkillPath(name); err != nil || len(text) > company.MaxSkillFile || !utf8.ValidString(text) {
+		if _, err := skill.CleanSkillPath(name); err != nil || len(text) > skill.MaxSkillFile || !utf8.ValidString(text) {
 			f.problem = "A file is too long, no text, or of a name that can not be taken: " + cut(name, 100)
 		}
 	}
@@ -156,14 +159,14 @@ func foundIn(folder string, files map[string]string) foundSkill {
 
 // take makes a skill of the company of what was found: the skill, then its other
 // files. What could not be finished is removed again.
-func (f foundSkill) take(rc *Request, origin company.SkillOrigin) (skillDetail, error) {
-	text := f.files[company.SkillFile]
-	p := company.SaveSkill{ID: NewID(), Version: NewID(), Slug: &f.slug, Name: &f.name, Description: &f.about, Markdown: &text, Origin: origin}
-	if _, err := rc.Submit(company.KindSkillCreate, companyID(rc), p); err != nil {
+func (f foundSkill) take(rc *Request, origin skill.SkillOrigin) (skillDetail, error) {
+	text := f.files[skill.SkillFile]
+	p := skill.SaveSkill{ID: NewID(), Version: NewID(), Slug: &f.slug, Name: &f.name, Description: &f.about, Markdown: &text, Origin: origin}
+	if _, err := rc.Submit(skill.KindSkillCreate, companyID(rc), p); err != nil {
 		return skillDetail{}, err
 	}
 	if err := f.fill(rc, p.ID, nil); err != nil {
-		rc.Submit(company.KindSkillDelete, companyID(rc), company.DeleteSkill{ID: p.ID})
+		rc.Submit(skill.KindSkillDelete, companyID(rc), skill.DeleteSkill{ID: p.ID})
 		return skillDetail{}, err
 	}
 	return shownByID(rc, p.ID)
@@ -177,14 +180,14 @@ func (f foundSkill) fill(rc *Request, id string, have map[string]string) error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if was, ok := have[name]; name == company.SkillFile && have == nil || ok && was == f.files[name] {
+		if was, ok := have[name]; name == skill.SkillFile && have == nil || ok && was == f.files[name] {
 			continue
 		}
-		p := company.SaveSkillFile{Skill: id, Path: name, Content: f.files[name], Version: NewID()}
-		if name == company.SkillFile {
+		p := skill.SaveSkillFile{Skill: id, Path: name, Content: f.files[name], Version: NewID()}
+		if name == skill.SkillFile {
 			p.Name, p.Description = f.name, f.about
 		}
-		if _, err := rc.Submit(company.KindSkillFile, companyID(rc), p); err != nil {
+		if _, err := rc.Submit(skill.KindSkillFile, companyID(rc), p); err != nil {
 			return err
 		}
 	}
@@ -193,7 +196,7 @@ func (f foundSkill) fill(rc *Request, id string, have map[string]string) error {
 
 func shownByID(rc *Request, id string) (d skillDetail, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
-		s, ok := company.SkillOf(tx, companyID(rc), id)
+		s, ok := skill.SkillOf(tx, companyID(rc), id)
 		if !ok {
 			return NotFound("Skill not found")
 		}
@@ -225,7 +228,7 @@ func importSkills(rc *Request) (Response, error) {
 	}
 	folders := map[string]map[string]string{}
 	for name := range files {
-		if path.Base(name) == company.SkillFile {
+		if path.Base(name) == skill.SkillFile {
 			folders[path.Dir(name)] = map[string]string{}
 		}
 	}
@@ -242,7 +245,7 @@ func importSkills(rc *Request) (Response, error) {
 	}
 	switch n := len(folders); {
 	case n == 0:
-		return Response{}, Unprocessable("The repository has no "+company.SkillFile+" there", nil)
+		return Response{}, Unprocessable("The repository has no "+skill.SkillFile+" there", nil)
 	case n > maxScannedSkills:
 		return Response{}, Unprocessable(fmt.Sprintf("The repository has more than %d skills; name a folder of it", maxScannedSkills), nil)
 	}
@@ -269,7 +272,7 @@ func importSkills(rc *Request) (Response, error) {
 			out.Warnings = append(out.Warnings, base+": a skill of the program has this name")
 			continue
 		}
-		d, err := f.take(rc, company.SkillOrigin{Type: "github", Locator: "https://github.com/" + path.Join(r.owner, r.name, "tree", r.ref, base), Ref: company.NullText(r.ref)})
+		d, err := f.take(rc, skill.SkillOrigin{Type: "github", Locator: "https://github.com/" + path.Join(r.owner, r.name, "tree", r.ref, base), Ref: core.NullText(r.ref)})
 		if refusal, ok := isRefusal(err); ok && refusal.Code == ledger.Conflict {
 			out.Warnings = append(out.Warnings, base+": "+refusal.Message)
 			continue
@@ -285,7 +288,7 @@ func importSkills(rc *Request) (Response, error) {
 // A scanned is a workspace that has a folder.
 type scanned struct {
 	project company.Project
-	space   company.Workspace
+	space   place.Workspace
 }
 
 func scanProjects(rc *Request) (Response, error) {
@@ -301,7 +304,7 @@ func scanProjects(rc *Request) (Response, error) {
 				continue
 			}
 			out.Projects++
-			for _, w := range company.WorkspacesOf(tx, of.ID, p.ID) {
+			for _, w := range place.WorkspacesOf(tx, of.ID, p.ID) {
 				if len(in.Workspaces) == 0 || slices.Contains(in.Workspaces, w.ID) {
 					places = append(places, scanned{p, w})
 				}
@@ -372,17 +375,17 @@ func (out *skillScan) consider(rc *Request, in skillScanBody, at scanned, dir st
 	c := scanCandidate{Project: at.project.ID, ProjectName: at.project.Name, Workspace: at.space.ID, Name: f.name, Slug: f.slug, About: f.about,
 		Directory: path.Dir(dir), Path: dir, Status: "new"}
 	locator := "workspace:" + at.space.ID + "/" + dir
-	var existing company.Skill
+	var existing skill.Skill
 	var have map[string]string
 	err := rc.View(func(tx *ledger.Tx) error {
-		s, ok := company.SkillOf(tx, companyID(rc), f.slug)
+		s, ok := skill.SkillOf(tx, companyID(rc), f.slug)
 		switch {
 		case f.problem != "":
 			c.Status, c.Reason = "skipped", &f.problem
 		case ok && s.Origin.Locator == locator:
 			existing, have = s, map[string]string{}
 			for _, file := range s.Files {
-				have[file.Path], _ = company.SkillText(tx, s, file.Path)
+				have[file.Path], _ = skill.SkillText(tx, s, file.Path)
 			}
 			c.Status, c.Existing = "already_imported", &existing.ID
 		case ok || slugTaken(tx, companyID(rc), f.slug):
@@ -407,13 +410,13 @@ func (out *skillScan) consider(rc *Request, in skillScanBody, at scanned, dir st
 		}
 		out.Conflicts = append(out.Conflicts, scanConflict{c.Slug, c.Project, c.Workspace, dir, id, *c.Reason})
 	case "new":
-		d, err := f.take(rc, company.SkillOrigin{Type: "local_path", Locator: locator})
+		d, err := f.take(rc, skill.SkillOrigin{Type: "local_path", Locator: locator})
 		if err != nil {
 			return err
 		}
 		out.Imported = append(out.Imported, d)
 	case "already_imported":
-		if company.HashOfFiles(have) == company.HashOfFiles(f.files) {
+		if skill.HashOfFiles(have) == skill.HashOfFiles(f.files) {
 			return nil
 		}
 		if err := f.fill(rc, existing.ID, have); err != nil {
@@ -431,7 +434,7 @@ func (out *skillScan) consider(rc *Request, in skillScanBody, at scanned, dir st
 // readSkillFolder reads the files of a folder that has a SKILL.md, at most one
 // more than a skill may have, and of each at most a byte more than it may be long.
 func readSkillFolder(fsys fs.FS, dir string) (map[string]string, error) {
-	if info, err := fs.Stat(fsys, path.Join(dir, company.SkillFile)); err != nil || !info.Mode().IsRegular() {
+	if info, err := fs.Stat(fsys, path.Join(dir, skill.SkillFile)); err != nil || !info.Mode().IsRegular() {
 		return nil, fs.ErrNotExist
 	}
 	files := map[string]string{}
@@ -443,7 +446,7 @@ func readSkillFolder(fsys fs.FS, dir string) (map[string]string, error) {
 			return fs.SkipDir
 		case !e.Type().IsRegular():
 			return nil
-		case len(files) > company.MaxSkillFiles:
+		case len(files) > skill.MaxSkillFiles:
 			return fs.SkipAll
 		}
 		f, err := fsys.Open(at)
@@ -451,7 +454,7 @@ func readSkillFolder(fsys fs.FS, dir string) (map[string]string, error) {
 			return err
 		}
 		defer f.Close()
-		b, err := io.ReadAll(io.LimitReader(f, company.MaxSkillFile+1))
+		b, err := io.ReadAll(io.LimitReader(f, skill.MaxSkillFile+1))
 		files[strings.TrimPrefix(at, dir+"/")] = string(b)
 		return err
 	})
@@ -463,9 +466,9 @@ func browseProject(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	var space company.Workspace
+	var space place.Workspace
 	err = inCompany(rc, func(tx *ledger.Tx, of company.Company) error {
-		for _, w := range company.WorkspacesOf(tx, of.ID, strings.ToLower(in.Project)) {
+		for _, w := range place.WorkspacesOf(tx, of.ID, strings.ToLower(in.Project)) {
 			if w.ID == strings.ToLower(in.Workspace) {
 				space = w
 				return nil
@@ -500,7 +503,7 @@ func browseProject(rc *Request) (Response, error) {
 		}
 		row := browseEntry{Name: e.Name(), Path: path.Join(at, e.Name()), Kind: "file"}
 		if e.IsDir() {
-			_, err := fs.Stat(root.FS(), path.Join(row.Path, company.SkillFile))
+			_, err := fs.Stat(root.FS(), path.Join(row.Path, skill.SkillFile))
 			row.Kind, row.IsSkill = "directory", err == nil
 		} else if !e.Type().IsRegular() {
 			continue

@@ -6,6 +6,8 @@ import (
 
 	"github.com/selvage-mesh/selvage/api/skills"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -34,12 +36,12 @@ type (
 
 // A shownSkillVersion is a version with the texts of its files.
 type shownSkillVersion struct {
-	company.SkillVersion
+	skill.SkillVersion
 	Files []skillVersionFile `json:"files"`
 }
 
 type skillVersionFile struct {
-	company.SkillVersionFile
+	skill.SkillVersionFile
 	Content string `json:"content"`
 }
 
@@ -76,12 +78,12 @@ func skillVersionRoutes() []Route {
 			if err != nil {
 				return Response{}, err
 			}
-			return doSkill(rc, company.KindSkillStar, company.StarSkill{Skill: row.ID, Star: on})
+			return doSkill(rc, skill.KindSkillStar, skill.StarSkill{Skill: row.ID, Star: on})
 		}
 	}
 	return []Route{
-		{Method: "GET", Path: one + "/versions", Tag: tag, Summary: "List the versions of a skill, newest first", Out: []company.SkillVersion{}, Handle: listSkillVersions},
-		{Method: "POST", Path: one + "/versions", Tag: tag, Summary: "Keep a skill as it is as a version with a name", In: skillVersionBody{}, Out: company.SkillVersion{}, Handle: newSkillVersion},
+		{Method: "GET", Path: one + "/versions", Tag: tag, Summary: "List the versions of a skill, newest first", Out: []skill.SkillVersion{}, Handle: listSkillVersions},
+		{Method: "POST", Path: one + "/versions", Tag: tag, Summary: "Keep a skill as it is as a version with a name", In: skillVersionBody{}, Out: skill.SkillVersion{}, Handle: newSkillVersion},
 		{Method: "GET", Path: one + "/versions/{versionId}", Tag: tag, Summary: "Read a version of a skill with its files", Out: shownSkillVersion{}, Handle: readSkillVersion},
 		{Method: "GET", Path: one + "/fork-precheck", Tag: tag, Summary: "Tell what a fork of a skill would be called", Out: forkPrecheck{}, Handle: precheckFork},
 		{Method: "POST", Path: one + "/fork", Tag: tag, Summary: "Make a skill of one's own from another", In: skillForkBody{}, Out: skillDetail{}, Handle: forkSkill},
@@ -112,9 +114,9 @@ func viewSkill(rc *Request, f func(tx *ledger.Tx, of company.Company, row skillR
 func listSkillVersions(rc *Request) (Response, error) {
 	return viewSkill(rc, func(tx *ledger.Tx, _ company.Company, row skillRow) (any, error) {
 		if row.bundled() {
-			return []company.SkillVersion{}, nil
+			return []skill.SkillVersion{}, nil
 		}
-		return company.SkillVersionsOf(tx, row.Skill), nil
+		return skill.SkillVersionsOf(tx, row.Skill), nil
 	})
 }
 
@@ -124,13 +126,13 @@ func readSkillVersion(rc *Request) (Response, error) {
 
 func skillVersionAt(rc *Request, id string) (Response, error) {
 	return viewSkill(rc, func(tx *ledger.Tx, _ company.Company, row skillRow) (any, error) {
-		for _, v := range company.SkillVersionsOf(tx, row.Skill) {
+		for _, v := range skill.SkillVersionsOf(tx, row.Skill) {
 			if v.ID != id {
 				continue
 			}
 			out := shownSkillVersion{SkillVersion: v, Files: []skillVersionFile{}}
 			for _, f := range v.Files {
-				out.Files = append(out.Files, skillVersionFile{f, company.SkillVersionText(tx, v, f)})
+				out.Files = append(out.Files, skillVersionFile{f, skill.SkillVersionText(tx, v, f)})
 			}
 			return out, nil
 		}
@@ -147,8 +149,8 @@ func newSkillVersion(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.VersionSkill{Skill: row.ID, ID: NewID(), Label: in.Label.Or(""), Summary: in.Summary.Or("")}
-	if _, err := Do[company.Skill](rc, company.KindSkillVersion, companyID(rc), p); err != nil {
+	p := skill.VersionSkill{Skill: row.ID, ID: NewID(), Label: in.Label.Or(""), Summary: in.Summary.Or("")}
+	if _, err := Do[skill.Skill](rc, skill.KindSkillVersion, companyID(rc), p); err != nil {
 		return Response{}, err
 	}
 	return skillVersionAt(rc, p.ID)
@@ -159,7 +161,7 @@ func slugTaken(tx *ledger.Tx, of, slug string) bool {
 	if _, taken := skills.Find(slug); taken {
 		return true
 	}
-	for _, s := range company.SkillsOf(tx, of) {
+	for _, s := range skill.SkillsOf(tx, of) {
 		if s.Slug == slug {
 			return true
 		}
@@ -170,7 +172,7 @@ func slugTaken(tx *ledger.Tx, of, slug string) bool {
 // freeSlug is the first of slug, slug-fork, slug-fork-2 and so on that nothing has.
 func freeSlug(tx *ledger.Tx, of, slug string) string {
 	free := slug
-	for n := 1; slugTaken(tx, of, free) && n <= company.MaxSkills+1; n++ {
+	for n := 1; slugTaken(tx, of, free) && n <= skill.MaxSkills+1; n++ {
 		free = slug + "-fork"
 		if n > 1 {
 			free += "-" + strconv.Itoa(n)
@@ -185,7 +187,7 @@ func precheckFork(rc *Request) (Response, error) {
 		if users := usersOf(tx, of.ID)[row.Key]; users != nil {
 			out.UsedBy = users
 		}
-		for _, s := range company.SkillsOf(tx, of.ID) {
+		for _, s := range skill.SkillsOf(tx, of.ID) {
 			if s.Origin.Skill == row.ID {
 				out.Forks = append(out.Forks, s.ID)
 			}
@@ -199,7 +201,7 @@ func forkSkill(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	var p company.ForkSkill
+	var p skill.ForkSkill
 	err = inCompany(rc, func(tx *ledger.Tx, of company.Company) error {
 		row, err := skillIn(tx, of, rc.Path("skillId"))
 		if err != nil {
@@ -208,24 +210,24 @@ func forkSkill(rc *Request) (Response, error) {
 		slug := in.Slug.Or("")
 		switch {
 		case slug == "" && in.Name.Or("") != "":
-			slug = freeSlug(tx, of.ID, company.URLKey(in.Name.Value))
+			slug = freeSlug(tx, of.ID, core.URLKey(in.Name.Value))
 		case slug == "":
 			slug = freeSlug(tx, of.ID, row.Slug)
 		case slugTaken(tx, of.ID, slug):
 			return Conflict("Skill already exists: "+cut(slug, 200), nil)
 		}
-		p = company.ForkSkill{ID: NewID(), Version: NewID(), Source: row.ID, Slug: slug, Name: in.Name.Or(row.Name), About: string(row.Description), Text: row.bundledContent}
+		p = skill.ForkSkill{ID: NewID(), Version: NewID(), Source: row.ID, Slug: slug, Name: in.Name.Or(row.Name), About: string(row.Description), Text: row.bundledContent}
 		return nil
 	})
 	if err != nil {
 		return Response{}, err
 	}
-	return doSkill(rc, company.KindSkillFork, p)
+	return doSkill(rc, skill.KindSkillFork, p)
 }
 
 // originText returns the text of the bundled skill that a skill was forked from,
 // "" when it was another one.
-func originText(of company.Company, s company.Skill) string {
+func originText(of company.Company, s skill.Skill) string {
 	for _, b := range skills.Bundled() {
 		if row := bundledIn(of, b); row.ID == s.Origin.Skill {
 			return row.bundledContent
@@ -243,15 +245,15 @@ func skillStatus(tx *ledger.Tx, of company.Company, row skillRow) updateStatus {
 	}
 	latest := ""
 	if text := originText(of, s); text != "" {
-		latest = company.HashOfFiles(map[string]string{company.SkillFile: text})
-	} else if from, ok := company.SkillOf(tx, of.ID, s.Origin.Skill); ok {
-		latest = company.HashOfSkill(tx, from)
+		latest = skill.HashOfFiles(map[string]string{skill.SkillFile: text})
+	} else if from, ok := skill.SkillOf(tx, of.ID, s.Origin.Skill); ok {
+		latest = skill.HashOfSkill(tx, from)
 	} else {
 		out.Reason = new("The skill that this one was made from is gone.")
 		return out
 	}
 	out.Supported, out.Source, out.Current, out.Latest = true, &s.Origin.Skill, &s.Origin.Hash, &latest
-	out.HasUpdate, out.Changed = latest != s.Origin.Hash, company.HashOfSkill(tx, s) != s.Origin.Hash
+	out.HasUpdate, out.Changed = latest != s.Origin.Hash, skill.HashOfSkill(tx, s) != s.Origin.Hash
 	return out
 }
 
@@ -262,13 +264,13 @@ func skillUpdateStatus(rc *Request) (Response, error) {
 }
 
 // toReset returns the command that takes the path's skill back to its origin.
-func toReset(rc *Request) (p company.ResetSkill, status updateStatus, err error) {
+func toReset(rc *Request) (p skill.ResetSkill, status updateStatus, err error) {
 	row, err := ownSkill(rc)
 	if err != nil {
 		return p, status, err
 	}
 	err = inCompany(rc, func(tx *ledger.Tx, of company.Company) error {
-		p = company.ResetSkill{Skill: row.ID, Version: NewID(), Text: originText(of, row.Skill)}
+		p = skill.ResetSkill{Skill: row.ID, Version: NewID(), Text: originText(of, row.Skill)}
 		status = skillStatus(tx, of, row)
 		return nil
 	})
@@ -285,7 +287,7 @@ func resetSkill(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	p.To = bodyID(in.Version)
-	return doSkill(rc, company.KindSkillReset, p)
+	return doSkill(rc, skill.KindSkillReset, p)
 }
 
 func installSkillUpdate(rc *Request) (Response, error) {
@@ -298,7 +300,7 @@ func installSkillUpdate(rc *Request) (Response, error) {
 	case !status.HasUpdate:
 		return Response{}, Conflict("The skill is up to date", nil)
 	}
-	return doSkill(rc, company.KindSkillReset, p)
+	return doSkill(rc, skill.KindSkillReset, p)
 }
 
 func renameSkill(rc *Request) (r Response, err error) {
@@ -315,7 +317,7 @@ func renameSkill(rc *Request) (r Response, err error) {
 			return r, Conflict("Skill already exists: "+cut(slug, 200), nil)
 		}
 	}
-	s, err := Do[company.Skill](rc, company.KindSkillRename, companyID(rc), company.RenameSkill{Skill: row.ID, Name: in.Name, Slug: in.Slug.Or("")})
+	s, err := Do[skill.Skill](rc, skill.KindSkillRename, companyID(rc), skill.RenameSkill{Skill: row.ID, Name: in.Name, Slug: in.Slug.Or("")})
 	if err != nil {
 		return r, err
 	}
@@ -336,7 +338,7 @@ func installCatalog(rc *Request) (Response, error) {
 		return Response{}, NotFound("Catalog skill not found")
 	}
 	var r Response
-	var p company.ForkSkill
+	var p skill.ForkSkill
 	err = inCompany(rc, func(tx *ledger.Tx, of company.Company) error {
 		row := bundledIn(of, b)
 		slug := in.Slug.Or(row.Slug)
@@ -347,11 +349,11 @@ func installCatalog(rc *Request) (Response, error) {
 		if slugTaken(tx, of.ID, slug) {
 			return Conflict("Skill already exists: "+cut(slug, 200), nil)
 		}
-		p = company.ForkSkill{ID: NewID(), Version: NewID(), Source: row.ID, Slug: slug, Name: row.Name, About: string(row.Description), Text: row.bundledContent}
+		p = skill.ForkSkill{ID: NewID(), Version: NewID(), Source: row.ID, Slug: slug, Name: row.Name, About: string(row.Description), Text: row.bundledContent}
 		return nil
 	})
 	if err != nil || p.ID == "" {
 		return r, err
 	}
-	return doSkill(rc, company.KindSkillFork, p)
+	return doSkill(rc, skill.KindSkillFork, p)
 }

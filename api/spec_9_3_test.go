@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 )
 
 // TestSpec_9_3_PermissionMatrix asks every cell of the matrix, row by row: what
@@ -24,9 +24,9 @@ func TestSpec_9_3_PermissionMatrix(t *testing.T) {
 				cookie := h.admin()
 				of := h.call("POST", "/api/companies", `{"name":"Acme"}`, cookie, ownOrigin).want(t, 201, "").field(t, "id")
 				outsider, _ := h.signUp("Out")
-				viewer, _ := h.join(of, cookie, "View", company.RoleViewer)
+				viewer, _ := h.join(of, cookie, "View", people.RoleViewer)
 				if !admin {
-					cookie, _ = h.join(of, cookie, "Own", company.RoleOwner)
+					cookie, _ = h.join(of, cookie, "Own", people.RoleOwner)
 				}
 				board := []string{cookie, ownOrigin}
 				if key {

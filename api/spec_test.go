@@ -9,6 +9,10 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/file"
+	"github.com/selvage-mesh/selvage/company/inbox"
+	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -52,7 +56,7 @@ func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 	// Keys that hold the order of time are looked for by their ends.
 	at := func(when string) string {
 		t.Helper()
-		v, err := company.ParseTime(when)
+		v, err := inbox.ParseTime(when)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,21 +205,21 @@ func TestSpec_7_13_UniqueKeysRefuseTheSecond(t *testing.T) {
 	issue := h.issueOf(of, "Survey")
 	ada := h.call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process"}`).want(t, 201, "").field(t, "id")
 	hash := strings.Repeat("ab", 32)
-	file := company.NewFile{Object: NewID(), Name: "a.txt", ContentType: "text/plain", Size: 1, SHA256: strings.Repeat("cd", 32), Nodes: []string{string(h.node.keys.ID())}}
-	named := func(id string) company.NewFile { f := file; f.ID = id; return f }
+	theFile := company.NewFile{Object: NewID(), Name: "a.txt", ContentType: "text/plain", Size: 1, SHA256: strings.Repeat("cd", 32), Nodes: []string{string(h.node.keys.ID())}}
+	named := func(id string) company.NewFile { f := theFile; f.ID = id; return f }
 	for _, c := range []struct {
 		what, kind string
 		row        func(id string) any
 	}{
-		{"agent key hash", "agent_key.create", func(id string) any { return company.CreateKey{ID: id, Agent: ada, Name: "k " + id, Hash: hash} }},
+		{"agent key hash", "agent_key.create", func(id string) any { return people.CreateKey{ID: id, Agent: ada, Name: "k " + id, Hash: hash} }},
 		{"label name", "label.create", func(id string) any { return company.CreateLabel{ID: id, Name: "bug", Color: "#ff0000"} }},
 		{"secret name", "secret.create", func(id string) any {
-			return company.SaveSecret{ID: id, Name: "ONE", Key: "k" + id, Sealed: make([]byte, 64)}
+			return secret.SaveSecret{ID: id, Name: "ONE", Key: "k" + id, Sealed: make([]byte, 64)}
 		}},
 		{"secret key", "secret.create", func(id string) any {
-			return company.SaveSecret{ID: id, Name: "n" + id, Key: "same", Sealed: make([]byte, 64)}
+			return secret.SaveSecret{ID: id, Name: "n" + id, Key: "same", Sealed: make([]byte, 64)}
 		}},
-		{"object key", "asset.create", func(id string) any { return company.CreateAsset{File: named(id)} }},
+		{"object key", "asset.create", func(id string) any { return file.CreateAsset{File: named(id)} }},
 	} {
 		outcomes := []string{}
 		for range 2 {
@@ -235,10 +239,10 @@ func TestSpec_7_13_UniqueKeysRefuseTheSecond(t *testing.T) {
 		}
 	}
 	// A version of a secret is added by its number: the same number twice is refused.
-	secret := h.call("POST", "/api/companies/"+of+"/secrets", `{"name":"TWO","value":"canary-value"}`).want(t, 201, "").field(t, "id")
+	theSecret := h.call("POST", "/api/companies/"+of+"/secrets", `{"name":"TWO","value":"canary-value"}`).want(t, 201, "").field(t, "id")
 	for i, want := range []bool{true, false} {
 		r, err := h.node.Submit(t.Context(), ledger.Command{Kind: "secret.rotate", Company: of, Actor: ledger.Actor{Type: "user", ID: LocalBoard},
-			Credential: ledger.Credential{Kind: "local"}, Payload: ledger.Marshal(company.RotateSecret{ID: secret, Version: 2, Sealed: make([]byte, 64)})})
+			Credential: ledger.Credential{Kind: "local"}, Payload: ledger.Marshal(secret.RotateSecret{ID: theSecret, Version: 2, Sealed: make([]byte, 64)})})
 		if err != nil || (r.Refusal == nil) != want {
 			t.Errorf("version 2, time %d: %v %v", i+1, err, r.Refusal)
 		}

@@ -2,6 +2,8 @@ package api
 
 import (
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -66,9 +68,9 @@ type boardName struct {
 }
 
 type membership struct {
-	Company string           `json:"companyId"`
-	Role    company.NullText `json:"membershipRole"`
-	Status  string           `json:"status"`
+	Company string        `json:"companyId"`
+	Role    core.NullText `json:"membershipRole"`
+	Status  string        `json:"status"`
 }
 
 type allSettings struct {
@@ -98,48 +100,48 @@ type retention struct {
 
 // generalSettings: nothing is shared with anybody.
 var generalSettings = general{DataSharing: "not_allowed", BackupRetention: retention{7, 4, 1},
-	RunLogs: company.LogRetention{Days: company.DefaultLogDays, Bytes: company.DefaultLogBytes}, RunEvents: company.EventRetention{Days: company.DefaultEventDays}, SignUps: company.SignUpsOpen}
+	RunLogs: company.LogRetention{Days: company.DefaultLogDays, Bytes: company.DefaultLogBytes}, RunEvents: company.EventRetention{Days: company.DefaultEventDays}, SignUps: people.SignUpsOpen}
 
 // experimental says which parts of the board's pages are shown. What is false
 // has no routes behind it here.
 type experimental struct {
-	Environments                   bool          `json:"enableEnvironments"`
-	NativeRunner                   bool          `json:"enableNativeRunner"`
-	ManagedSandboxOnly             bool          `json:"enableManagedSandboxOnly"`
-	IsolatedWorkspaces             bool          `json:"enableIsolatedWorkspaces"`
-	IsolatedWorkspacesByDefault    bool          `json:"enableIsolatedWorkspacesByDefault"`
-	StreamlinedLeftNavigation      bool          `json:"enableStreamlinedLeftNavigation"`
-	StreamlinedUI                  bool          `json:"enableStreamlinedUi"`
-	Apps                           bool          `json:"enableApps"`
-	ChatConnectors                 bool          `json:"enableChatConnectors"`
-	Pipelines                      bool          `json:"enablePipelines"`
-	Cases                          bool          `json:"enableCases"`
-	AgentChat                      bool          `json:"enableAgentChat"`
-	ConferenceRoomChat             bool          `json:"enableConferenceRoomChat"`
-	ClassicTaskInterface           bool          `json:"enableClassicTaskInterface"`
-	IssuePlanDecompositions        bool          `json:"enableIssuePlanDecompositions"`
-	ExperimentalFileViewer         bool          `json:"enableExperimentalFileViewer"`
-	ExternalObjects                bool          `json:"enableExternalObjects"`
-	SmokeLab                       bool          `json:"enableSmokeLab"`
-	BuiltInAgents                  bool          `json:"enableBuiltInAgents"`
-	BetaSkills                     bool          `json:"enableBetaSkills"`
-	Summaries                      bool          `json:"enableSummaries"`
-	StatusCards                    bool          `json:"enableStatusCards"`
-	Decisions                      bool          `json:"enableDecisions"`
-	GoalsSidebarLink               bool          `json:"enableGoalsSidebarLink"`
-	ServerInfoDebugView            bool          `json:"enableServerInfoDebugView"`
-	PaperclipDeveloperMode         bool          `json:"enablePaperclipDeveloperMode"`
-	SimplifiedEnglishInteractions  bool          `json:"enableSimplifiedEnglishInteractions"`
-	FirstTaskPlanProposal          bool          `json:"enableFirstTaskPlanProposal"`
-	AutoRestartDevServerWhenIdle   bool          `json:"autoRestartDevServerWhenIdle"`
-	WorkspaceBranchReconcile       bool          `json:"enableWorkspaceBranchReconcileForward"`
-	WorkspaceDirtyQuarantineRepair bool          `json:"enableWorkspaceDirtyQuarantineRepair"`
-	OwnerInstanceAdmin             bool          `json:"enableOwnerInstanceAdmin"`
-	SandboxDuplexBridge            bool          `json:"enableSandboxDuplexBridge"`
-	RunnerPreviewIngress           bool          `json:"enableRunnerPreviewIngress"`
-	WorktreeRunExecution           bool          `json:"enableWorktreeRunExecution"`
-	WorktreeActivatedAt            *company.Time `json:"worktreeRunExecutionActivatedAt"`
-	WorktreeActivationInstance     *string       `json:"worktreeRunExecutionActivationInstanceId"`
+	Environments                   bool       `json:"enableEnvironments"`
+	NativeRunner                   bool       `json:"enableNativeRunner"`
+	ManagedSandboxOnly             bool       `json:"enableManagedSandboxOnly"`
+	IsolatedWorkspaces             bool       `json:"enableIsolatedWorkspaces"`
+	IsolatedWorkspacesByDefault    bool       `json:"enableIsolatedWorkspacesByDefault"`
+	StreamlinedLeftNavigation      bool       `json:"enableStreamlinedLeftNavigation"`
+	StreamlinedUI                  bool       `json:"enableStreamlinedUi"`
+	Apps                           bool       `json:"enableApps"`
+	ChatConnectors                 bool       `json:"enableChatConnectors"`
+	Pipelines                      bool       `json:"enablePipelines"`
+	Cases                          bool       `json:"enableCases"`
+	AgentChat                      bool       `json:"enableAgentChat"`
+	ConferenceRoomChat             bool       `json:"enableConferenceRoomChat"`
+	ClassicTaskInterface           bool       `json:"enableClassicTaskInterface"`
+	IssuePlanDecompositions        bool       `json:"enableIssuePlanDecompositions"`
+	ExperimentalFileViewer         bool       `json:"enableExperimentalFileViewer"`
+	ExternalObjects                bool       `json:"enableExternalObjects"`
+	SmokeLab                       bool       `json:"enableSmokeLab"`
+	BuiltInAgents                  bool       `json:"enableBuiltInAgents"`
+	BetaSkills                     bool       `json:"enableBetaSkills"`
+	Summaries                      bool       `json:"enableSummaries"`
+	StatusCards                    bool       `json:"enableStatusCards"`
+	Decisions                      bool       `json:"enableDecisions"`
+	GoalsSidebarLink               bool       `json:"enableGoalsSidebarLink"`
+	ServerInfoDebugView            bool       `json:"enableServerInfoDebugView"`
+	PaperclipDeveloperMode         bool       `json:"enablePaperclipDeveloperMode"`
+	SimplifiedEnglishInteractions  bool       `json:"enableSimplifiedEnglishInteractions"`
+	FirstTaskPlanProposal          bool       `json:"enableFirstTaskPlanProposal"`
+	AutoRestartDevServerWhenIdle   bool       `json:"autoRestartDevServerWhenIdle"`
+	WorkspaceBranchReconcile       bool       `json:"enableWorkspaceBranchReconcileForward"`
+	WorkspaceDirtyQuarantineRepair bool       `json:"enableWorkspaceDirtyQuarantineRepair"`
+	OwnerInstanceAdmin             bool       `json:"enableOwnerInstanceAdmin"`
+	SandboxDuplexBridge            bool       `json:"enableSandboxDuplexBridge"`
+	RunnerPreviewIngress           bool       `json:"enableRunnerPreviewIngress"`
+	WorktreeRunExecution           bool       `json:"enableWorktreeRunExecution"`
+	WorktreeActivatedAt            *core.Time `json:"worktreeRunExecutionActivatedAt"`
+	WorktreeActivationInstance     *string    `json:"worktreeRunExecutionActivationInstanceId"`
 }
 
 var experimentalSettings = experimental{StreamlinedLeftNavigation: true, StreamlinedUI: true}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -144,7 +145,7 @@ func (t *tailer) read(ctx context.Context, l *tailed, height uint64) (out []live
 		if err != nil {
 			continue
 		}
-		out = append(out, liveEvent{ID: height, Company: t.company, Type: "heartbeat.run.log", CreatedAt: company.TimeOf(now), Payload: b, volatile: true})
+		out = append(out, liveEvent{ID: height, Company: t.company, Type: "heartbeat.run.log", CreatedAt: core.TimeOf(now), Payload: b, volatile: true})
 	}
 	l.offset += int64(end)
 	return out, end > 0 && l.offset < c.Size

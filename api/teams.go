@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/portable"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -148,7 +149,7 @@ func listInstalledTeams(rc *Request) (Response, error) {
 			}
 			has := []string{}
 			for _, a := range t.Agents {
-				if id := ids[company.URLKey(a.Name)]; id != "" {
+				if id := ids[core.URLKey(a.Name)]; id != "" {
 					has = append(has, id)
 				}
 			}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -34,17 +36,17 @@ type timeline struct {
 		More   bool `json:"hasMore"`
 	} `json:"pagination"`
 	Window struct {
-		From   company.Time `json:"from"`
-		To     company.Time `json:"to"`
-		Capped bool         `json:"capped"`
+		From   core.Time `json:"from"`
+		To     core.Time `json:"to"`
+		Capped bool      `json:"capped"`
 	} `json:"window"`
 }
 
 type timelineActor struct {
-	ID     string           `json:"id"` // "agent:<id>", "user:<id>", "system:<name>"
-	Type   string           `json:"type"`
-	Name   string           `json:"name"`
-	Avatar company.NullText `json:"avatar"`
+	ID     string        `json:"id"` // "agent:<id>", "user:<id>", "system:<name>"
+	Type   string        `json:"type"`
+	Name   string        `json:"name"`
+	Avatar core.NullText `json:"avatar"`
 }
 
 type timelineSpan struct {
@@ -54,28 +56,28 @@ type timelineSpan struct {
 	Issue        string             `json:"issueId"`
 	Identifier   string             `json:"issueIdentifier"`
 	Title        string             `json:"issueTitle"`
-	Start        company.Time       `json:"start"`
-	End          company.Time       `json:"end"`
+	Start        core.Time          `json:"start"`
+	End          core.Time          `json:"end"`
 	Status       company.RunStatus  `json:"status"`
-	RetryOf      company.NullText   `json:"retryOfRunId"`
+	RetryOf      core.NullText      `json:"retryOfRunId"`
 	Continuation int                `json:"continuationAttempt"`
 	Source       company.WakeSource `json:"invocationSource"`
 	Usage        json.RawMessage    `json:"usage"`
 }
 
 type timelineEvent struct {
-	Actor string       `json:"actorId"`
-	Kind  string       `json:"kind"` // created, commented, approved
-	Issue string       `json:"issueId"`
-	At    company.Time `json:"at"`
+	Actor string    `json:"actorId"`
+	Kind  string    `json:"kind"` // created, commented, approved
+	Issue string    `json:"issueId"`
+	At    core.Time `json:"at"`
 }
 
 type timelineEdge struct {
-	From  string       `json:"fromActorId"`
-	To    string       `json:"toActorId"`
-	Issue string       `json:"issueId"`
-	At    company.Time `json:"at"`
-	Kind  string       `json:"kind"` // assignment or delegation
+	From  string    `json:"fromActorId"`
+	To    string    `json:"toActorId"`
+	Issue string    `json:"issueId"`
+	At    core.Time `json:"at"`
+	Kind  string    `json:"kind"` // assignment or delegation
 }
 
 func timelineRoutes() []Route {
@@ -106,7 +108,7 @@ func readTimeline(rc *Request) (r Response, err error) {
 	if to.Sub(from) > maxTimelineWindow {
 		from, v.Window.Capped = to.Add(-maxTimelineWindow), true
 	}
-	v.Window.From, v.Window.To = company.TimeOf(from), company.TimeOf(to)
+	v.Window.From, v.Window.To = core.TimeOf(from), core.TimeOf(to)
 	if v.Page.Limit, err = rc.QueryInt("limit", maxTimelineIssues, 1, maxTimelineIssues); err != nil {
 		return r, err
 	}
@@ -123,11 +125,11 @@ func readTimeline(rc *Request) (r Response, err error) {
 
 // fill gathers the issues that something happened to in the window, and what.
 func (v *timeline) fill(tx *ledger.Tx, of string, from, to time.Time) {
-	begin, end := company.TimeOf(from), company.TimeOf(to)
+	begin, end := core.TimeOf(from), core.TimeOf(to)
 	v.Actors, v.Spans, v.Events, v.Edges = []timelineActor{}, []timelineSpan{}, []timelineEvent{}, []timelineEdge{}
-	q := company.IssueQuery{UpdatedSince: begin, Limit: v.Page.Limit, Offset: v.Page.Offset}
-	v.Page.Total = company.CountMatching(tx, of, q)
-	page := company.ListIssues(tx, of, q)
+	q := inbox.IssueQuery{UpdatedSince: begin, Limit: v.Page.Limit, Offset: v.Page.Offset}
+	v.Page.Total = inbox.CountMatching(tx, of, q)
+	page := inbox.ListIssues(tx, of, q)
 	v.Page.More = v.Page.Offset+len(page) < v.Page.Total
 	shown := map[string]company.Issue{}
 	seen := map[string]bool{}
@@ -190,7 +192,7 @@ func (v *timeline) fill(tx *ledger.Tx, of string, from, to time.Time) {
 		}
 		if _, ok := shown[issue]; kind != "" && ok {
 			by, _ := company.DoneBy(a.Actor, a.Run, a.Change)
-			v.Events = append(v.Events, timelineEvent{Actor: actor(by.Type, by.ID), Kind: kind, Issue: issue, At: company.TimeOf(a.At)})
+			v.Events = append(v.Events, timelineEvent{Actor: actor(by.Type, by.ID), Kind: kind, Issue: issue, At: core.TimeOf(a.At)})
 		}
 	}
 	slices.SortStableFunc(v.Spans, func(a, b timelineSpan) int { return cmp.Compare(a.Start, b.Start) })

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/file"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
 	"github.com/selvage-mesh/selvage/sandbox"
@@ -34,16 +36,16 @@ const (
 func toolRoutes() []Route {
 	const tag, all = "tools", "/api/companies/{companyId}/tools"
 	return []Route{
-		{Method: "GET", Path: "/api/v1/tools", Tag: tag, Summary: "List the tools of the catalogue, with their effects", Out: []company.CatalogueTool{},
-			Handle: func(*Request) (Response, error) { return OK(company.Catalogue()), nil }},
-		{Method: "GET", Path: all, Tag: tag, Summary: "List the tools of a company", Out: []company.Tool{}, Handle: listTools},
+		{Method: "GET", Path: "/api/v1/tools", Tag: tag, Summary: "List the tools of the catalogue, with their effects", Out: []skill.CatalogueTool{},
+			Handle: func(*Request) (Response, error) { return OK(skill.Catalogue()), nil }},
+		{Method: "GET", Path: all, Tag: tag, Summary: "List the tools of a company", Out: []skill.Tool{}, Handle: listTools},
 		{Method: "POST", Path: all, Tag: tag, Summary: "Deploy a version of a tool: a form with file, name, description, parameters, effect", Who: Board, Status: 201,
-			Out: company.Tool{}, MaxBody: sandbox.DefaultModule + multipartRoom, NoTool: true, Timeout: uploadTimeout, Handle: deployTool},
-		{Method: "GET", Path: all + "/{name}", Tag: tag, Summary: "Read a tool", Out: company.Tool{}, Handle: readTool},
+			Out: skill.Tool{}, MaxBody: sandbox.DefaultModule + multipartRoom, NoTool: true, Timeout: uploadTimeout, Handle: deployTool},
+		{Method: "GET", Path: all + "/{name}", Tag: tag, Summary: "Read a tool", Out: skill.Tool{}, Handle: readTool},
 		{Method: "POST", Path: all + "/{name}/execute", Once: true, Tag: tag, Summary: "Run a tool in the sandbox of this node", In: executeToolBody{}, Out: toolResult{},
 			Timeout: maxToolTime + requestTimeout, Handle: executeTool},
 		{Method: "POST", Path: all + "/{name}/versions/{version}/revoke", Tag: tag, Summary: "Take a version of a tool out of use", Who: Board, In: revokeToolBody{},
-			Out: company.Tool{}, Handle: revokeTool},
+			Out: skill.Tool{}, Handle: revokeTool},
 	}
 }
 
@@ -81,16 +83,16 @@ type toolFault struct {
 }
 
 func listTools(rc *Request) (Response, error) {
-	return viewed(rc, func(tx *ledger.Tx) ([]company.Tool, error) {
+	return viewed(rc, func(tx *ledger.Tx) ([]skill.Tool, error) {
 		if !seen(tx, rc, rc.Path("companyId")) {
 			return nil, NotFound("Company not found")
 		}
-		return company.ToolsOf(tx, rc.Path("companyId")), nil
+		return skill.ToolsOf(tx, rc.Path("companyId")), nil
 	})
 }
 
-func findTool(tx *ledger.Tx, rc *Request) (company.Tool, error) {
-	t, ok := company.ToolOf(tx, rc.Path("companyId"), rc.Path("name"))
+func findTool(tx *ledger.Tx, rc *Request) (skill.Tool, error) {
+	t, ok := skill.ToolOf(tx, rc.Path("companyId"), rc.Path("name"))
 	if !ok || !seen(tx, rc, t.Company) {
 		return t, NotFound("Tool not found")
 	}
@@ -98,7 +100,7 @@ func findTool(tx *ledger.Tx, rc *Request) (company.Tool, error) {
 }
 
 func readTool(rc *Request) (Response, error) {
-	return viewed(rc, func(tx *ledger.Tx) (company.Tool, error) { return findTool(tx, rc) })
+	return viewed(rc, func(tx *ledger.Tx) (skill.Tool, error) { return findTool(tx, rc) })
 }
 
 // deployTool takes a module, has the sandbox look at it, signs name, version and
@@ -112,7 +114,7 @@ func deployTool(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.DeployTool{Name: up.Fields["name"], Description: up.Fields["description"], File: up.File}
+	p := skill.DeployTool{Name: up.Fields["name"], Description: up.Fields["description"], File: up.File}
 	if text := up.Fields["parameters"]; text != "" {
 		p.Parameters = json.RawMessage(text)
 	}
@@ -131,7 +133,7 @@ func deployTool(rc *Request) (Response, error) {
 	}
 	of := rc.Path("companyId")
 	err = rc.View(func(tx *ledger.Tx) error {
-		t, _ := company.ToolOf(tx, of, p.Name)
+		t, _ := skill.ToolOf(tx, of, p.Name)
 		p.Version = uint32(len(t.Versions) + 1)
 		return nil
 	})
@@ -142,13 +144,13 @@ func deployTool(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	p.File = up.File
-	p.Signer, p.Signature = s.cfg.Tools.Sign(company.ToolStatement{Mesh: s.cfg.Tools.Mesh, Company: of, Name: p.Name, Version: p.Version, Hash: p.File.SHA256})
-	t, err := Do[company.Tool](rc, company.KindToolDeploy, of, p)
+	p.Signer, p.Signature = s.cfg.Tools.Sign(skill.ToolStatement{Mesh: s.cfg.Tools.Mesh, Company: of, Name: p.Name, Version: p.Version, Hash: p.File.SHA256})
+	t, err := Do[skill.Tool](rc, skill.KindToolDeploy, of, p)
 	return OK(t), err
 }
 
 // effectOf reads {"risk": 0.3, …} into thousandths.
-func effectOf(text string) (e company.ToolEffect, err error) {
+func effectOf(text string) (e skill.ToolEffect, err error) {
 	if text == "" {
 		return e, nil
 	}
@@ -186,7 +188,7 @@ func revokeTool(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, NotFound("Tool not found")
 	}
-	t, err := Do[company.Tool](rc, company.KindToolRevoke, rc.Path("companyId"), company.RevokeTool{Name: rc.Path("name"), Version: uint32(v), Reason: in.Reason})
+	t, err := Do[skill.Tool](rc, skill.KindToolRevoke, rc.Path("companyId"), skill.RevokeTool{Name: rc.Path("name"), Version: uint32(v), Reason: in.Reason})
 	return OK(t), err
 }
 
@@ -211,18 +213,18 @@ func executeTool(rc *Request) (Response, error) {
 		return Response{}, ledger.Refuse(ledger.TooMany, nil, "Too many tools are at work on this node; try again")
 	}
 	sum := sha256.Sum256(in.Input)
-	receipt, err := rc.Submit(company.KindToolExecute, rc.Path("companyId"), company.ExecuteTool{Name: rc.Path("name"), Version: uint32(in.Version), Input: hex.EncodeToString(sum[:])})
+	receipt, err := rc.Submit(skill.KindToolExecute, rc.Path("companyId"), skill.ExecuteTool{Name: rc.Path("name"), Version: uint32(in.Version), Input: hex.EncodeToString(sum[:])})
 	if err != nil {
 		return Response{}, err
 	}
-	var v company.ToolVersion
+	var v skill.ToolVersion
 	if err := ledger.Unmarshal(receipt.Value, &v); err != nil {
 		return Response{}, fmt.Errorf("value of tool.execute: %w", err)
 	}
 	out := toolResult{Tool: rc.Path("name"), Version: v.Version, Hash: v.Hash}
 	var ref blob.Reference
 	err = rc.View(func(tx *ledger.Tx) error {
-		a, ok := company.AssetByID(tx, v.Asset)
+		a, ok := file.AssetByID(tx, v.Asset)
 		if !ok {
 			return NotFound("The module of the tool is gone")
 		}
@@ -247,7 +249,7 @@ func executeTool(rc *Request) (Response, error) {
 	if got := sha256.Sum256(module); !strings.EqualFold(hex.EncodeToString(got[:]), v.Hash) {
 		return Response{}, errors.New("the bytes of a tool are not those that were signed")
 	}
-	use := company.ToolUse{Company: rc.Path("companyId"), Name: out.Tool, Version: v.Version, By: rc.Actor, Run: rc.Run}
+	use := skill.ToolUse{Company: rc.Path("companyId"), Name: out.Tool, Version: v.Version, By: rc.Actor, Run: rc.Run}
 	res, err := s.cfg.Tools.Run(rc.Context(), use, module, sandbox.Call{Args: []string{out.Tool}, Stdin: bytes.NewReader(in.Input),
 		Limits: sandbox.Limits{Fuel: in.Fuel, Memory: in.MemoryMB << 20, Time: time.Duration(in.Timeout) * time.Millisecond}})
 	if err != nil {
@@ -264,9 +266,9 @@ func executeTool(rc *Request) (Response, error) {
 type ToolBench struct {
 	Mesh string
 	// Sign signs a statement with the key of this node.
-	Sign func(company.ToolStatement) (node string, signature []byte)
+	Sign func(skill.ToolStatement) (node string, signature []byte)
 	// Check tells what is wrong with a module, by a *sandbox.Error.
 	Check func(ctx context.Context, module []byte) error
 	// Run runs a module to its end, which comes as soon as the use may not go on.
-	Run func(ctx context.Context, use company.ToolUse, module []byte, call sandbox.Call) (sandbox.Result, error)
+	Run func(ctx context.Context, use skill.ToolUse, module []byte, call sandbox.Call) (sandbox.Result, error)
 }

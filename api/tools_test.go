@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
@@ -66,7 +66,7 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	h := newHarness(t, func(c *Config) {
 		files.Blobs, c.Blobs = c.Blobs, files
 		c.Tools = &ToolBench{
-			Sign: func(s company.ToolStatement) (string, []byte) { return string(signer.ID()), s.Sign(signer) },
+			Sign: func(s skill.ToolStatement) (string, []byte) { return string(signer.ID()), s.Sign(signer) },
 			Check: func(ctx context.Context, module []byte) error {
 				m, err := engine.Load(ctx, module)
 				if err == nil {
@@ -74,7 +74,7 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 				}
 				return err
 			},
-			Run: func(ctx context.Context, _ company.ToolUse, module []byte, call sandbox.Call) (sandbox.Result, error) {
+			Run: func(ctx context.Context, _ skill.ToolUse, module []byte, call sandbox.Call) (sandbox.Result, error) {
 				m, err := engine.Load(ctx, module)
 				if err != nil {
 					return sandbox.Result{}, err

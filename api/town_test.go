@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -59,7 +60,7 @@ func newTown(h *harness, name string) *town {
 	w.values["workspace-operations"] = post("/api/projects/"+project+"/workspaces/"+ran+"/runtime-services/start", `{}`, 200).decode(t).(map[string]any)["operation"].(map[string]any)["id"].(string)
 	w.values["projects/workspaces/runtime-services"], w.values["projects/workspaces/runtime-commands"] = "start", "start"
 	if err := h.node.ledger.View(func(tx *ledger.Tx) error {
-		w.values["runtime-services"] = company.ServicesOf(tx, w.of, ran)[0].ID
+		w.values["runtime-services"] = place.ServicesOf(tx, w.of, ran)[0].ID
 		return nil
 	}); err != nil {
 		t.Fatal(err)

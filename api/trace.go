@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/api/mcp"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -33,7 +34,7 @@ type tracer struct {
 
 type traced struct {
 	by   tracer
-	call company.ToolCall
+	call skill.ToolCall
 }
 
 // trace notes a request that an agent made through a tool.
@@ -52,8 +53,8 @@ func (s *Server) trace(rc *Request, w http.ResponseWriter, began time.Time) {
 	took := time.Since(began)
 	s.log.Info("tool called", "request", rc.ID, "tool", tool, "agent", rc.Actor.ID, "run", rc.Run, "method", rc.HTTP.Method, "path", pathOf(rc.HTTP),
 		"status", status, "took", took)
-	s.traces.add(traced{tracer{rc.Actor, rc.Credential, rc.Company, rc.Run}, company.ToolCall{Tool: tool, Method: rc.HTTP.Method,
-		Path: cut(withoutTokens(rc.HTTP.URL.Path), tracedPaths), Status: status, At: company.TimeOf(began), Took: took.Milliseconds()}})
+	s.traces.add(traced{tracer{rc.Actor, rc.Credential, rc.Company, rc.Run}, skill.ToolCall{Tool: tool, Method: rc.HTTP.Method,
+		Path: cut(withoutTokens(rc.HTTP.URL.Path), tracedPaths), Status: status, At: core.TimeOf(began), Took: took.Milliseconds()}})
 }
 
 func (t *traces) add(c traced) {
@@ -78,7 +79,7 @@ func (t *traces) take() []ledger.Command {
 	t.waiting, t.omitted = nil, nil
 	t.mu.Unlock()
 	var order []tracer
-	calls := map[tracer][]company.ToolCall{}
+	calls := map[tracer][]skill.ToolCall{}
 	for _, c := range waiting {
 		if _, known := calls[c.by]; !known {
 			order = append(order, c.by)
@@ -88,10 +89,10 @@ func (t *traces) take() []ledger.Command {
 	var out []ledger.Command
 	for _, by := range order {
 		for all, left := calls[by], omitted[by]; len(all) > 0; left = 0 {
-			n := min(len(all), company.MaxTracedCalls)
-			p := company.TraceTools{Calls: all[:n], Omitted: left}
+			n := min(len(all), skill.MaxTracedCalls)
+			p := skill.TraceTools{Calls: all[:n], Omitted: left}
 			all = all[n:]
-			cmd := ledger.Command{Kind: company.KindToolTrace, Company: by.company, Actor: by.actor, Credential: by.credential, Run: by.run, Payload: ledger.Marshal(p)}
+			cmd := ledger.Command{Kind: skill.KindToolTrace, Company: by.company, Actor: by.actor, Credential: by.credential, Run: by.run, Payload: ledger.Marshal(p)}
 			rand.Read(cmd.Salt[:])
 			out = append(out, cmd)
 		}

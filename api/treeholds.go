@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -41,18 +43,18 @@ const maxPreviewed = 500
 
 // A treePreview says what a hold would do, or did.
 type treePreview struct {
-	Company   string              `json:"companyId"`
-	Root      string              `json:"rootIssueId"`
-	Mode      string              `json:"mode"`
-	Release   company.HoldRelease `json:"releasePolicy"`
-	Totals    treeTotals          `json:"totals"`
-	ByStatus  map[string]int      `json:"countsByStatus"`
-	Issues    []treeIssue         `json:"issues"`
-	Skipped   []treeIssue         `json:"skippedIssues"`
-	Runs      []treeRun           `json:"activeRuns"`
-	Agents    []treeAgent         `json:"affectedAgents"`
-	Warnings  []treeWarning       `json:"warnings"`
-	Truncated bool                `json:"truncated"`
+	Company   string           `json:"companyId"`
+	Root      string           `json:"rootIssueId"`
+	Mode      string           `json:"mode"`
+	Release   care.HoldRelease `json:"releasePolicy"`
+	Totals    treeTotals       `json:"totals"`
+	ByStatus  map[string]int   `json:"countsByStatus"`
+	Issues    []treeIssue      `json:"issues"`
+	Skipped   []treeIssue      `json:"skippedIssues"`
+	Runs      []treeRun        `json:"activeRuns"`
+	Agents    []treeAgent      `json:"affectedAgents"`
+	Warnings  []treeWarning    `json:"warnings"`
+	Truncated bool             `json:"truncated"`
 }
 
 type treeTotals struct {
@@ -69,13 +71,13 @@ type treeIssue struct {
 	Identifier string              `json:"identifier"`
 	Title      string              `json:"title"`
 	Status     company.IssueStatus `json:"status"`
-	To         company.NullText    `json:"nextStatus"`
-	Parent     company.NullText    `json:"parentId"`
+	To         core.NullText       `json:"nextStatus"`
+	Parent     core.NullText       `json:"parentId"`
 	Depth      int                 `json:"depth"`
-	Agent      company.NullText    `json:"assigneeAgentId"`
-	User       company.NullText    `json:"assigneeUserId"`
+	Agent      core.NullText       `json:"assigneeAgentId"`
+	User       core.NullText       `json:"assigneeUserId"`
 	Skipped    bool                `json:"skipped"`
-	SkipReason company.NullText    `json:"skipReason"`
+	SkipReason core.NullText       `json:"skipReason"`
 }
 
 type treeRun struct {
@@ -83,8 +85,8 @@ type treeRun struct {
 	Issue     string            `json:"issueId"`
 	Agent     string            `json:"agentId"`
 	Status    company.RunStatus `json:"status"`
-	StartedAt company.Time      `json:"startedAt"`
-	CreatedAt company.Time      `json:"createdAt"`
+	StartedAt core.Time         `json:"startedAt"`
+	CreatedAt core.Time         `json:"createdAt"`
 }
 
 type treeAgent struct {
@@ -99,8 +101,8 @@ type treeWarning struct {
 }
 
 type heldTree struct {
-	Hold    company.TreeHold `json:"hold"`
-	Preview treePreview      `json:"preview"`
+	Hold    care.TreeHold `json:"hold"`
+	Preview treePreview   `json:"preview"`
 }
 
 type treeState struct {
@@ -109,14 +111,14 @@ type treeState struct {
 
 // A pauseHold is what holds an issue, and whether it stands on the issue itself.
 type pauseHold struct {
-	Hold    string              `json:"holdId"`
-	Root    string              `json:"rootIssueId"`
-	Issue   string              `json:"issueId"`
-	IsRoot  bool                `json:"isRoot"`
-	Mode    string              `json:"mode"`
-	Reason  company.NullText    `json:"reason"`
-	Release company.HoldRelease `json:"releasePolicy"`
-	Since   company.Time        `json:"createdAt"`
+	Hold    string           `json:"holdId"`
+	Root    string           `json:"rootIssueId"`
+	Issue   string           `json:"issueId"`
+	IsRoot  bool             `json:"isRoot"`
+	Mode    string           `json:"mode"`
+	Reason  core.NullText    `json:"reason"`
+	Release care.HoldRelease `json:"releasePolicy"`
+	Since   core.Time        `json:"createdAt"`
 }
 
 func treeHoldRoutes() []Route {
@@ -124,17 +126,17 @@ func treeHoldRoutes() []Route {
 	return []Route{
 		{Method: "GET", Path: issue + "/tree-control/state", Tag: tag, Summary: "Tell whether an issue's tree is held", Out: treeState{}, Handle: readTreeState},
 		{Method: "POST", Path: issue + "/tree-control/preview", Tag: tag, Summary: "Tell what a hold on an issue's tree would do", In: previewBody{}, Out: treePreview{}, Handle: previewHold},
-		{Method: "GET", Path: issue + "/tree-holds", Tag: tag, Summary: "List the holds on an issue's tree, newest first", Out: []company.TreeHold{}, Handle: listHolds},
+		{Method: "GET", Path: issue + "/tree-holds", Tag: tag, Summary: "List the holds on an issue's tree, newest first", Out: []care.TreeHold{}, Handle: listHolds},
 		{Method: "POST", Path: issue + "/tree-holds", Tag: tag, Summary: "Pause, resume, cancel or restore an issue and all below it", Who: Board, In: holdBody{}, Out: heldTree{}, Handle: holdTree},
-		{Method: "GET", Path: issue + "/tree-holds/{holdId}", Tag: tag, Summary: "Read a hold on an issue's tree", Out: company.TreeHold{}, Handle: readHold},
-		{Method: "POST", Path: issue + "/tree-holds/{holdId}/release", Tag: tag, Summary: "Release a hold on an issue's tree", Who: Board, In: releaseBody{}, Out: company.TreeHold{}, Handle: releaseHold},
+		{Method: "GET", Path: issue + "/tree-holds/{holdId}", Tag: tag, Summary: "Read a hold on an issue's tree", Out: care.TreeHold{}, Handle: readHold},
+		{Method: "POST", Path: issue + "/tree-holds/{holdId}/release", Tag: tag, Summary: "Release a hold on an issue's tree", Who: Board, In: releaseBody{}, Out: care.TreeHold{}, Handle: releaseHold},
 	}
 }
 
-func (p *releasePolicy) policy() company.HoldRelease {
-	out := company.HoldRelease{Strategy: "manual"}
+func (p *releasePolicy) policy() care.HoldRelease {
+	out := care.HoldRelease{Strategy: "manual"}
 	if p != nil {
-		out.Note = company.NullText(p.Note.Or(""))
+		out.Note = core.NullText(p.Note.Or(""))
 		if p.Strategy != "" {
 			out.Strategy = p.Strategy
 		}
@@ -154,7 +156,7 @@ func givenObject(name string, b *json.RawMessage) (json.RawMessage, error) {
 	return *b, nil
 }
 
-func previewOf(p company.TreePlan, root company.Issue, mode string, release company.HoldRelease) treePreview {
+func previewOf(p care.TreePlan, root company.Issue, mode string, release care.HoldRelease) treePreview {
 	out := treePreview{Company: root.Company, Root: root.ID, Mode: mode, Release: release, ByStatus: map[string]int{}, Issues: []treeIssue{}, Skipped: []treeIssue{},
 		Runs: []treeRun{}, Agents: []treeAgent{}, Warnings: []treeWarning{}, Truncated: p.Cut}
 	agents := map[string]*treeAgent{}
@@ -166,8 +168,8 @@ func previewOf(p company.TreePlan, root company.Issue, mode string, release comp
 	}
 	for _, row := range p.Issues {
 		i := row.Issue
-		t := treeIssue{i.ID, i.Identifier, i.Title, i.Status, company.NullText(row.To), company.NullText(i.Parent), row.Depth, company.NullText(i.Assignee),
-			company.NullText(i.AssigneeUser), row.Why != "", company.NullText(row.Why)}
+		t := treeIssue{i.ID, i.Identifier, i.Title, i.Status, core.NullText(row.To), core.NullText(i.Parent), row.Depth, core.NullText(i.Assignee),
+			core.NullText(i.AssigneeUser), row.Why != "", core.NullText(row.Why)}
 		out.Totals.Issues++
 		out.ByStatus[string(i.Status)]++
 		if t.Skipped {
@@ -201,7 +203,7 @@ func previewOf(p company.TreePlan, root company.Issue, mode string, release comp
 	if out.Totals.Active > 0 && (mode == "pause" || mode == "cancel") && release.Strategy == "manual" {
 		out.Warnings = append(out.Warnings, treeWarning{"active_runs_present", "Runs that are at work in this tree would be cancelled."})
 	}
-	if p.Members > company.MaxTreeMoves {
+	if p.Members > care.MaxTreeMoves {
 		out.Warnings = append(out.Warnings, treeWarning{"too_many_issues", "More issues would move than one hold can; hold the parts of this tree."})
 	}
 	out.Truncated = out.Truncated || len(out.Issues) > maxPreviewed || len(out.Skipped) > maxPreviewed || len(out.Runs) > maxPreviewed
@@ -215,7 +217,7 @@ func readTreeState(rc *Request) (Response, error) {
 		if err != nil {
 			return treeState{}, err
 		}
-		h, ok := company.HeldBy(tx, i)
+		h, ok := care.HeldBy(tx, i)
 		if !ok {
 			return treeState{}, nil
 		}
@@ -233,11 +235,11 @@ func previewHold(rc *Request) (Response, error) {
 		if err != nil {
 			return treePreview{}, err
 		}
-		return previewOf(company.PlanTree(tx, i, in.Mode), i, in.Mode, in.Release.policy()), nil
+		return previewOf(care.PlanTree(tx, i, in.Mode), i, in.Mode, in.Release.policy()), nil
 	})
 }
 
-func shownHold(h company.TreeHold) company.TreeHold {
+func shownHold(h care.TreeHold) care.TreeHold {
 	if h.Metadata == nil {
 		h.Metadata = json.RawMessage("null")
 	}
@@ -245,18 +247,18 @@ func shownHold(h company.TreeHold) company.TreeHold {
 		h.ReleaseMeta = json.RawMessage("null")
 	}
 	if h.Members == nil {
-		h.Members = []company.HoldMember{}
+		h.Members = []care.HoldMember{}
 	}
 	return h
 }
 
 func listHolds(rc *Request) (Response, error) {
-	return viewed(rc, func(tx *ledger.Tx) ([]company.TreeHold, error) {
+	return viewed(rc, func(tx *ledger.Tx) ([]care.TreeHold, error) {
 		i, err := findIssue(tx, rc)
 		if err != nil {
 			return nil, err
 		}
-		out := company.TreeHoldsOf(tx, i)
+		out := care.TreeHoldsOf(tx, i)
 		for n := range out {
 			out[n] = shownHold(out[n])
 		}
@@ -265,12 +267,12 @@ func listHolds(rc *Request) (Response, error) {
 }
 
 func readHold(rc *Request) (Response, error) {
-	return viewed(rc, func(tx *ledger.Tx) (h company.TreeHold, err error) {
+	return viewed(rc, func(tx *ledger.Tx) (h care.TreeHold, err error) {
 		i, err := findIssue(tx, rc)
 		if err != nil {
 			return h, err
 		}
-		for _, h := range company.TreeHoldsOf(tx, i) {
+		for _, h := range care.TreeHoldsOf(tx, i) {
 			if h.ID == strings.ToLower(rc.Path("holdId")) {
 				return shownHold(h), nil
 			}
@@ -293,14 +295,14 @@ func holdTree(rc *Request) (Response, error) {
 	release := in.Release.policy()
 	err = rc.View(func(tx *ledger.Tx) (err error) {
 		if root, err = findIssue(tx, rc); err == nil {
-			out.Preview = previewOf(company.PlanTree(tx, root, in.Mode), root, in.Mode, release)
+			out.Preview = previewOf(care.PlanTree(tx, root, in.Mode), root, in.Mode, release)
 		}
 		return err
 	})
 	if err != nil {
 		return Response{}, err
 	}
-	h, err := Do[company.TreeHold](rc, company.KindTreeHold, root.Company, company.HoldTree{ID: NewID(), Issue: root.ID, Mode: in.Mode, Reason: in.Reason.Or(""),
+	h, err := Do[care.TreeHold](rc, care.KindTreeHold, root.Company, care.HoldTree{ID: NewID(), Issue: root.ID, Mode: in.Mode, Reason: in.Reason.Or(""),
 		Strategy: release.Strategy, Note: string(release.Note), Metadata: metadata})
 	out.Hold = shownHold(h)
 	return OK(out), err
@@ -319,6 +321,6 @@ func releaseHold(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	h, err := Do[company.TreeHold](rc, company.KindTreeRelease, of, company.ReleaseTree{Issue: issue, Hold: strings.ToLower(rc.Path("holdId")), Reason: in.Reason.Or(""), Metadata: metadata})
+	h, err := Do[care.TreeHold](rc, care.KindTreeRelease, of, care.ReleaseTree{Issue: issue, Hold: strings.ToLower(rc.Path("holdId")), Reason: in.Reason.Or(""), Metadata: metadata})
 	return OK(shownHold(h)), err
 }

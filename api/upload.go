@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
@@ -218,8 +219,8 @@ func fileName(s string) string {
 		}
 		return r
 	}, s)
-	if len(s) > company.MaxFilename {
-		s = cut(s, company.MaxFilename)
+	if len(s) > file.MaxFilename {
+		s = cut(s, file.MaxFilename)
 	}
 	return s
 }
@@ -234,7 +235,7 @@ func fileType(header string) (string, error) {
 		return "", Invalid("The file's Content-Type is malformed")
 	}
 	if charset := params["charset"]; charset != "" {
-		if t := mime.FormatMediaType(media, map[string]string{"charset": charset}); t != "" && len(t) <= company.MaxContentType {
+		if t := mime.FormatMediaType(media, map[string]string{"charset": charset}); t != "" && len(t) <= file.MaxContentType {
 			return t, nil
 		}
 	}
@@ -251,7 +252,7 @@ var inline = map[string]bool{
 
 // serveFile answers the content of an asset, whole or in ranges, from this
 // node's disk or through it from another's.
-func serveFile(rc *Request, a company.Asset, ref company.BlobRef, download bool) (Response, error) {
+func serveFile(rc *Request, a file.Asset, ref company.BlobRef, download bool) (Response, error) {
 	if rc.server.cfg.Blobs == nil {
 		return Response{}, Unavailable("This node keeps no files")
 	}
@@ -303,7 +304,7 @@ func serveFile(rc *Request, a company.Asset, ref company.BlobRef, download bool)
 	}}, nil
 }
 
-func reference(d blob.Digest, a company.Asset, ref company.BlobRef) blob.Reference {
+func reference(d blob.Digest, a file.Asset, ref company.BlobRef) blob.Reference {
 	out := blob.Reference{Digest: d, Size: a.Size}
 	for _, id := range ref.Nodes {
 		out.Hints = append(out.Hints, identity.NodeID(id))

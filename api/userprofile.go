@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/inbox"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -25,14 +28,14 @@ type userProfile struct {
 }
 
 type profileUser struct {
-	ID       string               `json:"id"`
-	Slug     string               `json:"slug"`
-	Name     string               `json:"name"`
-	Email    string               `json:"email"`
-	Image    *string              `json:"image"`
-	Role     company.NullText     `json:"membershipRole"`
-	Status   company.MemberStatus `json:"membershipStatus"`
-	JoinedAt company.Time         `json:"joinedAt"`
+	ID       string              `json:"id"`
+	Slug     string              `json:"slug"`
+	Name     string              `json:"name"`
+	Email    string              `json:"email"`
+	Image    *string             `json:"image"`
+	Role     core.NullText       `json:"membershipRole"`
+	Status   people.MemberStatus `json:"membershipStatus"`
+	JoinedAt core.Time           `json:"joinedAt"`
 }
 
 // profileStats counts what somebody did in a window.
@@ -47,7 +50,7 @@ type profileStats struct {
 
 type profileIssue struct {
 	company.IssueRef
-	UpdatedAt company.Time `json:"updatedAt"`
+	UpdatedAt core.Time `json:"updatedAt"`
 }
 
 func profileRoutes() []Route {
@@ -57,13 +60,13 @@ func profileRoutes() []Route {
 
 // memberBySlug finds a member by the ID of the user, or by the part of their
 // address before the @. Of two with the same the first to join is meant.
-func memberBySlug(tx *ledger.Tx, of, slug string) (company.Member, company.Person, bool) {
-	for _, m := range company.MembersOf(tx, of) {
-		if p, ok := company.PersonOf(tx, m.User); ok && (m.User == slug || strings.EqualFold(slugOf(p), slug)) {
+func memberBySlug(tx *ledger.Tx, of, slug string) (people.Member, people.Person, bool) {
+	for _, m := range people.MembersOf(tx, of) {
+		if p, ok := people.PersonOf(tx, m.User); ok && (m.User == slug || strings.EqualFold(slugOf(p), slug)) {
 			return m, p, true
 		}
 	}
-	return company.Member{}, company.Person{}, false
+	return people.Member{}, people.Person{}, false
 }
 
 func readUserProfile(rc *Request) (Response, error) {
@@ -73,22 +76,22 @@ func readUserProfile(rc *Request) (Response, error) {
 		if !ok {
 			return NotFound("User not found")
 		}
-		out = userProfile{User: profileUser{p.ID, slugOf(p), p.Name, p.Email, p.Image, company.NullText(m.Role), m.Status, m.CreatedAt},
+		out = userProfile{User: profileUser{p.ID, slugOf(p), p.Name, p.Email, p.Image, core.NullText(m.Role), m.Status, m.CreatedAt},
 			Issues: []profileIssue{}, Activity: []company.ActivityRow{}}
-		now := company.TimeOf(rc.Now())
-		day := company.Time((24 * time.Hour).Milliseconds())
+		now := core.TimeOf(rc.Now())
+		day := core.Time((24 * time.Hour).Milliseconds())
 		out.Stats = []profileStats{{Key: "last7", Label: "Last 7 days"}, {Key: "last30", Label: "Last 30 days"}, {Key: "all", Label: "All time"}}
-		since := []company.Time{now - 7*day, now - 30*day, 0}
-		count := func(at company.Time, n func(*profileStats)) {
+		since := []core.Time{now - 7*day, now - 30*day, 0}
+		count := func(at core.Time, n func(*profileStats)) {
 			for k := range out.Stats {
 				if at >= since[k] {
 					n(&out.Stats[k])
 				}
 			}
 		}
-		q := company.IssueQuery{Limit: company.MaxIssueLimit}
+		q := inbox.IssueQuery{Limit: company.MaxIssueLimit}
 		q.Touched = p.ID
-		for _, i := range company.ListIssues(tx, row.ID, q) {
+		for _, i := range inbox.ListIssues(tx, row.ID, q) {
 			if i.CreatedUser == p.ID {
 				count(i.CreatedAt, func(s *profileStats) { s.Created++ })
 			}
@@ -104,7 +107,7 @@ func readUserProfile(rc *Request) (Response, error) {
 		}
 		list := profileEntries(tx, row.ID, p.ID)
 		for _, a := range list {
-			count(company.TimeOf(a.At), func(s *profileStats) { s.Activity++ })
+			count(core.TimeOf(a.At), func(s *profileStats) { s.Activity++ })
 		}
 		out.Activity = append(out.Activity, company.ShowActivity(tx, row.ID, list[:min(len(list), maxProfileActivity)])...)
 		return nil

@@ -13,7 +13,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -54,16 +55,16 @@ type signedIn struct {
 }
 
 type signedUser struct {
-	ID        string           `json:"id"`
-	Name      string           `json:"name"`
-	Email     string           `json:"email"`
-	Verified  bool             `json:"emailVerified"`
-	Image     company.NullText `json:"image"`
-	CreatedAt company.Time     `json:"createdAt"`
-	UpdatedAt company.Time     `json:"updatedAt"`
+	ID        string        `json:"id"`
+	Name      string        `json:"name"`
+	Email     string        `json:"email"`
+	Verified  bool          `json:"emailVerified"`
+	Image     core.NullText `json:"image"`
+	CreatedAt core.Time     `json:"createdAt"`
+	UpdatedAt core.Time     `json:"updatedAt"`
 }
 
-func showSigned(u company.User) signedUser {
+func showSigned(u people.User) signedUser {
 	return signedUser{ID: u.ID, Name: u.Name, Email: u.Email, Image: u.Image, CreatedAt: u.CreatedAt, UpdatedAt: u.UpdatedAt}
 }
 
@@ -103,10 +104,10 @@ type claimed struct {
 
 type adminUser struct {
 	user
-	Admin     bool         `json:"isInstanceAdmin"`
-	Companies int          `json:"activeCompanyMembershipCount"`
-	CreatedAt company.Time `json:"createdAt"`
-	Suspended company.Time `json:"suspendedAt"`
+	Admin     bool      `json:"isInstanceAdmin"`
+	Companies int       `json:"activeCompanyMembershipCount"`
+	CreatedAt core.Time `json:"createdAt"`
+	Suspended core.Time `json:"suspendedAt"`
 }
 
 func userRoutes() []Route {
@@ -132,17 +133,17 @@ func userRoutes() []Route {
 }
 
 // errLocal answers sign-ins where nobody signs in.
-var errLocal = Conflict("Nobody signs in on this mesh: its mode is "+company.LocalTrusted, nil)
+var errLocal = Conflict("Nobody signs in on this mesh: its mode is "+people.LocalTrusted, nil)
 
 // errClaimCode is a 403.
 var errClaimCode = Forbidden("Claiming the instance from another machine takes the code in the node's file claim-code")
 
 // newSession draws a session and its token.
-func newSession() (s company.NewSession, token string) {
+func newSession() (s people.NewSession, token string) {
 	b := make([]byte, sessionTokenBytes)
 	rand.Read(b)
 	token = base64.RawURLEncoding.EncodeToString(b)
-	return company.NewSession{ID: NewID(), Hash: hashOf(token)}, token
+	return people.NewSession{ID: NewID(), Hash: hashOf(token)}, token
 }
 
 func checkPassword(text string) (code, why string) {
@@ -156,9 +157,9 @@ func checkPassword(text string) (code, why string) {
 }
 
 func plainAddress(text string) (string, bool) {
-	text = company.PlainEmail(text)
+	text = people.PlainEmail(text)
 	a, err := mail.ParseAddress(text)
-	return text, err == nil && a.Address == text && a.Name == "" && len(text) <= company.MaxEmail
+	return text, err == nil && a.Address == text && a.Name == "" && len(text) <= people.MaxEmail
 }
 
 func signUp(rc *Request) (Response, error) {
@@ -177,7 +178,7 @@ func signUp(rc *Request) (Response, error) {
 		return refuseAuth(http.StatusBadRequest, code, why)
 	}
 	name := strings.TrimSpace(in.Name)
-	if name == "" || len(name) > company.MaxUserName || len(in.Image.Or("")) > company.MaxUserImage {
+	if name == "" || len(name) > people.MaxUserName || len(in.Image.Or("")) > people.MaxUserImage {
 		return Response{}, ValidationError(Custom("Invalid name or image: a name is needed, and neither may be too long", "name"))
 	}
 	if err := rc.limited("sign-up", signUpRate); err != nil {
@@ -193,7 +194,7 @@ func signUp(rc *Request) (Response, error) {
 		invite = hashOf(in.Invite.Or(""))
 	}
 	rc.ofNode("auth")
-	u, err := Do[company.User](rc, company.KindUserCreate, "", company.CreateUser{ID: NewID(), Name: name, Email: email, Password: kept, Image: in.Image.Or(""), Session: s, Invite: invite})
+	u, err := Do[people.User](rc, people.KindUserCreate, "", people.CreateUser{ID: NewID(), Name: name, Email: email, Password: kept, Image: in.Image.Or(""), Session: s, Invite: invite})
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Conflict {
 		return refuseAuth(http.StatusUnprocessableEntity, "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL", r.Message)
 	}
@@ -215,17 +216,17 @@ func signIn(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	email := company.PlainEmail(in.Email)
+	email := people.PlainEmail(in.Email)
 	if err := rc.limited("sign-in", signInRate, email); err != nil {
 		return asAuth(err)
 	}
 	wrong := func() (Response, error) {
 		return refuseAuth(http.StatusUnauthorized, "INVALID_EMAIL_OR_PASSWORD", "Invalid email or password")
 	}
-	if len(in.Password) > maxPassword || len(email) > company.MaxEmail {
+	if len(in.Password) > maxPassword || len(email) > people.MaxEmail {
 		return wrong()
 	}
-	u, fits, err := rc.passwordFits(in.Password, func(tx *ledger.Tx) (company.User, bool) { return company.UserByEmail(tx, email) })
+	u, fits, err := rc.passwordFits(in.Password, func(tx *ledger.Tx) (people.User, bool) { return people.UserByEmail(tx, email) })
 	if err != nil {
 		return Response{}, err
 	}
@@ -234,7 +235,7 @@ func signIn(rc *Request) (Response, error) {
 	}
 	s, token := newSession()
 	rc.ofNode("auth")
-	u, err = Do[company.User](rc, company.KindUserSignIn, "", company.SignIn{User: u.ID, Password: sha256.Sum256([]byte(u.Password)), Session: s})
+	u, err = Do[people.User](rc, people.KindUserSignIn, "", people.SignIn{User: u.ID, Password: sha256.Sum256([]byte(u.Password)), Session: s})
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Unauthorized {
 		return wrong()
 	}
@@ -252,7 +253,7 @@ func signIn(rc *Request) (Response, error) {
 // Where it is not by this node's state, the newest is asked: who signed up or changed
 // the password on another node a moment ago is known by it here too. It takes as long
 // for nobody's address as for a wrong password.
-func (rc *Request) passwordFits(password string, find func(*ledger.Tx) (company.User, bool)) (u company.User, fits bool, err error) {
+func (rc *Request) passwordFits(password string, find func(*ledger.Tx) (people.User, bool)) (u people.User, fits bool, err error) {
 	if _, err = rc.stillTrue(func(tx *ledger.Tx) bool { u, _ = find(tx); return true }); err != nil {
 		return u, false, err
 	}
@@ -274,7 +275,7 @@ func signOut(rc *Request) (Response, error) {
 	if token, ok := cookieToken(rc.HTTP); ok && !rc.server.trustsAll() {
 		switch err := rc.bySession(token); err {
 		case nil:
-			if _, err := rc.Submit(company.KindUserSignOut, "", company.SignOut{}); err != nil {
+			if _, err := rc.Submit(people.KindUserSignOut, "", people.SignOut{}); err != nil {
 				return Response{}, err
 			}
 		case errNobody:
@@ -297,7 +298,7 @@ func changePassword(rc *Request) (Response, error) {
 		return refuseAuth(http.StatusBadRequest, code, why)
 	}
 	var email string
-	if err := rc.View(func(tx *ledger.Tx) error { u, _ := company.UserByID(tx, rc.Actor.ID); email = u.Email; return nil }); err != nil {
+	if err := rc.View(func(tx *ledger.Tx) error { u, _ := people.UserByID(tx, rc.Actor.ID); email = u.Email; return nil }); err != nil {
 		return Response{}, err
 	}
 	if err := rc.limited("sign-in", signInRate, email); err != nil {
@@ -306,7 +307,7 @@ func changePassword(rc *Request) (Response, error) {
 	if len(in.Current) > maxPassword {
 		return refuseAuth(http.StatusBadRequest, "INVALID_PASSWORD", "Invalid password")
 	}
-	u, fits, err := rc.passwordFits(in.Current, func(tx *ledger.Tx) (company.User, bool) { return company.UserByID(tx, rc.Actor.ID) })
+	u, fits, err := rc.passwordFits(in.Current, func(tx *ledger.Tx) (people.User, bool) { return people.UserByID(tx, rc.Actor.ID) })
 	if err != nil {
 		return Response{}, err
 	}
@@ -318,7 +319,7 @@ func changePassword(rc *Request) (Response, error) {
 		return Response{}, err
 	}
 	rc.HTTP.Header.Del(headerIdempotency) // the new hash differs each time
-	u, err = Do[company.User](rc, company.KindUserPassword, "", company.ChangePassword{Was: sha256.Sum256([]byte(u.Password)), Password: kept})
+	u, err = Do[people.User](rc, people.KindUserPassword, "", people.ChangePassword{Was: sha256.Sum256([]byte(u.Password)), Password: kept})
 	if err != nil {
 		return Response{}, err
 	}
@@ -331,7 +332,7 @@ func changePassword(rc *Request) (Response, error) {
 // self returns who asks, as others see them.
 func (rc *Request) self() (u user, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
-		p, ok := company.PersonOf(tx, rc.Actor.ID)
+		p, ok := people.PersonOf(tx, rc.Actor.ID)
 		if !ok {
 			return errNobody
 		}
@@ -363,11 +364,11 @@ func updateProfile(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.ChangeUser{Name: new(strings.TrimSpace(in.Name))}
+	p := people.ChangeUser{Name: new(strings.TrimSpace(in.Name))}
 	if in.Image.Set {
 		p.Image = new(in.Image.Or(""))
 	}
-	if _, err := rc.Submit(company.KindUserUpdate, "", p); err != nil {
+	if _, err := rc.Submit(people.KindUserUpdate, "", p); err != nil {
 		return Response{}, err
 	}
 	return readProfile(rc)
@@ -386,12 +387,12 @@ func claimInstance(rc *Request) (Response, error) {
 		subtle.ConstantTimeCompare([]byte(in.Code.Or("")), []byte(s.cfg.ClaimCode)) != 1 {
 		return Response{}, errClaimCode
 	}
-	u, err := Do[company.User](rc, company.KindUserClaim, "", company.ClaimInstance{})
+	u, err := Do[people.User](rc, people.KindUserClaim, "", people.ClaimInstance{})
 	return OK(claimed{true, u.ID}), err
 }
 
-func showAdminUser(tx *ledger.Tx, u company.User) adminUser {
-	return adminUser{user(u.Person()), u.Admin, len(company.MembershipsOf(tx, u.ID)), u.CreatedAt, u.SuspendedAt}
+func showAdminUser(tx *ledger.Tx, u people.User) adminUser {
+	return adminUser{user(u.Person()), u.Admin, len(people.MembershipsOf(tx, u.ID)), u.CreatedAt, u.SuspendedAt}
 }
 
 // listUsers lists users whose name or address holds the query's text.
@@ -399,8 +400,8 @@ func listUsers(rc *Request) (Response, error) {
 	out := []adminUser{}
 	want := strings.ToLower(rc.Query("query"))
 	err := rc.View(func(tx *ledger.Tx) error {
-		all := []company.User{}
-		for _, u := range company.Users(tx) {
+		all := []people.User{}
+		for _, u := range people.Users(tx) {
 			if strings.Contains(u.Email, want) || strings.Contains(strings.ToLower(u.Name), want) {
 				all = append(all, u)
 			}
@@ -419,7 +420,7 @@ const maxUsersListed = 200
 
 func appoint(admin bool) func(*Request) (Response, error) {
 	return func(rc *Request) (Response, error) {
-		u, err := Do[company.User](rc, company.KindUserAdmin, "", company.AppointAdmin{User: strings.ToLower(rc.Path("userId")), Admin: admin})
+		u, err := Do[people.User](rc, people.KindUserAdmin, "", people.AppointAdmin{User: strings.ToLower(rc.Path("userId")), Admin: admin})
 		if err != nil {
 			return Response{}, err
 		}
@@ -432,7 +433,7 @@ func appoint(admin bool) func(*Request) (Response, error) {
 // suspend shuts a user out, or lets them in again.
 func suspend(shut bool) func(*Request) (Response, error) {
 	return func(rc *Request) (Response, error) {
-		u, err := Do[company.User](rc, company.KindUserSuspend, "", company.SuspendUser{User: strings.ToLower(rc.Path("userId")), Suspend: shut})
+		u, err := Do[people.User](rc, people.KindUserSuspend, "", people.SuspendUser{User: strings.ToLower(rc.Path("userId")), Suspend: shut})
 		if err != nil {
 			return Response{}, err
 		}
@@ -448,14 +449,14 @@ func seconds(d time.Duration) string {
 }
 
 func revokeSessions(rc *Request) (Response, error) {
-	_, err := rc.Submit(company.KindUserRevoke, "", company.EndCredentials{User: rc.Actor.ID})
+	_, err := rc.Submit(people.KindUserRevoke, "", people.EndCredentials{User: rc.Actor.ID})
 	return OK(struct {
 		Status bool `json:"status"`
 	}{true}), err
 }
 
 func revokeCredentials(rc *Request) (Response, error) {
-	u, err := Do[company.User](rc, company.KindUserRevoke, "", company.EndCredentials{User: strings.ToLower(rc.Path("userId")), Keys: true})
+	u, err := Do[people.User](rc, people.KindUserRevoke, "", people.EndCredentials{User: strings.ToLower(rc.Path("userId")), Keys: true})
 	if err != nil {
 		return Response{}, err
 	}

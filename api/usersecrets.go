@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -51,7 +52,7 @@ type patchUserSecret struct {
 
 // A definitionRow is a definition as it is shown.
 type definitionRow struct {
-	company.UserSecretDefinition
+	secret.UserSecretDefinition
 	Provider       string          `json:"provider"`
 	ManagedMode    string          `json:"managedMode"`
 	ProviderConfig *string         `json:"providerConfigId"`
@@ -66,8 +67,8 @@ type coverage struct {
 	Missing    []string `json:"missingUserIds"`
 }
 
-func showDefinition(d company.UserSecretDefinition) definitionRow {
-	return definitionRow{UserSecretDefinition: d, Provider: company.LocalProvider, ManagedMode: "paperclip_managed", Metadata: rawJSON(nil)}
+func showDefinition(d secret.UserSecretDefinition) definitionRow {
+	return definitionRow{UserSecretDefinition: d, Provider: secret.LocalProvider, ManagedMode: "paperclip_managed", Metadata: rawJSON(nil)}
 }
 
 func userSecretRoutes() []Route {
@@ -89,7 +90,7 @@ func userSecretRoutes() []Route {
 func listDefinitions(rc *Request) (Response, error) {
 	out := []definitionRow{}
 	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		for _, d := range company.UserSecretDefinitionsOf(tx, row.ID) {
+		for _, d := range secret.UserSecretDefinitionsOf(tx, row.ID) {
 			out = append(out, showDefinition(d))
 		}
 		return nil
@@ -101,7 +102,7 @@ func listDefinitions(rc *Request) (Response, error) {
 // a definition is kept nowhere.
 func definedHere(provider, mode string, config Opt[string], metadata Opt[json.RawMessage]) error {
 	if m := metadata.Or(nil); len(m) > 0 && !bytes.Equal(bytes.Join(bytes.Fields(m), nil), []byte("{}")) {
-		return Unprocessable("providerMetadata: provider "+company.LocalProvider+" keeps none of a definition", nil)
+		return Unprocessable("providerMetadata: provider "+secret.LocalProvider+" keeps none of a definition", nil)
 	}
 	return providerOnly(provider, mode, config)
 }
@@ -114,7 +115,7 @@ func createDefinition(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	d, err := Do[company.UserSecretDefinition](rc, company.KindUserSecretDefine, companyID(rc), company.SaveUserSecretDefinition{ID: NewID(), Key: in.Key, Name: &in.Name,
+	d, err := Do[secret.UserSecretDefinition](rc, secret.KindUserSecretDefine, companyID(rc), secret.SaveUserSecretDefinition{ID: NewID(), Key: in.Key, Name: &in.Name,
 		Status: in.Status, Guidance: textOf(in.Guidance)})
 	return OK(showDefinition(d)), err
 }
@@ -130,24 +131,24 @@ func updateDefinition(rc *Request) (Response, error) {
 	if in.Status != nil && *in.Status == "deleted" {
 		return deleteDefinition(rc)
 	}
-	d, err := Do[company.UserSecretDefinition](rc, company.KindUserSecretRedefine, companyID(rc), company.SaveUserSecretDefinition{ID: strings.ToLower(rc.Path("definitionId")),
+	d, err := Do[secret.UserSecretDefinition](rc, secret.KindUserSecretRedefine, companyID(rc), secret.SaveUserSecretDefinition{ID: strings.ToLower(rc.Path("definitionId")),
 		Name: in.Name, Status: in.Status, Guidance: textOf(in.Guidance)})
 	return OK(showDefinition(d)), err
 }
 
 func deleteDefinition(rc *Request) (Response, error) {
-	_, err := rc.Submit(company.KindUserSecretUndefine, companyID(rc), company.DropSecret{ID: strings.ToLower(rc.Path("definitionId"))})
+	_, err := rc.Submit(secret.KindUserSecretUndefine, companyID(rc), secret.DropSecret{ID: strings.ToLower(rc.Path("definitionId"))})
 	return OK(okay{true}), err
 }
 
 func readCoverage(rc *Request) (r Response, err error) {
 	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		d, ok := company.UserSecretDefinitionOf(tx, row.ID, strings.ToLower(rc.Path("definitionId")))
+		d, ok := secret.UserSecretDefinitionOf(tx, row.ID, strings.ToLower(rc.Path("definitionId")))
 		if !ok {
 			return NotFound("User secret definition not found")
 		}
 		c := coverage{Definition: d.ID, Total: 1, Missing: []string{}}
-		if _, ok := company.UserSecret(tx, row.ID, d.ID, rc.Actor.ID); ok {
+		if _, ok := secret.UserSecret(tx, row.ID, d.ID, rc.Actor.ID); ok {
 			c.Covered = 1
 		} else {
 			c.Missing = append(c.Missing, rc.Actor.ID)
@@ -161,7 +162,7 @@ func readCoverage(rc *Request) (r Response, err error) {
 func listMySecrets(rc *Request) (Response, error) {
 	out := []secretRow{}
 	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		for _, s := range company.SecretsOf(tx, row.ID, "user", rc.Actor.ID) {
+		for _, s := range secret.SecretsOf(tx, row.ID, "user", rc.Actor.ID) {
 			out = append(out, showSecret(s))
 		}
 		return nil
@@ -181,9 +182,9 @@ func createMySecret(rc *Request) (Response, error) {
 		return Response{}, Unprocessable("Managed secrets require a value", nil)
 	}
 	of := companyID(rc)
-	p := company.SaveSecret{ID: NewID(), Definition: bodyID(in.Definition)}
+	p := secret.SaveSecret{ID: NewID(), Definition: bodyID(in.Definition)}
 	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		if d, ok := company.UserSecretDefinitionByKey(tx, row.ID, in.Key); ok && p.Definition == "" {
+		if d, ok := secret.UserSecretDefinitionByKey(tx, row.ID, in.Key); ok && p.Definition == "" {
 			p.Definition = d.ID
 		}
 		if p.Definition == "" {
@@ -197,12 +198,12 @@ func createMySecret(rc *Request) (Response, error) {
 	if p.Sealed, err = rc.sealSecret(of, p.ID, 1, in.Value.Value); err != nil {
 		return Response{}, err
 	}
-	s, err := Do[company.Secret](rc, company.KindSecretCreate, of, p)
+	s, err := Do[secret.Secret](rc, secret.KindSecretCreate, of, p)
 	return OK(showSecret(s)), err
 }
 
 // mySecret returns the caller's own secret that the path names.
-func mySecret(rc *Request) (s company.Secret, err error) {
+func mySecret(rc *Request) (s secret.Secret, err error) {
 	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) (err error) {
 		if s, err = secretIn(tx, rc, "secretId"); err == nil && (s.Company != row.ID || s.Scope != "user") {
 			err = NotFound("Secret not found")
@@ -237,7 +238,7 @@ func deleteMySecret(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	_, err = rc.Submit(company.KindSecretDelete, s.Company, company.DropSecret{ID: s.ID})
+	_, err = rc.Submit(secret.KindSecretDelete, s.Company, secret.DropSecret{ID: s.ID})
 	return OK(okay{true}), err
 }
 

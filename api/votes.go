@@ -2,6 +2,7 @@ package api
 
 import (
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -15,16 +16,16 @@ type voteBody struct {
 
 func voteRoutes() []Route {
 	return []Route{
-		{Method: "GET", Path: "/api/issues/{id}/feedback-votes", Tag: "issues", Summary: "List what people think of what agents wrote", Out: []company.Vote{}, Handle: listVotes},
+		{Method: "GET", Path: "/api/issues/{id}/feedback-votes", Tag: "issues", Summary: "List what people think of what agents wrote", Out: []inbox.Vote{}, Handle: listVotes},
 		{Method: "POST", Path: "/api/issues/{id}/feedback-votes", Tag: "issues", Summary: "Say what one thinks of a comment or a revision", Who: Board,
-			In: voteBody{}, Out: company.Vote{}, Status: 201, Handle: castVote},
+			In: voteBody{}, Out: inbox.Vote{}, Status: 201, Handle: castVote},
 	}
 }
 
 func listVotes(rc *Request) (Response, error) {
-	return viewed(rc, func(tx *ledger.Tx) ([]company.Vote, error) {
+	return viewed(rc, func(tx *ledger.Tx) ([]inbox.Vote, error) {
 		i, err := findIssue(tx, rc)
-		return company.VotesOf(tx, i), err
+		return inbox.VotesOf(tx, i), err
 	})
 }
 
@@ -41,7 +42,7 @@ func castVote(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	v, err := Do[company.Vote](rc, company.KindIssueVote, i.Company, company.CastVote{Issue: i.ID, TargetType: in.TargetType, Target: in.Target, Vote: in.Vote,
+	v, err := Do[inbox.Vote](rc, inbox.KindIssueVote, i.Company, inbox.CastVote{Issue: i.ID, TargetType: in.TargetType, Target: in.Target, Vote: in.Vote,
 		Reason: in.Reason.Or(""), AllowSharing: in.Sharing.Or(false)})
 	return OK(v), err
 }

@@ -5,7 +5,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/adapter/runlog"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -21,15 +22,15 @@ type operationLogPage struct {
 
 // A logPage is a piece of a log that lies on a node.
 type logPage struct {
-	Store   company.NullText `json:"store"`
-	Ref     company.NullText `json:"logRef"`
-	Content string           `json:"content"`
-	Next    *int64           `json:"nextOffset,omitempty"`
+	Store   core.NullText `json:"store"`
+	Ref     core.NullText `json:"logRef"`
+	Content string        `json:"content"`
+	Next    *int64        `json:"nextOffset,omitempty"`
 }
 
 // readNodeLog reads the piece of a log that the request asks for. what names it
 // in errors, such as "Run log"; one of what has just begun may be yet to be made.
-func (s *Server) readNodeLog(rc *Request, what string, on, store, ref company.NullText, live bool) (page logPage, err error) {
+func (s *Server) readNodeLog(rc *Request, what string, on, store, ref core.NullText, live bool) (page logPage, err error) {
 	if ref == "" || on == "" || s.cfg.NodeLog == nil {
 		return page, NotFound(what + " not found")
 	}
@@ -61,27 +62,27 @@ func listWorkspaceOperations(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return viewed(rc, func(tx *ledger.Tx) ([]company.WorkspaceOperation, error) {
-		return company.OperationsOf(tx, row.Company, row.ID), nil
+	return viewed(rc, func(tx *ledger.Tx) ([]place.WorkspaceOperation, error) {
+		return place.OperationsOf(tx, row.Company, row.ID), nil
 	})
 }
 
 func listRunOperations(rc *Request) (Response, error) {
-	return viewed(rc, func(tx *ledger.Tx) ([]company.WorkspaceOperation, error) {
+	return viewed(rc, func(tx *ledger.Tx) ([]place.WorkspaceOperation, error) {
 		r, err := findRun(tx, rc)
 		if err != nil {
 			return nil, err
 		}
-		return company.OperationsOfRun(tx, r.Company, r.ID), nil
+		return place.OperationsOfRun(tx, r.Company, r.ID), nil
 	})
 }
 
 func readOperationLog(rc *Request) (Response, error) {
 	s := rc.server
-	var o company.WorkspaceOperation
+	var o place.WorkspaceOperation
 	err := rc.View(func(tx *ledger.Tx) error {
 		var ok bool
-		if o, ok = company.OperationByID(tx, strings.ToLower(rc.Path("operationId"))); !ok || !seen(tx, rc, o.Company) {
+		if o, ok = place.OperationByID(tx, strings.ToLower(rc.Path("operationId"))); !ok || !seen(tx, rc, o.Company) {
 			return NotFound("Workspace operation not found")
 		}
 		return nil
@@ -89,6 +90,6 @@ func readOperationLog(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	page, err := s.readNodeLog(rc, "Workspace operation log", o.Node, o.LogStore, o.LogRef, o.Status == company.OperationRunning)
+	page, err := s.readNodeLog(rc, "Workspace operation log", o.Node, o.LogStore, o.LogRef, o.Status == place.OperationRunning)
 	return OK(operationLogPage{o.ID, page}), err
 }

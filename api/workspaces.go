@@ -7,19 +7,21 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // An executionWorkspaceRow is an execution workspace as it is shown.
 type executionWorkspaceRow struct {
-	company.ExecutionWorkspace
-	Delivery    string                   `json:"deliveryState"` // what became of its branch is not followed: always "unknown"
-	Provider    string                   `json:"providerType"`
-	ProviderRef company.NullText         `json:"providerRef"`
-	DerivedFrom company.NullText         `json:"derivedFromExecutionWorkspaceId"`
-	Config      workspaceConfig          `json:"config"`
-	Metadata    workspaceMetadata        `json:"metadata"`
-	Services    []company.RuntimeService `json:"runtimeServices"`
+	place.ExecutionWorkspace
+	Delivery    string                 `json:"deliveryState"` // what became of its branch is not followed: always "unknown"
+	Provider    string                 `json:"providerType"`
+	ProviderRef core.NullText          `json:"providerRef"`
+	DerivedFrom core.NullText          `json:"derivedFromExecutionWorkspaceId"`
+	Config      workspaceConfig        `json:"config"`
+	Metadata    workspaceMetadata      `json:"metadata"`
+	Services    []place.RuntimeService `json:"runtimeServices"`
 }
 
 // workspaceConfig is what nodes execute for a workspace: its own settings, and
@@ -50,13 +52,13 @@ type configFingerprint struct {
 	Version    int               `json:"version"`
 	Categories []string          `json:"categories"`
 	Hash       string            `json:"workspaceHash"`
-	At         company.Time      `json:"lastEvaluatedAt"`
+	At         core.Time         `json:"lastEvaluatedAt"`
 	Prints     map[string]string `json:"categoryFingerprints"`
 }
 
 type realizeRequest struct {
 	Source      folderNote            `json:"source"`
-	Issue       company.NullText      `json:"issueId"`
+	Issue       core.NullText         `json:"issueId"`
 	Version     int                   `json:"version"`
 	Company     string                `json:"companyId"`
 	Adapter     string                `json:"adapterType"`
@@ -68,8 +70,8 @@ type realizeRequest struct {
 	Workspace   string                `json:"executionWorkspaceId"`
 }
 
-func showLifecycle(l company.Lifecycle, environment string) workspaceConfig {
-	text := func(s string) *string { return pointerTo(company.NullText(s)) }
+func showLifecycle(l place.Lifecycle, environment string) workspaceConfig {
+	text := func(s string) *string { return pointerTo(core.NullText(s)) }
 	object := func(b json.RawMessage) *json.RawMessage {
 		if len(b) == 0 || string(b) == "null" {
 			return nil
@@ -80,17 +82,17 @@ func showLifecycle(l company.Lifecycle, environment string) workspaceConfig {
 		Cleanup: text(l.Cleanup), Runtime: object(l.Runtime), Desired: text(l.Desired), States: object(l.States)}
 }
 
-func pointerTo(s company.NullText) *string {
+func pointerTo(s core.NullText) *string {
 	if s == "" {
 		return nil
 	}
 	return new(string(s))
 }
 
-func showWorkspace(tx *ledger.Tx, w company.ExecutionWorkspace) executionWorkspaceRow {
+func showWorkspace(tx *ledger.Tx, w place.ExecutionWorkspace) executionWorkspaceRow {
 	env := company.LocalEnvironment
-	l := company.LifecycleOf(tx, w)
-	row := executionWorkspaceRow{ExecutionWorkspace: w, Delivery: "unknown", Provider: "local_fs", Config: showLifecycle(l, env.ID), Services: company.ServicesOf(tx, w.Company, w.ID)}
+	l := place.LifecycleOf(tx, w)
+	row := executionWorkspaceRow{ExecutionWorkspace: w, Delivery: "unknown", Provider: "local_fs", Config: showLifecycle(l, env.ID), Services: place.ServicesOf(tx, w.Company, w.ID)}
 	var worktree *string
 	isolated := w.Mode == company.IsolatedWorkspace
 	if isolated {
@@ -102,12 +104,12 @@ func showWorkspace(tx *ledger.Tx, w company.ExecutionWorkspace) executionWorkspa
 			lease = l.ID
 		}
 	}
-	url, ref, branch, project, of := pointerTo(w.RepoURL), pointerTo(w.BaseRef), pointerTo(w.Branch), company.NullText(w.Project), w.ProjectWorkspace
+	url, ref, branch, project, of := pointerTo(w.RepoURL), pointerTo(w.BaseRef), pointerTo(w.Branch), core.NullText(w.Project), w.ProjectWorkspace
 	local := folderNote{Path: new(string(w.Cwd)), Source: w.Strategy, RepoRef: ref, RepoURL: url, Strategy: w.Strategy, Project: project, Branch: branch, Worktree: worktree, Workspace: of}
 	source := folderNote{Kind: w.Strategy, LocalPath: new(string(w.Cwd)), RepoRef: ref, RepoURL: url, Strategy: w.Strategy, Project: project, Branch: branch, Worktree: worktree, Workspace: of}
 	row.Metadata = workspaceMetadata{Config: row.Config, Source: w.Strategy, ByRuntime: isolated, Fingerprint: fingerprintOf(w, l), Own: rawJSON(w.Metadata),
 		Realization: realizationNote{Mode: "copy", Local: local, Lease: lease, Summary: "Runs work in " + string(w.Cwd) + " on their node.", Version: 1, Provider: env.Driver,
-			Rebuild: rebuildNote{Mode: string(w.Mode), RepoRef: ref, RepoURL: url, LocalPath: string(w.Cwd), ExecutionWorkspace: company.NullText(w.ID),
+			Rebuild: rebuildNote{Mode: string(w.Mode), RepoRef: ref, RepoURL: url, LocalPath: string(w.Cwd), ExecutionWorkspace: core.NullText(w.ID),
 				Metadata: rebuildMetadata{Source: source, Provider: env.Driver, Driver: env.Driver}},
 			Additional: []struct{}{}, Aliases: []struct{}{}, Outbound: []struct{}{}, Environment: env.ID, Root: string(w.Cwd)},
 		Request: realizeRequest{Source: source, Issue: w.SourceIssue, Version: 1, Company: w.Company, Adapter: w.Adapter, Environment: env.ID, Mode: w.Mode,
@@ -117,7 +119,7 @@ func showWorkspace(tx *ledger.Tx, w company.ExecutionWorkspace) executionWorkspa
 
 // currentWorkspace is where the runs of an issue work now, nil for nowhere.
 func currentWorkspace(tx *ledger.Tx, i company.Issue) *executionWorkspaceRow {
-	w, ok := company.WorkspaceOfIssue(tx, i)
+	w, ok := place.WorkspaceOfIssue(tx, i)
 	if !ok {
 		return nil
 	}
@@ -125,7 +127,7 @@ func currentWorkspace(tx *ledger.Tx, i company.Issue) *executionWorkspaceRow {
 }
 
 // fingerprintOf names what a workspace was made from, by category.
-func fingerprintOf(w company.ExecutionWorkspace, l company.Lifecycle) configFingerprint {
+func fingerprintOf(w place.ExecutionWorkspace, l place.Lifecycle) configFingerprint {
 	f := configFingerprint{Version: 1, At: w.UpdatedAt, Prints: map[string]string{},
 		Categories: []string{"mode", "projectWorkspace", "strategy", "repo", "lifecycleCommands", "runtimeServices", "environment", "realization"}}
 	values := []string{string(w.Mode), string(w.ProjectWorkspace), w.Strategy, string(w.RepoURL) + "\x00" + string(w.BaseRef),
@@ -163,7 +165,7 @@ type patchLifecycle struct {
 	States           Opt[json.RawMessage] `json:"serviceStates" maxBytes:"65536"`
 }
 
-func (p patchLifecycle) config() *company.WorkspaceConfig {
+func (p patchLifecycle) config() *place.WorkspaceConfig {
 	text := func(o Opt[string]) *string {
 		if !o.Set {
 			return nil
@@ -176,7 +178,7 @@ func (p patchLifecycle) config() *company.WorkspaceConfig {
 		}
 		return o.Value
 	}
-	return &company.WorkspaceConfig{Provision: text(p.Provision), RuntimeProvision: text(p.RuntimeProvision), Teardown: text(p.Teardown), Cleanup: text(p.Cleanup),
+	return &place.WorkspaceConfig{Provision: text(p.Provision), RuntimeProvision: text(p.RuntimeProvision), Teardown: text(p.Teardown), Cleanup: text(p.Cleanup),
 		Runtime: object(p.Runtime), Desired: text(p.Desired), States: object(p.States), Environment: text(p.Environment)}
 }
 
@@ -198,9 +200,9 @@ func workspaceRoutes() []Route {
 		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an execution workspace, or close it", In: patchWorkspace{}, Out: executionWorkspaceRow{}, Handle: updateExecutionWorkspace},
 		{Method: "GET", Path: one + "/close-readiness", Tag: tag, Summary: "Tell whether an execution workspace can be closed", Out: closeReadiness{}, Handle: workspaceReadiness},
 		{Method: "GET", Path: one + "/workspace-operations", Tag: tag, Summary: "List the commands that nodes carried out in an execution workspace, the newest first",
-			Out: []company.WorkspaceOperation{}, Handle: listWorkspaceOperations},
+			Out: []place.WorkspaceOperation{}, Handle: listWorkspaceOperations},
 		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/workspace-operations", Tag: "runs", Summary: "List the commands that prepared the workspace of a run",
-			Out: []company.WorkspaceOperation{}, Handle: listRunOperations},
+			Out: []place.WorkspaceOperation{}, Handle: listRunOperations},
 		{Method: "GET", Path: "/api/workspace-operations/{operationId}/log", Tag: "runs", Summary: "Read the log of a workspace operation, also while it grows",
 			Query: logQuery, Handle: readOperationLog},
 	}
@@ -209,7 +211,7 @@ func workspaceRoutes() []Route {
 // findWorkspace returns an execution workspace that the caller may see.
 func findWorkspace(rc *Request) (row executionWorkspaceRow, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
-		w, ok := company.ExecutionWorkspaceByID(tx, strings.ToLower(rc.Path("id")))
+		w, ok := place.ExecutionWorkspaceByID(tx, strings.ToLower(rc.Path("id")))
 		if !ok || !seen(tx, rc, w.Company) {
 			return NotFound("Execution workspace not found")
 		}
@@ -220,20 +222,20 @@ func findWorkspace(rc *Request) (row executionWorkspaceRow, err error) {
 }
 
 func listExecutionWorkspaces(rc *Request) (r Response, err error) {
-	var q company.WorkspaceQuery
+	var q place.WorkspaceQuery
 	if q.Project, err = rc.QueryUUID("projectId"); err != nil {
 		return r, err
 	}
 	if q.Issue, err = rc.QueryUUID("issueId"); err != nil {
 		return r, err
 	}
-	if q.Limit, err = rc.QueryInt("limit", company.DefaultWorkspaceLimit, 1, company.MaxWorkspaceLimit); err != nil {
+	if q.Limit, err = rc.QueryInt("limit", place.DefaultWorkspaceLimit, 1, place.MaxWorkspaceLimit); err != nil {
 		return r, err
 	}
 	q.Status = rc.QueryList("status")
 	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
 		rows := []executionWorkspaceRow{}
-		for _, w := range company.ExecutionWorkspacesOf(tx, row.ID, q) {
+		for _, w := range place.ExecutionWorkspacesOf(tx, row.ID, q) {
 			rows = append(rows, showWorkspace(tx, w))
 		}
 		r = OK(rows)
@@ -259,7 +261,7 @@ func updateExecutionWorkspace(rc *Request) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := company.UpdateExecutionWorkspace{ID: row.ID, Name: in.Name, Metadata: in.Metadata.Value}
+	p := place.UpdateExecutionWorkspace{ID: row.ID, Name: in.Name, Metadata: in.Metadata.Value}
 	if in.Metadata.Null {
 		p.Metadata = json.RawMessage("null")
 	}
@@ -270,9 +272,9 @@ func updateExecutionWorkspace(rc *Request) (Response, error) {
 		p.Config = in.Config.config()
 	}
 	if in.Status != nil {
-		p.Status = new(company.WorkspaceStatus(*in.Status))
+		p.Status = new(place.WorkspaceStatus(*in.Status))
 	}
-	if _, err := rc.Submit(company.KindExecWorkspaceUpdate, row.Company, p); err != nil {
+	if _, err := rc.Submit(place.KindExecWorkspaceUpdate, row.Company, p); err != nil {
 		return Response{}, err
 	}
 	return readExecutionWorkspace(rc)
@@ -284,7 +286,7 @@ func (rc *Request) environmentThere(of, id string) error {
 		return nil
 	}
 	return rc.View(func(tx *ledger.Tx) error {
-		if e, ok := company.EnvironmentByID(tx, id); !ok || e.Company != of {
+		if e, ok := place.EnvironmentByID(tx, id); !ok || e.Company != of {
 			return NotFound("Environment not found")
 		}
 		return nil

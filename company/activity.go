@@ -3,6 +3,8 @@ package company
 import (
 	"encoding/json"
 
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -30,12 +32,12 @@ func note(c *ledger.Context, p Note) (any, error) {
 			return nil, ledger.Refuse(ledger.Invalid, nil, "action, entityType and entityId are needed, at most %d bytes each", MaxName)
 		}
 	}
-	details, err := object("details", p.Details, MaxNote)
+	details, err := core.CheckObject("details", p.Details, MaxNote)
 	if err != nil {
 		return nil, err
 	}
 	if details != nil {
-		details = RedactConfig(details)
+		details = conceal.RedactConfig(details)
 	}
 	c.Record(ledger.Change{Action: p.Action, EntityType: p.EntityType, EntityID: p.EntityID, Details: details})
 	return nil, nil
@@ -50,11 +52,11 @@ type ActivityRow struct {
 	Action          string          `json:"action"`
 	EntityType      string          `json:"entityType"`
 	EntityID        string          `json:"entityId"`
-	Agent           NullText        `json:"agentId"`
-	Run             NullText        `json:"runId"`
-	ResponsibleUser NullText        `json:"responsibleUserId"`
+	Agent           core.NullText   `json:"agentId"`
+	Run             core.NullText   `json:"runId"`
+	ResponsibleUser core.NullText   `json:"responsibleUserId"`
 	Details         json.RawMessage `json:"details"`
-	CreatedAt       Time            `json:"createdAt"`
+	CreatedAt       core.Time       `json:"createdAt"`
 	// Height is the entry's: proof and resume need it.
 	Height uint64 `json:"height"`
 }
@@ -84,16 +86,16 @@ func ShowActivity(tx *ledger.Tx, company string, list []ledger.Activity) []Activ
 	for n, a := range list {
 		a.Actor, a.Run = DoneBy(a.Actor, a.Run, a.Change)
 		out[n] = ActivityRow{ID: a.ID, Company: a.Company, ActorType: a.Actor.Type, ActorID: a.Actor.ID, Action: a.Action, EntityType: a.EntityType,
-			EntityID: a.EntityID, Run: NullText(a.Run), ResponsibleUser: row.DefaultResponsibleUser, Details: orNull(a.Details), CreatedAt: TimeOf(a.At), Height: a.Height}
+			EntityID: a.EntityID, Run: core.NullText(a.Run), ResponsibleUser: row.DefaultResponsibleUser, Details: core.OrNull(a.Details), CreatedAt: core.TimeOf(a.At), Height: a.Height}
 		if a.Kind == KindActivityNote {
 			out[n].ResponsibleUser = "" // a line that somebody wrote, not a thing done
 			continue
 		}
 		switch a.Actor.Type {
 		case "agent":
-			out[n].Agent = NullText(a.Actor.ID)
+			out[n].Agent = core.NullText(a.Actor.ID)
 		case "user":
-			out[n].ResponsibleUser = NullText(a.Actor.ID)
+			out[n].ResponsibleUser = core.NullText(a.Actor.ID)
 		}
 	}
 	return out
@@ -109,7 +111,7 @@ func Live(ch ledger.Change) bool {
 	return false
 }
 
-func recordLive(c *ledger.Context, ch ledger.Change) {
+func RecordLive(c *ledger.Context, ch ledger.Change) {
 	n := len(ch.Details)
 	for _, other := range c.Changes() {
 		n += len(other.Details)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -42,24 +44,24 @@ type Agent struct {
 	Company            string          `cbor:"2,keyasint" json:"companyId"`
 	Name               string          `cbor:"3,keyasint" json:"name"`
 	Role               string          `cbor:"4,keyasint" json:"role"`
-	Title              NullText        `cbor:"5,keyasint,omitempty" json:"title"`
-	Icon               NullText        `cbor:"6,keyasint,omitempty" json:"icon"`
+	Title              core.NullText   `cbor:"5,keyasint,omitempty" json:"title"`
+	Icon               core.NullText   `cbor:"6,keyasint,omitempty" json:"icon"`
 	Status             AgentStatus     `cbor:"7,keyasint" json:"status"`
-	ReportsTo          NullText        `cbor:"8,keyasint,omitempty" json:"reportsTo"`
-	Capabilities       NullText        `cbor:"9,keyasint,omitempty" json:"capabilities"`
+	ReportsTo          core.NullText   `cbor:"8,keyasint,omitempty" json:"reportsTo"`
+	Capabilities       core.NullText   `cbor:"9,keyasint,omitempty" json:"capabilities"`
 	AdapterType        string          `cbor:"10,keyasint" json:"adapterType"`
 	AdapterConfig      json.RawMessage `cbor:"11,keyasint" json:"-"`
 	RuntimeConfig      json.RawMessage `cbor:"12,keyasint" json:"-"`
-	DefaultEnvironment NullText        `cbor:"13,keyasint,omitempty" json:"defaultEnvironmentId"`
-	PauseReason        NullText        `cbor:"14,keyasint,omitempty" json:"pauseReason"`
-	PausedAt           Time            `cbor:"15,keyasint,omitempty" json:"pausedAt"`
-	ErrorReason        NullText        `cbor:"16,keyasint,omitempty" json:"errorReason"`
+	DefaultEnvironment core.NullText   `cbor:"13,keyasint,omitempty" json:"defaultEnvironmentId"`
+	PauseReason        core.NullText   `cbor:"14,keyasint,omitempty" json:"pauseReason"`
+	PausedAt           core.Time       `cbor:"15,keyasint,omitempty" json:"pausedAt"`
+	ErrorReason        core.NullText   `cbor:"16,keyasint,omitempty" json:"errorReason"`
 	Permissions        Permissions     `cbor:"17,keyasint" json:"permissions"`
-	LastHeartbeatAt    Time            `cbor:"18,keyasint,omitempty" json:"lastHeartbeatAt"`
+	LastHeartbeatAt    core.Time       `cbor:"18,keyasint,omitempty" json:"lastHeartbeatAt"`
 	Metadata           json.RawMessage `cbor:"19,keyasint,omitempty" json:"-"`
 	ContextMode        string          `cbor:"20,keyasint,omitempty" json:"-"` // thin, which "" means, or fat
-	CreatedAt          Time            `cbor:"21,keyasint" json:"createdAt"`
-	UpdatedAt          Time            `cbor:"22,keyasint" json:"updatedAt"`
+	CreatedAt          core.Time       `cbor:"21,keyasint" json:"createdAt"`
+	UpdatedAt          core.Time       `cbor:"22,keyasint" json:"updatedAt"`
 	// CreatedBy is who made the agent: a user, or an agent's UUID.
 	CreatedBy string `cbor:"23,keyasint,omitempty" json:"-"`
 }
@@ -84,13 +86,13 @@ type Permissions struct {
 // agentsByKey lists agents under their urlKey, agentsByManager under whom they
 // report to ("root" when nobody), agentsByStatus under their status.
 var (
-	agents = owned(ledger.NewTable[Agent]("agent").
-		Indexed(agentsByKey, func(a *Agent) string { return a.URLKey() }).
-		Indexed(agentsByManager, func(a *Agent) string { return managerValue(*a) }).
-		Indexed(agentsByStatus, func(a *Agent) string { return string(a.Status) }))
+	AgentTable = core.Owned(ledger.NewTable[Agent]("agent").
+			Indexed(agentsByKey, func(a *Agent) string { return a.URLKey() }).
+			Indexed(agentsByManager, func(a *Agent) string { return ManagerValue(*a) }).
+			Indexed(AgentsByStatus, func(a *Agent) string { return string(a.Status) }))
 	agentsByKey     = ledger.NewIndex("agent-urlkey")
 	agentsByManager = ledger.NewIndex("agent-manager")
-	agentsByStatus  = ledger.NewIndex("agent-status")
+	AgentsByStatus  = ledger.NewIndex("agent-status")
 )
 
 const (
@@ -110,19 +112,19 @@ const (
 
 // URLKey is the agent's, or its ID when the name has none.
 func (a Agent) URLKey() string {
-	if k := URLKey(a.Name); k != "" {
+	if k := core.URLKey(a.Name); k != "" {
 		return k
 	}
 	return a.ID
 }
 
 // AgentOf returns an agent of company.
-func AgentOf(tx *ledger.Tx, company, id string) (Agent, bool) { return agents.Get(tx, company, id) }
+func AgentOf(tx *ledger.Tx, company, id string) (Agent, bool) { return AgentTable.Get(tx, company, id) }
 
 // AgentByID returns the agent with an ID, of whatever company.
 func AgentByID(tx *ledger.Tx, id string) (Agent, bool) {
-	if company := OwnerOf(tx, id); company != "" {
-		return agents.Get(tx, company, id)
+	if company := core.OwnerOf(tx, id); company != "" {
+		return AgentTable.Get(tx, company, id)
 	}
 	return Agent{}, false
 }
@@ -130,18 +132,18 @@ func AgentByID(tx *ledger.Tx, id string) (Agent, bool) {
 // AgentByRef finds an agent by ID, or by urlKey or name within company. One
 // that was terminated is found by ID only.
 func AgentByRef(tx *ledger.Tx, company, ref string) (Agent, error) {
-	if id := strings.ToLower(ref); isID(id) {
+	if id := strings.ToLower(ref); core.IsID(id) {
 		if a, ok := AgentByID(tx, id); ok {
 			return a, nil
 		}
-		return Agent{}, errNoAgent()
+		return Agent{}, ErrNoAgent()
 	}
 	if company == "" {
 		return Agent{}, ledger.Refuse(ledger.Unprocessable, nil, "Agent shortname lookup requires companyId query parameter")
 	}
 	found := Agent{}
-	for id := range agentsByKey.IDs(tx, company, URLKey(ref), false) {
-		a, ok := agents.Get(tx, company, id)
+	for id := range agentsByKey.IDs(tx, company, core.URLKey(ref), false) {
+		a, ok := AgentTable.Get(tx, company, id)
 		if !ok || a.Status == AgentTerminated {
 			continue
 		}
@@ -151,7 +153,7 @@ func AgentByRef(tx *ledger.Tx, company, ref string) (Agent, error) {
 		found = a
 	}
 	if found.ID == "" {
-		return Agent{}, errNoAgent()
+		return Agent{}, ErrNoAgent()
 	}
 	return found, nil
 }
@@ -160,7 +162,7 @@ func AgentByRef(tx *ledger.Tx, company, ref string) (Agent, error) {
 // asked for.
 func AgentsOf(tx *ledger.Tx, company string, terminated bool) []Agent {
 	out := []Agent{}
-	for _, a := range agents.All(tx, company) {
+	for _, a := range AgentTable.All(tx, company) {
 		if terminated || a.Status != AgentTerminated {
 			out = append(out, a)
 		}
@@ -168,7 +170,7 @@ func AgentsOf(tx *ledger.Tx, company string, terminated bool) []Agent {
 	return out
 }
 
-func errNoAgent() error { return ledger.Refuse(ledger.NotFound, nil, "Agent not found") }
+func ErrNoAgent() error { return ledger.Refuse(ledger.NotFound, nil, "Agent not found") }
 
 // SaveAgent is the payload of agent.create, and of agent.update, where a nil
 // field keeps what is there and an empty one clears it.
@@ -184,7 +186,7 @@ type SaveAgent struct {
 	AdapterConfig      json.RawMessage `cbor:"9,keyasint,omitempty"` // laid over what is there, see ReplaceAdapterConfig
 	RuntimeConfig      json.RawMessage `cbor:"10,keyasint,omitempty"`
 	DefaultEnvironment *string         `cbor:"11,keyasint,omitempty"`
-	Budget             *Money          `cbor:"12,keyasint,omitempty"` // a month
+	Budget             *core.Money     `cbor:"12,keyasint,omitempty"` // a month
 	Metadata           json.RawMessage `cbor:"13,keyasint,omitempty"`
 	ContextMode        *string         `cbor:"14,keyasint,omitempty"`
 	Permissions        *Grant          `cbor:"15,keyasint,omitempty"`
@@ -254,33 +256,33 @@ func (s AgentStatus) Next() []AgentStatus {
 
 // Illegal is the 409 for a step that the agent's status does not allow.
 func (a Agent) Illegal(to AgentStatus, text string) error {
-	return illegal("agentId", a.ID, a.Status, to, a.Status.Next(), "%s", text)
+	return core.Illegal("agentId", a.ID, a.Status, to, a.Status.Next(), "%s", text)
 }
 
-// standing is the detail of a refusal that has its reason in the agent's status.
-func (a Agent) standing() []byte { return statusDetail("agentId", a.ID, a.Status) }
+// Standing is the detail of a refusal that has its reason in the agent's status.
+func (a Agent) Standing() []byte { return core.StatusDetail("agentId", a.ID, a.Status) }
 
 // Pause returns the agent at rest, for a reason. A paused agent stays as it is,
 // but a pause by a person outlasts one by the budget.
-func (a Agent) Pause(reason string, now Time) (Agent, error) {
+func (a Agent) Pause(reason string, now core.Time) (Agent, error) {
 	switch a.Status {
 	case AgentTerminated:
 		return a, a.Illegal(AgentPaused, "Cannot pause terminated agent")
 	case AgentPendingApproval:
 		return a, a.Illegal(AgentPaused, "Pending approval agents cannot be paused")
 	case AgentPaused:
-		if reason == pausedForBudget {
+		if reason == PausedForBudget {
 			return a, nil
 		}
-		a.PauseReason, a.UpdatedAt = NullText(reason), now
+		a.PauseReason, a.UpdatedAt = core.NullText(reason), now
 		return a, nil
 	}
-	a.Status, a.PauseReason, a.PausedAt, a.UpdatedAt = AgentPaused, NullText(reason), now, now
+	a.Status, a.PauseReason, a.PausedAt, a.UpdatedAt = AgentPaused, core.NullText(reason), now, now
 	return a, nil
 }
 
 // Resume returns the agent ready for work: from a pause, or from an error.
-func (a Agent) Resume(now Time) (Agent, error) {
+func (a Agent) Resume(now core.Time) (Agent, error) {
 	switch a.Status {
 	case AgentTerminated:
 		return a, a.Illegal(AgentIdle, "Cannot resume terminated agent")
@@ -294,62 +296,62 @@ func (a Agent) Resume(now Time) (Agent, error) {
 }
 
 // Terminate returns the agent gone for good.
-func (a Agent) Terminate(now Time) Agent {
+func (a Agent) Terminate(now core.Time) Agent {
 	if a.Status != AgentTerminated {
 		a.Status, a.PauseReason, a.PausedAt, a.ErrorReason, a.UpdatedAt = AgentTerminated, "", 0, "", now
 	}
 	return a
 }
 
-// with returns a with what p sets. The configurations must be objects.
-func (a Agent) with(p SaveAgent) (Agent, error) {
-	set(&a.Name, p.Name)
-	set(&a.Role, p.Role)
-	setText(&a.Title, p.Title)
-	setText(&a.Icon, p.Icon)
-	setText(&a.ReportsTo, p.ReportsTo)
-	setText(&a.Capabilities, p.Capabilities)
-	setText(&a.DefaultEnvironment, p.DefaultEnvironment)
-	set(&a.ContextMode, p.ContextMode)
+// With returns a with what p sets. The configurations must be objects.
+func (a Agent) With(p SaveAgent) (Agent, error) {
+	core.Assign(&a.Name, p.Name)
+	core.Assign(&a.Role, p.Role)
+	core.AssignText(&a.Title, p.Title)
+	core.AssignText(&a.Icon, p.Icon)
+	core.AssignText(&a.ReportsTo, p.ReportsTo)
+	core.AssignText(&a.Capabilities, p.Capabilities)
+	core.AssignText(&a.DefaultEnvironment, p.DefaultEnvironment)
+	core.Assign(&a.ContextMode, p.ContextMode)
 	if p.Permissions != nil {
 		a.Permissions = a.Permissions.with(*p.Permissions)
 	}
 	other := p.AdapterType != nil && *p.AdapterType != a.AdapterType
-	set(&a.AdapterType, p.AdapterType)
-	adapter, err := object("adapterConfig", p.AdapterConfig, MaxConfig)
+	core.Assign(&a.AdapterType, p.AdapterType)
+	adapter, err := core.CheckObject("adapterConfig", p.AdapterConfig, MaxConfig)
 	if err != nil {
 		return a, err
 	}
-	switch adapter = keepHidden(adapter, a.AdapterConfig); {
+	switch adapter = conceal.KeepHidden(adapter, a.AdapterConfig); {
 	case adapter == nil && p.ReplaceAdapterConfig:
 		a.AdapterConfig = json.RawMessage("{}")
 	case adapter == nil:
 	case other || p.ReplaceAdapterConfig:
 		a.AdapterConfig = adapter
 	default:
-		a.AdapterConfig = mergeObjects(a.AdapterConfig, adapter)
+		a.AdapterConfig = core.MergeObjects(a.AdapterConfig, adapter)
 	}
-	runtime, err := object("runtimeConfig", p.RuntimeConfig, MaxConfig)
+	runtime, err := core.CheckObject("runtimeConfig", p.RuntimeConfig, MaxConfig)
 	if err != nil {
 		return a, err
 	}
-	if runtime = keepHidden(runtime, a.RuntimeConfig); runtime != nil {
+	if runtime = conceal.KeepHidden(runtime, a.RuntimeConfig); runtime != nil {
 		a.RuntimeConfig = runtime
 	}
-	metadata, err := object("metadata", p.Metadata, MaxConfig)
+	metadata, err := core.CheckObject("metadata", p.Metadata, MaxConfig)
 	if err != nil {
 		return a, err
 	}
 	if len(p.Metadata) > 0 {
-		a.Metadata = keepHidden(metadata, a.Metadata)
+		a.Metadata = conceal.KeepHidden(metadata, a.Metadata)
 	}
 	return a, nil
 }
 
 // checkEnvironment refuses an environment that there is not, unless it was named before.
-func (a Agent) checkEnvironment(tx *ledger.Tx, before NullText) error {
+func (a Agent) checkEnvironment(tx *ledger.Tx, before core.NullText) error {
 	if id := a.DefaultEnvironment; id != "" && id != before && string(id) != LocalEnvironment.ID {
-		if ask.Remote(tx, a.Company, string(id)) {
+		if Ask.Remote(tx, a.Company, string(id)) {
 			return ledger.Refuse(ledger.Unprocessable, nil, "Runs are carried out by their node; an environment over ssh can not be chosen for an agent")
 		}
 		return ledger.Refuse(ledger.NotFound, nil, "Environment not found")
@@ -358,14 +360,14 @@ func (a Agent) checkEnvironment(tx *ledger.Tx, before NullText) error {
 }
 
 func (p Permissions) with(g Grant) Permissions {
-	set(&p.CreateAgents, g.CreateAgents)
-	set(&p.CreateSkills, g.CreateSkills)
-	set(&p.AssignTasks, g.AssignTasks)
+	core.Assign(&p.CreateAgents, g.CreateAgents)
+	core.Assign(&p.CreateSkills, g.CreateSkills)
+	core.Assign(&p.AssignTasks, g.AssignTasks)
 	return p
 }
 
-// check refuses an agent that is malformed by itself.
-func (a Agent) check() error {
+// Check refuses an agent that is malformed by itself.
+func (a Agent) Check() error {
 	for _, text := range []struct {
 		field, value string
 		most         int
@@ -392,9 +394,9 @@ func (a Agent) check() error {
 	return nil
 }
 
-// checkManager refuses a manager who is not there, is gone, or whom the agent
+// CheckManager refuses a manager who is not there, is gone, or whom the agent
 // itself stands above.
-func (a Agent) checkManager(tx *ledger.Tx) error {
+func (a Agent) CheckManager(tx *ledger.Tx) error {
 	at := string(a.ReportsTo)
 	if at == a.ID {
 		return errOrgCycle()
@@ -403,17 +405,17 @@ func (a Agent) checkManager(tx *ledger.Tx) error {
 		if at == "" {
 			return nil
 		}
-		manager, ok := agents.Get(tx, a.Company, at)
+		manager, ok := AgentTable.Get(tx, a.Company, at)
 		switch {
 		case !ok && depth == 0:
-			if OwnerOf(tx, at) != "" {
+			if core.OwnerOf(tx, at) != "" {
 				return ledger.Refuse(ledger.Unprocessable, nil, "Manager must belong to same company")
 			}
 			return ledger.Refuse(ledger.NotFound, nil, "Manager not found")
 		case !ok:
 			return nil
 		case depth == 0 && manager.Status == AgentTerminated:
-			return ledger.Refuse(ledger.Conflict, manager.standing(), "Cannot report to terminated agents")
+			return ledger.Refuse(ledger.Conflict, manager.Standing(), "Cannot report to terminated agents")
 		case string(manager.ReportsTo) == a.ID:
 			return errOrgCycle()
 		}
@@ -426,7 +428,7 @@ func errOrgCycle() error {
 	return ledger.Refuse(ledger.Unprocessable, nil, "Reporting relationship would create cycle")
 }
 
-func managerValue(a Agent) string {
+func ManagerValue(a Agent) string {
 	if a.ReportsTo == "" {
 		return "root"
 	}
@@ -436,15 +438,15 @@ func managerValue(a Agent) string {
 // nameTaken reports whether another agent at work is called like a in addresses.
 func nameTaken(tx *ledger.Tx, a Agent) bool {
 	for id := range agentsByKey.IDs(tx, a.Company, a.URLKey(), false) {
-		if other, ok := agents.Get(tx, a.Company, id); ok && id != a.ID && other.Status != AgentTerminated {
+		if other, ok := AgentTable.Get(tx, a.Company, id); ok && id != a.ID && other.Status != AgentTerminated {
 			return true
 		}
 	}
 	return false
 }
 
-// freeName appends a number to an agent's name that another one has.
-func freeName(tx *ledger.Tx, a Agent) (string, error) {
+// FreeName appends a number to an agent's name that another one has.
+func FreeName(tx *ledger.Tx, a Agent) (string, error) {
 	name := a.Name
 	for n := 2; n <= MaxAgents+1; n++ {
 		if !nameTaken(tx, a) {
@@ -455,9 +457,9 @@ func freeName(tx *ledger.Tx, a Agent) (string, error) {
 	return "", ledger.Refuse(ledger.Conflict, nil, "No name like %q is free", name)
 }
 
-// hireDraft is a hire's payload as the rules read it; keys that they do not
+// HireDraft is a hire's payload as the rules read it; keys that they do not
 // know are kept and shown, and do nothing.
-type hireDraft struct {
+type HireDraft struct {
 	Name               *string         `json:"name"`
 	Role               *string         `json:"role"`
 	Title              *string         `json:"title"`

@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 func createAgent(c *ledger.Context, p SaveAgent) (any, error) {
-	row, err := present(c)
+	row, err := Present(c)
 	if err != nil {
 		return nil, err
 	}
@@ -16,7 +17,7 @@ func createAgent(c *ledger.Context, p SaveAgent) (any, error) {
 		return nil, ledger.Refuse(ledger.Conflict, nil,
 			"Direct agent creation requires board approval. Use POST /api/companies/:companyId/agent-hires to create a pending hire approval.")
 	}
-	a, err := makeAgent(c, row, p, AgentIdle)
+	a, err := MakeAgent(c, row, p, AgentIdle)
 	if err != nil {
 		return nil, err
 	}
@@ -28,62 +29,62 @@ func createAgent(c *ledger.Context, p SaveAgent) (any, error) {
 func defaultSchedule(p SaveAgent) json.RawMessage {
 	var said map[string]json.RawMessage
 	_ = json.Unmarshal(p.AdapterConfig, &said) // what is no object is refused later
-	beat := jsonObject{}
+	beat := core.Object{}
 	if _, ok := said["enabled"]; !ok {
-		beat = beat.bool("enabled", false)
+		beat = beat.Bool("enabled", false)
 	}
 	if _, ok := said["maxConcurrentRuns"]; !ok {
-		beat = beat.int("maxConcurrentRuns", DefaultConcurrentRuns)
+		beat = beat.Int("maxConcurrentRuns", DefaultConcurrentRuns)
 	}
-	return jsonObject{}.raw("heartbeat", beat.close()).close()
+	return core.Object{}.Raw("heartbeat", beat.Close()).Close()
 }
 
-// makeAgent stores a new agent of a company in its first status and records it.
-func makeAgent(c *ledger.Context, row Company, p SaveAgent, status AgentStatus) (Agent, error) {
-	if err := checkNewID(c.Tx, p.ID); err != nil {
+// MakeAgent stores a new agent of a company in its first status and records it.
+func MakeAgent(c *ledger.Context, row Company, p SaveAgent, status AgentStatus) (Agent, error) {
+	if err := core.CheckNewID(c.Tx, p.ID); err != nil {
 		return Agent{}, err
 	}
-	now := TimeOf(c.Now)
+	now := core.TimeOf(c.Now)
 	a, err := Agent{ID: p.ID, Company: row.ID, Role: "general", Status: status, AdapterType: DefaultAdapter, AdapterConfig: json.RawMessage("{}"),
 		RuntimeConfig: defaultSchedule(p), Permissions: Permissions{CreateAgents: true, CreateSkills: true},
-		CreatedBy: c.Cmd.Actor.ID, CreatedAt: now, UpdatedAt: now}.with(p)
+		CreatedBy: c.Cmd.Actor.ID, CreatedAt: now, UpdatedAt: now}.With(p)
 	if err == nil {
 		err = a.checkEnvironment(c.Tx, "")
 	}
 	if err != nil {
 		return a, err
 	}
-	if a.AdapterConfig, err = ask.BindConfig(c.Tx, row.ID, a.AdapterConfig, nil); err != nil {
+	if a.AdapterConfig, err = Ask.BindConfig(c.Tx, row.ID, a.AdapterConfig, nil); err != nil {
 		return a, err
 	}
-	if a.AdapterConfig, err = ask.Skills.Equip(c, a, p); err != nil {
+	if a.AdapterConfig, err = Ask.Skills.Equip(c, a, p); err != nil {
 		return a, err
 	}
-	if err := a.check(); err != nil {
+	if err := a.Check(); err != nil {
 		return a, err
 	}
-	if err := a.checkManager(c.Tx); err != nil {
+	if err := a.CheckManager(c.Tx); err != nil {
 		return a, err
 	}
-	if err := room(agents.All(c.Tx, row.ID), MaxAgents, "agents"); err != nil {
+	if err := core.HasRoom(AgentTable.All(c.Tx, row.ID), MaxAgents, "agents"); err != nil {
 		return a, err
 	}
-	if a.Name, err = freeName(c.Tx, a); err != nil {
+	if a.Name, err = FreeName(c.Tx, a); err != nil {
 		return a, err
 	}
-	agents.Put(c.Tx, a.Company, a.ID, a)
+	AgentTable.Put(c.Tx, a.Company, a.ID, a)
 	if status == AgentPendingApproval {
 		return a, nil // the hire says so
 	}
-	details := jsonObject{}.str("name", a.Name).str("role", a.Role)
-	if skills := ask.Of(c.Tx, row.ID, a.ID); len(skills) > 0 {
-		details = details.list("desiredSkills", skills)
+	details := core.Object{}.Str("name", a.Name).Str("role", a.Role)
+	if skills := Ask.Of(c.Tx, row.ID, a.ID); len(skills) > 0 {
+		details = details.List("desiredSkills", skills)
 	} else {
-		details = details.null("desiredSkills", "")
+		details = details.Null("desiredSkills", "")
 	}
-	c.Record(ledger.Change{Action: "agent.created", EntityType: "agent", EntityID: a.ID, Details: details.close()})
+	c.Record(ledger.Change{Action: "agent.created", EntityType: "agent", EntityID: a.ID, Details: details.Close()})
 	if p.Budget != nil && *p.Budget > 0 {
-		if err := ask.Set(c, ScopeAgent, a.ID, *p.Budget); err != nil {
+		if err := Ask.Set(c, ScopeAgent, a.ID, *p.Budget); err != nil {
 			return a, err
 		}
 	}
@@ -97,22 +98,22 @@ type AgentRef struct {
 }
 
 func updateAgent(c *ledger.Context, p SaveAgent) (any, error) {
-	old, ok := agents.Get(c.Tx, c.Cmd.Company, p.ID)
+	old, ok := AgentTable.Get(c.Tx, c.Cmd.Company, p.ID)
 	if !ok {
-		return nil, errNoAgent()
+		return nil, ErrNoAgent()
 	}
-	if isAgent(c) {
+	if core.IsAgent(c) {
 		if err := mayPatch(c, old, p); err != nil {
 			return nil, err
 		}
 	}
-	return changeAgent(c, old, p, revisionOrigin{})
+	return changeAgent(c, old, p, RevisionOrigin{})
 }
 
 // changeAgent carries a change of an agent's configuration out, with its
 // revision.
-func changeAgent(c *ledger.Context, old Agent, p SaveAgent, from revisionOrigin) (any, error) {
-	a, err := old.with(p)
+func changeAgent(c *ledger.Context, old Agent, p SaveAgent, from RevisionOrigin) (any, error) {
+	a, err := old.With(p)
 	if err == nil {
 		err = a.checkEnvironment(c.Tx, old.DefaultEnvironment)
 	}
@@ -124,38 +125,38 @@ func changeAgent(c *ledger.Context, old Agent, p SaveAgent, from revisionOrigin)
 		if from.revision != "" {
 			known = a.AdapterConfig // what it refers to was looked up when it was set
 		}
-		if a.AdapterConfig, err = ask.BindConfig(c.Tx, a.Company, a.AdapterConfig, known); err != nil {
+		if a.AdapterConfig, err = Ask.BindConfig(c.Tx, a.Company, a.AdapterConfig, known); err != nil {
 			return nil, err
 		}
 	}
-	a.UpdatedAt = TimeOf(c.Now)
-	if err := a.check(); err != nil {
+	a.UpdatedAt = core.TimeOf(c.Now)
+	if err := a.Check(); err != nil {
 		return nil, err
 	}
 	if a.ReportsTo != old.ReportsTo {
-		if err := a.checkManager(c.Tx); err != nil {
+		if err := a.CheckManager(c.Tx); err != nil {
 			return nil, err
 		}
 	}
 	if a.URLKey() != old.URLKey() && a.Status != AgentTerminated && nameTaken(c.Tx, a) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "Agent shortname '%s' is already in use in this company", a.URLKey())
 	}
-	before := configOf(c.Tx, old, a.UpdatedAt)
-	agents.Put(c.Tx, a.Company, a.ID, a)
+	before := ConfigOf(c.Tx, old, a.UpdatedAt)
+	AgentTable.Put(c.Tx, a.Company, a.ID, a)
 	if p.Budget != nil {
-		if err := ask.Set(c, ScopeAgent, a.ID, *p.Budget); err != nil {
+		if err := Ask.Set(c, ScopeAgent, a.ID, *p.Budget); err != nil {
 			return nil, err
 		}
 	}
-	changed := keepRevision(c, a, before, configOf(c.Tx, a, a.UpdatedAt), from)
+	changed := KeepRevision(c, a, before, ConfigOf(c.Tx, a, a.UpdatedAt), from)
 	slices.Sort(changed)
 	if from.revision != "" {
 		c.Record(ledger.Change{Action: "agent.config_rolled_back", EntityType: "agent", EntityID: a.ID,
-			Details: jsonObject{}.str("revisionId", from.revision).list("changedTopLevelKeys", changed).close()})
+			Details: core.Object{}.Str("revisionId", from.revision).List("changedTopLevelKeys", changed).Close()})
 		return AgentRef{a.ID}, nil
 	}
 	c.Record(ledger.Change{Action: "agent.updated", EntityType: "agent", EntityID: a.ID,
-		Details: jsonObject{}.list("changedTopLevelKeys", changed).close()})
+		Details: core.Object{}.List("changedTopLevelKeys", changed).Close()})
 	return AgentRef{a.ID}, nil
 }
 
@@ -163,25 +164,25 @@ func changeAgent(c *ledger.Context, old Agent, p SaveAgent, from revisionOrigin)
 // and nothing that would give it more power.
 func mayPatch(c *ledger.Context, a Agent, p SaveAgent) error {
 	if a.ID != c.Cmd.Actor.ID {
-		return errBoardOnly()
+		return core.ErrBoardOnly()
 	}
 	if p.Name != nil || p.Role != nil || p.ReportsTo != nil || p.AdapterType != nil || len(p.AdapterConfig) > 0 || len(p.RuntimeConfig) > 0 ||
 		p.DefaultEnvironment != nil || p.Budget != nil || p.Permissions != nil || p.ContextMode != nil || p.ReplaceAdapterConfig {
-		return errBoardOnly()
+		return core.ErrBoardOnly()
 	}
 	return nil
 }
 
 func grantAgent(c *ledger.Context, p GrantAgent) (any, error) {
-	a, ok := agents.Get(c.Tx, c.Cmd.Company, p.Agent)
+	a, ok := AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
 	if !ok {
-		return nil, errNoAgent()
+		return nil, ErrNoAgent()
 	}
-	a.Permissions, a.UpdatedAt = a.Permissions.with(p.Grant), TimeOf(c.Now)
-	agents.Put(c.Tx, a.Company, a.ID, a)
+	a.Permissions, a.UpdatedAt = a.Permissions.with(p.Grant), core.TimeOf(c.Now)
+	AgentTable.Put(c.Tx, a.Company, a.ID, a)
 	c.Record(ledger.Change{Action: "agent.permissions_updated", EntityType: "agent", EntityID: a.ID,
-		Details: jsonObject{}.str("trustPreset", "standard").bool("canAssignTasks", a.MayAssign()).
-			bool("canCreateAgents", a.Permissions.CreateAgents).bool("canCreateSkills", a.Permissions.CreateSkills).close()})
+		Details: core.Object{}.Str("trustPreset", "standard").Bool("canAssignTasks", a.MayAssign()).
+			Bool("canCreateAgents", a.Permissions.CreateAgents).Bool("canCreateSkills", a.Permissions.CreateSkills).Close()})
 	return AgentRef{a.ID}, nil
 }
 
@@ -191,34 +192,34 @@ func (a Agent) MayAssign() bool {
 }
 
 func pauseAgent(c *ledger.Context, p ChangeAgent) (any, error) {
-	a, ok := agents.Get(c.Tx, c.Cmd.Company, p.Agent)
+	a, ok := AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
 	if !ok {
-		return nil, errNoAgent()
+		return nil, ErrNoAgent()
 	}
-	if _, err := a.Pause("manual", TimeOf(c.Now)); err != nil {
+	if _, err := a.Pause("manual", core.TimeOf(c.Now)); err != nil {
 		return nil, err
 	}
-	cancelRunsOfAgent(c, a.Company, a.ID, DeniedAgent, "Cancelled: the agent was paused")
-	a, _ = agents.Get(c.Tx, a.Company, a.ID) // cancelling settled its state
-	a, _ = a.Pause("manual", TimeOf(c.Now))
-	agents.Put(c.Tx, a.Company, a.ID, a)
+	CancelRunsOfAgent(c, a.Company, a.ID, DeniedAgent, "Cancelled: the agent was paused")
+	a, _ = AgentTable.Get(c.Tx, a.Company, a.ID) // cancelling settled its state
+	a, _ = a.Pause("manual", core.TimeOf(c.Now))
+	AgentTable.Put(c.Tx, a.Company, a.ID, a)
 	c.Record(ledger.Change{Action: "agent.paused", EntityType: "agent", EntityID: a.ID})
 	return AgentRef{a.ID}, nil
 }
 
 func resumeAgent(c *ledger.Context, p ChangeAgent) (any, error) {
-	a, ok := agents.Get(c.Tx, c.Cmd.Company, p.Agent)
+	a, ok := AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
 	if !ok {
-		return nil, errNoAgent()
+		return nil, ErrNoAgent()
 	}
-	a, err := a.Resume(TimeOf(c.Now))
+	a, err := a.Resume(core.TimeOf(c.Now))
 	if err != nil {
 		return nil, err
 	}
-	if err := ask.MayResume(c, ScopeAgent, a.ID); err != nil {
+	if err := Ask.MayResume(c, ScopeAgent, a.ID); err != nil {
 		return nil, err
 	}
-	agents.Put(c.Tx, a.Company, a.ID, a)
+	AgentTable.Put(c.Tx, a.Company, a.ID, a)
 	c.Record(ledger.Change{Action: "agent.resumed", EntityType: "agent", EntityID: a.ID})
 	return AgentRef{a.ID}, nil
 }

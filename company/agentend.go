@@ -1,31 +1,32 @@
 package company
 
 import (
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // terminateAgent ends an agent for good: its runs end, its keys are revoked.
 // Its reports and issues stay with it until somebody moves them.
 func terminateAgent(c *ledger.Context, p ChangeAgent) (any, error) {
-	a, ok := agents.Get(c.Tx, c.Cmd.Company, p.Agent)
+	a, ok := AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
 	if !ok {
-		return nil, errNoAgent()
+		return nil, ErrNoAgent()
 	}
 	if a.Status == AgentTerminated {
 		return AgentRef{a.ID}, nil
 	}
 	agentEnds(c, a)
-	endAgent(c, a, "Cancelled: the agent was terminated")
+	EndAgent(c, a, "Cancelled: the agent was terminated")
 	return AgentRef{a.ID}, nil
 }
 
-// endAgent is the end of an agent that is still there.
-func endAgent(c *ledger.Context, a Agent, why string) {
-	cancelRunsOfAgent(c, a.Company, a.ID, DeniedAgent, why)
+// EndAgent is the end of an agent that is still there.
+func EndAgent(c *ledger.Context, a Agent, why string) {
+	CancelRunsOfAgent(c, a.Company, a.ID, DeniedAgent, why)
 	releaseBoardLocks(c, a.Company, a.ID)
-	a, _ = agents.Get(c.Tx, a.Company, a.ID)
-	a = a.Terminate(TimeOf(c.Now))
-	agents.Put(c.Tx, a.Company, a.ID, a)
+	a, _ = AgentTable.Get(c.Tx, a.Company, a.ID)
+	a = a.Terminate(core.TimeOf(c.Now))
+	AgentTable.Put(c.Tx, a.Company, a.ID, a)
 	agentEnded(c, a)
 	c.Record(ledger.Change{Action: "agent.terminated", EntityType: "agent", EntityID: a.ID})
 }
@@ -33,15 +34,15 @@ func endAgent(c *ledger.Context, a Agent, why string) {
 // deleteAgent removes an agent. Its reports go to its manager, its open issues,
 // goals and projects to nobody, and its routines rest. Its runs, costs and entries stay as history.
 func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
-	company, now := c.Cmd.Company, TimeOf(c.Now)
-	if _, ok := agents.Get(c.Tx, company, p.Agent); !ok {
-		return nil, errNoAgent()
+	company, now := c.Cmd.Company, core.TimeOf(c.Now)
+	if _, ok := AgentTable.Get(c.Tx, company, p.Agent); !ok {
+		return nil, ErrNoAgent()
 	}
-	cancelRunsOfAgent(c, company, p.Agent, DeniedAgent, "Cancelled: the agent was deleted")
-	a, _ := agents.Get(c.Tx, company, p.Agent)
+	CancelRunsOfAgent(c, company, p.Agent, DeniedAgent, "Cancelled: the agent was deleted")
+	a, _ := AgentTable.Get(c.Tx, company, p.Agent)
 	n := 0
 	for id := range agentsByManager.IDs(c.Tx, company, a.ID, false) {
-		report, ok := agents.Get(c.Tx, company, id)
+		report, ok := AgentTable.Get(c.Tx, company, id)
 		if !ok {
 			continue
 		}
@@ -50,10 +51,10 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 		}
 		next := report
 		next.ReportsTo, next.UpdatedAt = a.ReportsTo, now
-		agents.Put(c.Tx, next.Company, next.ID, next)
+		AgentTable.Put(c.Tx, next.Company, next.ID, next)
 	}
 	n = 0
-	for i := range issuesIn(c.Tx, company, issuesOf(c.Tx, company, a.ID)) {
+	for i := range IssuesIn(c.Tx, company, IssuesOf(c.Tx, company, a.ID)) {
 		if i.Status.Terminal() {
 			continue
 		}
@@ -61,7 +62,7 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 			return nil, ledger.Refuse(ledger.Conflict, nil, "More than %d open issues are this agent's; reassign them first", orphanLimit)
 		}
 		next := i.ForceRelease(true, now)
-		storeIssue(c.Tx, i, next)
+		StoreIssue(c.Tx, i, next)
 	}
 	leaderless(c, a.ID)
 	unplanned(c, a.ID, "")
@@ -72,8 +73,8 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 		taskSessions.Delete(c.Tx, company, sessionRow(a.ID, s.AdapterType, s.TaskKey))
 	}
 	runtimeStates.Delete(c.Tx, company, a.ID)
-	agentClocks.Delete(c.Tx, company, a.ID)
-	agents.Delete(c.Tx, company, a.ID)
-	c.Record(ledger.Change{Action: "agent.deleted", EntityType: "agent", EntityID: a.ID, Details: jsonObject{}.str("name", a.Name).close()})
+	AgentClocks.Delete(c.Tx, company, a.ID)
+	AgentTable.Delete(c.Tx, company, a.ID)
+	c.Record(ledger.Change{Action: "agent.deleted", EntityType: "agent", EntityID: a.ID, Details: core.Object{}.Str("name", a.Name).Close()})
 	return nil, nil
 }

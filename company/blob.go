@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -26,39 +27,39 @@ type BlobRef struct {
 // MaxBlobNodes bounds the nodes that a reference names.
 const MaxBlobNodes = 8
 
-func blobKey(sha256, company string) []byte { return ledger.Key("blob", sha256, company) }
+func BlobKey(sha256, company string) []byte { return ledger.Key("blob", sha256, company) }
 
 func blobRef(tx *ledger.Tx, sha256, company string) (r BlobRef, ok bool) {
-	b, ok := tx.Get(blobKey(sha256, company))
+	b, ok := tx.Get(BlobKey(sha256, company))
 	if ok {
-		r = decodeRow[BlobRef](b)
+		r = core.DecodeRow[BlobRef](b)
 	}
 	return r, ok
 }
 
-// refBlob notes that one more row of company refers to a blob.
-func refBlob(tx *ledger.Tx, company, sha256 string, size int64, nodes []string) {
+// RefBlob notes that one more row of company refers to a blob.
+func RefBlob(tx *ledger.Tx, company, sha256 string, size int64, nodes []string) {
 	r, _ := blobRef(tx, sha256, company)
 	r.Size, r.Refs, r.Nodes = size, r.Refs+1, nodes
-	tx.Set(blobKey(sha256, company), ledger.Marshal(r))
+	tx.Set(BlobKey(sha256, company), ledger.Marshal(r))
 }
 
-// unrefBlob notes that a row of company does not refer to a blob any more.
-func unrefBlob(tx *ledger.Tx, company, sha256 string) {
+// UnrefBlob notes that a row of company does not refer to a blob any more.
+func UnrefBlob(tx *ledger.Tx, company, sha256 string) {
 	r, ok := blobRef(tx, sha256, company)
 	if !ok {
 		return
 	}
 	if r.Refs--; r.Refs == 0 {
-		tx.Delete(blobKey(sha256, company))
+		tx.Delete(BlobKey(sha256, company))
 		return
 	}
-	tx.Set(blobKey(sha256, company), ledger.Marshal(r))
+	tx.Set(BlobKey(sha256, company), ledger.Marshal(r))
 }
 
-// checkBlob refuses what cannot be a reference to a blob.
-func checkBlob(sha256 string, size int64, nodes []string) error {
-	if !isHash(sha256) || size < 0 || size > MaxAttachmentBytes || len(nodes) > MaxBlobNodes ||
+// CheckBlob refuses what cannot be a reference to a blob.
+func CheckBlob(sha256 string, size int64, nodes []string) error {
+	if !core.IsHash(sha256) || size < 0 || size > MaxAttachmentBytes || len(nodes) > MaxBlobNodes ||
 		slices.ContainsFunc(nodes, func(id string) bool { return id == "" || len(id) > 64 }) {
 		return ledger.Refuse(ledger.Invalid, nil, "malformed reference to a blob")
 	}
@@ -72,7 +73,7 @@ func Blobs(tx *ledger.Tx) iter.Seq2[string, BlobRef] {
 	return func(yield func(string, BlobRef) bool) {
 		for k, v := range tx.Prefix(prefix) {
 			sha256, _, _ := strings.Cut(string(k[len(prefix):]), "/")
-			if !yield(sha256, decodeRow[BlobRef](v)) {
+			if !yield(sha256, core.DecodeRow[BlobRef](v)) {
 				return
 			}
 		}
@@ -81,7 +82,7 @@ func Blobs(tx *ledger.Tx) iter.Seq2[string, BlobRef] {
 
 // BlobOf returns what company's rows say of a blob.
 func BlobOf(tx *ledger.Tx, company, sha256 string) (BlobRef, bool) {
-	if !isHash(sha256) {
+	if !core.IsHash(sha256) {
 		return BlobRef{}, false
 	}
 	return blobRef(tx, sha256, company)

@@ -1,6 +1,7 @@
 package company
 
 import (
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -46,7 +47,7 @@ var checkoutKinds = []Kind{
 // under a run of its own that is running.
 func checkOut(c *ledger.Context, p CheckOutIssue) (any, error) {
 	run := ""
-	if isAgent(c) {
+	if core.IsAgent(c) {
 		run = c.Cmd.Run
 		if p.Agent != c.Cmd.Actor.ID {
 			return nil, ledger.Refuse(ledger.Forbidden, nil, "Agent can only checkout as itself")
@@ -55,7 +56,7 @@ func checkOut(c *ledger.Context, p CheckOutIssue) (any, error) {
 			return nil, errNoRunID()
 		}
 	}
-	return checkOutFor(c, p.Issue, p.Expected, Claim{Agent: p.Agent, Run: run, Now: TimeOf(c.Now), Height: c.Height})
+	return checkOutFor(c, p.Issue, p.Expected, Claim{Agent: p.Agent, Run: run, Now: core.TimeOf(c.Now), Height: c.Height})
 }
 
 // checkOutFor carries out a claim. Whatever may change the answer is read here:
@@ -63,9 +64,9 @@ func checkOut(c *ledger.Context, p CheckOutIssue) (any, error) {
 // The scheduler uses it too, when a run starts on an issue.
 func checkOutFor(c *ledger.Context, issue string, expected []IssueStatus, claim Claim) ([]byte, error) {
 	company := c.Cmd.Company
-	i, ok := issues.Get(c.Tx, company, issue)
+	i, ok := IssueTable.Get(c.Tx, company, issue)
 	if !ok {
-		return nil, errNoIssue()
+		return nil, ErrNoIssue()
 	}
 	next, err := i.CheckOut(claim, expected)
 	if err != nil {
@@ -77,8 +78,8 @@ func checkOutFor(c *ledger.Context, issue string, expected []IssueStatus, claim 
 	if err := mayStart(c, i, next); err != nil {
 		return nil, err
 	}
-	if claim.Run != "" && !runAlive(c.Tx, company, claim.Run, claim.Agent) {
-		return nil, i.staleRun(claim.Agent, claim.Run)
+	if claim.Run != "" && !RunAlive(c.Tx, company, claim.Run, claim.Agent) {
+		return nil, i.StaleRun(claim.Agent, claim.Run)
 	}
 	if err := mayWork(c, claim.Agent, i.Project); err != nil {
 		return nil, err
@@ -92,53 +93,53 @@ func checkOutFor(c *ledger.Context, issue string, expected []IssueStatus, claim 
 		}
 	}
 	c.Record(ledger.Change{Action: "issue.checked_out", EntityType: "issue", EntityID: i.ID,
-		Details: jsonObject{}.str("agentId", claim.Agent).close()})
-	return storeIssue(c.Tx, i, next), nil
+		Details: core.Object{}.Str("agentId", claim.Agent).Close()})
+	return StoreIssue(c.Tx, i, next), nil
 }
 
 // release gives an issue back. The board may always; an agent only its own, and
 // one in progress only under the run that holds it.
 func release(c *ledger.Context, p ReleaseIssue) (any, error) {
-	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
-		return nil, errNoIssue()
+		return nil, ErrNoIssue()
 	}
-	if isAgent(c) {
+	if core.IsAgent(c) {
 		actor, run := c.Cmd.Actor.ID, c.Cmd.Run
 		if run == "" {
 			return nil, errNoRunID()
 		}
 		if i.Assignee != "" && i.Assignee != actor {
-			return nil, ledger.Refuse(ledger.Conflict, i.holder().str("actorAgentId", actor).close(), "Only assignee can release issue")
+			return nil, ledger.Refuse(ledger.Conflict, i.holder().Str("actorAgentId", actor).Close(), "Only assignee can release issue")
 		}
-		if !runAlive(c.Tx, i.Company, run, actor) {
-			return nil, i.staleRun(actor, run)
+		if !RunAlive(c.Tx, i.Company, run, actor) {
+			return nil, i.StaleRun(actor, run)
 		}
 		if err := i.MustOwn(actor, run); err != nil {
 			return nil, err
 		}
 	}
-	next, err := i.Release(TimeOf(c.Now))
+	next, err := i.Release(core.TimeOf(c.Now))
 	if err != nil {
 		return nil, err
 	}
 	c.Record(ledger.Change{Action: "issue.released", EntityType: "issue", EntityID: i.ID})
-	return storeIssue(c.Tx, i, next), nil
+	return StoreIssue(c.Tx, i, next), nil
 }
 
 func forceRelease(c *ledger.Context, p ForceReleaseIssue) (any, error) {
-	if !isBoard(c) {
-		return nil, errBoardOnly()
+	if !core.IsBoard(c) {
+		return nil, core.ErrBoardOnly()
 	}
-	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
-		return nil, errNoIssue()
+		return nil, ErrNoIssue()
 	}
-	next := i.ForceRelease(p.ClearAssignee, TimeOf(c.Now))
-	storeIssue(c.Tx, i, next)
+	next := i.ForceRelease(p.ClearAssignee, core.TimeOf(c.Now))
+	StoreIssue(c.Tx, i, next)
 	c.Record(ledger.Change{Action: "issue.admin_force_release", EntityType: "issue", EntityID: i.ID,
-		Details: jsonObject{}.str("issueId", i.ID).str("actorUserId", c.Cmd.Actor.ID).bool("clearAssignee", p.ClearAssignee).
-			null("prevCheckoutRunId", i.CheckoutRun).null("prevExecutionRunId", i.CheckoutRun).close()})
+		Details: core.Object{}.Str("issueId", i.ID).Str("actorUserId", c.Cmd.Actor.ID).Bool("clearAssignee", p.ClearAssignee).
+			Null("prevCheckoutRunId", i.CheckoutRun).Null("prevExecutionRunId", i.CheckoutRun).Close()})
 	return ForceReleased{next, i.CheckoutRun}, nil
 }
 
@@ -147,11 +148,11 @@ func forceRelease(c *ledger.Context, p ForceReleaseIssue) (any, error) {
 // assigned and in progress: their agent may take them up again in a later run.
 func releaseLocksOfRun(c *ledger.Context, company, run string) {
 	for i := range IssuesHeldBy(c.Tx, company, run) {
-		next := i.unheld()
-		next.UpdatedAt = TimeOf(c.Now)
-		storeIssue(c.Tx, i, next)
-		recordLive(c, ledger.Change{Action: "issue.lock_released", EntityType: "issue", EntityID: i.ID,
-			Details: jsonObject{}.str("runId", run).str("identifier", i.Identifier).close()})
+		next := i.Unheld()
+		next.UpdatedAt = core.TimeOf(c.Now)
+		StoreIssue(c.Tx, i, next)
+		RecordLive(c, ledger.Change{Action: "issue.lock_released", EntityType: "issue", EntityID: i.ID,
+			Details: core.Object{}.Str("runId", run).Str("identifier", i.Identifier).Close()})
 	}
 }
 
@@ -160,20 +161,20 @@ func releaseLocksOfRun(c *ledger.Context, company, run string) {
 // board releases by hand.
 func releaseBoardLocks(c *ledger.Context, company, agent string) {
 	n := 0
-	for i := range issuesIn(c.Tx, company, issuesOf(c.Tx, company, agent, IssueInProgress)) {
+	for i := range IssuesIn(c.Tx, company, IssuesOf(c.Tx, company, agent, IssueInProgress)) {
 		if !i.Held() || i.CheckoutRun != "" {
 			continue
 		}
 		if n++; n > orphanLimit {
 			return
 		}
-		next := i.unheld()
-		next.UpdatedAt = TimeOf(c.Now)
-		storeIssue(c.Tx, i, next)
-		recordLive(c, ledger.Change{Action: "issue.lock_released", EntityType: "issue", EntityID: i.ID,
-			Details: jsonObject{}.null("runId", "").str("identifier", i.Identifier).close()})
+		next := i.Unheld()
+		next.UpdatedAt = core.TimeOf(c.Now)
+		StoreIssue(c.Tx, i, next)
+		RecordLive(c, ledger.Change{Action: "issue.lock_released", EntityType: "issue", EntityID: i.ID,
+			Details: core.Object{}.Null("runId", "").Str("identifier", i.Identifier).Close()})
 	}
 }
 
-func errNoIssue() error { return ledger.Refuse(ledger.NotFound, nil, "Issue not found") }
+func ErrNoIssue() error { return ledger.Refuse(ledger.NotFound, nil, "Issue not found") }
 func errNoRunID() error { return ledger.Refuse(ledger.Unauthorized, nil, "Agent run id required") }

@@ -1,10 +1,14 @@
-package company
+package company_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/companytest"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -12,28 +16,28 @@ import (
 // wins and all others are told who.
 func TestRace(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	var racers []as
+	d := companytest.NewDesk(t)
+	var racers []companytest.As
 	for range 50 {
-		a := d.agent("racer")
-		racers = append(racers, as{a, d.run(a)})
+		a := d.Agent("racer")
+		racers = append(racers, companytest.As{Agent: a, Run: d.Run(a)})
 	}
 	for range 20 {
-		i := d.issue(t, CreateIssue{Status: IssueTodo})
+		i := d.Issue(t, company.CreateIssue{Status: company.IssueTodo})
 		won := ""
 		for _, r := range racers {
-			var row Issue
-			err := d.do(r, "issue.checkout", CheckOutIssue{Issue: i.ID, Agent: r.agent, Expected: []IssueStatus{IssueTodo}}, &row)
+			var row company.Issue
+			err := d.Do(r, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: r.Agent, Expected: []company.IssueStatus{company.IssueTodo}}, &row)
 			if err == nil {
 				if won != "" {
-					t.Fatalf("both %s and %s won", won, r.agent)
+					t.Fatalf("both %s and %s won", won, r.Agent)
 				}
-				if won = r.agent; row.Assignee != r.agent || row.CheckoutRun != r.run || row.Fence != d.height || row.Status != IssueInProgress {
+				if won = r.Agent; row.Assignee != r.Agent || row.CheckoutRun != r.Run || row.Fence != d.Height || row.Status != company.IssueInProgress {
 					t.Fatalf("winner got %+v", row)
 				}
 				continue
 			}
-			m := detail(t, wantRefusal(t, err, ledger.Conflict, "Issue checkout conflict"))
+			m := companytest.Detail(t, companytest.WantRefusal(t, err, ledger.Conflict, "Issue checkout conflict"))
 			if m["assigneeAgentId"] != won || m["status"] != "in_progress" || m["issueId"] != i.ID || m["executionRunId"] != m["checkoutRunId"] {
 				t.Fatalf("loser is told %v", m)
 			}
@@ -47,33 +51,33 @@ func TestRace(t *testing.T) {
 
 func TestCheckOutRules(t *testing.T) {
 	t.Parallel()
-	all := IssueStatuses
-	claim := Claim{Agent: "ada", Run: "r1", Now: 10, Height: 7}
+	all := company.IssueStatuses
+	claim := company.Claim{Agent: "ada", Run: "r1", Now: 10, Height: 7}
 	for name, tc := range map[string]struct {
-		issue    Issue
-		claim    Claim
-		expected []IssueStatus
+		issue    company.Issue
+		claim    company.Claim
+		expected []company.IssueStatus
 		ok       bool
 		fence    uint64
 	}{
-		"free":                          {Issue{Status: IssueTodo}, claim, []IssueStatus{IssueTodo}, true, 7},
-		"backlog":                       {Issue{Status: IssueBacklog}, claim, all, true, 7},
-		"in review, own":                {Issue{Status: IssueInReview, Assignee: "ada"}, claim, all, true, 7},
-		"not expected":                  {Issue{Status: IssueTodo}, claim, []IssueStatus{IssueBlocked}, false, 0},
-		"done":                          {Issue{Status: IssueDone}, claim, all, false, 0},
-		"cancelled":                     {Issue{Status: IssueCancelled, Assignee: "ada"}, claim, all, false, 0},
-		"another's":                     {Issue{Status: IssueTodo, Assignee: "bob"}, claim, all, false, 0},
-		"a user's":                      {Issue{Status: IssueTodo, AssigneeUser: "eve"}, claim, all, false, 0},
-		"held by the same run":          {Issue{Status: IssueInProgress, Assignee: "ada", CheckoutRun: "r1", Fence: 3}, claim, nil, true, 3},
-		"held by another run":           {Issue{Status: IssueInProgress, Assignee: "ada", CheckoutRun: "r0", Fence: 3}, claim, all, false, 0},
-		"held by the board, run comes":  {Issue{Status: IssueInProgress, Assignee: "ada", Fence: 3}, claim, nil, true, 7},
-		"left in progress":              {Issue{Status: IssueInProgress, Assignee: "ada"}, claim, nil, true, 7},
-		"board, held by the board":      {Issue{Status: IssueInProgress, Assignee: "ada", Fence: 3}, Claim{Agent: "ada", Now: 10, Height: 7}, nil, true, 3},
-		"board, held by a run":          {Issue{Status: IssueInProgress, Assignee: "ada", CheckoutRun: "r0", Fence: 3}, Claim{Agent: "ada", Now: 10, Height: 7}, all, false, 0},
-		"in progress, nobody's by name": {Issue{Status: IssueInProgress, AssigneeUser: "eve"}, claim, all, false, 0},
+		"free":                          {company.Issue{Status: company.IssueTodo}, claim, []company.IssueStatus{company.IssueTodo}, true, 7},
+		"backlog":                       {company.Issue{Status: company.IssueBacklog}, claim, all, true, 7},
+		"in review, own":                {company.Issue{Status: company.IssueInReview, Assignee: "ada"}, claim, all, true, 7},
+		"not expected":                  {company.Issue{Status: company.IssueTodo}, claim, []company.IssueStatus{company.IssueBlocked}, false, 0},
+		"done":                          {company.Issue{Status: company.IssueDone}, claim, all, false, 0},
+		"cancelled":                     {company.Issue{Status: company.IssueCancelled, Assignee: "ada"}, claim, all, false, 0},
+		"another's":                     {company.Issue{Status: company.IssueTodo, Assignee: "bob"}, claim, all, false, 0},
+		"a user's":                      {company.Issue{Status: company.IssueTodo, AssigneeUser: "eve"}, claim, all, false, 0},
+		"held by the same run":          {company.Issue{Status: company.IssueInProgress, Assignee: "ada", CheckoutRun: "r1", Fence: 3}, claim, nil, true, 3},
+		"held by another run":           {company.Issue{Status: company.IssueInProgress, Assignee: "ada", CheckoutRun: "r0", Fence: 3}, claim, all, false, 0},
+		"held by the board, run comes":  {company.Issue{Status: company.IssueInProgress, Assignee: "ada", Fence: 3}, claim, nil, true, 7},
+		"left in progress":              {company.Issue{Status: company.IssueInProgress, Assignee: "ada"}, claim, nil, true, 7},
+		"board, held by the board":      {company.Issue{Status: company.IssueInProgress, Assignee: "ada", Fence: 3}, company.Claim{Agent: "ada", Now: 10, Height: 7}, nil, true, 3},
+		"board, held by a run":          {company.Issue{Status: company.IssueInProgress, Assignee: "ada", CheckoutRun: "r0", Fence: 3}, company.Claim{Agent: "ada", Now: 10, Height: 7}, all, false, 0},
+		"in progress, nobody's by name": {company.Issue{Status: company.IssueInProgress, AssigneeUser: "eve"}, claim, all, false, 0},
 	} {
 		got, err := tc.issue.CheckOut(tc.claim, tc.expected)
-		if (err == nil) != tc.ok || tc.ok && (got.Fence != tc.fence || got.Assignee != "ada" || got.Status != IssueInProgress) {
+		if (err == nil) != tc.ok || tc.ok && (got.Fence != tc.fence || got.Assignee != "ada" || got.Status != company.IssueInProgress) {
 			t.Errorf("%s: got fence %d, %v", name, got.Fence, err)
 		}
 	}
@@ -81,32 +85,32 @@ func TestCheckOutRules(t *testing.T) {
 
 func TestCheckOutOfAgents(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	ada, bob := d.agent("Ada"), d.agent("Bob")
-	run, bobs := d.run(ada), d.run(bob)
-	i := d.issue(t, CreateIssue{Status: IssueTodo})
+	d := companytest.NewDesk(t)
+	ada, bob := d.Agent("Ada"), d.Agent("Bob")
+	run, bobs := d.Run(ada), d.Run(bob)
+	i := d.Issue(t, company.CreateIssue{Status: company.IssueTodo})
 	for name, tc := range map[string]struct {
-		who   as
+		who   companytest.As
 		agent string
 		code  ledger.Code
 		text  string
 	}{
-		"as another":    {as{ada, ""}, bob, ledger.Forbidden, "Agent can only checkout as itself"},
-		"without a run": {as{ada, ""}, ada, ledger.Unauthorized, "Agent run id required"},
-		"unknown run":   {as{ada, uid(3)}, ada, ledger.Conflict, "Issue run ownership conflict"},
-		"another's run": {as{ada, bobs}, ada, ledger.Conflict, "Issue run ownership conflict"},
-		"no such agent": {board, uid(3), ledger.NotFound, "Agent not found"},
+		"as another":    {companytest.As{Agent: ada, Run: ""}, bob, ledger.Forbidden, "Agent can only checkout as itself"},
+		"without a run": {companytest.As{Agent: ada, Run: ""}, ada, ledger.Unauthorized, "Agent run id required"},
+		"unknown run":   {companytest.As{Agent: ada, Run: companytest.UID(3)}, ada, ledger.Conflict, "Issue run ownership conflict"},
+		"another's run": {companytest.As{Agent: ada, Run: bobs}, ada, ledger.Conflict, "Issue run ownership conflict"},
+		"no such agent": {companytest.Board, companytest.UID(3), ledger.NotFound, "Agent not found"},
 	} {
-		err := d.do(tc.who, "issue.checkout", CheckOutIssue{Issue: i.ID, Agent: tc.agent, Expected: []IssueStatus{IssueTodo}}, nil)
-		if r := refused(t, err); r.Code != tc.code || r.Message != tc.text {
+		err := d.Do(tc.who, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: tc.agent, Expected: []company.IssueStatus{company.IssueTodo}}, nil)
+		if r := companytest.Refused(t, err); r.Code != tc.code || r.Message != tc.text {
 			t.Errorf("%s: got %s %q", name, r.Code, r.Message)
 		}
 	}
-	wantRefusal(t, d.do(board, "issue.checkout", CheckOutIssue{Issue: uid(4), Agent: ada}, nil), ledger.NotFound, "Issue not found")
-	d.must(t, as{ada, run}, "issue.checkout", CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []IssueStatus{IssueTodo}}, nil)
-	before := d.load(i.ID)
-	d.must(t, as{ada, run}, "issue.checkout", CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []IssueStatus{IssueTodo}}, nil)
-	if after := d.load(i.ID); after.Fence != before.Fence || after.UpdatedAt != before.UpdatedAt || len(d.last) != 0 {
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.checkout", company.CheckOutIssue{Issue: companytest.UID(4), Agent: ada}, nil), ledger.NotFound, "Issue not found")
+	d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []company.IssueStatus{company.IssueTodo}}, nil)
+	before := d.Load(i.ID)
+	d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []company.IssueStatus{company.IssueTodo}}, nil)
+	if after := d.Load(i.ID); after.Fence != before.Fence || after.UpdatedAt != before.UpdatedAt || len(d.Last) != 0 {
 		t.Errorf("asking again changed %+v to %+v", before, after)
 	}
 }
@@ -116,47 +120,47 @@ func TestCheckOutOfAgents(t *testing.T) {
 // another run of the same agent holds it.
 func TestStaleRunWrites(t *testing.T) {
 	t.Parallel()
-	writes := map[string]func(d *desk, who as, i Issue) error{
-		"update": func(d *desk, who as, i Issue) error {
-			return d.do(who, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueDone, Comment: &CreateComment{ID: d.id(), Body: "finished"}}, nil)
+	writes := map[string]func(d *companytest.Desk, who companytest.As, i company.Issue) error{
+		"update": func(d *companytest.Desk, who companytest.As, i company.Issue) error {
+			return d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueDone, Comment: &company.CreateComment{ID: d.ID(), Body: "finished"}}, nil)
 		},
-		"release": func(d *desk, who as, i Issue) error {
-			return d.do(who, "issue.release", ReleaseIssue{Issue: i.ID}, nil)
+		"release": func(d *companytest.Desk, who companytest.As, i company.Issue) error {
+			return d.Do(who, "issue.release", company.ReleaseIssue{Issue: i.ID}, nil)
 		},
-		"cost": func(d *desk, who as, i Issue) error {
-			return d.do(who, "cost.report", ReportCost{CostEvent{ID: d.id(), Agent: who.agent, Issue: NullText(i.ID), Provider: "p", Model: "m"}}, nil)
+		"cost": func(d *companytest.Desk, who companytest.As, i company.Issue) error {
+			return d.Do(who, "cost.report", money.ReportCost{Event: money.CostEvent{ID: d.ID(), Agent: who.Agent, Issue: core.NullText(i.ID), Provider: "p", Model: "m"}}, nil)
 		},
-		"comment": func(d *desk, who as, i Issue) error {
-			return d.do(who, "comment.create", CreateComment{ID: d.id(), Issue: i.ID, Body: "hi"}, nil)
+		"comment": func(d *companytest.Desk, who companytest.As, i company.Issue) error {
+			return d.Do(who, "comment.create", company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "hi"}, nil)
 		},
 	}
-	losses := map[string]func(t *testing.T, d *desk, who as, i Issue){
-		"the run ended": func(_ *testing.T, d *desk, who as, _ Issue) { d.endRun(who.run) },
-		"force-released": func(t *testing.T, d *desk, _ as, i Issue) {
-			d.must(t, board, "issue.force_release", ForceReleaseIssue{Issue: i.ID}, nil)
+	losses := map[string]func(t *testing.T, d *companytest.Desk, who companytest.As, i company.Issue){
+		"the run ended": func(_ *testing.T, d *companytest.Desk, who companytest.As, _ company.Issue) { d.EndRun(who.Run) },
+		"force-released": func(t *testing.T, d *companytest.Desk, _ companytest.As, i company.Issue) {
+			d.Must(t, companytest.Board, "issue.force_release", company.ForceReleaseIssue{Issue: i.ID}, nil)
 		},
-		"taken up by a later run": func(t *testing.T, d *desk, who as, i Issue) {
-			d.endRun(who.run)
-			d.must(t, as{who.agent, d.run(who.agent)}, "issue.checkout", CheckOutIssue{Issue: i.ID, Agent: who.agent}, nil)
+		"taken up by a later run": func(t *testing.T, d *companytest.Desk, who companytest.As, i company.Issue) {
+			d.EndRun(who.Run)
+			d.Must(t, companytest.As{Agent: who.Agent, Run: d.Run(who.Agent)}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: who.Agent}, nil)
 		},
 	}
 	for what, write := range writes {
 		for how, lose := range losses {
-			d := newDesk(t)
-			ada := d.agent("Ada")
-			who := as{ada, d.run(ada)}
-			claim := CheckOutIssue{Agent: ada, Expected: []IssueStatus{IssueTodo}}
-			good := d.issue(t, CreateIssue{Status: IssueTodo})
+			d := companytest.NewDesk(t)
+			ada := d.Agent("Ada")
+			who := companytest.As{Agent: ada, Run: d.Run(ada)}
+			claim := company.CheckOutIssue{Agent: ada, Expected: []company.IssueStatus{company.IssueTodo}}
+			good := d.Issue(t, company.CreateIssue{Status: company.IssueTodo})
 			claim.Issue = good.ID
-			d.must(t, who, "issue.checkout", claim, nil)
+			d.Must(t, who, "issue.checkout", claim, nil)
 			if err := write(d, who, good); err != nil {
 				t.Errorf("%s under a live checkout: %v", what, err)
 			}
-			i := d.issue(t, CreateIssue{Status: IssueTodo})
+			i := d.Issue(t, company.CreateIssue{Status: company.IssueTodo})
 			claim.Issue = i.ID
-			d.must(t, who, "issue.checkout", claim, nil)
+			d.Must(t, who, "issue.checkout", claim, nil)
 			lose(t, d, who, i)
-			before := d.load(i.ID)
+			before := d.Load(i.ID)
 			err := write(d, who, i)
 			live := how == "force-released"
 			if live && (what == "comment" || what == "cost") {
@@ -166,16 +170,16 @@ func TestStaleRunWrites(t *testing.T) {
 				}
 				continue
 			}
-			r := refused(t, err)
+			r := companytest.Refused(t, err)
 			switch {
 			case what == "comment" && how == "the run ended":
 				if r.Code != ledger.Forbidden || r.ErrCode != "cross_issue_influence_run_context_required" {
 					t.Errorf("%s after %s: %s %q", what, how, r.Code, r.ErrCode)
 				}
-			case r.Code != ledger.Conflict || r.Message != "Issue run ownership conflict" || detail(t, r)["actorRunId"] != who.run:
+			case r.Code != ledger.Conflict || r.Message != "Issue run ownership conflict" || companytest.Detail(t, r)["actorRunId"] != who.Run:
 				t.Errorf("%s after %s: %s %q", what, how, r.Code, r.Message)
 			}
-			if after := d.load(i.ID); after.StatusVersion != before.StatusVersion || after.Comments != before.Comments || after.Assignee != before.Assignee {
+			if after := d.Load(i.ID); after.StatusVersion != before.StatusVersion || after.Comments != before.Comments || after.Assignee != before.Assignee {
 				t.Errorf("%s after %s changed the issue", what, how)
 			}
 		}
@@ -184,46 +188,46 @@ func TestStaleRunWrites(t *testing.T) {
 
 func TestLockEndsWithItsRun(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	ada := d.agent("Ada")
-	run := d.run(ada)
-	i := d.issue(t, CreateIssue{Status: IssueTodo})
-	d.must(t, as{ada, run}, "issue.checkout", CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []IssueStatus{IssueTodo}}, nil)
-	if held := slices.Collect(IssuesHeldBy(d.tx, d.company, run)); len(held) != 1 || held[0].ID != i.ID {
+	d := companytest.NewDesk(t)
+	ada := d.Agent("Ada")
+	run := d.Run(ada)
+	i := d.Issue(t, company.CreateIssue{Status: company.IssueTodo})
+	d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []company.IssueStatus{company.IssueTodo}}, nil)
+	if held := slices.Collect(company.IssuesHeldBy(d.Tx, d.Company, run)); len(held) != 1 || held[0].ID != i.ID {
 		t.Fatalf("the run holds %v", held)
 	}
-	d.endRun(run)
-	if got := d.load(i.ID); got.Held() || got.CheckoutRun != "" || got.Assignee != ada || got.Status != IssueInProgress {
+	d.EndRun(run)
+	if got := d.Load(i.ID); got.Held() || got.CheckoutRun != "" || got.Assignee != ada || got.Status != company.IssueInProgress {
 		t.Errorf("after its run: %+v", got)
 	}
-	next := d.run(ada)
-	var row Issue
-	d.must(t, as{ada, next}, "issue.checkout", CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []IssueStatus{IssueTodo}}, &row)
-	if row.CheckoutRun != next || row.StartedAt != d.load(i.ID).StartedAt {
+	next := d.Run(ada)
+	var row company.Issue
+	d.Must(t, companytest.As{Agent: ada, Run: next}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []company.IssueStatus{company.IssueTodo}}, &row)
+	if row.CheckoutRun != next || row.StartedAt != d.Load(i.ID).StartedAt {
 		t.Errorf("taken up again: %+v", row)
 	}
 }
 
 func TestRelease(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	ada, bob := d.agent("Ada"), d.agent("Bob")
-	who, other := as{ada, d.run(ada)}, as{bob, d.run(bob)}
-	i := d.issue(t, CreateIssue{Status: IssueTodo})
-	claim := CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []IssueStatus{IssueTodo}}
-	d.must(t, who, "issue.checkout", claim, nil)
-	wantRefusal(t, d.do(other, "issue.release", ReleaseIssue{Issue: i.ID}, nil), ledger.Conflict, "Only assignee can release issue")
-	wantRefusal(t, d.do(other, "issue.update", UpdateIssue{Issue: i.ID, Priority: PriorityLow}, nil), ledger.Conflict, "Issue is checked out by another agent")
-	wantRefusal(t, d.do(other, "issue.force_release", ForceReleaseIssue{Issue: i.ID}, nil), ledger.Forbidden, "Board access required")
-	var row Issue
-	d.must(t, who, "issue.release", ReleaseIssue{Issue: i.ID}, &row)
-	if row.Status != IssueTodo || row.Assignee != "" || row.Held() || row.StartedAt == 0 || row.StatusVersion != 2 {
+	d := companytest.NewDesk(t)
+	ada, bob := d.Agent("Ada"), d.Agent("Bob")
+	who, other := companytest.As{Agent: ada, Run: d.Run(ada)}, companytest.As{Agent: bob, Run: d.Run(bob)}
+	i := d.Issue(t, company.CreateIssue{Status: company.IssueTodo})
+	claim := company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []company.IssueStatus{company.IssueTodo}}
+	d.Must(t, who, "issue.checkout", claim, nil)
+	companytest.WantRefusal(t, d.Do(other, "issue.release", company.ReleaseIssue{Issue: i.ID}, nil), ledger.Conflict, "Only assignee can release issue")
+	companytest.WantRefusal(t, d.Do(other, "issue.update", company.UpdateIssue{Issue: i.ID, Priority: company.PriorityLow}, nil), ledger.Conflict, "Issue is checked out by another agent")
+	companytest.WantRefusal(t, d.Do(other, "issue.force_release", company.ForceReleaseIssue{Issue: i.ID}, nil), ledger.Forbidden, "Board access required")
+	var row company.Issue
+	d.Must(t, who, "issue.release", company.ReleaseIssue{Issue: i.ID}, &row)
+	if row.Status != company.IssueTodo || row.Assignee != "" || row.Held() || row.StartedAt == 0 || row.StatusVersion != 2 {
 		t.Errorf("released: %+v", row)
 	}
-	d.must(t, who, "issue.checkout", claim, nil)
-	var forced ForceReleased
-	c := d.context(board, "issue.force_release", ForceReleaseIssue{Issue: i.ID, ClearAssignee: true})
-	out, err := d.mux["issue.force_release"](c)
+	d.Must(t, who, "issue.checkout", claim, nil)
+	var forced company.ForceReleased
+	c := d.Context(companytest.Board, "issue.force_release", company.ForceReleaseIssue{Issue: i.ID, ClearAssignee: true})
+	out, err := d.Mux["issue.force_release"](c)
 	if err != nil || len(c.Changes()) != 1 {
 		t.Fatal(err, c.Changes())
 	}
@@ -231,68 +235,68 @@ func TestRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The entry says whose lock it was.
-	if ch := c.Changes()[0]; ch.Action != "issue.admin_force_release" || ch.EntityID != i.ID || !strings.Contains(string(ch.Details), `"prevCheckoutRunId":"`+who.run+`"`) ||
-		!strings.Contains(string(ch.Details), `"prevExecutionRunId":"`+who.run+`"`) {
+	if ch := c.Changes()[0]; ch.Action != "issue.admin_force_release" || ch.EntityID != i.ID || !strings.Contains(string(ch.Details), `"prevCheckoutRunId":"`+who.Run+`"`) ||
+		!strings.Contains(string(ch.Details), `"prevExecutionRunId":"`+who.Run+`"`) {
 		t.Errorf("recorded %s of %s: %s", ch.Action, ch.EntityID, ch.Details)
 	}
-	if forced.PreviousRun != who.run || forced.Issue.Held() || forced.Issue.Assignee != "" || forced.Issue.Status != IssueTodo {
+	if forced.PreviousRun != who.Run || forced.Issue.Held() || forced.Issue.Assignee != "" || forced.Issue.Status != company.IssueTodo {
 		t.Errorf("force-released: %+v", forced)
 	}
-	d.must(t, board, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueDone}, nil)
-	wantRefusal(t, d.do(board, "issue.release", ReleaseIssue{Issue: i.ID}, nil), ledger.Conflict, "")
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueDone}, nil)
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.release", company.ReleaseIssue{Issue: i.ID}, nil), ledger.Conflict, "")
 }
 
 func TestStoppedAgentsGetNothing(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	ada := d.agent("Ada")
-	i := d.issue(t, CreateIssue{Status: IssueTodo})
-	claim := CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []IssueStatus{IssueTodo}}
-	for status, reason := range map[AgentStatus]NullText{AgentPaused: "manual", AgentTerminated: "", AgentPendingApproval: ""} {
-		a, _ := agents.Get(d.tx, d.company, ada)
+	d := companytest.NewDesk(t)
+	ada := d.Agent("Ada")
+	i := d.Issue(t, company.CreateIssue{Status: company.IssueTodo})
+	claim := company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []company.IssueStatus{company.IssueTodo}}
+	for status, reason := range map[company.AgentStatus]core.NullText{company.AgentPaused: "manual", company.AgentTerminated: "", company.AgentPendingApproval: ""} {
+		a, _ := company.AgentTable.Get(d.Tx, d.Company, ada)
 		a.Status, a.PauseReason = status, reason
-		agents.Put(d.tx, d.company, ada, a)
-		m := detail(t, wantRefusal(t, d.do(board, "issue.checkout", claim, nil), ledger.Conflict, "Agent is not invokable in its current state"))
+		company.AgentTable.Put(d.Tx, d.Company, ada, a)
+		m := companytest.Detail(t, companytest.WantRefusal(t, d.Do(companytest.Board, "issue.checkout", claim, nil), ledger.Conflict, "Agent is not invokable in its current state"))
 		if m["agentId"] != ada || m["agentStatus"] != string(status) {
 			t.Errorf("%s: %v", status, m)
 		}
 	}
-	if got := d.load(i.ID); got.Status != IssueTodo {
+	if got := d.Load(i.ID); got.Status != company.IssueTodo {
 		t.Errorf("the issue is %s", got.Status)
 	}
 }
 
 func TestAgentStartsItsIssueByUpdate(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	ada := d.agent("Ada")
-	who := as{ada, d.run(ada)}
-	i := d.issue(t, CreateIssue{Assignee: ada})
-	var r IssueResult
-	d.must(t, who, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueInProgress}, &r)
-	if r.Issue.CheckoutRun != who.run || r.Issue.Fence != d.height {
+	d := companytest.NewDesk(t)
+	ada := d.Agent("Ada")
+	who := companytest.As{Agent: ada, Run: d.Run(ada)}
+	i := d.Issue(t, company.CreateIssue{Assignee: ada})
+	var r company.IssueResult
+	d.Must(t, who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueInProgress}, &r)
+	if r.Issue.CheckoutRun != who.Run || r.Issue.Fence != d.Height {
 		t.Errorf("in progress, but not checked out: %+v", r.Issue)
 	}
-	m := detail(t, wantRefusal(t, d.do(who, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueBacklog}, nil), ledger.Conflict, "Issue cannot move from in_progress to backlog"))
+	m := companytest.Detail(t, companytest.WantRefusal(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueBacklog}, nil), ledger.Conflict, "Issue cannot move from in_progress to backlog"))
 	if m["status"] != "in_progress" || len(m["allowedStatuses"].([]any)) != 4 {
 		t.Errorf("details %v", m)
 	}
-	wantRefusal(t, d.do(as{ada, ""}, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueDone}, nil), ledger.Unauthorized, "Agent run id required")
-	d.must(t, who, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueDone}, nil)
-	wantRefusal(t, d.do(who, "issue.update", UpdateIssue{Issue: i.ID, Status: IssueTodo}, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: ""}, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueDone}, nil), ledger.Unauthorized, "Agent run id required")
+	d.Must(t, who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueDone}, nil)
+	companytest.WantRefusal(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueTodo}, nil), ledger.Conflict, "")
 }
 
 func BenchmarkCheckOut(b *testing.B) {
-	d := newDesk(b)
-	ada := d.agent("Ada")
-	who := as{ada, d.run(ada)}
-	i := d.issue(b, CreateIssue{Status: IssueTodo, Description: "Find out what the gripper can hold, and write it down."})
+	d := companytest.NewDesk(b)
+	ada := d.Agent("Ada")
+	who := companytest.As{Agent: ada, Run: d.Run(ada)}
+	i := d.Issue(b, company.CreateIssue{Status: company.IssueTodo, Description: "Find out what the gripper can hold, and write it down."})
 	b.ReportAllocs()
-	like := *d.context(who, "issue.checkout", CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []IssueStatus{IssueTodo, IssueBacklog, IssueBlocked, IssueInReview}})
+	like := *d.Context(who, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []company.IssueStatus{company.IssueTodo, company.IssueBacklog, company.IssueBlocked, company.IssueInReview}})
 	for b.Loop() {
 		c := like
-		c.Tx = d.tx.Child()
-		v, err := d.mux["issue.checkout"](&c)
+		c.Tx = d.Tx.Child()
+		v, err := d.Mux["issue.checkout"](&c)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -305,17 +309,17 @@ func BenchmarkCheckOut(b *testing.B) {
 func TestWhoIsHandedWorkThatGoesOnIsWoken(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		status IssueStatus
+		status company.IssueStatus
 		wakes  bool
-	}{{IssueTodo, true}, {IssueInProgress, true}, {IssueInReview, true}, {IssueBacklog, false}, {IssueDone, false}} {
-		d := newDesk(t)
-		ada, bob := d.agent("Ada"), d.agent("Bob")
-		i := d.issue(t, CreateIssue{Title: "Rig", Assignee: ada, Status: IssueBacklog})
-		for _, to := range []IssueStatus{IssueTodo, IssueInProgress, c.status} {
-			d.must(t, board, "issue.update", UpdateIssue{Issue: i.ID, Status: to}, nil)
+	}{{company.IssueTodo, true}, {company.IssueInProgress, true}, {company.IssueInReview, true}, {company.IssueBacklog, false}, {company.IssueDone, false}} {
+		d := companytest.NewDesk(t)
+		ada, bob := d.Agent("Ada"), d.Agent("Bob")
+		i := d.Issue(t, company.CreateIssue{Title: "Rig", Assignee: ada, Status: company.IssueBacklog})
+		for _, to := range []company.IssueStatus{company.IssueTodo, company.IssueInProgress, c.status} {
+			d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: to}, nil)
 		}
-		d.must(t, board, "issue.update", UpdateIssue{Issue: i.ID, Assignee: &bob}, nil)
-		live := LiveRunsOfAgent(d.tx, d.company, bob)
+		d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Assignee: &bob}, nil)
+		live := company.LiveRunsOfAgent(d.Tx, d.Company, bob)
 		if woken := len(live) == 1 && live[0].Context.WakeReason == "issue_assigned" && live[0].Context.IssueID == i.ID; woken != c.wakes || !c.wakes && len(live) > 0 {
 			t.Errorf("%s: woken %v with %d runs, want %v", c.status, woken, len(live), c.wakes)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -36,9 +37,9 @@ func QueueOf(tx *ledger.Tx, i Issue) (q CommentQueue, ok bool) {
 	return q, ok && len(q.Entries) > 0
 }
 
-// deferred reports whether a run has comments for an agent that is at work on
+// Deferred reports whether a run has comments for an agent that is at work on
 // their issue: two runs at once would do the same work, so it waits.
-func (r Run) deferred(tx *ledger.Tx) bool {
+func (r Run) Deferred(tx *ledger.Tx) bool {
 	return !r.Manual && r.Context.IssueID != "" && len(r.Context.CommentIDs) > 0 && slices.ContainsFunc(LiveRunsOfAgent(tx, r.Company, r.Agent), func(o Run) bool {
 		return o.ID != r.ID && o.Status == RunRunning && o.Context.IssueID == r.Context.IssueID
 	})
@@ -85,16 +86,16 @@ var commentQueueKinds = []Kind{
 // onQueue gives a handler the queue, which must be as the caller saw it.
 func onQueue(change func(*ledger.Context, Issue, CommentQueue, ChangeQueue) error) func(*ledger.Context, ChangeQueue) (any, error) {
 	return func(c *ledger.Context, p ChangeQueue) (any, error) {
-		i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+		i, ok := IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 		if !ok {
-			return nil, errNoIssue()
+			return nil, ErrNoIssue()
 		}
 		q, ok := QueueOf(c.Tx, i)
 		if !ok || q.Run.ID != p.Queue || q.Run.Session != 0 {
-			return nil, refuseCode(ledger.Conflict, "comment_queue_gone", jsonObject{}.str("issueId", i.ID).close(), "The queued comments are no longer waiting: their run has begun or ended")
+			return nil, core.RefuseCode(ledger.Conflict, "comment_queue_gone", core.Object{}.Str("issueId", i.ID).Close(), "The queued comments are no longer waiting: their run has begun or ended")
 		}
 		if r := q.Revision(); r != p.Revision {
-			return nil, refuseCode(ledger.Conflict, "comment_queue_changed", jsonObject{}.str("issueId", i.ID).str("queueId", q.Run.ID).str("revision", r).close(),
+			return nil, core.RefuseCode(ledger.Conflict, "comment_queue_changed", core.Object{}.Str("issueId", i.ID).Str("queueId", q.Run.ID).Str("revision", r).Close(),
 				"The queued comments have changed since; look again")
 		}
 		return nil, change(c, i, q, p)
@@ -122,11 +123,11 @@ func editQueued(c *ledger.Context, i Issue, q CommentQueue, p ChangeQueue) error
 	case p.Body == "" || len(p.Body) > MaxText:
 		return ledger.Refuse(ledger.Invalid, nil, "body has 1 to %d bytes", MaxText)
 	}
-	at, _ := c.Get(commentAtKey(i.Company, cm.ID))
-	cm.Body, cm.UpdatedAt = p.Body, TimeOf(c.Now)
-	comments.Put(c.Tx, i.Company, string(at), cm)
+	at, _ := c.Get(CommentAtKey(i.Company, cm.ID))
+	cm.Body, cm.UpdatedAt = p.Body, core.TimeOf(c.Now)
+	Comments.Put(c.Tx, i.Company, string(at), cm)
 	c.Record(ledger.Change{Action: "issue.queued_comment_edited", EntityType: "issue", EntityID: i.ID,
-		Details: jsonObject{}.str("identifier", i.Identifier).str("commentId", cm.ID).str("bodySnippet", snippet(cm.Body, 120)).close()})
+		Details: core.Object{}.Str("identifier", i.Identifier).Str("commentId", cm.ID).Str("bodySnippet", core.Snippet(cm.Body, 120)).Close()})
 	return nil
 }
 
@@ -147,8 +148,8 @@ func dropQueued(c *ledger.Context, i Issue, q CommentQueue, p ChangeQueue) error
 			r.Context.CommentID = r.Context.CommentIDs[n-1]
 		}
 	}
-	r.UpdatedAt = TimeOf(c.Now)
-	runs.Put(c.Tx, r.Company, r.ID, r)
+	r.UpdatedAt = core.TimeOf(c.Now)
+	RunTable.Put(c.Tx, r.Company, r.ID, r)
 	if len(q.Entries) == 1 && r.Context.WakeReason == "issue_commented" && r.Context.ApprovalID == "" && r.Context.InteractionID == "" {
 		cancelLive(c, r, "Cancelled: the comment that asked for it was taken back", c.Cmd.Actor)
 	}
@@ -164,25 +165,25 @@ func orderQueue(c *ledger.Context, i Issue, q CommentQueue, p ChangeQueue) error
 	slices.Sort(had)
 	slices.Sort(want)
 	if !slices.Equal(had, want) {
-		return ledger.Refuse(ledger.Unprocessable, jsonObject{}.list("commentIds", had).close(), "orderedCommentIds names each queued comment once")
+		return ledger.Refuse(ledger.Unprocessable, core.Object{}.List("commentIds", had).Close(), "orderedCommentIds names each queued comment once")
 	}
 	r := q.Run
-	r.Context.CommentIDs, r.UpdatedAt = slices.Clone(p.Order), TimeOf(c.Now)
+	r.Context.CommentIDs, r.UpdatedAt = slices.Clone(p.Order), core.TimeOf(c.Now)
 	r.Context.CommentID = r.Context.CommentIDs[len(r.Context.CommentIDs)-1]
-	runs.Put(c.Tx, r.Company, r.ID, r)
+	RunTable.Put(c.Tx, r.Company, r.ID, r)
 	c.Record(ledger.Change{Action: "issue.queued_comments_ordered", EntityType: "issue", EntityID: i.ID,
-		Details: jsonObject{}.str("identifier", i.Identifier).list("commentIds", p.Order[:min(len(p.Order), 20)]).close()})
+		Details: core.Object{}.Str("identifier", i.Identifier).List("commentIds", p.Order[:min(len(p.Order), 20)]).Close()})
 	return nil
 }
 
 // interruptFor ends the run at work, so that the one with the comments begins.
 func interruptFor(c *ledger.Context, i Issue, q CommentQueue, p ChangeQueue) error {
 	if p.Target != q.Target {
-		return refuseCode(ledger.Conflict, "comment_queue_changed", jsonObject{}.str("issueId", i.ID).null("targetRunId", q.Target).close(), "Another run is at work by now, or none")
+		return core.RefuseCode(ledger.Conflict, "comment_queue_changed", core.Object{}.Str("issueId", i.ID).Null("targetRunId", q.Target).Close(), "Another run is at work by now, or none")
 	}
 	c.Record(ledger.Change{Action: "issue.queued_comments_interrupted", EntityType: "issue", EntityID: i.ID,
-		Details: jsonObject{}.str("identifier", i.Identifier).null("runId", q.Target).str("queuedRunId", q.Run.ID).close()})
-	if r, ok := runs.Get(c.Tx, i.Company, q.Target); ok && r.Status.Live() {
+		Details: core.Object{}.Str("identifier", i.Identifier).Null("runId", q.Target).Str("queuedRunId", q.Run.ID).Close()})
+	if r, ok := RunTable.Get(c.Tx, i.Company, q.Target); ok && r.Status.Live() {
 		cancelLive(c, r, "Cancelled for the comments that wait", c.Cmd.Actor)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -24,23 +25,23 @@ const (
 type Company struct {
 	ID                     string        `cbor:"1,keyasint" json:"id"`
 	Name                   string        `cbor:"2,keyasint" json:"name"`
-	Description            NullText      `cbor:"3,keyasint,omitempty" json:"description"`
+	Description            core.NullText `cbor:"3,keyasint,omitempty" json:"description"`
 	Status                 CompanyStatus `cbor:"4,keyasint" json:"status"`
-	PauseReason            NullText      `cbor:"5,keyasint,omitempty" json:"pauseReason"`
-	PausedAt               Time          `cbor:"6,keyasint,omitempty" json:"pausedAt"`
+	PauseReason            core.NullText `cbor:"5,keyasint,omitempty" json:"pauseReason"`
+	PausedAt               core.Time     `cbor:"6,keyasint,omitempty" json:"pausedAt"`
 	IssuePrefix            string        `cbor:"7,keyasint" json:"issuePrefix"`
 	IssueCounter           uint64        `cbor:"8,keyasint" json:"issueCounter"`
-	DefaultResponsibleUser NullText      `cbor:"9,keyasint,omitempty" json:"defaultResponsibleUserId"`
+	DefaultResponsibleUser core.NullText `cbor:"9,keyasint,omitempty" json:"defaultResponsibleUserId"`
 	RequireHireApproval    bool          `cbor:"10,keyasint,omitempty" json:"requireBoardApprovalForNewAgents"`
-	BrandColor             NullText      `cbor:"11,keyasint,omitempty" json:"brandColor"`
-	LogoAsset              NullText      `cbor:"12,keyasint,omitempty" json:"logoAssetId"`
+	BrandColor             core.NullText `cbor:"11,keyasint,omitempty" json:"brandColor"`
+	LogoAsset              core.NullText `cbor:"12,keyasint,omitempty" json:"logoAssetId"`
 	AttachmentMaxBytes     int64         `cbor:"13,keyasint,omitempty" json:"attachmentMaxBytes"`
-	CreatedAt              Time          `cbor:"14,keyasint" json:"createdAt"`
-	UpdatedAt              Time          `cbor:"15,keyasint" json:"updatedAt"`
+	CreatedAt              core.Time     `cbor:"14,keyasint" json:"createdAt"`
+	UpdatedAt              core.Time     `cbor:"15,keyasint" json:"updatedAt"`
 	// NoStrategyGate lets a CEO start work before a strategy is approved, and
 	// Strategy is the first approval of one.
-	NoStrategyGate bool     `cbor:"20,keyasint,omitempty" json:"-"`
-	Strategy       NullText `cbor:"21,keyasint,omitempty" json:"strategyApprovalId"`
+	NoStrategyGate bool          `cbor:"20,keyasint,omitempty" json:"-"`
+	Strategy       core.NullText `cbor:"21,keyasint,omitempty" json:"strategyApprovalId"`
 	// Feedback is what the board agreed to about votes on what agents write.
 	Feedback FeedbackConsent `cbor:"22,keyasint,omitempty" json:"-"`
 }
@@ -48,13 +49,13 @@ type Company struct {
 // A FeedbackConsent says whether votes may be handed on, and who agreed to that
 // under which terms. Nothing leaves the mesh by itself: it only opens the traces.
 type FeedbackConsent struct {
-	Sharing bool     `cbor:"1,keyasint,omitempty"`
-	At      Time     `cbor:"2,keyasint,omitempty"`
-	By      NullText `cbor:"3,keyasint,omitempty"`
-	Terms   NullText `cbor:"4,keyasint,omitempty"`
+	Sharing bool          `cbor:"1,keyasint,omitempty"`
+	At      core.Time     `cbor:"2,keyasint,omitempty"`
+	By      core.NullText `cbor:"3,keyasint,omitempty"`
+	Terms   core.NullText `cbor:"4,keyasint,omitempty"`
 }
 
-var companies = ledger.NewTable[Company]("company")
+var CompanyTable = ledger.NewTable[Company]("company")
 
 const (
 	// MaxCompanies bounds the companies of a mesh: lists show all of them.
@@ -76,18 +77,18 @@ const _ = uint(ledger.MaxTouched - 4*deleteChunk)
 // SaveCompany is the payload of company.create, company.update and
 // company.branding. A nil field keeps what is there, an empty one clears it.
 type SaveCompany struct {
-	ID                  string  `cbor:"1,keyasint"` // of company.create; others name it in the command
-	Name                *string `cbor:"2,keyasint,omitempty"`
-	Description         *string `cbor:"3,keyasint,omitempty"`
-	Budget              *Money  `cbor:"4,keyasint,omitempty"` // a month
-	RequireHireApproval *bool   `cbor:"5,keyasint,omitempty"`
-	BrandColor          *string `cbor:"6,keyasint,omitempty"`
-	LogoAsset           *string `cbor:"7,keyasint,omitempty"`
-	AttachmentMaxBytes  *int64  `cbor:"8,keyasint,omitempty"`
-	ResponsibleUser     *string `cbor:"9,keyasint,omitempty"`
-	RequireStrategy     *bool   `cbor:"20,keyasint,omitempty"`
-	FeedbackSharing     *bool   `cbor:"21,keyasint,omitempty"`
-	FeedbackTerms       *string `cbor:"22,keyasint,omitempty"`
+	ID                  string      `cbor:"1,keyasint"` // of company.create; others name it in the command
+	Name                *string     `cbor:"2,keyasint,omitempty"`
+	Description         *string     `cbor:"3,keyasint,omitempty"`
+	Budget              *core.Money `cbor:"4,keyasint,omitempty"` // a month
+	RequireHireApproval *bool       `cbor:"5,keyasint,omitempty"`
+	BrandColor          *string     `cbor:"6,keyasint,omitempty"`
+	LogoAsset           *string     `cbor:"7,keyasint,omitempty"`
+	AttachmentMaxBytes  *int64      `cbor:"8,keyasint,omitempty"`
+	ResponsibleUser     *string     `cbor:"9,keyasint,omitempty"`
+	RequireStrategy     *bool       `cbor:"20,keyasint,omitempty"`
+	FeedbackSharing     *bool       `cbor:"21,keyasint,omitempty"`
+	FeedbackTerms       *string     `cbor:"22,keyasint,omitempty"`
 }
 
 // ChangeCompany is the payload of company.archive, company.pause,
@@ -124,16 +125,16 @@ var companyKinds = []Kind{
 
 // CompanyOf returns the company with an ID.
 func CompanyOf(tx *ledger.Tx, id string) (Company, bool) {
-	if !isID(id) {
+	if !core.IsID(id) {
 		return Company{}, false
 	}
-	row, ok := companies.Get(tx, id, id)
+	row, ok := CompanyTable.Get(tx, id, id)
 	return row, ok && row.Status != CompanyDeleting
 }
 
 // CompanyByPrefix returns the company whose issues' identifiers begin with prefix.
 func CompanyByPrefix(tx *ledger.Tx, prefix string) (Company, bool) {
-	id, ok := tx.Get(prefixKey(strings.ToUpper(prefix)))
+	id, ok := tx.Get(core.PrefixKey(strings.ToUpper(prefix)))
 	if !ok {
 		return Company{}, false
 	}
@@ -143,7 +144,7 @@ func CompanyByPrefix(tx *ledger.Tx, prefix string) (Company, bool) {
 // Companies returns all companies, oldest first.
 func Companies(tx *ledger.Tx) []Company {
 	out := []Company{}
-	for id := range companyIDs(tx) {
+	for id := range core.CompanyIDs(tx) {
 		if row, ok := CompanyOf(tx, id); ok {
 			out = append(out, row)
 		}
@@ -187,7 +188,7 @@ func freePrefix(tx *ledger.Tx, name string) (string, error) {
 	base := prefixOf(name)
 	for n := range maxPrefixTries {
 		prefix := base + strings.Repeat("A", n)
-		if !tx.Has(prefixKey(prefix)) {
+		if !tx.Has(core.PrefixKey(prefix)) {
 			return prefix, nil
 		}
 	}
@@ -210,20 +211,20 @@ func (row Company) check() error {
 // names already may stay, such as who founds it.
 func (row Company) checkResponsible(tx *ledger.Tx, was Company) error {
 	u := row.DefaultResponsibleUser
-	if u == "" || u == was.DefaultResponsibleUser || ask.Belongs(tx, row.ID, string(u)) {
+	if u == "" || u == was.DefaultResponsibleUser || Ask.Belongs(tx, row.ID, string(u)) {
 		return nil
 	}
 	return ledger.Refuse(ledger.NotFound, nil, "Responsible user not found")
 }
 
 func (row Company) with(p SaveCompany) Company {
-	set(&row.Name, p.Name)
-	setText(&row.Description, p.Description)
-	set(&row.RequireHireApproval, p.RequireHireApproval)
-	setText(&row.BrandColor, p.BrandColor)
-	setText(&row.LogoAsset, p.LogoAsset)
-	set(&row.AttachmentMaxBytes, p.AttachmentMaxBytes)
-	setText(&row.DefaultResponsibleUser, p.ResponsibleUser)
+	core.Assign(&row.Name, p.Name)
+	core.AssignText(&row.Description, p.Description)
+	core.Assign(&row.RequireHireApproval, p.RequireHireApproval)
+	core.AssignText(&row.BrandColor, p.BrandColor)
+	core.AssignText(&row.LogoAsset, p.LogoAsset)
+	core.Assign(&row.AttachmentMaxBytes, p.AttachmentMaxBytes)
+	core.AssignText(&row.DefaultResponsibleUser, p.ResponsibleUser)
 	if p.RequireStrategy != nil {
 		row.NoStrategyGate = !*p.RequireStrategy
 	}
@@ -232,54 +233,54 @@ func (row Company) with(p SaveCompany) Company {
 
 // details lists what p sets, for the activity log.
 func (p SaveCompany) details() []byte {
-	o := jsonObject{}
+	o := core.Object{}
 	if p.Name != nil {
-		o = o.str("name", *p.Name)
+		o = o.Str("name", *p.Name)
 	}
 	if p.Description != nil {
-		o = o.null("description", snippet(*p.Description, 500))
+		o = o.Null("description", core.Snippet(*p.Description, 500))
 	}
 	if p.RequireHireApproval != nil {
-		o = o.bool("requireBoardApprovalForNewAgents", *p.RequireHireApproval)
+		o = o.Bool("requireBoardApprovalForNewAgents", *p.RequireHireApproval)
 	}
 	if p.RequireStrategy != nil {
-		o = o.bool("requireBoardApprovalForCeoStrategy", *p.RequireStrategy)
+		o = o.Bool("requireBoardApprovalForCeoStrategy", *p.RequireStrategy)
 	}
 	if p.BrandColor != nil {
-		o = o.null("brandColor", *p.BrandColor)
+		o = o.Null("brandColor", *p.BrandColor)
 	}
 	if p.LogoAsset != nil {
-		o = o.null("logoAssetId", *p.LogoAsset)
+		o = o.Null("logoAssetId", *p.LogoAsset)
 	}
 	if p.AttachmentMaxBytes != nil {
-		o = o.int("attachmentMaxBytes", *p.AttachmentMaxBytes)
+		o = o.Int("attachmentMaxBytes", *p.AttachmentMaxBytes)
 	}
 	if p.Budget != nil {
-		o = o.int("budgetMonthlyCents", p.Budget.Cents())
+		o = o.Int("budgetMonthlyCents", p.Budget.Cents())
 	}
-	return o.close()
+	return o.Close()
 }
 
 func createCompany(c *ledger.Context, p SaveCompany) (any, error) {
 	if p.ID != c.Cmd.Company {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "the command is of another company")
 	}
-	if err := checkNewID(c.Tx, p.ID); err != nil {
+	if err := core.CheckNewID(c.Tx, p.ID); err != nil {
 		return nil, err
 	}
-	if c.Tx.Has(companies.Key(p.ID, p.ID)) {
+	if c.Tx.Has(CompanyTable.Key(p.ID, p.ID)) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "ID %s is in use", p.ID)
 	}
 	n := 0
-	for range companyIDs(c.Tx) {
+	for range core.CompanyIDs(c.Tx) {
 		if n++; n >= MaxCompanies {
 			return nil, ledger.Refuse(ledger.Conflict, nil, "The mesh has %d companies already", MaxCompanies)
 		}
 	}
-	now := TimeOf(c.Now)
+	now := core.TimeOf(c.Now)
 	row := Company{ID: p.ID, Status: CompanyActive, AttachmentMaxBytes: DefaultAttachmentBytes, CreatedAt: now, UpdatedAt: now}
-	if isBoard(c) {
-		row.DefaultResponsibleUser = NullText(c.Cmd.Actor.ID)
+	if core.IsBoard(c) {
+		row.DefaultResponsibleUser = core.NullText(c.Cmd.Actor.ID)
 	}
 	founded := row
 	row = row.with(p)
@@ -296,23 +297,23 @@ func createCompany(c *ledger.Context, p SaveCompany) (any, error) {
 	if row.IssuePrefix, err = freePrefix(c.Tx, row.Name); err != nil {
 		return nil, err
 	}
-	c.Set(companyIDKey(row.ID), nil)
-	c.Set(prefixKey(row.IssuePrefix), []byte(row.ID))
-	companies.Put(c.Tx, row.ID, row.ID, row)
-	c.Record(ledger.Change{Action: "company.created", EntityType: "company", EntityID: row.ID, Details: jsonObject{}.str("name", row.Name).close()})
+	c.Set(core.CompanyIDKey(row.ID), nil)
+	c.Set(core.PrefixKey(row.IssuePrefix), []byte(row.ID))
+	CompanyTable.Put(c.Tx, row.ID, row.ID, row)
+	c.Record(ledger.Change{Action: "company.created", EntityType: "company", EntityID: row.ID, Details: core.Object{}.Str("name", row.Name).Close()})
 	return row, companyStored(c, Company{}, row, p)
 }
 
-// present returns the command's company.
-func present(c *ledger.Context) (Company, error) {
+// Present returns the command's company.
+func Present(c *ledger.Context) (Company, error) {
 	row, ok := CompanyOf(c.Tx, c.Cmd.Company)
 	if !ok {
-		return row, errNoCompany()
+		return row, ErrNoCompany()
 	}
 	return row, nil
 }
 
-func errNoCompany() error { return ledger.Refuse(ledger.NotFound, nil, "Company not found") }
+func ErrNoCompany() error { return ledger.Refuse(ledger.NotFound, nil, "Company not found") }
 
 func updateCompany(c *ledger.Context, p SaveCompany) (any, error) {
 	return saveCompany(c, p, "company.updated")
@@ -323,14 +324,14 @@ func brandCompany(c *ledger.Context, p SaveCompany) (any, error) {
 }
 
 func saveCompany(c *ledger.Context, p SaveCompany, action string) (any, error) {
-	row, err := present(c)
+	row, err := Present(c)
 	if err != nil {
 		return nil, err
 	}
 	was := row
 	row = row.with(p)
 	row.Feedback = row.Feedback.consent(c, p)
-	row.UpdatedAt = TimeOf(c.Now)
+	row.UpdatedAt = core.TimeOf(c.Now)
 	if err := row.check(); err != nil {
 		return nil, err
 	}
@@ -340,33 +341,33 @@ func saveCompany(c *ledger.Context, p SaveCompany, action string) (any, error) {
 	if err := checkCompany(c.Tx, row, p); err != nil {
 		return nil, err
 	}
-	companies.Put(c.Tx, row.ID, row.ID, row)
+	CompanyTable.Put(c.Tx, row.ID, row.ID, row)
 	c.Record(ledger.Change{Action: action, EntityType: "company", EntityID: row.ID, Details: p.details()})
 	if err := companyStored(c, was, row, p); err != nil {
 		return nil, err
 	}
-	row, _ = companies.Get(c.Tx, row.ID, row.ID) // a budget may have stopped it
+	row, _ = CompanyTable.Get(c.Tx, row.ID, row.ID) // a budget may have stopped it
 	return row, nil
 }
 
 // Pause returns the company at rest for a reason. A paused company stays as it is,
 // but a pause by a person outlasts one by the budget.
-func (row Company) Pause(reason string, now Time) (Company, error) {
+func (row Company) Pause(reason string, now core.Time) (Company, error) {
 	if row.Status == CompanyArchived {
-		return row, illegal("companyId", row.ID, row.Status, CompanyPaused, []CompanyStatus{CompanyActive}, "Cannot pause archived company")
+		return row, core.Illegal("companyId", row.ID, row.Status, CompanyPaused, []CompanyStatus{CompanyActive}, "Cannot pause archived company")
 	}
 	if row.Status == CompanyPaused {
-		if row.PauseReason == pausedForBudget && reason != pausedForBudget {
-			row.PauseReason, row.UpdatedAt = NullText(reason), now
+		if row.PauseReason == PausedForBudget && reason != PausedForBudget {
+			row.PauseReason, row.UpdatedAt = core.NullText(reason), now
 		}
 		return row, nil
 	}
-	row.Status, row.PauseReason, row.PausedAt, row.UpdatedAt = CompanyPaused, NullText(reason), now, now
+	row.Status, row.PauseReason, row.PausedAt, row.UpdatedAt = CompanyPaused, core.NullText(reason), now, now
 	return row, nil
 }
 
 // Resume returns the company at work again; an archived one comes back, too.
-func (row Company) Resume(now Time) Company {
+func (row Company) Resume(now core.Time) Company {
 	if row.Status != CompanyActive {
 		row.Status, row.PauseReason, row.PausedAt, row.UpdatedAt = CompanyActive, "", 0, now
 	}
@@ -374,7 +375,7 @@ func (row Company) Resume(now Time) Company {
 }
 
 // Archive returns the company put away.
-func (row Company) Archive(now Time) Company {
+func (row Company) Archive(now core.Time) Company {
 	if row.Status != CompanyArchived {
 		row.Status, row.PauseReason, row.PausedAt, row.UpdatedAt = CompanyArchived, "", 0, now
 	}
@@ -382,19 +383,19 @@ func (row Company) Archive(now Time) Company {
 }
 
 func archiveCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
-	row, err := present(c)
+	row, err := Present(c)
 	if err != nil {
 		return nil, err
 	}
-	return row.Archive(TimeOf(c.Now)).settle(c, "company.archived", "Cancelled: the company was archived"), nil
+	return row.Archive(core.TimeOf(c.Now)).settle(c, "company.archived", "Cancelled: the company was archived"), nil
 }
 
 func pauseCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
-	row, err := present(c)
+	row, err := Present(c)
 	if err != nil {
 		return nil, err
 	}
-	if row, err = row.Pause("manual", TimeOf(c.Now)); err != nil {
+	if row, err = row.Pause("manual", core.TimeOf(c.Now)); err != nil {
 		return nil, err
 	}
 	return row.settle(c, "company.paused", "Cancelled: the company was paused"), nil
@@ -403,24 +404,24 @@ func pauseCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
 // settle stores a company that stopped, and ends its runs; those that are more than
 // one command may end, the leader's company.settle does.
 func (row Company) settle(c *ledger.Context, action, why string) Company {
-	companies.Put(c.Tx, row.ID, row.ID, row)
+	CompanyTable.Put(c.Tx, row.ID, row.ID, row)
 	c.Record(ledger.Change{Action: action, EntityType: "company", EntityID: row.ID})
-	for _, r := range runsInScope(c.Tx, row.ID, ScopeCompany, row.ID, maxStoppedRuns) {
-		denyLive(c, r, DeniedCompany, why)
+	for _, r := range RunsInScope(c.Tx, row.ID, ScopeCompany, row.ID, MaxStoppedRuns) {
+		DenyLive(c, r, DeniedCompany, why)
 	}
 	return row
 }
 
 func resumeCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
-	row, err := present(c)
+	row, err := Present(c)
 	if err != nil {
 		return nil, err
 	}
-	if err := ask.MayResume(c, ScopeCompany, row.ID); err != nil {
+	if err := Ask.MayResume(c, ScopeCompany, row.ID); err != nil {
 		return nil, err
 	}
-	row = row.Resume(TimeOf(c.Now))
-	companies.Put(c.Tx, row.ID, row.ID, row)
+	row = row.Resume(core.TimeOf(c.Now))
+	CompanyTable.Put(c.Tx, row.ID, row.ID, row)
 	c.Record(ledger.Change{Action: "company.resumed", EntityType: "company", EntityID: row.ID})
 	return row, nil
 }
@@ -428,38 +429,38 @@ func resumeCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
 // deleteCompany hides a company at once and removes its rows a part at a time.
 // Its entries stay: the chain keeps the history.
 func deleteCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
-	row, ok := companies.Get(c.Tx, c.Cmd.Company, c.Cmd.Company)
+	row, ok := CompanyTable.Get(c.Tx, c.Cmd.Company, c.Cmd.Company)
 	if !ok {
-		return nil, errNoCompany()
+		return nil, ErrNoCompany()
 	}
 	if row.Status != CompanyDeleting {
-		c.Delete(companyIDKey(row.ID))
-		c.Delete(prefixKey(row.IssuePrefix))
+		c.Delete(core.CompanyIDKey(row.ID))
+		c.Delete(core.PrefixKey(row.IssuePrefix))
 		c.Set(deletingKey(row.ID), nil)
-		row.Status, row.UpdatedAt = CompanyDeleting, TimeOf(c.Now)
-		companies.Put(c.Tx, row.ID, row.ID, row)
-		c.Record(ledger.Change{Action: "company.deleted", EntityType: "company", EntityID: row.ID, Details: jsonObject{}.str("name", row.Name).close()})
+		row.Status, row.UpdatedAt = CompanyDeleting, core.TimeOf(c.Now)
+		CompanyTable.Put(c.Tx, row.ID, row.ID, row)
+		c.Record(ledger.Change{Action: "company.deleted", EntityType: "company", EntityID: row.ID, Details: core.Object{}.Str("name", row.Name).Close()})
 	}
-	if live := runsInScope(c.Tx, row.ID, ScopeCompany, row.ID, maxStoppedRuns); len(live) > 0 {
+	if live := RunsInScope(c.Tx, row.ID, ScopeCompany, row.ID, MaxStoppedRuns); len(live) > 0 {
 		for _, r := range live {
 			cancelLive(c, r, "Cancelled: the company was deleted", c.Cmd.Actor)
 		}
 		return Deletion{}, nil
 	}
-	if !removeRows(c.Tx, row.ID) {
+	if !RemoveRows(c.Tx, row.ID) {
 		return Deletion{}, nil
 	}
-	companies.Delete(c.Tx, row.ID, row.ID)
+	CompanyTable.Delete(c.Tx, row.ID, row.ID)
 	c.Delete(deletingKey(row.ID))
 	return Deletion{Done: true}, nil
 }
 
-// removeRows removes up to deleteChunk keys of a company and what names them
+// RemoveRows removes up to deleteChunk keys of a company and what names them
 // from outside; it reports whether none is left but the company's own row. What
 // the ledger keeps of a company (tables whose names begin with ~) stays.
-func removeRows(tx *ledger.Tx, company string) (done bool) {
+func RemoveRows(tx *ledger.Tx, company string) (done bool) {
 	prefix := ledger.Key("c", company, "")
-	self := string(companies.Key(company, company))
+	self := string(CompanyTable.Key(company, company))
 	keys := make([]string, 0, deleteChunk)
 	done = true
 	for k, v := range tx.Prefix(prefix) {
@@ -485,15 +486,15 @@ func removeRows(tx *ledger.Tx, company string) (done bool) {
 // company.
 var forgetKernel = map[string]func(tx *ledger.Tx, id string, row []byte){
 	"issue": func(tx *ledger.Tx, id string, row []byte) {
-		tx.Delete(issueCompanyKey(id))
-		tx.Delete(identifierKey(decodeRow[Issue](row).Identifier))
+		tx.Delete(IssueCompanyKey(id))
+		tx.Delete(IdentifierKey(core.DecodeRow[Issue](row).Identifier))
 	},
-	"label": func(tx *ledger.Tx, id string, _ []byte) { tx.Delete(labelCompanyKey(id)) },
+	"label": func(tx *ledger.Tx, id string, _ []byte) { tx.Delete(LabelCompanyKey(id)) },
 	"run": func(tx *ledger.Tx, id string, row []byte) {
-		r := decodeRow[Run](row)
-		tx.Delete(runCompanyKey(id))
-		tx.Delete(queueKey(r))
-		tx.Delete(sessionKey(r.Session, id))
+		r := core.DecodeRow[Run](row)
+		tx.Delete(RunCompanyKey(id))
+		tx.Delete(QueueKey(r))
+		tx.Delete(SessionKey(r.Session, id))
 		forgetLog(tx, r)
 	},
 }
@@ -502,9 +503,9 @@ var forgetKernel = map[string]func(tx *ledger.Tx, id string, row []byte){
 func (f FeedbackConsent) consent(c *ledger.Context, p SaveCompany) FeedbackConsent {
 	if p.FeedbackSharing != nil && *p.FeedbackSharing != f.Sharing {
 		if f = (FeedbackConsent{Terms: f.Terms}); *p.FeedbackSharing {
-			f.Sharing, f.At, f.By = true, TimeOf(c.Now), NullText(c.Cmd.Actor.ID)
+			f.Sharing, f.At, f.By = true, core.TimeOf(c.Now), core.NullText(c.Cmd.Actor.ID)
 		}
 	}
-	setText(&f.Terms, p.FeedbackTerms)
+	core.AssignText(&f.Terms, p.FeedbackTerms)
 	return f
 }

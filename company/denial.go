@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -34,51 +35,51 @@ var denials = []Denial{DeniedMeshStopped, DeniedCompany, DeniedAgent, DeniedAgen
 // codes are rules of what is asked for.
 func IsDenial(code string) bool { return slices.Contains(denials, Denial(code)) }
 
-// deniedTo returns why an actor may do nothing now, or "". A person acts in a
+// DeniedTo returns why an actor may do nothing now, or "". A person acts in a
 // company that is paused; nobody does while everything is stopped.
-func deniedTo(tx *ledger.Tx, of string, by ledger.Actor) Denial {
+func DeniedTo(tx *ledger.Tx, of string, by ledger.Actor) Denial {
 	if _, halted := Halted(tx); halted {
 		return DeniedMeshStopped
 	}
 	if by.Type != "agent" {
 		return ""
 	}
-	if why := deniedIn(tx, of); why != "" {
+	if why := DeniedIn(tx, of); why != "" {
 		return why
 	}
-	a, ok := wakeable(tx, of, by.ID)
-	if !ok || a.stopped(tx) == "" {
+	a, ok := Wakeable(tx, of, by.ID)
+	if !ok || a.Stopped(tx) == "" {
 		return ""
 	}
 	switch a.PauseReason {
-	case pausedForBudget:
+	case PausedForBudget:
 		return DeniedBudget
-	case pausedForNoProgress:
+	case PausedForNoProgress:
 		return DeniedNoProgress
 	}
 	return DeniedAgent
 }
 
-// deniedIn returns why a company is at rest, or "".
-func deniedIn(tx *ledger.Tx, of string) Denial {
-	row, ok := companies.Get(tx, of, of)
+// DeniedIn returns why a company is at rest, or "".
+func DeniedIn(tx *ledger.Tx, of string) Denial {
+	row, ok := CompanyTable.Get(tx, of, of)
 	switch {
 	case !ok || row.Status == CompanyActive:
 		return ""
-	case row.PauseReason == pausedForBudget:
+	case row.PauseReason == PausedForBudget:
 		return DeniedBudget
 	}
 	return DeniedCompany
 }
 
-// refuseDenied is the 409 for what governance says no to.
-func refuseDenied(why Denial, format string, args ...any) error {
-	return refuseCode(ledger.Conflict, GovernanceDenied, jsonObject{}.str("code", GovernanceDenied).str("reason", string(why)).close(), format, args...)
+// RefuseDenied is the 409 for what governance says no to.
+func RefuseDenied(why Denial, format string, args ...any) error {
+	return core.RefuseCode(ledger.Conflict, GovernanceDenied, core.Object{}.Str("code", GovernanceDenied).Str("reason", string(why)).Close(), format, args...)
 }
 
-// denyLive ends a live run because governance says no to its going on: what its
+// DenyLive ends a live run because governance says no to its going on: what its
 // row says of its end names why, and that the sandbox was told so.
-func denyLive(c *ledger.Context, r Run, denied Denial, why string) Run {
+func DenyLive(c *ledger.Context, r Run, denied Denial, why string) Run {
 	return cancelFor(c, r, why, c.Cmd.Actor, denied)
 }
 
@@ -90,10 +91,10 @@ const (
 	DeniedTool    Denial = "tool_revoked"
 )
 
-// endedFor returns why what by was allowed to do has to end, or "". outlives says
+// EndedFor returns why what by was allowed to do has to end, or "". outlives says
 // that it goes on when the run came to its own end.
-func endedFor(tx *ledger.Tx, of string, by ledger.Actor, run string, outlives bool) Denial {
-	if why := deniedTo(tx, of, by); why != "" {
+func EndedFor(tx *ledger.Tx, of string, by ledger.Actor, run string, outlives bool) Denial {
+	if why := DeniedTo(tx, of, by); why != "" {
 		return why
 	}
 	if _, ok := CompanyOf(tx, of); !ok {
@@ -102,13 +103,13 @@ func endedFor(tx *ledger.Tx, of string, by ledger.Actor, run string, outlives bo
 	if by.Type != "agent" {
 		return ""
 	}
-	if _, ok := wakeable(tx, of, by.ID); !ok {
+	if _, ok := Wakeable(tx, of, by.ID); !ok {
 		return DeniedAgent // it is gone
 	}
 	if run == "" {
 		return ""
 	}
-	r, ok := runs.Get(tx, of, run)
+	r, ok := RunTable.Get(tx, of, run)
 	if ok && (r.Status.Live() || outlives && r.Status != RunCancelled) {
 		return ""
 	}

@@ -4,4 +4,8 @@
 // handlers are the shell: load, call the rule, store. Nothing here reads a
 // clock, draws a random number, starts a goroutine or touches the network.
 // Names, shapes and status codes are those of the recorded contract.
+//
+// This package is the kernel: companies, agents, issues and their checkout, comments,
+// runs, goals, projects, labels. The rooms beside it (money, people, paper …) import it
+// and never each other; what it needs of them it asks through [Rules].
 package company

@@ -1,6 +1,7 @@
 package company
 
 import (
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -9,11 +10,11 @@ import (
 // besides, it gives back what it has not begun and hands leadership on, so that
 // it can be taken away when its runs are over.
 type Duty struct {
-	Node   string `cbor:"1,keyasint" json:"nodeId"`
-	Drain  bool   `cbor:"2,keyasint,omitempty" json:"drain"`
-	Reason string `cbor:"3,keyasint,omitempty" json:"reason"`
-	By     string `cbor:"4,keyasint" json:"by"`
-	At     Time   `cbor:"5,keyasint" json:"at"`
+	Node   string    `cbor:"1,keyasint" json:"nodeId"`
+	Drain  bool      `cbor:"2,keyasint,omitempty" json:"drain"`
+	Reason string    `cbor:"3,keyasint,omitempty" json:"reason"`
+	By     string    `cbor:"4,keyasint" json:"by"`
+	At     core.Time `cbor:"5,keyasint" json:"at"`
 }
 
 var duties = ledger.NewMeshTable[Duty]("node-duty")
@@ -57,9 +58,9 @@ func cordon(c *ledger.Context, p Cordon) (any, error) {
 	if len(p.Reason) > MaxHaltReason {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "reason has more than %d bytes", MaxHaltReason)
 	}
-	d := Duty{Node: p.Node, Drain: p.Drain, Reason: p.Reason, By: c.Cmd.Actor.ID, At: TimeOf(c.Now)}
+	d := Duty{Node: p.Node, Drain: p.Drain, Reason: p.Reason, By: c.Cmd.Actor.ID, At: core.TimeOf(c.Now)}
 	duties.Put(c.Tx, p.Node, d)
-	c.Record(ledger.Change{Action: "node.cordoned", EntityType: "node", EntityID: p.Node, Details: jsonObject{}.bool("drain", p.Drain).null("reason", p.Reason).close()})
+	c.Record(ledger.Change{Action: "node.cordoned", EntityType: "node", EntityID: p.Node, Details: core.Object{}.Bool("drain", p.Drain).Null("reason", p.Reason).Close()})
 	return d, nil
 }
 
@@ -68,7 +69,7 @@ func uncordon(c *ledger.Context, p Uncordon) (any, error) {
 		return nil, err
 	}
 	if _, ok := DutyOf(c.Tx, p.Node); !ok {
-		return nil, ledger.Refuse(ledger.Conflict, jsonObject{}.str("nodeId", p.Node).bool("cordoned", false).close(), "The node is not cordoned")
+		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("nodeId", p.Node).Bool("cordoned", false).Close(), "The node is not cordoned")
 	}
 	duties.Delete(c.Tx, p.Node)
 	c.Record(ledger.Change{Action: "node.uncordoned", EntityType: "node", EntityID: p.Node})
@@ -78,22 +79,22 @@ func uncordon(c *ledger.Context, p Uncordon) (any, error) {
 // A Placement is why a run went where it went, or why it waits: what was thought
 // of each node that could be heard then.
 type Placement struct {
-	Run        string      `cbor:"1,keyasint" json:"runId"`
-	At         Time        `cbor:"2,keyasint" json:"at"`
-	Node       NullText    `cbor:"3,keyasint,omitempty" json:"nodeId"` // where it went; "" when nowhere
-	Candidates []Candidate `cbor:"4,keyasint,omitempty" json:"candidates"`
-	Omitted    int         `cbor:"5,keyasint,omitempty" json:"omitted"` // candidates beyond MaxCandidates
+	Run        string        `cbor:"1,keyasint" json:"runId"`
+	At         core.Time     `cbor:"2,keyasint" json:"at"`
+	Node       core.NullText `cbor:"3,keyasint,omitempty" json:"nodeId"` // where it went; "" when nowhere
+	Candidates []Candidate   `cbor:"4,keyasint,omitempty" json:"candidates"`
+	Omitted    int           `cbor:"5,keyasint,omitempty" json:"omitted"` // candidates beyond MaxCandidates
 }
 
 // A Candidate is one node in a [Placement]: refused for a reason, or with what
 // went into its score. The lowest score gets the run.
 type Candidate struct {
-	Node     string   `cbor:"1,keyasint" json:"nodeId"`
-	Refusal  NullText `cbor:"2,keyasint,omitempty" json:"refusal"`
-	Score    int64    `cbor:"3,keyasint,omitempty" json:"score"`
-	Slots    int64    `cbor:"4,keyasint,omitempty" json:"slots"`    // thousandths of them that are taken
-	Load     int64    `cbor:"5,keyasint,omitempty" json:"load"`     // thousandths, of all its processors
-	Affinity NullText `cbor:"6,keyasint,omitempty" json:"affinity"` // what draws the run there: "session", "workspace" or "workspace and session"
+	Node     string        `cbor:"1,keyasint" json:"nodeId"`
+	Refusal  core.NullText `cbor:"2,keyasint,omitempty" json:"refusal"`
+	Score    int64         `cbor:"3,keyasint,omitempty" json:"score"`
+	Slots    int64         `cbor:"4,keyasint,omitempty" json:"slots"`    // thousandths of them that are taken
+	Load     int64         `cbor:"5,keyasint,omitempty" json:"load"`     // thousandths, of all its processors
+	Affinity core.NullText `cbor:"6,keyasint,omitempty" json:"affinity"` // what draws the run there: "session", "workspace" or "workspace and session"
 }
 
 // Clone returns a copy that shares nothing with p.
@@ -122,7 +123,7 @@ func keepPlacement(c *ledger.Context, r Run, p *Placement) {
 		return
 	}
 	w := p.Clone()
-	w.Run, w.At, w.Node = r.ID, TimeOf(c.Now), NullText(r.Node)
+	w.Run, w.At, w.Node = r.ID, core.TimeOf(c.Now), core.NullText(r.Node)
 	if over := len(w.Candidates) - MaxCandidates; over > 0 {
 		w.Candidates, w.Omitted = w.Candidates[:MaxCandidates], w.Omitted+over
 	}
@@ -143,11 +144,11 @@ type Unplaced struct {
 	GiveUp bool `cbor:"3,keyasint,omitempty"`
 }
 
-// errNoNode is the error code of a run that no node can take.
-const errNoNode = "no_node"
+// ErrNoNode is the error code of a run that no node can take.
+const ErrNoNode = "no_node"
 
 func unplaced(c *ledger.Context, p Unplaced) (any, error) {
-	r, err := runOf(c, p.Run)
+	r, err := RunFor(c, p.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -165,9 +166,9 @@ func unplaced(c *ledger.Context, p Unplaced) (any, error) {
 				}
 			}
 		}
-		return endRun(c, r, Outcome{Status: RunFailed, ErrorCode: errNoNode, Error: why}), nil
+		return EndRun(c, r, Outcome{Status: RunFailed, ErrorCode: ErrNoNode, Error: why}), nil
 	}
 	c.Record(ledger.Change{Action: "heartbeat.run.waiting", EntityType: "heartbeat_run", EntityID: r.ID,
-		Details: jsonObject{}.str("agentId", r.Agent).int("candidates", int64(len(p.Why.Candidates))).close()})
+		Details: core.Object{}.Str("agentId", r.Agent).Int("candidates", int64(len(p.Why.Candidates))).Close()})
 	return nil, nil
 }

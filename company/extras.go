@@ -24,7 +24,7 @@ func ExtrasOf(tx *ledger.Tx, company, issue string) Extras {
 	return 0
 }
 
-func addExtra(tx *ledger.Tx, company, issue string, x Extras) {
+func AddExtra(tx *ledger.Tx, company, issue string, x Extras) {
 	if old := ExtrasOf(tx, company, issue); old&x != x {
 		tx.Set(extrasKey(company, issue), []byte{byte(old | x)})
 	}

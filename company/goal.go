@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -21,20 +22,20 @@ var (
 
 // A Goal is what work is for. Goals form a tree.
 type Goal struct {
-	ID          string     `cbor:"1,keyasint" json:"id"`
-	Company     string     `cbor:"2,keyasint" json:"companyId"`
-	Title       string     `cbor:"3,keyasint" json:"title"`
-	Description NullText   `cbor:"4,keyasint,omitempty" json:"description"`
-	Level       GoalLevel  `cbor:"5,keyasint" json:"level"`
-	Status      GoalStatus `cbor:"6,keyasint" json:"status"`
-	Parent      NullText   `cbor:"7,keyasint,omitempty" json:"parentId"`
-	Owner       NullText   `cbor:"8,keyasint,omitempty" json:"ownerAgentId"`
-	CreatedAt   Time       `cbor:"9,keyasint" json:"createdAt"`
-	UpdatedAt   Time       `cbor:"10,keyasint" json:"updatedAt"`
+	ID          string        `cbor:"1,keyasint" json:"id"`
+	Company     string        `cbor:"2,keyasint" json:"companyId"`
+	Title       string        `cbor:"3,keyasint" json:"title"`
+	Description core.NullText `cbor:"4,keyasint,omitempty" json:"description"`
+	Level       GoalLevel     `cbor:"5,keyasint" json:"level"`
+	Status      GoalStatus    `cbor:"6,keyasint" json:"status"`
+	Parent      core.NullText `cbor:"7,keyasint,omitempty" json:"parentId"`
+	Owner       core.NullText `cbor:"8,keyasint,omitempty" json:"ownerAgentId"`
+	CreatedAt   core.Time     `cbor:"9,keyasint" json:"createdAt"`
+	UpdatedAt   core.Time     `cbor:"10,keyasint" json:"updatedAt"`
 }
 
 var (
-	goals         = owned(ledger.NewTable[Goal]("goal").Indexed(goalsByParent, func(g *Goal) string { return string(g.Parent) }))
+	Goals         = core.Owned(ledger.NewTable[Goal]("goal").Indexed(goalsByParent, func(g *Goal) string { return string(g.Parent) }))
 	goalsByParent = ledger.NewIndex("goal-parent")
 )
 
@@ -79,7 +80,7 @@ var goalKinds = []Kind{
 
 // GoalOf returns a goal of company; its implied root is one.
 func GoalOf(tx *ledger.Tx, company, id string) (Goal, bool) {
-	if g, ok := goals.Get(tx, company, id); ok || id != impliedGoalID(company) {
+	if g, ok := Goals.Get(tx, company, id); ok || id != ImpliedGoalID(company) {
 		return g, ok
 	}
 	return impliedGoal(tx, company)
@@ -87,8 +88,8 @@ func GoalOf(tx *ledger.Tx, company, id string) (Goal, bool) {
 
 // GoalByID returns the goal with an ID, of whatever company.
 func GoalByID(tx *ledger.Tx, id string) (Goal, bool) {
-	if company := OwnerOf(tx, id); company != "" {
-		return goals.Get(tx, company, id)
+	if company := core.OwnerOf(tx, id); company != "" {
+		return Goals.Get(tx, company, id)
 	}
 	if company, ok := impliedGoalOwner(tx, id); ok {
 		return GoalOf(tx, company, id)
@@ -99,7 +100,7 @@ func GoalByID(tx *ledger.Tx, id string) (Goal, bool) {
 // GoalsOf returns the goals of company, oldest first.
 func GoalsOf(tx *ledger.Tx, company string) []Goal {
 	out := []Goal{}
-	for _, g := range goals.All(tx, company) {
+	for _, g := range Goals.All(tx, company) {
 		out = append(out, g)
 	}
 	slices.SortStableFunc(out, func(a, b Goal) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
@@ -107,12 +108,12 @@ func GoalsOf(tx *ledger.Tx, company string) []Goal {
 }
 
 func (g Goal) with(p SaveGoal) Goal {
-	set(&g.Title, p.Title)
-	setText(&g.Description, p.Description)
-	set(&g.Level, p.Level)
-	set(&g.Status, p.Status)
-	setText(&g.Parent, p.Parent)
-	setText(&g.Owner, p.Owner)
+	core.Assign(&g.Title, p.Title)
+	core.AssignText(&g.Description, p.Description)
+	core.Assign(&g.Level, p.Level)
+	core.Assign(&g.Status, p.Status)
+	core.AssignText(&g.Parent, p.Parent)
+	core.AssignText(&g.Owner, p.Owner)
 	return g
 }
 
@@ -133,7 +134,7 @@ func (g Goal) check() error {
 
 // checkLinks refuses a parent or owner that is not there or closes a circle.
 func (g Goal) checkLinks(tx *ledger.Tx) error {
-	if g.Owner != "" && !agentExists(tx, g.Company, string(g.Owner)) {
+	if g.Owner != "" && !AgentExists(tx, g.Company, string(g.Owner)) {
 		return ledger.Refuse(ledger.NotFound, nil, "Agent not found")
 	}
 	at, above := string(g.Parent), Goal{}
@@ -144,7 +145,7 @@ func (g Goal) checkLinks(tx *ledger.Tx) error {
 			}
 			return nil
 		}
-		parent, ok := goals.Get(tx, g.Company, at)
+		parent, ok := Goals.Get(tx, g.Company, at)
 		switch {
 		case !ok:
 			return ledger.Refuse(ledger.NotFound, nil, "Parent goal not found")
@@ -160,8 +161,8 @@ func (g Goal) checkLinks(tx *ledger.Tx) error {
 }
 
 func createGoal(c *ledger.Context, p SaveGoal) (any, error) {
-	company, now := c.Cmd.Company, TimeOf(c.Now)
-	if err := checkNewID(c.Tx, p.ID); err != nil {
+	company, now := c.Cmd.Company, core.TimeOf(c.Now)
+	if err := core.CheckNewID(c.Tx, p.ID); err != nil {
 		return nil, err
 	}
 	g := Goal{ID: p.ID, Company: company, Level: "task", Status: "planned", CreatedAt: now, UpdatedAt: now}.with(p)
@@ -172,23 +173,23 @@ func createGoal(c *ledger.Context, p SaveGoal) (any, error) {
 	if err := g.checkLinks(c.Tx); err != nil {
 		return nil, err
 	}
-	if err := room(goals.All(c.Tx, company), MaxGoals, "goals"); err != nil {
+	if err := core.HasRoom(Goals.All(c.Tx, company), MaxGoals, "goals"); err != nil {
 		return nil, err
 	}
-	storeGoal(c.Tx, g)
-	c.Record(ledger.Change{Action: "goal.created", EntityType: "goal", EntityID: g.ID, Details: jsonObject{}.str("title", g.Title).close()})
+	StoreGoal(c.Tx, g)
+	c.Record(ledger.Change{Action: "goal.created", EntityType: "goal", EntityID: g.ID, Details: core.Object{}.Str("title", g.Title).Close()})
 	return g, nil
 }
 
 func updateGoal(c *ledger.Context, p SaveGoal) (any, error) {
 	company := c.Cmd.Company
 	ownRoot(c.Tx, company, p.ID)
-	old, ok := goals.Get(c.Tx, company, p.ID)
+	old, ok := Goals.Get(c.Tx, company, p.ID)
 	if !ok {
 		return nil, errNoGoal()
 	}
 	g := old.with(p)
-	g.UpdatedAt = TimeOf(c.Now)
+	g.UpdatedAt = core.TimeOf(c.Now)
 	if err := g.check(); err != nil {
 		return nil, err
 	}
@@ -203,87 +204,87 @@ func updateGoal(c *ledger.Context, p SaveGoal) (any, error) {
 			return nil, err
 		}
 	}
-	if old.root() && !g.root() {
+	if old.Root() && !g.Root() {
 		if err := old.checkLast(c.Tx); err != nil {
 			return nil, err
 		}
 	}
-	storeGoal(c.Tx, g)
+	StoreGoal(c.Tx, g)
 	c.Record(ledger.Change{Action: "goal.updated", EntityType: "goal", EntityID: g.ID, Details: p.details()})
 	return g, nil
 }
 
 // details lists what p sets, for the activity log.
 func (p SaveGoal) details() []byte {
-	o := jsonObject{}
+	o := core.Object{}
 	if p.Title != nil {
-		o = o.str("title", *p.Title)
+		o = o.Str("title", *p.Title)
 	}
 	if p.Level != nil {
-		o = o.str("level", string(*p.Level))
+		o = o.Str("level", string(*p.Level))
 	}
 	if p.Status != nil {
-		o = o.str("status", string(*p.Status))
+		o = o.Str("status", string(*p.Status))
 	}
 	if p.Parent != nil {
-		o = o.null("parentId", *p.Parent)
+		o = o.Null("parentId", *p.Parent)
 	}
 	if p.Owner != nil {
-		o = o.null("ownerAgentId", *p.Owner)
+		o = o.Null("ownerAgentId", *p.Owner)
 	}
-	return o.close()
+	return o.Close()
 }
 
 // deleteGoal removes a goal. Its children move up to its parent, its issues to
 // its parent or else to the company's root; projects drop it.
 func deleteGoal(c *ledger.Context, p DeleteGoal) (any, error) {
-	company, now := c.Cmd.Company, TimeOf(c.Now)
-	g, ok := goals.Get(c.Tx, company, p.ID)
+	company, now := c.Cmd.Company, core.TimeOf(c.Now)
+	g, ok := Goals.Get(c.Tx, company, p.ID)
 	if !ok {
-		if p.ID == impliedGoalID(company) {
+		if p.ID == ImpliedGoalID(company) {
 			return nil, ledger.Refuse(ledger.Conflict, nil, "The last root goal can not be deleted; create another root goal first")
 		}
 		return nil, errNoGoal()
 	}
-	if g.root() {
+	if g.Root() {
 		if err := g.checkLast(c.Tx); err != nil {
 			return nil, err
 		}
 	}
 	var serving []string
-	for id := range issuesByGoal.IDs(c.Tx, company, g.ID, false) {
+	for id := range IssuesByGoal.IDs(c.Tx, company, g.ID, false) {
 		if serving = append(serving, id); len(serving) > MaxGoalMoves {
-			return nil, refuseCode(ledger.Conflict, "goal_in_use", jsonObject{}.str("goalId", g.ID).int("limit", MaxGoalMoves).close(),
+			return nil, core.RefuseCode(ledger.Conflict, "goal_in_use", core.Object{}.Str("goalId", g.ID).Int("limit", MaxGoalMoves).Close(),
 				"More than %d issues serve this goal; give them another first, or cancel the goal", MaxGoalMoves)
 		}
 	}
 	for id := range goalsByParent.IDs(c.Tx, company, g.ID, false) {
-		child, ok := goals.Get(c.Tx, company, id)
+		child, ok := Goals.Get(c.Tx, company, id)
 		if !ok {
 			continue
 		}
 		child.Parent, child.UpdatedAt = g.Parent, now
-		storeGoal(c.Tx, child)
+		StoreGoal(c.Tx, child)
 	}
-	for id, pr := range projects.All(c.Tx, company) {
+	for id, pr := range ProjectTable.All(c.Tx, company) {
 		if !slices.Contains(pr.Goals, g.ID) {
 			continue
 		}
 		pr.Goals = slices.DeleteFunc(slices.Clone(pr.Goals), func(goal string) bool { return goal == g.ID })
 		pr.Goal = firstOf(pr.Goals)
-		projects.Put(c.Tx, company, id, pr)
+		ProjectTable.Put(c.Tx, company, id, pr)
 	}
-	dropGoal(c.Tx, g)
-	to := cmp.Or(string(g.Parent), defaultGoal(c.Tx, company))
+	DropGoal(c.Tx, g)
+	to := cmp.Or(string(g.Parent), DefaultGoal(c.Tx, company))
 	unplanned(c, g.ID, to)
 	for _, id := range serving {
-		if i, ok := issues.Get(c.Tx, company, id); ok {
+		if i, ok := IssueTable.Get(c.Tx, company, id); ok {
 			next := i
 			next.Goal = to
-			storeIssue(c.Tx, i, next)
+			StoreIssue(c.Tx, i, next)
 		}
 	}
-	c.Record(ledger.Change{Action: "goal.deleted", EntityType: "goal", EntityID: g.ID, Details: jsonObject{}.str("title", g.Title).close()})
+	c.Record(ledger.Change{Action: "goal.deleted", EntityType: "goal", EntityID: g.ID, Details: core.Object{}.Str("title", g.Title).Close()})
 	return g, nil
 }
 

@@ -3,6 +3,7 @@ package company
 import (
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -20,15 +21,15 @@ const (
 // A ChainGoal is a goal of an issue's chain, and what it is there.
 type ChainGoal struct {
 	Goal
-	Role NullText `json:"role"` // initiative, milestone or null
+	Role core.NullText `json:"role"` // initiative, milestone or null
 }
 
-func impliedGoalID(company string) string { return derivedID("root-goal", company) }
+func ImpliedGoalID(company string) string { return core.DerivedID("root-goal", company) }
 
 // impliedGoalOwner finds the company whose implied root has an ID.
 func impliedGoalOwner(tx *ledger.Tx, id string) (company string, ok bool) {
-	for of := range companyIDs(tx) {
-		if impliedGoalID(of) == id {
+	for of := range core.CompanyIDs(tx) {
+		if ImpliedGoalID(of) == id {
 			return of, true
 		}
 	}
@@ -37,63 +38,63 @@ func impliedGoalOwner(tx *ledger.Tx, id string) (company string, ok bool) {
 
 // impliedGoal is the root of a company that has none of its own.
 func impliedGoal(tx *ledger.Tx, company string) (Goal, bool) {
-	row, ok := companies.Get(tx, company, company)
+	row, ok := CompanyTable.Get(tx, company, company)
 	if !ok {
 		return Goal{}, false
 	}
-	return Goal{ID: impliedGoalID(company), Company: company, Title: row.Name, Description: NullText(row.Description), Level: "company", Status: "active",
+	return Goal{ID: ImpliedGoalID(company), Company: company, Title: row.Name, Description: core.NullText(row.Description), Level: "company", Status: "active",
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt}, true
 }
 
 // ownRoot makes the implied root a goal of the company's own if id names it.
 func ownRoot(tx *ledger.Tx, company, id string) {
-	if id != impliedGoalID(company) || tx.Has(goals.Key(company, id)) {
+	if id != ImpliedGoalID(company) || tx.Has(Goals.Key(company, id)) {
 		return
 	}
 	if g, ok := impliedGoal(tx, company); ok {
-		storeGoal(tx, g)
+		StoreGoal(tx, g)
 	}
 }
 
-func rootGoalKey(company string) []byte { return ledger.Key("c", company, "goal-root") }
+func RootGoalKey(company string) []byte { return ledger.Key("c", company, "goal-root") }
 
-// storeGoal and dropGoal are the ways in which goals change. They keep the ID of
+// StoreGoal and dropGoal are the ways in which goals change. They keep the ID of
 // the root under c/<company>/goal-root: every issue without a goal asks for it.
-func storeGoal(tx *ledger.Tx, g Goal) {
-	goals.Put(tx, g.Company, g.ID, g)
+func StoreGoal(tx *ledger.Tx, g Goal) {
+	Goals.Put(tx, g.Company, g.ID, g)
 	settleRoot(tx, g.Company)
 }
 
-func dropGoal(tx *ledger.Tx, g Goal) {
-	goals.Delete(tx, g.Company, g.ID)
+func DropGoal(tx *ledger.Tx, g Goal) {
+	Goals.Delete(tx, g.Company, g.ID)
 	settleRoot(tx, g.Company)
 }
 
 func settleRoot(tx *ledger.Tx, company string) {
 	var oldest Goal
-	for _, g := range goals.All(tx, company) {
-		if g.root() && (oldest.ID == "" || g.CreatedAt < oldest.CreatedAt) {
+	for _, g := range Goals.All(tx, company) {
+		if g.Root() && (oldest.ID == "" || g.CreatedAt < oldest.CreatedAt) {
 			oldest = g
 		}
 	}
-	switch now := defaultGoal(tx, company); {
+	switch now := DefaultGoal(tx, company); {
 	case now == oldest.ID:
 	case oldest.ID == "":
-		tx.Delete(rootGoalKey(company))
+		tx.Delete(RootGoalKey(company))
 	default:
-		tx.Set(rootGoalKey(company), []byte(oldest.ID))
+		tx.Set(RootGoalKey(company), []byte(oldest.ID))
 	}
 }
 
-// defaultGoal returns the ID of the root among a company's goals, "" when it has none.
-func defaultGoal(tx *ledger.Tx, company string) string {
-	id, _ := tx.Get(rootGoalKey(company))
+// DefaultGoal returns the ID of the root among a company's goals, "" when it has none.
+func DefaultGoal(tx *ledger.Tx, company string) string {
+	id, _ := tx.Get(RootGoalKey(company))
 	return string(id)
 }
 
 // RootGoal returns the goal that all work of a company serves in the end.
 func RootGoal(tx *ledger.Tx, company string) (Goal, bool) {
-	if g, ok := goals.Get(tx, company, defaultGoal(tx, company)); ok {
+	if g, ok := Goals.Get(tx, company, DefaultGoal(tx, company)); ok {
 		return g, true
 	}
 	return impliedGoal(tx, company)
@@ -110,9 +111,9 @@ func GoalChain(tx *ledger.Tx, i Issue) []ChainGoal {
 		if g.Parent == "" {
 			break
 		}
-		g, ok = goals.Get(tx, i.Company, string(g.Parent))
+		g, ok = Goals.Get(tx, i.Company, string(g.Parent))
 	}
-	if len(out) == 0 || !out[len(out)-1].root() {
+	if len(out) == 0 || !out[len(out)-1].Root() {
 		if root, ok := RootGoal(tx, i.Company); ok {
 			out = append(out, ChainGoal{root, Initiative})
 		}
@@ -122,26 +123,26 @@ func GoalChain(tx *ledger.Tx, i Issue) []ChainGoal {
 
 func servedGoal(tx *ledger.Tx, i Issue) (Goal, bool) {
 	for at, ok, n := i, true, 0; ok && n <= MaxIssueDepth; n++ {
-		if g, ok := goals.Get(tx, i.Company, at.Goal); ok {
+		if g, ok := Goals.Get(tx, i.Company, at.Goal); ok {
 			return g, true
 		}
-		if p, ok := projects.Get(tx, i.Company, at.Project); ok && at.Project != "" {
-			if g, ok := goals.Get(tx, i.Company, p.Goal); ok {
+		if p, ok := ProjectTable.Get(tx, i.Company, at.Project); ok && at.Project != "" {
+			if g, ok := Goals.Get(tx, i.Company, p.Goal); ok {
 				return g, true
 			}
 		}
-		at, ok = issues.Get(tx, i.Company, at.Parent)
+		at, ok = IssueTable.Get(tx, i.Company, at.Parent)
 	}
 	return Goal{}, false
 }
 
 // roleOf says what a goal is in the words of planners.
-func roleOf(tx *ledger.Tx, g Goal) NullText {
+func roleOf(tx *ledger.Tx, g Goal) core.NullText {
 	switch {
-	case g.root():
+	case g.Root():
 		return Initiative
 	case g.Level == "team":
-		for _, p := range projects.All(tx, g.Company) {
+		for _, p := range ProjectTable.All(tx, g.Company) {
 			if slices.Contains(p.Goals, g.ID) {
 				return Milestone
 			}
@@ -154,18 +155,18 @@ func roleOf(tx *ledger.Tx, g Goal) NullText {
 // above those of agents and tasks.
 func (l GoalLevel) rank() int { return slices.Index(GoalLevels, l) }
 
-// root reports whether g is a root of the company's level.
-func (g Goal) root() bool { return g.Level == "company" && g.Parent == "" }
+// Root reports whether g is a root of the company's level.
+func (g Goal) Root() bool { return g.Level == "company" && g.Parent == "" }
 
 func errGoalLevels(below, above Goal) error {
-	return refuseCode(ledger.Unprocessable, "goal_level", jsonObject{}.str("goalId", below.ID).str("level", string(below.Level)).str("parentId", above.ID).str("parentLevel", string(above.Level)).close(),
+	return core.RefuseCode(ledger.Unprocessable, "goal_level", core.Object{}.Str("goalId", below.ID).Str("level", string(below.Level)).Str("parentId", above.ID).Str("parentLevel", string(above.Level)).Close(),
 		"A goal of level %s cannot stand below one of level %s", below.Level, above.Level)
 }
 
 // checkChildren refuses a level that is below that of a child.
 func (g Goal) checkChildren(tx *ledger.Tx) error {
 	for id := range goalsByParent.IDs(tx, g.Company, g.ID, false) {
-		if child, ok := goals.Get(tx, g.Company, id); ok && child.Level.rank() < g.Level.rank() {
+		if child, ok := Goals.Get(tx, g.Company, id); ok && child.Level.rank() < g.Level.rank() {
 			return errGoalLevels(child, g)
 		}
 	}
@@ -175,10 +176,10 @@ func (g Goal) checkChildren(tx *ledger.Tx) error {
 // checkLast refuses to take away the only root of a company that has other goals.
 func (g Goal) checkLast(tx *ledger.Tx) error {
 	others := false
-	for id, o := range goals.All(tx, g.Company) {
+	for id, o := range Goals.All(tx, g.Company) {
 		switch {
 		case id == g.ID:
-		case o.root():
+		case o.Root():
 			return nil
 		default:
 			others = true
@@ -187,5 +188,5 @@ func (g Goal) checkLast(tx *ledger.Tx) error {
 	if !others {
 		return nil // the implied one takes its place
 	}
-	return refuseCode(ledger.Conflict, "last_root_goal", jsonObject{}.str("goalId", g.ID).close(), "A company with goals keeps at least one root goal of level company")
+	return core.RefuseCode(ledger.Conflict, "last_root_goal", core.Object{}.Str("goalId", g.ID).Close(), "A company with goals keeps at least one root goal of level company")
 }

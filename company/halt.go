@@ -3,6 +3,7 @@ package company
 import (
 	"strings"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -10,12 +11,12 @@ import (
 // starts, no wake is acted on and no money is set aside. Runs that wait stay
 // where they are in their queues.
 type Halt struct {
-	By     string `cbor:"1,keyasint" json:"by"` // the person's ID
-	Reason string `cbor:"2,keyasint,omitempty" json:"reason"`
-	At     Time   `cbor:"3,keyasint" json:"at"`
+	By     string    `cbor:"1,keyasint" json:"by"` // the person's ID
+	Reason string    `cbor:"2,keyasint,omitempty" json:"reason"`
+	At     core.Time `cbor:"3,keyasint" json:"at"`
 }
 
-var halts = ledger.NewMeshTable[Halt]("halt")
+var Halts = ledger.NewMeshTable[Halt]("halt")
 
 // allHalted is the ID of the only halt there is, that of everything.
 const allHalted = "all"
@@ -24,7 +25,7 @@ const allHalted = "all"
 const MaxHaltReason = 1 << 10
 
 // Halted returns the emergency stop, if the mesh is under one.
-func Halted(tx *ledger.Tx) (Halt, bool) { return halts.Get(tx, allHalted) }
+func Halted(tx *ledger.Tx) (Halt, bool) { return Halts.Get(tx, allHalted) }
 
 // StopAll is the payload of mesh.stop, which cancels what runs and lets nothing
 // begin. What one command can not cancel, the leader's mesh.quiesce does.
@@ -62,11 +63,11 @@ func stopAll(c *ledger.Context, p StopAll) (any, error) {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "reason has more than %d bytes", MaxHaltReason)
 	}
 	if _, ok := Halted(c.Tx); !ok {
-		halts.Put(c.Tx, allHalted, Halt{By: c.Cmd.Actor.ID, Reason: p.Reason, At: TimeOf(c.Now)})
+		Halts.Put(c.Tx, allHalted, Halt{By: c.Cmd.Actor.ID, Reason: p.Reason, At: core.TimeOf(c.Now)})
 	}
 	out := cancelEverywhere(c)
 	c.Record(ledger.Change{Action: "mesh.stopped", EntityType: "mesh", EntityID: allHalted,
-		Details: jsonObject{}.null("reason", p.Reason).int("runs", int64(out.Cancelled)).close()})
+		Details: core.Object{}.Null("reason", p.Reason).Int("runs", int64(out.Cancelled)).Close()})
 	return out, nil
 }
 
@@ -74,7 +75,7 @@ func resumeAll(c *ledger.Context, _ ResumeAll) (any, error) {
 	if _, ok := Halted(c.Tx); !ok {
 		return nil, ledger.Refuse(ledger.Conflict, []byte(`{"stopped":false}`), "The mesh is not stopped")
 	}
-	halts.Delete(c.Tx, allHalted)
+	Halts.Delete(c.Tx, allHalted)
 	c.Record(ledger.Change{Action: "mesh.resumed", EntityType: "mesh", EntityID: allHalted})
 	return Stopped{}, nil
 }
@@ -85,7 +86,7 @@ func quiesce(c *ledger.Context, _ Quiesce) (any, error) {
 	}
 	out := cancelEverywhere(c)
 	if out.Cancelled > 0 {
-		c.Record(ledger.Change{Action: "mesh.quiesced", EntityType: "mesh", EntityID: allHalted, Details: jsonObject{}.int("runs", int64(out.Cancelled)).close()})
+		c.Record(ledger.Change{Action: "mesh.quiesced", EntityType: "mesh", EntityID: allHalted, Details: core.Object{}.Int("runs", int64(out.Cancelled)).Close()})
 	}
 	return out, nil
 }
@@ -95,7 +96,7 @@ func RunningRuns(tx *ledger.Tx, limit int) (out []Run) {
 	prefix := ledger.Key("sched", "session", "")
 	for k, company := range tx.Prefix(prefix) {
 		_, id, _ := strings.Cut(string(k[len(prefix):]), "/")
-		if r, ok := runs.Get(tx, string(company), id); ok && r.Status == RunRunning {
+		if r, ok := RunTable.Get(tx, string(company), id); ok && r.Status == RunRunning {
 			if out = append(out, r); len(out) == limit {
 				break
 			}
@@ -105,11 +106,11 @@ func RunningRuns(tx *ledger.Tx, limit int) (out []Run) {
 }
 
 func cancelEverywhere(c *ledger.Context) (out Stopped) {
-	all := RunningRuns(c.Tx, maxStoppedRuns+1)
-	for _, r := range all[:min(len(all), maxStoppedRuns)] {
-		denyLive(c, r, DeniedMeshStopped, "Cancelled: everything was stopped")
+	all := RunningRuns(c.Tx, MaxStoppedRuns+1)
+	for _, r := range all[:min(len(all), MaxStoppedRuns)] {
+		DenyLive(c, r, DeniedMeshStopped, "Cancelled: everything was stopped")
 		out.Cancelled++
 	}
-	out.More = len(all) > maxStoppedRuns
+	out.More = len(all) > MaxStoppedRuns
 	return out
 }

@@ -1,52 +1,57 @@
-package company
+package company_test
 
 import (
 	"testing"
 
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/companytest"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 func TestAStopCancelsAllCompanies(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	ada := d.agent("Ada")
-	session := d.open("one")
-	const n = maxStoppedRuns + 5
+	d := companytest.NewDesk(t)
+	ada := d.Agent("Ada")
+	session := d.Open("one")
+	const n = company.MaxStoppedRuns + 5
 	for range n {
-		id := d.run(ada)
-		r, _ := runs.Get(d.tx, d.company, id)
+		id := d.Run(ada)
+		r, _ := company.RunTable.Get(d.Tx, d.Company, id)
 		r.Node, r.Session, r.Owed = "one", session, true
-		runs.Put(d.tx, d.company, id, r)
-		d.tx.Set(sessionKey(session, id), []byte(d.company))
+		company.RunTable.Put(d.Tx, d.Company, id, r)
+		d.Tx.Set(company.SessionKey(session, id), []byte(d.Company))
 	}
-	var out Stopped
-	d.must(t, board, "mesh.stop", StopAll{Reason: "drill"}, &out)
-	if out.Cancelled != maxStoppedRuns || !out.More {
+	var out company.Stopped
+	d.Must(t, companytest.Board, "mesh.stop", company.StopAll{Reason: "drill"}, &out)
+	if out.Cancelled != company.MaxStoppedRuns || !out.More {
 		t.Errorf("the first step: %+v", out)
 	}
-	out = Stopped{}
-	if err := d.ofNode("one", session, "mesh.quiesce", Quiesce{}, &out); err != nil || out.Cancelled != n-maxStoppedRuns || out.More {
+	out = company.Stopped{}
+	if err := d.OfNode("one", session, "mesh.quiesce", company.Quiesce{}, &out); err != nil || out.Cancelled != n-company.MaxStoppedRuns || out.More {
 		t.Errorf("the second step: %+v, %v", out, err)
 	}
-	if left := RunningRuns(d.tx, n); len(left) != 0 {
+	if left := company.RunningRuns(d.Tx, n); len(left) != 0 {
 		t.Errorf("%d runs are left", len(left))
 	}
-	h, ok := Halted(d.tx)
+	h, ok := company.Halted(d.Tx)
 	if !ok || h.Reason != "drill" || h.At == 0 {
 		t.Errorf("halted: %+v", h)
 	}
-	if err := d.ofNode("one", session, "budget.reserve", Reserve{ID: d.id(), Agent: ada, Want: 1, Until: TimeOf(d.now)}, nil); refused(t, err).ErrCode != "mesh_stopped" {
+	if err := d.OfNode("one", session, "budget.reserve", money.Reserve{ID: d.ID(), Agent: ada, Want: 1, Until: core.TimeOf(d.Now)}, nil); companytest.Refused(t, err).ErrCode != "mesh_stopped" {
 		t.Errorf("money is set aside: %v", err)
 	}
-	d.must(t, board, "mesh.resume", ResumeAll{}, nil)
-	wantRefusal(t, d.do(board, "mesh.resume", ResumeAll{}, nil), ledger.Conflict, "The mesh is not stopped")
-	wantRefusal(t, d.ofNode("one", session, "mesh.quiesce", Quiesce{}, nil), ledger.Conflict, "The mesh is not stopped")
-	if err := d.ofNode("one", session, "budget.reserve", Reserve{ID: d.id(), Agent: ada, Want: 1, Until: TimeOf(d.now)}, nil); err != nil {
+	d.Must(t, companytest.Board, "mesh.resume", company.ResumeAll{}, nil)
+	companytest.WantRefusal(t, d.Do(companytest.Board, "mesh.resume", company.ResumeAll{}, nil), ledger.Conflict, "The mesh is not stopped")
+	companytest.WantRefusal(t, d.OfNode("one", session, "mesh.quiesce", company.Quiesce{}, nil), ledger.Conflict, "The mesh is not stopped")
+	if err := d.OfNode("one", session, "budget.reserve", money.Reserve{ID: d.ID(), Agent: ada, Want: 1, Until: core.TimeOf(d.Now)}, nil); err != nil {
 		t.Error(err)
 	}
-	wantRefusal(t, d.do(board, "node.cordon", Cordon{Node: "nobody"}, nil), ledger.NotFound, "Node not found")
-	for _, name := range []string{KindMeshStop, KindNodeCordon} {
-		if kind, _ := KindOf(name); kind.From&FromAgent != 0 {
+	companytest.WantRefusal(t, d.Do(companytest.Board, "node.cordon", company.Cordon{Node: "nobody"}, nil), ledger.NotFound, "Node not found")
+	for _, name := range []string{company.KindMeshStop, company.KindNodeCordon} {
+		if kind, _ := company.KindOf(name); kind.From&company.FromAgent != 0 {
 			t.Errorf("an agent may give %s", name)
 		}
 	}
@@ -57,38 +62,38 @@ func TestAStopCancelsAllCompanies(t *testing.T) {
 func TestFruitlessRuns(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		run              Run
+		run              company.Run
 		fruitless, tells bool
 	}{
-		{Run{Status: RunFailed}, true, true},
-		{Run{Status: RunTimedOut}, true, true},
-		{Run{Status: RunCancelled}, false, false},
-		{Run{Status: RunInterrupted}, false, false},
-		{Run{Status: RunSucceeded, LivenessState: "advanced"}, false, true},
-		{Run{Status: RunSucceeded, LivenessState: "empty_response"}, false, true}, // a program that says nothing
-		{Run{Status: RunSucceeded, LivenessState: "empty_response", Context: RunContext{IssueID: "i"}}, true, true},
-		{Run{Status: RunSucceeded, LivenessState: "needs_followup", Context: RunContext{IssueID: "i"}}, true, true},
+		{company.Run{Status: company.RunFailed}, true, true},
+		{company.Run{Status: company.RunTimedOut}, true, true},
+		{company.Run{Status: company.RunCancelled}, false, false},
+		{company.Run{Status: company.RunInterrupted}, false, false},
+		{company.Run{Status: company.RunSucceeded, LivenessState: "advanced"}, false, true},
+		{company.Run{Status: company.RunSucceeded, LivenessState: "empty_response"}, false, true}, // a program that says nothing
+		{company.Run{Status: company.RunSucceeded, LivenessState: "empty_response", Context: company.RunContext{IssueID: "i"}}, true, true},
+		{company.Run{Status: company.RunSucceeded, LivenessState: "needs_followup", Context: company.RunContext{IssueID: "i"}}, true, true},
 	} {
-		if f, tells := tc.run.fruitless(); f != tc.fruitless || tells != tc.tells {
+		if f, tells := care.Fruitless(tc.run); f != tc.fruitless || tells != tc.tells {
 			t.Errorf("%+v: %v, %v", tc.run.Status, f, tells)
 		}
 	}
-	d := newDesk(t)
-	ada := d.agent("Ada")
-	i := d.issue(t, CreateIssue{Status: IssueTodo, Assignee: ada})
-	for n := range DefaultFruitlessRuns {
-		if a, _ := agents.Get(d.tx, d.company, ada); a.Status == AgentPaused {
+	d := companytest.NewDesk(t)
+	ada := d.Agent("Ada")
+	i := d.Issue(t, company.CreateIssue{Status: company.IssueTodo, Assignee: ada})
+	for n := range company.DefaultFruitlessRuns {
+		if a, _ := company.AgentTable.Get(d.Tx, d.Company, ada); a.Status == company.AgentPaused {
 			t.Fatalf("paused after %d runs", n)
 		}
-		r, _ := runs.Get(d.tx, d.company, d.run(ada))
+		r, _ := company.RunTable.Get(d.Tx, d.Company, d.Run(ada))
 		r.Context.IssueID = i.ID
-		c := d.context(board, "run.finish", nil)
+		c := d.Context(companytest.Board, "run.finish", nil)
 		c.Cmd.Actor = ledger.Actor{Type: "node", ID: "one"}
-		endRun(c, r, Outcome{Status: RunFailed, Error: "no"})
+		company.EndRun(c, r, company.Outcome{Status: company.RunFailed, Error: "no"})
 	}
-	a, _ := agents.Get(d.tx, d.company, ada)
-	blocked := d.load(i.ID)
-	if a.Status != AgentPaused || a.PauseReason != pausedForNoProgress || blocked.Status != IssueBlocked || len(RecoveriesOf(d.tx, blocked)) != 1 {
-		t.Errorf("the agent is %s, %q; its issue %s with %d recoveries", a.Status, a.PauseReason, blocked.Status, len(RecoveriesOf(d.tx, blocked)))
+	a, _ := company.AgentTable.Get(d.Tx, d.Company, ada)
+	blocked := d.Load(i.ID)
+	if a.Status != company.AgentPaused || a.PauseReason != company.PausedForNoProgress || blocked.Status != company.IssueBlocked || len(care.RecoveriesOf(d.Tx, blocked)) != 1 {
+		t.Errorf("the agent is %s, %q; its issue %s with %d recoveries", a.Status, a.PauseReason, blocked.Status, len(care.RecoveriesOf(d.Tx, blocked)))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -91,39 +92,39 @@ type Issue struct {
 	CheckoutRun   string      `cbor:"7,keyasint,omitempty"` // the run that holds the lock
 	Fence         uint64      `cbor:"8,keyasint,omitempty"` // height of the entry of the checkout; 0 when nobody holds it
 	StatusVersion uint64      `cbor:"9,keyasint,omitempty"`
-	UpdatedAt     Time        `cbor:"10,keyasint"`
-	StartedAt     Time        `cbor:"11,keyasint,omitempty"`
+	UpdatedAt     core.Time   `cbor:"10,keyasint"`
+	StartedAt     core.Time   `cbor:"11,keyasint,omitempty"`
 	Company       string      `cbor:"12,keyasint"`
 	Title         string      `cbor:"13,keyasint"`
 	Project       string      `cbor:"14,keyasint,omitempty"`
 	Workspace     string      `cbor:"15,keyasint,omitempty"` // project workspace
 	Goal          string      `cbor:"16,keyasint,omitempty"`
 	Parent        string      `cbor:"17,keyasint,omitempty"`
-	CreatedAt     Time        `cbor:"18,keyasint"`
+	CreatedAt     core.Time   `cbor:"18,keyasint"`
 	CreatedAgent  string      `cbor:"19,keyasint,omitempty"`
 	CreatedUser   string      `cbor:"20,keyasint,omitempty"`
 	Depth         uint64      `cbor:"21,keyasint,omitempty"` // requestDepth: how many ancestors it had when made
 	BlockedBy     []string    `cbor:"22,keyasint,omitempty"` // issues, sorted
 	Labels        []string    `cbor:"23,keyasint,omitempty"` // sorted
 
-	Description        string `cbor:"24,keyasint,omitempty"`
-	AssigneeUser       string `cbor:"25,keyasint,omitempty"`
-	ResponsibleUser    string `cbor:"26,keyasint,omitempty"`
-	CompletedAt        Time   `cbor:"27,keyasint,omitempty"`
-	CancelledAt        Time   `cbor:"28,keyasint,omitempty"`
-	HiddenAt           Time   `cbor:"29,keyasint,omitempty"`
-	BillingCode        string `cbor:"30,keyasint,omitempty"`
-	WorkMode           string `cbor:"31,keyasint,omitempty"` // empty is "standard"
-	HarnessKind        string `cbor:"32,keyasint,omitempty"`
-	ReviewPolicy       string `cbor:"33,keyasint,omitempty"`
-	OriginKind         string `cbor:"34,keyasint,omitempty"` // empty is "manual"
-	OriginID           string `cbor:"35,keyasint,omitempty"`
-	OriginRun          string `cbor:"36,keyasint,omitempty"`
-	OriginFingerprint  string `cbor:"37,keyasint,omitempty"` // empty is "default"
-	ExecutionWorkspace string `cbor:"38,keyasint,omitempty"`
-	WorkspacePref      string `cbor:"39,keyasint,omitempty"`
-	BlockedAt          Time   `cbor:"40,keyasint,omitempty"` // blockedTransitionAt
-	Comments           uint64 `cbor:"41,keyasint,omitempty"` // how many the issue has
+	Description        string    `cbor:"24,keyasint,omitempty"`
+	AssigneeUser       string    `cbor:"25,keyasint,omitempty"`
+	ResponsibleUser    string    `cbor:"26,keyasint,omitempty"`
+	CompletedAt        core.Time `cbor:"27,keyasint,omitempty"`
+	CancelledAt        core.Time `cbor:"28,keyasint,omitempty"`
+	HiddenAt           core.Time `cbor:"29,keyasint,omitempty"`
+	BillingCode        string    `cbor:"30,keyasint,omitempty"`
+	WorkMode           string    `cbor:"31,keyasint,omitempty"` // empty is "standard"
+	HarnessKind        string    `cbor:"32,keyasint,omitempty"`
+	ReviewPolicy       string    `cbor:"33,keyasint,omitempty"`
+	OriginKind         string    `cbor:"34,keyasint,omitempty"` // empty is "manual"
+	OriginID           string    `cbor:"35,keyasint,omitempty"`
+	OriginRun          string    `cbor:"36,keyasint,omitempty"`
+	OriginFingerprint  string    `cbor:"37,keyasint,omitempty"` // empty is "default"
+	ExecutionWorkspace string    `cbor:"38,keyasint,omitempty"`
+	WorkspacePref      string    `cbor:"39,keyasint,omitempty"`
+	BlockedAt          core.Time `cbor:"40,keyasint,omitempty"` // blockedTransitionAt
+	Comments           uint64    `cbor:"41,keyasint,omitempty"` // how many the issue has
 
 	// These are JSON as the client sent it, kept as it is.
 	AdapterOverrides  json.RawMessage `cbor:"42,keyasint,omitempty"`
@@ -161,8 +162,8 @@ func (i Issue) Clone() Issue {
 	i.BlockedBy, i.Labels = slices.Clone(i.BlockedBy), slices.Clone(i.Labels)
 	i.AdapterOverrides, i.ExecutionPolicy = slices.Clone(i.AdapterOverrides), slices.Clone(i.ExecutionPolicy)
 	i.WorkspaceSettings, i.UnblockDescriptor = slices.Clone(i.WorkspaceSettings), slices.Clone(i.UnblockDescriptor)
-	i.Handoff, i.Monitor = copied(i.Handoff), copied(i.Monitor)
-	if i.Execution = copied(i.Execution); i.Execution != nil {
+	i.Handoff, i.Monitor = core.CloneOf(i.Handoff), core.CloneOf(i.Monitor)
+	if i.Execution = core.CloneOf(i.Execution); i.Execution != nil {
 		i.Execution.Completed = slices.Clone(i.Execution.Completed)
 	}
 	return i
@@ -176,7 +177,7 @@ func (i Issue) Held() bool { return i.Fence != 0 }
 type Claim struct {
 	Agent  string
 	Run    string // "" when the board claims
-	Now    Time
+	Now    core.Time
 	Height uint64 // of the entry; becomes the fencing token
 }
 
@@ -201,65 +202,65 @@ func (i Issue) CheckOut(c Claim, expected []IssueStatus) (Issue, error) {
 	case !slices.Contains(expected, i.Status):
 		return i, i.conflict()
 	}
-	i = i.enter(IssueInProgress, c.Now)
+	i = i.Enter(IssueInProgress, c.Now)
 	i.Assignee, i.CheckoutRun, i.Fence, i.UpdatedAt = c.Agent, c.Run, c.Height, c.Now
 	return i, nil
 }
 
 // conflict is the 409 that tells who has the issue.
 func (i Issue) conflict() error {
-	return ledger.Refuse(ledger.Conflict, i.holder().close(), "Issue checkout conflict")
+	return ledger.Refuse(ledger.Conflict, i.holder().Close(), "Issue checkout conflict")
 }
 
 // holder begins the details of a refusal with who has the issue.
-func (i Issue) holder() jsonObject {
-	return jsonObject{}.str("issueId", i.ID).str("status", string(i.Status)).null("assigneeAgentId", i.Assignee).
-		null("checkoutRunId", i.CheckoutRun).null("executionRunId", i.CheckoutRun)
+func (i Issue) holder() core.Object {
+	return core.Object{}.Str("issueId", i.ID).Str("status", string(i.Status)).Null("assigneeAgentId", i.Assignee).
+		Null("checkoutRunId", i.CheckoutRun).Null("executionRunId", i.CheckoutRun)
 }
 
 // MustOwn refuses what agent wants to write under run when the issue is
 // agent's work in progress, but under another checkout than the run's.
 func (i Issue) MustOwn(agent, run string) error {
 	if i.Status == IssueInProgress && i.Assignee == agent && (!i.Held() || i.CheckoutRun != run) {
-		return i.staleRun(agent, run)
+		return i.StaleRun(agent, run)
 	}
 	return nil
 }
 
-// staleRun is the 409 for a write under a run that does not own the issue.
-func (i Issue) staleRun(agent, run string) error {
-	return ledger.Refuse(ledger.Conflict, i.holder().null("actorAgentId", agent).null("actorRunId", run).close(), "Issue run ownership conflict")
+// StaleRun is the 409 for a write under a run that does not own the issue.
+func (i Issue) StaleRun(agent, run string) error {
+	return ledger.Refuse(ledger.Conflict, i.holder().Null("actorAgentId", agent).Null("actorRunId", run).Close(), "Issue run ownership conflict")
 }
 
 // Release returns the issue to the pool: unowned, and to do if it was in
 // progress. A terminal issue is refused.
-func (i Issue) Release(now Time) (Issue, error) {
+func (i Issue) Release(now core.Time) (Issue, error) {
 	if i.Status.Terminal() {
 		return i, i.conflict()
 	}
 	if i.Status == IssueInProgress {
-		i = i.enter(IssueTodo, now)
+		i = i.Enter(IssueTodo, now)
 	}
 	i.Assignee, i.AssigneeUser = "", ""
 	i.UpdatedAt = now
-	return i.unheld(), nil
+	return i.Unheld(), nil
 }
 
 // ForceRelease takes the lock away, and the assignee too when clear is set.
 // Without an assignee an issue can not be in progress, so it is to do again.
-func (i Issue) ForceRelease(clear bool, now Time) Issue {
+func (i Issue) ForceRelease(clear bool, now core.Time) Issue {
 	if clear {
 		i.Assignee = ""
 		if i.Status == IssueInProgress && i.AssigneeUser == "" {
-			i = i.enter(IssueTodo, now)
+			i = i.Enter(IssueTodo, now)
 		}
 	}
 	i.UpdatedAt = now
-	return i.unheld()
+	return i.Unheld()
 }
 
-// unheld takes the lock away and leaves all else.
-func (i Issue) unheld() Issue {
+// Unheld takes the lock away and leaves all else.
+func (i Issue) Unheld() Issue {
 	i.CheckoutRun, i.Fence = "", 0
 	return i
 }
@@ -269,7 +270,7 @@ type Move struct {
 	To       IssueStatus
 	Board    bool // the board asks; it may override the table
 	Routable bool // blocked: somebody or something is known that can unblock it
-	Now      Time
+	Now      core.Time
 }
 
 // Move returns the issue with the wanted status, and whether the board went
@@ -285,12 +286,12 @@ func (i Issue) Move(m Move) (next Issue, override bool, err error) {
 		allowed = i.Status.NextForBoard()
 	}
 	if !slices.Contains(allowed, m.To) {
-		return i, false, illegal("issueId", i.ID, i.Status, m.To, allowed, "Issue cannot move from %s to %s", i.Status, m.To)
+		return i, false, core.Illegal("issueId", i.ID, i.Status, m.To, allowed, "Issue cannot move from %s to %s", i.Status, m.To)
 	}
 	if m.To == IssueBlocked && !m.Routable {
 		return i, false, errNotRoutable()
 	}
-	i = i.enter(m.To, m.Now)
+	i = i.Enter(m.To, m.Now)
 	i.UpdatedAt = m.Now
 	return i, override, i.consistent()
 }
@@ -310,10 +311,10 @@ func (i Issue) consistent() error {
 	return nil
 }
 
-// enter sets the status with its side effects: startedAt once, completedAt,
+// Enter sets the status with its side effects: startedAt once, completedAt,
 // cancelledAt and blockedTransitionAt while they hold, and no lock outside
 // in_progress.
-func (i Issue) enter(to IssueStatus, now Time) Issue {
+func (i Issue) Enter(to IssueStatus, now core.Time) Issue {
 	if to == i.Status {
 		return i
 	}
@@ -336,7 +337,7 @@ func (i Issue) enter(to IssueStatus, now Time) Issue {
 	case IssueBlocked:
 		i.BlockedAt = now
 	}
-	return i.unheld()
+	return i.Unheld()
 }
 
 // Mode returns the work mode, "standard" unless another was set.
@@ -352,30 +353,30 @@ func (i Issue) Fingerprint() string { return cmp.Or(i.OriginFingerprint, "defaul
 // {"field":{"from":…,"to":…}} in the contract's names, "{}" when nothing does.
 // The time of the change and the lock's token are left out.
 func (i Issue) Diff(next Issue) []byte {
-	d := jsonObject{}
+	d := core.Object{}
 	text := func(name, from, to string) {
 		if from != to {
-			d = d.raw(name, jsonObject{}.null("from", from).null("to", to).close())
+			d = d.Raw(name, core.Object{}.Null("from", from).Null("to", to).Close())
 		}
 	}
 	number := func(name string, from, to uint64) {
 		if from != to {
-			d = d.raw(name, jsonObject{}.uint("from", from).uint("to", to).close())
+			d = d.Raw(name, core.Object{}.Uint("from", from).Uint("to", to).Close())
 		}
 	}
-	at := func(name string, from, to Time) {
+	at := func(name string, from, to core.Time) {
 		if from != to {
-			d = d.raw(name, jsonObject{}.time("from", from).time("to", to).close())
+			d = d.Raw(name, core.Object{}.Time("from", from).Time("to", to).Close())
 		}
 	}
 	list := func(name string, from, to []string) {
 		if !slices.Equal(from, to) {
-			d = d.raw(name, jsonObject{}.list("from", from).list("to", to).close())
+			d = d.Raw(name, core.Object{}.List("from", from).List("to", to).Close())
 		}
 	}
 	raw := func(name string, from, to json.RawMessage) {
 		if !bytes.Equal(from, to) {
-			d = d.raw(name, jsonObject{}.raw("from", rawOrNull(from)).raw("to", rawOrNull(to)).close())
+			d = d.Raw(name, core.Object{}.Raw("from", rawOrNull(from)).Raw("to", rawOrNull(to)).Close())
 		}
 	}
 	text("projectId", i.Project, next.Project)
@@ -407,11 +408,11 @@ func (i Issue) Diff(next Issue) []byte {
 	at("completedAt", i.CompletedAt, next.CompletedAt)
 	at("cancelledAt", i.CancelledAt, next.CancelledAt)
 	at("hiddenAt", i.HiddenAt, next.HiddenAt)
-	raw("reviewRequest", i.reviewRequest(), next.reviewRequest())
+	raw("reviewRequest", i.ReviewRequest(), next.ReviewRequest())
 	text("reviewInteractionId", i.Review, next.Review)
 	list("labelIds", i.Labels, next.Labels)
 	list("blockedByIssueIds", i.BlockedBy, next.BlockedBy)
-	return d.close()
+	return d.Close()
 }
 
 func rawOrNull(b json.RawMessage) []byte {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -44,11 +45,11 @@ type CreateIssue struct {
 	Child              bool            `cbor:"31,keyasint,omitempty"` // made through /children
 	BlockParent        bool            `cbor:"32,keyasint,omitempty"` // the parent waits for it
 	Resting            bool            `cbor:"33,keyasint,omitempty"` // its monitor is kept and does not fire: it is imported
-	Allowance          *Money          `cbor:"34,keyasint,omitempty"` // what the work on it may cost in all
+	Allowance          *core.Money     `cbor:"34,keyasint,omitempty"` // what the work on it may cost in all
 	// InheritFrom is an issue whose execution workspace this one uses too; see
 	// inheritWorkspace.
 	InheritFrom string `cbor:"35,keyasint,omitempty"`
-	many        bool   // one of many that one command makes
+	Many        bool   `cbor:"-" json:"-"` // one of many that one command makes
 }
 
 // An IssueResult is what issue.create and issue.update return: the issue with
@@ -79,7 +80,7 @@ const (
 )
 
 var issueKinds = []Kind{
-	{Name: KindIssueCreate, From: FromBoard | FromAgent, Traits: Importable | SeldomWork, Do: ledger.Typed(createIssue)},
+	{Name: KindIssueCreate, From: FromBoard | FromAgent, Traits: Importable | SeldomWork, Do: ledger.Typed(MakeIssue)},
 	{Name: KindIssueUpdate, From: FromBoard | FromAgent, Traits: Importable | FencesItself | SeldomWork, Reads: issueFirst, Do: ledger.Typed(updateIssue)},
 	{Name: KindIssueDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(deleteIssue)},
 }
@@ -91,15 +92,15 @@ var issueKinds = []Kind{
 func recentKey(company, hash string) []byte  { return ledger.Key("c", company, "issue-recent", hash) }
 func requestKey(company, hash string) []byte { return ledger.Key("c", company, "issue-request", hash) }
 
-func createIssue(c *ledger.Context, p CreateIssue) (any, error) {
-	company, now := c.Cmd.Company, TimeOf(c.Now)
-	if isAgent(c) {
-		if err := mustRun(c); err != nil {
+func MakeIssue(c *ledger.Context, p CreateIssue) (any, error) {
+	company, now := c.Cmd.Company, core.TimeOf(c.Now)
+	if core.IsAgent(c) {
+		if err := MustRun(c); err != nil {
 			return nil, err
 		}
 	}
 	i := Issue{ID: p.ID, Company: company, Title: p.Title, Description: p.Description, Priority: p.Priority, Assignee: p.Assignee, AssigneeUser: p.AssigneeUser,
-		Project: p.Project, Workspace: p.Workspace, Goal: p.Goal, Parent: p.Parent, BlockedBy: sortedSet(p.BlockedBy), Labels: sortedSet(p.Labels),
+		Project: p.Project, Workspace: p.Workspace, Goal: p.Goal, Parent: p.Parent, BlockedBy: core.SortedSet(p.BlockedBy), Labels: core.SortedSet(p.Labels),
 		BillingCode: p.BillingCode, WorkMode: p.WorkMode, HarnessKind: p.HarnessKind, ReviewPolicy: p.ReviewPolicy,
 		OriginKind: p.OriginKind, OriginID: p.OriginID, OriginRun: p.OriginRun, OriginFingerprint: p.OriginFingerprint, Depth: p.Depth,
 		ExecutionWorkspace: p.ExecutionWorkspace, WorkspacePref: p.WorkspacePref, WorkspaceSettings: p.WorkspaceSettings,
@@ -108,22 +109,22 @@ func createIssue(c *ledger.Context, p CreateIssue) (any, error) {
 	if i.Priority == "" {
 		i.Priority = PriorityMedium
 	}
-	i, err := ask.Inherit(c.Tx, i, p.InheritFrom, p.ExecutionWorkspace != "")
+	i, err := Ask.Inherit(c.Tx, i, p.InheritFrom, p.ExecutionWorkspace != "")
 	if err != nil {
 		return nil, err
 	}
 	if i, err = inherit(c.Tx, i); err != nil {
 		return nil, err
 	}
-	if i, err = ask.Plan(c, Issue{}, i); err != nil {
+	if i, err = Ask.Plan(c, Issue{}, i); err != nil {
 		return nil, err
 	}
 	if p.Resting && i.Monitor != nil {
 		i.Monitor.NextAt = 0
 	}
-	i.TitleHash = textKey(strconv.Itoa(len(i.Title)) + ":" + i.Title + "/" + i.Project + "/" + i.Parent + "/" + i.Description)
+	i.TitleHash = core.TextKey(strconv.Itoa(len(i.Title)) + ":" + i.Title + "/" + i.Project + "/" + i.Parent + "/" + i.Description)
 	if p.RequestKey != "" {
-		i.RequestHash = textKey(p.RequestKey)
+		i.RequestHash = core.TextKey(p.RequestKey)
 		if old, ok := existing(c.Tx, requestKey(company, i.RequestHash), company); ok {
 			r := issueResult(c.Tx, old)
 			r.Duplicate = "idempotency_key"
@@ -131,18 +132,18 @@ func createIssue(c *ledger.Context, p CreateIssue) (any, error) {
 		}
 	}
 	if old, ok := existing(c.Tx, recentKey(company, i.TitleHash), company); ok && !p.AllowDuplicate &&
-		!old.Status.Terminal() && now-old.CreatedAt <= Time(DuplicateWindow.Milliseconds()) {
+		!old.Status.Terminal() && now-old.CreatedAt <= core.Time(DuplicateWindow.Milliseconds()) {
 		r := issueResult(c.Tx, old)
 		r.Duplicate = "recent_open_title"
 		return r, nil
 	}
-	if c.Has(issueCompanyKey(i.ID)) {
+	if c.Has(IssueCompanyKey(i.ID)) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "Issue ID is taken")
 	}
-	if err := checkReferences(c.Tx, Issue{Company: company}, i); err != nil {
+	if err := CheckReferences(c.Tx, Issue{Company: company}, i); err != nil {
 		return nil, err
 	}
-	if drafting, own := draftingCEO(c, Issue{}); drafting && own && p.Status == "" {
+	if drafting, own := DraftingCEO(c, Issue{}); drafting && own && p.Status == "" {
 		p.Status = IssueBacklog
 	}
 	if i, err = i.begin(c, p.Status); err != nil {
@@ -154,10 +155,10 @@ func createIssue(c *ledger.Context, p CreateIssue) (any, error) {
 	if i.Identifier, i.Number, err = takeIdentifier(c, company); err != nil {
 		return nil, err
 	}
-	if i, err = ask.Allow(c, i, p.Allowance); err != nil {
+	if i, err = Ask.Allow(c, i, p.Allowance); err != nil {
 		return nil, err
 	}
-	storeIssue(c.Tx, Issue{}, i)
+	StoreIssue(c.Tx, Issue{}, i)
 	c.Set(recentKey(company, i.TitleHash), []byte(i.ID))
 	if i.RequestHash != "" {
 		c.Set(requestKey(company, i.RequestHash), []byte(i.ID))
@@ -168,7 +169,7 @@ func createIssue(c *ledger.Context, p CreateIssue) (any, error) {
 		}
 	}
 	recordCreated(c, i, p)
-	if err := wakeForAssignment(c, Issue{}, i); err != nil {
+	if err := WakeForAssignment(c, Issue{}, i); err != nil {
 		return nil, err
 	}
 	return issueResult(c.Tx, i), nil
@@ -177,20 +178,20 @@ func createIssue(c *ledger.Context, p CreateIssue) (any, error) {
 // blockParent makes the parent of a new issue wait for it. Whoever makes a child
 // may change its parent, or is refused as they would be there.
 func blockParent(c *ledger.Context, child Issue) error {
-	parent, ok := issues.Get(c.Tx, child.Company, child.Parent)
+	parent, ok := IssueTable.Get(c.Tx, child.Company, child.Parent)
 	if !ok {
-		return errNoIssue()
+		return ErrNoIssue()
 	}
-	if err := mayUpdate(c, parent); err != nil {
+	if err := MayUpdate(c, parent); err != nil {
 		return err
 	}
 	next := parent
-	next.BlockedBy = sortedSet(append(slices.Clone(parent.BlockedBy), child.ID))
+	next.BlockedBy = core.SortedSet(append(slices.Clone(parent.BlockedBy), child.ID))
 	if err := checkBlockers(c.Tx, parent.Company, parent.ID, next.BlockedBy); err != nil {
 		return err
 	}
-	next.UpdatedAt = TimeOf(c.Now)
-	storeIssue(c.Tx, parent, next)
+	next.UpdatedAt = core.TimeOf(c.Now)
+	StoreIssue(c.Tx, parent, next)
 	return nil
 }
 
@@ -210,11 +211,11 @@ func (i Issue) begin(c *ledger.Context, status IssueStatus) (Issue, error) {
 		return i, errNotRoutable()
 	}
 	descriptor := i.UnblockDescriptor
-	i = i.enter(status, TimeOf(c.Now))
+	i = i.Enter(status, core.TimeOf(c.Now))
 	i.StatusVersion, i.BlockedAt, i.UnblockDescriptor = 0, 0, descriptor
-	if isAgent(c) {
+	if core.IsAgent(c) {
 		i.CreatedAgent, i.OriginRun = c.Cmd.Actor.ID, cmp.Or(i.OriginRun, c.Cmd.Run)
-	} else if isBoard(c) {
+	} else if core.IsBoard(c) {
 		i.CreatedUser, i.ResponsibleUser = c.Cmd.Actor.ID, c.Cmd.Actor.ID
 	}
 	if i.ResponsibleUser == "" {
@@ -235,7 +236,7 @@ func (i Issue) begin(c *ledger.Context, status IssueStatus) (Issue, error) {
 // company.
 func inherit(tx *ledger.Tx, i Issue) (Issue, error) {
 	if i.Parent != "" {
-		parent, ok := issues.Get(tx, i.Company, i.Parent)
+		parent, ok := IssueTable.Get(tx, i.Company, i.Parent)
 		if !ok {
 			return i, ledger.Refuse(ledger.NotFound, nil, "Parent issue not found")
 		}
@@ -256,7 +257,7 @@ func inherit(tx *ledger.Tx, i Issue) (Issue, error) {
 		i.Goal, i.Workspace = cmp.Or(i.Goal, goal), cmp.Or(i.Workspace, workspace)
 	}
 	if i.Goal == "" {
-		i.Goal = defaultGoal(tx, i.Company)
+		i.Goal = DefaultGoal(tx, i.Company)
 	}
 	if i.Depth > MaxRequestDepth {
 		return i, errTooDeep(i.Depth)
@@ -265,32 +266,32 @@ func inherit(tx *ledger.Tx, i Issue) (Issue, error) {
 }
 
 func errTooDeep(depth uint64) error {
-	return ledger.Refuse(ledger.Unprocessable, jsonObject{}.uint("requestDepth", depth).uint("limit", MaxRequestDepth).close(),
+	return ledger.Refuse(ledger.Unprocessable, core.Object{}.Uint("requestDepth", depth).Uint("limit", MaxRequestDepth).Close(),
 		"Work can be delegated at most %d deep", MaxRequestDepth)
 }
 
-// checkReferences refuses an issue that names what does not exist in its
+// CheckReferences refuses an issue that names what does not exist in its
 // company, or that closes a circle. What next has in common with old was
 // checked before.
-func checkReferences(tx *ledger.Tx, old, next Issue) error {
+func CheckReferences(tx *ledger.Tx, old, next Issue) error {
 	if next.Assignee != "" && next.Assignee != old.Assignee {
-		if err := assignable(tx, next.Company, next.Assignee); err != nil {
+		if err := Assignable(tx, next.Company, next.Assignee); err != nil {
 			return err
 		}
 	}
 	if u := next.AssigneeUser; u != "" && u != old.AssigneeUser {
-		if !ask.Belongs(tx, next.Company, u) {
+		if !Ask.Belongs(tx, next.Company, u) {
 			return ledger.Refuse(ledger.NotFound, nil, "Assignee user not found")
 		}
 	}
-	if next.Project != "" && next.Project != old.Project && !projectExists(tx, next.Company, next.Project) {
+	if next.Project != "" && next.Project != old.Project && !ProjectExists(tx, next.Company, next.Project) {
 		return ledger.Refuse(ledger.NotFound, nil, "Project not found")
 	}
-	if next.Goal != "" && next.Goal != old.Goal && !goalExists(tx, next.Company, next.Goal) {
+	if next.Goal != "" && next.Goal != old.Goal && !GoalExists(tx, next.Company, next.Goal) {
 		return ledger.Refuse(ledger.NotFound, nil, "Goal not found")
 	}
 	if next.Parent != "" && next.Parent != old.Parent {
-		if err := checkParent(tx, next); err != nil {
+		if err := CheckParent(tx, next); err != nil {
 			return err
 		}
 	}
@@ -308,8 +309,8 @@ func checkReferences(tx *ledger.Tx, old, next Issue) error {
 	return nil
 }
 
-func checkParent(tx *ledger.Tx, i Issue) error {
-	parent, ok := issues.Get(tx, i.Company, i.Parent)
+func CheckParent(tx *ledger.Tx, i Issue) error {
+	parent, ok := IssueTable.Get(tx, i.Company, i.Parent)
 	if !ok {
 		return ledger.Refuse(ledger.NotFound, nil, "Parent issue not found")
 	}
@@ -321,7 +322,7 @@ func checkParent(tx *ledger.Tx, i Issue) error {
 		return ledger.Refuse(ledger.Unprocessable, nil, "Issues can be nested at most %d deep", MaxIssueDepth)
 	}
 	n := 0
-	for range issuesByParent.IDs(tx, i.Company, i.Parent, false) {
+	for range IssuesByParent.IDs(tx, i.Company, i.Parent, false) {
 		n++
 	}
 	if n >= MaxChildren {
@@ -336,7 +337,7 @@ func existing(tx *ledger.Tx, key []byte, company string) (Issue, bool) {
 	if !ok {
 		return Issue{}, false
 	}
-	return issues.Get(tx, company, string(id))
+	return IssueTable.Get(tx, company, string(id))
 }
 
 func recordCreated(c *ledger.Context, i Issue, p CreateIssue) {
@@ -347,28 +348,28 @@ func recordCreated(c *ledger.Context, i Issue, p CreateIssue) {
 			reason = "assigned_omitted_status"
 		}
 	}
-	d := jsonObject{}.str("title", i.Title).str("status", string(i.Status)).str("identifier", i.Identifier)
+	d := core.Object{}.Str("title", i.Title).Str("status", string(i.Status)).Str("identifier", i.Identifier)
 	if p.Child {
 		action = "issue.child_created"
 	}
 	if i.Parent != "" {
-		d = d.str("parentId", i.Parent)
+		d = d.Str("parentId", i.Parent)
 	}
 	if len(i.BlockedBy) > 0 {
-		d = d.list("blockedByIssueIds", i.BlockedBy)
+		d = d.List("blockedByIssueIds", i.BlockedBy)
 	}
 	if p.BlockParent && i.Parent != "" {
-		d = d.bool("parentBlockerAdded", true)
+		d = d.Bool("parentBlockerAdded", true)
 	}
-	d = d.bool("statusDefaulted", p.Status == "").str("statusDefaultReason", reason).bool("assignmentWakeSkipped", i.Assignee == "")
+	d = d.Bool("statusDefaulted", p.Status == "").Str("statusDefaultReason", reason).Bool("assignmentWakeSkipped", i.Assignee == "")
 	if i.Assignee == "" {
-		d = d.str("assignmentWakeSkipReason", "no_agent_assignee")
+		d = d.Str("assignmentWakeSkipReason", "no_agent_assignee")
 	} else {
-		d = d.null("assignmentWakeSkipReason", "")
+		d = d.Null("assignmentWakeSkipReason", "")
 	}
-	ch := ledger.Change{Action: action, EntityType: "issue", EntityID: i.ID, Details: d.close()}
-	if p.many {
-		recordLive(c, ch) // as far as there is room
+	ch := ledger.Change{Action: action, EntityType: "issue", EntityID: i.ID, Details: d.Close()}
+	if p.Many {
+		RecordLive(c, ch) // as far as there is room
 		return
 	}
 	c.Record(ch)
@@ -383,29 +384,29 @@ type DeleteIssue struct {
 // move up to its parent, and what waited for it waits no more; each of them
 // gets a line of its own in the entry, as far as there is room.
 func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
-	if isAgent(c) {
-		return nil, errBoardOnly()
+	if core.IsAgent(c) {
+		return nil, core.ErrBoardOnly()
 	}
-	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
-		return nil, errNoIssue()
+		return nil, ErrNoIssue()
 	}
 	result := issueResult(c.Tx, i)
 	var moved, freed int64
 	for child := range ChildrenOf(c.Tx, i.Company, i.ID) {
 		next := child
-		next.Parent, next.Depth, next.UpdatedAt = i.Parent, i.Depth, TimeOf(c.Now)
-		storeIssue(c.Tx, child, next)
+		next.Parent, next.Depth, next.UpdatedAt = i.Parent, i.Depth, core.TimeOf(c.Now)
+		StoreIssue(c.Tx, child, next)
 		moved++
-		recordLive(c, updatedChange(c, child, next, child.Diff(next), false))
+		RecordLive(c, UpdatedChange(c, child, next, child.Diff(next), false))
 	}
 	for _, waiting := range Blocks(c.Tx, i) {
 		next := waiting
 		next.BlockedBy = slices.DeleteFunc(slices.Clone(waiting.BlockedBy), func(id string) bool { return id == i.ID })
-		next.UpdatedAt = TimeOf(c.Now)
-		storeIssue(c.Tx, waiting, next)
+		next.UpdatedAt = core.TimeOf(c.Now)
+		StoreIssue(c.Tx, waiting, next)
 		freed++
-		recordLive(c, updatedChange(c, waiting, next, waiting.Diff(next), false))
+		RecordLive(c, UpdatedChange(c, waiting, next, waiting.Diff(next), false))
 	}
 	dropComments(c.Tx, i)
 	unplanned(c, i.ID, i.Parent)
@@ -418,6 +419,6 @@ func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 	}
 	dropIssue(c.Tx, i)
 	c.Record(ledger.Change{Action: "issue.deleted", EntityType: "issue", EntityID: i.ID,
-		Details: jsonObject{}.str("identifier", i.Identifier).str("title", snippet(i.Title, 200)).int("movedChildren", moved).int("freedIssues", freed).close()})
+		Details: core.Object{}.Str("identifier", i.Identifier).Str("title", core.Snippet(i.Title, 200)).Int("movedChildren", moved).Int("freedIssues", freed).Close()})
 	return result, nil
 }

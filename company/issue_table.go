@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -20,35 +21,35 @@ import (
 //	issue-company/<issue>                       company of an issue
 //	issue-identifier/<ACM-42>                   "<company>/<issue>"
 var (
-	issues           = ledger.NewTable[Issue]("issue")
-	issuesByAssignee = ledger.NewIndex(issuesByAssigneeName)
-	issuesByProject  = ledger.NewIndex("issue-project")
-	issuesByGoal     = ledger.NewIndex("issue-goal")
-	issuesByParent   = ledger.NewIndex("issue-parent")
-	issuesByLabel    = ledger.NewIndex("issue-label")
+	IssueTable       = ledger.NewTable[Issue]("issue")
+	IssuesByAssignee = ledger.NewIndex(IssuesByAssigneeName)
+	IssuesByProject  = ledger.NewIndex("issue-project")
+	IssuesByGoal     = ledger.NewIndex("issue-goal")
+	IssuesByParent   = ledger.NewIndex("issue-parent")
+	IssuesByLabel    = ledger.NewIndex("issue-label")
 	issuesByBlocker  = ledger.NewIndex("issue-blocks") // under the blocker: who waits for it
 	issuesByRun      = ledger.NewIndex("issue-held")
 )
 
-const issuesByAssigneeName = "issue-assignee"
+const IssuesByAssigneeName = "issue-assignee"
 
-// assigned is the value of issuesByAssignee, "" for an issue that no agent has.
-func (i Issue) assigned() string {
+// Assigned is the value of issuesByAssignee, "" for an issue that no agent has.
+func (i Issue) Assigned() string {
 	if i.Assignee == "" {
 		return ""
 	}
 	return i.Assignee + "." + string(i.Status)
 }
 
-// issuesOf yields the IDs of an agent's issues that have one of the statuses,
+// IssuesOf yields the IDs of an agent's issues that have one of the statuses,
 // which none stands for all of.
-func issuesOf(tx *ledger.Tx, company, agent string, statuses ...IssueStatus) iter.Seq[string] {
+func IssuesOf(tx *ledger.Tx, company, agent string, statuses ...IssueStatus) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, s := range IssueStatuses {
 			if len(statuses) > 0 && !slices.Contains(statuses, s) {
 				continue
 			}
-			for id := range issuesByAssignee.IDs(tx, company, agent+"."+string(s), false) {
+			for id := range IssuesByAssignee.IDs(tx, company, agent+"."+string(s), false) {
 				if !yield(id) {
 					return
 				}
@@ -57,13 +58,13 @@ func issuesOf(tx *ledger.Tx, company, agent string, statuses ...IssueStatus) ite
 	}
 }
 
-func issueStatusKey(i Issue) []byte {
-	return ledger.Key("c", i.Company, "issue-status", string(i.Status), i.sort().key()+"."+i.ID)
+func IssueStatusKey(i Issue) []byte {
+	return ledger.Key("c", i.Company, "issue-status", string(i.Status), i.Sort().Key()+"."+i.ID)
 }
 
-func issueCompanyKey(id string) []byte { return ledger.Key("issue-company", id) }
+func IssueCompanyKey(id string) []byte { return ledger.Key("issue-company", id) }
 
-func identifierKey(identifier string) []byte {
+func IdentifierKey(identifier string) []byte {
 	return ledger.Key("issue-identifier", strings.ToUpper(identifier))
 }
 
@@ -72,11 +73,11 @@ func identifierKey(identifier string) []byte {
 // whether it is hidden. Its key is the rank of the priority (1 digit), and in hex
 // what is left of 2⁴⁸ ms and of 2⁴⁰ numbers above updatedAt and the number, so that
 // a list of the first thousand reads a thousand keys, however many there are.
-type issueSort struct {
-	rank    byte
-	updated Time
-	number  uint64
-	hidden  bool
+type IssueSort struct {
+	Rank    byte
+	Updated core.Time
+	Number  uint64
+	Hidden  bool
 }
 
 const (
@@ -85,27 +86,27 @@ const (
 	mostIssueNumber  = 1<<40 - 1
 )
 
-func (i Issue) sort() issueSort {
-	return issueSort{byte(i.Priority.Rank()), i.UpdatedAt, i.Number, i.HiddenAt != 0}
+func (i Issue) Sort() IssueSort {
+	return IssueSort{byte(i.Priority.Rank()), i.UpdatedAt, i.Number, i.HiddenAt != 0}
 }
 
-func (s issueSort) key() string {
+func (s IssueSort) Key() string {
 	const digits = "0123456789abcdef"
 	var b [issueSortBytes]byte
-	b[0] = digits[s.rank]
+	b[0] = digits[s.Rank]
 	hex := func(to []byte, n uint64) {
 		for k := len(to) - 1; k >= 0; k-- {
 			to[k] = digits[n&0xf]
 			n >>= 4
 		}
 	}
-	hex(b[1:13], mostIssueUpdated-min(uint64(s.updated), mostIssueUpdated))
-	hex(b[13:], mostIssueNumber-min(s.number, mostIssueNumber))
+	hex(b[1:13], mostIssueUpdated-min(uint64(s.Updated), mostIssueUpdated))
+	hex(b[13:], mostIssueNumber-min(s.Number, mostIssueNumber))
 	return string(b[:])
 }
 
-// parseIssueSort reads <sort>.<issue> and the value beside it.
-func parseIssueSort(k, v []byte) (s issueSort, id string, ok bool) {
+// ParseIssueSort reads <sort>.<issue> and the value beside it.
+func ParseIssueSort(k, v []byte) (s IssueSort, id string, ok bool) {
 	if len(k) <= issueSortBytes || k[issueSortBytes] != '.' {
 		return s, "", false
 	}
@@ -120,7 +121,7 @@ func parseIssueSort(k, v []byte) (s issueSort, id string, ok bool) {
 		}
 		return n
 	}
-	s = issueSort{byte(n(k[:1])), Time(mostIssueUpdated - n(k[1:13])), mostIssueNumber - n(k[13:issueSortBytes]), len(v) == 1}
+	s = IssueSort{byte(n(k[:1])), core.Time(mostIssueUpdated - n(k[1:13])), mostIssueNumber - n(k[13:issueSortBytes]), len(v) == 1}
 	return s, string(k[issueSortBytes+1:]), true
 }
 
@@ -129,10 +130,10 @@ func putIssueStatus(tx *ledger.Tx, i Issue) {
 	if i.HiddenAt != 0 {
 		v = []byte{1}
 	}
-	tx.Set(issueStatusKey(i), v)
+	tx.Set(IssueStatusKey(i), v)
 }
 
-func issueCountKey(company string) []byte { return ledger.Key("c", company, "issue-count") }
+func IssueCountKey(company string) []byte { return ledger.Key("c", company, "issue-count") }
 
 // recount moves one issue from where old was counted to where next is; the zero
 // issue is counted nowhere.
@@ -143,7 +144,7 @@ func recount(tx *ledger.Tx, old, next Issue) {
 	}
 	company := cmp.Or(next.Company, old.Company)
 	row := make([]byte, 8*len(IssueStatuses))
-	if v, ok := tx.Get(issueCountKey(company)); ok {
+	if v, ok := tx.Get(IssueCountKey(company)); ok {
 		copy(row, v)
 	}
 	add := func(at, n int) {
@@ -153,7 +154,7 @@ func recount(tx *ledger.Tx, old, next Issue) {
 	}
 	add(was, -1)
 	add(is, 1)
-	tx.Set(issueCountKey(company), row)
+	tx.Set(IssueCountKey(company), row)
 }
 
 // counted is the number of the status that an issue is counted under, or -1.
@@ -164,36 +165,36 @@ func (i Issue) counted() int {
 	return slices.Index(IssueStatuses, i.Status)
 }
 
-// storeIssue writes next and brings every index from old to it; the zero old
+// StoreIssue writes next and brings every index from old to it; the zero old
 // is an issue that did not exist. It returns the row as stored.
-func storeIssue(tx *ledger.Tx, old, next Issue) []byte {
+func StoreIssue(tx *ledger.Tx, old, next Issue) []byte {
 	next = issueStored(tx, old, next)
 	company, id := next.Company, next.ID
 	fresh := old.ID == ""
 	if fresh {
-		tx.Set(issueCompanyKey(id), []byte(company))
-		tx.Set(identifierKey(next.Identifier), []byte(company+"/"+id))
+		tx.Set(IssueCompanyKey(id), []byte(company))
+		tx.Set(IdentifierKey(next.Identifier), []byte(company+"/"+id))
 	}
-	if fresh || old.Status != next.Status || old.sort() != next.sort() {
+	if fresh || old.Status != next.Status || old.Sort() != next.Sort() {
 		if !fresh {
-			tx.Delete(issueStatusKey(old))
+			tx.Delete(IssueStatusKey(old))
 		}
 		putIssueStatus(tx, next)
 	}
 	recount(tx, old, next)
-	reindex(tx, issuesByAssignee, company, old.assigned(), next.assigned(), id)
-	reindex(tx, issuesByProject, company, old.Project, next.Project, id)
-	reindex(tx, issuesByGoal, company, old.Goal, next.Goal, id)
-	reindex(tx, issuesByParent, company, old.Parent, next.Parent, id)
-	reindex(tx, issuesByRun, company, old.CheckoutRun, next.CheckoutRun, id)
-	reindexAll(tx, issuesByLabel, company, old.Labels, next.Labels, id)
+	core.Reindex(tx, IssuesByAssignee, company, old.Assigned(), next.Assigned(), id)
+	core.Reindex(tx, IssuesByProject, company, old.Project, next.Project, id)
+	core.Reindex(tx, IssuesByGoal, company, old.Goal, next.Goal, id)
+	core.Reindex(tx, IssuesByParent, company, old.Parent, next.Parent, id)
+	core.Reindex(tx, issuesByRun, company, old.CheckoutRun, next.CheckoutRun, id)
+	reindexAll(tx, IssuesByLabel, company, old.Labels, next.Labels, id)
 	reindexAll(tx, issuesByBlocker, company, old.BlockedBy, next.BlockedBy, id)
 	for _, blocker := range next.BlockedBy {
 		if !slices.Contains(old.BlockedBy, blocker) {
-			addExtra(tx, company, blocker, HasWaiting)
+			AddExtra(tx, company, blocker, HasWaiting)
 		}
 	}
-	out := issues.Put(tx, company, id, next)
+	out := IssueTable.Put(tx, company, id, next)
 	reorderRuns(tx, old, next)
 	return out
 }
@@ -201,19 +202,19 @@ func storeIssue(tx *ledger.Tx, old, next Issue) []byte {
 // dropIssue removes the row and every index entry of i.
 func dropIssue(tx *ledger.Tx, i Issue) {
 	issueStored(tx, i, Issue{})
-	tx.Delete(issueCompanyKey(i.ID))
-	tx.Delete(identifierKey(i.Identifier))
-	tx.Delete(issueStatusKey(i))
+	tx.Delete(IssueCompanyKey(i.ID))
+	tx.Delete(IdentifierKey(i.Identifier))
+	tx.Delete(IssueStatusKey(i))
 	recount(tx, i, Issue{})
-	reindex(tx, issuesByAssignee, i.Company, i.assigned(), "", i.ID)
-	reindex(tx, issuesByProject, i.Company, i.Project, "", i.ID)
-	reindex(tx, issuesByGoal, i.Company, i.Goal, "", i.ID)
-	reindex(tx, issuesByParent, i.Company, i.Parent, "", i.ID)
-	reindex(tx, issuesByRun, i.Company, i.CheckoutRun, "", i.ID)
-	reindexAll(tx, issuesByLabel, i.Company, i.Labels, nil, i.ID)
+	core.Reindex(tx, IssuesByAssignee, i.Company, i.Assigned(), "", i.ID)
+	core.Reindex(tx, IssuesByProject, i.Company, i.Project, "", i.ID)
+	core.Reindex(tx, IssuesByGoal, i.Company, i.Goal, "", i.ID)
+	core.Reindex(tx, IssuesByParent, i.Company, i.Parent, "", i.ID)
+	core.Reindex(tx, issuesByRun, i.Company, i.CheckoutRun, "", i.ID)
+	reindexAll(tx, IssuesByLabel, i.Company, i.Labels, nil, i.ID)
 	reindexAll(tx, issuesByBlocker, i.Company, i.BlockedBy, nil, i.ID)
 	tx.Delete(extrasKey(i.Company, i.ID))
-	issues.Delete(tx, i.Company, i.ID)
+	IssueTable.Delete(tx, i.Company, i.ID)
 }
 
 func reindexAll(tx *ledger.Tx, x ledger.Index, company string, from, to []string, id string) {
@@ -230,7 +231,7 @@ func reindexAll(tx *ledger.Tx, x ledger.Index, company string, from, to []string
 }
 
 // IssueOf returns the issue with the given ID in company.
-func IssueOf(tx *ledger.Tx, company, id string) (Issue, bool) { return issues.Get(tx, company, id) }
+func IssueOf(tx *ledger.Tx, company, id string) (Issue, bool) { return IssueTable.Get(tx, company, id) }
 
 // FindIssue returns the issue that ref names in any company, by UUID or by
 // identifier such as "ACM-42" (upper or lower case).
@@ -238,31 +239,31 @@ func FindIssue(tx *ledger.Tx, ref string) (Issue, bool) {
 	if strings.Contains(ref, "/") {
 		return Issue{}, false
 	}
-	if company, ok := tx.Get(issueCompanyKey(ref)); ok {
-		return issues.Get(tx, string(company), ref)
+	if company, ok := tx.Get(IssueCompanyKey(ref)); ok {
+		return IssueTable.Get(tx, string(company), ref)
 	}
-	at, ok := tx.Get(identifierKey(ref))
+	at, ok := tx.Get(IdentifierKey(ref))
 	if !ok {
 		return Issue{}, false
 	}
 	company, id, _ := strings.Cut(string(at), "/")
-	return issues.Get(tx, company, id)
+	return IssueTable.Get(tx, company, id)
 }
 
 // ChildrenOf yields the sub-issues of an issue by ID.
 func ChildrenOf(tx *ledger.Tx, company, issue string) iter.Seq[Issue] {
-	return issuesIn(tx, company, issuesByParent.IDs(tx, company, issue, false))
+	return IssuesIn(tx, company, IssuesByParent.IDs(tx, company, issue, false))
 }
 
 // IssuesHeldBy yields the issues that a run has checked out.
 func IssuesHeldBy(tx *ledger.Tx, company, run string) iter.Seq[Issue] {
-	return issuesIn(tx, company, issuesByRun.IDs(tx, company, run, false))
+	return IssuesIn(tx, company, issuesByRun.IDs(tx, company, run, false))
 }
 
-func issuesIn(tx *ledger.Tx, company string, ids iter.Seq[string]) iter.Seq[Issue] {
+func IssuesIn(tx *ledger.Tx, company string, ids iter.Seq[string]) iter.Seq[Issue] {
 	return func(yield func(Issue) bool) {
 		for id := range ids {
-			if i, ok := issues.Get(tx, company, id); ok && !yield(i) {
+			if i, ok := IssueTable.Get(tx, company, id); ok && !yield(i) {
 				return
 			}
 		}
@@ -273,7 +274,7 @@ func issuesIn(tx *ledger.Tx, company string, ids iter.Seq[string]) iter.Seq[Issu
 func Ancestors(tx *ledger.Tx, i Issue) []Issue {
 	var out []Issue
 	for i.Parent != "" && len(out) < MaxIssueDepth {
-		p, ok := issues.Get(tx, i.Company, i.Parent)
+		p, ok := IssueTable.Get(tx, i.Company, i.Parent)
 		if !ok {
 			break
 		}
@@ -287,7 +288,7 @@ func Ancestors(tx *ledger.Tx, i Issue) []Issue {
 func Descendants(tx *ledger.Tx, company, issue string) []string {
 	out := []string{issue}
 	for n := 0; n < len(out) && len(out) < MaxSubtree; n++ {
-		for id := range issuesByParent.IDs(tx, company, out[n], false) {
+		for id := range IssuesByParent.IDs(tx, company, out[n], false) {
 			out = append(out, id)
 		}
 	}
@@ -298,7 +299,7 @@ func Descendants(tx *ledger.Tx, company, issue string) []string {
 // They are counted in one row, eight bytes for each of IssueStatuses, big endian.
 func CountIssues(tx *ledger.Tx, company string) map[IssueStatus]int {
 	n := map[IssueStatus]int{}
-	v, _ := tx.Get(issueCountKey(company))
+	v, _ := tx.Get(IssueCountKey(company))
 	for at, s := range IssueStatuses {
 		if len(v) >= 8*(at+1) {
 			if count := int(binary.BigEndian.Uint64(v[8*at:])); count != 0 {
@@ -309,6 +310,6 @@ func CountIssues(tx *ledger.Tx, company string) map[IssueStatus]int {
 	return n
 }
 
-func containsFold(s, part string) bool {
+func ContainsFold(s, part string) bool {
 	return strings.Contains(strings.ToLower(s), strings.ToLower(part))
 }

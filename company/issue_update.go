@@ -3,6 +3,7 @@ package company
 import (
 	"encoding/json"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -33,7 +34,7 @@ type UpdateIssue struct {
 	AdapterOverrides   json.RawMessage `cbor:"22,keyasint,omitempty"`
 	ExecutionPolicy    json.RawMessage `cbor:"23,keyasint,omitempty"`
 	UnblockDescriptor  json.RawMessage `cbor:"24,keyasint,omitempty"`
-	HiddenAt           *Time           `cbor:"25,keyasint,omitempty"`
+	HiddenAt           *core.Time      `cbor:"25,keyasint,omitempty"`
 	Reopen             bool            `cbor:"26,keyasint,omitempty"` // by the board: a terminal issue is to do again
 	Comment            *CreateComment  `cbor:"27,keyasint,omitempty"`
 	ReviewRequest      *string         `cbor:"28,keyasint,omitempty"` // what who decides the pending stage is asked
@@ -52,9 +53,9 @@ type issueUpdate struct {
 }
 
 func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
-	was, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	was, ok := IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
-		return nil, errNoIssue()
+		return nil, ErrNoIssue()
 	}
 	u := issueUpdate{c: c, p: p, was: was}
 	if err := u.edit(); err != nil {
@@ -73,22 +74,22 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 // refers to nothing.
 func (u *issueUpdate) edit() (err error) {
 	c, i := u.c, u.was
-	if err := mayUpdate(c, i); err != nil {
+	if err := MayUpdate(c, i); err != nil {
 		return err
 	}
-	if u.next, err = ask.Inherit(c.Tx, u.p.fields(i), u.p.InheritFrom, u.p.ExecutionWorkspace != nil); err != nil {
+	if u.next, err = Ask.Inherit(c.Tx, u.p.fields(i), u.p.InheritFrom, u.p.ExecutionWorkspace != nil); err != nil {
 		return err
 	}
-	if u.next, err = ask.Plan(c, i, u.next); err != nil {
+	if u.next, err = Ask.Plan(c, i, u.next); err != nil {
 		return err
 	}
 	if err := mayReassign(c, i, u.next); err != nil {
 		return err
 	}
-	if isAgent(c) && u.next.HiddenAt != i.HiddenAt && i.CreatedAgent != c.Cmd.Actor.ID {
-		return errBoardOnly() // out of sight is as good as cancelled
+	if core.IsAgent(c) && u.next.HiddenAt != i.HiddenAt && i.CreatedAgent != c.Cmd.Actor.ID {
+		return core.ErrBoardOnly() // out of sight is as good as cancelled
 	}
-	return checkReferences(c.Tx, i, u.next)
+	return CheckReferences(c.Tx, i, u.next)
 }
 
 // move brings next to the status that is asked for: by the payload, by what the comment
@@ -106,13 +107,13 @@ func (u *issueUpdate) move() (err error) {
 	if u.p.Status == "" && i.takesUp(u.p.Reopen, u.resume) {
 		u.p.Status = IssueTodo
 	}
-	if u.next, u.p, err = ask.Review(c, i, u.next, u.p); err != nil {
+	if u.next, u.p, err = Ask.Review(c, i, u.next, u.p); err != nil {
 		return err
 	}
 	if u.next, u.override, err = moveIssue(c, i, u.next, u.p.Status); err != nil {
 		return err
 	}
-	u.next, err = ask.Request(c, i, u.next, u.p)
+	u.next, err = Ask.Request(c, i, u.next, u.p)
 	return err
 }
 
@@ -137,7 +138,7 @@ func (u *issueUpdate) settle() (err error) {
 			_, u.next.Workspace, _ = projectDefaults(c.Tx, i.Company, u.next.Project)
 		}
 	}
-	return ask.Fits(c.Tx, u.next)
+	return Ask.Fits(c.Tx, u.next)
 }
 
 // store records and writes the change, and does what follows from it.
@@ -145,31 +146,31 @@ func (u *issueUpdate) store() (any, error) {
 	c, i := u.c, u.was
 	changes := i.Diff(u.next)
 	if len(changes) > len("{}") {
-		u.next.UpdatedAt = TimeOf(c.Now)
+		u.next.UpdatedAt = core.TimeOf(c.Now)
 		recordUpdated(c, i, u.next, changes, u.override)
 	}
 	comment, err := commentWith(c, &u.next, u.p.Comment)
 	if err != nil {
 		return nil, err
 	}
-	storeIssue(c.Tx, i, u.next)
+	StoreIssue(c.Tx, i, u.next)
 	if u.next.Depth != i.Depth {
 		deepen(c.Tx, u.next)
 	}
 	if u.interrupt {
 		stopWork(c, i, interrupted, "issue.comment", comment.ID)
 	}
-	cancelled := u.next.Status == IssueCancelled && i.Status != IssueCancelled && isBoard(c)
+	cancelled := u.next.Status == IssueCancelled && i.Status != IssueCancelled && core.IsBoard(c)
 	if cancelled {
 		endWork(c, i)
 	}
 	if u.interrupt || cancelled {
-		u.next, _ = issues.Get(c.Tx, i.Company, i.ID)
+		u.next, _ = IssueTable.Get(c.Tx, i.Company, i.ID)
 	}
 	if err := wakeForUpdate(c, i, u.next, comment, u.resume); err != nil {
 		return nil, err
 	}
-	if err := ask.Wake(c, i, u.next); err != nil {
+	if err := Ask.Wake(c, i, u.next); err != nil {
 		return nil, err
 	}
 	r := issueResult(c.Tx, u.next)
@@ -213,10 +214,10 @@ func (p UpdateIssue) fields(i Issue) Issue {
 		i.Priority = p.Priority
 	}
 	if p.BlockedBy != nil {
-		i.BlockedBy = sortedSet(*p.BlockedBy)
+		i.BlockedBy = core.SortedSet(*p.BlockedBy)
 	}
 	if p.Labels != nil {
-		i.Labels = sortedSet(*p.Labels)
+		i.Labels = core.SortedSet(*p.Labels)
 	}
 	if p.HiddenAt != nil {
 		i.HiddenAt = *p.HiddenAt
@@ -239,7 +240,7 @@ func (p UpdateIssue) assign(i Issue) Issue {
 		}
 	}
 	if agent != i.Assignee {
-		i = i.unheld()
+		i = i.Unheld()
 	}
 	i.Assignee, i.AssigneeUser = agent, user
 	return i
@@ -254,12 +255,12 @@ func moveIssue(c *ledger.Context, i, next Issue, to IssueStatus) (Issue, bool, e
 	if to == "" || to == i.Status {
 		return next, false, next.consistent()
 	}
-	if to == IssueCancelled && isAgent(c) && i.CreatedAgent != c.Cmd.Actor.ID {
+	if to == IssueCancelled && core.IsAgent(c) && i.CreatedAgent != c.Cmd.Actor.ID {
 		return i, false, errNotYoursToCancel(c, i)
 	}
 	descriptor := next.UnblockDescriptor
 	unresolved := Unresolved(c.Tx, next)
-	moved, override, err := next.Move(Move{To: to, Board: !isAgent(c), Routable: len(descriptor) > 0 || len(unresolved) > 0 || to == IssueBlocked && awaitsBoard(c.Tx, i), Now: TimeOf(c.Now)})
+	moved, override, err := next.Move(Move{To: to, Board: !core.IsAgent(c), Routable: len(descriptor) > 0 || len(unresolved) > 0 || to == IssueBlocked && AwaitsBoard(c.Tx, i), Now: core.TimeOf(c.Now)})
 	if err != nil {
 		return i, false, err
 	}
@@ -270,12 +271,12 @@ func moveIssue(c *ledger.Context, i, next Issue, to IssueStatus) (Issue, bool, e
 		if len(unresolved) > 0 {
 			return i, false, refuseBlocked(unresolved)
 		}
-		if isAgent(c) {
+		if core.IsAgent(c) {
 			if err := notHeld(c.Tx, i); err != nil {
 				return i, false, err
 			}
 		}
-		if isAgent(c) && moved.Assignee == c.Cmd.Actor.ID {
+		if core.IsAgent(c) && moved.Assignee == c.Cmd.Actor.ID {
 			if err := mayWork(c, moved.Assignee, moved.Project); err != nil {
 				return i, false, err
 			}
@@ -288,15 +289,15 @@ func moveIssue(c *ledger.Context, i, next Issue, to IssueStatus) (Issue, bool, e
 // errNotYoursToCancel refuses an agent that would end what another one wants done.
 // It says to whom it can go with that: its manager.
 func errNotYoursToCancel(c *ledger.Context, i Issue) error {
-	a, _ := agents.Get(c.Tx, i.Company, c.Cmd.Actor.ID)
+	a, _ := AgentTable.Get(c.Tx, i.Company, c.Cmd.Actor.ID)
 	var names []string
 	for _, s := range i.Status.Next() {
 		if s != IssueCancelled {
 			names = append(names, string(s))
 		}
 	}
-	return ledger.Refuse(ledger.Unprocessable, jsonObject{}.str("issueId", i.ID).null("createdByAgentId", i.CreatedAgent).null("createdByUserId", i.CreatedUser).
-		list("allowedStatuses", names).null("escalateToAgentId", string(a.ReportsTo)).close(),
+	return ledger.Refuse(ledger.Unprocessable, core.Object{}.Str("issueId", i.ID).Null("createdByAgentId", i.CreatedAgent).Null("createdByUserId", i.CreatedUser).
+		List("allowedStatuses", names).Null("escalateToAgentId", string(a.ReportsTo)).Close(),
 		"An agent may not cancel a task that another created: complete it, block it, or escalate to its manager")
 }
 
@@ -304,49 +305,49 @@ func errNotYoursToCancel(c *ledger.Context, i Issue) error {
 // give away its own, those that it made, those of its subtree and those of nobody,
 // and others only with the permission to assign tasks.
 func mayReassign(c *ledger.Context, i, next Issue) error {
-	if !isAgent(c) || next.Assignee == i.Assignee && next.AssigneeUser == i.AssigneeUser || i.Assignee == "" && i.AssigneeUser == "" {
+	if !core.IsAgent(c) || next.Assignee == i.Assignee && next.AssigneeUser == i.AssigneeUser || i.Assignee == "" && i.AssigneeUser == "" {
 		return nil
 	}
 	actor := c.Cmd.Actor.ID
-	if i.Assignee == actor || i.CreatedAgent == actor || i.Assignee != "" && manages(c.Tx, i.Company, actor, i.Assignee) {
+	if i.Assignee == actor || i.CreatedAgent == actor || i.Assignee != "" && Manages(c.Tx, i.Company, actor, i.Assignee) {
 		return nil
 	}
-	if a, ok := agents.Get(c.Tx, i.Company, actor); ok && a.MayAssign() {
+	if a, ok := AgentTable.Get(c.Tx, i.Company, actor); ok && a.MayAssign() {
 		return nil
 	}
-	return ledger.Refuse(ledger.Forbidden, i.holder().str("actorAgentId", actor).close(), "Missing permission: %s", AssignTasks)
+	return ledger.Refuse(ledger.Forbidden, i.holder().Str("actorAgentId", actor).Close(), "Missing permission: %s", AssignTasks)
 }
 
-// mustRun refuses an agent's write that names no run of its own that is running.
-func mustRun(c *ledger.Context) error {
+// MustRun refuses an agent's write that names no run of its own that is running.
+func MustRun(c *ledger.Context) error {
 	if c.Quiet { // a part of a command that was looked at
 		return nil
 	}
 	if c.Cmd.Run == "" {
 		return errNoRunID()
 	}
-	if !runAlive(c.Tx, c.Cmd.Company, c.Cmd.Run, c.Cmd.Actor.ID) {
-		return refuseRunContext()
+	if !RunAlive(c.Tx, c.Cmd.Company, c.Cmd.Run, c.Cmd.Actor.ID) {
+		return RefuseRunContext()
 	}
 	return nil
 }
 
-// mayUpdate lets the board change anything. An agent writes under a live run of
+// MayUpdate lets the board change anything. An agent writes under a live run of
 // its own; its own work in progress only under the run that holds it, and what
 // another agent has in progress only as that agent's manager.
-func mayUpdate(c *ledger.Context, i Issue) error {
-	if !isAgent(c) {
+func MayUpdate(c *ledger.Context, i Issue) error {
+	if !core.IsAgent(c) {
 		return nil
 	}
 	actor, run := c.Cmd.Actor.ID, c.Cmd.Run
 	if run == "" {
 		return errNoRunID()
 	}
-	if !runAlive(c.Tx, i.Company, run, actor) {
-		return i.staleRun(actor, run)
+	if !RunAlive(c.Tx, i.Company, run, actor) {
+		return i.StaleRun(actor, run)
 	}
-	if i.Status == IssueInProgress && i.Assignee != "" && i.Assignee != actor && !manages(c.Tx, i.Company, actor, i.Assignee) {
-		return ledger.Refuse(ledger.Conflict, i.holder().str("actorAgentId", actor).str("actorRunId", run).close(), "Issue is checked out by another agent")
+	if i.Status == IssueInProgress && i.Assignee != "" && i.Assignee != actor && !Manages(c.Tx, i.Company, actor, i.Assignee) {
+		return ledger.Refuse(ledger.Conflict, i.holder().Str("actorAgentId", actor).Str("actorRunId", run).Close(), "Issue is checked out by another agent")
 	}
 	return i.MustOwn(actor, run)
 }
@@ -356,34 +357,34 @@ func mayUpdate(c *ledger.Context, i Issue) error {
 const maxRecordedChanges = 4 << 10
 
 func recordUpdated(c *ledger.Context, i, next Issue, changes []byte, override bool) {
-	c.Record(updatedChange(c, i, next, changes, override))
+	c.Record(UpdatedChange(c, i, next, changes, override))
 }
 
-func updatedChange(c *ledger.Context, i, next Issue, changes []byte, override bool) ledger.Change {
+func UpdatedChange(c *ledger.Context, i, next Issue, changes []byte, override bool) ledger.Change {
 	reason := "allow_board_actor"
-	if isAgent(c) {
+	if core.IsAgent(c) {
 		reason = "allow_agent_run"
 	}
-	d := jsonObject{}
+	d := core.Object{}
 	if next.Status != i.Status {
-		d = d.str("status", string(next.Status))
+		d = d.Str("status", string(next.Status))
 	}
 	// The text of a description may be long and is in the command; its change is said, not repeated.
 	if next.Description != i.Description {
 		short, past := next, i
-		short.Description, past.Description = snippet(next.Description, 120), snippet(i.Description, 120)
+		short.Description, past.Description = core.Snippet(next.Description, 120), core.Snippet(i.Description, 120)
 		changes = past.Diff(short)
 	}
 	if len(changes) <= maxRecordedChanges {
-		d = d.raw("changes", changes)
+		d = d.Raw("changes", changes)
 	} else {
-		d = d.bool("changesOmitted", true)
+		d = d.Bool("changesOmitted", true)
 	}
-	d = d.str("identifier", i.Identifier).str("authorizationReason", reason)
+	d = d.Str("identifier", i.Identifier).Str("authorizationReason", reason)
 	if override {
-		d = d.bool("override", true)
+		d = d.Bool("override", true)
 	}
-	return ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID, Details: d.close()}
+	return ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID, Details: d.Close()}
 }
 
 // commentWith adds the comment that came with an update.
@@ -393,7 +394,7 @@ func commentWith(c *ledger.Context, i *Issue, p *CreateComment) (*Comment, error
 	}
 	with := *p
 	with.withUpdate = true
-	next, cm, err := addComment(c, *i, with)
+	next, cm, err := AddComment(c, *i, with)
 	if err != nil {
 		return nil, err
 	}
@@ -403,7 +404,7 @@ func commentWith(c *ledger.Context, i *Issue, p *CreateComment) (*Comment, error
 
 // depthBelow is the least depth that an issue has: one more than its parent's.
 func depthBelow(tx *ledger.Tx, i Issue) uint64 {
-	if parent, ok := issues.Get(tx, i.Company, i.Parent); ok {
+	if parent, ok := IssueTable.Get(tx, i.Company, i.Parent); ok {
 		return parent.Depth + 1
 	}
 	return 0
@@ -413,8 +414,8 @@ func depthBelow(tx *ledger.Tx, i Issue) uint64 {
 // its own could delegate without end.
 func redepth(c *ledger.Context, i Issue, want uint64) (uint64, error) {
 	switch depth := max(want, depthBelow(c.Tx, i)); {
-	case isAgent(c) && depth < i.Depth:
-		return 0, errBoardOnly()
+	case core.IsAgent(c) && depth < i.Depth:
+		return 0, core.ErrBoardOnly()
 	case depth > MaxRequestDepth:
 		return 0, errTooDeep(depth)
 	default:
@@ -426,14 +427,14 @@ func redepth(c *ledger.Context, i Issue, want uint64) (uint64, error) {
 func deepen(tx *ledger.Tx, i Issue) {
 	depth := map[string]uint64{i.ID: i.Depth}
 	for _, id := range Descendants(tx, i.Company, i.ID)[1:] {
-		d, ok := issues.Get(tx, i.Company, id)
+		d, ok := IssueTable.Get(tx, i.Company, id)
 		if !ok {
 			continue
 		}
 		depth[id] = depth[d.Parent] + 1
 		if d.Depth != depth[id] {
 			d.Depth = depth[id]
-			issues.Put(tx, i.Company, id, d)
+			IssueTable.Put(tx, i.Company, id, d)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -91,7 +93,7 @@ var meshKinds = []Kind{
 var kernel = Rules{Kinds: slices.Concat(
 	companyKinds, agentKinds, goalKinds, projectKinds, activityKinds, issueKinds, checkoutKinds, commentQueueKinds, commentKinds, threadKinds, labelKinds, wakeupKinds, runKinds, runLogKinds, runEventKinds, haltKinds, dutyKinds, sessionKinds, settingKinds,
 ), Forget: forgetKernel, Sealed: sealedKernel, Envs: envsKernel,
-	Reseal: map[string]func(c *ledger.Context, p Reseal) error{"agent": resealAgent, "project": resealProject}}
+	Reseal: map[string]func(c *ledger.Context, p conceal.Reseal) error{"agent": resealAgent, "project": resealProject}}
 
 func index(lists ...[]Kind) map[string]Kind {
 	all := map[string]Kind{}
@@ -124,7 +126,7 @@ func issueFirst(cmd *ledger.Command, want func(key []byte)) {
 	var p struct {
 		Issue string `cbor:"1,keyasint"`
 	}
-	if ledger.Unmarshal(cmd.Payload, &p) == nil && isID(p.Issue) {
-		want(issues.Key(cmd.Company, p.Issue))
+	if ledger.Unmarshal(cmd.Payload, &p) == nil && core.IsID(p.Issue) {
+		want(IssueTable.Key(cmd.Company, p.Issue))
 	}
 }

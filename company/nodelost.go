@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -30,7 +31,7 @@ func loseNode(c *ledger.Context, p NodeLost) (any, error) {
 			requeue(c, r)
 			continue
 		case r.Status == RunRunning:
-			handBack(c, endRun(c, r, Outcome{Status: RunInterrupted, ErrorCode: "node_lost",
+			handBack(c, EndRun(c, r, Outcome{Status: RunInterrupted, ErrorCode: "node_lost",
 				Error: said}))
 		default:
 			handBack(c, r)
@@ -40,12 +41,12 @@ func loseNode(c *ledger.Context, p NodeLost) (any, error) {
 	left := len(all) - min(len(all), sweptRuns)
 	nodeLost(c, p.Node)
 	if left == 0 { // what is left names runs of deleted companies
-		for k := range c.Prefix(sessionKey(p.Session, "")) {
+		for k := range c.Prefix(SessionKey(p.Session, "")) {
 			c.Delete(k)
 		}
 	}
 	c.Record(ledger.Change{Action: "node.lost", EntityType: "node", EntityID: p.Node,
-		Details: jsonObject{}.uint("session", p.Session).int("runs", int64(lost)).close()})
+		Details: core.Object{}.Uint("session", p.Session).Int("runs", int64(lost)).Close()})
 	return Lost{Left: left}, nil
 }
 
@@ -53,7 +54,7 @@ func loseNode(c *ledger.Context, p NodeLost) (any, error) {
 const nodeWasLost = "The node that carried out this run was lost"
 
 func tellLoss(c *ledger.Context, p TellLoss) (any, error) {
-	r, err := runOf(c, p.Run)
+	r, err := RunFor(c, p.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -66,10 +67,10 @@ func tellLoss(c *ledger.Context, p TellLoss) (any, error) {
 	if r.Status != RunInterrupted || r.ErrorCode != "node_lost" || !strings.HasPrefix(string(r.Error), nodeWasLost) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s did not end because its node was lost", r.ID)
 	}
-	r.Error, r.UpdatedAt = NullText(nodeWasLost+": "+p.Why), TimeOf(c.Now)
-	runs.Put(c.Tx, r.Company, r.ID, r)
+	r.Error, r.UpdatedAt = core.NullText(nodeWasLost+": "+p.Why), core.TimeOf(c.Now)
+	RunTable.Put(c.Tx, r.Company, r.ID, r)
 	c.Record(ledger.Change{Action: "heartbeat.loss_explained", EntityType: "heartbeat_run", EntityID: r.ID,
-		Details: jsonObject{}.str("runId", r.ID).str("agentId", r.Agent).str("reason", p.Why).close()})
+		Details: core.Object{}.Str("runId", r.ID).Str("agentId", r.Agent).Str("reason", p.Why).Close()})
 	return nil, nil
 }
 
@@ -78,7 +79,7 @@ func RunsOfSession(tx *ledger.Tx, session uint64) []Run {
 	prefix := ledger.Key("sched", "session", ledger.Order(session), "")
 	var out []Run
 	for k, company := range tx.Prefix(prefix) {
-		if r, ok := runs.Get(tx, string(company), string(k[len(prefix):])); ok {
+		if r, ok := RunTable.Get(tx, string(company), string(k[len(prefix):])); ok {
 			out = append(out, r)
 		}
 	}
@@ -102,7 +103,7 @@ func SessionsWithRuns(tx *ledger.Tx) []NodeLost {
 		next, found := NodeLost{}, false
 		for k, company := range tx.Scan(from, ledger.PrefixEnd(prefix), false) {
 			session, run := parseSessionKey(k[len(prefix):])
-			r, _ := runs.Get(tx, string(company), run)
+			r, _ := RunTable.Get(tx, string(company), run)
 			next, found = NodeLost{Node: r.Node, Session: session}, true
 			break
 		}

@@ -3,6 +3,7 @@ package company
 import (
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -31,11 +32,11 @@ func (p *CreateComment) said(tx *ledger.Tx, i Issue) (Comment, bool) {
 	if p.ClientRequest == "" {
 		return Comment{}, false
 	}
-	at, ok := tx.Get(commentRequestKey(i.Company, i.ID, p.ClientRequest))
+	at, ok := tx.Get(CommentRequestKey(i.Company, i.ID, p.ClientRequest))
 	if !ok {
 		return Comment{}, false
 	}
-	return comments.Get(tx, i.Company, string(at))
+	return Comments.Get(tx, i.Company, string(at))
 }
 
 // orders returns what a comment on i orders, nothing for none and for one that was
@@ -47,8 +48,8 @@ func (p *CreateComment) orders(c *ledger.Context, i Issue) (resume, interrupt bo
 	if _, ok := p.said(c.Tx, i); ok {
 		return false, false, nil
 	}
-	if p.Interrupt && !isBoard(c) {
-		return false, false, refuseCode(ledger.Forbidden, "board_required", jsonObject{}.str("issueId", i.ID).close(),
+	if p.Interrupt && !core.IsBoard(c) {
+		return false, false, core.RefuseCode(ledger.Forbidden, "board_required", core.Object{}.Str("issueId", i.ID).Close(),
 			"Only the board can interrupt a run; comment without interrupt, and the run that comes next is told of it")
 	}
 	return p.Resume, p.Interrupt, nil
@@ -58,7 +59,7 @@ func (p *CreateComment) orders(c *ledger.Context, i Issue) (resume, interrupt bo
 func mayResume(c *ledger.Context, i Issue) error {
 	switch i.Status {
 	case IssueBacklog, IssueInReview:
-		return refuseCode(ledger.Conflict, "issue_not_resumable", statusDetail("issueId", i.ID, i.Status),
+		return core.RefuseCode(ledger.Conflict, "issue_not_resumable", core.StatusDetail("issueId", i.ID, i.Status),
 			"The work on an issue in %s does not go on by a comment; comment without resume, or change its status", i.Status)
 	case IssueBlocked:
 		if left := Unresolved(c.Tx, i); len(left) > 0 {
@@ -66,7 +67,7 @@ func mayResume(c *ledger.Context, i Issue) error {
 			for n, b := range left {
 				ids[n] = b.ID
 			}
-			return refuseCode(ledger.Conflict, "issue_blocked", jsonObject{}.str("issueId", i.ID).list("unresolvedBlockerIssueIds", ids).close(),
+			return core.RefuseCode(ledger.Conflict, "issue_blocked", core.Object{}.Str("issueId", i.ID).List("unresolvedBlockerIssueIds", ids).Close(),
 				"The work can not go on before the issues that block it are done; finish them, or take them from blockedByIssueIds")
 		}
 	}
@@ -88,21 +89,21 @@ func takeUp(c *ledger.Context, i Issue, p CreateComment) (Issue, error) {
 	if !i.takesUp(p.Reopen, p.Resume) {
 		return i, nil
 	}
-	if err := mayUpdate(c, i); err != nil {
+	if err := MayUpdate(c, i); err != nil {
 		return i, err
 	}
-	next, override, err := i.Move(Move{To: IssueTodo, Board: !isAgent(c), Now: TimeOf(c.Now)})
+	next, override, err := i.Move(Move{To: IssueTodo, Board: !core.IsAgent(c), Now: core.TimeOf(c.Now)})
 	if err != nil {
 		return i, err
 	}
 	if err := mayStart(c, i, next); err != nil {
 		return i, err
 	}
-	d := jsonObject{}.str("identifier", i.Identifier).raw("changes", i.Diff(next))
+	d := core.Object{}.Str("identifier", i.Identifier).Raw("changes", i.Diff(next))
 	if override {
-		d = d.bool("override", true)
+		d = d.Bool("override", true)
 	}
-	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID, Details: d.close()})
+	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID, Details: d.Close()})
 	return next, nil
 }
 
@@ -110,7 +111,7 @@ func takeUp(c *ledger.Context, i Issue, p CreateComment) (Issue, error) {
 // and the one that holds it.
 func atWork(tx *ledger.Tx, i Issue) []Run {
 	out := slices.DeleteFunc(LiveRunsOnIssue(tx, i), func(r Run) bool { return r.Status != RunRunning })
-	if r, ok := runs.Get(tx, i.Company, i.CheckoutRun); ok && r.Status == RunRunning && !slices.ContainsFunc(out, func(o Run) bool { return o.ID == r.ID }) {
+	if r, ok := RunTable.Get(tx, i.Company, i.CheckoutRun); ok && r.Status == RunRunning && !slices.ContainsFunc(out, func(o Run) bool { return o.ID == r.ID }) {
 		out = append(out, r)
 	}
 	return out
@@ -121,7 +122,7 @@ func stopWork(c *ledger.Context, i Issue, why, source, comment string) {
 	for _, r := range atWork(c.Tx, i) {
 		r = cancelLive(c, r, why, c.Cmd.Actor)
 		c.Record(ledger.Change{Action: "heartbeat.cancelled", EntityType: "heartbeat_run", EntityID: r.ID,
-			Details: jsonObject{}.str("agentId", r.Agent).str("issueId", i.ID).str("source", source).null("commentId", comment).close()})
+			Details: core.Object{}.Str("agentId", r.Agent).Str("issueId", i.ID).Str("source", source).Null("commentId", comment).Close()})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -13,9 +14,9 @@ import (
 // under the SHA-256 of its bytes by part.put; the command that decides names it
 // by that and so makes it one of the state's. What nothing names is swept away.
 type part struct {
-	Bytes []byte `cbor:"1,keyasint"`
-	Refs  uint64 `cbor:"2,keyasint,omitempty"` // rows that name it
-	At    Time   `cbor:"3,keyasint"`           // when it was last staged, or its last name went
+	Bytes []byte    `cbor:"1,keyasint"`
+	Refs  uint64    `cbor:"2,keyasint,omitempty"` // rows that name it
+	At    core.Time `cbor:"3,keyasint"`           // when it was last staged, or its last name went
 }
 
 // Keys of parts:
@@ -24,12 +25,12 @@ type part struct {
 //	part-staged/<ms, 16 hex digits>/<sha256>    parts that nothing names, the oldest first
 //	part-total/total                            how many of those there are
 var (
-	parts       = ledger.NewTable[part]("part")
+	Parts       = ledger.NewTable[part]("part")
 	partsStaged = ledger.NewIndex("part-staged")
-	partTotals  = ledger.NewTable[partTotal]("part-total")
+	PartTotals  = ledger.NewTable[PartTotal]("part-total")
 )
 
-type partTotal struct {
+type PartTotal struct {
 	Staged uint64 `cbor:"1,keyasint,omitempty"` // bytes of parts that nothing names
 }
 
@@ -44,7 +45,7 @@ const (
 	PartAge = time.Hour
 	// partChunk bounds the parts that one part.sweep removes.
 	partChunk = 200
-	totalKey  = "total"
+	TotalKey  = "total"
 )
 
 const _ = uint(ledger.MaxPayload - MaxPart - 64)
@@ -68,7 +69,7 @@ const (
 	KindPartSweep = "part.sweep"
 )
 
-var partKinds = []Kind{
+var PartKinds = []Kind{
 	{Name: KindPartPut, From: FromBoard | FromAgent | FromNode, Traits: SeldomWork, Do: ledger.Typed(putPart)},
 	{Name: KindPartSweep, From: FromNode, Traits: SeldomWork, Do: ledger.Typed(sweepParts)},
 }
@@ -92,20 +93,20 @@ func putPart(c *ledger.Context, p PutPart) (any, error) {
 	if len(p.Bytes) == 0 || len(p.Bytes) > MaxPart {
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "A part has between 1 and %d bytes", MaxPart)
 	}
-	if isAgent(c) {
-		if err := mustRun(c); err != nil {
+	if core.IsAgent(c) {
+		if err := MustRun(c); err != nil {
 			return nil, err
 		}
 	}
-	company, name, now := c.Cmd.Company, PartName(p.Bytes), TimeOf(c.Now)
-	old, ok := parts.Get(c.Tx, company, name)
+	company, name, now := c.Cmd.Company, PartName(p.Bytes), core.TimeOf(c.Now)
+	old, ok := Parts.Get(c.Tx, company, name)
 	switch {
 	case ok && old.Refs > 0:
 		return StagedPart{name}, nil
 	case ok:
 		unstage(c.Tx, company, name, old)
 	}
-	if total, _ := partTotals.Get(c.Tx, company, totalKey); total.Staged+uint64(len(p.Bytes)) > MaxStagedParts {
+	if total, _ := PartTotals.Get(c.Tx, company, TotalKey); total.Staged+uint64(len(p.Bytes)) > MaxStagedParts {
 		return nil, ledger.Refuse(ledger.TooMany, nil, "The company has %d bytes staged that nothing uses yet; try again in an hour", total.Staged)
 	}
 	stage(c.Tx, company, name, part{Bytes: p.Bytes, At: now})
@@ -113,26 +114,26 @@ func putPart(c *ledger.Context, p PutPart) (any, error) {
 }
 
 func stage(tx *ledger.Tx, company, name string, p part) {
-	parts.Put(tx, company, name, p)
+	Parts.Put(tx, company, name, p)
 	partsStaged.Add(tx, company, ledger.Order(uint64(p.At)), name)
-	total, _ := partTotals.Get(tx, company, totalKey)
+	total, _ := PartTotals.Get(tx, company, TotalKey)
 	total.Staged += uint64(len(p.Bytes))
-	partTotals.Put(tx, company, totalKey, total)
+	PartTotals.Put(tx, company, TotalKey, total)
 }
 
 func unstage(tx *ledger.Tx, company, name string, p part) {
 	partsStaged.Remove(tx, company, ledger.Order(uint64(p.At)), name)
-	total, _ := partTotals.Get(tx, company, totalKey)
+	total, _ := PartTotals.Get(tx, company, TotalKey)
 	total.Staged -= uint64(len(p.Bytes))
-	partTotals.Put(tx, company, totalKey, total)
+	PartTotals.Put(tx, company, TotalKey, total)
 }
 
-// joinParts returns the staged bytes that names stand for, one after another,
+// JoinParts returns the staged bytes that names stand for, one after another,
 // at most limit of them. Their sum must be the one that was promised.
-func joinParts(tx *ledger.Tx, company string, names []string, sum string, limit int) ([]byte, error) {
+func JoinParts(tx *ledger.Tx, company string, names []string, sum string, limit int) ([]byte, error) {
 	var all []byte
 	for _, name := range names {
-		p, ok := parts.Get(tx, company, name)
+		p, ok := Parts.Get(tx, company, name)
 		if !ok {
 			return nil, ledger.Refuse(ledger.Conflict, nil, "A part of the value is not staged, or not any more; send it again")
 		}
@@ -147,10 +148,10 @@ func joinParts(tx *ledger.Tx, company string, names []string, sum string, limit 
 	return all, nil
 }
 
-// refParts notes that one more row names these parts.
-func refParts(tx *ledger.Tx, company string, names []string) {
+// RefParts notes that one more row names these parts.
+func RefParts(tx *ledger.Tx, company string, names []string) {
 	for _, name := range names {
-		p, ok := parts.Get(tx, company, name)
+		p, ok := Parts.Get(tx, company, name)
 		if !ok {
 			continue
 		}
@@ -158,24 +159,24 @@ func refParts(tx *ledger.Tx, company string, names []string) {
 			unstage(tx, company, name, p)
 		}
 		p.Refs++
-		parts.Put(tx, company, name, p)
+		Parts.Put(tx, company, name, p)
 	}
 }
 
-// dropParts removes parts that nothing names, as what they were staged for is done.
-func dropParts(tx *ledger.Tx, company string, names []string) {
+// DropParts removes parts that nothing names, as what they were staged for is done.
+func DropParts(tx *ledger.Tx, company string, names []string) {
 	for _, name := range names {
-		if p, ok := parts.Get(tx, company, name); ok && p.Refs == 0 {
+		if p, ok := Parts.Get(tx, company, name); ok && p.Refs == 0 {
 			unstage(tx, company, name, p)
-			parts.Delete(tx, company, name)
+			Parts.Delete(tx, company, name)
 		}
 	}
 }
 
-// unrefParts notes that one row less names these parts.
-func unrefParts(tx *ledger.Tx, company string, names []string, now Time) {
+// UnrefParts notes that one row less names these parts.
+func UnrefParts(tx *ledger.Tx, company string, names []string, now core.Time) {
 	for _, name := range names {
-		p, ok := parts.Get(tx, company, name)
+		p, ok := Parts.Get(tx, company, name)
 		if !ok || p.Refs == 0 {
 			continue
 		}
@@ -184,12 +185,12 @@ func unrefParts(tx *ledger.Tx, company string, names []string, now Time) {
 			stage(tx, company, name, p)
 			continue
 		}
-		parts.Put(tx, company, name, p)
+		Parts.Put(tx, company, name, p)
 	}
 }
 
 // PartsToSweep reports whether parts of a company wait to be removed.
-func PartsToSweep(tx *ledger.Tx, company string, now Time) bool {
+func PartsToSweep(tx *ledger.Tx, company string, now core.Time) bool {
 	for range oldParts(tx, company, now) {
 		return true
 	}
@@ -197,10 +198,10 @@ func PartsToSweep(tx *ledger.Tx, company string, now Time) bool {
 }
 
 // oldParts yields the parts that nothing has named for PartAge, with their time.
-func oldParts(tx *ledger.Tx, company string, now Time) iter.Seq2[string, string] {
+func oldParts(tx *ledger.Tx, company string, now core.Time) iter.Seq2[string, string] {
 	return func(yield func(at, name string) bool) {
 		prefix := ledger.Key("c", company, "part-staged", "")
-		limit := now - Time(PartAge.Milliseconds())
+		limit := now - core.Time(PartAge.Milliseconds())
 		if limit <= 0 {
 			return
 		}
@@ -216,19 +217,19 @@ func oldParts(tx *ledger.Tx, company string, now Time) iter.Seq2[string, string]
 func sweepParts(c *ledger.Context, _ SweepParts) (any, error) {
 	company := c.Cmd.Company
 	var names []string
-	for _, name := range oldParts(c.Tx, company, TimeOf(c.Now)) {
+	for _, name := range oldParts(c.Tx, company, core.TimeOf(c.Now)) {
 		if names = append(names, name); len(names) == partChunk {
 			break
 		}
 	}
 	for _, name := range names {
-		p, _ := parts.Get(c.Tx, company, name)
+		p, _ := Parts.Get(c.Tx, company, name)
 		unstage(c.Tx, company, name, p)
-		parts.Delete(c.Tx, company, name)
+		Parts.Delete(c.Tx, company, name)
 	}
 	if len(names) > 0 {
 		c.Record(ledger.Change{Action: "company.parts_swept", EntityType: "company", EntityID: company,
-			Details: jsonObject{}.int("parts", int64(len(names))).close()})
+			Details: core.Object{}.Int("parts", int64(len(names))).Close()})
 	}
 	return nil, nil
 }

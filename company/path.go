@@ -3,6 +3,7 @@ package company
 import (
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -10,9 +11,9 @@ import (
 
 // PathOf says what will bring an issue on, in a word, or "" when nothing will.
 // Issues that are no agent's have a path: "person" or "nobody".
-func PathOf(tx *ledger.Tx, i Issue, now Time) string {
+func PathOf(tx *ledger.Tx, i Issue, now core.Time) string {
 	switch {
-	case i.Status.rests():
+	case i.Status.Rests():
 		return "rest"
 	case i.AssigneeUser != "":
 		return "person"
@@ -24,17 +25,17 @@ func PathOf(tx *ledger.Tx, i Issue, now Time) string {
 		return "review"
 	case len(i.UnblockDescriptor) > 0 && i.Status == IssueBlocked:
 		return "unblock"
-	case onHold(tx, i.Company, i.ID):
+	case OnHold(tx, i.Company, i.ID):
 		return "hold"
-	case awaitsBoard(tx, i):
+	case AwaitsBoard(tx, i):
 		return "board"
-	case i.monitors():
+	case i.Monitors():
 		return "monitor"
 	case len(Unresolved(tx, i)) > 0:
 		return "blockers"
 	}
-	a, ok := wakeable(tx, i.Company, i.Assignee)
-	if !ok || a.gone() {
+	a, ok := Wakeable(tx, i.Company, i.Assignee)
+	if !ok || a.Gone() {
 		return ""
 	}
 	live := LiveRunsOfAgent(tx, i.Company, i.Assignee)
@@ -44,14 +45,14 @@ func PathOf(tx *ledger.Tx, i Issue, now Time) string {
 	if i.Status == IssueInReview {
 		return "" // its agent has handed it in, and nobody was named to look at it
 	}
-	if a.stopped(tx) != "" || projectStopped(tx, i.Company, i.ID) {
+	if a.Stopped(tx) != "" || ProjectStopped(tx, i.Company, i.ID) {
 		return "paused"
 	}
-	p := a.policy()
+	p := a.Policy()
 	if p.Enabled && p.IntervalSec > 0 && i.Status != IssueBlocked {
 		return "timer"
 	}
-	clock, _ := agentClocks.Get(tx, i.Company, i.Assignee)
+	clock, _ := AgentClocks.Get(tx, i.Company, i.Assignee)
 	if clock.Day != now.Std().Format("2006-01-02") {
 		clock.Runs = 0
 	}
@@ -62,5 +63,5 @@ func PathOf(tx *ledger.Tx, i Issue, now Time) string {
 	return ""
 }
 
-// rests reports whether an issue in this status wants nobody to go on with it.
-func (s IssueStatus) rests() bool { return s.Terminal() || s == IssueBacklog }
+// Rests reports whether an issue in this status wants nobody to go on with it.
+func (s IssueStatus) Rests() bool { return s.Terminal() || s == IssueBacklog }

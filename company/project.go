@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -23,19 +25,19 @@ type Project struct {
 	Company         string          `cbor:"2,keyasint" json:"companyId"`
 	Goal            string          `cbor:"3,keyasint,omitempty" json:"-"` // the first of Goals
 	Name            string          `cbor:"4,keyasint" json:"name"`
-	Description     NullText        `cbor:"5,keyasint,omitempty" json:"description"`
+	Description     core.NullText   `cbor:"5,keyasint,omitempty" json:"description"`
 	Status          ProjectStatus   `cbor:"6,keyasint" json:"status"`
-	Lead            NullText        `cbor:"7,keyasint,omitempty" json:"leadAgentId"`
-	TargetDate      NullText        `cbor:"8,keyasint,omitempty" json:"targetDate"` // 2006-01-02
-	Color           NullText        `cbor:"9,keyasint,omitempty" json:"color"`
-	Icon            NullText        `cbor:"10,keyasint,omitempty" json:"icon"`
+	Lead            core.NullText   `cbor:"7,keyasint,omitempty" json:"leadAgentId"`
+	TargetDate      core.NullText   `cbor:"8,keyasint,omitempty" json:"targetDate"` // 2006-01-02
+	Color           core.NullText   `cbor:"9,keyasint,omitempty" json:"color"`
+	Icon            core.NullText   `cbor:"10,keyasint,omitempty" json:"icon"`
 	Env             json.RawMessage `cbor:"11,keyasint,omitempty" json:"-"`
-	PauseReason     NullText        `cbor:"12,keyasint,omitempty" json:"pauseReason"`
-	PausedAt        Time            `cbor:"13,keyasint,omitempty" json:"pausedAt"`
+	PauseReason     core.NullText   `cbor:"12,keyasint,omitempty" json:"pauseReason"`
+	PausedAt        core.Time       `cbor:"13,keyasint,omitempty" json:"pausedAt"`
 	WorkspacePolicy json.RawMessage `cbor:"14,keyasint,omitempty" json:"executionWorkspacePolicy"`
-	ArchivedAt      Time            `cbor:"15,keyasint,omitempty" json:"archivedAt"`
-	CreatedAt       Time            `cbor:"16,keyasint" json:"createdAt"`
-	UpdatedAt       Time            `cbor:"17,keyasint" json:"updatedAt"`
+	ArchivedAt      core.Time       `cbor:"15,keyasint,omitempty" json:"archivedAt"`
+	CreatedAt       core.Time       `cbor:"16,keyasint" json:"createdAt"`
+	UpdatedAt       core.Time       `cbor:"17,keyasint" json:"updatedAt"`
 	Goals           []string        `cbor:"18,keyasint,omitempty" json:"-"`
 	Workspace       string          `cbor:"19,keyasint,omitempty" json:"-"` // the primary one
 }
@@ -54,7 +56,7 @@ var (
 )
 
 var (
-	projects = owned(ledger.NewTable[Project]("project"))
+	ProjectTable = core.Owned(ledger.NewTable[Project]("project"))
 )
 
 const (
@@ -78,7 +80,7 @@ type SaveProject struct {
 	Icon            *string         `cbor:"8,keyasint,omitempty"`
 	Env             json.RawMessage `cbor:"9,keyasint,omitempty"`
 	WorkspacePolicy json.RawMessage `cbor:"10,keyasint,omitempty"`
-	ArchivedAt      *Time           `cbor:"11,keyasint,omitempty"`
+	ArchivedAt      *core.Time      `cbor:"11,keyasint,omitempty"`
 	Goals           *[]string       `cbor:"12,keyasint,omitempty"`
 	Workspace       *SaveWorkspace  `cbor:"13,keyasint,omitempty"` // made with the project
 	More            []SaveWorkspace `cbor:"14,keyasint,omitempty"` // made with it after that
@@ -107,21 +109,21 @@ var projectKinds = []Kind{
 
 // ProjectOf returns a project of company.
 func ProjectOf(tx *ledger.Tx, company, id string) (Project, bool) {
-	return projects.Get(tx, company, id)
+	return ProjectTable.Get(tx, company, id)
 }
 
 // ProjectByRef finds a project by ID, or by urlKey within company.
 func ProjectByRef(tx *ledger.Tx, company, ref string) (Project, error) {
-	if id := strings.ToLower(ref); isID(id) {
-		if p, ok := projects.Get(tx, OwnerOf(tx, id), id); ok {
+	if id := strings.ToLower(ref); core.IsID(id) {
+		if p, ok := ProjectTable.Get(tx, core.OwnerOf(tx, id), id); ok {
 			return p, nil
 		}
-		return Project{}, errNoProject()
+		return Project{}, ErrNoProject()
 	}
 	found := Project{}
 	if company != "" {
-		for _, p := range projects.All(tx, company) {
-			if URLKey(p.Name) != URLKey(ref) {
+		for _, p := range ProjectTable.All(tx, company) {
+			if core.URLKey(p.Name) != core.URLKey(ref) {
 				continue
 			}
 			if found.ID != "" {
@@ -131,7 +133,7 @@ func ProjectByRef(tx *ledger.Tx, company, ref string) (Project, error) {
 		}
 	}
 	if found.ID == "" {
-		return Project{}, errNoProject()
+		return Project{}, ErrNoProject()
 	}
 	return found, nil
 }
@@ -139,7 +141,7 @@ func ProjectByRef(tx *ledger.Tx, company, ref string) (Project, error) {
 // ProjectsOf returns the projects of company, oldest first.
 func ProjectsOf(tx *ledger.Tx, company string) []Project {
 	out := []Project{}
-	for _, p := range projects.All(tx, company) {
+	for _, p := range ProjectTable.All(tx, company) {
 		out = append(out, p)
 	}
 	slices.SortStableFunc(out, func(a, b Project) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
@@ -148,36 +150,36 @@ func ProjectsOf(tx *ledger.Tx, company string) []Project {
 
 // CountProjectIssues returns how many issues belong to a project.
 func CountProjectIssues(tx *ledger.Tx, company, project string) (n int) {
-	for range issuesByProject.IDs(tx, company, project, false) {
+	for range IssuesByProject.IDs(tx, company, project, false) {
 		n++
 	}
 	return n
 }
 
-func errNoProject() error { return ledger.Refuse(ledger.NotFound, nil, "Project not found") }
+func ErrNoProject() error { return ledger.Refuse(ledger.NotFound, nil, "Project not found") }
 
 func (p Project) with(s SaveProject) (Project, error) {
-	set(&p.Name, s.Name)
-	setText(&p.Description, s.Description)
-	set(&p.Status, s.Status)
-	setText(&p.Lead, s.Lead)
-	setText(&p.TargetDate, s.TargetDate)
-	setText(&p.Color, s.Color)
-	setText(&p.Icon, s.Icon)
-	set(&p.ArchivedAt, s.ArchivedAt)
+	core.Assign(&p.Name, s.Name)
+	core.AssignText(&p.Description, s.Description)
+	core.Assign(&p.Status, s.Status)
+	core.AssignText(&p.Lead, s.Lead)
+	core.AssignText(&p.TargetDate, s.TargetDate)
+	core.AssignText(&p.Color, s.Color)
+	core.AssignText(&p.Icon, s.Icon)
+	core.Assign(&p.ArchivedAt, s.ArchivedAt)
 	if s.Goals != nil {
-		p.Goals = unique(*s.Goals)
+		p.Goals = core.Unique(*s.Goals)
 		p.Goal = firstOf(p.Goals)
 	}
-	env, err := object("env", s.Env, MaxConfig)
+	env, err := core.CheckObject("env", s.Env, MaxConfig)
 	if err != nil {
 		return p, err
 	}
 	if len(s.Env) > 0 {
 		// Hidden values are compared under the name env, as they were shown.
-		p.Env = keepHidden(env, p.Env)
+		p.Env = conceal.KeepHidden(env, p.Env)
 	}
-	policy, err := object("executionWorkspacePolicy", s.WorkspacePolicy, MaxConfig)
+	policy, err := core.CheckObject("executionWorkspacePolicy", s.WorkspacePolicy, MaxConfig)
 	if err != nil {
 		return p, err
 	}
@@ -195,7 +197,7 @@ func (p Project) check(tx *ledger.Tx) error {
 		return ledger.Refuse(ledger.TooLarge, nil, "The project's text is too long")
 	case !slices.Contains(ProjectStatuses, p.Status):
 		return ledger.Refuse(ledger.Invalid, nil, "Unknown project status: %s", p.Status)
-	case p.Lead != "" && !agentExists(tx, p.Company, string(p.Lead)):
+	case p.Lead != "" && !AgentExists(tx, p.Company, string(p.Lead)):
 		return ledger.Refuse(ledger.NotFound, nil, "Agent not found")
 	case len(p.Goals) > MaxProjectGoals:
 		return ledger.Refuse(ledger.Unprocessable, nil, "A project can have at most %d goals", MaxProjectGoals)
@@ -206,15 +208,15 @@ func (p Project) check(tx *ledger.Tx) error {
 		}
 	}
 	for _, g := range p.Goals {
-		if !goalExists(tx, p.Company, g) {
+		if !GoalExists(tx, p.Company, g) {
 			return ledger.Refuse(ledger.NotFound, nil, "Goal not found")
 		}
 	}
 	return nil
 }
 
-// defaultWorkspace is the workspace that the project's policy gives to its issues, "" for none.
-func (p Project) defaultWorkspace() string {
+// DefaultWorkspace is the workspace that the project's policy gives to its issues, "" for none.
+func (p Project) DefaultWorkspace() string {
 	var policy struct {
 		ID string `json:"defaultProjectWorkspaceId"`
 	}
@@ -223,34 +225,34 @@ func (p Project) defaultWorkspace() string {
 }
 
 func createProject(c *ledger.Context, s SaveProject) (any, error) {
-	company, now := c.Cmd.Company, TimeOf(c.Now)
-	if err := checkNewID(c.Tx, s.ID); err != nil {
+	company, now := c.Cmd.Company, core.TimeOf(c.Now)
+	if err := core.CheckNewID(c.Tx, s.ID); err != nil {
 		return nil, err
 	}
 	p, err := Project{ID: s.ID, Company: company, Status: "backlog", CreatedAt: now, UpdatedAt: now}.with(s)
 	if err != nil {
 		return nil, err
 	}
-	if p.Env, err = ask.BindEnv(c.Tx, company, p.Env, nil); err != nil {
+	if p.Env, err = Ask.BindEnv(c.Tx, company, p.Env, nil); err != nil {
 		return nil, err
 	}
 	if err := p.check(c.Tx); err != nil {
 		return nil, err
 	}
-	if err := room(projects.All(c.Tx, company), MaxProjects, "projects"); err != nil {
+	if err := core.HasRoom(ProjectTable.All(c.Tx, company), MaxProjects, "projects"); err != nil {
 		return nil, err
 	}
-	if err := ask.CheckProject(c, Project{}, p); err != nil {
+	if err := Ask.CheckProject(c, Project{}, p); err != nil {
 		return nil, err
 	}
-	projects.Put(c.Tx, company, p.ID, p)
-	workspace, err := ask.Places.Equip(c, p, s)
+	ProjectTable.Put(c.Tx, company, p.ID, p)
+	workspace, err := Ask.Places.Equip(c, p, s)
 	if err != nil {
 		return nil, err
 	}
 	c.Record(ledger.Change{Action: "project.created", EntityType: "project", EntityID: p.ID,
-		Details: jsonObject{}.null("icon", string(p.Icon)).str("name", p.Name).list("envKeys", envKeys(p.Env)).
-			null("description", snippet(string(p.Description), 500)).null("workspaceId", workspace).close()})
+		Details: core.Object{}.Null("icon", string(p.Icon)).Str("name", p.Name).List("envKeys", envKeys(p.Env)).
+			Null("description", core.Snippet(string(p.Description), 500)).Null("workspaceId", workspace).Close()})
 	return ProjectRef{p.ID}, nil
 }
 
@@ -261,7 +263,7 @@ type ProjectRef struct {
 
 // envKeys returns the names of variables, without their values.
 func envKeys(env json.RawMessage) []string {
-	v, _ := parseJSON(env)
+	v, _ := core.ParseJSON(env)
 	m, _ := v.(map[string]any)
 	keys := make([]string, 0, len(m))
 	for k := range m {
@@ -272,28 +274,28 @@ func envKeys(env json.RawMessage) []string {
 }
 
 func updateProject(c *ledger.Context, s SaveProject) (any, error) {
-	old, ok := projects.Get(c.Tx, c.Cmd.Company, s.ID)
+	old, ok := ProjectTable.Get(c.Tx, c.Cmd.Company, s.ID)
 	if !ok {
-		return nil, errNoProject()
+		return nil, ErrNoProject()
 	}
 	p, err := old.with(s)
 	if err != nil {
 		return nil, err
 	}
 	if len(s.Env) > 0 {
-		if p.Env, err = ask.BindEnv(c.Tx, p.Company, p.Env, old.Env); err != nil {
+		if p.Env, err = Ask.BindEnv(c.Tx, p.Company, p.Env, old.Env); err != nil {
 			return nil, err
 		}
 	}
-	p.UpdatedAt = TimeOf(c.Now)
+	p.UpdatedAt = core.TimeOf(c.Now)
 	if err := p.check(c.Tx); err != nil {
 		return nil, err
 	}
-	if err := ask.CheckProject(c, old, p); err != nil {
+	if err := Ask.CheckProject(c, old, p); err != nil {
 		return nil, err
 	}
-	projects.Put(c.Tx, p.Company, p.ID, p)
-	c.Record(ledger.Change{Action: "project.updated", EntityType: "project", EntityID: p.ID, Details: jsonObject{}.list("changedKeys", s.keys()).close()})
+	ProjectTable.Put(c.Tx, p.Company, p.ID, p)
+	c.Record(ledger.Change{Action: "project.updated", EntityType: "project", EntityID: p.ID, Details: core.Object{}.List("changedKeys", s.keys()).Close()})
 	return ProjectRef{p.ID}, nil
 }
 
@@ -317,23 +319,23 @@ func (s SaveProject) keys() []string {
 // deleteProject removes a project and its workspaces. One that has issues is
 // archived instead, by the board.
 func deleteProject(c *ledger.Context, s DeleteProject) (any, error) {
-	p, ok := projects.Get(c.Tx, c.Cmd.Company, s.ID)
+	p, ok := ProjectTable.Get(c.Tx, c.Cmd.Company, s.ID)
 	if !ok {
-		return nil, errNoProject()
+		return nil, ErrNoProject()
 	}
 	n := 0
-	for i := range issuesIn(c.Tx, p.Company, issuesByProject.IDs(c.Tx, p.Company, p.ID, false)) {
+	for i := range IssuesIn(c.Tx, p.Company, IssuesByProject.IDs(c.Tx, p.Company, p.ID, false)) {
 		if n++; n > orphanLimit {
 			return nil, ledger.Refuse(ledger.Conflict, nil, "More than %d issues belong to this project; move them first", orphanLimit)
 		}
 		next := i
 		next.Project, next.Workspace = "", ""
-		storeIssue(c.Tx, i, next)
+		StoreIssue(c.Tx, i, next)
 	}
 	projectDeleted(c, p)
 	unplanned(c, p.ID, "")
-	projects.Delete(c.Tx, p.Company, p.ID)
-	c.Record(ledger.Change{Action: "project.deleted", EntityType: "project", EntityID: p.ID, Details: jsonObject{}.str("name", p.Name).close()})
+	ProjectTable.Delete(c.Tx, p.Company, p.ID)
+	c.Record(ledger.Change{Action: "project.deleted", EntityType: "project", EntityID: p.ID, Details: core.Object{}.Str("name", p.Name).Close()})
 	return nil, nil
 }
 

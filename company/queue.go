@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -21,7 +22,7 @@ import (
 // its height in place of the turn, which is lower than any, and no value.
 
 // queueAhead is what the urgency of a run is worth, in ms.
-var queueAhead = map[Priority]Time{
+var queueAhead = map[Priority]core.Time{
 	PriorityCritical: 60 * 60_000,
 	PriorityHigh:     10 * 60_000,
 	PriorityMedium:   0,
@@ -40,7 +41,7 @@ const (
 // asked for it and waits.
 func (r Run) priority(tx *ledger.Tx) Priority {
 	p := PriorityMedium
-	if i, ok := issues.Get(tx, r.Company, r.Context.IssueID); ok && r.Context.IssueID != "" && i.Priority != "" {
+	if i, ok := IssueTable.Get(tx, r.Company, r.Context.IssueID); ok && r.Context.IssueID != "" && i.Priority != "" {
 		p = i.Priority
 	}
 	if r.Manual && p.Rank() > PriorityHigh.Rank() {
@@ -50,18 +51,18 @@ func (r Run) priority(tx *ledger.Tx) Priority {
 }
 
 // turnOf orders a run that came at an instant, in the entry of a height.
-func turnOf(came Time, p Priority, height uint64) uint64 {
+func turnOf(came core.Time, p Priority, height uint64) uint64 {
 	return uint64(max(came-queueAhead[p], 0))<<turnBits | height&(1<<turnBits-1)
 }
 
 // wait puts a run that has no node into the queue.
 func (r Run) wait(tx *ledger.Tx, p Priority) Run {
 	r.Turn = turnOf(max(r.CreatedAt, r.ScheduledRetryAt), p, r.Queue)
-	tx.Set(queueKey(r), queueValue(r))
+	tx.Set(QueueKey(r), QueueValue(r))
 	return r
 }
 
-func queueKey(r Run) []byte {
+func QueueKey(r Run) []byte {
 	turn := r.Turn
 	if turn == 0 {
 		turn = r.Queue
@@ -69,7 +70,7 @@ func queueKey(r Run) []byte {
 	return ledger.Key("sched", "queue", r.Company, ledger.Order(turn), r.ID)
 }
 
-func queueValue(r Run) []byte {
+func QueueValue(r Run) []byte {
 	return strconv.AppendInt(append([]byte(r.Agent), ' '), int64(r.ScheduledRetryAt), 10)
 }
 
@@ -87,9 +88,9 @@ func reorderRuns(tx *ledger.Tx, before, next Issue) {
 	}
 	for _, r := range LiveRunsOnIssue(tx, next) {
 		if r.Session == 0 {
-			tx.Delete(queueKey(r))
+			tx.Delete(QueueKey(r))
 			r = r.wait(tx, r.priority(tx))
-			runs.Put(tx, r.Company, r.ID, r)
+			RunTable.Put(tx, r.Company, r.ID, r)
 		}
 	}
 }
@@ -99,7 +100,7 @@ func reorderRuns(tx *ledger.Tx, before, next Issue) {
 // queue. The companies after the one named last come first, so that all are
 // served when there is never room for all. perCompany bounds the runs of one
 // company; what waits for its own agent, or for the end of another run, is passed over and holds up nobody else.
-func QueuedRuns(tx *ledger.Tx, now Time, last string, limit, perCompany int) []Run {
+func QueuedRuns(tx *ledger.Tx, now core.Time, last string, limit, perCompany int) []Run {
 	type queue struct {
 		company string
 		runs    []Run
@@ -123,12 +124,12 @@ func QueuedRuns(tx *ledger.Tx, now Time, last string, limit, perCompany int) []R
 			var r Run
 			if !told {
 				var ok bool
-				if r, ok = runs.Get(tx, of, run); !ok {
+				if r, ok = RunTable.Get(tx, of, run); !ok {
 					continue
 				}
 				agent, after = r.Agent, strconv.FormatInt(int64(r.ScheduledRetryAt), 10)
 			}
-			if at, _ := strconv.ParseInt(after, 10, 64); Time(at) > now {
+			if at, _ := strconv.ParseInt(after, 10, 64); core.Time(at) > now {
 				continue
 			}
 			left, known := room[agent]
@@ -140,15 +141,15 @@ func QueuedRuns(tx *ledger.Tx, now Time, last string, limit, perCompany int) []R
 			}
 			if told {
 				var ok bool
-				if r, ok = runs.Get(tx, of, run); !ok {
+				if r, ok = RunTable.Get(tx, of, run); !ok {
 					continue
 				}
 			}
-			if string(queueKey(r)) != string(k) || r.Session != 0 || !r.Status.Live() {
+			if string(QueueKey(r)) != string(k) || r.Session != 0 || !r.Status.Live() {
 				room[agent]++
 				continue
 			}
-			if r.deferred(tx) || r.heldUp(tx) {
+			if r.Deferred(tx) || r.heldUp(tx) {
 				room[agent]++
 				continue
 			}
@@ -182,20 +183,20 @@ func (r Run) heldUp(tx *ledger.Tx) bool {
 	if r.Context.IssueID == "" {
 		return false
 	}
-	i, ok := issues.Get(tx, r.Company, r.Context.IssueID)
+	i, ok := IssueTable.Get(tx, r.Company, r.Context.IssueID)
 	if !ok || i.CheckoutRun == "" || i.CheckoutRun == r.ID {
 		return false
 	}
-	holder, ok := runs.Get(tx, r.Company, i.CheckoutRun)
+	holder, ok := RunTable.Get(tx, r.Company, i.CheckoutRun)
 	return ok && holder.Owed && !holder.Status.Live()
 }
 
 // RoomForRuns returns how many more runs an agent may have at work. One that is
 // gone or stopped has room for all, so that its queued runs come to be cancelled.
 func RoomForRuns(tx *ledger.Tx, company, agent string) int {
-	a, ok := wakeable(tx, company, agent)
-	if !ok || a.stopped(tx) != "" {
+	a, ok := Wakeable(tx, company, agent)
+	if !ok || a.Stopped(tx) != "" {
 		return MaxLiveRuns
 	}
-	return a.policy().MaxConcurrentRuns - placedRuns(tx, a)
+	return a.Policy().MaxConcurrentRuns - placedRuns(tx, a)
 }

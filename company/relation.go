@@ -3,18 +3,19 @@ package company
 import (
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // An IssueRef is the short form in which one issue shows another.
 type IssueRef struct {
-	ID           string      `cbor:"1,keyasint" json:"id"`
-	Identifier   string      `cbor:"2,keyasint" json:"identifier"`
-	Title        string      `cbor:"3,keyasint" json:"title"`
-	Status       IssueStatus `cbor:"4,keyasint" json:"status"`
-	Priority     Priority    `cbor:"5,keyasint" json:"priority"`
-	Assignee     NullText    `cbor:"6,keyasint,omitempty" json:"assigneeAgentId"`
-	AssigneeUser NullText    `cbor:"7,keyasint,omitempty" json:"assigneeUserId"`
+	ID           string        `cbor:"1,keyasint" json:"id"`
+	Identifier   string        `cbor:"2,keyasint" json:"identifier"`
+	Title        string        `cbor:"3,keyasint" json:"title"`
+	Status       IssueStatus   `cbor:"4,keyasint" json:"status"`
+	Priority     Priority      `cbor:"5,keyasint" json:"priority"`
+	Assignee     core.NullText `cbor:"6,keyasint,omitempty" json:"assigneeAgentId"`
+	AssigneeUser core.NullText `cbor:"7,keyasint,omitempty" json:"assigneeUserId"`
 	// ScheduledRetry is when the next attempt at it is due; null here.
 	ScheduledRetry *struct{} `cbor:"-" json:"scheduledRetry"`
 }
@@ -22,14 +23,14 @@ type IssueRef struct {
 // Ref returns the short form of i.
 func (i Issue) Ref() IssueRef {
 	return IssueRef{ID: i.ID, Identifier: i.Identifier, Title: i.Title, Status: i.Status, Priority: i.Priority,
-		Assignee: NullText(i.Assignee), AssigneeUser: NullText(i.AssigneeUser)}
+		Assignee: core.NullText(i.Assignee), AssigneeUser: core.NullText(i.AssigneeUser)}
 }
 
 // Blockers returns the issues that i waits for, in the order of their IDs.
 func Blockers(tx *ledger.Tx, i Issue) []Issue {
 	out := make([]Issue, 0, len(i.BlockedBy))
 	for _, id := range i.BlockedBy {
-		if b, ok := issues.Get(tx, i.Company, id); ok {
+		if b, ok := IssueTable.Get(tx, i.Company, id); ok {
 			out = append(out, b)
 		}
 	}
@@ -38,7 +39,7 @@ func Blockers(tx *ledger.Tx, i Issue) []Issue {
 
 // Blocks returns the issues that wait for i, in the order of their IDs.
 func Blocks(tx *ledger.Tx, i Issue) []Issue {
-	return slices.Collect(issuesIn(tx, i.Company, issuesByBlocker.IDs(tx, i.Company, i.ID, false)))
+	return slices.Collect(IssuesIn(tx, i.Company, issuesByBlocker.IDs(tx, i.Company, i.ID, false)))
 }
 
 // Unresolved returns the blockers of i that still block: all that are not done.
@@ -57,9 +58,9 @@ func refuseBlocked(unresolved []Issue) error {
 		if n > 0 {
 			list = append(list, ',')
 		}
-		list = append(list, jsonObject{}.str("issueId", b.ID).str("identifier", b.Identifier).str("title", b.Title).str("reason", "not_done").close()...)
+		list = append(list, core.Object{}.Str("issueId", b.ID).Str("identifier", b.Identifier).Str("title", b.Title).Str("reason", "not_done").Close()...)
 	}
-	detail := jsonObject{}.list("unresolvedBlockerIssueIds", ids).raw("unresolvedBlockers", append(list, ']')).close()
+	detail := core.Object{}.List("unresolvedBlockerIssueIds", ids).Raw("unresolvedBlockers", append(list, ']')).Close()
 	return ledger.Refuse(ledger.Unprocessable, detail, "Issue is blocked by unresolved blockers")
 }
 
@@ -73,7 +74,7 @@ func checkBlockers(tx *ledger.Tx, company, issue string, blockers []string) erro
 		if id == issue {
 			return ledger.Refuse(ledger.Unprocessable, nil, "Issue cannot be blocked by itself")
 		}
-		if !tx.Has(issues.Key(company, id)) {
+		if !tx.Has(IssueTable.Key(company, id)) {
 			return ledger.Refuse(ledger.Unprocessable, nil, "Blocked-by issues must belong to the same company")
 		}
 		n := 0
@@ -99,7 +100,7 @@ func checkBlockers(tx *ledger.Tx, company, issue string, blockers []string) erro
 		if seen[id] = true; len(seen) > MaxBlockerWalk {
 			return ledger.Refuse(ledger.Unprocessable, nil, "Blocking relations are longer than %d issues", MaxBlockerWalk)
 		}
-		if b, ok := issues.Get(tx, company, id); ok {
+		if b, ok := IssueTable.Get(tx, company, id); ok {
 			next = append(next, b.BlockedBy...)
 		}
 	}

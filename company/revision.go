@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -14,14 +16,14 @@ type Revision struct {
 	ID         string          `cbor:"1,keyasint" json:"id"`
 	Company    string          `cbor:"2,keyasint" json:"companyId"`
 	Agent      string          `cbor:"3,keyasint" json:"agentId"`
-	ByAgent    NullText        `cbor:"4,keyasint,omitempty" json:"createdByAgentId"`
-	ByUser     NullText        `cbor:"5,keyasint,omitempty" json:"createdByUserId"`
+	ByAgent    core.NullText   `cbor:"4,keyasint,omitempty" json:"createdByAgentId"`
+	ByUser     core.NullText   `cbor:"5,keyasint,omitempty" json:"createdByUserId"`
 	Source     string          `cbor:"6,keyasint" json:"source"`
-	RolledBack NullText        `cbor:"7,keyasint,omitempty" json:"rolledBackFromRevisionId"`
+	RolledBack core.NullText   `cbor:"7,keyasint,omitempty" json:"rolledBackFromRevisionId"`
 	Changed    []string        `cbor:"8,keyasint" json:"changedKeys"`
 	Before     json.RawMessage `cbor:"9,keyasint" json:"beforeConfig"`
 	After      json.RawMessage `cbor:"10,keyasint" json:"afterConfig"`
-	CreatedAt  Time            `cbor:"11,keyasint" json:"createdAt"`
+	CreatedAt  core.Time       `cbor:"11,keyasint" json:"createdAt"`
 }
 
 // revisions are kept by <agent>.<height>, oldest first.
@@ -35,43 +37,43 @@ const MaxRevisions = 50
 var revisionKeys = []string{"name", "role", "title", "icon", "reportsTo", "capabilities", "adapterType", "adapterConfig", "runtimeConfig",
 	"defaultEnvironmentId", "budgetMonthlyCents", "metadata", "contextMode"}
 
-// configOf returns what a revision keeps of an agent, by key.
-func configOf(tx *ledger.Tx, a Agent, now Time) map[string]json.RawMessage {
-	text := func(s string) json.RawMessage { return AppendJSONString(nil, s) }
-	orNothing := func(s NullText) json.RawMessage {
+// ConfigOf returns what a revision keeps of an agent, by key.
+func ConfigOf(tx *ledger.Tx, a Agent, now core.Time) map[string]json.RawMessage {
+	text := func(s string) json.RawMessage { return core.AppendJSONString(nil, s) }
+	orNothing := func(s core.NullText) json.RawMessage {
 		if s == "" {
 			return json.RawMessage("null")
 		}
 		return text(string(s))
 	}
-	limit := ask.Limit(tx, a.Company, a.ID, now)
+	limit := Ask.Limit(tx, a.Company, a.ID, now)
 	budget, _ := limit.MarshalJSON() // never fails
 	return map[string]json.RawMessage{
 		"name": text(a.Name), "role": text(a.Role), "title": orNothing(a.Title), "icon": orNothing(a.Icon), "reportsTo": orNothing(a.ReportsTo),
 		"capabilities": orNothing(a.Capabilities), "adapterType": text(a.AdapterType), "adapterConfig": a.AdapterConfig,
-		"runtimeConfig": a.RuntimeConfig, "defaultEnvironmentId": orNothing(a.DefaultEnvironment), "budgetMonthlyCents": budget, "metadata": orNull(a.Metadata),
+		"runtimeConfig": a.RuntimeConfig, "defaultEnvironmentId": orNothing(a.DefaultEnvironment), "budgetMonthlyCents": budget, "metadata": core.OrNull(a.Metadata),
 		"contextMode": text(a.Mode()),
 	}
 }
 
 // kept is a configuration as a revision keeps it.
 func kept(config map[string]json.RawMessage) json.RawMessage {
-	o := jsonObject{}
+	o := core.Object{}
 	for _, k := range revisionKeys {
-		o = o.raw(k, config[k])
+		o = o.Raw(k, config[k])
 	}
-	return o.close()
+	return o.Close()
 }
 
 // A revisionOrigin says what made a revision: a change, or going back to an
 // earlier revision.
-type revisionOrigin struct {
+type RevisionOrigin struct {
 	revision string // ID of the earlier one
 }
 
-// keepRevision stores what changed from before to after and returns the keys;
+// KeepRevision stores what changed from before to after and returns the keys;
 // nothing is stored when nothing changed.
-func keepRevision(c *ledger.Context, a Agent, before, after map[string]json.RawMessage, from revisionOrigin) []string {
+func KeepRevision(c *ledger.Context, a Agent, before, after map[string]json.RawMessage, from RevisionOrigin) []string {
 	changed := []string{}
 	for _, k := range revisionKeys {
 		if string(before[k]) != string(after[k]) {
@@ -81,15 +83,15 @@ func keepRevision(c *ledger.Context, a Agent, before, after map[string]json.RawM
 	if len(changed) == 0 {
 		return changed
 	}
-	r := Revision{ID: derivedID("agent-revision", a.ID, ledger.Order(c.Height)), Company: a.Company, Agent: a.ID, Source: "patch",
-		Changed: slices.Clone(changed), Before: kept(before), After: kept(after), CreatedAt: TimeOf(c.Now)}
+	r := Revision{ID: core.DerivedID("agent-revision", a.ID, ledger.Order(c.Height)), Company: a.Company, Agent: a.ID, Source: "patch",
+		Changed: slices.Clone(changed), Before: kept(before), After: kept(after), CreatedAt: core.TimeOf(c.Now)}
 	if from.revision != "" {
-		r.Source, r.RolledBack = "rollback", NullText(from.revision)
+		r.Source, r.RolledBack = "rollback", core.NullText(from.revision)
 	}
-	if isAgent(c) {
-		r.ByAgent = NullText(c.Cmd.Actor.ID)
+	if core.IsAgent(c) {
+		r.ByAgent = core.NullText(c.Cmd.Actor.ID)
 	} else {
-		r.ByUser = NullText(c.Cmd.Actor.ID)
+		r.ByUser = core.NullText(c.Cmd.Actor.ID)
 	}
 	revisions.Put(c.Tx, a.Company, a.ID+"."+ledger.Order(c.Height), r)
 	keys := revisionRows(c.Tx, a)
@@ -110,23 +112,23 @@ type RollbackAgent struct {
 // References to secrets come back as they were; one whose secret is gone by now
 // stops the agent's runs until it is mended.
 func rollbackAgent(c *ledger.Context, p RollbackAgent) (any, error) {
-	old, ok := agents.Get(c.Tx, c.Cmd.Company, p.Agent)
+	old, ok := AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
 	if !ok {
-		return nil, errNoAgent()
+		return nil, ErrNoAgent()
 	}
 	if old.Status == AgentTerminated {
-		return nil, ledger.Refuse(ledger.Conflict, old.standing(), "Cannot change terminated agent")
+		return nil, ledger.Refuse(ledger.Conflict, old.Standing(), "Cannot change terminated agent")
 	}
 	for _, v := range c.Prefix(revisions.Key(old.Company, old.ID+".")) {
-		r := decodeRow[Revision](v)
+		r := core.DecodeRow[Revision](v)
 		if r.ID != p.Revision {
 			continue
 		}
-		s, err := r.restore(c.Tx, old, TimeOf(c.Now))
+		s, err := r.restore(c.Tx, old, core.TimeOf(c.Now))
 		if err != nil {
 			return nil, err
 		}
-		return changeAgent(c, old, s, revisionOrigin{r.ID})
+		return changeAgent(c, old, s, RevisionOrigin{r.ID})
 	}
 	return nil, errNoRevision()
 }
@@ -134,8 +136,8 @@ func rollbackAgent(c *ledger.Context, p RollbackAgent) (any, error) {
 func errNoRevision() error { return ledger.Refuse(ledger.NotFound, nil, "Revision not found") }
 
 // restore is the change that gives a the configuration after r.
-func (r Revision) restore(tx *ledger.Tx, a Agent, now Time) (p SaveAgent, err error) {
-	var d hireDraft
+func (r Revision) restore(tx *ledger.Tx, a Agent, now core.Time) (p SaveAgent, err error) {
+	var d HireDraft
 	if err := json.Unmarshal(r.After, &d); err != nil || d.Name == nil || d.Role == nil || d.AdapterType == nil {
 		return p, ledger.Refuse(ledger.Unprocessable, nil, "The revision can not be restored")
 	}
@@ -146,16 +148,16 @@ func (r Revision) restore(tx *ledger.Tx, a Agent, now Time) (p SaveAgent, err er
 		return s
 	}
 	if d.ReportsTo != nil {
-		if m, ok := agents.Get(tx, a.Company, *d.ReportsTo); !ok || m.Status == AgentTerminated {
+		if m, ok := AgentTable.Get(tx, a.Company, *d.ReportsTo); !ok || m.Status == AgentTerminated {
 			return p, ledger.Refuse(ledger.Unprocessable, nil, "The manager of that revision is gone")
 		}
 	}
 	p = SaveAgent{ID: a.ID, Name: d.Name, Role: d.Role, Title: text(d.Title), Icon: text(d.Icon), ReportsTo: text(d.ReportsTo), Capabilities: text(d.Capabilities),
 		AdapterType: d.AdapterType, AdapterConfig: d.AdapterConfig, RuntimeConfig: d.RuntimeConfig, DefaultEnvironment: text(d.DefaultEnvironment),
-		Metadata: orNull(d.Metadata), ContextMode: d.ContextMode, ReplaceAdapterConfig: true}
+		Metadata: core.OrNull(d.Metadata), ContextMode: d.ContextMode, ReplaceAdapterConfig: true}
 	if d.BudgetMonthlyCents != nil {
-		if limit := ask.Limit(tx, a.Company, a.ID, now); limit != Cents(*d.BudgetMonthlyCents) {
-			p.Budget = new(Cents(*d.BudgetMonthlyCents))
+		if limit := Ask.Limit(tx, a.Company, a.ID, now); limit != core.Cents(*d.BudgetMonthlyCents) {
+			p.Budget = new(core.Cents(*d.BudgetMonthlyCents))
 		}
 	}
 	return p, nil
@@ -179,8 +181,8 @@ func dropRevisions(tx *ledger.Tx, a Agent) {
 func RevisionsOf(tx *ledger.Tx, company, agent string) []Revision {
 	out := []Revision{}
 	for _, v := range tx.Prefix(revisions.Key(company, agent+".")) {
-		r := decodeRow[Revision](v)
-		r.Before, r.After = RedactConfig(r.Before), RedactConfig(r.After)
+		r := core.DecodeRow[Revision](v)
+		r.Before, r.After = conceal.RedactConfig(r.Before), conceal.RedactConfig(r.After)
 		out = append(out, r)
 	}
 	slices.Reverse(out)

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"iter"
 
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -19,7 +21,7 @@ type Rules struct {
 	Forget map[string]func(tx *ledger.Tx, id string, row []byte)
 	// Left yields the keys of the rows that a deleted issue, or what else has a thread,
 	// leaves behind, each with what goes besides it.
-	Left func(tx *ledger.Tx, company, owner string) iter.Seq2[[]byte, func(Time)]
+	Left func(tx *ledger.Tx, company, owner string) iter.Seq2[[]byte, func(core.Time)]
 
 	// A row was stored. CompanyStored has the zero was for a new company; IssueStored
 	// for a new issue, and the zero next for one that goes. It returns next as it is to
@@ -71,8 +73,8 @@ type Rules struct {
 
 	// Sealed lists what holds sealed values in a company, "" for what is the mesh's.
 	// Reseal puts values that were sealed anew in place, by the type of what holds them.
-	Sealed func(tx *ledger.Tx, company string) []SealedConfig
-	Reseal map[string]func(c *ledger.Context, p Reseal) error
+	Sealed func(tx *ledger.Tx, company string) []conceal.SealedConfig
+	Reseal map[string]func(c *ledger.Context, p conceal.Reseal) error
 	// Envs lists whose variables may refer to secrets.
 	Envs func(tx *ledger.Tx, company string) []EnvUse
 	// DescriptionGone removes what was remarked on a description.
@@ -91,18 +93,18 @@ type People interface {
 // Limits are what scopes may spend: their budgets. They say what scopes may spend.
 type Limits interface {
 	// Set sets the monthly limit of a scope.
-	Set(c *ledger.Context, t ScopeType, id string, limit Money) error
+	Set(c *ledger.Context, t ScopeType, id string, limit core.Money) error
 	// Limit is the monthly limit of an agent, 0 for none; Today what it spent today.
-	Limit(tx *ledger.Tx, company, agent string, now Time) Money
-	Today(tx *ledger.Tx, company, agent string, now Time) Money
+	Limit(tx *ledger.Tx, company, agent string, now core.Time) core.Money
+	Today(tx *ledger.Tx, company, agent string, now core.Time) core.Money
 	// Told is what an agent is told of its budget, to be shown as JSON.
-	Told(tx *ledger.Tx, company, agent string, now Time) any
+	Told(tx *ledger.Tx, company, agent string, now core.Time) any
 	// MayResume refuses a scope that is over its limit. Renew does so for all scopes of
 	// an agent's work, and lets those go on whose window has passed.
 	MayResume(c *ledger.Context, t ScopeType, id string) error
 	Renew(c *ledger.Context, agent, project string) error
 	// Allow gives a new issue its allowance. Book books what a run cost.
-	Allow(c *ledger.Context, i Issue, limit *Money) (Issue, error)
+	Allow(c *ledger.Context, i Issue, limit *core.Money) (Issue, error)
 	Book(c *ledger.Context, r Run, told *RunCost) error
 }
 
@@ -189,15 +191,15 @@ type Routines interface {
 // An EnvUse is an env and whose it is.
 type EnvUse struct {
 	Env json.RawMessage
-	Of  SecretTarget
-	At  Time // when it was changed last
+	Of  conceal.SecretTarget
+	At  core.Time // when it was changed last
 }
 
 // A Description is the text of a routine as something to remark on.
 type Description struct {
 	Company, Routine string
 	Version          uint64
-	At               Time
+	At               core.Time
 }
 
 // composed are the rules of all rooms, in the order of company/rules; what one room
@@ -205,7 +207,7 @@ type Description struct {
 var (
 	composed []Rules
 	kinds    map[string]Kind
-	ask      struct {
+	Ask      struct {
 		People
 		Limits
 		Places
@@ -229,16 +231,16 @@ func Compose(rooms ...Rules) {
 	lists := [][]Kind{meshKinds}
 	for _, r := range composed {
 		lists = append(lists, r.Kinds)
-		provide(&ask.People, r.People)
-		provide(&ask.Limits, r.Limits)
-		provide(&ask.Places, r.Places)
-		provide(&ask.Stages, r.Stages)
-		provide(&ask.Secrets, r.Secrets)
-		provide(&ask.Skills, r.Skills)
-		provide(&ask.Watches, r.Watches)
-		provide(&ask.Files, r.Files)
-		provide(&ask.Papers, r.Papers)
-		provide(&ask.Routines, r.Routines)
+		provide(&Ask.People, r.People)
+		provide(&Ask.Limits, r.Limits)
+		provide(&Ask.Places, r.Places)
+		provide(&Ask.Stages, r.Stages)
+		provide(&Ask.Secrets, r.Secrets)
+		provide(&Ask.Skills, r.Skills)
+		provide(&Ask.Watches, r.Watches)
+		provide(&Ask.Files, r.Files)
+		provide(&Ask.Papers, r.Papers)
+		provide(&Ask.Routines, r.Routines)
 	}
 	kinds = index(lists...)
 }
@@ -265,8 +267,8 @@ func firstRefusal(ask func(r Rules) error) error {
 }
 
 func forget(tx *ledger.Tx, table, id string, row []byte) {
-	if ownedTables[table] {
-		disown(tx, id)
+	if core.OwnedTables[table] {
+		core.Disown(tx, id)
 	}
 	for _, r := range composed {
 		if f := r.Forget[table]; f != nil {
@@ -276,8 +278,8 @@ func forget(tx *ledger.Tx, table, id string, row []byte) {
 }
 
 // leftBehind yields what a deleted issue left in all rooms.
-func leftBehind(tx *ledger.Tx, company, owner string) iter.Seq2[[]byte, func(Time)] {
-	return func(yield func([]byte, func(Time)) bool) {
+func leftBehind(tx *ledger.Tx, company, owner string) iter.Seq2[[]byte, func(core.Time)] {
+	return func(yield func([]byte, func(core.Time)) bool) {
 		for _, r := range composed {
 			if r.Left == nil {
 				continue
@@ -421,12 +423,12 @@ func notHeld(tx *ledger.Tx, i Issue) error {
 	})
 }
 
-// onHold reports whether an issue, "" for none, is held.
-func onHold(tx *ledger.Tx, company, issue string) bool {
+// OnHold reports whether an issue, "" for none, is held.
+func OnHold(tx *ledger.Tx, company, issue string) bool {
 	if issue == "" {
 		return false
 	}
-	i, ok := issues.Get(tx, company, issue)
+	i, ok := IssueTable.Get(tx, company, issue)
 	return ok && notHeld(tx, i) != nil
 }
 
@@ -440,9 +442,9 @@ func spent(tx *ledger.Tx, run Run) error {
 	})
 }
 
-// awaitsBoard reports whether something about an issue is not decided: then it may be
+// AwaitsBoard reports whether something about an issue is not decided: then it may be
 // blocked for it.
-func awaitsBoard(tx *ledger.Tx, i Issue) bool {
+func AwaitsBoard(tx *ledger.Tx, i Issue) bool {
 	for _, r := range composed {
 		if r.Awaits != nil && r.Awaits(tx, i) {
 			return true
@@ -485,8 +487,8 @@ func nodeLost(c *ledger.Context, node string) {
 	}
 }
 
-// descriptionGone tells that a description goes.
-func descriptionGone(c *ledger.Context, d Description) {
+// DescriptionGone tells that a description goes.
+func DescriptionGone(c *ledger.Context, d Description) {
 	for _, r := range composed {
 		if r.DescriptionGone != nil {
 			r.DescriptionGone(c, d)
@@ -494,8 +496,8 @@ func descriptionGone(c *ledger.Context, d Description) {
 	}
 }
 
-// envs lists whose variables may refer to secrets.
-func envs(tx *ledger.Tx, company string) (out []EnvUse) {
+// Envs lists whose variables may refer to secrets.
+func Envs(tx *ledger.Tx, company string) (out []EnvUse) {
 	for _, r := range composed {
 		if r.Envs != nil {
 			out = append(out, r.Envs(tx, company)...)
@@ -506,7 +508,7 @@ func envs(tx *ledger.Tx, company string) (out []EnvUse) {
 
 // SealedConfigs returns all in a company that holds sealed values, beside the
 // versions of its secrets; with "" what is the mesh's.
-func SealedConfigs(tx *ledger.Tx, company string) (out []SealedConfig) {
+func SealedConfigs(tx *ledger.Tx, company string) (out []conceal.SealedConfig) {
 	for _, r := range composed {
 		if r.Sealed == nil {
 			continue
@@ -520,8 +522,8 @@ func SealedConfigs(tx *ledger.Tx, company string) (out []SealedConfig) {
 	return out
 }
 
-// resealRow puts new sealed values in place; ok is false where no room has such rows.
-func resealRow(c *ledger.Context, p Reseal) (ok bool, err error) {
+// ResealRow puts new sealed values in place; ok is false where no room has such rows.
+func ResealRow(c *ledger.Context, p conceal.Reseal) (ok bool, err error) {
 	for _, r := range composed {
 		if f := r.Reseal[p.Type]; f != nil {
 			return true, f(c, p)
@@ -533,5 +535,5 @@ func resealRow(c *ledger.Context, p Reseal) (ok bool, err error) {
 // DocumentOfRoutine returns the ID of a routine's description as a document,
 // for version 0, and of that version of it otherwise.
 func DocumentOfRoutine(routine string, version uint64) string {
-	return derivedID("routine-description", routine, ledger.Order(version))
+	return core.DerivedID("routine-description", routine, ledger.Order(version))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -50,59 +51,59 @@ type Run struct {
 	Company                    string          `cbor:"2,keyasint" json:"companyId"`
 	Agent                      string          `cbor:"3,keyasint" json:"agentId"`
 	Source                     WakeSource      `cbor:"4,keyasint" json:"invocationSource"`
-	TriggerDetail              NullText        `cbor:"5,keyasint,omitempty" json:"triggerDetail"`
+	TriggerDetail              core.NullText   `cbor:"5,keyasint,omitempty" json:"triggerDetail"`
 	Status                     RunStatus       `cbor:"6,keyasint" json:"status"`
-	ResponsibleUser            NullText        `cbor:"7,keyasint,omitempty" json:"responsibleUserId"`
-	IdentityContext            NullText        `cbor:"8,keyasint,omitempty" json:"activeIdentityContextId"`
-	StartedAt                  Time            `cbor:"9,keyasint,omitempty" json:"startedAt"`
-	FinishedAt                 Time            `cbor:"10,keyasint,omitempty" json:"finishedAt"`
-	ControlDeadlineAt          Time            `cbor:"11,keyasint,omitempty" json:"executionControlDeadlineAt"`
-	StatusDelivery             NullText        `cbor:"12,keyasint,omitempty" json:"executionStatusDeliveryId"`
-	Error                      NullText        `cbor:"13,keyasint,omitempty" json:"error"`
-	WakeupRequest              NullText        `cbor:"14,keyasint,omitempty" json:"wakeupRequestId"`
+	ResponsibleUser            core.NullText   `cbor:"7,keyasint,omitempty" json:"responsibleUserId"`
+	IdentityContext            core.NullText   `cbor:"8,keyasint,omitempty" json:"activeIdentityContextId"`
+	StartedAt                  core.Time       `cbor:"9,keyasint,omitempty" json:"startedAt"`
+	FinishedAt                 core.Time       `cbor:"10,keyasint,omitempty" json:"finishedAt"`
+	ControlDeadlineAt          core.Time       `cbor:"11,keyasint,omitempty" json:"executionControlDeadlineAt"`
+	StatusDelivery             core.NullText   `cbor:"12,keyasint,omitempty" json:"executionStatusDeliveryId"`
+	Error                      core.NullText   `cbor:"13,keyasint,omitempty" json:"error"`
+	WakeupRequest              core.NullText   `cbor:"14,keyasint,omitempty" json:"wakeupRequestId"`
 	ExitCode                   *int            `cbor:"15,keyasint,omitempty" json:"exitCode"`
-	Signal                     NullText        `cbor:"16,keyasint,omitempty" json:"signal"`
+	Signal                     core.NullText   `cbor:"16,keyasint,omitempty" json:"signal"`
 	UsageJSON                  json.RawMessage `cbor:"17,keyasint,omitempty" json:"usageJson"`
 	ResultJSON                 json.RawMessage `cbor:"18,keyasint,omitempty" json:"resultJson"`
 	RuntimeMode                string          `cbor:"19,keyasint" json:"runtimeMode"`
-	RuntimeModeResolverVersion NullText        `cbor:"20,keyasint,omitempty" json:"runtimeModeResolverVersion"`
-	RuntimeModeReason          NullText        `cbor:"21,keyasint,omitempty" json:"runtimeModeReason"`
-	RuntimeModeResolvedAt      Time            `cbor:"22,keyasint,omitempty" json:"runtimeModeResolvedAt"`
+	RuntimeModeResolverVersion core.NullText   `cbor:"20,keyasint,omitempty" json:"runtimeModeResolverVersion"`
+	RuntimeModeReason          core.NullText   `cbor:"21,keyasint,omitempty" json:"runtimeModeReason"`
+	RuntimeModeResolvedAt      core.Time       `cbor:"22,keyasint,omitempty" json:"runtimeModeResolvedAt"`
 	RunnerProfileJSON          json.RawMessage `cbor:"23,keyasint,omitempty" json:"runnerProfileJson"`
 	NextEventSeq               int64           `cbor:"31,keyasint" json:"nextEventSeq"`
-	SessionBefore              NullText        `cbor:"34,keyasint,omitempty" json:"sessionIdBefore"`
-	SessionAfter               NullText        `cbor:"35,keyasint,omitempty" json:"sessionIdAfter"`
-	LogStore                   NullText        `cbor:"36,keyasint,omitempty" json:"logStore"`
-	LogRef                     NullText        `cbor:"37,keyasint,omitempty" json:"logRef"`
+	SessionBefore              core.NullText   `cbor:"34,keyasint,omitempty" json:"sessionIdBefore"`
+	SessionAfter               core.NullText   `cbor:"35,keyasint,omitempty" json:"sessionIdAfter"`
+	LogStore                   core.NullText   `cbor:"36,keyasint,omitempty" json:"logStore"`
+	LogRef                     core.NullText   `cbor:"37,keyasint,omitempty" json:"logRef"`
 	LogBytes                   *int64          `cbor:"38,keyasint,omitempty" json:"logBytes"`
-	LogSHA256                  NullText        `cbor:"39,keyasint,omitempty" json:"logSha256"`
+	LogSHA256                  core.NullText   `cbor:"39,keyasint,omitempty" json:"logSha256"`
 	StdoutExcerpt              *string         `cbor:"41,keyasint,omitempty" json:"stdoutExcerpt"`
 	StderrExcerpt              *string         `cbor:"42,keyasint,omitempty" json:"stderrExcerpt"`
-	ErrorCode                  NullText        `cbor:"43,keyasint,omitempty" json:"errorCode"`
-	ControllerBoot             NullText        `cbor:"45,keyasint,omitempty" json:"controllerBootId"`
-	ControllerLeaseExpiresAt   Time            `cbor:"46,keyasint,omitempty" json:"controllerLeaseExpiresAt"`
-	ExecutionStage             NullText        `cbor:"47,keyasint,omitempty" json:"executionStage"`
+	ErrorCode                  core.NullText   `cbor:"43,keyasint,omitempty" json:"errorCode"`
+	ControllerBoot             core.NullText   `cbor:"45,keyasint,omitempty" json:"controllerBootId"`
+	ControllerLeaseExpiresAt   core.Time       `cbor:"46,keyasint,omitempty" json:"controllerLeaseExpiresAt"`
+	ExecutionStage             core.NullText   `cbor:"47,keyasint,omitempty" json:"executionStage"`
 	ProcessPID                 *int64          `cbor:"48,keyasint,omitempty" json:"processPid"`
 	ProcessGroup               *int64          `cbor:"49,keyasint,omitempty" json:"processGroupId"`
-	ProcessStartedAt           Time            `cbor:"50,keyasint,omitempty" json:"processStartedAt"`
-	LastOutputAt               Time            `cbor:"51,keyasint,omitempty" json:"lastOutputAt"`
+	ProcessStartedAt           core.Time       `cbor:"50,keyasint,omitempty" json:"processStartedAt"`
+	LastOutputAt               core.Time       `cbor:"51,keyasint,omitempty" json:"lastOutputAt"`
 	LastOutputSeq              int64           `cbor:"52,keyasint,omitempty" json:"lastOutputSeq"`
-	LastOutputStream           NullText        `cbor:"53,keyasint,omitempty" json:"lastOutputStream"`
+	LastOutputStream           core.NullText   `cbor:"53,keyasint,omitempty" json:"lastOutputStream"`
 	LastOutputBytes            *int64          `cbor:"54,keyasint,omitempty" json:"lastOutputBytes"`
-	RetryOf                    NullText        `cbor:"55,keyasint,omitempty" json:"retryOfRunId"`
+	RetryOf                    core.NullText   `cbor:"55,keyasint,omitempty" json:"retryOfRunId"`
 	ProcessLossRetryCount      int             `cbor:"56,keyasint,omitempty" json:"processLossRetryCount"`
-	ScheduledRetryAt           Time            `cbor:"57,keyasint,omitempty" json:"scheduledRetryAt"`
+	ScheduledRetryAt           core.Time       `cbor:"57,keyasint,omitempty" json:"scheduledRetryAt"`
 	ScheduledRetryAttempt      int             `cbor:"58,keyasint,omitempty" json:"scheduledRetryAttempt"`
-	ScheduledRetryReason       NullText        `cbor:"59,keyasint,omitempty" json:"scheduledRetryReason"`
+	ScheduledRetryReason       core.NullText   `cbor:"59,keyasint,omitempty" json:"scheduledRetryReason"`
 	IssueCommentStatus         string          `cbor:"60,keyasint" json:"issueCommentStatus"`
-	LivenessState              NullText        `cbor:"63,keyasint,omitempty" json:"livenessState"`
-	LivenessReason             NullText        `cbor:"64,keyasint,omitempty" json:"livenessReason"`
+	LivenessState              core.NullText   `cbor:"63,keyasint,omitempty" json:"livenessState"`
+	LivenessReason             core.NullText   `cbor:"64,keyasint,omitempty" json:"livenessReason"`
 	ContinuationAttempt        int             `cbor:"65,keyasint,omitempty" json:"continuationAttempt"`
-	LastUsefulActionAt         Time            `cbor:"66,keyasint,omitempty" json:"lastUsefulActionAt"`
-	NextAction                 NullText        `cbor:"67,keyasint,omitempty" json:"nextAction"`
+	LastUsefulActionAt         core.Time       `cbor:"66,keyasint,omitempty" json:"lastUsefulActionAt"`
+	NextAction                 core.NullText   `cbor:"67,keyasint,omitempty" json:"nextAction"`
 	Context                    RunContext      `cbor:"68,keyasint" json:"contextSnapshot"`
-	CreatedAt                  Time            `cbor:"69,keyasint" json:"createdAt"`
-	UpdatedAt                  Time            `cbor:"70,keyasint" json:"updatedAt"`
+	CreatedAt                  core.Time       `cbor:"69,keyasint" json:"createdAt"`
+	UpdatedAt                  core.Time       `cbor:"70,keyasint" json:"updatedAt"`
 	notHere                    `cbor:"-"`
 
 	// Node and Session say who may act for the run; Session 0 means that it is
@@ -130,10 +131,10 @@ type Run struct {
 	// Fingerprint names the configuration that the run was started with.
 	Fingerprint string `cbor:"91,keyasint,omitempty" json:"-"`
 	// ExecutionWorkspace is where the run works, when its issue's project has one.
-	ExecutionWorkspace string `cbor:"92,keyasint,omitempty" json:"-"`
-	LogKeptAt          Time   `cbor:"93,keyasint,omitempty" json:"logKeptAt,omitzero"` // since when several nodes have the log
-	Closed             uint64 `cbor:"94,keyasint,omitempty" json:"-"`                  // height of the entry that ended the run
-	Turn               uint64 `cbor:"95,keyasint,omitempty" json:"-"`                  // orders the run among those that wait, see queue.go
+	ExecutionWorkspace string    `cbor:"92,keyasint,omitempty" json:"-"`
+	LogKeptAt          core.Time `cbor:"93,keyasint,omitempty" json:"logKeptAt,omitzero"` // since when several nodes have the log
+	Closed             uint64    `cbor:"94,keyasint,omitempty" json:"-"`                  // height of the entry that ended the run
+	Turn               uint64    `cbor:"95,keyasint,omitempty" json:"-"`                  // orders the run among those that wait, see queue.go
 	// Failures counts the runs before this one that failed on the same issue.
 	Failures int `cbor:"96,keyasint,omitempty" json:"-"`
 	// Watch is what somebody thinks of the silence of the run.
@@ -172,37 +173,37 @@ func (never) MarshalJSON() ([]byte, error) { return []byte("false"), nil }
 
 // Clone returns a copy that shares nothing with r.
 func (r Run) Clone() Run {
-	r.ExitCode, r.LogBytes, r.StdoutExcerpt, r.StderrExcerpt = copied(r.ExitCode), copied(r.LogBytes), copied(r.StdoutExcerpt), copied(r.StderrExcerpt)
-	r.ProcessPID, r.ProcessGroup, r.LastOutputBytes = copied(r.ProcessPID), copied(r.ProcessGroup), copied(r.LastOutputBytes)
+	r.ExitCode, r.LogBytes, r.StdoutExcerpt, r.StderrExcerpt = core.CloneOf(r.ExitCode), core.CloneOf(r.LogBytes), core.CloneOf(r.StdoutExcerpt), core.CloneOf(r.StderrExcerpt)
+	r.ProcessPID, r.ProcessGroup, r.LastOutputBytes = core.CloneOf(r.ProcessPID), core.CloneOf(r.ProcessGroup), core.CloneOf(r.LastOutputBytes)
 	r.UsageJSON, r.ResultJSON, r.RunnerProfileJSON = slices.Clone(r.UsageJSON), slices.Clone(r.ResultJSON), slices.Clone(r.RunnerProfileJSON)
 	r.Phases, r.Context.CommentIDs, r.Context.Payload = slices.Clone(r.Phases), slices.Clone(r.Context.CommentIDs), slices.Clone(r.Context.Payload)
 	r.Context.LinkedIssueIDs = slices.Clone(r.Context.LinkedIssueIDs)
-	r.Context.ForceFreshSession = copied(r.Context.ForceFreshSession)
-	r.Place, r.Freshness, r.Watch = copied(r.Place), slices.Clone(r.Freshness), copied(r.Watch)
+	r.Context.ForceFreshSession = core.CloneOf(r.Context.ForceFreshSession)
+	r.Place, r.Freshness, r.Watch = core.CloneOf(r.Place), slices.Clone(r.Freshness), core.CloneOf(r.Watch)
 	return r
 }
 
 // A PhaseMark says when a run reached a phase.
 type PhaseMark struct {
-	Phase Phase `cbor:"1,keyasint" json:"phase"`
-	At    Time  `cbor:"2,keyasint" json:"at"`
+	Phase Phase     `cbor:"1,keyasint" json:"phase"`
+	At    core.Time `cbor:"2,keyasint" json:"at"`
 }
 
 // A RunContext is why the run exists and what it is about. Keys that were not
 // given are absent from the JSON, as recorded.
 type RunContext struct {
-	TaskID            string   `cbor:"1,keyasint,omitempty" json:"taskId,omitempty"`
-	ActorID           string   `cbor:"2,keyasint,omitempty" json:"actorId,omitempty"`
-	IssueID           string   `cbor:"3,keyasint,omitempty" json:"issueId,omitempty"`
-	TaskKey           string   `cbor:"4,keyasint,omitempty" json:"taskKey,omitempty"`
-	ProjectID         string   `cbor:"5,keyasint,omitempty" json:"projectId,omitempty"`
-	WakeReason        string   `cbor:"6,keyasint,omitempty" json:"wakeReason,omitempty"`
-	WakeSource        string   `cbor:"7,keyasint,omitempty" json:"wakeSource,omitempty"`
-	TriggeredBy       string   `cbor:"8,keyasint,omitempty" json:"triggeredBy,omitempty"`
-	ForceFreshSession *bool    `cbor:"9,keyasint,omitempty" json:"forceFreshSession,omitempty"`
-	ResponsibleUserID string   `cbor:"10,keyasint,omitempty" json:"responsibleUserId,omitempty"`
-	WakeTriggerDetail string   `cbor:"11,keyasint,omitempty" json:"wakeTriggerDetail,omitempty"`
-	OriginIdentity    NullText `cbor:"12,keyasint,omitempty" json:"originIdentityContextId"`
+	TaskID            string        `cbor:"1,keyasint,omitempty" json:"taskId,omitempty"`
+	ActorID           string        `cbor:"2,keyasint,omitempty" json:"actorId,omitempty"`
+	IssueID           string        `cbor:"3,keyasint,omitempty" json:"issueId,omitempty"`
+	TaskKey           string        `cbor:"4,keyasint,omitempty" json:"taskKey,omitempty"`
+	ProjectID         string        `cbor:"5,keyasint,omitempty" json:"projectId,omitempty"`
+	WakeReason        string        `cbor:"6,keyasint,omitempty" json:"wakeReason,omitempty"`
+	WakeSource        string        `cbor:"7,keyasint,omitempty" json:"wakeSource,omitempty"`
+	TriggeredBy       string        `cbor:"8,keyasint,omitempty" json:"triggeredBy,omitempty"`
+	ForceFreshSession *bool         `cbor:"9,keyasint,omitempty" json:"forceFreshSession,omitempty"`
+	ResponsibleUserID string        `cbor:"10,keyasint,omitempty" json:"responsibleUserId,omitempty"`
+	WakeTriggerDetail string        `cbor:"11,keyasint,omitempty" json:"wakeTriggerDetail,omitempty"`
+	OriginIdentity    core.NullText `cbor:"12,keyasint,omitempty" json:"originIdentityContextId"`
 
 	CommentID      string          `cbor:"20,keyasint,omitempty" json:"wakeCommentId,omitempty"`
 	CommentIDs     []string        `cbor:"21,keyasint,omitempty" json:"wakeCommentIds,omitempty"`
@@ -240,18 +241,18 @@ type Usage struct {
 // runs holds every run by ID; runsByAgent and runsByIssue list them by what
 // they belong to, oldest first; runsLive lists an agent's live ones.
 var (
-	runs = ledger.NewTable[Run]("run").
-		IndexedAs(runsByTime, func(r *Run, _ string) (value, entry string) { return allRuns, r.ref() }).
-		IndexedAs(runsByAgent, func(r *Run, _ string) (value, entry string) { return r.Agent, r.ref() }).
-		IndexedAs(runsByIssue, func(r *Run, _ string) (value, entry string) { return r.Context.IssueID, r.ref() })
+	RunTable = ledger.NewTable[Run]("run").
+			IndexedAs(runsByTime, func(r *Run, _ string) (value, entry string) { return AllRuns, r.Ref() }).
+			IndexedAs(runsByAgent, func(r *Run, _ string) (value, entry string) { return r.Agent, r.Ref() }).
+			IndexedAs(runsByIssue, func(r *Run, _ string) (value, entry string) { return r.Context.IssueID, r.Ref() })
 	runsByTime  = ledger.NewIndex("run-time")
 	runsByAgent = ledger.NewIndex("run-agent")
 	runsByIssue = ledger.NewIndex("run-issue")
-	runsLive    = ledger.NewIndex("run-live")
+	RunsLive    = ledger.NewIndex("run-live")
 )
 
-// allRuns is the value under which runsByTime keeps every run of a company.
-const allRuns = "all"
+// AllRuns is the value under which runsByTime keeps every run of a company.
+const AllRuns = "all"
 
 // Keys that span companies, so that the leader and a node find their work
 // without walking all companies:
@@ -259,27 +260,27 @@ const allRuns = "all"
 //	run-company/<run>                          company of a run
 //	sched/queue/<company>/<turn>/<run>         not placed yet, see queue.go
 //	sched/session/<session>/<run>              placed, and not given back; value = company
-func runCompanyKey(run string) []byte { return ledger.Key("run-company", run) }
+func RunCompanyKey(run string) []byte { return ledger.Key("run-company", run) }
 
-func sessionKey(session uint64, run string) []byte {
+func SessionKey(session uint64, run string) []byte {
 	return ledger.Key("sched", "session", ledger.Order(session), run)
 }
 
 // RunByID returns the run with the given ID in any company.
 func RunByID(tx *ledger.Tx, id string) (Run, bool) {
-	company, ok := tx.Get(runCompanyKey(id))
+	company, ok := tx.Get(RunCompanyKey(id))
 	if !ok {
 		return Run{}, false
 	}
-	return runs.Get(tx, string(company), id)
+	return RunTable.Get(tx, string(company), id)
 }
 
 // RunOf returns the run with the given ID in company.
-func RunOf(tx *ledger.Tx, company, id string) (Run, bool) { return runs.Get(tx, company, id) }
+func RunOf(tx *ledger.Tx, company, id string) (Run, bool) { return RunTable.Get(tx, company, id) }
 
 // RunsOf yields the runs of company, newest first.
 func RunsOf(tx *ledger.Tx, company string) iter.Seq[Run] {
-	return runsIn(tx, company, runsByTime, allRuns)
+	return runsIn(tx, company, runsByTime, AllRuns)
 }
 
 // RunsOfAgent yields the runs of an agent, newest first.
@@ -295,8 +296,8 @@ func RunsOfIssue(tx *ledger.Tx, company, issue string) iter.Seq[Run] {
 // LiveRunsOfAgent returns the queued and running runs of an agent, oldest first.
 func LiveRunsOfAgent(tx *ledger.Tx, company, agent string) []Run {
 	var out []Run
-	for id := range runsLive.IDs(tx, company, agent, false) {
-		if r, ok := runs.Get(tx, company, id); ok {
+	for id := range RunsLive.IDs(tx, company, agent, false) {
+		if r, ok := RunTable.Get(tx, company, id); ok {
 			out = append(out, r)
 		}
 	}
@@ -324,7 +325,7 @@ func LiveBelow(tx *ledger.Tx, company string) map[string]int {
 		if r.Status == RunScheduledRetry {
 			continue
 		}
-		if i, ok := issues.Get(tx, company, r.Context.IssueID); ok && i.Assignee == r.Agent {
+		if i, ok := IssueTable.Get(tx, company, r.Context.IssueID); ok && i.Assignee == r.Agent {
 			live = append(live, i.ID)
 		}
 		for id := range issuesByRun.IDs(tx, company, r.ID, false) {
@@ -332,14 +333,14 @@ func LiveBelow(tx *ledger.Tx, company string) map[string]int {
 		}
 	}
 	below := map[string]int{}
-	for _, id := range sortedSet(live) {
-		i, ok := issues.Get(tx, company, id)
+	for _, id := range core.SortedSet(live) {
+		i, ok := IssueTable.Get(tx, company, id)
 		if i.HiddenAt != 0 {
 			continue
 		}
 		for n := 0; ok && i.Parent != "" && n <= MaxIssueDepth; n++ {
 			below[i.Parent]++
-			i, ok = issues.Get(tx, company, i.Parent)
+			i, ok = IssueTable.Get(tx, company, i.Parent)
 		}
 	}
 	return below
@@ -360,26 +361,26 @@ func compareUint(a, b uint64) int {
 func runsIn(tx *ledger.Tx, company string, x ledger.Index, value string) iter.Seq[Run] {
 	return func(yield func(Run) bool) {
 		for ref := range x.IDs(tx, company, value, true) {
-			if r, ok := runs.Get(tx, company, ref[len(ledger.Order(0))+1:]); ok && !yield(r) {
+			if r, ok := RunTable.Get(tx, company, ref[len(ledger.Order(0))+1:]); ok && !yield(r) {
 				return
 			}
 		}
 	}
 }
 
-func (r Run) ref() string { return ledger.Order(r.Queue) + "." + r.ID }
+func (r Run) Ref() string { return ledger.Order(r.Queue) + "." + r.ID }
 
-// runAlive reports whether run is a run of agent that is running now, so that
+// RunAlive reports whether run is a run of agent that is running now, so that
 // what is written under it counts.
-func runAlive(tx *ledger.Tx, company, run, agent string) bool {
-	r := runs.Look(tx, company, run)
+func RunAlive(tx *ledger.Tx, company, run, agent string) bool {
+	r := RunTable.Look(tx, company, run)
 	return r != nil && r.Agent == agent && r.Status == RunRunning
 }
 
 // SuccessorOf returns the run that was queued because r ended as it did, or "".
 func SuccessorOf(tx *ledger.Tx, r Run) string {
-	id := derivedID("after", r.ID)
-	if _, ok := runs.Get(tx, r.Company, id); ok && !r.Status.Live() {
+	id := core.DerivedID("after", r.ID)
+	if _, ok := RunTable.Get(tx, r.Company, id); ok && !r.Status.Live() {
 		return id
 	}
 	return ""
@@ -391,7 +392,7 @@ func LiveRunsOf(tx *ledger.Tx, company string) []Run {
 	var out []Run
 	for k := range tx.Prefix(prefix) {
 		if _, id, ok := strings.Cut(string(k[len(prefix):]), "/"); ok {
-			if r, ok := runs.Get(tx, company, id); ok {
+			if r, ok := RunTable.Get(tx, company, id); ok {
 				out = append(out, r)
 			}
 		}
@@ -402,15 +403,15 @@ func LiveRunsOf(tx *ledger.Tx, company string) []Run {
 
 // A WatchDecision is what somebody thought of a silent run; a run keeps the last.
 type WatchDecision struct {
-	ID        string   `cbor:"1,keyasint" json:"id"`
-	Company   string   `cbor:"2,keyasint" json:"companyId"`
-	Run       string   `cbor:"3,keyasint" json:"runId"`
-	Decision  string   `cbor:"4,keyasint" json:"decision"`
-	Until     Time     `cbor:"5,keyasint,omitempty" json:"snoozedUntil"`
-	Reason    NullText `cbor:"6,keyasint,omitempty" json:"reason"`
-	Issue     NullText `cbor:"7,keyasint,omitempty" json:"evaluationIssueId"`
-	ByAgent   NullText `cbor:"8,keyasint,omitempty" json:"createdByAgentId"`
-	ByUser    NullText `cbor:"9,keyasint,omitempty" json:"createdByUserId"`
-	ByRun     NullText `cbor:"10,keyasint,omitempty" json:"createdByRunId"`
-	CreatedAt Time     `cbor:"11,keyasint" json:"createdAt"`
+	ID        string        `cbor:"1,keyasint" json:"id"`
+	Company   string        `cbor:"2,keyasint" json:"companyId"`
+	Run       string        `cbor:"3,keyasint" json:"runId"`
+	Decision  string        `cbor:"4,keyasint" json:"decision"`
+	Until     core.Time     `cbor:"5,keyasint,omitempty" json:"snoozedUntil"`
+	Reason    core.NullText `cbor:"6,keyasint,omitempty" json:"reason"`
+	Issue     core.NullText `cbor:"7,keyasint,omitempty" json:"evaluationIssueId"`
+	ByAgent   core.NullText `cbor:"8,keyasint,omitempty" json:"createdByAgentId"`
+	ByUser    core.NullText `cbor:"9,keyasint,omitempty" json:"createdByUserId"`
+	ByRun     core.NullText `cbor:"10,keyasint,omitempty" json:"createdByRunId"`
+	CreatedAt core.Time     `cbor:"11,keyasint" json:"createdAt"`
 }

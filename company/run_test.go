@@ -1,4 +1,4 @@
-package company
+package company_test
 
 import (
 	"bytes"
@@ -8,6 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/companytest"
+	"github.com/selvage-mesh/selvage/company/core"
 )
 
 // keysOf returns the keys of a JSON object in their order.
@@ -61,18 +65,18 @@ lastUsefulActionAt nextAction contextSnapshot createdAt updatedAt`
 
 func TestARunHasTheRecordedKeys(t *testing.T) {
 	t.Parallel()
-	got, want := slices.Sorted(slices.Values(keysOf(t, Run{}))), slices.Sorted(slices.Values(strings.Fields(recordedRunKeys)))
+	got, want := slices.Sorted(slices.Values(keysOf(t, company.Run{}))), slices.Sorted(slices.Values(strings.Fields(recordedRunKeys)))
 	if !slices.Equal(got, want) {
 		t.Errorf("keys\n%v, want\n%v", got, want)
 	}
-	b, _ := json.Marshal(Run{})
+	b, _ := json.Marshal(company.Run{})
 	for _, null := range []string{`"startedAt":null`, `"exitCode":null`, `"resultJson":null`, `"logBytes":null`, `"error":null`, `"processPid":null`} {
 		if !bytes.Contains(b, []byte(null)) {
 			t.Errorf("a run that has not started lacks %s", null)
 		}
 	}
 	event := strings.Fields("id companyId runId agentId seq eventType stream level color message payload sourceInstanceId sourceEventId sourceSeq sourcePayloadSha256 protocolSchemaVersion createdAt")
-	if got := keysOf(t, RunEvent{}); !slices.Equal(got, event) {
+	if got := keysOf(t, company.RunEvent{}); !slices.Equal(got, event) {
 		t.Errorf("keys of an event\n%v, want\n%v", got, event)
 	}
 }
@@ -80,9 +84,9 @@ func TestARunHasTheRecordedKeys(t *testing.T) {
 func TestScopeIsTheTask(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		ctx  RunContext
+		ctx  company.RunContext
 		want string
-	}{{RunContext{}, ""}, {RunContext{IssueID: "i"}, "i"}, {RunContext{IssueID: "i", TaskID: "t"}, "t"}, {RunContext{IssueID: "i", TaskID: "t", TaskKey: "k"}, "k"}} {
+	}{{company.RunContext{}, ""}, {company.RunContext{IssueID: "i"}, "i"}, {company.RunContext{IssueID: "i", TaskID: "t"}, "t"}, {company.RunContext{IssueID: "i", TaskID: "t", TaskKey: "k"}, "k"}} {
 		if got := c.ctx.Scope(); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.ctx, got, c.want)
 		}
@@ -91,29 +95,29 @@ func TestScopeIsTheTask(t *testing.T) {
 
 func TestAWakeMergesIntoTheBestRunOfItsScope(t *testing.T) {
 	t.Parallel()
-	on := func(id, scope string, s RunStatus) Run {
-		return Run{ID: id, Status: s, Context: RunContext{TaskKey: scope}}
+	on := func(id, scope string, s company.RunStatus) company.Run {
+		return company.Run{ID: id, Status: s, Context: company.RunContext{TaskKey: scope}}
 	}
-	live := []Run{on("running", "a", RunRunning), on("retry", "a", RunScheduledRetry), on("queued", "a", RunQueued), on("idle", "", RunRunning)}
+	live := []company.Run{on("running", "a", company.RunRunning), on("retry", "a", company.RunScheduledRetry), on("queued", "a", company.RunQueued), on("idle", "", company.RunRunning)}
 	for _, c := range []struct {
 		name   string
-		live   []Run
-		ctx    RunContext
+		live   []company.Run
+		ctx    company.RunContext
 		manual bool
 		want   string
 	}{
-		{"queued first", live, RunContext{TaskKey: "a"}, false, "queued"},
-		{"then a retry", live[:2], RunContext{TaskKey: "a"}, false, "retry"},
-		{"then a running one", live[:1], RunContext{TaskKey: "a"}, false, "running"},
-		{"no task", live, RunContext{}, false, "idle"},
-		{"another task", live, RunContext{TaskKey: "b"}, false, ""},
-		{"manual never", live, RunContext{TaskKey: "a"}, true, ""},
-		{"a comment joins what waits", live, RunContext{TaskKey: "a", CommentID: "c"}, false, "queued"},
-		{"a comment does not join what runs", live[:1], RunContext{TaskKey: "a", CommentID: "c"}, false, ""},
-		{"nothing there", nil, RunContext{TaskKey: "a"}, false, ""},
+		{"queued first", live, company.RunContext{TaskKey: "a"}, false, "queued"},
+		{"then a retry", live[:2], company.RunContext{TaskKey: "a"}, false, "retry"},
+		{"then a running one", live[:1], company.RunContext{TaskKey: "a"}, false, "running"},
+		{"no task", live, company.RunContext{}, false, "idle"},
+		{"another task", live, company.RunContext{TaskKey: "b"}, false, ""},
+		{"manual never", live, company.RunContext{TaskKey: "a"}, true, ""},
+		{"a comment joins what waits", live, company.RunContext{TaskKey: "a", CommentID: "c"}, false, "queued"},
+		{"a comment does not join what runs", live[:1], company.RunContext{TaskKey: "a", CommentID: "c"}, false, ""},
+		{"nothing there", nil, company.RunContext{TaskKey: "a"}, false, ""},
 	} {
 		got := ""
-		if r := coalesceTarget(c.live, c.ctx, c.manual); r != nil {
+		if r := company.CoalesceTarget(c.live, c.ctx, c.manual); r != nil {
 			got = r.ID
 		}
 		if got != c.want {
@@ -124,12 +128,12 @@ func TestAWakeMergesIntoTheBestRunOfItsScope(t *testing.T) {
 
 func TestAbsorbingIsBoundedAndKeepsTheRun(t *testing.T) {
 	t.Parallel()
-	r := Run{ID: "r", Status: RunQueued, Context: RunContext{WakeReason: "first"}}
-	for range 2 * maxWakeComments {
-		r = r.absorb(RunContext{CommentID: derivedID("c", r.ID, string(rune(r.Context.MergedWakes))), WakeReason: "later"}, 5)
+	r := company.Run{ID: "r", Status: company.RunQueued, Context: company.RunContext{WakeReason: "first"}}
+	for range 2 * company.MaxWakeComments {
+		r = r.Absorb(company.RunContext{CommentID: core.DerivedID("c", r.ID, string(rune(r.Context.MergedWakes))), WakeReason: "later"}, 5)
 	}
-	if n := len(r.Context.CommentIDs); n != maxWakeComments {
-		t.Errorf("%d comments kept, want %d", n, maxWakeComments)
+	if n := len(r.Context.CommentIDs); n != company.MaxWakeComments {
+		t.Errorf("%d comments kept, want %d", n, company.MaxWakeComments)
 	}
 	if r.ID != "r" || r.Context.WakeReason != "later" || r.UpdatedAt != 5 {
 		t.Errorf("run became %+v", r)
@@ -138,22 +142,22 @@ func TestAbsorbingIsBoundedAndKeepsTheRun(t *testing.T) {
 
 func TestThePolicyReadsBothPlacesAndClamps(t *testing.T) {
 	t.Parallel()
-	plain := heartbeatPolicy{WakeOnDemand: true, MaxConcurrentRuns: 20}
+	plain := company.HeartbeatPolicy{WakeOnDemand: true, MaxConcurrentRuns: 20}
 	for _, c := range []struct {
 		runtime, adapter string
-		want             heartbeatPolicy
+		want             company.HeartbeatPolicy
 	}{
 		{"", "", plain},
 		{`{}`, `"a string"`, plain},
-		{`{"heartbeat":{"maxConcurrentRuns":0}}`, "", heartbeatPolicy{WakeOnDemand: true, MaxConcurrentRuns: 1}},
-		{`{"heartbeat":{"maxConcurrentRuns":999}}`, "", heartbeatPolicy{WakeOnDemand: true, MaxConcurrentRuns: 50}},
-		{`{"heartbeat":{"maxConcurrentRuns":"many","wakeOnDemand":false}}`, "", heartbeatPolicy{MaxConcurrentRuns: 20}},
-		{"", `{"enabled":true,"intervalSec":60}`, heartbeatPolicy{Enabled: true, IntervalSec: 60, WakeOnDemand: true, MaxConcurrentRuns: 20}},
-		{`{"heartbeat":{"enabled":false,"intervalSec":30}}`, `{"enabled":true,"intervalSec":60}`, heartbeatPolicy{IntervalSec: 30, WakeOnDemand: true, MaxConcurrentRuns: 20}},
-		{`{"heartbeat":{"maxDailyRuns":4,"skipTimerWhenNoActionableWork":true}}`, "", heartbeatPolicy{WakeOnDemand: true, MaxConcurrentRuns: 20, MaxDailyRuns: 4, SkipTimerWhenNoActionableWork: true}},
+		{`{"heartbeat":{"maxConcurrentRuns":0}}`, "", company.HeartbeatPolicy{WakeOnDemand: true, MaxConcurrentRuns: 1}},
+		{`{"heartbeat":{"maxConcurrentRuns":999}}`, "", company.HeartbeatPolicy{WakeOnDemand: true, MaxConcurrentRuns: 50}},
+		{`{"heartbeat":{"maxConcurrentRuns":"many","wakeOnDemand":false}}`, "", company.HeartbeatPolicy{MaxConcurrentRuns: 20}},
+		{"", `{"enabled":true,"intervalSec":60}`, company.HeartbeatPolicy{Enabled: true, IntervalSec: 60, WakeOnDemand: true, MaxConcurrentRuns: 20}},
+		{`{"heartbeat":{"enabled":false,"intervalSec":30}}`, `{"enabled":true,"intervalSec":60}`, company.HeartbeatPolicy{IntervalSec: 30, WakeOnDemand: true, MaxConcurrentRuns: 20}},
+		{`{"heartbeat":{"maxDailyRuns":4,"skipTimerWhenNoActionableWork":true}}`, "", company.HeartbeatPolicy{WakeOnDemand: true, MaxConcurrentRuns: 20, MaxDailyRuns: 4, SkipTimerWhenNoActionableWork: true}},
 	} {
-		c.want.MaxFruitlessRuns = DefaultFruitlessRuns
-		if got := parsePolicy([]byte(c.runtime), []byte(c.adapter)); !reflect.DeepEqual(got, c.want) {
+		c.want.MaxFruitlessRuns = company.DefaultFruitlessRuns
+		if got := company.ParsePolicy([]byte(c.runtime), []byte(c.adapter)); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s %s: %+v, want %+v", c.runtime, c.adapter, got, c.want)
 		}
 	}
@@ -161,11 +165,11 @@ func TestThePolicyReadsBothPlacesAndClamps(t *testing.T) {
 
 func TestDerivedIDsAreUUIDsAndDiffer(t *testing.T) {
 	t.Parallel()
-	a, b := derivedID("x", "yz"), derivedID("xy", "z")
+	a, b := core.DerivedID("x", "yz"), core.DerivedID("xy", "z")
 	if a == b || len(a) != 36 || a[14] != '8' || !strings.ContainsRune("89ab", rune(a[19])) {
 		t.Errorf("%s %s", a, b)
 	}
-	if a != derivedID("x", "yz") {
+	if a != core.DerivedID("x", "yz") {
 		t.Error("the same parts gave another ID")
 	}
 }
@@ -174,28 +178,28 @@ func TestDerivedIDsAreUUIDsAndDiffer(t *testing.T) {
 // waits to be tried again, is hidden, or is of somebody else does not.
 func TestLiveIssuesBelow(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	ada, bob := d.hired("Ada"), d.hired("Bob")
-	top := d.issue(t, CreateIssue{})
-	mid := d.issue(t, CreateIssue{Parent: top.ID, Assignee: ada, Status: IssueBacklog})
-	leaf := d.issue(t, CreateIssue{Parent: mid.ID, Assignee: ada, Status: IssueBacklog})
-	held := d.issue(t, CreateIssue{Parent: mid.ID, Assignee: bob, Status: IssueBacklog})
-	other := d.issue(t, CreateIssue{Parent: mid.ID, Assignee: bob, Status: IssueBacklog})
-	d.onIssue(t, ada, leaf)
-	d.working(t, ada, leaf)
-	d.must(t, as{bob, d.run(bob)}, "issue.checkout", CheckOutIssue{Issue: held.ID, Agent: bob, Expected: IssueStatuses}, nil)
-	d.working(t, ada, other) // about what is another's
+	d := companytest.NewDesk(t)
+	ada, bob := d.Hired("Ada"), d.Hired("Bob")
+	top := d.Issue(t, company.CreateIssue{})
+	mid := d.Issue(t, company.CreateIssue{Parent: top.ID, Assignee: ada, Status: company.IssueBacklog})
+	leaf := d.Issue(t, company.CreateIssue{Parent: mid.ID, Assignee: ada, Status: company.IssueBacklog})
+	held := d.Issue(t, company.CreateIssue{Parent: mid.ID, Assignee: bob, Status: company.IssueBacklog})
+	other := d.Issue(t, company.CreateIssue{Parent: mid.ID, Assignee: bob, Status: company.IssueBacklog})
+	d.OnIssue(t, ada, leaf)
+	d.Working(t, ada, leaf)
+	d.Must(t, companytest.As{Agent: bob, Run: d.Run(bob)}, "issue.checkout", company.CheckOutIssue{Issue: held.ID, Agent: bob, Expected: company.IssueStatuses}, nil)
+	d.Working(t, ada, other) // about what is another's
 	want := map[string]int{top.ID: 2, mid.ID: 2}
-	if got := LiveBelow(d.tx, d.company); !maps.Equal(got, want) {
+	if got := company.LiveBelow(d.Tx, d.Company); !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	d.must(t, board, "issue.update", UpdateIssue{Issue: held.ID, HiddenAt: new(Time(1))}, nil)
-	d.must(t, board, "issue.update", UpdateIssue{Issue: leaf.ID, Comment: &CreateComment{ID: d.id(), Issue: leaf.ID, Body: "Stop", Interrupt: true}}, nil)
-	for _, r := range LiveRunsOnIssue(d.tx, d.load(leaf.ID)) {
-		r.Status, r.ScheduledRetryAt = RunScheduledRetry, TimeOf(d.now)+1
-		d.storeRun(r)
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: held.ID, HiddenAt: new(core.Time(1))}, nil)
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: leaf.ID, Comment: &company.CreateComment{ID: d.ID(), Issue: leaf.ID, Body: "Stop", Interrupt: true}}, nil)
+	for _, r := range company.LiveRunsOnIssue(d.Tx, d.Load(leaf.ID)) {
+		r.Status, r.ScheduledRetryAt = company.RunScheduledRetry, core.TimeOf(d.Now)+1
+		d.StoreRun(r)
 	}
-	if got := LiveBelow(d.tx, d.company); len(got) != 0 {
+	if got := company.LiveBelow(d.Tx, d.Company); len(got) != 0 {
 		t.Errorf("got %v, want none", got)
 	}
 }

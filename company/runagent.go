@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -15,8 +16,8 @@ type heartbeatPolicy struct {
 	IntervalSec                   int64
 	WakeOnDemand                  bool
 	MaxConcurrentRuns             int
-	MaxDailyRuns                  int64 // 0: no limit
-	MaxDailyCost                  Money // 0: no limit
+	MaxDailyRuns                  int64      // 0: no limit
+	MaxDailyCost                  core.Money // 0: no limit
 	SkipTimerWhenNoActionableWork bool
 	MaxFruitlessRuns              int64 // in a row; 0: any number
 }
@@ -34,7 +35,7 @@ const (
 	MaxConcurrentRuns     = 50
 	// MaxDailyCostCents bounds what an agent may be allowed to spend in a day
 	// (ten million dollars), so that the amount fits.
-	MaxDailyCostCents = MaxEventCents
+	MaxDailyCostCents = core.MaxEventCents
 )
 
 // parsePolicy reads the policy out of an agent's two configurations. A value of
@@ -63,7 +64,7 @@ func parsePolicy(runtimeConfig, adapterConfig []byte) heartbeatPolicy {
 		WakeOnDemand:                  first(true, h.WakeOnDemand, adapter.WakeOnDemand),
 		MaxConcurrentRuns:             int(min(max(first(DefaultConcurrentRuns, h.Concurrent, adapter.Concurrent), 1), MaxConcurrentRuns)),
 		MaxDailyRuns:                  first(0, h.Daily, adapter.Daily),
-		MaxDailyCost:                  Cents(min(max(first(0, h.DailyCost, adapter.DailyCost), 0), MaxDailyCostCents)),
+		MaxDailyCost:                  core.Cents(min(max(first(0, h.DailyCost, adapter.DailyCost), 0), MaxDailyCostCents)),
 		SkipTimerWhenNoActionableWork: first(false, h.SkipIdle, adapter.SkipIdle),
 		MaxFruitlessRuns:              min(max(first(DefaultFruitlessRuns, h.Fruitless, adapter.Fruitless), 0), MaxFruitlessRuns),
 	}
@@ -90,19 +91,19 @@ func first[T any](otherwise T, settings ...setting[T]) T {
 }
 
 // A wakeTarget is an agent as waking sees it.
-type wakeTarget struct{ Agent }
+type WakeTarget struct{ Agent }
 
-func wakeable(tx *ledger.Tx, company, agent string) (wakeTarget, bool) {
-	a, ok := agents.Get(tx, company, agent)
-	return wakeTarget{a}, ok
+func Wakeable(tx *ledger.Tx, company, agent string) (WakeTarget, bool) {
+	a, ok := AgentTable.Get(tx, company, agent)
+	return WakeTarget{a}, ok
 }
 
-func (a wakeTarget) policy() heartbeatPolicy { return parsePolicy(a.RuntimeConfig, a.AdapterConfig) }
+func (a WakeTarget) Policy() heartbeatPolicy { return parsePolicy(a.RuntimeConfig, a.AdapterConfig) }
 
-func (a wakeTarget) gone() bool { return a.Status == AgentTerminated }
+func (a WakeTarget) Gone() bool { return a.Status == AgentTerminated }
 
-// stopped says why an agent may not be invoked now, or "".
-func (a wakeTarget) stopped(tx *ledger.Tx) string {
+// Stopped says why an agent may not be invoked now, or "".
+func (a WakeTarget) Stopped(tx *ledger.Tx) string {
 	switch {
 	case a.Status == AgentTerminated:
 		return "agent.terminated"
@@ -113,7 +114,7 @@ func (a wakeTarget) stopped(tx *ledger.Tx) string {
 	case a.Status == AgentPaused:
 		return "agent.paused"
 	}
-	if row, ok := companies.Get(tx, a.Company, a.Company); ok && row.Status != "active" {
+	if row, ok := CompanyTable.Get(tx, a.Company, a.Company); ok && row.Status != "active" {
 		return "company." + string(row.Status)
 	}
 	if _, halted := Halted(tx); halted {
@@ -124,17 +125,17 @@ func (a wakeTarget) stopped(tx *ledger.Tx) string {
 
 // invokable refuses to invoke an agent that may not be invoked now, with the
 // bodies that clients know.
-func (a wakeTarget) invokable(tx *ledger.Tx) error {
-	switch why := a.stopped(tx); why {
+func (a WakeTarget) invokable(tx *ledger.Tx) error {
+	switch why := a.Stopped(tx); why {
 	case "":
 		return nil
 	case "budget.blocked":
-		return ledger.Refuse(ledger.Conflict, jsonObject{}.str("scopeType", "agent").str("scopeId", a.ID).close(),
+		return ledger.Refuse(ledger.Conflict, core.Object{}.Str("scopeType", "agent").Str("scopeId", a.ID).Close(),
 			"Agent is paused because its budget hard-stop was reached.")
 	default:
 		_, reason, _ := strings.Cut(why, ".")
-		return ledger.Refuse(ledger.Conflict, jsonObject{}.str("status", string(a.Status)).str("reason", reason).
-			bool("invalidOrgChain", false).str("agentId", a.ID).str("agentStatus", string(a.Status)).close(),
+		return ledger.Refuse(ledger.Conflict, core.Object{}.Str("status", string(a.Status)).Str("reason", reason).
+			Bool("invalidOrgChain", false).Str("agentId", a.ID).Str("agentStatus", string(a.Status)).Close(),
 			"Agent is not invokable in its current state")
 	}
 }
@@ -143,27 +144,27 @@ func (a wakeTarget) invokable(tx *ledger.Tx) error {
 // plain values and all; it is for the node that carries out the agent's runs
 // and must not be shown.
 func AdapterConfigOf(tx *ledger.Tx, company, agent string) (name string, config json.RawMessage, ok bool) {
-	a, ok := wakeable(tx, company, agent)
+	a, ok := Wakeable(tx, company, agent)
 	return a.Name, json.RawMessage(a.AdapterConfig), ok
 }
 
 // setAgentRunning notes that an agent is at work; an earlier error is over.
-func setAgentRunning(c *ledger.Context, a wakeTarget) {
-	a.Status, a.ErrorReason, a.UpdatedAt = AgentRunning, "", TimeOf(c.Now)
-	agents.Put(c.Tx, a.Company, a.ID, a.Agent)
-	recordLive(c, ledger.Change{Action: "agent.status", EntityType: "agent", EntityID: a.ID,
-		Details: jsonObject{}.str("agentId", a.ID).str("status", "running").str("outcome", "running").close()})
+func setAgentRunning(c *ledger.Context, a WakeTarget) {
+	a.Status, a.ErrorReason, a.UpdatedAt = AgentRunning, "", core.TimeOf(c.Now)
+	AgentTable.Put(c.Tx, a.Company, a.ID, a.Agent)
+	RecordLive(c, ledger.Change{Action: "agent.status", EntityType: "agent", EntityID: a.ID,
+		Details: core.Object{}.Str("agentId", a.ID).Str("status", "running").Str("outcome", "running").Close()})
 }
 
 // settleAgent sets an agent's state after one of its runs ended: at work while
 // another runs, in error when this one went wrong and nothing makes up for it,
 // else idle. A paused or terminated agent stays what it is.
 func settleAgent(c *ledger.Context, r Run, started bool, next *Run) {
-	a, ok := wakeable(c.Tx, r.Company, r.Agent)
+	a, ok := Wakeable(c.Tx, r.Company, r.Agent)
 	if !ok || !started {
 		return
 	}
-	now := TimeOf(c.Now)
+	now := core.TimeOf(c.Now)
 	a.LastHeartbeatAt, a.UpdatedAt = now, now
 	if a.Status == AgentRunning || a.Status == AgentIdle || a.Status == AgentError {
 		a.Status, a.ErrorReason = AgentIdle, ""
@@ -171,18 +172,18 @@ func settleAgent(c *ledger.Context, r Run, started bool, next *Run) {
 		case slices.ContainsFunc(LiveRunsOfAgent(c.Tx, r.Company, r.Agent), func(o Run) bool { return o.Status == RunRunning }):
 			a.Status = AgentRunning
 		case r.Status == RunFailed, r.Status == RunTimedOut, r.Status == RunInterrupted && next == nil:
-			a.Status, a.ErrorReason = AgentError, NullText(r.Error)
+			a.Status, a.ErrorReason = AgentError, core.NullText(r.Error)
 		}
 	}
-	agents.Put(c.Tx, a.Company, a.ID, a.Agent)
-	recordLive(c, ledger.Change{Action: "agent.status", EntityType: "agent", EntityID: a.ID,
-		Details: jsonObject{}.str("agentId", a.ID).str("status", string(a.Status)).time("lastHeartbeatAt", now).
-			str("outcome", string(r.Status)).close()})
+	AgentTable.Put(c.Tx, a.Company, a.ID, a.Agent)
+	RecordLive(c, ledger.Change{Action: "agent.status", EntityType: "agent", EntityID: a.ID,
+		Details: core.Object{}.Str("agentId", a.ID).Str("status", string(a.Status)).Time("lastHeartbeatAt", now).
+			Str("outcome", string(r.Status)).Close()})
 }
 
 // hasActionableWork reports whether an agent has an issue that it could go on with.
 func hasActionableWork(tx *ledger.Tx, company, agent string) bool {
-	for range issuesOf(tx, company, agent, IssueTodo, IssueInProgress, IssueInReview) {
+	for range IssuesOf(tx, company, agent, IssueTodo, IssueInProgress, IssueInReview) {
 		return true
 	}
 	return false
@@ -195,6 +196,6 @@ const (
 	// paused for it.
 	DefaultFruitlessRuns = 10
 	MaxFruitlessRuns     = 1_000
-	// pausedForNoProgress is the pause reason of an agent whose runs came to nothing.
-	pausedForNoProgress = "no_progress"
+	// PausedForNoProgress is the pause reason of an agent whose runs came to nothing.
+	PausedForNoProgress = "no_progress"
 )

@@ -3,6 +3,7 @@ package company
 import (
 	"encoding/json"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -16,7 +17,7 @@ type Callback struct {
 	Error   string          `cbor:"4,keyasint,omitempty" json:"error"`
 	Result  json.RawMessage `cbor:"5,keyasint,omitempty" json:"result"`
 	Usage   *Usage          `cbor:"6,keyasint,omitempty" json:"usage"`
-	At      Time            `cbor:"7,keyasint" json:"at"`
+	At      core.Time       `cbor:"7,keyasint" json:"at"`
 }
 
 // Clone returns a copy that shares nothing with b.
@@ -45,7 +46,7 @@ func CallbackOf(tx *ledger.Tx, company, run string) (Callback, bool) {
 // callBack is the handler of "run.callback", whose payload is a Callback without
 // its time. A run is told of once, by its own agent, while it goes on.
 func callBack(c *ledger.Context, p Callback) (any, error) {
-	r, err := runOf(c, p.Run)
+	r, err := RunFor(c, p.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func callBack(c *ledger.Context, p Callback) (any, error) {
 	if u := p.Usage; u != nil && (u.InputTokens < 0 || u.OutputTokens < 0 || u.CachedInputTokens < 0) {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "Usage can not be negative")
 	}
-	p.At = TimeOf(c.Now)
-	c.Record(ledger.Change{Action: "heartbeat.called_back", EntityType: "heartbeat_run", EntityID: r.ID, Details: jsonObject{}.str("status", string(p.Status)).close()})
+	p.At = core.TimeOf(c.Now)
+	c.Record(ledger.Change{Action: "heartbeat.called_back", EntityType: "heartbeat_run", EntityID: r.ID, Details: core.Object{}.Str("status", string(p.Status)).Close()})
 	return callbacks.Put(c.Tx, r.Company, r.ID, p), nil
 }

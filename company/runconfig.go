@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -20,7 +21,7 @@ var overridable = []string{"model", "effort", "modelReasoningEffort", "thinking"
 // (assigneeAdapterOverrides.adapterConfig). A run asks for a profile by
 // modelProfile in the payload of its wake, or by that of its issue's overrides.
 func ConfigForRun(tx *ledger.Tx, r Run) (name string, config json.RawMessage, ok bool) {
-	a, ok := wakeable(tx, r.Company, r.Agent)
+	a, ok := Wakeable(tx, r.Company, r.Agent)
 	if !ok {
 		return "", nil, false
 	}
@@ -93,19 +94,19 @@ const (
 )
 
 type fatIssue struct {
-	ID       string      `json:"id"`
-	Title    string      `json:"title"`
-	Status   IssueStatus `json:"status"`
-	Priority Priority    `json:"priority"`
-	Project  NullText    `json:"projectId"`
+	ID       string        `json:"id"`
+	Title    string        `json:"title"`
+	Status   IssueStatus   `json:"status"`
+	Priority Priority      `json:"priority"`
+	Project  core.NullText `json:"projectId"`
 }
 
 type fatComment struct {
-	ID          string   `json:"id"`
-	AuthorAgent NullText `json:"authorAgentId"`
-	AuthorUser  NullText `json:"authorUserId"`
-	Body        string   `json:"body"`
-	CreatedAt   Time     `json:"createdAt"`
+	ID          string        `json:"id"`
+	AuthorAgent core.NullText `json:"authorAgentId"`
+	AuthorUser  core.NullText `json:"authorUserId"`
+	Body        string        `json:"body"`
+	CreatedAt   core.Time     `json:"createdAt"`
 }
 
 type fatGoal struct {
@@ -119,9 +120,9 @@ type fatGoal struct {
 // contextMode is thin, which is the default, IDs and reasons; for fat ones also
 // what is assigned to them, the goal of the issue, their budget, and the latest
 // comments on the issue, oldest first.
-func WakeOf(tx *ledger.Tx, r Run, now Time) (json.RawMessage, error) {
+func WakeOf(tx *ledger.Tx, r Run, now core.Time) (json.RawMessage, error) {
 	thin, err := json.Marshal(r.Context)
-	a, ok := wakeable(tx, r.Company, r.Agent)
+	a, ok := Wakeable(tx, r.Company, r.Agent)
 	if err != nil || !ok || a.Mode() != "fat" {
 		return thin, err
 	}
@@ -130,16 +131,16 @@ func WakeOf(tx *ledger.Tx, r Run, now Time) (json.RawMessage, error) {
 		return nil, err
 	}
 	assigned := []fatIssue{}
-	for id := range issuesOf(tx, r.Company, r.Agent, IssueInProgress, IssueTodo, IssueInReview, IssueBlocked) {
+	for id := range IssuesOf(tx, r.Company, r.Agent, IssueInProgress, IssueTodo, IssueInReview, IssueBlocked) {
 		if len(assigned) == maxFatIssues {
 			break
 		}
 		if i, ok := IssueOf(tx, r.Company, id); ok {
-			assigned = append(assigned, fatIssue{i.ID, fatText(i.Title), i.Status, i.Priority, NullText(i.Project)})
+			assigned = append(assigned, fatIssue{i.ID, fatText(i.Title), i.Status, i.Priority, core.NullText(i.Project)})
 		}
 	}
 	all["assignments"] = assigned
-	all["budget"] = ask.Told(tx, r.Company, r.Agent, now)
+	all["budget"] = Ask.Told(tx, r.Company, r.Agent, now)
 	comments := []fatComment{}
 	if i, ok := IssueOf(tx, r.Company, r.Context.issue()); ok {
 		all["issue"] = map[string]any{"id": i.ID, "title": i.Title, "status": i.Status, "description": fatText(i.Description)}

@@ -1,24 +1,28 @@
-package company
+package company_test
 
 import (
 	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/companytest"
+	"github.com/selvage-mesh/selvage/company/core"
 )
 
 func TestARunAsksForAnotherModelAndForNothingElse(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	ada := d.agent("Ada")
-	a, _ := agents.Get(d.tx, d.company, ada)
+	d := companytest.NewDesk(t)
+	ada := d.Agent("Ada")
+	a, _ := company.AgentTable.Get(d.Tx, d.Company, ada)
 	a.AdapterConfig = []byte(`{"model":"dear","effort":"high","command":"claude","env":{"A":"1"}}`)
 	a.RuntimeConfig = []byte(`{"modelProfiles":{"cheap":{"adapterConfig":{"model":"small","effort":"low","command":"rm","env":{"A":"2"},"cwd":"/"}},
 		"off":{"enabled":false,"adapterConfig":{"model":"never"}},"odd":{"adapterConfig":{"model":{"$sealed":"x"}}}}}`)
-	agents.Put(d.tx, a.Company, a.ID, a)
-	plain := d.issue(t, CreateIssue{})
-	own := d.issue(t, CreateIssue{Assignee: ada, Status: IssueTodo, AdapterOverrides: json.RawMessage(`{"modelProfile":"cheap","adapterConfig":{"effort":"max","args":["x"],"command":"rm"}}`)})
-	others := d.issue(t, CreateIssue{AdapterOverrides: json.RawMessage(`{"adapterConfig":{"model":"theirs"}}`)})
+	company.AgentTable.Put(d.Tx, a.Company, a.ID, a)
+	plain := d.Issue(t, company.CreateIssue{})
+	own := d.Issue(t, company.CreateIssue{Assignee: ada, Status: company.IssueTodo, AdapterOverrides: json.RawMessage(`{"modelProfile":"cheap","adapterConfig":{"effort":"max","args":["x"],"command":"rm"}}`)})
+	others := d.Issue(t, company.CreateIssue{AdapterOverrides: json.RawMessage(`{"adapterConfig":{"model":"theirs"}}`)})
 	for name, c := range map[string]struct {
 		issue, payload, model, effort string
 	}{
@@ -31,7 +35,7 @@ func TestARunAsksForAnotherModelAndForNothingElse(t *testing.T) {
 		"of somebody else":       {others.ID, ``, "dear", "high"},
 		"malformed":              {plain.ID, `[]`, "dear", "high"},
 	} {
-		_, config, ok := ConfigForRun(d.tx, Run{Company: d.company, Agent: ada, Context: RunContext{IssueID: c.issue, Payload: json.RawMessage(c.payload)}})
+		_, config, ok := company.ConfigForRun(d.Tx, company.Run{Company: d.Company, Agent: ada, Context: company.RunContext{IssueID: c.issue, Payload: json.RawMessage(c.payload)}})
 		var got map[string]any
 		if err := json.Unmarshal(config, &got); err != nil || !ok {
 			t.Fatalf("%s: %s %v", name, config, err)
@@ -44,26 +48,26 @@ func TestARunAsksForAnotherModelAndForNothingElse(t *testing.T) {
 
 func TestAFatContextSaysWhatAThinOnePointsTo(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	ada := d.agent("Ada")
-	aim := d.id()
-	d.must(t, board, "goal.create", SaveGoal{ID: aim, Title: new("Reach the coast"), Description: new("By autumn.")}, nil)
-	i := d.issue(t, CreateIssue{Title: "Sail", Goal: aim, Description: strings.Repeat("ä", maxFatText), Assignee: ada, Status: IssueTodo})
-	for range maxFatIssues + 5 {
-		d.issue(t, CreateIssue{Assignee: ada, Status: IssueTodo})
+	d := companytest.NewDesk(t)
+	ada := d.Agent("Ada")
+	aim := d.ID()
+	d.Must(t, companytest.Board, "goal.create", company.SaveGoal{ID: aim, Title: new("Reach the coast"), Description: new("By autumn.")}, nil)
+	i := d.Issue(t, company.CreateIssue{Title: "Sail", Goal: aim, Description: strings.Repeat("ä", company.MaxFatText), Assignee: ada, Status: company.IssueTodo})
+	for range company.MaxFatIssues + 5 {
+		d.Issue(t, company.CreateIssue{Assignee: ada, Status: company.IssueTodo})
 	}
 	for _, body := range []string{"first", "second"} {
-		d.must(t, board, "comment.create", CreateComment{ID: d.id(), Issue: i.ID, Body: body}, nil)
+		d.Must(t, companytest.Board, "comment.create", company.CreateComment{ID: d.ID(), Issue: i.ID, Body: body}, nil)
 	}
-	r := Run{Company: d.company, Agent: ada, Context: RunContext{IssueID: i.ID, WakeReason: "issue_commented"}}
-	thin, err := WakeOf(d.tx, r, TimeOf(d.now))
+	r := company.Run{Company: d.Company, Agent: ada, Context: company.RunContext{IssueID: i.ID, WakeReason: "issue_commented"}}
+	thin, err := company.WakeOf(d.Tx, r, core.TimeOf(d.Now))
 	if err != nil || strings.Contains(string(thin), "assignments") || !strings.Contains(string(thin), i.ID) {
 		t.Fatalf("%s %v", thin, err)
 	}
-	a, _ := agents.Get(d.tx, d.company, ada)
+	a, _ := company.AgentTable.Get(d.Tx, d.Company, ada)
 	a.ContextMode = "fat"
-	agents.Put(d.tx, a.Company, a.ID, a)
-	fat, err := WakeOf(d.tx, r, TimeOf(d.now))
+	company.AgentTable.Put(d.Tx, a.Company, a.ID, a)
+	fat, err := company.WakeOf(d.Tx, r, core.TimeOf(d.Now))
 	if err != nil || len(fat) > 64<<10 {
 		t.Fatalf("%d bytes, %v", len(fat), err)
 	}
@@ -81,7 +85,7 @@ func TestAFatContextSaysWhatAThinOnePointsTo(t *testing.T) {
 	if err := json.Unmarshal(fat, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.WakeReason != "issue_commented" || len(got.Assignments) != maxFatIssues || got.Issue.Title != "Sail" || !strings.HasSuffix(got.Issue.Description, "ä…") ||
+	if got.WakeReason != "issue_commented" || len(got.Assignments) != company.MaxFatIssues || got.Issue.Title != "Sail" || !strings.HasSuffix(got.Issue.Description, "ä…") ||
 		got.Budget.SpentMonthlyCents == nil || got.Budget.Policies == nil || len(got.RecentComments) != 2 || got.RecentComments[1].Body != "second" {
 		t.Errorf("%s", fat)
 	}

@@ -4,14 +4,15 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// finishRun closes a run: its outcome, its log's hash, the locks that it held,
+// FinishRun closes a run: its outcome, its log's hash, the locks that it held,
 // its agent's state and what follows, all in one step. For a run that was ended
 // meanwhile it only notes that the children are gone.
-func finishRun(c *ledger.Context, p Finish) (any, error) {
-	r, err := ofNode(c, p.Run)
+func FinishRun(c *ledger.Context, p Finish) (any, error) {
+	r, err := OfNode(c, p.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -21,10 +22,10 @@ func finishRun(c *ledger.Context, p Finish) (any, error) {
 	if len(p.Outcome.Result) > MaxResult {
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "result of %d bytes exceeds %d", len(p.Outcome.Result), MaxResult)
 	}
-	r.LogBytes, r.LogSHA256 = p.LogBytes, NullText(p.LogSHA256)
+	r.LogBytes, r.LogSHA256 = p.LogBytes, core.NullText(p.LogSHA256)
 	dueLog(c, r)
 	heard := r.LastOutputSeq
-	r = r.process(p.PID, p.Group, TimeOf(c.Now)).output(p.Output).placed(p.Place)
+	r = r.process(p.PID, p.Group, core.TimeOf(c.Now)).output(p.Output).placed(p.Place)
 	if r.Status.Live() {
 		if r.LastOutputSeq > heard {
 			recordProgress(c, r)
@@ -38,15 +39,15 @@ func finishRun(c *ledger.Context, p Finish) (any, error) {
 		if r.Phase == PhaseCheckQueue {
 			r = r.reached(PhaseExecute, r.StartedAt)
 		}
-		r = endRun(c, r.reached(PhaseSleep, TimeOf(c.Now)).reached(PhaseReport, TimeOf(c.Now)), p.Outcome)
+		r = EndRun(c, r.reached(PhaseSleep, core.TimeOf(c.Now)).reached(PhaseReport, core.TimeOf(c.Now)), p.Outcome)
 		r = addEvents(c, r, after)
 	} else {
-		r.UpdatedAt = TimeOf(c.Now)
+		r.UpdatedAt = core.TimeOf(c.Now)
 	}
 	r = handBack(c, r)
-	if err := c.Try(func(c *ledger.Context) error { return ask.Book(c, r, p.Outcome.Cost) }); err != nil {
+	if err := c.Try(func(c *ledger.Context) error { return Ask.Book(c, r, p.Outcome.Cost) }); err != nil {
 		r = addEvent(c, r, "error", "warn", "What the run cost was not booked: "+err.Error(), nil)
-		runs.Put(c.Tx, r.Company, r.ID, r)
+		RunTable.Put(c.Tx, r.Company, r.ID, r)
 	}
 	return r, nil
 }
@@ -55,34 +56,34 @@ func finishRun(c *ledger.Context, p Finish) (any, error) {
 // kept for it until then.
 func handBack(c *ledger.Context, r Run) Run {
 	releaseLocksOfRun(c, r.Company, r.ID)
-	c.Delete(sessionKey(r.Session, r.ID))
+	c.Delete(SessionKey(r.Session, r.ID))
 	r.Owed, r.ControlDeadlineAt = false, 0
-	runs.Put(c.Tx, r.Company, r.ID, r)
+	RunTable.Put(c.Tx, r.Company, r.ID, r)
 	return r
 }
 
-// endRun gives a live run its outcome: everything that hung on it is let go.
-func endRun(c *ledger.Context, r Run, o Outcome) Run {
-	now := TimeOf(c.Now)
+// EndRun gives a live run its outcome: everything that hung on it is let go.
+func EndRun(c *ledger.Context, r Run, o Outcome) Run {
+	now := core.TimeOf(c.Now)
 	started := r.Status == RunRunning
 	if r.Session == 0 {
-		c.Delete(queueKey(r))
+		c.Delete(QueueKey(r))
 	}
-	runsLive.Remove(c.Tx, r.Company, r.Agent, r.ID)
+	RunsLive.Remove(c.Tx, r.Company, r.Agent, r.ID)
 	callbacks.Delete(c.Tx, r.Company, r.ID)
 	r.Status, r.FinishedAt, r.UpdatedAt, r.Closed = o.Status, now, now, c.Height
-	r.ExitCode, r.Signal, r.Error, r.ErrorCode = o.ExitCode, NullText(o.Signal), NullText(o.Error), NullText(o.ErrorCode)
+	r.ExitCode, r.Signal, r.Error, r.ErrorCode = o.ExitCode, core.NullText(o.Signal), core.NullText(o.Error), core.NullText(o.ErrorCode)
 	r.ResultJSON, r.StdoutExcerpt, r.StderrExcerpt = o.Result, o.Stdout, o.Stderr
 	var decision []byte
 	if started && r.Status != RunCancelled {
 		r.ResultJSON, decision = runResult(c, r, o.Result)
 	}
 	if o.Usage != nil {
-		r.UsageJSON = jsonObject{}.int("inputTokens", o.Usage.InputTokens).int("outputTokens", o.Usage.OutputTokens).
-			int("cachedInputTokens", o.Usage.CachedInputTokens).close()
+		r.UsageJSON = core.Object{}.Int("inputTokens", o.Usage.InputTokens).Int("outputTokens", o.Usage.OutputTokens).
+			Int("cachedInputTokens", o.Usage.CachedInputTokens).Close()
 	}
 	if started {
-		r.StatusDelivery = NullText(derivedID("delivery", r.ID))
+		r.StatusDelivery = core.NullText(core.DerivedID("delivery", r.ID))
 		keepSession(c, &r, o)
 	}
 	if !(started && r.Status == RunCancelled && r.Owed) {
@@ -100,22 +101,22 @@ func endRun(c *ledger.Context, r Run, o Outcome) Run {
 		level, closed = "error", WakeFailed
 	}
 	if started || r.Status != RunCancelled {
-		payload := jsonObject{}.str("status", string(r.Status))
+		payload := core.Object{}.Str("status", string(r.Status))
 		if r.ExitCode != nil {
-			payload = payload.int("exitCode", int64(*r.ExitCode))
+			payload = payload.Int("exitCode", int64(*r.ExitCode))
 		}
 		if r.ErrorCode != "" {
-			payload = payload.str("errorCode", string(r.ErrorCode))
+			payload = payload.Str("errorCode", string(r.ErrorCode))
 		}
 		recordStatus(c, r)
-		r = addEvent(c, r, "lifecycle", level, "run "+string(r.Status), payload.close())
+		r = addEvent(c, r, "lifecycle", level, "run "+string(r.Status), payload.Close())
 		if decision != nil {
-			r = addEvent(c, r, "run.presentation.resolved", "info", "run presentation resolved", jsonObject{}.raw("presentationDecision", decision).close())
+			r = addEvent(c, r, "run.presentation.resolved", "info", "run presentation resolved", core.Object{}.Raw("presentationDecision", decision).Close())
 		}
 	} else {
 		recordStatus(c, r)
 	}
-	runs.Put(c.Tx, r.Company, r.ID, r)
+	RunTable.Put(c.Tx, r.Company, r.ID, r)
 	closeWakeup(c, r, closed, r.Error)
 	next := followUp(c, r, o)
 	settleAgent(c, r, started, next)
@@ -138,14 +139,14 @@ func (r Run) silent() bool {
 func (r Run) livelihood(tx *ledger.Tx) Run {
 	switch r.Status {
 	case RunSucceeded:
-		i, bound := issues.Get(tx, r.Company, r.Context.IssueID)
+		i, bound := IssueTable.Get(tx, r.Company, r.Context.IssueID)
 		switch {
-		case bound && undecided(i, r) && r.silent():
+		case bound && Undecided(i, r) && r.silent():
 			r.LivenessState, r.LivenessReason = "empty_response", "Run ended well but wrote nothing and left its issue as it was"
-		case bound && undecided(i, r):
+		case bound && Undecided(i, r):
 			r.LivenessState, r.LivenessReason = "needs_followup", "Run ended without saying what becomes of its issue"
 		case bound && i.Status.Terminal():
-			r.LivenessState, r.LivenessReason = "completed", NullText("Run ended well; its issue is "+string(i.Status))
+			r.LivenessState, r.LivenessReason = "completed", core.NullText("Run ended well; its issue is "+string(i.Status))
 			r.LastUsefulActionAt = max(r.LastOutputAt, r.StartedAt)
 		case r.silent():
 			r.LivenessState, r.LivenessReason = "empty_response", "Run ended well but wrote nothing"
@@ -155,19 +156,19 @@ func (r Run) livelihood(tx *ledger.Tx) Run {
 		}
 	case RunFailed, RunTimedOut, RunInterrupted:
 		r.LivenessState = "failed"
-		r.LivenessReason = NullText("Run ended with " + string(r.Status) + " (" + string(r.ErrorCode) + ")")
+		r.LivenessReason = core.NullText("Run ended with " + string(r.Status) + " (" + string(r.ErrorCode) + ")")
 	}
 	return r
 }
 
-// undecided reports whether an issue is where a run of its assignee left it
+// Undecided reports whether an issue is where a run of its assignee left it
 // without a word: still in progress, and not waiting for something outside.
-func undecided(i Issue, r Run) bool {
-	return r.Context.CheckedOut && i.Assignee == r.Agent && i.Status == IssueInProgress && !i.monitors()
+func Undecided(i Issue, r Run) bool {
+	return r.Context.CheckedOut && i.Assignee == r.Agent && i.Status == IssueInProgress && !i.Monitors()
 }
 
 func cancelRun(c *ledger.Context, p Cancel) (any, error) {
-	r, err := runOf(c, p.Run)
+	r, err := RunFor(c, p.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +181,7 @@ func cancelRun(c *ledger.Context, p Cancel) (any, error) {
 	}
 	r = cancelLive(c, r, cmp.Or(p.Reason, "Cancelled by a board operator"), by)
 	c.Record(ledger.Change{Action: "heartbeat.cancelled", EntityType: "heartbeat_run", EntityID: r.ID,
-		Details: jsonObject{}.str("agentId", r.Agent).close()})
+		Details: core.Object{}.Str("agentId", r.Agent).Close()})
 	return r, nil
 }
 
@@ -193,33 +194,33 @@ func cancelLive(c *ledger.Context, r Run, why string, by ledger.Actor) Run {
 
 // cancelFor is cancelLive, and says whether governance ended the run.
 func cancelFor(c *ledger.Context, r Run, why string, by ledger.Actor, denied Denial) Run {
-	r.ControlDeadlineAt = TimeOf(c.Now) + 60_000
+	r.ControlDeadlineAt = core.TimeOf(c.Now) + 60_000
 	limit, source := int64(0), "default"
-	if a, ok := wakeable(c.Tx, r.Company, r.Agent); ok {
+	if a, ok := Wakeable(c.Tx, r.Company, r.Agent); ok {
 		if limit = timeLimit(a.AdapterConfig); limit > 0 {
 			source = "config"
 		}
 	}
-	result := jsonObject{}.str("stopReason", "cancelled").bool("timeoutFired", false).str("timeoutSource", source).
-		bool("timeoutConfigured", source == "config").int("effectiveTimeoutSec", limit)
+	result := core.Object{}.Str("stopReason", "cancelled").Bool("timeoutFired", false).Str("timeoutSource", source).
+		Bool("timeoutConfigured", source == "config").Int("effectiveTimeoutSec", limit)
 	if by.Type == "user" {
-		result = result.str("cancelledByUserId", by.ID)
+		result = result.Str("cancelledByUserId", by.ID)
 	}
-	result = result.str("cancelledByActorType", by.Type).
-		raw("executionCancellation", jsonObject{}.str("state", "acknowledged").time("acknowledgedAt", TimeOf(c.Now)).close())
+	result = result.Str("cancelledByActorType", by.Type).
+		Raw("executionCancellation", core.Object{}.Str("state", "acknowledged").Time("acknowledgedAt", core.TimeOf(c.Now)).Close())
 	if denied != "" {
-		result = result.str("deniedBy", string(denied))
+		result = result.Str("deniedBy", string(denied))
 		if r.AdapterType == "wasm" {
-			result = result.str("sandboxError", GovernanceDenied)
+			result = result.Str("sandboxError", GovernanceDenied)
 		}
 	}
-	return endRun(c, r, Outcome{Status: RunCancelled, Error: why, ErrorCode: "cancelled", Result: result.close()})
+	return EndRun(c, r, Outcome{Status: RunCancelled, Error: why, ErrorCode: "cancelled", Result: result.Close()})
 }
 
-// cancelRunsOfAgent ends every live run of an agent, because it was paused,
+// CancelRunsOfAgent ends every live run of an agent, because it was paused,
 // terminated or deleted, or a budget was reached.
-func cancelRunsOfAgent(c *ledger.Context, company, agent string, denied Denial, reason string) {
+func CancelRunsOfAgent(c *ledger.Context, company, agent string, denied Denial, reason string) {
 	for _, r := range LiveRunsOfAgent(c.Tx, company, agent) {
-		denyLive(c, r, denied, reason)
+		DenyLive(c, r, denied, reason)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -15,17 +16,17 @@ type RunEvent struct {
 	Agent                 string          `cbor:"4,keyasint" json:"agentId"`
 	Seq                   int64           `cbor:"5,keyasint" json:"seq"`
 	Type                  string          `cbor:"6,keyasint" json:"eventType"`
-	Stream                NullText        `cbor:"7,keyasint,omitempty" json:"stream"`
-	Level                 NullText        `cbor:"8,keyasint,omitempty" json:"level"`
-	Color                 NullText        `cbor:"9,keyasint,omitempty" json:"color"`
-	Message               NullText        `cbor:"10,keyasint,omitempty" json:"message"`
+	Stream                core.NullText   `cbor:"7,keyasint,omitempty" json:"stream"`
+	Level                 core.NullText   `cbor:"8,keyasint,omitempty" json:"level"`
+	Color                 core.NullText   `cbor:"9,keyasint,omitempty" json:"color"`
+	Message               core.NullText   `cbor:"10,keyasint,omitempty" json:"message"`
 	Payload               json.RawMessage `cbor:"11,keyasint,omitempty" json:"payload"`
-	SourceInstance        NullText        `cbor:"12,keyasint,omitempty" json:"sourceInstanceId"`
-	SourceEvent           NullText        `cbor:"13,keyasint,omitempty" json:"sourceEventId"`
+	SourceInstance        core.NullText   `cbor:"12,keyasint,omitempty" json:"sourceInstanceId"`
+	SourceEvent           core.NullText   `cbor:"13,keyasint,omitempty" json:"sourceEventId"`
 	SourceSeq             *int64          `cbor:"14,keyasint,omitempty" json:"sourceSeq"`
-	SourcePayloadSHA256   NullText        `cbor:"15,keyasint,omitempty" json:"sourcePayloadSha256"`
-	ProtocolSchemaVersion NullText        `cbor:"16,keyasint,omitempty" json:"protocolSchemaVersion"`
-	CreatedAt             Time            `cbor:"17,keyasint" json:"createdAt"`
+	SourcePayloadSHA256   core.NullText   `cbor:"15,keyasint,omitempty" json:"sourcePayloadSha256"`
+	ProtocolSchemaVersion core.NullText   `cbor:"16,keyasint,omitempty" json:"protocolSchemaVersion"`
+	CreatedAt             core.Time       `cbor:"17,keyasint" json:"createdAt"`
 }
 
 // maxRunEvents bounds the events of one run; later ones are dropped, the one
@@ -53,10 +54,10 @@ func addEvent(c *ledger.Context, r Run, kind, level, message string, payload []b
 	n++
 	c.Set(eventCounterKey(r.Company), strconv.AppendUint(nil, n, 10))
 	e := RunEvent{ID: n, Company: r.Company, Run: r.ID, Agent: r.Agent, Seq: r.NextEventSeq, Type: kind,
-		Stream: "system", Level: NullText(level), Message: NullText(message), Payload: payload, CreatedAt: TimeOf(c.Now)}
+		Stream: "system", Level: core.NullText(level), Message: core.NullText(message), Payload: payload, CreatedAt: core.TimeOf(c.Now)}
 	c.Set(runEventKey(r.Company, r.ID, e.Seq), ledger.Marshal(e))
 	r.NextEventSeq++
-	recordLive(c, ledger.Change{Action: "heartbeat.run.event", EntityType: "heartbeat_run", EntityID: r.ID, Details: e.live(r)})
+	RecordLive(c, ledger.Change{Action: "heartbeat.run.event", EntityType: "heartbeat_run", EntityID: r.ID, Details: e.live(r)})
 	return r
 }
 
@@ -64,17 +65,17 @@ func addEvent(c *ledger.Context, r Run, kind, level, message string, payload []b
 // left out when it is large, and read from the run's events then.
 func (e RunEvent) live(r Run) []byte {
 	const maxLivePayload = 2 << 10 // an entry stays small
-	o := jsonObject{}.str("runId", r.ID).str("agentId", r.Agent)
+	o := core.Object{}.Str("runId", r.ID).Str("agentId", r.Agent)
 	if r.Context.IssueID != "" {
-		o = o.str("issueId", r.Context.IssueID)
+		o = o.Str("issueId", r.Context.IssueID)
 	}
-	o = o.int("seq", e.Seq).str("eventType", e.Type).null("stream", string(e.Stream)).null("level", string(e.Level)).
-		null("color", "").null("message", string(e.Message)).null("currentToolName", "").null("lastAssistantSnippet", "").
-		time("lastEventAt", e.CreatedAt)
+	o = o.Int("seq", e.Seq).Str("eventType", e.Type).Null("stream", string(e.Stream)).Null("level", string(e.Level)).
+		Null("color", "").Null("message", string(e.Message)).Null("currentToolName", "").Null("lastAssistantSnippet", "").
+		Time("lastEventAt", e.CreatedAt)
 	if len(e.Payload) == 0 || len(e.Payload) > maxLivePayload {
-		return o.null("payload", "").close()
+		return o.Null("payload", "").Close()
 	}
-	return o.raw("payload", e.Payload).close()
+	return o.Raw("payload", e.Payload).Close()
 }
 
 // EventsOf returns up to limit events of a run after a sequence number.

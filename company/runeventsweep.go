@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -48,9 +49,9 @@ func eventsSweptKey(company string) []byte { return ledger.Key("c", company, "ru
 
 // oldRuns yields the runs of a company that were made longer ago than events are
 // kept and were not looked at yet, oldest first, with their place in the index.
-func oldRuns(tx *ledger.Tx, company string, now Time, yield func(at string, r Run) bool) {
-	before := now - Time(EventRetentionOf(tx).Days*int64(24*time.Hour/time.Millisecond))
-	prefix := ledger.Key("c", company, "run-time", allRuns, "")
+func oldRuns(tx *ledger.Tx, company string, now core.Time, yield func(at string, r Run) bool) {
+	before := now - core.Time(EventRetentionOf(tx).Days*int64(24*time.Hour/time.Millisecond))
+	prefix := ledger.Key("c", company, "run-time", AllRuns, "")
 	swept, _ := tx.Get(eventsSweptKey(company))
 	for k := range tx.Scan(append(prefix[:len(prefix):len(prefix)], swept...), ledger.PrefixEnd(prefix), false) {
 		at := string(k[len(prefix):])
@@ -58,21 +59,21 @@ func oldRuns(tx *ledger.Tx, company string, now Time, yield func(at string, r Ru
 		if at == string(swept) {
 			continue
 		}
-		if r, ok := runs.Get(tx, company, id); ok && (r.CreatedAt >= before || !yield(at, r)) {
+		if r, ok := RunTable.Get(tx, company, id); ok && (r.CreatedAt >= before || !yield(at, r)) {
 			return
 		}
 	}
 }
 
 // EventsToSweep reports whether a company has runs whose events are too old.
-func EventsToSweep(tx *ledger.Tx, company string, now Time) (due bool) {
+func EventsToSweep(tx *ledger.Tx, company string, now core.Time) (due bool) {
 	oldRuns(tx, company, now, func(string, Run) bool { due = true; return false })
 	return due
 }
 
 func sweepEvents(c *ledger.Context, _ SweepEvents) (any, error) {
 	company, n, last := c.Cmd.Company, 0, ""
-	oldRuns(c.Tx, company, TimeOf(c.Now), func(at string, r Run) bool {
+	oldRuns(c.Tx, company, core.TimeOf(c.Now), func(at string, r Run) bool {
 		last = at
 		if !r.Status.Live() {
 			for _, e := range EventsOf(c.Tx, company, r.ID, 0, 2*maxRunEvents) {
@@ -86,7 +87,7 @@ func sweepEvents(c *ledger.Context, _ SweepEvents) (any, error) {
 		c.Set(eventsSweptKey(company), []byte(last))
 	}
 	if n > 0 {
-		c.Record(ledger.Change{Action: "heartbeat.run.events_swept", EntityType: "company", EntityID: company, Details: jsonObject{}.int("events", int64(n)).close()})
+		c.Record(ledger.Change{Action: "heartbeat.run.events_swept", EntityType: "company", EntityID: company, Details: core.Object{}.Int("events", int64(n)).Close()})
 	}
 	return nil, nil
 }

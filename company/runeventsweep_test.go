@@ -1,46 +1,50 @@
-package company
+package company_test
 
 import (
 	"encoding/json"
 	"testing"
 	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/companytest"
+	"github.com/selvage-mesh/selvage/company/core"
 )
 
 // Events of runs go when they are older than the settings say; those of younger runs
 // and of live ones stay, and so do the runs.
 func TestEventsOfOldRunsAreSwept(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	ada := d.agent("Ada")
-	made := func(status RunStatus, events int) string {
-		r, _ := runs.Get(d.tx, d.company, d.run(ada))
-		r.Status, r.CreatedAt = status, TimeOf(d.now)
+	d := companytest.NewDesk(t)
+	ada := d.Agent("Ada")
+	made := func(status company.RunStatus, events int) string {
+		r, _ := company.RunTable.Get(d.Tx, d.Company, d.Run(ada))
+		r.Status, r.CreatedAt = status, core.TimeOf(d.Now)
 		for range events {
-			r = addEvent(d.context(board, "", nil), r, "lifecycle", "info", "something", nil)
+			r = company.AddEvent(d.Context(companytest.Board, "", nil), r, "lifecycle", "info", "something", nil)
 		}
-		runs.Put(d.tx, d.company, r.ID, r)
+		company.RunTable.Put(d.Tx, d.Company, r.ID, r)
 		return r.ID
 	}
-	have := func(run string) int { return len(EventsOf(d.tx, d.company, run, 0, 10*maxRunEvents)) }
+	have := func(run string) int { return len(company.EventsOf(d.Tx, d.Company, run, 0, 10*company.MaxRunEvents)) }
 	sweep := func() {
 		t.Helper()
-		if err := d.byNode("n1", "run_event.sweep", SweepEvents{}); err != nil {
+		if err := d.ByNode("n1", "run_event.sweep", company.SweepEvents{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var old []string
 	for range 4 { // more than one command removes
-		old = append(old, made(RunSucceeded, 800))
+		old = append(old, made(company.RunSucceeded, 800))
 	}
-	live := made(RunRunning, 3)
-	d.now = d.now.Add(20 * 24 * time.Hour)
-	young := made(RunFailed, 3)
-	d.now = d.now.Add(20 * 24 * time.Hour)
-	due := func() bool { return EventsToSweep(d.tx, d.company, TimeOf(d.now)) }
+	live := made(company.RunRunning, 3)
+	d.Now = d.Now.Add(20 * 24 * time.Hour)
+	young := made(company.RunFailed, 3)
+	d.Now = d.Now.Add(20 * 24 * time.Hour)
+	due := func() bool { return company.EventsToSweep(d.Tx, d.Company, core.TimeOf(d.Now)) }
 	if due() {
 		t.Error("events are to go although nobody said so")
 	}
-	d.must(t, board, "instance.settings", PatchSettings{Section: "general", Values: json.RawMessage(`{"runEventRetention":{"days":30}}`)}, nil)
+	d.Must(t, companytest.Board, "instance.settings", company.PatchSettings{Section: "general", Values: json.RawMessage(`{"runEventRetention":{"days":30}}`)}, nil)
 	if !due() {
 		t.Fatal("nothing is due")
 	}
@@ -55,14 +59,14 @@ func TestEventsOfOldRunsAreSwept(t *testing.T) {
 		sweep()
 	}
 	for _, run := range old {
-		if _, ok := RunOf(d.tx, d.company, run); !ok || have(run) != 0 {
+		if _, ok := company.RunOf(d.Tx, d.Company, run); !ok || have(run) != 0 {
 			t.Errorf("an old run is there: %v, with %d events", ok, have(run))
 		}
 	}
 	if have(live) == 0 || have(young) == 0 {
 		t.Errorf("the live run has %d events, the young one %d", have(live), have(young))
 	}
-	d.now = d.now.Add(20 * 24 * time.Hour)
+	d.Now = d.Now.Add(20 * 24 * time.Hour)
 	if !due() {
 		t.Fatal("the young run has become old, and nothing is due")
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -19,7 +20,7 @@ const (
 	// MaxTransientRetries and transientDelay bound the retries of a run that
 	// failed for a passing reason of its upstream; the delay doubles each time.
 	MaxTransientRetries = 2
-	transientDelay      = Time(30_000)
+	TransientDelay      = core.Time(30_000)
 	// MaxExcerpt bounds each excerpt of output that a run carries in its row.
 	MaxExcerpt = 16 << 10
 	// MaxResult bounds resultJson: two excerpts, escaped, and some more.
@@ -54,10 +55,10 @@ type Return struct {
 // Start asks for authority to carry a run out; it is the payload of
 // "run.start". The node starts nothing before it has the answer.
 type Start struct {
-	Run        string `cbor:"1,keyasint"`
-	LogStore   string `cbor:"2,keyasint,omitempty"`
-	LogRef     string `cbor:"3,keyasint,omitempty"`
-	LeaseUntil Time   `cbor:"4,keyasint,omitempty"` // when the node's authority would end; for display
+	Run        string    `cbor:"1,keyasint"`
+	LogStore   string    `cbor:"2,keyasint,omitempty"`
+	LogRef     string    `cbor:"3,keyasint,omitempty"`
+	LeaseUntil core.Time `cbor:"4,keyasint,omitempty"` // when the node's authority would end; for display
 }
 
 // Report tells of progress; it is the payload of "run.report". Zero fields
@@ -74,10 +75,10 @@ type Report struct {
 
 // An OutputMark is how far a run's log has come.
 type OutputMark struct {
-	At     Time   `cbor:"1,keyasint"`
-	Seq    int64  `cbor:"2,keyasint"`
-	Stream string `cbor:"3,keyasint"`
-	Bytes  int64  `cbor:"4,keyasint"`
+	At     core.Time `cbor:"1,keyasint"`
+	Seq    int64     `cbor:"2,keyasint"`
+	Stream string    `cbor:"3,keyasint"`
+	Bytes  int64     `cbor:"4,keyasint"`
 }
 
 // A ReportEvent is an event that a node reports of a run.
@@ -96,7 +97,7 @@ type Outcome struct {
 	Error         string          `cbor:"4,keyasint,omitempty"`
 	ErrorCode     string          `cbor:"5,keyasint,omitempty"`
 	Transient     bool            `cbor:"6,keyasint,omitempty"` // failed for a passing reason; worth a retry
-	RetryNotEarly Time            `cbor:"7,keyasint,omitempty"` // with Transient: not before
+	RetryNotEarly core.Time       `cbor:"7,keyasint,omitempty"` // with Transient: not before
 	Usage         *Usage          `cbor:"8,keyasint,omitempty"`
 	Result        json.RawMessage `cbor:"9,keyasint,omitempty"` // resultJson, at most MaxResult
 	Stdout        *string         `cbor:"10,keyasint,omitempty"`
@@ -174,7 +175,7 @@ var runKinds = []Kind{
 	{Name: KindRunReturn, From: FromNode, Do: ledger.Typed(returnRun)},
 	{Name: KindRunStart, From: FromNode, Do: ledger.Typed(startRun)},
 	{Name: KindRunReport, From: FromNode, Traits: NoWork, Do: ledger.Typed(reportRun)},
-	{Name: KindRunFinish, From: FromNode, Do: ledger.Typed(finishRun)},
+	{Name: KindRunFinish, From: FromNode, Do: ledger.Typed(FinishRun)},
 	{Name: KindRunCancel, From: FromBoard | FromAgent | FromNode, Traits: FencesItself, Do: ledger.Typed(cancelRun)},
 	{Name: KindRunRetryNow, From: FromBoard | FromAgent, Do: ledger.Typed(retryNow)},
 	{Name: KindRunCallback, From: FromAgent, Traits: FencesItself, Do: ledger.Typed(callBack)},
@@ -183,31 +184,31 @@ var runKinds = []Kind{
 }
 
 // newRun is the run that a wake makes.
-func newRun(a wakeTarget, w Wake, ctx RunContext, now Time) Run {
+func newRun(a WakeTarget, w Wake, ctx RunContext, now core.Time) Run {
 	return Run{
-		ID: w.Run, Company: a.Company, Agent: a.ID, Source: w.Source, TriggerDetail: NullText(w.TriggerDetail),
-		Status: RunQueued, ResponsibleUser: NullText(ctx.ResponsibleUserID), WakeupRequest: NullText(w.Wakeup),
+		ID: w.Run, Company: a.Company, Agent: a.ID, Source: w.Source, TriggerDetail: core.NullText(w.TriggerDetail),
+		Status: RunQueued, ResponsibleUser: core.NullText(ctx.ResponsibleUserID), WakeupRequest: core.NullText(w.Wakeup),
 		RuntimeMode: "legacy", NextEventSeq: 1, IssueCommentStatus: "not_applicable", Context: ctx,
 		CreatedAt: now, UpdatedAt: now, AdapterType: a.AdapterType,
 	}
 }
 
-// enqueue stores a new run and puts it into the queue.
-func enqueue(c *ledger.Context, r Run) Run {
+// Enqueue stores a new run and puts it into the queue.
+func Enqueue(c *ledger.Context, r Run) Run {
 	r.Queue = c.Height
-	r = r.reached(PhaseWake, TimeOf(c.Now))
-	c.Set(runCompanyKey(r.ID), []byte(r.Company))
+	r = r.reached(PhaseWake, core.TimeOf(c.Now))
+	c.Set(RunCompanyKey(r.ID), []byte(r.Company))
 	r = r.wait(c.Tx, r.priority(c.Tx))
-	runsLive.Add(c.Tx, r.Company, r.Agent, r.ID)
-	runs.Put(c.Tx, r.Company, r.ID, r)
-	recordLive(c, ledger.Change{Action: "heartbeat.run.queued", EntityType: "heartbeat_run", EntityID: r.ID,
-		Details: jsonObject{}.str("runId", r.ID).str("agentId", r.Agent).str("invocationSource", string(r.Source)).
-			null("triggerDetail", string(r.TriggerDetail)).null("wakeupRequestId", string(r.WakeupRequest)).close()})
+	RunsLive.Add(c.Tx, r.Company, r.Agent, r.ID)
+	RunTable.Put(c.Tx, r.Company, r.ID, r)
+	RecordLive(c, ledger.Change{Action: "heartbeat.run.queued", EntityType: "heartbeat_run", EntityID: r.ID,
+		Details: core.Object{}.Str("runId", r.ID).Str("agentId", r.Agent).Str("invocationSource", string(r.Source)).
+			Null("triggerDetail", string(r.TriggerDetail)).Null("wakeupRequestId", string(r.WakeupRequest)).Close()})
 	return r
 }
 
 // reached returns r in phase p.
-func (r Run) reached(p Phase, at Time) Run {
+func (r Run) reached(p Phase, at core.Time) Run {
 	if r.Phase != p {
 		r.Phase = p
 		r.Phases = append(slices.Clone(r.Phases), PhaseMark{p, at})
@@ -226,36 +227,36 @@ const (
 
 // recordStatus tells the feed that r changed its status.
 func recordStatus(c *ledger.Context, r Run) {
-	o := jsonObject{}.str("runId", r.ID).str("agentId", r.Agent)
+	o := core.Object{}.Str("runId", r.ID).Str("agentId", r.Agent)
 	if r.Context.IssueID != "" {
-		o = o.str("issueId", r.Context.IssueID)
+		o = o.Str("issueId", r.Context.IssueID)
 	}
-	o = o.str("status", string(r.Status)).str("invocationSource", string(r.Source)).
-		null("triggerDetail", string(r.TriggerDetail)).null("error", string(r.Error)).null("errorCode", string(r.ErrorCode))
+	o = o.Str("status", string(r.Status)).Str("invocationSource", string(r.Source)).
+		Null("triggerDetail", string(r.TriggerDetail)).Null("error", string(r.Error)).Null("errorCode", string(r.ErrorCode))
 	if !r.Status.Live() && r.Context.Source != "" {
-		o = o.str("contextSource", r.Context.Source)
+		o = o.Str("contextSource", r.Context.Source)
 	}
-	o = o.time("startedAt", r.StartedAt).time("finishedAt", r.FinishedAt)
+	o = o.Time("startedAt", r.StartedAt).Time("finishedAt", r.FinishedAt)
 	if !r.Status.Live() {
-		o = o.null("finalText", "")
+		o = o.Null("finalText", "")
 	}
-	recordLive(c, ledger.Change{Action: "heartbeat.run.status", EntityType: "heartbeat_run", EntityID: r.ID,
-		Details: o.close()})
+	RecordLive(c, ledger.Change{Action: "heartbeat.run.status", EntityType: "heartbeat_run", EntityID: r.ID,
+		Details: o.Close()})
 }
 
-// runOf returns the run that a command is about.
-func runOf(c *ledger.Context, id string) (Run, error) {
-	r, ok := runs.Get(c.Tx, c.Cmd.Company, id)
+// RunFor returns the run that a command is about.
+func RunFor(c *ledger.Context, id string) (Run, error) {
+	r, ok := RunTable.Get(c.Tx, c.Cmd.Company, id)
 	if !ok {
 		return Run{}, ledger.Refuse(ledger.NotFound, nil, "Heartbeat run not found")
 	}
 	return r, nil
 }
 
-// ofNode returns the run if it belongs to the node and session that speak: a
+// OfNode returns the run if it belongs to the node and session that speak: a
 // node that comes back after it was lost speaks in another session.
-func ofNode(c *ledger.Context, id string) (Run, error) {
-	r, err := runOf(c, id)
+func OfNode(c *ledger.Context, id string) (Run, error) {
+	r, err := RunFor(c, id)
 	if err != nil {
 		return Run{}, err
 	}
@@ -266,7 +267,7 @@ func ofNode(c *ledger.Context, id string) (Run, error) {
 }
 
 func placeRun(c *ledger.Context, p Place) (any, error) {
-	r, err := runOf(c, p.Run)
+	r, err := RunFor(c, p.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -275,9 +276,9 @@ func placeRun(c *ledger.Context, p Place) (any, error) {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "runs are placed by the scheduler")
 	case r.Status != RunQueued && r.Status != RunScheduledRetry || r.Session != 0:
 		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "run %s does not wait for a node", r.ID)
-	case r.deferred(c.Tx):
+	case r.Deferred(c.Tx):
 		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s waits until the one at work on its issue has ended", r.ID)
-	case r.ScheduledRetryAt > TimeOf(c.Now):
+	case r.ScheduledRetryAt > core.TimeOf(c.Now):
 		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s is to be retried later", r.ID)
 	case p.Session == 0 || p.Node == "" || !sessionOpen(c.Tx, p.Session, p.Node):
 		return nil, ledger.Refuse(ledger.Conflict, nil, "node %s has no session %d", p.Node, p.Session)
@@ -288,23 +289,23 @@ func placeRun(c *ledger.Context, p Place) (any, error) {
 	if _, off := DutyOf(c.Tx, p.Node); off {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "node %s is cordoned", p.Node)
 	}
-	a, ok := wakeable(c.Tx, r.Company, r.Agent)
-	if !ok || a.stopped(c.Tx) != "" {
-		return endRun(c, r, Outcome{Status: RunCancelled, Error: "Cancelled: the agent can not be invoked now", ErrorCode: "agent_not_invokable"}), nil
+	a, ok := Wakeable(c.Tx, r.Company, r.Agent)
+	if !ok || a.Stopped(c.Tx) != "" {
+		return EndRun(c, r, Outcome{Status: RunCancelled, Error: "Cancelled: the agent can not be invoked now", ErrorCode: "agent_not_invokable"}), nil
 	}
-	if n := placedRuns(c.Tx, a); n >= a.policy().MaxConcurrentRuns {
+	if n := placedRuns(c.Tx, a); n >= a.Policy().MaxConcurrentRuns {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "agent %s has %d runs at work", r.Agent, n)
 	}
-	c.Delete(queueKey(r))
-	r.Status, r.Node, r.Session, r.Owed, r.UpdatedAt = RunQueued, p.Node, p.Session, true, TimeOf(c.Now)
-	c.Set(sessionKey(p.Session, r.ID), []byte(r.Company))
-	runs.Put(c.Tx, r.Company, r.ID, r)
+	c.Delete(QueueKey(r))
+	r.Status, r.Node, r.Session, r.Owed, r.UpdatedAt = RunQueued, p.Node, p.Session, true, core.TimeOf(c.Now)
+	c.Set(SessionKey(p.Session, r.ID), []byte(r.Company))
+	RunTable.Put(c.Tx, r.Company, r.ID, r)
 	keepPlacement(c, r, p.Why)
 	return r, nil
 }
 
 // placedRuns counts the live runs of an agent that have a node.
-func placedRuns(tx *ledger.Tx, a wakeTarget) int {
+func placedRuns(tx *ledger.Tx, a WakeTarget) int {
 	n := 0
 	for _, r := range LiveRunsOfAgent(tx, a.Company, a.ID) {
 		if r.Session != 0 {
@@ -315,7 +316,7 @@ func placedRuns(tx *ledger.Tx, a wakeTarget) int {
 }
 
 func returnRun(c *ledger.Context, p Return) (any, error) {
-	r, err := ofNode(c, p.Run)
+	r, err := OfNode(c, p.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -327,10 +328,10 @@ func returnRun(c *ledger.Context, p Return) (any, error) {
 
 // requeue takes a run that has not started from its node.
 func requeue(c *ledger.Context, r Run) Run {
-	c.Delete(sessionKey(r.Session, r.ID))
-	r.Node, r.Session, r.Owed, r.UpdatedAt = "", 0, false, TimeOf(c.Now)
-	c.Set(queueKey(r), queueValue(r)) // where it was
-	runs.Put(c.Tx, r.Company, r.ID, r)
+	c.Delete(SessionKey(r.Session, r.ID))
+	r.Node, r.Session, r.Owed, r.UpdatedAt = "", 0, false, core.TimeOf(c.Now)
+	c.Set(QueueKey(r), QueueValue(r)) // where it was
+	RunTable.Put(c.Tx, r.Company, r.ID, r)
 	return r
 }
 
@@ -338,7 +339,7 @@ func requeue(c *ledger.Context, r Run) Run {
 // about is checked out for it in the same step. A run whose reason is gone is
 // cancelled instead; the answer tells.
 func startRun(c *ledger.Context, p Start) (any, error) {
-	r, err := ofNode(c, p.Run)
+	r, err := OfNode(c, p.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -348,27 +349,27 @@ func startRun(c *ledger.Context, p Start) (any, error) {
 	if _, halted := Halted(c.Tx); halted {
 		return requeue(c, r), nil // it keeps its place in the queue
 	}
-	now := TimeOf(c.Now)
-	a, ok := wakeable(c.Tx, r.Company, r.Agent)
-	if !ok || a.stopped(c.Tx) != "" {
-		return handBack(c, endRun(c, r, Outcome{Status: RunCancelled, Error: "Cancelled: the agent can not be invoked now", ErrorCode: "agent_not_invokable"})), nil
+	now := core.TimeOf(c.Now)
+	a, ok := Wakeable(c.Tx, r.Company, r.Agent)
+	if !ok || a.Stopped(c.Tx) != "" {
+		return handBack(c, EndRun(c, r, Outcome{Status: RunCancelled, Error: "Cancelled: the agent can not be invoked now", ErrorCode: "agent_not_invokable"})), nil
 	}
 	if why := r.gone(c.Tx); why != "" {
-		return handBack(c, endRun(c, r, Outcome{Status: RunCancelled, Error: why, ErrorCode: "stale_wake"})), nil
+		return handBack(c, EndRun(c, r, Outcome{Status: RunCancelled, Error: why, ErrorCode: "stale_wake"})), nil
 	}
-	if projectStopped(c.Tx, r.Company, r.Context.IssueID) {
-		return handBack(c, denyLive(c, r, DeniedBudget, "Cancelled: the budget hard-stop of the project was reached")), nil
+	if ProjectStopped(c.Tx, r.Company, r.Context.IssueID) {
+		return handBack(c, DenyLive(c, r, DeniedBudget, "Cancelled: the budget hard-stop of the project was reached")), nil
 	}
 	if err := spent(c.Tx, r); err != nil {
-		return handBack(c, endRun(c, r, Outcome{Status: RunCancelled, Error: "Cancelled: " + err.Error(), ErrorCode: "budget_refused"})), nil
+		return handBack(c, EndRun(c, r, Outcome{Status: RunCancelled, Error: "Cancelled: " + err.Error(), ErrorCode: "budget_refused"})), nil
 	}
 	r.Status, r.StartedAt, r.UpdatedAt = RunRunning, now, now
-	r.LogStore, r.LogRef = NullText(p.LogStore), NullText(p.LogRef)
-	r.ControllerBoot, r.ControllerLeaseExpiresAt, r.ExecutionStage = NullText(r.Node), p.LeaseUntil, "dispatching"
+	r.LogStore, r.LogRef = core.NullText(p.LogStore), core.NullText(p.LogRef)
+	r.ControllerBoot, r.ControllerLeaseExpiresAt, r.ExecutionStage = core.NullText(r.Node), p.LeaseUntil, "dispatching"
 	r.RuntimeModeResolverVersion, r.RuntimeModeReason, r.RuntimeModeResolvedAt = "phase6-v1", "direct_adapter", now
-	r.RunnerProfileJSON = jsonObject{}.raw("adapterDispatch", jsonObject{}.str("adapterType", a.AdapterType).close()).close()
+	r.RunnerProfileJSON = core.Object{}.Raw("adapterDispatch", core.Object{}.Str("adapterType", a.AdapterType).Close()).Close()
 	r.AdapterType = a.AdapterType
-	r.IdentityContext = NullText(derivedID("identity", r.ID))
+	r.IdentityContext = core.NullText(core.DerivedID("identity", r.ID))
 	r.Fingerprint = fingerprint(c.Tx, a.Agent)
 	s, resumes := SessionFor(c.Tx, r)
 	if resumes {
@@ -376,11 +377,11 @@ func startRun(c *ledger.Context, p Start) (any, error) {
 	}
 	r.Freshness = freshness(resumes, sessionFingerprint(c.Tx, r), r.Fingerprint)
 	r = r.reached(PhaseCheckQueue, now)
-	runs.Put(c.Tx, r.Company, r.ID, r)
+	RunTable.Put(c.Tx, r.Company, r.ID, r)
 	r = checkOutForRun(c, r)
 	r = runStarted(c, r)
 	r = addEvent(c, r, "lifecycle", "info", "run started", nil)
-	runs.Put(c.Tx, r.Company, r.ID, r)
+	RunTable.Put(c.Tx, r.Company, r.ID, r)
 	closeWakeup(c, r, WakeClaimed, "")
 	recordStatus(c, r)
 	recordLease(c, r)
@@ -389,14 +390,14 @@ func startRun(c *ledger.Context, p Start) (any, error) {
 }
 
 func reportRun(c *ledger.Context, p Report) (any, error) {
-	r, err := ofNode(c, p.Run)
+	r, err := OfNode(c, p.Run)
 	if err != nil {
 		return nil, err
 	}
 	if r.Status != RunRunning {
 		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "run %s is %s", r.ID, r.Status)
 	}
-	now := TimeOf(c.Now)
+	now := core.TimeOf(c.Now)
 	if p.Phase != "" {
 		r = r.reached(p.Phase, now)
 	}
@@ -407,11 +408,11 @@ func reportRun(c *ledger.Context, p Report) (any, error) {
 		recordProgress(c, r)
 	}
 	r.UpdatedAt = now
-	runs.Put(c.Tx, r.Company, r.ID, r)
+	RunTable.Put(c.Tx, r.Company, r.ID, r)
 	return r, nil
 }
 
-func (r Run) process(pid, group int64, now Time) Run {
+func (r Run) process(pid, group int64, now core.Time) Run {
 	if pid != 0 {
 		r.ProcessPID, r.ProcessGroup, r.ProcessStartedAt = new(pid), new(group), now
 	}
@@ -420,7 +421,7 @@ func (r Run) process(pid, group int64, now Time) Run {
 
 func (r Run) output(o *OutputMark) Run {
 	if o != nil && o.Seq >= r.LastOutputSeq {
-		r.LastOutputAt, r.LastOutputSeq, r.LastOutputStream, r.LastOutputBytes = o.At, o.Seq, NullText(o.Stream), new(o.Bytes)
+		r.LastOutputAt, r.LastOutputSeq, r.LastOutputStream, r.LastOutputBytes = o.At, o.Seq, core.NullText(o.Stream), new(o.Bytes)
 	}
 	return r
 }
@@ -442,27 +443,27 @@ func addEvents(c *ledger.Context, r Run, events []ReportEvent) Run {
 
 // recordProgress tells the feed that r wrote something.
 func recordProgress(c *ledger.Context, r Run) {
-	o := jsonObject{}.str("runId", r.ID).str("agentId", r.Agent)
+	o := core.Object{}.Str("runId", r.ID).Str("agentId", r.Agent)
 	if r.Context.IssueID != "" {
-		o = o.str("issueId", r.Context.IssueID)
+		o = o.Str("issueId", r.Context.IssueID)
 	}
-	recordLive(c, ledger.Change{Action: "heartbeat.run.progress", EntityType: "heartbeat_run", EntityID: r.ID,
-		Details: o.str("phase", "run_activity").str("message", "Receiving agent output").null("currentToolName", "").null("lastAssistantSnippet", "").
-			time("lastEventAt", r.LastOutputAt).time("updatedAt", r.LastOutputAt).close()})
+	RecordLive(c, ledger.Change{Action: "heartbeat.run.progress", EntityType: "heartbeat_run", EntityID: r.ID,
+		Details: o.Str("phase", "run_activity").Str("message", "Receiving agent output").Null("currentToolName", "").Null("lastAssistantSnippet", "").
+			Time("lastEventAt", r.LastOutputAt).Time("updatedAt", r.LastOutputAt).Close()})
 }
 
 // standing is the detail of a refusal that has its reason in the run's status.
-func (r Run) standing() []byte { return statusDetail("runId", r.ID, r.Status) }
+func (r Run) standing() []byte { return core.StatusDetail("runId", r.ID, r.Status) }
 
 // A RunCost is what a run cost besides the model gateway, as its adapter tells:
 // of agents that call their vendors with keys of their own. It is booked once for
 // a run, as a reported cost: nothing was set aside for it, and whoever told it may
 // be wrong.
 type RunCost struct {
-	Provider    string `cbor:"1,keyasint"`
-	Model       string `cbor:"2,keyasint"`           // "" for unknown
-	BillingType string `cbor:"3,keyasint,omitempty"` // "" for unknown
-	Usage       Usage  `cbor:"4,keyasint"`
-	Cost        Money  `cbor:"5,keyasint,omitempty"`
-	Priced      bool   `cbor:"6,keyasint,omitempty"` // Cost is known; else nobody knows the price
+	Provider    string     `cbor:"1,keyasint"`
+	Model       string     `cbor:"2,keyasint"`           // "" for unknown
+	BillingType string     `cbor:"3,keyasint,omitempty"` // "" for unknown
+	Usage       Usage      `cbor:"4,keyasint"`
+	Cost        core.Money `cbor:"5,keyasint,omitempty"`
+	Priced      bool       `cbor:"6,keyasint,omitempty"` // Cost is known; else nobody knows the price
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -17,7 +18,7 @@ import (
 //	run-log-kept/<ms, 16 hex digits>/<run>   company and bytes: by age, across companies
 //	run-log-total                        bytes of all that are kept
 func logDueKey(node, run string) []byte { return ledger.Key("run-log-due", node, run) }
-func logKeptKey(at Time, run string) []byte {
+func LogKeptKey(at core.Time, run string) []byte {
 	return ledger.Key("run-log-kept", ledger.Order(uint64(at)), run)
 }
 
@@ -61,7 +62,7 @@ var runLogKinds = []Kind{
 
 // dueLog notes that a run's log is to be kept by its node.
 func dueLog(c *ledger.Context, r Run) {
-	if r.LogBytes != nil && *r.LogBytes > 0 && isHash(string(r.LogSHA256)) && r.LogKeptAt == 0 {
+	if r.LogBytes != nil && *r.LogBytes > 0 && core.IsHash(string(r.LogSHA256)) && r.LogKeptAt == 0 {
 		c.Set(logDueKey(r.Node, r.ID), []byte(r.Company))
 	}
 }
@@ -71,7 +72,7 @@ func LogsDue(tx *ledger.Tx, node string, n int) (out []Run) {
 	prefix := logDueKey(node, "")
 	for k, of := range tx.Prefix(prefix) {
 		id := string(k[len(prefix):])
-		r, ok := runs.Get(tx, string(of), id)
+		r, ok := RunTable.Get(tx, string(of), id)
 		if !ok {
 			r = Run{ID: id, Company: string(of)}
 		}
@@ -86,30 +87,30 @@ func keepLogs(c *ledger.Context, p KeepLogs) (any, error) {
 	if len(p.Logs) == 0 || len(p.Logs) > MaxKeptLogs {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "1 to %d logs are needed", MaxKeptLogs)
 	}
-	now, kept, total := TimeOf(c.Now), 0, keptLogBytes(c.Tx)
+	now, kept, total := core.TimeOf(c.Now), 0, keptLogBytes(c.Tx)
 	for _, l := range p.Logs {
 		key := logDueKey(c.Cmd.Actor.ID, l.Run)
 		if of, ok := c.Get(key); !ok || string(of) != c.Cmd.Company {
 			continue // another command told of it
 		}
 		c.Delete(key)
-		r, ok := runs.Get(c.Tx, c.Cmd.Company, l.Run)
+		r, ok := RunTable.Get(c.Tx, c.Cmd.Company, l.Run)
 		if !ok || len(l.Nodes) == 0 || r.LogBytes == nil || r.LogKeptAt != 0 {
 			continue
 		}
-		if err := checkBlob(string(r.LogSHA256), *r.LogBytes, l.Nodes); err != nil {
+		if err := CheckBlob(string(r.LogSHA256), *r.LogBytes, l.Nodes); err != nil {
 			return nil, err
 		}
-		refBlob(c.Tx, r.Company, string(r.LogSHA256), *r.LogBytes, l.Nodes)
+		RefBlob(c.Tx, r.Company, string(r.LogSHA256), *r.LogBytes, l.Nodes)
 		r.LogKeptAt = now
-		runs.Put(c.Tx, r.Company, r.ID, r)
-		c.Set(logKeptKey(now, r.ID), []byte(r.Company+" "+strconv.FormatInt(*r.LogBytes, 10)))
+		RunTable.Put(c.Tx, r.Company, r.ID, r)
+		c.Set(LogKeptKey(now, r.ID), []byte(r.Company+" "+strconv.FormatInt(*r.LogBytes, 10)))
 		total += *r.LogBytes
 		kept++
 	}
 	c.Set(logTotalKey, []byte(strconv.FormatInt(total, 10)))
 	c.Record(ledger.Change{Action: "heartbeat.run.logs_kept", EntityType: "company", EntityID: c.Cmd.Company,
-		Details: jsonObject{}.int("kept", int64(kept)).int("asked", int64(len(p.Logs))).str("nodeId", c.Cmd.Actor.ID).close()})
+		Details: core.Object{}.Int("kept", int64(kept)).Int("asked", int64(len(p.Logs))).Str("nodeId", c.Cmd.Actor.ID).Close()})
 	return nil, nil
 }
 
@@ -141,9 +142,9 @@ type keptLog struct {
 }
 
 // surplusLogs returns the oldest logs that are not to be kept any more.
-func surplusLogs(tx *ledger.Tx, now Time, n int) (out []keptLog) {
+func surplusLogs(tx *ledger.Tx, now core.Time, n int) (out []keptLog) {
 	keep, total := LogRetentionOf(tx), keptLogBytes(tx)
-	before := now - Time(keep.Days*int64(24*time.Hour/time.Millisecond))
+	before := now - core.Time(keep.Days*int64(24*time.Hour/time.Millisecond))
 	prefix := ledger.Key("run-log-kept", "")
 	for k, v := range tx.Prefix(prefix) {
 		at, run, _ := strings.Cut(string(k[len(prefix):]), "/")
@@ -160,22 +161,22 @@ func surplusLogs(tx *ledger.Tx, now Time, n int) (out []keptLog) {
 }
 
 // LogsToSweep reports whether logs are kept that are too old or too much.
-func LogsToSweep(tx *ledger.Tx, now Time) bool { return len(surplusLogs(tx, now, 1)) > 0 }
+func LogsToSweep(tx *ledger.Tx, now core.Time) bool { return len(surplusLogs(tx, now, 1)) > 0 }
 
 func sweepLogs(c *ledger.Context, _ SweepLogs) (any, error) {
-	list, total := surplusLogs(c.Tx, TimeOf(c.Now), MaxKeptLogs), keptLogBytes(c.Tx)
+	list, total := surplusLogs(c.Tx, core.TimeOf(c.Now), MaxKeptLogs), keptLogBytes(c.Tx)
 	for _, l := range list {
 		c.Delete([]byte(l.key))
 		total -= l.size
-		if r, ok := runs.Get(c.Tx, l.company, l.run); ok {
-			unrefBlob(c.Tx, r.Company, string(r.LogSHA256))
+		if r, ok := RunTable.Get(c.Tx, l.company, l.run); ok {
+			UnrefBlob(c.Tx, r.Company, string(r.LogSHA256))
 			r.LogKeptAt = 0
-			runs.Put(c.Tx, r.Company, r.ID, r)
+			RunTable.Put(c.Tx, r.Company, r.ID, r)
 		}
 	}
 	if len(list) > 0 {
 		c.Set(logTotalKey, []byte(strconv.FormatInt(max(total, 0), 10)))
-		c.Record(ledger.Change{Action: "instance.run_logs_swept", EntityType: "instance_settings", EntityID: "general", Details: jsonObject{}.int("logs", int64(len(list))).close()})
+		c.Record(ledger.Change{Action: "instance.run_logs_swept", EntityType: "instance_settings", EntityID: "general", Details: core.Object{}.Int("logs", int64(len(list))).Close()})
 	}
 	return nil, nil
 }
@@ -186,7 +187,7 @@ func forgetLog(tx *ledger.Tx, r Run) {
 	if r.LogKeptAt == 0 || r.LogBytes == nil {
 		return
 	}
-	tx.Delete(logKeptKey(r.LogKeptAt, r.ID))
-	tx.Delete(blobKey(string(r.LogSHA256), r.Company))
+	tx.Delete(LogKeptKey(r.LogKeptAt, r.ID))
+	tx.Delete(BlobKey(string(r.LogSHA256), r.Company))
 	tx.Set(logTotalKey, []byte(strconv.FormatInt(max(keptLogBytes(tx)-*r.LogBytes, 0), 10)))
 }

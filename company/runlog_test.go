@@ -1,4 +1,4 @@
-package company
+package company_test
 
 import (
 	"encoding/json"
@@ -6,82 +6,85 @@ import (
 	"testing"
 	"time"
 
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/companytest"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 func TestLogsOfRunsAreKept(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	ada := d.agent("Ada")
+	d := companytest.NewDesk(t)
+	ada := d.Agent("Ada")
 	sum := func(c string) string { return strings.Repeat(c, 64) }
-	over := func(c string, size int64) Run {
-		r, _ := runs.Get(d.tx, d.company, d.run(ada))
-		r.Node, r.LogBytes, r.LogSHA256 = "n1", &size, NullText(sum(c))
-		runs.Put(d.tx, d.company, r.ID, r)
-		dueLog(d.context(board, "", nil), r)
+	over := func(c string, size int64) company.Run {
+		r, _ := company.RunTable.Get(d.Tx, d.Company, d.Run(ada))
+		r.Node, r.LogBytes, r.LogSHA256 = "n1", &size, core.NullText(sum(c))
+		company.RunTable.Put(d.Tx, d.Company, r.ID, r)
+		company.DueLog(d.Context(companytest.Board, "", nil), r)
 		return r
 	}
-	keep := func(node string, list ...Run) {
+	keep := func(node string, list ...company.Run) {
 		t.Helper()
-		p := KeepLogs{}
+		p := company.KeepLogs{}
 		for _, r := range list {
-			p.Logs = append(p.Logs, KeptLog{Run: r.ID, Nodes: []string{"n1", "n2"}})
+			p.Logs = append(p.Logs, company.KeptLog{Run: r.ID, Nodes: []string{"n1", "n2"}})
 		}
-		if err := d.byNode(node, "run_log.keep", p); err != nil {
+		if err := d.ByNode(node, "run_log.keep", p); err != nil {
 			t.Fatal(err)
 		}
 	}
 	one, two, empty := over("a", 100), over("b", 50), over("c", 0)
-	if due := LogsDue(d.tx, "n1", 10); len(due) != 2 {
+	if due := company.LogsDue(d.Tx, "n1", 10); len(due) != 2 {
 		t.Fatalf("%d are due, want 2", len(due))
 	}
 	keep("n2", one)
-	if _, ok := BlobOf(d.tx, d.company, sum("a")); ok {
+	if _, ok := company.BlobOf(d.Tx, d.Company, sum("a")); ok {
 		t.Error("another node's word was taken")
 	}
 	keep("n1", one, two, empty)
 	keep("n1", one)
-	if b, ok := BlobOf(d.tx, d.company, sum("a")); !ok || b.Refs != 1 || b.Size != 100 || len(LogsDue(d.tx, "n1", 10)) > 0 || keptLogBytes(d.tx) != 150 {
-		t.Errorf("kept as %+v, %d bytes in all", b, keptLogBytes(d.tx))
+	if b, ok := company.BlobOf(d.Tx, d.Company, sum("a")); !ok || b.Refs != 1 || b.Size != 100 || len(company.LogsDue(d.Tx, "n1", 10)) > 0 || company.KeptLogBytes(d.Tx) != 150 {
+		t.Errorf("kept as %+v, %d bytes in all", b, company.KeptLogBytes(d.Tx))
 	}
-	now := TimeOf(d.now)
-	if LogsToSweep(d.tx, now) {
+	now := core.TimeOf(d.Now)
+	if company.LogsToSweep(d.Tx, now) {
 		t.Error("something is too old or too much")
 	}
-	d.must(t, board, "instance.settings", PatchSettings{Section: "general", Values: json.RawMessage(`{"runLogRetention":{"days":30,"maxBytes":60}}`)}, nil)
-	if !LogsToSweep(d.tx, now) {
+	d.Must(t, companytest.Board, "instance.settings", company.PatchSettings{Section: "general", Values: json.RawMessage(`{"runLogRetention":{"days":30,"maxBytes":60}}`)}, nil)
+	if !company.LogsToSweep(d.Tx, now) {
 		t.Fatal("nothing is too much")
 	}
 	sweep := func() {
 		t.Helper()
-		if err := d.byNode("n1", "run_log.sweep", SweepLogs{}); err != nil {
+		if err := d.ByNode("n1", "run_log.sweep", company.SweepLogs{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	sweep()
-	_, a := BlobOf(d.tx, d.company, sum("a"))
-	_, b := BlobOf(d.tx, d.company, sum("b"))
-	if a == b || keptLogBytes(d.tx) > 100 {
-		t.Errorf("kept after the sweep: %v and %v, %d bytes", a, b, keptLogBytes(d.tx))
+	_, a := company.BlobOf(d.Tx, d.Company, sum("a"))
+	_, b := company.BlobOf(d.Tx, d.Company, sum("b"))
+	if a == b || company.KeptLogBytes(d.Tx) > 100 {
+		t.Errorf("kept after the sweep: %v and %v, %d bytes", a, b, company.KeptLogBytes(d.Tx))
 	}
-	d.now = d.now.Add(40 * 24 * time.Hour)
+	d.Now = d.Now.Add(40 * 24 * time.Hour)
 	sweep()
-	if keptLogBytes(d.tx) != 0 || LogsToSweep(d.tx, TimeOf(d.now)) {
-		t.Errorf("after their time %d bytes are kept", keptLogBytes(d.tx))
+	if company.KeptLogBytes(d.Tx) != 0 || company.LogsToSweep(d.Tx, core.TimeOf(d.Now)) {
+		t.Errorf("after their time %d bytes are kept", company.KeptLogBytes(d.Tx))
 	}
 	three := over("d", 10)
 	keep("n1", three)
 	four := over("e", 10)
-	for _, r := range []Run{three, four} {
-		r, _ = runs.Get(d.tx, d.company, r.ID)
-		forgetLog(d.tx, r)
+	for _, r := range []company.Run{three, four} {
+		r, _ = company.RunTable.Get(d.Tx, d.Company, r.ID)
+		company.ForgetLog(d.Tx, r)
 	}
 	for _, prefix := range []string{"run-log-due", "run-log-kept", "blob"} {
-		for k := range d.tx.Prefix(ledger.Key(prefix, "")) {
+		for k := range d.Tx.Prefix(ledger.Key(prefix, "")) {
 			t.Errorf("left of a deleted company: %s", k)
 		}
 	}
-	if keptLogBytes(d.tx) != 0 {
-		t.Errorf("%d bytes are left of a deleted company", keptLogBytes(d.tx))
+	if company.KeptLogBytes(d.Tx) != 0 {
+		t.Errorf("%d bytes are left of a deleted company", company.KeptLogBytes(d.Tx))
 	}
 }

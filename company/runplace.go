@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -20,11 +22,11 @@ type RunPlace struct {
 	Source  string `cbor:"4,keyasint,omitempty"` // why Dir: "agent_home" or "adapter_config"
 }
 
-// maxPlacePath bounds each path of a RunPlace, in bytes.
-const maxPlacePath = 4 << 10
+// MaxPlacePath bounds each path of a RunPlace, in bytes.
+const MaxPlacePath = 4 << 10
 
 func (p RunPlace) fits() bool {
-	return max(len(p.Dir), len(p.Home), len(p.Scratch), len(p.Source)) <= maxPlacePath
+	return max(len(p.Dir), len(p.Home), len(p.Scratch), len(p.Source)) <= MaxPlacePath
 }
 
 // An Environment is what runs are carried out in, in short.
@@ -36,22 +38,22 @@ type Environment struct {
 
 // LocalEnvironment is the environment of runs that their node carries out
 // itself. It is the same on every node.
-var LocalEnvironment = Environment{ID: derivedID("environment", "local"), Name: "Local", Driver: "local"}
+var LocalEnvironment = Environment{ID: core.DerivedID("environment", "local"), Name: "Local", Driver: "local"}
 
 // An EnvironmentLease is the time for which a run has its environment. It
 // follows from the run.
 type EnvironmentLease struct {
-	ID                 string   `json:"id"`
-	Status             string   `json:"status"` // active, released, expired or failed
-	Policy             string   `json:"leasePolicy"`
-	Provider           string   `json:"provider"`
-	ProviderLease      NullText `json:"providerLeaseId"`
-	ExecutionWorkspace NullText `json:"executionWorkspaceId"`
-	WorkspacePath      NullText `json:"workspacePath"`
-	FailureReason      NullText `json:"failureReason"`
-	CleanupStatus      NullText `json:"cleanupStatus"`
-	AcquiredAt         Time     `json:"acquiredAt"`
-	ReleasedAt         Time     `json:"releasedAt"`
+	ID                 string        `json:"id"`
+	Status             string        `json:"status"` // active, released, expired or failed
+	Policy             string        `json:"leasePolicy"`
+	Provider           string        `json:"provider"`
+	ProviderLease      core.NullText `json:"providerLeaseId"`
+	ExecutionWorkspace core.NullText `json:"executionWorkspaceId"`
+	WorkspacePath      core.NullText `json:"workspacePath"`
+	FailureReason      core.NullText `json:"failureReason"`
+	CleanupStatus      core.NullText `json:"cleanupStatus"`
+	AcquiredAt         core.Time     `json:"acquiredAt"`
+	ReleasedAt         core.Time     `json:"releasedAt"`
 }
 
 // Lease returns the lease of a run; ok is false when it never started.
@@ -59,7 +61,7 @@ func (r Run) Lease() (l EnvironmentLease, ok bool) {
 	if r.StartedAt == 0 {
 		return l, false
 	}
-	l = EnvironmentLease{ID: derivedID("environment-lease", r.ID), Policy: "ephemeral", Provider: LocalEnvironment.Driver, ExecutionWorkspace: NullText(r.ExecutionWorkspace), AcquiredAt: r.StartedAt, ReleasedAt: r.FinishedAt}
+	l = EnvironmentLease{ID: core.DerivedID("environment-lease", r.ID), Policy: "ephemeral", Provider: LocalEnvironment.Driver, ExecutionWorkspace: core.NullText(r.ExecutionWorkspace), AcquiredAt: r.StartedAt, ReleasedAt: r.FinishedAt}
 	switch r.Status {
 	case RunRunning:
 		l.Status = "active"
@@ -84,17 +86,17 @@ func recordLease(c *ledger.Context, r Run) {
 	if !ok {
 		return
 	}
-	o := jsonObject{}.str("environmentId", LocalEnvironment.ID).str("driver", LocalEnvironment.Driver).str("leasePolicy", l.Policy).
-		str("provider", l.Provider).null("executionWorkspaceId", string(l.ExecutionWorkspace)).null("issueId", r.Context.IssueID)
+	o := core.Object{}.Str("environmentId", LocalEnvironment.ID).Str("driver", LocalEnvironment.Driver).Str("leasePolicy", l.Policy).
+		Str("provider", l.Provider).Null("executionWorkspaceId", string(l.ExecutionWorkspace)).Null("issueId", r.Context.IssueID)
 	action := "environment.lease_acquired"
 	if r.Status.Live() {
-		o = o.null("networkEgress", "")
+		o = o.Null("networkEgress", "")
 	} else {
 		action = "environment.lease_released"
-		o = o.str("status", l.Status).null("cleanupStatus", "").null("failureReason", string(l.FailureReason)).str("providerResourceDisposition", "none")
+		o = o.Str("status", l.Status).Null("cleanupStatus", "").Null("failureReason", string(l.FailureReason)).Str("providerResourceDisposition", "none")
 	}
-	recordLive(c, ledger.Change{Action: action, EntityType: LeaseEntity, EntityID: l.ID,
-		Details: o.str("agentId", r.Agent).str("runId", r.ID).close()})
+	RecordLive(c, ledger.Change{Action: action, EntityType: LeaseEntity, EntityID: l.ID,
+		Details: o.Str("agentId", r.Agent).Str("runId", r.ID).Close()})
 }
 
 // freshness says whether an agent's configuration is the one that the session
@@ -105,13 +107,13 @@ func freshness(resumes bool, stored, next string) []byte {
 	if reset {
 		changed = append(changed, "agentConfiguration")
 	}
-	session := jsonObject{}.bool("reset", reset).list("categories", freshnessCategories).list("resetReasons", changed).str("nextFingerprint", next).
-		list("changedCategories", changed).bool("taskSessionReused", resumes).int("fingerprintVersion", 1).
-		bool("taskSessionAvailable", resumes || stored != "").bool("storedFingerprintPresent", stored != "").close()
-	workspace := jsonObject{}.str("action", "create").list("reasons", nil).list("categories", []string{"mode"}).bool("reuseRequested", false).str("nextFingerprint", next).
-		bool("workspaceReused", false).null("activeWorkspaceId", "").list("changedCategories", nil).null("storedFingerprint", "").int("fingerprintVersion", 1).
-		null("inferredFingerprint", "").null("previousWorkspaceId", "").bool("configSnapshotRefreshed", false).bool("storedFingerprintPresent", false).close()
-	return jsonObject{}.raw("session", session).int("version", 1).raw("workspace", workspace).close()
+	session := core.Object{}.Bool("reset", reset).List("categories", freshnessCategories).List("resetReasons", changed).Str("nextFingerprint", next).
+		List("changedCategories", changed).Bool("taskSessionReused", resumes).Int("fingerprintVersion", 1).
+		Bool("taskSessionAvailable", resumes || stored != "").Bool("storedFingerprintPresent", stored != "").Close()
+	workspace := core.Object{}.Str("action", "create").List("reasons", nil).List("categories", []string{"mode"}).Bool("reuseRequested", false).Str("nextFingerprint", next).
+		Bool("workspaceReused", false).Null("activeWorkspaceId", "").List("changedCategories", nil).Null("storedFingerprint", "").Int("fingerprintVersion", 1).
+		Null("inferredFingerprint", "").Null("previousWorkspaceId", "").Bool("configSnapshotRefreshed", false).Bool("storedFingerprintPresent", false).Close()
+	return core.Object{}.Raw("session", session).Int("version", 1).Raw("workspace", workspace).Close()
 }
 
 // freshnessCategories is what a fingerprint covers.
@@ -126,7 +128,7 @@ func fingerprint(tx *ledger.Tx, a Agent) string {
 		last = string(keys[len(keys)-1])
 	}
 	h := sha256.New()
-	for _, s := range []string{a.AdapterType, string(RedactConfig(a.AdapterConfig)), string(RedactConfig(a.RuntimeConfig)), last} {
+	for _, s := range []string{a.AdapterType, string(conceal.RedactConfig(a.AdapterConfig)), string(conceal.RedactConfig(a.RuntimeConfig)), last} {
 		h.Write([]byte(strconv.Itoa(len(s)) + ":" + s))
 	}
 	return "v1:sha256:" + hex.EncodeToString(h.Sum(nil))
@@ -144,12 +146,12 @@ func runResult(c *ledger.Context, r Run, result json.RawMessage) (json.RawMessag
 		of["configFreshness"] = r.Freshness
 	}
 	of["presentationDecision"] = decision
-	o := jsonObject{}
+	o := core.Object{}
 	for _, k := range slices.Sorted(maps.Keys(of)) {
-		o = append(AppendJSONString(o.comma(), k), ':')
+		o = append(core.AppendJSONString(o.Comma(), k), ':')
 		o = append(o, of[k]...)
 	}
-	return o.close(), decision
+	return o.Close(), decision
 }
 
 // maxSpokenComments bounds the comments that are looked at for one of a run.
@@ -158,7 +160,7 @@ const maxSpokenComments = 20
 // presentation says which comment of its issue speaks for a run, if one does.
 func presentation(tx *ledger.Tx, r Run) []byte {
 	comment, source, action, reason := "", "none", "none", "no_user_facing_response"
-	if i, ok := issues.Get(tx, r.Company, r.Context.IssueID); ok {
+	if i, ok := IssueTable.Get(tx, r.Company, r.Context.IssueID); ok {
 		list, _ := CommentsOf(tx, i, CommentQuery{Limit: maxSpokenComments})
 		for _, cm := range list {
 			if string(cm.Run) == r.ID && cm.DeletedAt == 0 {
@@ -167,9 +169,9 @@ func presentation(tx *ledger.Tx, r Run) []byte {
 			}
 		}
 	}
-	return jsonObject{}.str("schema", "paperclip.run_presentation_decision.v1").null("commentId", comment).list("reasonCodes", []string{reason}).
-		str("chosenSource", source).str("commentAction", action).null("sourceEventId", "").str("resolverVersion", "1").
-		str("activityDisposition", "collapse").close()
+	return core.Object{}.Str("schema", "paperclip.run_presentation_decision.v1").Null("commentId", comment).List("reasonCodes", []string{reason}).
+		Str("chosenSource", source).Str("commentAction", action).Null("sourceEventId", "").Str("resolverVersion", "1").
+		Str("activityDisposition", "collapse").Close()
 }
 
 // timeLimit is how long an agent's runs may take, as its adapterConfig has it:

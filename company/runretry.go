@@ -1,6 +1,9 @@
 package company
 
-import "github.com/selvage-mesh/selvage/ledger"
+import (
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
 
 // RetryNow is the payload of run.retry_now: what waits to try again for an issue
 // is not to wait any longer.
@@ -22,28 +25,28 @@ func RetryOf(tx *ledger.Tx, i Issue) (Run, bool) {
 }
 
 func retryNow(c *ledger.Context, p RetryNow) (any, error) {
-	i, ok := issues.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
-		return nil, errNoIssue()
+		return nil, ErrNoIssue()
 	}
-	if err := mayUpdate(c, i); err != nil {
+	if err := MayUpdate(c, i); err != nil {
 		return nil, err
 	}
 	r, ok := RetryOf(c.Tx, i)
 	if !ok {
-		return nil, refuseCode(ledger.Conflict, "no_scheduled_retry", jsonObject{}.str("issueId", i.ID).str("status", string(i.Status)).close(), "No run of the issue waits to try again")
+		return nil, core.RefuseCode(ledger.Conflict, "no_scheduled_retry", core.Object{}.Str("issueId", i.ID).Str("status", string(i.Status)).Close(), "No run of the issue waits to try again")
 	}
 	return tryNow(c, i, r), nil
 }
 
 // tryNow lets a run begin that waits to try again for i later.
 func tryNow(c *ledger.Context, i Issue, r Run) Run {
-	c.Delete(queueKey(r))
-	now := TimeOf(c.Now)
+	c.Delete(QueueKey(r))
+	now := core.TimeOf(c.Now)
 	r.ScheduledRetryAt, r.UpdatedAt = min(r.ScheduledRetryAt, now), now
 	r = r.wait(c.Tx, r.priority(c.Tx))
-	runs.Put(c.Tx, r.Company, r.ID, r)
+	RunTable.Put(c.Tx, r.Company, r.ID, r)
 	c.Record(ledger.Change{Action: "issue.scheduled_retry_triggered", EntityType: "issue", EntityID: i.ID,
-		Details: jsonObject{}.str("identifier", i.Identifier).str("runId", r.ID).str("agentId", r.Agent).close()})
+		Details: core.Object{}.Str("identifier", i.Identifier).Str("runId", r.ID).Str("agentId", r.Agent).Close()})
 	return r
 }

@@ -19,26 +19,26 @@ const (
 	ScopeProject ScopeType = "project"
 )
 
-// pausedForBudget is the pause reason of a scope that reached its limit; such a
+// PausedForBudget is the pause reason of a scope that reached its limit; such a
 // pause ends with the limit, any other only by a person.
-const pausedForBudget = "budget"
+const PausedForBudget = "budget"
 
-// maxStoppedRuns bounds the runs of a company or project that one command
+// MaxStoppedRuns bounds the runs of a company or project that one command
 // cancels, at ten keys or so for a run; budget.sweep goes on with the others.
-const maxStoppedRuns = 200
+const MaxStoppedRuns = 200
 
 // ScopePaused reports whether a scope is paused because of its budget.
 func ScopePaused(tx *ledger.Tx, company string, t ScopeType, id string) bool {
 	switch t {
 	case ScopeAgent:
-		a, _ := agents.Get(tx, company, id)
-		return a.PauseReason == pausedForBudget
+		a, _ := AgentTable.Get(tx, company, id)
+		return a.PauseReason == PausedForBudget
 	case ScopeProject:
-		p, _ := projects.Get(tx, company, id)
-		return p.PauseReason == pausedForBudget
+		p, _ := ProjectTable.Get(tx, company, id)
+		return p.PauseReason == PausedForBudget
 	}
-	row, _ := companies.Get(tx, company, company)
-	return row.PauseReason == pausedForBudget
+	row, _ := CompanyTable.Get(tx, company, company)
+	return row.PauseReason == PausedForBudget
 }
 
 // projectOfWork returns the project whose budget runs about an issue keep to, "" for
@@ -50,31 +50,31 @@ func projectOfWork(tx *ledger.Tx, company, issue string) string {
 	return ProjectOfIssue(tx, company, issue)
 }
 
-// projectStopped reports whether no run about an issue begins because of the budget of
+// ProjectStopped reports whether no run about an issue begins because of the budget of
 // its project.
-func projectStopped(tx *ledger.Tx, company, issue string) bool {
+func ProjectStopped(tx *ledger.Tx, company, issue string) bool {
 	project := projectOfWork(tx, company, issue)
 	return project != "" && ScopePaused(tx, company, ScopeProject, project)
 }
 
-// runsInScope returns up to limit live runs of a company or project: of the agents of
+// RunsInScope returns up to limit live runs of a company or project: of the agents of
 // the one, on the issues of the other.
-func runsInScope(tx *ledger.Tx, company string, t ScopeType, id string, limit int) []Run {
+func RunsInScope(tx *ledger.Tx, company string, t ScopeType, id string, limit int) []Run {
 	var out []Run
 	switch t {
 	case ScopeCompany:
-		for agent := range agents.All(tx, company) {
+		for agent := range AgentTable.All(tx, company) {
 			out = append(out, LiveRunsOfAgent(tx, company, agent)...)
 			if len(out) >= limit {
 				return out[:limit]
 			}
 		}
 	case ScopeProject:
-		for i := range issuesIn(tx, company, issuesByProject.IDs(tx, company, id, false)) {
+		for i := range IssuesIn(tx, company, IssuesByProject.IDs(tx, company, id, false)) {
 			if i.CheckoutRun == "" {
 				continue
 			}
-			if r, ok := runs.Get(tx, company, i.CheckoutRun); ok && r.Status.Live() && !slices.ContainsFunc(out, func(o Run) bool { return o.ID == r.ID }) {
+			if r, ok := RunTable.Get(tx, company, i.CheckoutRun); ok && r.Status.Live() && !slices.ContainsFunc(out, func(o Run) bool { return o.ID == r.ID }) {
 				out = append(out, r)
 			}
 			if len(out) == limit {
@@ -87,6 +87,6 @@ func runsInScope(tx *ledger.Tx, company string, t ScopeType, id string, limit in
 
 // ProjectOfIssue returns the project that an issue belongs to, "" for none.
 func ProjectOfIssue(tx *ledger.Tx, company, issue string) string {
-	i, _ := issues.Get(tx, company, issue)
+	i, _ := IssueTable.Get(tx, company, issue)
 	return i.Project
 }

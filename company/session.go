@@ -3,6 +3,7 @@ package company
 import (
 	"encoding/json"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -15,11 +16,11 @@ type TaskSession struct {
 	AdapterType string          `cbor:"4,keyasint" json:"adapterType"`
 	TaskKey     string          `cbor:"5,keyasint" json:"taskKey"`
 	Params      json.RawMessage `cbor:"6,keyasint,omitempty" json:"sessionParamsJson"`
-	SessionID   NullText        `cbor:"7,keyasint,omitempty" json:"sessionDisplayId"`
-	LastRun     NullText        `cbor:"8,keyasint,omitempty" json:"lastRunId"`
-	LastError   NullText        `cbor:"9,keyasint,omitempty" json:"lastError"`
-	CreatedAt   Time            `cbor:"10,keyasint" json:"createdAt"`
-	UpdatedAt   Time            `cbor:"11,keyasint" json:"updatedAt"`
+	SessionID   core.NullText   `cbor:"7,keyasint,omitempty" json:"sessionDisplayId"`
+	LastRun     core.NullText   `cbor:"8,keyasint,omitempty" json:"lastRunId"`
+	LastError   core.NullText   `cbor:"9,keyasint,omitempty" json:"lastError"`
+	CreatedAt   core.Time       `cbor:"10,keyasint" json:"createdAt"`
+	UpdatedAt   core.Time       `cbor:"11,keyasint" json:"updatedAt"`
 	// Fingerprint names the configuration that the session was begun with; with
 	// another one a run starts afresh.
 	Fingerprint string `cbor:"12,keyasint,omitempty" json:"-"`
@@ -30,18 +31,18 @@ type RuntimeState struct {
 	Agent             string          `cbor:"1,keyasint" json:"agentId"`
 	Company           string          `cbor:"2,keyasint" json:"companyId"`
 	AdapterType       string          `cbor:"3,keyasint" json:"adapterType"`
-	SessionID         NullText        `cbor:"4,keyasint,omitempty" json:"sessionId"`
+	SessionID         core.NullText   `cbor:"4,keyasint,omitempty" json:"sessionId"`
 	State             json.RawMessage `cbor:"5,keyasint,omitempty" json:"stateJson"`
-	LastRun           NullText        `cbor:"6,keyasint,omitempty" json:"lastRunId"`
-	LastRunStatus     NullText        `cbor:"7,keyasint,omitempty" json:"lastRunStatus"`
+	LastRun           core.NullText   `cbor:"6,keyasint,omitempty" json:"lastRunId"`
+	LastRunStatus     core.NullText   `cbor:"7,keyasint,omitempty" json:"lastRunStatus"`
 	InputTokens       int64           `cbor:"8,keyasint,omitempty" json:"totalInputTokens"`
 	OutputTokens      int64           `cbor:"9,keyasint,omitempty" json:"totalOutputTokens"`
 	CachedInputTokens int64           `cbor:"10,keyasint,omitempty" json:"totalCachedInputTokens"`
 	CostCents         int64           `cbor:"-" json:"totalCostCents"` // filled from the cost rows by whoever serves it
-	LastError         NullText        `cbor:"11,keyasint,omitempty" json:"lastError"`
-	CreatedAt         Time            `cbor:"12,keyasint" json:"createdAt"`
-	UpdatedAt         Time            `cbor:"13,keyasint" json:"updatedAt"`
-	DisplayID         NullText        `cbor:"14,keyasint,omitempty" json:"sessionDisplayId"`
+	LastError         core.NullText   `cbor:"11,keyasint,omitempty" json:"lastError"`
+	CreatedAt         core.Time       `cbor:"12,keyasint" json:"createdAt"`
+	UpdatedAt         core.Time       `cbor:"13,keyasint" json:"updatedAt"`
+	DisplayID         core.NullText   `cbor:"14,keyasint,omitempty" json:"sessionDisplayId"`
 	Params            json.RawMessage `cbor:"15,keyasint,omitempty" json:"sessionParamsJson"`
 }
 
@@ -63,7 +64,7 @@ var (
 
 // sessionRow is the ID of a session's row; an agent's sessions lie together.
 func sessionRow(agent, adapter, task string) string {
-	return agent + "." + derivedID(adapter, task)
+	return agent + "." + core.DerivedID(adapter, task)
 }
 
 const KindAgentResetSession = "agent.reset_session"
@@ -94,12 +95,12 @@ func sessionFingerprint(tx *ledger.Tx, r Run) string {
 
 // keepSession notes what a run leaves for the next one on its task.
 func keepSession(c *ledger.Context, r *Run, o Outcome) {
-	now := TimeOf(c.Now)
+	now := core.TimeOf(c.Now)
 	state, ok := runtimeStates.Get(c.Tx, r.Company, r.Agent)
 	if !ok {
 		state = RuntimeState{Agent: r.Agent, Company: r.Company, CreatedAt: now}
 	}
-	state.AdapterType, state.LastRun, state.LastRunStatus = r.AdapterType, NullText(r.ID), NullText(r.Status)
+	state.AdapterType, state.LastRun, state.LastRunStatus = r.AdapterType, core.NullText(r.ID), core.NullText(r.Status)
 	state.LastError, state.UpdatedAt = r.Error, now
 	if o.Usage != nil {
 		state.InputTokens += o.Usage.InputTokens
@@ -113,19 +114,19 @@ func keepSession(c *ledger.Context, r *Run, o Outcome) {
 		taskSessions.Delete(c.Tx, r.Company, row)
 		state.SessionID, state.DisplayID, state.Params = "", "", nil
 	case o.SessionID != "":
-		r.SessionAfter = NullText(o.SessionID)
-		state.SessionID, state.DisplayID, state.Params = NullText(o.SessionID), NullText(o.SessionID), o.SessionParams
+		r.SessionAfter = core.NullText(o.SessionID)
+		state.SessionID, state.DisplayID, state.Params = core.NullText(o.SessionID), core.NullText(o.SessionID), o.SessionParams
 		if task == "" {
 			break
 		}
 		s, ok := taskSessions.Get(c.Tx, r.Company, row)
 		if !ok {
 			roomForSession(c.Tx, r.Company, r.Agent)
-			s = TaskSession{ID: derivedID("task-session", r.Agent, r.AdapterType, task), Company: r.Company, Agent: r.Agent,
+			s = TaskSession{ID: core.DerivedID("task-session", r.Agent, r.AdapterType, task), Company: r.Company, Agent: r.Agent,
 				AdapterType: r.AdapterType, TaskKey: task, CreatedAt: now}
 		}
 		s.Fingerprint = r.Fingerprint
-		s.Params, s.SessionID, s.LastRun, s.LastError, s.UpdatedAt = o.SessionParams, NullText(o.SessionID), NullText(r.ID), r.Error, now
+		s.Params, s.SessionID, s.LastRun, s.LastError, s.UpdatedAt = o.SessionParams, core.NullText(o.SessionID), core.NullText(r.ID), r.Error, now
 		taskSessions.Put(c.Tx, r.Company, row, s)
 	}
 	runtimeStates.Put(c.Tx, r.Company, r.Agent, state)
@@ -164,7 +165,7 @@ func TaskSessionsOf(tx *ledger.Tx, company, agent string) []TaskSession {
 // ran has a state of zeros.
 func RuntimeStateOf(tx *ledger.Tx, company, agent string) RuntimeState {
 	state, ok := runtimeStates.Get(tx, company, agent)
-	if a, found := wakeable(tx, company, agent); !ok && found {
+	if a, found := Wakeable(tx, company, agent); !ok && found {
 		state = RuntimeState{Agent: agent, Company: company, AdapterType: a.AdapterType, CreatedAt: a.CreatedAt, UpdatedAt: a.CreatedAt}
 	}
 	if state.State == nil {
@@ -174,10 +175,10 @@ func RuntimeStateOf(tx *ledger.Tx, company, agent string) RuntimeState {
 }
 
 func resetSession(c *ledger.Context, p ResetSession) (any, error) {
-	if isAgent(c) && c.Cmd.Actor.ID != p.Agent {
-		return nil, errBoardOnly()
+	if core.IsAgent(c) && c.Cmd.Actor.ID != p.Agent {
+		return nil, core.ErrBoardOnly()
 	}
-	if _, ok := wakeable(c.Tx, c.Cmd.Company, p.Agent); !ok {
+	if _, ok := Wakeable(c.Tx, c.Cmd.Company, p.Agent); !ok {
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Agent not found")
 	}
 	for _, s := range TaskSessionsOf(c.Tx, c.Cmd.Company, p.Agent) {
@@ -189,9 +190,9 @@ func resetSession(c *ledger.Context, p ResetSession) (any, error) {
 	if p.TaskKey == "" {
 		state.SessionID, state.DisplayID, state.Params = "", "", nil
 	}
-	state.UpdatedAt = TimeOf(c.Now)
+	state.UpdatedAt = core.TimeOf(c.Now)
 	runtimeStates.Put(c.Tx, c.Cmd.Company, p.Agent, state)
 	c.Record(ledger.Change{Action: "agent.runtime_session_reset", EntityType: "agent", EntityID: p.Agent,
-		Details: jsonObject{}.null("taskKey", p.TaskKey).close()})
+		Details: core.Object{}.Null("taskKey", p.TaskKey).Close()})
 	return state, nil
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -12,7 +13,7 @@ import (
 // defaults, as an object. All nodes have the same.
 type Settings struct {
 	Values    json.RawMessage `cbor:"1,keyasint"`
-	UpdatedAt Time            `cbor:"2,keyasint"`
+	UpdatedAt core.Time       `cbor:"2,keyasint"`
 }
 
 // Clone returns a copy that shares no memory with s.
@@ -23,8 +24,8 @@ func (s Settings) Clone() Settings {
 
 // A SidebarOrder is how a user wants to see what a sidebar lists.
 type SidebarOrder struct {
-	Ordered   []string `cbor:"1,keyasint" json:"orderedIds"`
-	UpdatedAt Time     `cbor:"2,keyasint" json:"updatedAt"`
+	Ordered   []string  `cbor:"1,keyasint" json:"orderedIds"`
+	UpdatedAt core.Time `cbor:"2,keyasint" json:"updatedAt"`
 }
 
 // Clone returns a copy that shares no memory with o.
@@ -82,7 +83,7 @@ func SettingsOf(tx *ledger.Tx, section string) Settings {
 // list of companies.
 func SidebarOf(tx *ledger.Tx, company, user string) SidebarOrder {
 	var o SidebarOrder
-	if key := hashed(user); company == "" {
+	if key := core.HashedUser(user); company == "" {
 		o, _ = sidebarOrders.Get(tx, key)
 	} else {
 		o, _ = companySidebars.Get(tx, company, key)
@@ -97,20 +98,20 @@ func patchSettings(c *ledger.Context, p PatchSettings) (any, error) {
 	if !slices.Contains(SettingsSections, p.Section) {
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Settings not found")
 	}
-	values, err := object("settings", p.Values, MaxSettings)
+	values, err := core.CheckObject("settings", p.Values, MaxSettings)
 	if err != nil {
 		return nil, err
 	}
 	s, _ := settings.Get(c.Tx, p.Section)
-	s.Values, s.UpdatedAt = mergeObjects(s.Values, values), TimeOf(c.Now)
+	s.Values, s.UpdatedAt = core.MergeObjects(s.Values, values), core.TimeOf(c.Now)
 	if len(s.Values) > MaxSettings {
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "The settings are longer than %d bytes", MaxSettings)
 	}
 	settings.Put(c.Tx, p.Section, s)
-	v, _ := parseJSON(values)
+	v, _ := core.ParseJSON(values)
 	m, _ := v.(map[string]any)
 	c.Record(ledger.Change{Action: "instance.settings." + p.Section + "_updated", EntityType: "instance_settings", EntityID: p.Section,
-		Details: jsonObject{}.list("changedKeys", slices.Sorted(maps.Keys(m))).close()})
+		Details: core.Object{}.List("changedKeys", slices.Sorted(maps.Keys(m))).Close()})
 	return nil, nil
 }
 
@@ -119,16 +120,16 @@ func orderSidebar(c *ledger.Context, p OrderSidebar) (any, error) {
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "A sidebar has at most %d entries", MaxOrdered)
 	}
 	for _, id := range p.Ordered {
-		if !isID(id) {
+		if !core.IsID(id) {
 			return nil, ledger.Refuse(ledger.Invalid, nil, "orderedIds: a UUID is needed")
 		}
 	}
-	o := SidebarOrder{Ordered: unique(p.Ordered), UpdatedAt: TimeOf(c.Now)}
+	o := SidebarOrder{Ordered: core.Unique(p.Ordered), UpdatedAt: core.TimeOf(c.Now)}
 	user := c.Cmd.Actor.ID
 	if of := c.Cmd.Company; of == "" {
-		sidebarOrders.Put(c.Tx, hashed(user), o)
+		sidebarOrders.Put(c.Tx, core.HashedUser(user), o)
 	} else {
-		companySidebars.Put(c.Tx, of, hashed(user), o)
+		companySidebars.Put(c.Tx, of, core.HashedUser(user), o)
 	}
 	c.Record(ledger.Change{Action: "sidebar_preferences.updated", EntityType: "user", EntityID: user})
 	return nil, nil

@@ -1,6 +1,7 @@
 package company
 
 import (
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -12,32 +13,32 @@ type SettleCompany struct{}
 // CompanyToSettle reports whether company.settle would end something: runs are live
 // in a company that takes none.
 func CompanyToSettle(tx *ledger.Tx, company string) bool {
-	row, ok := companies.Get(tx, company, company)
-	return ok && row.rests() && len(runsInScope(tx, company, ScopeCompany, company, 1)) > 0
+	row, ok := CompanyTable.Get(tx, company, company)
+	return ok && row.rests() && len(RunsInScope(tx, company, ScopeCompany, company, 1)) > 0
 }
 
 // rests reports whether nothing may be at work in the company, though it is there.
 func (row Company) rests() bool { return row.Status == CompanyPaused || row.Status == CompanyArchived }
 
 func settleCompany(c *ledger.Context, _ SettleCompany) (any, error) {
-	row, ok := companies.Get(c.Tx, c.Cmd.Company, c.Cmd.Company)
+	row, ok := CompanyTable.Get(c.Tx, c.Cmd.Company, c.Cmd.Company)
 	if !ok {
-		return nil, errNoCompany()
+		return nil, ErrNoCompany()
 	}
 	if !row.rests() {
-		return nil, ledger.Refuse(ledger.Conflict, statusDetail("companyId", row.ID, row.Status), "The company is neither paused nor archived")
+		return nil, ledger.Refuse(ledger.Conflict, core.StatusDetail("companyId", row.ID, row.Status), "The company is neither paused nor archived")
 	}
 	denied, why := DeniedCompany, "Cancelled: the company is "+string(row.Status)
-	if row.PauseReason == pausedForBudget {
+	if row.PauseReason == PausedForBudget {
 		denied, why = DeniedBudget, "Cancelled: the budget hard-stop of the company was reached"
 	}
-	ended := runsInScope(c.Tx, row.ID, ScopeCompany, row.ID, maxStoppedRuns)
+	ended := RunsInScope(c.Tx, row.ID, ScopeCompany, row.ID, MaxStoppedRuns)
 	if len(ended) == 0 {
-		return nil, ledger.Refuse(ledger.Conflict, statusDetail("companyId", row.ID, row.Status), "Nothing is at work in the company")
+		return nil, ledger.Refuse(ledger.Conflict, core.StatusDetail("companyId", row.ID, row.Status), "Nothing is at work in the company")
 	}
 	for _, r := range ended {
-		denyLive(c, r, denied, why)
+		DenyLive(c, r, denied, why)
 	}
-	c.Record(ledger.Change{Action: "company.settled", EntityType: "company", EntityID: row.ID, Details: jsonObject{}.int("runs", int64(len(ended))).close()})
+	c.Record(ledger.Change{Action: "company.settled", EntityType: "company", EntityID: row.ID, Details: core.Object{}.Int("runs", int64(len(ended))).Close()})
 	return nil, nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -12,21 +13,21 @@ import (
 
 // An executionPolicy says who looks at the work on an issue before it is done,
 // stage by stage. It is kept as it came in; the API has checked its form.
-type executionPolicy struct {
+type ExecutionPolicy struct {
 	CommentRequired *bool            `json:"commentRequired"` // true when absent
 	Stages          []executionStage `json:"stages"`
 	MaxRounds       int              `json:"maxReviewRounds"` // 0: no bound
-	Monitor         *monitorPolicy   `json:"monitor"`
+	Monitor         *MonitorPolicy   `json:"monitor"`
 }
 
 type executionStage struct {
 	ID           string                 `json:"id"`
 	Type         string                 `json:"type"` // review or approval
-	Participants []executionParticipant `json:"participants"`
+	Participants []ExecutionParticipant `json:"participants"`
 }
 
 // An executionParticipant may decide a stage.
-type executionParticipant struct {
+type ExecutionParticipant struct {
 	Type  string `json:"type"` // agent or user
 	Agent string `json:"agentId"`
 	User  string `json:"userId"`
@@ -54,7 +55,7 @@ type ExecutionState struct {
 	Request     string   `cbor:"11,keyasint,omitempty"` // what who is to decide the pending stage is asked to look at
 }
 
-func (i Issue) policy() (p executionPolicy) {
+func (i Issue) Policy() (p ExecutionPolicy) {
 	if len(i.ExecutionPolicy) > 0 {
 		_ = json.Unmarshal(i.ExecutionPolicy, &p) // of another form: no stages
 	}
@@ -62,7 +63,7 @@ func (i Issue) policy() (p executionPolicy) {
 	return p
 }
 
-func (p executionPolicy) stage(id string) (executionStage, bool) {
+func (p ExecutionPolicy) Stage(id string) (executionStage, bool) {
 	n := slices.IndexFunc(p.Stages, func(s executionStage) bool { return s.ID == id })
 	if n < 0 {
 		return executionStage{}, false
@@ -77,96 +78,96 @@ func (i Issue) ExecutionStateJSON() json.RawMessage {
 	if s == nil {
 		return json.RawMessage("null")
 	}
-	p := i.policy()
+	p := i.Policy()
 	who := func(agent, user string) json.RawMessage {
 		switch {
 		case agent != "":
-			return jsonObject{}.str("type", "agent").str("agentId", agent).null("userId", "").close()
+			return core.Object{}.Str("type", "agent").Str("agentId", agent).Null("userId", "").Close()
 		case user != "":
-			return jsonObject{}.str("type", "user").null("agentId", "").str("userId", user).close()
+			return core.Object{}.Str("type", "user").Null("agentId", "").Str("userId", user).Close()
 		}
 		return json.RawMessage("null")
 	}
-	stage, _ := p.stage(s.Stage)
-	o := jsonObject{}.str("status", s.Status).null("currentStageId", s.Stage)
+	stage, _ := p.Stage(s.Stage)
+	o := core.Object{}.Str("status", s.Status).Null("currentStageId", s.Stage)
 	if at := slices.IndexFunc(p.Stages, func(st executionStage) bool { return st.ID == s.Stage }); at >= 0 {
-		o = o.int("currentStageIndex", int64(at))
+		o = o.Int("currentStageIndex", int64(at))
 	} else {
-		o = o.null("currentStageIndex", "")
+		o = o.Null("currentStageIndex", "")
 	}
-	return o.null("currentStageType", stage.Type).raw("currentParticipant", who(s.Agent, s.User)).raw("returnAssignee", who(s.ReturnAgent, s.ReturnUser)).
-		list("completedStageIds", s.Completed).int("changesRequestedCount", int64(s.Rounds)).null("lastDecisionId", s.Decision).null("lastDecisionOutcome", s.Outcome).
-		raw("reviewRequest", i.reviewRequest()).close()
+	return o.Null("currentStageType", stage.Type).Raw("currentParticipant", who(s.Agent, s.User)).Raw("returnAssignee", who(s.ReturnAgent, s.ReturnUser)).
+		List("completedStageIds", s.Completed).Int("changesRequestedCount", int64(s.Rounds)).Null("lastDecisionId", s.Decision).Null("lastDecisionOutcome", s.Outcome).
+		Raw("reviewRequest", i.ReviewRequest()).Close()
 }
 
-// reviewRequest is what the participant of the pending stage is asked, null for nothing.
-func (i Issue) reviewRequest() json.RawMessage {
+// ReviewRequest is what the participant of the pending stage is asked, null for nothing.
+func (i Issue) ReviewRequest() json.RawMessage {
 	if i.Execution == nil || i.Execution.Request == "" {
 		return json.RawMessage("null")
 	}
-	return jsonObject{}.str("instructions", i.Execution.Request).close()
+	return core.Object{}.Str("instructions", i.Execution.Request).Close()
 }
 
-func (p executionParticipant) is(agent, user string) bool {
+func (p ExecutionParticipant) Is(agent, user string) bool {
 	return p.Type == "agent" && p.Agent != "" && p.Agent == agent || p.Type == "user" && p.User != "" && p.User == user
 }
 
-// participant returns the first who may decide a stage: somebody who is there
+// Participant returns the first who may decide a stage: somebody who is there
 // and did not do the work.
-func (s executionStage) participant(tx *ledger.Tx, company string, of ExecutionState) (executionParticipant, bool) {
+func (s executionStage) Participant(tx *ledger.Tx, company string, of ExecutionState) (ExecutionParticipant, bool) {
 	for _, p := range s.Participants {
-		if p.is(of.ReturnAgent, of.ReturnUser) {
+		if p.Is(of.ReturnAgent, of.ReturnUser) {
 			continue
 		}
 		if p.Type == "agent" {
-			if a, ok := agents.Get(tx, company, p.Agent); !ok || a.Status == AgentTerminated || a.Status == AgentPendingApproval {
+			if a, ok := AgentTable.Get(tx, company, p.Agent); !ok || a.Status == AgentTerminated || a.Status == AgentPendingApproval {
 				continue
 			}
-		} else if !ask.Belongs(tx, company, p.User) {
+		} else if !Ask.Belongs(tx, company, p.User) {
 			continue
 		}
 		return p, true
 	}
-	return executionParticipant{}, false
+	return ExecutionParticipant{}, false
 }
 
 // A Monitor is how an issue's owner waits for something outside: the policy of
 // the issue says when to look again, and its agent is woken then, once. As long
 // as it waits the issue is not one that was left undecided.
 type Monitor struct {
-	NextAt   Time   `cbor:"1,keyasint,omitempty"` // 0: nothing is scheduled
-	LastAt   Time   `cbor:"2,keyasint,omitempty"` // when it fired last
-	Attempts int64  `cbor:"3,keyasint,omitempty"` // how often it fired
-	Notes    string `cbor:"4,keyasint,omitempty"`
-	By       string `cbor:"5,keyasint,omitempty"` // assignee or board
+	NextAt   core.Time `cbor:"1,keyasint,omitempty"` // 0: nothing is scheduled
+	LastAt   core.Time `cbor:"2,keyasint,omitempty"` // when it fired last
+	Attempts int64     `cbor:"3,keyasint,omitempty"` // how often it fired
+	Notes    string    `cbor:"4,keyasint,omitempty"`
+	By       string    `cbor:"5,keyasint,omitempty"` // assignee or board
 }
 
 // A monitorPolicy is the member monitor of an execution policy.
-type monitorPolicy struct {
-	NextAt      Time   `json:"nextCheckAt"`
-	Notes       string `json:"notes"`
-	By          string `json:"scheduledBy"`
-	TimeoutAt   Time   `json:"timeoutAt"`
-	MaxAttempts int64  `json:"maxAttempts"`
-	Recovery    string `json:"recoveryPolicy"` // what happens past the time-out or the attempts
+type MonitorPolicy struct {
+	NextAt      core.Time `json:"nextCheckAt"`
+	Notes       string    `json:"notes"`
+	By          string    `json:"scheduledBy"`
+	TimeoutAt   core.Time `json:"timeoutAt"`
+	MaxAttempts int64     `json:"maxAttempts"`
+	Recovery    string    `json:"recoveryPolicy"` // what happens past the time-out or the attempts
 }
 
-// monitors reports whether i waits for something outside: an agent has it, at
+// Monitors reports whether i waits for something outside: an agent has it, at
 // work or in review, and will be woken.
-func (i Issue) monitors() bool {
-	return i.Monitor != nil && i.Monitor.NextAt > 0 && i.watchable()
+func (i Issue) Monitors() bool {
+	return i.Monitor != nil && i.Monitor.NextAt > 0 && i.Watchable()
 }
 
-func (i Issue) watchable() bool {
+func (i Issue) Watchable() bool {
 	return i.Assignee != "" && i.AssigneeUser == "" && (i.Status == IssueInProgress || i.Status == IssueInReview)
 }
 
 // A Handoff says that a run of an issue ended well without a word on what
 // becomes of the issue, and which run asks again.
 type Handoff struct {
-	Source     string `cbor:"1,keyasint" json:"-"`
-	Corrective string `cbor:"2,keyasint" json:"-"`
-	Assignee   string `cbor:"3,keyasint" json:"-"`
-	Summary    string `cbor:"4,keyasint" json:"-"`
-	At         Time   `cbor:"5,keyasint" json:"-"`
+	Source     string    `cbor:"1,keyasint" json:"-"`
+	Corrective string    `cbor:"2,keyasint" json:"-"`
+	Assignee   string    `cbor:"3,keyasint" json:"-"`
+	Summary    string    `cbor:"4,keyasint" json:"-"`
+	At         core.Time `cbor:"5,keyasint" json:"-"`
 }

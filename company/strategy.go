@@ -1,6 +1,9 @@
 package company
 
-import "github.com/selvage-mesh/selvage/ledger"
+import (
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
 
 // The strategy gate. Until the board has approved a first strategy, an agent of
 // role ceo only drafts: it creates issues in backlog, changes and comments
@@ -17,47 +20,47 @@ import "github.com/selvage-mesh/selvage/ledger"
 // Drafting reports whether the CEO of the company may only draft.
 func (row Company) Drafting() bool { return !row.NoStrategyGate && row.Strategy == "" }
 
-// approveStrategy opens the gate for good.
-func approveStrategy(c *ledger.Context, approval string) {
-	if row, ok := companies.Get(c.Tx, c.Cmd.Company, c.Cmd.Company); ok && row.Strategy == "" {
-		row.Strategy, row.UpdatedAt = NullText(approval), TimeOf(c.Now)
-		companies.Put(c.Tx, row.ID, row.ID, row)
+// ApproveStrategy opens the gate for good.
+func ApproveStrategy(c *ledger.Context, approval string) {
+	if row, ok := CompanyTable.Get(c.Tx, c.Cmd.Company, c.Cmd.Company); ok && row.Strategy == "" {
+		row.Strategy, row.UpdatedAt = core.NullText(approval), core.TimeOf(c.Now)
+		CompanyTable.Put(c.Tx, row.ID, row.ID, row)
 	}
 }
 
-// draftingCEO reports whether the command is an agent's and that agent, or who
+// DraftingCEO reports whether the command is an agent's and that agent, or who
 // created i, is a CEO that may only draft; own says that it is the agent itself.
-func draftingCEO(c *ledger.Context, i Issue) (drafting, own bool) {
-	if !isAgent(c) {
+func DraftingCEO(c *ledger.Context, i Issue) (drafting, own bool) {
+	if !core.IsAgent(c) {
 		return false, false
 	}
-	row, ok := companies.Get(c.Tx, c.Cmd.Company, c.Cmd.Company)
+	row, ok := CompanyTable.Get(c.Tx, c.Cmd.Company, c.Cmd.Company)
 	if !ok || !row.Drafting() {
 		return false, false
 	}
-	if a, _ := agents.Get(c.Tx, row.ID, c.Cmd.Actor.ID); a.Role == "ceo" {
+	if a, _ := AgentTable.Get(c.Tx, row.ID, c.Cmd.Actor.ID); a.Role == "ceo" {
 		return true, true
 	}
-	creator, _ := agents.Get(c.Tx, row.ID, i.CreatedAgent)
+	creator, _ := AgentTable.Get(c.Tx, row.ID, i.CreatedAgent)
 	return i.CreatedAgent != "" && creator.Role == "ceo", false
 }
 
-// started reports whether an issue of this status is at work or goes to work by itself.
-func (s IssueStatus) started() bool {
+// Started reports whether an issue of this status is at work or goes to work by itself.
+func (s IssueStatus) Started() bool {
 	return s == IssueTodo || s == IssueInProgress || s == IssueInReview || s == IssueBlocked
 }
 
 // mayStart refuses a step from before to next that starts work which the
 // strategy gate holds back; before is zero for a new issue.
 func mayStart(c *ledger.Context, before, next Issue) error {
-	if !next.Status.started() || next.Status == before.Status && (next.Assignee == before.Assignee || next.Assignee == "") {
+	if !next.Status.Started() || next.Status == before.Status && (next.Assignee == before.Assignee || next.Assignee == "") {
 		return nil
 	}
-	drafting, own := draftingCEO(c, next)
+	drafting, own := DraftingCEO(c, next)
 	if !drafting {
 		return nil
 	}
-	if ready := before.ID != "" && before.Status.started(); ready {
+	if ready := before.ID != "" && before.Status.Started(); ready {
 		if !own {
 			return nil // somebody has let it out of backlog
 		}
@@ -66,16 +69,16 @@ func mayStart(c *ledger.Context, before, next Issue) error {
 			return nil
 		}
 	}
-	return refuseDraft(before, next.Status)
+	return RefuseDraft(before, next.Status)
 }
 
-// refuseDraft is the 409 for work that the gate holds back: bringing an issue,
+// RefuseDraft is the 409 for work that the gate holds back: bringing an issue,
 // which is zero where none is meant, to status to.
-func refuseDraft(before Issue, to IssueStatus) error {
+func RefuseDraft(before Issue, to IssueStatus) error {
 	const code = "ceo_strategy_required"
 	return &ledger.Refusal{Code: ledger.Conflict, ErrCode: code,
 		Message: "A CEO only drafts until the board has approved a strategy",
-		Detail: jsonObject{}.str("code", code).null("issueId", before.ID).null("status", string(before.Status)).str("requestedStatus", string(to)).
-			list("allowedStatuses", []string{string(IssueBacklog), string(IssueCancelled)}).
-			str("sanctionedPath", "create an approval of type approve_ceo_strategy and wait for the board").close()}
+		Detail: core.Object{}.Str("code", code).Null("issueId", before.ID).Null("status", string(before.Status)).Str("requestedStatus", string(to)).
+			List("allowedStatuses", []string{string(IssueBacklog), string(IssueCancelled)}).
+			Str("sanctionedPath", "create an approval of type approve_ceo_strategy and wait for the board").Close()}
 }

@@ -1,6 +1,9 @@
 package company
 
-import "github.com/selvage-mesh/selvage/ledger"
+import (
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
 
 // What people and agents leave on an issue besides comments (documents,
 // interactions, work products, workspaces with their operations) can be more than one command may
@@ -10,9 +13,9 @@ import "github.com/selvage-mesh/selvage/ledger"
 //	thread-sweep/<issue>   a deleted issue of which something is left
 const threadSweep = "thread-sweep"
 
-// threadChunk bounds the rows that one issue.sweep removes, each of which may
+// ThreadChunk bounds the rows that one issue.sweep removes, each of which may
 // name all parts of a long document.
-const threadChunk = 250
+const ThreadChunk = 250
 
 // SweepThreads is the payload of issue.sweep.
 type SweepThreads struct{}
@@ -23,42 +26,42 @@ var threadKinds = []Kind{
 	{Name: KindIssueSweep, From: FromNode, Traits: SeldomWork, Do: ledger.Typed(sweepThreads)},
 }
 
-func threadKey(company, issue string) []byte { return ledger.Key("c", company, threadSweep, issue) }
+func ThreadKey(company, issue string) []byte { return ledger.Key("c", company, threadSweep, issue) }
 
 // dropThread marks what is left of a deleted issue.
 func dropThread(tx *ledger.Tx, i Issue) {
 	for range leftBehind(tx, i.Company, i.ID) {
-		tx.Set(threadKey(i.Company, i.ID), nil)
+		tx.Set(ThreadKey(i.Company, i.ID), nil)
 		return
 	}
 }
 
 // ThreadsToSweep reports whether something is left of deleted issues.
 func ThreadsToSweep(tx *ledger.Tx, company string) bool {
-	for range tx.Prefix(threadKey(company, "")) {
+	for range tx.Prefix(ThreadKey(company, "")) {
 		return true
 	}
 	return false
 }
 
 func sweepThreads(c *ledger.Context, _ SweepThreads) (any, error) {
-	company, prefix := c.Cmd.Company, threadKey(c.Cmd.Company, "")
+	company, prefix := c.Cmd.Company, ThreadKey(c.Cmd.Company, "")
 	var over []string
 	type found struct {
 		key  string
 		drop func()
 	}
 	var rows []found
-	now := TimeOf(c.Now)
+	now := core.TimeOf(c.Now)
 	for k := range c.Prefix(prefix) {
 		issue := string(k[len(prefix):])
 		for key, drop := range leftBehind(c.Tx, company, issue) {
-			if len(rows) == threadChunk {
+			if len(rows) == ThreadChunk {
 				break
 			}
 			rows = append(rows, found{string(key), func() { drop(now) }})
 		}
-		if len(rows) == threadChunk || len(over) == threadChunk {
+		if len(rows) == ThreadChunk || len(over) == ThreadChunk {
 			break
 		}
 		over = append(over, issue)
@@ -68,11 +71,11 @@ func sweepThreads(c *ledger.Context, _ SweepThreads) (any, error) {
 		c.Delete([]byte(r.key))
 	}
 	for _, issue := range over {
-		c.Delete(threadKey(company, issue))
+		c.Delete(ThreadKey(company, issue))
 	}
 	if len(rows)+len(over) > 0 {
 		c.Record(ledger.Change{Action: "issue.thread_swept", EntityType: "company", EntityID: company,
-			Details: jsonObject{}.int("rows", int64(len(rows))).close()})
+			Details: core.Object{}.Int("rows", int64(len(rows))).Close()})
 	}
 	return nil, nil
 }

@@ -10,7 +10,7 @@ import "github.com/selvage-mesh/selvage/ledger"
 type StayingKind struct {
 	Kind   string
 	Reason string
-	tables []string
+	Tables []string
 }
 
 // LeftBehind is how much of a kind a company has that no package holds.
@@ -20,20 +20,20 @@ type LeftBehind struct {
 	Reason string
 }
 
-// travelling are the tables whose rows an export of everything holds.
-var travelling = []string{
+// Travelling are the tables whose rows an export of everything holds.
+var Travelling = []string{
 	"company", "agent", "agent-instructions", "agent-skills", "memory", "goal", "project", "workspace", "budget", "label", "folder", "user-secret-definition",
 	"issue", "comment", "document", "annotation", "attachment", "work-product", "watchdog",
 	"routine", "routine-trigger", "skill", "skill-comment", "skill-test-input", "skill-test",
 }
 
-// derived are the tables that follow from others, or only count and hold them.
-var derived = []string{
+// Derived are the tables that follow from others, or only count and hold them.
+var Derived = []string{
 	"issue-said", "issue-index", "part", "part-total", "memory-use", "agent-clock", "tree-hold-count", "asset", "budget-resume",
 }
 
-// staying are all other tables. Kinds are the API's: do not rename.
-var staying = []StayingKind{
+// Staying are all other tables. Kinds are the API's: do not rename.
+var Staying = []StayingKind{
 	{"secrets", "Values of secrets never leave the mesh; what refers to them travels as a declaration.", []string{"secret", "secret-version", "secret-access"}},
 	{"members", "People and what they may do belong to the instance.", []string{"member"}},
 	{"invites", "Invites are credentials.", []string{"invite", "join-request"}},
@@ -63,9 +63,9 @@ var staying = []StayingKind{
 // LeftBehindOf counts what no package of a company holds, each kind up to limit.
 // It is not everything: see the exporter's warnings for single rows that stay.
 func LeftBehindOf(tx *ledger.Tx, company string, limit int) (out []LeftBehind) {
-	for _, kind := range staying {
+	for _, kind := range Staying {
 		n := 0
-		for _, table := range kind.tables {
+		for _, table := range kind.Tables {
 			n = min(n+rowsIn(tx, company, table, limit), limit)
 		}
 		if n > 0 {
@@ -78,7 +78,7 @@ func LeftBehindOf(tx *ledger.Tx, company string, limit int) (out []LeftBehind) {
 // TravellingRows counts the rows of each table whose rows travel, up to limit.
 func TravellingRows(tx *ledger.Tx, company string, limit int) map[string]int {
 	out := map[string]int{}
-	for _, table := range travelling {
+	for _, table := range Travelling {
 		out[table] = rowsIn(tx, company, table, limit)
 	}
 	return out

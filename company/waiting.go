@@ -3,6 +3,7 @@ package company
 import (
 	"strings"
 
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -12,13 +13,13 @@ type Wait struct {
 	Reason string `json:"reason"` // such as no_node, for programs
 	Text   string `json:"text"`   // such as "no node has program claude"
 	// Lasting is set when the reason does not pass until somebody does something: Do.
-	Lasting bool     `json:"lasting"`
-	Do      NullText `json:"do"`
-	Since   Time     `json:"since"`
+	Lasting bool          `json:"lasting"`
+	Do      core.NullText `json:"do"`
+	Since   core.Time     `json:"since"`
 }
 
 // WaitOf returns why a run waits at now; ok is false for one that has begun or ended.
-func WaitOf(tx *ledger.Tx, r Run, now Time) (w Wait, ok bool) {
+func WaitOf(tx *ledger.Tx, r Run, now core.Time) (w Wait, ok bool) {
 	if r.Status != RunQueued && r.Status != RunScheduledRetry {
 		return w, false
 	}
@@ -33,7 +34,7 @@ func WaitOf(tx *ledger.Tx, r Run, now Time) (w Wait, ok bool) {
 		w.Reason, w.Text, w.Since = "retry_later", "it is tried again at "+r.ScheduledRetryAt.String(), r.CreatedAt
 	case RoomForRuns(tx, r.Company, r.Agent) <= 0:
 		w.Reason, w.Text = "concurrency_limit", "its agent has as many runs at work as it may have (maxConcurrentRuns)"
-	case r.deferred(tx):
+	case r.Deferred(tx):
 		w.Reason, w.Text = "run_at_work", "another run of its agent is at work on the same issue"
 	case r.heldUp(tx):
 		w.Reason, w.Text = "run_ending", "the run before it still holds the issue: it is over, but its node has not said yet that its processes are gone"
@@ -54,25 +55,25 @@ func StoppedBy(tx *ledger.Tx, company, agent, issue string) (reason, text string
 		}
 		return string(DeniedMeshStopped), text
 	}
-	row, _ := companies.Get(tx, company, company)
-	a, _ := agents.Get(tx, company, agent)
-	p, _ := projects.Get(tx, company, ProjectOfIssue(tx, company, issue))
+	row, _ := CompanyTable.Get(tx, company, company)
+	a, _ := AgentTable.Get(tx, company, agent)
+	p, _ := ProjectTable.Get(tx, company, ProjectOfIssue(tx, company, issue))
 	switch {
 	case row.Status == CompanyArchived:
 		return string(DeniedCompany), "the company is archived"
-	case row.Status == CompanyPaused && row.PauseReason == pausedForBudget:
+	case row.Status == CompanyPaused && row.PauseReason == PausedForBudget:
 		return string(DeniedBudget), "paused by its budget, that of company " + row.Name
 	case row.Status == CompanyPaused:
 		return string(DeniedCompany), "the company is paused (selvage company resume)"
-	case a.Status == AgentPaused && a.PauseReason == pausedForBudget:
+	case a.Status == AgentPaused && a.PauseReason == PausedForBudget:
 		return string(DeniedBudget), "paused by its budget, that of agent " + a.Name
-	case a.Status == AgentPaused && a.PauseReason == pausedForNoProgress:
+	case a.Status == AgentPaused && a.PauseReason == PausedForNoProgress:
 		return string(DeniedNoProgress), "agent " + a.Name + " is paused: its runs came to nothing"
 	case a.Status == AgentPaused:
 		return string(DeniedAgent), "agent " + a.Name + " is paused (selvage agent resume)"
 	case a.Status == AgentPendingApproval:
 		return string(DeniedAgent), "agent " + a.Name + " is not approved yet"
-	case issue != "" && p.PauseReason == pausedForBudget:
+	case issue != "" && p.PauseReason == PausedForBudget:
 		return string(DeniedBudget), "paused by its budget, that of project " + p.Name
 	}
 	return "", ""
@@ -121,8 +122,8 @@ func (p Placement) explain(tx *ledger.Tx, r Run, w *Wait) {
 		w.Reason = "no_slot"
 		return
 	}
-	a, _ := agents.Get(tx, r.Company, r.Agent)
-	w.Do = NullText(remedy(w.Text, a.Name))
+	a, _ := AgentTable.Get(tx, r.Company, r.Agent)
+	w.Do = core.NullText(remedy(w.Text, a.Name))
 }
 
 // remedy says what to do about nodes that do not take the runs of an agent.
@@ -145,7 +146,7 @@ func remedy(why, agent string) string {
 
 // LongWaits returns, of each agent of a company, the run that has waited longest for a
 // reason that does not pass by itself, when that is bound or more; up to n.
-func LongWaits(tx *ledger.Tx, company string, now, bound Time, n int) (out []Run, why []Wait) {
+func LongWaits(tx *ledger.Tx, company string, now, bound core.Time, n int) (out []Run, why []Wait) {
 	seen := map[string]bool{}
 	for _, r := range LiveRunsOf(tx, company) {
 		if len(out) == n {

@@ -38,7 +38,7 @@ func CommandLines() (out []string) {
 // NeedsOf returns the adapter that a queued run needs now, and the wish of its
 // agent. A wish that is malformed counts as none.
 func NeedsOf(tx *ledger.Tx, r Run) (adapter string, want Wish) {
-	a, ok := wakeable(tx, r.Company, r.Agent)
+	a, ok := Wakeable(tx, r.Company, r.Agent)
 	if !ok {
 		return r.AdapterType, Wish{}
 	}

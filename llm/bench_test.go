@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -24,12 +26,12 @@ func BenchmarkOverhead(b *testing.B) {
 	}))
 	defer up.Close()
 	g, err := New(Config{View: func(func(*ledger.Tx) error) error { return nil }, Holds: func() bool { return true }, Self: "n1",
-		Purse: &till{left: company.MaxMoney / 2, uses: map[string][]company.SpendUse{}}})
+		Purse: &till{left: core.MaxMoney / 2, uses: map[string][]money.SpendUse{}}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer g.Close()
-	s := scene{run: company.Run{ID: "run"}, providers: []company.ModelProvider{provider(company.ModelCompatible, "up", up.URL)}, companys: []company.ModelPrice{{Model: "*", Input: 1e6, Output: 1e6}}}
+	s := scene{run: company.Run{ID: "run"}, providers: []money.ModelProvider{provider(money.ModelCompatible, "up", up.URL)}, companys: []money.ModelPrice{{Model: "*", Input: 1e6, Output: 1e6}}}
 	s.providers[0].Sealed = "" // it has no key
 	g.look = func(Caller) (scene, error) { return s, nil }
 	g.may = func(Caller) error { return nil }

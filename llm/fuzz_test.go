@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/money"
 )
 
 // FuzzStream: any bytes end in io.EOF or an error, events never hold more than
@@ -110,8 +110,8 @@ func FuzzRequest(f *testing.F) {
 			if p.input < 1 || p.max < 0 || p.least > p.max || p.choices < 1 {
 				t.Fatalf("plan %+v", p)
 			}
-			for _, kind := range company.ModelKinds {
-				to := company.ModelProvider{Kind: kind, BaseURL: "https://up/v1beta/openai"}
+			for _, kind := range money.ModelKinds {
+				to := money.ModelProvider{Kind: kind, BaseURL: "https://up/v1beta/openai"}
 				up, ok := speaks(to, d)
 				if !ok {
 					continue

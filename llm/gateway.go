@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/money"
+	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -21,9 +23,9 @@ import (
 type Purse interface {
 	// Reserve sets the worst case of a call aside. A *ledger.Refusal says that the
 	// money is not there; any other error that this is not known now.
-	Reserve(ctx context.Context, ask company.SpendAsk) (company.SpendGrant, error)
+	Reserve(ctx context.Context, ask money.SpendAsk) (money.SpendGrant, error)
 	// Settle tells what a call came to; it is called once for each grant.
-	Settle(ctx context.Context, g company.SpendGrant, use company.SpendUse) error
+	Settle(ctx context.Context, g money.SpendGrant, use money.SpendUse) error
 }
 
 // Config is what a gateway needs. View, Holds and Self are required.
@@ -40,7 +42,7 @@ type Config struct {
 	Mesh string
 	Open func(tx *ledger.Tx, aad, sealed []byte) ([]byte, error)
 	// Note notes that a run used a secret of its company. Optional.
-	Note func(ctx context.Context, run company.Run, use company.SecretUse) error
+	Note func(ctx context.Context, run company.Run, use secret.SecretUse) error
 
 	// FirstByte and Idle bound the waits for an upstream; default 5 and 2 minutes.
 	FirstByte, Idle time.Duration
@@ -62,7 +64,7 @@ type Gateway struct {
 	// What is known of the mesh; methods of the gateway, but for tests.
 	look  func(Caller) (scene, error)
 	may   func(Caller) error
-	keyOf func(ctx context.Context, p company.ModelProvider, run company.Run) (string, error)
+	keyOf func(ctx context.Context, p money.ModelProvider, run company.Run) (string, error)
 
 	mu     sync.Mutex // guards what follows
 	calls  map[*call]struct{}
@@ -370,7 +372,7 @@ func (c *call) ask(t target) (next bool, err error) {
 		return false, refuse(503, "no_purse", "This node has nothing to pay with")
 	}
 	in := worstInput(c.plan.input, price, c.plan.long)
-	ask := company.SpendAsk{Company: c.who.Company, Agent: c.who.Agent, Run: c.who.Run, Issue: c.scene.issue, Project: c.scene.project,
+	ask := money.SpendAsk{Company: c.who.Company, Agent: c.who.Agent, Run: c.who.Run, Issue: c.scene.issue, Project: c.scene.project,
 		Goal: c.scene.goal, BillingCode: c.scene.code, Want: in.Plus(times(c.plan.max*c.plan.choices, price.Output)),
 		Least: in.Plus(times(c.plan.least*c.plan.choices, price.Output)), Provider: string(t.p.Kind), Model: t.model}
 	grant, err := c.g.conf.Purse.Reserve(c.ctx, ask)
@@ -381,7 +383,7 @@ func (c *call) ask(t target) (next bool, err error) {
 		return false, err
 	}
 	m := &meter{most: min(c.plan.max*c.plan.choices, affordable(grant.Amount-in, price.Output))}
-	use := company.SpendUse{Provider: string(t.p.Kind), Biller: t.p.Name, Model: t.model, Unsent: true}
+	use := money.SpendUse{Provider: string(t.p.Kind), Biller: t.p.Name, Model: t.model, Unsent: true}
 	defer func() { // once for each grant, whatever happens
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), settleWait)
 		defer cancel()

@@ -11,7 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -81,14 +82,14 @@ data: {"type":"message_stop"}
 )
 
 // cents is what tokens cost at the dear price, micro-cents.
-func cents(in, cached, out int64) company.Money {
-	return company.Money(in*1e6 + cached*1e5 + out*2e6)
+func cents(in, cached, out int64) core.Money {
+	return core.Money(in*1e6 + cached*1e5 + out*2e6)
 }
 
 func TestAStreamPassesThroughAndIsSettledByItsUsage(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t, sse(chatStream))
-	b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+	b := newBench(t, provider(money.ModelCompatible, "up", u.URL))
 	status, out := b.post(chatPath, askStream)
 	if status != 200 {
 		t.Fatal(status, out)
@@ -123,33 +124,33 @@ func TestEveryDialectIsServedByEveryUpstream(t *testing.T) {
 	messagesAsk := `{"model":"m","max_tokens":100,%s"system":[{"type":"text","text":"Be brief","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"hi"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},{"role":"assistant","content":[{"type":"tool_use","id":"t0","name":"ls","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t0","content":"a b"}]}],"tools":[{"name":"ls","description":"list","input_schema":{"type":"object"}}],"tool_choice":{"type":"auto"}}`
 	responsesAsk := `{"model":"m","max_output_tokens":100,%s"instructions":"Be brief","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]},{"type":"reasoning","summary":[]},{"type":"function_call","call_id":"t0","name":"ls","arguments":"{}"},{"type":"function_call_output","call_id":"t0","output":"a b"}],"tools":[{"type":"function","name":"ls","description":"list","parameters":{"type":"object"}},{"type":"web_search"}],"tool_choice":"auto"}`
 	for name, c := range map[string]struct {
-		kind         company.ModelKind
+		kind         money.ModelKind
 		path, ask    string
 		once, stream string   // what the upstream sends
 		sent         []string // what it was sent
 		got, events  []string // what the client reads
 	}{
-		"chat by messages": {company.ModelAnthropic, chatPath, chatAsk, messagesOnce, messagesStream,
+		"chat by messages": {money.ModelAnthropic, chatPath, chatAsk, messagesOnce, messagesStream,
 			[]string{`"system":"Be brief"`, `"type":"tool_result"`, `"tool_use_id":"t0"`, `"input_schema":{"type":"object"}`, `"media_type":"image/png"`, `"max_tokens":100`},
 			[]string{`"content":"Hello"`, `"arguments":"{\"dir\":\"/\"}"`, `"finish_reason":"tool_calls"`, `"total_tokens":11`},
 			[]string{`"content":"Hello"`, `"id":"toolu_1"`, `"arguments":"{\"dir\":\"/\"}"`, `"finish_reason":"tool_calls"`, "data: [DONE]\n\n"}},
-		"messages by chat": {company.ModelLlamaCpp, messagesPath, messagesAsk, chatOnce, chatTools,
+		"messages by chat": {money.ModelLlamaCpp, messagesPath, messagesAsk, chatOnce, chatTools,
 			[]string{`{"content":"Be brief","role":"system"}`, `"tool_call_id":"t0"`, `"url":"data:image/png;base64,AAAA"`, `"parameters":{"type":"object"}`, `"max_tokens":100`},
 			[]string{`"type":"message"`, `"text":"Hello"`, `"input":{"dir":"/"}`, `"stop_reason":"tool_use"`, `"input_tokens":9`},
 			[]string{"event: message_start\n", `"type":"tool_use"`, `"name":"ls"`, `"partial_json":"{\"dir\":"`, `"stop_reason":"tool_use"`, `"output_tokens":12`, "event: message_stop\n"}},
-		"responses by chat": {company.ModelLlamaCpp, "/v1/responses", responsesAsk, chatOnce, chatTools,
+		"responses by chat": {money.ModelLlamaCpp, "/v1/responses", responsesAsk, chatOnce, chatTools,
 			[]string{`{"content":"Be brief","role":"system"}`, `"tool_call_id":"t0"`, `"url":"data:image/png;base64,AAAA"`, `"max_tokens":100`},
 			[]string{`"object":"response"`, `"status":"completed"`, `"text":"Hello"`, `"type":"function_call"`, `"call_id":"call_1"`, `"total_tokens":11`},
 			[]string{"event: response.created\n", "event: response.output_item.added\n", "event: response.function_call_arguments.delta\n", "event: response.output_item.done\n",
 				`"arguments":"{\"dir\":\"/tmp\"}"`, "event: response.completed\n", `"output_tokens":12`}},
-		"responses by messages": {company.ModelAnthropic, "/v1/responses", responsesAsk, messagesOnce, messagesStream,
+		"responses by messages": {money.ModelAnthropic, "/v1/responses", responsesAsk, messagesOnce, messagesStream,
 			[]string{`"system":"Be brief"`, `"type":"tool_result"`, `"max_tokens":100`},
 			[]string{`"text":"Hello"`, `"type":"function_call"`, `"call_id":"toolu_1"`},
 			[]string{"event: response.output_text.delta\n", `"delta":"Hello"`, `"call_id":"toolu_1"`, "event: response.completed\n"}},
-		"messages by messages": {company.ModelAnthropic, messagesPath + "?beta=true", messagesAsk, messagesOnce, messagesStream,
+		"messages by messages": {money.ModelAnthropic, messagesPath + "?beta=true", messagesAsk, messagesOnce, messagesStream,
 			[]string{`"cache_control"`, `"max_tokens":100`}, []string{messagesOnce}, []string{messagesStream}},
-		"chat by chat": {company.ModelOpenAI, chatPath, chatAsk, chatOnce, chatTools, []string{`"max_completion_tokens":100`}, []string{chatOnce}, []string{`"finish_reason":"tool_calls"`}},
-		"responses by responses": {company.ModelOpenAI, "/v1/responses", responsesAsk,
+		"chat by chat": {money.ModelOpenAI, chatPath, chatAsk, chatOnce, chatTools, []string{`"max_completion_tokens":100`}, []string{chatOnce}, []string{`"finish_reason":"tool_calls"`}},
+		"responses by responses": {money.ModelOpenAI, "/v1/responses", responsesAsk,
 			`{"id":"r","object":"response","output":[],"usage":{"input_tokens":9,"output_tokens":2,"input_tokens_details":{"cached_tokens":0}}}`,
 			"event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"Hi\"}\n\nevent: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":25,\"output_tokens\":15}}}\n\n",
 			[]string{`"max_output_tokens":100`, `"store":false`}, []string{`"object":"response"`}, []string{"event: response.completed\n"}},
@@ -207,7 +208,7 @@ func checkEvents(t *testing.T, out string) {
 func TestWithoutBudgetNothingLeaves(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t, sse(chatStream))
-	b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+	b := newBench(t, provider(money.ModelCompatible, "up", u.URL))
 	b.till.left = cents(100, 0, 0)
 	status, out := b.post(chatPath, ask)
 	if status != 402 {
@@ -235,7 +236,7 @@ func TestWithoutBudgetNothingLeaves(t *testing.T) {
 func TestWithLittleMoneyTheAnswerIsCutShorter(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t, sse(chatStream))
-	b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+	b := newBench(t, provider(money.ModelCompatible, "up", u.URL))
 	body := strings.Replace(askStream, `100`, `5000`, 1)
 	b.till.left = cents(int64(len(body))+frameTokens, 0, 300)
 	if status, out := b.post(chatPath, body); status != 200 {
@@ -256,7 +257,7 @@ func TestBusyUpstreamsAreAskedAgainAndThenOthers(t *testing.T) {
 	for _, status := range []int{429, 500, 503, 529} {
 		first := newUpstream(t, busy(status))
 		second := newUpstream(t, sse(chatStream))
-		b := newBench(t, provider(company.ModelCompatible, "a", first.URL), provider(company.ModelCompatible, "b", second.URL))
+		b := newBench(t, provider(money.ModelCompatible, "a", first.URL), provider(money.ModelCompatible, "b", second.URL))
 		got, out := b.post(chatPath, askStream)
 		if got != 200 || first.asked() != maxAttempts || second.asked() != 1 {
 			t.Errorf("%d: answered %d %s after %d and %d requests", status, got, out, first.asked(), second.asked())
@@ -273,7 +274,7 @@ func TestBusyUpstreamsAreAskedAgainAndThenOthers(t *testing.T) {
 		}
 		sse(chatStream)(n, w, r)
 	})
-	b := newBench(t, provider(company.ModelCompatible, "a", u.URL))
+	b := newBench(t, provider(money.ModelCompatible, "a", u.URL))
 	var waited []time.Duration
 	b.conf.Pause = func(_ context.Context, d time.Duration) { waited = append(waited, d) }
 	if status, out := b.post(chatPath, askStream); status != 200 || len(b.till.grants) != 1 {
@@ -284,14 +285,14 @@ func TestBusyUpstreamsAreAskedAgainAndThenOthers(t *testing.T) {
 	}
 	// Nobody better.
 	u = newUpstream(t, busy(429))
-	b = newBench(t, provider(company.ModelCompatible, "a", u.URL))
+	b = newBench(t, provider(money.ModelCompatible, "a", u.URL))
 	if status, out := b.post(messagesPath, ask); status != 429 {
 		t.Errorf("answered %d %s, want 429", status, out)
 	}
 	// Not there.
 	gone := newUpstream(t, nil)
 	gone.Close()
-	b = newBench(t, provider(company.ModelCompatible, "a", gone.URL))
+	b = newBench(t, provider(money.ModelCompatible, "a", gone.URL))
 	status, out := b.post(chatPath, ask)
 	if status != 502 || !b.use(0).Unsent {
 		t.Errorf("answered %d %s, settled by %+v", status, out, b.use(0))
@@ -313,7 +314,7 @@ func TestRefusalsOfUpstreams(t *testing.T) {
 			w.WriteHeader(c.upstream)
 			io.WriteString(w, `{"type":"error","error":{"type":"x","message":"too long, your key is `+canary+`"}}`)
 		})
-		b := newBench(t, provider(company.ModelAnthropic, "up", u.URL))
+		b := newBench(t, provider(money.ModelAnthropic, "up", u.URL))
 		for _, path := range []string{chatPath, messagesPath} {
 			status, out := b.post(path, ask)
 			if status != c.status {
@@ -335,25 +336,25 @@ func TestAnswersThatBreakOffAreSettledByWhatWasStreamed(t *testing.T) {
 	half := chatStream[:strings.Index(chatStream, `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},`)]
 	for name, c := range map[string]struct {
 		answer func(int, http.ResponseWriter, *http.Request)
-		kind   company.ModelKind
+		kind   money.ModelKind
 		model  string
 		status int
 		text   string
 		in     int64
 		out    int64
 	}{
-		"a half stream":                       {sse(half), company.ModelCompatible, "m", 200, "upstream_broke_off", bound, 5},
-		"a half stream that hid its thinking": {sse(half), company.ModelCompatible, "o3-x", 200, "upstream_broke_off", bound + 3, 100},
+		"a half stream":                       {sse(half), money.ModelCompatible, "m", 200, "upstream_broke_off", bound, 5},
+		"a half stream that hid its thinking": {sse(half), money.ModelCompatible, "o3-x", 200, "upstream_broke_off", bound + 3, 100},
 		"a stream that stands still": {func(_ int, w http.ResponseWriter, r *http.Request) {
 			io.WriteString(w, half)
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
-		}, company.ModelCompatible, "m", 200, "upstream_stalled", bound, 5},
-		"garbage in the middle":  {sse(half + "data: {\"choi\n\n"), company.ModelCompatible, "m", 200, "no answer", bound, 5},
-		"garbage":                {sse("<html>it works</html>"), company.ModelCompatible, "m", 502, "upstream_broke_off", bound, 0},
-		"no JSON":                {sse("data: hello\n\n"), company.ModelCompatible, "m", 502, "upstream_garbage", bound, 0},
-		"half of messages":       {sse(messagesStream[:strings.Index(messagesStream, "event: message_delta")]), company.ModelAnthropic, "m", 200, "upstream_broke_off", 28, 18},
-		"an error in the middle": {sse(half + "data: {\"error\":{\"message\":\"out of memory " + canary + "\"}}\n\n"), company.ModelCompatible, "m", 200, "out of memory", bound, 5},
+		}, money.ModelCompatible, "m", 200, "upstream_stalled", bound, 5},
+		"garbage in the middle":  {sse(half + "data: {\"choi\n\n"), money.ModelCompatible, "m", 200, "no answer", bound, 5},
+		"garbage":                {sse("<html>it works</html>"), money.ModelCompatible, "m", 502, "upstream_broke_off", bound, 0},
+		"no JSON":                {sse("data: hello\n\n"), money.ModelCompatible, "m", 502, "upstream_garbage", bound, 0},
+		"half of messages":       {sse(messagesStream[:strings.Index(messagesStream, "event: message_delta")]), money.ModelAnthropic, "m", 200, "upstream_broke_off", 28, 18},
+		"an error in the middle": {sse(half + "data: {\"error\":{\"message\":\"out of memory " + canary + "\"}}\n\n"), money.ModelCompatible, "m", 200, "out of memory", bound, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -363,7 +364,7 @@ func TestAnswersThatBreakOffAreSettledByWhatWasStreamed(t *testing.T) {
 				b.conf.Idle = 2 * time.Second
 			}
 			path := chatPath
-			if c.kind == company.ModelAnthropic {
+			if c.kind == money.ModelAnthropic {
 				path = messagesPath
 			}
 			status, out := b.post(path, strings.Replace(askStream, `"m"`, `"`+c.model+`"`, 1))
@@ -396,7 +397,7 @@ func TestLiesAboutUsage(t *testing.T) {
 		`{"prompt_tokens":3,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":900}}`: {0, 2},
 	} {
 		u := newUpstream(t, replay("application/json", lie(usage)))
-		b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+		b := newBench(t, provider(money.ModelCompatible, "up", u.URL))
 		if status, out := b.post(chatPath, ask); status != 200 {
 			t.Fatal(status, out)
 		}
@@ -415,7 +416,7 @@ func TestAnUpstreamThatIgnoresItsBoundIsCutOff(t *testing.T) {
 			}
 		}
 	})
-	b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+	b := newBench(t, provider(money.ModelCompatible, "up", u.URL))
 	status, out := b.post(chatPath, askStream)
 	if n := strings.Count(out, "more "); status != 200 || n > 100+100/4+eventSlack+1 {
 		t.Errorf("status %d, %d pieces passed of 100 tokens", status, n)
@@ -437,7 +438,7 @@ func TestACallEndsWithItsRun(t *testing.T) {
 		}
 		close(gone)
 	})
-	b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+	b := newBench(t, provider(money.ModelCompatible, "up", u.URL))
 	status, out, err := b.hear(t.Context(), chatPath, askStream, func(soFar string) {
 		if strings.Contains(soFar, `"x"`) {
 			b.ended.Store(true)
@@ -465,7 +466,7 @@ func TestAClientThatGoesAwayEndsItsCall(t *testing.T) {
 		<-r.Context().Done()
 		close(gone)
 	})
-	b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+	b := newBench(t, provider(money.ModelCompatible, "up", u.URL))
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	_, _, _ = b.hear(ctx, chatPath, askStream, func(soFar string) {
@@ -491,7 +492,7 @@ func TestAClientThatGoesAwayEndsItsCall(t *testing.T) {
 func TestWhatHasNoPriceIsNotCalled(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t, sse(chatStream))
-	p := provider(company.ModelCompatible, "up", u.URL)
+	p := provider(money.ModelCompatible, "up", u.URL)
 	b := newBench(t, p)
 	b.scene.companys = nil
 	status, out := b.post(chatPath, ask)
@@ -500,7 +501,7 @@ func TestWhatHasNoPriceIsNotCalled(t *testing.T) {
 	}
 	wantText(t, out, "no_price")
 	p.Free = true
-	b.scene.providers = []company.ModelProvider{p}
+	b.scene.providers = []money.ModelProvider{p}
 	if status, out = b.post(chatPath, askStream); status != 200 {
 		t.Errorf("free: %d %s", status, out)
 	}
@@ -512,7 +513,7 @@ func TestWhatHasNoPriceIsNotCalled(t *testing.T) {
 func TestRequestsThatCanNotBePaidForAreRefused(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t, sse(chatStream))
-	b := newBench(t, provider(company.ModelOpenAI, "up", u.URL))
+	b := newBench(t, provider(money.ModelOpenAI, "up", u.URL))
 	for _, c := range []struct{ path, body, text string }{
 		{chatPath, `[]`, "not a JSON object"},
 		{chatPath, `{"messages":[]}`, "model"},
@@ -572,7 +573,7 @@ func TestWaitsBetweenAttemptsDiffer(t *testing.T) {
 func TestEmbeddings(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t, replay("application/json", `{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.1]}],"model":"e","usage":{"prompt_tokens":5,"total_tokens":5}}`))
-	b := newBench(t, provider(company.ModelAnthropic, "claude", u.URL), provider(company.ModelOllama, "box", u.URL))
+	b := newBench(t, provider(money.ModelAnthropic, "claude", u.URL), provider(money.ModelOllama, "box", u.URL))
 	status, out := b.post("/v1/embeddings", `{"model":"e","input":"hello"}`)
 	if status != 200 {
 		t.Fatal(status, out)
@@ -586,11 +587,11 @@ func TestEmbeddings(t *testing.T) {
 func TestTokensAreCountedWithoutMoney(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t, replay("application/json", `{"input_tokens":14}`))
-	b := newBench(t, provider(company.ModelAnthropic, "claude", u.URL))
+	b := newBench(t, provider(money.ModelAnthropic, "claude", u.URL))
 	if status, out := b.post(messagesPath+"/count_tokens", `{"model":"m","messages":[]}`); status != 200 || out != `{"input_tokens":14}` {
 		t.Error(status, out)
 	}
-	b.scene.providers[0].Kind = company.ModelOllama
+	b.scene.providers[0].Kind = money.ModelOllama
 	if status, out := b.post(messagesPath+"/count_tokens", `{"model":"m","messages":[]}`); status != 200 || out != `{"input_tokens":7}` {
 		t.Error(status, out)
 	}
@@ -601,22 +602,22 @@ func TestTokensAreCountedWithoutMoney(t *testing.T) {
 
 func TestRouting(t *testing.T) {
 	t.Parallel()
-	named := func(name string, kind company.ModelKind, priority int, models ...string) company.ModelProvider {
-		p := company.ModelProvider{ID: name, Name: name, Kind: kind, Priority: priority}
+	named := func(name string, kind money.ModelKind, priority int, models ...string) money.ModelProvider {
+		p := money.ModelProvider{ID: name, Name: name, Kind: kind, Priority: priority}
 		for _, m := range models {
 			from, to, _ := strings.Cut(m, "=")
-			p.Models = append(p.Models, company.ModelRoute{Name: from, As: to})
+			p.Models = append(p.Models, money.ModelRoute{Name: from, As: to})
 		}
 		return p
 	}
-	gpu := named("gpu", company.ModelVLLM, 0, "qwen*")
+	gpu := named("gpu", money.ModelVLLM, 0, "qwen*")
 	gpu.Labels = []string{"gpu=yes"}
-	off := named("off", company.ModelOpenAI, -9)
+	off := named("off", money.ModelOpenAI, -9)
 	off.Disabled = true
-	providers := []company.ModelProvider{
-		named("claude", company.ModelAnthropic, 0), named("openai", company.ModelOpenAI, 0), named("router", company.ModelOpenRouter, 0),
-		named("box", company.ModelOllama, 0), named("cheap", company.ModelCompatible, 5, "tier/cheap=small-1", "gpt-4o-mini"), named("cheaper", company.ModelCompatible, 1, "tier/cheap=tiny"),
-		named("cpp", company.ModelLlamaCpp, 0, "local/gemma=gemma-3"), gpu, off,
+	providers := []money.ModelProvider{
+		named("claude", money.ModelAnthropic, 0), named("openai", money.ModelOpenAI, 0), named("router", money.ModelOpenRouter, 0),
+		named("box", money.ModelOllama, 0), named("cheap", money.ModelCompatible, 5, "tier/cheap=small-1", "gpt-4o-mini"), named("cheaper", money.ModelCompatible, 1, "tier/cheap=tiny"),
+		named("cpp", money.ModelLlamaCpp, 0, "local/gemma=gemma-3"), gpu, off,
 	}
 	for name, want := range map[string]string{
 		"claude-sonnet-4-5":         "claude:claude-sonnet-4-5 box:claude-sonnet-4-5",
@@ -651,12 +652,12 @@ func TestAPriceThatChangesMeanwhile(t *testing.T) {
 	tenfold := func() {
 		s := *scenes.Load()
 		p := dear("*")
-		s.companys = []company.ModelPrice{{Model: "*", Input: 10 * p.Input, Output: 10 * p.Output, CacheRead: 10 * p.CacheRead, CacheWrite: 10 * p.CacheWrite}}
+		s.companys = []money.ModelPrice{{Model: "*", Input: 10 * p.Input, Output: 10 * p.Output, CacheRead: 10 * p.CacheRead, CacheWrite: 10 * p.CacheWrite}}
 		scenes.Store(&s)
 	}
 	for name, c := range map[string]struct {
 		answer      string
-		least, most company.Money // of the first call
+		least, most core.Money // of the first call
 	}{
 		"to its end": {chatStream, cents(5, 4, 2), cents(5, 4, 2)},
 		"broken off": {chatStream[:strings.Index(chatStream, `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{}`)], 1, cents(3000, 0, 100)},
@@ -665,7 +666,7 @@ func TestAPriceThatChangesMeanwhile(t *testing.T) {
 			tenfold()
 			sse(c.answer)(n, w, r)
 		})
-		b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+		b := newBench(t, provider(money.ModelCompatible, "up", u.URL))
 		scenes.Store(&b.scene)
 		b.look = func(Caller) (scene, error) { return *scenes.Load(), nil }
 		b.post(chatPath, askStream)
@@ -679,8 +680,8 @@ func TestAPriceThatChangesMeanwhile(t *testing.T) {
 
 func TestPrices(t *testing.T) {
 	t.Parallel()
-	p := company.ModelProvider{Name: "up", Kind: company.ModelOpenAI}
-	ours, all := []company.ModelPrice{{Model: "gpt-*", Input: 1}, {Model: "up/gpt-4o", Input: 2}}, []company.ModelPrice{{Model: "gpt-4o", Input: 3}, {Model: "o3", Input: 4}}
+	p := money.ModelProvider{Name: "up", Kind: money.ModelOpenAI}
+	ours, all := []money.ModelPrice{{Model: "gpt-*", Input: 1}, {Model: "up/gpt-4o", Input: 2}}, []money.ModelPrice{{Model: "gpt-4o", Input: 3}, {Model: "o3", Input: 4}}
 	for model, want := range map[string]int64{"gpt-4o": 2, "gpt-9": 1, "o3": 4, "gpt-5": 1, "o4-mini": 110_000_000, "o4-mini-2025-04-16": 110_000_000, "o4-mini-max": -1, "x": -1} {
 		got, ok := priceOf(p, model, ours, all)
 		if ok != (want >= 0) || ok && got.Input != want {
@@ -690,14 +691,14 @@ func TestPrices(t *testing.T) {
 	if got := times(1, 1); got != 1 {
 		t.Errorf("a part of a micro-cent is %d, want it rounded up", got)
 	}
-	if got := times(company.MaxEventTokens, company.MaxModelPrice); got != 1_000_000_000_000_000_000 {
+	if got := times(money.MaxEventTokens, money.MaxModelPrice); got != 1_000_000_000_000_000_000 {
 		t.Errorf("the most that can be: %d", got)
 	}
-	if got := times(1<<62, 1<<62); got != company.MaxMoney {
+	if got := times(1<<62, 1<<62); got != core.MaxMoney {
 		t.Errorf("beyond: %d", got)
 	}
 	for n := range int64(2000) {
-		m := company.Money(n * 37)
+		m := core.Money(n * 37)
 		if k := affordable(m, 2_999_999); times(k, 2_999_999) > m || times(k+1, 2_999_999) <= m {
 			t.Fatalf("%d pays for %d tokens", m, k)
 		}
@@ -707,7 +708,7 @@ func TestPrices(t *testing.T) {
 func TestOnlyWhatRunsAtTheClientAndCostsNothingMoreIsHandedOn(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t, replay("application/json", `{"type":"message","content":[],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`))
-	b := newBench(t, provider(company.ModelAnthropic, "up", u.URL))
+	b := newBench(t, provider(money.ModelAnthropic, "up", u.URL))
 	status, out := b.post(messagesPath+"?beta=true", `{"model":"m","max_tokens":5,"speed":"fast","service_tier":"auto","mcp_servers":[{}],"messages":[],"tools":[{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"}]}`,
 		"anthropic-beta", "claude-code-20250219,context-1m-2025-08-07,fine-grained-tool-streaming-2025-05-14", "x-api-key", "pcp_run_token")
 	if status != 200 {
@@ -741,7 +742,7 @@ func TestRefusalsOfTheMesh(t *testing.T) {
 func TestANodeWithoutDataKeyHasNoKeys(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t, sse(chatStream))
-	b := newBench(t, provider(company.ModelCompatible, "up", u.URL))
+	b := newBench(t, provider(money.ModelCompatible, "up", u.URL))
 	b.keyOf = b.openKey
 	status, out := b.post(chatPath, ask)
 	if status != 503 || u.asked() != 0 || len(b.till.asks) != 0 {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/money"
 )
 
 // A request as Google's clients send it: calls of functions have no IDs.
@@ -25,15 +25,15 @@ func TestGoogleClientsAreServedByEveryUpstream(t *testing.T) {
 	chatOnce := `{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hello","tool_calls":[{"id":"call_1","type":"function","function":{"name":"ls","arguments":"{\"dir\":\"/\"}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}`
 	messagesOnce := `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Hello"},{"type":"tool_use","id":"toolu_1","name":"ls","input":{"dir":"/"}}],"stop_reason":"tool_use","usage":{"input_tokens":9,"output_tokens":2}}`
 	for name, c := range map[string]struct {
-		kind         company.ModelKind
+		kind         money.ModelKind
 		once, stream string
 		sent, events []string
 	}{
-		"by chat": {company.ModelCompatible, chatOnce, chatTools,
+		"by chat": {money.ModelCompatible, chatOnce, chatTools,
 			[]string{`{"content":"Be brief","role":"system"}`, `"url":"data:image/png;base64,AAAA"`, `"arguments":"{\"dir\":\"a\"}"`, `"tool_call_id":"call_1"`, `"tool_call_id":"call_2"`,
 				`"type":"object"`, `"type":"string"`, `"max_tokens":100`, `"temperature":0.5`, `"stop":["END"]`},
 			[]string{`"functionCall":{"args":{"dir":"/tmp"},"id":"call_1","name":"ls"}`, `"finishReason":"STOP"`, `"candidatesTokenCount":12`, `"promptTokenCount":50`}},
-		"by messages": {company.ModelAnthropic, messagesOnce, messagesStream,
+		"by messages": {money.ModelAnthropic, messagesOnce, messagesStream,
 			[]string{`"system":"Be brief"`, `"tool_use_id":"call_2"`, `"input_schema":{`, `"media_type":"image/png"`, `"max_tokens":100`, `"stop_sequences":["END"]`},
 			[]string{`"parts":[{"text":"Hello"}]`, `"functionCall":{"args":{"dir":"/"},"id":"toolu_1","name":"ls"}`, `"cachedContentTokenCount":7`, `"candidatesTokenCount":15`}},
 	} {
@@ -94,8 +94,8 @@ func TestGoogleClientsAreServedByEveryUpstream(t *testing.T) {
 func TestWhatGoogleClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t, replay("application/json", `{"choices":[{"message":{"content":"x"},"finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`))
-	up := provider(company.ModelCompatible, "up", u.URL)
-	up.Models = []company.ModelRoute{{Name: "gemini-*", As: "small"}, {Name: "local/qwen:7b", As: "qwen"}}
+	up := provider(money.ModelCompatible, "up", u.URL)
+	up.Models = []money.ModelRoute{{Name: "gemini-*", As: "small"}, {Name: "local/qwen:7b", As: "qwen"}}
 	b := newBench(t, up)
 	const at = "/gemini/v1beta/models/"
 	small := `{"contents":[{"parts":[{"text":"hi"}]}]`
@@ -150,8 +150,8 @@ func FuzzGenerate(f *testing.F) {
 		if bad != nil {
 			return
 		}
-		for _, kind := range company.ModelKinds {
-			to := company.ModelProvider{Kind: kind, BaseURL: "https://up/v1beta/openai"}
+		for _, kind := range money.ModelKinds {
+			to := money.ModelProvider{Kind: kind, BaseURL: "https://up/v1beta/openai"}
 			up, _ := speaks(to, generate)
 			b, r, bad := p.body(target{p: to, model: "up-model"}, up, 7)
 			if bad != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/money"
 )
 
 // googleStream is an answer in Google's dialect: thinking, words, two calls.
@@ -47,7 +47,7 @@ func checkGenerate(t *testing.T, b []byte) {
 	}
 }
 
-func googleUp(t *testing.T) (*upstream, company.ModelProvider) {
+func googleUp(t *testing.T) (*upstream, money.ModelProvider) {
 	u := newUpstream(t, func(_ int, w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, ":streamGenerateContent") {
 			io.WriteString(w, googleStream)
@@ -55,7 +55,7 @@ func googleUp(t *testing.T) (*upstream, company.ModelProvider) {
 			io.WriteString(w, googleOnce)
 		}
 	})
-	return u, provider(company.ModelGemini, "up", u.URL+"/v1beta/openai")
+	return u, provider(money.ModelGemini, "up", u.URL+"/v1beta/openai")
 }
 
 // Google's clients reach Gemini as they are: with what it signed, and with how much
@@ -63,7 +63,7 @@ func googleUp(t *testing.T) (*upstream, company.ModelProvider) {
 func TestGoogleClientsPassToGemini(t *testing.T) {
 	t.Parallel()
 	u, p := googleUp(t)
-	p.Models = []company.ModelRoute{{Name: "gemini-*", As: "gemini-3-pro"}}
+	p.Models = []money.ModelRoute{{Name: "gemini-*", As: "gemini-3-pro"}}
 	b := newBench(t, p)
 	const at = "/gemini/v1beta/models/gemini-2.5-pro:"
 	body := strings.Replace(generateAsk, `{"functionCall":{"name":"ls","args":{"dir":"a"}}}`, `{"functionCall":{"name":"ls","args":{"dir":"a"}},"thoughtSignature":"c2lnbmVk"}`, 1)
@@ -163,7 +163,7 @@ func TestOtherClientsAreTranslatedToGemini(t *testing.T) {
 func TestChatsWithGeminiAreSigned(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t, replay("application/json", `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`))
-	p := provider(company.ModelGemini, "up", u.URL+"/v1beta")
+	p := provider(money.ModelGemini, "up", u.URL+"/v1beta")
 	b := newBench(t, p)
 	talk := `{"model":"gemini-3-pro","messages":[{"role":"user","content":"hi"},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},` +
 		`{"role":"tool","tool_call_id":"a","content":"1"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","extra_content":{"google":{"thought_signature":"c2ln"}},"function":{"name":"f","arguments":"{}"}}]}]}`
@@ -197,7 +197,7 @@ func TestWhatGeminiBlocks(t *testing.T) {
 		`{"modelVersion":"m"}`: `upstream_garbage`,
 	} {
 		u := newUpstream(t, replay("application/json", body))
-		b := newBench(t, provider(company.ModelGemini, "up", u.URL+"/v1beta/openai"))
+		b := newBench(t, provider(money.ModelGemini, "up", u.URL+"/v1beta/openai"))
 		status, out := b.post(messagesPath, `{"model":"gemini-2.5-pro","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`)
 		if wantText(t, out, want); (status == 200) != (want != "upstream_garbage") {
 			t.Error(status, out)

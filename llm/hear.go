@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"math"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 )
 
 // A heard is what one piece of an upstream's answer says.
@@ -114,7 +114,7 @@ type bill struct {
 
 // money is the bill in micro-cents, rounded up; ok is false when there is none, or
 // none that can be true.
-func (b bill) money() (_ company.Money, ok bool) {
+func (b bill) money() (_ core.Money, ok bool) {
 	if b.Cost == nil {
 		return 0, false
 	}
@@ -128,7 +128,7 @@ func (b bill) money() (_ company.Money, ok bool) {
 	if !(*b.Cost >= 0 && sum >= *b.Cost && sum <= mostBilled) {
 		return 0, false
 	}
-	return company.Money(math.Ceil(math.Round(sum*perDollar*1000) / 1000)), true // decimal fractions have noise
+	return core.Money(math.Ceil(math.Round(sum*perDollar*1000) / 1000)), true // decimal fractions have noise
 }
 
 // usage: cached tokens are part of the prompt here, and thinking that some

@@ -9,25 +9,26 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 )
 
 // A wire is how upstreams of one kind are asked and answer, as their documentation
 // says.
 type wire struct {
-	kind            company.ModelKind
-	ask             string        // what clients of it post to
-	base            string        // how its base URL ends
-	path, list      string        // where it is asked, and for its models
-	header          string        // the header of the key, with what stands in it
-	sent            []string      // what else it is sent
-	stream          []string      // its answer: until the text has begun, the rest, and what it used
-	in, cached, out int64         // tokens: as usage says them
-	billed          company.Money // what usage says that it cost, where it does
-	much            [2]string     // in usage: the count of what was said, and a lie
-	busy            string        // its 429
-	reason          string        // what that says
-	fault           string        // an event by which it breaks off by itself
+	kind            money.ModelKind
+	ask             string     // what clients of it post to
+	base            string     // how its base URL ends
+	path, list      string     // where it is asked, and for its models
+	header          string     // the header of the key, with what stands in it
+	sent            []string   // what else it is sent
+	stream          []string   // its answer: until the text has begun, the rest, and what it used
+	in, cached, out int64      // tokens: as usage says them
+	billed          core.Money // what usage says that it cost, where it does
+	much            [2]string  // in usage: the count of what was said, and a lie
+	busy            string     // its 429
+	reason          string     // what that says
+	fault           string     // an event by which it breaks off by itself
 	models          string
 	own             bool // it is told elsewhere which model, and that it is a stream
 }
@@ -57,7 +58,7 @@ func wires() map[string]wire {
 		stream: []string{said(begins), said(goesOn) + said(ends), said(`"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}`) + over},
 		busy:   `{"error":{"message":"too many requests","type":"rate_limit_error","param":null,"code":null}}`, reason: "too many requests",
 		fault: `data: {"error":{"message":"it fell over","type":"server_error","code":500}}` + "\n\n"}
-	kind := func(k company.ModelKind, change func(*wire)) wire {
+	kind := func(k money.ModelKind, change func(*wire)) wire {
 		w := chatWire
 		w.kind, w.stream, w.sent = k, slices.Clone(w.stream), slices.Clone(w.sent)
 		change(&w)
@@ -65,26 +66,26 @@ func wires() map[string]wire {
 	}
 	return map[string]wire{
 		// Its errors were a plain text once; its pieces carry a fingerprint.
-		"Ollama": kind(company.ModelOllama, func(w *wire) {
+		"Ollama": kind(money.ModelOllama, func(w *wire) {
 			w.stream[0] = said(`"system_fingerprint":"fp_ollama",` + begins)
 			w.busy, w.reason = `{"error":"server busy, please try again.  maximum pending requests exceeded"}`, ""
 			w.fault = `data: {"error":{"message":"llama runner process has terminated","type":"api_error","param":null,"code":null}}` + "\n\n"
 		}),
 		// The first piece is of the role alone, and may hold logprobs; errors lie flat.
-		"vLLM": kind(company.ModelVLLM, func(w *wire) {
+		"vLLM": kind(money.ModelVLLM, func(w *wire) {
 			w.stream[0] = said(`"choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null`) + said(begins)
 			w.stream[1] = said(goesOn) + said(`"choices":[{"index":0,"delta":{"content":""},"logprobs":null,"finish_reason":"stop","stop_reason":null,"token_ids":null}]`)
 			w.busy, w.reason = `{"object":"error","message":"the engine is full","type":"TooManyRequests","param":null,"code":429}`, "the engine is full"
 		}),
 		// Timings and the names of its own beside the usual; its list is told twice.
-		"llama.cpp": kind(company.ModelLlamaCpp, func(w *wire) {
+		"llama.cpp": kind(money.ModelLlamaCpp, func(w *wire) {
 			w.stream[0] = said(`"system_fingerprint":"b7000-abc",`+strings.Replace(begins, `"Hello "`, "null", 1)) + said(`"choices":[{"finish_reason":null,"index":0,"delta":{"content":"Hello "}}]`)
 			w.stream[2] = said(`"choices":[],"usage":{"completion_tokens":2,"prompt_tokens":9,"total_tokens":11},"timings":{"cache_n":4,"prompt_n":5,"prompt_ms":31.0,"predicted_n":2,"predicted_per_second":88.5}`) + over
 			w.busy, w.reason = `{"error":{"code":429,"message":"all slots are taken","type":"unavailable_error"}}`, "all slots are taken"
 			w.fault = `error: {"code":500,"message":"context shift is disabled","type":"server_error"}` + "\n\n"
 			w.models = `{"models":[{"name":"m","model":"m","type":"model"}],` + theList[1:]
 		}),
-		"OpenAI-compatible": kind(company.ModelCompatible, func(w *wire) {
+		"OpenAI-compatible": kind(money.ModelCompatible, func(w *wire) {
 			// Many end without a last word, and put what was used into the last piece.
 			w.stream[1] = said(goesOn)
 			w.stream[2] = said(ends + `,"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}`)
@@ -93,7 +94,7 @@ func wires() map[string]wire {
 		// All pieces say that there is no usage yet, and hold noise against listeners;
 		// the newer name of the bound; reasoning is in what was said, and part of the
 		// prompt may have been cached.
-		"OpenAI": kind(company.ModelOpenAI, func(w *wire) {
+		"OpenAI": kind(money.ModelOpenAI, func(w *wire) {
 			more := `"service_tier":"default","system_fingerprint":"fp_1","usage":null,"obfuscation":"x1y2",`
 			w.stream[0], w.stream[1] = said(more+begins), said(more+goesOn)+said(more+ends)
 			w.stream[2] = said(`"choices":[],"usage":{"prompt_tokens":2000,"completion_tokens":42,"total_tokens":2042,"prompt_tokens_details":{"cached_tokens":1920,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":40,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`) + over
@@ -101,7 +102,7 @@ func wires() map[string]wire {
 			w.sent[1] = `"max_completion_tokens":100`
 			w.busy = `{"error":{"message":"too many requests","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`
 		}),
-		"Anthropic": {kind: company.ModelAnthropic, ask: messagesPath, path: "/v1/messages", list: "/v1/models", header: "X-Api-Key: " + canary, sent: []string{`"max_tokens":100`},
+		"Anthropic": {kind: money.ModelAnthropic, ask: messagesPath, path: "/v1/messages", list: "/v1/models", header: "X-Api-Key: " + canary, sent: []string{`"max_tokens":100`},
 			in: 28, cached: 7, out: 15, much: [2]string{`"output_tokens":15`, `"output_tokens":90000000000000`},
 			stream: []string{
 				`event: message_start
@@ -135,7 +136,7 @@ data: {"type":"message_stop"}
 			models: `{"data":[{"type":"model","id":"m","display_name":"M","created_at":"2026-01-01T00:00:00Z"}],"has_more":false,"first_id":"m","last_id":"m"}`},
 		// Comments keep the connection alive; what it charged stands beside what was
 		// used; a fault is a piece with an error at its top.
-		"OpenRouter": kind(company.ModelOpenRouter, func(w *wire) {
+		"OpenRouter": kind(money.ModelOpenRouter, func(w *wire) {
 			w.base, w.path, w.list, w.billed = "/api/v1", "/api/v1"+path, "/api/v1/models", 14_000
 			w.stream[0] = ": OPENROUTER PROCESSING\n\n: OPENROUTER PROCESSING\n\n" + said(`"provider":"Somebody",`+begins)
 			w.stream[1] = ": OPENROUTER PROCESSING\n\n" + said(goesOn) + said(`"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":"stop","native_finish_reason":"end_turn","logprobs":null}]`)
@@ -145,7 +146,7 @@ data: {"type":"message_stop"}
 		}),
 		// Asked in its own dialect, but by clients of OpenAI's: below. All pieces tell what
 		// was used so far, thinking by itself; the stream ends without a last word.
-		"Gemini itself": {kind: company.ModelGemini, ask: messagesPath, base: "/v1beta/openai", path: "/v1beta/models/m:streamGenerateContent", list: "/v1beta/openai/models", own: true,
+		"Gemini itself": {kind: money.ModelGemini, ask: messagesPath, base: "/v1beta/openai", path: "/v1beta/models/m:streamGenerateContent", list: "/v1beta/openai/models", own: true,
 			header: "X-Goog-Api-Key: " + canary, sent: []string{`"maxOutputTokens":100`, `"contents":[{"role":"user","parts":[{"text":`}, in: 2, cached: 7, out: 52, much: [2]string{`"thoughtsTokenCount":50`, `"thoughtsTokenCount":90000000000000`},
 			stream: []string{
 				google(`"candidates":[{"content":{"parts":[{"text":"Let me see","thought":true}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":40,"totalTokenCount":49}`) +
@@ -159,7 +160,7 @@ data: {"type":"message_stop"}
 		// Asked in the dialect that it has for clients of OpenAI's. What it thought is in
 		// the total alone; errors are in a list; models have a prefix; all pieces tell
 		// what was used so far.
-		"Gemini": kind(company.ModelGemini, func(w *wire) {
+		"Gemini": kind(money.ModelGemini, func(w *wire) {
 			w.base, w.path, w.list = "/v1beta/openai", "/v1beta/openai"+path, "/v1beta/openai/models"
 			w.stream[0] = said(begins + `,"usage":{"prompt_tokens":9,"completion_tokens":1,"total_tokens":40}`)
 			w.stream[1] = said(`"choices":[{"index":0,"delta":{"role":"assistant","content":"there"},"finish_reason":null}]`)
@@ -273,25 +274,25 @@ func TestWhatAnUpstreamCharged(t *testing.T) {
 	const tokens = `"prompt_tokens":9,"completion_tokens":2,"total_tokens":11`
 	table := cents(9, 0, 2)
 	for _, c := range []struct {
-		kind  company.ModelKind
+		kind  money.ModelKind
 		usage string
-		want  company.Money
+		want  core.Money
 	}{
-		{company.ModelOpenRouter, tokens + `,"cost":0.00014`, 14_000},
-		{company.ModelOpenRouter, tokens + `,"cost":0.000000001`, 1}, // a tenth of a micro-cent is one
-		{company.ModelOpenRouter, tokens + `,"cost":0`, 0},           // a free model
-		{company.ModelOpenRouter, tokens + `,"cost":7.5`, 750_000_000},
-		{company.ModelOpenRouter, tokens + `,"cost":0.0005,"is_byok":true,"cost_details":{"upstream_inference_cost":0.01}`, 1_050_000},
-		{company.ModelOpenRouter, tokens + `,"cost":0.0005,"is_byok":true`, table}, // the vendor's is not told
-		{company.ModelOpenRouter, tokens + `,"cost":0.0005,"is_byok":false,"cost_details":{"upstream_inference_cost":0.01}`, 50_000},
-		{company.ModelOpenRouter, tokens + `,"cost":null`, table},
-		{company.ModelOpenRouter, tokens, table},
-		{company.ModelOpenRouter, tokens + `,"cost":-1`, table},
-		{company.ModelOpenRouter, tokens + `,"cost":1,"is_byok":true,"cost_details":{"upstream_inference_cost":-1}`, table},
-		{company.ModelOpenRouter, tokens + `,"cost":1e300`, table},
-		{company.ModelOpenRouter, `"prompt_tokens":9,"completion_tokens":0,"total_tokens":9,"cost":0`, cents(9, 0, 100)}, // for 500 words
-		{company.ModelCompatible, tokens + `,"cost":0.00014`, table},
-		{company.ModelOpenAI, tokens + `,"cost":0`, table},
+		{money.ModelOpenRouter, tokens + `,"cost":0.00014`, 14_000},
+		{money.ModelOpenRouter, tokens + `,"cost":0.000000001`, 1}, // a tenth of a micro-cent is one
+		{money.ModelOpenRouter, tokens + `,"cost":0`, 0},           // a free model
+		{money.ModelOpenRouter, tokens + `,"cost":7.5`, 750_000_000},
+		{money.ModelOpenRouter, tokens + `,"cost":0.0005,"is_byok":true,"cost_details":{"upstream_inference_cost":0.01}`, 1_050_000},
+		{money.ModelOpenRouter, tokens + `,"cost":0.0005,"is_byok":true`, table}, // the vendor's is not told
+		{money.ModelOpenRouter, tokens + `,"cost":0.0005,"is_byok":false,"cost_details":{"upstream_inference_cost":0.01}`, 50_000},
+		{money.ModelOpenRouter, tokens + `,"cost":null`, table},
+		{money.ModelOpenRouter, tokens, table},
+		{money.ModelOpenRouter, tokens + `,"cost":-1`, table},
+		{money.ModelOpenRouter, tokens + `,"cost":1,"is_byok":true,"cost_details":{"upstream_inference_cost":-1}`, table},
+		{money.ModelOpenRouter, tokens + `,"cost":1e300`, table},
+		{money.ModelOpenRouter, `"prompt_tokens":9,"completion_tokens":0,"total_tokens":9,"cost":0`, cents(9, 0, 100)}, // for 500 words
+		{money.ModelCompatible, tokens + `,"cost":0.00014`, table},
+		{money.ModelOpenAI, tokens + `,"cost":0`, table},
 	} {
 		for _, stream := range []bool{false, true} {
 			text := "two words"

@@ -15,25 +15,27 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // A till is a purse with so much money, that remembers everything.
 type till struct {
 	mu     sync.Mutex
-	left   company.Money
+	left   core.Money
 	refuse error
-	asks   []company.SpendAsk
-	grants []company.SpendGrant
-	uses   map[string][]company.SpendUse
+	asks   []money.SpendAsk
+	grants []money.SpendGrant
+	uses   map[string][]money.SpendUse
 }
 
-func (p *till) Reserve(_ context.Context, ask company.SpendAsk) (company.SpendGrant, error) {
+func (p *till) Reserve(_ context.Context, ask money.SpendAsk) (money.SpendGrant, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asks = append(p.asks, ask)
 	if p.refuse != nil {
-		return company.SpendGrant{}, p.refuse
+		return money.SpendGrant{}, p.refuse
 	}
 	least := ask.Least
 	if least == 0 {
@@ -42,15 +44,15 @@ func (p *till) Reserve(_ context.Context, ask company.SpendAsk) (company.SpendGr
 	if least > p.left {
 		r := ledger.Refuse(ledger.Conflict, []byte(`{"scopeType":"agent"}`), "Agent is paused because its budget hard-stop was reached.").(*ledger.Refusal)
 		r.ErrCode = "budget_exceeded"
-		return company.SpendGrant{}, r
+		return money.SpendGrant{}, r
 	}
-	g := company.SpendGrant{ID: fmt.Sprint("g", len(p.grants)), Amount: min(ask.Want, p.left), Until: time.Now().Add(time.Minute), Ask: ask}
+	g := money.SpendGrant{ID: fmt.Sprint("g", len(p.grants)), Amount: min(ask.Want, p.left), Until: time.Now().Add(time.Minute), Ask: ask}
 	p.left -= g.Amount
 	p.grants = append(p.grants, g)
 	return g, nil
 }
 
-func (p *till) Settle(ctx context.Context, g company.SpendGrant, use company.SpendUse) error {
+func (p *till) Settle(ctx context.Context, g money.SpendGrant, use money.SpendUse) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if ctx.Err() != nil {
@@ -126,14 +128,14 @@ type bench struct {
 }
 
 // dear is a price at which sums are easy: input 1, output 2 cents for a token.
-func dear(model string) company.ModelPrice {
-	return company.ModelPrice{Model: model, Input: 1e12, Output: 2e12, CacheRead: 1e11, CacheWrite: 1e12}
+func dear(model string) money.ModelPrice {
+	return money.ModelPrice{Model: model, Input: 1e12, Output: 2e12, CacheRead: 1e11, CacheWrite: 1e12}
 }
 
-func newBench(t *testing.T, providers ...company.ModelProvider) *bench {
+func newBench(t *testing.T, providers ...money.ModelProvider) *bench {
 	t.Helper()
-	b := &bench{till: &till{left: company.MaxMoney / 2, uses: map[string][]company.SpendUse{}}, log: &bytes.Buffer{}, t: t}
-	b.scene = scene{run: company.Run{ID: "run"}, project: "proj", issue: "issue", code: "R&D", providers: providers, companys: []company.ModelPrice{dear("*")}}
+	b := &bench{till: &till{left: core.MaxMoney / 2, uses: map[string][]money.SpendUse{}}, log: &bytes.Buffer{}, t: t}
+	b.scene = scene{run: company.Run{ID: "run"}, project: "proj", issue: "issue", code: "R&D", providers: providers, companys: []money.ModelPrice{dear("*")}}
 	var mu sync.Mutex
 	var err error
 	b.Gateway, err = New(Config{View: func(func(*ledger.Tx) error) error { return nil }, Holds: func() bool { return true }, Self: "n1", Purse: b.till,
@@ -154,7 +156,7 @@ func newBench(t *testing.T, providers ...company.ModelProvider) *bench {
 		}
 		return nil
 	}
-	b.keyOf = func(context.Context, company.ModelProvider, company.Run) (string, error) { return canary, nil }
+	b.keyOf = func(context.Context, money.ModelProvider, company.Run) (string, error) { return canary, nil }
 	t.Cleanup(func() {
 		b.Close()
 		b.settledOnce()
@@ -189,7 +191,7 @@ func (b *bench) settledOnce() {
 }
 
 // use returns what the n-th grant was settled by.
-func (b *bench) use(n int) company.SpendUse {
+func (b *bench) use(n int) money.SpendUse {
 	b.t.Helper()
 	b.till.mu.Lock()
 	defer b.till.mu.Unlock()
@@ -247,8 +249,8 @@ func (b *bench) hear(ctx context.Context, path, body string, look func(soFar str
 	return resp.StatusCode, out.String(), err
 }
 
-func provider(kind company.ModelKind, name, url string) company.ModelProvider {
-	return company.ModelProvider{ID: name, Name: name, Kind: kind, BaseURL: url, Sealed: "x", Models: []company.ModelRoute{{Name: "*"}}}
+func provider(kind money.ModelKind, name, url string) money.ModelProvider {
+	return money.ModelProvider{ID: name, Name: name, Kind: kind, BaseURL: url, Sealed: "x", Models: []money.ModelRoute{{Name: "*"}}}
 }
 
 func wantText(t *testing.T, got string, wants ...string) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -20,14 +21,14 @@ type modelList struct {
 }
 
 // fetch asks an upstream for its models.
-func (g *Gateway) fetch(ctx context.Context, p company.ModelProvider, key string) ([]string, *refusal) {
+func (g *Gateway) fetch(ctx context.Context, p money.ModelProvider, key string) ([]string, *refusal) {
 	ctx, cancel := context.WithTimeout(ctx, testWait)
 	defer cancel()
 	url := p.BaseURL + "/models"
 	if native, ok := googleBase(p); ok {
 		url = native + "/openai/models"
 	}
-	if p.Kind == company.ModelAnthropic {
+	if p.Kind == money.ModelAnthropic {
 		url = p.BaseURL + "/v1/models?limit=1000"
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -58,7 +59,7 @@ func (g *Gateway) fetch(ctx context.Context, p company.ModelProvider, key string
 	out := []string{}
 	for _, m := range in.Data {
 		name := strings.TrimPrefix(m.ID, "models/") // as Gemini has them
-		if name != "" && len(name) <= company.MaxModelName && len(out) < maxModels && (key == "" || !strings.Contains(name, key)) {
+		if name != "" && len(name) <= money.MaxModelName && len(out) < maxModels && (key == "" || !strings.Contains(name, key)) {
 			out = append(out, name)
 		}
 	}
@@ -66,7 +67,7 @@ func (g *Gateway) fetch(ctx context.Context, p company.ModelProvider, key string
 }
 
 // listed returns the models of an upstream, as they were at most modelsAge ago.
-func (g *Gateway) listed(ctx context.Context, p company.ModelProvider, run company.Run) []string {
+func (g *Gateway) listed(ctx context.Context, p money.ModelProvider, run company.Run) []string {
 	g.mu.Lock()
 	l, ok := g.models[p.ID]
 	g.mu.Unlock()
@@ -204,7 +205,7 @@ func (g *Gateway) count(w http.ResponseWriter, r *http.Request, who Caller, body
 	if len(targets) == 0 {
 		return refuse(404, "model_not_found", "No upstream on this node answers to the model %q", p.model)
 	}
-	if t := targets[0]; t.p.Kind == company.ModelAnthropic {
+	if t := targets[0]; t.p.Kind == money.ModelAnthropic {
 		if n, ok := g.countThere(r.Context(), t, p, s.run); ok {
 			writeObject(w, object{"input_tokens": n})
 			return nil
@@ -261,10 +262,10 @@ type Check struct {
 // Test asks an upstream of a company, or with "" of the mesh, for its models:
 // whether it is there and takes its key. It costs nothing.
 func (g *Gateway) Test(ctx context.Context, of, id string) (Check, error) {
-	var p company.ModelProvider
+	var p money.ModelProvider
 	err := g.conf.View(func(tx *ledger.Tx) error {
 		var ok bool
-		if p, ok = company.ModelProviderOf(tx, of, id); !ok {
+		if p, ok = money.ModelProviderOf(tx, of, id); !ok {
 			return ledger.Refuse(ledger.NotFound, nil, "Model provider not found")
 		}
 		return nil

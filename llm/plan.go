@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/money"
 )
 
 // A plan is a client's request as the gateway understands it.
@@ -45,7 +45,7 @@ func planOf(d dialect, body []byte) (*plan, *refusal) {
 	if _, err := f.get("model", &p.model); err != nil {
 		return nil, err
 	}
-	if p.model == "" || len(p.model) > company.MaxModelName {
+	if p.model == "" || len(p.model) > money.MaxModelName {
 		return nil, invalid("model: the name of a model is needed")
 	}
 	if p.input, err = inputBound(body); err != nil {
@@ -230,7 +230,7 @@ func (p *plan) body(t target, up dialect, most int64) (b []byte, r *request, _ *
 	}
 	switch p.d {
 	case chat:
-		if newer || t.p.Kind == company.ModelOpenAI {
+		if newer || t.p.Kind == money.ModelOpenAI {
 			f.set("max_completion_tokens", each)
 		} else {
 			f.set("max_tokens", each)
@@ -246,7 +246,7 @@ func (p *plan) body(t target, up dialect, most int64) (b []byte, r *request, _ *
 		} else {
 			delete(f, "stream_options")
 		}
-		if t.p.Kind == company.ModelGemini && wantsSignatures(t.model) {
+		if t.p.Kind == money.ModelGemini && wantsSignatures(t.model) {
 			signChat(f)
 		}
 	case responses, messages:

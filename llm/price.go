@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 )
 
 // perDollar is how many micro-cents a dollar has.
@@ -56,13 +58,13 @@ var defaults = []struct {
 }
 
 // Defaults returns the prices that come with the program, by model.
-func Defaults() []company.ModelPrice {
-	out := []company.ModelPrice{}
+func Defaults() []money.ModelPrice {
+	out := []money.ModelPrice{}
 	for _, d := range defaults {
 		const unit = perDollar / 10_000
-		out = append(out, company.ModelPrice{Model: d.model, Input: d.input * unit, Output: d.output * unit, CacheRead: d.cacheR * unit, CacheWrite: d.cacheW * unit})
+		out = append(out, money.ModelPrice{Model: d.model, Input: d.input * unit, Output: d.output * unit, CacheRead: d.cacheR * unit, CacheWrite: d.cacheW * unit})
 	}
-	slices.SortFunc(out, func(a, b company.ModelPrice) int { return strings.Compare(a.Model, b.Model) })
+	slices.SortFunc(out, func(a, b money.ModelPrice) int { return strings.Compare(a.Model, b.Model) })
 	return out
 }
 
@@ -71,10 +73,10 @@ var builtIn = Defaults()
 // priceOf returns the price of an upstream's model: the company's, the mesh's, or
 // the one that came with the program; of several that fit, the one that says
 // most. An upstream that is free has the price 0 when none is set.
-func priceOf(p company.ModelProvider, model string, sets ...[]company.ModelPrice) (company.ModelPrice, bool) {
+func priceOf(p money.ModelProvider, model string, sets ...[]money.ModelPrice) (money.ModelPrice, bool) {
 	long := p.Name + "/" + model
 	for _, set := range sets {
-		best, found := company.ModelPrice{}, false
+		best, found := money.ModelPrice{}, false
 		for _, row := range set {
 			if (fits(row.Model, long) || fits(row.Model, model)) && (!found || says(row.Model) > says(best.Model)) {
 				best, found = row, true
@@ -85,21 +87,21 @@ func priceOf(p company.ModelProvider, model string, sets ...[]company.ModelPrice
 		}
 	}
 	if p.Free {
-		return company.ModelPrice{Model: model}, true
+		return money.ModelPrice{Model: model}, true
 	}
 	for _, row := range builtIn {
 		if rest, ok := strings.CutPrefix(model, row.Model); ok && (rest == "" || rest == "-latest" || strings.HasPrefix(rest, "-20")) {
 			return row, true
 		}
 	}
-	return company.ModelPrice{}, false
+	return money.ModelPrice{}, false
 }
 
 // Reckon is what an agent used of a model that it called without the gateway, at
 // the price of the table: the first set that has one, or what came with the
 // program. ok is false when there is none.
-func Reckon(provider, model string, u company.Usage, sets ...[]company.ModelPrice) (cost company.Money, ok bool) {
-	p, ok := priceOf(company.ModelProvider{Name: provider}, model, sets...)
+func Reckon(provider, model string, u company.Usage, sets ...[]money.ModelPrice) (cost core.Money, ok bool) {
+	p, ok := priceOf(money.ModelProvider{Name: provider}, model, sets...)
 	if !ok {
 		return 0, false
 	}
@@ -123,17 +125,17 @@ func says(pattern string) int {
 }
 
 // times is what n tokens cost, rounded up, at most MaxMoney.
-func times(n, perMillion int64) company.Money {
+func times(n, perMillion int64) core.Money {
 	if n <= 0 || perMillion <= 0 {
 		return 0
 	}
 	hi, lo := bits.Mul64(uint64(n), uint64(perMillion))
 	lo, carry := bits.Add64(lo, 999_999, 0)
 	if hi += carry; hi >= 1_000_000 {
-		return company.MaxMoney
+		return core.MaxMoney
 	}
 	q, _ := bits.Div64(hi, lo, 1_000_000)
-	return company.Money(min(q, uint64(company.MaxMoney)))
+	return core.Money(min(q, uint64(core.MaxMoney)))
 }
 
 // A usage is what an answer's tokens were, each kind by itself. Long is what was
@@ -141,7 +143,7 @@ func times(n, perMillion int64) company.Money {
 type usage struct {
 	input, cacheRead, cacheWrite, long, output int64
 	inKnown, outKnown                          bool
-	billed                                     company.Money // what the upstream says that it charged for all of it
+	billed                                     core.Money // what the upstream says that it charged for all of it
 	billKnown                                  bool
 }
 
@@ -149,16 +151,16 @@ type usage struct {
 func (u usage) prompt() int64 { return u.input + u.cacheRead + u.cacheWrite + u.long }
 
 // cost is what u costs at a price.
-func (u usage) cost(p company.ModelPrice) company.Money {
+func (u usage) cost(p money.ModelPrice) core.Money {
 	sum := times(u.input, p.Input)
-	for _, m := range []company.Money{times(u.cacheRead, p.CacheRead), times(u.cacheWrite, p.CacheWrite), times(u.long, max(2*p.Input, p.CacheWrite)), times(u.output, p.Output)} {
+	for _, m := range []core.Money{times(u.cacheRead, p.CacheRead), times(u.cacheWrite, p.CacheWrite), times(u.long, max(2*p.Input, p.CacheWrite)), times(u.output, p.Output)} {
 		sum = sum.Plus(m)
 	}
 	return sum
 }
 
 // worstInput is what n tokens of input can cost at most.
-func worstInput(n int64, p company.ModelPrice, long bool) company.Money {
+func worstInput(n int64, p money.ModelPrice, long bool) core.Money {
 	most := max(p.Input, p.CacheRead, p.CacheWrite)
 	if long {
 		most = max(most, 2*p.Input)
@@ -167,7 +169,7 @@ func worstInput(n int64, p company.ModelPrice, long bool) company.Money {
 }
 
 // affordable is how many tokens of output money pays for.
-func affordable(m company.Money, perMillion int64) int64 {
+func affordable(m core.Money, perMillion int64) int64 {
 	if perMillion <= 0 {
 		return maxOutput * maxChoices
 	}
@@ -181,9 +183,9 @@ func affordable(m company.Money, perMillion int64) int64 {
 
 // hidesThinking reports whether an upstream bills thinking that it does not show:
 // what was streamed is no bound then.
-func hidesThinking(p company.ModelProvider, model string) bool {
+func hidesThinking(p money.ModelProvider, model string) bool {
 	switch p.Kind {
-	case company.ModelOpenAI, company.ModelOpenRouter, company.ModelGemini, company.ModelCompatible:
+	case money.ModelOpenAI, money.ModelOpenRouter, money.ModelGemini, money.ModelCompatible:
 		for _, head := range []string{"o1", "o3", "o4", "gpt-5", "codex", "gemini-2.5", "gemini-3"} {
 			if strings.Contains("/"+model, "/"+head) {
 				return true
@@ -220,7 +222,7 @@ func (m *meter) count(ds []delta) {
 // true is not believed.
 func (m *meter) learn(u usage) {
 	for _, n := range []int64{u.input, u.cacheRead, u.cacheWrite, u.long, u.output} {
-		if n < 0 || n > company.MaxEventTokens {
+		if n < 0 || n > money.MaxEventTokens {
 			return
 		}
 	}
@@ -238,10 +240,10 @@ func (m *meter) learn(u usage) {
 // charge is what a call costs that is settled by u: by the price of the table, or,
 // of an upstream whose usage is its bill, what that says. One that does not account
 // for what it sent is not believed to have charged less than the table has it.
-func (m *meter) charge(u usage, p company.ModelProvider, price company.ModelPrice) company.Money {
+func (m *meter) charge(u usage, p money.ModelProvider, price money.ModelPrice) core.Money {
 	cost := u.cost(price)
 	switch {
-	case p.Kind != company.ModelOpenRouter || !m.use.billKnown:
+	case p.Kind != money.ModelOpenRouter || !m.use.billKnown:
 		return cost
 	case u.input == m.use.input && u.output == m.use.output:
 		return m.use.billed

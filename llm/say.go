@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/money"
 )
 
 // sayTo writes r for an upstream that speaks d: chat, messages or generate.
-func (r *request) sayTo(d dialect, kind company.ModelKind) (fields, *refusal) {
+func (r *request) sayTo(d dialect, kind money.ModelKind) (fields, *refusal) {
 	switch d {
 	case messages:
 		return r.sayMessages()
@@ -20,7 +20,7 @@ func (r *request) sayTo(d dialect, kind company.ModelKind) (fields, *refusal) {
 
 type object = map[string]any
 
-func (r *request) sayChat(kind company.ModelKind) fields {
+func (r *request) sayChat(kind money.ModelKind) fields {
 	var list []any
 	if len(r.system) > 0 {
 		list = append(list, object{"role": "system", "content": strings.Join(r.system, "\n\n")})
@@ -46,7 +46,7 @@ func (r *request) sayChat(kind company.ModelKind) fields {
 	f.set("model", r.model)
 	f.set("messages", list)
 	r.common(f)
-	if kind == company.ModelOpenAI {
+	if kind == money.ModelOpenAI {
 		f.set("max_completion_tokens", r.max)
 	} else {
 		f.set("max_tokens", r.max)

@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/money"
+	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -27,9 +30,9 @@ type scene struct {
 	run                company.Run
 	project, issue     string
 	goal, code         string
-	labels             []string                // of this node, by the roster: "zone=eu"
-	providers          []company.ModelProvider // the company's before the mesh's
-	companys, everyone []company.ModelPrice
+	labels             []string              // of this node, by the roster: "zone=eu"
+	providers          []money.ModelProvider // the company's before the mesh's
+	companys, everyone []money.ModelPrice
 }
 
 // readScene reads the scene of a call.
@@ -45,11 +48,11 @@ func (g *Gateway) readScene(who Caller) (s scene, err error) {
 		if i, ok := company.IssueOf(tx, who.Company, s.run.Context.IssueID); ok && i.ID != "" {
 			s.issue, s.project, s.goal, s.code = i.ID, i.Project, i.Goal, i.BillingCode
 		}
-		s.providers = append(company.ModelProvidersOf(tx, who.Company), company.ModelProvidersOf(tx, "")...)
+		s.providers = append(money.ModelProvidersOf(tx, who.Company), money.ModelProvidersOf(tx, "")...)
 		if n, ok := ledger.FindNode(tx, identity.NodeID(g.conf.Self)); ok {
 			s.labels = n.Labels
 		}
-		s.companys, s.everyone = company.ModelPricesOf(tx, who.Company), company.ModelPricesOf(tx, "")
+		s.companys, s.everyone = money.ModelPricesOf(tx, who.Company), money.ModelPricesOf(tx, "")
 		return nil
 	})
 	return s, err
@@ -80,29 +83,29 @@ func (g *Gateway) checkRun(who Caller) error {
 
 // A target is an upstream that answers to a name, and what it calls the model.
 type target struct {
-	p     company.ModelProvider
+	p     money.ModelProvider
 	model string
 	rank  int // the lower the better
 }
 
 // usual are the names that upstreams answer to when nobody says which.
-var usual = map[company.ModelKind][]string{
-	company.ModelAnthropic:  {"claude-*"},
-	company.ModelOpenAI:     {"gpt-*", "o1*", "o3*", "o4*", "chatgpt-*", "codex-*", "text-embedding-*"},
-	company.ModelGemini:     {"gemini-*"},
-	company.ModelOpenRouter: {},
-	company.ModelOllama:     {"*"},
-	company.ModelVLLM:       {"*"},
-	company.ModelLlamaCpp:   {"*"},
+var usual = map[money.ModelKind][]string{
+	money.ModelAnthropic:  {"claude-*"},
+	money.ModelOpenAI:     {"gpt-*", "o1*", "o3*", "o4*", "chatgpt-*", "codex-*", "text-embedding-*"},
+	money.ModelGemini:     {"gemini-*"},
+	money.ModelOpenRouter: {},
+	money.ModelOllama:     {"*"},
+	money.ModelVLLM:       {"*"},
+	money.ModelLlamaCpp:   {"*"},
 }
 
 // match returns what p calls the model of a name, and how well it fits.
-func match(p company.ModelProvider, name string) (model string, rank int, ok bool) {
+func match(p money.ModelProvider, name string) (model string, rank int, ok bool) {
 	if rest, found := strings.CutPrefix(name, p.Name+"/"); found && rest != "" {
 		if len(p.Models) == 0 {
 			return rest, 0, true
 		}
-		if model, _, ok = match(company.ModelProvider{Models: p.Models, Kind: p.Kind}, rest); ok {
+		if model, _, ok = match(money.ModelProvider{Models: p.Models, Kind: p.Kind}, rest); ok {
 			return model, 0, true
 		}
 	}
@@ -110,7 +113,7 @@ func match(p company.ModelProvider, name string) (model string, rank int, ok boo
 		if len(p.Models) == 0 {
 			return rest, 1, true
 		}
-		if model, _, ok = match(company.ModelProvider{Models: p.Models, Kind: p.Kind}, rest); ok {
+		if model, _, ok = match(money.ModelProvider{Models: p.Models, Kind: p.Kind}, rest); ok {
 			return model, 1, true
 		}
 	}
@@ -140,7 +143,7 @@ func match(p company.ModelProvider, name string) (model string, rank int, ok boo
 }
 
 // uses reports whether an upstream may be asked from this node.
-func (s scene) uses(p company.ModelProvider) bool {
+func (s scene) uses(p money.ModelProvider) bool {
 	return !p.Disabled && !slices.ContainsFunc(p.Labels, func(l string) bool { return !slices.Contains(s.labels, l) })
 }
 
@@ -165,13 +168,13 @@ func (s scene) targetsOf(name string) (out []target) {
 // speaks returns the dialect in which an upstream is asked what a client asks in
 // d; false when it can not be asked. Gemini is asked in its own, unless the client's
 // passes through.
-func speaks(p company.ModelProvider, d dialect) (dialect, bool) {
+func speaks(p money.ModelProvider, d dialect) (dialect, bool) {
 	switch {
 	case d == embeddings:
-		return d, p.Kind != company.ModelAnthropic
-	case p.Kind == company.ModelAnthropic:
+		return d, p.Kind != money.ModelAnthropic
+	case p.Kind == money.ModelAnthropic:
 		return messages, true
-	case p.Kind == company.ModelOpenAI && d == responses:
+	case p.Kind == money.ModelOpenAI && d == responses:
 		return responses, true
 	case d != chat:
 		if _, ok := googleBase(p); ok {
@@ -186,14 +189,14 @@ var errNoKey = errors.New("its key can not be opened on this node")
 
 // openKey opens the key of an upstream, "" when it has none. It is held for one
 // call and goes nowhere but into the request's header.
-func (g *Gateway) openKey(ctx context.Context, p company.ModelProvider, run company.Run) (key string, err error) {
+func (g *Gateway) openKey(ctx context.Context, p money.ModelProvider, run company.Run) (key string, err error) {
 	if !p.HasKey() {
 		return "", nil
 	}
 	if g.conf.Open == nil {
 		return "", errNoKey
 	}
-	of, use := string(p.Company), company.SecretUse{}
+	of, use := string(p.Company), secret.SecretUse{}
 	var plain []byte
 	err = g.conf.View(func(tx *ledger.Tx) error {
 		if p.Sealed != "" {
@@ -201,19 +204,19 @@ func (g *Gateway) openKey(ctx context.Context, p company.ModelProvider, run comp
 			if err != nil {
 				return err
 			}
-			plain, err = g.conf.Open(tx, company.ValueAAD(g.conf.Mesh, of, p.ID, company.ModelKeyPath), sealed)
+			plain, err = g.conf.Open(tx, conceal.ValueAAD(g.conf.Mesh, of, p.ID, money.ModelKeyPath), sealed)
 			return err
 		}
-		s, ok := company.SecretOf(tx, of, string(p.Secret))
+		s, ok := secret.SecretOf(tx, of, string(p.Secret))
 		if !ok || s.Status != "active" {
 			return errors.New("its secret is gone or not active")
 		}
-		v, ok := company.SecretVersionOf(tx, s, 0)
+		v, ok := secret.SecretVersionOf(tx, s, 0)
 		if !ok {
 			return errors.New("its secret has no value")
 		}
-		use = company.SecretUse{Secret: s.ID, Version: v.Version, Path: "modelProvider." + p.Name}
-		plain, err = g.conf.Open(tx, company.SecretAAD(g.conf.Mesh, of, s.ID, v.Version), v.Sealed)
+		use = secret.SecretUse{Secret: s.ID, Version: v.Version, Path: "modelProvider." + p.Name}
+		plain, err = g.conf.Open(tx, conceal.SecretAAD(g.conf.Mesh, of, s.ID, v.Version), v.Sealed)
 		return err
 	})
 	if err != nil {
@@ -229,7 +232,7 @@ func (g *Gateway) openKey(ctx context.Context, p company.ModelProvider, run comp
 
 // firstUse reports whether a run uses a version of a secret for the first time,
 // as far as this node remembers: one entry tells of all its calls.
-func (g *Gateway) firstUse(run string, use company.SecretUse) bool {
+func (g *Gateway) firstUse(run string, use secret.SecretUse) bool {
 	key := fmt.Sprintf("%s %s %d", run, use.Secret, use.Version)
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -14,12 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/money"
 )
 
 // exchange sends a call and hands the answer on. sent says that the upstream may
 // bill something for it.
-func (c *call) exchange(t target, up dialect, key string, grant company.SpendGrant, m *meter) (sent bool, err error) {
+func (c *call) exchange(t target, up dialect, key string, grant money.SpendGrant, m *meter) (sent bool, err error) {
 	body, r, bad := c.plan.body(t, up, m.most)
 	if bad != nil {
 		return false, bad
@@ -274,14 +274,14 @@ func address(t target, up dialect, stream bool) string {
 // googleBase is where an upstream of kind gemini is asked in its own dialect: the
 // address of a version of its API, with or without the "/openai" that its other
 // dialect has. Elsewhere somebody else stands, who speaks that one.
-func googleBase(p company.ModelProvider) (string, bool) {
+func googleBase(p money.ModelProvider) (string, bool) {
 	base := strings.TrimSuffix(p.BaseURL, "/openai")
-	return base, p.Kind == company.ModelGemini && (base != p.BaseURL || strings.HasSuffix(base, "/v1beta") || strings.HasSuffix(base, "/v1alpha"))
+	return base, p.Kind == money.ModelGemini && (base != p.BaseURL || strings.HasSuffix(base, "/v1beta") || strings.HasSuffix(base, "/v1alpha"))
 }
 
 // header sets what an upstream is told besides the request: of the client's own
 // headers only which beta members it uses.
-func (c *call) header(h http.Header, p company.ModelProvider, up dialect, key string) {
+func (c *call) header(h http.Header, p money.ModelProvider, up dialect, key string) {
 	setHeader(h, p, key)
 	if up == generate && key != "" {
 		h.Del("Authorization")
@@ -290,18 +290,18 @@ func (c *call) header(h http.Header, p company.ModelProvider, up dialect, key st
 	if c.plan.stream {
 		h.Set("Accept", "text/event-stream")
 	}
-	if p.Kind == company.ModelAnthropic && c.d == messages {
+	if p.Kind == money.ModelAnthropic && c.d == messages {
 		if beta := betas(c.beta); beta != "" {
 			h.Set("anthropic-beta", beta)
 		}
 	}
 }
 
-func setHeader(h http.Header, p company.ModelProvider, key string) {
+func setHeader(h http.Header, p money.ModelProvider, key string) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Accept", "application/json")
 	h.Set("User-Agent", "selvage")
-	if p.Kind == company.ModelAnthropic {
+	if p.Kind == money.ModelAnthropic {
 		h.Set("anthropic-version", "2023-06-01")
 		if key != "" {
 			h.Set("x-api-key", key)

@@ -18,6 +18,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/api/skills"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/scheduler"
 )
@@ -69,12 +70,12 @@ func runSkills(tx *ledger.Tx, of, agent string) (out []company.RunSkill) {
 	}
 	bundled := func(name string) {
 		if s, ok := skills.Find(name); ok {
-			add(company.RunSkill{Name: s.Name, Files: map[string]string{company.SkillFile: s.Markdown}})
+			add(company.RunSkill{Name: s.Name, Files: map[string]string{skill.SkillFile: s.Markdown}})
 		}
 	}
 	bundled(commonSkill)
-	for _, key := range company.SkillsOfAgent(tx, of, agent) {
-		s, own := company.SkillOf(tx, of, key)
+	for _, key := range skill.SkillsOfAgent(tx, of, agent) {
+		s, own := skill.SkillOf(tx, of, key)
 		if !own {
 			if name := key[strings.LastIndexByte(key, '/')+1:]; name != commonSkill {
 				bundled(name)
@@ -83,7 +84,7 @@ func runSkills(tx *ledger.Tx, of, agent string) (out []company.RunSkill) {
 		}
 		files := map[string]string{}
 		for _, f := range s.Files {
-			files[f.Path], _ = company.SkillText(tx, s, f.Path)
+			files[f.Path], _ = skill.SkillText(tx, s, f.Path)
 		}
 		add(company.RunSkill{Name: s.Slug, Files: files})
 	}

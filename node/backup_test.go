@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -46,7 +46,7 @@ func found(t *testing.T, n *Node, name string) ledger.Receipt {
 	t.Helper()
 	id := uuid.Must(uuid.NewV7()).String()
 	cmd := n.command("company.create", id, company.SaveCompany{ID: id, Name: &name})
-	cmd.Actor, cmd.Credential = ledger.Actor{Type: "user", ID: company.LocalBoard}, ledger.Credential{Kind: "local"}
+	cmd.Actor, cmd.Credential = ledger.Actor{Type: "user", ID: people.LocalBoard}, ledger.Credential{Kind: "local"}
 	r, err := n.proposer.Submit(t.Context(), cmd)
 	if err == nil {
 		err = r.Err()

@@ -5,6 +5,11 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/file"
+	"github.com/selvage-mesh/selvage/company/inbox"
+	"github.com/selvage-mesh/selvage/company/money"
+	"github.com/selvage-mesh/selvage/company/transfer"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -66,15 +71,15 @@ func (n *Node) carryOut(ctx context.Context, cmd ledger.Command) error {
 // chores are the commands that are due now, at most maxChores.
 func (n *Node) chores() (due []ledger.Command) {
 	err := n.ledger.View(func(tx *ledger.Tx) error {
-		now := company.TimeOf(n.consensus.Now()) // the time of the newest entry is not that of a mesh at rest
+		now := core.TimeOf(n.consensus.Now()) // the time of the newest entry is not that of a mesh at rest
 		for _, id := range company.UnfinishedDeletions(tx) {
 			due = append(due, n.command(company.KindCompanyDelete, id, company.ChangeCompany{}))
 		}
 		if company.PartsToSweep(tx, "", now) { // of imports into new companies
 			due = append(due, n.command(company.KindPartSweep, "", company.SweepParts{}))
 		}
-		if company.ImportJobsToSweep(tx, now) {
-			due = append(due, n.command(company.KindImportJobSweep, "", company.SweepImportJobs{}))
+		if transfer.ImportJobsToSweep(tx, now) {
+			due = append(due, n.command(transfer.KindImportJobSweep, "", transfer.SweepImportJobs{}))
 		}
 		if company.LogsToSweep(tx, now) {
 			due = append(due, n.command(company.KindRunLogSweep, "", company.SweepLogs{}))
@@ -83,14 +88,14 @@ func (n *Node) chores() (due []ledger.Command) {
 			if len(due) >= maxChores {
 				break
 			}
-			if company.BudgetsToSweep(tx, c.ID, now) {
-				due = append(due, n.command(company.KindBudgetSweep, c.ID, company.SweepBudgets{}))
+			if money.BudgetsToSweep(tx, c.ID, now) {
+				due = append(due, n.command(money.KindBudgetSweep, c.ID, money.SweepBudgets{}))
 			}
-			if company.IssuesToIndex(tx, c.ID) {
-				due = append(due, n.command(company.KindIssueIndex, c.ID, company.IndexIssues{}))
+			if inbox.IssuesToIndex(tx, c.ID) {
+				due = append(due, n.command(inbox.KindIssueIndex, c.ID, inbox.IndexIssues{}))
 			}
-			if company.AttachmentsToSweep(tx, c.ID) {
-				due = append(due, n.command(company.KindAttachmentSweep, c.ID, company.SweepAttachments{}))
+			if file.AttachmentsToSweep(tx, c.ID) {
+				due = append(due, n.command(file.KindAttachmentSweep, c.ID, file.SweepAttachments{}))
 			}
 			if company.ThreadsToSweep(tx, c.ID) {
 				due = append(due, n.command(company.KindIssueSweep, c.ID, company.SweepThreads{}))

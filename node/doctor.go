@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"golang.org/x/sys/unix"
-
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
+	"golang.org/x/sys/unix"
 )
 
 // From which figures on a node says that something is wrong.
@@ -30,7 +30,7 @@ const (
 	certificateEnds = 30 * 24 * time.Hour
 	// longWait is how long, in milliseconds, a run waits before that is told, and
 	// maxToldWaits bounds the agents that are told of.
-	longWait     = company.Time(60_000)
+	longWait     = core.Time(60_000)
 	maxToldWaits = 10
 )
 
@@ -305,7 +305,7 @@ func (f *findings) backups(n *Node) {
 func (f *findings) waiting(n *Node) {
 	told := 0
 	err := n.ledger.View(func(tx *ledger.Tx) error {
-		now := company.TimeOf(n.consensus.Now())
+		now := core.TimeOf(n.consensus.Now())
 		for _, row := range company.Companies(tx) {
 			runs, why := company.LongWaits(tx, row.ID, now, longWait, maxToldWaits-told)
 			for i, r := range runs {

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/discovery"
 	"github.com/selvage-mesh/selvage/identity"
@@ -48,7 +48,7 @@ func strayLabels(said []string, row ledger.Node) []string {
 // genesis draws the founding of a new mesh; found proposes it.
 func (n *Node) genesis() (membership, error) {
 	if n.conf.HTTP != "none" {
-		if err := api.CheckBind(n.conf.HTTP, cmp.Or(n.conf.Auth, company.LocalTrusted)); err != nil {
+		if err := api.CheckBind(n.conf.HTTP, cmp.Or(n.conf.Auth, people.LocalTrusted)); err != nil {
 			return membership{}, err
 		}
 	}
@@ -69,7 +69,7 @@ func (n *Node) genesis() (membership, error) {
 	} else if key != nil {
 		g.Owner = &ledger.OwnerAdd{ID: key.TokenID(), Sealed: identity.Seal(data, tokenAAD(key.TokenID()), key[:])}
 	}
-	if n.conf.Auth != company.LocalTrusted { // what a mesh is that says nothing
+	if n.conf.Auth != people.LocalTrusted { // what a mesh is that says nothing
 		g.Auth = n.conf.Auth
 	}
 	return membership{Genesis: ledger.Marshal(g), Founder: true, Wrapped: wrapped, Roster: []ledger.Node{row}}, nil

@@ -17,7 +17,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -185,7 +185,7 @@ func (n *Node) Unclaimed(ctx context.Context) bool {
 	unclaimed := false
 	_, err := n.View(ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
 		_, _, founded := ledger.Founding(tx)
-		unclaimed = founded && company.SignsIn(tx) && !company.Claimed(tx)
+		unclaimed = founded && people.SignsIn(tx) && !people.Claimed(tx)
 		return nil
 	})
 	return err == nil && unclaimed
@@ -225,7 +225,7 @@ func (n *Node) checkMode(ctx context.Context) error {
 	mode := ""
 	read := func(tx *ledger.Tx) error {
 		if _, _, founded := ledger.Founding(tx); founded {
-			mode = company.AuthMode(tx)
+			mode = people.AuthMode(tx)
 		}
 		return nil
 	}
@@ -248,7 +248,7 @@ func (n *Node) checkMode(ctx context.Context) error {
 	if n.conf.Auth != "" && n.conf.Auth != mode {
 		return fmt.Errorf("%w: this node is told that the mode is %s, its mesh's is %s, which an administrator changes for all nodes (selvage auth mode)", api.ErrBind, n.conf.Auth, mode)
 	}
-	if n.conf.BehindProxy && mode != company.Authenticated {
+	if n.conf.BehindProxy && mode != people.Authenticated {
 		return fmt.Errorf("%w behind a proxy: the mesh asks nobody for a credential; its mode is %s", api.ErrBind, mode)
 	}
 	return api.CheckBind(n.conf.HTTP, mode)
@@ -306,9 +306,9 @@ func (n *Node) Fingerprint() string {
 // announceEndpoint tells the mesh where this node serves, when that has changed.
 func (n *Node) announceEndpoint(ctx context.Context) {
 	for ctx.Err() == nil {
-		var said company.Endpoint
+		var said people.Endpoint
 		_, err := n.View(ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
-			said, _ = company.EndpointOf(tx, string(n.ID()))
+			said, _ = people.EndpointOf(tx, string(n.ID()))
 			return nil
 		})
 		if err == nil && said.URL == n.HTTPURL() && said.Fingerprint == n.Fingerprint() {
@@ -316,7 +316,7 @@ func (n *Node) announceEndpoint(ctx context.Context) {
 		}
 		if err == nil {
 			submit, cancel := context.WithTimeout(ctx, submitTimeout)
-			_, err = n.submit(submit, n.command(company.KindInstanceEndpoint, "", company.SetEndpoint{URL: n.HTTPURL(), Fingerprint: n.Fingerprint()}))
+			_, err = n.submit(submit, n.command(people.KindInstanceEndpoint, "", people.SetEndpoint{URL: n.HTTPURL(), Fingerprint: n.Fingerprint()}))
 			cancel()
 		}
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -188,7 +188,7 @@ func (n *Node) joinKey(id string) (key []byte, ok bool) {
 // CreateToken makes a join token as the local board, where that speaks, and
 // returns its string, a secret.
 func (n *Node) CreateToken(ctx context.Context, uses int, ttl time.Duration) (string, error) {
-	return n.createToken(ctx, ledger.Actor{Type: "user", ID: company.LocalBoard}, ledger.Credential{Kind: "local"}, uses, ttl)
+	return n.createToken(ctx, ledger.Actor{Type: "user", ID: people.LocalBoard}, ledger.Credential{Kind: "local"}, uses, ttl)
 }
 
 // createToken makes a join token as whoever asked for it.

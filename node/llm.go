@@ -4,6 +4,9 @@ import (
 	"context"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
+	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/llm"
 )
@@ -25,11 +28,11 @@ func (n *Node) openModels(context.Context) error {
 }
 
 // priceOfRun reckons what a run cost that told only what it used.
-func priceOfRun(tx *ledger.Tx, of string, told company.RunCost) (company.Money, bool) {
-	return llm.Reckon(told.Provider, told.Model, told.Usage, company.ModelPricesOf(tx, of), company.ModelPricesOf(tx, ""))
+func priceOfRun(tx *ledger.Tx, of string, told company.RunCost) (core.Money, bool) {
+	return llm.Reckon(told.Provider, told.Model, told.Usage, money.ModelPricesOf(tx, of), money.ModelPricesOf(tx, ""))
 }
 
 // noteModelKey notes that a run used a secret of its company as an upstream's key.
-func (n *Node) noteModelKey(ctx context.Context, run company.Run, use company.SecretUse) error {
-	return n.carryOut(ctx, n.command(company.KindSecretAccess, run.Company, company.UseSecrets{Run: run.ID, Uses: []company.SecretUse{use}}))
+func (n *Node) noteModelKey(ctx context.Context, run company.Run, use secret.SecretUse) error {
+	return n.carryOut(ctx, n.command(secret.KindSecretAccess, run.Company, secret.UseSecrets{Run: run.ID, Uses: []secret.SecretUse{use}}))
 }

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/discovery"
 	"github.com/selvage-mesh/selvage/identity"
@@ -319,14 +319,14 @@ func (n *Node) belong() (err error) {
 }
 
 func (n *Node) openLedger(context.Context) error {
-	rules := company.Handlers()
+	rules := rules.Handlers()
 	if wrap := n.conf.Faults.Rules; wrap != nil {
 		for kind, h := range rules {
 			rules[kind] = wrap(kind, h)
 		}
 	}
 	conf := ledger.Config{
-		Span: n.store.Span(spanState), Mux: rules, Authorize: company.Authorize, Prefetch: company.Prefetch,
+		Span: n.store.Span(spanState), Mux: rules, Authorize: people.Authorize, Prefetch: people.Prefetch,
 		Clock: time.Now, Logger: n.log, Faults: n.conf.Faults.Ledger,
 	}
 	if n.small {

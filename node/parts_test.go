@@ -14,8 +14,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/store"
@@ -222,7 +221,7 @@ func TestMembersAreOfTheirHeight(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	l, err := ledger.Open(ledger.Config{Span: db.Span('s'), Mux: company.Handlers()})
+	l, err := ledger.Open(ledger.Config{Span: db.Span('s'), Mux: rules.Handlers()})
 	if err != nil {
 		t.Fatal(err)
 	}

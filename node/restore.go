@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -305,7 +305,7 @@ func withStore(dir string, salvage bool, f func(*store.Store, *ledger.Ledger) er
 }
 
 func withLedger(s *store.Store, f func(*store.Store, *ledger.Ledger) error) (err error) {
-	l, err := ledger.Open(ledger.Config{Span: s.Span(spanState), Mux: company.Handlers(), Authorize: company.Authorize, Prefetch: company.Prefetch})
+	l, err := ledger.Open(ledger.Config{Span: s.Span(spanState), Mux: rules.Handlers(), Authorize: people.Authorize, Prefetch: people.Prefetch})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -16,10 +18,10 @@ import (
 // clear, and their values. What was used is noted before anything of it is
 // handed out; the error names variables and reasons, never values.
 func (n *Node) resolveSecrets(ctx context.Context, run company.Run, config json.RawMessage) (json.RawMessage, []string, error) {
-	var r company.Resolution
+	var r secret.Resolution
 	try := func() error {
 		return n.ledger.View(func(tx *ledger.Tx) (err error) {
-			r, err = company.Resolve(tx, string(n.Mesh()), run, config, func(aad, sealed []byte) ([]byte, error) { return n.keyring.open(tx, aad, sealed) })
+			r, err = secret.Resolve(tx, string(n.Mesh()), run, config, func(aad, sealed []byte) ([]byte, error) { return n.keyring.open(tx, aad, sealed) })
 			return err
 		})
 	}
@@ -28,7 +30,7 @@ func (n *Node) resolveSecrets(ctx context.Context, run company.Run, config json.
 		err = try() // it was sealed with a key that is newer than those at hand
 	}
 	if len(r.Uses) > 0 {
-		if noted := n.carryOut(ctx, n.command(company.KindSecretAccess, run.Company, company.UseSecrets{Run: run.ID, Uses: r.Uses})); noted != nil {
+		if noted := n.carryOut(ctx, n.command(secret.KindSecretAccess, run.Company, secret.UseSecrets{Run: run.ID, Uses: r.Uses})); noted != nil {
 			err = errors.Join(err, fmt.Errorf("the use of secrets could not be noted: %w", noted))
 		}
 	}
@@ -63,12 +65,12 @@ func (n *Node) resealing() (due []ledger.Command) {
 	mesh := string(n.Mesh())
 	err := n.ledger.View(func(tx *ledger.Tx) error {
 		for _, c := range append(company.Companies(tx), company.Company{}) { // the last is the mesh itself
-			for v := range company.SecretVersions(tx, c.ID) {
+			for v := range secret.SecretVersions(tx, c.ID) {
 				if len(due) >= maxChores {
 					return nil
 				}
-				if next := again(tx, company.SecretAAD(mesh, c.ID, v.Secret, v.Version), v.Sealed); next != nil {
-					due = append(due, n.command(company.KindSecretReseal, c.ID, company.Reseal{Type: "secret", ID: v.Secret, Version: v.Version,
+				if next := again(tx, conceal.SecretAAD(mesh, c.ID, v.Secret, v.Version), v.Sealed); next != nil {
+					due = append(due, n.command(secret.KindSecretReseal, c.ID, conceal.Reseal{Type: "secret", ID: v.Secret, Version: v.Version,
 						Old: []string{base64.StdEncoding.EncodeToString(v.Sealed)}, New: []string{base64.StdEncoding.EncodeToString(next)}}))
 				}
 			}
@@ -76,10 +78,10 @@ func (n *Node) resealing() (due []ledger.Command) {
 				if len(due) >= maxChores {
 					return nil
 				}
-				p, size := company.Reseal{Type: owner.Type, ID: owner.ID}, 0
+				p, size := conceal.Reseal{Type: owner.Type, ID: owner.ID}, 0
 				for _, v := range owner.Values {
 					b, err := base64.StdEncoding.DecodeString(v.Sealed)
-					if err != nil || len(p.Old) == company.MaxRunSecrets || len(p.Old) > 0 && size+2*len(v.Sealed) > maxReseal {
+					if err != nil || len(p.Old) == conceal.MaxRunSecrets || len(p.Old) > 0 && size+2*len(v.Sealed) > maxReseal {
 						continue // at the next look
 					}
 					if next := again(tx, owner.AAD(mesh, c.ID, v), b); next != nil {
@@ -88,7 +90,7 @@ func (n *Node) resealing() (due []ledger.Command) {
 					}
 				}
 				if len(p.Old) > 0 {
-					due = append(due, n.command(company.KindSecretReseal, c.ID, p))
+					due = append(due, n.command(secret.KindSecretReseal, c.ID, p))
 				}
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -130,7 +130,7 @@ func VerifyDir(ctx context.Context, dir string) (v ledger.Verified, err error) {
 		return v, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	l, err := ledger.Open(ledger.Config{Span: s.Span(spanState), Mux: company.Handlers()})
+	l, err := ledger.Open(ledger.Config{Span: s.Span(spanState), Mux: rules.Handlers()})
 	if err != nil {
 		return v, err
 	}

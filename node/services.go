@@ -16,6 +16,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -50,12 +51,12 @@ func (k *keeper) run(ctx context.Context) {
 func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
 	n := k.n
 	holds, halted := n.work.worker.Holds(), false
-	var wanted []company.WantedService
-	var due []company.WorkspaceOperation
+	var wanted []place.WantedService
+	var due []place.WorkspaceOperation
 	err := n.ledger.View(func(tx *ledger.Tx) error {
 		_, halted = company.Halted(tx)
-		wanted = company.ServicesOn(tx, string(n.ID()))
-		due = company.OperationsOn(tx, string(n.ID()))
+		wanted = place.ServicesOn(tx, string(n.ID()))
+		due = place.OperationsOn(tx, string(n.ID()))
 		return nil
 	})
 	if err != nil {
@@ -63,7 +64,7 @@ func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	known := map[string]company.WantedService{}
+	known := map[string]place.WantedService{}
 	for _, s := range wanted {
 		known[s.ID] = s
 	}
@@ -72,7 +73,7 @@ func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
 		case !holds || !ok || s.Desired != "running" || s.Generation != here.generation:
 			here.stop(nil)
 		case s.Denied != "":
-			here.stop(errors.New(company.ServiceDenial(s.Denied)))
+			here.stop(errors.New(place.ServiceDenial(s.Denied)))
 		}
 	}
 	if !holds {
@@ -84,14 +85,14 @@ func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
 		}
 		if s.Desired != "running" {
 			work.Go(func() {
-				k.report(ctx, s.RuntimeService, company.ReportService{Status: company.ServiceStopped, Health: "unknown", LogRef: string(s.LogRef)})
+				k.report(ctx, s.RuntimeService, place.ReportService{Status: place.ServiceStopped, Health: "unknown", LogRef: string(s.LogRef)})
 			})
 			continue
 		}
 		if s.Denied != "" {
-			if s.Status != company.ServiceStopped {
+			if s.Status != place.ServiceStopped {
 				work.Go(func() {
-					k.report(ctx, s.RuntimeService, company.ReportService{Status: company.ServiceStopped, Health: "unknown", Error: company.ServiceDenial(s.Denied), LogRef: string(s.LogRef)})
+					k.report(ctx, s.RuntimeService, place.ReportService{Status: place.ServiceStopped, Health: "unknown", Error: place.ServiceDenial(s.Denied), LogRef: string(s.LogRef)})
 				})
 			}
 			continue
@@ -134,10 +135,10 @@ func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
 
 // job carries out a command that somebody asked for. One that an earlier life of
 // this node left is ended.
-func (k *keeper) job(ctx context.Context, o company.WorkspaceOperation) {
+func (k *keeper) job(ctx context.Context, o place.WorkspaceOperation) {
 	n := k.n
 	fail := func(why string) {
-		if err := n.carryOut(ctx, n.command(company.KindWorkspaceOpFinish, o.Company, company.FinishOperation{ID: o.ID, Error: why})); err != nil {
+		if err := n.carryOut(ctx, n.command(place.KindWorkspaceOpFinish, o.Company, place.FinishOperation{ID: o.ID, Error: why})); err != nil {
 			n.log.Warn("end of a workspace operation could not be told", "operation", o.ID, "error", err)
 		}
 	}
@@ -150,7 +151,7 @@ func (k *keeper) job(ctx context.Context, o company.WorkspaceOperation) {
 		fail(err.Error())
 		return
 	}
-	declared, err := company.DeclaredCommands(p.l.Runtime)
+	declared, err := place.DeclaredCommands(p.l.Runtime)
 	if err != nil {
 		fail(err.Error())
 		return
@@ -169,7 +170,7 @@ func (k *keeper) job(ctx context.Context, o company.WorkspaceOperation) {
 		}
 		f := p.f
 		f.Dir = filepath.Join(f.Dir, d.Cwd)
-		err = n.carryOutIn(ctx, spaceCommand{w: company.ExecutionWorkspace{ID: string(o.Workspace), Company: o.Company}, f: f, phase: o.Phase, name: "command " + d.Name, line: d.Command,
+		err = n.carryOutIn(ctx, spaceCommand{w: place.ExecutionWorkspace{ID: string(o.Workspace), Company: o.Company}, f: f, phase: o.Phase, name: "command " + d.Name, line: d.Command,
 			env: env, secrets: secrets, authority: n.authorityWhile(o.Over), alreadyOpen: o.ID})
 		if err != nil {
 			n.log.Info("workspace command", "operation", o.ID, "error", err)
@@ -182,22 +183,22 @@ func (k *keeper) job(ctx context.Context, o company.WorkspaceOperation) {
 // A spacePlace is a workspace on this node, of an issue or of a project.
 type spacePlace struct {
 	f   company.RunFolder
-	l   company.Lifecycle
+	l   place.Lifecycle
 	run company.Run // whose project's variables count
-	w   company.ExecutionWorkspace
+	w   place.ExecutionWorkspace
 }
 
 func (k *keeper) place(of, id string) (p spacePlace, err error) {
 	err = k.n.ledger.View(func(tx *ledger.Tx) error {
-		if w, ok := company.ExecutionWorkspaceByID(tx, id); ok {
-			p.w, p.f, p.l = w, folderOf(w), company.LifecycleOf(tx, w)
+		if w, ok := place.ExecutionWorkspaceByID(tx, id); ok {
+			p.w, p.f, p.l = w, folderOf(w), place.LifecycleOf(tx, w)
 			p.run = company.Run{ID: w.Run, Company: of, Context: company.RunContext{IssueID: string(w.SourceIssue)}}
 			if r, ok := company.RunOf(tx, of, w.Run); ok {
 				p.run = r
 			}
 			return nil
 		}
-		w, ok := company.ProjectWorkspaceOf(tx, of, id)
+		w, ok := place.ProjectWorkspaceOf(tx, of, id)
 		if !ok {
 			return errors.New("the workspace is gone")
 		}
@@ -209,28 +210,28 @@ func (k *keeper) place(of, id string) (p spacePlace, err error) {
 }
 
 // report tells of a service; what cannot be told is logged, and looked at again.
-func (k *keeper) report(ctx context.Context, s company.RuntimeService, r company.ReportService) {
+func (k *keeper) report(ctx context.Context, s place.RuntimeService, r place.ReportService) {
 	r.ID, r.Generation = s.ID, s.Generation
-	if err := k.n.carryOut(ctx, k.n.command(company.KindRuntimeServiceReport, s.Company, r)); err != nil && ctx.Err() == nil {
+	if err := k.n.carryOut(ctx, k.n.command(place.KindRuntimeServiceReport, s.Company, r)); err != nil && ctx.Err() == nil {
 		k.n.log.Info("state of a service could not be told", "service", s.ID, "status", r.Status, "error", err)
 	}
 }
 
 // keep starts a service, and again when it ends, until it is not wanted any more
 // or has ended too often.
-func (k *keeper) keep(ctx context.Context, s company.RuntimeService) {
+func (k *keeper) keep(ctx context.Context, s place.RuntimeService) {
 	n := k.n
 	last := context.WithoutCancel(ctx)
 	ref := runlog.Ref(s.Company, serviceLogs, s.ID)
 	stopped := func(restarts int64) {
-		k.report(last, s, company.ReportService{Status: company.ServiceStopped, Health: "unknown", Error: k.whyOver(ctx, s), Restarts: restarts, LogRef: ref})
+		k.report(last, s, place.ReportService{Status: place.ServiceStopped, Health: "unknown", Error: k.whyOver(ctx, s), Restarts: restarts, LogRef: ref})
 	}
 	failed := func(why string, restarts int64) {
 		if ctx.Err() != nil || k.whyOver(ctx, s) != "" {
 			stopped(restarts)
 			return
 		}
-		k.report(last, s, company.ReportService{Status: company.ServiceFailed, Health: "unhealthy", Error: why, Restarts: restarts, LogRef: ref})
+		k.report(last, s, place.ReportService{Status: place.ServiceFailed, Health: "unhealthy", Error: why, Restarts: restarts, LogRef: ref})
 	}
 	log, err := n.work.logs.Create(ref)
 	if err != nil {
@@ -251,7 +252,7 @@ func (k *keeper) keep(ctx context.Context, s company.RuntimeService) {
 	if line := p.l.RuntimeProvision; line != "" && p.w.ID != "" {
 		done, err := n.work.turns.take(ctx, p.f.Dir)
 		if err == nil {
-			err = n.carryOutIn(ctx, spaceCommand{w: p.w, f: p.f, phase: company.OperationProvision, name: "runtimeProvisionCommand", line: line,
+			err = n.carryOutIn(ctx, spaceCommand{w: p.w, f: p.f, phase: place.OperationProvision, name: "runtimeProvisionCommand", line: line,
 				env: env, secrets: secrets, authority: n.authorityWhile(s.Over)})
 			done()
 		}
@@ -275,7 +276,7 @@ func (k *keeper) keep(ctx context.Context, s company.RuntimeService) {
 			return
 		}
 		log.Write("system", fmt.Sprintf("[selvage] %s; it is started again in %s\n", why, pause))
-		k.report(last, s, company.ReportService{Status: company.ServiceStarting, Health: "unhealthy", Error: why, Restarts: restarts, LogRef: ref})
+		k.report(last, s, place.ReportService{Status: place.ServiceStarting, Health: "unhealthy", Error: why, Restarts: restarts, LogRef: ref})
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -287,7 +288,7 @@ func (k *keeper) keep(ctx context.Context, s company.RuntimeService) {
 }
 
 // whyOver says why a service may be at work no longer although it is wanted, or "".
-func (k *keeper) whyOver(ctx context.Context, s company.RuntimeService) string {
+func (k *keeper) whyOver(ctx context.Context, s place.RuntimeService) string {
 	if cause := context.Cause(ctx); cause != ctx.Err() {
 		return cause.Error()
 	}
@@ -296,7 +297,7 @@ func (k *keeper) whyOver(ctx context.Context, s company.RuntimeService) string {
 		return err.Error()
 	}
 	if why != "" {
-		return company.ServiceDenial(why)
+		return place.ServiceDenial(why)
 	}
 	if !k.n.work.worker.Holds() {
 		return "The node of this service lost its lease"
@@ -305,7 +306,7 @@ func (k *keeper) whyOver(ctx context.Context, s company.RuntimeService) string {
 }
 
 // once runs a service until it ends and says why it did.
-func (k *keeper) once(ctx context.Context, s company.RuntimeService, p spacePlace, env map[string]string, secrets []string, log *runlog.Writer, ref string, restarts int64) string {
+func (k *keeper) once(ctx context.Context, s place.RuntimeService, p spacePlace, env map[string]string, secrets []string, log *runlog.Writer, ref string, restarts int64) string {
 	d := s.Declared()
 	port := d.Port.Number
 	if d.Port.Auto {
@@ -336,7 +337,7 @@ func (k *keeper) once(ctx context.Context, s company.RuntimeService, p spacePlac
 		url = fmt.Sprintf("http://127.0.0.1:%d", port)
 	}
 	dir := filepath.Join(p.f.Dir, d.Cwd)
-	now := company.ReportService{Status: company.ServiceStarting, Health: "unknown", Port: port, URL: url, Restarts: restarts, Cwd: dir, LogRef: ref}
+	now := place.ReportService{Status: place.ServiceStarting, Health: "unknown", Port: port, URL: url, Restarts: restarts, Cwd: dir, LogRef: ref}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	started := make(chan int, 1)
@@ -376,7 +377,7 @@ func (k *keeper) once(ctx context.Context, s company.RuntimeService, p spacePlac
 
 // attend waits until a service is ready, and looks after its health from then
 // on. It returns why the service has to go, or "" when ctx ended.
-func (k *keeper) attend(ctx context.Context, s company.RuntimeService, now company.ReportService, d company.DeclaredCommand, check func(context.Context) error) string {
+func (k *keeper) attend(ctx context.Context, s place.RuntimeService, now place.ReportService, d place.DeclaredCommand, check func(context.Context) error) string {
 	limit, interval := time.Duration(d.Readiness.Timeout)*time.Second, time.Duration(d.Readiness.Interval)*time.Millisecond
 	if limit <= 0 {
 		limit = serviceReady
@@ -406,7 +407,7 @@ func (k *keeper) attend(ctx context.Context, s company.RuntimeService, now compa
 			return ""
 		}
 	}
-	now.Status, now.Health = company.ServiceRunning, "healthy"
+	now.Status, now.Health = place.ServiceRunning, "healthy"
 	k.report(ctx, s, now)
 	for wait(serviceHealth) {
 		health, why := "healthy", ""
@@ -423,7 +424,7 @@ func (k *keeper) attend(ctx context.Context, s company.RuntimeService, now compa
 
 // readiness is the check of a service: by HTTP where an address is declared, a
 // connection where there is a port, and nothing else.
-func readiness(d company.DeclaredCommand, address, url string, port int64) func(context.Context) error {
+func readiness(d place.DeclaredCommand, address, url string, port int64) func(context.Context) error {
 	switch {
 	case d.Readiness.Type == "none" || d.Readiness.Type != "http" && port == 0:
 		return func(context.Context) error { return nil }

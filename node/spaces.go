@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -59,10 +59,10 @@ func (t *turns) take(ctx context.Context, dir string) (func(), error) {
 
 // A spaceCommand is one that is to be carried out in a workspace.
 type spaceCommand struct {
-	w           company.ExecutionWorkspace
+	w           place.ExecutionWorkspace
 	f           company.RunFolder
 	run         string // "" outside of runs
-	phase       company.OperationPhase
+	phase       place.OperationPhase
 	name, line  string
 	env         map[string]string
 	secrets     []string
@@ -72,7 +72,7 @@ type spaceCommand struct {
 
 // prepare carries out the commands that prepare a workspace for its runs, once
 // for each place and again when they change.
-func (n *Node) prepare(ctx context.Context, inv company.Invocation, w company.ExecutionWorkspace, l company.Lifecycle, f company.RunFolder) error {
+func (n *Node) prepare(ctx context.Context, inv company.Invocation, w place.ExecutionWorkspace, l place.Lifecycle, f company.RunFolder) error {
 	want := l.Prepared(string(n.ID()), f.Dir)
 	if want == "" || want == w.Prepared {
 		return nil
@@ -91,20 +91,20 @@ func (n *Node) prepare(ctx context.Context, inv company.Invocation, w company.Ex
 			continue
 		}
 		inv.Log("system", "[selvage] running the workspace's "+c.name+"\n")
-		if err := n.carryOutIn(ctx, spaceCommand{w: w, f: f, run: inv.Run.ID, phase: company.OperationProvision, name: c.name, line: c.line,
+		if err := n.carryOutIn(ctx, spaceCommand{w: w, f: f, run: inv.Run.ID, phase: place.OperationProvision, name: c.name, line: c.line,
 			env: env, secrets: secrets, authority: inv.Authority}); err != nil {
 			return err
 		}
 	}
-	return n.carryOut(ctx, n.command(company.KindExecWorkspaceRealize, w.Company, company.RealizeWorkspace{ID: w.ID, Run: inv.Run.ID, Cwd: f.Dir, Prepared: want}))
+	return n.carryOut(ctx, n.command(place.KindExecWorkspaceRealize, w.Company, place.RealizeWorkspace{ID: w.ID, Run: inv.Run.ID, Cwd: f.Dir, Prepared: want}))
 }
 
 // wind carries out the commands of a workspace that was closed.
-func (n *Node) wind(ctx context.Context, w company.ExecutionWorkspace, dir string) error {
-	var l company.Lifecycle
+func (n *Node) wind(ctx context.Context, w place.ExecutionWorkspace, dir string) error {
+	var l place.Lifecycle
 	run := company.Run{ID: w.Run, Company: w.Company, Context: company.RunContext{IssueID: string(w.SourceIssue)}}
 	err := n.ledger.View(func(tx *ledger.Tx) error {
-		l = company.LifecycleOf(tx, w)
+		l = place.LifecycleOf(tx, w)
 		if r, ok := company.RunOf(tx, w.Company, w.Run); ok {
 			run = r
 		}
@@ -133,7 +133,7 @@ func (n *Node) wind(ctx context.Context, w company.ExecutionWorkspace, dir strin
 		if c.line == "" {
 			continue
 		}
-		if err := n.carryOutIn(ctx, spaceCommand{w: w, f: f, phase: company.OperationTeardown, name: c.name, line: c.line,
+		if err := n.carryOutIn(ctx, spaceCommand{w: w, f: f, phase: place.OperationTeardown, name: c.name, line: c.line,
 			env: env, secrets: secrets, authority: n.authority}); err != nil {
 			return err
 		}
@@ -175,17 +175,17 @@ func (n *Node) carryOutIn(ctx context.Context, c spaceCommand) error {
 	n.work.active.Store(id, true)
 	defer n.work.active.Delete(id)
 	ref := runlog.Ref(c.w.Company, operationLogs, id)
-	if err := n.carryOut(ctx, n.command(company.KindWorkspaceOpStart, c.w.Company, company.StartOperation{ID: id, Workspace: c.w.ID, Run: c.run, Phase: c.phase,
+	if err := n.carryOut(ctx, n.command(place.KindWorkspaceOpStart, c.w.Company, place.StartOperation{ID: id, Workspace: c.w.ID, Run: c.run, Phase: c.phase,
 		Name: c.name, Command: c.line, Cwd: c.f.Dir, LogRef: ref})); err != nil {
 		return fmt.Errorf("tell the mesh of the workspace's %s: %w", c.name, err)
 	}
 	end, digest := n.runIn(ctx, c, id, ref)
-	done := company.FinishOperation{ID: id, Error: end.Error, Stdout: end.Stdout, Stderr: end.Stderr, LogBytes: digest.Bytes, LogSHA256: digest.SHA256}
+	done := place.FinishOperation{ID: id, Error: end.Error, Stdout: end.Stdout, Stderr: end.Stderr, LogBytes: digest.Bytes, LogSHA256: digest.SHA256}
 	if end.Exit != nil {
 		done.ExitCode = new(int64(*end.Exit))
 	}
 	// Its end is told also when it was stopped, as long as the node can.
-	if err := n.carryOut(context.WithoutCancel(ctx), n.command(company.KindWorkspaceOpFinish, c.w.Company, done)); err != nil {
+	if err := n.carryOut(context.WithoutCancel(ctx), n.command(place.KindWorkspaceOpFinish, c.w.Company, done)); err != nil {
 		n.log.Warn("end of a workspace operation could not be told", "operation", id, "error", err)
 	}
 	if end.Error != "" {

@@ -4,9 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-
 	"github.com/selvage-mesh/selvage/adapter/runlog"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/place"
 )
 
 // An operation that the mesh does not let begin, as one that is over already, has
@@ -24,7 +23,7 @@ func TestAnOperationThatIsRefusedLeavesTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := spaceCommand{w: company.ExecutionWorkspace{ID: uuid.NewString(), Company: of}, phase: company.OperationProvision, name: "again", line: "true", alreadyOpen: id}
+	c := spaceCommand{w: place.ExecutionWorkspace{ID: uuid.NewString(), Company: of}, phase: place.OperationProvision, name: "again", line: "true", alreadyOpen: id}
 	if err := n.carryOutIn(t.Context(), c); err == nil {
 		t.Fatal("it was carried out")
 	}

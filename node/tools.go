@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
@@ -18,7 +18,7 @@ func (n *Node) tools() *api.ToolBench {
 	}
 	return &api.ToolBench{
 		Mesh: string(n.Mesh()),
-		Sign: func(s company.ToolStatement) (string, []byte) { return string(n.ID()), s.Sign(n.keys) },
+		Sign: func(s skill.ToolStatement) (string, []byte) { return string(n.ID()), s.Sign(n.keys) },
 		Check: func(ctx context.Context, module []byte) error {
 			m, err := engine.Load(ctx, module)
 			if err != nil {
@@ -27,7 +27,7 @@ func (n *Node) tools() *api.ToolBench {
 			m.Close()
 			return nil
 		},
-		Run: func(ctx context.Context, use company.ToolUse, module []byte, call sandbox.Call) (sandbox.Result, error) {
+		Run: func(ctx context.Context, use skill.ToolUse, module []byte, call sandbox.Call) (sandbox.Result, error) {
 			ctx, stop := n.whileMayAct(ctx, use.Over)
 			defer stop()
 			if ctx.Err() != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/worktree"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -18,18 +19,18 @@ import (
 // its agent's own, and its log says so.
 func (n *Node) runFolder(ctx context.Context, inv company.Invocation) (*company.RunFolder, string, error) {
 	run := inv.Run
-	var w company.ExecutionWorkspace
-	var of company.Workspace
-	var l company.Lifecycle
+	var w place.ExecutionWorkspace
+	var of place.Workspace
+	var l place.Lifecycle
 	err := n.ledger.View(func(tx *ledger.Tx) error {
 		var ok bool
-		if w, ok = company.ExecutionWorkspaceByID(tx, run.ExecutionWorkspace); !ok {
+		if w, ok = place.ExecutionWorkspaceByID(tx, run.ExecutionWorkspace); !ok {
 			return fmt.Errorf("execution workspace %s is gone", run.ExecutionWorkspace)
 		}
-		if of, ok = company.RepositoryOf(tx, w); !ok {
+		if of, ok = place.RepositoryOf(tx, w); !ok {
 			return fmt.Errorf("project workspace %s is gone", w.ProjectWorkspace)
 		}
-		l = company.LifecycleOf(tx, w)
+		l = place.LifecycleOf(tx, w)
 		return nil
 	})
 	if err != nil {
@@ -52,7 +53,7 @@ func (n *Node) runFolder(ctx context.Context, inv company.Invocation) (*company.
 		return nil, "", err
 	}
 	f.Worktree = f.Dir
-	cmd := n.command(company.KindExecWorkspaceRealize, w.Company, company.RealizeWorkspace{ID: w.ID, Run: run.ID, Cwd: f.Dir})
+	cmd := n.command(place.KindExecWorkspaceRealize, w.Company, place.RealizeWorkspace{ID: w.ID, Run: run.ID, Cwd: f.Dir})
 	if err := n.carryOut(ctx, cmd); err != nil {
 		return nil, "", fmt.Errorf("tell the mesh of the worktree: %w", err)
 	}
@@ -60,7 +61,7 @@ func (n *Node) runFolder(ctx context.Context, inv company.Invocation) (*company.
 }
 
 // folderOf is the folder of an execution workspace as the mesh knows it.
-func folderOf(w company.ExecutionWorkspace) company.RunFolder {
+func folderOf(w place.ExecutionWorkspace) company.RunFolder {
 	f := company.RunFolder{ID: w.ID, Mode: w.Mode, Strategy: w.Strategy, Source: w.Strategy, Project: w.Project, ProjectWorkspace: string(w.ProjectWorkspace),
 		RepoURL: string(w.RepoURL), BaseRef: string(w.BaseRef), Branch: string(w.Branch), Dir: string(w.Cwd)}
 	if w.Mode == company.IsolatedWorkspace {
@@ -71,7 +72,7 @@ func folderOf(w company.ExecutionWorkspace) company.RunFolder {
 
 // cleanWorkspace carries out what a closed workspace's commands say, and removes
 // its worktree.
-func (n *Node) cleanWorkspace(ctx context.Context, w company.ExecutionWorkspace) error {
+func (n *Node) cleanWorkspace(ctx context.Context, w place.ExecutionWorkspace) error {
 	dir := string(w.Cwd)
 	if dir == "" { // it was deleted before its node had told where it is
 		dir = n.work.trees.Path(worktree.Spec{ID: w.ID, Parent: w.ParentDir})
@@ -97,13 +98,13 @@ func (n *Node) cleanTrees(ctx context.Context) {
 			n.log.Warn("worktrees: list", "error", err)
 			return
 		}
-		var due []company.ExecutionWorkspace
+		var due []place.ExecutionWorkspace
 		var lost []string
 		err = n.ledger.View(func(tx *ledger.Tx) error {
-			due = company.WorkspacesToClean(tx, string(n.ID()))
-			due = slices.DeleteFunc(due, func(w company.ExecutionWorkspace) bool { _, busy := w.Busy(tx); return busy })
+			due = place.WorkspacesToClean(tx, string(n.ID()))
+			due = slices.DeleteFunc(due, func(w place.ExecutionWorkspace) bool { _, busy := w.Busy(tx); return busy })
 			for _, id := range ids {
-				if w, ok := company.AnyExecutionWorkspace(tx, id); !ok || string(w.Node) != string(n.ID()) && w.Status.Over() {
+				if w, ok := place.AnyExecutionWorkspace(tx, id); !ok || string(w.Node) != string(n.ID()) && w.Status.Over() {
 					lost = append(lost, id)
 				}
 			}
@@ -114,14 +115,14 @@ func (n *Node) cleanTrees(ctx context.Context) {
 			return
 		}
 		for _, w := range due {
-			done := company.CleanWorkspace{ID: w.ID}
+			done := place.CleanWorkspace{ID: w.ID}
 			if err := n.cleanWorkspace(ctx, w); err != nil {
 				if ctx.Err() != nil || errors.Is(err, errNoAuthority) {
 					return
 				}
 				done.Failed = err.Error()
 			}
-			if err := n.carryOut(ctx, n.command(company.KindExecWorkspaceCleaned, w.Company, done)); err != nil {
+			if err := n.carryOut(ctx, n.command(place.KindExecWorkspaceCleaned, w.Company, done)); err != nil {
 				n.log.Warn("worktrees: tell that one is removed", "workspace", w.ID, "error", err)
 			}
 		}

@@ -13,7 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -45,19 +46,19 @@ const (
 
 // A note is one line of the journal. Persisted: do not renumber.
 type note struct {
-	Kind        uint8            `cbor:"1,keyasint"`
-	Reservation string           `cbor:"2,keyasint,omitempty"`
-	Company     string           `cbor:"3,keyasint,omitempty"`
-	Agent       string           `cbor:"4,keyasint,omitempty"`
-	Project     string           `cbor:"5,keyasint,omitempty"`
-	Session     uint64           `cbor:"6,keyasint,omitempty"`
-	Amount      company.Money    `cbor:"7,keyasint,omitempty"`
-	Until       company.Time     `cbor:"8,keyasint,omitempty"`
-	Call        *company.Metered `cbor:"9,keyasint,omitempty"`
-	Calls       []string         `cbor:"10,keyasint,omitempty"`
-	Node        string           `cbor:"11,keyasint,omitempty"`
-	Boot        string           `cbor:"12,keyasint,omitempty"`
-	Clean       bool             `cbor:"13,keyasint,omitempty"`
+	Kind        uint8          `cbor:"1,keyasint"`
+	Reservation string         `cbor:"2,keyasint,omitempty"`
+	Company     string         `cbor:"3,keyasint,omitempty"`
+	Agent       string         `cbor:"4,keyasint,omitempty"`
+	Project     string         `cbor:"5,keyasint,omitempty"`
+	Session     uint64         `cbor:"6,keyasint,omitempty"`
+	Amount      core.Money     `cbor:"7,keyasint,omitempty"`
+	Until       core.Time      `cbor:"8,keyasint,omitempty"`
+	Call        *money.Metered `cbor:"9,keyasint,omitempty"`
+	Calls       []string       `cbor:"10,keyasint,omitempty"`
+	Node        string         `cbor:"11,keyasint,omitempty"`
+	Boot        string         `cbor:"12,keyasint,omitempty"`
+	Clean       bool           `cbor:"13,keyasint,omitempty"`
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -96,7 +97,7 @@ func replay(notes []note) map[string]*stock {
 	for _, n := range notes {
 		s := stocks[n.Reservation]
 		if n.Kind == noteAsked {
-			stocks[n.Reservation] = &stock{id: n.Reservation, of: key{company: n.Company, agent: n.Agent, project: n.Project}, session: n.Session, amount: n.Amount, until: n.Until.Std(), under: map[string]company.Metered{}}
+			stocks[n.Reservation] = &stock{id: n.Reservation, of: key{company: n.Company, agent: n.Agent, project: n.Project}, session: n.Session, amount: n.Amount, until: n.Until.Std(), under: map[string]money.Metered{}}
 			continue
 		}
 		if s == nil {
@@ -119,7 +120,7 @@ func replay(notes []note) map[string]*stock {
 				delete(s.under, id)
 			}
 		case noteTold:
-			s.ended = slices.DeleteFunc(s.ended, func(m company.Metered) bool { return slices.Contains(n.Calls, m.Event.ID) })
+			s.ended = slices.DeleteFunc(s.ended, func(m money.Metered) bool { return slices.Contains(n.Calls, m.Event.ID) })
 		case noteClosed:
 			delete(stocks, n.Reservation)
 		case noteUnsure:
@@ -203,9 +204,9 @@ func (j *journal) rewrite(stocks map[string]*stock, clean bool) error {
 	b.Write(encodeNote(note{Kind: noteHead, Node: j.node, Boot: j.boot, Clean: clean}))
 	for _, id := range slices.Sorted(maps.Keys(stocks)) {
 		s := stocks[id]
-		b.Write(encodeNote(note{Kind: noteAsked, Reservation: id, Company: s.of.company, Agent: s.of.agent, Project: s.of.project, Session: s.session, Amount: s.amount, Until: company.TimeOf(s.until)}))
+		b.Write(encodeNote(note{Kind: noteAsked, Reservation: id, Company: s.of.company, Agent: s.of.agent, Project: s.of.project, Session: s.session, Amount: s.amount, Until: core.TimeOf(s.until)}))
 		if s.made {
-			b.Write(encodeNote(note{Kind: noteMade, Reservation: id, Amount: s.amount, Until: company.TimeOf(s.until)}))
+			b.Write(encodeNote(note{Kind: noteMade, Reservation: id, Amount: s.amount, Until: core.TimeOf(s.until)}))
 		}
 		if s.unsure {
 			b.Write(encodeNote(note{Kind: noteUnsure, Reservation: id}))

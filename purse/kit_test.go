@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
+	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -39,7 +42,7 @@ func (void) Scan([]byte, []byte, bool) iter.Seq2[[]byte, []byte] {
 var sessionRows = ledger.NewMeshTable[ledger.Session]("session")
 
 func newBank(t testing.TB) *bank {
-	b := &bank{tx: ledger.NewTx(void{}), mux: company.Handlers(), now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC), commands: map[string]int{}}
+	b := &bank{tx: ledger.NewTx(void{}), mux: rules.Handlers(), now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC), commands: map[string]int{}}
 	b.company = b.id()
 	b.must(t, "company.create", company.SaveCompany{ID: b.company, Name: new("Acme")}, nil)
 	return b
@@ -93,15 +96,15 @@ func (b *bank) must(t testing.TB, kind string, payload, out any) {
 	}
 }
 
-func (b *bank) limit(t testing.TB, scope company.ScopeType, id string, w company.WindowKind, amount company.Money) {
+func (b *bank) limit(t testing.TB, scope company.ScopeType, id string, w money.WindowKind, amount core.Money) {
 	t.Helper()
-	b.must(t, "budget.set", company.SetBudget{Type: scope, Scope: id, Window: w, Amount: amount}, nil)
+	b.must(t, "budget.set", money.SetBudget{Type: scope, Scope: id, Window: w, Amount: amount}, nil)
 }
 
-func (b *bank) budget(scope company.ScopeType, id string) company.ScopeBudget {
+func (b *bank) budget(scope company.ScopeType, id string) money.ScopeBudget {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return company.BudgetOf(b.tx, b.company, scope, id, company.TimeOf(b.now))
+	return money.BudgetOf(b.tx, b.company, scope, id, core.TimeOf(b.now))
 }
 
 func (b *bank) clock() time.Time { b.mu.Lock(); defer b.mu.Unlock(); return b.now }

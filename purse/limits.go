@@ -3,13 +3,13 @@ package purse
 import (
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 )
 
 const (
 	// DefaultSlice is how much a slice is at most: a dollar pays hundreds of small
 	// calls, and is little to be held for a node that is lost.
-	DefaultSlice = 100 * company.Cent
+	DefaultSlice = 100 * core.Cent
 	// DefaultFor is how long calls begin under one slice, so that a limit that is
 	// lowered is felt soon.
 	DefaultFor = 2 * time.Minute

@@ -19,8 +19,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -56,7 +57,7 @@ type Config struct {
 	Boot string
 	// Slice is how much a slice is at most; default DefaultSlice. The rules give
 	// less when a limit leaves little.
-	Slice company.Money
+	Slice core.Money
 	For   time.Duration    // how long calls begin under a slice; default DefaultFor
 	Idle  time.Duration    // after which an unused one is given back; default DefaultIdle
 	Now   func() time.Time // default time.Now
@@ -87,18 +88,18 @@ type stock struct {
 	id      string
 	of      key
 	session uint64
-	made    bool          // the mesh has set it aside; false while that is not known
-	amount  company.Money // as it was made
-	left    company.Money // neither granted nor spent
+	made    bool       // the mesh has set it aside; false while that is not known
+	amount  core.Money // as it was made
+	left    core.Money // neither granted nor spent
 	until   time.Time
-	used    time.Time                  // when it was granted from last
-	under   map[string]company.Metered // calls under way, as they are told when nothing else is known
-	ended   []company.Metered          // calls to be told of
-	closing bool                       // nothing more is granted from it
-	unsure  bool                       // calls of it may be missing here; it can not be closed
-	sunk    bool                       // the mesh knows that it is unsure
-	telling bool                       // a command about it is under way
-	quiet   time.Time                  // nothing is told before, after a failure
+	used    time.Time                // when it was granted from last
+	under   map[string]money.Metered // calls under way, as they are told when nothing else is known
+	ended   []money.Metered          // calls to be told of
+	closing bool                     // nothing more is granted from it
+	unsure  bool                     // calls of it may be missing here; it can not be closed
+	sunk    bool                     // the mesh knows that it is unsure
+	telling bool                     // a command about it is under way
+	quiet   time.Time                // nothing is told before, after a failure
 	pause   time.Duration
 }
 
@@ -134,7 +135,7 @@ func (p *Purse) wake() {
 // has one, by a command otherwise. A refusal (*ledger.Refusal) says which scope
 // is stopped or has not enough; after any other error the call must not leave
 // either.
-func (p *Purse) Reserve(ctx context.Context, ask company.SpendAsk) (company.SpendGrant, error) {
+func (p *Purse) Reserve(ctx context.Context, ask money.SpendAsk) (money.SpendGrant, error) {
 	g, err := p.reserve(ctx, ask)
 	if no, ok := errors.AsType[*ledger.Refusal](err); ok && (no.ErrCode == "budget_exceeded" || no.ErrCode == "budget_paused") {
 		p.mu.Lock()
@@ -144,13 +145,13 @@ func (p *Purse) Reserve(ctx context.Context, ask company.SpendAsk) (company.Spen
 	return g, err
 }
 
-func (p *Purse) reserve(ctx context.Context, ask company.SpendAsk) (company.SpendGrant, error) {
+func (p *Purse) reserve(ctx context.Context, ask money.SpendAsk) (money.SpendGrant, error) {
 	if ask.Least == 0 {
 		ask.Least = ask.Want
 	}
 	session, err := p.allowed(ctx, &ask)
 	if err != nil {
-		return company.SpendGrant{}, err
+		return money.SpendGrant{}, err
 	}
 	of := key{ask.Company, ask.Agent, ask.Project, ask.Allowance}
 	if g, ok, err := p.take(of, session, ask, ask.Want); ok || err != nil {
@@ -158,7 +159,7 @@ func (p *Purse) reserve(ctx context.Context, ask company.SpendAsk) (company.Spen
 	}
 	done, err := p.turn(ctx, of)
 	if err != nil {
-		return company.SpendGrant{}, err
+		return money.SpendGrant{}, err
 	}
 	defer done()
 	for again := false; ; again = true {
@@ -173,35 +174,35 @@ func (p *Purse) reserve(ctx context.Context, ask company.SpendAsk) (company.Spen
 				return g, err
 			}
 		case !errors.As(err, &no) || no.ErrCode != "budget_exceeded":
-			return company.SpendGrant{}, err
+			return money.SpendGrant{}, err
 		default:
 			if g, ok, err := p.take(of, session, ask, ask.Least); ok || err != nil {
 				return g, err // too little for the whole, enough for a part
 			}
 			if again || !p.giveBack(ctx, ask.Company) {
-				return company.SpendGrant{}, err
+				return money.SpendGrant{}, err
 			}
 		}
 		if ctx.Err() != nil {
-			return company.SpendGrant{}, ctx.Err()
+			return money.SpendGrant{}, ctx.Err()
 		}
 	}
 }
 
 // allowed checks, against the state of this node, that the agent may spend now,
 // and fills in the project. It returns the session that holds.
-func (p *Purse) allowed(ctx context.Context, ask *company.SpendAsk) (uint64, error) {
+func (p *Purse) allowed(ctx context.Context, ask *money.SpendAsk) (uint64, error) {
 	session := p.cfg.Session()
 	if session == 0 || !p.cfg.Holds() {
 		return 0, ErrNoAuthority
 	}
 	_, err := p.cfg.Node.View(ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
-		ask.Allowance = company.AllowanceOfRun(tx, ask.Company, ask.Run)
+		ask.Allowance = money.AllowanceOfRun(tx, ask.Company, ask.Run)
 		if ask.Project == "" && ask.Issue != "" {
 			ask.Project = company.ProjectOfIssue(tx, ask.Company, ask.Issue)
 		}
-		return company.MaySpend(tx, company.Reservation{Company: ask.Company, Agent: ask.Agent, Project: company.NullText(ask.Project),
-			Run: company.NullText(ask.Run), Node: string(p.cfg.Self), Session: session})
+		return money.MaySpend(tx, money.Reservation{Company: ask.Company, Agent: ask.Agent, Project: core.NullText(ask.Project),
+			Run: core.NullText(ask.Run), Node: string(p.cfg.Self), Session: session})
 	})
 	return session, err
 }
@@ -233,7 +234,7 @@ func (p *Purse) turn(ctx context.Context, of key) (done func(), err error) {
 }
 
 // take grants from a stock that has at least enough, noting the call first.
-func (p *Purse) take(of key, session uint64, ask company.SpendAsk, enough company.Money) (g company.SpendGrant, ok bool, err error) {
+func (p *Purse) take(of key, session uint64, ask money.SpendAsk, enough core.Money) (g money.SpendGrant, ok bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -253,7 +254,7 @@ func (p *Purse) take(of key, session uint64, ask company.SpendAsk, enough compan
 	if p.calls >= MaxCalls {
 		return g, false, ErrBusy
 	}
-	g = company.SpendGrant{ID: newID(), Reservation: from.id, Amount: min(ask.Want, from.left), Until: from.until, Ask: ask}
+	g = money.SpendGrant{ID: newID(), Reservation: from.id, Amount: min(ask.Want, from.left), Until: from.until, Ask: ask}
 	m := unheard(g, now)
 	if err := p.journal.write(note{Kind: noteBegun, Reservation: from.id, Call: &m}, false); err != nil {
 		return g, false, fmt.Errorf("purse: note a call: %w", err)
@@ -301,21 +302,21 @@ func (p *Purse) Refused(run string) bool {
 
 // unheard is what is told of a call of which nothing more is known: it cost all
 // that was granted.
-func unheard(g company.SpendGrant, now time.Time) company.Metered {
-	return company.Metered{Event: company.CostEvent{ID: g.ID, Issue: company.NullText(g.Ask.Issue), Goal: company.NullText(g.Ask.Goal), Run: company.NullText(g.Ask.Run),
-		BillingCode: company.NullText(g.Ask.BillingCode), Provider: cmp.Or(g.Ask.Provider, "unknown"), Model: cmp.Or(g.Ask.Model, "unknown"),
-		Cost: g.Amount, OccurredAt: company.TimeOf(now)}}
+func unheard(g money.SpendGrant, now time.Time) money.Metered {
+	return money.Metered{Event: money.CostEvent{ID: g.ID, Issue: core.NullText(g.Ask.Issue), Goal: core.NullText(g.Ask.Goal), Run: core.NullText(g.Ask.Run),
+		BillingCode: core.NullText(g.Ask.BillingCode), Provider: cmp.Or(g.Ask.Provider, "unknown"), Model: cmp.Or(g.Ask.Model, "unknown"),
+		Cost: g.Amount, OccurredAt: core.TimeOf(now)}}
 }
 
 // fetch has money set aside and puts it among the stocks.
-func (p *Purse) fetch(ctx context.Context, of key, session uint64, ask company.SpendAsk) error {
+func (p *Purse) fetch(ctx context.Context, of key, session uint64, ask money.SpendAsk) error {
 	now := p.cfg.Now()
 	slice := p.cfg.Slice
 	if ask.Want == 0 {
 		slice = 0 // calls without a price share a reservation of nothing
 	}
-	s := &stock{id: newID(), of: of, session: session, amount: max(ask.Want, slice), until: now.Add(p.cfg.For), used: now, under: map[string]company.Metered{}}
-	want := company.Reserve{ID: s.id, Agent: of.agent, Project: of.project, Run: ask.Run, Want: ask.Want, Least: ask.Least, Slice: slice, Until: company.TimeOf(s.until)}
+	s := &stock{id: newID(), of: of, session: session, amount: max(ask.Want, slice), until: now.Add(p.cfg.For), used: now, under: map[string]money.Metered{}}
+	want := money.Reserve{ID: s.id, Agent: of.agent, Project: of.project, Run: ask.Run, Want: ask.Want, Least: ask.Least, Slice: slice, Until: core.TimeOf(s.until)}
 	p.mu.Lock()
 	if len(p.stocks) >= MaxStocks {
 		p.mu.Unlock()
@@ -330,7 +331,7 @@ func (p *Purse) fetch(ctx context.Context, of key, session uint64, ask company.S
 	if err != nil {
 		return fmt.Errorf("purse: note a reservation: %w", err)
 	}
-	r, err := p.submit(ctx, company.KindBudgetReserve, of.company, want)
+	r, err := p.submit(ctx, money.KindBudgetReserve, of.company, want)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.telling = false
@@ -343,7 +344,7 @@ func (p *Purse) fetch(ctx context.Context, of key, session uint64, ask company.S
 		p.drop(s)
 		return r.Refusal
 	}
-	var made company.Reservation
+	var made money.Reservation
 	if err := ledger.Unmarshal(r.Value, &made); err != nil {
 		s.closing = true
 		return fmt.Errorf("purse: answer to budget.reserve: %w", err)
@@ -365,7 +366,7 @@ func (p *Purse) drop(s *stock) {
 
 // Settle notes what a call came to. The mesh is told in the background, also
 // after a restart. A grant that was settled before is left alone.
-func (p *Purse) Settle(_ context.Context, g company.SpendGrant, use company.SpendUse) error {
+func (p *Purse) Settle(_ context.Context, g money.SpendGrant, use money.SpendUse) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, ok := p.stocks[g.Reservation]
@@ -386,10 +387,10 @@ func (p *Purse) Settle(_ context.Context, g company.SpendGrant, use company.Spen
 		e.Provider, e.Model = cmp.Or(use.Provider, e.Provider), cmp.Or(use.Model, e.Model)
 		e.Biller, e.BillingType = use.Biller, use.BillingType
 		e.InputTokens, e.CachedInputTokens, e.OutputTokens = bounded(use.InputTokens), bounded(use.CachedInputTokens), bounded(use.OutputTokens)
-		cost := min(max(use.Cost, 0), company.MaxReservation)
+		cost := min(max(use.Cost, 0), money.MaxReservation)
 		e.Cost, m.Beyond = min(cost, granted), max(cost-granted, 0)
 		if !use.OccurredAt.IsZero() {
-			e.OccurredAt = company.TimeOf(use.OccurredAt)
+			e.OccurredAt = core.TimeOf(use.OccurredAt)
 		}
 		err = p.journal.write(note{Kind: noteEnded, Reservation: s.id, Call: &m}, false)
 		s.left += granted - e.Cost
@@ -405,12 +406,12 @@ func (p *Purse) Settle(_ context.Context, g company.SpendGrant, use company.Spen
 	return nil
 }
 
-func bounded(tokens int64) int64 { return min(max(tokens, 0), company.MaxEventTokens) }
+func bounded(tokens int64) int64 { return min(max(tokens, 0), money.MaxEventTokens) }
 
 // A Stock is what a purse has of one reservation, for whoever wants to look.
 type Stock struct {
 	Reservation, Company, Agent, Project string
-	Amount, Left                         company.Money
+	Amount, Left                         core.Money
 	Calls                                int // under way
 	Untold                               int
 	Closing, Unsure                      bool

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -35,17 +37,17 @@ func TestManyCallsShareASlice(t *testing.T) {
 	b := newBank(t)
 	ada := b.agent(t, "Ada")
 	p := b.post(t, "one")
-	ask := company.SpendAsk{Company: b.company, Agent: ada, Want: company.Cent}
-	var grants []company.SpendGrant
+	ask := money.SpendAsk{Company: b.company, Agent: ada, Want: core.Cent}
+	var grants []money.SpendGrant
 	for range 20 {
 		g, err := p.purse.Reserve(t.Context(), ask)
-		if err != nil || g.Amount != company.Cent {
+		if err != nil || g.Amount != core.Cent {
 			t.Fatalf("granted %+v, %v", g, err)
 		}
 		grants = append(grants, g)
 	}
 	for i, g := range grants {
-		use := company.SpendUse{Provider: "openai", Model: "m", InputTokens: 10, OutputTokens: 5, Cost: company.Cent / 2, Unsent: i == 0}
+		use := money.SpendUse{Provider: "openai", Model: "m", InputTokens: 10, OutputTokens: 5, Cost: core.Cent / 2, Unsent: i == 0}
 		for range 2 { // the second time is nothing
 			if err := p.purse.Settle(t.Context(), g, use); err != nil {
 				t.Fatal(err)
@@ -54,12 +56,12 @@ func TestManyCallsShareASlice(t *testing.T) {
 	}
 	p.look()
 	got := b.budget(company.ScopeAgent, ada)
-	if got.Month != 19*company.Cent/2 || got.Held != DefaultSlice-got.Month || b.commands["budget.reserve"] != 1 || b.commands["budget.settle"] != 1 {
+	if got.Month != 19*core.Cent/2 || got.Held != DefaultSlice-got.Month || b.commands["budget.reserve"] != 1 || b.commands["budget.settle"] != 1 {
 		t.Errorf("spent %d, held %d, with %v", got.Month, got.Held, b.commands)
 	}
 	b.pass(DefaultIdle + time.Second)
 	p.look()
-	if got := b.budget(company.ScopeAgent, ada); got.Held != 0 || got.Month != 19*company.Cent/2 || len(p.purse.Stocks()) != 0 {
+	if got := b.budget(company.ScopeAgent, ada); got.Held != 0 || got.Month != 19*core.Cent/2 || len(p.purse.Stocks()) != 0 {
 		t.Errorf("an idle slice stays: held %d, %+v", got.Held, p.purse.Stocks())
 	}
 	if _, err := p.purse.Reserve(t.Context(), ask); err != nil {
@@ -73,7 +75,7 @@ func TestManyCallsShareASlice(t *testing.T) {
 	}
 	p.start()
 	p.look()
-	if got := b.budget(company.ScopeAgent, ada); got.Held != 0 || got.Month != 19*company.Cent/2+company.Cent {
+	if got := b.budget(company.ScopeAgent, ada); got.Held != 0 || got.Month != 19*core.Cent/2+core.Cent {
 		t.Errorf("after a restart: held %d, spent %d", got.Held, got.Month)
 	}
 }
@@ -83,8 +85,8 @@ func TestWhatIsRefused(t *testing.T) {
 	b := newBank(t)
 	ada, bob := b.agent(t, "Ada"), b.agent(t, "Bob")
 	p := b.post(t, "one")
-	b.limit(t, company.ScopeCompany, b.company, company.WindowMonth, company.Cents(100))
-	ask := company.SpendAsk{Company: b.company, Agent: ada, Want: company.Cents(80)}
+	b.limit(t, company.ScopeCompany, b.company, money.WindowMonth, core.Cents(100))
+	ask := money.SpendAsk{Company: b.company, Agent: ada, Want: core.Cents(80)}
 	g, err := p.purse.Reserve(t.Context(), ask)
 	if err != nil {
 		t.Fatal(err)
@@ -94,15 +96,15 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 	part := ask
 	part.Least = 1
-	if g, err := p.purse.Reserve(t.Context(), part); err != nil || g.Amount != company.Cents(20) {
+	if g, err := p.purse.Reserve(t.Context(), part); err != nil || g.Amount != core.Cents(20) {
 		t.Errorf("what is left: %+v, %v", g, err)
 	}
 	// What one agent does not use, another gets at once.
-	if err := p.purse.Settle(t.Context(), g, company.SpendUse{Unsent: true}); err != nil {
+	if err := p.purse.Settle(t.Context(), g, money.SpendUse{Unsent: true}); err != nil {
 		t.Fatal(err)
 	}
 	ask.Agent = bob
-	if g, err := p.purse.Reserve(t.Context(), ask); err != nil || g.Amount != company.Cents(80) {
+	if g, err := p.purse.Reserve(t.Context(), ask); err != nil || g.Amount != core.Cents(80) {
 		t.Errorf("of another agent: %+v, %v", g, err)
 	}
 	p.holds = false
@@ -136,19 +138,19 @@ func TestAnUpstreamThatLiesIsBookedAndStopsTheScope(t *testing.T) {
 	b := newBank(t)
 	ada := b.agent(t, "Ada")
 	p := b.post(t, "one")
-	b.limit(t, company.ScopeAgent, ada, company.WindowMonth, company.Cents(100))
-	g, err := p.purse.Reserve(t.Context(), company.SpendAsk{Company: b.company, Agent: ada, Want: company.Cents(90)})
+	b.limit(t, company.ScopeAgent, ada, money.WindowMonth, core.Cents(100))
+	g, err := p.purse.Reserve(t.Context(), money.SpendAsk{Company: b.company, Agent: ada, Want: core.Cents(90)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.purse.Settle(t.Context(), g, company.SpendUse{Provider: "p", Model: "m", Cost: company.Cents(130)}); err != nil {
+	if err := p.purse.Settle(t.Context(), g, money.SpendUse{Provider: "p", Model: "m", Cost: core.Cents(130)}); err != nil {
 		t.Fatal(err)
 	}
 	p.look()
-	if got := b.budget(company.ScopeAgent, ada); got.Month != company.Cents(130) {
+	if got := b.budget(company.ScopeAgent, ada); got.Month != core.Cents(130) {
 		t.Errorf("spent %d", got.Month)
 	}
-	if _, err := p.purse.Reserve(t.Context(), company.SpendAsk{Company: b.company, Agent: ada}); refusedAs(err) != "budget_paused" {
+	if _, err := p.purse.Reserve(t.Context(), money.SpendAsk{Company: b.company, Agent: ada}); refusedAs(err) != "budget_paused" {
 		t.Errorf("a paused agent goes on: %v", err)
 	}
 }
@@ -162,7 +164,7 @@ func TestUnknownReservationsAreGivenBack(t *testing.T) {
 		ada := b.agent(t, "Ada")
 		p := b.post(t, "one")
 		p.cut, p.deaf = !deaf, deaf
-		if g, err := p.purse.Reserve(t.Context(), company.SpendAsk{Company: b.company, Agent: ada, Want: company.Cent}); err == nil {
+		if g, err := p.purse.Reserve(t.Context(), money.SpendAsk{Company: b.company, Agent: ada, Want: core.Cent}); err == nil {
 			t.Fatalf("granted %+v", g)
 		}
 		p.cut, p.deaf = false, false
@@ -177,7 +179,7 @@ func TestConcurrentCallsStayWithinTheLimit(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
 	agents := []string{b.agent(t, "Ada"), b.agent(t, "Bob")}
-	b.limit(t, company.ScopeCompany, b.company, company.WindowMonth, company.Cents(1000))
+	b.limit(t, company.ScopeCompany, b.company, money.WindowMonth, core.Cents(1000))
 	var spent atomic.Int64
 	var calls atomic.Int64
 	var posts []*post
@@ -191,14 +193,14 @@ func TestConcurrentCallsStayWithinTheLimit(t *testing.T) {
 			wg.Go(func() {
 				rng := rand.New(rand.NewPCG(uint64(n), uint64(k)))
 				for range 60 {
-					g, err := p.purse.Reserve(ctx, company.SpendAsk{Company: b.company, Agent: agents[k%2], Want: company.Cents(4), Least: company.Cent})
+					g, err := p.purse.Reserve(ctx, money.SpendAsk{Company: b.company, Agent: agents[k%2], Want: core.Cents(4), Least: core.Cent})
 					if err != nil {
 						continue
 					}
-					cost := company.Money(rng.Int64N(int64(g.Amount) + 1))
+					cost := core.Money(rng.Int64N(int64(g.Amount) + 1))
 					spent.Add(int64(cost))
 					calls.Add(1)
-					if err := p.purse.Settle(ctx, g, company.SpendUse{Provider: "p", Model: "m", Cost: cost}); err != nil {
+					if err := p.purse.Settle(ctx, g, money.SpendUse{Provider: "p", Model: "m", Cost: cost}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -214,11 +216,11 @@ func TestConcurrentCallsStayWithinTheLimit(t *testing.T) {
 		}
 	}
 	got := b.budget(company.ScopeCompany, b.company)
-	if int64(got.Month) != spent.Load() || got.Held != 0 || got.Month > company.Cents(1000) {
+	if int64(got.Month) != spent.Load() || got.Held != 0 || got.Month > core.Cents(1000) {
 		t.Errorf("booked %d, spent %d, held %d", got.Month, spent.Load(), got.Held)
 	}
 	commands := b.commands["budget.reserve"] + b.commands["budget.settle"]
-	t.Logf("%d calls with %d commands, %d micro-cents of %d", calls.Load(), commands, spent.Load(), company.Cents(1000))
+	t.Logf("%d calls with %d commands, %d micro-cents of %d", calls.Load(), commands, spent.Load(), core.Cents(1000))
 	if int64(commands) > calls.Load() {
 		t.Errorf("%d commands for %d calls", commands, calls.Load())
 	}
@@ -230,7 +232,7 @@ func TestConcurrentCallsStayWithinTheLimit(t *testing.T) {
 // may never exceed a limit in its window, and in the end all of it is booked.
 func TestPartitionsAndRestarts(t *testing.T) {
 	t.Parallel()
-	worst, least := -company.MaxMoney, company.MaxMoney
+	worst, least := -core.MaxMoney, core.MaxMoney
 	seeds := uint64(16)
 	if testing.Short() {
 		seeds = 4
@@ -258,31 +260,31 @@ func TestPartitionsAndRestarts(t *testing.T) {
 type underWay struct {
 	p    *post
 	life *Purse
-	g    company.SpendGrant
-	cost company.Money
+	g    money.SpendGrant
+	cost core.Money
 }
 
-func spendThroughPartitions(t *testing.T, seed uint64, seen map[string]int) (over, under company.Money) {
+func spendThroughPartitions(t *testing.T, seed uint64, seen map[string]int) (over, under core.Money) {
 	rng := rand.New(rand.NewPCG(seed, 11))
 	b := newBank(t)
 	agents := []string{b.agent(t, "Ada"), b.agent(t, "Bob")}
-	limits := map[company.WindowKind]company.Money{company.WindowDay: company.Cents(400), company.WindowMonth: company.Cents(1500), company.WindowRolling24h: company.Cents(500)}
+	limits := map[money.WindowKind]core.Money{money.WindowDay: core.Cents(400), money.WindowMonth: core.Cents(1500), money.WindowRolling24h: core.Cents(500)}
 	for w, amount := range limits {
 		b.limit(t, company.ScopeCompany, b.company, w, amount)
 	}
-	b.limit(t, company.ScopeAgent, agents[0], company.WindowDay, company.Cents(150))
+	b.limit(t, company.ScopeAgent, agents[0], money.WindowDay, core.Cents(150))
 	posts := []*post{b.post(t, "one"), b.post(t, "two"), b.post(t, "three")}
 	type spend struct {
 		agent string
 		at    time.Time
-		cost  company.Money
+		cost  core.Money
 	}
 	var spends []spend
 	var calls []underWay
-	over = -company.MaxMoney
+	over = -core.MaxMoney
 	check := func() {
 		now := b.clock()
-		sum := func(agent string, from time.Time) (s company.Money) {
+		sum := func(agent string, from time.Time) (s core.Money) {
 			for _, x := range spends {
 				if !x.at.Before(from) && (agent == "" || x.agent == agent) {
 					s += x.cost
@@ -290,9 +292,9 @@ func spendThroughPartitions(t *testing.T, seed uint64, seen map[string]int) (ove
 			}
 			return s
 		}
-		day := company.WindowDay.Window(company.TimeOf(now)).From.Std()
-		over = max(over, sum("", day)-limits[company.WindowDay], sum(agents[0], day)-company.Cents(150), sum("", now.Add(-24*time.Hour))-limits[company.WindowRolling24h],
-			sum("", company.WindowMonth.Window(company.TimeOf(now)).From.Std())-limits[company.WindowMonth])
+		day := money.WindowDay.Window(core.TimeOf(now)).From.Std()
+		over = max(over, sum("", day)-limits[money.WindowDay], sum(agents[0], day)-core.Cents(150), sum("", now.Add(-24*time.Hour))-limits[money.WindowRolling24h],
+			sum("", money.WindowMonth.Window(core.TimeOf(now)).From.Std())-limits[money.WindowMonth])
 	}
 	for range 500 {
 		b.pass(time.Duration(rng.IntN(20)) * time.Second)
@@ -325,13 +327,13 @@ func spendThroughPartitions(t *testing.T, seed uint64, seen map[string]int) (ove
 		case 5:
 			b.pass(time.Duration(rng.IntN(5)) * time.Hour)
 		case 6:
-			for _, r := range company.OpenReservations(b.tx, b.company) {
-				if (r.Uncertain || company.ReservationLost(b.tx, r)) && rng.IntN(3) == 0 {
-					b.must(t, "budget.writeoff", company.WriteOff{Reservation: r.ID}, nil)
+			for _, r := range money.OpenReservations(b.tx, b.company) {
+				if (r.Uncertain || money.ReservationLost(b.tx, r)) && rng.IntN(3) == 0 {
+					b.must(t, "budget.writeoff", money.WriteOff{Reservation: r.ID}, nil)
 					seen["written off"]++
 				}
 			}
-			b.must(t, "budget.sweep", company.SweepBudgets{}, nil)
+			b.must(t, "budget.sweep", money.SweepBudgets{}, nil)
 		case 7, 8, 9, 10, 14, 15:
 			if p.purse != nil {
 				p.look()
@@ -344,7 +346,7 @@ func spendThroughPartitions(t *testing.T, seed uint64, seen map[string]int) (ove
 			c := calls[n]
 			calls = slices.Delete(calls, n, n+1)
 			if c.p.purse == c.life && c.life != nil { // else the node that made it is gone
-				if err := c.life.Settle(t.Context(), c.g, company.SpendUse{Provider: "p", Model: "m", Cost: c.cost}); err != nil {
+				if err := c.life.Settle(t.Context(), c.g, money.SpendUse{Provider: "p", Model: "m", Cost: c.cost}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -352,13 +354,13 @@ func spendThroughPartitions(t *testing.T, seed uint64, seen map[string]int) (ove
 			if p.purse == nil {
 				break
 			}
-			want := company.Money(rng.Int64N(int64(company.Cents(30))))
+			want := core.Money(rng.Int64N(int64(core.Cents(30))))
 			agent := agents[rng.IntN(2)]
-			g, err := p.purse.Reserve(t.Context(), company.SpendAsk{Company: b.company, Agent: agent, Want: want, Least: company.Money(rng.Int64N(int64(want) + 1))})
+			g, err := p.purse.Reserve(t.Context(), money.SpendAsk{Company: b.company, Agent: agent, Want: want, Least: core.Money(rng.Int64N(int64(want) + 1))})
 			if err != nil {
 				break
 			}
-			cost := company.Money(rng.Int64N(int64(g.Amount) + 1))
+			cost := core.Money(rng.Int64N(int64(g.Amount) + 1))
 			spends = append(spends, spend{agent, b.clock(), cost})
 			calls = append(calls, underWay{p, p.purse, g, cost})
 			seen["spent"]++
@@ -373,14 +375,14 @@ func spendThroughPartitions(t *testing.T, seed uint64, seen map[string]int) (ove
 		p.start()
 		p.look()
 	}
-	for _, r := range company.OpenReservations(b.tx, b.company) {
+	for _, r := range money.OpenReservations(b.tx, b.company) {
 		if !r.Uncertain {
 			t.Errorf("seed %d: %+v is open and nobody knows why", seed, r)
 		}
-		b.must(t, "budget.writeoff", company.WriteOff{Reservation: r.ID}, nil)
+		b.must(t, "budget.writeoff", money.WriteOff{Reservation: r.ID}, nil)
 	}
 	whole := b.budget(company.ScopeCompany, b.company)
-	real := company.Money(0)
+	real := core.Money(0)
 	for _, x := range spends {
 		real += x.cost
 	}
@@ -396,14 +398,14 @@ func TestJournalsThatAreDamaged(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
 	p := b.post(t, "one")
-	ask := company.SpendAsk{Company: b.company, Agent: b.agent(t, "Ada"), Want: company.Cent}
+	ask := money.SpendAsk{Company: b.company, Agent: b.agent(t, "Ada"), Want: core.Cent}
 	for i := range 6 {
 		g, err := p.purse.Reserve(t.Context(), ask)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if i%2 == 0 {
-			if err := p.purse.Settle(t.Context(), g, company.SpendUse{Cost: company.Cent}); err != nil {
+			if err := p.purse.Settle(t.Context(), g, money.SpendUse{Cost: core.Cent}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -477,7 +479,7 @@ func TestJournalsThatAreDamaged(t *testing.T) {
 // The bytes of a journal stay what they are.
 func TestJournalIsPinned(t *testing.T) {
 	t.Parallel()
-	call := company.Metered{Event: company.CostEvent{ID: "c", Provider: "p", Model: "m", Run: "r", InputTokens: 3, Cost: 7, OccurredAt: 9}, Beyond: 1}
+	call := money.Metered{Event: money.CostEvent{ID: "c", Provider: "p", Model: "m", Run: "r", InputTokens: 3, Cost: 7, OccurredAt: 9}, Beyond: 1}
 	var b bytes.Buffer
 	for _, n := range []note{
 		{Kind: noteHead, Node: "node", Boot: "boot", Clean: true},
@@ -524,7 +526,7 @@ func FuzzDecodeNotes(f *testing.F) {
 func BenchmarkReserveAndSettle(b *testing.B) {
 	bk := newBank(b)
 	p := bk.post(b, "one")
-	ask := company.SpendAsk{Company: bk.company, Agent: bk.agent(b, "Ada"), Want: 1}
+	ask := money.SpendAsk{Company: bk.company, Agent: bk.agent(b, "Ada"), Want: 1}
 	ctx, stop := context.WithCancel(b.Context())
 	defer stop()
 	go func() { _ = p.purse.Run(ctx) }()
@@ -533,7 +535,7 @@ func BenchmarkReserveAndSettle(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := p.purse.Settle(ctx, g, company.SpendUse{Cost: 1, Provider: "p", Model: "m"}); err != nil {
+		if err := p.purse.Settle(ctx, g, money.SpendUse{Cost: 1, Provider: "p", Model: "m"}); err != nil {
 			b.Fatal(err)
 		}
 	}

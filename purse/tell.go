@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -100,12 +100,12 @@ func (s *stock) due(now time.Time) bool {
 func (p *Purse) tellOf(ctx context.Context, s *stock) {
 	for {
 		p.mu.Lock()
-		calls := s.ended[:min(len(s.ended), company.MaxSettledEvents)]
+		calls := s.ended[:min(len(s.ended), money.MaxSettledEvents)]
 		whole := len(calls) == len(s.ended) && len(s.under) == 0
-		say := company.Settle{Reservation: s.id, Calls: calls, Close: s.closing && whole && !s.unsure, Uncertain: s.unsure}
+		say := money.Settle{Reservation: s.id, Calls: calls, Close: s.closing && whole && !s.unsure, Uncertain: s.unsure}
 		p.mu.Unlock()
-		r, err := p.submit(ctx, company.KindBudgetSettle, s.of.company, say)
-		var told company.Reservation
+		r, err := p.submit(ctx, money.KindBudgetSettle, s.of.company, say)
+		var told money.Reservation
 		if err == nil && r.Refusal == nil {
 			err = ledger.Unmarshal(r.Value, &told)
 		}
@@ -138,7 +138,7 @@ func (p *Purse) tellOf(ctx context.Context, s *stock) {
 			if say.Uncertain {
 				s.sunk = true
 			}
-			if say.Close || told.Status != company.ReservationOpen && len(s.ended)+len(s.under) == 0 || s.sunk && len(s.ended)+len(s.under) == 0 {
+			if say.Close || told.Status != money.ReservationOpen && len(s.ended)+len(s.under) == 0 || s.sunk && len(s.ended)+len(s.under) == 0 {
 				p.drop(s) // what it is unsure of is a person's to end
 			}
 		}
@@ -153,7 +153,7 @@ func (p *Purse) tellOf(ctx context.Context, s *stock) {
 }
 
 // forget notes that calls were told; p.mu is held.
-func (p *Purse) forget(s *stock, calls []company.Metered) {
+func (p *Purse) forget(s *stock, calls []money.Metered) {
 	if len(calls) == 0 {
 		return
 	}

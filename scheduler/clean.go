@@ -5,22 +5,22 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/secret"
 )
 
 // A cleaner takes a run's secrets out of all that its adapter tells, whatever
 // the adapter does about them itself.
 type cleaner struct {
-	whole  *company.Redactor // for texts that come in one piece; it holds no state
+	whole  *secret.Redactor // for texts that come in one piece; it holds no state
 	values []string
 	write  func(stream, text string)
 
 	mu      sync.Mutex // guards streams and the order of writes
-	streams map[string]*company.Redactor
+	streams map[string]*secret.Redactor
 }
 
 func newCleaner(values []string, write func(stream, text string)) *cleaner {
-	return &cleaner{whole: company.NewRedactor(values), values: values, write: write, streams: map[string]*company.Redactor{}}
+	return &cleaner{whole: secret.NewRedactor(values), values: values, write: write, streams: map[string]*secret.Redactor{}}
 }
 
 // log appends to a stream of the run's log. What may be the beginning of a
@@ -30,7 +30,7 @@ func (c *cleaner) log(stream, text string) {
 	defer c.mu.Unlock()
 	r := c.streams[stream]
 	if r == nil {
-		r = company.NewRedactor(c.values)
+		r = secret.NewRedactor(c.values)
 		c.streams[stream] = r
 	}
 	if text = r.Next(text); text != "" {

@@ -4,14 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // dueOf is the time at which a schedule fires next.
-func (m *mesh) dueOf(trigger string) (due company.Time) {
+func (m *mesh) dueOf(trigger string) (due core.Time) {
 	_ = m.ledger.View(func(tx *ledger.Tx) error {
-		t, _ := company.TriggerByID(tx, trigger)
+		t, _ := routine.TriggerByID(tx, trigger)
 		due = t.Due
 		return nil
 	})
@@ -43,7 +44,7 @@ func fireUnder(t *testing.T, m *mesh, n int, disturb func(minute int)) {
 	t.Helper()
 	idle := m.agent(acme, "ada", "sleep 1s", `{"heartbeat":{"wakeOnDemand":false}}`)
 	timed := m.agent(zeta, "zed", "sleep 1s", `{"heartbeat":{"enabled":true,"intervalSec":60}}`)
-	routine, trigger := m.routine(acme, idle, "* * * * *", "UTC", func(s *company.SaveRoutine) { s.CatchUp = new(company.CatchUpEnqueue) })
+	routine, trigger := m.routine(acme, idle, "* * * * *", "UTC", func(s *routine.SaveRoutine) { s.CatchUp = new(routine.CatchUpEnqueue) })
 	first, began := m.dueOf(trigger), m.now()
 	for minute := range n {
 		for end := first.Std().Add(time.Duration(minute) * time.Minute); m.now().Before(end.Add(-50 * time.Millisecond)); {
@@ -56,7 +57,7 @@ func fireUnder(t *testing.T, m *mesh, n int, disturb func(minute int)) {
 		p.lead.Lead(false)
 	}
 	m.elect(-1)
-	passed := int((company.TimeOf(m.now())-first)/60_000) + 1
+	passed := int((core.TimeOf(m.now())-first)/60_000) + 1
 	due := map[string]int{}
 	for _, r := range m.fired(routine) {
 		due[r.ID]++

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -44,7 +45,7 @@ func (w *Worker) tellCost(ctx context.Context, k *work, cost company.RunCost) {
 	w.mu.Lock()
 	delete(w.runs, k.run.ID) // it is over, and takes no room
 	w.mu.Unlock()
-	cmd := nodeCommand(w.cfg.Self, company.KindRunCost, k.run.Company, company.TellCost{Run: k.run.ID, Cost: cost})
+	cmd := nodeCommand(w.cfg.Self, money.KindRunCost, k.run.Company, money.TellCost{Run: k.run.ID, Cost: cost})
 	for tries := range tellCostTries {
 		attempt, cancel := context.WithTimeout(ctx, submitWait)
 		r, err := w.cfg.Node.Submit(attempt, cmd)

@@ -5,13 +5,15 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // spent is what an agent is booked to have cost.
-func (m *mesh) spent(of, agent string) (s company.Money) {
+func (m *mesh) spent(of, agent string) (s core.Money) {
 	_ = m.ledger.View(func(tx *ledger.Tx) error {
-		s = company.BudgetOf(tx, of, company.ScopeAgent, agent, company.TimeOf(m.now())).Lifetime
+		s = money.BudgetOf(tx, of, company.ScopeAgent, agent, core.TimeOf(m.now())).Lifetime
 		return nil
 	})
 	return s
@@ -24,14 +26,14 @@ func TestToldCostsAreBookedOnce(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		ada := m.agent(acme, "ada", "sleep 1s, cost", "")
 		m.untilStatus(m.invoke(acme, ada).ID, 5*time.Second, company.RunSucceeded)
-		if s := m.spent(acme, ada); s != company.Cents(7) {
+		if s := m.spent(acme, ada); s != core.Cents(7) {
 			t.Errorf("%d cents are booked, want 7", s.Cents())
 		}
 		for _, p := range m.nodes {
 			p.paid.Store(true)
 		}
 		m.untilStatus(m.invoke(acme, ada).ID, 5*time.Second, company.RunSucceeded)
-		if s := m.spent(acme, ada); s != company.Cents(7) {
+		if s := m.spent(acme, ada); s != core.Cents(7) {
 			t.Errorf("%d cents are booked with what the gateway booked, want 7", s.Cents())
 		}
 		for _, p := range m.nodes {
@@ -47,9 +49,9 @@ func TestToldCostsAreBookedOnce(t *testing.T) {
 		}
 		m.must(board("agent.pause", acme, company.ChangeAgent{Agent: bob})) // no retry
 		m.nodes[1].setCut(false)
-		m.until(time.Minute, "what the lost run cost is told", func() bool { return m.spent(acme, bob) == company.Cents(3) })
+		m.until(time.Minute, "what the lost run cost is told", func() bool { return m.spent(acme, bob) == core.Cents(3) })
 		time.Sleep(time.Minute)
-		if s := m.spent(acme, bob); s != company.Cents(3) {
+		if s := m.spent(acme, bob); s != core.Cents(3) {
 			t.Errorf("%d cents are booked, want 3", s.Cents())
 		}
 		m.wantAuthority()

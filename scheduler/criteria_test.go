@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -72,7 +74,7 @@ func TestEachCriterionDecides(t *testing.T) {
 			fact(1, func(f *Facts) { f.Programs = []string{"claude"} })(m)
 		}, why: "has no program claude"},
 		"trust": {config: `{"command":"sleep 1m","env":{"KEY":{"type":"secret_ref","secretId":"` + uuid("e", 1) + `"}}}`, before: func(m *mesh) {
-			m.must(board("secret.create", acme, company.SaveSecret{ID: uuid("e", 1), Name: "KEY", Sealed: []byte("sealed")}))
+			m.must(board("secret.create", acme, secret.SaveSecret{ID: uuid("e", 1), Name: "KEY", Sealed: []byte("sealed")}))
 			label(0, ledger.LabelUntrusted)(m)
 		}, why: "is untrusted, and the run has secrets"},
 		"cordon": {before: func(m *mesh) { m.must(board("node.cordon", "", company.Cordon{Node: string(m.nodes[0].id())})) }, why: "is cordoned"},
@@ -138,7 +140,7 @@ func TestEachCriterionDecides(t *testing.T) {
 				if got := m.refusal(id, 0); got != c.why {
 					t.Errorf("of the first node is said %q, want %q", got, c.why)
 				}
-				if p := m.placement(id); len(p.Candidates) != 2 || p.Node != company.NullText(m.nodes[1].id()) || p.Candidates[0].Node != string(p.Node) || p.Candidates[0].Refusal != "" {
+				if p := m.placement(id); len(p.Candidates) != 2 || p.Node != core.NullText(m.nodes[1].id()) || p.Candidates[0].Node != string(p.Node) || p.Candidates[0].Refusal != "" {
 					t.Errorf("the reason is %+v", p)
 				} else if better, worse := p.Candidates[0], p.Candidates[1]; c.why == "" && (better.Score >= worse.Score || (name == "session" || name == "workspace") != (string(better.Affinity) == name)) {
 					t.Errorf("the scores are %+v and %+v", better, worse)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -45,7 +46,7 @@ func TestAnAssignedIssueIsWorkedOnAndNeverForgotten(t *testing.T) {
 		m.untilStatus(all[0].ID, 5*time.Second, company.RunSucceeded)
 		time.Sleep(10 * time.Minute)
 		all = m.runs(acme)
-		if len(all) != 1+company.MaxFollowups || all[1].RetryOf != company.NullText(all[0].ID) || all[1].Source != company.WakeAutomation {
+		if len(all) != 1+company.MaxFollowups || all[1].RetryOf != core.NullText(all[0].ID) || all[1].Source != company.WakeAutomation {
 			t.Fatalf("%d runs: %+v", len(all), all)
 		}
 		i := m.issueRow(acme, issue)

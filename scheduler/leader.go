@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -289,7 +291,7 @@ func (l *Leader) declareLost(ctx context.Context) error {
 	var working []company.NodeLost
 	rows := map[uint64]ledger.Session{}
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
-		working = company.SessionsAtWork(tx)
+		working = place.SessionsAtWork(tx)
 		for _, s := range working {
 			rows[s.Session], _ = ledger.FindSession(tx, s.Session)
 		}
@@ -453,7 +455,7 @@ func (l *Leader) fireTimers(ctx context.Context) error {
 		l.mu.Unlock()
 		return err
 	}
-	now := company.TimeOf(l.cfg.Now())
+	now := core.TimeOf(l.cfg.Now())
 	var due []company.Timer
 	for _, t := range l.timers {
 		if t.DueAt <= now {
@@ -489,7 +491,7 @@ func (l *Leader) placeRuns(ctx context.Context) error {
 			quiet = len(company.RunningRuns(tx, 1)) == 0
 			return nil
 		}
-		places, waiting, l.last = choose(tx, live, company.TimeOf(l.cfg.Now()), l.last)
+		places, waiting, l.last = choose(tx, live, core.TimeOf(l.cfg.Now()), l.last)
 		return nil
 	})
 	if err != nil {
@@ -527,7 +529,7 @@ func (l *Leader) giveUp(ctx context.Context, waiting []placement) error {
 		if !known {
 			since = now
 		}
-		told := p.since != 0 && time.Duration(company.TimeOf(l.cfg.Now())-p.since)*time.Millisecond >= giveUpAfter
+		told := p.since != 0 && time.Duration(core.TimeOf(l.cfg.Now())-p.since)*time.Millisecond >= giveUpAfter
 		if never[p.run] = since; now-since >= giveUpAfter || told {
 			over = append(over, p)
 		}

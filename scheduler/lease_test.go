@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -212,7 +213,7 @@ func TestARunSaysWhyItsLeaseWasLost(t *testing.T) {
 		time.Sleep(testLease - testMargin + 500*time.Millisecond) // it stops, and comes back before anybody says it is lost
 		m.nodes[1].setCut(false)
 		r = m.untilStatus(r.ID, 5*time.Second, company.RunInterrupted)
-		if r.Error != "The node lost its lease and stopped this run: "+company.NullText(why) {
+		if r.Error != "The node lost its lease and stopped this run: "+core.NullText(why) {
 			t.Errorf("the node said %q", r.Error)
 		}
 	})

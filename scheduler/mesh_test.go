@@ -16,8 +16,10 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/store"
@@ -103,7 +105,7 @@ func found(t *testing.T, n int) *mesh {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := ledger.Open(ledger.Config{Span: s.Span('s'), Mux: company.Handlers(), Authorize: company.Authorize})
+	l, err := ledger.Open(ledger.Config{Span: s.Span('s'), Mux: rules.Handlers(), Authorize: people.Authorize})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -411,7 +413,7 @@ func (f *fake) Invoke(ctx context.Context, inv company.Invocation) company.Outco
 			return company.Outcome{Status: company.RunSucceeded, ExitCode: new(0), SessionID: "s-1", SessionParams: []byte(`{"sessionId":"s-1"}`)}
 		}
 		if verb == "cost" {
-			return company.Outcome{Status: company.RunSucceeded, ExitCode: new(0), Cost: &company.RunCost{Provider: "p", Model: "m", Usage: company.Usage{InputTokens: 10}, Cost: company.Cents(7), Priced: true}}
+			return company.Outcome{Status: company.RunSucceeded, ExitCode: new(0), Cost: &company.RunCost{Provider: "p", Model: "m", Usage: company.Usage{InputTokens: 10}, Cost: core.Cents(7), Priced: true}}
 		}
 		return company.Outcome{Status: company.RunSucceeded, ExitCode: new(0), Result: []byte(`{"stopReason":"completed"}`)}
 	case <-k.cancel:
@@ -419,7 +421,7 @@ func (f *fake) Invoke(ctx context.Context, inv company.Invocation) company.Outco
 		return company.Outcome{Status: company.RunCancelled, Signal: "SIGTERM"}
 	case <-ctx.Done():
 		if verb == "cost" {
-			return company.Outcome{Status: company.RunInterrupted, Cost: &company.RunCost{Provider: "p", Model: "m", Cost: company.Cents(3), Priced: true}}
+			return company.Outcome{Status: company.RunInterrupted, Cost: &company.RunCost{Provider: "p", Model: "m", Cost: core.Cents(3), Priced: true}}
 		}
 		return company.Outcome{Status: company.RunInterrupted}
 	}

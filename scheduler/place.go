@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/place"
+	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -27,7 +30,7 @@ type placement struct {
 	why          company.Placement
 	never        bool // as the nodes are, none will ever take it
 	// since is when that was told of the run, for the same reasons; 0 for not yet.
-	since company.Time
+	since core.Time
 }
 
 // bench is a node with the room that is left on it. Its labels are those of the
@@ -107,7 +110,7 @@ func (b bench) score(session, workspace string) company.Candidate {
 // beginning after the company that was served last, each to the fitting node
 // with the lowest score. It returns the company served last, and the runs that
 // have waited for some time and fit nowhere; those do not hold up others.
-func choose(tx *ledger.Tx, live []Beat, now company.Time, last string) (places, waiting []placement, served string) {
+func choose(tx *ledger.Tx, live []Beat, now core.Time, last string) (places, waiting []placement, served string) {
 	queued := company.QueuedRuns(tx, now, last, placesPerLook, queuedPerCompany)
 	if len(queued) == 0 { // most often: what the nodes do need not be read
 		return nil, nil, last
@@ -162,8 +165,8 @@ const notHeard = "is not heard"
 // What is away is told of beside them.
 func (p *placement) choose(tx *ledger.Tx, r company.Run, benches []bench, away []company.Candidate) int {
 	adapter, want := company.NeedsOf(tx, r)
-	secrets := company.NeedsSecrets(tx, r)
-	session, workspace := company.Affinity(tx, r)
+	secrets := secret.NeedsSecrets(tx, r)
+	session, workspace := place.Affinity(tx, r)
 	n, wanted := ledger.FindNode(tx, identity.NodeID(want.Node))
 	wanted = wanted && n.Member()
 	best, low := -1, int64(0)
@@ -171,7 +174,7 @@ func (p *placement) choose(tx *ledger.Tx, r company.Run, benches []bench, away [
 	p.why.Candidates = slices.Clone(away)
 	for i, b := range benches {
 		why, passes := b.refuses(adapter, want, secrets, wanted)
-		c := company.Candidate{Node: string(b.Node), Refusal: company.NullText(why)}
+		c := company.Candidate{Node: string(b.Node), Refusal: core.NullText(why)}
 		if why == "" || passes {
 			p.never = false
 		}

@@ -8,14 +8,16 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // recovery is the recovery action of an issue that waits for somebody.
-func (m *mesh) recovery(of, issue string) (a company.RecoveryAction) {
+func (m *mesh) recovery(of, issue string) (a care.RecoveryAction) {
 	_ = m.ledger.View(func(tx *ledger.Tx) error {
 		i, _ := company.IssueOf(tx, of, issue)
-		a, _ = company.ActiveRecovery(tx, i)
+		a, _ = care.ActiveRecovery(tx, i)
 		return nil
 	})
 	return a
@@ -24,7 +26,7 @@ func (m *mesh) recovery(of, issue string) (a company.RecoveryAction) {
 func (m *mesh) path(of, issue string) (path string) {
 	_ = m.ledger.View(func(tx *ledger.Tx) error {
 		i, _ := company.IssueOf(tx, of, issue)
-		path = company.PathOf(tx, i, company.TimeOf(m.now()))
+		path = company.PathOf(tx, i, core.TimeOf(m.now()))
 		return nil
 	})
 	return path
@@ -39,9 +41,9 @@ func TestAFailedRunEndsInAVisibleState(t *testing.T) {
 		runs   int
 		kind   string
 	}{
-		{"sleep 1s, fail", 1 + company.MaxFailureRetries, "run_failed"},
+		{"sleep 1s, fail", 1 + care.MaxFailureRetries, "run_failed"},
 		{"sleep 1s, misconfigured", 1, "run_failed"},
-		{"sleep 1s, turns", 1 + company.MaxTurnContinuations, "run_failed"},
+		{"sleep 1s, turns", 1 + care.MaxTurnContinuations, "run_failed"},
 		{"sleep 1s, hiccup", 1 + company.MaxTransientRetries, "run_failed"},
 		{"sleep 1s", 1 + company.MaxFollowups, "missing_disposition"},
 	} {
@@ -55,7 +57,7 @@ func TestAFailedRunEndsInAVisibleState(t *testing.T) {
 					t.Errorf("%d runs, want %d", len(all), c.runs)
 				}
 				for n := 1; n < len(all); n++ {
-					if all[n].RetryOf != company.NullText(all[n-1].ID) {
+					if all[n].RetryOf != core.NullText(all[n-1].ID) {
 						t.Errorf("run %d is no retry of the one before", n)
 					}
 					if c.script == "sleep 1s, fail" && all[n].StartedAt-all[n-1].FinishedAt < 30_000 {

@@ -7,6 +7,8 @@ import (
 	_ "time/tzdata" // the same rules on machines that have none
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -14,8 +16,8 @@ import (
 // clocks of a zone with an IANA name. The zone's rules are this program's or
 // this machine's, so the answer goes into a command, and is never worked out
 // while one is applied. The error is a refusal.
-func NextRun(cron, zone string, after time.Time) (company.Time, error) {
-	c, err := company.ParseCron(cron)
+func NextRun(cron, zone string, after time.Time) (core.Time, error) {
+	c, err := routine.ParseCron(cron)
 	if err != nil {
 		return 0, err
 	}
@@ -27,21 +29,21 @@ func NextRun(cron, zone string, after time.Time) (company.Time, error) {
 	if !ok {
 		return 0, ledger.Refuse(ledger.Unprocessable, nil, "The schedule never fires")
 	}
-	return company.TimeOf(next), nil
+	return core.TimeOf(next), nil
 }
 
 // tickOf says how a schedule that is due goes on. What was missed is left out,
 // but for the last time; or fires late, one command each, as far as the cap goes.
-func tickOf(tx *ledger.Tx, t company.RoutineTrigger, now company.Time) company.TickRoutine {
-	p := company.TickRoutine{Trigger: t.ID, Due: t.Due}
-	r, ok := company.RoutineByID(tx, t.Routine)
+func tickOf(tx *ledger.Tx, t routine.RoutineTrigger, now core.Time) routine.TickRoutine {
+	p := routine.TickRoutine{Trigger: t.ID, Due: t.Due}
+	r, ok := routine.RoutineByID(tx, t.Routine)
 	if !ok {
 		return p
 	}
 	if r.Gate != "always" {
 		p.Quiet = quiet(tx, r)
 	}
-	var missed []company.Time // ends with the first that is still to come
+	var missed []core.Time // ends with the first that is still to come
 	late := 0
 	for at := t.Due; ; {
 		next, err := NextRun(string(t.Cron), string(t.Zone), at.Std())
@@ -61,9 +63,9 @@ func tickOf(tx *ledger.Tx, t company.RoutineTrigger, now company.Time) company.T
 		}
 		at = next
 	}
-	if r.CatchUp == company.CatchUpEnqueue {
+	if r.CatchUp == routine.CatchUpEnqueue {
 		// The present tick fires one; of the others as many as the cap leaves.
-		p.Next = missed[max(0, len(missed)-company.MaxCatchUp)]
+		p.Next = missed[max(0, len(missed)-routine.MaxCatchUp)]
 		return p
 	}
 	p.Next = missed[len(missed)-1]
@@ -72,13 +74,13 @@ func tickOf(tx *ledger.Tx, t company.RoutineTrigger, now company.Time) company.T
 
 // quiet reports whether nothing happened in a routine's company, or its project,
 // since it last ran, but for what the routine itself and its assignee did.
-func quiet(tx *ledger.Tx, r company.Routine) bool {
+func quiet(tx *ledger.Tx, r routine.Routine) bool {
 	if r.LastEnqueuedAt == 0 {
 		return false
 	}
 	for _, a := range ledger.Activities(tx, r.Company, ledger.ActivityFilter{Limit: gateLooksBack}) {
 		switch {
-		case company.TimeOf(a.At) <= r.LastEnqueuedAt:
+		case core.TimeOf(a.At) <= r.LastEnqueuedAt:
 			return true
 		case a.Actor.Type != "user" && a.Actor.Type != "agent" || a.Actor.ID == string(r.Assignee):
 		case r.GateScope == "project" && !inProject(tx, r, a):
@@ -89,7 +91,7 @@ func quiet(tx *ledger.Tx, r company.Routine) bool {
 	return false // more happened than we look at
 }
 
-func inProject(tx *ledger.Tx, r company.Routine, a ledger.Activity) bool {
+func inProject(tx *ledger.Tx, r routine.Routine, a ledger.Activity) bool {
 	switch a.EntityType {
 	case "project":
 		return a.EntityID == string(r.Project)
@@ -104,12 +106,12 @@ func inProject(tx *ledger.Tx, r company.Routine, a ledger.Activity) bool {
 func (l *Leader) fireRoutines(ctx context.Context) error {
 	type due struct {
 		company string
-		tick    company.TickRoutine
+		tick    routine.TickRoutine
 	}
 	var all []due
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
-		now := company.TimeOf(l.cfg.Now())
-		for _, t := range company.DueTriggers(tx, now, ticksPerLook) {
+		now := core.TimeOf(l.cfg.Now())
+		for _, t := range routine.DueTriggers(tx, now, ticksPerLook) {
 			all = append(all, due{t.Company, tickOf(tx, t, now)})
 		}
 		return nil
@@ -118,7 +120,7 @@ func (l *Leader) fireRoutines(ctx context.Context) error {
 		return err
 	}
 	return each(all, func(d due) error {
-		_, err := l.submit(ctx, company.KindRoutineTick, d.company, d.tick)
+		_, err := l.submit(ctx, routine.KindRoutineTick, d.company, d.tick)
 		return err
 	})
 }

@@ -6,17 +6,19 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // routine makes a routine with a schedule of an agent, and returns both.
-func (m *mesh) routine(of, agent, cron, zone string, change func(*company.SaveRoutine)) (routine, trigger string) {
+func (m *mesh) routine(of, agent, cron, zone string, change func(*routine.SaveRoutine)) (theRoutine, trigger string) {
 	m.t.Helper()
 	m.mu.Lock()
 	m.salt += 2
-	routine, trigger = uuid("r", m.salt), uuid("t", m.salt+1)
+	theRoutine, trigger = uuid("r", m.salt), uuid("t", m.salt+1)
 	m.mu.Unlock()
-	s := company.SaveRoutine{ID: routine, Title: new("Daily"), Assignee: &agent, Concurrency: new(company.RoutineAlways)}
+	s := routine.SaveRoutine{ID: theRoutine, Title: new("Daily"), Assignee: &agent, Concurrency: new(routine.RoutineAlways)}
 	if change != nil {
 		change(&s)
 	}
@@ -25,24 +27,24 @@ func (m *mesh) routine(of, agent, cron, zone string, change func(*company.SaveRo
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	m.must(board("routine_trigger.create", of, company.SaveTrigger{ID: trigger, Routine: routine, Kind: company.TriggerSchedule, Cron: &cron, Zone: &zone, Next: next}))
-	return routine, trigger
+	m.must(board("routine_trigger.create", of, routine.SaveTrigger{ID: trigger, Routine: theRoutine, Kind: routine.TriggerSchedule, Cron: &cron, Zone: &zone, Next: next}))
+	return theRoutine, trigger
 }
 
 // fired returns the runs of a routine, the newest first.
-func (m *mesh) fired(routine string) (out []company.RoutineRun) {
+func (m *mesh) fired(theRoutine string) (out []routine.RoutineRun) {
 	_ = m.ledger.View(func(tx *ledger.Tx) error {
-		r, _ := company.RoutineByID(tx, routine)
-		out = company.RoutineRunsOf(tx, r, 1000)
+		r, _ := routine.RoutineByID(tx, theRoutine)
+		out = routine.RoutineRunsOf(tx, r, 1000)
 		return nil
 	})
 	return out
 }
 
-func (m *mesh) tick(trigger string, now time.Time) (p company.TickRoutine) {
+func (m *mesh) tick(trigger string, now time.Time) (p routine.TickRoutine) {
 	_ = m.ledger.View(func(tx *ledger.Tx) error {
-		t, _ := company.TriggerByID(tx, trigger)
-		p = tickOf(tx, t, company.TimeOf(now))
+		t, _ := routine.TriggerByID(tx, trigger)
+		p = tickOf(tx, t, core.TimeOf(now))
 		return nil
 	})
 	return p
@@ -53,7 +55,7 @@ func TestWhatWasMissedIsLeftOutOrCaughtUp(t *testing.T) {
 		m.elect(-1) // what is due waits
 		ada := m.agent(acme, "ada", "sleep 1s", "")
 		_, skip := m.routine(acme, ada, "0 * * * *", "UTC", nil)
-		_, late := m.routine(acme, ada, "0 * * * *", "UTC", func(s *company.SaveRoutine) { s.CatchUp = new(company.CatchUpEnqueue) })
+		_, late := m.routine(acme, ada, "0 * * * *", "UTC", func(s *routine.SaveRoutine) { s.CatchUp = new(routine.CatchUpEnqueue) })
 		_, often := m.routine(acme, ada, "* * * * *", "UTC", nil)
 		first, _ := NextRun("0 * * * *", "UTC", time.Now())
 		for _, c := range []struct {
@@ -67,19 +69,19 @@ func TestWhatWasMissedIsLeftOutOrCaughtUp(t *testing.T) {
 		} {
 			now := first.Std().Add(time.Duration(c.missed)*time.Hour + time.Minute)
 			p := m.tick(c.trigger, now)
-			if p.Due != first || p.Problem != "" || p.Next != first+company.Time(c.next)*3_600_000 {
-				t.Errorf("%d missed: goes on %v after the first, want %d h (%s)", c.missed, (p.Next - first).Std().Sub(company.Time(0).Std()), c.next, p.Problem)
+			if p.Due != first || p.Problem != "" || p.Next != first+core.Time(c.next)*3_600_000 {
+				t.Errorf("%d missed: goes on %v after the first, want %d h (%s)", c.missed, (p.Next - first).Std().Sub(core.Time(0).Std()), c.next, p.Problem)
 			}
 			if c.trigger == late {
-				if fires := 1 + c.missed + 1 - c.next; c.missed > 24 && fires != company.MaxCatchUp {
-					t.Errorf("%d missed: %d fire, want %d", c.missed, fires, company.MaxCatchUp)
+				if fires := 1 + c.missed + 1 - c.next; c.missed > 24 && fires != routine.MaxCatchUp {
+					t.Errorf("%d missed: %d fire, want %d", c.missed, fires, routine.MaxCatchUp)
 				}
 			}
 		}
 		// Beyond what anybody counts it goes on from now.
 		due := m.tick(often, time.Now()).Due
 		now := due.Std().Add((maxLateTimes + 5) * time.Minute)
-		if p := m.tick(often, now); p.Next != due+company.Time(maxLateTimes+6)*60_000 {
+		if p := m.tick(often, now); p.Next != due+core.Time(maxLateTimes+6)*60_000 {
 			t.Errorf("after years it goes on at %s, now is %s", p.Next, now)
 		}
 	})
@@ -131,18 +133,18 @@ func TestCatchingUpStopsAtTheCap(t *testing.T) {
 		m.elect(-1)
 		ada := m.agent(acme, "ada", "sleep 1s", "")
 		skip, _ := m.routine(acme, ada, "* * * * *", "UTC", nil)
-		late, _ := m.routine(acme, ada, "* * * * *", "UTC", func(s *company.SaveRoutine) { s.CatchUp = new(company.CatchUpEnqueue) })
+		late, _ := m.routine(acme, ada, "* * * * *", "UTC", func(s *routine.SaveRoutine) { s.CatchUp = new(routine.CatchUpEnqueue) })
 		time.Sleep(48*time.Minute + 30*time.Second)
 		m.elect(1)
 		time.Sleep(20 * time.Second)
 		if n := len(m.fired(skip)); n != 1 {
 			t.Errorf("what is left out fired %d times, want once", n)
 		}
-		if n := len(m.fired(late)); n != company.MaxCatchUp {
-			t.Errorf("what is caught up fired %d times, want %d", n, company.MaxCatchUp)
+		if n := len(m.fired(late)); n != routine.MaxCatchUp {
+			t.Errorf("what is caught up fired %d times, want %d", n, routine.MaxCatchUp)
 		}
 		time.Sleep(time.Minute)
-		if a, b := len(m.fired(skip)), len(m.fired(late)); a != 2 || b != company.MaxCatchUp+1 {
+		if a, b := len(m.fired(skip)), len(m.fired(late)); a != 2 || b != routine.MaxCatchUp+1 {
 			t.Errorf("a minute later they fired %d and %d times", a, b)
 		}
 	})
@@ -153,16 +155,16 @@ func TestAGatedRoutineRestsWhileNothingHappens(t *testing.T) {
 		ada := m.agent(acme, "ada", "sleep 1s", "")
 		project := uuid("p", 1)
 		m.must(board("project.create", acme, company.SaveProject{ID: project, Name: new("Rig")}))
-		gate := func(scope string) func(*company.SaveRoutine) {
-			return func(s *company.SaveRoutine) {
+		gate := func(scope string) func(*routine.SaveRoutine) {
+			return func(s *routine.SaveRoutine) {
 				s.Gate, s.GateScope, s.Project = new("require_external_activity"), &scope, &project
 			}
 		}
 		wide, _ := m.routine(acme, ada, "* * * * *", "UTC", gate("company"))
 		narrow, _ := m.routine(acme, ada, "* * * * *", "UTC", gate("project"))
-		last := func(what, routine string, n int, want company.RoutineRunStatus) {
+		last := func(what, theRoutine string, n int, want routine.RoutineRunStatus) {
 			t.Helper()
-			all := m.fired(routine)
+			all := m.fired(theRoutine)
 			if len(all) != n {
 				t.Fatalf("%s: %d runs, want %d", what, len(all), n)
 			}
@@ -172,7 +174,7 @@ func TestAGatedRoutineRestsWhileNothingHappens(t *testing.T) {
 					newest = r
 				}
 			}
-			if newest.Status != want && !(want == company.RoutineIssued && newest.Status == company.RoutineCompleted) {
+			if newest.Status != want && !(want == routine.RoutineIssued && newest.Status == routine.RoutineCompleted) {
 				t.Errorf("%s: %s %q, want %s", what, newest.Status, newest.Failure, want)
 			}
 		}
@@ -182,20 +184,20 @@ func TestAGatedRoutineRestsWhileNothingHappens(t *testing.T) {
 			m.must(board("issue.create", acme, company.CreateIssue{ID: id, Title: "seen " + id, Project: project, Status: company.IssueBacklog}))
 		}
 		minute()
-		last("first", wide, 1, company.RoutineIssued)
-		last("first in the project", narrow, 1, company.RoutineIssued)
+		last("first", wide, 1, routine.RoutineIssued)
+		last("first in the project", narrow, 1, routine.RoutineIssued)
 		minute() // what the routines and their assignee did does not count
-		last("nothing since", wide, 2, company.RoutineSkipped)
-		last("nothing since in the project", narrow, 2, company.RoutineSkipped)
+		last("nothing since", wide, 2, routine.RoutineSkipped)
+		last("nothing since in the project", narrow, 2, routine.RoutineSkipped)
 		issue(uuid("i", 1), "")
 		minute()
-		last("something in the company", wide, 3, company.RoutineIssued)
-		last("nothing in the project", narrow, 3, company.RoutineSkipped)
+		last("something in the company", wide, 3, routine.RoutineIssued)
+		last("nothing in the project", narrow, 3, routine.RoutineSkipped)
 		issue(uuid("i", 2), project)
 		minute()
-		last("something in the project", narrow, 4, company.RoutineIssued)
+		last("something in the project", narrow, 4, routine.RoutineIssued)
 		for _, r := range m.fired(wide) {
-			if r.Status == company.RoutineSkipped && r.Failure != "Nothing happened since the last run" {
+			if r.Status == routine.RoutineSkipped && r.Failure != "Nothing happened since the last run" {
 				t.Errorf("skipped because of %q", r.Failure)
 			}
 		}
@@ -207,9 +209,9 @@ func TestAGatedRoutineRestsWhileNothingHappens(t *testing.T) {
 func TestAScheduleFiresOnceWhoeverLeads(t *testing.T) {
 	run(t, 3, func(t *testing.T, m *mesh) {
 		ada := m.agent(acme, "ada", "sleep 1s", `{"heartbeat":{"wakeOnDemand":false}}`)
-		routine, trigger := m.routine(acme, ada, "* * * * *", "UTC", func(s *company.SaveRoutine) { s.CatchUp = new(company.CatchUpEnqueue) })
-		var first company.Time
-		_ = m.ledger.View(func(tx *ledger.Tx) error { tr, _ := company.TriggerByID(tx, trigger); first = tr.Due; return nil })
+		theRoutine, trigger := m.routine(acme, ada, "* * * * *", "UTC", func(s *routine.SaveRoutine) { s.CatchUp = new(routine.CatchUpEnqueue) })
+		var first core.Time
+		_ = m.ledger.View(func(tx *ledger.Tx) error { tr, _ := routine.TriggerByID(tx, trigger); first = tr.Due; return nil })
 		for n := range some(60) {
 			// The change falls before, onto and after the instant at which it is due.
 			edge := time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)) + time.Duration(n%5-2)*400*time.Millisecond
@@ -228,8 +230,8 @@ func TestAScheduleFiresOnceWhoeverLeads(t *testing.T) {
 			p.lead.Lead(false)
 		}
 		m.elect(-1)
-		passed := int((company.TimeOf(time.Now())-first)/60_000) + 1
-		all, ids := m.fired(routine), map[string]bool{}
+		passed := int((core.TimeOf(time.Now())-first)/60_000) + 1
+		all, ids := m.fired(theRoutine), map[string]bool{}
 		for _, r := range all {
 			if ids[r.ID] || r.Source != "schedule" {
 				t.Errorf("run %s by %s twice", r.ID, r.Source)
@@ -241,7 +243,7 @@ func TestAScheduleFiresOnceWhoeverLeads(t *testing.T) {
 		}
 		issues := map[string]int{}
 		for _, r := range all {
-			if r.Status == company.RoutineIssued {
+			if r.Status == routine.RoutineIssued {
 				issues[string(r.Issue)]++
 			}
 		}

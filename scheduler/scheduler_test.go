@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -79,7 +80,7 @@ func TestATransientFailureIsRetriedTwice(t *testing.T) {
 		m.invoke(acme, m.agent(acme, "ada", "sleep 1s, hiccup", ""))
 		time.Sleep(5 * time.Minute)
 		all := m.runs(acme)
-		if len(all) != 3 || all[1].StartedAt-all[0].FinishedAt < 30_000 || all[2].RetryOf != company.NullText(all[1].ID) {
+		if len(all) != 3 || all[1].StartedAt-all[0].FinishedAt < 30_000 || all[2].RetryOf != core.NullText(all[1].ID) {
 			t.Errorf("%d runs: %+v", len(all), all)
 		}
 	})
@@ -261,7 +262,7 @@ func TestANodeThatIsCutOffLosesItsRuns(t *testing.T) {
 			t.Errorf("worked from %v to %v", k.from, k.to)
 		}
 		all := m.runs(acme)
-		if len(all) != 2 || all[1].RetryOf != company.NullText(r.ID) || all[1].ProcessLossRetryCount != 1 {
+		if len(all) != 2 || all[1].RetryOf != core.NullText(r.ID) || all[1].ProcessLossRetryCount != 1 {
 			t.Fatalf("no retry: %+v", all)
 		}
 		retry := m.untilStatus(all[1].ID, time.Second, company.RunRunning)

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -29,7 +31,7 @@ func (l *Leader) recoverStranded(ctx context.Context) error {
 		if _, halted := company.Halted(tx); halted {
 			return nil
 		}
-		at := company.TimeOf(l.cfg.Now())
+		at := core.TimeOf(l.cfg.Now())
 		rows := company.Companies(tx)
 		first := max(0, slices.IndexFunc(rows, func(row company.Company) bool { return row.ID == l.sweep.company }))
 		for _, row := range rows[first:] {
@@ -41,7 +43,7 @@ func (l *Leader) recoverStranded(ctx context.Context) error {
 				from = l.sweep.from
 			}
 			var found []company.Issue
-			found, next, reads = company.Stranded(tx, row.ID, at, from, strandedPerLook-len(all), reads)
+			found, next, reads = care.Stranded(tx, row.ID, at, from, strandedPerLook-len(all), reads)
 			all = append(all, found...)
 			if next != nil {
 				l.sweep = sweep{row.ID, next}
@@ -55,7 +57,7 @@ func (l *Leader) recoverStranded(ctx context.Context) error {
 		return err
 	}
 	return each(all, func(i company.Issue) error {
-		_, err := l.submit(ctx, company.KindIssueRecover, i.Company, company.RecoverIssue{Issue: i.ID})
+		_, err := l.submit(ctx, care.KindIssueRecover, i.Company, care.RecoverIssue{Issue: i.ID})
 		return err
 	})
 }

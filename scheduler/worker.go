@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -48,7 +50,7 @@ type WorkerConfig struct {
 	Secrets func(ctx context.Context, run company.Run, config json.RawMessage) (resolved json.RawMessage, values []string, err error)
 	// Price reckons what a run cost that only told what it used; ok is false when
 	// there is no price. nil: there are none.
-	Price func(tx *ledger.Tx, company string, told company.RunCost) (cost company.Money, ok bool)
+	Price func(tx *ledger.Tx, company string, told company.RunCost) (cost core.Money, ok bool)
 	// Paid reports whether calls of a run were paid for at the gateway of this node,
 	// and forgets it; it is asked when the run is over. nil: there is no gateway.
 	Paid func(run string) bool
@@ -314,7 +316,7 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 	ref := w.cfg.LogRef(k.run.Company, k.run.Agent, k.run.ID)
 	now := time.Now()
 	r, err := w.submit(ctx, k, company.KindRunStart, company.Start{Run: k.run.ID, LogStore: "local_file", LogRef: ref,
-		LeaseUntil: company.TimeOf(now.Add(w.lease.end(k.session) - w.cfg.Clock()))})
+		LeaseUntil: core.TimeOf(now.Add(w.lease.end(k.session) - w.cfg.Clock()))})
 	if err != nil || r.Refusal != nil {
 		return // what is not known to have started is looked at again
 	}
@@ -405,7 +407,7 @@ func outputMark(d company.LogDigest) *company.OutputMark {
 	if d.Seq == 0 {
 		return nil
 	}
-	return &company.OutputMark{At: company.TimeOf(d.At), Seq: d.Seq, Stream: d.Stream, Bytes: d.Bytes}
+	return &company.OutputMark{At: core.TimeOf(d.At), Seq: d.Seq, Stream: d.Stream, Bytes: d.Bytes}
 }
 
 func (w *Worker) finish(ctx context.Context, k *work, f company.Finish) {
@@ -452,14 +454,14 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string, start ui
 			return errors.New("the agent is gone")
 		}
 		inv.AgentName, inv.Config = name, config
-		inv.Instructions = company.InstructionsFor(tx, k.run.Company, k.run.Agent)
+		inv.Instructions = skill.InstructionsFor(tx, k.run.Company, k.run.Agent)
 		if w.cfg.Skills != nil {
 			inv.Skills = w.cfg.Skills(tx, k.run.Company, k.run.Agent)
 		}
 		if s, ok := company.SessionFor(tx, k.run); ok {
 			inv.Resume = &s
 		}
-		inv.Wake, err = company.WakeOf(tx, k.run, company.TimeOf(time.Now()))
+		inv.Wake, err = company.WakeOf(tx, k.run, core.TimeOf(time.Now()))
 		return err
 	})
 	if err != nil {

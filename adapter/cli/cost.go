@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 )
 
 // vendors are the makers of models whose programs call nobody else.
@@ -46,11 +47,11 @@ func (a *Adapter) cost(inv company.Invocation, out company.Outcome, res Result) 
 
 // dollars is an amount that a tool told, in micro-cents, rounded up; ok is false
 // for what is no amount of money.
-func dollars(s json.Number) (m company.Money, ok bool) {
+func dollars(s json.Number) (m core.Money, ok bool) {
 	const perDollar = 1e8
 	f, err := strconv.ParseFloat(string(s), 64)
-	if err != nil || math.IsNaN(f) || f < 0 || f > company.MaxEventCents/100 {
+	if err != nil || math.IsNaN(f) || f < 0 || f > core.MaxEventCents/100 {
 		return 0, false
 	}
-	return company.Money(math.Ceil(f*perDollar - 1e-3)), true // what a binary fraction is off does not count
+	return core.Money(math.Ceil(f*perDollar - 1e-3)), true // what a binary fraction is off does not count
 }

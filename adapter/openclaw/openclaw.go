@@ -44,11 +44,11 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-
 	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/webcall"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/secret"
 )
 
 const (
@@ -174,7 +174,7 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	defer timer.Stop()
 	defer live.Watch(ctx, inv, func() { stop(errLease) })()
 	hide := append([]string{string(c.Token), string(c.Other), string(c.Password)}, inv.Secrets...)
-	t := &talk{a: a, inv: inv, c: c, red: company.NewRedactor(hide)}
+	t := &talk{a: a, inv: inv, c: c, red: secret.NewRedactor(hide)}
 	err := t.run(ctx)
 	said, empty, reason := t.red.Clean(t.said.String()), "", "completed"
 	out := company.Outcome{Status: company.RunSucceeded, Stdout: &said, Stderr: &empty}
@@ -204,7 +204,7 @@ type talk struct {
 	a          *Adapter
 	inv        company.Invocation
 	c          config
-	red        *company.Redactor
+	red        *secret.Redactor
 	ws         *websocket.Conn
 	next       int
 	session    string

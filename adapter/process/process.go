@@ -26,6 +26,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/secret"
 )
 
 const (
@@ -174,7 +175,7 @@ func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, p
 	env["PAPERCLIP_RESOLVED_COMMAND"] = path
 	place := company.RunPlace{Dir: dir, Home: home, Scratch: scratch, Source: source}
 	inv.Report(company.Report{Place: &place})
-	red := company.NewRedactor(secrets)
+	red := secret.NewRedactor(secrets)
 	inv.Report(event("adapter.invoke", "adapter invocation", map[string]any{"adapterType": inv.Run.AdapterType, "command": job.Command,
 		"cwd": dir, "commandArgs": shownArgs(red, job.Args), "env": shown(env, c)}))
 	if source == "agent_home" {
@@ -303,7 +304,7 @@ func half(s string) string { return strings.ToValidUTF8(s[len(s)-len(s)/2:], "")
 func follow(r *os.File, stream string, log func(stream, text string), secrets []string, hear func([]byte)) <-chan string {
 	done := make(chan string, 1)
 	go func() {
-		red, end := company.NewRedactor(secrets), &tail{max: company.MaxExcerpt}
+		red, end := secret.NewRedactor(secrets), &tail{max: company.MaxExcerpt}
 		tell := func(s string) {
 			if s != "" {
 				log(stream, s)
@@ -356,7 +357,7 @@ func event(kind, message string, payload map[string]any) company.Report {
 }
 
 // shownArgs are the arguments without secrets, cut where they are long.
-func shownArgs(red *company.Redactor, args []string) []string {
+func shownArgs(red *secret.Redactor, args []string) []string {
 	out, n := []string{}, 0
 	for _, arg := range args {
 		if n += len(arg); n > maxShownArgs {

@@ -3,16 +3,16 @@ package process
 import (
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
 )
 
 // Redacted stands where a secret was.
-const Redacted = company.Redacted
+const Redacted = conceal.Redacted
 
 // sensitive reports whether a variable of that name holds a secret: what the API
 // would not show of a configuration, and a little more.
 func sensitive(name string) bool {
-	if company.SecretName(name) {
+	if conceal.SecretName(name) {
 		return true
 	}
 	name = strings.ToLower(name)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
@@ -128,7 +129,7 @@ func (r *run) log(_ context.Context, request json.RawMessage) (any, error) {
 		return nil, bad("level is debug, info, warn or error, and the message at most %d bytes", maxLogged)
 	}
 	text := strings.ToValidUTF8(strings.ReplaceAll(in.Message, "\x00", ""), "\uFFFD")
-	r.inv.Log("system", "["+in.Level+"] "+company.NewRedactor(r.secrets).Clean(text)+"\n")
+	r.inv.Log("system", "["+in.Level+"] "+secret.NewRedactor(r.secrets).Clean(text)+"\n")
 	return nil, nil
 }
 

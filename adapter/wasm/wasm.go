@@ -43,6 +43,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
@@ -157,7 +158,7 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 			lost()
 		}
 		if ctx.Err() == nil {
-			return failure("%s", company.NewRedactor(r.secrets).Clean(err.Error()))
+			return failure("%s", secret.NewRedactor(r.secrets).Clean(err.Error()))
 		}
 		res.Error = &sandbox.Error{Code: sandbox.Cancelled}
 	}
@@ -291,11 +292,11 @@ func (r *run) environment() []string {
 type logged struct {
 	r    *run
 	name string
-	red  *company.Redactor
+	red  *secret.Redactor
 }
 
 func (r *run) stream(name string) *logged {
-	return &logged{r: r, name: name, red: company.NewRedactor(r.secrets)}
+	return &logged{r: r, name: name, red: secret.NewRedactor(r.secrets)}
 }
 
 func (l *logged) tell(s string) {
@@ -313,7 +314,7 @@ func (l *logged) rest() { l.tell(l.red.Rest()) }
 
 // outcome says how the run ended.
 func (r *run) outcome(res sandbox.Result, cause error, stopped bool, limit time.Duration, source string) company.Outcome {
-	red := company.NewRedactor(r.secrets)
+	red := secret.NewRedactor(r.secrets)
 	out, errs := end(red.Clean(res.Stdout)), end(red.Clean(res.Stderr))
 	o := company.Outcome{Stdout: &out, Stderr: &errs, ExitCode: res.ExitCode}
 	stop := "adapter_failed"

@@ -36,6 +36,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
@@ -184,7 +185,7 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	if err != nil {
 		return company.Outcome{Status: company.RunFailed, ErrorCode: "adapter_failed", Error: err.Error()}
 	}
-	red := company.NewRedactor(slices.Concat(inv.Secrets, c.secrets(), []string{token}))
+	red := secret.NewRedactor(slices.Concat(inv.Secrets, c.secrets(), []string{token}))
 	out, answer, err := a.call(ctx, inv, c, back, red)
 	var told *company.Callback
 	if err == nil && back != nil {
@@ -263,7 +264,7 @@ func (a *Adapter) await(ctx context.Context, run company.Run) (*company.Callback
 
 // call sends the request. Its error never holds the query or a header: they may
 // be secret.
-func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config, back map[string]string, red *company.Redactor) (out company.Outcome, answer string, err error) {
+func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config, back map[string]string, red *secret.Redactor) (out company.Outcome, answer string, err error) {
 	to, err := url.Parse(c.URL)
 	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
 		return out, "", errors.New("HTTP adapter endpoint URL is missing or not http(s)")

@@ -8,9 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/spf13/cobra"
-
-	"github.com/selvage-mesh/selvage/company"
 )
 
 type skillRow struct {
@@ -30,9 +29,9 @@ func skillFile(name string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, company.MaxSkillFile+1))
-	if err == nil && len(b) > company.MaxSkillFile {
-		err = fmt.Errorf("%s is longer than %d bytes", name, company.MaxSkillFile)
+	b, err := io.ReadAll(io.LimitReader(f, skill.MaxSkillFile+1))
+	if err == nil && len(b) > skill.MaxSkillFile {
+		err = fmt.Errorf("%s is longer than %d bytes", name, skill.MaxSkillFile)
 	}
 	return string(b), err
 }
@@ -120,7 +119,7 @@ func skillAddCommand(c *cli) *cobra.Command {
 					return err
 				}
 				name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-				if filepath.Base(path) == company.SkillFile {
+				if filepath.Base(path) == skill.SkillFile {
 					name = filepath.Base(filepath.Dir(path))
 				}
 				body["name"] = name

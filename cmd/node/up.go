@@ -14,15 +14,14 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"github.com/selvage-mesh/selvage/adapter/shim"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/scheduler"
 	"github.com/selvage-mesh/selvage/testnet"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // maxTokenFile bounds what is read of a join token's file, in bytes.
@@ -136,7 +135,7 @@ func (o *upOptions) declare(f *pflag.FlagSet) {
 	f.StringVar(&o.conf.Dir, "dir", defaultDir(), "data directory")
 	f.StringVar(&o.engine, "containers", "", "program and flags for agents in containers, such as \"/usr/bin/podman --runtime runc\"; none for no containers (default: podman, or docker)")
 	f.StringVar(&o.conf.HTTP, "http", node.DefaultHTTP, "address of the HTTP API; beyond loopback only where the mesh is authenticated")
-	f.StringVar(&o.conf.Auth, "auth", "", "how people prove who they are on the mesh that this node founds: "+company.LocalTrusted+" (default) or "+company.Authenticated+"; on another mesh it must be the mesh's")
+	f.StringVar(&o.conf.Auth, "auth", "", "how people prove who they are on the mesh that this node founds: "+people.LocalTrusted+" (default) or "+people.Authenticated+"; on another mesh it must be the mesh's")
 	f.StringVar(&o.conf.TLS, "tls", node.TLSAuto, "whether the API is encrypted: on, off (loopback only), or auto, which is on beyond loopback")
 	f.StringVar(&o.conf.TLSCert, "tls-cert", "", "PEM file of the API's certificate (default: the node makes its own)")
 	f.StringVar(&o.conf.TLSKey, "tls-key", "", "PEM file of the certificate's key")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/testnet/testkit"
@@ -448,7 +449,7 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 			}
 
 			// Each call was paid, also one for a title: 110 tokens at 10,000 micro-cents.
-			var costs []company.CostEvent
+			var costs []money.CostEvent
 			b.Until("all calls are booked", func() bool {
 				costs = costsOf(t, b, of, agent.ID)
 				return len(costs) == up.asked()
@@ -496,10 +497,10 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 	}
 }
 
-func costsOf(t *testing.T, b *testkit.Bed, of, agent string) (out []company.CostEvent) {
+func costsOf(t *testing.T, b *testkit.Bed, of, agent string) (out []money.CostEvent) {
 	t.Helper()
 	if _, err := b.Nodes[0].View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
-		for e := range company.CostsOfAgent(tx, of, agent) {
+		for e := range money.CostsOfAgent(tx, of, agent) {
 			out = append(out, e)
 		}
 		return nil

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/testnet/testkit"
@@ -137,7 +137,7 @@ func TestTheDefaultAgentThinksWithARealModel(t *testing.T) {
 	b.Until("its calls are booked", func() bool {
 		paid, embedded := false, 0
 		if _, err := b.Nodes[0].View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
-			for e := range company.CostsOfAgent(tx, of, agent.ID) {
+			for e := range money.CostsOfAgent(tx, of, agent.ID) {
 				paid = paid || e.Biller == "box" && e.Model == "gemma" && e.InputTokens+e.CachedInputTokens > 100 && e.OutputTokens > 0 && e.Cost > 0
 				if e.OutputTokens == 0 && e.InputTokens > 0 && e.Cost > 0 {
 					embedded++

@@ -16,7 +16,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/testnet/testkit"
@@ -183,11 +184,11 @@ func TestAnAgentAsksARealModelAndPaysForIt(t *testing.T) {
 	}
 
 	// What it came to: five events of this run, by this upstream, at that price.
-	var events []company.CostEvent
+	var events []money.CostEvent
 	b.Until("the purse has told of five calls and given back what it held", func() bool {
 		events = nil
 		if _, err := b.Nodes[0].View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
-			for e := range company.CostsOfAgent(tx, of, a.ID) {
+			for e := range money.CostsOfAgent(tx, of, a.ID) {
 				events = append(events, e)
 			}
 			return nil
@@ -200,7 +201,7 @@ func TestAnAgentAsksARealModelAndPaysForIt(t *testing.T) {
 	for n, e := range events {
 		in, out = in+e.InputTokens+e.CachedInputTokens, out+e.OutputTokens
 		if e.Provider != "llamacpp" || e.Biller != "box" || e.Model != "gemma" || string(e.Run) != a.Run || e.InputTokens+e.CachedInputTokens < 8 || e.OutputTokens < 1 || e.OutputTokens > 4 ||
-			e.Cost != company.Money((e.InputTokens+e.CachedInputTokens+e.OutputTokens)*int64(company.Cent)) {
+			e.Cost != core.Money((e.InputTokens+e.CachedInputTokens+e.OutputTokens)*int64(core.Cent)) {
 			t.Errorf("call %d was booked as %+v", n, e)
 		}
 	}

@@ -12,8 +12,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/scheduler"
@@ -59,7 +60,7 @@ func TestAMonthsHardStopEndsWithTheMonth(t *testing.T) {
 		b.m = m
 		all := b.exhaust()
 		time.Sleep(time.Until(turn.Add(-time.Second)))
-		asked := map[string][]company.BudgetIncident{} // by company
+		asked := map[string][]money.BudgetIncident{} // by company
 		for _, s := range all {
 			asked[s.company] = b.wantStopped(s)
 		}
@@ -126,18 +127,18 @@ func (b *books) exhaust() (all []stopped) {
 	for _, c := range []struct {
 		what    string
 		kind    company.ScopeType
-		windows []company.WindowKind
+		windows []money.WindowKind
 		paused  bool // by a person, afterwards
 		goesOn  bool
 	}{
-		{"an agent", company.ScopeAgent, []company.WindowKind{company.WindowMonth}, false, true},
-		{"an agent with a lifetime", company.ScopeAgent, []company.WindowKind{company.WindowLifetime}, false, false},
-		{"an agent with both", company.ScopeAgent, []company.WindowKind{company.WindowMonth, company.WindowLifetime}, false, false},
-		{"an agent that a person paused", company.ScopeAgent, []company.WindowKind{company.WindowMonth}, true, false},
-		{"a project", company.ScopeProject, []company.WindowKind{company.WindowMonth}, false, true},
-		{"a project with a lifetime", company.ScopeProject, []company.WindowKind{company.WindowLifetime}, false, false},
-		{"a company", company.ScopeCompany, []company.WindowKind{company.WindowMonth}, false, true},
-		{"a company with a lifetime", company.ScopeCompany, []company.WindowKind{company.WindowLifetime}, false, false},
+		{"an agent", company.ScopeAgent, []money.WindowKind{money.WindowMonth}, false, true},
+		{"an agent with a lifetime", company.ScopeAgent, []money.WindowKind{money.WindowLifetime}, false, false},
+		{"an agent with both", company.ScopeAgent, []money.WindowKind{money.WindowMonth, money.WindowLifetime}, false, false},
+		{"an agent that a person paused", company.ScopeAgent, []money.WindowKind{money.WindowMonth}, true, false},
+		{"a project", company.ScopeProject, []money.WindowKind{money.WindowMonth}, false, true},
+		{"a project with a lifetime", company.ScopeProject, []money.WindowKind{money.WindowLifetime}, false, false},
+		{"a company", company.ScopeCompany, []money.WindowKind{money.WindowMonth}, false, true},
+		{"a company with a lifetime", company.ScopeCompany, []money.WindowKind{money.WindowLifetime}, false, false},
 	} {
 		s := stopped{what: c.what, company: uuid.NewString(), kind: c.kind, agent: uuid.NewString(), issue: uuid.NewString(), goesOn: c.goesOn}
 		project := uuid.NewString()
@@ -146,10 +147,10 @@ func (b *books) exhaust() (all []stopped) {
 		b.must(s.company, "project.create", company.SaveProject{ID: project, Name: new("Rig")})
 		b.must(s.company, "agent.create", company.SaveAgent{ID: s.agent, Name: new("Ada"), AdapterType: new("process"), AdapterConfig: json.RawMessage(`{"command":"work"}`)})
 		for _, w := range c.windows {
-			b.must(s.company, "budget.set", company.SetBudget{Type: s.kind, Scope: s.id, Window: w, Amount: company.Cents(100)})
+			b.must(s.company, "budget.set", money.SetBudget{Type: s.kind, Scope: s.id, Window: w, Amount: core.Cents(100)})
 		}
-		b.must(s.company, "cost.report", company.ReportCost{Event: company.CostEvent{ID: uuid.NewString(), Agent: s.agent, Project: company.NullText(project),
-			Provider: "p", Model: "m", Cost: company.Cents(130)}})
+		b.must(s.company, "cost.report", money.ReportCost{Event: money.CostEvent{ID: uuid.NewString(), Agent: s.agent, Project: core.NullText(project),
+			Provider: "p", Model: "m", Cost: core.Cents(130)}})
 		if c.paused {
 			b.must(s.company, "agent.pause", company.ChangeAgent{Agent: s.agent})
 		}
@@ -165,16 +166,16 @@ func (b *books) exhaust() (all []stopped) {
 
 // A state is what a node knows of a scope now.
 type state struct {
-	budget company.ScopeBudget
+	budget money.ScopeBudget
 	paused string // why, "" when it is not
-	open   []company.BudgetIncident
+	open   []money.BudgetIncident
 }
 
 func (b *books) state(l *Life, s stopped) (out state) {
 	b.t.Helper()
 	if _, err := l.View(b.ctx, ledger.Read{}, func(tx *ledger.Tx) error {
-		now := company.TimeOf(time.Now())
-		out.budget, out.open = company.BudgetOf(tx, s.company, s.kind, s.id, now), company.OpenIncidents(tx, s.company, now)
+		now := core.TimeOf(time.Now())
+		out.budget, out.open = money.BudgetOf(tx, s.company, s.kind, s.id, now), money.OpenIncidents(tx, s.company, now)
 		switch s.kind {
 		case company.ScopeAgent:
 			a, _ := company.AgentByID(tx, s.id)
@@ -194,7 +195,7 @@ func (b *books) state(l *Life, s stopped) (out state) {
 }
 
 // wantStopped fails when a scope is at work on any node, and returns its incidents.
-func (b *books) wantStopped(s stopped) (open []company.BudgetIncident) {
+func (b *books) wantStopped(s stopped) (open []money.BudgetIncident) {
 	b.t.Helper()
 	for _, p := range b.m.Peers {
 		if got := b.state(p.Up(), s); got.paused == "" {
@@ -213,7 +214,7 @@ func (b *books) wantGoesOn(s stopped) {
 	b.t.Helper()
 	for _, p := range b.m.Peers {
 		got := b.state(p.Up(), s)
-		if got.paused != "" || len(got.open) > 0 || got.budget.Month != 0 || got.budget.Lifetime != company.Cents(130) {
+		if got.paused != "" || len(got.open) > 0 || got.budget.Month != 0 || got.budget.Lifetime != core.Cents(130) {
 			b.t.Errorf("%s: %s says %+v", s.what, p.Name, got)
 		}
 	}
@@ -223,17 +224,17 @@ func (b *books) wantGoesOn(s stopped) {
 }
 
 // wantAnswered fails when a question of January is open, or one of a lifetime is not.
-func (b *books) wantAnswered(asked map[string][]company.BudgetIncident) {
+func (b *books) wantAnswered(asked map[string][]money.BudgetIncident) {
 	b.t.Helper()
 	for _, p := range b.m.Peers {
 		if _, err := p.Up().View(b.ctx, ledger.Read{}, func(tx *ledger.Tx) error {
 			for of, all := range asked {
 				for _, in := range all {
-					now, _ := company.Incident(tx, of, in.ID)
-					a, _ := company.ApprovalByID(tx, in.Approval)
-					status, approval := "resolved", company.ApprovalCancelled
-					if in.Window == company.WindowLifetime {
-						status, approval = "open", company.ApprovalPending
+					now, _ := money.Incident(tx, of, in.ID)
+					a, _ := money.ApprovalByID(tx, in.Approval)
+					status, approval := "resolved", money.ApprovalCancelled
+					if in.Window == money.WindowLifetime {
+						status, approval = "open", money.ApprovalPending
 					}
 					if now.Status != status || a.Status != approval {
 						b.t.Errorf("%s: the incident of a %s (%s) is %s, its approval %s", p.Name, in.Type, in.Window, now.Status, a.Status)

@@ -14,8 +14,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 	"github.com/google/uuid"
-
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -83,7 +83,7 @@ func (w *world) found(ctx context.Context) error {
 		}
 		hash := sha256.Sum256([]byte(id))
 		w.workers = append(w.workers, worker{id, uuid.NewString()})
-		err = w.must(ctx, "agent_key.create", company.CreateKey{ID: w.workers[i].key, Agent: id, Name: "sim", Hash: hex.EncodeToString(hash[:])})
+		err = w.must(ctx, "agent_key.create", people.CreateKey{ID: w.workers[i].key, Agent: id, Name: "sim", Hash: hex.EncodeToString(hash[:])})
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
@@ -115,7 +115,7 @@ func TestAwayWhileAllWereReplaced(t *testing.T) {
 	}
 	until(t, "the new ones go on without those who let them in", func() bool { return n2.ready(t) && n3.ready(t) })
 	until(t, "there are new keys", func() bool { // n0's leave may have made some a moment ago
-		return n2.RotateKeys(t.Context(), ledger.Actor{Type: "user", ID: company.LocalBoard}, ledger.Credential{Kind: "local"}) == nil
+		return n2.RotateKeys(t.Context(), ledger.Actor{Type: "user", ID: people.LocalBoard}, ledger.Credential{Kind: "local"}) == nil
 	})
 
 	back := n1.conf
@@ -166,7 +166,7 @@ func TestRotationsRaceWithAdmissions(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for ctx.Err() == nil {
-			switch err := n0.RotateKeys(ctx, ledger.Actor{Type: "user", ID: company.LocalBoard}, ledger.Credential{Kind: "local"}); {
+			switch err := n0.RotateKeys(ctx, ledger.Actor{Type: "user", ID: people.LocalBoard}, ledger.Credential{Kind: "local"}); {
 			case err == nil:
 				rotated++
 			case ctx.Err() == nil:

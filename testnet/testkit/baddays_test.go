@@ -16,6 +16,8 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
 )
@@ -122,16 +124,16 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 	}
 	booked := func(status string, cents int64) func(*testing.T, company.Run, string) {
 		return func(t *testing.T, r company.Run, _ string) {
-			var events []company.CostEvent
+			var events []money.CostEvent
 			_, err := n.View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
-				for e := range company.CostsOfAgent(tx, r.Company, r.Agent) {
+				for e := range money.CostsOfAgent(tx, r.Company, r.Agent) {
 					if string(e.Run) == r.ID {
 						events = append(events, e)
 					}
 				}
 				return nil
 			})
-			if err != nil || len(events) != 1 || events[0].CostStatus != status || events[0].Cost != company.Cents(cents) ||
+			if err != nil || len(events) != 1 || events[0].CostStatus != status || events[0].Cost != core.Cents(cents) ||
 				events[0].Reservation != "" || events[0].Provider != "anthropic" || events[0].InputTokens != 3 || events[0].OutputTokens != 2 {
 				t.Errorf("booked are %+v, want %d cents, %v", events, cents, err)
 			}
@@ -287,11 +289,11 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 		return true
 	})
 	read(func(tx *ledger.Tx) {
-		metered := map[string]company.Money{}
+		metered := map[string]core.Money{}
 		for _, d := range days {
-			var cost company.Money
+			var cost core.Money
 			events := 0
-			for e := range company.CostsOfAgent(tx, d.of, d.agent) {
+			for e := range money.CostsOfAgent(tx, d.of, d.agent) {
 				cost, events = cost.Plus(e.Cost), events+1
 				if e.Reservation != "" {
 					metered[d.of] = metered[d.of].Plus(e.Cost)
@@ -301,7 +303,7 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 				t.Errorf("%s: %d events of %d cents are booked, want some: %v", d.name, events, cost.Cents(), d.costs)
 			}
 		}
-		worst := max(metered[acme], metered[apart]) - company.Cents(limit)
+		worst := max(metered[acme], metered[apart]) - core.Cents(limit)
 		t.Logf("metered: %d and %d of %d cents; worst overspend of metered calls: %d", metered[acme].Cents(), metered[apart].Cents(), limit, max(worst, 0).Cents())
 		if worst > 0 {
 			t.Errorf("metered calls cost %d cents more than the limit", worst.Cents())

@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/node"
 )
 
@@ -40,23 +41,23 @@ func TestMeteredSpendingThroughAPartition(t *testing.T) {
 
 	var upstream atomic.Int64 // what really was spent, micro-cents
 	var worst atomic.Int64
-	worst.Store(-int64(company.Cents(limit)))
+	worst.Store(-int64(core.Cents(limit)))
 	var calls, refused atomic.Int64
 	spend := func(ctx context.Context, on int, rng *rand.Rand) {
 		p := b.Nodes[on].Purse()
 		for ctx.Err() == nil {
-			g, err := p.Reserve(ctx, company.SpendAsk{Company: of, Agent: agents[rng.IntN(2)].ID, Want: company.Cents(6), Least: company.Cents(1)})
+			g, err := p.Reserve(ctx, money.SpendAsk{Company: of, Agent: agents[rng.IntN(2)].ID, Want: core.Cents(6), Least: core.Cents(1)})
 			if err != nil {
 				refused.Add(1)
 				time.Sleep(20 * time.Millisecond)
 				continue
 			}
-			cost := company.Money(rng.Int64N(int64(g.Amount) + 1))
+			cost := core.Money(rng.Int64N(int64(g.Amount) + 1))
 			calls.Add(1)
-			for now, old := upstream.Add(int64(cost))-int64(company.Cents(limit)), worst.Load(); now > old && !worst.CompareAndSwap(old, now); old = worst.Load() {
+			for now, old := upstream.Add(int64(cost))-int64(core.Cents(limit)), worst.Load(); now > old && !worst.CompareAndSwap(old, now); old = worst.Load() {
 			}
 			time.Sleep(time.Duration(rng.IntN(120)) * time.Millisecond)
-			_ = p.Settle(ctx, g, company.SpendUse{Provider: "p", Model: "m", Cost: cost})
+			_ = p.Settle(ctx, g, money.SpendUse{Provider: "p", Model: "m", Cost: cost})
 		}
 	}
 	var wg sync.WaitGroup
@@ -79,7 +80,7 @@ func TestMeteredSpendingThroughAPartition(t *testing.T) {
 	time.Sleep(7 * time.Second) // the one that is cut off is lost
 	cut.On()
 	time.Sleep(3 * time.Second)
-	for deadline := time.Now().Add(settle); upstream.Load() < int64(company.Cents(limit/2)) && time.Now().Before(deadline); { // a busy machine takes longer to come near the limit
+	for deadline := time.Now().Add(settle); upstream.Load() < int64(core.Cents(limit/2)) && time.Now().Before(deadline); { // a busy machine takes longer to come near the limit
 		time.Sleep(poll)
 	}
 	for _, stop := range stops {
@@ -112,10 +113,10 @@ func TestMeteredSpendingThroughAPartition(t *testing.T) {
 	if worst.Load() > 0 {
 		t.Errorf("overspent by %d micro-cents", worst.Load())
 	}
-	if real := company.Money(upstream.Load()).Cents(); sum.SpendCents < real || sum.SpendCents > limit {
+	if real := core.Money(upstream.Load()).Cents(); sum.SpendCents < real || sum.SpendCents > limit {
 		t.Errorf("booked %d cents, spent %d, limit %d", sum.SpendCents, real, limit)
 	}
-	if refused.Load() == 0 || upstream.Load() < int64(company.Cents(limit/2)) {
+	if refused.Load() == 0 || upstream.Load() < int64(core.Cents(limit/2)) {
 		t.Error("the limit was never near; the test shows nothing")
 	}
 }

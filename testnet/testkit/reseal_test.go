@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -55,7 +56,7 @@ func TestEverythingIsSealedAnew(t *testing.T) {
 			out[kind][id]++
 		}
 		if err := b.Nodes[0].Ledger().View(func(tx *ledger.Tx) error {
-			for v := range company.SecretVersions(tx, of) {
+			for v := range secret.SecretVersions(tx, of) {
 				note("secret", v.Sealed)
 			}
 			for _, o := range company.SealedConfigs(tx, of) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 )
 
 // A budget stops two agents in the middle of their issues; when it is raised, both go
@@ -32,7 +32,7 @@ curl -s -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-R
 		b.Until("both are at work", func() bool { _, err := os.Stat(filepath.Join(out, i)); return err == nil })
 	}
 	b.Must(0, "POST", "/api/companies/"+of+"/budgets/policies", map[string]any{"scopeType": "company", "scopeId": of, "windowKind": "calendar_month_utc", "amount": 10}, nil)
-	b.Must(0, "POST", "/api/companies/"+of+"/cost-events", map[string]any{"agentId": agents[0], "provider": "p", "model": "m", "costCents": 11, "occurredAt": company.TimeOf(time.Now()).String()}, nil)
+	b.Must(0, "POST", "/api/companies/"+of+"/cost-events", map[string]any{"agentId": agents[0], "provider": "p", "model": "m", "costCents": 11, "occurredAt": core.TimeOf(time.Now()).String()}, nil)
 	var rows []struct{ ID, Status string }
 	b.Until("both are stopped", func() bool {
 		b.Must(0, "GET", "/api/companies/"+of+"/live-runs", nil, &rows)

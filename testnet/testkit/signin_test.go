@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/api/client"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/node"
 )
 
@@ -23,7 +23,7 @@ func TestSignInsAreEverywhere(t *testing.T) {
 			c.TLS = node.TLSOn
 		}
 	})
-	b.Must(0, "PUT", "/api/v1/mesh/auth", map[string]string{"mode": company.Authenticated}, nil)
+	b.Must(0, "PUT", "/api/v1/mesh/auth", map[string]string{"mode": people.Authenticated}, nil)
 	b.Until("n2 has heard that people sign in", func() bool {
 		a, err := b.Call(1, "GET", "/api/companies", nil, nil)
 		return err == nil && a.Status == 403

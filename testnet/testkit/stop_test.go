@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/purse"
 )
@@ -92,7 +92,7 @@ while :; do curl -s --max-time 5 -o /dev/null -H "Authorization: Bearer $PAPERCL
 	}
 	mu.Unlock()
 	for on, n := range b.Nodes {
-		_, err := n.Purse().Reserve(t.Context(), company.SpendAsk{Company: of, Agent: agents[on].ID, Want: 1, Run: agents[on].Run})
+		_, err := n.Purse().Reserve(t.Context(), money.SpendAsk{Company: of, Agent: agents[on].ID, Want: 1, Run: agents[on].Run})
 		if err == nil || on == 2 && !errors.Is(err, purse.ErrNoAuthority) {
 			t.Errorf("n%d gives money after the stop: %v", on+1, err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 )
 
 // Token is the token of the run.
@@ -139,7 +140,7 @@ func (b *Bed) Invoke() company.Outcome { return b.Adapter.Invoke(b.t.Context(), 
 
 // Again runs the tool with the session that an outcome left.
 func (b *Bed) Again(o company.Outcome) company.Outcome {
-	b.Inv.Resume = &company.TaskSession{SessionID: company.NullText(o.SessionID), Params: o.SessionParams}
+	b.Inv.Resume = &company.TaskSession{SessionID: core.NullText(o.SessionID), Params: o.SessionParams}
 	return b.Invoke()
 }
 

@@ -1,0 +1,355 @@
+// Package care looks after work that does not go on: holds of trees, monitors, watchdogs,
+// stranded issues, runs that come to nothing, and what follows a run.
+package care
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// No work is forgotten. An issue of an agent that is to do, in progress, in review
+// or blocked has a path: a run that is queued or at work, somebody or something that it waits
+// for, or a recovery action. Where the last run ended without leaving one, the run's
+// end makes it (followUp). What is left without one for other reasons (a wake that
+// was skipped because a queue was full, a run that somebody cancelled, a blocker that
+// was resolved and whose wake came to nothing) is found by the leader, which looks
+// for it again and again: the agent is woken once more, and if that changes nothing
+// the issue is blocked, with a recovery action that says who decides. One that is
+// in review with nobody to review it gets such an action, and stays there.
+
+const (
+	// strandedAfter is how long an issue stays unchanged without a path before
+	// something is done about it.
+	strandedAfter = core.Time(10 * 60_000)
+	// MaxFailureRetries bounds the retries of a run that failed on its issue for a
+	// reason of its own, MaxTurnContinuations those that go on where one used all
+	// its turns. failureDelay is what the first waits; it doubles each time.
+	MaxFailureRetries    = 1
+	MaxTurnContinuations = 2
+	failureDelay         = core.Time(30_000)
+)
+
+// lasting are the codes of failures that another try would meet again, until a
+// person changes something.
+var lastingFailures = []string{"configuration_incomplete", "workspace_failed", "adapter_missing", "auth_required", "budget_refused", "adapter_unavailable"}
+
+// continuation is why an agent is woken for an issue that nothing else brings on.
+const continuation = "issue_continuation_needed"
+
+// A RecoverIssue asks to do something about an issue that nothing brings on; it is
+// the payload of "issue.recover", which the leader sends.
+type RecoverIssue struct {
+	Issue string `cbor:"1,keyasint"`
+}
+
+const KindIssueRecover = "issue.recover"
+
+var strandedKinds = []company.Kind{
+	{Name: KindIssueRecover, From: company.FromNode, Traits: company.SeldomWork, Do: ledger.Typed(recoverIssue)},
+}
+
+// Stranded returns up to n issues of a company that nothing brings on. It goes
+// through the issues that agents have, from where an earlier look ended (nil: the
+// beginning), and reads up to reads of them; next is where another goes on, nil at
+// the end, and left is how many more it would have read.
+func Stranded(tx *ledger.Tx, of string, now core.Time, from []byte, n, reads int) (out []company.Issue, next []byte, left int) {
+	prefix := ledger.Key("c", of, company.IssuesByAssigneeName, "")
+	next = from
+	if next == nil {
+		next = prefix
+	}
+	for next != nil {
+		at := next
+		next = nil
+		for k := range tx.Scan(at, ledger.PrefixEnd(prefix), false) {
+			if reads--; reads < 0 || len(out) == n {
+				return out, slices.Clone(k), max(reads, 0)
+			}
+			value, id, _ := strings.Cut(string(k[len(prefix):]), "/")
+			if _, status, _ := strings.Cut(value, "."); company.IssueStatus(status).Rests() {
+				next = ledger.PrefixEnd(ledger.Key("c", of, company.IssuesByAssigneeName, value, ""))
+				break
+			}
+			if i, ok := company.IssueTable.Get(tx, of, id); ok && stranded(i, tx, now) {
+				out = append(out, i)
+			}
+		}
+	}
+	return out, nil, reads
+}
+
+func stranded(i company.Issue, tx *ledger.Tx, now core.Time) bool {
+	if i.Assignee == "" || i.UpdatedAt+strandedAfter > now {
+		return false
+	}
+	// A run that ended a moment ago has not changed its issue, and what follows it
+	// may be on its way.
+	for r := range company.RunsOfIssue(tx, i.Company, i.ID) {
+		if r.FinishedAt+strandedAfter > now {
+			return false
+		}
+		break
+	}
+	return company.PathOf(tx, i, now) == ""
+}
+
+// recoverIssue wakes the agent of an issue that nothing brings on, and puts the
+// issue before the board when it was woken for that before.
+func recoverIssue(c *ledger.Context, p RecoverIssue) (any, error) {
+	i, ok := company.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	if !ok {
+		return nil, company.ErrNoIssue()
+	}
+	if !stranded(i, c.Tx, core.TimeOf(c.Now)) {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "issue %s has a run, a person or a timer that moves it on", i.Identifier)
+	}
+	if i.Status == company.IssueInReview {
+		return nil, openReview(c, i)
+	}
+	last, ran := company.Run{}, false
+	for r := range company.RunsOfIssue(c.Tx, i.Company, i.ID) {
+		last, ran = r, true
+		break
+	}
+	a, ok := company.Wakeable(c.Tx, i.Company, i.Assignee)
+	if ok && !a.Gone() && i.Status != company.IssueBlocked && !(ran && last.Context.WakeReason == continuation) {
+		at := ledger.Order(c.Height)
+		res, err := company.WakeAgent(c, a, company.Wake{Agent: a.ID, Source: company.WakeAutomation, TriggerDetail: "system", Reason: continuation, Issue: i.ID, From: "issue.recover",
+			Responsible: i.ResponsibleUser, Wakeup: core.DerivedID("recover-wake", i.ID, at), Run: core.DerivedID("recover-run", i.ID, at)})
+		if err != nil {
+			return nil, err
+		}
+		if res.Status != company.WakeSkipped {
+			c.Record(ledger.Change{Action: "issue.continued", EntityType: "issue", EntityID: i.ID,
+				Details: core.Object{}.Str("identifier", i.Identifier).Str("agentId", a.ID).Str("reason", continuation).Close()})
+			return nil, nil
+		}
+	}
+	kind, body := "stranded_assigned_issue", "Nothing has brought this issue on for some time: its agent has no run for it and none is to come. "
+	switch {
+	case !ok || a.Gone():
+		kind, body = "assignee_gone", "The agent that has this issue is no longer there. "
+	case i.Status == company.IssueBlocked:
+		kind, body = "blocked_without_reason", "What blocked this issue is resolved, and its agent did not go on with it. "
+	}
+	blockFor(c, i, last, kind, kind, "Decide what becomes of the issue: reassign it, reopen it, or close it.",
+		body+"The issue is blocked until a person decides: reassign it, reopen it, or close it.")
+	return nil, nil
+}
+
+// reviewByBoard is the kind of a recovery action of an issue that was handed in for
+// review to nobody; it lasts as long as the issue is in review.
+const reviewByBoard = "review_without_participant"
+
+// openReview puts an issue that was handed in for review to nobody before the
+// board, and leaves it where it is.
+func openReview(c *ledger.Context, i company.Issue) error {
+	var last company.Run
+	for r := range company.RunsOfIssue(c.Tx, i.Company, i.ID) {
+		last = r
+		break
+	}
+	next := openRecovery(c, i, last, reviewByBoard, "Look at what was handed in: close the issue, or send it back.")
+	next.UpdatedAt = core.TimeOf(c.Now)
+	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID,
+		Details: core.Object{}.Str("status", string(next.Status)).Str("identifier", i.Identifier).Str("recovery", reviewByBoard).Close()})
+	company.StoreIssue(c.Tx, i, next)
+	return nil
+}
+
+// blockFor puts an issue before the board: blocked, with a recovery action of a
+// kind that says what is to be done, and a comment of the system that says why.
+func blockFor(c *ledger.Context, i company.Issue, r company.Run, kind, reason, todo, body string) {
+	next := i
+	if i.Status != company.IssueBlocked {
+		var err error
+		if next, _, err = i.Move(company.Move{To: company.IssueBlocked, Routable: true, Now: core.TimeOf(c.Now)}); err != nil {
+			return // somebody moved it in this very command
+		}
+	}
+	next.UpdatedAt = core.TimeOf(c.Now)
+	next.UnblockDescriptor = core.Object{}.Str("owner", "board").Str("action", "decide").Str("reason", reason).Null("runId", r.ID).Close()
+	next = openRecovery(c, next, r, kind, todo)
+	// The command is a node's, so the comment is the system's.
+	if commented, _, err := company.AddComment(c, next, company.CreateComment{ID: core.DerivedID("blocked-for", i.ID, ledger.Order(c.Height)), Issue: i.ID, Body: body}); err == nil {
+		next = commented
+	}
+	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID,
+		Details: core.Object{}.Str("status", string(next.Status)).Str("identifier", i.Identifier).Raw("changes", i.Diff(next)).Close()})
+	company.StoreIssue(c.Tx, i, next)
+}
+
+// blockFailed hands an issue to the board on which a run failed that is not tried
+// again.
+func blockFailed(c *ledger.Context, i company.Issue, r company.Run) {
+	why := string(r.Error)
+	if why == "" {
+		why = string(r.ErrorCode)
+	}
+	body := "The agent's run on this issue ended with " + string(r.Status) + " and is not tried again: " + strings.TrimSuffix(why, ".") + ". " +
+		"The issue is blocked until a person decides: mend what is wrong and reopen it, reassign it, or close it."
+	blockFor(c, i, r, "run_failed", "run_failed", "Mend what made the run fail and reopen the issue, reassign it, or close it.", body)
+}
+
+// tryAgain says how a run that failed on its issue goes on: with a retry after
+// some time where that is safe and may help; ok is false when the board decides.
+func tryAgain(c *ledger.Context, i company.Issue, r, next company.Run, o company.Outcome) (_ company.Run, reason string, ok bool) {
+	code := string(r.ErrorCode)
+	switch {
+	case code == "max_turns" && r.Failures < MaxTurnContinuations:
+		next.Failures++
+		return next, "max_turns_continuation", true
+	case code == "max_turns", o.Transient, slices.Contains(lastingFailures, code), r.Failures >= MaxFailureRetries,
+		i.OriginKind == "execute": // whoever asked waits for the answer
+		return next, "", false
+	}
+	next.Status = company.RunScheduledRetry
+	next.ScheduledRetryAt, next.ScheduledRetryReason = core.TimeOf(c.Now)+failureDelay<<r.Failures, "run_failed"
+	next.Failures++
+	return next, "run_failed", true
+}
+
+// follow queues what has to come after r, and returns it: a retry where the
+// node was lost, the upstream failed for a moment or the run failed on its issue,
+// a follow-up where the issue was left undecided. Each is bounded; past the bound the issue is
+// blocked for a person to decide.
+func follow(c *ledger.Context, r company.Run, o company.Outcome) *company.Run {
+	a, ok := company.Wakeable(c.Tx, r.Company, r.Agent)
+	if !ok || a.Stopped(c.Tx) != "" {
+		return nil
+	}
+	i, bound := company.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID)
+	if bound && (i.Status.Terminal() || i.Assignee != r.Agent) {
+		return nil // nothing is left to do for it
+	}
+	if bound && company.OnHold(c.Tx, r.Company, i.ID) {
+		return nil // its assignee is woken when the hold is released
+	}
+	next := company.Run{
+		ID: core.DerivedID("after", r.ID), Company: r.Company, Agent: r.Agent, Source: company.WakeAutomation, TriggerDetail: "system",
+		Status: company.RunQueued, ResponsibleUser: r.ResponsibleUser, RuntimeMode: "legacy", NextEventSeq: 1,
+		IssueCommentStatus: "not_applicable", RetryOf: core.NullText(r.ID), ProcessLossRetryCount: r.ProcessLossRetryCount,
+		ContinuationAttempt: r.ContinuationAttempt, Followups: r.Followups, Failures: r.Failures, Context: r.Context, AdapterType: r.AdapterType,
+		CreatedAt: core.TimeOf(c.Now), UpdatedAt: core.TimeOf(c.Now),
+	}
+	next.Context.CheckedOut, next.Context.WakeSource = false, string(company.WakeAutomation)
+	reason := ""
+	switch {
+	case r.Status == company.RunInterrupted && r.ProcessLossRetryCount+1 < company.MaxRunAttempts:
+		next.ProcessLossRetryCount++
+		reason = "process_lost"
+	case r.Status == company.RunFailed && o.Transient && r.ScheduledRetryAttempt < company.MaxTransientRetries:
+		next.Status, next.ScheduledRetryAttempt = company.RunScheduledRetry, r.ScheduledRetryAttempt+1
+		next.ScheduledRetryAt, next.ScheduledRetryReason = max(core.TimeOf(c.Now)+company.TransientDelay<<r.ScheduledRetryAttempt, o.RetryNotEarly), "transient_failure"
+		reason = "transient_failure"
+	case r.Status == company.RunSucceeded && bound && company.Undecided(i, r) && !othersAtWork(c.Tx, r) && !company.AwaitsBoard(c.Tx, i):
+		if r.Followups >= company.MaxFollowups {
+			blockUndecided(c, i, r)
+			return nil
+		}
+		next.Followups, next.ContinuationAttempt = r.Followups+1, r.ContinuationAttempt+1
+		reason = "missing_disposition"
+	case (r.Status == company.RunFailed || r.Status == company.RunTimedOut) && bound && company.Undecided(i, r) && !othersAtWork(c.Tx, r) && !company.AwaitsBoard(c.Tx, i):
+		var again bool
+		if next, reason, again = tryAgain(c, i, r, next, o); !again {
+			blockFailed(c, i, r)
+			return nil
+		}
+	default:
+		if r.ErrorCode == company.ErrNoNode && bound && (i.Status == company.IssueTodo || i.Status == company.IssueInProgress) && !othersAtWork(c.Tx, r) {
+			blockFailed(c, i, r)
+		}
+		if r.Status == company.RunInterrupted && bound && company.Undecided(i, r) {
+			blockUndecided(c, i, r)
+		}
+		return nil
+	}
+	next.Context.WakeReason = reason
+	u := company.Wakeup{ID: core.DerivedID("after-wakeup", r.ID), Company: r.Company, Agent: r.Agent, Source: company.WakeAutomation,
+		TriggerDetail: "system", Reason: core.NullText(reason), Status: company.WakeQueued, ActorType: "system", Run: core.NullText(next.ID), RequestedAt: next.CreatedAt}
+	clock, _ := company.AgentClocks.Get(c.Tx, r.Company, r.Agent)
+	company.KeepWakeup(c, u, clock)
+	next.WakeupRequest = core.NullText(u.ID)
+	next = company.Enqueue(c, next)
+	if reason == "missing_disposition" {
+		askAgain(c, i, r, next)
+	}
+	return &next
+}
+
+// othersAtWork reports whether another live run of the agent is about the same
+// issue, so that the issue has somebody who will decide.
+func othersAtWork(tx *ledger.Tx, r company.Run) bool {
+	return slices.ContainsFunc(company.LiveRunsOfAgent(tx, r.Company, r.Agent), func(o company.Run) bool {
+		return o.ID != r.ID && o.Context.IssueID == r.Context.IssueID
+	})
+}
+
+// blockUndecided hands an issue to the board that its agent left undecided more
+// often than we start it over: blocked, and a comment that says why.
+func blockUndecided(c *ledger.Context, i company.Issue, r company.Run) {
+	kind, body := "missing_disposition", "The agent's runs on this issue ended without saying what becomes of it, and starting over did not help. "+
+		"The issue is blocked until a person decides: reassign it, reopen it, or close it."
+	if r.Status == company.RunInterrupted {
+		kind = "process_lost"
+		body = "The node that worked on this issue was lost, again after it was started over. " +
+			"The issue is blocked until a person decides whether to try once more."
+	}
+	blockFor(c, i, r, kind, "missing_disposition", "Decide what becomes of the issue: reassign it, reopen it, or close it.", body)
+}
+
+// askAgain notes on an issue that next was queued because r left it undecided.
+func askAgain(c *ledger.Context, i company.Issue, r, next company.Run) {
+	to := i
+	to.Handoff = &company.Handoff{Source: r.ID, Corrective: next.ID, Assignee: i.Assignee, Summary: string(r.LivenessReason), At: core.TimeOf(c.Now)}
+	company.StoreIssue(c.Tx, i, to)
+	company.RecordLive(c, ledger.Change{Action: "issue.successful_run_handoff_required", EntityType: "issue", EntityID: i.ID,
+		Details: core.Object{}.Str("identifier", i.Identifier).Str("sourceRunId", r.ID).Str("correctiveRunId", next.ID).
+			Str("handoffReason", "missing_disposition").Close()})
+}
+
+// Rules are what care adds to the kernel.
+var Rules = company.Rules{
+	Kinds: slices.Concat(monitorKinds, watchdogKinds, strandedKinds, recoveryKinds, treeHoldKinds),
+	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){
+		"issue": func(tx *ledger.Tx, _ string, row []byte) {
+			scheduleMonitor(tx, core.DecodeRow[company.Issue](row), company.Issue{})
+		},
+	},
+	IssueStored: func(tx *ledger.Tx, was, next company.Issue) company.Issue {
+		if next.ID != "" {
+			next = settleRecovery(tx, next)
+		}
+		scheduleMonitor(tx, was, next)
+		return next
+	},
+	IssueDeleted: func(c *ledger.Context, i company.Issue) {
+		dropRecoveries(c.Tx, i)
+		dropWatchdog(c.Tx, i)
+		dropHolds(c.Tx, i)
+	},
+	AgentDeleted: func(c *ledger.Context, a company.Agent) { dropWatchdogsOf(c.Tx, a) },
+	Held:         treeHeld,
+	Follow:       follow,
+	RunEnded: func(c *ledger.Context, r company.Run) {
+		settleHold(c, r)
+		breakCircuit(c, r)
+	},
+	Watches: monitors{},
+}
+
+// monitors answers what the kernel asks of monitors.
+type monitors struct{}
+
+func (monitors) Plan(c *ledger.Context, was, next company.Issue) (company.Issue, error) {
+	return monitored(c, was, next)
+}
+
+func (monitors) Stops(tx *ledger.Tx, i company.Issue) bool {
+	h, held := HeldBy(tx, i)
+	return held && h.Release.Strategy != "after_active_runs_finish"
+}

@@ -1,0 +1,25 @@
+package core
+
+import "github.com/selvage-mesh/selvage/ledger"
+
+// DecodeRow returns the row that b holds. A row that does not decode is a broken
+// invariant.
+func DecodeRow[T any](b []byte) (v T) {
+	if err := ledger.Unmarshal(b, &v); err != nil {
+		panic("company: row does not decode: " + err.Error())
+	}
+	return v
+}
+
+// Reindex moves id between values of x, where "" is not indexed.
+func Reindex(tx *ledger.Tx, x ledger.Index, company, from, to, id string) {
+	if from == to {
+		return
+	}
+	if from != "" {
+		x.Remove(tx, company, from, id)
+	}
+	if to != "" {
+		x.Add(tx, company, to, id)
+	}
+}

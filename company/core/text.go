@@ -1,0 +1,118 @@
+// Package core is what rules of companies are written in: texts, times, money, JSON, IDs,
+// refusals. It knows no noun.
+package core
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// URLKey is what an agent or project is called in addresses: its name in lower
+// case, with dashes for what is neither a letter nor a digit.
+func URLKey(name string) string {
+	var b strings.Builder
+	dash := false
+	for i := range len(name) {
+		c := name[i]
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			dash = b.Len() > 0
+			continue
+		}
+		if dash {
+			b.WriteByte('-')
+			dash = false
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// Assign and setText change a field where a value is given; nil leaves it.
+func Assign[T any](field *T, v *T) {
+	if v != nil {
+		*field = *v
+	}
+}
+
+func AssignText(field *NullText, v *string) {
+	if v != nil {
+		*field = NullText(*v)
+	}
+}
+
+// Snippet cuts s to at most n bytes, between characters.
+func Snippet(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// SortedSet returns ids sorted and without repetitions or empty strings.
+func SortedSet(ids []string) []string {
+	out := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return strings.TrimSpace(id) == "" })
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// TextKey makes a part of a key of free text.
+func TextKey(text string) string {
+	h := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(h[:16])
+}
+
+// Unique returns list without what it has twice, in its order.
+func Unique(list []string) (out []string) {
+	for _, s := range list {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// UintText is n in decimal digits.
+func UintText(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// NullText is a string whose empty value is null in JSON.
+type NullText string
+
+// MarshalJSON writes null for the empty string.
+func (s NullText) MarshalJSON() ([]byte, error) {
+	if s == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(s))
+}
+
+// UnmarshalJSON reads a string or null.
+func (s *NullText) UnmarshalJSON(b []byte) error {
+	var p *string
+	if err := json.Unmarshal(b, &p); err != nil {
+		return err
+	}
+	*s = ""
+	if p != nil {
+		*s = NullText(*p)
+	}
+	return nil
+}
+
+// CloneOf returns a pointer to a copy, nil for nil.
+func CloneOf[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	return new(*p)
+}

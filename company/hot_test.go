@@ -1,6 +1,0 @@
-package company
-
-import "github.com/selvage-mesh/selvage/ledger"
-
-// Rows of hot tables are checked in every test of this room.
-func init() { ledger.CheckHot = true }

@@ -1,0 +1,211 @@
+package inbox
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+const (
+	// MaxExtracted bounds the issues of one answer, MaxExtractOffset how many may be
+	// passed over, MaxExtractMatches the matches shown of one issue.
+	MaxExtracted      = 200
+	MaxExtractOffset  = 5_000
+	MaxExtractMatches = 200
+	// extractExcerpt is how much of a text is shown around a match, in bytes.
+	extractExcerpt = 180
+	// maxExtractHeld bounds the matches that are looked at, of all issues: beyond
+	// them the answer says that it was cut short.
+	maxExtractHeld = 100_000
+)
+
+// An Extraction says what is to be taken out of the texts of a company's issues:
+// each place where Contains stands, whatever its case, or each address (URL) in
+// which it stands.
+type Extraction struct {
+	Contains string
+	URLs     bool
+	Scope    string // all, issues, comments or documents
+	Statuses []company.IssueStatus
+	Since    core.Time // only issues that were changed at or after it
+	Limit    int
+	Offset   int
+	PerIssue int
+}
+
+// An Extract is what an issue's texts hold: each different match once.
+type Extract struct {
+	Issue   company.Issue
+	Matches []Match
+	Cut     bool // there were more matches than were asked for
+	seen    map[string]bool
+}
+
+// A Match is one place in a text.
+type Match struct {
+	Value   string
+	Field   string // title, description, comment or document
+	Excerpt string
+	Cut     bool   // the excerpt is not the whole text
+	Comment string // ID of the comment
+	Key     string // of the document
+}
+
+// Extracts returns the issues in which something was found, those changed last
+// first; more says that there are others behind them, partial that there was more
+// text than one search reads.
+func Extracts(tx *ledger.Tx, companyID string, x Extraction) (out []Extract, more, partial bool) {
+	of, held := map[string]*Extract{}, 0
+	take := func(i company.Issue, m Match, text string) {
+		for _, at := range x.places(text) {
+			e := of[i.ID]
+			if e == nil {
+				e = &Extract{Issue: i, seen: map[string]bool{}}
+				of[i.ID] = e
+			}
+			value := text[at[0]:at[1]]
+			if lower := strings.ToLower(value); e.seen[lower] {
+				continue
+			} else if len(e.Matches) == x.PerIssue {
+				e.Cut = true
+				return
+			} else {
+				e.seen[lower] = true
+			}
+			if held++; held > maxExtractHeld {
+				partial = true
+				return
+			}
+			m.Value = value
+			m.Excerpt, m.Cut = excerptOf(text, at[0], at[1])
+			e.Matches = append(e.Matches, m)
+		}
+	}
+	wanted := func(i company.Issue) bool {
+		return i.HiddenAt == 0 && i.UpdatedAt >= x.Since && (len(x.Statuses) == 0 || slices.Contains(x.Statuses, i.Status))
+	}
+	if x.Scope == "all" || x.Scope == "issues" {
+		for _, i := range company.IssueTable.All(tx, companyID) {
+			if wanted(i) {
+				take(i, Match{Field: "title"}, i.Title)
+				take(i, Match{Field: "description"}, i.Description)
+			}
+		}
+	}
+	if x.Scope == "all" || x.Scope == "comments" || x.Scope == "documents" {
+		cut := eachTextOf(tx, companyID, func(t foundText) {
+			if x.Scope != "all" && x.Scope != t.field+"s" || len(x.places(t.text)) == 0 {
+				return
+			}
+			if i, ok := company.IssueTable.Get(tx, companyID, t.issue); ok && wanted(i) {
+				take(i, Match{Field: t.field, Comment: t.comment, Key: t.key}, t.text)
+			}
+		})
+		partial = partial || cut
+	}
+	for _, e := range of {
+		out = append(out, *e)
+	}
+	slices.SortFunc(out, func(a, b Extract) int {
+		if a.Issue.UpdatedAt != b.Issue.UpdatedAt {
+			return int(b.Issue.UpdatedAt - a.Issue.UpdatedAt)
+		}
+		return strings.Compare(a.Issue.ID, b.Issue.ID)
+	})
+	out = out[min(max(x.Offset, 0), len(out)):]
+	if len(out) > x.Limit {
+		out, more = out[:x.Limit], true
+	}
+	return out, more, partial
+}
+
+// urls are the addresses in a text: with a scheme or www, or a host with a path.
+var urls = regexp.MustCompile("(?i)(?:https?://|www\\.)[^\\s<>\"'`]+|(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\\.)+[a-z]{2,}/[^\\s<>\"'`]+")
+
+// places returns where a text holds what is looked for.
+func (x Extraction) places(text string) (out [][]int) {
+	lower, want := strings.ToLower(text), strings.ToLower(x.Contains)
+	if !strings.Contains(lower, want) {
+		return nil
+	}
+	if x.URLs {
+		for _, at := range urls.FindAllStringIndex(text, MaxExtractMatches*2) {
+			at[1] = at[0] + len(bareURL(text[at[0]:at[1]]))
+			if strings.Contains(strings.ToLower(text[at[0]:at[1]]), want) {
+				out = append(out, at)
+			}
+		}
+		return out
+	}
+	if len(lower) != len(text) { // letters whose other case is longer: places are those of the text in lower case
+		lower, want = text, x.Contains
+	}
+	for from := 0; len(out) < MaxExtractMatches*2; {
+		at := strings.Index(lower[from:], want)
+		if at < 0 {
+			break
+		}
+		out = append(out, []int{from + at, from + at + len(want)})
+		from += at + len(want)
+	}
+	return out
+}
+
+// bareURL is an address without the punctuation of the sentence that it ends.
+func bareURL(s string) string {
+	s = strings.TrimRight(s, ".,;:!?")
+	for _, pair := range []string{"()", "[]", "{}"} {
+		for strings.HasSuffix(s, pair[1:]) && strings.Count(s, pair[1:]) > strings.Count(s, pair[:1]) {
+			s = s[:len(s)-1]
+		}
+	}
+	return s
+}
+
+// excerptOf is what stands around a match.
+func excerptOf(text string, from, to int) (string, bool) {
+	if len(text) <= extractExcerpt {
+		return text, false
+	}
+	around := max(0, (extractExcerpt-(to-from))/2)
+	a, b := max(0, from-around), min(len(text), to+around)
+	b = min(b, a+max(extractExcerpt, 0))
+	for a > 0 && !utf8.RuneStart(text[a]) {
+		a--
+	}
+	for b < len(text) && !utf8.RuneStart(text[b]) {
+		b--
+	}
+	s := strings.Join(strings.Fields(text[a:max(a, b)]), " ")
+	if a > 0 {
+		s = "…" + s
+	}
+	if b < len(text) {
+		s += "…"
+	}
+	return s, true
+}
+
+// UpdatedWithin reads how long ago something was changed at most: a number with
+// h, d, w or m for hours, days, weeks and months of 30 days.
+func UpdatedWithin(s string) (time.Duration, bool) {
+	units := map[byte]time.Duration{'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour, 'm': 30 * 24 * time.Hour}
+	if len(s) < 2 || len(s) > 5 {
+		return 0, false
+	}
+	n := time.Duration(0)
+	for _, c := range s[:len(s)-1] {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + time.Duration(c-'0')
+	}
+	unit, ok := units[s[len(s)-1]]
+	return n * unit, ok && n > 0
+}

@@ -1,0 +1,69 @@
+package inbox
+
+import (
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A FeedbackTrace is a vote that its user lets others see, in a company that
+// agreed to that. It stays in the mesh until somebody fetches it.
+type FeedbackTrace struct {
+	Vote
+	TraceID    string `json:"traceId"`
+	Status     string `json:"status"` // always local_only
+	Identifier string `json:"issueIdentifier"`
+}
+
+// MaxTraces bounds the issues and the traces that one list of a company looks at.
+const MaxTraces = 1_000
+
+// TraceID is the ID of the trace of a vote.
+func TraceID(v Vote) string { return core.DerivedID("feedback-trace", v.ID) }
+
+// TracesOfIssue returns the traces of an issue.
+func TracesOfIssue(tx *ledger.Tx, i company.Issue) []FeedbackTrace {
+	out := []FeedbackTrace{}
+	if row, ok := company.CompanyOf(tx, i.Company); !ok || !row.Feedback.Sharing {
+		return out
+	}
+	for _, v := range VotesOf(tx, i) {
+		if v.AllowSharing {
+			out = append(out, FeedbackTrace{v, TraceID(v), "local_only", i.Identifier})
+		}
+	}
+	return out
+}
+
+// TracesOf returns the traces of a company, at most MaxTraces.
+func TracesOf(tx *ledger.Tx, of string) []FeedbackTrace {
+	out := []FeedbackTrace{}
+	if row, ok := company.CompanyOf(tx, of); !ok || !row.Feedback.Sharing {
+		return out
+	}
+	for _, b := range tx.Prefix(votes.Key(of, "")) {
+		v := core.DecodeRow[Vote](b)
+		if !v.AllowSharing {
+			continue
+		}
+		i, ok := company.IssueTable.Get(tx, of, v.Issue)
+		if !ok {
+			continue
+		}
+		if out = append(out, FeedbackTrace{v, TraceID(v), "local_only", i.Identifier}); len(out) == MaxTraces {
+			break
+		}
+	}
+	return out
+}
+
+// TargetText returns what a vote is about: a comment's text, or a document's
+// revision's, "" when it is gone.
+func (v Vote) TargetText(tx *ledger.Tx, i company.Issue) string {
+	if v.TargetType == "issue_comment" {
+		cm, _ := company.CommentOf(tx, i.Company, i.ID, v.Target)
+		return cm.Body
+	}
+	text, _ := company.Ask.Revision(tx, i, v.Target)
+	return text
+}

@@ -1,0 +1,197 @@
+// Package inbox is what somebody finds: lists of issues and their filters, search, what
+// was read and what was put aside, and votes.
+package inbox
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// Who has to do with which issues, so that an inbox reads what it shows and not
+// all comments of the company:
+//
+//	issue-touch/<how>.<who>/<issue>    how: made, has or said; who: user:<id> or agent:<id>
+//	issue-said/<issue>.<who>           when somebody commented last, and how often
+//
+// What agents have is in the index of assignees. Of comments by more than
+// MaxVoices on one issue the rest are kept as of one, "others".
+var (
+	issuesTouched = ledger.NewIndex("issue-touch")
+	SaidOn        = ledger.NewTable[said]("issue-said")
+)
+
+// MaxVoices bounds those who are told apart among the authors of an issue's comments.
+const MaxVoices = 100
+
+// A said is what somebody has said on an issue.
+type said struct {
+	Last  core.Time `cbor:"1,keyasint"`
+	Count uint64    `cbor:"2,keyasint"` // comments that were not deleted
+}
+
+const OtherVoices = "others"
+
+func userVoice(id string) string  { return "user:" + id }
+func agentVoice(id string) string { return "agent:" + id }
+
+// Voice names the author of a comment.
+func Voice(cm company.Comment) string {
+	switch {
+	case cm.AuthorUser != "":
+		return userVoice(string(cm.AuthorUser))
+	case cm.AuthorAgent != "":
+		return agentVoice(string(cm.AuthorAgent))
+	}
+	return "system"
+}
+
+func Hands(how, who, id string) string {
+	if id == "" {
+		return ""
+	}
+	return how + "." + who + ":" + id
+}
+
+// keepHands keeps who made and who has an issue; old is zero for a new one, next
+// for one that goes.
+func keepHands(tx *ledger.Tx, old, next company.Issue) {
+	of, id := cmp.Or(next.Company, old.Company), cmp.Or(next.ID, old.ID)
+	core.Reindex(tx, issuesTouched, of, Hands("made", "user", old.CreatedUser), Hands("made", "user", next.CreatedUser), id)
+	core.Reindex(tx, issuesTouched, of, Hands("made", "agent", old.CreatedAgent), Hands("made", "agent", next.CreatedAgent), id)
+	core.Reindex(tx, issuesTouched, of, Hands("has", "user", old.AssigneeUser), Hands("has", "user", next.AssigneeUser), id)
+}
+
+// hear notes a comment.
+func hear(tx *ledger.Tx, cm company.Comment) {
+	who := Voice(cm)
+	row, ok := SaidOn.Get(tx, cm.Company, cm.Issue+"."+who)
+	if !ok && voices(tx, cm.Company, cm.Issue) >= MaxVoices {
+		who = OtherVoices
+		row, ok = SaidOn.Get(tx, cm.Company, cm.Issue+"."+who)
+	}
+	row.Last = max(row.Last, cm.CreatedAt)
+	row.Count++
+	SaidOn.Put(tx, cm.Company, cm.Issue+"."+who, row)
+	if !ok {
+		issuesTouched.Add(tx, cm.Company, "said."+who, cm.Issue)
+	}
+}
+
+func voices(tx *ledger.Tx, company, issue string) (n int) {
+	for range tx.Prefix(SaidOn.Key(company, issue+".")) {
+		n++
+	}
+	return n
+}
+
+// unhear notes that a comment was deleted: what its author said last is what is
+// left of them. The comment is marked already.
+func unhear(tx *ledger.Tx, cm company.Comment) {
+	who := Voice(cm)
+	row, ok := SaidOn.Get(tx, cm.Company, cm.Issue+"."+who)
+	if !ok {
+		who = OtherVoices
+		if row, ok = SaidOn.Get(tx, cm.Company, cm.Issue+"."+who); !ok {
+			return
+		}
+	}
+	if row.Count--; row.Count == 0 {
+		SaidOn.Delete(tx, cm.Company, cm.Issue+"."+who)
+		issuesTouched.Remove(tx, cm.Company, "said."+who, cm.Issue)
+		return
+	}
+	if row.Last == cm.CreatedAt && who != OtherVoices {
+		prefix := company.Comments.Key(cm.Company, cm.Issue+".")
+		for _, v := range tx.Scan(prefix, ledger.PrefixEnd(prefix), true) {
+			if c := core.DecodeRow[company.Comment](v); c.DeletedAt == 0 && Voice(c) == who {
+				row.Last = c.CreatedAt
+				break
+			}
+		}
+	}
+	SaidOn.Put(tx, cm.Company, cm.Issue+"."+who, row)
+}
+
+// dropVoices removes what was kept of the comments of a deleted issue.
+func dropVoices(tx *ledger.Tx, i company.Issue) {
+	prefix := SaidOn.Key(i.Company, i.ID+".")
+	for k := range tx.Prefix(prefix) {
+		issuesTouched.Remove(tx, i.Company, "said."+string(k[len(prefix):]), i.ID)
+		tx.Delete(slices.Clone(k))
+	}
+}
+
+// spoke reports whether somebody has commented on an issue.
+func spoke(tx *ledger.Tx, i company.Issue, who string) bool {
+	return tx.Has(SaidOn.Key(i.Company, i.ID+"."+who))
+}
+
+// heard returns when somebody commented on an issue last, and when others did.
+func heard(tx *ledger.Tx, i company.Issue, who string) (s standing) {
+	prefix := SaidOn.Key(i.Company, i.ID+".")
+	for k, v := range tx.Prefix(prefix) {
+		if last := core.DecodeRow[said](v).Last; string(k[len(prefix):]) == who {
+			s.Mine = last
+		} else {
+			s.Others = max(s.Others, last)
+		}
+	}
+	return s
+}
+
+// issuesOfUser yields the IDs of the issues that a user made, has or spoke on.
+func issuesOfUser(tx *ledger.Tx, company, user string) iter.Seq[string] {
+	return handled(tx, company, nil, Hands("made", "user", user), Hands("has", "user", user), Hands("said", "user", user))
+}
+
+// issuesOfAgent yields the IDs of the issues that an agent made, has or spoke on.
+func issuesOfAgent(tx *ledger.Tx, of, agent string) iter.Seq[string] {
+	return handled(tx, of, company.IssuesOf(tx, of, agent), Hands("made", "agent", agent), Hands("said", "agent", agent))
+}
+
+// handled yields each ID once that first or the index has under the values.
+func handled(tx *ledger.Tx, company string, first iter.Seq[string], values ...string) iter.Seq[string] {
+	all := map[string]bool{}
+	if first != nil {
+		for id := range first {
+			all[id] = true
+		}
+	}
+	for _, v := range values {
+		for id := range issuesTouched.IDs(tx, company, v, false) {
+			all[id] = true
+		}
+	}
+	return slices.Values(slices.Sorted(maps.Keys(all)))
+}
+
+// Rules are what the inbox adds to the kernel.
+var Rules = company.Rules{
+	Kinds: slices.Concat(readStateKinds, indexingKinds, dismissalKinds, voteKinds),
+	CompanyStored: func(c *ledger.Context, was, row company.Company, _ company.SaveCompany) error {
+		if was.ID == "" {
+			indexed(c.Tx, row.ID)
+		}
+		return nil
+	},
+	IssueStored: func(tx *ledger.Tx, was, next company.Issue) company.Issue {
+		keepHands(tx, was, next)
+		return next
+	},
+	IssueDeleted: func(c *ledger.Context, i company.Issue) {
+		dropVotes(c.Tx, i)
+		dropReads(c.Tx, i)
+	},
+	CommentAdded: func(c *ledger.Context, _ company.Issue, cm company.Comment, _ []string) error {
+		hear(c.Tx, cm)
+		return nil
+	},
+	CommentEmptied: unhear,
+	CommentsGone:   dropVoices,
+}

@@ -1,0 +1,100 @@
+package inbox
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// An indexing says how far the index of voices of a company is. Companies of before
+// there was one have no such row; the leader has theirs made, some issues at a
+// time, while everything goes on. What is written meanwhile keeps the index itself.
+type indexing struct {
+	Next string `cbor:"1,keyasint,omitempty"` // issue from which another command goes on
+	Done bool   `cbor:"2,keyasint,omitempty"`
+}
+
+var indexings = ledger.NewTable[indexing]("issue-index")
+
+// theVoices is the ID of the only row: that of who made, has and spoke on what.
+const theVoices = "voices"
+
+const (
+	// indexedIssues and indexedComments bound what one command looks at. A comment
+	// is read, and writes no more than its issue's voices.
+	indexedIssues   = 50
+	indexedComments = 5_000
+)
+
+// IndexIssues is the payload of issue.index.
+type IndexIssues struct{}
+
+const KindIssueIndex = "issue.index"
+
+var indexingKinds = []company.Kind{
+	{Name: KindIssueIndex, From: company.FromNode, Traits: company.SeldomWork, Do: ledger.Typed(indexIssues)},
+}
+
+// IssuesToIndex reports whether the inboxes of a company may miss something that was
+// said before there was an index.
+func IssuesToIndex(tx *ledger.Tx, company string) bool {
+	row, _ := indexings.Get(tx, company, theVoices)
+	return !row.Done
+}
+
+// indexed notes that a company has no issues of before.
+func indexed(tx *ledger.Tx, company string) {
+	indexings.Put(tx, company, theVoices, indexing{Done: true})
+}
+
+// indexIssues goes on with the index of a company.
+func indexIssues(c *ledger.Context, _ IndexIssues) (any, error) {
+	of := c.Cmd.Company
+	if _, err := company.Present(c); err != nil {
+		return nil, err
+	}
+	row, _ := indexings.Get(c.Tx, of, theVoices)
+	if row.Done {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "the issues are indexed")
+	}
+	var list []company.Issue
+	prefix := ledger.Key("c", of, "issue", "")
+	next := ""
+	for k := range c.Tx.Scan(company.IssueTable.Key(of, row.Next), ledger.PrefixEnd(prefix), false) {
+		id := string(k[len(prefix):])
+		if len(list) == indexedIssues {
+			next = id
+			break
+		}
+		if i, ok := company.IssueTable.Get(c.Tx, of, id); ok {
+			list = append(list, i)
+		}
+	}
+	read := 0
+	for n, i := range list {
+		if n > 0 && read > indexedComments {
+			next = i.ID
+			list = list[:n]
+			break
+		}
+		dropVoices(c.Tx, i)
+		keepHands(c.Tx, company.Issue{}, i)
+		var said []company.Comment
+		for _, v := range c.Tx.Prefix(company.Comments.Key(of, i.ID+".")) {
+			if cm := core.DecodeRow[company.Comment](v); cm.DeletedAt == 0 {
+				said = append(said, cm)
+			}
+			read++
+		}
+		slices.SortStableFunc(said, func(a, b company.Comment) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+		for _, cm := range said {
+			hear(c.Tx, cm)
+		}
+	}
+	indexings.Put(c.Tx, of, theVoices, indexing{Next: next, Done: next == ""})
+	c.Record(ledger.Change{Action: "company.issues_indexed", EntityType: "company", EntityID: of, Details: core.Object{}.Int("issues", int64(len(list))).Bool("done", next == "").Close()})
+	return nil, nil
+}

@@ -1,0 +1,686 @@
+// Package money is what work costs and may cost: budgets and their incidents, costs,
+// reservations, allowances, prices, and the approvals of the board, hires among them.
+package money
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A WindowKind says over which time a limit counts. Windows are counted by the
+// time of the entry, not by what an agent says about when it spent.
+// Persisted: do not rename.
+type WindowKind string
+
+const (
+	WindowMonth    WindowKind = "calendar_month_utc"
+	WindowLifetime WindowKind = "lifetime"
+	WindowDay      WindowKind = "calendar_day_utc"
+	WindowWeek     WindowKind = "calendar_week_utc" // begins on Monday
+	// Rolling windows end now and are counted in whole hours or days, UTC: the
+	// one that has begun, and as many whole ones before it as the name says, so
+	// that none of that time is ever left out. What was spent before the scope's
+	// first policy of the kind counts as far as the sums of the present day (for
+	// days: week and month) tell, and as late as it can have been spent.
+	WindowRolling24h WindowKind = "rolling_24h"
+	WindowRolling7d  WindowKind = "rolling_7d"
+	WindowRolling30d WindowKind = "rolling_30d"
+)
+
+// WindowKinds lists the windows that a policy can have.
+var WindowKinds = []WindowKind{WindowMonth, WindowLifetime, WindowDay, WindowWeek, WindowRolling24h, WindowRolling7d, WindowRolling30d}
+
+// Rolls returns how a rolling window is counted: in units, and how many whole
+// ones before the present; 0 for other windows.
+func (w WindowKind) Rolls() (unit, n core.Time) {
+	switch w {
+	case WindowRolling24h:
+		return msPerHour, 24
+	case WindowRolling7d:
+		return MsPerDay, 7
+	case WindowRolling30d:
+		return MsPerDay, 30
+	}
+	return 0, 0
+}
+
+func (w WindowKind) Rolling() bool { _, n := w.Rolls(); return n > 0 }
+
+// foreverEnd is what the contract shows as the end of a lifetime.
+var foreverEnd = core.TimeOf(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
+
+// Window returns the window of kind w that holds now; the end is outside.
+func (w WindowKind) Window(now core.Time) Span {
+	if unit, n := w.Rolls(); n > 0 {
+		return Span{(now/unit - n) * unit, (now/unit + 1) * unit}
+	}
+	t := now.Std()
+	switch w {
+	case WindowMonth:
+		from := time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
+		return Span{core.TimeOf(from), core.TimeOf(from.AddDate(0, 1, 0))}
+	case WindowDay:
+		from := now / MsPerDay * MsPerDay
+		return Span{from, from + MsPerDay}
+	case WindowWeek:
+		monday := (now/MsPerDay+3)/7*7 - 3 // 1970-01-01 was a Thursday
+		return Span{monday * MsPerDay, (monday + 7) * MsPerDay}
+	}
+	return Span{0, foreverEnd}
+}
+
+// A BudgetPolicy limits what one scope may spend in one window.
+type BudgetPolicy struct {
+	ID          string     `cbor:"1,keyasint"`
+	Window      WindowKind `cbor:"2,keyasint"`
+	Amount      core.Money `cbor:"3,keyasint,omitempty"` // 0: none set
+	WarnPercent int64      `cbor:"4,keyasint"`
+	HardStop    bool       `cbor:"5,keyasint,omitempty"`
+	Notify      bool       `cbor:"6,keyasint,omitempty"`
+	Active      bool       `cbor:"7,keyasint,omitempty"`
+	CreatedAt   core.Time  `cbor:"8,keyasint"`
+	UpdatedAt   core.Time  `cbor:"9,keyasint"`
+	// Soft and Hard are the incidents of the window that begins at Since.
+	Soft  string    `cbor:"10,keyasint,omitempty"`
+	Hard  string    `cbor:"11,keyasint,omitempty"`
+	Since core.Time `cbor:"12,keyasint,omitempty"`
+}
+
+func (p BudgetPolicy) limits() bool { return p.Active && p.Amount > 0 }
+
+// Status returns ok, warning or hard_stop for what was spent in the window.
+func (p BudgetPolicy) Status(spent core.Money) string {
+	switch {
+	case !p.limits():
+		return "ok"
+	case p.HardStop && spent >= p.Amount:
+		return "hard_stop"
+	case spent.Reaches(p.Amount, p.WarnPercent):
+		return "warning"
+	}
+	return "ok"
+}
+
+// A ScopeBudget is what one scope has spent in the present window of each kind,
+// and what limits it: all that one cost event needs to know, in one row.
+type ScopeBudget struct {
+	Type     company.ScopeType `cbor:"1,keyasint"`
+	ID       string            `cbor:"2,keyasint"`
+	At       core.Time         `cbor:"3,keyasint,omitempty"` // the last event; says which windows the sums are of
+	Month    core.Money        `cbor:"4,keyasint,omitempty"`
+	Week     core.Money        `cbor:"5,keyasint,omitempty"`
+	Day      core.Money        `cbor:"6,keyasint,omitempty"`
+	Lifetime core.Money        `cbor:"7,keyasint,omitempty"`
+	Policies []BudgetPolicy    `cbor:"8,keyasint,omitempty"` // at most one for a window, by window
+	// Hours and Days are the sums of rolling windows, the oldest first, kept
+	// while the scope has a policy of such a kind.
+	Hours []Slot    `cbor:"9,keyasint,omitempty"`
+	Days  []Slot    `cbor:"10,keyasint,omitempty"`
+	Now   core.Time `cbor:"11,keyasint,omitempty"` // the instant that they are counted back from
+	// Held is what is set aside and not spent, of Holds reservations. It counts in
+	// every window.
+	Held  core.Money `cbor:"12,keyasint,omitempty"`
+	Holds int64      `cbor:"13,keyasint,omitempty"`
+}
+
+// A Slot is what was spent in one hour or day, counted from the Unix epoch.
+type Slot struct {
+	At  core.Time  `cbor:"1,keyasint"`
+	Sum core.Money `cbor:"2,keyasint,omitempty"`
+}
+
+// Clone returns a copy that shares no memory with b, as the ledger's cache of
+// decoded rows needs it.
+func (b ScopeBudget) Clone() ScopeBudget {
+	b.Policies, b.Hours, b.Days = slices.Clone(b.Policies), slices.Clone(b.Hours), slices.Clone(b.Days)
+	return b
+}
+
+// slots returns the sums that a rolling window of such units is made of.
+func (b *ScopeBudget) slots(unit core.Time) *[]Slot {
+	if unit == msPerHour {
+		return &b.Hours
+	}
+	return &b.Days
+}
+
+// rollSlots drops the hours and days that no window of the scope's policies
+// holds any more, and adds m to the present ones.
+func (b ScopeBudget) rollSlots(now core.Time, m core.Money) ScopeBudget {
+	for _, unit := range []core.Time{msPerHour, MsPerDay} {
+		keep := core.Time(0)
+		for _, p := range b.Policies {
+			if u, n := p.Window.Rolls(); u == unit {
+				keep = max(keep, n)
+			}
+		}
+		at, list := now/unit, b.slots(unit)
+		if keep == 0 {
+			*list = nil
+			continue
+		}
+		b.Now = now
+		out := slices.DeleteFunc(slices.Clone(*list), func(s Slot) bool { return s.At < at-keep })
+		switch last := len(out) - 1; {
+		case m == 0:
+		case last >= 0 && out[last].At >= at: // a clock that went back adds to the latest
+			out[last].Sum = out[last].Sum.Plus(m)
+		default:
+			out = append(out, Slot{at, m})
+		}
+		*list = out
+	}
+	return b
+}
+
+// seed fills the sums of a rolling window that the scope gets its first policy
+// for, from what is known of the calendar's windows.
+func (b ScopeBudget) seed(w WindowKind, now core.Time) ScopeBudget {
+	unit, n := w.Rolls()
+	if n == 0 || slices.ContainsFunc(b.Policies, func(p BudgetPolicy) bool { u, m := p.Window.Rolls(); return u == unit && m >= n }) {
+		return b
+	}
+	if unit == msPerHour {
+		b.Hours = []Slot{{now / unit, b.Day}}
+		return b
+	}
+	today, monday := now/MsPerDay, WindowWeek.Window(now).From/MsPerDay
+	b.Days = nil
+	for _, s := range []Slot{{monday - 1, max(b.Month-b.Week, 0)}, {today - 1, max(b.Week-b.Day, 0)}, {today, b.Day}} {
+		if s.Sum > 0 {
+			b.Days = append(b.Days, s)
+		}
+	}
+	return b
+}
+
+var BudgetTable = ledger.NewTable[ScopeBudget]("budget").Hot()
+
+func scopeKey(t company.ScopeType, id string) string { return string(t) + "." + id }
+
+// BudgetOf returns the budget of a scope as it is at now.
+func BudgetOf(tx *ledger.Tx, company string, t company.ScopeType, id string, now core.Time) ScopeBudget {
+	b, ok := BudgetTable.Get(tx, company, scopeKey(t, id))
+	if !ok {
+		return ScopeBudget{Type: t, ID: id}
+	}
+	return b.roll(now)
+}
+
+func putBudget(tx *ledger.Tx, company string, b ScopeBudget) {
+	if len(b.Policies) == 0 {
+		b.Policies = nil // as they read back, see Hot
+	}
+	if len(b.Hours) == 0 {
+		b.Hours = nil
+	}
+	if len(b.Days) == 0 {
+		b.Days = nil
+	}
+	BudgetTable.Put(tx, company, scopeKey(b.Type, b.ID), b)
+}
+
+// roll empties the sums of windows that have passed by now, and forgets their
+// incidents, which ended with them.
+func (b ScopeBudget) roll(now core.Time) ScopeBudget {
+	for _, w := range []struct {
+		kind WindowKind
+		sum  *core.Money
+	}{{WindowMonth, &b.Month}, {WindowWeek, &b.Week}, {WindowDay, &b.Day}} {
+		if now >= w.kind.Window(b.At).To {
+			*w.sum = 0
+		}
+	}
+	if len(b.Hours)+len(b.Days) > 0 {
+		b = b.rollSlots(now, 0)
+	}
+	for n, p := range b.Policies {
+		if p.Window.Rolling() {
+			continue // it has no end; enforce closes its incidents
+		}
+		if since := p.Window.Window(now).From; (p.Soft != "" || p.Hard != "") && p.Since != since {
+			b.Policies = slices.Clone(b.Policies)
+			b.Policies[n].Soft, b.Policies[n].Hard = "", ""
+		}
+	}
+	return b
+}
+
+// Spend returns the budget after m was spent at now.
+func (b ScopeBudget) Spend(m core.Money, now core.Time) ScopeBudget {
+	b = b.roll(now)
+	b.At = max(b.At, now)
+	b.Month, b.Week, b.Day, b.Lifetime = b.Month.Plus(m), b.Week.Plus(m), b.Day.Plus(m), b.Lifetime.Plus(m)
+	return b.rollSlots(now, m)
+}
+
+// Spent returns what was spent in the present window of kind w.
+func (b ScopeBudget) Spent(w WindowKind) core.Money {
+	if unit, n := w.Rolls(); n > 0 {
+		list, sum := *b.slots(unit), core.Money(0)
+		for _, s := range list {
+			if s.At >= b.Now/unit-n {
+				sum = sum.Plus(s.Sum)
+			}
+		}
+		return sum
+	}
+	switch w {
+	case WindowMonth:
+		return b.Month
+	case WindowWeek:
+		return b.Week
+	case WindowDay:
+		return b.Day
+	}
+	return b.Lifetime
+}
+
+// Policy returns the policy of a window.
+func (b ScopeBudget) Policy(w WindowKind) (BudgetPolicy, bool) {
+	n := slices.IndexFunc(b.Policies, func(p BudgetPolicy) bool { return p.Window == w })
+	if n < 0 {
+		return BudgetPolicy{}, false
+	}
+	return b.Policies[n], true
+}
+
+// with returns b with p in the place of the policy of its window.
+func (b ScopeBudget) with(p BudgetPolicy) ScopeBudget {
+	b.Policies = slices.Clone(b.Policies)
+	if n := slices.IndexFunc(b.Policies, func(q BudgetPolicy) bool { return q.Window == p.Window }); n >= 0 {
+		b.Policies[n] = p
+		return b
+	}
+	b.Policies = append(b.Policies, p)
+	slices.SortFunc(b.Policies, func(x, y BudgetPolicy) int {
+		return slices.Index(WindowKinds, x.Window) - slices.Index(WindowKinds, y.Window)
+	})
+	return b
+}
+
+// Exceeded returns the first policy with a hard stop that is used up.
+func (b ScopeBudget) Exceeded() (BudgetPolicy, bool) {
+	for _, p := range b.Policies {
+		if p.Status(b.Spent(p.Window)) == "hard_stop" {
+			return p, true
+		}
+	}
+	return BudgetPolicy{}, false
+}
+
+// MonthlyLimit returns the monthly limit of the scope, 0 when none is set.
+func (b ScopeBudget) MonthlyLimit() core.Money {
+	p, ok := b.Policy(WindowMonth)
+	if !ok || !p.Active {
+		return 0
+	}
+	return p.Amount
+}
+
+// SpentMonthlyCents returns what a scope spent in the calendar month of now, by
+// the time of the entries, in whole cents.
+func SpentMonthlyCents(tx *ledger.Tx, company string, t company.ScopeType, id string, now core.Time) int64 {
+	return BudgetOf(tx, company, t, id, now).Month.Cents()
+}
+
+// A BudgetIncident is a threshold that was crossed in one window.
+type BudgetIncident struct {
+	ID         string            `cbor:"1,keyasint"`
+	Policy     string            `cbor:"2,keyasint"`
+	Type       company.ScopeType `cbor:"3,keyasint"`
+	Scope      string            `cbor:"4,keyasint"`
+	Window     WindowKind        `cbor:"5,keyasint"`
+	Start      core.Time         `cbor:"6,keyasint,omitempty"`
+	End        core.Time         `cbor:"7,keyasint"`
+	Threshold  string            `cbor:"8,keyasint"` // soft or hard
+	Limit      core.Money        `cbor:"9,keyasint"`
+	Observed   core.Money        `cbor:"10,keyasint"`
+	Status     string            `cbor:"11,keyasint"` // open, resolved or dismissed
+	ResolvedAt core.Time         `cbor:"12,keyasint,omitempty"`
+	CreatedAt  core.Time         `cbor:"13,keyasint"`
+	UpdatedAt  core.Time         `cbor:"14,keyasint"`
+	// Approval asks the board what to do about a hard stop; "" for a warning.
+	Approval string `cbor:"15,keyasint,omitempty"`
+}
+
+var (
+	Incidents     = ledger.NewTable[BudgetIncident]("budget-incident").Indexed(incidentsOpen, func(in *BudgetIncident) string { return in.Status })
+	incidentsOpen = ledger.NewIndex("budget-incident-status")
+)
+
+// Incident returns one incident of company.
+func Incident(tx *ledger.Tx, company, id string) (BudgetIncident, bool) {
+	return Incidents.Get(tx, company, id)
+}
+
+// OpenIncidents returns the incidents of windows that now lies in and that
+// nobody has dealt with, the newest first.
+func OpenIncidents(tx *ledger.Tx, company string, now core.Time) []BudgetIncident {
+	out := []BudgetIncident{}
+	for id := range incidentsOpen.IDs(tx, company, "open", false) {
+		if in, ok := Incidents.Get(tx, company, id); ok && now < in.End {
+			out = append(out, in)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b BudgetIncident) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
+	return out
+}
+
+// MaxIncidents bounds the incidents that a list shows, the newest.
+const MaxIncidents = 500
+
+// IncidentsOf returns the newest incidents of a status, of any if it is "".
+func IncidentsOf(tx *ledger.Tx, company, status string) []BudgetIncident {
+	out := []BudgetIncident{}
+	for _, in := range Incidents.All(tx, company) {
+		if status == "" || in.Status == status {
+			out = append(out, in)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b BudgetIncident) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
+	return out[:min(len(out), MaxIncidents)]
+}
+
+// Budgets returns every scope of company that has a policy, as it is at now,
+// the newest policy first.
+func Budgets(tx *ledger.Tx, company string, now core.Time) []ScopeBudget {
+	var out []ScopeBudget
+	for _, b := range BudgetTable.All(tx, company) {
+		if len(b.Policies) > 0 {
+			out = append(out, b.roll(now))
+		}
+	}
+	newest := func(b ScopeBudget) core.Time {
+		t := core.Time(math.MinInt64)
+		for _, p := range b.Policies {
+			t = max(t, p.CreatedAt)
+		}
+		return t
+	}
+	slices.SortStableFunc(out, func(a, b ScopeBudget) int { return cmp.Compare(newest(b), newest(a)) })
+	return out
+}
+
+// ScopesOf lists what an event of cost is counted for: its agent, its project
+// and the company.
+func (e CostEvent) ScopesOf() []scope {
+	scopes := append(make([]scope, 0, 3), scope{company.ScopeAgent, e.Agent})
+	if e.Project != "" {
+		scopes = append(scopes, scope{company.ScopeProject, string(e.Project)})
+	}
+	return append(scopes, scope{company.ScopeCompany, e.Company})
+}
+
+// A scope is what has a budget.
+type scope struct {
+	Type company.ScopeType
+	ID   string
+}
+
+// spendBudgets counts e for its scopes and stops those that it exhausts.
+func spendBudgets(c *ledger.Context, e CostEvent) error {
+	now := core.TimeOf(c.Now)
+	countAllowance(c.Tx, e.Company, e.allowanceOfCost(c.Tx), 0, e.Cost)
+	for _, s := range e.ScopesOf() {
+		b := BudgetOf(c.Tx, e.Company, s.Type, s.ID, now).Spend(e.Cost, now)
+		if err := enforce(c, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enforce stores b after opening and closing the incidents that its sums call
+// for, and pauses the scope if a hard stop is reached.
+func enforce(c *ledger.Context, b ScopeBudget) error {
+	now := core.TimeOf(c.Now)
+	for _, p := range b.Policies {
+		spent := b.Spent(p.Window)
+		p.Since = p.Window.Window(now).From
+		if p.Window.Rolling() { // its incidents end by themselves only with all that they counted
+			p.Hard, p.Soft = lasting(c.Tx, c.Cmd.Company, p.Hard, now), lasting(c.Tx, c.Cmd.Company, p.Soft, now)
+		}
+		switch p.Status(spent) {
+		case "hard_stop":
+			if p.Hard == "" {
+				closeIncident(c, p.Soft, "resolved")
+				p.Hard = openIncident(c, b, p, "hard", spent)
+			}
+		case "warning":
+			closeIncident(c, p.Hard, "resolved")
+			p.Hard = ""
+			if p.Soft == "" {
+				p.Soft = openIncident(c, b, p, "soft", spent)
+			}
+		default:
+			closeIncident(c, p.Hard, "resolved")
+			closeIncident(c, p.Soft, "resolved")
+			p.Hard, p.Soft = "", ""
+		}
+		b = b.with(p)
+	}
+	putBudget(c.Tx, c.Cmd.Company, b)
+	if _, over := b.Exceeded(); over {
+		return pauseScope(c, b.Type, b.ID)
+	}
+	return nil
+}
+
+// openIncident records that a threshold was crossed and returns the incident's ID.
+func openIncident(c *ledger.Context, b ScopeBudget, p BudgetPolicy, threshold string, spent core.Money) string {
+	now := core.TimeOf(c.Now)
+	w := p.Window.Window(now)
+	if unit, n := p.Window.Rolls(); n > 0 {
+		w.To += unit * n // by then all that is counted now has gone
+	}
+	in := BudgetIncident{ID: core.DerivedID("budget-incident", p.ID, threshold, ledger.Order(c.Height)), Policy: p.ID, Type: b.Type, Scope: b.ID,
+		Window: p.Window, Start: w.From, End: w.To, Threshold: threshold, Limit: p.Amount, Observed: spent, Status: "open", CreatedAt: now, UpdatedAt: now}
+	if threshold == "hard" {
+		in.Approval = askForOverride(c, b, p, in)
+	}
+	Incidents.Put(c.Tx, c.Cmd.Company, in.ID, in)
+	c.Record(ledger.Change{Action: "budget." + threshold + "_threshold_crossed", EntityType: "budget_incident", EntityID: in.ID,
+		Details: core.Object{}.Str("scopeId", in.Scope).Str("scopeType", string(in.Type)).Int("amountLimit", in.Limit.Cents()).Int("amountObserved", in.Observed.Cents()).Close()})
+	return in.ID
+}
+
+// lasting returns id while the incident's time has not passed, else "".
+func lasting(tx *ledger.Tx, company, id string, now core.Time) string {
+	if in, ok := Incidents.Get(tx, company, id); id == "" || !ok || now >= in.End {
+		return ""
+	}
+	return id
+}
+
+// closeIncident gives an open incident its last status; "" and closed ones are left alone.
+func closeIncident(c *ledger.Context, id, status string) {
+	in, ok := Incidents.Get(c.Tx, c.Cmd.Company, id)
+	if id == "" || !ok || in.Status != "open" {
+		return
+	}
+	in.Status, in.ResolvedAt, in.UpdatedAt = status, core.TimeOf(c.Now), core.TimeOf(c.Now)
+	Incidents.Put(c.Tx, c.Cmd.Company, id, in)
+	to := ApprovalCancelled // nobody decided: a window has passed, or a manager changed the limit
+	if core.IsBoard(c) {
+		to = map[string]ApprovalStatus{"resolved": ApprovalApproved, "dismissed": ApprovalRejected}[status]
+	}
+	settleApproval(c, in.Approval, to)
+}
+
+// refuseBudget is the 409 for work in a scope whose hard stop was reached.
+func refuseBudget(b ScopeBudget, p BudgetPolicy) error {
+	name := map[company.ScopeType]string{company.ScopeAgent: "Agent", company.ScopeCompany: "Company", company.ScopeProject: "Project"}[b.Type]
+	detail := core.Object{}.Str("scopeType", string(b.Type)).Str("scopeId", b.ID).Str("windowKind", string(p.Window)).
+		Int("amountLimit", p.Amount.Cents()).Int("amountObserved", b.Spent(p.Window).Cents()).Close()
+	return ledger.Refuse(ledger.Conflict, detail, "%s is paused because its budget hard-stop was reached.", name)
+}
+
+// overBudget refuses with the first of the scopes of an agent's work that is
+// over its limit at this time: the agent, its project ("" for none), the company.
+func overBudget(c *ledger.Context, agent, project string) error {
+	for _, s := range (CostEvent{Company: c.Cmd.Company, Agent: agent, Project: core.NullText(project)}).ScopesOf() {
+		b := BudgetOf(c.Tx, c.Cmd.Company, s.Type, s.ID, core.TimeOf(c.Now))
+		if p, over := b.Exceeded(); over {
+			return refuseBudget(b, p)
+		}
+	}
+	return nil
+}
+
+// AgentBudget returns the monthly limit of an agent, and what it spent.
+func AgentBudget(tx *ledger.Tx, of, agent string, now core.Time) (limit, spent core.Money) {
+	return monthly(tx, of, company.ScopeAgent, agent, now)
+}
+
+// CompanyBudget returns the monthly limit of a company, and what it spent.
+func CompanyBudget(tx *ledger.Tx, of string, now core.Time) (limit, spent core.Money) {
+	return monthly(tx, of, company.ScopeCompany, of, now)
+}
+
+func monthly(tx *ledger.Tx, company string, t company.ScopeType, id string, now core.Time) (limit, spent core.Money) {
+	b := BudgetOf(tx, company, t, id, now)
+	if p, ok := b.Policy(WindowMonth); ok && p.Active {
+		limit = p.Amount
+	}
+	return limit, b.Spent(WindowMonth)
+}
+
+type fatBudget struct {
+	SpentMonthlyCents core.Money  `json:"spentMonthlyCents"`
+	Policies          []fatPolicy `json:"policies"`
+}
+
+type fatPolicy struct {
+	Window WindowKind `json:"windowKind"`
+	Amount core.Money `json:"amountCents"`
+}
+
+// Rules are what money adds to the kernel.
+var Rules = company.Rules{
+	Kinds:  slices.Concat(costKinds, budgetKinds, reservationKinds, financeKinds, runCostKinds, approvalKinds, hireKinds, modelKinds),
+	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){"approval": func(tx *ledger.Tx, id string, _ []byte) { tx.Delete(ApprovalCompanyKey(id)) }},
+	CompanyStored: func(c *ledger.Context, was, row company.Company, p company.SaveCompany) error {
+		if p.Budget == nil || was.ID == "" && *p.Budget <= 0 {
+			return nil
+		}
+		return limits{}.Set(c, company.ScopeCompany, row.ID, *p.Budget)
+	},
+	AgentEnds: cancelHire,
+	AgentDeleted: func(c *ledger.Context, a company.Agent) {
+		dropHire(c.Tx, a)
+		dropIncidents(c, a)
+		BudgetTable.Delete(c.Tx, a.Company, scopeKey(company.ScopeAgent, a.ID))
+	},
+	IssueDeleted: func(c *ledger.Context, i company.Issue) { dropApprovalLinks(c.Tx, i) },
+	CheckWake: func(tx *ledger.Tx, company string, _ company.Issue, w company.Wake) error {
+		if w.Approval != "" && !tx.Has(Approvals.Key(company, w.Approval)) {
+			return ledger.Refuse(ledger.NotFound, nil, "Approval not found")
+		}
+		return nil
+	},
+	Spent: func(tx *ledger.Tx, r company.Run) error {
+		if exhausted(r, tx) {
+			return ledger.Refuse(ledger.Conflict, nil, "what the work on the issue may cost is spent")
+		}
+		return nil
+	},
+	Awaits: func(tx *ledger.Tx, i company.Issue) bool {
+		return slices.ContainsFunc(ApprovalsOfIssue(tx, i.Company, i.ID), func(a Approval) bool { return a.Status.Open() })
+	},
+	Limits: limits{},
+	Sealed: func(tx *ledger.Tx, company string) (out []conceal.SealedConfig) {
+		for _, p := range ModelProvidersOf(tx, company) {
+			if p.Sealed != "" {
+				out = append(out, conceal.SealedConfig{Type: "model_provider", ID: p.ID, Owner: p.ID, Values: []conceal.SealedValue{{Path: ModelKeyPath, Sealed: p.Sealed}}})
+			}
+		}
+		if company == "" {
+			return out
+		}
+		for id, d := range approvalDrafts.All(tx, company) {
+			if a, ok := Approvals.Get(tx, company, id); ok {
+				o := conceal.SealedConfig{Type: "approval", ID: id, Owner: cmp.Or(string(a.Agent), core.DerivedID("hire", id))}
+				o.Collect("", d.Payload)
+				out = append(out, o)
+			}
+		}
+		return out
+	},
+	Reseal: map[string]func(c *ledger.Context, p conceal.Reseal) error{
+		"model_provider": func(c *ledger.Context, p conceal.Reseal) error {
+			m, ok := ModelProviderOf(c.Tx, c.Cmd.Company, p.ID)
+			if !ok || m.Sealed != p.Old[0] {
+				return errNoModelProvider()
+			}
+			m.Sealed = p.New[0]
+			putModelProvider(c.Tx, m)
+			return nil
+		},
+		"approval": func(c *ledger.Context, p conceal.Reseal) error {
+			d, ok := approvalDrafts.Get(c.Tx, c.Cmd.Company, p.ID)
+			if !ok {
+				return errNoApproval()
+			}
+			d.Payload = p.Config(d.Payload)
+			approvalDrafts.Put(c.Tx, c.Cmd.Company, p.ID, d)
+			return nil
+		},
+	},
+}
+
+// limits answers what the kernel asks of budgets.
+type limits struct{}
+
+func (limits) Set(c *ledger.Context, t company.ScopeType, id string, limit core.Money) error {
+	_, err := setPolicy(c, SetBudget{Type: t, Scope: id, Amount: limit})
+	return err
+}
+
+func (limits) Limit(tx *ledger.Tx, company, agent string, now core.Time) core.Money {
+	limit, _ := AgentBudget(tx, company, agent, now)
+	return limit
+}
+
+func (limits) Today(tx *ledger.Tx, of, agent string, now core.Time) core.Money {
+	return BudgetOf(tx, of, company.ScopeAgent, agent, now).Day
+}
+
+func (limits) Told(tx *ledger.Tx, of, agent string, now core.Time) any {
+	b := BudgetOf(tx, of, company.ScopeAgent, agent, now)
+	budget := fatBudget{SpentMonthlyCents: b.Month, Policies: []fatPolicy{}}
+	for _, p := range b.Policies {
+		budget.Policies = append(budget.Policies, fatPolicy{p.Window, p.Amount})
+	}
+	return budget
+}
+
+func (limits) MayResume(c *ledger.Context, t company.ScopeType, id string) error {
+	b := BudgetOf(c.Tx, c.Cmd.Company, t, id, core.TimeOf(c.Now))
+	if p, over := b.Exceeded(); over {
+		return refuseBudget(b, p)
+	}
+	return nil
+}
+
+func (limits) Renew(c *ledger.Context, agent, project string) error {
+	if err := overBudget(c, agent, project); err != nil {
+		return err
+	}
+	return renewScopes(c, agent, project)
+}
+
+func (limits) Allow(c *ledger.Context, i company.Issue, limit *core.Money) (company.Issue, error) {
+	return allow(c, i, limit)
+}
+
+func (limits) Book(c *ledger.Context, r company.Run, told *company.RunCost) error {
+	return bookRunCost(c, r, told)
+}

@@ -1,0 +1,183 @@
+package money
+
+import (
+	"slices"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+func ScopeExists(tx *ledger.Tx, of string, t company.ScopeType, id string) bool {
+	switch t {
+	case company.ScopeAgent:
+		return company.AgentExists(tx, of, id)
+	case company.ScopeProject:
+		return company.ProjectExists(tx, of, id)
+	case company.ScopeCompany:
+		return id == of && tx.Has(company.CompanyTable.Key(of, of))
+	}
+	return false
+}
+
+// ScopeName returns the name of a scope, "" when it is gone.
+func ScopeName(tx *ledger.Tx, of string, t company.ScopeType, id string) string {
+	switch t {
+	case company.ScopeAgent:
+		a, _ := company.AgentTable.Get(tx, of, id)
+		return a.Name
+	case company.ScopeProject:
+		p, _ := company.ProjectTable.Get(tx, of, id)
+		return p.Name
+	}
+	row, _ := company.CompanyTable.Get(tx, of, of)
+	return row.Name
+}
+
+// pauseScope stops a scope that has reached its limit, and cancels what runs in
+// it. A scope that is stopped already stays as it is.
+func pauseScope(c *ledger.Context, t company.ScopeType, id string) error {
+	of, now := c.Cmd.Company, core.TimeOf(c.Now)
+	dropResumption(c, t, id)
+	switch t {
+	case company.ScopeAgent:
+		a, ok := company.AgentTable.Get(c.Tx, of, id)
+		if !ok || a.Status == company.AgentPaused || a.Status == company.AgentTerminated || a.Status == company.AgentPendingApproval {
+			return nil
+		}
+		company.CancelRunsOfAgent(c, of, id, company.DeniedBudget, "Cancelled: the agent's budget hard-stop was reached")
+		a, _ = company.AgentTable.Get(c.Tx, of, id) // cancelling settled its state
+		a.Status, a.PauseReason, a.PausedAt, a.UpdatedAt = company.AgentPaused, company.PausedForBudget, now, now
+		company.AgentTable.Put(c.Tx, a.Company, a.ID, a)
+	case company.ScopeProject:
+		p, ok := company.ProjectTable.Get(c.Tx, of, id)
+		if !ok || p.PauseReason != "" {
+			return nil
+		}
+		p.PauseReason, p.PausedAt, p.UpdatedAt = company.PausedForBudget, now, now
+		company.ProjectTable.Put(c.Tx, of, id, p)
+	case company.ScopeCompany:
+		row, ok := company.CompanyTable.Get(c.Tx, of, of)
+		if !ok || row.Status != "active" {
+			return nil
+		}
+		row.Status, row.PauseReason, row.PausedAt, row.UpdatedAt = "paused", company.PausedForBudget, now, now
+		company.CompanyTable.Put(c.Tx, of, of, row)
+	}
+	cancelRunsIn(c, t, id)
+	return nil
+}
+
+func cancelRunsIn(c *ledger.Context, t company.ScopeType, id string) {
+	for _, r := range company.RunsInScope(c.Tx, c.Cmd.Company, t, id, company.MaxStoppedRuns) {
+		company.DenyLive(c, r, company.DeniedBudget, "Cancelled: the budget hard-stop of the "+string(t)+" was reached")
+	}
+}
+
+// resumeScope lets a scope go on that was stopped for its budget alone, and notes
+// that its work is to be woken, see resumeWork.
+func resumeScope(c *ledger.Context, t company.ScopeType, id string) error {
+	of, now := c.Cmd.Company, core.TimeOf(c.Now)
+	if !company.ScopePaused(c.Tx, of, t, id) {
+		return nil
+	}
+	switch t {
+	case company.ScopeAgent:
+		a, _ := company.AgentTable.Get(c.Tx, of, id)
+		toResume(c, t, id, a.PausedAt)
+		a.PauseReason, a.PausedAt, a.UpdatedAt = "", 0, now
+		if a.Status == company.AgentPaused {
+			a.Status = company.AgentIdle
+		}
+		company.AgentTable.Put(c.Tx, a.Company, a.ID, a)
+	case company.ScopeProject:
+		p, _ := company.ProjectTable.Get(c.Tx, of, id)
+		toResume(c, t, id, p.PausedAt)
+		p.PauseReason, p.PausedAt, p.UpdatedAt = "", 0, now
+		company.ProjectTable.Put(c.Tx, of, id, p)
+	case company.ScopeCompany:
+		row, _ := company.CompanyTable.Get(c.Tx, of, of)
+		toResume(c, t, id, row.PausedAt)
+		row.PauseReason, row.PausedAt, row.UpdatedAt = "", 0, now
+		if row.Status == "paused" {
+			row.Status = "active"
+		}
+		company.CompanyTable.Put(c.Tx, of, of, row)
+	}
+	return nil
+}
+
+// renewScopes lets the scopes of an agent's work go on that were stopped in a
+// window that has passed.
+func renewScopes(c *ledger.Context, agent, project string) error {
+	for _, s := range (CostEvent{Company: c.Cmd.Company, Agent: agent, Project: core.NullText(project)}).ScopesOf() {
+		b := BudgetOf(c.Tx, c.Cmd.Company, s.Type, s.ID, core.TimeOf(c.Now))
+		if _, over := b.Exceeded(); !over {
+			if err := renewScope(c, s.Type, s.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// renewScope is resumeScope where nobody asked for it: its line in the activity
+// log is all that tells of it.
+func renewScope(c *ledger.Context, t company.ScopeType, id string) error {
+	if !company.ScopePaused(c.Tx, c.Cmd.Company, t, id) {
+		return nil
+	}
+	company.RecordLive(c, ledger.Change{Action: "budget.scope_resumed", EntityType: string(t), EntityID: id, Details: core.Object{}.Str("reason", "window_passed").Close()})
+	return resumeScope(c, t, id)
+}
+
+// SweepBudgets is the payload of budget.sweep, by which the scheduler finishes
+// what time or numbers left: it lets every scope of a company go on whose
+// exhausted window has passed, closes the incidents of that window with the
+// approvals that ask about them, and cancels runs that go on in a stopped one.
+type SweepBudgets struct{}
+
+func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
+	if core.IsAgent(c) {
+		return nil, core.ErrBoardOnly()
+	}
+	for _, in := range pastIncidents(c.Tx, c.Cmd.Company, core.TimeOf(c.Now), company.MaxStoppedRuns) {
+		closeIncident(c, in.ID, "resolved")
+	}
+	sweepReservations(c)
+	for _, b := range Budgets(c.Tx, c.Cmd.Company, core.TimeOf(c.Now)) {
+		if _, over := b.Exceeded(); over {
+			cancelRunsIn(c, b.Type, b.ID)
+			continue
+		}
+		if company.ScopePaused(c.Tx, c.Cmd.Company, b.Type, b.ID) && slices.ContainsFunc(b.Policies, func(p BudgetPolicy) bool { return p.Window.Rolling() }) {
+			if err := enforce(c, b); err != nil { // closes what a rolling window has left behind
+				return nil, err
+			}
+		}
+		if err := renewScope(c, b.Type, b.ID); err != nil {
+			return nil, err
+		}
+	}
+	return nil, resumeWork(c)
+}
+
+// BudgetsToSweep reports whether budget.sweep would change something in company:
+// a scope is paused for a budget that is not exhausted at now, or runs go on in
+// one that is, or an incident is open whose window has passed, or work is to be
+// woken that a budget had stopped.
+func BudgetsToSweep(tx *ledger.Tx, of string, now core.Time) bool {
+	if workToResume(tx, of) || len(pastIncidents(tx, of, now, 1)) > 0 || len(staleReservations(tx, of, now, 1)) > 0 {
+		return true
+	}
+	for _, b := range Budgets(tx, of, now) {
+		if _, over := b.Exceeded(); over {
+			if len(company.RunsInScope(tx, of, b.Type, b.ID, 1)) > 0 {
+				return true
+			}
+		} else if company.ScopePaused(tx, of, b.Type, b.ID) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,266 @@
+package money
+
+import (
+	"encoding/json"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// HireAgent is the payload of agent.hire: an agent that somebody wants. The
+// board of a company that asks for no approval gets it at once; else it is made
+// pending, beside the approval that decides about it.
+type HireAgent struct {
+	Agent    company.SaveAgent `cbor:"1,keyasint"`
+	Approval string            `cbor:"2,keyasint"` // ID of the approval, if one is needed
+	Issues   []string          `cbor:"3,keyasint,omitempty"`
+	Skills   []string          `cbor:"4,keyasint,omitempty"` // desired, as the request named them
+}
+
+// A Hire is what agent.hire returns; Approval is empty when none was needed.
+type Hire struct {
+	Agent    string `cbor:"1,keyasint"`
+	Approval string `cbor:"2,keyasint,omitempty"`
+}
+
+const KindAgentHire = "agent.hire"
+
+var hireKinds = []company.Kind{
+	{Name: KindAgentHire, From: company.FromBoard | company.FromAgent, Needs: company.CreateAgents, Traits: company.EndsKeys, Do: ledger.Typed(hireAgent)},
+}
+
+// MayHire reports whether the agent may ask for new agents.
+func MayHire(a company.Agent) bool { return a.Role == "ceo" || a.Permissions.CreateAgents }
+
+func errMayNotHire() error {
+	return ledger.Refuse(ledger.Forbidden, nil, "Missing permission: agents:create")
+}
+
+func hireAgent(c *ledger.Context, p HireAgent) (any, error) {
+	row, err := company.Present(c)
+	if err != nil {
+		return nil, err
+	}
+	asked := core.NullText("")
+	if core.IsAgent(c) {
+		who, _ := company.AgentTable.Get(c.Tx, row.ID, c.Cmd.Actor.ID)
+		if !MayHire(who) {
+			return nil, errMayNotHire()
+		}
+		// Nobody gives rights that the board has not given.
+		p.Agent.Permissions, asked = nil, core.NullText(who.ID)
+	} else if !row.RequireHireApproval {
+		a, err := company.MakeAgent(c, row, p.Agent, company.AgentIdle)
+		if err != nil {
+			return nil, err
+		}
+		recordHire(c, a, "", p.Issues)
+		return Hire{Agent: a.ID}, nil
+	}
+	budget := p.Agent.Budget
+	p.Agent.Budget = nil // a limit is set when there is somebody who spends
+	a, err := company.MakeAgent(c, row, p.Agent, company.AgentPendingApproval)
+	if err != nil {
+		return nil, err
+	}
+	payload := hirePayload(a, budget, p.Skills, asked)
+	approval, err := openApproval(c, Approval{ID: p.Approval, Company: row.ID, Type: ApprovalHire, RequestedByAgent: asked, Agent: core.NullText(a.ID), Payload: payload}, core.SortedSet(p.Issues))
+	if err != nil {
+		return nil, err
+	}
+	recordHire(c, a, approval.ID, p.Issues)
+	return Hire{Agent: a.ID, Approval: approval.ID}, nil
+}
+
+func recordHire(c *ledger.Context, a company.Agent, approval string, issues []string) {
+	c.Record(ledger.Change{Action: "agent.hire_created", EntityType: "agent", EntityID: a.ID, Details: core.Object{}.Str("name", a.Name).Str("role", a.Role).
+		Null("approvalId", approval).List("issueIds", core.SortedSet(issues)).Bool("requiresApproval", approval != "").Close()})
+}
+
+// hirePayload tells the board who is to be hired, in the contract's keys and
+// without secrets.
+func hirePayload(a company.Agent, budget *core.Money, skills []string, asked core.NullText) json.RawMessage {
+	cents := int64(0)
+	if budget != nil {
+		cents = budget.Cents()
+	}
+	wanted := json.RawMessage("null")
+	if len(skills) > 0 {
+		wanted = core.Object{}.List("x", skills).Close()
+		wanted = wanted[len(`{"x":`) : len(wanted)-1]
+	}
+	metadata := a.Metadata
+	if len(metadata) == 0 {
+		metadata = json.RawMessage("{}")
+	}
+	adapter, runtime := conceal.RedactConfig(a.AdapterConfig), conceal.RedactConfig(a.RuntimeConfig)
+	snapshot := core.Object{}.Str("adapterType", a.AdapterType).Raw("adapterConfig", adapter).Raw("runtimeConfig", runtime).Raw("desiredSkills", wanted)
+	b := core.Object{}.Str("name", a.Name).Str("role", a.Role).Null("title", string(a.Title)).Null("icon", string(a.Icon)).Null("reportsTo", string(a.ReportsTo)).
+		Null("capabilities", string(a.Capabilities)).Str("adapterType", a.AdapterType).Raw("adapterConfig", adapter).
+		Raw("runtimeConfig", runtime).Int("budgetMonthlyCents", cents).Raw("metadata", conceal.RedactConfig(metadata)).Raw("desiredSkills", wanted).
+		Str("agentId", a.ID).Null("requestedByAgentId", string(asked)).Raw("requestedConfigurationSnapshot", snapshot.Close()).Close()
+	v, _ := core.ParseJSON(b)
+	return core.FormatJSON(v)
+}
+
+// maxHireBudget bounds the monthly budget of a hire, in cents, as for any agent.
+const maxHireBudget = 1_000_000_000_000
+
+// HireOf reads a hire's payload as the command that makes the agent.
+func HireOf(payload json.RawMessage) (company.SaveAgent, error) {
+	var d company.HireDraft
+	if err := json.Unmarshal(payload, &d); err != nil {
+		field := "payload"
+		if t, ok := err.(*json.UnmarshalTypeError); ok {
+			field += "." + t.Field
+		}
+		return company.SaveAgent{}, ledger.Refuse(ledger.Invalid, nil, "%s does not describe an agent", field)
+	}
+	if d.Name == nil {
+		return company.SaveAgent{}, ledger.Refuse(ledger.Invalid, nil, "payload.name is needed to hire an agent")
+	}
+	p := company.SaveAgent{Name: d.Name, Role: d.Role, Title: d.Title, Icon: d.Icon, ReportsTo: d.ReportsTo, Capabilities: d.Capabilities, AdapterType: d.AdapterType,
+		AdapterConfig: notNull(d.AdapterConfig), RuntimeConfig: notNull(d.RuntimeConfig), DefaultEnvironment: d.DefaultEnvironment, Metadata: notNull(d.Metadata), ContextMode: d.ContextMode}
+	var skills []json.RawMessage
+	_ = json.Unmarshal(d.DesiredSkills, &skills)
+	p.Skills = company.SkillKeysIn(skills)
+	if notNull(d.Instructions) != nil {
+		var in struct {
+			Entry string            `json:"entryFile"`
+			Files map[string]string `json:"files"`
+		}
+		_ = json.Unmarshal(d.Instructions, &in) // without files it is refused when the agent is made
+		p.Instructions = company.InstructionsIn(in.Entry, in.Files)
+	}
+	if d.BudgetMonthlyCents != nil {
+		if *d.BudgetMonthlyCents < 0 || *d.BudgetMonthlyCents > maxHireBudget {
+			return p, ledger.Refuse(ledger.Invalid, nil, "payload.budgetMonthlyCents is out of range")
+		}
+		p.Budget = new(core.Cents(*d.BudgetMonthlyCents))
+	}
+	return p, nil
+}
+
+func notNull(b json.RawMessage) json.RawMessage {
+	if string(b) == "null" {
+		return nil
+	}
+	return b
+}
+
+// checkHire tries what approving would do, and drops it.
+func checkHire(c *ledger.Context, a Approval, payload json.RawMessage) error {
+	p, err := HireOf(payload)
+	if err != nil || a.Agent != "" {
+		return err
+	}
+	row, err := company.Present(c)
+	if err != nil {
+		return err
+	}
+	errFine := ledger.Refuse(ledger.Conflict, nil, "")
+	err = c.Try(func(c *ledger.Context) error {
+		p.ID = core.DerivedID("hire", a.ID)
+		if _, err := company.MakeAgent(c, row, p, company.AgentIdle); err != nil {
+			return err
+		}
+		return errFine
+	})
+	if err == errFine {
+		return nil
+	}
+	return err
+}
+
+// hireApproved lets the agent of an approved hire begin: one that was made
+// pending, else a new one. It returns the agent's ID.
+func hireApproved(c *ledger.Context, a Approval, payload json.RawMessage) (string, error) {
+	p, err := HireOf(payload)
+	if err != nil {
+		return "", err
+	}
+	if a.Agent == "" {
+		row, err := company.Present(c)
+		if err != nil {
+			return "", err
+		}
+		p.ID = core.DerivedID("hire", a.ID)
+		agent, err := company.MakeAgent(c, row, p, company.AgentIdle)
+		return agent.ID, err
+	}
+	agent, ok := company.AgentTable.Get(c.Tx, a.Company, string(a.Agent))
+	if !ok || agent.Status == company.AgentTerminated {
+		return "", ledger.Refuse(ledger.Conflict, nil, "The agent of this hire is gone")
+	}
+	if agent.Status == company.AgentPendingApproval {
+		agent.Status, agent.UpdatedAt = company.AgentIdle, core.TimeOf(c.Now)
+		company.AgentTable.Put(c.Tx, agent.Company, agent.ID, agent)
+		c.Record(ledger.Change{Action: "agent.hire_approved", EntityType: "agent", EntityID: agent.ID, Details: core.Object{}.Str("name", agent.Name).Str("approvalId", a.ID).Close()})
+		if p.Budget != nil && *p.Budget > 0 {
+			_, err = setPolicy(c, SetBudget{Type: company.ScopeAgent, Scope: agent.ID, Amount: *p.Budget})
+		}
+	}
+	return agent.ID, err
+}
+
+// reviseHire brings a pending agent in line with the payload that was sent for
+// it again; what the payload hides stays.
+func reviseHire(c *ledger.Context, a Approval, payload json.RawMessage) error {
+	old, ok := company.AgentTable.Get(c.Tx, a.Company, string(a.Agent))
+	if !ok || old.Status != company.AgentPendingApproval {
+		return nil
+	}
+	p, err := HireOf(payload)
+	if err != nil {
+		return err
+	}
+	p.ReplaceAdapterConfig = p.AdapterConfig != nil
+	next, err := old.With(p)
+	if err != nil {
+		return err
+	}
+	if next.AdapterConfig, err = company.Ask.BindConfig(c.Tx, next.Company, next.AdapterConfig, old.AdapterConfig); err != nil {
+		return err
+	}
+	if next.AdapterConfig, err = company.Ask.Skills.Equip(c, next, p); err != nil {
+		return err
+	}
+	next.UpdatedAt = core.TimeOf(c.Now)
+	if err := next.Check(); err != nil {
+		return err
+	}
+	if err := next.CheckManager(c.Tx); err != nil {
+		return err
+	}
+	if next.Name, err = company.FreeName(c.Tx, next); err != nil {
+		return err
+	}
+	company.AgentTable.Put(c.Tx, next.Company, next.ID, next)
+	return nil
+}
+
+// cancelHire closes the approval of an agent that is ended before it began.
+func cancelHire(c *ledger.Context, a company.Agent) {
+	for id := range hireApprovals.IDs(c.Tx, a.Company, a.ID, false) {
+		settleApproval(c, id, ApprovalCancelled)
+	}
+}
+
+// dropHire forgets which approval an agent that is being deleted came from.
+func dropHire(tx *ledger.Tx, a company.Agent) {
+	for id := range hireApprovals.IDs(tx, a.Company, a.ID, false) {
+		hireApprovals.Remove(tx, a.Company, a.ID, id)
+	}
+}
+
+// Sealed seals the configurations of the agent that is to be hired.
+func (p HireAgent) Sealed(seal conceal.SealFunc) (any, error) {
+	v, err := p.Agent.Sealed(seal)
+	if err != nil {
+		return nil, err
+	}
+	p.Agent = v.(company.SaveAgent)
+	return p, nil
+}

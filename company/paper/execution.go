@@ -1,0 +1,259 @@
+package paper
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// An ExecutionDecision is what somebody said of the work on an issue in a stage.
+type ExecutionDecision struct {
+	ID        string        `cbor:"1,keyasint" json:"id"`
+	Company   string        `cbor:"2,keyasint" json:"companyId"`
+	Issue     string        `cbor:"3,keyasint" json:"issueId"`
+	Stage     string        `cbor:"4,keyasint" json:"stageId"`
+	StageType string        `cbor:"5,keyasint" json:"stageType"`
+	Agent     core.NullText `cbor:"6,keyasint,omitempty" json:"actorAgentId"`
+	User      core.NullText `cbor:"7,keyasint,omitempty" json:"actorUserId"`
+	Outcome   string        `cbor:"8,keyasint" json:"outcome"` // approved or changes_requested
+	Body      string        `cbor:"9,keyasint,omitempty" json:"body"`
+	Run       core.NullText `cbor:"10,keyasint,omitempty" json:"createdByRunId"`
+	CreatedAt core.Time     `cbor:"11,keyasint" json:"createdAt"`
+}
+
+// Decisions are keyed by "<issue>.<height>", oldest first.
+var executionDecisions = ledger.NewTable[ExecutionDecision]("execution-decision")
+
+// KeptDecisions bounds the decisions of one issue; the oldest go first.
+const KeptDecisions = 200
+
+// ExecutionDecisionsOf returns the decisions on an issue, oldest first.
+func ExecutionDecisionsOf(tx *ledger.Tx, i company.Issue) []ExecutionDecision {
+	out := []ExecutionDecision{}
+	for _, v := range tx.Prefix(executionDecisions.Key(i.Company, i.ID+".")) {
+		out = append(out, core.DecodeRow[ExecutionDecision](v))
+	}
+	return out
+}
+
+// MaxReviewRequest bounds what a reviewer is asked to look at, in bytes.
+const MaxReviewRequest = 20_000
+
+// requested returns next with what an update asks of the participant of its pending
+// stage. What was asked in a stage goes with the stage.
+func requested(i company.Issue, tx *ledger.Tx, next company.Issue, p company.UpdateIssue) (company.Issue, error) {
+	s := next.Execution
+	pending := s != nil && s.Status == "pending" && next.Status == company.IssueInReview
+	was := i.Execution
+	switch {
+	case p.ReviewRequest != nil && *p.ReviewRequest != "" && !pending:
+		return next, core.RefuseCode(ledger.Unprocessable, "no_stage_pending", core.StatusDetail("issueId", i.ID, next.Status),
+			"Nobody is to review the issue now; give reviewRequest when it is handed in to a stage of its executionPolicy, or leave it out")
+	case p.ReviewRequest != nil && len(*p.ReviewRequest) > MaxReviewRequest:
+		return next, ledger.Refuse(ledger.Invalid, nil, "reviewRequest has at most %d bytes", MaxReviewRequest)
+	case s == nil:
+		return next, nil
+	}
+	want := ""
+	if pending && was != nil && was.Status == "pending" && was.Stage == s.Stage {
+		want = was.Request
+	}
+	if p.ReviewRequest != nil {
+		want = *p.ReviewRequest
+	}
+	if want != s.Request {
+		state := *s
+		state.Request = want
+		next.Execution = &state
+	}
+	return next, nil
+}
+
+// checkParticipants refuses a policy that gives a stage to somebody who is not there, or
+// ended; whom it gave one to before is not looked up again.
+func checkParticipants(tx *ledger.Tx, old, next company.Issue) error {
+	if string(old.ExecutionPolicy) == string(next.ExecutionPolicy) {
+		return nil
+	}
+	var before []company.ExecutionParticipant
+	for _, s := range old.Policy().Stages {
+		before = append(before, s.Participants...)
+	}
+	for n, s := range next.Policy().Stages {
+		for k, p := range s.Participants {
+			if slices.ContainsFunc(before, func(o company.ExecutionParticipant) bool { return o.Is(p.Agent, p.User) }) {
+				continue
+			}
+			at := "executionPolicy.stages." + strconv.Itoa(n) + ".participants." + strconv.Itoa(k)
+			switch a, ok := company.AgentTable.Get(tx, next.Company, p.Agent); {
+			case p.Type == "agent" && !ok:
+				return ledger.Refuse(ledger.NotFound, nil, "%s.agentId: agent not found", at)
+			case p.Type == "agent" && a.Status == company.AgentTerminated:
+				return ledger.Refuse(ledger.Unprocessable, a.Standing(), "%s.agentId: a terminated agent decides nothing", at)
+			case p.Type == "user" && !company.Ask.Belongs(tx, next.Company, p.User):
+				return ledger.Refuse(ledger.NotFound, nil, "%s.userId: user not found", at)
+			}
+		}
+	}
+	return nil
+}
+
+// reviewed carries an update of an issue through the stages of its policy. What
+// its worker hands in as done goes to the next stage's participant instead;
+// what a participant says of it approves the stage, or sends the work back. The
+// board may go past all stages. It returns the update as it is carried out.
+func reviewed(c *ledger.Context, i, next company.Issue, p company.UpdateIssue) (company.Issue, company.UpdateIssue, error) {
+	policy := next.Policy()
+	if len(policy.Stages) == 0 || p.Status == "" || p.Status == i.Status {
+		return next, p, nil
+	}
+	agent, user := core.ActedBy(c)
+	s := i.Execution
+	pending := s != nil && s.Status == "pending" && i.Status == company.IssueInReview
+	switch {
+	case pending && (string(agent) != "" && string(agent) == s.Agent || string(user) != "" && string(user) == s.User):
+		return decideStage(c, i, next, p, policy)
+	case pending && core.IsAgent(c):
+		return next, p, core.RefuseCode(ledger.Forbidden, "execution_stage_participant_required",
+			core.Object{}.Str("issueId", i.ID).Str("stageId", s.Stage).Null("agentId", s.Agent).Null("userId", s.User).Close(), "Only the participant of the current stage can decide it")
+	case pending || core.IsBoard(c) && string(user) != i.AssigneeUser:
+		if s != nil && p.Status.Terminal() { // the board goes past the stages
+			state := *s
+			state.Status, state.Stage, state.Agent, state.User = "completed", "", "", ""
+			next.Execution = &state
+		} else if pending {
+			next.Execution = nil
+		}
+		return next, p, nil
+	case p.Status == company.IssueDone && (s == nil || s.Status != "completed"):
+		state := company.ExecutionState{}
+		if s != nil {
+			state = *s
+		}
+		state.ReturnAgent, state.ReturnUser = i.Assignee, i.AssigneeUser
+		return toStage(c, next, p, policy, state)
+	}
+	return next, p, nil
+}
+
+// toStage hands the work to the first stage that was not approved; behind the
+// last one it is done.
+func toStage(c *ledger.Context, next company.Issue, p company.UpdateIssue, policy company.ExecutionPolicy, state company.ExecutionState) (company.Issue, company.UpdateIssue, error) {
+	for _, stage := range policy.Stages {
+		if slices.Contains(state.Completed, stage.ID) {
+			continue
+		}
+		who, ok := stage.Participant(c.Tx, next.Company, state)
+		if !ok {
+			return next, p, core.RefuseCode(ledger.Unprocessable, "execution_stage_without_participant", core.Object{}.Str("issueId", next.ID).Str("stageId", stage.ID).Close(),
+				"Nobody but who did the work can decide this stage; name another participant")
+		}
+		state.Status, state.Stage, state.Agent, state.User = "pending", stage.ID, "", ""
+		if who.Type == "agent" {
+			state.Agent = who.Agent
+		} else {
+			state.User = who.User
+		}
+		p.Status = company.IssueInReview
+		next = next.Unheld()
+		next.Assignee, next.AssigneeUser, next.Execution = state.Agent, state.User, &state
+		return next, p, nil
+	}
+	state.Status, state.Stage, state.Agent, state.User = "completed", "", "", ""
+	p.Status = company.IssueDone
+	next.Assignee, next.AssigneeUser, next.Execution = state.ReturnAgent, state.ReturnUser, &state
+	return next, p, nil
+}
+
+// decideStage notes what the participant of the current stage says.
+func decideStage(c *ledger.Context, i, next company.Issue, p company.UpdateIssue, policy company.ExecutionPolicy) (company.Issue, company.UpdateIssue, error) {
+	state := *i.Execution
+	stage, ok := policy.Stage(state.Stage)
+	if !ok { // the policy was changed since
+		return toStage(c, next, p, policy, state)
+	}
+	body := ""
+	if p.Comment != nil {
+		body = p.Comment.Body
+	}
+	if p.Status == company.IssueBlocked || p.Status == company.IssueCancelled {
+		return next, p, nil
+	}
+	if (policy.CommentRequired == nil || *policy.CommentRequired) && strings.TrimSpace(body) == "" {
+		return next, p, ledger.Refuse(ledger.Unprocessable, nil, "A decision on a stage needs a comment that says why")
+	}
+	d := ExecutionDecision{ID: core.DerivedID("execution-decision", i.ID, ledger.Order(c.Height)), Company: i.Company, Issue: i.ID, Stage: stage.ID, StageType: stage.Type,
+		Outcome: "approved", Body: core.Snippet(body, company.MaxTitle), Run: core.NullText(c.Cmd.Run), CreatedAt: core.TimeOf(c.Now)}
+	d.Agent, d.User = core.ActedBy(c)
+	if p.Status != company.IssueDone {
+		d.Outcome = "changes_requested"
+	}
+	keepDecision(c, d)
+	state.Decision, state.Outcome = d.ID, d.Outcome
+	if d.Outcome == "approved" {
+		state.Completed = append(slices.Clone(state.Completed), stage.ID)
+		return toStage(c, next, p, policy, state)
+	}
+	state.Status, state.Agent, state.User = "changes_requested", "", ""
+	state.Rounds++
+	next.Assignee, next.AssigneeUser, next.Execution = state.ReturnAgent, state.ReturnUser, &state
+	if policy.MaxRounds > 0 && state.Rounds >= policy.MaxRounds {
+		p.Status = ""
+		next = next.Enter(company.IssueBlocked, core.TimeOf(c.Now))
+		next.UnblockDescriptor = core.Object{}.Str("owner", "board").Str("action", "decide").Str("reason", "max_review_rounds").Close()
+		return next, p, nil
+	}
+	// To do again, whatever was asked for: its worker checks it out.
+	p.Status = ""
+	next = next.Enter(company.IssueTodo, core.TimeOf(c.Now))
+	return next, p, nil
+}
+
+func keepDecision(c *ledger.Context, d ExecutionDecision) {
+	executionDecisions.Put(c.Tx, d.Company, d.Issue+"."+ledger.Order(c.Height), d)
+	n := 0
+	prefix := executionDecisions.Key(d.Company, d.Issue+".")
+	for _, k := range decisionKeys(c.Tx, prefix) {
+		if n++; n > KeptDecisions {
+			c.Delete(k)
+		}
+	}
+	company.RecordLive(c, ledger.Change{Action: "issue.execution_decision_recorded", EntityType: "issue", EntityID: d.Issue,
+		Details: core.Object{}.Str("decisionId", d.ID).Str("stageId", d.Stage).Str("stageType", d.StageType).Str("outcome", d.Outcome).Close()})
+}
+
+// decisionKeys are the keys of an issue's decisions, newest first.
+func decisionKeys(tx *ledger.Tx, prefix []byte) (keys [][]byte) {
+	for k := range tx.Scan(prefix, ledger.PrefixEnd(prefix), true) {
+		keys = append(keys, slices.Clone(k))
+	}
+	return keys
+}
+
+// wakeForStage wakes the agent that is to decide a stage now.
+func wakeForStage(c *ledger.Context, before, i company.Issue) error {
+	s := i.Execution
+	if s == nil || s.Status != "pending" || s.Agent == "" || before.Execution != nil && before.Execution.Status == "pending" && before.Execution.Stage == s.Stage {
+		return nil
+	}
+	return company.WakeForIssue(c, i, company.WakeAutomation, "issue.update", "execution_"+stageWord(i, s.Stage)+"_requested", "")
+}
+
+func stageWord(i company.Issue, stage string) string {
+	if s, ok := i.Policy().Stage(stage); ok && s.Type == "approval" {
+		return "approval"
+	}
+	return "review"
+}
+
+// LastDecision is the ID of the last decision on a stage, or "".
+func LastDecision(i company.Issue) string {
+	if i.Execution == nil {
+		return ""
+	}
+	return i.Execution.Decision
+}

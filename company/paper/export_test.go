@@ -1,0 +1,7 @@
+package paper
+
+// What the tests of this room reach into.
+
+var (
+	PendingInteractions = pendingInteractions
+)

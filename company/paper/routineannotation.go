@@ -1,0 +1,37 @@
+package paper
+
+import (
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// DescriptionOf returns a routine's description as the document that remarks are
+// made on. It lies with the routine, not with an issue, under the key
+// "description"; its revisions are the versions of the text.
+func DescriptionOf(d company.Description) Document {
+	return Document{ID: company.DocumentOfRoutine(d.Routine, 0), Company: d.Company, Issue: d.Routine, Key: "description", Format: "markdown",
+		Latest: company.DocumentOfRoutine(d.Routine, d.Version), Number: d.Version, UpdatedAt: d.At}
+}
+
+// routineDescriptions are what routines ask for.
+var routineDescriptions = remarkable{entity: "routine", actions: "routine.description_annotation_", missing: "The description has no such revision", at: describedRoutine,
+	revision: func(c *ledger.Context, d Document, id string, number uint64) (DocumentRevision, bool) {
+		version, text, ok := company.Ask.DescriptionAt(c.Tx, d.Company, d.Issue, id, number)
+		return DocumentRevision{ID: company.DocumentOfRoutine(d.Issue, version), Number: version, Body: text}, ok
+	}}
+
+// describedRoutine returns the routine that somebody remarks on, as where its text
+// lies: any of the company that the actor is in, an agent under a run of its own.
+func describedRoutine(c *ledger.Context, id, _ string) (company.Issue, Document, error) {
+	d, ok := company.Ask.Routines.Description(c.Tx, c.Cmd.Company, id)
+	if !ok {
+		return company.Issue{}, Document{}, ledger.Refuse(ledger.NotFound, nil, "Routine not found")
+	}
+	if core.IsAgent(c) {
+		if err := company.MustRun(c); err != nil {
+			return company.Issue{}, Document{}, err
+		}
+	}
+	return company.Issue{ID: d.Routine, Company: d.Company}, DescriptionOf(d), nil
+}

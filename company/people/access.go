@@ -1,0 +1,101 @@
+package people
+
+import (
+	"cmp"
+	"encoding/hex"
+	"net/url"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// How people prove who they are, on all nodes alike.
+const (
+	// LocalTrusted takes whoever reaches loopback for the board.
+	LocalTrusted = "local_trusted"
+	// Authenticated asks everybody for a credential.
+	Authenticated = "authenticated"
+)
+
+// AuthMode returns how people prove who they are: what the founder said, or the
+// last who changed it.
+func AuthMode(tx *ledger.Tx) string { return cmp.Or(ledger.AuthMode(tx), LocalTrusted) }
+
+// SignsIn reports whether nobody is the board without a credential. A mode of
+// another version counts as one that asks for credentials.
+func SignsIn(tx *ledger.Tx) bool { return AuthMode(tx) != LocalTrusted }
+
+// Speaks reports whether a user may act at all: the local board only where there
+// is trust in whoever is at the machine, nobody who is suspended.
+func Speaks(tx *ledger.Tx, user string) bool {
+	if user == LocalBoard {
+		return !SignsIn(tx)
+	}
+	u, _ := UserByID(tx, user)
+	return !u.Suspended()
+}
+
+// SetAuth is the payload of instance.auth.
+type SetAuth struct {
+	Mode string `cbor:"1,keyasint"`
+}
+
+// An Endpoint is where a node serves the API with a certificate. URL is how it is
+// bound; Fingerprint is the SHA-256 of the certificate, in hex, "" without one.
+type Endpoint struct {
+	URL         string    `cbor:"1,keyasint" json:"url"`
+	Fingerprint string    `cbor:"2,keyasint,omitempty" json:"fingerprint"`
+	UpdatedAt   core.Time `cbor:"3,keyasint" json:"updatedAt"`
+}
+
+// SetEndpoint is the payload of instance.endpoint, which a node gives about itself.
+type SetEndpoint struct {
+	URL         string `cbor:"1,keyasint"`
+	Fingerprint string `cbor:"2,keyasint,omitempty"`
+}
+
+var endpoints = ledger.NewMeshTable[Endpoint]("endpoint")
+
+const maxEndpoint = 300 // bytes of a URL
+
+// EndpointOf returns where a node says that it serves.
+func EndpointOf(tx *ledger.Tx, node string) (Endpoint, bool) { return endpoints.Get(tx, node) }
+
+const (
+	KindInstanceAuth     = "instance.auth"
+	KindInstanceEndpoint = "instance.endpoint"
+)
+
+var accessKinds = []company.Kind{
+	{Name: KindInstanceAuth, From: company.FromBoard, Traits: company.EndsKeys, Do: ledger.Typed(setAuth)},
+	{Name: KindInstanceEndpoint, From: company.FromNode, Traits: company.EndsKeys, Do: ledger.Typed(setEndpoint)},
+}
+
+func setAuth(c *ledger.Context, p SetAuth) (any, error) {
+	if p.Mode != LocalTrusted && p.Mode != Authenticated {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "mode is %s or %s", LocalTrusted, Authenticated)
+	}
+	before := AuthMode(c.Tx)
+	if before == p.Mode {
+		return nil, nil
+	}
+	ledger.SetAuthMode(c.Tx, p.Mode)
+	c.Record(ledger.Change{Action: "instance.auth_mode_changed", EntityType: "instance_settings", EntityID: "auth",
+		Details: core.Object{}.Str("from", before).Str("to", p.Mode).Close()})
+	return nil, nil
+}
+
+func setEndpoint(c *ledger.Context, p SetEndpoint) (any, error) {
+	u, err := url.Parse(p.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || len(p.URL) > maxEndpoint {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed URL")
+	}
+	if raw, err := hex.DecodeString(p.Fingerprint); err != nil || len(raw) != 32 && len(raw) != 0 {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "a fingerprint is a SHA-256 in hex")
+	}
+	node := c.Cmd.Credential.ID
+	endpoints.Put(c.Tx, node, Endpoint{p.URL, p.Fingerprint, core.TimeOf(c.Now)})
+	c.Record(ledger.Change{Action: "node.endpoint_changed", EntityType: "node", EntityID: node, Details: core.Object{}.Str("url", p.URL).Str("fingerprint", p.Fingerprint).Close()})
+	return nil, nil
+}

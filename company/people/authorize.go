@@ -1,0 +1,163 @@
+package people
+
+import (
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// Authorize decides, before a command's handler sees it, whether its credential
+// still holds, whether its company is there, and whether its actor may give
+// such a command at all. The ledger calls it for every command, on every node,
+// when the command is applied: what was true where the request came in may have
+// changed since.
+func Authorize(c *ledger.Context) error {
+	who, err := actorOf(c)
+	if err != nil {
+		return err
+	}
+	kind, _ := company.KindOf(c.Cmd.Kind) // the zero Kind is nobody's
+	if c.Cmd.Company != "" && !kind.Has(company.Founds) {
+		row := company.CompanyTable.Look(c.Tx, c.Cmd.Company, c.Cmd.Company)
+		// A company that is being removed still takes what winds it up.
+		if row == nil || row.Status == company.CompanyDeleting && !kind.Has(company.WindsUp) && who != company.FromNode {
+			return company.ErrNoCompany()
+		}
+	}
+	if kind.From&who == 0 {
+		return refuseKind(who)
+	}
+	if who == company.FromBoard && c.Cmd.Credential.Kind != "local" {
+		return checkPerson(c, kind)
+	}
+	return nil
+}
+
+func refuseKind(who company.Givers) error {
+	if who == company.FromAgent {
+		return core.ErrBoardOnly()
+	}
+	return ledger.Refuse(ledger.Forbidden, nil, "The actor may not do this")
+}
+
+// actorOf checks the credential and says which column of the matrix counts.
+func actorOf(c *ledger.Context) (company.Givers, error) {
+	actor, cred := c.Cmd.Actor, c.Cmd.Credential
+	switch {
+	case actor.Type == "user" && cred.Kind == "local":
+		if SignsIn(c.Tx) {
+			return 0, core.ErrBoardOnly()
+		}
+		return company.FromBoard, nil
+	case actor.Type == "user" && cred.Kind == "session":
+		if s, ok := SessionByID(c.Tx, cred.ID); !ok || s.User != actor.ID || !s.Valid(core.TimeOf(c.Now)) {
+			return 0, ledger.Refuse(ledger.Unauthorized, nil, "Board authentication required")
+		}
+		return company.FromBoard, nil
+	case actor.Type == "user" && cred.Kind == "board_key":
+		if k, ok := BoardKeyByID(c.Tx, cred.ID); !ok || k.User != actor.ID || !k.Valid(core.TimeOf(c.Now)) || !Speaks(c.Tx, k.User) {
+			return 0, errToken()
+		}
+		return company.FromBoard, nil
+	case actor.Type == "agent":
+		return company.FromAgent, checkAgent(c)
+	case (actor.Type == "node" || actor.Type == "system") && cred.Kind == "node":
+		// A node speaks for itself only; the ledger has checked its signature
+		// and its place in the roster. Genesis comes before there is a roster.
+		if c.Mesh != "" && cred.ID != string(c.Origin) || actor.Type == "node" && actor.ID != cred.ID {
+			return 0, ledger.Refuse(ledger.Unauthorized, nil, "A node can only speak for itself")
+		}
+		return company.FromNode, nil
+	}
+	return 0, ledger.Refuse(ledger.Unauthorized, nil, "The credential does not fit the actor")
+}
+
+func errToken() error {
+	return ledger.Refuse(ledger.Unauthorized, nil, "Agent token did not verify; obtain fresh credentials and retry")
+}
+
+// checkAgent refuses an agent that is gone, one that acts in a company that is
+// not its own, and one whose key was revoked or whose run is over.
+func checkAgent(c *ledger.Context) error {
+	actor, cred := c.Cmd.Actor, c.Cmd.Credential
+	a := company.AgentTable.Look(c.Tx, core.OwnerOf(c.Tx, actor.ID), actor.ID)
+	if a == nil || a.Status == company.AgentTerminated || a.Status == company.AgentPendingApproval {
+		return errToken()
+	}
+	if c.Cmd.Company != "" && a.Company != c.Cmd.Company {
+		return ledger.Refuse(ledger.Forbidden, nil, "Agent key cannot access another company")
+	}
+	if run := c.Cmd.Run; run != "" && cred.Kind == "agent_key" {
+		// Whose run it is stands in the record.
+		r := company.RunTable.Look(c.Tx, a.Company, run)
+		if r == nil || r.Agent != a.ID {
+			return ledger.Refuse(ledger.Forbidden, nil, "The run is not one of this agent")
+		}
+		if kind, _ := company.KindOf(c.Cmd.Kind); !r.Status.Live() && !kind.Has(company.FencesItself) {
+			return refuseOver(*r)
+		}
+	}
+	switch cred.Kind {
+	case "agent_key":
+		k := AgentKeys.Look(c.Tx, a.Company, cred.ID)
+		if k == nil || k.RevokedAt != 0 || k.Agent != a.ID {
+			return errToken()
+		}
+	case "run":
+		if r := company.RunTable.Look(c.Tx, a.Company, cred.ID); afterRun(c.Cmd.Kind) && r != nil && r.Agent == a.ID {
+			break // the last calls of a run are noted after it has ended; its token was good when they were made
+		}
+		if !company.RunAlive(c.Tx, a.Company, cred.ID, a.ID) {
+			return errToken()
+		}
+		if c.Cmd.Run != "" && c.Cmd.Run != cred.ID {
+			err := ledger.Refuse(ledger.Unprocessable, nil, "The run of the token and the run of the request differ")
+			err.(*ledger.Refusal).ErrCode = "agent_jwt_run_id_mismatch"
+			return err
+		}
+	default:
+		return errToken()
+	}
+	return nil
+}
+
+// refuseOver is the 409 for an agent's write under a run of its own that is over:
+// somebody else may be at work on what it was about.
+func refuseOver(r company.Run) error {
+	return core.RefuseCode(ledger.Conflict, "run_over", core.Object{}.Str("code", "run_over").Str("runId", r.ID).Str("status", string(r.Status)).Close(),
+		"The run of this request is over; what it writes is refused")
+}
+
+// Prefetch names the rows that authorising a command, and most of the handlers
+// after it, will read.
+func Prefetch(cmd *ledger.Command, want func(key []byte)) {
+	of := cmd.Company
+	if of == "" || strings.Contains(of, "/") {
+		return
+	}
+	want(company.CompanyTable.Key(of, of))
+	if cmd.Actor.Type == "agent" {
+		want(core.OwnerKey(cmd.Actor.ID))
+		want(company.AgentTable.Key(of, cmd.Actor.ID))
+		switch cmd.Credential.Kind {
+		case "agent_key":
+			want(AgentKeys.Key(of, cmd.Credential.ID))
+		case "run":
+			want(company.RunTable.Key(of, cmd.Credential.ID))
+		}
+	}
+	if cmd.Run != "" {
+		want(company.RunTable.Key(of, cmd.Run))
+	}
+	if kind, _ := company.KindOf(cmd.Kind); kind.Reads != nil {
+		kind.Reads(cmd, want)
+	}
+}
+
+// afterRun reports whether the token of a run that is over is still good for a kind.
+func afterRun(name string) bool {
+	kind, _ := company.KindOf(name)
+	return kind.Has(company.AfterRun)
+}

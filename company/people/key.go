@@ -1,0 +1,196 @@
+package people
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// An AgentKey lets its bearer act as an agent. The token is made where it is
+// asked for and shown once; only its hash is stored.
+type AgentKey struct {
+	ID              string        `cbor:"1,keyasint" json:"id"`
+	Company         string        `cbor:"2,keyasint" json:"-"`
+	Agent           string        `cbor:"3,keyasint" json:"-"`
+	Name            string        `cbor:"4,keyasint" json:"name"`
+	Hash            string        `cbor:"5,keyasint" json:"-"` // SHA-256 of the token, hex
+	ResponsibleUser core.NullText `cbor:"6,keyasint,omitempty" json:"responsibleUserId"`
+	CreatedAt       core.Time     `cbor:"7,keyasint" json:"createdAt"`
+	RevokedAt       core.Time     `cbor:"8,keyasint,omitempty" json:"revokedAt"`
+}
+
+// MarshalJSON adds the scope, of which there is one kind.
+func (k AgentKey) MarshalJSON() ([]byte, error) {
+	return core.Object{}.Str("id", k.ID).Str("name", k.Name).Raw("scope", json.RawMessage(`{"kind":"standard"}`)).
+		Null("responsibleUserId", string(k.ResponsibleUser)).Time("createdAt", k.CreatedAt).Time("revokedAt", k.RevokedAt).Close(), nil
+}
+
+// Keys that span companies, so that a token is found without knowing whose it is:
+//
+//	agent-key-token/<hash>    the key's ID; gone when it is revoked
+//	agent-key-company/<id>    its company
+func TokenKey(hash string) []byte    { return ledger.Key("agent-key-token", hash) }
+func KeyCompanyKey(id string) []byte { return ledger.Key("agent-key-company", id) }
+
+var (
+	AgentKeys   = ledger.NewTable[AgentKey]("agent-key").Indexed(keysByAgent, func(k *AgentKey) string { return k.Agent })
+	keysByAgent = ledger.NewIndex("agent-key-agent")
+)
+
+// MaxAgentKeys bounds the keys of one agent, revoked ones included: the oldest
+// revoked one makes room.
+const MaxAgentKeys = 50
+
+// CreateKey is the payload of agent_key.create. Hash is the SHA-256 of the
+// token, in hex.
+type CreateKey struct {
+	ID    string `cbor:"1,keyasint"`
+	Agent string `cbor:"2,keyasint"`
+	Name  string `cbor:"3,keyasint"`
+	Hash  string `cbor:"4,keyasint"`
+}
+
+// RevokeKey is the payload of agent_key.revoke.
+type RevokeKey struct {
+	ID    string `cbor:"1,keyasint"`
+	Agent string `cbor:"2,keyasint"`
+}
+
+const (
+	KindAgentKeyCreate = "agent_key.create"
+	KindAgentKeyRevoke = "agent_key.revoke"
+)
+
+var keyKinds = []company.Kind{
+	{Name: KindAgentKeyCreate, From: company.FromBoard, Needs: company.ConfigureAgents, Traits: company.EndsKeys, Do: ledger.Typed(createKey)},
+	{Name: KindAgentKeyRevoke, From: company.FromBoard, Needs: company.ConfigureAgents, Traits: company.EndsKeys, Do: ledger.Typed(revokeKey)},
+}
+
+// KeyByHash returns the key whose token has a SHA-256 (hex), unless it is revoked.
+func KeyByHash(tx *ledger.Tx, hash string) (AgentKey, bool) {
+	if !core.IsHash(hash) {
+		return AgentKey{}, false
+	}
+	id, ok := tx.Get(TokenKey(hash))
+	if !ok {
+		return AgentKey{}, false
+	}
+	k, ok := KeyByID(tx, string(id))
+	return k, ok && k.RevokedAt == 0 && k.Hash == hash
+}
+
+// KeyByID returns a key, also a revoked one.
+func KeyByID(tx *ledger.Tx, id string) (AgentKey, bool) {
+	if !core.IsID(id) {
+		return AgentKey{}, false
+	}
+	company, ok := tx.Get(KeyCompanyKey(id))
+	if !ok {
+		return AgentKey{}, false
+	}
+	return AgentKeys.Get(tx, string(company), id)
+}
+
+// KeysOf returns an agent's keys, oldest first.
+func KeysOf(tx *ledger.Tx, company, agent string) []AgentKey {
+	out := []AgentKey{}
+	for id := range keysByAgent.IDs(tx, company, agent, false) {
+		if k, ok := AgentKeys.Get(tx, company, id); ok {
+			out = append(out, k)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b AgentKey) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+	return out
+}
+
+func createKey(c *ledger.Context, p CreateKey) (any, error) {
+	a, ok := company.AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
+	switch {
+	case !ok:
+		return nil, company.ErrNoAgent()
+	case a.Status == company.AgentTerminated:
+		return nil, ledger.Refuse(ledger.Conflict, a.Standing(), "Cannot create keys for terminated agents")
+	case a.Status == company.AgentPendingApproval:
+		return nil, ledger.Refuse(ledger.Conflict, a.Standing(), "Cannot create keys for pending approval agents")
+	case !core.IsID(p.ID) || !core.IsHash(p.Hash):
+		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed key")
+	case p.Name == "" || len(p.Name) > company.MaxName:
+		return nil, ledger.Refuse(ledger.Invalid, nil, "A key needs a name of at most %d bytes", company.MaxName)
+	case c.Has(KeyCompanyKey(p.ID)) || c.Has(TokenKey(p.Hash)):
+		return nil, ledger.Refuse(ledger.Conflict, nil, "The key exists already")
+	}
+	if err := roomForKey(c.Tx, a); err != nil {
+		return nil, err
+	}
+	row, _ := company.CompanyOf(c.Tx, a.Company)
+	k := AgentKey{ID: p.ID, Company: a.Company, Agent: a.ID, Name: p.Name, Hash: p.Hash, ResponsibleUser: row.DefaultResponsibleUser, CreatedAt: core.TimeOf(c.Now)}
+	if core.IsBoard(c) {
+		k.ResponsibleUser = core.NullText(c.Cmd.Actor.ID)
+	}
+	c.Set(KeyCompanyKey(k.ID), []byte(k.Company))
+	c.Set(TokenKey(k.Hash), []byte(k.ID))
+	AgentKeys.Put(c.Tx, k.Company, k.ID, k)
+	c.Record(ledger.Change{Action: "agent.key_created", EntityType: "agent", EntityID: a.ID,
+		Details: core.Object{}.Str("name", k.Name).Str("keyId", k.ID).Raw("scope", json.RawMessage(`{"kind":"standard"}`)).
+			Null("responsibleUserId", string(k.ResponsibleUser)).Close()})
+	return k, nil
+}
+
+// roomForKey drops the oldest revoked key when an agent has as many as are kept.
+func roomForKey(tx *ledger.Tx, a company.Agent) error {
+	keys := KeysOf(tx, a.Company, a.ID)
+	if len(keys) < MaxAgentKeys {
+		return nil
+	}
+	for _, k := range keys {
+		if k.RevokedAt != 0 {
+			dropKey(tx, k)
+			return nil
+		}
+	}
+	return ledger.Refuse(ledger.Conflict, nil, "The agent has %d keys already; revoke one", MaxAgentKeys)
+}
+
+func revokeKey(c *ledger.Context, p RevokeKey) (any, error) {
+	k, ok := AgentKeys.Get(c.Tx, c.Cmd.Company, p.ID)
+	if !ok || k.Agent != p.Agent {
+		return nil, ledger.Refuse(ledger.NotFound, nil, "Key not found")
+	}
+	if k.RevokedAt != 0 {
+		return k, nil
+	}
+	k = revoke(c.Tx, k, core.TimeOf(c.Now))
+	c.Record(ledger.Change{Action: "agent.key_revoked", EntityType: "agent", EntityID: k.Agent, Details: core.Object{}.Str("keyId", k.ID).Str("name", k.Name).Close()})
+	return k, nil
+}
+
+func revoke(tx *ledger.Tx, k AgentKey, now core.Time) AgentKey {
+	k.RevokedAt = now
+	tx.Delete(TokenKey(k.Hash))
+	AgentKeys.Put(tx, k.Company, k.ID, k)
+	return k
+}
+
+func revokeKeysOf(c *ledger.Context, a company.Agent) {
+	for _, k := range KeysOf(c.Tx, a.Company, a.ID) {
+		if k.RevokedAt == 0 {
+			revoke(c.Tx, k, core.TimeOf(c.Now))
+		}
+	}
+}
+
+func dropKey(tx *ledger.Tx, k AgentKey) {
+	tx.Delete(TokenKey(k.Hash))
+	tx.Delete(KeyCompanyKey(k.ID))
+	AgentKeys.Delete(tx, k.Company, k.ID)
+}
+
+func dropKeysOf(tx *ledger.Tx, a company.Agent) {
+	for _, k := range KeysOf(tx, a.Company, a.ID) {
+		dropKey(tx, k)
+	}
+}

@@ -1,0 +1,294 @@
+// Package people is who may do what: users and their sessions, members and roles,
+// invites, keys of the board and of agents, and the org chart. [Authorize] looks at every
+// command before its handler does.
+package people
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A Role is what a member is to a company. Persisted: do not rename.
+type Role string
+
+const (
+	RoleOwner    Role = "owner"    // may do everything
+	RoleAdmin    Role = "admin"    // hires, invites and lets people in
+	RoleOperator Role = "operator" // gives work
+	RoleViewer   Role = "viewer"   // only reads
+)
+
+// MemberRoles are the roles that there are.
+var MemberRoles = []Role{RoleOwner, RoleAdmin, RoleOperator, RoleViewer}
+
+// A MemberStatus is whether a membership counts. Persisted: do not rename.
+type MemberStatus string
+
+const (
+	MemberPending   MemberStatus = "pending"
+	MemberActive    MemberStatus = "active"
+	MemberSuspended MemberStatus = "suspended"
+	MemberArchived  MemberStatus = "archived" // not shown any more
+)
+
+// MemberPermissions are all that can be granted. Those that no rule asks for are kept
+// and shown.
+var MemberPermissions = []company.Permission{company.CreateAgents, company.ConfigureAgents, "agents:suggest-changes", company.CreateSkills, "skills:suggest-changes", company.ManageSpaces,
+	"tools:admin", "tools:manage_connections", "tools:manage_profiles", "tools:view_audit", "audit:view_agent_actions", "tools:use", "tools:manage_runtime",
+	"inbox:manage", company.InviteUsers, company.ManageUsers, company.AssignTasks, "tasks:assign_scope", "tasks:manage_active_checkouts", "pipelines:write", company.ApproveJoins}
+
+// roleGrants are what comes with a role.
+var roleGrants = map[Role][]company.Permission{
+	RoleOwner: {company.ConfigureAgents, company.CreateAgents, company.ManageSpaces, company.ApproveJoins, company.CreateSkills, company.AssignTasks, "tools:admin", "tools:manage_connections",
+		"tools:manage_runtime", "tools:use", company.InviteUsers, company.ManageUsers},
+	RoleAdmin:    {company.ConfigureAgents, company.CreateAgents, company.ManageSpaces, company.ApproveJoins, company.CreateSkills, company.AssignTasks, "tools:use", company.InviteUsers},
+	RoleOperator: {company.AssignTasks},
+	RoleViewer:   {},
+}
+
+// GrantsOf returns what comes with a role, in the order of the alphabet.
+func GrantsOf(r Role) []company.Permission { return slices.Sorted(slices.Values(roleGrants[r])) }
+
+// A MemberGrant allows a member something. One with a scope is kept and shown, and
+// allows nothing by itself.
+type MemberGrant struct {
+	Permission company.Permission `cbor:"1,keyasint" json:"permissionKey"`
+	Scope      json.RawMessage    `cbor:"2,keyasint,omitempty" json:"scope"`
+	By         core.NullText      `cbor:"3,keyasint,omitempty" json:"-"`
+	At         core.Time          `cbor:"4,keyasint,omitempty" json:"-"`
+}
+
+// A Member is a person in a company. Its ID follows from both.
+type Member struct {
+	ID        string        `cbor:"1,keyasint"`
+	Company   string        `cbor:"2,keyasint"`
+	User      string        `cbor:"3,keyasint"`
+	Status    MemberStatus  `cbor:"4,keyasint"`
+	Role      Role          `cbor:"5,keyasint,omitempty"` // "" is nothing but the grants
+	Grants    []MemberGrant `cbor:"6,keyasint,omitempty"` // in the order of the alphabet
+	CreatedAt core.Time     `cbor:"7,keyasint"`
+	UpdatedAt core.Time     `cbor:"8,keyasint"`
+}
+
+// Clone returns a copy that shares no memory with m.
+func (m Member) Clone() Member {
+	m.Grants = slices.Clone(m.Grants)
+	for i := range m.Grants {
+		m.Grants[i].Scope = slices.Clone(m.Grants[i].Scope)
+	}
+	return m
+}
+
+var Members = ledger.NewTable[Member]("member")
+
+const (
+	// MaxMembers bounds the members of a company: lists show all of them.
+	MaxMembers = 1_000
+	// maxScope bounds the scope of one grant, in bytes.
+	maxScope = 2 << 10
+)
+
+func MemberID(company, user string) string { return core.DerivedID("member", company, user) }
+
+// GrantID returns the ID that a grant is shown by.
+func (m Member) GrantID(p company.Permission) string { return core.DerivedID("grant", m.ID, string(p)) }
+
+// May reports whether the membership allows p.
+func (m Member) May(p company.Permission) bool {
+	if m.Status != MemberActive {
+		return false
+	}
+	return m.Role == RoleOwner || slices.ContainsFunc(m.Grants, func(g MemberGrant) bool { return g.Permission == p && len(g.Scope) == 0 })
+}
+
+// WithRole returns m with a role and what comes with it.
+func (m Member) WithRole(r Role, by string, now core.Time) Member {
+	m.Role, m.Grants = r, nil
+	for _, p := range GrantsOf(r) {
+		m.Grants = append(m.Grants, MemberGrant{p, nil, core.NullText(by), now})
+	}
+	return m
+}
+
+// founder is the membership of whoever created a company.
+func founder(company, user string, now core.Time) Member {
+	return Member{ID: MemberID(company, user), Company: company, User: user, Status: MemberActive, CreatedAt: now, UpdatedAt: now}.WithRole(RoleOwner, user, now)
+}
+
+// MembershipOf returns a user's membership of a company, whatever its status.
+func MembershipOf(tx *ledger.Tx, of, user string) (Member, bool) {
+	m, ok := Members.Get(tx, of, MemberID(of, user))
+	if !ok && user == LocalBoard {
+		if row, there := company.CompanyOf(tx, of); there && !anyMember(tx, of) {
+			return founder(of, user, row.CreatedAt), true
+		}
+	}
+	return m, ok
+}
+
+func anyMember(tx *ledger.Tx, company string) bool {
+	for range Members.All(tx, company) {
+		return true
+	}
+	return false
+}
+
+// MembersOf returns the members of a company, newest first, without those that
+// were archived. A company from before there were members has the local board.
+func MembersOf(tx *ledger.Tx, company string) []Member {
+	out, any := []Member{}, false
+	for _, m := range Members.All(tx, company) {
+		if any = true; m.Status != MemberArchived {
+			out = append(out, m)
+		}
+	}
+	if !any {
+		if m, ok := MembershipOf(tx, company, LocalBoard); ok {
+			out = append(out, m)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return out
+}
+
+// MembershipsOf returns the active memberships of a user, oldest company first.
+func MembershipsOf(tx *ledger.Tx, user string) []Member {
+	out := []Member{}
+	for _, row := range company.Companies(tx) {
+		if m, ok := MembershipOf(tx, row.ID, user); ok && m.Status == MemberActive {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// MayEnter reports whether a user may see a company.
+func MayEnter(tx *ledger.Tx, company, user string) bool {
+	if IsAdmin(tx, user) {
+		return true
+	}
+	m, ok := MembershipOf(tx, company, user)
+	return ok && m.Status == MemberActive
+}
+
+// MayManage reports whether a user has a permission in a company.
+func MayManage(tx *ledger.Tx, company, user string, p company.Permission) bool {
+	if IsAdmin(tx, user) {
+		return true
+	}
+	m, ok := MembershipOf(tx, company, user)
+	return ok && m.May(p)
+}
+
+// owners counts the active owners of a company beside one member.
+func owners(tx *ledger.Tx, company, beside string) (n int) {
+	for _, m := range MembersOf(tx, company) {
+		if m.Role == RoleOwner && m.Status == MemberActive && m.ID != beside {
+			n++
+		}
+	}
+	return n
+}
+
+// Removal tells whether a member can be archived by a user, and why not.
+func Removal(tx *ledger.Tx, m Member, by string) (can bool, reason string) {
+	switch {
+	case m.User == by:
+		return false, "You cannot remove yourself."
+	case m.Role == RoleOwner && m.Status == MemberActive && owners(tx, m.Company, m.ID) == 0:
+		return false, "The company's last owner cannot be removed."
+	}
+	return true, ""
+}
+
+// MayWrite reports whether a user may do more in a company than look at it.
+func MayWrite(tx *ledger.Tx, company, user string) bool {
+	if IsAdmin(tx, user) {
+		return true
+	}
+	m, ok := MembershipOf(tx, company, user)
+	return ok && m.Status == MemberActive && m.Role != RoleViewer
+}
+
+// OpenIssuesOfUser returns the IDs of the open issues that are assigned to a
+// user, at most most of them. It looks at all open issues of the company.
+func OpenIssuesOfUser(tx *ledger.Tx, of, user string, most int) []string {
+	var out []string
+	for id, i := range company.IssueTable.All(tx, of) {
+		if i.AssigneeUser == user && !i.Status.Terminal() {
+			if out = append(out, id); len(out) == most {
+				break
+			}
+		}
+	}
+	return out
+}
+
+// Rules are what people add to the kernel.
+var Rules = company.Rules{
+	Kinds: slices.Concat(keyKinds, membershipKinds, memberKinds, inviteKinds, boardKeyKinds, userKinds, accessKinds),
+	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){
+		"agent-key": func(tx *ledger.Tx, id string, row []byte) {
+			tx.Delete(KeyCompanyKey(id))
+			tx.Delete(TokenKey(core.DecodeRow[AgentKey](row).Hash))
+		},
+		"invite": func(tx *ledger.Tx, id string, row []byte) {
+			tx.Delete(InviteCompanyKey(id))
+			tx.Delete(InviteTokenKey(core.DecodeRow[Invite](row).Hash))
+		},
+		"join-request": func(tx *ledger.Tx, id string, _ []byte) { tx.Delete(JoinCompanyKey(id)) },
+	},
+	CompanyStored: func(c *ledger.Context, was, row company.Company, _ company.SaveCompany) error {
+		if was.ID == "" && core.IsBoard(c) {
+			m := founder(row.ID, c.Cmd.Actor.ID, row.CreatedAt)
+			Members.Put(c.Tx, row.ID, m.ID, m)
+		}
+		return nil
+	},
+	AgentEnded:   revokeKeysOf,
+	AgentDeleted: func(c *ledger.Context, a company.Agent) { dropKeysOf(c.Tx, a) },
+	People:       membership{},
+	Sealed: func(tx *ledger.Tx, company string) (out []conceal.SealedConfig) {
+		if company == "" {
+			return nil
+		}
+		for id, j := range JoinRequests.All(tx, company) {
+			o := conceal.SealedConfig{Type: "join_request", ID: id, Owner: joinedAgent(id)}
+			o.Collect("adapterConfig", j.Defaults)
+			out = append(out, o)
+		}
+		return out
+	},
+	Reseal: map[string]func(c *ledger.Context, p conceal.Reseal) error{
+		"join_request": func(c *ledger.Context, p conceal.Reseal) error {
+			j, ok := JoinRequests.Get(c.Tx, c.Cmd.Company, p.ID)
+			if !ok {
+				return errNoJoin()
+			}
+			j.Defaults = p.Config(j.Defaults)
+			JoinRequests.Put(c.Tx, c.Cmd.Company, p.ID, j)
+			return nil
+		},
+	},
+}
+
+// membership answers what the kernel asks of people.
+type membership struct{}
+
+func (membership) Belongs(tx *ledger.Tx, company, user string) bool {
+	m, ok := MembershipOf(tx, company, user)
+	return Speaks(tx, user) && (ok && m.Status == MemberActive || IsAdmin(tx, user))
+}
+
+func (membership) Permitted(tx *ledger.Tx, company, user string, needs company.Permission) bool {
+	m, ok := MembershipOf(tx, company, user)
+	return IsAdmin(tx, user) || ok && m.May(needs)
+}

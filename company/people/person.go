@@ -1,0 +1,33 @@
+package people
+
+import "github.com/selvage-mesh/selvage/ledger"
+
+// LocalBoard is the user who speaks on a trusted machine without a credential.
+const LocalBoard = "local-board"
+
+// A Person is a user as others see them.
+type Person struct {
+	ID    string  `json:"id"`
+	Email string  `json:"email"`
+	Name  string  `json:"name"`
+	Image *string `json:"image"`
+}
+
+// PersonOf returns the user with an ID.
+func PersonOf(tx *ledger.Tx, id string) (Person, bool) {
+	if id == LocalBoard {
+		return Person{ID: LocalBoard, Email: "local@paperclip.local", Name: "Board"}, true
+	}
+	u, ok := UserByID(tx, id)
+	return u.Person(), ok
+}
+
+// IsAdmin reports whether a user administers the instance: every company is
+// open to them.
+func IsAdmin(tx *ledger.Tx, user string) bool {
+	if user == LocalBoard {
+		return true
+	}
+	u, ok := UserByID(tx, user)
+	return ok && u.Admin && !u.Suspended()
+}

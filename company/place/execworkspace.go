@@ -1,0 +1,719 @@
+// Package place is where work lies: workspaces of projects, the folders that runs work
+// in, what is executed there besides runs, and environments.
+package place
+
+import (
+	"cmp"
+	"encoding/json"
+	"iter"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A WorkspaceStatus is how far an execution workspace is. Persisted: do not rename.
+type WorkspaceStatus string
+
+// The statuses of execution workspaces; the last two are at the end of its life.
+const (
+	WorkspaceActive        WorkspaceStatus = "active"
+	WorkspaceIdle          WorkspaceStatus = "idle"
+	WorkspaceInReview      WorkspaceStatus = "in_review"
+	WorkspaceArchived      WorkspaceStatus = "archived"
+	WorkspaceCleanupFailed WorkspaceStatus = "cleanup_failed"
+)
+
+// Over reports whether no run works in such a workspace any more.
+func (s WorkspaceStatus) Over() bool { return s == WorkspaceArchived || s == WorkspaceCleanupFailed }
+
+// An ExecutionWorkspace is where the runs of an issue work: the folder of a
+// project's workspace, or a worktree of its repository. The folder is on one
+// node, which made it.
+type ExecutionWorkspace struct {
+	ID                string                `cbor:"1,keyasint" json:"id"`
+	Company           string                `cbor:"2,keyasint" json:"companyId"`
+	Project           string                `cbor:"3,keyasint" json:"projectId"`
+	ProjectWorkspace  core.NullText         `cbor:"4,keyasint,omitempty" json:"projectWorkspaceId"`
+	SourceIssue       core.NullText         `cbor:"5,keyasint,omitempty" json:"sourceIssueId"`
+	Mode              company.WorkspaceMode `cbor:"6,keyasint" json:"mode"`
+	Strategy          string                `cbor:"7,keyasint" json:"strategyType"` // project_primary or git_worktree
+	Name              string                `cbor:"8,keyasint" json:"name"`
+	Status            WorkspaceStatus       `cbor:"9,keyasint" json:"status"`
+	Cwd               core.NullText         `cbor:"10,keyasint,omitempty" json:"cwd"`     // once it is there
+	RepoURL           core.NullText         `cbor:"11,keyasint,omitempty" json:"repoUrl"` // without credentials
+	BaseRef           core.NullText         `cbor:"12,keyasint,omitempty" json:"baseRef"`
+	Branch            core.NullText         `cbor:"13,keyasint,omitempty" json:"branchName"`
+	LastUsedAt        core.Time             `cbor:"14,keyasint" json:"lastUsedAt"`
+	OpenedAt          core.Time             `cbor:"15,keyasint" json:"openedAt"`
+	ClosedAt          core.Time             `cbor:"16,keyasint,omitempty" json:"closedAt"`
+	CleanupEligibleAt core.Time             `cbor:"17,keyasint,omitempty" json:"cleanupEligibleAt"`
+	CleanupReason     core.NullText         `cbor:"18,keyasint,omitempty" json:"cleanupReason"`
+	CreatedAt         core.Time             `cbor:"19,keyasint" json:"createdAt"`
+	UpdatedAt         core.Time             `cbor:"20,keyasint" json:"updatedAt"`
+	Node              core.NullText         `cbor:"21,keyasint,omitempty" json:"nodeId"`
+	Run               string                `cbor:"22,keyasint,omitempty" json:"-"` // the last one
+	ParentDir         string                `cbor:"23,keyasint,omitempty" json:"-"` // where the worktree goes; "": below the node's directory
+	Adapter           string                `cbor:"24,keyasint,omitempty" json:"-"`
+	Metadata          json.RawMessage       `cbor:"25,keyasint,omitempty" json:"-"` // what was set by hand
+	Config            WorkspaceConfig       `cbor:"26,keyasint,omitempty" json:"-"` // what was set by hand
+	Prepared          string                `cbor:"27,keyasint,omitempty" json:"-"` // Lifecycle.Prepared, when that was done
+	Frozen            *Lifecycle            `cbor:"29,keyasint,omitempty" json:"-"` // what is executed, kept when the project may be gone
+	Others            []string              `cbor:"30,keyasint,omitempty" json:"-"` // runs besides the last one that may work here still
+	Gone              bool                  `cbor:"28,keyasint,omitempty" json:"-"` // its issue or project was deleted; its node still has to remove the folder
+}
+
+// Clone returns a copy that shares no memory with w.
+func (w ExecutionWorkspace) Clone() ExecutionWorkspace {
+	w.Metadata, w.Config, w.Others = slices.Clone(w.Metadata), w.Config.clone(), slices.Clone(w.Others)
+	if w.Frozen != nil {
+		f := *w.Frozen
+		f.Runtime, f.States = slices.Clone(f.Runtime), slices.Clone(f.States)
+		w.Frozen = &f
+	}
+	return w
+}
+
+// Keys of execution workspaces beside their rows:
+//
+//	exec-workspace-created/<ms, 16 hex digits>/<id>
+//	exec-workspace-issue/<issue>/<id>   those that are not over
+//	exec-workspace-of/<issue or project>/<id>
+//	exec-workspace-company/<id>         its company; spans companies
+//	exec-cleanup/<node>/<id>            its company: the node is to remove the folder; spans companies
+var (
+	ExecWorkspaces = ledger.NewTable[ExecutionWorkspace]("exec-workspace").
+			Indexed(execWorkspaceTimes, func(w *ExecutionWorkspace) string { return ledger.Order(uint64(w.CreatedAt)) }).
+			Indexed(execWorkspaceIssue, func(w *ExecutionWorkspace) string { // the one that runs get
+			if w.ClosedAt != 0 {
+				return ""
+			}
+			return string(w.SourceIssue)
+		}).
+		Indexed(execWorkspaceOf, func(w *ExecutionWorkspace) string { return w.listed(string(w.SourceIssue)) }).
+		Indexed(execWorkspaceOf, func(w *ExecutionWorkspace) string { return w.listed(w.Project) })
+	execWorkspaceTimes = ledger.NewIndex("exec-workspace-created")
+	execWorkspaceIssue = ledger.NewIndex("exec-workspace-issue")
+	execWorkspaceOf    = ledger.NewIndex("exec-workspace-of")
+)
+
+func ExecCompanyKey(id string) []byte       { return ledger.Key("exec-workspace-company", id) }
+func ExecCleanupKey(node, id string) []byte { return ledger.Key("exec-cleanup", node, id) }
+
+const (
+	// DefaultWorkspaceLimit and MaxWorkspaceLimit bound a list of execution workspaces.
+	DefaultWorkspaceLimit = 200
+	MaxWorkspaceLimit     = 1000
+	// MaxBranch bounds the name of a branch, in bytes.
+	MaxBranch = 200
+	// maxCleanupReason bounds what a node says about a folder it could not remove.
+	maxCleanupReason = 1000
+	maxCleanups      = 100
+)
+
+// A workspacePolicy is what a project's executionWorkspacePolicy says, as far as
+// it is carried out. Unknown members are ignored.
+type workspacePolicy struct {
+	Enabled          bool   `json:"enabled"`
+	DefaultMode      string `json:"defaultMode"`
+	AllowOverride    *bool  `json:"allowIssueOverride"`
+	ProjectWorkspace string `json:"defaultProjectWorkspaceId"`
+	Strategy         struct {
+		Type           string `json:"type"`
+		BaseRef        string `json:"baseRef"`
+		BranchTemplate string `json:"branchTemplate"`
+		ParentDir      string `json:"worktreeParentDir"`
+
+		Provision        string `json:"provisionCommand"`
+		RuntimeProvision string `json:"runtimeProvisionCommand"`
+		Teardown         string `json:"teardownCommand"`
+	} `json:"workspaceStrategy"`
+	Runtime json.RawMessage `json:"workspaceRuntime"`
+}
+
+// UpdateExecutionWorkspace is the payload of exec_workspace.update; nil fields
+// keep what is there. Realised is for the node that made the folder.
+type UpdateExecutionWorkspace struct {
+	ID       string           `cbor:"1,keyasint"`
+	Name     *string          `cbor:"2,keyasint,omitempty"`
+	Status   *WorkspaceStatus `cbor:"3,keyasint,omitempty"`
+	Metadata json.RawMessage  `cbor:"4,keyasint,omitempty"`
+	Config   *WorkspaceConfig `cbor:"5,keyasint,omitempty"` // what is set in it changes
+}
+
+// RealizeWorkspace is the payload of exec_workspace.realize, by which the node of
+// a run tells where the workspace is, and what it was prepared with.
+type RealizeWorkspace struct {
+	ID       string `cbor:"1,keyasint"`
+	Run      string `cbor:"2,keyasint"`
+	Cwd      string `cbor:"3,keyasint"`
+	Prepared string `cbor:"4,keyasint,omitempty"` // Lifecycle.Prepared; "" keeps what is there
+}
+
+// CleanWorkspace is the payload of exec_workspace.cleaned, by which a node tells
+// that a folder is gone, or why it is not.
+type CleanWorkspace struct {
+	ID     string `cbor:"1,keyasint"`
+	Failed string `cbor:"2,keyasint,omitempty"`
+}
+
+const (
+	KindExecWorkspaceUpdate  = "exec_workspace.update"
+	KindExecWorkspaceRealize = "exec_workspace.realize"
+	KindExecWorkspaceCleaned = "exec_workspace.cleaned"
+)
+
+var executionWorkspaceKinds = []company.Kind{
+	{Name: KindExecWorkspaceUpdate, From: company.FromBoard | company.FromAgent, Needs: company.ManageSpaces, Do: ledger.Typed(updateExecutionWorkspace)},
+	{Name: KindExecWorkspaceRealize, From: company.FromNode, Do: ledger.Typed(realizeWorkspace)},
+	{Name: KindExecWorkspaceCleaned, From: company.FromNode, Do: ledger.Typed(cleanWorkspace)},
+}
+
+// ExecutionWorkspaceByID returns an execution workspace.
+func ExecutionWorkspaceByID(tx *ledger.Tx, id string) (ExecutionWorkspace, bool) {
+	w, ok := AnyExecutionWorkspace(tx, id)
+	return w, ok && !w.Gone
+}
+
+// AnyExecutionWorkspace returns an execution workspace, also one that was
+// deleted and whose node still has to remove its folder.
+func AnyExecutionWorkspace(tx *ledger.Tx, id string) (ExecutionWorkspace, bool) {
+	if !core.IsID(id) {
+		return ExecutionWorkspace{}, false
+	}
+	of, ok := tx.Get(ExecCompanyKey(id))
+	if !ok {
+		return ExecutionWorkspace{}, false
+	}
+	return ExecWorkspaces.Get(tx, string(of), id)
+}
+
+// WorkspaceOfIssue returns the execution workspace that an issue names, or that its
+// runs used last, unless it is closed.
+func WorkspaceOfIssue(tx *ledger.Tx, i company.Issue) (last ExecutionWorkspace, ok bool) {
+	if w, ok := namedWorkspace(tx, i); ok {
+		return w, true
+	}
+	for id := range execWorkspaceIssue.IDs(tx, i.Company, i.ID, false) {
+		if w, found := ExecWorkspaces.Get(tx, i.Company, id); found && (!ok || w.LastUsedAt > last.LastUsedAt) {
+			last, ok = w, true
+		}
+	}
+	return last, ok
+}
+
+// namedWorkspace returns the execution workspace that an issue names, as long as runs
+// work there and it is of the issue's project.
+func namedWorkspace(tx *ledger.Tx, i company.Issue) (ExecutionWorkspace, bool) {
+	if i.ExecutionWorkspace == "" {
+		return ExecutionWorkspace{}, false
+	}
+	w, ok := ExecWorkspaces.Get(tx, i.Company, i.ExecutionWorkspace)
+	return w, ok && !w.Gone && !w.Status.Over() && w.Project == i.Project
+}
+
+// A WorkspaceQuery says which execution workspaces are listed.
+type WorkspaceQuery struct {
+	Project, Issue string
+	Status         []string
+	Limit          int
+}
+
+// ExecutionWorkspacesOf returns a company's execution workspaces, the newest first.
+func ExecutionWorkspacesOf(tx *ledger.Tx, company string, q WorkspaceQuery) []ExecutionWorkspace {
+	out := []ExecutionWorkspace{}
+	prefix := ledger.Key("c", company, "exec-workspace-created", "")
+	for k := range tx.Scan(prefix, ledger.PrefixEnd(prefix), true) {
+		_, id, _ := strings.Cut(string(k[len(prefix):]), "/")
+		w, ok := ExecWorkspaces.Get(tx, company, id)
+		if !ok || w.Gone || q.Project != "" && w.Project != q.Project || q.Issue != "" && string(w.SourceIssue) != q.Issue ||
+			len(q.Status) > 0 && !slices.Contains(q.Status, string(w.Status)) {
+			continue
+		}
+		if out = append(out, w); len(out) == q.Limit {
+			break
+		}
+	}
+	return out
+}
+
+// WorkspacesToClean yields the execution workspaces whose folders a node is to
+// remove, at most maxCleanups.
+func WorkspacesToClean(tx *ledger.Tx, node string) (out []ExecutionWorkspace) {
+	prefix := ExecCleanupKey(node, "")
+	for k, of := range tx.Prefix(prefix) {
+		if w, ok := ExecWorkspaces.Get(tx, string(of), string(k[len(prefix):])); ok {
+			out = append(out, w)
+		}
+		if len(out) == maxCleanups {
+			break
+		}
+	}
+	return out
+}
+
+// OpenWorkspace finds, or makes, the execution workspace of a run that starts:
+// one for each issue of a project that has a workspace. The node makes the folder.
+func OpenWorkspace(c *ledger.Context, r company.Run) company.Run {
+	i, ok := company.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID)
+	if !ok || i.Project == "" {
+		return r
+	}
+	p, ok := company.ProjectTable.Get(c.Tx, r.Company, i.Project)
+	if !ok {
+		return r
+	}
+	want, ok := planWorkspace(c.Tx, p, i)
+	if !ok {
+		return r
+	}
+	now := core.TimeOf(c.Now)
+	w, found := workspaceThere(c.Tx, i, want)
+	if !found {
+		w = want
+		w.ID, w.Company, w.SourceIssue, w.Name = core.DerivedID("exec-workspace", r.ID), r.Company, core.NullText(i.ID), i.Identifier
+		w.OpenedAt, w.CreatedAt = now, now
+		c.Set(ExecCompanyKey(w.ID), []byte(w.Company))
+	}
+	if string(w.Node) != r.Node {
+		// What the other node has of it stays there; only what was pushed is here.
+		w.Node, w.Cwd = core.NullText(r.Node), w.begins(c.Tx)
+	}
+	if found {
+		w.Others = slices.DeleteFunc(append(slices.Clone(w.Others), w.Run), func(run string) bool { return run == r.ID || !w.worked(c.Tx, run) })
+	}
+	w.Status, w.LastUsedAt, w.UpdatedAt, w.Run, w.Adapter = WorkspaceActive, now, now, r.ID, r.AdapterType
+	ExecWorkspaces.Put(c.Tx, w.Company, w.ID, w)
+	startDesired(c, w)
+	r.ExecutionWorkspace = w.ID
+	return r
+}
+
+// inheritWorkspace returns i with the execution workspace of another issue, unless i
+// names one itself (named). It is the one that the other names, or else the one that its
+// runs used last. An issue without a project takes the other's, and its workspace of the
+// project; while the other has no execution workspace, that is all.
+func inheritWorkspace(tx *ledger.Tx, i company.Issue, from string, named bool) (company.Issue, error) {
+	if from == "" {
+		return i, nil
+	}
+	source, ok := company.IssueTable.Get(tx, i.Company, from)
+	if !ok {
+		return i, ledger.Refuse(ledger.NotFound, nil, "Issue to inherit the execution workspace from not found")
+	}
+	i.Project = cmp.Or(i.Project, source.Project)
+	if i.Project != source.Project {
+		return i, core.RefuseCode(ledger.Unprocessable, "other_project", core.Object{}.Str("inheritExecutionWorkspaceFromIssueId", source.ID).Null("projectId", i.Project).
+			Null("sourceProjectId", source.Project).Close(), "The execution workspace of %s is of another project; leave projectId out, or do not inherit", source.Identifier)
+	}
+	i.Workspace = cmp.Or(i.Workspace, source.Workspace)
+	if w, ok := WorkspaceOfIssue(tx, source); ok && !named {
+		i.ExecutionWorkspace = w.ID
+	}
+	return i, nil
+}
+
+// workspaceThere returns the execution workspace that an issue's runs have, of the
+// kind that they are to have; first the one that the issue names,
+// as long as it is there and of the issue's project.
+func workspaceThere(tx *ledger.Tx, i company.Issue, want ExecutionWorkspace) (ExecutionWorkspace, bool) {
+	if w, ok := namedWorkspace(tx, i); ok {
+		return w, true
+	}
+	for id := range execWorkspaceIssue.IDs(tx, i.Company, i.ID, false) {
+		w, ok := ExecWorkspaces.Get(tx, i.Company, id)
+		if ok && w.Mode == want.Mode && w.ProjectWorkspace == want.ProjectWorkspace && !w.Status.Over() {
+			return w, true
+		}
+	}
+	return ExecutionWorkspace{}, false
+}
+
+// begins is where the folder of w is on a node that has not told of it yet, "" where
+// the node decides.
+func (w ExecutionWorkspace) begins(tx *ledger.Tx) core.NullText {
+	if w.Mode == company.IsolatedWorkspace {
+		return ""
+	}
+	of, _ := Workspaces.Get(tx, w.Company, string(w.ProjectWorkspace))
+	return of.Cwd
+}
+
+// planWorkspace says where the runs of an issue are to work; ok is false when
+// its project has no workspace.
+func planWorkspace(tx *ledger.Tx, p company.Project, i company.Issue) (w ExecutionWorkspace, ok bool) {
+	var policy workspacePolicy
+	_ = json.Unmarshal(p.WorkspacePolicy, &policy) // what does not fit counts as not said
+	var own struct {
+		Mode string `json:"mode"`
+	}
+	_ = json.Unmarshal(i.WorkspaceSettings, &own)
+	var of Workspace
+	named := cmpOr(i.Workspace, policy.ProjectWorkspace)
+	for _, candidate := range WorkspacesOf(tx, i.Company, p.ID) {
+		if !ok || candidate.ID == named {
+			of, ok = candidate, true
+		}
+	}
+	if !ok {
+		return w, false
+	}
+	mode := policy.DefaultMode
+	if override := cmpOr(own.Mode, i.WorkspacePref); override != "" && (policy.AllowOverride == nil || *policy.AllowOverride) {
+		mode = override
+	}
+	w = ExecutionWorkspace{Project: p.ID, ProjectWorkspace: core.NullText(of.ID), Mode: company.SharedWorkspace, Strategy: "project_primary", Cwd: of.Cwd,
+		RepoURL: core.NullText(withoutCredentials(string(of.RepoURL))), BaseRef: core.NullText(cmpOr(string(of.RepoRef), string(of.DefaultRef)))}
+	if policy.Enabled && company.WorkspaceMode(mode) == company.IsolatedWorkspace && (policy.Strategy.Type == "" || policy.Strategy.Type == "git_worktree") {
+		w.Mode, w.Strategy, w.Cwd = company.IsolatedWorkspace, "git_worktree", ""
+		w.BaseRef = core.NullText(cmpOr(policy.Strategy.BaseRef, string(w.BaseRef)))
+		w.Branch = core.NullText(branchName(cmpOr(policy.Strategy.BranchTemplate, "{{issue.identifier}}-{{slug}}"), p, i))
+		w.ParentDir = policy.Strategy.ParentDir
+	}
+	return w, true
+}
+
+func cmpOr(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// withoutCredentials removes user and password from a URL.
+func withoutCredentials(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.User == nil {
+		return s
+	}
+	if u.Scheme == "ssh" {
+		u.User = url.User(u.User.Username())
+	} else {
+		u.User = nil
+	}
+	return u.String()
+}
+
+// branchName fills a template in and keeps of it what Git takes for a branch.
+func branchName(template string, p company.Project, i company.Issue) string {
+	name := strings.NewReplacer("{{issue.identifier}}", i.Identifier, "{{issue.id}}", i.ID, "{{issue.title}}", i.Title,
+		"{{project.name}}", p.Name, "{{project.id}}", p.ID, "{{slug}}", core.Snippet(core.URLKey(i.Title), 60)).Replace(template)
+	var b strings.Builder
+	last := byte('/')
+	for k := range len(name) {
+		c := name[k]
+		switch {
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_':
+		case c == '/' && last != '/' && last != '-', c == '.' && last != '.' && last != '/':
+		default:
+			if c = '-'; last == '-' || last == '/' {
+				continue
+			}
+		}
+		b.WriteByte(c)
+		last = c
+	}
+	name = strings.Trim(core.Snippet(b.String(), MaxBranch), "-./")
+	var parts []string
+	for part := range strings.SplitSeq(name, "/") {
+		if part = strings.Trim(strings.TrimSuffix(part, ".lock"), "-."); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) == 0 || strings.HasPrefix(parts[0], "-") {
+		return i.Identifier
+	}
+	return strings.Join(parts, "/")
+}
+
+func execWorkspaceExists(tx *ledger.Tx, company, id string) bool {
+	return tx.Has(ExecWorkspaces.Key(company, id))
+}
+
+func errNoExecutionWorkspace() error {
+	return ledger.Refuse(ledger.NotFound, nil, "Execution workspace not found")
+}
+
+func updateExecutionWorkspace(c *ledger.Context, p UpdateExecutionWorkspace) (any, error) {
+	w, ok := ExecWorkspaces.Get(c.Tx, c.Cmd.Company, p.ID)
+	if !ok || w.Gone {
+		return nil, errNoExecutionWorkspace()
+	}
+	if core.IsAgent(c) && (c.Cmd.Run == "" || !company.RunAlive(c.Tx, w.Company, c.Cmd.Run, c.Cmd.Actor.ID)) {
+		return nil, company.RefuseRunContext()
+	}
+	if p.Name != nil {
+		if w.Name = *p.Name; strings.TrimSpace(w.Name) == "" || len(w.Name) > company.MaxName {
+			return nil, ledger.Refuse(ledger.Invalid, nil, "A workspace needs a name of at most %d bytes", company.MaxName)
+		}
+	}
+	metadata, err := core.CheckObject("metadata", p.Metadata, company.MaxConfig)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.Metadata) > 0 {
+		w.Metadata = metadata
+	}
+	if p.Config != nil {
+		if err := mayDefineCommands(c); err != nil {
+			return nil, err
+		}
+		if w.Config, err = w.Config.with(*p.Config); err != nil {
+			return nil, err
+		}
+		if _, err := DeclaredCommands(w.Config.Runtime); err != nil {
+			return nil, err
+		}
+	}
+	now := core.TimeOf(c.Now)
+	if p.Status != nil && *p.Status != w.Status {
+		if w, err = w.move(c, *p.Status, now); err != nil {
+			return nil, err
+		}
+	}
+	w.UpdatedAt = now
+	ExecWorkspaces.Put(c.Tx, w.Company, w.ID, w)
+	c.Record(ledger.Change{Action: "execution_workspace.updated", EntityType: "execution_workspace", EntityID: w.ID,
+		Details: core.Object{}.Str("name", w.Name).Str("status", string(w.Status)).Close()})
+	return w, nil
+}
+
+// move changes the status. One that is archived is closed for good, and its
+// node removes the worktree; one that runs work in cannot be.
+func (w ExecutionWorkspace) move(c *ledger.Context, to WorkspaceStatus, now core.Time) (ExecutionWorkspace, error) {
+	switch to {
+	case WorkspaceActive, WorkspaceIdle, WorkspaceInReview:
+		if w.Status.Over() {
+			return w, ledger.Refuse(ledger.Conflict, core.Object{}.Str("status", string(w.Status)).Close(), "The execution workspace is closed; the next run of its issue opens another")
+		}
+	case WorkspaceArchived:
+		if run, busy := w.Busy(c.Tx); busy {
+			return w, ledger.Refuse(ledger.Conflict, core.Object{}.Str("status", string(w.Status)).Str("runId", run).Close(), "A run works in the execution workspace")
+		}
+		w.ClosedAt = now
+		stopServices(c.Tx, w.Company, w.ID, now)
+		l := LifecycleOf(c.Tx, w)
+		if w.Node != "" && w.Cwd != "" && (w.Mode == company.IsolatedWorkspace || l.Cleanup != "") {
+			w.CleanupEligibleAt, w.CleanupReason = now, "archived"
+			c.Set(ExecCleanupKey(string(w.Node), w.ID), []byte(w.Company))
+		}
+	default:
+		return w, ledger.Refuse(ledger.Invalid, nil, "status is not one of active, idle, in_review, archived")
+	}
+	w.Status = to
+	return w, nil
+}
+
+// Busy reports whether a run works in the workspace, and which.
+func (w ExecutionWorkspace) Busy(tx *ledger.Tx) (run string, busy bool) {
+	for _, run := range append([]string{w.Run}, w.Others...) {
+		if w.worked(tx, run) {
+			return run, true
+		}
+	}
+	return w.Run, false
+}
+
+// worked reports whether a run works in the workspace, or may until its node says that
+// it is over.
+func (w ExecutionWorkspace) worked(tx *ledger.Tx, run string) bool {
+	r, ok := company.RunTable.Get(tx, w.Company, run)
+	return ok && r.ExecutionWorkspace == w.ID && (r.Status.Live() || r.Owed)
+}
+
+func realizeWorkspace(c *ledger.Context, p RealizeWorkspace) (any, error) {
+	r, err := company.OfNode(c, p.Run)
+	if err != nil {
+		return nil, err
+	}
+	w, ok := ExecWorkspaces.Get(c.Tx, c.Cmd.Company, p.ID)
+	switch {
+	case !ok || r.ExecutionWorkspace != w.ID || w.Gone && w.Cwd != "":
+		return nil, errNoExecutionWorkspace()
+	case p.Cwd == "" || max(len(p.Cwd), len(p.Prepared)) > company.MaxPlacePath:
+		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed path of a workspace")
+	case string(w.Cwd) == p.Cwd && (p.Prepared == "" || p.Prepared == w.Prepared):
+		return nil, nil
+	}
+	w.Cwd, w.Prepared, w.UpdatedAt = core.NullText(p.Cwd), cmpOr(p.Prepared, w.Prepared), core.TimeOf(c.Now)
+	ExecWorkspaces.Put(c.Tx, w.Company, w.ID, w)
+	startDesired(c, w)
+	c.Record(ledger.Change{Action: "execution_workspace.realized", EntityType: "execution_workspace", EntityID: w.ID,
+		Details: core.Object{}.Str("runId", r.ID).Null("issueId", string(w.SourceIssue)).Null("branchName", string(w.Branch)).Str("nodeId", r.Node).Close()})
+	return nil, nil
+}
+
+func cleanWorkspace(c *ledger.Context, p CleanWorkspace) (any, error) {
+	key := ExecCleanupKey(c.Cmd.Actor.ID, p.ID)
+	of, ok := c.Get(key)
+	if c.Cmd.Actor.Type != "node" || !ok || string(of) != c.Cmd.Company {
+		return nil, errNoExecutionWorkspace()
+	}
+	c.Delete(key)
+	w, ok := ExecWorkspaces.Get(c.Tx, c.Cmd.Company, p.ID)
+	if !ok {
+		return nil, nil
+	}
+	w.UpdatedAt = core.TimeOf(c.Now)
+	if w.Gone {
+		// Nobody is left who could try again.
+		forgetWorkspace(c.Tx, w)
+		c.Record(ledger.Change{Action: "execution_workspace.deleted", EntityType: "execution_workspace", EntityID: w.ID,
+			Details: core.Object{}.Bool("removed", p.Failed == "").Null("reason", core.Snippet(p.Failed, maxCleanupReason)).Close()})
+		return nil, nil
+	}
+	if p.Failed != "" {
+		w.Status, w.CleanupReason = WorkspaceCleanupFailed, core.NullText(core.Snippet(p.Failed, maxCleanupReason))
+	} else {
+		w.CleanupEligibleAt, w.CleanupReason, w.Prepared = 0, "", ""
+		if w.Mode == company.IsolatedWorkspace {
+			w.Cwd = ""
+		}
+	}
+	ExecWorkspaces.Put(c.Tx, w.Company, w.ID, w)
+	c.Record(ledger.Change{Action: "execution_workspace.cleaned", EntityType: "execution_workspace", EntityID: w.ID,
+		Details: core.Object{}.Bool("removed", p.Failed == "").Close()})
+	return nil, nil
+}
+
+// RepositoryOf returns the workspace of a project that an execution workspace
+// comes from, with its repository's credentials: it is for the node that makes
+// the folder, and must not be shown.
+func RepositoryOf(tx *ledger.Tx, w ExecutionWorkspace) (Workspace, bool) {
+	return Workspaces.Get(tx, w.Company, string(w.ProjectWorkspace))
+}
+
+// Affinity returns the nodes where a queued run would find something of its own:
+// where the session that it resumes was left, and where its workspace lies; ""
+// for none.
+func Affinity(tx *ledger.Tx, r company.Run) (session, workspace string) {
+	if s, ok := company.SessionFor(tx, r); ok {
+		last, _ := company.RunTable.Get(tx, r.Company, string(s.LastRun))
+		session = last.Node
+	}
+	i, ok := company.IssueTable.Get(tx, r.Company, r.Context.IssueID)
+	if r.Context.IssueID == "" || !ok || i.Project == "" {
+		return session, ""
+	}
+	p, ok := company.ProjectTable.Get(tx, r.Company, i.Project)
+	if !ok {
+		return session, ""
+	}
+	if want, ok := planWorkspace(tx, p, i); ok && want.Mode == company.IsolatedWorkspace {
+		w, _ := workspaceThere(tx, i, want)
+		workspace = string(w.Node)
+	}
+	return session, workspace
+}
+
+// Rules are what places add to the kernel.
+var Rules = company.Rules{
+	Kinds: slices.Concat(workspaceKinds, executionWorkspaceKinds, operationKinds, serviceKinds, environmentKinds),
+	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){
+		"exec-workspace": func(tx *ledger.Tx, id string, row []byte) {
+			tx.Delete(ExecCompanyKey(id))
+			tx.Delete(ExecCleanupKey(string(core.DecodeRow[ExecutionWorkspace](row).Node), id))
+		},
+		"runtime-service": func(tx *ledger.Tx, id string, row []byte) {
+			tx.Delete(ServiceCompanyKey(id))
+			tx.Delete(ServiceNodeKey(string(core.DecodeRow[RuntimeService](row).Node), id))
+		},
+		"workspace-op": func(tx *ledger.Tx, id string, row []byte) {
+			tx.Delete(OperationCompanyKey(id))
+			tx.Delete(OperationNodeKey(string(core.DecodeRow[WorkspaceOperation](row).Node), id))
+		},
+	},
+	Left: func(tx *ledger.Tx, company, owner string) iter.Seq2[[]byte, func(core.Time)] {
+		return func(yield func([]byte, func(core.Time)) bool) {
+			for id := range operationsPlace.IDs(tx, company, owner, false) {
+				if !yield(Operations.Key(company, id), func(core.Time) { dropOperation(tx, company, id) }) {
+					return
+				}
+			}
+			for id := range execWorkspaceOf.IDs(tx, company, owner, false) {
+				w, _ := ExecWorkspaces.Get(tx, company, id)
+				// The key of the index goes whatever becomes of the row.
+				if !yield(ledger.Key("c", company, "exec-workspace-of", owner, id), func(now core.Time) { dropExecutionWorkspace(tx, w, now) }) {
+					return
+				}
+			}
+		}
+	},
+	ProjectDeleted: func(c *ledger.Context, p company.Project) {
+		dropWorkspacesOf(c, p.Company, p.ID)
+		for _, w := range WorkspacesOf(c.Tx, p.Company, p.ID) {
+			dropWorkspace(c.Tx, w)
+		}
+	},
+	IssueDeleted: func(c *ledger.Context, i company.Issue) { dropWorkspacesOf(c, i.Company, i.ID) },
+	CheckIssue: func(tx *ledger.Tx, was, next company.Issue) error {
+		if next.Workspace != "" && next.Workspace != was.Workspace {
+			if !workspaceExists(tx, next.Company, next.Workspace) {
+				return errNoWorkspace()
+			}
+			if err := checkPlace(next, tx); err != nil {
+				return err
+			}
+		}
+		if next.ExecutionWorkspace != "" && next.ExecutionWorkspace != was.ExecutionWorkspace && !execWorkspaceExists(tx, next.Company, next.ExecutionWorkspace) {
+			return errNoExecutionWorkspace()
+		}
+		return nil
+	},
+	RunStarted: OpenWorkspace,
+	NodeLost: func(c *ledger.Context, node string) {
+		loseOperations(c, node)
+		loseServices(c, node)
+	},
+	Places: locations{},
+}
+
+// locations answers what the kernel asks of places.
+type locations struct{}
+
+func (locations) Inherit(tx *ledger.Tx, i company.Issue, from string, named bool) (company.Issue, error) {
+	return inheritWorkspace(tx, i, from, named)
+}
+
+func (locations) Fits(tx *ledger.Tx, i company.Issue) error { return checkPlace(i, tx) }
+
+func (locations) CheckProject(c *ledger.Context, was, p company.Project) error {
+	if policyCommands(p.WorkspacePolicy) != policyCommands(was.WorkspacePolicy) {
+		if err := mayDefineCommands(c); err != nil {
+			return err
+		}
+	}
+	return checkPolicy(p, c.Tx, was)
+}
+
+func (locations) Equip(c *ledger.Context, p company.Project, s company.SaveProject) (first string, err error) {
+	all := s.More
+	if s.Workspace != nil {
+		all = append([]company.SaveWorkspace{*s.Workspace}, all...)
+	}
+	for _, one := range all {
+		one.Project = p.ID
+		w, err := addWorkspace(c, one)
+		if err != nil {
+			return "", err
+		}
+		first = cmp.Or(first, w.ID)
+	}
+	return first, nil
+}
+
+func (locations) Remote(tx *ledger.Tx, company, id string) bool {
+	_, ok := NamedEnvironments.Get(tx, company, id)
+	return ok
+}
+
+func (locations) HasWorkspace(tx *ledger.Tx, company, id string) bool {
+	return execWorkspaceExists(tx, company, id)
+}
+
+func (locations) HasService(tx *ledger.Tx, company, id string) bool {
+	return tx.Has(Services.Key(company, id))
+}

@@ -1,0 +1,72 @@
+package place
+
+import (
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// droppedWorkspaces bounds the execution workspaces that go with their issue or
+// project in one command; a node removes the rest with issue.sweep.
+const droppedWorkspaces = 50
+
+// dropWorkspacesOf deletes the execution workspaces of an issue or a project. One
+// whose folder is on a node, or is being made there, is hidden until the node
+// has removed the folder.
+func dropWorkspacesOf(c *ledger.Context, of, owner string) {
+	n := 0
+	for _, id := range firstIDs(execWorkspaceOf.IDs(c.Tx, of, owner, false), droppedWorkspaces) {
+		if w, ok := ExecWorkspaces.Get(c.Tx, of, id); ok {
+			dropExecutionWorkspace(c.Tx, w, core.TimeOf(c.Now))
+			n++
+		}
+	}
+	if n == droppedWorkspaces {
+		c.Set(company.ThreadKey(of, owner), nil)
+	}
+}
+
+// firstIDs collects at most n of what an index yields, so that rows may be
+// changed while they are gone through.
+func firstIDs(ids func(func(string) bool), n int) (out []string) {
+	for id := range ids {
+		if len(out) == n {
+			break
+		}
+		out = append(out, id)
+	}
+	return out
+}
+
+func dropExecutionWorkspace(tx *ledger.Tx, w ExecutionWorkspace, now core.Time) {
+	_, busy := w.Busy(tx)
+	l := LifecycleOf(tx, w)
+	if w.Node == "" || w.Mode != company.IsolatedWorkspace && (w.Prepared == "" || l.Cleanup == "") || w.Cwd == "" && !busy {
+		forgetWorkspace(tx, w)
+		return
+	}
+	dropServices(tx, w.Company, w.ID)
+	w.Frozen = &l
+	w.Gone, w.Status, w.ClosedAt, w.UpdatedAt, w.CleanupEligibleAt, w.CleanupReason = true, WorkspaceArchived, now, now, now, "deleted"
+	ExecWorkspaces.Put(tx, w.Company, w.ID, w)
+	tx.Set(ExecCleanupKey(string(w.Node), w.ID), []byte(w.Company))
+}
+
+// listed returns value, "" for an execution workspace whose owner is gone.
+func (w *ExecutionWorkspace) listed(value string) string {
+	if w.Gone {
+		return ""
+	}
+	return value
+}
+
+func forgetWorkspace(tx *ledger.Tx, w ExecutionWorkspace) {
+	dropServices(tx, w.Company, w.ID)
+	ExecWorkspaces.Delete(tx, w.Company, w.ID)
+	tx.Delete(ExecCompanyKey(w.ID))
+	tx.Delete(ExecCleanupKey(string(w.Node), w.ID))
+	for range operationsPlace.IDs(tx, w.Company, w.ID, false) {
+		tx.Set(company.ThreadKey(w.Company, w.ID), nil) // they can be more than one command may remove
+		break
+	}
+}

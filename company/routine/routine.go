@@ -1,0 +1,718 @@
+// Package routine is work that comes again: routines with their revisions, triggers by
+// time and by webhook, what they ask for, and the folders they lie in.
+package routine
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A Routine is an issue to be made again and again: by schedule, by webhook, or
+// when somebody asks. Its env may hold secrets; JSON of the row leaves it out.
+type Routine struct {
+	ID              string            `cbor:"1,keyasint" json:"id"`
+	Company         string            `cbor:"2,keyasint" json:"companyId"`
+	Project         core.NullText     `cbor:"3,keyasint,omitempty" json:"projectId"`
+	Folder          core.NullText     `cbor:"4,keyasint,omitempty" json:"folderId"`
+	Goal            core.NullText     `cbor:"5,keyasint,omitempty" json:"goalId"`
+	Parent          core.NullText     `cbor:"6,keyasint,omitempty" json:"parentIssueId"`
+	Title           string            `cbor:"7,keyasint" json:"title"`
+	Description     core.NullText     `cbor:"8,keyasint,omitempty" json:"description"`
+	Assignee        core.NullText     `cbor:"9,keyasint,omitempty" json:"assigneeAgentId"`
+	Priority        company.Priority  `cbor:"10,keyasint" json:"priority"`
+	Status          RoutineStatus     `cbor:"11,keyasint" json:"status"`
+	Concurrency     string            `cbor:"12,keyasint" json:"concurrencyPolicy"`
+	CatchUp         string            `cbor:"13,keyasint" json:"catchUpPolicy"`
+	Gate            string            `cbor:"14,keyasint" json:"activityGatePolicy"`
+	GateScope       string            `cbor:"15,keyasint" json:"activityGateScope"`
+	OriginKind      string            `cbor:"16,keyasint" json:"originKind"`
+	OriginID        core.NullText     `cbor:"17,keyasint,omitempty" json:"originId"`
+	Variables       []RoutineVariable `cbor:"18,keyasint,omitempty" json:"variables"`
+	Env             json.RawMessage   `cbor:"19,keyasint,omitempty" json:"-"`
+	Revision        string            `cbor:"20,keyasint" json:"latestRevisionId"`
+	RevisionNumber  uint64            `cbor:"21,keyasint" json:"latestRevisionNumber"`
+	CreatedAgent    core.NullText     `cbor:"22,keyasint,omitempty" json:"createdByAgentId"`
+	CreatedUser     core.NullText     `cbor:"23,keyasint,omitempty" json:"createdByUserId"`
+	ResponsibleUser core.NullText     `cbor:"24,keyasint,omitempty" json:"responsibleUserId"`
+	UpdatedAgent    core.NullText     `cbor:"25,keyasint,omitempty" json:"updatedByAgentId"`
+	UpdatedUser     core.NullText     `cbor:"26,keyasint,omitempty" json:"updatedByUserId"`
+	LastTriggeredAt core.Time         `cbor:"27,keyasint,omitempty" json:"lastTriggeredAt"`
+	LastEnqueuedAt  core.Time         `cbor:"28,keyasint,omitempty" json:"lastEnqueuedAt"`
+	CreatedAt       core.Time         `cbor:"29,keyasint" json:"createdAt"`
+	UpdatedAt       core.Time         `cbor:"30,keyasint" json:"updatedAt"`
+	Labels          []string          `cbor:"31,keyasint,omitempty" json:"labelIds"`
+	BillingCode     core.NullText     `cbor:"32,keyasint,omitempty" json:"billingCode"`
+	// TextVersion counts the changes of the description, TextAt is the last.
+	TextVersion uint64    `cbor:"33,keyasint,omitempty" json:"-"`
+	TextAt      core.Time `cbor:"34,keyasint,omitempty" json:"-"`
+	Runs        uint64    `cbor:"35,keyasint,omitempty" json:"-"` // how many there were
+}
+
+// Clone returns a copy that shares no memory with r, as the ledger's cache of
+// decoded rows needs it.
+func (r Routine) Clone() Routine {
+	r.Env, r.Labels = slices.Clone(r.Env), slices.Clone(r.Labels)
+	r.Variables = slices.Clone(r.Variables)
+	for n, v := range r.Variables {
+		r.Variables[n].Options, r.Variables[n].Default = slices.Clone(v.Options), slices.Clone(v.Default)
+	}
+	return r
+}
+
+// A RoutineStatus says whether a routine fires. Persisted: do not rename.
+type RoutineStatus string
+
+const (
+	RoutineActive   RoutineStatus = "active"
+	RoutinePaused   RoutineStatus = "paused"
+	RoutineArchived RoutineStatus = "archived"
+)
+
+// What a routine does when it fires while its issue is being worked on.
+const (
+	RoutineCoalesce = "coalesce_if_active"
+	RoutineAlways   = "always_enqueue"
+	RoutineSkip     = "skip_if_active"
+)
+
+// What becomes of the times that passed while nobody led.
+const (
+	CatchUpSkip    = "skip_missed"
+	CatchUpEnqueue = "enqueue_missed_with_cap"
+)
+
+var (
+	routineStatuses    = []RoutineStatus{RoutineActive, RoutinePaused, RoutineArchived}
+	RoutineConcurrency = []string{RoutineCoalesce, RoutineAlways, RoutineSkip}
+	routineCatchUps    = []string{CatchUpSkip, CatchUpEnqueue}
+	routineGates       = []string{"always", "require_external_activity"}
+	routineGateScopes  = []string{"company", "project"}
+)
+
+const (
+	// MaxRoutines bounds the routines of a company: lists show all of them.
+	MaxRoutines = 1_000
+	// MaxTriggers bounds those of one routine, and MaxRoutineVariables its variables.
+	MaxTriggers         = 20
+	MaxRoutineVariables = 50
+	// MaxCatchUp bounds how many missed times of one trigger fire late.
+	MaxCatchUp = 25
+	// MaxRoutineIssues bounds the open issues of one routine, so that one that
+	// nobody works off does not fill the company.
+	MaxRoutineIssues = 100
+	// keptRoutineRuns and keptRoutineRevisions bound what is kept of a routine.
+	keptRoutineRuns      = 200
+	keptRoutineRevisions = 50
+)
+
+// A RoutineVariable is a blank of a routine's text, written {{name}}.
+type RoutineVariable struct {
+	Name     string          `cbor:"1,keyasint" json:"name"`
+	Type     string          `cbor:"2,keyasint" json:"type"`
+	Label    core.NullText   `cbor:"3,keyasint,omitempty" json:"label"`
+	Options  []string        `cbor:"4,keyasint,omitempty" json:"options"`
+	Required bool            `cbor:"5,keyasint,omitempty" json:"required"`
+	Default  json.RawMessage `cbor:"6,keyasint,omitempty" json:"defaultValue"` // a JSON scalar
+}
+
+// A RoutineRevision is a routine and its triggers as one change left them.
+type RoutineRevision struct {
+	ID           string           `cbor:"1,keyasint"`
+	Number       uint64           `cbor:"2,keyasint"`
+	Routine      Routine          `cbor:"3,keyasint"`
+	Triggers     []RoutineTrigger `cbor:"4,keyasint,omitempty"`
+	Summary      core.NullText    `cbor:"5,keyasint,omitempty"`
+	RestoredFrom core.NullText    `cbor:"6,keyasint,omitempty"`
+	Agent        core.NullText    `cbor:"7,keyasint,omitempty"`
+	User         core.NullText    `cbor:"8,keyasint,omitempty"`
+	Run          core.NullText    `cbor:"9,keyasint,omitempty"`
+	CreatedAt    core.Time        `cbor:"10,keyasint"`
+}
+
+// Where routines lie, under c/<company>/ unless it says otherwise:
+//
+//	routine/<id>                          Routine
+//	routine-trigger/<id>                  RoutineTrigger, routine-trigger-of/<routine>/<id>
+//	routine-run/<id>                      RoutineRun, routine-run-order/<routine>/<n> → id
+//	routine-run-once/<routine>/<hash>     the run made with an idempotency key
+//	routine-issue/<routine>/<issue>       its open issues
+//	routine-revision/<routine>.<n>        RoutineRevision
+//	routine-seen/<trigger>/<hash>         a delivery and when it may be forgotten;
+//	routine-seen-at/<trigger>/<time>.<hash>   the same in the order of that
+//	(mesh) routine-due/<time>/<trigger>   company; schedules that will fire
+//	(mesh) routine-public/<publicId>      company/trigger
+var (
+	Routines         = core.Owned(ledger.NewTable[Routine]("routine"))
+	RoutineTriggers  = core.Owned(ledger.NewTable[RoutineTrigger]("routine-trigger").Indexed(triggersOf, func(t *RoutineTrigger) string { return t.Routine }))
+	triggersOf       = ledger.NewIndex("routine-trigger-of")
+	RoutineRuns      = ledger.NewTable[RoutineRun]("routine-run")
+	routineIssues    = ledger.NewIndex("routine-issue")
+	routineRevisions = ledger.NewTable[RoutineRevision]("routine-revision")
+)
+
+// SaveRoutine is the payload of routine.create, and of routine.update, where a
+// nil field keeps what is there and an empty one clears it.
+type SaveRoutine struct {
+	ID          string             `cbor:"1,keyasint"`
+	Title       *string            `cbor:"2,keyasint,omitempty"`
+	Description *string            `cbor:"3,keyasint,omitempty"`
+	Project     *string            `cbor:"4,keyasint,omitempty"`
+	Folder      *string            `cbor:"5,keyasint,omitempty"`
+	Goal        *string            `cbor:"6,keyasint,omitempty"`
+	Parent      *string            `cbor:"7,keyasint,omitempty"`
+	Assignee    *string            `cbor:"8,keyasint,omitempty"`
+	Priority    *company.Priority  `cbor:"9,keyasint,omitempty"`
+	Status      *RoutineStatus     `cbor:"10,keyasint,omitempty"`
+	Concurrency *string            `cbor:"11,keyasint,omitempty"`
+	CatchUp     *string            `cbor:"12,keyasint,omitempty"`
+	Gate        *string            `cbor:"13,keyasint,omitempty"`
+	GateScope   *string            `cbor:"14,keyasint,omitempty"`
+	Variables   *[]RoutineVariable `cbor:"15,keyasint,omitempty"`
+	Env         json.RawMessage    `cbor:"16,keyasint,omitempty"`
+	Labels      *[]string          `cbor:"17,keyasint,omitempty"`
+	BillingCode *string            `cbor:"18,keyasint,omitempty"`
+	Base        string             `cbor:"19,keyasint,omitempty"` // the revision that the caller has seen
+	// Next says when the schedules fire next, if the change makes them go on.
+	Next []TriggerNext `cbor:"20,keyasint,omitempty"`
+}
+
+// A TriggerNext is when a schedule fires next. The node that takes the request
+// finds it, because rules about time zones differ between versions of programs;
+// what all nodes store is the instant.
+type TriggerNext struct {
+	Trigger string    `cbor:"1,keyasint"`
+	At      core.Time `cbor:"2,keyasint,omitempty"`
+}
+
+// ChangeRoutine is the payload of routine.delete.
+type ChangeRoutine struct {
+	ID string `cbor:"1,keyasint"`
+}
+
+// RestoreRoutine is the payload of routine.restore.
+type RestoreRoutine struct {
+	ID       string        `cbor:"1,keyasint"`
+	Revision string        `cbor:"2,keyasint"`
+	Next     []TriggerNext `cbor:"3,keyasint,omitempty"`
+}
+
+const (
+	KindRoutineCreate        = "routine.create"
+	KindRoutineUpdate        = "routine.update"
+	KindRoutineRestore       = "routine.restore"
+	KindRoutineDelete        = "routine.delete"
+	KindRoutineRun           = "routine.run"
+	KindRoutineFire          = "routine.fire"
+	KindRoutineTick          = "routine.tick"
+	KindRoutineTriggerCreate = "routine_trigger.create"
+	KindRoutineTriggerUpdate = "routine_trigger.update"
+	KindRoutineTriggerRotate = "routine_trigger.rotate"
+	KindRoutineTriggerDelete = "routine_trigger.delete"
+)
+
+var routineKinds = []company.Kind{
+	{Name: KindRoutineCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Do: ledger.Typed(createRoutine)},
+	{Name: KindRoutineUpdate, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(updateRoutine)},
+	{Name: KindRoutineRestore, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(restoreRoutine)},
+	{Name: KindRoutineDelete, From: company.FromBoard, Do: ledger.Typed(deleteRoutine)},
+	{Name: KindRoutineRun, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(runRoutine)},
+	{Name: KindRoutineFire, From: company.FromNode, Do: ledger.Typed(fireRoutine)},
+	{Name: KindRoutineTick, From: company.FromNode, Do: ledger.Typed(tickRoutine)},
+	{Name: KindRoutineTriggerCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Do: ledger.Typed(createTrigger)},
+	{Name: KindRoutineTriggerUpdate, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(updateTrigger)},
+	{Name: KindRoutineTriggerRotate, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(rotateTrigger)},
+	{Name: KindRoutineTriggerDelete, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(deleteTrigger)},
+}
+
+// RoutineByID finds a routine of any company.
+func RoutineByID(tx *ledger.Tx, id string) (Routine, bool) {
+	return Routines.Get(tx, core.OwnerOf(tx, id), id)
+}
+
+// RoutinesOf returns the routines of company, the newest first.
+func RoutinesOf(tx *ledger.Tx, company string) []Routine {
+	out := []Routine{}
+	for _, r := range Routines.All(tx, company) {
+		out = append(out, r)
+	}
+	slices.SortStableFunc(out, func(a, b Routine) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
+	return out
+}
+
+// RoutineRevisions returns the kept revisions of a routine, the newest first.
+func RoutineRevisions(tx *ledger.Tx, r Routine) []RoutineRevision {
+	out := []RoutineRevision{}
+	for _, v := range tx.Prefix(routineRevisions.Key(r.Company, r.ID+".")) {
+		out = append(out, core.DecodeRow[RoutineRevision](v))
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// ActiveRoutineIssue returns the newest open issue of a routine that is being
+// worked on.
+func ActiveRoutineIssue(tx *ledger.Tx, r Routine) (found company.Issue, ok bool) {
+	for i := range company.IssuesIn(tx, r.Company, routineIssues.IDs(tx, r.Company, r.ID, false)) {
+		if workedOn(tx, i) && (!ok || i.Number > found.Number) {
+			found, ok = i, true
+		}
+	}
+	return found, ok
+}
+
+func errNoRoutine() error { return ledger.Refuse(ledger.NotFound, nil, "Routine not found") }
+
+// routineOf returns a routine that the actor may change: the board any, an
+// agent its own and those of agents below it, under a run of its own; a CEO that
+// only drafts none, see strategy.go.
+func routineOf(c *ledger.Context, id string) (Routine, error) {
+	r, ok := Routines.Get(c.Tx, c.Cmd.Company, id)
+	if !ok {
+		return r, errNoRoutine()
+	}
+	return r, mayRoutine(c, string(r.Assignee))
+}
+
+func mayRoutine(c *ledger.Context, assignee string) error {
+	if !core.IsAgent(c) {
+		return nil
+	}
+	if drafting, own := company.DraftingCEO(c, company.Issue{}); drafting && own { // what a routine makes starts by itself
+		return company.RefuseDraft(company.Issue{}, company.IssueTodo)
+	}
+	if assignee != c.Cmd.Actor.ID && (assignee == "" || !company.Manages(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID, assignee)) {
+		return ledger.Refuse(ledger.Forbidden, nil, "Agents can only manage routines assigned to themselves")
+	}
+	return company.MustRun(c)
+}
+
+func (r Routine) with(s SaveRoutine) (Routine, error) {
+	core.Assign(&r.Title, s.Title)
+	core.AssignText(&r.Description, s.Description)
+	core.AssignText(&r.Project, s.Project)
+	core.AssignText(&r.Folder, s.Folder)
+	core.AssignText(&r.Goal, s.Goal)
+	core.AssignText(&r.Parent, s.Parent)
+	core.AssignText(&r.Assignee, s.Assignee)
+	core.Assign(&r.Priority, s.Priority)
+	core.Assign(&r.Status, s.Status)
+	core.Assign(&r.Concurrency, s.Concurrency)
+	core.Assign(&r.CatchUp, s.CatchUp)
+	core.Assign(&r.Gate, s.Gate)
+	core.Assign(&r.GateScope, s.GateScope)
+	core.AssignText(&r.BillingCode, s.BillingCode)
+	if s.Variables != nil {
+		r.Variables = *s.Variables
+	}
+	if s.Labels != nil {
+		r.Labels = core.SortedSet(*s.Labels)
+	}
+	env, err := core.CheckObject("env", s.Env, company.MaxConfig)
+	if err != nil {
+		return r, err
+	}
+	if len(s.Env) > 0 {
+		r.Env = conceal.KeepHidden(env, r.Env)
+	}
+	r.Variables, err = checkVariables(r.Variables, r.Title, string(r.Description))
+	return r, err
+}
+
+// check refuses a routine that is not whole, or that names what is not there;
+// what it has in common with old was checked before.
+func (r Routine) check(tx *ledger.Tx, old Routine) error {
+	one := func(list []string, v string) bool { return slices.Contains(list, v) }
+	switch {
+	case r.Title == "" || len(r.Title) > company.MaxTitle || len(r.Description) > company.MaxText || len(r.BillingCode) > company.MaxName:
+		return ledger.Refuse(ledger.Invalid, nil, "title: required, at most %d bytes; description has at most %d, billingCode %d", company.MaxTitle, company.MaxText, company.MaxName)
+	case !slices.Contains(routineStatuses, r.Status) || r.Priority.Rank() == len(company.Priorities) || !one(RoutineConcurrency, r.Concurrency) ||
+		!one(routineCatchUps, r.CatchUp) || !one(routineGates, r.Gate) || !one(routineGateScopes, r.GateScope):
+		return ledger.Refuse(ledger.Invalid, nil, "Unknown status or policy of a routine")
+	case r.Status == RoutineActive && r.Assignee == "":
+		return ledger.Refuse(ledger.Unprocessable, nil, "An active routine needs an assignee")
+	case r.Folder != "" && r.Folder != old.Folder && !folderIs(tx, r.Company, string(r.Folder), FolderRoutines):
+		return ledger.Refuse(ledger.NotFound, nil, "Folder not found")
+	}
+	i := company.Issue{Company: r.Company, Assignee: string(r.Assignee), Project: string(r.Project), Goal: string(r.Goal), Labels: r.Labels}
+	was := company.Issue{Company: r.Company, Assignee: string(old.Assignee), Project: string(old.Project), Goal: string(old.Goal), Labels: old.Labels}
+	if err := company.CheckReferences(tx, was, i); err != nil {
+		return err
+	}
+	if r.Parent != "" && r.Parent != old.Parent && !tx.Has(company.IssueTable.Key(r.Company, string(r.Parent))) {
+		return ledger.Refuse(ledger.NotFound, nil, "Parent issue not found")
+	}
+	for _, t := range TriggersOf(tx, r) {
+		if t.Kind == TriggerSchedule && t.Enabled && r.Status == RoutineActive {
+			if err := r.mayRunAlone(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// bindEnv checks the env of a routine, see the function of that name. An agent
+// gives the runs of a routine no secret that they do not have: which secrets an
+// agent is handed is for the board to say.
+func (r Routine) bindEnv(c *ledger.Context, old json.RawMessage) (json.RawMessage, error) {
+	env, err := company.Ask.BindEnv(c.Tx, r.Company, r.Env, old)
+	if err != nil || !core.IsAgent(c) {
+		return env, err
+	}
+	list, err := conceal.Bindings(env)
+	if err != nil {
+		return nil, err
+	}
+	before, err := conceal.Bindings(old)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range list {
+		if (b.Secret != "" || b.User != "") && !slices.Contains(before, b) {
+			return nil, ledger.Refuse(ledger.Forbidden, nil, "env.%s: only the board gives secrets to a routine", b.Name)
+		}
+	}
+	return env, nil
+}
+
+// mayRunAlone refuses a schedule for a routine that asks for what nobody gives.
+func (r Routine) mayRunAlone() error {
+	for _, v := range r.Variables {
+		if v.Required && len(v.Default) == 0 {
+			return ledger.Refuse(ledger.Unprocessable, nil, "A scheduled routine needs a default for the required variable %q", v.Name)
+		}
+	}
+	return nil
+}
+
+// author names who speaks, as rows have it.
+func author(c *ledger.Context) (agent, user core.NullText) {
+	switch {
+	case core.IsAgent(c):
+		return core.NullText(c.Cmd.Actor.ID), ""
+	case core.IsBoard(c):
+		return "", core.NullText(c.Cmd.Actor.ID)
+	}
+	return "", ""
+}
+
+func createRoutine(c *ledger.Context, s SaveRoutine) (any, error) {
+	of, now := c.Cmd.Company, core.TimeOf(c.Now)
+	if err := core.CheckNewID(c.Tx, s.ID); err != nil {
+		return nil, err
+	}
+	r := Routine{ID: s.ID, Company: of, Priority: company.PriorityMedium, Status: RoutineActive, Concurrency: RoutineCoalesce, CatchUp: CatchUpSkip,
+		Gate: "always", GateScope: "company", OriginKind: "manual", CreatedAt: now}
+	r.CreatedAgent, r.CreatedUser = author(c)
+	r.ResponsibleUser = r.CreatedUser
+	if r.ResponsibleUser == "" {
+		row, _ := company.CompanyTable.Get(c.Tx, of, of)
+		r.ResponsibleUser = row.DefaultResponsibleUser
+	}
+	if s.Status == nil && (s.Assignee == nil || *s.Assignee == "") {
+		r.Status = RoutinePaused // a draft
+	}
+	r, err := r.with(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := mayRoutine(c, string(r.Assignee)); err != nil {
+		return nil, err
+	}
+	if err := r.check(c.Tx, Routine{}); err != nil {
+		return nil, err
+	}
+	if err := core.HasRoom(Routines.All(c.Tx, of), MaxRoutines, "routines"); err != nil {
+		return nil, err
+	}
+	if r.Env, err = r.bindEnv(c, nil); err != nil {
+		return nil, err
+	}
+	r, _ = storeRoutine(c, Routine{}, r, "Created routine", "")
+	c.Record(ledger.Change{Action: "routine.created", EntityType: "routine", EntityID: r.ID,
+		Details: core.Object{}.Str("title", core.Snippet(r.Title, 200)).Null("assigneeAgentId", string(r.Assignee)).Close()})
+	return r, nil
+}
+
+// storeRoutine writes a changed routine as a new revision.
+func storeRoutine(c *ledger.Context, old, r Routine, summary string, from core.NullText) (Routine, RoutineRevision) {
+	r.UpdatedAt = core.TimeOf(c.Now)
+	r.UpdatedAgent, r.UpdatedUser = author(c)
+	r.RevisionNumber++
+	r.Revision = core.DerivedID("routine-revision", r.ID, ledger.Order(r.RevisionNumber))
+	if r.Description != old.Description {
+		r.TextVersion++
+		r.TextAt = r.UpdatedAt
+	}
+	Routines.Put(c.Tx, r.Company, r.ID, r)
+	v := RoutineRevision{ID: r.Revision, Number: r.RevisionNumber, Routine: r, Triggers: TriggersOf(c.Tx, r), Summary: core.NullText(summary), RestoredFrom: from,
+		Agent: r.UpdatedAgent, User: r.UpdatedUser, Run: core.NullText(c.Cmd.Run), CreatedAt: r.UpdatedAt}
+	for n := range v.Triggers { // a revision does not bring secrets back
+		v.Triggers[n].Sealed = nil
+	}
+	routineRevisions.Put(c.Tx, r.Company, r.ID+"."+ledger.Order(v.Number), v)
+	if v.Number > keptRoutineRevisions {
+		routineRevisions.Delete(c.Tx, r.Company, r.ID+"."+ledger.Order(v.Number-keptRoutineRevisions))
+	}
+	return r, v
+}
+
+func updateRoutine(c *ledger.Context, s SaveRoutine) (any, error) {
+	old, err := routineOf(c, s.ID)
+	if err != nil {
+		return nil, err
+	}
+	if s.Base != "" && s.Base != old.Revision {
+		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("currentRevisionId", old.Revision).Uint("currentRevisionNumber", old.RevisionNumber).Close(),
+			"Routine was updated by someone else")
+	}
+	r, err := old.with(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := mayRoutine(c, string(r.Assignee)); err != nil {
+		return nil, err
+	}
+	if err := r.check(c.Tx, old); err != nil {
+		return nil, err
+	}
+	if len(s.Env) > 0 {
+		if r.Env, err = r.bindEnv(c, old.Env); err != nil {
+			return nil, err
+		}
+	}
+	r, _ = storeRoutine(c, old, r, "Updated routine", "")
+	reschedule(c, r, s.Next)
+	c.Record(ledger.Change{Action: "routine.updated", EntityType: "routine", EntityID: r.ID,
+		Details: core.Object{}.Str("title", core.Snippet(r.Title, 200)).Str("status", string(r.Status)).Close()})
+	return r, nil
+}
+
+// reschedule brings the triggers of a routine in line with its status. Schedules
+// that go on after a rest do so at the given times: what fell into the rest is not made up for.
+func reschedule(c *ledger.Context, r Routine, next []TriggerNext) {
+	for _, t := range TriggersOf(c.Tx, r) {
+		before := t
+		for _, n := range next {
+			if n.Trigger == t.ID && t.Kind == TriggerSchedule {
+				t.Next = n.At
+			}
+		}
+		storeTrigger(c.Tx, before, t, r.Status)
+	}
+}
+
+// restoreRoutine brings back what a revision kept: the routine's own fields and
+// those of the triggers that are still there. Others are not made again, as
+// their secrets are gone, and newer ones stay.
+func restoreRoutine(c *ledger.Context, p RestoreRoutine) (any, error) {
+	old, err := routineOf(c, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	all := RoutineRevisions(c.Tx, old)
+	n := slices.IndexFunc(all, func(v RoutineRevision) bool { return v.ID == p.Revision })
+	if n < 0 {
+		return nil, ledger.Refuse(ledger.NotFound, nil, "Routine revision not found")
+	}
+	if all[n].ID == old.Revision {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "The routine has this revision already")
+	}
+	r, kept := old, all[n].Routine
+	r.Project, r.Folder, r.Goal, r.Parent, r.Title, r.Description, r.Assignee = kept.Project, kept.Folder, kept.Goal, kept.Parent, kept.Title, kept.Description, kept.Assignee
+	r.Priority, r.Status, r.Concurrency, r.CatchUp, r.Gate, r.GateScope = kept.Priority, kept.Status, kept.Concurrency, kept.CatchUp, kept.Gate, kept.GateScope
+	r.Variables, r.Env, r.Labels, r.BillingCode = kept.Variables, kept.Env, kept.Labels, kept.BillingCode
+	if err := mayRoutine(c, string(r.Assignee)); err != nil {
+		return nil, err
+	}
+	for _, was := range all[n].Triggers {
+		if t, ok := RoutineTriggers.Get(c.Tx, r.Company, was.ID); ok {
+			before := t
+			t.Label, t.Enabled, t.Cron, t.Zone, t.Signing, t.ReplayWindow = was.Label, was.Enabled, was.Cron, was.Zone, was.Signing, was.ReplayWindow
+			storeTrigger(c.Tx, before, t, r.Status)
+		}
+	}
+	if err := r.check(c.Tx, old); err != nil {
+		return nil, err
+	}
+	r, v := storeRoutine(c, old, r, "Restored revision "+core.UintText(all[n].Number), core.NullText(all[n].ID))
+	reschedule(c, r, p.Next)
+	c.Record(ledger.Change{Action: "routine.revision_restored", EntityType: "routine", EntityID: r.ID,
+		Details: core.Object{}.Uint("restoredRevisionNumber", all[n].Number).Uint("revisionNumber", v.Number).Close()})
+	return RestoredRoutine{r, v}, nil
+}
+
+// A RestoredRoutine is what routine.restore returns.
+type RestoredRoutine struct {
+	Routine  Routine         `cbor:"1,keyasint"`
+	Revision RoutineRevision `cbor:"2,keyasint"`
+}
+
+// deleteRoutine removes a routine with its triggers, runs and revisions; the
+// issues that it made stay.
+func deleteRoutine(c *ledger.Context, p ChangeRoutine) (any, error) {
+	r, err := routineOf(c, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range TriggersOf(c.Tx, r) {
+		dropTrigger(c.Tx, t)
+	}
+	for _, run := range RoutineRunsOf(c.Tx, r, keptRoutineRuns) {
+		dropRoutineRun(c.Tx, run)
+	}
+	for _, v := range RoutineRevisions(c.Tx, r) {
+		routineRevisions.Delete(c.Tx, r.Company, r.ID+"."+ledger.Order(v.Number))
+	}
+	for id := range routineIssues.IDs(c.Tx, r.Company, r.ID, false) {
+		routineIssues.Remove(c.Tx, r.Company, r.ID, id)
+	}
+	company.DescriptionGone(c, r.Described())
+	Routines.Delete(c.Tx, r.Company, r.ID)
+	c.Record(ledger.Change{Action: "routine.deleted", EntityType: "routine", EntityID: r.ID, Details: core.Object{}.Str("title", core.Snippet(r.Title, 200)).Close()})
+	return r, nil
+}
+
+// gone takes an agent, a project, a goal or an issue that goes from the
+// routines that make their issues for it; instead is what takes its place, "" for
+// nothing. A routine that has no agent any more rests.
+func gone(c *ledger.Context, gone, instead string) {
+	for _, old := range Routines.All(c.Tx, c.Cmd.Company) {
+		r, changed := old, false
+		for _, field := range []*core.NullText{&r.Assignee, &r.Project, &r.Goal, &r.Parent} {
+			if string(*field) == gone {
+				*field, changed = core.NullText(instead), true
+			}
+		}
+		if !changed {
+			continue
+		}
+		if r.Assignee == "" && r.Status == RoutineActive {
+			r.Status = RoutinePaused
+		}
+		r, _ = storeRoutine(c, old, r, "What it named was deleted", "")
+		reschedule(c, r, nil)
+	}
+}
+
+// Rules are what routines add to the kernel.
+var Rules = company.Rules{
+	Kinds: slices.Concat(routineKinds, folderKinds),
+	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){
+		"routine-trigger": func(tx *ledger.Tx, _ string, row []byte) {
+			for _, key := range triggerKeys(core.DecodeRow[RoutineTrigger](row)) {
+				tx.Delete(key)
+			}
+		},
+	},
+	IssueStored: func(tx *ledger.Tx, was, next company.Issue) company.Issue {
+		settleRoutineIssue(tx, was, next)
+		return next
+	},
+	Gone:     gone,
+	Routines: origins{},
+	Sealed: func(tx *ledger.Tx, company string) (out []conceal.SealedConfig) {
+		for _, r := range Routines.All(tx, company) {
+			o := conceal.SealedConfig{Type: "routine", ID: r.ID, Owner: r.ID}
+			o.Collect("env", r.Env)
+			for _, v := range RoutineRevisions(tx, r) {
+				o.Collect("env", v.Routine.Env)
+			}
+			out = append(out, o)
+		}
+		for _, t := range RoutineTriggers.All(tx, company) {
+			if len(t.Sealed) > 0 {
+				out = append(out, conceal.SealedConfig{Type: "routine_trigger", ID: t.ID, Owner: t.ID, Values: []conceal.SealedValue{{Path: "", Sealed: base64.StdEncoding.EncodeToString(t.Sealed)}}})
+			}
+		}
+		return out
+	},
+	Reseal: map[string]func(c *ledger.Context, p conceal.Reseal) error{"routine": resealRoutine, "routine_trigger": resealTrigger},
+	Envs: func(tx *ledger.Tx, company string) (out []company.EnvUse) {
+		for _, r := range Routines.All(tx, company) {
+			out = append(out, r.envUse())
+		}
+		return out
+	},
+}
+
+// Sealed seals the variables of a routine.
+func (s SaveRoutine) Sealed(seal conceal.SealFunc) (any, error) {
+	var err error
+	s.Env, err = conceal.SealEnv(s.Env, s.ID, seal)
+	return s, err
+}
+
+// origins answers what the kernel asks of routines.
+type origins struct{}
+
+func (origins) Env(tx *ledger.Tx, i company.Issue) (company.EnvUse, bool) {
+	if i.OriginKind != company.OriginRoutine || !core.IsID(i.OriginID) {
+		return company.EnvUse{}, false
+	}
+	r, ok := Routines.Get(tx, i.Company, i.OriginID)
+	return r.envUse(), ok
+}
+
+func (origins) Description(tx *ledger.Tx, company, id string) (company.Description, bool) {
+	r, ok := Routines.Get(tx, company, id)
+	return r.Described(), ok
+}
+
+func (origins) DescriptionAt(tx *ledger.Tx, companyID, id, revision string, number uint64) (version uint64, text string, ok bool) {
+	r, _ := Routines.Get(tx, companyID, id)
+	is := func(of Routine) bool {
+		return company.DocumentOfRoutine(r.ID, of.TextVersion) == revision && of.TextVersion == number
+	}
+	if is(r) {
+		return r.TextVersion, string(r.Description), true
+	}
+	for _, v := range RoutineRevisions(tx, r) {
+		if is(v.Routine) || v.ID == revision && v.Number == number {
+			return v.Routine.TextVersion, string(v.Routine.Description), true
+		}
+	}
+	return 0, "", false
+}
+
+// Described is what there is to remark on.
+func (r Routine) Described() company.Description {
+	return company.Description{Company: r.Company, Routine: r.ID, Version: r.TextVersion, At: r.TextAt}
+}
+
+func (r Routine) envUse() company.EnvUse {
+	return company.EnvUse{Env: r.Env, Of: conceal.SecretTarget{Type: "routine", ID: r.ID, Label: r.Title, Href: "/routines/" + r.ID, Status: string(r.Status)}, At: r.UpdatedAt}
+}
+
+func resealRoutine(c *ledger.Context, p conceal.Reseal) error {
+	ro, ok := Routines.Get(c.Tx, c.Cmd.Company, p.ID)
+	if !ok {
+		return errNoRoutine()
+	}
+	ro.Env = p.Config(ro.Env)
+	Routines.Put(c.Tx, ro.Company, ro.ID, ro)
+	for _, v := range RoutineRevisions(c.Tx, ro) { // keptRoutineRevisions at most
+		v.Routine.Env = p.Config(v.Routine.Env)
+		routineRevisions.Put(c.Tx, ro.Company, ro.ID+"."+ledger.Order(v.Number), v)
+	}
+	return nil
+}
+
+func resealTrigger(c *ledger.Context, p conceal.Reseal) error {
+	t, ok := RoutineTriggers.Get(c.Tx, c.Cmd.Company, p.ID)
+	if !ok || base64.StdEncoding.EncodeToString(t.Sealed) != p.Old[0] {
+		return ledger.Refuse(ledger.NotFound, nil, "Routine trigger not found")
+	}
+	var err error
+	if t.Sealed, err = p.Sealed(); err == nil {
+		RoutineTriggers.Put(c.Tx, c.Cmd.Company, t.ID, t)
+	}
+	return err
+}

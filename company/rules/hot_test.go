@@ -1,0 +1,6 @@
+package rules
+
+import "github.com/selvage-mesh/selvage/ledger"
+
+// Rows of hot tables are checked in every test of this room.
+func init() { ledger.CheckHot = true }

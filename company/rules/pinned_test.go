@@ -1,0 +1,103 @@
+package rules_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"hash"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+var update = flag.Bool("update", false, "write the pinned digests anew")
+
+const (
+	pinnedSeeds = 200
+	pinnedSteps = 150
+	// pinnedOf seeds share a line, so that the file stays short.
+	pinnedOf = 10
+)
+
+// TestStatesArePinned plays random commands of all nouns and a story of every kind, and
+// compares what they leave and answer, byte for byte, with what earlier versions left
+// and answered. Code that is moved changes nothing here. A rule that is changed does:
+// say so with the change, and write the digests anew with
+//
+//	go test ./company -run TestStatesArePinned -update
+func TestStatesArePinned(t *testing.T) {
+	t.Parallel()
+	var lines strings.Builder
+	for first := uint64(0); first < pinnedSeeds; first += pinnedOf {
+		h := sha256.New()
+		for seed := first; seed < first+pinnedOf; seed++ {
+			p := newPlayer(seed, nil)
+			p.witness = func(kind string, value any, changes []ledger.Change, err error) { pin(t, h, kind, value, changes, err) }
+			if bad := p.begin(); bad != "" {
+				t.Fatalf("seed %d: %s", seed, bad)
+			}
+			for range pinnedSteps {
+				p.step()
+			}
+			pinRows(h, p.Tx)
+		}
+		fmt.Fprintf(&lines, "seeds %d-%d %x\n", first, first+pinnedOf-1, h.Sum(nil))
+	}
+	for _, story := range stories {
+		h := sha256.New()
+		s := newStory(t, map[string]int{})
+		s.after = func(kind, _ string, c *ledger.Context) { pin(t, h, kind, nil, c.Changes(), nil) }
+		story.tell(s)
+		pinRows(h, s.Tx)
+		fmt.Fprintf(&lines, "story of %s %x\n", story.of, h.Sum(nil))
+	}
+	path := filepath.Join("testdata", "states.txt")
+	if *update {
+		if err := os.WriteFile(path, []byte(lines.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) == lines.String() {
+		return
+	}
+	pinned := strings.Split(string(want), "\n")
+	for n, line := range strings.Split(lines.String(), "\n") {
+		if n >= len(pinned) || pinned[n] != line {
+			t.Errorf("not as it was: %s", line)
+		}
+	}
+}
+
+// pin adds what a command came to: its answer and its entries, or its refusal.
+func pin(t *testing.T, h hash.Hash, kind string, value any, changes []ledger.Change, err error) {
+	t.Helper()
+	said := struct {
+		Kind    string          `cbor:"1,keyasint"`
+		Value   any             `cbor:"2,keyasint,omitempty"`
+		Changes []ledger.Change `cbor:"3,keyasint,omitempty"`
+		Refusal *ledger.Refusal `cbor:"4,keyasint,omitempty"`
+	}{Kind: kind}
+	if err == nil {
+		said.Value, said.Changes = value, changes
+	} else if !errors.As(err, &said.Refusal) {
+		t.Fatalf("%s: %v", kind, err)
+	}
+	h.Write(ledger.Marshal(said))
+}
+
+// pinRows adds all rows of a state.
+func pinRows(h hash.Hash, tx *ledger.Tx) {
+	for k, v := range tx.Prefix(nil) {
+		fmt.Fprintf(h, "%d %d ", len(k), len(v))
+		h.Write(k)
+		h.Write(v)
+	}
+}

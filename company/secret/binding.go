@@ -1,0 +1,194 @@
+// Package secret is what configurations refer to and nobody sees: secrets with their
+// versions, users' own ones, and the values of a run.
+package secret
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// bindEnv checks the env of a configuration as it was given, and returns it
+// with references completed. A reference that was there before is not looked
+// up again: its secret may be gone, the run will say so.
+func bindEnv(tx *ledger.Tx, company string, env, old json.RawMessage) (json.RawMessage, error) {
+	v, _ := core.ParseJSON(env)
+	m, ok := v.(map[string]any)
+	if !ok || len(m) == 0 {
+		return env, nil
+	}
+	before, _ := conceal.Bindings(old)
+	refs := 0
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		b, err := conceal.BindingOf(k, m[k])
+		if err != nil {
+			return nil, err
+		}
+		if b.Secret == "" && b.User == "" {
+			continue
+		}
+		if refs++; refs > conceal.MaxRunSecrets {
+			return nil, ledger.Refuse(ledger.Unprocessable, nil, "At most %d variables may refer to secrets", conceal.MaxRunSecrets)
+		}
+		ref := m[k].(map[string]any)
+		known := slices.ContainsFunc(before, func(o conceal.Binding) bool {
+			return o.Secret == b.Secret && o.User == b.User && o.Version == b.Version
+		})
+		if b.Secret != "" {
+			s, ok := SecretOf(tx, company, b.Secret)
+			switch {
+			case known:
+			case !ok && core.OwnerOf(tx, b.Secret) != "":
+				return nil, ledger.Refuse(ledger.Unprocessable, nil, "Secret must belong to same company")
+			case !ok || s.Scope != "company":
+				return nil, errNoSecret()
+			case b.Version > s.Latest:
+				return nil, ledger.Refuse(ledger.Unprocessable, nil, "env.%s: the secret has no version %d", k, b.Version)
+			}
+			ref["secretId"] = b.Secret
+			if b.Version == 0 {
+				ref["version"] = "latest"
+			}
+		} else if _, ok := UserSecretDefinitionByKey(tx, company, b.User); !ok && !known {
+			return nil, errNoDefinition()
+		}
+		if _, ok := ref["projectionClass"]; !ok {
+			ref["projectionClass"] = "unclassified"
+		}
+		if _, ok := ref["projectionAllowlistKey"]; !ok {
+			ref["projectionAllowlistKey"] = nil
+		}
+	}
+	return core.FormatJSON(m), nil
+}
+
+// bindConfig is bindEnv on the env of an adapterConfig.
+func bindConfig(tx *ledger.Tx, company string, config, old json.RawMessage) (json.RawMessage, error) {
+	v, _ := core.ParseJSON(config)
+	m, _ := v.(map[string]any)
+	if m["env"] == nil {
+		return config, nil
+	}
+	if _, ok := m["env"].(map[string]any); !ok {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "adapterConfig.env is not an object")
+	}
+	env, err := bindEnv(tx, company, core.FormatJSON(m["env"]), conceal.EnvOf(old))
+	if err != nil {
+		return nil, err
+	}
+	m["env"], _ = core.ParseJSON(env)
+	return core.FormatJSON(m), nil
+}
+
+// NeedsSecrets reports whether a run of the agent needs the mesh's data key:
+// its own variables or those of the run's project or routine are sealed, or
+// refer to secrets.
+func NeedsSecrets(tx *ledger.Tx, r company.Run) bool {
+	a, _ := company.AgentTable.Get(tx, r.Company, r.Agent)
+	p, _ := ProjectOfRun(tx, r)
+	ro, _ := routineOfRun(tx, r)
+	for _, b := range []json.RawMessage{a.AdapterConfig, p.Env, ro.Env} {
+		if s := string(b); strings.Contains(s, conceal.SealedKey) || strings.Contains(s, `secret_ref"`) {
+			return true
+		}
+	}
+	return false
+}
+
+// ProjectOfRun returns the project whose issue a run is for.
+func ProjectOfRun(tx *ledger.Tx, r company.Run) (company.Project, bool) {
+	i, ok := issueOfRun(tx, r)
+	if !ok || i.Project == "" {
+		return company.Project{}, false
+	}
+	return company.ProjectTable.Get(tx, r.Company, string(i.Project))
+}
+
+// routineOfRun returns the variables of the routine that made the issue a run is for.
+// Issues below that one are not the routine's.
+func routineOfRun(tx *ledger.Tx, r company.Run) (company.EnvUse, bool) {
+	i, ok := issueOfRun(tx, r)
+	if !ok {
+		return company.EnvUse{}, false
+	}
+	return company.Ask.Routines.Env(tx, i)
+}
+
+func issueOfRun(tx *ledger.Tx, r company.Run) (company.Issue, bool) {
+	if !core.IsID(r.Context.IssueID) {
+		return company.Issue{}, false
+	}
+	return company.IssueTable.Get(tx, r.Company, r.Context.IssueID)
+}
+
+// A SecretBinding is a variable that refers to a secret, and whose it is.
+type SecretBinding struct {
+	ID            string               `json:"id"`
+	Company       string               `json:"companyId"`
+	Secret        string               `json:"secretId"`
+	TargetType    string               `json:"targetType"` // agent, project or routine
+	TargetID      string               `json:"targetId"`
+	Path          string               `json:"configPath"`
+	Version       any                  `json:"versionSelector"` // "latest" or a number
+	Required      bool                 `json:"required"`
+	Label         core.NullText        `json:"label"`
+	Class         string               `json:"projectionClass"`
+	AllowlistKey  core.NullText        `json:"projectionAllowlistKey"`
+	CreatedAt     core.Time            `json:"createdAt"`
+	UpdatedAt     core.Time            `json:"updatedAt"`
+	BindingTarget conceal.SecretTarget `json:"target"`
+}
+
+// SecretUsage returns the variables of company that refer to secrets.
+func SecretUsage(tx *ledger.Tx, of string) []SecretBinding {
+	out := []SecretBinding{}
+	add := func(env json.RawMessage, target conceal.SecretTarget, at core.Time) {
+		if !strings.Contains(string(env), `"secret_ref"`) {
+			return
+		}
+		list, err := conceal.Bindings(env)
+		if err != nil {
+			return
+		}
+		for _, b := range list {
+			if b.Secret == "" {
+				continue
+			}
+			s := SecretBinding{ID: core.DerivedID("secret-binding", target.ID, b.Name), Company: of, Secret: b.Secret, TargetType: target.Type, TargetID: target.ID,
+				Path: "env." + b.Name, Version: "latest", Required: true, Class: "unclassified", CreatedAt: at, UpdatedAt: at, BindingTarget: target}
+			if b.Version != 0 {
+				s.Version = b.Version
+			}
+			out = append(out, s)
+		}
+	}
+	for _, e := range company.Envs(tx, of) {
+		add(e.Env, e.Of, e.At)
+	}
+	return out
+}
+
+// Rules are what secrets add to the kernel.
+var Rules = company.Rules{Kinds: slices.Concat(secretKinds, userSecretKinds), Secrets: bindings{}}
+
+// bindings answers what the kernel asks of secrets.
+type bindings struct{}
+
+func (bindings) BindEnv(tx *ledger.Tx, company string, env, old json.RawMessage) (json.RawMessage, error) {
+	return bindEnv(tx, company, env, old)
+}
+
+func (bindings) BindConfig(tx *ledger.Tx, company string, config, old json.RawMessage) (json.RawMessage, error) {
+	return bindConfig(tx, company, config, old)
+}
+
+func (bindings) Known(tx *ledger.Tx, company, id string) (shared, ok bool) {
+	s, ok := SecretOf(tx, company, id)
+	return ok && s.Scope == "company", ok
+}

@@ -1,0 +1,289 @@
+package skill
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A Tool is a program of a company that its agents may have run: a WebAssembly
+// module, in versions, each signed by the node that took it. What it does to the
+// world is said by its effect.
+type Tool struct {
+	Company     string          `cbor:"1,keyasint" json:"companyId"`
+	Name        string          `cbor:"2,keyasint" json:"name"`
+	Category    string          `cbor:"3,keyasint" json:"category"` // User
+	Description string          `cbor:"4,keyasint,omitempty" json:"description"`
+	Parameters  json.RawMessage `cbor:"5,keyasint,omitempty" json:"parameters"` // a JSON schema, or null
+	Effect      ToolEffect      `cbor:"6,keyasint,omitempty" json:"effect"`
+	Versions    []ToolVersion   `cbor:"7,keyasint" json:"versions"` // oldest first
+	CreatedAt   core.Time       `cbor:"8,keyasint" json:"createdAt"`
+	UpdatedAt   core.Time       `cbor:"9,keyasint" json:"updatedAt"`
+}
+
+// A ToolEffect says in thousandths how much a call may do of each.
+type ToolEffect struct {
+	Risk     int64 `cbor:"1,keyasint,omitempty" json:"risk"`
+	Security int64 `cbor:"2,keyasint,omitempty" json:"security"`
+	Privacy  int64 `cbor:"3,keyasint,omitempty" json:"privacy"`
+	Novelty  int64 `cbor:"4,keyasint,omitempty" json:"novelty"`
+	Fairness int64 `cbor:"5,keyasint,omitempty" json:"fairness"`
+}
+
+// A ToolVersion is one module of a tool.
+type ToolVersion struct {
+	Version    uint32        `cbor:"1,keyasint" json:"version"`
+	Hash       string        `cbor:"2,keyasint" json:"moduleHash"` // SHA-256 of the module, in hex
+	Size       int64         `cbor:"3,keyasint" json:"byteSize"`
+	Asset      string        `cbor:"4,keyasint" json:"assetId"` // where its bytes are
+	Signature  []byte        `cbor:"5,keyasint" json:"signature"`
+	Signer     string        `cbor:"6,keyasint" json:"signerId"` // node
+	DeployedAt core.Time     `cbor:"7,keyasint" json:"deployedAt"`
+	Revoked    bool          `cbor:"8,keyasint,omitempty" json:"revoked"`
+	RevokedAt  core.Time     `cbor:"9,keyasint,omitempty" json:"revokedAt"`
+	RevokedWhy core.NullText `cbor:"10,keyasint,omitempty" json:"revokedReason"`
+	Seq        uint64        `cbor:"11,keyasint" json:"chainSeq"` // height of its entry
+}
+
+// Clone returns a copy that shares nothing with t.
+func (t Tool) Clone() Tool {
+	t.Parameters, t.Versions = slices.Clone(t.Parameters), slices.Clone(t.Versions)
+	for i := range t.Versions {
+		t.Versions[i].Signature = slices.Clone(t.Versions[i].Signature)
+	}
+	return t
+}
+
+// Latest returns the newest version that is not revoked.
+func (t Tool) Latest() (ToolVersion, bool) {
+	for i := len(t.Versions) - 1; i >= 0; i-- {
+		if !t.Versions[i].Revoked {
+			return t.Versions[i], true
+		}
+	}
+	return ToolVersion{}, false
+}
+
+const (
+	// MaxTools bounds the tools of a company, and MaxToolVersions those of one: a row
+	// holds them all.
+	MaxTools        = 500
+	MaxToolVersions = 64
+	// MaxToolParameters bounds a schema, in bytes.
+	MaxToolParameters = 16 << 10
+	maxToolText       = 2000
+	maxToolName       = 64
+)
+
+// toolDomain says what a signature is of.
+const toolDomain = "selvage tool version\x00"
+
+// A ToolStatement is what the signature of a version is over, as deterministic
+// CBOR: the name, the version and the bytes are bound to each other, in one company
+// of one mesh.
+type ToolStatement struct {
+	Mesh    string `cbor:"1,keyasint"`
+	Company string `cbor:"2,keyasint"`
+	Name    string `cbor:"3,keyasint"`
+	Version uint32 `cbor:"4,keyasint"`
+	Hash    string `cbor:"5,keyasint"`
+}
+
+// Sign signs the statement with the key of a node.
+func (s ToolStatement) Sign(k *identity.Keys) []byte { return k.Sign(toolDomain, ledger.Marshal(s)) }
+
+// SignedBy reports whether a node of the mesh, as it stands in tx, signed s. One
+// that was revoked has signed nothing that still counts.
+func (s ToolStatement) SignedBy(tx *ledger.Tx, node string, signature []byte) bool {
+	for _, n := range ledger.Roster(tx) {
+		if string(n.ID) == node {
+			return n.RevokedAt == 0 && identity.Verify(n.Key, toolDomain, ledger.Marshal(s), signature)
+		}
+	}
+	return false
+}
+
+// DeployTool is the payload of "tool.deploy".
+type DeployTool struct {
+	Name        string          `cbor:"1,keyasint"`
+	Description string          `cbor:"2,keyasint,omitempty"`
+	Parameters  json.RawMessage `cbor:"3,keyasint,omitempty"`
+	Effect      ToolEffect      `cbor:"4,keyasint,omitempty"`
+	File        company.NewFile `cbor:"5,keyasint"`
+	Version     uint32          `cbor:"6,keyasint"` // that was signed; the next one
+	Signature   []byte          `cbor:"7,keyasint"`
+	Signer      string          `cbor:"8,keyasint"`
+}
+
+// RevokeTool is the payload of "tool.revoke".
+type RevokeTool struct {
+	Name    string `cbor:"1,keyasint"`
+	Version uint32 `cbor:"2,keyasint"`
+	Reason  string `cbor:"3,keyasint,omitempty"`
+}
+
+// ExecuteTool is the payload of "tool.execute": the decision that a version may be
+// run now. Version 0 is the newest.
+type ExecuteTool struct {
+	Name    string `cbor:"1,keyasint"`
+	Version uint32 `cbor:"2,keyasint,omitempty"`
+	Input   string `cbor:"3,keyasint"` // SHA-256 of what it is given, in hex
+}
+
+var toolRows = ledger.NewTable[Tool]("tool")
+
+// ToolsOf returns the tools of a company by name.
+func ToolsOf(tx *ledger.Tx, company string) []Tool {
+	out := []Tool{}
+	for _, t := range toolRows.All(tx, company) {
+		out = append(out, t)
+	}
+	return out
+}
+
+// ToolOf returns a tool of a company.
+func ToolOf(tx *ledger.Tx, company, name string) (Tool, bool) { return toolRows.Get(tx, company, name) }
+
+const (
+	KindToolDeploy  = "tool.deploy"
+	KindToolRevoke  = "tool.revoke"
+	KindToolExecute = "tool.execute"
+)
+
+var toolKinds = []company.Kind{
+	{Name: KindToolDeploy, From: company.FromBoard, Traits: company.SeldomWork, Do: ledger.Typed(HandleDeployTool)},
+	{Name: KindToolRevoke, From: company.FromBoard, Traits: company.SeldomWork, Do: ledger.Typed(revokeTool)},
+	{Name: KindToolExecute, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(executeTool)},
+}
+
+func isToolName(s string) bool {
+	if s == "" || len(s) > maxToolName || s[0] < 'a' || s[0] > 'z' {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.')
+	})
+}
+
+func (e ToolEffect) Fits() bool {
+	for _, n := range []int64{e.Risk, e.Security, e.Privacy, e.Novelty, e.Fairness} {
+		if n < 0 || n > 1000 {
+			return false
+		}
+	}
+	return true
+}
+
+func HandleDeployTool(c *ledger.Context, p DeployTool) (any, error) {
+	of := c.Cmd.Company
+	if !company.CompanyExists(c.Tx, of) {
+		return nil, company.ErrNoCompany()
+	}
+	switch {
+	case !isToolName(p.Name):
+		return nil, ledger.Refuse(ledger.Invalid, nil, "name has at most %d small letters, digits, dots, dashes and underscores, and begins with a letter", maxToolName)
+	case slices.ContainsFunc(Catalogue(), func(t CatalogueTool) bool { return t.Name == p.Name }):
+		return nil, ledger.Refuse(ledger.Conflict, nil, "%s is the name of a tool of the catalogue", p.Name)
+	case len(p.Description) > maxToolText:
+		return nil, ledger.Refuse(ledger.Invalid, nil, "description has more than %d bytes", maxToolText)
+	case len(p.Parameters) > MaxToolParameters || len(p.Parameters) > 0 && (!json.Valid(p.Parameters) || p.Parameters[0] != '{'):
+		return nil, ledger.Refuse(ledger.Invalid, nil, "parameters is a JSON schema of at most %d bytes", MaxToolParameters)
+	case !p.Effect.Fits():
+		return nil, ledger.Refuse(ledger.Invalid, nil, "effects are 0 to 1")
+	}
+	t, there := toolRows.Get(c.Tx, of, p.Name)
+	if !there {
+		n := 0
+		for range toolRows.All(c.Tx, of) {
+			n++
+		}
+		if n >= MaxTools {
+			return nil, ledger.Refuse(ledger.Unprocessable, nil, "A company can have at most %d tools", MaxTools)
+		}
+		t = Tool{Company: of, Name: p.Name, Category: "User", CreatedAt: core.TimeOf(c.Now)}
+	}
+	if len(t.Versions) >= MaxToolVersions {
+		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A tool can have at most %d versions", MaxToolVersions)
+	}
+	if next := uint32(len(t.Versions) + 1); p.Version != next {
+		return nil, ledger.Refuse(ledger.Conflict, nil, "The next version of %s is %d, not %d; deploy it again", p.Name, next, p.Version)
+	}
+	s := ToolStatement{string(c.Mesh), of, p.Name, p.Version, p.File.SHA256}
+	if p.Signer != string(c.Origin) || !s.SignedBy(c.Tx, p.Signer, p.Signature) {
+		return nil, ledger.Refuse(ledger.Forbidden, nil, "The version is not signed by the node that deploys it")
+	}
+	asset, err := company.Ask.Add(c, p.File, "tools/"+p.Name)
+	if err != nil {
+		return nil, err
+	}
+	t.Description, t.Parameters, t.Effect, t.UpdatedAt = p.Description, p.Parameters, p.Effect, core.TimeOf(c.Now)
+	t.Versions = append(slices.Clone(t.Versions), ToolVersion{Version: p.Version, Hash: p.File.SHA256, Size: p.File.Size, Asset: asset, Signature: p.Signature,
+		Signer: p.Signer, DeployedAt: core.TimeOf(c.Now), Seq: c.Height})
+	c.Record(ledger.Change{Action: "tool.deployed", EntityType: "tool", EntityID: p.Name,
+		Details: core.Object{}.Int("version", int64(p.Version)).Str("moduleHash", p.File.SHA256).Str("signerId", p.Signer).Close()})
+	return toolRows.Put(c.Tx, of, p.Name, t), nil
+}
+
+func errNoTool() error { return ledger.Refuse(ledger.NotFound, nil, "Tool not found") }
+
+// revokeTool takes a version out of use for good.
+func revokeTool(c *ledger.Context, p RevokeTool) (any, error) {
+	t, ok := toolRows.Get(c.Tx, c.Cmd.Company, p.Name)
+	at := slices.IndexFunc(t.Versions, func(v ToolVersion) bool { return v.Version == p.Version })
+	switch {
+	case !ok || at < 0:
+		return nil, errNoTool()
+	case t.Versions[at].Revoked:
+		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("tool", p.Name).Int("version", int64(p.Version)).Str("status", "revoked").Close(), "Version %d of %s is revoked already", p.Version, p.Name)
+	case len(p.Reason) > maxToolText:
+		return nil, ledger.Refuse(ledger.Invalid, nil, "reason has more than %d bytes", maxToolText)
+	}
+	t = t.Clone()
+	v := &t.Versions[at]
+	v.Revoked, v.RevokedAt, v.RevokedWhy, t.UpdatedAt = true, core.TimeOf(c.Now), core.NullText(p.Reason), core.TimeOf(c.Now)
+	c.Record(ledger.Change{Action: "tool.revoked", EntityType: "tool", EntityID: p.Name,
+		Details: core.Object{}.Int("version", int64(p.Version)).Str("reason", p.Reason).Close()})
+	return toolRows.Put(c.Tx, t.Company, p.Name, t), nil
+}
+
+// executeTool decides that a version may be run; its value is the version.
+func executeTool(c *ledger.Context, p ExecuteTool) (any, error) {
+	if len(p.Input) != 64 {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed digest of the input")
+	}
+	switch why := company.DeniedTo(c.Tx, c.Cmd.Company, c.Cmd.Actor); why {
+	case "":
+	case company.DeniedMeshStopped:
+		return nil, company.RefuseDenied(why, "Everything is stopped")
+	default:
+		return nil, company.RefuseDenied(why, "The agent may run no tools now: %s", why)
+	}
+	t, ok := toolRows.Get(c.Tx, c.Cmd.Company, p.Name)
+	if !ok {
+		return nil, errNoTool()
+	}
+	v, live := t.Latest()
+	if p.Version != 0 {
+		at := slices.IndexFunc(t.Versions, func(v ToolVersion) bool { return v.Version == p.Version })
+		if at < 0 {
+			return nil, errNoTool()
+		}
+		v = t.Versions[at]
+		live = !v.Revoked
+	}
+	if !live {
+		return nil, ledger.Refuse(ledger.Conflict, []byte(`{"code":"tool_revoked"}`), "Tool %s has no version in use that is asked for: it was revoked", p.Name)
+	}
+	s := ToolStatement{string(c.Mesh), t.Company, t.Name, v.Version, v.Hash}
+	if !s.SignedBy(c.Tx, v.Signer, v.Signature) {
+		return nil, ledger.Refuse(ledger.Forbidden, []byte(`{"code":"tool_signature"}`), "Version %d of %s is signed by a node that is trusted no more; deploy it again", v.Version, t.Name)
+	}
+	c.Record(ledger.Change{Action: "tool.executed", EntityType: "tool", EntityID: t.Name,
+		Details: core.Object{}.Int("version", int64(v.Version)).Str("moduleHash", v.Hash).Str("inputSha256", p.Input).Close()})
+	return v, nil
+}

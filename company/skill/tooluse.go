@@ -1,0 +1,32 @@
+package skill
+
+import (
+	"slices"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A ToolUse is one execution of a version of a tool that tool.execute allowed.
+type ToolUse struct {
+	Company string
+	Name    string
+	Version uint32
+	By      ledger.Actor
+	Run     string // of the agent that asked, "" for none
+}
+
+// Over returns why the use may go on no longer, or "" while it may: what
+// tool.execute would refuse now ends what it allowed before, and so does the end of
+// the run that asked for it.
+func (u ToolUse) Over(tx *ledger.Tx) company.Denial {
+	if why := company.EndedFor(tx, u.Company, u.By, u.Run, false); why != "" {
+		return why
+	}
+	t, _ := toolRows.Get(tx, u.Company, u.Name)
+	at := slices.IndexFunc(t.Versions, func(v ToolVersion) bool { return v.Version == u.Version })
+	if at < 0 || t.Versions[at].Revoked {
+		return company.DeniedTool
+	}
+	return ""
+}
