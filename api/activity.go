@@ -50,9 +50,6 @@ const (
 	// defaultActivity is how many lines a list has unless it is told otherwise.
 	defaultActivity = 100
 	maxActivityList = 500
-	// maxActivityPages bounds the pages that one request reads to fill its list
-	// when many changes are not for the log.
-	maxActivityPages = 20
 )
 
 func activityRoutes() []Route {
@@ -109,40 +106,6 @@ func activityPage(rc *Request) (f ledger.ActivityFilter, err error) {
 		}
 	}
 	return f, nil
-}
-
-// logged returns the activities that f chooses without those that only feed
-// the live events.
-func logged(tx *ledger.Tx, of string, f ledger.ActivityFilter) []ledger.Activity {
-	var out []ledger.Activity
-	want := f.Limit
-	for range maxActivityPages {
-		page := ledger.Activities(tx, of, f)
-		for _, a := range page {
-			if !company.Live(a.Change) && theirs(a, f) {
-				out = append(out, a)
-			}
-			if len(out) == want {
-				return out
-			}
-		}
-		if len(page) < f.Limit {
-			return out
-		}
-		last := page[len(page)-1]
-		f.BeforeHeight, f.BeforeNumber = last.Height, last.Number
-	}
-	return out
-}
-
-// theirs reports whether an activity that was chosen whoever did it is shown as
-// one of the actor and the run that f asks for.
-func theirs(a ledger.Activity, f ledger.ActivityFilter) bool {
-	if f.AlsoType == "" || a.EntityType != f.AlsoType {
-		return true
-	}
-	actor, run := company.DoneBy(a.Actor, a.Run, a.Change)
-	return (f.Actor.Type == "" || actor.Type == f.Actor.Type) && (f.Actor.ID == "" || actor.ID == f.Actor.ID) && (f.Run == "" || run == f.Run)
 }
 
 func listActivity(rc *Request) (Response, error) {

@@ -1,38 +1,12 @@
 package api
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
-
-// Joins is what a node can do about nodes that ask to be let in, about owner keys
-// and about the mesh's keys.
-type Joins interface {
-	// JoinRequests lists who waits at any member, by code.
-	JoinRequests(ctx context.Context) []JoinRequest
-	// Approve lets in the node that shows a code, on behalf of whoever asks.
-	Approve(ctx context.Context, by ledger.Actor, with ledger.Credential, code string) (identity.NodeID, error)
-	// Refuse sends the node that shows a code away; false: there is none.
-	Refuse(ctx context.Context, code string) bool
-	// AddOwner tells the mesh of an owner key, a new one when text is "", and returns it.
-	AddOwner(ctx context.Context, by ledger.Actor, with ledger.Credential, text, note string) (string, error)
-	// RotateKeys draws new data and gossip keys, on behalf of whoever asks.
-	RotateKeys(ctx context.Context, by ledger.Actor, with ledger.Credential) error
-}
-
-// A JoinRequest is a node that asks to be let in.
-type JoinRequest struct {
-	Code         string // shown on both sides: a person compares
-	Node         identity.NodeID
-	Name         string
-	Labels       []string
-	Address      string // where it was seen
-	Asked, Until int64  // ms since 1970
-}
 
 // admissionRoutes are about who becomes a member, and about the keys that members share.
 func admissionRoutes() []Route {

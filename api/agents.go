@@ -181,45 +181,6 @@ func agentRoutes() []Route {
 	}
 }
 
-// byName is the parameter of routes whose path may have a name instead of an ID.
-func byName() []Param {
-	return []Param{{Name: "companyId", Doc: "where to look when the path has a name instead of an ID"}}
-}
-
-// agentIn returns the agent that the path names, by ID, or by name in the
-// caller's company or the query's. Rows of other companies are not found.
-func agentIn(tx *ledger.Tx, rc *Request) (company.Agent, error) {
-	of, err := rc.QueryUUID("companyId")
-	if err != nil {
-		return company.Agent{}, err
-	}
-	if rc.IsAgent() {
-		of = rc.Company
-	}
-	a, err := company.AgentByRef(tx, of, rc.Path("id"))
-	if err == nil && !seen(tx, rc, a.Company) {
-		return company.Agent{}, NotFound("Agent not found")
-	}
-	return a, err
-}
-
-func findAgent(rc *Request) (a company.Agent, err error) {
-	err = rc.View(func(tx *ledger.Tx) (err error) { a, err = agentIn(tx, rc); return err })
-	return a, err
-}
-
-// showing answers what show makes of the path's agent.
-func showing[T any](rc *Request, show func(tx *ledger.Tx, a company.Agent) T) (r Response, err error) {
-	err = rc.View(func(tx *ledger.Tx) error {
-		a, err := agentIn(tx, rc)
-		if err == nil {
-			r = OK(show(tx, a))
-		}
-		return err
-	})
-	return r, err
-}
-
 // agentsByAge returns a company's agents, oldest first.
 func agentsByAge(tx *ledger.Tx, of string, terminated bool) []company.Agent {
 	list := company.AgentsOf(tx, of, terminated)

@@ -59,7 +59,7 @@ Let it in only if it was you who started it.</p>
 `))
 
 // serveApproval answers the page and its forms.
-func (s *Server) serveApproval(w http.ResponseWriter, r *http.Request) {
+func serveApproval(s *Server, w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	h.Set("X-Frame-Options", "DENY")

@@ -223,23 +223,6 @@ func decideOn(rc *Request, kind string) (Response, error) {
 	return decided(rc, kind, a, money.DecideApproval{Approval: a.ID, Note: in.DecisionNote.Or(""), Amount: centsOf(in.Amount)})
 }
 
-// decided submits a decision. What was approved and could not be carried out is
-// answered as the refusal that it met, with the approval, which says so too.
-func decided(rc *Request, kind string, a money.Approval, payload any) (Response, error) {
-	d, err := Do[money.Decision](rc, kind, a.Company, payload)
-	if err != nil {
-		return Response{}, err
-	}
-	if d.Refused != nil {
-		details := struct {
-			Approval money.Approval  `json:"approval"`
-			Details  json.RawMessage `json:"details,omitempty"`
-		}{d.Approval, d.Refused.Detail}
-		return Response{}, &ledger.Refusal{Code: d.Refused.Code, ErrCode: d.Refused.ErrCode, Message: d.Refused.Message, Detail: detailOf(details)}
-	}
-	return OK(d.Approval), nil
-}
-
 func resubmit(rc *Request) (Response, error) {
 	in, err := Body[resubmitApproval](rc)
 	if err != nil {

@@ -1,12 +1,9 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/xml"
 	"io"
 	"mime"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -235,9 +232,6 @@ func detach(rc *Request) (Response, error) {
 	return OK(okay{true}), nil
 }
 
-// imageTypes are the images that are taken, and how their first bytes are called.
-var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml"}
-
 // storeImage takes an image and stores it in a namespace; "" is the form's.
 func storeImage(rc *Request, namespace string) (Response, error) {
 	var of string
@@ -286,39 +280,4 @@ func checkImage(rc *Request, up upload) error {
 		return Unprocessable("The file is not an image of type "+media, nil)
 	}
 	return nil
-}
-
-// svgHead is how far into an SVG its first element is looked for.
-const svgHead = 64 << 10
-
-// isImage reports whether bytes begin as an image of a type that is taken does.
-func isImage(data []byte, media string) bool {
-	if !slices.Contains(imageTypes, media) {
-		return false
-	}
-	if media == "image/svg+xml" {
-		return isSVG(bytes.NewReader(data))
-	}
-	return http.DetectContentType(data[:min(len(data), 512)]) == media
-}
-
-// isSVG reports whether the first element of an XML document is an svg. What it
-// could do is forbidden where it is served.
-func isSVG(r io.Reader) bool {
-	d := xml.NewDecoder(io.LimitReader(r, svgHead))
-	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
-	for range 64 {
-		t, err := d.Token()
-		if err != nil {
-			return false
-		}
-		if e, ok := t.(xml.StartElement); ok {
-			return e.Name.Local == "svg"
-		}
-	}
-	return false
-}
-
-func tooManyBytes(what string, limit int64) string {
-	return ledger.Refuse(ledger.TooLarge, nil, "%s exceeds %d bytes", what, limit).Error()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/paper"
+	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -395,4 +396,20 @@ func humanUnblocks(tx *ledger.Tx, i company.Issue) (action string, ok bool) {
 		return "", false
 	}
 	return cmp.Or(p.Action, "Decide how this issue goes on."), true
+}
+
+// joins adds who wants in.
+func (d *attentionDesk) joins() {
+	for _, j := range people.JoinsOf(d.tx, d.row.ID, people.JoinPending, "") {
+		who := string(j.AgentName)
+		if j.Type == people.JoinHuman {
+			who = string(j.Email)
+		}
+		d.add(attentionItem{SourceKind: "join_request", Inline: true, Severity: "medium", ActivityAt: j.UpdatedAt, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt, DedupKey: "join:" + j.ID,
+			Subject: attentionSubject{Kind: "join_request", ID: j.ID, Company: j.Company, Title: who, Status: string(j.Status), Href: d.href("inbox/requests"),
+				Metadata: attentionDetail{"requestType": j.Type}},
+			WhyNow: who + " asks to join the company.", EntryRule: "join_requests.status = 'pending_approval'", ExitRule: "Somebody lets them in or turns them away.",
+			Verbs:  []attentionVerb{{"approve", "Approve", "Let them in."}, {"reject", "Reject", "Turn them away."}},
+			Detail: attentionDetail{"kind": "join_request", "requestType": j.Type, "images": []string{}}})
+	}
 }

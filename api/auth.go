@@ -389,3 +389,11 @@ func endsKeys(kind string) bool {
 	row, _ := company.KindOf(kind)
 	return row.Has(company.EndsKeys)
 }
+
+// What tokens begin with, and how many bytes of chance they have.
+const (
+	boardTokenPrefix = "pcp_board_"
+	// tokenPrefix marks agent tokens; tokenBytes of randomness follow in hex.
+	tokenPrefix = "pcp_"
+	tokenBytes  = 24
+)

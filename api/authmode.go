@@ -79,3 +79,12 @@ func sameHost(r *http.Request) bool {
 	remote, err2 := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && err2 == nil && local.Addr().Unmap() == remote.Addr().Unmap()
 }
+
+func errNoChallenge() error { return NotFound("CLI auth challenge not found") }
+
+// authRefusal is a refusal as sign-in pages read it, with our own key beside theirs.
+type authRefusal struct {
+	Message string `json:"message"`
+	Code    string `json:"code,omitempty"`
+	Error   string `json:"error"`
+}

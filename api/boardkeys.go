@@ -1,7 +1,6 @@
 package api
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"strings"
 
@@ -12,7 +11,6 @@ import (
 )
 
 const (
-	boardTokenPrefix     = "pcp_board_"
 	challengeTokenPrefix = "pcp_cli_auth_"
 	// pollEvery is how often a program asks about its challenge, in milliseconds.
 	pollEvery = 1000
@@ -38,12 +36,6 @@ type boardKeyRow struct {
 
 func showBoardKey(k people.BoardKey, token string) boardKeyRow {
 	return boardKeyRow{ID: k.ID, Name: k.Name, Token: token, CreatedAt: k.CreatedAt, RevokedAt: k.RevokedAt, ExpiresAt: k.ExpiresAt}
-}
-
-// hashOf is what is stored of a token.
-func hashOf(token string) string {
-	hash := sha256.Sum256([]byte(token))
-	return hex.EncodeToString(hash[:])
 }
 
 func boardKeyRoutes() []Route {
@@ -171,24 +163,6 @@ type challengeApproval struct {
 	ExpiresAt core.Time     `json:"expiresAt"`
 }
 
-// ofNode makes what follows the node's, on behalf of nobody: what a system
-// actor of that name does. Nobody's Idempotency-Key does not count: whoever
-// guessed it would be shown another's secret.
-func (rc *Request) ofNode(name string) {
-	rc.HTTP.Header.Del(headerIdempotency)
-	rc.Actor = ledger.Actor{Type: "system", ID: name}
-	rc.Credential = ledger.Credential{Kind: "node", ID: string(rc.server.cfg.NodeID)}
-	rc.Company, rc.KeyID, rc.Run = "", "", ""
-}
-
-// base is the address that the caller reached this node by.
-func (rc *Request) base() string {
-	if rc.server.secure(rc.HTTP) {
-		return "https://" + rc.HTTP.Host
-	}
-	return "http://" + rc.HTTP.Host
-}
-
 func openChallenge(rc *Request) (Response, error) {
 	in, err := Body[newChallenge](rc)
 	if err != nil {
@@ -209,8 +183,6 @@ func openChallenge(rc *Request) (Response, error) {
 	rc.SetHeader("Cache-Control", "no-store")
 	return OK(madeChallenge{h.ID, token, key, path, rc.base() + path, "/cli-auth/challenges/" + h.ID, h.ExpiresAt, pollEvery}), nil
 }
-
-func errNoChallenge() error { return NotFound("CLI auth challenge not found") }
 
 func pollChallenge(rc *Request) (Response, error) {
 	someone := rc.authenticate() == nil && rc.IsBoard()

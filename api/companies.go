@@ -1,8 +1,6 @@
 package api
 
 import (
-	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
@@ -79,11 +77,6 @@ func showCompany(tx *ledger.Tx, row company.Company, now time.Time) companyRow {
 	return out
 }
 
-// ok is the answer of a deletion.
-type okay struct {
-	OK bool `json:"ok"`
-}
-
 func companyRoutes() []Route {
 	const tag, one = "companies", "/api/companies/{companyId}"
 	change := func(verb, summary string) Route {
@@ -102,20 +95,6 @@ func companyRoutes() []Route {
 		change("archive", "Put a company away"), change("pause", "Pause a company"), change("resume", "Let a company go on"),
 		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a company", Who: Board, Out: okay{}, Handle: deleteCompany},
 	}
-}
-
-// companyID returns the company that the path names, in the form of stored IDs.
-func companyID(rc *Request) string { return strings.ToLower(rc.Path("companyId")) }
-
-// inCompany runs f over the state when the path's company is there.
-func inCompany(rc *Request, f func(tx *ledger.Tx, row company.Company) error) error {
-	return rc.View(func(tx *ledger.Tx) error {
-		row, ok := company.CompanyOf(tx, companyID(rc))
-		if !ok {
-			return NotFound("Company not found")
-		}
-		return f(tx, row)
-	})
 }
 
 func listCompanies(rc *Request) (Response, error) {
@@ -195,14 +174,6 @@ func updateCompany(rc *Request) (Response, error) {
 	return saveCompany(rc, companyID(rc), kind, company.ChangeCompany{})
 }
 
-// centsOf returns whole cents as money, nil for none.
-func centsOf(cents *int64) *core.Money {
-	if cents == nil {
-		return nil
-	}
-	return new(core.Cents(*cents))
-}
-
 func rebrandCompany(rc *Request) (Response, error) {
 	in, err := Body[brandCompany](rc)
 	if err != nil {
@@ -233,12 +204,4 @@ func deleteCompany(rc *Request) (Response, error) {
 		}
 	}
 	return OK(okay{true}), nil
-}
-
-// rawJSON is ready JSON in an answer.
-func rawJSON(b []byte) json.RawMessage {
-	if len(b) == 0 {
-		return json.RawMessage("null")
-	}
-	return b
 }

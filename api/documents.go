@@ -149,17 +149,6 @@ func stageText(rc *Request, of, text string) (body string, parts []string, sum s
 	return "", parts, company.PartName([]byte(text)), err
 }
 
-// stageParts brings a long value into the mesh, before the command that decides.
-func stageParts(rc *Request, of string, value []byte) (names []string, err error) {
-	for _, b := range company.SplitParts(value) {
-		if _, err := Do[company.StagedPart](rc, company.KindPartPut, of, company.PutPart{Bytes: b}); err != nil {
-			return nil, err
-		}
-		names = append(names, company.PartName(b))
-	}
-	return names, nil
-}
-
 func restoreDocument(rc *Request) (Response, error) {
 	of, issue, err := locateIssue(rc)
 	if err != nil {

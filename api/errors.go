@@ -39,11 +39,14 @@ type errorBody struct {
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
-// notNow are failures of rooms below that a caller may mend by trying again.
-var notNow = []struct {
+// A momentary failure may be over when the caller tries again.
+type momentary struct {
 	err        error
 	code, text string
-}{
+}
+
+// notNow are failures of rooms below that a caller may mend by trying again.
+var notNow = []momentary{
 	// First: what is said of why must not hide that it may have been done.
 	{consensus.ErrOutcomeUnknown, "outcome_unknown", "It is not known whether this was done; repeat it with the same Idempotency-Key, or look"},
 	{consensus.ErrNoLeader, "no_leader", "The mesh has no leader now; try again"},

@@ -191,25 +191,6 @@ func (f *following) merge(ctx context.Context, feed <-chan []liveEvent, tail *ta
 	}
 }
 
-// stream takes a place among the streams, or refuses.
-func (s *Server) stream() (leave func(), err error) {
-	if s.ctx.Err() != nil {
-		return nil, Unavailable("This node is closing")
-	}
-	select {
-	case s.streams <- struct{}{}:
-	default:
-		return nil, Unavailable("Too many event streams; try another node")
-	}
-	s.metrics.streams.Inc()
-	s.wg.Add(1)
-	return func() {
-		s.metrics.streams.Dec()
-		<-s.streams
-		s.wg.Done()
-	}, nil
-}
-
 // A watch looks now and then whether who reads a stream still may: a credential
 // may end, and a person be taken out of the company, while the stream is open.
 type watch struct {

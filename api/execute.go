@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -35,8 +34,6 @@ const (
 	// executeSlack is how much earlier, in ms, than its run an agent's report may
 	// say that it was spent: clocks differ, and some count whole seconds.
 	executeSlack = 60_000
-	// maxExecuting bounds the callers that wait; others get 202 at once.
-	maxExecuting = 128
 	// maxTask bounds a task, in bytes, and maxTaskContext what comes with it: both
 	// become the description of an issue.
 	maxTask        = 100_000
@@ -125,22 +122,6 @@ func kernelBadBody(err error) (Response, error) {
 		out["details"] = body.Details
 	}
 	return Reply(status, out), nil
-}
-
-// kernelCodes are the codes of refusals that have none of their own.
-var kernelCodes = map[int]string{http.StatusBadRequest: "PARSE_ERROR", http.StatusUnauthorized: "UNAUTHORIZED", http.StatusNotFound: "NOT_FOUND", http.StatusForbidden: "FORBIDDEN",
-	http.StatusConflict: "CONFLICT", http.StatusTooManyRequests: "TOO_MANY", http.StatusPaymentRequired: "BUDGET_EXHAUSTED", http.StatusRequestEntityTooLarge: "PARSE_ERROR",
-	http.StatusUnsupportedMediaType: "PARSE_ERROR", http.StatusInternalServerError: "INTERNAL", http.StatusServiceUnavailable: "UNAVAILABLE"}
-
-// A kernelBody is a refusal of the kernel's API.
-type kernelBody struct {
-	errorBody
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
-
-func kernelBodyOf(status int, body errorBody) kernelBody {
-	return kernelBody{body, cmp.Or(strings.ToUpper(body.Code), kernelCodes[status], "REFUSED"), body.Error}
 }
 
 func executeTask(rc *Request) (Response, error) {

@@ -230,14 +230,6 @@ func known(m map[string]string, id string) *string {
 	return nil
 }
 
-func optional[T ~string](s T) *string {
-	if s == "" {
-		return nil
-	}
-	t := string(s)
-	return &t
-}
-
 func wanted(list []string, names ...string) bool {
 	if len(list) == 0 {
 		return true

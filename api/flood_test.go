@@ -18,10 +18,11 @@ import (
 
 // What the flood may cost: how long one answer takes on a busy machine, how far
 // the heap grows meanwhile, and what stays of it.
+const floodPatience = 2 * time.Minute
+
 const (
-	floodPatience = 2 * time.Minute
-	floodPeak     = 384 << 20
-	floodRest     = 64 << 20
+	floodPeak = 384 << 20
+	floodRest = 64 << 20
 )
 
 // A flood sends what no client should, and looks at each answer.

@@ -91,10 +91,6 @@ func createFolder(rc *Request) (Response, error) {
 		Position: in.Position.Pointer()})
 }
 
-// ownSlug is the slug of a row whose name has no letter or digit for one, as in other
-// scripts: no other row has it.
-func ownSlug(what, id string) string { return what + "-" + id[len(id)-12:] }
-
 func ensureFolder(rc *Request) (Response, error) {
 	in, err := Body[ownFolder](rc)
 	if err != nil {

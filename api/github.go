@@ -51,19 +51,6 @@ func parseRepository(address string) (r repository, err error) {
 	return r, nil
 }
 
-// fetch reads the package from GitHub.
-func (im *importer) fetch(rc *Request) error {
-	r, err := parseRepository(im.body.Source.URL)
-	if err != nil {
-		return err
-	}
-	if !pinnedRef.MatchString(r.ref) {
-		im.warn("The package comes from %s of %s/%s, which may change; name a commit to pin it.", r.ref, r.owner, r.name)
-	}
-	im.files, err = rc.fetchRepository(r)
-	return err
-}
-
 // fetchRepository reads the files of a repository from GitHub.
 func (rc *Request) fetchRepository(r repository) (portable.Files, error) {
 	base := rc.server.cfg.GitHubArchives

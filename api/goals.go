@@ -76,20 +76,6 @@ func findGoal(rc *Request) (g company.Goal, err error) {
 	return g, err
 }
 
-// seen reports whether whoever asks sees the rows of a company.
-func seen(tx *ledger.Tx, rc *Request, of string) bool {
-	_, ok := company.CompanyOf(tx, of)
-	return ok && rc.enters(tx, of)
-}
-
-// given returns a value that a body has, nil when it is empty.
-func given[T ~string](v string) *T {
-	if v == "" {
-		return nil
-	}
-	return new(T(v))
-}
-
 func createGoal(rc *Request) (Response, error) {
 	in, err := Body[newGoal](rc)
 	if err != nil {

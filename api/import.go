@@ -585,3 +585,16 @@ func freeName(taken map[string]bool, name string) string {
 	}
 	return out
 }
+
+// fetch reads the package from GitHub.
+func (im *importer) fetch(rc *Request) error {
+	r, err := parseRepository(im.body.Source.URL)
+	if err != nil {
+		return err
+	}
+	if !pinnedRef.MatchString(r.ref) {
+		im.warn("The package comes from %s of %s/%s, which may change; name a commit to pin it.", r.ref, r.owner, r.name)
+	}
+	im.files, err = rc.fetchRepository(r)
+	return err
+}

@@ -24,9 +24,6 @@ import (
 // its node is gone.
 
 const (
-	// maxImportJobs bounds the jobs that one node carries out: each holds its
-	// package in memory. More are answered 503.
-	maxImportJobs = 2
 	// importJobTime bounds a job: fetching a package, and bringing its files to
 	// the nodes that shall have them.
 	importJobTime = 10 * time.Minute
@@ -49,11 +46,6 @@ type (
 		Job   jobRef `json:"job"`
 		URL   string `json:"statusUrl"`
 		Retry int    `json:"retryAfterMs"`
-	}
-	jobProgress struct {
-		Phase string `json:"phase"`
-		Done  int64  `json:"done"`
-		Total int64  `json:"total"`
 	}
 	// A jobState is what became of a job. The error stands in three places, as
 	// clients look for it.
@@ -93,36 +85,6 @@ func accepted(id string) jobAccepted {
 // summary is what came of an import in short.
 func (done *imported) summary() jobSummary {
 	return jobSummary{done.Company.ID, len(done.Agents), len(done.Warnings), done.Company.Action}
-}
-
-// A pace is how far a job is, for those who tell the mesh.
-type pace struct {
-	mu sync.Mutex // guards all below
-	at jobProgress
-}
-
-func (p *pace) set(phase string, total int) {
-	if p == nil { // nobody watches
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.at = jobProgress{Phase: phase, Total: int64(total)}
-}
-
-func (p *pace) step() {
-	if p == nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.at.Done++
-}
-
-func (p *pace) now() jobProgress {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.at
 }
 
 // importAsJob answers what is asked for with a job, and goes on with it.

@@ -152,8 +152,6 @@ func inviteRoutes() []Route {
 		{Method: "GET", Path: by, Tag: tag, Summary: "Read an invite by its token", Who: Public, Out: invitation{}, NoTool: true, Handle: readInvite},
 		{Method: "GET", Path: by + "/onboarding", Tag: tag, Summary: "Read how to join", Who: Public, NoTool: true, Handle: readOnboarding},
 		{Method: "GET", Path: by + "/onboarding.txt", Tag: tag, Summary: "Read how to join, as text", Who: Public, NoTool: true, Handle: readOnboardingText},
-		{Method: "GET", Path: by + "/skills/index", Tag: tag, Summary: "List the skills for somebody who joins", Who: Public, Out: skillIndex{}, NoTool: true, Handle: invited(listBundled)},
-		{Method: "GET", Path: by + "/skills/{skillName}", Tag: tag, Summary: "Read a skill, as Markdown", Who: Public, NoTool: true, Handle: invited(readBundled)},
 		{Method: "POST", Path: by + "/accept", Limited: true, Tag: tag, Summary: "Ask to join", Who: Public, In: acceptBody{}, Out: joinAnswer{}, Status: 202, NoTool: true, Handle: acceptInvite},
 		{Method: "GET", Path: of + "/join-requests", Tag: tag, Summary: "List requests to join, newest first", Who: Board, Out: []joinRow{}, Handle: listJoins,
 			Query: []Param{{Name: "status", Doc: "pending_approval, approved or rejected"}, {Name: "requestType", Doc: "human or agent"}}},
@@ -162,8 +160,6 @@ func inviteRoutes() []Route {
 		{Method: "POST", Path: "/api/join-requests/{requestId}/claim-api-key", Limited: true, Tag: tag, Summary: "Fetch the first key of an agent that was let in, once", Who: Public, In: claimBody{}, Out: claimedKey{}, Status: 201, NoTool: true, Handle: claimKey},
 	}
 }
-
-func errNoInvite() error { return NotFound("Invite not found") }
 
 // defaultsOf shows what comes with an invite: what was given, and what a person
 // gets.
@@ -280,18 +276,6 @@ func revokeInvite(rc *Request) (Response, error) {
 	return r, err
 }
 
-// inviteIn returns the invite whose token the path has. One that can not be
-// used any more is shown only when it led to a request.
-func inviteIn(tx *ledger.Tx, rc *Request) (people.Invite, company.Company, error) {
-	i, ok := people.InviteByHash(tx, hashOf(rc.Path("token")))
-	row, there := company.CompanyOf(tx, i.Company)
-	now := core.TimeOf(rc.Now())
-	if !ok || !there || i.RevokedAt != 0 || i.AcceptedAt == 0 && now >= i.ExpiresAt {
-		return i, row, errNoInvite()
-	}
-	return i, row, nil
-}
-
 func readInvite(rc *Request) (Response, error) {
 	var out invitation
 	err := rc.viewBySecret(func(tx *ledger.Tx) error {
@@ -316,16 +300,6 @@ func readInvite(rc *Request) (Response, error) {
 		return nil
 	})
 	return OK(out), err
-}
-
-// invited answers whoever holds the token of an invite.
-func invited(answer func(*Request) (Response, error)) func(*Request) (Response, error) {
-	return func(rc *Request) (Response, error) {
-		if err := rc.viewBySecret(func(tx *ledger.Tx) error { _, _, err := inviteIn(tx, rc); return err }); err != nil {
-			return Response{}, err
-		}
-		return answer(rc)
-	}
 }
 
 func acceptInvite(rc *Request) (Response, error) {
@@ -443,20 +417,4 @@ func claimKey(rc *Request) (Response, error) {
 	}
 	rc.SetHeader("Cache-Control", "no-store")
 	return OK(claimedKey{k.ID, token, k.Agent, k.CreatedAt}), nil
-}
-
-// joins adds who wants in.
-func (d *attentionDesk) joins() {
-	for _, j := range people.JoinsOf(d.tx, d.row.ID, people.JoinPending, "") {
-		who := string(j.AgentName)
-		if j.Type == people.JoinHuman {
-			who = string(j.Email)
-		}
-		d.add(attentionItem{SourceKind: "join_request", Inline: true, Severity: "medium", ActivityAt: j.UpdatedAt, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt, DedupKey: "join:" + j.ID,
-			Subject: attentionSubject{Kind: "join_request", ID: j.ID, Company: j.Company, Title: who, Status: string(j.Status), Href: d.href("inbox/requests"),
-				Metadata: attentionDetail{"requestType": j.Type}},
-			WhyNow: who + " asks to join the company.", EntryRule: "join_requests.status = 'pending_approval'", ExitRule: "Somebody lets them in or turns them away.",
-			Verbs:  []attentionVerb{{"approve", "Approve", "Let them in."}, {"reject", "Reject", "Turn them away."}},
-			Detail: attentionDetail{"kind": "join_request", "requestType": j.Type, "images": []string{}}})
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/inbox"
-	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -149,41 +148,6 @@ func issueRoutes() []Route {
 // readyJSON answers JSON that is written already.
 func readyJSON(b json.RawMessage) Response { return Raw("application/json; charset=utf-8", b) }
 
-// findIssue returns the issue that the path names, by ID or identifier. An
-// agent sees its own company only.
-func findIssue(tx *ledger.Tx, rc *Request) (company.Issue, error) {
-	ref := rc.Path("id")
-	if IsUUID(ref) {
-		ref = strings.ToLower(ref)
-	}
-	i, ok := company.FindIssue(tx, ref)
-	if !ok || !seen(tx, rc, i.Company) {
-		return i, NotFound("Issue not found")
-	}
-	return i, nil
-}
-
-// locateIssue returns the company and ID of the issue that a command is about.
-// An agent's are known from its credential; else this node's state tells, and
-// what it does not have yet, because it was made on another node just now, the
-// leader's.
-func locateIssue(rc *Request) (of, id string, err error) {
-	if ref := rc.Path("id"); rc.IsAgent() && IsUUID(ref) {
-		return rc.Company, strings.ToLower(ref), nil
-	}
-	look := func(tx *ledger.Tx) error {
-		i, err := findIssue(tx, rc)
-		of, id = i.Company, i.ID
-		return err
-	}
-	if err = rc.View(look); err == nil || rc.read.Mode == ledger.ReadStrong {
-		return of, id, err
-	}
-	rc.read.Mode = ledger.ReadStrong
-	err = rc.View(look)
-	return of, id, err
-}
-
 func listIssues(rc *Request) (r Response, err error) {
 	q, err := issueQuery(rc)
 	if err != nil {
@@ -283,33 +247,6 @@ func (in createIssue) command(child bool) company.CreateIssue {
 	return p
 }
 
-// moneyOf is an amount of USD, at most as much as an allowance may be; what is below
-// a micro-cent does not count.
-func moneyOf(usd float64) core.Money {
-	return core.Money(min(usd*100*float64(core.Cent), float64(money.MaxAllowance)))
-}
-
-// bodyID returns an ID of a body in lower case, as rows have it.
-func bodyID(o Opt[string]) string { return strings.ToLower(o.Or("")) }
-
-func bodyIDs(list []string) []string {
-	out := make([]string, len(list))
-	for n, s := range list {
-		out[n] = strings.ToLower(s)
-	}
-	return out
-}
-
-// rawBounds refuses JSON of a body that is too long to be kept with an issue.
-func rawBounds(values ...json.RawMessage) error {
-	for _, v := range values {
-		if len(v) > company.MaxDescriptor {
-			return ledger.Refuse(ledger.TooLarge, nil, "An object of an issue is longer than %d bytes", company.MaxDescriptor)
-		}
-	}
-	return nil
-}
-
 func readIssue(rc *Request) (r Response, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		i, err := findIssue(tx, rc)
@@ -389,28 +326,6 @@ func (in updateIssue) command(issue string) company.UpdateIssue {
 	return p
 }
 
-// textOf is nil for what a body leaves out and "" for what it clears.
-func textOf(o Opt[string]) *string {
-	if !o.Set {
-		return nil
-	}
-	return new(o.Or(""))
-}
-
-func idPointer(o Opt[string]) *string {
-	if !o.Set {
-		return nil
-	}
-	return new(bodyID(o))
-}
-
-func rawOf(o Opt[json.RawMessage]) json.RawMessage {
-	if !o.Set {
-		return nil
-	}
-	return o.Or(json.RawMessage("null"))
-}
-
 func removeIssue(rc *Request) (Response, error) {
 	of, issue, err := locateIssue(rc)
 	if err != nil {
@@ -464,25 +379,6 @@ func searchIssues(rc *Request) (r Response, err error) {
 		return nil
 	})
 	return r, err
-}
-
-// answerOf returns what GET of another noun answers for id, so that a noun is
-// shown in one way wherever it is shown. In path, {} stands for the parameter.
-func (rc *Request) answerOf(path, id string) (Response, error) {
-	for n := range rc.server.routes {
-		route := &rc.server.routes[n]
-		before, rest, _ := strings.Cut(route.Path, "{")
-		name, after, _ := strings.Cut(rest, "}")
-		if route.Method != "GET" || before+"{}"+after != path {
-			continue
-		}
-		was := rc.HTTP.PathValue(name)
-		rc.HTTP.SetPathValue(name, id)
-		r, err := route.Handle(rc)
-		rc.HTTP.SetPathValue(name, was)
-		return r, err
-	}
-	return Response{}, NotFound("API route not found")
 }
 
 // around returns the project and the goal of an issue as they are shown by

@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/care"
@@ -135,13 +134,6 @@ func issueRowWith(i company.Issue, labels []company.Label, listed bool, watchdog
 		return b.num("fencingToken", int64(i.Fence))
 	}
 	return b.fixed(`"fencingToken":null`)
-}
-
-func cutText(s string, n int) string {
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 // monitor writes when an issue's agent looks again at something outside.

@@ -8,7 +8,6 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/inbox"
-	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -118,19 +117,6 @@ func issueOrder(rc *Request, q *inbox.IssueQuery) error {
 		return Invalid("Invalid sortDir: %s", dir)
 	}
 	return nil
-}
-
-// querySpan reads from and to; what happened at to is inside.
-func querySpan(rc *Request) (money.Span, error) {
-	from, err := rc.QueryTime("from")
-	if err != nil {
-		return money.Span{}, err
-	}
-	to, err := rc.QueryTime("to")
-	if err != nil || to.IsZero() {
-		return money.Span{From: core.TimeOf(from)}, err
-	}
-	return money.Span{From: core.TimeOf(from), To: core.TimeOf(to) + 1}, nil
 }
 
 // listedIssues answers a list, ready; with live, each row says how many issues below

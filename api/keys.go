@@ -33,11 +33,7 @@ type madeKey struct {
 	CreatedAt       core.Time       `json:"createdAt"`
 }
 
-const (
-	// tokenPrefix marks agent tokens; tokenBytes of randomness follow in hex.
-	tokenPrefix = "pcp_"
-	tokenBytes  = 24
-)
+const ()
 
 func keyRoutes() []Route {
 	const tag, all = "agents", "/api/agents/{id}/keys"

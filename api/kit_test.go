@@ -208,6 +208,7 @@ func newHarnessOn(t testing.TB, n *solo, change ...func(*Config)) *harness {
 	for _, f := range change {
 		f(&cfg)
 	}
+	cfg.Serves = Serves()
 	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,10 @@
 package api
 
 import (
+	"cmp"
+	"net/http"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/selvage-mesh/selvage/company/paper"
@@ -132,3 +136,66 @@ const (
 	// hold a package in memory twice.
 	maxImports = 2
 )
+
+func kernelBodyOf(status int, body errorBody) kernelBody {
+	return kernelBody{body, cmp.Or(strings.ToUpper(body.Code), kernelCodes[status], "REFUSED"), body.Error}
+}
+
+// A pace is how far a job is, for those who tell the mesh.
+type pace struct {
+	mu sync.Mutex // guards all below
+	at jobProgress
+}
+
+func (p *pace) set(phase string, total int) {
+	if p == nil { // nobody watches
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at = jobProgress{Phase: phase, Total: int64(total)}
+}
+
+func (p *pace) step() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at.Done++
+}
+
+func (p *pace) now() jobProgress {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.at
+}
+
+const (
+	// maxImportJobs bounds the jobs that one node carries out: each holds its
+	// package in memory. More are answered 503.
+	maxImportJobs = 2
+	// maxExecuting bounds the callers that wait; others get 202 at once.
+	maxExecuting = 128
+	// maxToolsAtWork bounds the tools that run at once on a node: each has memory of
+	// its own.
+	maxToolsAtWork = 8
+)
+
+// kernelCodes are the codes of refusals that have none of their own.
+var kernelCodes = map[int]string{http.StatusBadRequest: "PARSE_ERROR", http.StatusUnauthorized: "UNAUTHORIZED", http.StatusNotFound: "NOT_FOUND", http.StatusForbidden: "FORBIDDEN",
+	http.StatusConflict: "CONFLICT", http.StatusTooManyRequests: "TOO_MANY", http.StatusPaymentRequired: "BUDGET_EXHAUSTED", http.StatusRequestEntityTooLarge: "PARSE_ERROR",
+	http.StatusUnsupportedMediaType: "PARSE_ERROR", http.StatusInternalServerError: "INTERNAL", http.StatusServiceUnavailable: "UNAVAILABLE"}
+
+// A kernelBody is a refusal of the kernel's API.
+type kernelBody struct {
+	errorBody
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+type jobProgress struct {
+	Phase string `json:"phase"`
+	Done  int64  `json:"done"`
+	Total int64  `json:"total"`
+}

@@ -10,14 +10,15 @@ import (
 )
 
 const (
-	markdown  = "text/markdown; charset=utf-8"
-	plainText = "text/plain; charset=utf-8"
+	markdown = "text/markdown; charset=utf-8"
 )
 
 // textRoutes are pages for agents to read: the skills that come with the
 // program, and how agents are configured.
 func textRoutes() []Route {
 	return []Route{
+		{Method: "GET", Path: "/api/invites/{token}/skills/index", Tag: "members", Summary: "List the skills for somebody who joins", Who: Public, Out: skillIndex{}, NoTool: true, Handle: invited(listBundled)},
+		{Method: "GET", Path: "/api/invites/{token}/skills/{skillName}", Tag: "members", Summary: "Read a skill, as Markdown", Who: Public, NoTool: true, Handle: invited(readBundled)},
 		{Method: "GET", Path: "/api/skills/index", Tag: "skills", Summary: "List the skills that come with the program", Out: skillIndex{}, Handle: listBundled},
 		{Method: "GET", Path: "/api/skills/available", Tag: "skills", Summary: "List the skills that come with the program, with what they are for", Out: availableSkills{}, Handle: listAvailable},
 		{Method: "GET", Path: "/api/skills/{skillName}", Tag: "skills", Summary: "Read a skill that comes with the program, as Markdown", Handle: readBundled},

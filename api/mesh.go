@@ -504,7 +504,7 @@ func verifyChain(rc *Request) (Response, error) {
 	if s.cfg.Verify == nil {
 		return Response{}, errNotHere
 	}
-	return Response{Stream: s.verifyStream}, nil
+	return Response{Stream: func(w http.ResponseWriter, r *http.Request) error { return s.verifyStream(w, r) }}, nil
 }
 
 func (s *Server) verifyStream(w http.ResponseWriter, r *http.Request) error {
@@ -534,4 +534,19 @@ func parseHeight(s string) (uint64, error) {
 		return 0, Invalid("Invalid height: expected a whole number")
 	}
 	return h, nil
+}
+
+// onDuty fills in what of a member is about its runs.
+func (m member) onDuty(tx *ledger.Tx) member {
+	m.Scheduling = "open"
+	if d, ok := company.DutyOf(tx, string(m.ID)); ok {
+		m.Scheduling, m.SchedulingReason = "cordoned", core.NullText(d.Reason)
+		if d.Drain {
+			m.Scheduling = "draining"
+		}
+	}
+	if s, ok := ledger.SessionOf(tx, m.ID); ok {
+		m.Runs = len(company.RunsOfSession(tx, s.ID))
+	}
+	return m
 }

@@ -233,7 +233,7 @@ func removeModelPrice(rc *Request) (Response, error) {
 // a bearer or, as clients of Anthropic and Google do, in x-api-key, x-goog-api-key or
 // the query. Nobody else has a budget
 // that a call could be paid from.
-func (s *Server) serveModelCall(w http.ResponseWriter, r *http.Request) {
+func serveModelCall(s *Server, w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Models == nil {
 		llm.Refuse(w, r, http.StatusServiceUnavailable, "no_gateway", "This node has no model gateway; ask another one")
 		return

@@ -205,6 +205,3 @@ http calls a URL. agentDefaultsPayload is that adapter's configuration.
 	}
 	return b.String()
 }
-
-// oneLine keeps a name from breaking out of its line.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

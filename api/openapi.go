@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/selvage-mesh/selvage/api/mcp"
 	"github.com/selvage-mesh/selvage/company/core"
 )
 
@@ -37,7 +38,7 @@ func newOpenAPI(version string) *huma.OpenAPI {
 // schemaName keeps generic types' names readable, and those of two rooms apart.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
-	if strings.HasSuffix(t.PkgPath(), "/api") {
+	if strings.Contains(t.PkgPath()+"/", "/api/") {
 		return "Api" + name
 	}
 	return name
@@ -297,4 +298,26 @@ func queryDoc(p Param) string {
 		return doc
 	}
 	return "Only what has this " + p.Name + "."
+}
+
+// toolsOf makes the MCP tools that a description gives.
+func toolsOf(openapi []byte) ([]*mcp.Tool, error) {
+	d, err := mcp.Describe(openapi)
+	if err != nil {
+		return nil, err
+	}
+	return mcp.Tools(d)
+}
+
+// describe makes the OpenAPI document of routes.
+func describe(version string, routes []Route) ([]byte, error) {
+	spec := newOpenAPI(version)
+	for i := range routes {
+		op, err := operation(spec, &routes[i])
+		if err != nil {
+			return nil, err
+		}
+		spec.AddOperation(op)
+	}
+	return render(spec)
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"runtime/pprof"
@@ -21,34 +20,6 @@ const (
 	CheckWarn = "warn"
 	CheckBad  = "bad"
 )
-
-// A Check is one thing that a node's doctor looked at.
-type Check struct {
-	Name  string `json:"name"`
-	Level string `json:"level"` // one of the levels above
-	Found string `json:"found"` // one sentence
-	Do    string `json:"do"`    // what to do about it; "" when there is nothing
-}
-
-// A LogLine is one line of a node's log, as it was written.
-type LogLine struct {
-	Seq  uint64 `json:"seq"` // counts from 1 in the life of the process
-	Line string `json:"line"`
-}
-
-// An Operator is what a node lets its operators look at and do.
-type Operator struct {
-	Autopilot func(context.Context) (consensus.AutopilotState, error)
-	// OwnView is what this node sees itself, for when no leader tells.
-	OwnView func() consensus.AutopilotState
-	Doctor  func(context.Context) []Check
-	// Scrub begins to read all that this node keeps, and Scrubbed tells how far that is.
-	Scrub, Scrubbed func() ScrubState
-	// Logs returns at most limit lines after seq, the oldest first.
-	Logs func(after uint64, limit int) []LogLine
-	// Transfer makes the leader hand leadership on.
-	Transfer func(context.Context) error
-}
 
 // maxLogLines bounds one answer of lines.
 const maxLogLines = 2000

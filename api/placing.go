@@ -69,11 +69,6 @@ type exposeBody struct {
 	URL Opt[string] `json:"urlTemplate"`
 }
 
-// workspaceSettingsBody is an issue's executionWorkspaceSettings.
-type workspaceSettingsBody struct {
-	Mode Opt[string] `json:"mode" enum:"inherit,shared_workspace,isolated_workspace,operator_branch,reuse_existing,agent_default"`
-}
-
 // overridesBody is an issue's assigneeAdapterOverrides.
 type overridesBody struct {
 	Config     Opt[json.RawMessage] `json:"adapterConfig"`
@@ -84,12 +79,6 @@ type overridesBody struct {
 // checkWorkspacePolicy refuses a project's policy that could not be carried out as it says.
 func checkWorkspacePolicy(b json.RawMessage) error {
 	return decodeMember(b, &workspacePolicyBody{}, "executionWorkspacePolicy")
-}
-
-// checkWorkspaceSettings does the same for an issue's settings, those of a member of a
-// request's object at a path.
-func checkWorkspaceSettings(b json.RawMessage, at ...any) error {
-	return decodeMember(b, &workspaceSettingsBody{}, append(at[:len(at):len(at)], "executionWorkspaceSettings")...)
 }
 
 // checkOverrides refuses overrides that no run of an agent could decode; without an

@@ -150,14 +150,6 @@ func showProject(tx *ledger.Tx, p company.Project) projectRow {
 	return row
 }
 
-// showObject is an object that may hold secrets as it may be shown.
-func showObject(b json.RawMessage) json.RawMessage {
-	if len(b) == 0 {
-		return json.RawMessage("null")
-	}
-	return conceal.RedactConfig(b)
-}
-
 func projectRoutes() []Route {
 	const tag, all, one = "projects", "/api/companies/{companyId}/projects", "/api/projects/{id}"
 	return []Route{
@@ -171,21 +163,6 @@ func projectRoutes() []Route {
 		{Method: "PATCH", Path: one + "/workspaces/{workspaceId}", Tag: tag, Summary: "Change a workspace", Query: byName(), In: newWorkspace{}, Out: place.Workspace{}, Handle: updateWorkspace},
 		{Method: "DELETE", Path: one + "/workspaces/{workspaceId}", Tag: tag, Summary: "Remove a workspace", Query: byName(), Who: Board, Out: place.Workspace{}, Handle: deleteWorkspace},
 	}
-}
-
-func projectIn(tx *ledger.Tx, rc *Request) (company.Project, error) {
-	of, err := rc.QueryUUID("companyId")
-	if err != nil {
-		return company.Project{}, err
-	}
-	if rc.IsAgent() {
-		of = rc.Company
-	}
-	p, err := company.ProjectByRef(tx, of, rc.Path("id"))
-	if err == nil && !seen(tx, rc, p.Company) {
-		return company.Project{}, NotFound("Project not found")
-	}
-	return p, err
 }
 
 func findProject(rc *Request) (p company.Project, err error) {

@@ -129,9 +129,6 @@ func (rc *Request) IsBoard() bool { return rc.Actor.Type == "user" }
 // IsAgent reports whether an agent asks; its ID is Actor.ID.
 func (rc *Request) IsAgent() bool { return rc.Actor.Type == "agent" }
 
-// Server returns the server, for what its Config hands in.
-func (rc *Request) Server() *Server { return rc.server }
-
 // Now returns the wall clock. It is for reports (this month's costs), never for
 // commands: these get the leader's time.
 func (rc *Request) Now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }

@@ -293,25 +293,6 @@ func showRevision(v routine.RoutineRevision) routineRevision {
 	return out
 }
 
-func routineIn(tx *ledger.Tx, rc *Request) (routine.Routine, error) {
-	r, ok := routine.RoutineByID(tx, strings.ToLower(rc.Path("id")))
-	if !ok || !seen(tx, rc, r.Company) {
-		return r, NotFound("Routine not found")
-	}
-	return r, nil
-}
-
-// findRoutine returns the path's routine with its triggers.
-func findRoutine(rc *Request) (r routine.Routine, triggers []routine.RoutineTrigger, err error) {
-	err = rc.View(func(tx *ledger.Tx) (err error) {
-		if r, err = routineIn(tx, rc); err == nil {
-			triggers = routine.TriggersOf(tx, r)
-		}
-		return err
-	})
-	return r, triggers, err
-}
-
 func listRoutines(rc *Request) (Response, error) {
 	out := []routineInList{}
 	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
@@ -450,13 +431,6 @@ func startRoutine(rc *Request) (Response, error) {
 	}
 	run, err := Do[routine.RoutineRun](rc, routine.KindRoutineRun, r.Company, p)
 	return OK(showRoutineRun(run)), err
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 func listRoutineRuns(rc *Request) (answer Response, err error) {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
@@ -72,29 +71,6 @@ func (in patchTrigger) fits(kind string, there bool) error {
 		}
 	}
 	return nil
-}
-
-// newSecret draws a webhook's secret and seals it for its trigger: the command
-// and the state have it sealed only.
-func (rc *Request) newSecret(of, trigger string) (secret string, sealed []byte, err error) {
-	s := rc.server
-	var key identity.DataKey
-	if s.cfg.DataKeys != nil {
-		if keys := s.cfg.DataKeys(); len(keys) > 0 {
-			key = keys[0]
-		}
-	}
-	if key == (identity.DataKey{}) {
-		return "", nil, Unavailable("This node does not hold the mesh's data key and can not make secrets; ask another node")
-	}
-	secret = randomHex(24)
-	return secret, identity.Seal(key, conceal.TriggerAAD(string(s.cfg.Mesh), of, trigger), []byte(secret)), nil
-}
-
-func randomHex(n int) string {
-	b := make([]byte, n)
-	rand.Read(b)
-	return hex.EncodeToString(b)
 }
 
 // material is what the caller needs to deliver a webhook.

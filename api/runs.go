@@ -6,11 +6,9 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/company"
-	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -82,30 +80,6 @@ func locateRunAgent(rc *Request) (of, id string, err error) {
 	})
 	return of, id, err
 }
-
-// findRun returns the run that the path names.
-func findRun(tx *ledger.Tx, rc *Request) (company.Run, error) {
-	r, ok := company.RunByID(tx, strings.ToLower(rc.Path("runId")))
-	if !ok || !seen(tx, rc, r.Company) {
-		return r, NotFound("Heartbeat run not found")
-	}
-	return r, nil
-}
-
-// viewed answers what f reads.
-func viewed[T any](rc *Request, f func(*ledger.Tx) (T, error)) (Response, error) {
-	var v T
-	err := rc.View(func(tx *ledger.Tx) (err error) {
-		v, err = f(tx)
-		return err
-	})
-	if err != nil {
-		return Response{}, err
-	}
-	return OK(v), nil
-}
-
-func now() core.Time { return core.TimeOf(time.Now()) }
 
 // wake submits a wake with fresh IDs and answers its run.
 func wake(rc *Request, of string, w company.Wake) (Response, error) {

@@ -131,21 +131,6 @@ func (s *Server) oneMember(rc *Request, id identity.NodeID) (Response, error) {
 	})
 }
 
-// onDuty fills in what of a member is about its runs.
-func (m member) onDuty(tx *ledger.Tx) member {
-	m.Scheduling = "open"
-	if d, ok := company.DutyOf(tx, string(m.ID)); ok {
-		m.Scheduling, m.SchedulingReason = "cordoned", core.NullText(d.Reason)
-		if d.Drain {
-			m.Scheduling = "draining"
-		}
-	}
-	if s, ok := ledger.SessionOf(tx, m.ID); ok {
-		m.Runs = len(company.RunsOfSession(tx, s.ID))
-	}
-	return m
-}
-
 func readPlacement(rc *Request) (Response, error) {
 	return viewed(rc, func(tx *ledger.Tx) (placement, error) {
 		r, err := findRun(tx, rc)

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,12 +23,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/selvage-mesh/selvage/adapter"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
+	"github.com/selvage-mesh/selvage/api/mcp"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/llm"
+	"github.com/selvage-mesh/selvage/sandbox"
 )
 
 // A Node is what the API needs of the node that it runs on.
@@ -98,10 +102,23 @@ func (q Quorum) text(node string) string {
 	return s
 }
 
-// Config is what a server needs. Node is required; without the others the
+// A Table is what a server serves: routes, and handlers that are no routes.
+type Table struct {
+	Routes   []Route
+	Handlers []Handler
+}
+
+// A Handler is served under a pattern of [http.ServeMux] and is in no document.
+type Handler struct {
+	Pattern string
+	Serve   func(s *Server, w http.ResponseWriter, r *http.Request)
+}
+
+// Config is what a server needs. Node and Serves are required; without the others the
 // routes that need them answer 503.
 type Config struct {
 	Node    Node
+	Serves  Table
 	Name    string // of the node
 	Version string // of the program
 	NodeID  identity.NodeID
@@ -473,3 +490,180 @@ func writeBytes(w http.ResponseWriter, status int, contentType string, b []byte)
 		return // the caller went away
 	}
 }
+
+// Joins is what a node can do about nodes that ask to be let in, about owner keys
+// and about the mesh's keys.
+type Joins interface {
+	// JoinRequests lists who waits at any member, by code.
+	JoinRequests(ctx context.Context) []JoinRequest
+	// Approve lets in the node that shows a code, on behalf of whoever asks.
+	Approve(ctx context.Context, by ledger.Actor, with ledger.Credential, code string) (identity.NodeID, error)
+	// Refuse sends the node that shows a code away; false: there is none.
+	Refuse(ctx context.Context, code string) bool
+	// AddOwner tells the mesh of an owner key, a new one when text is "", and returns it.
+	AddOwner(ctx context.Context, by ledger.Actor, with ledger.Credential, text, note string) (string, error)
+	// RotateKeys draws new data and gossip keys, on behalf of whoever asks.
+	RotateKeys(ctx context.Context, by ledger.Actor, with ledger.Credential) error
+}
+
+// An Operator is what a node lets its operators look at and do.
+type Operator struct {
+	Autopilot func(context.Context) (consensus.AutopilotState, error)
+	// OwnView is what this node sees itself, for when no leader tells.
+	OwnView func() consensus.AutopilotState
+	Doctor  func(context.Context) []Check
+	// Scrub begins to read all that this node keeps, and Scrubbed tells how far that is.
+	Scrub, Scrubbed func() ScrubState
+	// Logs returns at most limit lines after seq, the oldest first.
+	Logs func(after uint64, limit int) []LogLine
+	// Transfer makes the leader hand leadership on.
+	Transfer func(context.Context) error
+}
+
+// mount registers the table, and what answers everything else.
+func (s *Server) mount() (err error) {
+	defer func() {
+		if p := recover(); p != nil { // ServeMux panics on patterns that overlap
+			err = fmt.Errorf("api: routes: %v", p)
+		}
+	}()
+	s.mux = http.NewServeMux()
+	s.routes, s.byPattern = slices.Clone(s.cfg.Serves.Routes), map[string]*Route{}
+	for i := range s.routes {
+		route := &s.routes[i]
+		name := route.Method + " " + route.Path
+		if s.byPattern[name] != nil {
+			return fmt.Errorf("api: two routes for %s", name)
+		}
+		s.byPattern[name] = route
+		s.mux.HandleFunc(name, func(w http.ResponseWriter, r *http.Request) { s.serve(route, w, r) })
+	}
+	// Most nodes are never asked for the description, which takes more memory than
+	// all else that they need at rest.
+	s.openapi = sync.OnceValues(func() ([]byte, error) { return describe(s.cfg.Version, s.routes) })
+	tools := sync.OnceValues(func() (http.Handler, error) {
+		doc, err := s.openapi()
+		if err != nil {
+			return nil, err
+		}
+		tools, err := toolsOf(doc)
+		if err != nil {
+			return nil, err
+		}
+		return mcp.Handler(tools, s.cfg.Version, s.log, s), nil
+	})
+	s.mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+		h, err := tools()
+		if err != nil {
+			s.log.Error("the routes can not be described", "error", err)
+			writeJSON(w, http.StatusInternalServerError, errorBody{Error: internalError})
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+	for _, p := range s.cfg.Serves.Handlers {
+		s.mux.HandleFunc(p.Pattern, func(w http.ResponseWriter, r *http.Request) { p.Serve(s, w, r) })
+	}
+	s.mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusNotFound, errorBody{Error: "API route not found"})
+	})
+	s.mux.HandleFunc("GET /metrics", s.serveMetrics)
+	if s.cfg.Board != nil {
+		s.mux.Handle("/", s.cfg.Board)
+	} else {
+		s.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+			writeJSON(w, http.StatusNotFound, errorBody{Error: "Not found"})
+		})
+	}
+	return nil
+}
+
+// routeOf returns the row that a request is for, or nil.
+func (s *Server) routeOf(r *http.Request) *Route {
+	_, pattern := s.mux.Handler(r)
+	return s.byPattern[pattern]
+}
+
+// A ToolBench is what the API needs to sign tools and to run them.
+type ToolBench struct {
+	Mesh string
+	// Sign signs a statement with the key of this node.
+	Sign func(skill.ToolStatement) (node string, signature []byte)
+	// Check tells what is wrong with a module, by a *sandbox.Error.
+	Check func(ctx context.Context, module []byte) error
+	// Run runs a module to its end, which comes as soon as the use may not go on.
+	Run func(ctx context.Context, use skill.ToolUse, module []byte, call sandbox.Call) (sandbox.Result, error)
+}
+
+// A JoinRequest is a node that asks to be let in.
+type JoinRequest struct {
+	Code         string // shown on both sides: a person compares
+	Node         identity.NodeID
+	Name         string
+	Labels       []string
+	Address      string // where it was seen
+	Asked, Until int64  // ms since 1970
+}
+
+// stream takes a place among the streams, or refuses.
+func (s *Server) stream() (leave func(), err error) {
+	if s.ctx.Err() != nil {
+		return nil, Unavailable("This node is closing")
+	}
+	select {
+	case s.streams <- struct{}{}:
+	default:
+		return nil, Unavailable("Too many event streams; try another node")
+	}
+	s.metrics.streams.Inc()
+	s.wg.Add(1)
+	return func() {
+		s.metrics.streams.Dec()
+		<-s.streams
+		s.wg.Done()
+	}, nil
+}
+
+// A Check is one thing that a node's doctor looked at.
+type Check struct {
+	Name  string `json:"name"`
+	Level string `json:"level"` // one of the levels above
+	Found string `json:"found"` // one sentence
+	Do    string `json:"do"`    // what to do about it; "" when there is nothing
+}
+
+// A LogLine is one line of a node's log, as it was written.
+type LogLine struct {
+	Seq  uint64 `json:"seq"` // counts from 1 in the life of the process
+	Line string `json:"line"`
+}
+
+// A ScrubState is how far a node is with reading all that it keeps, and what it found.
+type ScrubState struct {
+	EverySeconds int64          `json:"everySeconds" doc:"within what time all is read once; 0: only on demand"`
+	Running      bool           `json:"running"`
+	Demanded     bool           `json:"demanded" doc:"somebody asked for it, so it hurries"`
+	Began        time.Time      `json:"began,omitzero" doc:"the scrub under way, or the last one"`
+	Ended        *time.Time     `json:"ended,omitempty" doc:"the last one that read everything"`
+	Rounds       uint64         `json:"rounds" doc:"that read everything, since the node was started"`
+	Bytes        int64          `json:"bytes" doc:"read by this scrub"`
+	TotalBytes   int64          `json:"totalBytes" doc:"that it has to read"`
+	AllBytes     int64          `json:"-"` // read by all since the node was started
+	Damaged      int            `json:"damaged" doc:"files that it found damaged"`
+	Mended       int            `json:"mended" doc:"of those, put right with a peer's bytes"`
+	AllDamaged   uint64         `json:"-"` // by all since the node was started
+	Found        []ScrubFinding `json:"found" doc:"the first 100 of them"`
+	Error        string         `json:"error,omitempty" doc:"why it broke off"`
+}
+
+// A ScrubFinding is a file that is damaged.
+type ScrubFinding struct {
+	What   string    `json:"what" doc:"store or blob"`
+	File   string    `json:"file"`
+	Mended bool      `json:"mended"`
+	Error  string    `json:"error,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+// Routes returns the table, for tools that are made from it.
+func (s *Server) Routes() []Route { return s.routes }

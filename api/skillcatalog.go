@@ -35,13 +35,6 @@ type catalogSkill struct {
 	PackageVersion string        `json:"packageVersion"`
 }
 
-type catalogFile struct {
-	Path   string `json:"path"`
-	Kind   string `json:"kind"`
-	Size   int    `json:"sizeBytes"`
-	SHA256 string `json:"sha256"`
-}
-
 func catalogRow(b skills.Skill, version string) catalogSkill {
 	sum := sha256.Sum256([]byte(b.Markdown))
 	return catalogSkill{ID: "selvage:bundled:core:" + b.Name, Key: bundledKey + b.Name, Kind: "bundled", Category: "core", Slug: b.Name, Name: b.Name,

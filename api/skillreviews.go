@@ -7,7 +7,6 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
-	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -36,27 +35,6 @@ type (
 		Version Opt[string] `json:"skillVersionId" format:"uuid"`
 	}
 )
-
-// A skillTestRow is a test with what became of it.
-type skillTestRow struct {
-	skill.SkillTest
-	Status      string         `json:"status"`
-	OutputKey   string         `json:"outputDocumentKey"`
-	Output      string         `json:"outputSnapshot"`
-	Description string         `json:"harnessIssueDescription"`
-	Error       *string        `json:"error"`
-	Template    *string        `json:"templateId"`
-	Expired     bool           `json:"taskExpired"` // the issue is gone
-	Issue       *skillTestTask `json:"harnessIssue"`
-}
-
-type skillTestTask struct {
-	ID         string              `json:"id"`
-	Identifier string              `json:"identifier"`
-	Title      string              `json:"title"`
-	Status     company.IssueStatus `json:"status"`
-	HiddenAt   core.Time           `json:"hiddenAt"`
-}
 
 type skillAudit struct {
 	Skill     string               `json:"skillId"`
@@ -101,8 +79,6 @@ func skillReviewRoutes() []Route {
 		}},
 	}
 }
-
-func pathID(rc *Request, name string) string { return strings.ToLower(rc.Path(name)) }
 
 // ofOwnSkill lists something of the path's skill; the program's own skills have none.
 func ofOwnSkill[T any](list func(*ledger.Tx, skill.Skill) []T) func(*Request) (Response, error) {
@@ -177,20 +153,6 @@ func patchSkillInput(rc *Request) (Response, error) {
 	}
 	v, err := Do[skill.SkillTestInput](rc, skill.KindSkillTestInput, row.Company, skill.SaveSkillInput{ID: id, Skill: row.ID, Name: in.Name, Content: in.Content})
 	return OK(v), err
-}
-
-func showSkillTest(tx *ledger.Tx, t skill.SkillTest) skillTestRow {
-	i, there := company.IssueOf(tx, t.Company, t.Issue)
-	row := skillTestRow{SkillTest: t, Status: t.Status(i, there), OutputKey: skill.SkillTestOutput, Expired: !there}
-	if !there {
-		row.Output = t.Output
-		return row
-	}
-	row.Description, row.Issue = i.Description, &skillTestTask{i.ID, i.Identifier, i.Title, i.Status, i.HiddenAt}
-	if d, ok := paper.DocumentOf(tx, i, skill.SkillTestOutput); ok {
-		row.Output = d.Text(tx)
-	}
-	return row
 }
 
 func listSkillTests(rc *Request) (Response, error) {

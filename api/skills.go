@@ -18,7 +18,6 @@ import (
 // bundledKey is what the keys of the program's own skills begin with, as clients
 // know them; bundledFolder is where lists show them.
 const (
-	bundledKey    = "paperclipai/paperclip/"
 	bundledFolder = "bundled/paperclip-core"
 	errBundled    = "Bundled skills are read-only."
 )

@@ -4,7 +4,6 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/people"
-	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // systemRoutes are what clients ask of the instance: who am I, which settings,
@@ -19,58 +18,6 @@ func systemRoutes() []Route {
 			Handle: func(*Request) (Response, error) { return OK([]struct{}{}), nil }})
 	}
 	return rows
-}
-
-// ofCompany answers the same for each company that there is.
-func ofCompany(v any) func(*Request) (Response, error) {
-	return func(rc *Request) (Response, error) {
-		return OK(v), rc.View(func(tx *ledger.Tx) error {
-			if _, ok := company.CompanyOf(tx, rc.Path("companyId")); !ok {
-				return NotFound("Company not found")
-			}
-			return nil
-		})
-	}
-}
-
-type user struct {
-	ID    string  `json:"id"`
-	Email string  `json:"email"`
-	Name  string  `json:"name"`
-	Image *string `json:"image"`
-}
-
-type session struct {
-	Session sessionID `json:"session"`
-	User    user      `json:"user"`
-	Sentry  *string   `json:"sentryDsn"` // always null: no telemetry
-}
-
-type sessionID struct {
-	ID   string `json:"id"`
-	User string `json:"userId"`
-}
-
-type boardAccess struct {
-	User        boardName    `json:"user"`
-	UserID      string       `json:"userId"`
-	Admin       bool         `json:"isInstanceAdmin"`
-	Companies   []string     `json:"companyIds"`
-	Memberships []membership `json:"memberships"`
-	Source      string       `json:"source"`
-	KeyID       *string      `json:"keyId"`
-}
-
-type boardName struct {
-	ID    string `json:"id"`
-	Name  string `json:"name"`
-	Email string `json:"email"`
-}
-
-type membership struct {
-	Company string        `json:"companyId"`
-	Role    core.NullText `json:"membershipRole"`
-	Status  string        `json:"status"`
 }
 
 type allSettings struct {
@@ -145,13 +92,3 @@ type experimental struct {
 }
 
 var experimentalSettings = experimental{StreamlinedLeftNavigation: true, StreamlinedUI: true}
-
-type directory struct {
-	Users []directoryUser `json:"users"`
-}
-
-type directoryUser struct {
-	Principal string `json:"principalId"`
-	Status    string `json:"status"`
-	User      user   `json:"user"`
-}

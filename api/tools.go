@@ -28,9 +28,6 @@ const (
 	maxToolInput = 1 << 20
 	// maxToolTime bounds one execution.
 	maxToolTime = 5 * time.Minute
-	// maxToolsAtWork bounds the tools that run at once on a node: each has memory of
-	// its own.
-	maxToolsAtWork = 8
 )
 
 func toolRoutes() []Route {
@@ -260,15 +257,4 @@ func executeTool(rc *Request) (Response, error) {
 		out.Error = &toolFault{string(res.Error.Code), res.Error.Message}
 	}
 	return Reply(http.StatusOK, out), nil
-}
-
-// A ToolBench is what the API needs to sign tools and to run them.
-type ToolBench struct {
-	Mesh string
-	// Sign signs a statement with the key of this node.
-	Sign func(skill.ToolStatement) (node string, signature []byte)
-	// Check tells what is wrong with a module, by a *sandbox.Error.
-	Check func(ctx context.Context, module []byte) error
-	// Run runs a module to its end, which comes as soon as the use may not go on.
-	Run func(ctx context.Context, use skill.ToolUse, module []byte, call sandbox.Call) (sandbox.Result, error)
 }

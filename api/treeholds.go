@@ -109,18 +109,6 @@ type treeState struct {
 	Active *pauseHold `json:"activePauseHold"`
 }
 
-// A pauseHold is what holds an issue, and whether it stands on the issue itself.
-type pauseHold struct {
-	Hold    string           `json:"holdId"`
-	Root    string           `json:"rootIssueId"`
-	Issue   string           `json:"issueId"`
-	IsRoot  bool             `json:"isRoot"`
-	Mode    string           `json:"mode"`
-	Reason  core.NullText    `json:"reason"`
-	Release care.HoldRelease `json:"releasePolicy"`
-	Since   core.Time        `json:"createdAt"`
-}
-
 func treeHoldRoutes() []Route {
 	const tag, issue = "issues", "/api/issues/{id}"
 	return []Route{

@@ -8,9 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/mail"
-	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/selvage-mesh/selvage/company/core"
@@ -31,13 +29,6 @@ type signUpBody struct {
 	Callback Opt[string] `json:"callbackURL" maxLength:"4000"` // not followed
 	Remember Opt[bool]   `json:"rememberMe"`                   // a sign-in lasts company.SessionAge
 	Invite   Opt[string] `json:"inviteToken" maxLength:"4000"` // where signing up takes one
-}
-
-type signInBody struct {
-	Email    string      `json:"email" maxLength:"4000"`
-	Password string      `json:"password" maxLength:"4000"`
-	Callback Opt[string] `json:"callbackURL" maxLength:"4000"`
-	Remember Opt[bool]   `json:"rememberMe"`
 }
 
 type passwordBody struct {
@@ -66,13 +57,6 @@ type signedUser struct {
 
 func showSigned(u people.User) signedUser {
 	return signedUser{ID: u.ID, Name: u.Name, Email: u.Email, Image: u.Image, CreatedAt: u.CreatedAt, UpdatedAt: u.UpdatedAt}
-}
-
-// authRefusal is a refusal as sign-in pages read it, with our own key beside theirs.
-type authRefusal struct {
-	Message string `json:"message"`
-	Code    string `json:"code,omitempty"`
-	Error   string `json:"error"`
 }
 
 func refuseAuth(status int, code, text string) (Response, error) {
@@ -206,47 +190,6 @@ func signUp(rc *Request) (Response, error) {
 	}
 	rc.keepCookie(token)
 	return OK(signedIn{Token: s.ID, User: showSigned(u)}), nil
-}
-
-func signIn(rc *Request) (Response, error) {
-	if rc.server.trustsAll() {
-		return Response{}, errLocal
-	}
-	in, err := Body[signInBody](rc)
-	if err != nil {
-		return Response{}, err
-	}
-	email := people.PlainEmail(in.Email)
-	if err := rc.limited("sign-in", signInRate, email); err != nil {
-		return asAuth(err)
-	}
-	wrong := func() (Response, error) {
-		return refuseAuth(http.StatusUnauthorized, "INVALID_EMAIL_OR_PASSWORD", "Invalid email or password")
-	}
-	if len(in.Password) > maxPassword || len(email) > people.MaxEmail {
-		return wrong()
-	}
-	u, fits, err := rc.passwordFits(in.Password, func(tx *ledger.Tx) (people.User, bool) { return people.UserByEmail(tx, email) })
-	if err != nil {
-		return Response{}, err
-	}
-	if !fits {
-		return wrong()
-	}
-	s, token := newSession()
-	rc.ofNode("auth")
-	u, err = Do[people.User](rc, people.KindUserSignIn, "", people.SignIn{User: u.ID, Password: sha256.Sum256([]byte(u.Password)), Session: s})
-	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Unauthorized {
-		return wrong()
-	}
-	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Forbidden {
-		return refuseAuth(http.StatusForbidden, strings.ToUpper(r.ErrCode), r.Message)
-	}
-	if err != nil {
-		return Response{}, err
-	}
-	rc.keepCookie(token)
-	return OK(signedIn{Redirect: new(bool), Token: s.ID, User: showSigned(u)}), nil
 }
 
 // passwordFits reports whether a password is that of the user whom find finds, if any.
@@ -443,11 +386,6 @@ func suspend(shut bool) func(*Request) (Response, error) {
 	}
 }
 
-// seconds writes a wait for Retry-After, rounded up.
-func seconds(d time.Duration) string {
-	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
-}
-
 func revokeSessions(rc *Request) (Response, error) {
 	_, err := rc.Submit(people.KindUserRevoke, "", people.EndCredentials{User: rc.Actor.ID})
 	return OK(struct {
@@ -463,4 +401,102 @@ func revokeCredentials(rc *Request) (Response, error) {
 	var out adminUser
 	err = rc.View(func(tx *ledger.Tx) error { out = showAdminUser(tx, u); return nil })
 	return OK(out), err
+}
+
+type user struct {
+	ID    string  `json:"id"`
+	Email string  `json:"email"`
+	Name  string  `json:"name"`
+	Image *string `json:"image"`
+}
+
+type session struct {
+	Session sessionID `json:"session"`
+	User    user      `json:"user"`
+	Sentry  *string   `json:"sentryDsn"` // always null: no telemetry
+}
+
+type sessionID struct {
+	ID   string `json:"id"`
+	User string `json:"userId"`
+}
+
+type boardAccess struct {
+	User        boardName    `json:"user"`
+	UserID      string       `json:"userId"`
+	Admin       bool         `json:"isInstanceAdmin"`
+	Companies   []string     `json:"companyIds"`
+	Memberships []membership `json:"memberships"`
+	Source      string       `json:"source"`
+	KeyID       *string      `json:"keyId"`
+}
+
+type boardName struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Email string `json:"email"`
+}
+
+type membership struct {
+	Company string        `json:"companyId"`
+	Role    core.NullText `json:"membershipRole"`
+	Status  string        `json:"status"`
+}
+
+type directory struct {
+	Users []directoryUser `json:"users"`
+}
+
+type directoryUser struct {
+	Principal string `json:"principalId"`
+	Status    string `json:"status"`
+	User      user   `json:"user"`
+}
+
+type signInBody struct {
+	Email    string      `json:"email" maxLength:"4000"`
+	Password string      `json:"password" maxLength:"4000"`
+	Callback Opt[string] `json:"callbackURL" maxLength:"4000"`
+	Remember Opt[bool]   `json:"rememberMe"`
+}
+
+func signIn(rc *Request) (Response, error) {
+	if rc.server.trustsAll() {
+		return Response{}, errLocal
+	}
+	in, err := Body[signInBody](rc)
+	if err != nil {
+		return Response{}, err
+	}
+	email := people.PlainEmail(in.Email)
+	if err := rc.limited("sign-in", signInRate, email); err != nil {
+		return asAuth(err)
+	}
+	wrong := func() (Response, error) {
+		return refuseAuth(http.StatusUnauthorized, "INVALID_EMAIL_OR_PASSWORD", "Invalid email or password")
+	}
+	if len(in.Password) > maxPassword || len(email) > people.MaxEmail {
+		return wrong()
+	}
+	u, fits, err := rc.passwordFits(in.Password, func(tx *ledger.Tx) (people.User, bool) { return people.UserByEmail(tx, email) })
+	if err != nil {
+		return Response{}, err
+	}
+	if !fits {
+		return wrong()
+	}
+	s, token := newSession()
+	rc.ofNode("auth")
+	u, err = Do[people.User](rc, people.KindUserSignIn, "", people.SignIn{User: u.ID, Password: sha256.Sum256([]byte(u.Password)), Session: s})
+	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Unauthorized {
+		return wrong()
+	}
+	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Forbidden {
+		return refuseAuth(http.StatusForbidden, strings.ToUpper(r.ErrCode), r.Message)
+	}
+	if err != nil {
+		return Response{}, err
+	}
+	rc.keepCookie(token)
+	return OK(signedIn{Redirect: new(bool), Token: s.ID, User: showSigned(u)}), nil
 }

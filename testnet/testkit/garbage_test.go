@@ -16,7 +16,7 @@ import (
 )
 
 // routes is the table that a node serves.
-func routes(t *testing.T, b *Bed) []api.Route {
+func allRoutes(t *testing.T, b *Bed) []api.Route {
 	t.Helper()
 	s, ok := b.Nodes[0].API().(*api.Server)
 	if !ok {
@@ -142,7 +142,7 @@ func TestGarbageNeverFails(t *testing.T) {
 	t.Parallel()
 	b := Mesh(t, 3)
 	w := makeWorld(t, b)
-	all := slices.Clone(routes(t, b))
+	all := slices.Clone(allRoutes(t, b))
 	// What ends things comes last, so that the rest meets living ones.
 	final := func(r api.Route) bool {
 		return strings.HasSuffix(r.Path, "/archive") || strings.HasSuffix(r.Path, "/terminate") || strings.HasSuffix(r.Path, "/pause") ||

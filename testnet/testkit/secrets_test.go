@@ -218,7 +218,7 @@ while [ ! -e $OUT/go ]; do sleep 0.05; done; echo "$PAPERCLIP_API_KEY" >&2; exit
 	crawl := func(when string) {
 		t.Helper()
 		for on := range b.Nodes {
-			for _, r := range routes(t, b) {
+			for _, r := range allRoutes(t, b) {
 				if r.Method != "GET" || strings.Contains(r.Path, "/events") && strings.HasPrefix(r.Path, "/api/companies") {
 					continue
 				}

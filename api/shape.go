@@ -1,0 +1,463 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/xml"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/selvage-mesh/selvage/adapter"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// What bodies give and answers show, in the shapes that many routes share.
+
+// isImage reports whether bytes begin as an image of a type that is taken does.
+func isImage(data []byte, media string) bool {
+	if !slices.Contains(imageTypes, media) {
+		return false
+	}
+	if media == "image/svg+xml" {
+		return isSVG(bytes.NewReader(data))
+	}
+	return http.DetectContentType(data[:min(len(data), 512)]) == media
+}
+
+func tooManyBytes(what string, limit int64) string {
+	return ledger.Refuse(ledger.TooLarge, nil, "%s exceeds %d bytes", what, limit).Error()
+}
+
+// hashOf is what is stored of a token.
+func hashOf(token string) string {
+	hash := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(hash[:])
+}
+
+// ok is the answer of a deletion.
+type okay struct {
+	OK bool `json:"ok"`
+}
+
+// centsOf returns whole cents as money, nil for none.
+func centsOf(cents *int64) *core.Money {
+	if cents == nil {
+		return nil
+	}
+	return new(core.Cents(*cents))
+}
+
+// rawJSON is ready JSON in an answer.
+func rawJSON(b []byte) json.RawMessage {
+	if len(b) == 0 {
+		return json.RawMessage("null")
+	}
+	return b
+}
+
+// checkedPolicy checks an execution policy, and gives stages without an ID one.
+func checkedPolicy(b json.RawMessage) (json.RawMessage, error) {
+	if len(b) == 0 || string(b) == "null" {
+		return b, nil
+	}
+	var p policyBody
+	if err := decodeAt(b, &p, "executionPolicy"); err != nil {
+		return nil, err
+	}
+	var all map[string]any
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, err
+	}
+	stages, _ := all["stages"].([]any)
+	if len(stages) == 0 {
+		return b, nil
+	}
+	for n := range stages {
+		if s, ok := stages[n].(map[string]any); ok && p.Stages[n].ID == "" {
+			s["id"] = NewID()
+		}
+	}
+	return json.Marshal(all)
+}
+
+func optional[T ~string](s T) *string {
+	if s == "" {
+		return nil
+	}
+	t := string(s)
+	return &t
+}
+
+// ownSlug is the slug of a row whose name has no letter or digit for one, as in other
+// scripts: no other row has it.
+func ownSlug(what, id string) string { return what + "-" + id[len(id)-12:] }
+
+// given returns a value that a body has, nil when it is empty.
+func given[T ~string](v string) *T {
+	if v == "" {
+		return nil
+	}
+	return new(T(v))
+}
+
+// moneyOf is an amount of USD, at most as much as an allowance may be; what is below
+// a micro-cent does not count.
+func moneyOf(usd float64) core.Money {
+	return core.Money(min(usd*100*float64(core.Cent), float64(money.MaxAllowance)))
+}
+
+// bodyID returns an ID of a body in lower case, as rows have it.
+func bodyID(o Opt[string]) string { return strings.ToLower(o.Or("")) }
+
+func bodyIDs(list []string) []string {
+	out := make([]string, len(list))
+	for n, s := range list {
+		out[n] = strings.ToLower(s)
+	}
+	return out
+}
+
+// rawBounds refuses JSON of a body that is too long to be kept with an issue.
+func rawBounds(values ...json.RawMessage) error {
+	for _, v := range values {
+		if len(v) > company.MaxDescriptor {
+			return ledger.Refuse(ledger.TooLarge, nil, "An object of an issue is longer than %d bytes", company.MaxDescriptor)
+		}
+	}
+	return nil
+}
+
+// textOf is nil for what a body leaves out and "" for what it clears.
+func textOf(o Opt[string]) *string {
+	if !o.Set {
+		return nil
+	}
+	return new(o.Or(""))
+}
+
+func idPointer(o Opt[string]) *string {
+	if !o.Set {
+		return nil
+	}
+	return new(bodyID(o))
+}
+
+func rawOf(o Opt[json.RawMessage]) json.RawMessage {
+	if !o.Set {
+		return nil
+	}
+	return o.Or(json.RawMessage("null"))
+}
+
+func cutText(s string, n int) string {
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// oneLine keeps a name from breaking out of its line.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// checkWorkspaceSettings does the same for an issue's settings, those of a member of a
+// request's object at a path.
+func checkWorkspaceSettings(b json.RawMessage, at ...any) error {
+	return decodeMember(b, &workspaceSettingsBody{}, append(at[:len(at):len(at)], "executionWorkspaceSettings")...)
+}
+
+// showObject is an object that may hold secrets as it may be shown.
+func showObject(b json.RawMessage) json.RawMessage {
+	if len(b) == 0 {
+		return json.RawMessage("null")
+	}
+	return conceal.RedactConfig(b)
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+func randomHex(n int) string {
+	b := make([]byte, n)
+	rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
+func now() core.Time { return core.TimeOf(time.Now()) }
+
+// checkConfigs refuses a schedule that the rules would take for none: they read a
+// setting of the wrong type as one that was not given; and what no run of an adapter
+// ("" for the default) could decode. The configurations are members of a request's
+// object at a path; nil and null say nothing.
+func checkConfigs(kind string, adapterConfig, runtimeConfig json.RawMessage, at ...any) error {
+	var runtime map[string]json.RawMessage
+	_ = json.Unmarshal(runtimeConfig, &runtime) // what is no object is refused by the rules
+	beat := append(at[:len(at):len(at)], "runtimeConfig", "heartbeat")
+	issues := scheduleIssues(runtime["heartbeat"], beat)
+	if b := runtime["heartbeat"]; len(b) > 0 && b[0] != '{' && b[0] != 'n' {
+		issues = []Issue{{Code: "invalid_type", Expected: "object", Path: beat, Message: "Invalid input: expected object, received " + typeName(b)}}
+	}
+	config := append(at[:len(at):len(at)], "adapterConfig")
+	issues = append(append(issues, scheduleIssues(adapterConfig, config)...), adapterIssues(kind, adapterConfig, config)...)
+	var profiles map[string]struct{ AdapterConfig json.RawMessage }
+	_ = json.Unmarshal(runtime["modelProfiles"], &profiles) // what is no profile is none
+	for _, name := range slices.Sorted(maps.Keys(profiles)) {
+		issues = append(issues, adapterIssues(kind, profiles[name].AdapterConfig, append(at[:len(at):len(at)], "runtimeConfig", "modelProfiles", name, "adapterConfig"))...)
+	}
+	if len(issues) > 0 {
+		return ValidationError(issues[:min(len(issues), MaxIssues)]...)
+	}
+	return nil
+}
+
+// adapterIssues are the members of an adapterConfig that no run of the adapter could
+// decode; what it does not know is nobody's.
+func adapterIssues(kind string, config json.RawMessage, at []any) (issues []Issue) {
+	k, _ := adapter.Find(cmp.Or(kind, company.DefaultAdapter))
+	for _, m := range k.Misfits(config) {
+		path := at[:len(at):len(at)]
+		for _, name := range m.Path {
+			path = append(path, name)
+		}
+		issues = append(issues, Issue{Code: "invalid_type", Expected: m.Expected, Path: path, Message: "Invalid input: expected " + m.Expected})
+	}
+	return issues
+}
+
+type catalogFile struct {
+	Path   string `json:"path"`
+	Kind   string `json:"kind"`
+	Size   int    `json:"sizeBytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// A pauseHold is what holds an issue, and whether it stands on the issue itself.
+type pauseHold struct {
+	Hold    string           `json:"holdId"`
+	Root    string           `json:"rootIssueId"`
+	Issue   string           `json:"issueId"`
+	IsRoot  bool             `json:"isRoot"`
+	Mode    string           `json:"mode"`
+	Reason  core.NullText    `json:"reason"`
+	Release care.HoldRelease `json:"releasePolicy"`
+	Since   core.Time        `json:"createdAt"`
+}
+
+// seconds writes a wait for Retry-After, rounded up.
+func seconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}
+
+const (
+	bundledKey = "paperclipai/paperclip/"
+	plainText  = "text/plain; charset=utf-8"
+)
+
+// imageTypes are the images that are taken, and how their first bytes are called.
+var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml"}
+
+// isSVG reports whether the first element of an XML document is an svg. What it
+// could do is forbidden where it is served.
+func isSVG(r io.Reader) bool {
+	d := xml.NewDecoder(io.LimitReader(r, svgHead))
+	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
+	for range 64 {
+		t, err := d.Token()
+		if err != nil {
+			return false
+		}
+		if e, ok := t.(xml.StartElement); ok {
+			return e.Name.Local == "svg"
+		}
+	}
+	return false
+}
+
+// policyBody is what is looked at of an execution policy; its other members are
+// kept as they are.
+type policyBody struct {
+	Mode            string       `json:"mode,omitempty" enum:"normal,auto"`
+	CommentRequired *bool        `json:"commentRequired,omitempty" nullable:"false"`
+	Stages          []stageBody  `json:"stages,omitempty" maxItems:"20"`
+	MaxRounds       Opt[float64] `json:"maxReviewRounds" minimum:"1" maximum:"50"`
+	Monitor         *monitorBody `json:"monitor,omitempty"`
+}
+
+// Check asks each participant for the ID of its kind, and each stage for one who decides it.
+func (p policyBody) Check() (out []Issue) {
+	for n, s := range p.Stages {
+		if len(s.Participants) == 0 {
+			out = append(out, Issue{Code: "too_small", Path: []any{"stages", n, "participants"}, Message: "A stage needs a participant"})
+		}
+		for k, who := range s.Participants {
+			if who.Type == "agent" && who.Agent.Or("") == "" || who.Type == "user" && who.User.Or("") == "" {
+				out = append(out, Issue{Code: "custom", Path: []any{"stages", n, "participants", k}, Message: "A participant of type " + who.Type + " needs its ID"})
+			}
+		}
+	}
+	return out
+}
+
+// workspaceSettingsBody is an issue's executionWorkspaceSettings.
+type workspaceSettingsBody struct {
+	Mode Opt[string] `json:"mode" enum:"inherit,shared_workspace,isolated_workspace,operator_branch,reuse_existing,agent_default"`
+}
+
+// scheduleIssues is what is wrong with the settings among the members of an object.
+func scheduleIssues(b json.RawMessage, at []any) (issues []Issue) {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(b, &members) // likewise
+	for _, m := range scheduleMembers {
+		v, given := members[m.name]
+		if !given || string(v) == "null" {
+			continue
+		}
+		path, kind := append(at[:len(at):len(at)], m.name), typeName(v)
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		switch {
+		case m.flag && kind != "boolean":
+			issues = append(issues, Issue{Code: "invalid_type", Expected: "boolean", Path: path, Message: "Invalid input: expected boolean, received " + kind})
+		case m.flag:
+		case kind != "number":
+			issues = append(issues, Issue{Code: "invalid_type", Expected: "number", Path: path, Message: "Invalid input: expected number, received " + kind})
+		case err != nil || n > maxSafeInt:
+			issues = append(issues, Issue{Code: "invalid_type", Expected: "int", Format: "safeint", Path: path, Message: "Invalid input: expected int, received number"})
+		case n < m.minimum:
+			issues = append(issues, Issue{Origin: "number", Code: "too_small", Minimum: new(float64(m.minimum)), Inclusive: new(true), Path: path,
+				Message: "Too small: expected number to be >=" + strconv.FormatInt(m.minimum, 10)})
+		}
+	}
+	return issues
+}
+
+// svgHead is how far into an SVG its first element is looked for.
+const svgHead = 64 << 10
+
+// monitorBody says when an issue's agent looks again at something outside.
+type monitorBody struct {
+	NextCheckAt core.Time      `json:"nextCheckAt"`
+	Notes       Opt[string]    `json:"notes" maxLength:"500"`
+	By          string         `json:"scheduledBy,omitempty" enum:"assignee,board"`
+	Kind        Opt[string]    `json:"kind" enum:"external_service"`
+	Service     Opt[string]    `json:"serviceName" minLength:"1" maxLength:"120"`
+	Ref         Opt[string]    `json:"externalRef" minLength:"1" maxLength:"500"`
+	TimeoutAt   Opt[core.Time] `json:"timeoutAt"`
+	MaxAttempts Opt[int]       `json:"maxAttempts" minimum:"1" maximum:"100"`
+	Recovery    Opt[string]    `json:"recoveryPolicy" enum:"wake_owner,create_recovery_issue,escalate_to_board"`
+}
+
+type stageBody struct {
+	ID           string            `json:"id,omitempty" format:"uuid"`
+	Type         string            `json:"type" enum:"review,approval"`
+	Needed       *float64          `json:"approvalsNeeded,omitempty" minimum:"1" maximum:"1" nullable:"false"`
+	Participants []participantBody `json:"participants,omitempty" maxItems:"20"`
+}
+
+// scheduleMembers are the settings of an agent's schedule that the rules read:
+// members of runtimeConfig.heartbeat, or of adapterConfig, as the specification
+// has them. The counts are whole; maxConcurrentRuns is clamped, so that it may
+// be any.
+var scheduleMembers = []struct {
+	name    string
+	flag    bool // true or false; else a count
+	minimum int64
+}{
+	{name: "enabled", flag: true}, {name: "wakeOnDemand", flag: true}, {name: "skipTimerWhenNoActionableWork", flag: true},
+	{name: "intervalSec"}, {name: "maxConcurrentRuns", minimum: -maxSafeInt}, {name: "maxDailyRuns"}, {name: "maxDailyCostCents"}, {name: "maxFruitlessRuns"},
+}
+
+// maxSafeInt is the greatest whole number that every client can write.
+const maxSafeInt = 1<<53 - 1
+
+type participantBody struct {
+	ID    string      `json:"id,omitempty" format:"uuid"`
+	Type  string      `json:"type" enum:"agent,user"`
+	Agent Opt[string] `json:"agentId" format:"uuid"`
+	User  Opt[string] `json:"userId" minLength:"1" maxLength:"200"`
+}
+
+type remoteNote struct {
+	Path *string `json:"path"`
+}
+
+type commandNote struct {
+	Command *string `json:"command"`
+}
+
+// A folderNote says which folder a run works in.
+type folderNote struct {
+	Kind      string        `json:"kind,omitempty"`
+	LocalPath *string       `json:"localPath,omitempty"`
+	Path      *string       `json:"path,omitempty"`
+	Source    string        `json:"source,omitempty"`
+	RepoRef   *string       `json:"repoRef"`
+	RepoURL   *string       `json:"repoUrl"`
+	Strategy  string        `json:"strategy"`
+	Project   core.NullText `json:"projectId"`
+	Branch    *string       `json:"branchName"`
+	Worktree  *string       `json:"worktreePath"`
+	Workspace core.NullText `json:"projectWorkspaceId"`
+}
+
+type realizationNote struct {
+	Mode          string        `json:"mode"`
+	Local         folderNote    `json:"local"`
+	Remote        remoteNote    `json:"remote"`
+	Lease         string        `json:"leaseId"`
+	Rebuild       rebuildNote   `json:"rebuild"`
+	Summary       string        `json:"summary"`
+	Version       int           `json:"version"`
+	Provider      string        `json:"provider"`
+	Bootstrap     commandNote   `json:"bootstrap"`
+	Additional    []struct{}    `json:"additional"`
+	Aliases       []struct{}    `json:"pathAliases"`
+	Environment   string        `json:"environmentId"`
+	ProviderLease core.NullText `json:"providerLeaseId"`
+	Root          string        `json:"authoritativeRoot"`
+	Outbound      []struct{}    `json:"outboundRestorePaths"`
+}
+
+type rebuildNote struct {
+	Mode               string          `json:"mode"`
+	RepoRef            *string         `json:"repoRef"`
+	RepoURL            *string         `json:"repoUrl"`
+	Metadata           rebuildMetadata `json:"metadata"`
+	LocalPath          string          `json:"localPath"`
+	RemotePath         *string         `json:"remotePath"`
+	ProviderLease      core.NullText   `json:"providerLeaseId"`
+	ExecutionWorkspace core.NullText   `json:"executionWorkspaceId"`
+}
+
+type rebuildMetadata struct {
+	Source   folderNote     `json:"source"`
+	Provider string         `json:"provider"`
+	Overlay  runtimeOverlay `json:"runtimeOverlay"`
+	More     struct{}       `json:"providerMetadata"`
+	Driver   string         `json:"environmentDriver"`
+}
+
+type runtimeOverlay struct {
+	Cleanup          *string `json:"cleanupCommand"`
+	Teardown         *string `json:"teardownCommand"`
+	Provision        *string `json:"provisionCommand"`
+	Workspace        *string `json:"workspaceRuntime"`
+	RuntimeProvision *string `json:"runtimeProvisionCommand"`
+}
