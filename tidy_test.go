@@ -38,6 +38,7 @@ var floors = []string{
 // all of them.
 var satellites = map[string]struct{ below, above []string }{
 	"company": {below: []string{"core", "conceal"}, above: []string{"rules", "companytest"}},
+	"api":     {below: []string{"skills", "chart", "mcp", "client"}, above: []string{"routes", "apitest"}},
 }
 
 // Bounds of one package, tests aside.
@@ -71,7 +72,7 @@ var homes = map[string]string{
 // what tests and testnets put faults into, so whoever hands a file system on
 // names its type; agents behind a WebSocket are called by their adapter.
 var guests = map[string][]string{
-	"github.com/cockroachdb/pebble/v2/vfs": {"consensus", "node", "testnet", "cmd/node"},
+	"github.com/cockroachdb/pebble/v2/vfs": {"consensus", "api", "node", "testnet", "cmd/node"},
 	"github.com/coder/websocket":           {"adapter"},
 }
 

@@ -28,7 +28,7 @@ type omission struct {
 	Reason string `json:"reason"`
 }
 
-func absentRoutes() []Route {
+func AbsentRoutes() []Route {
 	const of, config = "/api/companies/{companyId}", "/api/secret-provider-configs/{id}"
 	const only = "Secrets are kept by the mesh itself; it reads from no other keeper"
 	refuse := func(method, path, tag, summary, why string) Route {
@@ -44,7 +44,7 @@ func absentRoutes() []Route {
 			Handle: func(*Request) (Response, error) { return Response{}, NotFound(what) }}
 	}
 	none := func(path, summary string) Route {
-		return Route{Method: "GET", Path: of + path, Tag: "agents", Summary: summary, Who: Board, Out: []struct{}{}, NoTool: true, Handle: ofCompany([]struct{}{})}
+		return Route{Method: "GET", Path: of + path, Tag: "agents", Summary: summary, Who: Board, Out: []struct{}{}, NoTool: true, Handle: OfCompany([]struct{}{})}
 	}
 	const noConfig = "Secret provider config not found"
 	return []Route{
@@ -72,7 +72,7 @@ func (rc *Request) ofNoCompany() error {
 	if rc.Path("companyId") == "" {
 		return nil
 	}
-	return inCompany(rc, func(*ledger.Tx, company.Company) error { return nil })
+	return InCompany(rc, func(*ledger.Tx, company.Company) error { return nil })
 }
 
 // installPlugin names what is to be installed.
@@ -105,8 +105,8 @@ func noBackupHere(*Request) (Response, error) {
 }
 
 func readFidelity(rc *Request) (Response, error) {
-	out := fidelity{Company: companyID(rc), Complete: true, Omissions: []omission{}}
-	err := inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	out := fidelity{Company: CompanyID(rc), Complete: true, Omissions: []omission{}}
+	err := InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
 		leave := func(kind string, count int, reason string) {
 			if count > 0 {
 				out.Omissions = append(out.Omissions, omission{kind, count, reason})
@@ -143,8 +143,8 @@ func readFidelity(rc *Request) (Response, error) {
 // maxCounted bounds what is counted of one kind: beyond it the figure says at least so many.
 const maxCounted = 1000
 
-// slugOf is how a user is named in paths: the part of their address before the @.
-func slugOf(p people.Person) string {
+// SlugOf is how a user is named in paths: the part of their address before the @.
+func SlugOf(p people.Person) string {
 	name, _, _ := strings.Cut(p.Email, "@")
 	return core.URLKey(name)
 }

@@ -9,20 +9,20 @@ import (
 
 var (
 	errNotAdmin = Forbidden("Instance admin required")
-	errNoAccess = Forbidden("User does not have access to this company")
+	ErrNoAccess = Forbidden("User does not have access to this company")
 	errViewer   = Forbidden("Viewer access is read-only")
 )
 
-// trusted reports whether the request came from the keyboard of a trusted
+// Trusted reports whether the request came from the keyboard of a trusted
 // machine: to it everything is open.
-func (rc *Request) trusted() bool { return rc.IsBoard() && rc.Credential.Kind == "local" }
+func (rc *Request) Trusted() bool { return rc.IsBoard() && rc.Credential.Kind == "local" }
 
-// enters reports whether whoever asks may see a company at all.
-func (rc *Request) enters(tx *ledger.Tx, of string) bool {
+// Enters reports whether whoever asks may see a company at all.
+func (rc *Request) Enters(tx *ledger.Tx, of string) bool {
 	switch {
 	case rc.IsAgent():
 		return rc.Company == of
-	case rc.trusted():
+	case rc.Trusted():
 		return true
 	}
 	return rc.IsBoard() && people.MayEnter(tx, of, rc.Actor.ID)
@@ -32,11 +32,11 @@ func (rc *Request) enters(tx *ledger.Tx, of string) bool {
 // for administrators, and its path may name a company. What a command may do is
 // looked at again when it is applied.
 func (rc *Request) checkPerson() error {
-	if !rc.IsBoard() || rc.trusted() {
+	if !rc.IsBoard() || rc.Trusted() {
 		return nil
 	}
-	if rc.route.Who == Admin {
-		ok, err := rc.stillTrue(func(tx *ledger.Tx) bool { return people.IsAdmin(tx, rc.Actor.ID) })
+	if rc.Route.Who == Admin {
+		ok, err := rc.StillTrue(func(tx *ledger.Tx) bool { return people.IsAdmin(tx, rc.Actor.ID) })
 		if err == nil && !ok {
 			err = errNotAdmin
 		}
@@ -48,16 +48,16 @@ func (rc *Request) checkPerson() error {
 	if of == "" {
 		return nil
 	}
-	ok, err := rc.stillTrue(func(tx *ledger.Tx) bool { return people.MayEnter(tx, of, rc.Actor.ID) })
+	ok, err := rc.StillTrue(func(tx *ledger.Tx) bool { return people.MayEnter(tx, of, rc.Actor.ID) })
 	switch {
 	case err != nil:
 		return err
 	case !ok:
-		return errNoAccess
+		return ErrNoAccess
 	case rc.HTTP.Method == "GET" || rc.HTTP.Method == "HEAD":
 		return nil
 	}
-	if ok, err = rc.stillTrue(func(tx *ledger.Tx) bool { return people.MayWrite(tx, of, rc.Actor.ID) }); err == nil && !ok {
+	if ok, err = rc.StillTrue(func(tx *ledger.Tx) bool { return people.MayWrite(tx, of, rc.Actor.ID) }); err == nil && !ok {
 		err = errViewer
 	}
 	return err
@@ -72,13 +72,13 @@ func withoutTokens(path string) string {
 			path += "/" + rest
 		}
 	}
-	if !strings.Contains(path, tokenPrefix) {
+	if !strings.Contains(path, TokenPrefix) {
 		return path
 	}
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
-		if strings.HasPrefix(p, tokenPrefix) {
-			parts[i] = tokenPrefix + "…"
+		if strings.HasPrefix(p, TokenPrefix) {
+			parts[i] = TokenPrefix + "…"
 		}
 	}
 	return strings.Join(parts, "/")

@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"context"
@@ -6,53 +6,54 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/selvage-mesh/selvage/api/apitest"
 )
 
 func TestAccountsAreSuspendedAndSignUpsClosed(t *testing.T) {
-	h := peopled(t)
-	ann := h.admin()
-	bob, id := h.signUp("Bob")
-	of := h.call("POST", "/api/companies", `{"name":"Acme"}`, ann, ownOrigin).want(t, 201, "").field(t, "id")
-	key := "Authorization: Bearer " + h.call("POST", "/api/board-api-keys", `{"name":"k"}`, bob, ownOrigin).want(t, 201, "").field(t, "token")
-	h.call("GET", "/api/cli-auth/me", "", key).want(t, 200, "Bob")
-	h.call("POST", "/api/admin/users/"+id+"/suspend", `{}`, bob, ownOrigin).want(t, 403, "Instance admin required")
-	if at := h.call("POST", "/api/admin/users/"+id+"/suspend", `{}`, ann, ownOrigin).want(t, 200, "").field(t, "suspendedAt"); at == "" {
+	h := apitest.Peopled(t)
+	ann := h.Admin()
+	bob, id := h.SignUp("Bob")
+	of := h.Call("POST", "/api/companies", `{"name":"Acme"}`, ann, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id")
+	key := "Authorization: Bearer " + h.Call("POST", "/api/board-api-keys", `{"name":"k"}`, bob, apitest.OwnOrigin).Want(t, 201, "").Field(t, "token")
+	h.Call("GET", "/api/cli-auth/me", "", key).Want(t, 200, "Bob")
+	h.Call("POST", "/api/admin/users/"+id+"/suspend", `{}`, bob, apitest.OwnOrigin).Want(t, 403, "Instance admin required")
+	if at := h.Call("POST", "/api/admin/users/"+id+"/suspend", `{}`, ann, apitest.OwnOrigin).Want(t, 200, "").Field(t, "suspendedAt"); at == "" {
 		t.Error("since when?")
 	}
-	eventually(t, func() bool { return h.call("GET", "/api/cli-auth/me", "", key).status == 401 })
-	eventually(t, func() bool { return h.call("GET", "/api/cli-auth/me", "", bob).status == 401 })
+	apitest.Eventually(t, func() bool { return h.Call("GET", "/api/cli-auth/me", "", key).Status == 401 })
+	apitest.Eventually(t, func() bool { return h.Call("GET", "/api/cli-auth/me", "", bob).Status == 401 })
 	const signIn = `{"email":"bob@example.com","password":"password of Bob"}`
-	h.call("POST", "/api/auth/sign-in/email", signIn).want(t, 403, `"ACCOUNT_SUSPENDED"`)
-	h.call("POST", "/api/auth/sign-in/email", `{"email":"bob@example.com","password":"another"}`).want(t, 401, "Invalid email or password")
-	h.call("POST", "/api/admin/users/"+id+"/resume", `{}`, ann, ownOrigin).want(t, 200, `"suspendedAt":null`)
-	bob, _, _ = h.call("POST", "/api/auth/sign-in/email", signIn).want(t, 200, "").cookieOf(t)
-	eventually(t, func() bool { return h.call("GET", "/api/cli-auth/me", "", key).status == 200 })
+	h.Call("POST", "/api/auth/sign-in/email", signIn).Want(t, 403, `"ACCOUNT_SUSPENDED"`)
+	h.Call("POST", "/api/auth/sign-in/email", `{"email":"bob@example.com","password":"another"}`).Want(t, 401, "Invalid email or password")
+	h.Call("POST", "/api/admin/users/"+id+"/resume", `{}`, ann, apitest.OwnOrigin).Want(t, 200, `"suspendedAt":null`)
+	bob, _, _ = h.Call("POST", "/api/auth/sign-in/email", signIn).Want(t, 200, "").CookieOf(t)
+	apitest.Eventually(t, func() bool { return h.Call("GET", "/api/cli-auth/me", "", key).Status == 200 })
 
 	const cid = `{"name":"Cid","email":"cid@example.com","password":"password of Cid"`
-	h.call("PATCH", "/api/instance/settings/general", `{"signUps":"closed"}`, bob, ownOrigin).want(t, 403, "Instance admin required")
-	h.call("PATCH", "/api/instance/settings/general", `{"signUps":"some"}`, ann, ownOrigin).want(t, 400, "signUps")
-	h.call("PATCH", "/api/instance/settings/general", `{"signUps":"closed"}`, ann, ownOrigin).want(t, 200, `"signUps":"closed"`)
-	h.call("POST", "/api/auth/sign-up/email", cid+`}`).want(t, 403, `"SIGN_UP_CLOSED"`)
-	h.call("PATCH", "/api/instance/settings/general", `{"signUps":"invited"}`, ann, ownOrigin).want(t, 200, "")
-	h.call("POST", "/api/auth/sign-up/email", cid+`}`).want(t, 403, `"SIGN_UP_INVITE_REQUIRED"`)
-	token := h.call("POST", "/api/companies/"+of+"/invites", `{"allowedJoinTypes":"human","humanRole":"viewer"}`, ann, ownOrigin).want(t, 201, "").field(t, "token")
-	h.call("POST", "/api/auth/sign-up/email", cid+`,"inviteToken":"`+token+`"}`).want(t, 200, "Cid")
+	h.Call("PATCH", "/api/instance/settings/general", `{"signUps":"closed"}`, bob, apitest.OwnOrigin).Want(t, 403, "Instance admin required")
+	h.Call("PATCH", "/api/instance/settings/general", `{"signUps":"some"}`, ann, apitest.OwnOrigin).Want(t, 400, "signUps")
+	h.Call("PATCH", "/api/instance/settings/general", `{"signUps":"closed"}`, ann, apitest.OwnOrigin).Want(t, 200, `"signUps":"closed"`)
+	h.Call("POST", "/api/auth/sign-up/email", cid+`}`).Want(t, 403, `"SIGN_UP_CLOSED"`)
+	h.Call("PATCH", "/api/instance/settings/general", `{"signUps":"invited"}`, ann, apitest.OwnOrigin).Want(t, 200, "")
+	h.Call("POST", "/api/auth/sign-up/email", cid+`}`).Want(t, 403, `"SIGN_UP_INVITE_REQUIRED"`)
+	token := h.Call("POST", "/api/companies/"+of+"/invites", `{"allowedJoinTypes":"human","humanRole":"viewer"}`, ann, apitest.OwnOrigin).Want(t, 201, "").Field(t, "token")
+	h.Call("POST", "/api/auth/sign-up/email", cid+`,"inviteToken":"`+token+`"}`).Want(t, 200, "Cid")
 }
 
 // Who was taken out of a company reads nothing of what happens in it afterwards, on a
 // stream that was open before neither.
 func TestAStreamTellsNothingToWhoWasTakenOut(t *testing.T) {
 	t.Parallel()
-	h := peopled(t)
-	ann := h.admin()
-	bob, id := h.signUp("Bob")
-	of := h.call("POST", "/api/companies", `{"name":"Acme"}`, ann, ownOrigin).want(t, 201, "").field(t, "id")
+	h := apitest.Peopled(t)
+	ann := h.Admin()
+	bob, id := h.SignUp("Bob")
+	of := h.Call("POST", "/api/companies", `{"name":"Acme"}`, ann, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id")
 	access := "/api/admin/users/" + id + "/company-access"
-	h.call("PUT", access, `{"companyIds":["`+of+`"]}`, ann, ownOrigin).want(t, 200, "")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	h.Call("PUT", access, `{"companyIds":["`+of+`"]}`, ann, apitest.OwnOrigin).Want(t, 200, "")
+	ctx, cancel := context.WithTimeout(t.Context(), apitest.Patience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, "GET", h.serve().URL+"/api/companies/"+of+"/events", nil)
+	req, err := http.NewRequestWithContext(ctx, "GET", h.Serve().URL+"/api/companies/"+of+"/events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,20 +66,10 @@ func TestAStreamTellsNothingToWhoWasTakenOut(t *testing.T) {
 	if resp.StatusCode != 200 {
 		t.Fatalf("the stream answered %d", resp.StatusCode)
 	}
-	h.call("PUT", access, `{"companyIds":[]}`, ann, ownOrigin).want(t, 200, "")
-	h.call("POST", "/api/companies/"+of+"/labels", `{"name":"hushed","color":"#ff0000"}`, ann, ownOrigin).want(t, 201, "")
+	h.Call("PUT", access, `{"companyIds":[]}`, ann, apitest.OwnOrigin).Want(t, 200, "")
+	h.Call("POST", "/api/companies/"+of+"/labels", `{"name":"hushed","color":"#ff0000"}`, ann, apitest.OwnOrigin).Want(t, 201, "")
 	told, err := io.ReadAll(resp.Body)
 	if err != nil || strings.Contains(string(told), "label.created") {
 		t.Errorf("told of what came later: %s %v", told, err)
-	}
-}
-
-// eventually waits for what the feed brings about.
-func eventually(t *testing.T, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it does not come about")
-		}
 	}
 }

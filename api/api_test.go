@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"bufio"
@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/api/live"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/consensus"
@@ -25,14 +28,14 @@ func TestBindOnlyToLoopbackWithoutAuthentication(t *testing.T) {
 		"127.0.0.1:3100": true, "localhost:3100": true, "[::1]:0": true, "127.8.8.8:80": true, "[::ffff:127.0.0.1]:80": true,
 		":3100": false, "0.0.0.0:3100": false, "192.168.1.7:3100": false, "[::]:3100": false, "example.org:80": false, "3100": false,
 	} {
-		if err := CheckBind(addr, people.LocalTrusted); (err == nil) != ok {
+		if err := api.CheckBind(addr, people.LocalTrusted); (err == nil) != ok {
 			t.Errorf("CheckBind(%q) = %v, want ok %t", addr, err, ok)
 		}
 	}
-	if err := CheckBind("0.0.0.0:3100", people.Authenticated); err != nil {
+	if err := api.CheckBind("0.0.0.0:3100", people.Authenticated); err != nil {
 		t.Error(err)
 	}
-	if CheckBind("127.0.0.1:1", "open") == nil || CheckBind("3100", people.Authenticated) == nil {
+	if api.CheckBind("127.0.0.1:1", "open") == nil || api.CheckBind("3100", people.Authenticated) == nil {
 		t.Error("a mode or an address that is none may listen")
 	}
 }
@@ -43,7 +46,7 @@ func TestEveryRefusalHasAStatusAndFailuresSayNothing(t *testing.T) {
 		ledger.TooLarge: 413, ledger.Unprocessable: 422, ledger.TooMany: 429, ledger.Unavailable: 503, ledger.Internal: 500, "new": 500,
 	} {
 		err := fmt.Errorf("checkout: %w", &ledger.Refusal{Code: code, Message: "no", Detail: []byte(`{"code":"held","by":"ada"}`)})
-		status, body, failure := answerOf(err)
+		status, body, failure := api.AnswerOf(err)
 		if status != want || failure != (want == 500) {
 			t.Errorf("%s: answered %d, failure %t, want %d", code, status, failure, want)
 		}
@@ -51,19 +54,19 @@ func TestEveryRefusalHasAStatusAndFailuresSayNothing(t *testing.T) {
 			t.Errorf("%s: body %+v", code, body)
 		}
 	}
-	for _, n := range notNow {
-		if status, body, _ := answerOf(fmt.Errorf("x: %w", n.err)); status != 503 || body.Code != n.code {
-			t.Errorf("%v: answered %d %+v, want 503 %s", n.err, status, body, n.code)
+	for _, n := range api.NotNow {
+		if status, body, _ := api.AnswerOf(fmt.Errorf("x: %w", n.Err)); status != 503 || body.Code != n.Code {
+			t.Errorf("%v: answered %d %+v, want 503 %s", n.Err, status, body, n.Code)
 		}
 	}
-	if status, body, failure := answerOf(errors.New("open /secret: denied")); status != 500 || body.Error != internalError || body.Details != nil || !failure {
+	if status, body, failure := api.AnswerOf(errors.New("open /secret: denied")); status != 500 || body.Error != api.InternalError || body.Details != nil || !failure {
 		t.Errorf("failure answered %d %+v", status, body)
 	}
 }
 
 func TestDoorsAndBounds(t *testing.T) {
-	h := newHarness(t)
-	id := h.company("Acme")
+	h := apitest.NewHarness(t)
+	id := h.Company("Acme")
 	labels := "/api/companies/" + id + "/labels"
 	label := `{"name":"bug","color":"#ff0000"}`
 	for _, c := range []struct {
@@ -80,7 +83,7 @@ func TestDoorsAndBounds(t *testing.T) {
 		{name: "another site's page", method: "POST", path: labels, body: label, headers: []string{"Sec-Fetch-Site: cross-site", "Origin: https://evil.example"}, status: 403, text: `{"error":"Board mutation requires trusted browser origin"}`},
 		{name: "half a body", method: "POST", path: labels, body: `{"name": `, status: 400, text: `"error":"Malformed JSON"`},
 		{name: "two of a key", method: "POST", path: labels, body: `{"name":"a","color":"#ff0000","name":"b"}`, status: 400, text: "duplicate key"},
-		{name: "too large", method: "POST", path: labels, body: `{"name":"` + strings.Repeat("x", MaxBody) + `"}`, status: 413, text: `"error"`},
+		{name: "too large", method: "POST", path: labels, body: `{"name":"` + strings.Repeat("x", api.MaxBody) + `"}`, status: 413, text: `"error"`},
 		{name: "too deep", method: "POST", path: labels, body: `{"name":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, status: 400, text: "nested"},
 		{name: "no JSON", method: "POST", path: labels, body: "name=bug", headers: []string{"Content-Type: application/x-www-form-urlencoded"}, status: 400},
 		{name: "unknown read mode", method: "GET", path: labels, headers: []string{"X-Selvage-Read: fresh"}, status: 400},
@@ -92,19 +95,19 @@ func TestDoorsAndBounds(t *testing.T) {
 		{name: "chain holds", method: "POST", path: "/api/v1/mesh/ledger/verify", status: 200, text: `"ok":true`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := h.call(c.method, c.path, c.body, c.headers...).want(t, c.status, c.text)
-			if a.header.Get("X-Request-Id") == "" {
+			a := h.Call(c.method, c.path, c.body, c.headers...).Want(t, c.status, c.text)
+			if a.Header.Get("X-Request-Id") == "" {
 				t.Error("no X-Request-Id")
 			}
 		})
 	}
-	if a := h.call("GET", "/api/health", "", "X-Request-Id: abc-1"); a.header.Get("X-Request-Id") != "abc-1" {
-		t.Errorf("request ID %q, want the caller's", a.header.Get("X-Request-Id"))
+	if a := h.Call("GET", "/api/health", "", "X-Request-Id: abc-1"); a.Header.Get("X-Request-Id") != "abc-1" {
+		t.Errorf("request ID %q, want the caller's", a.Header.Get("X-Request-Id"))
 	}
-	if a := h.call("GET", "/api/health", "", "X-Request-Id: a b\"c"); a.header.Get("X-Request-Id") == "a b\"c" {
+	if a := h.Call("GET", "/api/health", "", "X-Request-Id: a b\"c"); a.Header.Get("X-Request-Id") == "a b\"c" {
 		t.Error("a request ID that could forge a log line was taken over")
 	}
-	if !strings.Contains(h.log.String(), `"request":"abc-1"`) {
+	if !strings.Contains(h.Log.String(), `"request":"abc-1"`) {
 		t.Error("the request's ID is not in the log")
 	}
 }
@@ -112,107 +115,107 @@ func TestDoorsAndBounds(t *testing.T) {
 // Where too few voters hear each other a write says whom the node hears, and whether
 // it may have been carried out.
 func TestALostQuorumIsToldWithWhoIsHeard(t *testing.T) {
-	q := Quorum{Silent: []string{"n2", "n3"}, Leaderless: 12 * time.Second}
-	h := newHarness(t, func(c *Config) {
-		c.Name, c.Quorum = "n1", func() Quorum { return q }
-		c.Standing = func() Standing { return Standing{Age: 12 * time.Second} }
+	q := api.Quorum{Silent: []string{"n2", "n3"}, Leaderless: 12 * time.Second}
+	h := apitest.NewHarness(t, func(c *api.Config) {
+		c.Name, c.Quorum = "n1", func() api.Quorum { return q }
+		c.Standing = func() api.Standing { return api.Standing{Age: 12 * time.Second} }
 	})
-	labels := "/api/companies/" + h.company("Acme") + "/labels"
-	write := func(err error) answer {
-		h.node.setFail(fmt.Errorf("submit: %w", err))
-		return h.call("POST", labels, `{"name":"bug","color":"#ff0000"}`)
+	labels := "/api/companies/" + h.Company("Acme") + "/labels"
+	write := func(err error) apitest.Answer {
+		h.Node.SetFail(fmt.Errorf("submit: %w", err))
+		return h.Call("POST", labels, `{"name":"bug","color":"#ff0000"}`)
 	}
-	a := write(consensus.ErrNoQuorum).want(t, 503, `"error":"No quorum: n1 hears 0 of 2 others (n2 and n3 are silent). Nothing was changed; try again","code":"no_quorum"`)
-	a.want(t, 503, `"details":{"node":"n1","heard":[],"silent":["n2","n3"],"leaderlessSeconds":12,"outcome":"none"}`)
-	if a.header.Get("Retry-After") == "" || a.header.Get("X-Selvage-Node-Name") != "n1" {
-		t.Errorf("headers %v", a.header)
+	a := write(consensus.ErrNoQuorum).Want(t, 503, `"error":"No quorum: n1 hears 0 of 2 others (n2 and n3 are silent). Nothing was changed; try again","code":"no_quorum"`)
+	a.Want(t, 503, `"details":{"node":"n1","heard":[],"silent":["n2","n3"],"leaderlessSeconds":12,"outcome":"none"}`)
+	if a.Header.Get("Retry-After") == "" || a.Header.Get("X-Selvage-Node-Name") != "n1" {
+		t.Errorf("headers %v", a.Header)
 	}
-	write(fmt.Errorf("%w: %w", consensus.ErrOutcomeUnknown, consensus.ErrNoQuorum)).want(t, 503, `"code":"outcome_unknown"`).want(t, 503, "No quorum: n1 hears 0 of 2").
-		want(t, 503, "It is not known whether this was done; repeat it with the same Idempotency-Key").want(t, 503, `"outcome":"unknown"`)
-	q = Quorum{Heard: []string{"n2"}, Silent: []string{"n3"}, Of: "voters", Enough: true, Leaderless: 7 * time.Second}
-	write(consensus.ErrNoQuorum).want(t, 503, "No leader for 7s: n1 hears 1 of 2 voters (n3 is silent). Nothing was changed")
+	write(fmt.Errorf("%w: %w", consensus.ErrOutcomeUnknown, consensus.ErrNoQuorum)).Want(t, 503, `"code":"outcome_unknown"`).Want(t, 503, "No quorum: n1 hears 0 of 2").
+		Want(t, 503, "It is not known whether this was done; repeat it with the same Idempotency-Key").Want(t, 503, `"outcome":"unknown"`)
+	q = api.Quorum{Heard: []string{"n2"}, Silent: []string{"n3"}, Of: "voters", Enough: true, Leaderless: 7 * time.Second}
+	write(consensus.ErrNoQuorum).Want(t, 503, "No leader for 7s: n1 hears 1 of 2 voters (n3 is silent). Nothing was changed")
 }
 
 func TestWithoutQuorumReadsGoOnAndWritesSayWhenToTryAgain(t *testing.T) {
-	h := newHarness(t, func(c *Config) {
-		c.Standing = func() Standing { return Standing{Quorum: false, Age: 3 * time.Second} }
+	h := apitest.NewHarness(t, func(c *api.Config) {
+		c.Standing = func() api.Standing { return api.Standing{Quorum: false, Age: 3 * time.Second} }
 		c.Ready = func(context.Context) error { return errors.New("no leader answers") }
 	})
-	id := h.company("Acme")
-	h.node.setFail(fmt.Errorf("submit: %w", consensus.ErrNoLeader))
+	id := h.Company("Acme")
+	h.Node.SetFail(fmt.Errorf("submit: %w", consensus.ErrNoLeader))
 	labels := "/api/companies/" + id + "/labels"
-	a := h.call("POST", labels, `{"name":"bug","color":"#ff0000"}`).want(t, 503, `"code":"no_leader"`)
-	if a.header.Get("Retry-After") == "" {
+	a := h.Call("POST", labels, `{"name":"bug","color":"#ff0000"}`).Want(t, 503, `"code":"no_leader"`)
+	if a.Header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
-	h.call("GET", labels, "", "X-Selvage-Read: strong").want(t, 503, "")
-	a = h.call("GET", labels, "", "X-Selvage-Read: stale").want(t, 200, "[]")
-	if got := a.header.Get("X-Selvage-Quorum") + " " + a.header.Get("X-Selvage-Age"); got != "lost 3000" {
+	h.Call("GET", labels, "", "X-Selvage-Read: strong").Want(t, 503, "")
+	a = h.Call("GET", labels, "", "X-Selvage-Read: stale").Want(t, 200, "[]")
+	if got := a.Header.Get("X-Selvage-Quorum") + " " + a.Header.Get("X-Selvage-Age"); got != "lost 3000" {
 		t.Errorf("standing %q, want lost 3000", got)
 	}
-	h.call("GET", "/readyz", "").want(t, 503, "no leader answers")
-	h.call("GET", "/healthz", "").want(t, 200, "ok")
+	h.Call("GET", "/readyz", "").Want(t, 503, "no leader answers")
+	h.Call("GET", "/healthz", "").Want(t, 200, "ok")
 }
 
 func TestAReadAfterTheHeightOfAWriteSeesIt(t *testing.T) {
-	h := newHarness(t)
-	id := h.company("Acme")
-	a := h.call("POST", "/api/companies/"+id+"/labels", `{"name":"bug","color":"#ff0000"}`).want(t, 201, "")
-	height := a.header.Get("X-Selvage-Height")
+	h := apitest.NewHarness(t)
+	id := h.Company("Acme")
+	a := h.Call("POST", "/api/companies/"+id+"/labels", `{"name":"bug","color":"#ff0000"}`).Want(t, 201, "")
+	height := a.Header.Get("X-Selvage-Height")
 	if height == "" {
 		t.Fatal("the answer to a write has no height")
 	}
-	h.call("GET", "/api/companies/"+id+"/labels", "", "X-Selvage-Height: "+height).want(t, 200, "bug")
+	h.Call("GET", "/api/companies/"+id+"/labels", "", "X-Selvage-Height: "+height).Want(t, 200, "bug")
 }
 
 // What one node has answered, a write on any other knows of: a refusal that rests
 // on what this node has not heard of yet is looked at again.
 func TestAWriteIsNotRefusedForWhatIsYetToArrive(t *testing.T) {
-	h := newHarness(t)
-	of, goal := h.company("Acme"), NewID()
+	h := apitest.NewHarness(t)
+	of, goal := h.Company("Acme"), api.NewID()
 	title, change := "Agree", `{"description":"changed"}`
-	elsewhere := ledger.Command{Kind: "goal.create", Company: of, Actor: ledger.Actor{Type: "user", ID: LocalBoard}, Credential: ledger.Credential{Kind: "local"},
+	elsewhere := ledger.Command{Kind: "goal.create", Company: of, Actor: ledger.Actor{Type: "user", ID: api.LocalBoard}, Credential: ledger.Credential{Kind: "local"},
 		Payload: ledger.Marshal(company.SaveGoal{ID: goal, Title: &title})}
-	h.node.late = func() {
-		if r, err := h.node.Submit(t.Context(), elsewhere); err != nil || r.Err() != nil {
+	h.Node.Late = func() {
+		if r, err := h.Node.Submit(t.Context(), elsewhere); err != nil || r.Err() != nil {
 			t.Error(err, r.Err())
 		}
 	}
-	h.call("GET", "/api/goals/"+goal, "").want(t, 404, "")
-	h.call("PATCH", "/api/goals/"+goal, change).want(t, 200, "changed")
-	h.call("PATCH", "/api/goals/"+NewID(), change).want(t, 404, "")
+	h.Call("GET", "/api/goals/"+goal, "").Want(t, 404, "")
+	h.Call("PATCH", "/api/goals/"+goal, change).Want(t, 200, "changed")
+	h.Call("PATCH", "/api/goals/"+api.NewID(), change).Want(t, 404, "")
 
-	h.node.setFail(errors.New("no quorum"))
-	h.call("PATCH", "/api/goals/"+NewID(), change).want(t, 404, "")
+	h.Node.SetFail(errors.New("no quorum"))
+	h.Call("PATCH", "/api/goals/"+api.NewID(), change).Want(t, 404, "")
 }
 
 func TestIdempotencyKeyGivesTheFirstOutcomeAgain(t *testing.T) {
-	h := newHarness(t)
-	path := "/api/companies/" + h.company("Acme") + "/labels"
-	first := h.call("POST", path, `{"name":"bug","color":"#ff0000"}`, "Idempotency-Key: k1").want(t, 201, "")
-	again := h.call("POST", path, `{"name":"bug","color":"#ff0000"}`, "Idempotency-Key: k1").want(t, 201, "")
-	if string(first.body) != string(again.body) {
-		t.Errorf("repeated: %s, first %s", again.body, first.body)
+	h := apitest.NewHarness(t)
+	path := "/api/companies/" + h.Company("Acme") + "/labels"
+	first := h.Call("POST", path, `{"name":"bug","color":"#ff0000"}`, "Idempotency-Key: k1").Want(t, 201, "")
+	again := h.Call("POST", path, `{"name":"bug","color":"#ff0000"}`, "Idempotency-Key: k1").Want(t, 201, "")
+	if string(first.Body) != string(again.Body) {
+		t.Errorf("repeated: %s, first %s", again.Body, first.Body)
 	}
-	h.call("POST", path, `{"name":"bog","color":"#ff0000"}`, "Idempotency-Key: k1").want(t, 422, "idempotency_key_reused")
-	refused := h.call("POST", path, `{"name":"bug","color":"#00ff00"}`, "Idempotency-Key: k2")
-	if refused.status < 400 {
-		t.Fatalf("a second label of the same name: %d %s", refused.status, refused.body)
+	h.Call("POST", path, `{"name":"bog","color":"#ff0000"}`, "Idempotency-Key: k1").Want(t, 422, "idempotency_key_reused")
+	refused := h.Call("POST", path, `{"name":"bug","color":"#00ff00"}`, "Idempotency-Key: k2")
+	if refused.Status < 400 {
+		t.Fatalf("a second label of the same name: %d %s", refused.Status, refused.Body)
 	}
-	id := first.field(t, "id")
-	h.call("DELETE", "/api/labels/"+id, "").want(t, 200, "")
-	again = h.call("POST", path, `{"name":"bug","color":"#00ff00"}`, "Idempotency-Key: k2")
-	if again.status != refused.status || string(again.body) != string(refused.body) {
-		t.Errorf("a refusal repeated: %d %s, first %d %s", again.status, again.body, refused.status, refused.body)
+	id := first.Field(t, "id")
+	h.Call("DELETE", "/api/labels/"+id, "").Want(t, 200, "")
+	again = h.Call("POST", path, `{"name":"bug","color":"#00ff00"}`, "Idempotency-Key: k2")
+	if again.Status != refused.Status || string(again.Body) != string(refused.Body) {
+		t.Errorf("a refusal repeated: %d %s, first %d %s", again.Status, again.Body, refused.Status, refused.Body)
 	}
 }
 
 func TestASecretShownOnceIsShownAgainToTheSameRequest(t *testing.T) {
-	h := newHarness(t)
+	h := apitest.NewHarness(t)
 	draw := func(key, body string) string {
 		r := httptest.NewRequest("POST", "/x", strings.NewReader(body))
 		r.Header.Set("Idempotency-Key", key)
-		rc := &Request{HTTP: r, server: h.Server, route: &Route{}, w: httptest.NewRecorder(), Actor: ledger.Actor{Type: "user", ID: LocalBoard}}
+		rc := &api.Request{HTTP: r, Server: h.Server, Route: &api.Route{}, W: httptest.NewRecorder(), Actor: ledger.Actor{Type: "user", ID: api.LocalBoard}}
 		return string(rc.Secret("agent key", 24))
 	}
 	first, again := draw("k", "a"), draw("k", "a")
@@ -230,68 +233,55 @@ func TestASecretShownOnceIsShownAgainToTheSameRequest(t *testing.T) {
 }
 
 func TestRunTokenOfAnotherRunIsRefused(t *testing.T) {
-	h := newHarness(t)
-	run := NewID()
-	claims := identity.RunClaims{Agent: NewID(), Company: NewID(), Run: run}
-	token, err := identity.MintRunToken(testDataKey, h.node.mesh, claims, time.Now())
+	h := apitest.NewHarness(t)
+	run := api.NewID()
+	claims := identity.RunClaims{Agent: api.NewID(), Company: api.NewID(), Run: run}
+	token, err := identity.MintRunToken(apitest.TestDataKey, h.Node.Mesh, claims, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.call("GET", "/api/adapters", "", "Authorization: Bearer "+token, "X-Paperclip-Run-Id: "+NewID()).want(t, 422, `"code":"agent_jwt_run_id_mismatch"`)
-	h.call("GET", "/api/adapters", "", "Authorization: Bearer "+token).want(t, 401, "did not verify") // there is no such run
-	foreign, _ := identity.MintRunToken(identity.DataKey{9}, h.node.mesh, claims, time.Now())
-	h.call("GET", "/api/adapters", "", "Authorization: Bearer "+foreign).want(t, 401, "did not verify")
+	h.Call("GET", "/api/adapters", "", "Authorization: Bearer "+token, "X-Paperclip-Run-Id: "+api.NewID()).Want(t, 422, `"code":"agent_jwt_run_id_mismatch"`)
+	h.Call("GET", "/api/adapters", "", "Authorization: Bearer "+token).Want(t, 401, "did not verify") // there is no such run
+	foreign, _ := identity.MintRunToken(identity.DataKey{9}, h.Node.Mesh, claims, time.Now())
+	h.Call("GET", "/api/adapters", "", "Authorization: Bearer "+foreign).Want(t, 401, "did not verify")
 }
 
 func TestSecretsNeverReachLogsOrErrors(t *testing.T) {
 	const canary = "canary-7f3a91"
-	h := newHarness(t)
-	id := h.company("Acme")
-	token, err := identity.MintRunToken(testDataKey, h.node.mesh, identity.RunClaims{Agent: canary, Company: id, Run: NewID()}, time.Now())
+	h := apitest.NewHarness(t)
+	id := h.Company("Acme")
+	token, err := identity.MintRunToken(apitest.TestDataKey, h.Node.Mesh, identity.RunClaims{Agent: canary, Company: id, Run: api.NewID()}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	answers := ""
-	for _, a := range []answer{
-		h.call("GET", "/api/companies/"+id+"/labels", "", "Authorization: Bearer "+canary),
-		h.call("GET", "/api/companies/"+id+"/labels", "", "Authorization: Bearer "+token),
-		h.call("GET", "/api/companies/"+id+"/events/ws?token="+canary, ""),
-		h.call("GET", "/api/companies/"+id+"/labels?token="+canary, ""),
-		h.call("POST", "/api/companies/"+id+"/labels", `{"name":["`+canary+`"],"color":5}`),
-		h.call("POST", "/api/companies/"+id+"/labels", `{"name":"`+canary),
-		h.call("POST", "/api/companies/"+id+"/labels", `{"name":"x"}`, "Idempotency-Key: "+canary),
+	for _, a := range []apitest.Answer{
+		h.Call("GET", "/api/companies/"+id+"/labels", "", "Authorization: Bearer "+canary),
+		h.Call("GET", "/api/companies/"+id+"/labels", "", "Authorization: Bearer "+token),
+		h.Call("GET", "/api/companies/"+id+"/events/ws?token="+canary, ""),
+		h.Call("GET", "/api/companies/"+id+"/labels?token="+canary, ""),
+		h.Call("POST", "/api/companies/"+id+"/labels", `{"name":["`+canary+`"],"color":5}`),
+		h.Call("POST", "/api/companies/"+id+"/labels", `{"name":"`+canary),
+		h.Call("POST", "/api/companies/"+id+"/labels", `{"name":"x"}`, "Idempotency-Key: "+canary),
 	} {
-		answers += string(a.body)
+		answers += string(a.Body)
 	}
-	h.node.setFail(errors.New("disk " + canary + " failed"))
-	answers += string(h.call("POST", "/api/companies/"+id+"/labels", `{"name":"ok","color":"#ff0000","token":"`+canary+`"}`).want(t, 500, internalError).body)
+	h.Node.SetFail(errors.New("disk " + canary + " failed"))
+	answers += string(h.Call("POST", "/api/companies/"+id+"/labels", `{"name":"ok","color":"#ff0000","token":"`+canary+`"}`).Want(t, 500, api.InternalError).Body)
 	if strings.Contains(answers, canary) {
 		t.Errorf("an answer shows the canary: %s", answers)
 	}
-	for line := range strings.Lines(h.log.String()) {
+	for line := range strings.Lines(h.Log.String()) {
 		if strings.Contains(line, canary) && !strings.Contains(line, "disk "+canary) || strings.Contains(line, token) {
 			t.Errorf("the log shows the canary: %s", line)
 		}
 	}
 }
 
-// serve runs the harness behind a real listener.
-func (h *harness) serve() *httptest.Server {
-	h.t.Helper()
-	s := httptest.NewUnstartedServer(nil)
-	s.Config = h.HTTP()
-	s.Start()
-	h.t.Cleanup(func() {
-		h.Close()
-		s.Close()
-	})
-	return s
-}
-
 // follow opens an event stream and returns a function that reads the next event.
 func follow(t *testing.T, url string, headers ...string) (next func() (id, kind, data string), stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), apitest.Patience)
 	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -331,19 +321,19 @@ func follow(t *testing.T, url string, headers ...string) (next func() (id, kind,
 }
 
 func TestEventsResumeByHeightAndLeaveNothingOut(t *testing.T) {
-	h := newHarness(t)
-	id, other := h.company("Acme"), h.company("Other")
-	s := h.serve()
+	h := apitest.NewHarness(t)
+	id, other := h.Company("Acme"), h.Company("Other")
+	s := h.Serve()
 	url := s.URL + "/api/companies/" + id + "/events"
 	next, stop := follow(t, url)
 	for i := range 3 {
-		h.call("POST", "/api/companies/"+other+"/labels", fmt.Sprintf(`{"name":"x%d","color":"#ff0000"}`, i)).want(t, 201, "")
-		h.call("POST", "/api/companies/"+id+"/labels", fmt.Sprintf(`{"name":"l%d","color":"#ff0000"}`, i)).want(t, 201, "")
+		h.Call("POST", "/api/companies/"+other+"/labels", fmt.Sprintf(`{"name":"x%d","color":"#ff0000"}`, i)).Want(t, 201, "")
+		h.Call("POST", "/api/companies/"+id+"/labels", fmt.Sprintf(`{"name":"l%d","color":"#ff0000"}`, i)).Want(t, 201, "")
 	}
 	var ids []string
 	for range 3 {
 		at, kind, data := next()
-		var ev liveEvent
+		var ev live.LiveEvent
 		if err := json.Unmarshal([]byte(data), &ev); err != nil {
 			t.Fatal(err)
 		}
@@ -365,15 +355,15 @@ func TestEventsResumeByHeightAndLeaveNothingOut(t *testing.T) {
 	if _, _, data := next(); !strings.Contains(data, "company.created") {
 		t.Errorf("from the beginning: %s", data)
 	}
-	h.call("GET", "/api/companies/"+NewID()+"/events", "").want(t, 404, "Company not found")
-	h.call("GET", "/api/companies/"+id+"/events?after=x", "").want(t, 400, "")
+	h.Call("GET", "/api/companies/"+api.NewID()+"/events", "").Want(t, 404, "Company not found")
+	h.Call("GET", "/api/companies/"+id+"/events?after=x", "").Want(t, 400, "")
 }
 
 func TestSocketSendsTheFramesThatClientsKnow(t *testing.T) {
-	h := newHarness(t)
-	id := h.company("Acme")
-	s := h.serve()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	h := apitest.NewHarness(t)
+	id := h.Company("Acme")
+	s := h.Serve()
+	ctx, cancel := context.WithTimeout(t.Context(), apitest.Patience)
 	defer cancel()
 	c, _, err := websocket.Dial(ctx, s.URL+"/api/companies/"+id+"/events/ws?after=0", nil)
 	if err != nil {
@@ -407,7 +397,7 @@ func TestSocketSendsTheFramesThatClientsKnow(t *testing.T) {
 }
 
 func TestDescriptionNamesEveryRoute(t *testing.T) {
-	h := newHarness(t)
+	h := apitest.NewHarness(t)
 	var spec struct {
 		OpenAPI string
 		Paths   map[string]map[string]struct {
@@ -415,7 +405,7 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 			Summary     string
 		}
 	}
-	if err := json.Unmarshal(h.call("GET", "/openapi.json", "").want(t, 200, "").body, &spec); err != nil {
+	if err := json.Unmarshal(h.Call("GET", "/openapi.json", "").Want(t, 200, "").Body, &spec); err != nil {
 		t.Fatal(err)
 	}
 	names := map[string]string{}
@@ -432,60 +422,60 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 }
 
 func TestMetricsCountRequestsCommandsAndWhatTheNodeHandsIn(t *testing.T) {
-	h := newHarness(t, func(c *Config) {
-		c.Stats = []func() []Stat{func() []Stat {
-			return []Stat{{Name: "selvage_ledger_entries_total", Help: "Entries.", Value: 7, Counter: true}}
+	h := apitest.NewHarness(t, func(c *api.Config) {
+		c.Stats = []func() []api.Stat{func() []api.Stat {
+			return []api.Stat{{Name: "selvage_ledger_entries_total", Help: "Entries.", Value: 7, Counter: true}}
 		}}
 	})
-	h.call("POST", "/api/companies/"+h.company("Acme")+"/labels", `{"name":"bug","color":"#ff0000"}`).want(t, 201, "")
-	a := h.call("GET", "/metrics", "").want(t, 200, "selvage_ledger_entries_total 7")
-	a.want(t, 200, `selvage_http_requests_total{method="POST",status="201"} 1`)
-	a.want(t, 200, `selvage_commands_total{kind="label.create",outcome="applied"} 1`)
+	h.Call("POST", "/api/companies/"+h.Company("Acme")+"/labels", `{"name":"bug","color":"#ff0000"}`).Want(t, 201, "")
+	a := h.Call("GET", "/metrics", "").Want(t, 200, "selvage_ledger_entries_total 7")
+	a.Want(t, 200, `selvage_http_requests_total{method="POST",status="201"} 1`)
+	a.Want(t, 200, `selvage_commands_total{kind="label.create",outcome="applied"} 1`)
 }
 
 func TestAnAgentSpeaksForItselfUntilItsKeyIsRevoked(t *testing.T) {
-	h := newHarness(t)
-	id, other := h.company("Acme"), h.company("Other")
-	agent := h.call("POST", "/api/companies/"+id+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"/bin/true"}}`).want(t, 201, "").field(t, "id")
-	made := h.call("POST", "/api/agents/"+agent+"/keys", `{"name":"laptop"}`).want(t, 201, `"token":"pcp_`)
-	bearer := "Authorization: Bearer " + made.field(t, "token")
-	h.call("GET", "/api/agents/me", "", bearer).want(t, 200, agent)
-	h.call("GET", "/api/companies/"+other+"/issues", "", bearer).want(t, 403, "Agent key cannot access another company")
-	h.call("POST", "/api/companies", `{"name":"nope"}`, bearer).want(t, 403, "Board access required")
-	h.call("GET", "/api/v1/mesh", "", bearer).want(t, 403, "Board access required")
-	h.call("GET", "/api/agents/me", "").want(t, 401, "Agent authentication required")
-	h.call("GET", "/api/agents/me", "", bearer, "X-Paperclip-Run-Id: ../x").want(t, 400, "")
-	h.call("DELETE", "/api/agents/"+agent+"/keys/"+made.field(t, "id"), "").want(t, 200, "")
-	h.call("GET", "/api/agents/me", "", bearer).want(t, 401, "did not verify")
-	if strings.Contains(h.log.String(), made.field(t, "token")) {
+	h := apitest.NewHarness(t)
+	id, other := h.Company("Acme"), h.Company("Other")
+	agent := h.Call("POST", "/api/companies/"+id+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"/bin/true"}}`).Want(t, 201, "").Field(t, "id")
+	made := h.Call("POST", "/api/agents/"+agent+"/keys", `{"name":"laptop"}`).Want(t, 201, `"token":"pcp_`)
+	bearer := "Authorization: Bearer " + made.Field(t, "token")
+	h.Call("GET", "/api/agents/me", "", bearer).Want(t, 200, agent)
+	h.Call("GET", "/api/companies/"+other+"/issues", "", bearer).Want(t, 403, "Agent key cannot access another company")
+	h.Call("POST", "/api/companies", `{"name":"nope"}`, bearer).Want(t, 403, "Board access required")
+	h.Call("GET", "/api/v1/mesh", "", bearer).Want(t, 403, "Board access required")
+	h.Call("GET", "/api/agents/me", "").Want(t, 401, "Agent authentication required")
+	h.Call("GET", "/api/agents/me", "", bearer, "X-Paperclip-Run-Id: ../x").Want(t, 400, "")
+	h.Call("DELETE", "/api/agents/"+agent+"/keys/"+made.Field(t, "id"), "").Want(t, 200, "")
+	h.Call("GET", "/api/agents/me", "", bearer).Want(t, 401, "did not verify")
+	if strings.Contains(h.Log.String(), made.Field(t, "token")) {
 		t.Error("the log shows the token")
 	}
 }
 
 func TestRememberedKeysEndWithTheFeedAndWithTime(t *testing.T) {
-	var c keyCache
+	var c api.KeyCache
 	hash, now := [32]byte{1}, time.Unix(1000, 0)
-	gen := c.generation()
-	key := holder{company: "k"}
-	c.keep(hash, key, gen, 0, now)
-	if _, ok := c.find(hash, 0, now.Add(keyAge-1)); !ok {
+	gen := c.Generation()
+	key := api.Holder{Company: "k"}
+	c.Keep(hash, key, gen, 0, now)
+	if _, ok := c.Find(hash, 0, now.Add(api.KeyAge-1)); !ok {
 		t.Error("a fresh key is not remembered")
 	}
-	if _, ok := c.find(hash, 0, now.Add(keyAge)); ok {
+	if _, ok := c.Find(hash, 0, now.Add(api.KeyAge)); ok {
 		t.Error("an old key is remembered")
 	}
-	c.drop()
-	if _, ok := c.find(hash, 0, now); ok {
+	c.Drop()
+	if _, ok := c.Find(hash, 0, now); ok {
 		t.Error("a dropped key is remembered")
 	}
-	if c.keep(hash, key, gen, 0, now); len(c.keys) != 0 {
+	if c.Keep(hash, key, gen, 0, now); len(c.Keys) != 0 {
 		t.Error("a key that was read before the drop is remembered after it")
 	}
-	for i := range 2 * maxKeys {
-		c.keep([32]byte{byte(i), byte(i >> 8), 2}, key, c.generation(), 0, now)
+	for i := range 2 * api.MaxKeys {
+		c.Keep([32]byte{byte(i), byte(i >> 8), 2}, key, c.Generation(), 0, now)
 	}
-	if len(c.keys) > maxKeys {
-		t.Errorf("%d keys are remembered, want at most %d", len(c.keys), maxKeys)
+	if len(c.Keys) > api.MaxKeys {
+		t.Errorf("%d keys are remembered, want at most %d", len(c.Keys), api.MaxKeys)
 	}
 }
 
@@ -494,11 +484,11 @@ func FuzzParseBearer(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		token, given, err := parseBearer([]string{s})
+		token, given, err := api.ParseBearer([]string{s})
 		if !given {
 			t.Errorf("%q counts as no credential, and so as the board", s)
 		}
-		if err == nil && (token == "" || len(token) > maxBearer || strings.ContainsAny(token, " \t\r\n\x00")) {
+		if err == nil && (token == "" || len(token) > api.MaxBearer || strings.ContainsAny(token, " \t\r\n\x00")) {
 			t.Errorf("%q gives the token %q", s, token)
 		}
 	})

@@ -25,7 +25,7 @@ const (
 )
 
 var (
-	errBearer    = Unauthorized("Agent token did not verify; obtain fresh credentials and retry")
+	ErrBearer    = Unauthorized("Agent token did not verify; obtain fresh credentials and retry")
 	errBoardOnly = Forbidden("Board access required")
 	errAgentOnly = Unauthorized("Agent authentication required")
 	errForeign   = Forbidden("Agent key cannot access another company")
@@ -33,36 +33,36 @@ var (
 		Message: "X-Paperclip-Run-Id does not match the run that the token was issued for"}
 )
 
-// open finds out who asks, what for, and whether the route is for them.
-func (rc *Request) open() (err error) {
+// Open finds out who asks, what for, and whether the route is for them.
+func (rc *Request) Open() (err error) {
 	r := rc.HTTP
 	if r.URL.RawQuery != "" {
 		if rc.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
 			return Invalid("The query of the URL is malformed")
 		}
 	}
-	if rc.read, err = readOf(r); err != nil {
+	if rc.Read, err = readOf(r); err != nil {
 		return err
 	}
-	if err := checkIdempotencyKey(r.Header.Get(headerIdempotency)); err != nil {
+	if err := checkIdempotencyKey(r.Header.Get(HeaderIdempotency)); err != nil {
 		return err
 	}
-	if rc.route.Who == Public {
+	if rc.Route.Who == Public {
 		rc.Actor = ledger.Actor{Type: "user", ID: LocalBoard}
 		return rc.limitKeys()
 	}
 	if err := rc.catchUp(); err != nil {
 		return err
 	}
-	if err := rc.authenticateAsOf(); errors.Is(err, errNobody) {
+	if err := rc.authenticateAsOf(); errors.Is(err, ErrNobody) {
 		return rc.refuseNobody()
 	} else if err != nil {
 		return err
 	}
 	switch {
-	case (rc.route.Who == Board || rc.route.Who == Admin) && !rc.IsBoard():
+	case (rc.Route.Who == Board || rc.Route.Who == Admin) && !rc.IsBoard():
 		return errBoardOnly
-	case rc.route.Who == Agent && !rc.IsAgent():
+	case rc.Route.Who == Agent && !rc.IsAgent():
 		return errAgentOnly
 	}
 	if id := rc.Path("companyId"); rc.IsAgent() && id != "" && !strings.EqualFold(id, rc.Company) {
@@ -77,19 +77,19 @@ func (rc *Request) open() (err error) {
 // limitKeys bounds how often credentials are made and taken away, where it is
 // not the machine's own user who asks.
 func (rc *Request) limitKeys() error {
-	if rc.server.trustsAll() || !rc.route.Limited {
+	if rc.Server.TrustsAll() || !rc.Route.Limited {
 		return nil
 	}
-	if rc.route.Who == Public {
-		return rc.limited("keys", keyRate)
+	if rc.Route.Who == Public {
+		return rc.Limited("keys", KeyRate)
 	}
-	return rc.limited("keys", keyRate, rc.Actor.Type+" "+rc.Actor.ID)
+	return rc.Limited("keys", KeyRate, rc.Actor.Type+" "+rc.Actor.ID)
 }
 
-// authenticate reads the bearer, or else the cookie of a session. Without either
+// Authenticate reads the bearer, or else the cookie of a session. Without either
 // it is the board who asks in local_trusted mode, where whoever reaches loopback
 // is but for runs, and otherwise nobody: errNobody.
-func (rc *Request) authenticate() error {
+func (rc *Request) Authenticate() error {
 	token, given, err := bearerOf(rc.HTTP)
 	if err != nil {
 		return err
@@ -100,16 +100,16 @@ func (rc *Request) authenticate() error {
 	}
 	run = strings.ToLower(run)
 	switch {
-	case !given && !rc.server.trustsAll():
-		if rc.server.Mode() == "" {
+	case !given && !rc.Server.TrustsAll():
+		if rc.Server.Mode() == "" {
 			return Unavailable("This node does not know its mesh yet; try again")
 		}
-		if token, ok := cookieToken(rc.HTTP); ok {
-			return rc.bySession(token)
+		if token, ok := CookieToken(rc.HTTP); ok {
+			return rc.BySession(token)
 		}
-		return errNobody
+		return ErrNobody
 	case !given:
-		if err := rc.server.notARun(rc.HTTP.Context()); err != nil {
+		if err := rc.Server.NotARun(rc.HTTP.Context()); err != nil {
 			return err
 		}
 		rc.Actor = ledger.Actor{Type: "user", ID: LocalBoard}
@@ -118,7 +118,7 @@ func (rc *Request) authenticate() error {
 	case identity.LooksLikeRunToken(token):
 		return rc.byRunToken(token, run)
 	}
-	if strings.HasPrefix(token, boardTokenPrefix) {
+	if strings.HasPrefix(token, BoardTokenPrefix) {
 		who, err := rc.byKey(token, "board_key", boardKeyOpens)
 		if err != nil {
 			return err
@@ -147,46 +147,46 @@ func bearerOf(r *http.Request) (token string, given bool, err error) {
 		}
 		return "", false, nil
 	}
-	return parseBearer(header)
+	return ParseBearer(header)
 }
 
-// parseBearer reads the values of an Authorization header; exactly one bearer
+// ParseBearer reads the values of an Authorization header; exactly one bearer
 // is allowed, everything else does not verify.
-func parseBearer(header []string) (token string, given bool, err error) {
+func ParseBearer(header []string) (token string, given bool, err error) {
 	if len(header) != 1 || len(header[0]) > maxBearer+16 {
-		return "", true, errBearer
+		return "", true, ErrBearer
 	}
 	scheme, token, ok := strings.Cut(strings.TrimSpace(header[0]), " ")
 	token = strings.TrimSpace(token)
 	if !ok || !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > maxBearer {
-		return "", true, errBearer
+		return "", true, ErrBearer
 	}
 	for i := range len(token) {
 		if token[i] <= 0x20 || token[i] >= 0x7f {
-			return "", true, errBearer
+			return "", true, ErrBearer
 		}
 	}
 	return token, true, nil
 }
 
 func (rc *Request) byRunToken(token, run string) error {
-	s := rc.server
-	if s.cfg.DataKeys == nil {
-		return errBearer
+	s := rc.Server
+	if s.Cfg.DataKeys == nil {
+		return ErrBearer
 	}
-	c, err := identity.VerifyRunToken(token, s.cfg.DataKeys(), s.cfg.Mesh, time.Now())
+	c, err := identity.VerifyRunToken(token, s.Cfg.DataKeys(), s.Cfg.Mesh, time.Now())
 	if err != nil {
-		return errBearer
+		return ErrBearer
 	}
 	if run != "" && run != c.Run {
 		return errOtherRun
 	}
-	alive, err := rc.stillTrue(func(tx *ledger.Tx) bool { return runSpeaks(tx, c) })
+	alive, err := rc.StillTrue(func(tx *ledger.Tx) bool { return runSpeaks(tx, c) })
 	if err != nil {
 		return err
 	}
 	if !alive {
-		return errBearer
+		return ErrBearer
 	}
 	rc.Actor = ledger.Actor{Type: "agent", ID: c.Agent}
 	rc.Credential = ledger.Credential{Kind: "run", ID: c.Run}
@@ -195,40 +195,40 @@ func (rc *Request) byRunToken(token, run string) error {
 }
 
 // A holder is who a key stands for.
-type holder struct {
-	actor   ledger.Actor
-	cred    ledger.Credential
-	company string    // of an agent
-	until   core.Time // when the key ends; 0: never
+type Holder struct {
+	Actor   ledger.Actor
+	Cred    ledger.Credential
+	Company string    // of an agent
+	Until   core.Time // when the key ends; 0: never
 }
 
-func (h holder) enter(rc *Request) {
-	rc.Actor, rc.Credential, rc.Company, rc.KeyID = h.actor, h.cred, h.company, h.cred.ID
+func (h Holder) enter(rc *Request) {
+	rc.Actor, rc.Credential, rc.Company, rc.KeyID = h.Actor, h.Cred, h.Company, h.Cred.ID
 }
 
-func agentKeyOpens(tx *ledger.Tx, hash string) (holder, bool) {
+func agentKeyOpens(tx *ledger.Tx, hash string) (Holder, bool) {
 	key, ok := people.KeyByHash(tx, hash)
-	return holder{actor: ledger.Actor{Type: "agent", ID: key.Agent}, cred: ledger.Credential{Kind: "agent_key", ID: key.ID}, company: key.Company},
+	return Holder{Actor: ledger.Actor{Type: "agent", ID: key.Agent}, Cred: ledger.Credential{Kind: "agent_key", ID: key.ID}, Company: key.Company},
 		ok && key.RevokedAt == 0 && agentSpeaks(tx, key.Agent)
 }
 
-func boardKeyOpens(tx *ledger.Tx, hash string) (holder, bool) {
+func boardKeyOpens(tx *ledger.Tx, hash string) (Holder, bool) {
 	key, ok := people.BoardKeyByHash(tx, hash)
 	_, known := people.PersonOf(tx, key.User)
-	return holder{actor: ledger.Actor{Type: "user", ID: key.User}, cred: ledger.Credential{Kind: "board_key", ID: key.ID}, until: key.ExpiresAt},
+	return Holder{Actor: ledger.Actor{Type: "user", ID: key.User}, Cred: ledger.Credential{Kind: "board_key", ID: key.ID}, Until: key.ExpiresAt},
 		ok && known && people.Speaks(tx, key.User) && key.Valid(core.TimeOf(time.Now()))
 }
 
 // byKey finds who a token of a kind stands for; opens looks its hash (hex) up.
 // One that was shown as another kind before is none of this.
-func (rc *Request) byKey(token, kind string, opens func(*ledger.Tx, string) (holder, bool)) (who holder, err error) {
+func (rc *Request) byKey(token, kind string, opens func(*ledger.Tx, string) (Holder, bool)) (who Holder, err error) {
 	hash := sha256.Sum256([]byte(token))
 	least := rc.least()
-	if who, ok := rc.server.keys.find(hash, least, time.Now()); ok && who.cred.Kind == kind {
+	if who, ok := rc.Server.Keys.Find(hash, least, time.Now()); ok && who.Cred.Kind == kind {
 		return who, nil
 	}
-	generation := rc.server.keys.generation()
-	ok, err := rc.stillTrue(func(tx *ledger.Tx) (ok bool) {
+	generation := rc.Server.Keys.Generation()
+	ok, err := rc.StillTrue(func(tx *ledger.Tx) (ok bool) {
 		who, ok = opens(tx, hex.EncodeToString(hash[:]))
 		return ok
 	})
@@ -236,9 +236,9 @@ func (rc *Request) byKey(token, kind string, opens func(*ledger.Tx, string) (hol
 		return who, err
 	}
 	if !ok {
-		return who, errBearer
+		return who, ErrBearer
 	}
-	rc.server.keys.keep(hash, who, generation, least, time.Now())
+	rc.Server.Keys.Keep(hash, who, generation, least, time.Now())
 	return who, nil
 }
 
@@ -255,12 +255,12 @@ func runSpeaks(tx *ledger.Tx, c identity.RunClaims) bool {
 	return ok && r.Agent == c.Agent && r.Status.Live() && agentSpeaks(tx, c.Agent)
 }
 
-// stillTrue asks this node's state, and when that says no, the newest one: a
+// StillTrue asks this node's state, and when that says no, the newest one: a
 // credential that was made on another node a moment ago is good here too. Few
 // may ask the latter at once, so that unknown bearers can not wear the leader out.
-func (rc *Request) stillTrue(is func(*ledger.Tx) bool) (ok bool, err error) {
+func (rc *Request) StillTrue(is func(*ledger.Tx) bool) (ok bool, err error) {
 	look := func(at ledger.Read) error {
-		_, err := rc.server.cfg.Node.View(rc.Context(), at, func(tx *ledger.Tx) error {
+		_, err := rc.Server.Cfg.Node.View(rc.Context(), at, func(tx *ledger.Tx) error {
 			ok = is(tx)
 			return nil
 		})
@@ -269,12 +269,12 @@ func (rc *Request) stillTrue(is func(*ledger.Tx) bool) (ok bool, err error) {
 	if err := look(ledger.Read{Mode: ledger.ReadStale}); err != nil || ok {
 		return ok, err
 	}
-	if rc.read.Mode == ledger.ReadStale {
+	if rc.Read.Mode == ledger.ReadStale {
 		return false, nil
 	}
 	select {
-	case rc.server.strong <- struct{}{}:
-		defer func() { <-rc.server.strong }()
+	case rc.Server.strong <- struct{}{}:
+		defer func() { <-rc.Server.strong }()
 	case <-rc.Context().Done():
 		return false, rc.Context().Err()
 	}
@@ -284,15 +284,15 @@ func (rc *Request) stillTrue(is func(*ledger.Tx) bool) (ok bool, err error) {
 	return ok, nil
 }
 
-// viewBySecret is View for who shows a secret of the path or body in place of a
+// ViewBySecret is View for who shows a secret of the path or body in place of a
 // credential. When f finds nothing by it, it looks once more at the newest state: the
 // secret may have been made on another node a moment ago.
-func (rc *Request) viewBySecret(f func(*ledger.Tx) error) error {
+func (rc *Request) ViewBySecret(f func(*ledger.Tx) error) error {
 	err := rc.View(f)
 	if no, ok := errors.AsType[*ledger.Refusal](err); !ok || no.Code != ledger.NotFound {
 		return err
 	}
-	if _, err := rc.stillTrue(func(tx *ledger.Tx) bool { return f(tx) == nil }); err != nil {
+	if _, err := rc.StillTrue(func(tx *ledger.Tx) bool { return f(tx) == nil }); err != nil {
 		return err
 	}
 	return rc.View(f)
@@ -304,81 +304,81 @@ func (rc *Request) viewBySecret(f func(*ledger.Tx) error) error {
 // have held there. Apply checks every credential again.
 type keyCache struct {
 	mu   sync.Mutex // guards all below
-	keys map[[32]byte]cachedKey
+	Keys map[[32]byte]cachedKey
 	gen  uint64 // counts invalidations
 	seen uint64 // raft index to which the feed was followed; what is remembered held there
 }
 
 type cachedKey struct {
-	holder
+	Holder
 	fresh time.Time // until then
 	at    uint64    // raft index that the state had at least when the key was looked up
 }
 
-// find returns whom a key stands for as of a raft index, or later.
-func (c *keyCache) find(hash [32]byte, least uint64, now time.Time) (holder, bool) {
+// Find returns whom a key stands for as of a raft index, or later.
+func (c *keyCache) Find(hash [32]byte, least uint64, now time.Time) (Holder, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k, ok := c.keys[hash]
-	return k.holder, ok && max(k.at, c.seen) >= least && now.Before(k.fresh) && (k.until == 0 || core.TimeOf(now) < k.until)
+	k, ok := c.Keys[hash]
+	return k.Holder, ok && max(k.at, c.seen) >= least && now.Before(k.fresh) && (k.Until == 0 || core.TimeOf(now) < k.Until)
 }
 
-// follow notes an entry of the feed: all batches before its own are seen whole.
-func (c *keyCache) follow(index uint64, ends bool) {
+// Follow notes an entry of the feed: all batches before its own are seen whole.
+func (c *keyCache) Follow(index uint64, ends bool) {
 	if ends {
-		c.drop()
+		c.Drop()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen = max(c.seen, index-1)
 }
 
-func (c *keyCache) generation() uint64 {
+func (c *keyCache) Generation() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.gen
 }
 
-// keep remembers a key, unless keys were invalidated since it was read.
-func (c *keyCache) keep(hash [32]byte, k holder, gen, at uint64, now time.Time) {
+// Keep remembers a key, unless keys were invalidated since it was read.
+func (c *keyCache) Keep(hash [32]byte, k Holder, gen, at uint64, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if gen != c.gen {
 		return
 	}
-	if c.keys == nil || len(c.keys) >= maxKeys {
-		c.keys = make(map[[32]byte]cachedKey, 64)
+	if c.Keys == nil || len(c.Keys) >= maxKeys {
+		c.Keys = make(map[[32]byte]cachedKey, 64)
 	}
-	c.keys[hash] = cachedKey{k, now.Add(keyAge), at}
+	c.Keys[hash] = cachedKey{k, now.Add(KeyAge), at}
 }
 
-func (c *keyCache) drop() {
+func (c *keyCache) Drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gen++
-	clear(c.keys)
+	clear(c.Keys)
 }
 
 // followKeys drops remembered keys when something may have ended one: a change
 // of an agent itself, its keys, or its company. It begins above a height that was
 // asked for before any key or mode was read.
 func (s *Server) followKeys(after uint64) {
-	for s.ctx.Err() == nil {
-		for e, err := range s.cfg.Node.Entries(s.ctx, after) {
+	for s.Ctx.Err() == nil {
+		for e, err := range s.Cfg.Node.Entries(s.Ctx, after) {
 			if err != nil {
 				break
 			}
 			after = e.Height
 			if e.Kind == ledger.KindGenesis || e.Kind == people.KindInstanceAuth {
-				s.learnMode(s.ctx, 0)
+				s.LearnMode(s.Ctx, 0)
 			}
-			s.keys.follow(e.Index, endsKeys(e.Kind))
+			s.Keys.Follow(e.Index, endsKeys(e.Kind))
 		}
-		s.learnMode(s.ctx, 0)
-		s.keys.drop()
+		s.LearnMode(s.Ctx, 0)
+		s.Keys.Drop()
 		select { // the feed broke off: it is closed, or could not be read
-		case <-s.ctx.Done():
-		case <-time.After(keyAge):
+		case <-s.Ctx.Done():
+		case <-time.After(KeyAge):
 		}
 	}
 }
@@ -392,8 +392,8 @@ func endsKeys(kind string) bool {
 
 // What tokens begin with, and how many bytes of chance they have.
 const (
-	boardTokenPrefix = "pcp_board_"
-	// tokenPrefix marks agent tokens; tokenBytes of randomness follow in hex.
-	tokenPrefix = "pcp_"
-	tokenBytes  = 24
+	BoardTokenPrefix = "pcp_board_"
+	// TokenPrefix marks agent tokens; tokenBytes of randomness follow in hex.
+	TokenPrefix = "pcp_"
+	TokenBytes  = 24
 )

@@ -14,8 +14,8 @@ type authMode struct {
 	Mode string `json:"mode" enum:"local_trusted,authenticated"`
 }
 
-// accessRoutes tell and change how people prove who they are, on all nodes.
-func accessRoutes() []Route {
+// AccessRoutes tell and change how people prove who they are, on all nodes.
+func AccessRoutes() []Route {
 	const path = "/api/v1/mesh/auth"
 	return []Route{
 		{Method: "GET", Path: path, Tag: "mesh", Summary: "Tell how people prove who they are", Who: Admin, Out: authMode{}, Handle: readAuth},
@@ -43,8 +43,8 @@ func setAuth(rc *Request) (Response, error) {
 // lists, of which no run is a part.
 func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	if !s.mayScrape(r) {
-		rc := &Request{HTTP: r, ID: idOf(r), server: s, route: &Route{Method: "GET", Path: "/metrics", Who: Admin}, w: w}
-		if err := rc.open(); err != nil {
+		rc := &Request{HTTP: r, ID: IdOf(r), Server: s, Route: &Route{Method: "GET", Path: "/metrics", Who: Admin}, W: w}
+		if err := rc.Open(); err != nil {
 			s.refuse(w, r, err)
 			return
 		}
@@ -56,14 +56,14 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
 // that does not say for whom it asks is none of the networks.
 func (s *Server) mayScrape(r *http.Request) bool {
 	from, _ := s.address(r)
-	if !slices.ContainsFunc(s.cfg.MetricsFrom, func(p netip.Prefix) bool { return p.Contains(from) }) {
+	if !slices.ContainsFunc(s.Cfg.MetricsFrom, func(p netip.Prefix) bool { return p.Contains(from) }) {
 		return false
 	}
-	if s.cfg.Proxied {
+	if s.Cfg.Proxied {
 		return r.Header.Get("X-Forwarded-For") != ""
 	}
 	if near, _ := Loopback(r.RemoteAddr); near || sameHost(r) {
-		return s.notARun(r.Context()) == nil
+		return s.NotARun(r.Context()) == nil
 	}
 	return true
 }
@@ -80,10 +80,10 @@ func sameHost(r *http.Request) bool {
 	return err == nil && err2 == nil && local.Addr().Unmap() == remote.Addr().Unmap()
 }
 
-func errNoChallenge() error { return NotFound("CLI auth challenge not found") }
+func ErrNoChallenge() error { return NotFound("CLI auth challenge not found") }
 
-// authRefusal is a refusal as sign-in pages read it, with our own key beside theirs.
-type authRefusal struct {
+// AuthRefusal is a refusal as sign-in pages read it, with our own key beside theirs.
+type AuthRefusal struct {
 	Message string `json:"message"`
 	Code    string `json:"code,omitempty"`
 	Error   string `json:"error"`

@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
+	apitransfer "github.com/selvage-mesh/selvage/api/transfer"
 	"github.com/selvage-mesh/selvage/company/portable"
 	"github.com/selvage-mesh/selvage/company/transfer"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -41,13 +44,13 @@ func largePackage(n, comments int) portable.Files {
 func TestALargeCompanyTravels(t *testing.T) {
 	t.Parallel()
 	const n, comments = 1_000, 4
-	h, there := newHarness(t), newHarness(t)
-	bring := func(h *harness, files portable.Files) (exported, string) {
-		var done imported
-		if err := json.Unmarshal(h.call("POST", "/api/companies/import", importOf(t, exported{Files: files}, `{"mode":"new_company"}`, "")).want(t, 200, "").body, &done); err != nil {
+	h, there := apitest.NewHarness(t), apitest.NewHarness(t)
+	bring := func(h *apitest.Harness, files portable.Files) (apitransfer.Exported, string) {
+		var done apitransfer.Imported
+		if err := json.Unmarshal(h.Call("POST", "/api/companies/import", apitest.ImportOf(t, apitransfer.Exported{Files: files}, `{"mode":"new_company"}`, "")).Want(t, 200, "").Body, &done); err != nil {
 			t.Fatal(err)
 		}
-		return h.export(t, done.Company.ID, everything), done.Company.ID
+		return h.Export(t, done.Company.ID, everything), done.Company.ID
 	}
 	first, of := bring(h, largePackage(n, comments))
 	said, written := 0, 0
@@ -57,10 +60,10 @@ func TestALargeCompanyTravels(t *testing.T) {
 	if len(first.Manifest.Issues) != n || said != n*comments || written != n/2 {
 		t.Fatalf("%d issues, %d comments, %d documents came in", len(first.Manifest.Issues), said, written)
 	}
-	if acts := h.call("GET", "/api/companies/"+of+"/activity", "").want(t, 200, "company.imported"); strings.Count(string(acts.body), `"action"`) != 1 {
-		t.Errorf("more than one activity of one import: %s", cut(string(acts.body), 300))
+	if acts := h.Call("GET", "/api/companies/"+of+"/activity", "").Want(t, 200, "company.imported"); strings.Count(string(acts.Body), `"action"`) != 1 {
+		t.Errorf("more than one activity of one import: %s", api.Cut(string(acts.Body), 300))
 	}
-	view(t, h, func(tx *ledger.Tx) { // what was staged for it is gone with it
+	apitest.View(t, h, func(tx *ledger.Tx) { // what was staged for it is gone with it
 		for range tx.Prefix(ledger.Key("c", "", "part", "")) {
 			t.Error("a part of the import is still there")
 		}
@@ -73,7 +76,7 @@ func TestALargeCompanyTravels(t *testing.T) {
 // anything of it is sent to the nodes.
 func TestAnImportBeyondItsBoundsNamesThem(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
+	h := apitest.NewHarness(t)
 	sidecar := func(text string) portable.Files {
 		return portable.Files{"COMPANY.md": portable.Text("---\nname: Big\n---\n"), "tasks/a/TASK.md": portable.Text("A"), ".paperclip.yaml": portable.Text(text)}
 	}
@@ -84,7 +87,7 @@ func TestAnImportBeyondItsBoundsNamesThem(t *testing.T) {
 	for n := range portable.MaxFiles {
 		many[fmt.Sprintf("notes/%d.md", n)] = portable.Text("")
 	}
-	before := h.node.ledger.Applied()
+	before := h.Node.Ledger.Applied()
 	for name, c := range map[string]struct {
 		files portable.Files
 		want  string
@@ -94,10 +97,10 @@ func TestAnImportBeyondItsBoundsNamesThem(t *testing.T) {
 		"files":  {many, fmt.Sprintf("at most %d can be imported", portable.MaxFiles)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h.call("POST", "/api/companies/import", importOf(t, exported{Files: c.files}, `{"mode":"new_company"}`, "")).want(t, 422, c.want)
+			h.Call("POST", "/api/companies/import", apitest.ImportOf(t, apitransfer.Exported{Files: c.files}, `{"mode":"new_company"}`, "")).Want(t, 422, c.want)
 		})
 	}
-	if now := h.node.ledger.Applied(); now != before {
+	if now := h.Node.Ledger.Applied(); now != before {
 		t.Errorf("refused imports were sent to the nodes: %d, then %d", before, now)
 	}
 }

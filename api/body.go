@@ -52,7 +52,7 @@ func Body[T any](rc *Request) (v T, err error) {
 	}
 	if len(bytes.TrimSpace(b)) == 0 {
 		b = []byte("{}")
-	} else if err := jsonContent(rc.HTTP.Header.Get("Content-Type")); err != nil {
+	} else if err := JsonContent(rc.HTTP.Header.Get("Content-Type")); err != nil {
 		return v, err
 	}
 	err = DecodeBody(b, &v)
@@ -63,7 +63,7 @@ func Body[T any](rc *Request) (v T, err error) {
 // send {} or null there, or an object whose members are unknown, as they may anywhere.
 // Where the handler has a type for the body, or reads it as it is, it is its own to look at.
 func (rc *Request) checkIdleBody() error {
-	if m := rc.route.Method; rc.route.In != nil || rc.route.MaxBody > 0 || m == http.MethodGet || m == http.MethodHead {
+	if m := rc.Route.Method; rc.Route.In != nil || rc.Route.MaxBody > 0 || m == http.MethodGet || m == http.MethodHead {
 		return nil
 	}
 	if b, err := rc.RawBody(); err == nil && string(bytes.TrimSpace(b)) == "null" {
@@ -75,21 +75,21 @@ func (rc *Request) checkIdleBody() error {
 
 // RawBody returns the body's bytes, at most the route's MaxBody; more is a 413.
 func (rc *Request) RawBody() ([]byte, error) {
-	if !rc.hasBody {
-		rc.hasBody = true
-		limit := rc.route.MaxBody
+	if !rc.HasBody {
+		rc.HasBody = true
+		limit := rc.Route.MaxBody
 		if limit == 0 {
 			limit = MaxBody
 		}
 		if e := rc.HTTP.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-			rc.bodyErr = Invalid("Content-Encoding %q is not accepted; send the body as it is", cut(e, 64))
+			rc.bodyErr = Invalid("Content-Encoding %q is not accepted; send the body as it is", Cut(e, 64))
 		} else if rc.HTTP.ContentLength > limit {
 			rc.bodyErr = ledger.Refuse(ledger.TooLarge, nil, "Request entity too large")
 		} else {
-			rc.body, rc.bodyErr = readBody(rc.w, rc.HTTP, limit)
+			rc.Body, rc.bodyErr = readBody(rc.W, rc.HTTP, limit)
 		}
 	}
-	return rc.body, rc.bodyErr
+	return rc.Body, rc.bodyErr
 }
 
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
@@ -119,7 +119,7 @@ func cutOff(err error) error {
 	return Invalid("The request body broke off")
 }
 
-func jsonContent(header string) error {
+func JsonContent(header string) error {
 	switch header {
 	case "", "application/json", "application/json; charset=utf-8":
 		return nil
@@ -134,9 +134,9 @@ func jsonContent(header string) error {
 // DecodeBody decodes and validates JSON into v, a pointer, as [Body] does.
 func DecodeBody(b []byte, v any) error { return decodeAt(b, v) }
 
-// decodeMember does so with a member of a body that is at a path there, where what is
+// DecodeMember does so with a member of a body that is at a path there, where what is
 // wrong is said to be. Nothing and null are right.
-func decodeMember(b json.RawMessage, v any, at ...any) error {
+func DecodeMember(b json.RawMessage, v any, at ...any) error {
 	if len(b) == 0 || string(b) == "null" {
 		return nil
 	}
@@ -144,12 +144,12 @@ func decodeMember(b json.RawMessage, v any, at ...any) error {
 }
 
 func decodeAt(b []byte, v any, at ...any) error {
-	if err := wellFormed(b); err != nil {
+	if err := WellFormed(b); err != nil {
 		return err
 	}
 	target := reflect.ValueOf(v).Elem()
 	d := decoder{path: slices.Clip(at)}
-	d.value(bytes.TrimSpace(b), planOf(target.Type()), bounds{types: anyJSON}, target)
+	d.value(bytes.TrimSpace(b), PlanOf(target.Type()), bounds{Types: anyJSON}, target)
 	if len(d.issues) == 0 {
 		if c, ok := v.(interface{ Check() []Issue }); ok {
 			d.issues = c.Check()
@@ -200,12 +200,12 @@ func typeName(b []byte) string {
 }
 
 // expectedOf names what a value of the plan is in JSON.
-func (p *plan) expected() string {
+func (p *plan) Expected() string {
 	switch {
-	case p.ptr, p.opt:
-		return p.elem.expected()
+	case p.Ptr, p.Opt:
+		return p.Elem.Expected()
 	}
-	switch p.shape {
+	switch p.Shape {
 	case isInt, isUint, isFloat:
 		return "number"
 	case isBool:
@@ -222,25 +222,25 @@ func (p *plan) expected() string {
 
 // mismatch reports a value of the wrong type, or an absent one.
 func (d *decoder) mismatch(p *plan, r bounds, received string) {
-	if len(r.enum) > 0 && p.expected() == "string" {
+	if len(r.Enum) > 0 && p.Expected() == "string" {
 		d.badEnum(r)
 		return
 	}
-	if p.shape == isRaw && !p.ptr && !p.opt {
+	if p.Shape == isRaw && !p.Ptr && !p.Opt {
 		d.wrongType(r.expected(), received)
 		return
 	}
-	d.wrongType(p.expected(), received)
+	d.wrongType(p.Expected(), received)
 }
 
 func (d *decoder) badEnum(r bounds) {
-	values := make([]any, len(r.enum))
-	for i, v := range r.enum {
+	values := make([]any, len(r.Enum))
+	for i, v := range r.Enum {
 		values[i] = v
 	}
-	text := "Invalid option: expected one of \"" + strings.Join(r.enum, `"|"`) + `"`
-	if len(r.enum) == 1 {
-		text = "Invalid input: expected \"" + r.enum[0] + `"`
+	text := "Invalid option: expected one of \"" + strings.Join(r.Enum, `"|"`) + `"`
+	if len(r.Enum) == 1 {
+		text = "Invalid input: expected \"" + r.Enum[0] + `"`
 	}
 	d.issue(Issue{Code: "invalid_value", Values: values, Message: text})
 }
@@ -248,18 +248,18 @@ func (d *decoder) badEnum(r bounds) {
 func (d *decoder) value(b []byte, p *plan, r bounds, v reflect.Value) {
 	null := b[0] == 'n'
 	switch {
-	case p.ptr:
+	case p.Ptr:
 		if null {
 			if !r.nullable {
 				d.mismatch(p, r, "null")
 			}
 			return
 		}
-		n := reflect.New(p.elem.typ)
-		d.value(b, p.elem, r, n.Elem())
+		n := reflect.New(p.Elem.typ)
+		d.value(b, p.Elem, r, n.Elem())
 		v.Set(n)
 		return
-	case p.opt:
+	case p.Opt:
 		v.Field(0).SetBool(true)
 		if null {
 			if !r.nullable {
@@ -268,15 +268,15 @@ func (d *decoder) value(b []byte, p *plan, r bounds, v reflect.Value) {
 			v.Field(1).SetBool(true)
 			return
 		}
-		d.value(b, p.elem, r, v.Field(2))
+		d.value(b, p.Elem, r, v.Field(2))
 		return
-	case null && p.shape != isAny && (p.shape != isRaw || !r.takesNull()):
+	case null && p.Shape != isAny && (p.Shape != isRaw || !r.takesNull()):
 		if !r.nullable {
 			d.mismatch(p, r, "null")
 		}
 		return
 	}
-	switch p.shape {
+	switch p.Shape {
 	case isRaw:
 		if d.raw(b, r) {
 			v.SetBytes(bytes.Clone(b))
@@ -295,7 +295,7 @@ func (d *decoder) value(b []byte, p *plan, r bounds, v reflect.Value) {
 			d.issue(Issue{Origin: "string", Code: "invalid_format", Format: "datetime", Message: "Invalid ISO datetime"})
 		}
 	default:
-		if have := typeName(b); have != p.expected() && !(have == "object" && p.shape == isMap) {
+		if have := typeName(b); have != p.Expected() && !(have == "object" && p.Shape == isMap) {
 			d.mismatch(p, r, have)
 			return
 		}
@@ -304,16 +304,16 @@ func (d *decoder) value(b []byte, p *plan, r bounds, v reflect.Value) {
 }
 
 // takesNull reports whether JSON that is taken over may be null as well as anything else.
-func (r bounds) takesNull() bool { return len(r.types) > 0 && r.types[0] == "any" }
+func (r bounds) takesNull() bool { return len(r.Types) > 0 && r.Types[0] == "any" }
 
 // expected names what JSON that is taken over may be.
 func (r bounds) expected() string { return strings.Join(r.kinds(), " or ") }
 
 func (r bounds) kinds() []string {
-	if r.types == nil {
+	if r.Types == nil {
 		return onlyObject
 	}
-	return r.types
+	return r.Types
 }
 
 // raw looks at JSON that is taken over as it is.
@@ -323,8 +323,8 @@ func (d *decoder) raw(b []byte, r bounds) bool {
 		return false
 	}
 	most := MaxRaw
-	if r.maxBytes > 0 {
-		most = r.maxBytes
+	if r.MaxBytes > 0 {
+		most = r.MaxBytes
 	}
 	if len(b) > most {
 		d.issue(Issue{Origin: typeName(b), Code: "too_big", Maximum: new(float64(most)), Inclusive: new(true),
@@ -338,7 +338,7 @@ var onlyObject, anyJSON = []string{"object"}, []string{"any"}
 
 // typed decodes a value of the right JSON type.
 func (d *decoder) typed(b []byte, p *plan, r bounds, v reflect.Value) {
-	switch p.shape {
+	switch p.Shape {
 	case isString:
 		s := text(b)
 		if r.trim {
@@ -365,13 +365,13 @@ func (d *decoder) number(b []byte, p *plan, r bounds, v reflect.Value) {
 		d.wrongType("number", "number")
 		return
 	}
-	if p.shape != isFloat {
+	if p.Shape != isFloat {
 		const safe = 1<<53 - 1
 		if f != math.Trunc(f) {
 			d.issue(Issue{Code: "invalid_type", Expected: "int", Format: "safeint", Message: "Invalid input: expected int, received number"})
 			return
 		}
-		if f > safe || p.shape == isInt && v.OverflowInt(int64(f)) || p.shape == isUint && f >= 0 && v.OverflowUint(uint64(f)) {
+		if f > safe || p.Shape == isInt && v.OverflowInt(int64(f)) || p.Shape == isUint && f >= 0 && v.OverflowUint(uint64(f)) {
 			top := float64(safe)
 			d.issue(Issue{Origin: "int", Code: "too_big", Maximum: &top, Inclusive: new(true), Message: "Too big: expected int to be <=9007199254740991"})
 			return
@@ -381,19 +381,19 @@ func (d *decoder) number(b []byte, p *plan, r bounds, v reflect.Value) {
 			d.issue(Issue{Origin: "int", Code: "too_small", Minimum: &low, Inclusive: new(true), Message: "Too small: expected int to be >=-9007199254740991"})
 			return
 		}
-		if p.shape == isUint && f < 0 && r.minimum == nil {
-			r.minimum = new(float64)
+		if p.Shape == isUint && f < 0 && r.Minimum == nil {
+			r.Minimum = new(float64)
 		}
 	}
-	if r.minimum != nil && f < *r.minimum {
-		d.issue(Issue{Origin: "number", Code: "too_small", Minimum: r.minimum, Inclusive: new(true), Message: "Too small: expected number to be >=" + short(*r.minimum)})
+	if r.Minimum != nil && f < *r.Minimum {
+		d.issue(Issue{Origin: "number", Code: "too_small", Minimum: r.Minimum, Inclusive: new(true), Message: "Too small: expected number to be >=" + short(*r.Minimum)})
 		return
 	}
 	if r.maximum != nil && f > *r.maximum {
 		d.issue(Issue{Origin: "number", Code: "too_big", Maximum: r.maximum, Inclusive: new(true), Message: "Too big: expected number to be <=" + short(*r.maximum)})
 		return
 	}
-	switch p.shape {
+	switch p.Shape {
 	case isInt:
 		v.SetInt(int64(f))
 	case isUint:
@@ -408,7 +408,7 @@ func short(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 const guidPattern = "/^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})$/"
 
 func (d *decoder) checkText(s string, r bounds) {
-	if len(r.enum) > 0 && !slices.Contains(r.enum, s) {
+	if len(r.Enum) > 0 && !slices.Contains(r.Enum, s) {
 		d.badEnum(r)
 		return
 	}
@@ -420,11 +420,11 @@ func (d *decoder) checkText(s string, r bounds) {
 		if r.seen && strings.TrimSpace(s) == "" {
 			n = 0
 		}
-		if d.size("string", "characters", n, r.minLength, r.maxLength); r.maxBytes > 0 && (r.maxLength < 0 || n <= r.maxLength) {
-			d.size("string", "bytes", len(s), -1, r.maxBytes)
+		if d.size("string", "characters", n, r.MinLength, r.MaxLength); r.MaxBytes > 0 && (r.MaxLength < 0 || n <= r.MaxLength) {
+			d.size("string", "bytes", len(s), -1, r.MaxBytes)
 		}
 	}
-	switch r.format {
+	switch r.Format {
 	case "uuid":
 		if !IsUUID(s) {
 			d.issue(Issue{Origin: "string", Code: "invalid_format", Format: "guid", Pattern: guidPattern, Message: "Invalid GUID"})
@@ -438,9 +438,9 @@ func (d *decoder) checkText(s string, r bounds) {
 			d.issue(Issue{Origin: "string", Code: "invalid_format", Format: "url", Message: "Invalid URL"})
 		}
 	}
-	if r.pattern != nil && !r.pattern.MatchString(s) {
-		d.issue(Issue{Origin: "string", Code: "invalid_format", Format: "regex", Pattern: "/" + r.pattern.String() + "/",
-			Message: "Invalid string: must match pattern /" + r.pattern.String() + "/"})
+	if r.Pattern != nil && !r.Pattern.MatchString(s) {
+		d.issue(Issue{Origin: "string", Code: "invalid_format", Format: "regex", Pattern: "/" + r.Pattern.String() + "/",
+			Message: "Invalid string: must match pattern /" + r.Pattern.String() + "/"})
 	}
 }
 
@@ -455,41 +455,41 @@ func (d *decoder) size(origin, unit string, n, least, most int) {
 	}
 }
 
-// items are the rules of what a list or record holds.
-func (r bounds) items() bounds {
+// Items are the rules of what a list or record holds.
+func (r bounds) Items() bounds {
 	most := MaxItemLength
-	if r.maxLength > 0 {
-		most = r.maxLength
+	if r.MaxLength > 0 {
+		most = r.MaxLength
 	}
-	return bounds{minLength: r.minLength, maxLength: most, minItems: -1, maxItems: -1, enum: r.enum, format: r.format, trim: r.trim, types: r.types, maxBytes: r.maxBytes, limited: true}
+	return bounds{MinLength: r.MinLength, MaxLength: most, MinItems: -1, maxItems: -1, Enum: r.Enum, Format: r.Format, trim: r.trim, Types: r.Types, MaxBytes: r.MaxBytes, limited: true}
 }
 
 func (d *decoder) list(b []byte, p *plan, r bounds, v reflect.Value) {
-	items := r.items()
+	items := r.Items()
 	out := reflect.MakeSlice(p.typ, 0, 4)
 	pos := position{b: b, i: 1}
 	for pos.next() {
-		item := reflect.New(p.elem.typ).Elem()
+		item := reflect.New(p.Elem.typ).Elem()
 		d.path = append(d.path, out.Len())
-		d.value(pos.skip(), p.elem, items, item)
+		d.value(pos.skip(), p.Elem, items, item)
 		d.path = d.path[:len(d.path)-1]
 		out = reflect.Append(out, item)
 	}
 	v.Set(out)
 	if r.limited {
-		d.size("array", "items", out.Len(), r.minItems, r.maxItems)
+		d.size("array", "items", out.Len(), r.MinItems, r.maxItems)
 	}
 }
 
 func (d *decoder) object(b []byte, p *plan, r bounds, v reflect.Value) {
 	out := reflect.MakeMap(p.typ)
-	items := r.items()
+	items := r.Items()
 	pos := position{b: b, i: 1}
 	for pos.next() {
 		name := pos.member()
-		item := reflect.New(p.elem.typ).Elem()
+		item := reflect.New(p.Elem.typ).Elem()
 		d.path = append(d.path, name)
-		d.value(pos.skip(), p.elem, items, item)
+		d.value(pos.skip(), p.Elem, items, item)
 		d.path = d.path[:len(d.path)-1]
 		out.SetMapIndex(reflect.ValueOf(name).Convert(p.typ.Key()), item)
 		if out.Len() > MaxMembers {
@@ -505,35 +505,35 @@ func (d *decoder) object(b []byte, p *plan, r bounds, v reflect.Value) {
 // struct's fields, whatever the order of the members.
 func (d *decoder) members(b []byte, p *plan, v reflect.Value) {
 	var room [24][]byte
-	values := room[:min(len(p.fields), len(room))]
-	if len(p.fields) > len(room) {
-		values = make([][]byte, len(p.fields))
+	values := room[:min(len(p.Fields), len(room))]
+	if len(p.Fields) > len(room) {
+		values = make([][]byte, len(p.Fields))
 	}
 	var unknown []string
 	pos := position{b: b, i: 1}
 	for pos.next() {
 		name := pos.member()
 		value := pos.skip()
-		if i, ok := p.byName[name]; ok {
+		if i, ok := p.ByName[name]; ok {
 			values[i] = value
 		} else if p.strict {
-			unknown = append(unknown, cut(name, 64))
+			unknown = append(unknown, Cut(name, 64))
 		}
 	}
-	for i := range p.fields {
-		f := &p.fields[i]
+	for i := range p.Fields {
+		f := &p.Fields[i]
 		value := values[i]
 		if value == nil {
 			value = f.fallback
 		}
-		if value == nil && !f.required {
+		if value == nil && !f.Required {
 			continue
 		}
-		d.path = append(d.path, f.name)
+		d.path = append(d.path, f.Name)
 		if value == nil {
-			d.mismatch(f.plan, f.rules, "undefined")
+			d.mismatch(f.Plan, f.Rules, "undefined")
 		} else {
-			d.value(value, f.plan, f.rules, v.FieldByIndex(f.index))
+			d.value(value, f.Plan, f.Rules, v.FieldByIndex(f.index))
 		}
 		d.path = d.path[:len(d.path)-1]
 	}

@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"encoding/json"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -18,7 +20,7 @@ type sample struct {
 	Statuses []string          `json:"statuses,omitempty" enum:"todo,done" minItems:"1"`
 	Cents    int64             `json:"cents,omitempty" minimum:"0"`
 	Share    float64           `json:"share,omitempty" maximum:"1"`
-	Parent   Opt[string]       `json:"parentId" format:"uuid"`
+	Parent   api.Opt[string]   `json:"parentId" format:"uuid"`
 	On       bool              `json:"on,omitempty"`
 	At       core.Time         `json:"at,omitempty"`
 	Raw      json.RawMessage   `json:"raw,omitempty"`
@@ -47,7 +49,7 @@ func TestBodiesAreRefusedInTheContractsWords(t *testing.T) {
 		required + `"note":"語語語語語"}`:          `[{"origin":"string","code":"too_big","maximum":4,"inclusive":true,"path":["note"],"message":"Too big: expected string to have <=4 characters"}]`,
 		required + `"level":"galaxy"}`:        `[{"code":"invalid_value","values":["company","team"],"path":["level"],"message":"Invalid option: expected one of \"company\"|\"team\""}]`,
 		required + `"level":null}`:            `[{"code":"invalid_value","values":["company","team"],"path":["level"],"message":"Invalid option: expected one of \"company\"|\"team\""}]`,
-		required + `"agentId":"nope"}`:        `[{"origin":"string","code":"invalid_format","format":"guid","pattern":"` + strings.ReplaceAll(guidPattern, `\`, `\\`) + `","path":["agentId"],"message":"Invalid GUID"}]`,
+		required + `"agentId":"nope"}`:        `[{"origin":"string","code":"invalid_format","format":"guid","pattern":"` + strings.ReplaceAll(api.GuidPattern, `\`, `\\`) + `","path":["agentId"],"message":"Invalid GUID"}]`,
 		required + `"statuses":["todo","x"]}`: `[{"code":"invalid_value","values":["todo","done"],"path":["statuses",1],"message":"Invalid option: expected one of \"todo\"|\"done\""}]`,
 		required + `"statuses":[]}`:           `[{"origin":"array","code":"too_small","minimum":1,"inclusive":true,"path":["statuses"],"message":"Too small: expected array to have >=1 items"}]`,
 		required + `"cents":-1}`:              `[{"origin":"number","code":"too_small","minimum":0,"inclusive":true,"path":["cents"],"message":"Too small: expected number to be >=0"}]`,
@@ -60,7 +62,7 @@ func TestBodiesAreRefusedInTheContractsWords(t *testing.T) {
 			`{"origin":"string","code":"invalid_format","format":"datetime","path":["at"],"message":"Invalid ISO datetime"}]`,
 	} {
 		var v sample
-		err := DecodeBody([]byte(body), &v)
+		err := api.DecodeBody([]byte(body), &v)
 		r, ok := errors.AsType[*ledger.Refusal](err)
 		if !ok || r.Message != "Validation error" {
 			t.Errorf("%s: %v", body, err)
@@ -80,7 +82,7 @@ func TestBodiesAreRefusedInTheContractsWords(t *testing.T) {
 func TestBodiesAreDecoded(t *testing.T) {
 	id := "00000000-0000-4000-8000-00000000000A"
 	var v sample
-	err := DecodeBody([]byte(` {"title":"a\u00e9","agentId":null,"parentId":null,"cents":12e2,"share":0.5,"on":true,"at":"2026-11-21T03:06:12.922Z",
+	err := api.DecodeBody([]byte(` {"title":"a\u00e9","agentId":null,"parentId":null,"cents":12e2,"share":0.5,"on":true,"at":"2026-11-21T03:06:12.922Z",
 		"raw":{"a":[1,"}"]},"env":{"A":"b"},"statuses":["done"],"inner":{"name":" x "},"unknown":[{}]} `), &v)
 	if err != nil {
 		t.Fatal(err)
@@ -90,10 +92,10 @@ func TestBodiesAreDecoded(t *testing.T) {
 		t.Errorf("decoded %+v", v)
 	}
 	v = sample{}
-	if err := DecodeBody([]byte(`{"title":"x","agentId":"`+id+`","parentId":"`+id+`","kind":"odd"}`), &v); err != nil || *v.Agent != id || v.Parent.Value != id || v.Kind != "odd" {
+	if err := api.DecodeBody([]byte(`{"title":"x","agentId":"`+id+`","parentId":"`+id+`","kind":"odd"}`), &v); err != nil || *v.Agent != id || v.Parent.Value != id || v.Kind != "odd" {
 		t.Errorf("decoded %+v, %v", v, err)
 	}
-	if v.Parent.Pointer() == nil || (Opt[string]{}).Pointer() != nil || (Opt[string]{Set: true, Null: true}).Or("other") != "other" {
+	if v.Parent.Pointer() == nil || (api.Opt[string]{}).Pointer() != nil || (api.Opt[string]{Set: true, Null: true}).Or("other") != "other" {
 		t.Error("Opt mixes up absent, null and given")
 	}
 }
@@ -109,7 +111,7 @@ func FuzzDecodeBody(f *testing.F) {
 			return
 		}
 		var v sample
-		err := DecodeBody(b, &v)
+		err := api.DecodeBody(b, &v)
 		if err != nil {
 			if r, ok := errors.AsType[*ledger.Refusal](err); !ok || r.Code != ledger.Invalid || !json.Valid(r.Detail) {
 				t.Fatalf("%q: %v", b, err)
@@ -137,15 +139,15 @@ func BenchmarkDecodeCheckout(b *testing.B) {
 	body := []byte(`{"agentId":"a2c723cf-8ef3-4bb1-9755-0e3b8d72bd35","expectedStatuses":["todo","backlog","blocked","in_review"]}`)
 	for b.Loop() {
 		var v checkout
-		if err := DecodeBody(body, &v); err != nil {
+		if err := api.DecodeBody(body, &v); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkServeHealth(b *testing.B) {
-	h := newHarness(b)
+	h := apitest.NewHarness(b)
 	for b.Loop() {
-		h.call("GET", "/healthz", "")
+		h.Call("GET", "/healthz", "")
 	}
 }

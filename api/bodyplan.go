@@ -13,25 +13,25 @@ import (
 
 // bounds are the limits that the tags of one field give.
 type bounds struct {
-	minLength, maxLength int // 0 and -1: none
-	minItems, maxItems   int
-	minimum, maximum     *float64
-	enum                 []string
-	format               string
-	pattern              *regexp.Regexp
-	types                []string // of JSON that is taken over; nil: objects
-	maxBytes             int
+	MinLength, MaxLength int // 0 and -1: none
+	MinItems, maxItems   int
+	Minimum, maximum     *float64
+	Enum                 []string
+	Format               string
+	Pattern              *regexp.Regexp
+	Types                []string // of JSON that is taken over; nil: objects
+	MaxBytes             int
 	trim, nullable       bool
 	seen                 bool // a name that people read: white space alone is none
 	limited              bool // the zero value of bounds has no limits
 }
 
 type field struct {
-	name     string
+	Name     string
 	index    []int
-	plan     *plan
-	rules    bounds
-	required bool
+	Plan     *plan
+	Rules    bounds
+	Required bool
 	fallback []byte // JSON of the default
 }
 
@@ -54,18 +54,18 @@ const (
 // A plan says how a type is decoded.
 type plan struct {
 	typ    reflect.Type
-	shape  shape
-	opt    bool // typ is an Opt; the rest is about its value
-	ptr    bool
-	elem   *plan // of lists, maps, pointers and Opt
-	fields []field
-	byName map[string]int
+	Shape  shape
+	Opt    bool // typ is an Opt; the rest is about its value
+	Ptr    bool
+	Elem   *plan // of lists, maps, pointers and Opt
+	Fields []field
+	ByName map[string]int
 	strict bool
 }
 
 var plans sync.Map // of reflect.Type to *plan
 
-func planOf(t reflect.Type) *plan {
+func PlanOf(t reflect.Type) *plan {
 	if p, ok := plans.Load(t); ok {
 		return p.(*plan)
 	}
@@ -93,40 +93,40 @@ func makePlan(t reflect.Type, seen map[reflect.Type]*plan) *plan {
 	seen[t] = p
 	switch {
 	case t.Kind() == reflect.Pointer:
-		p.ptr, p.elem = true, makePlan(t.Elem(), seen)
+		p.Ptr, p.Elem = true, makePlan(t.Elem(), seen)
 		return p
 	case t.Implements(optType):
-		p.opt, p.elem = true, makePlan(t.Field(2).Type, seen)
+		p.Opt, p.Elem = true, makePlan(t.Field(2).Type, seen)
 		return p
 	case t == rawType:
-		p.shape = isRaw
+		p.Shape = isRaw
 		return p
 	case reflect.PointerTo(t).Implements(unmarshalerType):
-		p.shape = isTime
+		p.Shape = isTime
 		return p
 	}
 	switch t.Kind() {
 	case reflect.String:
-		p.shape = isString
+		p.Shape = isString
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		p.shape = isInt
+		p.Shape = isInt
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		p.shape = isUint
+		p.Shape = isUint
 	case reflect.Float32, reflect.Float64:
-		p.shape = isFloat
+		p.Shape = isFloat
 	case reflect.Bool:
-		p.shape = isBool
+		p.Shape = isBool
 	case reflect.Interface:
-		p.shape = isAny
+		p.Shape = isAny
 	case reflect.Slice:
-		p.shape, p.elem = isList, makePlan(t.Elem(), seen)
+		p.Shape, p.Elem = isList, makePlan(t.Elem(), seen)
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String {
 			panic(fmt.Sprintf("api: body with a map by %s", t.Key()))
 		}
-		p.shape, p.elem = isMap, makePlan(t.Elem(), seen)
+		p.Shape, p.Elem = isMap, makePlan(t.Elem(), seen)
 	case reflect.Struct:
-		p.shape, p.byName = isStruct, map[string]int{}
+		p.Shape, p.ByName = isStruct, map[string]int{}
 		p.addFields(t, nil, seen)
 	default:
 		panic(fmt.Sprintf("api: body with a %s", t))
@@ -153,28 +153,28 @@ func (p *plan) addFields(t reflect.Type, at []int, seen map[reflect.Type]*plan) 
 			name = f.Name
 		}
 		fp := makePlan(f.Type, seen)
-		fd := field{name: name, index: index, plan: fp, rules: rulesOf(f.Tag), required: !fp.ptr && !fp.opt &&
+		fd := field{Name: name, index: index, Plan: fp, Rules: rulesOf(f.Tag), Required: !fp.Ptr && !fp.Opt &&
 			!strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero")}
 		if v, ok := f.Tag.Lookup("nullable"); ok {
-			fd.rules.nullable = v == "true"
+			fd.Rules.nullable = v == "true"
 		} else {
-			fd.rules.nullable = fp.ptr || fp.opt || fp.shape == isRaw && !fd.required
+			fd.Rules.nullable = fp.Ptr || fp.Opt || fp.Shape == isRaw && !fd.Required
 		}
 		if v, ok := f.Tag.Lookup("default"); ok {
-			fd.fallback, fd.required = []byte(v), false
+			fd.fallback, fd.Required = []byte(v), false
 			inner := fp
-			for inner.elem != nil && (inner.ptr || inner.opt) {
-				inner = inner.elem
+			for inner.Elem != nil && (inner.Ptr || inner.Opt) {
+				inner = inner.Elem
 			}
-			if inner.shape == isString {
+			if inner.Shape == isString {
 				fd.fallback, _ = json.Marshal(v)
 			}
 		}
 		if v, ok := f.Tag.Lookup("required"); ok {
-			fd.required = v == "true"
+			fd.Required = v == "true"
 		}
-		p.byName[name] = len(p.fields)
-		p.fields = append(p.fields, fd)
+		p.ByName[name] = len(p.Fields)
+		p.Fields = append(p.Fields, fd)
 	}
 }
 
@@ -202,22 +202,22 @@ func rulesOf(tag reflect.StructTag) (r bounds) {
 		}
 		return &n
 	}
-	r.minLength, r.maxLength = whole("minLength"), whole("maxLength")
-	r.minItems, r.maxItems = whole("minItems"), whole("maxItems")
-	r.maxBytes = whole("maxBytes")
-	r.minimum, r.maximum = number("minimum"), number("maximum")
+	r.MinLength, r.MaxLength = whole("minLength"), whole("maxLength")
+	r.MinItems, r.maxItems = whole("minItems"), whole("maxItems")
+	r.MaxBytes = whole("maxBytes")
+	r.Minimum, r.maximum = number("minimum"), number("maximum")
 	if v := tag.Get("types"); v != "" {
-		r.types = strings.Split(v, ",")
+		r.Types = strings.Split(v, ",")
 	}
-	if name, _, _ := strings.Cut(tag.Get("json"), ","); r.minLength > 0 && (name == "name" || name == "title") {
+	if name, _, _ := strings.Cut(tag.Get("json"), ","); r.MinLength > 0 && (name == "name" || name == "title") {
 		r.seen = true
 	}
-	r.format, r.trim = tag.Get("format"), tag.Get("trim") == "true"
+	r.Format, r.trim = tag.Get("format"), tag.Get("trim") == "true"
 	if v := tag.Get("enum"); v != "" {
-		r.enum = strings.Split(v, ",")
+		r.Enum = strings.Split(v, ",")
 	}
 	if v := tag.Get("pattern"); v != "" {
-		r.pattern = regexp.MustCompile(v)
+		r.Pattern = regexp.MustCompile(v)
 	}
 	return r
 }

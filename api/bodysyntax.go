@@ -12,8 +12,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// wellFormed checks syntax, nesting, encoding and that no object names a member twice.
-func wellFormed(b []byte) error {
+// WellFormed checks syntax, nesting, encoding and that no object names a member twice.
+func WellFormed(b []byte) error {
 	if !json.Valid(b) {
 		var any json.RawMessage
 		err := json.Unmarshal(b, &any)
@@ -134,7 +134,7 @@ func (p *position) check(depth int) error {
 			at := p.i
 			name := p.member()
 			if many[name] || many == nil && slices.Contains(names, name) {
-				return malformed("duplicate key "+strconv.Quote(cut(name, 64)), int64(at))
+				return malformed("duplicate key "+strconv.Quote(Cut(name, 64)), int64(at))
 			}
 			if names = append(names, name); many != nil {
 				many[name] = true
@@ -173,7 +173,7 @@ func text(quoted []byte) string {
 	return s
 }
 
-func cut(s string, n int) string {
+func Cut(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

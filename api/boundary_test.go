@@ -1,37 +1,28 @@
-package api
+package api_test
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// plantPerson makes the server remember a board key of a user.
-func (h *harness) plantPerson(user string) (bearer string) {
-	token := boardTokenPrefix + user
-	h.keys.keep(sha256.Sum256([]byte(token)), holder{actor: ledger.Actor{Type: "user", ID: user}, cred: ledger.Credential{Kind: "board_key", ID: NewID()}},
-		h.keys.generation(), 0, time.Now())
-	return "Authorization: Bearer " + token
-}
-
 // TestNobodyReachesIntoAnotherCompany goes through the whole table, with bodies
 // that would do, as an agent of another company and as a person who is in none.
 func TestNobodyReachesIntoAnotherCompany(t *testing.T) {
-	h := newHarness(t)
-	theirs, ours := newTown(h, "Theirs"), h.company("Ours")
-	mine := h.call("POST", "/api/companies/"+ours+"/agents", `{"name":"Mine","adapterType":"process"}`).want(t, 201, "").field(t, "id")
-	key := "Authorization: Bearer " + h.call("POST", "/api/agents/"+mine+"/keys", `{"name":"k"}`).want(t, 201, "").field(t, "token")
-	run := "X-Paperclip-Run-Id: " + h.running(ours, mine)
-	for _, got := range theirs.keepOut(map[string][]string{"an agent": {key}, "an agent in a run": {key, run}, "a person": {h.plantPerson("eve")}}) {
+	h := apitest.NewHarness(t)
+	theirs, ours := newTown(h, "Theirs"), h.Company("Ours")
+	mine := h.Call("POST", "/api/companies/"+ours+"/agents", `{"name":"Mine","adapterType":"process"}`).Want(t, 201, "").Field(t, "id")
+	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+mine+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
+	run := "X-Paperclip-Run-Id: " + h.Running(ours, mine)
+	for _, got := range theirs.keepOut(map[string][]string{"an agent": {key}, "an agent in a run": {key, run}, "a person": {h.PlantPerson("eve")}}) {
 		t.Error(got)
 	}
 }
@@ -39,66 +30,60 @@ func TestNobodyReachesIntoAnotherCompany(t *testing.T) {
 // TestMembersStayInTheirCompany goes through the whole table where everybody
 // signs in, as members of another company, of each role, by session and by key.
 func TestMembersStayInTheirCompany(t *testing.T) {
-	h := peopled(t)
-	ann := h.admin()
-	h.as = []string{ann, ownOrigin}
-	theirs, ours := newTown(h, "Theirs"), h.company("Ours")
+	h := apitest.Peopled(t)
+	ann := h.Admin()
+	h.As = []string{ann, apitest.OwnOrigin}
+	theirs, ours := newTown(h, "Theirs"), h.Company("Ours")
 	everybody := map[string][]string{}
 	for _, role := range []people.Role{people.RoleOwner, people.RoleAdmin, people.RoleOperator, people.RoleViewer} {
-		cookie, _ := h.join(ours, ann, "a-"+string(role), role)
-		h.call("GET", "/api/companies/"+ours, "", cookie).want(t, 200, `"Ours"`)
-		everybody["the "+string(role)+" of another company"] = []string{cookie, ownOrigin}
-		key := "Authorization: Bearer " + h.call("POST", "/api/board-api-keys", `{"name":"k"}`, cookie, ownOrigin).want(t, 201, "").field(t, "token")
-		h.call("GET", "/api/companies/"+ours, "", key).want(t, 200, `"Ours"`)
+		cookie, _ := h.Join(ours, ann, "a-"+string(role), role)
+		h.Call("GET", "/api/companies/"+ours, "", cookie).Want(t, 200, `"Ours"`)
+		everybody["the "+string(role)+" of another company"] = []string{cookie, apitest.OwnOrigin}
+		key := "Authorization: Bearer " + h.Call("POST", "/api/board-api-keys", `{"name":"k"}`, cookie, apitest.OwnOrigin).Want(t, 201, "").Field(t, "token")
+		h.Call("GET", "/api/companies/"+ours, "", key).Want(t, 200, `"Ours"`)
 		everybody["a key of the "+string(role)+" of another company"] = []string{key}
 	}
 	// Who left, and who was a member of this very company before.
-	gone, left := h.join(theirs.of, ann, "left", people.RoleOwner)
-	for _, m := range h.call("GET", "/api/companies/"+theirs.of+"/members", "").want(t, 200, "").decode(t).(map[string]any)["members"].([]any) {
+	gone, left := h.Join(theirs.of, ann, "left", people.RoleOwner)
+	for _, m := range h.Call("GET", "/api/companies/"+theirs.of+"/members", "").Want(t, 200, "").Decode(t).(map[string]any)["members"].([]any) {
 		if m := m.(map[string]any); m["principalId"] == left {
-			h.call("POST", "/api/companies/"+theirs.of+"/members/"+m["id"].(string)+"/archive", `{}`).want(t, 200, "")
+			h.Call("POST", "/api/companies/"+theirs.of+"/members/"+m["id"].(string)+"/archive", `{}`).Want(t, 200, "")
 		}
 	}
-	everybody["who was an owner before"] = []string{gone, ownOrigin}
+	everybody["who was an owner before"] = []string{gone, apitest.OwnOrigin}
 	for _, got := range theirs.keepOut(everybody) {
 		t.Error(got)
 	}
 }
 
-// plant adds a route to the table of a harness.
-func (h *harness) plant(route Route) {
-	h.routes = append(h.routes, route)
-	h.mux.HandleFunc(route.Method+" "+route.Path, func(w http.ResponseWriter, r *http.Request) { h.Server.serve(&route, w, r) })
-}
-
 // Doors that are left open on purpose are found.
 func TestOpenDoorsAreFound(t *testing.T) {
-	h := peopled(t)
-	ann := h.admin()
-	h.as = []string{ann, ownOrigin}
-	theirs, ours := newTown(h, "Theirs"), h.company("Ours")
-	owner, _ := h.join(ours, ann, "olga", people.RoleOwner)
-	issue := func(rc *Request) (i company.Issue, err error) {
+	h := apitest.Peopled(t)
+	ann := h.Admin()
+	h.As = []string{ann, apitest.OwnOrigin}
+	theirs, ours := newTown(h, "Theirs"), h.Company("Ours")
+	owner, _ := h.Join(ours, ann, "olga", people.RoleOwner)
+	issue := func(rc *api.Request) (i company.Issue, err error) {
 		err = rc.View(func(tx *ledger.Tx) error {
 			i, _ = company.FindIssue(tx, rc.Path("id"))
 			return nil
 		})
 		return i, err
 	}
-	h.plant(Route{Method: "GET", Path: "/api/issues/{id}/planted", Handle: func(rc *Request) (Response, error) { // whoever asks
+	h.Plant(api.Route{Method: "GET", Path: "/api/issues/{id}/planted", Handle: func(rc *api.Request) (api.Response, error) { // whoever asks
 		i, err := issue(rc)
-		return OK(i), err
+		return api.OK(i), err
 	}})
-	h.plant(Route{Method: "POST", Path: "/api/issues/{id}/planted", Handle: func(rc *Request) (Response, error) { // in the name of somebody who may
+	h.Plant(api.Route{Method: "POST", Path: "/api/issues/{id}/planted", Handle: func(rc *api.Request) (api.Response, error) { // in the name of somebody who may
 		i, err := issue(rc)
 		if err != nil {
-			return Response{}, err
+			return api.Response{}, err
 		}
-		rc.Actor, rc.Credential = ledger.Actor{Type: "node", ID: string(h.node.keys.ID())}, ledger.Credential{Kind: "node", ID: string(h.node.keys.ID())}
+		rc.Actor, rc.Credential = ledger.Actor{Type: "node", ID: string(h.Node.Keys.ID())}, ledger.Credential{Kind: "node", ID: string(h.Node.Keys.ID())}
 		_, err = rc.Submit("run.finish", i.Company, company.Finish{Run: theirs.run, Outcome: company.Outcome{Status: company.RunFailed}})
-		return OK(nil), errors.Join(err, Forbidden("no"))
+		return api.OK(nil), errors.Join(err, api.Forbidden("no"))
 	}})
-	h.plant(Route{Method: "GET", Path: "/api/planted", Handle: func(rc *Request) (Response, error) { // those of all
+	h.Plant(api.Route{Method: "GET", Path: "/api/planted", Handle: func(rc *api.Request) (api.Response, error) { // those of all
 		var names []string
 		err := rc.View(func(tx *ledger.Tx) error {
 			for _, c := range company.Companies(tx) {
@@ -106,9 +91,9 @@ func TestOpenDoorsAreFound(t *testing.T) {
 			}
 			return nil
 		})
-		return OK(names), err
+		return api.OK(names), err
 	}})
-	got := theirs.keepOut(map[string][]string{"the owner of another company": {owner, ownOrigin}})
+	got := theirs.keepOut(map[string][]string{"the owner of another company": {owner, apitest.OwnOrigin}})
 	for _, want := range []string{"GET /api/issues/{id}/planted shows the owner of another company a row", "GET /api/planted shows the owner of another company 200", "run.finish came into their chain"} {
 		if !slices.ContainsFunc(got, func(bad string) bool { return strings.HasPrefix(bad, want) }) {
 			t.Errorf("found %q, want %q", got, want)
@@ -118,8 +103,8 @@ func TestOpenDoorsAreFound(t *testing.T) {
 
 // open reports whether a route is about nobody's company, or gives the same to
 // everybody.
-func open(r Route) bool {
-	if r.Who == Public || !strings.Contains(r.Path, "{") {
+func open(r api.Route) bool {
+	if r.Who == api.Public || !strings.Contains(r.Path, "{") {
 		return true
 	}
 	for _, of := range []string{"skills", "llms", "adapters", "teams", "secret-provider-configs", "board-claim"} {
@@ -133,27 +118,27 @@ func open(r Route) bool {
 // keepOut asks for all that the table has of a town, as some who have no business
 // there: by what they show. It returns what they got.
 func (w *town) keepOut(everybody map[string][]string) (got []string) {
-	h, t := w.h, w.h.t
+	h, t := w.h, w.h.T
 	t.Helper()
 	fault := func(format string, args ...any) { got = append(got, fmt.Sprintf(format, args...)) }
-	before, _ := h.node.ledger.Head()
+	before, _ := h.Node.Ledger.Head()
 	tried := 0
 	for _, route := range h.Routes() {
 		name := route.Method + " " + route.Path
 		path, whole := w.path(route)
-		if route.Who == Admin { // for who administers the instance, whatever it names
+		if route.Who == api.Admin { // for who administers the instance, whatever it names
 			for who, as := range everybody {
-				if a := h.call(route.Method, path, w.body(route), as...); a.status != 401 && a.status != 403 {
-					fault("%s by %s answered %d %.200s", name, who, a.status, a.body)
+				if a := h.Call(route.Method, path, w.body(route), as...); a.Status != 401 && a.Status != 403 {
+					fault("%s by %s answered %d %.200s", name, who, a.Status, a.Body)
 				}
 			}
 			continue
 		}
-		if route.Who != Public && route.Method == "GET" && !strings.Contains(route.Path, "{") { // lists of what the caller may see
+		if route.Who != api.Public && route.Method == "GET" && !strings.Contains(route.Path, "{") { // lists of what the caller may see
 			for who, as := range everybody {
 				for _, query := range []string{"", "?companyId=" + w.of} {
-					if a := h.call("GET", path+query, "", as...); strings.Contains(string(a.body), canaryTown) || a.status < 300 && strings.Contains(string(a.body), w.of) || a.status >= 500 {
-						fault("%s%s shows %s %d %.300s", name, query, who, a.status, a.body)
+					if a := h.Call("GET", path+query, "", as...); strings.Contains(string(a.Body), canaryTown) || a.Status < 300 && strings.Contains(string(a.Body), w.of) || a.Status >= 500 {
+						fault("%s%s shows %s %d %.300s", name, query, who, a.Status, a.Body)
 					}
 				}
 			}
@@ -171,25 +156,25 @@ func (w *town) keepOut(everybody map[string][]string) (got []string) {
 		body, headers := w.body(route), []string(nil)
 		if strings.HasSuffix(route.Path, "/attachments") || strings.HasSuffix(route.Path, "/images") || strings.HasSuffix(route.Path, "/logo") {
 			if route.Method == "POST" {
-				form, contentType := formOf(t, "x.png", "image/png", dot())
+				form, contentType := apitest.FormOf(t, "x.png", "image/png", apitest.Dot())
 				body, headers = form, []string{contentType}
 			}
 		}
-		h.forgetRates()
+		h.ForgetRates()
 		for who, as := range everybody {
 			tried++
-			a := h.call(route.Method, path, body, slices.Concat(as, headers)...)
-			if strings.Contains(string(a.body), canaryTown) {
-				fault("%s shows %s a row: %.300s", name, who, a.body)
+			a := h.Call(route.Method, path, body, slices.Concat(as, headers)...)
+			if strings.Contains(string(a.Body), canaryTown) {
+				fault("%s shows %s a row: %.300s", name, who, a.Body)
 			}
 			if strings.HasPrefix(route.Path, "/api/environments/") { // that of all companies; what is on it is shown to its company
-				if strings.Contains(string(a.body), w.run) {
-					fault("%s shows %s %s", name, who, a.body)
+				if strings.Contains(string(a.Body), w.run) {
+					fault("%s shows %s %s", name, who, a.Body)
 				}
 				continue
 			}
-			if a.status != 401 && a.status != 403 && a.status != 404 {
-				fault("%s by %s answered %d %.200s to %.200s", name, who, a.status, a.body, body)
+			if a.Status != 401 && a.Status != 403 && a.Status != 404 {
+				fault("%s by %s answered %d %.200s to %.200s", name, who, a.Status, a.Body, body)
 			}
 		}
 	}
@@ -201,31 +186,24 @@ func (w *town) keepOut(everybody map[string][]string) (got []string) {
 			{"GET", "/api/v1/mesh", ""}, {"PATCH", "/api/instance/settings/general", `{}`}, {"PATCH", "/api/instance/settings/experimental", `{}`},
 			{"POST", "/api/v1/execute", `{"agent_id":"` + w.agent + `","task":"x"}`},
 		} {
-			if a := h.call(x.method, x.path, x.body, as...); a.status != 401 && a.status != 403 && a.status != 404 {
-				fault("%s %s by %s answered %d %.200s", x.method, x.path, who, a.status, a.body)
+			if a := h.Call(x.method, x.path, x.body, as...); a.Status != 401 && a.Status != 403 && a.Status != 404 {
+				fault("%s %s by %s answered %d %.200s", x.method, x.path, who, a.Status, a.Body)
 			}
 		}
 	}
 	return append(got, w.touched(before)...)
 }
 
-// forgetRates lets everybody ask as if for the first time.
-func (h *harness) forgetRates() {
-	h.limits.mu.Lock()
-	defer h.limits.mu.Unlock()
-	h.limits.buckets = nil
-}
-
 // touched tells what came into the town's chain after a height.
 func (w *town) touched(after uint64) (got []string) {
-	w.h.t.Helper()
-	head, _ := w.h.node.ledger.Head()
+	w.h.T.Helper()
+	head, _ := w.h.Node.Ledger.Head()
 	if head == after {
 		return nil
 	}
-	for e, err := range w.h.node.ledger.Entries(w.h.t.Context(), after) {
+	for e, err := range w.h.Node.Ledger.Entries(w.h.T.Context(), after) {
 		if err != nil {
-			w.h.t.Fatal(err)
+			w.h.T.Fatal(err)
 		}
 		if e.Company == w.of && e.Outcome == ledger.Applied {
 			got = append(got, e.Kind+" came into their chain")
@@ -238,44 +216,44 @@ func (w *town) touched(after uint64) (got []string) {
 }
 
 func TestTokensAreShownOnceAndKeptNowhere(t *testing.T) {
-	h := newHarness(t)
-	of := h.company("Acme")
+	h := apitest.NewHarness(t)
+	of := h.Company("Acme")
 	in := "/api/companies/" + of
 	var tokens []string
-	keep := func(a answer, fields ...string) answer {
+	keep := func(a apitest.Answer, fields ...string) apitest.Answer {
 		for _, f := range fields {
-			tokens = append(tokens, a.field(t, f))
+			tokens = append(tokens, a.Field(t, f))
 		}
 		return a
 	}
-	invite := keep(h.call("POST", in+"/invites", `{"allowedJoinTypes":"both"}`).want(t, 201, ""), "token").field(t, "token")
-	h.call("GET", "/api/invites/"+invite+"/onboarding.txt", "").want(t, 200, "How to join Acme")
+	invite := keep(h.Call("POST", in+"/invites", `{"allowedJoinTypes":"both"}`).Want(t, 201, ""), "token").Field(t, "token")
+	h.Call("GET", "/api/invites/"+invite+"/onboarding.txt", "").Want(t, 200, "How to join Acme")
 	const canary = "canary-of-an-agent"
-	join := keep(h.call("POST", "/api/invites/"+invite+"/accept", `{"requestType":"agent","agentName":"J","adapterType":"http","agentDefaultsPayload":{"url":"http://127.0.0.1:9/x","env":{"A":"`+canary+`"}}}`).want(t, 202, ""), "claimSecret")
+	join := keep(h.Call("POST", "/api/invites/"+invite+"/accept", `{"requestType":"agent","agentName":"J","adapterType":"http","agentDefaultsPayload":{"url":"http://127.0.0.1:9/x","env":{"A":"`+canary+`"}}}`).Want(t, 202, ""), "claimSecret")
 	tokens = append(tokens, canary)
-	h.call("GET", in+"/attention", "").want(t, 200, `"join_request":1`)
-	h.call("GET", in+"/sidebar-badges", "").want(t, 200, `"joinRequests":1`)
-	h.call("POST", in+"/join-requests/"+join.field(t, "id")+"/approve", "{}").want(t, 200, "approved")
-	claim := `{"claimSecret":"` + join.field(t, "claimSecret") + `"}`
-	path := join.field(t, "claimApiKeyPath")
-	agent := keep(h.call("POST", path, claim).want(t, 201, ""), "token").field(t, "token")
-	h.call("POST", path, claim).want(t, 409, "already used")
-	h.call("GET", "/api/agents/me", "", "Authorization: Bearer "+agent).want(t, 200, `"J"`)
+	h.Call("GET", in+"/attention", "").Want(t, 200, `"join_request":1`)
+	h.Call("GET", in+"/sidebar-badges", "").Want(t, 200, `"joinRequests":1`)
+	h.Call("POST", in+"/join-requests/"+join.Field(t, "id")+"/approve", "{}").Want(t, 200, "approved")
+	claim := `{"claimSecret":"` + join.Field(t, "claimSecret") + `"}`
+	path := join.Field(t, "claimApiKeyPath")
+	agent := keep(h.Call("POST", path, claim).Want(t, 201, ""), "token").Field(t, "token")
+	h.Call("POST", path, claim).Want(t, 409, "already used")
+	h.Call("GET", "/api/agents/me", "", "Authorization: Bearer "+agent).Want(t, 200, `"J"`)
 
-	ch := keep(h.call("POST", "/api/cli-auth/challenges", `{"command":"test"}`).want(t, 201, ""), "token", "boardApiToken")
-	poll, secret := "/api"+ch.field(t, "pollPath")+"?token="+ch.field(t, "token"), `{"token":"`+ch.field(t, "token")+`"}`
-	bearer := "Authorization: Bearer " + ch.field(t, "boardApiToken")
-	h.call("GET", "/api/cli-auth/me", "", bearer).want(t, 401, "")
-	h.call("GET", poll, "").want(t, 200, `"pending"`)
-	h.call("POST", "/api/cli-auth/challenges/"+ch.field(t, "id")+"/approve", secret).want(t, 200, `"approved":true`)
-	h.call("GET", poll, "").want(t, 200, `"approved"`)
-	h.call("GET", "/api/cli-auth/me", "", bearer).want(t, 200, `"source":"board_key"`)
-	h.call("POST", in+"/issues", `{"title":"by key"}`, bearer).want(t, 201, "")
-	h.call("POST", "/api/cli-auth/revoke-current", "", bearer).want(t, 200, `"revoked":true`)
-	h.call("GET", "/api/cli-auth/me", "", bearer).want(t, 401, "")
+	ch := keep(h.Call("POST", "/api/cli-auth/challenges", `{"command":"test"}`).Want(t, 201, ""), "token", "boardApiToken")
+	poll, secret := "/api"+ch.Field(t, "pollPath")+"?token="+ch.Field(t, "token"), `{"token":"`+ch.Field(t, "token")+`"}`
+	bearer := "Authorization: Bearer " + ch.Field(t, "boardApiToken")
+	h.Call("GET", "/api/cli-auth/me", "", bearer).Want(t, 401, "")
+	h.Call("GET", poll, "").Want(t, 200, `"pending"`)
+	h.Call("POST", "/api/cli-auth/challenges/"+ch.Field(t, "id")+"/approve", secret).Want(t, 200, `"approved":true`)
+	h.Call("GET", poll, "").Want(t, 200, `"approved"`)
+	h.Call("GET", "/api/cli-auth/me", "", bearer).Want(t, 200, `"source":"board_key"`)
+	h.Call("POST", in+"/issues", `{"title":"by key"}`, bearer).Want(t, 201, "")
+	h.Call("POST", "/api/cli-auth/revoke-current", "", bearer).Want(t, 200, `"revoked":true`)
+	h.Call("GET", "/api/cli-auth/me", "", bearer).Want(t, 401, "")
 
-	log, rows := h.log.String(), ""
-	err := h.node.ledger.View(func(tx *ledger.Tx) error {
+	log, rows := h.Log.String(), ""
+	err := h.Node.Ledger.View(func(tx *ledger.Tx) error {
 		var b strings.Builder
 		for k, v := range tx.Prefix(nil) {
 			b.Write(k)
@@ -287,12 +265,12 @@ func TestTokensAreShownOnceAndKeptNowhere(t *testing.T) {
 	if err != nil || len(rows) < 1000 {
 		t.Fatalf("%d bytes of rows, %v", len(rows), err)
 	}
-	for e, err := range h.node.ledger.Entries(t.Context(), 0) {
+	for e, err := range h.Node.Ledger.Entries(t.Context(), 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		rows += string(ledger.Marshal(e))
-		if head, _ := h.node.ledger.Head(); e.Height == head {
+		if head, _ := h.Node.Ledger.Head(); e.Height == head {
 			break
 		}
 	}

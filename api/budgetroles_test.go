@@ -1,9 +1,11 @@
-package api
+package api_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company/people"
 )
 
@@ -12,13 +14,13 @@ import (
 // by no agent for itself, also not by one that configures its own row.
 func TestWhoRaisesABudget(t *testing.T) {
 	t.Parallel()
-	h := peopled(t)
-	admin := h.admin()
-	of := h.call("POST", "/api/companies", `{"name":"Acme"}`, admin, ownOrigin).want(t, 201, "").field(t, "id")
+	h := apitest.Peopled(t)
+	admin := h.Admin()
+	of := h.Call("POST", "/api/companies", `{"name":"Acme"}`, admin, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id")
 	in := "/api/companies/" + of
-	agent := h.call("POST", in+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"}}`, admin, ownOrigin).want(t, 201, "").field(t, "id")
-	key := "Authorization: Bearer " + h.call("POST", "/api/agents/"+agent+"/keys", `{"name":"k"}`, admin, ownOrigin).want(t, 201, "").field(t, "token")
-	stranger, _ := h.signUp("Stranger")
+	agent := h.Call("POST", in+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"}}`, admin, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id")
+	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+agent+"/keys", `{"name":"k"}`, admin, apitest.OwnOrigin).Want(t, 201, "").Field(t, "token")
+	stranger, _ := h.SignUp("Stranger")
 	type asker struct {
 		name, header string
 		status       int
@@ -26,7 +28,7 @@ func TestWhoRaisesABudget(t *testing.T) {
 	}
 	askers := []asker{{"admin of the instance", admin, 200, ""}, {"stranger", stranger, 403, "User does not have access to this company"}, {"nobody", "", 401, ""}, {"agent", key, 403, "Board access required"}}
 	for _, r := range people.MemberRoles {
-		cookie, _ := h.join(of, admin, string(r), r)
+		cookie, _ := h.Join(of, admin, string(r), r)
 		a := asker{string(r), cookie, 200, ""}
 		if r == people.RoleViewer {
 			a.status, a.says = 403, "Viewer access is read-only"
@@ -34,7 +36,7 @@ func TestWhoRaisesABudget(t *testing.T) {
 		askers = append(askers, a)
 	}
 	for _, a := range askers {
-		headers := []string{ownOrigin}
+		headers := []string{apitest.OwnOrigin}
 		if a.header != "" {
 			headers = append(headers, a.header)
 		}
@@ -47,8 +49,8 @@ func TestWhoRaisesABudget(t *testing.T) {
 			if a.name == "stranger" && c.path == "/api/agents/"+agent+"/budgets" {
 				status, says = 404, "Agent not found" // who may not look into a company does not learn what is in it
 			}
-			if got := h.call(c.method, c.path, c.body, headers...); got.status != status || !strings.Contains(string(got.body), says) {
-				t.Errorf("%s: %s %s is answered %d %s, want %d %s", a.name, c.method, c.path, got.status, got.body, status, says)
+			if got := h.Call(c.method, c.path, c.body, headers...); got.Status != status || !strings.Contains(string(got.Body), says) {
+				t.Errorf("%s: %s %s is answered %d %s, want %d %s", a.name, c.method, c.path, got.Status, got.Body, status, says)
 			}
 		}
 		// Raising what stopped somebody is a decision of the same people.
@@ -56,6 +58,6 @@ func TestWhoRaisesABudget(t *testing.T) {
 		if status == 200 {
 			status = 404
 		}
-		h.call("POST", in+"/budget-incidents/"+NewID()+"/resolve", `{"action":"raise_budget_and_resume","amount":9000}`, headers...).want(t, status, "")
+		h.Call("POST", in+"/budget-incidents/"+api.NewID()+"/resolve", `{"action":"raise_budget_and_resume","amount":9000}`, headers...).Want(t, status, "")
 	}
 }

@@ -36,20 +36,20 @@ type caller struct {
 
 type callerKey struct{}
 
-// connContext is the server's ConnContext.
-func (s *Server) connContext(ctx context.Context, c net.Conn) context.Context {
+// ConnContext is the server's ConnContext.
+func (s *Server) ConnContext(ctx context.Context, c net.Conn) context.Context {
 	client, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	server, err2 := netip.ParseAddrPort(c.LocalAddr().String())
-	if s.cfg.FromRun == nil || err != nil || err2 != nil {
+	if s.Cfg.FromRun == nil || err != nil || err2 != nil {
 		return ctx
 	}
 	return context.WithValue(ctx, callerKey{}, &caller{client: client, server: server})
 }
 
-// notARun refuses a request without a credential that comes from a run: the run
+// NotARun refuses a request without a credential that comes from a run: the run
 // has a token, and without it is nobody. What comes over no connection of ours, as
 // in tests, is the program's own.
-func (s *Server) notARun(ctx context.Context) error {
+func (s *Server) NotARun(ctx context.Context) error {
 	c, ok := ctx.Value(callerKey{}).(*caller)
 	if !ok {
 		return nil
@@ -58,14 +58,14 @@ func (s *Server) notARun(ctx context.Context) error {
 	defer c.mu.Unlock()
 	if !c.looked {
 		select {
-		case s.looks <- struct{}{}:
-			defer func() { <-s.looks }()
+		case s.Looks <- struct{}{}:
+			defer func() { <-s.Looks }()
 		case <-ctx.Done():
 			return errLooksBusy
 		}
-		run, err := s.cfg.FromRun(c.client, c.server)
+		run, err := s.Cfg.FromRun(c.client, c.server)
 		if err != nil { // the next request looks again
-			s.log.Debug("look who calls", "client", c.client, "error", err)
+			s.Log.Debug("look who calls", "client", c.client, "error", err)
 			return errCallerUnknown
 		}
 		c.looked, c.run = true, run

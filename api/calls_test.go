@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/api/routes"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -52,52 +55,52 @@ func clientCalls(t *testing.T) (out []clientCall) {
 // Every call of the contract's MCP server, command line and pages is answered, as
 // testdata/calls.txt says.
 func TestEveryCallOfTheClientsAnswers(t *testing.T) {
-	h := newWorkingHarness(t)
-	of := h.company("Calls")
-	post := func(path, body string, status int) answer {
+	h := apitest.NewWorkingHarness(t)
+	of := h.Company("Calls")
+	post := func(path, body string, status int) apitest.Answer {
 		t.Helper()
-		return h.call("POST", path, body).want(t, status, "")
+		return h.Call("POST", path, body).Want(t, status, "")
 	}
 	in := "/api/companies/" + of
-	agent := h.newAgent(of, "Ada", "echo hello")
-	watcher := h.newAgent(of, "Wendy", "echo hello")
-	gone := h.newAgent(of, "Gone", "echo hello")
-	issue := h.assign(of, agent, "A task")
-	h.rest()
+	agent := h.NewAgent(of, "Ada", "echo hello")
+	watcher := h.NewAgent(of, "Wendy", "echo hello")
+	gone := h.NewAgent(of, "Gone", "echo hello")
+	issue := h.Assign(of, agent, "A task")
+	h.Rest()
 	run := ""
-	h.until("a run", func(tx *ledger.Tx) bool {
+	h.Until("a run", func(tx *ledger.Tx) bool {
 		for r := range company.RunsOfIssue(tx, of, issue) {
 			run = r.ID
 		}
 		return run != ""
 	})
-	second := h.company("Leaving")
-	revision := h.call("PUT", "/api/issues/"+issue+"/documents/plan", `{"format":"markdown","body":"# Plan"}`).want(t, 201, "").field(t, "latestRevisionId")
-	h.call("PUT", "/api/issues/"+issue+"/documents/plan", `{"format":"markdown","body":"# A better plan","baseRevisionId":"`+revision+`"}`).want(t, 200, "")
+	second := h.Company("Leaving")
+	revision := h.Call("PUT", "/api/issues/"+issue+"/documents/plan", `{"format":"markdown","body":"# Plan"}`).Want(t, 201, "").Field(t, "latestRevisionId")
+	h.Call("PUT", "/api/issues/"+issue+"/documents/plan", `{"format":"markdown","body":"# A better plan","baseRevisionId":"`+revision+`"}`).Want(t, 200, "")
 	fill := strings.NewReplacer("{c}", in, "{c2}", "/api/companies/"+second, "{company}", of, "{a}", "/api/agents/"+agent, "{a2}", "/api/agents/"+gone, "{agent}", agent, "{watcher}", watcher,
-		"{i}", "/api/issues/"+issue, "{n}", "/api/issues/"+h.call("GET", "/api/issues/"+issue, "").field(t, "identifier"), "{issue}", issue, "{run}", run, "{revision}", revision,
-		"{spare}", "/api/issues/"+post(in+"/issues", `{"title":"Spare","status":"todo"}`, 201).field(t, "id"),
-		"{comment}", post("/api/issues/"+issue+"/comments", `{"body":"Look"}`, 201).field(t, "id"),
-		"{project}", post(in+"/projects", `{"name":"Board"}`, 201).field(t, "id"), "{goal}", post(in+"/goals", `{"title":"Be seen"}`, 201).field(t, "id"),
-		"{approval}", post(in+"/approvals", `{"type":"request_board_approval","payload":{"title":"One"}}`, 201).field(t, "id"),
-		"{approval2}", post(in+"/approvals", `{"type":"request_board_approval","payload":{"title":"Two"}}`, 201).field(t, "id"),
-		"{invite}", post(in+"/invites", `{"allowedJoinTypes":"both"}`, 201).field(t, "token"), "{nobody}", NewID())
-	key := post("/api/agents/"+agent+"/keys", `{"name":"calls"}`, 201).field(t, "token")
+		"{i}", "/api/issues/"+issue, "{n}", "/api/issues/"+h.Call("GET", "/api/issues/"+issue, "").Field(t, "identifier"), "{issue}", issue, "{run}", run, "{revision}", revision,
+		"{spare}", "/api/issues/"+post(in+"/issues", `{"title":"Spare","status":"todo"}`, 201).Field(t, "id"),
+		"{comment}", post("/api/issues/"+issue+"/comments", `{"body":"Look"}`, 201).Field(t, "id"),
+		"{project}", post(in+"/projects", `{"name":"Board"}`, 201).Field(t, "id"), "{goal}", post(in+"/goals", `{"title":"Be seen"}`, 201).Field(t, "id"),
+		"{approval}", post(in+"/approvals", `{"type":"request_board_approval","payload":{"title":"One"}}`, 201).Field(t, "id"),
+		"{approval2}", post(in+"/approvals", `{"type":"request_board_approval","payload":{"title":"Two"}}`, 201).Field(t, "id"),
+		"{invite}", post(in+"/invites", `{"allowedJoinTypes":"both"}`, 201).Field(t, "token"), "{nobody}", api.NewID())
+	key := post("/api/agents/"+agent+"/keys", `{"name":"calls"}`, 201).Field(t, "token")
 	challenge := post("/api/cli-auth/challenges", `{"command":"selvage"}`, 201)
-	page := strings.TrimPrefix(challenge.field(t, "approvalPath"), "/cli-auth/")
-	h.rest()
+	page := strings.TrimPrefix(challenge.Field(t, "approvalPath"), "/cli-auth/")
+	h.Rest()
 	for _, c := range clientCalls(t) {
 		path, headers := strings.ReplaceAll(c.path, "{challenge}", page), []string(nil)
 		if rest, ok := strings.CutPrefix(path, "{key}"); ok {
 			path, headers = rest, []string{"Authorization: Bearer " + key}
 		}
-		a := h.call(c.method, fill.Replace(path), fill.Replace(c.body), headers...)
+		a := h.Call(c.method, fill.Replace(path), fill.Replace(c.body), headers...)
 		var said struct {
 			Error string `json:"error"`
 		}
-		_ = json.Unmarshal(a.body, &said) // the page and the texts are no JSON
-		if a.status != c.status || said.Error == "API route not found" {
-			t.Errorf("calls.txt:%d (%s): %s %s answered %d, want %d: %s", c.line, c.section, c.method, c.path, a.status, c.status, cut(string(a.body), 300))
+		_ = json.Unmarshal(a.Body, &said) // the page and the texts are no JSON
+		if a.Status != c.status || said.Error == "API route not found" {
+			t.Errorf("calls.txt:%d (%s): %s %s answered %d, want %d: %s", c.line, c.section, c.method, c.path, a.Status, c.status, api.Cut(string(a.Body), 300))
 		}
 	}
 }
@@ -105,18 +108,18 @@ func TestEveryCallOfTheClientsAnswers(t *testing.T) {
 // The list is the contract's: each of the 41 tools that clients know by name is
 // one of its calls, but the one that makes any.
 func TestTheListOfCallsHasAllTools(t *testing.T) {
-	h := newHarness(t)
+	h := apitest.NewHarness(t)
 	listed := map[string]bool{}
 	fill := strings.NewReplacer("{key}", "", "{c}", "/api/companies/x", "{c2}", "/api/companies/x", "{i}", "/api/issues/x", "{n}", "/api/issues/x", "{spare}", "/api/issues/x",
 		"{a}", "/api/agents/x", "{a2}", "/api/agents/x", "{", "", "}", "")
 	for _, c := range clientCalls(t) {
-		_, pattern := h.Server.mux.Handler(httptest.NewRequest(c.method, fill.Replace(c.path), nil))
+		_, pattern := h.Server.Mux.Handler(httptest.NewRequest(c.method, fill.Replace(c.path), nil))
 		if pattern == "/api/" || pattern == "/" {
 			t.Errorf("calls.txt:%d: nothing answers %s %s", c.line, c.method, c.path)
 		}
 		listed[pattern] = true
 	}
-	tools, err := Tools("test")
+	tools, err := routes.Tools("test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +127,7 @@ func TestTheListOfCallsHasAllTools(t *testing.T) {
 		if !strings.HasPrefix(tool.Name, "paperclip") || tool.Path == "" {
 			continue
 		}
-		if _, pattern := h.Server.mux.Handler(httptest.NewRequest(tool.Method, strings.NewReplacer("{action}", "approve", "{", "", "}", "").Replace(tool.Path), nil)); !listed[pattern] {
+		if _, pattern := h.Server.Mux.Handler(httptest.NewRequest(tool.Method, strings.NewReplacer("{action}", "approve", "{", "", "}", "").Replace(tool.Path), nil)); !listed[pattern] {
 			t.Errorf("%s (%s %s) is not in calls.txt", tool.Name, tool.Method, tool.Path)
 		}
 	}

@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -18,31 +20,31 @@ import (
 // It would catch a client that is told no and has to guess why.
 func TestAStepThatTheStateForbidsTellsTheState(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
-	of := h.company("Acme")
+	h := apitest.NewHarness(t)
+	of := h.Company("Acme")
 	in := "/api/companies/" + of
-	post := func(path, body string, status int, headers ...string) answer {
+	post := func(path, body string, status int, headers ...string) apitest.Answer {
 		t.Helper()
-		return h.call("POST", path, body, headers...).want(t, status, "")
+		return h.Call("POST", path, body, headers...).Want(t, status, "")
 	}
-	id := func(path, body string) string { t.Helper(); return post(path, body, 201).field(t, "id") }
+	id := func(path, body string) string { t.Helper(); return post(path, body, 201).Field(t, "id") }
 	hire := func(name string) string { return id(in+"/agents", `{"name":"`+name+`","adapterType":"process"}`) }
 	ada, gone, rests := hire("Ada"), hire("Gone"), hire("Rests")
 	post("/api/agents/"+gone+"/terminate", "", 200)
 	post("/api/agents/"+rests+"/pause", "", 200)
-	key := "Authorization: Bearer " + post("/api/agents/"+ada+"/keys", `{"name":"k"}`, 201).field(t, "token")
-	run := h.running(of, ada)
+	key := "Authorization: Bearer " + post("/api/agents/"+ada+"/keys", `{"name":"k"}`, 201).Field(t, "token")
+	run := h.Running(of, ada)
 	asAda := []string{key, "X-Paperclip-Run-Id: " + run}
-	h.call("PATCH", in, `{"requireBoardApprovalForNewAgents":true}`).want(t, 200, "")
-	asked := post(in+"/agent-hires", `{"name":"Asked"}`, 201, asAda...).decode(t).(map[string]any)
+	h.Call("PATCH", in, `{"requireBoardApprovalForNewAgents":true}`).Want(t, 200, "")
+	asked := post(in+"/agent-hires", `{"name":"Asked"}`, 201, asAda...).Decode(t).(map[string]any)
 	waits := asked["agent"].(map[string]any)["id"].(string)
-	h.call("PATCH", in, `{"requireBoardApprovalForNewAgents":false}`).want(t, 200, "")
+	h.Call("PATCH", in, `{"requireBoardApprovalForNewAgents":false}`).Want(t, 200, "")
 
 	issue := func(status string) string {
-		return id(in+"/issues", `{"title":"Task `+NewID()+`","status":"`+status+`","assigneeAgentId":"`+ada+`"}`)
+		return id(in+"/issues", `{"title":"Task `+api.NewID()+`","status":"`+status+`","assigneeAgentId":"`+ada+`"}`)
 	}
 	backlog, done := issue("backlog"), issue("todo")
-	h.call("PATCH", "/api/issues/"+done, `{"status":"done"}`).want(t, 200, "")
+	h.Call("PATCH", "/api/issues/"+done, `{"status":"done"}`).Want(t, 200, "")
 
 	approval := func(verb string) string {
 		a := id(in+"/approvals", `{"type":"request_board_approval","payload":{"title":"`+verb+`"}}`)
@@ -54,20 +56,20 @@ func TestAStepThatTheStateForbidsTellsTheState(t *testing.T) {
 	fresh, approved, rejected, revised := approval(""), approval("approve"), approval("reject"), approval("request-revision")
 
 	routine := id(in+"/routines", `{"title":"Daily","assigneeAgentId":"`+ada+`"}`)
-	hook := post("/api/routines/"+routine+"/triggers", `{"kind":"webhook","signingMode":"none"}`, 201).decode(t).(map[string]any)["trigger"].(map[string]any)
-	h.call("PATCH", "/api/routine-triggers/"+hook["id"].(string), `{"enabled":false}`).want(t, 200, "")
+	hook := post("/api/routines/"+routine+"/triggers", `{"kind":"webhook","signingMode":"none"}`, 201).Decode(t).(map[string]any)["trigger"].(map[string]any)
+	h.Call("PATCH", "/api/routine-triggers/"+hook["id"].(string), `{"enabled":false}`).Want(t, 200, "")
 	archived := id(in+"/routines", `{"title":"Past","assigneeAgentId":"`+ada+`","status":"archived"}`)
 
 	join := func(verb string) (path string, claim string) {
 		invite := post(in+"/invites", `{"allowedJoinTypes":"agent"}`, 201)
-		a := post("/api/invites/"+invite.field(t, "token")+"/accept", `{"requestType":"agent","agentName":"J`+NewID()+`","adapterType":"http"}`, 202)
-		path = in + "/join-requests/" + a.field(t, "id")
+		a := post("/api/invites/"+invite.Field(t, "token")+"/accept", `{"requestType":"agent","agentName":"J`+api.NewID()+`","adapterType":"http"}`, 202)
+		path = in + "/join-requests/" + a.Field(t, "id")
 		if verb != "" {
 			post(path+"/"+verb, `{}`, 200)
 		} else {
-			path = "/api/invites/" + invite.field(t, "id") + "/revoke" // what it came from
+			path = "/api/invites/" + invite.Field(t, "id") + "/revoke" // what it came from
 		}
-		return path, a.field(t, "claimApiKeyPath") + " " + `{"claimSecret":"` + a.field(t, "claimSecret") + `"}`
+		return path, a.Field(t, "claimApiKeyPath") + " " + `{"claimSecret":"` + a.Field(t, "claimSecret") + `"}`
 	}
 	usedInvite, tooSoon := join("")
 	letIn, claim := join("approve")
@@ -83,14 +85,14 @@ func TestAStepThatTheStateForbidsTellsTheState(t *testing.T) {
 	post(said+"/reject", `{"reason":"No"}`, 200)
 	hold := "/api/issues/" + backlog + "/tree-holds"
 	post(hold, `{"mode":"pause"}`, 200)
-	held := firstOf(t, h.call("GET", hold, ""))
+	held := apitest.FirstOf(t, h.Call("GET", hold, ""))
 	post(hold+"/"+held+"/release", `{}`, 200)
 
 	spender := hire("Spender")
-	h.call("PATCH", "/api/agents/"+spender+"/budgets", `{"budgetMonthlyCents":10}`).want(t, 200, "")
+	h.Call("PATCH", "/api/agents/"+spender+"/budgets", `{"budgetMonthlyCents":10}`).Want(t, 200, "")
 	post(in+"/cost-events", `{"agentId":"`+spender+`","provider":"p","model":"m","costCents":11,"occurredAt":"`+time.Now().UTC().Format(time.RFC3339)+`"}`, 201)
 	incident := ""
-	if err := h.node.ledger.View(func(tx *ledger.Tx) error {
+	if err := h.Node.Ledger.View(func(tx *ledger.Tx) error {
 		for _, i := range money.OpenIncidents(tx, of, core.TimeOf(time.Now())) {
 			if i.Threshold == "hard" {
 				incident = in + "/budget-incidents/" + i.ID + "/resolve"
@@ -102,11 +104,11 @@ func TestAStepThatTheStateForbidsTellsTheState(t *testing.T) {
 	}
 	post(incident, `{"action":"raise_budget_and_resume","amount":1000}`, 200)
 
-	ended := h.running(of, ada)
+	ended := h.Running(of, ada)
 	post("/api/heartbeat-runs/"+ended+"/cancel", "", 200)
-	other := h.company("Beta")
+	other := h.Company("Beta")
 	post("/api/companies/"+other+"/archive", "", 200)
-	node := string(h.node.keys.ID())
+	node := string(h.Node.Keys.ID())
 
 	for _, c := range []struct {
 		what, method, path, body string
@@ -151,7 +153,7 @@ func TestAStepThatTheStateForbidsTellsTheState(t *testing.T) {
 		{"mesh: at work, resume", "POST", "/api/v1/mesh/resume", "", nil, 409, `{"stopped":false}`},
 		{"node: at work, uncordon", "POST", "/api/v1/mesh/nodes/" + node + "/uncordon", "", nil, 409, `{"nodeId":"` + node + `","cordoned":false}`},
 	} {
-		a := h.call(c.method, c.path, c.body, c.headers...)
+		a := h.Call(c.method, c.path, c.body, c.headers...)
 		var got struct {
 			Error   string
 			Details map[string]json.RawMessage
@@ -160,13 +162,13 @@ func TestAStepThatTheStateForbidsTellsTheState(t *testing.T) {
 		if err := json.Unmarshal([]byte(c.details), &want); err != nil {
 			t.Fatal(c.what, err)
 		}
-		if err := json.Unmarshal(a.body, &got); err != nil || a.status != c.status || got.Error == "" {
-			t.Errorf("%s: answered %d %s, want %d", c.what, a.status, a.body, c.status)
+		if err := json.Unmarshal(a.Body, &got); err != nil || a.Status != c.status || got.Error == "" {
+			t.Errorf("%s: answered %d %s, want %d", c.what, a.Status, a.Body, c.status)
 			continue
 		}
 		for name, v := range want {
 			if string(got.Details[name]) != string(v) {
-				t.Errorf("%s: %s of the details is %s, want %s, in %s", c.what, name, got.Details[name], v, a.body)
+				t.Errorf("%s: %s of the details is %s, want %s, in %s", c.what, name, got.Details[name], v, a.Body)
 			}
 		}
 	}

@@ -17,27 +17,27 @@ type conns struct {
 
 	mu   sync.Mutex // guards all below
 	open map[net.Conn]*list.Element
-	idle *list.List // of net.Conn: those without a request, the oldest first
+	Idle *list.List // of net.Conn: those without a request, the oldest first
 }
 
-func newConns(most int) *conns {
-	return &conns{most: most, open: map[net.Conn]*list.Element{}, idle: list.New()}
+func NewConns(most int) *conns {
+	return &conns{most: most, open: map[net.Conn]*list.Element{}, Idle: list.New()}
 }
 
-// state is the server's ConnState.
-func (c *conns) state(conn net.Conn, to http.ConnState) {
-	if gone := c.follow(conn, to); gone != nil {
+// State is the server's ConnState.
+func (c *conns) State(conn net.Conn, to http.ConnState) {
+	if gone := c.Follow(conn, to); gone != nil {
 		gone.Close() // the server tells of it, which takes it off
 	}
 }
 
-// follow notes what became of a connection and returns one that must go, or nil.
-func (c *conns) follow(conn net.Conn, to http.ConnState) net.Conn {
+// Follow notes what became of a connection and returns one that must go, or nil.
+func (c *conns) Follow(conn net.Conn, to http.ConnState) net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at, known := c.open[conn]
 	if at != nil {
-		c.idle.Remove(at)
+		c.Idle.Remove(at)
 	}
 	switch to {
 	case http.StateActive:
@@ -50,11 +50,11 @@ func (c *conns) follow(conn net.Conn, to http.ConnState) net.Conn {
 		if to == http.StateIdle && !known {
 			return nil // it had to go
 		}
-		c.open[conn] = c.idle.PushBack(conn)
+		c.open[conn] = c.Idle.PushBack(conn)
 		if len(c.open) > c.most {
-			oldest := c.idle.Front()
+			oldest := c.Idle.Front()
 			gone := oldest.Value.(net.Conn)
-			c.idle.Remove(oldest)
+			c.Idle.Remove(oldest)
 			delete(c.open, gone)
 			return gone
 		}

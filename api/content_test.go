@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger/blob"
 )
@@ -20,7 +22,7 @@ import (
 func TestDamagedContentIsNeverAnswered(t *testing.T) {
 	dir := t.TempDir()
 	var keeper *blob.Keeper
-	h := newHarness(t, func(c *Config) {
+	h := apitest.NewHarness(t, func(c *api.Config) {
 		var err error
 		if keeper, err = blob.Open(dir, blob.Config{Self: identity.NodeID(strings.Repeat("a", 32)), Store: blob.StoreConfig{Reserve: 1}}); err != nil {
 			t.Fatal(err)
@@ -28,15 +30,15 @@ func TestDamagedContentIsNeverAnswered(t *testing.T) {
 		t.Cleanup(func() { keeper.Close() })
 		c.Blobs = keeper
 	})
-	of := h.company("Acme")
-	issue := h.issueOf(of, "Keep this")
-	server := h.serve()
+	of := h.Company("Acme")
+	issue := h.IssueOf(of, "Keep this")
+	server := h.Serve()
 	want := bytes.Repeat([]byte("0123456789abcdef"), 64<<10) // 1 MiB
-	form, contentType := formOf(t, "file.bin", "", want)
+	form, contentType := apitest.FormOf(t, "file.bin", "", want)
 	put := func() (path, sum string) {
 		t.Helper()
-		at := h.call("POST", fmt.Sprintf("/api/companies/%s/issues/%s/attachments", of, issue), form, contentType).want(t, 201, "")
-		return "/api/attachments/" + at.field(t, "id") + "/content", at.field(t, "sha256")
+		at := h.Call("POST", fmt.Sprintf("/api/companies/%s/issues/%s/attachments", of, issue), form, contentType).Want(t, 201, "")
+		return "/api/attachments/" + at.Field(t, "id") + "/content", at.Field(t, "sha256")
 	}
 	path, sum := put()
 	damage := func(at int64) {

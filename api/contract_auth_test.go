@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company/people"
 )
 
@@ -56,7 +58,7 @@ const authPassList = `
 
 // An authExchange is recorded with the name of the cookie that it set.
 type authExchange struct {
-	exchange
+	apitest.Exchange
 	Cookie *string `json:"setCookie"`
 }
 
@@ -67,14 +69,14 @@ var userText = regexp.MustCompile(`\b[A-Za-z0-9]{32}\b`)
 // invites Bob, and signs out.
 func TestRecordedExchangesOfAuthenticatedMode(t *testing.T) {
 	all := asRecorded[authExchange](t, signInsFile)
-	h := newHarnessOn(t, newSoloOf(t, people.Authenticated))
-	m := &replay{ids: map[string]string{}, tokens: map[string]string{}}
+	h := apitest.NewHarnessOn(t, apitest.NewSoloOf(t, people.Authenticated))
+	m := &apitest.Replay{Ids: map[string]string{}, Tokens: map[string]string{}}
 	users, secrets := map[string]string{}, map[string]string{} // by what was recorded
 	text := func(s string) string {
 		for theirs, ours := range secrets {
 			s = strings.ReplaceAll(s, theirs, ours)
 		}
-		return userText.ReplaceAllStringFunc(m.text(s), func(id string) string {
+		return userText.ReplaceAllStringFunc(m.Text(s), func(id string) string {
 			if ours, ok := users[id]; ok {
 				return ours
 			}
@@ -84,9 +86,9 @@ func TestRecordedExchangesOfAuthenticatedMode(t *testing.T) {
 	cookies, board := map[string]string{}, ""
 	var exact, nulls, differing, missing []string
 	verdicts := map[string]string{}
-	plain := make([]exchange, len(all))
+	plain := make([]apitest.Exchange, len(all))
 	for i, e := range all {
-		plain[i] = e.exchange
+		plain[i] = e.Exchange
 		name := e.Number + "-" + e.Name
 		var headers []string
 		for k, v := range e.Request {
@@ -96,7 +98,7 @@ func TestRecordedExchangesOfAuthenticatedMode(t *testing.T) {
 				if strings.HasPrefix(e.Name, "bob-") {
 					who = "bob"
 				}
-				v = sessionCookie + "=" + cookies[who]
+				v = api.SessionCookie + "=" + cookies[who]
 			case strings.HasPrefix(v, "Bearer pcp_board_"):
 				v = "Bearer " + board
 			}
@@ -109,17 +111,17 @@ func TestRecordedExchangesOfAuthenticatedMode(t *testing.T) {
 		}
 		if e.Name == "signin-ratelimit-11" { // ten more came between
 			for range 10 {
-				h.call(e.Method, e.Path, body, headers...)
+				h.Call(e.Method, e.Path, body, headers...)
 			}
 		}
-		got := h.call(e.Method, text(e.Path), body, headers...)
+		got := h.Call(e.Method, text(e.Path), body, headers...)
 		var recorded, ours any
 		_ = json.Unmarshal(e.Answer, &recorded)
-		_ = json.Unmarshal(got.body, &ours)
-		m.learn(recorded, ours)
+		_ = json.Unmarshal(got.Body, &ours)
+		m.Learn(recorded, ours)
 		learnUsers(users, secrets, recorded, ours)
 		cookie := ""
-		for _, c := range (&http.Response{Header: got.header}).Cookies() {
+		for _, c := range (&http.Response{Header: got.Header}).Cookies() {
 			cookie = c.Name
 			switch {
 			case c.MaxAge < 0:
@@ -137,20 +139,20 @@ func TestRecordedExchangesOfAuthenticatedMode(t *testing.T) {
 			c.diff = append(c.diff, "sets the cookie "+cookie)
 		}
 		switch {
-		case got.status != e.Status:
-			c.diff = append(c.diff, "answered "+http.StatusText(got.status)+" "+cut(string(got.body), 200))
+		case got.Status != e.Status:
+			c.diff = append(c.diff, "answered "+http.StatusText(got.Status)+" "+api.Cut(string(got.Body), 200))
 		default:
 			c.values("", recorded, ours)
 			for _, tell := range []string{"error", "message", "code"} {
 				r, _ := recorded.(map[string]any)
-				if told, ok := r[tell].(string); ok && e.Status >= 400 && told != got.field(t, tell) {
-					c.diff = append(c.diff, tell+" "+got.field(t, tell)+", recorded "+told)
+				if told, ok := r[tell].(string); ok && e.Status >= 400 && told != got.Field(t, tell) {
+					c.diff = append(c.diff, tell+" "+got.Field(t, tell)+", recorded "+told)
 				}
 			}
 		}
 		verdicts[name] = strings.Join(append(c.diff, c.nulls...), "; ")
 		switch {
-		case got.status == http.StatusNotFound && strings.Contains(string(got.body), "API route not found"):
+		case got.Status == http.StatusNotFound && strings.Contains(string(got.Body), "API route not found"):
 			missing = append(missing, name)
 		case len(c.diff) > 0:
 			differing = append(differing, name)
@@ -162,7 +164,7 @@ func TestRecordedExchangesOfAuthenticatedMode(t *testing.T) {
 	}
 	t.Logf("of %d recorded exchanges: %d exact, %d with a null more or less, %d differing, %d without a route", len(all), len(exact), len(nulls), len(differing), len(missing))
 	for _, name := range slices.Concat(nulls, differing, missing) {
-		t.Logf("differs: %s: %s", name, cut(verdicts[name], 300))
+		t.Logf("differs: %s: %s", name, api.Cut(verdicts[name], 300))
 	}
 	writeScores(t, "http-auth", "With authentication (authenticated)", scoresOf(plain, verdicts, exact, nulls, differing, missing))
 	known := strings.Fields(authPassList)

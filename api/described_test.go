@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"bytes"
@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
 )
 
 // A description is what the tests read of the OpenAPI document.
@@ -71,9 +74,9 @@ func (t *types) UnmarshalJSON(b []byte) error {
 func (t types) has(name string) bool { return slices.Contains(strings.Split(string(t), ","), name) }
 
 // documentOf returns the OpenAPI document of a server.
-func documentOf(t *testing.T, s *Server) []byte {
+func documentOf(t *testing.T, s *api.Server) []byte {
 	t.Helper()
-	doc, err := s.openapi()
+	doc, err := s.Openapi()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +185,7 @@ func packed(how string, n int64) []byte {
 	if how == "deflate" {
 		w, _ = flate.NewWriter(&b, flate.BestSpeed)
 	}
-	if _, err := io.CopyN(w, zeros{}, n); err != nil {
+	if _, err := io.CopyN(w, apitest.Zeros{}, n); err != nil {
 		panic(err)
 	}
 	if err := w.Close(); err != nil {

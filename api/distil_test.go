@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/api/apitest"
 )
 
 var distilFrom = flag.String("contract.from", "", "write testdata/contract from the recordings in this directory")
@@ -93,7 +95,7 @@ func withoutProse(v any, key string) any {
 // is there: no answer holds prose.
 func TestDistil(t *testing.T) {
 	if *distilFrom == "" {
-		for _, e := range asRecorded[exchange](t, exchangesFile) {
+		for _, e := range asRecorded[apitest.Exchange](t, exchangesFile) {
 			var v any
 			if err := json.Unmarshal(e.Answer, &v); err != nil && len(e.Answer) > 0 {
 				t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
-// statusOf is the one table from refusals to HTTP.
-var statusOf = map[ledger.Code]int{
+// StatusOf is the one table from refusals to HTTP.
+var StatusOf = map[ledger.Code]int{
 	ledger.Invalid:       http.StatusBadRequest,
 	ledger.Unauthorized:  http.StatusUnauthorized,
 	ledger.Forbidden:     http.StatusForbidden,
@@ -33,7 +33,7 @@ var statusOf = map[ledger.Code]int{
 const internalError = "Internal server error"
 
 // An errorBody is the contract's: {"error", "code"?, "details"?}.
-type errorBody struct {
+type ErrorBody struct {
 	Error   string          `json:"error"`
 	Code    string          `json:"code,omitempty"`
 	Details json.RawMessage `json:"details,omitempty"`
@@ -41,8 +41,8 @@ type errorBody struct {
 
 // A momentary failure may be over when the caller tries again.
 type momentary struct {
-	err        error
-	code, text string
+	Err        error
+	Code, text string
 }
 
 // notNow are failures of rooms below that a caller may mend by trying again.
@@ -65,15 +65,15 @@ var notNow = []momentary{
 
 // damaged is what a caller is told who meets damage of this node's disk. The node
 // stops serving and rebuilds its state from its peers.
-var damaged = errorBody{Error: "A file of this node's store is damaged; the node rebuilds it from its peers. Use another node, or try again", Code: "store_damaged"}
+var damaged = ErrorBody{Error: "A file of this node's store is damaged; the node rebuilds it from its peers. Use another node, or try again", Code: "store_damaged"}
 
-// answerOf returns what a caller is told about err. failure reports that it is
+// AnswerOf returns what a caller is told about err. failure reports that it is
 // one: worth a line in the log, and nothing for the caller to read.
-func answerOf(err error) (status int, body errorBody, failure bool) {
+func AnswerOf(err error) (status int, body ErrorBody, failure bool) {
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok {
-		status, known := statusOf[r.Code]
+		status, known := StatusOf[r.Code]
 		if !known || r.Code == ledger.Internal {
-			return http.StatusInternalServerError, errorBody{Error: internalError}, true
+			return http.StatusInternalServerError, ErrorBody{Error: internalError}, true
 		}
 		return status, bodyOf(r), false
 	}
@@ -81,22 +81,22 @@ func answerOf(err error) (status int, body errorBody, failure bool) {
 		return http.StatusServiceUnavailable, damaged, true
 	}
 	for _, n := range notNow {
-		if errors.Is(err, n.err) {
-			return http.StatusServiceUnavailable, errorBody{Error: n.text, Code: n.code}, true
+		if errors.Is(err, n.Err) {
+			return http.StatusServiceUnavailable, ErrorBody{Error: n.text, Code: n.Code}, true
 		}
 	}
-	return http.StatusInternalServerError, errorBody{Error: internalError}, true
+	return http.StatusInternalServerError, ErrorBody{Error: internalError}, true
 }
 
 // tellQuorum says in an answer that there is no quorum: whom this node hears, and what
 // that means for what was asked. The code stays that of an unknown outcome where the
 // command may have left this node before.
-func (s *Server) tellQuorum(body *errorBody, unknown bool) {
+func (s *Server) tellQuorum(body *ErrorBody, unknown bool) {
 	q := Quorum{}
-	if s.cfg.Quorum != nil {
-		q = s.cfg.Quorum()
+	if s.Cfg.Quorum != nil {
+		q = s.Cfg.Quorum()
 	}
-	node := cmp.Or(s.cfg.Name, "this node")
+	node := cmp.Or(s.Cfg.Name, "this node")
 	why := "No quorum: " + q.text(node)
 	if q.Enough {
 		why = fmt.Sprintf("No leader for %s: %s", q.Leaderless.Round(time.Second), q.text(node))
@@ -116,8 +116,8 @@ func (s *Server) tellQuorum(body *errorBody, unknown bool) {
 }
 
 // bodyOf writes a refusal as the contract has it, which lifts details.code.
-func bodyOf(r *ledger.Refusal) errorBody {
-	body := errorBody{Error: r.Message, Code: r.ErrCode}
+func bodyOf(r *ledger.Refusal) ErrorBody {
+	body := ErrorBody{Error: r.Message, Code: r.ErrCode}
 	if len(r.Detail) > 0 && json.Valid(r.Detail) {
 		body.Details = r.Detail
 	}

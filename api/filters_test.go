@@ -1,10 +1,13 @@
-package api
+package api_test
 
 import (
 	"bytes"
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
 )
 
 // whole are the queries with which a route answers anything to choose from, by pattern.
@@ -31,36 +34,36 @@ var unseen = map[string]string{
 // is another one, or a 4xx that says what fits. Of numbers and flags it is looked at that
 // what is none is refused.
 func TestEveryQueryParameterHasAnEffect(t *testing.T) {
-	h := newHarness(t)
+	h := apitest.NewHarness(t)
 	w := newTown(h, "Query")
 	in := "/api/companies/" + w.of
-	h.call("POST", in+"/issues", `{"title":"Stuck","status":"blocked","unblockDescriptor":{"owner":"board","action":"look"}}`).want(t, 201, "")
-	h.call("POST", in+"/cost-events", `{"agentId":"`+w.agent+`","projectId":"`+w.values["projects"]+`","billingCode":"b","provider":"p","model":"m","costCents":5,"occurredAt":"2026-11-20T12:00:00Z"}`).want(t, 201, "")
-	h.call("POST", in+"/finance-events", `{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z"}`).want(t, 201, "")
-	h.call("PUT", "/api/agents/"+w.agent+"/memory/lunch", `{"value":"At noon."}`).want(t, 200, "")
+	h.Call("POST", in+"/issues", `{"title":"Stuck","status":"blocked","unblockDescriptor":{"owner":"board","action":"look"}}`).Want(t, 201, "")
+	h.Call("POST", in+"/cost-events", `{"agentId":"`+w.agent+`","projectId":"`+w.values["projects"]+`","billingCode":"b","provider":"p","model":"m","costCents":5,"occurredAt":"2026-11-20T12:00:00Z"}`).Want(t, 201, "")
+	h.Call("POST", in+"/finance-events", `{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z"}`).Want(t, 201, "")
+	h.Call("PUT", "/api/agents/"+w.agent+"/memory/lunch", `{"value":"At noon."}`).Want(t, 200, "")
 	checked := 0
-	for _, route := range h.routes {
+	for _, route := range h.Table {
 		stream := strings.HasPrefix(route.Path, "/api/companies/{companyId}/events")
-		if route.Method != "GET" || route.Who == Agent || stream {
+		if route.Method != "GET" || route.Who == api.Agent || stream {
 			continue
 		}
 		for _, p := range route.Query {
 			path, _ := w.path(route)
 			path, _, _ = strings.Cut(path, "?")
-			plain := h.call("GET", path+"?"+whole[route.Path], "")
+			plain := h.Call("GET", path+"?"+whole[route.Path], "")
 			q, err := url.ParseQuery(whole[route.Path])
 			if err != nil {
 				t.Fatal(err)
 			}
 			q.Set(p.Name, unfit(p))
-			got := h.call("GET", path+"?"+q.Encode(), "")
+			got := h.Call("GET", path+"?"+q.Encode(), "")
 			_, known := unseen[route.Path+"?"+p.Name]
 			if known = known || unseen["*?"+p.Name] != ""; known {
 				continue
 			}
 			checked++
-			if got.status < 400 && got.status == plain.status && bytes.Equal(got.body, plain.body) {
-				t.Errorf("GET %s answers the same with %s=%s: %s", route.Path, p.Name, unfit(p), cut(string(got.body), 200))
+			if got.Status < 400 && got.Status == plain.Status && bytes.Equal(got.Body, plain.Body) {
+				t.Errorf("GET %s answers the same with %s=%s: %s", route.Path, p.Name, unfit(p), api.Cut(string(got.Body), 200))
 			}
 		}
 	}
@@ -70,7 +73,7 @@ func TestEveryQueryParameterHasAnEffect(t *testing.T) {
 }
 
 // unfit is a value of a parameter that fits nothing.
-func unfit(p Param) string {
+func unfit(p api.Param) string {
 	name := strings.ToLower(p.Name)
 	switch {
 	case p.Type == "integer":
@@ -78,7 +81,7 @@ func unfit(p Param) string {
 	case p.Type == "boolean":
 		return "maybe"
 	case strings.HasSuffix(p.Name, "Id"):
-		return NewID()
+		return api.NewID()
 	case strings.Contains(name, "since"), strings.Contains(name, "from"), strings.Contains(name, "after"):
 		return "2999-01-01"
 	case strings.Contains(name, "until"), name == "to":
@@ -89,22 +92,22 @@ func unfit(p Param) string {
 
 // The runs of a company are narrowed by agent, issue and status.
 func TestRunsAreNarrowed(t *testing.T) {
-	h := newHarness(t)
+	h := apitest.NewHarness(t)
 	w := newTown(h, "Runs")
-	other := h.newAgent(w.of, "Other", "true")
-	waits := h.assign(w.of, other, "Wait")
+	other := h.NewAgent(w.of, "Other", "true")
+	waits := h.Assign(w.of, other, "Wait")
 	list := "/api/companies/" + w.of + "/heartbeat-runs"
-	count := func(query string) int { return len(h.call("GET", list+query, "").want(t, 200, "").decode(t).([]any)) }
+	count := func(query string) int { return len(h.Call("GET", list+query, "").Want(t, 200, "").Decode(t).([]any)) }
 	all := count("")
 	for query, want := range map[string]int{
 		"?issueId=" + waits: 1, "?issueId=" + strings.ToUpper(waits): 1, "?status=running": 1, "?status=queued&agentId=" + other: 1, "?status=queued,running": all,
-		"?status=failed": 0, "?issueId=" + NewID(): 0, "?agentId=" + other + "&issueId=" + w.values["issues"]: 0, "?status=running&issueId=" + waits: 0,
+		"?status=failed": 0, "?issueId=" + api.NewID(): 0, "?agentId=" + other + "&issueId=" + w.values["issues"]: 0, "?status=running&issueId=" + waits: 0,
 		"?agentId=" + w.agent + "&issueId=" + w.values["issues"] + "&status=running": 1, "?status=queued,running&limit=1": 1,
 	} {
 		if got := count(query); got != want {
 			t.Errorf("%s: %d runs, want %d", query, got, want)
 		}
 	}
-	h.call("GET", list+"?status=asleep", "").want(t, 400, "asleep is none of")
-	h.call("GET", list+"?issueId=ACM-1", "").want(t, 400, "Invalid issueId")
+	h.Call("GET", list+"?status=asleep", "").Want(t, 400, "asleep is none of")
+	h.Call("GET", list+"?issueId=ACM-1", "").Want(t, 400, "Invalid issueId")
 }

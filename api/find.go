@@ -18,9 +18,9 @@ import (
 
 // What paths and queries name, found and looked at.
 
-// logged returns the activities that f chooses without those that only feed
+// Logged returns the activities that f chooses without those that only feed
 // the live events.
-func logged(tx *ledger.Tx, of string, f ledger.ActivityFilter) []ledger.Activity {
+func Logged(tx *ledger.Tx, of string, f ledger.ActivityFilter) []ledger.Activity {
 	var out []ledger.Activity
 	want := f.Limit
 	for range maxActivityPages {
@@ -42,20 +42,20 @@ func logged(tx *ledger.Tx, of string, f ledger.ActivityFilter) []ledger.Activity
 	return out
 }
 
-// byName is the parameter of routes whose path may have a name instead of an ID.
-func byName() []Param {
+// ByName is the parameter of routes whose path may have a name instead of an ID.
+func ByName() []Param {
 	return []Param{{Name: "companyId", Doc: "where to look when the path has a name instead of an ID"}}
 }
 
-func findAgent(rc *Request) (a company.Agent, err error) {
-	err = rc.View(func(tx *ledger.Tx) (err error) { a, err = agentIn(tx, rc); return err })
+func FindAgent(rc *Request) (a company.Agent, err error) {
+	err = rc.View(func(tx *ledger.Tx) (err error) { a, err = AgentIn(tx, rc); return err })
 	return a, err
 }
 
-// showing answers what show makes of the path's agent.
-func showing[T any](rc *Request, show func(tx *ledger.Tx, a company.Agent) T) (r Response, err error) {
+// Showing answers what show makes of the path's agent.
+func Showing[T any](rc *Request, show func(tx *ledger.Tx, a company.Agent) T) (r Response, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
-		a, err := agentIn(tx, rc)
+		a, err := AgentIn(tx, rc)
 		if err == nil {
 			r = OK(show(tx, a))
 		}
@@ -64,31 +64,31 @@ func showing[T any](rc *Request, show func(tx *ledger.Tx, a company.Agent) T) (r
 	return r, err
 }
 
-// ofNode makes what follows the node's, on behalf of nobody: what a system
+// OfNode makes what follows the node's, on behalf of nobody: what a system
 // actor of that name does. Nobody's Idempotency-Key does not count: whoever
 // guessed it would be shown another's secret.
-func (rc *Request) ofNode(name string) {
-	rc.HTTP.Header.Del(headerIdempotency)
+func (rc *Request) OfNode(name string) {
+	rc.HTTP.Header.Del(HeaderIdempotency)
 	rc.Actor = ledger.Actor{Type: "system", ID: name}
-	rc.Credential = ledger.Credential{Kind: "node", ID: string(rc.server.cfg.NodeID)}
+	rc.Credential = ledger.Credential{Kind: "node", ID: string(rc.Server.Cfg.NodeID)}
 	rc.Company, rc.KeyID, rc.Run = "", "", ""
 }
 
-// base is the address that the caller reached this node by.
-func (rc *Request) base() string {
-	if rc.server.secure(rc.HTTP) {
+// Base is the address that the caller reached this node by.
+func (rc *Request) Base() string {
+	if rc.Server.secure(rc.HTTP) {
 		return "https://" + rc.HTTP.Host
 	}
 	return "http://" + rc.HTTP.Host
 }
 
-// companyID returns the company that the path names, in the form of stored IDs.
-func companyID(rc *Request) string { return strings.ToLower(rc.Path("companyId")) }
+// CompanyID returns the company that the path names, in the form of stored IDs.
+func CompanyID(rc *Request) string { return strings.ToLower(rc.Path("companyId")) }
 
-// inCompany runs f over the state when the path's company is there.
-func inCompany(rc *Request, f func(tx *ledger.Tx, row company.Company) error) error {
+// InCompany runs f over the state when the path's company is there.
+func InCompany(rc *Request, f func(tx *ledger.Tx, row company.Company) error) error {
 	return rc.View(func(tx *ledger.Tx) error {
-		row, ok := company.CompanyOf(tx, companyID(rc))
+		row, ok := company.CompanyOf(tx, CompanyID(rc))
 		if !ok {
 			return NotFound("Company not found")
 		}
@@ -96,8 +96,8 @@ func inCompany(rc *Request, f func(tx *ledger.Tx, row company.Company) error) er
 	})
 }
 
-// stageParts brings a long value into the mesh, before the command that decides.
-func stageParts(rc *Request, of string, value []byte) (names []string, err error) {
+// StageParts brings a long value into the mesh, before the command that decides.
+func StageParts(rc *Request, of string, value []byte) (names []string, err error) {
 	for _, b := range company.SplitParts(value) {
 		if _, err := Do[company.StagedPart](rc, company.KindPartPut, of, company.PutPart{Bytes: b}); err != nil {
 			return nil, err
@@ -107,61 +107,61 @@ func stageParts(rc *Request, of string, value []byte) (names []string, err error
 	return names, nil
 }
 
-// seen reports whether whoever asks sees the rows of a company.
-func seen(tx *ledger.Tx, rc *Request, of string) bool {
+// Seen reports whether whoever asks sees the rows of a company.
+func Seen(tx *ledger.Tx, rc *Request, of string) bool {
 	_, ok := company.CompanyOf(tx, of)
-	return ok && rc.enters(tx, of)
+	return ok && rc.Enters(tx, of)
 }
 
-// inviteIn returns the invite whose token the path has. One that can not be
+// InviteIn returns the invite whose token the path has. One that can not be
 // used any more is shown only when it led to a request.
-func inviteIn(tx *ledger.Tx, rc *Request) (people.Invite, company.Company, error) {
-	i, ok := people.InviteByHash(tx, hashOf(rc.Path("token")))
+func InviteIn(tx *ledger.Tx, rc *Request) (people.Invite, company.Company, error) {
+	i, ok := people.InviteByHash(tx, HashOf(rc.Path("token")))
 	row, there := company.CompanyOf(tx, i.Company)
 	now := core.TimeOf(rc.Now())
 	if !ok || !there || i.RevokedAt != 0 || i.AcceptedAt == 0 && now >= i.ExpiresAt {
-		return i, row, errNoInvite()
+		return i, row, ErrNoInvite()
 	}
 	return i, row, nil
 }
 
-// findIssue returns the issue that the path names, by ID or identifier. An
+// FindIssue returns the issue that the path names, by ID or identifier. An
 // agent sees its own company only.
-func findIssue(tx *ledger.Tx, rc *Request) (company.Issue, error) {
+func FindIssue(tx *ledger.Tx, rc *Request) (company.Issue, error) {
 	ref := rc.Path("id")
 	if IsUUID(ref) {
 		ref = strings.ToLower(ref)
 	}
 	i, ok := company.FindIssue(tx, ref)
-	if !ok || !seen(tx, rc, i.Company) {
+	if !ok || !Seen(tx, rc, i.Company) {
 		return i, NotFound("Issue not found")
 	}
 	return i, nil
 }
 
-// locateIssue returns the company and ID of the issue that a command is about.
+// LocateIssue returns the company and ID of the issue that a command is about.
 // An agent's are known from its credential; else this node's state tells, and
 // what it does not have yet, because it was made on another node just now, the
 // leader's.
-func locateIssue(rc *Request) (of, id string, err error) {
+func LocateIssue(rc *Request) (of, id string, err error) {
 	if ref := rc.Path("id"); rc.IsAgent() && IsUUID(ref) {
 		return rc.Company, strings.ToLower(ref), nil
 	}
 	look := func(tx *ledger.Tx) error {
-		i, err := findIssue(tx, rc)
+		i, err := FindIssue(tx, rc)
 		of, id = i.Company, i.ID
 		return err
 	}
-	if err = rc.View(look); err == nil || rc.read.Mode == ledger.ReadStrong {
+	if err = rc.View(look); err == nil || rc.Read.Mode == ledger.ReadStrong {
 		return of, id, err
 	}
-	rc.read.Mode = ledger.ReadStrong
+	rc.Read.Mode = ledger.ReadStrong
 	err = rc.View(look)
 	return of, id, err
 }
 
-// querySpan reads from and to; what happened at to is inside.
-func querySpan(rc *Request) (money.Span, error) {
+// QuerySpan reads from and to; what happened at to is inside.
+func QuerySpan(rc *Request) (money.Span, error) {
 	from, err := rc.QueryTime("from")
 	if err != nil {
 		return money.Span{}, err
@@ -173,7 +173,7 @@ func querySpan(rc *Request) (money.Span, error) {
 	return money.Span{From: core.TimeOf(from), To: core.TimeOf(to) + 1}, nil
 }
 
-func projectIn(tx *ledger.Tx, rc *Request) (company.Project, error) {
+func ProjectIn(tx *ledger.Tx, rc *Request) (company.Project, error) {
 	of, err := rc.QueryUUID("companyId")
 	if err != nil {
 		return company.Project{}, err
@@ -182,40 +182,40 @@ func projectIn(tx *ledger.Tx, rc *Request) (company.Project, error) {
 		of = rc.Company
 	}
 	p, err := company.ProjectByRef(tx, of, rc.Path("id"))
-	if err == nil && !seen(tx, rc, p.Company) {
+	if err == nil && !Seen(tx, rc, p.Company) {
 		return company.Project{}, NotFound("Project not found")
 	}
 	return p, err
 }
 
-// newSecret draws a webhook's secret and seals it for its trigger: the command
+// NewSecret draws a webhook's secret and seals it for its trigger: the command
 // and the state have it sealed only.
-func (rc *Request) newSecret(of, trigger string) (secret string, sealed []byte, err error) {
-	s := rc.server
+func (rc *Request) NewSecret(of, trigger string) (secret string, sealed []byte, err error) {
+	s := rc.Server
 	var key identity.DataKey
-	if s.cfg.DataKeys != nil {
-		if keys := s.cfg.DataKeys(); len(keys) > 0 {
+	if s.Cfg.DataKeys != nil {
+		if keys := s.Cfg.DataKeys(); len(keys) > 0 {
 			key = keys[0]
 		}
 	}
 	if key == (identity.DataKey{}) {
 		return "", nil, Unavailable("This node does not hold the mesh's data key and can not make secrets; ask another node")
 	}
-	secret = randomHex(24)
-	return secret, identity.Seal(key, conceal.TriggerAAD(string(s.cfg.Mesh), of, trigger), []byte(secret)), nil
+	secret = RandomHex(24)
+	return secret, identity.Seal(key, conceal.TriggerAAD(string(s.Cfg.Mesh), of, trigger), []byte(secret)), nil
 }
 
-// findRun returns the run that the path names.
-func findRun(tx *ledger.Tx, rc *Request) (company.Run, error) {
+// FindRun returns the run that the path names.
+func FindRun(tx *ledger.Tx, rc *Request) (company.Run, error) {
 	r, ok := company.RunByID(tx, strings.ToLower(rc.Path("runId")))
-	if !ok || !seen(tx, rc, r.Company) {
+	if !ok || !Seen(tx, rc, r.Company) {
 		return r, NotFound("Heartbeat run not found")
 	}
 	return r, nil
 }
 
-// viewed answers what f reads.
-func viewed[T any](rc *Request, f func(*ledger.Tx) (T, error)) (Response, error) {
+// Viewed answers what f reads.
+func Viewed[T any](rc *Request, f func(*ledger.Tx) (T, error)) (Response, error) {
 	var v T
 	err := rc.View(func(tx *ledger.Tx) (err error) {
 		v, err = f(tx)
@@ -227,10 +227,10 @@ func viewed[T any](rc *Request, f func(*ledger.Tx) (T, error)) (Response, error)
 	return OK(v), nil
 }
 
-func pathID(rc *Request, name string) string { return strings.ToLower(rc.Path(name)) }
+func PathID(rc *Request, name string) string { return strings.ToLower(rc.Path(name)) }
 
-// ofCompany answers the same for each company that there is.
-func ofCompany(v any) func(*Request) (Response, error) {
+// OfCompany answers the same for each company that there is.
+func OfCompany(v any) func(*Request) (Response, error) {
 	return func(rc *Request) (Response, error) {
 		return OK(v), rc.View(func(tx *ledger.Tx) error {
 			if _, ok := company.CompanyOf(tx, rc.Path("companyId")); !ok {
@@ -257,9 +257,9 @@ func theirs(a ledger.Activity, f ledger.ActivityFilter) bool {
 	return (f.Actor.Type == "" || actor.Type == f.Actor.Type) && (f.Actor.ID == "" || actor.ID == f.Actor.ID) && (f.Run == "" || run == f.Run)
 }
 
-// agentIn returns the agent that the path names, by ID, or by name in the
+// AgentIn returns the agent that the path names, by ID, or by name in the
 // caller's company or the query's. Rows of other companies are not found.
-func agentIn(tx *ledger.Tx, rc *Request) (company.Agent, error) {
+func AgentIn(tx *ledger.Tx, rc *Request) (company.Agent, error) {
 	of, err := rc.QueryUUID("companyId")
 	if err != nil {
 		return company.Agent{}, err
@@ -268,15 +268,15 @@ func agentIn(tx *ledger.Tx, rc *Request) (company.Agent, error) {
 		of = rc.Company
 	}
 	a, err := company.AgentByRef(tx, of, rc.Path("id"))
-	if err == nil && !seen(tx, rc, a.Company) {
+	if err == nil && !Seen(tx, rc, a.Company) {
 		return company.Agent{}, NotFound("Agent not found")
 	}
 	return a, err
 }
 
-// decided submits a decision. What was approved and could not be carried out is
+// Decided submits a decision. What was approved and could not be carried out is
 // answered as the refusal that it met, with the approval, which says so too.
-func decided(rc *Request, kind string, a money.Approval, payload any) (Response, error) {
+func Decided(rc *Request, kind string, a money.Approval, payload any) (Response, error) {
 	d, err := Do[money.Decision](rc, kind, a.Company, payload)
 	if err != nil {
 		return Response{}, err
@@ -291,11 +291,11 @@ func decided(rc *Request, kind string, a money.Approval, payload any) (Response,
 	return OK(d.Approval), nil
 }
 
-// answerOf returns what GET of another noun answers for id, so that a noun is
+// AnswerOf returns what GET of another noun answers for id, so that a noun is
 // shown in one way wherever it is shown. In path, {} stands for the parameter.
-func (rc *Request) answerOf(path, id string) (Response, error) {
-	for n := range rc.server.routes {
-		route := &rc.server.routes[n]
+func (rc *Request) AnswerOf(path, id string) (Response, error) {
+	for n := range rc.Server.Table {
+		route := &rc.Server.Table[n]
 		before, rest, _ := strings.Cut(route.Path, "{")
 		name, after, _ := strings.Cut(rest, "}")
 		if route.Method != "GET" || before+"{}"+after != path {
@@ -310,18 +310,18 @@ func (rc *Request) answerOf(path, id string) (Response, error) {
 	return Response{}, NotFound("API route not found")
 }
 
-func routineIn(tx *ledger.Tx, rc *Request) (routine.Routine, error) {
+func RoutineIn(tx *ledger.Tx, rc *Request) (routine.Routine, error) {
 	r, ok := routine.RoutineByID(tx, strings.ToLower(rc.Path("id")))
-	if !ok || !seen(tx, rc, r.Company) {
+	if !ok || !Seen(tx, rc, r.Company) {
 		return r, NotFound("Routine not found")
 	}
 	return r, nil
 }
 
-// findRoutine returns the path's routine with its triggers.
-func findRoutine(rc *Request) (r routine.Routine, triggers []routine.RoutineTrigger, err error) {
+// FindRoutine returns the path's routine with its triggers.
+func FindRoutine(rc *Request) (r routine.Routine, triggers []routine.RoutineTrigger, err error) {
 	err = rc.View(func(tx *ledger.Tx) (err error) {
-		if r, err = routineIn(tx, rc); err == nil {
+		if r, err = RoutineIn(tx, rc); err == nil {
 			triggers = routine.TriggersOf(tx, r)
 		}
 		return err
@@ -330,7 +330,7 @@ func findRoutine(rc *Request) (r routine.Routine, triggers []routine.RoutineTrig
 }
 
 // A skillTestRow is a test with what became of it.
-type skillTestRow struct {
+type SkillTestRow struct {
 	skill.SkillTest
 	Status      string         `json:"status"`
 	OutputKey   string         `json:"outputDocumentKey"`
@@ -342,9 +342,9 @@ type skillTestRow struct {
 	Issue       *skillTestTask `json:"harnessIssue"`
 }
 
-func showSkillTest(tx *ledger.Tx, t skill.SkillTest) skillTestRow {
+func ShowSkillTest(tx *ledger.Tx, t skill.SkillTest) SkillTestRow {
 	i, there := company.IssueOf(tx, t.Company, t.Issue)
-	row := skillTestRow{SkillTest: t, Status: t.Status(i, there), OutputKey: skill.SkillTestOutput, Expired: !there}
+	row := SkillTestRow{SkillTest: t, Status: t.Status(i, there), OutputKey: skill.SkillTestOutput, Expired: !there}
 	if !there {
 		row.Output = t.Output
 		return row
@@ -356,12 +356,12 @@ func showSkillTest(tx *ledger.Tx, t skill.SkillTest) skillTestRow {
 	return row
 }
 
-func errNoInvite() error { return NotFound("Invite not found") }
+func ErrNoInvite() error { return NotFound("Invite not found") }
 
-// invited answers whoever holds the token of an invite.
-func invited(answer func(*Request) (Response, error)) func(*Request) (Response, error) {
+// Invited answers whoever holds the token of an invite.
+func Invited(answer func(*Request) (Response, error)) func(*Request) (Response, error) {
 	return func(rc *Request) (Response, error) {
-		if err := rc.viewBySecret(func(tx *ledger.Tx) error { _, _, err := inviteIn(tx, rc); return err }); err != nil {
+		if err := rc.ViewBySecret(func(tx *ledger.Tx) error { _, _, err := InviteIn(tx, rc); return err }); err != nil {
 			return Response{}, err
 		}
 		return answer(rc)

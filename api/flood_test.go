@@ -1,7 +1,6 @@
-package api
+package api_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,11 +13,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-)
 
-// What the flood may cost: how long one answer takes on a busy machine, how far
-// the heap grows meanwhile, and what stays of it.
-const floodPatience = 2 * time.Minute
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
+)
 
 const (
 	floodPeak = 384 << 20
@@ -27,7 +25,7 @@ const (
 
 // A flood sends what no client should, and looks at each answer.
 type flood struct {
-	*harness
+	*apitest.Harness
 	t      *testing.T
 	town   *town
 	url    string
@@ -37,10 +35,10 @@ type flood struct {
 }
 
 func newFlood(t *testing.T) *flood {
-	h := newHarness(t)
-	s := h.serve()
-	return &flood{harness: h, t: t, town: newTown(h, "Flooded"), url: s.URL,
-		client: &http.Client{Timeout: floodPatience, Transport: &http.Transport{MaxIdleConnsPerHost: 8, DisableCompression: true},
+	h := apitest.NewHarness(t)
+	s := h.Serve()
+	return &flood{Harness: h, t: t, town: newTown(h, "Flooded"), url: s.URL,
+		client: &http.Client{Timeout: apitest.FloodPatience, Transport: &http.Transport{MaxIdleConnsPerHost: 8, DisableCompression: true},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
@@ -56,7 +54,7 @@ func (f *flood) fail(format string, args ...any) {
 
 // send sends a request and fails the test when the answer is a failure: 5xx but
 // for a queue that is full or a state that is not there yet.
-func (f *flood) send(method, path, body string, headers ...string) answer {
+func (f *flood) send(method, path, body string, headers ...string) apitest.Answer {
 	f.t.Helper()
 	f.sent++
 	u, err := url.Parse(f.url)
@@ -79,35 +77,35 @@ func (f *flood) send(method, path, body string, headers ...string) answer {
 	res, err := f.client.Do(req.WithContext(f.t.Context()))
 	if err != nil {
 		f.fail("%s %.200s %.60q: %v", method, path, body, err)
-		return answer{}
+		return apitest.Answer{}
 	}
 	defer res.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(res.Body, 8<<20))
 	if err != nil && method != "HEAD" {
 		f.fail("%s %.200s %.60q: %v", method, path, body, err)
 	}
-	a := answer{res.StatusCode, res.Header, b}
-	if a.status >= 500 && !(a.status == 503 && a.header.Get("Retry-After") != "") {
-		f.fail("%s %.200s %.200q %q answered %d %.200s", method, path, body, headers, a.status, a.body)
+	a := apitest.Answer{Status: res.StatusCode, Header: res.Header, Body: b}
+	if a.Status >= 500 && !(a.Status == 503 && a.Header.Get("Retry-After") != "") {
+		f.fail("%s %.200s %.200q %q answered %d %.200s", method, path, body, headers, a.Status, a.Body)
 	}
 	return a
 }
 
 // refused wants a 4xx.
-func (f *flood) refused(method, path, body string, headers ...string) answer {
+func (f *flood) refused(method, path, body string, headers ...string) apitest.Answer {
 	f.t.Helper()
 	a := f.send(method, path, body, headers...)
-	if a.status != 0 && a.status < 400 {
-		f.fail("%s %.200s %.200q %q answered %d %.200s, want a refusal", method, path, body, headers, a.status, a.body)
+	if a.Status != 0 && a.Status < 400 {
+		f.fail("%s %.200s %.200q %q answered %d %.200s, want a refusal", method, path, body, headers, a.Status, a.Body)
 	}
 	return a
 }
 
 // streams are routes whose answer does not end.
-func streams(r Route) bool { return strings.Contains(r.Path, "/events") && r.Method == "GET" }
+func streams(r api.Route) bool { return strings.Contains(r.Path, "/events") && r.Method == "GET" }
 
 // changesAll are routes that end what the flood stands on, or more than it.
-func changesAll(r Route) bool {
+func changesAll(r api.Route) bool {
 	switch r.Method + " " + r.Path {
 	case "POST /api/v1/mesh/leave", "POST /api/v1/mesh/nodes/{id}/revoke", "POST /api/v1/mesh/nodes/{id}/cordon", "POST /api/v1/mesh/stop", "DELETE /api/companies/{companyId}":
 		return true
@@ -173,17 +171,17 @@ func TestFloodOfBadInput(t *testing.T) {
 	}()
 	doc := f.describe()
 	f.oddPaths()
-	f.town = newTown(f.harness, "Flooded")
+	f.town = newTown(f.Harness, "Flooded")
 	if !testing.Short() { // nine requests of ten
 		f.oddBodies(doc)
-		f.town = newTown(f.harness, "Flooded")
+		f.town = newTown(f.Harness, "Flooded")
 		f.oddFields(doc)
-		f.town = newTown(f.harness, "Flooded")
+		f.town = newTown(f.Harness, "Flooded")
 		f.oddQueries(doc)
-		f.town = newTown(f.harness, "Flooded")
+		f.town = newTown(f.Harness, "Flooded")
 	}
 	f.oddHeaders()
-	f.town = newTown(f.harness, "Flooded")
+	f.town = newTown(f.Harness, "Flooded")
 	f.bigThings()
 	close(stop)
 	<-stopped
@@ -203,10 +201,10 @@ func TestFloodOfBadInput(t *testing.T) {
 // stillWell wants a server that serves, and a log without a failure.
 func (f *flood) stillWell() {
 	f.t.Helper()
-	f.send("POST", "/api/companies/"+f.town.of+"/issues", `{"title":"After the flood"}`).want(f.t, 201, "After the flood")
-	f.send("GET", "/api/companies/"+f.town.of+"/issues", "").want(f.t, 200, "After the flood")
+	f.send("POST", "/api/companies/"+f.town.of+"/issues", `{"title":"After the flood"}`).Want(f.t, 201, "After the flood")
+	f.send("GET", "/api/companies/"+f.town.of+"/issues", "").Want(f.t, 200, "After the flood")
 	n := 0
-	for line := range strings.Lines(f.log.String()) {
+	for line := range strings.Lines(f.Log.String()) {
 		if strings.Contains(line, `"level":"ERROR"`) || strings.Contains(line, "panicked") || strings.Contains(line, "http: panic") {
 			if n++; n <= 10 {
 				f.t.Errorf("logged: %.600s", line)
@@ -240,8 +238,8 @@ func (f *flood) oddPaths() {
 					path += "?" + query
 				}
 				a := f.send(r.Method, path, f.town.body(r))
-				if a.status < 400 && !lenient[r.Method+" "+r.Path] {
-					f.fail("%s %s took %.40q for %s: %d %.200s", r.Method, r.Path, id, part, a.status, a.body)
+				if a.Status < 400 && !lenient[r.Method+" "+r.Path] {
+					f.fail("%s %s took %.40q for %s: %d %.200s", r.Method, r.Path, id, part, a.Status, a.Body)
 				}
 			}
 		}
@@ -249,7 +247,7 @@ func (f *flood) oddPaths() {
 	for _, path := range []string{"/../../etc/passwd", "/api/../../etc/passwd", "/api/%2e%2e/%2e%2e/etc/passwd", "/api//companies//x", "/api/companies/" + f.town.of + "/issues/%00",
 		"/api/companies/..;/x", "/%", "/%zz", "/" + strings.Repeat("a/", 8000), "/" + strings.Repeat("a", 40_000), "*", "/metrics/../api"} {
 		for _, method := range []string{"GET", "POST", "DELETE", "PUT", "PATCH", "OPTIONS", "HEAD", "TRACE", "FOO"} {
-			if a := f.send(method, path, ""); strings.Contains(string(a.body), "root:") {
+			if a := f.send(method, path, ""); strings.Contains(string(a.Body), "root:") {
 				f.fail("%s %s reads a file", method, path)
 			}
 		}
@@ -269,16 +267,16 @@ func (f *flood) oddBodies(doc description) {
 			continue
 		}
 		if r.In == nil {
-			f.town = newTown(f.harness, "Flooded") // it may end what it is about
+			f.town = newTown(f.Harness, "Flooded") // it may end what it is about
 		}
 		path, _ := f.town.path(r)
 		for _, what := range slices.Sorted(maps.Keys(brokenBodies)) {
 			a := f.send(r.Method, path, brokenBodies[what])
-			if r.In != nil && (a.status < 400 || a.status >= 500) && what != "twice" && what != "a huge number" && what != "many members" && what != "deep, in raw" {
-				f.fail("%s %s took a body that is %s: %d %.200s", r.Method, r.Path, what, a.status, a.body)
+			if r.In != nil && (a.Status < 400 || a.Status >= 500) && what != "twice" && what != "a huge number" && what != "many members" && what != "deep, in raw" {
+				f.fail("%s %s took a body that is %s: %d %.200s", r.Method, r.Path, what, a.Status, a.Body)
 			}
-			if r.In != nil && what == "twice" && a.status < 400 {
-				f.fail("%s %s took a key twice: %d %.200s", r.Method, r.Path, a.status, a.body)
+			if r.In != nil && what == "twice" && a.Status < 400 {
+				f.fail("%s %s took a key twice: %d %.200s", r.Method, r.Path, a.Status, a.Body)
 			}
 		}
 		if r.In == nil {
@@ -328,17 +326,17 @@ func (f *flood) oddFields(doc description) {
 					f.t.Fatalf("%s: %v", bad, err)
 				}
 				var headers []string
-				if r.Who == Agent {
+				if r.Who == api.Agent {
 					headers = append(headers, "Authorization: Bearer "+f.town.token)
 				}
 				a := f.send(r.Method, path, string(b), headers...)
-				if a.status == 409 && strings.Contains(string(a.body), "Nobody signs in on this mesh") {
+				if a.Status == 409 && strings.Contains(string(a.Body), "Nobody signs in on this mesh") {
 					continue
 				}
-				if a.status != 400 && a.status != 413 {
-					f.fail("%s %s with %s %.60s answered %d %.200s, want a 400", r.Method, r.Path, name, bad, a.status, a.body)
-				} else if a.status == 400 && !names(a.body, name) {
-					f.fail("%s %s with %s %.60s answered %.300s, which does not name it", r.Method, r.Path, name, bad, a.body)
+				if a.Status != 400 && a.Status != 413 {
+					f.fail("%s %s with %s %.60s answered %d %.200s, want a 400", r.Method, r.Path, name, bad, a.Status, a.Body)
+				} else if a.Status == 400 && !apitest.Names(a.Body, name) {
+					f.fail("%s %s with %s %.60s answered %.300s, which does not name it", r.Method, r.Path, name, bad, a.Body)
 				}
 			}
 			if s.endless(doc) && r.Method+r.Path+" "+name != "PUT/api/issues/{id}/documents/{key} body" { // 413 beyond company.MaxDocument
@@ -349,18 +347,6 @@ func (f *flood) oddFields(doc description) {
 	if fields < 400 {
 		f.t.Errorf("only %d fields were found in the description", fields)
 	}
-}
-
-// names reports whether a refusal says which field it is about.
-func names(body []byte, field string) bool {
-	var e struct {
-		Error   string
-		Details json.RawMessage
-	}
-	if json.Unmarshal(body, &e) != nil {
-		return false
-	}
-	return strings.Contains(e.Error, field) || bytes.Contains(e.Details, []byte(`"`+field+`"`))
 }
 
 // oddQueries gives every query parameter what it can not be.
@@ -394,8 +380,8 @@ func (f *flood) oddQueries(doc description) {
 					continue // a height
 				}
 				a := f.send(r.Method, path+"?"+fixed+"&"+p+"="+v, "")
-				if strings.Contains(kind, "integer") && a.status < 400 && (v == "abc" || v == "NaN" || v == "[]" || v == "1e99") {
-					f.fail("GET %s took %q for the number %s: %d", r.Path, v, p, a.status)
+				if strings.Contains(kind, "integer") && a.Status < 400 && (v == "abc" || v == "NaN" || v == "[]" || v == "1e99") {
+					f.fail("GET %s took %q for the number %s: %d", r.Path, v, p, a.Status)
 				}
 			}
 		}
@@ -426,15 +412,15 @@ func (f *flood) oddHeaders() {
 // bigThings are bodies beyond every bound, at each route that takes one.
 func (f *flood) bigThings() {
 	f.t.Helper()
-	big := `{"title":"` + strings.Repeat("a", MaxBody) + `"}`
+	big := `{"title":"` + strings.Repeat("a", api.MaxBody) + `"}`
 	for _, r := range f.Routes() {
-		if r.Method == "GET" || r.Method == "DELETE" || changesAll(r) || r.MaxBody > MaxBody {
+		if r.Method == "GET" || r.Method == "DELETE" || changesAll(r) || r.MaxBody > api.MaxBody {
 			continue
 		}
 		path, _ := f.town.path(r)
 		a := f.send(r.Method, path, big)
-		if r.In != nil && a.status != 413 && a.status != 400 && a.status != 0 && a.status/100 != 4 {
-			f.fail("%s %s took %d bytes: %d %.200s", r.Method, r.Path, len(big), a.status, a.body)
+		if r.In != nil && a.Status != 413 && a.Status != 400 && a.Status != 0 && a.Status/100 != 4 {
+			f.fail("%s %s took %d bytes: %d %.200s", r.Method, r.Path, len(big), a.Status, a.Body)
 		}
 	}
 }

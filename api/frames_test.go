@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
+	"github.com/selvage-mesh/selvage/api/apitest"
 )
 
 // A frame is one live event as a client reads it.
@@ -55,12 +56,12 @@ echo "== bye"`
 // say the same and go on after any ID that they gave.
 func TestLiveEventsAreTheRecordedFrames(t *testing.T) {
 	want := asRecorded[frame](t, framesFile)
-	h := newWorkingHarness(t)
-	of := h.company("Agents")
-	agent := h.newAgent(of, "Sim", simulated)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	h := apitest.NewWorkingHarness(t)
+	of := h.Company("Agents")
+	agent := h.NewAgent(of, "Sim", simulated)
+	ctx, cancel := context.WithTimeout(t.Context(), apitest.Patience)
 	defer cancel()
-	url := h.web + "/api/companies/" + of + "/events"
+	url := h.Web + "/api/companies/" + of + "/events"
 	ws, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(url, "http")+"/ws", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +70,7 @@ func TestLiveEventsAreTheRecordedFrames(t *testing.T) {
 	ws.SetReadLimit(1 << 20)
 	next, stop := follow(t, url)
 	defer stop()
-	h.assign(of, agent, "Do the thing")
+	h.Assign(of, agent, "Do the thing")
 
 	socket := readStory(t, func() (id, kind string, data []byte) {
 		_, b, err := ws.Read(ctx)
@@ -166,7 +167,7 @@ func readStory(t *testing.T, next func() (id, kind string, data []byte)) (s stor
 
 // differs says in what a frame is not as it was recorded.
 func (f frame) differs(got frame) []string {
-	c, payload := comparison{m: &replay{}}, maps.Clone(f.Payload)
+	c, payload := comparison{m: &apitest.Replay{}}, maps.Clone(f.Payload)
 	delete(payload, "payload") // of an event, what its adapter says
 	delete(payload, "changes")
 	if d, ok := payload["details"].(map[string]any); ok {

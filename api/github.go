@@ -25,14 +25,14 @@ const githubTimeout = 30 * time.Second
 
 var (
 	githubName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
-	pinnedRef  = regexp.MustCompile(`^[0-9a-f]{40}$`)
+	PinnedRef  = regexp.MustCompile(`^[0-9a-f]{40}$`)
 )
 
 // A repository is a folder of a repository on GitHub at one ref.
-type repository struct{ owner, name, ref, folder string }
+type repository struct{ Owner, Name, Ref, Folder string }
 
-// parseRepository reads https://github.com/OWNER/REPO[/tree/REF[/FOLDER]].
-func parseRepository(address string) (r repository, err error) {
+// ParseRepository reads https://github.com/OWNER/REPO[/tree/REF[/FOLDER]].
+func ParseRepository(address string) (r repository, err error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.Host != "github.com" || u.User != nil {
 		return r, Unprocessable("source.url must be https://github.com/OWNER/REPO, with /tree/REF/FOLDER after it where needed", nil)
@@ -41,25 +41,25 @@ func parseRepository(address string) (r repository, err error) {
 	if len(parts) < 2 || len(parts) > 2 && (parts[2] != "tree" || len(parts) < 4) {
 		return r, Unprocessable("source.url names no repository, or no ref after /tree", nil)
 	}
-	r = repository{owner: parts[0], name: strings.TrimSuffix(parts[1], ".git"), ref: "HEAD"}
+	r = repository{Owner: parts[0], Name: strings.TrimSuffix(parts[1], ".git"), Ref: "HEAD"}
 	if len(parts) > 3 {
-		r.ref, r.folder = parts[3], path.Join(parts[4:]...)
+		r.Ref, r.Folder = parts[3], path.Join(parts[4:]...)
 	}
-	if !githubName.MatchString(r.owner) || !githubName.MatchString(r.name) || !githubName.MatchString(r.ref) || strings.HasPrefix(r.folder, "..") {
+	if !githubName.MatchString(r.Owner) || !githubName.MatchString(r.Name) || !githubName.MatchString(r.Ref) || strings.HasPrefix(r.Folder, "..") {
 		return r, Unprocessable("source.url has a malformed owner, repository or ref", nil)
 	}
 	return r, nil
 }
 
-// fetchRepository reads the files of a repository from GitHub.
-func (rc *Request) fetchRepository(r repository) (portable.Files, error) {
-	base := rc.server.cfg.GitHubArchives
+// FetchRepository reads the files of a repository from GitHub.
+func (rc *Request) FetchRepository(r repository) (portable.Files, error) {
+	base := rc.Server.Cfg.GitHubArchives
 	if base == "" {
 		base = gitHubArchives
 	}
 	ctx, cancel := context.WithTimeout(rc.Context(), githubTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/%s/%s/tar.gz/%s", base, r.owner, r.name, r.ref), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/%s/%s/tar.gz/%s", base, r.Owner, r.Name, r.Ref), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (rc *Request) fetchRepository(r repository) (portable.Files, error) {
 	case res.StatusCode != http.StatusOK:
 		return nil, Unavailable(fmt.Sprintf("GitHub answered %d; try again, or send the files inline", res.StatusCode))
 	}
-	return unpack(io.LimitReader(res.Body, maxPackage), r.folder)
+	return unpack(io.LimitReader(res.Body, MaxPackage), r.Folder)
 }
 
 // unpack reads a .tar.gz whose files lie in one folder of its own making.

@@ -15,7 +15,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-const headerIdempotency = "Idempotency-Key"
+const HeaderIdempotency = "Idempotency-Key"
 
 // identify gives a command the request's Idempotency-Key, so that the ledger
 // answers a repetition with the first outcome, refusals included, and refuses
@@ -24,32 +24,32 @@ const headerIdempotency = "Idempotency-Key"
 // that could be guessed. Further commands of the same request get the key with
 // their number.
 func (rc *Request) identify(cmd *ledger.Command) error {
-	key := rc.HTTP.Header.Get(headerIdempotency)
+	key := rc.HTTP.Header.Get(HeaderIdempotency)
 	if key == "" || rc.HTTP.Method != "POST" {
 		return nil
 	}
 	var under []byte
-	if digestKey := rc.server.cfg.DigestKey; digestKey != nil {
+	if digestKey := rc.Server.Cfg.DigestKey; digestKey != nil {
 		k, ok := digestKey()
 		if !ok {
 			return Unavailable("This node does not hold the mesh's data key and can not take an Idempotency-Key; ask another node")
 		}
 		under = k[:]
 	}
-	if rc.submits > 0 {
-		key += "#" + strconv.Itoa(rc.submits+1)
+	if rc.Submits > 0 {
+		key += "#" + strconv.Itoa(rc.Submits+1)
 	}
 	body, _ := rc.RawBody() // what did not arrive whole was refused before
 	cmd.IdempotencyKey, cmd.RequestDigest = key, requestDigest(under, rc.HTTP.Method, rc.HTTP.URL.RequestURI(), body)
 	return nil
 }
 
-// ids returns what draws the IDs of a request that makes a company. With an
+// Ids returns what draws the IDs of a request that makes a company. With an
 // Idempotency-Key they follow from it: what the ledger remembers of a request
 // lies with its company, so a repetition must name the same one, and what it
 // answers must be what was made.
-func (rc *Request) ids() func() string {
-	key := rc.HTTP.Header.Get(headerIdempotency)
+func (rc *Request) Ids() func() string {
+	key := rc.HTTP.Header.Get(HeaderIdempotency)
 	if key == "" {
 		return NewID
 	}
@@ -57,7 +57,7 @@ func (rc *Request) ids() func() string {
 	return func() string {
 		n++
 		h := sha256.New()
-		for _, part := range []string{"selvage/request-id/v1", string(rc.server.cfg.Mesh), rc.Actor.Type, rc.Actor.ID, key, strconv.Itoa(n)} {
+		for _, part := range []string{"selvage/request-id/v1", string(rc.Server.Cfg.Mesh), rc.Actor.Type, rc.Actor.ID, key, strconv.Itoa(n)} {
 			fmt.Fprintf(h, "%d:%s", len(part), part)
 		}
 		id := uuid.UUID(h.Sum(nil)[:16])
@@ -92,10 +92,10 @@ func checkIdempotencyKey(key string) error {
 // With an Idempotency-Key they follow from the key, the request and the mesh's
 // own key, so that a repetition on any node shows what the first answer showed.
 func (rc *Request) Secret(label string, n int) []byte {
-	key := rc.HTTP.Header.Get(headerIdempotency)
+	key := rc.HTTP.Header.Get(HeaderIdempotency)
 	var keys []identity.DataKey
-	if rc.server.cfg.DataKeys != nil {
-		keys = rc.server.cfg.DataKeys()
+	if rc.Server.Cfg.DataKeys != nil {
+		keys = rc.Server.Cfg.DataKeys()
 	}
 	if key == "" || len(keys) == 0 {
 		b := make([]byte, n)
@@ -112,12 +112,12 @@ func (rc *Request) Secret(label string, n int) []byte {
 // submit hands a command to the node and times it.
 func (s *Server) submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt, error) {
 	began := time.Now()
-	r, err := s.cfg.Node.Submit(ctx, cmd)
+	r, err := s.Cfg.Node.Submit(ctx, cmd)
 	s.metrics.submitted(cmd.Kind, r, err, time.Since(began))
 	if endsKeys(cmd.Kind) {
-		s.keys.drop() // the feed will say so too, a moment later
+		s.Keys.Drop() // the feed will say so too, a moment later
 		if cmd.Kind == people.KindInstanceAuth {
-			s.learnMode(ctx, r.Index)
+			s.LearnMode(ctx, r.Index)
 		}
 	}
 	return r, err

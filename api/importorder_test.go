@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/api/transfer"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/company/portable"
@@ -19,7 +21,7 @@ import (
 // which no company has, is broken and told of.
 func TestBlockersComeThroughAnImport(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
+	h := apitest.NewHarness(t)
 	files := portable.Files{
 		"COMPANY.md": portable.Text("---\nname: Acme\n---\n"),
 		".paperclip.yaml": portable.Text(`tasks:
@@ -40,16 +42,16 @@ func TestBlockersComeThroughAnImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var done imported
+	var done transfer.Imported
 	body := fmt.Sprintf(`{"source":{"type":"inline","files":%s},"include":{"company":true,"issues":true},"target":{"mode":"new_company"}}`, raw)
-	if err := json.Unmarshal(h.call("POST", "/api/companies/import", body).want(t, 200, "").body, &done); err != nil {
+	if err := json.Unmarshal(h.Call("POST", "/api/companies/import", body).Want(t, 200, "").Body, &done); err != nil {
 		t.Fatal(err)
 	}
 	if len(done.Warnings) != 1 || !strings.Contains(done.Warnings[0], "Task one: its blockers wait for each other") {
 		t.Errorf("warnings %q", done.Warnings)
 	}
 	got := map[string]string{}
-	view(t, h, func(tx *ledger.Tx) {
+	apitest.View(t, h, func(tx *ledger.Tx) {
 		for _, i := range inbox.ListIssues(tx, done.Company.ID, inbox.IssueQuery{Limit: 100}) {
 			by := []string{}
 			for _, b := range company.Blockers(tx, i) {

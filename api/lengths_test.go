@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"bytes"
@@ -7,57 +7,60 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
 )
 
 // A place is a string, a time or a piece of JSON in a body, however deep.
 type site struct {
 	at     []any // its path, as a refusal names it
-	shape  shape
-	rules  bounds
+	shape  api.Shape
+	rules  api.Bounds
 	around func(any) map[string]any // the body with a value in this place, and what else it takes
 }
 
 // places are those of a body's plan; good is a body to begin with.
-func (w *town) places(p *plan, good map[string]any) (out []site) {
-	var walk func(p *plan, r bounds, at []any, around func(any) map[string]any, inside []*plan)
-	walk = func(p *plan, r bounds, at []any, around func(any) map[string]any, inside []*plan) {
-		for p.ptr || p.opt {
-			p = p.elem
+func (w *town) places(p *api.Plan, good map[string]any) (out []site) {
+	var walk func(p *api.Plan, r api.Bounds, at []any, around func(any) map[string]any, inside []*api.Plan)
+	walk = func(p *api.Plan, r api.Bounds, at []any, around func(any) map[string]any, inside []*api.Plan) {
+		for p.Ptr || p.Opt {
+			p = p.Elem
 		}
-		deeper := func(p *plan, r bounds, step any, around func(any) map[string]any) {
+		deeper := func(p *api.Plan, r api.Bounds, step any, around func(any) map[string]any) {
 			walk(p, r, append(at[:len(at):len(at)], step), around, inside)
 		}
-		switch p.shape {
-		case isString, isTime, isRaw, isAny:
-			out = append(out, site{at, p.shape, r, around})
-		case isList:
-			deeper(p.elem, r.items(), 0, func(v any) map[string]any { return around([]any{v}) })
-		case isMap:
-			deeper(p.elem, r.items(), "k", func(v any) map[string]any { return around(map[string]any{"k": v}) })
-		case isStruct:
+		switch p.Shape {
+		case api.IsString, api.IsTime, api.IsRaw, api.IsAny:
+			out = append(out, site{at, p.Shape, r, around})
+		case api.IsList:
+			deeper(p.Elem, r.Items(), 0, func(v any) map[string]any { return around([]any{v}) })
+		case api.IsMap:
+			deeper(p.Elem, r.Items(), "k", func(v any) map[string]any { return around(map[string]any{"k": v}) })
+		case api.IsStruct:
 			for _, above := range inside {
 				if above == p {
 					return
 				}
 			}
 			inside = append(inside[:len(inside):len(inside)], p)
-			for _, f := range p.fields {
-				deeper(f.plan, f.rules, f.name, func(v any) map[string]any {
-					o, _ := w.sample(p, bounds{minLength: -1}, "").(map[string]any)
+			for _, f := range p.Fields {
+				deeper(f.Plan, f.Rules, f.Name, func(v any) map[string]any {
+					o, _ := w.sample(p, api.Bounds{MinLength: -1}, "").(map[string]any)
 					if len(at) == 0 {
 						for name, v := range good {
 							o[name] = v
 						}
-						o[f.name] = v
+						o[f.Name] = v
 						return o
 					}
-					o[f.name] = v
+					o[f.Name] = v
 					return around(o)
 				})
 			}
 		}
 	}
-	walk(p, bounds{}, nil, nil, nil)
+	walk(p, api.Bounds{}, nil, nil, nil)
 	return out
 }
 
@@ -65,22 +68,22 @@ func (w *town) places(p *plan, good map[string]any) (out []site) {
 // Of a string that is one of several, or of a form that has its length, it is 0.
 func (p site) most() (n int, bound bool) {
 	switch {
-	case p.shape == isRaw && p.rules.maxBytes > 0:
-		return p.rules.maxBytes, true
-	case p.shape == isRaw:
-		return MaxRaw, true
-	case p.shape == isTime, p.shape == isString && (len(p.rules.enum) > 0 || p.rules.format == "uuid" || p.rules.format == "date-time" || p.rules.pattern != nil && p.rules.maxLength <= 0):
+	case p.shape == api.IsRaw && p.rules.MaxBytes > 0:
+		return p.rules.MaxBytes, true
+	case p.shape == api.IsRaw:
+		return api.MaxRaw, true
+	case p.shape == api.IsTime, p.shape == api.IsString && (len(p.rules.Enum) > 0 || p.rules.Format == "uuid" || p.rules.Format == "date-time" || p.rules.Pattern != nil && p.rules.MaxLength <= 0):
 		return 0, true
 	}
-	return p.rules.maxLength, p.shape == isString && p.rules.maxLength > 0
+	return p.rules.MaxLength, p.shape == api.IsString && p.rules.MaxLength > 0
 }
 
 // filled is the body with a text of n of a character in the place.
 func (p site) filled(with string, n int) string {
 	var v any = strings.Repeat(with, n)
-	if t := p.rules.types; p.shape == isRaw && (t == nil || t[0] == "object") {
+	if t := p.rules.Types; p.shape == api.IsRaw && (t == nil || t[0] == "object") {
 		v = map[string]any{"a": v}
-	} else if p.shape == isRaw && t[0] == "array" {
+	} else if p.shape == api.IsRaw && t[0] == "array" {
 		v = []any{v}
 	}
 	b, err := json.Marshal(p.around(v))
@@ -91,7 +94,7 @@ func (p site) filled(with string, n int) string {
 }
 
 // eachPlace calls f for each place of each body in the table of routes.
-func eachPlace(t *testing.T, h *harness, w *town, f func(name string, p site, call func(body string) answer, into reflect.Type)) {
+func eachPlace(t *testing.T, h *apitest.Harness, w *town, f func(name string, p site, call func(body string) apitest.Answer, into reflect.Type)) {
 	for _, route := range h.Routes() {
 		if route.In == nil || route.Method == "GET" || changesAll(route) {
 			continue
@@ -103,12 +106,12 @@ func eachPlace(t *testing.T, h *harness, w *town, f func(name string, p site, ca
 			t.Fatal(name, err)
 		}
 		var headers []string
-		if route.Who == Agent {
+		if route.Who == api.Agent {
 			headers = append(headers, "Authorization: Bearer "+w.token)
 		}
 		in := reflect.TypeOf(route.In)
-		for _, p := range w.places(planOf(in), good) {
-			f(name, p, func(body string) answer { return h.call(route.Method, path, body, headers...) }, in)
+		for _, p := range w.places(api.PlanOf(in), good) {
+			f(name, p, func(body string) apitest.Answer { return h.Call(route.Method, path, body, headers...) }, in)
 		}
 	}
 }
@@ -121,9 +124,9 @@ func eachPlace(t *testing.T, h *harness, w *town, f func(name string, p site, ca
 // body past its type, and a refusal that leaves the caller to search.
 func TestEveryStringOfEveryBodyHasALength(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
+	h := apitest.NewHarness(t)
 	tried := 0
-	eachPlace(t, h, newTown(h, "Long"), func(name string, p site, call func(string) answer, in reflect.Type) {
+	eachPlace(t, h, newTown(h, "Long"), func(name string, p site, call func(string) apitest.Answer, in reflect.Type) {
 		most, bound := p.most()
 		switch {
 		case !bound && name == "PUT /api/issues/{id}/documents/{key}": // a 413 beyond company.MaxDocument
@@ -131,7 +134,7 @@ func TestEveryStringOfEveryBodyHasALength(t *testing.T) {
 		case !bound:
 			t.Errorf("%s: %v may be as long as it likes", name, p.at)
 			return
-		case most >= MaxBody: // the body ends first
+		case most >= api.MaxBody: // the body ends first
 			return
 		case most == 0:
 			most = 5000
@@ -139,14 +142,14 @@ func TestEveryStringOfEveryBodyHasALength(t *testing.T) {
 		tried++
 		body, at := p.filled("a", most+1), ledgerJSON(p.at)
 		a := call(body)
-		if a.status == 409 && strings.Contains(string(a.body), "Nobody signs in on this mesh") {
-			if err := DecodeBody([]byte(body), reflect.New(in).Interface()); err == nil {
+		if a.Status == 409 && strings.Contains(string(a.Body), "Nobody signs in on this mesh") {
+			if err := api.DecodeBody([]byte(body), reflect.New(in).Interface()); err == nil {
 				t.Errorf("%s takes too much at %s", name, at)
 			}
 			return
 		}
-		if a.status != 400 || !bytes.Contains(a.body, append([]byte(`"path":`), at...)) {
-			t.Errorf("%s with too much at %s answered %d %.300s, want a 400 that names it", name, at, a.status, a.body)
+		if a.Status != 400 || !bytes.Contains(a.Body, append([]byte(`"path":`), at...)) {
+			t.Errorf("%s with too much at %s answered %d %.300s, want a 400 that names it", name, at, a.Status, a.Body)
 		}
 	})
 	if tried < 800 {
@@ -162,22 +165,22 @@ func TestEveryStringOfEveryBodyHasALength(t *testing.T) {
 // know the field, and a line of the log that has no room for what it tells.
 func TestWhatABodyMayHoldTheRulesMayHoldToo(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
+	h := apitest.NewHarness(t)
 	tried := 0
-	eachPlace(t, h, newTown(h, "Full"), func(name string, p site, call func(string) answer, _ reflect.Type) {
+	eachPlace(t, h, newTown(h, "Full"), func(name string, p site, call func(string) apitest.Answer, _ reflect.Type) {
 		most, bound := p.most()
-		if !bound || most == 0 || most >= MaxBody {
+		if !bound || most == 0 || most >= api.MaxBody {
 			return
 		}
 		for _, with := range []string{"a", "語", "\x01"} {
 			n := most
-			if p.shape == isRaw {
+			if p.shape == api.IsRaw {
 				n = max(0, most-len(`{"a":""}`)) / len(bytes.Trim(ledgerJSON(with), `"`))
-			} else if p.rules.maxBytes > 0 {
-				n = min(n, p.rules.maxBytes/len(with))
+			} else if p.rules.MaxBytes > 0 {
+				n = min(n, p.rules.MaxBytes/len(with))
 			}
 			body := p.filled(with, n)
-			if len(body) > MaxBody {
+			if len(body) > api.MaxBody {
 				continue
 			}
 			tried++
@@ -186,17 +189,17 @@ func TestWhatABodyMayHoldTheRulesMayHoldToo(t *testing.T) {
 			for i := len(p.at) - 1; field == "" || field == "k"; i-- {
 				field, _ = p.at[i].(string)
 			}
-			length := strings.Contains(string(a.body), " bytes") || strings.Contains(string(a.body), "longer than") || strings.Contains(string(a.body), "too long")
-			length = length && !strings.Contains(string(a.body), "PASSWORD_TOO_LONG") // in the words of the contract
-			if a.status >= 500 && a.status != 503 || (a.status == 413 || a.status/100 == 4 && length) && !names(a.body, field) {
-				t.Errorf("%s with %d of %q at %v answered %d %.200s", name, n, with, p.at, a.status, a.body)
+			length := strings.Contains(string(a.Body), " bytes") || strings.Contains(string(a.Body), "longer than") || strings.Contains(string(a.Body), "too long")
+			length = length && !strings.Contains(string(a.Body), "PASSWORD_TOO_LONG") // in the words of the contract
+			if a.Status >= 500 && a.Status != 503 || (a.Status == 413 || a.Status/100 == 4 && length) && !apitest.Names(a.Body, field) {
+				t.Errorf("%s with %d of %q at %v answered %d %.200s", name, n, with, p.at, a.Status, a.Body)
 			}
 		}
 	})
 	if tried < 1500 {
 		t.Errorf("only %d bodies were sent", tried)
 	}
-	for line := range strings.Lines(h.log.String()) {
+	for line := range strings.Lines(h.Log.String()) {
 		if strings.Contains(line, "panicked") {
 			t.Errorf("logged: %.400s", line)
 		}

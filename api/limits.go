@@ -14,9 +14,9 @@ const (
 	// MaxBody bounds a request's body. A command's payload is at most 256 KiB;
 	// the rest is JSON's room. Routes for attachments set their own.
 	MaxBody = 1 << 20
-	// maxDocumentBody bounds the body with a document: its text, of which JSON may
+	// MaxDocumentBody bounds the body with a document: its text, of which JSON may
 	// escape every other byte, and the rest.
-	maxDocumentBody = 2*paper.MaxDocument + 64<<10
+	MaxDocumentBody = 2*paper.MaxDocument + 64<<10
 	// smallBody is what is read into a buffer of its announced size.
 	smallBody = 64 << 10
 	// MaxDepth bounds how deeply a body is nested; decoding is recursive.
@@ -49,39 +49,39 @@ const (
 	headerTimeout = 5 * time.Second
 	bodyTimeout   = 30 * time.Second
 	idleTimeout   = 2 * time.Minute
-	// requestTimeout bounds the wait for consensus and for reads; it is longer
+	// RequestTimeout bounds the wait for consensus and for reads; it is longer
 	// than an election with its retries.
-	requestTimeout = 15 * time.Second
-	// packageTimeout bounds an import or an export instead: a large company takes
+	RequestTimeout = 15 * time.Second
+	// PackageTimeout bounds an import or an export instead: a large company takes
 	// a small machine that is busy so long.
-	packageTimeout = 90 * time.Second
-	// writeTimeout is how long one frame of a stream, or an answer, may take to
+	PackageTimeout = 90 * time.Second
+	// WriteTimeout is how long one frame of a stream, or an answer, may take to
 	// leave: a slow reader is cut off and resumes by height.
-	writeTimeout = 10 * time.Second
-	// retryAfter is what a 503 asks for: about one election.
-	retryAfter = time.Second
-	// heartbeat keeps streams alive through proxies.
-	heartbeat = 15 * time.Second
-	// pingEvery is how often live-event sockets are pinged, as recorded.
-	pingEvery = 30 * time.Second
+	WriteTimeout = 10 * time.Second
+	// RetryAfter is what a 503 asks for: about one election.
+	RetryAfter = time.Second
+	// Heartbeat keeps streams alive through proxies.
+	Heartbeat = 15 * time.Second
+	// PingEvery is how often live-event sockets are pinged, as recorded.
+	PingEvery = 30 * time.Second
 
-	// tailEvery is how often a stream asks for what running runs wrote, tailRead
+	// TailEvery is how often a stream asks for what running runs wrote, tailRead
 	// what it takes of one at a time, tailWait how long it waits for the node that
 	// has it, and tailPause how long it leaves one alone that does not answer.
-	tailEvery = 200 * time.Millisecond
-	tailRead  = 64 << 10
-	tailWait  = 2 * time.Second
-	tailPause = 2 * time.Second
-	// maxTailedRuns bounds the runs that one stream reads along, maxTailRest the
+	TailEvery = 200 * time.Millisecond
+	TailRead  = 64 << 10
+	TailWait  = 2 * time.Second
+	TailPause = 2 * time.Second
+	// MaxTailedRuns bounds the runs that one stream reads along, maxTailRest the
 	// reads for what is left when a run ends, maxLogFrame one frame's text.
-	maxTailedRuns = 32
-	maxTailRest   = 16
-	maxLogFrame   = 8 << 10
+	MaxTailedRuns = 32
+	MaxTailRest   = 16
+	MaxLogFrame   = 8 << 10
 
 	// maxKeys bounds remembered agent keys; keyAge bounds how long one is
 	// believed without looking, should an invalidation not reach this node.
 	maxKeys = 4096
-	keyAge  = 5 * time.Second
+	KeyAge  = 5 * time.Second
 	// maxBehind bounds the requests that wait for this node to catch up before they
 	// are authenticated, catchUpTimeout how long each does: a follower that is well
 	// lags by milliseconds, and whoever makes heights up holds nothing else up.
@@ -98,65 +98,65 @@ const (
 	// maxUploads bounds the uploads of one node at a time: each holds a file, a
 	// buffer, and what a part's headers may take.
 	maxUploads = 32
-	// uploadTimeout bounds a whole upload: the largest attachment at 2 MB/s. A
+	// UploadTimeout bounds a whole upload: the largest attachment at 2 MB/s. A
 	// body that stands still for bodyTimeout ends it sooner.
-	uploadTimeout = 10 * time.Minute
-	// maxParts, maxFormField and multipartRoom bound what an upload has besides
+	UploadTimeout = 10 * time.Minute
+	// MaxParts, maxFormField and multipartRoom bound what an upload has besides
 	// its file: parts, the bytes of one, and what lies between them.
-	maxParts      = 16
-	maxFormField  = 1 << 10
-	multipartRoom = 64 << 10
-	// maxImage bounds images, in bytes: they are shown, not kept.
-	maxImage = 10 << 20
+	MaxParts      = 16
+	MaxFormField  = 1 << 10
+	MultipartRoom = 64 << 10
+	// MaxImage bounds images, in bytes: they are shown, not kept.
+	MaxImage = 10 << 20
 	// traceEvery is how often noted tool calls become entries: one for each run
 	// that made some. traceQueue bounds those that wait in between, tracedPaths
 	// what of a path is noted.
 	traceEvery  = 500 * time.Millisecond
 	traceQueue  = 4096
 	tracedPaths = 180
-	// feedQueue bounds the entries that wait for one stream's writer; the feed
+	// FeedQueue bounds the entries that wait for one stream's writer; the feed
 	// itself waits then. An entry tells up to 16 KiB, so all streams together hold
 	// at most about 150 MB.
-	feedQueue = 32
-	// maxPackage bounds the JSON of an import, which is read into memory:
+	FeedQueue = 32
+	// MaxPackage bounds the JSON of an import, which is read into memory:
 	// portable.MaxBytes of files, some of them in base64.
-	maxPackage = 64 << 20
-	// maxPackageBlobs bounds the attachments of one export, so that it can be
+	MaxPackage = 64 << 20
+	// MaxPackageBlobs bounds the attachments of one export, so that it can be
 	// imported again, and maxPackageWarnings what is told about one.
-	maxPackageBlobs    = 32 << 20
-	maxPackageWarnings = 200
-	// maxPackageAssets bounds the files of a package that belong to no issue: each is
+	MaxPackageBlobs    = 32 << 20
+	MaxPackageWarnings = 200
+	// MaxPackageAssets bounds the files of a package that belong to no issue: each is
 	// a step of its import.
-	maxPackageAssets = 200
-	// maxPackageStrategies bounds the approved strategies of a package.
-	maxPackageStrategies = 100
-	// maxPackageCents bounds a limit of money in a package, as in a body.
-	maxPackageCents = 1_000_000_000_000
+	MaxPackageAssets = 200
+	// MaxPackageStrategies bounds the approved strategies of a package.
+	MaxPackageStrategies = 100
+	// MaxPackageCents bounds a limit of money in a package, as in a body.
+	MaxPackageCents = 1_000_000_000_000
 	// maxImports bounds the imports and exports of one node at a time: each may
 	// hold a package in memory twice.
 	maxImports = 2
 )
 
-func kernelBodyOf(status int, body errorBody) kernelBody {
-	return kernelBody{body, cmp.Or(strings.ToUpper(body.Code), kernelCodes[status], "REFUSED"), body.Error}
+func KernelBodyOf(status int, body ErrorBody) kernelBody {
+	return kernelBody{body, cmp.Or(strings.ToUpper(body.Code), KernelCodes[status], "REFUSED"), body.Error}
 }
 
 // A pace is how far a job is, for those who tell the mesh.
-type pace struct {
+type Pace struct {
 	mu sync.Mutex // guards all below
-	at jobProgress
+	at JobProgress
 }
 
-func (p *pace) set(phase string, total int) {
+func (p *Pace) Set(phase string, total int) {
 	if p == nil { // nobody watches
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.at = jobProgress{Phase: phase, Total: int64(total)}
+	p.at = JobProgress{Phase: phase, Total: int64(total)}
 }
 
-func (p *pace) step() {
+func (p *Pace) Step() {
 	if p == nil {
 		return
 	}
@@ -165,7 +165,7 @@ func (p *pace) step() {
 	p.at.Done++
 }
 
-func (p *pace) now() jobProgress {
+func (p *Pace) Now() JobProgress {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.at
@@ -182,19 +182,19 @@ const (
 	maxToolsAtWork = 8
 )
 
-// kernelCodes are the codes of refusals that have none of their own.
-var kernelCodes = map[int]string{http.StatusBadRequest: "PARSE_ERROR", http.StatusUnauthorized: "UNAUTHORIZED", http.StatusNotFound: "NOT_FOUND", http.StatusForbidden: "FORBIDDEN",
+// KernelCodes are the codes of refusals that have none of their own.
+var KernelCodes = map[int]string{http.StatusBadRequest: "PARSE_ERROR", http.StatusUnauthorized: "UNAUTHORIZED", http.StatusNotFound: "NOT_FOUND", http.StatusForbidden: "FORBIDDEN",
 	http.StatusConflict: "CONFLICT", http.StatusTooManyRequests: "TOO_MANY", http.StatusPaymentRequired: "BUDGET_EXHAUSTED", http.StatusRequestEntityTooLarge: "PARSE_ERROR",
 	http.StatusUnsupportedMediaType: "PARSE_ERROR", http.StatusInternalServerError: "INTERNAL", http.StatusServiceUnavailable: "UNAVAILABLE"}
 
 // A kernelBody is a refusal of the kernel's API.
 type kernelBody struct {
-	errorBody
+	ErrorBody
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-type jobProgress struct {
+type JobProgress struct {
 	Phase string `json:"phase"`
 	Done  int64  `json:"done"`
 	Total int64  `json:"total"`

@@ -1,12 +1,8 @@
-package api
+package api_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -15,75 +11,16 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/api/mcp"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/api/routes"
 	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // Protocol versions of the clients that there are.
 var protocols = []string{"2025-11-25", "2026-07-28"}
-
-// withHeaders adds headers to each request of a client.
-type withHeaders map[string]string
-
-func (h withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	for k, v := range h {
-		r.Header.Set(k, v)
-	}
-	return http.DefaultTransport.RoundTrip(r)
-}
-
-func connect(t testing.TB, transport sdk.Transport, protocol string) *sdk.ClientSession {
-	t.Helper()
-	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	session, err := client.Connect(ctx, transport, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { session.Close() })
-	if got := session.InitializeResult().ProtocolVersion; got != protocol {
-		t.Errorf("agreed on protocol %s, want %s", got, protocol)
-	}
-	return session
-}
-
-// overHTTP connects to /mcp of a node.
-func (h *harness) overHTTP(t testing.TB, protocol string, headers withHeaders) *sdk.ClientSession {
-	t.Helper()
-	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
-	return connect(t, &sdk.StreamableClientTransport{Endpoint: s.URL + "/mcp", HTTPClient: &http.Client{Transport: headers}, MaxRetries: -1}, protocol)
-}
-
-// overStdio connects to what `selvage mcp` runs, which calls a node over HTTP.
-func (h *harness) overStdio(t testing.TB, protocol string, c mcp.Caller) *sdk.ClientSession {
-	t.Helper()
-	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
-	tools, err := Tools("test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Base = s.URL + "/api/" // the variable may end so
-	theirIn, ourOut := io.Pipe()
-	ourIn, theirOut := io.Pipe()
-	done := make(chan error, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() { done <- mcp.Stdio(ctx, tools, "test", c, theirIn, theirOut, slog.New(slog.DiscardHandler)) }()
-	t.Cleanup(func() {
-		cancel()
-		ourOut.Close()
-		ourIn.Close()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	return connect(t, &sdk.IOTransport{Reader: ourIn, Writer: ourOut}, protocol)
-}
 
 // tool calls a tool and returns its text.
 func tool(t testing.TB, s *sdk.ClientSession, name, args string) (text string, isError bool) {
@@ -112,7 +49,7 @@ func TestToolsHaveTheNamesAndArgumentsThatClientsKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools, err := Tools("test")
+	tools, err := routes.Tools("test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +96,7 @@ func TestToolsHaveTheNamesAndArgumentsThatClientsKnow(t *testing.T) {
 // The description, the table and the tools are made of one table; this holds
 // them together where hands wrote something beside it.
 func TestRoutesDescriptionAndToolsAgree(t *testing.T) {
-	h := newHarness(t)
+	h := apitest.NewHarness(t)
 	d, err := mcp.Describe(documentOf(t, h.Server))
 	if err != nil {
 		t.Fatal(err)
@@ -257,7 +194,7 @@ func checkReferences(t *testing.T, doc, v any) {
 }
 
 func TestToolSchemasHoldTheirOwnReferences(t *testing.T) {
-	tools, err := Tools("test")
+	tools, err := routes.Tools("test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,13 +216,13 @@ func TestEachToolOfTheContractIsCalled(t *testing.T) {
 	for _, protocol := range protocols {
 		for _, way := range []string{"http", "stdio"} {
 			t.Run(protocol+" over "+way, func(t *testing.T) {
-				h := newTeam(t)
-				run := h.running(h.company, h.worker)
+				h := apitest.NewTeam(t)
+				run := h.Running(h.Company, h.Worker)
 				var s *sdk.ClientSession
 				if way == "http" {
-					s = h.overHTTP(t, protocol, withHeaders{"Authorization": "Bearer " + h.token, headerRun: run})
+					s = h.OverHTTP(t, protocol, apitest.WithHeaders{"Authorization": "Bearer " + h.Token, api.HeaderRun: run})
 				} else {
-					s = h.overStdio(t, protocol, mcp.Caller{Key: h.token, Company: h.company, Agent: h.worker, Run: run})
+					s = h.OverStdio(t, protocol, mcp.Caller{Key: h.Token, Company: h.Company, Agent: h.Worker, Run: run})
 				}
 				callThemAll(t, h, s)
 			})
@@ -293,23 +230,7 @@ func TestEachToolOfTheContractIsCalled(t *testing.T) {
 	}
 }
 
-// running invokes an agent and starts its run on the harness's node.
-func (h *harness) running(of, agent string, board ...string) (run string) {
-	h.t.Helper()
-	return h.start(of, h.call("POST", "/api/agents/"+agent+"/heartbeat/invoke", `{}`, board...).want(h.t, 202, "").field(h.t, "id"))
-}
-
-// start starts a queued run on the harness's node.
-func (h *harness) start(of, run string) string {
-	h.t.Helper()
-	node := string(h.node.keys.ID())
-	me, mine := ledger.Actor{Type: "node", ID: node}, ledger.Credential{Kind: "node", ID: node}
-	h.submitAs(me, mine, "run.place", of, company.Place{Run: run, Node: node, Session: h.node.sess})
-	h.submitAs(me, mine, "run.start", of, company.Start{Run: run, LogStore: "local_file", LogRef: "x.ndjson"})
-	return run
-}
-
-func callThemAll(t *testing.T, h *team, s *sdk.ClientSession) {
+func callThemAll(t *testing.T, h *apitest.Team, s *sdk.ClientSession) {
 	t.Helper()
 	called := map[string]bool{}
 	do := func(name, args, want string) string {
@@ -330,15 +251,15 @@ func callThemAll(t *testing.T, h *team, s *sdk.ClientSession) {
 		return row.ID
 	}
 	const nobody = "00000000-0000-4000-8000-000000000000"
-	do("Me", `{}`, h.worker)
+	do("Me", `{}`, h.Worker)
 	do("InboxLite", `{}`, `[`)
-	do("ListAgents", `{}`, h.boss)
-	do("GetAgent", `{"agentId":"bob-builder"}`, h.worker)
-	do("ListProjects", `{}`, h.project)
-	do("GetProject", `{"projectId":"`+h.project+`"}`, "Rig")
-	do("ListGoals", `{"companyId":"`+h.company+`"}`, h.goal)
-	do("GetGoal", `{"goalId":"`+h.goal+`"}`, "Ship")
-	issue := id(do("CreateIssue", `{"title":"Weld","status":"todo","priority":"high","assigneeAgentId":"`+h.worker+`","goalId":"`+h.goal+`"}`, `"identifier": "ACM`))
+	do("ListAgents", `{}`, h.Boss)
+	do("GetAgent", `{"agentId":"bob-builder"}`, h.Worker)
+	do("ListProjects", `{}`, h.Project)
+	do("GetProject", `{"projectId":"`+h.Project+`"}`, "Rig")
+	do("ListGoals", `{"companyId":"`+h.Company+`"}`, h.Goal)
+	do("GetGoal", `{"goalId":"`+h.Goal+`"}`, "Ship")
+	issue := id(do("CreateIssue", `{"title":"Weld","status":"todo","priority":"high","assigneeAgentId":"`+h.Worker+`","goalId":"`+h.Goal+`"}`, `"identifier": "ACM`))
 	at := `"issueId":"` + issue + `"`
 	do("ListIssues", `{"status":"todo,backlog","q":"Weld"}`, issue)
 	do("GetIssue", `{`+at+`}`, "Weld")
@@ -380,11 +301,11 @@ func callThemAll(t *testing.T, h *team, s *sdk.ClientSession) {
 	do("ListApprovalComments", `{`+one+`}`, ``)
 	do("UnlinkIssueApproval", `{`+at+`,`+one+`}`, ``)
 	do("ApprovalDecision", `{`+one+`,"action":"approve","decisionNote":"no"}`, `"status": 403`)
-	do("ApiRequest", `{"method":"GET","path":"/companies/`+h.company+`/org"}`, "Ada")
-	do("ApiRequest", `{"method":"POST","path":"/api/companies/`+h.company+`/labels","jsonBody":"{\"name\":\"bug\",\"color\":\"#ff0000\"}"}`, "bug")
+	do("ApiRequest", `{"method":"GET","path":"/companies/`+h.Company+`/org"}`, "Ada")
+	do("ApiRequest", `{"method":"POST","path":"/api/companies/`+h.Company+`/labels","jsonBody":"{\"name\":\"bug\",\"color\":\"#ff0000\"}"}`, "bug")
 	do("GetGoal", `{"goalId":"`+nobody+`"}`, `"status": 404`)
-	wantTool(t, s, "selvageGetCompaniesLabels", `{"companyId":"`+h.company+`"}`, "bug")
-	tools, err := Tools("test")
+	wantTool(t, s, "selvageGetCompaniesLabels", `{"companyId":"`+h.Company+`"}`, "bug")
+	tools, err := routes.Tools("test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -416,8 +337,8 @@ func orNobody(id string) string {
 }
 
 func TestToolsRefuseAsTheAPIDoes(t *testing.T) {
-	h := newTeam(t)
-	s := h.overHTTP(t, protocols[1], withHeaders{"Authorization": "Bearer " + h.token})
+	h := apitest.NewTeam(t)
+	s := h.OverHTTP(t, protocols[1], apitest.WithHeaders{"Authorization": "Bearer " + h.Token})
 	var no struct {
 		Error, Method, Path string
 		Status              int
@@ -445,15 +366,15 @@ func TestToolsRefuseAsTheAPIDoes(t *testing.T) {
 	}
 	wantTool(t, s, "paperclipApiRequest", `{"method":"GET","path":"/metrics"}`, "API route not found")
 	wantTool(t, s, "paperclipGetIssue", `{"issueId":"../companies"}`, `"status": 404`)
-	if strings.Contains(h.log.String(), h.token) {
+	if strings.Contains(h.Log.String(), h.Token) {
 		t.Error("the log shows the bearer")
 	}
-	bad := h.overHTTP(t, protocols[0], withHeaders{"Authorization": "Bearer pcp_nobody"})
+	bad := h.OverHTTP(t, protocols[0], apitest.WithHeaders{"Authorization": "Bearer pcp_nobody"})
 	wantTool(t, bad, "paperclipMe", `{}`, `"status": 401`)
 }
 
 func TestMCPDoorIsClosedToOtherSites(t *testing.T) {
-	h := newHarness(t)
+	h := apitest.NewHarness(t)
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`
 	accept := "Accept: application/json, text/event-stream"
 	for name, c := range map[string]struct {
@@ -467,20 +388,20 @@ func TestMCPDoorIsClosedToOtherSites(t *testing.T) {
 		"too large":        {[]string{accept}, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"x":"` + strings.Repeat("x", mcp.MaxMessage) + `"}}`, 413},
 		"no JSON":          {[]string{accept}, `{`, 400},
 	} {
-		if a := h.call("POST", "/mcp", c.body, c.headers...); a.status != c.status {
-			t.Errorf("%s: %d %s, want %d", name, a.status, cut(string(a.body), 200), c.status)
+		if a := h.Call("POST", "/mcp", c.body, c.headers...); a.Status != c.status {
+			t.Errorf("%s: %d %s, want %d", name, a.Status, api.Cut(string(a.Body), 200), c.status)
 		}
 	}
-	if a := h.call("GET", "/mcp", "", accept); a.status != 405 {
-		t.Errorf("GET answered %d, want 405: there are no sessions", a.status)
+	if a := h.Call("GET", "/mcp", "", accept); a.Status != 405 {
+		t.Errorf("GET answered %d, want 405: there are no sessions", a.Status)
 	}
 }
 
 func TestTheFewToolsOfTheContractCanBeHadAlone(t *testing.T) {
-	h := newHarness(t)
+	h := apitest.NewHarness(t)
 	s := httptest.NewServer(h)
 	defer s.Close()
-	c := connect(t, &sdk.StreamableClientTransport{Endpoint: s.URL + "/mcp?tools=contract", MaxRetries: -1}, protocols[1])
+	c := apitest.Connect(t, &sdk.StreamableClientTransport{Endpoint: s.URL + "/mcp?tools=contract", MaxRetries: -1}, protocols[1])
 	n := 0
 	for tl, err := range c.Tools(t.Context(), nil) {
 		if err != nil || !strings.HasPrefix(tl.Name, "paperclip") {
@@ -494,14 +415,14 @@ func TestTheFewToolsOfTheContractCanBeHadAlone(t *testing.T) {
 }
 
 func BenchmarkTool(b *testing.B) {
-	h := newHarness(b)
-	id := h.company("Acme")
+	h := apitest.NewHarness(b)
+	id := h.Company("Acme")
 	b.Run("http", func(b *testing.B) {
 		for b.Loop() {
-			h.call("GET", "/api/companies/"+id+"/goals", "").want(b, 200, "")
+			h.Call("GET", "/api/companies/"+id+"/goals", "").Want(b, 200, "")
 		}
 	})
-	s := h.overHTTP(b, protocols[1], nil)
+	s := h.OverHTTP(b, protocols[1], nil)
 	args := fmt.Sprintf(`{"companyId":%q}`, id)
 	b.Run("tool", func(b *testing.B) {
 		for b.Loop() {
@@ -513,20 +434,20 @@ func BenchmarkTool(b *testing.B) {
 // What did the agent do at 3:14? One query tells, what it only read too, and
 // after its run has ended.
 func TestToolCallsLeaveATrace(t *testing.T) {
-	h := newTeam(t)
-	run := h.running(h.company, h.worker)
-	s := h.overHTTP(t, protocols[1], withHeaders{"Authorization": "Bearer " + h.token, headerRun: run})
+	h := apitest.NewTeam(t)
+	run := h.Running(h.Company, h.Worker)
+	s := h.OverHTTP(t, protocols[1], apitest.WithHeaders{"Authorization": "Bearer " + h.Token, api.HeaderRun: run})
 	from := time.Now().UTC()
-	wantTool(t, s, "paperclipListGoals", `{}`, h.goal)
+	wantTool(t, s, "paperclipListGoals", `{}`, h.Goal)
 	wantTool(t, s, "paperclipGetIssue", `{"issueId":"ACM-77"}`, "404")
 	wantTool(t, s, "paperclipCreateIssue", `{"title":"Weld"}`, "ACM")
-	spoof := h.overHTTP(t, protocols[1], withHeaders{"Authorization": "Bearer " + h.token, headerRun: NewID()})
-	wantTool(t, spoof, "paperclipListAgents", `{}`, h.boss)
-	h.call("GET", "/api/companies/"+h.company+"/goals", "", h.as()).want(t, 200, "") // not through a tool
-	query := fmt.Sprintf("/api/companies/%s/activity?agentId=%s&from=%s", h.company, h.worker, from.Format(time.RFC3339Nano))
+	spoof := h.OverHTTP(t, protocols[1], apitest.WithHeaders{"Authorization": "Bearer " + h.Token, api.HeaderRun: api.NewID()})
+	wantTool(t, spoof, "paperclipListAgents", `{}`, h.Boss)
+	h.Call("GET", "/api/companies/"+h.Company+"/goals", "", h.As()).Want(t, 200, "") // not through a tool
+	query := fmt.Sprintf("/api/companies/%s/activity?agentId=%s&from=%s", h.Company, h.Worker, from.Format(time.RFC3339Nano))
 	var made, tools []string
-	for end := time.Now().Add(patience); len(tools) < 4 && time.Now().Before(end); h.flushTraces() {
-		made, tools = h.traced(t, query, run)
+	for end := time.Now().Add(apitest.Patience); len(tools) < 4 && time.Now().Before(end); h.FlushTraces() {
+		made, tools = h.Traced(t, query, run)
 	}
 	slices.Sort(made)
 	slices.Sort(tools)
@@ -536,52 +457,22 @@ func TestToolCallsLeaveATrace(t *testing.T) {
 	if want := []string{"paperclipCreateIssue 201", "paperclipGetIssue 404", "paperclipListAgents 200", "paperclipListGoals 200"}; !slices.Equal(tools, want) {
 		t.Errorf("traced are %q, want %q", tools, want)
 	}
-	if a := h.call("GET", query+"&to="+from.Format(time.RFC3339Nano), ""); string(a.body) != "[]" {
-		t.Errorf("before it began: %s", a.body)
+	if a := h.Call("GET", query+"&to="+from.Format(time.RFC3339Nano), ""); string(a.Body) != "[]" {
+		t.Errorf("before it began: %s", a.Body)
 	}
-	if !strings.Contains(h.log.String(), `"tool":"paperclipListGoals"`) {
+	if !strings.Contains(h.Log.String(), `"tool":"paperclipListGoals"`) {
 		t.Error("the log has no line of the call")
 	}
 }
 
-// traced returns what the record says an agent did, and the calls in it.
-func (h *harness) traced(t *testing.T, query, run string) (made, tools []string) {
-	var rows []company.ActivityRow
-	if err := json.Unmarshal(h.call("GET", query, "").want(t, 200, "").body, &rows); err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range rows {
-		made = append(made, r.Action+" "+map[bool]string{true: "of the run", false: "of no run"}[string(r.Run) == run])
-		var d struct {
-			Calls []skill.ToolCall `json:"calls"`
-		}
-		if r.Action == "mcp.tool_called" && json.Unmarshal(r.Details, &d) == nil {
-			for _, c := range d.Calls {
-				tools = append(tools, fmt.Sprint(c.Tool, " ", c.Status))
-			}
-		}
-	}
-	return made, tools
-}
-
-// flushTraces notes what waits, without waiting for its time.
-func (h *harness) flushTraces() {
-	for _, cmd := range h.traces.take() {
-		if err := h.submitTrace(cmd); err != nil && cmd.Run != "" {
-			cmd.Run = ""
-			h.submitTrace(cmd)
-		}
-	}
-}
-
 func TestTracesAreBounded(t *testing.T) {
-	var all traces
-	by := tracer{actor: ledger.Actor{Type: "agent", ID: "a"}, company: "c", run: "r"}
-	for range traceQueue + 7 {
-		all.add(traced{by, skill.ToolCall{Tool: "x", Method: "GET", Path: "/"}})
+	var all api.Traces
+	by := api.Tracer{Actor: ledger.Actor{Type: "agent", ID: "a"}, Company: "c", Run: "r"}
+	for range api.TraceQueue + 7 {
+		all.Add(api.Traced{By: by, Call: skill.ToolCall{Tool: "x", Method: "GET", Path: "/"}})
 	}
 	n, omitted := 0, int64(0)
-	for _, cmd := range all.take() {
+	for _, cmd := range all.Take() {
 		var p skill.TraceTools
 		if err := ledger.Unmarshal(cmd.Payload, &p); err != nil {
 			t.Fatal(err)
@@ -589,7 +480,7 @@ func TestTracesAreBounded(t *testing.T) {
 		n += len(p.Calls)
 		omitted += p.Omitted
 	}
-	if n != traceQueue || omitted != 7 || len(all.take()) != 0 {
+	if n != api.TraceQueue || omitted != 7 || len(all.Take()) != 0 {
 		t.Errorf("%d noted, %d omitted", n, omitted)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -57,7 +56,7 @@ func newMetrics(cfg Config) (*metrics, error) {
 	for _, c := range all {
 		errs = append(errs, registry.Register(c))
 	}
-	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: requestTimeout})
+	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: RequestTimeout})
 	return m, errors.Join(errs...)
 }
 

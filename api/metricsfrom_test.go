@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company/people"
 )
 
@@ -17,26 +19,26 @@ import (
 func TestWhoReadsTheFigures(t *testing.T) {
 	t.Parallel()
 	run := false
-	change := func(c *Config) {
+	change := func(c *api.Config) {
 		c.MetricsFrom = []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24"), netip.MustParsePrefix("fd00::/64")}
 		c.FromRun = func(netip.AddrPort, netip.AddrPort) (bool, error) { return run, nil }
 	}
-	h := peopled(t, change)
-	admin := h.admin()
-	of := h.call("POST", "/api/companies", `{"name":"Acme"}`, admin, ownOrigin).want(t, 201, "").field(t, "id")
-	operator, _ := h.join(of, admin, "Olga", people.RoleOperator)
-	h.call("GET", "/metrics", "").want(t, 401, "")
-	h.call("GET", "/metrics", "", admin).want(t, 200, "selvage_http_requests_total")
-	h.call("GET", "/metrics", "", operator).want(t, 403, "Instance admin required")
+	h := apitest.Peopled(t, change)
+	admin := h.Admin()
+	of := h.Call("POST", "/api/companies", `{"name":"Acme"}`, admin, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id")
+	operator, _ := h.Join(of, admin, "Olga", people.RoleOperator)
+	h.Call("GET", "/metrics", "").Want(t, 401, "")
+	h.Call("GET", "/metrics", "", admin).Want(t, 200, "selvage_http_requests_total")
+	h.Call("GET", "/metrics", "", operator).Want(t, 403, "Instance admin required")
 
-	ask := func(s *Server, remote, local, forwarded string) int {
+	ask := func(s *api.Server, remote, local, forwarded string) int {
 		client, server := &net.TCPAddr{}, &net.TCPAddr{}
 		for a, text := range map[*net.TCPAddr]string{client: remote, server: local} {
 			*a = *net.TCPAddrFromAddrPort(netip.MustParseAddrPort(text))
 		}
 		r := httptest.NewRequest("GET", "/metrics", nil)
 		r.RemoteAddr, r.Host = remote, "127.0.0.1:3100"
-		ctx := s.connContext(r.Context(), ends{client: client, server: server})
+		ctx := s.ConnContext(r.Context(), ends{client: client, server: server})
 		r = r.WithContext(withLocal(ctx, server))
 		if forwarded != "" {
 			r.Header.Set("X-Forwarded-For", forwarded)
@@ -62,7 +64,7 @@ func TestWhoReadsTheFigures(t *testing.T) {
 			t.Errorf("%s was answered %d, want %d", c.name, got, c.want)
 		}
 	}
-	proxied := peopled(t, change, func(c *Config) { c.Proxied = true })
+	proxied := apitest.Peopled(t, change, func(c *api.Config) { c.Proxied = true })
 	run = true // the proxy is whoever it is
 	for forwarded, want := range map[string]int{"10.1.2.7": 200, "10.1.3.7": 401, "10.1.2.7, 10.1.3.7": 401, "": 401} {
 		if got := ask(proxied.Server, "10.1.2.9:5", "10.1.2.1:3100", forwarded); got != want {
@@ -70,7 +72,7 @@ func TestWhoReadsTheFigures(t *testing.T) {
 		}
 	}
 	// Where nobody signs in it is the machine's own, but for its runs.
-	local := newHarness(t, change)
+	local := apitest.NewHarness(t, change)
 	for _, run = range []bool{false, true} {
 		if got := ask(local.Server, "127.0.0.1:5", "127.0.0.1:3100", ""); got != map[bool]int{false: 200, true: 401}[run] {
 			t.Errorf("on the machine, run %t, it was answered %d", run, got)
@@ -95,21 +97,21 @@ func withLocal(ctx context.Context, at net.Addr) context.Context {
 // long as they wait, and they are told what they waited for.
 func TestACallerIsToldThatNobodyLookedInTime(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, func(c *Config) {
+	h := apitest.NewHarness(t, func(c *api.Config) {
 		c.FromRun = func(netip.AddrPort, netip.AddrPort) (bool, error) { return false, nil }
 	})
 	end := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 5}
-	ctx, cancel := context.WithCancel(h.Server.connContext(t.Context(), ends{client: end, server: end}))
-	for range maxLooks {
-		h.Server.looks <- struct{}{}
+	ctx, cancel := context.WithCancel(h.Server.ConnContext(t.Context(), ends{client: end, server: end}))
+	for range api.MaxLooks {
+		h.Server.Looks <- struct{}{}
 	}
 	cancel()
-	status, body, _ := answerOf(h.Server.notARun(ctx))
+	status, body, _ := api.AnswerOf(h.Server.NotARun(ctx))
 	if status != http.StatusServiceUnavailable || body.Code != "caller_look_busy" {
 		t.Errorf("got %d %+v", status, body)
 	}
-	<-h.Server.looks
-	if err := h.Server.notARun(h.Server.connContext(t.Context(), ends{client: end, server: end})); err != nil {
+	<-h.Server.Looks
+	if err := h.Server.NotARun(h.Server.ConnContext(t.Context(), ends{client: end, server: end})); err != nil {
 		t.Errorf("with room again: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"encoding/json"
@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -33,77 +35,77 @@ func namesRow(name, format string) bool {
 // spotsOf returns the spots of a body. raw is told of each member that is JSON of
 // any kind, and gives what goes there.
 func spotsOf(t reflect.Type, raw func(at []string) []string) (all []spot) {
-	var walk func(p *plan, r bounds, name string, at []string)
-	walk = func(p *plan, r bounds, name string, at []string) {
-		for p.ptr || p.opt {
-			p = p.elem
+	var walk func(p *api.Plan, r api.Bounds, name string, at []string)
+	walk = func(p *api.Plan, r api.Bounds, name string, at []string) {
+		for p.Ptr || p.Opt {
+			p = p.Elem
 		}
 		if len(at) > 12 {
 			return // a type that holds itself
 		}
-		switch p.shape {
-		case isList:
-			walk(p.elem, r, name, append(slices.Clone(at), "[]"))
-		case isMap:
-			walk(p.elem, r, name, append(slices.Clone(at), "{}"))
-		case isStruct:
-			for _, f := range p.fields {
-				walk(f.plan, f.rules, f.name, append(slices.Clone(at), f.name))
+		switch p.Shape {
+		case api.IsList:
+			walk(p.Elem, r, name, append(slices.Clone(at), "[]"))
+		case api.IsMap:
+			walk(p.Elem, r, name, append(slices.Clone(at), "{}"))
+		case api.IsStruct:
+			for _, f := range p.Fields {
+				walk(f.Plan, f.Rules, f.Name, append(slices.Clone(at), f.Name))
 			}
-		case isRaw, isAny:
+		case api.IsRaw, api.IsAny:
 			for _, inside := range raw(at) {
 				all = append(all, spot{at, inside})
 			}
-		case isString:
-			if namesRow(name, r.format) {
+		case api.IsString:
+			if namesRow(name, r.Format) {
 				all = append(all, spot{at, ""})
 			}
 		}
 	}
-	walk(planOf(t), bounds{}, "", nil)
+	walk(api.PlanOf(t), api.Bounds{}, "", nil)
 	return all
 }
 
 // put returns what is there, or a sample of it, with an ID at a place in it.
-func (w *town) put(p *plan, r bounds, name string, there any, at []string, value any) any {
-	for p.ptr || p.opt {
-		p = p.elem
+func (w *town) put(p *api.Plan, r api.Bounds, name string, there any, at []string, value any) any {
+	for p.Ptr || p.Opt {
+		p = p.Elem
 	}
 	if len(at) == 0 {
 		return value
 	}
-	switch p.shape {
-	case isList:
-		return []any{w.put(p.elem, r, name, nil, at[1:], value)}
-	case isMap:
-		return map[string]any{"x": w.put(p.elem, r, name, nil, at[1:], value)}
+	switch p.Shape {
+	case api.IsList:
+		return []any{w.put(p.Elem, r, name, nil, at[1:], value)}
+	case api.IsMap:
+		return map[string]any{"x": w.put(p.Elem, r, name, nil, at[1:], value)}
 	}
 	o, ok := there.(map[string]any)
 	if !ok {
 		o, _ = w.sample(p, r, name).(map[string]any)
 	}
 	o = maps.Clone(o)
-	f := p.fields[p.byName[at[0]]]
-	o[f.name] = w.put(f.plan, f.rules, f.name, o[f.name], at[1:], value)
+	f := p.Fields[p.ByName[at[0]]]
+	o[f.Name] = w.put(f.Plan, f.Rules, f.Name, o[f.Name], at[1:], value)
 	return o
 }
 
 // with is a body that a route takes, with an ID at a spot.
-func (w *town) with(route Route, s spot, id string) string {
-	w.h.t.Helper()
+func (w *town) with(route api.Route, s spot, id string) string {
+	w.h.T.Helper()
 	var value any = id
 	if s.inside != "" {
 		if err := json.Unmarshal([]byte(strings.ReplaceAll(s.inside, "ID", id)), &value); err != nil {
-			w.h.t.Fatalf("%s: %v", s.inside, err)
+			w.h.T.Fatalf("%s: %v", s.inside, err)
 		}
 	}
 	var body any
 	if err := json.Unmarshal([]byte(w.body(route)), &body); err != nil {
-		w.h.t.Fatal(err)
+		w.h.T.Fatal(err)
 	}
-	b, err := json.Marshal(w.put(planOf(reflect.TypeOf(route.In)), bounds{}, "", body, s.at, value))
+	b, err := json.Marshal(w.put(api.PlanOf(reflect.TypeOf(route.In)), api.Bounds{}, "", body, s.at, value))
 	if err != nil {
-		w.h.t.Fatal(err)
+		w.h.T.Fatal(err)
 	}
 	return string(b)
 }
@@ -176,9 +178,9 @@ func (w *town) wholes() map[string][]string {
 
 // named counts in which rows of the town an ID stands, besides the log.
 func (w *town) named(id string) map[string]int {
-	w.h.t.Helper()
+	w.h.T.Helper()
 	out := map[string]int{}
-	if err := w.h.node.ledger.View(func(tx *ledger.Tx) error {
+	if err := w.h.Node.Ledger.View(func(tx *ledger.Tx) error {
 		for k, v := range tx.Prefix(ledger.Key("c", w.of)) {
 			if n := strings.Count(string(k)+string(v), id); n > 0 && !strings.Contains(string(k), "/~") {
 				out[string(k)] = n
@@ -186,15 +188,15 @@ func (w *town) named(id string) map[string]int {
 		}
 		return nil
 	}); err != nil {
-		w.h.t.Fatal(err)
+		w.h.T.Fatal(err)
 	}
 	return out
 }
 
 // spots are the spots of a route's body where an ID of a row goes.
-func (w *town) spots(route Route) []spot {
-	w.h.t.Helper()
-	if route.In == nil || route.Who == Public {
+func (w *town) spots(route api.Route) []spot {
+	w.h.T.Helper()
+	if route.In == nil || route.Who == api.Public {
 		return nil
 	}
 	name := route.Method + " " + route.Path
@@ -204,7 +206,7 @@ func (w *town) spots(route Route) []spot {
 			last = at[len(at)-2]
 		}
 		if insides[last] == nil && none[last] == "" {
-			w.h.t.Errorf("%s has %s, which is JSON of any kind: say in insides where IDs of rows go in it, or in none that it has none", name, strings.Join(at, "."))
+			w.h.T.Errorf("%s has %s, which is JSON of any kind: say in insides where IDs of rows go in it, or in none that it has none", name, strings.Join(at, "."))
 		}
 		return insides[last]
 	})
@@ -220,18 +222,18 @@ func (w *town) spots(route Route) []spot {
 // A refusal tells something only where a row of one's own is answered otherwise.
 func TestBodiesTakeOwnRows(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
+	h := apitest.NewHarness(t)
 	w := newTown(h, "Ours")
 	looked, blind := 0, []string{}
 	for _, route := range h.Routes() {
 		path, _ := w.path(route)
 		for _, s := range w.spots(route) {
 			answers := func(id string) string {
-				a := h.call(route.Method, path, w.with(route, s, id))
-				return fmt.Sprint(a.status, strings.ReplaceAll(string(a.body), id, "ID"))
+				a := h.Call(route.Method, path, w.with(route, s, id))
+				return fmt.Sprint(a.Status, strings.ReplaceAll(string(a.Body), id, "ID"))
 			}
-			nowhere := answers(NewID())
-			if slices.ContainsFunc(slices.Collect(maps.Values(w.values)), func(id string) bool { return IsUUID(id) && answers(id) != nowhere }) {
+			nowhere := answers(api.NewID())
+			if slices.ContainsFunc(slices.Collect(maps.Values(w.values)), func(id string) bool { return api.IsUUID(id) && answers(id) != nowhere }) {
 				looked++
 			} else {
 				blind = append(blind, route.Method+" "+route.Path+" "+s.String()+": "+nowhere)
@@ -251,9 +253,9 @@ const leastLooked = 140
 // lure gives the rows of another town, as whoever shows the headers, in every place
 // of every body of the table that takes an ID. It returns in how many places, and what was taken.
 func (w *town) lure(theirs *town, as ...string) (n int, got []string) {
-	h, t := w.h, w.h.t
+	h, t := w.h, w.h.T
 	t.Helper()
-	before, _ := h.node.ledger.Head()
+	before, _ := h.Node.Ledger.Head()
 	fault := func(format string, args ...any) { got = append(got, fmt.Sprintf(format, args...)) }
 	for _, route := range h.Routes() {
 		if !strings.Contains(route.Path, "{") && len(as) == 0 { // the board itself may name any company
@@ -265,21 +267,21 @@ func (w *town) lure(theirs *town, as ...string) (n int, got []string) {
 			n++
 			quiet := ignored[name+" "+s.String()] != ""
 			for where, id := range theirs.values {
-				if !IsUUID(id) || where == "environments" || where == "companies/import/jobs" || where == "companies/import/transfers" { // of all companies, and of who imports
+				if !api.IsUUID(id) || where == "environments" || where == "companies/import/jobs" || where == "companies/import/transfers" { // of all companies, and of who imports
 					continue
 				}
 				was, found := map[string]int{}, len(got)
 				if quiet {
 					was = w.named(id)
 				}
-				h.forgetRates()
-				a := h.call(route.Method, path, w.with(route, s, id), as...)
+				h.ForgetRates()
+				a := h.Call(route.Method, path, w.with(route, s, id), as...)
 				switch {
-				case strings.Contains(string(a.body), theirs.mark):
-					fault("%s with %s of another company for %s shows it: %.300s", name, where, s, a.body)
-				case quiet && a.status < 300 && maps.Equal(was, w.named(id)):
-				case a.status < 400 || a.status >= 500:
-					fault("%s took %s of another company for %s: %d %.300s", name, where, s, a.status, a.body)
+				case strings.Contains(string(a.Body), theirs.mark):
+					fault("%s with %s of another company for %s shows it: %.300s", name, where, s, a.Body)
+				case quiet && a.Status < 300 && maps.Equal(was, w.named(id)):
+				case a.Status < 400 || a.Status >= 500:
+					fault("%s took %s of another company for %s: %d %.300s", name, where, s, a.Status, a.Body)
 				}
 				if len(got) > found {
 					break // one says it
@@ -302,7 +304,7 @@ func TestBodiesNameNoRowsOfOthers(t *testing.T) {
 	}
 	t.Run("the board of both", func(t *testing.T) {
 		t.Parallel()
-		h := newHarness(t)
+		h := apitest.NewHarness(t)
 		theirs, ours := newTown(h, "Theirs"), newTown(h, "Ours")
 		n, got := ours.lure(theirs)
 		enough(t, n)
@@ -310,23 +312,23 @@ func TestBodiesNameNoRowsOfOthers(t *testing.T) {
 			t.Error(bad)
 		}
 		// An issue that a hire comes from is linked to its approval.
-		h.call("PATCH", "/api/companies/"+ours.of, `{"requireBoardApprovalForNewAgents":true}`).want(t, 200, "")
+		h.Call("PATCH", "/api/companies/"+ours.of, `{"requireBoardApprovalForNewAgents":true}`).Want(t, 200, "")
 		for _, body := range []string{`"sourceIssueId":"ID"`, `"sourceIssueIds":["ID"]`} {
-			hire := func(w *town) answer {
-				return h.call("POST", "/api/companies/"+ours.of+"/agent-hires", `{"name":"New",`+strings.ReplaceAll(body, "ID", w.values["issues"])+`}`)
+			hire := func(w *town) apitest.Answer {
+				return h.Call("POST", "/api/companies/"+ours.of+"/agent-hires", `{"name":"New",`+strings.ReplaceAll(body, "ID", w.values["issues"])+`}`)
 			}
-			hire(theirs).want(t, 404, "Issue not found")
-			hire(ours).want(t, 201, "")
+			hire(theirs).Want(t, 404, "Issue not found")
+			hire(ours).Want(t, 201, "")
 		}
 	})
 	t.Run("an owner", func(t *testing.T) {
 		t.Parallel()
-		h := peopled(t)
-		ann := h.admin()
-		h.as = []string{ann, ownOrigin}
+		h := apitest.Peopled(t)
+		ann := h.Admin()
+		h.As = []string{ann, apitest.OwnOrigin}
 		theirs, ours := newTown(h, "Theirs"), newTown(h, "Ours")
-		olga, _ := h.join(ours.of, ann, "olga", people.RoleOwner)
-		n, got := ours.lure(theirs, olga, ownOrigin)
+		olga, _ := h.Join(ours.of, ann, "olga", people.RoleOwner)
+		n, got := ours.lure(theirs, olga, apitest.OwnOrigin)
 		enough(t, n)
 		for _, bad := range got {
 			t.Error(bad)
@@ -334,7 +336,7 @@ func TestBodiesNameNoRowsOfOthers(t *testing.T) {
 	})
 	t.Run("an agent", func(t *testing.T) {
 		t.Parallel()
-		h := newHarness(t)
+		h := apitest.NewHarness(t)
 		theirs, ours := newTown(h, "Theirs"), newTown(h, "Ours")
 		n, got := ours.lure(theirs, "Authorization: Bearer "+ours.token, "X-Paperclip-Run-Id: "+ours.run)
 		enough(t, n)
@@ -355,22 +357,22 @@ func TestOpenBodiesAreFound(t *testing.T) {
 		} `json:"rows,omitempty"`
 		Label string `json:"labelId,omitempty" format:"uuid"`
 	}
-	h := newHarness(t)
+	h := apitest.NewHarness(t)
 	theirs, ours := newTown(h, "Theirs"), newTown(h, "Ours")
-	h.plant(Route{Method: "POST", Path: "/api/companies/{companyId}/planted", In: deep{}, Handle: func(rc *Request) (Response, error) {
-		in, err := Body[deep](rc)
+	h.Plant(api.Route{Method: "POST", Path: "/api/companies/{companyId}/planted", In: deep{}, Handle: func(rc *api.Request) (api.Response, error) {
+		in, err := api.Body[deep](rc)
 		if err != nil {
-			return Response{}, err
+			return api.Response{}, err
 		}
 		if in.Label == theirs.values["labels"] { // shows whose it is
-			return Response{}, Conflict("The label is "+theirs.mark, nil)
+			return api.Response{}, api.Conflict("The label is "+theirs.mark, nil)
 		}
 		if in.Label != "" {
-			return Response{}, NotFound("Label not found")
+			return api.Response{}, api.NotFound("Label not found")
 		}
-		return OK(in), nil
+		return api.OK(in), nil
 	}})
-	h.routes = h.routes[len(h.routes)-1:]
+	h.Table = h.Table[len(h.Table)-1:]
 	_, got := ours.lure(theirs)
 	if !slices.ContainsFunc(got, func(bad string) bool { return strings.Contains(bad, " for rows.[].byName.{}.agentIds.[]: 200") }) {
 		t.Errorf("the deep list is not found: %.500q", got)
@@ -388,13 +390,13 @@ var instants = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
 // parameter of the table that takes an ID. It returns what was shown of them, and
 // what was answered otherwise than to an ID of no row.
 func (w *town) ask(theirs *town, as ...string) (got []string) {
-	h, t := w.h, w.h.t
+	h, t := w.h, w.h.T
 	t.Helper()
 	fault := func(format string, args ...any) { got = append(got, fmt.Sprintf(format, args...)) }
-	before, _ := h.node.ledger.Head()
+	before, _ := h.Node.Ledger.Head()
 	params := 0
 	for _, route := range h.Routes() {
-		if route.Who == Public || route.Who == Admin || !strings.Contains(route.Path, "{") && len(as) == 0 || strings.HasSuffix(route.Path, "/events") || strings.HasSuffix(route.Path, "/events/ws") || strings.HasSuffix(route.Path, "/export") {
+		if route.Who == api.Public || route.Who == api.Admin || !strings.Contains(route.Path, "{") && len(as) == 0 || strings.HasSuffix(route.Path, "/events") || strings.HasSuffix(route.Path, "/events/ws") || strings.HasSuffix(route.Path, "/export") {
 			continue
 		}
 		path, _ := w.path(route)
@@ -407,25 +409,25 @@ func (w *town) ask(theirs *town, as ...string) (got []string) {
 				continue
 			}
 			params++
-			answers := func(id string) (answer, string) {
+			answers := func(id string) (apitest.Answer, string) {
 				sep := "?"
 				if strings.Contains(path, "?") {
 					sep = "&"
 				}
-				h.forgetRates()
-				a := h.call(route.Method, path+sep+p.Name+"="+id, body, as...)
-				return a, fmt.Sprint(a.status, instants.ReplaceAllString(strings.ReplaceAll(string(a.body), id, "ID"), "T"))
+				h.ForgetRates()
+				a := h.Call(route.Method, path+sep+p.Name+"="+id, body, as...)
+				return a, fmt.Sprint(a.Status, instants.ReplaceAllString(strings.ReplaceAll(string(a.Body), id, "ID"), "T"))
 			}
-			_, nowhere := answers(NewID())
+			_, nowhere := answers(api.NewID())
 			for where, id := range theirs.values {
-				if !IsUUID(id) || where == "environments" {
+				if !api.IsUUID(id) || where == "environments" {
 					continue
 				}
 				a, text := answers(id)
 				switch {
-				case strings.Contains(string(a.body), theirs.mark):
-					fault("%s %s?%s= shows %s of another company: %.300s", route.Method, route.Path, p.Name, where, a.body)
-				case a.status >= 500 || route.Method == "GET" && text != nowhere:
+				case strings.Contains(string(a.Body), theirs.mark):
+					fault("%s %s?%s= shows %s of another company: %.300s", route.Method, route.Path, p.Name, where, a.Body)
+				case a.Status >= 500 || route.Method == "GET" && text != nowhere:
 					fault("%s %s?%s= answers %.300s to %s of another company, and %.300s to what is nowhere", route.Method, route.Path, p.Name, text, where, nowhere)
 				}
 			}
@@ -440,22 +442,22 @@ func (w *town) ask(theirs *town, as ...string) (got []string) {
 // A filter by a row of another company finds what a filter by no row does.
 func TestFiltersByRowsOfOthers(t *testing.T) {
 	t.Parallel()
-	h := peopled(t)
-	ann := h.admin()
-	h.as = []string{ann, ownOrigin}
+	h := apitest.Peopled(t)
+	ann := h.Admin()
+	h.As = []string{ann, apitest.OwnOrigin}
 	theirs, ours := newTown(h, "Theirs"), newTown(h, "Ours")
-	olga, _ := h.join(ours.of, ann, "olga", people.RoleOwner)
-	for who, as := range map[string][]string{"the board of both": nil, "an owner": {olga, ownOrigin}, "an agent": {"Authorization: Bearer " + ours.token, "X-Paperclip-Run-Id: " + ours.run}} {
+	olga, _ := h.Join(ours.of, ann, "olga", people.RoleOwner)
+	for who, as := range map[string][]string{"the board of both": nil, "an owner": {olga, apitest.OwnOrigin}, "an agent": {"Authorization: Bearer " + ours.token, "X-Paperclip-Run-Id: " + ours.run}} {
 		for _, bad := range ours.ask(theirs, as...) {
 			t.Error(who, bad)
 		}
 	}
-	h.plant(Route{Method: "GET", Path: "/api/companies/{companyId}/planted", Query: []Param{{Name: "issueId"}}, Handle: func(rc *Request) (Response, error) {
+	h.Plant(api.Route{Method: "GET", Path: "/api/companies/{companyId}/planted", Query: []api.Param{{Name: "issueId"}}, Handle: func(rc *api.Request) (api.Response, error) {
 		var i company.Issue
 		err := rc.View(func(tx *ledger.Tx) error { i, _ = company.FindIssue(tx, rc.Query("issueId")); return nil })
-		return OK(i.Title), err
+		return api.OK(i.Title), err
 	}})
-	if got := ours.ask(theirs, olga, ownOrigin); len(got) == 0 || !strings.HasPrefix(got[0], "GET /api/companies/{companyId}/planted?issueId= shows ") {
+	if got := ours.ask(theirs, olga, apitest.OwnOrigin); len(got) == 0 || !strings.HasPrefix(got[0], "GET /api/companies/{companyId}/planted?issueId= shows ") {
 		t.Errorf("the open filter is not found: %q", got)
 	}
 }

@@ -1,10 +1,13 @@
-package api
+package api_test
 
 import (
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
 )
 
 // nullStays are the members, by route, for which null is taken and not shown as
@@ -38,17 +41,17 @@ var nullStays = map[string]string{
 // It would catch a member whose null is taken and ignored.
 func TestNullClearsOrIsRefused(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
+	h := apitest.NewHarness(t)
 	w := newTown(h, "Null")
 	in := "/api/companies/" + w.of
-	w.values["instance/model-providers"] = h.call("POST", "/api/instance/model-providers", `{"name":"null","kind":"anthropic","apiKey":"k"}`).want(t, 201, "").field(t, "id")
-	boss := h.call("POST", in+"/agents", `{"name":"Boss"}`).want(t, 201, "").field(t, "id")
-	goal := h.call("POST", in+"/goals", `{"title":"Above"}`).want(t, 201, "").field(t, "id")
-	above := h.call("POST", in+"/issues", `{"title":"Above"}`).want(t, 201, "").field(t, "id")
+	w.values["instance/model-providers"] = h.Call("POST", "/api/instance/model-providers", `{"name":"null","kind":"anthropic","apiKey":"k"}`).Want(t, 201, "").Field(t, "id")
+	boss := h.Call("POST", in+"/agents", `{"name":"Boss"}`).Want(t, 201, "").Field(t, "id")
+	goal := h.Call("POST", in+"/goals", `{"title":"Above"}`).Want(t, 201, "").Field(t, "id")
+	above := h.Call("POST", in+"/issues", `{"title":"Above"}`).Want(t, 201, "").Field(t, "id")
 	folder := w.values["companies/folders"]
 	some := map[string]any{ // values that the tags do not say
 		"reportsTo": boss, "PATCH /api/goals/{id} parentId": goal, "parentId": above, "parentIssueId": above, "folderId": folder, "targetDate": "2026-12-31", "path": "/srv/x",
-		"runtimeServiceId": w.values["runtime-services"], "logoAssetId": w.values["assets"], "defaultResponsibleUserId": LocalBoard, "assigneeUserId": LocalBoard, "executionWorkspaceId": w.values["execution-workspaces"],
+		"runtimeServiceId": w.values["runtime-services"], "logoAssetId": w.values["assets"], "defaultResponsibleUserId": api.LocalBoard, "assigneeUserId": api.LocalBoard, "executionWorkspaceId": w.values["execution-workspaces"],
 		"PATCH /api/issues/{id} projectWorkspaceId": w.values["projects/workspaces"], "PATCH /api/agents/{id} defaultEnvironmentId": w.values["environments"],
 	}
 	tried := 0
@@ -56,42 +59,42 @@ func TestNullClearsOrIsRefused(t *testing.T) {
 		if route.In == nil || route.Method == "GET" || changesAll(route) {
 			continue
 		}
-		p := planOf(reflect.TypeOf(route.In))
+		p := api.PlanOf(reflect.TypeOf(route.In))
 		var headers []string
-		if route.Who == Agent {
+		if route.Who == api.Agent {
 			headers = append(headers, "Authorization: Bearer "+w.token)
 		}
 		path, _ := w.path(route)
-		for _, f := range p.fields {
-			name := fmt.Sprintf("%s %s %s", route.Method, route.Path, f.name)
+		for _, f := range p.Fields {
+			name := fmt.Sprintf("%s %s %s", route.Method, route.Path, f.Name)
 			// send gives the member values, and says how the last is answered and what is
 			// there then.
-			send := func(v ...any) (a answer, there any) {
+			send := func(v ...any) (a apitest.Answer, there any) {
 				var o map[string]any
 				if err := json.Unmarshal([]byte(w.body(route)), &o); err != nil {
 					t.Fatal(err)
 				}
 				if len(v) > 0 {
-					o[f.name] = v[0]
+					o[f.Name] = v[0]
 				}
-				if _, ok := o["baseRevisionId"]; ok && (len(v) == 0 || f.name != "baseRevisionId") {
-					o["baseRevisionId"] = h.call("GET", path, "").field(t, "latestRevisionId")
+				if _, ok := o["baseRevisionId"]; ok && (len(v) == 0 || f.Name != "baseRevisionId") {
+					o["baseRevisionId"] = h.Call("GET", path, "").Field(t, "latestRevisionId")
 				}
-				a = h.call(route.Method, path, string(ledgerJSON(o)), headers...)
+				a = h.Call(route.Method, path, string(ledgerJSON(o)), headers...)
 				var row map[string]any
-				if a.status < 300 && json.Unmarshal(a.body, &row) == nil {
-					there = row[f.name]
+				if a.Status < 300 && json.Unmarshal(a.Body, &row) == nil {
+					there = row[f.Name]
 				}
 				return a, there
 			}
 			made := route.Method == "POST"
-			var first answer
+			var first apitest.Answer
 			var before any
 			if value, ok := some[name]; made {
 				first, before = send()
 			} else if ok {
 				first, before = send(value)
-			} else if value, ok = some[f.name]; ok {
+			} else if value, ok = some[f.Name]; ok {
 				first, before = send(value)
 			} else {
 				first, before = send(w.filled(f))
@@ -99,15 +102,15 @@ func TestNullClearsOrIsRefused(t *testing.T) {
 			a, after := send(nil)
 			tried++
 			switch {
-			case (a.status == 400 || a.status == 422) && names(a.body, f.name) || nullStays[name] != "":
+			case (a.Status == 400 || a.Status == 422) && apitest.Names(a.Body, f.Name) || nullStays[name] != "":
 			case made:
-				if a.status < 300 && first.status < 300 && string(ledgerJSON(before)) != string(ledgerJSON(after)) {
+				if a.Status < 300 && first.Status < 300 && string(ledgerJSON(before)) != string(ledgerJSON(after)) {
 					t.Errorf("%s is %s with null and %s without", name, ledgerJSON(after), ledgerJSON(before))
 				}
-			case a.status >= 300 || !nothing(after):
-				t.Errorf("%s: null answered %d %.200s", name, a.status, a.body)
-			case nothing(before) && first.status != 400 && first.status != 422: // refused, so that it is never there
-				t.Errorf("%s: nothing shows what null did; before, the answer was %d %.200s", name, first.status, first.body)
+			case a.Status >= 300 || !nothing(after):
+				t.Errorf("%s: null answered %d %.200s", name, a.Status, a.Body)
+			case nothing(before) && first.Status != 400 && first.Status != 422: // refused, so that it is never there
+				t.Errorf("%s: nothing shows what null did; before, the answer was %d %.200s", name, first.Status, first.Body)
 			}
 		}
 	}
@@ -128,15 +131,15 @@ func nothing(v any) bool {
 }
 
 // filled is a value of a member that says something.
-func (w *town) filled(f field) any {
-	switch v := w.sample(f.plan, f.rules, f.name).(type) {
+func (w *town) filled(f api.Field) any {
+	switch v := w.sample(f.Plan, f.Rules, f.Name).(type) {
 	case map[string]any:
 		if len(v) == 0 {
 			return map[string]any{"A": "b"}
 		}
 		return v
 	case []any:
-		if len(v) == 0 && f.plan.expected() == "array" {
+		if len(v) == 0 && f.Plan.Expected() == "array" {
 			return []any{"x"}
 		}
 		return v
@@ -153,12 +156,12 @@ func (w *town) filled(f field) any {
 // window; neither can be without, nor have what is the other's.
 func TestTriggersKeepWhatTheyGoBy(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
-	of := h.company("Acme")
-	agent := h.call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada"}`).want(t, 201, "").field(t, "id")
-	routine := h.call("POST", "/api/companies/"+of+"/routines", `{"title":"Daily","assigneeAgentId":"`+agent+`"}`).want(t, 201, "").field(t, "id")
+	h := apitest.NewHarness(t)
+	of := h.Company("Acme")
+	agent := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada"}`).Want(t, 201, "").Field(t, "id")
+	routine := h.Call("POST", "/api/companies/"+of+"/routines", `{"title":"Daily","assigneeAgentId":"`+agent+`"}`).Want(t, 201, "").Field(t, "id")
 	make := func(body string) string {
-		made := h.call("POST", "/api/routines/"+routine+"/triggers", body).want(t, 201, "").decode(t).(map[string]any)
+		made := h.Call("POST", "/api/routines/"+routine+"/triggers", body).Want(t, 201, "").Decode(t).(map[string]any)
 		return "/api/routine-triggers/" + made["trigger"].(map[string]any)["id"].(string)
 	}
 	schedule, webhook := make(`{"kind":"schedule","cronExpression":"0 9 * * *","timezone":null,"signingMode":null}`), make(`{"kind":"webhook","replayWindowSec":null}`)
@@ -171,17 +174,17 @@ func TestTriggersKeepWhatTheyGoBy(t *testing.T) {
 		{webhook, `{"signingMode":null}`, "signingMode", 400}, {webhook, `{"replayWindowSec":null}`, "replayWindowSec", 400}, {webhook, `{"cronExpression":"0 9 * * *"}`, "cronExpression", 422},
 		{webhook, `{"timezone":"UTC"}`, "timezone", 422}, {webhook, `{"cronExpression":null,"timezone":null,"replayWindowSec":60}`, "", 200},
 	} {
-		if a := h.call("PATCH", c.trigger, c.body); a.status != c.status || c.field != "" && !names(a.body, c.field) {
-			t.Errorf("%s answered %d %s, want %d", c.body, a.status, a.body, c.status)
+		if a := h.Call("PATCH", c.trigger, c.body); a.Status != c.status || c.field != "" && !apitest.Names(a.Body, c.field) {
+			t.Errorf("%s answered %d %s, want %d", c.body, a.Status, a.Body, c.status)
 		}
 	}
-	h.call("POST", "/api/routines/"+routine+"/triggers", `{"kind":"api","timezone":"UTC"}`).want(t, 422, "timezone")
+	h.Call("POST", "/api/routines/"+routine+"/triggers", `{"kind":"api","timezone":"UTC"}`).Want(t, 422, "timezone")
 }
 
 // What only another keeper of secrets has a use for is refused, not forgotten.
 func TestNothingOfASecretIsForgotten(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
+	h := apitest.NewHarness(t)
 	w := newTown(h, "Acme")
 	in := "/api/companies/" + w.of
 	mine := in + "/me/user-secrets/" + w.values["companies/me/user-secrets"]
@@ -190,7 +193,7 @@ func TestNothingOfASecretIsForgotten(t *testing.T) {
 		{"PATCH", mine, `{"value":"v","providerVersionRef":"3"}`}, {"POST", mine + "/rotate", `{"value":"v","providerVersionRef":"3"}`},
 		{"PATCH", in + "/user-secret-definitions/" + w.values["companies/user-secret-definitions"], `{"providerMetadata":{"a":1}}`},
 	} {
-		h.call(c[0], c[1], c[2]).want(t, 422, "")
+		h.Call(c[0], c[1], c[2]).Want(t, 422, "")
 	}
-	h.call("PATCH", mine, `{"value":null}`).want(t, 400, "value")
+	h.Call("PATCH", mine, `{"value":null}`).Want(t, 400, "value")
 }

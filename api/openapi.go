@@ -83,7 +83,7 @@ func operation(o *huma.OpenAPI, route *Route) (op *huma.Operation, err error) {
 		op.Parameters = append(op.Parameters, &huma.Param{Name: p.Name, In: "query", Description: queryDoc(p), Schema: &huma.Schema{Type: kind}})
 	}
 	if route.Method == "POST" {
-		op.Parameters = append(op.Parameters, &huma.Param{Name: headerIdempotency, In: "header",
+		op.Parameters = append(op.Parameters, &huma.Param{Name: HeaderIdempotency, In: "header",
 			Description: "The same key with the same request gives the first outcome again, for 24 hours.",
 			Schema:      &huma.Schema{Type: huma.TypeString, MaxLength: new(maxIdempotencyKey)}})
 	}
@@ -92,7 +92,7 @@ func operation(o *huma.OpenAPI, route *Route) (op *huma.Operation, err error) {
 		t := reflect.TypeOf(route.In)
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			"application/json": {Schema: bodySchema(registry, t)}}}
-		planOf(t) // a tag that can not be read shows itself at the start
+		PlanOf(t) // a tag that can not be read shows itself at the start
 	}
 	status := route.Status
 	if status == 0 {
@@ -112,12 +112,12 @@ func operation(o *huma.OpenAPI, route *Route) (op *huma.Operation, err error) {
 // put right: which members are required, and that others are ignored.
 func bodySchema(registry huma.Registry, t reflect.Type) *huma.Schema {
 	s := embedded(registry, registry.Schema(t, true, ""), t)
-	if real := registry.SchemaFromRef(s.Ref); s.Ref != "" && real != nil && planOf(t).shape == isStruct {
-		p := planOf(t)
+	if real := registry.SchemaFromRef(s.Ref); s.Ref != "" && real != nil && PlanOf(t).Shape == isStruct {
+		p := PlanOf(t)
 		real.Required = nil
-		for _, f := range p.fields {
-			if f.required {
-				real.Required = append(real.Required, f.name)
+		for _, f := range p.Fields {
+			if f.Required {
+				real.Required = append(real.Required, f.Name)
 			}
 		}
 		real.AdditionalProperties = !p.strict
@@ -174,46 +174,46 @@ func bounded(registry huma.Registry, s *huma.Schema, p *plan, seen map[*plan]boo
 		return
 	}
 	seen[p] = true
-	for _, f := range p.fields {
-		inner, r := f.plan, f.rules
-		for inner.ptr || inner.opt {
-			inner = inner.elem
+	for _, f := range p.Fields {
+		inner, r := f.Plan, f.Rules
+		for inner.Ptr || inner.Opt {
+			inner = inner.Elem
 		}
-		if prop := s.Properties[f.name]; prop != nil {
+		if prop := s.Properties[f.Name]; prop != nil {
 			prop = boundedValue(registry, prop, inner, r, seen)
-			prop.Nullable = prop.Type != "" && (f.rules.nullable || inner.shape == isRaw)
-			s.Properties[f.name] = prop
+			prop.Nullable = prop.Type != "" && (f.Rules.nullable || inner.Shape == isRaw)
+			s.Properties[f.Name] = prop
 		}
 	}
 }
 
 func boundedValue(registry huma.Registry, s *huma.Schema, p *plan, r bounds, seen map[*plan]bool) *huma.Schema {
-	for p.ptr || p.opt {
-		p = p.elem
+	for p.Ptr || p.Opt {
+		p = p.Elem
 	}
-	switch p.shape {
+	switch p.Shape {
 	case isRaw, isAny:
 		most := MaxRaw
-		if r.maxBytes > 0 {
-			most = r.maxBytes
+		if r.MaxBytes > 0 {
+			most = r.MaxBytes
 		}
 		s = &huma.Schema{Description: s.Description, Extensions: map[string]any{"x-selvage-max-bytes": most}}
-		if r.types == nil {
+		if r.Types == nil {
 			s.Type, s.AdditionalProperties = huma.TypeObject, true
 		}
 	case isList:
 		s.MinLength, s.MaxLength = nil, nil // of the items
 		if s.Items != nil {
-			s.Items = boundedValue(registry, s.Items, p.elem, r.items(), seen)
+			s.Items = boundedValue(registry, s.Items, p.Elem, r.Items(), seen)
 		}
 	case isMap:
 		s.MaxProperties = new(MaxMembers)
 	case isString:
-		if r.limited && r.maxLength > 0 && s.MaxLength == nil && len(s.Enum) == 0 && s.Format == "" {
-			s.MaxLength = new(r.maxLength)
+		if r.limited && r.MaxLength > 0 && s.MaxLength == nil && len(s.Enum) == 0 && s.Format == "" {
+			s.MaxLength = new(r.MaxLength)
 		}
-		if r.maxBytes > 0 {
-			s.Extensions = map[string]any{"x-selvage-max-bytes": r.maxBytes}
+		if r.MaxBytes > 0 {
+			s.Extensions = map[string]any{"x-selvage-max-bytes": r.MaxBytes}
 		}
 	case isStruct:
 		real := s
@@ -300,8 +300,8 @@ func queryDoc(p Param) string {
 	return "Only what has this " + p.Name + "."
 }
 
-// toolsOf makes the MCP tools that a description gives.
-func toolsOf(openapi []byte) ([]*mcp.Tool, error) {
+// ToolsOf makes the MCP tools that a description gives.
+func ToolsOf(openapi []byte) ([]*mcp.Tool, error) {
 	d, err := mcp.Describe(openapi)
 	if err != nil {
 		return nil, err
@@ -309,8 +309,8 @@ func toolsOf(openapi []byte) ([]*mcp.Tool, error) {
 	return mcp.Tools(d)
 }
 
-// describe makes the OpenAPI document of routes.
-func describe(version string, routes []Route) ([]byte, error) {
+// Describe makes the OpenAPI document of routes.
+func Describe(version string, routes []Route) ([]byte, error) {
 	spec := newOpenAPI(version)
 	for i := range routes {
 		op, err := operation(spec, &routes[i])

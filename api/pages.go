@@ -15,7 +15,7 @@ type membershipBody struct {
 }
 
 func readMembership(rc *Request) (r Response, err error) {
-	err = inCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err = InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
 		r = OK(people.ResourceMembershipOf(tx, row.ID, rc.Actor.ID))
 		return nil
 	})
@@ -31,7 +31,7 @@ func joinResource(kind, id string) func(*Request) (Response, error) {
 		if in.State == "" && in.Starred == nil {
 			return Response{}, ValidationError(Issue{Code: "custom", Message: "state or starred is needed"})
 		}
-		if _, err := rc.Submit(people.KindResourceJoin, companyID(rc), people.JoinResource{Kind: kind, ID: strings.ToLower(rc.Path(id)), State: in.State, Starred: in.Starred}); err != nil {
+		if _, err := rc.Submit(people.KindResourceJoin, CompanyID(rc), people.JoinResource{Kind: kind, ID: strings.ToLower(rc.Path(id)), State: in.State, Starred: in.Starred}); err != nil {
 			return Response{}, err
 		}
 		return readMembership(rc)
@@ -47,9 +47,9 @@ type quotaWindow struct {
 	Windows  []struct{} `json:"windows"`
 }
 
-// pageRoutes are calls of the board's pages about what this system does not
+// PageRoutes are calls of the board's pages about what this system does not
 // keep: they answer that there is none.
-func pageRoutes() []Route {
+func PageRoutes() []Route {
 	of := "/api/companies/{companyId}"
 	return []Route{
 		{Method: "GET", Path: of + "/resource-memberships/me", Tag: "companies", Summary: "Tell what the user left or starred", Who: Board, Out: people.ResourceMembership{}, Handle: readMembership},
@@ -57,7 +57,7 @@ func pageRoutes() []Route {
 		{Method: "PUT", Path: of + "/resource-memberships/me/projects/{projectId}", Tag: "companies", Summary: "Join, leave or star a project", Who: Board, In: membershipBody{}, Out: people.ResourceMembership{}, Handle: joinResource("project", "projectId")},
 		{Method: "PUT", Path: of + "/resource-memberships/me/documents/{documentId}", Tag: "companies", Summary: "Star a document", Who: Board, In: membershipBody{}, Out: people.ResourceMembership{}, Handle: joinResource("document", "documentId")},
 		{Method: "GET", Path: of + "/costs/quota-windows", Tag: "costs", Summary: "Tell how much of the providers' subscriptions is used", Out: []quotaWindow{},
-			Handle: ofCompany([]quotaWindow{
+			Handle: OfCompany([]quotaWindow{
 				{"anthropic", false, "The mesh meters calls itself and signs in to no subscription", []struct{}{}},
 				{"openai", false, "The mesh meters calls itself and signs in to no subscription", []struct{}{}}})},
 	}

@@ -1,9 +1,11 @@
-package api
+package api_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -38,42 +40,42 @@ var pageCalls = map[string]string{
 }
 
 func TestEveryCallOfThePagesAnswers(t *testing.T) {
-	h := newWorkingHarness(t)
-	of := h.company("Pages")
-	agent := h.newAgent(of, "Ada", "echo hello")
-	issue := h.assign(of, agent, "A task")
-	goal := h.call("POST", "/api/companies/"+of+"/goals", `{"title":"Be seen"}`).want(t, 201, "").field(t, "id")
-	project := h.call("POST", "/api/companies/"+of+"/projects", `{"name":"Board"}`).want(t, 201, "").field(t, "id")
-	h.rest()
+	h := apitest.NewWorkingHarness(t)
+	of := h.Company("Pages")
+	agent := h.NewAgent(of, "Ada", "echo hello")
+	issue := h.Assign(of, agent, "A task")
+	goal := h.Call("POST", "/api/companies/"+of+"/goals", `{"title":"Be seen"}`).Want(t, 201, "").Field(t, "id")
+	project := h.Call("POST", "/api/companies/"+of+"/projects", `{"name":"Board"}`).Want(t, 201, "").Field(t, "id")
+	h.Rest()
 	run := ""
-	h.until("a run", func(tx *ledger.Tx) bool {
+	h.Until("a run", func(tx *ledger.Tx) bool {
 		for r := range company.RunsOfIssue(tx, of, issue) {
 			run = r.ID
 		}
 		return run != ""
 	})
 	// Something of everything, so that no list is empty by chance.
-	first := h.call("PUT", "/api/issues/"+issue+"/documents/plan", `{"format":"markdown","body":"# Plan of work"}`).want(t, 201, "").field(t, "latestRevisionId")
-	h.call("POST", "/api/issues/"+issue+"/documents/plan/annotations", `{"baseRevisionId":"`+first+`","baseRevisionNumber":1,"body":"Why?",
-		"selector":{"quote":{"exact":"Plan"},"position":{"normalizedStart":0,"normalizedEnd":4,"markdownStart":2,"markdownEnd":6}}}`).want(t, 201, "")
-	h.call("POST", "/api/issues/"+issue+"/comments", `{"body":"Look"}`).want(t, 201, "")
-	h.call("POST", "/api/issues/"+issue+"/interactions", `{"kind":"request_confirmation","payload":{"version":1,"prompt":"Go?"}}`).want(t, 201, "")
-	h.call("POST", "/api/issues/"+issue+"/tree-holds", `{"mode":"pause"}`).want(t, 200, "")
-	h.call("PUT", "/api/companies/"+of+"/resource-memberships/me/agents/"+agent, `{"starred":true}`).want(t, 200, `"starredIds":["`+agent+`"]`)
-	h.call("PUT", "/api/companies/"+of+"/resource-memberships/me/projects/"+project, `{"state":"left"}`).want(t, 200, `"projectMemberships":{"`+project+`":"left"}`)
-	h.call("PUT", "/api/companies/"+of+"/resource-memberships/me/projects/"+NewID(), `{"state":"left"}`).want(t, 404, "")
-	h.call("PUT", "/api/companies/"+of+"/resource-memberships/me/projects/"+project, `{}`).want(t, 400, "")
+	first := h.Call("PUT", "/api/issues/"+issue+"/documents/plan", `{"format":"markdown","body":"# Plan of work"}`).Want(t, 201, "").Field(t, "latestRevisionId")
+	h.Call("POST", "/api/issues/"+issue+"/documents/plan/annotations", `{"baseRevisionId":"`+first+`","baseRevisionNumber":1,"body":"Why?",
+		"selector":{"quote":{"exact":"Plan"},"position":{"normalizedStart":0,"normalizedEnd":4,"markdownStart":2,"markdownEnd":6}}}`).Want(t, 201, "")
+	h.Call("POST", "/api/issues/"+issue+"/comments", `{"body":"Look"}`).Want(t, 201, "")
+	h.Call("POST", "/api/issues/"+issue+"/interactions", `{"kind":"request_confirmation","payload":{"version":1,"prompt":"Go?"}}`).Want(t, 201, "")
+	h.Call("POST", "/api/issues/"+issue+"/tree-holds", `{"mode":"pause"}`).Want(t, 200, "")
+	h.Call("PUT", "/api/companies/"+of+"/resource-memberships/me/agents/"+agent, `{"starred":true}`).Want(t, 200, `"starredIds":["`+agent+`"]`)
+	h.Call("PUT", "/api/companies/"+of+"/resource-memberships/me/projects/"+project, `{"state":"left"}`).Want(t, 200, `"projectMemberships":{"`+project+`":"left"}`)
+	h.Call("PUT", "/api/companies/"+of+"/resource-memberships/me/projects/"+api.NewID(), `{"state":"left"}`).Want(t, 404, "")
+	h.Call("PUT", "/api/companies/"+of+"/resource-memberships/me/projects/"+project, `{}`).Want(t, 400, "")
 	fill := strings.NewReplacer("{c}", "/api/companies/"+of, "{i}", "/api/issues/"+issue, "{a}", agent, "{g}", goal, "{p}", project, "{r}", run)
 	for page, calls := range pageCalls {
 		for _, call := range strings.Fields(calls) {
-			a := h.call("GET", fill.Replace(call), "")
-			if a.status != 200 {
-				t.Errorf("%s: GET %s answered %d %s", page, call, a.status, cut(string(a.body), 200))
+			a := h.Call("GET", fill.Replace(call), "")
+			if a.Status != 200 {
+				t.Errorf("%s: GET %s answered %d %s", page, call, a.Status, api.Cut(string(a.Body), 200))
 			}
-			if a.status == 200 && len(a.body) == 0 {
+			if a.Status == 200 && len(a.Body) == 0 {
 				t.Errorf("%s: GET %s answered nothing", page, call)
 			}
 		}
 	}
-	h.call("POST", "/api/issues/"+issue+"/read", `{}`).want(t, 200, "")
+	h.Call("POST", "/api/issues/"+issue+"/read", `{}`).Want(t, 200, "")
 }

@@ -27,8 +27,8 @@ const (
 	maxHashTime    = 10
 	maxHashThreads = 4
 
-	minPassword = 8 // characters; and bytes at most:
-	maxPassword = 128
+	MinPassword = 8 // characters; and bytes at most:
+	MaxPassword = 128
 
 	// maxHashing bounds the passwords that are hashed at a time, each of which
 	// takes hashMemory; maxHashWaiting those that wait for their turn.
@@ -41,41 +41,41 @@ const (
 
 // A hasher bounds what hashing passwords takes of this node.
 type hasher struct {
-	turns   chan struct{}
-	waiting chan struct{}
-	hashed  *atomic.Uint64
+	Turns   chan struct{}
+	Waiting chan struct{}
+	Hashed  *atomic.Uint64
 }
 
 func newHasher() hasher {
 	return hasher{make(chan struct{}, maxHashing), make(chan struct{}, maxHashWaiting), new(atomic.Uint64)}
 }
 
-// turn runs f when there is room for it.
-func (h hasher) turn(ctx context.Context, f func()) error {
+// Turn runs f when there is room for it.
+func (h hasher) Turn(ctx context.Context, f func()) error {
 	select {
-	case h.waiting <- struct{}{}:
-		defer func() { <-h.waiting }()
+	case h.Waiting <- struct{}{}:
+		defer func() { <-h.Waiting }()
 	default:
 		return Unavailable("Too many sign-ins at once; try again")
 	}
 	select {
-	case h.turns <- struct{}{}:
-		defer func() { <-h.turns }()
+	case h.Turns <- struct{}{}:
+		defer func() { <-h.Turns }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	f()
-	if h.hashed.Add(1)%collectEvery == 0 {
+	if h.Hashed.Add(1)%collectEvery == 0 {
 		runtime.GC()
 	}
 	return nil
 }
 
-// make returns what is kept of a password.
-func (h hasher) make(ctx context.Context, password string) (kept string, err error) {
+// Make returns what is kept of a password.
+func (h hasher) Make(ctx context.Context, password string) (kept string, err error) {
 	salt := make([]byte, hashSalt)
 	rand.Read(salt)
-	err = h.turn(ctx, func() {
+	err = h.Turn(ctx, func() {
 		sum := argon2.IDKey([]byte(password), salt, hashTime, hashMemory, hashThreads, hashLength)
 		kept = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, hashMemory, hashTime, hashThreads,
 			base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(sum))
@@ -88,9 +88,9 @@ func (h hasher) make(ctx context.Context, password string) (kept string, err err
 var decoy = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, hashMemory, hashTime, hashThreads,
 	strings.Repeat("A", 22), strings.Repeat("A", 43))
 
-// fits reports whether a password is the one that was kept; "" stands for that of
+// Fits reports whether a password is the one that was kept; "" stands for that of
 // nobody.
-func (h hasher) fits(ctx context.Context, password, kept string) (fits bool, err error) {
+func (h hasher) Fits(ctx context.Context, password, kept string) (fits bool, err error) {
 	nobody := kept == ""
 	if nobody {
 		kept = decoy
@@ -99,17 +99,17 @@ func (h hasher) fits(ctx context.Context, password, kept string) (fits bool, err
 	if !ok {
 		return false, fmt.Errorf("kept password: malformed")
 	}
-	err = h.turn(ctx, func() {
-		sum := argon2.IDKey([]byte(password), p.salt, p.time, p.memory, p.threads, uint32(len(p.sum)))
-		fits = subtle.ConstantTimeCompare(sum, p.sum) == 1 && !nobody
+	err = h.Turn(ctx, func() {
+		sum := argon2.IDKey([]byte(password), p.Salt, p.Time, p.Memory, p.Threads, uint32(len(p.Sum)))
+		fits = subtle.ConstantTimeCompare(sum, p.Sum) == 1 && !nobody
 	})
 	return fits, err
 }
 
 type parsedHash struct {
-	memory, time uint32
-	threads      uint8
-	salt, sum    []byte
+	Memory, Time uint32
+	Threads      uint8
+	Salt, Sum    []byte
 }
 
 // parseHash reads what [hasher.make] wrote.
@@ -118,16 +118,16 @@ func parseHash(kept string) (p parsedHash, ok bool) {
 	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
 		return p, false
 	}
-	if n, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &p.memory, &p.time, &p.threads); n != 3 || err != nil ||
-		parts[3] != fmt.Sprintf("m=%d,t=%d,p=%d", p.memory, p.time, p.threads) {
+	if n, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &p.Memory, &p.Time, &p.Threads); n != 3 || err != nil ||
+		parts[3] != fmt.Sprintf("m=%d,t=%d,p=%d", p.Memory, p.Time, p.Threads) {
 		return p, false
 	}
 	var err error
-	if p.salt, err = base64.RawStdEncoding.DecodeString(parts[4]); err != nil || len(p.salt) < 8 || len(p.salt) > 64 {
+	if p.Salt, err = base64.RawStdEncoding.DecodeString(parts[4]); err != nil || len(p.Salt) < 8 || len(p.Salt) > 64 {
 		return p, false
 	}
-	if p.sum, err = base64.RawStdEncoding.DecodeString(parts[5]); err != nil || len(p.sum) < 16 || len(p.sum) > 64 {
+	if p.Sum, err = base64.RawStdEncoding.DecodeString(parts[5]); err != nil || len(p.Sum) < 16 || len(p.Sum) > 64 {
 		return p, false
 	}
-	return p, p.memory >= 8 && p.memory <= maxHashMemory && p.time >= 1 && p.time <= maxHashTime && p.threads >= 1 && p.threads <= maxHashThreads
+	return p, p.Memory >= 8 && p.Memory <= maxHashMemory && p.Time >= 1 && p.Time <= maxHashTime && p.Threads >= 1 && p.Threads <= maxHashThreads
 }

@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"archive/zip"
@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/selvage-mesh/selvage/api/apitest"
 )
 
 // Whatever a body is, what it costs to refuse it is less than a second, and memory
@@ -25,9 +27,9 @@ import (
 // It would catch a decoder that recurses or backtracks over what is nested, compares
 // each key with each, or unpacks before it looks at a bound.
 func TestBadBodiesAreRefusedAtOnce(t *testing.T) {
-	h := newHarness(t)
-	of := h.company("Acme")
-	issue := h.issueOf(of, "Survey")
+	h := apitest.NewHarness(t)
+	of := h.Company("Acme")
+	issue := h.IssueOf(of, "Survey")
 	in := "/api/companies/" + of
 	bomb := zipped(t, 256<<20)
 	meta := `{"target":{"mode":"new_company"}}`
@@ -111,7 +113,7 @@ func zipped(t *testing.T, n int64) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.CopyN(w, zeros{}, n); err != nil {
+	if _, err := io.CopyN(w, apitest.Zeros{}, n); err != nil {
 		t.Fatal(err)
 	}
 	if err := z.Close(); err != nil {

@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"encoding/json"
@@ -6,13 +6,17 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/api/transfer"
 )
 
 // A chancer makes a company of everything that travels, as chance has it.
 type chancer struct {
 	*rand.Rand
 	t  *testing.T
-	h  *harness
+	h  *apitest.Harness
 	of string
 }
 
@@ -64,12 +68,12 @@ func (c *chancer) put(method, path string, body map[string]any) string {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	a := c.h.call(method, path, string(b))
-	if a.status >= 300 {
-		c.t.Fatalf("%s %s %s: %d %s", method, path, b, a.status, cut(string(a.body), 400))
+	a := c.h.Call(method, path, string(b))
+	if a.Status >= 300 {
+		c.t.Fatalf("%s %s %s: %d %s", method, path, b, a.Status, api.Cut(string(a.Body), 400))
 	}
 	var row struct{ ID string }
-	_ = json.Unmarshal(a.body, &row) // some answers are lists
+	_ = json.Unmarshal(a.Body, &row) // some answers are lists
 	return row.ID
 }
 
@@ -83,7 +87,7 @@ func (c *chancer) company() {
 	c.of = c.put("POST", "/api/companies", map[string]any{"name": c.name("Company"), "description": c.text(6)})
 	in := "/api/companies/" + c.of
 	if c.IntN(2) == 0 {
-		c.h.dress(c.t, c.of)
+		c.h.Dress(c.t, c.of)
 	}
 	var agents, goals, projects, labels, issues, folders, skills []string
 	keep := func(list *[]string, id string) string { *list = append(*list, id); return id }
@@ -106,7 +110,7 @@ func (c *chancer) company() {
 		id := keep(&agents, c.put("POST", in+"/agents", map[string]any{"name": c.name("Agent"), "role": c.one([]string{"ceo", "engineer", "general", "designer"}), "title": c.name("title"),
 			"capabilities": c.text(5), "reportsTo": c.maybe(agents), "adapterType": c.one([]string{"process", "http"}), "budgetMonthlyCents": c.IntN(2) * 700,
 			"adapterConfig": map[string]any{"command": c.one([]string{"true", "/usr/bin/true"}), "url": "https://example.org/hook", "timeoutSec": c.IntN(99), "promptTemplate": c.text(5),
-				"env": map[string]any{"API_KEY": packageCanary, "WHERE": map[string]any{"type": "plain", "value": packageCanary}}},
+				"env": map[string]any{"API_KEY": apitest.PackageCanary, "WHERE": map[string]any{"type": "plain", "value": apitest.PackageCanary}}},
 			"runtimeConfig": map[string]any{"heartbeat": map[string]any{"enabled": c.IntN(2) == 0, "intervalSec": 60 + c.IntN(600)}}}))
 		c.times(2, func() {
 			c.put("PUT", "/api/agents/"+id+"/instructions-bundle/file", map[string]any{"path": c.one([]string{"AGENTS.md", "notes/a.md", "b.md"}), "content": c.text(20)})
@@ -123,9 +127,9 @@ func (c *chancer) company() {
 	})
 	c.times(3, func() {
 		id := keep(&projects, c.put("POST", in+"/projects", map[string]any{"name": c.name("Project") + fmt.Sprint(len(projects)), "description": c.text(5), "goalIds": c.some(goals), "leadAgentId": c.maybe(agents),
-			"status": c.one([]string{"backlog", "planned", "in_progress"}), "env": map[string]any{"DB_PASSWORD": packageCanary}}))
+			"status": c.one([]string{"backlog", "planned", "in_progress"}), "env": map[string]any{"DB_PASSWORD": apitest.PackageCanary}}))
 		c.times(2, func() {
-			c.put("POST", "/api/projects/"+id+"/workspaces", map[string]any{"name": c.name("space"), "repoUrl": "https://bot:" + packageCanary + "@git.example.org/x.git", "repoRef": c.one([]string{"main", "v1"}), "setupCommand": "make " + c.one([]string{"all", "x"})})
+			c.put("POST", "/api/projects/"+id+"/workspaces", map[string]any{"name": c.name("space"), "repoUrl": "https://bot:" + apitest.PackageCanary + "@git.example.org/x.git", "repoRef": c.one([]string{"main", "v1"}), "setupCommand": "make " + c.one([]string{"all", "x"})})
 		})
 		c.times(1, func() {
 			c.put("POST", "/api/projects/"+id+"/workspaces", map[string]any{"name": "desk", "cwd": "/home/desk"})
@@ -136,7 +140,7 @@ func (c *chancer) company() {
 		id := keep(&issues, c.put("POST", in+"/issues", map[string]any{"title": c.name("Issue"), "description": c.text(20), "status": c.one([]string{"backlog", "todo"}), "priority": c.one([]string{"low", "medium", "high", "critical"}),
 			"projectId": c.maybe(projects), "goalId": c.maybe(goals), "parentId": parent, "labelIds": c.some(labels), "billingCode": c.maybe([]string{"007", "BC: 1", "true"}), "assigneeAgentId": c.maybe(agents), "allowDuplicate": true}))
 		blocked := func(id string, by []string) {
-			if len(by) > 0 && c.h.call("PATCH", "/api/issues/"+id, fmt.Sprintf(`{"blockedByIssueIds":["%s"],"status":"blocked"}`, strings.Join(by, `","`))).status >= 500 {
+			if len(by) > 0 && c.h.Call("PATCH", "/api/issues/"+id, fmt.Sprintf(`{"blockedByIssueIds":["%s"],"status":"blocked"}`, strings.Join(by, `","`))).Status >= 500 {
 				c.t.Fatal("blockers are a broken server")
 			}
 		}
@@ -147,12 +151,12 @@ func (c *chancer) company() {
 			blocked(parent.(string), []string{id})
 		}
 		if c.IntN(4) == 0 { // who waits for it stays blocked until somebody moves it
-			c.h.call("PATCH", "/api/issues/"+id, `{"status":"done"}`)
+			c.h.Call("PATCH", "/api/issues/"+id, `{"status":"done"}`)
 		}
 		c.times(4, func() { c.put("POST", "/api/issues/"+id+"/comments", map[string]any{"body": "c" + c.text(20)}) })
 		c.times(2, func() {
 			body := map[string]any{"title": c.name("Document"), "format": "markdown", "body": c.text(40)}
-			if key := fmt.Sprintf("/api/issues/%s/documents/doc-%d", id, c.IntN(9)); c.h.call("GET", key, "").status == 404 {
+			if key := fmt.Sprintf("/api/issues/%s/documents/doc-%d", id, c.IntN(9)); c.h.Call("GET", key, "").Status == 404 {
 				c.put("PUT", key, body)
 			}
 		})
@@ -160,8 +164,8 @@ func (c *chancer) company() {
 			c.put("POST", "/api/issues/"+id+"/work-products", map[string]any{"type": "pull_request", "provider": "github", "title": c.name("PR"), "status": "active", "url": "https://github.com/x/y/pull/1", "summary": c.text(5)})
 		})
 		c.times(1, func() {
-			form, contentType := formOf(c.t, "file.txt", "text/plain", []byte(c.text(30)))
-			c.h.call("POST", in+"/issues/"+id+"/attachments", form, contentType).want(c.t, 201, "")
+			form, contentType := apitest.FormOf(c.t, "file.txt", "text/plain", []byte(c.text(30)))
+			c.h.Call("POST", in+"/issues/"+id+"/attachments", form, contentType).Want(c.t, 201, "")
 		})
 		if c.IntN(4) == 0 {
 			c.put("PUT", "/api/issues/"+id+"/watchdog", map[string]any{"agentId": c.one(agents), "instructions": c.text(5)})
@@ -188,7 +192,7 @@ func (c *chancer) company() {
 		c.put("POST", in+"/user-secret-definitions", map[string]any{"key": fmt.Sprintf("KEY_%d", c.IntN(1_000_000)), "name": c.name("Key"), "usageGuidance": c.text(5)})
 	})
 	c.times(2, func() {
-		id := c.put("POST", in+"/approvals", map[string]any{"type": "approve_ceo_strategy", "requestedByAgentId": c.maybe(agents), "issueIds": c.some(issues), "payload": map[string]any{"plan": c.text(20), "apiKey": packageCanary}})
+		id := c.put("POST", in+"/approvals", map[string]any{"type": "approve_ceo_strategy", "requestedByAgentId": c.maybe(agents), "issueIds": c.some(issues), "payload": map[string]any{"plan": c.text(20), "apiKey": apitest.PackageCanary}})
 		c.put("POST", "/api/approvals/"+id+"/"+c.one([]string{"approve", "reject"}), map[string]any{"decisionNote": c.text(5)})
 	})
 	for _, id := range agents[1:] {
@@ -209,22 +213,22 @@ func TestAnyCompanySurvivesARoundTrip(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			c := &chancer{Rand: rand.New(rand.NewPCG(seed, 8)), t: t, h: newHarness(t)}
+			c := &chancer{Rand: rand.New(rand.NewPCG(seed, 8)), t: t, h: apitest.NewHarness(t)}
 			c.company()
 			defer func() {
 				if t.Failed() {
-					t.Log(c.h.log.String())
+					t.Log(c.h.Log.String())
 				}
 			}()
-			first, to := c.h.export(t, c.of, everything), newHarness(t)
-			var done imported
-			if err := json.Unmarshal(to.call("POST", "/api/companies/import", importOf(t, first, `{"mode":"new_company"}`, "")).want(t, 200, "").body, &done); err != nil {
+			first, to := c.h.Export(t, c.of, everything), apitest.NewHarness(t)
+			var done transfer.Imported
+			if err := json.Unmarshal(to.Call("POST", "/api/companies/import", apitest.ImportOf(t, first, `{"mode":"new_company"}`, "")).Want(t, 200, "").Body, &done); err != nil {
 				t.Fatal(err)
 			}
 			if len(done.Warnings) > 0 {
 				t.Errorf("warnings %q", done.Warnings)
 			}
-			sameFiles(t, first.Files, to.export(t, done.Company.ID, everything).Files)
+			sameFiles(t, first.Files, to.Export(t, done.Company.ID, everything).Files)
 		})
 	}
 }

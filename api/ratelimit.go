@@ -10,19 +10,19 @@ import (
 )
 
 // A rate lets Burst requests through at once and one more every Every.
-type rate struct {
+type Rate struct {
 	Burst int
 	Every time.Duration
 }
 
 // Rates of one node, in authenticated mode.
 var (
-	// signInRate is per source address, and per account.
-	signInRate = rate{10, 6 * time.Second}
-	signUpRate = rate{10, time.Minute}
-	// keyRate is for making and taking away credentials, per source address, and
+	// SignInRate is per source address, and per account.
+	SignInRate = Rate{10, 6 * time.Second}
+	SignUpRate = Rate{10, time.Minute}
+	// KeyRate is for making and taking away credentials, per source address, and
 	// per user.
-	keyRate = rate{60, time.Second}
+	KeyRate = Rate{60, time.Second}
 )
 
 // maxBuckets bounds the sources and accounts that one node remembers.
@@ -31,54 +31,54 @@ const maxBuckets = 8192
 // limits remembers who asked how often. Nothing of it is shared between nodes:
 // the bound of a mesh is that of a node, times its nodes.
 type limits struct {
-	mu      sync.Mutex // guards buckets
-	buckets map[string]bucket
+	Mu      sync.Mutex // guards buckets
+	Buckets map[string]bucket
 }
 
 // A bucket says when it will be full again; it is then as if it were not there.
 type bucket struct{ full time.Time }
 
-// allow takes one request of a name out of its bucket. When it is empty, it says
+// Allow takes one request of a name out of its bucket. When it is empty, it says
 // after how long there is one again.
-func (l *limits) allow(name string, r rate, now time.Time) (ok bool, after time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	full := l.buckets[name].full
+func (l *limits) Allow(name string, r Rate, now time.Time) (ok bool, after time.Duration) {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	full := l.Buckets[name].full
 	if full.Before(now) {
 		full = now
 	}
 	if missing := full.Sub(now); missing > time.Duration(r.Burst-1)*r.Every {
 		return false, missing - time.Duration(r.Burst-1)*r.Every
 	}
-	if l.buckets == nil {
-		l.buckets = make(map[string]bucket, 64)
+	if l.Buckets == nil {
+		l.Buckets = make(map[string]bucket, 64)
 	}
-	if _, there := l.buckets[name]; !there && len(l.buckets) >= maxBuckets {
+	if _, there := l.Buckets[name]; !there && len(l.Buckets) >= maxBuckets {
 		l.makeRoom(now)
 	}
-	l.buckets[name] = bucket{full.Add(r.Every)}
+	l.Buckets[name] = bucket{full.Add(r.Every)}
 	return true, 0
 }
 
 // makeRoom forgets the buckets that are full, and if these are few, any others,
 // an eighth in all.
 func (l *limits) makeRoom(now time.Time) {
-	for name, b := range l.buckets {
+	for name, b := range l.Buckets {
 		if !b.full.After(now) {
-			delete(l.buckets, name)
+			delete(l.Buckets, name)
 		}
 	}
-	for name := range l.buckets {
-		if len(l.buckets) <= maxBuckets*7/8 {
+	for name := range l.Buckets {
+		if len(l.Buckets) <= maxBuckets*7/8 {
 			return
 		}
-		delete(l.buckets, name)
+		delete(l.Buckets, name)
 	}
 }
 
-// source is the address that a request comes from; IPv6 counts by its /64, of
+// Source is the address that a request comes from; IPv6 counts by its /64, of
 // which one customer has all.
-func (s *Server) source(r *http.Request) string {
+func (s *Server) Source(r *http.Request) string {
 	ip, text := s.address(r)
 	if ip.Is6() {
 		p, _ := ip.Prefix(64)
@@ -94,7 +94,7 @@ func (s *Server) address(r *http.Request) (netip.Addr, string) {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
-	if s.cfg.Proxied {
+	if s.Cfg.Proxied {
 		if list := r.Header.Values("X-Forwarded-For"); len(list) > 0 {
 			hops := strings.Split(list[len(list)-1], ",")
 			if ip, err := netip.ParseAddr(strings.TrimSpace(hops[len(hops)-1])); err == nil {

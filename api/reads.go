@@ -19,7 +19,7 @@ import (
 // age in milliseconds; a node that is cut off says so in every answer.
 const (
 	headerRead   = "X-Selvage-Read"
-	headerHeight = "X-Selvage-Height"
+	HeaderHeight = "X-Selvage-Height"
 	headerAge    = "X-Selvage-Age"
 	headerQuorum = "X-Selvage-Quorum"
 	headerNode   = "X-Selvage-Node"
@@ -42,9 +42,9 @@ func readOf(r *http.Request) (at ledger.Read, err error) {
 	default:
 		return at, Invalid("Unknown read mode: expected default, strong or stale")
 	}
-	if v := r.Header.Get(headerHeight); v != "" {
+	if v := r.Header.Get(HeaderHeight); v != "" {
 		if at.AtLeast, err = strconv.ParseUint(v, 10, 64); err != nil {
-			return at, Invalid("Invalid %s: expected the number of an earlier answer", headerHeight)
+			return at, Invalid("Invalid %s: expected the number of an earlier answer", HeaderHeight)
 		}
 	}
 	return at, nil
@@ -54,16 +54,16 @@ func readOf(r *http.Request) (at ledger.Read, err error) {
 // brings the height at which a key was revoked is not served by a node that has
 // not heard of it.
 func (rc *Request) least() uint64 {
-	if rc.read.Mode == ledger.ReadStale {
+	if rc.Read.Mode == ledger.ReadStale {
 		return 0
 	}
-	return max(rc.read.AtLeast, rc.asOf)
+	return max(rc.Read.AtLeast, rc.asOf)
 }
 
 // applied is the raft index that this node has applied, 0 if it cannot tell.
 func (s *Server) applied() (index uint64) {
-	if s.cfg.Head != nil {
-		_, index = s.cfg.Head()
+	if s.Cfg.Head != nil {
+		_, index = s.Cfg.Head()
 	}
 	return index
 }
@@ -71,13 +71,13 @@ func (s *Server) applied() (index uint64) {
 // reach waits until this node's state is what a read would be served from, and
 // returns its raft index.
 func (s *Server) reach(ctx context.Context, at ledger.Read) (applied uint64, err error) {
-	return s.cfg.Node.View(ctx, at, func(*ledger.Tx) error { return nil })
+	return s.Cfg.Node.View(ctx, at, func(*ledger.Tx) error { return nil })
 }
 
 // catchUp waits, before anybody is authenticated, until this node has applied
 // what the caller has seen. Nobody is known yet, so few may wait, and not for long.
 func (rc *Request) catchUp() error {
-	s, least := rc.server, rc.least()
+	s, least := rc.Server, rc.least()
 	if least == 0 {
 		return nil
 	}
@@ -85,8 +85,8 @@ func (rc *Request) catchUp() error {
 		return nil
 	}
 	select {
-	case s.behind <- struct{}{}:
-		defer func() { <-s.behind }()
+	case s.Behind <- struct{}{}:
+		defer func() { <-s.Behind }()
 	default:
 		return errBehind
 	}
@@ -110,9 +110,9 @@ func (s *Server) answers(index uint64) {
 // commands' commit a moment after their outcome. A node that is cut off meanwhile
 // serves what it has.
 func (rc *Request) awaitOwn(least uint64) {
-	s := rc.server
+	s := rc.Server
 	own := s.answered.Load()
-	if own <= least || rc.awaited || rc.submits > 0 || rc.HTTP.Method != http.MethodGet && rc.HTTP.Method != http.MethodHead {
+	if own <= least || rc.awaited || rc.Submits > 0 || rc.HTTP.Method != http.MethodGet && rc.HTTP.Method != http.MethodHead {
 		return
 	}
 	rc.awaited = true
@@ -129,8 +129,8 @@ func (rc *Request) awaitOwn(least uint64) {
 // write that somebody answered is known to writes on every node. Without a quorum
 // the refusal stands.
 func (rc *Request) mayBeBehind(err error) bool {
-	s, method := rc.server, rc.HTTP.Method
-	if err == nil || rc.submits > 0 || rc.asOf > 0 || rc.spent || rc.route.Once || rc.route.Who == Public || s.cfg.Head == nil || method == http.MethodGet || method == http.MethodHead {
+	s, method := rc.Server, rc.HTTP.Method
+	if err == nil || rc.Submits > 0 || rc.asOf > 0 || rc.spent || rc.Route.Once || rc.Route.Who == Public || s.Cfg.Head == nil || method == http.MethodGet || method == http.MethodHead {
 		return false
 	}
 	no, ok := errors.AsType[*ledger.Refusal](err)
@@ -150,38 +150,38 @@ func (rc *Request) mayBeBehind(err error) bool {
 // authenticateAsOf authenticates the caller, and for a strong read once more on
 // the state that the read is of.
 func (rc *Request) authenticateAsOf() error {
-	if err := rc.authenticate(); err != nil || rc.read.Mode != ledger.ReadStrong || rc.Credential.Kind == "local" {
+	if err := rc.Authenticate(); err != nil || rc.Read.Mode != ledger.ReadStrong || rc.Credential.Kind == "local" {
 		return err
 	}
-	applied, err := rc.server.reach(rc.Context(), ledger.Read{Mode: ledger.ReadStrong})
+	applied, err := rc.Server.reach(rc.Context(), ledger.Read{Mode: ledger.ReadStrong})
 	if err != nil {
 		return err
 	}
 	rc.asOf = applied
-	return rc.authenticate()
+	return rc.Authenticate()
 }
 
 // travelBack tells the caller which state the answer reflects.
 func (rc *Request) travelBack(h http.Header) {
-	if rc.index > 0 {
-		h.Set(headerHeight, strconv.FormatUint(rc.index, 10))
+	if rc.Index > 0 {
+		h.Set(HeaderHeight, strconv.FormatUint(rc.Index, 10))
 	}
-	if rc.read.Mode == ledger.ReadStale && rc.server.cfg.Standing != nil {
-		h.Set(headerAge, strconv.FormatInt(rc.server.cfg.Standing().Age.Milliseconds(), 10))
+	if rc.Read.Mode == ledger.ReadStale && rc.Server.Cfg.Standing != nil {
+		h.Set(headerAge, strconv.FormatInt(rc.Server.Cfg.Standing().Age.Milliseconds(), 10))
 	}
 }
 
 // standing marks every answer of a node that is cut off.
 func (s *Server) standing(h http.Header) {
-	if s.cfg.NodeID != "" {
-		h.Set(headerNode, s.cfg.NodeID.Short())
+	if s.Cfg.NodeID != "" {
+		h.Set(headerNode, s.Cfg.NodeID.Short())
 	}
-	if s.cfg.Standing == nil {
+	if s.Cfg.Standing == nil {
 		return
 	}
-	if st := s.cfg.Standing(); !st.Quorum {
+	if st := s.Cfg.Standing(); !st.Quorum {
 		h.Set(headerQuorum, "lost")
-		h.Set(headerName, url.PathEscape(s.cfg.Name))
+		h.Set(headerName, url.PathEscape(s.Cfg.Name))
 		h.Set(headerAge, strconv.FormatInt(st.Age.Milliseconds(), 10))
 	}
 }

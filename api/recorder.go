@@ -52,7 +52,7 @@ const headerRequestID = "X-Request-Id"
 
 type idKey struct{}
 
-func idOf(r *http.Request) string {
+func IdOf(r *http.Request) string {
 	id, _ := r.Context().Value(idKey{}).(string)
 	return id
 }
@@ -81,7 +81,7 @@ func harmless(s string) bool {
 }
 
 // pathOf is the path for a log line, without the query: tokens may be in that.
-func pathOf(r *http.Request) string { return cut(withoutTokens(r.URL.Path), 256) }
+func pathOf(r *http.Request) string { return Cut(withoutTokens(r.URL.Path), 256) }
 
 func stack() string { return string(bytes.TrimSpace(debug.Stack())) }
 
@@ -95,9 +95,9 @@ func levelOf(status int) slog.Level {
 	return slog.LevelDebug
 }
 
-// within bounds ctx by the server's life.
-func (s *Server) within(ctx context.Context) (context.Context, context.CancelFunc) {
+// Within bounds ctx by the server's life.
+func (s *Server) Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(s.ctx, cancel)
+	stop := context.AfterFunc(s.Ctx, cancel)
 	return ctx, func() { stop(); cancel() }
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -99,25 +98,25 @@ type Request struct {
 	Run        string // heartbeat run under which an agent acts, or ""
 	KeyID      string // row ID of the agent key that was shown, or ""
 
-	server  *Server
-	route   *Route
-	w       http.ResponseWriter
+	Server  *Server
+	Route   *Route
+	W       http.ResponseWriter
 	query   url.Values // of the URL
-	read    ledger.Read
-	index   uint64 // raft index that the answer reflects at least
+	Read    ledger.Read
+	Index   uint64 // raft index that the answer reflects at least
 	asOf    uint64 // raft index of a strong read that was asked for already, or 0
 	began   uint64 // raft index that was applied when the handler began
-	body    []byte
+	Body    []byte
 	bodyErr error
-	hasBody bool
-	submits int
+	HasBody bool
+	Submits int
 	awaited bool // it has waited for what its node answered before
 	spent   bool // the body was streamed and cannot be read again
 	// Of an import that goes on after its answer: its job, how far it is, and that
 	// it waits for its turn.
-	job   string
-	pace  *pace
-	waits bool
+	Job   string
+	Pace  *Pace
+	Waits bool
 }
 
 // Context ends when the caller goes away or the request's time is up.
@@ -138,8 +137,8 @@ func (rc *Request) Path(name string) string { return rc.HTTP.PathValue(name) }
 
 // Query returns the first value of a query parameter, or "".
 func (rc *Request) Query(name string) string {
-	if rc.server.asked != nil {
-		rc.server.asked(rc.route, name)
+	if rc.Server.Asked != nil {
+		rc.Server.Asked(rc.Route, name)
 	}
 	return rc.query.Get(name)
 }
@@ -150,8 +149,8 @@ func (rc *Request) Has(name string) bool { return rc.Query(name) != "" }
 // QueryList returns the values of a query parameter, repeated or separated by commas.
 func (rc *Request) QueryList(name string) []string {
 	var out []string
-	if rc.server.asked != nil {
-		rc.server.asked(rc.route, name)
+	if rc.Server.Asked != nil {
+		rc.Server.Asked(rc.Route, name)
 	}
 	for _, v := range rc.query[name] {
 		for part := range strings.SplitSeq(v, ",") {
@@ -166,13 +165,13 @@ func (rc *Request) QueryList(name string) []string {
 // QueryInt returns a whole number, def when absent, held to [lo, hi]; anything
 // else is a 400.
 func (rc *Request) QueryInt(name string, def, lo, hi int) (int, error) {
-	n, err := rc.queryInt64(name, int64(def), int64(lo), int64(hi))
+	n, err := rc.QueryInt64(name, int64(def), int64(lo), int64(hi))
 	return int(n), err
 }
 
-// queryInt64 is QueryInt for what may be larger than an int of a small machine,
+// QueryInt64 is QueryInt for what may be larger than an int of a small machine,
 // such as a place in a log.
-func (rc *Request) queryInt64(name string, def, lo, hi int64) (int64, error) {
+func (rc *Request) QueryInt64(name string, def, lo, hi int64) (int64, error) {
 	v := rc.Query(name)
 	if v == "" {
 		return def, nil
@@ -184,8 +183,8 @@ func (rc *Request) queryInt64(name string, def, lo, hi int64) (int64, error) {
 	return min(max(n, lo), hi), nil
 }
 
-// queryHeight returns a height of the chain; absence is 0.
-func (rc *Request) queryHeight(name string) (uint64, error) {
+// QueryHeight returns a height of the chain; absence is 0.
+func (rc *Request) QueryHeight(name string) (uint64, error) {
 	v := rc.Query(name)
 	if v == "" {
 		return 0, nil
@@ -237,19 +236,19 @@ func (rc *Request) QueryUUID(name string) (string, error) {
 // View runs f on this node's state in the mode that the caller asked for, at or
 // after what this request itself has written.
 func (rc *Request) View(f func(*ledger.Tx) error) error {
-	at := rc.read
-	at.AtLeast = max(at.AtLeast, rc.index, rc.asOf)
+	at := rc.Read
+	at.AtLeast = max(at.AtLeast, rc.Index, rc.asOf)
 	if rc.asOf > 0 && at.Mode == ledger.ReadStrong {
 		at.Mode = ledger.ReadDefault
 	}
-	if rc.submits > 0 && at.Mode == ledger.ReadStale {
+	if rc.Submits > 0 && at.Mode == ledger.ReadStale {
 		at.Mode = ledger.ReadDefault
 	}
 	if at.Mode == ledger.ReadDefault {
 		rc.awaitOwn(at.AtLeast)
 	}
-	applied, err := rc.server.cfg.Node.View(rc.Context(), at, f)
-	rc.index = max(rc.index, applied)
+	applied, err := rc.Server.Cfg.Node.View(rc.Context(), at, f)
+	rc.Index = max(rc.Index, applied)
 	return err
 }
 
@@ -260,7 +259,7 @@ func (rc *Request) View(f func(*ledger.Tx) error) error {
 // repetition return the first outcome.
 func (rc *Request) Submit(kind, company string, payload any) (ledger.Receipt, error) {
 	cmd := ledger.Command{Kind: kind, Company: company, Actor: rc.Actor, Credential: rc.Credential, Run: rc.Run}
-	payload, err := rc.sealed(company, payload)
+	payload, err := rc.Sealed(company, payload)
 	if err != nil {
 		return ledger.Receipt{}, err
 	}
@@ -276,13 +275,13 @@ func (rc *Request) Submit(kind, company string, payload any) (ledger.Receipt, er
 	if err := cmd.Check(); err != nil {
 		return ledger.Receipt{}, err
 	}
-	rc.submits++
-	r, err := rc.server.submit(rc.Context(), cmd)
+	rc.Submits++
+	r, err := rc.Server.submit(rc.Context(), cmd)
 	if err != nil {
 		return r, err
 	}
-	rc.index = max(rc.index, r.Index)
-	rc.server.answers(r.Index)
+	rc.Index = max(rc.Index, r.Index)
+	rc.Server.answers(r.Index)
 	return r, r.Err()
 }
 
@@ -299,7 +298,7 @@ func Do[T any](rc *Request, kind, company string, payload any) (value T, err err
 }
 
 // SetHeader sets a header of the answer, also of one that is an error.
-func (rc *Request) SetHeader(name, value string) { rc.w.Header().Set(name, value) }
+func (rc *Request) SetHeader(name, value string) { rc.W.Header().Set(name, value) }
 
 // NewID returns a UUID (version 7), in lower case: what was made together lies
 // together, so that writing and reading it touches few blocks.

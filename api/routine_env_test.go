@@ -1,10 +1,11 @@
-package api
+package api_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -12,24 +13,24 @@ import (
 // A routine's variables reach the runs of its issues, over those of the project
 // and the agent and under those of the runtime, and nothing else sees them.
 func TestVariablesOfARoutineReachItsRunsAndNothingElse(t *testing.T) {
-	h := newWorkingHarness(t)
-	of := h.company("Acme")
+	h := apitest.NewWorkingHarness(t)
+	of := h.Company("Acme")
 	in := "/api/companies/" + of
 	const layered = `[ "$ONE" = agent ] && [ "$TWO" = project ] && [ "$THREE" = routine ] && [ "$FOUR" = routine ] && [ "$PAPERCLIP_AGENT_ID" != routine ] || exit 7
 case "$API_TOKEN" in c?nary-*) echo "the token is $API_TOKEN";; *) exit 8;; esac`
-	agent := h.newAgent(of, "Ada", layered)
-	h.call("PATCH", "/api/agents/"+agent, fmt.Sprintf(`{"adapterConfig":{"command":"/bin/sh","args":["-c",%q],"timeoutSec":120,"graceSec":1,
-		"env":{"ONE":"agent","TWO":"agent","THREE":"agent","API_TOKEN":"none"}}}`, layered)).want(t, 200, "")
-	project := h.call("POST", in+"/projects", `{"name":"Rig","env":{"TWO":"project","THREE":"project"}}`).want(t, 201, "").field(t, "id")
-	secret := h.call("POST", in+"/secrets", `{"name":"TOKEN","value":"canary-of-a-secret"}`).want(t, 201, "").field(t, "id")
-	routine := h.call("POST", in+"/routines", `{"title":"Daily","assigneeAgentId":"`+agent+`","projectId":"`+project+`",
-		"env":{"THREE":"routine","FOUR":{"type":"plain","value":"routine"},"PAPERCLIP_AGENT_ID":"routine","API_TOKEN":"canary-of-a-routine"}}`).want(t, 201, "").field(t, "id")
+	agent := h.NewAgent(of, "Ada", layered)
+	h.Call("PATCH", "/api/agents/"+agent, fmt.Sprintf(`{"adapterConfig":{"command":"/bin/sh","args":["-c",%q],"timeoutSec":120,"graceSec":1,
+		"env":{"ONE":"agent","TWO":"agent","THREE":"agent","API_TOKEN":"none"}}}`, layered)).Want(t, 200, "")
+	project := h.Call("POST", in+"/projects", `{"name":"Rig","env":{"TWO":"project","THREE":"project"}}`).Want(t, 201, "").Field(t, "id")
+	secret := h.Call("POST", in+"/secrets", `{"name":"TOKEN","value":"canary-of-a-secret"}`).Want(t, 201, "").Field(t, "id")
+	routine := h.Call("POST", in+"/routines", `{"title":"Daily","assigneeAgentId":"`+agent+`","projectId":"`+project+`",
+		"env":{"THREE":"routine","FOUR":{"type":"plain","value":"routine"},"PAPERCLIP_AGENT_ID":"routine","API_TOKEN":"canary-of-a-routine"}}`).Want(t, 201, "").Field(t, "id")
 	fire := func(token string) {
 		t.Helper()
-		issue := h.call("POST", "/api/routines/"+routine+"/run", `{}`).want(t, 202, "").field(t, "linkedIssueId")
-		h.rest()
+		issue := h.Call("POST", "/api/routines/"+routine+"/run", `{}`).Want(t, 202, "").Field(t, "linkedIssueId")
+		h.Rest()
 		var run company.Run
-		h.until("the run of the routine's issue", func(tx *ledger.Tx) bool {
+		h.Until("the run of the routine's issue", func(tx *ledger.Tx) bool {
 			for r := range company.RunsOfIssue(tx, of, issue) {
 				run = r
 			}
@@ -41,17 +42,17 @@ case "$API_TOKEN" in c?nary-*) echo "the token is $API_TOKEN";; *) exit 8;; esac
 		for _, path := range []string{"/api/heartbeat-runs/" + run.ID, "/api/heartbeat-runs/" + run.ID + "/events", "/api/heartbeat-runs/" + run.ID + "/log",
 			"/api/routines/" + routine, "/api/routines/" + routine + "/revisions", "/api/routines/" + routine + "/runs", in + "/routines", in + "/activity",
 			"/api/issues/" + issue, "/api/v1/ledger/entries?limit=1000", "/api/secrets/" + secret + "/usage"} {
-			if a := h.call("GET", path, ""); strings.Contains(string(a.body), "canary") {
-				t.Errorf("GET %s shows a secret: %s", path, a.body)
+			if a := h.Call("GET", path, ""); strings.Contains(string(a.Body), "canary") {
+				t.Errorf("GET %s shows a secret: %s", path, a.Body)
 			}
 		}
-		h.call("PATCH", "/api/issues/"+issue, `{"status":"done"}`).want(t, 200, "")
+		h.Call("PATCH", "/api/issues/"+issue, `{"status":"done"}`).Want(t, 200, "")
 	}
 	fire("a plain value")
-	h.call("PATCH", "/api/routines/"+routine, `{"env":{"THREE":{"type":"plain","value":"***REDACTED***"},"FOUR":{"type":"plain","value":"***REDACTED***"},
-		"API_TOKEN":{"type":"secret_ref","secretId":"`+secret+`"}}}`).want(t, 200, `"secret_ref"`)
+	h.Call("PATCH", "/api/routines/"+routine, `{"env":{"THREE":{"type":"plain","value":"***REDACTED***"},"FOUR":{"type":"plain","value":"***REDACTED***"},
+		"API_TOKEN":{"type":"secret_ref","secretId":"`+secret+`"}}}`).Want(t, 200, `"secret_ref"`)
 	fire("a reference")
-	h.until("the state to be looked at", func(tx *ledger.Tx) bool {
+	h.Until("the state to be looked at", func(tx *ledger.Tx) bool {
 		for k, v := range tx.Prefix(ledger.Key("c", of, "")) {
 			if strings.Contains(string(v), "canary") {
 				t.Errorf("%q holds a secret in the clear", k)
@@ -59,7 +60,7 @@ case "$API_TOKEN" in c?nary-*) echo "the token is $API_TOKEN";; *) exit 8;; esac
 		}
 		return true
 	})
-	if strings.Contains(h.log.String(), "canary") {
+	if strings.Contains(h.Log.String(), "canary") {
 		t.Error("the log shows a secret")
 	}
 }

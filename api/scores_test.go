@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"cmp"
@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
 )
 
 // scoreFile is made from the replays by `make contract`, a part for each set of
@@ -62,7 +65,7 @@ var purposes = map[string]string{
 
 var pathValue = regexp.MustCompile(`/(?:[0-9a-f]{8}-[0-9a-f-]{27}|[A-Z]{2,6}-\d+|not-a-uuid)`)
 
-func scoresOf(all []exchange, verdicts map[string]string, exact, nulls, differing, missing []string) []score {
+func scoresOf(all []apitest.Exchange, verdicts map[string]string, exact, nulls, differing, missing []string) []score {
 	var out []score
 	for _, e := range all {
 		name := e.Number + "-" + e.Name
@@ -197,10 +200,10 @@ func tidyReason(s score) string {
 	if s.how == isMissing && s.why == "no such route" {
 		return "not built yet"
 	}
-	text := uuidText.ReplaceAllString(s.why, "…")
+	text := apitest.UuidText.ReplaceAllString(s.why, "…")
 	text, _, _ = strings.Cut(text, "{")
 	if parts := strings.Split(text, "; "); len(parts) > 3 {
 		text = strings.Join(parts[:3], "; ") + fmt.Sprintf("; and %d more", len(parts)-3)
 	}
-	return strings.ReplaceAll(cut(strings.TrimSpace(text), 240), "|", "\\|")
+	return strings.ReplaceAll(api.Cut(strings.TrimSpace(text), 240), "|", "\\|")
 }

@@ -1,17 +1,21 @@
-package api
+package api_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/selvage-mesh/selvage/api/apitest"
+)
 
 func TestSearchFindsWhatPeopleWrote(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
-	of := h.company("Acme")
+	h := apitest.NewHarness(t)
+	of := h.Company("Acme")
 	in := "/api/companies/" + of
-	issue := h.issueOf(of, "Build an arm")
-	h.issueOf(of, "Build a leg")
-	h.call("POST", "/api/issues/"+issue+"/comments", `{"body":"The Zirconium joint squeaks"}`).want(t, 201, "")
-	h.call("PUT", "/api/issues/"+issue+"/documents/plan", `{"format":"markdown","body":"# Plan\n\nOil the palladium bearing"}`).want(t, 201, "")
-	h.call("POST", in+"/projects", `{"name":"Zirconium mine"}`).want(t, 201, "")
+	issue := h.IssueOf(of, "Build an arm")
+	h.IssueOf(of, "Build a leg")
+	h.Call("POST", "/api/issues/"+issue+"/comments", `{"body":"The Zirconium joint squeaks"}`).Want(t, 201, "")
+	h.Call("PUT", "/api/issues/"+issue+"/documents/plan", `{"format":"markdown","body":"# Plan\n\nOil the palladium bearing"}`).Want(t, 201, "")
+	h.Call("POST", in+"/projects", `{"name":"Zirconium mine"}`).Want(t, 201, "")
 	for q, text := range map[string]string{
 		"zirconium":           `"matchedFields":["comment"]`,
 		"PALLADIUM":           `"matchedFields":["document"]`,
@@ -19,14 +23,14 @@ func TestSearchFindsWhatPeopleWrote(t *testing.T) {
 		"palladium+zirconium": `"matchedFields":["document","comment"]`,
 		"mine":                `"type":"project"`,
 	} {
-		h.call("GET", in+"/search?q="+q, "").want(t, 200, text)
+		h.Call("GET", in+"/search?q="+q, "").Want(t, 200, text)
 	}
-	h.call("GET", in+"/search?q=leg+zirconium", "").want(t, 200, `"results":[]`)
+	h.Call("GET", in+"/search?q=leg+zirconium", "").Want(t, 200, `"results":[]`)
 	for _, q := range []string{"squeaks", "palladium"} {
-		h.call("GET", in+"/issues?q="+q, "").want(t, 200, issue)
+		h.Call("GET", in+"/issues?q="+q, "").Want(t, 200, issue)
 	}
-	h.call("GET", in+"/issues?q=rust", "").want(t, 200, "[]")
-	id := h.call("GET", "/api/issues/"+issue+"/comments", "").decode(t).([]any)[0].(map[string]any)["id"].(string)
-	h.call("DELETE", "/api/issues/"+issue+"/comments/"+id, "").want(t, 200, "")
-	h.call("GET", in+"/issues?q=squeaks", "").want(t, 200, "[]")
+	h.Call("GET", in+"/issues?q=rust", "").Want(t, 200, "[]")
+	id := h.Call("GET", "/api/issues/"+issue+"/comments", "").Decode(t).([]any)[0].(map[string]any)["id"].(string)
+	h.Call("DELETE", "/api/issues/"+issue+"/comments/"+id, "").Want(t, 200, "")
+	h.Call("GET", in+"/issues?q=squeaks", "").Want(t, 200, "[]")
 }

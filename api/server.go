@@ -205,45 +205,45 @@ type Config struct {
 
 // Server serves HTTP. Make one with New; its goroutine follows the feed until Close.
 type Server struct {
-	cfg       Config
-	log       *slog.Logger
-	started   time.Time
-	mux       *http.ServeMux
-	routes    []Route
+	Cfg       Config
+	Log       *slog.Logger
+	Started   time.Time
+	Mux       *http.ServeMux
+	Table     []Route
 	byPattern map[string]*Route      // the same, by "METHOD path"
-	openapi   func() ([]byte, error) // made when it is asked for first
+	Openapi   func() ([]byte, error) // made when it is asked for first
 	metrics   *metrics
 	origin    *http.CrossOriginProtection
 	hosts     map[string]bool
 	mode      atomic.Value // string, see Mode
 	learning  sync.Mutex   // see learnMode
-	hasher    hasher
-	limits    limits
-	keys      keyCache
+	Hasher    hasher
+	Limits    limits
+	Keys      keyCache
 	strong    chan struct{} // bounds strong looks for unknown bearers
 	answered  atomic.Uint64 // raft index of the newest command that this node answered
-	behind    chan struct{} // bounds callers who wait for a height before they are known
+	Behind    chan struct{} // bounds callers who wait for a height before they are known
 	slots     chan struct{} // bounds requests
-	streams   chan struct{} // bounds streams
-	looks     chan struct{} // bounds looks after callers
-	tools     chan struct{} // bounds the tools at work
-	// executing bounds those who wait for the end of a task.
-	executing chan struct{}
-	traces    traces
-	imports   chan struct{} // one token an import or export under way
-	// pageKey is what the words in the forms of this node's pages follow from,
+	Streams   chan struct{} // bounds streams
+	Looks     chan struct{} // bounds looks after callers
+	Tools     chan struct{} // bounds the tools at work
+	// Executing bounds those who wait for the end of a task.
+	Executing chan struct{}
+	Traces    traces
+	Imports   chan struct{} // one token an import or export under way
+	// PageKey is what the words in the forms of this node's pages follow from,
 	// where nobody signs in.
-	pageKey [32]byte
-	// importJobs bounds the imports that go on after their answer.
-	importJobs chan struct{}
+	PageKey [32]byte
+	// ImportJobs bounds the imports that go on after their answer.
+	ImportJobs chan struct{}
 	uploads    chan struct{} // bounds uploads
-	// asked is told of each parameter that a handler looks for, where a test wants to
+	// Asked is told of each parameter that a handler looks for, where a test wants to
 	// know whether routes name what they take.
-	asked func(r *Route, name string)
+	Asked func(r *Route, name string)
 
-	ctx    context.Context // ends with Close
+	Ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	Wg     sync.WaitGroup
 }
 
 // New makes the table of routes and starts to follow the feed.
@@ -255,15 +255,15 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger, started: time.Now().UTC(), origin: http.NewCrossOriginProtection(),
-		hosts: map[string]bool{}, hasher: newHasher(), strong: make(chan struct{}, 4), behind: make(chan struct{}, maxBehind),
-		slots: make(chan struct{}, MaxConcurrent), streams: make(chan struct{}, MaxStreams), looks: make(chan struct{}, maxLooks), executing: make(chan struct{}, maxExecuting), tools: make(chan struct{}, maxToolsAtWork), uploads: make(chan struct{}, maxUploads),
-		imports: make(chan struct{}, maxImports), importJobs: make(chan struct{}, maxImportJobs)}
-	rand.Read(s.pageKey[:])
+	s := &Server{Cfg: cfg, Log: cfg.Logger, Started: time.Now().UTC(), origin: http.NewCrossOriginProtection(),
+		hosts: map[string]bool{}, Hasher: newHasher(), strong: make(chan struct{}, 4), Behind: make(chan struct{}, maxBehind),
+		slots: make(chan struct{}, MaxConcurrent), Streams: make(chan struct{}, MaxStreams), Looks: make(chan struct{}, maxLooks), Executing: make(chan struct{}, maxExecuting), Tools: make(chan struct{}, maxToolsAtWork), uploads: make(chan struct{}, maxUploads),
+		Imports: make(chan struct{}, maxImports), ImportJobs: make(chan struct{}, maxImportJobs)}
+	rand.Read(s.PageKey[:])
 	for _, h := range cfg.Hosts {
 		s.hosts[strings.ToLower(h)] = true
 	}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.Ctx, s.cancel = context.WithCancel(context.Background())
 	var err error
 	if s.metrics, err = newMetrics(cfg); err != nil {
 		return nil, err
@@ -275,29 +275,29 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Head != nil {
 		after, _ = cfg.Head()
 	}
-	s.learnMode(s.ctx, 0)
-	s.wg.Go(func() { s.followKeys(after) })
-	s.wg.Go(s.traceTools)
+	s.LearnMode(s.Ctx, 0)
+	s.Wg.Go(func() { s.followKeys(after) })
+	s.Wg.Go(s.traceTools)
 	return s, nil
 }
 
 // Close ends streams and the goroutine that follows the feed, and waits for both.
 func (s *Server) Close() error {
 	s.cancel()
-	s.wg.Wait()
+	s.Wg.Wait()
 	return nil
 }
 
 // Config returns what the server was made with.
-func (s *Server) Config() Config { return s.cfg }
+func (s *Server) Config() Config { return s.Cfg }
 
 // HTTP returns a server for s with its time-outs set; the caller serves and
 // shuts it down, then closes s.
 func (s *Server) HTTP() *http.Server {
 	return &http.Server{Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout,
-		WriteTimeout: bodyTimeout + requestTimeout + writeTimeout, // streams set their own deadlines
-		IdleTimeout:  idleTimeout, MaxHeaderBytes: MaxHeader, ConnState: newConns(MaxConns).state, ConnContext: s.connContext,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
+		WriteTimeout: bodyTimeout + RequestTimeout + WriteTimeout, // streams set their own deadlines
+		IdleTimeout:  idleTimeout, MaxHeaderBytes: MaxHeader, ConnState: NewConns(MaxConns).State, ConnContext: s.ConnContext,
+		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
 }
 
 // ServeHTTP gives the request an ID, holds the bounds and the doors, and logs.
@@ -315,14 +315,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
 			}
-			s.log.Error("handler panicked", "request", id, "method", r.Method, "path", pathOf(r), "panic", fmt.Sprint(p), "stack", stack())
+			s.Log.Error("handler panicked", "request", id, "method", r.Method, "path", pathOf(r), "panic", fmt.Sprint(p), "stack", stack())
 			if rec.status == 0 {
-				writeJSON(rec, http.StatusInternalServerError, errorBody{Error: internalError})
+				WriteJSON(rec, http.StatusInternalServerError, ErrorBody{Error: internalError})
 			}
 		}
 		took := time.Since(began)
 		s.metrics.answered(r, rec.status, took)
-		s.log.LogAttrs(r.Context(), levelOf(rec.status), "request", slog.String("request", id), slog.String("method", r.Method),
+		s.Log.LogAttrs(r.Context(), levelOf(rec.status), "request", slog.String("request", id), slog.String("method", r.Method),
 			slog.String("path", pathOf(r)), slog.Int("status", rec.status), slog.Duration("took", took))
 	}()
 	select {
@@ -344,7 +344,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(rec, r, errOrigin)
 		return
 	}
-	s.mux.ServeHTTP(rec, r)
+	s.Mux.ServeHTTP(rec, r)
 }
 
 // checkHost refuses names that are not this machine's: a page of another site
@@ -364,15 +364,15 @@ func (s *Server) checkHost(r *http.Request) error {
 	return Forbidden("Host header is not a name of this node")
 }
 
-// serve runs one route.
-func (s *Server) serve(route *Route, w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(route.Timeout, requestTimeout))
+// Serve runs one route.
+func (s *Server) Serve(route *Route, w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(route.Timeout, RequestTimeout))
 	defer cancel()
-	if route.Timeout > requestTimeout {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(bodyTimeout + route.Timeout + writeTimeout))
+	if route.Timeout > RequestTimeout {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(bodyTimeout + route.Timeout + WriteTimeout))
 	}
-	rc := &Request{HTTP: r.WithContext(ctx), ID: idOf(r), server: s, route: route, w: w}
-	if err := rc.open(); err != nil {
+	rc := &Request{HTTP: r.WithContext(ctx), ID: IdOf(r), Server: s, Route: route, W: w}
+	if err := rc.Open(); err != nil {
 		s.refuse(w, r, err)
 		return
 	}
@@ -421,42 +421,42 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, route *Route, re
 			return
 		}
 	}
-	if err := writeJSON(w, status, resp.Body); err != nil {
+	if err := WriteJSON(w, status, resp.Body); err != nil {
 		s.refuse(w, r, err)
 	}
 }
 
 // refuse answers an error; failures are logged with the request's ID.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil && errors.Is(err, context.Canceled) && s.ctx.Err() == nil {
+	if r.Context().Err() != nil && errors.Is(err, context.Canceled) && s.Ctx.Err() == nil {
 		err = Unavailable("The caller went away") // nobody reads it; the log says it
 	}
 	if rec, ok := w.(*recorder); ok && rec.status != 0 {
-		s.log.Debug("answer broke off", "request", idOf(r), "error", err)
+		s.Log.Debug("answer broke off", "request", IdOf(r), "error", err)
 		return
 	}
-	status, body, failure := answerOf(err)
+	status, body, failure := AnswerOf(err)
 	if errors.Is(err, consensus.ErrNoQuorum) {
 		s.tellQuorum(&body, errors.Is(err, consensus.ErrOutcomeUnknown))
 		s.standing(w.Header()) // it was lost while the caller waited
 	}
 	if failure {
-		s.log.Error("request failed", "request", idOf(r), "method", r.Method, "path", pathOf(r), "error", err)
+		s.Log.Error("request failed", "request", IdOf(r), "method", r.Method, "path", pathOf(r), "error", err)
 	}
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		if w.Header().Get("Retry-After") == "" {
-			w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
+			w.Header().Set("Retry-After", strconv.Itoa(int(RetryAfter/time.Second)))
 		}
 	}
 	if route := s.routeOf(r); route != nil && route.Kernel {
-		writeJSON(w, status, kernelBodyOf(status, body))
+		WriteJSON(w, status, KernelBodyOf(status, body))
 		return
 	}
-	writeJSON(w, status, body)
+	WriteJSON(w, status, body)
 }
 
-func writeJSON(w http.ResponseWriter, status int, v any) error {
-	b, err := encodeJSON(v)
+func WriteJSON(w http.ResponseWriter, status int, v any) error {
+	b, err := EncodeJSON(v)
 	if err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
@@ -464,7 +464,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-func encodeJSON(v any) ([]byte, error) {
+func EncodeJSON(v any) ([]byte, error) {
 	if b, ok := v.(json.RawMessage); ok {
 		return b, nil
 	}
@@ -527,52 +527,52 @@ func (s *Server) mount() (err error) {
 			err = fmt.Errorf("api: routes: %v", p)
 		}
 	}()
-	s.mux = http.NewServeMux()
-	s.routes, s.byPattern = slices.Clone(s.cfg.Serves.Routes), map[string]*Route{}
-	for i := range s.routes {
-		route := &s.routes[i]
+	s.Mux = http.NewServeMux()
+	s.Table, s.byPattern = slices.Clone(s.Cfg.Serves.Routes), map[string]*Route{}
+	for i := range s.Table {
+		route := &s.Table[i]
 		name := route.Method + " " + route.Path
 		if s.byPattern[name] != nil {
 			return fmt.Errorf("api: two routes for %s", name)
 		}
 		s.byPattern[name] = route
-		s.mux.HandleFunc(name, func(w http.ResponseWriter, r *http.Request) { s.serve(route, w, r) })
+		s.Mux.HandleFunc(name, func(w http.ResponseWriter, r *http.Request) { s.Serve(route, w, r) })
 	}
 	// Most nodes are never asked for the description, which takes more memory than
 	// all else that they need at rest.
-	s.openapi = sync.OnceValues(func() ([]byte, error) { return describe(s.cfg.Version, s.routes) })
+	s.Openapi = sync.OnceValues(func() ([]byte, error) { return Describe(s.Cfg.Version, s.Table) })
 	tools := sync.OnceValues(func() (http.Handler, error) {
-		doc, err := s.openapi()
+		doc, err := s.Openapi()
 		if err != nil {
 			return nil, err
 		}
-		tools, err := toolsOf(doc)
+		tools, err := ToolsOf(doc)
 		if err != nil {
 			return nil, err
 		}
-		return mcp.Handler(tools, s.cfg.Version, s.log, s), nil
+		return mcp.Handler(tools, s.Cfg.Version, s.Log, s), nil
 	})
-	s.mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+	s.Mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
 		h, err := tools()
 		if err != nil {
-			s.log.Error("the routes can not be described", "error", err)
-			writeJSON(w, http.StatusInternalServerError, errorBody{Error: internalError})
+			s.Log.Error("the routes can not be described", "error", err)
+			WriteJSON(w, http.StatusInternalServerError, ErrorBody{Error: internalError})
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
-	for _, p := range s.cfg.Serves.Handlers {
-		s.mux.HandleFunc(p.Pattern, func(w http.ResponseWriter, r *http.Request) { p.Serve(s, w, r) })
+	for _, p := range s.Cfg.Serves.Handlers {
+		s.Mux.HandleFunc(p.Pattern, func(w http.ResponseWriter, r *http.Request) { p.Serve(s, w, r) })
 	}
-	s.mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusNotFound, errorBody{Error: "API route not found"})
+	s.Mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
+		WriteJSON(w, http.StatusNotFound, ErrorBody{Error: "API route not found"})
 	})
-	s.mux.HandleFunc("GET /metrics", s.serveMetrics)
-	if s.cfg.Board != nil {
-		s.mux.Handle("/", s.cfg.Board)
+	s.Mux.HandleFunc("GET /metrics", s.serveMetrics)
+	if s.Cfg.Board != nil {
+		s.Mux.Handle("/", s.Cfg.Board)
 	} else {
-		s.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-			writeJSON(w, http.StatusNotFound, errorBody{Error: "Not found"})
+		s.Mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+			WriteJSON(w, http.StatusNotFound, ErrorBody{Error: "Not found"})
 		})
 	}
 	return nil
@@ -580,7 +580,7 @@ func (s *Server) mount() (err error) {
 
 // routeOf returns the row that a request is for, or nil.
 func (s *Server) routeOf(r *http.Request) *Route {
-	_, pattern := s.mux.Handler(r)
+	_, pattern := s.Mux.Handler(r)
 	return s.byPattern[pattern]
 }
 
@@ -605,22 +605,22 @@ type JoinRequest struct {
 	Asked, Until int64  // ms since 1970
 }
 
-// stream takes a place among the streams, or refuses.
-func (s *Server) stream() (leave func(), err error) {
-	if s.ctx.Err() != nil {
+// Stream takes a place among the streams, or refuses.
+func (s *Server) Stream() (leave func(), err error) {
+	if s.Ctx.Err() != nil {
 		return nil, Unavailable("This node is closing")
 	}
 	select {
-	case s.streams <- struct{}{}:
+	case s.Streams <- struct{}{}:
 	default:
 		return nil, Unavailable("Too many event streams; try another node")
 	}
 	s.metrics.streams.Inc()
-	s.wg.Add(1)
+	s.Wg.Add(1)
 	return func() {
 		s.metrics.streams.Dec()
-		<-s.streams
-		s.wg.Done()
+		<-s.Streams
+		s.Wg.Done()
 	}, nil
 }
 
@@ -666,4 +666,4 @@ type ScrubFinding struct {
 }
 
 // Routes returns the table, for tools that are made from it.
-func (s *Server) Routes() []Route { return s.routes }
+func (s *Server) Routes() []Route { return s.Table }

@@ -28,9 +28,9 @@ import (
 
 // What bodies give and answers show, in the shapes that many routes share.
 
-// isImage reports whether bytes begin as an image of a type that is taken does.
-func isImage(data []byte, media string) bool {
-	if !slices.Contains(imageTypes, media) {
+// IsImage reports whether bytes begin as an image of a type that is taken does.
+func IsImage(data []byte, media string) bool {
+	if !slices.Contains(ImageTypes, media) {
 		return false
 	}
 	if media == "image/svg+xml" {
@@ -39,39 +39,39 @@ func isImage(data []byte, media string) bool {
 	return http.DetectContentType(data[:min(len(data), 512)]) == media
 }
 
-func tooManyBytes(what string, limit int64) string {
+func TooManyBytes(what string, limit int64) string {
 	return ledger.Refuse(ledger.TooLarge, nil, "%s exceeds %d bytes", what, limit).Error()
 }
 
-// hashOf is what is stored of a token.
-func hashOf(token string) string {
+// HashOf is what is stored of a token.
+func HashOf(token string) string {
 	hash := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(hash[:])
 }
 
 // ok is the answer of a deletion.
-type okay struct {
+type Okay struct {
 	OK bool `json:"ok"`
 }
 
-// centsOf returns whole cents as money, nil for none.
-func centsOf(cents *int64) *core.Money {
+// CentsOf returns whole cents as money, nil for none.
+func CentsOf(cents *int64) *core.Money {
 	if cents == nil {
 		return nil
 	}
 	return new(core.Cents(*cents))
 }
 
-// rawJSON is ready JSON in an answer.
-func rawJSON(b []byte) json.RawMessage {
+// RawJSON is ready JSON in an answer.
+func RawJSON(b []byte) json.RawMessage {
 	if len(b) == 0 {
 		return json.RawMessage("null")
 	}
 	return b
 }
 
-// checkedPolicy checks an execution policy, and gives stages without an ID one.
-func checkedPolicy(b json.RawMessage) (json.RawMessage, error) {
+// CheckedPolicy checks an execution policy, and gives stages without an ID one.
+func CheckedPolicy(b json.RawMessage) (json.RawMessage, error) {
 	if len(b) == 0 || string(b) == "null" {
 		return b, nil
 	}
@@ -95,7 +95,7 @@ func checkedPolicy(b json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(all)
 }
 
-func optional[T ~string](s T) *string {
+func Optional[T ~string](s T) *string {
 	if s == "" {
 		return nil
 	}
@@ -103,28 +103,28 @@ func optional[T ~string](s T) *string {
 	return &t
 }
 
-// ownSlug is the slug of a row whose name has no letter or digit for one, as in other
+// OwnSlug is the slug of a row whose name has no letter or digit for one, as in other
 // scripts: no other row has it.
-func ownSlug(what, id string) string { return what + "-" + id[len(id)-12:] }
+func OwnSlug(what, id string) string { return what + "-" + id[len(id)-12:] }
 
-// given returns a value that a body has, nil when it is empty.
-func given[T ~string](v string) *T {
+// Given returns a value that a body has, nil when it is empty.
+func Given[T ~string](v string) *T {
 	if v == "" {
 		return nil
 	}
 	return new(T(v))
 }
 
-// moneyOf is an amount of USD, at most as much as an allowance may be; what is below
+// MoneyOf is an amount of USD, at most as much as an allowance may be; what is below
 // a micro-cent does not count.
-func moneyOf(usd float64) core.Money {
+func MoneyOf(usd float64) core.Money {
 	return core.Money(min(usd*100*float64(core.Cent), float64(money.MaxAllowance)))
 }
 
-// bodyID returns an ID of a body in lower case, as rows have it.
-func bodyID(o Opt[string]) string { return strings.ToLower(o.Or("")) }
+// BodyID returns an ID of a body in lower case, as rows have it.
+func BodyID(o Opt[string]) string { return strings.ToLower(o.Or("")) }
 
-func bodyIDs(list []string) []string {
+func BodyIDs(list []string) []string {
 	out := make([]string, len(list))
 	for n, s := range list {
 		out[n] = strings.ToLower(s)
@@ -132,8 +132,8 @@ func bodyIDs(list []string) []string {
 	return out
 }
 
-// rawBounds refuses JSON of a body that is too long to be kept with an issue.
-func rawBounds(values ...json.RawMessage) error {
+// RawBounds refuses JSON of a body that is too long to be kept with an issue.
+func RawBounds(values ...json.RawMessage) error {
 	for _, v := range values {
 		if len(v) > company.MaxDescriptor {
 			return ledger.Refuse(ledger.TooLarge, nil, "An object of an issue is longer than %d bytes", company.MaxDescriptor)
@@ -142,72 +142,72 @@ func rawBounds(values ...json.RawMessage) error {
 	return nil
 }
 
-// textOf is nil for what a body leaves out and "" for what it clears.
-func textOf(o Opt[string]) *string {
+// TextOf is nil for what a body leaves out and "" for what it clears.
+func TextOf(o Opt[string]) *string {
 	if !o.Set {
 		return nil
 	}
 	return new(o.Or(""))
 }
 
-func idPointer(o Opt[string]) *string {
+func IdPointer(o Opt[string]) *string {
 	if !o.Set {
 		return nil
 	}
-	return new(bodyID(o))
+	return new(BodyID(o))
 }
 
-func rawOf(o Opt[json.RawMessage]) json.RawMessage {
+func RawOf(o Opt[json.RawMessage]) json.RawMessage {
 	if !o.Set {
 		return nil
 	}
 	return o.Or(json.RawMessage("null"))
 }
 
-func cutText(s string, n int) string {
+func CutText(s string, n int) string {
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}
 	return s[:n]
 }
 
-// oneLine keeps a name from breaking out of its line.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// OneLine keeps a name from breaking out of its line.
+func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// checkWorkspaceSettings does the same for an issue's settings, those of a member of a
+// CheckWorkspaceSettings does the same for an issue's settings, those of a member of a
 // request's object at a path.
-func checkWorkspaceSettings(b json.RawMessage, at ...any) error {
-	return decodeMember(b, &workspaceSettingsBody{}, append(at[:len(at):len(at)], "executionWorkspaceSettings")...)
+func CheckWorkspaceSettings(b json.RawMessage, at ...any) error {
+	return DecodeMember(b, &workspaceSettingsBody{}, append(at[:len(at):len(at)], "executionWorkspaceSettings")...)
 }
 
-// showObject is an object that may hold secrets as it may be shown.
-func showObject(b json.RawMessage) json.RawMessage {
+// ShowObject is an object that may hold secrets as it may be shown.
+func ShowObject(b json.RawMessage) json.RawMessage {
 	if len(b) == 0 {
 		return json.RawMessage("null")
 	}
 	return conceal.RedactConfig(b)
 }
 
-func orElse(s, otherwise string) string {
+func OrElse(s, otherwise string) string {
 	if s == "" {
 		return otherwise
 	}
 	return s
 }
 
-func randomHex(n int) string {
+func RandomHex(n int) string {
 	b := make([]byte, n)
 	rand.Read(b)
 	return hex.EncodeToString(b)
 }
 
-func now() core.Time { return core.TimeOf(time.Now()) }
+func Now() core.Time { return core.TimeOf(time.Now()) }
 
-// checkConfigs refuses a schedule that the rules would take for none: they read a
+// CheckConfigs refuses a schedule that the rules would take for none: they read a
 // setting of the wrong type as one that was not given; and what no run of an adapter
 // ("" for the default) could decode. The configurations are members of a request's
 // object at a path; nil and null say nothing.
-func checkConfigs(kind string, adapterConfig, runtimeConfig json.RawMessage, at ...any) error {
+func CheckConfigs(kind string, adapterConfig, runtimeConfig json.RawMessage, at ...any) error {
 	var runtime map[string]json.RawMessage
 	_ = json.Unmarshal(runtimeConfig, &runtime) // what is no object is refused by the rules
 	beat := append(at[:len(at):len(at)], "runtimeConfig", "heartbeat")
@@ -216,11 +216,11 @@ func checkConfigs(kind string, adapterConfig, runtimeConfig json.RawMessage, at 
 		issues = []Issue{{Code: "invalid_type", Expected: "object", Path: beat, Message: "Invalid input: expected object, received " + typeName(b)}}
 	}
 	config := append(at[:len(at):len(at)], "adapterConfig")
-	issues = append(append(issues, scheduleIssues(adapterConfig, config)...), adapterIssues(kind, adapterConfig, config)...)
+	issues = append(append(issues, scheduleIssues(adapterConfig, config)...), AdapterIssues(kind, adapterConfig, config)...)
 	var profiles map[string]struct{ AdapterConfig json.RawMessage }
 	_ = json.Unmarshal(runtime["modelProfiles"], &profiles) // what is no profile is none
 	for _, name := range slices.Sorted(maps.Keys(profiles)) {
-		issues = append(issues, adapterIssues(kind, profiles[name].AdapterConfig, append(at[:len(at):len(at)], "runtimeConfig", "modelProfiles", name, "adapterConfig"))...)
+		issues = append(issues, AdapterIssues(kind, profiles[name].AdapterConfig, append(at[:len(at):len(at)], "runtimeConfig", "modelProfiles", name, "adapterConfig"))...)
 	}
 	if len(issues) > 0 {
 		return ValidationError(issues[:min(len(issues), MaxIssues)]...)
@@ -228,9 +228,9 @@ func checkConfigs(kind string, adapterConfig, runtimeConfig json.RawMessage, at 
 	return nil
 }
 
-// adapterIssues are the members of an adapterConfig that no run of the adapter could
+// AdapterIssues are the members of an adapterConfig that no run of the adapter could
 // decode; what it does not know is nobody's.
-func adapterIssues(kind string, config json.RawMessage, at []any) (issues []Issue) {
+func AdapterIssues(kind string, config json.RawMessage, at []any) (issues []Issue) {
 	k, _ := adapter.Find(cmp.Or(kind, company.DefaultAdapter))
 	for _, m := range k.Misfits(config) {
 		path := at[:len(at):len(at)]
@@ -242,7 +242,7 @@ func adapterIssues(kind string, config json.RawMessage, at []any) (issues []Issu
 	return issues
 }
 
-type catalogFile struct {
+type CatalogFile struct {
 	Path   string `json:"path"`
 	Kind   string `json:"kind"`
 	Size   int    `json:"sizeBytes"`
@@ -250,7 +250,7 @@ type catalogFile struct {
 }
 
 // A pauseHold is what holds an issue, and whether it stands on the issue itself.
-type pauseHold struct {
+type PauseHold struct {
 	Hold    string           `json:"holdId"`
 	Root    string           `json:"rootIssueId"`
 	Issue   string           `json:"issueId"`
@@ -267,17 +267,17 @@ func seconds(d time.Duration) string {
 }
 
 const (
-	bundledKey = "paperclipai/paperclip/"
-	plainText  = "text/plain; charset=utf-8"
+	BundledKey = "paperclipai/paperclip/"
+	PlainText  = "text/plain; charset=utf-8"
 )
 
-// imageTypes are the images that are taken, and how their first bytes are called.
-var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml"}
+// ImageTypes are the images that are taken, and how their first bytes are called.
+var ImageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml"}
 
 // isSVG reports whether the first element of an XML document is an svg. What it
 // could do is forbidden where it is served.
 func isSVG(r io.Reader) bool {
-	d := xml.NewDecoder(io.LimitReader(r, svgHead))
+	d := xml.NewDecoder(io.LimitReader(r, SvgHead))
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
 	for range 64 {
 		t, err := d.Token()
@@ -348,8 +348,8 @@ func scheduleIssues(b json.RawMessage, at []any) (issues []Issue) {
 	return issues
 }
 
-// svgHead is how far into an SVG its first element is looked for.
-const svgHead = 64 << 10
+// SvgHead is how far into an SVG its first element is looked for.
+const SvgHead = 64 << 10
 
 // monitorBody says when an issue's agent looks again at something outside.
 type monitorBody struct {
@@ -403,7 +403,7 @@ type commandNote struct {
 }
 
 // A folderNote says which folder a run works in.
-type folderNote struct {
+type FolderNote struct {
 	Kind      string        `json:"kind,omitempty"`
 	LocalPath *string       `json:"localPath,omitempty"`
 	Path      *string       `json:"path,omitempty"`
@@ -417,12 +417,12 @@ type folderNote struct {
 	Workspace core.NullText `json:"projectWorkspaceId"`
 }
 
-type realizationNote struct {
+type RealizationNote struct {
 	Mode          string        `json:"mode"`
-	Local         folderNote    `json:"local"`
+	Local         FolderNote    `json:"local"`
 	Remote        remoteNote    `json:"remote"`
 	Lease         string        `json:"leaseId"`
-	Rebuild       rebuildNote   `json:"rebuild"`
+	Rebuild       RebuildNote   `json:"rebuild"`
 	Summary       string        `json:"summary"`
 	Version       int           `json:"version"`
 	Provider      string        `json:"provider"`
@@ -435,26 +435,26 @@ type realizationNote struct {
 	Outbound      []struct{}    `json:"outboundRestorePaths"`
 }
 
-type rebuildNote struct {
+type RebuildNote struct {
 	Mode               string          `json:"mode"`
 	RepoRef            *string         `json:"repoRef"`
 	RepoURL            *string         `json:"repoUrl"`
-	Metadata           rebuildMetadata `json:"metadata"`
+	Metadata           RebuildMetadata `json:"metadata"`
 	LocalPath          string          `json:"localPath"`
 	RemotePath         *string         `json:"remotePath"`
 	ProviderLease      core.NullText   `json:"providerLeaseId"`
 	ExecutionWorkspace core.NullText   `json:"executionWorkspaceId"`
 }
 
-type rebuildMetadata struct {
-	Source   folderNote     `json:"source"`
+type RebuildMetadata struct {
+	Source   FolderNote     `json:"source"`
 	Provider string         `json:"provider"`
-	Overlay  runtimeOverlay `json:"runtimeOverlay"`
+	Overlay  RuntimeOverlay `json:"runtimeOverlay"`
 	More     struct{}       `json:"providerMetadata"`
 	Driver   string         `json:"environmentDriver"`
 }
 
-type runtimeOverlay struct {
+type RuntimeOverlay struct {
 	Cleanup          *string `json:"cleanupCommand"`
 	Teardown         *string `json:"teardownCommand"`
 	Provision        *string `json:"provisionCommand"`

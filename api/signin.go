@@ -15,23 +15,23 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// sessionCookie holds the token of a sign-in.
-const sessionCookie = "paperclip-default.session_token"
+// SessionCookie holds the token of a sign-in.
+const SessionCookie = "paperclip-default.session_token"
 
 var (
-	errNobody = Unauthorized("Board authentication required")
+	ErrNobody = Unauthorized("Board authentication required")
 	errOrigin = Forbidden("Board mutation requires trusted browser origin")
 )
 
 // refuseNobody is what a caller without a credential is told.
 func (rc *Request) refuseNobody() error {
 	switch {
-	case rc.route.NobodyAsAgent:
+	case rc.Route.NobodyAsAgent:
 		return errBoardOnly
-	case rc.route.Who == Agent:
+	case rc.Route.Who == Agent:
 		return errAgentOnly
 	}
-	return errNobody
+	return ErrNobody
 }
 
 // Mode says how people prove who they are on this mesh, "" while this node has
@@ -41,17 +41,17 @@ func (s *Server) Mode() string {
 	return mode
 }
 
-// learnMode reads the mode from this node's state once that has a raft index, 0
+// LearnMode reads the mode from this node's state once that has a raft index, 0
 // for any. One reads at a time: what was read earlier never follows what was
 // read later.
-func (s *Server) learnMode(ctx context.Context, least uint64) {
+func (s *Server) LearnMode(ctx context.Context, least uint64) {
 	if least > 0 { // a node that can not catch up hears of it by the feed
-		s.cfg.Node.View(ctx, ledger.Read{AtLeast: least}, func(*ledger.Tx) error { return nil })
+		s.Cfg.Node.View(ctx, ledger.Read{AtLeast: least}, func(*ledger.Tx) error { return nil })
 	}
 	s.learning.Lock()
 	defer s.learning.Unlock()
 	mode := ""
-	_, err := s.cfg.Node.View(s.ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
+	_, err := s.Cfg.Node.View(s.Ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
 		if _, _, founded := ledger.Founding(tx); founded {
 			mode = people.AuthMode(tx)
 		}
@@ -62,9 +62,9 @@ func (s *Server) learnMode(ctx context.Context, least uint64) {
 	}
 }
 
-// trustsAll reports whether whoever reaches this node over a connection is the
+// TrustsAll reports whether whoever reaches this node over a connection is the
 // board: in local_trusted mode, on loopback, unless a proxy brings anybody there.
-func (s *Server) trustsAll() bool { return s.Mode() == people.LocalTrusted && !s.cfg.Proxied }
+func (s *Server) TrustsAll() bool { return s.Mode() == people.LocalTrusted && !s.Cfg.Proxied }
 
 // checkDoor refuses what came over the network while the mesh asks nobody for a
 // credential: the mode may have changed after the address was bound.
@@ -83,9 +83,9 @@ func (s *Server) checkDoor(r *http.Request) error {
 	return Forbidden("This mesh does not ask for credentials; its API is for each node's own machine only")
 }
 
-// cookieToken returns the token of the session cookie. Two of them are none.
-func cookieToken(r *http.Request) (token string, given bool) {
-	for _, c := range r.CookiesNamed(sessionCookie) {
+// CookieToken returns the token of the session cookie. Two of them are none.
+func CookieToken(r *http.Request) (token string, given bool) {
+	for _, c := range r.CookiesNamed(SessionCookie) {
 		if given || c.Value == "" || len(c.Value) > maxBearer {
 			return "", false
 		}
@@ -94,32 +94,32 @@ func cookieToken(r *http.Request) (token string, given bool) {
 	return token, given
 }
 
-// bySession finds out who has signed in. What changes something must come from a
+// BySession finds out who has signed in. What changes something must come from a
 // page of this node: a browser sends the cookie along with whatever other pages
 // have it ask.
-func (rc *Request) bySession(token string) error {
+func (rc *Request) BySession(token string) error {
 	who, err := rc.byKey(token, "session", sessionOpens)
-	if err == errBearer {
-		return errNobody
+	if err == ErrBearer {
+		return ErrNobody
 	}
 	if err != nil {
 		return err
 	}
-	if r := rc.HTTP; r.Method != "GET" && r.Method != "HEAD" && !ownPage(r) {
+	if r := rc.HTTP; r.Method != "GET" && r.Method != "HEAD" && !OwnPage(r) {
 		return errOrigin
 	}
 	who.enter(rc)
 	return nil
 }
 
-func sessionOpens(tx *ledger.Tx, hash string) (holder, bool) {
+func sessionOpens(tx *ledger.Tx, hash string) (Holder, bool) {
 	s, ok := people.SessionByHash(tx, hash)
-	return holder{actor: ledger.Actor{Type: "user", ID: s.User}, cred: ledger.Credential{Kind: "session", ID: s.ID}, until: s.ExpiresAt},
+	return Holder{Actor: ledger.Actor{Type: "user", ID: s.User}, Cred: ledger.Credential{Kind: "session", ID: s.ID}, Until: s.ExpiresAt},
 		ok && people.SignsIn(tx) && s.Valid(core.TimeOf(time.Now()))
 }
 
-// ownPage reports whether a request says that a page of this very host sent it.
-func ownPage(r *http.Request) bool {
+// OwnPage reports whether a request says that a page of this very host sent it.
+func OwnPage(r *http.Request) bool {
 	from := r.Header.Get("Origin")
 	if from == "" {
 		from = r.Header.Get("Referer")
@@ -130,13 +130,13 @@ func ownPage(r *http.Request) bool {
 
 // secure reports whether the caller's connection is encrypted.
 func (s *Server) secure(r *http.Request) bool {
-	return r.TLS != nil || s.cfg.Proxied && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+	return r.TLS != nil || s.Cfg.Proxied && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 }
 
-// keepCookie has the browser keep a session's token, or with "" forget it.
-func (rc *Request) keepCookie(token string) {
-	c := &http.Cookie{Name: sessionCookie, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
-		Secure: rc.server.secure(rc.HTTP), MaxAge: int(people.SessionAge / time.Second)}
+// KeepCookie has the browser keep a session's token, or with "" forget it.
+func (rc *Request) KeepCookie(token string) {
+	c := &http.Cookie{Name: SessionCookie, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Secure: rc.Server.secure(rc.HTTP), MaxAge: int(people.SessionAge / time.Second)}
 	if token == "" {
 		c.MaxAge = -1
 	}
@@ -144,22 +144,22 @@ func (rc *Request) keepCookie(token string) {
 	rc.SetHeader("Cache-Control", "no-store")
 }
 
-// limited refuses a request when its source, or one of the accounts that it
+// Limited refuses a request when its source, or one of the accounts that it
 // names, has asked too often.
-func (rc *Request) limited(what string, r rate, accounts ...string) error {
-	names := []string{what + " from " + rc.server.source(rc.HTTP)}
+func (rc *Request) Limited(what string, r Rate, accounts ...string) error {
+	names := []string{what + " from " + rc.Server.Source(rc.HTTP)}
 	for _, a := range accounts {
 		sum := sha256.Sum256([]byte(a))
 		names = append(names, what+" of "+hex.EncodeToString(sum[:16]))
 	}
 	for _, name := range names {
-		if ok, after := rc.server.limits.allow(name, r, time.Now()); !ok {
+		if ok, after := rc.Server.Limits.Allow(name, r, time.Now()); !ok {
 			rc.SetHeader("Retry-After", seconds(after))
-			return errTooOften
+			return ErrTooOften
 		}
 	}
 	return nil
 }
 
-// errTooOften is a 429.
-var errTooOften = &ledger.Refusal{Code: ledger.TooMany, Message: "Too many requests. Please try again later."}
+// ErrTooOften is a 429.
+var ErrTooOften = &ledger.Refusal{Code: ledger.TooMany, Message: "Too many requests. Please try again later."}

@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"bufio"
@@ -6,30 +6,15 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-)
 
-// shortServe serves the harness with time-outs that a test can wait for, and a
-// bound on connections that it can reach.
-func (h *harness) shortServe(most int) *httptest.Server {
-	h.t.Helper()
-	s := httptest.NewUnstartedServer(nil)
-	s.Config = h.HTTP()
-	s.Config.ReadHeaderTimeout, s.Config.IdleTimeout, s.Config.ReadTimeout = 500*time.Millisecond, 500*time.Millisecond, 2*time.Second
-	s.Config.ConnState = newConns(most).state
-	s.Start()
-	h.t.Cleanup(func() {
-		h.Close()
-		s.CloseClientConnections()
-		s.Close()
-	})
-	return s
-}
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
+)
 
 // raw sends bytes on a connection of its own and returns what comes back until
 // the server closes it, or has answered so many times.
@@ -40,7 +25,7 @@ func raw(t *testing.T, addr, bytes string, answers int) (status []int) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(floodPatience))
+	c.SetDeadline(time.Now().Add(apitest.FloodPatience))
 	go io.WriteString(c, bytes) // it may be cut off
 	r := bufio.NewReader(c)
 	for range answers {
@@ -61,9 +46,9 @@ func raw(t *testing.T, addr, bytes string, answers int) (status []int) {
 // What is no HTTP, or an odd one, is refused or cut off.
 func TestFloodOfBytes(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
-	of := h.company("Acme")
-	s := h.shortServe(256)
+	h := apitest.NewHarness(t)
+	of := h.Company("Acme")
+	s := h.ShortServe(256)
 	addr := s.Listener.Addr().String()
 	const host = "Host: 127.0.0.1\r\n"
 	post := "POST /api/companies/" + of + "/issues HTTP/1.1\r\n" + host + "Content-Type: application/json\r\n"
@@ -91,25 +76,7 @@ func TestFloodOfBytes(t *testing.T) {
 	if len(got) != 203 || got[199] != 200 || got[200] != 400 || got[201] != 200 || got[202] != 400 {
 		t.Errorf("200 requests, a bad one, one and nonsense were answered %v", got)
 	}
-	h.afterFlood(s.URL, of)
-}
-
-// afterFlood wants a server that serves, and no failure in its log.
-func (h *harness) afterFlood(url, of string) {
-	h.t.Helper()
-	c := &http.Client{Timeout: floodPatience}
-	defer c.CloseIdleConnections()
-	res, err := c.Get(url + "/api/companies/" + of)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	res.Body.Close()
-	if res.StatusCode != 200 {
-		h.t.Errorf("afterwards: %s", res.Status)
-	}
-	if log := h.log.String(); strings.Contains(log, `"level":"ERROR"`) || strings.Contains(log, "panic") {
-		h.t.Errorf("logged: %.2000s", log)
-	}
+	h.AfterFlood(s.URL, of)
 }
 
 // Who dawdles over headers or a body, or opens connections and says nothing, is
@@ -117,9 +84,9 @@ func (h *harness) afterFlood(url, of string) {
 func TestFloodOfConnections(t *testing.T) {
 	t.Parallel()
 	const most, loris, silent = 300, 100, 2000
-	h := newHarness(t)
-	of := h.company("Acme")
-	s := h.shortServe(most)
+	h := apitest.NewHarness(t)
+	of := h.Company("Acme")
+	s := h.ShortServe(most)
 	addr := s.Listener.Addr().String()
 	head := "POST /api/companies/" + of + "/issues HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 	var wg sync.WaitGroup
@@ -130,7 +97,7 @@ func TestFloodOfConnections(t *testing.T) {
 			return
 		}
 		defer c.Close()
-		c.SetDeadline(time.Now().Add(floodPatience))
+		c.SetDeadline(time.Now().Add(apitest.FloodPatience))
 		io.WriteString(c, begin)
 		done := make(chan struct{})
 		go func() { // byte by byte, until the other side has had enough
@@ -161,11 +128,11 @@ func TestFloodOfConnections(t *testing.T) {
 		}
 		open = append(open, c)
 	}
-	h.afterFlood(s.URL, of)
+	h.AfterFlood(s.URL, of)
 	wg.Wait()
 	ended := 0
 	for _, c := range open {
-		c.SetDeadline(time.Now().Add(floodPatience))
+		c.SetDeadline(time.Now().Add(apitest.FloodPatience))
 		if _, err := io.ReadAll(c); err == nil || !err.(net.Error).Timeout() {
 			ended++
 		}
@@ -174,33 +141,33 @@ func TestFloodOfConnections(t *testing.T) {
 	if ended != silent {
 		t.Errorf("%d of %d connections that say nothing are kept", silent-ended, silent)
 	}
-	h.afterFlood(s.URL, of)
+	h.AfterFlood(s.URL, of)
 }
 
 func TestConnsKeepThoseAtWork(t *testing.T) {
-	c := newConns(3)
+	c := api.NewConns(3)
 	conn := func() net.Conn { a, b := net.Pipe(); t.Cleanup(func() { a.Close(); b.Close() }); return a }
 	a, b, d, e := conn(), conn(), conn(), conn()
 	for _, n := range []net.Conn{a, b, d} {
-		if c.follow(n, http.StateNew) != nil {
+		if c.Follow(n, http.StateNew) != nil {
 			t.Fatal("one went too soon")
 		}
 	}
-	c.follow(a, http.StateActive)
-	if gone := c.follow(e, http.StateNew); gone != b {
+	c.Follow(a, http.StateActive)
+	if gone := c.Follow(e, http.StateNew); gone != b {
 		t.Error("not the one that was silent for the longest time went")
 	}
-	c.follow(b, http.StateClosed)
-	c.follow(b, http.StateIdle) // too late
-	c.follow(d, http.StateActive)
-	c.follow(e, http.StateActive)
-	if gone := c.follow(b, http.StateNew); gone != b {
+	c.Follow(b, http.StateClosed)
+	c.Follow(b, http.StateIdle) // too late
+	c.Follow(d, http.StateActive)
+	c.Follow(e, http.StateActive)
+	if gone := c.Follow(b, http.StateNew); gone != b {
 		t.Error("one at work went")
 	}
-	c.follow(a, http.StateIdle)
-	c.follow(d, http.StateHijacked)
-	if c.Len() != 2 || c.idle.Len() != 1 {
-		t.Errorf("%d connections, %d idle, want 2 and 1", c.Len(), c.idle.Len())
+	c.Follow(a, http.StateIdle)
+	c.Follow(d, http.StateHijacked)
+	if c.Len() != 2 || c.Idle.Len() != 1 {
+		t.Errorf("%d connections, %d idle, want 2 and 1", c.Len(), c.Idle.Len())
 	}
 }
 
@@ -208,9 +175,9 @@ func TestConnsKeepThoseAtWork(t *testing.T) {
 func TestFloodOfStreamsThatNobodyReads(t *testing.T) {
 	// Alone: what it measures is the whole heap, and other floods fill that too.
 	const readers, events, size = 16, 2500, 4000 // more than the sockets take
-	h := newHarness(t)
-	of := h.company("Acme")
-	s := h.serve()
+	h := apitest.NewHarness(t)
+	of := h.Company("Acme")
+	s := h.Serve()
 	var open []net.Conn
 	for i := range readers {
 		c, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -225,7 +192,7 @@ func TestFloodOfStreamsThatNobodyReads(t *testing.T) {
 		}
 		fmt.Fprintf(c, "GET /api/companies/%s%s?after=0 HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", of, path, upgrade)
 	}
-	for deadline := time.Now().Add(floodPatience); len(h.streams) < readers && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(apitest.FloodPatience); len(h.Streams) < readers && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	runtime.GC()
@@ -233,20 +200,20 @@ func TestFloodOfStreamsThatNobodyReads(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	body := `{"actorId":"x","action":"x.y","entityType":"x","entityId":"x","details":{"text":"` + strings.Repeat("a", size) + `"}}`
 	for range events {
-		h.call("POST", "/api/companies/"+of+"/activity", body).want(t, 201, "")
+		h.Call("POST", "/api/companies/"+of+"/activity", body).Want(t, 201, "")
 	}
 	var peak uint64
-	for deadline := time.Now().Add(floodPatience); len(h.streams) > 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(apitest.FloodPatience); len(h.Streams) > 0 && time.Now().Before(deadline); {
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		peak = max(peak, after.HeapAlloc)
 		time.Sleep(50 * time.Millisecond)
 	}
-	if n := len(h.streams); n > 0 {
+	if n := len(h.Streams); n > 0 {
 		t.Errorf("%d streams that nobody reads are kept", n)
 	}
 	// What is stored is in memory here, some times over; each stream may hold its queue beside it.
-	if grown := int64(peak) - int64(before.HeapAlloc); grown > 6*events*size+readers*2*size*(feedQueue+64) {
+	if grown := int64(peak) - int64(before.HeapAlloc); grown > 6*events*size+readers*2*size*(api.FeedQueue+64) {
 		t.Errorf("the heap grew by %d MB", grown>>20)
 	} else {
 		t.Logf("the heap grew by %d MB", grown>>20)
@@ -254,5 +221,5 @@ func TestFloodOfStreamsThatNobodyReads(t *testing.T) {
 	for _, c := range open {
 		c.Close()
 	}
-	h.afterFlood(s.URL, of)
+	h.AfterFlood(s.URL, of)
 }

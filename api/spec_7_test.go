@@ -1,9 +1,11 @@
-package api
+package api_test
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/api/apitest"
 )
 
 // TestSpec_7_FieldsAndDefaults makes a row of each noun with as little as it
@@ -11,8 +13,8 @@ import (
 // what it is when nobody said so. "*" is any value, "+" any but null. What an enum
 // does not hold is refused with the field named.
 func TestSpec_7_FieldsAndDefaults(t *testing.T) {
-	h := newHarness(t)
-	of := h.company("Acme")
+	h := apitest.NewHarness(t)
+	of := h.Company("Acme")
 	in := "/api/companies/" + of
 	ids := map[string]string{"OF": of}
 	fill := func(s string) string {
@@ -65,7 +67,7 @@ func TestSpec_7_FieldsAndDefaults(t *testing.T) {
 			`status=active|paused priority=critical|high|medium|low concurrencyPolicy=coalesce_if_active|skip_if_active|always_enqueue catchUpPolicy=skip_missed|enqueue_missed_with_cap`, "/api/routines/ID"},
 	} {
 		t.Run(c.noun, func(t *testing.T) {
-			row, ok := h.call("POST", fill(c.path), fill(c.body)).want(t, 201, "").decode(t).(map[string]any)
+			row, ok := h.Call("POST", fill(c.path), fill(c.body)).Want(t, 201, "").Decode(t).(map[string]any)
 			if !ok {
 				t.Fatal("no row")
 			}
@@ -78,7 +80,7 @@ func TestSpec_7_FieldsAndDefaults(t *testing.T) {
 				if body[name] != nil {
 					body[name] = " \t "
 					blank, _ := json.Marshal(body)
-					h.call("POST", fill(c.path), string(blank)).want(t, 400, `"path":["`+name+`"]`)
+					h.Call("POST", fill(c.path), string(blank)).Want(t, 400, `"path":["`+name+`"]`)
 				}
 			}
 			id, _ := row["id"].(string)
@@ -90,11 +92,11 @@ func TestSpec_7_FieldsAndDefaults(t *testing.T) {
 			for _, f := range strings.Fields(c.enums) {
 				name, values, _ := strings.Cut(f, "=")
 				for _, v := range strings.Split(values, "|") {
-					if got := h.call("PATCH", path, `{"`+name+`":"`+v+`"}`).want(t, 200, "").field(t, name); got != v {
+					if got := h.Call("PATCH", path, `{"`+name+`":"`+v+`"}`).Want(t, 200, "").Field(t, name); got != v {
 						t.Errorf("%s is %q after it was set to %q", name, got, v)
 					}
 				}
-				h.call("PATCH", path, `{"`+name+`":"sideways"}`).want(t, 400, `"`+name+`"`)
+				h.Call("PATCH", path, `{"`+name+`":"sideways"}`).Want(t, 400, `"`+name+`"`)
 			}
 		})
 	}
@@ -103,12 +105,12 @@ func TestSpec_7_FieldsAndDefaults(t *testing.T) {
 // TestSpec_7_NothingSentIsLost sends what fields may not be and what they may: it
 // is refused, or it is there afterwards; it is never taken and forgotten.
 func TestSpec_7_NothingSentIsLost(t *testing.T) {
-	h := newTeam(t)
-	in := "/api/companies/" + h.company
-	parent := h.call("POST", in+"/issues", `{"title":"Parent","requestDepth":4}`).want(t, 201, "").field(t, "id")
-	issue := "/api/issues/" + h.call("POST", in+"/issues", `{"title":"Weld","parentId":"`+parent+`"}`).want(t, 201, `"requestDepth":5`).field(t, "id")
-	product := "/api/work-products/" + h.call("POST", issue+"/work-products", `{"type":"branch","provider":"git","title":"b"}`).want(t, 201, "").field(t, "id")
-	agent := "/api/agents/" + h.worker
+	h := apitest.NewTeam(t)
+	in := "/api/companies/" + h.Company
+	parent := h.Call("POST", in+"/issues", `{"title":"Parent","requestDepth":4}`).Want(t, 201, "").Field(t, "id")
+	issue := "/api/issues/" + h.Call("POST", in+"/issues", `{"title":"Weld","parentId":"`+parent+`"}`).Want(t, 201, `"requestDepth":5`).Field(t, "id")
+	product := "/api/work-products/" + h.Call("POST", issue+"/work-products", `{"type":"branch","provider":"git","title":"b"}`).Want(t, 201, "").Field(t, "id")
+	agent := "/api/agents/" + h.Worker
 	for _, c := range []struct {
 		path, body string
 		status     int
@@ -123,19 +125,19 @@ func TestSpec_7_NothingSentIsLost(t *testing.T) {
 		{product, `{"title":null}`, 400, "expected string, received null"},
 		{product, `{"provider":null}`, 400, "expected string, received null"},
 		{product, `{"type":null}`, 400, "expected one of"},
-		{agent, `{"permissions":{"canCreateAgents":false}}`, 422, "are changed by PATCH /api/agents/" + h.worker + "/permissions"},
+		{agent, `{"permissions":{"canCreateAgents":false}}`, 422, "are changed by PATCH /api/agents/" + h.Worker + "/permissions"},
 		{agent, `{"permissions":null}`, 422, "are changed by"},
 	} {
-		h.call("PATCH", c.path, c.body).want(t, c.status, c.text)
+		h.Call("PATCH", c.path, c.body).Want(t, c.status, c.text)
 	}
-	h.call("GET", issue, "").want(t, 200, `"title":"Weld"`)
+	h.Call("GET", issue, "").Want(t, 200, `"title":"Weld"`)
 
-	h.call("POST", issue+"/comments", `{"body":"see","attachmentIds":["`+parent+`"]}`).want(t, 404, "Attachment not found")
-	h.call("PATCH", issue, `{"comment":"see","attachmentIds":["`+parent+`"]}`).want(t, 404, "Attachment not found")
-	h.call("PATCH", issue, `{"attachmentIds":["`+parent+`"]}`).want(t, 400, "belong to a comment")
+	h.Call("POST", issue+"/comments", `{"body":"see","attachmentIds":["`+parent+`"]}`).Want(t, 404, "Attachment not found")
+	h.Call("PATCH", issue, `{"comment":"see","attachmentIds":["`+parent+`"]}`).Want(t, 404, "Attachment not found")
+	h.Call("PATCH", issue, `{"attachmentIds":["`+parent+`"]}`).Want(t, 400, "belong to a comment")
 	for query, body := range map[string]string{"": `{"clearAssignee":true}`, "?clearAssignee=true": ``} {
-		held := "/api/issues/" + h.call("POST", in+"/issues", `{"title":"Held`+query+`","status":"todo"}`).want(t, 201, "").field(t, "id")
-		h.call("POST", held+"/checkout", `{"agentId":"`+h.worker+`","expectedStatuses":["todo"]}`).want(t, 200, "")
-		h.call("POST", held+"/admin/force-release"+query, body).want(t, 200, `"assigneeAgentId":null`)
+		held := "/api/issues/" + h.Call("POST", in+"/issues", `{"title":"Held`+query+`","status":"todo"}`).Want(t, 201, "").Field(t, "id")
+		h.Call("POST", held+"/checkout", `{"agentId":"`+h.Worker+`","expectedStatuses":["todo"]}`).Want(t, 200, "")
+		h.Call("POST", held+"/admin/force-release"+query, body).Want(t, 200, `"assigneeAgentId":null`)
 	}
 }

@@ -1,9 +1,10 @@
-package api
+package api_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company/people"
 )
 
@@ -12,27 +13,27 @@ import (
 func TestSpec_9_3_PermissionMatrix(t *testing.T) {
 	t.Run("the machine's user", func(t *testing.T) {
 		t.Parallel()
-		h := newHarness(t)
-		permissionMatrix(t, h, h.company("Acme"), true, nil)
+		h := apitest.NewHarness(t)
+		permissionMatrix(t, h, h.Company("Acme"), true, nil)
 	})
 	for _, admin := range []bool{true, false} {
 		for _, key := range []bool{true, false} {
 			who := map[bool]string{true: "an administrator", false: "an owner"}[admin] + map[bool]string{true: " by key", false: " by session"}[key]
 			t.Run(who, func(t *testing.T) {
 				t.Parallel()
-				h := peopled(t)
-				cookie := h.admin()
-				of := h.call("POST", "/api/companies", `{"name":"Acme"}`, cookie, ownOrigin).want(t, 201, "").field(t, "id")
-				outsider, _ := h.signUp("Out")
-				viewer, _ := h.join(of, cookie, "View", people.RoleViewer)
+				h := apitest.Peopled(t)
+				cookie := h.Admin()
+				of := h.Call("POST", "/api/companies", `{"name":"Acme"}`, cookie, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id")
+				outsider, _ := h.SignUp("Out")
+				viewer, _ := h.Join(of, cookie, "View", people.RoleViewer)
 				if !admin {
-					cookie, _ = h.join(of, cookie, "Own", people.RoleOwner)
+					cookie, _ = h.Join(of, cookie, "Own", people.RoleOwner)
 				}
-				board := []string{cookie, ownOrigin}
+				board := []string{cookie, apitest.OwnOrigin}
 				if key {
-					board = []string{"Authorization: Bearer " + h.call("POST", "/api/board-api-keys", `{"name":"k"}`, board...).want(t, 201, "").field(t, "token")}
+					board = []string{"Authorization: Bearer " + h.Call("POST", "/api/board-api-keys", `{"name":"k"}`, board...).Want(t, 201, "").Field(t, "token")}
 				}
-				permissionMatrix(t, h, of, admin, board, []string{viewer, ownOrigin}, []string{outsider, ownOrigin})
+				permissionMatrix(t, h, of, admin, board, []string{viewer, apitest.OwnOrigin}, []string{outsider, apitest.OwnOrigin})
 			})
 		}
 	}
@@ -40,25 +41,25 @@ func TestSpec_9_3_PermissionMatrix(t *testing.T) {
 
 // permissionMatrix asks as the board, which shows some headers, as an agent, and
 // as others, who may do nothing.
-func permissionMatrix(t *testing.T, h *harness, of string, admin bool, board []string, others ...[]string) {
-	asBoard := func(method, path, body string) answer { return h.call(method, path, body, board...) }
+func permissionMatrix(t *testing.T, h *apitest.Harness, of string, admin bool, board []string, others ...[]string) {
+	asBoard := func(method, path, body string) apitest.Answer { return h.Call(method, path, body, board...) }
 	in := "/api/companies/" + of
-	asBoard("PATCH", in, `{"requireBoardApprovalForNewAgents":true,"requireBoardApprovalForCeoStrategy":false}`).want(t, 200, "")
+	asBoard("PATCH", in, `{"requireBoardApprovalForNewAgents":true,"requireBoardApprovalForCeoStrategy":false}`).Want(t, 200, "")
 	hire := func(body string) string {
-		a := asBoard("POST", in+"/agent-hires", body).want(t, 201, "")
-		approval := a.decode(t).(map[string]any)["approval"].(map[string]any)["id"].(string)
-		asBoard("POST", "/api/approvals/"+approval+"/approve", `{}`).want(t, 200, "")
-		return a.decode(t).(map[string]any)["agent"].(map[string]any)["id"].(string)
+		a := asBoard("POST", in+"/agent-hires", body).Want(t, 201, "")
+		approval := a.Decode(t).(map[string]any)["approval"].(map[string]any)["id"].(string)
+		asBoard("POST", "/api/approvals/"+approval+"/approve", `{}`).Want(t, 200, "")
+		return a.Decode(t).(map[string]any)["agent"].(map[string]any)["id"].(string)
 	}
 	boss := hire(`{"name":"Boss","role":"ceo"}`)
 	worker := hire(`{"name":"Worker","reportsTo":"` + boss + `"}`)
 	peer := hire(`{"name":"Peer"}`)
-	key := "Authorization: Bearer " + asBoard("POST", "/api/agents/"+boss+"/keys", `{"name":"k"}`).want(t, 201, "").field(t, "token")
-	approval := asBoard("POST", in+"/approvals", `{"type":"request_board_approval","payload":{"title":"x"}}`).want(t, 201, "").field(t, "id")
+	key := "Authorization: Bearer " + asBoard("POST", "/api/agents/"+boss+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
+	approval := asBoard("POST", in+"/approvals", `{"type":"request_board_approval","payload":{"title":"x"}}`).Want(t, 201, "").Field(t, "id")
 	made := func(who string) string {
-		return asBoard("POST", in+"/issues", `{"title":"Task of `+who+`"}`).want(t, 201, "").field(t, "id")
+		return asBoard("POST", in+"/issues", `{"title":"Task of `+who+`"}`).Want(t, 201, "").Field(t, "id")
 	}
-	run := "X-Paperclip-Run-Id: " + h.running(of, boss, board...)
+	run := "X-Paperclip-Run-Id: " + h.Running(of, boss, board...)
 	const cost = `"provider":"p","model":"m","inputTokens":1,"outputTokens":1,"costCents":1,"occurredAt":"2026-11-21T03:00:00.000Z"}`
 	for _, c := range []struct {
 		row, method, path, body string
@@ -81,23 +82,23 @@ func permissionMatrix(t *testing.T, h *harness, of string, admin bool, board []s
 		{"Set subordinate budget", "PATCH", "/api/agents/" + worker + "/budgets", `{"budgetMonthlyCents":1000}`, 200, 200},
 		{"Set another's budget", "PATCH", "/api/agents/" + peer + "/budgets", `{"budgetMonthlyCents":1000}`, 200, 403},
 	} {
-		if a := h.call(c.method, c.path, strings.ReplaceAll(c.body, "WHO", "an agent"), key, run); a.status != c.agent {
-			t.Errorf("%s by an agent: %d %.300s, want %d", c.row, a.status, a.body, c.agent)
+		if a := h.Call(c.method, c.path, strings.ReplaceAll(c.body, "WHO", "an agent"), key, run); a.Status != c.agent {
+			t.Errorf("%s by an agent: %d %.300s, want %d", c.row, a.Status, a.Body, c.agent)
 		}
 		for _, other := range others {
-			if a := h.call(c.method, c.path, strings.ReplaceAll(c.body, "WHO", "nobody"), other...); a.status != 403 && a.status != 404 {
-				t.Errorf("%s by %s: %d %.300s, want a refusal", c.row, other[0], a.status, a.body)
+			if a := h.Call(c.method, c.path, strings.ReplaceAll(c.body, "WHO", "nobody"), other...); a.Status != 403 && a.Status != 404 {
+				t.Errorf("%s by %s: %d %.300s, want a refusal", c.row, other[0], a.Status, a.Body)
 			}
 		}
 		if c.row == "Create company" && !admin {
 			c.board = 403
 		}
-		if a := asBoard(c.method, c.path, strings.ReplaceAll(c.body, "WHO", "the board")); a.status != c.board {
-			t.Errorf("%s by the board: %d %.300s, want %d", c.row, a.status, a.body, c.board)
+		if a := asBoard(c.method, c.path, strings.ReplaceAll(c.body, "WHO", "the board")); a.Status != c.board {
+			t.Errorf("%s by the board: %d %.300s, want %d", c.row, a.Status, a.Body, c.board)
 		}
 	}
-	hired := h.call("POST", in+"/agent-hires", `{"name":"Asked"}`, key, run).want(t, 201, `"pending_approval"`)
-	if hired.decode(t).(map[string]any)["approval"] == nil {
+	hired := h.Call("POST", in+"/agent-hires", `{"name":"Asked"}`, key, run).Want(t, 201, `"pending_approval"`)
+	if hired.Decode(t).(map[string]any)["approval"] == nil {
 		t.Error("an agent's hire needs no approval")
 	}
 }

@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"crypto/sha256"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/inbox"
@@ -15,22 +17,6 @@ import (
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/ledger"
 )
-
-// family returns the keys of a family of a company, without what all have in common.
-func (h *harness) family(of, name string) (keys []string) {
-	h.t.Helper()
-	err := h.node.ledger.View(func(tx *ledger.Tx) error {
-		prefix := ledger.Key("c", of, name, "")
-		for k := range tx.Prefix(prefix) {
-			keys = append(keys, strings.TrimPrefix(string(k), string(prefix)))
-		}
-		return nil
-	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return keys
-}
 
 // Each index that the specification asks for is a family of keys. A row brings
 // its key, a change of the row moves it, and a unique index refuses the second.
@@ -40,15 +26,15 @@ func (h *harness) family(of, name string) (keys []string) {
 // two commands can both take.
 func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
-	of := h.company("Acme")
+	h := apitest.NewHarness(t)
+	of := h.Company("Acme")
 	in := "/api/companies/" + of
-	post := func(path, body string, status int) answer {
+	post := func(path, body string, status int) apitest.Answer {
 		t.Helper()
-		return h.call("POST", path, body).want(t, status, "")
+		return h.Call("POST", path, body).Want(t, status, "")
 	}
-	id := func(path, body string) string { t.Helper(); return post(path, body, 201).field(t, "id") }
-	patch := func(path, body string) { t.Helper(); h.call("PATCH", path, body).want(t, 200, "") }
+	id := func(path, body string) string { t.Helper(); return post(path, body, 201).Field(t, "id") }
+	patch := func(path, body string) { t.Helper(); h.Call("PATCH", path, body).Want(t, 200, "") }
 	agent := func(name string) string {
 		t.Helper()
 		return id(in+"/agents", fmt.Sprintf(`{"name":%q,"role":"engineer","adapterType":"process"}`, name))
@@ -64,17 +50,17 @@ func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 	}
 
 	boss, ada := agent("Boss"), agent("Ada")
-	issue, parent := h.issueOf(of, "Survey"), h.issueOf(of, "Parent")
+	issue, parent := h.IssueOf(of, "Survey"), h.IssueOf(of, "Parent")
 	project := id(in+"/projects", `{"name":"Rig"}`)
 	cost := func(when string) string {
 		return id(in+"/cost-events", `{"agentId":"`+ada+`","provider":"x","model":"y","costCents":1,"occurredAt":"`+when+`"}`)
 	}
 	const early, late = "2026-11-20T03:00:00.000Z", "2026-11-20T04:00:00.000Z"
 	var approval, secret, asset, attached string
-	file := func(path, body string) answer {
+	file := func(path, body string) apitest.Answer {
 		t.Helper()
-		form, ct := formOf(t, "a.png", "image/png", append(dot(), body...))
-		return h.call("POST", path, form, ct).want(t, 201, "")
+		form, ct := apitest.FormOf(t, "a.png", "image/png", append(apitest.Dot(), body...))
+		return h.Call("POST", path, form, ct).Want(t, 201, "")
 	}
 	none := func() string { return "" }
 	listed := 0
@@ -86,7 +72,7 @@ func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 		first, second func() string
 		moves         bool
 		// again does what a unique index refuses.
-		again func() answer
+		again func() apitest.Answer
 	}{
 		{"agents(company_id, status)", "agent-status", func() string { return "idle/" + ada },
 			func() string { post("/api/agents/"+ada+"/pause", "", 200); return "paused/" + ada }, true, nil},
@@ -114,7 +100,7 @@ func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 			func() string { return ada + "/" + at(early) + "." + cost(early) }, false, nil},
 		{"heartbeat_runs(company_id, agent_id, started_at desc)", "run-agent", none,
 			func() string {
-				return boss + "/*." + post("/api/agents/"+boss+"/heartbeat/invoke", "{}", 202).field(t, "id")
+				return boss + "/*." + post("/api/agents/"+boss+"/heartbeat/invoke", "{}", 202).Field(t, "id")
 			}, false, nil},
 		{"approvals(company_id, status, type)", "approval-status-type",
 			func() string {
@@ -127,31 +113,31 @@ func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 			}, true, nil},
 		{"activity_log(company_id, created_at desc)", "~act", none,
 			func() string {
-				h.call("POST", in+"/labels", `{"name":"bug","color":"#ff0000"}`).want(t, 201, "")
-				height, _ := h.node.ledger.Head()
+				h.Call("POST", in+"/labels", `{"name":"bug","color":"#ff0000"}`).Want(t, 201, "")
+				height, _ := h.Node.Ledger.Head()
 				return ledger.Order(height)
 			}, false, nil},
 		{"assets(company_id, created_at desc)", "asset-created",
-			func() string { asset = file(in+"/assets/images", "").field(t, "assetId"); return "/" + asset }, none, false, nil},
+			func() string { asset = file(in+"/assets/images", "").Field(t, "assetId"); return "/" + asset }, none, false, nil},
 		{"assets(company_id, object_key) unique", "asset-object", none,
 			func() string {
-				sum := sha256.Sum256([]byte(file(in+"/assets/images", "2").field(t, "objectKey")))
+				sum := sha256.Sum256([]byte(file(in+"/assets/images", "2").Field(t, "objectKey")))
 				return hex.EncodeToString(sum[:])
 			}, false, nil},
 		{"issue_attachments(company_id, issue_id)", "attachment-issue",
 			func() string {
-				attached = file(in+"/issues/"+issue+"/attachments", "a file").field(t, "id")
+				attached = file(in+"/issues/"+issue+"/attachments", "a file").Field(t, "id")
 				return issue + "/" + attached
 			},
-			func() string { h.call("DELETE", "/api/attachments/"+attached, "").want(t, 200, ""); return "" }, true, nil},
+			func() string { h.Call("DELETE", "/api/attachments/"+attached, "").Want(t, 200, ""); return "" }, true, nil},
 		{"company_secrets(company_id, name) unique", "secret-name",
 			func() string {
 				secret = id(in+"/secrets", `{"name":"One","value":"canary-value"}`)
 				return "One/" + secret
 			},
 			func() string { patch("/api/secrets/"+secret, `{"name":"Two"}`); return "Two/" + secret }, true,
-			func() answer {
-				return h.call("POST", in+"/secrets", `{"name":"Two","key":"other","value":"canary-value"}`)
+			func() apitest.Answer {
+				return h.Call("POST", in+"/secrets", `{"name":"Two","key":"other","value":"canary-value"}`)
 			}},
 		{"company_secret_versions(secret_id, version) unique", "secret-version", func() string { return secret + "." + ledger.Order(1) },
 			func() string {
@@ -160,7 +146,7 @@ func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 			}, false, nil},
 	} {
 		has := func(end string) bool {
-			return slices.ContainsFunc(h.family(of, x.family), func(k string) bool {
+			return slices.ContainsFunc(h.Family(of, x.family), func(k string) bool {
 				begin, end, _ := strings.Cut(end, "*")
 				if end == "" {
 					return strings.HasSuffix(k, begin)
@@ -171,19 +157,19 @@ func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 		listed++
 		first := x.first()
 		if first != "" && !has(first) {
-			t.Fatalf("%s: %s has no key that ends in %q: %v", x.index, x.family, first, h.family(of, x.family))
+			t.Fatalf("%s: %s has no key that ends in %q: %v", x.index, x.family, first, h.Family(of, x.family))
 		}
 		second := x.second()
 		if second != "" && !has(second) {
-			t.Errorf("%s: %s has no key that ends in %q after the change: %v", x.index, x.family, second, h.family(of, x.family))
+			t.Errorf("%s: %s has no key that ends in %q after the change: %v", x.index, x.family, second, h.Family(of, x.family))
 		}
 		if x.moves && has(first) {
-			t.Errorf("%s: %s still has %q after the change: %v", x.index, x.family, first, h.family(of, x.family))
+			t.Errorf("%s: %s still has %q after the change: %v", x.index, x.family, first, h.Family(of, x.family))
 		}
 		if x.again != nil {
-			before := len(h.family(of, x.family))
-			x.again().want(t, 409, "")
-			if n := len(h.family(of, x.family)); n != before {
+			before := len(h.Family(of, x.family))
+			x.again().Want(t, 409, "")
+			if n := len(h.Family(of, x.family)); n != before {
 				t.Errorf("%s: a refused row left keys: %d, then %d", x.index, before, n)
 			}
 		}
@@ -200,12 +186,12 @@ func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 // take the same name at once would both have it.
 func TestSpec_7_13_UniqueKeysRefuseTheSecond(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
-	of := h.company("Acme")
-	issue := h.issueOf(of, "Survey")
-	ada := h.call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process"}`).want(t, 201, "").field(t, "id")
+	h := apitest.NewHarness(t)
+	of := h.Company("Acme")
+	issue := h.IssueOf(of, "Survey")
+	ada := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process"}`).Want(t, 201, "").Field(t, "id")
 	hash := strings.Repeat("ab", 32)
-	theFile := company.NewFile{Object: NewID(), Name: "a.txt", ContentType: "text/plain", Size: 1, SHA256: strings.Repeat("cd", 32), Nodes: []string{string(h.node.keys.ID())}}
+	theFile := company.NewFile{Object: api.NewID(), Name: "a.txt", ContentType: "text/plain", Size: 1, SHA256: strings.Repeat("cd", 32), Nodes: []string{string(h.Node.Keys.ID())}}
 	named := func(id string) company.NewFile { f := theFile; f.ID = id; return f }
 	for _, c := range []struct {
 		what, kind string
@@ -223,8 +209,8 @@ func TestSpec_7_13_UniqueKeysRefuseTheSecond(t *testing.T) {
 	} {
 		outcomes := []string{}
 		for range 2 {
-			r, err := h.node.Submit(t.Context(), ledger.Command{Kind: c.kind, Company: of, Actor: ledger.Actor{Type: "user", ID: LocalBoard},
-				Credential: ledger.Credential{Kind: "local"}, Payload: ledger.Marshal(c.row(NewID()))})
+			r, err := h.Node.Submit(t.Context(), ledger.Command{Kind: c.kind, Company: of, Actor: ledger.Actor{Type: "user", ID: api.LocalBoard},
+				Credential: ledger.Credential{Kind: "local"}, Payload: ledger.Marshal(c.row(api.NewID()))})
 			switch {
 			case err != nil:
 				t.Fatal(c.what, err)
@@ -239,9 +225,9 @@ func TestSpec_7_13_UniqueKeysRefuseTheSecond(t *testing.T) {
 		}
 	}
 	// A version of a secret is added by its number: the same number twice is refused.
-	theSecret := h.call("POST", "/api/companies/"+of+"/secrets", `{"name":"TWO","value":"canary-value"}`).want(t, 201, "").field(t, "id")
+	theSecret := h.Call("POST", "/api/companies/"+of+"/secrets", `{"name":"TWO","value":"canary-value"}`).Want(t, 201, "").Field(t, "id")
 	for i, want := range []bool{true, false} {
-		r, err := h.node.Submit(t.Context(), ledger.Command{Kind: "secret.rotate", Company: of, Actor: ledger.Actor{Type: "user", ID: LocalBoard},
+		r, err := h.Node.Submit(t.Context(), ledger.Command{Kind: "secret.rotate", Company: of, Actor: ledger.Actor{Type: "user", ID: api.LocalBoard},
 			Credential: ledger.Credential{Kind: "local"}, Payload: ledger.Marshal(secret.RotateSecret{ID: theSecret, Version: 2, Sealed: make([]byte, 64)})})
 		if err != nil || (r.Refusal == nil) != want {
 			t.Errorf("version 2, time %d: %v %v", i+1, err, r.Refusal)
@@ -249,12 +235,12 @@ func TestSpec_7_13_UniqueKeysRefuseTheSecond(t *testing.T) {
 	}
 	// Documents of an issue have one row a key: the second writer must say which revision it saw.
 	doc := "/api/issues/" + issue + "/documents/plan"
-	h.call("PUT", doc, `{"title":"Plan","format":"markdown","body":"one"}`).want(t, 201, "")
-	h.call("PUT", doc, `{"title":"Plan","format":"markdown","body":"two"}`).want(t, 409, "")
+	h.Call("PUT", doc, `{"title":"Plan","format":"markdown","body":"one"}`).Want(t, 201, "")
+	h.Call("PUT", doc, `{"title":"Plan","format":"markdown","body":"two"}`).Want(t, 409, "")
 	// Companies whose names begin alike have prefixes of their own.
 	seen := map[string]bool{}
 	for range 4 {
-		prefix := h.call("POST", "/api/companies", `{"name":"Acme"}`).want(t, 201, "").field(t, "issuePrefix")
+		prefix := h.Call("POST", "/api/companies", `{"name":"Acme"}`).Want(t, 201, "").Field(t, "issuePrefix")
 		if seen[prefix] {
 			t.Errorf("two companies have the prefix %s", prefix)
 		}

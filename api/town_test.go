@@ -1,12 +1,13 @@
-package api
+package api_test
 
 import (
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
-	"testing"
 
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -15,7 +16,7 @@ import (
 // A town is a company with a row of every noun that a route can name, all of
 // them marked with a canary.
 type town struct {
-	h      *harness
+	h      *apitest.Harness
 	of     string
 	mark   string // in all that it holds, and in nothing of another town
 	agent  string
@@ -28,38 +29,38 @@ type town struct {
 const canaryTown = "canary-of-the-town"
 
 // newTown makes a company through the API, so that each row is as it comes.
-func newTown(h *harness, name string) *town {
-	t := h.t
+func newTown(h *apitest.Harness, name string) *town {
+	t := h.T
 	t.Helper()
 	canaryTown := canaryTown + "-" + strings.ToLower(name)
-	w := &town{h: h, of: h.company(name + " " + canaryTown), mark: canaryTown, values: map[string]string{}}
+	w := &town{h: h, of: h.Company(name + " " + canaryTown), mark: canaryTown, values: map[string]string{}}
 	in, mark := "/api/companies/"+w.of, fmt.Sprintf("%q", canaryTown)
-	post := func(path, body string, status int) answer {
+	post := func(path, body string, status int) apitest.Answer {
 		t.Helper()
-		return h.call("POST", path, body).want(t, status, "")
+		return h.Call("POST", path, body).Want(t, status, "")
 	}
-	keep := func(where string, a answer) string {
+	keep := func(where string, a apitest.Answer) string {
 		t.Helper()
-		w.values[where] = a.field(t, "id")
+		w.values[where] = a.Field(t, "id")
 		return w.values[where]
 	}
 	w.values["companies"] = w.of
-	h.call("PATCH", in, `{"requireBoardApprovalForCeoStrategy":false}`).want(t, 200, "")
+	h.Call("PATCH", in, `{"requireBoardApprovalForCeoStrategy":false}`).Want(t, 200, "")
 	w.agent = keep("agents", post(in+"/agents", `{"name":`+mark+`,"adapterType":"process","adapterConfig":{"command":"/bin/true","env":{"TOKEN":"`+canaryTown+`"}}}`, 201))
-	h.call("PATCH", "/api/agents/"+w.agent, `{"title":`+mark+`}`).want(t, 200, "")
-	w.values["agents/config-revisions"] = firstOf(t, h.call("GET", "/api/agents/"+w.agent+"/config-revisions", ""))
+	h.Call("PATCH", "/api/agents/"+w.agent, `{"title":`+mark+`}`).Want(t, 200, "")
+	w.values["agents/config-revisions"] = apitest.FirstOf(t, h.Call("GET", "/api/agents/"+w.agent+"/config-revisions", ""))
 	key := post("/api/agents/"+w.agent+"/keys", `{"name":`+mark+`}`, 201)
-	w.token = key.field(t, "token")
+	w.token = key.Field(t, "token")
 	keep("agents/keys", key)
-	h.call("PUT", "/api/agents/"+w.agent+"/instructions-bundle/file", `{"path":"AGENTS.md","content":`+mark+`}`).want(t, 200, "")
+	h.Call("PUT", "/api/agents/"+w.agent+"/instructions-bundle/file", `{"path":"AGENTS.md","content":`+mark+`}`).Want(t, 200, "")
 	keep("companies/model-providers", post(in+"/model-providers", `{"name":"`+canaryTown+`","kind":"anthropic","apiKey":"`+canaryTown+`"}`, 201))
 	keep("goals", post(in+"/goals", `{"title":`+mark+`}`, 201))
 	project := keep("projects", post(in+"/projects", `{"name":`+mark+`,"env":{"TOKEN":"`+canaryTown+`"}}`, 201))
 	keep("projects/workspaces", post("/api/projects/"+project+"/workspaces", `{"name":`+mark+`,"cwd":"/srv/`+canaryTown+`"}`, 201))
-	ran := post("/api/projects/"+project+"/workspaces", `{"name":`+mark+`,"cwd":"`+t.TempDir()+`","runtimeConfig":{"workspaceRuntime":{"services":[{"name":`+mark+`,"command":"true"}]}}}`, 201).field(t, "id")
-	w.values["workspace-operations"] = post("/api/projects/"+project+"/workspaces/"+ran+"/runtime-services/start", `{}`, 200).decode(t).(map[string]any)["operation"].(map[string]any)["id"].(string)
+	ran := post("/api/projects/"+project+"/workspaces", `{"name":`+mark+`,"cwd":"`+t.TempDir()+`","runtimeConfig":{"workspaceRuntime":{"services":[{"name":`+mark+`,"command":"true"}]}}}`, 201).Field(t, "id")
+	w.values["workspace-operations"] = post("/api/projects/"+project+"/workspaces/"+ran+"/runtime-services/start", `{}`, 200).Decode(t).(map[string]any)["operation"].(map[string]any)["id"].(string)
 	w.values["projects/workspaces/runtime-services"], w.values["projects/workspaces/runtime-commands"] = "start", "start"
-	if err := h.node.ledger.View(func(tx *ledger.Tx) error {
+	if err := h.Node.Ledger.View(func(tx *ledger.Tx) error {
 		w.values["runtime-services"] = place.ServicesOf(tx, w.of, ran)[0].ID
 		return nil
 	}); err != nil {
@@ -69,12 +70,12 @@ func newTown(h *harness, name string) *town {
 	w.values["companies/issues"], w.values["executions"] = issue, issue
 	on := "/api/issues/" + issue
 	comment := keep("issues/comments", post(on+"/comments", `{"body":`+mark+`}`, 201))
-	h.call("PATCH", in, `{"feedbackDataSharingEnabled":true,"feedbackDataSharingTermsVersion":"v1"}`).want(t, 200, "")
+	h.Call("PATCH", in, `{"feedbackDataSharingEnabled":true,"feedbackDataSharingTermsVersion":"v1"}`).Want(t, 200, "")
 	post(on+"/feedback-votes", `{"targetType":"issue_comment","targetId":"`+comment+`","vote":"down","reason":`+mark+`,"allowSharing":true}`, 201)
-	w.values["feedback-traces"] = h.call("GET", on+"/feedback-traces", "").want(t, 200, "").decode(t).([]any)[0].(map[string]any)["traceId"].(string)
-	held := post(in+"/issues", `{"title":"Held"}`, 201).field(t, "id")
+	w.values["feedback-traces"] = h.Call("GET", on+"/feedback-traces", "").Want(t, 200, "").Decode(t).([]any)[0].(map[string]any)["traceId"].(string)
+	held := post(in+"/issues", `{"title":"Held"}`, 201).Field(t, "id")
 	post("/api/issues/"+held+"/tree-holds", `{"mode":"pause"}`, 200)
-	w.values["issues/tree-holds"] = firstOf(t, h.call("GET", "/api/issues/"+held+"/tree-holds", ""))
+	w.values["issues/tree-holds"] = apitest.FirstOf(t, h.Call("GET", "/api/issues/"+held+"/tree-holds", ""))
 	keep("issues/interactions", post(on+"/interactions", `{"kind":"request_confirmation","payload":{"version":1,"prompt":`+mark+`}}`, 201))
 	keep("work-products", post(on+"/work-products", `{"type":"commit","provider":"git","title":`+mark+`}`, 201))
 	for _, text := range []string{"one", "two"} {
@@ -82,13 +83,13 @@ func newTown(h *harness, name string) *town {
 		if text == "two" {
 			body += `,"baseRevisionId":"` + w.values["issues/documents/revisions"] + `"`
 		}
-		w.values["issues/documents/revisions"] = h.call("PUT", on+"/documents/plan", body+`}`).field(t, "latestRevisionId")
+		w.values["issues/documents/revisions"] = h.Call("PUT", on+"/documents/plan", body+`}`).Field(t, "latestRevisionId")
 	}
 	w.values["issues/documents"] = "plan"
-	form, contentType := formOf(t, canaryTown+".txt", "text/plain", []byte(canaryTown))
-	keep("attachments", h.call("POST", in+"/issues/"+issue+"/attachments", form, contentType).want(t, 201, ""))
-	form, contentType = formOf(t, canaryTown+".png", "image/png", dot())
-	w.values["assets"] = h.call("POST", in+"/assets/images", form, contentType).want(t, 201, "").field(t, "assetId")
+	form, contentType := apitest.FormOf(t, canaryTown+".txt", "text/plain", []byte(canaryTown))
+	keep("attachments", h.Call("POST", in+"/issues/"+issue+"/attachments", form, contentType).Want(t, 201, ""))
+	form, contentType = apitest.FormOf(t, canaryTown+".png", "image/png", apitest.Dot())
+	w.values["assets"] = h.Call("POST", in+"/assets/images", form, contentType).Want(t, 201, "").Field(t, "assetId")
 	keep("labels", post(in+"/labels", `{"name":`+mark+`,"color":"#ff0000"}`, 201))
 	keep("secrets", post(in+"/secrets", `{"name":`+mark+`,"value":"`+canaryTown+`"}`, 201))
 	keep("companies/user-secret-definitions", post(in+"/user-secret-definitions", `{"key":`+mark+`,"name":`+mark+`}`, 201))
@@ -97,36 +98,36 @@ func newTown(h *harness, name string) *town {
 	w.values["issues/approvals"] = w.values["approvals"]
 	post(on+"/approvals", `{"approvalId":"`+w.values["approvals"]+`"}`, 201)
 	routine := keep("routines", post(in+"/routines", `{"title":`+mark+`,"assigneeAgentId":"`+w.agent+`"}`, 201))
-	h.call("PATCH", "/api/routines/"+routine, `{"description":`+mark+`}`).want(t, 200, "")
-	w.values["routines/revisions"] = firstOf(t, h.call("GET", "/api/routines/"+routine+"/revisions", ""))
-	trigger := post("/api/routines/"+routine+"/triggers", `{"kind":"webhook","signingMode":"bearer","label":`+mark+`}`, 201).decode(t).(map[string]any)["trigger"].(map[string]any)
+	h.Call("PATCH", "/api/routines/"+routine, `{"description":`+mark+`}`).Want(t, 200, "")
+	w.values["routines/revisions"] = apitest.FirstOf(t, h.Call("GET", "/api/routines/"+routine+"/revisions", ""))
+	trigger := post("/api/routines/"+routine+"/triggers", `{"kind":"webhook","signingMode":"bearer","label":`+mark+`}`, 201).Decode(t).(map[string]any)["trigger"].(map[string]any)
 	w.values["routine-triggers"], w.values["routine-triggers/public"] = trigger["id"].(string), trigger["publicId"].(string)
 	keep("companies/folders", post(in+"/folders", `{"kind":"routine","name":`+mark+`}`, 201))
 	keep("companies/skills", post(in+"/skills", `{"name":`+mark+`,"description":`+mark+`,"markdown":"---\nname: `+canaryTown+`\ndescription: `+canaryTown+`\n---\nSay hi.\n"}`, 201))
 	post(in+"/inbox-dismissals", `{"itemKey":"approval:`+w.values["approvals"]+`"}`, 200)
 	w.values["companies/inbox-dismissals"] = "approval:" + w.values["approvals"]
 	invite := post(in+"/invites", `{"allowedJoinTypes":"both"}`, 201)
-	w.values["invites/revoke"], w.values["invites"] = invite.field(t, "id"), invite.field(t, "token")
-	join := h.call("POST", "/api/invites/"+w.values["invites"]+"/accept", `{"requestType":"agent","agentName":`+mark+`,"adapterType":"http","agentDefaultsPayload":{"url":"http://127.0.0.1:9/`+canaryTown+`"}}`).want(t, 202, "")
-	w.values["companies/join-requests"], w.values["join-requests"] = join.field(t, "id"), join.field(t, "id")
-	w.values["companies/members"] = h.call("GET", in+"/members", "").want(t, 200, "").decode(t).(map[string]any)["members"].([]any)[0].(map[string]any)["id"].(string)
-	w.values["admin/users"] = LocalBoard
+	w.values["invites/revoke"], w.values["invites"] = invite.Field(t, "id"), invite.Field(t, "token")
+	join := h.Call("POST", "/api/invites/"+w.values["invites"]+"/accept", `{"requestType":"agent","agentName":`+mark+`,"adapterType":"http","agentDefaultsPayload":{"url":"http://127.0.0.1:9/`+canaryTown+`"}}`).Want(t, 202, "")
+	w.values["companies/join-requests"], w.values["join-requests"] = join.Field(t, "id"), join.Field(t, "id")
+	w.values["companies/members"] = h.Call("GET", in+"/members", "").Want(t, 200, "").Decode(t).(map[string]any)["members"].([]any)[0].(map[string]any)["id"].(string)
+	w.values["admin/users"] = api.LocalBoard
 	w.values["execution-workspaces/runtime-services"], w.values["execution-workspaces/runtime-commands"] = "start", "start"
 	keep("environments", post(in+"/environments", `{"name":`+mark+`,"driver":"ssh","config":{"host":"`+canaryTown+`","username":"x","remoteWorkspacePath":"/x"}}`, 201))
-	w.values["cli-auth/challenges"] = post("/api/cli-auth/challenges", `{"command":`+mark+`}`, 201).field(t, "id")
-	w.values["companies/import/transfers"] = post("/api/companies/import/transfers", `{"totalBytes":1,"zipSha256":"`+company.PartName([]byte("x"))+`","partSizeBytes":1,"parts":[{"index":0,"byteSize":1,"sha256":"`+company.PartName([]byte("x"))+`"}]}`, 200).field(t, "transferId")
+	w.values["cli-auth/challenges"] = post("/api/cli-auth/challenges", `{"command":`+mark+`}`, 201).Field(t, "id")
+	w.values["companies/import/transfers"] = post("/api/companies/import/transfers", `{"totalBytes":1,"zipSha256":"`+company.PartName([]byte("x"))+`","partSizeBytes":1,"parts":[{"index":0,"byteSize":1,"sha256":"`+company.PartName([]byte("x"))+`"}]}`, 200).Field(t, "transferId")
 	w.values["companies/import/transfers/parts"] = "0"
 	job := post("/api/companies/import?async=1", `{"source":{"type":"inline","files":{}},"target":{"mode":"new_company","newCompanyName":`+mark+`}}`, 202)
-	h.jobEnd(t, job) // a second town's would be refused while it goes on
-	w.values["companies/import/jobs"] = job.field(t, "jobId")
-	w.values["board-api-keys"] = post("/api/board-api-keys", `{"name":`+mark+`}`, 201).field(t, "id")
-	spender := post(in+"/agents", `{"name":"Spender","adapterType":"process"}`, 201).field(t, "id")
+	h.JobEnd(t, job) // a second town's would be refused while it goes on
+	w.values["companies/import/jobs"] = job.Field(t, "jobId")
+	w.values["board-api-keys"] = post("/api/board-api-keys", `{"name":`+mark+`}`, 201).Field(t, "id")
+	spender := post(in+"/agents", `{"name":"Spender","adapterType":"process"}`, 201).Field(t, "id")
 	post(in+"/budgets/policies", `{"scopeType":"agent","scopeId":"`+spender+`","windowKind":"lifetime","amount":1}`, 200)
 	post(in+"/cost-events", `{"agentId":"`+spender+`","provider":"p","model":"m","costCents":5,"occurredAt":"2026-11-20T12:00:00Z"}`, 201)
-	w.values["companies/budget-incidents"] = firstOf(t, h.call("GET", in+"/budget-incidents", ""))
-	w.run = h.start(w.of, firstOf(t, h.call("GET", in+"/heartbeat-runs", ""))) // the assignment queued it
+	w.values["companies/budget-incidents"] = apitest.FirstOf(t, h.Call("GET", in+"/budget-incidents", ""))
+	w.run = h.Start(w.of, apitest.FirstOf(t, h.Call("GET", in+"/heartbeat-runs", ""))) // the assignment queued it
 	w.values["heartbeat-runs"] = w.run
-	if err := h.node.ledger.View(func(tx *ledger.Tx) error {
+	if err := h.Node.Ledger.View(func(tx *ledger.Tx) error {
 		r, _ := company.RunByID(tx, w.run)
 		l, _ := r.Lease()
 		w.values["environment-leases"] = l.ID
@@ -134,7 +135,7 @@ func newTown(h *harness, name string) *town {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if list := h.call("GET", in+"/execution-workspaces", "").want(t, 200, "").decode(t).([]any); len(list) > 0 {
+	if list := h.Call("GET", in+"/execution-workspaces", "").Want(t, 200, "").Decode(t).([]any); len(list) > 0 {
 		w.values["execution-workspaces"] = list[0].(map[string]any)["id"].(string)
 	}
 	return w
@@ -170,7 +171,7 @@ func (w *town) samples() map[string]string {
 
 // body is one that a route takes, as far as the tags of its type say; "" for a
 // route without one.
-func (w *town) body(route Route) string {
+func (w *town) body(route api.Route) string {
 	if s, ok := w.samples()[route.Method+" "+route.Path]; ok {
 		return s
 	}
@@ -180,59 +181,59 @@ func (w *town) body(route Route) string {
 		}
 		return "{}"
 	}
-	v := w.sample(planOf(reflect.TypeOf(route.In)), bounds{minLength: -1}, "")
+	v := w.sample(api.PlanOf(reflect.TypeOf(route.In)), api.Bounds{MinLength: -1}, "")
 	b, err := json.Marshal(v)
 	if err != nil {
-		w.h.t.Fatal(err)
+		w.h.T.Fatal(err)
 	}
 	return string(b)
 }
 
 // sample is a value that a plan takes; optional members are left out.
-func (w *town) sample(p *plan, r bounds, name string) any {
+func (w *town) sample(p *api.Plan, r api.Bounds, name string) any {
 	switch {
-	case p.ptr, p.opt:
-		return w.sample(p.elem, r, name)
+	case p.Ptr, p.Opt:
+		return w.sample(p.Elem, r, name)
 	}
-	switch p.shape {
-	case isInt, isUint, isFloat:
-		if r.minimum != nil {
-			return *r.minimum
+	switch p.Shape {
+	case api.IsInt, api.IsUint, api.IsFloat:
+		if r.Minimum != nil {
+			return *r.Minimum
 		}
 		return 0
-	case isBool:
+	case api.IsBool:
 		return true
-	case isTime:
+	case api.IsTime:
 		return "2026-11-20T12:00:00Z"
-	case isList:
-		if r.minItems > 0 {
-			return []any{w.sample(p.elem, bounds{enum: r.enum, format: r.format, minLength: -1}, name)}
+	case api.IsList:
+		if r.MinItems > 0 {
+			return []any{w.sample(p.Elem, api.Bounds{Enum: r.Enum, Format: r.Format, MinLength: -1}, name)}
 		}
 		return []any{}
-	case isMap, isRaw, isAny:
+	case api.IsMap, api.IsRaw, api.IsAny:
 		return map[string]any{}
-	case isStruct:
+	case api.IsStruct:
 		o := map[string]any{}
-		for _, f := range p.fields {
-			if f.required {
-				o[f.name] = w.sample(f.plan, f.rules, f.name)
+		for _, f := range p.Fields {
+			if f.Required {
+				o[f.Name] = w.sample(f.Plan, f.Rules, f.Name)
 			}
 		}
 		return o
 	}
 	switch {
-	case len(r.enum) > 0:
-		return r.enum[0]
-	case r.format == "uuid":
+	case len(r.Enum) > 0:
+		return r.Enum[0]
+	case r.Format == "uuid":
 		return w.id(name)
-	case r.format == "date-time":
+	case r.Format == "date-time":
 		return "2026-11-20T12:00:00Z"
-	case r.format == "uri":
+	case r.Format == "uri":
 		return "https://example.com/x"
 	case strings.Contains(strings.ToLower(name), "color"):
 		return "#ff0000"
 	}
-	return strings.Repeat("x", max(1, r.minLength))
+	return strings.Repeat("x", max(1, r.MinLength))
 }
 
 // id is the town's row that a field's name means, or one that is nowhere.
@@ -246,22 +247,12 @@ func (w *town) id(field string) string {
 	if strings.Contains(noun, "agent") {
 		return w.agent
 	}
-	return NewID()
-}
-
-// firstOf is the ID of a list's first row.
-func firstOf(t testing.TB, a answer) string {
-	t.Helper()
-	list, _ := a.want(t, 200, "").decode(t).([]any)
-	if len(list) == 0 {
-		t.Fatalf("an empty list: %s", a.body)
-	}
-	return list[0].(map[string]any)["id"].(string)
+	return api.NewID()
 }
 
 // path fills a route's pattern with the town's rows; whole is false when the
 // town has no row for one of the values, which is then made up.
-func (w *town) path(route Route) (path string, whole bool) {
+func (w *town) path(route api.Route) (path string, whole bool) {
 	whole = true
 	var out, names []string
 	for part := range strings.SplitSeq(strings.TrimPrefix(route.Path, "/"), "/") {
@@ -280,7 +271,7 @@ func (w *town) path(route Route) (path string, whole bool) {
 			}
 		}
 		if !ok {
-			whole, value = false, NewID()
+			whole, value = false, api.NewID()
 		}
 		out = append(out, value)
 	}

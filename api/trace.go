@@ -26,15 +26,15 @@ type traces struct {
 
 // A tracer is under whose name calls are noted.
 type tracer struct {
-	actor      ledger.Actor
+	Actor      ledger.Actor
 	credential ledger.Credential
-	company    string
-	run        string
+	Company    string
+	Run        string
 }
 
 type traced struct {
-	by   tracer
-	call skill.ToolCall
+	By   tracer
+	Call skill.ToolCall
 }
 
 // trace notes a request that an agent made through a tool.
@@ -51,13 +51,13 @@ func (s *Server) trace(rc *Request, w http.ResponseWriter, began time.Time) {
 		status = rec.status
 	}
 	took := time.Since(began)
-	s.log.Info("tool called", "request", rc.ID, "tool", tool, "agent", rc.Actor.ID, "run", rc.Run, "method", rc.HTTP.Method, "path", pathOf(rc.HTTP),
+	s.Log.Info("tool called", "request", rc.ID, "tool", tool, "agent", rc.Actor.ID, "run", rc.Run, "method", rc.HTTP.Method, "path", pathOf(rc.HTTP),
 		"status", status, "took", took)
-	s.traces.add(traced{tracer{rc.Actor, rc.Credential, rc.Company, rc.Run}, skill.ToolCall{Tool: tool, Method: rc.HTTP.Method,
-		Path: cut(withoutTokens(rc.HTTP.URL.Path), tracedPaths), Status: status, At: core.TimeOf(began), Took: took.Milliseconds()}})
+	s.Traces.Add(traced{tracer{rc.Actor, rc.Credential, rc.Company, rc.Run}, skill.ToolCall{Tool: tool, Method: rc.HTTP.Method,
+		Path: Cut(withoutTokens(rc.HTTP.URL.Path), tracedPaths), Status: status, At: core.TimeOf(began), Took: took.Milliseconds()}})
 }
 
-func (t *traces) add(c traced) {
+func (t *traces) Add(c traced) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.waiting) < traceQueue {
@@ -68,12 +68,12 @@ func (t *traces) add(c traced) {
 		t.omitted = map[tracer]int64{}
 	}
 	if len(t.omitted) < traceQueue {
-		t.omitted[c.by]++
+		t.omitted[c.By]++
 	}
 }
 
-// take empties the queue into commands, each tracer's calls in their order.
-func (t *traces) take() []ledger.Command {
+// Take empties the queue into commands, each tracer's calls in their order.
+func (t *traces) Take() []ledger.Command {
 	t.mu.Lock()
 	waiting, omitted := t.waiting, t.omitted
 	t.waiting, t.omitted = nil, nil
@@ -81,10 +81,10 @@ func (t *traces) take() []ledger.Command {
 	var order []tracer
 	calls := map[tracer][]skill.ToolCall{}
 	for _, c := range waiting {
-		if _, known := calls[c.by]; !known {
-			order = append(order, c.by)
+		if _, known := calls[c.By]; !known {
+			order = append(order, c.By)
 		}
-		calls[c.by] = append(calls[c.by], c.call)
+		calls[c.By] = append(calls[c.By], c.Call)
 	}
 	var out []ledger.Command
 	for _, by := range order {
@@ -92,7 +92,7 @@ func (t *traces) take() []ledger.Command {
 			n := min(len(all), skill.MaxTracedCalls)
 			p := skill.TraceTools{Calls: all[:n], Omitted: left}
 			all = all[n:]
-			cmd := ledger.Command{Kind: skill.KindToolTrace, Company: by.company, Actor: by.actor, Credential: by.credential, Run: by.run, Payload: ledger.Marshal(p)}
+			cmd := ledger.Command{Kind: skill.KindToolTrace, Company: by.Company, Actor: by.Actor, Credential: by.credential, Run: by.Run, Payload: ledger.Marshal(p)}
 			rand.Read(cmd.Salt[:])
 			out = append(out, cmd)
 		}
@@ -106,27 +106,27 @@ func (s *Server) traceTools() {
 	defer tick.Stop()
 	for {
 		select {
-		case <-s.ctx.Done():
+		case <-s.Ctx.Done():
 			return
 		case <-tick.C:
 		}
-		for _, cmd := range s.traces.take() {
-			err := s.submitTrace(cmd)
+		for _, cmd := range s.Traces.Take() {
+			err := s.SubmitTrace(cmd)
 			if err != nil && cmd.Run != "" && cmd.Credential.Kind == "agent_key" {
 				cmd.Run = "" // the agent named a run that is not its own
-				err = s.submitTrace(cmd)
+				err = s.SubmitTrace(cmd)
 			}
 			if err != nil {
-				s.log.Warn("tool calls left no trace in the record", "agent", cmd.Actor.ID, "run", cmd.Run, "error", err)
+				s.Log.Warn("tool calls left no trace in the record", "agent", cmd.Actor.ID, "run", cmd.Run, "error", err)
 			}
 		}
 	}
 }
 
-func (s *Server) submitTrace(cmd ledger.Command) error {
-	ctx, cancel := context.WithTimeout(s.ctx, requestTimeout)
+func (s *Server) SubmitTrace(cmd ledger.Command) error {
+	ctx, cancel := context.WithTimeout(s.Ctx, RequestTimeout)
 	defer cancel()
-	r, err := s.cfg.Node.Submit(ctx, cmd)
+	r, err := s.Cfg.Node.Submit(ctx, cmd)
 	if err != nil {
 		return err
 	}

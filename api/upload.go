@@ -31,10 +31,10 @@ type Blobs interface {
 }
 
 // An upload is a form with one file, which is on this node's disk.
-type upload struct {
+type Upload struct {
 	File   company.NewFile
 	Fields map[string]string // the form's other parts
-	digest blob.Digest
+	Digest blob.Digest
 }
 
 // rolling moves a connection's deadline on with every read: a large body may
@@ -50,39 +50,39 @@ func (r rolling) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// receive reads a multipart form with one part "file" of at most limit bytes;
+// Receive reads a multipart form with one part "file" of at most limit bytes;
 // the file goes to the disk as it comes, and is never in memory as a whole.
 // tooLarge is what is answered for more. The caller spreads it.
-func (rc *Request) receive(limit int64, tooLarge string) (up upload, err error) {
-	blobs := rc.server.cfg.Blobs
+func (rc *Request) Receive(limit int64, tooLarge string) (up Upload, err error) {
+	blobs := rc.Server.Cfg.Blobs
 	if blobs == nil {
 		return up, Unavailable("This node keeps no files")
 	}
 	h := rc.HTTP.Header
 	if e := h.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		return up, Invalid("Content-Encoding %q is not accepted; send the form as it is", cut(e, 64))
+		return up, Invalid("Content-Encoding %q is not accepted; send the form as it is", Cut(e, 64))
 	}
 	media, params, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil || media != "multipart/form-data" || params["boundary"] == "" {
 		return up, Invalid("Expected a form with Content-Type: multipart/form-data")
 	}
-	if rc.HTTP.ContentLength > limit+multipartRoom {
+	if rc.HTTP.ContentLength > limit+MultipartRoom {
 		return up, ledger.Refuse(ledger.TooLarge, nil, "%s", tooLarge)
 	}
 	select {
-	case rc.server.uploads <- struct{}{}:
-		defer func() { <-rc.server.uploads }()
+	case rc.Server.uploads <- struct{}{}:
+		defer func() { <-rc.Server.uploads }()
 	default:
 		return up, Unavailable("Too many uploads at once; try again")
 	}
-	control := http.NewResponseController(rc.w)
-	_ = control.SetWriteDeadline(time.Now().Add(uploadTimeout + writeTimeout))
+	control := http.NewResponseController(rc.W)
+	_ = control.SetWriteDeadline(time.Now().Add(UploadTimeout + WriteTimeout))
 	rc.spent = true
-	body := http.MaxBytesReader(rc.w, rc.HTTP.Body, limit+multipartRoom)
+	body := http.MaxBytesReader(rc.W, rc.HTTP.Body, limit+MultipartRoom)
 	form := multipart.NewReader(rolling{body, control}, params["boundary"])
 	up.Fields = map[string]string{}
 	have := false
-	for range maxParts {
+	for range MaxParts {
 		part, err := form.NextRawPart()
 		if errors.Is(err, io.EOF) {
 			if !have {
@@ -91,16 +91,16 @@ func (rc *Request) receive(limit int64, tooLarge string) (up upload, err error) 
 			rc.streamed(up)
 			return up, nil
 		} else if err != nil {
-			return up, formError(err, tooLarge)
+			return up, FormError(err, tooLarge)
 		}
 		name := part.FormName()
 		if name != "file" {
-			b, err := io.ReadAll(io.LimitReader(part, maxFormField+1))
+			b, err := io.ReadAll(io.LimitReader(part, MaxFormField+1))
 			switch {
 			case err != nil:
-				return up, formError(err, tooLarge)
-			case len(b) > maxFormField:
-				return up, Invalid("Form field %q is longer than %d bytes", cut(name, 64), maxFormField)
+				return up, FormError(err, tooLarge)
+			case len(b) > MaxFormField:
+				return up, Invalid("Form field %q is longer than %d bytes", Cut(name, 64), MaxFormField)
 			}
 			up.Fields[name] = string(b)
 			continue
@@ -113,11 +113,11 @@ func (rc *Request) receive(limit int64, tooLarge string) (up upload, err error) 
 			return up, err
 		}
 	}
-	return up, Invalid("The form has more than %d parts", maxParts)
+	return up, Invalid("The form has more than %d parts", MaxParts)
 }
 
 // take writes the file's part to the disk.
-func (up *upload) take(blobs Blobs, part *multipart.Part, limit int64, tooLarge string) error {
+func (up *Upload) take(blobs Blobs, part *multipart.Part, limit int64, tooLarge string) error {
 	up.File = company.NewFile{ID: NewID(), Object: NewID(), Name: fileName(part.FileName())}
 	var err error
 	if up.File.ContentType, err = fileType(part.Header.Get("Content-Type")); err != nil {
@@ -141,21 +141,21 @@ func (up *upload) take(blobs Blobs, part *multipart.Part, limit int64, tooLarge 
 		if errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return formError(err, tooLarge)
+			return FormError(err, tooLarge)
 		}
 	}
 	up.File.Size = w.Size()
 	if up.File.Size == 0 {
 		return Unprocessable("The file is empty", nil)
 	}
-	if up.digest, err = w.Commit(); err != nil {
+	if up.Digest, err = w.Commit(); err != nil {
 		return err
 	}
-	up.File.SHA256 = up.digest.String()
+	up.File.SHA256 = up.Digest.String()
 	return nil
 }
 
-func formError(err error, tooLarge string) error {
+func FormError(err error, tooLarge string) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return ledger.Refuse(ledger.TooLarge, nil, "%s", tooLarge)
 	}
@@ -164,25 +164,25 @@ func formError(err error, tooLarge string) error {
 
 // streamed makes of an upload what an Idempotency-Key is compared by: a
 // repetition has another boundary, and the same file.
-func (rc *Request) streamed(up upload) {
-	rc.hasBody = true
-	rc.body = fmt.Appendf(nil, "%q %q %s %d %q", up.File.Name, up.File.ContentType, up.File.SHA256, up.File.Size, up.Fields)
+func (rc *Request) streamed(up Upload) {
+	rc.HasBody = true
+	rc.Body = fmt.Appendf(nil, "%q %q %s %d %q", up.File.Name, up.File.ContentType, up.File.SHA256, up.File.Size, up.Fields)
 }
 
-// spread brings the file to the nodes that shall have it, before anything
+// Spread brings the file to the nodes that shall have it, before anything
 // refers to it.
-func (rc *Request) spread(up *upload) (blob.Placement, error) {
-	p, err := rc.server.cfg.Blobs.Spread(rc.Context(), up.digest, up.File.Size)
+func (rc *Request) Spread(up *Upload) (blob.Placement, error) {
+	p, err := rc.Server.Cfg.Blobs.Spread(rc.Context(), up.Digest, up.File.Size)
 	for _, id := range p.Holders[:min(len(p.Holders), company.MaxBlobNodes)] {
 		up.File.Nodes = append(up.File.Nodes, string(id))
 	}
 	return p, err
 }
 
-// keep makes a file of bytes that the request brought in another form, on this
+// Keep makes a file of bytes that the request brought in another form, on this
 // node's disk and on those that shall have it.
-func (rc *Request) keep(data []byte, name, contentType string) (up upload, err error) {
-	blobs := rc.server.cfg.Blobs
+func (rc *Request) Keep(data []byte, name, contentType string) (up Upload, err error) {
+	blobs := rc.Server.Cfg.Blobs
 	if blobs == nil {
 		return up, Unavailable("This node keeps no files")
 	}
@@ -198,11 +198,11 @@ func (rc *Request) keep(data []byte, name, contentType string) (up upload, err e
 	if _, err := w.Write(data); err != nil {
 		return up, err
 	}
-	if up.digest, err = w.Commit(); err != nil {
+	if up.Digest, err = w.Commit(); err != nil {
 		return up, err
 	}
-	up.File.SHA256 = up.digest.String()
-	_, err = rc.spread(&up)
+	up.File.SHA256 = up.Digest.String()
+	_, err = rc.Spread(&up)
 	return up, err
 }
 
@@ -220,7 +220,7 @@ func fileName(s string) string {
 		return r
 	}, s)
 	if len(s) > file.MaxFilename {
-		s = cut(s, file.MaxFilename)
+		s = Cut(s, file.MaxFilename)
 	}
 	return s
 }
@@ -250,10 +250,10 @@ var inline = map[string]bool{
 	"audio/mpeg": true, "audio/ogg": true, "audio/wav": true, "video/mp4": true, "video/webm": true,
 }
 
-// serveFile answers the content of an asset, whole or in ranges, from this
+// ServeFile answers the content of an asset, whole or in ranges, from this
 // node's disk or through it from another's.
-func serveFile(rc *Request, a file.Asset, ref company.BlobRef, download bool) (Response, error) {
-	if rc.server.cfg.Blobs == nil {
+func ServeFile(rc *Request, a file.Asset, ref company.BlobRef, download bool) (Response, error) {
+	if rc.Server.Cfg.Blobs == nil {
 		return Response{}, Unavailable("This node keeps no files")
 	}
 	d, err := blob.ParseDigest(a.SHA256)
@@ -279,7 +279,7 @@ func serveFile(rc *Request, a file.Asset, ref company.BlobRef, download bool) (R
 		how = "inline"
 	}
 	h.Set("Content-Disposition", disposition(how, string(a.Filename)))
-	content, err := rc.server.cfg.Blobs.Read(rc.Context(), reference(d, a, ref))
+	content, err := rc.Server.Cfg.Blobs.Read(rc.Context(), Reference(d, a, ref))
 	if err != nil {
 		return Response{}, err
 	}
@@ -292,7 +292,7 @@ func serveFile(rc *Request, a file.Asset, ref company.BlobRef, download bool) (R
 		case in.err == nil:
 			out.begin()
 		case out.begun: // the caller must not take what it has for all of it
-			rc.server.log.Error("content broke off", "request", rc.ID, "sha256", a.SHA256, "error", in.err)
+			rc.Server.Log.Error("content broke off", "request", rc.ID, "sha256", a.SHA256, "error", in.err)
 			panic(http.ErrAbortHandler)
 		default:
 			for _, k := range []string{"Content-Length", "Content-Range", "Content-Type", "Content-Disposition", "Content-Security-Policy", "ETag", "Last-Modified", "Accept-Ranges", "Cache-Control"} {
@@ -304,7 +304,7 @@ func serveFile(rc *Request, a file.Asset, ref company.BlobRef, download bool) (R
 	}}, nil
 }
 
-func reference(d blob.Digest, a file.Asset, ref company.BlobRef) blob.Reference {
+func Reference(d blob.Digest, a file.Asset, ref company.BlobRef) blob.Reference {
 	out := blob.Reference{Digest: d, Size: a.Size}
 	for _, id := range ref.Nodes {
 		out.Hints = append(out.Hints, identity.NodeID(id))
@@ -347,7 +347,7 @@ func (c *contentWriter) begin() {
 
 func (c *contentWriter) Write(p []byte) (int, error) {
 	c.begin()
-	_ = c.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = c.control.SetWriteDeadline(time.Now().Add(WriteTimeout))
 	return c.ResponseWriter.Write(p)
 }
 

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/selvage-mesh/selvage/adapter/cli"
 	"github.com/selvage-mesh/selvage/adapter/openclaw"
 	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/mesh"
 	"github.com/selvage-mesh/selvage/discovery"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -30,11 +30,11 @@ const doctorBlobs = 1 << 30
 func DoctorDir(dir, machine string) []api.Check {
 	var f findings
 	if _, err := os.Stat(dir); err != nil {
-		f.add("directory", api.CheckBad, err.Error(), "give the right one with --dir")
+		f.add("directory", mesh.CheckBad, err.Error(), "give the right one with --dir")
 		return f
 	}
 	if err := unfinished(dir); err != nil {
-		f.add("directory", api.CheckBad, err.Error(), "")
+		f.add("directory", mesh.CheckBad, err.Error(), "")
 	}
 	keys := f.identityOf(dir, machine)
 	f.space(dir)
@@ -48,7 +48,7 @@ func DoctorDir(dir, machine string) []api.Check {
 func (f *findings) storeOf(dir string, keys *identity.Keys) {
 	f.asides(vfs.Default, dir)
 	if r, ok, err := readRebuild(dir); err == nil && ok {
-		f.add("rebuild", api.CheckBad, "the store is not to be trusted: "+r.reason, "start the node while the other voters run: it builds its state anew from them. "+noHealing)
+		f.add("rebuild", mesh.CheckBad, "the store is not to be trusted: "+r.reason, "start the node while the other voters run: it builds its state anew from them. "+noHealing)
 	}
 	told := false // of the membership
 	if _, err := os.Stat(filepath.Join(dir, "store")); err == nil {
@@ -62,16 +62,16 @@ func (f *findings) storeOf(dir string, keys *identity.Keys) {
 				return errors.Join(damaged[:min(len(damaged), maxScrubFound)]...)
 			}
 			p := l.Position()
-			f.add("state", api.CheckOK, fmt.Sprintf("at height %d, index %d; selvage ledger verify --dir checks all of it", p.Height, p.Applied), "")
+			f.add("state", mesh.CheckOK, fmt.Sprintf("at height %d, index %d; selvage ledger verify --dir checks all of it", p.Height, p.Applied), "")
 			told = true
 			f.membershipOf(dir, keys, l)
 			return nil
 		})
 		switch {
 		case distrusted(err) != "":
-			f.add("state", api.CheckBad, err.Error(), "start the node while the other voters run: it sets this store aside and builds its state anew from them. "+noHealing)
+			f.add("state", mesh.CheckBad, err.Error(), "start the node while the other voters run: it sets this store aside and builds its state anew from them. "+noHealing)
 		case err != nil:
-			f.add("state", api.CheckBad, err.Error(), "if a node runs on it, ask that: selvage doctor --api URL")
+			f.add("state", mesh.CheckBad, err.Error(), "if a node runs on it, ask that: selvage doctor --api URL")
 		}
 	}
 	if !told {
@@ -84,14 +84,14 @@ func (f *findings) identityOf(dir, machine string) *identity.Keys {
 	keys, err := identity.Load(dir, machine)
 	switch {
 	case errors.Is(err, identity.ErrNoIdentity) && usedBefore(dir):
-		f.add("identity", api.CheckBad, "identity.key is gone, and this directory is a node's",
+		f.add("identity", mesh.CheckBad, "identity.key is gone, and this directory is a node's",
 			"put it back from a copy of this machine's disk; if there is none, move the directory away and join with a new token, and take the old node out: selvage node remove NAME")
 	case errors.Is(err, identity.ErrNoIdentity):
-		f.add("identity", api.CheckNote, "no node was ever started here", "selvage up")
+		f.add("identity", mesh.CheckNote, "no node was ever started here", "selvage up")
 	case err != nil:
-		f.add("identity", api.CheckBad, err.Error(), "")
+		f.add("identity", mesh.CheckBad, err.Error(), "")
 	default:
-		f.add("identity", api.CheckOK, "of this machine", "")
+		f.add("identity", mesh.CheckOK, "of this machine", "")
 	}
 	return keys
 }
@@ -105,42 +105,42 @@ func (f *findings) membershipOf(dir string, keys *identity.Keys, l *ledger.Ledge
 	}
 	switch {
 	case m.Over:
-		f.add("membership", api.CheckBad, ErrRevoked.Error(), "")
+		f.add("membership", mesh.CheckBad, ErrRevoked.Error(), "")
 		return
 	case m.Met != nil:
-		f.add("membership", api.CheckBad, m.Met.err().Error(), "")
+		f.add("membership", mesh.CheckBad, m.Met.err().Error(), "")
 		return
 	}
 	for _, name := range []string{membershipFile, membershipCopy} {
 		if _, err := readMembership(filepath.Join(dir, name)); err != nil {
-			f.add("membership", api.CheckWarn, fmt.Sprintf("%s: %v; the other of the two is whole", name, err), "start the node: it writes both again")
+			f.add("membership", mesh.CheckWarn, fmt.Sprintf("%s: %v; the other of the two is whole", name, err), "start the node: it writes both again")
 			return
 		}
 	}
-	f.add("membership", api.CheckOK, fmt.Sprintf("of mesh %s in epoch %d", m.mesh().Short(), max(1, m.Epoch)), "")
+	f.add("membership", mesh.CheckOK, fmt.Sprintf("of mesh %s in epoch %d", m.mesh().Short(), max(1, m.Epoch)), "")
 }
 
 func (f *findings) lostMembership(why error, dir string, keys *identity.Keys, l *ledger.Ledger) {
 	if l != nil && keys != nil {
 		if m, found, err := membershipOf(l, keys.ID()); err == nil && found {
-			f.add("membership", api.CheckWarn, fmt.Sprintf("%v, in the file and in its copy; the state knows that it is of mesh %s", why, m.mesh().Short()),
+			f.add("membership", mesh.CheckWarn, fmt.Sprintf("%v, in the file and in its copy; the state knows that it is of mesh %s", why, m.mesh().Short()),
 				"start the node: it makes them again from its state")
 			return
 		}
 	}
 	if errors.Is(why, errNoMembership) && !usedBefore(dir) && (l == nil || l.Position().Height == 0) {
-		f.add("membership", api.CheckNote, "of no mesh", "selvage up founds one, selvage up --join @token joins one")
+		f.add("membership", mesh.CheckNote, "of no mesh", "selvage up founds one, selvage up --join @token joins one")
 		return
 	}
-	f.add("membership", api.CheckBad, fmt.Sprintf("%v, in the file and in its copy, and the state does not say enough to make them again", why),
+	f.add("membership", mesh.CheckBad, fmt.Sprintf("%v, in the file and in its copy, and the state does not say enough to make them again", why),
 		"put the file back from a copy of this disk, or move the directory away and join with a new token")
 }
 
 // smallFiles looks at what a node makes again by itself when it is damaged.
 func (f *findings) smallFiles(dir string) {
-	var mesh identity.MeshID
+	var theMesh identity.MeshID
 	if m, err := loadMembership(dir); err == nil {
-		mesh = m.mesh()
+		theMesh = m.mesh()
 	}
 	bad := 0
 	for _, c := range []struct {
@@ -148,20 +148,20 @@ func (f *findings) smallFiles(dir string) {
 		err  error
 		what string // happens at the next start
 	}{
-		{"peers", discovery.CheckCache(dir, mesh), "the node uses what can be read, and finds the others by gossip"},
+		{"peers", discovery.CheckCache(dir, theMesh), "the node uses what can be read, and finds the others by gossip"},
 		{"tls/api.pem", checkOwnPair(filepath.Join(dir, "tls", "api.pem")), "the node sets it aside and makes another certificate"},
 		{"runs/openclaw.key", openclaw.CheckKey(filepath.Join(dir, "runs")), "the node sets it aside and draws another key; approve this device on OpenClaw's gateways again"},
 		{"runs/place", cli.CheckPlace(filepath.Join(dir, "runs")), "the node draws another name, and sessions begin anew"},
 		{"purse", purse.Check(filepath.Join(dir, "purse")), "the node sets it aside; what it was about stays held until it is written off"},
 		{"sandbox", sandbox.CheckKept(filepath.Join(dir, "sandbox")), "the node throws it away"},
 	} {
-		if c.err != nil && (c.name != "peers" || mesh != "") {
+		if c.err != nil && (c.name != "peers" || theMesh != "") {
 			bad++
-			f.add("small files", api.CheckWarn, c.name+": "+c.err.Error(), "nothing: "+c.what)
+			f.add("small files", mesh.CheckWarn, c.name+": "+c.err.Error(), "nothing: "+c.what)
 		}
 	}
 	if bad == 0 {
-		f.add("small files", api.CheckOK, "none is damaged", "")
+		f.add("small files", mesh.CheckOK, "none is damaged", "")
 	}
 }
 
@@ -201,13 +201,13 @@ func (f *findings) blobsOf(dir string) {
 	}
 	switch {
 	case err != nil && !errors.Is(err, errEnough):
-		f.add("files", api.CheckBad, err.Error(), "")
+		f.add("files", mesh.CheckBad, err.Error(), "")
 	case bad > 0:
-		f.add("files", api.CheckWarn, fmt.Sprintf("%d files do not have their hash any more, the first is blobs/%s/%s", bad, first[:2], first),
+		f.add("files", mesh.CheckWarn, fmt.Sprintf("%d files do not have their hash any more, the first is blobs/%s/%s", bad, first[:2], first),
 			"start the node: it brings them from the others. This disk loses data: replace it")
 	case errors.Is(err, errEnough):
-		f.add("files", api.CheckOK, fmt.Sprintf("no rotten one in the first %d MB; selvage scrub --dir reads all", doctorBlobs>>20), "")
+		f.add("files", mesh.CheckOK, fmt.Sprintf("no rotten one in the first %d MB; selvage scrub --dir reads all", doctorBlobs>>20), "")
 	default:
-		f.add("files", api.CheckOK, "no rotten file was found", "")
+		f.add("files", mesh.CheckOK, "no rotten file was found", "")
 	}
 }

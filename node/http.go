@@ -17,6 +17,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/routes"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -128,7 +129,7 @@ func (n *Node) openAPI(ctx context.Context) error {
 		return err
 	}
 	s, err := api.New(api.Config{
-		Serves: api.Serves(),
+		Serves: routes.Serves(),
 		Node:   asked{n}, Name: n.conf.Name, Version: n.conf.Version, NodeID: n.ID(), Mesh: n.Mesh(), Logger: n.log,
 		DataKeys: n.keyring.dataKeys, DigestKey: n.digestKey, Unseal: n.unseal, Tools: n.tools(), Ready: n.Ready, Standing: n.standing, Quorum: n.quorum, RunLog: n.RunLog, NodeLog: n.runLog, ProbeAdapter: n.probeAdapter, Blobs: n.blobs, Models: n.models,
 		CreateToken: n.createToken, Joins: n, Leave: n.Leave, Unseat: n.consensus.Remove, Alive: n.discovery.Alive, Program: n.program, Raft: n.raftInfo,

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/mesh"
 	"github.com/selvage-mesh/selvage/discovery"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -89,7 +89,7 @@ func (f *findings) compareVersions(runs map[string]string) {
 	}
 	if len(by) == 1 {
 		for v := range by {
-			f.add("versions", api.CheckOK, "all run "+v, "")
+			f.add("versions", mesh.CheckOK, "all run "+v, "")
 		}
 		return
 	}
@@ -97,6 +97,6 @@ func (f *findings) compareVersions(runs map[string]string) {
 	for _, v := range slices.Sorted(maps.Keys(by)) {
 		found = append(found, v+": "+strings.Join(by[v], ", "))
 	}
-	f.add("versions", api.CheckWarn, "the nodes run different versions: "+strings.Join(found, "; "),
+	f.add("versions", mesh.CheckWarn, "the nodes run different versions: "+strings.Join(found, "; "),
 		"finish the upgrade, one node after the other: selvage drain NODE, install the newer program there, start it, wait until selvage doctor there is content, selvage undrain NODE")
 }

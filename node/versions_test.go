@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/mesh"
 )
 
 // The mesh's level rises to what all know who would have to act by it.
@@ -34,19 +34,19 @@ func TestDoctorComparesVersions(t *testing.T) {
 		level string
 		found string
 	}{
-		"one node": {map[string]string{"a": "1.2.0"}, api.CheckOK, "all run 1.2.0"},
-		"the same": {map[string]string{"a": "1.2.0", "b": "1.2.0"}, api.CheckOK, "all run 1.2.0"},
-		"one is behind": {map[string]string{"c": "1.2.0", "a": "1.3.0", "b": "1.3.0"}, api.CheckWarn,
+		"one node": {map[string]string{"a": "1.2.0"}, mesh.CheckOK, "all run 1.2.0"},
+		"the same": {map[string]string{"a": "1.2.0", "b": "1.2.0"}, mesh.CheckOK, "all run 1.2.0"},
+		"one is behind": {map[string]string{"c": "1.2.0", "a": "1.3.0", "b": "1.3.0"}, mesh.CheckWarn,
 			"the nodes run different versions: 1.2.0: c; 1.3.0: a, b"},
-		"one does not tell": {map[string]string{"a": "1.3.0", "b": ""}, api.CheckWarn, "a version that is not told: b"},
-		"none tells":        {map[string]string{"a": "", "b": ""}, api.CheckOK, "all run a version that is not told"},
+		"one does not tell": {map[string]string{"a": "1.3.0", "b": ""}, mesh.CheckWarn, "a version that is not told: b"},
+		"none tells":        {map[string]string{"a": "", "b": ""}, mesh.CheckOK, "all run a version that is not told"},
 	} {
 		var f findings
 		f.compareVersions(c.runs)
 		if len(f) != 1 || f[0].Name != "versions" || f[0].Level != c.level || !strings.Contains(f[0].Found, c.found) {
 			t.Errorf("%s: %+v", name, f)
 		}
-		if told := strings.Contains(f[0].Do, "selvage drain"); told != (c.level == api.CheckWarn) {
+		if told := strings.Contains(f[0].Do, "selvage drain"); told != (c.level == mesh.CheckWarn) {
 			t.Errorf("%s: what to do: %q", name, f[0].Do)
 		}
 	}

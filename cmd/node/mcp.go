@@ -5,10 +5,9 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/spf13/cobra"
-
-	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/mcp"
+	"github.com/selvage-mesh/selvage/api/routes"
+	"github.com/spf13/cobra"
 )
 
 func mcpCommand(c *cli) *cobra.Command {
@@ -28,7 +27,7 @@ PAPERCLIP_RUN_ID.`,
     "env": {"PAPERCLIP_API_URL": "http://127.0.0.1:3100", "PAPERCLIP_API_KEY": "pcp_…"}}}}`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			tools, err := api.Tools(version)
+			tools, err := routes.Tools(version)
 			if err != nil {
 				return err
 			}

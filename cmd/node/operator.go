@@ -15,11 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/mesh"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/node"
+	"github.com/spf13/cobra"
 )
 
 func autopilotCommand(c *cli) *cobra.Command {
@@ -211,7 +211,7 @@ with 1 when something is wrong.`,
 				}
 			})
 			for _, k := range checks {
-				if k.Level == api.CheckBad {
+				if k.Level == mesh.CheckBad {
 					bad++
 				}
 			}

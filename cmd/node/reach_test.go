@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
 	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/routes"
 	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/spf13/cobra"
 )
 
 // notForPeople are the operations that the story does not ask for, and why. "{c}" is
@@ -55,7 +55,7 @@ func excuses(excuse, operation string) bool {
 // each operation of the API was, or is named above.
 func everyOperationIsAsked(t *testing.T, asked map[string]bool) {
 	t.Helper()
-	s, err := api.New(api.Config{Node: deaf{}, Serves: api.Serves()})
+	s, err := api.New(api.Config{Node: deaf{}, Serves: routes.Serves()})
 	if err != nil {
 		t.Fatal(err)
 	}

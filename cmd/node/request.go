@@ -12,9 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/selvage-mesh/selvage/api/routes"
 	"github.com/spf13/cobra"
-
-	"github.com/selvage-mesh/selvage/api"
 )
 
 // An operation is a row of the API's table, as its description tells it.
@@ -28,7 +27,7 @@ var methods = []string{"GET", "POST", "PUT", "PATCH", "DELETE"}
 
 // operations are those of this program's own API, by path and then by method.
 func operations() (all []operation, err error) {
-	b, err := api.Describe(version)
+	b, err := routes.Describe(version)
 	if err != nil {
 		return nil, err
 	}

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/api/routes"
 	"github.com/spf13/cobra"
-
-	"github.com/selvage-mesh/selvage/api"
 )
 
 // allVerbs are the commands that are one request each.
@@ -90,7 +89,7 @@ func serves(path, asked []string) (words int) {
 // table of routes agree.
 func TestVerbsAreRoutes(t *testing.T) {
 	t.Parallel()
-	b, err := api.Describe("test")
+	b, err := routes.Describe("test")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,434 @@
+// Package agents is the routes about agents: what they are, what they run on, their
+// skills, tools, memory and keys, and the org chart.
+package agents
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
+	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/company/skill"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// newAgent is the body that creates an agent.
+type newAgent struct {
+	Name               string                   `json:"name" minLength:"1" maxLength:"500" maxBytes:"500"`
+	Role               string                   `json:"role,omitempty" enum:"ceo,cto,cmo,cfo,security,engineer,designer,pm,qa,devops,researcher,general"`
+	Title              api.Opt[string]          `json:"title" maxLength:"500" maxBytes:"500"`
+	Icon               api.Opt[string]          `json:"icon" maxLength:"100"`
+	ReportsTo          api.Opt[string]          `json:"reportsTo" format:"uuid"`
+	Capabilities       api.Opt[string]          `json:"capabilities" maxLength:"50000" maxBytes:"50000"`
+	AdapterType        string                   `json:"adapterType,omitempty" minLength:"1" maxLength:"100"`
+	AdapterConfig      api.Opt[json.RawMessage] `json:"adapterConfig" maxBytes:"65536"`
+	RuntimeConfig      api.Opt[json.RawMessage] `json:"runtimeConfig" maxBytes:"65536"`
+	DefaultEnvironment api.Opt[string]          `json:"defaultEnvironmentId" format:"uuid"`
+	BudgetMonthlyCents int64                    `json:"budgetMonthlyCents,omitempty" minimum:"0" maximum:"1000000000000"`
+	Permissions        *agentGrant              `json:"permissions,omitempty"`
+	Metadata           api.Opt[json.RawMessage] `json:"metadata" maxBytes:"65536"`
+	ContextMode        string                   `json:"contextMode,omitempty" enum:"thin,fat"`
+	DesiredSkills      []json.RawMessage        `json:"desiredSkills,omitempty" maxItems:"200" types:"string,object" maxBytes:"8192"`
+	Instructions       *newInstructions         `json:"instructionsBundle,omitempty"`
+}
+
+// newInstructions are the files that tell a new agent what to do.
+type newInstructions struct {
+	Entry string          `json:"entryFile,omitempty" minLength:"1" maxLength:"400"`
+	Files json.RawMessage `json:"files" types:"object" maxBytes:"196608"` // text by path
+}
+
+// texts returns the files by their paths.
+func (n newInstructions) texts() (files map[string]string, err error) {
+	if json.Unmarshal(n.Files, &files) != nil || files == nil {
+		return nil, api.ValidationError(api.Issue{Code: "invalid_type", Expected: "record", Path: []any{"instructionsBundle", "files"}, Message: "Invalid input: expected the text of each file by its path"})
+	}
+	for _, text := range files {
+		if len(text) > skill.MaxInstructionFile {
+			return nil, api.ValidationError(api.Issue{Code: "too_big", Path: []any{"instructionsBundle", "files"}, Maximum: new(float64(skill.MaxInstructionFile)), Inclusive: new(true),
+				Message: fmt.Sprintf("Too big: expected each file to have <=%d bytes", skill.MaxInstructionFile)})
+		}
+	}
+	return files, nil
+}
+
+// patchAgent is the body that changes an agent.
+type patchAgent struct {
+	Name               *string                  `json:"name,omitempty" minLength:"1" maxLength:"500" maxBytes:"500" nullable:"false"`
+	Role               string                   `json:"role,omitempty" enum:"ceo,cto,cmo,cfo,security,engineer,designer,pm,qa,devops,researcher,general"`
+	Title              api.Opt[string]          `json:"title" maxLength:"500" maxBytes:"500"`
+	Icon               api.Opt[string]          `json:"icon" maxLength:"100"`
+	ReportsTo          api.Opt[string]          `json:"reportsTo" format:"uuid"`
+	Capabilities       api.Opt[string]          `json:"capabilities" maxLength:"50000" maxBytes:"50000"`
+	AdapterType        string                   `json:"adapterType,omitempty" minLength:"1" maxLength:"100"`
+	AdapterConfig      api.Opt[json.RawMessage] `json:"adapterConfig" maxBytes:"65536" nullable:"false"`
+	ReplaceConfig      bool                     `json:"replaceAdapterConfig,omitempty"`
+	RuntimeConfig      api.Opt[json.RawMessage] `json:"runtimeConfig" maxBytes:"65536" nullable:"false"`
+	DefaultEnvironment api.Opt[string]          `json:"defaultEnvironmentId" format:"uuid"`
+	BudgetMonthlyCents *int64                   `json:"budgetMonthlyCents,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false"`
+	Metadata           api.Opt[json.RawMessage] `json:"metadata" maxBytes:"65536"`
+	ContextMode        string                   `json:"contextMode,omitempty" enum:"thin,fat"`
+	// Status does what the routes do that pause an agent, let it go on, or end it.
+	Status string `json:"status,omitempty" enum:"active,paused,idle,running,error,pending_approval,terminated"`
+	// These have routes of their own; here they are a 422 that names the route.
+	Permissions   api.Opt[json.RawMessage] `json:"permissions"`
+	DesiredSkills api.Opt[json.RawMessage] `json:"desiredSkills" types:"array" nullable:"false"`
+	Instructions  api.Opt[json.RawMessage] `json:"instructionsBundle" nullable:"false"`
+}
+
+// agentGrant changes what an agent may do.
+type agentGrant struct {
+	CreateAgents *bool `json:"canCreateAgents,omitempty" nullable:"false"`
+	CreateSkills *bool `json:"canCreateSkills,omitempty" nullable:"false"`
+	AssignTasks  *bool `json:"canAssignTasks,omitempty" nullable:"false"`
+}
+
+// agentPermissions is the body that changes what an agent may do.
+type agentPermissions struct {
+	CreateAgents bool  `json:"canCreateAgents"`
+	AssignTasks  bool  `json:"canAssignTasks"`
+	CreateSkills *bool `json:"canCreateSkills,omitempty" nullable:"false"`
+}
+
+// An agentRow is an agent as it is shown: its row without secrets, and what
+// other rows say of it.
+type agentRow struct {
+	company.Agent
+	AdapterConfig json.RawMessage  `json:"adapterConfig"`
+	RuntimeConfig json.RawMessage  `json:"runtimeConfig"`
+	BudgetMonthly core.Money       `json:"budgetMonthlyCents"`
+	SpentMonthly  core.Money       `json:"spentMonthlyCents"`
+	Held          core.Money       `json:"heldCents"` // set aside for calls under way
+	Metadata      json.RawMessage  `json:"metadata"`
+	ContextMode   string           `json:"contextMode" enum:"thin,fat"`
+	URLKey        string           `json:"urlKey"`
+	OrgHealth     people.OrgHealth `json:"orgChainHealth"`
+}
+
+// An agentDetail is an agent by itself.
+type agentDetail struct {
+	agentRow
+	ChainOfCommand []people.Superior `json:"chainOfCommand"`
+	Access         people.Access     `json:"access"`
+}
+
+// An agentConfiguration is how an agent is invoked.
+type agentConfiguration struct {
+	ID            string              `json:"id"`
+	Company       string              `json:"companyId"`
+	Name          string              `json:"name"`
+	Role          string              `json:"role"`
+	Title         core.NullText       `json:"title"`
+	Status        company.AgentStatus `json:"status"`
+	ReportsTo     core.NullText       `json:"reportsTo"`
+	AdapterType   string              `json:"adapterType"`
+	AdapterConfig json.RawMessage     `json:"adapterConfig"`
+	RuntimeConfig json.RawMessage     `json:"runtimeConfig"`
+	Permissions   company.Permissions `json:"permissions"`
+	UpdatedAt     core.Time           `json:"updatedAt"`
+}
+
+func showAgent(tx *ledger.Tx, a company.Agent, now time.Time) agentRow {
+	limit, spent := money.AgentBudget(tx, a.Company, a.ID, core.TimeOf(now))
+	row := agentRow{Agent: a, AdapterConfig: conceal.RedactConfig(a.AdapterConfig), RuntimeConfig: conceal.RedactConfig(a.RuntimeConfig),
+		BudgetMonthly: limit, SpentMonthly: spent, Held: money.MoneyHeld(tx, a.Company, company.ScopeAgent, a.ID), Metadata: api.RawJSON(nil), ContextMode: a.Mode(), URLKey: a.URLKey(), OrgHealth: people.OrgHealthOf(tx, a)}
+	if len(a.Metadata) > 0 {
+		row.Metadata = conceal.RedactConfig(a.Metadata)
+	}
+	// The embedded row's own configurations are not shown; they are not carried either.
+	row.Agent.AdapterConfig, row.Agent.RuntimeConfig, row.Agent.Metadata = nil, nil, nil
+	return row
+}
+
+func detailAgent(tx *ledger.Tx, a company.Agent, now time.Time) agentDetail {
+	return agentDetail{showAgent(tx, a, now), people.ChainOfCommand(tx, a), people.AccessOf(a)}
+}
+
+func configureAgent(a company.Agent) agentConfiguration {
+	return agentConfiguration{ID: a.ID, Company: a.Company, Name: a.Name, Role: a.Role, Title: a.Title, Status: a.Status, ReportsTo: a.ReportsTo, AdapterType: a.AdapterType,
+		AdapterConfig: conceal.RedactConfig(a.AdapterConfig), RuntimeConfig: conceal.RedactConfig(a.RuntimeConfig), Permissions: a.Permissions, UpdatedAt: a.UpdatedAt}
+}
+
+func AgentRoutes() []api.Route {
+	const tag, one = "agents", "/api/agents/{id}"
+	change := func(verb, kind, summary string) api.Route {
+		return api.Route{Method: "POST", Path: one + "/" + verb, Tag: tag, Summary: summary, Who: api.Board, Query: api.ByName(), Out: agentRow{},
+			Handle: func(rc *api.Request) (api.Response, error) { return changeAgent(rc, kind) }}
+	}
+	return []api.Route{
+		{Method: "GET", Path: "/api/companies/{companyId}/agents", Tag: tag, Summary: "List agents", Out: []agentRow{}, Handle: listAgents,
+			Query: []api.Param{{Name: "includeTerminated", Type: "boolean", Doc: "also those that were terminated"}}},
+		{Method: "POST", Path: "/api/companies/{companyId}/agents", Tag: tag, Summary: "Create an agent", Who: api.Board, In: newAgent{}, Out: agentRow{}, Status: 201, Handle: createAgent},
+		{Method: "GET", Path: "/api/companies/{companyId}/agent-configurations", Tag: tag, Summary: "List how agents are invoked", Who: api.Board, Out: []agentConfiguration{}, Handle: listConfigurations},
+		{Method: "GET", Path: "/api/agents/me", Tag: tag, Summary: "Read the agent that asks", Who: api.Agent, Out: agentDetail{}, Handle: readMe},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read an agent by ID or name", Query: api.ByName(), Out: agentDetail{}, Handle: readAgent},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change an agent", Query: api.ByName(), In: patchAgent{}, Out: agentRow{}, Handle: updateAgent},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete an agent", Who: api.Board, Query: api.ByName(), Out: api.Okay{}, Handle: deleteAgent},
+		change("pause", company.KindAgentPause, "Pause an agent"), change("resume", company.KindAgentResume, "Let an agent go on"),
+		change("clear-error", company.KindAgentResume, "Let an agent go on after an error"), change("terminate", company.KindAgentTerminate, "End an agent for good"),
+		{Method: "PATCH", Path: one + "/permissions", Tag: tag, Summary: "Change what an agent may do", Who: api.Board, Query: api.ByName(), In: agentPermissions{}, Out: agentDetail{}, Handle: permitAgent},
+		{Method: "GET", Path: one + "/configuration", Tag: tag, Summary: "Read how an agent is invoked", Query: api.ByName(), Out: agentConfiguration{}, Handle: readConfiguration},
+		{Method: "GET", Path: one + "/config-revisions", Tag: tag, Summary: "List changes of an agent's configuration", Who: api.Board, Query: api.ByName(), Out: []company.Revision{}, Handle: listRevisions},
+		{Method: "GET", Path: one + "/config-revisions/{revisionId}", Tag: tag, Summary: "Read one change of an agent's configuration", Who: api.Board, Query: api.ByName(), Out: company.Revision{}, Handle: readRevision},
+		{Method: "POST", Path: one + "/config-revisions/{revisionId}/rollback", Tag: tag, Summary: "Give an agent the configuration that it had after a change", Who: api.Board, Query: api.ByName(), Out: agentRow{}, Handle: rollbackAgent},
+	}
+}
+
+// agentsByAge returns a company's agents, oldest first.
+func agentsByAge(tx *ledger.Tx, of string, terminated bool) []company.Agent {
+	list := company.AgentsOf(tx, of, terminated)
+	slices.SortStableFunc(list, func(a, b company.Agent) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+	return list
+}
+
+func listAgents(rc *api.Request) (api.Response, error) {
+	terminated, err := rc.QueryBool("includeTerminated")
+	if err != nil {
+		return api.Response{}, err
+	}
+	out := []agentRow{}
+	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		for _, a := range agentsByAge(tx, row.ID, terminated) {
+			out = append(out, showAgent(tx, a, rc.Now()))
+		}
+		return nil
+	})
+	return api.OK(out), err
+}
+
+func listConfigurations(rc *api.Request) (api.Response, error) {
+	out := []agentConfiguration{}
+	err := api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		for _, a := range agentsByAge(tx, row.ID, false) {
+			out = append(out, configureAgent(a))
+		}
+		return nil
+	})
+	return api.OK(out), err
+}
+
+func readMe(rc *api.Request) (r api.Response, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		a, ok := company.AgentOf(tx, rc.Company, rc.Actor.ID)
+		if !ok {
+			return api.NotFound("Agent not found")
+		}
+		r = api.OK(detailAgent(tx, a, rc.Now()))
+		return nil
+	})
+	return r, err
+}
+
+func readAgent(rc *api.Request) (api.Response, error) {
+	return api.Showing(rc, func(tx *ledger.Tx, a company.Agent) any { return detailAgent(tx, a, rc.Now()) })
+}
+
+func readConfiguration(rc *api.Request) (api.Response, error) {
+	return api.Showing(rc, func(_ *ledger.Tx, a company.Agent) any { return configureAgent(a) })
+}
+
+func listRevisions(rc *api.Request) (api.Response, error) {
+	return api.Showing(rc, func(tx *ledger.Tx, a company.Agent) any { return company.RevisionsOf(tx, a.Company, a.ID) })
+}
+
+func readRevision(rc *api.Request) (r api.Response, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		a, err := api.AgentIn(tx, rc)
+		if err != nil {
+			return err
+		}
+		for _, v := range company.RevisionsOf(tx, a.Company, a.ID) {
+			if v.ID == rc.Path("revisionId") {
+				r = api.OK(v)
+				return nil
+			}
+		}
+		return api.NotFound("Revision not found")
+	})
+	return r, err
+}
+
+func rollbackAgent(rc *api.Request) (api.Response, error) {
+	a, err := api.FindAgent(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return doAgent(rc, company.KindAgentRollback, a.Company, company.RollbackAgent{Agent: a.ID, Revision: strings.ToLower(rc.Path("revisionId"))})
+}
+
+// doAgent submits a command about an agent and shows its row.
+func doAgent(rc *api.Request, kind, of string, payload any) (r api.Response, err error) {
+	ref, err := api.Do[company.AgentRef](rc, kind, of, payload)
+	if err != nil {
+		return r, err
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		a, ok := company.AgentOf(tx, of, ref.ID)
+		if !ok {
+			return api.NotFound("Agent not found")
+		}
+		if kind == company.KindAgentPermissions {
+			r = api.OK(detailAgent(tx, a, rc.Now()))
+		} else {
+			r = api.OK(showAgent(tx, a, rc.Now()))
+		}
+		return nil
+	})
+	return r, err
+}
+
+func createAgent(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[newAgent](rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if !api.IsUUID(api.CompanyID(rc)) {
+		return api.Response{}, api.NotFound("Company not found")
+	}
+	p, err := in.command()
+	if err != nil {
+		return api.Response{}, err
+	}
+	return doAgent(rc, company.KindAgentCreate, api.CompanyID(rc), p)
+}
+
+// command is the body as a command that makes a new agent. What the body's type can
+// not say of it is refused.
+func (in newAgent) command() (p company.SaveAgent, err error) {
+	if err := api.CheckConfigs(in.AdapterType, in.AdapterConfig.Or(nil), in.RuntimeConfig.Or(nil)); err != nil {
+		return p, err
+	}
+	p = company.SaveAgent{ID: api.NewID(), Name: &in.Name, Role: api.Given[string](in.Role), Title: api.TextOf(in.Title), Icon: api.TextOf(in.Icon), ReportsTo: api.IdPointer(in.ReportsTo),
+		Capabilities: api.TextOf(in.Capabilities), AdapterType: api.Given[string](in.AdapterType), AdapterConfig: in.AdapterConfig.Or(nil), RuntimeConfig: in.RuntimeConfig.Or(nil),
+		DefaultEnvironment: api.IdPointer(in.DefaultEnvironment), Metadata: in.Metadata.Or(nil), ContextMode: api.Given[string](in.ContextMode)}
+	p.Skills = company.SkillKeysIn(in.DesiredSkills)
+	if in.Instructions != nil {
+		files, err := in.Instructions.texts()
+		if err != nil {
+			return p, err
+		}
+		p.Instructions = company.InstructionsIn(in.Instructions.Entry, files)
+	}
+	if in.BudgetMonthlyCents > 0 {
+		p.Budget = api.CentsOf(&in.BudgetMonthlyCents)
+	}
+	if in.Permissions != nil {
+		p.Permissions = &company.Grant{CreateAgents: in.Permissions.CreateAgents, CreateSkills: in.Permissions.CreateSkills, AssignTasks: in.Permissions.AssignTasks}
+	}
+	return p, nil
+}
+
+func updateAgent(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[patchAgent](rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	a, err := api.FindAgent(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if err := in.check(a); err != nil {
+		return api.Response{}, err
+	}
+	switch {
+	case in.Permissions.Set:
+		return api.Response{}, api.Unprocessable("Permissions are changed by PATCH /api/agents/"+a.ID+"/permissions", nil)
+	case in.DesiredSkills.Set:
+		return api.Response{}, api.Unprocessable("An agent's skills are changed by POST /api/agents/"+a.ID+"/skills/sync", nil)
+	case in.Instructions.Set:
+		return api.Response{}, api.Unprocessable("An agent's instructions are changed by PUT /api/agents/"+a.ID+"/instructions-bundle/file, a file at a time", nil)
+	}
+	if kind, err := in.statusCommand(rc, a); err != nil {
+		return api.Response{}, err
+	} else if kind != "" {
+		r, err := doAgent(rc, kind, a.Company, company.ChangeAgent{Agent: a.ID})
+		if err != nil || reflect.DeepEqual(in, patchAgent{Status: in.Status}) {
+			return r, err // nothing else was asked for
+		}
+	}
+	return doAgent(rc, company.KindAgentUpdate, a.Company, company.SaveAgent{ID: a.ID, Name: in.Name, Role: api.Given[string](in.Role), Title: api.TextOf(in.Title), Icon: api.TextOf(in.Icon),
+		ReportsTo: api.IdPointer(in.ReportsTo), Capabilities: api.TextOf(in.Capabilities), AdapterType: api.Given[string](in.AdapterType), AdapterConfig: api.RawOf(in.AdapterConfig),
+		ReplaceAdapterConfig: in.ReplaceConfig, RuntimeConfig: api.RawOf(in.RuntimeConfig), DefaultEnvironment: api.IdPointer(in.DefaultEnvironment),
+		Budget: api.CentsOf(in.BudgetMonthlyCents), Metadata: api.RawOf(in.Metadata), ContextMode: api.Given[string](in.ContextMode)})
+}
+
+// check refuses what the body's type can not say of the agent as it is: what an
+// adapter can not decode, also of what was there for another one.
+func (in patchAgent) check(a company.Agent) error {
+	kind, config := cmp.Or(in.AdapterType, a.AdapterType), in.AdapterConfig.Or(nil)
+	if kind != a.AdapterType && !in.ReplaceConfig {
+		var members, given map[string]json.RawMessage
+		_ = json.Unmarshal(conceal.RedactConfig(a.AdapterConfig), &members)
+		_ = json.Unmarshal(config, &given) // absent
+		if members == nil {
+			members = map[string]json.RawMessage{}
+		}
+		maps.Copy(members, given)
+		config, _ = json.Marshal(members) // what was decoded encodes
+	}
+	return api.CheckConfigs(kind, config, in.RuntimeConfig.Or(nil))
+}
+
+// statusCommand returns the kind of command that gives an agent the status that
+// the body asks for, "" for none.
+func (in patchAgent) statusCommand(rc *api.Request, a company.Agent) (kind string, err error) {
+	want, have := company.AgentStatus(in.Status), a.Status
+	if want == "" || want == have {
+		return "", nil // such as a row that is sent back
+	}
+	if rc.IsAgent() {
+		return "", api.Forbidden("Board access required")
+	}
+	switch want {
+	case company.AgentPaused:
+		return company.KindAgentPause, nil
+	case company.AgentTerminated:
+		return company.KindAgentTerminate, nil
+	case company.AgentIdle, company.AgentActive:
+		if have == company.AgentIdle || have == company.AgentActive || have == company.AgentRunning {
+			return "", nil // it may work, which is all that can be asked for
+		}
+		return company.KindAgentResume, nil
+	}
+	return "", api.Unprocessable("An agent's status can be set to paused, idle or terminated; "+in.Status+" follows from its runs, or from its hire", nil)
+}
+
+func changeAgent(rc *api.Request, kind string) (api.Response, error) {
+	a, err := api.FindAgent(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return doAgent(rc, kind, a.Company, company.ChangeAgent{Agent: a.ID})
+}
+
+func deleteAgent(rc *api.Request) (api.Response, error) {
+	a, err := api.FindAgent(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	_, err = rc.Submit(company.KindAgentDelete, a.Company, company.ChangeAgent{Agent: a.ID})
+	return api.OK(api.Okay{OK: true}), err
+}
+
+func permitAgent(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[agentPermissions](rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	a, err := api.FindAgent(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return doAgent(rc, company.KindAgentPermissions, a.Company, company.GrantAgent{Agent: a.ID,
+		Grant: company.Grant{CreateAgents: &in.CreateAgents, AssignTasks: &in.AssignTasks, CreateSkills: in.CreateSkills}})
+}

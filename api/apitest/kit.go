@@ -1,0 +1,338 @@
+// Package apitest is a server with one node behind it, which tests ask as a client does.
+package apitest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/routes"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/company/rules"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger/blob"
+	"github.com/selvage-mesh/selvage/ledger/store"
+)
+
+// Solo is a node without peers: each command is a batch of its own, applied at
+// once to a real ledger in memory.
+type Solo struct {
+	t      testing.TB
+	Keys   *identity.Keys
+	Ledger *ledger.Ledger
+	Mesh   identity.MeshID
+
+	mu    sync.Mutex // guards all below
+	index uint64
+	Seq   uint64
+	Sess  uint64
+	now   time.Time
+	sent  [][]byte // all batches
+	fail  error    // what Submit and strong reads return, when set
+	Late  func()   // what others have done meanwhile: happens once, before the next strong read
+}
+
+func NewSolo(t testing.TB) *Solo {
+	t.Helper()
+	return NewSoloOf(t, "")
+}
+
+// NewSoloOf founds a mesh of a mode of authentication.
+func NewSoloOf(t testing.TB, mode string) *Solo {
+	t.Helper()
+	db, err := store.Open("db", store.Options{FS: vfs.NewMem(), Small: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := ledger.Open(ledger.Config{Span: db.Span('s'), Mux: rules.Handlers(), Authorize: people.Authorize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	n := &Solo{t: t, Keys: identity.Derive(sha256.Sum256([]byte("solo"))), Ledger: l, now: time.Now().UTC().Truncate(time.Millisecond)}
+	g := ledger.Genesis{Name: "solo", Level: ledger.FeatureLevel, CreatedAt: n.now.UnixMilli(),
+		Founder: ledger.NewNode{Key: n.Keys.Public(), SealCert: n.Keys.Certificate(identity.ForSeal).Encode(), Name: "solo"},
+		Wrapped: ledger.NodeKeys{Node: n.Keys.ID(), Epoch: 1, Data: []byte("data"), Gossip: []byte("gossip")}, Auth: mode}
+	n.Mesh = identity.MeshIDOf(ledger.Marshal(g))
+	self := ledger.Actor{Type: "node", ID: string(n.Keys.ID())}
+	mine := ledger.Credential{Kind: "node", ID: string(n.Keys.ID())}
+	for _, c := range []ledger.Command{
+		{Kind: ledger.KindGenesis, Actor: self, Credential: mine, Payload: ledger.Marshal(g)},
+		{Kind: ledger.KindSessionOpen, Actor: self, Credential: mine, Payload: ledger.Marshal(ledger.SessionOpen{Incarnation: "life-1", Nonce: "first"})},
+	} {
+		r := n.Apply(0, 0, c)
+		if r.Refusal != nil {
+			t.Fatal(r.Refusal)
+		}
+		n.Sess = r.Height
+	}
+	return n
+}
+
+func (n *Solo) Apply(session, seq uint64, c ledger.Command) ledger.Receipt {
+	n.t.Helper()
+	b := ledger.EncodeBatch(n.Mesh, n.Keys.ID(), session, seq, seq, []ledger.Command{c}, n.Keys.Sign)
+	if now := time.Now().UTC().Truncate(time.Millisecond); now.After(n.now) {
+		n.now = now
+	}
+	ledger.StampBatch(b, n.now)
+	n.sent = append(n.sent, b)
+	n.index++
+	rs, err := ledger.DecodeReceipts(n.Ledger.ApplyBatch([]ledger.LogEntry{{Index: n.index, Term: 1, Data: b}})[0])
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return rs[0]
+}
+
+// Batches returns what was handed to the ledger, as it goes over the wire.
+func (n *Solo) Batches() [][]byte {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.sent)
+}
+
+func (n *Solo) Submit(_ context.Context, c ledger.Command) (ledger.Receipt, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.fail != nil {
+		return ledger.Receipt{}, n.fail
+	}
+	n.Seq++
+	return n.Apply(n.Sess, n.Seq, c), nil
+}
+
+func (n *Solo) View(ctx context.Context, at ledger.Read, f func(*ledger.Tx) error) (uint64, error) {
+	n.mu.Lock()
+	fail := n.fail
+	n.mu.Unlock()
+	if at.Mode == ledger.ReadStrong && fail != nil {
+		return 0, fail
+	}
+	if at.Mode == ledger.ReadStrong && n.Late != nil {
+		late := n.Late
+		n.Late = nil
+		late()
+	}
+	if at.Mode != ledger.ReadStale && at.AtLeast > 0 {
+		if err := n.Ledger.WaitApplied(ctx, at.AtLeast); err != nil {
+			return 0, err
+		}
+	}
+	return n.Ledger.Applied(), n.Ledger.View(f)
+}
+
+func (n *Solo) Entries(ctx context.Context, after uint64) iter.Seq2[ledger.Entry, error] {
+	return n.Ledger.Entries(ctx, after)
+}
+
+// Pass lets time pass.
+func (n *Solo) Pass(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.now = n.now.Add(d)
+}
+
+func (n *Solo) SetFail(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.fail = err
+}
+
+// Harness is a server on a solo node, with what it logs.
+type Harness struct {
+	*api.Server
+	T    testing.TB
+	Node *Solo
+	Log  *safeBuffer
+	As   []string // what call shows that is given no headers, or none but Content-Type
+	Gate *gate    // of a working harness
+	Web  string   // likewise: where it listens
+}
+
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+var TestDataKey = identity.DataKey{7, 7, 7}
+
+func NewHarness(t testing.TB, change ...func(*api.Config)) *Harness {
+	t.Helper()
+	return NewHarnessOn(t, NewSolo(t), change...)
+}
+
+func NewHarnessOn(t testing.TB, n *Solo, change ...func(*api.Config)) *Harness {
+	t.Helper()
+	log := &safeBuffer{}
+	cfg := api.Config{Node: n, Version: "test", NodeID: n.Keys.ID(), Mesh: n.Mesh,
+		DataKeys: func() []identity.DataKey { return []identity.DataKey{TestDataKey} },
+		Head:     func() (uint64, uint64) { h, _ := n.Ledger.Head(); return h, n.Ledger.Applied() },
+		Verify:   func(ctx context.Context) (ledger.Verified, error) { return n.Ledger.Verify(ctx, nil) },
+		Blobs:    newKeeper(t, n.Keys.ID()),
+		Logger:   slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	for _, f := range change {
+		f(&cfg)
+	}
+	cfg.Serves = routes.Serves()
+	s, err := api.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	// What a handler looks for its route must name, or neither the description nor a
+	// tool has it.
+	var told sync.Map
+	s.Asked = func(r *api.Route, name string) {
+		if !slices.ContainsFunc(r.Query, func(p api.Param) bool { return p.Name == name }) {
+			if _, twice := told.LoadOrStore(r.Path+name, true); !twice {
+				t.Errorf("%s %s takes ?%s= and does not name it", r.Method, r.Path, name)
+			}
+		}
+	}
+	return &Harness{Server: s, T: t, Node: n, Log: log}
+}
+
+// newKeeper keeps blobs on this test's disk.
+func newKeeper(t testing.TB, self identity.NodeID) *blob.Keeper {
+	t.Helper()
+	k, err := blob.Open(t.TempDir(), blob.Config{Self: self, Store: blob.StoreConfig{Reserve: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return k
+}
+
+// Dot is a picture of one pixel.
+func Dot() []byte {
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+// Answer is what came back.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+func (a Answer) Decode(t testing.TB) (v any) {
+	t.Helper()
+	if err := json.Unmarshal(a.Body, &v); err != nil {
+		t.Fatalf("answer %q: %v", a.Body, err)
+	}
+	return v
+}
+
+// Field returns a member of the answer's object, as text.
+func (a Answer) Field(t testing.TB, name string) string {
+	t.Helper()
+	o, _ := a.Decode(t).(map[string]any)
+	if s, ok := o[name].(string); ok {
+		return s
+	}
+	return fmt.Sprint(o[name])
+}
+
+// Call sends one request; body is JSON text, headers are "Name: value".
+func (h *Harness) Call(method, path, body string, headers ...string) Answer {
+	h.T.Helper()
+	if len(headers) == 0 || len(headers) == 1 && strings.HasPrefix(headers[0], "Content-Type:") {
+		headers = slices.Concat(headers, h.As)
+	}
+	var r io.Reader
+	if body != "" {
+		r = strings.NewReader(body)
+	}
+	req := httptest.NewRequest(method, path, r)
+	req.Host = "127.0.0.1:3100"
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for _, line := range headers {
+		name, value, _ := strings.Cut(line, ": ")
+		if name == "Host" {
+			req.Host = value
+			continue
+		}
+		req.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, req)
+	return Answer{w.Code, w.Header(), w.Body.Bytes()}
+}
+
+// Want fails unless the answer has a status and, unless it is "", holds a text.
+func (a Answer) Want(t testing.TB, status int, text string) Answer {
+	t.Helper()
+	if a.Status != status || !strings.Contains(string(a.Body), text) {
+		t.Fatalf("answered %d %s, want %d with %s", a.Status, a.Body, status, text)
+	}
+	return a
+}
+
+// submit carries out a command as the board.
+func (h *Harness) SubmitAs(actor ledger.Actor, cred ledger.Credential, kind, of string, payload any) ledger.Receipt {
+	h.T.Helper()
+	r, err := h.Node.Submit(h.T.Context(), ledger.Command{Kind: kind, Company: of, Actor: actor, Credential: cred, Payload: ledger.Marshal(payload)})
+	if err != nil || r.Refusal != nil {
+		h.T.Fatalf("%s: %v %v", kind, err, r.Refusal)
+	}
+	return r
+}
+
+// Company makes a company and returns its ID.
+func (h *Harness) Company(name string) string {
+	h.T.Helper()
+	if h.As != nil {
+		return h.Call("POST", "/api/companies", fmt.Sprintf(`{"name":%q}`, name)).Want(h.T, 201, "").Field(h.T, "id")
+	}
+	id := api.NewID()
+	h.SubmitAs(ledger.Actor{Type: "user", ID: api.LocalBoard}, ledger.Credential{Kind: "local"}, "company.create", id, company.SaveCompany{ID: id, Name: &name})
+	return id
+}

@@ -1,0 +1,86 @@
+package live
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// maxAuditCSV bounds the lines of a file: more is fetched in parts, by from and to.
+const maxAuditCSV = 10_000
+
+var auditColumns = []string{"createdAt", "action", "actorType", "actorId", "agentId", "runId", "responsibleUserId", "entityType", "entityId", "issueIdentifier", "issueTitle", "commentExcerpt", "documentKey"}
+
+// auditCSV answers what agents did as a file for a spreadsheet. That somebody
+// took it along is itself a line of the activity log.
+func auditCSV(rc *api.Request) (api.Response, error) {
+	f, err := activityFilter(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if f.Actor.Type == "" {
+		f.Actor.Type, f.AlsoType = "agent", company.LeaseEntity
+	}
+	f.Limit = maxActivityList
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	w.UseCRLF = true
+	_ = w.Write(auditColumns) // a Builder takes everything
+	rows, cut := 0, false
+	of := strings.ToLower(rc.Path("companyId"))
+	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		for rows < maxAuditCSV {
+			list := api.Logged(tx, row.ID, f)
+			for _, a := range company.ShowActivity(tx, row.ID, list) {
+				identifier, title := "", ""
+				if a.EntityType == "issue" {
+					if i, ok := company.IssueOf(tx, row.ID, strings.ToLower(a.EntityID)); ok {
+						identifier, title = i.Identifier, i.Title
+					}
+				}
+				line := []string{a.CreatedAt.String(), a.Action, a.ActorType, a.ActorID, string(a.Agent), string(a.Run), string(a.ResponsibleUser), a.EntityType, a.EntityID, identifier, title, "", ""}
+				for n := range line {
+					line[n] = cell(line[n])
+				}
+				_ = w.Write(line)
+				rows++
+			}
+			if len(list) < f.Limit {
+				return nil
+			}
+			last := list[len(list)-1]
+			f.BeforeHeight, f.BeforeNumber = last.Height, last.Number
+		}
+		cut = true
+		return nil
+	})
+	if err != nil {
+		return api.Response{}, err
+	}
+	w.Flush()
+	who := rc.Actor.ID
+	rc.OfNode("audit")
+	details, err := json.Marshal(map[string]any{"format": "csv", "rowCount": rows, "truncated": cut, "userId": who})
+	if err != nil {
+		return api.Response{}, err
+	}
+	if _, err := rc.Submit(company.KindActivityNote, of, company.Note{Action: "audit.exported", EntityType: "company", EntityID: of, Details: details}); err != nil {
+		return api.Response{}, err
+	}
+	r := api.Raw("text/csv; charset=utf-8", []byte(b.String()))
+	r.Header = http.Header{"Content-Disposition": {`attachment; filename="agent-audit-` + of + `.csv"`}}
+	return r, nil
+}
+
+// cell is a text that a spreadsheet does not take for a formula.
+func cell(s string) string {
+	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+		return "'" + s
+	}
+	return s
+}

@@ -1,0 +1,300 @@
+// Package live is what moves: streams of events, activity, the dashboard.
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// EventRoutes tell what happens in a company, as it happens, from the feed of
+// this node: any node tells the same, under the same numbers.
+func EventRoutes() []api.Route {
+	return []api.Route{
+		{Method: "GET", Path: "/api/companies/{companyId}/events", Tag: "events", Who: api.Any, NoTool: true, Out: LiveEvent{}, Handle: followEvents,
+			Summary: "Follow a company's events as server-sent events; the event's ID is a height, at which any node resumes",
+			Query:   []api.Param{{Name: "after", Type: "integer", Doc: "height to resume after, as Last-Event-ID; without it, from now on"}}},
+		{Method: "GET", Path: "/api/companies/{companyId}/events/ws", Tag: "events", Who: api.Any, NoTool: true, Out: LiveEvent{}, Handle: followSocket,
+			Summary: "Follow a company's events on a WebSocket",
+			Query:   []api.Param{{Name: "after", Type: "integer", Doc: "height to resume after; without it, from now on"}, {Name: "token", Doc: "bearer, where headers can not be set"}}},
+	}
+}
+
+// A liveEvent is one frame, as the contract's clients read it. The changes of
+// one entry have the same ID, its height: a stream that broke off between them
+// tells all of them again.
+type LiveEvent struct {
+	ID        uint64          `json:"id"`
+	Company   string          `json:"companyId"`
+	Type      string          `json:"type"` // "activity.logged", "heartbeat.run.status" …
+	CreatedAt core.Time       `json:"createdAt"`
+	Payload   json.RawMessage `json:"payload"`
+	volatile  bool            // not of the feed: nothing resumes after it
+}
+
+type activityPayload struct {
+	ActorType   string          `json:"actorType"`
+	ActorID     string          `json:"actorId"`
+	Action      string          `json:"action"`
+	EntityType  string          `json:"entityType"`
+	EntityID    string          `json:"entityId"`
+	Agent       *string         `json:"agentId"`
+	Run         *string         `json:"runId"`
+	Responsible *string         `json:"responsibleUserId"`
+	Details     json.RawMessage `json:"details"`
+}
+
+// liveActions are changes whose details are a live event's payload as they are.
+var liveActions = map[string]bool{
+	"heartbeat.run.queued": true, "heartbeat.run.status": true, "heartbeat.run.event": true,
+	"heartbeat.run.progress": true, "agent.status": true, "agent.session.goal.changed": true,
+}
+
+// eventsOf returns the frames of one entry of a company.
+func eventsOf(e ledger.Entry, of string) []LiveEvent {
+	if e.Company != of || e.Outcome != ledger.Applied && e.Outcome != ledger.Deferred {
+		return nil
+	}
+	var out []LiveEvent
+	for _, ch := range e.Changes {
+		ev := LiveEvent{ID: e.Height, Company: of, Type: "activity.logged", CreatedAt: core.TimeOf(e.Time)}
+		if liveActions[ch.Action] && json.Valid(ch.Details) {
+			ev.Type, ev.Payload = ch.Action, ch.Details
+			out = append(out, ev)
+			continue
+		}
+		actor, run := company.DoneBy(e.Actor, e.Run, ch)
+		p := activityPayload{ActorType: actor.Type, ActorID: actor.ID, Action: ch.Action, EntityType: ch.EntityType, EntityID: ch.EntityID}
+		switch actor.Type {
+		case "agent":
+			p.Agent = &actor.ID
+		case "user":
+			p.Responsible = &actor.ID
+		}
+		if run != "" {
+			p.Run = &run
+		}
+		if json.Valid(ch.Details) {
+			p.Details = ch.Details
+		}
+		ev.Payload, _ = json.Marshal(p) // strings and valid JSON encode
+		out = append(out, ev)
+	}
+	return out
+}
+
+// A following is a company's frames from the feed, entry by entry.
+type following struct {
+	company string
+	after   uint64
+	frames  chan []LiveEvent // of one entry each; closed when the feed ends
+}
+
+// follow checks the request and starts the feed; done must be called.
+func follow(s *api.Server, rc *api.Request) (f *following, start func(context.Context), err error) {
+	f = &following{company: rc.Path("companyId"), frames: make(chan []LiveEvent, api.FeedQueue)}
+	var resume string
+	if resume = rc.HTTP.Header.Get("Last-Event-ID"); resume == "" {
+		resume = rc.Query("after")
+	}
+	if err := rc.View(func(tx *ledger.Tx) error {
+		for range tx.Prefix(ledger.Key("c", f.company, "")) {
+			return nil
+		}
+		return api.NotFound("Company not found")
+	}); err != nil {
+		return nil, nil, err
+	}
+	if resume != "" {
+		if f.after, err = strconv.ParseUint(resume, 10, 64); err != nil {
+			return nil, nil, api.Invalid("Invalid event ID to resume after: expected a height")
+		}
+	} else if s.Cfg.Head != nil {
+		f.after, _ = s.Cfg.Head()
+	}
+	return f, func(ctx context.Context) {
+		defer close(f.frames)
+		ctx, cancel := context.WithCancel(ctx)
+		feed := make(chan []LiveEvent)
+		done := make(chan struct{})
+		defer func() { cancel(); <-done }()
+		go func() {
+			defer close(done)
+			defer close(feed)
+			for e, err := range s.Cfg.Node.Entries(ctx, f.after) {
+				if err != nil {
+					if ctx.Err() == nil {
+						s.Log.Warn("feed broke off", "request", rc.ID, "error", err)
+					}
+					return
+				}
+				if frames := eventsOf(e, f.company); len(frames) > 0 {
+					select {
+					case feed <- frames:
+					case <-ctx.Done():
+						return
+					}
+				}
+			}
+		}()
+		f.merge(ctx, feed, &tailer{s: s, company: f.company, runs: map[string]*tailed{}})
+	}, nil
+}
+
+// merge hands on the frames of the feed, and between them what running runs
+// write, until the feed or ctx ends.
+func (f *following) merge(ctx context.Context, feed <-chan []LiveEvent, tail *tailer) {
+	send := func(frames []LiveEvent) bool {
+		if len(frames) == 0 {
+			return true
+		}
+		select {
+		case f.frames <- frames:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	tail.begin(ctx)
+	tick := time.NewTicker(api.TailEvery)
+	defer tick.Stop()
+	height := f.after
+	for {
+		select {
+		case frames, open := <-feed:
+			if !open {
+				return
+			}
+			for _, ev := range frames {
+				height = max(height, ev.ID)
+				if !send(tail.see(ctx, ev)) {
+					return
+				}
+			}
+			if !send(frames) {
+				return
+			}
+		case <-tick.C:
+			if !send(tail.readAll(ctx, height)) {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// A watch looks now and then whether who reads a stream still may: a credential
+// may end, and a person be taken out of the company, while the stream is open.
+type watch struct {
+	rc  *api.Request
+	gen uint64 // of remembered keys, when it was last looked
+}
+
+func serveWatch(rc *api.Request) watch { return watch{rc, rc.Server.Keys.Generation()} }
+
+// holds looks again when some credential may have ended since the last time, and
+// whenever it must.
+func (w *watch) holds(ctx context.Context, must bool) bool {
+	s := w.rc.Server
+	gen := s.Keys.Generation()
+	if gen == w.gen && !must {
+		return true
+	}
+	w.gen = gen
+	ctx, cancel := context.WithTimeout(ctx, api.RequestTimeout)
+	defer cancel()
+	again := &api.Request{HTTP: w.rc.HTTP.WithContext(ctx), ID: w.rc.ID, Server: s, Route: w.rc.Route, W: w.rc.W}
+	err := again.Open()
+	status, _, _ := api.AnswerOf(err)
+	return err == nil && again.Actor == w.rc.Actor || err != nil && status >= http.StatusInternalServerError
+}
+
+// followEvents writes server-sent events:
+//
+//	id: 348
+//	event: activity.logged
+//	data: {"id":348,"companyId":…}
+//
+// with the id on the last event of an entry only, so that resuming after it
+// leaves nothing out, and a comment line now and then to keep the line open.
+func followEvents(rc *api.Request) (api.Response, error) {
+	s := rc.Server
+	f, start, err := follow(s, rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return api.Response{Stream: func(w http.ResponseWriter, r *http.Request) error {
+		leave, err := s.Stream()
+		if err != nil {
+			return err
+		}
+		defer leave()
+		ctx, cancel := s.Within(r.Context())
+		defer cancel()
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(time.Time{}) // the request was read; the stream may last
+		h := w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Accel-Buffering", "no")
+		w.WriteHeader(http.StatusOK)
+		done := make(chan struct{})
+		go func() { defer close(done); start(ctx) }()
+		defer func() { cancel(); <-done }()
+		tick, look, watch := time.NewTicker(api.Heartbeat), time.NewTicker(api.KeyAge), serveWatch(rc)
+		defer tick.Stop()
+		defer look.Stop()
+		out := fmt.Appendf(nil, "retry: %d\n: after %d\n\n", api.RetryAfter.Milliseconds(), f.after)
+		for {
+			_ = control.SetWriteDeadline(time.Now().Add(api.WriteTimeout))
+			if _, err := w.Write(out); err != nil {
+				return nil
+			}
+			if err := control.Flush(); err != nil {
+				return nil
+			}
+			out = out[:0]
+			select {
+			case frames, open := <-f.frames:
+				if !open || !watch.holds(ctx, false) {
+					return nil
+				}
+				if out, err = appendEvents(out[:0], frames); err != nil {
+					return err
+				}
+			case <-tick.C:
+				out = append(out, ": alive\n\n"...)
+			case <-look.C:
+				if !watch.holds(ctx, true) {
+					return nil
+				}
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}}, nil
+}
+
+func appendEvents(b []byte, frames []LiveEvent) ([]byte, error) {
+	for i, ev := range frames {
+		data, err := api.EncodeJSON(ev)
+		if err != nil {
+			return nil, err
+		}
+		if i == len(frames)-1 && !ev.volatile {
+			b = fmt.Appendf(b, "id: %d\n", ev.ID)
+		}
+		b = fmt.Appendf(b, "event: %s\ndata: %s\n\n", ev.Type, data)
+	}
+	return slices.Clip(b), nil
+}

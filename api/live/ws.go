@@ -1,0 +1,85 @@
+package live
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/selvage-mesh/selvage/api"
+)
+
+// followSocket is the live-events socket that Paperclip's web pages open: each
+// text message is one frame. The server pings; what a client sends is refused.
+func followSocket(rc *api.Request) (api.Response, error) {
+	s := rc.Server
+	f, start, err := follow(s, rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return api.Response{Stream: func(w http.ResponseWriter, r *http.Request) error {
+		leave, err := s.Stream()
+		if err != nil {
+			return err
+		}
+		defer leave()
+		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
+		if err != nil {
+			return nil // Accept has answered
+		}
+		defer c.CloseNow()
+		ctx, cancel := s.Within(context.WithoutCancel(r.Context()))
+		defer cancel()
+		ctx = c.CloseRead(ctx) // ends when the client goes away or sends anything
+		done := make(chan struct{})
+		go func() { defer close(done); start(ctx) }()
+		defer func() { cancel(); <-done }()
+		tick, look, watch := time.NewTicker(api.PingEvery), time.NewTicker(api.KeyAge), serveWatch(rc)
+		defer tick.Stop()
+		defer look.Stop()
+		for {
+			select {
+			case frames, open := <-f.frames:
+				if !open {
+					c.Close(websocket.StatusGoingAway, "the feed ended; resume after the last id")
+					return nil
+				}
+				if !watch.holds(ctx, false) {
+					return c.Close(websocket.StatusPolicyViolation, "the credential is over")
+				}
+				for _, ev := range frames {
+					b, err := api.EncodeJSON(ev)
+					if err != nil {
+						return err
+					}
+					if writeMessage(ctx, c, b) != nil {
+						return nil
+					}
+				}
+			case <-look.C:
+				if !watch.holds(ctx, true) {
+					return c.Close(websocket.StatusPolicyViolation, "the credential is over")
+				}
+			case <-tick.C:
+				if ping(ctx, c) != nil {
+					return nil
+				}
+			case <-ctx.Done():
+				c.Close(websocket.StatusGoingAway, "closing")
+				return nil
+			}
+		}
+	}}, nil
+}
+
+func writeMessage(ctx context.Context, c *websocket.Conn, b []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, api.WriteTimeout)
+	defer cancel()
+	return c.Write(ctx, websocket.MessageText, b)
+}
+
+func ping(ctx context.Context, c *websocket.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, api.WriteTimeout)
+	defer cancel()
+	return c.Ping(ctx)
+}

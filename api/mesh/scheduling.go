@@ -1,0 +1,174 @@
+package mesh
+
+import (
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// stopAll is the body of the emergency stop.
+type stopAll struct {
+	Reason api.Opt[string] `json:"reason" maxLength:"1000"`
+}
+
+// A stopState says whether everything is stopped, and how far that has come.
+type stopState struct {
+	Stopped bool          `json:"stopped"`
+	Since   *company.Halt `json:"since"`
+	Running int           `json:"running"` // runs that are still at work, at most 1,000 are counted
+	Closing int           `json:"closing"` // runs that were cancelled and whose children may not be gone yet
+}
+
+// cordonNode is the body that keeps a node from new runs.
+type cordonNode struct {
+	Drain  bool            `json:"drain,omitempty"`
+	Reason api.Opt[string] `json:"reason" maxLength:"1000"`
+}
+
+// maxCountedRuns bounds the runs that a state counts.
+const maxCountedRuns = 1_000
+
+// A placement is why a run is where it is, with the nodes' names.
+type placement struct {
+	company.Placement
+	Status     company.RunStatus    `json:"status"`
+	NodeName   core.NullText        `json:"nodeName"`
+	Summary    string               `json:"summary"`
+	Adapter    string               `json:"adapterType"`
+	Wish       company.Wish         `json:"placement"` // what the agent wishes now
+	Candidates []placementCandidate `json:"candidates"`
+}
+
+type placementCandidate struct {
+	company.Candidate
+	Name core.NullText `json:"name"`
+}
+
+func SchedulingRoutes() []api.Route {
+	return []api.Route{
+		{Method: "GET", Path: "/api/v1/mesh/stop", Tag: "mesh", Summary: "Tell whether everything is stopped", Out: stopState{}, Who: api.Admin, Handle: readStop},
+		{Method: "POST", Path: "/api/v1/mesh/stop", Tag: "mesh", Summary: "Stop everything: cancel all runs of all companies, start none, spend nothing", Who: api.Admin, In: stopAll{}, Out: stopState{}, Handle: stopEverything},
+		{Method: "POST", Path: "/api/v1/mesh/resume", Tag: "mesh", Summary: "Let work begin again after a stop", Who: api.Admin, Out: stopState{}, Handle: resumeEverything},
+		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/cordon", Tag: "mesh", Summary: "Keep a node from new runs; drain it to take it away", Who: api.Admin, In: cordonNode{}, Out: member{}, Handle: cordonMember},
+		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/uncordon", Tag: "mesh", Summary: "Let a node have new runs again", Who: api.Admin, Out: member{}, Handle: uncordonNode},
+		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/placement", Tag: "runs", Summary: "Tell why a run is where it is, or why it waits", Out: placement{}, Handle: readPlacement},
+	}
+}
+
+func showStop(rc *api.Request) (api.Response, error) {
+	return api.Viewed(rc, func(tx *ledger.Tx) (stopState, error) {
+		out := stopState{Running: len(company.RunningRuns(tx, maxCountedRuns))}
+		if h, ok := company.Halted(tx); ok {
+			out.Stopped, out.Since = true, &h
+		}
+		for _, s := range company.SessionsWithRuns(tx) {
+			for _, r := range company.RunsOfSession(tx, s.Session) {
+				if !r.Status.Live() {
+					out.Closing++
+				}
+			}
+		}
+		return out, nil
+	})
+}
+
+func readStop(rc *api.Request) (api.Response, error) { return showStop(rc) }
+
+func stopEverything(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[stopAll](rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if _, err := rc.Submit(company.KindMeshStop, "", company.StopAll{Reason: in.Reason.Or("")}); err != nil {
+		return api.Response{}, err
+	}
+	return showStop(rc)
+}
+
+func resumeEverything(rc *api.Request) (api.Response, error) {
+	if _, err := rc.Submit(company.KindMeshResume, "", company.ResumeAll{}); err != nil {
+		return api.Response{}, err
+	}
+	return showStop(rc)
+}
+
+func cordonMember(rc *api.Request) (api.Response, error) {
+	s := rc.Server
+	in, err := api.Body[cordonNode](rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	id, err := findNode(s, rc, rc.Path("id"))
+	if err != nil {
+		return api.Response{}, err
+	}
+	if _, err := rc.Submit(company.KindNodeCordon, "", company.Cordon{Node: string(id), Drain: in.Drain, Reason: in.Reason.Or("")}); err != nil {
+		return api.Response{}, err
+	}
+	return oneMember(s, rc, id)
+}
+
+func uncordonNode(rc *api.Request) (api.Response, error) {
+	s := rc.Server
+	id, err := findNode(s, rc, rc.Path("id"))
+	if err != nil {
+		return api.Response{}, err
+	}
+	if _, err := rc.Submit(company.KindNodeUncordon, "", company.Uncordon{Node: string(id)}); err != nil {
+		return api.Response{}, err
+	}
+	return oneMember(s, rc, id)
+}
+
+func oneMember(s *api.Server, rc *api.Request, id identity.NodeID) (api.Response, error) {
+	return api.Viewed(rc, func(tx *ledger.Tx) (member, error) {
+		n, ok := ledger.FindNode(tx, id)
+		if !ok {
+			return member{}, api.NotFound("Node not found")
+		}
+		return memberOf(s, n).onDuty(tx), nil
+	})
+}
+
+func readPlacement(rc *api.Request) (api.Response, error) {
+	return api.Viewed(rc, func(tx *ledger.Tx) (placement, error) {
+		r, err := api.FindRun(tx, rc)
+		if err != nil {
+			return placement{}, err
+		}
+		name := func(id string) core.NullText {
+			n, _ := ledger.FindNode(tx, identity.NodeID(id))
+			return core.NullText(n.Name)
+		}
+		p, decided := company.PlacementOf(tx, r.Company, r.ID)
+		out := placement{Placement: p, Status: r.Status, NodeName: name(string(p.Node)), Candidates: []placementCandidate{}}
+		out.Run = r.ID
+		out.Adapter, out.Wish = company.NeedsOf(tx, r)
+		for _, c := range p.Candidates {
+			out.Candidates = append(out.Candidates, placementCandidate{c, name(c.Node)})
+		}
+		waits := r.Session == 0 && (r.Status == company.RunQueued || r.Status == company.RunScheduledRetry)
+		_, halted := company.Halted(tx)
+		switch {
+		case waits && halted:
+			out.Summary = "waits: everything is stopped"
+		case waits && core.TimeOf(rc.Now()) < r.ScheduledRetryAt:
+			out.Summary = "waits: it is to be tried again at " + r.ScheduledRetryAt.String()
+		case waits && company.RoomForRuns(tx, r.Company, r.Agent) <= 0:
+			out.Summary = "waits: its agent has as many runs at work as it may have"
+		case waits && decided && p.Node == "":
+			out.Summary = "waits: no node can take it"
+		case waits:
+			out.Summary = "waits for a node"
+		case p.Node != "":
+			out.Summary = "went to " + string(out.NodeName) + ", which had the lowest score"
+		case decided:
+			out.Summary = "was never placed: no node could take it"
+		default:
+			out.Summary = "was never placed"
+		}
+		return out, nil
+	})
+}

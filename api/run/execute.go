@@ -1,0 +1,437 @@
+package run
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/money"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// One call that has an agent do a task and answers what came of it, for clients
+// of the kernel's API: an issue is made for the agent, and the answer is what
+// stands at the end of its work. An execution is that issue.
+
+const (
+	// DefaultExecuteWait is as long as clients of the kernel wait; a caller may
+	// ask for up to MaxExecuteWait.
+	DefaultExecuteWait = 30 * time.Second
+	MaxExecuteWait     = 10 * time.Minute
+	// executeLook is how often somebody who waits looks.
+	executeLook = 100 * time.Millisecond
+	// executeSettle is how long what a run has spent may take to be told: calls
+	// are gathered for a moment and then committed.
+	executeSettle = 600 * time.Millisecond
+	// executeSlack is how much earlier, in ms, than its run an agent's report may
+	// say that it was spent: clocks differ, and some count whole seconds.
+	executeSlack = 60_000
+	// maxTask bounds a task, in bytes, and maxTaskContext what comes with it: both
+	// become the description of an issue.
+	maxTask        = 100_000
+	maxTaskContext = 64 << 10
+	// maxExecuteTitle bounds the title that is made of a task, in runes.
+	maxExecuteTitle = 200
+	// maxSpentEvents bounds the cost events that one answer sums.
+	maxSpentEvents = 10_000
+)
+
+func ExecuteRoutes() []api.Route {
+	tag := "kernel"
+	return []api.Route{
+		{Method: "POST", Path: "/api/v1/execute", Kernel: true, Once: true, Tag: tag, Summary: "Have an agent do a task and wait for what came of it", In: executeBody{}, Out: execution{},
+			Timeout: MaxExecuteWait + api.RequestTimeout, Handle: executeTask},
+		{Method: "GET", Path: "/api/v1/executions/{id}", Kernel: true, Tag: tag, Summary: "Read what came of a task", Out: execution{}, Handle: readExecution},
+		{Method: "GET", Path: "/api/v1/health", Kernel: true, Tag: tag, Summary: "Tell that the kernel's API answers", Who: api.Public, Out: kernelHealth{}, Handle: func(rc *api.Request) (api.Response, error) {
+			s := rc.Server
+			return api.OK(kernelHealth{"ok", s.Cfg.Version, int64(time.Since(s.Started).Seconds())}), nil
+		}},
+	}
+}
+
+type kernelHealth struct {
+	Status  string `json:"status"`
+	Version string `json:"version"`
+	Uptime  int64  `json:"uptime_secs"`
+}
+
+type executeBody struct {
+	Agent   string          `json:"agent_id" minLength:"1" maxLength:"200" doc:"ID of the agent, or its name within context.company_id"`
+	Task    string          `json:"task" minLength:"1" maxLength:"100000"`
+	Context json.RawMessage `json:"context,omitempty" doc:"an object; company_id is read, and budget_remaining_usd as the most that the task may cost; all of it is handed on"`
+	Wait    *int64          `json:"timeout_ms,omitempty" minimum:"0" maximum:"600000" doc:"how long to wait; 30000 unless given, 0 for not at all, at most 600000"`
+}
+
+// An execution is what an answer says of a task. Status is queued, running,
+// waiting (nobody works on it and it is not done: see the issue), succeeded, failed
+// or cancelled. Score is 0 to 1: what the run says of itself, else 1 when the issue
+// is done or in review, 0.5 when the run alone went well, and 0.
+type execution struct {
+	Result    *string  `json:"result"`
+	Score     float64  `json:"score"`
+	Tokens    int64    `json:"tokens_used"`
+	ChainHash *string  `json:"chain_hash"` // of the entry that closed the last run
+	ID        string   `json:"execution_id"`
+	Status    string   `json:"status"`
+	Company   string   `json:"company_id"`
+	Agent     string   `json:"agent_id"`
+	Issue     string   `json:"issue_id"`
+	Run       *string  `json:"run_id"` // the last one
+	Runs      int      `json:"runs"`
+	Node      *string  `json:"node_id"`
+	Model     *string  `json:"model"`
+	Cost      *float64 `json:"cost_usd"`
+	Duration  *int64   `json:"duration_ms"` // from the first run's start to the last one's end
+	Error     *string  `json:"error,omitempty"`
+	Code      *string  `json:"code,omitempty"`                 // BUDGET_EXHAUSTED when it is not done for want of money
+	Budget    *float64 `json:"budget_remaining_usd,omitempty"` // of what was given, when some was
+	URL       string   `json:"url"`
+
+	settled bool // nothing of it is told any more
+}
+
+// kernelError is how the kernel's API refuses: {code, message}, and error beside
+// them for clients of the other routes.
+func kernelError(status int, code, message string) api.Response {
+	return api.Reply(status, map[string]string{"code": code, "message": message, "error": message})
+}
+
+// kernelBadBody says what of a body does not fit, with the field's name.
+func kernelBadBody(err error) (api.Response, error) {
+	status, body, failure := api.AnswerOf(err)
+	if failure {
+		return api.Response{}, err
+	}
+	code, details := "PARSE_ERROR", string(body.Details)
+	switch {
+	case strings.Contains(details, `"agent_id"`):
+		code = "INVALID_AGENT_ID"
+	case strings.Contains(details, `"task"`):
+		code = "INVALID_TASK"
+	}
+	out := map[string]any{"code": code, "message": body.Error, "error": body.Error}
+	if len(body.Details) > 0 {
+		out["details"] = body.Details
+	}
+	return api.Reply(status, out), nil
+}
+
+func executeTask(rc *api.Request) (api.Response, error) {
+	s := rc.Server
+	in, err := api.Body[executeBody](rc)
+	if err != nil {
+		return kernelBadBody(err)
+	}
+	var about struct {
+		Company string   `json:"company_id"`
+		Budget  *float64 `json:"budget_remaining_usd"`
+	}
+	if len(in.Context) > 0 && json.Unmarshal(in.Context, &about) != nil || len(in.Context) > maxTaskContext {
+		return kernelError(http.StatusBadRequest, "PARSE_ERROR", "context is not an object that fits"), nil
+	}
+	task := strings.TrimSpace(in.Task)
+	switch {
+	case task == "" || len(task) > maxTask || strings.ContainsRune(task, 0):
+		return kernelError(http.StatusBadRequest, "INVALID_TASK", "task is missing, or longer than an issue may be"), nil
+	case about.Budget != nil && api.MoneyOf(*about.Budget) <= 0:
+		return kernelError(http.StatusPaymentRequired, "BUDGET_EXHAUSTED", "context.budget_remaining_usd leaves nothing to spend"), nil
+	}
+	agent, err := executor(rc, in.Agent, about.Company)
+	if err != nil {
+		if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Code == ledger.Unprocessable {
+			return kernelError(http.StatusBadRequest, "INVALID_AGENT_ID", "agent_id is a name: context.company_id says of which company"), nil
+		}
+		return api.Response{}, err
+	}
+	issue, no, err := taskIssue(s, rc, agent, task, in.Context, about.Budget)
+	if err != nil || issue == "" {
+		return no, err
+	}
+	wait := DefaultExecuteWait
+	if in.Wait != nil {
+		wait = time.Duration(*in.Wait) * time.Millisecond
+	}
+	return awaitExecution(s, rc, agent.Company, issue, wait)
+}
+
+// executor finds the agent that is to do it.
+func executor(rc *api.Request, ref, of string) (a company.Agent, err error) {
+	if rc.IsAgent() {
+		of = rc.Company
+	}
+	err = rc.View(func(tx *ledger.Tx) (err error) {
+		if of == "" && !api.IsUUID(ref) {
+			if all := company.Companies(tx); len(all) == 1 {
+				of = all[0].ID
+			}
+		}
+		if a, err = company.AgentByRef(tx, of, ref); err == nil && !api.Seen(tx, rc, a.Company) {
+			err = api.NotFound("Agent not found")
+		}
+		return err
+	})
+	return a, err
+}
+
+// taskIssue makes the issue of a task by the route that everybody makes issues by,
+// as the caller of this one, so that what holds there holds here.
+func taskIssue(s *api.Server, rc *api.Request, a company.Agent, task string, context json.RawMessage, budget *float64) (id string, no api.Response, err error) {
+	title, _, _ := strings.Cut(task, "\n")
+	if r := []rune(strings.TrimSpace(title)); len(r) > maxExecuteTitle {
+		title = string(r[:maxExecuteTitle-1]) + "…"
+	}
+	text := task
+	if len(context) > 0 {
+		var b bytes.Buffer
+		if json.Indent(&b, context, "", "  ") == nil {
+			text += "\n\nContext:\n\n```json\n" + b.String() + "\n```"
+		}
+	}
+	fields := map[string]any{"title": strings.TrimSpace(title), "description": text, "assigneeAgentId": a.ID, "status": "todo",
+		"originKind": "execute", "allowDuplicate": true}
+	if budget != nil {
+		fields["allowanceUsd"] = min(*budget, dollars(money.MaxAllowance))
+	}
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return "", no, err
+	}
+	r := rc.HTTP.Clone(rc.Context())
+	r.Method, r.URL = http.MethodPost, &url.URL{Path: "/api/companies/" + a.Company + "/issues"}
+	r.RequestURI, r.Pattern = r.URL.Path, ""
+	r.Body, r.ContentLength = http.NoBody, int64(len(body))
+	r.Body = readCloser{bytes.NewReader(body)}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Del("Content-Encoding")
+	w := &kept{header: http.Header{}}
+	s.Mux.ServeHTTP(w, r)
+	var said struct {
+		ID    string `json:"id"`
+		Error string `json:"error"`
+		Code  string `json:"code"`
+	}
+	if err := json.Unmarshal(w.body.Bytes(), &said); err != nil {
+		return "", no, errors.New("execute: the answer of POST issues does not decode")
+	}
+	if w.status/100 != 2 {
+		refusal := api.KernelBodyOf(w.status, api.ErrorBody{Code: said.Code, Error: said.Error})
+		no = kernelError(w.status, refusal.Code, refusal.Message)
+		if after := w.header.Get("Retry-After"); after != "" {
+			no.Header = http.Header{"Retry-After": {after}}
+		}
+		return "", no, nil
+	}
+	rc.Submits++ // what is read from here on is at least as new
+	if rc.Read.Mode == ledger.ReadStale {
+		rc.Read.Mode = ledger.ReadDefault
+	}
+	if at, err := strconv.ParseUint(w.header.Get(api.HeaderHeight), 10, 64); err == nil {
+		rc.Index = max(rc.Index, at)
+	}
+	return said.ID, no, nil
+}
+
+type readCloser struct{ *bytes.Reader }
+
+func (readCloser) Close() error { return nil }
+
+// kept is an answer that stays in the process.
+type kept struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (k *kept) Header() http.Header { return k.header }
+
+func (k *kept) WriteHeader(status int) {
+	if k.status == 0 {
+		k.status = status
+	}
+}
+
+func (k *kept) Write(b []byte) (int, error) {
+	k.WriteHeader(http.StatusOK)
+	return k.body.Write(b)
+}
+
+// awaitExecution answers when the work is over, or 202 when the wait is.
+func awaitExecution(s *api.Server, rc *api.Request, of, issue string, wait time.Duration) (api.Response, error) {
+	select {
+	case s.Executing <- struct{}{}:
+		defer func() { <-s.Executing }()
+	default:
+		wait = 0
+	}
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	look := time.NewTicker(executeLook)
+	defer look.Stop()
+	for {
+		var e execution
+		err := rc.View(func(tx *ledger.Tx) (err error) {
+			e, err = taskOf(tx, of, issue)
+			return err
+		})
+		if err != nil {
+			return api.Response{}, err
+		}
+		if e.settled {
+			return api.OK(e), nil
+		}
+		if e.Status == "waiting" && e.Runs == 0 {
+			return api.Reply(http.StatusAccepted, e), nil // nobody begins it
+		}
+		select {
+		case <-over.C:
+			return api.Reply(http.StatusAccepted, e), nil
+		case <-rc.Context().Done():
+			return api.Response{}, rc.Context().Err()
+		case <-look.C:
+		}
+	}
+}
+
+func readExecution(rc *api.Request) (api.Response, error) {
+	var e execution
+	err := rc.View(func(tx *ledger.Tx) error {
+		i, err := api.FindIssue(tx, rc)
+		if err == nil {
+			e, err = taskOf(tx, i.Company, i.ID)
+		}
+		return err
+	})
+	if err != nil {
+		return api.Response{}, err
+	}
+	if !e.settled {
+		return api.Reply(http.StatusAccepted, e), nil
+	}
+	return api.OK(e), nil
+}
+
+// taskOf reads how far the work on an issue has come.
+func taskOf(tx *ledger.Tx, of, issue string) (execution, error) {
+	i, ok := company.IssueOf(tx, of, issue)
+	if !ok {
+		return execution{}, api.NotFound("Execution not found")
+	}
+	e := execution{ID: i.ID, Issue: i.ID, Company: of, Agent: i.Assignee, Status: "waiting", URL: "/api/v1/executions/" + i.ID}
+	var last, first company.Run
+	if a, ok := money.AllowanceOf(tx, i); ok {
+		e.Budget = new(dollars(max(a.Limit-a.Spent, 0)))
+	}
+	live, runs := false, map[string]bool{}
+	for r := range company.RunsOfIssue(tx, of, issue) {
+		if e.Runs++; e.Runs == 1 {
+			last = r
+		}
+		first, runs[r.ID] = r, true
+		live = live || r.Status.Live()
+	}
+	if e.Runs == 0 {
+		return e, nil
+	}
+	e.Run, e.Agent = &last.ID, last.Agent
+	if last.Node != "" {
+		e.Node = &last.Node
+	}
+	e.spent(tx, first, runs)
+	if live {
+		e.Status = "queued"
+		if last.Status == company.RunRunning {
+			e.Status = "running"
+		}
+		return e, nil
+	}
+	e.settled = time.Since(last.FinishedAt.Std()) >= executeSettle
+	switch last.Status {
+	case company.RunSucceeded:
+		e.Status, e.Score = "succeeded", 0.5
+		if i.Status == company.IssueDone || i.Status == company.IssueInReview {
+			e.Score = 1
+		}
+	case company.RunCancelled:
+		e.Status = "cancelled"
+	default:
+		e.Status = "failed"
+	}
+	if last.Error != "" {
+		e.Error = new(string(last.Error))
+	}
+	if first.StartedAt > 0 {
+		e.Duration = new(int64(last.FinishedAt - first.StartedAt))
+	}
+	if c, ok := ledger.EntryAt(tx, last.Closed); ok && last.Closed > 0 {
+		e.ChainHash = new(hex.EncodeToString(c.Hash[:]))
+	}
+	var told struct {
+		Score  *float64 `json:"score"`
+		Result *string  `json:"result"`
+		Denied string   `json:"deniedBy"`
+	}
+	err := json.Unmarshal(last.ResultJSON, &told)
+	if e.Status != "succeeded" && (last.ErrorCode == "budget_refused" || err == nil && told.Denied == string(company.DeniedBudget)) {
+		e.Code = new(api.KernelCodes[http.StatusPaymentRequired])
+	}
+	if err == nil && e.Status == "succeeded" {
+		if told.Score != nil && *told.Score >= 0 && *told.Score <= 1 {
+			e.Score = *told.Score
+		}
+		e.Result = told.Result
+	}
+	if e.Result == nil {
+		e.Result = wordsOf(tx, i, last)
+	}
+	return e, nil
+}
+
+// wordsOf is what the agent has to say: its last comment on the issue, else the
+// end of what its run wrote.
+func wordsOf(tx *ledger.Tx, i company.Issue, r company.Run) *string {
+	comments, err := company.CommentsOf(tx, i, company.CommentQuery{Limit: 20})
+	if err == nil {
+		for _, c := range comments {
+			if string(c.AuthorAgent) == r.Agent {
+				return &c.Body
+			}
+		}
+	}
+	if r.StdoutExcerpt != nil && *r.StdoutExcerpt != "" {
+		return r.StdoutExcerpt
+	}
+	return nil
+}
+
+// spent sums what the runs of the issue were charged, since the first began. The
+// model is the one that had most of the tokens, of equals the one asked last.
+func (e *execution) spent(tx *ledger.Tx, first company.Run, runs map[string]bool) {
+	var cost core.Money
+	n, of, most := 0, map[string]int64{}, int64(-1)
+	for c := range money.CostsOfAgentSince(tx, e.Company, e.Agent, first.CreatedAt-executeSlack) {
+		if n++; n > maxSpentEvents {
+			break
+		}
+		if !runs[string(c.Run)] {
+			continue
+		}
+		cost = cost.Plus(c.Cost)
+		tokens := c.InputTokens + c.CachedInputTokens + c.OutputTokens
+		e.Tokens += tokens
+		if of[c.Model] += tokens; of[c.Model] > most {
+			e.Model, most = new(c.Model), of[c.Model]
+		}
+	}
+	e.Cost = new(dollars(cost))
+}
+
+func dollars(m core.Money) float64 { return float64(m) / float64(core.Cent) / 100 }

@@ -1,0 +1,325 @@
+// Package secret is the routes about secrets of companies and of users.
+package secret
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/secret"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// rotateTries bounds how often a rotation is sealed anew because another one
+// came between.
+const rotateTries = 4
+
+// newSecret is the body that creates a secret.
+type newSecret struct {
+	Name            string                   `json:"name" minLength:"1" maxLength:"500" maxBytes:"500"`
+	Key             string                   `json:"key,omitempty" minLength:"1" maxLength:"120" pattern:"^[a-zA-Z0-9_.-]+$"`
+	Provider        string                   `json:"provider,omitempty" enum:"local_encrypted,aws_secrets_manager,gcp_secret_manager,vault"`
+	ProviderConfig  api.Opt[string]          `json:"providerConfigId" format:"uuid"`
+	ManagedMode     string                   `json:"managedMode,omitempty" enum:"paperclip_managed,external_reference"`
+	Value           api.Opt[string]          `json:"value" minLength:"1" maxLength:"65536" maxBytes:"65536"`
+	Description     api.Opt[string]          `json:"description" maxLength:"50000" maxBytes:"50000"`
+	ExternalRef     api.Opt[string]          `json:"externalRef" maxLength:"2048"`
+	Metadata        api.Opt[json.RawMessage] `json:"providerMetadata" maxBytes:"4096"`
+	ProviderVersion api.Opt[string]          `json:"providerVersionRef" maxLength:"512"`
+}
+
+// patchSecret is the body that changes what is known of a secret, not its value.
+type patchSecret struct {
+	Name           *string                  `json:"name,omitempty" minLength:"1" maxLength:"500" maxBytes:"500" nullable:"false"`
+	Key            *string                  `json:"key,omitempty" minLength:"1" maxLength:"120" pattern:"^[a-zA-Z0-9_.-]+$" nullable:"false"`
+	Status         *string                  `json:"status,omitempty" enum:"active,disabled,archived,deleted" nullable:"false"`
+	ProviderConfig api.Opt[string]          `json:"providerConfigId" format:"uuid"`
+	Description    api.Opt[string]          `json:"description" maxLength:"50000" maxBytes:"50000"`
+	ExternalRef    api.Opt[string]          `json:"externalRef" maxLength:"2048"`
+	Metadata       api.Opt[json.RawMessage] `json:"providerMetadata" maxBytes:"4096"`
+}
+
+// rotateBody is the body that gives a secret a new value.
+type rotateBody struct {
+	Value           api.Opt[string] `json:"value" minLength:"1" maxLength:"65536" maxBytes:"65536"`
+	ExternalRef     api.Opt[string] `json:"externalRef" maxLength:"2048"`
+	ProviderVersion api.Opt[string] `json:"providerVersionRef" maxLength:"512"`
+	ProviderConfig  api.Opt[string] `json:"providerConfigId" format:"uuid"`
+}
+
+// A secretRow is a secret as it is shown: never with its value.
+type secretRow struct {
+	secret.Secret
+	Provider       string          `json:"provider"`
+	ManagedMode    string          `json:"managedMode"`
+	ExternalRef    *string         `json:"externalRef"`
+	ProviderConfig *string         `json:"providerConfigId"`
+	Metadata       json.RawMessage `json:"providerMetadata"`
+	DeletedAt      core.Time       `json:"deletedAt"`
+}
+
+// A secretListItem is a secret in a list, with how many variables refer to it.
+type secretListItem struct {
+	secretRow
+	References int `json:"referenceCount"`
+}
+
+func showSecret(s secret.Secret) secretRow {
+	row := secretRow{Secret: s, Provider: secret.LocalProvider, ManagedMode: "paperclip_managed", Metadata: api.RawJSON(s.Metadata)}
+	row.Secret.Metadata = nil
+	return row
+}
+
+type secretProvider struct {
+	ID             string `json:"id"`
+	Label          string `json:"label"`
+	NeedsRef       bool   `json:"requiresExternalRef"`
+	Managed        bool   `json:"supportsManagedValues"`
+	External       bool   `json:"supportsExternalReferences"`
+	ExternalWrites bool   `json:"supportsExternalValueWrites,omitempty"`
+	Configured     bool   `json:"configured"`
+}
+
+// secretProviders: the mesh keeps secrets itself; the others are named because
+// clients know them.
+var secretProviders = []secretProvider{
+	{ID: secret.LocalProvider, Label: "Sealed by the mesh (default)", Managed: true, Configured: true},
+	{ID: "aws_secrets_manager", Label: "AWS Secrets Manager", Managed: true, External: true, ExternalWrites: true},
+	{ID: "gcp_secret_manager", Label: "GCP Secret Manager", NeedsRef: true, External: true},
+	{ID: "vault", Label: "HashiCorp Vault", NeedsRef: true, External: true},
+}
+
+type providerHealth struct {
+	Provider string   `json:"provider"`
+	Status   string   `json:"status"` // ok or error
+	Message  string   `json:"message"`
+	Warnings []string `json:"warnings"`
+}
+
+type secretUsage struct {
+	Secret   string                 `json:"secretId"`
+	Bindings []secret.SecretBinding `json:"bindings"`
+}
+
+// A secretName is a secret in the catalog: what may be referred to.
+type secretName struct {
+	ID          string        `json:"id"`
+	Key         string        `json:"key"`
+	Name        string        `json:"name"`
+	Status      string        `json:"status"`
+	Description core.NullText `json:"description"`
+	Latest      int           `json:"latestVersion"`
+}
+
+func SecretRoutes() []api.Route {
+	const tag, all, one = "secrets", "/api/companies/{companyId}/secrets", "/api/secrets/{id}"
+	return []api.Route{
+		{Method: "GET", Path: "/api/companies/{companyId}/secret-providers", Tag: tag, Summary: "List who can keep secrets", Who: api.Board, Out: []secretProvider{}, Handle: api.OfCompany(secretProviders)},
+		{Method: "GET", Path: "/api/companies/{companyId}/secret-providers/health", Tag: tag, Summary: "Tell whether this node can take secrets", Who: api.Board, Handle: secretHealth},
+		{Method: "GET", Path: "/api/companies/{companyId}/secret-provider-configs", Tag: tag, Summary: "List the settings of other keepers of secrets; there are none", Who: api.Board, Out: []struct{}{}, Handle: api.OfCompany([]struct{}{})},
+		{Method: "GET", Path: all, Tag: tag, Summary: "List secrets, without values", Who: api.Board, Out: []secretListItem{}, Handle: listSecrets},
+		{Method: "GET", Path: all + "/catalog", Tag: tag, Summary: "List what variables may refer to", Who: api.Board, Out: []secretName{}, Handle: listSecretNames},
+		{Method: "POST", Path: all, Tag: tag, Summary: "Create a secret", Who: api.Board, In: newSecret{}, Out: secretRow{}, Status: 201, Handle: createSecret},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a secret's name, key or status", Who: api.Board, In: patchSecret{}, Out: secretRow{}, Handle: updateSecret},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a secret with all its versions", Who: api.Board, Out: api.Okay{}, Handle: deleteSecret},
+		{Method: "POST", Path: one + "/rotate", Tag: tag, Summary: "Give a secret a new value", Who: api.Board, In: rotateBody{}, Out: secretRow{}, Handle: rotateSecret},
+		{Method: "GET", Path: one + "/usage", Tag: tag, Summary: "List the variables that refer to a secret", Who: api.Board, Out: secretUsage{}, Handle: readSecretUsage},
+		{Method: "GET", Path: one + "/access-events", Tag: tag, Summary: "List which runs used a secret, the newest first", Who: api.Board, Out: []secret.SecretAccess{}, Handle: listSecretAccesses,
+			Query: []api.Param{{Name: "limit", Type: "integer", Doc: "at most so many"}, {Name: "offset", Type: "integer", Doc: "without the first so many"}}},
+	}
+}
+
+// providerOnly refuses what only another keeper of secrets could do; named is what
+// the body says of where such a one has the value.
+func providerOnly(provider, mode string, named ...api.Opt[string]) error {
+	if provider != "" && provider != secret.LocalProvider {
+		return api.Unprocessable("Secret provider is not configured: "+provider, nil)
+	}
+	if mode == "external_reference" || slices.ContainsFunc(named, func(o api.Opt[string]) bool { return o.Or("") != "" }) {
+		return api.Unprocessable("Provider "+secret.LocalProvider+" does not support external references", nil)
+	}
+	return nil
+}
+
+func secretHealth(rc *api.Request) (api.Response, error) {
+	h := providerHealth{Provider: secret.LocalProvider, Status: "ok", Message: "This node holds the mesh's data key", Warnings: []string{}}
+	if _, err := rc.Server.SealKey(); err != nil {
+		h.Status, h.Message = "error", err.Error()
+	}
+	return api.OfCompany(map[string]any{"providers": []providerHealth{h}})(rc)
+}
+
+func listSecrets(rc *api.Request) (api.Response, error) {
+	out := []secretListItem{}
+	err := api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		count := map[string]int{}
+		for _, b := range secret.SecretUsage(tx, row.ID) {
+			count[b.Secret]++
+		}
+		for _, s := range secret.SecretsOf(tx, row.ID, "company", "") {
+			out = append(out, secretListItem{showSecret(s), count[s.ID]})
+		}
+		return nil
+	})
+	return api.OK(out), err
+}
+
+func listSecretNames(rc *api.Request) (api.Response, error) {
+	out := []secretName{}
+	err := api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		for _, s := range secret.SecretsOf(tx, row.ID, "company", "") {
+			out = append(out, secretName{s.ID, s.Key, s.Name, s.Status, s.Description, s.Latest})
+		}
+		return nil
+	})
+	return api.OK(out), err
+}
+
+func createSecret(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[newSecret](rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if err := providerOnly(in.Provider, in.ManagedMode, in.ExternalRef, in.ProviderConfig, in.ProviderVersion); err != nil {
+		return api.Response{}, err
+	}
+	if in.Value.Or("") == "" {
+		return api.Response{}, api.Unprocessable("Managed secrets require a value", nil)
+	}
+	of := api.CompanyID(rc)
+	if err := api.InCompany(rc, func(*ledger.Tx, company.Company) error { return nil }); err != nil {
+		return api.Response{}, err
+	}
+	p := secret.SaveSecret{ID: api.NewID(), Name: in.Name, Key: in.Key, Description: in.Description.Or(""), Metadata: in.Metadata.Or(nil)}
+	if p.Sealed, err = rc.SealSecret(of, p.ID, 1, in.Value.Value); err != nil {
+		return api.Response{}, err
+	}
+	s, err := api.Do[secret.Secret](rc, secret.KindSecretCreate, of, p)
+	return api.OK(showSecret(s)), err
+}
+
+// secretIn returns the secret that a path value names. A user's own is for
+// that user.
+func secretIn(tx *ledger.Tx, rc *api.Request, name string) (secret.Secret, error) {
+	s, ok := secret.SecretByID(tx, strings.ToLower(rc.Path(name)))
+	if !ok || !api.Seen(tx, rc, s.Company) || s.Scope == "user" && string(s.Owner) != rc.Actor.ID {
+		return s, api.NotFound("Secret not found")
+	}
+	return s, nil
+}
+
+func findSecret(rc *api.Request) (s secret.Secret, err error) {
+	err = rc.View(func(tx *ledger.Tx) (err error) { s, err = secretIn(tx, rc, "id"); return err })
+	return s, err
+}
+
+func updateSecret(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[patchSecret](rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if err := providerOnly("", "", in.ExternalRef, in.ProviderConfig); err != nil {
+		return api.Response{}, err
+	}
+	s, err := findSecret(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return changeSecret(rc, s, in)
+}
+
+// changeSecret changes a secret; the status "deleted" deletes it.
+func changeSecret(rc *api.Request, s secret.Secret, in patchSecret) (api.Response, error) {
+	if in.Status != nil && *in.Status == "deleted" {
+		_, err := rc.Submit(secret.KindSecretDelete, s.Company, secret.DropSecret{ID: s.ID})
+		row := showSecret(s)
+		row.Status, row.DeletedAt = "deleted", core.TimeOf(rc.Now())
+		return api.OK(row), err
+	}
+	s, err := api.Do[secret.Secret](rc, secret.KindSecretUpdate, s.Company, secret.PatchSecret{ID: s.ID, Name: in.Name, Key: in.Key, Status: in.Status,
+		Description: api.TextOf(in.Description), Metadata: api.RawOf(in.Metadata)})
+	return api.OK(showSecret(s)), err
+}
+
+func deleteSecret(rc *api.Request) (api.Response, error) {
+	s, err := findSecret(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	_, err = rc.Submit(secret.KindSecretDelete, s.Company, secret.DropSecret{ID: s.ID})
+	return api.OK(api.Okay{OK: true}), err
+}
+
+func rotateSecret(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[rotateBody](rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if err := providerOnly("", "", in.ExternalRef, in.ProviderConfig, in.ProviderVersion); err != nil {
+		return api.Response{}, err
+	}
+	if in.Value.Or("") == "" {
+		return api.Response{}, api.Unprocessable("Managed secrets require a value", nil)
+	}
+	s, err := findSecret(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	s, err = rotate(rc, s, in.Value.Value)
+	return api.OK(showSecret(s)), err
+}
+
+// rotate gives s another value: the version after the latest, whichever that is
+// by then.
+func rotate(rc *api.Request, s secret.Secret, value string) (secret.Secret, error) {
+	for try := 1; ; try++ {
+		p := secret.RotateSecret{ID: s.ID, Version: s.Latest + 1}
+		var err error
+		if p.Sealed, err = rc.SealSecret(s.Company, s.ID, p.Version, value); err != nil {
+			return s, err
+		}
+		next, err := api.Do[secret.Secret](rc, secret.KindSecretRotate, s.Company, p)
+		if !api.RefusedWith(err, ledger.Conflict) || try == rotateTries || rc.HTTP.Header.Get(api.HeaderIdempotency) != "" {
+			return next, err
+		}
+		if err := rc.View(func(tx *ledger.Tx) error {
+			again, ok := secret.SecretOf(tx, s.Company, s.ID)
+			if !ok {
+				return api.NotFound("Secret not found")
+			}
+			s = again
+			return nil
+		}); err != nil {
+			return s, err
+		}
+	}
+}
+
+func readSecretUsage(rc *api.Request) (r api.Response, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		s, err := secretIn(tx, rc, "id")
+		if err != nil {
+			return err
+		}
+		list := slices.DeleteFunc(secret.SecretUsage(tx, s.Company), func(b secret.SecretBinding) bool { return b.Secret != s.ID })
+		r = api.OK(secretUsage{s.ID, list})
+		return nil
+	})
+	return r, err
+}
+
+func listSecretAccesses(rc *api.Request) (r api.Response, err error) {
+	err = rc.View(func(tx *ledger.Tx) error {
+		s, err := secretIn(tx, rc, "id")
+		if err != nil {
+			return err
+		}
+		list, err := api.Page(rc, secret.SecretAccessesOf(tx, s), 100, secret.MaxSecretAccesses)
+		r = api.OK(list)
+		return err
+	})
+	return r, err
+}

@@ -1,0 +1,263 @@
+package secret
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/secret"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// newDefinition is the body that defines a secret which each user has a value for.
+type newDefinition struct {
+	Key            string                   `json:"key" minLength:"1" maxLength:"120" pattern:"^[a-zA-Z0-9_.-]+$"`
+	Name           string                   `json:"name" minLength:"1" maxLength:"160"`
+	Status         *string                  `json:"status,omitempty" enum:"active,disabled,archived" nullable:"false"`
+	Provider       string                   `json:"provider,omitempty" enum:"local_encrypted,aws_secrets_manager,gcp_secret_manager,vault"`
+	ProviderConfig api.Opt[string]          `json:"providerConfigId" format:"uuid"`
+	ManagedMode    string                   `json:"managedMode,omitempty" enum:"paperclip_managed,external_reference"`
+	Metadata       api.Opt[json.RawMessage] `json:"providerMetadata" maxBytes:"4096"`
+	Guidance       api.Opt[string]          `json:"usageGuidance" maxLength:"1000"`
+}
+
+// patchDefinition is the body that changes a definition.
+type patchDefinition struct {
+	Name           *string                  `json:"name,omitempty" minLength:"1" maxLength:"160" nullable:"false"`
+	Status         *string                  `json:"status,omitempty" enum:"active,disabled,archived,deleted" nullable:"false"`
+	ProviderConfig api.Opt[string]          `json:"providerConfigId" format:"uuid"`
+	Metadata       api.Opt[json.RawMessage] `json:"providerMetadata" maxBytes:"4096"`
+	Guidance       api.Opt[string]          `json:"usageGuidance" maxLength:"1000"`
+}
+
+// newUserSecret is the body that gives the caller's value for a definition.
+type newUserSecret struct {
+	Key             string          `json:"definitionKey,omitempty" minLength:"1" maxLength:"120" pattern:"^[a-zA-Z0-9_.-]+$"`
+	Definition      api.Opt[string] `json:"definitionId" format:"uuid"`
+	Value           api.Opt[string] `json:"value" minLength:"1" maxLength:"65536"`
+	ExternalRef     api.Opt[string] `json:"externalRef" maxLength:"2048"`
+	ProviderVersion api.Opt[string] `json:"providerVersionRef" maxLength:"512"`
+	ProviderConfig  api.Opt[string] `json:"providerConfigId" format:"uuid"`
+}
+
+// patchUserSecret is the body that changes the caller's value or its status.
+type patchUserSecret struct {
+	Status          *string         `json:"status,omitempty" enum:"active,disabled,archived,deleted" nullable:"false"`
+	Value           api.Opt[string] `json:"value" minLength:"1" maxLength:"65536" maxBytes:"65536" nullable:"false"`
+	ExternalRef     api.Opt[string] `json:"externalRef" maxLength:"2048"`
+	ProviderVersion api.Opt[string] `json:"providerVersionRef" maxLength:"512"`
+	ProviderConfig  api.Opt[string] `json:"providerConfigId" format:"uuid"`
+}
+
+// A definitionRow is a definition as it is shown.
+type definitionRow struct {
+	secret.UserSecretDefinition
+	Provider       string          `json:"provider"`
+	ManagedMode    string          `json:"managedMode"`
+	ProviderConfig *string         `json:"providerConfigId"`
+	Metadata       json.RawMessage `json:"providerMetadata"`
+}
+
+// A coverage says whether the caller has a value for a definition.
+type coverage struct {
+	Definition string   `json:"definitionId"`
+	Total      int      `json:"totalUsers"`
+	Covered    int      `json:"coveredUsers"`
+	Missing    []string `json:"missingUserIds"`
+}
+
+func showDefinition(d secret.UserSecretDefinition) definitionRow {
+	return definitionRow{UserSecretDefinition: d, Provider: secret.LocalProvider, ManagedMode: "paperclip_managed", Metadata: api.RawJSON(nil)}
+}
+
+func UserSecretRoutes() []api.Route {
+	const tag, all, mine = "secrets", "/api/companies/{companyId}/user-secret-definitions", "/api/companies/{companyId}/me/user-secrets"
+	return []api.Route{
+		{Method: "GET", Path: all, Tag: tag, Summary: "List the secrets that each user has a value for", Who: api.Board, Out: []definitionRow{}, Handle: listDefinitions},
+		{Method: "POST", Path: all, Tag: tag, Summary: "Define a secret that each user has a value for", Who: api.Board, In: newDefinition{}, Out: definitionRow{}, Status: 201, Handle: createDefinition},
+		{Method: "PATCH", Path: all + "/{definitionId}", Tag: tag, Summary: "Change such a definition", Who: api.Board, In: patchDefinition{}, Out: definitionRow{}, Handle: updateDefinition},
+		{Method: "DELETE", Path: all + "/{definitionId}", Tag: tag, Summary: "Delete a definition that nobody has a value for", Who: api.Board, Out: api.Okay{}, Handle: deleteDefinition},
+		{Method: "GET", Path: all + "/{definitionId}/coverage", Tag: tag, Summary: "Tell whether the user has a value for a definition", Who: api.Board, Out: coverage{}, Handle: readCoverage},
+		{Method: "GET", Path: mine, Tag: tag, Summary: "List the user's own secrets, without values", Who: api.Board, Out: []secretRow{}, Handle: listMySecrets},
+		{Method: "POST", Path: mine, Tag: tag, Summary: "Give the user's value for a definition", Who: api.Board, In: newUserSecret{}, Out: secretRow{}, Status: 201, Handle: createMySecret},
+		{Method: "PATCH", Path: mine + "/{secretId}", Tag: tag, Summary: "Change the user's value or its status", Who: api.Board, In: patchUserSecret{}, Out: secretRow{}, Handle: updateMySecret},
+		{Method: "DELETE", Path: mine + "/{secretId}", Tag: tag, Summary: "Delete the user's value", Who: api.Board, Out: api.Okay{}, Handle: deleteMySecret},
+		{Method: "POST", Path: mine + "/{secretId}/rotate", Tag: tag, Summary: "Give the user's secret a new value", Who: api.Board, In: rotateBody{}, Out: secretRow{}, Handle: rotateMySecret},
+	}
+}
+
+func listDefinitions(rc *api.Request) (api.Response, error) {
+	out := []definitionRow{}
+	err := api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		for _, d := range secret.UserSecretDefinitionsOf(tx, row.ID) {
+			out = append(out, showDefinition(d))
+		}
+		return nil
+	})
+	return api.OK(out), err
+}
+
+// definedHere refuses what only another keeper of secrets could do; what is told it of
+// a definition is kept nowhere.
+func definedHere(provider, mode string, config api.Opt[string], metadata api.Opt[json.RawMessage]) error {
+	if m := metadata.Or(nil); len(m) > 0 && !bytes.Equal(bytes.Join(bytes.Fields(m), nil), []byte("{}")) {
+		return api.Unprocessable("providerMetadata: provider "+secret.LocalProvider+" keeps none of a definition", nil)
+	}
+	return providerOnly(provider, mode, config)
+}
+
+func createDefinition(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[newDefinition](rc)
+	if err == nil {
+		err = definedHere(in.Provider, in.ManagedMode, in.ProviderConfig, in.Metadata)
+	}
+	if err != nil {
+		return api.Response{}, err
+	}
+	d, err := api.Do[secret.UserSecretDefinition](rc, secret.KindUserSecretDefine, api.CompanyID(rc), secret.SaveUserSecretDefinition{ID: api.NewID(), Key: in.Key, Name: &in.Name,
+		Status: in.Status, Guidance: api.TextOf(in.Guidance)})
+	return api.OK(showDefinition(d)), err
+}
+
+func updateDefinition(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[patchDefinition](rc)
+	if err == nil {
+		err = definedHere("", "", in.ProviderConfig, in.Metadata)
+	}
+	if err != nil {
+		return api.Response{}, err
+	}
+	if in.Status != nil && *in.Status == "deleted" {
+		return deleteDefinition(rc)
+	}
+	d, err := api.Do[secret.UserSecretDefinition](rc, secret.KindUserSecretRedefine, api.CompanyID(rc), secret.SaveUserSecretDefinition{ID: strings.ToLower(rc.Path("definitionId")),
+		Name: in.Name, Status: in.Status, Guidance: api.TextOf(in.Guidance)})
+	return api.OK(showDefinition(d)), err
+}
+
+func deleteDefinition(rc *api.Request) (api.Response, error) {
+	_, err := rc.Submit(secret.KindUserSecretUndefine, api.CompanyID(rc), secret.DropSecret{ID: strings.ToLower(rc.Path("definitionId"))})
+	return api.OK(api.Okay{OK: true}), err
+}
+
+func readCoverage(rc *api.Request) (r api.Response, err error) {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		d, ok := secret.UserSecretDefinitionOf(tx, row.ID, strings.ToLower(rc.Path("definitionId")))
+		if !ok {
+			return api.NotFound("User secret definition not found")
+		}
+		c := coverage{Definition: d.ID, Total: 1, Missing: []string{}}
+		if _, ok := secret.UserSecret(tx, row.ID, d.ID, rc.Actor.ID); ok {
+			c.Covered = 1
+		} else {
+			c.Missing = append(c.Missing, rc.Actor.ID)
+		}
+		r = api.OK(c)
+		return nil
+	})
+	return r, err
+}
+
+func listMySecrets(rc *api.Request) (api.Response, error) {
+	out := []secretRow{}
+	err := api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		for _, s := range secret.SecretsOf(tx, row.ID, "user", rc.Actor.ID) {
+			out = append(out, showSecret(s))
+		}
+		return nil
+	})
+	return api.OK(out), err
+}
+
+func createMySecret(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[newUserSecret](rc)
+	if err == nil {
+		err = providerOnly("", "", in.ExternalRef, in.ProviderConfig, in.ProviderVersion)
+	}
+	if err != nil {
+		return api.Response{}, err
+	}
+	if in.Value.Or("") == "" {
+		return api.Response{}, api.Unprocessable("Managed secrets require a value", nil)
+	}
+	of := api.CompanyID(rc)
+	p := secret.SaveSecret{ID: api.NewID(), Definition: api.BodyID(in.Definition)}
+	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		if d, ok := secret.UserSecretDefinitionByKey(tx, row.ID, in.Key); ok && p.Definition == "" {
+			p.Definition = d.ID
+		}
+		if p.Definition == "" {
+			return api.NotFound("User secret definition not found")
+		}
+		return nil
+	})
+	if err != nil {
+		return api.Response{}, err
+	}
+	if p.Sealed, err = rc.SealSecret(of, p.ID, 1, in.Value.Value); err != nil {
+		return api.Response{}, err
+	}
+	s, err := api.Do[secret.Secret](rc, secret.KindSecretCreate, of, p)
+	return api.OK(showSecret(s)), err
+}
+
+// mySecret returns the caller's own secret that the path names.
+func mySecret(rc *api.Request) (s secret.Secret, err error) {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) (err error) {
+		if s, err = secretIn(tx, rc, "secretId"); err == nil && (s.Company != row.ID || s.Scope != "user") {
+			err = api.NotFound("Secret not found")
+		}
+		return err
+	})
+	return s, err
+}
+
+func updateMySecret(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[patchUserSecret](rc)
+	if err == nil {
+		err = providerOnly("", "", in.ExternalRef, in.ProviderConfig, in.ProviderVersion)
+	}
+	if err != nil {
+		return api.Response{}, err
+	}
+	s, err := mySecret(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if v := in.Value.Or(""); v != "" {
+		if s, err = rotate(rc, s, v); err != nil || in.Status == nil {
+			return api.OK(showSecret(s)), err
+		}
+	}
+	return changeSecret(rc, s, patchSecret{Status: in.Status})
+}
+
+func deleteMySecret(rc *api.Request) (api.Response, error) {
+	s, err := mySecret(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	_, err = rc.Submit(secret.KindSecretDelete, s.Company, secret.DropSecret{ID: s.ID})
+	return api.OK(api.Okay{OK: true}), err
+}
+
+func rotateMySecret(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[rotateBody](rc)
+	if err == nil {
+		err = providerOnly("", "", in.ExternalRef, in.ProviderConfig, in.ProviderVersion)
+	}
+	if err != nil {
+		return api.Response{}, err
+	}
+	if in.Value.Or("") == "" {
+		return api.Response{}, api.Unprocessable("Managed secrets require a value", nil)
+	}
+	s, err := mySecret(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	s, err = rotate(rc, s, in.Value.Value)
+	return api.OK(showSecret(s)), err
+}

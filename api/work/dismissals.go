@@ -1,0 +1,78 @@
+package work
+
+import (
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/inbox"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+func DismissalRoutes() []api.Route {
+	const of = "/api/companies/{companyId}/inbox-dismissals"
+	return []api.Route{
+		{Method: "GET", Path: of, Tag: "inbox", Summary: "List what the user put aside", Who: api.Board, Out: []inbox.Dismissal{}, Handle: listDismissals},
+		{Method: "POST", Path: of, Tag: "inbox", Summary: "Put an item of the inbox aside, for good or for a while", Who: api.Board, In: dismissBody{}, Out: inbox.Dismissal{}, Handle: dismiss},
+		{Method: "DELETE", Path: of + "/{itemKey}", Tag: "inbox", Summary: "Bring an item back into the inbox", Who: api.Board, Handle: undismiss},
+	}
+}
+
+// dismissBody is the body that puts an item aside.
+type dismissBody struct {
+	Key   string          `json:"itemKey" minLength:"5" maxLength:"200" pattern:"^(approval|join|run|attention):.+$"`
+	Kind  string          `json:"kind,omitempty" enum:"dismiss,snooze"`
+	Until api.Opt[string] `json:"snoozedUntil" format:"date-time"`
+}
+
+// aside is what a user put aside, by the key of the item.
+func aside(tx *ledger.Tx, of, user string) map[string]inbox.Dismissal {
+	out := map[string]inbox.Dismissal{}
+	for _, d := range inbox.DismissalsOf(tx, of, user) {
+		out[d.Key] = d
+	}
+	return out
+}
+
+func listDismissals(rc *api.Request) (r api.Response, err error) {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+		r = api.OK(inbox.DismissalsOf(tx, row.ID, rc.Actor.ID))
+		return nil
+	})
+	return r, err
+}
+
+func dismiss(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[dismissBody](rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	p := inbox.Dismiss{Key: in.Key}
+	if in.Kind == "snooze" {
+		if p.Until, err = inbox.ParseTime(in.Until.Or("")); err != nil {
+			return api.Response{}, api.Invalid("snoozedUntil is needed to snooze")
+		}
+	}
+	d, err := api.Do[inbox.Dismissal](rc, inbox.KindInboxDismiss, api.CompanyID(rc), p)
+	return api.OK(d), err
+}
+
+func undismiss(rc *api.Request) (api.Response, error) {
+	_, err := rc.Submit(inbox.KindInboxRestore, api.CompanyID(rc), inbox.Dismiss{Key: rc.Path("itemKey")})
+	return api.OK(struct {
+		OK bool `json:"ok"`
+	}{true}), err
+}
+
+// recoveries adds issues that got stuck, and what is to be decided about them.
+func (d *attentionDesk) recoveries() {
+	for _, i := range inbox.ListIssues(d.tx, d.row.ID, inbox.IssueQuery{Statuses: []company.IssueStatus{company.IssueBlocked}, Sort: inbox.SortUpdated, Descending: true, Limit: maxAttentionBlocked}) {
+		a, ok := care.ActiveRecovery(d.tx, i)
+		if !ok {
+			continue
+		}
+		d.add(attentionItem{SourceKind: "recovery_action", Severity: "high", ActivityAt: a.UpdatedAt, CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt, DedupKey: "recovery:" + a.ID,
+			Subject: d.issue(i), RelatedIssue: new(d.issue(i)), WhyNow: a.NextAction, EntryRule: "A recovery action is active.", ExitRule: "It is resolved, or the issue is not blocked any more.",
+			Verbs:  []attentionVerb{{"resolve", "Resolve", a.NextAction}, {"reassign", "Reassign", "Give the issue to somebody else."}},
+			Detail: attentionDetail{"kind": "recovery", "recoveryKind": a.Kind, "attemptCount": a.Attempts, "images": []string{}}})
+	}
+}

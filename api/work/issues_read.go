@@ -1,0 +1,285 @@
+package work
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/inbox"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// issueQuery reads the filters of a list, its order and which page of it.
+func issueQuery(rc *api.Request) (q inbox.IssueQuery, err error) {
+	if q, err = issueChoice(rc); err != nil {
+		return q, err
+	}
+	if err := issueOrder(rc, &q); err != nil {
+		return q, err
+	}
+	if q.Limit, err = rc.QueryInt("limit", company.DefaultIssueLimit, 1, company.MaxIssueLimit); err != nil {
+		return q, err
+	}
+	q.Offset, err = rc.QueryInt("offset", 0, 0, 1<<31-1)
+	return q, err
+}
+
+// issueChoices are the parameters that issueChoice reads.
+func issueChoices() []api.Param {
+	return []api.Param{
+		{Name: "status", Doc: "statuses, separated by commas"}, {Name: "assigneeAgentId", Doc: "UUID, me or none"}, {Name: "assigneeUserId", Doc: "user ID or me"}, {Name: "projectId"}, {Name: "goalId"}, {Name: "createdByAgentId"},
+		{Name: "parentId"}, {Name: "parentIssueId", Doc: "the same as parentId"}, {Name: "labelId"}, {Name: "q", Doc: "text in identifier, title or description"}, {Name: "updatedSince", Doc: "ISO date"},
+		{Name: "touchedByUserId", Doc: "what a user made, has or commented on; me"}, {Name: "inboxArchivedByUserId", Doc: "without what a user put away; me"},
+		{Name: "unreadForUserId", Doc: "what others have commented on since a user looked; me"}, {Name: "descendantOf", Doc: "an issue: all below it"},
+		{Name: "participantAgentId", Doc: "what an agent made, has or commented on"}, {Name: "executionWorkspaceId"}, {Name: "workspaceId", Doc: "of a project"},
+		{Name: "originKind"}, {Name: "originKindPrefix"}, {Name: "originId"}, {Name: "workMode"}, {Name: "excludeRoutineExecutions", Type: "boolean"}, {Name: "attention", Doc: "blocked: those that are, unless status says otherwise"},
+	}
+}
+
+// issueChoice reads which issues are meant.
+func issueChoice(rc *api.Request) (q inbox.IssueQuery, err error) {
+	for _, f := range []struct {
+		name string
+		to   *string
+	}{{"projectId", &q.Project}, {"goalId", &q.Goal}, {"parentId", &q.Parent}, {"labelId", &q.Label}, {"createdByAgentId", &q.CreatedAgent}} {
+		if *f.to, err = rc.QueryUUID(f.name); err != nil {
+			return q, err
+		}
+	}
+	switch rc.Query("assigneeAgentId") {
+	case "null", "none":
+		q.Unassigned = true
+	case "me":
+		q.Assignee = rc.Actor.ID
+	default:
+		if q.Assignee, err = rc.QueryUUID("assigneeAgentId"); err != nil {
+			return q, err
+		}
+	}
+	if q.AssigneeUser = rc.Query("assigneeUserId"); q.AssigneeUser == "me" {
+		q.AssigneeUser = rc.Actor.ID
+	}
+	if q.Text = strings.TrimSpace(rc.Query("q")); len(q.Text) > inbox.MaxQuery {
+		return q, api.Invalid("Invalid q: at most %d bytes", inbox.MaxQuery)
+	}
+	for _, part := range rc.QueryList("status") {
+		s := company.IssueStatus(part)
+		if !s.Valid() {
+			return q, api.Invalid("Invalid status: %s", part)
+		}
+		q.Statuses = append(q.Statuses, s)
+	}
+	switch rc.Query("attention") {
+	case "":
+	case "blocked":
+		if len(q.Statuses) == 0 {
+			q.Statuses = []company.IssueStatus{company.IssueBlocked}
+		}
+	default:
+		return q, api.Invalid("Invalid attention: only blocked is known")
+	}
+	if err := issueFilters(rc, &q); err != nil {
+		return q, err
+	}
+	since, err := rc.QueryTime("updatedSince")
+	if err != nil {
+		return q, err
+	}
+	q.UpdatedSince = core.TimeOf(since)
+	return q, nil
+}
+
+func issueOrder(rc *api.Request, q *inbox.IssueQuery) error {
+	switch field := rc.Query("sortField") + rc.Query("sort"); field {
+	case "":
+	case "updatedAt", "updated", "lastActivityAt":
+		q.Sort, q.Descending = inbox.SortUpdated, true
+	case "createdAt", "created", "issueNumber", "id":
+		q.Sort, q.Descending = inbox.SortCreated, true
+	case "priority":
+		q.Sort = inbox.SortPriority
+	case "title":
+		q.Sort = inbox.SortTitle
+	case "status":
+		q.Sort = inbox.SortStatus
+	default:
+		return api.Invalid("Invalid sortField: %s", field)
+	}
+	switch dir := rc.Query("sortDir") + rc.Query("order"); dir {
+	case "":
+	case "asc":
+		q.Descending = false
+	case "desc":
+		q.Descending = true
+	default:
+		return api.Invalid("Invalid sortDir: %s", dir)
+	}
+	return nil
+}
+
+// listedIssues answers a list, ready; with live, each row says how many issues below
+// it are worked on.
+func listedIssues(tx *ledger.Tx, of string, q inbox.IssueQuery, live bool) json.RawMessage {
+	found := inbox.ListIssues(tx, of, q)
+	var below map[string]int
+	if live {
+		below = company.LiveBelow(tx, of)
+	}
+	rows := make([]json.RawMessage, len(found))
+	for n, i := range found {
+		b := listedRow(tx, i, q.Viewer())
+		if live {
+			b = b.num("liveDescendantCount", int64(below[i.ID]))
+		}
+		rows[n] = b.done()
+	}
+	return jsonList(rows)
+}
+
+// inboxLite is what an agent has to do, in short: its open work, what it is at
+// first, then by priority.
+func inboxLite(tx *ledger.Tx, of, agent string) json.RawMessage {
+	found := inbox.ListIssues(tx, of, inbox.IssueQuery{Assignee: agent,
+		Statuses: []company.IssueStatus{company.IssueTodo, company.IssueInProgress, company.IssueInReview, company.IssueBlocked}})
+	slices.SortStableFunc(found, func(a, b company.Issue) int { return atWork(b) - atWork(a) })
+	rows := make([]json.RawMessage, len(found))
+	for n, i := range found {
+		waiting := company.Unresolved(tx, i)
+		ids := make([]string, len(waiting))
+		for k, w := range waiting {
+			ids[k] = w.ID
+		}
+		rows[n] = append(jsonRow{}, '{').str("id", i.ID).str("identifier", i.Identifier).str("title", i.Title).str("status", string(i.Status)).
+			str("priority", string(i.Priority)).null("projectId", i.Project).null("goalId", i.Goal).null("parentId", i.Parent).
+			at("updatedAt", i.UpdatedAt).activeRun(tx, i).flag("dependencyReady", len(waiting) == 0).
+			num("unresolvedBlockerCount", int64(len(waiting))).value("unresolvedBlockerIssueIds", ids).done()
+	}
+	return jsonList(rows)
+}
+
+func atWork(i company.Issue) int {
+	if i.Status == company.IssueInProgress {
+		return 1
+	}
+	return 0
+}
+
+// heartbeatContext is what an agent needs to begin work on an issue. project and
+// goal are ready JSON or nil.
+func heartbeatContext(tx *ledger.Tx, i company.Issue, wakeComment string, project, goal []byte) (json.RawMessage, error) {
+	issue := append(jsonRow{}, '{').str("id", i.ID).str("identifier", i.Identifier).str("title", i.Title).null("description", i.Description).
+		str("status", string(i.Status)).str("workMode", i.Mode()).attention(tx, i).fixed(noReview).retry(tx, i).recovery(tx, i).
+		str("priority", string(i.Priority)).null("projectId", i.Project).null("goalId", i.Goal).null("parentId", i.Parent).
+		refs("blockedBy", refsOf(company.Blockers(tx, i))).refs("blocks", waiting(tx, i, company.ExtrasOf(tx, i.Company, i.ID))).
+		null("assigneeAgentId", i.Assignee).null("assigneeUserId", i.AssigneeUser).str("originKind", i.Origin()).null("originId", i.OriginID).
+		raw("executionState", i.ExecutionStateJSON()).at("updatedAt", i.UpdatedAt).done()
+	latest, err := company.CommentsOf(tx, i, company.CommentQuery{Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	cursor := append(jsonRow{}, '{').num("totalComments", int64(i.Comments))
+	if len(latest) > 0 {
+		cursor = cursor.str("latestCommentId", latest[0].ID).at("latestCommentAt", latest[0].CreatedAt)
+	} else {
+		cursor = cursor.fixed(`"latestCommentId":null,"latestCommentAt":null`)
+	}
+	b := append(jsonRow{}, '{').raw("issue", issue).ancestors(tx, i).raw("project", project).raw("goal", goal).raw("commentCursor", cursor.done())
+	if cm, ok := company.CommentOf(tx, i.Company, i.ID, wakeComment); ok && wakeComment != "" {
+		b = b.value("wakeComment", cm)
+	} else {
+		b = b.raw("wakeComment", nil)
+	}
+	return b.value("attachments", contextAttachments(tx, i)).fixed(`"continuationSummary":null,"planReviewContext":null,"documentReviewContext":null`).value("currentExecutionWorkspace", currentWorkspace(tx, i)).done(), nil
+}
+
+// searchAnswer answers a search.
+func searchAnswer(tx *ledger.Tx, of, prefix, query string, limit, offset int, now core.Time) json.RawMessage {
+	found := inbox.Search(tx, of, query, limit, offset)
+	if limit == 0 {
+		limit = inbox.DefaultSearchLimit
+	}
+	rows := make([]json.RawMessage, len(found.Hits))
+	counts := map[string]map[string]int{"status": {}, "priority": {}, "assigneeAgentId": {}, "assigneeUserId": {}, "projectId": {}, "labelId": {}, "updatedWithin": {}}
+	for n, h := range found.Hits {
+		i := h.Issue
+		for name, v := range map[string]string{"status": string(i.Status), "priority": string(i.Priority), "assigneeAgentId": i.Assignee, "assigneeUserId": i.AssigneeUser, "projectId": i.Project} {
+			if v != "" {
+				counts[name][v]++
+			}
+		}
+		for name, days := range map[string]core.Time{"24h": 1, "7d": 7, "30d": 30, "90d": 90} {
+			if now-i.UpdatedAt <= days*24*3_600_000 {
+				counts["updatedWithin"][name]++
+			}
+		}
+		for _, id := range i.Labels {
+			counts["labelId"][id]++
+		}
+		rows[n] = searchHit(h, prefix)
+	}
+	if last := offset + len(found.Hits); last >= found.Total {
+		// Agents and projects come after all issues, where there is room.
+		others := make([]json.RawMessage, 0, len(found.Agents)+len(found.Projects))
+		for _, a := range found.Agents {
+			others = append(others, nameHit("agent", a.ID, a.Name, "/"+prefix+"/agents/"+core.URLKey(a.Name), a.UpdatedAt))
+		}
+		for _, p := range found.Projects {
+			others = append(others, nameHit("project", p.ID, p.Name, "/"+prefix+"/projects/"+core.URLKey(p.Name), p.UpdatedAt))
+		}
+		others = others[min(max(offset-found.Total, 0), len(others)):]
+		rows = append(rows, others[:min(limit-len(rows), len(others))]...)
+	}
+	total := found.Total + len(found.Agents) + len(found.Projects)
+	return append(jsonRow{}, '{').str("query", query).str("normalizedQuery", strings.ToLower(strings.Join(strings.Fields(query), " "))).
+		fixed(`"scope":"all","sort":"relevance"`).num("limit", int64(limit)).num("offset", int64(offset)).raw("results", jsonList(rows)).
+		value("countsByType", map[string]int{"issue": found.Total, "comment": found.Comments, "document": found.Docs, "artifact": 0, "agent": len(found.Agents), "project": len(found.Projects)}).
+		value("filterOptionCounts", counts).fixed(`"zeroResults":null`).flag("hasMore", offset+len(rows) < total).flag("partial", found.Partial).done()
+}
+
+// nameHit is an agent or a project that was found by its name.
+func nameHit(kind, id, name, href string, updated core.Time) json.RawMessage {
+	label := strings.ToUpper(kind[:1]) + kind[1:]
+	return append(jsonRow{}, '{').str("id", id).str("type", kind).num("score", 1_000).str("title", name).str("href", href).value("matchedFields", []string{"name"}).
+		str("sourceLabel", label).str("snippet", name).raw("snippets", jsonList(nil)).raw("issue", nil).at("updatedAt", updated).fixed(`"previewImageUrl":null`).done()
+}
+
+func searchHit(h inbox.Hit, prefix string) json.RawMessage {
+	i := h.Issue
+	snippets := make([]json.RawMessage, len(h.Snippets))
+	first := i.Title
+	for n, s := range h.Snippets {
+		label := strings.ToUpper(s.Field[:1]) + s.Field[1:]
+		marks := jsonList(nil)
+		if s.End > s.Start {
+			marks = jsonList([]json.RawMessage{append(jsonRow{}, '{').num("start", int64(utf16Len(s.Text[:s.Start]))).num("end", int64(utf16Len(s.Text[:s.End]))).done()})
+		}
+		if n == 0 {
+			first = s.Text
+		}
+		snippets[n] = append(jsonRow{}, '{').str("field", s.Field).str("label", label).str("text", s.Text).raw("highlights", marks).done()
+	}
+	label := strings.ToUpper(h.Fields[0][:1]) + h.Fields[0][1:]
+	issue := append(jsonRow{}, '{').str("id", i.ID).str("identifier", i.Identifier).str("title", i.Title).str("status", string(i.Status)).str("priority", string(i.Priority)).
+		null("assigneeAgentId", i.Assignee).null("assigneeUserId", i.AssigneeUser).null("projectId", i.Project).at("updatedAt", i.UpdatedAt).done()
+	return append(jsonRow{}, '{').str("id", i.ID).str("type", "issue").num("score", int64(h.Score)).str("title", i.Identifier+" "+i.Title).
+		str("href", issuePage(prefix, i)).value("matchedFields", h.Fields).str("sourceLabel", label).str("snippet", first).
+		raw("snippets", jsonList(snippets)).raw("issue", issue).at("updatedAt", i.UpdatedAt).fixed(`"previewImageUrl":null`).done()
+}
+
+// issuePage is where the board shows an issue of a company with a prefix.
+func issuePage(prefix string, i company.Issue) string {
+	return "/" + prefix + "/issues/" + i.Identifier
+}
+
+// utf16Len is the length of s as JavaScript counts it.
+func utf16Len(s string) (n int) {
+	for _, c := range s {
+		if n++; c > 0xffff {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,290 @@
+package work
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// The bodies about who looks after an issue, and about what waits for its agent.
+type (
+	watchdogBody struct {
+		Agent        string          `json:"agentId" format:"uuid"`
+		Instructions api.Opt[string] `json:"instructions" maxLength:"4000" maxBytes:"4096"`
+	}
+	watchDecisionBody struct {
+		Decision string             `json:"decision" enum:"snooze,continue,dismissed_false_positive"`
+		Issue    api.Opt[string]    `json:"evaluationIssueId" format:"uuid"`
+		Reason   api.Opt[string]    `json:"reason" maxLength:"4000"`
+		Until    api.Opt[core.Time] `json:"snoozedUntil"`
+	}
+	queueBody struct {
+		Queue    string `json:"queueId" minLength:"1" maxLength:"36"`
+		Revision string `json:"revision" minLength:"1" maxLength:"64"`
+	}
+	queueEditBody struct {
+		queueBody
+		Body string `json:"body" minLength:"1" maxLength:"200000" maxBytes:"200000"`
+	}
+	queueOrderBody struct {
+		queueBody
+		Order []string `json:"orderedCommentIds" minLength:"1" maxLength:"36" maxItems:"50"`
+	}
+	queueTargetBody struct {
+		queueBody
+		Target api.Opt[string] `json:"targetRunId" minLength:"1" maxLength:"36"`
+	}
+)
+
+// A commentQueue is what waits to be told to an issue's agent; queueId is null
+// when nothing does.
+type commentQueue struct {
+	Issue    string            `json:"issueId"`
+	ID       core.NullText     `json:"queueId"`
+	State    core.NullText     `json:"state"` // deferred: the run that brings it waits
+	Target   core.NullText     `json:"targetRunId"`
+	Revision string            `json:"revision"`
+	Protocol string            `json:"protocol"`
+	Entries  []company.Comment `json:"entries"`
+}
+
+func IssueWatchRoutes() []api.Route {
+	const tag, issue = "issues", "/api/issues/{id}"
+	const queue = issue + "/queued-comments"
+	return []api.Route{
+		{Method: "GET", Path: issue + "/watchdog", Tag: tag, Summary: "Tell which agent looks after an issue, or null", Out: care.Watchdog{}, Handle: readWatchdog},
+		{Method: "PUT", Path: issue + "/watchdog", Tag: tag, Summary: "Have an agent look after an issue and all below it", In: watchdogBody{}, Out: care.Watchdog{}, Handle: setWatchdog},
+		{Method: "DELETE", Path: issue + "/watchdog", Tag: tag, Summary: "Have nobody look after an issue", Out: care.Watchdog{}, Handle: removeWatchdog},
+		{Method: "POST", Path: issue + "/monitor/check-now", Tag: tag, Summary: "Wake an issue's agent for what its monitor waits for", Out: api.Okay{}, Handle: checkMonitor},
+		{Method: "POST", Path: issue + "/scheduled-retry/retry-now", Tag: tag, Summary: "Try again now what would be tried again later", Handle: retryNow},
+		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/watchdog-decisions", Tag: "runs", Summary: "Say what to think of a run that is silent", In: watchDecisionBody{}, Out: company.WatchDecision{}, Handle: decideWatch},
+		{Method: "GET", Path: queue, Tag: tag, Summary: "List the comments that an issue's agent will be told of next", Out: commentQueue{}, Handle: readQueue},
+		{Method: "PATCH", Path: queue + "/{commentId}", Tag: tag, Summary: "Change a comment that was not told yet", Who: api.Board, In: queueEditBody{}, Out: commentQueue{}, Handle: editQueued},
+		{Method: "DELETE", Path: queue + "/{commentId}", Tag: tag, Summary: "Take back a comment that was not told yet", Who: api.Board, In: queueBody{}, Out: commentQueue{}, Handle: dropQueued},
+		{Method: "PUT", Path: queue + "/order", Tag: tag, Summary: "Order the comments that were not told yet", Who: api.Board, In: queueOrderBody{}, Out: commentQueue{}, Handle: orderQueue},
+		{Method: "POST", Path: queue + "/interrupt", Tag: tag, Summary: "End the run at work, so that the waiting comments are told now", Who: api.Board, In: queueTargetBody{}, Out: commentQueue{}, Handle: interruptForQueue},
+		{Method: "POST", Path: queue + "/{commentId}/steer", Tag: tag, Summary: "Tell a waiting comment to the run at work; no adapter here takes one in", Who: api.Board, In: queueTargetBody{}, Handle: steerQueued},
+	}
+}
+
+func readWatchdog(rc *api.Request) (api.Response, error) {
+	return api.Viewed(rc, func(tx *ledger.Tx) (*care.Watchdog, error) {
+		i, err := api.FindIssue(tx, rc)
+		if err != nil {
+			return nil, err
+		}
+		if w, ok := care.WatchdogOf(tx, i.Company, i.ID); ok {
+			return &w, nil
+		}
+		return nil, nil
+	})
+}
+
+func setWatchdog(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[watchdogBody](rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	of, issue, err := api.LocateIssue(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	p := care.SetWatchdog{ID: api.NewID(), Issue: issue, Agent: strings.ToLower(in.Agent)}
+	if in.Instructions.Set {
+		p.Instructions = new(in.Instructions.Or(""))
+	}
+	w, err := api.Do[care.Watchdog](rc, care.KindWatchdogSet, of, p)
+	return api.OK(w), err
+}
+
+func removeWatchdog(rc *api.Request) (api.Response, error) {
+	of, issue, err := api.LocateIssue(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	w, err := api.Do[care.Watchdog](rc, care.KindWatchdogRemove, of, care.RemoveWatchdog{Issue: issue})
+	return api.OK(w), err
+}
+
+func checkMonitor(rc *api.Request) (api.Response, error) {
+	of, issue, err := api.LocateIssue(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	_, err = rc.Submit(care.KindIssueMonitor, of, care.CheckMonitor{Issue: issue})
+	return api.OK(api.Okay{OK: true}), err
+}
+
+func retryNow(rc *api.Request) (api.Response, error) {
+	of, issue, err := api.LocateIssue(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	r, err := api.Do[company.Run](rc, company.KindRunRetryNow, of, company.RetryNow{Issue: issue})
+	if err != nil {
+		return api.Response{}, err
+	}
+	return readyJSON(append(jsonRow{}, '{').flag("ok", true).str("issueId", issue).raw("scheduledRetry", retryRow(r).done()).done()), nil
+}
+
+func decideWatch(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[watchDecisionBody](rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	var of, run string
+	err = rc.View(func(tx *ledger.Tx) error {
+		r, err := api.FindRun(tx, rc)
+		of, run = r.Company, r.ID
+		return err
+	})
+	if err != nil {
+		return api.Response{}, err
+	}
+	d, err := api.Do[company.WatchDecision](rc, care.KindRunWatch, of, care.DecideWatch{ID: api.NewID(), Run: run, Decision: in.Decision, Until: in.Until.Or(0),
+		Reason: in.Reason.Or(""), Issue: strings.ToLower(in.Issue.Or(""))})
+	return api.OK(d), err
+}
+
+func readQueue(rc *api.Request) (api.Response, error) {
+	return api.Viewed(rc, func(tx *ledger.Tx) (commentQueue, error) {
+		i, err := api.FindIssue(tx, rc)
+		if err != nil {
+			return commentQueue{}, err
+		}
+		out := commentQueue{Issue: i.ID, Protocol: "legacy", Entries: []company.Comment{}}
+		q, ok := company.QueueOf(tx, i)
+		if out.Target, out.Revision = core.NullText(q.Target), q.Revision(); ok {
+			out.ID, out.State, out.Entries = core.NullText(q.Run.ID), "deferred", q.Entries
+		}
+		return out, nil
+	})
+}
+
+func (b queueBody) change(issue string) company.ChangeQueue {
+	return company.ChangeQueue{Issue: issue, Queue: strings.ToLower(b.Queue), Revision: b.Revision}
+}
+
+// changeQueue carries out one change of an issue's queue and answers the queue
+// as it is then.
+func changeQueue[T any](rc *api.Request, kind string, make func(in T, issue string) company.ChangeQueue) (api.Response, error) {
+	in, err := api.Body[T](rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	of, issue, err := api.LocateIssue(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	p := make(in, issue)
+	p.Comment = strings.ToLower(rc.Path("commentId"))
+	if _, err := rc.Submit(kind, of, p); err != nil {
+		return api.Response{}, err
+	}
+	return readQueue(rc)
+}
+
+func editQueued(rc *api.Request) (api.Response, error) {
+	return changeQueue(rc, company.KindQueueEdit, func(in queueEditBody, issue string) company.ChangeQueue {
+		p := in.change(issue)
+		p.Body = in.Body
+		return p
+	})
+}
+
+func dropQueued(rc *api.Request) (api.Response, error) {
+	return changeQueue(rc, company.KindQueueDrop, func(in queueBody, issue string) company.ChangeQueue { return in.change(issue) })
+}
+
+func orderQueue(rc *api.Request) (api.Response, error) {
+	return changeQueue(rc, company.KindQueueOrder, func(in queueOrderBody, issue string) company.ChangeQueue {
+		p := in.change(issue)
+		for _, id := range in.Order {
+			p.Order = append(p.Order, strings.ToLower(id))
+		}
+		return p
+	})
+}
+
+func interruptForQueue(rc *api.Request) (api.Response, error) {
+	return changeQueue(rc, company.KindQueueInterrupt, func(in queueTargetBody, issue string) company.ChangeQueue {
+		p := in.change(issue)
+		p.Target = strings.ToLower(in.Target.Or(""))
+		return p
+	})
+}
+
+// steerQueued is refused: an adapter that takes in something while it runs would
+// have to be there.
+func steerQueued(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[queueTargetBody](rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	of, issue, err := api.LocateIssue(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return api.Response{}, api.Conflict("Comments can not be told to a run that is at work; interrupt it instead",
+		map[string]string{"companyId": of, "issueId": issue, "queueId": in.Queue, "protocol": "legacy"})
+}
+
+// createTop is the body of an issue that is made by itself.
+type createTop struct {
+	createIssue
+	Discovery api.Opt[discoveryBody] `json:"watchdogDiscovery" doc:"by an agent at work as a watchdog: the issue is about a fault that it came upon, not a part of what it looks after"`
+}
+
+// discoveryBody is what a watchdog says about a fault that it came upon.
+type discoveryBody struct {
+	Kind     string          `json:"kind" enum:"product_bug,platform_bug"`
+	Evidence api.Opt[string] `json:"evidenceMarkdown" maxLength:"20000" maxBytes:"20000"`
+}
+
+// originDiscovery is the origin of an issue about a fault that a watchdog came upon.
+const originDiscovery = "task_watchdog_product_bug"
+
+// apply returns an issue as one about a fault that the run of the request came upon
+// while it looked after another: outside that one's tree, with what it is about in its
+// text and origin, and with the project, goal and billing code of that one where none is given.
+func (d discoveryBody) apply(rc *api.Request, of string, p company.CreateIssue, child bool) (company.CreateIssue, error) {
+	if child {
+		return p, api.Unprocessable("What a watchdog came upon is no part of an issue; make it with POST /api/companies/{companyId}/issues", nil)
+	}
+	var watched company.Issue
+	var prefix string
+	err := rc.View(func(tx *ledger.Tx) error {
+		r, ok := company.RunOf(tx, of, rc.Run)
+		if ok = ok && rc.IsAgent() && r.Agent == rc.Actor.ID; ok {
+			watched, ok = care.WatchedBy(tx, r, r.Agent)
+		}
+		if !ok {
+			return ledger.Refuse(ledger.Forbidden, nil, "watchdogDiscovery is for an agent in a run for an issue that it looks after; make the issue without it")
+		}
+		row, _ := company.CompanyOf(tx, of)
+		prefix = row.IssuePrefix
+		return nil
+	})
+	if err != nil {
+		return p, err
+	}
+	text := "## Found by a watchdog\n\n- Kind: " + d.Kind + "\n- While it looked after [" + watched.Identifier + "](" + issuePage(prefix, watched) + ")\n- Run: " + rc.Run
+	if e := strings.TrimSpace(d.Evidence.Or("")); e != "" {
+		text += "\n\n" + e
+	}
+	if p.Description != "" {
+		text = p.Description + "\n\n" + text
+	}
+	if len(text) > company.MaxText {
+		return p, ledger.Refuse(ledger.TooLarge, nil, "description and evidenceMarkdown have more than %d bytes together", company.MaxText)
+	}
+	p.Description, p.Parent, p.BlockParent = text, "", false
+	p.OriginKind, p.OriginID, p.OriginRun, p.OriginFingerprint = originDiscovery, watched.ID, rc.Run, originDiscovery+":"+watched.ID+":"+rc.Run
+	p.Project, p.Goal, p.BillingCode = cmp.Or(p.Project, watched.Project), cmp.Or(p.Goal, watched.Goal), cmp.Or(p.BillingCode, watched.BillingCode)
+	return p, nil
+}

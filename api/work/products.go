@@ -1,0 +1,132 @@
+package work
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company/file"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// newProduct is the body of a work product, changedProduct that of a change.
+type newProduct struct {
+	Type     string `json:"type" enum:"preview_url,runtime_service,pull_request,branch,commit,artifact,document"`
+	Provider string `json:"provider" minLength:"1" maxLength:"200"`
+	Title    string `json:"title" minLength:"1" maxLength:"1000"`
+	productFields
+}
+
+type changedProduct struct {
+	Type     *string `json:"type,omitempty" enum:"preview_url,runtime_service,pull_request,branch,commit,artifact,document" nullable:"false"`
+	Provider *string `json:"provider,omitempty" minLength:"1" maxLength:"200" nullable:"false"`
+	Title    *string `json:"title,omitempty" minLength:"1" maxLength:"1000" nullable:"false"`
+	productFields
+}
+
+type productFields struct {
+	Project            api.Opt[string]          `json:"projectId" format:"uuid"`
+	ExecutionWorkspace api.Opt[string]          `json:"executionWorkspaceId" format:"uuid"`
+	RuntimeService     api.Opt[string]          `json:"runtimeServiceId" format:"uuid"`
+	External           api.Opt[string]          `json:"externalId" maxLength:"500"`
+	URL                api.Opt[string]          `json:"url" format:"uri" maxLength:"4000"`
+	Status             *string                  `json:"status,omitempty" enum:"active,ready_for_review,approved,changes_requested,merged,closed,failed,archived,draft" nullable:"false"`
+	ReviewState        *string                  `json:"reviewState,omitempty" enum:"none,needs_board_review,approved,changes_requested" nullable:"false"`
+	Primary            *bool                    `json:"isPrimary,omitempty" nullable:"false"`
+	Health             *string                  `json:"healthStatus,omitempty" enum:"unknown,healthy,unhealthy" nullable:"false"`
+	Summary            api.Opt[string]          `json:"summary" maxLength:"10000"`
+	Metadata           api.Opt[json.RawMessage] `json:"metadata" maxBytes:"16000"`
+}
+
+func (f productFields) payload() (file.SaveProduct, error) {
+	p := file.SaveProduct{Project: api.IdPointer(f.Project), ExecutionWorkspace: api.IdPointer(f.ExecutionWorkspace), RuntimeService: api.IdPointer(f.RuntimeService),
+		External: api.TextOf(f.External), URL: api.TextOf(f.URL), Status: f.Status, ReviewState: f.ReviewState, Primary: f.Primary, Health: f.Health, Summary: api.TextOf(f.Summary)}
+	if f.Metadata.Set {
+		p.Metadata = f.Metadata.Or(json.RawMessage("null"))
+	}
+	if m := p.Metadata; len(m) > 0 && m[0] != '{' && string(m) != "null" {
+		return p, api.Invalid("Invalid metadata: expected an object")
+	}
+	return p, api.RawBounds(p.Metadata)
+}
+
+func ProductRoutes() []api.Route {
+	const base, one = "/api/issues/{id}/work-products", "/api/work-products/{id}"
+	return []api.Route{
+		{Method: "GET", Path: base, Tag: "issues", Summary: "List what work on an issue brought forth", Out: []file.WorkProduct{}, Handle: func(rc *api.Request) (api.Response, error) {
+			return api.Viewed(rc, func(tx *ledger.Tx) ([]file.WorkProduct, error) {
+				i, err := api.FindIssue(tx, rc)
+				if err != nil {
+					return nil, err
+				}
+				return file.ProductsOf(tx, i), nil
+			})
+		}},
+		{Method: "POST", Path: base, Tag: "issues", Summary: "Note what work on an issue brought forth", In: newProduct{}, Out: file.WorkProduct{}, Status: 201, Handle: createProduct},
+		{Method: "PATCH", Path: one, Tag: "issues", Summary: "Change a work product", In: changedProduct{}, Out: file.WorkProduct{}, Handle: changeProduct},
+		{Method: "DELETE", Path: one, Tag: "issues", Summary: "Delete a work product", Out: file.WorkProduct{}, Handle: func(rc *api.Request) (api.Response, error) {
+			of, id, err := locateProduct(rc)
+			if err != nil {
+				return api.Response{}, err
+			}
+			w, err := api.Do[file.WorkProduct](rc, file.KindProductDelete, of, file.DeleteProduct{ID: id})
+			return api.OK(w), err
+		}},
+	}
+}
+
+func createProduct(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[newProduct](rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	p, err := in.payload()
+	if err != nil {
+		return api.Response{}, err
+	}
+	of, issue, err := api.LocateIssue(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	p.ID, p.Issue, p.Type, p.Provider, p.Title = api.NewID(), issue, &in.Type, &in.Provider, &in.Title
+	w, err := api.Do[file.WorkProduct](rc, file.KindProductCreate, of, p)
+	return api.OK(w), err
+}
+
+func changeProduct(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[changedProduct](rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	p, err := in.payload()
+	if err != nil {
+		return api.Response{}, err
+	}
+	of, id, err := locateProduct(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	p.ID, p.Type, p.Provider, p.Title = id, in.Type, in.Provider, in.Title
+	w, err := api.Do[file.WorkProduct](rc, file.KindProductUpdate, of, p)
+	return api.OK(w), err
+}
+
+// locateProduct finds the company of the work product that the path names. An
+// agent sees those of its own company only.
+func locateProduct(rc *api.Request) (of, id string, err error) {
+	id = strings.ToLower(rc.Path("id"))
+	look := func(tx *ledger.Tx) error {
+		w, ok := file.ProductByID(tx, id)
+		if !ok || rc.IsAgent() && w.Company != rc.Company {
+			return api.NotFound("Work product not found")
+		}
+		of = w.Company
+		return nil
+	}
+	if err = rc.View(look); err == nil || rc.Read.Mode == ledger.ReadStrong {
+		return of, id, err
+	}
+	rc.Read.Mode = ledger.ReadStrong
+	err = rc.View(look)
+	return of, id, err
+}
