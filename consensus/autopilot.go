@@ -210,7 +210,14 @@ func (c *Consensus) carryOut(ctx context.Context, m move) error {
 	defer cancel()
 	switch m.do {
 	case promote:
-		return c.reconfigure(ctx, c.raft.AddVoter(m.id, raft.ServerAddress(m.id), 0, changeTimeout))
+		// raft sends the entry that promotes before it counts the promoted server
+		// among the voters. An answer that comes sooner than that is not counted, and
+		// when it was needed for a majority, because another voter is dead, the change
+		// is not committed until that server acknowledges a later entry.
+		promoted := c.raft.AddVoter(m.id, raft.ServerAddress(m.id), 0, changeTimeout)
+		again := time.AfterFunc(promoteAgain, func() { c.raft.Barrier(changeTimeout) })
+		defer again.Stop()
+		return c.reconfigure(ctx, promoted)
 	case demote:
 		return c.reconfigure(ctx, c.raft.DemoteVoter(m.id, 0, changeTimeout))
 	case remove:

@@ -208,3 +208,27 @@ func TestRemovedLeaderLeavesFirst(t *testing.T) {
 		}
 	})
 }
+
+// TestABarrierChangesNoState appends the entry that follows a slow promotion:
+// state machines pass it over, before a restart and after.
+func TestABarrierChangesNoState(t *testing.T) {
+	bubble(t, 3, nil, func(t *testing.T, m *mesh) {
+		for _, op := range []string{"x", "y"} {
+			if err := m.leader().add(t.Context(), op); err != nil {
+				t.Fatal(err)
+			}
+			before := m.leader().cons.raft.LastIndex()
+			if err := m.leader().cons.raft.Barrier(changeTimeout).Error(); err != nil {
+				t.Fatal(err)
+			}
+			if after := m.leader().cons.raft.CommitIndex(); after <= before {
+				t.Fatalf("the entry was not committed: %d after %d", after, before)
+			}
+		}
+		m.same([]string{"x", "y"})
+		back := m.followers()[0]
+		back.stop(true)
+		back.start()
+		m.same([]string{"x", "y"})
+	})
+}

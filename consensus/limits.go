@@ -154,6 +154,9 @@ const (
 	pilotTimeout = 2 * time.Second
 	// changeTimeout bounds one change of the configuration.
 	changeTimeout = 10 * time.Second
+	// promoteAgain is how long a promotion may take before an entry is appended
+	// behind it, which the promoted server acknowledges as a voter.
+	promoteAgain = time.Second
 	// enrollInterval is how often a node that is in no configuration asks in, and
 	// enrollFirst is when it does first; the waits between grow.
 	enrollInterval = time.Second
